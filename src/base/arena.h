@@ -1,10 +1,8 @@
 /* arena.h - memory that lives and dies together.
  *
- * Every object of the core (program, graph, plan, timeline) holds one arena and
- * allocates from nothing else, so freeing the object is releasing its arena and
- * an error halfway through building it cannot leak. Blocks grow from 4 KiB to
- * 1 MiB. Memory is zeroed. Nothing is freed one by one; a scratch use takes a
- * mark and goes back to it.
+ * Every object of the core (program, graph, plan, timeline) holds one arena and allocates from nothing else, so freeing
+ * the object is releasing its arena and an error halfway through building it cannot leak. Blocks grow from 4 KiB to 1
+ * MiB. Memory is zeroed. Nothing is freed one by one; a scratch use takes a mark and goes back to it.
  */
 #ifndef BASE_ARENA_H
 #define BASE_ARENA_H
@@ -44,9 +42,8 @@ void arena_reset(struct arena *a, struct arena_mark m);
 #define ARENA_NEW(a, type) ((type *)arena_alloc((a), sizeof(type)))
 #define ARENA_ARRAY(a, n, type) ((type *)arena_array((a), (size_t)(n), sizeof(type)))
 
-/* A growable array of T in an arena: `struct { T *v; int n, cap; }`. Growing
- * moves the elements and leaves the old copy to the arena, so keep indices, not
- * pointers, across a push. */
+/* A growable array of T in an arena: `struct { T *v; int n, cap; }`. Growing moves the elements and leaves the old copy
+ * to the arena, so keep indices, not pointers, across a push. */
 #define VEC(T) struct { T *v; int n, cap; }
 #define VEC_PUSH(a, vec, x) \
 	(vec_reserve((a), (void **)&(vec)->v, (vec)->n, &(vec)->cap, sizeof(*(vec)->v)), \

@@ -1,8 +1,7 @@
 /* buf.h - text under construction.
  *
- * The core never prints: whatever a person reads is appended to a buf, and the
- * caller decides where it goes. A buf lives in an arena (so it cannot leak) and
- * is always NUL-terminated once something was added.
+ * The core never prints: whatever a person reads is appended to a buf, and the caller decides where it goes. A buf
+ * lives in an arena (so it cannot leak) and is always NUL-terminated once something was added.
  */
 #ifndef BASE_BUF_H
 #define BASE_BUF_H

@@ -32,8 +32,7 @@ void bug_at(const char *file, int line, const char *fmt, ...)
 
 enum { NAME_MAX_LEN = 64 };
 
-/* Letters to change, add, leave out or exchange with the next one; both names at most
- * NAME_MAX_LEN long. */
+/* Letters to change, add, leave out or exchange with the next one; both names at most NAME_MAX_LEN long. */
 static int edit_distance(const char *a, const char *b)
 {
 	int row[NAME_MAX_LEN + 1], above[NAME_MAX_LEN + 1] = { 0 };
@@ -50,8 +49,7 @@ static int edit_distance(const char *a, const char *b)
 		for (int j = 1; j <= nb; j++) {
 			int best = diagonal + (a[i - 1] != b[j - 1]);
 
-			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
-			    above[j - 2] + 1 < best)
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && above[j - 2] + 1 < best)
 				best = above[j - 2] + 1;
 			diagonal = row[j];
 			if (row[j] + 1 < best)

@@ -1,8 +1,7 @@
 /* err.h - how the core reports a mistake.
  *
- * Functions that can fail return an err_code and take a `struct err *`, which
- * they fill on failure and leave alone on success. The record has a fixed size,
- * so that filling it cannot fail. A message is one complete sentence without a
+ * Functions that can fail return an err_code and take a `struct err *`, which they fill on failure and leave alone on
+ * success. The record has a fixed size, so that filling it cannot fail. A message is one complete sentence without a
  * full stop; `loc` is the line of the user's script that it is about.
  */
 #ifndef BASE_ERR_H
@@ -34,8 +33,7 @@ struct err {
 };
 
 /* Fill *e and return code, so that `return err_set(...)` reads well. */
-enum err_code err_set(struct err *e, enum err_code code, struct srcloc loc,
-	const char *fmt, ...) PRINTF(4, 5);
+enum err_code err_set(struct err *e, enum err_code code, struct srcloc loc, const char *fmt, ...) PRINTF(4, 5);
 
 #define NOWHERE ((struct srcloc){ 0 })
 #define TRY(call) do { enum err_code code_ = (call); if (code_) return code_; } while (0)

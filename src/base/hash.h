@@ -37,8 +37,7 @@ enum { HASH_TEXT = 33 };
 
 static inline void hash_text(const void *data, size_t n, char out[HASH_TEXT])
 {
-	snprintf(out, HASH_TEXT, "%016llx%016llx",
-		(unsigned long long)hash_bytes(hash_basis(1), data, n),
+	snprintf(out, HASH_TEXT, "%016llx%016llx", (unsigned long long)hash_bytes(hash_basis(1), data, n),
 		(unsigned long long)hash_bytes(hash_basis(2), data, n));
 }
 

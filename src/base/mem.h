@@ -1,15 +1,12 @@
 /* mem.h - where all memory comes from.
  *
- * A `struct mem` is one source of memory with an account: bytes in use, a cap,
- * and what happens when a request cannot be met. The shell has one, shared with
- * the Lua allocator, so that a runaway size is a message and not a swap storm,
+ * A `struct mem` is one source of memory with an account: bytes in use, a cap, and what happens when a request cannot
+ * be met. The shell has one, shared with the Lua allocator, so that a runaway size is a message and not a swap storm,
  * and so that a test can make the k-th request fail.
  *
- * mem_get never returns NULL: when malloc fails, the cap is reached or the
- * planned failure is due, it calls `fail`, which must not return (the shell
- * raises a Lua error; without a handler the program ends with a message).
- * Code that runs below it therefore owns memory only through arenas, whose
- * owner frees them whatever happens.
+ * mem_get never returns NULL: when malloc fails, the cap is reached or the planned failure is due, it calls `fail`,
+ * which must not return (the shell raises a Lua error; without a handler the program ends with a message). Code that
+ * runs below it therefore owns memory only through arenas, whose owner frees them whatever happens.
  */
 #ifndef BASE_MEM_H
 #define BASE_MEM_H

@@ -23,8 +23,7 @@ bool device_can(const struct vdevice *d, int seu, const struct work *w)
 	case SEU_COPY:
 		return w->kind == WORK_LOAD || w->kind == WORK_STORE;
 	case SEU_MATRIX:
-		return w->kind == WORK_MMA && is_valid_type(w->type) &&
-			d->seu[seu].flops[w->type] > 0;
+		return w->kind == WORK_MMA && is_valid_type(w->type) && d->seu[seu].flops[w->type] > 0;
 	case SEU_VECTOR:
 		return true;
 	case SEU_KINDS:
@@ -73,8 +72,7 @@ static double sharers(const struct work *w)
  * share of the whole rate). Device memory: bytes * unique_share / its share of that rate, which is in seconds.
  * The two are pipelined, so the slower one counts. Bytes that EUs of a cluster share leave L2 once for all of
  * them, but each EU receives all of them. */
-static void memory_cycles(const struct vdevice *d, const struct work *w, int warps,
-	struct pace pace, struct cost *c)
+static void memory_cycles(const struct vdevice *d, const struct work *w, int warps, struct pace pace, struct cost *c)
 {
 	double own = w->by_threads ? fmin(d->l2_thread_rate, warps * d->l2_warp_rate) : d->l2_eu_rate;
 	double longer = d->clock_hz / pace.clock_hz;
@@ -87,10 +85,9 @@ static void memory_cycles(const struct vdevice *d, const struct work *w, int war
 	c->memory = fmax(c->l2, c->global);
 }
 
-/* A load is complete when its last byte has arrived. EUs that share bytes request them at about the same time (they
- * run the same loop) and wait for the same line, so if any part comes from device memory its latency counts,
- * not the mean. A store is complete for its lane when its source may be overwritten, which takes no latency of
- * memory. */
+/* A load is complete when its last byte has arrived. EUs that share bytes request them at about the same time (they run
+ * the same loop) and wait for the same line, so if any part comes from device memory its latency counts, not the mean.
+ * A store is complete for its lane when its source may be overwritten, which takes no latency of memory. */
 static double memory_latency(const struct vdevice *d, const struct work *w)
 {
 	if (w->kind != WORK_LOAD || !(w->global_bytes > 0))
@@ -109,11 +106,10 @@ static double product_flops(const struct seu *s, const struct work *w)
 	return fmax(2 * m * n * bytes * 8 / dtype_bits(w->type), positive(w->flops));
 }
 
-/* Bytes that the instructions of an asynchronous unit read from shared memory: each
- * reads min_m rows of the first operand, if that is not in registers, and all of the
- * second, so a product of more rows reads the second once for each min_m of them
- * (wgmma, PTX ISA: the second operand is always in shared memory). A synchronous unit
- * has both in registers; loading them there is w->shared_bytes. */
+/* Bytes that the instructions of an asynchronous unit read from shared memory: each reads min_m rows of the first
+ * operand, if that is not in registers, and all of the second, so a product of more rows reads the second once for each
+ * min_m of them (wgmma, PTX ISA: the second operand is always in shared memory). A synchronous unit has both in
+ * registers; loading them there is w->shared_bytes. */
 static double operand_bytes(const struct seu *s, const struct work *w)
 {
 	double m, n, k;
@@ -130,8 +126,7 @@ static double operand_bytes(const struct seu *s, const struct work *w)
 /* The larger of flops / (rate * efficiency) and operand bytes / rate of shared memory: m64n64k16 of bf16 reads
  * 4 KiB in 32 cycles, which is all that an SM's shared memory delivers. `efficiency` stands for gaps between
  * instructions, which do not slow the reads. Fewer than four warps use fewer than the four units. */
-static void matrix_cost(const struct vdevice *d, const struct seu *s, const struct work *w,
-	int warps, struct cost *c)
+static void matrix_cost(const struct vdevice *d, const struct seu *s, const struct work *w, int warps, struct cost *c)
 {
 	double own = product_flops(s, w) / (s->flops[w->type] * s->efficiency);
 
@@ -140,10 +135,9 @@ static void matrix_cost(const struct vdevice *d, const struct seu *s, const stru
 	c->alone = c->busy * fmax(1, QUARTERS / (double)warps);
 }
 
-/* Is an operation of this class a sequence of instructions? Then the rate in the device file includes its issue
- * slots (a reduction: one operation per element, and its part of the shuffles at the end of the row), and it
- * overlaps with nothing else of the same lane. The other classes share the issue slots, and each is limited by
- * its own pipe. */
+/* Is an operation of this class a sequence of instructions? Then the rate in the device file includes its issue slots
+ * (a reduction: one operation per element, and its part of the shuffles at the end of the row), and it overlaps with
+ * nothing else of the same lane. The other classes share the issue slots, and each is limited by its own pipe. */
 static bool is_sequence(int class)
 {
 	return class == CLASS_DIV || class == CLASS_REDUCE || class == CLASS_SCAN;
@@ -186,8 +180,7 @@ struct cost device_vector(const struct seu *s, const double *ops, int warps)
 
 /* A vector unit can execute any work: a product as multiply-adds, a load or store as a move per element. Its traffic
  * with shared memory adds to that, since its own instructions wait for it. */
-static void vector_cost(const struct vdevice *d, const struct seu *s, const struct work *w,
-	int warps, struct cost *c)
+static void vector_cost(const struct vdevice *d, const struct seu *s, const struct work *w, int warps, struct cost *c)
 {
 	double ops[CLASS_COUNT];
 
@@ -197,8 +190,7 @@ static void vector_cost(const struct vdevice *d, const struct seu *s, const stru
 		ops[CLASS_FMA] = positive(ops[CLASS_FMA]) + fmax(positive(w->flops) / 2,
 			positive((double)w->m * (double)w->n * (double)w->k));
 	if (w->kind == WORK_LOAD || w->kind == WORK_STORE)
-		ops[CLASS_MOVE] = fmax(positive(ops[CLASS_MOVE]),
-			positive(w->global_bytes) * 8 / dtype_bits(w->type));
+		ops[CLASS_MOVE] = fmax(positive(ops[CLASS_MOVE]), positive(w->global_bytes) * 8 / dtype_bits(w->type));
 	c->busy = vector_cycles(s, ops) + positive(w->shared_bytes) / d->shared_rate;
 	c->alone = vector_alone(s, c->busy, warps);
 }
@@ -207,8 +199,7 @@ static void vector_cost(const struct vdevice *d, const struct seu *s, const stru
  * (memory_cycles). One thread issues all boxes of a copy, so the lane continues after it has issued the last. The
  * lane itself first writes the tile of a store from registers to shared memory. (Without an engine the lane is
  * occupied all the time.) Of the boxes that a cluster shares, each EU loads its part. */
-static void copy_cost(const struct vdevice *d, const struct seu *s, const struct work *w,
-	struct cost *c)
+static void copy_cost(const struct vdevice *d, const struct seu *s, const struct work *w, struct cost *c)
 {
 	double bytes = positive(w->global_bytes) / sharers(w);
 	double boxes = fmax(ceil(bytes / s->box_bytes), ceil(positive(w->boxes) / sharers(w)));
@@ -239,8 +230,7 @@ struct effort device_effort(const struct vdevice *d, int seu, const struct work 
 	return e;
 }
 
-struct cost device_cost(const struct vdevice *d, int seu, const struct work *w, int warps,
-	struct pace pace)
+struct cost device_cost(const struct vdevice *d, int seu, const struct work *w, int warps, struct pace pace)
 {
 	const struct seu *s;
 	struct cost c = { 0 };
@@ -303,8 +293,7 @@ double device_full_clock(const struct vdevice *d, const struct effort *e)
 /* At clock x f, where f is the device's clock, the work takes x E joules and C / (x f) + W seconds. If P is the limit
  * of power minus the idle power, the highest clock solves x E = P (C / (x f) + W). (Voltage rises with the clock
  * and energy with its square; in the range that the limit leaves, a linear law fits the measurements better.) */
-double device_clock(const struct vdevice *d, const struct effort *e, double cycles, double waits,
-	double *watts)
+double device_clock(const struct vdevice *d, const struct effort *e, double cycles, double waits, double *watts)
 {
 	double left = d->power_limit - d->power_idle, all = energy(d, e), seconds;
 	double work = fmax(cycles, 1) / d->clock_hz, x = device_full_clock(d, e) / d->clock_hz;

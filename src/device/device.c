@@ -58,12 +58,10 @@ static const struct field device_fields[] = {
 	D("limits.registers", INT, registers, 1, 1e9, "", "32-bit, of an EU"),
 	D("limits.thread_registers", INT, thread_registers, 1, 65536, "", "most a thread may have"),
 	D("limits.register_step", INT, register_step, 1, 1024, "", "a thread has a multiple of it"),
-	D("limits.reserved_registers", INT, reserved_registers, 0, 65536, "",
-		"a thread's, for addresses and the like"),
+	D("limits.reserved_registers", INT, reserved_registers, 0, 65536, "", "a thread's, for addresses and the like"),
 	D("limits.named_barriers", INT, named_barriers, 0, 65536, "", "of a block"),
 	D("limits.max_cluster", INT, max_cluster, 1, 1024, "EUs", "in a cluster"),
-	D("limits.cluster_eus", INT, cluster_eus, 1, 1e6, "EUs",
-		"that clusters of more than two can fill at once"),
+	D("limits.cluster_eus", INT, cluster_eus, 1, 1e6, "EUs", "that clusters of more than two can fill at once"),
 
 	D("memory.global.bytes", BYTES, global_bytes, 1, 0x1p50, "B", "device memory"),
 	D("memory.global.rate", NUM, global_rate, 1, 1e18, "B/s", "of the whole device"),
@@ -71,8 +69,7 @@ static const struct field device_fields[] = {
 	D("memory.l2.bytes", BYTES, l2_bytes, 1, 0x1p50, "B", "cache that all EUs share"),
 	D("memory.l2.rate", NUM, l2_rate, 1e-3, 1e9, "B/cycle", "of the whole device"),
 	D("memory.l2.eu_rate", NUM, l2_eu_rate, 1e-3, 1e9, "B/cycle", "that one EU can draw"),
-	D("memory.l2.thread_rate", NUM, l2_thread_rate, 1e-3, 1e9, "B/cycle",
-		"... by loads of its threads"),
+	D("memory.l2.thread_rate", NUM, l2_thread_rate, 1e-3, 1e9, "B/cycle", "... by loads of its threads"),
 	D("memory.l2.warp_rate", NUM, l2_warp_rate, 1e-3, 1e9, "B/cycle", "... of one warp"),
 	D("memory.l2.latency", NUM, l2_latency, 0, 1e9, "cycles", "of a read that hits"),
 	D("memory.l2.again", NUM, l2_again, 0, 0.9, "", "of a fetch's time, for another EU's request"),
@@ -83,17 +80,14 @@ static const struct field device_fields[] = {
 	D("sync.drain_cost", NUM, drain_cost, 0, 1e9, "cycles", "... for a lane's own products"),
 	D("sync.tell_cost", NUM, tell_cost, 0, 1e9, "cycles", "an arrival at a flag"),
 	D("sync.warp_cost", NUM, warp_cost, 0, 1e9, "cycles", "synchronisation of a warp"),
-	D("sync.fence_cost", NUM, fence_cost, 0, 1e9, "cycles",
-		"between writes of threads and reads of an engine"),
+	D("sync.fence_cost", NUM, fence_cost, 0, 1e9, "cycles", "between writes of threads and reads of an engine"),
 	D("sync.flag_latency", NUM, flag_latency, 0, 1e9, "cycles", "completion to another lane"),
 	D("sync.issue_order_latency", NUM, issue_order_latency, 0, 1e9, "cycles",
 		"issue to a lane that comes next in an issue order"),
-	D("sync.handoff_latency", NUM, handoff_latency, 0, 1e9, "cycles",
-		"registers to another lane, base"),
+	D("sync.handoff_latency", NUM, handoff_latency, 0, 1e9, "cycles", "registers to another lane, base"),
 	D("sync.handoff_rate", NUM, handoff_rate, 1e-3, 1e9, "B/cycle", "... and on top of it"),
 	D("sync.launch_seconds", NUM, launch_seconds, 0, 1e3, "s", "start of a kernel"),
-	D("sync.tile_overhead", NUM, tile_overhead, 0, 1e9, "cycles",
-		"a lane's, between output tiles"),
+	D("sync.tile_overhead", NUM, tile_overhead, 0, 1e9, "cycles", "a lane's, between output tiles"),
 
 	D("power.limit", NUM, power_limit, 0, 1e6, "W", "of the device; 0: not known"),
 	D("power.idle", NUM, power_idle, 0, 1e6, "W", "... whatever its EUs do"),
@@ -143,8 +137,7 @@ static const char *const kind_names[] = { "copy", "matrix", "vector" };
 _Static_assert(LEN(kind_names) == SEU_KINDS, "a name for every kind");
 
 /* ORDER op_class. FREE costs nothing and MMA is costed from flops: no rate. */
-static const char *const class_names[] = { NULL, "fma", "alu", "sfu", "cvt", "div", "reduce",
-	"scan", "move", NULL };
+static const char *const class_names[] = { NULL, "fma", "alu", "sfu", "cvt", "div", "reduce", "scan", "move", NULL };
 _Static_assert(LEN(class_names) == CLASS_COUNT, "a name for every class");
 
 /* Pairs of fields of which the first must not exceed the second. */
@@ -337,8 +330,7 @@ static enum err_code unknown_field(const struct vdevice *d, const char *seu,
 		snprintf(prefix, sizeof(prefix), "seu.%s.", seu);
 	hint = nearest_name(path, names, count);
 	if (!hint)
-		return err_set(e, ERR_INPUT, loc, "device '%s' has no field '%s%s'", d->name,
-			prefix, path);
+		return err_set(e, ERR_INPUT, loc, "device '%s' has no field '%s%s'", d->name, prefix, path);
 	return err_set(e, ERR_INPUT, loc, "device '%s' has no field '%s%s'; did you mean '%s%s'?",
 		d->name, prefix, path, prefix, hint);
 }
@@ -375,13 +367,11 @@ static enum err_code resolve_path(const struct vdevice *d, const char *path, str
 		return err_set(e, ERR_INPUT, loc, "'%s': an sEU is named by at most %d letters, "
 			"digits and underscores, a digit not first", path, NAME_MAX_LEN);
 	if (!name[len])
-		return err_set(e, ERR_INPUT, loc, "'%s' is an sEU and holds fields, not a value",
-			path);
+		return err_set(e, ERR_INPUT, loc, "'%s' is an sEU and holds fields, not a value", path);
 	memcpy(at->name, name, len);
 	at->name[len] = '\0';
 	if (!find_field(seu_fields, LEN(seu_fields), name + len + 1, at))
-		return unknown_field(d, at->name, seu_fields, LEN(seu_fields), name + len + 1,
-			loc, e);
+		return unknown_field(d, at->name, seu_fields, LEN(seu_fields), name + len + 1, loc, e);
 	at->seu = find_seu(d, name, len);
 	if (at->seu == NONE)
 		at->seu = d->nseus;
@@ -407,8 +397,7 @@ static void *record_of(struct vdevice *d, const struct field_ref *at)
 	return s;
 }
 
-enum err_code device_set_number(struct vdevice *d, const char *path, double v, struct srcloc loc,
-	struct err *e)
+enum err_code device_set_number(struct vdevice *d, const char *path, double v, struct srcloc loc, struct err *e)
 {
 	struct field_ref at;
 	const struct field *f;
@@ -426,8 +415,7 @@ enum err_code device_set_number(struct vdevice *d, const char *path, double v, s
 	return OK;
 }
 
-enum err_code device_number(const struct vdevice *d, const char *path, double *v, struct srcloc loc,
-	struct err *e)
+enum err_code device_number(const struct vdevice *d, const char *path, double *v, struct srcloc loc, struct err *e)
 {
 	struct field_ref at;
 
@@ -440,8 +428,7 @@ enum err_code device_number(const struct vdevice *d, const char *path, double *v
 	return OK;
 }
 
-enum err_code device_set_text(struct vdevice *d, const char *path, const char *v,
-	struct srcloc loc, struct err *e)
+enum err_code device_set_text(struct vdevice *d, const char *path, const char *v, struct srcloc loc, struct err *e)
 {
 	struct field_ref at;
 	int kind = 0;
@@ -454,13 +441,11 @@ enum err_code device_set_text(struct vdevice *d, const char *path, const char *v
 		return OK;
 	}
 	if (at.field->kind != KIND)
-		return err_set(e, ERR_INPUT, loc, "'%s' takes a number, not the text '%s'", path,
-			v);
+		return err_set(e, ERR_INPUT, loc, "'%s' takes a number, not the text '%s'", path, v);
 	while (kind < SEU_KINDS && strcmp(kind_names[kind], v))
 		kind++;
 	if (kind == SEU_KINDS)
-		return err_set(e, ERR_INPUT, loc, "'%s' is '%s'; it must be copy, matrix or vector",
-			path, v);
+		return err_set(e, ERR_INPUT, loc, "'%s' is '%s'; it must be copy, matrix or vector", path, v);
 	set_field(record_of(d, &at), at.field, 0, kind);
 	return OK;
 }
@@ -495,8 +480,7 @@ static enum err_code finish_record(const struct vdevice *d, void *base, const ch
 	return OK;
 }
 
-static enum err_code finish_seu(const struct vdevice *d, struct seu *s, struct srcloc loc,
-	struct err *e)
+static enum err_code finish_seu(const struct vdevice *d, struct seu *s, struct srcloc loc, struct err *e)
 {
 	bool any = false;
 
@@ -594,15 +578,13 @@ static void print_record(const void *base, const char *seu, const struct field *
 	for (int i = 0; i < n; i++) {
 		const struct field *f = &fields[i];
 
-		if (f->kind == TEXT || f->kind == KIND || f->kind == FLAG ||
-		    (f->of & kinds) != kinds)
+		if (f->kind == TEXT || f->kind == KIND || f->kind == FLAG || (f->of & kinds) != kinds)
 			continue;
 		for (int j = 0; j < field_count(f); j++) {
 			if (!element_name(f, j) || (f->over == TYPES && !(get_field(base, f, j) > 0)))
 				continue;
 			field_path(path, seu, f, j);
-			buf_printf(out, "  %-26s %12.9g %-11s %s\n", path, get_field(base, f, j),
-				f->unit, f->doc);
+			buf_printf(out, "  %-26s %12.9g %-11s %s\n", path, get_field(base, f, j), f->unit, f->doc);
 		}
 	}
 }

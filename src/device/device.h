@@ -169,8 +169,7 @@ struct pace {
 	double clock_hz;
 };
 /* The cost of the work on sEU `seu`, which must be able to execute it, for a lane of `warps` warps. */
-struct cost device_cost(const struct vdevice *d, int seu, const struct work *w, int warps,
-	struct pace pace);
+struct cost device_cost(const struct vdevice *d, int seu, const struct work *w, int warps, struct pace pace);
 
 /* The effort of the work on sEU `seu`. */
 struct effort device_effort(const struct vdevice *d, int seu, const struct work *w);
@@ -179,8 +178,7 @@ struct effort device_effort(const struct vdevice *d, int seu, const struct work 
 double device_full_clock(const struct vdevice *d, const struct effort *e);
 /* The clock, Hz, at which the device executes work again and again that takes so many cycles and additional
  * `waits` seconds; *watts: its power then, 0 if no limit is known. */
-double device_clock(const struct vdevice *d, const struct effort *e, double cycles, double waits,
-	double *watts);
+double device_clock(const struct vdevice *d, const struct effort *e, double cycles, double waits, double *watts);
 
 /* Joules of each kind at that clock. */
 struct effort device_energy(const struct vdevice *d, const struct effort *e, double clock_hz);

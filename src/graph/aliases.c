@@ -9,8 +9,7 @@ static const char *part_name(struct graph *g, const char *name, int part)
 	return part == NONE ? name : arena_strf(&g->arena, "%s.%d", name, part);
 }
 
-static enum err_code find_value(struct graph *g, const char *name, struct srcloc loc, int *out,
-	struct err *e)
+static enum err_code find_value(struct graph *g, const char *name, struct srcloc loc, int *out, struct err *e)
 {
 	const struct buffer *b;
 
@@ -130,8 +129,7 @@ static int storage_of(const struct graph *g, int buffer)
 	return g->buffers.v[buffer].alias_of == NONE ? buffer : g->buffers.v[buffer].alias_of;
 }
 
-/* What the sTask makes of another value that lies in the same place, if it makes or reads this one;
- * NONE. */
+/* What the sTask makes of another value that lies in the same place, if it makes or reads this one; NONE. */
 static int made_there(const struct graph *g, const struct stask *s, int buffer, int *of)
 {
 	for (int i = 0; i < s->writes.n; i++)
@@ -179,10 +177,9 @@ static enum err_code check_alias(const struct graph *g, const struct alias *v, i
 		const struct edge *x = &g->edges.v[k];
 
 		if ((x->buffer == buffer || x->buffer == b->alias_of) && is_wrong(g, x))
-			return err_set(e, ERR_INPUT, loc_of(v, b), "'%s' cannot be an alias of '%s': "
-				"'%s' reads '%s' when '%s' has written over it", b->name, of,
-				g->tasks.v[x->to].name, g->buffers.v[x->buffer].name,
-				g->tasks.v[x->from].name);
+			return err_set(e, ERR_INPUT, loc_of(v, b), "'%s' cannot be an alias of '%s': '%s' reads '%s' "
+				"when '%s' has written over it", b->name, of, g->tasks.v[x->to].name,
+				g->buffers.v[x->buffer].name, g->tasks.v[x->from].name);
 	}
 	maker = computed_in_place(g, buffer, &made, &read);
 	if (maker)

@@ -48,8 +48,7 @@ static void order_body(struct builder *b, const struct item *items, int n)
 }
 
 /* The axes that the results of a task have in common with the split. */
-static enum err_code split_fits(const struct builder *b, int task, int axis, int ways,
-	struct err *e)
+static enum err_code split_fits(const struct builder *b, int task, int axis, int ways, struct err *e)
 {
 	const struct task *t = task_at(b, task);
 	bool found = false;
@@ -58,19 +57,16 @@ static enum err_code split_fits(const struct builder *b, int task, int axis, int
 		const struct node *n = &b->p->nodes.v[t->nodes.v[i]];
 		int pos = axis_position(n, axis);
 
-		if ((n->op == OP_SUM || n->op == OP_RMAX || n->op == OP_RMIN ||
-		     n->op == OP_CUMSUM || n->op == OP_CUMMAX || n->op == OP_CUMMIN) &&
-		    n->ref == axis)
-			return err_set(e, ERR_INPUT, n->loc,
-				"'%s' cannot be split along '%s': it reduces along that axis",
-				t->name, b->p->axes.v[axis].name);
+		if ((n->op == OP_SUM || n->op == OP_RMAX || n->op == OP_RMIN || n->op == OP_CUMSUM ||
+		     n->op == OP_CUMMAX || n->op == OP_CUMMIN) && n->ref == axis)
+			return err_set(e, ERR_INPUT, n->loc, "'%s' cannot be split along '%s': it reduces along that "
+				"axis", t->name, b->p->axes.v[axis].name);
 		if (pos == NONE)
 			continue;
 		found = true;
 		if (extent_of_node(&b->g->extents, t->nodes.v[i], pos) % ways)
-			return err_set(e, ERR_INPUT, t->loc,
-				"'%s' cannot be split %d ways along '%s': its tile has %lld there",
-				t->name, ways, b->p->axes.v[axis].name,
+			return err_set(e, ERR_INPUT, t->loc, "'%s' cannot be split %d ways along '%s': its tile has "
+				"%lld there", t->name, ways, b->p->axes.v[axis].name,
 				(long long)extent_of_node(&b->g->extents, t->nodes.v[i], pos));
 	}
 	if (!found)
@@ -83,8 +79,7 @@ static enum err_code apply_splits(struct builder *b, const struct split *s, int 
 {
 	for (int i = 0; i < n; i++) {
 		if (s[i].ways < 1 || s[i].ways > 16)
-			return err_set(e, ERR_INPUT, NOWHERE, "a split has 1 to 16 ways, not %d",
-				s[i].ways);
+			return err_set(e, ERR_INPUT, NOWHERE, "a split has 1 to 16 ways, not %d", s[i].ways);
 		for (int j = 0; j < s[i].ntasks; j++) {
 			int t = s[i].tasks[j];
 
@@ -133,11 +128,9 @@ static void add_stasks(struct builder *b)
 			struct stask *s = VEC_ADD(&g->arena, &g->tasks);
 
 			*s = (struct stask){ .task = task, .part = part, .parts = b->parts[task],
-				.split_axis = b->split_axis[task], .kind = t->kind,
-				.phase = t->phase, .loop = t->loop, .position = o,
-				.naxes = n->naxes, .loc = t->loc };
-			s->name = s->parts > 1 ? arena_strf(&g->arena, "%s.%d", t->name, part) :
-				t->name;
+				.split_axis = b->split_axis[task], .kind = t->kind, .phase = t->phase, .loop = t->loop,
+				.position = o, .naxes = n->naxes, .loc = t->loc };
+			s->name = s->parts > 1 ? arena_strf(&g->arena, "%s.%d", t->name, part) : t->name;
 			for (int i = 0; i < n->naxes; i++) {
 				s->axis[i] = n->axis[i];
 				s->extent[i] = part_extent(b, task, shape, i);
@@ -154,8 +147,7 @@ static int add_buffer(struct builder *b, struct buffer buf, const char *name, in
 	for (int part = 0; part < parts; part++) {
 		buf.part = part;
 		buf.parts = parts;
-		buf.name = parts > 1 ? arena_strf(&g->arena, "%s.%d", name, part) :
-			arena_strdup(&g->arena, name);
+		buf.name = parts > 1 ? arena_strf(&g->arena, "%s.%d", name, part) : arena_strdup(&g->arena, name);
 		VEC_PUSH(&g->arena, &g->buffers, buf);
 	}
 	return first;
@@ -186,8 +178,7 @@ static bool is_taken(struct builder *b, const char *name, int parts)
 {
 	const struct graph *g = b->g;
 
-	if (graph_find_buffer(g, name) != NONE ||
-	    graph_find_buffer(g, arena_strf(&b->g->arena, "%s.0", name)) != NONE)
+	if (graph_find_buffer(g, name) != NONE || graph_find_buffer(g, arena_strf(&b->g->arena, "%s.0", name)) != NONE)
 		return true;
 	for (int part = 0; part < parts; part++) {
 		const char *whole = parts > 1 ? arena_strf(&b->g->arena, "%s.%d", name, part) : name;
@@ -241,26 +232,22 @@ static int buffer_of_value(struct builder *b, int node)
 }
 
 /* A carry is split as the tasks that use it are; they must agree. */
-static enum err_code buffer_of_carry(struct builder *b, int carry, int task, int *out,
-	struct err *e)
+static enum err_code buffer_of_carry(struct builder *b, int carry, int task, int *out, struct err *e)
 {
 	const struct carry *c = &b->p->carries.v[carry];
-	struct buffer buf = { .node = NONE, .carry = carry, .type = c->type, .phase = c->phase,
-		.loop = c->loop, .loc = c->loc, .first = NONE, .alias_of = NONE,
-		.scope = SCOPE_REGISTERS };
+	struct buffer buf = { .node = NONE, .carry = carry, .type = c->type, .phase = c->phase, .loop = c->loop,
+		.loc = c->loc, .first = NONE, .alias_of = NONE, .scope = SCOPE_REGISTERS };
 	int64_t extent[RANK_MAX];
 
 	if (b->carry_buffer[carry] != NONE) {
 		*out = b->carry_buffer[carry];
 		if (b->carry_parts[carry] != b->parts[task])
-			return err_set(e, ERR_INPUT, task_at(b, task)->loc, "'%s' uses '%s', which "
-				"other sTasks use in %d part%s: split all that use it alike",
-				task_at(b, task)->name, c->name, b->carry_parts[carry],
-				b->carry_parts[carry] == 1 ? "" : "s");
+			return err_set(e, ERR_INPUT, task_at(b, task)->loc, "'%s' uses '%s', which other sTasks use in "
+				"%d part%s: split all that use it alike", task_at(b, task)->name, c->name,
+				b->carry_parts[carry], b->carry_parts[carry] == 1 ? "" : "s");
 		if (b->parts[task] > 1 && b->carry_split[carry] != b->split_axis[task])
-			return err_set(e, ERR_INPUT, task_at(b, task)->loc, "'%s' uses '%s', which "
-				"other sTasks split along '%s': split all that use it alike",
-				task_at(b, task)->name, c->name,
+			return err_set(e, ERR_INPUT, task_at(b, task)->loc, "'%s' uses '%s', which other sTasks split "
+				"along '%s': split all that use it alike", task_at(b, task)->name, c->name,
 				b->p->axes.v[b->carry_split[carry]].name);
 		return OK;
 	}
@@ -272,8 +259,7 @@ static enum err_code buffer_of_carry(struct builder *b, int carry, int task, int
 	set_shape(&buf, c->naxes, c->axis, extent);
 	b->carry_parts[carry] = b->parts[task];
 	b->carry_split[carry] = b->split_axis[task];
-	*out = b->carry_buffer[carry] = add_buffer(b, buf, unique_name(b, c->name,
-		b->parts[task]), b->parts[task]);
+	*out = b->carry_buffer[carry] = add_buffer(b, buf, unique_name(b, c->name, b->parts[task]), b->parts[task]);
 	return OK;
 }
 
@@ -302,8 +288,7 @@ static void find_apart(struct builder *b)
 		for (int k = 0; k < op_arity(n->op) && n->task != NONE; k++) {
 			const struct node *arg = &b->p->nodes.v[n->arg[k]];
 
-			if (!node_is_free(arg) && arg->task != NONE && !split_alike(b, arg->task,
-			    n->task))
+			if (!node_is_free(arg) && arg->task != NONE && !split_alike(b, arg->task, n->task))
 				b->apart[n->arg[k]] = true;
 		}
 	}
@@ -326,19 +311,16 @@ static bool takes_tile(const struct builder *b, const struct node *product, int 
 		bool whole = pos == NONE ? !program_axis_bound(b->p, task_at(b,
 			product->task)->loop, a->axis[i]) : x->full_axis[mma * RANK_MAX + pos];
 
-		if (x->full_axis[arg * RANK_MAX + i] && !whole &&
-		    x->tile[a->axis[i]] < b->p->axes.v[a->axis[i]].size)
+		if (x->full_axis[arg * RANK_MAX + i] && !whole && x->tile[a->axis[i]] < b->p->axes.v[a->axis[i]].size)
 			return true;
 	}
 	return false;
 }
 
-/* sTask `s` reads `node`, made by another task: its own part where both are split alike,
- * else every part, of which each has a piece, or one if all are the same. Who has not made
- * the piece that he takes finds it in shared memory, as registers are other threads' there.
- * `product`, NULL elsewhere, has it as operand number `operand`. */
-static void read_value(struct builder *b, int stask, int node, const struct node *product,
-	int operand)
+/* sTask `s` reads `node`, made by another task: its own part where both are split alike, else every part, of which each
+ * has a piece, or one if all are the same. Who has not made the piece that he takes finds it in shared memory, as
+ * registers are other threads' there. `product`, NULL elsewhere, has it as operand number `operand`. */
+static void read_value(struct builder *b, int stask, int node, const struct node *product, int operand)
 {
 	const struct node *n = &b->p->nodes.v[node];
 	int first = buffer_of_value(b, node);
@@ -412,8 +394,7 @@ static enum err_code connect(struct builder *b, struct err *e)
 		const struct buffer *buf = &g->buffers.v[i];
 
 		if (buf->node != NONE)
-			add_unique(b, &g->tasks.v[b->first_stask[b->p->nodes.v[buf->node].task] +
-				buf->part], true, i);
+			add_unique(b, &g->tasks.v[b->first_stask[b->p->nodes.v[buf->node].task] + buf->part], true, i);
 	}
 	return OK;
 }
@@ -469,12 +450,10 @@ static enum err_code build(struct graph *g, const struct shaping *how, struct er
 	const struct program *p = g->program;
 	struct arena *a = &g->arena;
 	struct builder b = { .g = g, .p = p, .first_split_off = p->tasks.n - how->nsplit_offs,
-		.split_offs = how->split_offs,
-		.parts = ids(a, p->tasks.n, 1), .split_axis = ids(a, p->tasks.n, NONE),
-		.first_stask = ids(a, p->tasks.n, NONE), .task_order = ids(a, p->tasks.n, NONE),
-		.node_buffer = ids(a, p->nodes.n, NONE), .node_parts = ids(a, p->nodes.n, 0),
-		.carry_buffer = ids(a, p->carries.n, NONE), .carry_parts = ids(a, p->carries.n, 0),
-		.carry_split = ids(a, p->carries.n, NONE) };
+		.split_offs = how->split_offs, .parts = ids(a, p->tasks.n, 1), .split_axis = ids(a, p->tasks.n, NONE),
+		.first_stask = ids(a, p->tasks.n, NONE), .task_order = ids(a, p->tasks.n, NONE), .node_buffer = ids(a,
+		p->nodes.n, NONE), .node_parts = ids(a, p->nodes.n, 0), .carry_buffer = ids(a, p->carries.n, NONE),
+		.carry_parts = ids(a, p->carries.n, 0), .carry_split = ids(a, p->carries.n, NONE) };
 
 	TRY(extents_infer(a, p, &g->tiling, &g->extents, e));
 	for (int i = 0; i < p->phases.n; i++)

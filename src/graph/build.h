@@ -20,8 +20,7 @@ struct builder {
 	const struct split_off *split_offs;	/* ... by these */
 };
 
-/* Is the value of `node` handed from its task to another? CONST and INDEX are made
- * anew where they are used. */
+/* Is the value of `node` handed from its task to another? CONST and INDEX are made anew where they are used. */
 static inline bool node_is_free(const struct node *n)
 {
 	return n->op == OP_CONST || n->op == OP_INDEX;
@@ -33,8 +32,7 @@ int64_t part_elements(const struct builder *b, int task, int node);
 
 /* Fill work of one sTask; buffers must be known. */
 void build_work(const struct builder *b, struct stask *s);
-/* Derive g->edges from what the sTasks read and write; those of one program task stand
- * together. */
+/* Derive g->edges from what the sTasks read and write; those of one program task stand together. */
 void build_edges(struct graph *g, const int *first_stask);
 /* Set buffers' places; before the edges, which tell who may not touch what lies there yet. */
 NODISCARD enum err_code build_aliases(struct graph *g, const struct alias *v, int n, struct err *e);

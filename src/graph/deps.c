@@ -1,13 +1,11 @@
 /* Dependences, from what the sTasks read and write.
  *
- * For each buffer, one life of it is played: its region's body once, each loop
- * inside two times, and not at all where it may have no iteration. Who may have
- * written last and who may have read since then give the edges; where the two ends
- * stand in different iterations of a loop, that loop and distance 1. Two rounds show
- * every pair there is, as a third would meet the same last writers and readers. Then
- * all who touched a life give the reuse edges to those who may begin the one that takes
- * its slot. What lies in the place of a buffer is played with it, as if it were the same:
- * who wrote last is then who must have written what is read. */
+ * For each buffer, one life of it is played: its region's body once, each loop inside two times, and not at all where
+ * it may have no iteration. Who may have written last and who may have read since then give the edges; where the two
+ * ends stand in different iterations of a loop, that loop and distance 1. Two rounds show every pair there is, as a
+ * third would meet the same last writers and readers. Then all who touched a life give the reuse edges to those who may
+ * begin the one that takes its slot. What lies in the place of a buffer is played with it, as if it were the same: who
+ * wrote last is then who must have written what is read. */
 #include "graph/build.h"
 
 #include <string.h>
@@ -82,8 +80,7 @@ static struct edge edge_between(const struct player *p, const struct access *fro
 }
 
 /* An sTask does not depend on itself within one instance. */
-static void join(struct player *p, const struct access *from, const struct access *to,
-	enum edge_kind kind)
+static void join(struct player *p, const struct access *from, const struct access *to, enum edge_kind kind)
 {
 	struct edge e = edge_between(p, from, to, kind);
 
@@ -255,11 +252,9 @@ static void reuse_edges(struct player *p)
 			bool writes = meets(g, t->writes.v, t->writes.n, p->buffer);
 
 			if (reads || writes)
-				add_edge(g, (struct edge){ .from = s, .to = first, .loop = b->loop,
-					.kind = writes ? EDGE_OUTPUT : EDGE_ANTI, .distance = 1,
-					.reuse = true, .buffer = p->buffer,
-					.chain = accumulates(g, s, p->buffer) &&
-						accumulates(g, first, p->buffer) });
+				add_edge(g, (struct edge){ .from = s, .to = first, .loop = b->loop, .kind = writes ?
+					EDGE_OUTPUT : EDGE_ANTI, .distance = 1, .reuse = true, .buffer = p->buffer,
+					.chain = accumulates(g, s, p->buffer) && accumulates(g, first, p->buffer) });
 		}
 	}
 }
@@ -280,15 +275,12 @@ void build_edges(struct graph *g, const int *first_stask)
 		g->first_in[i] = NONE;
 	for (int i = 0; i < g->buffers.n; i++) {
 		struct buffer *b = &g->buffers.v[i];
-		struct player p = { .g = g, .first_stask = first_stask, .buffer = i,
-			.now.fresh = true };
+		struct player p = { .g = g, .first_stask = first_stask, .buffer = i, .now.fresh = true };
 
 		if (b->loop != NONE)
-			play_body(&p, g->program->loops.v[b->loop].body.v,
-				g->program->loops.v[b->loop].body.n);
+			play_body(&p, g->program->loops.v[b->loop].body.v, g->program->loops.v[b->loop].body.n);
 		else
-			play_body(&p, g->program->phases.v[b->phase].body.v,
-				g->program->phases.v[b->phase].body.n);
+			play_body(&p, g->program->phases.v[b->phase].body.v, g->program->phases.v[b->phase].body.n);
 		if (!p.firsts.n)
 			BUG("buffer '%s' is touched by nobody", b->name);
 		b->first = first_to_run(&p);

@@ -75,8 +75,7 @@ double graph_bytes(const struct graph *g)
 	double sum = 0;
 
 	for (int i = 0; i < g->program->tensors.n; i++)
-		sum += (double)dtype_bytes(g->program->tensors.v[i].type,
-			(size_t)tensor_elements(g->program, i));
+		sum += (double)dtype_bytes(g->program->tensors.v[i].type, (size_t)tensor_elements(g->program, i));
 	return sum;
 }
 

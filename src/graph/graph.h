@@ -1,26 +1,22 @@
 /* graph.h - the sTask-graph: what one tile shape makes of a program.
  *
- * graph_build is Propagate: it takes a bound program and a tile shape and says
- * which sTasks there are, what each costs (struct work), which buffers carry
- * values between them, and which dependences bind them. It knows nothing of lanes,
+ * graph_build is Propagate: it takes a bound program and a tile shape and says which sTasks there are, what each costs
+ * (struct work), which buffers carry values between them, and which dependences bind them. It knows nothing of lanes,
  * orders or devices; those are the plan's.
  *
- * Regions. The sTasks of a phase stand in a tree of sequential loops. The root is
- * the *tile loop*: an EU works through its output tiles one after the other. A
- * region is named by its loop id, the root by NONE.
+ * Regions. The sTasks of a phase stand in a tree of sequential loops. The root is the *tile loop*: an EU works through
+ * its output tiles one after the other. A region is named by its loop id, the root by NONE.
  *
- * Instances. An sTask runs once an iteration of its region. The iterations of a
- * region are numbered through over all tiles that an EU gets: its *sequence*.
+ * Instances. An sTask runs once an iteration of its region. The iterations of a region are numbered through over all
+ * tiles that an EU gets: its *sequence*.
  *
- * Dependences. An edge from -> to with (loop, distance) says: every instance of
- * `from` in iteration s - distance of region `loop` comes before every instance of
- * `to` in iteration s of that region. Edges are of two sorts:
- *   - within one life of a buffer: iterations are counted within one output tile
- *     (or surrounding iteration); nothing is owed where s - distance is before its
- *     start;
- *   - reuse: the buffer's versions form a ring over the sequence of its region, and
- *     the writer of life s must wait for those who used life s - versions. For these
- *     `distance` counts lives for each version the plan gives the buffer (it is 1).
+ * Dependences. An edge from -> to with (loop, distance) says: every instance of `from` in iteration s - distance of
+ * region `loop` comes before every instance of `to` in iteration s of that region. Edges are of two sorts:
+ *   - within one life of a buffer: iterations are counted within one output tile (or surrounding iteration); nothing is
+ *     owed where s - distance is before its start;
+ *   - reuse: the buffer's versions form a ring over the sequence of its region, and the writer of life s must wait for
+ *     those who used life s - versions. For these `distance` counts lives for each version the plan gives the buffer
+ *     (it is 1).
  */
 #ifndef GRAPH_GRAPH_H
 #define GRAPH_GRAPH_H
@@ -31,9 +27,8 @@
 
 enum edge_kind { EDGE_FLOW, EDGE_ANTI, EDGE_OUTPUT };
 
-/* Where a value lives if producer and users are on one lane: shared if it is loaded, a
- * second operand, or taken in other parts than it was made in. A plan moves a register
- * value to shared memory when it crosses lanes. */
+/* Where a value lives if producer and users are on one lane: shared if it is loaded, a second operand, or taken in
+ * other parts than it was made in. A plan moves a register value to shared memory when it crosses lanes. */
 enum scope { SCOPE_REGISTERS, SCOPE_SHARED };
 
 struct stask {

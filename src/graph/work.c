@@ -20,8 +20,7 @@ static void nominal_place(const struct builder *b, const struct stask *s, const 
 		at->hi[n->axis[i]] = part_extent(b, s->task, node, i) - 1;
 }
 
-/* Elements of a tensor that a load or store of one tile touches, and in how many
- * pieces a copy engine is told. */
+/* Elements of a tensor that a load or store of one tile touches, and in how many pieces a copy engine is told. */
 static void count_region(const struct builder *b, struct stask *s, const struct node *n, int node)
 {
 	const struct tensor *t = &b->p->tensors.v[n->ref];
@@ -49,10 +48,8 @@ static void count_region(const struct builder *b, struct stask *s, const struct 
 /* Share of the bytes that device memory must deliver at least: each element once. */
 static double compulsory_share(const struct graph *g, const struct stask *s, int tensor)
 {
-	double once = (double)tensor_elements(g->program, tensor) *
-		dtype_bits(g->program->tensors.v[tensor].type) / 8;
-	double all = s->work.global_bytes * graph_runs(g, s->loop, NONE) *
-		(double)g->grids[s->phase].total;
+	double once = (double)tensor_elements(g->program, tensor) * dtype_bits(g->program->tensors.v[tensor].type) / 8;
+	double all = s->work.global_bytes * graph_runs(g, s->loop, NONE) * (double)g->grids[s->phase].total;
 
 	return all > once && all > 0 ? once / all : 1;
 }
@@ -87,8 +84,7 @@ static int64_t contracted(const struct builder *b, const struct stask *s, const 
 
 	for (int i = 0; i < x->naxes; i++)
 		if (!node_has_axis(node, x->axis[i]))
-			k *= program_axis_bound(b->p, s->loop, x->axis[i]) ?
-				b->g->extents.tile[x->axis[i]] :
+			k *= program_axis_bound(b->p, s->loop, x->axis[i]) ? b->g->extents.tile[x->axis[i]] :
 				part_extent(b, s->task, node->arg[0], i);
 	return k;
 }
@@ -194,8 +190,7 @@ static int bound_axes(const struct graph *g, int loop, int *axes)
 	int n = 0;
 
 	for (int a = 0; a < g->program->axes.n; a++)
-		if ((l->has_from && index_uses(&l->from, a)) ||
-		    (l->has_upto && index_uses(&l->upto, a)))
+		if ((l->has_from && index_uses(&l->from, a)) || (l->has_upto && index_uses(&l->upto, a)))
 			axes[n++] = a;
 	return n;
 }
@@ -228,8 +223,7 @@ static void count_trips(struct graph *g, int loop)
 			int64_t tile = g->extents.tile[axes[i]];
 
 			at.lo[axes[i]] = rest % tiles * tile;
-			at.hi[axes[i]] = min_i64(at.lo[axes[i]] + tile,
-				g->program->axes.v[axes[i]].size) - 1;
+			at.hi[axes[i]] = min_i64(at.lo[axes[i]] + tile, g->program->axes.v[axes[i]].size) - 1;
 			rest /= tiles;
 		}
 		visited_iterations(&g->extents, loop, &at, &first, &last);
@@ -251,9 +245,8 @@ enum err_code build_trips(struct graph *g, struct err *e)
 	for (int i = 0; i < p->phases.n; i++) {
 		g->grids[i] = extents_grid(&g->extents, i);
 		if (g->grids[i].total <= 0 || g->grids[i].total > INT32_MAX)
-			return err_set(e, ERR_LIMIT, p->phases.v[i].loc,
-				"the grid of phase '%s' has too many tiles; choose larger ones",
-				p->phases.v[i].name);
+			return err_set(e, ERR_LIMIT, p->phases.v[i].loc, "the grid of phase '%s' has too many tiles; "
+				"choose larger ones", p->phases.v[i].name);
 	}
 	return OK;
 }

@@ -33,16 +33,14 @@ static bool is_bounded(const struct loop *l)
 static bool bounded_inside(const struct graph *g, int loop)
 {
 	for (int i = 0; i < g->program->loops.n; i++)
-		if (i != loop && is_bounded(loop_at(g, i)) &&
-		    program_loop_within(g->program, i, loop))
+		if (i != loop && is_bounded(loop_at(g, i)) && program_loop_within(g->program, i, loop))
 			return true;
 	return false;
 }
 
 /* Count the iterations of a body that runs `times` times at a place. Only where a
  * bound lies further inside do its iterations have to be looked at one by one. */
-static void count_body(struct counter *c, const struct item *items, int n,
-	const struct axis_ranges *at, int64_t times)
+static void count_body(struct counter *c, const struct item *items, int n, const struct axis_ranges *at, int64_t times)
 {
 	for (int i = 0; i < n; i++) {
 		const struct loop *l;
@@ -98,8 +96,7 @@ static bool axis_bounds(const struct graph *g, int phase, int axis)
 
 /* The kind of each tile, given the kind of each combination of tiles along the axes
  * that bounds depend on: count through the grid like a counter of wheels. */
-static void spread_kinds(const struct grid *grid, const int64_t *stride, const int32_t *of_combo,
-	int32_t *of)
+static void spread_kinds(const struct grid *grid, const int64_t *stride, const int32_t *of_combo, int32_t *of)
 {
 	int64_t at[2 * RANK_MAX] = { 0 }, combo = 0;
 
@@ -162,12 +159,10 @@ static int64_t tile_work(const struct kinds *k, int64_t tile)
 	return k->work[k->of ? k->of[tile] : 0];
 }
 
-/* The grid's tiles in the plan's raster: `group` tiles of the slower of the last two
- * axes are walked for each step of the faster one, so that tiles that run at the same
- * time share rows and columns. Of a cluster's tiles, the first stands for all; they are
- * neighbours along the axis that is walked first. */
-static void raster_order(const struct grid_plan *how, const struct grid *grid,
-	const struct cluster *c, int64_t *out)
+/* The grid's tiles in the plan's raster: `group` tiles of the slower of the last two axes are walked for each step of
+ * the faster one, so that tiles that run at the same time share rows and columns. Of a cluster's tiles, the first
+ * stands for all; they are neighbours along the axis that is walked first. */
+static void raster_order(const struct grid_plan *how, const struct grid *grid, const struct cluster *c, int64_t *out)
 {
 	int64_t rows = grid->n > 1 ? grid->tiles[grid->n - 2] : 1;
 	int64_t columns = grid->n > 0 ? grid->tiles[grid->n - 1] : 1;
@@ -222,8 +217,7 @@ static void sort_longest_first(struct arena *a, const struct kinds *k, int64_t *
 		tiles[t] = sorted[t];
 }
 
-/* EUs by the work they have so far: a heap with the least on top, of equal ones the
- * first. */
+/* EUs by the work they have so far: a heap with the least on top, of equal ones the first. */
 struct load {
 	int64_t work;
 	int eu;
@@ -250,8 +244,7 @@ static void sift_down(struct load *heap, int n, int i)
 	}
 }
 
-/* The unit (an EU or a cluster) of each group of tiles, when the next group goes to
- * whoever is free first. */
+/* The unit (an EU or a cluster) of each group of tiles, when the next group goes to whoever is free first. */
 static void deal_to_free(struct arena *a, const struct kinds *k, int units, const int64_t *groups,
 	int64_t n, int32_t *unit_of)
 {
@@ -276,8 +269,7 @@ void plan_assign_tiles(struct arena *a, const struct plan *p, int phase, struct 
 	struct arena_mark scratch;
 
 	*out = (struct tile_assignment){ .eus = eus, .cluster = c.size, .total = c.groups * c.size,
-		.order = ARENA_ARRAY(a, c.groups * c.size, int64_t),
-		.start = ARENA_ARRAY(a, eus + 1, int64_t) };
+		.order = ARENA_ARRAY(a, c.groups * c.size, int64_t), .start = ARENA_ARRAY(a, eus + 1, int64_t) };
 	scratch = arena_mark(a);
 	groups = ARENA_ARRAY(a, c.groups, int64_t);
 	unit_of = ARENA_ARRAY(a, c.groups, int32_t);
@@ -355,8 +347,7 @@ static int by_class_work(const void *x, const void *y)
 	return (a->eu > b->eu) - (a->eu < b->eu);
 }
 
-int eu_classes(struct arena *a, const struct plan *p, int phase, const struct tile_assignment *d,
-	struct eu_class **out)
+int eu_classes(struct arena *a, const struct plan *p, int phase, const struct tile_assignment *d, struct eu_class **out)
 {
 	struct eu_class *v = ARENA_ARRAY(a, d->eus, struct eu_class);
 	struct arena_mark scratch = arena_mark(a);

@@ -1,14 +1,12 @@
 /* check.h - is a plan legal?
  *
- * A plan is legal if, for every number of iterations that the program can make, all
- * lanes come to their end and every dependence of the sTask-graph is kept whatever
- * the speed of the units; and if it fits the EU. The argument: the events of a plan
- * (issue, start and completion of each instance) form a marked graph, all of whose
- * constraints must hold together, so the possible executions are just the linear
- * extensions of one partial order. A plan deadlocks if and only if that relation has
- * a cycle, and a dependence is kept in all executions if and only if it follows from
- * the relation. Both are decided on the first iterations of a few tiles; the
- * relation repeats itself after that (docs/internals/check.md has the argument).
+ * A plan is legal if, for every number of iterations that the program can make, all lanes come to their end and every
+ * dependence of the sTask-graph is kept whatever the speed of the units; and if it fits the EU. The argument: the
+ * events of a plan (issue, start and completion of each instance) form a marked graph, all of whose constraints must
+ * hold together, so the possible executions are just the linear extensions of one partial order. A plan deadlocks if
+ * and only if that relation has a cycle, and a dependence is kept in all executions if and only if it follows from the
+ * relation. Both are decided on the first iterations of a few tiles; the relation repeats itself after that
+ * (docs/internals/check.md has the argument).
  */
 #ifndef PLAN_CHECK_H
 #define PLAN_CHECK_H
@@ -67,10 +65,9 @@ struct usage {
 	int flags;			/* mbarriers */
 };
 
-/* Problems in `a`, in order of the program; the plan is legal if there are none. Usage
- * may be NULL. Fails with ERR_INTERRUPTED, or with ERR_LIMIT if loops in one another,
- * versions, offsets and distances make more instances than can be looked at: then
- * neither is of use. */
+/* Problems in `a`, in order of the program; the plan is legal if there are none. Usage may be NULL. Fails with
+ * ERR_INTERRUPTED, or with ERR_LIMIT if loops in one another, versions, offsets and distances make more instances than
+ * can be looked at: then neither is of use. */
 NODISCARD enum err_code plan_check(const struct plan *p, struct arena *a, const struct stop *stop,
 	struct problems *out, struct usage *usage, struct err *e);
 
@@ -79,21 +76,17 @@ NODISCARD enum err_code plan_check(const struct plan *p, struct arena *a, const 
 NODISCARD enum err_code plan_check_order(const struct plan *p, struct arena *a,
 	const struct stop *stop, struct problems *out, struct usage *usage, struct err *e);
 
-/* Add the waits (with DISTANCE_AUTO) that the dependences need and the plan's order
- * does not give already, fewest first found; *added: how many. The plan may still
- * have other problems. Fails like plan_check, and then the plan is good for nothing but
- * to be freed. */
-NODISCARD enum err_code plan_fill_waits(struct plan *p, const struct stop *stop, int *added,
-	struct err *e);
+/* Add the waits (with DISTANCE_AUTO) that the dependences need and the plan's order does not give already, fewest first
+ * found; *added: how many. The plan may still have other problems. Fails like plan_check, and then the plan is good for
+ * nothing but to be freed. */
+NODISCARD enum err_code plan_fill_waits(struct plan *p, const struct stop *stop, int *added, struct err *e);
 
-/* After a change of the order: find anew what hangs on it. The waits from and to the n sTasks that
- * are for completion, with the distance open, go; what is needed comes, as plan_fill_waits finds it;
- * such a wait between others goes if it was needed in `was`, the plan before the change, and is no
- * more. If the order needs more versions of a value, it gets them, unless it is wrong whatever they
- * are. All other waits stay. Where the lanes would wait for each other for ever, waits for slots are
- * found anew, too; if they still would, and if an sTask is not there once, on a unit that can run it,
- * nothing changes. `was` NULL or not whole: no wait between others goes. Fails like
- * plan_fill_waits. */
+/* After a change of the order: find anew what hangs on it. The waits from and to the n sTasks that are for completion,
+ * with the distance open, go; what is needed comes, as plan_fill_waits finds it; such a wait between others goes if it
+ * was needed in `was`, the plan before the change, and is no more. If the order needs more versions of a value, it gets
+ * them, unless it is wrong whatever they are. All other waits stay. Where the lanes would wait for each other for ever,
+ * waits for slots are found anew, too; if they still would, and if an sTask is not there once, on a unit that can run
+ * it, nothing changes. `was` NULL or not whole: no wait between others goes. Fails like plan_fill_waits. */
 NODISCARD enum err_code plan_repair_waits(struct plan *p, const struct plan *was, const int *tasks, int n,
 	const struct stop *stop, struct err *e);
 

@@ -52,8 +52,7 @@ bool cluster_shares(const struct plan *p, const struct cluster *c, int task)
 		return false;
 	lane = p->entries.v[entry].lane;
 	u = &p->device->seu[p->entries.v[entry].seu];
-	if (u->kind != SEU_COPY || !u->async || p->lanes.v[lane].replicas > 1 ||
-	    reads_own(p, lane, task))
+	if (u->kind != SEU_COPY || !u->async || p->lanes.v[lane].replicas > 1 || reads_own(p, lane, task))
 		return false;
 	load = &g->nodes.v[t->nodes.v[t->nodes.n - 1]];
 	for (int d = 0; d < g->tensors.v[load->ref].rank; d++)
@@ -130,21 +129,18 @@ static bool bounds_use(const struct plan *p, int loop, int axis)
 {
 	const struct loop *l = &p->graph->program->loops.v[loop];
 
-	return (l->has_from && index_uses(&l->from, axis)) ||
-		(l->has_upto && index_uses(&l->upto, axis));
+	return (l->has_from && index_uses(&l->from, axis)) || (l->has_upto && index_uses(&l->upto, axis));
 }
 
 /* Does the loop, directly in the phase, run over the same tiles in all of a group? */
-static bool group_agrees(const struct plan *p, const struct cluster *c, int phase, int loop,
-	int64_t first)
+static bool group_agrees(const struct plan *p, const struct cluster *c, int phase, int loop, int64_t first)
 {
 	int64_t from[2], end[2];
 
 	for (int i = 0; i < c->size; i++) {
 		struct axis_ranges at;
 
-		ranges_set_tile(&p->graph->extents, &p->graph->grids[phase], cluster_tile(c, first, i),
-			&at);
+		ranges_set_tile(&p->graph->extents, &p->graph->grids[phase], cluster_tile(c, first, i), &at);
 		visited_iterations(&p->graph->extents, loop, &at, &from[i > 0], &end[i > 0]);
 		if (i && (from[0] != from[1] || end[0] != end[1]))
 			return false;
@@ -174,12 +170,10 @@ static bool check_phase(const struct plan *p, int phase, struct arena *a, struct
 
 	for (int l = 0; l < g->loops.n && c.size > 1; l++)
 		if (g->loops.v[l].phase == phase && !loop_agrees(p, &c, phase, l))
-			blame(p, a, out, l, arena_strf(a, "clusters of %d take neighbours along '%s' "
-				"together, but a loop over '%s' does not run over the same tiles "
-				"in all of them", c.size, g->axes.v[c.axis].name,
-				g->axes.v[g->loops.v[l].axis[0]].name),
-				"take no clusters, or another raster= or group=, which decide whose "
-				"neighbours go together");
+			blame(p, a, out, l, arena_strf(a, "clusters of %d take neighbours along '%s' together, but a "
+				"loop over '%s' does not run over the same tiles in all of them", c.size,
+				g->axes.v[c.axis].name, g->axes.v[g->loops.v[l].axis[0]].name), "take no clusters, or "
+				"another raster= or group=, which decide whose neighbours go together");
 	return c.size > 1;
 }
 
@@ -189,25 +183,21 @@ static const char *why_none(const struct plan *p, struct arena *a)
 	struct cluster c = possible_cluster(p, 0);
 
 	if (c.size == 1)
-		return arena_strf(a, "there are no neighbouring tiles for clusters of %d",
-			p->grid.cluster);
-	return arena_strf(a, "clusters of %d along '%s' have nothing to share: no copy engine brings "
-		"neighbours the same tile on a lane of which nobody reads it", c.size,
-		p->graph->program->axes.v[c.axis].name);
+		return arena_strf(a, "there are no neighbouring tiles for clusters of %d", p->grid.cluster);
+	return arena_strf(a, "clusters of %d along '%s' have nothing to share: no copy engine brings neighbours the "
+		"same tile on a lane of which nobody reads it", c.size, p->graph->program->axes.v[c.axis].name);
 }
 
 void cluster_check(const struct plan *p, struct arena *a, struct problems *out)
 {
-	int eus = p->grid.eus ? p->grid.eus : (int)min_i64(p->device->eus,
-		p->device->cluster_eus);
+	int eus = p->grid.eus ? p->grid.eus : (int)min_i64(p->device->eus, p->device->cluster_eus);
 	bool any = false;
 
 	if (p->grid.cluster == 1)
 		return;
 	if (eus < p->grid.cluster) {
-		blame(p, a, out, NONE, arena_strf(a, "a cluster of %d takes as many EUs, the plan "
-			"uses %d", p->grid.cluster, eus), arena_strf(a, "plan:grid{eus=%d}",
-			p->grid.cluster));
+		blame(p, a, out, NONE, arena_strf(a, "a cluster of %d takes as many EUs, the plan uses %d",
+			p->grid.cluster, eus), arena_strf(a, "plan:grid{eus=%d}", p->grid.cluster));
 		return;
 	}
 	for (int phase = 0; phase < p->graph->program->phases.n; phase++)

@@ -1,17 +1,14 @@
 /* cluster.h - EUs that take tiles together, and what they load once.
  *
- * With grid.cluster = c > 1, EUs form clusters of c. The tiles of a cluster are
- * neighbours along one axis of the grid, that along which the raster goes first: the
- * slower of its last two axes if it walks groups of that one, else the faster; the other
- * one if that has a single tile. In each
- * line of tiles along the axis c neighbours are a group, from the line's first on; each
- * EU of a cluster takes one of them. Where c does not divide the line, the last group
- * has its last tile several times: EUs that do the same and store the same.
+ * With grid.cluster = c > 1, EUs form clusters of c. The tiles of a cluster are neighbours along one axis of the grid,
+ * that along which the raster goes first: the slower of its last two axes if it walks groups of that one, else the
+ * faster; the other one if that has a single tile. In each line of tiles along the axis c neighbours are a group, from
+ * the line's first on; each EU of a cluster takes one of them. Where c does not divide the line, the last group has its
+ * last tile several times: EUs that do the same and store the same.
  *
- * EUs of a cluster go in lockstep: iteration by iteration, nobody is further ahead than
- * rings let him be. A load by a copy engine whose box is the same for all tiles of a
- * group, by a lane of which nobody reads it, is shared: each EU brings a part of the box
- * to all. A phase in which no load is shared has no clusters.
+ * EUs of a cluster go in lockstep: iteration by iteration, nobody is further ahead than rings let him be. A load by a
+ * copy engine whose box is the same for all tiles of a group, by a lane of which nobody reads it, is shared: each EU
+ * brings a part of the box to all. A phase in which no load is shared has no clusters.
  */
 #ifndef PLAN_CLUSTER_H
 #define PLAN_CLUSTER_H

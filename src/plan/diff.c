@@ -30,8 +30,7 @@ static void add(struct arena *a, struct diff *out, enum diff_kind kind, const ch
 
 /* The longest common subsequence of what differs in the middle, by a table of the lengths of
  * those of all pairs of ends. */
-static void diff_middle(struct arena *a, const char *const *x, int n, const char *const *y, int m,
-	struct diff *out)
+static void diff_middle(struct arena *a, const char *const *x, int n, const char *const *y, int m, struct diff *out)
 {
 	int cols = m + 1, i = 0, j = 0;
 	int *most = (int64_t)(n + 1) * cols <= TABLE_MAX ? ARENA_ARRAY(a, (n + 1) * cols, int) : NULL;

@@ -16,8 +16,7 @@ struct diff {
 	int gone, added;
 };
 
-/* The fewest lines gone and new that lead from one text to the other (unless that is too many
- * to look for); in `a`. */
+/* The fewest lines gone and new that lead from one text to the other (unless that is too many to look for); in `a`. */
 void script_diff(struct arena *a, const char *one, const char *other, struct diff *out);
 
 #endif

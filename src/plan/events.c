@@ -121,8 +121,7 @@ static void ask(struct progress *g, int i)
 	}
 }
 
-/* An instance that i waits for and that is not done; NONE. In a span the last is done
- * last, mostly. */
+/* An instance that i waits for and that is not done; NONE. In a span the last is done last, mostly. */
 static int missing(struct progress *g, int i)
 {
 	const struct relation *r = g->r;
@@ -356,16 +355,12 @@ static void progress_init(struct progress *g, struct arena *a, struct relation *
 {
 	const struct plan *p = r->plan;
 
-	*g = (struct progress){ .a = a, .r = r, .needed = needed,
-		.others = ARENA_ARRAY(a, r->nchains, int), .at = ARENA_ARRAY(a, r->nlanes, int),
-		.sleeper = filled(a, r->n, NONE), .next = filled(a, r->nlanes, NONE),
-		.ready = ARENA_ARRAY(a, r->nlanes, int),
-		.wait_head = filled(a, p->graph->tasks.n, NONE),
-		.wait_next = ARENA_ARRAY(a, p->waits.n, int),
-		.asked = NONE, .nspans = ARENA_ARRAY(a, p->waits.n, int),
-		.last = filled(a, r->nlanes * SEU_MAX, NONE),
-		.covered = arena_array(a, (size_t)p->waits.n * (size_t)r->nlanes,
-			sizeof(struct span)) };
+	*g = (struct progress){ .a = a, .r = r, .needed = needed, .others = ARENA_ARRAY(a, r->nchains, int),
+		.at = ARENA_ARRAY(a, r->nlanes, int), .sleeper = filled(a, r->n, NONE), .next = filled(a, r->nlanes,
+		NONE), .ready = ARENA_ARRAY(a, r->nlanes, int), .wait_head = filled(a, p->graph->tasks.n, NONE),
+		.wait_next = ARENA_ARRAY(a, p->waits.n, int), .asked = NONE, .nspans = ARENA_ARRAY(a, p->waits.n, int),
+		.last = filled(a, r->nlanes * SEU_MAX, NONE), .covered = arena_array(a,
+		(size_t)p->waits.n * (size_t)r->nlanes, sizeof(struct span)) };
 	for (int k = 0; k < p->waits.n; k++) {
 		g->wait_next[k] = g->wait_head[wait_at(r, k)->task];
 		g->wait_head[wait_at(r, k)->task] = k;
@@ -405,16 +400,14 @@ static int cause(const struct progress *g, int event)
 				int on = relation_instance(r, wait_at(r, k)->on, x);
 
 				if (on != NONE && !is_done(g, on))
-					return on * 3 + (wait_at(r, k)->when == WAIT_ISSUED ?
-						AT_ISSUE : AT_END);
+					return on * 3 + (wait_at(r, k)->when == WAIT_ISSUED ? AT_ISSUE : AT_END);
 			}
 		}
 	}
 	return (i - 1) * 3 + (unit_of(r, i - 1)->async ? AT_ISSUE : AT_END);
 }
 
-/* Follow causes from an event that never got ready until one comes again: the cycle, in
- * order of waiting. */
+/* Follow causes from an event that never got ready until one comes again: the cycle, in order of waiting. */
 static void find_cycle(const struct progress *g)
 {
 	struct relation *r = g->r;
@@ -438,8 +431,7 @@ static void find_cycle(const struct progress *g)
 	r->ncycle = cycle.n;
 }
 
-void relation_build(struct arena *a, const struct plan *p, const struct walk *w, bool *needed,
-	struct relation *out)
+void relation_build(struct arena *a, const struct plan *p, const struct walk *w, bool *needed, struct relation *out)
 {
 	struct progress g;
 

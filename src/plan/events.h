@@ -1,17 +1,14 @@
 /* events.h - the partial order of a plan's events over a few tiles.
  *
- * Inside check.c's reach only. An instance has three events: issue, start and
- * completion; on a unit that does not keep the order of issue, start is issue. The
- * relation has an arc for every constraint that plan.h's rules put on them, and one
- * event is before another if arcs lead there.
+ * Inside check.c's reach only. An instance has three events: issue, start and completion; on a unit that does not keep
+ * the order of issue, start is issue. The relation has an arc for every constraint that plan.h's rules put on them, and
+ * one event is before another if arcs lead there.
  *
- * That closure is kept as clocks (Fidge, Mattern 1988). Most events stand in chains,
- * each event of which is before the next: the issues of a lane replica, with the
- * completions on synchronous units among them; the completions of a lane replica on an
- * ordered unit. So an event needs only one number for each chain: how far along it
- * the events are that come before. What completes in no order on an asynchronous unit
- * is in no chain; all that follows from it goes through those who wait for it, of
- * which the first on each lane replica is noted.
+ * That closure is kept as clocks (Fidge, Mattern 1988). Most events stand in chains, each event of which is before the
+ * next: the issues of a lane replica, with the completions on synchronous units among them; the completions of a lane
+ * replica on an ordered unit. So an event needs only one number for each chain: how far along it the events are that
+ * come before. What completes in no order on an asynchronous unit is in no chain; all that follows from it goes through
+ * those who wait for it, of which the first on each lane replica is noted.
  */
 #ifndef PLAN_EVENTS_H
 #define PLAN_EVENTS_H
@@ -42,20 +39,17 @@ struct relation {
 	int *of_task;			/* first index into `index` of each task */
 	int *index;			/* instance of (task, seq): index[of_task[task] + seq] */
 	int nlanes;			/* lane replicas */
-	int *lane_first;		/* instances of a lane replica lie together, in its order;
-					 * nlanes + 1 */
+	int *lane_first;		/* instances of a lane replica lie together, in its order; nlanes + 1 */
 	int ncycle;			/* > 0: instances on a cycle, in order of waiting */
 	int *cycle;
 	int nchains;			/* lane replicas first */
-	int *issue, *start;		/* clocks, [instance * nchains + chain]: up to its issue,
-					 * up to its start */
+	int *issue, *start;		/* clocks, [instance * nchains + chain]: up to its issue, up to its start */
 	VEC(struct first_observer) first_observers;
 };
 
 /* All in `a`. If the relation has a cycle, ncycle > 0 and there are no clocks. needed: NULL, or by wait: set
  * to true, never to false, if some completion that the wait asks for would come before it in no other way. */
-void relation_build(struct arena *a, const struct plan *p, const struct walk *w, bool *needed,
-	struct relation *out);
+void relation_build(struct arena *a, const struct plan *p, const struct walk *w, bool *needed, struct relation *out);
 
 static inline int relation_instance(const struct relation *r, int task, int64_t seq)
 {

@@ -26,8 +26,7 @@ static int rank_of(const struct findings *f, int edge, bool raise)
 		return NONE;
 	if (code == PROBLEM_MISSING_WAIT || code == PROBLEM_MISPLACED_WAIT)
 		return e->reuse ? 3 : e->kind != EDGE_FLOW;
-	return raise && code == PROBLEM_VERSIONS && f->plan->versions[e->buffer] < VERSIONS_MAX ? 2 :
-		NONE;
+	return raise && code == PROBLEM_VERSIONS && f->plan->versions[e->buffer] < VERSIONS_MAX ? 2 : NONE;
 }
 
 /* No wait and no version repairs it. */
@@ -94,8 +93,7 @@ static void raise_versions(struct plan *p, int buffer)
 	int n = ++p->versions[buffer];
 
 	for (int i = 0; i < g->buffers.n; i++)
-		if ((g->buffers.v[i].alias_of == buffer || g->buffers.v[buffer].alias_of == i) &&
-		    p->versions[i] < n)
+		if ((g->buffers.v[i].alias_of == buffer || g->buffers.v[buffer].alias_of == i) && p->versions[i] < n)
 			p->versions[i] = n;
 }
 
@@ -328,8 +326,7 @@ static enum err_code fill_anew(const struct filling *x, int *old, int *breaches)
 }
 
 /* Is wait i needless, but was not? */
-static enum err_code is_idle(const struct filling *x, const struct former *f, int i, int breaches,
-	bool *out)
+static enum err_code is_idle(const struct filling *x, const struct former *f, int i, int breaches, bool *out)
 {
 	const struct wait *w = &x->plan->waits.v[i];
 	int before = plan_find_wait(&f->plan, w);

@@ -4,8 +4,7 @@
 #include "plan/events.h"
 #include "plan/fit.h"
 
-struct findings findings_new(const struct plan *p, struct arena *a, const struct stop *stop,
-	struct err *e)
+struct findings findings_new(const struct plan *p, struct arena *a, const struct stop *stop, struct err *e)
 {
 	return (struct findings){ .plan = p, .stop = stop, .e = e, .most = INT32_MAX,
 		.edge = ARENA_ARRAY(a, p->graph->edges.n, struct breach) };
@@ -43,8 +42,7 @@ static void check_pair(struct findings *f, const struct relation *r, int edge, i
 	if (relation_before(r, to, AT_ISSUE, from, AT_END))
 		b->code = e->reuse ? PROBLEM_VERSIONS : PROBLEM_OFFSET;
 	else
-		b->code = has_wait(r->plan, e->to, e->from) ? PROBLEM_MISPLACED_WAIT :
-			PROBLEM_MISSING_WAIT;
+		b->code = has_wait(r->plan, e->to, e->from) ? PROBLEM_MISPLACED_WAIT : PROBLEM_MISSING_WAIT;
 }
 
 static void check_edge(struct findings *f, const struct relation *r, int edge)
@@ -77,8 +75,7 @@ static bool is_read(const struct edge *e)
 	return e->kind == EDGE_FLOW && !e->reuse;
 }
 
-void findings_add_list(struct findings *f, const struct walk *w, struct arena *a,
-	struct usage *u)
+void findings_add_list(struct findings *f, const struct walk *w, struct arena *a, struct usage *u)
 {
 	const struct graph *g = f->plan->graph;
 	struct arena_mark mark = arena_mark(a);

@@ -1,9 +1,8 @@
 /* findings.h - what is wrong with the order of a plan, before it is put in words.
  *
- * Inside check.c's reach only. Deadlocks and dependences that are not kept are found in
- * relations (events.h), each of which is about one list: so many tiles, with so many
- * iterations of each loop in each iteration around it. Which lists to look at is the
- * matter of lists.c; what one of them shows, of findings.c.
+ * Inside check.c's reach only. Deadlocks and dependences that are not kept are found in relations (events.h), each of
+ * which is about one list: so many tiles, with so many iterations of each loop in each iteration around it. Which lists
+ * to look at is the matter of lists.c; what one of them shows, of findings.c.
  */
 #ifndef PLAN_FINDINGS_H
 #define PLAN_FINDINGS_H
@@ -36,17 +35,14 @@ struct findings {
 };
 
 /* With nothing found so far, and all to be found. The breaches are in `a`. */
-struct findings findings_new(const struct plan *p, struct arena *a, const struct stop *stop,
-	struct err *e);
+struct findings findings_new(const struct plan *p, struct arena *a, const struct stop *stop, struct err *e);
 
 /* Add what a phase shows. quick: in one list alone, where every deadlock shows but perhaps
  * not every breach. Raises u->lane_registers to what the phase needs, unless there are
  * findings; u may be NULL. Scratch in `a`, as it was when it returns. */
-void findings_add_phase(struct findings *f, int phase, bool quick, struct arena *a,
-	struct usage *u);
+void findings_add_phase(struct findings *f, int phase, bool quick, struct arena *a, struct usage *u);
 
 /* Add what one list shows; the same. */
-void findings_add_list(struct findings *f, const struct walk *w, struct arena *a,
-	struct usage *u);
+void findings_add_list(struct findings *f, const struct walk *w, struct arena *a, struct usage *u);
 
 #endif

@@ -67,8 +67,7 @@ int64_t fit_shared(const struct plan *p, int phase)
 	for (int i = 0; i < g->buffers.n; i++)
 		if (g->buffers.v[i].phase == phase && plan_scope(p, i) == SCOPE_SHARED &&
 		    g->buffers.v[i].alias_of == NONE)
-			bytes += ceil_div(g->buffers.v[i].bytes + spare_rows(p, i), align) * align *
-				p->versions[i];
+			bytes += ceil_div(g->buffers.v[i].bytes + spare_rows(p, i), align) * align * p->versions[i];
 	for (int i = 0; i < g->tasks.n; i++)
 		if (g->tasks.v[i].phase == phase)
 			bytes += fit_staging(p, i);
@@ -106,27 +105,22 @@ static void count_barriers(const struct plan *p, int phase, struct usage *u)
 		u->flags = flags;
 }
 
-static void blame_shared(const struct plan *p, int phase, int64_t bytes, struct arena *a,
-	struct problems *out)
+static void blame_shared(const struct plan *p, int phase, int64_t bytes, struct arena *a, struct problems *out)
 {
 	const struct graph *g = p->graph;
 	int most = NONE;
 
 	for (int i = 0; i < g->buffers.n; i++)
-		if (g->buffers.v[i].phase == phase && plan_scope(p, i) == SCOPE_SHARED &&
-		    (most == NONE || g->buffers.v[i].bytes * p->versions[i] >
-		     g->buffers.v[most].bytes * p->versions[most]))
+		if (g->buffers.v[i].phase == phase && plan_scope(p, i) == SCOPE_SHARED && (most == NONE ||
+		    g->buffers.v[i].bytes * p->versions[i] > g->buffers.v[most].bytes * p->versions[most]))
 			most = i;
-	problem_add(a, out, (struct problem){ .code = PROBLEM_SHARED_MEMORY,
-		.task = most == NONE ? NONE : g->buffers.v[most].first, .other = NONE,
-		.edge = NONE, .loc = most == NONE ? NOWHERE : g->buffers.v[most].loc,
-		.message = arena_strf(a, "the plan needs %lld bytes of shared memory, '%s' has %lld",
-			(long long)bytes, p->device->name, (long long)p->device->shared_bytes),
-		.hint = most == NONE ? "take a smaller tile" : arena_strf(a,
-			"'%s' takes most: %lld bytes, %d version%s; lower it with plan:buffers, or "
-			"take a smaller tile", g->buffers.v[most].name,
-			(long long)g->buffers.v[most].bytes, p->versions[most],
-			p->versions[most] == 1 ? "" : "s") });
+	problem_add(a, out, (struct problem){ .code = PROBLEM_SHARED_MEMORY, .task = most == NONE ? NONE :
+		g->buffers.v[most].first, .other = NONE, .edge = NONE, .loc = most == NONE ? NOWHERE :
+		g->buffers.v[most].loc, .message = arena_strf(a, "the plan needs %lld bytes of shared memory, '%s' has "
+		"%lld", (long long)bytes, p->device->name, (long long)p->device->shared_bytes), .hint = most == NONE ?
+		"take a smaller tile" : arena_strf(a, "'%s' takes most: %lld bytes, %d version%s; lower it with "
+		"plan:buffers, or take a smaller tile", g->buffers.v[most].name, (long long)g->buffers.v[most].bytes,
+		p->versions[most], p->versions[most] == 1 ? "" : "s") });
 }
 
 void fit_memory(const struct plan *p, struct arena *a, struct problems *out, struct usage *u)
@@ -145,16 +139,14 @@ void fit_memory(const struct plan *p, struct arena *a, struct problems *out, str
 	for (int i = 0; i < p->lanes.n; i++)
 		u->threads += lane_warps(p, i) * p->lanes.v[i].replicas * d->warp;
 	if (u->threads > d->max_threads)
-		problem_add(a, out, (struct problem){ .code = PROBLEM_THREADS, .task = NONE,
-			.other = NONE, .edge = NONE, .loc = p->lanes.v[p->lanes.n - 1].loc,
-			.message = arena_strf(a, "the lanes have %d threads, an EU of '%s' takes %d",
-				u->threads, d->name, d->max_threads),
+		problem_add(a, out, (struct problem){ .code = PROBLEM_THREADS, .task = NONE, .other = NONE,
+			.edge = NONE, .loc = p->lanes.v[p->lanes.n - 1].loc, .message = arena_strf(a,
+			"the lanes have %d threads, an EU of '%s' takes %d", u->threads, d->name, d->max_threads),
 			.hint = "give the lanes fewer warps, or use fewer lanes" });
 	if (u->named_barriers > d->named_barriers)
-		problem_add(a, out, (struct problem){ .code = PROBLEM_BARRIERS, .task = NONE,
-			.other = NONE, .edge = NONE, .loc = p->waits.v[p->waits.n - 1].loc,
-			.message = arena_strf(a, "the turns need %d named barriers, '%s' has %d",
-				u->named_barriers, d->name, d->named_barriers),
+		problem_add(a, out, (struct problem){ .code = PROBLEM_BARRIERS, .task = NONE, .other = NONE,
+			.edge = NONE, .loc = p->waits.v[p->waits.n - 1].loc, .message = arena_strf(a,
+			"the turns need %d named barriers, '%s' has %d", u->named_barriers, d->name, d->named_barriers),
 			.hint = "wait for completion instead of issue, or use fewer lanes" });
 }
 
@@ -192,8 +184,7 @@ static int held_until(const struct relation *r, int lane_replica, int i)
 
 /* Add one buffer's lives, and those of what lies in its place, to the register count at the places of
  * a lane replica: `step` is how much more (or less) it is at each than at the one before. */
-static void add_lives(const struct relation *r, int lane_replica, int buffer, struct arena *a,
-	int64_t *step)
+static void add_lives(const struct relation *r, int lane_replica, int buffer, struct arena *a, int64_t *step)
 {
 	const struct graph *g = r->plan->graph;
 	int first = r->lane_first[lane_replica], end = r->lane_first[lane_replica + 1];
@@ -211,8 +202,7 @@ static void add_lives(const struct relation *r, int lane_replica, int buffer, st
 		int until;
 
 		for (int b = 0; b < g->buffers.n; b++)
-			touches |= (b == buffer || g->buffers.v[b].alias_of == buffer) &&
-				stask_touches(t, b);
+			touches |= (b == buffer || g->buffers.v[b].alias_of == buffer) && stask_touches(t, b);
 		if (!touches)
 			continue;
 		s = walk_outer(r->walk, t->loop, r->inst[i].seq, loop);
@@ -283,25 +273,21 @@ void fit_registers(const struct relation *r, struct arena *a, struct usage *u)
 	}
 }
 
-void fit_register_file(const struct plan *p, struct arena *a, struct problems *out,
-	struct usage *u)
+void fit_register_file(const struct plan *p, struct arena *a, struct problems *out, struct usage *u)
 {
 	const struct vdevice *d = p->device;
 	int64_t threads = 0, most;
 
 	for (int i = 0; i < p->lanes.n; i++) {
 		const struct lane *l = &p->lanes.v[i];
-		int need = u->lane_registers[i], limit = l->registers ? l->registers :
-			d->thread_registers;
+		int need = u->lane_registers[i], limit = l->registers ? l->registers : d->thread_registers;
 		int warps = target_warps(target(p), lane_warps(p, i));
 
 		if (need > limit)
-			problem_add(a, out, (struct problem){ .code = PROBLEM_REGISTERS,
-				.task = NONE, .other = NONE, .edge = NONE, .loc = l->loc,
-				.message = arena_strf(a, "lane '%s' needs %d registers a thread, "
-					"it has %d", l->name, need, limit),
-				.hint = "split the tile over more lanes, take a smaller tile, or "
-					"give the lane more warps" });
+			problem_add(a, out, (struct problem){ .code = PROBLEM_REGISTERS, .task = NONE, .other = NONE,
+				.edge = NONE, .loc = l->loc, .message = arena_strf(a, "lane '%s' needs %d registers a "
+				"thread, it has %d", l->name, need, limit), .hint = "split the tile over more lanes, "
+				"take a smaller tile, or give the lane more warps" });
 		if (l->registers)
 			u->lane_registers[i] = l->registers;
 		u->registers += (int64_t)u->lane_registers[i] * warps * d->warp * l->replicas;
@@ -310,10 +296,9 @@ void fit_register_file(const struct plan *p, struct arena *a, struct problems *o
 	/* a launch gives all threads alike, in steps; among them it can be shared anew */
 	most = threads ? d->registers / threads / d->register_step * d->register_step * threads : 0;
 	if (u->registers > most)
-		problem_add(a, out, (struct problem){ .code = PROBLEM_REGISTERS, .task = NONE,
-			.other = NONE, .edge = NONE, .loc = p->lanes.v[p->lanes.n - 1].loc,
-			.message = arena_strf(a, "the lanes need %lld registers, an EU of '%s' has "
-				"%lld for %lld threads", (long long)u->registers, d->name,
-				(long long)most, (long long)threads),
-			.hint = "use fewer lanes or warps, or lower registers= with plan:lane" });
+		problem_add(a, out, (struct problem){ .code = PROBLEM_REGISTERS, .task = NONE, .other = NONE,
+			.edge = NONE, .loc = p->lanes.v[p->lanes.n - 1].loc, .message = arena_strf(a,
+			"the lanes need %lld registers, an EU of '%s' has %lld for %lld threads",
+			(long long)u->registers, d->name, (long long)most, (long long)threads), .hint =
+			"use fewer lanes or warps, or lower registers= with plan:lane" });
 }

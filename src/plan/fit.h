@@ -15,7 +15,6 @@ int64_t fit_staging(const struct plan *p, int task);
  * a phase; raises u->lane_registers to what this phase needs. */
 void fit_registers(const struct relation *r, struct arena *a, struct usage *u);
 /* Sum them up and add what does not fit. */
-void fit_register_file(const struct plan *p, struct arena *a, struct problems *out,
-	struct usage *u);
+void fit_register_file(const struct plan *p, struct arena *a, struct problems *out, struct usage *u);
 
 #endif

@@ -5,9 +5,8 @@
 #include "plan/check.h"
 #include "plan/names.h"
 
-enum edit_kind { EDIT_LANE, EDIT_APPEND, EDIT_MOVE, EDIT_REMOVE, EDIT_WAIT, EDIT_UNWAIT,
-	EDIT_DROP_WAIT, EDIT_VERSIONS, EDIT_GRID, EDIT_SPLIT_OFF, EDIT_SPLIT, EDIT_ALIAS,
-	EDIT_PROPAGATE, EDIT_RESTART };
+enum edit_kind { EDIT_LANE, EDIT_APPEND, EDIT_MOVE, EDIT_REMOVE, EDIT_WAIT, EDIT_UNWAIT, EDIT_DROP_WAIT, EDIT_VERSIONS,
+	EDIT_GRID, EDIT_SPLIT_OFF, EDIT_SPLIT, EDIT_ALIAS, EDIT_PROPAGATE, EDIT_RESTART };
 
 /* One line of the log. Which fields mean what depends on the kind. */
 struct record {
@@ -43,8 +42,7 @@ struct history {
 	struct graph *graph, *next_graph;	/* NULL: base */
 };
 
-void history_new(struct mem *mem, const struct graph *g, const struct vdevice *d,
-	struct history **out)
+void history_new(struct mem *mem, const struct graph *g, const struct vdevice *d, struct history **out)
 {
 	struct arena a;
 
@@ -76,8 +74,7 @@ struct plan *history_plan(struct history *h)
 	return h->plan;
 }
 
-static enum err_code apply(struct history *h, struct plan *p, const struct record *r,
-	struct err *e)
+static enum err_code apply(struct history *h, struct plan *p, const struct record *r, struct err *e)
 {
 	int task = NONE, other = NONE;
 
@@ -139,8 +136,7 @@ struct shapings {
 	VEC(struct alias) aliases;
 };
 
-static enum err_code read_split_off(struct history *h, const struct record *r, struct shapings *x,
-	struct err *e)
+static enum err_code read_split_off(struct history *h, const struct record *r, struct shapings *x, struct err *e)
 {
 	const struct graph *g = h->base;
 	int b;
@@ -155,8 +151,7 @@ static enum err_code read_split_off(struct history *h, const struct record *r, s
 	for (int i = 0; i < x->split_offs.n; i++)
 		if (x->split_offs.v[i].node == g->buffers.v[b].node)
 			return err_set(e, ERR_INPUT, r->loc, "'%s' is split off already", r->name);
-	VEC_PUSH(&h->arena, &x->split_offs, ((struct split_off){ g->buffers.v[b].node, r->name, r->other,
-		r->loc }));
+	VEC_PUSH(&h->arena, &x->split_offs, ((struct split_off){ g->buffers.v[b].node, r->name, r->other, r->loc }));
 	return OK;
 }
 
@@ -171,22 +166,19 @@ static int split_task(const struct program *p, const struct shapings *x, const c
 	return t;
 }
 
-static enum err_code read_split(struct history *h, const struct record *r, struct shapings *x,
-	struct err *e)
+static enum err_code read_split(struct history *h, const struct record *r, struct shapings *x, struct err *e)
 {
 	const struct program *p = h->base->program;
 	int *tasks = ARENA_ARRAY(&h->arena, p->tasks.n + x->split_offs.n, int);
 	struct split s = { .axis = program_find_axis(p, r->name), .ways = r->a, .tasks = tasks };
 
 	if (s.axis == NONE)
-		return err_set(e, ERR_INPUT, r->loc, "program '%s' has no axis '%s'", p->name,
-			r->name);
+		return err_set(e, ERR_INPUT, r->loc, "program '%s' has no axis '%s'", p->name, r->name);
 	for (int i = 0; i < r->b; i++) {
 		int t = split_task(p, x, r->names[i]);
 
 		if (t == NONE)
-			return err_set(e, ERR_INPUT, r->loc, "program '%s' has no task '%s'",
-				p->name, r->names[i]);
+			return err_set(e, ERR_INPUT, r->loc, "program '%s' has no task '%s'", p->name, r->names[i]);
 		tasks[s.ntasks++] = t;
 	}
 	if (!r->b)
@@ -213,8 +205,7 @@ static enum err_code read_shaping(struct history *h, const struct record *r, str
 	return OK;
 }
 
-/* The graph that the first n records make. *out stays NULL if that is the base and
- * no copy of it is wanted. */
+/* The graph that the first n records make. *out stays NULL if that is the base and no copy of it is wanted. */
 static enum err_code replay_graph(struct history *h, const struct record *log, int n, bool copy,
 	struct graph **out, struct err *e)
 {
@@ -243,21 +234,18 @@ static void drop_next(struct history *h)
 
 /* Tell what stands in the way of an edit of the graph, r's failure, or that of the graph if r is
  * NULL, at the edit's line. */
-static enum err_code blame(enum err_code code, const struct record *last, const struct record *r,
-	struct err *e)
+static enum err_code blame(enum err_code code, const struct record *last, const struct record *r, struct err *e)
 {
 	struct err cause = *e;
 
 	if (!reshapes(last))
 		return code;
 	if (r && r != last)
-		return err_set(e, code, last->loc, "after this, line %d would fail: %s", r->loc.line,
-			cause.msg);
+		return err_set(e, code, last->loc, "after this, line %d would fail: %s", r->loc.line, cause.msg);
 	return err_set(e, code, last->loc, "%s", cause.msg);
 }
 
-/* Make the plan of the first n records of a log the present one; on failure nothing
- * changes. */
+/* Make the plan of the first n records of a log the present one; on failure nothing changes. */
 static enum err_code replay(struct history *h, const struct record *log, int n, struct err *e)
 {
 	struct arena_mark mark = arena_mark(&h->arena);
@@ -373,8 +361,7 @@ static enum err_code commit(struct history *h, struct record *r, int n, struct e
 enum err_code history_lane(struct history *h, const char *name, int warps, int registers, int replicas,
 	struct srcloc loc, struct err *e)
 {
-	struct record r = { .kind = EDIT_LANE, .name = name, .a = warps, .b = registers,
-		.c = replicas, .loc = loc };
+	struct record r = { .kind = EDIT_LANE, .name = name, .a = warps, .b = registers, .c = replicas, .loc = loc };
 
 	return commit(h, &r, 1, e);
 }
@@ -382,8 +369,7 @@ enum err_code history_lane(struct history *h, const char *name, int warps, int r
 enum err_code history_append(struct history *h, const char *task, const char *seu, const char *lane,
 	int at, struct srcloc loc, struct err *e)
 {
-	struct record r = { .kind = EDIT_APPEND, .name = task, .other = seu, .lane = lane,
-		.a = at, .loc = loc };
+	struct record r = { .kind = EDIT_APPEND, .name = task, .other = seu, .lane = lane, .a = at, .loc = loc };
 
 	return commit(h, &r, 1, e);
 }
@@ -406,27 +392,23 @@ enum err_code history_wait(struct history *h, const char *task, const struct wai
 	return commit(h, r, n, e);
 }
 
-enum err_code history_unwait(struct history *h, const char *task, const char *on,
-	struct srcloc loc, struct err *e)
+enum err_code history_unwait(struct history *h, const char *task, const char *on, struct srcloc loc, struct err *e)
 {
 	struct record r = { .kind = EDIT_UNWAIT, .name = task, .other = on, .loc = loc };
 
 	return commit(h, &r, 1, e);
 }
 
-enum err_code history_versions(struct history *h, const struct versions_of *v, int n,
-	struct srcloc loc, struct err *e)
+enum err_code history_versions(struct history *h, const struct versions_of *v, int n, struct srcloc loc, struct err *e)
 {
 	struct record *r = ARENA_ARRAY(&h->arena, n, struct record);
 
 	for (int i = 0; i < n; i++)
-		r[i] = (struct record){ .kind = EDIT_VERSIONS, .name = v[i].buffer,
-			.a = v[i].versions, .loc = loc };
+		r[i] = (struct record){ .kind = EDIT_VERSIONS, .name = v[i].buffer, .a = v[i].versions, .loc = loc };
 	return commit(h, r, n, e);
 }
 
-enum err_code history_grid(struct history *h, const struct grid_plan *g, struct srcloc loc,
-	struct err *e)
+enum err_code history_grid(struct history *h, const struct grid_plan *g, struct srcloc loc, struct err *e)
 {
 	struct record r = { .kind = EDIT_GRID, .grid = *g, .loc = loc };
 
@@ -441,28 +423,24 @@ enum err_code history_split_off(struct history *h, const char *value, const char
 	return commit(h, &r, 1, e);
 }
 
-enum err_code history_alias(struct history *h, const struct alias *v, int n, struct srcloc loc,
-	struct err *e)
+enum err_code history_alias(struct history *h, const struct alias *v, int n, struct srcloc loc, struct err *e)
 {
 	struct record *r = ARENA_ARRAY(&h->arena, n, struct record);
 
 	for (int i = 0; i < n; i++)
-		r[i] = (struct record){ .kind = EDIT_ALIAS, .name = v[i].what, .other = v[i].of,
-			.loc = loc };
+		r[i] = (struct record){ .kind = EDIT_ALIAS, .name = v[i].what, .other = v[i].of, .loc = loc };
 	return commit(h, r, n, e);
 }
 
 enum err_code history_split(struct history *h, const char *axis, int ways,
 	const char *const *tasks, int ntasks, struct srcloc loc, struct err *e)
 {
-	struct record r = { .kind = EDIT_SPLIT, .name = axis, .a = ways, .b = ntasks,
-		.names = tasks, .loc = loc };
+	struct record r = { .kind = EDIT_SPLIT, .name = axis, .a = ways, .b = ntasks, .names = tasks, .loc = loc };
 
 	return commit(h, &r, 1, e);
 }
 
-enum err_code history_propagate(struct history *h, const struct tiling *t, struct srcloc loc,
-	struct err *e)
+enum err_code history_propagate(struct history *h, const struct tiling *t, struct srcloc loc, struct err *e)
 {
 	struct record r = { .kind = EDIT_PROPAGATE, .tiling = t, .loc = loc };
 
@@ -489,8 +467,7 @@ enum err_code history_fill_waits(struct history *h, const struct stop *stop, str
 		const struct wait *w = &h->next_plan->waits.v[had + i];
 
 		r[i] = (struct record){ .kind = EDIT_WAIT, .name = g->tasks.v[w->task].name,
-			.other = g->tasks.v[w->on].name, .a = w->distance, .b = w->when,
-			.loc = loc };
+			.other = g->tasks.v[w->on].name, .a = w->distance, .b = w->when, .loc = loc };
 	}
 	return commit(h, r, *added, e);
 }
@@ -538,14 +515,12 @@ static enum err_code insert_one(struct history *h, struct change *c, const struc
 	struct move *place = ARENA_NEW(&h->arena, struct move);
 
 	if (plan_entry_of(h->next_plan, graph_find_task(h->plan->graph, s->name)) != NONE)
-		return err_set(e, ERR_INPUT, loc, "'%s' is in the plan already: plan:move changes it",
-			s->name);
+		return err_set(e, ERR_INPUT, loc, "'%s' is in the plan already: plan:move changes it", s->name);
 	add_record(h, c, (struct record){ .kind = EDIT_APPEND, .name = s->name, .other = m->seu,
 		.lane = lane_beside(h, m), .a = m->set_at ? m->at : 0, .loc = loc });
 	*place = (struct move){ .before = m->before, .after = m->after };
 	if (m->before || m->after)
-		add_record(h, c, (struct record){ .kind = EDIT_MOVE, .name = s->name, .move = place,
-			.loc = loc });
+		add_record(h, c, (struct record){ .kind = EDIT_MOVE, .name = s->name, .move = place, .loc = loc });
 	return OK;
 }
 
@@ -563,16 +538,14 @@ static enum err_code change_one(struct history *h, struct change *c, int task, c
 	if (insert)
 		TRY(insert_one(h, c, s, own, loc, e));
 	else
-		add_record(h, c, (struct record){ .kind = EDIT_MOVE, .name = s->name, .move = own,
-			.loc = loc });
+		add_record(h, c, (struct record){ .kind = EDIT_MOVE, .name = s->name, .move = own, .loc = loc });
 	for (; done < c->records.n; done++)
 		TRY(apply(h, h->next_plan, &c->records.v[done], e));
 	return OK;
 }
 
 /* The sTasks that a name means. */
-static enum err_code add_named(struct history *h, struct change *c, const char *name,
-	struct srcloc loc, struct err *e)
+static enum err_code add_named(struct history *h, struct change *c, const char *name, struct srcloc loc, struct err *e)
 {
 	const struct graph *g = h->plan->graph;
 	int t = graph_find_task(g, name), parts = 1;
@@ -626,9 +599,8 @@ static enum err_code make_change(struct history *h, struct change *c, const char
 	return OK;
 }
 
-static enum err_code change_entries(struct history *h, const char *const *tasks, int n,
-	const struct move *m, bool insert, bool repair_waits, const struct stop *stop, struct srcloc loc,
-	struct err *e)
+static enum err_code change_entries(struct history *h, const char *const *tasks, int n, const struct move *m,
+	bool insert, bool repair_waits, const struct stop *stop, struct srcloc loc, struct err *e)
 {
 	struct change c = { 0 };
 	enum err_code code;
@@ -646,22 +618,19 @@ static enum err_code change_entries(struct history *h, const char *const *tasks,
 	return commit(h, c.records.v, c.records.n, e);
 }
 
-enum err_code history_move(struct history *h, const char *const *tasks, int n,
-	const struct move *m, bool repair_waits, const struct stop *stop, struct srcloc loc,
-	struct err *e)
+enum err_code history_move(struct history *h, const char *const *tasks, int n, const struct move *m, bool repair_waits,
+	const struct stop *stop, struct srcloc loc, struct err *e)
 {
 	return change_entries(h, tasks, n, m, false, repair_waits, stop, loc, e);
 }
 
-enum err_code history_insert(struct history *h, const char *const *tasks, int n,
-	const struct move *m, bool repair_waits, const struct stop *stop, struct srcloc loc,
-	struct err *e)
+enum err_code history_insert(struct history *h, const char *const *tasks, int n, const struct move *m,
+	bool repair_waits, const struct stop *stop, struct srcloc loc, struct err *e)
 {
 	return change_entries(h, tasks, n, m, true, repair_waits, stop, loc, e);
 }
 
-enum err_code history_become(struct history *h, const struct history *other, struct srcloc loc,
-	struct err *e)
+enum err_code history_become(struct history *h, const struct history *other, struct srcloc loc, struct err *e)
 {
 	int from = first_of(other->log.v, other->done);
 	struct change c = { 0 };
@@ -738,8 +707,7 @@ bool history_is_at(const struct history *h, int mark)
 {
 	const struct mark *m = &h->marks.v[mark];
 
-	return h->done == m->done &&
-		(!m->done || h->log.v[m->done - 1].step == m->log[m->done - 1].step);
+	return h->done == m->done && (!m->done || h->log.v[m->done - 1].step == m->log[m->done - 1].step);
 }
 
 int history_edits(const struct history *h)

@@ -25,8 +25,7 @@ struct versions_of {
 
 /* graph and device are borrowed and outlive the history. *out is set first, so that
  * a caller whose failure handler jumps out of here can free what there is. */
-void history_new(struct mem *mem, const struct graph *g, const struct vdevice *d,
-	struct history **out);
+void history_new(struct mem *mem, const struct graph *g, const struct vdevice *d, struct history **out);
 void history_free(struct history *h);
 /* The present plan, until the next edit. */
 struct plan *history_plan(struct history *h);
@@ -39,37 +38,31 @@ NODISCARD enum err_code history_append(struct history *h, const char *task, cons
  * its parts; then before= and after= may be that of another split task, of whose parts each means that
  * of the same number. repair_waits: and adapt waits and versions (plan_repair_waits). Fails, and changes nothing,
  * also where plan_repair_waits does; ERR_INTERRUPTED, too, which *stop may ask for. */
-NODISCARD enum err_code history_move(struct history *h, const char *const *tasks, int n,
-	const struct move *m, bool repair_waits, const struct stop *stop, struct srcloc loc,
-	struct err *e);
+NODISCARD enum err_code history_move(struct history *h, const char *const *tasks, int n, const struct move *m,
+	bool repair_waits, const struct stop *stop, struct srcloc loc, struct err *e);
 /* The same for sTasks that are not in the plan: append each, on the lane of that which it comes before
  * or after, if none is named. */
-NODISCARD enum err_code history_insert(struct history *h, const char *const *tasks, int n,
-	const struct move *m, bool repair_waits, const struct stop *stop, struct srcloc loc,
-	struct err *e);
-NODISCARD enum err_code history_remove(struct history *h, const char *task, struct srcloc loc,
-	struct err *e);
+NODISCARD enum err_code history_insert(struct history *h, const char *const *tasks, int n, const struct move *m,
+	bool repair_waits, const struct stop *stop, struct srcloc loc, struct err *e);
+NODISCARD enum err_code history_remove(struct history *h, const char *task, struct srcloc loc, struct err *e);
 NODISCARD enum err_code history_wait(struct history *h, const char *task, const struct wait_on *on,
 	int n, struct srcloc loc, struct err *e);
 NODISCARD enum err_code history_unwait(struct history *h, const char *task, const char *on,
 	struct srcloc loc, struct err *e);
 NODISCARD enum err_code history_versions(struct history *h, const struct versions_of *v, int n,
 	struct srcloc loc, struct err *e);
-NODISCARD enum err_code history_grid(struct history *h, const struct grid_plan *g,
-	struct srcloc loc, struct err *e);
+NODISCARD enum err_code history_grid(struct history *h, const struct grid_plan *g, struct srcloc loc, struct err *e);
 /* Let the last step to a value be an sTask of its own. Before any split. */
 NODISCARD enum err_code history_split_off(struct history *h, const char *value, const char *task,
 	struct srcloc loc, struct err *e);
 /* Let values share registers or memory of others: graph.h. One edit. */
 NODISCARD enum err_code history_alias(struct history *h, const struct alias *v, int n,
 	struct srcloc loc, struct err *e);
-/* Split the named tasks of the program; ntasks 0: every one but loads that has the
- * axis. Before these are appended. */
+/* Split the named tasks of the program; ntasks 0: every one but loads that has the axis. Before these are appended. */
 NODISCARD enum err_code history_split(struct history *h, const char *axis, int ways,
 	const char *const *tasks, int ntasks, struct srcloc loc, struct err *e);
 /* Change tile extents; what is appended stays. */
-NODISCARD enum err_code history_propagate(struct history *h, const struct tiling *t,
-	struct srcloc loc, struct err *e);
+NODISCARD enum err_code history_propagate(struct history *h, const struct tiling *t, struct srcloc loc, struct err *e);
 /* Add the waits that are needed (plan_fill_waits) as one edit; *added may be 0. */
 NODISCARD enum err_code history_fill_waits(struct history *h, const struct stop *stop,
 	struct srcloc loc, int *added, struct err *e);
@@ -98,8 +91,7 @@ void history_copy(struct history *h, struct history **out);
 
 /* A copy of the present plan with a graph of its own, which later edits do not touch.
  * Both are set as soon as they exist, like history_new's; free the plan first. */
-NODISCARD enum err_code history_snapshot(struct history *h, struct graph **g, struct plan **p,
-	struct err *e);
+NODISCARD enum err_code history_snapshot(struct history *h, struct graph **g, struct plan **p, struct err *e);
 
 /* plan_script with what shapes the graph before it. */
 void history_script(struct history *h, struct buf *out);

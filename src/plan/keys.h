@@ -1,8 +1,7 @@
 /* keys.h - a table from 64-bit hashes to numbers.
  *
- * Two things are taken to be equal if their hashes are: with the few thousand that
- * are ever compared, the chance of a mistake is below 2^-40. Open addressing; the
- * table has room for what it was made for and does not grow.
+ * Two things are taken to be equal if their hashes are: with the few thousand that are ever compared, the chance of a
+ * mistake is below 2^-40. Open addressing; the table has room for what it was made for and does not grow.
  */
 #ifndef PLAN_KEYS_H
 #define PLAN_KEYS_H

@@ -55,12 +55,10 @@ static int greatest_reach(const struct plan *p, int phase, int loop)
 	int most = 1;
 
 	for (int i = 0; i < g->buffers.n; i++)
-		if (g->buffers.v[i].phase == phase && g->buffers.v[i].loop == loop &&
-		    p->versions[i] > most)
+		if (g->buffers.v[i].phase == phase && g->buffers.v[i].loop == loop && p->versions[i] > most)
 			most = p->versions[i];
 	for (int i = 0; i < p->waits.n; i++)
-		if (p->waits.v[i].distance > most &&
-		    graph_common_loop(g, p->waits.v[i].task, p->waits.v[i].on) == loop)
+		if (p->waits.v[i].distance > most && graph_common_loop(g, p->waits.v[i].task, p->waits.v[i].on) == loop)
 			most = p->waits.v[i].distance;
 	return most;
 }
@@ -93,8 +91,7 @@ static void choose(const struct plan *p, int phase, struct arena *a, struct choi
 		c->least[l] = (int)min_i64(g->trips[l].least, many);
 		c->most[l] = (int)min_i64(g->trips[l].most, many);
 	}
-	c->ntiles = (int)min_i64(c->replicas * as_many_as_matter(p, phase, NONE),
-		g->grids[phase].total);
+	c->ntiles = (int)min_i64(c->replicas * as_many_as_matter(p, phase, NONE), g->grids[phase].total);
 }
 
 /* Tiles, and for each loop its iterations in each iteration of the region around it. */
@@ -151,8 +148,7 @@ static int count_trips(const struct trial *t, int loop, int n)
 /* Iterations of `loop` in the first n of `outer`. */
 static int count_inside(const struct trial *t, int outer, int loop, int n)
 {
-	return loop == outer ? n : count_trips(t, loop,
-		count_inside(t, outer, parent_of(t, loop), n));
+	return loop == outer ? n : count_trips(t, loop, count_inside(t, outer, parent_of(t, loop), n));
 }
 
 static bool is_new(struct trial *t, int ntiles)
@@ -267,8 +263,7 @@ struct parts {
 	int empty;			/* parts of 0 that may come */
 };
 
-/* May n iterations be the next part? Even ways have all parts alike but for the first
- * and the last one. */
+/* May n iterations be the next part? Even ways have all parts alike but for the first and the last one. */
 static bool may_take(const struct trial *t, const struct parts *x, int n)
 {
 	const struct edge *e = t->edge;
@@ -289,8 +284,7 @@ static bool may_take(const struct trial *t, const struct parts *x, int n)
 	return x->n < 2 || n == x->last;
 }
 
-/* Let `by` iterations (or -by fewer) come before those inside `loop`, on the way to the
- * region of the edge. */
+/* Let `by` iterations (or -by fewer) come before those inside `loop`, on the way to the region of the edge. */
 static void shift_inside(struct trial *t, int loop, int by)
 {
 	int inner = t->edge->loop;
@@ -320,8 +314,7 @@ static void take(struct trial *t, const struct parts *x, int n)
 {
 	int least = t->c->least[x->loop], parent = parent_of(t, x->loop);
 	int at = parent == NONE ? x->n * t->stride : x->n, extra = n && n < least ? least - n : 0;
-	struct parts next = { .loop = x->loop, .left = x->left - n, .n = x->n + 1, .last = n,
-		.empty = x->empty - !n };
+	struct parts next = { .loop = x->loop, .left = x->left - n, .n = x->n + 1, .last = n, .empty = x->empty - !n };
 
 	if (at >= STEPS - 1)
 		return;
@@ -349,10 +342,9 @@ static void distribute_rest(struct trial *t, const struct parts *x)
 			take(t, x, n);
 }
 
-/* Distribute iterations of a region over those of the region around it, and so on
- * outward. What is owed within a life stays in one iteration of the life's region.
- * Iterations without any matter if they cannot be left out: another copy of a lane has
- * the tile, or a loop must run so often. */
+/* Distribute iterations of a region over those of the region around it, and so on outward. What is owed within a life
+ * stays in one iteration of the life's region. Iterations without any matter if they cannot be left out: another copy
+ * of a lane has the tile, or a loop must run so often. */
 static void distribute(struct trial *t, int region, int count)
 {
 	struct parts x = { .loop = region, .left = count };
@@ -423,14 +415,12 @@ static void try_edge(struct trial *t)
 	try_plain(t, t->c->most);
 	try_plain(t, t->c->least);
 	for (int k = 1; k == 1 || (k == 2 && lives && has_gaps(t, e->loop)); k++)
-		distribute(t, e->loop, e->loop == NONE ? k * lives * t->stride + 1 :
-			k * lives + 1);
+		distribute(t, e->loop, e->loop == NONE ? k * lives * t->stride + 1 : k * lives + 1);
 }
 
 /* A list with as many tiles and iterations as matter first: every deadlock shows in
  * it, as there is more to wait for than in any other. */
-void findings_add_phase(struct findings *f, int phase, bool quick, struct arena *a,
-	struct usage *u)
+void findings_add_phase(struct findings *f, int phase, bool quick, struct arena *a, struct usage *u)
 {
 	const struct graph *g = f->plan->graph;
 	struct arena_mark mark = arena_mark(a);

@@ -18,14 +18,12 @@ static int phase_loops(const struct graph *g, int phase, int *out)
 	return n;
 }
 
-static void walk_begin(struct arena *a, struct walk *w, const struct graph *g, int phase,
-	int ntiles)
+static void walk_begin(struct arena *a, struct walk *w, const struct graph *g, int phase, int ntiles)
 {
 	int nloops = g->program->loops.n;
 
-	*w = (struct walk){ .graph = g, .phase = phase, .ntiles = ntiles,
-		.cum = ARENA_ARRAY(a, nloops, int64_t *), .count = ARENA_ARRAY(a, nloops, int64_t),
-		.parent = ARENA_ARRAY(a, nloops, int64_t *) };
+	*w = (struct walk){ .graph = g, .phase = phase, .ntiles = ntiles, .cum = ARENA_ARRAY(a, nloops, int64_t *),
+		.count = ARENA_ARRAY(a, nloops, int64_t), .parent = ARENA_ARRAY(a, nloops, int64_t *) };
 }
 
 /* Given cum[loop], number its iterations through. */
@@ -41,8 +39,7 @@ static void number_iterations(struct arena *a, struct walk *w, int loop)
 }
 
 /* The place of iteration s of `loop` (its tile and all loops around it). */
-static void place_of(const struct walk *w, const int64_t *tiles, int loop, int64_t s,
-	struct axis_ranges *at)
+static void place_of(const struct walk *w, const int64_t *tiles, int loop, int64_t s, struct axis_ranges *at)
 {
 	const struct graph *g = w->graph;
 	int chain[16], n = 0;
@@ -58,13 +55,11 @@ static void place_of(const struct walk *w, const int64_t *tiles, int loop, int64
 		int64_t outer = w->parent[chain[n]][seq[n]], first, last;
 
 		visited_iterations(&g->extents, chain[n], at, &first, &last);
-		ranges_set_iteration(&g->extents, chain[n],
-			first + seq[n] - w->cum[chain[n]][outer], at);
+		ranges_set_iteration(&g->extents, chain[n], first + seq[n] - w->cum[chain[n]][outer], at);
 	}
 }
 
-void walk_init(struct arena *a, struct walk *w, const struct graph *g, int phase, int ntiles,
-	const int64_t *tiles)
+void walk_init(struct arena *a, struct walk *w, const struct graph *g, int phase, int ntiles, const int64_t *tiles)
 {
 	int *loops = ARENA_ARRAY(a, g->program->loops.n, int);
 	int n = phase_loops(g, phase, loops);
@@ -105,8 +100,7 @@ void walk_init_counts(struct arena *a, struct walk *w, const struct graph *g, in
 
 		w->cum[l] = ARENA_ARRAY(a, parents + 1, int64_t);
 		for (int64_t s = 0; s < parents; s++)
-			w->cum[l][s + 1] = w->cum[l][s] +
-				trips[(int64_t)l * ntiles + walk_outer(w, parent, s, NONE)];
+			w->cum[l][s + 1] = w->cum[l][s] + trips[(int64_t)l * ntiles + walk_outer(w, parent, s, NONE)];
 		number_iterations(a, w, l);
 	}
 }
@@ -124,8 +118,7 @@ void walk_init_trips(struct arena *a, struct walk *w, const struct graph *g, int
 
 		w->cum[l] = ARENA_ARRAY(a, parents + 1, int64_t);
 		for (int64_t s = 0; s < parents; s++)
-			w->cum[l][s + 1] = w->cum[l][s] + trips[(int64_t)l * steps +
-				min_i64(s, steps - 1)];
+			w->cum[l][s + 1] = w->cum[l][s] + trips[(int64_t)l * steps + min_i64(s, steps - 1)];
 		number_iterations(a, w, l);
 	}
 }
@@ -171,8 +164,7 @@ static int shared_replicas(const struct plan *p, int a, int b)
 	return p->lanes.v[p->entries.v[ea].lane].replicas;
 }
 
-/* Iteration d before s of region c, where only every `turns`-th tile counts; negative
- * if that is before the start. */
+/* Iteration d before s of region c, where only every `turns`-th tile counts; negative if that is before the start. */
 static int64_t walk_back(const struct walk *w, int c, int64_t s, int64_t d, int replicas)
 {
 	int64_t tile;
@@ -196,8 +188,7 @@ static int64_t walk_back(const struct walk *w, int c, int64_t s, int64_t d, int 
 }
 
 /* Instances of `from` in iterations [at, end) of region c. */
-static void span_of(const struct walk *w, int from, int c, int64_t at, int64_t end, int64_t *first,
-	int64_t *last)
+static void span_of(const struct walk *w, int from, int c, int64_t at, int64_t end, int64_t *first, int64_t *last)
 {
 	int loop = w->graph->tasks.v[from].loop;
 
@@ -258,8 +249,7 @@ int edge_replicas(const struct plan *p, const struct edge *e)
 }
 
 /* The life that was in the slot before life `at`; negative if there was none. */
-static int64_t life_before(const struct walk *w, const struct plan *p, const struct edge *e,
-	int64_t at)
+static int64_t life_before(const struct walk *w, const struct plan *p, const struct edge *e, int64_t at)
 {
 	int replicas = edge_replicas(p, e);
 
@@ -296,16 +286,14 @@ static void add_span(struct span *out, int *n, int64_t first, int64_t last)
 	out[(*n)++] = (struct span){ first, last };
 }
 
-int walk_wait_spans(const struct walk *w, const struct plan *p, const struct wait *wt, int64_t s,
-	struct span *out)
+int walk_wait_spans(const struct walk *w, const struct plan *p, const struct wait *wt, int64_t s, struct span *out)
 {
 	const struct graph *g = p->graph;
 	int64_t first, last;
 	bool served = false;
 	int n = 0;
 
-	for (int i = wt->distance == DISTANCE_AUTO ? g->first_in[wt->task] : NONE; i != NONE;
-	     i = g->next_in.v[i]) {
+	for (int i = wt->distance == DISTANCE_AUTO ? g->first_in[wt->task] : NONE; i != NONE; i = g->next_in.v[i]) {
 		const struct edge *e = &g->edges.v[i];
 
 		if (e->from != wt->on)
@@ -347,15 +335,13 @@ struct cursor {
 	int depth;
 };
 
-/* Program position at which a body's items stand, to place loops among entries:
- * that of the first sTask inside. */
+/* Program position at which a body's items stand, to place loops among entries: that of the first sTask inside. */
 static int loop_position(const struct graph *g, int loop)
 {
 	int best = INT32_MAX;
 
 	for (int i = 0; i < g->tasks.n; i++)
-		if (program_loop_within(g->program, g->tasks.v[i].loop, loop) &&
-		    g->tasks.v[i].position < best)
+		if (program_loop_within(g->program, g->tasks.v[i].loop, loop) && g->tasks.v[i].position < best)
 			best = g->tasks.v[i].position;
 	return best;
 }
@@ -369,8 +355,7 @@ static bool lane_enters(const struct plan *p, int lane, int loop)
 	return false;
 }
 
-/* Entries in order of appending, each nested loop before the first entry that the
- * program has after it. */
+/* Entries in order of appending, each nested loop before the first entry that the program has after it. */
 int order_steps(struct arena *a, const struct plan *p, int lane, int phase, int loop,
 	struct order_step **out, int *least, int *most)
 {
@@ -381,16 +366,14 @@ int order_steps(struct arena *a, const struct plan *p, int lane, int phase, int 
 
 	*least = *most = 0;
 	for (int i = 0; i <= p->entries.n; i++) {
-		const struct stask *s = i < p->entries.n ?
-			&g->tasks.v[p->entries.v[i].task] : NULL;
+		const struct stask *s = i < p->entries.n ? &g->tasks.v[p->entries.v[i].task] : NULL;
 
 		if (s && (p->entries.v[i].lane != lane || s->phase != phase || s->loop != loop))
 			continue;
 		for (int l = 0; l < nloops; l++) {
 			const struct loop *inner = loop_at(g, l);
 
-			if (placed[l] || inner->parent != loop || inner->phase != phase ||
-			    !lane_enters(p, lane, l) ||
+			if (placed[l] || inner->parent != loop || inner->phase != phase || !lane_enters(p, lane, l) ||
 			    (s && loop_position(g, l) > s->position))
 				continue;
 			placed[l] = true;
@@ -412,12 +395,10 @@ static void push_frame(struct cursor *c, int loop, int64_t base, int64_t count)
 {
 	const struct level *v = &c->levels[loop + 1];
 
-	c->stack[c->depth++] = (struct frame){ .level = v, .base = base, .count = count,
-		.turn = -v->most };
+	c->stack[c->depth++] = (struct frame){ .level = v, .base = base, .count = count, .turn = -v->most };
 }
 
-struct cursor *cursor_new(struct arena *a, const struct plan *p, const struct walk *w, int lane,
-	int replica)
+struct cursor *cursor_new(struct arena *a, const struct plan *p, const struct walk *w, int lane, int replica)
 {
 	const struct graph *g = p->graph;
 	struct cursor *c = ARENA_NEW(a, struct cursor);
@@ -433,8 +414,7 @@ struct cursor *cursor_new(struct arena *a, const struct plan *p, const struct wa
 			struct level *v = &c->levels[l + 1];
 
 			v->loop = l;
-			v->nsteps = order_steps(a, p, lane, w->phase, l, &v->steps, &v->least,
-				&v->most);
+			v->nsteps = order_steps(a, p, lane, w->phase, l, &v->steps, &v->least, &v->most);
 		}
 	if (w->ntiles > replica)
 		push_frame(c, NONE, 0, (w->ntiles - replica + replicas - 1) / replicas);
@@ -473,8 +453,7 @@ bool cursor_next(struct cursor *c, struct instance *out)
 			return true;
 		}
 		if (c->w->cum[s->id][seq + 1] > c->w->cum[s->id][seq])
-			push_frame(c, s->id, c->w->cum[s->id][seq],
-				c->w->cum[s->id][seq + 1] - c->w->cum[s->id][seq]);
+			push_frame(c, s->id, c->w->cum[s->id][seq], c->w->cum[s->id][seq + 1] - c->w->cum[s->id][seq]);
 	}
 	return false;
 }

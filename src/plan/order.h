@@ -1,12 +1,11 @@
 /* order.h - a plan's entries in the order in which a lane executes them.
  *
- * The one reading of plan.h's rules on turns, sequences and awaited instances; the
- * checker and the simulator both walk plans through this cursor.
+ * The one reading of plan.h's rules on turns, sequences and awaited instances; the checker and the simulator both walk
+ * plans through this cursor.
  *
- * Counting. Over the tiles that one EU gets, region r runs through a sequence of
- * iterations. A `walk` holds, for a list of tiles, how many iterations every loop
- * makes in each iteration of its parent, so that any instance is named by its task
- * and its sequence number in the task's own region.
+ * Counting. Over the tiles that one EU gets, region r runs through a sequence of iterations. A `walk` holds, for a list
+ * of tiles, how many iterations every loop makes in each iteration of its parent, so that any instance is named by its
+ * task and its sequence number in the task's own region.
  */
 #ifndef PLAN_ORDER_H
 #define PLAN_ORDER_H
@@ -26,15 +25,13 @@ struct walk {
 };
 
 /* Trip counts from the program's bounds for these tiles of the grid (EU order). */
-void walk_init(struct arena *a, struct walk *w, const struct graph *g, int phase, int ntiles,
-	const int64_t *tiles);
+void walk_init(struct arena *a, struct walk *w, const struct graph *g, int phase, int ntiles, const int64_t *tiles);
 /* The same, with counts given: of loop l in tile t, trips[l * ntiles + t] (for nested
  * loops, in every parent iteration of the tile). */
 void walk_init_counts(struct arena *a, struct walk *w, const struct graph *g, int phase,
 	int ntiles, const int64_t *trips);
-/* The same, with counts for each iteration of the region around: in iteration s of that
- * region, loop l makes trips[l * steps + s] iterations; the last count of a loop holds
- * from there on. */
+/* The same, with counts for each iteration of the region around: in iteration s of that region, loop l makes trips[l *
+ * steps + s] iterations; the last count of a loop holds from there on. */
 void walk_init_trips(struct arena *a, struct walk *w, const struct graph *g, int phase,
 	int ntiles, int steps, const int16_t *trips);
 
@@ -45,9 +42,8 @@ int64_t walk_outer(const struct walk *w, int loop, int64_t s, int outer);
 /* Number of iterations of `loop` in the first n iterations of `outer`. */
 int64_t walk_inner(const struct walk *w, int outer, int64_t n, int loop);
 
-/* The instances of `from` that a wait of `to` means for instance s of `to`, at a
- * distance of d iterations of region c: [*first, *last) in from's sequence. If both
- * are on one lane with replicas, only that replica's tiles are counted. */
+/* The instances of `from` that a wait of `to` means for instance s of `to`, at a distance of d iterations of region c:
+ * [*first, *last) in from's sequence. If both are on one lane with replicas, only that replica's tiles are counted. */
 void walk_span(const struct walk *w, const struct plan *p, int from, int to, int c, int d,
 	int64_t s, int64_t *first, int64_t *last);
 /* The same for an edge, by graph.h's rules (life and reuse). */
@@ -65,8 +61,7 @@ struct span {
 enum { SPANS_MAX = (LOOP_DEPTH_MAX + 1) * (VERSIONS_MAX + 1) };
 /* What wait `wt` of instance s of its sTask asks for: up to SPANS_MAX spans of
  * instances of wt->on, none of them empty. Returns how many. */
-int walk_wait_spans(const struct walk *w, const struct plan *p, const struct wait *wt, int64_t s,
-	struct span *out);
+int walk_wait_spans(const struct walk *w, const struct plan *p, const struct wait *wt, int64_t s, struct span *out);
 
 /* A lane's order in one region, as structure: entries and nested loops. */
 struct order_step {
@@ -85,8 +80,7 @@ struct instance {
 struct cursor;				/* a lane's position in its order */
 
 /* replica: which of the lane's replicas. In `a`; plan and walk outlive it. */
-struct cursor *cursor_new(struct arena *a, const struct plan *p, const struct walk *w, int lane,
-	int replica);
+struct cursor *cursor_new(struct arena *a, const struct plan *p, const struct walk *w, int lane, int replica);
 /* False at the end. */
 bool cursor_next(struct cursor *c, struct instance *out);
 

@@ -72,8 +72,7 @@ int plan_find_wait(const struct plan *p, const struct wait *w)
 	for (int i = 0; i < p->waits.n; i++) {
 		const struct wait *o = &p->waits.v[i];
 
-		if (o->task == w->task && o->on == w->on && o->distance == w->distance &&
-		    o->when == w->when)
+		if (o->task == w->task && o->on == w->on && o->distance == w->distance && o->when == w->when)
 			return i;
 	}
 	return NONE;
@@ -98,10 +97,8 @@ static enum err_code check_name(const char *name, struct srcloc loc, struct err 
 	bool ok = name[0] && strlen(name) < 64;
 
 	for (const char *c = name; *c; c++)
-		ok &= (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || *c == '_' ||
-			(*c >= '0' && *c <= '9');
-	return ok ? OK : err_set(e, ERR_INPUT, loc, "'%.60s' is no name for a lane: use letters, "
-		"digits and _", name);
+		ok &= (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || *c == '_' || (*c >= '0' && *c <= '9');
+	return ok ? OK : err_set(e, ERR_INPUT, loc, "'%.60s' is no name for a lane: use letters, digits and _", name);
 }
 
 enum err_code plan_lane(struct plan *p, const char *name, int warps, int registers, int replicas,
@@ -116,8 +113,7 @@ enum err_code plan_lane(struct plan *p, const char *name, int warps, int registe
 		return err_set(e, ERR_INPUT, loc, "lane '%s': a thread has at most %d registers, "
 			"not %d", name, p->device->thread_registers, registers);
 	if (replicas < 1 || replicas > REPLICAS_MAX)
-		return err_set(e, ERR_INPUT, loc, "lane '%s': 1 to %d replicas, not %d", name,
-			REPLICAS_MAX, replicas);
+		return err_set(e, ERR_INPUT, loc, "lane '%s': 1 to %d replicas, not %d", name, REPLICAS_MAX, replicas);
 	if (lane == NONE && p->lanes.n == LANES_MAX)
 		return err_set(e, ERR_LIMIT, loc, "a plan has at most %d lanes", LANES_MAX);
 	if (lane == NONE) {
@@ -143,9 +139,8 @@ static enum err_code choose_seu(const struct plan *p, int task, const char *name
 	if (*out != NONE)
 		return OK;
 	if (!name)
-		return err_set(e, ERR_INPUT, loc, "no sEU of '%s' can run '%s' (%s of %s)",
-			p->device->name, s->name, task_kind_name(s->kind),
-			dtype_name(s->work.type));
+		return err_set(e, ERR_INPUT, loc, "no sEU of '%s' can run '%s' (%s of %s)", p->device->name, s->name,
+			task_kind_name(s->kind), dtype_name(s->work.type));
 	for (int i = 0; i < p->device->nseus; i++)
 		names[i] = p->device->seu[i].name;
 	near = nearest_name(name, names, p->device->nseus);
@@ -153,8 +148,7 @@ static enum err_code choose_seu(const struct plan *p, int task, const char *name
 		near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
 
-static enum err_code check_offset(const struct plan *p, int task, int at, struct srcloc loc,
-	struct err *e)
+static enum err_code check_offset(const struct plan *p, int task, int at, struct srcloc loc, struct err *e)
 {
 	if (at >= -OFFSET_MAX && at <= OFFSET_MAX)
 		return OK;
@@ -163,8 +157,7 @@ static enum err_code check_offset(const struct plan *p, int task, int at, struct
 }
 
 /* The lane of that name, declared if it was not. */
-static enum err_code need_lane(struct plan *p, const char *name, struct srcloc loc, int *out,
-	struct err *e)
+static enum err_code need_lane(struct plan *p, const char *name, struct srcloc loc, int *out, struct err *e)
 {
 	*out = plan_find_lane(p, name);
 	if (*out != NONE)
@@ -190,12 +183,10 @@ enum err_code plan_append(struct plan *p, int task, const char *seu, const char 
 	return OK;
 }
 
-static enum err_code need_entry(const struct plan *p, int task, struct srcloc loc, int *out,
-	struct err *e)
+static enum err_code need_entry(const struct plan *p, int task, struct srcloc loc, int *out, struct err *e)
 {
 	*out = plan_entry_of(p, task);
-	return *out != NONE ? OK : err_set(e, ERR_INPUT, loc, "'%s' is not in the plan",
-		p->graph->tasks.v[task].name);
+	return *out != NONE ? OK : err_set(e, ERR_INPUT, loc, "'%s' is not in the plan", p->graph->tasks.v[task].name);
 }
 
 /* The entry to move, if what is asked for has a meaning. */
@@ -209,8 +200,7 @@ static enum err_code find_moved(const struct plan *p, int task, const struct mov
 	for (int i = 0; i < p->entries.n; i++)
 		n += p->entries.v[i].task == task;
 	if (n > 1)
-		return err_set(e, ERR_INPUT, loc, "'%s' is appended %d times: remove it, and append it "
-			"once", name, n);
+		return err_set(e, ERR_INPUT, loc, "'%s' is appended %d times: remove it, and append it once", name, n);
 	if (m->before && m->after)
 		return err_set(e, ERR_INPUT, loc, "'%s': before= or after=, not both", name);
 	if (!m->before && !m->after && !m->lane && !m->seu && !m->set_at)
@@ -219,8 +209,7 @@ static enum err_code find_moved(const struct plan *p, int task, const struct mov
 	return OK;
 }
 
-/* The entry to stand before or after, if it is where the sTask can be, on that lane; NONE:
- * a lane that is new. */
+/* The entry to stand before or after, if it is where the sTask can be, on that lane; NONE: a lane that is new. */
 static enum err_code find_beside(struct plan *p, int task, int lane, const struct move *m,
 	struct srcloc loc, int *out, struct err *e)
 {
@@ -230,8 +219,7 @@ static enum err_code find_beside(struct plan *p, int task, int lane, const struc
 
 	TRY(named_task(&p->arena, p->graph, name, loc, &t, e));
 	if (t == task)
-		return err_set(e, ERR_INPUT, loc, "'%s' cannot come %s itself", name,
-			m->before ? "before" : "after");
+		return err_set(e, ERR_INPUT, loc, "'%s' cannot come %s itself", name, m->before ? "before" : "after");
 	TRY(need_entry(p, t, loc, out, e));
 	other = &p->graph->tasks.v[t];
 	where = p->lanes.v[p->entries.v[*out].lane].name;
@@ -254,8 +242,7 @@ static int last_of_region(const struct plan *p, int lane, int task)
 	for (int i = 0; i < p->entries.n; i++) {
 		const struct stask *s = &p->graph->tasks.v[p->entries.v[i].task];
 
-		if (p->entries.v[i].lane == lane && s != own && s->phase == own->phase &&
-		    s->loop == own->loop)
+		if (p->entries.v[i].lane == lane && s != own && s->phase == own->phase && s->loop == own->loop)
 			last = i;
 	}
 	return last;
@@ -273,8 +260,7 @@ static void put_entry(struct plan *p, int i, int at, struct entry now)
 	v[at] = now;
 }
 
-enum err_code plan_move(struct plan *p, int task, const struct move *m, struct srcloc loc,
-	struct err *e)
+enum err_code plan_move(struct plan *p, int task, const struct move *m, struct srcloc loc, struct err *e)
 {
 	int i, beside = NONE, lane;
 	struct entry now;
@@ -319,13 +305,11 @@ enum err_code plan_wait(struct plan *p, int task, int on, int distance, enum wai
 	struct wait w = { .task = task, .on = on, .distance = distance, .when = when, .loc = loc };
 
 	if (distance < DISTANCE_AUTO || distance > VERSIONS_MAX)
-		return err_set(e, ERR_INPUT, loc, "'%s' waits for '%s': a distance is 0 to %d "
-			"iterations, not %d", g->tasks.v[task].name, g->tasks.v[on].name,
-			VERSIONS_MAX, distance);
+		return err_set(e, ERR_INPUT, loc, "'%s' waits for '%s': a distance is 0 to %d iterations, not %d",
+			g->tasks.v[task].name, g->tasks.v[on].name, VERSIONS_MAX, distance);
 	if (g->tasks.v[task].phase != g->tasks.v[on].phase)
-		return err_set(e, ERR_INPUT, loc, "'%s' and '%s' are in different phases, which "
-			"run one after the other: there is nothing to wait for",
-			g->tasks.v[task].name, g->tasks.v[on].name);
+		return err_set(e, ERR_INPUT, loc, "'%s' and '%s' are in different phases, which run one after the "
+			"other: there is nothing to wait for", g->tasks.v[task].name, g->tasks.v[on].name);
 	if (plan_find_wait(p, &w) == NONE)
 		VEC_PUSH(&p->arena, &p->waits, w);
 	return OK;
@@ -355,8 +339,7 @@ void plan_drop_wait(struct plan *p, const struct wait *w)
 	p->waits.n--;
 }
 
-enum err_code plan_versions(struct plan *p, int buffer, int versions, struct srcloc loc,
-	struct err *e)
+enum err_code plan_versions(struct plan *p, int buffer, int versions, struct srcloc loc, struct err *e)
 {
 	if (versions < 1 || versions > VERSIONS_MAX)
 		return err_set(e, ERR_INPUT, loc, "buffer '%s' has 1 to %d versions, not %d",
@@ -365,15 +348,12 @@ enum err_code plan_versions(struct plan *p, int buffer, int versions, struct src
 	return OK;
 }
 
-enum err_code plan_grid(struct plan *p, const struct grid_plan *g, struct srcloc loc,
-	struct err *e)
+enum err_code plan_grid(struct plan *p, const struct grid_plan *g, struct srcloc loc, struct err *e)
 {
 	if (g->eus < 0 || g->eus > p->device->eus)
-		return err_set(e, ERR_INPUT, loc, "'%s' has %d EUs, not %d", p->device->name,
-			p->device->eus, g->eus);
+		return err_set(e, ERR_INPUT, loc, "'%s' has %d EUs, not %d", p->device->name, p->device->eus, g->eus);
 	if (g->group < 1 || g->group > 65536)
-		return err_set(e, ERR_INPUT, loc, "a group of tiles is 1 to 65536, not %d",
-			g->group);
+		return err_set(e, ERR_INPUT, loc, "a group of tiles is 1 to 65536, not %d", g->group);
 	if (g->cluster < 1 || g->cluster > p->device->max_cluster)
 		return err_set(e, ERR_INPUT, loc, "a cluster on '%s' is 1 to %d EUs, not %d",
 			p->device->name, p->device->max_cluster, g->cluster);
@@ -440,8 +420,7 @@ int plan_eus(const struct plan *p, int phase)
 {
 	const struct vdevice *d = p->device;
 	struct cluster c = plan_cluster(p, phase);
-	int eus = p->grid.eus ? p->grid.eus : c.size > 2 ? (int)min_i64(d->eus,
-		d->cluster_eus) : d->eus;
+	int eus = p->grid.eus ? p->grid.eus : c.size > 2 ? (int)min_i64(d->eus, d->cluster_eus) : d->eus;
 
 	return (int)min_i64(max_i64(eus / c.size, 1), c.groups) * c.size;
 }

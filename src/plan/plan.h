@@ -1,41 +1,33 @@
 /* plan.h - who runs what, when, waiting for whom.
  *
- * A plan is a value: for each lane an order of entries, waits, versions of buffers,
- * and how output tiles go over the EUs. The checker, the simulator, the search and
- * the lowering all read this one record, by the rules written here, so that they
- * cannot disagree. history.h adds undo.
+ * A plan is a value: for each lane an order of entries, waits, versions of buffers, and how output tiles go over the
+ * EUs. The checker, the simulator, the search and the lowering all read this one record, by the rules written here, so
+ * that they cannot disagree. history.h adds undo.
  *
- * Lanes. A lane is a context of an EU that issues: a producer warp, a consumer
- * warpgroup. It runs the tile loop on its own; only waits bind it to other lanes.
- * In each region it has the entries appended to it for sTasks of that region, in
- * order of appending; a nested loop stands among them where the program has it. A
- * lane without entries in a loop skips it.
+ * Lanes. A lane is a context of an EU that issues: a producer warp, a consumer warpgroup. It runs the tile loop on its
+ * own; only waits bind it to other lanes. In each region it has the entries appended to it for sTasks of that region,
+ * in order of appending; a nested loop stands among them where the program has it. A lane without entries in a loop
+ * skips it.
  *
- * Turns. For a region with T iterations, in turn j the lane executes its entries in
- * order, each for iteration i = j + at, if 0 <= i < T. Turns run from -(greatest
- * at) to T - 1 - (least at), so the first and last ones are prologue and epilogue.
- * In the tile loop, T is the number of tiles that the lane gets.
+ * Turns. For a region with T iterations, in turn j the lane executes its entries in order, each for iteration i = j +
+ * at, if 0 <= i < T. Turns run from -(greatest at) to T - 1 - (least at), so the first and last ones are prologue and
+ * epilogue. In the tile loop, T is the number of tiles that the lane gets.
  *
- * Executing. On a synchronous sEU the lane goes on when the sTask is complete, on
- * an asynchronous one as soon as it is issued. On an ordered sEU the sTasks of one
- * lane start and complete in order of issue.
+ * Executing. On a synchronous sEU the lane goes on when the sTask is complete, on an asynchronous one as soon as it is
+ * issued. On an ordered sEU the sTasks of one lane start and complete in order of issue.
  *
- * Waits. An entry is issued only when each of its sTask's waits is satisfied: with
- * WAIT_COMPLETE when the awaited instances are complete, with WAIT_ISSUED when they
- * are issued. Which instances: let c be the innermost region that holds both; for
- * the waiting instance in iteration s of c's sequence (numbered through over tiles),
- * all instances of the awaited sTask in iteration s - distance; none if that is
- * before the start. Two sTasks of one lane with replicas (below) count only the tiles
- * of their own copy. A wait whose distance is left open (DISTANCE_AUTO) is for just
- * those instances that the graph's dependences from the awaited sTask to the waiting
- * one name (a reuse edge with the buffer's versions); if there is none, distance 0.
- * order.h's walk_wait_spans is this rule.
+ * Waits. An entry is issued only when each of its sTask's waits is satisfied: with WAIT_COMPLETE when the awaited
+ * instances are complete, with WAIT_ISSUED when they are issued. Which instances: let c be the innermost region that
+ * holds both; for the waiting instance in iteration s of c's sequence (numbered through over tiles), all instances of
+ * the awaited sTask in iteration s - distance; none if that is before the start. Two sTasks of one lane with replicas
+ * (below) count only the tiles of their own copy. A wait whose distance is left open (DISTANCE_AUTO) is for just those
+ * instances that the graph's dependences from the awaited sTask to the waiting one name (a reuse edge with the buffer's
+ * versions); if there is none, distance 0. order.h's walk_wait_spans is this rule.
  *
  * Buffers. A buffer has `versions` slots; life s is in slot s mod versions.
  *
- * Tiles. With `replicas` = n, a lane stands for n lanes alike ("c.0", "c.1", ...) of
- * which number t takes the tiles t, t + n, ... that the EU gets. Several EUs may take
- * neighbouring tiles in lockstep: cluster.h.
+ * Tiles. With `replicas` = n, a lane stands for n lanes alike ("c.0", "c.1", ...) of which number t takes the tiles t,
+ * t + n, ... that the EU gets. Several EUs may take neighbouring tiles in lockstep: cluster.h.
  */
 #ifndef PLAN_PLAN_H
 #define PLAN_PLAN_H
@@ -81,9 +73,8 @@ struct grid_plan {
 
 /* What changes of an entry: nothing, where a field is left out. */
 struct move {
-	const char *before, *after;	/* an sTask of the lane and region that it then has. Neither:
-					 * where it is; if the lane changes, at the end of what that has
-					 * of its region */
+	const char *before, *after;	/* an sTask of the lane and region that it then has. Neither: where it is; if
+					 * the lane changes, at the end of what that has of its region */
 	const char *lane, *seu;
 	bool set_at;
 	int at;				/* if set_at */
@@ -120,29 +111,24 @@ NODISCARD enum err_code plan_lane(struct plan *p, const char *name, int warps, i
 NODISCARD enum err_code plan_append(struct plan *p, int task, const char *seu, const char *lane,
 	int at, struct srcloc loc, struct err *e);
 /* Change the one entry of an sTask, or where it stands. A lane is declared if it was not. */
-NODISCARD enum err_code plan_move(struct plan *p, int task, const struct move *m,
-	struct srcloc loc, struct err *e);
+NODISCARD enum err_code plan_move(struct plan *p, int task, const struct move *m, struct srcloc loc, struct err *e);
 /* Take out all entries of an sTask. */
 NODISCARD enum err_code plan_remove(struct plan *p, int task, struct srcloc loc, struct err *e);
 /* An equal wait again changes nothing. */
 NODISCARD enum err_code plan_wait(struct plan *p, int task, int on, int distance,
 	enum wait_when when, struct srcloc loc, struct err *e);
 /* Take out every wait of `task` on `on`. */
-NODISCARD enum err_code plan_unwait(struct plan *p, int task, int on, struct srcloc loc,
-	struct err *e);
+NODISCARD enum err_code plan_unwait(struct plan *p, int task, int on, struct srcloc loc, struct err *e);
 /* Take out the wait that is equal to this one, but for its place, if there is one. */
 void plan_drop_wait(struct plan *p, const struct wait *w);
-NODISCARD enum err_code plan_versions(struct plan *p, int buffer, int versions, struct srcloc loc,
-	struct err *e);
-NODISCARD enum err_code plan_grid(struct plan *p, const struct grid_plan *g, struct srcloc loc,
-	struct err *e);
+NODISCARD enum err_code plan_versions(struct plan *p, int buffer, int versions, struct srcloc loc, struct err *e);
+NODISCARD enum err_code plan_grid(struct plan *p, const struct grid_plan *g, struct srcloc loc, struct err *e);
 
 int plan_find_lane(const struct plan *p, const char *name);	/* NONE */
 int plan_entry_of(const struct plan *p, int task);		/* first entry of it, or NONE */
 int plan_find_wait(const struct plan *p, const struct wait *w);	/* an equal one; NONE */
 int lane_warps(const struct plan *p, int lane);			/* default filled in */
-/* The distance of a wait, for people to read: where it is open, the least of the
- * dependences that it serves. */
+/* The distance of a wait, for people to read: where it is open, the least of the dependences that it serves. */
 int wait_distance(const struct plan *p, const struct wait *w);
 /* Iterations between the two ends of an edge under the plan's versions. */
 int edge_distance(const struct plan *p, const struct edge *e);

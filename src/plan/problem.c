@@ -2,10 +2,9 @@
 
 const char *problem_name(enum problem_code c)
 {
-	static const char *const names[] = { "missing_wait", "misplaced_wait", "deadlock",
-		"wrong_seu", "versions", "registers", "shared_memory", "barriers", "threads",
-		"missing_task", "duplicate_task", "offset", "cluster", "alias", "layout", "product", "waits",
-		"kernel", "spills", "serialized", "by_threads" };
+	static const char *const names[] = { "missing_wait", "misplaced_wait", "deadlock", "wrong_seu", "versions",
+		"registers", "shared_memory", "barriers", "threads", "missing_task", "duplicate_task", "offset",
+		"cluster", "alias", "layout", "product", "waits", "kernel", "spills", "serialized", "by_threads" };
 
 	return names[c];
 }
@@ -46,10 +45,9 @@ void problem_add_entries(const struct plan *p, struct arena *a, struct problems 
 			}
 		}
 		if (n == 0)
-			problem_add(a, out, (struct problem){ .code = PROBLEM_MISSING_TASK,
-				.task = t, .other = NONE, .edge = NONE, .loc = s->loc,
-				.message = arena_strf(a, "sTask '%s' is not in the plan", s->name),
-				.hint = arena_strf(a, "plan:append(\"%s\")", s->name) });
+			problem_add(a, out, (struct problem){ .code = PROBLEM_MISSING_TASK, .task = t, .other = NONE,
+				.edge = NONE, .loc = s->loc, .message = arena_strf(a, "sTask '%s' is not in the plan",
+				s->name), .hint = arena_strf(a, "plan:append(\"%s\")", s->name) });
 		else if (n > 1)
 			problem_add(a, out, (struct problem){ .code = PROBLEM_DUPLICATE_TASK,
 				.task = t, .other = NONE, .edge = NONE, .loc = p->entries.v[last].loc,
@@ -57,11 +55,10 @@ void problem_add_entries(const struct plan *p, struct arena *a, struct problems 
 				.hint = arena_strf(a, "plan:remove(\"%s\") and append it once; to run "
 					"it on several lanes, split it", s->name) });
 		else if (!device_can(p->device, p->entries.v[last].seu, &s->work))
-			problem_add(a, out, (struct problem){ .code = PROBLEM_WRONG_SEU,
-				.task = t, .other = NONE, .edge = NONE, .loc = p->entries.v[last].loc,
-				.message = arena_strf(a, "'%s' (%s of %s) cannot run on sEU '%s'",
-					s->name, task_kind_name(s->kind), dtype_name(s->work.type),
-					p->device->seu[p->entries.v[last].seu].name),
+			problem_add(a, out, (struct problem){ .code = PROBLEM_WRONG_SEU, .task = t, .other = NONE,
+				.edge = NONE, .loc = p->entries.v[last].loc, .message = arena_strf(a,
+				"'%s' (%s of %s) cannot run on sEU '%s'", s->name, task_kind_name(s->kind),
+				dtype_name(s->work.type), p->device->seu[p->entries.v[last].seu].name),
 				.hint = move_hint(p, a, &p->entries.v[last]) });
 	}
 }
@@ -89,13 +86,11 @@ static const char *alias_conflict(const struct plan *p, struct arena *a, int buf
 		int b = i ? of : buffer;
 
 		if (plan_scope(p, b) == SCOPE_SHARED)
-			return arena_strf(a, "'%s' is in shared memory, for other lanes or as an operand",
-				v[b].name);
+			return arena_strf(a, "'%s' is in shared memory, for other lanes or as an operand", v[b].name);
 		if (p->versions[b] > 1)
 			return arena_strf(a, "'%s' has %d versions, in registers", v[b].name, p->versions[b]);
 	}
-	return lane_of_value(p, buffer) == lane_of_value(p, of) ? NULL :
-		"they are in registers of different lanes";
+	return lane_of_value(p, buffer) == lane_of_value(p, of) ? NULL : "they are in registers of different lanes";
 }
 
 void problem_add_aliases(const struct plan *p, struct arena *a, struct problems *out)
@@ -139,8 +134,7 @@ static const char *order_hint(const struct plan *p, struct arena *a, int from, i
 		"append '%s' after '%s', or give it a smaller at=", t->name, s->name);
 }
 
-static struct problem describe(const struct plan *p, struct arena *a, int edge,
-	const struct breach *b)
+static struct problem describe(const struct plan *p, struct arena *a, int edge, const struct breach *b)
 {
 	const struct graph *g = p->graph;
 	const struct edge *e = &g->edges.v[edge];
@@ -153,23 +147,19 @@ static struct problem describe(const struct plan *p, struct arena *a, int edge,
 		(long long)b->to, to, deed(e), buffer, (long long)b->from, from);
 
 	if (b->code == PROBLEM_VERSIONS) {
-		pr.message = arena_strf(a, "%s before that is complete: %d version%s of '%s' %s too "
-			"few for this order", which, versions, versions == 1 ? "" : "s", buffer,
-			versions == 1 ? "is" : "are");
-		pr.hint = arena_strf(a, "plan:buffers{[\"%s\"]=%d}, or change the order", buffer,
-			versions + 1);
+		pr.message = arena_strf(a, "%s before that is complete: %d version%s of '%s' %s too few for this order",
+			which, versions, versions == 1 ? "" : "s", buffer, versions == 1 ? "is" : "are");
+		pr.hint = arena_strf(a, "plan:buffers{[\"%s\"]=%d}, or change the order", buffer, versions + 1);
 	} else if (b->code == PROBLEM_OFFSET) {
 		pr.message = arena_strf(a, "%s, but the order has it come first", which);
 		pr.hint = order_hint(p, a, e->from, e->to);
 	} else if (b->code == PROBLEM_MISPLACED_WAIT) {
-		pr.message = arena_strf(a, "%s, but its wait is for another iteration (%s "
-			"dependence, distance %d)", which, edge_kind_name(e->kind),
-			edge_distance(p, e));
+		pr.message = arena_strf(a, "%s, but its wait is for another iteration (%s dependence, distance %d)",
+			which, edge_kind_name(e->kind), edge_distance(p, e));
 		pr.hint = arena_strf(a, "plan:wait(\"%s\", {\"%s\"}) without a distance", to, from);
 	} else {
-		pr.message = arena_strf(a, "%s, but does not wait until that is complete (%s "
-			"dependence, distance %d)", which, edge_kind_name(e->kind),
-			edge_distance(p, e));
+		pr.message = arena_strf(a, "%s, but does not wait until that is complete (%s dependence, distance %d)",
+			which, edge_kind_name(e->kind), edge_distance(p, e));
 		pr.hint = arena_strf(a, "plan:wait(\"%s\", {\"%s\"})", to, from);
 	}
 	return pr;
@@ -186,15 +176,13 @@ void problem_add_deadlock(const struct findings *f, struct arena *a, struct prob
 	for (int i = 0; i < f->ncycle; i++)
 		buf_printf(&b, "'%s' after ", p->graph->tasks.v[f->cycle[i]].name);
 	buf_printf(&b, "'%s'", p->graph->tasks.v[task].name);
-	problem_add(a, out, (struct problem){ .code = PROBLEM_DEADLOCK, .task = task,
-		.other = f->ncycle > 1 ? f->cycle[1] : task, .edge = NONE, .message = b.text,
-		.loc = p->entries.v[plan_entry_of(p, task)].loc,
-		.hint = "take out one of these waits, raise its distance, give the ring more "
-			"versions, or change the order" });
+	problem_add(a, out, (struct problem){ .code = PROBLEM_DEADLOCK, .task = task, .other = f->ncycle > 1 ?
+		f->cycle[1] : task, .edge = NONE, .message = b.text, .loc = p->entries.v[plan_entry_of(p, task)].loc,
+		.hint = "take out one of these waits, raise its distance, give the ring more versions, or change the "
+		"order" });
 }
 
-void problem_add_breach(const struct findings *f, int edge, struct arena *a,
-	struct problems *out)
+void problem_add_breach(const struct findings *f, int edge, struct arena *a, struct problems *out)
 {
 	problem_add(a, out, describe(f->plan, a, edge, &f->edge[edge]));
 }

@@ -12,14 +12,12 @@
 void problem_add(struct arena *a, struct problems *out, struct problem pr);
 void problem_add_note(struct arena *a, struct problems *out, struct problem note);
 
-/* Every sTask must be there once, on a unit that can run it: then a plan has an order that
- * can be looked at. */
+/* Every sTask must be there once, on a unit that can run it: then a plan has an order that can be looked at. */
 void problem_add_entries(const struct plan *p, struct arena *a, struct problems *out);
 /* Values that lie in the place of others are in registers of one lane, once. */
 void problem_add_aliases(const struct plan *p, struct arena *a, struct problems *out);
 /* The deadlock that was found; the dependence that is not kept. */
 void problem_add_deadlock(const struct findings *f, struct arena *a, struct problems *out);
-void problem_add_breach(const struct findings *f, int edge, struct arena *a,
-	struct problems *out);
+void problem_add_breach(const struct findings *f, int edge, struct arena *a, struct problems *out);
 
 #endif

@@ -26,9 +26,8 @@ static void print_lanes(const struct plan *p, struct buf *out)
 
 bool script_is_key(const char *name)
 {
-	static const char *const words[] = { "and", "break", "do", "else", "elseif", "end", "false",
-		"for", "function", "goto", "if", "in", "local", "nil", "not", "or", "repeat",
-		"return", "then", "true", "until", "while" };
+	static const char *const words[] = { "and", "break", "do", "else", "elseif", "end", "false", "for", "function",
+		"goto", "if", "in", "local", "nil", "not", "or", "repeat", "return", "then", "true", "until", "while" };
 
 	for (int i = 0; i < LEN(words); i++)
 		if (strcmp(name, words[i]) == 0)
@@ -38,8 +37,7 @@ bool script_is_key(const char *name)
 
 void script_alias(const char *what, const char *of, struct buf *out)
 {
-	buf_printf(out, script_is_key(what) ? "plan:alias{%s=\"%s\"}\n" : "plan:alias{[\"%s\"]=\"%s\"}\n",
-		what, of);
+	buf_printf(out, script_is_key(what) ? "plan:alias{%s=\"%s\"}\n" : "plan:alias{[\"%s\"]=\"%s\"}\n", what, of);
 }
 
 static void print_buffers(const struct plan *p, struct buf *out)
@@ -62,11 +60,9 @@ static void print_grid(const struct plan *p, struct buf *out)
 {
 	const struct grid_plan *g = &p->grid;
 
-	if (!g->eus && g->raster == RASTER_ROWS && g->group == 1 && !g->longest_first &&
-	    g->cluster == 1)
+	if (!g->eus && g->raster == RASTER_ROWS && g->group == 1 && !g->longest_first && g->cluster == 1)
 		return;
-	buf_printf(out, "plan:grid{raster=\"%s\", group=%d", g->raster == RASTER_ROWS ? "rows" :
-		"columns", g->group);
+	buf_printf(out, "plan:grid{raster=\"%s\", group=%d", g->raster == RASTER_ROWS ? "rows" : "columns", g->group);
 	if (g->eus)
 		buf_printf(out, ", eus=%d", g->eus);
 	if (g->longest_first)
@@ -81,9 +77,8 @@ static void print_entries(const struct plan *p, struct buf *out)
 	for (int i = 0; i < p->entries.n; i++) {
 		const struct entry *e = &p->entries.v[i];
 
-		buf_printf(out, "plan:append(\"%s\", {seu=\"%s\", lane=\"%s\"",
-			p->graph->tasks.v[e->task].name, p->device->seu[e->seu].name,
-			p->lanes.v[e->lane].name);
+		buf_printf(out, "plan:append(\"%s\", {seu=\"%s\", lane=\"%s\"", p->graph->tasks.v[e->task].name,
+			p->device->seu[e->seu].name, p->lanes.v[e->lane].name);
 		if (e->at)
 			buf_printf(out, ", at=%d", e->at);
 		buf_puts(out, "})\n");

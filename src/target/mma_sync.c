@@ -1,6 +1,5 @@
-/* Products of single warps, synchronous and out of registers: mma.sync.m16n8k16 of the PTX ISA. Two
- * machines have them: one that is as sm_90a otherwise, and sm_80, for which plans are checked and
- * simulated. */
+/* Products of single warps, synchronous and out of registers: mma.sync.m16n8k16 of the PTX ISA. Two machines have them:
+ * one that is as sm_90a otherwise, and sm_80, for which plans are checked and simulated. */
 #include "target/target.h"
 
 #define TYPES_16 (1u << DT_BF16 | 1u << DT_F16)
@@ -11,9 +10,8 @@ static const struct frag_layout second = { .rows = 8, .cols = 8, .row = { 4, 8, 
 	.col = { 1, 4, 2 }, .halves = 1, .pair = 2, .deep = 16, .every_warp = true };
 
 static const struct matrix_instruction matrix[] = {
-	{ .name = "mma.sync", .warps = 1, .rows = 16, .cols_most = 8, .cols_step = 8, .k_bytes = 32,
-		.types = TYPES_16, .loose = TYPES_16, .a = FROM_REGISTERS, .b = FROM_REGISTERS,
-		.b_layout = &second },
+	{ .name = "mma.sync", .warps = 1, .rows = 16, .cols_most = 8, .cols_step = 8, .k_bytes = 32, .types = TYPES_16,
+		.loose = TYPES_16, .a = FROM_REGISTERS, .b = FROM_REGISTERS, .b_layout = &second },
 };
 
 /* The sums lie as those of wgmma. */

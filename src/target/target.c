@@ -2,8 +2,7 @@
 
 #include <string.h>
 
-static const struct target *const targets[] = { &target_sm_90a, &target_mma_sync, &target_sm_80,
-	&target_gfx942 };
+static const struct target *const targets[] = { &target_sm_90a, &target_mma_sync, &target_sm_80, &target_gfx942 };
 
 const struct target *target_find(const struct vdevice *d)
 {
@@ -33,8 +32,7 @@ enum seen_by target_seen(const struct target *t, const struct seu *unit, bool ow
 	return own ? SEEN_DONE : SEEN_FLAGGED;
 }
 
-const struct matrix_instruction *target_matrix(const struct target *t, bool async,
-	enum dtype type)
+const struct matrix_instruction *target_matrix(const struct target *t, bool async, enum dtype type)
 {
 	for (int i = 0; i < t->nmatrix; i++)
 		if (t->matrix[i].async == async && t->matrix[i].types >> type & 1)

@@ -15,10 +15,9 @@ struct spread {
 	int div, mod, step;
 };
 
-/* How a matrix in registers is spread over the threads of a lane. Its rows are in blocks, in which
- * each warp of the lane has `rows`, one warp's below the other's; its columns in groups of `cols`.
- * Of those a thread has `halves` rows, from `row` on and `half` rows apart, and in each `pair`
- * neighbouring columns from `col` on. */
+/* How a matrix in registers is spread over the threads of a lane. Its rows are in blocks, in which each warp of the
+ * lane has `rows`, one warp's below the other's; its columns in groups of `cols`. Of those a thread has `halves` rows,
+ * from `row` on and `half` rows apart, and in each `pair` neighbouring columns from `col` on. */
 struct frag_layout {
 	int rows, cols;
 	struct spread row, col;
@@ -99,8 +98,7 @@ struct target {
 	int group;			/* warps of which a lane takes up whole groups */
 	struct granting registers;	/* of such a group; step 0: it keeps what the launch gave */
 	struct frag_layout frag;	/* of values: sums of its products among them */
-	struct frag_layout lines;	/* of values with long rows, where there are no products: a warp
-					 * has a row */
+	struct frag_layout lines;	/* of values with long rows, where there are no products: a warp has a row */
 	const struct completion *completes;	/* a row for each kind of unit, async and not */
 	int ncompletes;
 	struct shared_layout shared;
@@ -118,8 +116,7 @@ const struct target *target_usual(void);
 /* How the work of a unit is seen to be complete, by its own lane or by others. */
 enum seen_by target_seen(const struct target *t, const struct seu *unit, bool own);
 /* Its instruction for operands of a type; NULL. async: for a unit behind whose back a lane goes on. */
-const struct matrix_instruction *target_matrix(const struct target *t, bool async,
-	enum dtype type);
+const struct matrix_instruction *target_matrix(const struct target *t, bool async, enum dtype type);
 /* Elements of a type that an instruction takes of what is contracted. */
 static inline int matrix_depth(const struct matrix_instruction *x, enum dtype type)
 {

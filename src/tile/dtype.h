@@ -1,10 +1,9 @@
 /* dtype.h - element types and their exact conversions.
  *
- * Values are held as double everywhere in the reference; these functions say
- * what a stored element of a type can represent. Rounding is to nearest, ties to
- * even, once, straight from the double. Overflow goes to infinity where the type
- * has one (f16, bf16, e5m2, f32) and saturates where it has none (e4m3, e2m1 and
- * the integers), as the conversion instructions of the GPUs do with .satfinite.
+ * Values are held as double everywhere in the reference; these functions say what a stored element of a type can
+ * represent. Rounding is to nearest, ties to even, once, straight from the double. Overflow goes to infinity where the
+ * type has one (f16, bf16, e5m2, f32) and saturates where it has none (e4m3, e2m1 and the integers), as the conversion
+ * instructions of the GPUs do with .satfinite.
  */
 #ifndef TILE_DTYPE_H
 #define TILE_DTYPE_H
@@ -36,8 +35,7 @@ enum dtype {
 
 int dtype_bits(enum dtype t);
 const char *dtype_name(enum dtype t);
-/* By name; also "float64 float32 float16 bfloat16 fp4 fp8 int32 int8 int4".
- * False if there is none of that name. */
+/* By name; also "float64 float32 float16 bfloat16 fp4 fp8 int32 int8 int4". False if there is none of that name. */
 bool dtype_parse(const char *name, enum dtype *out);
 bool dtype_is_float(enum dtype t);
 

@@ -41,16 +41,14 @@ static enum err_code check_extent(const struct infer *f, int axis, int64_t given
 		return err_set(f->e, ERR_INPUT, NOWHERE, "the tile of axis '%s' is %lld; it must "
 			"be positive", a->name, (long long)given);
 	if (a->packs != NONE)
-		return err_set(f->e, ERR_INPUT, NOWHERE, "axis '%s' counts words of '%s' and is "
-			"tiled with it; leave it out of tile=", a->name,
-			f->p->axes.v[a->packs].name);
+		return err_set(f->e, ERR_INPUT, NOWHERE, "axis '%s' counts words of '%s' and is tiled with it; leave "
+			"it out of tile=", a->name, f->p->axes.v[a->packs].name);
 	if (has_role(f, axis, AXIS_BATCH) && given != 1)
 		return err_set(f->e, ERR_INPUT, NOWHERE, "axis '%s' is batch, so a tile has one "
 			"value of it; leave it out of tile=", a->name);
 	if (!tiled && has_role(f, axis, AXIS_FULL) && given < a->size)
-		return err_set(f->e, ERR_INPUT, NOWHERE, "axis '%s' is complete in every tile "
-			"because no loop runs over it and no store has it; leave it out of tile=",
-			a->name);
+		return err_set(f->e, ERR_INPUT, NOWHERE, "axis '%s' is complete in every tile because no loop runs "
+			"over it and no store has it; leave it out of tile=", a->name);
 	return OK;
 }
 
@@ -63,9 +61,8 @@ static enum err_code follow_tile(const struct infer *f, int axis)
 	if (tile >= to->size)
 		return OK;
 	if (tile % a->per)
-		return err_set(f->e, ERR_INPUT, NOWHERE, "the tile of axis '%s' is %lld, but a "
-			"word along '%s' holds %d of it; use a multiple of %d", to->name,
-			(long long)tile, a->name, a->per, a->per);
+		return err_set(f->e, ERR_INPUT, NOWHERE, "the tile of axis '%s' is %lld, but a word along '%s' holds "
+			"%d of it; use a multiple of %d", to->name, (long long)tile, a->name, a->per, a->per);
 	f->x->tile[axis] = tile / a->per;
 	return OK;
 }
@@ -145,16 +142,14 @@ static void begin(struct infer *f)
 			bool scanned = op_class(n->op) == CLASS_SCAN && n->axis[j] == n->ref &&
 				!program_axis_bound(p, t->loop, n->ref);
 
-			f->x->full_axis[i * RANK_MAX + j] =
-				scanned || !is_tiled(f, t->phase, t->loop, n->axis[j]);
+			f->x->full_axis[i * RANK_MAX + j] = scanned || !is_tiled(f, t->phase, t->loop, n->axis[j]);
 		}
 	}
 	for (int i = 0; i < p->carries.n; i++) {
 		const struct carry *c = &p->carries.v[i];
 
 		for (int j = 0; j < c->naxes; j++)
-			f->x->carry_full_axis[i * RANK_MAX + j] =
-				!is_tiled(f, c->phase, c->loop, c->axis[j]);
+			f->x->carry_full_axis[i * RANK_MAX + j] = !is_tiled(f, c->phase, c->loop, c->axis[j]);
 	}
 }
 
@@ -211,10 +206,9 @@ static enum err_code check_present(const struct infer *f)
 			if (!f->x->full_axis[i * RANK_MAX + j] ||
 			    !program_axis_bound(p, p->tasks.v[n->task].loop, n->axis[j]))
 				continue;
-			return err_set(f->e, ERR_INPUT, n->loc, "task '%s' is inside a loop over "
-				"'%s' but is needed for all of it; move it out of the loop, or "
-				"keep what is needed in a carry", p->tasks.v[n->task].name,
-				p->axes.v[n->axis[j]].name);
+			return err_set(f->e, ERR_INPUT, n->loc, "task '%s' is inside a loop over '%s' but is needed "
+				"for all of it; move it out of the loop, or keep what is needed in a carry",
+				p->tasks.v[n->task].name, p->axes.v[n->axis[j]].name);
 		}
 	}
 	return OK;
@@ -232,9 +226,8 @@ static enum err_code check_sizes(const struct infer *f)
 				total *= (double)extent_tiles(f->x, a);
 		}
 		if (total > TILES_MAX)
-			return err_set(f->e, ERR_LIMIT, p->phases.v[i].loc,
-				"phase '%s' has %.3g tiles; use larger ones", p->phases.v[i].name,
-				total);
+			return err_set(f->e, ERR_LIMIT, p->phases.v[i].loc, "phase '%s' has %.3g tiles; use larger "
+				"ones", p->phases.v[i].name, total);
 	}
 	for (int i = 0; i < p->loops.n; i++) {
 		const struct loop *l = &p->loops.v[i];
@@ -243,9 +236,8 @@ static enum err_code check_sizes(const struct infer *f)
 		for (int j = 0; j < l->naxes; j++)
 			total *= (double)extent_tiles(f->x, l->axis[j]);
 		if (total > TILES_MAX)
-			return err_set(f->e, ERR_LIMIT, l->loc,
-				"the loop over '%s' has %.3g iterations; use larger tiles",
-				p->axes.v[l->axis[0]].name, total);
+			return err_set(f->e, ERR_LIMIT, l->loc, "the loop over '%s' has %.3g iterations; use larger "
+				"tiles", p->axes.v[l->axis[0]].name, total);
 	}
 	for (int i = 0; i < p->nodes.n; i++) {
 		const struct node *n = &p->nodes.v[i];
@@ -254,9 +246,8 @@ static enum err_code check_sizes(const struct infer *f)
 		for (int j = 0; j < n->naxes; j++)
 			total *= (double)extent_of_node(f->x, i, j);
 		if (total > VALUE_MAX && n->task != NONE)
-			return err_set(f->e, ERR_LIMIT, n->loc, "a value in task '%s' has %.3g "
-				"elements in every tile; use smaller tiles or a loop",
-				p->tasks.v[n->task].name, total);
+			return err_set(f->e, ERR_LIMIT, n->loc, "a value in task '%s' has %.3g elements in every tile; "
+				"use smaller tiles or a loop", p->tasks.v[n->task].name, total);
 	}
 	return OK;
 }
@@ -369,8 +360,7 @@ void ranges_set_tile(const struct extents *x, const struct grid *g, int64_t tile
 	}
 }
 
-void visited_iterations(const struct extents *x, int loop, const struct axis_ranges *at, int64_t *first,
-		 int64_t *last)
+void visited_iterations(const struct extents *x, int loop, const struct axis_ranges *at, int64_t *first, int64_t *last)
 {
 	const struct loop *l = &x->program->loops.v[loop];
 	int64_t n = 1;

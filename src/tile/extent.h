@@ -1,9 +1,8 @@
 /* extent.h - Propagate: from a tile shape to the extent of every value.
  *
- * The user names a tile extent for some axes. Backward from the stores it is found out
- * for every axis of every value whether only the present tile of the axis is needed or
- * all of it, a full axis (as by a reduction over an axis that no loop runs over). This is the inference of output
- * regions that PipeThreader calls Propagate, with named axes.
+ * The user names a tile extent for some axes. Backward from the stores it is found out for every axis of every value
+ * whether only the present tile of the axis is needed or all of it, a full axis (as by a reduction over an axis that no
+ * loop runs over). This is the inference of output regions that PipeThreader calls Propagate, with named axes.
  */
 #ifndef TILE_EXTENT_H
 #define TILE_EXTENT_H
@@ -56,8 +55,7 @@ struct axis_ranges {
 void ranges_set_tile(const struct extents *x, const struct grid *g, int64_t tile, struct axis_ranges *out);
 /* The loop visits tiles [*first, *last) of its axes (row-major) while the surrounding
  * loops and the grid have these ranges. */
-void visited_iterations(const struct extents *x, int loop, const struct axis_ranges *at, int64_t *first,
-	int64_t *last);
+void visited_iterations(const struct extents *x, int loop, const struct axis_ranges *at, int64_t *first, int64_t *last);
 /* Set the loop's axes for one of these tiles. */
 void ranges_set_iteration(const struct extents *x, int loop, int64_t tile, struct axis_ranges *at);
 

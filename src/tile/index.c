@@ -20,8 +20,7 @@ static bool product_fits(int64_t a, int64_t b)
 
 static enum err_code too_large(struct err *e)
 {
-	return err_set(e, ERR_LIMIT, NOWHERE,
-		"an index expression has a factor or offset beyond 2^59");
+	return err_set(e, ERR_LIMIT, NOWHERE, "an index expression has a factor or offset beyond 2^59");
 }
 
 struct index_expr index_const(int64_t k)
@@ -64,14 +63,12 @@ static enum err_code add_term(struct index_expr *x, const struct index_term *t, 
 	if (t->coef == 0)
 		return OK;
 	if (x->n == INDEX_TERMS)
-		return err_set(e, ERR_LIMIT, NOWHERE,
-			"an index expression has more than %d terms", INDEX_TERMS);
+		return err_set(e, ERR_LIMIT, NOWHERE, "an index expression has more than %d terms", INDEX_TERMS);
 	x->term[x->n++] = *t;
 	return OK;
 }
 
-enum err_code index_add(const struct index_expr *a, const struct index_expr *b,
-			struct index_expr *out, struct err *e)
+enum err_code index_add(const struct index_expr *a, const struct index_expr *b, struct index_expr *out, struct err *e)
 {
 	struct index_expr sum = *a;
 
@@ -84,8 +81,7 @@ enum err_code index_add(const struct index_expr *a, const struct index_expr *b,
 	return OK;
 }
 
-enum err_code index_scale(const struct index_expr *a, int64_t by, struct index_expr *out,
-			  struct err *e)
+enum err_code index_scale(const struct index_expr *a, int64_t by, struct index_expr *out, struct err *e)
 {
 	struct index_expr x = *a;
 
@@ -133,9 +129,8 @@ static enum err_code split_by(const struct index_expr *a, int64_t by, const char
 	}
 	s.has_term = remainder == 1;
 	if (remainder > 1 || (remainder == 1 && (s.k || s.term.coef < 0 || by % s.term.coef)))
-		return err_set(e, ERR_INPUT, NOWHERE,
-			"%s %lld needs a single axis, or parts that %lld divides evenly", what,
-			(long long)by, (long long)by);
+		return err_set(e, ERR_INPUT, NOWHERE, "%s %lld needs a single axis, or parts that %lld divides evenly",
+			what, (long long)by, (long long)by);
 	*out = s;
 	return OK;
 }
@@ -164,8 +159,7 @@ static bool divide_term(struct index_term *t, int64_t by)
 	return true;
 }
 
-enum err_code index_div(const struct index_expr *a, int64_t by, struct index_expr *out,
-			struct err *e)
+enum err_code index_div(const struct index_expr *a, int64_t by, struct index_expr *out, struct err *e)
 {
 	struct split s;
 
@@ -176,17 +170,15 @@ enum err_code index_div(const struct index_expr *a, int64_t by, struct index_exp
 		by /= s.term.coef;
 		s.term.coef = 1;
 		if (!divide_term(&s.term, by))
-			return err_set(e, ERR_INPUT, NOWHERE, "an index modulo %lld cannot be "
-				"divided by %lld, which does not divide it",
-				(long long)s.term.mod, (long long)by);
+			return err_set(e, ERR_INPUT, NOWHERE, "an index modulo %lld cannot be divided by %lld, which "
+				"does not divide it", (long long)s.term.mod, (long long)by);
 		TRY(add_term(&s.quotient, &s.term, e));
 	}
 	*out = s.quotient;
 	return OK;
 }
 
-enum err_code index_mod(const struct index_expr *a, int64_t by, struct index_expr *out,
-			struct err *e)
+enum err_code index_mod(const struct index_expr *a, int64_t by, struct index_expr *out, struct err *e)
 {
 	struct index_expr x;
 	struct split s;
@@ -201,9 +193,8 @@ enum err_code index_mod(const struct index_expr *a, int64_t by, struct index_exp
 		if (s.term.mod == 0 || s.term.mod % m == 0)
 			s.term.mod = m;
 		else if (s.term.mod > m)
-			return err_set(e, ERR_INPUT, NOWHERE, "an index modulo %lld cannot be "
-				"taken modulo %lld, which does not divide it",
-				(long long)s.term.mod, (long long)m);
+			return err_set(e, ERR_INPUT, NOWHERE, "an index modulo %lld cannot be taken modulo %lld, which "
+				"does not divide it", (long long)s.term.mod, (long long)m);
 		TRY(add_term(&x, &s.term, e));
 	}
 	*out = x;
@@ -258,8 +249,7 @@ bool index_uses(const struct index_expr *x, int axis)
 	return false;
 }
 
-static void print_term(const struct index_term *t, int64_t coef, const char *const *names,
-		       struct buf *out)
+static void print_term(const struct index_term *t, int64_t coef, const char *const *names, struct buf *out)
 {
 	bool compound = t->div > 1 || t->mod;
 

@@ -1,8 +1,7 @@
 /* index.h - quasi-affine index expressions over axes.
  *
- * k + sum of coef * ((axis / div) mod mod): what a load may use to address a
- * dimension of a tensor, and a loop as a bound. Enough for strides, padding and
- * offsets (convolution), grouped heads (h / group) and chunks; div and mod round
+ * k + sum of coef * ((axis / div) mod mod): what a load may use to address a dimension of a tensor, and a loop as a
+ * bound. Enough for strides, padding and offsets (convolution), grouped heads (h / group) and chunks; div and mod round
  * towards minus infinity.
  */
 #ifndef TILE_INDEX_H
@@ -34,14 +33,11 @@ struct index_expr index_axis(int axis);
 /* Sum with like terms merged; ERR_LIMIT if there are too many terms. */
 NODISCARD enum err_code index_add(const struct index_expr *a, const struct index_expr *b,
 	struct index_expr *out, struct err *e);
-NODISCARD enum err_code index_scale(const struct index_expr *a, int64_t by, struct index_expr *out,
-	struct err *e);
+NODISCARD enum err_code index_scale(const struct index_expr *a, int64_t by, struct index_expr *out, struct err *e);
 /* Floor division and modulo by a positive constant, of a single plain term (axis,
  * or axis / d) or where every part divides evenly; otherwise ERR_INPUT. */
-NODISCARD enum err_code index_div(const struct index_expr *a, int64_t by, struct index_expr *out,
-	struct err *e);
-NODISCARD enum err_code index_mod(const struct index_expr *a, int64_t by, struct index_expr *out,
-	struct err *e);
+NODISCARD enum err_code index_div(const struct index_expr *a, int64_t by, struct index_expr *out, struct err *e);
+NODISCARD enum err_code index_mod(const struct index_expr *a, int64_t by, struct index_expr *out, struct err *e);
 
 /* Value where axis a stands at pos[a]. */
 int64_t index_eval(const struct index_expr *x, const int64_t *pos);

@@ -24,8 +24,7 @@ static void value_alloc(struct run *r, struct value *v)
 }
 
 /* Set the value's box: the present range of each axis, or all of a full one. */
-static void set_box(const struct run *r, struct value *v, int n, const int *axis,
-			const uint8_t *full_axis)
+static void set_box(const struct run *r, struct value *v, int n, const int *axis, const uint8_t *full_axis)
 {
 	v->n = 0;
 	for (int i = 0; i < n; i++) {
@@ -82,8 +81,7 @@ struct access_walk {
 	int64_t *offset;		/* of each element of the row; -1: outside */
 };
 
-static void access_begin(struct access_walk *w, struct run *r, const struct node *n,
-			 const struct value *box)
+static void access_begin(struct access_walk *w, struct run *r, const struct node *n, const struct value *box)
 {
 	int rank = r->p->tensors.v[n->ref].rank, last = box->n - 1;
 
@@ -267,8 +265,7 @@ static void eval_unpack(struct run *r, const struct node *n, struct value *out)
 	}
 }
 
-/* The argument with the axis that is gone along outermost: the rest then is one long
- * row to work on. */
+/* The argument with the axis that is gone along outermost: the rest then is one long row to work on. */
 static struct value gather_rows(struct run *r, const struct node *n, const struct value *out)
 {
 	int same = value_find_axis(out, n->ref);
@@ -343,8 +340,7 @@ static void eval_mma(struct run *r, const struct node *n, struct value *out)
 	else
 		value_copy(out, &r->carry[n->ref]);
 	if (n->type == DT_I32)
-		multiply_i32(rows, cols, depth, x.v, y.v, out->v,
-			ARENA_ARRAY(r->arena, cols, uint32_t));
+		multiply_i32(rows, cols, depth, x.v, y.v, out->v, ARENA_ARRAY(r->arena, cols, uint32_t));
 	else
 		multiply_f64(rows, cols, depth, x.v, y.v, out->v);
 	if (n->ref != NONE)
@@ -455,8 +451,7 @@ static enum err_code run_body(struct run *r, int phase, int loop, struct err *e)
 	init_carries(r, phase, loop);
 	for (int i = 0; i < body.n; i++) {
 		if (stop_asked(r->stop))
-			return err_set(e, ERR_INTERRUPTED, NOWHERE,
-				"the reference was stopped in phase '%s'",
+			return err_set(e, ERR_INTERRUPTED, NOWHERE, "the reference was stopped in phase '%s'",
 				r->p->phases.v[phase].name);
 		if (body.v[i].is_loop)
 			TRY(run_loop(r, body.v[i].id, e));
@@ -531,8 +526,7 @@ static enum err_code run_program(struct run *r, struct err *e)
 enum err_code interp_run(struct arena *a, const struct extents *x, double *const *data,
 			 unsigned flags, const struct stop *stop, struct err *e)
 {
-	struct run r = { .p = x->program, .x = x, .data = data, .flags = flags, .stop = stop,
-		.arena = a };
+	struct run r = { .p = x->program, .x = x, .data = data, .flags = flags, .stop = stop, .arena = a };
 
 	return run_program(&r, e);
 }
@@ -545,8 +539,7 @@ enum err_code interp_sample(struct arena *a, const struct extents *x, double *co
 	return run_program(&r, e);
 }
 
-enum err_code interp_extents(struct arena *a, const struct program *p, struct extents *out,
-			     struct err *e)
+enum err_code interp_extents(struct arena *a, const struct program *p, struct extents *out, struct err *e)
 {
 	enum { TILE = 128 };		/* a multiple of what a word can hold */
 	struct tiling t = { { 0 } };

@@ -1,9 +1,8 @@
 /* interp.h - the reference answer: a bound program on the CPU in float64.
  *
- * Plain and slow on purpose. Every tile of every phase is evaluated in program
- * order, each value as an array of double. Casts to float types do nothing unless
- * INTERP_ROUND is given, so that the result is the mathematical answer on the given
- * inputs; integers and packed words are exact.
+ * Plain and slow on purpose. Every tile of every phase is evaluated in program order, each value as an array of double.
+ * Casts to float types do nothing unless INTERP_ROUND is given, so that the result is the mathematical answer on the
+ * given inputs; integers and packed words are exact.
  */
 #ifndef TILE_INTERP_H
 #define TILE_INTERP_H
@@ -32,9 +31,7 @@ struct interp_sample {
 NODISCARD enum err_code interp_sample(struct arena *a, const struct extents *x,
 	double *const *data, const struct interp_sample *sample, struct err *e);
 
-/* The extents that the reference uses when the caller has none: tiles of at most
- * 128 along grid and loop axes. */
-NODISCARD enum err_code interp_extents(struct arena *a, const struct program *p,
-	struct extents *out, struct err *e);
+/* The extents that the reference uses when the caller has none: tiles of at most 128 along grid and loop axes. */
+NODISCARD enum err_code interp_extents(struct arena *a, const struct program *p, struct extents *out, struct err *e);
 
 #endif

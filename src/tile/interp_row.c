@@ -49,8 +49,7 @@ static uint32_t shift_right(uint32_t x, uint32_t by)
 		return; \
 	}
 
-void row_apply(enum op op, enum dtype t, int64_t n, double *out, const double *const arg[3],
-	       const int64_t step[3])
+void row_apply(enum op op, enum dtype t, int64_t n, double *out, const double *const arg[3], const int64_t step[3])
 {
 	if (t == DT_I32) {
 #define ON_I32(id, arity, value, kernel) ROW(id, value)
@@ -94,8 +93,7 @@ void multiply_f64(int64_t m, int64_t n, int64_t k, const double *a, const double
 	}
 }
 
-void multiply_i32(int64_t m, int64_t n, int64_t k, const double *a, const double *b, double *c,
-		  uint32_t *row)
+void multiply_i32(int64_t m, int64_t n, int64_t k, const double *a, const double *b, double *c, uint32_t *row)
 {
 	for (int64_t i = 0; i < m; i++) {
 		for (int64_t j = 0; j < n; j++)

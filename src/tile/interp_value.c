@@ -47,8 +47,7 @@ void walk_operand(struct walk *w, int k, const struct value *out, const struct v
 	for (int i = arg->n - 1; i >= 0; i--) {
 		int j = value_find_axis(out, arg->axis[i]);
 
-		if (j == NONE || out->lo[j] < arg->lo[i] ||
-		    out->lo[j] + out->len[j] > arg->lo[i] + arg->len[i])
+		if (j == NONE || out->lo[j] < arg->lo[i] || out->lo[j] + out->len[j] > arg->lo[i] + arg->len[i])
 			BUG("an argument does not hold axis %d where it is needed", arg->axis[i]);
 		w->step[k][j] = step;
 		w->at[k] += (out->lo[j] - arg->lo[i]) * step;

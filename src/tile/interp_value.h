@@ -1,8 +1,7 @@
 /* interp_value.h - the values of the reference: boxes of doubles, and walks over them.
  *
- * For interp.c alone. A box is a range along each of some axes; values of different
- * boxes are brought together by axis: an operand is read where the result stands,
- * and is spread over the axes that it lacks. Memory is the caller's.
+ * For interp.c alone. A box is a range along each of some axes; values of different boxes are brought together by axis:
+ * an operand is read where the result stands, and is spread over the axes that it lacks. Memory is the caller's.
  */
 #ifndef TILE_INTERP_VALUE_H
 #define TILE_INTERP_VALUE_H

@@ -8,12 +8,10 @@ struct pair {
 };
 
 /* From what one tile gave, out->one. */
-static bool differs_along(struct arena *a, const struct sample *s, int axis, int inputs,
-			  struct pair *out)
+static bool differs_along(struct arena *a, const struct sample *s, int axis, int inputs, struct pair *out)
 {
 	for (enum sample_tiles tiles = TILES_FEW; tiles <= TILES_MANY; tiles++) {
-		if (sample_run(a, s, axis, tiles, inputs, &out->other) &&
-		    !same_outputs(s, &out->one, &out->other))
+		if (sample_run(a, s, axis, tiles, inputs, &out->other) && !same_outputs(s, &out->one, &out->other))
 			return true;
 	}
 	return false;
@@ -23,8 +21,7 @@ static bool differs_along(struct arena *a, const struct sample *s, int axis, int
 static bool find_pair(struct arena *a, const struct sample *s, int axis, struct pair *out)
 {
 	for (int inputs = 0; inputs < INPUT_KINDS; inputs++) {
-		if (sample_run(a, s, NONE, TILES_ONE, inputs, &out->one) &&
-		    differs_along(a, s, axis, inputs, out))
+		if (sample_run(a, s, NONE, TILES_ONE, inputs, &out->one) && differs_along(a, s, axis, inputs, out))
 			return true;
 	}
 	return false;
@@ -59,8 +56,7 @@ bool sample_differs(struct arena *a, const struct sample *s)
 	return differs;
 }
 
-/* A bounded loop without whose bounds all is well: that iterations are left out is what
- * depends on the tiles. */
+/* A bounded loop without whose bounds all is well: that iterations are left out is what depends on the tiles. */
 static int find_unmasked(struct arena *a, const struct sample *s)
 {
 	for (int i = 0; i < s->p.loops.n; i++) {
@@ -121,8 +117,7 @@ static void mark_arguments(const struct program *p, bool *mark)
 }
 
 /* Do updates of the carry read another carry that is suspect? Then that one is to blame. */
-static bool follows_another(struct arena *a, const struct program *p, const bool *suspect,
-			    int carry, int axis)
+static bool follows_another(struct arena *a, const struct program *p, const bool *suspect, int carry, int axis)
 {
 	bool *mark = ARENA_ARRAY(a, p->nodes.n, bool);
 
@@ -146,8 +141,7 @@ static int find_carry(struct arena *a, const struct sample *s, const struct pair
 	int first = NONE;
 
 	for (int i = 0; i < p->carries.n; i++)
-		suspect[i] = find_update(p, i, axis) != NONE &&
-			!same_carry(s, i, &pair->one, &pair->other);
+		suspect[i] = find_update(p, i, axis) != NONE && !same_carry(s, i, &pair->one, &pair->other);
 	for (int i = 0; i < p->carries.n; i++) {
 		if (!suspect[i])
 			continue;
@@ -201,8 +195,7 @@ static enum err_code blame_bound(const struct program *p, int loop, struct err *
 		"where(), by %s:index()", axis, what, axis);
 }
 
-static enum err_code blame_carry(const struct sample *s, int carry, int axis, const struct pair *pair,
-				 struct err *e)
+static enum err_code blame_carry(const struct sample *s, int carry, int axis, const struct pair *pair, struct err *e)
 {
 	const struct program *p = &s->p;
 	const struct node *n = &p->nodes.v[find_update(p, carry, axis)];
@@ -215,14 +208,12 @@ static enum err_code blame_carry(const struct sample *s, int carry, int axis, co
 	loop = loop_phrase(p, l);
 	if (carry_has_nan(s, carry, &pair->one) != carry_has_nan(s, carry, &pair->other))
 		leaves = "a NaN in it for some tiles";
-	return err_set(e, ERR_INPUT, n->loc, "the result depends on the tile of '%s': carry '%s' is "
-		"updated once a tile, and %s leaves %s; write an update that gives the same "
-		"whether '%s' is taken in one tile or in several", name, p->carries.v[carry].name,
-		loop.s, leaves, name);
+	return err_set(e, ERR_INPUT, n->loc, "the result depends on the tile of '%s': carry '%s' is updated once a "
+		"tile, and %s leaves %s; write an update that gives the same whether '%s' is taken in one tile or in "
+		"several", name, p->carries.v[carry].name, loop.s, leaves, name);
 }
 
-static enum err_code blame_store(struct arena *a, const struct program *p, int store, int axis,
-				 struct err *e)
+static enum err_code blame_store(struct arena *a, const struct program *p, int store, int axis, struct err *e)
 {
 	const struct node *n = &p->nodes.v[store];
 	const char *name = p->axes.v[axis].name, *tensor = p->tensors.v[n->ref].name;
@@ -251,10 +242,9 @@ static enum err_code blame_axis(struct arena *a, const struct sample *s, int axi
 		const struct loop *l = &s->p.loops.v[i];
 
 		if (ints_hold(l->axis, l->naxes, axis))
-			return err_set(e, ERR_INPUT, l->loc, "the result depends on the tile of '%s'; "
-				"write the loop so that it gives the same whether '%s' is taken "
-				"in one tile or in several", s->p.axes.v[axis].name,
-				s->p.axes.v[axis].name);
+			return err_set(e, ERR_INPUT, l->loc, "the result depends on the tile of '%s'; write the loop "
+				"so that it gives the same whether '%s' is taken in one tile or in several",
+				s->p.axes.v[axis].name, s->p.axes.v[axis].name);
 	}
 	BUG("axis %d is in no loop", axis);
 }

@@ -7,8 +7,7 @@
 
 #include "tile/meaning_sample.h"
 
-/* Fill *e at the line of the statement, with what to do about it. Memory is taken from
- * `a` and kept. */
+/* Fill *e at the line of the statement, with what to do about it. Memory is taken from `a` and kept. */
 NODISCARD enum err_code meaning_blame(struct arena *a, const struct sample *s, struct err *e);
 
 /* Do the outputs differ between tilings, of one axis at a time or of all at once? Scratch

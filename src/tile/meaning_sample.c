@@ -19,8 +19,7 @@ enum {
 static const double INSTANCES_MAX = 2000;
 static const double ELEMENTS_MAX = 100e3;
 
-/* The error of a number that was rounded to 16 bits, and of one that was
- * rounded to an integer of 8 bits. */
+/* The error of a number that was rounded to 16 bits, and of one that was rounded to an integer of 8 bits. */
 static const double FLOAT_ERROR = 0x1p-11;
 static const double STEP_ERROR = 0x1p-6;
 /* Of the greatest element: float64's own error in what cancels. */
@@ -207,8 +206,7 @@ void sample_shorten(struct arena *a, const struct program *p, struct sample *out
 		struct axis *x = &out->p.axes.v[i];
 
 		if (x->packs != NONE)
-			x->size = min_i64(x->size,
-				ceil_div(out->p.axes.v[x->packs].size, x->per));
+			x->size = min_i64(x->size, ceil_div(out->p.axes.v[x->packs].size, x->per));
 		out->grid[i] &= !use[i].batch;
 		out->varies[i] = out->looped[i] && !use[i].batch && x->size > out->per[i];
 		out->nvary += out->varies[i];
@@ -233,8 +231,7 @@ static bool shift_index(struct index_expr *x, int axis, int64_t by)
 	return true;
 }
 
-static bool shift_load(struct arena *a, const struct program *p, struct node *n, int axis,
-		       int64_t by)
+static bool shift_load(struct arena *a, const struct program *p, struct node *n, int axis, int64_t by)
 {
 	int rank = p->tensors.v[n->ref].rank;
 	struct index_expr *index = ARENA_ARRAY(a, rank, struct index_expr);
@@ -309,8 +306,7 @@ static bool bounds_inside(const struct sample *s, const struct index_expr *x, in
 
 /* The axis of a bound to move, or the loop's own, and how far, so that a value of the bound
  * comes to stand in the middle of the loop's part of the axis. */
-static bool find_shift(const struct sample *s, int loop, const struct index_expr *x, int *axis,
-		       int64_t *by)
+static bool find_shift(const struct sample *s, int loop, const struct index_expr *x, int *axis, int64_t *by)
 {
 	int over = s->p.loops.v[loop].axis[0];
 	int64_t lo[AXES_MAX] = { 0 }, hi[AXES_MAX] = { 0 }, size = s->p.axes.v[over].size, past;
@@ -326,8 +322,7 @@ static bool find_shift(const struct sample *s, int loop, const struct index_expr
 
 		*axis = t->axis;
 		*by = (size / 2 - r.lo) / t->coef;
-		if (t->div == 1 && !t->mod && *by > 0 &&
-		    *by <= s->size[t->axis] - s->p.axes.v[t->axis].size)
+		if (t->div == 1 && !t->mod && *by > 0 && *by <= s->size[t->axis] - s->p.axes.v[t->axis].size)
 			return true;
 	}
 	*axis = over;
@@ -343,8 +338,7 @@ bool sample_shift(struct arena *a, struct sample *s, int loop, bool upto)
 
 	if (!l->body.n || !(upto ? l->has_upto : l->has_from))
 		return false;
-	return find_shift(s, loop, upto ? &l->upto : &l->from, &axis, &by) &&
-		shift_axis(a, s, axis, by);
+	return find_shift(s, loop, upto ? &l->upto : &l->from, &axis, &by) && shift_axis(a, s, axis, by);
 }
 
 void sample_unbound(struct sample *s, int loop)
@@ -364,8 +358,7 @@ static bool is_bounded(const struct program *p)
 }
 
 /* The grid is tiled where that can make a difference: bounds are taken over its tile. */
-static void choose_tiles(const struct sample *s, int axis, enum sample_tiles tiles,
-			 struct tiling *out)
+static void choose_tiles(const struct sample *s, int axis, enum sample_tiles tiles, struct tiling *out)
 {
 	bool grid = tiles != TILES_ONE && is_bounded(&s->p);
 
@@ -376,8 +369,7 @@ static void choose_tiles(const struct sample *s, int axis, enum sample_tiles til
 		if (tiles == TILES_ONE)
 			continue;
 		if (s->varies[a] && (axis == NONE || axis == a))
-			out->extent[a] = tiles == TILES_MANY ? per :
-				max_i64(1, (2 * size + 2) / 3 / per) * per;
+			out->extent[a] = tiles == TILES_MANY ? per : max_i64(1, (2 * size + 2) / 3 / per) * per;
 		else if (grid && s->grid[a] && !s->looped[a])
 			out->extent[a] = ceil_div(2, per) * per;
 	}
@@ -481,15 +473,12 @@ static bool same_numbers(const struct sample *s, int64_t n, const double *x, con
 	return true;
 }
 
-bool same_tensor(const struct sample *s, int tensor, const struct outcome *x,
-		 const struct outcome *y)
+bool same_tensor(const struct sample *s, int tensor, const struct outcome *x, const struct outcome *y)
 {
-	return same_numbers(s, tensor_elements(&s->p, tensor), x->tensor[tensor],
-		y->tensor[tensor]);
+	return same_numbers(s, tensor_elements(&s->p, tensor), x->tensor[tensor], y->tensor[tensor]);
 }
 
-bool same_carry(const struct sample *s, int carry, const struct outcome *x,
-		const struct outcome *y)
+bool same_carry(const struct sample *s, int carry, const struct outcome *x, const struct outcome *y)
 {
 	return same_numbers(s, carry_elements(&s->p, carry), x->carry[carry], y->carry[carry]);
 }

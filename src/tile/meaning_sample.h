@@ -1,10 +1,9 @@
 /* meaning_sample.h - a small copy of a program, evaluated under several tilings.
  *
- * For meaning.c and meaning_blame.c alone. A sample has the program's nodes, loops and
- * phases over shortened axes, so that an evaluation takes some thousand
- * operations, whatever the sizes. The value of an element of a tensor depends on its position
- * alone, and a load outside the program's own tensor gives zero, as always; so a program
- * that means the same under all tilings does so in its sample.
+ * For meaning.c and meaning_blame.c alone. A sample has the program's nodes, loops and phases over shortened axes, so
+ * that an evaluation takes some thousand operations, whatever the sizes. The value of an element of a tensor depends on
+ * its position alone, and a load outside the program's own tensor gives zero, as always; so a program that means the
+ * same under all tilings does so in its sample.
  *
  * Everything is allocated in the given arena; only memory can run out.
  */
@@ -45,10 +44,8 @@ enum { INPUT_KINDS = 2 };		/* of both signs, or all positive */
  * False: the program cannot be tiled so. */
 bool sample_run(struct arena *a, const struct sample *s, int axis, enum sample_tiles tiles,
 	int inputs, struct outcome *out);
-bool same_tensor(const struct sample *s, int tensor, const struct outcome *x,
-	const struct outcome *y);
-bool same_carry(const struct sample *s, int carry, const struct outcome *x,
-	const struct outcome *y);
+bool same_tensor(const struct sample *s, int tensor, const struct outcome *x, const struct outcome *y);
+bool same_carry(const struct sample *s, int carry, const struct outcome *x, const struct outcome *y);
 bool carry_has_nan(const struct sample *s, int carry, const struct outcome *x);
 /* Of every output. */
 bool same_outputs(const struct sample *s, const struct outcome *x, const struct outcome *y);

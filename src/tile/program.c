@@ -70,18 +70,15 @@ enum err_code check_name(const char *kind, const char *name, struct srcloc loc, 
 	for (size_t i = 0; i < n; i++) {
 		char c = name[i];
 
-		good &= (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-			(c >= '0' && c <= '9') || c == '_';
+		good &= (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 	}
 	if (good)
 		return OK;
-	return err_set(e, ERR_INPUT, loc, "'%.80s' cannot name a%s %s; use letters, digits and "
-		"'_', at most %d, no digit first", name, strchr("aeiou", kind[0]) ? "n" : "",
-		kind, NAME_LEN_MAX);
+	return err_set(e, ERR_INPUT, loc, "'%.80s' cannot name a%s %s; use letters, digits and '_', at most %d, no "
+		"digit first", name, strchr("aeiou", kind[0]) ? "n" : "", kind, NAME_LEN_MAX);
 }
 
-static enum err_code taken(const char *kind, const char *name, struct srcloc first,
-			   struct srcloc loc, struct err *e)
+static enum err_code taken(const char *kind, const char *name, struct srcloc first, struct srcloc loc, struct err *e)
 {
 	return err_set(e, ERR_INPUT, loc, "%s '%s' exists already, since line %d; choose another "
 		"name", kind, name, first.line);
@@ -108,9 +105,8 @@ enum err_code program_axis(struct program *p, const char *name, int64_t size, st
 	return OK;
 }
 
-enum err_code program_tensor(struct program *p, enum tensor_role role, const char *name,
-			     enum dtype type, int rank, const int *dims, struct srcloc loc,
-			     int *out, struct err *e)
+enum err_code program_tensor(struct program *p, enum tensor_role role, const char *name, enum dtype type, int rank,
+			     const int *dims, struct srcloc loc, int *out, struct err *e)
 {
 	struct tensor t = { .role = role, .type = type, .rank = rank, .loc = loc };
 	int same = program_find_tensor(p, name);
@@ -124,9 +120,8 @@ enum err_code program_tensor(struct program *p, enum tensor_role role, const cha
 			"possible", name, rank, RANK_MAX);
 	for (int i = 0; i < rank; i++) {
 		if (ints_hold(dims, i, dims[i]))
-			return err_set(e, ERR_INPUT, loc, "tensor '%s' has axis '%s' twice; give "
-				"each dimension an axis of its own", name,
-				axis_at(p, dims[i])->name);
+			return err_set(e, ERR_INPUT, loc, "tensor '%s' has axis '%s' twice; give each dimension an "
+				"axis of its own", name, axis_at(p, dims[i])->name);
 		elements *= (double)axis_at(p, dims[i])->size;
 		t.dim[i] = dims[i];
 	}
@@ -139,12 +134,10 @@ enum err_code program_tensor(struct program *p, enum tensor_role role, const cha
 	return OK;
 }
 
-enum err_code check_in_phase(const struct program *p, const char *what, struct srcloc loc,
-			     struct err *e)
+enum err_code check_in_phase(const struct program *p, const char *what, struct srcloc loc, struct err *e)
 {
 	if (p->cur_phase == NONE && p->phases.n > 0)
-		return err_set(e, ERR_INPUT, loc, "%s stands between phases; put it inside one",
-			what);
+		return err_set(e, ERR_INPUT, loc, "%s stands between phases; put it inside one", what);
 	return OK;
 }
 
@@ -153,14 +146,12 @@ enum err_code check_outside_task(const struct program *p, const char *what, cons
 {
 	TRY(check_in_phase(p, what, loc, e));
 	if (p->task_is_open)
-		return err_set(e, ERR_INPUT, loc, "%s '%s' stands inside task '%s'; it is a task "
-			"of its own, so put it before or after that one", what, name,
-			p->tasks.v[p->cur_task].name);
+		return err_set(e, ERR_INPUT, loc, "%s '%s' stands inside task '%s'; it is a task of its own, so put it "
+			"before or after that one", what, name, p->tasks.v[p->cur_task].name);
 	return OK;
 }
 
-enum err_code check_task_name(const struct program *p, const char *name, struct srcloc loc,
-			      struct err *e)
+enum err_code check_task_name(const struct program *p, const char *name, struct srcloc loc, struct err *e)
 {
 	int same = program_find_task(p, name);
 
@@ -170,8 +161,7 @@ enum err_code check_task_name(const struct program *p, const char *name, struct 
 	return OK;
 }
 
-enum err_code check_index(const struct program *p, const struct index_expr *x, struct srcloc loc,
-			  struct err *e)
+enum err_code check_index(const struct program *p, const struct index_expr *x, struct srcloc loc, struct err *e)
 {
 	double most = fabs((double)x->k);
 
@@ -183,8 +173,7 @@ enum err_code check_index(const struct program *p, const struct index_expr *x, s
 		most += fabs((double)t->coef) * (double)axis_at(p, t->axis)->size;
 	}
 	if (most > INDEX_MAX)
-		return err_set(e, ERR_LIMIT, loc, "an index reaches %.3g; at most 2^60 is "
-			"possible", most);
+		return err_set(e, ERR_LIMIT, loc, "an index reaches %.3g; at most 2^60 is possible", most);
 	return OK;
 }
 
@@ -201,14 +190,12 @@ void build_enter_phase(struct program *p, struct srcloc loc)
 		p->cur_phase = begin_phase(p, "main", loc);
 }
 
-enum err_code program_phase_begin(struct program *p, const char *name, struct srcloc loc,
-				  struct err *e)
+enum err_code program_phase_begin(struct program *p, const char *name, struct srcloc loc, struct err *e)
 {
 	TRY(check_name("phase", name, loc, e));
 	if (p->cur_phase != NONE)
-		return err_set(e, ERR_INPUT, loc, "phase '%s' begins inside phase '%s'; end that "
-			"one first (statements before any phase begin 'main')", name,
-			p->phases.v[p->cur_phase].name);
+		return err_set(e, ERR_INPUT, loc, "phase '%s' begins inside phase '%s'; end that one first (statements "
+			"before any phase begin 'main')", name, p->phases.v[p->cur_phase].name);
 	for (int i = 0; i < p->phases.n; i++) {
 		if (!strcmp(p->phases.v[i].name, name))
 			return taken("phase", name, p->phases.v[i].loc, loc, e);
@@ -228,8 +215,7 @@ static enum err_code check_all_ended(const struct program *p, const char *what, 
 	if (p->cur_loop != loop) {
 		struct phrase l = loop_phrase(p, p->cur_loop);
 
-		return err_set(e, ERR_INPUT, loc, "%s ends inside %s; end the loop first", what,
-			l.s);
+		return err_set(e, ERR_INPUT, loc, "%s ends inside %s; end the loop first", what, l.s);
 	}
 	return OK;
 }
@@ -243,16 +229,14 @@ enum err_code program_phase_end(struct program *p, struct srcloc loc, struct err
 	return OK;
 }
 
-enum err_code check_not_words(const struct program *p, int axis, const char *verb,
-			      struct srcloc loc, struct err *e)
+enum err_code check_not_words(const struct program *p, int axis, const char *verb, struct srcloc loc, struct err *e)
 {
 	const struct axis *a = axis_at(p, axis);
 
 	if (a->packs == NONE)
 		return OK;
-	return err_set(e, ERR_INPUT, loc, "axis '%s' counts words of '%s' and follows it, so it "
-		"cannot be %s; use '%s'", a->name, p->axes.v[a->packs].name, verb,
-		p->axes.v[a->packs].name);
+	return err_set(e, ERR_INPUT, loc, "axis '%s' counts words of '%s' and follows it, so it cannot be %s; use '%s'",
+		a->name, p->axes.v[a->packs].name, verb, p->axes.v[a->packs].name);
 }
 
 static enum err_code check_batch_comes_first(const struct program *p, const char *name,
@@ -271,10 +255,8 @@ static enum err_code check_batch_comes_first(const struct program *p, const char
 	if (body.n == 0)
 		return OK;
 	if (body.v[0].is_loop)
-		return err_set(e, ERR_INPUT, loc,
-			"batch axis '%s' comes after a loop; declare batch axes first", name);
-	return err_set(e, ERR_INPUT, loc,
-		"batch axis '%s' comes after task '%s'; declare batch axes first", name,
+		return err_set(e, ERR_INPUT, loc, "batch axis '%s' comes after a loop; declare batch axes first", name);
+	return err_set(e, ERR_INPUT, loc, "batch axis '%s' comes after task '%s'; declare batch axes first", name,
 		p->tasks.v[body.v[0].id].name);
 }
 
@@ -290,8 +272,7 @@ enum err_code program_batch(struct program *p, int axis, struct srcloc loc, stru
 		return err_set(e, ERR_INPUT, loc, "axis '%s' is unpacked from words, several at "
 			"a time, so it cannot be batch", name);
 	if (axis_is_batch(p, p->cur_phase, axis))
-		return err_set(e, ERR_INPUT, loc, "axis '%s' is batch already; declare it once",
-			name);
+		return err_set(e, ERR_INPUT, loc, "axis '%s' is batch already; declare it once", name);
 	if (p->cur_phase != NONE && p->phases.v[p->cur_phase].nbatch == RANK_MAX)
 		return err_set(e, ERR_LIMIT, loc, "batch axis '%s' is one too many; a phase has "
 			"at most %d", name, RANK_MAX);
@@ -312,8 +293,7 @@ static enum err_code check_loop_axes(const struct program *p, int naxes, const i
 
 		TRY(check_not_words(p, axes[i], "looped over", loc, e));
 		if (ints_hold(axes, i, axes[i]))
-			return err_set(e, ERR_INPUT, loc, "a loop runs over axis '%s' twice; "
-				"name it once", name);
+			return err_set(e, ERR_INPUT, loc, "a loop runs over axis '%s' twice; name it once", name);
 		if (axis_is_batch(p, p->cur_phase, axes[i]))
 			return err_set(e, ERR_INPUT, loc, "axis '%s' is batch, so a tile has one "
 				"value of it and no loop can run over it", name);
@@ -324,9 +304,8 @@ static enum err_code check_loop_axes(const struct program *p, int naxes, const i
 	return OK;
 }
 
-static enum err_code check_loop_bound(const struct program *p, int naxes, const int *axes,
-				      const struct index_expr *x, const char *which,
-				      struct srcloc loc, struct err *e)
+static enum err_code check_loop_bound(const struct program *p, int naxes, const int *axes, const struct index_expr *x,
+				      const char *which, struct srcloc loc, struct err *e)
 {
 	const char *name = axis_at(p, axes[0])->name;
 
@@ -349,18 +328,16 @@ static void push_item(struct program *p, struct item it)
 		VEC_PUSH(&p->arena, &p->phases.v[p->cur_phase].body, it);
 }
 
-enum err_code program_loop_begin(struct program *p, int naxes, const int *axes,
-				 const struct index_expr *from, const struct index_expr *upto,
-				 struct srcloc loc, struct err *e)
+enum err_code program_loop_begin(struct program *p, int naxes, const int *axes, const struct index_expr *from,
+				 const struct index_expr *upto, struct srcloc loc, struct err *e)
 {
 	struct loop l = { .naxes = naxes, .loc = loc, .has_from = from, .has_upto = upto };
 	int depth = 1;
 
 	TRY(check_in_phase(p, "a loop", loc, e));
 	if (p->task_is_open)
-		return err_set(e, ERR_INPUT, loc, "a loop stands inside task '%s'; a task is one "
-			"pass over its tile, so put the task into the loop",
-			p->tasks.v[p->cur_task].name);
+		return err_set(e, ERR_INPUT, loc, "a loop stands inside task '%s'; a task is one pass over its tile, "
+			"so put the task into the loop", p->tasks.v[p->cur_task].name);
 	TRY(check_loop_axes(p, naxes, axes, loc, e));
 	TRY(check_loop_bound(p, naxes, axes, from, "from", loc, e));
 	TRY(check_loop_bound(p, naxes, axes, upto, "upto", loc, e));
@@ -440,8 +417,7 @@ int build_node(struct program *p, const struct node *n)
 	return id;
 }
 
-enum err_code program_task_begin(struct program *p, const char *name, struct srcloc loc,
-				 struct err *e)
+enum err_code program_task_begin(struct program *p, const char *name, struct srcloc loc, struct err *e)
 {
 	TRY(check_in_phase(p, "a task", loc, e));
 	if (p->task_is_open)

@@ -49,9 +49,8 @@ enum {
 struct axis {
 	const char *name;
 	int64_t size;
-	/* An axis of packed words (see program_unpack) stands wherever axis `packs`
-	 * stands, an index of it for `per` of that one; it is never tiled, looped over,
-	 * stored over or batch by itself. NONE: an ordinary axis. */
+	/* An axis of packed words (see program_unpack) stands wherever axis `packs` stands, an index of it for `per` of
+	 * that one; it is never tiled, looped over, stored over or batch by itself. NONE: an ordinary axis. */
 	int packs, per;
 	struct srcloc loc;
 };
@@ -74,8 +73,7 @@ struct node {
 	int axis[RANK_MAX];		/* axes of the value, batch axes left out */
 	int arg[3];			/* nodes; NONE beyond the op's arity */
 	int ref;			/* axis, tensor or carry, by op; NONE */
-	/* CONST, exact whatever its type (i32 or f32); INDEX: where the axis begins, 0 but
-	 * in samples */
+	/* CONST, exact whatever its type (i32 or f32); INDEX: where the axis begins, 0 but in samples */
 	double k;
 	const struct index_expr *index;	/* LOAD, STORE: one a dimension */
 	int task;			/* where it is computed; NONE: CONST, or dropped */
@@ -84,8 +82,7 @@ struct node {
 
 struct carry {
 	const char *name;
-	/* f32; i32 if the first thing that happens to it is to be set to an integer; f64
-	 * once it was set to one */
+	/* f32; i32 if the first thing that happens to it is to be set to an integer; f64 once it was set to one */
 	enum dtype type;
 	int naxes;
 	int axis[RANK_MAX];
@@ -117,9 +114,8 @@ struct loop {
 	int phase;
 	int naxes;
 	int axis[LOOP_AXES_MAX];	/* the last runs fastest */
-	/* Of a loop over one axis: only the tiles are visited that meet the range
-	 * [least value of `from`, greatest value of `upto`], inclusive, taken over the
-	 * output tile and the surrounding loops' tiles. */
+	/* Of a loop over one axis: only the tiles are visited that meet the range [least value of `from`, greatest
+	 * value of `upto`], inclusive, taken over the output tile and the surrounding loops' tiles. */
 	bool has_from, has_upto;
 	struct index_expr from, upto;
 	VEC(struct item) body;
@@ -170,61 +166,48 @@ NODISCARD enum err_code program_tensor(struct program *p, enum tensor_role role,
 
 /* A program has at least one phase; one named "main" begins by itself if a node,
  * loop or batch axis comes before any. Phases do not nest. */
-NODISCARD enum err_code program_phase_begin(struct program *p, const char *name, struct srcloc loc,
-	struct err *e);
+NODISCARD enum err_code program_phase_begin(struct program *p, const char *name, struct srcloc loc, struct err *e);
 NODISCARD enum err_code program_phase_end(struct program *p, struct srcloc loc, struct err *e);
 /* Declare an axis of the present phase as batch: before its first task. */
-NODISCARD enum err_code program_batch(struct program *p, int axis, struct srcloc loc,
-	struct err *e);
+NODISCARD enum err_code program_batch(struct program *p, int axis, struct srcloc loc, struct err *e);
 
 /* from, upto: NULL if not bounded. */
-NODISCARD enum err_code program_loop_begin(struct program *p, int naxes, const int *axes,
-	const struct index_expr *from, const struct index_expr *upto, struct srcloc loc,
-	struct err *e);
+NODISCARD enum err_code program_loop_begin(struct program *p, int naxes, const int *axes, const struct index_expr *from,
+	const struct index_expr *upto, struct srcloc loc, struct err *e);
 NODISCARD enum err_code program_loop_end(struct program *p, struct srcloc loc, struct err *e);
 
-/* Element-wise nodes, sets and reductions between begin and end form the task
- * `name`. Without an open task each run of such nodes forms one named "ew1",
- * "ew2", ... that ends at the next load, product, store, loop or named task. */
-NODISCARD enum err_code program_task_begin(struct program *p, const char *name, struct srcloc loc,
-	struct err *e);
+/* Element-wise nodes, sets and reductions between begin and end form the task `name`. Without an open task each run of
+ * such nodes forms one named "ew1", "ew2", ... that ends at the next load, product, store, loop or named task. */
+NODISCARD enum err_code program_task_begin(struct program *p, const char *name, struct srcloc loc, struct err *e);
 NODISCARD enum err_code program_task_end(struct program *p, struct srcloc loc, struct err *e);
 
-/* A load is a task of its own; its value has one axis for every non-batch axis
- * that the index expressions use, in order of first use. index: one expression a
- * dimension of the tensor; NULL: each at its own axis. name NULL: "load_" and the
+/* A load is a task of its own; its value has one axis for every non-batch axis that the index expressions use, in order
+ * of first use. index: one expression a dimension of the tensor; NULL: each at its own axis. name NULL: "load_" and the
  * tensor's name. */
 NODISCARD enum err_code program_load(struct program *p, const char *name, int tensor,
 	const struct index_expr *index, struct srcloc loc, int *out, struct err *e);
-/* index may be NULL: each dimension at its own axis. The value's axes must be
- * those that the expressions use, and no two elements may have the same coordinates: all batch
- * axes take part. name NULL: "store_" and the tensor's name. */
+/* index may be NULL: each dimension at its own axis. The value's axes must be those that the expressions use, and no
+ * two elements may have the same coordinates: all batch axes take part. name NULL: "store_" and the tensor's name. */
 NODISCARD enum err_code program_store(struct program *p, const char *name, int tensor,
 	const struct index_expr *index, int value, struct srcloc loc, struct err *e);
-/* Contracts every axis that both operands have, of which there must be at least
- * one. The result has a's other axes, then b's, and type f32 (i32 for integers).
- * A task of its own, named `name` ("mma1", ... if NULL). */
+/* Contracts every axis that both operands have, of which there must be at least one. The result has a's other axes,
+ * then b's, and type f32 (i32 for integers). A task of its own, named `name` ("mma1", ... if NULL). */
 NODISCARD enum err_code program_mma(struct program *p, const char *name, int a, int b,
 	struct srcloc loc, int *out, struct err *e);
 
 /* Batch axes among `axes` are left out. */
 NODISCARD enum err_code program_carry(struct program *p, const char *name, int naxes,
 	const int *axes, double init, struct srcloc loc, int *out, struct err *e);
-NODISCARD enum err_code program_get(struct program *p, int carry, struct srcloc loc, int *out,
-	struct err *e);
-NODISCARD enum err_code program_set(struct program *p, int carry, int value, struct srcloc loc,
-	struct err *e);
+NODISCARD enum err_code program_get(struct program *p, int carry, struct srcloc loc, int *out, struct err *e);
+NODISCARD enum err_code program_set(struct program *p, int carry, int value, struct srcloc loc, struct err *e);
 /* carry += value. If value is a product that nothing has used yet, the last task of
  * the same body, the product accumulates into the carry itself, and the node's value is
  * the carry's new one: it cannot be used from then on, the carry can. */
-NODISCARD enum err_code program_accumulate(struct program *p, int carry, int value,
-	struct srcloc loc, struct err *e);
+NODISCARD enum err_code program_accumulate(struct program *p, int carry, int value, struct srcloc loc, struct err *e);
 
-NODISCARD enum err_code program_const(struct program *p, double k, struct srcloc loc, int *out,
-	struct err *e);
+NODISCARD enum err_code program_const(struct program *p, double k, struct srcloc loc, int *out, struct err *e);
 /* The index along an axis as an i32 value: over that axis, or a scalar if batch. */
-NODISCARD enum err_code program_index(struct program *p, int axis, struct srcloc loc, int *out,
-	struct err *e);
+NODISCARD enum err_code program_index(struct program *p, int axis, struct srcloc loc, int *out, struct err *e);
 /* Element-wise with broadcasting by axis name; the result has the union of the
  * arguments' axes. Arithmetic on types below f32 is f32. */
 NODISCARD enum err_code program_op(struct program *p, enum op op, const int *args,
@@ -234,17 +217,15 @@ NODISCARD enum err_code program_cast(struct program *p, int value, enum dtype ty
 /* Reductions (SUM RMAX RMIN) and scans (CUM...) along `axis`. */
 NODISCARD enum err_code program_reduce(struct program *p, enum op op, int value, int axis,
 	struct srcloc loc, int *out, struct err *e);
-/* Words over `from` to elements of `type` over `to`, where to = from * (32 / bits),
- * the lowest bits first. size(to) must be at most size(from) * (32 / bits). The
- * result has the argument's axes with `to` instead of `from`. From then on the
- * words are tiled with the elements: see struct axis. */
+/* Words over `from` to elements of `type` over `to`, where to = from * (32 / bits), the lowest bits first. size(to)
+ * must be at most size(from) * (32 / bits). The result has the argument's axes with `to` instead of `from`. From then
+ * on the words are tiled with the elements: see struct axis. */
 NODISCARD enum err_code program_unpack(struct program *p, int value, int from, int to,
 	enum dtype type, struct srcloc loc, int *out, struct err *e);
 
-/* Checks what only the complete program can show (every output stored, every loop
- * closed, every load and product used) and drops element-wise nodes that nothing uses:
- * they are in no task then; tasks and loops left empty are in no body. Call once,
- * last. */
+/* Checks what only the complete program can show (every output stored, every loop closed, every load and product used)
+ * and drops element-wise nodes that nothing uses: they are in no task then; tasks and loops left empty are in no body.
+ * Call once, last. */
 NODISCARD enum err_code program_finish(struct program *p, struct err *e);
 
 /* The same program with each value's last step, an element-wise one, as a task of its own behind the one
@@ -275,8 +256,7 @@ static inline bool node_has_axis(const struct node *n, int axis)
 
 /* Elements of a tensor. */
 int64_t tensor_elements(const struct program *p, int tensor);
-/* Readable listing, one node a line. Programs with the same one differ only in the lines of the
- * user's file. */
+/* Readable listing, one node a line. Programs with the same one differ only in the lines of the user's file. */
 void program_print(const struct program *p, struct buf *out);
 /* The same without the sizes of the axes. */
 void program_print_family(const struct program *p, struct buf *out);

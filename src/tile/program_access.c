@@ -1,9 +1,8 @@
 #include "tile/program_build.h"
 
 /* Add the axes of an expression that the value has: all but batch axes. */
-static enum err_code add_axes(const struct program *p, const struct tensor *t,
-			      const struct index_expr *x, struct srcloc loc, struct access *out,
-			      struct err *e)
+static enum err_code add_axes(const struct program *p, const struct tensor *t, const struct index_expr *x,
+			      struct srcloc loc, struct access *out, struct err *e)
 {
 	for (int i = 0; i < x->n; i++) {
 		int axis = x->term[i].axis;
@@ -18,9 +17,8 @@ static enum err_code add_axes(const struct program *p, const struct tensor *t,
 	return OK;
 }
 
-enum err_code check_access(const struct program *p, const struct tensor *t,
-			   const struct index_expr *index, struct srcloc loc, struct access *out,
-			   struct err *e)
+enum err_code check_access(const struct program *p, const struct tensor *t, const struct index_expr *index,
+			   struct srcloc loc, struct access *out, struct err *e)
 {
 	out->naxes = 0;
 	for (int i = 0; i < t->rank; i++) {
@@ -61,8 +59,7 @@ static bool terms_are_apart(const struct program *p, const struct index_expr *x)
 
 /* The greatest number to which the axis is known once its position modulo `known`
  * is, by one term more: parts such as h % 8 and h // 8 together tell h. */
-static int64_t extend(const struct tensor *t, const struct access *x, int axis, int64_t known,
-		      int64_t size)
+static int64_t extend(const struct tensor *t, const struct access *x, int axis, int64_t known, int64_t size)
 {
 	int64_t most = known;
 
@@ -80,8 +77,7 @@ static int64_t extend(const struct tensor *t, const struct access *x, int axis, 
 	return most;
 }
 
-static bool index_has_axis(const struct program *p, const struct tensor *t, const struct access *x,
-			 int axis)
+static bool index_has_axis(const struct program *p, const struct tensor *t, const struct access *x, int axis)
 {
 	int64_t size = p->axes.v[axis].size, known = 1, more;
 
@@ -101,15 +97,13 @@ enum err_code check_apart(const struct program *p, const struct tensor *t,
 
 	for (int i = 0; i < t->rank; i++) {
 		if (!terms_are_apart(p, &x->index[i]))
-			return err_set(e, ERR_INPUT, loc, "two elements would be stored at one "
-				"index of dimension '%s' of '%s'; give them different indices",
-				p->axes.v[t->dim[i]].name, t->name);
+			return err_set(e, ERR_INPUT, loc, "two elements would be stored at one index of dimension '%s' "
+				"of '%s'; give them different indices", p->axes.v[t->dim[i]].name, t->name);
 	}
 	for (int i = 0; ph && i < ph->nbatch; i++) {
 		if (!index_has_axis(p, t, x, ph->batch[i]))
-			return err_set(e, ERR_INPUT, loc, "all tiles along batch axis '%s' would "
-				"be stored at one place of '%s'; let its index depend on '%s'",
-				p->axes.v[ph->batch[i]].name, t->name,
+			return err_set(e, ERR_INPUT, loc, "all tiles along batch axis '%s' would be stored at one "
+				"place of '%s'; let its index depend on '%s'", p->axes.v[ph->batch[i]].name, t->name,
 				p->axes.v[ph->batch[i]].name);
 	}
 	for (int i = 0; i < x->naxes; i++) {

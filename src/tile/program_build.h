@@ -1,8 +1,7 @@
 /* program_build.h - what the files that build a program share.
  *
- * Not for users of a program: they want program.h. The functions named check_*
- * change nothing; what is named build_* cannot fail, so that each building call
- * is first all its checks and then its change.
+ * Not for users of a program: they want program.h. The functions named check_* change nothing; what is named build_*
+ * cannot fail, so that each building call is first all its checks and then its change.
  */
 #ifndef TILE_PROGRAM_BUILD_H
 #define TILE_PROGRAM_BUILD_H
@@ -35,16 +34,13 @@ bool is_packed(const struct program *p, int axis);
 /* Can an i32 hold it exactly? */
 bool is_i32_value(double x);
 
-NODISCARD enum err_code check_name(const char *kind, const char *name, struct srcloc loc,
-	struct err *e);
+NODISCARD enum err_code check_name(const char *kind, const char *name, struct srcloc loc, struct err *e);
 /* Not between two phases. */
-NODISCARD enum err_code check_in_phase(const struct program *p, const char *what,
-	struct srcloc loc, struct err *e);
+NODISCARD enum err_code check_in_phase(const struct program *p, const char *what, struct srcloc loc, struct err *e);
 /* Neither between two phases nor in an open task. */
 NODISCARD enum err_code check_outside_task(const struct program *p, const char *what,
 	const char *name, struct srcloc loc, struct err *e);
-NODISCARD enum err_code check_task_name(const struct program *p, const char *name,
-	struct srcloc loc, struct err *e);
+NODISCARD enum err_code check_task_name(const struct program *p, const char *name, struct srcloc loc, struct err *e);
 /* An axis of packed words is tiled with what it packs: "it cannot be <verb>". */
 NODISCARD enum err_code check_not_words(const struct program *p, int axis, const char *verb,
 	struct srcloc loc, struct err *e);
@@ -59,24 +55,21 @@ struct access {
 	int axis[RANK_MAX];
 };
 /* index NULL: each dimension at its own axis. */
-NODISCARD enum err_code check_access(const struct program *p, const struct tensor *t,
-	const struct index_expr *index, struct srcloc loc, struct access *out,
-	struct err *e);
+NODISCARD enum err_code check_access(const struct program *p, const struct tensor *t, const struct index_expr *index,
+	struct srcloc loc, struct access *out, struct err *e);
 /* Does every element of every tile that is stored so have coordinates of its own? */
 NODISCARD enum err_code check_apart(const struct program *p, const struct tensor *t,
 	const struct access *x, struct srcloc loc, struct err *e);
 
 /* May the value be used here? */
-NODISCARD enum err_code check_value(const struct program *p, int value, struct srcloc loc,
-	struct err *e);
+NODISCARD enum err_code check_value(const struct program *p, int value, struct srcloc loc, struct err *e);
 
 /* A node to fill in: no arguments, no reference, no axes. */
 struct node blank_node(enum op op, enum dtype type, struct srcloc loc);
 /* Begin phase "main" if there is none. */
 void build_enter_phase(struct program *p, struct srcloc loc);
 /* name NULL: `stem`, `stem`2, ... or, if numbered, `stem`1, `stem`2, ... */
-const char *build_task_name(struct program *p, const char *name, const char *stem,
-	bool numbered);
+const char *build_task_name(struct program *p, const char *name, const char *stem, bool numbered);
 /* A task at the end of the present body. It becomes the present task only if the
  * caller says so; the one before ends. `name` lives as long as the program. */
 int build_task(struct program *p, const char *name, enum task_kind kind, struct srcloc loc);

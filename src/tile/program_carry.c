@@ -21,8 +21,7 @@ enum err_code program_carry(struct program *p, const char *name, int naxes, cons
 		const char *axis = axis_at(p, axes[i])->name;
 
 		if (ints_hold(axes, i, axes[i]))
-			return err_set(e, ERR_INPUT, loc, "carry '%s' has axis '%s' twice; name "
-				"it once", name, axis);
+			return err_set(e, ERR_INPUT, loc, "carry '%s' has axis '%s' twice; name it once", name, axis);
 		/* A tile has one value of a batch axis, as in what is loaded. */
 		if (!axis_is_batch(p, p->cur_phase, axes[i]))
 			c.axis[c.naxes++] = axes[i];
@@ -36,16 +35,14 @@ enum err_code program_carry(struct program *p, const char *name, int naxes, cons
 }
 
 /* May the carry be read and set here? */
-static enum err_code check_carry(const struct program *p, int carry, struct srcloc loc,
-				 struct err *e)
+static enum err_code check_carry(const struct program *p, int carry, struct srcloc loc, struct err *e)
 {
 	const struct carry *c = carry_at(p, carry);
 	struct phrase loop;
 
 	if (c->phase != p->cur_phase)
-		return err_set(e, ERR_INPUT, loc, "carry '%s' ends with phase '%s'; store it to "
-			"a temporary there and load that here", c->name,
-			p->phases.v[c->phase].name);
+		return err_set(e, ERR_INPUT, loc, "carry '%s' ends with phase '%s'; store it to a temporary there and "
+			"load that here", c->name, p->phases.v[c->phase].name);
 	if (program_loop_within(p, p->cur_loop, c->loop))
 		return OK;
 	loop = loop_phrase(p, c->loop);
@@ -53,8 +50,7 @@ static enum err_code check_carry(const struct program *p, int carry, struct srcl
 		"outside it; declare it before the loop", c->name, loop.s);
 }
 
-static struct node node_of_carry(const struct program *p, enum op op, int carry,
-				 struct srcloc loc)
+static struct node node_of_carry(const struct program *p, enum op op, int carry, struct srcloc loc)
 {
 	const struct carry *c = carry_at(p, carry);
 	struct node n = blank_node(op, c->type, loc);
@@ -75,8 +71,7 @@ enum err_code program_get(struct program *p, int carry, struct srcloc loc, int *
 	return OK;
 }
 
-/* Has anything but a set to an integer constant happened to the carry? Until then
- * its type is open. */
+/* Has anything but a set to an integer constant happened to the carry? Until then its type is open. */
 static bool carry_is_typed(const struct program *p, int carry)
 {
 	for (int i = 0; i < p->nodes.n; i++) {
@@ -86,25 +81,22 @@ static bool carry_is_typed(const struct program *p, int carry)
 			continue;
 		if (n->op == OP_GET || n->op == OP_MMA)
 			return true;
-		if (n->op == OP_SET && (p->nodes.v[n->arg[0]].op != OP_CONST ||
-					p->nodes.v[n->arg[0]].type != DT_I32))
+		if (n->op == OP_SET && (p->nodes.v[n->arg[0]].op != OP_CONST || p->nodes.v[n->arg[0]].type != DT_I32))
 			return true;
 	}
 	return false;
 }
 
 /* The type of the carry once it was set to a value of type t. */
-static enum err_code check_carry_type(const struct program *p, int carry, enum dtype t,
-				      bool is_const, struct srcloc loc, enum dtype *out,
-				      struct err *e)
+static enum err_code check_carry_type(const struct program *p, int carry, enum dtype t, bool is_const,
+				      struct srcloc loc, enum dtype *out, struct err *e)
 {
 	const struct carry *c = carry_at(p, carry);
 
 	*out = t == DT_F64 ? DT_F64 : c->type;
 	if (c->type == DT_I32 && dtype_is_float(t))
-		return err_set(e, ERR_INPUT, loc, "carry '%s' holds i32, for it was set to "
-			"integers first, and the value is %s; cast this value to i32, or the "
-			"first one to f32", c->name, dtype_name(t));
+		return err_set(e, ERR_INPUT, loc, "carry '%s' holds i32, for it was set to integers first, and the "
+			"value is %s; cast this value to i32, or the first one to f32", c->name, dtype_name(t));
 	if (t == DT_I32 && !is_const && is_i32_value(c->init) && !carry_is_typed(p, carry))
 		*out = DT_I32;
 	return OK;
@@ -121,8 +113,7 @@ static int find_loop_over(const struct program *p, int axis)
 }
 
 /* Do the value's axes and the present loop allow the carry to be set? */
-static enum err_code check_set(const struct program *p, int carry, int value, struct srcloc loc,
-			       struct err *e)
+static enum err_code check_set(const struct program *p, int carry, int value, struct srcloc loc, struct err *e)
 {
 	const struct carry *c = carry_at(p, carry);
 	const struct node *v = node_at(p, value);
@@ -142,14 +133,12 @@ static enum err_code check_set(const struct program *p, int carry, int value, st
 	for (int i = 0; i < c->naxes; i++) {
 		struct phrase loop;
 
-		if (program_axis_bound(p, c->loop, c->axis[i]) ||
-		    !program_axis_bound(p, p->cur_loop, c->axis[i]))
+		if (program_axis_bound(p, c->loop, c->axis[i]) || !program_axis_bound(p, p->cur_loop, c->axis[i]))
 			continue;
 		loop = loop_phrase(p, find_loop_over(p, c->axis[i]));
-		return err_set(e, ERR_INPUT, loc, "carry '%s' holds all of axis '%s', but %s "
-			"sets a tile of it at a time; declare the carry inside the loop or "
-			"without '%s'", c->name, p->axes.v[c->axis[i]].name, loop.s,
-			p->axes.v[c->axis[i]].name);
+		return err_set(e, ERR_INPUT, loc, "carry '%s' holds all of axis '%s', but %s sets a tile of it at a "
+			"time; declare the carry inside the loop or without '%s'", c->name, p->axes.v[c->axis[i]].name,
+			loop.s, p->axes.v[c->axis[i]].name);
 	}
 	return OK;
 }
@@ -164,8 +153,7 @@ static void build_set(struct program *p, int carry, int value, enum dtype type, 
 	build_node(p, &n);
 }
 
-enum err_code program_set(struct program *p, int carry, int value, struct srcloc loc,
-			  struct err *e)
+enum err_code program_set(struct program *p, int carry, int value, struct srcloc loc, struct err *e)
 {
 	const struct node *v = node_at(p, value);
 	enum dtype type;
@@ -193,8 +181,7 @@ static bool can_accumulate(const struct program *p, int carry, int value, enum d
 	return same_axes(v->naxes, v->axis, c->naxes, c->axis);
 }
 
-enum err_code program_accumulate(struct program *p, int carry, int value, struct srcloc loc,
-				 struct err *e)
+enum err_code program_accumulate(struct program *p, int carry, int value, struct srcloc loc, struct err *e)
 {
 	const struct node *v = node_at(p, value);
 	enum dtype type, of[2];

@@ -44,8 +44,7 @@ static enum err_code check_ended(const struct program *p, struct err *e)
 	if (p->task_is_open) {
 		const struct task *t = &p->tasks.v[p->cur_task];
 
-		return err_set(e, ERR_INPUT, t->loc, "task '%s' has no end; end it before the "
-			"program ends", t->name);
+		return err_set(e, ERR_INPUT, t->loc, "task '%s' has no end; end it before the program ends", t->name);
 	}
 	if (p->cur_loop != NONE) {
 		struct phrase l = loop_phrase(p, p->cur_loop);
@@ -78,8 +77,7 @@ static enum err_code check_stores(const struct program *p, struct err *e)
 				"it or remove it", t->name);
 	}
 	if (!any)
-		return err_set(e, ERR_INPUT, NOWHERE,
-			"program '%s' has no output; declare one and store it", p->name);
+		return err_set(e, ERR_INPUT, NOWHERE, "program '%s' has no output; declare one and store it", p->name);
 	return OK;
 }
 
@@ -102,8 +100,7 @@ static enum err_code check_phases(const struct program *p, struct err *e)
 				"what it computes or remove it", ph->name);
 		axis_roles(p, i, role);
 		for (int a = 0; a < p->axes.n; a++)
-			axes += p->axes.v[a].packs == NONE &&
-				(role[a] == AXIS_BATCH || role[a] == AXIS_GRID);
+			axes += p->axes.v[a].packs == NONE && (role[a] == AXIS_BATCH || role[a] == AXIS_GRID);
 		if (axes > 2 * RANK_MAX)
 			return err_set(e, ERR_LIMIT, ph->loc, "phase '%s' stores over %d axes in "
 				"all; at most %d are possible", ph->name, axes, 2 * RANK_MAX);
@@ -111,8 +108,7 @@ static enum err_code check_phases(const struct program *p, struct err *e)
 	return OK;
 }
 
-/* Element-wise work that nothing needs is dropped; a load or product must have
- * been meant for something. */
+/* Element-wise work that nothing needs is dropped; a load or product must have been meant for something. */
 static enum err_code check_used(const struct program *p, const struct live *l, struct err *e)
 {
 	for (int i = 0; i < p->nodes.n; i++) {
@@ -124,9 +120,8 @@ static enum err_code check_used(const struct program *p, const struct live *l, s
 			return err_set(e, ERR_INPUT, n->loc, "'%s' adds to carry '%s', which "
 				"nothing that is stored depends on; store the carry or remove "
 				"both", p->tasks.v[n->task].name, p->carries.v[n->ref].name);
-		return err_set(e, ERR_INPUT, n->loc,
-			"nothing that is stored depends on '%s'; use its value or remove it",
-			p->tasks.v[n->task].name);
+		return err_set(e, ERR_INPUT, n->loc, "nothing that is stored depends on '%s'; use its value or remove "
+			"it", p->tasks.v[n->task].name);
 	}
 	return OK;
 }

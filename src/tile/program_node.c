@@ -32,14 +32,12 @@ enum err_code check_value(const struct program *p, int value, struct srcloc loc,
 	if (n->task == NONE)
 		return OK;
 	if (n->op == OP_MMA && n->ref != NONE)
-		return err_set(e, ERR_INPUT, loc, "%s was added to carry '%s' and has no value of "
-			"its own any more; read the carry, or use the product before it is added",
-			what.s, p->carries.v[n->ref].name);
+		return err_set(e, ERR_INPUT, loc, "%s was added to carry '%s' and has no value of its own any more; "
+			"read the carry, or use the product before it is added", what.s, p->carries.v[n->ref].name);
 	t = &p->tasks.v[n->task];
 	if (t->phase != p->cur_phase)
-		return err_set(e, ERR_INPUT, loc, "%s was made in phase '%s' and ends with it; "
-			"store it to a temporary there and load that here", what.s,
-			p->phases.v[t->phase].name);
+		return err_set(e, ERR_INPUT, loc, "%s was made in phase '%s' and ends with it; store it to a temporary "
+			"there and load that here", what.s, p->phases.v[t->phase].name);
 	if (program_loop_within(p, p->cur_loop, t->loop))
 		return OK;
 	loop = loop_phrase(p, t->loop);
@@ -48,8 +46,7 @@ enum err_code check_value(const struct program *p, int value, struct srcloc loc,
 }
 
 /* A load, product or store forms a task. */
-static int build_alone(struct program *p, const char *name, enum task_kind kind,
-		       const struct node *n)
+static int build_alone(struct program *p, const char *name, enum task_kind kind, const struct node *n)
 {
 	int id;
 
@@ -59,8 +56,7 @@ static int build_alone(struct program *p, const char *name, enum task_kind kind,
 	return id;
 }
 
-static void take_access(struct program *p, const struct tensor *t, const struct access *x,
-			struct node *n)
+static void take_access(struct program *p, const struct tensor *t, const struct access *x, struct node *n)
 {
 	struct index_expr *index = ARENA_ARRAY(&p->arena, t->rank, struct index_expr);
 
@@ -71,10 +67,8 @@ static void take_access(struct program *p, const struct tensor *t, const struct 
 	memcpy(n->axis, x->axis, sizeof(n->axis));
 }
 
-/* The first task with a load or store of the tensor in phases [first, last]; or
- * NULL. */
-static const struct task *find_access(const struct program *p, enum op op, int tensor, int first,
-				      int last)
+/* The first task with a load or store of the tensor in phases [first, last]; or NULL. */
+static const struct task *find_access(const struct program *p, enum op op, int tensor, int first, int last)
 {
 	for (int i = 0; i < p->nodes.n; i++) {
 		const struct node *n = &p->nodes.v[i];
@@ -86,8 +80,7 @@ static const struct task *find_access(const struct program *p, enum op op, int t
 	return NULL;
 }
 
-static enum err_code check_readable(const struct program *p, int tensor, struct srcloc loc,
-				    struct err *e)
+static enum err_code check_readable(const struct program *p, int tensor, struct srcloc loc, struct err *e)
 {
 	const struct tensor *t = tensor_at(p, tensor);
 	int phase = p->cur_phase;
@@ -106,15 +99,13 @@ static enum err_code check_readable(const struct program *p, int tensor, struct 
 	return OK;
 }
 
-static enum err_code check_stem(const struct program *p, const char *name, struct srcloc loc,
-				struct err *e)
+static enum err_code check_stem(const struct program *p, const char *name, struct srcloc loc, struct err *e)
 {
 	return name ? check_task_name(p, name, loc, e) : OK;
 }
 
-enum err_code program_load(struct program *p, const char *name, int tensor,
-			   const struct index_expr *index, struct srcloc loc, int *out,
-			   struct err *e)
+enum err_code program_load(struct program *p, const char *name, int tensor, const struct index_expr *index,
+			   struct srcloc loc, int *out, struct err *e)
 {
 	const struct tensor *t = tensor_at(p, tensor);
 	struct node n = blank_node(OP_LOAD, t->type, loc);
@@ -132,33 +123,28 @@ enum err_code program_load(struct program *p, const char *name, int tensor,
 	return OK;
 }
 
-static enum err_code check_writable(const struct program *p, int tensor, int value,
-				    struct srcloc loc, struct err *e)
+static enum err_code check_writable(const struct program *p, int tensor, int value, struct srcloc loc, struct err *e)
 {
 	const struct tensor *t = tensor_at(p, tensor);
 	enum dtype type = node_at(p, value)->type;
-	bool fits = dtype_is_float(t->type) || (t->type == DT_BOOL ? type == DT_BOOL
-							     : !dtype_is_float(type));
+	bool fits = dtype_is_float(t->type) || (t->type == DT_BOOL ? type == DT_BOOL : !dtype_is_float(type));
 	const struct task *load;
 
 	if (t->role == TENSOR_INPUT)
 		return err_set(e, ERR_INPUT, loc, "'%s' is an input and cannot be stored; "
 			"declare an output or a temporary", t->name);
-	load = p->cur_phase == NONE ? NULL
-		: find_access(p, OP_LOAD, tensor, p->cur_phase, p->cur_phase);
+	load = p->cur_phase == NONE ? NULL : find_access(p, OP_LOAD, tensor, p->cur_phase, p->cur_phase);
 	if (load)
-		return err_set(e, ERR_INPUT, loc, "temporary '%s' is loaded in this phase by "
-			"'%s', and its tiles run in any order; store it in an earlier phase",
-			t->name, load->name);
+		return err_set(e, ERR_INPUT, loc, "temporary '%s' is loaded in this phase by '%s', and its tiles run "
+			"in any order; store it in an earlier phase", t->name, load->name);
 	if (!fits)
 		return err_set(e, ERR_INPUT, loc, "'%s' holds %s and the value is %s; cast it "
 			"first", t->name, dtype_name(t->type), dtype_name(type));
 	return OK;
 }
 
-enum err_code program_store(struct program *p, const char *name, int tensor,
-			    const struct index_expr *index, int value, struct srcloc loc,
-			    struct err *e)
+enum err_code program_store(struct program *p, const char *name, int tensor, const struct index_expr *index, int value,
+			    struct srcloc loc, struct err *e)
 {
 	const struct tensor *t = tensor_at(p, tensor);
 	const struct node *v = node_at(p, value);
@@ -176,9 +162,8 @@ enum err_code program_store(struct program *p, const char *name, int tensor,
 		struct phrase has = axes_phrase(p, v->naxes, v->axis);
 		struct phrase wants = axes_phrase(p, x.naxes, x.axis);
 
-		return err_set(e, ERR_INPUT, loc, "a value over %s cannot be stored to '%s', "
-			"which is indexed by %s; reduce or broadcast it to the same axes", has.s,
-			t->name, wants.s);
+		return err_set(e, ERR_INPUT, loc, "a value over %s cannot be stored to '%s', which is indexed by %s; "
+			"reduce or broadcast it to the same axes", has.s, t->name, wants.s);
 	}
 	TRY(check_apart(p, t, &x, loc, e));
 	for (int i = 0; i < x.naxes; i++)
@@ -211,9 +196,8 @@ static enum err_code check_mma_axes(const struct program *p, const char *what, i
 		return err_set(e, ERR_INPUT, loc, "%s: its operands share no axis; one has %s, "
 			"the other %s", what, xs.s, ys.s);
 	if (count > RANK_MAX)
-		return err_set(e, ERR_LIMIT, loc, "%s: its result would have %d axes, at most %d "
-			"are possible; one operand has %s, the other %s", what, count,
-			RANK_MAX, xs.s, ys.s);
+		return err_set(e, ERR_LIMIT, loc, "%s: its result would have %d axes, at most %d are possible; one "
+			"operand has %s, the other %s", what, count, RANK_MAX, xs.s, ys.s);
 	n->naxes = count;
 	memcpy(n->axis, axis, (size_t)count * sizeof(*axis));
 	return OK;
@@ -226,8 +210,7 @@ static enum dtype mma_type(enum dtype a, enum dtype b)
 	return a == DT_F64 || b == DT_F64 ? DT_F64 : DT_F32;
 }
 
-enum err_code program_mma(struct program *p, const char *name, int a, int b, struct srcloc loc,
-			  int *out, struct err *e)
+enum err_code program_mma(struct program *p, const char *name, int a, int b, struct srcloc loc, int *out, struct err *e)
 {
 	enum dtype x = node_at(p, a)->type, y = node_at(p, b)->type;
 	struct node n = blank_node(OP_MMA, mma_type(x, y), loc);
@@ -248,8 +231,7 @@ enum err_code program_mma(struct program *p, const char *name, int a, int b, str
 	return OK;
 }
 
-enum err_code program_const(struct program *p, double k, struct srcloc loc, int *out,
-			    struct err *e)
+enum err_code program_const(struct program *p, double k, struct srcloc loc, int *out, struct err *e)
 {
 	struct node n = blank_node(OP_CONST, is_i32_value(k) ? DT_I32 : DT_F32, loc);
 
@@ -260,17 +242,15 @@ enum err_code program_const(struct program *p, double k, struct srcloc loc, int 
 	return OK;
 }
 
-enum err_code program_index(struct program *p, int axis, struct srcloc loc, int *out,
-			    struct err *e)
+enum err_code program_index(struct program *p, int axis, struct srcloc loc, int *out, struct err *e)
 {
 	const struct axis *a = axis_at(p, axis);
 	struct node n = blank_node(OP_INDEX, DT_I32, loc);
 
 	TRY(check_in_phase(p, "an index", loc, e));
 	if (a->size > INDEX_AXIS_MAX)
-		return err_set(e, ERR_LIMIT, loc, "axis '%s' has %lld elements, too many for an "
-			"index of type i32; at most 2^31 are possible", a->name,
-			(long long)a->size);
+		return err_set(e, ERR_LIMIT, loc, "axis '%s' has %lld elements, too many for an index of type i32; at "
+			"most 2^31 are possible", a->name, (long long)a->size);
 	n.ref = axis;
 	if (!axis_is_batch(p, p->cur_phase, axis))
 		n.axis[n.naxes++] = axis;
@@ -297,8 +277,7 @@ static enum err_code check_union(const struct program *p, struct node *n, struct
 			if (ints_hold(n->axis, n->naxes, a->axis[j]))
 				continue;
 			if (n->naxes == RANK_MAX)
-				return err_set(e, ERR_LIMIT, n->loc,
-					"%s: the result would have more than %d axes",
+				return err_set(e, ERR_LIMIT, n->loc, "%s: the result would have more than %d axes",
 					op_name(n->op), RANK_MAX);
 			n->axis[n->naxes++] = a->axis[j];
 		}
@@ -306,8 +285,7 @@ static enum err_code check_union(const struct program *p, struct node *n, struct
 	return OK;
 }
 
-static enum err_code wrong_types(enum op op, const enum dtype *t, struct srcloc loc,
-				 struct err *e)
+static enum err_code wrong_types(enum op op, const enum dtype *t, struct srcloc loc, struct err *e)
 {
 	if (op == OP_WHERE)
 		return err_set(e, ERR_INPUT, loc, "where needs a bool condition, and this one is "
@@ -315,14 +293,11 @@ static enum err_code wrong_types(enum op op, const enum dtype *t, struct srcloc 
 	if (op_arity(op) == 1)
 		return err_set(e, ERR_INPUT, loc, "%s needs an i32 or bool value, and this one "
 			"is %s; cast it to i32", op_name(op), dtype_name(t[0]));
-	return err_set(e, ERR_INPUT, loc, "%s needs two values of type i32%s, and these are %s "
-		"and %s; cast them to i32", op_name(op),
-		op == OP_SHL || op == OP_SHR ? "" : " or bool", dtype_name(t[0]),
-		dtype_name(t[1]));
+	return err_set(e, ERR_INPUT, loc, "%s needs two values of type i32%s, and these are %s and %s; cast them to "
+		"i32", op_name(op), op == OP_SHL || op == OP_SHR ? "" : " or bool", dtype_name(t[0]), dtype_name(t[1]));
 }
 
-enum err_code program_op(struct program *p, enum op op, const int *args, struct srcloc loc,
-			 int *out, struct err *e)
+enum err_code program_op(struct program *p, enum op op, const int *args, struct srcloc loc, int *out, struct err *e)
 {
 	struct node n = blank_node(op, DT_F32, loc);
 	enum dtype types[3] = { DT_F32, DT_F32, DT_F32 };
@@ -343,8 +318,7 @@ enum err_code program_op(struct program *p, enum op op, const int *args, struct 
 }
 
 /* A node with the argument's axes. */
-static struct node unary(const struct program *p, enum op op, int value, enum dtype type,
-			 struct srcloc loc)
+static struct node unary(const struct program *p, enum op op, int value, enum dtype type, struct srcloc loc)
 {
 	const struct node *v = node_at(p, value);
 	struct node n = blank_node(op, type, loc);
@@ -355,8 +329,7 @@ static struct node unary(const struct program *p, enum op op, int value, enum dt
 	return n;
 }
 
-enum err_code program_cast(struct program *p, int value, enum dtype type, struct srcloc loc,
-			   int *out, struct err *e)
+enum err_code program_cast(struct program *p, int value, enum dtype type, struct srcloc loc, int *out, struct err *e)
 {
 	struct node n = unary(p, OP_CAST, value, type, loc);
 
@@ -378,8 +351,7 @@ static enum err_code check_has_axis(const struct program *p, int value, int axis
 	if (axis_is_batch(p, p->cur_phase, axis))
 		return err_set(e, ERR_INPUT, loc, "%s over '%s': a tile has one value of a batch "
 			"axis; do not declare '%s' batch, or leave this out", what, name, name);
-	return err_set(e, ERR_INPUT, loc, "%s over '%s': the value has axes %s; name one of them",
-		what, name, has.s);
+	return err_set(e, ERR_INPUT, loc, "%s over '%s': the value has axes %s; name one of them", what, name, has.s);
 }
 
 enum err_code program_reduce(struct program *p, enum op op, int value, int axis,
@@ -426,29 +398,25 @@ static bool is_tiled_itself(const struct program *p, int axis)
 }
 
 /* May `from` become the words of `to`? */
-static enum err_code check_packs(const struct program *p, int from, int to, int per,
-				 struct srcloc loc, struct err *e)
+static enum err_code check_packs(const struct program *p, int from, int to, int per, struct srcloc loc, struct err *e)
 {
 	const struct axis *f = axis_at(p, from), *t = axis_at(p, to);
 
 	if (f->packs == to && f->per == per)
 		return OK;
 	if (f->packs != NONE)
-		return err_set(e, ERR_INPUT, loc, "unpack: axis '%s' already counts words of %d "
-			"'%s'; use an axis of its own for each packing", f->name, f->per,
-			p->axes.v[f->packs].name);
+		return err_set(e, ERR_INPUT, loc, "unpack: axis '%s' already counts words of %d '%s'; use an axis of "
+			"its own for each packing", f->name, f->per, p->axes.v[f->packs].name);
 	if (is_tiled_itself(p, from))
-		return err_set(e, ERR_INPUT, loc, "unpack: the words along '%s' follow the tiles "
-			"of '%s', so '%s' cannot be batch, stored or looped over; use '%s' there",
-			f->name, t->name, f->name, t->name);
+		return err_set(e, ERR_INPUT, loc, "unpack: the words along '%s' follow the tiles of '%s', so '%s' "
+			"cannot be batch, stored or looped over; use '%s' there", f->name, t->name, f->name, t->name);
 	if (t->packs != NONE || is_packed(p, from))
 		return err_set(e, ERR_INPUT, loc, "unpack: '%s' to '%s' would be words of words; "
 			"unpack to an axis that counts none", f->name, t->name);
 	for (int i = 0; i < p->phases.n; i++) {
 		if (axis_is_batch(p, i, to))
-			return err_set(e, ERR_INPUT, loc, "unpack: axis '%s' is batch in phase "
-				"'%s', but words hold several of it; do not declare it batch",
-				t->name, p->phases.v[i].name);
+			return err_set(e, ERR_INPUT, loc, "unpack: axis '%s' is batch in phase '%s', but words hold "
+				"several of it; do not declare it batch", t->name, p->phases.v[i].name);
 	}
 	return OK;
 }
@@ -471,10 +439,9 @@ static enum err_code check_unpack(const struct program *p, int value, int from, 
 		return err_set(e, ERR_INPUT, loc,
 			"unpack: the value has axis '%s' already; unpack to another one", t->name);
 	if (t->size > f->size * per)
-		return err_set(e, ERR_INPUT, loc, "unpack: %lld words along '%s' hold %lld %s, "
-			"not the %lld of '%s'; make '%s' at least %lld long", (long long)f->size,
-			f->name, (long long)f->size * per, dtype_name(type), (long long)t->size,
-			t->name, f->name, (long long)ceil_div(t->size, per));
+		return err_set(e, ERR_INPUT, loc, "unpack: %lld words along '%s' hold %lld %s, not the %lld of '%s'; "
+			"make '%s' at least %lld long", (long long)f->size, f->name, (long long)f->size * per,
+			dtype_name(type), (long long)t->size, t->name, f->name, (long long)ceil_div(t->size, per));
 	return check_packs(p, from, to, per, loc, e);
 }
 

@@ -107,8 +107,7 @@ static void print_node(const struct program *p, int id, int depth, struct buf *o
 	buf_putc(out, '\n');
 }
 
-static void print_carries(const struct program *p, int phase, int loop, int depth,
-			  struct buf *out)
+static void print_carries(const struct program *p, int phase, int loop, int depth, struct buf *out)
 {
 	for (int i = 0; i < p->carries.n; i++) {
 		const struct carry *c = &p->carries.v[i];
@@ -219,6 +218,5 @@ void program_print_family(const struct program *p, struct buf *out)
 void program_print_sizes(const struct program *p, struct buf *out)
 {
 	for (int i = 0; i < p->axes.n; i++)
-		buf_printf(out, "%s%s=%lld", i ? " " : "", p->axes.v[i].name,
-			(long long)p->axes.v[i].size);
+		buf_printf(out, "%s%s=%lld", i ? " " : "", p->axes.v[i].name, (long long)p->axes.v[i].size);
 }

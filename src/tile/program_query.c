@@ -52,8 +52,7 @@ struct phrase value_phrase(const struct program *p, int node)
 	else if (n->op == OP_INDEX)
 		snprintf(x.s, sizeof(x.s), "the index of '%s'", p->axes.v[n->ref].name);
 	else
-		snprintf(x.s, sizeof(x.s), "the %s in '%s'", op_name(n->op),
-			p->tasks.v[n->task].name);
+		snprintf(x.s, sizeof(x.s), "the %s in '%s'", op_name(n->op), p->tasks.v[n->task].name);
 	return x;
 }
 
@@ -64,8 +63,7 @@ bool is_i32_value(double x)
 
 bool axis_is_batch(const struct program *p, int phase, int axis)
 {
-	return phase != NONE &&
-		ints_hold(p->phases.v[phase].batch, p->phases.v[phase].nbatch, axis);
+	return phase != NONE && ints_hold(p->phases.v[phase].batch, p->phases.v[phase].nbatch, axis);
 }
 
 bool is_packed(const struct program *p, int axis)
@@ -134,8 +132,7 @@ int64_t tensor_elements(const struct program *p, int tensor)
 	return n;
 }
 
-/* Every axis that the node or its indices speak of is inner unless something
- * stronger is known of it. */
+/* Every axis that the node or its indices speak of is inner unless something stronger is known of it. */
 static void use_axes(const struct program *p, enum axis_role *role, const struct node *n)
 {
 	bool has_index = n->op == OP_LOAD || n->op == OP_STORE;

@@ -48,8 +48,7 @@ static enum err_code check_split_off(const struct program *p, const struct split
 			return err_set(e, ERR_INPUT, x->loc, "'%s' goes on with '%s': it cannot be made "
 				"later", p->tasks.v[n->task].name, x->value);
 	if (program_find_task(p, x->name) != NONE)
-		return err_set(e, ERR_INPUT, x->loc, "program '%s' has a task '%s' already", p->name,
-			x->name);
+		return err_set(e, ERR_INPUT, x->loc, "program '%s' has a task '%s' already", p->name, x->name);
 	return check_name("task", x->name, x->loc, e);
 }
 
