@@ -3,7 +3,7 @@
 
 #include "draw/panel.h"
 #include "draw/units.h"
-#include "sim/sums.h"
+#include "sim/timeline.h"
 
 enum { USE = 170, GAP = 28, HEAD = 24, TASK_ROW = 30, COLUMNS_AT = 1000 };
 

@@ -29,6 +29,7 @@ struct queue {
 struct engine {
 	struct arena *a;
 	struct eu_run *run;
+	const struct walk *walk;
 	const struct vdevice *device;
 	struct steps steps;
 	int64_t next[RUNS_MAX];		/* tick at which each lane issues; NEVER: unknown or finished */
@@ -44,42 +45,33 @@ struct engine {
 	int64_t worst_delay;		/* the delay behind the current event's cause */
 };
 
-static const struct walk *walk_of(const struct engine *e)
-{
-	return e->run->walk;
-}
-
 /* ---- waiting -------------------------------------------------------------------- */
 
 /* Iteration of the awaited region in which the source's instance lies; negative: nothing to wait for.
  * If the lane has replicas only every n-th tile counts, so order.h computes the span each time. */
 static int64_t source_key(const struct engine *e, struct source *s, const struct step *step, int64_t seq)
 {
-	const struct walk *w = walk_of(e);
+	const struct walk *w = e->walk;
+	const struct plan *p = e->run->plan;
 	int region = s->track->region;
-	int64_t first, last;
 
 	if (s->by_span) {
+		int64_t first, last;
+
 		if (s->edge)
-			walk_edge_span(w, e->run->plan, s->edge, seq, &first, &last);
+			walk_edge_span(w, p, s->edge, seq, &first, &last);
 		else
-			walk_span(w, e->run->plan, s->wait->on, s->wait->task, region,
-				(int)s->distance, seq, &first, &last);
-		return first == last ? -1 : walk_outer(w,
-			e->run->plan->graph->tasks.v[s->track->on].loop, last - 1, region);
+			walk_span(w, p, s->wait->on, s->wait->task, region, (int)s->distance, seq, &first, &last);
+		return first == last ? -1 : walk_outer(w, p->graph->tasks.v[s->track->on].loop, last - 1, region);
 	}
 	int64_t at = s->direct ? seq : walk_outer(w, step->loop, seq, region);
-	if (s->life >= NONE) {
-		if (at >= s->life_end) {
-			int64_t life = walk_outer(w, region, at, s->life);
+	if (s->life >= NONE && at >= s->life_end) {
+		int64_t life = walk_outer(w, region, at, s->life);
 
-			s->life_first = walk_inner(w, s->life, life, region);
-			s->life_end = walk_inner(w, s->life, life + 1, region);
-		}
-		if (at - s->distance < s->life_first)
-			return -1;
+		s->life_first = walk_inner(w, s->life, life, region);
+		s->life_end = walk_inner(w, s->life, life + 1, region);
 	}
-	return at - s->distance;
+	return s->life >= NONE && at - s->distance < s->life_first ? -1 : at - s->distance;
 }
 
 /* Does the awaited sTask have no instance in that iteration of the region? */
@@ -87,8 +79,8 @@ static bool is_empty(const struct engine *e, const struct track *t, int64_t key)
 {
 	int loop = e->run->plan->graph->tasks.v[t->on].loop;
 
-	return loop != t->region && walk_inner(walk_of(e), t->region, key, loop) ==
-		walk_inner(walk_of(e), t->region, key + 1, loop);
+	return loop != t->region &&
+		walk_inner(e->walk, t->region, key, loop) == walk_inner(e->walk, t->region, key + 1, loop);
 }
 
 /* Check the waits of the lane's current instance, from the first one that was not satisfied before.
@@ -98,8 +90,8 @@ static void try_waits(struct engine *e, int lane)
 	struct lane_run *l = &e->steps.lanes[lane];
 	struct step *step = l->step;
 
-	for (; l->source < step->nsources; l->source++) {
-		struct source *s = &step->sources[l->source];
+	for (; l->source < step->sources.n; l->source++) {
+		struct source *s = &step->sources.v[l->source];
 		int64_t key = source_key(e, s, step, l->seq);
 
 		if (key < 0)
@@ -129,27 +121,30 @@ static void try_waits(struct engine *e, int lane)
 
 /* ---- signals --------------------------------------------------------------------- */
 
+/* The instance is one of the iterations of loop `loop` in an iteration of the region around it. Returns whether it is
+ * the last one. *last: the last instance in that iteration of the region, which is *outer. */
+static bool is_last_in(const struct walk *w, int loop, int64_t seq, int region, int64_t *outer, int64_t *last)
+{
+	if (seq > *last) {
+		*outer = walk_outer(w, loop, seq, region);
+		*last = walk_inner(w, region, *outer + 1, loop) - 1;
+	}
+	return seq == *last;
+}
+
 /* Record the issue or completion of an instance on its tracks, and retry lanes that are blocked on them. */
 static void signal_instance(struct engine *e, struct step *step, int64_t seq, enum wait_when when, int64_t time)
 {
-	const struct walk *w = walk_of(e);
-
 	for (int i = 0; i < step->nposts; i++) {
 		struct post *post = &step->posts[i];
 		struct track *t = post->track;
 
 		if (t->when != when)
 			continue;
-		if (post->direct) {
+		if (post->direct)
 			post->key = seq;
-		} else {
-			if (seq > post->last) {
-				post->key = walk_outer(w, step->loop, seq, t->region);
-				post->last = walk_inner(w, t->region, post->key + 1, step->loop) - 1;
-			}
-			if (seq != post->last)
-				continue;
-		}
+		else if (!is_last_in(e->walk, step->loop, seq, t->region, &post->key, &post->last))
+			continue;
 		if (step->groups == 1 || t->group != NONE)
 			track_set(e->a, t, post->key, time);
 		else if (!track_join(e->a, t, post->key, time, step->groups))
@@ -162,40 +157,23 @@ static void signal_instance(struct engine *e, struct step *step, int64_t seq, en
 	}
 }
 
-static void note_end(struct engine *e, int64_t time)
-{
-	struct eu_run *r = e->run;
-
-	if (e->watched++ >= r->skip && r->noted < r->nends)
-		r->ends[r->noted++] = time;
-}
-
 /* Ticks that handing the instance's value to another lane adds to its end. */
 static int64_t handoff_of(const struct engine *e, struct step *step, int64_t seq)
 {
-	if (!step->handoff)
-		return 0;
-	if (seq > step->handoff_last) {
-		const struct walk *w = walk_of(e);
-		int64_t i = walk_outer(w, step->loop, seq, step->handoff_loop);
+	int64_t outer;
 
-		step->handoff_last = walk_inner(w, step->handoff_loop, i + 1, step->loop) - 1;
-	}
-	return seq == step->handoff_last ? step->handoff : 0;
+	return step->handoff && is_last_in(e->walk, step->loop, seq, step->handoff_loop, &outer,
+		&step->handoff_last) ? step->handoff : 0;
 }
 
+/* The instance is complete at `end`. */
 static void note_complete(struct engine *e, const struct step *step, int64_t end)
 {
-	if (end > e->ended)
-		e->ended = end;
-	if (step->is_watched)
-		note_end(e, end);
-}
+	struct eu_run *r = e->run;
 
-static void complete_instance(struct engine *e, struct step *step, int64_t seq, int64_t end)
-{
-	note_complete(e, step, end);
-	signal_instance(e, step, seq, WAIT_COMPLETE, end);
+	e->ended = max_i64(e->ended, end);
+	if (step->is_watched && e->watched++ >= r->skip && r->noted < r->nends)
+		r->ends[r->noted++] = end;
 }
 
 /* ---- lanes ----------------------------------------------------------------------- */
@@ -207,8 +185,8 @@ static void release_tracks(struct lane_run *l)
 	if (l->nsignaled < l->nproducts)
 		return;
 	for (int i = 0; i < l->nsteps; i++) {
-		for (int k = 0; k < l->steps[i].nsources; k++)
-			l->steps[i].sources[k].key = NEVER;
+		for (int k = 0; k < l->steps[i].sources.n; k++)
+			l->steps[i].sources.v[k].key = NEVER;
 		for (int k = 0; k < l->steps[i].nposts; k++)
 			l->steps[i].posts[k].key = NEVER;
 	}
@@ -228,11 +206,9 @@ static struct product *product_at(const struct lane_run *l, int64_t i)
 
 static void enter_tile(const struct engine *e, struct lane_run *l, struct step *step)
 {
-	const struct walk *w = walk_of(e);
-
 	if (l->seq >= step->tile_end) {
-		step->tile = (int32_t)walk_outer(w, step->loop, l->seq, NONE);
-		step->tile_end = walk_inner(w, NONE, step->tile + 1, step->loop);
+		step->tile = (int32_t)walk_outer(e->walk, step->loop, l->seq, NONE);
+		step->tile_end = walk_inner(e->walk, NONE, step->tile + 1, step->loop);
 	}
 	if (step->tile <= l->tile)
 		return;
@@ -263,13 +239,10 @@ static void await_products(struct engine *e, int lane)
 		e->next[lane] = NEVER;
 		return;
 	}
-	if (l->must_complete >= 0 && l->must_complete >= l->nproducts - l->capacity) {
-		const struct product *p = product_at(l, l->must_complete);
-
-		if (p->end > l->drained_at) {
-			l->drained_at = p->end;
-			l->drained_task = p->step->task;
-		}
+	const struct product *p = product_at(l, max_i64(l->must_complete, 0));
+	if (l->must_complete >= max_i64(l->nproducts - l->capacity, 0) && p->end > l->drained_at) {
+		l->drained_at = p->end;
+		l->drained_task = p->step->task;
 	}
 	signal_products(e, l, l->must_complete + 1, max_i64(l->ready, l->drained_at));
 	l->must_complete = -1;
@@ -320,21 +293,12 @@ static void note_cause(struct engine *e, struct event *ev, int64_t delay, enum c
 	ev->cause_task = (int16_t)task;
 }
 
-/* Note what delayed the lane between `ready` and `issue`. */
-static void note_held(struct engine *e, const struct lane_run *l, struct event *ev)
-{
-	if (l->seen_until <= l->paid_until || (!l->last_wait && l->drained_task == NONE))
-		return;
-	ev->held = !l->last_wait ? CAUSE_DRAIN : l->last_wait->when == WAIT_ISSUED ? CAUSE_ISSUE_ORDER : CAUSE_WAIT;
-	ev->held_task = (int16_t)(l->last_wait ? l->last_wait->on : l->drained_task);
-	note_cause(e, ev, l->seen_until - l->paid_until, (enum cause)ev->held, ev->held_task);
-}
-
 /* Keep the event of the current instance; its end may not be known yet. NULL if it is not kept. */
 static struct event *keep_event(struct engine *e, const struct lane_run *l, int64_t issue)
 {
 	struct eu_run *r = e->run;
 	const struct step *step = l->step;
+	int64_t cycle = to_cycles(issue);
 
 	if (step->group < step->groups - 1)
 		return NULL;		/* the last warpgroup's event stands for all */
@@ -342,22 +306,25 @@ static struct event *keep_event(struct engine *e, const struct lane_run *l, int6
 	if (r->nkept == r->keep)
 		return NULL;
 	struct event *ev = &r->events[r->nkept++];
-	*ev = (struct event){ .ready = to_cycles(l->ready), .issue = to_cycles(issue),
-		.start = to_cycles(issue), .seq = (int32_t)l->seq, .tile = step->tile,
-		.task = (int16_t)step->task, .cause_task = NONE, .held_task = NONE, .lane = (uint8_t)l->lane,
-		.replica = (uint8_t)l->replica, .seu = (uint8_t)step->seu, .cause = CAUSE_NONE };
+	*ev = (struct event){ .ready = to_cycles(l->ready), .issue = cycle, .start = cycle, .seq = (int32_t)l->seq,
+		.tile = step->tile, .task = (int16_t)step->task, .cause_task = NONE, .held_task = NONE,
+		.lane = (uint8_t)l->lane, .replica = (uint8_t)l->replica, .seu = (uint8_t)step->seu };
 	e->worst_delay = 0;
-	note_held(e, l, ev);
+	if (l->seen_until <= l->paid_until || (!l->last_wait && l->drained_task == NONE))
+		return ev;
+	ev->held = !l->last_wait ? CAUSE_DRAIN : l->last_wait->when == WAIT_ISSUED ? CAUSE_ISSUE_ORDER : CAUSE_WAIT;
+	ev->held_task = (int16_t)(l->last_wait ? l->last_wait->on : l->drained_task);
+	note_cause(e, ev, l->seen_until - l->paid_until, (enum cause)ev->held, ev->held_task);
 	return ev;
 }
 
-static int64_t use_queue(struct engine *e, struct queue *q, const struct step *step, int64_t cycles,
-	int64_t now, struct event *ev)
+/* Returns when the memory has delivered what the step needs of it. */
+static int64_t use_queue(struct engine *e, struct queue *q, const struct step *step, int64_t cycles, int64_t now,
+	struct event *ev)
 {
-	int64_t start = max_i64(now, q->free);
-
 	if (!cycles)
 		return now;
+	int64_t start = max_i64(now, q->free);
 	note_cause(e, ev, start - now, CAUSE_MEMORY, q->task);
 	*q = (struct queue){ .free = start + cycles, .task = step->task };
 	return q->free;
@@ -378,12 +345,10 @@ static void run_queued(struct engine *e, int lane, int64_t issue)
 	struct step *step = l->step;
 	struct queue *q = &e->unit[step->seu];
 	struct event *ev = keep_event(e, l, issue);
-	int64_t seq = l->seq, given = issue + step->before;
-	int64_t start = max_i64(given, max_i64(q->free, l->unit_free[step->seu]));
+	int64_t given = issue + step->before, start = max_i64(given, max_i64(q->free, l->unit_free[step->seu]));
 
 	note_cause(e, ev, start - given, CAUSE_SEU, q->free >= start ? q->task : step->task);
-	q->free = start + step->busy;
-	q->task = step->task;
+	*q = (struct queue){ .free = start + step->busy, .task = step->task };
 	l->unit_free[step->seu] = start + step->alone;
 	int64_t end = max_i64(start + step->alone, use_memory(e, step, start, ev)) + step->latency;
 	if (e->device->seu[step->seu].ordered)
@@ -394,27 +359,25 @@ static void run_queued(struct engine *e, int lane, int64_t issue)
 		ev->end = to_cycles(end);
 	}
 	l->ready = step->is_async ? given + step->issue + step->after : end;
-	signal_instance(e, step, seq, WAIT_ISSUED, given + step->issue);
-	complete_instance(e, step, seq, end);
+	signal_instance(e, step, l->seq, WAIT_ISSUED, given + step->issue);
+	note_complete(e, step, end);
+	signal_instance(e, step, l->seq, WAIT_COMPLETE, end);
 	advance_lane(e, lane);
 }
 
 /* ---- products ------------------------------------------------------------------- */
 
-/* A product is sent to its matrix unit in parts, and a lane may have only PARTS_AHEAD parts there: parts
- * of another lane's product are served between those of a long one. */
-
 /* Lanes draw less from vector units while a matrix unit is busy (struct seu's `contention`). */
 static void set_contention(struct engine *e, int64_t now)
 {
-	bool works = false;
+	bool is_busy = false;
 
 	for (int i = 0; i < e->ntimed; i++)
-		works |= e->server[e->timed[i]].n > 0;
+		is_busy |= e->server[e->timed[i]].n > 0;
 	for (int i = 0; i < e->ntimed; i++) {
 		struct pool *p = &e->pool[e->timed[i]];
 		const struct seu *s = &e->device->seu[e->timed[i]];
-		double pace = works ? s->contention : 1;
+		double pace = is_busy ? s->contention : 1;
 
 		if (s->kind == SEU_VECTOR && pace != p->pace)
 			pool_set_pace(p, now, pace);
@@ -427,16 +390,6 @@ static int64_t part_ticks(int64_t all, int parts, int i)
 	return all * (i + 1) / parts - all * i / parts;
 }
 
-/* Tick at which the first of the lane's warpgroups began with the instance. */
-static int64_t first_group_start(struct step *step, int64_t seq, int64_t start)
-{
-	struct group_start *f = &step->group_starts[seq % GROUP_STARTS];
-
-	if (f->seq != seq)
-		*f = (struct group_start){ seq, start };
-	return f->start;
-}
-
 /* The matrix unit begins with the first part in its queue. */
 static void start_part(struct engine *e, int unit, int64_t now)
 {
@@ -446,14 +399,19 @@ static void start_part(struct engine *e, int unit, int64_t now)
 	const struct step *step = p->step;
 	int64_t start = max_i64(now, l->unit_free[unit]), first = start;
 
-	if (!p->done && step->groups > 1)
-		first = first_group_start(p->step, p->seq, start);
+	if (!p->done && step->groups > 1) {
+		struct group_start *f = &step->group_starts[p->seq % GROUP_STARTS];
+
+		if (f->number != p->seq + 1)
+			*f = (struct group_start){ p->seq + 1, start };
+		first = f->start;
+	}
 	if (!p->done && p->event >= 0) {
 		struct event *ev = &e->run->events[p->event];
 
 		ev->before = (int32_t)min_i64(to_cycles(start) - to_cycles(first), INT32_MAX);
-		e->worst_delay = p->worst;
 		ev->start = to_cycles(start);
+		e->worst_delay = p->worst;
 		note_cause(e, ev, start - p->given, CAUSE_SEU, e->unit[unit].task == NONE ? step->task :
 			e->unit[unit].task);
 	}
@@ -462,7 +420,8 @@ static void start_part(struct engine *e, int unit, int64_t now)
 	e->unit[unit].task = step->task;
 }
 
-/* Send parts of the lane's last product to the unit, as many as the lane may have there. */
+/* Send parts of the lane's last product to the unit. A lane may have only PARTS_AHEAD parts there, so that parts of
+ * another lane's product are served between those of a long one. */
 static void send_parts(struct engine *e, int lane, int64_t now)
 {
 	struct lane_run *l = &e->steps.lanes[lane];
@@ -527,7 +486,7 @@ static void end_product(struct engine *e, int lane, struct product *p, int64_t n
 {
 	struct lane_run *l = &e->steps.lanes[lane];
 	struct step *step = p->step;
-	int64_t seq = p->seq, end = max_i64(now, l->unit_free[step->seu]) + step->latency + handoff_of(e, step, seq);
+	int64_t end = max_i64(now, l->unit_free[step->seu]) + step->latency + handoff_of(e, step, p->seq);
 
 	if (e->device->seu[step->seu].ordered)
 		end = max_i64(end, l->unit_end[step->seu]);
@@ -585,8 +544,7 @@ static void finish_shared(struct engine *e, int lane, int64_t time)
 {
 	struct lane_run *l = &e->steps.lanes[lane];
 	struct step *step = l->step;
-	int64_t seq = l->seq;
-	int64_t end = max_i64(time, l->memory_end) + step->latency + handoff_of(e, step, seq);
+	int64_t end = max_i64(time, l->memory_end) + step->latency + handoff_of(e, step, l->seq);
 
 	if (l->event >= 0) {
 		e->run->events[l->event].end = to_cycles(end);
@@ -594,7 +552,8 @@ static void finish_shared(struct engine *e, int lane, int64_t time)
 		e->open_events--;
 	}
 	l->ready = end;
-	complete_instance(e, step, seq, end);
+	note_complete(e, step, end);
+	signal_instance(e, step, l->seq, WAIT_COMPLETE, end);
 	advance_lane(e, lane);
 }
 
@@ -620,37 +579,16 @@ static void run_shared(struct engine *e, int lane, int64_t issue)
 
 /* ---- the run --------------------------------------------------------------------- */
 
-static void engine_init(struct engine *e, struct arena *a, struct eu_run *r)
-{
-	const struct plan *p = r->plan;
-
-	e->a = a;
-	e->run = r;
-	e->device = p->device;
-	e->l2.task = e->global.task = NONE;
-	for (int i = 0; i < p->device->nseus; i++) {
-		const struct seu *seu = &p->device->seu[i];
-
-		e->unit[i].task = NONE;
-		pool_init(&e->pool[i], seu->by_age);
-		server_init(&e->server[i]);
-		if ((seu->kind == SEU_VECTOR && !seu->async) || (seu->kind == SEU_MATRIX && seu->async))
-			e->timed[e->ntimed++] = i;
-	}
-	r->nevents = r->nkept = r->noted = 0;
-}
-
 /* The earliest issue time and its lane; of equal times, the first lane. NEVER if no lane can issue. */
 static int64_t next_lane(const struct engine *e, int *lane)
 {
 	int64_t best = NEVER;
 
-	for (int i = 0; i < e->steps.nlanes; i++) {
+	for (int i = 0; i < e->steps.nlanes; i++)
 		if (e->next[i] < best) {
 			best = e->next[i];
 			*lane = i;
 		}
-	}
 	return best;
 }
 
@@ -671,25 +609,10 @@ static int64_t next_unit(const struct engine *e, int *which)
 	return best;
 }
 
-static void print_lane(const struct engine *e, const struct lane_run *l, struct buf *b)
-{
-	const struct plan *p = e->run->plan;
-	const struct track *t = l->step->sources[l->source].track;
-	int64_t key = l->step->sources[l->source].key;
-
-	buf_printf(b, "; lane '%s", p->lanes.v[l->lane].name);
-	if (p->lanes.v[l->lane].replicas > 1)
-		buf_printf(b, ".%d", l->replica);
-	buf_printf(b, "' stands at '%s' %lld and waits for '%s' %lld to be %s",
-		p->graph->tasks.v[l->step->task].name, (long long)l->seq,
-		p->graph->tasks.v[t->on].name, (long long)key, t->when == WAIT_ISSUED ? "issued" : "complete");
-	if (plan_entry_of(p, t->on) == NONE)
-		buf_printf(b, ", which no lane runs");
-}
-
 /* No event is left: an error unless all lanes are at their end. */
 static enum err_code check_finished(const struct engine *e, struct err *err)
 {
+	const struct plan *p = e->run->plan;
 	struct srcloc loc = NOWHERE;
 	struct buf b;
 
@@ -699,13 +622,18 @@ static enum err_code check_finished(const struct engine *e, struct err *err)
 
 		if (!l->step)
 			continue;
-		if (!b.len)
-			loc = l->step->sources[l->source].wait->loc;
-		print_lane(e, l, &b);
+		const struct source *s = &l->step->sources.v[l->source];
+		const struct track *t = s->track;
+		loc = b.len ? loc : s->wait->loc;
+		buf_printf(&b, "; lane '%s", p->lanes.v[l->lane].name);
+		if (p->lanes.v[l->lane].replicas > 1)
+			buf_printf(&b, ".%d", l->replica);
+		buf_printf(&b, "' stands at '%s' %lld and waits for '%s' %lld to be %s%s",
+			p->graph->tasks.v[l->step->task].name, (long long)l->seq, p->graph->tasks.v[t->on].name,
+			(long long)s->key, t->when == WAIT_ISSUED ? "issued" : "complete",
+			plan_entry_of(p, t->on) == NONE ? ", which no lane runs" : "");
 	}
-	if (!b.len)
-		return OK;
-	return err_set(err, ERR_ILLEGAL, loc, "the plan comes to a standstill%s", b.text);
+	return b.len ? err_set(err, ERR_ILLEGAL, loc, "the plan comes to a standstill%s", b.text) : OK;
 }
 
 static enum err_code check_limits(const struct engine *e, int64_t now, struct err *err)
@@ -733,14 +661,6 @@ static bool signal_unawaited(struct engine *e)
 	return any;
 }
 
-static void leave_unit(struct engine *e, int unit, int64_t now)
-{
-	if (e->device->seu[unit].kind == SEU_MATRIX)
-		leave_server(e, unit, now);
-	else
-		finish_shared(e, pool_leave(&e->pool[unit]), now);
-}
-
 static enum err_code play(struct engine *e, struct err *err)
 {
 	const struct eu_run *r = e->run;
@@ -753,8 +673,10 @@ static enum err_code play(struct engine *e, struct err *err)
 
 		if (n % POLL == 0 && (lane != NONE || unit != NONE))
 			TRY(check_limits(e, min_i64(issue, leave), err));
-		if (unit != NONE && leave <= issue)
-			leave_unit(e, unit, leave);
+		if (unit != NONE && leave <= issue && e->device->seu[unit].kind == SEU_MATRIX)
+			leave_server(e, unit, leave);
+		else if (unit != NONE && leave <= issue)
+			finish_shared(e, pool_leave(&e->pool[unit]), leave);
 		else if (lane == NONE && !signal_unawaited(e))
 			return check_finished(e, err);
 		else if (lane == NONE)
@@ -774,7 +696,20 @@ enum err_code eu_run_play(struct arena *a, struct eu_run *r, struct err *err)
 {
 	struct engine *e = ARENA_NEW(a, struct engine);
 
-	engine_init(e, a, r);
+	e->a = a;
+	e->run = r;
+	e->walk = r->walk;
+	e->device = r->plan->device;
+	e->l2.task = e->global.task = NONE;
+	for (int i = 0; i < e->device->nseus; i++) {
+		const struct seu *seu = &e->device->seu[i];
+
+		e->unit[i].task = NONE;
+		pool_init(&e->pool[i], seu->by_age);
+		server_init(&e->server[i]);
+		if ((seu->kind == SEU_VECTOR && !seu->async) || (seu->kind == SEU_MATRIX && seu->async))
+			e->timed[e->ntimed++] = i;
+	}
 	TRY(steps_build(a, r, &e->steps, err));
 	TRY(play(e, err));
 	r->ticks = e->ended;

@@ -1,10 +1,96 @@
+/* II from completion times, and all numbers of a phase from the events of a traced kernel (measure.h). */
 #include "sim/measure.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #include "sim/bounds.h"
-#include "sim/interval.h"
 #include "sim/traffic.h"
+
+enum { PERIOD_MAX = 60 };		/* the longest period of rings that is used, in iterations */
+
+int interval_loop(const struct plan *p, int phase, const struct walk *w)
+{
+	const struct program *g = p->graph->program;
+	int best = NONE;
+
+	for (int i = 0; i < g->loops.n; i++) {
+		bool is_innermost = true;
+
+		for (int k = 0; k < g->loops.n; k++)
+			is_innermost &= g->loops.v[k].parent != i;
+		if (g->loops.v[i].phase == phase && is_innermost &&
+		    walk_count(w, i) > (best == NONE ? 0 : walk_count(w, best)))
+			best = i;
+	}
+	return best;
+}
+
+int interval_task(const struct plan *p, int phase, int loop)
+{
+	int best = NONE;
+
+	for (int i = 0; i < p->entries.n; i++) {
+		int task = p->entries.v[i].task;
+		const struct stask *s = &p->graph->tasks.v[task];
+
+		if (s->phase == phase && s->loop == loop && (best == NONE || task > best))
+			best = task;
+	}
+	return best;
+}
+
+/* The period of the steady state in iterations: the least common multiple of the rings' versions, without those
+ * that would make it longer than PERIOD_MAX. */
+static int ring_period(const struct plan *p, int phase, int loop)
+{
+	const struct graph *g = p->graph;
+	int period = 1;
+
+	for (int i = 0; i < g->buffers.n; i++) {
+		int v = p->versions[i], a = period, b = v;
+
+		if (g->buffers.v[i].phase != phase || g->buffers.v[i].loop != loop)
+			continue;
+		while (b) {
+			int remainder = a % b;
+
+			a = b;
+			b = remainder;
+		}
+		if (period / a * v <= PERIOD_MAX)
+			period = period / a * v;
+	}
+	return period;
+}
+
+int interval_step(const struct plan *p, int task, int64_t n)
+{
+	/* copies of the lane work on different iterations at the same time: so many ends are one step of each */
+	int replicas = p->lanes.v[p->entries.v[plan_entry_of(p, task)].lane].replicas;
+	int period = ring_period(p, p->graph->tasks.v[task].phase, p->graph->tasks.v[task].loop);
+
+	return n > 2 * (int64_t)replicas * period ? replicas * period : replicas;
+}
+
+static int by_value(const void *x, const void *y)
+{
+	int64_t a = *(const int64_t *)x, b = *(const int64_t *)y;
+
+	return (a > b) - (a < b);
+}
+
+double interval_median(int64_t *ends, int64_t n, int64_t step)
+{
+	if (n <= step)
+		return NAN;
+	qsort(ends, (size_t)n, sizeof(*ends), by_value);
+	for (int64_t i = 0; i + step < n; i++)
+		ends[i] = ends[i + step] - ends[i];
+	n -= step;
+	qsort(ends, (size_t)n, sizeof(*ends), by_value);
+	return (double)(ends[(n - 1) / 2] + ends[n / 2]) / 2 / (double)step;
+}
 
 /* II, from the middle half of the completions, or from all if they are few. */
 static double interval_of(struct arena *a, const struct plan *p, const struct phase_line *line, int task)
@@ -19,21 +105,13 @@ static double interval_of(struct arena *a, const struct plan *p, const struct ph
 	return interval_median(ends + skip, n, interval_step(p, task, n));
 }
 
-/* Cycles from the start to the end of the last event that was kept. */
-static int64_t time_kept(const struct phase_line *line)
-{
-	int64_t last = 0;
-
-	for (int i = 0; i < line->events.n; i++)
-		last = max_i64(last, line->events.v[i].end);
-	return max_i64(last, 1);
-}
-
 /* Utilization: the union of the events of each sEU; they are sorted by issue, which is their start. */
 static void measure_use(const struct plan *p, struct phase_line *line)
 {
-	int64_t time = time_kept(line);
+	int64_t time = 1;
 
+	for (int i = 0; i < line->events.n; i++)
+		time = max_i64(time, line->events.v[i].end);
 	for (int s = 0; s < p->device->nseus; s++) {
 		int64_t busy = 0, until = 0;
 
@@ -45,8 +123,7 @@ static void measure_use(const struct plan *p, struct phase_line *line)
 			busy += e->end - max_i64(e->start, until);
 			until = e->end;
 		}
-		line->seu[s].busy = (double)busy;
-		line->seu[s].share = (double)busy / (double)time;
+		line->seu[s] = (struct seu_use){ (double)busy, (double)busy / (double)time };
 	}
 }
 

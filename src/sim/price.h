@@ -6,7 +6,7 @@
  * walks the role program once per plan, not once per event. Each sTask gets the mean over its occurrences in the steady
  * state; each lane gets what it does between tiles and after the last one.
  *
- * price_op.c has the cost of each operation, price_math.c and price_stages.c that of arithmetic on elements; price.c
+ * price_op.c has the cost of each operation, price_math.c that of arithmetic on elements; price.c
  * adds them up. Unless stated otherwise costs are cycles of the EU clock.
  */
 #ifndef SIM_PRICE_H
@@ -154,7 +154,7 @@ double price_sector_ratio(const struct cost_context *x, const struct role_op *o)
 /* Boxes that the operation makes the copy engine move; *issued: those that one thread issues. */
 double price_boxes(const struct cost_context *x, const struct role_op *o, double *issued);
 
-/* ---- dependences within an sTask (price_stages.c) ----------------------------------------- */
+/* ---- dependences within an sTask (price_math.c) ----------------------------------------- */
 
 /* The stage in which each fragment is computed that operations of the sTask have written so far. */
 struct stages {

@@ -1,6 +1,8 @@
 /* The number of operations on elements that an arithmetic operation of a kernel executes, by cost class. A
  * multiplication whose only use is an addition counts as one FMA with it; masks are not counted in interior
- * iterations. */
+ * iterations. An operation of an sTask is one stage after the row reductions whose results it needs, directly or through
+ * other fragments. */
+#include "role/operands.h"
 #include "sim/price.h"
 
 enum {
@@ -9,12 +11,6 @@ enum {
 	FOLDS = 2,			/* shuffles in which the four threads of a row combine their results */
 };
 
-/* Does the guard remain in the text, in the present kind of iteration? */
-static bool is_evaluated(const struct cost_context *x, const struct num *when)
-{
-	return when && !num_is(x->unmasked ? num_assume_interior(x->a, when) : when, 1);
-}
-
 /* Is `factor` a floating-point multiplication that becomes an FMA with the addition `sum`? */
 static bool is_fused(const struct val *sum, const struct val *factor)
 {
@@ -22,19 +18,9 @@ static bool is_fused(const struct val *sum, const struct val *factor)
 		factor->kind == VAL_OP && factor->op == OP_MUL && dtype_is_float(factor->type);
 }
 
-static void count_cast(const struct val *v, double n, struct op_cost *s)
-{
-	bool narrow = dtype_is_float(v->type) && dtype_bits(v->type) < 32;
-
-	if (v->from != v->type)
-		s->ops[0][narrow ? CLASS_CVT : CLASS_ALU] += n;
-}
-
 /* Operations to compute v for n elements. */
 static void count_operations(const struct cost_context *x, const struct val *v, double n, struct op_cost *s)
 {
-	bool unmasked = x->unmasked && v->unmasked;
-
 	switch (v->kind) {
 	case VAL_CONST: case VAL_FRAG: case VAL_NODE:
 	case VAL_SHARED:		/* reads are counted in price_op.c */
@@ -46,15 +32,17 @@ static void count_operations(const struct cost_context *x, const struct val *v, 
 		s->ops[0][CLASS_ALU] += FIELD * n;
 		break;
 	case VAL_CAST:
-		count_cast(v, n, s);
+		if (v->from != v->type)
+			s->ops[0][dtype_is_float(v->type) && dtype_bits(v->type) < 32 ? CLASS_CVT : CLASS_ALU] += n;
 		break;
 	case VAL_GUARD:
-		if (is_evaluated(x, v->num))
+		/* is there still a guard in the present kind of iteration? */
+		if (v->num && !num_is(x->unmasked ? num_assume_interior(x->a, v->num) : v->num, 1))
 			s->ops[0][CLASS_ALU] += GUARD * n;
 		count_operations(x, v->arg[0], n, s);
 		return;
 	case VAL_OP:
-		if (unmasked) {
+		if (x->unmasked && v->unmasked) {
 			count_operations(x, v->arg[1], n, s);
 			return;
 		}
@@ -127,4 +115,49 @@ void price_reduce(const struct cost_context *x, const struct role_op *o, double 
 		s->ops[0][o->u.reduce.op == OP_SUM ? CLASS_FMA : CLASS_ALU] += n;
 	if (o->what == DO_REDUCE && !o->u.reduce.partial && !o->u.reduce.along_rows)
 		s->lane += FOLDS * (x->vector->latency + x->vector->chain);
+}
+
+/* ---- stages -------------------------------------------------------------------------- */
+
+/* A walk over the fragments of an operation. */
+struct stage_walk {
+	struct stages *known;
+	int stage;			/* the latest of those read so far; then that of the results */
+};
+
+static void note_operand(void *ctx, struct frag_at at, bool all)
+{
+	struct stage_walk *w = ctx;
+
+	(void)all;
+	for (int i = w->known->v.n - 1; i >= 0; i--) {
+		const struct frag_stage *f = &w->known->v.v[i];
+
+		if (f->frag == at.frag) {
+			w->stage = f->stage > w->stage ? f->stage : w->stage;
+			return;
+		}
+	}
+}
+
+static void note_result(void *ctx, struct frag_at at)
+{
+	struct stage_walk *w = ctx;
+
+	VEC_PUSH(w->known->a, &w->known->v, ((struct frag_stage){ at.frag, w->stage }));
+}
+
+int stage_of(struct stages *t, const struct role_op *o)
+{
+	struct stage_walk w = { t, 0 };
+
+	if (role_op_info[o->what].cost != COST_STAGED)
+		return 0;
+	role_uses(o, &(struct uses){ NULL, note_operand, &w });
+	int stage = w.stage;
+	/* the result of a row reduction is known only after the whole row was read: one stage later */
+	if ((o->what == DO_REDUCE || o->what == DO_SCAN) && o->u.reduce.over->kind == FRAG_FULL)
+		w.stage++;
+	role_uses(o, &(struct uses){ note_result, NULL, &w });
+	return stage < STAGES ? stage : STAGES - 1;
 }

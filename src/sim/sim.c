@@ -11,7 +11,7 @@
 #include "plan/assign.h"
 #include "sim/bounds.h"
 #include "sim/engine.h"
-#include "sim/interval.h"
+#include "sim/measure.h"
 
 enum {
 	KEEP = 1 << 16,			/* default number of events kept per phase */

@@ -19,18 +19,14 @@ int64_t cycles_to_ticks(double cycles)
 
 static struct track *track_of(struct steps *s, int on, int region, enum wait_when when, int group)
 {
-	struct track *t;
-
 	for (int i = 0; i < s->tracks.n; i++) {
-		t = s->tracks.v[i];
+		struct track *t = s->tracks.v[i];
+
 		if (t->on == on && t->region == region && t->when == when && t->group == group)
 			return t;
 	}
-	t = ARENA_NEW(s->a, struct track);
-	t->on = on;
-	t->region = region;
-	t->when = when;
-	t->group = group;
+	struct track *t = ARENA_NEW(s->a, struct track);
+	*t = (struct track){ .on = on, .region = region, .when = when, .group = group };
 	VEC_PUSH(s->a, &s->tracks, t);
 	return t;
 }
@@ -40,17 +36,16 @@ static struct track *track_of(struct steps *s, int on, int region, enum wait_whe
 static void set_source_cost(const struct eu_run *r, const struct wait *w, struct source *s)
 {
 	const struct plan *p = r->plan;
-	int me = plan_entry_of(p, w->task), on = plan_entry_of(p, w->on);
+	int to = plan_entry_of(p, w->task), on = plan_entry_of(p, w->on);
 	const struct vdevice *d = p->device;
-	double cost = r->price ? r->price->wait[w - p->waits.v] : d->wait_cost;
 
 	if (on == NONE)
 		return;
-	if (p->entries.v[me].lane != p->entries.v[on].lane)
+	if (p->entries.v[to].lane != p->entries.v[on].lane)
 		s->delay = cycles_to_ticks(w->when == WAIT_ISSUED ? d->issue_order_latency : d->flag_latency);
 	else if (!d->seu[p->entries.v[on].seu].async || w->when == WAIT_ISSUED)
 		return;
-	s->cost = cycles_to_ticks(cost);
+	s->cost = cycles_to_ticks(r->price ? r->price->wait[w - p->waits.v] : d->wait_cost);
 }
 
 static bool same_lane(const struct plan *p, int a, int b)
@@ -60,66 +55,55 @@ static bool same_lane(const struct plan *p, int a, int b)
 	return ea != NONE && eb != NONE && p->entries.v[ea].lane == p->entries.v[eb].lane;
 }
 
-/* Are both sTasks on one lane with replicas, each of which counts its own tiles? */
-static bool is_on_replicas(const struct plan *p, int a, int b)
-{
-	return same_lane(p, a, b) && p->lanes.v[p->entries.v[plan_entry_of(p, a)].lane].replicas > 1;
-}
-
-struct source_list {
-	VEC(struct source) v;
-};
-
 /* A warpgroup waits for its own part of an sTask of its lane, and for all parts of another lane's sTask. */
-static void add_source(struct steps *s, struct source_list *list, const struct wait *w,
-	const struct edge *edge, int region, int64_t distance, const struct step *step)
+static void add_source(struct steps *s, struct step *step, const struct wait *w, const struct edge *edge, int region,
+	int64_t distance)
 {
 	const struct plan *p = s->run->plan;
 	const struct graph *g = p->graph;
-	struct source x = { .wait = w, .edge = edge, .key = -1, .distance = distance, .track = track_of(s,
-		w->on, region, w->when, step->groups > 1 && same_lane(p, w->on, w->task) ? step->group : NONE), .life =
-		NO_LIFE, .direct = g->tasks.v[w->task].loop == region, .by_span = is_on_replicas(p, w->on, w->task) };
+	bool is_own = same_lane(p, w->on, w->task);
+	/* replicas of a lane count their own tiles */
+	bool by_span = is_own && p->lanes.v[p->entries.v[plan_entry_of(p, w->on)].lane].replicas > 1;
+	struct source x = { .wait = w, .edge = edge, .key = -1, .distance = distance, .by_span = by_span,
+		.track = track_of(s, w->on, region, w->when, step->groups > 1 && is_own ? step->group : NONE),
+		.life = NO_LIFE, .direct = g->tasks.v[w->task].loop == region };
 
 	if (edge && !edge->reuse && edge->distance > 0)
 		x.life = g->buffers.v[edge->buffer].loop;
-	for (int i = 0; i < list->v.n; i++) {
-		const struct source *o = &list->v.v[i];
+	for (int i = 0; i < step->sources.n; i++) {
+		const struct source *o = &step->sources.v[i];
 
-		if (o->wait == w && o->track == x.track && o->distance == distance &&
-		    o->life == x.life)
+		if (o->wait == w && o->track == x.track && o->distance == distance && o->life == x.life)
 			return;
 	}
 	set_source_cost(s->run, w, &x);
-	VEC_PUSH(s->a, &list->v, x);
+	VEC_PUSH(s->a, &step->sources, x);
 }
 
 /* The rule of walk_wait_spans, once for all instances. */
-static void find_sources(struct steps *s, int task, struct step *step)
+static void find_sources(struct steps *s, struct step *step)
 {
 	const struct plan *p = s->run->plan;
 	const struct graph *g = p->graph;
-	struct source_list list = { 0 };
 
 	for (int i = 0; i < p->waits.n; i++) {
 		const struct wait *w = &p->waits.v[i];
 		bool served = false;
 
-		if (w->task != task || g->tasks.v[w->on].phase != g->tasks.v[task].phase)
+		if (w->task != step->task || g->tasks.v[w->on].phase != g->tasks.v[step->task].phase)
 			continue;
 		for (int k = 0; k < g->edges.n && w->distance == DISTANCE_AUTO; k++) {
 			const struct edge *e = &g->edges.v[k];
 
-			if (e->from != w->on || e->to != task)
+			if (e->from != w->on || e->to != step->task)
 				continue;
 			served = true;
-			add_source(s, &list, w, e, e->loop, edge_distance(p, e), step);
+			add_source(s, step, w, e, e->loop, edge_distance(p, e));
 		}
 		if (!served)
-			add_source(s, &list, w, NULL, graph_common_loop(g, w->on, task),
-				w->distance == DISTANCE_AUTO ? 0 : w->distance, step);
+			add_source(s, step, w, NULL, graph_common_loop(g, w->on, step->task),
+				w->distance == DISTANCE_AUTO ? 0 : w->distance);
 	}
-	step->nsources = list.v.n;
-	step->sources = list.v.v;
 }
 
 static void fill_step(struct steps *s, int entry, int groups, int group, struct step *step)
@@ -127,58 +111,40 @@ static void fill_step(struct steps *s, int entry, int groups, int group, struct 
 	const struct eu_run *r = s->run;
 	const struct entry *en = &r->plan->entries.v[entry];
 	const struct seu *seu = &r->plan->device->seu[en->seu];
-	const struct entry_cost part = price_group(&r->costs[entry], price_group_pace(seu, groups)), *c = &part;
+	const struct entry_cost c = price_group(&r->costs[entry], price_group_pace(seu, groups));
 
-	*step = (struct step){ .entry = entry, .task = en->task, .seu = en->seu, .groups = groups,
-		.group = group, .loop = r->plan->graph->tasks.v[en->task].loop, .is_async = seu->async,
-		.is_shared = seu->kind == SEU_VECTOR && !seu->async, .is_watched = en->task == r->watch &&
-		group == groups - 1, .issue = seu->async ? cycles_to_ticks(c->cost.issue) : 0,
-		.busy = cycles_to_ticks(c->cost.busy), .l2 = cycles_to_ticks(c->cost.l2),
-		.global = cycles_to_ticks(c->cost.global), .latency = cycles_to_ticks(c->cost.latency),
-		.handoff = cycles_to_ticks(c->handoff), .handoff_loop = c->handoff_loop, .handoff_last = -1,
-		.tile = -1, .before = cycles_to_ticks(c->before), .drain_cost = cycles_to_ticks(c->drain_cost),
-		.after = cycles_to_ticks(c->after), .stored_to_shared = c->stored_to_shared,
-		.is_product = seu->kind == SEU_MATRIX && seu->async, .drain = c->drain, .drain_after = c->drain_after };
-	if (step->is_product && c->steps > 0)
-		step->parts = (int)ceil(c->steps * PARTS_AHEAD / seu->depth);
-	step->alone = max_i64(cycles_to_ticks(c->cost.alone), step->busy);
-	find_sources(s, en->task, step);
-}
-
-static bool is_recorded_on(const struct track *t, const struct step *step)
-{
-	return t->on == step->task && (t->group == NONE || t->group == step->group);
+	*step = (struct step){ .task = en->task, .seu = en->seu, .groups = groups, .group = group,
+		.loop = r->plan->graph->tasks.v[en->task].loop, .is_async = seu->async,
+		.is_shared = seu->kind == SEU_VECTOR && !seu->async,
+		.is_product = seu->kind == SEU_MATRIX && seu->async,
+		.is_watched = en->task == r->watch && group == groups - 1,
+		.issue = seu->async ? cycles_to_ticks(c.cost.issue) : 0, .busy = cycles_to_ticks(c.cost.busy),
+		.l2 = cycles_to_ticks(c.cost.l2), .global = cycles_to_ticks(c.cost.global),
+		.latency = cycles_to_ticks(c.cost.latency), .handoff = cycles_to_ticks(c.handoff),
+		.handoff_loop = c.handoff_loop, .handoff_last = -1, .tile = -1, .before = cycles_to_ticks(c.before),
+		.after = cycles_to_ticks(c.after), .stored_to_shared = c.stored_to_shared,
+		.drain_cost = cycles_to_ticks(c.drain_cost), .drain = c.drain, .drain_after = c.drain_after };
+	if (step->is_product && c.steps > 0)
+		step->parts = (int)ceil(c.steps * PARTS_AHEAD / seu->depth);
+	step->alone = max_i64(cycles_to_ticks(c.cost.alone), step->busy);
+	find_sources(s, step);
 }
 
 /* Register the step with the tracks that it reads and writes, so that they keep what it may still access. */
 static void register_tracks(struct steps *s, struct step *step)
 {
-	int n = 0;
-
-	for (int i = 0; i < s->tracks.n; i++)
-		n += is_recorded_on(s->tracks.v[i], step);
-	step->posts = ARENA_ARRAY(s->a, n, struct post);
+	step->posts = ARENA_ARRAY(s->a, s->tracks.n, struct post);
 	for (int i = 0; i < s->tracks.n; i++) {
 		struct track *t = s->tracks.v[i];
-		struct post *post = &step->posts[step->nposts];
 
-		if (!is_recorded_on(t, step))
+		if (t->on != step->task || (t->group != NONE && t->group != step->group))
 			continue;
+		struct post *post = &step->posts[step->nposts++];
 		*post = (struct post){ .track = t, .last = -1, .direct = t->region == step->loop };
 		VEC_PUSH(s->a, &t->users, &post->key);
-		step->nposts++;
 	}
-	for (int i = 0; i < step->nsources; i++)
-		VEC_PUSH(s->a, &step->sources[i].track->users, &step->sources[i].key);
-}
-
-static struct group_start *new_group_starts(struct steps *s)
-{
-	struct group_start *f = ARENA_ARRAY(s->a, GROUP_STARTS, struct group_start);
-
-	for (int i = 0; i < GROUP_STARTS; i++)
-		f[i].seq = -1;
-	return f;
+	for (int i = 0; i < step->sources.n; i++)
+		VEC_PUSH(s->a, &step->sources.v[i].track->users, &step->sources.v[i].key);
 }
 
 /* Warpgroups of a lane are built one after the other: l[-1] is the one before. */
@@ -186,7 +152,6 @@ static void build_lane(struct steps *s, struct lane_run *l, int lane, int replic
 {
 	const struct plan *p = s->run->plan;
 	const struct lane_price *price = s->run->price ? &s->run->price->lanes[lane] : NULL;
-	int n = 0;
 
 	*l = (struct lane_run){ .signals_late = price != NULL, .lane = lane, .replica = replica, .tile = -1,
 		.event = -1, .tile_cost = cycles_to_ticks(p->device->tile_overhead + (price ? price->tile : 0)),
@@ -194,9 +159,7 @@ static void build_lane(struct steps *s, struct lane_run *l, int lane, int replic
 		.drained_task = NONE, .must_complete = -1, .products = ARENA_ARRAY(s->a, PRODUCTS_KEPT, struct product),
 		.capacity = PRODUCTS_KEPT, .cursor = cursor_new(s->a, p, s->run->walk, lane, replica),
 		.step_of = ARENA_ARRAY(s->a, p->entries.n, struct step *) };
-	for (int i = 0; i < p->entries.n; i++)
-		n += p->entries.v[i].lane == lane;
-	l->steps = ARENA_ARRAY(s->a, n, struct step);
+	l->steps = ARENA_ARRAY(s->a, p->entries.n, struct step);
 	for (int i = 0; i < p->entries.n; i++) {
 		const struct entry *en = &p->entries.v[i];
 
@@ -205,7 +168,8 @@ static void build_lane(struct steps *s, struct lane_run *l, int lane, int replic
 		l->step_of[i] = &l->steps[l->nsteps++];
 		fill_step(s, i, groups, group, l->step_of[i]);
 		if (groups > 1)
-			l->step_of[i]->group_starts = group ? l[-1].step_of[i]->group_starts : new_group_starts(s);
+			l->step_of[i]->group_starts = group ? l[-1].step_of[i]->group_starts :
+				ARENA_ARRAY(s->a, GROUP_STARTS, struct group_start);
 	}
 }
 

@@ -49,12 +49,12 @@ struct post {
 
 /* When the first warpgroup began with an instance; of several, each does a part of the instance. */
 struct group_start {
-	int64_t seq, start;
+	int64_t number, start;		/* 1 + seq of the instance; 0: none yet */
 };
 enum { GROUP_STARTS = 16 };		/* recent instances that are remembered */
 
 struct step {
-	int entry, task, loop, seu;
+	int task, loop, seu;
 	int groups, group;		/* warpgroups of the lane that each do a part; which one this is */
 	struct group_start *group_starts;	/* GROUP_STARTS of them, shared by the warpgroups */
 	bool is_async;
@@ -71,8 +71,8 @@ struct step {
 	int64_t handoff_last;		/* the next instance whose value is handed to another lane */
 	int32_t tile;			/* of all instances before tile_end */
 	int64_t tile_end;
-	int nsources, nposts;
-	struct source *sources;
+	VEC(struct source) sources;
+	int nposts;
 	struct post *posts;
 };
 

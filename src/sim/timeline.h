@@ -128,4 +128,18 @@ int event_time_compare(const void *a, const void *b);
 /* The phase that takes longest, which numbers of the whole timeline such as II refer to. */
 const struct phase_line *timeline_longest(const struct timeline *t);
 
+/* ---- sums over the kept events of a phase, by which timelines are compared ---------------- */
+
+struct task_sum {
+	int64_t n;			/* events that were kept */
+	double duration;		/* from issue to completion */
+	double wait;			/* from when the lane reached it to its issue */
+	double held;			/* of the lane: until it reached the next instance */
+	int64_t late;			/* events whose end is an upper bound (struct event) */
+	int lane;
+};
+
+/* By sTask of the graph; allocated in `a`. */
+struct task_sum *phase_sums(struct arena *a, const struct timeline *t, int phase);
+
 #endif

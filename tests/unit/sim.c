@@ -5,7 +5,6 @@
 #include "base/buf.h"
 #include "sim/lookup.h"
 #include "sim/moments.h"
-#include "sim/sums.h"
 #include "sim/traffic.h"
 #include "tests/unit/sim_bench.h"
 

@@ -7,7 +7,6 @@
 #include "draw/units.h"
 #include "plan/diff.h"
 #include "sim/bounds.h"
-#include "sim/sums.h"
 
 enum { CAUSES_SHOWN = 8, BETTER = 114, WORSE = 203 };
 
