@@ -19,7 +19,7 @@ local function describe(plan)
   local regions = {}
   for _, s in draft.each(x.draft, "append") do
     local task, lane = x.task[s[2]], s[3].lane
-    local _, slice = draft.part_of(s[2])
+    local _, slice = draft.slice_of(s[2])
     local key = lane .. " " .. (task.loop or "")
     if task.loop and (slice or 0) == 0 then
       if not regions[key] then
@@ -97,7 +97,7 @@ local function steps(x)
   local by = {}
   for axis in pairs(x.draft.tile) do by[axis] = 16 end
   for _, task in pairs(x.task) do
-    local first = task.kind == "mma" and x.buffer[draft.part_of(task.reads[1])]
+    local first = task.kind == "mma" and x.buffer[draft.slice_of(task.reads[1])]
     for axis in pairs(first and task.shape or {}) do
       if first.shape[axis] and by[axis] then by[axis] = 64 end
     end
@@ -256,7 +256,7 @@ local function move(x, s, at, behind, versions)
   local own = draft.copy(s)
   own[3].at = at ~= 0 and at or nil
   local text = statement(own) .. (behind and (" behind %q"):format(behind[2]) or "")
-  if select(2, draft.part_of(s[2])) then text = text .. ", other parts likewise" end
+  if select(2, draft.slice_of(s[2])) then text = text .. ", other slices likewise" end
   if versions then text = text .. "; " .. statement{"buffers", versions} end
   add(x, text, function(d)
     draft.move(d, s[2], at, behind and behind[2])
@@ -269,10 +269,10 @@ end
 local function another_version(x, names)
   local depth, any = {}, false
   for _, name in ipairs(names) do
-    local b = x.buffer[draft.part_of(name)]             -- nil: what split_off made
+    local b = x.buffer[draft.slice_of(name)]             -- nil: what split_off made
     if not b or b.loop and not b.carry and b.scope == "registers" then
-      for _, part in ipairs(draft.parts(name, x.plan.rings)) do
-        depth[part], any = x.plan.rings[part] + 1, true
+      for _, slice in ipairs(draft.slices(name, x.plan.rings)) do
+        depth[slice], any = x.plan.rings[slice] + 1, true
       end
     end
   end
@@ -334,7 +334,7 @@ end
 local function ends_of(x, loop, ways)
   local ends = {}
   for _, s in draft.each(x.draft, "append") do
-    local task, _, slice = x.task[s[2]], draft.part_of(s[2])
+    local task, _, slice = x.task[s[2]], draft.slice_of(s[2])
     if slice and task.kind == "mma" and task.loop == loop then
       ends[slice + 1] = {first = ends[slice + 1] and ends[slice + 1].first or s, last = s}
     end
@@ -386,7 +386,7 @@ local function split_off(d, base, name, value, alias)
   if alias then table.insert(d.list, #draft.shaping(d) + 1, {"alias", alias}) end
   for i = #d.list, 1, -1 do
     local new = draft.copy(d.list[i])
-    local of, slice = draft.part_of(new[1] == "append" and new[2] or "")
+    local of, slice = draft.slice_of(new[1] == "append" and new[2] or "")
     if of == base then
       new[2] = slice and ("%s.%d"):format(name, slice) or name
       table.insert(d.list, i + 1, new)
@@ -409,17 +409,17 @@ local function alias_of(x, s, name, value)
   table.insert(d.list, 1, {"split_off", value, name})
   local product
   for _, read in ipairs(x.task[s[2]].reads) do
-    product = product or is_in(x, "mma", "writes", read) and draft.part_of(read)
+    product = product or is_in(x, "mma", "writes", read) and draft.slice_of(read)
   end
   for _, task in ipairs(draft.make(d, x.plan.graph.program, x.plan.device).tasks) do
-    if draft.part_of(task.name) == name then return draft.part_of(task.reads[1]), product end
+    if draft.slice_of(task.name) == name then return draft.slice_of(task.reads[1]), product end
   end
 end
 
 -- An operand of products is converted by an sTask of its own, which may wait for another product while the rest of the
 -- computation does not. What it converts is an alias of a product, or has registers of its own.
 local function conversion(x, s, value)
-  local name, base = new_task(x), draft.part_of(s[2])
+  local name, base = new_task(x), draft.slice_of(s[2])
   local good, unconverted, product = pcall(alias_of, x, s, name, value)
   local text = statement{"split_off", value, name}
   local insert = ("; plan:insert(%q, {after=%q})"):format(name, base)
@@ -436,7 +436,7 @@ local function conversions(x)
     for _, s in ipairs(region) do
       local task = x.task[s[2]]
       for _, value in ipairs(task.kind == "compute" and task.writes or {}) do
-        if is_in(x, "mma", "reads", value) then conversion(x, s, (draft.part_of(value))) end
+        if is_in(x, "mma", "reads", value) then conversion(x, s, (draft.slice_of(value))) end
       end
     end
   end
@@ -458,9 +458,9 @@ end
 local function shallower(x)
   local seen = {}
   for _, b in ipairs(x.plan.graph.buffers) do
-    local base = draft.part_of(b.name)
+    local base = draft.slice_of(b.name)
     local first, depth = x.plan.rings[b.name] and b.name or b.name .. ".0", {}
-    for _, slice in ipairs(b.loop and not seen[base] and draft.parts(first, x.plan.rings) or {}) do
+    for _, slice in ipairs(b.loop and not seen[base] and draft.slices(first, x.plan.rings) or {}) do
       local n = x.plan.rings[slice]
       if n and n > 1 then depth[slice] = n - 1 end
     end

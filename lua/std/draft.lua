@@ -23,17 +23,17 @@ end
 -- A table as Lua text: its list, then names and values: {"a", k=64, ["in"]=128}. Numbers read back exactly.
 function draft.literal(t)
   local function text(x) return type(x) == "table" and draft.literal(x) or ("%q"):format(x) end
-  local parts, keys = {}, draft.keys(t)
-  for i, x in ipairs(t) do parts[i] = text(x) end
+  local slices, keys = {}, draft.keys(t)
+  for i, x in ipairs(t) do slices[i] = text(x) end
   table.sort(keys, function(a, b)
     local i, k = first[a] or 9, first[b] or 9
     return i < k or i == k and a < b
   end)
   for _, key in ipairs(keys) do
     local plain = key:find "^[%a_][%w_]*$" and load("local " .. key)    -- "in" is no name
-    parts[#parts + 1] = ((plain and "%s" or "[%q]") .. "=%s"):format(key, text(t[key]))
+    slices[#slices + 1] = ((plain and "%s" or "[%q]") .. "=%s"):format(key, text(t[key]))
   end
-  return "{" .. table.concat(parts, ", ") .. "}"
+  return "{" .. table.concat(slices, ", ") .. "}"
 end
 
 -- A statement as Lua text: plan:lane("c0", {warps=4}).
@@ -91,17 +91,17 @@ function draft.find(d, method, name)
 end
 
 -- "mma.1" -> "mma", 1; "mma" -> "mma"
-local function part_of(name)
-  local base, part = name:match "^(.*)%.(%d+)$"
-  return base or name, math.tointeger(part)
+local function slice_of(name)
+  local base, slice = name:match "^(.*)%.(%d+)$"
+  return base or name, math.tointeger(slice)
 end
 
-draft.part_of = part_of
+draft.slice_of = slice_of
 
--- The names that the parts of an sTask, or of a buffer, have among `names`; itself if it is whole.
-function draft.parts(name, has)
-  local base, part = part_of(name)
-  if not part then return {name} end
+-- The names that the slices of an sTask, or of a buffer, have among `names`; itself if it is whole.
+function draft.slices(name, has)
+  local base, slice = slice_of(name)
+  if not slice then return {name} end
   local names = {}
   for i = 0, 15 do
     local other = ("%s.%d"):format(base, i)
@@ -116,15 +116,15 @@ local function appended(d)
   return has
 end
 
--- The sTask in another iteration, and if one is named, behind another one; its parts too.
+-- The sTask in another iteration, and if one is named, behind another one; its slices too.
 function draft.move(d, task, at, behind)
-  for _, name in ipairs(draft.parts(task, appended(d))) do
+  for _, name in ipairs(draft.slices(task, appended(d))) do
     local i, s = draft.find(d, "append", name)
     s[3].at = at ~= 0 and at or nil
     if behind then
-      local _, part = part_of(name)
+      local _, slice = slice_of(name)
       table.remove(d.list, i)
-      local after = part and ("%s.%d"):format(part_of(behind), part) or behind
+      local after = slice and ("%s.%d"):format(slice_of(behind), slice) or behind
       table.insert(d.list, assert(draft.find(d, "append", after)) + 1, s)
     end
   end
@@ -132,13 +132,13 @@ end
 
 ---- lanes that share a tile ----------------------------------------------------------------
 
--- The lanes of the parts: {"c0", "c1"}; and the split; nil if there is none, or several.
+-- The lanes of the slices: {"c0", "c1"}; and the split; nil if there is none, or several.
 function draft.shared(d)
   local _, split = draft.each(d, "split")()
   local lanes, ways = {}, split and split[3]
   for i, s in draft.each(d, "append") do
-    local _, part = part_of(s[2])
-    if part and lanes[part + 1] == nil then lanes[part + 1] = s[3].lane end
+    local _, slice = slice_of(s[2])
+    if slice and lanes[slice + 1] == nil then lanes[slice + 1] = s[3].lane end
   end
   for i, s in draft.each(d, "split") do
     if s ~= split then return nil end
@@ -156,8 +156,8 @@ local function joined_waits(list)
   local out, has = {}, {}
   for _, on in ipairs(list) do
     local name = type(on) == "table" and on[1] or on
-    local base, part = part_of(name)
-    local turn = type(on) == "table" and on.when == "issued" and part and part > 0
+    local base, slice = slice_of(name)
+    local turn = type(on) == "table" and on.when == "issued" and slice and slice > 0
     if not turn and not has[base] then
       has[base] = true
       if type(on) == "table" then on[1] = base end
@@ -169,22 +169,22 @@ end
 
 local function joined_versions(versions)
   local out = {}
-  for name, n in pairs(versions) do out[part_of(name)] = n end
+  for name, n in pairs(versions) do out[slice_of(name)] = n end
   return out
 end
 
--- Without the split: the first part's lane does all of it.
+-- Without the split: the first slice's lane does all of it.
 function draft.join(d)
   local lanes = draft.shared(d)
   if not lanes then return end
   local gone, list = {}, {}
   for i = 2, #lanes do gone[lanes[i]] = true end
   for _, s in ipairs(d.list) do
-    local method, part = s[1], nil
+    local method, slice = s[1], nil
     if method == "buffers" then s[2] = joined_versions(s[2]) end
-    if method == "append" or method == "wait" then s[2], part = part_of(s[2]) end
+    if method == "append" or method == "wait" then s[2], slice = slice_of(s[2]) end
     if method == "wait" then s[3] = joined_waits(s[3]) end
-    local other = part and part > 0 or method == "lane" and gone[s[2]] or method == "split"
+    local other = slice and slice > 0 or method == "lane" and gone[s[2]] or method == "split"
     if not other then list[#list + 1] = s end
   end
   d.list = list
@@ -220,11 +220,11 @@ local function lane_names(d, first, ways)
   return names
 end
 
-local function split_waits(list, tasks, part, ways)
+local function split_waits(list, tasks, slice, ways)
   local out = {}
   for _, on in ipairs(list) do
     local name = type(on) == "table" and on[1] or on
-    local from, to = part or 0, part or ways - 1
+    local from, to = slice or 0, slice or ways - 1
     if tasks[name] then from, to = 0, 0 end
     for i = from, to do
       local copy = clone(on)
@@ -246,8 +246,8 @@ local function split_versions(versions, buffers, ways)
   return out
 end
 
--- The other parts of what stands in the list from `from` on as its first part.
-local function add_parts(list, own, lanes, tasks, ways)
+-- The other slices of what stands in the list from `from` on as its first slice.
+local function add_slices(list, own, lanes, tasks, ways)
   for i = 1, ways - 1 do
     for _, s in ipairs(own) do
       local copy = clone(s)
@@ -288,7 +288,7 @@ function draft.split(d, bound, device, lane, axis, ways)
       end
     end
   end
-  add_parts(list, own, lanes, tasks, ways)
+  add_slices(list, own, lanes, tasks, ways)
   d.list = list
   return lanes
 end

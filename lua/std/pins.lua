@@ -86,7 +86,7 @@ local function add_name(set, kind, name, known)
     raise(("improve: pin: %s: names expected, got %s"):format(kind, show(name)))
   end
   local sliced = not known[name] and (kind == "tasks" or kind == "rings")
-  local found = known[name] and {name} or sliced and draft.parts(name .. ".0", known) or {}
+  local found = known[name] and {name} or sliced and draft.slices(name .. ".0", known) or {}
   for _, each in ipairs(found) do set[each] = true end
   if #found == 0 then
     local names = draft.keys(known)

@@ -13,7 +13,7 @@ local none <const> = {rings = {}}
 local function more_versions(plan, problems)
   local depth, any = {}, false
   for _, p in ipairs(problems) do
-    for _, name in ipairs(p.code == "versions" and p.edge and draft.parts(p.edge.buffer, plan.rings) or {}) do
+    for _, name in ipairs(p.code == "versions" and p.edge and draft.slices(p.edge.buffer, plan.rings) or {}) do
       depth[name], any = plan.rings[name] + 1, true
     end
   end

@@ -23,7 +23,7 @@ local function pins_of(plan, words)
   local kinds = {tasks = {}, lanes = {}, rings = plan.rings, tile = plan.tile, grid = {}}
   local pin = {}
   for _, s in draft.each(draft.read(plan), "append") do
-    kinds.tasks[s[2]], kinds.tasks[draft.part_of(s[2])], kinds.lanes[s[3].lane] = true, true, true
+    kinds.tasks[s[2]], kinds.tasks[draft.slice_of(s[2])], kinds.lanes[s[3].lane] = true, true, true
   end
   for word in words:gmatch "[^%s,]+" do
     local of = "tasks"                                  -- an unknown name is reported as an sTask

@@ -203,7 +203,7 @@ iterations ahead it runs. Without options: the unit for such work, lane "p0" for
 else "c0".]]},
   {"plan:move", 'plan:move(task, {at=, before=, after=, lane=, seu=, repair_waits=})', [[
 Change the offset of an sTask, its place in the order, its lane or unit; what is not named
-stays. "mma" moves all parts mma.0, mma.1, ... alike. Waits that are needed then come,
+stays. "mma" moves all slices mma.0, mma.1, ... alike. Waits that are needed then come,
 needless ones go, and versions rise to what the order needs, unless repair_waits=false.]]},
   {"plan:insert", 'plan:insert(task, {at=, before=, after=, lane=, seu=, repair_waits=})', [[
 Append an sTask at a place, on the lane of the one beside it; then as plan:move.]]},
@@ -269,7 +269,7 @@ plan. Ctrl-C stops the search and keeps the best. progress(trials, seconds) is c
   {"pin", [[
 What plan:improve does not change: {tasks={"softmax"}, lanes={"c0"}, rings={"k"}, tile={"m"}, grid=true};
 true instead of a list: all of them. A pinned sTask keeps unit, lane, offset, operands and results,
-and pinned ones on a lane their order, though others may come between; "mma" means all parts mma.0,
+and pinned ones on a lane their order, though others may come between; "mma" means all slices mma.0,
 mma.1, ... A lane keeps its warps, registers, replicas and sTasks, in whatever order; a buffer its
 versions, an axis its extent.]]},
   {"improved:json", "improved:json()", "The result as JSON, with the changes and the plan's script. help \"json\""},
@@ -548,7 +548,7 @@ matrix products that the compiler lets wait for each other, with the sTask in wh
   {"sTask", [[
 An element of graph.tasks and plan.tasks: an operation on one tile for one sEU: a load, a
 product, element-wise work or a store.]]},
-  {"sTask.name", "The program's, with .0, .1, ... for the parts of a split."},
+  {"sTask.name", "The program's, with .0, .1, ... for the slices of a split."},
   {"sTask.kind", "\"load\", \"mma\", \"compute\" or \"store\"."},
   {"sTask.phase, sTask.loop", "Names; no loop means once a tile."},
   {"sTask.shape", "Extents of its result, by axis."},

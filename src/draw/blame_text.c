@@ -10,7 +10,7 @@ static const char *task_name(struct arena *a, const struct graph *g, int task, b
 	if (task < 0 || task >= g->tasks.n)
 		return "others";
 	s = &g->tasks.v[task];
-	return no_slices && s->parts > 1 ? arena_strf(a, "%.*s", (int)(strrchr(s->name, '.') - s->name),
+	return no_slices && s->slices > 1 ? arena_strf(a, "%.*s", (int)(strrchr(s->name, '.') - s->name),
 		s->name) : s->name;
 }
 

@@ -162,7 +162,7 @@ static char letter_of(const struct graph *g, const struct task_key *key, int tas
 {
 	const struct stask *s = &g->tasks.v[task];
 
-	if (s->part == 1 && task > 0 && g->tasks.v[task - 1].task == s->task) {
+	if (s->slice == 1 && task > 0 && g->tasks.v[task - 1].task == s->task) {
 		char c = key[task - 1].letter[0];
 
 		if (c >= 'a' && c <= 'z' && is_free((char)(c - 'a' + 'A'), taken))

@@ -153,7 +153,7 @@ static void bar_text(const struct chart *c, const struct event *e, int space, ch
 		snprintf(out, size, "%s%s", s->name, seq);
 	else if (k->brief != s->name && text_width(k->brief) <= left)
 		snprintf(out, size, "%s%s", k->brief, seq);
-	else if (k->brief == s->name && left >= SHORT && s->parts <= 1)
+	else if (k->brief == s->name && left >= SHORT && s->slices <= 1)
 		snprintf(out, size, "%s%s", start, seq);
 	else if (space > (int)strlen(seq) - 1)
 		snprintf(out, size, "%s%s", k->letter, seq + 1);

@@ -4,20 +4,20 @@
 
 #include <string.h>
 
-static const char *part_name(struct graph *g, const char *name, int part)
+static const char *slice_name(struct graph *g, const char *name, int slice)
 {
-	return part == NONE ? name : arena_strf(&g->arena, "%s.%d", name, part);
+	return slice == NONE ? name : arena_strf(&g->arena, "%s.%d", name, slice);
 }
 
 static enum err_code find_value(struct graph *g, const char *name, struct srcloc loc, int *out, struct err *e)
 {
 	const struct buffer *b;
 
-	const char *part = strchr(name, '.');
+	const char *slice = strchr(name, '.');
 
 	*out = graph_find_buffer(g, name);
-	if (*out == NONE && part && graph_find_buffer(g, arena_strf(&g->arena, "%.*s",
-	    (int)(part - name), name)) != NONE)
+	if (*out == NONE && slice && graph_find_buffer(g, arena_strf(&g->arena, "%.*s",
+	    (int)(slice - name), name)) != NONE)
 		return err_set(e, ERR_INPUT, loc, "there is no buffer '%s': both values of an alias "
 			"are split, or none is", name);
 	if (*out == NONE)
@@ -64,13 +64,13 @@ static int made_beside(const struct graph *g, int what, int of)
 	return NONE;
 }
 
-static enum err_code add_alias(struct graph *g, const struct alias *x, int part, struct err *e)
+static enum err_code add_alias(struct graph *g, const struct alias *x, int slice, struct err *e)
 {
 	struct buffer *what, *of;
 	int a, b;
 
-	TRY(find_value(g, part_name(g, x->what, part), x->loc, &a, e));
-	TRY(find_value(g, part_name(g, x->of, part), x->loc, &b, e));
+	TRY(find_value(g, slice_name(g, x->what, slice), x->loc, &a, e));
+	TRY(find_value(g, slice_name(g, x->of, slice), x->loc, &b, e));
 	what = &g->buffers.v[a];
 	of = &g->buffers.v[b];
 	if (a == b || of->alias_of != NONE || what->alias_of != NONE)
@@ -89,7 +89,7 @@ static enum err_code add_alias(struct graph *g, const struct alias *x, int part,
 		return err_set(e, ERR_INPUT, x->loc, "'%s' cannot be an alias of '%s': it is in shared "
 			"memory%s", what->name, of->name, of->scope == SCOPE_SHARED ? ", loaded ahead" : "");
 	if (what->together || of->together)
-		return err_set(e, ERR_INPUT, x->loc, "'%s' cannot be an alias of '%s', as the parts of "
+		return err_set(e, ERR_INPUT, x->loc, "'%s' cannot be an alias of '%s', as the slices of "
 			"'%s' lie together: somebody reads several", what->name, of->name, what->together ?
 			what->name : of->name);
 	if (!has_room(what, of))
@@ -104,13 +104,13 @@ static enum err_code add_alias(struct graph *g, const struct alias *x, int part,
 enum err_code build_aliases(struct graph *g, const struct alias *v, int n, struct err *e)
 {
 	for (int i = 0; i < n; i++) {
-		int part = graph_find_buffer(g, part_name(g, v[i].what, 0)), parts;
+		int slice = graph_find_buffer(g, slice_name(g, v[i].what, 0)), slices;
 
-		parts = part == NONE ? 0 : g->buffers.v[part].parts;
-		if (!parts)
+		slices = slice == NONE ? 0 : g->buffers.v[slice].slices;
+		if (!slices)
 			TRY(add_alias(g, &v[i], NONE, e));
-		for (part = 0; part < parts; part++)
-			TRY(add_alias(g, &v[i], part, e));
+		for (slice = 0; slice < slices; slice++)
+			TRY(add_alias(g, &v[i], slice, e));
 	}
 	return OK;
 }
@@ -156,7 +156,7 @@ static const struct stask *computed_in_place(const struct graph *g, int buffer, 
 	return NULL;
 }
 
-/* The statement by which it lies there; by its name, or that of all parts. */
+/* The statement by which it lies there; by its name, or that of all slices. */
 static struct srcloc loc_of(const struct alias *v, const struct buffer *b)
 {
 	size_t n = strcspn(b->name, ".");

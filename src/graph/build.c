@@ -15,21 +15,21 @@ static int axis_position(const struct node *n, int axis)
 	return NONE;
 }
 
-int64_t part_extent(const struct builder *b, int task, int node, int i)
+int64_t slice_extent(const struct builder *b, int task, int node, int i)
 {
 	int64_t x = extent_of_node(&b->g->extents, node, i);
 
 	if (b->p->nodes.v[node].axis[i] == b->split_axis[task])
-		x /= b->parts[task];
+		x /= b->slices[task];
 	return x;
 }
 
-int64_t part_elements(const struct builder *b, int task, int node)
+int64_t slice_elements(const struct builder *b, int task, int node)
 {
 	int64_t n = 1;
 
 	for (int i = 0; i < b->p->nodes.v[node].naxes; i++)
-		n *= part_extent(b, task, node, i);
+		n *= slice_extent(b, task, node, i);
 	return n;
 }
 
@@ -83,11 +83,11 @@ static enum err_code apply_splits(struct builder *b, const struct split *s, int 
 		for (int j = 0; j < s[i].ntasks; j++) {
 			int t = s[i].tasks[j];
 
-			if (b->parts[t] > 1)
+			if (b->slices[t] > 1)
 				return err_set(e, ERR_INPUT, task_at(b, t)->loc,
 					"'%s' is split already", task_at(b, t)->name);
 			TRY(split_fits(b, t, s[i].axis, s[i].ways, e));
-			b->parts[t] = s[i].ways;
+			b->slices[t] = s[i].ways;
 			b->split_axis[t] = s[i].axis;
 		}
 	}
@@ -124,30 +124,30 @@ static void add_stasks(struct builder *b)
 		const struct node *n = &b->p->nodes.v[shape];
 
 		b->first_stask[task] = g->tasks.n;
-		for (int part = 0; part < b->parts[task]; part++) {
+		for (int slice = 0; slice < b->slices[task]; slice++) {
 			struct stask *s = VEC_ADD(&g->arena, &g->tasks);
 
-			*s = (struct stask){ .task = task, .part = part, .parts = b->parts[task],
+			*s = (struct stask){ .task = task, .slice = slice, .slices = b->slices[task],
 				.split_axis = b->split_axis[task], .kind = t->kind, .phase = t->phase, .loop = t->loop,
 				.position = o, .naxes = n->naxes, .loc = t->loc };
-			s->name = s->parts > 1 ? arena_strf(&g->arena, "%s.%d", t->name, part) : t->name;
+			s->name = s->slices > 1 ? arena_strf(&g->arena, "%s.%d", t->name, slice) : t->name;
 			for (int i = 0; i < n->naxes; i++) {
 				s->axis[i] = n->axis[i];
-				s->extent[i] = part_extent(b, task, shape, i);
+				s->extent[i] = slice_extent(b, task, shape, i);
 			}
 		}
 	}
 }
 
-static int add_buffer(struct builder *b, struct buffer buf, const char *name, int parts)
+static int add_buffer(struct builder *b, struct buffer buf, const char *name, int slices)
 {
 	struct graph *g = b->g;
 	int first = g->buffers.n;
 
-	for (int part = 0; part < parts; part++) {
-		buf.part = part;
-		buf.parts = parts;
-		buf.name = parts > 1 ? arena_strf(&g->arena, "%s.%d", name, part) : arena_strdup(&g->arena, name);
+	for (int slice = 0; slice < slices; slice++) {
+		buf.slice = slice;
+		buf.slices = slices;
+		buf.name = slices > 1 ? arena_strf(&g->arena, "%s.%d", name, slice) : arena_strdup(&g->arena, name);
 		VEC_PUSH(&g->arena, &g->buffers, buf);
 	}
 	return first;
@@ -174,14 +174,14 @@ static bool same_name(const char *x, const char *y)
 	return *x == *y;
 }
 
-static bool is_taken(struct builder *b, const char *name, int parts)
+static bool is_taken(struct builder *b, const char *name, int slices)
 {
 	const struct graph *g = b->g;
 
 	if (graph_find_buffer(g, name) != NONE || graph_find_buffer(g, arena_strf(&b->g->arena, "%s.0", name)) != NONE)
 		return true;
-	for (int part = 0; part < parts; part++) {
-		const char *whole = parts > 1 ? arena_strf(&b->g->arena, "%s.%d", name, part) : name;
+	for (int slice = 0; slice < slices; slice++) {
+		const char *whole = slices > 1 ? arena_strf(&b->g->arena, "%s.%d", name, slice) : name;
 
 		for (int i = 0; i < g->buffers.n; i++)
 			if (same_name(g->buffers.v[i].name, whole))
@@ -190,11 +190,11 @@ static bool is_taken(struct builder *b, const char *name, int parts)
 	return false;
 }
 
-static const char *unique_name(struct builder *b, const char *base, int parts)
+static const char *unique_name(struct builder *b, const char *base, int slices)
 {
 	const char *name = base;
 
-	for (int i = 2; is_taken(b, name, parts); i++)
+	for (int i = 2; is_taken(b, name, slices); i++)
 		name = arena_strf(&b->g->arena, "%s_%d", base, i);
 	return name;
 }
@@ -210,7 +210,7 @@ static const char *value_name(struct builder *b, int node)
 		name = b->split_offs[task - b->first_split_off].value;
 	else if (strncmp(name, "load_", 5) == 0 && name[5])
 		name += 5;
-	return unique_name(b, name, b->parts[task]);
+	return unique_name(b, name, b->slices[task]);
 }
 
 static int buffer_of_value(struct builder *b, int node)
@@ -224,11 +224,11 @@ static int buffer_of_value(struct builder *b, int node)
 	if (b->node_buffer[node] != NONE)
 		return b->node_buffer[node];
 	for (int i = 0; i < n->naxes; i++)
-		extent[i] = part_extent(b, n->task, node, i);
+		extent[i] = slice_extent(b, n->task, node, i);
 	set_shape(&buf, n->naxes, n->axis, extent);
 	buf.scope = t->kind == TASK_LOAD ? SCOPE_SHARED : SCOPE_REGISTERS;
-	b->node_parts[node] = b->parts[n->task];
-	return b->node_buffer[node] = add_buffer(b, buf, value_name(b, node), b->parts[n->task]);
+	b->node_slices[node] = b->slices[n->task];
+	return b->node_buffer[node] = add_buffer(b, buf, value_name(b, node), b->slices[n->task]);
 }
 
 /* A carry is split as the tasks that use it are; they must agree. */
@@ -241,11 +241,11 @@ static enum err_code buffer_of_carry(struct builder *b, int carry, int task, int
 
 	if (b->carry_buffer[carry] != NONE) {
 		*out = b->carry_buffer[carry];
-		if (b->carry_parts[carry] != b->parts[task])
+		if (b->carry_slices[carry] != b->slices[task])
 			return err_set(e, ERR_INPUT, task_at(b, task)->loc, "'%s' uses '%s', which other sTasks use in "
-				"%d part%s: split all that use it alike", task_at(b, task)->name, c->name,
-				b->carry_parts[carry], b->carry_parts[carry] == 1 ? "" : "s");
-		if (b->parts[task] > 1 && b->carry_split[carry] != b->split_axis[task])
+				"%d slice%s: split all that use it alike", task_at(b, task)->name, c->name,
+				b->carry_slices[carry], b->carry_slices[carry] == 1 ? "" : "s");
+		if (b->slices[task] > 1 && b->carry_split[carry] != b->split_axis[task])
 			return err_set(e, ERR_INPUT, task_at(b, task)->loc, "'%s' uses '%s', which other sTasks split "
 				"along '%s': split all that use it alike", task_at(b, task)->name, c->name,
 				b->p->axes.v[b->carry_split[carry]].name);
@@ -254,12 +254,12 @@ static enum err_code buffer_of_carry(struct builder *b, int carry, int task, int
 	for (int i = 0; i < c->naxes; i++) {
 		extent[i] = extent_of_carry(&b->g->extents, carry, i);
 		if (c->axis[i] == b->split_axis[task])
-			extent[i] /= b->parts[task];
+			extent[i] /= b->slices[task];
 	}
 	set_shape(&buf, c->naxes, c->axis, extent);
-	b->carry_parts[carry] = b->parts[task];
+	b->carry_slices[carry] = b->slices[task];
 	b->carry_split[carry] = b->split_axis[task];
-	*out = b->carry_buffer[carry] = add_buffer(b, buf, unique_name(b, c->name, b->parts[task]), b->parts[task]);
+	*out = b->carry_buffer[carry] = add_buffer(b, buf, unique_name(b, c->name, b->slices[task]), b->slices[task]);
 	return OK;
 }
 
@@ -276,7 +276,7 @@ static void add_unique(struct builder *b, struct stask *s, bool write, int buffe
 
 static bool split_alike(const struct builder *b, int task, int other)
 {
-	return b->parts[task] == b->parts[other] && b->split_axis[task] == b->split_axis[other];
+	return b->slices[task] == b->slices[other] && b->split_axis[task] == b->split_axis[other];
 }
 
 static void find_apart(struct builder *b)
@@ -294,9 +294,9 @@ static void find_apart(struct builder *b)
 	}
 }
 
-static bool is_divided(const struct builder *b, int parts, int axis, int node)
+static bool is_divided(const struct builder *b, int slices, int axis, int node)
 {
-	return parts > 1 && axis_position(&b->p->nodes.v[node], axis) != NONE;
+	return slices > 1 && axis_position(&b->p->nodes.v[node], axis) != NONE;
 }
 
 /* Does the product take a tile of an axis of which its operand `arg` has all? */
@@ -317,7 +317,7 @@ static bool takes_tile(const struct builder *b, const struct node *product, int 
 	return false;
 }
 
-/* sTask `s` reads `node`, made by another task: its own part where both are split alike, else every part, of which each
+/* sTask `s` reads `node`, made by another task: its own slice where both are split alike, else every slice, of which each
  * has a piece, or one if all are the same. Who has not made the piece that he takes finds it in shared memory, as
  * registers are other threads' there. `product`, NULL elsewhere, has it as operand number `operand`. */
 static void read_value(struct builder *b, int stask, int node, const struct node *product, int operand)
@@ -325,18 +325,18 @@ static void read_value(struct builder *b, int stask, int node, const struct node
 	const struct node *n = &b->p->nodes.v[node];
 	int first = buffer_of_value(b, node);
 	struct stask *s = &b->g->tasks.v[stask];
-	bool in_pieces = is_divided(b, b->parts[n->task], b->split_axis[n->task], node);
-	/* instructions of a product read beyond its own part, if the parts lie together */
+	bool in_pieces = is_divided(b, b->slices[n->task], b->split_axis[n->task], node);
+	/* instructions of a product read beyond its own slice, if the slices lie together */
 	bool alike = split_alike(b, n->task, s->task) && !(product && in_pieces && b->apart[node]);
-	bool moves = (!alike && (in_pieces || is_divided(b, s->parts, s->split_axis, node))) ||
+	bool moves = (!alike && (in_pieces || is_divided(b, s->slices, s->split_axis, node))) ||
 		(product && (operand == 1 || takes_tile(b, product, node)));
 
-	for (int part = 0; part < b->node_parts[node]; part++) {
-		struct buffer *buf = &b->g->buffers.v[first + part];
+	for (int slice = 0; slice < b->node_slices[node]; slice++) {
+		struct buffer *buf = &b->g->buffers.v[first + slice];
 
-		if (alike ? part != s->part : part && !in_pieces)
+		if (alike ? slice != s->slice : slice && !in_pieces)
 			continue;
-		add_unique(b, s, false, first + part);
+		add_unique(b, s, false, first + slice);
 		buf->together |= !alike && in_pieces;
 		buf->matrix_a |= product && operand == 0;
 		buf->matrix_b |= product && operand == 1;
@@ -358,7 +358,7 @@ static enum err_code connect_node(struct builder *b, int stask, int node, struct
 	}
 	if (n->op == OP_GET || n->op == OP_SET || (n->op == OP_MMA && n->ref != NONE)) {
 		TRY(buffer_of_carry(b, n->ref, n->task, &buffer, e));
-		buffer += b->g->tasks.v[stask].part;
+		buffer += b->g->tasks.v[stask].slice;
 		if (n->op != OP_SET)
 			add_unique(b, &b->g->tasks.v[stask], false, buffer);
 		if (n->op != OP_GET)
@@ -394,7 +394,7 @@ static enum err_code connect(struct builder *b, struct err *e)
 		const struct buffer *buf = &g->buffers.v[i];
 
 		if (buf->node != NONE)
-			add_unique(b, &g->tasks.v[b->first_stask[b->p->nodes.v[buf->node].task] + buf->part], true, i);
+			add_unique(b, &g->tasks.v[b->first_stask[b->p->nodes.v[buf->node].task] + buf->slice], true, i);
 	}
 	return OK;
 }
@@ -450,10 +450,10 @@ static enum err_code build(struct graph *g, const struct shaping *how, struct er
 	const struct program *p = g->program;
 	struct arena *a = &g->arena;
 	struct builder b = { .g = g, .p = p, .first_split_off = p->tasks.n - how->nsplit_offs,
-		.split_offs = how->split_offs, .parts = ids(a, p->tasks.n, 1), .split_axis = ids(a, p->tasks.n, NONE),
+		.split_offs = how->split_offs, .slices = ids(a, p->tasks.n, 1), .split_axis = ids(a, p->tasks.n, NONE),
 		.first_stask = ids(a, p->tasks.n, NONE), .task_order = ids(a, p->tasks.n, NONE), .node_buffer = ids(a,
-		p->nodes.n, NONE), .node_parts = ids(a, p->nodes.n, 0), .carry_buffer = ids(a, p->carries.n, NONE),
-		.carry_parts = ids(a, p->carries.n, 0), .carry_split = ids(a, p->carries.n, NONE) };
+		p->nodes.n, NONE), .node_slices = ids(a, p->nodes.n, 0), .carry_buffer = ids(a, p->carries.n, NONE),
+		.carry_slices = ids(a, p->carries.n, 0), .carry_split = ids(a, p->carries.n, NONE) };
 
 	TRY(extents_infer(a, p, &g->tiling, &g->extents, e));
 	for (int i = 0; i < p->phases.n; i++)

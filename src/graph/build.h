@@ -1,4 +1,4 @@
-/* build.h - what the parts of graph_build share; nobody else includes it. */
+/* build.h - what the files of graph_build share; nobody else includes it. */
 #ifndef GRAPH_BUILD_H
 #define GRAPH_BUILD_H
 
@@ -7,13 +7,13 @@
 struct builder {
 	struct graph *g;
 	const struct program *p;
-	int *parts;			/* by program task: 1 if not split */
+	int *slices;			/* by program task: 1 if not split */
 	int *split_axis;		/* by program task; NONE */
-	int *first_stask;		/* by program task: id of part 0; NONE if the task is empty */
-	int *node_buffer;		/* by node: buffer of part 0; NONE */
-	int *node_parts;		/* by node: buffers of it */
+	int *first_stask;		/* by program task: id of slice 0; NONE if the task is empty */
+	int *node_buffer;		/* by node: buffer of slice 0; NONE */
+	int *node_slices;		/* by node: buffers of it */
 	bool *apart;			/* by node: somebody reads it who is not split as its task is */
-	int *carry_buffer, *carry_parts, *carry_split;	/* by carry; the axis of its split */
+	int *carry_buffer, *carry_slices, *carry_split;	/* by carry; the axis of its split */
 	int *task_order;		/* program tasks in program order */
 	int ntasks;
 	int first_split_off;		/* program tasks from here on are split off from others ... */
@@ -26,9 +26,9 @@ static inline bool node_is_free(const struct node *n)
 	return n->op == OP_CONST || n->op == OP_INDEX;
 }
 
-/* Extent along position i of node's axes in one part of `task`. */
-int64_t part_extent(const struct builder *b, int task, int node, int i);
-int64_t part_elements(const struct builder *b, int task, int node);
+/* Extent along position i of node's axes in one slice of `task`. */
+int64_t slice_extent(const struct builder *b, int task, int node, int i);
+int64_t slice_elements(const struct builder *b, int task, int node);
 
 /* Fill work of one sTask; buffers must be known. */
 void build_work(const struct builder *b, struct stask *s);

@@ -28,13 +28,13 @@
 enum edge_kind { EDGE_FLOW, EDGE_ANTI, EDGE_OUTPUT };
 
 /* Where a value lives if producer and users are on one lane: shared if it is loaded, a second operand, or taken in
- * other parts than it was made in. A plan moves a register value to shared memory when it crosses lanes. */
+ * other slices than it was made in. A plan moves a register value to shared memory when it crosses lanes. */
 enum scope { SCOPE_REGISTERS, SCOPE_SHARED };
 
 struct stask {
-	const char *name;		/* program task's, with ".0", ".1" for the parts of a split */
+	const char *name;		/* program task's, with ".0", ".1" for the slices of a split */
 	int task;			/* program task */
-	int part, parts;		/* 0 of 1 if not split */
+	int slice, slices;		/* 0 of 1 if not split */
 	int split_axis;			/* NONE */
 	enum task_kind kind;
 	int phase, loop;
@@ -50,8 +50,8 @@ struct stask {
 struct buffer {
 	const char *name;		/* the producing task's or carry's, made unique */
 	int node, carry;		/* what it holds: a node's value or a carry; the other NONE */
-	int part, parts;
-	bool together;			/* somebody reads several parts: they make up one tile */
+	int slice, slices;
+	bool together;			/* somebody reads several slices: they make up one tile */
 	enum scope scope;
 	bool matrix_b;			/* read as the second operand of a product */
 	bool matrix_a;			/* ... as the first */
@@ -79,7 +79,7 @@ struct edge {
 	int buffer;
 };
 
-/* Divide the named program tasks into `ways` parts along an axis. */
+/* Divide the named program tasks into `ways` slices along an axis. */
 struct split {
 	int axis, ways;
 	int ntasks;
@@ -97,7 +97,7 @@ struct trips {
 	double mean;
 };
 
-/* Let value `what` use the registers or the memory of value `of`; names without the part's number. */
+/* Let value `what` use the registers or the memory of value `of`; names without the slice's number. */
 struct alias {
 	const char *what, *of;
 	struct srcloc loc;

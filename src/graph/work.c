@@ -17,7 +17,7 @@ static void nominal_place(const struct builder *b, const struct stask *s, const 
 		at->hi[a] = b->g->extents.tile[a] - 1;
 	}
 	for (int i = 0; i < n->naxes; i++)
-		at->hi[n->axis[i]] = part_extent(b, s->task, node, i) - 1;
+		at->hi[n->axis[i]] = slice_extent(b, s->task, node, i) - 1;
 }
 
 /* Elements of a tensor that a load or store of one tile touches, and in how many pieces a copy engine is told. */
@@ -59,7 +59,7 @@ static void load_work(const struct builder *b, struct stask *s, const struct nod
 	s->work.kind = WORK_LOAD;
 	count_region(b, s, n, node);
 	s->work.unique_share = compulsory_share(b->g, s, n->ref);
-	s->work.shared_bytes = (double)part_elements(b, s->task, node) * dtype_bits(n->type) / 8;
+	s->work.shared_bytes = (double)slice_elements(b, s->task, node) * dtype_bits(n->type) / 8;
 }
 
 static void store_work(const struct builder *b, struct stask *s, const struct node *n)
@@ -85,7 +85,7 @@ static int64_t contracted(const struct builder *b, const struct stask *s, const 
 	for (int i = 0; i < x->naxes; i++)
 		if (!node_has_axis(node, x->axis[i]))
 			k *= program_axis_bound(b->p, s->loop, x->axis[i]) ? b->g->extents.tile[x->axis[i]] :
-				part_extent(b, s->task, node->arg[0], i);
+				slice_extent(b, s->task, node->arg[0], i);
 	return k;
 }
 
@@ -103,7 +103,7 @@ static void mma_work(const struct builder *b, struct stask *s, const struct node
 	s->work.m = s->work.n = 1;
 	s->work.k = contracted(b, s, node);
 	for (int i = 0; i < node->naxes; i++)
-		*(node_has_axis(x, node->axis[i]) ? &s->work.m : &s->work.n) *= part_extent(b, s->task,
+		*(node_has_axis(x, node->axis[i]) ? &s->work.m : &s->work.n) *= slice_extent(b, s->task,
 			(int)(node - b->p->nodes.v), i);
 	s->work.flops = 2.0 * (double)s->work.m * (double)s->work.n * (double)s->work.k;
 	s->work.a_in_registers = bx && bx->scope == SCOPE_REGISTERS;
@@ -144,7 +144,7 @@ static void compute_work(const struct builder *b, struct stask *s)
 		const struct node *n = &b->p->nodes.v[id];
 		enum op_class c = op_class(n->op);
 		int64_t elements = c == CLASS_REDUCE || c == CLASS_SCAN ?
-			part_elements(b, s->task, n->arg[0]) : part_elements(b, s->task, id);
+			slice_elements(b, s->task, n->arg[0]) : slice_elements(b, s->task, id);
 
 		if (n->op == OP_MUL && is_fused(b, t, id))
 			continue;

@@ -47,7 +47,7 @@ static int64_t spare_rows(const struct plan *p, int buffer)
 		if (mma->op != OP_MMA || mma->arg[0] != b->node)
 			continue;
 		for (int t = 0; t < g->tasks.n && entry == NONE; t++)
-			if (g->tasks.v[t].task == mma->task && g->tasks.v[t].part == b->part)
+			if (g->tasks.v[t].task == mma->task && g->tasks.v[t].slice == b->slice)
 				entry = plan_entry_of(p, t);
 		if (entry == NONE)
 			continue;

@@ -485,16 +485,16 @@ static void add_record(struct history *h, struct change *c, struct record r)
 	VEC_PUSH(&h->arena, &c->records, r);
 }
 
-/* The sTask to come before or after: of a split one, the part of that number. */
+/* The sTask to come before or after: of a split one, the slice of that number. */
 static const char *beside_of(struct history *h, const char *name, const struct stask *s)
 {
 	const struct graph *g = h->plan->graph;
-	const char *part;
+	const char *slice;
 
-	if (!name || s->parts == 1 || graph_find_task(g, name) != NONE)
+	if (!name || s->slices == 1 || graph_find_task(g, name) != NONE)
 		return name;
-	part = arena_strf(&h->arena, "%s.%d", name, s->part);
-	return graph_find_task(g, part) == NONE ? name : part;
+	slice = arena_strf(&h->arena, "%s.%d", name, s->slice);
+	return graph_find_task(g, slice) == NONE ? name : slice;
 }
 
 /* The lane of what an sTask is inserted beside, unless one is named. */
@@ -548,16 +548,16 @@ static enum err_code change_one(struct history *h, struct change *c, int task, c
 static enum err_code add_named(struct history *h, struct change *c, const char *name, struct srcloc loc, struct err *e)
 {
 	const struct graph *g = h->plan->graph;
-	int t = graph_find_task(g, name), parts = 1;
+	int t = graph_find_task(g, name), slices = 1;
 
 	if (t == NONE)
 		t = graph_find_task(g, arena_strf(&h->arena, "%s.0", name));
 	if (t == NONE)
 		return named_task(&h->arena, g, name, loc, &t, e);
 	if (strcmp(g->tasks.v[t].name, name) != 0)
-		parts = g->tasks.v[t].parts;
-	for (int i = 0; i < parts; i++) {
-		if (parts > 1)
+		slices = g->tasks.v[t].slices;
+	for (int i = 0; i < slices; i++) {
+		if (slices > 1)
 			t = graph_find_task(g, arena_strf(&h->arena, "%s.%d", name, i));
 		VEC_PUSH(&h->arena, &c->tasks, t);
 	}

@@ -35,7 +35,7 @@ NODISCARD enum err_code history_lane(struct history *h, const char *name, int wa
 NODISCARD enum err_code history_append(struct history *h, const char *task, const char *seu,
 	const char *lane, int at, struct srcloc loc, struct err *e);
 /* Change the entries of the named sTasks (plan_move), as one edit. The name of a split task means all
- * its parts; then before= and after= may be that of another split task, of whose parts each means that
+ * its slices; then before= and after= may be that of another split task, of whose slices each means that
  * of the same number. repair_waits: and adapt waits and versions (plan_repair_waits). Fails, and changes nothing,
  * also where plan_repair_waits does; ERR_INTERRUPTED, too, which *stop may ask for. */
 NODISCARD enum err_code history_move(struct history *h, const char *const *tasks, int n, const struct move *m,

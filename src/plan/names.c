@@ -22,7 +22,7 @@ enum err_code named_task(struct arena *a, const struct graph *g, const char *nam
 	if (*out != NONE)
 		return OK;
 	if (graph_find_task(g, arena_strf(a, "%s.0", name)) != NONE)
-		return err_set(e, ERR_INPUT, loc, "'%s' is split: name a part, as in '%s.0'", name, name);
+		return err_set(e, ERR_INPUT, loc, "'%s' is split: name a slice, as in '%s.0'", name, name);
 	names = ARENA_ARRAY(a, 2 * g->tasks.n, const char *);
 	for (int i = 0; i < g->tasks.n; i++) {
 		const char *full = g->tasks.v[i].name, *dot = strrchr(full, '.');

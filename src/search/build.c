@@ -56,7 +56,7 @@ static const char *lane_of(const struct plan *p, int task, char name[16])
 {
 	const struct stask *s = &p->graph->tasks.v[task];
 
-	snprintf(name, 16, "c%d", s->parts > 1 ? s->part : 0);
+	snprintf(name, 16, "c%d", s->slices > 1 ? s->slice : 0);
 	return s->kind == TASK_LOAD ? "p0" : name;
 }
 
@@ -100,7 +100,7 @@ static enum err_code append_region(const struct builder *m, int phase, int loop,
 			const struct stask *s = &g->tasks.v[t];
 
 			if ((o ? s->task == o->v[i].task : t == i) && s->loop == loop &&
-			    s->phase == phase && s->part == part && s->kind != TASK_LOAD)
+			    s->phase == phase && s->slice == part && s->kind != TASK_LOAD)
 				TRY(append(m, t, o ? o->v[i].at : 0));
 		}
 	return OK;
@@ -127,7 +127,7 @@ static bool is_product(const struct plan *p, const struct entry *e, int loop, in
 {
 	const struct stask *s = &p->graph->tasks.v[e->task];
 
-	return s->loop == loop && s->part == part && s->parts > 1 &&
+	return s->loop == loop && s->slice == part && s->slices > 1 &&
 		p->device->seu[e->seu].kind == SEU_MATRIX;
 }
 

@@ -49,14 +49,14 @@ bool limit_suits(const struct vdevice *d, const struct graph *g, const struct ch
 
 		if (w->kind != WORK_MMA)
 			continue;
-		if (w->m * g->tasks.v[i].parts > ROWS_MAX)
+		if (w->m * g->tasks.v[i].slices > ROWS_MAX)
 			return false;
 		if (unit == NONE || d->seu[unit].kind != SEU_MATRIX)
 			continue;
 		/* warps without rows would idle, and a remainder of rows would waste an instruction; a slice must
 		 * begin where the swizzle's pattern of rows begins */
 		if ((w->m % rows && !(c->warps == 4 && w->m < rows)) ||
-		    (g->tasks.v[i].parts > 1 && w->m % shared_pattern_rows(&t->shared)))
+		    (g->tasks.v[i].slices > 1 && w->m % shared_pattern_rows(&t->shared)))
 			return false;
 	}
 	return true;
@@ -86,7 +86,7 @@ int64_t limit_sums(const struct graph *g)
 		const struct work *w = &g->tasks.v[i].work;
 
 		if (w->kind == WORK_MMA)
-			most = max_i64(most, w->m * g->tasks.v[i].parts * w->n);
+			most = max_i64(most, w->m * g->tasks.v[i].slices * w->n);
 	}
 	return most > ACCUMULATORS_MAX ? most : 0;
 }

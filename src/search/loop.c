@@ -342,7 +342,7 @@ static void read_order(const struct plan *p, const struct loop_answer *x, struct
 	for (int i = 0; i < x->problem.ntasks; i++) {
 		const struct stask *t = x->task[i] == NONE ? NULL : &g->tasks.v[x->task[i]];
 
-		if (t && t->kind != TASK_LOAD && t->part == 0 && n < ORDER_TASKS)
+		if (t && t->kind != TASK_LOAD && t->slice == 0 && n < ORDER_TASKS)
 			v[n++] = (struct started){ i, x->answer.start[i] };
 	}
 	phase = best_phase(v, n);

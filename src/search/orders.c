@@ -138,8 +138,8 @@ int order_value(const struct graph *g, int buffer)
 	if (!is_computed(g, buffer))
 		return NONE;
 	for (int i = 0; i < buffer; i++)
-		n += is_computed(g, i) && g->buffers.v[i].part == 0;
-	return g->buffers.v[buffer].part ? n - 1 : n;
+		n += is_computed(g, i) && g->buffers.v[i].slice == 0;
+	return g->buffers.v[buffer].slice ? n - 1 : n;
 }
 
 /* Values that are computed ahead of their readers. */

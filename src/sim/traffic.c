@@ -107,11 +107,11 @@ static int find_loads(const struct graph *g, int phase, struct load *out)
 	for (int i = 0; i < g->tasks.n; i++) {
 		const struct stask *s = &g->tasks.v[i];
 
-		if (s->phase != phase || s->kind != TASK_LOAD || s->part)
+		if (s->phase != phase || s->kind != TASK_LOAD || s->slice)
 			continue;
 		const struct node *node = access_of(g, s);
 		out[n++] = (struct load){ .task = s->task, .loop = s->loop, .index = node->index,
-			.tensor = &g->program->tensors.v[node->ref], .bytes = s->work.global_bytes * s->parts };
+			.tensor = &g->program->tensors.v[node->ref], .bytes = s->work.global_bytes * s->slices };
 	}
 	return n;
 }

@@ -105,7 +105,7 @@ static void make_tasks(struct fixture *f)
 	for (int i = 0; i < NTASKS; i++) {
 		v[i] = tasks[i];
 		v[i].task = v[i].position = i;
-		v[i].parts = 1;
+		v[i].slices = 1;
 		v[i].split_axis = NONE;
 	}
 	f->graph.tasks.v = v;

@@ -267,7 +267,7 @@ local columns = mr.program("columns", function(p)
 end)
 local p = mr.plan(columns{m = 64, n = 64}:graph{tile = {m = 32, n = 64}}, mr.device "h200")
 p:split("n", 2, {"first", "second"})
-tap.like(select(2, pcall(p.alias, p, {second = "first"})), "the parts of 'second.0' lie together", "parts that somebody reads as a whole")
+tap.like(select(2, pcall(p.alias, p, {second = "first"})), "the slices of 'second.0' lie together", "parts that somebody reads as a whole")
 
 local steps = mr.program("steps", function(p)
   local m, n = p:axes("m", "n")

@@ -682,7 +682,7 @@ bad("plan:append('mma'); plan:move('mma', {seu = 'tensr'})",
   "'h200' has no sEU 'tensr'; did you mean 'tensor'?")
 bad("plan:split('m', 2); plan:move('maa', {at = 1})", "there is no sTask 'maa'; did you mean 'mma'?")
 bad("plan:split('m', 2); plan:append('mma.0'); plan:append('load_a'); plan:move('load_a', {after = 'mma'})",
-  "'mma' is split: name a part, as in 'mma.0'")
+  "'mma' is split: name a slice, as in 'mma.0'")
 bad("plan:split('m', 2); plan:append('mma.0'); plan:move('mma', {at = 1})", "'mma.1' is not in the plan")
 bad("plan:append('mma'); plan:insert('mma')", "'mma' is in the plan already: plan:move changes it")
 bad("plan:insert('mna')", "there is no sTask 'mna'; did you mean 'mma'?")
@@ -742,11 +742,11 @@ bad("plan:split('q', 2)", "program 'gemm' has no axis 'q'")
 bad("plan:split('m', 2, 'mma')", "split: list of tasks expected, got 'mma'")
 bad("plan:split('m', 2, {'nma'})", "program 'gemm' has no task 'nma'")
 bad("plan:split('m', 2, {'mma'})",
-  "'epilogue' uses 'c', which other sTasks use in 2 parts: split all that use it alike")
+  "'epilogue' uses 'c', which other sTasks use in 2 slices: split all that use it alike")
 bad("plan:split('m', 2); plan:split('n', 2)", "'mma' is split already")
-bad("plan:split('m', 2); plan:append('mma')", "'mma' is split: name a part, as in 'mma.0'")
+bad("plan:split('m', 2); plan:append('mma')", "'mma' is split: name a slice, as in 'mma.0'")
 bad("plan:append('mma'); plan:split('m', 2)",
-  "after this, line 5 would fail: 'mma' is split: name a part, as in 'mma.0'")
+  "after this, line 5 would fail: 'mma' is split: name a slice, as in 'mma.0'")
 bad("plan:propagate()", "propagate: table of tile extents expected, got nothing")
 bad("plan:propagate{q = 1}", "propagate: unknown axis 'q'; did you mean 'm'?")
 bad("plan:propagate{m = 0}",

@@ -48,7 +48,7 @@ end
 
 -- A change of the order, of each part alike.
 local function reorder(script, statement)
-  local behind, rest = statement:match '%) behind "([^"]+)"', statement:find "other parts likewise"
+  local behind, rest = statement:match '%) behind "([^"]+)"', statement:find "other slices likewise"
   local own = statement:match "^(plan:append%b())"
   if not rest then return replace(script, own, behind) end
   for part = 0, 3 do
@@ -136,7 +136,7 @@ local two
 for _, t in ipairs(tried) do two = two or t.change:find('plan:split("m", 2); plan:lane("c0"', 1, true) == 1 and t end
 tap.near(two and 1 - two.gain, seconds_of(attention(2)) / seconds_of(attention(1)), 1e-12, "a lane of each is tried, by hand")
 text = judge(attention(2), "one thing after the other")
-like(text, '\nplan:append%("mma_pv%.0", {seu="tensor", lane="c0", at=%-1}%) behind "mma_qk%.0", other parts likewise; ' ..
+like(text, '\nplan:append%("mma_pv%.0", {seu="tensor", lane="c0", at=%-1}%) behind "mma_qk%.0", other slices likewise; ' ..
   'plan:buffers{%["softmax_2%.0"%]=2, %["softmax_2%.1"%]=2}', "the products of an iteration under the softmax of the next")
 text = judge(gemm{rings = 3, tile = {m = 128, n = 128, k = 64}, loads = "c0"}, "a lane that loads and computes")
 like(text, '\nplan:append%("load_a", {seu="tma", lane="', "loads elsewhere, or earlier, help")

@@ -262,7 +262,7 @@ static struct plan *make_plan(struct mem *mem, const struct graph *g, const stru
 	must(plan_lane(p, "c1", 4, 0, 1, NOWHERE, &err));
 	for (int i = 0; i < g->tasks.n; i++) {
 		const struct stask *s = &g->tasks.v[i];
-		const char *lane = s->kind == TASK_LOAD ? "p0" : s->part ? "c1" : "c0";
+		const char *lane = s->kind == TASK_LOAD ? "p0" : s->slice ? "c1" : "c0";
 
 		must(plan_append(p, i, NULL, lane, ahead && !strncmp(s->name, ahead,
 			strlen(ahead)), NOWHERE, &err));

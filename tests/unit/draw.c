@@ -352,7 +352,7 @@ static void random_graph(struct fixture *f, struct prng *r, struct edge *edges)
 	for (int i = 0; i < n; i++) {
 		bool in = i >= first && i <= last;
 
-		tasks[i] = (struct stask){ .name = names[i], .task = i, .position = i, .parts = 1,
+		tasks[i] = (struct stask){ .name = names[i], .task = i, .position = i, .slices = 1,
 			.kind = (enum task_kind)prng_below(r, 4), .loop = in ? 0 : NONE };
 		if (in)
 			inside[nin++].id = i;

@@ -788,7 +788,7 @@ static void test_refusals(void)
 		"axis");
 	split_program();
 	s = split_of(M, 2, mma_only);
-	refused(&s, 1, ERR_INPUT, "'scale' uses 'c', which other sTasks use in 2 parts: split all "
+	refused(&s, 1, ERR_INPUT, "'scale' uses 'c', which other sTasks use in 2 slices: split all "
 		"that use it alike");
 	split_program();
 	s = split_of(M, 2, twice);

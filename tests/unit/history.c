@@ -31,7 +31,7 @@ static void desk_init(struct desk *d, const struct stage *stage, bool split)
 	g = history_plan(d->h)->graph;
 	for (int i = 0; i < g->tasks.n; i++)
 		edit_must(history_append(d->h, g->tasks.v[i].name, NULL,
-			g->tasks.v[i].part ? "c1" : NULL, 0, edit_here, &e), &e);
+			g->tasks.v[i].slice ? "c1" : NULL, 0, edit_here, &e), &e);
 	edit_must(history_fill_waits(d->h, NULL, edit_here, &added, &e), &e);
 }
 

@@ -337,7 +337,7 @@ static inline void random_plan(struct bench *b, struct prng *r)
 	for (int i = 0; i < b->g->tasks.n; i++) {
 		const struct stask *s = &b->g->tasks.v[i];
 		int any = (int)prng_below(r, 3), ahead = !prng_below(r, 3);
-		int which = s->kind == TASK_LOAD ? 0 : s->parts > 1 ? 1 + s->part : any;
+		int which = s->kind == TASK_LOAD ? 0 : s->slices > 1 ? 1 + s->slice : any;
 
 		put(b, s->name, lanes[which], 10.0 * prng_below(r, 5), s->loop != NONE && ahead);
 	}

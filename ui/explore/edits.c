@@ -158,7 +158,7 @@ static const char *base_of(struct model *m, const struct stask *s)
 {
 	const char *dot = strrchr(s->name, '.');
 
-	if (s->parts <= 1 || !dot)
+	if (s->slices <= 1 || !dot)
 		return s->name;
 	return arena_strf(&m->frame, "%.*s", (int)(dot - s->name), s->name);
 }
@@ -287,7 +287,7 @@ void model_change_lane(struct model *m)
 		return;
 	}
 	lane = (p->entries.v[plan_entry_of(p, m->sel.task)].lane + 1) % p->lanes.n;
-	if (m->each_part || p->graph->tasks.v[m->sel.task].parts <= 1) {
+	if (m->each_part || p->graph->tasks.v[m->sel.task].slices <= 1) {
 		model_move(m, &(struct move){ .lane = p->lanes.v[lane].name }, DEEPER_NONE);
 		return;
 	}

@@ -35,7 +35,7 @@ static bool is_neighbour(const struct model *m, const struct entry *o, const str
 /* Slices that are moved together stay on their lanes. */
 static bool may_be_on(const struct model *m, const struct entry *e, int lane)
 {
-	return lane == e->lane || m->each_part || m->now->graph->tasks.v[e->task].parts <= 1;
+	return lane == e->lane || m->each_part || m->now->graph->tasks.v[e->task].slices <= 1;
 }
 
 static void add_offsets(struct model *m, const struct entry *e, int lane, int before, int lo, int hi,

@@ -80,6 +80,6 @@ int64_t conversion_bytes(const struct stask *s, const struct layout_conversion *
 	for (int i = 0; i < d->from->nrow + d->from->ncol; i++)
 		if ((i < d->from->nrow ? d->from->row[i] : d->from->col[i - d->from->nrow]) ==
 		    s->split_axis)
-			n /= s->parts;
+			n /= s->slices;
 	return 4 * n;
 }

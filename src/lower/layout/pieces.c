@@ -11,16 +11,16 @@ struct frag lower_ring_slice(const struct stask *s, const struct ring *r)
 	struct frag f = { .height = r->shape.rows, .width = r->shape.cols, .rows = r->full_rows,
 		.cols = r->full_cols };
 	const struct shape2 *v = &r->shape;
-	bool last = s->part == s->parts - 1;
+	bool last = s->slice == s->slices - 1;
 
 	for (int i = 0; i < v->nrow + v->ncol && !r->alone; i++) {
 		bool row = i < v->nrow;
 		int64_t *part = row ? &f.height : &f.width, *full = row ? &f.rows : &f.cols;
 		int64_t beyond = last ? *full - *part : 0;
 
-		if (s->parts == 1 || (row ? v->row[i] : v->col[i - v->nrow]) != s->split_axis)
+		if (s->slices == 1 || (row ? v->row[i] : v->col[i - v->nrow]) != s->split_axis)
 			continue;
-		*part /= s->parts;
+		*part /= s->slices;
 		*full = *part + beyond;
 	}
 	return f;

@@ -4,7 +4,7 @@
 
 static int split_axis(const struct kernel *k, const struct buffer *b)
 {
-	return b->parts > 1 ? k->plan->graph->tasks.v[b->first].split_axis : NONE;
+	return b->slices > 1 ? k->plan->graph->tasks.v[b->first].split_axis : NONE;
 }
 
 /* Extent in the buffer's ring, which may hold all slices of the value. */
@@ -13,7 +13,7 @@ static int64_t axis_extent(const struct kernel *k, const struct buffer *b, int a
 	for (int i = 0; i < b->naxes; i++)
 		if (b->axis[i] == axis)
 			return b->extent[i] * (b->together && axis == split_axis(k, b) ?
-				b->parts : 1);
+				b->slices : 1);
 	return 1;
 }
 
@@ -21,7 +21,7 @@ static int64_t part_extent(const struct kernel *k, const struct buffer *b, int a
 {
 	int64_t extent = axis_extent(k, b, axis);
 
-	return b->together && axis == split_axis(k, b) ? extent / b->parts : extent;
+	return b->together && axis == split_axis(k, b) ? extent / b->slices : extent;
 }
 
 /* Elements of the contracted axis that a matrix instruction takes. */
@@ -254,7 +254,7 @@ static struct operand_tiling operand_tiling(const struct kernel *k, const struct
 		for (int j = 0; j < mma->naxes && own; j++)
 			if (mma->axis[j] == axis)
 				take = extent_of_node(&g->extents, (int)(mma - g->program->nodes.v), j) /
-					(axis == s->split_axis ? s->parts : 1);
+					(axis == s->split_axis ? s->slices : 1);
 		x.count *= ceil_div(axis_extent(k, b, axis), take);
 		x.extent *= take;
 	}
@@ -432,7 +432,7 @@ static void restrict_to_slice(const struct kernel *k, const struct buffer *b, st
 
 	for (int i = 0; i < v->nrow + v->ncol; i++)
 		if ((i < v->nrow ? v->row[i] : v->col[i - v->nrow]) == axis)
-			*(i < v->nrow ? &v->rows : &v->cols) /= b->parts;
+			*(i < v->nrow ? &v->rows : &v->cols) /= b->slices;
 }
 
 /* The rows or columns that a split load fills in the slot of all slices. They must be contiguous; the copy engine can start
@@ -442,21 +442,21 @@ static enum err_code place_slice(const struct kernel *k, struct ring *r, const s
 {
 	const struct shape2 *v = &r->shape;
 	bool by_rows = v->nrow && v->row[0] == split_axis(k, b);
-	int64_t part = (by_rows ? v->rows : v->cols) / b->parts;
+	int64_t part = (by_rows ? v->rows : v->cols) / b->slices;
 	int64_t bytes = r->panel_cols * dtype_bits(b->type) / 8;
 
 	if ((!by_rows && (!v->ncol || v->col[0] != split_axis(k, b))) ||
-	    (by_rows ? v->rows : v->cols) % b->parts || (by_rows ? v->row_share : v->col_share)[0] != 1)
+	    (by_rows ? v->rows : v->cols) % b->slices || (by_rows ? v->row_share : v->col_share)[0] != 1)
 		return err_set(e, ERR_ILLEGAL, b->loc, "'%s' is loaded in parts that do not lie "
 			"together, and read as a whole; leave its load whole", b->name);
-	*(by_rows ? &r->first_row : &r->first_col) = b->part * part;
+	*(by_rows ? &r->first_row : &r->first_col) = b->slice * part;
 	if (by_rows) {
 		r->engine &= part % shared_pattern_rows(&k->target->shared) == 0 &&
 			part * bytes % k->target->shared.copy_align == 0 && r->full_rows == v->rows;
 		r->box_rows = part;
 		r->box_bytes = part * bytes;
 	} else {
-		int64_t end = b->part == b->parts - 1 ? r->full_cols : r->first_col + part;
+		int64_t end = b->slice == b->slices - 1 ? r->full_cols : r->first_col + part;
 
 		r->engine &= part % r->panel_cols == 0;
 		r->boxes = (int)ceil_div(end - r->first_col, r->panel_cols);
@@ -468,9 +468,9 @@ static enum err_code place_slice(const struct kernel *k, struct ring *r, const s
 static int slots_of(const struct kernel *k, int buffer)
 {
 	const struct buffer *b = &k->plan->graph->buffers.v[buffer];
-	int most = k->plan->versions[buffer], first = buffer - b->part;
+	int most = k->plan->versions[buffer], first = buffer - b->slice;
 
-	for (int i = first; b->together && i < first + b->parts; i++)
+	for (int i = first; b->together && i < first + b->slices; i++)
 		most = k->plan->versions[i] > most ? k->plan->versions[i] : most;
 	return most;
 }
@@ -485,7 +485,7 @@ static void push_ring(struct kernel *k, const struct ring *r)
 static enum err_code add_same_ring(struct kernel *k, int buffer, bool engine, struct err *e)
 {
 	const struct buffer *b = &k->plan->graph->buffers.v[buffer];
-	struct ring r = k->rings.v[k->ring_of[buffer - b->part]];
+	struct ring r = k->rings.v[k->ring_of[buffer - b->slice]];
 
 	r.buffer = buffer;
 	r.engine = engine;
@@ -523,13 +523,13 @@ static enum err_code add_ring(struct kernel *k, int buffer, struct err *e)
 	struct ring r = { .buffer = buffer, .versions = slots_of(k, buffer) };
 	bool loaded = b->node != NONE && p->nodes.v[b->node].op == OP_LOAD;
 
-	if (b->together && b->part)
-		return add_same_ring(k, buffer, k->rings.v[k->ring_of[buffer - b->part]].engine, e);
+	if (b->together && b->slice)
+		return add_same_ring(k, buffer, k->rings.v[k->ring_of[buffer - b->slice]].engine, e);
 	if (loaded)
 		r.engine = load_shape(k, b, &r.shape) && is_copy(k, b->first);
 	else
 		r.shape = b->node != NONE ? k->node_shape[b->node] : k->carry_shape[b->carry];
-	r.alone = b->parts > 1 && !b->together && has_split_axis(k, b);
+	r.alone = b->slices > 1 && !b->together && has_split_axis(k, b);
 	if (r.alone && !loaded)
 		restrict_to_slice(k, b, &r.shape);
 	r.rows = r.full_rows = r.shape.rows;
@@ -574,11 +574,11 @@ static enum err_code check_steps(const struct kernel *k, const struct buffer *b,
 static bool could_be_split(const struct kernel *k, const struct buffer *b, const struct stask *by)
 {
 	const struct graph *g = k->plan->graph;
-	bool could = by->parts > 1;
+	bool could = by->slices > 1;
 
 	for (int i = 0; i < g->tasks.n; i++)
 		if (reads_ring(g, &g->tasks.v[i], (int)(b - g->buffers.v)))
-			could &= g->tasks.v[i].parts == by->parts &&
+			could &= g->tasks.v[i].slices == by->slices &&
 				g->tasks.v[i].split_axis == by->split_axis;
 	return could;
 }
@@ -598,8 +598,8 @@ static enum err_code check_operand(struct kernel *k, const struct ring *r, struc
 		return err_set(e, ERR_ILLEGAL, by->loc, "'%s' takes '%s' by pieces of %lld along '%s', "
 			"which lies contiguous in memory: the matrix unit takes multiples of %lld; take "
 			"other %s%s", by->name, b->name, (long long)grain,
-			g->program->axes.v[r->shape.col[0]].name, (long long)least, by->parts > 1 ?
-			"parts" : "tiles", could_be_split(k, b, by) ? arena_strf(&k->arena,
+			g->program->axes.v[r->shape.col[0]].name, (long long)least, by->slices > 1 ?
+			"slices" : "tiles", could_be_split(k, b, by) ? arena_strf(&k->arena,
 			", or split '%s' too", g->tasks.v[b->first].name) : "");
 	if (!r->swizzle)
 		return err_set(e, ERR_ILLEGAL, b->loc, "'%s' cannot be read by the matrix unit: a row "

@@ -93,8 +93,8 @@ static const struct shape2 *value_shape(const struct kernel *k, int buffer)
 static void part_extents(const struct stask *s, const struct shape2 *v, int64_t *rows,
 	int64_t *cols)
 {
-	*rows = v->rows / (v->row[0] == s->split_axis ? s->parts : 1);
-	*cols = v->cols / (v->col[0] == s->split_axis ? s->parts : 1);
+	*rows = v->rows / (v->row[0] == s->split_axis ? s->slices : 1);
+	*cols = v->cols / (v->col[0] == s->split_axis ? s->slices : 1);
 }
 
 /* Can the store read the ring's slot, which has panels as the engine takes them? */

@@ -123,9 +123,9 @@ static void add_box(struct lowering *c, const struct stask *s, const struct ring
 	for (int d = t->rank - 1; d >= 0; d--) {
 		const struct num *at = tensor_index(c, s, &n->index[d], &r->shape, false);
 
-		for (int i = 0; i < n->index[d].n && s->parts > 1; i++)
+		for (int i = 0; i < n->index[d].n && s->slices > 1; i++)
 			if (n->index[d].term[i].axis == s->split_axis)
-				at = ADD(at, N(c, s->part * part));
+				at = ADD(at, N(c, s->slice * part));
 		if (d == t->rank - 1 && !num_is(panel, 0))
 			at = ADD(at, MUL(panel, N(c, r->panel_cols)));
 		if (d == rows)

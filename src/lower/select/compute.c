@@ -266,7 +266,7 @@ enum err_code write_result(struct lowering *c, const struct kentry *x, int buffe
 	part = lower_ring_slice(stask_of(c, x), r);
 	if (lower_is_operand(c->k, buffer) && (f.rows < part.rows || f.cols < part.cols))
 		return err_set(e, ERR_ILLEGAL, b->loc, "'%s' is contracted along %s, which is not "
-			"lowered for a value that is computed", b->name, b->parts > 1 ? "parts that "
+			"lowered for a value that is computed", b->name, b->slices > 1 ? "slices that "
 			"end within a step of the matrix unit" : r->shape.ncol ? "tiles that end "
 			"beyond it" : "one element");
 	return store_in_ring(c, x, buffer, inside, e);

@@ -14,10 +14,10 @@ enum err_code lay_out_shape(struct lowering *c, const struct stask *s, const str
 		.layout = l };
 	for (int i = 0; i < shape->nrow; i++)
 		if (shape->row[i] == s->split_axis)
-			f->height /= s->parts;
+			f->height /= s->slices;
 	for (int i = 0; i < shape->ncol; i++) {
 		if (shape->col[i] == s->split_axis)
-			f->width /= s->parts;
+			f->width /= s->slices;
 		if (c->k->deep >> shape->col[i] & 1)
 			cols = l->deep;
 	}
@@ -270,7 +270,7 @@ int64_t axis_extent(const struct lowering *c, const struct stask *s, const struc
 	int64_t x = has_full_axis(shape, axis) ? c->p->axes.v[axis].size : c->g->extents.tile[axis];
 
 	if (axis == s->split_axis)
-		x /= s->parts;
+		x /= s->slices;
 	return ceil_div(x, axis_share(shape, axis));
 }
 
@@ -326,8 +326,8 @@ const struct num *axis_local_index(struct lowering *c, const struct stask *s, co
 		at = axis_part_of_flat(c, s, c->contracted, c->contracted->row, c->contracted->nrow, axis, V(c, VAR_KS, NONE));
 	if (axis_share(shape, axis) > 1)
 		at = MUL(at, N(c, axis_share(shape, axis)));
-	if (axis == s->split_axis && s->parts > 1)
-		at = ADD(at, N(c, s->part * axis_extent(c, s, shape, axis) * axis_share(shape, axis)));
+	if (axis == s->split_axis && s->slices > 1)
+		at = ADD(at, N(c, s->slice * axis_extent(c, s, shape, axis) * axis_share(shape, axis)));
 	return at;
 }
 
@@ -390,7 +390,7 @@ static const struct num *ring_axis_index(struct lowering *c, const struct stask 
 	if (has_full_axis(&r->shape, axis) && !has_full_axis(shape, axis))
 		at = ADD(axis_first(c, s, shape, axis), at);
 	if (r->alone && axis == s->split_axis)
-		at = SUB(at, N(c, s->part * axis_extent(c, s, shape, axis)));
+		at = SUB(at, N(c, s->slice * axis_extent(c, s, shape, axis)));
 	if (axis_share(&r->shape, axis) > 1)
 		at = quotient(c, at, axis_share(&r->shape, axis));
 	return at;
@@ -409,7 +409,7 @@ static const struct num *flatten(struct lowering *c, const struct stask *s, cons
 		const struct num *at = ring_axis_index(c, s, r, axis, shape);
 
 		if (r->alone && axis == s->split_axis)	/* the ring holds no other slice */
-			extent /= s->parts;
+			extent /= s->slices;
 		extent = ceil_div(extent, axis_share(&r->shape, axis));
 		flat = i ? ADD(MUL(flat, N(c, extent)), at) : at;
 	}
@@ -427,8 +427,8 @@ const struct num *row_major_offset(struct lowering *c, const struct stask *s,
 
 		if (has_full_axis(from, axis) && !has_full_axis(to, axis))
 			at = ADD(axis_first(c, s, to, axis), at);
-		if (axis == s->split_axis && s->parts > 1)
-			at = SUB(at, N(c, s->part * axis_extent(c, s, from, axis)));
+		if (axis == s->split_axis && s->slices > 1)
+			at = SUB(at, N(c, s->slice * axis_extent(c, s, from, axis)));
 		flat = i ? ADD(MUL(flat, N(c, axis_extent(c, s, from, axis))), at) : at;
 	}
 	return flat;

@@ -200,11 +200,11 @@ static enum err_code find_first_line(struct lowering *c, const struct stask *s, 
 		for (int k = 0; k < result->nrow + result->ncol; k++)
 			own |= (k < result->nrow ? result->row[k] : result->col[k - result->nrow]) ==
 				axis;
-		if (own && s->parts > 1 && axis == s->split_axis && !r->alone) {
+		if (own && s->slices > 1 && axis == s->split_axis && !r->alone) {
 			TRY(check_rows_contiguous(c, s, o, b, axis, e));
-			TRY(check_first_line(c, s, o, b, axis, extent * s->part, e));
-			*begin = ADD(*begin, N(c, extent * s->part));
-			inner /= s->parts;
+			TRY(check_first_line(c, s, o, b, axis, extent * s->slice, e));
+			*begin = ADD(*begin, N(c, extent * s->slice));
+			inner /= s->slices;
 		}
 		if (own && (r->shape.full_axes & ~result->full_axes) >> axis & 1 &&
 		    tile < c->p->axes.v[axis].size) {

@@ -122,10 +122,10 @@ static void find_corner(struct lowering *c, const struct stask *s, const struct 
 		const struct index_expr *x = &n->index[d];
 		const struct num *at = tensor_index(c, s, x, v, false);
 
-		for (int i = 0; i < x->n && s->parts > 1; i++)
+		for (int i = 0; i < x->n && s->slices > 1; i++)
 			if (x->term[i].axis == s->split_axis)
-				at = ADD(at, N(c, s->part * (c->g->extents.tile[s->split_axis] /
-					s->parts)));
+				at = ADD(at, N(c, s->slice * (c->g->extents.tile[s->split_axis] /
+					s->slices)));
 		if (d == rank - 1 && o->across > 1)
 			at = ADD(at, MUL(panel_column(c, o), N(c, o->panel_cols)));
 		for (int i = 0; i < x->n && o->ring == NONE; i++)

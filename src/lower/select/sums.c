@@ -64,7 +64,7 @@ enum err_code check_contiguous(const struct lowering *c, const struct stask *s, 
 
 	if (r->alone && s->split_axis != c->g->tasks.v[b->first].split_axis)
 		return err_set(e, ERR_ILLEGAL, s->loc, "'%s' takes '%s' in one piece, which is made in "
-			"%d parts: split both alike, or neither", s->name, b->name, b->parts);
+			"%d slices: split both alike, or neither", s->name, b->name, b->slices);
 	return OK;
 }
 

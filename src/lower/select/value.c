@@ -211,7 +211,7 @@ static enum err_code column_comparison(struct lowering *c, const struct kentry *
 		if (node_has_axis(&c->p->nodes.v[other], axis))
 			return OK;
 		if (axis == s->split_axis)
-			k += s->part * c->g->extents.tile[axis] / s->parts;
+			k += s->slice * c->g->extents.tile[axis] / s->slices;
 		v = new_val(c, VAL_COLUMN, DT_BOOL);
 		v->compare = signs[side][sign];
 		v->num = ADD(MUL(N(c, c->k->target->frag.cols), V(c, VAR_EIGHT, NONE)), V(c, VAR_E, NONE));
