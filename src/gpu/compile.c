@@ -35,14 +35,18 @@ static bool keeps_binaries(const struct compile_result *r)
 	return r->nvrtc_major > 12 || (r->nvrtc_major == 12 && r->nvrtc_minor >= 9);
 }
 
+enum err_code compile_check(const struct compile_job *job, struct err *e)
+{
+	return job->source && job->arch ? OK : err_set(e, ERR_INPUT, NOWHERE,
+		"nothing to compile: the %s is missing", job->source ? "architecture" : "source");
+}
+
 /* -lineinfo does not change the kernel, and gives ptxas's messages and profilers the source's lines. */
 static enum err_code set_options(struct compiler *c, const struct compile_result *r, struct err *e)
 {
 	const struct compile_job *job = c->job;
 
-	if (!job->source || !job->arch)
-		return err_set(e, ERR_INPUT, NOWHERE, "nothing to compile: the %s is missing",
-			job->source ? "architecture" : "source");
+	TRY(compile_check(job, e));
 	if (job->noptions > OPTIONS_MAX - 9)
 		return err_set(e, ERR_LIMIT, NOWHERE, "%d options for NVRTC are more than %d",
 			job->noptions, OPTIONS_MAX - 9);

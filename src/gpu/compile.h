@@ -55,6 +55,9 @@ struct compile_result {
 	bool cached;
 };
 
+/* ERR_INPUT: the job has no source or no architecture. */
+NODISCARD enum err_code compile_check(const struct compile_job *job, struct err *e);
+
 /* The result lies in `a`, whose failure handler must not jump, as NVRTC has memory of its own. */
 NODISCARD enum err_code compile_here(const struct compile_job *job, struct arena *a,
 	struct compile_result *r, struct err *e);

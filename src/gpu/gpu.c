@@ -8,10 +8,8 @@
 #include "gpu/proto.h"
 #include "gpu/share.h"
 
-/* Seconds that the worker may take for anything but a kernel. */
-#define HELLO_SECONDS 30.0
+/* Seconds that the worker may take for anything but a kernel; HELLO_SECONDS and COMPILE_SECONDS are in process.h. */
 #define START_SECONDS 60.0
-#define COMPILE_SECONDS 600.0
 #define COPY_SECONDS 60.0
 #define COPY_BYTES_A_SECOND 1e8		/* a lower bound for any bus */
 #define BENCH_SECONDS 1.0		/* added to a run's limit for a batch of a benchmark */
@@ -79,24 +77,6 @@ static enum err_code fail(struct gpu *g, enum gpu_failure failure, enum err_code
 	return code;
 }
 
-/* Set the kind of failure of an error in the shell. */
-static enum err_code fail_by_code(struct gpu *g, enum err_code code)
-{
-	switch (code) {
-	case OK:
-		return fail(g, GPU_FAIL_NONE, code);
-	case ERR_INPUT: case ERR_ILLEGAL:
-		return fail(g, GPU_FAIL_JOB, code);
-	case ERR_LIMIT:
-		return fail(g, GPU_FAIL_MEMORY, code);
-	case ERR_INTERRUPTED:
-		return fail(g, GPU_FAIL_STOPPED, code);
-	case ERR_IO:
-		break;
-	}
-	return fail(g, GPU_FAIL_WORKER, code);
-}
-
 /* ---- asking the worker ---- */
 
 struct request {
@@ -122,22 +102,17 @@ static void request_init(struct request *q, struct gpu *g, enum message kind, co
 
 static enum err_code timeout_error(const struct request *q, enum stage stage, struct err *e)
 {
-	double limit = q->limit[stage];
+	static const char *const what[NSTAGES] = {
+		[STAGE_STARTING] = "the NVIDIA driver did not open the device within",
+		[STAGE_COMPILING] = "the source was not compiled within",
+		[STAGE_PREPARING] = "copying to the device took more than",
+		[STAGE_RETURNING] = "copying from the device took more than",
+	};
 
-	switch (stage) {
-	case STAGE_STARTING:
-		return err_set(e, ERR_LIMIT, NOWHERE, "the NVIDIA driver did not open the device within %g s", limit);
-	case STAGE_COMPILING:
-		return err_set(e, ERR_LIMIT, NOWHERE, "the source was not compiled within %g s", limit);
-	case STAGE_RUNNING:
-		return err_set(e, ERR_LIMIT, NOWHERE, "%s did not finish within %g s and was "
-			"stopped: it waits for something that never happens, or the limit is too short",
-			q->running, limit);
-	case STAGE_PREPARING: case STAGE_RETURNING: case NSTAGES:
-		break;
-	}
-	return err_set(e, ERR_LIMIT, NOWHERE, "copying %s the device took more than %g s",
-		stage == STAGE_PREPARING ? "to" : "from", limit);
+	if (stage == STAGE_RUNNING)
+		return err_set(e, ERR_LIMIT, NOWHERE, "%s did not finish within %g s and was stopped: it waits for "
+			"something that never happens, or the limit is too short", q->running, q->limit[stage]);
+	return err_set(e, ERR_LIMIT, NOWHERE, "%s %g s", what[stage], q->limit[stage]);
 }
 
 /* The exchange failed for the reason `why`. Ends the worker. */
@@ -147,21 +122,14 @@ static enum err_code fail_exchange(struct gpu *g, const struct request *q, enum 
 	static const char *const doing[NSTAGES] = {
 		"opening the device", "compiling", "preparing", "running", "copying results",
 	};
-	char words[320];
 
-	if (why == WIRE_CLOSED) {
-		process_end_reason(&g->worker, words, sizeof(words));
-		return fail(g, GPU_FAIL_WORKER, err_set(e, ERR_IO, NOWHERE, "the worker process %s (while %s%s%s)",
-			words, doing[stage], stage == STAGE_RUNNING ? " " : "", stage == STAGE_RUNNING ? q->running :
-			""));
-	}
+	if (why == WIRE_CLOSED || why == WIRE_GARBLED)
+		return fail(g, GPU_FAIL_WORKER, process_failed(&g->worker, why == WIRE_CLOSED, doing[stage],
+			stage == STAGE_RUNNING ? q->running : "", e));
 	process_end(&g->worker);
 	if (why == WIRE_STOPPED)
 		return fail(g, GPU_FAIL_STOPPED, err_set(e, ERR_INTERRUPTED, NOWHERE, "interrupted"));
-	if (why == WIRE_LATE)
-		return fail(g, GPU_FAIL_TIMEOUT, timeout_error(q, stage, e));
-	return fail(g, GPU_FAIL_WORKER, err_set(e, ERR_IO, NOWHERE,
-		"the worker process sent a malformed message (while %s)", doing[stage]));
+	return fail(g, GPU_FAIL_TIMEOUT, timeout_error(q, stage, e));
 }
 
 static enum err_code start_worker(struct gpu *g, const struct stop *stop, struct err *e)
@@ -193,6 +161,7 @@ static enum wire_status exchange(struct gpu *g, struct request *q, enum stage *s
 {
 	double deadline = wire_clock() + q->limit[*stage];
 	enum wire_status status = wire_send(g->worker.socket, (int)q->kind, &q->body, q->fd, deadline, q->stop);
+	uint32_t reported;
 	struct frame f;
 
 	while (!status) {
@@ -206,9 +175,10 @@ static enum wire_status exchange(struct gpu *g, struct request *q, enum stage *s
 			q->reply = f.body;
 			return f.body.bad ? WIRE_GARBLED : WIRE_OK;
 		}
-		*stage = (enum stage)wire_get_below(&f.body, NSTAGES);
-		if (f.kind != MSG_STAGE || f.body.bad)
+		reported = wire_get_u32(&f.body);
+		if (f.kind != MSG_STAGE || f.body.bad || reported >= NSTAGES)
 			return WIRE_GARBLED;
+		*stage = (enum stage)reported;
 		deadline = wire_clock() + q->limit[*stage];
 	}
 	return status;
@@ -268,9 +238,8 @@ enum err_code gpu_compile(struct gpu *g, const struct compile_job *job, const st
 
 	clean(g);
 	*r = (struct compile_result){ .log = "" };
-	if (!job->source || !job->arch)
-		return fail(g, GPU_FAIL_JOB, err_set(e, ERR_INPUT, NOWHERE, "nothing to compile: the %s is missing",
-			job->source ? "architecture" : "source"));
+	if (compile_check(job, e))
+		return fail(g, GPU_FAIL_JOB, e->code);
 	request_init(&q, g, MSG_COMPILE, stop);
 	wire_put_u32(&q.body, (uint32_t)g->device);
 	put_compile_job(&q.body, job);
@@ -349,7 +318,7 @@ static enum err_code prepare(struct gpu *g, const struct gpu_job *job, double li
 	if (!share_layout(job, l, &g->scratch))
 		return err_set(e, ERR_LIMIT, NOWHERE, "the job's buffers have impossible sizes");
 	wire_put_u32(&q->body, (uint32_t)g->device);
-	put_job(&q->body, job, l);
+	put_gpu_job(&q->body, job);
 	q->running = kernel_names(g, job);
 	set_limits(q, job, limit);
 	TRY(share_init(&g->share, g->mem, l->bytes ? l->bytes : 1, q->stop, e));
@@ -360,6 +329,10 @@ static enum err_code prepare(struct gpu *g, const struct gpu_job *job, double li
 enum err_code gpu_run(struct gpu *g, const struct gpu_job *job, double limit,
 	const struct stop *stop, struct arena *a, struct gpu_result *r, struct err *e)
 {
+	static const enum gpu_failure kinds[] = {
+		[ERR_INPUT] = GPU_FAIL_JOB, [ERR_ILLEGAL] = GPU_FAIL_JOB, [ERR_LIMIT] = GPU_FAIL_MEMORY,
+		[ERR_INTERRUPTED] = GPU_FAIL_STOPPED, [ERR_IO] = GPU_FAIL_WORKER,
+	};
 	struct share_layout l;
 	struct request q;
 	enum err_code code;
@@ -368,10 +341,7 @@ enum err_code gpu_run(struct gpu *g, const struct gpu_job *job, double limit,
 	*r = (struct gpu_result){ 0 };
 	request_init(&q, g, MSG_RUN, stop);
 	code = prepare(g, job, limit, &l, &q, e);
-	if (code)
-		fail_by_code(g, code);
-	else
-		code = ask(g, &q, e);
+	code = code ? fail(g, kinds[code], code) : ask(g, &q, e);
 	if (!code) {
 		get_gpu_result(&q.reply, r, a);
 		code = check_reply(g, &q, e);

@@ -16,11 +16,7 @@ enum {
 	NICE = 5,			/* of workers, so that measuring comes before compiling */
 };
 
-/* Seconds that a worker may take; the first two as in gpu.c. FRAME_SECONDS: for a frame, from its
- * first byte to its last. */
-#define HELLO_SECONDS 30.0
-#define COMPILE_SECONDS 600.0
-#define FRAME_SECONDS 10.0
+#define FRAME_SECONDS 10.0		/* a worker may take for a frame, from its first byte to its last */
 
 enum job_state { JOB_WAITING, JOB_COMPILING, JOB_DONE };
 
@@ -110,9 +106,8 @@ void pool_begin(struct pool *p, const struct compile_job *job, struct pool_job *
 	j->prev = p->last;
 	*(p->last ? &p->last->next : &p->first) = j;
 	p->last = j;
-	if (!job->source || !job->arch)
-		finish(j, err_set(&j->err, ERR_INPUT, NOWHERE, "nothing to compile: the %s is missing",
-			job->source ? "architecture" : "source"));
+	if (compile_check(job, &j->err))
+		finish(j, j->err.code);
 }
 
 static void end_slot(struct slot *s)
@@ -227,22 +222,18 @@ static struct pool_job *next_job(const struct pool *p)
  * waiting job gets the error; otherwise workers would be started endlessly. */
 static void fail_worker(struct pool *p, struct slot *s, enum wire_status why)
 {
-	const char *doing = s->state == SLOT_STARTING ? "starting" : "compiling";
-	struct pool_job *j = s->state == SLOT_STARTING ? next_job(p) : s->job;
-	char words[320];
+	bool starting = s->state == SLOT_STARTING;
+	struct pool_job *j = starting ? next_job(p) : s->job;
+	struct err ignored, *e = j ? &j->err : &ignored;
 
-	if (why == WIRE_CLOSED)
-		process_end_reason(&s->worker, words, sizeof(words));
-	if (j && why == WIRE_CLOSED)
-		err_set(&j->err, ERR_IO, NOWHERE, "the worker process %s (while %s)", words, doing);
-	else if (j && why == WIRE_LATE && s->state == SLOT_STARTING)
-		err_set(&j->err, ERR_IO, NOWHERE, "the worker process did not answer within %g s", HELLO_SECONDS);
-	else if (j && why == WIRE_LATE)
-		err_set(&j->err, ERR_LIMIT, NOWHERE, "the source was not compiled within %g s", COMPILE_SECONDS);
-	else if (j)
-		err_set(&j->err, ERR_IO, NOWHERE, "the worker process sent a malformed message (while %s)", doing);
+	if (why != WIRE_LATE)
+		process_failed(&s->worker, why == WIRE_CLOSED, starting ? "starting" : "compiling", "", e);
+	else if (starting)
+		err_set(e, ERR_IO, NOWHERE, "the worker process did not answer within %g s", HELLO_SECONDS);
+	else
+		err_set(e, ERR_LIMIT, NOWHERE, "the source was not compiled within %g s", COMPILE_SECONDS);
 	if (j)
-		finish(j, j->err.code);
+		finish(j, e->code);
 	end_slot(s);
 }
 

@@ -15,8 +15,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "gpu/worker.h"
-
 enum {
 	FD_MIN = 16,			/* descriptors are moved up to here, away from 0 to 3 */
 	KILLED_MS = 10000,		/* to wait for the end of a killed worker */
@@ -186,25 +184,28 @@ static void last_line(const struct process *p, char *text, size_t size)
 		memmove(text, newline + 1, strlen(newline));
 }
 
-void process_end_reason(struct process *p, char *text, size_t size)
+enum err_code process_failed(struct process *p, bool closed, const char *doing, const char *what, struct err *e)
 {
-	char line[160], end[120];
+	char line[160] = "", end[120] = "sent a malformed message";
 	bool ended;
-	int status = -1;
+	int status;
 
-	last_line(p, line, sizeof(line));
-	ended = await_end(p->pid, ENDING_MS, &status);
-	if (!ended)
-		snprintf(end, sizeof(end), "closed its connection");
-	else if (status >= 0 && WIFSIGNALED(status))
-		snprintf(end, sizeof(end), "was killed by signal %d (%s)%s", WTERMSIG(status),
-			strsignal(WTERMSIG(status)), WTERMSIG(status) == SIGKILL ?
-			", as happens when the machine's memory is short" : "");
-	else if (status >= 0)
-		snprintf(end, sizeof(end), "ended with status %d", WEXITSTATUS(status));
-	else
-		snprintf(end, sizeof(end), "ended");
-	snprintf(text, size, "%s%s%s", end, *line ? ": " : "", line);
-	p->pid = ended ? 0 : p->pid;
+	if (closed) {
+		last_line(p, line, sizeof(line));
+		ended = await_end(p->pid, ENDING_MS, &status);
+		p->pid = ended ? 0 : p->pid;
+		if (!ended)
+			snprintf(end, sizeof(end), "closed its connection");
+		else if (status >= 0 && WIFSIGNALED(status))
+			snprintf(end, sizeof(end), "was killed by signal %d (%s)%s", WTERMSIG(status),
+				strsignal(WTERMSIG(status)), WTERMSIG(status) == SIGKILL ?
+				", as happens when the machine's memory is short" : "");
+		else if (status >= 0)
+			snprintf(end, sizeof(end), "ended with status %d", WEXITSTATUS(status));
+		else
+			snprintf(end, sizeof(end), "ended");
+	}
 	process_end(p);
+	return err_set(e, ERR_IO, NOWHERE, "the worker process %s%s%s (while %s%s%s)", end, *line ? ": " : "", line,
+		doing, *what ? " " : "", what);
 }

@@ -11,6 +11,16 @@
 #include "base/arena.h"
 #include "base/err.h"
 
+/* Seconds that a worker may take to start, and to compile. */
+#define HELLO_SECONDS 30.0
+#define COMPILE_SECONDS 600.0
+
+#define WORKER_ARGUMENT "--gpu-worker"
+/* Set in the worker's environment, so that a program whose main() does not handle the argument cannot start workers
+ * endlessly. */
+#define WORKER_VARIABLE "MILLRACE_GPU_WORKER"
+enum { WORKER_SOCKET = 3 };		/* descriptor of the worker's end */
+
 struct process {
 	pid_t pid;			/* 0: none */
 	int socket;			/* the shell's end; -1: none */
@@ -29,9 +39,10 @@ void process_end(struct process *p);
 /* Is it alive and has it sent nothing? Before a request anything else is an error. */
 bool process_is_quiet(const struct process *p);
 
-/* Of a process that closed its connection: how it ended and the last line of its stderr, as text
- * ("was killed by signal 9 (Killed)"). Then as process_end. */
-void process_end_reason(struct process *p, char *text, size_t size);
+/* After a failed exchange: end the process, and set *e. closed: it closed its connection, so the message says how it
+ * ended and has the last line of its stderr ("was killed by signal 9 (Killed)"); else it sent a malformed message.
+ * doing, what: "running", "'gemm'"; `what` may be "". */
+enum err_code process_failed(struct process *p, bool closed, const char *doing, const char *what, struct err *e);
 
 /* Empty the file with its stderr. */
 void process_forget_output(struct process *p);

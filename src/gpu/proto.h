@@ -16,7 +16,7 @@ enum message {
 	MSG_STAGE, MSG_REPLY,
 };
 
-/* In place of a device's ordinal: compile without opening a device. */
+/* Instead of a device's ordinal: compile without opening a device. */
 #define NO_DEVICE UINT32_MAX
 
 /* What the worker does; each stage has a time limit of its own. */
@@ -50,7 +50,7 @@ void get_gpu_result(struct wire *w, struct gpu_result *r, struct arena *a);
 
 /* ---- jobs ---- */
 
-/* Where a job's memory starts in the shared mapping, by index of binary or buffer. */
+/* Where a job's memory starts in the shared mapping, by index of binary or buffer. Shell and worker compute the same. */
 struct share_layout {
 	size_t bytes;			/* of all */
 	size_t *binary;
@@ -60,8 +60,9 @@ struct share_layout {
 /* False: the job needs more than an address space has. */
 bool share_layout(const struct gpu_job *job, struct share_layout *l, struct arena *a);
 
-void put_job(struct wire *w, const struct gpu_job *job, const struct share_layout *l);
-/* The job's host memory points into share[0..bytes). */
-void get_job(struct wire *w, struct gpu_job *job, unsigned char *share, size_t bytes, struct arena *a);
+void put_gpu_job(struct wire *w, const struct gpu_job *job);
+void get_gpu_job(struct wire *w, struct gpu_job *job, struct arena *a);	/* without its memory */
+/* The same, with its memory in share[0..bytes). */
+void get_shared_job(struct wire *w, struct gpu_job *job, unsigned char *share, size_t bytes, struct arena *a);
 
 #endif

@@ -14,7 +14,6 @@ enum {
 };
 
 #define BODY_MAX ((uint64_t)1 << 30)
-#define NO_STRING UINT32_MAX
 
 struct header {
 	uint32_t magic;
@@ -45,16 +44,6 @@ void wire_put_u32(struct wire *w, uint32_t x)
 	wire_put(w, &x, sizeof(x));
 }
 
-/* With the NUL, so that the reader can use the string in place. */
-void wire_put_str(struct wire *w, const char *s)
-{
-	size_t n = s ? strlen(s) : 0;
-
-	wire_put_u32(w, s ? (uint32_t)n : NO_STRING);
-	if (s)
-		wire_put(w, s, n + 1);
-}
-
 /* ---- reading ---- */
 
 const void *wire_get(struct wire *w, size_t n)
@@ -77,41 +66,6 @@ uint32_t wire_get_u32(struct wire *w)
 	if (p)
 		memcpy(&x, p, sizeof(x));
 	return x;
-}
-
-const char *wire_get_str(struct wire *w)
-{
-	uint32_t n = wire_get_u32(w);
-	const char *s;
-
-	if (w->bad || n == NO_STRING)
-		return NULL;
-	s = wire_get(w, (size_t)n + 1);
-	if (!s || memchr(s, '\0', (size_t)n + 1) != s + n) {
-		w->bad = true;
-		return NULL;
-	}
-	return s;
-}
-
-int wire_get_count(struct wire *w, size_t least)
-{
-	uint32_t n = wire_get_u32(w);
-
-	if (w->bad || n > (w->len - w->pos) / least) {
-		w->bad = true;
-		return 0;
-	}
-	return (int)n;
-}
-
-int wire_get_below(struct wire *w, int end)
-{
-	uint32_t x = wire_get_u32(w);
-
-	if (x >= (uint32_t)end)
-		w->bad = true;
-	return w->bad ? 0 : (int)x;
 }
 
 /* ---- frames ---- */
@@ -145,70 +99,30 @@ static enum wire_status await(int socket, short events, double deadline, const s
 	}
 }
 
-/* One sendmsg, with the descriptor if there is one. */
-static ssize_t send_some(int socket, const void *p, size_t n, int fd)
+/* One sendmsg or recvmsg. *fd is sent along unless it is -1; a descriptor that comes along replaces *fd, which is
+ * closed. */
+static ssize_t transfer_some(int socket, bool sending, void *p, size_t n, int *fd)
 {
 	union {
 		char space[CMSG_SPACE(sizeof(int))];
 		struct cmsghdr aligned;
 	} control = { { 0 } };
-	struct iovec io = { .iov_base = (void *)(uintptr_t)p, .iov_len = n };
-	struct msghdr m = { .msg_iov = &io, .msg_iovlen = 1 };
-
-	if (fd >= 0) {
-		struct cmsghdr *c;
-
-		m.msg_control = control.space;
-		m.msg_controllen = sizeof(control.space);
-		c = CMSG_FIRSTHDR(&m);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(c), &fd, sizeof(fd));
-	}
-	return sendmsg(socket, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
-}
-
-static enum wire_status send_all(int socket, const void *p, size_t n, int fd, double deadline, const struct stop *stop)
-{
-	for (size_t done = 0; done < n; ) {
-		enum wire_status status = await(socket, POLLOUT, deadline, stop);
-		ssize_t sent;
-
-		if (status)
-			return status;
-		sent = send_some(socket, (const char *)p + done, n - done, done ? -1 : fd);
-		if (sent < 0 && errno != EAGAIN && errno != EINTR)
-			return WIRE_CLOSED;
-		done += sent > 0 ? (size_t)sent : 0;
-	}
-	return WIRE_OK;
-}
-
-enum wire_status wire_send(int socket, int kind, const struct wire *body, int fd,
-	double deadline, const struct stop *stop)
-{
-	struct header h = { MAGIC, WIRE_VERSION, (uint16_t)kind, body ? body->len : 0 };
-	enum wire_status status = send_all(socket, &h, sizeof(h), fd, deadline, stop);
-
-	if (status || !h.bytes)
-		return status;
-	return send_all(socket, body->data, body->len, -1, deadline, stop);
-}
-
-/* One recvmsg. A descriptor that was sent along replaces *fd, which is closed. */
-static ssize_t receive_some(int socket, void *p, size_t n, int *fd)
-{
-	union {
-		char space[CMSG_SPACE(sizeof(int))];
-		struct cmsghdr aligned;
-	} control;
 	struct iovec io = { .iov_base = p, .iov_len = n };
 	struct msghdr m = { .msg_iov = &io, .msg_iovlen = 1, .msg_control = control.space,
 		.msg_controllen = sizeof(control.space) };
-	ssize_t got = recvmsg(socket, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+	ssize_t got;
 
-	for (struct cmsghdr *c = got < 0 ? NULL : CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c)) {
+	if (sending) {
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(c), fd, sizeof(*fd));
+		m.msg_controllen = *fd < 0 ? 0 : m.msg_controllen;
+		return sendmsg(socket, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
+	}
+	got = recvmsg(socket, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	for (c = got < 0 ? NULL : CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c)) {
 		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
 			continue;
 		if (*fd >= 0)
@@ -218,20 +132,32 @@ static ssize_t receive_some(int socket, void *p, size_t n, int *fd)
 	return got;
 }
 
-static enum wire_status receive_all(int socket, void *p, size_t n, int *fd, double deadline, const struct stop *stop)
+/* All n bytes, in either direction; the descriptor goes with the first of them. */
+static enum wire_status transfer(int socket, bool sending, void *p, size_t n, int *fd, double deadline,
+	const struct stop *stop)
 {
 	for (size_t done = 0; done < n; ) {
-		enum wire_status status = await(socket, POLLIN, deadline, stop);
-		ssize_t got;
+		enum wire_status status = await(socket, sending ? POLLOUT : POLLIN, deadline, stop);
+		ssize_t some;
 
 		if (status)
 			return status;
-		got = receive_some(socket, (char *)p + done, n - done, fd);
-		if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
+		some = transfer_some(socket, sending, (char *)p + done, n - done, sending && done ? &(int){ -1 } : fd);
+		if ((some == 0 && !sending) || (some < 0 && errno != EAGAIN && errno != EINTR))
 			return WIRE_CLOSED;
-		done += got > 0 ? (size_t)got : 0;
+		done += some > 0 ? (size_t)some : 0;
 	}
 	return WIRE_OK;
+}
+
+enum wire_status wire_send(int socket, int kind, const struct wire *body, int fd, double deadline,
+	const struct stop *stop)
+{
+	struct header h = { MAGIC, WIRE_VERSION, (uint16_t)kind, body ? body->len : 0 };
+	enum wire_status status = transfer(socket, true, &h, sizeof(h), &fd, deadline, stop);
+
+	return status || !h.bytes ? status :
+		transfer(socket, true, body->data, body->len, &(int){ -1 }, deadline, stop);
 }
 
 enum wire_status wire_receive(int socket, struct frame *f, struct arena *a, double deadline, const struct stop *stop)
@@ -240,7 +166,7 @@ enum wire_status wire_receive(int socket, struct frame *f, struct arena *a, doub
 	struct header h;
 
 	*f = (struct frame){ .fd = -1 };
-	status = receive_all(socket, &h, sizeof(h), &f->fd, deadline, stop);
+	status = transfer(socket, false, &h, sizeof(h), &f->fd, deadline, stop);
 	if (status)
 		return status;
 	if (h.magic != MAGIC || h.version != WIRE_VERSION || h.bytes > BODY_MAX)
@@ -248,5 +174,5 @@ enum wire_status wire_receive(int socket, struct frame *f, struct arena *a, doub
 	f->kind = h.kind;
 	f->body.data = arena_alloc(a, h.bytes);
 	f->body.len = h.bytes;
-	return receive_all(socket, f->body.data, h.bytes, &f->fd, deadline, stop);
+	return transfer(socket, false, f->body.data, h.bytes, &f->fd, deadline, stop);
 }

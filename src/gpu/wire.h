@@ -16,25 +16,18 @@ enum { WIRE_VERSION = 1 };
 /* ---- the bytes of a message ---- */
 
 struct wire {
-	struct arena *arena;		/* when writing */
+	struct arena *arena;		/* of the bytes when writing, of the values when reading */
 	unsigned char *data;
 	size_t len, cap;
 	size_t pos;			/* the next byte when reading */
-	bool bad;
+	bool reading, bad;
 };
 
 void wire_put(struct wire *w, const void *p, size_t n);
 void wire_put_u32(struct wire *w, uint32_t x);
-void wire_put_str(struct wire *w, const char *s);	/* or NULL */
-
-/* The next n bytes, in place; NULL if fewer are left. */
+/* The next n bytes, where they are; NULL if fewer are left. */
 const void *wire_get(struct wire *w, size_t n);
 uint32_t wire_get_u32(struct wire *w);
-const char *wire_get_str(struct wire *w);	/* in place; NULL if that was put */
-/* A number of elements that take at least `least` bytes each. */
-int wire_get_count(struct wire *w, size_t least);
-/* A number that must be in [0, end). */
-int wire_get_below(struct wire *w, int end);
 
 /* ---- frames over a socket ---- */
 

@@ -4,7 +4,6 @@
  * hangs with it; so a second thread watches for the end of the shell and then kills the process.
  */
 #define _GNU_SOURCE			/* POLLRDHUP */
-#include "gpu/worker.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -18,6 +17,9 @@
 #include <unistd.h>
 
 #include "gpu/cuda_run.h"
+#include "gpu/process.h"
+
+enum { WORKER_USAGE = 2 };		/* exit status if not started by a shell */
 
 struct worker {
 	int socket;
@@ -51,40 +53,14 @@ static void report_stage(void *ud, enum stage stage)
 
 /* ---- requests ---- */
 
-static void start_reply(struct worker *w, struct wire *reply, const struct verdict *v)
-{
-	*reply = (struct wire){ .arena = &w->arena };
-	put_verdict(reply, v);
-}
-
-/* The device's verdict, with a failure exactly if there is an error code. */
-static const struct verdict *device_verdict(struct worker *w, enum err_code code)
-{
-	struct verdict *v = &w->device.verdict;
-
-	if (!code)
-		v->failure = GPU_FAIL_NONE;
-	else if (v->failure == GPU_FAIL_NONE)
-		v->failure = GPU_FAIL_OTHER;
-	return v;
-}
-
-static enum err_code probe(struct worker *w, struct frame *f, struct gpu_info *info)
-{
-	report_stage(w, STAGE_STARTING);
-	return cuda_device_info(&w->device, (int)wire_get_u32(&f->body), info);
-}
-
-static void serve_probe(struct worker *w, struct frame *f)
+static enum err_code probe(struct worker *w, struct frame *f, struct wire *result)
 {
 	struct gpu_info info;
-	struct wire reply;
-	enum err_code code = probe(w, f, &info);
 
-	start_reply(w, &reply, device_verdict(w, code));
-	if (!code)
-		put_gpu_info(&reply, &info);
-	send_message(w, MSG_REPLY, &reply);
+	report_stage(w, STAGE_STARTING);
+	TRY(cuda_device_info(&w->device, (int)wire_get_u32(&f->body), &info));
+	put_gpu_info(result, &info);
+	return OK;
 }
 
 /* A kernel that is compiled for a device will run on it. The driver takes 0.2 s to make a context, so
@@ -114,13 +90,13 @@ static void open_in_background(struct worker *w, int ordinal)
 		pthread_detach(thread);
 }
 
-static void serve_compile(struct worker *w, struct frame *f)
+/* Has a result, with the log, also after an error. */
+static enum err_code compile(struct worker *w, struct frame *f, struct wire *result)
 {
-	struct verdict v = { 0 };
+	uint32_t ordinal = wire_get_u32(&f->body);
+	struct verdict *v = &w->device.verdict;
 	struct compile_result r;
 	struct compile_job job;
-	struct wire reply;
-	uint32_t ordinal = wire_get_u32(&f->body);
 	enum err_code code;
 
 	get_compile_job(&f->body, &job, &w->arena);
@@ -129,12 +105,10 @@ static void serve_compile(struct worker *w, struct frame *f)
 	report_stage(w, STAGE_COMPILING);
 	if (ordinal != NO_DEVICE)
 		open_in_background(w, (int)ordinal);
-	code = compile_here(&job, &w->arena, &r, &v.err);
-	if (code)
-		v.failure = code != ERR_IO ? GPU_FAIL_JOB : r.nvrtc_major ? GPU_FAIL_OTHER : GPU_FAIL_MISSING;
-	start_reply(w, &reply, &v);
-	put_compile_result(&reply, &r);
-	send_message(w, MSG_REPLY, &reply);
+	code = compile_here(&job, &w->arena, &r, &v->err);
+	v->failure = code != ERR_IO ? GPU_FAIL_JOB : r.nvrtc_major ? GPU_FAIL_OTHER : GPU_FAIL_MISSING;
+	put_compile_result(result, &r);
+	return code;
 }
 
 /* Map the shared memory that came with the job; NULL: none, or no valid one. */
@@ -153,13 +127,14 @@ static unsigned char *map_share(int fd, size_t *bytes)
 	return p;
 }
 
-static enum err_code run(struct worker *w, struct frame *f, unsigned char *share, size_t bytes, struct gpu_result *r)
+static enum err_code run_shared(struct worker *w, struct frame *f, unsigned char *share, size_t bytes,
+	struct gpu_result *r)
 {
 	struct progress p = { report_stage, w };
 	int ordinal = (int)wire_get_u32(&f->body);
 	struct gpu_job job;
 
-	get_job(&f->body, &job, share, bytes, &w->arena);
+	get_shared_job(&f->body, &job, share, bytes, &w->arena);
 	if (f->body.bad)
 		return cuda_fail(&w->device, GPU_FAIL_WORKER, ERR_IO,
 			"the worker process cannot read the job: is its memory short?");
@@ -170,41 +145,45 @@ static enum err_code run(struct worker *w, struct frame *f, unsigned char *share
 	return cuda_run_job(&w->device, &job, &p, r, &w->arena);
 }
 
-static void serve_run(struct worker *w, struct frame *f)
+static enum err_code run(struct worker *w, struct frame *f, struct wire *result)
 {
 	struct gpu_result r = { 0 };
-	struct wire reply;
 	enum err_code code;
 	size_t bytes;
 	unsigned char *share = map_share(f->fd, &bytes);
 
-	code = run(w, f, share, bytes, &r);
+	code = run_shared(w, f, share, bytes, &r);
 	if (share)
 		munmap(share, bytes);
-	start_reply(w, &reply, device_verdict(w, code));
 	if (!code)
-		put_gpu_result(&reply, &r);
-	send_message(w, MSG_REPLY, &reply);
+		put_gpu_result(result, &r);
+	return code;
 }
 
 static void serve(struct worker *w, struct frame *f)
 {
+	struct wire reply = { .arena = &w->arena }, result = { .arena = &w->arena };
+	struct verdict *v = &w->device.verdict;
+	enum err_code code = OK;
+
 	w->device.arena = &w->arena;
-	w->device.verdict = (struct verdict){ 0 };
-	switch (f->kind) {
-	case MSG_PROBE:
-		serve_probe(w, f);
-		break;
-	case MSG_COMPILE:
-		serve_compile(w, f);
-		break;
-	case MSG_RUN:
-		serve_run(w, f);
-		break;
-	default:
+	*v = (struct verdict){ 0 };
+	if (f->kind == MSG_PROBE)
+		code = probe(w, f, &result);
+	else if (f->kind == MSG_COMPILE)
+		code = compile(w, f, &result);
+	else if (f->kind == MSG_RUN)
+		code = run(w, f, &result);
+	else
 		exit_worker();
-	}
-	if (w->device.verdict.worker_lost)
+	if (!code)
+		v->failure = GPU_FAIL_NONE;
+	else if (v->failure == GPU_FAIL_NONE)
+		v->failure = GPU_FAIL_OTHER;
+	put_verdict(&reply, v);
+	wire_put(&reply, result.data, result.len);
+	send_message(w, MSG_REPLY, &reply);
+	if (v->worker_lost)
 		exit_worker();
 }
 

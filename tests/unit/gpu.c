@@ -463,16 +463,12 @@ static void test_job_check(void)
 
 static void make_message(struct wire *w, struct simple *s, struct gpu_tensor *t)
 {
-	struct share_layout l;
-
 	saxpy_init(s);
 	s->params[2] = (struct gpu_param){ .kind = GPU_PARAM_TENSOR, .tensor = t };
 	s->job.nbinaries = 2;
 	s->step.binary = 1;
 	*w = (struct wire){ .arena = &arena };
-	if (!share_layout(&s->job, &l, &arena))
-		BUG("no layout");
-	put_job(w, &s->job, &l);
+	put_gpu_job(w, &s->job);
 }
 
 static bool within(const void *p, size_t n, const unsigned char *share, size_t bytes)
@@ -514,13 +510,13 @@ static void test_messages(void)
 
 		memcpy(exact, w.data, n);
 		copy = (struct wire){ .data = exact, .len = n };
-		get_job(&copy, &job, share, sizeof(share), &arena);
+		get_shared_job(&copy, &job, share, sizeof(share), &arena);
 		taken += !copy.bad;
 		free(exact);
 	}
 	is_int(taken, 0, "a message that is cut is refused");
 	copy = (struct wire){ .data = w.data, .len = w.len };
-	get_job(&copy, &job, share, sizeof(share), &arena);
+	get_shared_job(&copy, &job, share, sizeof(share), &arena);
 	ok(!copy.bad && copy.pos == w.len && job.nsteps == 1 && job.steps[0].nparams == 4 &&
 		job.steps[0].binary == 1 && job.nbinaries == 2 &&
 		job.binaries[1].bytes == BINARIES[1].bytes && !strcmp(job.buffers[1].name, "y"), "a whole one is understood");
@@ -530,7 +526,7 @@ static void test_messages(void)
 
 		*one = (unsigned char)prng_next(&rng);
 		copy = (struct wire){ .data = w.data, .len = w.len };
-		get_job(&copy, &job, share, sizeof(share), &arena);
+		get_shared_job(&copy, &job, share, sizeof(share), &arena);
 		astray += !copy.bad && !in_place(&job, share, sizeof(share));
 		if (!copy.bad && gpu_job_check(&job, &err))
 			taken++;
