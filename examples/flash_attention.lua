@@ -29,7 +29,7 @@ return mr.program("flash_attention", function(p)
   p:check(h.size % hkv.size == 0, "hkv must divide h")
   p:check(scale > 0, "scale must be positive")
   p:check(not softcap or softcap > 0, "softcap must be positive")
-  p:check(not window or window >= 1, "window must be a whole number from 1")
+  p:check(not window or window >= 1, "window must be an integer from 1")
 
   local Q, O = p:input("Q", {b, h, m, d}), p:output("O", {b, h, m, d})
   local K, V = p:input("K", {b, hkv, n, d}), p:input("V", {b, hkv, n, d})

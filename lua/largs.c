@@ -25,11 +25,11 @@ int64_t check_integer(lua_State *L, int idx, const char *what, const char *name,
 		return v;
 	show(L, idx, got);
 	if (lo == INT64_MIN && hi == INT64_MAX)
-		throw_msg(L, "%s: %s must be a whole number, got %s", what, name, got);
+		throw_msg(L, "%s: %s must be an integer, got %s", what, name, got);
 	if (hi == INT64_MAX)
-		throw_msg(L, "%s: %s must be a whole number of at least %lld, got %s", what, name,
+		throw_msg(L, "%s: %s must be an integer of at least %lld, got %s", what, name,
 			(long long)lo, got);
-	throw_msg(L, "%s: %s must be a whole number from %lld to %lld, got %s", what, name,
+	throw_msg(L, "%s: %s must be an integer from %lld to %lld, got %s", what, name,
 		(long long)lo, (long long)hi, got);
 }
 

@@ -62,7 +62,7 @@ local function sizes_text(sizes, what)
   local words = {}
   for axis, n in pairs(sizes) do
     if type(axis) ~= "string" or not core.integer(n) then
-      raise(("%s: sizes are whole numbers by axis, as in {m=4096}"):format(what))
+      raise(("%s: sizes are integers by axis, as in {m=4096}"):format(what))
     end
     words[#words + 1] = ("%s=%d"):format(axis, core.integer(n))
   end
@@ -265,7 +265,7 @@ function store.near(s, bound, device, n, given)
   check_self(s, "near")
   check_bound(bound, "near")
   local most = n == nil and 3 or core.integer(n)
-  if not most or most < 1 then raise("near: the number of rows must be a whole number of at least 1, not " .. show(n)) end
+  if not most or most < 1 then raise("near: the number of rows must be an integer of at least 1, not " .. show(n)) end
   local o = options.check(given, "near", {"kind", "version"})
   local _, family, text = core.identity(bound)
   local rows, here = find_quietly("near", {family = family, device = device_name(device, "near"), kind = o.kind,

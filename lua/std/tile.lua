@@ -109,8 +109,8 @@ local function expression(x, what)
     raise(("%s: an axis is no value; axis:index() is the index along it, axis.size its size")
       :format(what))
   end
-  expect(type(x) == "number", what, "axis, index expression or whole number", x)
-  return core.integer(x) or raise(("%s: %s is not a whole number"):format(what, show(x)))
+  expect(type(x) == "number", what, "axis, index expression or integer", x)
+  return core.integer(x) or raise(("%s: %s is not an integer"):format(what, show(x)))
 end
 
 local function own_expression(p, x, what)
@@ -408,7 +408,7 @@ local function check_size(name, size, what, location)
   end
   if n and n >= 1 then return n end
   raise(("%s: size of axis '%s' %s"):format(what, name, size == nil and "is missing"
-    or "must be a whole number of at least 1, got " .. show(size)), location)
+    or "must be an integer of at least 1, got " .. show(size)), location)
 end
 
 -- Run f between begin and end; what it returns.
@@ -515,7 +515,7 @@ end
 
 local option_kinds <const> = {
   number = {"a number", function(v) return math.type(v) and v - v == 0 and v end},
-  whole = {"a whole number", function(v) return type(v) == "number" and core.integer(v) end},
+  whole = {"an integer", function(v) return type(v) == "number" and core.integer(v) end},
   boolean = {"true or false", function(v) return type(v) == "boolean" and v end},
 }
 

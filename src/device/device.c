@@ -410,7 +410,7 @@ enum err_code device_set_number(struct vdevice *d, const char *path, double v, s
 		return err_set(e, ERR_INPUT, loc, "'%s' is %g%s%s; it must be from %g to %g",
 			path, v, *f->unit ? " " : "", f->unit, f->min, f->max);
 	if (f->kind != NUM && f->kind != GIGA && v != floor(v))
-		return err_set(e, ERR_INPUT, loc, "'%s' is %g; it must be a whole number", path, v);
+		return err_set(e, ERR_INPUT, loc, "'%s' is %g; it must be an integer", path, v);
 	set_field(record_of(d, &at), f, at.index, v);
 	return OK;
 }

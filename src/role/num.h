@@ -1,4 +1,4 @@
-/* num.h - whole numbers of a role program: bounds, instances, slots, addresses, conditions.
+/* num.h - integers of a role program: bounds, instances, slots, addresses, conditions.
  *
  * An expression over the counters of a lane and the places of its threads, as data: a
  * printer writes it down, a verifier evaluates it. All in an arena; what is known is

@@ -75,7 +75,7 @@ struct frag_at {
 
 enum val_kind {
 	VAL_CONST,
-	VAL_NUM,			/* a whole number of places */
+	VAL_NUM,			/* an integer */
 	VAL_FRAG,			/* the element at hand of a fragment */
 	VAL_NODE,			/* of a node, computed just before in the same loop */
 	VAL_SHARED,			/* in shared memory */

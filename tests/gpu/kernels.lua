@@ -71,7 +71,7 @@ for _, s in ipairs{{b=2, h=16, hkv=2, n=4096, d=128}, {b=1, h=8, n=1000, d=64, s
   try(("decoding_split of %d keys"):format(s.n), plan)
 end
 
--- whole numbers between bounds, and asked whether they are at one: a compiler got it wrong
+-- integers between bounds, and asked whether they are at one: a compiler got it wrong
 local clamped = mr.program("clamped", function(p)
   local m, n = p:axes("m", "n")
   local X, Y = p:input("X", {m, n}, "i32"), p:output("Y", {m, n}, "i32")
@@ -81,7 +81,7 @@ end){m=64, n=64}
 local plan = mr.plan(clamped:graph{tile={m=64, n=64}}, mr.device "h200")
 for _, t in ipairs(plan.tasks) do plan:append(t.name) end
 plan:fill_waits()
-try("whole numbers between bounds", plan)
+try("integers between bounds", plan)
 
 -- what a search finds
 for _, case in ipairs{

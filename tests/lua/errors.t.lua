@@ -294,7 +294,7 @@ end
 for _, size in ipairs{"0", "-5", "1.5", "1e300", "'4'", "true", "{}", "0 / 0", "math.huge",
   "math.mininteger"} do
   refused_like(("mr.examples.gemm{m = 4, n = %s, k = 4}"):format(size),
-    "^user%.lua:1: bind: size of axis 'n' must be a whole number of at least 1, got [^\n]+$")
+    "^user%.lua:1: bind: size of axis 'n' must be an integer of at least 1, got [^\n]+$")
 end
 bad("mr.examples.gemm{m = 4, n = 4}", "bind: size of axis 'k' is missing")
 bad("mr.examples.gemm{m = 2^40 + 1, n = 1, k = 1}",
@@ -315,7 +315,7 @@ bad("mr.array('f32', {2^40, 2^40})", "array: f32 {1099511627776, 1099511627776} 
 bad("mr.array('f32', {2^62})", "array: f32 {4611686018427387904} is too large")
 bad("mr.array('f32', {2^32, 2^32, 2^32})",
   "array: f32 {4294967296, 4294967296, 4294967296} is too large")
-bad("mr.array('f32', {0})", "array: dimension 1 must be a whole number of at least 1, got 0")
+bad("mr.array('f32', {0})", "array: dimension 1 must be an integer of at least 1, got 0")
 bad("mr.array('f32', {1, 1, 1, 1, 1, 1, 1, 1, 1})",
   "array: a shape has at most 8 dimensions, got 9")
 bad("mr.examples.gemm{m = 2^40, n = 1, k = 1}:graph{tile = {m = 1}}",
@@ -382,7 +382,7 @@ bad("mr.examples.flash_attention{b = 1, h = 1, m = 4, d = 4, scale = 'x'}",
 bad("mr.examples.flash_attention{b = 1, h = 1, m = 4, d = 4, causal = 1}",
   "flash_attention: causal must be true or false, got 1")
 bad("mr.examples.conv2d{n = 1, c = 1, h = 1, w = 1, k = 1, r = 1, s = 1, pad = 0.5}",
-  "conv2d: pad must be a whole number, got 0.5")
+  "conv2d: pad must be an integer, got 0.5")
 bad("mr.program('t', function(p) p:option('x', 'text') end){}",
   "option: \"number\", \"whole\" or \"boolean\" expected, got 'text'")
 ok(mr.examples.flash_attention{b = 1, h = 1, m = 4, d = 4, window = false, softcap = false},
@@ -411,7 +411,7 @@ bad(body "p:output('Y', {a}):store(b:index())", "a value over {b} cannot be stor
 bad("mr.array('f32', {2, 2}):get(1)",
   "get: the array has 2 dimensions, 1 positions are given")
 bad("mr.array('f32', {2, 2}):get(3, 1)",
-  "get: position 1 must be a whole number from 1 to 2, got 3")
+  "get: position 1 must be an integer from 1 to 2, got 3")
 still_works "all sizes"
 
 -- Recursion and nests -------------------------------------------------------------------

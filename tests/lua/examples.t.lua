@@ -413,7 +413,7 @@ for _, case in ipairs {
   {"flash_attention", {b = 1, h = 3, hkv = 2, m = 4, d = 4}, "hkv must divide h"},
   {"flash_attention", {b = 1, h = 1, m = 4, d = 4, scale = 0}, "scale must be positive"},
   {"flash_attention", {b = 1, h = 1, m = 4, d = 4, softcap = -1}, "softcap must be positive"},
-  {"flash_attention", {b = 1, h = 1, m = 4, d = 4, window = 0}, "window must be a whole number"},
+  {"flash_attention", {b = 1, h = 1, m = 4, d = 4, window = 0}, "window must be an integer"},
   {"flash_attention", {b = 1, h = 1, m = 4, d = 4, hkv = 0}, "size of axis 'hkv' must be"},
   {"flash_decoding", {b = 1, h = 1, n = 4, d = 4, splits = 0}, "size of axis 'splits' must be"},
   {"flash_decoding", {b = 1, h = 1, n = 4, d = 4, scale = -1}, "scale must be positive"},

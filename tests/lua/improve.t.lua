@@ -280,8 +280,8 @@ many = extents
 bad("mr.search(bound, nil, {tile = {x = 64}})", "search: unknown axis 'x'; did you mean 'm'?")
 bad("mr.search(bound, nil, {tile = {m = many}})", "search: 1 to 24 extents of axis 'm' can be tried, not 25")
 bad("mr.search(bound, nil, {tile = {m = {}}})", "search: 1 to 24 extents of axis 'm' can be tried, not 0")
-bad("mr.search(bound, nil, {tile = {m = 0}})", "search: tile extent must be a whole number of at least 1, got 0")
-bad("mr.search(bound, nil, {tile = {m = 1.5}})", "search: tile extent must be a whole number of at least 1, got 1.5")
+bad("mr.search(bound, nil, {tile = {m = 0}})", "search: tile extent must be an integer of at least 1, got 0")
+bad("mr.search(bound, nil, {tile = {m = 1.5}})", "search: tile extent must be an integer of at least 1, got 1.5")
 bad("mr.search(bound, nil, {tile = 64})", "search: table of tile extents expected, got 64")
 bad("mr.search(mr.examples.flash_attention{b = 1, h = 2, m = 512, d = 64}, nil, {tile = {b = 1}})",
   "axis 'b' is not cut into tiles: every tile has all of it")

@@ -89,7 +89,7 @@ rows_mean("a log-sum-exp", -1e30, function(s, x, n)
   local top = max(s, rowmax(x, n))
   s:set(top + mr.log2(exp2(s - top) + rowsum(exp2(x - top), n)))
 end)
-rows_mean("whole numbers", 0, function(s, x, n) s:add(rowsum((x * 100):to "i32", n)) end)
+rows_mean("integers", 0, function(s, x, n) s:add(rowsum((x * 100):to "i32", n)) end)
 
 rows_depend("a decay once a tile", 0, function(s, x, n) s:set(s * 0.5 + rowsum(x, n)) end) -- here
 rows_depend("a slow decay", 0, function(s, x, n) s:set(s * 0.995 + rowsum(x, n)) end) -- here

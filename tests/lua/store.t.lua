@@ -71,7 +71,7 @@ ok(core.identity(scaled(0.1)) ~= core.identity(scaled(0.1 + 1e-16)), "the last d
 is(refused(mr.store.put, mr.store, {plan = plan, kind = "x", mss = 1}), "put: unknown option 'mss'; did you mean 'ms'?",
   "an unknown field is refused")
 is(refused(mr.store.put, mr.store, {plan = plan, kind = "x", ms = "fast"}), "put: ms must be a number, got 'fast'")
-like(refused(mr.store.put, mr.store, {plan = plan, kind = "x", seed = 1.5}), "^put: seed must be a whole number")
+like(refused(mr.store.put, mr.store, {plan = plan, kind = "x", seed = 1.5}), "^put: seed must be an integer")
 is(refused(mr.store.put, mr.store, {plan = plan, kind = "x", correct = 1}), "put: correct must be true or false, got 1")
 is(refused(mr.store.put, mr.store, {plan = plan}), "put: a row needs kind, such as \"search\"")
 is(refused(mr.store.put, mr.store, {kind = "x"}), "put: a row needs program; plan= gives it")
@@ -117,8 +117,8 @@ is(list{before = "2026-02-01"}, "1", "by day")
 is(list{before = os.time{year = 2026, month = 2, day = 2, hour = 12}}, "3 2 1", "by the system's time")
 like(refused(mr.store.list, mr.store, {before = "yesterday"}), "^list: before must be a day, \"2026%-01%-31\"")
 is(refused(mr.store.list, mr.store, {programm = "x"}), "list: unknown option 'programm'; did you mean 'program'?")
-like(refused(mr.store.list, mr.store, {sizes = {m = "x"}}), "^list: sizes are whole numbers by axis")
-is(refused(mr.store.list, mr.store, {limit = 0}), "list: limit must be a whole number of at least 1, got 0")
+like(refused(mr.store.list, mr.store, {sizes = {m = "x"}}), "^list: sizes are integers by axis")
+is(refused(mr.store.list, mr.store, {limit = 0}), "list: limit must be an integer of at least 1, got 0")
 
 is(tostring(mr.store:list{program = bound}), ([[
 gemm m=1024 n=1024 k=512 on h200
@@ -139,7 +139,7 @@ local near = mr.store:near(gemm(1024, 1024, 512), "h200")
 is(ids(near), "2 8 6", "the nearest sizes, each with its best")
 is(("%g %g %g"):format(near[1].distance, near[2].distance, near[3].distance), "0 1 1", "  and how far they are")
 is(ids(mr.store:near(gemm(4096, 8192, 8192), "h200", 1)), "7", "  so many")
-is(refused(mr.store.near, mr.store, bound, "h200", 0), "near: the number of rows must be a whole number of at least 1, not 0")
+is(refused(mr.store.near, mr.store, bound, "h200", 0), "near: the number of rows must be an integer of at least 1, not 0")
 is(refused(mr.store.best, mr.store, "gemm"), "best: program with sizes expected, got 'gemm'")
 is(refused(mr.store.best, mr.store, bound, 3), "best: device or its name expected, got 3")
 
@@ -200,7 +200,7 @@ is(list{program = bound}, "5 4 3 2", "  and the others stay")
 is(mr.store:prune{program = bound, keep = 2}, 2, "all but the two best")
 is(list{program = bound}, "4 2", "  which are right")
 is(mr.store:prune{version = "0.0.1"}, 0, "by version")
-is(refused(mr.store.prune, mr.store, {keep = -1}), "prune: keep must be a whole number of at least 0, got -1")
+is(refused(mr.store.prune, mr.store, {keep = -1}), "prune: keep must be an integer of at least 0, got -1")
 is(refused(mr.store.prune, mr.store, {limit = 3}), "prune: unknown option 'limit'")
 
 ---- a walk that is disturbed ---------------------------------------------------------------------------

@@ -397,10 +397,10 @@ return t:bind%s
 end
 
 bad_bind("{m=1}", "bind: size of axis 'n' is missing")
-bad_bind("{m=1, n=0}", "bind: size of axis 'n' must be a whole number of at least 1, got 0")
-bad_bind("{m=1, n=1.5}", "bind: size of axis 'n' must be a whole number of at least 1, got 1.5")
-bad_bind("{m='4', n=1}", "bind: size of axis 'm' must be a whole number of at least 1, got '4'")
-bad_bind("{m=1, n=1, c=-1}", "bind: size of axis 'c' must be a whole number of at least 1, got -1")
+bad_bind("{m=1, n=0}", "bind: size of axis 'n' must be an integer of at least 1, got 0")
+bad_bind("{m=1, n=1.5}", "bind: size of axis 'n' must be an integer of at least 1, got 1.5")
+bad_bind("{m='4', n=1}", "bind: size of axis 'm' must be an integer of at least 1, got '4'")
+bad_bind("{m=1, n=1, c=-1}", "bind: size of axis 'c' must be an integer of at least 1, got -1")
 bad_bind("{m=1, n=1, casual=true}",
   "bind: unknown size or option 'casual' of 't'; did you mean 'causal'?")
 bad_bind("{m=1, n=1, xyzzy=true}", "bind: unknown size or option 'xyzzy' of 't'")
@@ -442,7 +442,7 @@ end
 
 bad('p:axes(1)', "axes: name of an axis expected, got 1")
 bad('p:axis("c")', "axis: size of axis 'c' is missing")
-bad('p:axis("c", 1.5)', "axis: size of axis 'c' must be a whole number of at least 1, got 1.5")
+bad('p:axis("c", 1.5)', "axis: size of axis 'c' must be an integer of at least 1, got 1.5")
 bad('p:axis("m", 1)', "axis 'm' exists already, since line 6; choose another name")
 bad('p:axis("two words", 1)',
   "'two words' cannot name an axis; use letters, digits and '_', at most 63, no digit first")
@@ -462,13 +462,13 @@ bad('p:load(A, {m, k, n})', "load: 'A' has 2 dimensions, the index has 3")
 bad('p:load(A, {nil, k})', "load: 'A' has 2 dimensions, the index lacks the one at 1")
 bad('p:load(A, m)', "load: index {expression, ...} expected, got axis")
 bad('p:load(A, {m, a})', "load: an index is made of axes and numbers, not of values")
-bad('p:load(A, {m, "k"})', "load: axis, index expression or whole number expected, got 'k'")
+bad('p:load(A, {m, "k"})', "load: axis, index expression or integer expected, got 'k'")
 bad('p:load(A, {m, k / 2})', "an index expression is divided by //, which rounds down")
 bad('p:load(A, {m, k * n})',
   "an index expression is a sum of axes times numbers: '*' needs a number")
 bad('p:load(A, {m, k // n})',
   "an index expression is a sum of axes times numbers: '//' needs a number")
-bad('p:load(A, {m, k + 0.5})', "+: 0.5 is not a whole number")
+bad('p:load(A, {m, k + 0.5})', "+: 0.5 is not an integer")
 bad('p:load(A, {m, k + a})',
   "+: an axis is no value; axis:index() is the index along it, axis.size its size")
 bad('p:load(A, {m, k + other.n})', "+: axes of different programs")
@@ -572,7 +572,7 @@ end
 
 bad_run("t:inputs(1)", "inputs: table of options expected, got 1")
 bad_run("t:inputs{sed=1}", "inputs: unknown option 'sed'; did you mean 'seed'?")
-bad_run("t:inputs{seed='x'}", "inputs: seed must be a whole number, got 'x'")
+bad_run("t:inputs{seed='x'}", "inputs: seed must be an integer, got 'x'")
 bad_run("t:inputs{1}", "inputs: options are given by name: inputs{seed=...}")
 bad_run("t.inputs{seed=1}", "inputs: program expected, got table")
 bad_run("t:reference()", "reference: table of inputs expected, got nil")
@@ -588,7 +588,7 @@ bad_run("t:reference({A=a}, {til={}})", "reference: unknown option 'til'; did yo
 bad_run("t:reference({A=a}, {tile=1})", "reference: tile must be a table, got 1")
 bad_run("t:reference({A=a}, {tile={n=1}})", "reference: unknown axis 'n'; did you mean 'm'?")
 bad_run("t:reference({A=a}, {tile={m=0}})",
-  "reference: tile extent of axis 'm' must be a whole number of at least 1, got 0")
+  "reference: tile extent of axis 'm' must be an integer of at least 1, got 0")
 bad_run("t:reference({A=a}, {tile={4, 4}})",
   "reference: tile extents are given by axis name: {m=128, n=128}")
 bad_run("t:reference({A=a}, {round=1})", "reference: round must be true or false, got 1")

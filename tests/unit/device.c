@@ -199,7 +199,7 @@ static void test_refusals(void)
 	refused((struct given){ "clock_ghz", NAN, NULL }, ERR_INPUT,
 		"'clock_ghz' is nan GHz; it must be from 0.01 to 20");
 	refused((struct given){ "eus", 1.5, NULL }, ERR_INPUT,
-		"'eus' is 1.5; it must be a whole number");
+		"'eus' is 1.5; it must be an integer");
 	refused((struct given){ "seu.new.efficiency", 1.2, NULL }, ERR_INPUT,
 		"'seu.new.efficiency' is 1.2; it must be from 0.001 to 1");
 	refused((struct given){ "eus", 0, "many" }, ERR_INPUT,
