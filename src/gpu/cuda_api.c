@@ -34,6 +34,8 @@ struct library {
 	const char *const *names;	/* for the loader's own search */
 	const char *const *patterns;
 	const char *advice;
+	const struct symbol *symbols;
+	int nsymbols;
 };
 
 static const struct library driver_library = {
@@ -47,6 +49,7 @@ static const struct library driver_library = {
 		"/run/opengl-driver/lib/libcuda.so.1",
 		NULL },
 	.advice = "install the driver",
+	.symbols = driver_symbols, .nsymbols = LEN(driver_symbols),
 };
 
 static const struct library nvrtc_library = {
@@ -67,6 +70,7 @@ static const struct library nvrtc_library = {
 		"/usr/lib/python3*/*-packages/nvidia/c*/lib/libnvrtc.so.1[23]",
 		NULL },
 	.advice = "install the CUDA toolkit, or the Python package nvidia-cuda-nvrtc",
+	.symbols = nvrtc_symbols, .nsymbols = LEN(nvrtc_symbols),
 };
 
 static const struct library nvml_library = {
@@ -80,6 +84,7 @@ static const struct library nvml_library = {
 		"/run/opengl-driver/lib/libnvidia-ml.so.1",
 		NULL },
 	.advice = "it comes with the driver",
+	.symbols = nvml_symbols, .nsymbols = LEN(nvml_symbols),
 };
 
 /* ---- opening ---- */
@@ -130,16 +135,16 @@ static void *open_patterns(const struct library *l, char *why, size_t size)
 	return lib;
 }
 
-static enum err_code open_library(const struct library *l, void **lib, struct err *e)
+static enum err_code find_library(const struct library *l, void **lib, struct err *e)
 {
 	const char *given = getenv(l->variable);
 	char why[300] = "";
 
+	*lib = NULL;
 	if (given && *given) {
 		*lib = dlopen(given, RTLD_NOW | RTLD_LOCAL);
 		return *lib ? OK : err_set(e, ERR_IO, NOWHERE, "cannot open what %s names: %s", l->variable, dlerror());
 	}
-	*lib = NULL;
 	for (const char *const *n = l->names; *n && !*lib; n++)
 		*lib = dlopen(*n, RTLD_NOW | RTLD_LOCAL);
 	if (!*lib)
@@ -152,33 +157,33 @@ static enum err_code open_library(const struct library *l, void **lib, struct er
 		l->what, l->advice, l->variable);
 }
 
-static enum err_code find_symbols(const struct library *l, void *lib, const struct symbol *s,
-	int n, void *api, struct err *e)
+/* api: a struct of `size` bytes that begins with the library's handle. */
+static enum err_code open_library(const struct library *l, void *api, size_t size, struct err *e)
 {
-	for (int i = 0; i < n; i++) {
-		void *p = dlsym(lib, s[i].name);
+	void **lib = memset(api, 0, size);
 
-		if (!p && s[i].needed)
+	TRY(find_library(l, lib, e));
+	for (int i = 0; i < l->nsymbols; i++) {
+		const struct symbol *s = &l->symbols[i];
+		void *p = dlsym(*lib, s->name);
+
+		if (!p && s->needed)
 			return err_set(e, ERR_IO, NOWHERE,
-				"the %s has no function %s: it is too old, or not what it seems", l->what, s[i].name);
+				"the %s has no function %s: it is too old, or not what it seems", l->what, s->name);
 		/* ISO C has no cast from a pointer to data to one to a function. */
-		memcpy((char *)api + s[i].member, &p, sizeof(p));
+		memcpy((char *)api + s->member, &p, sizeof(p));
 	}
 	return OK;
 }
 
 enum err_code cuda_driver_open(struct cuda_driver *d, struct err *e)
 {
-	*d = (struct cuda_driver){ 0 };
-	TRY(open_library(&driver_library, &d->lib, e));
-	return find_symbols(&driver_library, d->lib, driver_symbols, LEN(driver_symbols), d, e);
+	return open_library(&driver_library, d, sizeof(*d), e);
 }
 
 enum err_code cuda_nvml_open(struct cuda_nvml *n, struct err *e)
 {
-	*n = (struct cuda_nvml){ 0 };
-	TRY(open_library(&nvml_library, &n->lib, e));
-	return find_symbols(&nvml_library, n->lib, nvml_symbols, LEN(nvml_symbols), n, e);
+	return open_library(&nvml_library, n, sizeof(*n), e);
 }
 
 /* ---- NVRTC's headers ---- */
@@ -222,9 +227,7 @@ static void find_include(struct cuda_nvrtc *n)
 
 enum err_code cuda_nvrtc_open(struct cuda_nvrtc *n, struct err *e)
 {
-	*n = (struct cuda_nvrtc){ 0 };
-	TRY(open_library(&nvrtc_library, &n->lib, e));
-	TRY(find_symbols(&nvrtc_library, n->lib, nvrtc_symbols, LEN(nvrtc_symbols), n, e));
+	TRY(open_library(&nvrtc_library, n, sizeof(*n), e));
 	find_include(n);
 	return OK;
 }

@@ -156,30 +156,22 @@ struct nvml_process {
 	SYM(1, cuMemGetInfo, _v2, (size_t *free_bytes, size_t *total)) \
 	SYM(1, cuMemAlloc, _v2, (cuda_ptr *p, size_t bytes)) \
 	SYM(1, cuMemFree, _v2, (cuda_ptr p)) \
-	SYM(1, cuMemcpyHtoDAsync, _v2, (cuda_ptr to, const void *from, size_t bytes, \
-		struct CUstream_st *stream)) \
-	SYM(1, cuMemcpyDtoHAsync, _v2, (void *to, cuda_ptr from, size_t bytes, \
-		struct CUstream_st *stream)) \
-	SYM(1, cuMemcpyDtoDAsync, _v2, (cuda_ptr to, cuda_ptr from, size_t bytes, \
-		struct CUstream_st *stream)) \
-	SYM(1, cuMemsetD8Async, , (cuda_ptr p, unsigned char value, size_t bytes, \
-		struct CUstream_st *stream)) \
-	SYM(1, cuMemsetD32Async, , (cuda_ptr p, unsigned value, size_t words, \
-		struct CUstream_st *stream)) \
+	SYM(1, cuMemcpyHtoDAsync, _v2, (cuda_ptr to, const void *from, size_t bytes, struct CUstream_st *stream)) \
+	SYM(1, cuMemcpyDtoHAsync, _v2, (void *to, cuda_ptr from, size_t bytes, struct CUstream_st *stream)) \
+	SYM(1, cuMemcpyDtoDAsync, _v2, (cuda_ptr to, cuda_ptr from, size_t bytes, struct CUstream_st *stream)) \
+	SYM(1, cuMemsetD8Async, , (cuda_ptr p, unsigned char value, size_t bytes, struct CUstream_st *stream)) \
+	SYM(1, cuMemsetD32Async, , (cuda_ptr p, unsigned value, size_t words, struct CUstream_st *stream)) \
 	SYM(1, cuModuleLoadData, , (struct CUmod_st **module, const void *image)) \
 	SYM(1, cuModuleUnload, , (struct CUmod_st *module)) \
-	SYM(1, cuModuleGetFunction, , (struct CUfunc_st **function, struct CUmod_st *module, \
-		const char *name)) \
+	SYM(1, cuModuleGetFunction, , (struct CUfunc_st **function, struct CUmod_st *module, const char *name)) \
 	SYM(1, cuFuncGetAttribute, , (int *value, int attribute, struct CUfunc_st *function)) \
 	SYM(1, cuFuncSetAttribute, , (struct CUfunc_st *function, int attribute, int value)) \
-	SYM(0, cuFuncGetParamInfo, , (struct CUfunc_st *function, size_t index, size_t *offset, \
-		size_t *bytes)) \
-	SYM(1, cuLaunchKernelEx, , (const struct cuda_launch_config *config, \
-		struct CUfunc_st *function, void **params, void **extra)) \
-	SYM(0, cuTensorMapEncodeTiled, , (struct cuda_tensor_map *map, int element, unsigned rank, \
-		void *address, const uint64_t *dims, const uint64_t *strides, \
-		const uint32_t *box, const uint32_t *steps, int interleave, int swizzle, \
-		int promotion, int fill)) \
+	SYM(0, cuFuncGetParamInfo, , (struct CUfunc_st *function, size_t index, size_t *offset, size_t *bytes)) \
+	SYM(1, cuLaunchKernelEx, , (const struct cuda_launch_config *config, struct CUfunc_st *function, \
+		void **params, void **extra)) \
+	SYM(0, cuTensorMapEncodeTiled, , (struct cuda_tensor_map *map, int element, unsigned rank, void *address, \
+		const uint64_t *dims, const uint64_t *strides, const uint32_t *box, const uint32_t *steps, \
+		int interleave, int swizzle, int promotion, int fill)) \
 	SYM(1, cuStreamCreate, , (struct CUstream_st **stream, unsigned flags)) \
 	SYM(1, cuStreamSynchronize, , (struct CUstream_st *stream)) \
 	SYM(1, cuEventCreate, , (struct CUevent_st **event, unsigned flags)) \
@@ -189,12 +181,10 @@ struct nvml_process {
 
 #define CUDA_NVRTC_SYMBOLS(SYM) \
 	SYM(1, nvrtcVersion, , (int *major, int *minor)) \
-	SYM(1, nvrtcCreateProgram, , (struct _nvrtcProgram **program, const char *source, \
-		const char *name, int nheaders, const char *const *headers, \
-		const char *const *include_names)) \
+	SYM(1, nvrtcCreateProgram, , (struct _nvrtcProgram **program, const char *source, const char *name, \
+		int nheaders, const char *const *headers, const char *const *include_names)) \
 	SYM(1, nvrtcDestroyProgram, , (struct _nvrtcProgram **program)) \
-	SYM(1, nvrtcCompileProgram, , (struct _nvrtcProgram *program, int noptions, \
-		const char *const *options)) \
+	SYM(1, nvrtcCompileProgram, , (struct _nvrtcProgram *program, int noptions, const char *const *options)) \
 	SYM(1, nvrtcGetProgramLogSize, , (struct _nvrtcProgram *program, size_t *bytes)) \
 	SYM(1, nvrtcGetProgramLog, , (struct _nvrtcProgram *program, char *log)) \
 	SYM(1, nvrtcGetCUBINSize, , (struct _nvrtcProgram *program, size_t *bytes)) \
@@ -205,25 +195,18 @@ struct nvml_process {
 /* Functions that are not needed are missing in some versions, and fail on some devices. */
 #define CUDA_NVML_SYMBOLS(SYM) \
 	SYM(1, nvmlInit, _v2, (void)) \
-	SYM(1, nvmlDeviceGetHandleByPciBusId, _v2, (const char *id, \
-		struct nvmlDevice_st **device)) \
+	SYM(1, nvmlDeviceGetHandleByPciBusId, _v2, (const char *id, struct nvmlDevice_st **device)) \
 	SYM(0, nvmlSystemGetDriverVersion, , (char *version, unsigned size)) \
-	SYM(0, nvmlDeviceGetEnforcedPowerLimit, , (struct nvmlDevice_st *device, \
-		unsigned *milliwatts)) \
-	SYM(0, nvmlDeviceGetTotalEnergyConsumption, , (struct nvmlDevice_st *device, \
-		unsigned long long *millijoules)) \
-	SYM(0, nvmlDeviceGetMigMode, , (struct nvmlDevice_st *device, unsigned *now, \
-		unsigned *later)) \
-	SYM(0, nvmlDeviceGetCurrentClocksEventReasons, , (struct nvmlDevice_st *device, \
-		unsigned long long *reasons)) \
+	SYM(0, nvmlDeviceGetEnforcedPowerLimit, , (struct nvmlDevice_st *device, unsigned *milliwatts)) \
+	SYM(0, nvmlDeviceGetTotalEnergyConsumption, , (struct nvmlDevice_st *device, unsigned long long *millijoules)) \
+	SYM(0, nvmlDeviceGetMigMode, , (struct nvmlDevice_st *device, unsigned *now, unsigned *later)) \
+	SYM(0, nvmlDeviceGetCurrentClocksEventReasons, , (struct nvmlDevice_st *device, unsigned long long *reasons)) \
 	SYM(0, nvmlDeviceGetCurrentClocksThrottleReasons, , (struct nvmlDevice_st *device, \
 		unsigned long long *reasons)) \
-	SYM(0, nvmlDeviceGetClockInfo, , (struct nvmlDevice_st *device, int clock, \
-		unsigned *mhz)) \
-	SYM(0, nvmlDeviceGetUtilizationRates, , (struct nvmlDevice_st *device, \
-		struct nvml_use *use)) \
-	SYM(0, nvmlDeviceGetComputeRunningProcesses, _v3, (struct nvmlDevice_st *device, \
-		unsigned *n, struct nvml_process *processes))
+	SYM(0, nvmlDeviceGetClockInfo, , (struct nvmlDevice_st *device, int clock, unsigned *mhz)) \
+	SYM(0, nvmlDeviceGetUtilizationRates, , (struct nvmlDevice_st *device, struct nvml_use *use)) \
+	SYM(0, nvmlDeviceGetComputeRunningProcesses, _v3, (struct nvmlDevice_st *device, unsigned *n, \
+		struct nvml_process *processes))
 
 #define CUDA_MEMBER(needed, name, suffix, parameters) int (*name) parameters;
 struct cuda_driver {

@@ -231,6 +231,8 @@ enum err_code cuda_device_open(struct cuda_device *d, int ordinal)
 	TRY(CU_FOR(d, "for a context", cuDevicePrimaryCtxRetain, &context, d->device));
 	TRY(CU(d, cuCtxSetCurrent, context));
 	TRY(CU(d, cuStreamCreate, &d->stream, CUDA_STREAM_NON_BLOCKING));
+	for (int i = 0; i < LEN(d->span); i++)
+		TRY(CU(d, cuEventCreate, &d->span[i], 0));
 	d->opened = true;
 	d->used_at = wire_clock();
 	return OK;

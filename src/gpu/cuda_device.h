@@ -15,6 +15,7 @@ struct cuda_device {
 	struct cuda_board board;	/* use cuda_device_board */
 	struct arena *arena;		/* for messages */
 	struct CUstream_st *stream;
+	struct CUevent_st *span[2];	/* for the time of one thing at a time */
 	int device;			/* the driver's handle */
 	bool found, opened;
 	double used_at;			/* when this process last ran a job, by wire_clock; 0: never */

@@ -1,13 +1,22 @@
-/* cuda_run.c - one run of a job, a benchmark with many runs, or a race of several contestants. */
+/* cuda_run.c - one run of a job, a benchmark with many runs, or a race of several contestants.
+ *
+ * Runs are timed in batches. The runs of a batch are put on the stream one after the other, with an event between each
+ * two. A run's time is the time between two events on the device, so launches are hidden behind earlier work. Each
+ * batch begins with a run that does not count, unless runs are so long that it makes no difference. If a run is shorter
+ * than its launch, the device would wait for the host; then each batch begins with fills of a large buffer, the
+ * blocker, which keep the device busy until all of the batch is on the stream.
+ */
 #include "gpu/cuda_run.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/cuda_batch.h"
-
 enum {
+	BATCH_MAX = 256,		/* runs */
+	BATCH_SHORT = 32,		/* runs of a batch that begins with a blocker */
+	LAUNCH_SHARE = 4,		/* runs shorter than so many launches need a blocker */
+	BLOCKER_MAX = 64,		/* fills before a batch */
 	RUNS_MIN = 3,
 	ROUNDS_MIN = 3,
 	TREND_ROUNDS = 6,		/* of a race's warm-up, the later half is compared with the earlier one */
@@ -15,54 +24,195 @@ enum {
 	SAMPLE_BATCHES_MAX = 8,
 };
 
+#define LEAD_SECONDS 0.01		/* batches of shorter runs begin with one that does not count */
+#define BLOCKER_BYTES ((size_t)256 << 20)
 #define BATCH_SECONDS 0.1		/* about the time between two reports of progress */
 #define BATCH_SECONDS_MIN 0.01
 #define STABLE_SLOWDOWN 0.004		/* warm-up ends when the later rounds are slower by no more than this share */
 #define WARMUP_FACTOR_MAX 12		/* the longest warm-up of a race, relative to what was asked for */
 #define POWER_SECONDS 0.3		/* the energy counter is too coarse for shorter measurements */
-/* Seconds of the host after which a benchmark ends, even if the device reports times that sum up to
- * less: a device that reports zeros must not block the worker. */
+/* Seconds of the host after which a benchmark ends, even if the device reports times that sum up to less: a device that
+ * reports zeros must not block the worker. */
 #define HOST_SECONDS(seconds) (20 * (seconds) + 10)
 
-/* ---- once ---- */
+/* ---- batches ---- */
 
-/* Synchronize after each step, so that an error names the kernel that caused it. */
-static enum err_code run_steps(struct cuda_task *t, struct CUevent_st *event[2], double *ms)
+/* What batches of one job share. */
+struct batcher {
+	struct cuda_task *t;
+	const struct progress *progress;
+	struct CUevent_st *events[BATCH_MAX + 1];
+	cuda_ptr blocker;
+	double blocker_seconds;		/* of one fill */
+};
+
+/* The batches of one contestant, or of a benchmark. */
+struct batch {
+	struct batcher *by;
+	int contestant;			/* of a race, from 1; else 0 */
+	const char *after;		/* "after 'gemm'" of the last kernel, for messages */
+	double run_seconds;		/* how long the device runs it */
+	double launch_seconds;		/* how long the host takes to launch it */
+	bool blocked;			/* begins with fills of the blocker */
+	int runs;			/* of a batch */
+	int run;			/* the number of the next run, which says which copies it uses */
+};
+
+/* Milliseconds between two events that the device has reached. */
+static enum err_code elapsed(struct cuda_device *d, struct CUevent_st *from, struct CUevent_st *to, double *ms)
 {
+	float x = 0;
+
+	TRY(CU(d, cuEventElapsedTime, &x, from, to));
+	*ms = (double)x;
+	return OK;
+}
+
+static enum err_code span_begin(struct cuda_device *d)
+{
+	return CU(d, cuEventRecord, d->span[0], d->stream);
+}
+
+/* Wait for all work since span_begin, and get the time that it took. `what`: as for cuda_check. */
+static enum err_code span_end(struct cuda_device *d, const char *what, double *ms)
+{
+	TRY(CU(d, cuEventRecord, d->span[1], d->stream));
+	TRY(CU_FOR(d, what, cuStreamSynchronize, d->stream));
+	return elapsed(d, d->span[0], d->span[1], ms);
+}
+
+/* n runs; with `timed`, events before, between and after them. */
+static enum err_code enqueue(struct batch *b, int n, bool timed)
+{
+	struct cuda_task *t = b->by->t;
 	struct cuda_device *d = t->d;
 
-	for (int i = 0; i < t->job->nsteps; i++) {
-		const char *after = t->launches[i].after;
-		double x;
-
-		if (t->job->steps[i].once)
-			continue;
-		TRY(CU(d, cuEventRecord, event[0], d->stream));
-		TRY(cuda_task_step(t, i, 0));
-		TRY(CU(d, cuEventRecord, event[1], d->stream));
-		TRY(CU_FOR(d, after, cuStreamSynchronize, d->stream));
-		TRY(batch_elapsed(d, event[0], event[1], &x));
-		*ms += x;
-		if (t->job->steps[i].kind == GPU_STEP_KERNEL)
-			TRY(cuda_task_check_guards(t, after));
+	if (timed)
+		TRY(CU(d, cuEventRecord, b->by->events[0], d->stream));
+	for (int i = 0; i < n; i++, b->run++) {
+		TRY(cuda_task_run(t, b->contestant, b->run % t->copies));
+		if (timed)
+			TRY(CU(d, cuEventRecord, b->by->events[i + 1], d->stream));
 	}
 	return OK;
 }
 
+/* The first run also loads code and wakes the device, so the second one is timed. */
+static enum err_code calibrate(struct batch *b, double seconds)
+{
+	struct batcher *by = b->by;
+	struct cuda_device *d = by->t->d;
+	double start, ms;
+
+	TRY(enqueue(b, 1, false));
+	TRY(CU_FOR(d, b->after, cuStreamSynchronize, d->stream));
+	by->progress->report(by->progress->ud, STAGE_RUNNING);
+	start = wire_clock();
+	TRY(span_begin(d));
+	TRY(enqueue(b, 1, false));
+	b->launch_seconds = wire_clock() - start;
+	TRY(span_end(d, b->after, &ms));
+	b->run_seconds = fmax(ms * 1e-3, 1e-6);
+	b->runs = (int)fmin(fmax(seconds / b->run_seconds, 1), BATCH_MAX);
+	return OK;
+}
+
+static enum err_code fill_blocker(struct batcher *by)
+{
+	struct cuda_device *d = by->t->d;
+
+	return CU(d, cuMemsetD32Async, by->blocker, 0, BLOCKER_BYTES / 4, d->stream);
+}
+
+/* Goes on without a blocker if there is no memory for it: then the times of very short runs are those of
+ * their launches. */
+static enum err_code init_blocker(struct batcher *by)
+{
+	struct cuda_device *d = by->t->d;
+	double ms;
+
+	if (by->blocker)
+		return OK;
+	if (d->api.cuMemAlloc(&by->blocker, BLOCKER_BYTES)) {
+		by->blocker = 0;
+		return OK;
+	}
+	TRY(fill_blocker(by));
+	TRY(span_begin(d));
+	TRY(fill_blocker(by));
+	TRY(span_end(d, NULL, &ms));
+	by->blocker_seconds = fmax(ms * 1e-3, 1e-5);
+	return OK;
+}
+
+/* n runs, at most b->runs. Adds their seconds to *sum; stores their milliseconds in ms[] unless that is NULL. */
+static enum err_code batch_run(struct batch *b, int n, double *ms, double *sum)
+{
+	struct batcher *by = b->by;
+	struct cuda_device *d = by->t->d;
+	double need = b->launch_seconds * (b->runs + 1);
+
+	for (int i = 0; b->blocked && i < BLOCKER_MAX && need > 0; i++, need -= by->blocker_seconds)
+		TRY(fill_blocker(by));
+	if (b->run_seconds < LEAD_SECONDS)
+		TRY(enqueue(b, 1, false));
+	TRY(enqueue(b, n, true));
+	TRY(CU_FOR(d, b->after, cuStreamSynchronize, d->stream));
+	by->progress->report(by->progress->ud, STAGE_RUNNING);
+	for (int i = 0; i < n; i++) {
+		double x;
+
+		TRY(elapsed(d, by->events[i], by->events[i + 1], &x));
+		*sum += x * 1e-3;
+		if (ms)
+			ms[i] = x;
+	}
+	return OK;
+}
+
+/* Run it twice, and choose how many runs make a batch of about `seconds`. */
+static enum err_code batch_init(struct batch *b, struct batcher *by, int contestant, double seconds)
+{
+	const struct gpu_job *job = by->t->job;
+
+	*b = (struct batch){ .by = by, .contestant = contestant };
+	for (int i = 0; i < job->nsteps; i++)
+		if (by->t->launches[i].after && !job->steps[i].once &&
+		    (!job->steps[i].contestant || job->steps[i].contestant == contestant))
+			b->after = by->t->launches[i].after;
+	TRY(calibrate(b, seconds));
+	if (b->run_seconds > LAUNCH_SHARE * b->launch_seconds)
+		return OK;
+	if (b->runs > BATCH_SHORT)
+		b->runs = BATCH_SHORT;
+	TRY(init_blocker(by));
+	b->blocked = by->blocker != 0;
+	return OK;
+}
+
+/* ---- once ---- */
+
+/* Synchronize after each step, so that an error names the kernel that caused it. */
 static enum err_code run_once(struct cuda_task *t, struct gpu_result *r)
 {
-	struct CUevent_st *event[2] = { NULL, NULL };
-	enum err_code code;
+	struct cuda_device *d = t->d;
 
 	r->ms = ARENA_ARRAY(t->arena, 1, double);
 	r->runs = 1;
-	code = CU(t->d, cuEventCreate, &event[0], 0);
-	code = code ? code : CU(t->d, cuEventCreate, &event[1], 0);
-	code = code ? code : run_steps(t, event, r->ms);
-	for (int i = 0; i < 2; i++)
-		if (event[i])
-			t->d->api.cuEventDestroy(event[i]);
-	return code;
+	for (int i = 0; i < t->job->nsteps; i++) {
+		const char *after = t->launches[i].after;
+		double ms;
+
+		if (t->job->steps[i].once)
+			continue;
+		TRY(span_begin(d));
+		TRY(cuda_task_step(t, i, 0));
+		TRY(span_end(d, after, &ms));
+		*r->ms += ms;
+		if (t->job->steps[i].kind == GPU_STEP_KERNEL)
+			TRY(cuda_task_check_guards(t, after));
+	}
+	return OK;
 }
 
 /* ---- many times ---- */
@@ -97,18 +247,16 @@ static enum err_code measure(struct batch *b, struct gpu_result *r)
 }
 
 /* The same, and the mean power, unless fills between batches would add to it. */
-static enum err_code measure_power(struct batch *b, struct gpu_result *r, struct CUevent_st *span[2])
+static enum err_code measure_power(struct batch *b, struct gpu_result *r)
 {
 	struct cuda_device *d = b->by->t->d;
 	struct cuda_board *board = cuda_device_board(d);
 	double before = cuda_board_joules(board), after, ms;
 
-	TRY(CU(d, cuEventRecord, span[0], d->stream));
+	TRY(span_begin(d));
 	TRY(measure(b, r));
 	after = cuda_board_joules(board);
-	TRY(CU(d, cuEventRecord, span[1], d->stream));
-	TRY(CU_FOR(d, b->after, cuStreamSynchronize, d->stream));
-	TRY(batch_elapsed(d, span[0], span[1], &ms));
+	TRY(span_end(d, b->after, &ms));
 	if (!b->blocked && before > 0 && after > before && ms * 1e-3 >= POWER_SECONDS)
 		r->watts = (after - before) / (ms * 1e-3);
 	return OK;
@@ -118,20 +266,13 @@ static enum err_code run_bench(struct batcher *by, struct gpu_result *r, int *la
 {
 	const struct gpu_bench *want = &by->t->job->bench;
 	double seconds = fmin(BATCH_SECONDS, fmax(want->seconds, BATCH_SECONDS_MIN));
-	struct CUevent_st *span[2] = { NULL, NULL };
 	struct batch b;
-	enum err_code code;
 
 	TRY(batch_init(&b, by, 0, seconds));
 	TRY(warm_up(&b, want->warmup));
-	code = CU(by->t->d, cuEventCreate, &span[0], 0);
-	code = code ? code : CU(by->t->d, cuEventCreate, &span[1], 0);
-	code = code ? code : measure_power(&b, r, span);
-	for (int i = 0; i < 2; i++)
-		if (span[i])
-			by->t->d->api.cuEventDestroy(span[i]);
+	TRY(measure_power(&b, r));
 	*last_copy = (b.run + by->t->copies - 1) % by->t->copies;
-	return code;
+	return OK;
 }
 
 /* ---- races ---- */
@@ -267,19 +408,29 @@ static enum err_code run_race(struct batcher *by, struct gpu_result *r)
 
 /* ---- all of it ---- */
 
-static enum err_code run_timed(struct cuda_task *t, const struct progress *p, struct gpu_result *r, int *last_copy)
+static enum err_code run_timed(struct batcher *by, struct gpu_result *r, int *last_copy)
 {
-	struct batcher by;
-	enum err_code code = batcher_init(&by, t, p);
+	struct cuda_task *t = by->t;
 
-	if (!code)
-		code = t->job->mode == GPU_RACE ? run_race(&by, r) : run_bench(&by, r, last_copy);
-	batcher_release(&by);
-	return code;
+	for (int i = 0; i < LEN(by->events); i++)
+		TRY(CU(t->d, cuEventCreate, &by->events[i], 0));
+	cuda_device_board(t->d);	/* opens NVML now, so that the device does not idle later */
+	return t->job->mode == GPU_RACE ? run_race(by, r) : run_bench(by, r, last_copy);
+}
+
+static void batcher_release(struct batcher *by)
+{
+	for (int i = 0; i < LEN(by->events); i++)
+		if (by->events[i])
+			by->t->d->api.cuEventDestroy(by->events[i]);
+	if (by->blocker)
+		by->t->d->api.cuMemFree(by->blocker);
 }
 
 static enum err_code run_task(struct cuda_task *t, const struct progress *p, struct gpu_result *r, struct arena *a)
 {
+	struct batcher by = { .t = t, .progress = p };
+	enum err_code code;
 	int copy = 0;
 
 	p->report(p->ud, STAGE_PREPARING);
@@ -288,10 +439,9 @@ static enum err_code run_task(struct cuda_task *t, const struct progress *p, str
 	r->copies = t->copies;
 	r->cache = t->cache;
 	TRY(cuda_task_begin(t));
-	if (t->job->mode == GPU_RUN)
-		TRY(run_once(t, r));
-	else
-		TRY(run_timed(t, p, r, &copy));
+	code = t->job->mode == GPU_RUN ? run_once(t, r) : run_timed(&by, r, &copy);
+	batcher_release(&by);
+	TRY(code);
 	p->report(p->ud, STAGE_RETURNING);
 	return cuda_task_return(t, copy);
 }

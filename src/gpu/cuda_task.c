@@ -208,12 +208,6 @@ static enum err_code make_params(struct cuda_task *t, struct cuda_launch *l, con
 	return OK;
 }
 
-static size_t param_bytes(const struct gpu_param *p)
-{
-	return p->kind == GPU_PARAM_TENSOR ? sizeof(struct cuda_tensor_map) :
-		p->kind == GPU_PARAM_BITS32 ? sizeof(uint32_t) : sizeof(uint64_t);
-}
-
 /* The driver reads as many parameters as the kernel has, so their number and sizes must be right. */
 static enum err_code check_params(struct cuda_task *t, const struct cuda_launch *l, const struct gpu_step *s)
 {
@@ -223,10 +217,10 @@ static enum err_code check_params(struct cuda_task *t, const struct cuda_launch 
 	if (!t->d->api.cuFuncGetParamInfo)
 		return OK;
 	for (; !t->d->api.cuFuncGetParamInfo(l->function, (size_t)n, &offset, &bytes); n++)
-		if (n < s->nparams && bytes != param_bytes(&s->params[n]))
+		if (n < s->nparams && bytes != gpu_param_bytes(&s->params[n]))
 			return cuda_fail(t->d, GPU_FAIL_JOB, ERR_INPUT, "parameter %d of '%s' has "
 				"%zu bytes, the job gives it %zu", n, s->entry, bytes,
-				param_bytes(&s->params[n]));
+				gpu_param_bytes(&s->params[n]));
 	if (n != s->nparams)
 		return cuda_fail(t->d, GPU_FAIL_JOB, ERR_INPUT,
 			"'%s' takes %d parameters, the job gives it %d", s->entry, n, s->nparams);
@@ -248,26 +242,27 @@ static enum err_code set_smem(struct cuda_task *t, struct cuda_launch *l, const 
 	return CU_FOR(t->d, l->what, cuFuncSetAttribute, l->function, CUDA_FUNC_MAX_DYNAMIC_SMEM, (int)s->smem);
 }
 
-static unsigned at_least_1(unsigned x)
+static struct cuda_launch_attribute *add_attribute(struct cuda_launch *l, enum cuda_launch_attribute_id id)
 {
-	return x ? x : 1;
+	struct cuda_launch_attribute *a = &l->attributes[l->config.nattributes++];
+
+	a->id = (int)id;
+	return a;
 }
 
 static enum err_code set_cluster(struct cuda_task *t, struct cuda_launch *l, const struct gpu_step *s)
 {
-	struct cuda_launch_attribute *at = &l->attributes[l->config.nattributes];
-	unsigned x = at_least_1(s->cluster[0]), y = at_least_1(s->cluster[1]);
-	unsigned z = at_least_1(s->cluster[2]);
+	unsigned x = gpu_dim(s->cluster[0]), y = gpu_dim(s->cluster[1]), z = gpu_dim(s->cluster[2]);
+	struct cuda_launch_attribute *a;
 
 	if (x * y * z <= 1)
 		return OK;
-	at->id = CUDA_LAUNCH_CLUSTER;
-	at->value.cluster.x = x;
-	at->value.cluster.y = y;
-	at->value.cluster.z = z;
-	l->config.nattributes++;
-	return x * y * z <= PORTABLE_CLUSTER ? OK : CU_FOR(t->d, l->what, cuFuncSetAttribute,
-		l->function, CUDA_FUNC_NON_PORTABLE_CLUSTER, 1);
+	a = add_attribute(l, CUDA_LAUNCH_CLUSTER);
+	a->value.cluster.x = x;
+	a->value.cluster.y = y;
+	a->value.cluster.z = z;
+	return x * y * z <= PORTABLE_CLUSTER ? OK :
+		CU_FOR(t->d, l->what, cuFuncSetAttribute, l->function, CUDA_FUNC_NON_PORTABLE_CLUSTER, 1);
 }
 
 static enum err_code check_threads(struct cuda_task *t, const struct cuda_launch *l, const struct gpu_step *s)
@@ -291,8 +286,8 @@ static enum err_code make_launch(struct cuda_task *t, struct cuda_launch *l, con
 	l->after = arena_strf(t->arena, "after '%s'%s", s->entry, whose);
 	TRY(CU_FOR(t->d, l->what, cuModuleGetFunction, &l->function, t->modules[s->binary], s->entry));
 	for (int i = 0; i < 3; i++) {
-		l->config.grid[i] = at_least_1(s->grid[i]);
-		l->config.block[i] = at_least_1(s->block[i]);
+		l->config.grid[i] = gpu_dim(s->grid[i]);
+		l->config.block[i] = gpu_dim(s->block[i]);
 	}
 	l->config.smem = s->smem;
 	l->config.stream = t->d->stream;
@@ -300,14 +295,10 @@ static enum err_code make_launch(struct cuda_task *t, struct cuda_launch *l, con
 	TRY(check_threads(t, l, s));
 	TRY(set_smem(t, l, s));
 	TRY(set_cluster(t, l, s));
-	if (s->cooperative) {
-		l->attributes[l->config.nattributes].id = CUDA_LAUNCH_COOPERATIVE;
-		l->attributes[l->config.nattributes++].value.cooperative = 1;
-	}
-	if (s->early) {
-		l->attributes[l->config.nattributes].id = CUDA_LAUNCH_EARLY;
-		l->attributes[l->config.nattributes++].value.early = 1;
-	}
+	if (s->cooperative)
+		add_attribute(l, CUDA_LAUNCH_COOPERATIVE)->value.cooperative = 1;
+	if (s->early)
+		add_attribute(l, CUDA_LAUNCH_EARLY)->value.early = 1;
 	TRY(check_params(t, l, s));
 	return make_params(t, l, s);
 }

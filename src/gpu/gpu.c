@@ -1,12 +1,15 @@
+#define _GNU_SOURCE			/* memfd_create, fallocate, seals */
 #include "gpu/gpu.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "gpu/process.h"
 #include "gpu/proto.h"
-#include "gpu/share.h"
 
 /* Seconds that the worker may take for anything but a kernel; HELLO_SECONDS and COMPILE_SECONDS are in process.h. */
 #define START_SECONDS 60.0
@@ -14,12 +17,16 @@
 #define COPY_BYTES_A_SECOND 1e8		/* a lower bound for any bus */
 #define BENCH_SECONDS 1.0		/* added to a run's limit for a batch of a benchmark */
 
+#define CHUNK ((size_t)64 << 20)	/* bytes that are reserved or copied before the next look at `stop` */
+
 struct gpu {
 	struct mem *mem;
 	int device;
 	struct process worker;
 	bool busy;			/* a request was sent and not answered yet */
-	struct share share;		/* of the current job */
+	unsigned char *share;		/* memory of the current job, shared with the worker; NULL: none */
+	size_t share_bytes;
+	int share_fd;			/* open if share_bytes > 0 */
 	struct arena scratch;		/* of the current call */
 	enum gpu_failure failure;
 };
@@ -35,13 +42,24 @@ void gpu_new(struct mem *m, int device, struct gpu **out)
 	*out = g;
 }
 
+static void share_release(struct gpu *g)
+{
+	if (g->share)
+		munmap(g->share, g->share_bytes);
+	if (g->share_bytes)
+		close(g->share_fd);
+	g->mem->used -= g->share_bytes;
+	g->share_bytes = 0;
+	g->share = NULL;
+}
+
 /* Release what an earlier call left, if a failure handler jumped out of it. */
 static void clean(struct gpu *g)
 {
 	if (g->busy)
 		process_end(&g->worker);
 	g->busy = false;
-	share_release(&g->share);
+	share_release(g);
 	arena_release(&g->scratch);
 }
 
@@ -89,15 +107,12 @@ struct request {
 	struct wire reply;		/* of the worker; behind the verdict */
 };
 
+/* Every request begins with the device. */
 static void request_init(struct request *q, struct gpu *g, enum message kind, const struct stop *stop)
 {
-	*q = (struct request){ .kind = kind, .fd = -1, .stop = stop, .running = "" };
-	q->body.arena = &g->scratch;
-	q->limit[STAGE_STARTING] = START_SECONDS;
-	q->limit[STAGE_RUNNING] = COPY_SECONDS;
-	q->limit[STAGE_COMPILING] = COMPILE_SECONDS;
-	q->limit[STAGE_PREPARING] = COPY_SECONDS;
-	q->limit[STAGE_RETURNING] = COPY_SECONDS;
+	*q = (struct request){ .kind = kind, .fd = -1, .stop = stop, .running = "", .body = { .arena = &g->scratch },
+		.limit = { [STAGE_STARTING] = START_SECONDS, [STAGE_COMPILING] = COMPILE_SECONDS } };
+	wire_put_u32(&q->body, (uint32_t)g->device);
 }
 
 static enum err_code timeout_error(const struct request *q, enum stage stage, struct err *e)
@@ -224,7 +239,6 @@ enum err_code gpu_probe(struct gpu *g, const struct stop *stop, struct gpu_info 
 	clean(g);
 	*info = (struct gpu_info){ 0 };
 	request_init(&q, g, MSG_PROBE, stop);
-	wire_put_u32(&q.body, (uint32_t)g->device);
 	TRY(ask(g, &q, e));
 	get_gpu_info(&q.reply, info, &g->scratch);
 	return check_reply(g, &q, e);
@@ -241,7 +255,6 @@ enum err_code gpu_compile(struct gpu *g, const struct compile_job *job, const st
 	if (compile_check(job, e))
 		return fail(g, GPU_FAIL_JOB, e->code);
 	request_init(&q, g, MSG_COMPILE, stop);
-	wire_put_u32(&q.body, (uint32_t)g->device);
 	put_compile_job(&q.body, job);
 	code = ask(g, &q, e);
 	if (!q.reply.data)
@@ -253,18 +266,62 @@ enum err_code gpu_compile(struct gpu *g, const struct compile_job *job, const st
 
 /* ---- running ---- */
 
-static enum err_code fill_share(struct gpu *g, const struct gpu_job *job,
-	const struct share_layout *l, const struct stop *stop, struct err *e)
+/* Allocate the pages now: writing to a mapping without memory behind it raises a signal instead of an error. Chunk by
+ * chunk, so that it can be interrupted. */
+static enum err_code reserve(int fd, size_t bytes, const struct stop *stop, struct err *e)
 {
-	unsigned char *map = g->share.map;
+	int failed = ftruncate(fd, (off_t)bytes);
 
-	for (int i = 0; i < job->nbinaries; i++)
-		TRY(share_copy(map + l->binary[i], job->binaries[i].image, job->binaries[i].bytes, stop, e));
-	for (int i = 0; i < job->nbuffers; i++) {
-		const struct gpu_buffer *b = &job->buffers[i];
+	for (size_t at = 0; !failed && at < bytes; ) {
+		size_t n = bytes - at < CHUNK ? bytes - at : CHUNK;
 
-		if (b->init == GPU_INIT_HOST)
-			TRY(share_copy(map + l->from[i], b->from, b->bytes, stop, e));
+		if (stop_asked(stop))
+			return err_set(e, ERR_INTERRUPTED, NOWHERE, "interrupted");
+		if (!fallocate(fd, 0, (off_t)at, (off_t)n))
+			at += n;
+		else if (errno == ENOSPC || errno == ENOMEM)
+			failed = -1;
+		else if (errno != EINTR)
+			break;		/* not supported here: the pages come when they are used */
+	}
+	if (failed)
+		return err_set(e, ERR_LIMIT, NOWHERE, "no %zu bytes of shared memory for the job: %s", bytes,
+			strerror(errno));
+	/* Neither process can change the size any more. */
+	fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+	return OK;
+}
+
+/* The memory counts towards the cap of the shell; a request beyond the cap is an error, without a call of the failure
+ * handler. share_release is called also after an error. */
+static enum err_code share_init(struct gpu *g, size_t bytes, const struct stop *stop, struct err *e)
+{
+	struct mem *m = g->mem;
+	void *p;
+
+	if (m->cap && (bytes > m->cap || m->used > m->cap - bytes))
+		return err_set(e, ERR_LIMIT, NOWHERE, "the job's memory, %.1f MiB, exceeds what "
+			"the shell may still take (%.1f MiB)", (double)bytes / 0x1p20, (double)(m->cap - m->used) / 0x1p20);
+	g->share_fd = memfd_create("millrace-job", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (g->share_fd < 0)
+		return err_set(e, ERR_IO, NOWHERE, "cannot make shared memory: %s", strerror(errno));
+	g->share_bytes = bytes;
+	m->used += bytes;
+	TRY(reserve(g->share_fd, bytes, stop, e));
+	p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, g->share_fd, 0);
+	if (p == MAP_FAILED)
+		return err_set(e, ERR_LIMIT, NOWHERE, "cannot map %zu bytes: %s", bytes, strerror(errno));
+	g->share = p;
+	return OK;
+}
+
+/* memcpy of much memory, which `stop` interrupts. */
+static enum err_code share_copy(unsigned char *to, const void *from, size_t n, const struct stop *stop, struct err *e)
+{
+	for (size_t at = 0; at < n; at += CHUNK) {
+		if (stop_asked(stop))
+			return err_set(e, ERR_INTERRUPTED, NOWHERE, "interrupted");
+		memcpy(to + at, (const char *)from + at, n - at < CHUNK ? n - at : CHUNK);
 	}
 	return OK;
 }
@@ -273,7 +330,7 @@ static void fetch_results(struct gpu *g, const struct gpu_job *job, const struct
 {
 	for (int i = 0; i < job->nbuffers; i++)
 		if (job->buffers[i].to)
-			memcpy(job->buffers[i].to, g->share.map + l->to[i], job->buffers[i].bytes);
+			memcpy(job->buffers[i].to, g->share + l->to[i], job->buffers[i].bytes);
 }
 
 /* "'gemm'", or "one of 'zero', 'gemm'"; of a race "one of 'gemm' (first), 'gemm' (second)". */
@@ -297,33 +354,31 @@ static const char *kernel_names(struct gpu *g, const struct gpu_job *job)
 	return n == 1 ? text : arena_strf(&g->scratch, "one of %s%s", text, n > 4 ? ", ..." : "");
 }
 
-static void set_limits(struct request *q, const struct gpu_job *job, double limit)
-{
-	double bytes = 0;
-
-	for (int i = 0; i < job->nbuffers; i++)
-		bytes += (double)job->buffers[i].bytes;
-	q->limit[STAGE_RUNNING] = limit + (job->mode != GPU_RUN ? BENCH_SECONDS : 0);
-	q->limit[STAGE_PREPARING] += bytes / COPY_BYTES_A_SECOND;
-	q->limit[STAGE_RETURNING] += bytes / COPY_BYTES_A_SECOND;
-}
-
 /* Make the request of a job, and the shared memory with its binaries and inputs. */
 static enum err_code prepare(struct gpu *g, const struct gpu_job *job, double limit,
 	struct share_layout *l, struct request *q, struct err *e)
 {
+	double copy_seconds = COPY_SECONDS;
+
 	TRY(gpu_job_check(job, e));
 	if (!(limit > 0))
 		return err_set(e, ERR_INPUT, NOWHERE, "the time limit is not above 0 s");
 	if (!share_layout(job, l, &g->scratch))
 		return err_set(e, ERR_LIMIT, NOWHERE, "the job's buffers have impossible sizes");
-	wire_put_u32(&q->body, (uint32_t)g->device);
 	put_gpu_job(&q->body, job);
 	q->running = kernel_names(g, job);
-	set_limits(q, job, limit);
-	TRY(share_init(&g->share, g->mem, l->bytes ? l->bytes : 1, q->stop, e));
-	q->fd = g->share.fd;
-	return fill_share(g, job, l, q->stop, e);
+	for (int i = 0; i < job->nbuffers; i++)
+		copy_seconds += (double)job->buffers[i].bytes / COPY_BYTES_A_SECOND;
+	q->limit[STAGE_RUNNING] = limit + (job->mode != GPU_RUN ? BENCH_SECONDS : 0);
+	q->limit[STAGE_PREPARING] = q->limit[STAGE_RETURNING] = copy_seconds;
+	TRY(share_init(g, l->bytes ? l->bytes : 1, q->stop, e));
+	q->fd = g->share_fd;
+	for (int i = 0; i < job->nbinaries; i++)
+		TRY(share_copy(g->share + l->binary[i], job->binaries[i].image, job->binaries[i].bytes, q->stop, e));
+	for (int i = 0; i < job->nbuffers; i++)
+		if (job->buffers[i].init == GPU_INIT_HOST)
+			TRY(share_copy(g->share + l->from[i], job->buffers[i].from, job->buffers[i].bytes, q->stop, e));
+	return OK;
 }
 
 enum err_code gpu_run(struct gpu *g, const struct gpu_job *job, double limit,
@@ -348,6 +403,59 @@ enum err_code gpu_run(struct gpu *g, const struct gpu_job *job, double limit,
 	}
 	if (!code)
 		fetch_results(g, job, &l);
-	share_release(&g->share);
+	share_release(g);
 	return code;
+}
+
+/* ---- reasons why times are not reliable ---- */
+
+enum { BUSY = 10 };			/* % of utilisation from which another process is at work */
+
+/* A clock that was set to at least this share of the highest clock does no harm. */
+#define FULL_CLOCK 0.99
+
+static void describe_processes(const struct gpu_board *b, char text[GPU_TROUBLE_MAX])
+{
+	char use[32] = "";
+
+	if (b->utilisation > 0)
+		snprintf(use, sizeof(use), ", %d %% in use", b->utilisation);
+	if (b->others == 1)
+		snprintf(text, GPU_TROUBLE_MAX, "another process (pid %d) is on it%s", b->other_pid, use);
+	else
+		snprintf(text, GPU_TROUBLE_MAX, "%d other processes (one is pid %d) are on it%s",
+			b->others, b->other_pid, use);
+}
+
+static void describe_clock(const struct gpu_info *info, char text[GPU_TROUBLE_MAX])
+{
+	static const char *const why[] = {
+		[GPU_THROTTLE_HEAT] = "it is too hot",
+		[GPU_THROTTLE_POWER_BRAKE] = "the machine's power supply asks for it",
+		[GPU_THROTTLE_HARDWARE] = "the hardware does so, without a reason",
+		[GPU_THROTTLE_SYNC] = "it goes with that of other devices (sync boost)",
+	};
+	const struct gpu_board *b = &info->board;
+
+	if (b->throttle != GPU_THROTTLE_SETTING)
+		snprintf(text, GPU_TROUBLE_MAX, "its clock is held down: %s", why[b->throttle]);
+	else if (b->clock > 0 && b->clock < FULL_CLOCK * info->clock)
+		snprintf(text, GPU_TROUBLE_MAX, "its clock is set to %.0f of %.0f MHz (nvidia-smi "
+			"-rac and -rgc reset it)", b->clock * 1e-6, info->clock * 1e-6);
+}
+
+bool gpu_trouble(const struct gpu_info *info, char text[GPU_TROUBLE_MAX])
+{
+	const struct gpu_board *b = &info->board;
+
+	text[0] = '\0';
+	if (b->partition)
+		snprintf(text, GPU_TROUBLE_MAX, "it is a part of a board (MIG), with %d SMs", info->sms);
+	else if (b->others > 0)
+		describe_processes(b, text);
+	else if (!b->others_known && b->utilisation >= BUSY)
+		snprintf(text, GPU_TROUBLE_MAX, "something else is on it, %d %% in use", b->utilisation);
+	else if (b->throttle != GPU_THROTTLE_NONE)
+		describe_clock(info, text);
+	return text[0] != '\0';
 }

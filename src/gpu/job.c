@@ -14,7 +14,6 @@ enum {
 	GRID_YZ_MAX = 65535,
 	CLUSTER_MAX = 16,		/* blocks; beyond 8 is not portable */
 	PARAM_BYTES_MAX = 32764,
-	TENSOR_MAP_BYTES = 128,
 	BOX_MAX = 256,			/* elements a dimension */
 	STEP_MAX = 8,
 	TENSOR_ALIGN = 16,		/* bytes: start, strides, innermost extent of the box */
@@ -24,35 +23,25 @@ enum {
 #define DIM_MAX ((uint64_t)1 << 32)
 #define STRIDE_MAX ((uint64_t)1 << 40)
 
-uint64_t gpu_bits_float(float x)
+/* Bytes of one element; 0: no such type. */
+static size_t element_bytes(enum gpu_element t)
 {
-	uint32_t bits;
+	static const uint8_t bytes[] = {
+		[GPU_U8] = 1, [GPU_U16] = 2, [GPU_F16] = 2, [GPU_BF16] = 2, [GPU_U32] = 4, [GPU_I32] = 4,
+		[GPU_F32] = 4, [GPU_TF32] = 4, [GPU_U64] = 8, [GPU_I64] = 8, [GPU_F64] = 8,
+	};
 
-	memcpy(&bits, &x, sizeof(bits));
-	return bits;
+	return (unsigned)t < (unsigned)LEN(bytes) ? bytes[t] : 0;
 }
 
-uint64_t gpu_bits_double(double x)
+unsigned gpu_dim(unsigned n)
 {
-	uint64_t bits;
-
-	memcpy(&bits, &x, sizeof(bits));
-	return bits;
+	return n ? n : 1;
 }
 
-size_t gpu_element_bytes(enum gpu_element t)
+size_t gpu_param_bytes(const struct gpu_param *p)
 {
-	switch (t) {
-	case GPU_U8:
-		return 1;
-	case GPU_U16: case GPU_F16: case GPU_BF16:
-		return 2;
-	case GPU_U32: case GPU_I32: case GPU_F32: case GPU_TF32:
-		return 4;
-	case GPU_U64: case GPU_I64: case GPU_F64:
-		return 8;
-	}
-	return 0;
+	return p->kind == GPU_PARAM_TENSOR ? 128 : p->kind == GPU_PARAM_BITS32 ? 4 : 8;
 }
 
 /* The part of the job that a message is about. */
@@ -97,7 +86,7 @@ static enum err_code check_buffer(const struct gpu_job *job, int i, struct err *
  * the size of a buffer, and does not overflow. */
 static double tensor_reach(const struct gpu_tensor *t, size_t offset)
 {
-	double end = (double)offset + (double)gpu_element_bytes(t->element) * (double)t->dims[0];
+	double end = (double)offset + (double)element_bytes(t->element) * (double)t->dims[0];
 
 	for (int d = 1; d < t->rank; d++)
 		end += (double)(t->dims[d] - 1) * (double)t->strides[d];
@@ -127,12 +116,12 @@ static enum err_code check_tensor(const struct gpu_tensor *t, size_t offset, siz
 
 	if (!t || t->rank < 1 || t->rank > GPU_RANK_MAX)
 		return WRONG("%s is a tensor without 1 to %d dimensions", at, GPU_RANK_MAX);
-	if (!gpu_element_bytes(t->element) || (unsigned)t->swizzle >= (unsigned)LEN(span) ||
+	if (!element_bytes(t->element) || (unsigned)t->swizzle >= (unsigned)LEN(span) ||
 	    (unsigned)t->promotion > GPU_PROMOTE_256)
 		return WRONG("%s has no such element type, swizzle or promotion", at);
 	for (int d = 0; d < t->rank; d++)
 		TRY(check_dim(t, d, at, e));
-	inner = t->box[0] * gpu_element_bytes(t->element);
+	inner = t->box[0] * element_bytes(t->element);
 	if (inner % TENSOR_ALIGN)
 		return WRONG("%s: the box is %zu bytes wide, no multiple of %d", at, inner, TENSOR_ALIGN);
 	if (t->swizzle && inner > span[t->swizzle])
@@ -149,7 +138,7 @@ static enum err_code check_param(const struct gpu_job *job, const struct gpu_ste
 	size_t *total, struct err *e)
 {
 	const struct gpu_param *p = &s->params[i];
-	size_t size = p->kind == GPU_PARAM_TENSOR ? TENSOR_MAP_BYTES : p->kind == GPU_PARAM_BITS32 ? 4 : 8;
+	size_t size = gpu_param_bytes(p);
 	size_t align = p->kind == GPU_PARAM_TENSOR ? 64 : size;
 	struct where at;
 
@@ -170,19 +159,14 @@ static enum err_code check_param(const struct gpu_job *job, const struct gpu_ste
 
 /* ---- steps ---- */
 
-static unsigned at_least_1(unsigned x)
-{
-	return x ? x : 1;
-}
-
 static enum err_code check_shape(const struct gpu_step *s, struct err *e)
 {
 	double threads = 1, blocks = 1;
 
 	for (int d = 0; d < 3; d++) {
-		unsigned grid = at_least_1(s->grid[d]), cluster = at_least_1(s->cluster[d]);
+		unsigned grid = gpu_dim(s->grid[d]), cluster = gpu_dim(s->cluster[d]);
 
-		threads *= at_least_1(s->block[d]);
+		threads *= gpu_dim(s->block[d]);
 		blocks *= cluster;
 		if (grid > (d ? GRID_YZ_MAX : GRID_X_MAX))
 			return WRONG("'%s' has a grid of %u in dimension %d", s->entry, grid, d);
@@ -191,7 +175,7 @@ static enum err_code check_shape(const struct gpu_step *s, struct err *e)
 	}
 	if (threads > THREADS_MAX || s->block[2] > BLOCK_Z_MAX)
 		return WRONG("'%s' has %.0f threads in a block of %u x %u x %u; %d is the most", s->entry, threads,
-			at_least_1(s->block[0]), at_least_1(s->block[1]), at_least_1(s->block[2]), THREADS_MAX);
+			gpu_dim(s->block[0]), gpu_dim(s->block[1]), gpu_dim(s->block[2]), THREADS_MAX);
 	if (blocks > CLUSTER_MAX)
 		return WRONG("'%s' has a cluster of %.0f blocks; %d is the most", s->entry, blocks, CLUSTER_MAX);
 	return OK;

@@ -78,9 +78,8 @@ struct gpu_param {
 	const struct gpu_tensor *tensor;
 };
 
-/* The bits of a floating-point value, for gpu_param.bits. */
-uint64_t gpu_bits_float(float x);
-uint64_t gpu_bits_double(double x);
+/* Bytes that it has in the kernel. */
+size_t gpu_param_bytes(const struct gpu_param *p);
 
 /* ---- steps ---- */
 
@@ -158,7 +157,7 @@ struct gpu_job {
 /* ERR_INPUT unless the description is complete and within the limits of all devices. Needs no device. */
 NODISCARD enum err_code gpu_job_check(const struct gpu_job *job, struct err *e);
 
-/* Bytes of one element; 0: no such type. */
-size_t gpu_element_bytes(enum gpu_element t);
+/* A number of blocks or threads in struct gpu_step: at least 1. */
+unsigned gpu_dim(unsigned n);
 
 #endif

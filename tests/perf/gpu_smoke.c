@@ -122,13 +122,13 @@ static enum err_code run_one(const char *entry, double limit, const uint64_t *ad
 static void saxpy_job(struct gpu_param p[4], struct gpu_step *s, struct gpu_buffer b[2], int n)
 {
 	p[0] = (struct gpu_param){ .kind = GPU_PARAM_BITS32, .bits = (uint64_t)n };
-	p[1] = (struct gpu_param){ .kind = GPU_PARAM_BITS32, .bits = gpu_bits_float(2) };
+	p[1] = (struct gpu_param){ .kind = GPU_PARAM_BITS32, .bits = 0x40000000 /* 2.0f */ };
 	p[2] = (struct gpu_param){ .kind = GPU_PARAM_POINTER, .buffer = 0 };
 	p[3] = (struct gpu_param){ .kind = GPU_PARAM_POINTER, .buffer = 1 };
 	*s = (struct gpu_step){ .entry = "saxpy", .grid = { (unsigned)(n + 255) / 256 },
 		.block = { 256 }, .params = p, .nparams = 4 };
 	b[0] = (struct gpu_buffer){ .name = "x", .bytes = (size_t)n * 4, .init = GPU_INIT_WORD,
-		.word = (uint32_t)gpu_bits_float(1), .rotate = true };
+		.word = 0x3f800000 /* 1.0f */, .rotate = true };
 	b[1] = (struct gpu_buffer){ .name = "y", .bytes = (size_t)n * 4, .init = GPU_INIT_WORD,
 		.rotate = true };
 }

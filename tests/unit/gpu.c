@@ -175,7 +175,7 @@ static void saxpy_init(struct simple *s)
 {
 	simple_init(s, "saxpy");
 	s->params[0] = (struct gpu_param){ .kind = GPU_PARAM_BITS32, .bits = 100 };
-	s->params[1] = (struct gpu_param){ .kind = GPU_PARAM_BITS32, .bits = gpu_bits_float(2) };
+	s->params[1] = (struct gpu_param){ .kind = GPU_PARAM_BITS32, .bits = 0x40000000 /* 2.0f */ };
 	s->params[2] = (struct gpu_param){ .kind = GPU_PARAM_POINTER, .buffer = 0 };
 	s->params[3] = (struct gpu_param){ .kind = GPU_PARAM_POINTER, .buffer = 1 };
 	s->step.nparams = 4;
@@ -573,7 +573,7 @@ static void test_run(void)
 		"for each copy of what rotates");
 	saxpy_init(&s);
 	s.buffers[0].init = GPU_INIT_WORD;
-	s.buffers[0].word = (uint32_t)gpu_bits_float(0.5);
+	s.buffers[0].word = 0x3f000000;	/* 0.5f */
 	ok(!run(g, &s.job, PATIENT) && s.y[0] == 1001 && s.y[99] == 1001, "a buffer of one word");
 	gpu_free(g);
 }
