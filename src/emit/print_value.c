@@ -51,12 +51,9 @@ const char *frag_type(const struct frag *f)
 const char *frag_dims(struct print *c, const struct frag *f)
 {
 	switch (f->kind) {
-	case FRAG_FULL:
-		return arena_strf(c->a, "[%d][%d]", f->blocks, frag_block_words(f));
-	case FRAG_ROW:
-		return arena_strf(c->a, "[%d][%d]", f->blocks, f->layout->halves);
-	case FRAG_COL:
-		return arena_strf(c->a, "[%d]", frag_groups(f) * f->layout->pair);
+	case FRAG_FULL: return arena_strf(c->a, "[%d][%d]", f->blocks, frag_block_words(f));
+	case FRAG_ROW: return arena_strf(c->a, "[%d][%d]", f->blocks, f->layout->halves);
+	case FRAG_COL: return arena_strf(c->a, "[%d]", frag_groups(f) * f->layout->pair);
 	case FRAG_SCALAR:
 		break;
 	}
@@ -76,12 +73,9 @@ const char *frag_element(struct print *c, const struct frag *f)
 	const struct frag_layout *l = f->layout;
 
 	switch (f->kind) {
-	case FRAG_FULL:
-		return arena_strf(c->a, "[rb][(j * %d + h) * %d + e]", l->halves, l->pair);
-	case FRAG_ROW:
-		return "[rb][h]";
-	case FRAG_COL:
-		return arena_strf(c->a, "[j * %d + e]", l->pair);
+	case FRAG_FULL: return arena_strf(c->a, "[rb][(j * %d + h) * %d + e]", l->halves, l->pair);
+	case FRAG_ROW: return "[rb][h]";
+	case FRAG_COL: return arena_strf(c->a, "[j * %d + e]", l->pair);
 	case FRAG_SCALAR:
 		break;
 	}
@@ -276,17 +270,13 @@ static const char *cast(struct print *c, const struct val *v)
 	if (dtype_is_float(v->type) && !dtype_is_float(v->from))
 		x = arena_strf(c->a, "(float)(%s)", x);
 	switch (v->type) {
-	case DT_BOOL:
-		return arena_strf(c->a, "%s != 0", x);
-	case DT_F32:
-		return x;
-	case DT_BF16: case DT_F16: case DT_E4M3: case DT_E5M2:
-		return from_bits(c, v->type, to_bits(c, v->type, x));
+	case DT_BOOL: return arena_strf(c->a, "%s != 0", x);
+	case DT_F32: return x;
+	case DT_BF16: case DT_F16: case DT_E4M3: case DT_E5M2: return from_bits(c, v->type, to_bits(c, v->type, x));
 	case DT_I32: case DT_I8:
 		x = dtype_is_float(v->from) ? arena_strf(c->a, "to_i32(%s)", x) : x;
 		return v->type == DT_I32 ? x : arena_strf(c->a, "max_of(-128, min_of(127, %s))", x);
-	case DT_TF32:
-		return arena_strf(c->a, "to_tf32(%s)", x);
+	case DT_TF32: return arena_strf(c->a, "to_tf32(%s)", x);
 	case DT_F64: case DT_E2M1: case DT_I4: case DT_COUNT:
 		break;
 	}
@@ -304,20 +294,13 @@ static const char *column(struct print *c, const struct val *v)
 const char *value(struct print *c, const struct val *v)
 {
 	switch (v->kind) {
-	case VAL_CONST:
-		return constant(c, v);
-	case VAL_NUM:
-		return arena_strf(c->a, "(%s)", num(c, v->num));
-	case VAL_FRAG:
-		return element(c, v);
-	case VAL_NODE:
-		return arena_strf(c->a, "e%d", v->node);
-	case VAL_SHARED:
-		return in_shared(c, v);
-	case VAL_OP:
-		return c->unmasked && v->unmasked ? value(c, v->arg[1]) : operation(c, v);
-	case VAL_CAST:
-		return cast(c, v);
+	case VAL_CONST: return constant(c, v);
+	case VAL_NUM: return arena_strf(c->a, "(%s)", num(c, v->num));
+	case VAL_FRAG: return element(c, v);
+	case VAL_NODE: return arena_strf(c->a, "e%d", v->node);
+	case VAL_SHARED: return in_shared(c, v);
+	case VAL_OP: return c->unmasked && v->unmasked ? value(c, v->arg[1]) : operation(c, v);
+	case VAL_CAST: return cast(c, v);
 	case VAL_FIELD:
 		return arena_strf(c->a, dtype_is_float(v->type) ? "from_%s((u32)%s >> ((%s) & %d) * %d)" :
 			"from_%s((u32)%s, ((%s) & %d) * %d)", dtype_name(v->type), value(c, v->arg[0]),

@@ -28,12 +28,9 @@ static const char *extents(const struct dump *d, const struct frag *f)
 	const char *type = dtype_name(f->type);
 
 	switch (f->kind) {
-	case FRAG_FULL:
-		return arena_strf(d->a, "%lld x %lld %s", (long long)f->height, (long long)f->width, type);
-	case FRAG_ROW:
-		return arena_strf(d->a, "%lld rows %s", (long long)f->height, type);
-	case FRAG_COL:
-		return arena_strf(d->a, "%lld columns %s", (long long)f->width, type);
+	case FRAG_FULL: return arena_strf(d->a, "%lld x %lld %s", (long long)f->height, (long long)f->width, type);
+	case FRAG_ROW: return arena_strf(d->a, "%lld rows %s", (long long)f->height, type);
+	case FRAG_COL: return arena_strf(d->a, "%lld columns %s", (long long)f->width, type);
 	case FRAG_SCALAR:
 		break;
 	}
@@ -59,21 +56,13 @@ static const char *call(const struct dump *d, const struct val *v)
 static const char *value(const struct dump *d, const struct val *v)
 {
 	switch (v->kind) {
-	case VAL_CONST:
-		return arena_strf(d->a, "%.9g", v->k);
-	case VAL_NUM:
-		return num(d, v->num);
-	case VAL_FRAG:
-		return frag(d, v->frag);
-	case VAL_NODE:
-		return arena_strf(d->a, "x%d", v->node);
-	case VAL_SHARED:
-		return arena_strf(d->a, "shared %s [%s]", dtype_name(v->from), num(d, v->num));
-	case VAL_OP:
-	case VAL_CAST:
-		return call(d, v);
-	case VAL_FIELD:
-		return arena_strf(d->a, "field of %s", value(d, v->arg[0]));
+	case VAL_CONST: return arena_strf(d->a, "%.9g", v->k);
+	case VAL_NUM: return num(d, v->num);
+	case VAL_FRAG: return frag(d, v->frag);
+	case VAL_NODE: return arena_strf(d->a, "x%d", v->node);
+	case VAL_SHARED: return arena_strf(d->a, "shared %s [%s]", dtype_name(v->from), num(d, v->num));
+	case VAL_OP: case VAL_CAST: return call(d, v);
+	case VAL_FIELD: return arena_strf(d->a, "field of %s", value(d, v->arg[0]));
 	case VAL_GUARD:
 		return arena_strf(d->a, "(%s ? %s : %s)", num(d, v->num), value(d, v->arg[0]), value(d, v->arg[1]));
 	case VAL_COLUMN:
@@ -211,31 +200,20 @@ static const char *stores_wait(const struct dump *d, const struct role_op *o)
 static const char *own_text(const struct dump *d, const struct role_op *o)
 {
 	switch ((int)o->what) {
-	case DO_TASK:
-		return task(d, o);
-	case DO_LET: case DO_SET: case DO_ADVANCE:
-		return lets(d, o);
-	case DO_FRAGMENT:
-		return fragment(d, o);
+	case DO_TASK: return task(d, o);
+	case DO_LET: case DO_SET: case DO_ADVANCE: return lets(d, o);
+	case DO_FRAGMENT: return fragment(d, o);
 	case DO_SLOT:
 		return arena_strf(d->a, "%s of %s, %d in the ring", d->r->rings.v[o->u.slot.ring].name,
 			num(d, o->u.slot.life), d->r->rings.v[o->u.slot.ring].versions);
-	case DO_STORES_WAIT:
-		return stores_wait(d, o);
-	case DO_LOAD_BOXES: case DO_STORE_BOXES:
-		return boxes(d, o);
-	case DO_LOAD_THREADS: case DO_STORE_THREADS: case DO_STORE_RING:
-		return move(d, o);
-	case DO_FETCH:
-		return fetch(d, o);
-	case DO_PRODUCT:
-		return product(d, o);
-	case DO_MAP:
-		return steps(d, o);
-	case DO_REDUCE: case DO_SCAN:
-		return reduction(d, o);
-	default:
-		BUG("'%s' has no text in a dump", role_op_info[o->what].name);
+	case DO_STORES_WAIT: return stores_wait(d, o);
+	case DO_LOAD_BOXES: case DO_STORE_BOXES: return boxes(d, o);
+	case DO_LOAD_THREADS: case DO_STORE_THREADS: case DO_STORE_RING: return move(d, o);
+	case DO_FETCH: return fetch(d, o);
+	case DO_PRODUCT: return product(d, o);
+	case DO_MAP: return steps(d, o);
+	case DO_REDUCE: case DO_SCAN: return reduction(d, o);
+	default: BUG("'%s' has no text in a dump", role_op_info[o->what].name);
 	}
 }
 
@@ -275,32 +253,20 @@ static const char *operand_text(const struct dump *d, const struct role_op *o, c
 	const void *at = field(o, x);
 
 	switch ((int)x->kind) {
-	case OPERAND_NUM: case OPERAND_ADDRESS: case OPERAND_OWN_ADDRESS:
-		return num(d, *(const struct num *const *)at);
-	case OPERAND_VALUE:
-		return value(d, *(const struct val *const *)at);
+	case OPERAND_NUM: case OPERAND_ADDRESS: case OPERAND_OWN_ADDRESS: return num(d, *(const struct num *const *)at);
+	case OPERAND_VALUE: return value(d, *(const struct val *const *)at);
 	case OPERAND_USE: case OPERAND_DEF: case OPERAND_SUM: case OPERAND_FRAG:
 		return frag(d, *(const struct frag_at *)at);
-	case OPERAND_USE_FRAG: case OPERAND_DEF_FRAG:
-		return (*(const struct frag *const *)at)->name;
-	case OPERAND_COUNTER:
-		return var_text(d->a, o->u.region.var, o->u.region.of, &d->r->names);
-	case OPERAND_FLAG:
-		return flag_name(d, *(const int *)at);
-	case OPERAND_RING:
-		return d->r->rings.v[*(const int *)at].name;
-	case OPERAND_INT:
-		return arena_strf(d->a, "%d", *(const int *)at);
-	case OPERAND_INT64:
-		return arena_strf(d->a, "%lld", (long long)*(const int64_t *)at);
-	case OPERAND_TYPE:
-		return dtype_name(*(const enum dtype *)at);
-	case OPERAND_OPERATOR:
-		return op_name(*(const enum op *)at);
-	case OPERAND_STRING:
-		return *(const char *const *)at;
-	default:
-		return "";
+	case OPERAND_USE_FRAG: case OPERAND_DEF_FRAG: return (*(const struct frag *const *)at)->name;
+	case OPERAND_COUNTER: return var_text(d->a, o->u.region.var, o->u.region.of, &d->r->names);
+	case OPERAND_FLAG: return flag_name(d, *(const int *)at);
+	case OPERAND_RING: return d->r->rings.v[*(const int *)at].name;
+	case OPERAND_INT: return arena_strf(d->a, "%d", *(const int *)at);
+	case OPERAND_INT64: return arena_strf(d->a, "%lld", (long long)*(const int64_t *)at);
+	case OPERAND_TYPE: return dtype_name(*(const enum dtype *)at);
+	case OPERAND_OPERATOR: return op_name(*(const enum op *)at);
+	case OPERAND_STRING: return *(const char *const *)at;
+	default: return "";
 	}
 }
 

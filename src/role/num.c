@@ -198,17 +198,11 @@ bool num_slope(const struct num *x, enum var v, int64_t *by)
 int64_t num_value(const struct num *x, const struct num_env *env)
 {
 	switch (x->op) {
-	case NUM_CONST:
-		return x->k;
-	case NUM_VAR:
-		return env->var(env, x->var, x->of);
-	case NUM_SELECT:
-		return num_value(num_value(x->a, env) ? x->b : x->c, env);
-	case NUM_TILE_AT:
-	case NUM_INTERIOR:
-		return num_value(x->a, env);
-	case NUM_BOTH:
-		return num_value(x->a, env) && num_value(x->b, env);
+	case NUM_CONST: return x->k;
+	case NUM_VAR: return env->var(env, x->var, x->of);
+	case NUM_SELECT: return num_value(num_value(x->a, env) ? x->b : x->c, env);
+	case NUM_TILE_AT: case NUM_INTERIOR: return num_value(x->a, env);
+	case NUM_BOTH: return num_value(x->a, env) && num_value(x->b, env);
 	case NUM_ADD: case NUM_SUB: case NUM_MUL: case NUM_DIV: case NUM_MOD: case NUM_SHL:
 	case NUM_AND: case NUM_XOR: case NUM_LT: case NUM_LE: case NUM_GT: case NUM_GE: case NUM_EQ:
 	case NUM_NE: case NUM_EITHER: case NUM_MIN: case NUM_MAX:
@@ -298,8 +292,7 @@ static void print(struct buf *out, const struct num *x, const struct num_names *
 	case NUM_VAR:
 		print_var(out, x->var, x->of, names);
 		return;
-	case NUM_MIN:
-	case NUM_MAX:
+	case NUM_MIN: case NUM_MAX:
 		print_call(out, x->op == NUM_MIN ? "min_of" : "max_of", x, names);
 		return;
 	case NUM_TILE_AT:

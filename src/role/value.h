@@ -49,12 +49,9 @@ static inline int frag_block_words(const struct frag *f)
 static inline int frag_words(const struct frag *f)
 {
 	switch (f->kind) {
-	case FRAG_FULL:
-		return f->blocks * frag_block_words(f);
-	case FRAG_ROW:
-		return f->blocks * f->layout->halves;
-	case FRAG_COL:
-		return frag_groups(f) * f->layout->pair;
+	case FRAG_FULL: return f->blocks * frag_block_words(f);
+	case FRAG_ROW: return f->blocks * f->layout->halves;
+	case FRAG_COL: return frag_groups(f) * f->layout->pair;
 	case FRAG_SCALAR:
 		break;
 	}

@@ -148,14 +148,6 @@ static void explain_unit(struct scan *s, int i, double from, double to, double w
 	add_part(s, BLAME_PIPE, e->task, e->seu, weight * (1 - shared) * (to - from));
 }
 
-/* The start of the busy period in which memory delivers for event i; its start if it needs no memory. */
-static double at_work_since(const struct scan *s, int i)
-{
-	const struct busy_period *x = period_before(s->from_global[i] ? &s->global : &s->l2, s->delivered[i]);
-
-	return s->delivered[i] > 0 && x ? x->from : (double)event_at(s, i)->start;
-}
-
 /* Memory, then the copy engine, is at work on event i. */
 static void explain_transfer(struct scan *s, int i, double from, double to, double weight)
 {
@@ -172,12 +164,15 @@ static void explain_transfer(struct scan *s, int i, double from, double to, doub
 static void explain_late_copy(struct scan *s, int i, double from, double to, double weight, int depth)
 {
 	const struct event *e = event_at(s, i);
-	double requested = (double)event_at(s, s->last_held[i])->issue, since = at_work_since(s, i);
-	double signaled = s->plan->device->flag_latency;
-	double shift = since < requested ? s->costs[e->task].latency : (double)e->end - requested;
+	const struct busy_period *x = period_before(s->from_global[i] ? &s->global : &s->l2, s->delivered[i]);
+	double requested = (double)event_at(s, s->last_held[i])->issue;
+	/* the start of the busy period in which memory delivers for the copy; its start if it needs no memory */
+	double since = s->delivered[i] > 0 && x ? x->from : (double)e->start;
+	double shift = s->plan->device->flag_latency + (since < requested ? s->costs[e->task].latency :
+		(double)e->end - requested);
 
-	from -= shift + signaled;
-	to -= shift + signaled;
+	from -= shift;
+	to -= shift;
 	if (since >= requested)
 		since = to;
 	explain_lane(s, s->lane_of[i], from, fmin(to, since), weight, depth);
@@ -202,77 +197,44 @@ static void explain_copy(struct scan *s, int i, double from, double to, double w
 	add_part(s, BLAME_SYNC, e->task, NONE, weight * (to - fmax(from, end)));
 }
 
-static void explain_product(struct scan *s, int i, double from, double to, double weight, int depth)
-{
-	const struct event *e = event_at(s, i);
-	const struct task_cost *c = &s->costs[e->task];
-	double issue = (double)e->issue, end = (double)e->end;
-	double signaled = end - c->handoff, done = end - c->latency;
-
-	explain_lane(s, s->lane_of[i], from, fmin(to, issue), weight, depth);
-	explain_unit(s, i, fmax(from, issue), fmin(to, done), weight);
-	add_part(s, BLAME_DEPENDENCE, e->task, NONE, weight * (fmin(to, signaled) - fmax(from, fmax(issue, done))));
-	add_part(s, BLAME_SYNC, e->task, NONE, weight * (to - fmax(from, fmax(issue, signaled))));
-}
-
-/* The time in which memory was at work while event i of a synchronous unit copied, for whichever event.
- * Returns the share of the interval that this does not explain. */
-static double explain_memory(struct scan *s, int i, double from, double to, double weight)
-{
-	const struct event *e = event_at(s, i);
-	const struct memory_queue *first = s->from_global[i] ? &s->global : &s->l2;
-	const struct task_cost *c = &s->costs[e->task];
-	double at_work = 0;
-
-	if (!(c->l2 > 0 || c->global > 0) || from >= to)
-		return 1;
-	at_work = busy_cycles(first, to) - busy_cycles(first, from);
-	add_part(s, s->from_global[i] ? BLAME_GLOBAL : BLAME_L2, e->task, NONE, weight * at_work);
-	return 1 - fmin(at_work / (to - from), 1);
-}
-
-/* A synchronous unit is at work for its lane, and memory with it. */
+/* A synchronous unit is at work for its lane. The time in which memory was at work while event i copied, for whichever
+ * event, is memory's; the unit has the remainder. */
 static void explain_own(struct scan *s, int i, double from, double to, double weight)
 {
 	const struct event *e = event_at(s, i);
-	double latency = s->costs[e->task].latency;
-	double idle = explain_memory(s, i, from - latency, to - latency, weight);
-
-	explain_unit(s, i, from, to, weight * idle);
-}
-
-static void explain_vector(struct scan *s, int i, double from, double to, double weight, int depth)
-{
-	const struct event *e = event_at(s, i);
-	double issue = (double)e->issue, signaled = (double)e->end - s->costs[e->task].handoff;
-
-	explain_lane(s, s->lane_of[i], from, fmin(to, issue), weight, depth);
-	explain_own(s, i, fmax(from, issue), fmin(to, signaled), weight);
-	add_part(s, BLAME_SYNC, e->task, NONE, weight * (to - fmax(from, fmax(issue, signaled))));
-}
-
-static void explain_event(struct scan *s, int i, double from, double to, double weight, int depth)
-{
-	const struct event *e = event_at(s, i);
-	const struct seu *u = seu_of(s, e);
+	const struct memory_queue *q = s->from_global[i] ? &s->global : &s->l2;
+	const struct task_cost *c = &s->costs[e->task];
+	double busy = 0;
 
 	if (from >= to)
 		return;
-	if (u->kind == SEU_COPY)
-		explain_copy(s, i, from, to, weight, depth);
-	else if (u->kind == SEU_MATRIX && u->async)
-		explain_product(s, i, from, to, weight, depth);
-	else
-		explain_vector(s, i, from, to, weight, depth);
+	if (c->l2 > 0 || c->global > 0) {
+		busy = busy_cycles(q, to - c->latency) - busy_cycles(q, from - c->latency);
+		add_part(s, s->from_global[i] ? BLAME_GLOBAL : BLAME_L2, e->task, NONE, weight * busy);
+	}
+	explain_unit(s, i, from, to, weight * (1 - fmin(busy / (to - from), 1)));
 }
 
-/* The last event of the list that was complete at `then`; NONE. */
-static int last_ended(const struct scan *s, const struct ends *list, int64_t then)
+/* Event i is awaited in [from, to): its lane had to issue it, its unit to do it, and its lane to signal it. */
+static void explain_event(struct scan *s, int i, double from, double to, double weight, int depth)
 {
-	int lo;
+	const struct event *e = event_at(s, i);
+	const struct task_cost *c = &s->costs[e->task];
+	const struct seu *u = seu_of(s, e);
+	bool is_product = u->kind == SEU_MATRIX && u->async;
+	double issue = (double)e->issue, signaled = (double)e->end - c->handoff;
+	double done = is_product ? (double)e->end - c->latency : signaled;
 
-	BISECT(lo, list->v.n, event_at(s, list->v.v[lo])->end <= then);
-	return lo ? list->v.v[lo - 1] : NONE;
+	if (from >= to)
+		return;
+	if (u->kind == SEU_COPY) {
+		explain_copy(s, i, from, to, weight, depth);
+		return;
+	}
+	explain_lane(s, s->lane_of[i], from, fmin(to, issue), weight, depth);
+	(is_product ? explain_unit : explain_own)(s, i, fmax(from, issue), fmin(to, done), weight);
+	add_part(s, BLAME_DEPENDENCE, e->task, NONE, weight * (fmin(to, signaled) - fmax(from, fmax(issue, done))));
+	add_part(s, BLAME_SYNC, e->task, NONE, weight * (to - fmax(from, fmax(issue, signaled))));
 }
 
 /* Do all dependences of `task` on `on` only protect a slot that is written again? */
@@ -296,12 +258,10 @@ static bool is_reuse_only(const struct graph *g, int on, int task)
  * until the signal, it is the slot: one more version would avoid the wait. */
 static void explain_slot(struct scan *s, int i, int on, double from, double to, double weight, int depth)
 {
-	double issue = to, end = to;
+	const struct event *e = i == NONE ? NULL : event_at(s, i);
+	bool is_known = e && seu_of(s, e)->kind != SEU_COPY;
+	double issue = is_known ? (double)e->issue : to, end = is_known ? fmax((double)e->end, issue) : to;
 
-	if (i != NONE && seu_of(s, event_at(s, i))->kind != SEU_COPY) {
-		issue = (double)event_at(s, i)->issue;
-		end = fmax((double)event_at(s, i)->end, issue);
-	}
 	add_part(s, BLAME_SLOT, on, NONE, weight * (fmin(to, issue) - from));
 	if (fmax(from, issue) < fmin(to, end))
 		explain_event(s, i, fmax(from, issue), fmin(to, end), weight, depth + 1);
@@ -313,7 +273,7 @@ static void explain_wait(struct scan *s, int i, double from, double to, double w
 {
 	const struct event *e = event_at(s, i);
 	int held = e->held ? e->held : s->t->measured ? e->cause : CAUSE_NONE;
-	int on = e->held ? e->held_task : e->cause_task, x = NONE;
+	int on = e->held ? e->held_task : e->cause_task, last = NONE;
 
 	if (from >= to)
 		return;
@@ -325,14 +285,19 @@ static void explain_wait(struct scan *s, int i, double from, double to, double w
 		add_part(s, BLAME_ISSUE_ORDER, on, NONE, weight * (to - from));
 		return;
 	}
-	if (s->costs && depth < DEEPEST)
-		x = last_ended(s, &s->ended[on], e->issue);
+	if (s->costs && depth < DEEPEST) {	/* the last event of that sTask which was complete at the issue */
+		const struct ends *list = &s->ended[on];
+		int n;
+
+		BISECT(n, list->v.n, event_at(s, list->v.v[n])->end <= e->issue);
+		last = n ? list->v.v[n - 1] : NONE;
+	}
 	if (is_reuse_only(s->plan->graph, on, e->task))
-		explain_slot(s, x, on, from, to, weight, depth);
-	else if (x == NONE || x == i)
+		explain_slot(s, last, on, from, to, weight, depth);
+	else if (last == NONE || last == i)
 		add_part(s, BLAME_DEPENDENCE, on, NONE, weight * (to - from));
 	else
-		explain_event(s, x, from, to, weight, depth + 1);
+		explain_event(s, last, from, to, weight, depth + 1);
 }
 
 /* ---- a lane ----------------------------------------------------------------------------- */
@@ -478,12 +443,6 @@ static void explain_phase(struct scan *s, int *replicas)
 	}
 }
 
-/* Memory has clocks of its own: a lower clock of the EUs does not make it slower. */
-static bool at_own_clock(enum blame why)
-{
-	return why == BLAME_L2 || why == BLAME_GLOBAL;
-}
-
 /* Move the share of the time that the full clock would save to BLAME_POWER. */
 static void blame_power(struct scan *s)
 {
@@ -497,7 +456,8 @@ static void blame_power(struct scan *s)
 		struct blame_part *p = &s->out->v.v[i];
 		double part = p->cycles * less;
 
-		if (at_own_clock(p->why))
+		/* memory has clocks of its own: a lower clock of the EUs does not make it slower */
+		if (p->why == BLAME_L2 || p->why == BLAME_GLOBAL)
 			continue;
 		p->cycles -= part;
 		s->lane = p->lane;

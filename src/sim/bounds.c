@@ -10,7 +10,7 @@
 struct loop_costs {
 	const struct plan *p;
 	const struct entry_cost *costs;
-	int phase, loop;
+	int loop;
 	const double *runs;		/* by sTask; NULL: as the graph has them */
 	int *entry_of;			/* by sTask; NONE if it is outside of the loop */
 };
@@ -22,23 +22,7 @@ static const struct entry *entry_at(const struct loop_costs *s, int i)
 
 struct entry_cost bounds_group(const struct plan *p, const struct entry_cost *costs, int entry)
 {
-	return price_group(&costs[entry], price_group_pace(&p->device->seu[p->entries.v[entry].seu],
-		costs[entry].groups));
-}
-
-static const struct stask *task_of(const struct loop_costs *s, int entry)
-{
-	return &s->p->graph->tasks.v[entry_at(s, entry)->task];
-}
-
-static void find_entries(struct arena *a, struct loop_costs *s)
-{
-	const struct graph *g = s->p->graph;
-
-	s->entry_of = ARENA_ARRAY(a, g->tasks.n, int);
-	for (int i = 0; i < g->tasks.n; i++)
-		s->entry_of[i] = g->tasks.v[i].phase == s->phase &&
-			program_loop_within(g->program, g->tasks.v[i].loop, s->loop) ? plan_entry_of(s->p, i) : NONE;
+	return price_group(&costs[entry], &p->device->seu[p->entries.v[entry].seu]);
 }
 
 /* ---- resources -------------------------------------------------------------------- */
@@ -75,9 +59,8 @@ static void bound_resources(const struct loop_costs *s, struct bounds *out)
 
 		if (i == NONE)
 			continue;
-		double n = s->runs ? s->runs[t] : graph_runs(p->graph, task_of(s, i)->loop, s->loop);
-		int l = entry_at(s, i)->lane;
-		int u = entry_at(s, i)->seu;
+		int l = entry_at(s, i)->lane, u = entry_at(s, i)->seu;
+		double n = s->runs ? s->runs[t] : graph_runs(p->graph, p->graph->tasks.v[t].loop, s->loop);
 		seu[u] += n * s->costs[i].cost.busy;
 		own[l][u] += n * bounds_group(p, s->costs, i).cost.alone / p->lanes.v[l].replicas;
 		l2 += n * s->costs[i].cost.l2;
@@ -122,27 +105,14 @@ double bounds_lag(const struct plan *p, const struct entry_cost *costs, const st
 {
 	int from = plan_entry_of(p, e->from), to = plan_entry_of(p, e->to);
 	const struct entry *x = &p->entries.v[from], *y = &p->entries.v[to];
-	const struct entry_cost part = bounds_group(p, costs, from), *c = &part;
+	const struct entry_cost c = bounds_group(p, costs, from);
 	const struct seu *u = &p->device->seu[x->seu];
 
 	if (x->seu == y->seu && (e->chain || (u->async && u->ordered && x->lane == y->lane)))
-		return x->lane == y->lane ? fmax(c->cost.alone, c->cost.busy) : c->cost.busy;
-	double lag = bounds_latency(p, costs, from);
-	if (c->handoff_loop == p->graph->tasks.v[e->from].loop)
-		lag += c->handoff;
-	if (x->lane != y->lane)
-		lag += fmin(p->device->flag_latency, p->device->issue_order_latency);
-	return lag;
-}
-
-/* Cycles from the first start of e->from in an iteration to the first of e->to. */
-static double arc_length(const struct loop_costs *s, const struct edge *e)
-{
-	int from = s->entry_of[e->from];
-	struct entry_cost part = bounds_group(s->p, s->costs, from);
-
-	return fmax(graph_runs(s->p->graph, task_of(s, from)->loop, e->loop) - 1, 0) * part.cost.busy +
-		bounds_lag(s->p, s->costs, e);
+		return x->lane == y->lane ? fmax(c.cost.alone, c.cost.busy) : c.cost.busy;
+	return bounds_latency(p, costs, from) +
+		(c.handoff_loop == p->graph->tasks.v[e->from].loop ? c.handoff : 0) +
+		(x->lane != y->lane ? fmin(p->device->flag_latency, p->device->issue_order_latency) : 0);
 }
 
 /* Find the dependences that constrain iterations of the loop. Those of an inner loop count if they are within
@@ -153,12 +123,15 @@ static void find_arcs(struct arena *a, const struct loop_costs *s, struct arcs *
 
 	for (int i = 0; i < g->edges.n; i++) {
 		const struct edge *e = &g->edges.v[i];
+		int from = s->entry_of[e->from];
 
-		if (s->entry_of[e->from] == NONE || s->entry_of[e->to] == NONE ||
-		    !program_loop_within(g->program, e->loop, s->loop) ||
-		    (e->loop != s->loop && e->distance))
+		if (from == NONE || s->entry_of[e->to] == NONE || (e->loop != s->loop && e->distance) ||
+		    !program_loop_within(g->program, e->loop, s->loop))
 			continue;
-		VEC_PUSH(a, &out->v, ((struct arc){ e->from, e->to, arc_length(s, e), edge_distance(s->p, e) }));
+		/* from the first start of e->from in an iteration to the first of e->to */
+		double length = fmax(graph_runs(g, g->tasks.v[e->from].loop, e->loop) - 1, 0) *
+			bounds_group(s->p, s->costs, from).cost.busy + bounds_lag(s->p, s->costs, e);
+		VEC_PUSH(a, &out->v, ((struct arc){ e->from, e->to, length, edge_distance(s->p, e) }));
 	}
 }
 
@@ -168,10 +141,8 @@ static int find_positive_cycle(const struct arcs *arcs, double ii, int n, double
 {
 	int last = NONE;
 
-	for (int i = 0; i < n; i++) {
+	for (int i = 0; i < n; i++)
 		at[i] = 0;
-		into[i] = NONE;
-	}
 	for (int round = 0; round <= n; round++) {
 		last = NONE;
 		for (int k = 0; k < arcs->v.n; k++) {
@@ -247,10 +218,14 @@ void bounds_of_costs(struct arena *a, const struct plan *p, const struct entry_c
 	int phase, int loop, const double *runs, struct bounds *out)
 {
 	struct arena_mark scratch = arena_mark(a);
-	struct loop_costs s = { .p = p, .costs = costs, .phase = phase, .loop = loop, .runs = runs };
+	const struct graph *g = p->graph;
+	struct loop_costs s = { .p = p, .costs = costs, .loop = loop, .runs = runs,
+		.entry_of = ARENA_ARRAY(a, g->tasks.n, int) };
 
 	*out = (struct bounds){ 0 };
-	find_entries(a, &s);
+	for (int i = 0; i < g->tasks.n; i++)
+		s.entry_of[i] = g->tasks.v[i].phase == phase && program_loop_within(g->program, g->tasks.v[i].loop,
+			loop) ? plan_entry_of(p, i) : NONE;
 	bound_resources(&s, out);
 	bound_recurrences(a, &s, out);
 	arena_reset(a, scratch);

@@ -28,65 +28,32 @@ static int order_events(struct arena *a, struct lookup *l, struct event_time **o
 	return n;
 }
 
-/* Allocate a list for the n events that were counted. */
-static void allocate_list(struct arena *a, struct lookup_list *list)
-{
-	list->v = ARENA_ARRAY(a, list->n, int);
-	list->n = 0;
-}
-
-static void append(struct lookup_list *list, int event)
-{
-	((int *)list->v)[list->n++] = event;
-}
-
 void lookup_init(struct arena *a, struct lookup *l, const struct timeline *t, int phase)
 {
-	int tasks = t->plan->graph->tasks.n, n;
 	struct event_time *v;
 
-	*l = (struct lookup){ .plan = t->plan, .line = &t->phases[phase] };
-	l->of_task = ARENA_ARRAY(a, tasks, struct lookup_list);
-	n = order_events(a, l, &v);
-	for (int pass = 0; pass < 2; pass++) {
-		for (int i = 0; i < n; i++) {
-			const struct event *e = &l->line->events.v[v[i].event];
-			struct lookup_list *task = &l->of_task[e->task];
-			struct lookup_list *lane = &l->of_lane[e->lane][e->replica];
+	*l = (struct lookup){ .plan = t->plan, .line = &t->phases[phase],
+		.of_task = ARENA_ARRAY(a, t->plan->graph->tasks.n, struct lookup_list) };
+	int n = order_events(a, l, &v);
+	for (int i = 0; i < n; i++) {
+		const struct event *e = &l->line->events.v[v[i].event];
 
-			if (pass) {
-				append(task, v[i].event);
-				append(lane, v[i].event);
-			} else {
-				task->n++;
-				lane->n++;
-			}
-		}
-		for (int i = 0; i < tasks && !pass; i++)
-			allocate_list(a, &l->of_task[i]);
-		for (int i = 0; i < LANES_MAX && !pass; i++)
-			for (int k = 0; k < REPLICAS_MAX; k++)
-				allocate_list(a, &l->of_lane[i][k]);
+		VEC_PUSH(a, &l->of_task[e->task], v[i].event);
+		VEC_PUSH(a, &l->of_lane[e->lane][e->replica], v[i].event);
 	}
-}
-
-/* The number of events issued before a cycle; events are sorted. */
-static int issued_before(const struct lookup *l, int64_t cycle)
-{
-	int lo;
-
-	BISECT(lo, l->line->events.n, l->line->events.v[lo].issue < cycle);
-	return lo;
 }
 
 void lookup_window(const struct lookup *l, int64_t from, int64_t to, int *first, int *n)
 {
-	*first = 0;
-	*n = l->line->events.n;
-	if (!l->sorted)
-		return;
-	*first = issued_before(l, from - l->after);
-	*n = issued_before(l, to + l->before + 1) - *first;
+	const struct event *all = l->line->events.v;
+	int lo = 0, end = l->line->events.n;
+
+	if (l->sorted) {
+		BISECT(lo, l->line->events.n, all[lo].issue < from - l->after);
+		BISECT(end, l->line->events.n, all[end].issue < to + l->before + 1);
+	}
+	*first = lo;
+	*n = end - lo;
 }
 
 /* The index of an event in a list; if it is not in it, of the first one that is issued no earlier. */
@@ -100,24 +67,16 @@ static int position(const struct lookup *l, const struct lookup_list *list, int 
 	return lo;
 }
 
-/* The longest delay of the event: its cause, the awaited sTask, and when it ended. */
-static void longest_cause(const struct event *e, int *cause, int *task, int64_t *when)
-{
-	bool held = e->held != CAUSE_NONE && e->held_task != NONE && e->issue - e->ready >= e->start - e->issue;
-
-	*cause = held ? e->held : e->cause;
-	*task = held ? e->held_task : e->cause_task;
-	*when = held || e->cause == CAUSE_WAIT || e->cause == CAUSE_ISSUE_ORDER ? e->issue : e->start;
-}
-
 int lookup_cause(const struct lookup *l, int event)
 {
 	enum { NEAR = 64 };
 	const struct event *all = l->line->events.v, *e = &all[event];
-	int cause, task, best = NONE;
-	int64_t when, most = INT64_MIN;
+	/* the longest delay: its cause, the awaited sTask, and when it ended */
+	bool held = e->held != CAUSE_NONE && e->held_task != NONE && e->issue - e->ready >= e->start - e->issue;
+	int cause = held ? e->held : e->cause, task = held ? e->held_task : e->cause_task, best = NONE;
+	int64_t when = held || cause == CAUSE_WAIT || cause == CAUSE_ISSUE_ORDER ? e->issue : e->start;
+	int64_t most = INT64_MIN;
 
-	longest_cause(e, &cause, &task, &when);
 	if (cause == CAUSE_NONE || task < 0 || task >= l->plan->graph->tasks.n)
 		return NONE;
 	const struct lookup_list *list = &l->of_task[task];

@@ -6,8 +6,7 @@
 #include "sim/timeline.h"
 
 struct lookup_list {
-	int n;
-	const int *v;			/* events, sorted by issue */
+	int *v, n, cap;			/* VEC(int): events, sorted by issue */
 };
 
 struct lookup {

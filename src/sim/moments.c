@@ -28,39 +28,16 @@ static bool is_ring(const struct plan *p, int buffer)
 	return p->versions[buffer] > 1 && entry != NONE && p->lanes.v[p->entries.v[entry].lane].replicas == 1;
 }
 
-static void find_rings(struct arena *a, struct moments *m)
-{
-	const struct plan *p = m->lookup->plan;
-
-	m->ring = ARENA_ARRAY(a, p->graph->buffers.n, int);
-	for (int i = 0; i < p->graph->buffers.n; i++)
-		if (p->graph->buffers.v[i].phase == m->lookup->line->phase && is_ring(p, i))
-			m->ring[m->nrings++] = i;
-}
-
-/* Walk the tiles of the EU that the events are from. */
-static void find_tiles(struct arena *a, struct moments *m)
-{
-	const struct phase_line *line = m->lookup->line;
-	int64_t eu = line->eu;
-	struct tile_assignment d;
-
-	plan_assign_tiles(a, m->lookup->plan, line->phase, &d);
-	if (eu < 0 || eu >= d.eus)
-		eu = 0;
-	walk_init(a, &m->walk, m->lookup->plan->graph, line->phase, (int)(d.start[eu + 1] - d.start[eu]),
-		d.order + d.start[eu]);
-}
-
 void moments_init(struct arena *a, struct moments *m, const struct lookup *l)
 {
 	const struct phase_line *line = l->line;
+	const struct graph *g = l->plan->graph;
+	struct tile_assignment d;
 	int n = line->events.n;
 
-	*m = (struct moments){ .lookup = l };
-	m->v = ARENA_ARRAY(a, 2 * (int64_t)n, struct moment);
-	m->issue = ARENA_ARRAY(a, n, int);
-	m->end = ARENA_ARRAY(a, n, int);
+	*m = (struct moments){ .lookup = l, .v = ARENA_ARRAY(a, 2 * (int64_t)n, struct moment),
+		.issue = ARENA_ARRAY(a, n, int), .end = ARENA_ARRAY(a, n, int),
+		.ring = ARENA_ARRAY(a, g->buffers.n, int) };
 	for (int i = 0; i < n; i++) {
 		const struct event *e = &line->events.v[i];
 
@@ -74,8 +51,12 @@ void moments_init(struct arena *a, struct moments *m, const struct lookup *l)
 		m->issue[i] = m->end[i] = m->n;
 	for (int i = 0; i < m->n; i++)
 		*(m->v[i].end ? &m->end[m->v[i].event] : &m->issue[m->v[i].event]) = i;
-	find_rings(a, m);
-	find_tiles(a, m);
+	for (int i = 0; i < g->buffers.n; i++)
+		if (g->buffers.v[i].phase == line->phase && is_ring(l->plan, i))
+			m->ring[m->nrings++] = i;
+	plan_assign_tiles(a, l->plan, line->phase, &d);
+	const int64_t *start = &d.start[line->eu < 0 || line->eu >= d.eus ? 0 : line->eu];
+	walk_init(a, &m->walk, g, line->phase, (int)(start[1] - start[0]), d.order + start[0]);
 }
 
 int moments_at(const struct moments *m, int64_t cycle)

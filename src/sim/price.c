@@ -27,14 +27,16 @@ struct reader {
 	struct lane_price *lane;
 	struct cost_context context;
 	struct occurrences *seen;	/* by sTask */
-	int depth;			/* loops around */
-	bool per_tile;			/* inside the tile loop */
-	double runs;			/* per tile; inside an sTask: per instance of it */
+	struct nesting {
+		int depth;		/* loops around */
+		bool per_tile;		/* inside the tile loop */
+		double runs;		/* per tile; inside an sTask: per instance of it */
+		double interior;	/* share of the iterations of the loop around that are interior */
+	} in;
 	struct task_price *occurrence;	/* of the current sTask; NULL: outside of sTasks */
 	int task;			/* ... and which it is */
 	bool multiplied;		/* its product has been issued */
 	int wait, waits;		/* the current wait of the plan, and its operations so far */
-	double interior;		/* share of the iterations of the loop around that are interior */
 	struct stages stages;		/* of the current sTask */
 };
 
@@ -51,36 +53,32 @@ static int fewer(int a, int b)
 
 /* ---- sTasks --------------------------------------------------------------------------- */
 
-static void add_task(struct task_price *to, const struct task_price *t)
-{
-	to->drain_cost += t->drain_cost;
-	add(&to->before, t->before);
-	add(&to->after, t->after);
-	to->by_threads |= t->by_threads;
-	to->arrives |= t->arrives;
-	to->stored_to_shared |= t->stored_to_shared;
-	to->drain = fewer(to->drain, t->drain);
-	to->drain_after = fewer(to->drain_after, t->drain_after);
-	to->steps += t->steps;
-	to->boxes += t->boxes;
-	to->issued += t->issued;
-	to->copies += t->copies;
-	to->sector_ratio = fmax(to->sector_ratio, t->sector_ratio);
-}
-
-static void end_occurrence(struct reader *r)
+/* Add the occurrence of the sTask if it is in the deepest loop so far. */
+static void end_occurrence(struct reader *r, const struct task_price *t)
 {
 	struct occurrences *seen = &r->seen[r->task];
 	struct task_price *sum = &r->x->tasks[r->task];
 
-	if (seen->n && r->depth < seen->depth)
+	if (seen->n && r->in.depth < seen->depth)
 		return;
-	if (!seen->n || r->depth > seen->depth) {
-		*seen = (struct occurrences){ .depth = r->depth };
+	if (!seen->n || r->in.depth > seen->depth) {
+		*seen = (struct occurrences){ .depth = r->in.depth };
 		*sum = (struct task_price){ .drain = NONE, .drain_after = NONE };
 	}
-	add_task(sum, r->occurrence);
 	seen->n++;
+	sum->drain_cost += t->drain_cost;
+	add(&sum->before, t->before);
+	add(&sum->after, t->after);
+	sum->by_threads |= t->by_threads;
+	sum->arrives |= t->arrives;
+	sum->stored_to_shared |= t->stored_to_shared;
+	sum->drain = fewer(sum->drain, t->drain);
+	sum->drain_after = fewer(sum->drain_after, t->drain_after);
+	sum->steps += t->steps;
+	sum->boxes += t->boxes;
+	sum->issued += t->issued;
+	sum->copies += t->copies;
+	sum->sector_ratio = fmax(sum->sector_ratio, t->sector_ratio);
 }
 
 static void finish_tasks(struct reader *r)
@@ -102,30 +100,10 @@ static void finish_tasks(struct reader *r)
 	}
 }
 
-/* A wait of the plan costs the lane only if it asks for a new instance, which the simulator decides. If
- * several operations serve it, they cost together. */
-static void read_wait(struct reader *r, const struct role_op *o)
-{
-	double *cost = &r->phase->wait[o->wait];
-
-	r->waits = o->wait == r->wait ? r->waits + 1 : 1;
-	r->wait = o->wait;
-	*cost = fmax(*cost, r->waits * r->context.device->wait_cost);
-}
-
-static void read_drain(struct reader *r, const struct role_op *o)
-{
-	int *drain = r->occurrence ? (r->multiplied ? &r->occurrence->drain_after : &r->occurrence->drain) :
-		&r->lane->drain;
-
-	if (r->runs == 1 && (r->occurrence || r->per_tile))
-		*drain = fewer(*drain, o->u.count);
-}
-
 static void read_inside(struct reader *r, const struct role_op *o, struct op_cost s)
 {
 	struct task_price *t = r->occurrence;
-	double issued, boxes = price_boxes(&r->context, o, &issued);
+	double runs = r->in.runs, issued, boxes = price_boxes(&r->context, o, &issued);
 	int stage = stage_of(&r->stages, o);
 
 	if (stage) {
@@ -133,29 +111,19 @@ static void read_inside(struct reader *r, const struct role_op *o, struct op_cos
 		memset(s.ops[0], 0, sizeof(s.ops[0]));
 	}
 	if (o->what == DO_GROUPS_WAIT && !r->multiplied)
-		t->drain_cost += s.lane * r->runs;
+		t->drain_cost += s.lane * runs;
 	else
-		add(r->multiplied ? &t->after : &t->before, op_cost_times(s, r->runs));
-	t->boxes += boxes * r->runs;
-	t->issued += issued * r->runs;
-	t->copies += boxes > 0 ? r->runs : 0;
+		add(r->multiplied ? &t->after : &t->before, op_cost_times(s, runs));
+	t->boxes += boxes * runs;
+	t->issued += issued * runs;
+	t->copies += boxes > 0 ? runs : 0;
 	t->sector_ratio = fmax(t->sector_ratio, price_sector_ratio(&r->context, o));
 	t->arrives |= o->what == DO_LOAD_THREADS && o->u.move.arrives;
 	t->by_threads |= o->what == DO_LOAD_THREADS || o->what == DO_STORE_THREADS || o->what == DO_STORE_RING;
 	t->stored_to_shared |= r->multiplied && o->what == DO_PUT;
 	if (o->what == DO_PRODUCT)
-		t->steps += r->runs * o->u.product.steps * o->u.product.col_steps * o->u.product.sum.frag->blocks;
+		t->steps += runs * o->u.product.steps * o->u.product.col_steps * o->u.product.sum.frag->blocks;
 	r->multiplied |= o->what == DO_PRODUCT;
-}
-
-static void read_outside(struct reader *r, const struct role_op *o, struct op_cost s)
-{
-	if (o->what == DO_WAIT)
-		s.lane = r->context.device->wait_cost;
-	if (r->per_tile)
-		r->lane->tile += s.lane * r->runs;
-	else
-		r->lane->end += s.lane * r->runs;
 }
 
 /* ---- regions -------------------------------------------------------------------------- */
@@ -165,18 +133,16 @@ static void read_body(struct reader *r, const struct role_body *b);
 static void read_task(struct reader *r, const struct role_op *o)
 {
 	struct task_price occurrence = { .drain = NONE, .drain_after = NONE };
-	double runs = r->runs;
 
 	r->occurrence = &occurrence;
 	r->task = o->task;
-	r->runs = 1;
+	r->in.runs = 1;
 	r->multiplied = false;
 	r->wait = NONE;
 	r->stages = (struct stages){ .a = r->context.a };
 	read_body(r, &o->u.region.body);
-	end_occurrence(r);
+	end_occurrence(r, &occurrence);
 	r->occurrence = NULL;
-	r->runs = runs;
 }
 
 static double trips(const struct reader *r, int loop)
@@ -243,103 +209,88 @@ static double interior_share(const struct reader *r, const struct role_op *o)
 	return all > 0 ? (double)interior / (double)all : 0;
 }
 
-/* A loop within a tile, or the loop over tiles, each of whose iterations is one tile. */
-static void read_loop(struct reader *r, const struct role_op *o)
-{
-	struct reader outer = *r;
-
-	r->depth++;
-	if (o->u.region.unmasked)
-		r->interior = interior_share(r, o);
-	if (!r->occurrence) {
-		r->runs *= trips(r, o->u.region.of) / o->u.region.step;
-		r->per_tile |= o->u.region.of == NONE && o->u.region.var == VAR_J;
-	}
-	read_body(r, &o->u.region.body);
-	r->depth = outer.depth;
-	r->runs = outer.runs;
-	r->per_tile = outer.per_tile;
-	r->interior = outer.interior;
-}
-
-static void read_tiles(struct reader *r, const struct role_op *o)
-{
-	r->depth++;
-	r->per_tile = true;
-	read_body(r, &o->u.region.body);
-	r->per_tile = false;
-	r->depth--;
-}
-
 /* A condition inside an sTask holds once per run of its loop: at the beginning or at the end. Outside of
  * sTasks it is the end of a steady state, which comes once, or the case of few iterations (the other branch),
  * which counts nothing. */
 static void read_if(struct reader *r, const struct role_op *o)
 {
-	struct reader outer = *r;
+	int depth = r->in.depth;
 
 	if (o->u.region.section == SECTION_SKIP)
 		return;
 	if (r->occurrence) {
-		r->runs /= trips(r, r->graph->tasks.v[r->task].loop);
+		r->in.runs /= trips(r, r->graph->tasks.v[r->task].loop);
 	} else if (o->u.region.section == SECTION_EPILOGUE) {
-		r->depth--;
-		r->per_tile = r->depth > 0;
-		r->runs = r->per_tile ? 0 : 1;
+		r->in.depth--;
+		r->in.per_tile = r->in.depth > 0;
+		r->in.runs = r->in.per_tile ? 0 : 1;
 	}
 	read_body(r, &o->u.region.body);
-	r->depth = outer.depth - 1;
-	r->runs = r->occurrence ? r->runs : 0;
+	r->in.depth = depth - 1;
+	r->in.runs = r->occurrence ? r->in.runs : 0;
 	read_body(r, &o->u.region.other);
-	r->depth = outer.depth;
-	r->runs = outer.runs;
-	r->per_tile = outer.per_tile;
-}
-
-static void read_each(struct reader *r, const struct role_op *o)
-{
-	for (int i = 0; i < o->u.region.step; i++) {
-		r->context.repetition = i;
-		read_body(r, &o->u.region.body);
-	}
-	r->context.repetition = 0;
 }
 
 static void read_op(struct reader *r, const struct role_op *o)
 {
-	if (o->what == DO_WAIT && o->wait != NONE && r->occurrence)
-		read_wait(r, o);
-	if (o->what == DO_GROUPS_WAIT)
-		read_drain(r, o);
+	double wait_cost = r->context.device->wait_cost;
+	bool is_wait = o->what == DO_WAIT && o->wait != NONE && r->occurrence;
+
+	/* A wait of the plan costs the lane only if it asks for a new instance, which the simulator decides. If
+	 * several operations serve it, they cost together. */
+	if (is_wait) {
+		r->waits = o->wait == r->wait ? r->waits + 1 : 1;
+		r->wait = o->wait;
+		r->phase->wait[o->wait] = fmax(r->phase->wait[o->wait], r->waits * wait_cost);
+	}
+	if (o->what == DO_GROUPS_WAIT && r->in.runs == 1 && (r->occurrence || r->in.per_tile)) {
+		int *drain = !r->occurrence ? &r->lane->drain : r->multiplied ? &r->occurrence->drain_after :
+			&r->occurrence->drain;
+
+		*drain = fewer(*drain, o->u.count);
+	}
 	struct op_cost s = price_op(&r->context, o);
-	if (r->interior > 0) {
-		s = op_cost_times(s, 1 - r->interior);
+	if (r->in.interior > 0) {
+		s = op_cost_times(s, 1 - r->in.interior);
 		r->context.unmasked = true;
-		add(&s, op_cost_times(price_op(&r->context, o), r->interior));
+		add(&s, op_cost_times(price_op(&r->context, o), r->in.interior));
 		r->context.unmasked = false;
 	}
-	if (r->depth > 1 && (o->what == DO_LANE_SYNC || (o->what == DO_REDUCE && o->u.reduce.along_rows)))
+	if (r->in.depth > 1 && (o->what == DO_LANE_SYNC || (o->what == DO_REDUCE && o->u.reduce.along_rows)))
 		r->lane->groups = 1;
 	if (r->occurrence)
 		read_inside(r, o, s);
 	else
-		read_outside(r, o, s);
+		*(r->in.per_tile ? &r->lane->tile : &r->lane->end) +=
+			(o->what == DO_WAIT ? wait_cost : s.lane) * r->in.runs;
 }
 
+/* DO_LOOP is a loop within a tile, or the loop over tiles, each of whose iterations is one tile. */
 static void read_region(struct reader *r, const struct role_op *o)
 {
+	struct nesting outer = r->in;
+	int repetitions = o->what == DO_EACH ? o->u.region.step : 1;
+
+	r->in.depth += o->what == DO_TILES || o->what == DO_LOOP;
+	r->in.per_tile |= o->what == DO_TILES;
+	if (o->what == DO_LOOP && o->u.region.unmasked)
+		r->in.interior = interior_share(r, o);
+	if (o->what == DO_LOOP && !r->occurrence) {
+		r->in.runs *= trips(r, o->u.region.of) / o->u.region.step;
+		r->in.per_tile |= o->u.region.of == NONE && o->u.region.var == VAR_J;
+	}
 	if (o->what == DO_TASK)
 		read_task(r, o);
-	else if (o->what == DO_TILES)
-		read_tiles(r, o);
-	else if (o->what == DO_LOOP)
-		read_loop(r, o);
 	else if (o->what == DO_IF)
 		read_if(r, o);
-	else if (o->what == DO_EACH)
-		read_each(r, o);
 	else
-		read_body(r, &o->u.region.body);
+		for (int i = 0; i < repetitions; i++) {
+			r->context.repetition = o->what == DO_EACH ? i : r->context.repetition;
+			read_body(r, &o->u.region.body);
+		}
+	if (o->what == DO_EACH)
+		r->context.repetition = 0;
+	r->in = outer;
 }
 
 static void read_body(struct reader *r, const struct role_body *b)
@@ -407,9 +358,7 @@ void price_add(struct price *x, const struct plan *own, int phase, const struct 
 		r.lane = &ph->lanes[role->lane];
 		*r.lane = (struct lane_price){ .drain = NONE,
 			.groups = role->warps % GROUP_WARPS ? 1 : role->warps / GROUP_WARPS };
-		r.depth = 0;
-		r.runs = 1;
-		r.per_tile = false;
+		r.in = (struct nesting){ .runs = 1 };
 		read_body(&r, &role->body);
 	}
 	finish_tasks(&r);
@@ -425,26 +374,6 @@ static double lane_cycles(const struct vdevice *d, const struct op_cost *s, doub
 	double slow = 1 - pow(1 - fmin(share, 1), LINES);
 
 	return s->lane + s->global_reads * (slow * d->global_latency + (1 - slow) * d->l2_latency);
-}
-
-/* A copy by threads. It is complete when the lane continues, unless the copies signal their arrival
- * themselves (cp.async with an mbarrier). */
-static void price_threads(const struct vdevice *d, const struct seu *s, const struct task_price *t,
-	double lane, double share, struct entry_cost *c)
-{
-	const struct op_cost trip = { .global_reads = 1 };
-
-	c->cost.busy = s->kind == SEU_VECTOR ? t->before.unit : 0;
-	c->cost.alone = s->async ? 0 : lane;
-	c->cost.issue = s->async ? lane : 0;
-	c->cost.latency = t->arrives ? lane_cycles(d, &trip, share) : s->async ? fmax(lane - c->cost.memory, 0) : 0;
-}
-
-static void price_copy(const struct seu *s, const struct task_price *t, double lane, struct entry_cost *c)
-{
-	c->cost.busy = t->boxes * s->box_interval;
-	c->cost.alone = c->cost.busy + (s->async ? 0 : lane);
-	c->cost.issue = t->copies * s->issue + fmax(t->issued - t->copies, 0) * s->box_interval + lane;
 }
 
 /* The arithmetic of the entry's threads: cycles, stage by stage, and the number of operations. */
@@ -466,9 +395,10 @@ static struct cost arithmetic(const struct plan *p, int entry, const struct task
 	return sum;
 }
 
-struct entry_cost price_group(const struct entry_cost *c, double pace)
+struct entry_cost price_group(const struct entry_cost *c, const struct seu *seu)
 {
 	struct entry_cost part = *c;
+	double pace = seu->kind == SEU_VECTOR ? fmin(1, seu->lane_share * fmax(c->groups, 1)) / seu->lane_share : 1;
 
 	if (c->groups <= 1)
 		return part;
@@ -481,11 +411,6 @@ struct entry_cost price_group(const struct entry_cost *c, double pace)
 	return part;
 }
 
-double price_group_pace(const struct seu *seu, int groups)
-{
-	return seu->kind == SEU_VECTOR ? fmin(1, seu->lane_share * fmax(groups, 1)) / seu->lane_share : 1;
-}
-
 void price_entry(const struct price *x, const struct plan *p, int entry, double share, struct entry_cost *c)
 {
 	const struct entry *en = &p->entries.v[entry];
@@ -496,16 +421,25 @@ void price_entry(const struct price *x, const struct plan *p, int entry, double 
 	if (!t->known)
 		return;
 	double before = lane_cycles(p->device, &t->before, share);
-	double after = lane_cycles(p->device, &t->after, share);
+	double after = lane_cycles(p->device, &t->after, share), lane;
 	struct cost work = arithmetic(p, entry, t, &c->effort.of[EFFORT_VECTOR]);
 	before += s->kind == SEU_VECTOR ? 0 : work.alone;
 	c->drain_cost = t->drain_cost;
 	c->drain = t->drain;
 	c->drain_after = t->drain_after;
+	lane = before + after;
 	if (t->by_threads) {
-		price_threads(p->device, s, t, before + after, share, c);
+		/* it is complete when the lane continues, unless the copies signal their arrival themselves (cp.async
+		 * with an mbarrier) */
+		c->cost.busy = s->kind == SEU_VECTOR ? t->before.unit : 0;
+		c->cost.alone = s->async ? 0 : lane;
+		c->cost.issue = s->async ? lane : 0;
+		c->cost.latency = t->arrives ? lane_cycles(p->device, &(struct op_cost){ .global_reads = 1 }, share) :
+			s->async ? fmax(lane - c->cost.memory, 0) : 0;
 	} else if (s->kind == SEU_COPY) {
-		price_copy(s, t, before + after, c);
+		c->cost.busy = t->boxes * s->box_interval;
+		c->cost.alone = c->cost.busy + (s->async ? 0 : lane);
+		c->cost.issue = t->copies * s->issue + fmax(t->issued - t->copies, 0) * s->box_interval + lane;
 	} else if (s->kind == SEU_MATRIX && s->async) {
 		c->before = before;
 		c->after = after;
@@ -516,8 +450,8 @@ void price_entry(const struct price *x, const struct plan *p, int entry, double 
 		if (s->kind == SEU_VECTOR) {
 			c->cost.busy = work.busy + t->before.unit + t->after.unit;
 			c->cost.alone = work.alone;
-			c->fixed = before + after;
+			c->fixed = lane;
 		}
-		c->cost.alone += before + after;
+		c->cost.alone += lane;
 	}
 }

@@ -122,11 +122,9 @@ struct entry_cost {
 /* Add the kernel's cost to that of an entry's work, which has no traffic with shared memory in it. Nothing
  * changes if there is no kernel. share: of the bytes that it loads, those from device memory. */
 void price_entry(const struct price *x, const struct plan *p, int entry, double share, struct entry_cost *c);
-/* The cost for one warpgroup, if those of the entry's lane run separately; else *c. pace: see price_group_pace. */
-struct entry_cost price_group(const struct entry_cost *c, double pace);
-/* How much longer a warpgroup needs for its part than the lane for all parts, over their number: 1 unless
- * the unit limits the share that few warps can draw (lane_share). */
-double price_group_pace(const struct seu *seu, int groups);
+/* The cost for one warpgroup, if those of the entry's lane run separately; else *c. A warpgroup may need longer for its
+ * part than the lane for all parts, over their number, because seu limits the share that few warps draw (lane_share). */
+struct entry_cost price_group(const struct entry_cost *c, const struct seu *seu);
 /* Is there a kernel of the phase? */
 static inline bool price_knows(const struct price *x, int phase)
 {

@@ -373,47 +373,26 @@ struct op_cost price_op(const struct cost_context *x, const struct role_op *o)
 	if (role_op_info[o->what].cost != COST_LANE && role_op_info[o->what].cost != COST_STAGED)
 		return (struct op_cost){ 0 };
 	switch ((int)o->what) {
-	case DO_WAIT:
-		return cycles(o->wait == NONE ? d->wait_cost : 0);
-	case DO_WAIT_LAST:
-		return cycles(d->wait_cost * x->program->flags.v[o->u.flag.flag].depth);
-	case DO_GROUPS_WAIT:
-		return cycles(d->drain_cost);
-	case DO_STORES_WAIT:
-		return stores_wait(x, o);
-	case DO_ARRIVE: case DO_RELEASE:
-		return cycles(d->tell_cost);
-	case DO_WARP_SYNC:
-		return cycles(d->warp_cost);
-	case DO_LANE_SYNC:
-		return cycles(d->issue_order_latency);
-	case DO_FENCE:
-		return cycles(d->fence_cost);
-	case DO_LOAD_THREADS:
-		return load_threads(x, o);
-	case DO_STORE_RING:
-		return store_ring(x, o);
-	case DO_STORE_THREADS:
-		return store_threads(x, o);
-	case DO_PUT:
-		return put(x, o);
-	case DO_PUT_PANELS:
-		return put_panels(x, o);
-	case DO_FILL:
-		return fill(x, o);
-	case DO_FETCH:
-		return fetch(x, o);
-	case DO_MAP:
-		return map(x, o);
-	case DO_PACK:
-		return pack(x, o);
-	case DO_SUM_PRODUCT:
-		return sum_product(x, o);
-	case DO_REDUCE: case DO_SCAN:
-		return reduce(x, o);
-	case DO_LINES:
-		return lines(x, o);
-	default:
-		BUG("'%s' has no price", role_op_info[o->what].name);
+	case DO_WAIT: return cycles(o->wait == NONE ? d->wait_cost : 0);
+	case DO_WAIT_LAST: return cycles(d->wait_cost * x->program->flags.v[o->u.flag.flag].depth);
+	case DO_GROUPS_WAIT: return cycles(d->drain_cost);
+	case DO_STORES_WAIT: return stores_wait(x, o);
+	case DO_ARRIVE: case DO_RELEASE: return cycles(d->tell_cost);
+	case DO_WARP_SYNC: return cycles(d->warp_cost);
+	case DO_LANE_SYNC: return cycles(d->issue_order_latency);
+	case DO_FENCE: return cycles(d->fence_cost);
+	case DO_LOAD_THREADS: return load_threads(x, o);
+	case DO_STORE_RING: return store_ring(x, o);
+	case DO_STORE_THREADS: return store_threads(x, o);
+	case DO_PUT: return put(x, o);
+	case DO_PUT_PANELS: return put_panels(x, o);
+	case DO_FILL: return fill(x, o);
+	case DO_FETCH: return fetch(x, o);
+	case DO_MAP: return map(x, o);
+	case DO_PACK: return pack(x, o);
+	case DO_SUM_PRODUCT: return sum_product(x, o);
+	case DO_REDUCE: case DO_SCAN: return reduce(x, o);
+	case DO_LINES: return lines(x, o);
+	default: BUG("'%s' has no price", role_op_info[o->what].name);
 	}
 }

@@ -6,7 +6,7 @@
 #include "sim/sim.h"
 
 #include <math.h>
-#include <stdlib.h>
+#include <string.h>
 
 #include "plan/assign.h"
 #include "sim/bounds.h"
@@ -55,17 +55,12 @@ static const struct stask *task_of(const struct job *j, int entry)
 	return &j->plan->graph->tasks.v[j->plan->entries.v[entry].task];
 }
 
+/* For each entry i of the phase. */
+#define EACH_ENTRY(j, i) \
+	for (int i = 0; i < (j)->plan->entries.n; i++) \
+		if (task_of((j), i)->phase == (j)->phase)
+
 /* ---- results of one EU's run ------------------------------------------------------ */
-
-/* Choose which completions to record: the middle half, or all if they are few. */
-static void choose_ends(struct job *j, struct eu_run *r, int64_t count)
-{
-	bool few = count < 8;
-
-	r->nends = min_i64(few ? count : count / 2, MAX_ENDS);
-	r->skip = (count - r->nends) / 2;
-	r->ends = ARENA_ARRAY(j->a, r->nends, int64_t);
-}
 
 static void measure_interval(const struct job *j, const struct eu_run *r, int64_t count)
 {
@@ -85,10 +80,9 @@ static void measure_use(const struct job *j, const struct walk *w, int64_t ticks
 
 	for (int i = 0; i < SEU_MAX; i++)
 		line->seu[i] = (struct seu_use){ 0 };
-	for (int i = 0; i < j->plan->entries.n; i++) {
-		if (task_of(j, i)->phase != j->phase)
-			continue;
+	EACH_ENTRY(j, i) {
 		double times = (double)walk_count(w, task_of(j, i)->loop);
+
 		line->seu[j->plan->entries.v[i].seu].busy += times * j->costs[i].cost.busy;
 		l2 += times * j->costs[i].cost.l2;
 		global += times * j->costs[i].cost.global;
@@ -100,46 +94,24 @@ static void measure_use(const struct job *j, const struct walk *w, int64_t ticks
 
 /* ---- the EUs of a phase ------------------------------------------------------------ */
 
-static void init_walk(const struct job *j, const struct eu_class *c, struct walk *w)
-{
-	const int64_t *start = &j->assignment.start[c->eu];
-
-	walk_init(j->a, w, j->plan->graph, j->phase, (int)(start[1] - start[0]), j->assignment.order + start[0]);
-}
-
-static int64_t count_events(const struct job *j, const struct walk *w)
-{
-	int64_t n = 0;
-
-	for (int i = 0; i < j->plan->entries.n; i++)
-		if (task_of(j, i)->phase == j->phase)
-			n += walk_count(w, task_of(j, i)->loop);
-	return n;
-}
-
 static enum err_code too_many(const struct job *j, struct err *e)
 {
 	const struct phase *ph = &j->plan->graph->program->phases.v[j->phase];
 
-	return err_set(e, ERR_LIMIT, ph->loc, "phase '%s' takes more than %lld events to "
-		"simulate; choose larger tiles or a smaller problem", ph->name,
-		(long long)j->max_events);
+	return err_set(e, ERR_LIMIT, ph->loc, "phase '%s' takes more than %lld events to simulate; choose larger tiles "
+		"or a smaller problem", ph->name, (long long)j->max_events);
 }
 
 /* A lower bound on the events of the EU with the most: checked before memory of that size is allocated. */
 static double fewest_events(const struct job *j)
 {
 	const struct graph *g = j->plan->graph;
-	double total = (double)g->grids[j->phase].total, eus = plan_eus(j->plan, j->phase);
-	double sum = 0;
+	double total = (double)g->grids[j->phase].total, eus = plan_eus(j->plan, j->phase), sum = 0;
 
-	for (int i = 0; i < j->plan->entries.n; i++) {
-		int l = task_of(j, i)->loop;
+	EACH_ENTRY(j, i) {
 		double tiles = ceil(total / eus), all = total / eus;
 
-		if (task_of(j, i)->phase != j->phase)
-			continue;
-		for (; l != NONE; l = g->program->loops.v[l].parent) {
+		for (int l = task_of(j, i)->loop; l != NONE; l = g->program->loops.v[l].parent) {
 			bool outer = g->program->loops.v[l].parent == NONE;
 
 			tiles *= (double)g->trips[l].least;
@@ -155,22 +127,24 @@ static double fewest_events(const struct job *j)
 static enum err_code play_class(struct job *j, const struct eu_class *c, bool keep, struct err *e)
 {
 	struct arena_mark scratch = arena_mark(j->a);
-	struct eu_run r = { .plan = j->plan, .costs = j->costs, .stop = j->stop, .watch = NONE,
-		.price = price_knows(j->price, j->phase) ? &j->price->phases[j->phase] : NULL };
+	const int64_t *start = &j->assignment.start[c->eu];
 	bool again = c == j->slowest;	/* played before: only its events are missing */
 	struct walk w;
+	int64_t nevents = 0;
 
-	init_walk(j, c, &w);
-	if (!again && count_events(j, &w) > j->max_events - j->t->nevents)
+	walk_init(j->a, &w, j->plan->graph, j->phase, (int)(start[1] - start[0]), j->assignment.order + start[0]);
+	EACH_ENTRY(j, i)
+		nevents += walk_count(&w, task_of(j, i)->loop);
+	if (!again && nevents > j->max_events - j->t->nevents)
 		return too_many(j, e);
-	r.walk = &w;
-	r.events = j->line->events.v;
-	r.keep = keep ? j->line->events.cap : 0;
-	r.only_kept = again;
 	int loop = interval_loop(j->plan, j->phase, &w);
-	int64_t count = walk_count(&w, loop);
-	r.watch = interval_task(j->plan, j->phase, loop);
-	choose_ends(j, &r, count);
+	/* record the middle half of the completions, or all if they are few */
+	int64_t count = walk_count(&w, loop), nends = min_i64(count < 8 ? count : count / 2, MAX_ENDS);
+	struct eu_run r = { .plan = j->plan, .walk = &w, .costs = j->costs, .stop = j->stop, .only_kept = again,
+		.price = price_knows(j->price, j->phase) ? &j->price->phases[j->phase] : NULL,
+		.events = j->line->events.v, .keep = keep ? j->line->events.cap : 0,
+		.watch = interval_task(j->plan, j->phase, loop), .ends = ARENA_ARRAY(j->a, nends, int64_t),
+		.nends = nends, .skip = (count - nends) / 2 };
 	TRY(eu_run_play(j->a, &r, e));
 	if (keep) {
 		j->line->events.n = (int)r.nkept;
@@ -211,38 +185,29 @@ static enum err_code play_classes(struct job *j, const struct eu_class *v, int n
 
 static enum err_code check_units(const struct job *j, struct err *e)
 {
-	for (int i = 0; i < j->plan->entries.n; i++) {
+	EACH_ENTRY(j, i) {
 		const struct entry *en = &j->plan->entries.v[i];
 
-		if (task_of(j, i)->phase == j->phase &&
-		    !device_can(j->plan->device, en->seu, &task_of(j, i)->work))
+		if (!device_can(j->plan->device, en->seu, &task_of(j, i)->work))
 			return err_set(e, ERR_ILLEGAL, en->loc, "sEU '%s' cannot run '%s'",
 				j->plan->device->seu[en->seu].name, task_of(j, i)->name);
 	}
 	return OK;
 }
 
-/* The largest number of tiles that an EU has. */
-static int64_t most_tiles(const struct job *j)
-{
-	int64_t most = 0;
-
-	for (int u = 0; u < j->assignment.eus; u++)
-		most = max_i64(most, j->assignment.start[u + 1] - j->assignment.start[u]);
-	return most;
-}
-
 /* An upper bound on the events of an EU; exact if every tile has the same trip counts. */
 static double most_events(struct job *j)
 {
 	const struct graph *g = j->plan->graph;
-	double tiles = (double)most_tiles(j), most = 0;
+	const int64_t *start = j->assignment.start;
+	int64_t tiles = 0;
+	double most = 0;
 
-	for (int i = 0; i < j->plan->entries.n; i++) {
-		double times = tiles;
+	for (int u = 0; u < j->assignment.eus; u++)
+		tiles = max_i64(tiles, start[u + 1] - start[u]);
+	EACH_ENTRY(j, i) {
+		double times = (double)tiles;
 
-		if (task_of(j, i)->phase != j->phase)
-			continue;
 		for (int l = task_of(j, i)->loop; l != NONE; l = g->program->loops.v[l].parent)
 			times *= (double)g->trips[l].most;
 		most += times;
@@ -250,29 +215,18 @@ static double most_events(struct job *j)
 	return most;
 }
 
-/* Allocate the list of events, outside of the scratch memory because it stays. */
-static void allocate_events(struct job *j)
-{
-	if (!j->keep)
-		return;
-	j->line->events.cap = (int)fmin(most_events(j), (double)j->keep);
-	j->line->events.v = ARENA_ARRAY(j->a, j->line->events.cap, struct event);
-}
-
 /* Record what blame.h needs to explain the events that are kept. */
 static void note_costs(const struct job *j, struct task_cost *costs)
 {
-	for (int i = 0; i < j->plan->entries.n; i++) {
+	EACH_ENTRY(j, i) {
 		const struct entry_cost *c = &j->costs[i];
+		double stored = c->stored_to_shared ? c->after : 0;
 
-		if (task_of(j, i)->phase != j->phase)
-			continue;
 		costs[j->plan->entries.v[i].task] = (struct task_cost){
 			.lane = c->cost.issue + c->before + (c->stored_to_shared ? 0 : c->after),
 			.shared = c->cost.busy > 0 ? c->cost.shared / c->cost.busy : 0,
-			.l2 = c->cost.l2, .global = c->cost.global,
-			.latency = c->cost.latency + c->handoff + (c->stored_to_shared ? c->after : 0),
-			.handoff = c->handoff + (c->stored_to_shared ? c->after : 0) };
+			.l2 = c->cost.l2, .global = c->cost.global, .handoff = c->handoff + stored,
+			.latency = c->cost.latency + c->handoff + stored };
 	}
 }
 
@@ -289,8 +243,8 @@ static struct effort effort_of(const struct job *j)
 {
 	struct effort sum = { 0 };
 
-	for (int i = 0; i < j->plan->entries.n; i++)
-		for (int k = 0; k < EFFORT_KINDS && task_of(j, i)->phase == j->phase; k++)
+	EACH_ENTRY(j, i)
+		for (int k = 0; k < EFFORT_KINDS; k++)
 			sum.of[k] += runs_of(j, i) * j->costs[i].effort.of[k];
 	return sum;
 }
@@ -302,9 +256,7 @@ static double likely_clock(const struct job *j, const struct effort *e)
 	double unit[SEU_MAX + 2] = { 0 }, most = 0, watts;
 	struct effort sum = *e;
 
-	for (int i = 0; i < j->plan->entries.n; i++) {
-		if (task_of(j, i)->phase != j->phase)
-			continue;
+	EACH_ENTRY(j, i) {
 		unit[j->plan->entries.v[i].seu] += runs_of(j, i) * j->costs[i].cost.busy;
 		unit[SEU_MAX] += runs_of(j, i) * j->costs[i].cost.l2;
 		unit[SEU_MAX + 1] += runs_of(j, i) * j->costs[i].cost.global;
@@ -342,10 +294,9 @@ static void assign_tiles(struct job *j)
 /* Set the costs of entries for the clock j->clock, which is estimated if it is 0. Returns the effort. */
 static struct effort price_work(struct job *j)
 {
-	struct pace pace;
-
 	const struct fetched *fetched = traffic_fetched(j->a, j->plan, j->phase, &j->assignment);
-	pace = (struct pace){ j->clock > 0 ? active_eus(j) : j->assignment.eus, j->plan->device->clock_hz };
+	struct pace pace = { j->clock > 0 ? active_eus(j) : j->assignment.eus, j->plan->device->clock_hz };
+
 	j->costs = traffic_costs(j->a, j->plan, j->phase, fetched, j->price, pace);
 	struct effort effort = effort_of(j);
 	j->clock = j->clock > 0 ? j->clock : likely_clock(j, &effort);
@@ -381,14 +332,15 @@ static enum err_code play_phase(struct job *j, struct err *e)
 	if (fewest_events(j) > (double)j->max_events)
 		return too_many(j, e);
 	assign_tiles(j);
-	allocate_events(j);
+	if (j->keep) {			/* not in the scratch memory, because they stay */
+		line->events.cap = (int)fmin(most_events(j), (double)j->keep);
+		line->events.v = ARENA_ARRAY(j->a, line->events.cap, struct event);
+	}
 	struct arena_mark scratch = arena_mark(j->a);
 	struct effort effort = price_work(j);
 	note_costs(j, costs);
 	line->costs = costs;
-	for (int i = 0; i < j->plan->entries.n; i++)
-		kept[i] = j->costs[i];
-	line->entry_costs = kept;
+	line->entry_costs = memcpy(kept, j->costs, (size_t)j->plan->entries.n * sizeof(*kept));
 	int n = eu_classes(j->a, j->plan, j->phase, &j->assignment, &classes);
 	TRY(play_classes(j, classes, n, e));
 	line->phase = j->phase;
@@ -420,24 +372,19 @@ static double uncertainty_of(const struct timeline *t)
 	return d->uncertainty_other;
 }
 
-static bool memory_binds(const struct timeline *t)
-{
-	return timeline_longest(t)->memory_share > MEMORY_BINDS;
-}
-
 /* Simulate all phases. *clock: the clock that memory's costs are computed for, 0 if unknown; set to the one that
  * was used in the longest phase. */
 static enum err_code play_all(struct timeline *t, const struct sim_options *o, double *clock,
 	const struct stop *stop, struct err *e)
 {
-	const struct plan *p = t->plan;
+	const struct vdevice *d = t->plan->device;
 	double *used = ARENA_ARRAY(&t->arena, t->nphases, double);
 
 	for (int i = 0; i < t->nphases; i++) {
-		struct job j = { .a = &t->arena, .t = t, .plan = p, .phase = i,
-			.stop = stop, .keep = !o || o->keep < 0 ? KEEP : min_i64(o->keep, INT32_MAX), .max_events = o &&
-			o->max_events > 0 ? o->max_events : MAX_EVENTS, .line = &t->phases[i], .price = o ? o->price :
-			NULL, .assignments = o ? o->assignments : NULL, .rough = o && o->rough, .clock = *clock };
+		struct job j = { .a = &t->arena, .t = t, .plan = t->plan, .phase = i, .line = &t->phases[i],
+			.stop = stop, .keep = o->keep < 0 ? KEEP : min_i64(o->keep, INT32_MAX),
+			.max_events = o->max_events > 0 ? o->max_events : MAX_EVENTS, .price = o->price,
+			.assignments = o->assignments, .rough = o->rough, .clock = *clock };
 
 		if (price_knows(j.price, i))
 			j.plan = j.price->phases[i].plan;
@@ -446,10 +393,9 @@ static enum err_code play_all(struct timeline *t, const struct sim_options *o, d
 		used[i] = j.clock;
 		t->cycles += t->phases[i].cycles;
 	}
-	t->clock_hz = device_clock(p->device, &t->effort, (double)t->cycles,
-		t->nphases * p->device->launch_seconds, &t->watts);
-	t->joules = device_energy(p->device, &t->effort, t->clock_hz);
-	t->seconds = (double)t->cycles / t->clock_hz + t->nphases * p->device->launch_seconds;
+	t->clock_hz = device_clock(d, &t->effort, (double)t->cycles, t->nphases * d->launch_seconds, &t->watts);
+	t->joules = device_energy(d, &t->effort, t->clock_hz);
+	t->seconds = (double)t->cycles / t->clock_hz + t->nphases * d->launch_seconds;
 	t->uncertainty = uncertainty_of(t);
 	t->cache = "cold L2";		/* the simulation begins with an empty L2 */
 	*clock = used[timeline_longest(t) - t->phases];
@@ -460,13 +406,14 @@ static enum err_code play_all(struct timeline *t, const struct sim_options *o, d
 enum err_code sim_run(struct mem *mem, const struct plan *p, const struct sim_options *o,
 	const struct stop *stop, struct timeline **out, struct err *e)
 {
+	static const struct sim_options defaults = { .keep = -1 };
 	double clock = 0;
 
 	for (int round = 0;; round++) {
 		timeline_new(mem, p, out);
-		enum err_code code = play_all(*out, o, &clock, stop, e);
-		if (!code && (round == ROUNDS_MAX || (round && fabs((*out)->clock_hz / clock - 1) <
-		    CLOCK_TOLERANCE) || (!round && !memory_binds(*out))))
+		enum err_code code = play_all(*out, o ? o : &defaults, &clock, stop, e);
+		if (!code && (round == ROUNDS_MAX || (round ? fabs((*out)->clock_hz / clock - 1) < CLOCK_TOLERANCE :
+		    timeline_longest(*out)->memory_share <= MEMORY_BINDS)))
 			return OK;
 		clock = (*out)->clock_hz;
 		timeline_free(*out);

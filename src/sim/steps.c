@@ -111,7 +111,7 @@ static void fill_step(struct steps *s, int entry, int groups, int group, struct 
 	const struct eu_run *r = s->run;
 	const struct entry *en = &r->plan->entries.v[entry];
 	const struct seu *seu = &r->plan->device->seu[en->seu];
-	const struct entry_cost c = price_group(&r->costs[entry], price_group_pace(seu, groups));
+	const struct entry_cost c = price_group(&r->costs[entry], seu);
 
 	*step = (struct step){ .task = en->task, .seu = en->seu, .groups = groups, .group = group,
 		.loop = r->plan->graph->tasks.v[en->task].loop, .is_async = seu->async,

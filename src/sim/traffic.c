@@ -22,7 +22,7 @@ enum {
 
 /* A load of the program: what it addresses and how many bytes it requests. */
 struct load {
-	int task, loop;			/* program task (its parts read alike) and its region */
+	int loop;			/* its region */
 	const struct tensor *tensor;
 	const struct index_expr *index;
 	double bytes;			/* a time, all parts */
@@ -56,24 +56,6 @@ static double box_bytes(const struct program *p, const struct tensor *t, const s
 	return elements * dtype_bits(t->type) / 8;
 }
 
-/* A hash of the box, which stands for the box. */
-static uint64_t box_key(const struct tensor *t, const struct box *b)
-{
-	uint64_t h = 0;
-
-	for (int i = 0; i < t->rank; i++)
-		h = hash_mix(hash_mix(h, b->of[i].lo), b->of[i].hi);
-	return h;
-}
-
-static void box_add(const struct tensor *t, struct box *hull, const struct box *b)
-{
-	for (int i = 0; i < t->rank; i++) {
-		hull->of[i].lo = min_i64(hull->of[i].lo, b->of[i].lo);
-		hull->of[i].hi = max_i64(hull->of[i].hi, b->of[i].hi);
-	}
-}
-
 /* How often a region runs in a tile. A loop bound that depends on an outer loop is taken over all of that loop. */
 static double tile_runs(const struct graph *g, int loop, const struct axis_ranges *at)
 {
@@ -93,27 +75,6 @@ static const struct node *access_of(const struct graph *g, const struct stask *s
 	const struct task *t = &g->program->tasks.v[s->task];
 
 	return &g->program->nodes.v[t->nodes.v[t->nodes.n - 1]];
-}
-
-static bool touches_memory(const struct stask *s)
-{
-	return s->kind == TASK_LOAD || s->kind == TASK_STORE;
-}
-
-static int find_loads(const struct graph *g, int phase, struct load *out)
-{
-	int n = 0;
-
-	for (int i = 0; i < g->tasks.n; i++) {
-		const struct stask *s = &g->tasks.v[i];
-
-		if (s->phase != phase || s->kind != TASK_LOAD || s->slice)
-			continue;
-		const struct node *node = access_of(g, s);
-		out[n++] = (struct load){ .task = s->task, .loop = s->loop, .index = node->index,
-			.tensor = &g->program->tensors.v[node->ref], .bytes = s->work.global_bytes * s->slices };
-	}
-	return n;
 }
 
 /* Bytes that an access covers over all values of its axes. */
@@ -136,9 +97,10 @@ static double footprint(struct arena *a, const struct graph *g, int phase)
 	double *most = ARENA_ARRAY(a, g->program->tensors.n, double), sum = 0;
 
 	for (int i = 0; i < g->tasks.n; i++) {
-		const struct node *n = access_of(g, &g->tasks.v[i]);
+		const struct stask *s = &g->tasks.v[i];
+		const struct node *n = access_of(g, s);
 
-		if (g->tasks.v[i].phase == phase && touches_memory(&g->tasks.v[i]))
+		if (s->phase == phase && (s->kind == TASK_LOAD || s->kind == TASK_STORE))
 			most[n->ref] = fmax(most[n->ref], all_bytes(g->program,
 				&g->program->tensors.v[n->ref], n->index));
 	}
@@ -182,9 +144,15 @@ static void count_wave(struct arena *a, const struct graph *g, int phase,
 		double requested = r->bytes * tile_runs(g, r->loop, &at);
 		box_at(r->tensor, r->index, &at, &box);
 		int64_t bytes = (int64_t)fmin(requested, box_bytes(g->program, r->tensor, &box));
-		int64_t *at_use = keys_at(&seen, box_key(r->tensor, &box), &is_new);
 		if (!n)
 			hull = box;
+		uint64_t key = 0;	/* a hash of the box, which stands for the box */
+		for (int i = 0; i < r->tensor->rank; i++) {
+			key = hash_mix(hash_mix(key, box.of[i].lo), box.of[i].hi);
+			hull.of[i].lo = min_i64(hull.of[i].lo, box.of[i].lo);
+			hull.of[i].hi = max_i64(hull.of[i].hi, box.of[i].hi);
+		}
+		int64_t *at_use = keys_at(&seen, key, &is_new);
 		if (is_new)
 			*at_use = n++;
 		struct box_use *use = &uses[*at_use];
@@ -194,12 +162,11 @@ static void count_wave(struct arena *a, const struct graph *g, int phase,
 		fetched += (double)(bytes - old) + (double)old * repeat_time(repeat, (double)use->requests);
 		use->most = max_i64(bytes, use->most);
 		use->requests++;
-		box_add(r->tensor, &hull, &box);
 	}
-	/* Boxes overlap if an index is a sum, as that of a convolution: together they have at most the bytes of
-	 * their hull. */
 	if (!n)
 		return;
+	/* Boxes overlap if an index is a sum, as that of a convolution: together they have at most the bytes of
+	 * their hull. */
 	r->unique += fmin(unique, box_bytes(g->program, r->tensor, &hull));
 	r->fetched += fmin(fetched, box_bytes(g->program, r->tensor, &hull) / (1 - repeat));
 }
@@ -208,22 +175,13 @@ static void count_wave(struct arena *a, const struct graph *g, int phase,
  * an earlier phase has stored it. */
 static struct fetched fetched_once(const struct graph *g, int phase, double repeat, const struct load *r)
 {
-	double requested = r->bytes * (double)g->grids[phase].total;
-
 	if (r->tensor->role == TENSOR_TEMP)
 		return (struct fetched){ 0, 1 };
 	double once = all_bytes(g->program, r->tensor, r->index);
-	requested *= graph_runs(g, r->loop, NONE);
+	double requested = r->bytes * (double)g->grids[phase].total * graph_runs(g, r->loop, NONE);
 	if (requested <= once)
 		return (struct fetched){ 1, 1 };
 	return (struct fetched){ once / requested, (1 - repeat_time(repeat, requested / once)) / (1 - repeat) };
-}
-
-static struct fetched fetched_in_waves(const struct load *r)
-{
-	if (!(r->requested > 0) || !(r->unique > 0))
-		return (struct fetched){ r->requested > 0 ? 0 : 1, 1 };
-	return (struct fetched){ r->unique / r->requested, r->fetched / r->unique };
 }
 
 struct fetched *traffic_fetched(struct arena *a, const struct plan *p, int phase, const struct tile_assignment *d)
@@ -231,8 +189,6 @@ struct fetched *traffic_fetched(struct arena *a, const struct plan *p, int phase
 	const struct graph *g = p->graph;
 	struct fetched *out = ARENA_ARRAY(a, g->tasks.n, struct fetched);
 	struct arena_mark scratch = arena_mark(a);
-	struct load *loads = ARENA_ARRAY(a, g->tasks.n, struct load);
-	int n = find_loads(g, phase, loads);
 	bool fits = footprint(a, g, phase) <= L2_USABLE * (double)p->device->l2_bytes;
 	int64_t waves = 0;
 
@@ -240,14 +196,25 @@ struct fetched *traffic_fetched(struct arena *a, const struct plan *p, int phase
 		waves = max_i64(waves, d->start[u + 1] - d->start[u]);
 	for (int i = 0; i < g->tasks.n; i++)
 		out[i] = (struct fetched){ 1, 1 };
-	for (int r = 0; r < n; r++) {
+	for (int t = 0; t < g->tasks.n; t++) {
+		const struct stask *s = &g->tasks.v[t];
 		int64_t look = fits ? 0 : min_i64(waves, WAVES_MAX);
 
+		if (s->phase != phase || s->kind != TASK_LOAD || s->slice)
+			continue;
+		const struct node *node = access_of(g, s);
+		struct load r = { .loop = s->loop, .index = node->index, .bytes = s->work.global_bytes * s->slices,
+			.tensor = &g->program->tensors.v[node->ref] };
+		struct fetched f = { 1, 1 };
 		for (int64_t i = 0; i < look; i++)
-			count_wave(a, g, phase, d, p->device->l2_again, i * waves / look, &loads[r]);
-		struct fetched f = fits ? fetched_once(g, phase, p->device->l2_again, &loads[r]) : fetched_in_waves(&loads[r]);
-		for (int i = 0; i < g->tasks.n; i++)
-			if (g->tasks.v[i].task == loads[r].task)
+			count_wave(a, g, phase, d, p->device->l2_again, i * waves / look, &r);
+		if (fits)
+			f = fetched_once(g, phase, p->device->l2_again, &r);
+		else if (r.requested > 0)
+			f = r.unique > 0 ? (struct fetched){ r.unique / r.requested, r.fetched / r.unique } :
+				(struct fetched){ 0, 1 };
+		for (int i = 0; i < g->tasks.n; i++)	/* its slices read alike */
+			if (g->tasks.v[i].task == s->task)
 				out[i] = f;
 	}
 	arena_reset(a, scratch);

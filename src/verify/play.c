@@ -100,27 +100,19 @@ static enum err_code do_act(struct play *p, struct warp *w, const struct act *a)
 
 	w->clock[events_of(p, me)] = ++w->event;
 	switch (a->kind) {
-	case ACT_WAIT:
-		return play_wait(p, w, a);
-	case ACT_ARRIVE:
-		return play_arrive(p, w, a);
-	case ACT_COPY:
-		return play_copy(p, w, a);
-	case ACT_COPY_THREADS:
-		return play_copy_threads(p, w, a);
-	case ACT_SYNC:
-	case ACT_CLUSTER:
+	case ACT_WAIT: return play_wait(p, w, a);
+	case ACT_ARRIVE: return play_arrive(p, w, a);
+	case ACT_COPY: return play_copy(p, w, a);
+	case ACT_COPY_THREADS: return play_copy_threads(p, w, a);
+	case ACT_SYNC: case ACT_CLUSTER:
 		break;
 	case ACT_FENCE:
 		play_fence(p, w);
 		break;
-	case ACT_GROUP_READ:
-	case ACT_GROUP_SUM:
+	case ACT_GROUP_READ: case ACT_GROUP_SUM:
 		w->multiplies = true;
 		return play_access(p, w, a);
-	case ACT_READ:
-	case ACT_WRITE:
-		return play_access(p, w, a);
+	case ACT_READ: case ACT_WRITE: return play_access(p, w, a);
 	case ACT_STORE:
 		if (w->number && a->at < p->s->set->nslots)
 			break;

@@ -133,10 +133,8 @@ static int cell_of(struct run *x, const struct touch *t)
 	int64_t round = *var_at(x, VAR_ROUND, NONE);
 
 	switch (t->what) {
-	case TOUCH_SLOT:
-		return set->first[t->of] + (int)*var_at(x, VAR_SLOT, set->ring_of[t->of]);
-	case TOUCH_FRAG:
-		return cell_of_frag(x, t->of, t->version);
+	case TOUCH_SLOT: return set->first[t->of] + (int)*var_at(x, VAR_SLOT, set->ring_of[t->of]);
+	case TOUCH_FRAG: return cell_of_frag(x, t->of, t->version);
 	case TOUCH_STAGING:
 		break;
 	}
@@ -443,31 +441,23 @@ static enum err_code run_each(struct run *x, const struct role_op *o)
 static enum err_code run_own(struct run *x, const struct role_op *o)
 {
 	switch ((int)o->what) {
-	case DO_BLOCK:
-		return run_body(x, &o->u.region.body);
-	case DO_TASK:
-		return run_task(x, o);
-	case DO_TILES:
-		return run_tiles(x, o);
-	case DO_LOOP:
-		return run_loop(x, o);
-	case DO_EACH:
-		return run_each(x, o);
-	case DO_IF:
-		return run_body(x, value(x, o->u.region.when) ? &o->u.region.body : &o->u.region.other);
+	case DO_BLOCK: return run_body(x, &o->u.region.body);
+	case DO_TASK: return run_task(x, o);
+	case DO_TILES: return run_tiles(x, o);
+	case DO_LOOP: return run_loop(x, o);
+	case DO_EACH: return run_each(x, o);
+	case DO_IF: return run_body(x, value(x, o->u.region.when) ? &o->u.region.body : &o->u.region.other);
 	case DO_BREAK:
 		x->goes = BREAKS;
 		return OK;
 	case DO_CONTINUE:
 		x->goes = CONTINUES;
 		return OK;
-	case DO_AT:
-		return begin_task(x, o);
+	case DO_AT: return begin_task(x, o);
 	case DO_COUNT_TILES:
 		*var_at(x, VAR_TILES, NONE) = x->s->walk->ntiles;
 		return OK;
-	case DO_LET: case DO_SET: case DO_ADVANCE:
-		return let(x, o);
+	case DO_LET: case DO_SET: case DO_ADVANCE: return let(x, o);
 	case DO_SLOT:
 		*var_at(x, VAR_SLOT, o->u.slot.ring) = value(x, o->u.slot.life) %
 			x->s->set->r->rings.v[o->u.slot.ring].versions;
@@ -481,8 +471,7 @@ static enum err_code run_own(struct run *x, const struct role_op *o)
 	case DO_WAIT_LAST:
 		wait_last(x, o);
 		return OK;
-	case DO_ARRIVE: case DO_RELEASE:
-		return signal(x, o);
+	case DO_ARRIVE: case DO_RELEASE: return signal(x, o);
 	case DO_LANE_SYNC: case DO_WARP_SYNC:
 		meet(x, o);
 		return OK;
@@ -495,14 +484,10 @@ static enum err_code run_own(struct run *x, const struct role_op *o)
 	case DO_STORES_COMMIT: case DO_STORES_WAIT:
 		stores(x, o);
 		return OK;
-	case DO_LOAD_BOXES:
-		return load(x, o);
-	case DO_STORE_BOXES:
-		return store(x, o);
-	case DO_LOAD_THREADS:
-		return load_threads(x, o);
-	default:
-		BUG("verify does not know what '%s' does", role_op_info[o->what].name);
+	case DO_LOAD_BOXES: return load(x, o);
+	case DO_STORE_BOXES: return store(x, o);
+	case DO_LOAD_THREADS: return load_threads(x, o);
+	default: BUG("verify does not know what '%s' does", role_op_info[o->what].name);
 	}
 }
 
