@@ -1,7 +1,6 @@
 #include "gpu/cubin_cache.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/buf.h"
+#include "base/files.h"
 #include "base/hash.h"
 
 enum { ENTRIES_MAX = 4096, ENTRIES_LEFT = 3072 };
@@ -46,104 +47,45 @@ static char *entry_path(const char *key, struct arena *a)
 	return dir ? arena_strf(a, "%s/%s" SUFFIX, dir, name) : NULL;
 }
 
-static bool make_dirs(char *dir)
-{
-	for (char *s = strchr(dir + 1, '/'); s; s = strchr(s + 1, '/')) {
-		*s = '\0';
-		mkdir(dir, 0777);
-		*s = '/';
-	}
-	return !mkdir(dir, 0777) || errno == EEXIST;
-}
-
 /* ---- files ---- */
 
-static bool read_all(int fd, void *to, size_t n)
+static char *read_file(const char *path, size_t *n, struct arena *a)
 {
-	for (size_t done = 0; done < n; ) {
-		ssize_t got = read(fd, (char *)to + done, n - done);
-
-		if (got <= 0 && !(got < 0 && errno == EINTR))
-			return false;
-		done += got > 0 ? (size_t)got : 0;
-	}
-	return true;
-}
-
-static bool write_all(int fd, const void *from, size_t n)
-{
-	for (size_t done = 0; done < n; ) {
-		ssize_t put = write(fd, (const char *)from + done, n - done);
-
-		if (put < 0 && errno != EINTR)
-			return false;
-		done += put > 0 ? (size_t)put : 0;
-	}
-	return true;
-}
-
-/* Does the header fit this size of file and this length of key? */
-static bool is_plausible(const struct header *h, off_t size, size_t key_bytes)
-{
-	uint64_t left = (uint64_t)size - sizeof(*h);
-
-	return size >= (off_t)sizeof(*h) && !memcmp(h->magic, magic, sizeof(magic)) &&
-		h->key_bytes == key_bytes && h->key_bytes <= left && h->log_bytes <= left &&
-		h->cubin_bytes <= left && h->key_bytes + h->log_bytes + h->cubin_bytes == left;
-}
-
-static bool read_entry(int fd, const char *key, struct cubin_entry *found, struct arena *a)
-{
-	size_t key_bytes = strlen(key), left;
-	struct header h = { 0 };
+	FILE *file = fopen(path, "r");
 	struct stat st;
-	char *data, *log;
+	char *data = NULL;
 
-	if (fstat(fd, &st) || !read_all(fd, &h, sizeof(h)) || !is_plausible(&h, st.st_size, key_bytes))
-		return false;
-	left = (size_t)st.st_size - sizeof(h);
-	data = arena_alloc(a, left);
-	if (!read_all(fd, data, left) || hash_bytes(hash_basis(0), data, left) != h.sum ||
-	    memcmp(data, key, key_bytes) != 0)
-		return false;
-	log = arena_alloc(a, h.log_bytes + 1);
-	memcpy(log, data + key_bytes, h.log_bytes);
-	found->log = log;
-	found->cubin = data + key_bytes + h.log_bytes;
-	found->cubin_bytes = h.cubin_bytes;
-	return true;
+	if (file && !fstat(fileno(file), &st)) {
+		*n = (size_t)st.st_size;
+		data = arena_alloc(a, *n);
+		if (fread(data, 1, *n, file) != *n)
+			data = NULL;
+	}
+	if (file)
+		fclose(file);
+	return data;
 }
 
 bool cubin_cache_find(const char *key, struct cubin_entry *found, struct arena *a)
 {
-	char *path = entry_path(key, a);
-	int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-	bool good;
+	size_t key_bytes = strlen(key), left = 0;
+	char *path = entry_path(key, a), *data = path ? read_file(path, &left, a) : NULL;
+	struct header h;
 
-	if (fd < 0)
+	if (!data || left < sizeof(h))
 		return false;
-	good = read_entry(fd, key, found, a);
-	if (good)
-		futimens(fd, NULL);	/* the time of last use, for prune() */
-	close(fd);
-	return good;
-}
-
-static bool write_entry(int fd, const char *key, const struct cubin_entry *entry)
-{
-	struct header h = {
-		.key_bytes = strlen(key),
-		.log_bytes = strlen(entry->log),
-		.cubin_bytes = entry->cubin_bytes,
-		.sum = hash_basis(0),
-	};
-
-	memcpy(h.magic, magic, sizeof(magic));
-	h.sum = hash_bytes(h.sum, key, h.key_bytes);
-	h.sum = hash_bytes(h.sum, entry->log, h.log_bytes);
-	h.sum = hash_bytes(h.sum, entry->cubin, h.cubin_bytes);
-	return write_all(fd, &h, sizeof(h)) && write_all(fd, key, h.key_bytes) &&
-		write_all(fd, entry->log, h.log_bytes) && write_all(fd, entry->cubin, h.cubin_bytes);
+	memcpy(&h, data, sizeof(h));
+	data += sizeof(h);
+	left -= sizeof(h);
+	if (memcmp(h.magic, magic, sizeof(magic)) != 0 || h.key_bytes != key_bytes || h.log_bytes > left ||
+	    h.cubin_bytes > left || h.key_bytes + h.log_bytes + h.cubin_bytes != left ||
+	    hash_bytes(hash_basis(0), data, left) != h.sum || memcmp(data, key, key_bytes) != 0)
+		return false;
+	found->log = arena_strf(a, "%.*s", (int)h.log_bytes, data + key_bytes);
+	found->cubin = data + key_bytes + h.log_bytes;
+	found->cubin_bytes = h.cubin_bytes;
+	utimensat(AT_FDCWD, path, NULL, 0);	/* the time of last use, for prune() */
+	return true;
 }
 
 /* ---- removing old entries ---- */
@@ -191,19 +133,20 @@ static void prune(const char *dir, struct arena *a)
 
 void cubin_cache_keep(const char *key, const struct cubin_entry *entry, struct arena *a)
 {
-	char *path = entry_path(key, a), *dir = cache_dir(a), *part;
-	bool good;
-	int fd;
+	struct header h = { .key_bytes = strlen(key), .log_bytes = strlen(entry->log), .cubin_bytes = entry->cubin_bytes };
+	char *path = entry_path(key, a);
+	struct buf b;
 
-	if (!path || !make_dirs(dir))
+	if (!path || !make_folders(path))
 		return;
-	part = arena_strf(a, "%s.%ld.part", path, (long)getpid());
-	fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-	if (fd < 0)
-		return;
-	good = write_entry(fd, key, entry);
-	good = !close(fd) && good;
-	if (!good || rename(part, path))
-		unlink(part);
-	prune(dir, a);
+	memcpy(h.magic, magic, sizeof(magic));
+	buf_init(&b, a);
+	buf_putn(&b, (const char *)&h, sizeof(h));
+	buf_puts(&b, key);
+	buf_puts(&b, entry->log);
+	buf_putn(&b, entry->cubin, entry->cubin_bytes);
+	h.sum = hash_bytes(hash_basis(0), b.text + sizeof(h), b.len - sizeof(h));
+	memcpy(b.text, &h, sizeof(h));
+	replace_file(path, b.text, b.len);
+	prune(cache_dir(a), a);
 }

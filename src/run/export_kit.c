@@ -1,6 +1,9 @@
 #include "run/export_kit.h"
 
+#include <errno.h>
 #include <string.h>
+
+#include "base/files.h"
 
 /* identifiers -------------------------------------------------------------- */
 
@@ -168,4 +171,19 @@ void export_numbers(struct buf *out, const int64_t *v, int64_t n, const char *in
 		if (i + 1 < n && out->len - line <= 80)
 			buf_putc(out, ' ');
 	}
+}
+
+enum err_code export_write(const struct export_set *set, const char *dir, struct arena *a, struct err *e)
+{
+	for (int i = 0; i < set->files.n; i++) {
+		const struct export_file *f = &set->files.v[i];
+		char *path = arena_strf(a, "%s/%s", dir, f->name);
+
+		if (!make_folders(path))
+			return err_set(e, ERR_IO, NOWHERE, "export: cannot make the folder '%.300s': %s", path,
+				strerror(errno));
+		if (!replace_file(path, f->text, f->len))
+			return err_set(e, ERR_IO, NOWHERE, "export: cannot write '%.300s': %s", path, strerror(errno));
+	}
+	return OK;
 }

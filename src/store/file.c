@@ -8,6 +8,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "base/files.h"
 #include "store/store.h"
 
 enum {
@@ -250,20 +251,6 @@ static int connect(struct store_file *f, bool make, bool frozen)
 	return run(f, "PRAGMA synchronous = FULL; PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON;");
 }
 
-static bool make_folder(const struct store_file *f)
-{
-	char path[PATH_MAX];
-	bool good = true;
-
-	snprintf(path, sizeof(path), "%s", f->path);
-	for (char *s = strchr(path + 1, '/'); s; s = strchr(s + 1, '/')) {
-		*s = '\0';
-		good = !mkdir(path, 0777) || errno == EEXIST;
-		*s = '/';
-	}
-	return good;
-}
-
 static bool is_read_only(int rc)
 {
 	rc &= 0xff;
@@ -290,12 +277,15 @@ static enum err_code open_once(struct store_file *f, bool make, int *rc, struct 
 /* Check the path before SQLite opens it, and make its folder. */
 static enum err_code check_path(struct store_file *f, bool make, bool *exists, struct err *e)
 {
+	char path[PATH_MAX];
+
 	if (strlen(f->path) > PATH_MAX - PATH_SPARE)
 		return err_set(e, ERR_IO, NOWHERE, "store: the path that MILLRACE_STORE gives is too long");
-	*exists = !stat(f->path, &f->seen);
+	snprintf(path, sizeof(path), "%s", f->path);
+	*exists = !stat(path, &f->seen);
 	if (*exists && !S_ISREG(f->seen.st_mode))
 		return err_set(e, ERR_IO, NOWHERE, "store: %s is not a file; set MILLRACE_STORE to one", f->path);
-	if (!*exists && make && !make_folder(f))
+	if (!*exists && make && !make_folders(path))
 		return err_set(e, ERR_IO, NOWHERE, "store: the folder of %s cannot be made: %s; set "
 			"MILLRACE_STORE to another file, or to \"none\"", f->path, strerror(errno));
 	return OK;
