@@ -22,10 +22,9 @@ static enum axis_role role_of(const struct infer *f, int phase, int axis)
 /* Has any phase this role for the axis? */
 static bool has_role(const struct infer *f, int axis, enum axis_role role)
 {
-	for (int i = 0; i < f->p->phases.n; i++) {
+	for (int i = 0; i < f->p->phases.n; i++)
 		if (role_of(f, i, axis) == role)
 			return true;
-	}
 	return false;
 }
 
@@ -79,10 +78,9 @@ static enum err_code choose_tiles(struct infer *f, const struct tiling *t)
 		if (has_role(f, a, AXIS_BATCH))
 			f->x->tile[a] = 1;
 	}
-	for (int a = 0; a < p->axes.n; a++) {
+	for (int a = 0; a < p->axes.n; a++)
 		if (p->axes.v[a].packs != NONE)
 			TRY(follow_tile(f, a));
-	}
 	return OK;
 }
 
@@ -96,10 +94,9 @@ static bool is_full(const struct infer *f, int node, int axis)
 {
 	const struct node *n = &f->p->nodes.v[node];
 
-	for (int i = 0; i < n->naxes; i++) {
+	for (int i = 0; i < n->naxes; i++)
 		if (n->axis[i] == axis)
 			return f->x->full_axis[node * RANK_MAX + i];
-	}
 	return false;
 }
 
@@ -172,10 +169,9 @@ static void propagate(struct infer *f, int node)
 	const struct node *n = &f->p->nodes.v[node];
 	bool adds = n->op == OP_MMA && n->ref != NONE;
 
-	for (int i = 0; i < n->naxes; i++) {
+	for (int i = 0; i < n->naxes; i++)
 		if ((n->op == OP_GET || adds) && is_full(f, node, n->axis[i]))
 			carry_need_full(f, n->ref, n->axis[i]);
-	}
 	for (int i = 0; (n->op == OP_SET || adds) && i < n->naxes; i++) {
 		for (int j = 0; j < n->naxes; j++) {
 			if (f->p->carries.v[n->ref].axis[j] == n->axis[i] &&
@@ -186,10 +182,9 @@ static void propagate(struct infer *f, int node)
 	for (int i = 0; i < op_arity(n->op); i++) {
 		const struct node *arg = &f->p->nodes.v[n->arg[i]];
 
-		for (int j = 0; j < arg->naxes; j++) {
+		for (int j = 0; j < arg->naxes; j++)
 			if (needs_full(f, node, arg->axis[j]))
 				need_full(f, n->arg[i], arg->axis[j]);
-		}
 	}
 }
 
@@ -221,10 +216,9 @@ static enum err_code check_sizes(const struct infer *f)
 	for (int i = 0; i < p->phases.n; i++) {
 		double total = 1;
 
-		for (int a = 0; a < p->axes.n; a++) {
+		for (int a = 0; a < p->axes.n; a++)
 			if (role_of(f, i, a) == AXIS_GRID || role_of(f, i, a) == AXIS_BATCH)
 				total *= (double)extent_tiles(f->x, a);
-		}
 		if (total > TILES_MAX)
 			return err_set(f->e, ERR_LIMIT, p->phases.v[i].loc, "phase '%s' has %.3g tiles; use larger "
 				"ones", p->phases.v[i].name, total);
@@ -269,10 +263,9 @@ enum err_code extents_infer(struct arena *a, const struct program *p, const stru
 	 * practice one for every two carries in a row. */
 	while (f.changed) {
 		f.changed = false;
-		for (int i = p->nodes.n - 1; i >= 0; i--) {
+		for (int i = p->nodes.n - 1; i >= 0; i--)
 			if (p->nodes.v[i].task != NONE)
 				propagate(&f, i);
-		}
 	}
 	TRY(check_present(&f));
 	TRY(check_sizes(&f));
@@ -318,10 +311,9 @@ struct grid extents_grid(const struct extents *x, int phase)
 	axis_roles(p, phase, role);
 	for (int i = 0; i < ph->nbatch; i++)
 		g.axis[g.n++] = ph->batch[i];
-	for (int a = 0; a < p->axes.n && g.n < LEN(g.axis); a++) {
+	for (int a = 0; a < p->axes.n && g.n < LEN(g.axis); a++)
 		if (role[a] == AXIS_GRID && p->axes.v[a].packs == NONE)
 			g.axis[g.n++] = a;
-	}
 	for (int i = 0; i < g.n; i++) {
 		g.tiles[i] = extent_tiles(x, g.axis[i]);
 		g.total *= g.tiles[i];

@@ -242,10 +242,9 @@ struct index_range index_bounds(const struct index_expr *x, const int64_t *lo, c
 
 bool index_uses(const struct index_expr *x, int axis)
 {
-	for (int i = 0; i < x->n; i++) {
+	for (int i = 0; i < x->n; i++)
 		if (x->term[i].axis == axis)
 			return true;
-	}
 	return false;
 }
 

@@ -179,10 +179,9 @@ static void eval_store(struct run *r, const struct node *n, const struct value *
 	do {
 		access_offsets(&w);
 		round_stored(r, n->type, w.row_len, from);
-		for (int64_t i = 0; i < w.row_len; i++) {
+		for (int64_t i = 0; i < w.row_len; i++)
 			if (w.offset[i] >= 0)
 				data[w.offset[i]] = from[i];
-		}
 		from += w.row_len;
 	} while (access_next(&w));
 }
@@ -275,10 +274,9 @@ static struct value gather_rows(struct run *r, const struct node *n, const struc
 		add_contracted(r, &box, r->p->tasks.v[n->task].loop, n->ref);
 	else
 		value_add_axis(&box, n->ref, out->lo[same], out->len[same]);
-	for (int i = 0; i < out->n; i++) {
+	for (int i = 0; i < out->n; i++)
 		if (i != same)
 			value_add_axis(&box, out->axis[i], out->lo[i], out->len[i]);
-	}
 	gather(r, &box, n->arg[0]);
 	return box;
 }

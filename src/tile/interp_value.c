@@ -13,10 +13,9 @@ int64_t value_elements(const struct value *v)
 
 int value_find_axis(const struct value *v, int axis)
 {
-	for (int i = 0; i < v->n; i++) {
+	for (int i = 0; i < v->n; i++)
 		if (v->axis[i] == axis)
 			return i;
-	}
 	return NONE;
 }
 
@@ -57,10 +56,9 @@ void walk_operand(struct walk *w, int k, const struct value *out, const struct v
 
 static bool can_merge(const struct walk *w, int i)
 {
-	for (int k = 0; k < OPERANDS; k++) {
+	for (int k = 0; k < OPERANDS; k++)
 		if (w->step[k][i] != w->step[k][i + 1] * w->len[i + 1])
 			return false;
-	}
 	return true;
 }
 

@@ -10,20 +10,18 @@ struct pair {
 /* From what one tile gave, out->one. */
 static bool differs_along(struct arena *a, const struct sample *s, int axis, int inputs, struct pair *out)
 {
-	for (enum sample_tiles tiles = TILES_FEW; tiles <= TILES_MANY; tiles++) {
+	for (enum sample_tiles tiles = TILES_FEW; tiles <= TILES_MANY; tiles++)
 		if (sample_run(a, s, axis, tiles, inputs, &out->other) && !same_outputs(s, &out->one, &out->other))
 			return true;
-	}
 	return false;
 }
 
 /* Tilings of an axis, of all if that is NONE, that differ. */
 static bool find_pair(struct arena *a, const struct sample *s, int axis, struct pair *out)
 {
-	for (int inputs = 0; inputs < INPUT_KINDS; inputs++) {
+	for (int inputs = 0; inputs < INPUT_KINDS; inputs++)
 		if (sample_run(a, s, NONE, TILES_ONE, inputs, &out->one) && differs_along(a, s, axis, inputs, out))
 			return true;
-	}
 	return false;
 }
 

@@ -48,10 +48,9 @@ static void find_uses(const struct program *p, struct sample *s, struct use *use
 			s->looped[a] |= role[a] == AXIS_LOOP && p->axes.v[a].packs == NONE;
 		}
 	}
-	for (int i = 0; i < p->nodes.n; i++) {
+	for (int i = 0; i < p->nodes.n; i++)
 		if (p->nodes.v[i].op == OP_INDEX && p->nodes.v[i].task != NONE)
 			use[p->nodes.v[i].ref].placed = true;
-	}
 	for (int i = 0; i < p->loops.n; i++) {
 		use_index(use, &p->loops.v[i].from);
 		use_index(use, &p->loops.v[i].upto);
@@ -350,10 +349,9 @@ void sample_unbound(struct sample *s, int loop)
 
 static bool is_bounded(const struct program *p)
 {
-	for (int i = 0; i < p->loops.n; i++) {
+	for (int i = 0; i < p->loops.n; i++)
 		if (p->loops.v[i].has_from || p->loops.v[i].has_upto)
 			return true;
-	}
 	return false;
 }
 
@@ -389,10 +387,9 @@ static double random_input(struct prng *r, enum dtype t, int inputs)
 /* Words hold fields of any bits. */
 static bool holds_words(const struct program *p, const struct tensor *t)
 {
-	for (int i = 0; i < t->rank; i++) {
+	for (int i = 0; i < t->rank; i++)
 		if (p->axes.v[t->dim[i]].packs != NONE)
 			return true;
-	}
 	return false;
 }
 
@@ -485,18 +482,16 @@ bool same_carry(const struct sample *s, int carry, const struct outcome *x, cons
 
 bool carry_has_nan(const struct sample *s, int carry, const struct outcome *x)
 {
-	for (int64_t i = 0; i < carry_elements(&s->p, carry); i++) {
+	for (int64_t i = 0; i < carry_elements(&s->p, carry); i++)
 		if (isnan(x->carry[carry][i]))
 			return true;
-	}
 	return false;
 }
 
 bool same_outputs(const struct sample *s, const struct outcome *x, const struct outcome *y)
 {
-	for (int i = 0; i < s->p.tensors.n; i++) {
+	for (int i = 0; i < s->p.tensors.n; i++)
 		if (s->p.tensors.v[i].role == TENSOR_OUTPUT && !same_tensor(s, i, x, y))
 			return false;
-	}
 	return true;
 }

@@ -72,20 +72,18 @@ enum op op_find(enum op_kind kind, const char *name)
 
 static bool all_are(int n, const enum dtype *t, enum dtype type)
 {
-	for (int i = 0; i < n; i++) {
+	for (int i = 0; i < n; i++)
 		if (t[i] != type)
 			return false;
-	}
 	return true;
 }
 
 /* Arithmetic is done in f64 if an argument is, else in f32. */
 static enum dtype float_type(int n, const enum dtype *t)
 {
-	for (int i = 0; i < n; i++) {
+	for (int i = 0; i < n; i++)
 		if (t[i] == DT_F64)
 			return DT_F64;
-	}
 	return DT_F32;
 }
 

@@ -196,10 +196,9 @@ enum err_code program_phase_begin(struct program *p, const char *name, struct sr
 	if (p->cur_phase != NONE)
 		return err_set(e, ERR_INPUT, loc, "phase '%s' begins inside phase '%s'; end that one first (statements "
 			"before any phase begin 'main')", name, p->phases.v[p->cur_phase].name);
-	for (int i = 0; i < p->phases.n; i++) {
+	for (int i = 0; i < p->phases.n; i++)
 		if (!strcmp(p->phases.v[i].name, name))
 			return taken("phase", name, p->phases.v[i].loc, loc, e);
-	}
 	p->cur_phase = begin_phase(p, name, loc);
 	p->cur_loop = p->cur_task = NONE;
 	return OK;

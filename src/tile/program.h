@@ -1,11 +1,9 @@
 /* program.h - a tile program whose sizes are bound.
  *
- * A program says what to compute, on tiles: values over named axes, made by
- * loads, matrix products and element-wise operations, grouped into named tasks,
- * which stand in order inside phases and loops. It says nothing about where or
- * when. It is built once, front to back, by the calls below (the Lua language in
- * lua/std calls them while the user's function runs), then read by everything
- * else. Positions in the arrays are the ids; they never change.
+ * A program says what to compute, on tiles: values over named axes, made by loads, matrix products and element-wise
+ * operations, grouped into named tasks, which stand in order inside phases and loops. It says nothing about where or
+ * when. It is built once, front to back, by the calls below (the Lua language in lua/std calls them while the user's
+ * function runs), then read by everything else. Positions in the arrays are the ids; they never change.
  *
  *   axis    a named dimension with a size
  *   tensor  an array in global memory: input, output, or temporary between phases
@@ -19,15 +17,15 @@
  *   phase   a grid of independent output tiles; phases run one after the other,
  *           and a temporary stored by one may be loaded by a later one
  *
- * What an element beyond the end of an axis would hold can never be observed: a
- * last, ragged tile is shorter. A load outside its tensor (padding) gives zero.
+ * What an element beyond the end of an axis would hold can never be observed: a last, ragged tile is shorter. A load
+ * outside its tensor (padding) gives zero.
  *
- * A value made in a loop may be used in that loop's body only; what must outlive
- * an iteration is a carry. A value made before a loop may be used inside.
+ * A value made in a loop may be used in that loop's body only; what must outlive an iteration is a carry. A value made
+ * before a loop may be used inside.
  *
- * Every call that can fail leaves the program as it was and names the user's line.
- * Names are unique among their kind and read as identifiers: letters, digits and '_',
- * no digit first, at most 63.
+ * Every call that can fail leaves the program as it was and names the user's line. Names are unique among their kind
+ * and read as identifiers: letters, digits and '_', no digit first, at most 63.
+ *
  */
 #ifndef TILE_PROGRAM_H
 #define TILE_PROGRAM_H

@@ -57,10 +57,9 @@ static enum err_code check_ended(const struct program *p, struct err *e)
 
 static bool is_stored(const struct program *p, int tensor)
 {
-	for (int i = 0; i < p->nodes.n; i++) {
+	for (int i = 0; i < p->nodes.n; i++)
 		if (p->nodes.v[i].op == OP_STORE && p->nodes.v[i].ref == tensor)
 			return true;
-	}
 	return false;
 }
 
@@ -193,10 +192,9 @@ static void drop_items(const struct program *p, struct item *v, int *n)
 {
 	int kept = 0;
 
-	for (int i = 0; i < *n; i++) {
+	for (int i = 0; i < *n; i++)
 		if (v[i].is_loop ? p->loops.v[v[i].id].body.n : p->tasks.v[v[i].id].nodes.n)
 			v[kept++] = v[i];
-	}
 	*n = kept;
 }
 

@@ -14,10 +14,9 @@ struct node blank_node(enum op op, enum dtype type, struct srcloc loc)
 
 bool same_axes(int na, const int *a, int nb, const int *b)
 {
-	for (int i = 0; i < na; i++) {
+	for (int i = 0; i < na; i++)
 		if (!ints_hold(b, nb, a[i]))
 			return false;
-	}
 	return na == nb;
 }
 
@@ -184,14 +183,12 @@ static enum err_code check_mma_axes(const struct program *p, const char *what, i
 	struct phrase ys = axes_phrase(p, y->naxes, y->axis);
 	int axis[2 * RANK_MAX], count = 0, total = x->naxes + y->naxes;
 
-	for (int i = 0; i < x->naxes; i++) {
+	for (int i = 0; i < x->naxes; i++)
 		if (!ints_hold(y->axis, y->naxes, x->axis[i]))
 			axis[count++] = x->axis[i];
-	}
-	for (int i = 0; i < y->naxes; i++) {
+	for (int i = 0; i < y->naxes; i++)
 		if (!ints_hold(x->axis, x->naxes, y->axis[i]))
 			axis[count++] = y->axis[i];
-	}
 	if (count == total)
 		return err_set(e, ERR_INPUT, loc, "%s: its operands share no axis; one has %s, "
 			"the other %s", what, xs.s, ys.s);
@@ -264,10 +261,9 @@ static enum err_code check_union(const struct program *p, struct node *n, struct
 {
 	int arity = op_arity(n->op), widest = 0;
 
-	for (int i = 1; i < arity; i++) {
+	for (int i = 1; i < arity; i++)
 		if (p->nodes.v[n->arg[i]].naxes > p->nodes.v[n->arg[widest]].naxes)
 			widest = i;
-	}
 	for (int i = 0; i < arity; i++) {
 		/* The widest, then the others in order. */
 		int which = i == 0 ? widest : i <= widest ? i - 1 : i;
@@ -368,10 +364,9 @@ enum err_code program_reduce(struct program *p, enum op op, int value, int axis,
 	n.ref = axis;
 	if (op_class(op) == CLASS_REDUCE) {
 		n.naxes = 0;
-		for (int i = 0; i < p->nodes.v[value].naxes; i++) {
+		for (int i = 0; i < p->nodes.v[value].naxes; i++)
 			if (p->nodes.v[value].axis[i] != axis)
 				n.axis[n.naxes++] = p->nodes.v[value].axis[i];
-		}
 	}
 	*out = build_node(p, &n);
 	return OK;
@@ -380,14 +375,12 @@ enum err_code program_reduce(struct program *p, enum op op, int value, int axis,
 /* Is the axis tiled in a way of its own anywhere: batch, looped over or stored? */
 static bool is_tiled_itself(const struct program *p, int axis)
 {
-	for (int i = 0; i < p->phases.n; i++) {
+	for (int i = 0; i < p->phases.n; i++)
 		if (axis_is_batch(p, i, axis))
 			return true;
-	}
-	for (int i = 0; i < p->loops.n; i++) {
+	for (int i = 0; i < p->loops.n; i++)
 		if (ints_hold(p->loops.v[i].axis, p->loops.v[i].naxes, axis))
 			return true;
-	}
 	for (int i = 0; i < p->nodes.n; i++) {
 		const struct node *n = &p->nodes.v[i];
 
@@ -453,10 +446,9 @@ enum err_code program_unpack(struct program *p, int value, int from, int to, enu
 	TRY(check_in_phase(p, "an unpacking", loc, e));
 	TRY(check_value(p, value, loc, e));
 	TRY(check_unpack(p, value, from, to, type, loc, e));
-	for (int i = 0; i < n.naxes; i++) {
+	for (int i = 0; i < n.naxes; i++)
 		if (n.axis[i] == from)
 			n.axis[i] = to;
-	}
 	n.ref = to;
 	p->axes.v[from].packs = to;
 	p->axes.v[from].per = 32 / dtype_bits(type);

@@ -68,37 +68,33 @@ bool axis_is_batch(const struct program *p, int phase, int axis)
 
 bool is_packed(const struct program *p, int axis)
 {
-	for (int i = 0; i < p->axes.n; i++) {
+	for (int i = 0; i < p->axes.n; i++)
 		if (p->axes.v[i].packs == axis)
 			return true;
-	}
 	return false;
 }
 
 int program_find_axis(const struct program *p, const char *name)
 {
-	for (int i = 0; i < p->axes.n; i++) {
+	for (int i = 0; i < p->axes.n; i++)
 		if (!strcmp(p->axes.v[i].name, name))
 			return i;
-	}
 	return NONE;
 }
 
 int program_find_task(const struct program *p, const char *name)
 {
-	for (int i = 0; i < p->tasks.n; i++) {
+	for (int i = 0; i < p->tasks.n; i++)
 		if (!strcmp(p->tasks.v[i].name, name))
 			return i;
-	}
 	return NONE;
 }
 
 int program_find_tensor(const struct program *p, const char *name)
 {
-	for (int i = 0; i < p->tensors.n; i++) {
+	for (int i = 0; i < p->tensors.n; i++)
 		if (!strcmp(p->tensors.v[i].name, name))
 			return i;
-	}
 	return NONE;
 }
 
@@ -166,10 +162,9 @@ void axis_roles(const struct program *p, int phase, enum axis_role role[AXES_MAX
 				stored[n->axis[k]] = true;
 		}
 	}
-	for (int a = 0; a < AXES_MAX; a++) {
+	for (int a = 0; a < AXES_MAX; a++)
 		if (stored[a])
 			role[a] = AXIS_GRID;
-	}
 	for (int i = 0; i < p->loops.n; i++) {
 		const struct loop *l = &p->loops.v[i];
 
