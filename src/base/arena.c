@@ -88,6 +88,15 @@ void *arena_copy(struct arena *a, const void *from, size_t count, size_t size)
 	return to;
 }
 
+int *arena_ints(struct arena *a, int n, int value)
+{
+	int *v = ARENA_ARRAY(a, n, int);
+
+	for (int i = 0; i < n; i++)
+		v[i] = value;
+	return v;
+}
+
 char *arena_strdup(struct arena *a, const char *s)
 {
 	size_t n = strlen(s) + 1;

@@ -32,6 +32,8 @@ void *arena_alloc(struct arena *a, size_t size);
 void *arena_array(struct arena *a, size_t count, size_t size);
 /* The same, with what there is at `from`. */
 void *arena_copy(struct arena *a, const void *from, size_t count, size_t size);
+/* n numbers, all with this value. */
+int *arena_ints(struct arena *a, int n, int value);
 char *arena_strdup(struct arena *a, const char *s);
 char *arena_strf(struct arena *a, const char *fmt, ...) PRINTF(2, 3);
 char *arena_vstrf(struct arena *a, const char *fmt, va_list ap) PRINTF(2, 0);
@@ -45,6 +47,7 @@ void arena_reset(struct arena *a, struct arena_mark m);
 /* A growable array of T in an arena: `struct { T *v; int n, cap; }`. Growing moves the elements and leaves the old copy
  * to the arena, so keep indices, not pointers, across a push. */
 #define VEC(T) struct { T *v; int n, cap; }
+struct ints { int *v; int n, cap; };
 #define VEC_PUSH(a, vec, x) \
 	(vec_reserve((a), (void **)&(vec)->v, (vec)->n, &(vec)->cap, sizeof(*(vec)->v)), \
 	 (vec)->v[(vec)->n++] = (x))

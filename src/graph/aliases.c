@@ -1,5 +1,4 @@
-/* Values that lie where others were, once those are read: in their registers, or in the room of their
- * ring in shared memory. */
+/* Values that lie where others were, once those are read: in their registers, or in their slots in shared memory. */
 #include "graph/build.h"
 
 #include <string.h>
@@ -11,8 +10,6 @@ static const char *slice_name(struct graph *g, const char *name, int slice)
 
 static enum err_code find_value(struct graph *g, const char *name, struct srcloc loc, int *out, struct err *e)
 {
-	const struct buffer *b;
-
 	const char *slice = strchr(name, '.');
 
 	*out = graph_find_buffer(g, name);
@@ -22,34 +19,29 @@ static enum err_code find_value(struct graph *g, const char *name, struct srcloc
 			"are split, or none is", name);
 	if (*out == NONE)
 		return err_set(e, ERR_INPUT, loc, "there is no buffer '%s'", name);
-	b = &g->buffers.v[*out];
-	if (b->node == NONE)
-		return err_set(e, ERR_INPUT, loc, "'%s' is a carry: only values can be aliases", name);
-	return OK;
+	return g->buffers.v[*out].node != NONE ? OK :
+		err_set(e, ERR_INPUT, loc, "'%s' is a carry: only values can be aliases", name);
 }
 
-static bool has_extent(const struct buffer *b, int axis, int64_t extent)
-{
-	for (int i = 0; i < b->naxes; i++)
-		if (b->axis[i] == axis)
-			return b->extent[i] == extent;
-	return false;
-}
-
-/* Do they live alike, and is there room? Elements take registers of just that kind; the order of axes
- * tells nothing of where they lie. */
-static bool has_room(const struct buffer *what, const struct buffer *of)
+/* Do they live equally long, and is there space for `what`? Registers need the same type and extents; the order of axes
+ * does not matter there. */
+static bool has_space(const struct buffer *what, const struct buffer *of)
 {
 	bool alike = what->naxes == of->naxes && what->type == of->type;
 
-	for (int i = 0; i < what->naxes && alike; i++)
-		alike = has_extent(of, what->axis[i], what->extent[i]);
-	return what->loop == of->loop && what->phase == of->phase && (of->scope == SCOPE_SHARED ?
-		what->bytes <= of->bytes : alike);
+	for (int i = 0; i < what->naxes && alike; i++) {
+		int k = 0;
+
+		while (k < of->naxes && of->axis[k] != what->axis[i])
+			k++;
+		alike = k < of->naxes && of->extent[k] == what->extent[i];
+	}
+	return what->loop == of->loop && what->phase == of->phase &&
+		(of->scope == SCOPE_SHARED ? what->bytes <= of->bytes : alike);
 }
 
-/* A buffer that an sTask hands on beside `what`, in the place of `of`; NONE. */
-static int made_beside(const struct graph *g, int what, int of)
+/* A buffer that an sTask writes together with `what`, and that is `of` or an alias of it; NONE. */
+static int written_together(const struct graph *g, int what, int of)
 {
 	for (int t = 0; t < g->tasks.n; t++) {
 		const struct stask *s = &g->tasks.v[t];
@@ -81,9 +73,9 @@ static enum err_code add_alias(struct graph *g, const struct alias *x, int slice
 		if (g->buffers.v[i].alias_of == a)
 			return err_set(e, ERR_INPUT, x->loc, "'%s' cannot be an alias of '%s', as '%s' "
 				"is an alias of it", what->name, of->name, g->buffers.v[i].name);
-	if (made_beside(g, a, b) != NONE)
+	if (written_together(g, a, b) != NONE)
 		return err_set(e, ERR_INPUT, x->loc, "'%s' cannot be an alias of '%s': '%s' is made "
-			"beside it", what->name, of->name, g->buffers.v[made_beside(g, a, b)].name);
+			"together with it", what->name, of->name, g->buffers.v[written_together(g, a, b)].name);
 	if (g->program->tasks.v[g->program->nodes.v[what->node].task].kind == TASK_LOAD ||
 	    (what->scope == SCOPE_SHARED && of->scope != SCOPE_SHARED))
 		return err_set(e, ERR_INPUT, x->loc, "'%s' cannot be an alias of '%s': it is in shared "
@@ -92,7 +84,7 @@ static enum err_code add_alias(struct graph *g, const struct alias *x, int slice
 		return err_set(e, ERR_INPUT, x->loc, "'%s' cannot be an alias of '%s', as the slices of "
 			"'%s' lie together: somebody reads several", what->name, of->name, what->together ?
 			what->name : of->name);
-	if (!has_room(what, of))
+	if (!has_space(what, of))
 		return err_set(e, ERR_INPUT, x->loc, of->scope == SCOPE_SHARED ? "'%s' cannot be an alias "
 			"of '%s': it is larger, or of another loop" : "'%s' cannot be an alias of '%s': they "
 			"differ in shape, type or loop", what->name, of->name);
@@ -115,21 +107,12 @@ enum err_code build_aliases(struct graph *g, const struct alias *v, int n, struc
 	return OK;
 }
 
-/* Does the edge tell of a reader who finds there what another value left? */
-static bool is_wrong(const struct graph *g, const struct edge *e)
-{
-	const struct stask *from = &g->tasks.v[e->from];
-
-	return e->kind == EDGE_FLOW && !e->reuse && g->buffers.v[e->buffer].carry == NONE &&
-		!ints_hold(from->writes.v, from->writes.n, e->buffer);
-}
-
 static int storage_of(const struct graph *g, int buffer)
 {
 	return g->buffers.v[buffer].alias_of == NONE ? buffer : g->buffers.v[buffer].alias_of;
 }
 
-/* What the sTask makes of another value that lies in the same place, if it makes or reads this one; NONE. */
+/* The value that the sTask makes of another one in the same storage, *of, if one of both is `buffer`; NONE. */
 static int made_there(const struct graph *g, const struct stask *s, int buffer, int *of)
 {
 	for (int i = 0; i < s->writes.n; i++)
@@ -144,19 +127,7 @@ static int made_there(const struct graph *g, const struct stask *s, int buffer, 
 	return NONE;
 }
 
-/* Who makes the value of what lies there already, or of it what comes there, where threads, or a
- * unit, read what others have written over? In registers each reads its own, element by element. */
-static const struct stask *computed_in_place(const struct graph *g, int buffer, int *made, int *of)
-{
-	for (int t = 0; t < g->tasks.n && g->buffers.v[buffer].scope == SCOPE_SHARED; t++) {
-		*made = made_there(g, &g->tasks.v[t], buffer, of);
-		if (*made != NONE)
-			return &g->tasks.v[t];
-	}
-	return NULL;
-}
-
-/* The statement by which it lies there; by its name, or that of all slices. */
+/* The statement that made the buffer an alias: by its name, or by that of all its slices. */
 static struct srcloc loc_of(const struct alias *v, const struct buffer *b)
 {
 	size_t n = strcspn(b->name, ".");
@@ -170,22 +141,27 @@ static enum err_code check_alias(const struct graph *g, const struct alias *v, i
 {
 	const struct buffer *b = &g->buffers.v[buffer];
 	const char *of = g->buffers.v[b->alias_of].name;
-	const struct stask *maker;
-	int made, read;
 
 	for (int k = 0; k < g->edges.n; k++) {
 		const struct edge *x = &g->edges.v[k];
+		const struct stask *from = &g->tasks.v[x->from];
 
-		if ((x->buffer == buffer || x->buffer == b->alias_of) && is_wrong(g, x))
+		if ((x->buffer == buffer || x->buffer == b->alias_of) && x->kind == EDGE_FLOW && !x->reuse &&
+		    g->buffers.v[x->buffer].carry == NONE && !ints_hold(from->writes.v, from->writes.n, x->buffer))
 			return err_set(e, ERR_INPUT, loc_of(v, b), "'%s' cannot be an alias of '%s': '%s' reads '%s' "
 				"when '%s' has written over it", b->name, of, g->tasks.v[x->to].name,
-				g->buffers.v[x->buffer].name, g->tasks.v[x->from].name);
+				g->buffers.v[x->buffer].name, from->name);
 	}
-	maker = computed_in_place(g, buffer, &made, &read);
-	if (maker)
-		return err_set(e, ERR_INPUT, loc_of(v, b), "'%s' cannot be an alias of '%s' in shared "
-			"memory: '%s' makes '%s' of '%s', which lies there", b->name, of, maker->name,
-			g->buffers.v[made].name, g->buffers.v[read].name);
+	/* In shared memory a thread or unit would read what others have written over; in registers each thread reads
+	 * its own elements, one by one. */
+	for (int t = 0; t < g->tasks.n && b->scope == SCOPE_SHARED; t++) {
+		int read, made = made_there(g, &g->tasks.v[t], buffer, &read);
+
+		if (made != NONE)
+			return err_set(e, ERR_INPUT, loc_of(v, b), "'%s' cannot be an alias of '%s' in shared memory: "
+				"'%s' makes '%s' of '%s', which lies there", b->name, of, g->tasks.v[t].name,
+				g->buffers.v[made].name, g->buffers.v[read].name);
+	}
 	return OK;
 }
 

@@ -47,8 +47,8 @@ static void order_body(struct builder *b, const struct item *items, int n)
 	}
 }
 
-/* The axes that the results of a task have in common with the split. */
-static enum err_code split_fits(const struct builder *b, int task, int axis, int ways, struct err *e)
+/* Refuse a split along an axis that the task's values lack, reduce, or have a tile of that it does not divide. */
+static enum err_code check_split(const struct builder *b, int task, int axis, int ways, struct err *e)
 {
 	const struct task *t = task_at(b, task);
 	bool found = false;
@@ -57,8 +57,7 @@ static enum err_code split_fits(const struct builder *b, int task, int axis, int
 		const struct node *n = &b->p->nodes.v[t->nodes.v[i]];
 		int pos = axis_position(n, axis);
 
-		if ((n->op == OP_SUM || n->op == OP_RMAX || n->op == OP_RMIN || n->op == OP_CUMSUM ||
-		     n->op == OP_CUMMAX || n->op == OP_CUMMIN) && n->ref == axis)
+		if ((op_class(n->op) == CLASS_REDUCE || op_class(n->op) == CLASS_SCAN) && n->ref == axis)
 			return err_set(e, ERR_INPUT, n->loc, "'%s' cannot be split along '%s': it reduces along that "
 				"axis", t->name, b->p->axes.v[axis].name);
 		if (pos == NONE)
@@ -86,7 +85,7 @@ static enum err_code apply_splits(struct builder *b, const struct split *s, int 
 			if (b->slices[t] > 1)
 				return err_set(e, ERR_INPUT, task_at(b, t)->loc,
 					"'%s' is split already", task_at(b, t)->name);
-			TRY(split_fits(b, t, s[i].axis, s[i].ways, e));
+			TRY(check_split(b, t, s[i].axis, s[i].ways, e));
 			b->slices[t] = s[i].ways;
 			b->split_axis[t] = s[i].axis;
 		}
@@ -153,20 +152,23 @@ static int add_buffer(struct builder *b, struct buffer buf, const char *name, in
 	return first;
 }
 
-static void set_shape(struct buffer *buf, int naxes, const int *axis, const int64_t *extent)
+/* The axes of a value or carry that `task` makes or uses, and their extents in one slice of it. */
+static void set_shape(const struct builder *b, struct buffer *buf, int task, int naxes, const int *axis)
 {
 	buf->naxes = naxes;
 	buf->elements = 1;
 	for (int i = 0; i < naxes; i++) {
 		buf->axis[i] = axis[i];
-		buf->extent[i] = extent[i];
-		buf->elements *= extent[i];
+		buf->extent[i] = buf->node != NONE ? extent_of_node(&b->g->extents, buf->node, i) :
+			extent_of_carry(&b->g->extents, buf->carry, i);
+		buf->extent[i] /= axis[i] == b->split_axis[task] ? b->slices[task] : 1;
+		buf->elements *= buf->extent[i];
 	}
 	buf->bytes = (int64_t)dtype_bytes(buf->type, (size_t)buf->elements);
 }
 
-/* The same to a target, where a name has no dots? */
-static bool same_name(const char *x, const char *y)
+/* Are the names the same in a kernel, where dots become underscores? */
+static bool same_in_kernel(const char *x, const char *y)
 {
 	for (; *x && *y; x++, y++)
 		if (*x != *y && (*x != '.' || *y != '_') && (*x != '_' || *y != '.'))
@@ -181,10 +183,10 @@ static bool is_taken(struct builder *b, const char *name, int slices)
 	if (graph_find_buffer(g, name) != NONE || graph_find_buffer(g, arena_strf(&b->g->arena, "%s.0", name)) != NONE)
 		return true;
 	for (int slice = 0; slice < slices; slice++) {
-		const char *whole = slices > 1 ? arena_strf(&b->g->arena, "%s.%d", name, slice) : name;
+		const char *full = slices > 1 ? arena_strf(&b->g->arena, "%s.%d", name, slice) : name;
 
 		for (int i = 0; i < g->buffers.n; i++)
-			if (same_name(g->buffers.v[i].name, whole))
+			if (same_in_kernel(g->buffers.v[i].name, full))
 				return true;
 	}
 	return false;
@@ -199,8 +201,8 @@ static const char *unique_name(struct builder *b, const char *base, int slices)
 	return name;
 }
 
-/* A name for a value: the task's, without "load_", and numbered if it hands on several values; that
- * of before if it is made apart. */
+/* A name for a value: that of its task without "load_", with a number if the task has several; of what a task that is
+ * split off makes, the name that the value had before. */
 static const char *value_name(struct builder *b, int node)
 {
 	int task = b->p->nodes.v[node].task;
@@ -219,13 +221,10 @@ static int buffer_of_value(struct builder *b, int node)
 	const struct task *t = task_at(b, n->task);
 	struct buffer buf = { .node = node, .carry = NONE, .type = n->type, .phase = t->phase,
 		.loop = t->loop, .loc = n->loc, .first = NONE, .alias_of = NONE };
-	int64_t extent[RANK_MAX];
 
 	if (b->node_buffer[node] != NONE)
 		return b->node_buffer[node];
-	for (int i = 0; i < n->naxes; i++)
-		extent[i] = slice_extent(b, n->task, node, i);
-	set_shape(&buf, n->naxes, n->axis, extent);
+	set_shape(b, &buf, n->task, n->naxes, n->axis);
 	buf.scope = t->kind == TASK_LOAD ? SCOPE_SHARED : SCOPE_REGISTERS;
 	b->node_slices[node] = b->slices[n->task];
 	return b->node_buffer[node] = add_buffer(b, buf, value_name(b, node), b->slices[n->task]);
@@ -237,7 +236,6 @@ static enum err_code buffer_of_carry(struct builder *b, int carry, int task, int
 	const struct carry *c = &b->p->carries.v[carry];
 	struct buffer buf = { .node = NONE, .carry = carry, .type = c->type, .phase = c->phase, .loop = c->loop,
 		.loc = c->loc, .first = NONE, .alias_of = NONE, .scope = SCOPE_REGISTERS };
-	int64_t extent[RANK_MAX];
 
 	if (b->carry_buffer[carry] != NONE) {
 		*out = b->carry_buffer[carry];
@@ -251,27 +249,17 @@ static enum err_code buffer_of_carry(struct builder *b, int carry, int task, int
 				b->p->axes.v[b->carry_split[carry]].name);
 		return OK;
 	}
-	for (int i = 0; i < c->naxes; i++) {
-		extent[i] = extent_of_carry(&b->g->extents, carry, i);
-		if (c->axis[i] == b->split_axis[task])
-			extent[i] /= b->slices[task];
-	}
-	set_shape(&buf, c->naxes, c->axis, extent);
+	set_shape(b, &buf, task, c->naxes, c->axis);
 	b->carry_slices[carry] = b->slices[task];
 	b->carry_split[carry] = b->split_axis[task];
 	*out = b->carry_buffer[carry] = add_buffer(b, buf, unique_name(b, c->name, b->slices[task]), b->slices[task]);
 	return OK;
 }
 
-static void add_unique(struct builder *b, struct stask *s, bool write, int buffer)
+static void add_unique(struct arena *a, struct ints *list, int x)
 {
-	for (int i = 0; i < (write ? s->writes.n : s->reads.n); i++)
-		if ((write ? s->writes.v[i] : s->reads.v[i]) == buffer)
-			return;
-	if (write)
-		VEC_PUSH(&b->g->arena, &s->writes, buffer);
-	else
-		VEC_PUSH(&b->g->arena, &s->reads, buffer);
+	if (!ints_hold(list->v, list->n, x))
+		VEC_PUSH(a, list, x);
 }
 
 static bool split_alike(const struct builder *b, int task, int other)
@@ -308,36 +296,36 @@ static bool takes_tile(const struct builder *b, const struct node *product, int 
 
 	for (int i = 0; i < a->naxes; i++) {
 		int pos = axis_position(product, a->axis[i]);
-		bool whole = pos == NONE ? !program_axis_bound(b->p, task_at(b,
-			product->task)->loop, a->axis[i]) : x->full_axis[mma * RANK_MAX + pos];
+		bool full = pos == NONE ? !program_axis_bound(b->p, task_at(b, product->task)->loop, a->axis[i]) :
+			x->full_axis[mma * RANK_MAX + pos];
 
-		if (x->full_axis[arg * RANK_MAX + i] && !whole && x->tile[a->axis[i]] < b->p->axes.v[a->axis[i]].size)
+		if (x->full_axis[arg * RANK_MAX + i] && !full && x->tile[a->axis[i]] < b->p->axes.v[a->axis[i]].size)
 			return true;
 	}
 	return false;
 }
 
-/* sTask `s` reads `node`, made by another task: its own slice where both are split alike, else every slice, of which each
- * has a piece, or one if all are the same. Who has not made the piece that he takes finds it in shared memory, as
- * registers are other threads' there. `product`, NULL elsewhere, has it as operand number `operand`. */
+/* Let sTask `s` read `node`, made by another task: its own slice if both are split alike; otherwise all slices, or one
+ * if all slices make the same. What other threads made must be in shared memory. If a product reads it, `product` is
+ * that, and `operand` says as which of its operands. */
 static void read_value(struct builder *b, int stask, int node, const struct node *product, int operand)
 {
 	const struct node *n = &b->p->nodes.v[node];
 	int first = buffer_of_value(b, node);
 	struct stask *s = &b->g->tasks.v[stask];
-	bool in_pieces = is_divided(b, b->slices[n->task], b->split_axis[n->task], node);
-	/* instructions of a product read beyond its own slice, if the slices lie together */
-	bool alike = split_alike(b, n->task, s->task) && !(product && in_pieces && b->apart[node]);
-	bool moves = (!alike && (in_pieces || is_divided(b, s->slices, s->split_axis, node))) ||
+	bool divided = is_divided(b, b->slices[n->task], b->split_axis[n->task], node);
+	/* where the slices make up one tile, instructions of a product read beyond its own slice */
+	bool alike = split_alike(b, n->task, s->task) && !(product && divided && b->apart[node]);
+	bool moves = (!alike && (divided || is_divided(b, s->slices, s->split_axis, node))) ||
 		(product && (operand == 1 || takes_tile(b, product, node)));
 
 	for (int slice = 0; slice < b->node_slices[node]; slice++) {
 		struct buffer *buf = &b->g->buffers.v[first + slice];
 
-		if (alike ? slice != s->slice : slice && !in_pieces)
+		if (alike ? slice != s->slice : slice && !divided)
 			continue;
-		add_unique(b, s, false, first + slice);
-		buf->together |= !alike && in_pieces;
+		add_unique(&b->g->arena, &s->reads, first + slice);
+		buf->together |= !alike && divided;
 		buf->matrix_a |= product && operand == 0;
 		buf->matrix_b |= product && operand == 1;
 		if (moves)
@@ -348,6 +336,7 @@ static void read_value(struct builder *b, int stask, int node, const struct node
 static enum err_code connect_node(struct builder *b, int stask, int node, struct err *e)
 {
 	const struct node *n = &b->p->nodes.v[node];
+	struct stask *s = &b->g->tasks.v[stask];
 	int buffer;
 
 	for (int i = 0; i < op_arity(n->op); i++) {
@@ -358,59 +347,44 @@ static enum err_code connect_node(struct builder *b, int stask, int node, struct
 	}
 	if (n->op == OP_GET || n->op == OP_SET || (n->op == OP_MMA && n->ref != NONE)) {
 		TRY(buffer_of_carry(b, n->ref, n->task, &buffer, e));
-		buffer += b->g->tasks.v[stask].slice;
+		buffer += s->slice;
 		if (n->op != OP_SET)
-			add_unique(b, &b->g->tasks.v[stask], false, buffer);
+			add_unique(&b->g->arena, &s->reads, buffer);
 		if (n->op != OP_GET)
-			add_unique(b, &b->g->tasks.v[stask], true, buffer);
+			add_unique(&b->g->arena, &s->writes, buffer);
 	}
 	return OK;
 }
 
-/* Values get their names as they are met: what is handed to a task cut off, last, so that the others
- * are called the same with and without. */
-static enum err_code connect_tasks(struct builder *b, bool split_off, struct err *e)
-{
-	struct graph *g = b->g;
-
-	for (int s = 0; s < g->tasks.n; s++) {
-		const struct task *t = task_at(b, g->tasks.v[s].task);
-
-		for (int i = 0; i < t->nodes.n && (g->tasks.v[s].task >= b->first_split_off) == split_off; i++)
-			TRY(connect_node(b, s, t->nodes.v[i], e));
-	}
-	return OK;
-}
-
+/* Find what each sTask reads and writes. */
 static enum err_code connect(struct builder *b, struct err *e)
 {
 	struct graph *g = b->g;
 
 	find_apart(b);
-	TRY(connect_tasks(b, false, e));
-	TRY(connect_tasks(b, true, e));
-	/* values are known by their readers only now */
+	/* Values get their names in this order: those that are split off come last, so that the others have the same
+	 * names with and without them. */
+	for (int split_off = 0; split_off < 2; split_off++)
+		for (int s = 0; s < g->tasks.n; s++) {
+			const struct task *t = task_at(b, g->tasks.v[s].task);
+
+			for (int i = 0; i < t->nodes.n && (g->tasks.v[s].task >= b->first_split_off) == split_off; i++)
+				TRY(connect_node(b, s, t->nodes.v[i], e));
+		}
+	/* only now is it known which values have a buffer: those that another task reads */
 	for (int i = 0; i < g->buffers.n; i++) {
 		const struct buffer *buf = &g->buffers.v[i];
 
 		if (buf->node != NONE)
-			add_unique(b, &g->tasks.v[b->first_stask[b->p->nodes.v[buf->node].task] + buf->slice], true, i);
+			add_unique(&g->arena, &g->tasks.v[b->first_stask[b->p->nodes.v[buf->node].task] +
+				buf->slice].writes, i);
 	}
 	return OK;
 }
 
-static int *ids(struct arena *a, int n, int value)
-{
-	int *v = ARENA_ARRAY(a, n, int);
-
-	for (int i = 0; i < n; i++)
-		v[i] = value;
-	return v;
-}
-
-/* How many neighbours along an axis of a loaded value are one element of its tensor: x // 32 does not change
- * within 32. Tiles begin at multiples of their extent. */
-static int64_t neighbours(const struct node *n, int rank, int axis, int64_t tile)
+/* How many neighbours along an axis of a loaded value come from one element of its tensor: 32 where the index is
+ * x // 32. Tiles begin at multiples of their extent. */
+static int64_t same_element_run(const struct node *n, int rank, int axis, int64_t tile)
 {
 	int64_t share = 1;
 	int uses = 0;
@@ -427,9 +401,8 @@ static int64_t neighbours(const struct node *n, int rank, int axis, int64_t tile
 	return uses == 1 ? share : 1;
 }
 
-/* What is loaded lies in shared memory as in its tensor, each element once; but a matrix unit reads a tile as
- * it is multiplied. */
-static void lay_loads(struct builder *b)
+/* The bytes of loaded values: each element of the tensor once, but where a matrix unit reads the tile. */
+static void set_loaded_bytes(struct builder *b)
 {
 	for (int i = 0; i < b->g->buffers.n; i++) {
 		struct buffer *x = &b->g->buffers.v[i];
@@ -439,7 +412,7 @@ static void lay_loads(struct builder *b)
 		if (!n || n->op != OP_LOAD || x->matrix_a || x->matrix_b)
 			continue;
 		for (int k = 0; k < x->naxes; k++)
-			elements *= ceil_div(x->extent[k], neighbours(n, b->p->tensors.v[n->ref].rank, x->axis[k],
+			elements *= ceil_div(x->extent[k], same_element_run(n, b->p->tensors.v[n->ref].rank, x->axis[k],
 				x->extent[k]));
 		x->bytes = (int64_t)dtype_bytes(x->type, (size_t)elements);
 	}
@@ -450,10 +423,11 @@ static enum err_code build(struct graph *g, const struct shaping *how, struct er
 	const struct program *p = g->program;
 	struct arena *a = &g->arena;
 	struct builder b = { .g = g, .p = p, .first_split_off = p->tasks.n - how->nsplit_offs,
-		.split_offs = how->split_offs, .slices = ids(a, p->tasks.n, 1), .split_axis = ids(a, p->tasks.n, NONE),
-		.first_stask = ids(a, p->tasks.n, NONE), .task_order = ids(a, p->tasks.n, NONE), .node_buffer = ids(a,
-		p->nodes.n, NONE), .node_slices = ids(a, p->nodes.n, 0), .carry_buffer = ids(a, p->carries.n, NONE),
-		.carry_slices = ids(a, p->carries.n, 0), .carry_split = ids(a, p->carries.n, NONE) };
+		.split_offs = how->split_offs, .task_order = arena_ints(a, p->tasks.n, NONE),
+		.slices = arena_ints(a, p->tasks.n, 1), .split_axis = arena_ints(a, p->tasks.n, NONE),
+		.first_stask = arena_ints(a, p->tasks.n, NONE), .node_buffer = arena_ints(a, p->nodes.n, NONE),
+		.node_slices = arena_ints(a, p->nodes.n, 0), .carry_buffer = arena_ints(a, p->carries.n, NONE),
+		.carry_slices = arena_ints(a, p->carries.n, 0), .carry_split = arena_ints(a, p->carries.n, NONE) };
 
 	TRY(extents_infer(a, p, &g->tiling, &g->extents, e));
 	for (int i = 0; i < p->phases.n; i++)
@@ -462,7 +436,7 @@ static enum err_code build(struct graph *g, const struct shaping *how, struct er
 	TRY(build_trips(g, e));
 	add_stasks(&b);
 	TRY(connect(&b, e));
-	lay_loads(&b);
+	set_loaded_bytes(&b);
 	TRY(build_aliases(g, how->aliases, how->naliases, e));
 	build_edges(g, b.first_stask);
 	TRY(build_check_aliases(g, how->aliases, e));

@@ -12,7 +12,7 @@ struct builder {
 	int *first_stask;		/* by program task: id of slice 0; NONE if the task is empty */
 	int *node_buffer;		/* by node: buffer of slice 0; NONE */
 	int *node_slices;		/* by node: buffers of it */
-	bool *apart;			/* by node: somebody reads it who is not split as its task is */
+	bool *apart;			/* by node: is it read by a task that is split otherwise? */
 	int *carry_buffer, *carry_slices, *carry_split;	/* by carry; the axis of its split */
 	int *task_order;		/* program tasks in program order */
 	int ntasks;
@@ -20,7 +20,7 @@ struct builder {
 	const struct split_off *split_offs;	/* ... by these */
 };
 
-/* Is the value of `node` handed from its task to another? CONST and INDEX are made anew where they are used. */
+/* Constants and indices are computed again wherever they are used: they need no buffer. */
 static inline bool node_is_free(const struct node *n)
 {
 	return n->op == OP_CONST || n->op == OP_INDEX;
@@ -34,9 +34,9 @@ int64_t slice_elements(const struct builder *b, int task, int node);
 void build_work(const struct builder *b, struct stask *s);
 /* Derive g->edges from what the sTasks read and write; those of one program task stand together. */
 void build_edges(struct graph *g, const int *first_stask);
-/* Set buffers' places; before the edges, which tell who may not touch what lies there yet. */
+/* Make buffers aliases; before the edges, which depend on it. */
 NODISCARD enum err_code build_aliases(struct graph *g, const struct alias *v, int n, struct err *e);
-/* Does everybody find what he reads there? Behind the edges. */
+/* Refuse aliases that overwrite what is still read; after the edges. */
 NODISCARD enum err_code build_check_aliases(struct graph *g, const struct alias *v, struct err *e);
 /* Fill g->trips and g->grids. */
 NODISCARD enum err_code build_trips(struct graph *g, struct err *e);

@@ -1,11 +1,11 @@
 /* Dependences, from what the sTasks read and write.
  *
- * For each buffer, one life of it is played: its region's body once, each loop inside two times, and not at all where
- * it may have no iteration. Who may have written last and who may have read since then give the edges; where the two
- * ends stand in different iterations of a loop, that loop and distance 1. Two rounds show every pair there is, as a
- * third would meet the same last writers and readers. Then all who touched a life give the reuse edges to those who may
- * begin the one that takes its slot. What lies in the place of a buffer is played with it, as if it were the same: who
- * wrote last is then who must have written what is read. */
+ * For each buffer, one life of it is played: the body of its region once, each loop inside two times, and not at all if
+ * it may have no iteration. The sTasks that may have written last and may have read since then give the edges; where
+ * the two ends are in different iterations of a loop, that loop and distance 1. Two rounds show every pair, as a third
+ * would meet the same last writers and readers. Then all that touched a life give the reuse edges to those that may
+ * begin the next life in its slot. An alias is played with its buffer, as if it were the same: the last writer must
+ * then be the one that wrote what is read. */
 #include "graph/build.h"
 
 #include <string.h>
@@ -54,11 +54,8 @@ static void add_edge(struct graph *g, struct edge e)
 static bool accumulates(const struct graph *g, int stask, int buffer)
 {
 	const struct stask *s = &g->tasks.v[stask];
-	bool writes = false;
 
-	for (int i = 0; i < s->writes.n; i++)
-		writes |= s->writes.v[i] == buffer;
-	return s->kind == TASK_MMA && writes && g->buffers.v[buffer].carry != NONE;
+	return s->kind == TASK_MMA && ints_hold(s->writes.v, s->writes.n, buffer) && g->buffers.v[buffer].carry != NONE;
 }
 
 /* The outermost loop in which the two accesses are in different rounds. */
@@ -79,7 +76,7 @@ static struct edge edge_between(const struct player *p, const struct access *fro
 	return e;
 }
 
-/* An sTask does not depend on itself within one instance. */
+/* Add an edge, unless an sTask would depend on itself within one instance. */
 static void join(struct player *p, const struct access *from, const struct access *to, enum edge_kind kind)
 {
 	struct edge e = edge_between(p, from, to, kind);
@@ -88,53 +85,38 @@ static void join(struct player *p, const struct access *from, const struct acces
 		add_edge(p->g, e);
 }
 
-/* To who reads the buffer, or what lies in its place: whatever that is. */
+/* Add edges to an sTask that reads the buffer or an alias of it, one for each of those that it reads. */
 static void join_reader(struct player *p, const struct access *from, const struct access *to)
 {
-	const struct graph *g = p->g;
-	const struct stask *s = &g->tasks.v[to->task];
+	const struct stask *s = &p->g->tasks.v[to->task];
+	int buffer = p->buffer;
 
-	for (int i = 0; i < s->reads.n; i++) {
-		struct edge e = edge_between(p, from, to, EDGE_FLOW);
+	for (int i = 0; i < s->reads.n; i++)
+		if (s->reads.v[i] == buffer || p->g->buffers.v[s->reads.v[i]].alias_of == buffer) {
+			struct edge e = edge_between(p, from, to, EDGE_FLOW);
 
-		if (s->reads.v[i] != p->buffer && g->buffers.v[s->reads.v[i]].alias_of != p->buffer)
-			continue;
-		e.buffer = s->reads.v[i];
-		if (e.from != e.to || e.distance)
-			add_edge(p->g, e);
-	}
+			e.buffer = s->reads.v[i];
+			if (e.from != e.to || e.distance)
+				add_edge(p->g, e);
+		}
 }
 
-static bool touches(const int *list, int n, int buffer)
+/* Does the list have the buffer, or an alias of it? */
+static bool holds_storage(const struct graph *g, const struct ints *list, int buffer)
 {
-	for (int i = 0; i < n; i++)
-		if (list[i] == buffer)
+	for (int i = 0; i < list->n; i++)
+		if (list->v[i] == buffer || g->buffers.v[list->v[i]].alias_of == buffer)
 			return true;
 	return false;
-}
-
-/* Does the list have the buffer, or what lies in its place? */
-static bool meets(const struct graph *g, const int *list, int n, int buffer)
-{
-	for (int i = 0; i < n; i++)
-		if (list[i] == buffer || g->buffers.v[list[i]].alias_of == buffer)
-			return true;
-	return false;
-}
-
-static bool same_access(const struct access *a, const struct access *b)
-{
-	size_t size = (size_t)a->depth * sizeof(a->loop[0]);
-
-	return a->task == b->task && a->depth == b->depth && !memcmp(a->loop, b->loop, size) &&
-		!memcmp(a->round, b->round, size);
 }
 
 static void add_access(struct arena *a, struct accesses *list, const struct access *x)
 {
+	size_t size = (size_t)x->depth * sizeof(x->loop[0]);
 	int i = 0;
 
-	while (i < list->n && !same_access(&list->v[i], x))
+	while (i < list->n && (list->v[i].task != x->task || list->v[i].depth != x->depth ||
+	       memcmp(list->v[i].loop, x->loop, size) || memcmp(list->v[i].round, x->round, size)))
 		i++;
 	if (i == list->n)
 		VEC_PUSH(a, list, *x);
@@ -169,8 +151,8 @@ static void play_task(struct player *p, int task)
 {
 	struct arena *a = &p->g->arena;
 	const struct stask *s = &p->g->tasks.v[task];
-	bool reads = meets(p->g, s->reads.v, s->reads.n, p->buffer);
-	bool writes = meets(p->g, s->writes.v, s->writes.n, p->buffer);
+	bool reads = holds_storage(p->g, &s->reads, p->buffer);
+	bool writes = holds_storage(p->g, &s->writes, p->buffer);
 	struct moment *now = &p->now;
 	struct access here = p->at;
 	bool first = now->fresh;
@@ -188,7 +170,7 @@ static void play_task(struct player *p, int task)
 	}
 	for (int i = 0; i < now->readers.n && writes; i++)
 		join(p, &now->readers.v[i], &here, EDGE_ANTI);
-	if (first && !touches(p->firsts.v, p->firsts.n, task))
+	if (first && !ints_hold(p->firsts.v, p->firsts.n, task))
 		VEC_PUSH(a, &p->firsts, task);
 	now->fresh = false;
 	if (!writes && now->writers.n)
@@ -248,8 +230,8 @@ static void reuse_edges(struct player *p)
 
 		for (int s = 0; s < g->tasks.n; s++) {
 			const struct stask *t = &g->tasks.v[s];
-			bool reads = meets(g, t->reads.v, t->reads.n, p->buffer);
-			bool writes = meets(g, t->writes.v, t->writes.n, p->buffer);
+			bool reads = holds_storage(g, &t->reads, p->buffer);
+			bool writes = holds_storage(g, &t->writes, p->buffer);
 
 			if (reads || writes)
 				add_edge(g, (struct edge){ .from = s, .to = first, .loop = b->loop, .kind = writes ?
@@ -259,20 +241,9 @@ static void reuse_edges(struct player *p)
 	}
 }
 
-/* Of those who may begin a life, the first that ever does anything. */
-static int first_to_run(const struct player *p)
-{
-	for (int i = 0; i < p->firsts.n; i++)
-		if (!graph_never_runs(p->g, p->firsts.v[i]))
-			return p->firsts.v[i];
-	return p->firsts.v[0];
-}
-
 void build_edges(struct graph *g, const int *first_stask)
 {
-	g->first_in = ARENA_ARRAY(&g->arena, g->tasks.n, int);
-	for (int i = 0; i < g->tasks.n; i++)
-		g->first_in[i] = NONE;
+	g->first_in = arena_ints(&g->arena, g->tasks.n, NONE);
 	for (int i = 0; i < g->buffers.n; i++) {
 		struct buffer *b = &g->buffers.v[i];
 		struct player p = { .g = g, .first_stask = first_stask, .buffer = i, .now.fresh = true };
@@ -283,7 +254,10 @@ void build_edges(struct graph *g, const int *first_stask)
 			play_body(&p, g->program->phases.v[b->phase].body.v, g->program->phases.v[b->phase].body.n);
 		if (!p.firsts.n)
 			BUG("buffer '%s' is touched by nobody", b->name);
-		b->first = first_to_run(&p);
+		b->first = p.firsts.v[0];
+		for (int k = p.firsts.n - 1; k >= 0; k--)	/* the first that ever runs */
+			if (!graph_never_runs(g, p.firsts.v[k]))
+				b->first = p.firsts.v[k];
 		reuse_edges(&p);
 	}
 }

@@ -55,18 +55,14 @@ int graph_common_loop(const struct graph *g, int a, int b)
 	return loop;
 }
 
-static double runs(const struct graph *g, const struct stask *s)
-{
-	return (double)g->grids[s->phase].total * graph_runs(g, s->loop, NONE);
-}
-
 double graph_flops(const struct graph *g)
 {
 	double sum = 0;
 
 	for (int i = 0; i < g->tasks.n; i++)
 		if (g->tasks.v[i].kind == TASK_MMA)
-			sum += g->tasks.v[i].work.flops * runs(g, &g->tasks.v[i]);
+			sum += g->tasks.v[i].work.flops * (double)g->grids[g->tasks.v[i].phase].total *
+				graph_runs(g, g->tasks.v[i].loop, NONE);
 	return sum;
 }
 

@@ -38,12 +38,12 @@ struct stask {
 	int split_axis;			/* NONE */
 	enum task_kind kind;
 	int phase, loop;
-	int position;			/* place in program order, over the whole program */
+	int position;			/* in program order */
 	int naxes;			/* shape of the output tile */
 	int axis[RANK_MAX];
 	int64_t extent[RANK_MAX];
 	struct work work;
-	VEC(int) reads, writes;		/* buffers */
+	struct ints reads, writes;	/* buffers */
 	struct srcloc loc;
 };
 
@@ -63,8 +63,7 @@ struct buffer {
 					 * take its bytes once */
 	int phase, loop;		/* region whose iterations are its lives */
 	int first;			/* the task that begins a life */
-	int alias_of;			/* the buffer whose registers, or room in shared memory, it takes once
-					 * that is read; NONE */
+	int alias_of;			/* the buffer whose registers or slots it takes once that is read; NONE */
 	struct srcloc loc;
 };
 
@@ -87,7 +86,7 @@ struct split {
 };
 
 /* The tasks that a split along an axis means if it names none: all that have the axis in their result, but
- * loads; and those that are split off, if its value has it (those ids follow the program's). out has room for all.
+ * loads; and those that are split off, if its value has it (those ids follow the program's). out is large enough for all tasks.
  * Returns how many. */
 int split_all(const struct program *p, const struct split_off *split_offs, int nsplit_offs, int axis, int *out);
 
@@ -103,7 +102,7 @@ struct alias {
 	struct srcloc loc;
 };
 
-/* What a plan makes of a program's tasks and values besides their tiles. */
+/* What a plan changes of a program's tasks and values, apart from tile extents. */
 struct shaping {
 	const struct split_off *split_offs;		/* of values, in the order of their new tasks */
 	int nsplit_offs;
@@ -154,7 +153,7 @@ bool graph_never_runs(const struct graph *g, int task);
 double graph_runs(const struct graph *g, int loop, int outer);
 /* Innermost region that holds both sTasks. */
 int graph_common_loop(const struct graph *g, int a, int b);
-/* Total flops and compulsory bytes (each tensor once) of the whole program. */
+/* Total flops and compulsory bytes (each tensor once) of the program. */
 double graph_flops(const struct graph *g);
 double graph_bytes(const struct graph *g);
 const char *edge_kind_name(enum edge_kind k);

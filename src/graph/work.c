@@ -6,29 +6,21 @@
 
 #include "target/target.h"
 
-/* The places of all axes in one nominal tile: as far as anything reaches. */
-static void nominal_place(const struct builder *b, const struct stask *s, const struct node *n,
-	int node, struct axis_ranges *at)
-{
-	const struct program *p = b->p;
-
-	for (int a = 0; a < p->axes.n; a++) {
-		at->lo[a] = 0;
-		at->hi[a] = b->g->extents.tile[a] - 1;
-	}
-	for (int i = 0; i < n->naxes; i++)
-		at->hi[n->axis[i]] = slice_extent(b, s->task, node, i) - 1;
-}
-
-/* Elements of a tensor that a load or store of one tile touches, and in how many pieces a copy engine is told. */
+/* Elements of a tensor that a load or store of one complete tile touches, and the number of boxes for a copy engine. */
 static void count_region(const struct builder *b, struct stask *s, const struct node *n, int node)
 {
 	const struct tensor *t = &b->p->tensors.v[n->ref];
 	const struct shared_layout *box = &target_usual()->shared;
-	struct axis_ranges at;
+	const struct node *value = &b->p->nodes.v[node];
 	int64_t elements = 1, rows = 1, inner = 1;
+	struct axis_ranges at;
 
-	nominal_place(b, s, &b->p->nodes.v[node], node, &at);
+	for (int a = 0; a < b->p->axes.n; a++) {
+		at.lo[a] = 0;
+		at.hi[a] = b->g->extents.tile[a] - 1;
+	}
+	for (int i = 0; i < value->naxes; i++)
+		at.hi[value->axis[i]] = slice_extent(b, s->task, node, i) - 1;
 	for (int i = 0; i < t->rank; i++) {
 		struct index_range r = index_bounds(&n->index[i], at.lo, at.hi);
 		int64_t len = min_i64(r.hi - r.lo + 1, b->p->axes.v[t->dim[i]].size);
@@ -54,27 +46,6 @@ static double compulsory_share(const struct graph *g, const struct stask *s, int
 	return all > once && all > 0 ? once / all : 1;
 }
 
-static void load_work(const struct builder *b, struct stask *s, const struct node *n, int node)
-{
-	s->work.kind = WORK_LOAD;
-	count_region(b, s, n, node);
-	s->work.unique_share = compulsory_share(b->g, s, n->ref);
-	s->work.shared_bytes = (double)slice_elements(b, s->task, node) * dtype_bits(n->type) / 8;
-}
-
-static void store_work(const struct builder *b, struct stask *s, const struct node *n)
-{
-	s->work.kind = WORK_STORE;
-	count_region(b, s, n, n->arg[0]);
-	s->work.unique_share = 1;
-	s->work.shared_bytes = s->work.global_bytes;
-}
-
-static const struct buffer *operand_buffer(const struct builder *b, int node)
-{
-	return b->node_buffer[node] == NONE ? NULL : &b->g->buffers.v[b->node_buffer[node]];
-}
-
 /* Elements that are multiplied for one of the result: of an axis of which the operand may have
  * more than the tile at hand, those of the tile. */
 static int64_t contracted(const struct builder *b, const struct stask *s, const struct node *node)
@@ -90,11 +61,11 @@ static int64_t contracted(const struct builder *b, const struct stask *s, const 
 }
 
 /* A product m x n x k. The rows are done by instructions, each of which reads the second
- * operand from shared memory anew, and the first too unless it comes from registers. */
+ * operand from shared memory again, and the first too unless it comes from registers. */
 static void mma_work(const struct builder *b, struct stask *s, const struct node *node)
 {
 	const struct node *x = &b->p->nodes.v[node->arg[0]], *y = &b->p->nodes.v[node->arg[1]];
-	const struct buffer *bx = operand_buffer(b, node->arg[0]);
+	int first = b->node_buffer[node->arg[0]];
 	int rows = target_usual()->matrix[0].rows;
 	double size;
 
@@ -106,7 +77,7 @@ static void mma_work(const struct builder *b, struct stask *s, const struct node
 		*(node_has_axis(x, node->axis[i]) ? &s->work.m : &s->work.n) *= slice_extent(b, s->task,
 			(int)(node - b->p->nodes.v), i);
 	s->work.flops = 2.0 * (double)s->work.m * (double)s->work.n * (double)s->work.k;
-	s->work.a_in_registers = bx && bx->scope == SCOPE_REGISTERS;
+	s->work.a_in_registers = first != NONE && b->g->buffers.v[first].scope == SCOPE_REGISTERS;
 	size = dtype_bits(s->work.type) / 8.0;
 	s->work.shared_bytes = (double)(ceil_div(s->work.m, rows) * s->work.n * s->work.k) * size;
 	if (!s->work.a_in_registers)
@@ -169,10 +140,16 @@ void build_work(const struct builder *b, struct stask *s)
 
 	switch (t->kind) {
 	case TASK_LOAD:
-		load_work(b, s, n, last);
+		s->work.kind = WORK_LOAD;
+		count_region(b, s, n, last);
+		s->work.unique_share = compulsory_share(b->g, s, n->ref);
+		s->work.shared_bytes = (double)slice_elements(b, s->task, last) * dtype_bits(n->type) / 8;
 		break;
 	case TASK_STORE:
-		store_work(b, s, n);
+		s->work.kind = WORK_STORE;
+		count_region(b, s, n, n->arg[0]);
+		s->work.unique_share = 1;
+		s->work.shared_bytes = s->work.global_bytes;
 		break;
 	case TASK_MMA:
 		mma_work(b, s, n);
@@ -183,18 +160,6 @@ void build_work(const struct builder *b, struct stask *s)
 	}
 }
 
-/* Which axes a loop's bounds depend on, besides its own. */
-static int bound_axes(const struct graph *g, int loop, int *axes)
-{
-	const struct loop *l = &g->program->loops.v[loop];
-	int n = 0;
-
-	for (int a = 0; a < g->program->axes.n; a++)
-		if ((l->has_from && index_uses(&l->from, a)) || (l->has_upto && index_uses(&l->upto, a)))
-			axes[n++] = a;
-	return n;
-}
-
 enum { TRIPS_SAMPLES = 1 << 16 };
 
 /* Trip counts of a bounded loop over all combinations of tiles of the axes that its
@@ -202,13 +167,16 @@ enum { TRIPS_SAMPLES = 1 << 16 };
 static void count_trips(struct graph *g, int loop)
 {
 	struct trips *t = &g->trips[loop];
-	int axes[AXES_MAX], n = bound_axes(g, loop, axes);
+	int axes[AXES_MAX], n = 0;
 	int64_t total = 1, step, seen = 0;
 	struct axis_ranges at;
 	double sum = 0;
 
-	for (int i = 0; i < n; i++)
-		total *= extent_tiles(&g->extents, axes[i]);
+	for (int a = 0; a < g->program->axes.n; a++)
+		if (loop_bounds_use(&g->program->loops.v[loop], a)) {
+			axes[n++] = a;
+			total *= extent_tiles(&g->extents, a);
+		}
 	step = max_i64(1, total / TRIPS_SAMPLES);
 	for (int a = 0; a < g->program->axes.n; a++) {
 		at.lo[a] = 0;
@@ -216,15 +184,15 @@ static void count_trips(struct graph *g, int loop)
 	}
 	t->least = INT64_MAX;
 	for (int64_t c = 0; c < total; c += step, seen++) {
-		int64_t rest = c, first, last;
+		int64_t others = c, first, last;
 
 		for (int i = 0; i < n; i++) {
 			int64_t tiles = extent_tiles(&g->extents, axes[i]);
 			int64_t tile = g->extents.tile[axes[i]];
 
-			at.lo[axes[i]] = rest % tiles * tile;
+			at.lo[axes[i]] = others % tiles * tile;
 			at.hi[axes[i]] = min_i64(at.lo[axes[i]] + tile, g->program->axes.v[axes[i]].size) - 1;
-			rest /= tiles;
+			others /= tiles;
 		}
 		visited_iterations(&g->extents, loop, &at, &first, &last);
 		t->least = min_i64(t->least, last - first);

@@ -247,6 +247,12 @@ int program_find_tensor(const struct program *p, const char *name);	/* NONE */
 bool program_loop_within(const struct program *p, int loop, int outer);
 /* Does a loop that surrounds region `loop` (itself included) run over the axis? */
 bool program_axis_bound(const struct program *p, int loop, int axis);
+/* Does a bound of the loop depend on the axis? */
+static inline bool loop_bounds_use(const struct loop *l, int axis)
+{
+	return (l->has_from && index_uses(&l->from, axis)) || (l->has_upto && index_uses(&l->upto, axis));
+}
+
 static inline bool node_has_axis(const struct node *n, int axis)
 {
 	return ints_hold(n->axis, n->naxes, axis);

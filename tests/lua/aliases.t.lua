@@ -88,7 +88,7 @@ local function chained(places)
   return pcall(p.alias, p, places)
 end
 local _, message = chained{first = "first_2"}
-tap.like(message, "'first' cannot be an alias of 'first_2': 'first_2' is made beside it", "two results of one sTask")
+tap.like(message, "'first' cannot be an alias of 'first_2': 'first_2' is made together with it", "two results of one sTask")
 _, message = chained{second = "first_2"}
 tap.like(message, "'second' cannot be an alias of 'first_2': 'third' reads 'first_2' when 'second' has written over it",
   "a value that is still to be read")
