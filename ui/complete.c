@@ -15,9 +15,8 @@ enum {
 	DEPTH_MAX = 64,			/* brackets that are open at the cursor */
 };
 
-static const char *const keywords[] = { "and", "break", "do", "else", "elseif", "end", "false",
-	"for", "function", "goto", "if", "in", "local", "nil", "not", "or", "repeat", "return",
-	"then", "true", "until", "while" };
+static const char *const keywords[] = { "and", "break", "do", "else", "elseif", "end", "false", "for", "function",
+	"goto", "if", "in", "local", "nil", "not", "or", "repeat", "return", "then", "true", "until", "while" };
 
 static const char *const commands[] = { "help", "save", "time" };	/* of the shell */
 
@@ -327,11 +326,9 @@ static void add_files(struct words *w, const char *dir, size_t dir_len)
 
 		if (e->d_name[0] == '.' && !w->len)
 			continue;
-		if ((size_t)snprintf(path, sizeof(path), "%.*s%s", (int)dir_len, dir, e->d_name) >=
-		    sizeof(path))
+		if ((size_t)snprintf(path, sizeof(path), "%.*s%s", (int)dir_len, dir, e->d_name) >= sizeof(path))
 			continue;
-		snprintf(name, sizeof(name), "%s%s", e->d_name,
-			 !stat(path, &st) && S_ISDIR(st.st_mode) ? "/" : "");
+		snprintf(name, sizeof(name), "%s%s", e->d_name, !stat(path, &st) && S_ISDIR(st.st_mode) ? "/" : "");
 		add(w, name, strlen(name));
 	}
 	if (d)

@@ -17,8 +17,7 @@
 
 enum { EXIT_SCRIPT = 1, EXIT_USAGE = 2 };
 
-static const char usage[] =
-	"usage: millrace [options] [FILE.lua [arguments]]\n"
+static const char usage[] = "usage: millrace [options] [FILE.lua [arguments]]\n"
 	"  -e CODE  run CODE (may be given again)\n"
 	"  -s       strict: reading a global or field that does not exist is an error\n"
 	"  -i       open the shell after the script\n"

@@ -13,8 +13,7 @@ enum {
 
 void past_find(char *path, size_t size)
 {
-	const char *given = getenv("MILLRACE_HISTORY"), *state = getenv("XDG_STATE_HOME");
-	const char *home = getenv("HOME");
+	const char *given = getenv("MILLRACE_HISTORY"), *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
 
 	path[0] = '\0';
 	if (given) {

@@ -285,9 +285,8 @@ static bool line_of_file(const char *path, int want, char line[LINE_SHOWN])
 /* If msg begins with "NAME:LINE:", copy that line of source and return its number; else 0. */
 static int source_line(lua_State *L, const char *msg, char line[LINE_SHOWN])
 {
-	char name[LUA_IDSIZE];
+	char name[LUA_IDSIZE], *end;
 	const char *colon = msg;
-	char *end;
 
 	while ((colon = strchr(colon, ':')) && colon < msg + strcspn(msg, "\n")) {
 		long n = strtol(colon + 1, &end, 10);
@@ -312,8 +311,7 @@ void user_report(lua_State *L, const char *prefix)
 	int n = source_line(L, msg, line);
 
 	fflush(stdout);
-	fprintf(stderr, "%s%s%.*s%s\n", colour ? "\033[31m" : "", prefix, (int)head, msg,
-		colour ? "\033[0m" : "");
+	fprintf(stderr, "%s%s%.*s%s\n", colour ? "\033[31m" : "", prefix, (int)head, msg, colour ? "\033[0m" : "");
 	if (n)
 		fprintf(stderr, "  %d | %s\n", n, line);
 	if (msg[head])

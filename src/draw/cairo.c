@@ -228,8 +228,7 @@ static cairo_surface_t *image_of(const struct picture *p, const struct picture_h
 	return s;
 }
 
-static cairo_status_t write_pdf(const struct picture *p, const struct picture_how *how,
-	struct sink *sink)
+static cairo_status_t write_pdf(const struct picture *p, const struct picture_how *how, struct sink *sink)
 {
 	const double points = 72.0 / 96;
 	cairo_surface_t *s = cairo_pdf_surface_create_for_stream(write_part, sink, p->width * points,
@@ -272,8 +271,7 @@ const char *cairo_write(const struct picture *p, const struct picture_how *how,
 	return status_text(status);
 }
 
-unsigned char *cairo_pixels(const struct picture *p, const struct picture_how *how, int *w, int *h,
-	const char **error)
+unsigned char *cairo_pixels(const struct picture *p, const struct picture_how *how, int *w, int *h, const char **error)
 {
 	cairo_surface_t *s = image_of(p, how);
 	unsigned char *out = NULL;

@@ -61,8 +61,7 @@ static int mode_of(const struct chafa *c, const void *info)
 	return c->term_info_have_seq(info, SEQ_BEGIN_SIXELS) ? MODE_SIXELS : 0;
 }
 
-static void put(const struct chafa *c, void *config, void *info, const unsigned char *pixels, int w,
-	int h, FILE *f)
+static void put(const struct chafa *c, void *config, void *info, const unsigned char *pixels, int w, int h, FILE *f)
 {
 	void *canvas = c->canvas_new(config);
 	struct gstring *s;

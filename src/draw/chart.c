@@ -44,8 +44,7 @@ static int64_t typical_length(const struct chart *c, bool any)
 
 		if (!event_is_sound(c->t->plan, e) || event_seu_end(c, e) == event_seu_begin(e))
 			continue;
-		if (!any && (c->g->tasks.v[e->task].loop != c->line->ii_loop ||
-			     c->d->seu[e->seu].kind == SEU_COPY))
+		if (!any && (c->g->tasks.v[e->task].loop != c->line->ii_loop || c->d->seu[e->seu].kind == SEU_COPY))
 			continue;
 		length[n++] = event_seu_end(c, e) - event_seu_begin(e);
 	}
@@ -74,8 +73,7 @@ static int64_t prologue_end(const struct chart *c)
 	for (int i = 0; i < c->line->events.n; i++) {
 		const struct event *e = &c->line->events.v[i];
 
-		if (!event_is_sound(c->t->plan, e) || seen[e->task] ||
-		    c->g->tasks.v[e->task].loop != c->line->ii_loop)
+		if (!event_is_sound(c->t->plan, e) || seen[e->task] || c->g->tasks.v[e->task].loop != c->line->ii_loop)
 			continue;
 		seen[e->task] = true;
 		end = max_i64(end, e->end);
@@ -86,8 +84,7 @@ static int64_t prologue_end(const struct chart *c)
 /* An sTask gets six columns, or down to four if two iterations of the steady state only fit then. */
 static int64_t choose_end(const struct chart *c)
 {
-	int64_t length = typical_length(c, false);
-	int64_t span = max_i64(1, length * c->cols / TASK_COLUMNS);
+	int64_t length = typical_length(c, false), span = max_i64(1, length * c->cols / TASK_COLUMNS);
 	int64_t want = prologue_end(c) - c->from;
 
 	if (c->line->ii > 0 && c->line->ii < 1e15)
@@ -102,8 +99,7 @@ static int64_t tile_begin(const struct chart *c, int tile)
 	int64_t begin = INT64_MAX;
 
 	for (int i = 0; i < c->line->events.n; i++)
-		if (c->line->events.v[i].tile == tile &&
-		    event_is_sound(c->t->plan, &c->line->events.v[i]))
+		if (c->line->events.v[i].tile == tile && event_is_sound(c->t->plan, &c->line->events.v[i]))
 			begin = min_i64(begin, c->line->events.v[i].ready);
 	return begin == INT64_MAX ? 0 : begin;
 }
@@ -146,8 +142,7 @@ static bool is_free(char c, const bool *taken)
 /* The first free letter of the brief name, of the name, of the alphabet. */
 static char free_letter(const char *name, const bool *taken)
 {
-	const char *from[] = { brief_name(name), name,
-		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ" };
+	const char *from[] = { brief_name(name), name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ" };
 
 	for (int i = 0; i < LEN(from); i++)
 		for (const char *c = from[i]; *c; c++)
@@ -157,8 +152,7 @@ static char free_letter(const char *name, const bool *taken)
 }
 
 /* The second slice of a split sTask gets the capital of the first one's letter. */
-static char letter_of(const struct graph *g, const struct task_key *key, int task,
-	const bool *taken)
+static char letter_of(const struct graph *g, const struct task_key *key, int task, const bool *taken)
 {
 	const struct stask *s = &g->tasks.v[task];
 

@@ -158,8 +158,7 @@ int layout_lane_row_of(const struct chart *c, const struct chart_layout *l, cons
 
 static double nice_step(double v)
 {
-	double p = pow(10, floor(log10(v)));
-	double m = v / p;
+	double p = pow(10, floor(log10(v))), m = v / p;
 
 	return p * (m <= 1 ? 1 : m <= 2 ? 2 : m <= 5 ? 5 : 10);
 }

@@ -124,8 +124,7 @@ static void draw_row(const struct chart *c, struct cells *out, int y, int row, i
 	int64_t span = c->to - c->from;
 
 	for (int x = 0; x < c->cols; x++) {
-		int64_t from = c->from + span * x / c->cols;
-		int64_t to = max_i64(c->from + span * (x + 1) / c->cols, from + 1);
+		int64_t from = c->from + span * x / c->cols, to = max_i64(c->from + span * (x + 1) / c->cols, from + 1);
 		struct bucket b = sum(c->overview, row, from, to);
 		double share = (double)b.work / (double)(to - from);
 

@@ -86,8 +86,7 @@ static bool may_steal(const struct board *b, int row, int64_t col)
 	const struct slot *s = slot_at(b, row, col);
 
 	for (int64_t k = col; k < col + 4; k++)
-		if (k >= b->c->cols || slot_at(b, row, k)->event != s->event ||
-		    slot_at(b, row, k)->mark)
+		if (k >= b->c->cols || slot_at(b, row, k)->event != s->event || slot_at(b, row, k)->mark)
 			return false;
 	return true;
 }
@@ -162,8 +161,7 @@ static void bar_text(const struct chart *c, const struct event *e, int space, ch
 }
 
 /* A bar of n columns. Without colour, a left edge and the fill separate it from its neighbours. */
-static void draw_bar(const struct chart *c, struct cells *out, int x, int y, int n,
-	const struct event *e)
+static void draw_bar(const struct chart *c, struct cells *out, int x, int y, int n, const struct event *e)
 {
 	const struct task_key *k = &c->key[e->task];
 	bool colour = c->flags & DRAW_COLOUR;
@@ -180,12 +178,10 @@ static void draw_bar(const struct chart *c, struct cells *out, int x, int y, int
 }
 
 /* "····w:mma_qk···": why the lane waits, and for which sTask. */
-static void draw_wait(const struct chart *c, struct cells *out, int x, int y, int n,
-	const struct slot *s)
+static void draw_wait(const struct chart *c, struct cells *out, int x, int y, int n, const struct slot *s)
 {
 	const struct event *e = &c->line->events.v[s->event];
-	struct reason r = s->part == HELD ? event_held_for(c->t->plan, e) :
-		(struct reason){ e->cause, e->cause_task };
+	struct reason r = s->part == HELD ? event_held_for(c->t->plan, e) : (struct reason){ e->cause, e->cause_task };
 	char letter[2] = { cause_letter(r.cause), '\0' }, text[96] = "";
 	int w;
 
@@ -269,8 +265,7 @@ int chart_rows(const struct chart *c, struct cells *out, int y, struct chart_map
 		if (event_is_placed(c->t->plan, &c->line->events.v[i]))
 			cover_event(&b, i);
 	for (int i = c->first; i < c->end && c->by == TIMELINE_LANES; i++)
-		if (event_is_placed(c->t->plan, &c->line->events.v[i]) &&
-		    event_is_async(c, &c->line->events.v[i]))
+		if (event_is_placed(c->t->plan, &c->line->events.v[i]) && event_is_async(c, &c->line->events.v[i]))
 			mark_issue(&b, i);
 	cells_grow(out, y + rows + 1);
 	if (map)

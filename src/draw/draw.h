@@ -34,8 +34,7 @@ void draw_plan(const struct plan *p, const struct usage *usage, const struct pro
 /* Parts of that: one lane's order with its waits; the rings and the usage of an EU. */
 void draw_lane(const struct plan *p, int lane, const struct usage *usage,
 	const struct draw_options *o, struct buf *out);
-void draw_usage(const struct plan *p, const struct usage *usage, const struct draw_options *o,
-	struct buf *out);
+void draw_usage(const struct plan *p, const struct usage *usage, const struct draw_options *o, struct buf *out);
 
 enum timeline_rows {
 	TIMELINE_LANES,			/* a row for each lane, then the asynchronous sEUs */
@@ -86,8 +85,7 @@ void timeline_cells(const struct timeline *t, const struct timeline_view *v, int
  * are drawn as fast as a hundred. In `a`. */
 struct overview *overview_new(struct arena *a, const struct timeline *t, int phase);
 /* Time, speed, bounds and waits in a few lines. */
-void draw_timeline_summary(const struct timeline *t, const struct draw_options *o,
-	struct buf *out);
+void draw_timeline_summary(const struct timeline *t, const struct draw_options *o, struct buf *out);
 
 /* ---- parts of drawings, for other displays ---- */
 

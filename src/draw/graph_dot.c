@@ -29,14 +29,12 @@ static void put_task(const struct graph *g, int task, int depth, struct buf *out
 
 	put_indent(out, depth);
 	buf_printf(out, "t%d [label=", task);
-	text_put_quoted(out, arena_strf(out->arena, "%s\n%s\n%s", s->name,
-		label_shape(out->arena, g, task), cost.s));
+	text_put_quoted(out, arena_strf(out->arena, "%s\n%s\n%s", s->name, label_shape(out->arena, g, task), cost.s));
 	buf_printf(out, ", shape=%s, style=\"%s\", fillcolor=\"%s\", color=\"%s\"];\n", k->shape,
 		k->style, k->fill, k->line);
 }
 
-static void put_body(const struct graph *g, const struct item *items, int n, int depth,
-	struct buf *out)
+static void put_body(const struct graph *g, const struct item *items, int n, int depth, struct buf *out)
 {
 	for (int i = 0; i < n; i++) {
 		int id = items[i].id;
@@ -53,8 +51,7 @@ static void put_body(const struct graph *g, const struct item *items, int n, int
 		buf_puts(out, "label=");
 		text_put_quoted(out, label_loop_trips(out->arena, g, id));
 		buf_puts(out, "; style=rounded; color=\"#888888\"; fontcolor=\"#666666\";\n");
-		put_body(g, g->program->loops.v[id].body.v, g->program->loops.v[id].body.n,
-			depth + 1, out);
+		put_body(g, g->program->loops.v[id].body.v, g->program->loops.v[id].body.n, depth + 1, out);
 		put_indent(out, depth);
 		buf_puts(out, "}\n");
 	}
@@ -87,8 +84,7 @@ static void put_edge(const struct graph *g, int i, struct buf *out)
 		return;
 	buf_printf(out, "\tt%d -> t%d [style=%s, label=", e->from, e->to, style[e->kind]);
 	if (!edge_is_inner(e))
-		label = arena_strf(a, "%s %s %s", label, label_distance(a, e),
-			label_loop(a, g->program, e->loop));
+		label = arena_strf(a, "%s %s %s", label, label_distance(a, e), label_loop(a, g->program, e->loop));
 	text_put_quoted(out, label);
 	if (!edge_is_inner(e))
 		buf_puts(out, ", constraint=false");

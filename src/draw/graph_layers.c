@@ -134,8 +134,7 @@ static bool sketch_layout(struct sketch *s, int width, int most)
 			s->node[i] = layout_add(&s->layout, i, s->layer[i], box_width(s, i, most));
 	for (int i = 0; i < g->edges.n; i++)
 		if (sketch_is_flow(s, &g->edges.v[i]))
-			layout_join(&s->layout, s->node[g->edges.v[i].from],
-				s->node[g->edges.v[i].to]);
+			layout_join(&s->layout, s->node[g->edges.v[i].from], s->node[g->edges.v[i].to]);
 	return layout_arrange(&s->layout, width - 4 * s->depth);
 }
 
@@ -153,8 +152,7 @@ static bool draw_sketch(const struct graph *g, int phase, struct pen *pen)
 		return false;
 	sketch_init(s, pen->arena, g, phase);
 	for (int i = 0; i < LEN(most); i++) {
-		if (!sketch_layout(s, pen->width, most[i]) || !sketch_route(s) ||
-		    !sketch_draw(s, pen->width, &c))
+		if (!sketch_layout(s, pen->width, most[i]) || !sketch_route(s) || !sketch_draw(s, pen->width, &c))
 			continue;
 		cells_print(&c, pen->flags, pen->out);
 		return true;
@@ -186,8 +184,7 @@ static const char *sources(struct arena *a, const struct graph *g, int task)
 }
 
 /* A list instead of boxes: the bodies in the order of the program. */
-static void list_body(const struct graph *g, const struct item *items, int n, int indent,
-	struct pen *pen)
+static void list_body(const struct graph *g, const struct item *items, int n, int indent, struct pen *pen)
 {
 	struct arena *a = pen->arena;
 
@@ -196,8 +193,7 @@ static void list_body(const struct graph *g, const struct item *items, int n, in
 
 		if (items[i].is_loop) {
 			pen_printf(pen, "%*s%s\n", indent, "", label_loop_trips(a, g, id));
-			list_body(g, g->program->loops.v[id].body.v, g->program->loops.v[id].body.n,
-				indent + 2, pen);
+			list_body(g, g->program->loops.v[id].body.v, g->program->loops.v[id].body.n, indent + 2, pen);
 			continue;
 		}
 		for (int t = 0; t < g->tasks.n; t++) {
@@ -232,8 +228,7 @@ static void list_carried(const struct graph *g, int phase, struct pen *pen)
 		const char *buffers;
 		struct table_cell *row;
 
-		if (g->tasks.v[e->to].phase != phase || e->kind != EDGE_FLOW || edge_is_inner(e) ||
-		    e->reuse)
+		if (g->tasks.v[e->to].phase != phase || e->kind != EDGE_FLOW || edge_is_inner(e) || e->reuse)
 			continue;
 		buffers = label_edge_buffers(pen->arena, g, i);
 		if (!buffers)
@@ -269,10 +264,8 @@ static void list_rings(const struct graph *g, int phase, struct pen *pen)
 			continue;
 		buf_init(&users, pen->arena);
 		for (int j = 0; j < g->edges.n; j++)
-			if (g->edges.v[j].reuse && g->edges.v[j].buffer == i &&
-			    g->edges.v[j].from != b->first)
-				buf_printf(&users, "%s%s", users.len ? ", " : "",
-					g->tasks.v[g->edges.v[j].from].name);
+			if (g->edges.v[j].reuse && g->edges.v[j].buffer == i && g->edges.v[j].from != b->first)
+				buf_printf(&users, "%s%s", users.len ? ", " : "", g->tasks.v[g->edges.v[j].from].name);
 		row = table_row(&t);
 		row[0].text = b->name;
 		row[1].text = g->tasks.v[b->first].name;

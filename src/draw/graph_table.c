@@ -11,8 +11,7 @@ static void put_heading(const struct graph *g, struct pen *pen)
 {
 	double flops = graph_flops(g), bytes = graph_bytes(g);
 	struct arena *a = pen->arena;
-	const char *work = STR(a, "%s, %s of tensors", unit_si(flops, "flop").s,
-		unit_bytes(bytes).s);
+	const char *work = STR(a, "%s, %s of tensors", unit_si(flops, "flop").s, unit_bytes(bytes).s);
 
 	pen_name(pen, STR(a, "%s:", g->program->name), STR(a,
 		"%d sTasks, %d buffers, %d dependences", g->tasks.n, g->buffers.n, g->edges.n));
@@ -87,8 +86,7 @@ static const char *grid_text(const struct graph *g, int phase, struct arena *a)
 	for (int i = 0; i < grid->n; i++) {
 		if (grid->tiles[i] == 1)
 			continue;
-		buf_printf(&b, "%s%s %lld", before, g->program->axes.v[grid->axis[i]].name,
-			(long long)grid->tiles[i]);
+		buf_printf(&b, "%s%s %lld", before, g->program->axes.v[grid->axis[i]].name, (long long)grid->tiles[i]);
 		before = " × ";
 	}
 	buf_puts(&b, before[1] == '(' ? "" : ")");
@@ -108,8 +106,7 @@ static void put_counts(const struct graph *g, struct pen *pen)
 			if (p->loops.v[l].phase != i)
 				continue;
 			if (g->trips[l].least != g->trips[l].most)
-				trips = STR(pen->arena, "%s, %.4g on average", trips,
-					g->trips[l].mean);
+				trips = STR(pen->arena, "%s, %.4g on average", trips, g->trips[l].mean);
 			pen_wrap(pen, "  ", 4, trips);
 		}
 	}
@@ -200,8 +197,7 @@ static void add_edge_row(const struct graph *g, int i, struct arena *a, struct t
 	row = table_row(t);
 	row[0].text = g->tasks.v[e->from].name;
 	row[1].text = g->tasks.v[e->to].name;
-	row[2].text = e->chain ? STR(a, "%s, chain", edge_kind_name(e->kind)) :
-		edge_kind_name(e->kind);
+	row[2].text = e->chain ? STR(a, "%s, chain", edge_kind_name(e->kind)) : edge_kind_name(e->kind);
 	row[3].text = label_distance(a, e);
 	row[4].text = label_loop(a, g->program, e->loop);
 	row[5].text = buffers;

@@ -10,8 +10,7 @@ static void put_axes(const struct program *p, int n, const int *axis, struct buf
 
 static bool same_axes(const struct loop *a, const struct loop *b)
 {
-	return a->naxes == b->naxes &&
-		!memcmp(a->axis, b->axis, (size_t)a->naxes * sizeof(a->axis[0]));
+	return a->naxes == b->naxes && !memcmp(a->axis, b->axis, (size_t)a->naxes * sizeof(a->axis[0]));
 }
 
 const char *label_loop(struct arena *a, const struct program *p, int loop)
@@ -45,8 +44,7 @@ const char *label_loop_trips(struct arena *a, const struct graph *g, int loop)
 	return b.text;
 }
 
-const char *label_extents(struct arena *a, const struct program *p, int naxes, const int *axis,
-	const int64_t *extent)
+const char *label_extents(struct arena *a, const struct program *p, int naxes, const int *axis, const int64_t *extent)
 {
 	struct buf b;
 
@@ -54,8 +52,7 @@ const char *label_extents(struct arena *a, const struct program *p, int naxes, c
 		return "scalar";
 	buf_init(&b, a);
 	for (int i = 0; i < naxes; i++)
-		buf_printf(&b, "%s%s=%lld", i ? " " : "", p->axes.v[axis[i]].name,
-			(long long)extent[i]);
+		buf_printf(&b, "%s%s=%lld", i ? " " : "", p->axes.v[axis[i]].name, (long long)extent[i]);
 	return b.text;
 }
 

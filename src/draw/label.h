@@ -13,8 +13,7 @@ const char *label_loop(struct arena *a, const struct program *p, int loop);
 /* "loop n, 32 iterations", "loop n, 1 to 32 iterations" */
 const char *label_loop_trips(struct arena *a, const struct graph *g, int loop);
 /* "m=128 n=64"; of an empty list "scalar" */
-const char *label_extents(struct arena *a, const struct program *p, int naxes, const int *axis,
-	const int64_t *extent);
+const char *label_extents(struct arena *a, const struct program *p, int naxes, const int *axis, const int64_t *extent);
 /* The extents of an sTask's result, and those that a product sums over: "m=128 n=64 ·d=128". */
 const char *label_shape(struct arena *a, const struct graph *g, int task);
 /* "0", "+1", or "+V" where the distance is the number of versions. */

@@ -66,8 +66,7 @@ static bool is_outermost(const struct sketch *s, int task, bool right)
 	for (int i = 0; i < s->layout.nodes.n; i++) {
 		const struct layout_node *o = &s->layout.nodes.v[i];
 
-		if (o->layer == n->layer && !o->passing && (right ? o->pos > n->pos :
-		    o->pos < n->pos))
+		if (o->layer == n->layer && !o->passing && (right ? o->pos > n->pos : o->pos < n->pos))
 			return false;
 	}
 	return true;
@@ -77,8 +76,7 @@ static bool is_outermost(const struct sketch *s, int task, bool right)
 static bool side_is_taken(const struct canvas *v, int task, bool right)
 {
 	for (int i = 0; i < v->backs.n; i++)
-		if (v->backs.v[i].right == right &&
-		    (v->backs.v[i].from == task || v->backs.v[i].to == task))
+		if (v->backs.v[i].right == right && (v->backs.v[i].from == task || v->backs.v[i].to == task))
 			return true;
 	return false;
 }
@@ -101,8 +99,7 @@ static void add_back(struct canvas *v, const struct edge *e)
 	b.right = side_is_free(v, e, true);
 	if (!b.right && !side_is_free(v, e, false))
 		return;
-	b.label = arena_strf(s->arena, "%s %s", label_distance(s->arena, e),
-		s->g->buffers.v[e->buffer].name);
+	b.label = arena_strf(s->arena, "%s %s", label_distance(s->arena, e), s->g->buffers.v[e->buffer].name);
 	space = (int)min_i64(text_width(b.label), BACK_LABEL_MAX) + 3;
 	if (b.right) {
 		b.x = s->layout.width + 1 + v->right;
@@ -140,8 +137,7 @@ static void draw_down(struct canvas *v, int x, int from_y, int to_y, int owner)
 /* From below the box, through frames that end there, to the row of the wire, and down to its targets. */
 static void draw_wire(struct canvas *v, int layer, const struct wire *w)
 {
-	int top = v->layer_y[layer] + BOX_ROWS, bottom = v->layer_y[layer + 1] - 1;
-	int y = v->gap_y[layer] + w->track;
+	int top = v->layer_y[layer] + BOX_ROWS, bottom = v->layer_y[layer + 1] - 1, y = v->gap_y[layer] + w->track;
 
 	if (w->track == NONE) {
 		draw_down(v, v->x0 + w->from_x, top, bottom, w->node);
@@ -173,8 +169,7 @@ static void draw_wires(struct canvas *v)
 		const struct layout_node *p = &s->layout.nodes.v[i];
 
 		if (p->passing)
-			draw_down(v, v->x0 + p->x, v->layer_y[p->layer],
-				v->layer_y[p->layer] + BOX_ROWS - 1, i);
+			draw_down(v, v->x0 + p->x, v->layer_y[p->layer], v->layer_y[p->layer] + BOX_ROWS - 1, i);
 	}
 	for (size_t i = 0; i < n; i++)
 		if (v->mask[i])
@@ -217,8 +212,7 @@ static void draw_box(struct canvas *v, const struct layout_node *n)
 	cells_fill(v->c, x + 1, y, n->width - 2, b->h, style);
 	cells_put(v->c, right, y, b->ne, style);
 	cells_put(v->c, x, y + 1, b->v, style);
-	cells_text(v->c, x + 2, y + 1, n->width - 4 - mark, t->name,
-		(struct style){ style.fg, 0, STYLE_BOLD });
+	cells_text(v->c, x + 2, y + 1, n->width - 4 - mark, t->name, (struct style){ style.fg, 0, STYLE_BOLD });
 	if (mark)
 		cells_put(v->c, right - 2, y + 1, "↺", style);
 	cells_put(v->c, right, y + 1, b->v, style);
@@ -245,8 +239,7 @@ static void draw_boxes(struct canvas *v)
 					style_of_kind(v->s->g->tasks.v[n->item].kind));
 			for (int j = 0; j < w->nto; j++)
 				if (!l->nodes.v[w->to[j]].passing)
-					cells_put(v->c, v->x0 + w->to_x[j], v->layer_y[k + 1],
-						"▼", PLAIN);
+					cells_put(v->c, v->x0 + w->to_x[j], v->layer_y[k + 1], "▼", PLAIN);
 		}
 	}
 }
@@ -254,8 +247,7 @@ static void draw_boxes(struct canvas *v)
 static void draw_frame(struct canvas *v, int f)
 {
 	const struct frame *fr = &v->s->frames.v[f];
-	int left = INSET * fr->depth, right = v->c->w - 1 - left;
-	int top = v->top_y[f], bottom = v->bottom_y[f];
+	int left = INSET * fr->depth, right = v->c->w - 1 - left, top = v->top_y[f], bottom = v->bottom_y[f];
 
 	cells_put(v->c, left, top, "╭", FAINT);
 	cells_fill(v->c, left + 1, top, right - left - 1, "─", FAINT);
@@ -327,8 +319,7 @@ static void draw_back(struct canvas *v, const struct back *b)
 		cells_put(v->c, x, y, "┆", style);
 	cells_put(v->c, x, top, b->right ? "┐" : "┌", style);
 	cells_put(v->c, x, bottom, b->right ? "┘" : "└", style);
-	cells_text(v->c, b->right ? x + 2 : x - 1 - space, (top + bottom) / 2, space, b->label,
-		style);
+	cells_text(v->c, b->right ? x + 2 : x - 1 - space, (top + bottom) / 2, space, b->label, style);
 }
 
 bool sketch_draw(struct sketch *s, int width, struct cells *out)

@@ -35,8 +35,7 @@ static int centre(const struct layout_node *n)
  * box if it branches to both sides. */
 static int leave_column(const struct sketch *s, const struct wire *w)
 {
-	const struct layout_node *n = node_at(s, w->node);
-	const struct layout_node *left = node_at(s, w->to[(w->nto - 1) / 2]);
+	const struct layout_node *n = node_at(s, w->node), *left = node_at(s, w->to[(w->nto - 1) / 2]);
 	const struct layout_node *right = node_at(s, w->to[w->nto / 2]);
 	int x = clamp(centre(n), port_least(left), port_most(right));
 
@@ -115,15 +114,13 @@ static bool enter_columns(const struct sketch *s, struct gap *gap, int node)
 	}
 	/* avoid columns in which another line begins: both would need different rows */
 	for (int i = count - 1; i >= 0; i--) {
-		int most = i + 1 < count ? p[i + 1].x - 1 : hi;
-		int least = i ? p[i - 1].x + 1 : lo;
+		int most = i + 1 < count ? p[i + 1].x - 1 : hi, least = i ? p[i - 1].x + 1 : lo;
 
 		p[i].x = clamp(p[i].x, least, most);
 		for (int d = 1; d < 4 && leaves_here(gap, p[i].wire, p[i].x); d++) {
 			if (p[i].x + d <= most && !leaves_here(gap, p[i].wire, p[i].x + d))
 				p[i].x += d;
-			else if (p[i].x - d >= least &&
-				 !leaves_here(gap, p[i].wire, p[i].x - d))
+			else if (p[i].x - d >= least && !leaves_here(gap, p[i].wire, p[i].x - d))
 				p[i].x -= d;
 		}
 	}

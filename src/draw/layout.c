@@ -37,8 +37,7 @@ static void link_nodes(struct layout *l, int from, int to)
 	for (int i = a->first_down; i != NONE; i = l->links.v[i].next_down)
 		if (l->links.v[i].to == to)
 			return;
-	VEC_PUSH(l->arena, &l->links,
-		((struct layout_link){ from, to, a->first_down, b->first_up }));
+	VEC_PUSH(l->arena, &l->links, ((struct layout_link){ from, to, a->first_down, b->first_up }));
 	a->first_down = b->first_up = l->links.n - 1;
 }
 
@@ -127,8 +126,7 @@ static int64_t crossings(const struct layout *l)
 
 /* Mean position (or centre column, if `centres`) of a node's neighbours above or below; `otherwise` if there are
  * none. */
-static double mean_position(const struct layout *l, int node, bool above, bool centres,
-	double otherwise)
+static double mean_position(const struct layout *l, int node, bool above, bool centres, double otherwise)
 {
 	const struct layout_node *here = &l->nodes.v[node];
 	double sum = 0;
@@ -136,8 +134,7 @@ static double mean_position(const struct layout *l, int node, bool above, bool c
 
 	for (int i = above ? here->first_up : here->first_down; i != NONE;
 	     i = above ? l->links.v[i].next_up : l->links.v[i].next_down) {
-		const struct layout_node *o = &l->nodes.v[above ? l->links.v[i].from :
-			l->links.v[i].to];
+		const struct layout_node *o = &l->nodes.v[above ? l->links.v[i].from : l->links.v[i].to];
 
 		sum += centres ? o->x + (o->width - 1) / 2.0 : o->pos;
 		n++;
@@ -253,8 +250,7 @@ static void choose_columns(struct layout *l, int layer, const double *want, int 
 
 		y = y < 0 ? 0 : y > slack ? slack : y;
 		for (int j = 0; j < b[i].n; j++, at++)
-			l->nodes.v[l->order[layer][at]].x = (int)floor(y + 0.5) +
-				width_before(l, layer, at);
+			l->nodes.v[l->order[layer][at]].x = (int)floor(y + 0.5) + width_before(l, layer, at);
 	}
 	arena_reset(l->arena, mark);
 }

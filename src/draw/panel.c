@@ -81,8 +81,7 @@ static void add_row(struct panel *n, const char *label, double y, double h)
 static double arrange_queue(struct panel *n, int seu, double y)
 {
 	int deep = n->layout.queue_depth[seu];
-	double h = (deep > 8 ? STACK_ROW / 2.0 : deep > 4 ? STACK_ROW * 0.75 : deep > 1 ? STACK_ROW : ROW) *
-		n->stretch;
+	double h = (deep > 8 ? STACK_ROW / 2.0 : deep > 4 ? STACK_ROW * 0.75 : deep > 1 ? STACK_ROW : ROW) * n->stretch;
 
 	for (int k = 0; k < deep; k++) {
 		add_row(n, n->layout.rows.v[n->rows.n].label, y, h);
@@ -143,8 +142,7 @@ static const char *tip_of(struct panel *n, const struct event *e)
 
 	buf_init(&b, a);
 	buf_printf(&b, "%s %d of %s on %s: issued %s, ", n->c.g->tasks.v[e->task].name, e->seq,
-		lane_label(a, n->c.t->plan, e->lane, e->replica), n->c.d->seu[e->seu].name,
-		unit_count(e->issue).s);
+		lane_label(a, n->c.t->plan, e->lane, e->replica), n->c.d->seu[e->seu].name, unit_count(e->issue).s);
 	buf_printf(&b, "at work %s", unit_count(e->start).s);
 	buf_printf(&b, " to %s", unit_count(e->end).s);
 	if (e->issue > e->ready)
@@ -173,8 +171,7 @@ void panel_appear(struct shape *s, double x, double w, int64_t begin, int64_t en
 	s->begin = (double)begin + (double)(end - begin) * fmin(fmax(right / w, 0), 1);
 }
 
-static void draw_bar(struct panel *n, const struct event *e, struct panel_row *r, int64_t begin,
-	int64_t end)
+static void draw_bar(struct panel *n, const struct event *e, struct panel_row *r, int64_t begin, int64_t end)
 {
 	int ink = n->ink[e->task];
 	struct shape *s;
@@ -320,9 +317,8 @@ static bool is_issue(const struct panel *n, const struct event *e)
 /* Pixels until the next event in the lane's row. */
 static double space_after(const struct panel *n, int event)
 {
-	const struct event *e = &n->c.line->events.v[event];
+	const struct event *e = &n->c.line->events.v[event], *f;
 	int next = lookup_next_of_lane(&n->lookup, event, 1);
-	const struct event *f;
 	int64_t until;
 
 	if (next == NONE)

@@ -83,8 +83,7 @@ const char *picture_title(struct picture *p, const struct plan *plan, const stru
 /* Draw the title and n lines below it, within the picture's width; returns where they end. */
 double picture_top(struct picture *p, const char *title, int n, const char *const *line);
 /* Draw a text in lines at most `space` wide; returns the base line after the last. */
-double picture_wrap(struct picture *p, double x, double y, double space, double size, int ink,
-	const char *text);
+double picture_wrap(struct picture *p, double x, double y, double space, double size, int ink, const char *text);
 /* "gemm{m=4096, n=4096, k=4096}" */
 const char *program_text(struct arena *a, const struct program *p);
 

@@ -15,14 +15,12 @@ const char *program_text(struct arena *a, const struct program *p)
 	buf_init(&b, a);
 	buf_puts(&b, p->name);
 	for (int i = 0; i < p->axes.n; i++)
-		buf_printf(&b, "%s%s=%lld", i ? ", " : "{", p->axes.v[i].name,
-			(long long)p->axes.v[i].size);
+		buf_printf(&b, "%s%s=%lld", i ? ", " : "{", p->axes.v[i].name, (long long)p->axes.v[i].size);
 	buf_puts(&b, p->axes.n ? "}" : "");
 	return b.text;
 }
 
-double picture_wrap(struct picture *p, double x, double y, double space, double size, int ink,
-	const char *text)
+double picture_wrap(struct picture *p, double x, double y, double space, double size, int ink, const char *text)
 {
 	struct buf b;
 
@@ -110,8 +108,7 @@ static void draw_band(struct panel *n, double y, int64_t from, int64_t to, int s
 }
 
 /* |---| NAME, so many cycles long; returns where the name ends. */
-static double draw_bracket(struct panel *n, double y, int64_t from, double cycles, int ink,
-	const char *name)
+static double draw_bracket(struct panel *n, double y, int64_t from, double cycles, int ink, const char *name)
 {
 	double x = panel_x(n, from), w = cycles * (n->x1 - n->x0) / (double)(n->c.to - n->c.from);
 
@@ -214,8 +211,7 @@ double panel_axis(struct panel *n, double y, double grid)
 
 /* ---- shares --------------------------------------------------------------------- */
 
-static double draw_share(struct panel *n, double x, double w, double y, const char *name,
-	double share, int ink)
+static double draw_share(struct panel *n, double x, double w, double y, const char *name, double share, int ink)
 {
 	double bar = w - 62;
 
@@ -297,8 +293,7 @@ double panel_legend(struct panel *n, double y)
 		{ CAUSE_WAIT, "w completion" }, { CAUSE_ISSUE_ORDER, "o the issue order" },
 		{ CAUSE_SEU, "u its sEU" }, { CAUSE_MEMORY, "m memory" },
 		{ CAUSE_DRAIN, "d its products to drain" } };
-	struct flow f = { .p = n->p, .x = MARGIN, .y = y, .left = MARGIN,
-		.right = n->p->width - MARGIN };
+	struct flow f = { .p = n->p, .x = MARGIN, .y = y, .left = MARGIN, .right = n->p->width - MARGIN };
 	struct buf b;
 	double x;
 

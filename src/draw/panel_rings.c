@@ -50,9 +50,8 @@ static void draw_span(struct panel *n, const struct slot_span *h, int64_t until)
 	s->motion = MOTION_GROW;
 	s->begin = (double)h->since;
 	s->end = (double)until;
-	s->tip = arena_strf(n->p->arena, "%s, slot %d: life %lld %s, cycles %s to",
-		n->c.g->buffers.v[r->ring].name, r->slot, (long long)h->life, words[h->state],
-		unit_count(h->since).s);
+	s->tip = arena_strf(n->p->arena, "%s, slot %d: life %lld %s, cycles %s to", n->c.g->buffers.v[r->ring].name,
+		r->slot, (long long)h->life, words[h->state], unit_count(h->since).s);
 	s->tip = arena_strf(n->p->arena, "%s %s", s->tip, unit_count(until).s);
 	text = arena_strf(n->p->arena, "%lld", (long long)h->life);
 	if (h->state == SLOT_FREE || picture_width(text, SMALL, false) > w - 4)
@@ -82,8 +81,7 @@ static void draw_ring(struct panel *n, int row, int first, int last, int step)
 			if (slots[k].state == span[k].state && slots[k].life == span[k].life)
 				continue;
 			draw_span(n, &span[k], now);
-			span[k] = (struct slot_span){ slots[k].state, slots[k].life, max_i64(now, n->c.from),
-				row + k };
+			span[k] = (struct slot_span){ slots[k].state, slots[k].life, max_i64(now, n->c.from), row + k };
 		}
 	}
 	for (int k = 0; k < versions && row + k < n->rows.n; k++)

@@ -20,8 +20,7 @@ void pen_puts(struct pen *pen, const char *s, struct style style)
 		for (n = 0; s[n] && s[n] != '\n'; n++)
 			;
 		if (n)
-			text_styled(pen->out, arena_strf(pen->arena, "%.*s", (int)n, s), style,
-				pen->flags);
+			text_styled(pen->out, arena_strf(pen->arena, "%.*s", (int)n, s), style, pen->flags);
 		if (s[n] == '\n') {
 			buf_putc(pen->out, '\n');
 			n++;

@@ -69,34 +69,29 @@ static struct shape *add(struct picture *p, struct shape s)
 	return new;
 }
 
-struct shape *picture_rect(struct picture *p, double x, double y, double w, double h, int fill,
-	int stroke)
+struct shape *picture_rect(struct picture *p, double x, double y, double w, double h, int fill, int stroke)
 {
 	return add(p, (struct shape){ .kind = SHAPE_RECT, .x = x, .y = y, .w = w, .h = h,
 		.fill = (uint8_t)fill, .stroke = (uint8_t)stroke, .width = 1 });
 }
 
-struct shape *picture_line(struct picture *p, double x1, double y1, double x2, double y2, int stroke,
-	double width)
+struct shape *picture_line(struct picture *p, double x1, double y1, double x2, double y2, int stroke, double width)
 {
 	return add(p, (struct shape){ .kind = SHAPE_LINE, .x = x1, .y = y1, .w = x2, .h = y2,
 		.stroke = (uint8_t)stroke, .width = width });
 }
 
-struct shape *picture_path(struct picture *p, const struct point *v, int n, bool closed, int fill,
-	int stroke)
+struct shape *picture_path(struct picture *p, const struct point *v, int n, bool closed, int fill, int stroke)
 {
-	return add(p, (struct shape){ .kind = SHAPE_PATH, .npoints = n,
-		.point = arena_copy(p->arena, v, (size_t)n, sizeof(*v)),
-		.closed = closed, .fill = (uint8_t)fill, .stroke = (uint8_t)stroke, .width = 1 });
+	return add(p, (struct shape){ .kind = SHAPE_PATH, .npoints = n, .point = arena_copy(p->arena, v, (size_t)n,
+		sizeof(*v)), .closed = closed, .fill = (uint8_t)fill, .stroke = (uint8_t)stroke, .width = 1 });
 }
 
 struct shape *picture_text(struct picture *p, double x, double y, enum anchor anchor, double size,
 	int ink, const char *text)
 {
-	return add(p, (struct shape){ .kind = SHAPE_TEXT, .x = x, .y = y, .anchor = (uint8_t)anchor,
-		.size = size, .fill = (uint8_t)ink, .text = text,
-		.max_width = picture_width(text, size, false) });
+	return add(p, (struct shape){ .kind = SHAPE_TEXT, .x = x, .y = y, .anchor = (uint8_t)anchor, .size = size,
+		.fill = (uint8_t)ink, .text = text, .max_width = picture_width(text, size, false) });
 }
 
 struct shape *picture_bold(struct picture *p, double x, double y, enum anchor anchor, double size,

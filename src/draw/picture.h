@@ -78,13 +78,10 @@ struct picture {
 void picture_init(struct picture *p, struct arena *a, const char *title);
 
 /* Each adds a shape and returns it; the pointer is valid until the next shape is added. */
-struct shape *picture_rect(struct picture *p, double x, double y, double w, double h, int fill,
-	int stroke);
-struct shape *picture_line(struct picture *p, double x1, double y1, double x2, double y2, int stroke,
-	double width);
+struct shape *picture_rect(struct picture *p, double x, double y, double w, double h, int fill, int stroke);
+struct shape *picture_line(struct picture *p, double x1, double y1, double x2, double y2, int stroke, double width);
 /* Copies the points. */
-struct shape *picture_path(struct picture *p, const struct point *v, int n, bool closed, int fill,
-	int stroke);
+struct shape *picture_path(struct picture *p, const struct point *v, int n, bool closed, int fill, int stroke);
 /* The text must live as long as the arena. */
 struct shape *picture_text(struct picture *p, double x, double y, enum anchor anchor, double size,
 	int ink, const char *text);
@@ -121,8 +118,7 @@ struct picture_how {
 NODISCARD enum err_code picture_save(const struct picture *p, const struct picture_how *how,
 	const char *path, struct err *e);
 /* Write any bytes in the same way. */
-NODISCARD enum err_code picture_save_bytes(const char *bytes, size_t n, const char *path,
-	struct err *e);
+NODISCARD enum err_code picture_save_bytes(const char *bytes, size_t n, const char *path, struct err *e);
 /* Show a picture on a terminal of `columns` columns whose cells have cell_w by cell_h pixels, by the protocol of kitty
  * or as sixels, through libchafa, which is loaded if it is installed. Returns NULL, or why it cannot be shown. */
 const char *picture_show(const struct picture *p, const struct picture_how *how, int columns,
@@ -140,7 +136,6 @@ bool shape_at(const struct shape *s, const struct picture_how *how, double *w);
 const char *cairo_write(const struct picture *p, const struct picture_how *how,
 	const char *metadata, size_t nmetadata, FILE *f);
 /* Pixels, row by row, 4 bytes each: blue, green, red, 255. NULL and *error if that fails. Free with free(). */
-unsigned char *cairo_pixels(const struct picture *p, const struct picture_how *how, int *w, int *h,
-	const char **error);
+unsigned char *cairo_pixels(const struct picture *p, const struct picture_how *how, int *w, int *h, const char **error);
 
 #endif

@@ -58,8 +58,7 @@ static void draw_pair(struct picture *p, const char *name, const double mean[2],
 	double bar = w - label - 150;
 	struct buf b;
 
-	picture_text(p, x + label - 10, y + 18, ANCHOR_RIGHT, 13, INK_TEXT,
-		picture_fit(p, name, 13, label - 10));
+	picture_text(p, x + label - 10, y + 18, ANCHOR_RIGHT, 13, INK_TEXT, picture_fit(p, name, 13, label - 10));
 	for (int i = 0; i < 2; i++)
 		if (mean[i] >= 0)
 			picture_rect(p, x + label, y + 3 + 11 * i, fmax(bar * mean[i] / most, 1), 10,
@@ -140,15 +139,13 @@ void picture_compare(struct picture *p, const struct timeline *a, const struct t
 		(double)b->cycles / (double)max_i64(a->cycles, 1), timeline_unit(a));
 	y = picture_top(p, picture_title(p, b->plan, o), 1, &line) + 4;
 	side = p->width > 700 ? USE + GAP : 0;
-	labels = fmax(panel_labels(a, v, o->rings || o->only_rings),
-		panel_labels(b, v, o->rings || o->only_rings));
+	labels = fmax(panel_labels(a, v, o->rings || o->only_rings), panel_labels(b, v, o->rings || o->only_rings));
 	for (int i = 0; i < 2; i++)
 		c.panel[i] = ARENA_NEW(p->arena, struct panel);
 	choose_window(&c, p, v, o, MARGIN + labels + 10, p->width - MARGIN - side);
 	c.panel[1]->no_seconds = fabs(a->clock_hz - b->clock_hz) > 1e-3 * b->clock_hz;
 	end[0] = draw_half(c.panel[0], head_of(p, &c, 0), INK_FIRST, y);
-	end[0] = fmax(end[0], side > 0 ? panel_use(c.panel[0], c.panel[0]->x1 + GAP, USE,
-		c.panel[0]->top) : 0);
+	end[0] = fmax(end[0], side > 0 ? panel_use(c.panel[0], c.panel[0]->x1 + GAP, USE, c.panel[0]->top) : 0);
 	end[1] = draw_half(c.panel[1], head_of(p, &c, 1), INK_SECOND, end[0] + 20);
 	y = panel_axis(c.panel[1], end[1] + 6, c.panel[1]->top);
 	panel_grid(c.panel[0], c.panel[0]->top, c.panel[0]->bottom);

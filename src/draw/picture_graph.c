@@ -58,16 +58,14 @@ static bool arrange(struct graph_picture *d, int columns)
 	for (int i = 0; i < d->g->tasks.n; i++) {
 		if (s->layer[i] == NONE)
 			continue;
-		s->node[i] = layout_add(&s->layout, i, s->layer[i],
-			(int)ceil(box_pixels(d->p, d->g, i) / COLUMN));
+		s->node[i] = layout_add(&s->layout, i, s->layer[i], (int)ceil(box_pixels(d->p, d->g, i) / COLUMN));
 		n++;
 	}
 	if (!n || n > LAYOUT_NODES_MAX)
 		return false;
 	for (int i = 0; i < d->g->edges.n; i++)
 		if (sketch_is_flow(s, &d->g->edges.v[i]))
-			layout_join(&s->layout, s->node[d->g->edges.v[i].from],
-				s->node[d->g->edges.v[i].to]);
+			layout_join(&s->layout, s->node[d->g->edges.v[i].from], s->node[d->g->edges.v[i].to]);
 	return layout_arrange(&s->layout, columns);
 }
 
@@ -88,9 +86,8 @@ static void draw_frames(struct graph_picture *d)
 		double in = f->depth * (PAD + 4.0), top = d->top[f->first] - HEAD - 4 + 6.0 * f->depth;
 		double h = d->top[f->last] + BOX + PAD - 4 - top - 4.0 * f->depth;
 
-		picture_rect(d->p, d->x - (d->s.depth + 0.5) * (PAD + 4) + in, top,
-			d->w + 2 * ((d->s.depth + 0.5) * (PAD + 4) - in), h, f->depth % 2 ? INK_PAPER :
-			INK_PANEL, INK_LINE)->round = 6;
+		picture_rect(d->p, d->x - (d->s.depth + 0.5) * (PAD + 4) + in, top, d->w + 2 * ((d->s.depth + 0.5) *
+			(PAD + 4) - in), h, f->depth % 2 ? INK_PAPER : INK_PANEL, INK_LINE)->round = 6;
 		picture_text(d->p, d->x - (d->s.depth + 0.5) * (PAD + 4) + in + 10, top + 16, ANCHOR_LEFT, 13,
 			INK_FAINT, label_loop_trips(d->p->arena, d->g, f->loop));
 	}
@@ -217,8 +214,7 @@ static double draw_legend(struct picture *p, double y)
 	}
 	picture_line(p, x, y - 5, x + 28, y - 5, INK_BOUND, 1)->dash = 5;
 	picture_text(p, x + 34, y, ANCHOR_LEFT, 13, INK_FAINT, "read so many iterations later");
-	picture_text(p, MARGIN, y + 20, ANCHOR_LEFT, 13, INK_FAINT,
-		"· summed over; → what it writes, and its size");
+	picture_text(p, MARGIN, y + 20, ANCHOR_LEFT, 13, INK_FAINT, "· summed over; → what it writes, and its size");
 	p->width = fmax(p->width, x + 34 + picture_width("read so many iterations later", 13, false) + MARGIN);
 	return y + 20;
 }
@@ -240,8 +236,7 @@ void picture_graph(struct picture *p, const struct graph *g, const struct pictur
 		if (g->tiling.extent[i])
 			buf_printf(&b, "%s%s=%lld", b.len ? ", " : "", g->program->axes.v[i].name,
 				(long long)g->tiling.extent[i]);
-	line = arena_strf(p->arena, "sTask-graph, tile {%s}, %s tiles", b.len ? b.text : "",
-		unit_count(tiles).s);
+	line = arena_strf(p->arena, "sTask-graph, tile {%s}, %s tiles", b.len ? b.text : "", unit_count(tiles).s);
 	title = o->title ? o->title : program_text(p->arena, g->program);
 	p->width = o->width;
 	y = MARGIN + TITLE + TEXT * 1.7 + TEXT * 1.4 + 14;

@@ -28,9 +28,8 @@ static void draw_names(const struct plan_picture *s, const struct entry *e, doub
 
 	picture_text(s->p, MARGIN + 10, base, ANCHOR_LEFT, 14, INK_TEXT,
 		picture_fit(s->p, s->g->tasks.v[e->task].name, 14, NAME - 4));
-	picture_text(s->p, MARGIN + 10 + NAME, base, ANCHOR_LEFT, 13, INK_FAINT, arena_strf(s->p->arena,
-		"%s%s", s->plan->device->seu[e->seu].name, e->at ? arena_strf(s->p->arena, " %+d", e->at) :
-		""));
+	picture_text(s->p, MARGIN + 10 + NAME, base, ANCHOR_LEFT, 13, INK_FAINT, arena_strf(s->p->arena, "%s%s",
+		s->plan->device->seu[e->seu].name, e->at ? arena_strf(s->p->arena, " %+d", e->at) : ""));
 	picture_text(s->p, right - WAITS, base, ANCHOR_LEFT, 12, INK_FAINT,
 		picture_fit(s->p, waits_text(s->p->arena, s->plan, e->task), 12, WAITS));
 }
@@ -41,8 +40,7 @@ static void draw_cell(const struct plan_picture *s, const struct entry *e, doubl
 	int ink = s->ink[e->task];
 
 	picture_rect(s->p, x + 1, y + 2, w - 2, CELL_H - 4, ink, INK_NONE)->round = 3;
-	picture_text(s->p, x + w / 2, y + CELL_H / 2.0 + 5, ANCHOR_MIDDLE, 14, picture_on(s->theme, ink),
-		text);
+	picture_text(s->p, x + w / 2, y + CELL_H / 2.0 + 5, ANCHOR_MIDDLE, 14, picture_on(s->theme, ink), text);
 }
 
 /* Iterations of a pipelined loop, [from, to], of which [skip, resume) are left out. */
@@ -67,8 +65,7 @@ static struct iterations iterations_of(int64_t trips, int least, int most, int c
 
 static double column_x(const struct plan_picture *s, const struct iterations *t, int64_t j)
 {
-	return s->x + (double)(j < t->skip ? j - t->from :
-		j - t->resume + t->skip - t->from + 1) * CELL;
+	return s->x + (double)(j < t->skip ? j - t->from : j - t->resume + t->skip - t->from + 1) * CELL;
 }
 
 /* Rows of a loop, with the numbers of iterations above; returns where they end. */
@@ -92,8 +89,7 @@ static double draw_loop(const struct plan_picture *s, int loop, const struct ord
 			INK_PROLOGUE : INK_EPILOGUE, INK_NONE);
 	}
 	if (t.skip < t.resume && t.resume <= t.to)
-		picture_text(s->p, column_x(s, &t, t.resume) - CELL / 2.0, y + 15, ANCHOR_MIDDLE, 13,
-			INK_FAINT, "…");
+		picture_text(s->p, column_x(s, &t, t.resume) - CELL / 2.0, y + 15, ANCHOR_MIDDLE, 13, INK_FAINT, "…");
 	y += 26;
 	for (int i = 0; i < n; i++) {
 		const struct entry *e = &s->plan->entries.v[steps[i].id];
@@ -117,8 +113,7 @@ static double draw_loop(const struct plan_picture *s, int loop, const struct ord
 static double draw_region(const struct plan_picture *s, int loop, double y)
 {
 	struct order_step *steps;
-	int least, most, n = order_steps(s->p->arena, s->plan, s->lane, s->phase, loop, &steps, &least,
-		&most);
+	int least, most, n = order_steps(s->p->arena, s->plan, s->lane, s->phase, loop, &steps, &least, &most);
 
 	if (loop != NONE)
 		y = draw_loop(s, loop, steps, n, least, most, y) + 4;
@@ -132,8 +127,7 @@ static double draw_region(const struct plan_picture *s, int loop, double y)
 		if (loop != NONE)
 			continue;
 		draw_names(s, e, y);
-		draw_cell(s, e, s->x, y, CELL * 3, e->at ? arena_strf(s->p->arena, "tile %+d", e->at) :
-			"once a tile");
+		draw_cell(s, e, s->x, y, CELL * 3, e->at ? arena_strf(s->p->arena, "tile %+d", e->at) : "once a tile");
 		y += CELL_H;
 	}
 	return y;
@@ -157,8 +151,7 @@ static double draw_lane_rows(struct plan_picture *s, double y)
 	if (p->graph->program->phases.n > 1)
 		buf_printf(&b, ", phase %s", p->graph->program->phases.v[s->phase].name);
 	picture_bold(s->p, MARGIN + 10, y + 18, ANCHOR_LEFT, 17, INK_TEXT, l->name);
-	picture_text(s->p, MARGIN + 20 + picture_width(l->name, 17, true), y + 18, ANCHOR_LEFT, 13,
-		INK_FAINT, b.text);
+	picture_text(s->p, MARGIN + 20 + picture_width(l->name, 17, true), y + 18, ANCHOR_LEFT, 13, INK_FAINT, b.text);
 	y = draw_region(s, NONE, y + 28);
 	picture_rect(s->p, MARGIN, top, 3, y - top, INK_LINE, INK_NONE);
 	return y + 16;

@@ -17,8 +17,7 @@ enum {
 
 static const double RADIUS = 4.5;
 
-static const uint8_t inks[] = { INK_FIRST, INK_SECOND, INK_STEADY, INK_TASK + 3 * INK_SHADES, INK_TEXT,
-	INK_EPILOGUE };
+static const uint8_t inks[] = { INK_FIRST, INK_SECOND, INK_STEADY, INK_TASK + 3 * INK_SHADES, INK_TEXT, INK_EPILOGUE };
 static const double dashes[] = { 0, 7 };
 
 struct plot {
@@ -162,12 +161,10 @@ static const char *tip_of(const struct plot *r, const struct progress_curve *c, 
 		[PROGRESS_WRONG] = ", gives a wrong result", [PROGRESS_FAILED] = ", failed" };
 	struct arena *a = r->p->arena;
 
-	return arena_strf(a, "%s%strial %lld%s%s%s%s%s", r->n > 1 ? c->name : "",
-		r->n > 1 && c->name[0] ? ", " : "", (long long)e->trial,
-		e->text[0] ? ": " : "", e->text,
-		e->predicted > 0 ? arena_strf(a, ", predicted %s", unit_seconds(e->predicted).s) : "",
-		e->measured > 0 ? arena_strf(a, ", measured %s", unit_seconds(e->measured).s) : "",
-		ended[e->status] ? ended[e->status] : "");
+	return arena_strf(a, "%s%strial %lld%s%s%s%s%s", r->n > 1 ? c->name : "", r->n > 1 && c->name[0] ? ", " : "",
+		(long long)e->trial, e->text[0] ? ": " : "", e->text, e->predicted > 0 ?
+		arena_strf(a, ", predicted %s", unit_seconds(e->predicted).s) : "", e->measured > 0 ? arena_strf(a,
+		", measured %s", unit_seconds(e->measured).s) : "", ended[e->status] ? ended[e->status] : "");
 }
 
 static int count_points(const struct plot *r)
@@ -259,9 +256,8 @@ static const char *trials_text(struct arena *a, const struct progress_curve *c)
 		measured += c->v[i].measured > 0;
 		bad += progress_is_bad(&c->v[i]);
 	}
-	return arena_strf(a, "%s tried%s%s", unit_count(c->n).s,
-		measured ? arena_strf(a, ", %s measured", unit_count(measured).s) : "",
-		bad ? arena_strf(a, ", %s wrong or failed", unit_count(bad).s) : "");
+	return arena_strf(a, "%s tried%s%s", unit_count(c->n).s, measured ? arena_strf(a, ", %s measured",
+		unit_count(measured).s) : "", bad ? arena_strf(a, ", %s wrong or failed", unit_count(bad).s) : "");
 }
 
 /* Describe a curve in lines; returns how many. */
@@ -323,12 +319,10 @@ static void draw_marks(const struct plot *r, double y)
 	}
 }
 
-void picture_progress(struct picture *p, const struct progress_curve *v, int n,
-	const struct picture_options *o)
+void picture_progress(struct picture *p, const struct progress_curve *v, int n, const struct picture_options *o)
 {
 	struct plot r = { .p = p, .v = v, .n = n };
-	const char *line = n == 1 ? "what a search tried, and its best so far" :
-		"the best so far of several searches";
+	const char *line = n == 1 ? "what a search tried, and its best so far" : "the best so far of several searches";
 	const char *title = n == 1 && v[0].name[0] ? v[0].name : "Search";
 	bool below;
 	double y;

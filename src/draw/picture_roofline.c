@@ -90,8 +90,7 @@ static void draw_grid(const struct roof *r)
 	for (double i = r->i0; i <= r->i1 * 1.001; i = next_round(i, r->i0, r->i1)) {
 		picture_line(r->p, at_x(r, i), r->y0, at_x(r, i), r->y1, INK_GRID, 1);
 		picture_text(r->p, at_x(r, i), r->y0 + 20, ANCHOR_MIDDLE, 14, INK_FAINT,
-			i < 1 ? arena_strf(r->p->arena, "%g", i) : arena_strdup(r->p->arena,
-			unit_count(llround(i)).s));
+			i < 1 ? arena_strf(r->p->arena, "%g", i) : arena_strdup(r->p->arena, unit_count(llround(i)).s));
 	}
 	for (double f = r->f0; f <= r->f1 * 1.001; f = next_round(f, r->f0, r->f1)) {
 		picture_line(r->p, r->x0, at_y(r, f), r->x1, at_y(r, f), INK_GRID, 1);
@@ -124,13 +123,11 @@ static void draw_roofs(const struct roof *r, enum dtype type)
 {
 	double from = fmax(r->i0, r->peak / fmax(r->memory, r->l2));
 
-	draw_slope(r, r->memory, 2.5, 0, arena_strf(r->p->arena, "device memory %s",
-		unit_si(r->memory, "B/s").s));
+	draw_slope(r, r->memory, 2.5, 0, arena_strf(r->p->arena, "device memory %s", unit_si(r->memory, "B/s").s));
 	draw_slope(r, r->l2, 1.5, 6, arena_strf(r->p->arena, "L2 %s", unit_si(r->l2, "B/s").s));
 	picture_line(r->p, at_x(r, from), at_y(r, r->peak), r->x1, at_y(r, r->peak), INK_BOUND, 2.5);
 	picture_text(r->p, r->x1, at_y(r, r->peak) - 9, ANCHOR_RIGHT, 14, INK_BOUND,
-		arena_strf(r->p->arena, "%s on %s %s", dtype_name(type), r->unit,
-		unit_si(r->peak, "FLOP/s").s));
+		arena_strf(r->p->arena, "%s on %s %s", dtype_name(type), r->unit, unit_si(r->peak, "FLOP/s").s));
 }
 
 static void draw_dot(struct picture *p, double x, double y, bool full, int ink)
@@ -182,8 +179,7 @@ static struct point point_of(const struct roof *r, const struct roof_point *v)
 
 /* The position of a number: next to its dot, or if that is occupied further out at the end of a line; next to the dot if
  * all positions are occupied. */
-static struct point find_position(const struct roof *r, struct occupied *s, struct point dot, double width,
-	bool *line)
+static struct point find_position(const struct roof *r, struct occupied *s, struct point dot, double width, bool *line)
 {
 	static const double around[][2] = { { 1, 0 }, { -1, 0 }, { 1, 1 }, { -1, 1 }, { 1, -1 }, { -1, -1 } };
 
@@ -240,8 +236,7 @@ static int next_down(const struct roof *r, const struct roof_point *v, int n, co
 	int best = NONE;
 
 	for (int i = 0; i < n; i++)
-		if (is_drawn(&v[i]) && !chosen[i] &&
-		    (best == NONE || point_of(r, &v[i]).y < point_of(r, &v[best]).y))
+		if (is_drawn(&v[i]) && !chosen[i] && (best == NONE || point_of(r, &v[i]).y < point_of(r, &v[best]).y))
 			best = i;
 	return best;
 }

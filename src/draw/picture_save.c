@@ -127,8 +127,7 @@ enum err_code picture_save_bytes(const char *bytes, size_t n, const char *path, 
 	return save(&(struct content){ .bytes = bytes, .n = n }, path, e);
 }
 
-enum err_code picture_save(const struct picture *p, const struct picture_how *how, const char *path,
-	struct err *e)
+enum err_code picture_save(const struct picture *p, const struct picture_how *how, const char *path, struct err *e)
 {
 	struct buf b;
 

@@ -14,8 +14,7 @@ static const char *first_line(struct picture *p, const struct panel *n)
 	struct buf b;
 
 	buf_init(&b, p->arena);
-	buf_printf(&b, "%s: %s", t->measured ? "measured" : "predicted",
-		timeline_total(p->arena, t));
+	buf_printf(&b, "%s: %s", t->measured ? "measured" : "predicted", timeline_total(p->arena, t));
 	if (t->clock_hz > 0)
 		buf_printf(&b, "; at %s", unit_si(t->clock_hz, "Hz").s);
 	return b.text;

@@ -44,7 +44,6 @@ void picture_roofline(struct picture *p, const struct vdevice *d, enum dtype typ
 enum { PROGRESS_CURVES = 12 };
 
 /* The best time of searches over their trials, with all trials; n is at most PROGRESS_CURVES. */
-void picture_progress(struct picture *p, const struct progress_curve *v, int n,
-	const struct picture_options *o);
+void picture_progress(struct picture *p, const struct progress_curve *v, int n, const struct picture_options *o);
 
 #endif

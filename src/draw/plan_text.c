@@ -44,8 +44,7 @@ static const char *grid_text(const struct plan *p, struct arena *a)
 bool lane_has_entries(const struct plan *p, int lane, int phase)
 {
 	for (int i = 0; i < p->entries.n; i++)
-		if (p->entries.v[i].lane == lane &&
-		    p->graph->tasks.v[p->entries.v[i].task].phase == phase)
+		if (p->entries.v[i].lane == lane && p->graph->tasks.v[p->entries.v[i].task].phase == phase)
 			return true;
 	return false;
 }
@@ -66,8 +65,7 @@ static void add_wait(const struct plan *p, const struct wait *w, struct buf *b)
 	const char *on = g->tasks.v[w->on].name;
 	bool here[VERSIONS_MAX + 1] = { false }, served = false;
 
-	for (int i = w->distance == DISTANCE_AUTO ? g->first_in[w->task] : NONE; i != NONE;
-	     i = g->next_in.v[i])
+	for (int i = w->distance == DISTANCE_AUTO ? g->first_in[w->task] : NONE; i != NONE; i = g->next_in.v[i])
 		if (g->edges.v[i].from == w->on)
 			here[edge_distance(p, &g->edges.v[i])] = true;
 	for (int d = 0; d <= VERSIONS_MAX; d++) {
@@ -95,16 +93,14 @@ static void add_entry(const struct plan *p, const struct entry *e, int indent, s
 	const struct stask *s = &p->graph->tasks.v[e->task];
 	struct table_cell *row = table_row(t);
 
-	row[0] = (struct table_cell){ arena_strf(t->arena, "%*s%s", indent, "", s->name),
-		style_of_kind(s->kind) };
+	row[0] = (struct table_cell){ arena_strf(t->arena, "%*s%s", indent, "", s->name), style_of_kind(s->kind) };
 	row[1].text = e->at ? arena_strf(t->arena, "@%+d", e->at) : NULL;
 	row[2].text = p->device->seu[e->seu].name;
 	row[3].text = waits_text(t->arena, p, e->task);
 }
 
 /* Entries in the order in which the lane executes them. */
-static void add_region(const struct plan *p, int lane, int phase, int loop, int indent,
-	struct table *t)
+static void add_region(const struct plan *p, int lane, int phase, int loop, int indent, struct table *t)
 {
 	struct order_step *steps;
 	int least, most, n = order_steps(t->arena, p, lane, phase, loop, &steps, &least, &most);
@@ -131,11 +127,9 @@ static void put_lane_title(const struct plan *p, int lane, const struct usage *u
 	if (l->replicas > 1)
 		buf_printf(&b, ", %d replicas", l->replicas);
 	if (u && l->registers)
-		buf_printf(&b, ", needs %d of its %d registers a thread",
-			u->lane_registers[lane], l->registers);
+		buf_printf(&b, ", needs %d of its %d registers a thread", u->lane_registers[lane], l->registers);
 	else if (u || l->registers)
-		buf_printf(&b, ", %d registers a thread",
-			u ? u->lane_registers[lane] : l->registers);
+		buf_printf(&b, ", %d registers a thread", u ? u->lane_registers[lane] : l->registers);
 	pen_puts(pen, "\n", PLAIN);
 	pen_name(pen, arena_strf(pen->arena, "lane %s:", l->name), b.text);
 }
@@ -195,8 +189,7 @@ static void put_rings(const struct plan *p, struct pen *pen)
 		row[0].text = b->name;
 		row[1].text = arena_strf(t.arena, "%d", p->versions[i]);
 		row[2].text = arena_strf(t.arena, "%s", unit_bytes((double)b->bytes).s);
-		row[3].text = arena_strf(t.arena, "%s",
-			unit_bytes((double)b->bytes * p->versions[i]).s);
+		row[3].text = arena_strf(t.arena, "%s", unit_bytes((double)b->bytes * p->versions[i]).s);
 		row[4].text = scope == SCOPE_SHARED ? "shared" : "registers";
 		row[5].text = label_loop(t.arena, p->graph->program, b->loop);
 	}
@@ -222,8 +215,7 @@ static void put_aliases(const struct plan *p, struct pen *pen)
 	}
 }
 
-static void add_usage(struct table *t, const char *what, struct unit_text used,
-	struct unit_text most, double share)
+static void add_usage(struct table *t, const char *what, struct unit_text used, struct unit_text most, double share)
 {
 	struct table_cell *row = table_row(t);
 
@@ -249,18 +241,15 @@ static void put_usage(const struct plan *p, const struct usage *u, struct pen *p
 	if (u->registers)		/* 0: not known of a plan that is not legal */
 		add_usage(&t, "registers", unit_count(u->registers), unit_count(d->registers),
 			(double)u->registers / d->registers);
-	add_usage(&t, "shared memory", unit_bytes((double)u->shared_bytes),
-		unit_bytes((double)d->shared_bytes),
+	add_usage(&t, "shared memory", unit_bytes((double)u->shared_bytes), unit_bytes((double)d->shared_bytes),
 		(double)u->shared_bytes / (double)d->shared_bytes);
 	if (u->named_barriers)
-		add_usage(&t, "barriers", unit_count(u->named_barriers),
-			unit_count(d->named_barriers),
+		add_usage(&t, "barriers", unit_count(u->named_barriers), unit_count(d->named_barriers),
 			(double)u->named_barriers / d->named_barriers);
 	pen_puts(pen, "\n", PLAIN);
 	pen_table(pen, &t);
 	if (u->flags)
-		pen_printf(pen, "  and %d flag%s in shared memory\n", u->flags,
-			u->flags == 1 ? "" : "s");
+		pen_printf(pen, "  and %d flag%s in shared memory\n", u->flags, u->flags == 1 ? "" : "s");
 }
 
 static void put_problems(const struct problems *pr, struct pen *pen)
@@ -276,8 +265,7 @@ static void put_problems(const struct problems *pr, struct pen *pen)
 	if (!pr->v.n)
 		return;
 	pen_puts(pen, "\n", PLAIN);
-	pen_puts(pen, arena_strf(pen->arena, "%d problem%s", pr->v.n, pr->v.n == 1 ? "" : "s"),
-		red);
+	pen_puts(pen, arena_strf(pen->arena, "%d problem%s", pr->v.n, pr->v.n == 1 ? "" : "s"), red);
 	pen_puts(pen, "\n", PLAIN);
 	for (int i = 0; i < pr->v.n; i++) {
 		const struct problem *x = &pr->v.v[i];
@@ -308,16 +296,14 @@ void draw_plan(const struct plan *p, const struct usage *usage, const struct pro
 		put_problems(problems, &pen);
 }
 
-void draw_lane(const struct plan *p, int lane, const struct usage *usage,
-	const struct draw_options *o, struct buf *out)
+void draw_lane(const struct plan *p, int lane, const struct usage *usage, const struct draw_options *o, struct buf *out)
 {
 	struct pen pen = pen_new(o, out);
 
 	put_lane(p, lane, usage, &pen);
 }
 
-void draw_usage(const struct plan *p, const struct usage *usage, const struct draw_options *o,
-	struct buf *out)
+void draw_usage(const struct plan *p, const struct usage *usage, const struct draw_options *o, struct buf *out)
 {
 	struct pen pen = pen_new(o, out);
 

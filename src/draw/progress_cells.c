@@ -144,6 +144,5 @@ void progress_cells(struct cells *out, int x, int y, int w, int h, const struct 
 	for (int i = 0; i < c->n; i++)
 		if (progress_is_bad(&c->v[i]))
 			cells_put(out, x + LABEL + dot_x(&g, &a, (double)c->v[i].trial) / ACROSS,
-				y + dot_y(&g, &a, progress_seconds(&c->v[i])) / DOWN, "×",
-				(struct style){ .fg = 203 });
+				y + dot_y(&g, &a, progress_seconds(&c->v[i])) / DOWN, "×", (struct style){ .fg = 203 });
 }

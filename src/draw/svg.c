@@ -92,8 +92,7 @@ static void put_visible(const struct svg *s, double begin, double end)
 
 	if (end >= s->p->to)
 		buf_printf(s->out, "<animate attributeName=\"visibility\" dur=\"%gs\" calcMode=\"discrete\" "
-			"repeatCount=\"indefinite\" values=\"hidden;visible\" keyTimes=\"0;%.4f\"/>",
-			seconds(s), from);
+			"repeatCount=\"indefinite\" values=\"hidden;visible\" keyTimes=\"0;%.4f\"/>", seconds(s), from);
 	else
 		buf_printf(s->out, "<animate attributeName=\"visibility\" dur=\"%gs\" calcMode=\"discrete\" "
 			"repeatCount=\"indefinite\" values=\"hidden;visible;hidden\" "

@@ -66,8 +66,7 @@ static int widest_to_narrow(const struct table *t, const struct shape *s)
 	int best = -1;
 
 	for (int c = 0; c < t->ncols; c++)
-		if (t->col[c].least && s->width[c] > t->col[c].least &&
-		    (c != s->last || s->width[c] > s->word) &&
+		if (t->col[c].least && s->width[c] > t->col[c].least && (c != s->last || s->width[c] > s->word) &&
 		    (best < 0 || s->width[c] > s->width[best]))
 			best = c;
 	return best;
@@ -78,8 +77,7 @@ static int next_to_drop(const struct table *t, const struct shape *s)
 	int best = -1;
 
 	for (int c = 0; c < t->ncols; c++)
-		if (s->width[c] && t->col[c].drop &&
-		    (best < 0 || t->col[c].drop > t->col[best].drop))
+		if (s->width[c] && t->col[c].drop && (best < 0 || t->col[c].drop > t->col[best].drop))
 			best = c;
 	return best;
 }

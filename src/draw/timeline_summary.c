@@ -23,8 +23,7 @@ struct waits {
 	int *first;			/* by sTask */
 };
 
-static void add_waiting(struct waits *b, struct arena *a, int task, struct reason r,
-	int64_t cycles)
+static void add_waiting(struct waits *b, struct arena *a, int task, struct reason r, int64_t cycles)
 {
 	if (cycles <= 0 || r.cause == CAUSE_NONE)
 		return;
@@ -77,8 +76,7 @@ static const char *awaited(struct arena *a, const struct plan *p, int task)
 	buf_init(&b, a);
 	for (int i = 0; i < p->waits.n; i++)
 		if (p->waits.v[i].task == task)
-			buf_printf(&b, "%s%s", b.len ? " or " : "",
-				p->graph->tasks.v[p->waits.v[i].on].name);
+			buf_printf(&b, "%s%s", b.len ? " or " : "", p->graph->tasks.v[p->waits.v[i].on].name);
 	return b.len ? b.text : "another";
 }
 
@@ -93,8 +91,7 @@ static const char *waiting_text(struct arena *a, const struct plan *p, const str
 		b->cause == CAUSE_SEU || b->cause == CAUSE_MEMORY ? NONE : b->cause_task }));
 }
 
-static void collect_waits(struct arena *a, const struct timeline *t, const struct phase_line *p,
-	struct waits *b)
+static void collect_waits(struct arena *a, const struct timeline *t, const struct phase_line *p, struct waits *b)
 {
 	const struct plan *plan = t->plan;
 	bool idle[LANES_MAX] = { 0 };
@@ -110,8 +107,7 @@ static void collect_waits(struct arena *a, const struct timeline *t, const struc
 			continue;
 		add_waiting(b, a, e->task, event_held_for(plan, e), e->issue - e->ready);
 		if (!plan->device->seu[e->seu].async)
-			add_waiting(b, a, e->task, (struct reason){ e->cause, e->cause_task },
-				e->start - e->issue);
+			add_waiting(b, a, e->task, (struct reason){ e->cause, e->cause_task }, e->start - e->issue);
 	}
 }
 
@@ -141,8 +137,7 @@ const char *timeline_waits(struct arena *a, const struct timeline *t, const stru
 
 const char *timeline_unpriced(struct arena *a, const struct timeline *t)
 {
-	return t->unpriced ? arena_strf(a, "by the plan alone, no kernel is made of it: %s",
-		t->unpriced) : "";
+	return t->unpriced ? arena_strf(a, "by the plan alone, no kernel is made of it: %s", t->unpriced) : "";
 }
 
 const char *timeline_ii(struct arena *a, const struct timeline *t, const struct phase_line *p)
@@ -153,16 +148,14 @@ const char *timeline_ii(struct arena *a, const struct timeline *t, const struct 
 	buf_init(&b, a);
 	if (!(p->ii > 0))
 		return b.text;
-	buf_printf(&b, "%s%s: II %s", p->ii_loop == NONE ? "tile loop" : "loop ",
-		p->ii_loop == NONE ? "" : label_loop(a, t->plan->graph->program, p->ii_loop),
-		unit_count((int64_t)(p->ii + 0.5)).s);
+	buf_printf(&b, "%s%s: II %s", p->ii_loop == NONE ? "tile loop" : "loop ", p->ii_loop == NONE ? "" :
+		label_loop(a, t->plan->graph->program, p->ii_loop), unit_count((int64_t)(p->ii + 0.5)).s);
 	if (!(bound > 0) || t->logical)
 		return b.text;
 	if (fabs(over) < 0.0005)
 		buf_puts(&b, ", at the bound; ");
 	else
-		buf_printf(&b, ", %s %s the bound; ", unit_percent(fabs(over)).s,
-			over > 0 ? "above" : "below");
+		buf_printf(&b, ", %s %s the bound; ", unit_percent(fabs(over)).s, over > 0 ? "above" : "below");
 	buf_printf(&b, "ResMII %s (%s), ", unit_count((int64_t)(p->res_mii + 0.5)).s,
 		binding_name(t->plan, p->binding_seu));
 	buf_printf(&b, "RecMII %s", unit_count((int64_t)(p->rec_mii + 0.5)).s);
@@ -188,8 +181,7 @@ const char *timeline_origin(struct arena *a, const struct timeline *t)
 	if (t->clock_hz > 0)
 		buf_printf(&b, " at %s", unit_si(t->clock_hz, "Hz").s);
 	if (!isnan(t->overhead))
-		buf_printf(&b, "; stamps cost %s%s", t->overhead < 0 ? "-" : "",
-			unit_percent(fabs(t->overhead)).s);
+		buf_printf(&b, "; stamps cost %s%s", t->overhead < 0 ? "-" : "", unit_percent(fabs(t->overhead)).s);
 	return b.text;
 }
 
@@ -206,9 +198,8 @@ const char *timeline_total(struct arena *a, const struct timeline *t)
 	if (t->seconds > 0 && t->flops > 0)
 		buf_printf(&b, ", %s", unit_si(t->flops / t->seconds, "FLOP/s").s);
 	for (int i = 0; i < t->nphases; i++)
-		buf_printf(&b, "%s%s tile%s on %d EU%s", i ? " + " : "; ",
-			unit_count(t->phases[i].tiles).s, t->phases[i].tiles == 1 ? "" : "s",
-			t->phases[i].eus, t->phases[i].eus == 1 ? "" : "s");
+		buf_printf(&b, "%s%s tile%s on %d EU%s", i ? " + " : "; ", unit_count(t->phases[i].tiles).s,
+			t->phases[i].tiles == 1 ? "" : "s", t->phases[i].eus, t->phases[i].eus == 1 ? "" : "s");
 	if (t->cache)
 		buf_printf(&b, "; %s", t->cache);
 	return b.text;
@@ -225,8 +216,7 @@ static const char *busy_text(struct arena *a, const struct timeline *t, const st
 			buf_printf(&b, "%s%s %s", b.len ? ", " : "busy: ",
 				t->plan->device->seu[s].name, unit_percent(p->seu[s].share).s);
 	if (p->memory_share > 0)
-		buf_printf(&b, "%smemory %s", b.len ? ", " : "busy: ",
-			unit_percent(p->memory_share).s);
+		buf_printf(&b, "%smemory %s", b.len ? ", " : "busy: ", unit_percent(p->memory_share).s);
 	return b.text;
 }
 
@@ -262,8 +252,7 @@ void draw_timeline_summary(const struct timeline *t, const struct draw_options *
 			timeline_waits(pen.arena, t, p) };
 
 		if (t->nphases > 1)
-			pen_printf(&pen, "phase %s: %s %s\n",
-				t->plan->graph->program->phases.v[p->phase].name,
+			pen_printf(&pen, "phase %s: %s %s\n", t->plan->graph->program->phases.v[p->phase].name,
 				unit_count(p->cycles).s, timeline_unit(t));
 		for (int k = 0; k < LEN(line); k++)
 			if (line[k][0])

@@ -102,8 +102,7 @@ static void put_legend(const struct chart *c, struct pen *pen)
 	if (!(pen->flags & DRAW_COLOUR))
 		buf_puts(&b, "▓ matrix, ▒ vector, ░ copy; ");
 	buf_puts(&b, c->by == TIMELINE_LANES ? "▸ issued; dots: waiting, w for completion, "
-		"o for the issue order, u for its sEU, m for memory" :
-		"dots: waiting, u for its sEU, m for memory");
+		"o for the issue order, u for its sEU, m for memory" : "dots: waiting, u for its sEU, m for memory");
 	if (c->by == TIMELINE_LANES && has_drains(c))
 		buf_puts(&b, ", d to drain the lane's products");
 	pen_wrap(pen, "", 0, b.text);
@@ -132,8 +131,7 @@ static void put_use(const struct timeline *t, const struct phase_line *p, struct
 	table_init(&use, pen->arena, col, LEN(col));
 	for (int s = 0; s < t->plan->device->nseus; s++)
 		if (p->seu[s].busy > 0)
-			add_use(&use, t->plan->device->seu[s].name, p->seu[s].busy,
-				p->seu[s].share, bar);
+			add_use(&use, t->plan->device->seu[s].name, p->seu[s].busy, p->seu[s].share, bar);
 	if (p->memory_share > 0)
 		add_use(&use, "memory", 0, p->memory_share, bar);
 	table_print(&use, 0, pen->width, pen->flags, pen->out);
@@ -158,8 +156,7 @@ static const char *chart_title(const struct chart *c)
 		buf_puts(&b, ": no events were recorded");
 		return b.text;
 	}
-	buf_printf(&b, ": %s %s to %s", timeline_unit(t), unit_count(c->from).s,
-		unit_count(c->to).s);
+	buf_printf(&b, ": %s %s to %s", timeline_unit(t), unit_count(c->from).s, unit_count(c->to).s);
 	buf_printf(&b, " of %s", unit_count(c->line->cycles).s);
 	return b.text;
 }

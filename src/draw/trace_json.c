@@ -40,8 +40,7 @@ static int64_t time_of(const struct trace *r, int64_t cycle)
 /* Picoseconds as the format's microseconds, exactly. */
 static void put_time(struct trace *r, const char *key, int64_t ps)
 {
-	buf_printf(r->out, ",\"%s\":%lld.%06lld", key, (long long)(ps / 1000000),
-		(long long)(ps % 1000000));
+	buf_printf(r->out, ",\"%s\":%lld.%06lld", key, (long long)(ps / 1000000), (long long)(ps % 1000000));
 }
 
 static void begin_record(struct trace *r, const char *kind, int thread)
@@ -173,8 +172,7 @@ static void put_flow(struct trace *r, const struct slice *from, const struct sli
 	r->flows++;
 	for (int end = 0; end < 2; end++) {
 		begin_record(r, end ? "f" : "s", end ? to->thread : from->thread);
-		buf_printf(r->out, ",\"id\":%d,\"name\":\"%s\",\"cat\":\"flow\"", r->pid * 100000000 + r->flows,
-			name);
+		buf_printf(r->out, ",\"id\":%d,\"name\":\"%s\",\"cat\":\"flow\"", r->pid * 100000000 + r->flows, name);
 		put_time(r, "ts", end ? arrives : leaves);
 		buf_puts(r->out, end ? ",\"bp\":\"e\"}" : "}");
 	}
@@ -220,8 +218,7 @@ static int lives_of(struct trace *r, const struct moments *m, int buffer, struct
 
 	for (int t = 0; t < g->tasks.n; t++)
 		for (int i = 0; stask_touches(&g->tasks.v[t], buffer) && i < r->lookup.of_task[t].n; i++)
-			most = max_i64(most, moments_life(m,
-				&r->line->events.v[r->lookup.of_task[t].v[i]], buffer));
+			most = max_i64(most, moments_life(m, &r->line->events.v[r->lookup.of_task[t].v[i]], buffer));
 	most = min_i64(most, LIVES_MAX - 1);
 	life = arena_alloc(r->a, (size_t)(most + 1) * sizeof(*life));
 	for (int64_t s = 0; s <= most; s++)
@@ -312,8 +309,7 @@ static void put_phase(struct trace *r, int phase)
 	r->offset += r->line->cycles;
 }
 
-void trace_json(const struct timeline *const *t, const char *const *names, int n, const char *script,
-	struct buf *out)
+void trace_json(const struct timeline *const *t, const char *const *names, int n, const char *script, struct buf *out)
 {
 	bool any = false;
 

@@ -11,7 +11,6 @@
 #include "sim/timeline.h"
 
 /* names: of the processes; script: stored in the trace, NULL: none. */
-void trace_json(const struct timeline *const *t, const char *const *names, int n, const char *script,
-	struct buf *out);
+void trace_json(const struct timeline *const *t, const char *const *names, int n, const char *script, struct buf *out);
 
 #endif

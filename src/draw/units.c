@@ -20,8 +20,7 @@ static void put_digits(char *out, size_t size, double v)
 }
 
 /* v with the largest prefix for which it is at least 1 after rounding; each prefix is `base` times the one before. */
-static struct unit_text scaled(double v, double base, const char *const *prefix, int n,
-	const char *unit)
+static struct unit_text scaled(double v, double base, const char *const *prefix, int n, const char *unit)
 {
 	struct unit_text t;
 	char digits[20];
@@ -37,8 +36,7 @@ static struct unit_text scaled(double v, double base, const char *const *prefix,
 		snprintf(digits, sizeof(digits), "%.2e", v);
 	else
 		put_digits(digits, sizeof(digits), v);
-	snprintf(t.s, sizeof(t.s), "%s%s%s%.6s", digits, prefix[i][0] || unit[0] ? " " : "",
-		prefix[i], unit);
+	snprintf(t.s, sizeof(t.s), "%s%s%s%.6s", digits, prefix[i][0] || unit[0] ? " " : "", prefix[i], unit);
 	return t;
 }
 

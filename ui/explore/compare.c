@@ -43,8 +43,7 @@ struct numbers {
 };
 
 /* Add a row, unless both are NULL. `what` must live as long as the table. */
-static void add_number(struct numbers *n, const char *what, const char *one, const char *two,
-	struct table_cell by)
+static void add_number(struct numbers *n, const char *what, const char *one, const char *two, struct table_cell by)
 {
 	struct table_cell *row;
 
@@ -60,9 +59,8 @@ static void add_number(struct numbers *n, const char *what, const char *one, con
 static void add_value(struct numbers *n, const char *what, double one, double two,
 	struct unit_text (*text)(double v), int sign)
 {
-	add_number(n, what, one > 0 ? arena_strf(n->a, "%s", text(one).s) : NULL,
-		two > 0 ? arena_strf(n->a, "%s", text(two).s) : NULL, one > 0 && two > 0 ?
-		change(n->a, one, two, sign) : (struct table_cell){ 0 });
+	add_number(n, what, one > 0 ? arena_strf(n->a, "%s", text(one).s) : NULL, two > 0 ? arena_strf(n->a, "%s",
+		text(two).s) : NULL, one > 0 && two > 0 ? change(n->a, one, two, sign) : (struct table_cell){ 0 });
 }
 
 static struct unit_text rounded(double v)
@@ -244,8 +242,7 @@ static void put_causes(const struct pair *p, struct pen *pen)
 		row[0].text = x->text;
 		row[1].text = share_text(pen->arena, x->share[0]);
 		row[2].text = share_text(pen->arena, x->share[1]);
-		row[3].text = x->share[1] < 0.0005 ? "gone" : x->share[0] < 0.0005 ? "new" :
-			less ? "▼" : "▲";
+		row[3].text = x->share[1] < 0.0005 ? "gone" : x->share[0] < 0.0005 ? "new" : less ? "▼" : "▲";
 		row[3].style.fg = less ? BETTER : WORSE;
 	}
 	pen_section(pen, arena_strf(pen->arena, "in causes, as shares of the time %s%s",
@@ -369,8 +366,7 @@ static void put_diff(const struct pair *p, struct pen *pen)
 	script_diff(pen->arena, p->script[0] ? p->script[0] : "", p->script[1] ? p->script[1] : "", &d);
 	if (p->measured && !d.gone && !d.added)
 		return;
-	pen_section(pen, p->measured ? "the plan has been edited since it was measured" :
-		"in statements of the plan");
+	pen_section(pen, p->measured ? "the plan has been edited since it was measured" : "in statements of the plan");
 	if (!d.gone && !d.added)
 		pen_puts(pen, "  the plans are the same\n", FAINT);
 	for (int i = 0; i < d.v.n; i++) {

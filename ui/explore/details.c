@@ -128,8 +128,7 @@ static void put_event(struct lines *x, const struct event *e)
 	}
 	put_line(x, "cycles  ", b.len ? b.text + 2 : "");
 	if (m->sel.marked) {
-		int64_t span = m->sel.cursor > m->sel.mark ? m->sel.cursor - m->sel.mark :
-			m->sel.mark - m->sel.cursor;
+		int64_t span = m->sel.cursor > m->sel.mark ? m->sel.cursor - m->sel.mark : m->sel.mark - m->sel.cursor;
 		double ii = model_line(m)->ii;
 
 		buf_init(&b, &m->frame);

@@ -30,9 +30,8 @@ static int waits_without(const struct plan *a, const struct plan *b)
 
 		for (int k = 0; k < b->waits.n && !found; k++)
 			found = !strcmp(b->graph->tasks.v[b->waits.v[k].task].name, task) &&
-				!strcmp(b->graph->tasks.v[b->waits.v[k].on].name, on) &&
-				a->waits.v[i].distance == b->waits.v[k].distance &&
-				a->waits.v[i].when == b->waits.v[k].when;
+				!strcmp(b->graph->tasks.v[b->waits.v[k].on].name, on) && a->waits.v[i].distance ==
+				b->waits.v[k].distance && a->waits.v[i].when == b->waits.v[k].when;
 		n += !found;
 	}
 	return n;
@@ -195,8 +194,7 @@ int model_deeper(const struct model *m, int task, enum deeper which, struct vers
 
 			if (s->task != g->tasks.v[task].task || (m->each_part && t != task))
 				continue;
-			used |= which == DEEPER_READS ? stask_reads(s, i) :
-				ints_hold(s->writes.v, s->writes.n, i);
+			used |= which == DEEPER_READS ? stask_reads(s, i) : ints_hold(s->writes.v, s->writes.n, i);
 		}
 		if (used && p->versions[i] < VERSIONS_MAX)
 			out[n++] = (struct versions_of){ b->name, p->versions[i] + 1 };
@@ -271,8 +269,7 @@ void model_reorder(struct model *m, int by)
 		return;
 	}
 	name = p->graph->tasks.v[p->entries.v[other].task].name;
-	model_move(m, by < 0 ? &(struct move){ .before = name } : &(struct move){ .after = name },
-		DEEPER_NONE);
+	model_move(m, by < 0 ? &(struct move){ .before = name } : &(struct move){ .after = name }, DEEPER_NONE);
 }
 
 void model_change_lane(struct model *m)
@@ -362,10 +359,8 @@ static bool read_tile(struct model *m, const char *words, struct tiling *t)
 
 		snprintf(name, sizeof(name), "%.*s", (int)n, s);
 		axis = program_find_axis(p, name);
-		if (s[n] != '=' || sscanf(s + n + 1, "%lld%n", &extent, &used) != 1 || extent < 1 ||
-		    axis == NONE) {
-			model_refuse(m, "'%s' is not an axis with an extent; write a tile like m=128 n=64",
-				name);
+		if (s[n] != '=' || sscanf(s + n + 1, "%lld%n", &extent, &used) != 1 || extent < 1 || axis == NONE) {
+			model_refuse(m, "'%s' is not an axis with an extent; write a tile like m=128 n=64", name);
 			return false;
 		}
 		t->extent[axis] = extent;
@@ -382,8 +377,7 @@ void model_tile(struct model *m, const char *words)
 
 	if (!model_can_edit(m) || !read_tile(m, words, &t))
 		return;
-	finish_edit(m, history_propagate(m->history, &t, here, &e), &e,
-		arena_strf(&m->frame, "propagate %s", words));
+	finish_edit(m, history_propagate(m->history, &t, here, &e), &e, arena_strf(&m->frame, "propagate %s", words));
 }
 
 /* ---- repair ---- */

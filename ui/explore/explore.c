@@ -52,8 +52,7 @@ static int tab_at(struct explorer *x, int column)
 
 static void draw_tabs(struct explorer *x, struct cells *out)
 {
-	const char *title = arena_strf(&x->m.frame, "%s%s", x->m.title,
-		model_is_changed(&x->m) ? " *" : "");
+	const char *title = arena_strf(&x->m.frame, "%s%s", x->m.title, model_is_changed(&x->m) ? " *" : "");
 	int at = 0, space = out->w - text_width(title) - 1;
 
 	for (int i = 0; i < VIEW_COUNT; i++) {

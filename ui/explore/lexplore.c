@@ -141,8 +141,7 @@ static void first_state(struct explorer *s)
 {
 	lua_State *L = s->L;
 	struct model *m = &s->m;
-	const struct timeline *tl = object(L, s->options, "timeline") ?
-		check_timeline(L, -1, "show") : NULL;
+	const struct timeline *tl = object(L, s->options, "timeline") ? check_timeline(L, -1, "show") : NULL;
 	struct err e;
 
 	if (object(L, s->options, "plan"))

@@ -57,8 +57,7 @@ static enum err_code check_state(struct model *m, struct state *s, struct err *e
 	return code == ERR_INTERRUPTED ? code : OK;
 }
 
-enum err_code state_of_history(struct model *m, struct history *h, bool events, struct state **out,
-	struct err *e)
+enum err_code state_of_history(struct model *m, struct history *h, bool events, struct state **out, struct err *e)
 {
 	struct state *s = state_new(m, out);
 	struct sim_options o = { .keep = events ? -1 : 0 };
@@ -86,8 +85,7 @@ enum err_code state_of_history(struct model *m, struct history *h, bool events, 
 	return OK;
 }
 
-void state_of_timeline(struct model *m, const struct timeline *t, const char *script,
-	struct state **out)
+void state_of_timeline(struct model *m, const struct timeline *t, const char *script, struct state **out)
 {
 	struct state *s = state_new(m, out);
 	struct buf text;
@@ -155,8 +153,7 @@ static const char *no_kernel(const struct state *s)
 		return "there is no plan";
 	if (s->checked && !s->legal)
 		return "the plan is not legal";
-	return s->model_only || !lower_has_target(s->plan->device) ? "no kernels are generated for this device" :
-		NULL;
+	return s->model_only || !lower_has_target(s->plan->device) ? "no kernels are generated for this device" : NULL;
 }
 
 /* Lower the plan of a state, phase by phase, and print each role program, or the source made of it. */
@@ -233,8 +230,7 @@ void model_refuse(struct model *m, const char *fmt, ...)
 	va_end(ap);
 }
 
-void model_ask(struct model *m, const char *text, const char *answer,
-	void (*then)(struct model *m, const char *answer))
+void model_ask(struct model *m, const char *text, const char *answer, void (*then)(struct model *m, const char *answer))
 {
 	m->ask = (struct question){ .text = text, .then = then };
 	snprintf(m->ask.answer, sizeof(m->ask.answer), "%s", answer);

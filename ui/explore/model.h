@@ -116,8 +116,7 @@ struct arena *model_arena(struct model *m);
  * user stopped it. */
 NODISCARD enum err_code state_of_history(struct model *m, struct history *h, bool events,
 	struct state **out, struct err *e);
-void state_of_timeline(struct model *m, const struct timeline *t, const char *script,
-	struct state **out);
+void state_of_timeline(struct model *m, const struct timeline *t, const char *script, struct state **out);
 void state_of_graph(struct model *m, const struct graph *g, struct state **out);
 void state_free(struct state *s);	/* NULL is fine */
 

@@ -130,8 +130,7 @@ void page_mark(const struct page *p, struct cells *out, int x, int y, int w, int
 		int at = m->x - p->left, row = m->y - p->top;
 
 		if (m->task == task && row >= 0 && row < h && at >= 0)
-			cells_mark(out, x + edge + at, y + row, (int)min_i64(m->n, w - edge - at),
-				STYLE_REVERSE);
+			cells_mark(out, x + edge + at, y + row, (int)min_i64(m->n, w - edge - at), STYLE_REVERSE);
 	}
 }
 

@@ -25,8 +25,7 @@ void draw_separator(struct cells *out, bool upright, int at)
 
 const char *loc_text(struct arena *a, struct srcloc loc)
 {
-	const char *slash = loc.file ? strrchr(loc.file, '/') : NULL;
-	const char *file = slash ? slash + 1 : loc.file;
+	const char *slash = loc.file ? strrchr(loc.file, '/') : NULL, *file = slash ? slash + 1 : loc.file;
 
 	if (!file)
 		return "";

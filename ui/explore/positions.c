@@ -28,8 +28,7 @@ static bool is_neighbour(const struct model *m, const struct entry *o, const str
 {
 	const struct stask *t = &m->now->graph->tasks.v[o->task];
 
-	return t->phase == s->phase && t->loop == s->loop &&
-		(m->each_part ? t != s : t->task != s->task);
+	return t->phase == s->phase && t->loop == s->loop && (m->each_part ? t != s : t->task != s->task);
 }
 
 /* Slices that are moved together stay on their lanes. */
@@ -147,9 +146,8 @@ static void try_with(struct model *m, struct position *p, const struct move *mov
 
 	if (deeper && !n)
 		return;
-	if ((n && history_versions(s->copy, v, n, here, &e)) ||
-	    history_move(s->copy, &name, 1, move, true, &m->stop, here, &e) ||
-	    state_of_history(m, s->copy, false, &s->state, &e))
+	if ((n && history_versions(s->copy, v, n, here, &e)) || history_move(s->copy, &name, 1, move, true, &m->stop,
+	    here, &e) || state_of_history(m, s->copy, false, &s->state, &e))
 		why = arena_strdup(&s->arena, e.msg);
 	else if (!s->state->legal || !s->state->tl)
 		why = s->state->problems.v.n ? problem_name(s->state->problems.v.v[0].code) : "not checked";
@@ -257,7 +255,6 @@ const char *position_text(struct model *m, const struct position *p)
 	if (p->tried && p->legal && p->deeper)
 		what = arena_strf(&m->frame, "%s, with one version more of what it %s", what,
 			p->deeper == DEEPER_READS ? "reads" : "writes");
-	return arena_strf(&m->frame, "%s, %s%s, at %+d: %s", plan->lanes.v[p->lane].name,
-		p->before == NONE ? "last" : "before ",
-		p->before == NONE ? "" : plan->graph->tasks.v[p->before].name, p->at, what);
+	return arena_strf(&m->frame, "%s, %s%s, at %+d: %s", plan->lanes.v[p->lane].name, p->before == NONE ? "last" :
+		"before ", p->before == NONE ? "" : plan->graph->tasks.v[p->before].name, p->at, what);
 }

@@ -15,8 +15,7 @@ static const char *cell_text(struct model *m, const struct position *p)
 		return p->why;
 	if (!m->now->tl || m->now->tl->seconds <= 0)
 		return "legal";
-	return arena_strf(&m->frame, "%+.1f %%%s", 100 * (p->seconds / m->now->tl->seconds - 1),
-		p->deeper ? " +" : "");
+	return arena_strf(&m->frame, "%+.1f %%%s", 100 * (p->seconds / m->now->tl->seconds - 1), p->deeper ? " +" : "");
 }
 
 static struct style cell_style(const struct model *m, const struct position *p)

@@ -104,8 +104,7 @@ static enum err_code check_type(struct term *t, struct err *e)
 	int found;
 
 	if (!type || !*type)
-		return err_set(e, ERR_IO, NOWHERE,
-			"TERM is not set, so the type of this terminal is unknown");
+		return err_set(e, ERR_IO, NOWHERE, "TERM is not set, so the type of this terminal is unknown");
 	if (setupterm((char *)(uintptr_t)type, t->guard.fd, &found) != OK)
 		return err_set(e, ERR_IO, NOWHERE, found < 0 ? "no description of any terminal "
 			"(terminfo) is installed; TERM is '%s'" :
@@ -217,11 +216,9 @@ enum err_code term_open(struct mem *mem, const struct term_setup *setup,
 	t->flags = strcmp(nl_langinfo(CODESET), "UTF-8") ? DRAW_ASCII : 0;
 	t->guard.fd = fileno(t->setup.out);
 	if ((!setup || !setup->in) && !isatty(STDIN_FILENO))
-		code = err_set(e, ERR_IO, NOWHERE, "the explorer needs a terminal, "
-			"but standard input is not one");
+		code = err_set(e, ERR_IO, NOWHERE, "the explorer needs a terminal, " "but standard input is not one");
 	else if ((!setup || !setup->out) && !isatty(STDOUT_FILENO))
-		code = err_set(e, ERR_IO, NOWHERE, "the explorer needs a terminal, "
-			"but standard output is not one");
+		code = err_set(e, ERR_IO, NOWHERE, "the explorer needs a terminal, " "but standard output is not one");
 	else
 		code = check_type(t, e);
 	if (!code) {
@@ -309,8 +306,7 @@ static int nearest(const struct term *t, int colour)
 		return colour;
 	for (int i = 0; i < t->colours; i++) {
 		struct rgb is = rgb_of(i, t->colours);
-		int r = is.r - want.r, g = is.g - want.g, b = is.b - want.b;
-		int far = r * r + g * g + b * b;
+		int r = is.r - want.r, g = is.g - want.g, b = is.b - want.b, far = r * r + g * g + b * b;
 
 		if (far < least) {
 			least = far;
@@ -322,8 +318,7 @@ static int nearest(const struct term *t, int colour)
 
 static int pair_of(const struct term *t, struct style style)
 {
-	int fg = style.fg ? nearest(t, style.fg) : t->own_fg;
-	int bg = style.bg ? nearest(t, style.bg) : t->own_bg, pair;
+	int fg = style.fg ? nearest(t, style.fg) : t->own_fg, bg = style.bg ? nearest(t, style.bg) : t->own_bg, pair;
 
 	/* where text and background become one colour, keep the text legible */
 	if (t->colours <= 16 && style.bg && (!style.fg || fg == bg)) {
@@ -340,8 +335,7 @@ static int pair_of(const struct term *t, struct style style)
 static attr_t attr_of(struct style style)
 {
 	return (style.attr & STYLE_BOLD ? A_BOLD : 0) | (style.attr & STYLE_DIM ? A_DIM : 0) |
-		(style.attr & STYLE_UNDERLINE ? A_UNDERLINE : 0) |
-		(style.attr & STYLE_REVERSE ? A_REVERSE : 0);
+		(style.attr & STYLE_UNDERLINE ? A_UNDERLINE : 0) | (style.attr & STYLE_REVERSE ? A_REVERSE : 0);
 }
 
 /* The character to show for the cell at x, y; '?' if the C library, which ncurses relies on, takes its width to be

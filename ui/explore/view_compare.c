@@ -63,20 +63,17 @@ static const char *headline(struct arena *a, const struct pair *p)
 	double one, two;
 
 	if (!p->tl[0] || !p->tl[1])
-		return arena_strf(a, "%s: there is no timeline, as the plan is not legal",
-			p->name[p->tl[0] != NULL]);
+		return arena_strf(a, "%s: there is no timeline, as the plan is not legal", p->name[p->tl[0] != NULL]);
 	if (!pair_has_one_axis(p))
 		return arena_strf(a, "%s has no clock: compare the order of its events",
 			p->name[p->tl[0]->logical ? 0 : 1]);
 	one = p->tl[0]->logical ? (double)p->tl[0]->cycles : p->tl[0]->seconds;
 	two = p->tl[1]->logical ? (double)p->tl[1]->cycles : p->tl[1]->seconds;
 	if (p->measured)
-		return arena_strf(a, "measured %s, predicted %s: the device takes %.1f %% %s",
-			unit_seconds(two).s, unit_seconds(one).s, 100 * fabs(two / one - 1),
-			two < one ? "less" : "longer");
+		return arena_strf(a, "measured %s, predicted %s: the device takes %.1f %% %s", unit_seconds(two).s,
+			unit_seconds(one).s, 100 * fabs(two / one - 1), two < one ? "less" : "longer");
 	if (fabs(two / one - 1) < 0.0005)
-		return arena_strf(a, "%s takes %s, as long as %s", p->name[1], unit_seconds(two).s,
-			p->name[0]);
+		return arena_strf(a, "%s takes %s, as long as %s", p->name[1], unit_seconds(two).s, p->name[0]);
 	return arena_strf(a, "%s takes %s, %s %s: %.1f %% %s", p->name[1], unit_seconds(two).s,
 		p->name[0], unit_seconds(one).s, 100 * fabs(two / one - 1), two < one ? "less" : "more");
 }
@@ -96,8 +93,7 @@ static void make_page(struct view *v, const struct pair *p, int w)
 
 /* ---- the charts ----------------------------------------------------------------- */
 
-static void chart(const struct view *v, const struct pair *p, int i, int w, struct cells *out,
-	struct chart_map *map)
+static void chart(const struct view *v, const struct pair *p, int i, int w, struct cells *out, struct chart_map *map)
 {
 	const struct own *own = v->own;
 	struct timeline_view tv = { .phase = v->m->sel.phase, .from = own->from, .to = own->to };

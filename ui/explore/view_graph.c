@@ -66,8 +66,7 @@ static void add_buffer(const struct model *m, int buffer, struct buf *b)
 	buf_printf(b, "%s%s", b->len ? ", " : "", x->name);
 	if (p && p->versions[buffer] > 1)
 		buf_printf(b, " ×%d", p->versions[buffer]);
-	buf_printf(b, " (%s, %s)", scope == SCOPE_SHARED ? "shared" : "registers",
-		unit_bytes((double)x->bytes).s);
+	buf_printf(b, " (%s, %s)", scope == SCOPE_SHARED ? "shared" : "registers", unit_bytes((double)x->bytes).s);
 }
 
 static const char *buffers_text(struct model *m, const int *v, int n)
@@ -113,8 +112,7 @@ static void put_task(struct model *m, int task, struct pen *pen)
 	pen_puts(pen, "\n", PLAIN);
 	put_pair(pen, "shape     ", label_shape(pen->arena, g, task));
 	put_pair(pen, "work      ", work_text(pen->arena, g, task));
-	put_pair(pen, "runs      ", s->loop == NONE ? "once a tile" :
-		label_loop_trips(pen->arena, g, s->loop));
+	put_pair(pen, "runs      ", s->loop == NONE ? "once a tile" : label_loop_trips(pen->arena, g, s->loop));
 	put_pair(pen, "plan      ", position_text(pen->arena, m->now->plan, task));
 	put_pair(pen, "reads     ", buffers_text(m, s->reads.v, s->reads.n));
 	put_pair(pen, "writes    ", buffers_text(m, s->writes.v, s->writes.n));
@@ -193,8 +191,7 @@ static void draw(struct view *v, struct cells *out)
 	struct own *own = v->own;
 	bool selected = v->m->sel.task >= 0 && v->m->sel.task < v->m->now->graph->tasks.n;
 	bool side = out->w >= SIDE_MIN, below = !side && out->h >= BELOW_MIN && selected;
-	int w = side ? out->w - SIDE - 2 : out->w, h = below ? out->h - BELOW - 1 : out->h;
-	int edge = w > 8;
+	int w = side ? out->w - SIDE - 2 : out->w, h = below ? out->h - BELOW - 1 : out->h, edge = w > 8;
 
 	make_page(v, w - edge);
 	own->page.height = h;

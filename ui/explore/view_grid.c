@@ -273,8 +273,7 @@ static void draw_tile(const struct view *v, struct cells *out, int y, int left, 
 	cells_fill(out, left + from, y, to - from, " ", s);
 	cells_put(out, left + from, y, "▏", s);
 	text = arena_strf(&v->m->frame, "%s %lld", wave_letter(nth), (long long)tile);
-	cells_text(out, left + from + 1, y, to - from - 1, text_width(text) < to - from ? text :
-		wave_letter(nth), s);
+	cells_text(out, left + from + 1, y, to - from - 1, text_width(text) < to - from ? text : wave_letter(nth), s);
 }
 
 static void draw_eu(struct view *v, struct cells *out, int y, int w, int eu, int line_eu)
@@ -377,8 +376,7 @@ static const char *coordinates(const struct view *v, int64_t tile)
 	for (int i = 0; i < own->grid->n; i++) {
 		int a = own->grid->axis[i];
 
-		buf_printf(&b, "%s%s %lld", b.len ? ", " : "", g->program->axes.v[a].name,
-			(long long)at.lo[a]);
+		buf_printf(&b, "%s%s %lld", b.len ? ", " : "", g->program->axes.v[a].name, (long long)at.lo[a]);
 		if (at.hi[a] > at.lo[a])
 			buf_printf(&b, " to %lld", (long long)at.hi[a]);
 	}
@@ -398,9 +396,8 @@ static const char *trips_text(const struct view *v, int64_t tile)
 	for (int l = 0; l < g->program->loops.n; l++) {
 		if (g->program->loops.v[l].phase != own->phase)
 			continue;
-		buf_printf(&b, "%sloop %s: %s iteration%s", b.len ? ", " : "",
-			label_loop(&v->m->frame, g->program, l), unit_count(walk_count(&w, l)).s,
-			walk_count(&w, l) == 1 ? "" : "s");
+		buf_printf(&b, "%sloop %s: %s iteration%s", b.len ? ", " : "", label_loop(&v->m->frame, g->program, l),
+			unit_count(walk_count(&w, l)).s, walk_count(&w, l) == 1 ? "" : "s");
 		if (g->trips[l].least != g->trips[l].most)
 			buf_printf(&b, " (others %lld to %lld)", (long long)g->trips[l].least,
 				(long long)g->trips[l].most);
@@ -438,13 +435,11 @@ static void put_words(const struct view *v, struct pen *pen)
 		own->nth[own->at] + 1, (long long)tiles_of(own, eu), wave_letter(own->nth[own->at])));
 	pen_wrap(pen, arena_strf(pen->arena, "EU %d ", eu), 4, list_text(v, eu));
 	if (own->cluster.size > 1)
-		pen_wrap(pen, "", 2, arena_strf(pen->arena, "EUs %d to %d are a cluster",
-			eu / own->cluster.size * own->cluster.size,
-			eu / own->cluster.size * own->cluster.size + own->cluster.size - 1));
+		pen_wrap(pen, "", 2, arena_strf(pen->arena, "EUs %d to %d are a cluster", eu / own->cluster.size *
+			own->cluster.size, eu / own->cluster.size * own->cluster.size + own->cluster.size - 1));
 	if (l)
 		pen_wrap(pen, "", 2, arena_strf(pen->arena, "the timeline is of EU %d%s", l->eu,
-			c && c->members > 1 ? arena_strf(pen->arena, ": %d EUs do the same",
-			c->members) : ""));
+			c && c->members > 1 ? arena_strf(pen->arena, ": %d EUs do the same", c->members) : ""));
 	pen_wrap(pen, "", 2, "PgDn, PgUp: next and previous tile of the EU; Home: the EU of the timeline; End: the last tile");
 }
 

@@ -37,8 +37,7 @@ static void put_row(struct pen *pen, const char *head, const char *text)
 	pen_puts(pen, "  ", PLAIN);
 	pen_puts(pen, b.text, BOLD);
 	pen_puts(pen, " ", PLAIN);
-	text_wrap(pen->out, text, KEYS + (int)max_i64(0, text_width(head) - KEYS + 3), KEYS, pen->width,
-		pen->flags);
+	text_wrap(pen->out, text, KEYS + (int)max_i64(0, text_width(head) - KEYS + 3), KEYS, pen->width, pen->flags);
 	pen_puts(pen, "\n", PLAIN);
 }
 
@@ -57,8 +56,7 @@ static void put_group(struct pen *pen, enum action_group group)
 		if (r->group != group || is_view(a))
 			continue;
 		if (a == ACT_VIEW_1)
-			put_row(pen, "1 to 8",
-				"timeline, plan, graph, kernel, grid, step, compare, problems");
+			put_row(pen, "1 to 8", "timeline, plan, graph, kernel, grid, step, compare, problems");
 		else
 			put_row(pen, r->keys, r->help);
 	}

@@ -110,8 +110,7 @@ static void find_tasks(struct side *s)
 		}
 		if (indent < p->cells.w && begins_task(p, y, indent, n)) {
 			task[0] = n->task;
-			task[1] = at + 1 < p->names.n && n[1].y == y && n[1].x == n->x + n->n + 1 ?
-				n[1].task : NONE;
+			task[1] = at + 1 < p->names.n && n[1].y == y && n[1].x == n->x + n->n + 1 ? n[1].task : NONE;
 			open = indent;
 		}
 		memcpy(s->tasks[y], task, sizeof(task));
@@ -195,8 +194,7 @@ static int next_entry(const struct plan *p, int at, int step)
 	return at;
 }
 
-static void put_entry(struct view *v, struct cells *out, int y, const struct entry *e,
-	const struct task_key *key)
+static void put_entry(struct view *v, struct cells *out, int y, const struct entry *e, const struct task_key *key)
 {
 	bool selected = e->task == v->m->sel.task;
 	const char *name = v->m->now->graph->tasks.v[e->task].name;
@@ -245,8 +243,7 @@ static const char *usage_text(struct view *v)
 	struct buf b;
 
 	buf_init(&b, &v->m->frame);
-	buf_printf(&b, "%s %s, ", ((struct own *)v->own)->source ? "source for" : "role program for",
-		p->device->name);
+	buf_printf(&b, "%s %s, ", ((struct own *)v->own)->source ? "source for" : "role program for", p->device->name);
 	if (!v->m->now->checked)
 		return b.text;
 	buf_printf(&b, "%d threads, shared memory %s of %s; registers", u->threads,
@@ -298,8 +295,7 @@ static void select_line(struct view *v)
 	const struct side *s = shown(v);
 	int line = s->page.cursor;
 
-	if (!s->tasks || line >= s->page.cells.h || s->tasks[line][0] == NONE ||
-	    is_of(s, line, v->m->sel.task))
+	if (!s->tasks || line >= s->page.cells.h || s->tasks[line][0] == NONE || is_of(s, line, v->m->sel.task))
 		return;
 	model_select_task(v->m, s->tasks[line][0]);
 }

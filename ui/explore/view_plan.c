@@ -42,8 +42,7 @@ static const char *lane_text(struct model *m, int lane)
 	if (m->now->checked && m->now->usage.lane_registers[lane] && l->registers)
 		buf_printf(&b, ", %d of %d registers", m->now->usage.lane_registers[lane], l->registers);
 	else if (l->registers || (m->now->checked && m->now->usage.lane_registers[lane]))
-		buf_printf(&b, ", %d registers", l->registers ? l->registers :
-			m->now->usage.lane_registers[lane]);
+		buf_printf(&b, ", %d registers", l->registers ? l->registers : m->now->usage.lane_registers[lane]);
 	if (l->replicas > 1)
 		buf_printf(&b, ", %d replicas", l->replicas);
 	return b.text;
@@ -135,8 +134,7 @@ static void make_list(struct model *m, struct list *out)
 static int selected_row(const struct model *m, const struct list *list)
 {
 	for (int i = 0; i < list->v.n; i++)
-		if (list->v.v[i].kind == ROW_ENTRY &&
-		    m->now->plan->entries.v[list->v.v[i].id].task == m->sel.task)
+		if (list->v.v[i].kind == ROW_ENTRY && m->now->plan->entries.v[list->v.v[i].id].task == m->sel.task)
 			return i;
 	return -1;
 }
@@ -159,8 +157,7 @@ static void draw_entry(struct model *m, struct cells *out, int y, int entry, boo
 	cells_text(out, x, y, UNIT_COLUMNS - 1, p->device->seu[e->seu].name, FAINT);
 	x += UNIT_COLUMNS;
 	if (s->loop != NONE || e->at)
-		cells_text(out, x, y, AT_COLUMNS - 1, arena_strf(&m->frame, "at %+d", e->at),
-			e->at ? BOLD : FAINT);
+		cells_text(out, x, y, AT_COLUMNS - 1, arena_strf(&m->frame, "at %+d", e->at), e->at ? BOLD : FAINT);
 	x += AT_COLUMNS;
 	waits = waits_text(&m->frame, p, e->task);
 	if (waits[0])
@@ -205,8 +202,7 @@ static void go(struct view *v, int by)
 
 	make_list(m, &list);
 	at = selected_row(m, &list);
-	for (int i = at + (by < 0 ? -1 : 1), n = by < 0 ? -by : by; i >= 0 && i < list.v.n && n;
-	     i += by < 0 ? -1 : 1) {
+	for (int i = at + (by < 0 ? -1 : 1), n = by < 0 ? -by : by; i >= 0 && i < list.v.n && n; i += by < 0 ? -1 : 1) {
 		if (list.v.v[i].kind != ROW_ENTRY)
 			continue;
 		at = i;

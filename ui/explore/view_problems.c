@@ -192,8 +192,7 @@ static const char *missing_text(enum problem_code code)
 static void put_race(struct picture *p)
 {
 	const struct edge *e = &p->g->edges.v[p->x->edge];
-	const char *deed[2] = { e->kind == EDGE_ANTI ? "reads" : "writes",
-		e->kind == EDGE_FLOW ? "reads" : "writes" };
+	const char *deed[2] = { e->kind == EDGE_ANTI ? "reads" : "writes", e->kind == EDGE_FLOW ? "reads" : "writes" };
 	int task[2] = { e->from, e->to };
 	long long at[2] = { -1, -1 };
 	struct arena *a = p->pen.arena;
@@ -218,10 +217,9 @@ static void put_race(struct picture *p)
 			table_row(&t)[3] = between;
 	}
 	pen_table(&p->pen, &t);
-	pen_puts(&p->pen, arena_strf(a, "  dependence: %s, of %s, distance %d, over %s\n",
-		edge_kind_name(e->kind), p->g->buffers.v[e->buffer].name, edge_distance(p->plan, e),
-		e->loop == NONE ? "tiles" : arena_strf(a, "loop %s", label_loop(a, p->g->program, e->loop))),
-		FAINT);
+	pen_puts(&p->pen, arena_strf(a, "  dependence: %s, of %s, distance %d, over %s\n", edge_kind_name(e->kind),
+		p->g->buffers.v[e->buffer].name, edge_distance(p->plan, e),
+		e->loop == NONE ? "tiles" : arena_strf(a, "loop %s", label_loop(a, p->g->program, e->loop))), FAINT);
 }
 
 static bool is_of_capacity(const struct problem *x)

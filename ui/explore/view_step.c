@@ -164,11 +164,10 @@ static void add_slots(const struct scene *s, const struct event *e, struct buf *
 	const struct stask *t = &s->g->tasks.v[e->task];
 
 	for (int i = 0; i < s->moments->nrings; i++) {
-		int buffer = s->moments->ring[i];
+		int buffer = s->moments->ring[i], k;
 		int64_t life = moments_life(s->moments, e, buffer);
 		struct slot slots[VERSIONS_MAX];
 		const char *what;
-		int k;
 
 		if (!stask_touches(t, buffer) || life < 0)
 			continue;
@@ -229,8 +228,7 @@ static void put_head(struct scene *s)
 
 static struct table_cell activity(const struct scene *s, int last, int next)
 {
-	const struct event *e = last == NONE ? NULL : &s->events[last];
-	const struct event *n = next == NONE ? NULL : &s->events[next];
+	const struct event *e = last == NONE ? NULL : &s->events[last], *n = next == NONE ? NULL : &s->events[next];
 	struct table_cell c = { "done", FAINT };
 
 	if (e && !s->plan->device->seu[e->seu].async && s->moments->end[last] > s->at) {
@@ -379,9 +377,8 @@ static void put_around(struct scene *s)
 
 		if (!t)
 			continue;
-		pen_puts(&s->pen, arena_strf(s->a, "%s %9s  %s %s\n", i == s->at ? "▸" : " ",
-			unit_count(t->cycle).s, instance(s, &s->events[t->event]),
-			t->end ? "complete" : "issued"), i == s->at ? BOLD : FAINT);
+		pen_puts(&s->pen, arena_strf(s->a, "%s %9s  %s %s\n", i == s->at ? "▸" : " ", unit_count(t->cycle).s,
+			instance(s, &s->events[t->event]), t->end ? "complete" : "issued"), i == s->at ? BOLD : FAINT);
 	}
 }
 

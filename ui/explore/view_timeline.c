@@ -237,8 +237,7 @@ static void draw_ruler(struct view *v, const struct chart_map *map, struct cells
 static void fill_stage(const struct chart_map *map, struct cells *out, int y, int64_t from, int64_t to,
 	const char *name, const char *fill)
 {
-	int a = (int)max_i64(column(map, from), map->left);
-	int z = (int)min_i64(column(map, to), map->left + map->cols);
+	int a = (int)max_i64(column(map, from), map->left), z = (int)min_i64(column(map, to), map->left + map->cols);
 	int w = text_width(name);
 
 	if (z <= a)

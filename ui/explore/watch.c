@@ -22,8 +22,7 @@ static const char *mark_of(const struct progress_entry *e)
 }
 
 /* "● 212  1.53 ms (1.56)  m=128 n=176, 2 lanes" */
-static void put_candidate(struct cells *out, int x, int y, int w, const struct progress_entry *e, int digits,
-	bool best)
+static void put_candidate(struct cells *out, int x, int y, int w, const struct progress_entry *e, int digits, bool best)
 {
 	const char *time = progress_seconds(e) > 0 ? arena_strf(out->arena, "%s",
 		unit_seconds(progress_seconds(e)).s) : "?";
@@ -157,8 +156,7 @@ static void put_lists(const struct watched *s, struct cells *out, int y, int h)
 
 void watch_draw(const struct watched *s, struct cells *out)
 {
-	int at = cells_text(out, 0, 0, out->w, s->title, BOLD), y, rows, curve = 0, list;
-	int phase = text_width(s->phase);
+	int at = cells_text(out, 0, 0, out->w, s->title, BOLD), y, rows, curve = 0, list, phase = text_width(s->phase);
 
 	if (at + 2 + phase <= out->w)
 		cells_text(out, out->w - phase, 0, phase, s->phase, FAINT);
