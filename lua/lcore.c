@@ -6,6 +6,7 @@
 #include <lualib.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 /* host ------------------------------------------------------------------- */
@@ -575,14 +576,15 @@ static int dir_gc_l(lua_State *L)
 	return 0;
 }
 
-/* core.list(folder, ".lua") -> names of its files without the ending, unordered */
+/* core.list(folder, ".lua") -> names of its files without the ending, unordered. Without an ending: of all files, also
+ * hidden ones, and of folders with a / */
 static int list_l(lua_State *L)
 {
-	const char *path = luaL_checkstring(L, 1);
-	size_t nend;
-	const char *end = luaL_checklstring(L, 2, &nend);
+	const char *path = luaL_checkstring(L, 1), *end = luaL_optstring(L, 2, "");
+	size_t nend = strlen(end);
 	void **box = box_new(L, DIR_CLASS, 0);
 	struct dirent *d;
+	struct stat st;
 
 	lua_toclose(L, -1);
 	lua_newtable(L);
@@ -590,9 +592,13 @@ static int list_l(lua_State *L)
 	while (*box && (d = readdir(*box))) {
 		size_t n = strlen(d->d_name);
 
-		if (n <= nend || strcmp(d->d_name + n - nend, end) != 0 || d->d_name[0] == '.')
+		if (n <= nend || strcmp(d->d_name + n - nend, end) != 0 || (nend && d->d_name[0] == '.'))
 			continue;
 		lua_pushlstring(L, d->d_name, n - nend);
+		if (!nend && !fstatat(dirfd(*box), d->d_name, &st, 0) && S_ISDIR(st.st_mode)) {
+			lua_pushliteral(L, "/");
+			lua_concat(L, 2);
+		}
 		lua_rawseti(L, -2, (lua_Integer)lua_rawlen(L, -2) + 1);
 	}
 	return 1;

@@ -262,6 +262,7 @@ int main(int argc, char **argv)
 		return gpu_worker_main(argc, argv);
 	setlocale(LC_ALL, "");
 	setlocale(LC_NUMERIC, "C");	/* Lua and JSON write numbers with a point */
+	setlocale(LC_COLLATE, "C");	/* and sort by bytes, so that every machine has the same lists */
 	read_options(&o);
 	if (o.wrong) {
 		fprintf(stderr, "millrace: unknown option '%s'\n%s", o.wrong, usage);

@@ -13,19 +13,15 @@
 #include <unistd.h>
 #include <wchar.h>
 
-#include "complete.h"
 #include "past.h"
 #include "input.h"
-#include "inspect.h"
 #include "lua/lcore.h"
 #include "pager.h"
-#include "typed.h"
 #include "user.h"
 
 enum {
 	CTRL_C = 3,
 	HISTORY_LINES = 1000,
-	WORDS_SHOWN = 200,
 	SPARE_BYTES = 1 << 20,		/* that a chunk may use although memory is used up */
 };
 
@@ -37,8 +33,6 @@ struct repl {
 	bool colour;
 	bool cleared;			/* Ctrl-C dropped what was typed */
 	bool timed;			/* print how long the chunk takes */
-	bool hinted;			/* the user knows that locals end with their chunk */
-	struct typed typed;
 	EditLine *el;			/* NULL: no terminal */
 	History *history;
 	char *line;			/* the line just read, owned */
@@ -151,54 +145,19 @@ static unsigned char on_clear(EditLine *el, int ch)
 
 /* ---- completion ---- */
 
-/* (struct repl *) -> list of words, how many bytes of them are typed already */
+/* (struct repl *) -> text to insert, or nil and the words to choose from */
 static int complete_l(lua_State *L)
 {
 	struct repl *r = lua_touserdata(L, 1);
 	const LineInfo *line = el_line(r->el);
-	const char *text;
-	size_t pos;
 
+	lua_getfield(L, LUA_REGISTRYINDEX, "millrace.complete");
 	lua_pushfstring(L, "%s\n", r->text ? r->text : "");
 	lua_pushlstring(L, line->buffer, (size_t)(line->cursor - line->buffer));
 	lua_concat(L, 2);
-	text = lua_tolstring(L, -1, &pos);
-	pos -= complete(L, text, pos);
-	lua_pushinteger(L, (lua_Integer)pos);
+	lua_pushinteger(L, columns());
+	lua_call(L, 2, 2);
 	return 2;
-}
-
-static const char *word_at(lua_State *L, int list, int i)
-{
-	const char *s;
-
-	lua_rawgeti(L, list, i);
-	s = lua_tostring(L, -1);
-	lua_pop(L, 1);			/* the list keeps it */
-	return s;
-}
-
-static void show_words(lua_State *L, int list, int n)
-{
-	int shown = n > WORDS_SHOWN ? WORDS_SHOWN : n, widest = 0, across, down;
-
-	for (int i = 1; i <= shown; i++) {
-		int len = (int)strlen(word_at(L, list, i));
-
-		widest = len > widest ? len : widest;
-	}
-	across = columns() / (widest + 2);
-	across = across < 1 ? 1 : across;
-	down = (shown + across - 1) / across;
-	for (int y = 0; y < down; y++) {
-		putchar('\n');
-		for (int i = y + 1; i <= shown; i += down)
-			printf("%-*s", i + down <= shown ? widest + 2 : 0, word_at(L, list, i));
-	}
-	if (shown < n)
-		printf("\n... %d more", n - shown);
-	putchar('\n');
-	fflush(stdout);
 }
 
 static unsigned char on_tab(EditLine *el, int ch)
@@ -206,8 +165,7 @@ static unsigned char on_tab(EditLine *el, int ch)
 	struct repl *r = repl_of(el);
 	lua_State *L = r->L;
 	const LineInfo *line = el_line(el);
-	int top = lua_gettop(L), n;
-	size_t typed, common;
+	int top = lua_gettop(L);
 	unsigned char next = CC_ERROR;
 
 	(void)ch;
@@ -215,29 +173,14 @@ static unsigned char on_tab(EditLine *el, int ch)
 		return el_insertstr(el, "  ") ? CC_ERROR : CC_REFRESH;
 	lua_pushcfunction(L, complete_l);
 	lua_pushlightuserdata(L, r);
-	if (lua_pcall(L, 1, 2, 0) == LUA_OK && (n = (int)lua_rawlen(L, top + 1)) > 0) {
-		char *more;
-
-		typed = (size_t)lua_tointeger(L, top + 2);
-		common = strlen(word_at(L, top + 1, 1));
-		for (int i = 2; i <= n; i++) {
-			const char *a = word_at(L, top + 1, 1), *b = word_at(L, top + 1, i);
-			size_t same = 0;
-
-			while (same < common && a[same] == b[same])
-				same++;
-			common = same;
-		}
-		more = NULL;
-		if (common > typed)
-			more = strndup(word_at(L, top + 1, 1) + typed, common - typed);
-		if (more && !el_insertstr(el, more)) {
+	if (lua_pcall(L, 1, 2, 0) == LUA_OK) {
+		if (!lua_isnil(L, -2) && !el_insertstr(el, lua_tostring(L, -2))) {
 			next = CC_REFRESH;
-		} else if (n > 1) {
-			show_words(L, top + 1, n);
+		} else if (!lua_isnil(L, -1)) {
+			printf("\n%s\n", lua_tostring(L, -1));
+			fflush(stdout);
 			next = CC_REDISPLAY;
 		}
-		free(more);
 	}
 	lua_settop(L, top);
 	return next;
@@ -453,6 +396,14 @@ static bool is_global(lua_State *L, int idx, const char *name)
 	return same;
 }
 
+/* Push a function of lua/std/shell.lua. */
+static void push_shell(lua_State *L, const char *name)
+{
+	lua_getfield(L, LUA_REGISTRYINDEX, "millrace.shell");
+	lua_getfield(L, -1, name);
+	lua_remove(L, -2);
+}
+
 /* Show the values from stack index `first` up, in one line if each of them has one. */
 static bool show_values(lua_State *L, int first)
 {
@@ -460,7 +411,7 @@ static bool show_values(lua_State *L, int first)
 	bool lines = false;
 
 	for (int i = first; i < first + n; i++) {
-		lua_pushcfunction(L, inspect_l);
+		lua_getfield(L, LUA_REGISTRYINDEX, "millrace.inspect");
 		lua_pushvalue(L, i);
 		lua_pushinteger(L, columns());
 		if (user_call(L, 2, 1) != LUA_OK) {
@@ -513,23 +464,6 @@ static void take_results(struct repl *r, int first)
 	show_values(L, first);
 }
 
-/* Keep the chunk at stack index 1 for :save; its first value is at index 2. */
-static void keep_chunk(struct repl *r)
-{
-	lua_State *L = r->L;
-	size_t len;
-	const char *text = lua_tolstring(L, 1, &len), *lost;
-	bool statement = luaL_loadbufferx(L, text, len, "=save", "t") == LUA_OK;
-	char name[64];
-
-	lua_pop(L, 1);
-	typed_add(&r->typed, text, statement, !lua_isnoneornil(L, 2));
-	lost = r->hinted ? NULL : typed_lost_local(text, name);
-	if (lost)
-		printf("local %s ends with its line here; leave out local to keep it\n", lost);
-	r->hinted = r->hinted || lost;
-}
-
 static double seconds_now(void)
 {
 	struct timespec t;
@@ -564,7 +498,10 @@ static int run_text_l(lua_State *L)
 		status = user_call(L, 0, LUA_MULTRET);
 	start = seconds_now() - start;
 	if (status == LUA_OK) {
-		keep_chunk(r);
+		push_shell(L, "keep");
+		lua_pushvalue(L, 1);
+		lua_pushvalue(L, 2);
+		lua_call(L, 2, 0);
 		take_results(r, 2);
 	} else if (!r->leave) {
 		user_report(L, "");
@@ -625,19 +562,20 @@ static void command_help(struct repl *r, const char *name)
 
 static void command_save(struct repl *r, const char *path, bool over)
 {
-	int n;
+	lua_State *L = r->L;
 
-	if (!*path) {
-		fputs(":save FILE.lua writes what was typed as a script\n", stderr);
+	push_shell(L, "save");
+	lua_pushstring(L, path);
+	lua_pushboolean(L, over);
+	if (user_call(L, 2, 2) != LUA_OK) {
+		user_report(L, "");
 		return;
 	}
-	n = typed_save(&r->typed, path, over);
-	if (n < 0 && errno == EEXIST)
-		fprintf(stderr, "%s exists; :save! %s overwrites it\n", path, path);
-	else if (n < 0)
-		fprintf(stderr, "cannot write %s: %s\n", path, strerror(errno));
+	if (lua_isnil(L, -2))
+		fprintf(stderr, "%s\n", lua_tostring(L, -1));
 	else
-		printf("%s: %d chunk%s\n", path, n, n == 1 ? "" : "s");
+		printf("%s\n", lua_tostring(L, -2));
+	lua_pop(L, 2);
 }
 
 /* Run a line that is a command. True if r->line is now a chunk to be timed. */
@@ -698,6 +636,7 @@ static int page_l(lua_State *L)
 
 static void set_globals(struct repl *r)
 {
+	static const char *const modules[] = { "millrace.complete", "millrace.inspect", "millrace.shell" };
 	lua_State *L = r->L;
 
 	if (push_module(L, "millrace.core")) {
@@ -710,8 +649,9 @@ static void set_globals(struct repl *r)
 	lua_pushvalue(L, -1);
 	lua_setglobal(L, "quit");
 	lua_setglobal(L, "exit");
-	if (push_module(L, "millrace.words"))	/* for complete.c, which finds it among what is loaded */
-		lua_pop(L, 1);
+	for (int i = 0; i < LEN(modules); i++)
+		if (push_module(L, modules[i]))
+			lua_setfield(L, LUA_REGISTRYINDEX, modules[i]);
 	if (push_module(L, "millrace.help"))
 		lua_setglobal(L, "help");
 }
@@ -746,7 +686,6 @@ void repl(lua_State *L)
 		el_end(r.el);
 	if (r.history)
 		history_end(r.history);
-	typed_free(&r.typed);
 	free(r.text);
 	free(r.line);
 }

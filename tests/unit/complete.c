@@ -1,13 +1,27 @@
-#include "ui/complete.h"
-
 #include <lauxlib.h>
-#include <lualib.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "lua/lcore.h"
 #include "tap.h"
+
+/* Push the words for the first n bytes of a text; returns where they would stand. */
+static size_t complete(lua_State *L, const char *text, size_t n)
+{
+	size_t typed;
+
+	lua_getfield(L, LUA_REGISTRYINDEX, "complete");
+	lua_pushlstring(L, text, n);
+	if (lua_pcall(L, 1, 2, 0)) {
+		ok(false, lua_tostring(L, -1));
+		lua_newtable(L);
+		return 0;
+	}
+	typed = (size_t)lua_tointeger(L, -1);
+	lua_pop(L, 1);
+	return n - typed;
+}
 
 /* The words for a text with the cursor at its end, as "START: word word". */
 static const char *words(lua_State *L, const char *text)
@@ -32,6 +46,16 @@ static int host_set_mr_l(lua_State *L)
 {
 	host_set_mr(L);
 	return 0;
+}
+
+/* Load the module before anything of Lua is changed, as the shell does. */
+static void load_module(lua_State *L)
+{
+	lua_getglobal(L, "require");
+	lua_pushliteral(L, "millrace.complete");
+	if (lua_pcall(L, 1, 1, 0))
+		ok(false, lua_tostring(L, -1));
+	lua_setfield(L, LUA_REGISTRYINDEX, "complete");
 }
 
 static void test_globals(lua_State *L)
@@ -273,7 +297,8 @@ static void test_offers(void)
 		ok(false, "a state with mr");
 		return;
 	}
-	run(L, "require 'millrace.words' plan = mr.load_plan 'gemm_cooperative' bound = plan.graph.program "
+	load_module(L);
+	run(L, "plan = mr.load_plan 'gemm_cooperative' bound = plan.graph.program "
 	       "tl = plan:simulate() k = plan:compile{text=true}");
 	/* whatever the user has done to Lua, and to what ours might touch */
 	run(L, "touched = 0 local function touch() touched = touched + 1 error 'touched' end "
@@ -319,9 +344,10 @@ static void test_any_text(lua_State *L)
 
 int main(void)
 {
-	lua_State *L = luaL_newstate();
+	struct host h = { .home = getenv("MILLRACE_HOME") ? getenv("MILLRACE_HOME") : "." };
+	lua_State *L = host_open(&h);
 
-	luaL_openlibs(L);
+	load_module(L);
 	test_globals(L);
 	test_fields(L);
 	test_hostile(L);
@@ -329,7 +355,7 @@ int main(void)
 	test_calls(L);
 	test_files(L);
 	test_any_text(L);
-	lua_close(L);
+	host_close(L);
 	test_offers();
 	return tap_done();
 }
