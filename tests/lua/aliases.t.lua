@@ -18,17 +18,17 @@ local plan = fresh()
 local before = names(plan.tasks)
 plan:split_off("softmax_2", "convert")
 tap.is(names(plan.tasks), "load_q load_k mma_qk softmax convert rescale load_v mma_pv normalise store_o",
-  "what is cut off is an sTask behind")
+  "the last step is an sTask behind the others")
 local of = {}
 for _, t in ipairs(plan.tasks) do of[t.name] = t end
 tap.is(table.concat(of.convert.reads, " ") .. " -> " .. table.concat(of.convert.writes, " "), "softmax_3 -> softmax_2",
-  "it makes the value, which is called as before")
+  "it makes the value, which keeps its name")
 tap.is(of.convert.kind .. " " .. of.convert.loop, "compute n", "it is element-wise work in the same loop")
 plan:undo()
-tap.is(names(plan.tasks), before, "undo puts them together")
+tap.is(names(plan.tasks), before, "undo joins the two sTasks")
 plan:redo()
 plan:split("m", 2)
-tap.like(names(plan.tasks), "convert%.0 convert%.1", "it is split as the others are")
+tap.like(names(plan.tasks), "convert%.0 convert%.1", "it is split like the others")
 plan:alias{softmax_3 = "mma_qk"}
 tap.like(plan:script(), 'plan:split_off%("softmax_2", "convert"%)\nplan:split%("m", 2%)\nplan:alias{softmax_3="mma_qk"}\n',
   "the script says so")
@@ -59,20 +59,20 @@ refused("a name that is taken", "has a task 'rescale' already", function(p) p:sp
 refused("no name", "cannot name a task", function(p) p:split_off("softmax_2", "2nd") end)
 refused("no sTask", "split_off: ", function(p) p:split_off "softmax_2" end)
 refused("twice", "'softmax_2' is split off already", function(p) p:split_off("softmax_2", "again") end, converts)
-refused("to place what is not there", "there is no buffer 'softmax_9'", function(p) p:alias{softmax_9 = "mma_qk"} end)
-refused("to place a carry", "'o' is a carry", function(p) p:alias{o = "mma_qk"} end)
-refused("to place by number", "values are named", function(p) p:alias{"mma_qk"} end)
-refused("in the room of what is smaller", "'softmax_3' cannot be an alias of 'k': it is larger",
+refused("an alias of an unknown value", "there is no buffer 'softmax_9'", function(p) p:alias{softmax_9 = "mma_qk"} end)
+refused("a carry as an alias", "'o' is a carry", function(p) p:alias{o = "mma_qk"} end)
+refused("an alias by number", "values are named", function(p) p:alias{"mma_qk"} end)
+refused("an alias of a smaller value in shared memory", "'softmax_3' cannot be an alias of 'k': it is larger",
   function(p) p:alias{softmax_3 = "k"} end, converts)
-refused("in that of what lives otherwise", "it is larger, or of another loop", function(p) p:alias{softmax_2 = "q"} end)
-refused("what is loaded", "'v' cannot be an alias of 'k': it is in shared memory, loaded ahead", function(p) p:alias{v = "k"} end)
-refused("in its own place", "is the same", function(p) p:alias{softmax_3 = "softmax_3"} end, converts)
-refused("in the place of what is smaller", "they differ in shape, type or loop",
+refused("an alias of a value of another loop", "it is larger, or of another loop", function(p) p:alias{softmax_2 = "q"} end)
+refused("a loaded value as an alias", "'v' cannot be an alias of 'k': it is in shared memory, loaded ahead", function(p) p:alias{v = "k"} end)
+refused("an alias of itself", "is the same", function(p) p:alias{softmax_3 = "softmax_3"} end, converts)
+refused("an alias of a smaller value in registers", "they differ in shape, type or loop",
   function(p) p:alias{mma_qk = "softmax_2"} end)
 refused("a second time", "is an alias already", function(p) p:alias{softmax_3 = "mma_qk"} end,
   function(p) converts(p) p:alias{softmax_3 = "mma_qk"} end)
 
--- Two results of one task; a value that is read when another has taken its place.
+-- Two results of one sTask; a value that is read after its alias has overwritten it.
 local chain = mr.program("chain", function(p)
   local m, n = p:axes("m", "n")
   local X, Y, Z = p:input("X", {m, n}), p:output("Y", {m, n}, "f32"), p:output("Z", {m, n}, "f32")
@@ -83,9 +83,9 @@ local chain = mr.program("chain", function(p)
   Y:store("store_y", c)
   Z:store("store_z", d)
 end)
-local function chained(places)
+local function chained(aliases)
   local p = mr.plan(chain{m = 64, n = 64}:graph{tile = {m = 64, n = 32}}, mr.device "h200")
-  return pcall(p.alias, p, places)
+  return pcall(p.alias, p, aliases)
 end
 local _, message = chained{first = "first_2"}
 tap.like(message, "'first' cannot be an alias of 'first_2': 'first_2' is made together with it", "two results of one sTask")
@@ -94,7 +94,7 @@ tap.like(message, "'second' cannot be an alias of 'first_2': 'third' reads 'firs
   "a value that is still to be read")
 tap.ok(chained{second = "first"}, "one that is not")
 
----- what check() says of places -------------------------------------------------
+---- what check() says of aliases ------------------------------------------------
 
 local function ready(edit)
   local p = fresh()
@@ -108,7 +108,7 @@ local function ready(edit)
   local good, problems = p:check()
   return good and "good" or problems[1].code .. ": " .. problems[1].message
 end
-tap.is(ready(), "good", "in turn on one lane")
+tap.is(ready(), "good", "an alias on one lane is legal")
 tap.like(ready(function(p) p:buffers{softmax_3 = 2} end), "^alias: .*'softmax_3' has 2 versions", "in versions")
 tap.like(ready(function(p) p:remove "convert" p:append("convert", {lane = "c1"}) end), "^alias: .*'softmax_3' is in shared",
   "for another lane")
@@ -159,15 +159,15 @@ for _, x in ipairs{{"plain", {m = 128, n = 256}}, {"ragged", {m = 152, n = 200}}
     for _, placed in ipairs{false, true} do
       local k = attend(bound, how, placed)
       local got = k:run(inputs, {race = true, seed = 2})
-      tap.is(got.O:max_error(want.O), 0.0, ("%s, %s%s: the same result"):format(what, how[1], placed and ", in place" or ""))
+      tap.is(got.O:max_error(want.O), 0.0, ("%s, %s%s: the same result"):format(what, how[1], placed and ", with an alias" or ""))
       tap.ok(k:check{seed = 4}.ok, "  and right")
     end
   end
 end
 
----- in the room of a ring --------------------------------------------------------
+---- an alias of a ring -----------------------------------------------------------
 
--- The output goes through the room of the queries, with some tiles for each EU.
+-- The output is an alias of the queries' ring; each EU has several tiles.
 local function through(sizes, at, edit)
   sizes.b, sizes.h = 1, 2
   local p = mr.plan(mr.examples.flash_attention(sizes):graph{tile = {m = 64, n = 64}}, mr.device "h200")
@@ -182,8 +182,8 @@ local function through(sizes, at, edit)
 end
 for _, d in ipairs{32, 64} do
   local p = through{m = 168, n = 136, d = d, causal = d == 32}
-  tap.like(p:script(), 'plan:alias{normalise="q"}', "the output in the room of the queries")
-  tap.like(tostring(p:kernel{}), "ring q: 1 of (%d+) bytes at 0\n.*ring normalise: 1 of %1 bytes at 0", "  lies there")
+  tap.like(p:script(), 'plan:alias{normalise="q"}', "the output is an alias of the queries")
+  tap.like(tostring(p:kernel{}), "ring q: 1 of (%d+) bytes at 0\n.*ring normalise: 1 of %1 bytes at 0", "  and has its address")
   tap.like(p:script(), 'plan:wait%("load_q", {"store_o"', "  and the next ones wait until it is stored")
   local k = p:compile{target = "host"}
   for seed = 1, 3 do tap.ok(k:check{seed = seed}.ok, "  right") end
@@ -192,19 +192,19 @@ for _, d in ipairs{32, 64} do
   tap.ok(not good and problems[1].code == "missing_wait", "  not without that wait", tostring(problems))
 end
 tap.ok(through({m = 256, n = 128, d = 64}, nil, function(p) p:buffers{q = 2, normalise = 2} end):compile{target = "host"}:check().ok,
-  "two rooms, of two tiles")
-local _, told = through({m = 256, n = 128, d = 64}, nil, function(p) p:buffers{q = 2} end):check()
-tap.like(told[1].code .. ": " .. told[1].message, "^alias: .*'normalise' has versions: 1, 'q': 2", "not as many rooms")
-_, told = through({m = 128, n = 128, d = 64}, nil, function(p)
+  "an alias of a ring with two versions")
+local _, problems_found = through({m = 256, n = 128, d = 64}, nil, function(p) p:buffers{q = 2} end):check()
+tap.like(problems_found[1].code .. ": " .. problems_found[1].message, "^alias: .*'normalise' has versions: 1, 'q': 2", "both must have the same number of versions")
+_, problems_found = through({m = 128, n = 128, d = 64}, nil, function(p)
   p:remove "normalise" p:remove "store_o"
   p:append("normalise", {lane = "c0", at = 1})
   p:append("store_o", {lane = "c0", at = 1})
 end):check()
-tap.ok(told[1] ~= nil, "not before the queries are read", tostring(told))
+tap.ok(problems_found[1] ~= nil, "the alias is not written before the queries are read", tostring(problems_found))
 
----- what is made, and where it lies ---------------------------------------------
+---- values of other sizes and kinds ---------------------------------------------
 
--- The value is a quarter of what it takes the place of: its slots begin where the others do.
+-- The value has a quarter of the size of the one it is an alias of: its slots begin at the same addresses.
 local halves = mr.program("halves", function(p)
   local m, n, k = p:axes("m", "n", "k")
   local A, B, C = p:input("A", {m, k}), p:input("B", {n, k}), p:output("C", {m, n})
@@ -223,7 +223,7 @@ for versions = 1, 3 do
   local p = halved(16, function(p) p:alias{halve = "a"} end)
   p:buffers{a = versions, halve = versions}
   p:fill_waits()
-  tap.ok(p:check(), ("a smaller value in the room of %d"):format(versions))
+  tap.ok(p:check(), ("a smaller value is an alias of a ring of %d"):format(versions))
   local k = p:compile{target = "host"}
   for seed = 1, 3 do tap.ok(k:check{seed = seed}.ok, "  right") end
 end
@@ -233,14 +233,14 @@ local function refused(what, pattern, edit)
   tap.ok(not good, what)
   tap.like(tostring(message), pattern, "  and why")
 end
-refused("a product in the room of its operand", "'mma' makes 'mma' of 'a', which lies there", function(p) p:alias{mma = "a"} end)
-refused("a split value in the room of a whole one", "no buffer 'a.0': both values of an alias are split, or none is", function(p)
+refused("a product as an alias of its operand", "'mma' makes 'mma' of 'a', which lies there", function(p) p:alias{mma = "a"} end)
+refused("a split value as an alias of one that is not split", "no buffer 'a.0': both values of an alias are split, or none is", function(p)
   p:split("m", 2) p:alias{halve = "a"}
 end)
-refused("a part where another part lies", "'halve.0' cannot be an alias of 'a'", function(p)
+refused("a slice as an alias of a value that is not split", "'halve.0' cannot be an alias of 'a'", function(p)
   p:split("m", 2) p:alias{["halve.0"] = "a"} p:alias{["halve.1"] = "a"}
 end)
-refused("split off behind a split", "split it off first", function(p) p:split("m", 2) p:split_off("halve", "convert") end)
+refused("a step split off behind a split", "split it off first", function(p) p:split("m", 2) p:split_off("halve", "convert") end)
 
 local second = mr.program("second", function(p)
   local m, n, k = p:axes("m", "n", "k")
@@ -255,7 +255,7 @@ end)
 local p = mr.plan(second{m = 64, n = 8, k = 32}:graph{tile = {m = 64, k = 16}}, mr.device "h200")
 p:split_off("twice", "convert")
 tap.like(select(2, pcall(p.alias, p, {twice_2 = "twice"})), "'convert' makes 'twice' of 'twice_2', which lies there",
-  "a value in the room of what is made of it")
+  "a value as an alias of its own argument")
 
 local columns = mr.program("columns", function(p)
   local m, n = p:axes("m", "n")
@@ -267,7 +267,7 @@ local columns = mr.program("columns", function(p)
 end)
 local p = mr.plan(columns{m = 64, n = 64}:graph{tile = {m = 32, n = 64}}, mr.device "h200")
 p:split("n", 2, {"first", "second"})
-tap.like(select(2, pcall(p.alias, p, {second = "first"})), "the slices of 'second.0' lie together", "parts that somebody reads as a whole")
+tap.like(select(2, pcall(p.alias, p, {second = "first"})), "the slices of 'second.0' lie together", "slices that one sTask reads together")
 
 local steps = mr.program("steps", function(p)
   local m, n = p:axes("m", "n")
@@ -293,7 +293,7 @@ local by_part = mr.plan(mr.examples.flash_attention{b = 1, h = 1, m = 128, n = 1
 by_part:split_off("softmax_2", "convert")
 by_part:split("m", 2)
 by_part:alias{["softmax_3.0"] = "mma_qk.0"}
-tap.like(by_part:script(), 'plan:alias{%["softmax_3.0"%]="mma_qk.0"}', "one part alone")
+tap.like(by_part:script(), 'plan:alias{%["softmax_3.0"%]="mma_qk.0"}', "an alias of one slice")
 tap.is(assert(load(by_part:script()))():script(), by_part:script(), "  comes back from its script")
 
 -- One lane loads what another reads, and stages an output there: its threads are not done with that

@@ -44,7 +44,7 @@ for _, name in ipairs{"attention_serial", "attention_pingpong", "attention_d64",
   check_sums(mr.load_plan(name):simulate(), name)
 end
 check_sums(mr.load_plan "attention_d128":simulate{events = 1000}, "the first 1000 events")
-check_sums(gemm{rings = 4, replicas = 2, tile = {m = 128, n = 128, k = 64}}:simulate(), "turns")
+check_sums(gemm{rings = 4, replicas = 2, tile = {m = 128, n = 128, k = 64}}:simulate(), "replicas")
 check_sums(gemm{rings = 2, loads = "c0"}:simulate(), "a lane that loads and computes")
 for _, device in ipairs{"mi300x", "a100"} do
   local bound = mr.examples.gemm{m = 1024, n = 1024, k = 1024}
@@ -100,12 +100,12 @@ local function seconds_with(plan, times)
 end
 
 -- The unit is blamed for `least` of the time. One twice as fast can take half of that away, and takes
--- most of this; one eight times as fast takes more than half of all, if nothing else binds then. `besides`: units
+-- most of this; one eight times as fast takes more than half of all, if nothing else binds then. `also`: units
 -- that are faster from the start.
-local function check_relief(plan, unit, least, what, alone, besides)
+local function check_relief(plan, unit, least, what, alone, also)
   local function with(n)
     local times = {[unit] = n}
-    for key, more in pairs(besides or {}) do times[key] = more end
+    for key, more in pairs(also or {}) do times[key] = more end
     return seconds_with(plan, times)
   end
   local before, tl = with(1)
@@ -192,7 +192,7 @@ local back = 1 - seconds_with(pingpong, {}) / limited.seconds
 ok(back >= 0.7 * power and back <= power + 0.01, "... and gives most of it back without a limit", back, power)
 is(blamed(select(2, seconds_with(pingpong, {}))).power, nil, "... where nothing is blamed on it")
 
----- how it is told ---------------------------------------------------------------------------------
+---- how it is shown --------------------------------------------------------------------------------
 
 local text = tostring(shallow.blame)
 like(text, "^lane  sTask +of lane +issue +pipe +dependence .* slot", "a table")

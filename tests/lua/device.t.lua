@@ -43,9 +43,9 @@ ok(not tostring(h200):find("limit%s+500 W"), "  on a device of its own")
 local other_plan = mr.plan(mr.examples.gemm{m=64, n=64, k=64}:graph{tile={m=64, n=64}}, other)
 like(other_plan:script(), 'mr.device%("h200", {%["power.limit"%]=500, %["seu.cuda.ops.sfu"%]=32}%)',
   "a script has the changes")
-local renamed = mr.device("h200", {["sync.turn_latency"]=7, ["doubt.order"]=0.5, ["seu.cuda.beside"]=0.25})
+local renamed = mr.device("h200", {["sync.turn_latency"]=7, ["doubt.order"]=0.5, ["seu.cuda.beside"]=0.25})    -- deprecated
 is(renamed:number "sync.issue_order_latency", 7.0, "a deprecated name of a field is that field")
-is(renamed:number "uncertainty.order", renamed:number "doubt.order", "  to read, too")
+is(renamed:number "uncertainty.order", renamed:number "doubt.order", "  to read, too")     -- deprecated
 is(renamed:number "seu.cuda.contention", 0.25, "  of a unit")
 bad('mr.device("h200", {["power.limt"]=500})',
   "device 'h200' has no field 'power.limt'; did you mean 'power.limit'?")
@@ -56,7 +56,7 @@ bad('mr.device("h200", 5)', "device: table of numbers by path expected, got 5")
 
 -- Files -----------------------------------------------------------------------------------
 
--- A copy of hw/h200.lua with one piece of text replaced, read as a device.
+-- A copy of hw/h200.lua with one string replaced, read as a device.
 local home = os.getenv "MILLRACE_HOME" or "."
 local original = assert(io.open(home .. "/hw/h200.lua")):read "a"
 local base = os.tmpname()
@@ -86,7 +86,7 @@ local good, d = read(original)
 ok(good, "a file elsewhere is read by its path", d)
 is(good and d.eus, 132, "  as hw/h200.lua is")
 good, d = read(changed("eus = 132", "eus = 66"))
-is(good and d.eus, 66, "and anew each time")
+is(good and d.eus, 66, "and again each time")
 
 file_bad(changed("eus = 132,", "eus = 132, clok_ghz = 1,"),
   device .. "has no field 'clok_ghz'; did you mean 'clock_ghz'?",

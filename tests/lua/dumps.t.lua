@@ -32,7 +32,7 @@ local plans = {
     plan:grid{raster = "rows", group = 8, cluster = 2}
     return plan
   end,
-  gemm_turns = function()
+  gemm_replicas = function()
     local plan = gemm({m = 640, n = 2304, k = 96}, {m = 64, n = 64, k = 32}, {c = {warps = 4, replicas = 2}}, {a = 3, b = 3})
     return all(plan, {mma = {lane = "c"}, epilogue = {lane = "c"}, store_c = {lane = "c"}})
   end,

@@ -48,7 +48,7 @@ plan:move("mma_qk", {at = 0})
 is(plan.rings.mma_qk, 2, "  which stay when it does not")
 ok(undone_to(plan, before) and plan.rings.mma_qk == 1, "  undone, there are as many as before")
 plan:move("mma_qk", {at = 1, repair_waits = false})
-is(plan.rings.mma_qk, 1, "  not settled, too")
+is(plan.rings.mma_qk, 1, "  waits are not repaired")
 ok(not plan:check(), "  and the plan is not legal")
 plan = mr.load_plan "attention_overlap"
 before = plan:script()
@@ -73,7 +73,7 @@ like(statements(gemm), 'append%("load_b"[^\n]*\nplan:append%("load_a"', "  back,
 ok(gemm:check(), "  and the plan is legal", select(2, gemm:check()))
 gemm:move("load_a", {lane = "p1"})
 gemm:move("load_a", {lane = "p0", before = "load_b"})
-like(statements(gemm), 'append%("load_a"[^\n]*\nplan:append%("load_b"', "  or where it is told")
+like(statements(gemm), 'append%("load_a"[^\n]*\nplan:append%("load_b"', "  or at the given position")
 ok(undone_to(gemm, before), "  and all is undone")
 
 ---- insert -------------------------------------------------------------------------------
@@ -90,10 +90,10 @@ before = plan:script()
 plan:remove "softmax.0"
 plan:remove "softmax.1"
 plan:insert("softmax", {before = "rescale", at = 1})
-is(plan:script(), before, "  of a split sTask all parts, each on the lane of its part beside")
+is(plan:script(), before, "  all slices of a split sTask, each on the lane of the neighbouring slice")
 plan = mr.plan(mr.examples.gemm{m = 512, n = 512, k = 512}:graph{tile = {m = 128, n = 128, k = 64}}, device)
 for _, task in ipairs{"load_a", "load_b", "mma", "store_c"} do plan:insert(task) end
-ok(not statements(plan):find "wait", "  a plan that is not whole has no waits")
+ok(not statements(plan):find "wait", "  an incomplete plan has no waits")
 plan:insert("epilogue", {before = "store_c"})
 ok(plan:check(), "  one that is gets them all", select(2, plan:check()))
 
@@ -106,7 +106,7 @@ local function random(n)
 end
 
 -- The sTask that comes after another one on its lane, in its loop; nil: none does.
-local function place_of(p, task)
+local function position_of(p, task)
   local loop, found, own = {}, nil, nil
   for _, t in ipairs(p.tasks) do loop[t.name] = ("%s %s"):format(t.phase, t.loop) end
   local lane = statements(p):match(('append%%("%s", {[^}]*lane="(%%w+)"'):format((task:gsub("%p", "%%%0"))))
@@ -125,13 +125,13 @@ end
 -- A move of some sTask, and that back again.
 local function any_move(p)
   local task, other = p.tasks[random(#p.tasks)].name, p.tasks[random(#p.tasks)].name
-  local follower, lane = place_of(p, task)
+  local follower, lane = position_of(p, task)
   local back = {at = offset_of(p, task), lane = lane, before = follower}
   local kind = random(4)
   if kind == 1 then return task, {at = random(4) - 2}, back end
   if kind == 2 then return task, {before = other}, back end
   if kind == 3 then return task, {after = other, at = random(3) - 2}, back end
-  return task, {lane = select(2, place_of(p, other))}, back
+  return task, {lane = select(2, position_of(p, other))}, back
 end
 
 local slowest, moved, accepted, legal_back = 0, 0, 0, 0
@@ -148,7 +148,7 @@ for _, name in ipairs(shipped) do
     if good and p:check() then
       accepted = accepted + 1
       p:move(task, back)
-      local there = place_of(p, task)
+      local there = position_of(p, task)
       if there ~= back.before and back.before then wrong[#wrong + 1] = task .. " is elsewhere" end
       if p:check() then legal_back = legal_back + 1 else wrong[#wrong + 1] = task .. ": " .. tostring(select(2, p:check())) end
       p:undo()
@@ -220,7 +220,7 @@ is(plan:script(), before, "  those of the first are its own")
 ok(not mr.plan(plan.graph, device):copy():undo(), "  of an empty plan, too")
 copy = mr.load_plan "attention_serial"
 copy:unwait("mma_pv", "load_v")
-like(select(2, copy:copy():check())[1].place, "attention_serial.lua:%d+$", "  with the places of its edits")
+like(select(2, copy:copy():check())[1].location, "attention_serial.lua:%d+$", "  with the locations of its edits")
 
 ---- differences ----------------------------------------------------------------------------
 
@@ -324,7 +324,7 @@ good, message = pcall(plan.try, plan, function(p)
   p:move("mma_pvv", {at = 1})
 end)
 ok(not good and message:find "edit%.t%.lua:%d+: there is no sTask 'mma_pvv'; did you mean 'mma_pv'%?$",
-  "an error in it is raised again, with its place", message)
+  "an error in it is raised again, with its location", message)
 is(plan:script(), before, "  and all is undone, even what it undid")
 ok(plan:redo() and statements(plan):find 'lane="p0", at=1}', "  and can be redone as before")
 plan:undo()
@@ -359,7 +359,7 @@ like(found, "\ngo on with r%.plan:show%(%)", "  and how to go on last")
 ok(found.timeline:why(), "  whose timeline is that of its plan")
 local fields = {}
 for key in pairs(found) do fields[key] = true end
-ok(fields.plan and fields.timeline and fields.why, "  all fields are told")
+ok(fields.plan and fields.timeline and fields.why, "  all fields are there")
 local began = os.clock()
 for _ = 1, 20 do mine = found.plan end
 ok((os.clock() - began) / 20 < 0.02, ("  a copy took %.2f ms"):format((os.clock() - began) / 20 * 1e3))

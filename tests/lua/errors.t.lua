@@ -1,4 +1,4 @@
--- Wrong input of every kind: each mistake is one message with a place, and after it everything
+-- Wrong input of every kind: each mistake gives one message with a location, and after it everything
 -- still works. Nothing here may crash, hang or leak; run it under the sanitizers, too.
 local mr = require "millrace"
 local tap = dofile((arg[0]:match "^(.*/)" or "./") .. "tap.lua")
@@ -241,7 +241,7 @@ still_works "all calls of a program under construction"
 
 for _, case in ipairs{
   {"plan:append", function(o) new_plan(graph):append("mma", o) end, "eu", "seu", "lane", "at"},
-  {"plan:lane", function(o) new_plan(graph):lane("c0", o) end, "warps", "registers", "turns"},
+  {"plan:lane", function(o) new_plan(graph):lane("c0", o) end, "warps", "registers", "turns"},           -- "turns" is deprecated
   {"plan:grid", function(o) new_plan(graph):grid(o) end, "raster", "group", "eus",
     "longest_first", "cluster"},
   {"plan:buffers", function(o) new_plan(graph):buffers(o) end, "a", "out", "none"},
@@ -342,7 +342,7 @@ is(mr.examples.gemm{m = 4, n = 4, k = 4}:graph{tile = {m = 1 << 62, n = 2 ^ 62}}
 ok(mr.load_plan("gemm_cooperative", mr.examples.gemm{m = 2 ^ 20, n = 2 ^ 20, k = 2 ^ 20}):check(),
   "checking a plan of 2^40 tiles and iterations is done at once")
 
--- Options of the examples, of every wrong type: told at the line of the user's call.
+-- Options of the examples with every wrong type: the error names the line of the user's call.
 local examples <const> = {
   chunk_scan = {{b = 1, s = 64, h = 2, p = 16, n = 16}, "g", "chunk", "D", "z", "dtype", "decay"},
   chunk_state = {{b = 1, s = 64, h = 2, p = 16, n = 16}, "g", "chunk", "dtype", "decay", "out"},
@@ -485,7 +485,7 @@ do
   local deep = nest(16, 4)
   local plan = mr.plan(deep:graph{}, device)
   for _, t in ipairs(plan.tasks) do plan:append(t.name) end
-  ok(plan:check() == false, "  checked where their axes are whole")
+  ok(plan:check() == false, "  whose check needs full axes")
   local tile = {}
   for i = 1, 16 do tile["a" .. i] = 1 end
   plan = mr.plan(deep:graph{tile = tile}, device)
@@ -692,7 +692,7 @@ ok(#tostring(plan) > 0 and #tostring(plan.graph) > 0 and #plan.graph:drawing() >
   #plan.graph:dot() > 0 and #tostring(plan:simulate()) > 0, "  are shown")
 plan:unwait(long "t", long "l")
 message = select(2, plan:check())
-like(message, "plan:wait%(\"t" .. ("x"):rep(62) .. '",%s+{"l', "  and told")
+like(message, "plan:wait%(\"t" .. ("x"):rep(62) .. '",%s+{"l', "  and reported")
 still_works "names"
 
 -- Errors of the user's own --------------------------------------------------------------
@@ -701,7 +701,7 @@ local thrown = setmetatable({}, {__tostring = function() error "again" end})
 for _, value in ipairs{"text", 1, true, thrown, {false}} do
   value = type(value) == "table" and value[1] == false and nil or value
   local function throw() error(value, 0) end
-  for _, place in ipairs{
+  for _, callback in ipairs{
     {"the program", mr.program("t", throw)},
     {"a loop", mr.program("t", function(p) p:loop(p:axis("n", 2), throw) end)},
     {"a task", mr.program("t", function(p) p:task("t", throw) end)},
@@ -711,8 +711,8 @@ for _, value in ipairs{"text", 1, true, thrown, {false}} do
       bound:reference(setmetatable({}, {__index = throw}))
     end},
   } do
-    local good, got = pcall(place[2], {})
-    ok(not good and rawequal(got, value), ("%s in %s comes through"):format(type(value), place[1]),
+    local good, got = pcall(callback[2], {})
+    ok(not good and rawequal(got, value), ("%s in %s comes through"):format(type(value), callback[1]),
       type(got))
   end
 end
@@ -829,7 +829,7 @@ do
   local file = assert(io.open(path, "wb"))
   file:write(bytecode)
   file:close()
-  local function pieces(text)
+  local function in_chunks(text)
     local at = 0
     return function()
       at = at + 1
@@ -840,7 +840,7 @@ do
   for what, f in ordered{
     ["load"] = function() return load(bytecode) end,
     ["load with a mode"] = function() return load(bytecode, "x", "bt") end,
-    ["load with a function"] = function() return load(pieces(bytecode), "x", "tb", {}) end,
+    ["load with a function"] = function() return load(in_chunks(bytecode), "x", "tb", {}) end,
     ["loadfile"] = function() return loadfile(path) end,
     ["loadfile with a mode"] = function() return loadfile(path, "bt") end,
   } do
@@ -864,10 +864,10 @@ do
   is(table.concat(loadfile(path, "bt", {x = 6})(), " "), "0 0 6", "  by loadfile, with a table")
   is(table.concat(require "text_of_somebody", " "), "text_of_somebody " .. path .. " 5",
     "  by require")
-  is(load(pieces "return x", "=piece", "t", {x = 8})(), 8, "  and in pieces by load")
+  is(load(in_chunks "return x", "=chunk", "t", {x = 8})(), 8, "  and in chunks by load")
   is(load("return x", "=x", nil, nil) and pcall(load("return x", "=x", nil, nil)), false,
     "  with nil for a table, too")
-  is(select(2, load("x y", "=text")), "text:1: syntax error near 'y'", "  or told what is wrong")
+  is(select(2, load("x y", "=text")), "text:1: syntax error near 'y'", "  or reports what is wrong")
   is(select(2, pcall(load)), "bad argument #1 to 'load' (function expected, got no value)",
     "  as Lua does")
   is(coroutine.wrap(function() return dofile(path)[3] end)(), 5, "  in a coroutine")
@@ -1055,9 +1055,9 @@ for step = 1, 4 do
   steps[step] = co()
   still_works("a pause of a program, " .. step)
 end
-ok(steps[1] == "axes" and steps[2] == "loop" and steps[3] == "task", "a program in pieces")
+ok(steps[1] == "axes" and steps[2] == "loop" and steps[3] == "task", "a program in several functions")
 good = pcall(steps[4].graph, steps[4])
-ok(good, "  is whole in the end")
+ok(good, "  is complete in the end")
 for what, f in ordered{
   ["filling an array"] = function() mr.array("f32", {3}, function() coroutine.yield() end) end,
   ["a table of inputs"] = function()

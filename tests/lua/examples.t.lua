@@ -407,7 +407,7 @@ for name, sizes in pairs {
   ok(d > 0 and d < 1e-2, name .. " with the roundings of bf16", "distance " .. d)
 end
 
--- Mistakes are told ----------------------------------------------------------------------------
+-- Mistakes are reported ------------------------------------------------------------------------
 
 for _, case in ipairs {
   {"flash_attention", {b = 1, h = 3, hkv = 2, m = 4, d = 4}, "hkv must divide h"},

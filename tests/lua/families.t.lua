@@ -1,9 +1,9 @@
--- families.lua - plans that differ in one thing, all the way through it: every reduction by every
--- axis, every part that an axis can play in a product, every split, every number of warps. Each
--- case is refused by the program, the graph, an edit or check(), or it is lowered and right.
+-- families.t.lua - families of plans that differ in one property, with all its values: reductions along every
+-- axis, every role of an axis in a product, every split, every number of warps. Each
+-- case is either refused (by the program, the graph, an edit or check()), or lowered with the right result.
 --
---   millrace families.t.lua [PATTERN]         as a test, of the cases whose names match
---   millrace families.t.lua table [PATTERN]   a line each: right, refused or FAULT; then these by kinds
+--   millrace families.t.lua [PATTERN]         runs the cases whose names match as a test
+--   millrace families.t.lua table [PATTERN]   prints a line each: right, refused or FAULT; then a summary by kind
 local mr = require "millrace"
 local dir = arg[0]:match "^(.*/)" or "./"
 local tap, random_plans = dofile(dir .. "tap.lua"), dofile(dir .. "lib/random_plans.lua")
@@ -75,15 +75,15 @@ local function schedule(bound, tile, options, before)
   return plan
 end
 
--- All ways to have each of the axes in tiles or whole, as a tile and a word; of three axes the
--- first, all or none.
+-- All choices of which axes are in tiles, as extents and a description; of three axes only: none,
+-- the first, all.
 local function tilings(axes, extents)
-  local list = {{tile = {}, text = "whole"}}
+  local list = {{tile = {}, text = "full axes"}}
   for axis in axes:gmatch "." do
     for i = 1, #list do
       local tile = {[axis] = extents[axis]}
       for name, n in pairs(list[i].tile) do tile[name] = n end
-      list[#list + 1] = {tile = tile, text = (list[i].text == "whole" and "tiles of " or list[i].text) .. axis}
+      list[#list + 1] = {tile = tile, text = (list[i].text == "full axes" and "tiles of " or list[i].text) .. axis}
     end
   end
   if #axes == 3 then list = {list[1], list[2], list[8]} end
@@ -150,14 +150,14 @@ end)
 -- The same from tile to tile of a loop, in a carry.
 local function looped(axes, along, scan)
   return mr.program("looped", function(p)
-    local list, rest, by = {}, {}, nil
+    local list, others, by = {}, {}, nil
     for name in axes:gmatch "." do
       local axis = p:axes(name)
       list[#list + 1] = axis
-      if name == along then by = axis else rest[#rest + 1] = axis end
+      if name == along then by = axis else others[#others + 1] = axis end
     end
-    local X, Y = p:input("X", list, "f32"), p:output("Y", scan and list or rest, "f32")
-    local sum, top = p:carry("sum", rest, 0), p:carry("top", rest, -math.huge)
+    local X, Y = p:input("X", list, "f32"), p:output("Y", scan and list or others, "f32")
+    local sum, top = p:carry("sum", others, 0), p:carry("top", others, -math.huge)
     p:loop(by, function()
       local x = p:load("load_x", X)
       local y = p:task("step", function()
@@ -186,10 +186,10 @@ for _, shape in ipairs{shapes[3], shapes[4], shapes[6]} do
   end
 end
 
-case("greatest by rows times by columns, whole", function()
+case("row maxima times column maxima, full axes", function()
   return schedule(rare.outer{m = 64, n = 64, k = 16, dtype = "f32"}, {})
 end)
-case("greatest by rows times by columns, in tiles", function()
+case("row maxima times column maxima, in tiles", function()
   return schedule(rare.outer{m = 100, n = 40, k = 20, dtype = "f32"}, {m = 64, n = 24})
 end)
 for _, dtype in ipairs{"bf16", "f16"} do
@@ -200,10 +200,10 @@ for _, dtype in ipairs{"bf16", "f16"} do
   end
 end
 
----- what part an axis plays in a product ---------------------------------------
+---- roles of axes in a product ---------------------------------------
 
--- C = A B^T. Roles of m and n: "grid", "whole", "batch"; "fold", a loop that sums up; "walk", a
--- loop that stores its tiles. Of k: "whole", "loop", "batch"; "cut": a tile, but no loop.
+-- C = A B^T. Roles of m and n: "grid", "full", "batch"; "fold", a loop that sums up; "walk", a
+-- loop that stores its tiles. Of k: "full", "loop", "batch"; "tile": in tiles, but not in a loop.
 local function product(roles)
   return mr.program("product", function(p)
     local m, n, k = p:axes("m", "n", "k")
@@ -246,14 +246,14 @@ local function product(roles)
   end)
 end
 
-local outer = {"grid", "whole", "batch", "fold", "walk"}
+local outer = {"grid", "full", "batch", "fold", "walk"}
 for _, role_m in ipairs(outer) do
   for _, role_n in ipairs(outer) do
-    for _, role_k in ipairs{"whole", "loop", "batch", "cut"} do
+    for _, role_k in ipairs{"full", "loop", "batch", "tile"} do
       local sums_to_nothing = role_m == "fold" and role_n == "fold"
-      if not sums_to_nothing and (role_k == "whole" or role_k == "loop" or role_m == role_n) then
+      if not sums_to_nothing and (role_k == "full" or role_k == "loop" or role_m == role_n) then
         case(("product: m %s, n %s, k %s"):format(role_m, role_n, role_k), function()
-          local function extent(role, n) return role ~= "whole" and role ~= "batch" and n or nil end
+          local function extent(role, n) return role ~= "full" and role ~= "batch" and n or nil end
           local sizes = {m = role_m == "batch" and 3 or 80, n = role_n == "batch" and 3 or 40,
             k = role_k == "batch" and 3 or 48}
           return schedule(product{m = role_m, n = role_n, k = role_k}(sizes),
@@ -264,7 +264,7 @@ for _, role_m in ipairs(outer) do
   end
 end
 
--- An axis more: of the rows alone, or contracted beside the other.
+-- A second axis of rows, or a second contracted axis.
 local function wide_product(contracted)
   return mr.program("wide_product", function(p)
     local h, m, n, k = p:axes("h", "m", "n", "k")
@@ -287,15 +287,15 @@ for _, extent in ipairs{1, 2, 4} do
       {h = extent, m = 64, n = 32, k = 16})
   end)
 end
-case("product that contracts two axes, one whole", function()
+case("product that contracts two axes, one of them a full axis", function()
   return schedule(wide_product(true){h = 4, m = 80, n = 40, k = 48}, {m = 64, n = 32, k = 16})
 end)
 
--- One product contracts what the other one cuts.
+-- One product contracts the axis that another one has in tiles.
 for _, m in ipairs{64, 32} do
   for _, n in ipairs{64, 16} do
     for _, d in ipairs{128, 64, 32, 16} do
-      case(("cut and contracted: tile %d x %d, %d of 128"):format(m, n, d), function()
+      case(("tiled and contracted: tile %d x %d, %d of 128"):format(m, n, d), function()
         return schedule(rare.twice{m = 64, n = 72, d = 128}, {m = m, n = n, d = d < 128 and d or nil})
       end)
     end
@@ -303,16 +303,16 @@ for _, m in ipairs{64, 32} do
 end
 for _, dtype in ipairs{"f16", "f32"} do
   for _, d in ipairs{64, 32} do
-    case(("cut and contracted: %s, %d of 64"):format(dtype, d), function()
+    case(("tiled and contracted: %s, %d of 64"):format(dtype, d), function()
       return schedule(rare.twice{m = 32, n = 32, d = 64, dtype = dtype}, {m = 32, n = 32, d = d < 64 and d or nil})
     end)
   end
 end
-case("cut and contracted: the axis is ragged", function()
+case("tiled and contracted: the axis is ragged", function()
   return schedule(rare.twice{m = 64, n = 64, d = 100}, {m = 64, n = 64, d = 32})
 end)
 
--- A reduction of what element-wise work cuts.
+-- A reduction along an axis that element-wise work has in tiles.
 local share = mr.program("share", function(p)
   local m, n = p:axes("m", "n")
   local X, Y = p:input("X", {m, n}, "f32"), p:output("Y", {m, n}, "f32")
@@ -320,23 +320,23 @@ local share = mr.program("share", function(p)
   Y:store("store_y", p:task("divide", function() return x / (mr.rowsum(x * x, n) + 1) end))
 end)
 for _, tiling in ipairs(tilings("mn", {m = 32, n = 24})) do
-  case("cut and reduced: " .. tiling.text, function() return schedule(share{m = 70, n = 52}, tiling.tile) end)
+  case("tiled and reduced: " .. tiling.text, function() return schedule(share{m = 70, n = 52}, tiling.tile) end)
 end
 
 ---- splits ---------------------------------------------------------------------
 
-local function lane_of_part(t)
+local function lane_of_slice(t)
   return t.kind ~= "load" and {lane = "c" .. (t.name:match "%.(%d+)$" or 0)} or nil
 end
 
 -- Sizes for a tile with this extent of the axis: two tiles of it, and small ones of the others.
 local function split_case(name, program, tile, sizes, axis, ways, part, apart, is_tiled)
-  case(("split: %s along %s, %d parts of %d, %s"):format(name, axis, ways, part,
+  case(("split: %s along %s, %d slices of %d, %s"):format(name, axis, ways, part,
     apart and "a lane each" or "one lane"), function()
-    local whole = ways * part
-    local extents = with(tile, {[axis] = is_tiled and whole or nil})
-    local bound = program(with(sizes, {[axis] = is_tiled and whole + 8 or whole}))
-    return schedule(bound, extents, apart and lane_of_part or nil, function(plan) plan:split(axis, ways) end)
+    local total = ways * part
+    local extents = with(tile, {[axis] = is_tiled and total or nil})
+    local bound = program(with(sizes, {[axis] = is_tiled and total + 8 or total}))
+    return schedule(bound, extents, apart and lane_of_slice or nil, function(plan) plan:split(axis, ways) end)
   end)
 end
 
@@ -361,7 +361,7 @@ for _, of in ipairs(split_programs) do
   end
 end
 
--- One sTask in parts, and all around it whole; the parts on lanes of their own, or on one.
+-- One sTask is split and all others are not; its slices are on lanes of their own, or on one.
 local single = {
   {"qkv", rare.qkv, {m = 64, n = 32}, {m = 72, n = 64, d = 64}},
   {"norms", rare.norms, {m = 64, n = 32, k = 32}, {m = 72, n = 40, k = 64}},
@@ -376,7 +376,7 @@ for _, of in ipairs(single) do
       for _, apart in ipairs(t.shape[axis] and {false, true} or {}) do
         local where = apart and "a lane each" or "one lane"
         case(("split: %s of %s alone along %s, %s"):format(t.name, name, axis, where), function()
-          return schedule(program(sizes), tile, apart and lane_of_part or nil,
+          return schedule(program(sizes), tile, apart and lane_of_slice or nil,
             function(plan) plan:split(axis, 2, {t.name}) end)
         end)
       end
@@ -432,17 +432,17 @@ for _, registers in ipairs{24, 25, 63, 100, 128, 232, 236, 250, 255} do
     return gemm{lanes = {p0 = {warps = 1, registers = registers}}}
   end)
 end
-case("lanes: registers for loads and for a product that are no whole step", function()
+case("lanes: registers for loads and for a product that are not multiples of the step", function()
   return gemm{lanes = {c0 = {warps = 4, registers = 157}, p0 = {warps = 4, registers = 77}}}
 end)
 
 -- Declared first or last.
 for _, name in ipairs{"a_idle", "z_idle"} do
   for _, warps in ipairs{1, 4, 5} do
-    for turns = 1, 3 do
+    for replicas = 1, 3 do
       local where = name == "a_idle" and "before the others" or "behind the others"
-      case(("lanes: idle %s, %d warps, %d turns"):format(where, warps, turns), function()
-        return gemm{lanes = {[name] = {warps = warps, replicas = turns}, c0 = {warps = 4}}}
+      case(("lanes: idle %s, %d warps, %d replicas"):format(where, warps, replicas), function()
+        return gemm{lanes = {[name] = {warps = warps, replicas = replicas}, c0 = {warps = 4}}}
       end)
     end
   end
@@ -453,15 +453,15 @@ for _, name in ipairs{"a_idle", "z_idle"} do
     return schedule(rare.outer{m = 32, n = 32, k = 16}, {}, nil, function(plan) plan:lane(name, {replicas = 2}) end)
   end)
 end
-for turns = 1, 3 do
-  case(("lanes: loads in %d turns"):format(turns), function()
-    return gemm{lanes = {p0 = {warps = 1, replicas = turns}}}
+for replicas = 1, 3 do
+  case(("lanes: loads by %d replicas"):format(replicas), function()
+    return gemm{lanes = {p0 = {warps = 1, replicas = replicas}}}
   end)
-  case(("lanes: a product in %d turns"):format(turns), function()
-    return gemm{lanes = {c0 = {warps = 4, replicas = turns}}}
+  case(("lanes: a product by %d replicas"):format(replicas), function()
+    return gemm{lanes = {c0 = {warps = 4, replicas = replicas}}}
   end)
-  case(("lanes: all on one lane in %d turns"):format(turns), function()
-    return gemm{lanes = {c0 = {warps = 4, replicas = turns}}, on = {load_a = "c0", load_b = "c0"}}
+  case(("lanes: all on one lane of %d replicas"):format(replicas), function()
+    return gemm{lanes = {c0 = {warps = 4, replicas = replicas}}, on = {load_a = "c0", load_b = "c0"}}
   end)
 end
 case("lanes: as many threads as there can be", function()
@@ -477,7 +477,7 @@ for _, n in ipairs{6, 7, 14, 15} do
     return gemm{lanes = lanes}
   end)
 end
-case("lanes: one idle, in eight turns", function()
+case("lanes: one idle, with eight replicas", function()
   return gemm{lanes = {c0 = {warps = 4}, idle = {warps = 1, replicas = 8}}}
 end)
 for _, registers in ipairs{128, 168, 232} do
@@ -489,23 +489,23 @@ case("lanes: five of one warp", function()
   return gemm{lanes = {a = {warps = 1}, b = {warps = 1}, c0 = {warps = 4}, d = {warps = 1}, p0 = {warps = 1}}}
 end)
 
----- room in shared memory ------------------------------------------------------
+---- capacity of shared memory ---------------------------------------------------
 
 for _, versions in ipairs{13, 14, 27, 64} do
-  case(("room: %d versions of 64 x 64"):format(versions), function()
+  case(("capacity: %d versions of 64 x 64"):format(versions), function()
     return gemm{sizes = {m = 64, n = 64, k = 64}, tile = {m = 64, n = 64, k = 64}, rings = {a = versions}}
   end)
-  case(("room: %d versions each of 8 x 64"):format(versions), function()
+  case(("capacity: %d versions each of 8 x 64"):format(versions), function()
     return gemm{sizes = {m = 16, n = 16, k = 64}, tile = {m = 8, n = 8, k = 64},
       rings = {a = versions, b = versions}}
   end)
 end
 for _, versions in ipairs{1, 4, 8} do
-  case(("room: %d versions of a wide tile that is stored"):format(versions), function()
+  case(("capacity: %d versions of a wide tile that is stored"):format(versions), function()
     return gemm{sizes = {m = 64, n = 256, k = 64, out = "f32"}, tile = {m = 64, n = 256, k = 16},
       rings = {a = versions, b = versions}, on = {store_c = "s"}, lanes = {s = {warps = 1}}}
   end)
-  case(("room: %d versions of the rows that a lane of one warp reduces"):format(versions), function()
+  case(("capacity: %d versions of the rows that a lane of one warp reduces"):format(versions), function()
     return schedule(rare.unary({"rowmax"}, "mn", "n", "against"){m = 72, n = 200, dtype = "f32"}, {m = 24},
       nil, function(plan) plan:buffers{x = versions} end)
   end)
@@ -593,7 +593,7 @@ end
 
 ---- operands -------------------------------------------------------------------
 
--- The whole first operand is there before the loop, each iteration multiplies a part of it.
+-- The first operand is loaded before the loop; each iteration multiplies a tile of it.
 local ahead = mr.program("ahead", function(p)
   local m, n, k = p:axes("m", "n", "k")
   local A, B = p:input("A", p.turned and {k, m} or {m, k}), p:input("B", {n, k})
@@ -605,7 +605,7 @@ local ahead = mr.program("ahead", function(p)
 end)
 for _, step in ipairs{1, 4, 8, 16, 24, 64} do
   for _, o in ipairs{{"of m by k", {}}, {"of k by m", {turned = true}}, {"that is computed", {computed = true}}} do
-    case(("operands: %d columns in turn of one %s"):format(step, o[1]), function()
+    case(("operands: steps of %d columns of one %s"):format(step, o[1]), function()
       return schedule(ahead(with({m = 72, n = 40, k = 64}, o[2])), {m = 64, n = 32, k = step})
     end)
   end

@@ -1,7 +1,7 @@
 -- Values that lanes pass to each other through shared memory: the accumulator of a product
 -- whose epilogue is another lane's, a carry that one lane updates and another reads in the
 -- next iteration, the statistics of a softmax on a second lane; rings of one and of three
--- versions, loops of no, one, two and five iterations, whole tiles and ragged ones.
+-- versions, loops of no, one, two and five iterations, interior and ragged tiles.
 local mr = require "millrace"
 local dir = arg[0]:match "^(.*/)" or "./"
 local tap = dofile(dir .. "tap.lua")
@@ -82,7 +82,7 @@ correct("an accumulator of a loop inside a loop", schedule(programs.mlp{m = 136,
 correct("two accumulators, one of them another lane's", schedule(programs.gated{m = 136, n = 72, k = 96},
   {m = 64, n = 64, k = 32}, {mma_h = "c1"}, {}))
 
----- carries that lanes update and read in turn ---------------------------------
+---- carries that lanes update and read alternately -----------------------------
 
 for _, trips in ipairs{1, 2, 5} do
   local sizes, tile = {m = 136, n = 72, k = 32 * trips}, {m = 64, n = 64, k = 32}
@@ -142,29 +142,29 @@ end
 
 ---- copies of a lane -------------------------------------------------------------
 
--- A lane of several copies that take tiles in turn: rings that they share, with other lanes or alone.
-local function in_turn(turns, plan)
-  plan:lane("c0", {warps = 4, replicas = turns})
+-- A lane with replicas: rings that they share, with other lanes or alone.
+local function with_replicas(replicas, plan)
+  plan:lane("c0", {warps = 4, replicas = replicas})
   plan:fill_waits()
   return plan
 end
-for turns = 2, 3 do
+for replicas = 2, 3 do
   for behind = -1, 0 do
-    correct(("a carry between %d copies and a lane, stores at %d"):format(turns, behind), in_turn(turns, schedule(
+    correct(("a carry between %d replicas and a lane, stores at %d"):format(replicas, behind), with_replicas(replicas, schedule(
       programs.highest{m = 256, n = 64, k = 160}, {m = 64, n = 32, k = 64}, {after = "c1"},
       {join = 1 - behind}, {store_c = behind})))
   end
   for ahead = 0, 1 do
-    correct(("weights unpacked by %d copies, %d tiles behind"):format(turns, ahead), in_turn(turns, schedule(
+    correct(("weights unpacked by %d replicas, %d tiles behind"):format(replicas, ahead), with_replicas(replicas, schedule(
       mr.examples.dequant_gemm{m = 232, n = 72, k = 128, group = 64}, {m = 64, n = 64, k = 64}, {},
       {scale = 2, a = 3, c = 1 + ahead, convert = 1 + ahead},
       {dequant = 0, convert = -ahead, store_c = -ahead})))
-    local plan = in_turn(turns, schedule(
+    local plan = with_replicas(replicas, schedule(
       mr.examples.gemm{m = 200, n = 128, k = 96}, {m = 64, n = 64, k = 32}, {load_a = "c0", load_b = "c0"},
       {a = 2, b = 3, c = 1 + ahead}, {epilogue = -ahead, store_c = -ahead}))
-    correct(("%d copies that load for themselves, stores at %d"):format(turns, -ahead), plan)
+    correct(("%d replicas that load for themselves, stores at %d"):format(replicas, -ahead), plan)
     plan:wait("load_b", {{"load_a", distance = 1}})
-    correct(("%d copies that wait for loads before, stores at %d"):format(turns, -ahead), plan)
+    correct(("%d replicas that wait for earlier loads, stores at %d"):format(replicas, -ahead), plan)
   end
 end
 

@@ -9,7 +9,7 @@ random_plans.target = arg[1] or "host"
 
 local SEEDS <const> = {1, 2, 3, 4, 5, 6}
 
--- Loads on p0, the rest on c0 in the order of the list; {name, offset}. Others are at 0.
+-- Loads are on p0, the sTasks of the list on c0 in its order: {name, offset}. Others have offset 0.
 local function schedule(bound, tile, rings, order)
   local plan = mr.plan(bound:graph{tile = tile}, mr.device "h200")
   local done = {}
@@ -74,14 +74,14 @@ correct("an accumulation scaled between two products into it", schedule(
   {k = 2, v = 2, softmax = 2, softmax_2 = 2},
   {{"mma_qk", 1}, {"softmax", 1}, {"rescale", 0}, {"mma_pv", 0}}))
 
--- One iteration: all turns are prologue and epilogue.
+-- One iteration: the pipelined loop has only a prologue and an epilogue.
 for _, versions in ipairs{1, 3} do
   for offset = -1, 2 do
-    local first, rest = math.max(offset, 0), math.min(offset, 0)
+    local first, others = math.max(offset, 0), math.min(offset, 0)
     correct(("a single iteration, offset %d, %d versions"):format(offset, versions), schedule(
       programs.highest{m = 128, n = 64, k = 32}, tile,
       {a = versions, b = versions, mma = math.max(versions, math.abs(offset) + 1)},
-      {{"mma", first}, {"before", rest}, {"after", rest}}))
+      {{"mma", first}, {"before", others}, {"after", others}}))
   end
 end
 

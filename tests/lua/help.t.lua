@@ -29,7 +29,7 @@ local function names_of(cell, prefix, add)
     local owner, sep, name = code:match "^(%a+)([.:])([%w_.]+)"
     if code:find "^tostring" or code:find "^#" or code == "..." or code:find "^mr%.array"
       or owner and owner == owner:upper() then
-      -- not a name, or told elsewhere
+      -- not a name, or described elsewhere
     elseif code == '["end"]' then
       add((prefix or "event") .. ".end")
     elseif prefix == "hw" then
@@ -73,7 +73,7 @@ local function topic_of(name)
   return topics[name] or topics[(name:gsub(":", "."))] or topics[(name:gsub("%.([^.]*)$", ":%1"))]
 end
 
--- Told with what they belong to.
+-- Described together with what they belong to.
 local within = {["found.why"] = "found", ["tried.keep"] = "tried", ["improved.keep"] = "improved", ["timeline.show"] = "timeline:show"}
 for _, name in ipairs(order) do
   ok(topic_of(name) or topics[within[name]], ("help about %s of the reference"):format(name))
@@ -157,6 +157,6 @@ for _, width in ipairs{20, 40, 80, 200} do
 end
 local lines = explain.fill("one two\nthree\n  code  stays\nfour", 2, 12)
 is(table.concat(lines, "|"), "  one two|  three|    code|      stays|  four", "text is filled, code keeps its lines")
-is(table.concat(explain.fill("abcdefghij", 0, 4), "|"), "abcd|efgh|ij", "what has no space is cut")
+is(table.concat(explain.fill("abcdefghij", 0, 4), "|"), "abcd|efgh|ij", "a word without a space is divided")
 is(table.concat(explain.fill("äöüäöü", 0, 4), "|"), "äöüä|öü", "between characters")
 tap.done_testing()

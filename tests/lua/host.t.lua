@@ -102,11 +102,11 @@ for _, sizes in ipairs{{b = 1, h = 8, hkv = 2, n = 300, d = 64, splits = 2}, {b 
   computes(("decoding_split, %d keys in %d parts"):format(sizes.n, sizes.splits), plan)
 end
 
--- Copies of a consumer take whole tiles in turn.
-local function in_turn(sizes, tile, ring, turns)
+-- Replicas of a consumer.
+local function with_replicas(sizes, tile, ring, replicas)
   local plan = mr.plan(mr.examples.gemm(sizes):graph{tile = tile}, mr.device "h200")
   plan:lane("p0", {warps = 1})
-  plan:lane("c", {warps = 4, replicas = turns})
+  plan:lane("c", {warps = 4, replicas = replicas})
   plan:buffers{a = ring, b = ring}
   plan:append("load_a", {seu = "tma", lane = "p0"})
   plan:append("load_b", {seu = "tma", lane = "p0"})
@@ -117,15 +117,15 @@ local function in_turn(sizes, tile, ring, turns)
   return plan
 end
 
-for turns = 2, 3 do
+for replicas = 2, 3 do
   for ring = 1, 3, 2 do
-    computes(("gemm, tiles in turn: %d copies, a ring of %d"):format(turns, ring),
-      in_turn({m = 640, n = 2304, k = 96}, {m = 64, n = 64, k = 32}, ring, turns), 2)
+    computes(("gemm by %d replicas, with a ring of %d"):format(replicas, ring),
+      with_replicas({m = 640, n = 2304, k = 96}, {m = 64, n = 64, k = 32}, ring, replicas), 2)
   end
 end
 
 -- More warpgroups than registers divide among: 640 threads get 96 each, and no more to share.
-plan = in_turn({m = 128, n = 64, k = 64}, {m = 64, n = 64, k = 32}, 2, 3)
+plan = with_replicas({m = 128, n = 64, k = 64}, {m = 64, n = 64, k = 32}, 2, 3)
 plan:lane("idle", {warps = 4})
 computes("gemm, five warpgroups", plan, 2)
 
@@ -155,7 +155,7 @@ for _, dtype in ipairs{"bf16", "f16", "tf32", "e4m3", "e5m2"} do
   tap.ok(good and worst <= 1e-6, "gemm of " .. dtype, tostring(worst))
 end
 
--- What a type has of numbers: zeros, the least, halves of it, ties, the greatest, and beyond.
+-- Numbers of a type: zeros, the least one, half of it, midpoints between two, the greatest one, and beyond.
 for _, dtype in ipairs{"bf16", "f16", "tf32", "e4m3", "e5m2"} do
   local values = {0, -0.0, 1, -1, 0x1p-9, 0x1p-10, 0x3p-11, -0x1p-16, 0x1p-17, 0x1p-24, 0x1p-25, 1.0625, 1.1875, 0.2, -3.3, 447, 448,
     57344, 1e-30, -1e-40}

@@ -67,7 +67,7 @@ ok(shallow:improve{pin = {tile = true, tasks = true, lanes = true, grid = true}}
 ---- pins -----------------------------------------------------------------------------------------
 
 -- What a script says of each kind, read by ourselves.
-local function told(plan, pattern)
+local function statement_of(plan, pattern)
   local list = {}
   for line in lines_of(plan) do
     if line:find(pattern) then list[#list + 1] = line end
@@ -85,8 +85,8 @@ local function order_of(plan, lane, names)
 end
 
 r = serial:improve{pin = {tasks = {"softmax", "mma_pv"}}}
-is(told(r.plan, '^plan:append%("softmax"'), told(serial, '^plan:append%("softmax"'), "a pinned sTask stays")
-is(told(r.plan, '^plan:append%("mma_pv"'), told(serial, '^plan:append%("mma_pv"'), "  and another one")
+is(statement_of(r.plan, '^plan:append%("softmax"'), statement_of(serial, '^plan:append%("softmax"'), "a pinned sTask stays")
+is(statement_of(r.plan, '^plan:append%("mma_pv"'), statement_of(serial, '^plan:append%("mma_pv"'), "  and another one")
 is(order_of(r.plan, "c0", {softmax = true, mma_pv = true}), "softmax mma_pv", "  in their order")
 r = serial:improve{pin = {rings = {"v", "softmax_2"}}}
 is(r.plan.rings.v, 2, "a pinned ring stays")
@@ -99,8 +99,8 @@ ok(r.plan.tile.k ~= 64, "  another axis may change", r.plan.tile.k)
 r = shallow:improve{pin = {tile = "k"}}
 is(r.plan.tile.k, 64, "one name needs no list")
 r = overlap:improve{pin = {grid = true, rings = true}}
-is(told(r.plan, "^plan:grid"), "", "a pinned grid stays")
-ok(told(overlap:improve{pin = {rings = true}}.plan, "^plan:grid") ~= "", "  that would change otherwise")
+is(statement_of(r.plan, "^plan:grid"), "", "a pinned grid stays")
+ok(statement_of(overlap:improve{pin = {rings = true}}.plan, "^plan:grid") ~= "", "  that would change otherwise")
 local small = mr.examples.gemm{m = 512, n = 512, k = 512}
 local narrow = mr.plan(small:graph{tile = {m = 64, n = 64, k = 64}}, mr.device "h200")
 narrow:lane("p0", {warps = 1})
@@ -108,11 +108,11 @@ narrow:lane("c0", {warps = 4})
 for _, task in ipairs(narrow.tasks) do narrow:append(task.name) end
 narrow:fill_waits()
 r = narrow:improve{pin = {lanes = {"c0"}}}
-is(told(r.plan, '^plan:lane%("c0"'), 'plan:lane("c0", {warps=4})', "a pinned lane stays")
+is(statement_of(r.plan, '^plan:lane%("c0"'), 'plan:lane("c0", {warps=4})', "a pinned lane stays")
 is(order_of(r.plan, "c0"), "mma epilogue store_c", "  with its sTasks")
 local split = mr.load_plan "attention_pingpong"
 r = split:improve{pin = {tasks = {"mma_qk"}}, trials = 40}
-is(told(r.plan, '^plan:append%("mma_qk'), told(split, '^plan:append%("mma_qk'), "a name stands for all parts")
+is(statement_of(r.plan, '^plan:append%("mma_qk'), statement_of(split, '^plan:append%("mma_qk'), "a name stands for all slices")
 r = serial:improve{pin = {tasks = {}, rings = false, grid = false}, trials = 5}
 is(r.pinned, "nothing", "empty lists pin nothing")
 r = serial:improve{pin = {tasks = true, lanes = true, rings = true, tile = true, grid = true}}
@@ -123,7 +123,7 @@ is(tostring(r.diff), "no difference", "  nor a difference")
 -- Every change that there is to a plan, and what it does to each pin: the pin holds if and only if what it
 -- pins is the same, as far as a script says it.
 local function same(plan, other, kind)
-  if kind == "grid" then return told(plan, "^plan:grid") == told(other, "^plan:grid") end
+  if kind == "grid" then return statement_of(plan, "^plan:grid") == statement_of(other, "^plan:grid") end
   if kind == "tile" then return draft.literal(plan.tile) == draft.literal(other.tile) end
   if kind == "rings" then return draft.literal(plan.rings) == draft.literal(other.rings) end
   local function list(p)
@@ -136,7 +136,7 @@ local function same(plan, other, kind)
     table.sort(names)
     for i, lane in ipairs(names) do
       if kind == "lanes" then table.sort(by[lane]) end
-      names[i] = lane .. ": " .. table.concat(by[lane], "\n") .. (kind == "lanes" and told(p, ('^plan:lane%%("%s"'):format(lane)) or "")
+      names[i] = lane .. ": " .. table.concat(by[lane], "\n") .. (kind == "lanes" and statement_of(p, ('^plan:lane%%("%s"'):format(lane)) or "")
     end
     if kind == "tasks" then                             -- what each reads and makes
       for _, t in ipairs(p.tasks) do
@@ -176,19 +176,19 @@ local function find(plan, text)
   end
 end
 
-local cut, text_of_cut = find(serial, "plan:split_off")
-is(text_of_cut, 'plan:split_off("softmax_2", "convert"); plan:alias{softmax_3="mma_qk"}; plan:insert("convert", {after="softmax"})',
-  "a conversion is cut off, in the place of the scores")
-ok(cut and cut:check() and order_of(cut, "c0") == "mma_qk softmax convert rescale mma_pv normalise store_o",
-  "  behind the sTask that it comes from", cut and order_of(cut, "c0"))
-cut = find(split, "plan:split_off")
-ok(cut and cut:check() and order_of(cut, "c1"):find("softmax.1 convert.1", 1, true), "  of each part", cut and
-  order_of(cut, "c1"))
+local split_off, text_of_change = find(serial, "plan:split_off")
+is(text_of_change, 'plan:split_off("softmax_2", "convert"); plan:alias{softmax_3="mma_qk"}; plan:insert("convert", {after="softmax"})',
+  "a conversion is split off, as an alias of the scores")
+ok(split_off and split_off:check() and order_of(split_off, "c0") == "mma_qk softmax convert rescale mma_pv normalise store_o",
+  "  behind the sTask that it comes from", split_off and order_of(split_off, "c0"))
+split_off = find(split, "plan:split_off")
+ok(split_off and split_off:check() and order_of(split_off, "c1"):find("softmax.1 convert.1", 1, true), "  of each slice",
+  split_off and order_of(split_off, "c1"))
 is(find(mr.load_plan "attention_d128", "plan:split_off"), nil, "  once")
-is(find(split, 'when="issued"'), nil, "lanes that take turns need no more")
+is(find(split, 'when="issued"'), nil, "lanes with an issue order need no other one")
 for _, pair in ipairs{{"mma_qk.0", "mma_pv.1"}, {"mma_qk.1", "mma_pv.0"}} do split:unwait(pair[1], pair[2]) end
-local turns = find(split, 'when="issued"')
-is(turns and core.statements(turns), core.statements(mr.load_plan "attention_pingpong"), "others get those of the ping-pong by hand")
+local ordered = find(split, 'when="issued"')
+is(ordered and core.statements(ordered), core.statements(mr.load_plan "attention_pingpong"), "others get that of the shipped ping-pong plan")
 local stores = find(shallow, 'seu="cuda"')
 like(stores and core.statements(stores), 'plan:append%("store_c%.0", {seu="cuda"', "stores by threads")
 
@@ -222,7 +222,7 @@ is(serial:improve{seconds = 0}.ended, "seconds", "no time")
 is(serial:improve{seconds = 0}.gain, 0.0, "  is the plan itself")
 local seen = {}
 r = serial:improve{trials = 30, progress = function(n, seconds) seen[n] = seconds end}
-is(#seen, 30, "progress is told after each trial")
+is(#seen, 30, "progress is reported after each trial")
 is(seen[30], r.seconds, "  with the best time")
 
 -- Ctrl-C while it runs, sent to ourselves.

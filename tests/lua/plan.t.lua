@@ -10,7 +10,7 @@ local graph = gemm:graph{tile = {m = 128, n = 128, k = 64}}
 local attention = mr.examples.flash_attention{b = 1, h = 4, m = 1024, d = 128}
 local attention_graph = attention:graph{tile = {m = 128, n = 128}}
 
--- As places name it: the line of the call, or one near it.
+-- The line of the call, or one near it, as locations name it.
 local function here(offset)
   local info = debug.getinfo(2, "Sl")
   return info.short_src:gsub("^%./", "") .. ":" .. info.currentline + (offset or 0)
@@ -21,7 +21,7 @@ local function statements(plan)
   return plan:script():match "\nlocal plan = [^\n]*\n(.*)return plan\n$"
 end
 
--- A legal plan of a GEMM, one lane for loads and one for the rest.
+-- A legal plan of a GEMM, one lane for loads and one for everything else.
 local appended_at
 local function new_gemm()
   local plan, tasks = mr.plan(graph, device), {"load_a", "load_b", "mma", "epilogue", "store_c"}
@@ -66,11 +66,11 @@ plan:append("load_a", {seu="tma", lane="p0"})
 plan:append("mma", {seu="tensor", lane="c0"})
 plan:append("epilogue", {seu="cuda", lane="c0"})
 plan:append("store_c", {seu="tma", lane="c0"})
-]], "  and the rest to a consumer, each on the unit for such work")
+]], "  and all others to a consumer, each on the unit for its kind of work")
 plan:append("load_b", {eu = 0, seu = "tma", lane = "c0", at = -2})
 plan:append("mma", {lane = "c1", at = 16.0})
 like(statements(plan), 'load_b", {seu="tma", lane="c0", at=%-2}%)\nplan:append%("mma", ' ..
-  '{seu="tensor", lane="c1", at=16}%)', "  or as told")
+  '{seu="tensor", lane="c1", at=16}%)', "  or with the given unit, lane and offset")
 plan:remove "mma"
 ok(not statements(plan):find "mma", "remove takes all entries of an sTask")
 like(statements(plan), 'plan:lane%("c1"', "  and leaves the lanes")
@@ -110,7 +110,7 @@ plan:buffers{b = 3.0, epilogue = 1}
 is(statements(plan), "plan:buffers{a=4, b=3}\n", "buffers sets versions")
 is(plan.rings.a .. plan.rings.b .. plan.rings.c .. plan.rings.epilogue, "4311", "  plan.rings")
 plan:buffers{a = 1}
-is(statements(plan), "plan:buffers{b=3}\n", "  one version is not told")
+is(statements(plan), "plan:buffers{b=3}\n", "  one version is not written")
 plan:buffers{}
 is(statements(plan), "plan:buffers{b=3}\n", "  of nothing")
 
@@ -226,12 +226,12 @@ is(tostring(problems), "no problems", "  as text")
 local usage = plan.usage
 is(usage.threads, 2 * 128, "usage: a producer warp, whose warpgroup is filled up, and a warpgroup")
 is(usage.shared_bytes, 3 * 2 * 128 * 64 * 2 + 1024 + 128 * 128 * 2 + 1024,
-  "  rings, flags, room for the store, and what it takes to begin at a multiple of 1024")
+  "  rings, flags, staging of the store, and padding to begin at a multiple of 1024")
 ok(usage.lanes.c0 >= 128 + 24 and usage.lanes.c0 <= 255, "  registers of a thread", usage.lanes.c0)
 is(usage.lanes.p0, 24, "  of a producer's")
 is(usage.registers, (240 + 40) * 128, "  and of the EU: what its lanes are given, by warpgroups")
 plan:lane("c0", {warps = 4, registers = 200})
-is(plan.usage.lanes.c0, usage.lanes.c0, "  which are what its values need, whatever it is told to have")
+is(plan.usage.lanes.c0, usage.lanes.c0, "  which are what its values need, whatever registers= says")
 is(plan.usage.registers, (200 + 40) * 128, "  and given")
 
 -- Problems ------------------------------------------------------------------------------
@@ -249,21 +249,21 @@ local function follow(p)
   end
 end
 
--- The first problem of that code, which says `said` and names `place` (the end of it), with
+-- The first problem of that code, with the message `said`, a location that ends with `location`, and
 -- the fields `want`. `repair`: "hint" if its hint is a statement, else a function.
 local codes = {}
-local function problem(p, code, place, said, want, repair)
+local function problem(p, code, location, said, want, repair)
   local sound, list = p:check()
   local found
   for _, x in ipairs(list) do found = found or x.code == code and x end
   codes[code] = true
   if not ok(not sound and found, code, list) then return end
   is(found.message, said, "  the message")
-  is(tostring(found.place):sub(-#place), place, "  the place")
+  is(tostring(found.location):sub(-#location), location, "  the location")
   for _, key in ipairs{"task", "other"} do
     is(found[key], want[key], "  " .. key)
     ok(not found[key] or code == "shared_memory" or said:find("'" .. found[key] .. "'", 1, true),
-      "  whose name is told")
+      "  whose name is given")
   end
   is(found.edge and found.edge.kind .. " " .. found.edge.buffer, want.edge, "  edge")
   like(tostring(list):gsub("\n *", " "), "try: .*" .. found.hint:gsub("%p", "%%%0"), "  and a hint")
@@ -399,7 +399,7 @@ plan = new_gemm()
 plan:unwait("mma", "load_b")
 plan:append "mma"
 _, problems = plan:check()
-is(tostring(problems):gsub("\n%s*", " "), problems[1].place .. ": duplicate_task: sTask 'mma' " ..
+is(tostring(problems):gsub("\n%s*", " "), problems[1].location .. ": duplicate_task: sTask 'mma' " ..
   'is appended 2 times try: plan:remove("mma") and append it once; to run it on several lanes, ' ..
   "split it", "problems as text")
 good, message = pcall(plan.simulate, plan)
@@ -471,7 +471,7 @@ for _, width in ipairs{40, 60, 80, 120} do
   local text = plan:table{width = width, ascii = true}
   ok(widest(text) <= width and not text:find "[\128-\255]", "table of width " .. width, text)
 end
-like(plan:table{color = true}, "\27%[", "  with colour if told")
+like(plan:table{color = true}, "\27%[", "  with colour if color=true")
 for _, name in ipairs{"lane p0", "lane c0", "load_a", "epilogue", "tensor", "shared"} do
   ok(tostring(plan):find(name, 1, true), "tostring tells of " .. name)
 end
@@ -522,7 +522,7 @@ for _, case in ipairs{
   local r, why = mr.search(bound, device, {trials = 5, seconds = 600})
   if ok(r, case[1] .. ": a search finds a plan", why) then
     ok(r.plan:check(), "  that is legal", select(2, r.plan:check()))
-    is(r.trials, 5, "  after as many trials as told")
+    is(r.trials, 5, "  after the given number of trials")
     is(r.timeline.cycles, r.plan:simulate().cycles, "  with its timeline")
     round_trip(r.plan, "  its text")
     local second = mr.search(bound, device, {trials = 5, seconds = 600})

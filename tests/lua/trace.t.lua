@@ -7,11 +7,11 @@ local ok, is, like, refuses = tap.ok, tap.is, tap.like, tap.refuses
 
 local home = core.home()
 
-local function gemm(swap, sizes, device, turns, late)
+local function gemm(swap, sizes, device, replicas, late)
   local bound = mr.examples.gemm(sizes or {m = 128, n = 128, k = 256})
   local plan = mr.plan(bound:graph{tile = {m = 64, n = 64, k = 32}}, device or mr.device "h200")
   plan:lane("p0", {warps = 1})
-  plan:lane("c0", {warps = 4, replicas = turns})
+  plan:lane("c0", {warps = 4, replicas = replicas})
   plan:buffers{a = 3, b = 3, epilogue = late and 2 or nil}
   plan:append(swap and "load_b" or "load_a", {seu = "tma", lane = "p0"})
   plan:append(swap and "load_a" or "load_b", {seu = "tma", lane = "p0"})
@@ -107,22 +107,22 @@ sound(tl, "tiles in sequence")
 is(tl.events[#tl.events].tile, math.ceil(32 * 9 / 132) - 1, "the EU that ended last has the most tiles")
 is(tl.phases[1].tiles, 32 * 9, "tiles of the grid")
 
--- Copies of a lane that take tiles in turn, and loops in loops.
-local turns = mr.plan(mr.examples.gemm{m = 640, n = 2304, k = 96}:graph{tile = {m = 64, n = 64, k = 32}}, mr.device "h200")
-turns:lane("p", {warps = 1})
-turns:lane("c", {warps = 4, replicas = 2})
-turns:buffers{a = 3, b = 3}
-for _, task in ipairs{"load_a", "load_b"} do turns:append(task, {seu = "tma", lane = "p"}) end
-turns:append("mma", {seu = "tensor", lane = "c"})
-turns:append("epilogue", {seu = "cuda", lane = "c"})
-turns:append("store_c", {seu = "tma", lane = "c"})
-turns:fill_waits()
-local simulated = turns:simulate()
-tl = turns:compile{target = "host"}:trace{eu = simulated.phases[1].eu}
-is(#tl.events, #simulated.events, "tiles in turn: every instance is there")
-local whose = true
-for _, e in ipairs(tl.events) do whose = whose and (e.lane == "p" or e.copy == e.tile % 2) end
-ok(whose, "  each on the copy whose tile it is")
+-- A lane with replicas, and nested loops.
+local two_replicas = mr.plan(mr.examples.gemm{m = 640, n = 2304, k = 96}:graph{tile = {m = 64, n = 64, k = 32}}, mr.device "h200")
+two_replicas:lane("p", {warps = 1})
+two_replicas:lane("c", {warps = 4, replicas = 2})
+two_replicas:buffers{a = 3, b = 3}
+for _, task in ipairs{"load_a", "load_b"} do two_replicas:append(task, {seu = "tma", lane = "p"}) end
+two_replicas:append("mma", {seu = "tensor", lane = "c"})
+two_replicas:append("epilogue", {seu = "cuda", lane = "c"})
+two_replicas:append("store_c", {seu = "tma", lane = "c"})
+two_replicas:fill_waits()
+local simulated = two_replicas:simulate()
+tl = two_replicas:compile{target = "host"}:trace{eu = simulated.phases[1].eu}
+is(#tl.events, #simulated.events, "two replicas: the trace has every instance")
+local on_its_replica = true
+for _, e in ipairs(tl.events) do on_its_replica = on_its_replica and (e.lane == "p" or e.replica == e.tile % 2) end
+ok(on_its_replica, "  each on the replica that has its tile")
 
 -- An H200 with less shared memory, or fewer EUs.
 local function h200_with(changes)
@@ -142,16 +142,16 @@ local function h200_with(changes)
   return device
 end
 
--- As many tiles as there is room for are held before they go out; the trace has all of them.
-for turns = 1, 2 do
+-- Stamps of as many tiles as fit in shared memory are kept before they are written out; the trace has all tiles.
+for replicas = 1, 2 do
   for _, late in ipairs{false, true} do
     local all
-    for _, bytes in ipairs{232448, 39500 + 8192 * turns, 34000 + 8192 * turns} do
+    for _, bytes in ipairs{232448, 39500 + 8192 * replicas, 34000 + 8192 * replicas} do
       local device = h200_with{["bytes = 232448"] = "bytes = " .. bytes, ["eus = 132"] = "eus = 1"}
-      local plan = gemm(false, {m = 64, n = 192, k = 6400}, device, turns, late)
+      local plan = gemm(false, {m = 64, n = 192, k = 6400}, device, replicas, late)
       local tl = plan:compile{target = "host"}:trace{}
-      local what = ("room for %s tiles, %d lanes in turn%s"):format(
-        tl.kernel.source:match "stamps_held %+ tiles_stamped%+%+ %% (%d+)", turns, late and ", stored late" or "")
+      local what = ("space for the stamps of %s tiles, %d replicas%s"):format(
+        tl.kernel.source:match "stamps_held %+ tiles_stamped%+%+ %% (%d+)", replicas, late and ", stored late" or "")
       all = all or tl
       same_order(all, tl, what)
       sound(tl, what)
@@ -159,15 +159,15 @@ for turns = 1, 2 do
   end
 end
 
--- With little room beside the rings, the first iterations of each tile are recorded.
+-- If the rings leave little shared memory, the first iterations of each tile are recorded.
 local few = gemm(false, {m = 64, n = 64, k = 12800}, h200_with{["bytes = 232448"] = "bytes = 41032"})
   :compile{target = "host"}:trace{}
 local counts = {}
 for _, e in ipairs(few.events) do counts[e.task] = (counts[e.task] or 0) + 1 end
-ok(counts.mma >= 100 and counts.mma < 400, "little room: some of the 400 products", counts.mma)
+ok(counts.mma >= 100 and counts.mma < 400, "little shared memory: some of the 400 products", counts.mma)
 is(counts.load_a, counts.mma, "  as many loads")
 is(counts.store_c, 1, "  and what comes after them")
-sound(few, "little room")
+sound(few, "little shared memory")
 
 ---- the plan is the only source of truth --------------------------------------------------------
 

@@ -1,5 +1,5 @@
--- The unit that a plan gives a load or a product is the one that does it: loads by the lane's
--- threads, in pieces as wide as rows allow, and products by threads, of any type and order of
+-- The unit that a plan gives to a load or a product executes it: loads by the lane's
+-- threads, with accesses as wide as rows allow, and products by threads, for any type and order of
 -- axes, on any number of warps.
 local mr = require "millrace"
 local dir = arg[0]:match "^(.*/)" or "./"
@@ -61,18 +61,18 @@ kernel("one of a lane's loads by threads, behind the other", gemm{load = on "p0"
 kernel("loads by threads of what the copy engine cannot bring", gemm{sizes = {k = 100, n = 35, b = "kn"}, load = on("c0", "cuda")},
   nil, {"complete': "})
 kernel("loads that the plan has on the copy engine, which cannot", gemm{sizes = {k = 100}}, {"load_threads A", "load_a complete"})
-right("loads by threads, of lanes in turn", gemm{sizes = {m = 200}, load = on("p0", "cuda"), lanes = {{"c0", {warps = 4, replicas = 2}}},
+right("loads by threads for a lane with replicas", gemm{sizes = {m = 200}, load = on("p0", "cuda"), lanes = {{"c0", {warps = 4, replicas = 2}}},
   rings = {a = 2, b = 2}})
-right("loads by threads in turn", gemm{sizes = {m = 200}, load = on("p0", "cuda"), lanes = {{"p0", {warps = 2, replicas = 2}}}})
-for turns = 2, 3 do
-  kernel(("loads in turn, by %d copies, of more iterations than a flag has phases"):format(turns),
+right("loads by the threads of a lane with replicas", gemm{sizes = {m = 200}, load = on("p0", "cuda"), lanes = {{"p0", {warps = 2, replicas = 2}}}})
+for replicas = 2, 3 do
+  kernel(("loads by %d replicas, with more iterations than a flag has phases"):format(replicas),
     gemm{sizes = {m = 64 * 7, n = 8, k = 320}, tile = {m = 64, n = 8, k = 16}, load = on("p0", "tma"),
-      lanes = {{"p0", {warps = 1, replicas = turns}}}, rings = {a = 2, b = 2}},
+      lanes = {{"p0", {warps = 1, replicas = replicas}}}, rings = {a = 2, b = 2}},
     {"'load_a complete': 2 deep", "the replica that has the last tile has seen all flags"})
 end
-for turns = 2, 3 do
-  right(("all of it by a lane of %d copies, which share the rings"):format(turns), gemm{sizes = {m = 200, k = 32}, load = on("c0", "cuda"),
-    mma = turns == 3 and cuda or nil, lanes = {{"c0", {warps = 4, replicas = turns}}}})
+for replicas = 2, 3 do
+  right(("all sTasks on a lane of %d replicas, which share the rings"):format(replicas), gemm{sizes = {m = 200, k = 32}, load = on("c0", "cuda"),
+    mma = replicas == 3 and cuda or nil, lanes = {{"c0", {warps = 4, replicas = replicas}}}})
 end
 right("loads by threads in a cluster", gemm{sizes = {m = 256, n = 64, k = 64}, load_a = on("p0", "cuda"), lanes = {{"p0", {warps = 2}}}, rings = {a = 2, b = 2},
   grid = {raster = "rows", group = 8, cluster = 2, eus = 4}})
@@ -95,10 +95,10 @@ do
   local plan = gemm{rings = {a = 2, b = 2}, load = on("p0", "cuda"), mma = on("c0", "cuda")}
   plan:wait("epilogue", {{"load_b", when = "issued"}})
   plan:wait("load_b", {{"mma", when = "issued", distance = 2}})
-  kernel("turns of synchronous sTasks", plan, {"load_b issued", "mma issued"})
+  kernel("an issue order of synchronous sTasks", plan, {"load_b issued", "mma issued"})
 end
 
----- in pieces ------------------------------------------------------------------
+---- access widths --------------------------------------------------------------
 
 for _, x in ipairs{
   {"bf16", 104, 16}, {"bf16", 100, 8}, {"bf16", 102, 4}, {"bf16", 101}, {"f32", 104, 16}, {"f32", 102, 8}, {"f32", 101, 4},
@@ -110,7 +110,7 @@ for _, x in ipairs{
   local text = plan:compile{target = "cuda", text = true, without = {"unmask"}}.source:match "\nKERNEL.*"
   local function count(pattern) return select(2, text:gsub(pattern, "")) end
   tap.is(bytes and count(("copy_%d%%("):format(bytes)) or count "value%[u%]%)" + count "read_shifted%(", 2,
-    ("... in pieces of %s"):format(bytes and bytes .. " bytes" or "an element, or shifted"))
+    ("... with accesses of %s"):format(bytes and bytes .. " bytes" or "an element, or shifted"))
 end
 -- Neighbours that are one element of the tensor: the matrix unit finds it as often as it multiplies it.
 local repeated = mr.program("repeated", function(p)
@@ -129,9 +129,9 @@ for by = 1, 5 do
         {rings = {a = 2, b = 2}, load = on("p0", "cuda"), mma = {seu = unit}}))
   end
 end
-right("pieces of a tile that ends within a panel", gemm{sizes = {n = 100, b = "kn", k = 96}, tile = {m = 64, n = 96, k = 32},
+right("accesses to a tile that ends within a panel", gemm{sizes = {n = 100, b = "kn", k = 96}, tile = {m = 64, n = 96, k = 32},
   load = on("c0", "cuda")})
-right("pieces of one operand in parts", (function()
+right("accesses to one operand in slices", (function()
   local plan = mr.plan(mr.examples.gemm{m = 128, n = 48, k = 96}:graph{tile = {m = 128, n = 48, k = 32}}, mr.device "h200")
   plan:split("m", 2)
   for _, t in ipairs(plan.tasks) do
@@ -160,7 +160,7 @@ do
   local r = plan:compile{target = "host"}:check{seed = 3}
   tap.ok(r.relative < 1e-6, "... adds up in f32", tostring(r.relative))
 end
-right("products by threads of lanes in turn", gemm{sizes = {m = 200}, mma = cuda, lanes = {{"c0", {warps = 4, replicas = 2}}}, rings = {a = 2, b = 2}})
+right("products by the threads of a lane with replicas", gemm{sizes = {m = 200}, mma = cuda, lanes = {{"c0", {warps = 4, replicas = 2}}}, rings = {a = 2, b = 2}})
 right("a product by threads whose result another lane takes", gemm{mma = cuda, epilogue = on "c1", store = on "c1"})
 
 -- Rows, columns and a number: what is left of the operands' axes.
@@ -177,7 +177,7 @@ for _, x in ipairs{{"rows", true, false}, {"columns", false, true}, {"a number",
   end){m = 40, n = 24, k = 50}, {m = 32, n = 16, k = 16}, {}))
 end
 
--- Several axes contracted; both operands made by lanes; one that is there whole before the loop.
+-- Several contracted axes; both operands computed by lanes; an operand loaded completely before the loop.
 local rich = mr.program("rich", function(p)
   local h, m, n, k = p:axes("h", "m", "n", "k")
   local A, B = p:input("A", {h, m, k}), p:input("B", {n, h, k})
@@ -238,7 +238,7 @@ tap.ok(tostring(crowd:kernel{target = "cuda"}):find("64 columns, 4 steps, in 2",
 
 ---- rows that the copy engine cannot bring --------------------------------------
 
--- With so many columns in memory, pieces of so many bytes; whether copies arrive by themselves.
+-- With so many columns in memory, accesses of so many bytes; whether copies arrive at their flag by themselves.
 for _, x in ipairs{{68, 8, true}, {66, 4, true}, {65, 2, false}, {72, nil, false}} do
   local k, bytes, arrive = table.unpack(x)
   for _, warps in ipairs{1, 3, 4} do
@@ -262,7 +262,7 @@ for _, x in ipairs{{68, 8, true}, {66, 4, true}, {65, 2, false}, {72, nil, false
   end
 end
 
--- Shifted, from every place in memory that a row can begin, and where tiles and rows end within pieces.
+-- Shifted accesses, at every address at which a row can begin; some tiles and rows end within an access.
 for _, x in ipairs{{"bf16", 101, 64}, {"bf16", 67, 32}, {"e4m3", 101, 32}, {"e4m3", 98, 64}} do
   local dtype, k, tile = table.unpack(x)
   for _, n in ipairs{35, 64} do
@@ -271,11 +271,11 @@ for _, x in ipairs{{"bf16", 101, 64}, {"bf16", 67, 32}, {"e4m3", 101, 32}, {"e4m
   end
 end
 
--- Of the tile's rows some are beyond the tensor's end; the stride asks for each.
-kernel("ragged rows of pieces", gemm{sizes = {m = 100, n = 40, k = 132}, tile = {m = 64, n = 32, k = 64},
+-- Some rows of the tile are beyond the tensor's end; each is tested.
+kernel("accesses to ragged rows", gemm{sizes = {m = 100, n = 40, k = 132}, tile = {m = 64, n = 32, k = 64},
   lanes = {{"p0", {warps = 2}}}}, {"4 at once, on 'load_a complete'"})
 
--- Rows and pieces that begin before the tensor, or end behind it.
+-- Rows and accesses that begin before the tensor, or end behind it.
 for _, x in ipairs{{100, "bf16", "4 at once, on 'load_a complete'"}, {97, "bf16", "shifted"}, {98, "e4m3", "shifted"}, {99, "f32", "load_threads"}} do
   local k, dtype, how = table.unpack(x)
   for _, by in ipairs{{3, 0}, {-3, 0}, {0, 1}, {0, -1}, {-2, 4}, {5, -9}} do
@@ -289,8 +289,8 @@ for _, c in ipairs{67, 68} do
     {n = 1, p = 1, q = 64, k = 64, r = 1, s = 1, c = 64}, {lanes = {{"p0", {warps = 4}}}, load = on "p0"}))
 end
 
--- Copies of a lane in turn would wait for those of others: they do not arrive by themselves.
-kernel("copies of rows of 68 elements by lanes in turn", gemm{sizes = {m = 301, n = 72, k = 580}, tile = {m = 128, n = 64, k = 32},
+-- Asynchronous copies of one replica would wait for those of others, so they do not arrive by themselves.
+kernel("copies of rows of 68 elements by replicas", gemm{sizes = {m = 301, n = 72, k = 580}, tile = {m = 128, n = 64, k = 32},
   lanes = {{"p0", {warps = 2, replicas = 2}}}, rings = {a = 3, b = 2}, load = on "p0"}, {"4 at once"}, {"threads have copied it"})
 
 -- Another lane has seen that the keys are there: the one whose engine reads them fences, too.
