@@ -52,7 +52,7 @@ return function(_, made)
   -- Why the file is not of the device that is attached; nil if it is.
   local function mismatch(found, name)
     if found.partition then
-      return ("the attached %s is a part of a board, with %d SMs, and hw/%s.lua is of a whole one"):format(
+      return ("the attached %s is a part of a board, with %d SMs, and hw/%s.lua is of a complete one"):format(
         found.name, found.sms, name)
     elseif found.sms ~= read(name).eus then
       return ("the attached %s has %d SMs, and hw/%s.lua is of one with %d"):format(found.name, found.sms,

@@ -21,7 +21,7 @@ picks a100 108 'NVIDIA A100-SXM4-80GB'
 refuses() { # TITLE SMS NAME ERE
 	export FAKE_CUDA_NAME=$3 FAKE_CUDA_SMS=$2
 	t_cmd "$1 is refused" 1 "$MILLRACE" "$T/device.lua"
-	t_err '  at its place, saying why' "^millrace: $T/device.lua:1: device: $4\$"
+	t_err '  at its line, with the reason' "^millrace: $T/device.lua:1: device: $4\$"
 	t_is '  but h200 can be had by its name' \
 		"$("$MILLRACE" -e 'print(mr.device("h200").name)' 2>&1)" h200
 }
@@ -34,7 +34,7 @@ copy the nearest there under a word of that name, or take a model, as mr.device 
 refuses 'one whose name only holds a known one' 132 'NVIDIA GH200 480GB' \
 	'no file of hw/ is of the attached NVIDIA GH200 480GB: .*'
 refuses 'a partition, by its name' 60 'NVIDIA H200 MIG 3g.71gb' "the attached NVIDIA H200 MIG \
-3g.71gb is a part of a board, with 60 SMs, and hw/h200.lua is of a whole one; $model \"h200\""
+3g.71gb is a part of a board, with 60 SMs, and hw/h200.lua is of a complete one; $model \"h200\""
 export FAKE_NVML_MIG=1
 refuses 'a partition, by its board' 132 'NVIDIA H200' \
 	'the attached NVIDIA H200 is a part of a board, with 132 SMs, .*'
@@ -57,18 +57,18 @@ FAKE_CUDA_INIT=100 picks h200 132 'no device'
 MILLRACE_LIBCUDA=/nowhere picks h200 132 'no driver'
 
 export FAKE_CUDA_NAME='NVIDIA H200' FAKE_CUDA_SMS=132
-cat >"$T/told.lua" <<'E'
+cat >"$T/attached.lua" <<'E'
 local a = mr.attached()
 print(a.name, a.arch, a.sms, a.partition, a.driver, a.power_limit, a.trouble)
 E
-t_cmd 'mr.attached()' 0 "$MILLRACE" "$T/told.lua"
-t_out '  tells what is known' <<'E'
+t_cmd 'mr.attached()' 0 "$MILLRACE" "$T/attached.lua"
+t_out '  has what is known' <<'E'
 NVIDIA H200	sm_90a	132	false	580.159.03	700.0	nil
 E
-FAKE_NVML_PIDS=71 FAKE_NVML_USE=40 t_cmd 'of a busy one' 0 "$MILLRACE" "$T/told.lua"
+FAKE_NVML_PIDS=71 FAKE_NVML_USE=40 t_cmd 'of a busy one' 0 "$MILLRACE" "$T/attached.lua"
 t_like '  who is on it' "$(<"$T/out")" 'another process \(pid 71\) is on it, 40 % in use$'
-MILLRACE_LIBNVML=/nowhere t_cmd 'without the management library' 0 "$MILLRACE" "$T/told.lua"
-t_out '  it tells the rest' <<'E'
+MILLRACE_LIBNVML=/nowhere t_cmd 'without the management library' 0 "$MILLRACE" "$T/attached.lua"
+t_out '  it has everything else' <<'E'
 NVIDIA H200	sm_90a	132	false	nil	nil	nil
 E
 t_done

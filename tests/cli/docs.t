@@ -10,8 +10,8 @@
 . tests/lib.sh
 top=$PWD
 
-# $T/N.lua and $T/N.console, their lines where they stand in the document; and a list
-# of blocks: N kind place first-or-more.
+# $T/N.lua and $T/N.console, with the line numbers of the document; and a list
+# of blocks: N kind location first-or-more.
 list=$(awk -v dir="$T" '
 	FNR == 1 { kind = "" }
 	kind != "" && /^[ \t]*```[ \t]*$/ { kind = ""; close(out); next }
@@ -30,13 +30,13 @@ list=$(awk -v dir="$T" '
 	NF { continues = /^[ \t]*<!-- continues -->[ \t]*$/ }
 ' $(ls README.md docs/*.md docs/*/*.md 2>/dev/null))
 
-# Runs the blocks given as pairs of place and file, one after the other, writing the
-# place of each that ended well to the file named first.
+# Runs the blocks given as pairs of location and file, one after the other, and writes the
+# location of each that succeeded to the file named first.
 cat >"$T/run.lua" <<'E'
 local done = assert(io.open(arg[1], "w"))
 for i = 2, #arg, 2 do
-  local place, file = arg[i], assert(io.open(arg[i + 1]))
-  local chunk, message = load(file:read "a", "@" .. place:match "^(.*):", "t")
+  local location, file = arg[i], assert(io.open(arg[i + 1]))
+  local chunk, message = load(file:read "a", "@" .. location:match "^(.*):", "t")
   if not chunk then error(message, 0) end
   -- When the chunk returns, make its locals globals, for the block that goes on.
   debug.sethook(function()
@@ -50,7 +50,7 @@ for i = 2, #arg, 2 do
   end, "r")
   chunk()
   debug.sethook()
-  done:write(place, "\n")
+  done:write(location, "\n")
   done:flush()
 end
 E
@@ -70,7 +70,7 @@ run_lua_chain() {
 }
 
 session= blessed=()
-run_session() { # N PLACE
+run_session() { # N LOCATION
 	local before=0
 	mkdir -p "$T/work"
 	(cd "$T/work" && sed -n 's/^\(mr> \|>> \|>>$\|mr>$\)//p' "$session" |
@@ -89,10 +89,10 @@ run_session() { # N PLACE
 
 # From the last block of a document to the first, so that lines stay where they are.
 bless() {
-	local n place
-	for place in "${blessed[@]}"; do
-		n=${place%% *} place=${place#* }
-		awk -v fence="${place##*:}" -v new="$T/$n.blessed" '
+	local n location
+	for location in "${blessed[@]}"; do
+		n=${location%% *} location=${location#* }
+		awk -v fence="${location##*:}" -v new="$T/$n.blessed" '
 			FNR <= fence { print; next }
 			!done && !inside && /^mr> / {
 				inside = 1
@@ -100,15 +100,15 @@ bless() {
 			}
 			/^[ \t]*```/ { inside = 0; done = 1 }
 			!inside { print }
-		' "${place%:*}" >"$T/document" && cat "$T/document" >"${place%:*}"
+		' "${location%:*}" >"$T/document" && cat "$T/document" >"${location%:*}"
 	done
 }
 
-while read -r n kind place first; do
+while read -r n kind location first; do
 	case $kind in
 	lua)
 		[ "$first" = first ] && run_lua_chain
-		lua_chain+=("$place" "$T/$n.lua")
+		lua_chain+=("$location" "$T/$n.lua")
 		;;
 	console)
 		grep -q '^mr> ' "$T/$n.console" || continue
@@ -119,10 +119,10 @@ while read -r n kind place first; do
 			mv "$T/all" "$T/$n.session"
 		fi
 		session=$T/$n.session
-		run_session "$n" "$place"
+		run_session "$n" "$location"
 		;;
 	excused)
-		t_is "$place: every lua block runs" excused ''
+		t_is "$location: every lua block runs" excused ''
 		;;
 	esac
 done <<<"$list"

@@ -1,5 +1,5 @@
-# k:export. The launchers really run, on a driver that writes down what it is told
-# (tests/fake/recorder.c), and what they tell it is compared with what was lowered.
+# k:export. The launchers really run, on a driver that records its calls
+# (tests/fake/recorder.c), and these are compared with what was lowered.
 . tests/lib.sh
 
 cc=${CC:-cc}
@@ -53,7 +53,7 @@ end
 return plans
 E
 cat >"$T/export.lua" <<'E'
--- export.lua PLAN DIR [NAME]: export, and say what the driver should be told of each launch
+-- export.lua PLAN DIR [NAME]: export, and write the arguments that the driver should get for each launch
 -- on tensors at 0x10000, 0x20000, ... (inputs, outputs), in DIR/want.c and DIR/want.py.
 local name, dir, as = ...
 local core = require "millrace.core"
@@ -111,7 +111,7 @@ for file, text in pairs{kinds = table.concat(kinds), flops = ("%d"):format(plan.
 end
 E
 
-# What the driver was told at launches; a temporary's address in a map is not foreseen.
+# The recorded launches; a temporary's address in a map is not known in advance.
 launches() {
 	grep '^launch' "$1" | sed 's/at 0x[0-9a-f]\{6,\} dims/at TEMP dims/g'
 }
@@ -205,9 +205,9 @@ launch: 0
 crooked: -1, gemm: the address of argument 2 is no multiple of 16, or NULL
 launch: 0
 after: -1
-no such device: 101, gemm: cuDeviceGet: CUDA_ERROR_101 (as it was told to)
+no such device: 101, gemm: cuDeviceGet: CUDA_ERROR_101 (as the test set it)
 E
-t_is 'the driver is told what was lowered' "$(launches "$T/log" | head -1)" "$(wanted "$gemm/want.c")"
+t_is 'the driver gets what was lowered' "$(launches "$T/log" | head -1)" "$(wanted "$gemm/want.c")"
 t_like 'tensor maps, as A[200][136] has them' "$(cat "$T/log")" \
 	'map\(element 9 at 0x10000 dims 136 200 strides 272 box 64 128 swizzle 3 promotion 2\)'
 t_like 'and B[264][136]' "$(cat "$T/log")" \
@@ -286,7 +286,7 @@ for a in A, tensor(gemm.INPUTS[0], 7):
 assert done == [C, C]
 "
 if [ "$python" ]; then
-	t_is 'the driver is told what was lowered' "$(launches "$T/log" | head -1)" "$(wanted "$gemm/want.py")"
+	t_is 'the driver gets what was lowered' "$(launches "$T/log" | head -1)" "$(wanted "$gemm/want.py")"
 	t_is 'the cached arguments are the same' "$(launches "$T/log" | sed -n 4p)" "$(wanted "$gemm/want.py")"
 	t_is 'a new output goes to the kernel' "$(launches "$T/log" | sed -n 2p)" \
 		"$(wanted "$gemm/want.py" | sed 's/0x30000/0x60000/g')"
@@ -409,7 +409,7 @@ t_like 'by new ones' "$(cat "$gemm/gemm.h")" '^int gemm_load'
 t_cmd 'a folder under a file' 1 "$MILLRACE" -e "$k" -e "k:export '$T/old.h/x'"
 t_err 'is named, and why' "^millrace: \(command line\):1: export: cannot make the folder '$T/old.h': Not a directory"
 mkdir -p "$T/taken/gemm.c"
-t_cmd 'a folder in the place of a file' 1 "$MILLRACE" -e "$k" -e "k:export '$T/taken'"
+t_cmd 'a folder with the name of a file' 1 "$MILLRACE" -e "$k" -e "k:export '$T/taken'"
 t_err 'is named, and why' "export: cannot write '$T/taken/gemm.c': Is a directory"
 t_is 'and no half file is left' "$(ls "$T/taken" | grep part)" ''
 t_cmd 'no folder' 1 "$MILLRACE" -e "$k" -e 'k:export()'

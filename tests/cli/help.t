@@ -1,4 +1,4 @@
-# What documents take from help is what help says now. BLESS=1 writes docs/reference.md anew.
+# What documents take from help is what help says now. BLESS=1 writes docs/reference.md again.
 . tests/lib.sh
 "$MILLRACE" docs/generate.lua reference >"$T/reference.md"
 [ "${BLESS-}" ] && cp "$T/reference.md" docs/reference.md

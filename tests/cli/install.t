@@ -47,7 +47,7 @@ t_is 'also behind options' "$(complete_words -s -e x pl)" 'plan.lua'
 t_is 'nothing behind -e' "$(complete_words -e pl)" ''
 t_is 'and any file behind the script' "$(complete_words plan.lua pl | tr ' ' '\n' | sort | tr '\n' ' ')" 'plan.lua plan.txt '
 cd "$top" || exit
-t_like 'zsh is told of every option' "$(<"$T/stage/opt/m/share/zsh/site-functions/_millrace")" "'--help\["
+t_like 'zsh completes every option' "$(<"$T/stage/opt/m/share/zsh/site-functions/_millrace")" "'--help\["
 if command -v zsh >/dev/null; then
 	t_ok 'in a form that it can read' zsh -n "$T/stage/opt/m/share/zsh/site-functions/_millrace"
 	cat >"$T/type.zsh" <<'E'

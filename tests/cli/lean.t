@@ -1,5 +1,5 @@
-# Instructions in the steady state: what a warp goes through for 128 keys of attention in a turn
-# that nothing cuts, in the machine code of the best of the shipped plans. Needs NVRTC and
+# Instructions in the steady state: what a warp executes for 128 keys of attention in an iteration
+# without masks, in the machine code of the best of the shipped plans. Needs NVRTC and
 # nvdisasm (of the CUDA toolkit, or PyPI's nvidia-cuda-nvdisasm), but no GPU.
 . tests/lib.sh
 
@@ -29,10 +29,10 @@ L
 "$MILLRACE" "$T/export.lua" serial 64 full "$T/first" >"$T/out" 2>&1 ||
 	t_skip_all "nothing compiles here: $(tail -n 1 "$T/out")"
 
-# PLAN HEAD_DIM full|causal KEYS [PASS...]: of the shortest loop that has just what a tile of so many
-# keys takes, or a multiple of that: a thread's exponentials are half as many, and 2 of rows, products
-# a 16th of the head dimension and of the keys. What else jumps back are waits, which are tried again
-# beside the loop.
+# PLAN HEAD_DIM full|causal KEYS [PASS...]: the instructions of the shortest loop with just the operations of a tile of so many
+# keys, or a multiple of that: a thread has half as many exponentials, and 2 of rows; products are
+# a 16th of the head dimension and of the keys. The only other jumps back are waits, which are repeated
+# outside of the loop.
 count() {
 	"$MILLRACE" "$T/export.lua" "$1" "$2" "$3" "$T/$1" "${@:5}" >"$T/spills" || return
 	"$nvdisasm" -c "$T/$1/kernel.cubin" | awk -v products=$((($2 + $4) / 16)) -v exponentials=$(($4 / 2 + 2)) '
@@ -43,9 +43,9 @@ count() {
 			e += /MUFU\.EX2/
 			if (/BRA/ && match($0, /\.L_x_[0-9]+/)) {
 				l = substr($0, RSTART, RLENGTH)
-				turns = (e - e_at[l]) / exponentials
-				if (seen[l] && turns && turns * products == p - p_at[l]) {
-					x = (n - n_at[l]) / turns
+				iterations = (e - e_at[l]) / exponentials
+				if (seen[l] && iterations && iterations * products == p - p_at[l]) {
+					x = (n - n_at[l]) / iterations
 					if (!best || x < best) best = x
 				}
 			}
@@ -65,7 +65,7 @@ for case in '128 full 455' '128 causal 455' '64 full 430' '64 causal 430'; do
 	t_ok "head dim $1, $2: $best instructions, at most $3" [ "$best" -le "$3" ]
 done
 
-# Plans of one shape, with as many keys a tile as find place. FlashAttention-3 has 593 and 466.
+# Plans of one shape, with as many keys a tile as fit. FlashAttention-3 has 593 and 466.
 for case in 'd64 64 full 112 395' 'd64 64 causal 112 395' 'd128 128 full 176 615' 'd128 128 causal 176 615' \
 	'd128_causal 128 causal 128 455' 'd256 256 full 80 480' 'd256 256 causal 80 480'; do
 	set -- $case

@@ -58,11 +58,11 @@ start() {
 	tmux set -g status off
 }
 
-at() { # PLACE: the line that asks for a key, and nothing after it
+at() { # STEP: the line that asks for a key, and nothing after it
 	screen | sed '/^ *$/d' | tail -n 1 | grep -q "^-- $1 of [0-9]*\. Enter: on, b: back, q: leave --"
 }
 
-is_at() { # TITLE PLACE
+is_at() { # TITLE STEP
 	t_until 20 at "$2"
 	t_result $? "$1" || screen | tail -n 12 | sed 's/^/# /'
 }
@@ -94,7 +94,7 @@ tmux send-keys Enter
 shows '  which is a number' 'A number, please.'
 tmux send-keys -l '1,000'
 tmux send-keys Enter
-shows '  and is told how far off it is' 'That is not near: 1,000 is 50 % less.'
+shows '  and the lesson says how far off it is' 'That is not near: 1,000 is 50 % less.'
 is_at '  and waits for a key' 4
 tmux send-keys b
 is_at 'back over it' 3
@@ -114,7 +114,7 @@ tmux send-keys Enter
 shows '  and takes no other' 'A number from 1 to 3, please.'
 tmux send-keys -l 3
 tmux send-keys Enter
-shows '  and is told' 'That is right.'
+shows '  and the lesson says that it is right' 'That is right.'
 tmux send-keys C-c
 t_until 20 eval "screen | grep -q '^it ended with'"
 t_result $? 'Ctrl-C ends it'

@@ -1,5 +1,5 @@
-# Many plans, compiled in the background and timed in turns, by fake libraries: the driver makes each
-# kernel as fast, or as wrong, as it is told to, by the shared memory that it has.
+# Many plans, compiled in the background and timed alternately, by fake libraries: the driver chooses how fast
+# each kernel is, and whether it is wrong, by the kernel's shared memory.
 . tests/lib.sh
 
 fakes=$(dirname "$(readlink -f "$MILLRACE")")/fake
@@ -60,7 +60,7 @@ dofile(arg[1])
 local r = mr.race({two = plans[2], three = plans[3]:compile(), four = plans[4]}, {seconds = 0.02})
 print((tostring(r):gsub("%d+ rounds", "N rounds")))
 print(r.base, r[1].name, r[1].kernel.smem, r.rounds >= 12, r.cache)
-local r = mr.race({plans[2], plans[3]}, {seconds = 0.02, base = 1, turn = 0.002})
+local r = mr.race({plans[2], plans[3]}, {seconds = 0.02, base = 1, turn = 0.002})  -- deprecated
 print(r[1].name, ("%.3f"):format(r[1].ratio), r[2].name, r[2].ratio)
 E
 t_cmd 'a race' 0 "$MILLRACE" "$T/race.lua" "$T/plans.lua"
@@ -74,17 +74,17 @@ three	three	92160	true	cold L2
 2	0.800	1	1.0
 E
 FAKE_CUDA_DRIFT=0.3 t_cmd 'while the device becomes slower' 0 "$MILLRACE" -e "dofile '$T/plans.lua'
-	local r = mr.race({a = plans[3], b = plans[4]}, {seconds = 0.2, turn = 0.03})
+	local r = mr.race({a = plans[3], b = plans[4]}, {seconds = 0.2, sample = 0.03})
 	local slower = r[1].max / r[1].min
 	print(r[1].name, slower > 1.05, math.abs(r[2].ratio - 1.025) < 0.002)"
 t_is '  ratios stay' "$(<"$T/out")" 'a	true	true'
 FAKE_CUDA_BURST=0.1 t_cmd 'a device that begins with a burst' 0 "$MILLRACE" -e "dofile '$T/plans.lua'
 	print(mr.race({plans[3], plans[4]}, {seconds = 0.2})[1].ms > 0.436)"
-t_is '  has settled before the first turn that counts' "$(<"$T/out")" true
+t_is '  has reached its steady speed before the first sample that counts' "$(<"$T/out")" true
 
 refuses() { # CODE ERE
 	t_cmd "$1" 1 "$MILLRACE" -e "dofile '$T/plans.lua' $1"
-	t_err '  is refused at its place' "^millrace: \(command line\):1: race: $2\$"
+	t_err '  is refused at its line' "^millrace: \(command line\):1: race: $2\$"
 }
 refuses 'mr.race()' 'table of kernels expected, got nil'
 refuses 'mr.race{}' 'there is no kernel to race'

@@ -1,4 +1,4 @@
-# Pictures and traces where something is missing: a font, room on the disk, a reader. One message each.
+# Pictures and traces where something is missing: a font, space on the disk, a reader. One message each.
 . tests/lib.sh
 
 tl='local tl = mr.load_plan("attention_serial"):simulate()'
@@ -10,7 +10,7 @@ cat >"$T/fonts.conf" <<'E'
 E
 without_fonts() { t_cmd "$1" 0 env FONTCONFIG_FILE="$T/fonts.conf" "$MILLRACE" -e "$tl $2"; }
 without_fonts 'a machine without fonts' "tl:png '$T/a.png' tl:pdf '$T/a.pdf' tl:frames('$T/frames', {count = 2})"
-t_is 'is told so once' "$(wc -l <"$T/err")" 1
+t_is 'gets one message' "$(wc -l <"$T/err")" 1
 t_err 'and what helps' '^no font is installed, .* fonts-dejavu-core'
 t_ok 'and has its pictures' [ -s "$T/a.png" -a -s "$T/a.pdf" -a -s "$T/frames/0002.png" ]
 without_fonts 'a picture that names its font' "tl:svg '$T/a.svg'"

@@ -1,5 +1,5 @@
 # k.problems: what the compiler did to a kernel, with the sTask. The compiler is a stand-in
-# (tests/fake/recorder.c) that says what it is told to.
+# (tests/fake/recorder.c) whose messages the test sets.
 . tests/lib.sh
 
 cc=${CC:-cc}
@@ -16,7 +16,7 @@ end
 if arg[1] == "line" then print(at) else
   local k = plan:compile{}
   print(#k.problems, k.spills)
-  for _, p in ipairs(k.problems) do print(p.code, p.task, p.place and p.place:match "[^/]*$", p.message) end
+  for _, p in ipairs(k.problems) do print(p.code, p.task, p.location and p.location:match "[^/]*$", p.message) end
   if arg[1] == "text" then print(k.problems) end
 end
 E
@@ -45,7 +45,7 @@ $(printf "$use" 0 0)" "	.file	1 \"kernel.cu\"
 t_like 'are one, at the sTask whose text it is' "$(cat "$T/out")" \
 	"^1	0
 serialized	mma_pv	attention_serial.lua:[0-9]+	the compiler makes matrix products wait for each other, at 'mma_pv': .C7510"
-t_cmd 'without a place' 0 says "ptxas info    : $serialized
+t_cmd 'without a source location' 0 says "ptxas info    : $serialized
 $(printf "$use" 0 0)" '' text
 t_like 'it is about all products' "$(cat "$T/out")" "perhaps at 'mma_qk'"
 t_like 'and reads like the problems of a plan' "$(cat "$T/out")" 'attention_serial.lua:[0-9]+: serialized: the compiler'

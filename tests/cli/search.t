@@ -35,29 +35,29 @@ t_cmd 'on the model alone' 0 "$MILLRACE" "$T/find.lua" 256 '{measure=false}'
 t_out '  nothing is measured' <<<'done, predicted, 0 rows'
 t_cmd 'a device that is not the model' 1 "$MILLRACE" -e \
 	"mr.search(mr.examples.gemm{m=64, n=64, k=64}, mr.device 'a100', {measure=true})"
-t_err '  is told' "measure=true needs an attached device: the attached NVIDIA H200 is not what 'a100' is a model of"
+t_err '  is refused' "measure=true needs an attached device: the attached NVIDIA H200 is not what 'a100' is a model of"
 
 #---- kill -9 ----------------------------------------------------------------------------------
-# Each row is told when it is in the store. The search is killed when it has told a few, and goes on from
+# Each row is printed when it is in the store. The search is killed when it has printed a few, and continues from
 # there the next time. MILLRACE_KILLS: how often.
 mkfifo "$T/done"
-told=0
+printed=0
 for ((round = 0; round < ${MILLRACE_KILLS:-8}; round++)); do
 	"$MILLRACE" "$T/find.lua" 1024 '{trials=100, seconds=60}' >"$T/done" 2>>"$T/killed.err" &
 	pid=$!
 	exec 9<"$T/done"
 	for ((i = 0; i <= round % 3; i++)); do
 		read -r got <&9 || break
-		[[ $got == *ok ]] && told=$((told + 1))
+		[[ $got == *ok ]] && printed=$((printed + 1))
 	done
 	kill -KILL $pid 2>/dev/null
-	while read -r got <&9; do [[ $got == *ok ]] && told=$((told + 1)); done
+	while read -r got <&9; do [[ $got == *ok ]] && printed=$((printed + 1)); done
 	wait $pid 2>/dev/null
 	exec 9<&-
 done
 kept=$(rows search 'm=1024 n=128 k=128')
-t_ok "of $told measurements that were told none is lost ($kept are kept)" [ "$kept" -ge "$told" ]
-t_ok '  and many were made' [ "$told" -ge "${MILLRACE_KILLS:-8}" ]
+t_ok "none of $printed printed measurements is lost ($kept are kept)" [ "$kept" -ge "$printed" ]
+t_ok '  and many were made' [ "$printed" -ge "${MILLRACE_KILLS:-8}" ]
 t_is '  and nothing was said of it' "$(<"$T/killed.err")" ''
 
 #---- two at once ------------------------------------------------------------------------------
@@ -78,7 +78,7 @@ t_is '  and nothing is measured twice' "$("$MILLRACE" -e "
 	print(n)")" 12
 
 space=(gemm m=256 n=128 k=128 tile.m=64,128 tile.n=64 tile.k=64 every=24)
-t_cmd 'a whole space' 0 "$MILLRACE" tests/perf/space.lua measure "${space[@]}"
+t_cmd 'a complete space' 0 "$MILLRACE" tests/perf/space.lua measure "${space[@]}"
 n=$(rows space 'm=256 n=128 k=128')
 t_ok '  is measured' [ "$n" -gt 5 ]
 t_cmd '  once' 0 "$MILLRACE" tests/perf/space.lua measure "${space[@]}"

@@ -1,5 +1,5 @@
-# The store of measurements: what ends a shell takes no row with it, several may write at once, what is
-# written parses, and what is wrong with a file is told once.
+# The store of measurements: no row is lost when a shell ends, several shells may write at once, what is
+# written parses, and a problem of a file is reported once.
 . tests/lib.sh
 
 export MILLRACE_STORE="$T/data/store.db"
@@ -7,9 +7,9 @@ row='plan = mr.load_plan "gemm_cooperative" put = function(seed) return mr.store
 
 # ---- kill -9 ----
 
-# A writer tells each row that it has written, and waits for leave to write the next: what has been
-# told when it dies must be there. Before each kill it has leave for more rows than are read, so that
-# it dies at work.
+# A writer prints each row that it has written, and waits for permission to write the next: all printed
+# rows must be there when it is killed. Before each kill it has permission for more rows than are read, so that
+# it is killed while it writes.
 cat >"$T/writer.lua" <<E
 $row
 io.stdout:setvbuf "no"
@@ -26,16 +26,16 @@ for ((round = 0; round < 50; round++)); do
 	exec 8>"$T/go" 9<"$T/done"
 	for ((i = 0; i < 10; i++)); do echo $((++seed)) >&8; done
 	for ((i = 0; i <= round % 5; i++)); do
-		read -r got <&9 && echo "$got" >>"$T/told"
+		read -r got <&9 && echo "$got" >>"$T/printed"
 	done
 	for ((i = 0; i < 60 * round; i++)); do :; done # each a little deeper in what it is at
 	kill -KILL $pid
-	while read -r got <&9; do echo "$got" >>"$T/told"; done
+	while read -r got <&9; do echo "$got" >>"$T/printed"; done
 	exec 8>&- 9<&-
 	wait $pid 2>/dev/null
 done
-told=$(wc -l <"$T/told")
-t_ok "fifty writers were killed, each after some rows ($told in all)" [ "$told" -ge 150 ]
+printed=$(wc -l <"$T/printed")
+t_ok "fifty writers were killed, each after some rows ($printed in all)" [ "$printed" -ge 150 ]
 cat >"$T/lost.lua" <<'E'
 local there, lost, twice = {}, 0, 0
 for _, row in ipairs(mr.store:list{limit=100000}) do
@@ -45,9 +45,9 @@ end
 for line in io.lines(arg[1]) do lost = lost + (there[math.tointeger(line)] and 0 or 1) end
 print(lost, twice)
 E
-t_cmd 'afterwards the store is read' 0 "$MILLRACE" "$T/lost.lua" "$T/told"
-t_out 'no row that was told is lost, none is there twice' <<<$'0\t0'
-t_is 'and nobody was told anything' "$(<"$T/writer.err")" ''
+t_cmd 'afterwards the store is read' 0 "$MILLRACE" "$T/lost.lua" "$T/printed"
+t_out 'no printed row is lost, and none is there twice' <<<$'0\t0'
+t_is 'and there was no message' "$(<"$T/writer.err")" ''
 t_is 'nor was a file set aside' "$(ls "$T/data" | grep -c damaged)" 0
 
 # ---- two at once ----
@@ -107,18 +107,18 @@ id|a "quoted", one|0.6666666666666666|true||script
 id|plain|0.3333333333333333|false||script
 E
 t_is 'so is the CSV' "$(python3 "$T/look.py" "$T/odd.csv" 2>&1)" "$(<"$T/want")"
-t_is 'its first line has the names' "$(head -1 "$T/odd.csv" | cut -d, -f1-5)" 'id,time,kind,status,program'
+t_is 'its first line has the names' "$(head -1 "$T/odd.csv" | cut -d , -f 1-5)" 'id,time,kind,status,program'
 t_cmd 'an export that cannot be written' 1 "$MILLRACE" -e 'mr.store:export "/dev/null/x.csv"'
 t_err '  says so' '^millrace: \(command line\):1: export: /dev/null/x.csv.part: Not a directory$'
 t_is '  and a file of another kind stays' "$(ls "$T" | grep -c part)" 0
 
-# ---- what is wrong is told once, and work goes on ----
+# ---- a problem is reported once, and work goes on ----
 
 work="$row for i = 1, 3 do print(put(i)) end print(mr.store:best(plan.graph.program, 'h200'), #mr.store:near(plan.graph.program, 'h200'))"
 goes_on() { # TITLE ERE: one message, and the answers of an empty store
 	t_cmd "$1" 0 "$MILLRACE" -e "$work"
 	t_like '  work goes on' "$(tail -1 "$T/out")" '^nil	0$'
-	t_err '  and it is told' "$2"
+	t_err '  and there is a message' "$2"
 	t_is '  once' "$(wc -l <"$T/err")" 1
 }
 MILLRACE_STORE=/dev/full goes_on 'a device' '^millrace: store: /dev/full is not a file; set MILLRACE_STORE to one$'
@@ -133,13 +133,13 @@ sum=$(cksum <"$T/newer.db")
 MILLRACE_STORE="$T/newer.db" goes_on 'a store of a newer Millrace' 'was written by a newer Millrace \(version 99, '
 t_is '  which is not touched' "$(cksum <"$T/newer.db")" "$sum"
 t_cmd 'who asks for its rows' 1 env MILLRACE_STORE="$T/newer.db" "$MILLRACE" -e 'mr.store:list()'
-t_err '  is told, too' '^millrace: \(command line\):1: store: .*newer Millrace'
+t_err '  gets an error' '^millrace: \(command line\):1: store: .*newer Millrace'
 
-head -c 5000 "$T/data/store.db" >"$T/cut.db"
-t_cmd 'a store that was cut off' 0 env MILLRACE_STORE="$T/cut.db" "$MILLRACE" -e "$work"
-t_like '  is begun anew' "$(head -1 "$T/out")" '^true'
-t_is '  with one message' "$(<"$T/err")" "millrace: store: $T/cut.db is damaged; it was set aside as $T/cut.db.damaged-1, and a new one is begun"
-t_is '  and is still there' "$(wc -c <"$T/cut.db.damaged-1")" 5000
+head -c 5000 "$T/data/store.db" >"$T/short.db"
+t_cmd 'a store whose end is missing' 0 env MILLRACE_STORE="$T/short.db" "$MILLRACE" -e "$work"
+t_like '  is replaced by a new one' "$(head -1 "$T/out")" '^true'
+t_is '  with one message' "$(<"$T/err")" "millrace: store: $T/short.db is damaged; it was set aside as $T/short.db.damaged-1, and a new one is begun"
+t_is '  and is still there' "$(wc -c <"$T/short.db.damaged-1")" 5000
 
 t_cmd 'no store' 0 env MILLRACE_STORE=none "$MILLRACE" -e "$row print(put(1), mr.store.path, #mr.store, #mr.store:list())"
 t_out '  keeps nothing' <<<$'false\tnil\t0\t0'

@@ -1,4 +1,4 @@
-# What tests/perf/sweep.lua makes of measured times: here of some that it is told.
+# What tests/perf/sweep.lua prints for measured times, which are invented here.
 . tests/lib.sh
 
 cat >"$T/rows.lua" <<'L'

@@ -237,7 +237,7 @@ if command -v less >/dev/null; then
 	start 80 10
 	type '("line\n"):rep(80) .. "last"'
 	t_until 20 eval "screen | tail -1 | grep -q '^:'"
-	t_result $? 'unless told, it is less'
+	t_result $? 'without MILLRACE_PAGER it is less'
 	leave() { # Ctrl-C may take what is typed right behind it away
 		screen | tail -1 | grep -q '^mr>' || { keys q; false; }
 	}

@@ -144,7 +144,7 @@ static int quit(const struct cuda_launch_config *c, void **params)
 	_exit(7);
 }
 
-/* Takes the protocol's place on the socket. */
+/* Writes to the socket instead of the protocol. */
 static int babble(const struct cuda_launch_config *c, void **params)
 {
 	static const char words[64] = "what is no message of ours";
@@ -423,7 +423,7 @@ int cuStreamCreate(struct CUstream_st **stream, unsigned flags)
 	return flags != CUDA_STREAM_NON_BLOCKING;
 }
 
-/* ---- memory: each piece has its size before it ---- */
+/* ---- memory: each block has its size before it ---- */
 
 int cuMemGetInfo_v2(size_t *left, size_t *total)
 {

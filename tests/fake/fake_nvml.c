@@ -1,4 +1,4 @@
-/* fake_nvml.c - NVIDIA's management library without a board, for the tests beside fake_cuda.c.
+/* fake_nvml.c - NVIDIA's management library without a board, for tests that also use fake_cuda.c.
  *
  * What it says is in variables, read at each call:
  *
@@ -7,7 +7,7 @@
  *	FAKE_NVML_REASONS	why the clock is not higher, as NVML's bits
  *	FAKE_NVML_MHZ		the clock
  *	FAKE_NVML_USE		% of the last second
- *	FAKE_NVML_PIDS		"71 72": processes beside the one that asks, which comes last
+ *	FAKE_NVML_PIDS		"71 72": processes other than the caller, which comes last
  *	FAKE_NVML_HIDDEN	1: that one is not seen, as in a container
  *	FAKE_NVML_REFUSES	1: the board knows none of it
  *
@@ -109,7 +109,7 @@ int nvmlDeviceGetComputeRunningProcesses_v3(struct nvmlDevice_st *device, unsign
 	struct nvml_process *processes)
 {
 	const char *pids = getenv("FAKE_NVML_PIDS");
-	unsigned room = *n, count = 0;
+	unsigned capacity = *n, count = 0;
 	struct nvml_process found[8] = { { 0 } };
 	char *end;
 
@@ -118,7 +118,7 @@ int nvmlDeviceGetComputeRunningProcesses_v3(struct nvmlDevice_st *device, unsign
 	if (!number("FAKE_NVML_HIDDEN", 0))
 		found[count++].pid = (unsigned)getpid();
 	*n = count;
-	if (count > room)
+	if (count > capacity)
 		return TOO_SMALL;
 	memcpy(processes, found, count * sizeof(*found));
 	return answer(device);

@@ -1,4 +1,4 @@
-/* fake_nvrtc.c - a compiler whose binaries fake_cuda.c takes, and that does as it is told.
+/* fake_nvrtc.c - a compiler whose binaries fake_cuda.c accepts, and whose results the test sets.
  *
  * The binary is "FAKESRC\n" and the source. Variables: FAKE_NVRTC_GATE, a folder: each compilation
  * makes a file there, named by its process, and goes on when there is one named "open".

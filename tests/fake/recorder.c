@@ -89,7 +89,7 @@ int cuGetErrorName(int error, const char **name)
 int cuGetErrorString(int error, const char **text)
 {
 	(void)error;
-	*text = "as it was told to";
+	*text = "as the test set it";
 	return 0;
 }
 

@@ -201,7 +201,7 @@ static enum err_code edit_append(struct session *s, struct err *e)
 		edit_here, e);
 }
 
-/* The first sTask that is not there yet: without this, no plan would ever be whole. */
+/* The first sTask that is not there yet: without this, no plan would ever be complete. */
 static enum err_code edit_append_next(struct session *s, struct err *e)
 {
 	const struct plan *p = history_plan(s->history);
@@ -214,7 +214,7 @@ static enum err_code edit_append_next(struct session *s, struct err *e)
 	return edit_append(s, e);
 }
 
-/* Parts of it, where it is split; settled or not, moved or inserted. */
+/* Slices of it, if it is split; with or without repair of waits, moved or inserted. */
 static enum err_code edit_move(struct session *s, struct err *e)
 {
 	static const char *const seus[] = { NULL, NULL, NULL, NULL, "copy", "matrix", "vector", "vektor" };
@@ -293,7 +293,7 @@ static const char *next_value(struct session *s)
 	return NEXT_OF(s, names);
 }
 
-static enum err_code edit_cut(struct session *s, struct err *e)
+static enum err_code edit_split_off(struct session *s, struct err *e)
 {
 	static const char *const names[] = { "last", "last", "another", "softmax", "no name", "" };
 	const char *value = next_value(s), *task = NEXT_OF(s, names);
@@ -301,7 +301,7 @@ static enum err_code edit_cut(struct session *s, struct err *e)
 	return history_split_off(s->history, value, task, edit_here, e);
 }
 
-static enum err_code edit_place(struct session *s, struct err *e)
+static enum err_code edit_alias(struct session *s, struct err *e)
 {
 	struct alias v[2];
 	int n = next_number(s, 0, 2);
@@ -352,9 +352,9 @@ static enum err_code edit_any(struct session *s, struct err *e)
 	case 12: case 13: case 14:
 		return edit_append(s, e);
 	case 20:
-		return edit_cut(s, e);
+		return edit_split_off(s, e);
 	case 21:
-		return edit_place(s, e);
+		return edit_alias(s, e);
 	case 22: case 23: case 24:
 		return edit_move(s, e);
 	default:

@@ -1,4 +1,4 @@
-# The state of the board: what is told of it, the power of a benchmark, what L2 holds, and that
+# The state of the board: what is known of it, the power of a benchmark, what L2 holds, and that
 # somebody else at work is noticed. The device must be ours alone.
 . tests/gpu/lib.sh
 

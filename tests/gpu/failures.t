@@ -57,8 +57,8 @@ t_like 'the shell: the message of the hang' "$(<"$T/shell")" 'did not finish wit
 t_like 'the shell: the message of the fault' "$(<"$T/shell")" 'touched memory'
 t_ok 'the shell: and it calculates' grep -q ^42 "$T/shell"
 
-# NVRTC keeps binaries too, and is silent beside them: what we know of a kernel must not hang on
-# that.
+# NVRTC has a cache of binaries, too, and prints nothing if it uses one: what we know of a kernel must not depend
+# on that.
 for i in 1 2; do
 	XDG_CACHE_HOME=$T/cache$i "$MILLRACE" -e 'local k = mr.load_plan "gemm_cooperative":compile{target="cuda"}
 		print(k.registers > 0, k.spills)' >"$T/out"

@@ -18,7 +18,7 @@ end
 
 local function file(name, bound) return mr.load_plan(name, bound) end
 
--- products: whole tiles, ragged ones, both orders of both operands
+-- products: interior tiles, ragged ones, both orders of both operands
 for _, s in ipairs{{512, 512, 512}, {1024, 768, 256}, {200, 264, 136}, {128, 256, 64},
     {136, 304, 72}, {2048, 512, 1000}} do
   try("gemm " .. table.concat(s, " x "),
@@ -64,7 +64,7 @@ for _, options in ipairs{{}, {causal=true}, {window=100, causal=true}, {softcap=
   end
 end
 
--- two phases: whole tiles, a part that ends early, parts without keys
+-- two phases: interior tiles, a part that ends early, parts without keys
 for _, s in ipairs{{b=2, h=16, hkv=2, n=4096, d=128}, {b=1, h=8, n=1000, d=64, splits=3}, {b=1, h=4, n=200, d=128, splits=7}} do
   local plan = file("decoding_split", mr.examples.flash_decoding(s))
   plan:fill_waits()                     -- a part without keys has no iteration

@@ -1,6 +1,6 @@
 -- race.lua - the pool, races and measure() with products of 4096 cubed; TAP. For race.t.
 --
--- Times are told as comments. What is checked holds on any device that is not at work for others.
+-- Times are printed as comments. The checks hold on any device that no other process uses.
 local mr = require "millrace"
 local core = require "millrace.core"
 local measure = require "millrace.measure"
@@ -9,7 +9,7 @@ local tap = dofile "tests/lua/tap.lua"
 local bound = mr.examples.gemm{m=4096, n=4096, k=4096}
 local device = mr.device "h200"
 
--- `ways` lanes share the rows, or `turns` copies of one take the tiles in turn.
+-- `ways` lanes share the rows, or one lane has `replicas`.
 local function gemm(o)
   local plan = mr.plan(bound:graph{tile={m=o[1], n=o[2], k=64}}, device)
   if o.ways then plan:split("m", o.ways) end
@@ -31,9 +31,9 @@ end
 local function tell(...) print("# " .. tostring(select("#", ...) == 1 and ... or string.format(...)):gsub("\n", "\n# ")) end
 
 -- compiling in the background, with nothing in the cache
-local large, turns, small = gemm{128, 256, ways=2, stages=4}, gemm{128, 128, replicas=2, stages=6}, gemm{64, 128, stages=8}
+local large, replicated, small = gemm{128, 256, ways=2, stages=4}, gemm{128, 128, replicas=2, stages=6}, gemm{64, 128, stages=8}
 local began = core.clock()
-local begun = {core.compile_begin(large), core.compile_begin(turns), core.compile_begin(small)}
+local begun = {core.compile_begin(large), core.compile_begin(replicated), core.compile_begin(small)}
 local given = core.clock() - began
 local most = 0
 while not (begun[1]:done() and begun[2]:done() and begun[3]:done()) do
@@ -46,11 +46,11 @@ local kernels = {}
 for i, x in ipairs(begun) do kernels[i] = x:kernel() end
 core.compile_end_idle()
 tap.is(select(2, core.compile_state()), 0, "and their workers go")
-tap.ok(kernels[1].registers > 0 and kernels[1].spills == 0 and #kernels[1].problems == 0, "what they made is whole")
+tap.ok(kernels[1].registers > 0 and kernels[1].spills == 0 and #kernels[1].problems == 0, "the kernels are complete")
 tap.ok(kernels[1]:check().ok, "and right")
 
 -- races
-local r = mr.race({large=kernels[1], turns=kernels[2], small=kernels[3]})
+local r = mr.race({large=kernels[1], replicated=kernels[2], small=kernels[3]})
 tell(r)
 tap.ok(r.rounds >= 12 and r.cache == "cold L2", "a race of three has its rounds", r.rounds, r.cache)
 for i, x in ipairs(r) do
@@ -62,7 +62,7 @@ for _, x in ipairs(r) do
   local b = x.kernel:bench{seconds=0.5}
   tell("%s alone: %.4f ms; in the race %.4f", x.name, b.ms, x.ms)
 end
-local again = mr.race({large=kernels[1], turns=kernels[2], small=kernels[3]}, {base=r.base})
+local again = mr.race({large=kernels[1], replicated=kernels[2], small=kernels[3]}, {base=r.base})
 local function ratio_of(race, name)
   for _, x in ipairs(race) do if x.name == name then return x.ratio end end
 end
@@ -73,7 +73,7 @@ local same = mr.race({a=kernels[1], b=kernels[1]}, {base="a"})
 tell(same)
 tap.near(ratio_of(same, "b"), 1, 0.01, "a kernel is as fast as itself")
 began = core.clock()
-core.race({kernels[1], kernels[2]}, {"large", "turns"}, {seconds=0.03, sample=0.003, warmup=0.01, rounds=12})
+core.race({kernels[1], kernels[2]}, {"large", "replicated"}, {seconds=0.03, sample=0.003, warmup=0.01, rounds=12})
 tell("a short race of two took %.0f ms, all in all", 1e3 * (core.clock() - began))
 
 -- measuring

@@ -42,21 +42,21 @@ tap() {
 
 # run NAME COMMAND...: FOLDER/NAME.txt has the output, the table a line.
 run() {
-	local name=$1 file=$out/$1.txt start=$SECONDS status told
+	local name=$1 file=$out/$1.txt start=$SECONDS status summary
 	printf '%s\n' "$name" | grep -Eq -- "$pattern" || return
 	shift
 	echo "== $name"
 	timeout 1200 "$@" >"$file" 2>"$out/$name.err"
 	status=$?
 	case $name in
-	*.t) told=$(tap "$file"); grep -A4 '^not ok' "$file" | head -n 40 ;;
-	gpu_smoke) told="$(grep -c ^PASS "$file") of $(grep -Ec '^(PASS|FAIL)' "$file") pass"
+	*.t) summary=$(tap "$file"); grep -A4 '^not ok' "$file" | head -n 40 ;;
+	gpu_smoke) summary="$(grep -c ^PASS "$file") of $(grep -Ec '^(PASS|FAIL)' "$file") pass"
 		grep -A1 ^FAIL "$file" ;;
-	*) told=$(tail -n 1 "$file"); cat "$file" ;;
+	*) summary=$(tail -n 1 "$file"); cat "$file" ;;
 	esac
 	[ $status = 0 ] || { failed=1; tail -n 5 "$out/$name.err"; }
 	table+=$(printf '%-16s %-6s %5d s  %s' "$name" "$([ $status = 0 ] && echo ok || echo "fail $status")" \
-		$((SECONDS - start)) "$told")$'\n'
+		$((SECONDS - start)) "$summary")$'\n'
 }
 
 for t in tests/gpu/*.t; do run "$(basename "$t")" bash "$t"; done

@@ -65,7 +65,8 @@ refused("an alias by number", "values are named", function(p) p:alias{"mma_qk"} 
 refused("an alias of a smaller value in shared memory", "'softmax_3' cannot be an alias of 'k': it is larger",
   function(p) p:alias{softmax_3 = "k"} end, converts)
 refused("an alias of a value of another loop", "it is larger, or of another loop", function(p) p:alias{softmax_2 = "q"} end)
-refused("a loaded value as an alias", "'v' cannot be an alias of 'k': it is in shared memory, loaded ahead", function(p) p:alias{v = "k"} end)
+refused("a loaded value as an alias", "'v' cannot be an alias of 'k': it is in shared memory, loaded ahead",
+  function(p) p:alias{v = "k"} end)
 refused("an alias of itself", "is the same", function(p) p:alias{softmax_3 = "softmax_3"} end, converts)
 refused("an alias of a smaller value in registers", "they differ in shape, type or loop",
   function(p) p:alias{mma_qk = "softmax_2"} end)

@@ -188,7 +188,8 @@ is(find(mr.load_plan "attention_d128", "plan:split_off"), nil, "  once")
 is(find(split, 'when="issued"'), nil, "lanes with an issue order need no other one")
 for _, pair in ipairs{{"mma_qk.0", "mma_pv.1"}, {"mma_qk.1", "mma_pv.0"}} do split:unwait(pair[1], pair[2]) end
 local ordered = find(split, 'when="issued"')
-is(ordered and core.statements(ordered), core.statements(mr.load_plan "attention_pingpong"), "others get that of the shipped ping-pong plan")
+is(ordered and core.statements(ordered), core.statements(mr.load_plan "attention_pingpong"),
+  "others get that of the shipped ping-pong plan")
 local stores = find(shallow, 'seu="cuda"')
 like(stores and core.statements(stores), 'plan:append%("store_c%.0", {seu="cuda"', "stores by threads")
 

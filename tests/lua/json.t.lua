@@ -24,7 +24,7 @@ end
 is(wrong, 0, "numbers are read back as they were")
 is(json.encode{0 / 0, math.huge, -math.huge}, "[null, null, null]", "what is no number is null")
 is(json.encode(3), "3", "an integer has no point")
-is(json.encode(3.0), "3.0", "a float that is whole has one")
+is(json.encode(3.0), "3.0", "a float that is an integer has one")
 
 is(again "a\"b\\c/d\n\t\0\1\31\127ü€😀", "a\"b\\c/d\n\t\0\1\31\127ü€😀", "texts are read back as they were")
 is(again "a\xffb\xc3", "a\u{FFFD}b\u{FFFD}", "bytes that are no UTF-8 are replaced")
@@ -101,7 +101,7 @@ is(tl:json(), plan:simulate{events = 200}:json(), "the same timeline gives the s
 local short = parse(tl:json{events = false})
 is(short.events, null, "events can be left out")
 refuses('require "millrace".load_plan "gemm_cooperative":simulate():json{event = true}',
-  "user.lua:1: json: unknown option 'event'; did you mean 'events'?", "a misspelt option is told")
+  "user.lua:1: json: unknown option 'event'; did you mean 'events'?", "a misspelt option is reported")
 refuses('require "millrace".load_plan "gemm_cooperative":simulate():json{events = 3}',
   "user.lua:1: json: events must be true or false, got 3")
 
@@ -135,9 +135,11 @@ end
 local found = {}
 for line in plan:script():gmatch "plan:append[^\n]*" do found[#found + 1] = line end
 is(table.concat(lines, "\n"), table.concat(found, "\n"), "its order")
-local turn
-for _, w in ipairs(got.waits) do turn = w.task == "mma_qk.0" and w.on == "mma_pv.1" and w or turn end
-ok(turn and turn.distance == 2 and turn.when == "issued", "its waits")
+local issue_order
+for _, w in ipairs(got.waits) do
+  issue_order = w.task == "mma_qk.0" and w.on == "mma_pv.1" and w or issue_order
+end
+ok(issue_order and issue_order.distance == 2 and issue_order.when == "issued", "its waits")
 local clustered = plan:copy()
 clustered:grid{raster = "columns", group = 4}
 got = parse(clustered:json())
@@ -152,7 +154,7 @@ broken:unwait("softmax.0", "mma_qk.0")
 _, problems = broken:check()
 got = parse(problems:json())
 same(got[1].edge, problems[1].edge, nil, "its dependence")
-is(("%s:%d"):format(got[1].file, got[1].line), problems[1].place, "its place")
+is(("%s:%d"):format(got[1].file, got[1].line), problems[1].location, "its location")
 _, problems = plan:check()
 is(problems:json(), "[]\n", "no problems are an empty list")
 is(#problems, 0, "a list of problems is a plain list")

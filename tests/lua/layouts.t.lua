@@ -1,5 +1,5 @@
--- Values that one use has with their axes as rows and columns, and another the other way round:
--- their lane turns them in shared memory.
+-- Values whose axes are rows and columns in one use and the reverse in another:
+-- their lane converts the layout through shared memory.
 local mr = require "millrace"
 local dir = arg[0]:match "^(.*/)" or "./"
 local tap = dofile(dir .. "tap.lua")
@@ -80,7 +80,7 @@ local shifted = mr.program("shifted", function(p)
   C:store("store_c", p:task("shift", function() return t - top + (m:index() - n:index()):to "f32" * 0.125 end))
 end)
 
--- A value of a whole axis, of which each iteration takes a tile.
+-- A value with a full axis, of which each iteration uses a tile.
 local weighed = mr.program("weighed", function(p)
   local m, n, d = p:axes("m", "n", "d")
   local Q, K, S = p:input("Q", {m, d}), p:input("K", {n, d}), p:input("S", {n}, "f32")
@@ -94,7 +94,7 @@ local weighed = mr.program("weighed", function(p)
   O:store("store_o", p:task("convert", function() return o + 0 end))
 end)
 
--- Loads on p0, the rest on c0, or part i of what is split on ci.
+-- Loads are on p0, all others on c0; slice i of a split sTask is on ci.
 local function schedule(bound, tile, parts, axis)
   local plan = mr.plan(bound:graph{tile = tile}, mr.device "h200")
   if parts then plan:split(axis, parts) end

@@ -36,7 +36,7 @@ local function compare(what, bound, plan, unmasked, late, interior)
   end
 end
 
----- what cuts attention ---------------------------------------------------------
+---- masks of attention ----------------------------------------------------------
 
 -- Loops that are unrolled, for two versions of a value in registers, are left as they are.
 local orders = {
@@ -54,14 +54,14 @@ for _, x in ipairs{
   {"ragged, causal", {m = 200, n = 330, causal = true}, 1, 0, 1},
   {"a window", {m = 320, n = 320, causal = true, window = 150}, 1, 1},
   {"a window, ragged", {m = 300, n = 300, window = 200}, 1, 1, 1},
-  {"a window that nothing cuts", {m = 128, n = 320, window = 1000}, 1, 1},
+  {"a window that masks nothing", {m = 128, n = 320, window = 1000}, 1, 1},
 } do
-  local what, sizes, clear, late, whole = table.unpack(x)
+  local what, sizes, unmasked, late, interior = table.unpack(x)
   sizes.b, sizes.h, sizes.d = 1, 1, 32
   for _, o in ipairs(orders) do
     local bound = mr.examples.flash_attention(sizes)
     compare(("%s, %s"):format(what, o[1]), bound, schedule(bound, {m = 64, n = 64}, o[3], o[4]),
-      o[2] and clear or 0, o[2] and late or 0, o[2] and whole or 0)
+      o[2] and unmasked or 0, o[2] and late or 0, o[2] and interior or 0)
   end
 end
 
@@ -86,8 +86,8 @@ end)
 for _, x in ipairs{{"both", 1}, {"either", 1}, {"behind", 1}, {"equal", 0}, {"never", 1}, {"always", 1}} do
   for _, n in ipairs{320, 312} do
     local bound = masked{m = 100, n = n, kind = x[1]}
-    local cut = x[2] == 1 or n == 312
-    compare(("condition '%s' over %d"):format(x[1], n), bound, schedule(bound, {m = 64, n = 64}, {x = 2}, {}), cut and 1 or 0,
+    local tests = x[2] == 1 or n == 312
+    compare(("condition '%s' over %d"):format(x[1], n), bound, schedule(bound, {m = 64, n = 64}, {x = 2}, {}), tests and 1 or 0,
       0, x[2] == 1 and n == 312 and 1 or 0)
   end
 end

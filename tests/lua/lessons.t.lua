@@ -65,7 +65,7 @@ for i, lesson in ipairs(list) do
         ok(longest(page.drawing) <= WIDTH, "  a drawing fits: " .. page.typed, longest(page.drawing))
       end
       if page.kind == "code" then
-        ok(longest(page.code) <= WIDTH - 2, "  its code fits beside the prompt", page.code)
+        ok(longest(page.code) <= WIDTH - 2, "  its code fits behind the prompt", page.code)
         ok(not page.out:find(mr.home, 1, true), "  and prints no path of this machine", page.out)
       end
       if page.kind == "try" then check_try(name, page, env) end

@@ -28,9 +28,9 @@ end
 
 local function depends(what, sizes, axis, body, words)
   local good, message = bind(sizes, body)
-  local place = ("meaning.t.lua:%d: the result depends on the tile of '%s'"):format(marked(body), axis)
+  local location = ("meaning.t.lua:%d: the result depends on the tile of '%s'"):format(marked(body), axis)
   if not tap.ok(not good, what .. " has none") then return end
-  tap.ok(message:find(place, 1, true), "  at its line", message)
+  tap.ok(message:find(location, 1, true), "  at its line", message)
   tap.ok(not words or message:find(words, 1, true), "  and what to do", message)
 end
 
@@ -227,8 +227,8 @@ depends("one that takes the maximum of its tile alone", {m = 300, n = 1000, d = 
   O:store(o / l)
 end, "carry 'mx'")
 
--- The softmax of a row of which whole tiles may be masked, which leave -inf - -inf.
-depends("a softmax of what may be masked tile by tile", {m = 64, n = 512}, "n", function(p)
+-- The softmax of a row of which complete tiles may be masked, which computes -inf - -inf.
+depends("a softmax in which complete tiles may be masked", {m = 64, n = 512}, "n", function(p)
   local m, n = p:axes("m", "n")
   local X, Y = p:input("X", {m, n}), p:output("Y", {m}, "f32")
   local mx, l = p:carry("mx", {m}, -math.huge), p:carry("l", {m}, 0)
@@ -343,7 +343,7 @@ means("greatest row sums, a loop in a loop,", {m = 8, r = 100, s = 100}, functio
   end)
   Y:store(most)
 end)
-depends("one that begins anew for each tile of rows", {m = 8, r = 100, s = 100}, "r", function(p)
+depends("a carry that begins again in each tile of rows", {m = 8, r = 100, s = 100}, "r", function(p)
   local m, r, s = p:axes("m", "r", "s")
   local X, Y, most = p:input("X", {m, r, s}), p:output("Y", {m}, "f32"), p:carry("most", {m}, -math.huge)
   p:loop(r, function()

@@ -149,7 +149,7 @@ ok(most <= 40, ("with at most 40 trials: %d"):format(most))
 local candidates, times, best = space(300, 1.0, 0.005, 5)
 local r = measure(nil, nil, candidates, {server = device(times), uncertainty = 0.1})
 local few = r.trials
-ok(best / times[r.best.script] >= 0.99 and few <= 15, "a model that turns out to be good needs few trials", few)
+ok(best / times[r.best.script] >= 0.99 and few <= 15, "a model that proves to be good needs few trials", few)
 candidates, times, best = space(300, 1.4, 0.005, 5)
 r = measure(nil, nil, candidates, {server = device(times), uncertainty = 0.1})
 ok(r.trials <= few + 8 and math.abs(r.bias - math.log(1.4)) < 0.1, "one with a bias hardly more: it is learned", r.trials, r.bias)
@@ -162,7 +162,7 @@ r = measure(nil, nil, {{script = "a", predicted = 1e-3}, {script = "b", predicte
   {server = device({a = 1, b = 2}, {capacity = 1}), uncertainty = 0.1})
 ok(scripts(r.results) == "a" and r.ended == "sure", "nor what its bound keeps from winning", scripts(r.results))
 
----- ties ------------------------------------------------------------------------------------------
+---- within noise ----------------------------------------------------------------------------------
 
 candidates, times = {}, {}
 for i = 1, 6 do
@@ -170,8 +170,8 @@ for i = 1, 6 do
 end
 times.t4 = 0.998
 r = measure(nil, nil, candidates, {server = device(times, {noise = 0.003}), uncertainty = 0.1, gain = 0})
-is(r.best.script, "t4", "of plans too near to call the last race tells")
-ok(r.best.final and r.best.final.ms, "and what it told is there")
+is(r.best.script, "t4", "the last race decides between plans within noise")
+ok(r.best.final and r.best.final.ms, "and its result is kept")
 r = measure(nil, nil, candidates, {server = device(times), uncertainty = 0.1, final = false})
 ok(not r.best.final, "it can be left out")
 
@@ -225,7 +225,7 @@ end
 local done, alarms
 r, done, alarms = with(function(item) return item.script == "a" and "wrong" end)
 is(done, "a wrong, b ok, c ok, d ok", "a wrong result is out")
-ok(r.best.script == "b" and alarms[1] == "a" and #alarms == 1, "and told")
+ok(r.best.script == "b" and alarms[1] == "a" and #alarms == 1, "and reported")
 ok(r.results[1].status == "wrong" and r.results[1].script == "a" and r.results[1].why == "because", "its script is kept")
 r, done = with(function(item) return item.script == "b" and "failed" end)
 is(done, "a ok, b failed, c ok, d ok", "one that fails is out, and the others go on")
@@ -242,7 +242,7 @@ done, alarms, puts = {}, {}, {}
 r = measure(nil, nil, candidates, {server = device({a = 1, b = 1.01, c = 1.015, d = 2}, {wrong = function(item) return item.script == "a" end}),
   uncertainty = 0.5, gain = 0, alarm = function(row) alarms[#alarms + 1] = row.script end,
   put = function(row) puts[#puts + 1] = row.script .. " " .. row.status end})
-ok(r.best.script == "b" and table.concat(alarms, " ") == "a", "a result that turns out wrong in the last race is out, and told",
+ok(r.best.script == "b" and table.concat(alarms, " ") == "a", "a result found wrong in the last race is out, and reported",
   r.best.script, table.concat(alarms, " "))
 is(puts[#puts], "a wrong", "  and its row is put once more")
 
@@ -306,9 +306,9 @@ is(q:take(), nil, "or nothing, if nothing is under way")
 
 ---- progress -------------------------------------------------------------------------------------
 
-local told = {}
+local reported = {}
 measure(nil, nil, candidates, {server = device({a = 1, b = 1.01, c = 1.02, d = 1.03}), uncertainty = 0.5, gain = 0, final = false,
-  progress = function(p) told[#told + 1] = ("%d %s"):format(p.trials, p.best.script) end})
-is(table.concat(told, ", "), "1 a, 2 a, 3 a, 4 a", "progress is told after each row")
+  progress = function(p) reported[#reported + 1] = ("%d %s"):format(p.trials, p.best.script) end})
+is(table.concat(reported, ", "), "1 a, 2 a, 3 a, 4 a", "progress is reported after each row")
 
 tap.done_testing()

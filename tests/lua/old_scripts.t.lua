@@ -7,7 +7,7 @@ local dir = arg[0]:match "^(.*/)" or "./"
 local tap, measured = dofile(dir .. "tap.lua"), dofile(dir .. "../perf/measured.lua")
 local core = require "millrace.core"
 
--- The hash of each list as a whole: a renamed word in a script would hide that the old one no longer loads.
+-- The hash of each complete list: a renamed word in a script would hide that the old one no longer loads.
 local lists = {
   {measured.sweep, "2af418063c423e863778d39131818667"},
   {measured.unseen, "b2d605ce79f4c505638a906e226b74c4"},
@@ -20,8 +20,8 @@ local function read_all(path)
 end
 
 local function without_comments(text)
-  local rest = text:gsub("/%*.-%*/", ""):gsub("//[^\n]*", ""):gsub("[ \t]+\n", "\n"):gsub("\n\n+", "\n")
-  return rest
+  local code = text:gsub("/%*.-%*/", ""):gsub("//[^\n]*", ""):gsub("[ \t]+\n", "\n"):gsub("\n\n+", "\n")
+  return code
 end
 
 local lines = {}

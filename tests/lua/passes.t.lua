@@ -1,6 +1,6 @@
 -- Each pass of lowering: the tree of a lane before and behind it is that of tests/lua/passes/NAME.txt, and
--- docs/internals/lowering.md has the passes as they are. Where either changes on purpose,
--- `MILLRACE_GOLD=1 build/millrace tests/lua/passes.t.lua` writes it anew, to be read before it is committed.
+-- docs/internals/lowering.md lists the passes. If either changes on purpose,
+-- `BLESS=1 build/millrace tests/lua/passes.t.lua` writes both again, to be read before they are committed.
 local dir = (arg[0]:match "^(.*/)" or "./")
 local tap = dofile(dir .. "tap.lua")
 local mr = require "millrace"
@@ -61,5 +61,5 @@ local path = dir .. "../../docs/internals/lowering.md"
 local head, _, tail = read(path):match "^(.-<!%-%- from passes.def %-%->\n)(.-)(<!%-%- end %-%->.*)$"
 local made = "| pass | can be left out | needs | promises |\n|---|---|---|---|\n" .. table.concat(rows, "\n") .. "\n"
 if head then tap.golden(path, head .. made .. tail, "docs/internals/lowering.md has the passes")
-else tap.ok(false, "docs/internals/lowering.md has a place for the passes") end
+else tap.ok(false, "docs/internals/lowering.md has a table of the passes") end
 tap.done_testing()

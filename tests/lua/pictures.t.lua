@@ -253,7 +253,7 @@ local function check_trace(path, processes, rings)
   is(unnamed, 0, "every track has a name")
   ok(lanes["lane c0"] and lanes["lane p0"] and lanes.tensor and lanes.tma, "lanes and units are named")
   for ring in (rings or "b c"):gmatch "%w+" do ok(counters["ring " .. ring], "a counter for ring " .. ring) end
-  ok(not counters.wrong, "rings hold no more than they have room for")
+  ok(not counters.wrong, "no ring holds more than its versions")
   for i, name in ipairs(processes) do like(names[i], name, "process " .. i) end
   is(names[#processes + 1], nil, "no other process")
 end

@@ -72,7 +72,7 @@ do
   is(seen(out), "model: 10 plans, best 2 ms", "the next not so soon")
   wait(0.25)
   w{trials = 9}
-  is(seen(out), "model: 9 plans", "and later in its place, with nothing left of it")
+  is(seen(out), "model: 9 plans", "and a later line overwrites it completely")
   out[#out + 1] = "^C"
   w:finish{best = 1e-3}
   is(seen(out), "", "at the end it is gone, and what Ctrl-C left, too")

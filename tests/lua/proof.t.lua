@@ -6,7 +6,7 @@ local tap, measured = dofile(dir .. "tap.lua"), dofile(dir .. "../perf/measured.
 local ok, is, near, like = tap.ok, tap.is, tap.near, tap.like
 local h200 = mr.device "h200"
 
--- every sTask on a lane: its part's, or p0 what is loaded. o: split, rings, offsets by sTask, cut
+-- Every sTask on the lane of its slice; loads on p0. o: split, rings, registers
 local function lanes(bound, tile, o)
   local plan = mr.plan(bound:graph{tile = tile}, h200)
   if o.split then plan:split("m", o.split) end
@@ -86,14 +86,14 @@ end
 like(tostring(p), "^loop over k: II %d+, proven least with these lanes", "  in words")
 like(tostring(p), "tensor is at work %d+ cycles", "  with the reason")
 
----- one version of each ring for want of room ------------------------------------------------------
+---- shared memory for one version of each ring ------------------------------------------------------
 
 p = gemm{tile = {m = 128, n = 256, k = 256}, split = 2}:simulate():proof()
 local kinds = {}
 for _, x in ipairs(p.core) do kinds[x.kind] = true end
-ok(kinds["shared memory"], "where rings have no room for two, that is a reason", tostring(p))
-local room = find(p.eases, "memory", "shared memory")
-ok(room and room.gain > 0.1, "  and more of it would help", tostring(p))
+ok(kinds["shared memory"], "if rings of two do not fit, the core has that reason", tostring(p))
+local memory = find(p.eases, "memory", "shared memory")
+ok(memory and memory.gain > 0.1, "  and more of it would help", tostring(p))
 for _, e in ipairs(p.eases) do
   if e.memory and e.times >= 2 then
     local wide = gemm{tile = {m = 128, n = 256, k = 128}, split = 2, rings = {a = 2, b = 2}}:simulate():proof()
@@ -213,7 +213,7 @@ end
 
 local none, message = mr.search(mr.examples.flash_attention{b = 1, h = 8, m = 1024, d = 256}, h200, {tile = {m = 256, n = 256}})
 is(none, nil, "a tile that is too large has no plan")
-like(message, "one version of everything takes 294912 bytes of shared memory, 'h200' has 232448", "  and is told by how much")
+like(message, "one version of everything takes 294912 bytes of shared memory, 'h200' has 232448", "  and says by how much")
 none, message = mr.search(mr.examples.gemm{m = 4096, n = 4096, k = 4096}, h200, {tile = {m = 512, n = 512, k = 64}})
 is(none, nil, "a tile of too many sums has no plan")
 like(message, "262144 sums, the registers of an EU of 'h200' hold 65536", "  likewise")
@@ -231,7 +231,7 @@ like(r.why(), "^loop over k: .*\nother tile shapes: none of %d+ can be under", "
 
 local good, err = pcall(tl.proof, 1)
 ok(not good, "a number is no timeline")
-like(err, "proof: timeline expected", "  and is told so")
+like(err, "proof: timeline expected", "  and says so")
 for _, row in ipairs(measured.plans(measured.sweep)) do
   if row.name == "128x128t2s6" then
     p = assert(load(row.script))():simulate{events = 0}:proof()

@@ -1,5 +1,5 @@
 -- Reductions and scans along every axis of values with one to four axes, in registers and in shared
--- memory, whole and in tiles: all copies of each result are right, and no access is without order.
+-- memory, along full axes and in tiles: all copies of each result are right, and no two accesses race.
 local mr = require "millrace"
 local dir = arg[0]:match "^(.*/)" or "./"
 local tap = dofile(dir .. "tap.lua")
@@ -69,7 +69,7 @@ for _, s in ipairs{{1, 20}, {20, 1}, {1, 1}, {1, 6, 20}, {6, 20, 1}} do
   end
 end
 
--- Rows of which four threads have no room for a quarter each: a warp has one.
+-- Rows that do not fit in the registers of four threads: a warp has one.
 for _, n in ipairs{1100, 2050} do
   for _, m in ipairs{1, 5, 9} do
     for _, use in ipairs{"alone", "against"} do
@@ -87,7 +87,7 @@ for _, warps in ipairs{1, 2, 8} do
       {m = 20, n = 12, k = 10, dtype = "f32"}, {}, compute_on "c0", function(plan) plan:lane("c0", {warps = warps}) end)
   end
 end
-right("lanes that take tiles in turn", rare.unary({"cumsum", "rowmax"}, "mnk", "n", "against")
+right("a lane with replicas", rare.unary({"cumsum", "rowmax"}, "mnk", "n", "against")
   {m = 50, n = 12, k = 10, dtype = "f32"}, {m = 8}, compute_on "c0", function(plan)
     plan:lane("p0", {warps = 1})
     plan:lane("c0", {warps = 4, replicas = 2})
@@ -162,7 +162,7 @@ right("softmax down the columns of a product, and its sums", rare.columns{m = 80
 
 ---- loops and carries ---------------------------------------------------------------------------------------------
 
--- A loop over tiles of what is there as a whole: each iteration has the tile at which it stands.
+-- A loop over tiles of a value with the full axis: each iteration uses its own tile.
 for _, made in ipairs{false, true} do
   for _, f in ipairs{rowsum, cumsum} do
     local tiled = mr.program("tiled", function(p)
@@ -181,7 +181,7 @@ for _, made in ipairs{false, true} do
       p:output("S", {m}, "f32"):store("store_s", p:task("finish", function() return sum + 0 end))
     end)
     local what = f == cumsum and "cumsum" or "rowsum"
-    right(("%s of tiles of a whole value%s"):format(what, made and " in registers" or ""),
+    right(("%s of tiles of a value with the full axis%s"):format(what, made and " in registers" or ""),
       tiled{m = 70, n = 50}, {m = f == rowsum and 32 or nil, n = 16})
   end
 end

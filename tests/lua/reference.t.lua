@@ -5,8 +5,8 @@ local core = require "millrace.core"
 local here = arg[0]:match "^(.*/)" or "./"
 local tap = dofile(here .. "tap.lua")
 
-local places = {"host"}
-if core.attached() then places[2] = "device" end
+local devices = {"host"}
+if core.attached() then devices[2] = "device" end
 
 -- Greatest error of an element, relative to the greatest element or, if `own`, to itself;
 -- infinite where only one of the two is NaN, or an infinity.
@@ -32,12 +32,12 @@ local function agree(what, bound, inputs, options, tolerance, own)
   local o = {}
   for k, v in pairs(options or {}) do o[k] = v end
   local want = bound:reference(inputs, o)
-  for _, place in ipairs(places) do
-    o.on = place
+  for _, device in ipairs(devices) do
+    o.on = device
     local good, got = pcall(bound.reference, bound, inputs, o)
     for name, array in pairs(want) do
       local d = good and distance(got[name], array, own)
-      tap.ok(good and d <= (tolerance or 1e-12), ("%s: %s on the %s"):format(what, name, place),
+      tap.ok(good and d <= (tolerance or 1e-12), ("%s: %s on the %s"):format(what, name, device),
         "distance " .. tostring(d), not good and got or nil)
     end
   end
@@ -74,8 +74,8 @@ for _, case in ipairs{
     local bound = mr.examples[case[1]](case[i])
     local inputs = bound:inputs{seed = i}
     agree(("%s, case %d"):format(case[1], i - 1), bound, inputs)
-    -- A last bit of exp2 on a device may carry a value over the edge of a rounding.
-    if i == 2 then agree(case[1] .. ", rounded", bound, inputs, {round = true}, #places > 1 and 5e-3 or nil) end
+    -- A difference in the last bit of exp2 on a device may change how a value is rounded.
+    if i == 2 then agree(case[1] .. ", rounded", bound, inputs, {round = true}, #devices > 1 and 5e-3 or nil) end
   end
 end
 
@@ -233,7 +233,7 @@ local function refuses(what, pattern, f)
 end
 bound = mr.examples.gemm{m = 8, n = 8, k = 8}
 local inputs = bound:inputs{}
-refuses("another place", "reference%.t%.lua:%d+: reference: .*'gpu'", function() bound:reference(inputs, {on = "gpu"}) end)
+refuses("an unknown device", "reference%.t%.lua:%d+: reference: .*'gpu'", function() bound:reference(inputs, {on = "gpu"}) end)
 refuses("no time", "limit is a number of seconds above 0", function() bound:reference(inputs, {on = "host", limit = 0}) end)
 refuses("a tile of nothing", "reference%.t%.lua:%d+:.*q", function() bound:reference(inputs, {on = "host", tile = {q = 1}}) end)
 refuses("values too large", "more than 2%^30 elements", function()
@@ -243,7 +243,7 @@ refuses("values too large", "more than 2%^30 elements", function()
     Y:store(mr.rowsum(p:load(X), n))
   end):bind{m = 8, n = 2 ^ 31})
 end)
-if #places == 1 then
+if #devices == 1 then
   refuses("no device", "reference%.t%.lua:%d+: ", function() bound:reference(inputs, {on = "device"}) end)
 end
 

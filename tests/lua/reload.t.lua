@@ -86,7 +86,8 @@ local function named(split_off, alias, replicas, repair_waits)
   plan:move("load_k", {at = 1, [repair_waits] = false})
   return plan:script()
 end
-tap.is(named("cut", "place", "turns", "settle"), named("split_off", "alias", "replicas", "repair_waits"),
+tap.is(named("cut", "place", "turns", "settle"),      -- deprecated
+  named("split_off", "alias", "replicas", "repair_waits"),
   "deprecated names make the same plan")
 
 ---- improvements and searches ------------------------------------------------------------------

@@ -13,7 +13,7 @@ local function rebuild(s, bound, x)
   return plan
 end
 
--- The whole way of a search.
+-- A complete search.
 local function run(bound, tile, measured)
   local s = core.search(bound, device, tile, measured)
   is(s:run(math.maxinteger, math.huge), "done", bound.name .. ": to the end")
@@ -66,13 +66,13 @@ for _, bound in ipairs(shipped) do
   ok(all, "  to be measured: what makes no kernel does not count", #found, counts.found)
 end
 
----- what lies beside one --------------------------------------------------------------------------
+---- neighbours of a plan --------------------------------------------------------------------------
 
 local s, before = run(shipped[3], {m = 128, n = 128}, true)
 local had, n, legal, priced = {}, 0, true, true
 for _, x in ipairs(before) do had[x.trial] = x.seconds end
 s:neighbours(before[3].trial)
-is(s:run(math.maxinteger, math.huge), "done", "what lies beside the third: to the end")
+is(s:run(math.maxinteger, math.huge), "done", "the neighbours of the third plan: to the end")
 for _, x in ipairs(s:found()) do
   if had[x.trial] then
     had[x.trial] = had[x.trial] ~= x.seconds and "another" or nil

@@ -41,7 +41,7 @@ local function simple(plan)
   plan:fill_waits()
 end
 
--- Rings of two for what is loaded in loops, loads on two lanes in turn, few EUs.
+-- Rings of two for what loops load, loads alternately on two lanes, few EUs.
 local function deep(plan)
   local loads = 0
   plan:grid{eus = 2}

@@ -1,5 +1,5 @@
--- Splits of some sTasks, and axes that one user cuts and another one has whole: parts that lie
--- together, products that begin within an operand, loads and stores in parts, narrow parts.
+-- Splits of some sTasks, and axes that one user has in tiles and another one as full axes: slices that share
+-- a ring, products that begin within an operand, loads and stores in slices, narrow slices.
 local mr = require "millrace"
 local dir = arg[0]:match "^(.*/)" or "./"
 local tap = dofile(dir .. "tap.lua")
@@ -54,11 +54,11 @@ local ahead = mr.program("ahead", function(p)
   C:store("store_c", p:task("finish", function() return c + 0 end))
 end)
 for _, how in ipairs{"", "turned", "computed"} do
-  correct(("16 columns in turn of an operand %s"):format(how),
+  correct(("steps of 16 columns of an operand %s"):format(how),
     ahead{m = 72, n = 40, k = 64, turned = how == "turned" or nil, computed = how == "computed" or nil}, {m = 64, n = 32, k = 16})
 end
-correct("64 columns in turn of 72", ahead{m = 72, n = 40, k = 72}, {m = 64, n = 32, k = 64})
-refused("steps that are no whole ones", "'mma' multiplies 24 of 'k' in an iteration, and 'a' holds all",
+correct("steps of 64 columns of 72", ahead{m = 72, n = 40, k = 72}, {m = 64, n = 32, k = 64})
+refused("a remainder that is no complete step", "'mma' multiplies 24 of 'k' in an iteration, and 'a' holds all",
   ahead{m = 72, n = 40, k = 64}, {m = 64, n = 32, k = 24})
 
 ---- parts of an operand ---------------------------------------------------------
@@ -83,7 +83,7 @@ refused("parts within a granule", "'mma_pv.1' takes 'v' by pieces of 8 along 'd'
 correct("the same with a load that is split, too", rare.qkv{m = 64, n = 32, d = 16}, {m = 64, n = 32},
   {d = {2, {"load_v", "mma_pv", "convert", "store_o"}}}, true)
 
----- one sTask in parts, and all around it whole --------------------------------
+---- one sTask is split, all others are not -------------------------------------
 
 for _, x in ipairs{{"qkv", "mma_qk", "n"}, {"qkv", "narrow", "n"}, {"qkv", "narrow", "m"}, {"qkv", "store_o", "d"},
   {"norms", "store_c", "m"}, {"outer", "multiply", "n"}, {"fold", "mma", "m"}} do

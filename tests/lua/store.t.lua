@@ -19,7 +19,7 @@ local ok, is, like = tap.ok, tap.is, tap.like
 local function gemm(m, n, k, dtype) return mr.examples.gemm{m = m, n = n, k = k, dtype = dtype} end
 local function plan_for(bound) return mr.load_plan("gemm_cooperative", bound) end
 
--- The message of what is refused, without its place.
+-- The message of a refusal, without its location.
 local function refused(f, ...)
   local good, message = pcall(f, ...)
   return good and "not refused" or (message:gsub("^[^:]*:%d+: ", ""))
@@ -54,7 +54,7 @@ local want = {id = 1, kind = "search", status = "ok", program = "gemm", sizes = 
   kernel = core.hash(kernel.source)}
 for name, value in pairs(want) do is(row[name], value, "its " .. name) end
 for name in pairs(row) do ok(want[name] ~= nil, "it has no more than that: " .. name) end
-is(sizes, want.sizes, "sizes are told in the program's order")
+is(sizes, want.sizes, "sizes are listed in the program's order")
 
 ok(hash ~= core.identity(gemm(1024, 1024, 1024)), "other sizes are another program")
 is(select(2, core.identity(gemm(64, 64, 64))), family, "  of the same family")
@@ -163,7 +163,7 @@ is(refused(mine.plan, mine), ("plan: row %d is of a program of your own; give it
 is(mine:plan(own):script(), p:script(), "a program of one's own has to be given")
 mr.store:put{plan = p, kind = "x", script = "while"}
 local odd = mr.store:list{limit = 1}[1]
-like(refused(odd.plan, odd, own), "^plan: row %d+:1: ", "a script that is none is told, with its row")
+like(refused(odd.plan, odd, own), "^plan: row %d+:1: ", "an invalid script is reported, with its row")
 mr.store:put{plan = p, kind = "x", script = "os.exit(3)"}
 odd = mr.store:list{limit = 1}[1]
 like(refused(odd.plan, odd, own), "os", "a script sees no more than plans need")
@@ -208,7 +208,7 @@ is(refused(mr.store.prune, mr.store, {limit = 3}), "prune: unknown option 'limit
 local before = #mr.store
 local file = mr.store
 is(refused(core.store_find, file, "list", {}, function() local _ = #file end), "store: it was used while its rows were being read",
-  "rows are not cut short without a word")
+  "an interrupted list of rows is an error")
 is(refused(core.store_find, file, "list", {}, function() error "enough" end):match "enough", "enough", "an error ends it")
 is(#mr.store, before, "and the store can be used")
 tap.done_testing()

@@ -1,12 +1,12 @@
--- Stores by the copy engine and by threads: of all element types and shapes of tiles, out of
--- registers and out of a ring that a lane of its own empties, with room for all panels at
--- once and for few. On the CPU with several seeds, and accesses watched.
+-- Stores by the copy engine and by threads: for all element types and shapes of tiles, out of
+-- registers and out of a ring that a lane of its own stores, with staging for all panels at
+-- once and for few. They run on the CPU with several seeds, and detection of races.
 local mr = require "millrace"
 local dir = arg[0]:match "^(.*/)" or "./"
 local tap, random_plans = dofile(dir .. "tap.lua"), dofile(dir .. "lib/random_plans.lua")
 random_plans.target = arg[1] or "host"
 
--- A product, its result of a type; twice, also beside it in rows that are wider.
+-- A product with a result of a type; twice: it is also stored a second time, in the middle of wider rows.
 local function product(dtype, twice)
   return mr.program("product", function(p)
     local m, n, k = p:axes("m", "n", "k")
@@ -58,9 +58,9 @@ local function try(what, by, bound, tile, o)
   tap.ok(result == "ok", what, message, plan:script())
 end
 
-local whole, ragged = {m = 192, n = 256, k = 64}, {m = 200, n = 136, k = 40}
+local interior, ragged = {m = 192, n = 256, k = 64}, {m = 200, n = 136, k = 40}
 for _, dtype in ipairs{"bf16", "f16", "f32"} do
-  for name, sizes in pairs{["whole tiles"] = whole, ["ragged ones"] = ragged} do
+  for name, sizes in pairs{["interior tiles"] = interior, ["ragged ones"] = ragged} do
     try(("%s, %s"):format(dtype, name), "engine", product(dtype)(sizes), {m = 64, n = 128, k = 32})
   end
 end
@@ -70,26 +70,26 @@ try("two stores that end within rows", "threads", product("bf16", true){m = 128,
   {m = 64, n = 64, k = 32})
 try("two lanes", "engine", product "bf16"{m = 256, n = 128, k = 64}, {m = 128, n = 128, k = 32}, {ways = 2})
 try("two blocks of rows a lane", "engine", product "bf16"{m = 256, n = 64, k = 64}, {m = 128, n = 64, k = 32})
-try("lanes in turn", "engine", product "bf16"{m = 512, n = 64, k = 64}, {m = 64, n = 64, k = 32}, {replicas = 2})
+try("replicas", "engine", product "bf16"{m = 512, n = 64, k = 64}, {m = 64, n = 64, k = 32}, {replicas = 2})
 try("the last warps have no rows", "engine", product "bf16"{m = 64, n = 64, k = 32}, {m = 32, n = 64, k = 32})
-try("rows that are no whole warps'", "threads", product "bf16"{m = 80, n = 64, k = 32}, {m = 40, n = 64, k = 32})
-for _, n in ipairs{16, 24, 40, 144} do               -- eights of columns that are no whole fours
+try("rows that do not fill complete warps", "threads", product "bf16"{m = 80, n = 64, k = 32}, {m = 40, n = 64, k = 32})
+for _, n in ipairs{16, 24, 40, 144} do               -- multiples of 8 columns, not all of 32
   try(("by threads, %d columns"):format(n), "threads", product "bf16"{m = 128, n = 2 * n - 8, k = 32}, {m = 64, n = n, k = 32}, {seu = "cuda"})
 end
-try("two panels in turn", "engine", product "bf16"{m = 128, n = 256, k = 64}, {m = 64, n = 256, k = 64}, {ring = 5})
-try("eight panels in turn", "engine", product "f32"{m = 128, n = 128, k = 64}, {m = 64, n = 128, k = 64}, {ring = 9})
+try("two panels at a time", "engine", product "bf16"{m = 128, n = 256, k = 64}, {m = 64, n = 256, k = 64}, {ring = 5})
+try("eight panels at a time", "engine", product "f32"{m = 128, n = 128, k = 64}, {m = 64, n = 128, k = 64}, {ring = 9})
 try("narrow panels", "engine", product "bf16"{m = 64, n = 96, k = 32}, {m = 64, n = 48, k = 32})
 try("narrower ones", "engine", product "bf16"{m = 64, n = 32, k = 32}, {m = 64, n = 16, k = 32})
 try("a tensor whose rows are not aligned", "threads", product "bf16"{m = 64, n = 100, k = 32}, {m = 64, n = 64, k = 32})
-try("threads, as the plan says", "threads", product "bf16"(whole), {m = 64, n = 128, k = 32}, {seu = "cuda"})
+try("threads, as the plan says", "threads", product "bf16"(interior), {m = 64, n = 128, k = 32}, {seu = "cuda"})
 for versions = 1, 3 do
   try(("a lane of its own, ring of %d"):format(versions), "engine", product "bf16"{m = 256, n = 256, k = 64},
     {m = 64, n = 128, k = 32}, {lane = "s0", versions = versions, eus = 1})
 end
 try("a lane of its own, ragged", "engine", product "bf16"(ragged), {m = 64, n = 64, k = 32}, {lane = "s0", versions = 2})
-try("a lane of its own, f32", "engine", product "f32"(whole), {m = 64, n = 64, k = 32}, {lane = "s0"})
-try("four warps store", "engine", product "bf16"(whole), {m = 64, n = 64, k = 32}, {lane = "s0", store_warps = 4})
+try("a lane of its own, f32", "engine", product "f32"(interior), {m = 64, n = 64, k = 32}, {lane = "s0"})
+try("four warps store", "engine", product "bf16"(interior), {m = 64, n = 64, k = 32}, {lane = "s0", store_warps = 4})
 try("one lane stores for two", "engine", product "bf16"{m = 256, n = 128, k = 64}, {m = 128, n = 128, k = 32},
   {ways = 2, lane = "s0", versions = 2})
-try("the lane that loads stores", "engine", product "bf16"(whole), {m = 64, n = 64, k = 32}, {lane = "p0"})
+try("the lane that loads stores", "engine", product "bf16"(interior), {m = 64, n = 64, k = 32}, {lane = "p0"})
 tap.done_testing()

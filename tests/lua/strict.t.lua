@@ -73,8 +73,8 @@ local function check(object, kind, name, known)
     if not known[wrong] and #wrong > 1 then
       seen = seen + 1
       local good, message = pcall(function() return object[wrong] end)
-      local told = not good and message:match "did you mean '([%w_]+)'%?$"
-      ok(told == name or told and one_slip(told, wrong), ("%s.%s tells %s"):format(kind, wrong, name), tostring(message))
+      local suggested = not good and message:match "did you mean '([%w_]+)'%?$"
+      ok(suggested == name or suggested and one_slip(suggested, wrong), ("%s.%s suggests %s"):format(kind, wrong, name), tostring(message))
     end
   end
 end

@@ -33,7 +33,7 @@ local function cycles(on)
 end
 tap.ok(cycles(device) > 2 * cycles(mr.device "h200"), "fetching has its price")
 
--- Gemms: whole and ragged, with operands that lie either way, on lanes of few warps and many.
+-- GEMMs: interior and ragged, with operands in both layouts, on lanes of few warps and many.
 for _, g in ipairs{
   {{m = 64, n = 64, k = 64}, {m = 64, n = 64, k = 32}, 4},
   {{m = 128, n = 256, k = 128}, {m = 128, n = 256, k = 64}, 8},
@@ -70,6 +70,6 @@ end
 local good, problems = all(mr.examples.gemm{m = 64, n = 64, k = 64, dtype = "e4m3"}, {m = 64, n = 64, k = 64}, 4):check()
 tap.ok(not good, "a type without instruction")
 tap.like(tostring(problems):gsub("%s+", " "), "is not lowered for mma_sync, which multiplies f16 or bf16, by single warps",
-  "... is told")
+  "... is refused with the reason")
 
 tap.done_testing()

@@ -107,7 +107,7 @@ for name, f in pairs {
 end
 is(compute(mr.floor, xs), "-2 -1 0 1 3", "floor of negative numbers")
 
--- Casts: the reference keeps float values exact unless told to round.
+-- Casts: the reference keeps float values exact unless it has to round.
 is(compute(function(a) return a:to "i32" end, {1.5, 2.5, -1, 0, 7}), "1 2 -1 0 7",
   "to i32, towards zero")
 
@@ -240,7 +240,7 @@ ok(out:max_error(want) < 1e-15, "softmax")
 ok(bound:reference(inputs, {round = true}).Y:max_error(want) > 1e-10,
   "  rounded where it is stored")
 
--- Loops: bounds, several axes, nests; a carry begins anew in its region.
+-- Loops: bounds, several axes, nests; a carry begins again in its region.
 local function visited(options, least, most)
   local b = mr.program("t", function(p)
     local i, j = p:axes("i", "j")
@@ -257,7 +257,7 @@ local function visited(options, least, most)
   arrays.X:fill(1)
   return list(b:reference(arrays, {tile = {i = 1, j = 1}}).Y)
 end
-is(visited(function() return {} end), "4 4 4 4", "a whole loop")
+is(visited(function() return {} end), "4 4 4 4", "a complete loop")
 local function same(i) return i end
 is(visited(function(i) return {upto = i} end, nil, same), "1 2 3 4", "upto an axis")
 is(visited(function(i) return {from = i} end, same), "4 3 2 1", "from an axis")
@@ -532,7 +532,7 @@ bad('p.x = 1', "p.x cannot be set: p holds what bind was given")
 bad('return other.p:axis("x", 1)',
   "the program is complete; p is of use only while its function runs")
 
--- Mistakes that only the whole program shows name the line of what they are about, those of a
+-- Mistakes that only the complete program shows name the line of what they are about, those of a
 -- missing statement the line of the bind.
 refuses(head .. "  C:store(m:index() + n:index())\nend)\nt:bind{m=4, n=4, k=4}",
   "user.lua:8: nothing that is stored depends on 'load_A'; use its value or remove it")

@@ -1,6 +1,6 @@
 -- Offsets in the tile loop: entries that run tiles ahead of others of their lane, or behind.
 -- Programs with one loop, two, one inside another, or none; on producers and consumers, on
--- copies of a lane in turn, in clusters and in several phases; so that an EU gets one tile, two,
+-- replicas of a lane, in clusters and in several phases; so that an EU gets one tile, two,
 -- three or seven, of ragged sizes. Each runs under several seeds, every other one with races
 -- looked for.
 local mr = require "millrace"
@@ -53,7 +53,7 @@ local function correct(what, plan)
   tap.ok(result == "ok", what, message, plan:script())
 end
 
-local function told(at)
+local function describe_offsets(at)
   local list = {}
   for name, x in pairs(at) do list[#list + 1] = ("%s %+d"):format(name, x) end
   table.sort(list)
@@ -68,7 +68,7 @@ local function each_grid(title, bound, tile, offsets, spec)
     for _, grid in ipairs(spec and spec.grids or GRIDS) do
       local tiles, eus = grid[1], grid[2]
       local with = setmetatable({grid = {eus = eus}}, {__index = spec})
-      correct(("%s, %s: %d tiles on %d EUs"):format(title, told(at), tiles, eus),
+      correct(("%s, %s: %d tiles on %d EUs"):format(title, describe_offsets(at), tiles, eus),
         schedule(bound(tiles), tile, at, with))
     end
   end
@@ -130,16 +130,16 @@ each_grid("two passes", two_pass, {m = 64, n = 64}, {{load_q = 1}, {divide = -1,
 each_grid("a loop in a loop", mlp, {m = 64, n = 64, k = 32}, {{convert = -1, store_o = -1}},
   {grids = FEW})
 
----- copies in turn, parts, clusters, phases ------------------------------------
+---- replicas, slices, clusters, phases -----------------------------------------
 
-for turns = 2, 3 do
-  local with = {replicas = turns, grids = {{1, 1}, {2, 1}, {3, 1}, {7, 1}, {7, 2}}}
-  each_grid(("gemm on %d copies"):format(turns), gemm, {m = 64, n = 64, k = 32},
+for replicas = 2, 3 do
+  local with = {replicas = replicas, grids = {{1, 1}, {2, 1}, {3, 1}, {7, 1}, {7, 2}}}
+  each_grid(("gemm on %d replicas"):format(replicas), gemm, {m = 64, n = 64, k = 32},
     {{epilogue = -1, store_c = -1}, {load_bias = 1, store_c = -1}}, with)
-  each_grid(("a product once a tile on %d copies"):format(turns), project, {m = 64, n = 64},
+  each_grid(("a product once a tile on %d replicas"):format(replicas), project, {m = 64, n = 64},
     {{mma = 1}, {store_c = -1}}, with)
 end
-each_grid("attention of many lengths on copies", causal, {m = 64, n = 64}, {{normalise = -1, store_o = -2}},
+each_grid("attention of many lengths on replicas", causal, {m = 64, n = 64}, {{normalise = -1, store_o = -2}},
   {replicas = 2, grids = {{1, 1}, {2, 1}, {5, 1}}})
 
 for _, grid in ipairs{{1, 1}, {3, 1}, {7, 2}} do
@@ -175,7 +175,7 @@ local plain, ahead = cycles{}, cycles{load_x = 1, load_y = 1}
 tap.ok(ahead < 0.7 * plain, "loads one tile ahead are simulated to save a third and more",
   ("%d cycles, and %d without"):format(ahead, plain))
 
--- Turns: what runs when is what the order says.
+-- The iterations of the tile loop follow the order and the offsets.
 local order = {}
 for _, e in ipairs(schedule(project(3), {m = 64, n = 64}, {mma = 1, store_c = -1}):simulate().events) do
   if e.lane == "c0" then order[#order + 1] = e.task .. " " .. e.tile end

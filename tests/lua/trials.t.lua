@@ -16,7 +16,7 @@ end
 
 local function run(search) return search:run(math.maxinteger, math.huge) end
 
--- A device that the model knows but for rings: what it takes is told by `slower`, of what a plan's script says of them.
+-- A device that the model predicts except for rings: `slower` gives the factor, from what a plan's script says of them.
 local function server_of(slower)
   return {capacity = 4, wait = function() end, begin = function(_, item)
     return {drop = function() end, poll = function(_, incumbent)
@@ -45,7 +45,7 @@ local function rings(text)
 end
 local r, had = measured(rings)
 local text = r.best.script:match "plan:buffers(%b{})"
-is(rings(text), 1, "the best is what lies beside the best so far", text)
+is(rings(text), 1, "the best is a neighbour of the best one so far", text)
 ok(not had[r.best.script], "  and no candidate at first", text)
 is(r.ended, "sure", "  found before all is measured", r.trials)
 

@@ -9,7 +9,7 @@ random_plans.target = arg[1] or "host"
 local SEEDS <const> = {1, 2, 3}
 
 -- Legal, with as many versions in registers as the offsets ask for.
-local function settle(plan)
+local function make_legal(plan)
   plan:fill_waits()
   for _ = 1, 8 do
     local good, problems = plan:check()
@@ -30,7 +30,7 @@ local function schedule(bound, tile, rings, at, grid)
   end
   plan:lane("p0", {warps = 1})
   plan:grid(grid)
-  settle(plan)
+  make_legal(plan)
   return plan
 end
 
@@ -56,14 +56,14 @@ for depth = 1, 4 do
   local most = math.max(2, depth + 1)
   local m = 64 * (most + 1)
   for offset = -1, 2 do
-    local first, rest = math.max(offset, 0), math.min(offset, 0)
+    local first, others = math.max(offset, 0), math.min(offset, 0)
     runs(("gemm, a ring of %d, offset %d"):format(depth, offset),
       programs.triangle{m = m, n = 64, k = m}, {m = 64, k = 64}, {a = depth, b = depth},
-      {mask = first, mma = rest}, depth + 1)
+      {mask = first, mma = others}, depth + 1)
     runs(("attention, a ring of %d, offset %d"):format(depth, offset),
       mr.examples.flash_attention{b = 1, h = 1, m = m, n = m - 64, d = 64, causal = true},
       {m = 64, n = 64}, {k = depth, v = depth},
-      {mma_qk = first, rescale = rest, mma_pv = rest}, depth + 1)
+      {mma_qk = first, rescale = others, mma_pv = others}, depth + 1)
   end
 end
 
@@ -131,8 +131,8 @@ for at = -1, 1 do
       end
       plan:buffers{a = versions}
       plan:grid{eus = 2}
-      settle(plan)
-      random_plans.correct(tap, ("a loop that never runs, loads on %s, %d versions, the rest at %d"):format(lane, versions, at), plan, SEEDS)
+      make_legal(plan)
+      random_plans.correct(tap, ("a loop that never runs, loads on %s, %d versions, others at %d"):format(lane, versions, at), plan, SEEDS)
       if lane == "p0" then
         plan:wait("load_a", {"mma"})
         random_plans.correct(tap, "  and loads wait for it", plan, SEEDS)
@@ -149,7 +149,7 @@ local function around(bounds, batch)
     if batch then p:batch(m) end
     local A, C = p:input("A", {m, r, k}, "f32"), p:output("C", {m, r}, "f32")
     local c = p:carry("c", batch and {r} or {m, r}, 0)
-    local function of(axis, rest) return bounds(axis, function(x, by) return rest and x & by - 1 or x % by end) end
+    local function of(axis, remainder) return bounds(axis, function(x, by) return remainder and x & by - 1 or x % by end) end
     p:loop(k, of(m), function()
       local a = p:load("load_a", A)
       p:task("sum", function()

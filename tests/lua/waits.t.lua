@@ -1,5 +1,5 @@
 -- Waits between lanes that have nothing else to do with each other: two products of one tile,
--- each with its own loads, and a few waits across, over loops, inside of them and beside them,
+-- each with its own loads, and a few waits across, over loops, inside of them and outside,
 -- drawn at random. One lane may run ahead of another without end but for what is waited for.
 --
 -- With arguments, FIRST [LAST], just these seeds are drawn, shown and run.
@@ -35,8 +35,8 @@ local function products(p, part, m, n, k, j)
 end
 
 -- A loop for each product; with `part`, the first tiles make no iterations.
-local function beside(part)
-  return mr.program("beside", function(p)
+local function two_loops(part)
+  return mr.program("two_loops", function(p)
     local m, n, k, j = p:axes("m", "n", "k", "j")
     local first, second, stores = products(p, part, m, n, k, j)
     p:loop(k, {upto = part and m - 64 or nil}, first)
@@ -78,8 +78,8 @@ local nested = mr.program("nested", function(p)
 end)
 
 local draws = {
-  function() return beside(false){m = 64 * random(4), n = 64, k = 32 * random(3), j = 32 * random(3)} end,
-  function() return beside(true){m = 64 * random(4), n = 64, k = 128, j = 128} end,
+  function() return two_loops(false){m = 64 * random(4), n = 64, k = 32 * random(3), j = 32 * random(3)} end,
+  function() return two_loops(true){m = 64 * random(4), n = 64, k = 128, j = 128} end,
   function() return together(false){m = 64 * random(4), n = 64, k = 32 * random(3)} end,
   function() return together(true){m = 64 * random(4), n = 64, k = 128} end,
   function() return nested{m = 64 * random(3), n = 32 * random(3), k = 32 * random(3), d = 64} end,
@@ -149,7 +149,7 @@ local function draw(seed)
   return plan
 end
 
--- A loop inside whose turns are all known, in one where others are told of products by each turn.
+-- A nested loop whose iterations are all known, in a loop whose iterations each signal products to other lanes.
 local function known_inside()
   local plan = mr.plan(nested{m = 128, n = 96, k = 32, d = 64}:graph{tile = {m = 64, n = 32, k = 32}}, mr.device "h200")
   for _, t in ipairs(plan.tasks) do
@@ -170,7 +170,7 @@ if arg[1] then
   return
 end
 
-random_plans.correct(tap, "a loop of one turn inside another loop", known_inside(), {1, 2, 3})
+random_plans.correct(tap, "a loop of one iteration inside another loop", known_inside(), {1, 2, 3})
 
 local plans, refused = 0, 0
 for seed = 1, LOWERED do

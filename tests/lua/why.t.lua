@@ -48,9 +48,9 @@ end
 
 -- A change of the order, of each part alike.
 local function reorder(script, statement)
-  local behind, rest = statement:match '%) behind "([^"]+)"', statement:find "other slices likewise"
+  local behind, has_others = statement:match '%) behind "([^"]+)"', statement:find "other slices likewise"
   local own = statement:match "^(plan:append%b())"
-  if not rest then return replace(script, own, behind) end
+  if not has_others then return replace(script, own, behind) end
   for part = 0, 3 do
     if script:find(("plan:append(%q"):format(own:match '"([^"]+)%.0"' .. "." .. part), 1, true) then
       local other = own:gsub('%.0"', ("." .. part) .. '"', 1)
@@ -63,7 +63,7 @@ local function reorder(script, statement)
   return script
 end
 
--- The plan with the change that the text tells, made by somebody who edits its script; nil for lanes.
+-- The plan with the change of the text, made by editing its script; nil for lanes.
 local function by_hand(plan, text)
   local script, bound = plan:script(), plan.graph.program
   if text:find "plan:split" then return nil end
@@ -81,11 +81,11 @@ end
 
 local function seconds_of(plan) return plan:check() and plan:simulate{events = 0}.seconds end
 
--- Each change makes a legal plan, and gains what is told; sorted, the best first.
+-- Each change makes a legal plan and has the reported gain; the best comes first.
 local function judge(plan, what)
   local tl = plan:simulate()
   local text, tried = tl:why()
-  local right, told, kinds = true, true, {}
+  local right, same_by_hand, kinds = true, true, {}
   for i, t in ipairs(tried) do
     local again = seconds_of(load(t.script)(plan.graph.program))
     right = right and again and math.abs(1 - again / tl.seconds - t.gain) < 1e-12 and
@@ -93,12 +93,12 @@ local function judge(plan, what)
     local edited = by_hand(plan, t.change)
     local seconds = edited and seconds_of(edited)
     if edited and (not seconds or math.abs(1 - seconds / tl.seconds - t.gain) > 1e-12) then
-      told = ok(false, what .. ": " .. t.change .. ", by hand", seconds and 1 - seconds / tl.seconds, t.gain)
+      same_by_hand = ok(false, what .. ": " .. t.change .. ", by hand", seconds and 1 - seconds / tl.seconds, t.gain)
     end
     kinds[t.change:match "^%a*:?(%a+)"] = true
   end
   ok(right and #tried >= 8, what .. ": each gain is that of the change, best first", #tried)
-  ok(told, what .. ": and of the statements that are told")
+  ok(same_by_hand, what .. ": and of its statements, made by hand")
   is(plan:simulate().seconds, tl.seconds, what .. ": the plan stays as it was")
   ok(select(2, text:gsub("\n", "")) <= 2, what .. ": in three lines", text)
   return text, tried, kinds
@@ -108,7 +108,7 @@ end
 
 local text, tried, kinds = judge(gemm{rings = 1}, "rings of one")
 like(text, "^no unit binds: tensor is at work %d+ %% of the time, and c0 waits %d+ %% of the time for a free slot, after mma\n",
-  "lanes wait for room")
+  "lanes wait for a free slot")
 like(text, "\nplan:buffers{a=[23], b=[23]} would take %d+%.%d %% less time", "deeper ones help")
 for _, kind in ipairs{"buffers", "propagate", "grid", "append", "split"} do
   ok(kinds[kind], "tried: " .. kind)

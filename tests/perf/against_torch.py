@@ -5,7 +5,7 @@
 
 For each case (torch_cases.py): Millrace compiles a plan and exports the kernel; its result
 on fresh normal data is compared with a reference in float32; then the kernel and torch's
-take turns, a batch each, over inputs that together are more than twice the L2. A time is
+run alternately, a batch each, over inputs that together are more than twice the L2. A time is
 the median of the batches, its spread half of what lies between the first and the last
 tenth. Batches are CUDA graphs, so that no launch waits for Python.
 
@@ -103,7 +103,7 @@ def seconds_of(torch, call, n):
     return max(start.elapsed_time(end) / n * 1e-3, 1e-6)
 
 
-def take_turns(torch, contenders, sets, warmup, seconds):
+def time_alternately(torch, contenders, sets, warmup, seconds):
     """{name: calls over the sets} -> {name: sorted milliseconds of a call, one a batch}."""
     batches, counts, times = {}, {}, {name: [] for name in contenders}
     for name, calls in contenders.items():
@@ -118,8 +118,8 @@ def take_turns(torch, contenders, sets, warmup, seconds):
         for batch in batches.values():
             batch()
         torch.cuda.synchronize()
-    spent = {name: 0.0 for name in batches}
-    while min(spent.values()) < seconds:
+    elapsed = {name: 0.0 for name in batches}
+    while min(elapsed.values()) < seconds:
         for name, batch in batches.items():
             start, stop = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
             start.record()
@@ -127,7 +127,7 @@ def take_turns(torch, contenders, sets, warmup, seconds):
             stop.record()
             torch.cuda.synchronize()
             ms = start.elapsed_time(stop)
-            spent[name] += ms * 1e-3
+            elapsed[name] += ms * 1e-3
             times[name].append(ms / counts[name])
     return {name: sorted(t) for name, t in times.items()}
 
@@ -166,7 +166,7 @@ def run_case(torch, case, module, options):
             print(f"    {case.name}: torch's {name}: {str(problem).splitlines()[0]}", file=sys.stderr)
             row["theirs"].pop(name, None)
     del want
-    found = take_turns(torch, contenders, sets, options.warmup, options.seconds)
+    found = time_alternately(torch, contenders, sets, options.warmup, options.seconds)
     row["same"] = torch.equal(outs[0], first)  # or runs differ: a race
     row.update(summary(found.pop("ours")), sets=sets)
     for name, times in found.items():

@@ -1,7 +1,7 @@
 /* How long a person waits for the explorer: until the first view of a timeline of a million events,
- * from a key to the frame that it leads to, after an edit, and for the places of an sTask. From
+ * from a key to the frame that it leads to, after an edit, and for all occurrences of an sTask. From
  * when the key is typed to when all is written to a terminal (a pty that a thread reads) and the
- * explorer waits for the next one. Asserts nothing; the targets stand beside the numbers. */
+ * explorer waits for the next one. Asserts nothing; the targets are printed behind the numbers. */
 #include <stdlib.h>
 #include <time.h>
 
@@ -65,24 +65,24 @@ static double begun(void)
 /* Run a chunk, whose explorer gets the keys. What each took, in order of length. */
 static void run(struct run *r, const char *chunk, const char *const *keys, int n)
 {
-	static struct session_place place;
+	static struct session session;
 	struct term_setup setup;
 	const char *wrong;
 
 	memset(r, 0, sizeof(*r));
-	if (!session_enter(&place) || !screen_open(&r->screen, 200, 60))
+	if (!session_enter(&session) || !screen_open(&r->screen, 200, 60))
 		exit(1);
 	setup = screen_setup(&r->screen, "xterm-256color");
 	setup.idle = idle;
 	setup.arg = r;
 	r->keys = keys;
 	r->nkeys = n < KEYS_MAX ? n : KEYS_MAX;
-	wrong = session_run(&place, chunk, "bench", &setup);
+	wrong = session_run(&session, chunk, "bench", &setup);
 	if (wrong[0])
 		fprintf(stderr, "bench_explore: %s\n", wrong);
 	r->begun = begun();
 	screen_close(&r->screen);
-	session_leave(&place);
+	session_leave(&session);
 	qsort(r->took, (size_t)r->nkeys, sizeof(*r->took), by_value);
 }
 
@@ -145,10 +145,10 @@ int main(void)
 {
 	static const char *const edits[] = { "2", "/", "load_k\r", "}", "{", "}", "{", "}", "{", "}", "{",
 		"}", "{", "}", "{", "}", "{" };
-	static const char *const places[] = { "/", "softmax\r", " ", "\033" };
+	static const char *const find[] = { "/", "softmax\r", " ", "\033" };
 
 	bench_many();
 	bench_edit("an edit of flash attention, median", edits, LEN(edits), 50);
-	bench_edit("... all places of an sTask, worst", places, LEN(places), 300);
+	bench_edit("... all occurrences of an sTask, worst", find, LEN(find), 300);
 	return 0;
 }

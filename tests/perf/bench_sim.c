@@ -293,17 +293,17 @@ static void run(const struct plan *p, const char *what, int64_t keep)
 {
 	struct mem mem = { 0 };
 	struct sim_options o = { .keep = keep };
-	double begin = now(), spent = 0;
+	double begin = now(), elapsed = 0;
 	int64_t events = 0, kept = 0, runs = 0;
 	size_t bytes = 0;
 	struct timeline *t;
 
-	for (; spent < SECONDS; runs++) {
+	for (; elapsed < SECONDS; runs++) {
 		must(sim_run(&mem, p, &o, NULL, &t, &err));
 		events += t->nevents;
 		kept = t->phases[0].events.n;
 		bytes = mem.used;
-		spent = now() - begin;
+		elapsed = now() - begin;
 		if (!runs)
 			printf("# %s: %lld cycles, %.0f TFLOP/s, ii %.1f, bounds %.1f and %.1f, "
 				"%lld events\n", what, (long long)t->cycles,
@@ -311,8 +311,8 @@ static void run(const struct plan *p, const char *what, int64_t keep)
 				t->phases[0].res_mii, t->phases[0].rec_mii, (long long)t->nevents);
 		timeline_free(t);
 	}
-	printf("%-24s %8.2f million events/s, %.3f ms a run", what, (double)events / spent * 1e-6,
-		spent / (double)runs * 1e3);
+	printf("%-24s %8.2f million events/s, %.3f ms a run", what, (double)events / elapsed * 1e-6,
+		elapsed / (double)runs * 1e3);
 	if (kept)
 		printf(", %.1f bytes an event kept", (double)bytes / (double)kept);
 	printf("\n");

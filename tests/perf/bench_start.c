@@ -1,5 +1,5 @@
 /* How long the shell takes to start and end, and the most memory that it holds then:
- * the median of 20 runs of $MILLRACE (build/millrace), also with a first piece of work.
+ * the median of 20 runs of $MILLRACE (build/millrace), also with a first command.
  * The targets for an empty script are 20 ms and 30 MB; asserts nothing. */
 #include <stdio.h>
 #include <stdlib.h>

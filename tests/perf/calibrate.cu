@@ -68,7 +68,7 @@ DEVICE void record(Span *spans, long long start, long long end)
 }
 
 /* x is in its register before what follows. */
-DEVICE void settle(uint32_t &x)
+DEVICE void pin_register(uint32_t &x)
 {
 	asm volatile("" : "+r"(x));
 }
@@ -223,7 +223,7 @@ enum MmaForm { SS, RS, E4M3 };
 #define ACC_64 ACC_32, ACC_16(32), ACC_16(48)
 #define ACC_128 ACC_64, ACC_16(64), ACC_16(80), ACC_16(96), ACC_16(112)
 
-/* With R accumulators; their operand numbers are 0 to R - 1, those of the rest follow. */
+/* With R accumulators; their operand numbers are 0 to R - 1, those of the other operands follow. */
 #define MMA_SS(type, transpose, R, i0, i1, i2) \
 	asm volatile("{ .reg .pred p; setp.ne.b32 p, %" #i2 ", 0;" \
 		"wgmma.mma_async.sync.aligned." type " {" REGS_##R "}, %" #i0 ", %" #i1 \
@@ -283,7 +283,7 @@ DEVICE int warpgroup()
 /* A ring of four stages as a 128 x 256 x 64 matrix product has it: A 2 x 8 KB, B 32 KB. */
 constexpr int STAGES = 4, A_BYTES = 16384, B_BYTES = 32768, STAGE_BYTES = A_BYTES + B_BYTES;
 constexpr int RING_SMEM = STAGES * STAGE_BYTES + ALIGN;
-constexpr int MMA_BATCH = 16;			/* instructions in one turn of the ring */
+constexpr int MMA_BATCH = 16;			/* instructions in one round of the ring */
 
 /* `iters` groups of BATCH instructions, at most PENDING + 1 groups in flight. The accumulators are
  * cleared every 16 groups, so that their magnitudes are those of k = 4096. In e4m3 the bytes are
@@ -389,7 +389,7 @@ __global__ void load_latency(const __grid_constant__ CUtensorMap map, int rows, 
 		const int box = i < 0 ? SAMPLES : i % SAMPLES;
 		uint32_t col = box % 16 * 256, row = box / 16 * rows;
 
-		settle(dst), settle(bar), settle(col), settle(row);
+		pin_register(dst), pin_register(bar), pin_register(col), pin_register(row);
 		const long long start = clock64();
 		bar_expect(bar, rows * 128);
 		tma_load<false>(dst, map, col, row, bar);
@@ -414,7 +414,7 @@ __global__ void load_issue(const __grid_constant__ CUtensorMap map, long long *s
 	for (int i = 0; i < COUNT; i++)
 		bar_init(bar + 8 * i, 1);
 	for (int rep = 0; rep < SAMPLES; rep++) {
-		settle(dst), settle(bar);
+		pin_register(dst), pin_register(bar);
 		const long long start = clock64();
 #pragma unroll
 		for (int i = 0; i < COUNT; i++) {
@@ -528,7 +528,7 @@ __global__ void store_latency(const __grid_constant__ CUtensorMap map, long long
 	if (!elected())
 		return;
 	for (int i = -1; i < SAMPLES; i++) {
-		settle(src);
+		pin_register(src);
 		const long long start = clock64();
 		tma_store(map, 0, (i + 1) * 64, src);
 		PTX("cp.async.bulk.wait_group.read 0;");
@@ -731,17 +731,17 @@ template <int COLS> __global__ void __launch_bounds__(256, 1) handover(int iters
 	const long long start = clock64();
 	for (int i = 0; i < iters; i++) {
 #pragma unroll
-		for (int turn = 0; turn < 2; turn++) {
+		for (int group = 0; group < 2; group++) {
 #pragma unroll
-			for (int j = 0; j < COLS / 16 && turn == wg; j++)
-				access<ST_MATRIX>(at[j] + turn * TILE_BYTES, r + 4 * j);
-			if (turn == wg)
-				PTX("bar.arrive %0, 256;", "r"(1 + turn));
+			for (int j = 0; j < COLS / 16 && group == wg; j++)
+				access<ST_MATRIX>(at[j] + group * TILE_BYTES, r + 4 * j);
+			if (group == wg)
+				PTX("bar.arrive %0, 256;", "r"(1 + group));
 			else
-				PTX("bar.sync %0, 256;", "r"(1 + turn));
+				PTX("bar.sync %0, 256;", "r"(1 + group));
 #pragma unroll
-			for (int j = 0; j < COLS / 16 && turn != wg; j++)
-				access<LD_MATRIX>(at[j] + turn * TILE_BYTES, r + 4 * j);
+			for (int j = 0; j < COLS / 16 && group != wg; j++)
+				access<LD_MATRIX>(at[j] + group * TILE_BYTES, r + 4 * j);
 		}
 	}
 	record(spans, start, clock64());
@@ -769,7 +769,7 @@ static void check(int code, const char *call, int line)
 }
 
 constexpr size_t BUFFER_BYTES = 4ull << 30;
-constexpr int SMS = 132;			/* the walks below are cut for this many */
+constexpr int SMS = 132;			/* the walks below are divided for this many */
 constexpr int REPEATS = 4;			/* of a launch of about 1 ms within one timing */
 
 static uint8_t *source, *target;		/* BUFFER_BYTES each, on the device, normal bf16 */

@@ -1,7 +1,7 @@
 -- first_run.lua - from Lua source to the first run of flash_attention, part by part.
 -- For first_run.sh:
 --
---   millrace tests/perf/first_run.lua PLAN whole    each part once, in this fresh shell
+--   millrace tests/perf/first_run.lua PLAN once     each part once, in this fresh shell
 --   millrace tests/perf/first_run.lua PLAN again    that, and then again in the open shell
 --   millrace tests/perf/first_run.lua PLAN empty    compile a kernel without contents
 --
@@ -22,7 +22,7 @@ local function report(key, value) print(("%s %.3f"):format(key, value)) end
 local function make_plan() return mr.load_plan(name, mr.examples.flash_attention(sizes)) end
 local function compile(plan) return plan:compile{target="cuda"} end
 
-local function whole(inputs)
+local function run_once(inputs)
   local plan_ms, plan = ms(make_plan)
   local compile_ms, k = ms(compile, plan)
   local run_ms = ms(k.run, k, inputs)
@@ -38,7 +38,7 @@ if what == "empty" then
 end
 
 local inputs = mr.examples.flash_attention(sizes):inputs{}
-local first, k = whole(inputs)
+local first, k = run_once(inputs)
 first.second = ms(k.run, k, inputs)
 first.text = ms(k.plan.compile, k.plan, {target="cuda", text=true})
 first.ptxas = 0
@@ -47,7 +47,7 @@ for key, value in pairs(first) do report(key, value) end
 
 if what == "again" then
   local seen = {}
-  for i = 1, 7 do seen[i] = whole(inputs) end
+  for i = 1, 7 do seen[i] = run_once(inputs) end
   table.sort(seen, function(a, b) return a.total < b.total end)
   for key, value in pairs(seen[4]) do report("open_" .. key, value) end
   report("open_worst", seen[7].total)

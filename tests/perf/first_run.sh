@@ -13,8 +13,8 @@
 #                    takes what the driver takes.
 #   cached, open     in a shell whose worker is up: at most 50 ms.
 #
-# Status 1 if a limit is missed. Without a device it says why and passes, unless told
-# that it needs one. MILLRACE names the program.
+# Status 1 if a limit is missed. Without a device it says why and passes, unless --need-device
+# is given. MILLRACE names the program.
 cd "$(dirname "$0")/../.." || exit
 : "${MILLRACE:=$PWD/build/millrace}"
 export MILLRACE MILLRACE_HOME="${MILLRACE_HOME:-$PWD}"
@@ -34,7 +34,7 @@ trap 'rm -rf "$T"' EXIT
 export XDG_CACHE_HOME="$T/cache" CUDA_CACHE_PATH="$T/cache/nvidia"
 for i in 1 2 3; do
 	rm -rf "$T/cache"
-	"$MILLRACE" tests/perf/first_run.lua "$plan" whole >>"$T/cold" || exit
+	"$MILLRACE" tests/perf/first_run.lua "$plan" once >>"$T/cold" || exit
 	"$MILLRACE" tests/perf/first_run.lua "$plan" again >>"$T/warm" || exit
 	rm -rf "$T/cache"
 	"$MILLRACE" tests/perf/first_run.lua "$plan" empty >>"$T/cold" || exit

@@ -4,7 +4,7 @@
 #   bash tests/perf/gpu_smoke.sh [--need-device]
 #
 # Needs a C compiler, the NVIDIA driver and libnvrtc; no Lua, no make. Without a device
-# it says why and passes, unless told that it needs one.
+# it says why and passes, unless --need-device is given.
 set -e
 cd "$(dirname "$0")/../.."
 dir=$(mktemp -d)

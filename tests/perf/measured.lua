@@ -2,7 +2,7 @@
 --
 --   sweep-h200.jsonl    Plans that the model was calibrated with: an H200 SXM of 700 W, driver 580.159, CUDA 13.0, November 2026.
 --   unseen-h200.jsonl   The same for other shapes, head dimensions and tiles. Nothing in hw/h200.lua was fitted to them.
---   spaces-h200.csv     Whole spaces of plans, for `space.lua curve`: milliseconds, or "spills" if the kernel keeps registers in
+--   spaces-h200.csv     Complete spaces of plans, for `space.lua curve`: milliseconds, or "spills" if the kernel keeps registers in
 --                       memory. Measured on 2026-11-23 in rounds of 10 ms, 12 rounds and more against the best so far (driver
 --                       580.159.04); the slower third of chunk_state and a fifth of attention a day later, in 6 rounds of 60 ms.
 --

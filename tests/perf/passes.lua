@@ -1,4 +1,4 @@
--- passes.lua - what passes of lowering bring: attention_serial with and without each, in turns.
+-- passes.lua - what passes of lowering bring: attention_serial with and without each, alternately.
 --
 --   millrace tests/perf/passes.lua [ROUNDS [I N]]
 --

@@ -1,11 +1,11 @@
--- space.lua - a whole space of plans, measured; and how soon each way to choose finds the best of it.
+-- space.lua - measures a complete space of plans, and how soon each policy finds the best one.
 --
 --   millrace tests/perf/space.lua list PROGRAM SIZE=... [tile.AXIS=EXTENT,...] [every=N]
 --   millrace tests/perf/space.lua measure PROGRAM ...
 --   millrace tests/perf/space.lua curve PROGRAM ... [seeds=200] [parts=N] [uncertainty=X]
 --   millrace tests/perf/space.lua save PROGRAM ...
 --
--- The space: all plans of which kernels come that mr.search comes to with each of the tiles in turn, or one of EVERY N
+-- The space: all plans with kernels that mr.search reaches with each of the tiles, or one of every N
 -- of them, by predicted time. `list` prints how many there are and the best. `measure` runs on the attached device what the
 -- store (MILLRACE_STORE) and spaces-h200.csv do not have yet, as mr.search does, but all of it; Ctrl-C keeps what there is.
 -- `save` prints what both have as lines of that file. `curve` needs no device: of these rows it prints the best time
@@ -100,7 +100,7 @@ local function space()
   each_tile(1, {}, function(fixed)
     local n = #all
     of_tile(all, seen, fixed)
-    for i = n + 1, #all do all[i].place = before + all[i].trial end
+    for i = n + 1, #all do all[i].order = before + all[i].trial end
     before = before + 1000000
   end)
   local list = {}
@@ -214,7 +214,7 @@ end
 
 local function greedy(rows)
   local list = table.move(rows, 1, #rows, 1, {})
-  table.sort(list, function(a, b) return a.place < b.place end)
+  table.sort(list, function(a, b) return a.order < b.order end)
   return list
 end
 

@@ -1,8 +1,8 @@
--- sweep.lua - what the model says of many plans beside what a device measures.
+-- sweep.lua - what the model predicts for many plans, compared with what a device measures.
 --
 --   millrace tests/perf/sweep.lua make FOLDER [I N]     plans to FOLDER, their kernels to the cache
 --   millrace tests/perf/sweep.lua measure FOLDER FILE   runs them, and writes FILE
---   millrace tests/perf/sweep.lua judge FILE            predicts them anew, and compares
+--   millrace tests/perf/sweep.lua judge FILE            predicts them again, and compares
 --
 -- I and N: the I-th of N parts of the plans, from 0, for several processes. FILE has a line of JSON for
 -- each plan, as measured.lua reads it: family, name, ms (the median of a pass); from a traced run the cycles
@@ -22,12 +22,12 @@ local device = mr.device "h200"
 -- `ways` lanes of `warps` warps that share the rows, or one; loads on a lane of their own.
 local function begin(bound, o)
   local plan = mr.plan(bound:graph{tile={m=o.m, n=o.n, k=o.k}}, device)
-  if o.cut then plan:split_off(table.unpack(o.cut)) end
+  if o.split_off then plan:split_off(table.unpack(o.split_off)) end
   if o.ways then plan:split("m", o.ways) end
   plan:lane("p0", {warps=1})
   local parts = {}
   for i = 0, (o.ways or 1) - 1 do
-    plan:lane("c" .. i, {warps=o.warps or 4, registers=o.registers, turns=o.turns})
+    plan:lane("c" .. i, {warps=o.warps or 4, registers=o.registers, replicas=o.replicas})
     parts[#parts + 1] = {lane="c" .. i, suffix=o.ways and "." .. i or ""}
   end
   plan:grid{group=o.group, cluster=o.cluster, longest_first=o.longest_first}
@@ -35,7 +35,7 @@ local function begin(bound, o)
 end
 
 local function gemm(bound, o)
-  local plan, parts = begin(bound, {m=o[1], n=o[2], k=64, ways=o.ways, turns=o.turns, group=o.group or 8, cluster=o.cluster})
+  local plan, parts = begin(bound, {m=o[1], n=o[2], k=64, ways=o.ways, replicas=o.replicas, group=o.group or 8, cluster=o.cluster})
   plan:buffers{a=o.stages, b=o.stages}
   for _, task in ipairs{"load_a", "load_b"} do plan:append(task, {lane="p0"}) end
   for _, part in ipairs(parts) do
@@ -48,13 +48,13 @@ end
 local orders = {
   serial = {{"mma_qk"}, {"softmax"}, {"rescale"}, {"mma_pv"}},
   overlap = {{"mma_qk", 1}, {"mma_pv"}, {"softmax", 1}, {"rescale", 1}},
-  placed = {{"mma_qk", 1}, {"mma_pv"}, {"softmax", 1}, {"convert", 1}, {"rescale", 1}},
+  alias = {{"mma_qk", 1}, {"mma_pv"}, {"softmax", 1}, {"convert", 1}, {"rescale", 1}},
 }
 
 local function attention(bound, o)
   local plan, parts = begin(bound, {m=o[1], n=o[2], ways=o.ways, warps=o.warps, registers=o.registers, longest_first=o.causal,
-    cut=o.order == "placed" and {"softmax_2", "convert"}})
-  if o.order == "placed" then plan:alias{softmax_3="mma_qk"} end
+    split_off=o.order == "alias" and {"softmax_2", "convert"}})
+  if o.order == "alias" then plan:alias{softmax_3="mma_qk"} end
   plan:buffers{k=o.stages, v=o.stages}
   for _, task in ipairs{"load_q", "load_k", "load_v"} do plan:append(task, {lane="p0"}) end
   for _, part in ipairs(parts) do
@@ -87,8 +87,8 @@ local function list_jobs()
       for name, o in pairs{
           ["128x256"] = {128, 256, ways=2, stages=4}, ["256x128"] = {256, 128, ways=2, stages=4},
           ["128x128"] = {128, 128, ways=2, stages=6}, ["192x128"] = {192, 128, ways=3, stages=4},
-          ["128x192"] = {128, 192, ways=2, stages=5}, ["64x256 in turns"] = {64, 256, turns=2, stages=4},
-          ["128x128 in turns"] = {128, 128, turns=2, stages=6}, ["64x128"] = {64, 128, stages=8},
+          ["128x192"] = {128, 192, ways=2, stages=5}, ["64x256 replicas"] = {64, 256, replicas=2, stages=4},
+          ["128x128 replicas"] = {128, 128, replicas=2, stages=6}, ["64x128"] = {64, 128, stages=8},
           ["128x256 in pairs"] = {128, 256, ways=2, stages=4, cluster=2},
           ["128x256, 3 stages, no groups"] = {128, 256, ways=2, stages=3, group=1}} do
         job(family, name, bound, gemm, o)
@@ -101,18 +101,18 @@ local function list_jobs()
       ["128x128 ov"] = {128, 128, ways=2, stages=3, order="overlap", registers=240},
       ["128x128 ser"] = {128, 128, ways=2, stages=3, order="serial", registers=240},
       ["192x128 ser"] = {192, 128, ways=3, stages=2, order="serial", registers=160},
-      ["192x112 placed"] = {192, 112, ways=3, stages=2, order="placed", registers=160},
+      ["192x112 placed"] = {192, 112, ways=3, stages=2, order="alias", registers=160},
       ["128x64 ov"] = {128, 64, ways=2, stages=4, order="overlap", registers=240},
       ["64x128 ov"] = {64, 128, stages=2, order="overlap"}},
     [128] = {["128x128 pp"] = {128, 128, ways=2, stages=2, order="overlap", pingpong=true, registers=240},
       ["128x128 ov"] = {128, 128, ways=2, stages=2, order="overlap", registers=240},
       ["128x128 ser"] = {128, 128, ways=2, stages=2, order="serial", registers=240},
       ["128x128 of 8 warps"] = {128, 128, warps=8, stages=2, order="serial", registers=240},
-      ["128x176 placed"] = {128, 176, ways=2, stages=2, order="placed", registers=240},
+      ["128x176 placed"] = {128, 176, ways=2, stages=2, order="alias", registers=240},
       ["128x64 ov"] = {128, 64, ways=2, stages=4, order="overlap", registers=240},
       ["192x64 ov"] = {192, 64, ways=3, stages=3, order="overlap", registers=160},
       ["64x128 ov"] = {64, 128, stages=2, order="overlap"}},
-    [256] = {["128x80 placed"] = {128, 80, ways=2, stages=2, order="placed", registers=240},
+    [256] = {["128x80 placed"] = {128, 80, ways=2, stages=2, order="alias", registers=240},
       ["128x64 ov"] = {128, 64, ways=2, stages=2, order="overlap", registers=240},
       ["128x64 ser"] = {128, 64, ways=2, stages=2, order="serial", registers=240},
       ["64x64 ov"] = {64, 64, stages=2, order="overlap"}},

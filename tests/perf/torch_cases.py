@@ -154,7 +154,7 @@ def scan_of(x, wide):
     return y.transpose(2, 3).reshape(b, s, h, p)
 
 
-def by_batch(f, *places):
+def by_batch(f, *indices):
     """f over one batch element at a time, where it would take much memory at once."""
     def compute(x):
         n = x[0].shape[0]

@@ -6,8 +6,8 @@
 --                             `task` for `on`, if given; and what the protocol check says of
 --                             them; or nil and why the plan cannot be lowered
 --
--- A kernel may wait where its plan does not say so: for a store, which is over when the lane
--- goes on, or for an own product of which others must be told. Then nothing goes wrong, and the
+-- A kernel may wait where its plan does not say so: for a store, which is complete when the lane
+-- goes on, or for an own product that it must signal to others. Then nothing goes wrong, and the
 -- protocol check agrees.
 --
 -- MILLRACE_PLANS in the environment is the number of plans.

@@ -34,12 +34,12 @@ local function parse(text)
     end
   end
 
-  -- What stands between brackets, piece by piece.
-  local function pieces(close, piece)
+  -- The items between brackets.
+  local function items(close, item)
     skip()
     if take(close) then return end
     repeat
-      piece()
+      item()
       skip()
       if take(close) then return end
     until not take ","
@@ -64,7 +64,7 @@ local function parse(text)
     local t = {}
     if take "{" then
       order[t] = {}
-      pieces("}", function()
+      items("}", function()
         skip()
         local key = string()
         skip()
@@ -74,7 +74,7 @@ local function parse(text)
       end)
       return t
     elseif take "%[" then
-      pieces("%]", function() t[#t + 1] = value() end)
+      items("%]", function() t[#t + 1] = value() end)
       return t
     end
     if text:find('^"', at) then return string() end

@@ -1,11 +1,11 @@
 -- plans_test.lua - random legal plans of some programs run correctly on the CPU.
 --
--- A test calls it with a title, programs, how many plans, and what must have been reached.
--- With arguments, FIRST [LAST], the test runs just these seeds and tells all about them.
+-- A test calls it with a title, programs, the number of plans, and the features that must have occurred.
+-- With arguments, FIRST [LAST], the test runs only these seeds and prints all about them.
 -- MILLRACE_PLANS in the environment is another number of plans.
 --
--- Of wild plans none may fail that the checker accepts: each is lowered, for the GPU as for the
--- CPU, and right there. What fails is told by kinds, with how often, and the seed, the program
+-- No wild plan that the checker accepts may fail: each is lowered, for the GPU and for the
+-- CPU, and its result on the CPU is right. Failures are reported by kind, with their number, and the seed, the program
 -- and the script of the shortest plan.
 local dir = debug.getinfo(1, "S").source:match "^@(.*/)"
 local tap, random_plans = dofile(dir .. "../tap.lua"), dofile(dir .. "random_plans.lua")
@@ -45,7 +45,7 @@ local function replay(names, first, last, spread, wild)
   end
 end
 
--- One plan's outcome; a failure is told with all it takes to see it again.
+-- One plan's outcome; a failure is printed with all that is needed to reproduce it.
 local function outcome(seed, plan, info)
   local result, message = random_plans.verify(plan, seeds_of(seed))
   if result == "failed" then
@@ -103,7 +103,7 @@ local function demanding(title, names, count, reached)
   conclude(title, names, count, reached, by_program, seen)
 end
 
--- shapes: last steps are cut off and values lie in the place of others.
+-- shapes: last steps are split off and values are aliases of others.
 return function(title, names, count, reached, spread, wild, shapes)
   random_plans.shapes = shapes
   if wild then names = names or random_plans.wild_programs end

@@ -4,7 +4,7 @@ local exp2, max, rowsum, rowmax = mr.exp2, mr.max, mr.rowsum, mr.rowmax
 
 local P = {}
 
--- C = A B^T, every row divided by the norm of A's: a reduction beside the product.
+-- C = A B^T, every row divided by the norm of A's: a reduction of an operand of the product.
 P.normed = mr.program("normed", function(p)
   local m, n, k = p:axes("m", "n", "k")
   local A, B, C = p:input("A", {m, k}), p:input("B", {n, k}), p:output("C", {m, n})

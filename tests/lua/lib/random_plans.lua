@@ -4,7 +4,7 @@
 -- tiles, splits, lanes, orders, offsets, versions, waits and a grid of its own. The same
 -- seed gives the same plan on every machine. verify(plan) runs it. A wild plan is of one of the
 -- wild programs, and also has units, warps, registers, idle lanes, splits along any axis, and
--- tiles that are narrow or odd. Of a shaped plan last steps are cut off, and values lie in the place
+-- tiles that are narrow or odd. In a shaped plan last steps are split off, and values are aliases
 -- of others.
 local mr = require "millrace"
 local core = require "millrace.core"
@@ -156,7 +156,7 @@ local wild_draws = {}
 -- The extent of a tile, mostly narrow and often odd.
 local function extent() return choose{8, 16, 16, 24, 32, 32, 48, 64, 64, 96, 128} end
 
--- Few rows and columns, as products on CUDA cores take their time; whole axes now and then.
+-- Few rows and columns, as products on CUDA cores are slow; full axes now and then.
 local function sizes_of(tile, most)
   local sizes = {}
   local names = {}
@@ -191,7 +191,7 @@ function wild_draws.attention()
   return mr.examples.flash_attention(sizes), tile
 end
 
--- Two products in a row; the last axis whole or in tiles.
+-- Two products in a row; the last axis is a full axis or in tiles.
 for _, name in ipairs{"twice", "qkv", "dq"} do
   wild_draws[name] = function()
     local tile = {m = extent(), n = extent(), d = choose{16, 24, 32, 64}}
@@ -233,7 +233,7 @@ end
 
 local unary = {"rowsum", "rowmax", "rowmin", "cumsum", "cummax", "cummin"}
 
--- What is not reduced or scanned is in tiles, or whole.
+-- Axes that are not reduced or scanned are in tiles, or full.
 function wild_draws.unary()
   local axes = choose{"m", "mn", "mn", "mn", "mnk"}
   local at = random(#axes)
@@ -309,7 +309,7 @@ local function lanes(plan, wide, spread)
   for _, t in ipairs(plan.tasks) do
     if t.kind ~= "load" then spec.warps["c" .. part_of(t)] = 4 * wide end
   end
-  -- whole tiles in turn, where the copies find room; with a producer, as loads are not shared
+  -- replicas, if there are enough registers; with a producer, as replicas do not share loads
   if producers > 0 and wide == 1 and not spec.warps.c1 and chance(0.2) then spec.replicas.c0 = random(2, 3) end
   return spec
 end
@@ -393,9 +393,9 @@ local function loaded(plan, value)
   end
 end
 
--- at: offsets, so that what is loaded tiles ahead mostly has room. placed: whose place it is in
--- which a value lies: there are as many versions of all that lie there, in registers one.
-local function rings(plan, at, placed)
+-- at: offsets; rings of what is loaded ahead are mostly deep enough. alias_of: the values that values are aliases
+-- of: all of them have the same number of versions, which is one in registers.
+local function rings(plan, at, alias_of)
   local names, versions = {}, {}
   for name in pairs(plan.rings) do names[#names + 1] = name end
   table.sort(names)
@@ -404,7 +404,7 @@ local function rings(plan, at, placed)
     if chance(0.5) then versions[name] = choose{1, 2, 2, 3, 4} end
     if ahead > 0 and chance(0.6) then versions[name] = math.max(versions[name] or 1, 1 + ahead) end
   end
-  for _, b in ipairs(plan.graph.buffers) do             -- a carry goes on in one place
+  for _, b in ipairs(plan.graph.buffers) do             -- a carry has one version
     if b.carry then
       for name in pairs(versions) do
         if name == b.name or name:match "^(.*)%.%d+$" == b.name then versions[name] = 1 end
@@ -413,7 +413,7 @@ local function rings(plan, at, placed)
   end
   local many = {}
   for _, name in ipairs(names) do
-    local of = placed and placed[name:match "^[^.]*"]
+    local of = alias_of and alias_of[name:match "^[^.]*"]
     if of then
       many[of] = many[of] or (loaded(plan, of) and choose{1, 1, 2, 3} or 1)
       versions[name] = many[of]
@@ -435,9 +435,9 @@ local function values(plan, loaded)
   return list
 end
 
--- Cut off last steps and let values lie in the place of others, where that is possible.
+-- Split off last steps and make values aliases of others, where that is possible.
 local function shape(plan, info)
-  info.split_offs, info.places, info.placed = 0, 0, {}
+  info.split_offs, info.aliases, info.alias_of = 0, 0, {}
   for _, name in ipairs(values(plan)) do
     if chance(0.6) and pcall(plan.split_off, plan, name, "last_" .. name) then info.split_offs = info.split_offs + 1 end
   end
@@ -445,7 +445,7 @@ local function shape(plan, info)
   for _, name in ipairs(values(plan)) do
     for _, of in ipairs(values(plan, true)) do
       if chance(0.5) and pcall(plan.alias, plan, {[name] = of}) then
-        info.places, info.placed[name], info.placed[of] = info.places + 1, of, of
+        info.aliases, info.alias_of[name], info.alias_of[of] = info.aliases + 1, of, of
       end
     end
   end
@@ -497,7 +497,7 @@ local function wait_for_all(plan)
   end
 end
 
--- Turns, explicit distances, waits that are not needed; between sTasks of one loop, or now
+-- Issue orders, explicit distances, unnecessary waits; between sTasks of one loop, or now
 -- and then of any.
 local function vary_waits(plan, info)
   local tasks, loop_of = plan.tasks, {}
@@ -530,7 +530,7 @@ local function vary_waits(plan, info)
   end
 end
 
-local function settle_waits(plan, info)
+local function make_legal(plan, info)
   info.waits = chance(0.3) and "hand" or "filled"
   if info.waits == "hand" then wait_for_all(plan) end
   if not legal(plan) then
@@ -578,8 +578,8 @@ local function wild_split(plan, info)
   end
   if some and #some == 0 then return end
   if pcall(plan.split, plan, axis, ways, some) then
-    local whole = plan.tile[axis] or plan.graph.program.axes[axis]
-    info.ways, info.split, info.part = ways, axis, whole // ways
+    local extent = plan.tile[axis] or plan.graph.program.axes[axis]
+    info.ways, info.split, info.part = ways, axis, extent // ways
   end
 end
 
@@ -594,12 +594,12 @@ local function try_wild(name)
     if chance(0.4) then wild_split(plan, info) end
     local spec = lanes(plan, 1)
     wild_lanes(plan, spec)
-    rings(plan, append_all(plan, spec), info.placed)
+    rings(plan, append_all(plan, spec), info.alias_of)
     grid(plan)
     if chance(0.06) then plan:grid{cluster = choose{2, 2, 4}, eus = choose{4, 8}} end
   end)
   if not good then return nil, why end
-  good, why = settle_waits(plan, info)
+  good, why = make_legal(plan, info)
   if not good then return nil, why end
   vary_waits(plan, info)
   return plan, info
@@ -614,9 +614,9 @@ local function try(name, spread)
   local info = {program = name, ways = ways, wide = wide}
   if M.shapes then shape(plan, info) end
   if ways > 1 then plan:split("m", ways) end
-  rings(plan, append_all(plan, lanes(plan, wide, spread)), info.placed)
+  rings(plan, append_all(plan, lanes(plan, wide, spread)), info.alias_of)
   grid(plan)
-  local good, why = settle_waits(plan, info)
+  local good, why = make_legal(plan, info)
   if not good then return nil, why end
   vary_waits(plan, info)
   return plan, info
@@ -698,7 +698,7 @@ function M.features(plan, info)
   add("warpgroups a lane", info.wide)
   add("waits", info.waits)
   if info.split_offs then add("split off", info.split_offs) end
-  if info.places then add("placed", info.places) end
+  if info.aliases then add("aliases", info.aliases) end
   for _, kind in ipairs{"issued", "complete", "distance"} do
     if info[kind] then add("waits", kind) end
   end

@@ -1,5 +1,5 @@
--- wild_programs.lua - small tile programs around what is rare in a plan: axes that one use cuts
--- and another contracts, operands in several parts, reductions and scans along every axis. The
+-- wild_programs.lua - small tile programs with what is rare in a plan: axes that one use has in tiles
+-- and another contracts, operands in several slices, reductions and scans along every axis. The
 -- option dtype is the type of operands.
 local mr = require "millrace"
 local exp2, rowsum, rowmax = mr.exp2, mr.rowsum, mr.rowmax
@@ -129,7 +129,7 @@ P.stats = mr.program("stats", function(p)
   Var:store("store_var", var)
 end)
 
--- What a reduction or scan gives, beside the value it was made of or alone.
+-- A reduction or scan, alone or together with its argument.
 --   axes     the value's, "m" to "mnk"
 --   along    one of them
 --   use      "alone", "against" the value, or "carried" on by another sTask that sets it against
