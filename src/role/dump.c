@@ -219,11 +219,6 @@ static const char *own_text(const struct dump *d, const struct role_op *o)
 
 /* Texts of ops.def ------------------------------------------------------------- */
 
-static const void *field(const struct role_op *o, const struct role_operand *x)
-{
-	return (const char *)o + x->offset;
-}
-
 /* The operand at s, which begins "name}". */
 static const struct role_operand *operand_at(const struct role_op *o, const char *s)
 {
@@ -241,16 +236,16 @@ static const struct role_operand *operand_at(const struct role_op *o, const char
 static bool is_absent(const struct role_op *o, const struct role_operand *x)
 {
 	if (x->kind == OPERAND_BOOL)
-		return !*(const bool *)field(o, x);
+		return !*(const bool *)role_field(o, x);
 	if (x->kind == OPERAND_USE)
-		return !((const struct frag_at *)field(o, x))->frag;
+		return !((const struct frag_at *)role_field(o, x))->frag;
 	return (x->kind == OPERAND_NUM || x->kind == OPERAND_VALUE || x->kind == OPERAND_STRING) &&
-		!*(const void *const *)field(o, x);
+		!*(const void *const *)role_field(o, x);
 }
 
 static const char *operand_text(const struct dump *d, const struct role_op *o, const struct role_operand *x)
 {
-	const void *at = field(o, x);
+	const void *at = role_field(o, x);
 
 	switch ((int)x->kind) {
 	case OPERAND_NUM: case OPERAND_ADDRESS: case OPERAND_OWN_ADDRESS: return num(d, *(const struct num *const *)at);

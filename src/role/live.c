@@ -41,7 +41,7 @@ static void set_used(void *ctx, struct frag_at at, bool all)
 	    at.frag == x->at->u.product.sum.frag)
 		return;
 	if (live_is_passing(v))
-		role_uses(v->maker, &(struct uses){ NULL, set_used, x });
+		role_uses(v->maker, NULL, set_used, x);
 	else
 		x->now[i] = true;
 }
@@ -77,10 +77,10 @@ static void pass_work(struct live *x, const struct role_op *o)
 	struct makes m = { &x->r, false, false };
 
 	x->at = o;
-	role_uses(o, &(struct uses){ find_passing, NULL, &m });
+	role_uses(o, find_passing, NULL, &m);
 	if (m.passing && !m.others)	/* its operands count where its results are used */
 		return;
-	role_uses(o, &(struct uses){ set_made, set_used, x });
+	role_uses(o, set_made, set_used, x);
 	for (int i = 0; i < x->r.retired.n; i++)
 		if (x->r.retired.v[i].wait == o)
 			x->now[x->r.retired.v[i].version] = true;

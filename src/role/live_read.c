@@ -71,7 +71,7 @@ static bool is_of_numbers(struct reading *r, const struct role_op *o)
 {
 	struct sources s = { r, 0, is_elementwise(o) };
 
-	role_uses(o, &(struct uses){ NULL, ask_numbers, &s });
+	role_uses(o, NULL, ask_numbers, &s);
 	return s.all;
 }
 
@@ -103,7 +103,7 @@ static bool stands(struct reading *r, const struct version *v)
 {
 	struct sources s = { r, v->made_at, true };
 
-	role_uses(v->maker, &(struct uses){ NULL, ask_made, &s });
+	role_uses(v->maker, NULL, ask_made, &s);
 	return s.all;
 }
 
@@ -186,7 +186,7 @@ static void read_op(struct reading *r, const struct role_op *o)
 	else if (o->what == DO_PIN)
 		live_find(r, o->u.frag.at);
 	else
-		role_uses(o, &(struct uses){ note_made, note_used, r });
+		role_uses(o, note_made, note_used, r);
 	if (o->what == DO_PRODUCT)
 		live_note_product(r, o);
 }

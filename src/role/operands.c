@@ -47,103 +47,78 @@ const struct role_op_info role_op_info[DO_COUNT] = {
 
 /* walks ------------------------------------------------------------------------ */
 
-static void visit_num(const struct role_visitor *v, const struct num *x)
+struct visit {
+	role_operand_fn *fn;
+	void *ctx;
+};
+
+static void visit_num(const struct visit *v, enum operand_kind kind, const struct num *x)
 {
-	if (x && v->num)
-		v->num(v->ctx, x);
+	if (x)
+		v->fn(v->ctx, &(struct operand){ .kind = kind, .num = x });
 }
 
-static void visit_address(const struct role_visitor *v, const struct num *x, bool own)
+static void visit_value(const struct visit *v, const struct val *x)
 {
-	if (x && v->address)
-		v->address(v->ctx, x, own);
-	else
-		visit_num(v, x);
+	if (x)
+		v->fn(v->ctx, &(struct operand){ .kind = OPERAND_VALUE, .value = x });
 }
 
-static void visit_value(const struct role_visitor *v, const struct val *x)
+static void visit_frag(const struct visit *v, enum operand_kind kind, const struct frag *f, int version)
 {
-	if (x && v->value)
-		v->value(v->ctx, x);
+	if (f)
+		v->fn(v->ctx, &(struct operand){ .kind = kind, .frag = { f, version } });
 }
 
-static void visit_frag(const struct role_visitor *v, void (*fn)(void *ctx, struct frag_at at), struct frag_at at)
-{
-	if (at.frag && fn)
-		fn(v->ctx, at);
-}
-
-static struct frag_at version_0(const struct frag *f)
-{
-	return (struct frag_at){ f, 0 };
-}
-
-static void visit_boxes(const struct role_visitor *v, const struct role_op *o)
+static void visit_boxes(const struct visit *v, const struct role_op *o)
 {
 	for (int i = 0; i < o->u.boxes.boxes.n; i++) {
 		const struct role_box *b = &o->u.boxes.boxes.v[i];
 
-		visit_num(v, b->when);
-		visit_num(v, b->to);
+		visit_num(v, OPERAND_NUM, b->when);
+		visit_num(v, OPERAND_NUM, b->to);
 		for (int d = 0; d < RANK_MAX; d++)
-			visit_num(v, b->corner[d]);
+			visit_num(v, OPERAND_NUM, b->corner[d]);
 	}
 }
 
-static void visit_steps(const struct role_visitor *v, const struct role_op *o)
+static void visit(const struct visit *v, const struct role_op *o, const struct role_operand *x)
 {
-	for (int i = 0; i < o->u.map.steps.n; i++) {
-		visit_value(v, o->u.map.steps.v[i].value);
-		visit_frag(v, v->def, version_0(o->u.map.steps.v[i].to));
-	}
-}
-
-static void visit(const struct role_op *o, const struct role_operand *x, const struct role_visitor *v)
-{
-	const void *at = (const char *)o + x->offset;
+	const void *at = role_field(o, x);
+	const struct frag_at *frag_at = at;
 
 	switch (x->kind) {
-	case OPERAND_NUM:
-		visit_num(v, *(const struct num *const *)at);
-		break;
-	case OPERAND_ADDRESS: case OPERAND_OWN_ADDRESS:
-		visit_address(v, *(const struct num *const *)at, x->kind == OPERAND_OWN_ADDRESS);
+	case OPERAND_NUM: case OPERAND_ADDRESS: case OPERAND_OWN_ADDRESS:
+		visit_num(v, x->kind, *(const struct num *const *)at);
 		break;
 	case OPERAND_VALUE:
 		visit_value(v, *(const struct val *const *)at);
 		break;
-	case OPERAND_USE:
-		visit_frag(v, v->use, *(const struct frag_at *)at);
+	case OPERAND_USE: case OPERAND_DEF: case OPERAND_SUM:
+		visit_frag(v, x->kind, frag_at->frag, frag_at->version);
 		break;
-	case OPERAND_DEF:
-		visit_frag(v, v->def, *(const struct frag_at *)at);
-		break;
-	case OPERAND_SUM:
-		visit_frag(v, v->sum, *(const struct frag_at *)at);
-		break;
-	case OPERAND_USE_FRAG:
-		visit_frag(v, v->use, version_0(*(const struct frag *const *)at));
-		break;
-	case OPERAND_DEF_FRAG:
-		visit_frag(v, v->def, version_0(*(const struct frag *const *)at));
+	case OPERAND_USE_FRAG: case OPERAND_DEF_FRAG:
+		visit_frag(v, x->kind == OPERAND_USE_FRAG ? OPERAND_USE : OPERAND_DEF, *(const struct frag *const *)at, 0);
 		break;
 	case OPERAND_NEEDS:
-		if (v->needs)
-			v->needs(v->ctx, (enum var)x->offset);
+		v->fn(v->ctx, &(struct operand){ .kind = OPERAND_NEEDS, .var = (enum var)x->offset });
 		break;
 	case OPERAND_LETS:
 		for (int i = 0; i < o->u.let.v.n; i++)
-			visit_num(v, o->u.let.v.v[i].to);
+			visit_num(v, OPERAND_NUM, o->u.let.v.v[i].to);
 		break;
 	case OPERAND_INDICES:
 		for (int d = 0; d < o->u.move.rank; d++)
-			visit_num(v, o->u.move.index[d].at);
+			visit_num(v, OPERAND_NUM, o->u.move.index[d].at);
 		break;
 	case OPERAND_BOXES:
 		visit_boxes(v, o);
 		break;
 	case OPERAND_STEPS:
-		visit_steps(v, o);
+		for (int i = 0; i < o->u.map.steps.n; i++) {
+			visit_value(v, o->u.map.steps.v[i].value);
+			visit_frag(v, OPERAND_DEF, o->u.map.steps.v[i].to, 0);
+		}
 		break;
 	case OPERAND_FRAG: case OPERAND_OVER: case OPERAND_COUNTER: case OPERAND_FLAG: case OPERAND_RING:
 	case OPERAND_INT: case OPERAND_INT64: case OPERAND_BOOL: case OPERAND_TYPE: case OPERAND_OPERATOR:
@@ -152,66 +127,62 @@ static void visit(const struct role_op *o, const struct role_operand *x, const s
 	}
 }
 
-void role_visit(const struct role_op *o, const struct role_visitor *v)
+void role_visit(const struct role_op *o, role_operand_fn *fn, void *ctx)
 {
 	for (const struct role_operand *x = role_op_info[o->what].operands; x->kind != OPERAND_END; x++)
-		visit(o, x, v);
+		visit(&(struct visit){ fn, ctx }, o, x);
 }
 
 /* fragments -------------------------------------------------------------------- */
 
-bool role_adds(const struct role_op *o)
-{
-	return o->what != DO_PRODUCT || o->u.product.adds->op != NUM_GT;
-}
-
 /* One walk of role_uses. */
-struct walk {
-	const struct uses *u;
+struct uses {
 	const struct role_op *op;
-	bool all;			/* of every fragment that it reads */
+	bool all;			/* the result's elements need more than the same element of each operand */
+	role_made_fn *made;		/* NULL: in the walk over what the operation reads */
+	role_used_fn *used;
+	void *ctx;
 };
 
-static void note_use(void *ctx, struct frag_at at)
+static void note_used(const struct uses *u, struct frag_at at)
 {
-	const struct walk *w = ctx;
-
-	w->u->used(w->u->ctx, at, w->all || at.frag->kind != FRAG_FULL);
+	u->used(u->ctx, at, u->all || at.frag->kind != FRAG_FULL);
 }
 
-static void note_value(void *ctx, const struct val *v)
+static void note_value(const struct uses *u, const struct val *v)
 {
 	if (v->kind == VAL_FRAG)
-		note_use(ctx, v->frag);
+		note_used(u, v->frag);
 	for (int i = 0; i < LEN(v->arg) && v->arg[i]; i++)
-		note_value(ctx, v->arg[i]);
+		note_value(u, v->arg[i]);
 }
 
-static void note_sum(void *ctx, struct frag_at at)
+static void note_operand(void *ctx, const struct operand *x)
 {
-	const struct walk *w = ctx;
+	const struct uses *u = ctx;
+	/* does a product add to what its sum holds, at least in some iterations? */
+	bool adds = u->op->what != DO_PRODUCT || u->op->u.product.adds->op != NUM_GT;
 
-	if (role_adds(w->op))
-		note_use(ctx, at);
+	if (u->made && (x->kind == OPERAND_DEF || x->kind == OPERAND_SUM))
+		u->made(u->ctx, x->frag);
+	else if (!u->made && x->kind == OPERAND_VALUE)
+		note_value(u, x->value);
+	else if (!u->made && (x->kind == OPERAND_USE || (x->kind == OPERAND_SUM && adds)))
+		note_used(u, x->frag);
 }
 
-static bool needs_all(const struct role_op *o)
+void role_uses(const struct role_op *o, role_made_fn *made, role_used_fn *used, void *ctx)
 {
 	const struct role_operand *x = role_op_info[o->what].operands;
+	struct uses u = { .op = o, .made = made, .used = used, .ctx = ctx };
 
 	while (x->kind != OPERAND_OVER && x->kind != OPERAND_END)
 		x++;
-	return !(role_op_info[o->what].traits & TRAIT_ELEMENTWISE) || (x->kind == OPERAND_OVER &&
-		(*(const struct frag *const *)(const void *)((const char *)o + x->offset))->kind != FRAG_FULL);
-}
-
-void role_uses(const struct role_op *o, const struct uses *u)
-{
-	struct walk w = { u, o, needs_all(o) };
-
-	if (u->made)
-		role_visit(o, &(struct role_visitor){ .ctx = u->ctx, .def = u->made, .sum = u->made });
-	if (u->used)
-		role_visit(o, &(struct role_visitor){ .ctx = &w, .value = note_value, .use = note_use,
-			.sum = note_sum });
+	u.all = !(role_op_info[o->what].traits & TRAIT_ELEMENTWISE) || (x->kind == OPERAND_OVER &&
+		(*(const struct frag *const *)role_field(o, x))->kind != FRAG_FULL);
+	if (made)
+		role_visit(o, note_operand, &u);
+	u.made = NULL;
+	if (used)
+		role_visit(o, note_operand, &u);
 }

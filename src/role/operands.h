@@ -1,8 +1,8 @@
 /* operands.h - the operands of an operation, and walks over them.
  *
  * A row of ops.def lists the operands of an operation as fields of struct role_op, in the order in which
- * they are read and then written. So whoever asks which numbers, values or fragments an operation uses
- * needs no case for each operation: role_visit() calls back for each operand, role_uses() for each fragment.
+ * they are read and then written, so that a walk over numbers, values or fragments needs no case for each operation:
+ * role_visit() calls back for each operand, role_uses() for each fragment.
  */
 #ifndef ROLE_OPERANDS_H
 #define ROLE_OPERANDS_H
@@ -17,7 +17,7 @@ enum operand_kind {
 	OPERAND_VALUE,			/* const struct val * */
 	OPERAND_USE,			/* struct frag_at: read */
 	OPERAND_DEF,			/* struct frag_at: written */
-	OPERAND_SUM,			/* struct frag_at: added to; role_adds() says whether that reads it */
+	OPERAND_SUM,			/* struct frag_at: added to, which reads it unless the sum begins at zero */
 	OPERAND_FRAG,			/* struct frag_at: neither read nor written */
 	OPERAND_USE_FRAG,		/* const struct frag *: its version 0 is read */
 	OPERAND_DEF_FRAG,		/* const struct frag *: its version 0 is written */
@@ -40,31 +40,29 @@ struct role_operand {
 	const char *path;		/* "flag.n" */
 };
 
-/* What to call for operands; NULL: nothing. Operands that are NULL are passed over. */
-struct role_visitor {
-	void *ctx;
-	void (*num)(void *ctx, const struct num *x);
-	/* An address that the operation writes; NULL: `num` is called for it. */
-	void (*address)(void *ctx, const struct num *x, bool own);
-	void (*value)(void *ctx, const struct val *v);
-	void (*use)(void *ctx, struct frag_at at);	/* not for the fragments in values */
-	void (*def)(void *ctx, struct frag_at at);
-	void (*sum)(void *ctx, struct frag_at at);
-	void (*needs)(void *ctx, enum var v);
-};
-void role_visit(const struct role_op *o, const struct role_visitor *v);
+static inline const void *role_field(const struct role_op *o, const struct role_operand *x)
+{
+	return (const char *)o + x->offset;
+}
 
-/* Does a product add to what its sum holds, at least in some iterations? */
-bool role_adds(const struct role_op *o);
-
-/* Which fragments an operation writes and reads, also inside of values; NULL: nothing is called. */
-struct uses {
-	void (*made)(void *ctx, struct frag_at at);
-	/* all: an element of the result needs more than the same element of this fragment */
-	void (*used)(void *ctx, struct frag_at at, bool all);
-	void *ctx;
+/* An operand that is a number, a value or a fragment, or a variable that the printed text uses. */
+struct operand {
+	enum operand_kind kind;		/* NUM, ADDRESS, OWN_ADDRESS; VALUE; USE, DEF, SUM; NEEDS */
+	const struct num *num;
+	const struct val *value;
+	struct frag_at frag;		/* USE: not those in values */
+	enum var var;
 };
-/* First all that it writes, then all that it reads. A sum that it adds to is both; a pin is neither. */
-void role_uses(const struct role_op *o, const struct uses *u);
+
+/* Call fn for each of these. Operands that are NULL are left out. */
+typedef void role_operand_fn(void *ctx, const struct operand *x);
+void role_visit(const struct role_op *o, role_operand_fn *fn, void *ctx);
+
+/* Call `made` for each fragment that an operation writes, then `used` for each that it reads, also in values; NULL:
+ * nothing is called. A sum that it adds to is both; a pin is neither. all: an element of the result needs more than the
+ * same element of this fragment. */
+typedef void role_made_fn(void *ctx, struct frag_at at);
+typedef void role_used_fn(void *ctx, struct frag_at at, bool all);
+void role_uses(const struct role_op *o, role_made_fn *made, role_used_fn *used, void *ctx);
 
 #endif

@@ -153,11 +153,11 @@ int stage_of(struct stages *t, const struct role_op *o)
 
 	if (role_op_info[o->what].cost != COST_STAGED)
 		return 0;
-	role_uses(o, &(struct uses){ NULL, note_operand, &w });
+	role_uses(o, NULL, note_operand, &w);
 	int stage = w.stage;
 	/* the result of a row reduction is known only after the whole row was read: one stage later */
 	if ((o->what == DO_REDUCE || o->what == DO_SCAN) && o->u.reduce.over->kind == FRAG_FULL)
 		w.stage++;
-	role_uses(o, &(struct uses){ note_result, NULL, &w });
+	role_uses(o, note_result, NULL, &w);
 	return stage < STAGES ? stage : STAGES - 1;
 }

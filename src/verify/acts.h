@@ -59,7 +59,7 @@ struct setting {
 	int *ring_of;			/* by buffer: index into r->rings; NONE: registers */
 	int *first, *versions;		/* by buffer: its first cell; cells of each replica */
 	int *staging;			/* by staging: its first cell */
-	int *buffer;			/* by cell */
+	VEC(int) buffer;		/* by cell */
 	int nslots, nshared, ncells;	/* cells below `nslots` are slots. The others are each warp's own; those
 					 * from `nshared` on are in registers */
 };

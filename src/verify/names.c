@@ -1,5 +1,6 @@
-/* Reads the tree once, top down: variables, and the operations that declare, change and use them. */
-#include "verify/names_state.h"
+/* Reads the tree once, top down: variables, the operations that declare, change and use them, what an sTask must do, and
+ * how a lane must begin. */
+#include "verify/names.h"
 
 #include <stdarg.h>
 
@@ -93,7 +94,7 @@ static void note_deps(struct names *c, const struct num *x)
 	note_deps(c, x->c);
 }
 
-void names_num(struct names *c, const struct num *x)
+static void read_num(struct names *c, const struct num *x)
 {
 	if (!x || x->op == NUM_CONST)
 		return;
@@ -101,24 +102,24 @@ void names_num(struct names *c, const struct num *x)
 		use(c, x->var, x->of);
 		return;
 	}
-	names_num(c, x->a);
-	names_num(c, x->b);
-	names_num(c, x->c);
+	read_num(c, x->a);
+	read_num(c, x->b);
+	read_num(c, x->c);
 }
 
-void names_val(struct names *c, const struct val *v)
+static void read_val(struct names *c, const struct val *v)
 {
 	if (!v)
 		return;
-	names_num(c, v->less);
+	read_num(c, v->less);
 	c->absolute = false;
-	names_num(c, v->num);
+	read_num(c, v->num);
 	if (v->kind == VAL_SHARED && c->absolute)
 		names_scratch_read(c, v->num);
 	if (v->kind == VAL_FRAG)
 		names_read(c, v->frag);
 	for (int i = 0; i < LEN(v->arg); i++)
-		names_val(c, v->arg[i]);
+		read_val(c, v->arg[i]);
 }
 
 static void let(struct names *c, const struct role_op *o)
@@ -127,7 +128,7 @@ static void let(struct names *c, const struct role_op *o)
 		const struct role_let *l = &o->u.let.v.v[i];
 		int deps = c->deps.n;
 
-		names_num(c, l->to);
+		read_num(c, l->to);
 		if (o->what != DO_LET) {
 			change(c, l->var, l->of);
 			continue;
@@ -137,6 +138,59 @@ static void let(struct names *c, const struct role_op *o)
 		c->name[name_of(c, l->var, l->of)].deps = deps;
 		c->name[name_of(c, l->var, l->of)].ndeps = c->deps.n - deps;
 	}
+}
+
+/* sTasks ----------------------------------------------------------------------- */
+
+static void begin_task(struct names *c)
+{
+	c->task_began = c->now;
+	c->product = c->fenced = 0;
+	c->sum = NULL;
+	c->multiplied = 0;
+	c->stores = false;
+	c->scratch.n = 0;
+	c->scratch_read = true;		/* perhaps by the sTask before */
+	c->wrote.n = 0;
+	c->depth = 0;
+}
+
+/* Note what the operation stores and writes. An sTask may read what the graph says, or what it has written itself. */
+static void note_touches(struct names *c, const struct role_op *o)
+{
+	const struct graph *g = c->set->plan->graph;
+
+	if (o->touches.n && !role_may_touch(o->what))
+		names_fail(c, "touches a buffer, which it cannot");
+	if (c->depth)
+		return;
+	c->stores |= o->what == DO_STORE_BOXES || o->what == DO_STORE_THREADS || o->what == DO_STORE_RING;
+	for (int i = 0; i < o->touches.n; i++) {
+		const struct touch *t = &o->touches.v[i];
+
+		if (t->how == TOUCH_READ && t->what == TOUCH_FRAG && o->task != NONE &&
+		    !stask_reads(&g->tasks.v[o->task], t->of) && !ints_hold(c->wrote.v, c->wrote.n, t->of))
+			names_fail(c, "reads '%s', which nothing has written", g->buffers.v[t->of].name);
+		if (t->how == TOUCH_WRITE && !t->initial && t->what != TOUCH_STAGING)
+			VEC_PUSH(c->a, &c->wrote, t->of);
+	}
+}
+
+static void end_task(struct names *c, const struct role_op *task)
+{
+	const struct graph *g = c->set->plan->graph;
+	const struct stask *s = &g->tasks.v[task->task];
+
+	c->op = task;
+	if (s->kind == TASK_STORE && !c->stores)
+		names_fail(c, "does not store");
+	if (s->kind == TASK_MMA && !c->product)
+		names_fail(c, "does not multiply");
+	if (c->sum && c->multiplied < c->sum->cols)
+		names_fail(c, "leaves out columns of '%s'", c->sum->name);
+	for (int i = 0; i < s->writes.n; i++)
+		if (!ints_hold(c->wrote.v, c->wrote.n, s->writes.v[i]))
+			names_fail(c, "does not write '%s'", g->buffers.v[s->writes.v[i]].name);
 }
 
 /* regions ---------------------------------------------------------------------- */
@@ -182,9 +236,9 @@ static void read_header(struct names *c, const struct role_op *o)
 	} else {
 		change(c, o->u.region.var, o->u.region.of);
 	}
-	names_num(c, o->u.region.end);
-	names_num(c, o->u.region.unmasked);
-	names_num(c, o->u.region.interior);
+	read_num(c, o->u.region.end);
+	read_num(c, o->u.region.unmasked);
+	read_num(c, o->u.region.interior);
 	if (o->what == DO_EACH)
 		read_body(c, &o->u.region.body);
 	else
@@ -194,58 +248,29 @@ static void read_header(struct names *c, const struct role_op *o)
 	c->begin = begin;
 }
 
-static void read_task(struct names *c, const struct role_op *o)
-{
-	names_begin_task(c);
-	read_body(c, &o->u.region.body);
-	names_end_task(c, o);
-}
-
 /* operations ------------------------------------------------------------------- */
 
-static void visit_num(void *ctx, const struct num *x)
-{
-	names_num(ctx, x);
-}
-
-static void visit_value(void *ctx, const struct val *v)
-{
-	names_val(ctx, v);
-}
-
-static void visit_use(void *ctx, struct frag_at at)
-{
-	names_read(ctx, at);
-}
-
-static void visit_def(void *ctx, struct frag_at at)
-{
-	names_write(ctx, at);
-}
-
-static void visit_needs(void *ctx, enum var v)
-{
-	use(ctx, v, NONE);
-}
-
-/* Only addresses in the scratch begin at VAR_SHARED: those of slots begin at VAR_SLOT. `own`: a thread may
- * write over what it alone has read in this operation. */
-static void visit_address(void *ctx, const struct num *x, bool own)
+static void read_operand(void *ctx, const struct operand *x)
 {
 	struct names *c = ctx;
 
-	c->absolute = false;
-	names_num(c, x);
-	c->scratch_read = own ? c->scratch_read_before : c->scratch_read;
-	if (c->absolute)
-		names_scratch_write(c, x);
-}
-
-static void read_operands(struct names *c, const struct role_op *o)
-{
-	c->scratch_read_before = c->scratch_read;
-	role_visit(o, &(struct role_visitor){ .ctx = c, .num = visit_num, .address = visit_address,
-		.value = visit_value, .use = visit_use, .def = visit_def, .needs = visit_needs });
+	switch ((int)x->kind) {
+	case OPERAND_NUM: read_num(c, x->num); break;
+	case OPERAND_VALUE: read_val(c, x->value); break;
+	case OPERAND_USE: names_read(c, x->frag); break;
+	case OPERAND_DEF: names_write(c, x->frag); break;
+	case OPERAND_NEEDS: use(c, x->var, NONE); break;
+	case OPERAND_ADDRESS: case OPERAND_OWN_ADDRESS:
+		/* Only addresses in the scratch begin at VAR_SHARED: those of slots begin at VAR_SLOT. A thread may
+		 * write its own address over what it alone has read in this operation. */
+		c->absolute = false;
+		read_num(c, x->num);
+		if (x->kind == OPERAND_OWN_ADDRESS)
+			c->scratch_read = c->scratch_read_before;
+		if (c->absolute)
+			names_scratch_write(c, x->num);
+		break;
+	}
 }
 
 /* What an operation does to names beyond its operands. */
@@ -311,9 +336,11 @@ static void read_region(struct names *c, const struct role_op *o)
 	if (o->what == DO_BLOCK) {
 		read_body(c, &o->u.region.body);
 	} else if (o->what == DO_TASK) {
-		read_task(c, o);
+		begin_task(c);
+		read_body(c, &o->u.region.body);
+		end_task(c, o);
 	} else if (o->what == DO_IF) {
-		names_num(c, o->u.region.when);
+		read_num(c, o->u.region.when);
 		read_perhaps(c, &o->u.region.body);
 		read_perhaps(c, &o->u.region.other);
 	} else {
@@ -328,7 +355,8 @@ static void read_op(struct names *c, const struct role_op *o)
 	} else if (o->what == DO_LET || o->what == DO_SET || o->what == DO_ADVANCE) {
 		let(c, o);
 	} else {
-		read_operands(c, o);
+		c->scratch_read_before = c->scratch_read;
+		role_visit(o, read_operand, c);
 		read_own(c, o);
 	}
 }
@@ -342,12 +370,40 @@ static void read_body(struct names *c, const struct role_body *b)
 	for (int i = 0; i < b->v.n && !c->code; i++) {
 		c->op = b->v.v[i];
 		c->now++;
-		names_note_work(c, c->op);
+		note_touches(c, c->op);
 		read_op(c, c->op);
 	}
 	leave_body(c, names, frags);
 	c->body = body;
 	c->begin = begin;
+}
+
+/* How a lane must begin: all warps of a group change their registers together, before some of them end. */
+static void check_head(struct names *c)
+{
+	const struct role_body *b = &c->role->body;
+	const struct target *t = c->r->target;
+	bool asks = t->registers.step && c->r->threads > t->group * t->warp;
+	bool leaves = c->role->warps % t->group;
+	int asked = 0, left = 0;
+
+	for (int n = 0; n < b->v.n; n++) {
+		enum role_do what = b->v.v[n]->what;
+
+		if (what != DO_REGISTERS && what != DO_WATCH && what != DO_WATCH_ENDS && what != DO_STAMPS_BEGIN &&
+		    what != DO_LANE && what != DO_LEAVE)
+			break;
+		c->op = b->v.v[n];
+		if (what == DO_REGISTERS && left)
+			names_fail(c, "comes when some have left");
+		asked += what == DO_REGISTERS;
+		left += what == DO_LEAVE;
+	}
+	c->op = NULL;
+	if (asked != asks)
+		names_fail(c, "has registers set %d times, not %d", asked, asks);
+	if (leaves && !left)
+		names_fail(c, "is reached by warps that are not the lane's");
 }
 
 enum err_code names_check(struct arena *a, const struct setting *s, struct err *e)
@@ -360,7 +416,7 @@ enum err_code names_check(struct arena *a, const struct setting *s, struct err *
 		c.role = &s->r->roles.v[i];
 		c.op = NULL;
 		c.name = ARENA_ARRAY(a, c.first[VAR_COUNT], struct name);
-		names_lane_head(&c);
+		check_head(&c);
 		read_body(&c, &c.role->body);
 	}
 	return c.code;

@@ -1,5 +1,5 @@
 /* Fragments, and the lane's scratch in shared memory. */
-#include "verify/names_state.h"
+#include "verify/names.h"
 
 #include <string.h>
 

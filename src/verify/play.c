@@ -85,25 +85,22 @@ static bool is_ready(struct play *p, struct warp *w, const struct act *a)
 		return a->n >= p->ninstances[flag] || p->phase[flag][a->n].complete;
 	if (a->kind == ACT_GROUPS)
 		return issued_by_all(p, w) >= w->groups - a->n;
-	if (a->kind == ACT_STORES)
-		return true;	/* the engine always completes its reads */
 	if (a->kind == ACT_SYNC)
 		return !w->meets && meet(p, w, w - w->number, warps_of(p, w));
 	if (a->kind == ACT_CLUSTER)
 		return !w->meets && meet(p, w, p->warp, p->nwarps);
-	return true;
+	return true;			/* also ACT_STORES: the engine always completes its reads */
 }
 
 static enum err_code do_act(struct play *p, struct warp *w, const struct act *a)
 {
 	int me = warp_index(p, w);
 
-	w->clock[events_of(p, me)] = ++w->event;
+	w->clock[component(me, EVENTS)] = ++w->event;
 	switch (a->kind) {
 	case ACT_WAIT: return play_wait(p, w, a);
 	case ACT_ARRIVE: return play_arrive(p, w, a);
-	case ACT_COPY: return play_copy(p, w, a);
-	case ACT_COPY_THREADS: return play_copy_threads(p, w, a);
+	case ACT_COPY: case ACT_COPY_THREADS: return play_copy(p, w, a);
 	case ACT_SYNC: case ACT_CLUSTER:
 		break;
 	case ACT_FENCE:
@@ -117,7 +114,7 @@ static enum err_code do_act(struct play *p, struct warp *w, const struct act *a)
 		if (w->number && a->at < p->s->set->nslots)
 			break;
 		w->stores_on = true;
-		return play_store(p, w, a);
+		return play_access(p, w, a);
 	case ACT_STORE_COMMIT:
 		if (w->number && a->leader)
 			break;
@@ -125,16 +122,16 @@ static enum err_code do_act(struct play *p, struct warp *w, const struct act *a)
 		w->stores++;
 		break;
 	case ACT_STORES:
-		if (w->clock[stores_of(p, me)] < w->stores - a->n)
-			w->clock[stores_of(p, me)] = w->stores - a->n;
+		if (w->clock[component(me, STORES)] < w->stores - a->n)
+			w->clock[component(me, STORES)] = w->stores - a->n;
 		break;
 	case ACT_COMMIT:
 		w->multiplies = false;
 		w->groups++;
 		break;
 	case ACT_GROUPS:
-		if (w->clock[groups_of(p, me)] < w->groups - a->n)
-			w->clock[groups_of(p, me)] = w->groups - a->n;
+		if (w->clock[component(me, GROUPS)] < w->groups - a->n)
+			w->clock[component(me, GROUPS)] = w->groups - a->n;
 		break;
 	}
 	return OK;
@@ -203,14 +200,6 @@ static bool is_unsignalled(const struct play *p, const struct warp *w, struct co
 	return r->run != NONE || r->unsignalled.product != NONE;
 }
 
-static void find_unsignalled(const struct play *p)
-{
-	for (int i = 0; i < p->nwarps; i++)
-		if (p->warp[i].at < p->s->nacts[p->warp[i].lane] && is_unsignalled(p, &p->warp[i],
-		    p->counterexample))
-			return;
-}
-
 static enum err_code deadlock(const struct play *p)
 {
 	const char *text = "";
@@ -230,12 +219,11 @@ static enum err_code deadlock(const struct play *p)
 	return err_set(p->e, ERR_ILLEGAL, play_line(p, instance), "nobody can go on: %s", text);
 }
 
-/* Does a warp of the block know of the arrival, which is an event of warp `arriving`, before it ends? */
-static bool is_known(const struct play *p, int block, const struct warp *arriving, int event)
+/* Has a warp of the block, when it ends, at least that value of the component in its clock? */
+static bool block_knows(const struct play *p, int block, int component, int least)
 {
 	for (int i = 0; i < p->nwarps; i++)
-		if (p->warp[i].block == block && p->warp[i].clock[events_of(p, warp_index(p, arriving))] >=
-		    event)
+		if (p->warp[i].block == block && p->warp[i].clock[component] >= least)
 			return true;
 	return false;
 }
@@ -249,24 +237,12 @@ static enum err_code check_peers(const struct play *p, int flag, int n)
 	for (int i = 0; i < p->nwarps && flag_at(p, flag)->all; i++) {
 		const struct warp *w = &p->warp[i];
 
-		if (w->lane == lane && w->block != block && !is_known(p, block, w,
-		    ph->event[bit_of(w)]))
+		if (w->lane == lane && w->block != block &&
+		    !block_knows(p, block, component(i, EVENTS), ph->event[bit_of(w)]))
 			return err_set(p->e, ERR_ILLEGAL, play_flag_line(p, flag), "a block of the cluster "
 				"may end before another signals %s to it", play_flag_name(p, flag, n));
 	}
 	return OK;
-}
-
-/* Does a warp of the block know that the phase, and so its copies, is over? */
-static bool is_over_for_block(const struct play *p, int flag, int n)
-{
-	int block = flag / p->r->flags.n;
-
-	for (int i = 0; i < p->nwarps; i++)
-		if (p->warp[i].block == block && p->warp[i].clock[barrier_of(p, flag, n)] >
-		    n / depth_of(p, flag))
-			return true;
-	return false;
 }
 
 /* A block may not end while products, stores or copies are under way in it. */
@@ -274,34 +250,28 @@ static enum err_code check_end(const struct play *p)
 {
 	for (int i = 0; i < p->nwarps; i++) {
 		const struct warp *w = &p->warp[i];
+		bool multiplies = w->multiplies || w->clock[component(i, GROUPS)] < w->groups;
 
-		if (w->multiplies || w->clock[groups_of(p, i)] < w->groups)
-			return err_set(p->e, ERR_ILLEGAL, NOWHERE, "lane '%s' ends while its products "
-				"are under way", p->s->set->plan->lanes.v[p->r->roles.v[w->lane].lane].name);
-		if (w->stores_on || w->clock[stores_of(p, i)] < w->stores)
-			return err_set(p->e, ERR_ILLEGAL, NOWHERE, "lane '%s' ends while its stores "
-				"are under way", p->s->set->plan->lanes.v[p->r->roles.v[w->lane].lane].name);
+		if (multiplies || w->stores_on || w->clock[component(i, STORES)] < w->stores)
+			return err_set(p->e, ERR_ILLEGAL, NOWHERE, "lane '%s' ends while its %s are under way",
+				p->s->set->plan->lanes.v[p->r->roles.v[w->lane].lane].name,
+				multiplies ? "products" : "stores");
 	}
 	for (int f = 0; f < p->r->flags.n * p->blocks; f++) {
+		const struct role_flag *flag = flag_at(p, f);
+
 		for (int n = 0; n < p->ninstances[f]; n++) {
 			if (!p->phase[f][n].complete)
 				return err_set(p->e, ERR_ILLEGAL, play_flag_line(p, f), "%s is not signalled",
 					play_flag_name(p, f, n));
-			if ((flag_at(p, f)->bytes || flag_at(p, f)->copies) && !is_over_for_block(p, f, n))
+			/* a warp of the block must know that the phase, and so its copies, is over */
+			if ((flag->bytes || flag->copies) && !block_knows(p, f / p->r->flags.n,
+			    barrier_of(p, f, n), n / flag->depth + 1))
 				return err_set(p->e, ERR_ILLEGAL, play_flag_line(p, f), "the kernel may "
 					"end while %s is under way", play_flag_name(p, f, n));
 			TRY(check_peers(p, f, n));
 		}
 	}
-	return OK;
-}
-
-static enum err_code check_ran(const struct play *p)
-{
-	for (int i = 0; i < p->s->ninstances; i++)
-		if (p->s->ran[i] != 1)
-			return err_set(p->e, ERR_ILLEGAL, play_line(p, i), "%s is done %d times",
-				play_name(p, i), p->s->ran[i]);
 	return OK;
 }
 
@@ -312,7 +282,7 @@ static void init_warps(struct play *p)
 		for (int i = 0; i < p->r->roles.n; i++)
 			for (int n = 0; n < (p->r->roles.v[i].warps > 1 ? WARPS : 1); n++)
 				p->warp[p->nwarps++] = (struct warp){ .block = b, .lane = i, .number = n };
-	p->nclock = 3 * p->nwarps;
+	p->nclock = p->nwarps * WARP_COMPONENTS;
 }
 
 static void init_flags(struct play *p)
@@ -332,25 +302,20 @@ static void init_flags(struct play *p)
 	}
 }
 
-static void note_awaited(struct play *p, int flag, int n)
-{
-	int *last = &p->awaited[barrier_of(p, flag, n)];
-
-	if (*last <= n / depth_of(p, flag))
-		*last = n / depth_of(p, flag) + 1;
-}
-
+/* Find which phases of each barrier a lane waits for. */
 static void find_awaited(struct play *p)
 {
 	p->awaited = ARENA_ARRAY(p->a, p->nclock, int);
-	for (int l = 0; l < p->r->roles.n; l++) {
+	for (int l = 0; l < p->r->roles.n; l++)
 		for (int i = 0; i < p->s->nacts[l]; i++) {
 			const struct act *a = &p->s->acts[l][i];
 
-			for (int b = 0; b < p->blocks && a->kind == ACT_WAIT; b++)
-				note_awaited(p, flag_in(p, b, a->at), a->n);
+			for (int b = 0; b < p->blocks && a->kind == ACT_WAIT; b++) {
+				int *last = &p->awaited[barrier_of(p, flag_in(p, b, a->at), a->n)];
+
+				*last = (int)max_i64(*last, a->n / p->r->flags.v[a->at].depth + 1);
+			}
 		}
-	}
 }
 
 enum err_code play_scenario(struct arena *a, const struct scenario *s, struct counterexample *counterexample,
@@ -358,7 +323,7 @@ enum err_code play_scenario(struct arena *a, const struct scenario *s, struct co
 {
 	struct play p = { .a = a, .s = s, .r = s->set->r, .blocks = s->set->r->cluster,
 		.counterexample = counterexample, .e = e };
-	bool moved = true;
+	bool moved = true, is_blocked = false;
 
 	*counterexample = COUNTEREXAMPLE_NONE;
 	init_warps(&p);
@@ -369,17 +334,20 @@ enum err_code play_scenario(struct arena *a, const struct scenario *s, struct co
 		p.warp[i].fenced = ARENA_ARRAY(a, p.nclock, int);
 	}
 	p.cell = ARENA_ARRAY(a, p.blocks * play_ncells(&p), struct cell_state);
-	TRY(check_ran(&p));
+	for (int i = 0; i < s->ninstances; i++)
+		if (s->ran[i] != 1)
+			return err_set(e, ERR_ILLEGAL, play_line(&p, i), "%s is done %d times", play_name(&p, i),
+				s->ran[i]);
 	while (moved) {
 		moved = false;
 		for (int i = 0; i < p.nwarps; i++)
 			TRY(go_on(&p, &p.warp[i], &moved));
 	}
-	for (int i = 0; i < p.nwarps; i++) {
-		if (p.warp[i].at == s->nacts[p.warp[i].lane])
-			continue;
-		find_unsignalled(&p);
-		return deadlock(&p);
-	}
-	return check_end(&p);
+	for (int i = 0; i < p.nwarps; i++)
+		if (p.warp[i].at < s->nacts[p.warp[i].lane]) {
+			is_blocked = true;
+			if (is_unsignalled(&p, &p.warp[i], counterexample))
+				break;
+		}
+	return is_blocked ? deadlock(&p) : check_end(&p);
 }

@@ -32,7 +32,7 @@ static bool is_over(const struct play *p, const struct warp *w, int flag, int n)
 	int lane = completer(p, flag, n)->lane;
 	for (int i = 0; i < p->nwarps; i++)
 		if (p->warp[i].lane == lane && ph->arrived >> bit_of(&p->warp[i]) & 1 &&
-		    w->clock[events_of(p, i)] < ph->event[bit_of(&p->warp[i])])
+		    w->clock[component(i, EVENTS)] < ph->event[bit_of(&p->warp[i])])
 			return false;
 	return true;
 }
@@ -61,7 +61,7 @@ static enum err_code check_waiters(const struct play *p, int flag, int n, const 
 	     i = p->waiters.v[i].next) {
 		const struct waiter *w = &p->waiters.v[i];
 
-		if (ph->clock[events_of(p, w->warp)] >= w->event)
+		if (ph->clock[component(w->warp, EVENTS)] >= w->event)
 			continue;
 		blame_flag(p, flag);
 		return err_set(p->e, ERR_ILLEGAL, play_flag_line(p, flag), "%s may be over before lane '%s' "
@@ -129,7 +129,8 @@ static enum err_code copy_to(struct play *p, int block, struct warp *w, const st
 
 	TRY(check_parity(p, w, flag, a->n, a->instance, "copies for"));
 	TRY(play_add_access(p, block, w, a->to, (struct access){ .of = barrier_of(p, flag, a->n),
-		.until = a->n / depth_of(p, flag) + 1, .instance = a->instance, .warp = NONE, .writes = true }));
+		.until = a->n / depth_of(p, flag) + 1, .instance = a->instance, .warp = NONE,
+		.copied = a->kind == ACT_COPY_THREADS, .writes = true }));
 	struct phase_state *ph = phase_at(p, flag, a->n);
 	join(p, ph->clock, w->clock);
 	ph->copies++;
@@ -138,31 +139,18 @@ static enum err_code copy_to(struct play *p, int block, struct warp *w, const st
 
 enum err_code play_copy(struct play *p, struct warp *w, const struct act *a)
 {
-	bool all = a->multicast;
+	bool all = a->multicast, by_engine = a->kind == ACT_COPY;
 	int first = all ? 0 : w->block, end = all ? p->blocks : w->block + 1;
 
-	if (w->number)
+	if (by_engine && w->number)
 		return OK;
 	TRY(check_number(p, flag_in(p, w->block, a->at), a->n, a->instance, "copies for"));
 	for (int i = first; i < end; i++)
 		TRY(copy_to(p, i, w, a));
 	TRY(arrive(p, w, flag_in(p, w->block, a->at), a->n, a->instance));
 	for (int i = first; i < end; i++)
-		TRY(try_complete(p, flag_in(p, i, a->at), a->n, all ? p->blocks : 1));
+		TRY(try_complete(p, flag_in(p, i, a->at), a->n, by_engine ? end - first : 0));
 	return OK;
-}
-
-enum err_code play_copy_threads(struct play *p, struct warp *w, const struct act *a)
-{
-	int flag = flag_in(p, w->block, a->at);
-
-	TRY(check_parity(p, w, flag, a->n, a->instance, "copies for"));
-	TRY(play_add_access(p, w->block, w, a->to, (struct access){ .of = barrier_of(p, flag, a->n),
-		.until = a->n / depth_of(p, flag) + 1, .instance = a->instance, .warp = NONE,
-		.copied = true, .writes = true }));
-	TRY(arrive(p, w, flag, a->n, a->instance));
-	p->phase[flag][a->n].copies++;
-	return try_complete(p, flag, a->n, 0);
 }
 
 enum err_code play_wait(struct play *p, struct warp *w, const struct act *a)

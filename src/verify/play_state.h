@@ -137,21 +137,11 @@ static inline uint32_t arrivals_of(const struct play *p, int flag, int n)
 
 /* Components of a clock: events of each warp, groups and stores of each warp that are over, phases of barriers that
  * are over. */
+enum warp_component { EVENTS, GROUPS, STORES, WARP_COMPONENTS };
 
-static inline int events_of(const struct play *p, int warp)
+static inline int component(int warp, enum warp_component of)
 {
-	(void)p;
-	return warp;
-}
-
-static inline int groups_of(const struct play *p, int warp)
-{
-	return p->nwarps + warp;
-}
-
-static inline int stores_of(const struct play *p, int warp)
-{
-	return 2 * p->nwarps + warp;
+	return warp * WARP_COMPONENTS + (int)of;
 }
 
 static inline int barrier_of(const struct play *p, int flag, int n)
@@ -181,14 +171,12 @@ struct srcloc play_flag_line(const struct play *p, int flag);
 int play_ncells(const struct play *p);
 /* Adds an access by the warp to a cell of the block. ERR_ILLEGAL if an earlier access may not be over. */
 NODISCARD enum err_code play_add_access(struct play *p, int block, struct warp *w, int cell, struct access x);
-/* ACT_READ, ACT_WRITE, ACT_GROUP_READ and ACT_GROUP_SUM; then ACT_STORE; and so on. */
+/* ACT_READ, ACT_WRITE, ACT_GROUP_READ, ACT_GROUP_SUM and ACT_STORE; and so on. */
 NODISCARD enum err_code play_access(struct play *p, struct warp *w, const struct act *a);
-NODISCARD enum err_code play_store(struct play *p, struct warp *w, const struct act *a);
 void play_fence(struct play *p, struct warp *w);
 
 NODISCARD enum err_code play_arrive(struct play *p, struct warp *w, const struct act *a);
 NODISCARD enum err_code play_copy(struct play *p, struct warp *w, const struct act *a);
-NODISCARD enum err_code play_copy_threads(struct play *p, struct warp *w, const struct act *a);
 NODISCARD enum err_code play_wait(struct play *p, struct warp *w, const struct act *a);
 
 #endif

@@ -52,7 +52,7 @@ static int64_t value(struct run *x, const struct num *n)
 	return num_value(n, &x->env);
 }
 
-static struct act *act(struct run *x, enum act_kind kind, int at, int64_t n)
+static struct act *add_act(struct run *x, enum act_kind kind, int at, int64_t n)
 {
 	VEC_PUSH(x->a, &x->acts, ((struct act){ .kind = kind, .instance = x->instance, .at = at,
 		.n = (int)n, .want = NONE }));
@@ -70,11 +70,11 @@ static const struct graph *graph_of(const struct run *x)
  * follows from the counters of the loops around, because a lane may pass through them again only to count. */
 static int64_t iteration(struct run *x, int loop)
 {
-	int64_t at = *var_at(x, loop == NONE ? VAR_TILE : VAR_I, loop), first = 0, outer;
-	int64_t end = x->s->walk->ntiles;
+	int64_t at = *var_at(x, loop == NONE ? VAR_TILE : VAR_I, loop), first = 0, end = x->s->walk->ntiles;
 
 	if (loop != NONE) {
-		outer = iteration(x, graph_of(x)->program->loops.v[loop].parent);
+		int64_t outer = iteration(x, graph_of(x)->program->loops.v[loop].parent);
+
 		if (outer == NONE)
 			return NONE;
 		first = x->s->walk->cum[loop][outer];
@@ -83,28 +83,24 @@ static int64_t iteration(struct run *x, int loop)
 	return at >= 0 && at < end ? first + at : NONE;
 }
 
-/* The scenario says how many iterations the loop makes, for each iteration of the region around it. */
-static enum err_code trips(struct run *x, int loop, int64_t *out)
-{
-	int64_t at = iteration(x, graph_of(x)->program->loops.v[loop].parent);
-	const int64_t *cum = x->s->walk->cum[loop];
-
-	if (at == NONE)
-		return err_set(x->e, ERR_ILLEGAL, NOWHERE, "lane '%s' begins a loop that is not there", x->role->name);
-	*out = cum[at + 1] - cum[at];
-	return OK;
-}
-
 static enum err_code let_value(struct run *x, const struct role_let *l, int64_t *out)
 {
-	if (l->var == VAR_TRIPS && l->of != NONE)
-		return trips(x, l->of, out);
+	if (l->var == VAR_TRIPS && l->of != NONE) {	/* the scenario has the trip counts */
+		int64_t at = iteration(x, graph_of(x)->program->loops.v[l->of].parent);
+		const int64_t *cum = x->s->walk->cum[l->of];
+
+		if (at == NONE)
+			return err_set(x->e, ERR_ILLEGAL, NOWHERE, "lane '%s' begins a loop that is not there",
+				x->role->name);
+		*out = cum[at + 1] - cum[at];
+		return OK;
+	}
 	/* coordinates and addresses make no difference here */
 	*out = l->var == VAR_LO || l->var == VAR_FIRST || l->var == VAR_TO ? 0 : value(x, l->to);
 	return OK;
 }
 
-static enum err_code let(struct run *x, const struct role_op *o)
+static enum err_code run_let(struct run *x, const struct role_op *o)
 {
 	for (int i = 0; i < o->u.let.v.n; i++) {
 		const struct role_let *l = &o->u.let.v.v[i];
@@ -130,15 +126,13 @@ static int cell_of_frag(const struct run *x, int buffer, int version)
 static int cell_of(struct run *x, const struct touch *t)
 {
 	const struct setting *set = x->s->set;
-	int64_t round = *var_at(x, VAR_ROUND, NONE);
 
 	switch (t->what) {
 	case TOUCH_SLOT: return set->first[t->of] + (int)*var_at(x, VAR_SLOT, set->ring_of[t->of]);
 	case TOUCH_FRAG: return cell_of_frag(x, t->of, t->version);
-	case TOUCH_STAGING:
-		break;
+	case TOUCH_STAGING: break;
 	}
-	return set->staging[t->of] + (int)(round % t->version);
+	return set->staging[t->of] + (int)(*var_at(x, VAR_ROUND, NONE) % t->version);
 }
 
 /* Does a product that adds to nothing begin each life of the carry? Then the matrix unit does not read the
@@ -153,58 +147,46 @@ static bool begins_by_product(const struct run *x, const struct buffer *b)
 	return x->s->set->matrix[b->first] && g->program->carries.v[b->carry].init == 0;
 }
 
-static bool has_initial(const struct run *x, int buffer)
-{
-	const struct buffer *b = &graph_of(x)->buffers.v[buffer];
-
-	return b->carry != NONE && (x->s->set->ring_of[buffer] != NONE || !begins_by_product(x, b));
-}
-
-/* Notes which instance must have written what the sTask at hand reads. */
+/* Notes which instance must have written what the sTask at hand reads. A carry has an initial value unless its lives in
+ * registers begin with a product. */
 static void expect(struct run *x, struct act *a, int buffer)
 {
 	const struct stask *s = &graph_of(x)->tasks.v[x->task];
+	const struct buffer *b = &graph_of(x)->buffers.v[buffer];
 	int64_t seq = x->instance - x->s->first[x->task];
 
 	for (int i = 0; i < s->reads.n; i++) {
 		if (s->reads.v[i] != buffer)
 			continue;
 		a->want = x->s->want[x->task][seq * s->reads.n + i];
-		a->initial = has_initial(x, buffer);
+		a->initial = b->carry != NONE && (x->s->set->ring_of[buffer] != NONE || !begins_by_product(x, b));
 	}
-}
-
-static bool in_shared(const struct touch *t)
-{
-	return t->what != TOUCH_FRAG;
 }
 
 /* The result of a product must be pinned after the wait for it: else the compiler may read the registers before. */
 static enum err_code check_pinned(struct run *x, const struct role_op *o, const struct touch *t, bool product)
 {
 	struct sum *s = &x->sums[cell_of_frag(x, t->of, t->version) - x->s->set->nshared];
+	const struct stask *task = &graph_of(x)->tasks.v[o->task];
 
 	if (t->how == TOUCH_READ && s->loose && !product)
-		return err_set(x->e, ERR_ILLEGAL, graph_of(x)->tasks.v[o->task].loc, "'%s' reads '%s', "
-			"which is not pinned behind the wait for its product",
-			graph_of(x)->tasks.v[o->task].name, graph_of(x)->buffers.v[t->of].name);
-	if (t->how == TOUCH_WRITE) {
-		s->loose = product;
-		s->group = x->issued + 1;
-	}
+		return err_set(x->e, ERR_ILLEGAL, task->loc, "'%s' reads '%s', which is not pinned behind the wait for "
+			"its product", task->name, graph_of(x)->buffers.v[t->of].name);
+	if (t->how == TOUCH_WRITE)
+		*s = (struct sum){ .loose = product, .group = x->issued + 1 };
 	return OK;
 }
 
-static enum err_code touch(struct run *x, const struct role_op *o, const struct touch *t)
+static enum err_code run_touch(struct run *x, const struct role_op *o, const struct touch *t)
 {
 	bool product = o->what == DO_PRODUCT && o->u.product.form.by->async;
-	bool writes = t->how == TOUCH_WRITE;
-	struct act *a = act(x, product ? (writes ? ACT_GROUP_SUM : ACT_GROUP_READ) :
+	bool writes = t->how == TOUCH_WRITE, in_shared = t->what != TOUCH_FRAG && !product;
+	struct act *a = add_act(x, product ? (writes ? ACT_GROUP_SUM : ACT_GROUP_READ) :
 		writes ? ACT_WRITE : ACT_READ, cell_of(x, t), 0);
 
-	x->scattered |= in_shared(t) && !product;
-	x->writing |= in_shared(t) && !product && writes;
-	x->unfenced |= in_shared(t) && !product && writes;
+	x->scattered |= in_shared;
+	x->writing |= in_shared && writes;
+	x->unfenced |= in_shared && writes;
 	if (!writes || t->sums)
 		expect(x, a, t->of);
 	else
@@ -212,14 +194,14 @@ static enum err_code touch(struct run *x, const struct role_op *o, const struct 
 	return t->what == TOUCH_FRAG ? check_pinned(x, o, t, product) : OK;
 }
 
-static enum err_code touches(struct run *x, const struct role_op *o)
+static enum err_code run_touches(struct run *x, const struct role_op *o)
 {
 	for (int i = 0; i < o->touches.n; i++)
-		TRY(touch(x, o, &o->touches.v[i]));
+		TRY(run_touch(x, o, &o->touches.v[i]));
 	return OK;
 }
 
-static void pin(struct run *x, const struct role_op *o)
+static void note_pin(struct run *x, const struct role_op *o)
 {
 	const struct frag_at *at = &o->u.frag.at;
 
@@ -237,49 +219,38 @@ static enum err_code check_together(struct run *x, const struct role_op *o)
 {
 	if (o->what == DO_STORE_BOXES ? !x->writing : !x->scattered && !x->looking)
 		return OK;
-	return err_set(x->e, ERR_ILLEGAL,
-		NOWHERE, "lane '%s': a thread goes on to %s for its warp, of which others may not have %s yet ('%s')",
-		x->role->name, role_op_info[o->what].name, x->scattered ? "touched shared memory" : "looked at a flag",
+	return err_set(x->e, ERR_ILLEGAL, NOWHERE, "lane '%s': a thread goes on to %s for its warp, of which others may "
+		"not have %s yet ('%s')", x->role->name, role_op_info[o->what].name,
+		x->scattered ? "touched shared memory" : "looked at a flag",
 		o->task == NONE ? "the end of a loop" : graph_of(x)->tasks.v[o->task].name);
 }
 
-static void wait(struct run *x, const struct role_op *o)
+static void run_wait(struct run *x, const struct role_op *o)
 {
 	int f = o->u.flag.flag;
 	int64_t n = value(x, o->u.flag.n), *seen = var_at(x, VAR_SEEN, f);
 
 	if (n < 0 || (o->u.flag.when && !value(x, o->u.flag.when)) || (o->u.flag.once && *seen > n))
 		return;
-	act(x, ACT_WAIT, f, n);
+	add_act(x, ACT_WAIT, f, n);
 	x->looking = true;
 	if (o->u.flag.once)
 		*seen = n + 1;
 }
 
-static void wait_last(struct run *x, const struct role_op *o)
+static enum err_code run_signal(struct run *x, const struct role_op *o)
 {
-	int64_t end = value(x, o->u.flag.n);
-	int depth = x->s->set->r->flags.v[o->u.flag.flag].depth;
+	int flag = o->u.flag.flag;
 
-	for (int64_t n = max_i64(0, end - depth); n < end; n++)
-		act(x, ACT_WAIT, o->u.flag.flag, n);
-}
-
-static void release(struct run *x, const struct role_op *o)
-{
-	int64_t end = value(x, o->u.flag.n), *n = var_at(x, VAR_RELEASED, o->u.flag.flag);
-
-	for (; *n < end; ++*n)
-		act(x, ACT_ARRIVE, o->u.flag.flag, *n);
-}
-
-static enum err_code signal(struct run *x, const struct role_op *o)
-{
 	TRY(check_together(x, o));
-	if (o->what == DO_RELEASE)
-		release(x, o);
-	else if (!o->u.flag.when || value(x, o->u.flag.when))
-		act(x, ACT_ARRIVE, o->u.flag.flag, value(x, o->u.flag.n));
+	if (o->what == DO_RELEASE) {
+		int64_t end = value(x, o->u.flag.n), *n = var_at(x, VAR_RELEASED, flag);
+
+		for (; *n < end; ++*n)
+			add_act(x, ACT_ARRIVE, flag, *n);
+	} else if (!o->u.flag.when || value(x, o->u.flag.when)) {
+		add_act(x, ACT_ARRIVE, flag, value(x, o->u.flag.n));
+	}
 	return OK;
 }
 
@@ -287,41 +258,11 @@ static enum err_code signal(struct run *x, const struct role_op *o)
 static void know_stores(struct run *x)
 {
 	if (x->unread != NONE)
-		act(x, ACT_STORES, NONE, x->unread);
+		add_act(x, ACT_STORES, NONE, x->unread);
 	x->unread = NONE;
 }
 
-static void meet(struct run *x, const struct role_op *o)
-{
-	know_stores(x);
-	x->scattered = x->writing = x->looking = false;
-	if (o->what == DO_LANE_SYNC)
-		act(x, ACT_SYNC, NONE, 0);
-}
-
-/* A fence is about what its own thread wrote, so the threads have to meet after it. */
-static void fence(struct run *x)
-{
-	x->scattered |= x->unfenced;
-	x->writing |= x->unfenced;
-	x->unfenced = false;
-	act(x, ACT_FENCE, NONE, 0);
-}
-
-static void groups(struct run *x, const struct role_op *o)
-{
-	if (o->what == DO_GROUPS_COMMIT) {
-		x->issued++;
-		act(x, ACT_COMMIT, NONE, 0);
-		return;
-	}
-	if (x->complete < x->issued - o->u.count)
-		x->complete = x->issued - o->u.count;
-	x->looking = false;		/* the threads of a warp wait for groups together */
-	act(x, ACT_GROUPS, NONE, o->u.count);
-}
-
-static void stores(struct run *x, const struct role_op *o)
+static void run_stores(struct run *x, const struct role_op *o)
 {
 	int n = *var_at(x, VAR_ROUND, NONE) > 0 ? o->u.stores.other : o->u.stores.first;
 
@@ -330,37 +271,34 @@ static void stores(struct run *x, const struct role_op *o)
 		return;
 	}
 	x->unread += x->unread != NONE;
-	act(x, ACT_STORE_COMMIT, NONE, 0)->leader = !o->u.stores.elected;
+	add_act(x, ACT_STORE_COMMIT, NONE, 0)->leader = !o->u.stores.elected;
 }
 
 /* engines ---------------------------------------------------------------------- */
 
-static enum err_code load(struct run *x, const struct role_op *o)
+/* By the engine, or copies that their threads do not wait for. */
+static enum err_code run_load(struct run *x, const struct role_op *o)
 {
-	TRY(check_together(x, o));
-	struct act *a = act(x, ACT_COPY, o->u.boxes.flag, value(x, o->u.boxes.n));
+	struct act *a;
+
+	if (o->what == DO_LOAD_THREADS) {
+		a = add_act(x, ACT_COPY_THREADS, o->u.move.flag, value(x, o->u.move.n));
+		x->scattered = x->writing = true;
+	} else {
+		TRY(check_together(x, o));
+		a = add_act(x, ACT_COPY, o->u.boxes.flag, value(x, o->u.boxes.n));
+		a->multicast = o->u.boxes.multicast;
+	}
 	a->to = cell_of(x, &o->touches.v[0]);
-	a->multicast = o->u.boxes.multicast;
 	return OK;
 }
 
-/* Copies that their threads do not wait for. */
-static enum err_code load_threads(struct run *x, const struct role_op *o)
-{
-	if (!o->u.move.arrives)
-		return touches(x, o);
-	struct act *a = act(x, ACT_COPY_THREADS, o->u.move.flag, value(x, o->u.move.n));
-	a->to = cell_of(x, &o->touches.v[0]);
-	x->scattered = x->writing = true;
-	return OK;
-}
-
-static enum err_code store(struct run *x, const struct role_op *o)
+static enum err_code run_store(struct run *x, const struct role_op *o)
 {
 	const struct touch *t = &o->touches.v[0];
 
 	TRY(check_together(x, o));
-	struct act *a = act(x, ACT_STORE, cell_of(x, t), 0);
+	struct act *a = add_act(x, ACT_STORE, cell_of(x, t), 0);
 	if (t->what == TOUCH_SLOT)
 		expect(x, a, t->of);
 	else
@@ -372,38 +310,17 @@ static enum err_code store(struct run *x, const struct role_op *o)
 
 static enum err_code run_body(struct run *x, const struct role_body *b);
 
-static enum err_code run_task(struct run *x, const struct role_op *o)
-{
-	x->task = o->task;
-	/* the instance is known at DO_AT, when the counters of the iteration are declared */
-	x->instance = NONE;
-	TRY(run_body(x, &o->u.region.body));
-	x->task = x->instance = NONE;
-	return OK;
-}
-
 /* Here an instance of the sTask begins. */
-static enum err_code begin_task(struct run *x, const struct role_op *o)
+static enum err_code begin_task(struct run *x)
 {
 	int loop = graph_of(x)->tasks.v[x->task].loop;
 	int64_t seq = loop == NONE ? *var_at(x, VAR_T, NONE) : *var_at(x, VAR_SEQ, loop);
 
-	(void)o;
 	if (seq < 0 || seq >= walk_count(x->s->walk, loop))
-		return err_set(x->e, ERR_ILLEGAL, NOWHERE, "lane '%s' does an instance of '%s' that "
-			"is not there", x->role->name, graph_of(x)->tasks.v[x->task].name);
+		return err_set(x->e, ERR_ILLEGAL, NOWHERE, "lane '%s' does an instance of '%s' that is not there",
+			x->role->name, graph_of(x)->tasks.v[x->task].name);
 	x->instance = scenario_instance(x->s, x->task, seq);
 	x->s->ran[x->instance]++;
-	return OK;
-}
-
-static enum err_code run_tiles(struct run *x, const struct role_op *o)
-{
-	for (int64_t t = 0; t < x->s->walk->ntiles; t++) {
-		*var_at(x, VAR_T, NONE) = *var_at(x, VAR_AT, NONE) = *var_at(x, VAR_TILE, NONE) = t;
-		TRY(run_body(x, &o->u.region.body));
-		x->goes = ON;
-	}
 	return OK;
 }
 
@@ -426,87 +343,100 @@ static enum err_code run_loop(struct run *x, const struct role_op *o)
 	return OK;
 }
 
-static enum err_code run_each(struct run *x, const struct role_op *o)
-{
-	int64_t *i = var_at(x, o->u.region.var, o->u.region.of);
-
-	TRY(touches(x, o));		/* of all its rounds together */
-	for (*i = 0; *i < o->u.region.step; ++*i)
-		TRY(run_body(x, &o->u.region.body));
-	*i = 0;
-	return OK;
-}
-
 /* Operations whose effect is more than what they touch: OWN in ops.def. */
 static enum err_code run_own(struct run *x, const struct role_op *o)
 {
 	switch ((int)o->what) {
 	case DO_BLOCK: return run_body(x, &o->u.region.body);
-	case DO_TASK: return run_task(x, o);
-	case DO_TILES: return run_tiles(x, o);
+	case DO_TASK:
+		x->task = o->task;
+		/* the instance is known at DO_AT, when the counters of the iteration are declared */
+		x->instance = NONE;
+		TRY(run_body(x, &o->u.region.body));
+		x->task = x->instance = NONE;
+		return OK;
+	case DO_TILES:
+		for (int64_t t = 0; t < x->s->walk->ntiles; t++) {
+			*var_at(x, VAR_T, NONE) = *var_at(x, VAR_AT, NONE) = *var_at(x, VAR_TILE, NONE) = t;
+			TRY(run_body(x, &o->u.region.body));
+			x->goes = ON;
+		}
+		return OK;
 	case DO_LOOP: return run_loop(x, o);
-	case DO_EACH: return run_each(x, o);
+	case DO_EACH:
+		TRY(run_touches(x, o));		/* of all its rounds together */
+		for (int i = 0; i < o->u.region.step; i++) {
+			*var_at(x, o->u.region.var, o->u.region.of) = i;
+			TRY(run_body(x, &o->u.region.body));
+		}
+		*var_at(x, o->u.region.var, o->u.region.of) = 0;
+		return OK;
 	case DO_IF: return run_body(x, value(x, o->u.region.when) ? &o->u.region.body : &o->u.region.other);
-	case DO_BREAK:
-		x->goes = BREAKS;
+	case DO_BREAK: case DO_CONTINUE:
+		x->goes = o->what == DO_BREAK ? BREAKS : CONTINUES;
 		return OK;
-	case DO_CONTINUE:
-		x->goes = CONTINUES;
-		return OK;
-	case DO_AT: return begin_task(x, o);
+	case DO_AT: return begin_task(x);
 	case DO_COUNT_TILES:
 		*var_at(x, VAR_TILES, NONE) = x->s->walk->ntiles;
 		return OK;
-	case DO_LET: case DO_SET: case DO_ADVANCE: return let(x, o);
+	case DO_LET: case DO_SET: case DO_ADVANCE: return run_let(x, o);
 	case DO_SLOT:
 		*var_at(x, VAR_SLOT, o->u.slot.ring) = value(x, o->u.slot.life) %
 			x->s->set->r->rings.v[o->u.slot.ring].versions;
 		return OK;
 	case DO_PIN:
-		pin(x, o);
+		note_pin(x, o);
 		return OK;
 	case DO_WAIT:
-		wait(x, o);
+		run_wait(x, o);
 		return OK;
 	case DO_WAIT_LAST:
-		wait_last(x, o);
+		for (int64_t end = value(x, o->u.flag.n),
+		     n = max_i64(0, end - x->s->set->r->flags.v[o->u.flag.flag].depth); n < end; n++)
+			add_act(x, ACT_WAIT, o->u.flag.flag, n);
 		return OK;
-	case DO_ARRIVE: case DO_RELEASE: return signal(x, o);
+	case DO_ARRIVE: case DO_RELEASE: return run_signal(x, o);
 	case DO_LANE_SYNC: case DO_WARP_SYNC:
-		meet(x, o);
+		know_stores(x);
+		x->scattered = x->writing = x->looking = false;
+		if (o->what == DO_LANE_SYNC)
+			add_act(x, ACT_SYNC, NONE, 0);
 		return OK;
-	case DO_FENCE:
-		fence(x);
+	case DO_FENCE:			/* is about what its own thread wrote: the threads have to meet after it */
+		x->scattered |= x->unfenced;
+		x->writing |= x->unfenced;
+		x->unfenced = false;
+		add_act(x, ACT_FENCE, NONE, 0);
 		return OK;
-	case DO_GROUPS_COMMIT: case DO_GROUPS_WAIT:
-		groups(x, o);
+	case DO_GROUPS_COMMIT:
+		x->issued++;
+		add_act(x, ACT_COMMIT, NONE, 0);
+		return OK;
+	case DO_GROUPS_WAIT:
+		x->complete = (int)max_i64(x->complete, x->issued - o->u.count);
+		x->looking = false;	/* the threads of a warp wait for groups together */
+		add_act(x, ACT_GROUPS, NONE, o->u.count);
 		return OK;
 	case DO_STORES_COMMIT: case DO_STORES_WAIT:
-		stores(x, o);
+		run_stores(x, o);
 		return OK;
-	case DO_LOAD_BOXES: return load(x, o);
-	case DO_STORE_BOXES: return store(x, o);
-	case DO_LOAD_THREADS: return load_threads(x, o);
+	case DO_LOAD_BOXES: return run_load(x, o);
+	case DO_STORE_BOXES: return run_store(x, o);
+	case DO_LOAD_THREADS: return o->u.move.arrives ? run_load(x, o) : run_touches(x, o);
 	default: BUG("verify does not know what '%s' does", role_op_info[o->what].name);
 	}
-}
-
-static enum err_code run_op(struct run *x, const struct role_op *o)
-{
-	switch (role_op_info[o->what].play) {
-	case PLAY_NONE: return OK;
-	case PLAY_TOUCHES: return touches(x, o);
-	case PLAY_OWN: break;
-	}
-	return run_own(x, o);
 }
 
 static enum err_code run_body(struct run *x, const struct role_body *b)
 {
 	int outside = x->scoped.n;
 
-	for (int i = 0; i < b->v.n && x->goes == ON; i++)
-		TRY(run_op(x, b->v.v[i]));
+	for (int i = 0; i < b->v.n && x->goes == ON; i++) {
+		enum role_play play = role_op_info[b->v.v[i]->what].play;
+
+		if (play != PLAY_NONE)
+			TRY((play == PLAY_OWN ? run_own : run_touches)(x, b->v.v[i]));
+	}
 	for (; x->scoped.n > outside; x->scoped.n--)
 		*x->scoped.v[x->scoped.n - 1].var = x->scoped.v[x->scoped.n - 1].was;
 	return OK;
@@ -514,26 +444,19 @@ static enum err_code run_body(struct run *x, const struct role_body *b)
 
 /* lanes ------------------------------------------------------------------------ */
 
-static void init_vars(struct run *x)
-{
-	x->env.var = var_value;
-	for (int v = 0; v < VAR_COUNT; v++)
-		if (var_info[v].index != OF_NONE)
-			x->vars[v] = ARENA_ARRAY(x->a, setting_vars(x->s->set, var_info[v].index) + 1, int64_t) + 1;
-	x->one[VAR_ALL_TILES] = x->s->walk->ntiles;
-}
-
 static enum err_code run_lane(struct arena *a, struct scenario *s, int lane, struct err *e)
 {
-	struct run x = { .a = a, .s = s, .role = &s->set->r->roles.v[lane], .instance = NONE,
-		.task = NONE, .unread = NONE, .e = e };
+	struct run x = { .env.var = var_value, .a = a, .s = s, .role = &s->set->r->roles.v[lane], .instance = NONE,
+		.task = NONE, .unread = NONE, .sums = ARENA_ARRAY(a, s->set->ncells - s->set->nshared, struct sum), .e = e };
 
-	init_vars(&x);
-	x.sums = ARENA_ARRAY(a, s->set->ncells - s->set->nshared, struct sum);
+	for (int v = 0; v < VAR_COUNT; v++)
+		if (var_info[v].index != OF_NONE)
+			x.vars[v] = ARENA_ARRAY(a, setting_vars(s->set, var_info[v].index) + 1, int64_t) + 1;
+	x.one[VAR_ALL_TILES] = s->walk->ntiles;
 	TRY(run_body(&x, &x.role->body));
 	know_stores(&x);
 	if (s->set->r->cluster > 1)
-		act(&x, ACT_CLUSTER, NONE, 0);
+		add_act(&x, ACT_CLUSTER, NONE, 0);
 	s->acts[lane] = x.acts.v;
 	s->nacts[lane] = x.acts.n;
 	return OK;

@@ -11,109 +11,73 @@ static const struct buffer *buffer_at(const struct setting *s, int buffer)
 	return &s->plan->graph->buffers.v[buffer];
 }
 
-/* Does the result of a product go to shared memory? Then the lane waits for the product at once. */
-static bool is_result_shared(const struct setting *s, int task)
+/* Is it a product of which the lane learns later that it is complete? If the result goes to shared memory, the lane
+ * waits for the product at once. */
+static bool is_async_product(const struct setting *s, int task)
 {
+	const struct seu *u = &s->plan->device->seu[s->plan->entries.v[plan_entry_of(s->plan, task)].seu];
 	const struct stask *t = stask_at(s, task);
 
 	for (int i = 0; i < t->writes.n; i++)
 		if (s->ring_of[t->writes.v[i]] != NONE)
-			return true;
-	return false;
+			return false;
+	return u->kind == SEU_MATRIX && target_seen(s->r->target, u, true) == SEEN_COUNTED;
 }
 
-/* Is it a product of which the lane learns later that it is complete? */
-static bool is_async_product(const struct setting *s, int task)
+/* Add n cells for a buffer; returns the first. */
+static int add_cells(struct arena *a, struct setting *s, int buffer, int n)
 {
-	const struct seu *u = &s->plan->device->seu[s->plan->entries.v[plan_entry_of(s->plan, task)].seu];
+	int first = s->buffer.n;
 
-	return u->kind == SEU_MATRIX && target_seen(s->r->target, u, true) == SEEN_COUNTED &&
-		!is_result_shared(s, task);
+	for (int i = 0; i < n; i++)
+		VEC_PUSH(a, &s->buffer, buffer);
+	return first;
 }
 
-static int role_of(const struct role_program *r, int lane)
+void setting_init(struct arena *a, const struct role_program *r, const struct plan *p, int phase,
+	struct setting *s)
 {
-	int i = 0;
-
-	while (i < r->roles.n && r->roles.v[i].lane != lane)
-		i++;
-	return i < r->roles.n ? i : NONE;
-}
-
-static void find_lanes(struct arena *a, struct setting *s)
-{
-	int n = s->plan->graph->tasks.n;
-
-	s->lane = ARENA_ARRAY(a, n, int);
-	s->matrix = ARENA_ARRAY(a, n, bool);
-	for (int i = 0; i < n; i++) {
-		s->lane[i] = NONE;
-		if (stask_at(s, i)->phase != s->phase)
-			continue;
-		s->lane[i] = role_of(s->r, s->plan->entries.v[plan_entry_of(s->plan, i)].lane);
-		s->matrix[i] = is_async_product(s, i);
-	}
-}
-
-static int versions_of(const struct setting *s, int buffer)
-{
-	int ring = s->ring_of[buffer];
-
-	return ring != NONE ? s->r->rings.v[ring].versions : s->plan->versions[buffer];
-}
-
-/* Each replica of a lane has its own registers. */
-static int replicas_of(const struct setting *s, int buffer)
-{
-	int lane = s->lane[buffer_at(s, buffer)->first];
-
-	return s->ring_of[buffer] != NONE ? 1 : s->r->roles.v[lane].replicas;
-}
-
-static void add_cells(struct setting *s, int buffer)
-{
-	s->first[buffer] = s->ncells;
-	s->ncells += s->versions[buffer] * replicas_of(s, buffer);
-}
-
-void setting_init(struct arena *a, const struct role_program *r, const struct plan *p, int phase, struct setting *s)
-{
-	int n = p->graph->buffers.n;
+	int n = p->graph->buffers.n, ntasks = p->graph->tasks.n;
 
 	*s = (struct setting){ .r = r, .plan = p, .phase = phase, .first = ARENA_ARRAY(a, n, int),
-		.versions = ARENA_ARRAY(a, n, int), .ring_of = ARENA_ARRAY(a, n, int) };
-	for (int i = 0; i < n; i++)
+		.versions = ARENA_ARRAY(a, n, int), .ring_of = ARENA_ARRAY(a, n, int),
+		.lane = ARENA_ARRAY(a, ntasks, int), .matrix = ARENA_ARRAY(a, ntasks, bool),
+		.staging = ARENA_ARRAY(a, r->stagings.n, int) };
+	for (int i = 0; i < n; i++) {
 		s->first[i] = s->ring_of[i] = NONE;
-	for (int i = 0; i < r->rings.n; i++)
-		s->ring_of[r->rings.v[i].buffer] = i;
-	find_lanes(a, s);
-	for (int i = 0; i < n; i++)
-		s->versions[i] = versions_of(s, i);
-	for (int i = 0; i < r->rings.n; i++)
-		if (buffer_at(s, r->rings.v[i].buffer)->alias_of == NONE)
-			add_cells(s, r->rings.v[i].buffer);
-	s->nslots = s->ncells;
-	s->staging = ARENA_ARRAY(a, r->stagings.n, int);
-	for (int i = 0; i < r->stagings.n; i++) {
-		s->staging[i] = s->ncells;
-		s->ncells += r->stagings.v[i].batches;
+		s->versions[i] = p->versions[i];
 	}
-	s->nshared = s->ncells;
-	for (int i = 0; i < n; i++)
-		if (buffer_at(s, i)->phase == phase && s->ring_of[i] == NONE &&
-		    buffer_at(s, i)->alias_of == NONE)
-			add_cells(s, i);
+	for (int i = 0; i < r->rings.n; i++) {
+		s->ring_of[r->rings.v[i].buffer] = i;
+		s->versions[r->rings.v[i].buffer] = r->rings.v[i].versions;
+	}
+	for (int i = 0; i < ntasks; i++) {
+		s->lane[i] = NONE;
+		for (int k = 0; k < r->roles.n && stask_at(s, i)->phase == phase; k++)
+			if (s->lane[i] == NONE && r->roles.v[k].lane == p->entries.v[plan_entry_of(p, i)].lane)
+				s->lane[i] = k;
+		s->matrix[i] = stask_at(s, i)->phase == phase && is_async_product(s, i);
+	}
+	for (int i = 0; i < r->rings.n; i++) {
+		int buffer = r->rings.v[i].buffer;
+
+		if (buffer_at(s, buffer)->alias_of == NONE)
+			s->first[buffer] = add_cells(a, s, buffer, s->versions[buffer]);
+	}
+	s->nslots = s->buffer.n;
+	for (int i = 0; i < r->stagings.n; i++)
+		s->staging[i] = add_cells(a, s, stask_at(s, r->stagings.v[i].task)->reads.v[0], r->stagings.v[i].batches);
+	s->nshared = s->buffer.n;
+	for (int i = 0; i < n; i++) {
+		const struct buffer *b = buffer_at(s, i);
+
+		if (b->phase == phase && s->ring_of[i] == NONE && b->alias_of == NONE)
+			s->first[i] = add_cells(a, s, i, s->versions[i] * r->roles.v[s->lane[b->first]].replicas);
+	}
+	s->ncells = s->buffer.n;
 	for (int i = 0; i < n; i++)
 		if (buffer_at(s, i)->phase == phase && buffer_at(s, i)->alias_of != NONE)
 			s->first[i] = s->first[buffer_at(s, i)->alias_of];
-	s->buffer = ARENA_ARRAY(a, s->ncells, int);
-	for (int i = 0; i < n; i++)
-		for (int v = 0; s->first[i] != NONE && buffer_at(s, i)->alias_of == NONE && v < s->versions[i] *
-		     replicas_of(s, i); v++)
-			s->buffer[s->first[i] + v] = i;
-	for (int i = 0; i < r->stagings.n; i++)
-		for (int v = 0; v < r->stagings.v[i].batches; v++)
-			s->buffer[s->staging[i] + v] = stask_at(s, r->stagings.v[i].task)->reads.v[0];
 }
 
 int setting_vars(const struct setting *s, enum var_index index)
@@ -138,51 +102,39 @@ int setting_vars(const struct setting *s, enum var_index index)
 struct sequence {
 	struct scenario *s;
 	int *writer;			/* by buffer: the instance that wrote last in its current life */
-	int64_t *at;			/* by loop: sequence number */
-	int64_t tile;
 };
 
-static int64_t sequence_of(const struct sequence *q, int loop)
-{
-	return loop == NONE ? q->tile : q->at[loop];
-}
-
-static void sequence_task(struct sequence *q, int task)
-{
-	const struct stask *t = stask_at(q->s->set, task);
-	int64_t seq = sequence_of(q, t->loop);
-
-	for (int i = 0; i < t->reads.n; i++)
-		q->s->want[task][seq * t->reads.n + i] = q->writer[t->reads.v[i]];
-	for (int i = 0; i < t->writes.n; i++)
-		q->writer[t->writes.v[i]] = scenario_instance(q->s, task, seq);
-}
-
-static void new_lives(struct sequence *q, int loop)
+static void begin_lives(struct sequence *q, int loop)
 {
 	for (int i = 0; i < q->s->set->plan->graph->buffers.n; i++)
 		if (buffer_at(q->s->set, i)->loop == loop)
 			q->writer[i] = NONE;
 }
 
-static void sequence_body(struct sequence *q, int loop, const struct item *items, int n)
+/* seq: the iteration of loop `loop`, or tile, that the items are in. */
+static void sequence_body(struct sequence *q, int64_t seq, const struct item *items, int n)
 {
 	const struct graph *g = q->s->set->plan->graph;
 
 	for (int i = 0; i < n; i++) {
-		int l = items[i].id;
+		int id = items[i].id;
 
-		if (!items[i].is_loop) {
-			for (int t = 0; t < g->tasks.n; t++)
-				if (g->tasks.v[t].task == l)
-					sequence_task(q, t);
-			continue;
+		for (int t = 0; t < g->tasks.n && !items[i].is_loop; t++) {
+			const struct stask *task = &g->tasks.v[t];
+
+			if (task->task != id)
+				continue;
+			for (int k = 0; k < task->reads.n; k++)
+				q->s->want[t][seq * task->reads.n + k] = q->writer[task->reads.v[k]];
+			for (int k = 0; k < task->writes.n; k++)
+				q->writer[task->writes.v[k]] = scenario_instance(q->s, t, seq);
 		}
-		const int64_t *cum = &q->s->walk->cum[l][sequence_of(q, loop)];
-
-		for (q->at[l] = cum[0]; q->at[l] < cum[1]; q->at[l]++) {
-			new_lives(q, l);
-			sequence_body(q, l, g->program->loops.v[l].body.v, g->program->loops.v[l].body.n);
+		if (!items[i].is_loop)
+			continue;
+		const struct loop *l = &g->program->loops.v[id];
+		for (int64_t s = q->s->walk->cum[id][seq]; s < q->s->walk->cum[id][seq + 1]; s++) {
+			begin_lives(q, id);
+			sequence_body(q, s, l->body.v, l->body.n);
 		}
 	}
 }
@@ -191,11 +143,10 @@ void scenario_writers(struct arena *a, struct scenario *s)
 {
 	const struct graph *g = s->set->plan->graph;
 	const struct phase *p = &g->program->phases.v[s->set->phase];
-	struct sequence q = { .s = s, .writer = ARENA_ARRAY(a, g->buffers.n, int),
-		.at = ARENA_ARRAY(a, g->program->loops.n, int64_t) };
+	struct sequence q = { .s = s, .writer = ARENA_ARRAY(a, g->buffers.n, int) };
 
-	for (q.tile = 0; q.tile < s->walk->ntiles; q.tile++) {
-		new_lives(&q, NONE);
-		sequence_body(&q, NONE, p->body.v, p->body.n);
+	for (int64_t tile = 0; tile < s->walk->ntiles; tile++) {
+		begin_lives(&q, NONE);
+		sequence_body(&q, tile, p->body.v, p->body.n);
 	}
 }

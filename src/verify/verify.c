@@ -69,14 +69,19 @@ static int64_t rank_var(const struct num_env *env, enum var v, int of)
 	return v == VAR_RANK ? x->rank : 0;
 }
 
-/* The boxes of all blocks of a load: *bytes in all; each must lie in the slot. */
-static enum err_code check_boxes(const struct check *c, const struct role_op *o, int64_t *bytes)
+/* A load may be multicast only if it is the same in all blocks. The boxes of all blocks must lie in the slot, and
+ * their bytes are those that the flag expects. */
+static enum err_code check_load(const struct check *c, const struct role_op *o)
 {
+	struct cluster all = plan_cluster(c->plan, c->phase);
+	const struct role_flag *f = &c->r->flags.v[o->u.boxes.flag];
 	const struct role_ring *r = &c->r->rings.v[o->u.boxes.ring];
-	int64_t each = box_bytes(c, &c->r->maps.v[o->u.boxes.map]);
+	int64_t each = box_bytes(c, &c->r->maps.v[o->u.boxes.map]), bytes = 0;
 	struct rank_env env = { .env.var = rank_var };
 
-	*bytes = 0;
+	if (o->u.boxes.multicast != r->shared || (o->u.boxes.multicast &&
+	    (all.size != c->r->cluster || !cluster_shares(c->plan, &all, o->task))))
+		return fault(c, o->task, "the number of blocks that get the load", c->r->cluster, 1);
 	for (; env.rank < (o->u.boxes.multicast ? c->r->cluster : 1); env.rank++) {
 		for (int i = 0; i < o->u.boxes.boxes.n; i++) {
 			const struct role_box *b = &o->u.boxes.boxes.v[i];
@@ -84,25 +89,11 @@ static enum err_code check_boxes(const struct check *c, const struct role_op *o,
 
 			if (b->when && !num_value(b->when, &env.env))
 				continue;
-			*bytes += each;
+			bytes += each;
 			if (at < 0 || at + each > r->slot_bytes)
 				return fault(c, o->task, "the end of a box in the slot", at + each, r->slot_bytes);
 		}
 	}
-	return OK;
-}
-
-/* A load may be multicast only if it is the same in all blocks. */
-static enum err_code check_load(const struct check *c, const struct role_op *o)
-{
-	struct cluster all = plan_cluster(c->plan, c->phase);
-	const struct role_flag *f = &c->r->flags.v[o->u.boxes.flag];
-	int64_t bytes;
-
-	if (o->u.boxes.multicast != c->r->rings.v[o->u.boxes.ring].shared || (o->u.boxes.multicast &&
-	    (all.size != c->r->cluster || !cluster_shares(c->plan, &all, o->task))))
-		return fault(c, o->task, "the number of blocks that get the load", c->r->cluster, 1);
-	TRY(check_boxes(c, o, &bytes));
 	if (f->bytes != bytes || o->u.boxes.bytes != bytes)
 		return fault(c, o->task, "the number of bytes", f->bytes, bytes);
 	return OK;
@@ -190,68 +181,52 @@ static bool range_at(const struct role_program *r, int n, int64_t *from, int64_t
 }
 
 /* Do the slots of the first alias those of the second? The setting has the same cells for both. */
-static bool lies_in(const struct check *c, int a, int b)
+static bool lies_in(const struct check *c, const struct role_ring *x, const struct role_ring *y)
 {
-	const struct role_ring *x = &c->r->rings.v[a], *y = &c->r->rings.v[b];
+	const struct buffer *p = &graph_of(c)->buffers.v[x->buffer], *q = &graph_of(c)->buffers.v[y->buffer];
 
-	int place = graph_of(c)->buffers.v[y->buffer].alias_of;
-
-	return graph_of(c)->buffers.v[x->buffer].alias_of == (place == NONE ? y->buffer : place) && x->offset == y->offset &&
+	return p->alias_of == (q->alias_of == NONE ? y->buffer : q->alias_of) && x->offset == y->offset &&
 		x->slot_bytes <= y->slot_bytes && x->versions == y->versions;
 }
 
-/* Are they slices of one value, in the same slots? */
-static bool lie_together(const struct check *c, int a, int b)
+/* May the two rings have the same memory? As slices of one value in the same slots, or as aliases. */
+static bool may_overlap(const struct check *c, const struct role_ring *x, const struct role_ring *y)
 {
-	const struct role_ring *x = &c->r->rings.v[a], *y = &c->r->rings.v[b];
-	const struct buffer *p = &graph_of(c)->buffers.v[x->buffer];
-	const struct buffer *q = &graph_of(c)->buffers.v[y->buffer];
+	const struct buffer *p = &graph_of(c)->buffers.v[x->buffer], *q = &graph_of(c)->buffers.v[y->buffer];
 
-	return p->together && q->together && p->node != NONE && p->node == q->node &&
-		x->offset == y->offset && x->slot_bytes == y->slot_bytes && x->versions == y->versions;
+	return lies_in(c, x, y) || lies_in(c, y, x) || (p->together && q->together && p->node != NONE &&
+		p->node == q->node && x->offset == y->offset && x->slot_bytes == y->slot_bytes &&
+		x->versions == y->versions);
 }
 
 /* No ranges overlap, unless the plan says so. */
 static enum err_code check_memory(const struct check *c)
 {
+	const struct role_ring *rings = c->r->rings.v;
 	int64_t from[2], to[2];
 
 	for (int i = 0; range_at(c->r, i, &from[0], &to[0]); i++) {
 		for (int j = 0; j <= i; j++) {
 			range_at(c->r, j, &from[1], &to[1]);
-			if (i != j && i < c->r->rings.n && (lie_together(c, i, j) || lies_in(c, i, j) ||
-			    lies_in(c, j, i)))
+			if (i != j && i < c->r->rings.n && may_overlap(c, &rings[i], &rings[j]))
 				continue;
 			if ((i != j && from[0] < to[1] && from[1] < to[0]) || to[0] > c->r->shared_bytes)
-				return err_set(c->e, ERR_ILLEGAL, NOWHERE, "the kernel is wrong: bytes "
-					"%lld to %lld of shared memory are used twice, or beyond "
-					"the end", (long long)from[0], (long long)to[0]);
+				return err_set(c->e, ERR_ILLEGAL, NOWHERE, "the kernel is wrong: bytes %lld to %lld of "
+					"shared memory are used twice, or beyond the end", (long long)from[0],
+					(long long)to[0]);
 		}
 	}
 	return OK;
 }
 
-static enum err_code check_without_play(const struct check *c)
-{
-	for (int i = 0; i < c->r->flags.n; i++)
-		TRY(check_flag(c, &c->r->flags.v[i]));
-	for (int i = 0; i < c->r->roles.n; i++)
-		TRY(check_ops(c, &c->r->roles.v[i].body));
-	TRY(names_check(c->a, &c->set, c->e));
-	return check_memory(c);
-}
-
 /* scenarios ---------------------------------------------------------------- */
-
-static int gcd(int a, int b)
-{
-	return b ? gcd(b, a % b) : a;
-}
 
 static void add_period(struct check *c, int n)
 {
-	int lcm = c->period / gcd(c->period, n) * n;
+	int lcm = n;
 
+	while (lcm % c->period)
+		lcm += n;
 	if (lcm <= PERIOD_MAX)
 		c->period = lcm;
 	else
@@ -294,17 +269,13 @@ static void find_counts(struct check *c, int loop)
 
 	for (int64_t t = least; t <= most && t < least + COUNTS_MAX * (int64_t)c->period; t++) {
 		int like = (int)(t <= bound ? t : bound - floor_mod(bound - t, c->period));
-		bool is_new = true;
 
-		for (int i = 0; i < n; i++)
-			is_new &= v[i] != like;
-		if (is_new && n < COUNTS_MAX)
+		if (!ints_hold(v, n, like) && n < COUNTS_MAX)
 			v[n++] = like;
 	}
 	c->counts[loop] = v;
 	c->ncounts[loop] = n;
-	if (n > c->most_counts)
-		c->most_counts = n;
+	c->most_counts = n > c->most_counts ? n : c->most_counts;
 }
 
 static void find_plays(struct check *c)
@@ -322,8 +293,7 @@ static void find_plays(struct check *c)
 	plan_assign_tiles(c->a, c->plan, c->phase, &d);
 	c->tiles = 1;
 	for (int i = 0; i < d.eus; i++)
-		if (d.start[i + 1] - d.start[i] > c->tiles)
-			c->tiles = (int)min_i64(d.start[i + 1] - d.start[i], TILES_MAX);
+		c->tiles = (int)max_i64(c->tiles, min_i64(d.start[i + 1] - d.start[i], TILES_MAX));
 }
 
 /* Plays one scenario. trips: by loop, the trip counts in STEPS_MAX iterations of the region around it. */
@@ -364,20 +334,9 @@ static enum err_code play_pair(struct check *c, int u, int v, int16_t *trips)
 	return play(c, tiles < c->tiles ? tiles : c->tiles, trips);
 }
 
-static enum err_code play_random(struct check *c, struct prng *r, int16_t *trips)
-{
-	int loops = graph_of(c)->program->loops.n;
-
-	for (int l = 0; l < loops; l++)
-		for (int s = 0; s < STEPS_MAX && c->ncounts[l]; s++)
-			trips[l * STEPS_MAX + s] = (int16_t)c->counts[l][prng_below(r, (uint32_t)c->ncounts[l])];
-	return play(c, c->tiles, trips);
-}
-
 static bool enough(struct check *c)
 {
-	if (c->done.actions > VERIFY_ACTIONS)
-		c->done.complete = false;
+	c->done.complete &= c->done.actions <= VERIFY_ACTIONS;
 	return c->done.actions > VERIFY_ACTIONS;
 }
 
@@ -419,15 +378,24 @@ static enum err_code play_all(struct check *c)
 		for (int v = 0; v < c->most_counts && !enough(c); v++)
 			if (u != v)
 				TRY(play_pair(c, u, v, trips));
-	for (int i = 0; i < RANDOM_PLAYS && !enough(c); i++)
-		TRY(play_random(c, &r, trips));
+	for (int i = 0; i < RANDOM_PLAYS && !enough(c); i++) {
+		for (int l = 0; l < graph_of(c)->program->loops.n; l++)
+			for (int s = 0; s < STEPS_MAX && c->ncounts[l]; s++)
+				trips[l * STEPS_MAX + s] = (int16_t)c->counts[l][prng_below(&r, (uint32_t)c->ncounts[l])];
+		TRY(play(c, c->tiles, trips));
+	}
 	return OK;
 }
 
 static enum err_code check_program(struct check *c)
 {
 	setting_init(c->a, c->r, c->plan, c->phase, &c->set);
-	TRY(check_without_play(c));
+	for (int i = 0; i < c->r->flags.n; i++)
+		TRY(check_flag(c, &c->r->flags.v[i]));
+	for (int i = 0; i < c->r->roles.n; i++)
+		TRY(check_ops(c, &c->r->roles.v[i].body));
+	TRY(names_check(c->a, &c->set, c->e));
+	TRY(check_memory(c));
 	find_plays(c);
 	return play_all(c);
 }

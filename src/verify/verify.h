@@ -5,7 +5,7 @@
  * trip counts (a *play* of a scenario, acts.h) and proves, or says what is wrong:
  *
  *  - no lane waits for ever;
- *  - phases of a barrier, which can be told apart only by their parity, are not mistaken: a warp that waits or arrives
+ *  - phases of a barrier, which only their parity distinguishes, are not mistaken: a warp that waits or arrives
  *    for a phase knows that the phase before is over, and no phase completes before all who wait for the phase before
  *    have seen it;
  *  - each phase gets just the arrivals and bytes that its flag expects;
