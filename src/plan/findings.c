@@ -10,28 +10,13 @@ struct findings findings_new(const struct plan *p, struct arena *a, const struct
 		.edge = ARENA_ARRAY(a, p->graph->edges.n, struct breach) };
 }
 
-static void note_cycle(struct findings *f, const struct relation *r)
-{
-	if (f->ncycle)
-		return;
-	f->any = true;
-	for (int i = 0; i < r->ncycle && f->ncycle < CYCLE_SHOWN; i++)
-		f->cycle[f->ncycle++] = r->inst[r->cycle[i]].task;
-}
-
-static bool has_wait(const struct plan *p, int task, int on)
-{
-	for (int i = 0; i < p->waits.n; i++)
-		if (p->waits.v[i].task == task && p->waits.v[i].on == on)
-			return true;
-	return false;
-}
-
 /* Is `to` ordered after `from` in every execution? On a breach, is the opposite? */
 static void check_pair(struct findings *f, const struct relation *r, int edge, int from, int to)
 {
 	const struct edge *e = &r->plan->graph->edges.v[edge];
 	struct breach *b = &f->edge[edge];
+
+	bool waits = false;
 
 	if (relation_before(r, from, AT_END, to, e->chain ? AT_START : AT_ISSUE))
 		return;
@@ -39,10 +24,12 @@ static void check_pair(struct findings *f, const struct relation *r, int edge, i
 	f->broken++;
 	b->from = r->inst[from].seq;
 	b->to = r->inst[to].seq;
+	for (int i = 0; i < r->plan->waits.n; i++)
+		waits |= r->plan->waits.v[i].task == e->to && r->plan->waits.v[i].on == e->from;
 	if (relation_before(r, to, AT_ISSUE, from, AT_END))
 		b->code = e->reuse ? PROBLEM_VERSIONS : PROBLEM_OFFSET;
 	else
-		b->code = has_wait(r->plan, e->to, e->from) ? PROBLEM_MISPLACED_WAIT : PROBLEM_MISSING_WAIT;
+		b->code = waits ? PROBLEM_MISPLACED_WAIT : PROBLEM_MISSING_WAIT;
 }
 
 static void check_edge(struct findings *f, const struct relation *r, int edge)
@@ -58,9 +45,9 @@ static void check_edge(struct findings *f, const struct relation *r, int edge)
 		struct span now;
 		int64_t x;
 
-		walk_edge_span(r->walk, r->plan, e, s, &now.first, &now.last);
+		now = walk_edge_span(r->walk, r->plan, e, s);
 		x = now.first;
-		/* what is kept for one instance is for the next of the same lane replica */
+		/* what is complete before one instance is so before the next one of the same lane replica */
 		if (r->inst[to].lane_replica == replica && before.first <= x && x < before.last)
 			x = before.last;
 		for (; x < now.last && !f->edge[edge].found; x++)
@@ -68,11 +55,6 @@ static void check_edge(struct findings *f, const struct relation *r, int edge)
 		before = now;
 		replica = r->inst[to].lane_replica;
 	}
-}
-
-static bool is_read(const struct edge *e)
-{
-	return e->kind == EDGE_FLOW && !e->reuse;
 }
 
 void findings_add_list(struct findings *f, const struct walk *w, struct arena *a, struct usage *u)
@@ -83,12 +65,17 @@ void findings_add_list(struct findings *f, const struct walk *w, struct arena *a
 
 	relation_build(a, f->plan, w, f->needed, &r);
 	if (r.ncycle) {
-		note_cycle(f, &r);
+		f->any = true;
+		for (int i = f->ncycle ? r.ncycle : 0; i < r.ncycle && f->ncycle < CYCLE_SHOWN; i++)
+			f->cycle[f->ncycle++] = r.inst[r.cycle[i]].task;
 	} else {
-		for (int i = 0; i < g->edges.n && f->broken <= f->most; i++)
-			if (g->tasks.v[g->edges.v[i].to].phase == w->phase && !f->edge[i].found &&
-			    (!f->reads || is_read(&g->edges.v[i])))
+		for (int i = 0; i < g->edges.n && f->broken <= f->most; i++) {
+			const struct edge *e = &g->edges.v[i];
+
+			if (g->tasks.v[e->to].phase == w->phase && !f->edge[i].found &&
+			    (!f->reads || (e->kind == EDGE_FLOW && !e->reuse)))
 				check_edge(f, &r, i);
+		}
 		/* without its waits, a plan holds values for ever */
 		if (u && !f->any)
 			fit_registers(&r, a, u);

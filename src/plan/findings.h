@@ -10,7 +10,7 @@
 #include "plan/check.h"
 #include "plan/order.h"
 
-enum { CYCLE_SHOWN = 12 };		/* sTasks of a deadlock that are told */
+enum { CYCLE_SHOWN = 12 };		/* sTasks of a deadlock that are named */
 
 /* The first breach of one dependence: `to` of it may come before `from` is complete. */
 struct breach {
@@ -27,7 +27,7 @@ struct findings {
 	int cycle[CYCLE_SHOWN];
 	bool any;
 	bool *needed;			/* by wait, as relation_build's; NULL: of no interest */
-	bool reads;			/* only at dependences of who reads a value is looked */
+	bool reads;			/* look at dependences of readers on writers alone */
 	int broken, most;		/* dependences that are; more than so many are not looked for */
 	const struct stop *stop;
 	enum err_code code;		/* why there is no answer; *e says more */

@@ -7,43 +7,20 @@ static const struct loop *loop_at(const struct graph *g, int loop)
 	return &g->program->loops.v[loop];
 }
 
-/* Loops of a phase, parents before children. */
-static int phase_loops(const struct graph *g, int phase, int *out)
-{
-	int n = 0;
+/* Where the trip counts of a walk come from: one of these. */
+struct trip_source {
+	const int64_t *tiles;		/* the program's bounds, for these tiles */
+	const int64_t *by_tile;		/* [loop * ntiles + tile] */
+	const int16_t *by_step;		/* [loop * steps + iteration of the region around] */
+	int steps;
+};
 
-	for (int i = 0; i < g->program->loops.n; i++)
-		if (loop_at(g, i)->phase == phase)
-			out[n++] = i;
-	return n;
-}
-
-static void walk_begin(struct arena *a, struct walk *w, const struct graph *g, int phase, int ntiles)
-{
-	int nloops = g->program->loops.n;
-
-	*w = (struct walk){ .graph = g, .phase = phase, .ntiles = ntiles, .cum = ARENA_ARRAY(a, nloops, int64_t *),
-		.count = ARENA_ARRAY(a, nloops, int64_t), .parent = ARENA_ARRAY(a, nloops, int64_t *) };
-}
-
-/* Given cum[loop], number its iterations through. */
-static void number_iterations(struct arena *a, struct walk *w, int loop)
-{
-	int64_t parents = walk_count(w, loop_at(w->graph, loop)->parent);
-
-	w->count[loop] = w->cum[loop][parents];
-	w->parent[loop] = ARENA_ARRAY(a, w->count[loop], int64_t);
-	for (int64_t s = 0; s < parents; s++)
-		for (int64_t i = w->cum[loop][s]; i < w->cum[loop][s + 1]; i++)
-			w->parent[loop][i] = s;
-}
-
-/* The place of iteration s of `loop` (its tile and all loops around it). */
-static void place_of(const struct walk *w, const int64_t *tiles, int loop, int64_t s, struct axis_ranges *at)
+/* Set the ranges of all axes in iteration s of `loop`: its tile and all loops around it. */
+static void ranges_at(const struct walk *w, const int64_t *tiles, int loop, int64_t s, struct axis_ranges *at)
 {
 	const struct graph *g = w->graph;
-	int chain[16], n = 0;
-	int64_t seq[16];
+	int chain[LOOP_DEPTH_MAX], n = 0;
+	int64_t seq[LOOP_DEPTH_MAX];
 
 	for (; loop != NONE; loop = loop_at(g, loop)->parent) {
 		chain[n] = loop;
@@ -59,68 +36,64 @@ static void place_of(const struct walk *w, const int64_t *tiles, int loop, int64
 	}
 }
 
+/* Iterations of a loop in iteration s of the region around it. */
+static int64_t trips_in(const struct walk *w, const struct trip_source *x, int loop, int64_t s)
+{
+	const struct trips *trips = &w->graph->trips[loop];
+	int parent = loop_at(w->graph, loop)->parent;
+	struct axis_ranges at;
+	int64_t first, last;
+
+	if (x->by_step)
+		return x->by_step[(int64_t)loop * x->steps + min_i64(s, x->steps - 1)];
+	if (x->by_tile)
+		return x->by_tile[(int64_t)loop * w->ntiles + walk_outer(w, parent, s, NONE)];
+	if (trips->least == trips->most)
+		return trips->least;
+	ranges_at(w, x->tiles, parent, s, &at);
+	visited_iterations(&w->graph->extents, loop, &at, &first, &last);
+	return last - first;
+}
+
+static void walk_build(struct arena *a, struct walk *w, const struct graph *g, int phase, int ntiles,
+	struct trip_source x)
+{
+	int nloops = g->program->loops.n;
+
+	*w = (struct walk){ .graph = g, .phase = phase, .ntiles = ntiles, .cum = ARENA_ARRAY(a, nloops, int64_t *),
+		.count = ARENA_ARRAY(a, nloops, int64_t), .parent = ARENA_ARRAY(a, nloops, int64_t *) };
+	for (int l = 0; l < nloops; l++) {	/* parents come before their children */
+		int64_t parents;
+
+		if (loop_at(g, l)->phase != phase)
+			continue;
+		parents = walk_count(w, loop_at(g, l)->parent);
+		w->cum[l] = ARENA_ARRAY(a, parents + 1, int64_t);
+		for (int64_t s = 0; s < parents; s++)
+			w->cum[l][s + 1] = w->cum[l][s] + trips_in(w, &x, l, s);
+		w->count[l] = w->cum[l][parents];
+		w->parent[l] = ARENA_ARRAY(a, w->count[l], int64_t);
+		for (int64_t s = 0; s < parents; s++)
+			for (int64_t i = w->cum[l][s]; i < w->cum[l][s + 1]; i++)
+				w->parent[l][i] = s;
+	}
+}
+
 void walk_init(struct arena *a, struct walk *w, const struct graph *g, int phase, int ntiles, const int64_t *tiles)
 {
-	int *loops = ARENA_ARRAY(a, g->program->loops.n, int);
-	int n = phase_loops(g, phase, loops);
-
-	walk_begin(a, w, g, phase, ntiles);
-	for (int i = 0; i < n; i++) {
-		int l = loops[i], parent = loop_at(g, l)->parent;
-		int64_t parents = walk_count(w, parent), first, last;
-		bool constant = g->trips[l].least == g->trips[l].most;
-
-		w->cum[l] = ARENA_ARRAY(a, parents + 1, int64_t);
-		for (int64_t s = 0; s < parents; s++) {
-			struct axis_ranges at;
-
-			if (constant) {
-				first = 0;
-				last = g->trips[l].least;
-			} else {
-				place_of(w, tiles, parent, s, &at);
-				visited_iterations(&g->extents, l, &at, &first, &last);
-			}
-			w->cum[l][s + 1] = w->cum[l][s] + last - first;
-		}
-		number_iterations(a, w, l);
-	}
+	walk_build(a, w, g, phase, ntiles, (struct trip_source){ .tiles = tiles });
 }
 
 void walk_init_counts(struct arena *a, struct walk *w, const struct graph *g, int phase,
 	int ntiles, const int64_t *trips)
 {
-	int *loops = ARENA_ARRAY(a, g->program->loops.n, int);
-	int n = phase_loops(g, phase, loops);
-
-	walk_begin(a, w, g, phase, ntiles);
-	for (int i = 0; i < n; i++) {
-		int l = loops[i], parent = loop_at(g, l)->parent;
-		int64_t parents = walk_count(w, parent);
-
-		w->cum[l] = ARENA_ARRAY(a, parents + 1, int64_t);
-		for (int64_t s = 0; s < parents; s++)
-			w->cum[l][s + 1] = w->cum[l][s] + trips[(int64_t)l * ntiles + walk_outer(w, parent, s, NONE)];
-		number_iterations(a, w, l);
-	}
+	walk_build(a, w, g, phase, ntiles, (struct trip_source){ .by_tile = trips });
 }
 
 void walk_init_trips(struct arena *a, struct walk *w, const struct graph *g, int phase,
 	int ntiles, int steps, const int16_t *trips)
 {
-	int *loops = ARENA_ARRAY(a, g->program->loops.n, int);
-	int n = phase_loops(g, phase, loops);
-
-	walk_begin(a, w, g, phase, ntiles);
-	for (int i = 0; i < n; i++) {
-		int l = loops[i];
-		int64_t parents = walk_count(w, loop_at(g, l)->parent);
-
-		w->cum[l] = ARENA_ARRAY(a, parents + 1, int64_t);
-		for (int64_t s = 0; s < parents; s++)
-			w->cum[l][s + 1] = w->cum[l][s] + trips[(int64_t)l * steps + min_i64(s, steps - 1)];
-		number_iterations(a, w, l);
-	}
+	walk_build(a, w, g, phase, ntiles, (struct trip_source){ .by_step = trips, .steps = steps });
 }
 
 int64_t walk_count(const struct walk *w, int loop)
@@ -142,29 +115,23 @@ int64_t walk_inner(const struct walk *w, int outer, int64_t n, int loop)
 	return w->cum[loop][walk_inner(w, outer, n, loop_at(w->graph, loop)->parent)];
 }
 
-static bool has_turns(const struct plan *p)
-{
-	for (int i = 0; i < p->lanes.n; i++)
-		if (p->lanes.v[i].replicas > 1)
-			return true;
-	return false;
-}
-
-/* How many copies the lane has that both sTasks are on; 1 if they are on two. */
+/* The replicas of the lane that both sTasks are on; 1 if they are on two. */
 static int shared_replicas(const struct plan *p, int a, int b)
 {
+	bool any = false;
 	int ea, eb;
 
-	if (!has_turns(p))		/* mostly; and asked of every instance */
+	for (int i = 0; i < p->lanes.n && !any; i++)
+		any = p->lanes.v[i].replicas > 1;
+	if (!any)			/* the usual case, and this is asked for every instance */
 		return 1;
 	ea = plan_entry_of(p, a);
 	eb = plan_entry_of(p, b);
-	if (ea == NONE || eb == NONE || p->entries.v[ea].lane != p->entries.v[eb].lane)
-		return 1;
-	return p->lanes.v[p->entries.v[ea].lane].replicas;
+	return ea == NONE || eb == NONE || p->entries.v[ea].lane != p->entries.v[eb].lane ? 1 :
+		p->lanes.v[p->entries.v[ea].lane].replicas;
 }
 
-/* Iteration d before s of region c, where only every `turns`-th tile counts; negative if that is before the start. */
+/* Iteration d before s of region c, if every `replicas`-th tile counts; negative if that is before the start. */
 static int64_t walk_back(const struct walk *w, int c, int64_t s, int64_t d, int replicas)
 {
 	int64_t tile;
@@ -188,46 +155,32 @@ static int64_t walk_back(const struct walk *w, int c, int64_t s, int64_t d, int 
 }
 
 /* Instances of `from` in iterations [at, end) of region c. */
-static void span_of(const struct walk *w, int from, int c, int64_t at, int64_t end, int64_t *first, int64_t *last)
+static struct span span_of(const struct walk *w, int from, int c, int64_t at, int64_t end)
 {
 	int loop = w->graph->tasks.v[from].loop;
 
-	*first = *last = 0;
 	if (at < 0 || at >= end)
-		return;
-	*first = walk_inner(w, c, at, loop);
-	*last = walk_inner(w, c, end, loop);
+		return (struct span){ 0 };
+	return (struct span){ walk_inner(w, c, at, loop), walk_inner(w, c, end, loop) };
 }
 
-void walk_span(const struct walk *w, const struct plan *p, int from, int to, int c, int d,
-	int64_t s, int64_t *first, int64_t *last)
+struct span walk_span(const struct walk *w, const struct plan *p, int from, int to, int c, int d, int64_t s)
 {
 	int64_t at = walk_outer(w, p->graph->tasks.v[to].loop, s, c);
 
 	at = walk_back(w, c, at, d, shared_replicas(p, from, to));
-	span_of(w, from, c, at, at + 1, first, last);
+	return span_of(w, from, c, at, at + 1);
 }
 
-static bool touches(const struct stask *t, int buffer)
-{
-	for (int i = 0; i < t->reads.n; i++)
-		if (t->reads.v[i] == buffer)
-			return true;
-	for (int i = 0; i < t->writes.n; i++)
-		if (t->writes.v[i] == buffer)
-			return true;
-	return false;
-}
-
-/* Does sTask t touch that life of the buffer? Not if it stands in a loop that did not run. */
+/* Does the sTask touch that life of the buffer? Not if it is in a loop that did not run. */
 static bool is_used_by(const struct walk *w, const struct stask *t, int buffer, int64_t life)
 {
 	int loop = w->graph->buffers.v[buffer].loop;
 
-	return touches(t, buffer) && walk_inner(w, loop, life, t->loop) < walk_inner(w, loop, life + 1, t->loop);
+	return stask_touches(t, buffer) && walk_inner(w, loop, life, t->loop) < walk_inner(w, loop, life + 1, t->loop);
 }
 
-/* Did anybody? Who most likely did is asked first: this is asked of every instance. */
+/* Does any sTask touch that life? The likely one is looked at first, as this is asked for every instance. */
 static bool is_used(const struct walk *w, int buffer, int64_t life, int likely)
 {
 	const struct graph *g = w->graph;
@@ -248,72 +201,56 @@ int edge_replicas(const struct plan *p, const struct edge *e)
 	return replicas > 1 && plan_scope(p, e->buffer) == SCOPE_REGISTERS ? replicas : 1;
 }
 
-/* The life that was in the slot before life `at`; negative if there was none. */
-static int64_t life_before(const struct walk *w, const struct plan *p, const struct edge *e, int64_t at)
-{
-	int replicas = edge_replicas(p, e);
-
-	do
-		at = walk_back(w, e->loop, at, edge_distance(p, e), replicas);
-	while (at >= 0 && !is_used(w, e->buffer, at, e->from));
-	return at;
-}
-
-void walk_edge_span(const struct walk *w, const struct plan *p, const struct edge *e, int64_t s,
-	int64_t *first, int64_t *last)
+struct span walk_edge_span(const struct walk *w, const struct plan *p, const struct edge *e, int64_t s)
 {
 	int life = p->graph->buffers.v[e->buffer].loop;
 	int64_t at = walk_outer(w, p->graph->tasks.v[e->to].loop, s, e->loop), begin;
 
-	if (e->reuse) {
-		at = life_before(w, p, e, at);
-		span_of(w, e->from, e->loop, at, at + 1, first, last);
-		return;
+	if (e->reuse) {			/* of the life that was in the slot before */
+		int replicas = edge_replicas(p, e);
+
+		do
+			at = walk_back(w, e->loop, at, edge_distance(p, e), replicas);
+		while (at >= 0 && !is_used(w, e->buffer, at, e->from));
+		return span_of(w, e->from, e->loop, at, at + 1);
 	}
 	begin = e->distance ? walk_inner(w, life, walk_outer(w, e->loop, at, life), e->loop) : at;
-	span_of(w, e->from, e->loop, begin, at - e->distance + 1, first, last);
+	return span_of(w, e->from, e->loop, begin, at - e->distance + 1);
 }
 
-static void add_span(struct span *out, int *n, int64_t first, int64_t last)
+static void add_span(struct span *out, int *n, struct span x)
 {
-	if (first == last)
+	if (x.first == x.last)
 		return;
 	for (int i = 0; i < *n; i++)
-		if (out[i].first == first && out[i].last == last)
+		if (out[i].first == x.first && out[i].last == x.last)
 			return;
 	if (*n == SPANS_MAX)
 		BUG("a wait serves more than %d dependences", SPANS_MAX);
-	out[(*n)++] = (struct span){ first, last };
+	out[(*n)++] = x;
 }
 
 int walk_wait_spans(const struct walk *w, const struct plan *p, const struct wait *wt, int64_t s, struct span *out)
 {
 	const struct graph *g = p->graph;
-	int64_t first, last;
 	bool served = false;
 	int n = 0;
 
 	for (int i = wt->distance == DISTANCE_AUTO ? g->first_in[wt->task] : NONE; i != NONE; i = g->next_in.v[i]) {
-		const struct edge *e = &g->edges.v[i];
-
-		if (e->from != wt->on)
+		if (g->edges.v[i].from != wt->on)
 			continue;
 		served = true;
-		walk_edge_span(w, p, e, s, &first, &last);
-		add_span(out, &n, first, last);
+		add_span(out, &n, walk_edge_span(w, p, &g->edges.v[i], s));
 	}
-	if (!served) {
-		walk_span(w, p, wt->on, wt->task, graph_common_loop(g, wt->on, wt->task),
-			wt->distance == DISTANCE_AUTO ? 0 : wt->distance, s, &first, &last);
-		add_span(out, &n, first, last);
-	}
+	if (!served)
+		add_span(out, &n, walk_span(w, p, wt->on, wt->task, graph_common_loop(g, wt->on, wt->task),
+			wt->distance == DISTANCE_AUTO ? 0 : wt->distance, s));
 	return n;
 }
 
 /* One region of the lane's order. */
 struct level {
-	int loop;
-	int nsteps;
+	int loop, nsteps;
 	struct order_step *steps;
 	int least, most;		/* offsets of the entries */
 };
@@ -323,7 +260,7 @@ struct frame {
 	const struct level *level;
 	int64_t base;			/* sequence number of the first iteration of this run */
 	int64_t count;			/* iterations of this run */
-	int64_t turn, step;
+	int64_t iteration, step;
 };
 
 struct cursor {
@@ -335,7 +272,7 @@ struct cursor {
 	int depth;
 };
 
-/* Program position at which a body's items stand, to place loops among entries: that of the first sTask inside. */
+/* The position of a loop in program order: that of the first sTask inside. */
 static int loop_position(const struct graph *g, int loop)
 {
 	int best = INT32_MAX;
@@ -346,7 +283,7 @@ static int loop_position(const struct graph *g, int loop)
 	return best;
 }
 
-static bool lane_enters(const struct plan *p, int lane, int loop)
+bool lane_has_loop(const struct plan *p, int lane, int loop)
 {
 	for (int i = 0; i < p->entries.n; i++)
 		if (p->entries.v[i].lane == lane && program_loop_within(p->graph->program,
@@ -373,7 +310,7 @@ int order_steps(struct arena *a, const struct plan *p, int lane, int phase, int 
 		for (int l = 0; l < nloops; l++) {
 			const struct loop *inner = loop_at(g, l);
 
-			if (placed[l] || inner->parent != loop || inner->phase != phase || !lane_enters(p, lane, l) ||
+			if (placed[l] || inner->parent != loop || inner->phase != phase || !lane_has_loop(p, lane, l) ||
 			    (s && loop_position(g, l) > s->position))
 				continue;
 			placed[l] = true;
@@ -395,7 +332,7 @@ static void push_frame(struct cursor *c, int loop, int64_t base, int64_t count)
 {
 	const struct level *v = &c->levels[loop + 1];
 
-	c->stack[c->depth++] = (struct frame){ .level = v, .base = base, .count = count, .turn = -v->most };
+	c->stack[c->depth++] = (struct frame){ .level = v, .base = base, .count = count, .iteration = -v->most };
 }
 
 struct cursor *cursor_new(struct arena *a, const struct plan *p, const struct walk *w, int lane, int replica)
@@ -421,12 +358,6 @@ struct cursor *cursor_new(struct arena *a, const struct plan *p, const struct wa
 	return c;
 }
 
-/* Sequence number of iteration i of this run of a region. */
-static int64_t frame_seq(const struct cursor *c, const struct frame *f, int64_t i)
-{
-	return f->level->loop == NONE ? c->replica + i * c->replicas : f->base + i;
-}
-
 bool cursor_next(struct cursor *c, struct instance *out)
 {
 	while (c->depth) {
@@ -434,20 +365,20 @@ bool cursor_next(struct cursor *c, struct instance *out)
 		const struct order_step *s;
 		int64_t i, seq;
 
-		if (f->turn > f->count - 1 - f->level->least || !f->level->nsteps) {
+		if (f->iteration > f->count - 1 - f->level->least || !f->level->nsteps) {
 			c->depth--;
 			continue;
 		}
 		if (f->step == f->level->nsteps) {
 			f->step = 0;
-			f->turn++;
+			f->iteration++;
 			continue;
 		}
 		s = &f->level->steps[f->step++];
-		i = f->turn + (s->is_loop ? 0 : c->p->entries.v[s->id].at);
+		i = f->iteration + (s->is_loop ? 0 : c->p->entries.v[s->id].at);
 		if (i < 0 || i >= f->count)
 			continue;
-		seq = frame_seq(c, f, i);
+		seq = f->level->loop == NONE ? c->replica + i * c->replicas : f->base + i;
 		if (!s->is_loop) {
 			*out = (struct instance){ .entry = s->id, .seq = seq };
 			return true;

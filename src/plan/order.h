@@ -1,6 +1,6 @@
 /* order.h - a plan's entries in the order in which a lane executes them.
  *
- * The one reading of plan.h's rules on turns, sequences and awaited instances; the checker and the simulator both walk
+ * The one reading of plan.h's rules on iterations, sequences and awaited instances; the checker and the simulator both walk
  * plans through this cursor.
  *
  * Counting. Over the tiles that one EU gets, region r runs through a sequence of iterations. A `walk` holds, for a list
@@ -42,21 +42,19 @@ int64_t walk_outer(const struct walk *w, int loop, int64_t s, int outer);
 /* Number of iterations of `loop` in the first n iterations of `outer`. */
 int64_t walk_inner(const struct walk *w, int outer, int64_t n, int loop);
 
-/* The instances of `from` that a wait of `to` means for instance s of `to`, at a distance of d iterations of region c:
- * [*first, *last) in from's sequence. If both are on one lane with replicas, only that replica's tiles are counted. */
-void walk_span(const struct walk *w, const struct plan *p, int from, int to, int c, int d,
-	int64_t s, int64_t *first, int64_t *last);
-/* The same for an edge, by graph.h's rules (life and reuse). */
-void walk_edge_span(const struct walk *w, const struct plan *p, const struct edge *e, int64_t s,
-	int64_t *first, int64_t *last);
-/* Of how many tiles one counts for the lives that a reuse edge is about: a lane's turns
- * if the buffer is in its registers, else 1. */
-int edge_replicas(const struct plan *p, const struct edge *e);
-
 /* Instances [first, last) of a task's sequence. */
 struct span {
 	int64_t first, last;
 };
+/* The instances of `from` that a wait of `to` means for instance s of `to`, at a distance of d iterations of region c.
+ * If both are on one lane with replicas, only that replica's tiles are counted. */
+struct span walk_span(const struct walk *w, const struct plan *p, int from, int to, int c, int d, int64_t s);
+/* The same for an edge, by graph.h's rules (life and reuse). */
+struct span walk_edge_span(const struct walk *w, const struct plan *p, const struct edge *e, int64_t s);
+/* Of how many tiles one counts for the lives that a reuse edge is about: a lane's
+ * replicas if the buffer is in its registers, else 1. */
+int edge_replicas(const struct plan *p, const struct edge *e);
+
 /* Dependences between two sTasks differ in their region or their distance. */
 enum { SPANS_MAX = (LOOP_DEPTH_MAX + 1) * (VERSIONS_MAX + 1) };
 /* What wait `wt` of instance s of its sTask asks for: up to SPANS_MAX spans of
@@ -68,6 +66,7 @@ struct order_step {
 	bool is_loop;
 	int id;				/* entry or loop */
 };
+bool lane_has_loop(const struct plan *p, int lane, int loop);	/* an sTask inside the loop */
 /* In `a`; *least and *most: of the entries' offsets and 0. Returns how many. */
 int order_steps(struct arena *a, const struct plan *p, int lane, int phase, int loop,
 	struct order_step **steps, int *least, int *most);

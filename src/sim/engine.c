@@ -56,13 +56,10 @@ static int64_t source_key(const struct engine *e, struct source *s, const struct
 	int region = s->track->region;
 
 	if (s->by_span) {
-		int64_t first, last;
+		struct span x = s->edge ? walk_edge_span(w, p, s->edge, seq) :
+			walk_span(w, p, s->wait->on, s->wait->task, region, (int)s->distance, seq);
 
-		if (s->edge)
-			walk_edge_span(w, p, s->edge, seq, &first, &last);
-		else
-			walk_span(w, p, s->wait->on, s->wait->task, region, (int)s->distance, seq, &first, &last);
-		return first == last ? -1 : walk_outer(w, p->graph->tasks.v[s->track->on].loop, last - 1, region);
+		return x.first == x.last ? -1 : walk_outer(w, p->graph->tasks.v[s->track->on].loop, x.last - 1, region);
 	}
 	int64_t at = s->direct ? seq : walk_outer(w, step->loop, seq, region);
 	if (s->life >= NONE && at >= s->life_end) {

@@ -1106,12 +1106,12 @@ static int broken_edges(const struct bench *b, const struct played *x, const str
 
 	for (int i = 0; i < b->g->edges.n; i++) {
 		const struct edge *d = &b->g->edges.v[i];
-		int64_t first = 0, last = 0;
+		struct span span = { 0 };
 
 		if (d->to == e->task)
-			walk_edge_span(&x->walk, b->plan, d, e->seq, &first, &last);
-		for (; first < last; first++) {
-			const struct event *from = x->at[x->first[d->from] + first];
+			span = walk_edge_span(&x->walk, b->plan, d, e->seq);
+		for (int64_t k = span.first; k < span.last; k++) {
+			const struct event *from = x->at[x->first[d->from] + k];
 			bool queue = d->chain || (from->seu == e->seu && from->lane == e->lane &&
 				b->device.seu[e->seu].ordered && b->device.seu[e->seu].async);
 

@@ -8,17 +8,6 @@ static int loop_of(const struct kernel *k, int task)
 }
 
 /* Has the lane an sTask in the loop? */
-static bool enters(const struct kernel *k, int lane, int loop)
-{
-	const struct plan *p = k->plan;
-
-	for (int i = 0; i < p->entries.n; i++)
-		if (p->entries.v[i].lane == lane && program_loop_within(p->graph->program,
-		    loop_of(k, p->entries.v[i].task), loop))
-			return true;
-	return false;
-}
-
 /* Greatest distance of the dependences that a wait serves. */
 static int greatest_distance(const struct kernel *k, const struct wait *w)
 {
@@ -57,7 +46,7 @@ bool lower_waits_for_run(const struct kernel *k, const struct wait *w, int *dept
 	if (theirs == NONE || g->program->loops.v[theirs].parent != mine ||
 	    w->when == WAIT_ISSUED || is_copy(k, w->on))
 		return false;
-	return *depth > 1 || g->trips[theirs].least == 0 || !enters(k, lane, theirs) ||
+	return *depth > 1 || g->trips[theirs].least == 0 || !lane_has_loop(k->plan, lane, theirs) ||
 		!is_awaited_inside(k, w->on);
 }
 
@@ -95,7 +84,7 @@ static int runs_of(struct kernel *k, const struct wait *w, int loop, int back)
 	while (p->loops.v[inner].parent != loop)
 		inner = p->loops.v[inner].parent;
 	if (!refined_sees_runs(k, w) && mine == loop && inner == theirs && back <= 1 && !lower_waits_for_run(k, w, &depth) &&
-	    enters(k, lane_of(k, w->task), theirs) && is_last_passed(k, w, theirs, back))
+	    lane_has_loop(k->plan, lane_of(k, w->task), theirs) && is_last_passed(k, w, theirs, back))
 		return NONE;
 	return inner;
 }
