@@ -82,3 +82,13 @@ const char *nearest_name(const char *name, const char *const *names, int n)
 	}
 	return best;
 }
+
+struct name_hint nearest_hint(const char *name, const char *const *names, int n)
+{
+	const char *near = nearest_name(name, names, n);
+	struct name_hint hint = { "" };
+
+	if (near)
+		snprintf(hint.text, sizeof(hint.text), "; did you mean '%s'?", near);
+	return hint;
+}

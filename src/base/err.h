@@ -51,5 +51,10 @@ static inline bool stop_asked(const struct stop *s)
 /* Of names[0..n), the one nearest to `name` by edit distance, or NULL if none is
  * near enough to be a likely slip of the keyboard. */
 const char *nearest_name(const char *name, const char *const *names, int n);
+/* The same as the end of a message: "; did you mean 'x'?", or "". */
+struct name_hint {
+	char text[96];
+};
+struct name_hint nearest_hint(const char *name, const char *const *names, int n);
 
 #endif

@@ -28,20 +28,16 @@ static const char *hint_of(enum problem_code code)
 		return "split the tile over more lanes, take a smaller tile, or give the lane more warps";
 	if (code == PROBLEM_KERNEL)
 		return "this is a fault of Millrace; please report it with plan:script()";
-	return "let another lane make the value, so that it lies in shared memory, or take another "
-		"tile";
+	return "let another lane make the value, so that it lies in shared memory, or take another tile";
 }
 
-static void add_refusal(const struct refusal *why, const struct err *e, struct arena *a,
-	struct problems *out)
+static void add_refusal(const struct refusal *why, const struct err *e, struct arena *a, struct problems *out)
 {
 	struct srcloc loc = NOWHERE;
 
 	if (e->line)
 		loc = (struct srcloc){ arena_strdup(a, e->file), e->line };
-	problem_add(a, out, (struct problem){ .code = why->code, .task = why->task, .other = NONE,
-		.edge = NONE, .loc = loc, .message = arena_strdup(a, e->msg),
-		.hint = hint_of(why->code) });
+	problem_add(a, out, why->code, loc, hint_of(why->code), "%s", e->msg)->task = why->task;
 }
 
 /* Adds to the usage what this kernel takes of an EU: the maximum over the phases. */
@@ -91,7 +87,7 @@ static void note_load(const struct kernel *k, int task, struct arena *a, struct 
 			"is needed", by_threads);
 		n.hint = "take another tile, or give the lane more warps";
 	}
-	problem_add_note(a, out, n);
+	VEC_PUSH(a, &out->notes, n);
 }
 
 static void note_loads(const struct kernel *k, struct arena *a, struct problems *out)
@@ -116,9 +112,8 @@ enum err_code lower_check_plan(const struct plan *p, struct arena *a, const stru
 	return OK;
 }
 
-enum err_code lower_check(struct mem *mem, const struct plan *p, struct arena *a,
-	const struct stop *stop, struct kernel **held, struct problems *out, struct usage *usage,
-	bool *model_only, struct err *e)
+enum err_code lower_check(struct mem *mem, const struct plan *p, struct arena *a, const struct stop *stop,
+	struct kernel **held, struct problems *out, struct usage *usage, bool *model_only, struct err *e)
 {
 	struct usage u;
 

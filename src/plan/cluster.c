@@ -61,14 +61,13 @@ bool cluster_shares(const struct plan *p, const struct cluster *c, int task)
 	return true;
 }
 
-/* The place in the grid of the axis along which the raster goes first; NONE: neither of
+/* The position in the grid of the axis along which the raster goes first; NONE: neither of
  * the last two has several tiles. */
 static int first_axis(const struct plan *p, const struct grid *g)
 {
 	bool down = p->grid.raster == RASTER_COLUMNS;
 	int last = g->n - 1, before = g->n - 2;
 	int slow = down ? last : before, fast = down ? before : last;
-
 	int first = p->grid.group > 1 ? slow : fast, then = p->grid.group > 1 ? fast : slow;
 
 	if (first >= 0 && g->tiles[first] > 1)
@@ -100,37 +99,17 @@ static struct cluster possible_cluster(const struct plan *p, int phase)
 	return c;
 }
 
-static bool shares_any(const struct plan *p, const struct cluster *c, int phase)
-{
-	for (int i = 0; i < p->graph->tasks.n; i++)
-		if (p->graph->tasks.v[i].phase == phase && cluster_shares(p, c, i))
-			return true;
-	return false;
-}
-
 struct cluster plan_cluster(const struct plan *p, int phase)
 {
 	struct cluster c = possible_cluster(p, phase);
 
-	return c.size == 1 || shares_any(p, &c, phase) ? c : no_cluster(p, phase);
+	for (int i = 0; i < p->graph->tasks.n && c.size > 1; i++)
+		if (p->graph->tasks.v[i].phase == phase && cluster_shares(p, &c, i))
+			return c;
+	return no_cluster(p, phase);
 }
 
 /* ---- what they forbid --------------------------------------------------------------- */
-
-static void blame(const struct plan *p, struct arena *a, struct problems *out, int loop,
-	const char *message, const char *hint)
-{
-	problem_add(a, out, (struct problem){ .code = PROBLEM_CLUSTER, .task = NONE, .other = NONE,
-		.edge = NONE, .loc = loop == NONE ? p->entries.v[0].loc :
-		p->graph->program->loops.v[loop].loc, .message = message, .hint = hint });
-}
-
-static bool bounds_use(const struct plan *p, int loop, int axis)
-{
-	const struct loop *l = &p->graph->program->loops.v[loop];
-
-	return (l->has_from && index_uses(&l->from, axis)) || (l->has_upto && index_uses(&l->upto, axis));
-}
 
 /* Does the loop, directly in the phase, run over the same tiles in all of a group? */
 static bool group_agrees(const struct plan *p, const struct cluster *c, int phase, int loop, int64_t first)
@@ -151,10 +130,11 @@ static bool group_agrees(const struct plan *p, const struct cluster *c, int phas
 static bool loop_agrees(const struct plan *p, const struct cluster *c, int phase, int loop)
 {
 	const struct grid *g = &p->graph->grids[phase];
+	const struct loop *l = &p->graph->program->loops.v[loop];
 
-	if (!bounds_use(p, loop, c->axis))
+	if (!loop_bounds_use(l, c->axis))
 		return true;
-	if (p->graph->program->loops.v[loop].parent != NONE || c->groups > GROUPS_MOST)
+	if (l->parent != NONE || c->groups > GROUPS_MOST)
 		return false;
 	for (int64_t t = 0; t < g->total; t++)
 		if (t / c->stride % c->tiles % c->size == 0 && !group_agrees(p, c, phase, loop, t))
@@ -162,47 +142,41 @@ static bool loop_agrees(const struct plan *p, const struct cluster *c, int phase
 	return true;
 }
 
-/* Returns whether the phase has clusters. */
-static bool check_phase(const struct plan *p, int phase, struct arena *a, struct problems *out)
-{
-	const struct program *g = p->graph->program;
-	struct cluster c = plan_cluster(p, phase);
-
-	for (int l = 0; l < g->loops.n && c.size > 1; l++)
-		if (g->loops.v[l].phase == phase && !loop_agrees(p, &c, phase, l))
-			blame(p, a, out, l, arena_strf(a, "clusters of %d take neighbours along '%s' together, but a "
-				"loop over '%s' does not run over the same tiles in all of them", c.size,
-				g->axes.v[c.axis].name, g->axes.v[g->loops.v[l].axis[0]].name), "take no clusters, or "
-				"another raster= or group=, which decide whose neighbours go together");
-	return c.size > 1;
-}
-
-/* Why no phase has clusters, by the first. */
-static const char *why_none(const struct plan *p, struct arena *a)
-{
-	struct cluster c = possible_cluster(p, 0);
-
-	if (c.size == 1)
-		return arena_strf(a, "there are no neighbouring tiles for clusters of %d", p->grid.cluster);
-	return arena_strf(a, "clusters of %d along '%s' have nothing to share: no copy engine brings neighbours the "
-		"same tile on a lane of which nobody reads it", c.size, p->graph->program->axes.v[c.axis].name);
-}
-
 void cluster_check(const struct plan *p, struct arena *a, struct problems *out)
 {
+	static const char hint[] = "take no clusters, or another raster= or group=, which decide whose neighbours go "
+		"together";
 	int eus = p->grid.eus ? p->grid.eus : (int)min_i64(p->device->eus, p->device->cluster_eus);
+	int size = p->grid.cluster;
+	const struct program *g = p->graph->program;
+	struct srcloc loc = p->entries.v[0].loc;
+	struct cluster first = possible_cluster(p, 0);
 	bool any = false;
 
-	if (p->grid.cluster == 1)
+	if (size == 1)
 		return;
-	if (eus < p->grid.cluster) {
-		blame(p, a, out, NONE, arena_strf(a, "a cluster of %d takes as many EUs, the plan uses %d",
-			p->grid.cluster, eus), arena_strf(a, "plan:grid{eus=%d}", p->grid.cluster));
+	if (eus < size) {
+		problem_add(a, out, PROBLEM_CLUSTER, loc, arena_strf(a, "plan:grid{eus=%d}", size),
+			"a cluster of %d takes as many EUs, the plan uses %d", size, eus);
 		return;
 	}
-	for (int phase = 0; phase < p->graph->program->phases.n; phase++)
-		any |= check_phase(p, phase, a, out);
-	if (!any)
-		blame(p, a, out, NONE, why_none(p, a), "take no clusters, or another raster= or "
-			"group=, which decide whose neighbours go together");
+	for (int phase = 0; phase < g->phases.n; phase++) {
+		struct cluster c = plan_cluster(p, phase);
+
+		any |= c.size > 1;
+		for (int l = 0; l < g->loops.n && c.size > 1; l++)
+			if (g->loops.v[l].phase == phase && !loop_agrees(p, &c, phase, l))
+				problem_add(a, out, PROBLEM_CLUSTER, g->loops.v[l].loc, hint, "clusters of %d take neighbours "
+					"along '%s' together, but a loop over '%s' does not run over the same tiles in all of "
+					"them", c.size, g->axes.v[c.axis].name, g->axes.v[g->loops.v[l].axis[0]].name);
+	}
+	if (any)
+		return;
+	if (first.size == 1)
+		problem_add(a, out, PROBLEM_CLUSTER, loc, hint, "there are no neighbouring tiles for clusters of %d",
+			size);
+	else
+		problem_add(a, out, PROBLEM_CLUSTER, loc, hint, "clusters of %d along '%s' have nothing to share: no copy "
+			"engine brings neighbours the same tile on a lane of which nobody reads it", first.size,
+			g->axes.v[first.axis].name);
 }

@@ -5,18 +5,13 @@
 #include "plan/problem.h"
 #include "target/target.h"
 
-static const struct target *target(const struct plan *p)
-{
-	return target_of(p->device);
-}
-
-/* Of an sTask of the graph: a store from registers by a copy engine goes through shared memory in
- * panels, of which one at least must fit: as many rows as the tile has, and as wide as can be. */
+/* A store from registers by a copy engine goes through shared memory in panels, of which at least one must fit: it has
+ * all rows of the tile, and is as wide as possible. */
 int64_t fit_staging(const struct plan *p, int task)
 {
 	const struct stask *s = &p->graph->tasks.v[task];
 	int entry = plan_entry_of(p, task);
-	int64_t rows = 1, row_bytes = 1;
+	int64_t rows = 1, row_bytes;
 
 	if (entry != NONE && p->device->seu[p->entries.v[entry].seu].kind != SEU_COPY)
 		return 0;
@@ -28,7 +23,7 @@ int64_t fit_staging(const struct plan *p, int task)
 	for (int i = 0; i < s->naxes - 1; i++)
 		rows *= s->extent[i];
 	row_bytes = s->extent[s->naxes - 1] * dtype_bits(s->work.type) / 8;
-	return rows * min_i64(row_bytes, target(p)->shared.widest);
+	return rows * min_i64(row_bytes, target_of(p->device)->shared.widest);
 }
 
 /* Bytes of rows that a product's instructions read beyond those of its first operand: each warp of the lane
@@ -41,7 +36,7 @@ static int64_t spare_rows(const struct plan *p, int buffer)
 
 	for (int i = 0; i < g->program->nodes.n && b->matrix_a && !b->together; i++) {
 		const struct node *mma = &g->program->nodes.v[i];
-		int64_t rows = 1, unit = target(p)->frag.rows;
+		int64_t rows = 1, unit = target_of(p->device)->frag.rows;
 		int entry = NONE;
 
 		if (mma->op != OP_MMA || mma->arg[0] != b->node)
@@ -62,7 +57,7 @@ static int64_t spare_rows(const struct plan *p, int buffer)
 int64_t fit_shared(const struct plan *p, int phase)
 {
 	const struct graph *g = p->graph;
-	int64_t bytes = 0, align = target(p)->shared.copy_align;
+	int64_t bytes = 0, align = target_of(p->device)->shared.copy_align;
 
 	for (int i = 0; i < g->buffers.n; i++)
 		if (g->buffers.v[i].phase == phase && plan_scope(p, i) == SCOPE_SHARED &&
@@ -74,8 +69,7 @@ int64_t fit_shared(const struct plan *p, int phase)
 	return bytes;
 }
 
-/* Each wait that crosses lanes needs a way to see it: a named barrier for a turn, a
- * flag for each version of what it hands over otherwise. */
+/* A wait for another lane needs a named barrier if it is for an issue, otherwise a flag for each version of the value. */
 static void count_barriers(const struct plan *p, int phase, struct usage *u)
 {
 	const struct graph *g = p->graph;
@@ -85,9 +79,8 @@ static void count_barriers(const struct plan *p, int phase, struct usage *u)
 		const struct wait *w = &p->waits.v[i];
 		int a = plan_entry_of(p, w->task), b = plan_entry_of(p, w->on), versions = 1;
 
-		if (a == NONE || b == NONE || g->tasks.v[w->task].phase != phase)
-			continue;
-		if (p->entries.v[a].lane == p->entries.v[b].lane)
+		if (a == NONE || b == NONE || g->tasks.v[w->task].phase != phase ||
+		    p->entries.v[a].lane == p->entries.v[b].lane)
 			continue;
 		if (w->when == WAIT_ISSUED) {
 			named++;
@@ -99,28 +92,31 @@ static void count_barriers(const struct plan *p, int phase, struct usage *u)
 				versions = p->versions[g->edges.v[k].buffer];
 		flags += versions;
 	}
-	if (named > u->named_barriers)
-		u->named_barriers = named;
-	if (flags > u->flags)
-		u->flags = flags;
+	u->named_barriers = named > u->named_barriers ? named : u->named_barriers;
+	u->flags = flags > u->flags ? flags : u->flags;
 }
 
 static void blame_shared(const struct plan *p, int phase, int64_t bytes, struct arena *a, struct problems *out)
 {
 	const struct graph *g = p->graph;
-	int most = NONE;
+	const char *hint = "take a smaller tile";
+	struct srcloc loc = NOWHERE;
+	int task = NONE;
+	int64_t most = -1;
 
-	for (int i = 0; i < g->buffers.n; i++)
-		if (g->buffers.v[i].phase == phase && plan_scope(p, i) == SCOPE_SHARED && (most == NONE ||
-		    g->buffers.v[i].bytes * p->versions[i] > g->buffers.v[most].bytes * p->versions[most]))
-			most = i;
-	problem_add(a, out, (struct problem){ .code = PROBLEM_SHARED_MEMORY, .task = most == NONE ? NONE :
-		g->buffers.v[most].first, .other = NONE, .edge = NONE, .loc = most == NONE ? NOWHERE :
-		g->buffers.v[most].loc, .message = arena_strf(a, "the plan needs %lld bytes of shared memory, '%s' has "
-		"%lld", (long long)bytes, p->device->name, (long long)p->device->shared_bytes), .hint = most == NONE ?
-		"take a smaller tile" : arena_strf(a, "'%s' takes most: %lld bytes, %d version%s; lower it with "
-		"plan:buffers, or take a smaller tile", g->buffers.v[most].name, (long long)g->buffers.v[most].bytes,
-		p->versions[most], p->versions[most] == 1 ? "" : "s") });
+	for (int i = 0; i < g->buffers.n; i++) {
+		const struct buffer *b = &g->buffers.v[i];
+
+		if (b->phase != phase || plan_scope(p, i) != SCOPE_SHARED || b->bytes * p->versions[i] <= most)
+			continue;
+		most = b->bytes * p->versions[i];
+		task = b->first;
+		loc = b->loc;
+		hint = arena_strf(a, "'%s' takes most: %lld bytes, %d version%s; lower it with plan:buffers, or take a "
+			"smaller tile", b->name, (long long)b->bytes, p->versions[i], p->versions[i] == 1 ? "" : "s");
+	}
+	problem_add(a, out, PROBLEM_SHARED_MEMORY, loc, hint, "the plan needs %lld bytes of shared memory, '%s' has %lld",
+		(long long)bytes, p->device->name, (long long)p->device->shared_bytes)->task = task;
 }
 
 void fit_memory(const struct plan *p, struct arena *a, struct problems *out, struct usage *u)
@@ -131,7 +127,7 @@ void fit_memory(const struct plan *p, struct arena *a, struct problems *out, str
 		int64_t bytes = fit_shared(p, phase);
 
 		count_barriers(p, phase, u);
-		bytes += (int64_t)u->flags * target(p)->shared.flag;
+		bytes += (int64_t)u->flags * target_of(p->device)->shared.flag;
 		if (bytes > d->shared_bytes)
 			blame_shared(p, phase, bytes, a, out);
 		u->shared_bytes = max_i64(u->shared_bytes, bytes);
@@ -139,15 +135,13 @@ void fit_memory(const struct plan *p, struct arena *a, struct problems *out, str
 	for (int i = 0; i < p->lanes.n; i++)
 		u->threads += lane_warps(p, i) * p->lanes.v[i].replicas * d->warp;
 	if (u->threads > d->max_threads)
-		problem_add(a, out, (struct problem){ .code = PROBLEM_THREADS, .task = NONE, .other = NONE,
-			.edge = NONE, .loc = p->lanes.v[p->lanes.n - 1].loc, .message = arena_strf(a,
-			"the lanes have %d threads, an EU of '%s' takes %d", u->threads, d->name, d->max_threads),
-			.hint = "give the lanes fewer warps, or use fewer lanes" });
+		problem_add(a, out, PROBLEM_THREADS, p->lanes.v[p->lanes.n - 1].loc, "give the lanes fewer warps, or use "
+			"fewer lanes", "the lanes have %d threads, an EU of '%s' takes %d", u->threads, d->name,
+			d->max_threads);
 	if (u->named_barriers > d->named_barriers)
-		problem_add(a, out, (struct problem){ .code = PROBLEM_BARRIERS, .task = NONE, .other = NONE,
-			.edge = NONE, .loc = p->waits.v[p->waits.n - 1].loc, .message = arena_strf(a,
-			"the turns need %d named barriers, '%s' has %d", u->named_barriers, d->name, d->named_barriers),
-			.hint = "wait for completion instead of issue, or use fewer lanes" });
+		problem_add(a, out, PROBLEM_BARRIERS, p->waits.v[p->waits.n - 1].loc, "wait for completion instead of "
+			"issue, or use fewer lanes", "the issue orders need %d named barriers, '%s' has %d",
+			u->named_barriers, d->name, d->named_barriers);
 }
 
 static int64_t thread_registers(const struct plan *p, int buffer, int lane)
@@ -157,49 +151,40 @@ static int64_t thread_registers(const struct plan *p, int buffer, int lane)
 	int64_t bytes = b->bytes;
 
 	if (b->naxes <= 1)
-		bytes = b->naxes ? bytes * target(p)->frag.col.mod : threads * 4;
+		bytes = b->naxes ? bytes * target_of(p->device)->frag.col.mod : threads * 4;
 	return ceil_div(bytes, threads * 4);
 }
 
-/* The place in its lane's order up to which an instance holds the registers that it
- * touches. A store has copied them to shared memory when it is issued. */
+/* The position in its lane's order up to which an instance holds the registers that it touches. A store has copied them
+ * to shared memory when it is issued. */
 static int held_until(const struct relation *r, int lane_replica, int i)
 {
 	const struct plan *p = r->plan;
-	int held = i, known = r->lane_first[lane_replica + 1];
+	int k, n = r->lane_first[lane_replica + 1] - i - 1;
 
 	if (!p->device->seu[p->entries.v[r->inst[i].entry].seu].async ||
 	    p->graph->tasks.v[r->inst[i].task].kind == TASK_STORE)
 		return r->inst[i].position;
-	while (held + 1 < known) {	/* what is known once stays known */
-		int k = held + (known - held) / 2;
-
-		if (relation_before(r, i, AT_END, k, AT_ISSUE))
-			known = k;
-		else
-			held = k;
-	}
-	return r->inst[held].position;
+	BISECT(k, n, !relation_before(r, i, AT_END, i + 1 + k, AT_ISSUE));
+	return r->inst[i + k].position;
 }
 
-/* Add one buffer's lives, and those of what lies in its place, to the register count at the places of
- * a lane replica: `step` is how much more (or less) it is at each than at the one before. */
+/* Add the lives of one buffer and its aliases to the registers that a lane replica holds: `step` is how many more (or
+ * fewer) it holds at each position of its order than at the one before. */
 static void add_lives(const struct relation *r, int lane_replica, int buffer, struct arena *a, int64_t *step)
 {
 	const struct graph *g = r->plan->graph;
 	int first = r->lane_first[lane_replica], end = r->lane_first[lane_replica + 1];
 	int loop = g->buffers.v[buffer].loop;
 	int64_t lives = walk_count(r->walk, loop);
-	int *from = ARENA_ARRAY(a, lives, int), *to = ARENA_ARRAY(a, lives, int);
+	int *from = arena_ints(a, (int)lives, NONE), *to = arena_ints(a, (int)lives, NONE);
 	int64_t each = thread_registers(r->plan, buffer, r->inst[first].lane);
 
-	for (int64_t s = 0; s < lives; s++)
-		from[s] = to[s] = NONE;
 	for (int i = first; i < end; i++) {
 		const struct stask *t = &g->tasks.v[r->inst[i].task];
 		bool touches = false;
-		int64_t s;
 		int until;
+		int64_t s;
 
 		for (int b = 0; b < g->buffers.n; b++)
 			touches |= (b == buffer || g->buffers.v[b].alias_of == buffer) && stask_touches(t, b);
@@ -207,22 +192,19 @@ static void add_lives(const struct relation *r, int lane_replica, int buffer, st
 			continue;
 		s = walk_outer(r->walk, t->loop, r->inst[i].seq, loop);
 		until = held_until(r, lane_replica, i);
-		if (from[s] == NONE)
-			from[s] = r->inst[i].position;
-		if (until > to[s])
-			to[s] = until;
+		from[s] = from[s] == NONE ? r->inst[i].position : from[s];
+		to[s] = until > to[s] ? until : to[s];
 	}
-	for (int64_t s = 0; s < lives; s++) {
-		if (from[s] == NONE)
-			continue;
-		step[from[s]] += each;
-		step[to[s] + 1] -= each;
-	}
+	for (int64_t s = 0; s < lives; s++)
+		if (from[s] != NONE) {
+			step[from[s]] += each;
+			step[to[s] + 1] -= each;
+		}
 }
 
-/* A product whose result lies in shared memory has it in registers while it is at work: the
- * lane reads there what it adds to, and writes it back. */
-static void add_landings(const struct relation *r, int lane_replica, int64_t *step)
+/* A product whose result is in shared memory has it in registers while it runs: the lane reads there what it adds to,
+ * and writes it back. */
+static void add_shared_results(const struct relation *r, int lane_replica, int64_t *step)
 {
 	const struct graph *g = r->plan->graph;
 	int end = r->lane_first[lane_replica + 1];
@@ -261,7 +243,7 @@ void fit_registers(const struct relation *r, struct arena *a, struct usage *u)
 			if (here && e != NONE && p->entries.v[e].lane == lane)
 				add_lives(r, l, b, a, step);
 		}
-		add_landings(r, l, step);
+		add_shared_results(r, l, step);
 		for (int i = 0; i < n; i++) {
 			count += step[i];
 			most = max_i64(most, count);
@@ -281,24 +263,21 @@ void fit_register_file(const struct plan *p, struct arena *a, struct problems *o
 	for (int i = 0; i < p->lanes.n; i++) {
 		const struct lane *l = &p->lanes.v[i];
 		int need = u->lane_registers[i], limit = l->registers ? l->registers : d->thread_registers;
-		int warps = target_warps(target(p), lane_warps(p, i));
+		int warps = target_warps(target_of(p->device), lane_warps(p, i));
 
 		if (need > limit)
-			problem_add(a, out, (struct problem){ .code = PROBLEM_REGISTERS, .task = NONE, .other = NONE,
-				.edge = NONE, .loc = l->loc, .message = arena_strf(a, "lane '%s' needs %d registers a "
-				"thread, it has %d", l->name, need, limit), .hint = "split the tile over more lanes, "
-				"take a smaller tile, or give the lane more warps" });
+			problem_add(a, out, PROBLEM_REGISTERS, l->loc, "split the tile over more lanes, take a smaller tile, "
+				"or give the lane more warps", "lane '%s' needs %d registers a thread, it has %d", l->name, need,
+				limit);
 		if (l->registers)
 			u->lane_registers[i] = l->registers;
 		u->registers += (int64_t)u->lane_registers[i] * warps * d->warp * l->replicas;
 		threads += (int64_t)warps * d->warp * l->replicas;
 	}
-	/* a launch gives all threads alike, in steps; among them it can be shared anew */
+	/* a launch gives all threads alike, in steps; they can exchange them then */
 	most = threads ? d->registers / threads / d->register_step * d->register_step * threads : 0;
 	if (u->registers > most)
-		problem_add(a, out, (struct problem){ .code = PROBLEM_REGISTERS, .task = NONE, .other = NONE,
-			.edge = NONE, .loc = p->lanes.v[p->lanes.n - 1].loc, .message = arena_strf(a,
-			"the lanes need %lld registers, an EU of '%s' has %lld for %lld threads",
-			(long long)u->registers, d->name, (long long)most, (long long)threads), .hint =
-			"use fewer lanes or warps, or lower registers= with plan:lane" });
+		problem_add(a, out, PROBLEM_REGISTERS, p->lanes.v[p->lanes.n - 1].loc, "use fewer lanes or warps, or lower "
+			"registers= with plan:lane", "the lanes need %lld registers, an EU of '%s' has %lld for %lld threads",
+			(long long)u->registers, d->name, (long long)most, (long long)threads);
 }

@@ -393,8 +393,8 @@ enum err_code history_snapshot(struct history *h, struct graph **g, struct plan 
 	return OK;
 }
 
-/* Print the records of one kind that are in force. Statements of the graph stand in the order of kinds, not of edits, as
- * a split_off comes before any split. */
+/* Print the records of one kind that are in force. Statements of the graph stand in the order of kinds, not of edits,
+ * as a split_off comes before any split. */
 static void print_shapings(const struct history *h, enum edit_kind kind, struct buf *out)
 {
 	for (int i = records_first(h->log.v, h->done); i < h->done; i++) {

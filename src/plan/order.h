@@ -1,11 +1,12 @@
 /* order.h - a plan's entries in the order in which a lane executes them.
  *
- * The one reading of plan.h's rules on iterations, sequences and awaited instances; the checker and the simulator both walk
- * plans through this cursor.
+ * The one reading of plan.h's rules on iterations, sequences and awaited instances; the checker and the simulator both
+ * walk plans through this cursor.
  *
  * Counting. Over the tiles that one EU gets, region r runs through a sequence of iterations. A `walk` holds, for a list
  * of tiles, how many iterations every loop makes in each iteration of its parent, so that any instance is named by its
  * task and its sequence number in the task's own region.
+ *
  */
 #ifndef PLAN_ORDER_H
 #define PLAN_ORDER_H

@@ -78,27 +78,20 @@ int plan_find_wait(const struct plan *p, const struct wait *w)
 	return NONE;
 }
 
+static bool is_async_load(const struct plan *p, int task, int seu)
+{
+	return p->device->seu[seu].kind == SEU_COPY && p->device->seu[seu].async &&
+		p->graph->tasks.v[task].kind == TASK_LOAD;
+}
+
 int lane_warps(const struct plan *p, int lane)
 {
 	bool copies = true;
 
-	if (p->lanes.v[lane].warps)
-		return p->lanes.v[lane].warps;
 	for (int i = 0; i < p->entries.n; i++)
 		if (p->entries.v[i].lane == lane)
-			copies &= p->device->seu[p->entries.v[i].seu].kind == SEU_COPY &&
-				p->device->seu[p->entries.v[i].seu].async &&
-				p->graph->tasks.v[p->entries.v[i].task].kind == TASK_LOAD;
-	return copies ? 1 : 4;
-}
-
-static enum err_code check_name(const char *name, struct srcloc loc, struct err *e)
-{
-	bool ok = name[0] && strlen(name) < 64;
-
-	for (const char *c = name; *c; c++)
-		ok &= (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || *c == '_' || (*c >= '0' && *c <= '9');
-	return ok ? OK : err_set(e, ERR_INPUT, loc, "'%.60s' is no name for a lane: use letters, digits and _", name);
+			copies &= is_async_load(p, p->entries.v[i].task, p->entries.v[i].seu);
+	return p->lanes.v[lane].warps ? p->lanes.v[lane].warps : copies ? 1 : 4;
 }
 
 enum err_code plan_lane(struct plan *p, const char *name, int warps, int registers, int replicas,
@@ -106,7 +99,9 @@ enum err_code plan_lane(struct plan *p, const char *name, int warps, int registe
 {
 	int lane = plan_find_lane(p, name);
 
-	TRY(check_name(name, loc, e));
+	if (!name[0] || strlen(name) >= 64 || strspn(name, "abcdefghijklmnopqrstuvwxyz"
+	    "ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789") != strlen(name))
+		return err_set(e, ERR_INPUT, loc, "'%.60s' is no name for a lane: use letters, digits and _", name);
 	if (warps < 0 || warps > 32)
 		return err_set(e, ERR_INPUT, loc, "lane '%s': 1 to 32 warps, not %d", name, warps);
 	if (registers < 0 || registers > p->device->thread_registers)
@@ -121,10 +116,8 @@ enum err_code plan_lane(struct plan *p, const char *name, int warps, int registe
 		*VEC_ADD(&p->arena, &p->lanes) = (struct lane){ .name = name };
 		lane = p->lanes.n - 1;
 	}
-	p->lanes.v[lane].warps = warps;
-	p->lanes.v[lane].registers = registers;
-	p->lanes.v[lane].replicas = replicas;
-	p->lanes.v[lane].loc = loc;
+	p->lanes.v[lane] = (struct lane){ .name = p->lanes.v[lane].name, .warps = warps, .registers = registers,
+		.replicas = replicas, .loc = loc };
 	return OK;
 }
 
@@ -133,7 +126,6 @@ static enum err_code choose_seu(const struct plan *p, int task, const char *name
 {
 	const struct stask *s = &p->graph->tasks.v[task];
 	const char *names[SEU_MAX];
-	const char *near;
 
 	*out = name ? device_find_seu(p->device, name) : device_seu_for(p->device, &s->work);
 	if (*out != NONE)
@@ -143,9 +135,8 @@ static enum err_code choose_seu(const struct plan *p, int task, const char *name
 			task_kind_name(s->kind), dtype_name(s->work.type));
 	for (int i = 0; i < p->device->nseus; i++)
 		names[i] = p->device->seu[i].name;
-	near = nearest_name(name, names, p->device->nseus);
-	return err_set(e, ERR_INPUT, loc, "'%s' has no sEU '%s'%s%s%s", p->device->name, name,
-		near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+	return err_set(e, ERR_INPUT, loc, "'%s' has no sEU '%s'%s", p->device->name, name,
+		nearest_hint(name, names, p->device->nseus).text);
 }
 
 static enum err_code check_offset(const struct plan *p, int task, int at, struct srcloc loc, struct err *e)
@@ -175,8 +166,7 @@ enum err_code plan_append(struct plan *p, int task, const char *seu, const char 
 	TRY(choose_seu(p, task, seu, loc, &unit, e));
 	TRY(check_offset(p, task, at, loc, e));
 	if (!lane)
-		lane = p->device->seu[unit].kind == SEU_COPY && p->device->seu[unit].async &&
-			p->graph->tasks.v[task].kind == TASK_LOAD ? "p0" : "c0";
+		lane = is_async_load(p, task, unit) ? "p0" : "c0";
 	TRY(need_lane(p, lane, loc, &l, e));
 	VEC_PUSH(&p->arena, &p->entries, ((struct entry){ .task = task, .lane = l, .seu = unit,
 		.at = at, .loc = loc }));
@@ -209,8 +199,8 @@ static enum err_code find_moved(const struct plan *p, int task, const struct mov
 	return OK;
 }
 
-/* The entry to stand before or after, if it is where the sTask can be, on that lane; NONE: a lane that is new. */
-static enum err_code find_beside(struct plan *p, int task, int lane, const struct move *m,
+/* The entry to come before or after; it must be on this lane (NONE: a new one), in the sTask's region. */
+static enum err_code find_neighbour(struct plan *p, int task, int lane, const struct move *m,
 	struct srcloc loc, int *out, struct err *e)
 {
 	const struct stask *own = &p->graph->tasks.v[task], *other;
@@ -262,7 +252,7 @@ static void put_entry(struct plan *p, int i, int at, struct entry now)
 
 enum err_code plan_move(struct plan *p, int task, const struct move *m, struct srcloc loc, struct err *e)
 {
-	int i, beside = NONE, lane;
+	int i, neighbour = NONE, lane;
 	struct entry now;
 
 	TRY(find_moved(p, task, m, loc, &i, e));
@@ -276,13 +266,13 @@ enum err_code plan_move(struct plan *p, int task, const struct move *m, struct s
 		now.at = m->at;
 	}
 	if (m->before || m->after)
-		TRY(find_beside(p, task, lane, m, loc, &beside, e));
+		TRY(find_neighbour(p, task, lane, m, loc, &neighbour, e));
 	if (m->lane)
 		TRY(need_lane(p, m->lane, loc, &lane, e));
-	if (beside == NONE && lane != now.lane)
-		beside = last_of_region(p, lane, task);
+	if (neighbour == NONE && lane != now.lane)
+		neighbour = last_of_region(p, lane, task);
 	now.lane = lane;
-	put_entry(p, i, beside == NONE ? i : m->before ? beside : beside + 1, now);
+	put_entry(p, i, neighbour == NONE ? i : m->before ? neighbour : neighbour + 1, now);
 	return OK;
 }
 
@@ -373,26 +363,13 @@ int wait_distance(const struct plan *p, const struct wait *w)
 
 	if (w->distance != DISTANCE_AUTO)
 		return w->distance;
-	for (int i = 0; i < g->edges.n; i++) {
-		const struct edge *e = &g->edges.v[i];
-		int d = edge_distance(p, e);
+	for (int i = g->first_in[w->task]; i != NONE; i = g->next_in.v[i]) {
+		int d = edge_distance(p, &g->edges.v[i]);
 
-		if (e->from != w->on || e->to != w->task)
-			continue;
-		if (best == NONE || d < best)
+		if (g->edges.v[i].from == w->on && (best == NONE || d < best))
 			best = d;
 	}
 	return best == NONE ? 0 : best;
-}
-
-/* Does the entry, a product by threads, read the buffer as an operand? A thread has its own
- * rows of the result, and in registers of none the whole of an operand's. */
-static bool is_operand_of_threads(const struct plan *p, const struct entry *e, int buffer)
-{
-	const struct stask *s = &p->graph->tasks.v[e->task];
-
-	return s->kind == TASK_MMA && p->device->seu[e->seu].kind != SEU_MATRIX &&
-		p->graph->buffers.v[buffer].node != NONE && stask_reads(s, buffer);
 }
 
 enum scope plan_scope(const struct plan *p, int buffer)
@@ -410,7 +387,9 @@ enum scope plan_scope(const struct plan *p, int buffer)
 		if (lane != NONE && lane != p->entries.v[i].lane)
 			return SCOPE_SHARED;
 		lane = p->entries.v[i].lane;
-		if (is_operand_of_threads(p, &p->entries.v[i], buffer))
+		/* a thread of a product has its own rows of the result, but needs complete operands */
+		if (s->kind == TASK_MMA && p->device->seu[p->entries.v[i].seu].kind != SEU_MATRIX &&
+		    g->buffers.v[buffer].node != NONE && stask_reads(s, buffer))
 			return SCOPE_SHARED;
 	}
 	return SCOPE_REGISTERS;

@@ -9,9 +9,9 @@
  * in order of appending; a nested loop stands among them where the program has it. A lane without entries in a loop
  * skips it.
  *
- * Turns. For a region with T iterations, in turn j the lane executes its entries in order, each for iteration i = j +
- * at, if 0 <= i < T. Turns run from -(greatest at) to T - 1 - (least at), so the first and last ones are prologue and
- * epilogue. In the tile loop, T is the number of tiles that the lane gets.
+ * Iterations. For a region with T iterations, in iteration j the lane executes its entries in order, each for iteration
+ * i = j + at, if 0 <= i < T. j runs from -(greatest at) to T - 1 - (least at), so the first and last ones are prologue
+ * and epilogue. In the tile loop, T is the number of tiles that the lane gets.
  *
  * Executing. On a synchronous sEU the lane goes on when the sTask is complete, on an asynchronous one as soon as it is
  * issued. On an ordered sEU the sTasks of one lane start and complete in order of issue.
@@ -28,6 +28,7 @@
  *
  * Tiles. With `replicas` = n, a lane stands for n lanes alike ("c.0", "c.1", ...) of which number t takes the tiles t,
  * t + n, ... that the EU gets. Several EUs may take neighbouring tiles in lockstep: cluster.h.
+ *
  */
 #ifndef PLAN_PLAN_H
 #define PLAN_PLAN_H
@@ -119,7 +120,7 @@ NODISCARD enum err_code plan_wait(struct plan *p, int task, int on, int distance
 	enum wait_when when, struct srcloc loc, struct err *e);
 /* Take out every wait of `task` on `on`. */
 NODISCARD enum err_code plan_unwait(struct plan *p, int task, int on, struct srcloc loc, struct err *e);
-/* Take out the wait that is equal to this one, but for its place, if there is one. */
+/* Take out the wait that is equal to this one, whatever its source location, if there is one. */
 void plan_drop_wait(struct plan *p, const struct wait *w);
 NODISCARD enum err_code plan_versions(struct plan *p, int buffer, int versions, struct srcloc loc, struct err *e);
 NODISCARD enum err_code plan_grid(struct plan *p, const struct grid_plan *g, struct srcloc loc, struct err *e);

@@ -2,19 +2,20 @@
  *
  * Inside check.c's reach only. Messages are whole sentences with the names of the user's
  * sTasks and buffers; hints are statements that can be typed, where there are such. All
- * text is in `a`. What does not fit is told where it is counted: fit.c, cluster.c.
+ * text is in `a`. What does not fit is reported where it is counted: fit.c, cluster.c.
  */
 #ifndef PLAN_PROBLEM_H
 #define PLAN_PROBLEM_H
 
 #include "plan/findings.h"
 
-void problem_add(struct arena *a, struct problems *out, struct problem pr);
-void problem_add_note(struct arena *a, struct problems *out, struct problem note);
+/* Add a problem of no sTask or edge; the caller may set those. It is good until the next one is added. */
+struct problem *problem_add(struct arena *a, struct problems *out, enum problem_code code, struct srcloc loc,
+	const char *hint, const char *fmt, ...) PRINTF(6, 7);
 
 /* Every sTask must be there once, on a unit that can run it: then a plan has an order that can be looked at. */
 void problem_add_entries(const struct plan *p, struct arena *a, struct problems *out);
-/* Values that lie in the place of others are in registers of one lane, once. */
+/* Aliases must be in registers of one lane, in one version, or in shared memory with as many versions. */
 void problem_add_aliases(const struct plan *p, struct arena *a, struct problems *out);
 /* The deadlock that was found; the dependence that is not kept. */
 void problem_add_deadlock(const struct findings *f, struct arena *a, struct problems *out);

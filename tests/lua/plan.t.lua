@@ -345,7 +345,7 @@ problem(plan, "threads", here(-1),
 plan = new_gemm()
 for d = 1, 17 do plan:wait("load_a", {{"mma", distance = d, when = "issued"}}) end
 problem(plan, "barriers", here(-1),
-  "the turns need 17 named barriers, 'h200' has 16", {}, plan.undo)
+  "the issue orders need 17 named barriers, 'h200' has 16", {}, plan.undo)
 
 plan = new_gemm()
 plan:remove "mma"
