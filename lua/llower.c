@@ -92,6 +92,7 @@ static int lower_l(lua_State *L)
 		if (lower_plan(&h->mem, p, i, (struct kernel **)box, &e) ||
 		    (traced && lower_stamps(*box, &e)))
 			throw_err(L, &e);
+		kernel_finish(*box);
 		backends[backend].emit(((struct kernel *)*box)->role, a, &s);
 		push_source(L, p, i, &s);
 		lua_rawseti(L, -4, i + 1);
@@ -102,10 +103,10 @@ static int lower_l(lua_State *L)
 }
 
 /* core.role_text(plan, after, traced) -> the dump of its role programs, phase by phase; after: number of a
- * pass, or nil: what all of them make */
+ * pass, or nil: what verify and sim read */
 static int role_text_l(lua_State *L)
 {
-	int after = (int)luaL_optinteger(L, 2, PASS_COUNT);
+	int after = (int)luaL_optinteger(L, 2, 0);
 	bool traced = lua_toboolean(L, 3);
 	struct host *h = enter(L);
 	const struct plan *p = history_plan(check_plan(L, 1, "kernel"));
@@ -121,7 +122,7 @@ static int role_text_l(lua_State *L)
 		enter(L);
 		if (lower_plan(&h->mem, p, i, (struct kernel **)box, &e) ||
 		    (traced && lower_stamps(*box, &e)) ||
-		    (after < PASS_COUNT && kernel_after(*box, (enum pass_id)(after - 1), &e)))
+		    (after && kernel_after(*box, (enum pass_id)(after - 1), &e)))
 			throw_err(L, &e);
 		role_print(((struct kernel *)*box)->role, &out);
 		lua_closeslot(L, -1);

@@ -8,6 +8,7 @@
 #define EMIT_PRINT_H
 
 #include "emit/emit.h"
+#include "role/operands.h"
 
 extern const char *const cuda_prelude[];	/* line by line, then NULL */
 extern const char *const cuda_stamps[];		/* the same, of a traced kernel */
@@ -19,11 +20,7 @@ struct print {
 	struct arena *a;
 	struct buf *out;
 	int indent;
-	bool unmasked;			/* the iterations at hand need none of the program's conditions */
-	bool interior;			/* ... and none about the end of an axis */
 };
-
-enum { LANES_MERGED = 8 };		/* at most */
 
 static inline int warp_threads(const struct print *c)
 {
@@ -41,18 +38,33 @@ static inline int lane_threads(const struct print *c)
 	return c->role->warps * warp_threads(c);
 }
 
-/* If the n texts of lanes say the same, append one for all to `out`, in which `who`, from
- * 0 to n - 1, says which lane it is, and return true. What is appended otherwise is of no
- * use. */
-bool merge_texts(struct arena *a, const char *const *text, int n, struct buf *out);
+/* An operation in the second of merged lanes, whose numbers say by how much they grow from lane to lane; else o itself. */
+static inline const struct role_op *second_of(const struct role_op *o)
+{
+	return o->merged ? o->merged[1] : o;
+}
+static inline const struct role *second_role(const struct print *c)
+{
+	return c->role->merged ? c->role->merged[1] : c->role;
+}
+
+/* A number that is `first` in the first of merged lanes and `second` in the second. */
+const char *by_lane(struct print *c, int64_t first, int64_t second);
+/* Number of the lane's named barrier. */
+static inline const char *barrier(struct print *c)
+{
+	return by_lane(c, c->role->barrier, second_role(c)->barrier);
+}
 
 /* A line. */
 void put(struct print *c, const char *fmt, ...) PRINTF(2, 3);
 /* "%s" of numbers and conditions. */
 const char *num(struct print *c, const struct num *x);
-/* What is left of a condition in turns that nothing cuts; and is there one to ask? NULL and 1 are none. */
-const struct num *asked(struct print *c, const struct num *when);
-bool asks(struct print *c, const struct num *when);
+/* Must a condition be tested? NULL and 1 always hold. */
+static inline bool is_tested(const struct num *when)
+{
+	return when && !num_is(when, 1);
+}
 
 /* ---- values (print_value.c) ------------------------------------------------------------ */
 
@@ -95,8 +107,8 @@ const char *shared_put(struct print *c, enum dtype t, const char *address, const
 /* ---- operations ------------------------------------------------------------------------ */
 
 void print_body(struct print *c, const struct role_body *b);	/* print_region.c */
-/* Address of the barrier of instance n of a flag. */
-const char *flag_barrier(struct print *c, const struct role_flag *f, const char *n);
+/* Address of the barrier of instance n of the flag that the operation names. */
+const char *flag_barrier(struct print *c, const struct role_op *o, const char *n);
 /* Those of print_sync.c, print_move.c, print_math.c and print_stamp.c. */
 void print_sync(struct print *c, const struct role_op *o);
 void print_move(struct print *c, const struct role_op *o);

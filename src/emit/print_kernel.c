@@ -1,4 +1,4 @@
-/* A kernel: one role a lane, lanes that do the same sharing one text. */
+/* A kernel: parameters, what all threads do first, then the roles. */
 #include "emit/print.h"
 
 static void put_signature(const struct role_program *r, const struct source *s, struct buf *out)
@@ -71,69 +71,24 @@ static const struct role *role_at(const struct role_program *r, int warp)
 	BUG("no lane begins at warp %d", warp);
 }
 
-static const char *role_text(struct print *c, const struct role *l)
-{
-	struct buf text, *whole = c->out;
-
-	buf_init(&text, c->a);
-	c->role = l;
-	c->out = &text;
-	c->indent++;
-	print_body(c, &l->body);
-	c->indent--;
-	c->out = whole;
-	return text.text;
-}
-
-/* The lanes from `warp` on that can share one text; it goes into *merged. */
-static int merge_lanes(struct print *c, int warp, struct buf *merged)
-{
-	const char *text[LANES_MERGED];
-	const struct role *first = role_at(c->r, warp), *l;
-	int count;
-
-	text[0] = role_text(c, first);
-	buf_init(merged, c->a);
-	buf_puts(merged, text[0]);
-	for (count = 1; count < LANES_MERGED; ++count) {
-		struct buf more;
-
-		warp += warps_of(c, first);
-		if (warp * warp_threads(c) >= c->r->threads || first->warps % c->r->target->group)
-			break;
-		l = role_at(c->r, warp);
-		text[count] = role_text(c, l);
-		buf_init(&more, c->a);
-		if (l->warps != first->warps || !merge_texts(c->a, text, count + 1, &more))
-			break;
-		*merged = more;
-	}
-	return count;
-}
-
 static void put_roles(struct print *c)
 {
 	for (int warp = 0; warp * warp_threads(c) < c->r->threads;) {
-		const char *otherwise = warp ? "else " : "";
-		struct buf names, text;
-		int first = warp, count = merge_lanes(c, warp, &text);
+		const struct role *l = role_at(c->r, warp);
+		int warps = warps_of(c, l), end = warp + l->nmerged * warps;
 
-		buf_init(&names, c->a);
-		for (int i = 0; i < count; i++) {
-			const struct role *l = role_at(c->r, warp);
-
-			buf_printf(&names, "%s%s", i ? ", " : " ", l->name);
-			warp += warps_of(c, l);
-		}
-		put(c, "%sif (warp < %d) {\t/* lane%s%s */", otherwise, warp, count > 1 ? "s" : "",
-			names.text);
-		if (count > 1)
-			put(c, "\tconst int who = (warp - %d) / %d;", first, (warp - first) / count);
-		buf_putn(c->out, text.text, text.len);
+		put(c, "%sif (warp < %d) {\t/* lane%s %s */", warp ? "else " : "", end, l->nmerged > 1 ? "s" : "", l->name);
+		if (l->nmerged > 1)
+			put(c, "\tconst int who = (warp - %d) / %d;", warp, warps);
+		c->role = l;
+		c->indent++;
+		print_body(c, &l->body);
+		c->indent--;
 		put(c, "}");
+		warp = end;
 	}
 	if (c->r->cluster > 1)
-		put(c, "CLUSTER_SYNC();\t/* no block ends before all others have told it all */");
+		put(c, "CLUSTER_SYNC();\t/* no block ends while others may still arrive at its flags */");
 }
 
 static void put_lines(struct buf *out, const char *const *line)

@@ -66,7 +66,7 @@ static void sum_product(struct print *c, const struct role_op *o)
 	const char *x = rows ? "x[rb][h]" : "x[0][0]", *at = frag_element(c, f);
 
 	put(c, "LOOP (int ks = 0; ks < %lld; ks++) {", (long long)o->u.sum_product.depth);
-	if (asks(c, o->u.sum_product.inside))
+	if (is_tested(o->u.sum_product.inside))
 		put(c, "\tif (!(%s)) continue;", num(c, o->u.sum_product.inside));
 	put(c, "\t%s x[%d][%d];", type, rows ? f->blocks : 1, f->layout->halves);
 	put(c, "\t%s%s = %s;", each_row, x, value(c, o->u.sum_product.a));
@@ -136,7 +136,7 @@ static void keep(struct print *c, const struct role_op *o)
 		return;
 	}
 	put(c, "%sEACH(i, %d) %s[rb][i] = %s[rb][i];", each_block(c, f), frag_block_words(f), to, from);
-	if (asks(c, o->u.pack.inside))
+	if (is_tested(o->u.pack.inside))
 		put(c, "%sif (!(%s)) %s%s &= e ? 0xffffu : 0xffff0000u;",
 			frag_loops(c, f), num(c, o->u.pack.inside), to, frag_word(c, f, "j"));
 }
@@ -183,8 +183,8 @@ static const char *scratch(struct print *c, const struct role_op *o, const char 
 {
 	const struct frag *f = o->u.reduce.over;
 
-	return arena_strf(c->a, "shared + %lld + 4 * (%s * %lld + %s)",
-		(long long)o->u.reduce.scratch, warp, (long long)f->cols, f->kind == FRAG_FULL ?
+	return arena_strf(c->a, "shared + %s + 4 * (%s * %lld + %s)",
+		by_lane(c, o->u.reduce.scratch, second_of(o)->u.reduce.scratch), warp, (long long)f->cols, f->kind == FRAG_FULL ?
 		arena_strf(c->a, "%d * j + col0 + e", f->layout->cols) : "0");
 }
 
@@ -195,11 +195,11 @@ static void join_warps(struct print *c, const struct role_op *o, const char *col
 	enum dtype t = o->u.reduce.to->type, kept = dtype_is_float(t) ? DT_F32 : DT_I32;
 	const char *name = o->u.reduce.to->name, *type = register_type(t);
 
-	put(c, "lane_sync(%d, %d);", c->role->barrier, lane_threads(c));
+	put(c, "lane_sync(%s, %d);", barrier(c), lane_threads(c));
 	put(c, "if (%s) %s%s", full ? spread_is_first(c, &o->u.reduce.over->layout->row) :
 		arena_strf(c->a, "thread %% %d < 1", warp_threads(c)), columns, shared_put(c, kept, scratch(c,
 		o, arena_strf(c->a, "(thread / %d)", warp_threads(c))), arena_strf(c->a, "%s%s", name, place)));
-	put(c, "lane_sync(%d, %d);", c->role->barrier, lane_threads(c));
+	put(c, "lane_sync(%s, %d);", barrier(c), lane_threads(c));
 	put(c, "%s{", columns);
 	put(c, "\t%s y = %s;", type, value(c, o->u.reduce.zero));
 	put(c, "\tEACH(w, %d) { const %s z = %s; y = %s; }", c->role->warps, type, shared_get(c, kept,
@@ -274,7 +274,7 @@ static void lines(struct print *c, const struct role_op *o)
 	bool running = o->u.lines.running;
 
 	put(c, "LOOP (int at = thread; at < %lld; at += %d) %s{", (long long)o->u.lines.n,
-		lane_threads(c), asks(c, o->u.lines.when) ? arena_strf(c->a, "if (%s) ", num(c, o->u.lines.when)) : "");
+		lane_threads(c), is_tested(o->u.lines.when) ? arena_strf(c->a, "if (%s) ", num(c, o->u.lines.when)) : "");
 	put(c, "\t%s y = %s;", type, value(c, o->u.lines.zero));
 	put(c, "\tLOOP (int along = 0; along < %s; along++) {", num(c, o->u.lines.length));
 	put(c, "\t\tconst %s z = %s;", type, value(c, o->u.lines.value));

@@ -26,16 +26,15 @@ static const char *corner(struct print *c, const struct role_box *b, int rank)
 
 static const char *guard(struct print *c, const struct num *when)
 {
-	return asks(c, when) ? arena_strf(c->a, "if (%s) ", num(c, when)) : "";
+	return is_tested(when) ? arena_strf(c->a, "if (%s) ", num(c, when)) : "";
 }
 
 static void load_boxes(struct print *c, const struct role_op *o)
 {
-	const struct role_flag *f = &c->r->flags.v[o->u.boxes.flag];
 	const struct role_map *m = &c->r->maps.v[o->u.boxes.map];
 	int map = map_param(c, o->u.boxes.map);
 
-	put(c, "const u32 full = %s;", flag_barrier(c, f, num(c, o->u.boxes.n)));
+	put(c, "const u32 full = %s;", flag_barrier(c, o, num(c, o->u.boxes.n)));
 	put(c, "if (leader) {");
 	put(c, "\tflag_expect(full, %lld);", (long long)o->u.boxes.bytes);
 	for (int i = 0; i < o->u.boxes.boxes.n; i++) {
@@ -145,14 +144,14 @@ static void end_strides(struct print *c, const struct strided *x)
 static void put_asked_indices(struct print *c, const struct role_op *o, const char *indent)
 {
 	for (int d = 0; d < o->u.move.rank; d++)
-		if (num_uses_of(asked(c, o->u.move.inside), VAR_INDEX, d))
+		if (num_uses_of(o->u.move.inside, VAR_INDEX, d))
 			put(c, "%sconst long i%d = %s;", indent, d, num(c, o->u.move.index[d].at));
 }
 
 /* The row at hand, and where it is in the tensor, if `inside` asks for it. */
 static void put_row(struct print *c, const struct role_op *o, const struct strided *x)
 {
-	const struct num *inside = asked(c, o->u.move.inside);
+	const struct num *inside = o->u.move.inside;
 
 	if (num_uses(inside, VAR_ROW0) || num_uses(inside, VAR_INDEX))
 		put(c, "\tconst int row0 = first + (%su) * %lld;", x->turns > 1 ? arena_strf(c->a,
@@ -200,13 +199,13 @@ static void read_asked(struct print *c, const struct role_op *o)
 /* Some pieces to registers, then to their places. */
 static void shift_strides(struct print *c, const struct role_op *o)
 {
-	bool asked = asks(c, o->u.move.inside);
-	struct strided x = begin_strides(c, o, asked ? ASKED : o->u.move.in_flight);
+	bool tested = is_tested(o->u.move.inside);
+	struct strided x = begin_strides(c, o, tested ? ASKED : o->u.move.in_flight);
 
 	put(c, "u32 x[%lld][4];", x.n);
 	put(c, "EACH(u, %lld) {", x.n);
 	put_row(c, o, &x);
-	if (asked)
+	if (tested)
 		read_asked(c, o);
 	else
 		put(c, "\tread_shifted(x[u], from + u * %lldl);", (long long)o->u.move.stride.from);
@@ -231,7 +230,7 @@ static void load_runs(struct print *c, const struct role_op *o, int bytes)
 	else
 		put_runs(c, o, bytes);
 	if (o->u.move.arrives)
-		put(c, "copies_arrive(%s);", flag_barrier(c, &c->r->flags.v[o->u.move.flag], num(c, o->u.move.n)));
+		put(c, "copies_arrive(%s);", flag_barrier(c, o, num(c, o->u.move.n)));
 	else
 		put(c, "copies_wait();");
 }
@@ -250,7 +249,7 @@ static void load_elements(struct print *c, const struct role_op *o)
 	c->indent++;
 	const char *element = put_indices(c, o);
 	c->indent--;
-	put(c, "\t\tvalue[u] = at < %lld%s ? %s : (%s)0;", n, asks(c, o->u.move.inside) ?
+	put(c, "\t\tvalue[u] = at < %lld%s ? %s : (%s)0;", n, is_tested(o->u.move.inside) ?
 		arena_strf(c->a, " && %s", num(c, o->u.move.inside)) : "", element, type);
 	put(c, "\t}");
 	put(c, "\tEACH(u, %d) {", LOADS);
@@ -353,7 +352,7 @@ static const char *put_text(struct print *c, const struct role_op *o)
 		return to_bits(c, o->u.put.type, value(c, o->u.put.value));
 	const char *x = f->packed ? arena_strf(c->a, "half_of(%s%s, e)", name, frag_word(c, f, "j")) :
 		to_bits(c, o->u.put.type, arena_strf(c->a, "%s%s", name, frag_element(c, f)));
-	return asks(c, o->u.put.inside) ? arena_strf(c->a, "(%s ? %s : 0)", num(c, o->u.put.inside), x) : x;
+	return is_tested(o->u.put.inside) ? arena_strf(c->a, "(%s ? %s : 0)", num(c, o->u.put.inside), x) : x;
 }
 
 static void put_elements(struct print *c, const struct role_op *o)
@@ -417,8 +416,8 @@ static void fetch(struct print *c, const struct role_op *o)
 	put(c, "%s%s%s{", each_block(c, f), each_group(c, f), each_half(c, f));
 	put(c, o->u.fetch.words ? "\tconst int e = 0;" : "\t%s = 0;", word);
 	if (o->u.fetch.words)
-		put(c, "\t%s = %sshared_u32(%s)%s;", word, asks(c, o->u.fetch.inside) ? arena_strf(c->a,
-			"%s ? ", num(c, o->u.fetch.inside)) : "", from, asks(c, o->u.fetch.inside) ? " : 0" : "");
+		put(c, "\t%s = %sshared_u32(%s)%s;", word, is_tested(o->u.fetch.inside) ? arena_strf(c->a,
+			"%s ? ", num(c, o->u.fetch.inside)) : "", from, is_tested(o->u.fetch.inside) ? " : 0" : "");
 	else
 		put(c, "\t%s%s%s |= (u32)shared_u%d(%s) << %d * e;", each_of_pair(c, f), guard(c,
 			o->u.fetch.inside), word, bits, from, bits);

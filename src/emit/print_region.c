@@ -28,7 +28,7 @@ static void put_block(struct print *c, const char *note, const struct role_body 
 
 static void put_task(struct print *c, const struct role_op *o)
 {
-	const char *name = c->r->tasks[o->task], *where = "once a tile";
+	const char *name = role_task_names(c->a, c->r, o), *where = "once a tile";
 
 	if (o->u.region.iteration)
 		where = arena_strf(c->a, "%s %s", o->u.region.of != NONE ? "iteration" : "tile",
@@ -46,46 +46,19 @@ static void put_tiles(struct print *c, const struct role_op *o)
 	put(c, "}");
 }
 
-/* Which conditions on elements the text of some iterations leaves out. */
-enum masking { MASK_NONE, MASK_PROGRAM, MASK_ALL };
-
-/* The next iterations, as long as they are unmasked (MASK_NONE), interior (MASK_PROGRAM: those of the
- * program are asked) or, before such iterations, not yet unmasked (MASK_ALL). */
-static void put_alike(struct print *c, const struct role_op *o, enum masking masking)
-{
-	static const char *const note[] = { "\t/* unmasked */", "\t/* interior */", "" };
-	const char *i = var(c, o->u.region.var, o->u.region.of);
-
-	put(c, "LOOP (; %s < %s && %s(%s); %s++) {%s", i, num(c, o->u.region.end), masking == MASK_ALL ?
-		"!" : "", num(c, masking == MASK_PROGRAM ? o->u.region.interior : o->u.region.unmasked), i,
-		note[masking]);
-	c->unmasked = masking == MASK_NONE;
-	c->interior = masking != MASK_ALL;
-	put_region(c, &o->u.region.body);
-	c->unmasked = c->interior = false;
-	put(c, "}");
-	if (o->u.region.drains)
-		put(c, "GROUPS_WAIT(0);\t/* texts meet */");
-}
-
 static void put_loop(struct print *c, const struct role_op *o)
 {
-	const char *i = var(c, o->u.region.var, o->u.region.of);
-	const char *first = o->u.region.from ? arena_strf(c->a, "int %s = %s", i, num(c,
-		o->u.region.from)) : "";
+	const char *i = var(c, o->u.region.var, o->u.region.of), *note = o->u.region.note;
+	const char *first = o->u.region.from ? arena_strf(c->a, "int %s = %s", i, num(c, o->u.region.from)) : "";
 	const char *step = o->u.region.step == 1 ? arena_strf(c->a, "%s++", i) :
 		arena_strf(c->a, "%s += %d", i, o->u.region.step);
+	const char *end = o->u.region.end ? arena_strf(c->a, " %s < %s", i, num(c, o->u.region.end)) : "";
 
-	if (o->u.region.unmasked && o->u.region.starts_masked)
-		put_alike(c, o, MASK_ALL);
-	if (o->u.region.unmasked)
-		put_alike(c, o, MASK_NONE);
-	if (o->u.region.interior)
-		put_alike(c, o, MASK_PROGRAM);
-	if (o->u.region.end)
-		put(c, "LOOP (%s; %s < %s; %s) {", first, i, num(c, o->u.region.end), step);
-	else
-		put(c, "LOOP (%s;; %s) {", first, step);
+	if (o->u.region.run_while)
+		end = arena_strf(c->a, "%s && (%s)", end, num(c, o->u.region.run_while));
+	if (o->u.region.run_until)
+		end = arena_strf(c->a, "%s && !(%s)", end, num(c, o->u.region.run_until));
+	put(c, "LOOP (%s;%s; %s) {%s", first, end, step, note ? arena_strf(c->a, "\t/* %s */", note) : "");
 	put_region(c, &o->u.region.body);
 	put(c, "}");
 }
@@ -154,23 +127,22 @@ static void put_change(struct print *c, const struct role_op *o)
  * more is kept in registers, and plans of 200 words spill. */
 static void put_thread(struct print *c, const char *number, bool known)
 {
-	int first = c->role->first_warp * warp_threads(c), threads = 1;
+	int span = role_thread_span(c->role, c->r->target), warp = warp_threads(c);
 
-	while (threads < lane_threads(c))
-		threads *= 2;
-	if (first % threads)
-		put(c, "const int thread = (%s - %d) & %d;", number, first, threads - 1);
+	if (!role_is_aligned(c->role, c->r->target))
+		put(c, "const int thread = (%s - %s) & %d;", number, by_lane(c, c->role->first_warp * warp,
+			second_role(c)->first_warp * warp), span - 1);
 	else if (known)
-		put(c, "const int thread = %s %% %d;", number, threads);
+		put(c, "const int thread = %s %% %d;", number, span);
 	else
-		put(c, "const int thread = %s & %d;", number, threads - 1);
+		put(c, "const int thread = %s & %d;", number, span - 1);
 	put_places(c, layout(c));
 }
 
 static void put_lane(struct print *c, const struct role_op *o)
 {
 	put_thread(c, "THREAD", true);
-	put(c, "const int leader = warp == %d && elect();", o->u.lane.warp);
+	put(c, "const int leader = warp == %s && elect();", by_lane(c, o->u.lane.warp, second_of(o)->u.lane.warp));
 	if (o->u.lane.stores)
 		put(c, "const int elected = elect();\t/* of each warp: it issues its stores */");
 	put(c, "const int group = UNIFORM(thread / %d);", warp_threads(c) * c->r->target->group);
@@ -180,8 +152,9 @@ static void put_slot(struct print *c, const struct role_op *o)
 {
 	const struct role_ring *r = &c->r->rings.v[o->u.slot.ring];
 
-	put(c, "const u32 %s = shared + %lld + rem(%s, %d) * %lld;", var(c, VAR_SLOT, o->u.slot.ring),
-		(long long)r->offset, num(c, o->u.slot.life), r->versions, (long long)r->slot_bytes);
+	put(c, "const u32 %s = shared + %s + rem(%s, %d) * %lld;", var(c, VAR_SLOT, o->u.slot.ring),
+		by_lane(c, r->offset, c->r->rings.v[second_of(o)->u.slot.ring].offset), num(c, o->u.slot.life),
+		r->versions, (long long)r->slot_bytes);
 }
 
 static void put_fragment(struct print *c, const struct role_op *o)
@@ -192,10 +165,28 @@ static void put_fragment(struct print *c, const struct role_op *o)
 		f->versions) : "", frag_dims(c, f));
 }
 
+/* The name of the operation's sTask as a C expression: merged lanes have one each. */
+static const char *task_name(struct print *c, const struct role_op *o)
+{
+	struct buf b;
+	bool differ = false;
+
+	for (int l = 0; o->merged && o->merged[l]; l++)
+		differ |= o->merged[l]->task != o->task;
+	if (!differ)
+		return arena_strf(c->a, "\"%s\"", c->r->tasks[o->task]);
+	buf_init(&b, c->a);
+	for (int l = 0; o->merged[l]; l++)
+		if (o->merged[l + 1])
+			buf_printf(&b, "%swho == %d ? \"%s\" : ", l ? "" : "(", l, c->r->tasks[o->merged[l]->task]);
+		else
+			buf_printf(&b, "\"%s\")", c->r->tasks[o->merged[l]->task]);
+	return b.text;
+}
+
 static void put_at(struct print *c, const struct role_op *o)
 {
-	put(c, "AT(\"%s\", %s);", c->r->tasks[o->task], var(c, o->u.let.v.v[0].var,
-		o->u.let.v.v[0].of));
+	put(c, "AT(%s, %s);", task_name(c, o), var(c, o->u.let.v.v[0].var, o->u.let.v.v[0].of));
 }
 
 static void put_pin(struct print *c, const struct role_op *o)

@@ -8,6 +8,17 @@ static long long words(const struct print *c)
 	return (long long)c->r->stamp_words;
 }
 
+static const char *first_warp(struct print *c)
+{
+	return by_lane(c, c->role->first_warp, second_role(c)->first_warp);
+}
+
+/* First word of the lane among those of the block, and `n` more. */
+static const char *words_out(struct print *c, int64_t n)
+{
+	return by_lane(c, c->role->stamps_out + n, second_role(c)->stamps_out + n);
+}
+
 static void stamp(struct print *c, const struct role_op *o)
 {
 	const char *at = "", *when = "";
@@ -16,7 +27,8 @@ static void stamp(struct print *c, const struct role_op *o)
 		at = arena_strf(c->a, " + %d * (%s)", o->u.stamp.step, num(c, o->u.stamp.iteration));
 	if (o->u.stamp.when)
 		when = arena_strf(c->a, " && %s", num(c, o->u.stamp.when));
-	put(c, "stamp(warp == %d%s, stamps + %d%s);", c->role->first_warp, when, o->u.stamp.at, at);
+	put(c, "stamp(warp == %s%s, stamps + %s%s);", first_warp(c), when, by_lane(c, o->u.stamp.at,
+		second_of(o)->u.stamp.at), at);
 }
 
 void print_block_stamp(struct print *c)
@@ -43,14 +55,13 @@ static void put_stamps_out(struct print *c, const char *when, const char *first,
 {
 	const struct role *l = c->role;
 
-	put(c, "if (warp == %d && %s) stamps_out(trace + %lld * BLOCK + %lld + %lld * (%s), stamps_held, "
-		"%lld * %s, thread);", l->first_warp, when, words(c), (long long)(l->stamps_out +
-		LANE_HEAD), (long long)l->tile_words, first, (long long)l->tile_words, tiles);
+	put(c, "if (warp == %s && %s) stamps_out(trace + %lld * BLOCK + %s + %lld * (%s), stamps_held, "
+		"%lld * %s, thread);", first_warp(c), when, words(c), words_out(c, LANE_HEAD), (long long)l->tile_words, first, (long long)l->tile_words, tiles);
 }
 
 static void begin(struct print *c)
 {
-	put(c, "const u32 stamps_held = shared + %lld;", (long long)c->role->stamps);
+	put(c, "const u32 stamps_held = shared + %s;", by_lane(c, c->role->stamps, second_role(c)->stamps));
 	put(c, "u32 stamps = stamps_held;");
 	put(c, "int tiles_stamped = 0;");
 }
@@ -71,7 +82,7 @@ static void end(struct print *c)
 	const struct role *l = c->role;
 	long long held = (long long)l->tiles_held;
 
-	put(c, "if (leader) stamp_end(trace + %lld * BLOCK + %lld);", words(c), (long long)l->stamps_out);
+	put(c, "if (leader) stamp_end(trace + %lld * BLOCK + %s);", words(c), words_out(c, 0));
 	put(c, "const int stamps_left = (tiles_stamped + %lld) %% %lld + 1;", held - 1, held);
 	put_stamps_out(c, arena_strf(c->a, "tiles_stamped > 0 && tiles_stamped <= %lld",
 		(long long)l->tiles_out), "tiles_stamped - stamps_left", "stamps_left");

@@ -1,16 +1,18 @@
 /* Waiting, and telling others. */
 #include "emit/print.h"
 
-const char *flag_barrier(struct print *c, const struct role_flag *f, const char *n)
+const char *flag_barrier(struct print *c, const struct role_op *o, const char *n)
 {
-	return arena_strf(c->a, "shared + %lld + %d * rem(%s, %d)", (long long)f->offset,
-		c->r->target->shared.flag, n, f->depth);
+	const struct role_flag *f = &c->r->flags.v[role_flag(o)];
+
+	return arena_strf(c->a, "shared + %s + %d * rem(%s, %d)", by_lane(c, f->offset,
+		c->r->flags.v[role_flag(second_of(o))].offset), c->r->target->shared.flag, n, f->depth);
 }
 
 static void put_wait(struct print *c, const struct role_op *o)
 {
 	const struct role_flag *f = &c->r->flags.v[o->u.flag.flag];
-	const char *guard = asks(c, o->u.flag.when) ? arena_strf(c->a, "%s && ", num(c,
+	const char *guard = is_tested(o->u.flag.when) ? arena_strf(c->a, "%s && ", num(c,
 		o->u.flag.when)) : "", *seen = "", *least = "0";
 
 	if (o->u.flag.once) {
@@ -18,7 +20,7 @@ static void put_wait(struct print *c, const struct role_op *o)
 		seen = arena_strf(c->a, " %s = n + 1;", least);
 	}
 	put(c, "{ const int n = %s; if (%sn >= %s) { flag_wait(%s, quo(n, %d));%s } }", num(c, o->u.flag.n),
-		guard, least, flag_barrier(c, f, "n"), f->depth, seen);
+		guard, least, flag_barrier(c, o, "n"), f->depth, seen);
 }
 
 static void put_wait_last(struct print *c, const struct role_op *o)
@@ -26,18 +28,18 @@ static void put_wait_last(struct print *c, const struct role_op *o)
 	const struct role_flag *f = &c->r->flags.v[o->u.flag.flag];
 
 	put(c, "{ const int end = %s; LOOP (int n = max_of(0, end - %d); n < end; n++) "
-		"flag_wait(%s, quo(n, %d)); }", num(c, o->u.flag.n), f->depth, flag_barrier(c, f, "n"), f->depth);
+		"flag_wait(%s, quo(n, %d)); }", num(c, o->u.flag.n), f->depth, flag_barrier(c, o, "n"), f->depth);
 }
 
 /* One arrival of the warp at a flag, in each block whose it is: a thread for each. Where it is one
  * thread, all find the address: compilers keep what only some need for later, and others wait. */
-static void put_arrive(struct print *c, const struct role_flag *f, const char *before, const char *n)
+static void put_arrive(struct print *c, const struct role_op *o, const char *before, const char *n)
 {
-	if (f->all)
+	if (c->r->flags.v[o->u.flag.flag].all)
 		put(c, "%sif (thread %% %d < %d) flag_arrive_at(%s, thread %% %d);", before,
-			warp_threads(c), c->r->cluster, flag_barrier(c, f, n), warp_threads(c));
+			warp_threads(c), c->r->cluster, flag_barrier(c, o, n), warp_threads(c));
 	else
-		put(c, "%sflag_arrive_warp(%s);", before, flag_barrier(c, f, n));
+		put(c, "%sflag_arrive_warp(%s);", before, flag_barrier(c, o, n));
 }
 
 static void put_release(struct print *c, const struct role_op *o)
@@ -45,7 +47,7 @@ static void put_release(struct print *c, const struct role_op *o)
 	const char *n = var_text(c->a, VAR_RELEASED, o->u.flag.flag, &c->r->names);
 
 	put(c, "LOOP (; %s < %s; %s++)", n, num(c, o->u.flag.n), n);
-	put_arrive(c, &c->r->flags.v[o->u.flag.flag], "\t", n);
+	put_arrive(c, o, "\t", n);
 }
 
 static const char *issuer(bool elected)
@@ -70,12 +72,12 @@ void print_sync(struct print *c, const struct role_op *o)
 	case DO_WAIT: put_wait(c, o); break;
 	case DO_WAIT_LAST: put_wait_last(c, o); break;
 	case DO_ARRIVE:
-		put_arrive(c, &c->r->flags.v[o->u.flag.flag], asks(c, o->u.flag.when) ? arena_strf(c->a,
+		put_arrive(c, o, is_tested(o->u.flag.when) ? arena_strf(c->a,
 			"if (%s) ", num(c, o->u.flag.when)) : "", num(c, o->u.flag.n));
 		break;
 	case DO_RELEASE: put_release(c, o); break;
 	case DO_WARP_SYNC: put(c, "WARP_SYNC();"); break;
-	case DO_LANE_SYNC: put(c, "lane_sync(%d, %d);", c->role->barrier, lane_threads(c)); break;
+	case DO_LANE_SYNC: put(c, "lane_sync(%s, %d);", barrier(c), lane_threads(c)); break;
 	case DO_FENCE: put(c, "fence_async();"); break;
 	case DO_GROUPS_FENCE: put(c, "groups_fence();"); break;
 	case DO_GROUPS_COMMIT: put(c, "groups_commit();"); break;

@@ -19,17 +19,14 @@ void put(struct print *c, const char *fmt, ...)
 
 const char *num(struct print *c, const struct num *x)
 {
-	return num_text(c->a, asked(c, x), &c->r->names);
+	return num_text(c->a, x, &c->r->names);
 }
 
-const struct num *asked(struct print *c, const struct num *when)
+const char *by_lane(struct print *c, int64_t first, int64_t second)
 {
-	return when && c->interior ? num_assume_interior(c->a, when) : when;
-}
-
-bool asks(struct print *c, const struct num *when)
-{
-	return when && !num_is(asked(c, when), 1);
+	if (first == second)
+		return arena_strf(c->a, "%lld", (long long)first);
+	return arena_strf(c->a, "(%lld + who * %lld)", (long long)first, (long long)(second - first));
 }
 
 /* fragments -------------------------------------------------------------------- */
@@ -299,14 +296,14 @@ const char *value(struct print *c, const struct val *v)
 	case VAL_FRAG: return element(c, v);
 	case VAL_NODE: return arena_strf(c->a, "e%d", v->node);
 	case VAL_SHARED: return in_shared(c, v);
-	case VAL_OP: return c->unmasked && v->unmasked ? value(c, v->arg[1]) : operation(c, v);
+	case VAL_OP: return operation(c, v);
 	case VAL_CAST: return cast(c, v);
 	case VAL_FIELD:
 		return arena_strf(c->a, dtype_is_float(v->type) ? "from_%s((u32)%s >> ((%s) & %d) * %d)" :
 			"from_%s((u32)%s, ((%s) & %d) * %d)", dtype_name(v->type), value(c, v->arg[0]),
 			num(c, v->num), v->per - 1, 32 / v->per);
 	case VAL_GUARD:
-		if (!asks(c, v->num))
+		if (!is_tested(v->num))
 			return value(c, v->arg[0]);
 		return arena_strf(c->a, "(%s ? %s : %s)", num(c, v->num), value(c, v->arg[0]), value(c, v->arg[1]));
 	case VAL_COLUMN:

@@ -10,6 +10,7 @@ enum pass_id {
 #include "lower/passes.def"
 #undef PASS
 	PASS_COUNT,
+	PASSES_PROVEN = PASS_SPECIALIZE,	/* so many make the tree that verify and sim read */
 	PARTIAL_SUMS = PASS_COUNT,	/* sums stay with their threads (layout/partial.c) */
 	OPTION_COUNT
 };
@@ -36,6 +37,8 @@ NODISCARD enum err_code lower_for_price(struct mem *mem, const struct plan *p, i
 NODISCARD enum err_code lower_unchecked(struct mem *mem, const struct plan *p, int phase,
 	struct kernel **out, struct err *e);
 void kernel_free(struct kernel *k);
+/* Runs the passes that make the tree ready to be printed. Behind it only emit and dumps can read the tree. */
+void kernel_finish(struct kernel *k);
 /* Replaces the tree of a kernel by what it is after a pass, to show it. */
 NODISCARD enum err_code kernel_after(struct kernel *k, enum pass_id pass, struct err *e);
 

@@ -168,9 +168,21 @@ static const char *reduction(const struct dump *d, const struct role_op *o)
 		extents(d, o->u.reduce.over), o->u.reduce.partial ? ", each thread its own" : "");
 }
 
+const char *role_task_names(struct arena *a, const struct role_program *r, const struct role_op *o)
+{
+	const char *names = r->tasks[o->task];
+
+	if (!o->merged)
+		return names;
+	for (int l = 1; o->merged[l]; l++)
+		if (o->merged[l]->task != o->task)
+			names = arena_strf(a, "%s|%s", names, r->tasks[o->merged[l]->task]);
+	return names;
+}
+
 static const char *task(const struct dump *d, const struct role_op *o)
 {
-	return arena_strf(d->a, "'%s', %s", d->r->tasks[o->task], o->u.region.iteration ? arena_strf(d->a,
+	return arena_strf(d->a, "'%s', %s", role_task_names(d->a, d->r, o), o->u.region.iteration ? arena_strf(d->a,
 		"%s %s", o->u.region.of != NONE ? "iteration" : "tile", num(d, o->u.region.iteration)) : "once a tile");
 }
 

@@ -37,7 +37,7 @@ static int64_t apply(enum num_op op, int64_t x, int64_t y)
 	case NUM_EITHER: return x || y;
 	case NUM_MIN: return x < y ? x : y;
 	case NUM_MAX: return x > y ? x : y;
-	case NUM_CONST: case NUM_VAR: case NUM_SELECT: case NUM_INTERIOR: case NUM_TILE_AT:
+	case NUM_CONST: case NUM_VAR: case NUM_SELECT: case NUM_INTERIOR: case NUM_OF_LANE: case NUM_TILE_AT:
 		break;
 	}
 	BUG("%d takes no two numbers", op);
@@ -84,6 +84,17 @@ static const struct num *simpler(enum num_op op, const struct num *x, const stru
 	return NULL;
 }
 
+/* As it is, where num_make may simplify. */
+static const struct num *pair(struct arena *a, enum num_op op, const struct num *x, const struct num *y)
+{
+	struct num *n = ARENA_NEW(a, struct num);
+
+	n->op = op;
+	n->a = x;
+	n->b = y;
+	return n;
+}
+
 const struct num *num_make(struct arena *a, enum num_op op, const struct num *x, const struct num *y)
 {
 	const struct num *same = simpler(op, x, y);
@@ -94,21 +105,12 @@ const struct num *num_make(struct arena *a, enum num_op op, const struct num *x,
 		return num_const(a, apply(op, x->k, y->k));
 	if (op == NUM_MOD && num_is(y, 1))
 		return num_const(a, 0);
-	struct num *n = ARENA_NEW(a, struct num);
-	n->op = op;
-	n->a = x;
-	n->b = y;
-	return n;
+	return pair(a, op, x, y);
 }
 
-const struct num *num_plus(struct arena *a, const struct num *x, int64_t k)
+const struct num *num_of_lane(struct arena *a, int64_t first, int64_t step)
 {
-	struct num *n = ARENA_NEW(a, struct num);
-
-	n->op = NUM_ADD;
-	n->a = x;
-	n->b = num_const(a, k);
-	return n;
+	return pair(a, NUM_OF_LANE, num_const(a, first), num_const(a, step));
 }
 
 const struct num *num_select(struct arena *a, const struct num *when, const struct num *x, const struct num *y)
@@ -201,7 +203,7 @@ int64_t num_value(const struct num *x, const struct num_env *env)
 	case NUM_CONST: return x->k;
 	case NUM_VAR: return env->var(env, x->var, x->of);
 	case NUM_SELECT: return num_value(num_value(x->a, env) ? x->b : x->c, env);
-	case NUM_TILE_AT: case NUM_INTERIOR: return num_value(x->a, env);
+	case NUM_TILE_AT: case NUM_INTERIOR: case NUM_OF_LANE: return num_value(x->a, env);
 	case NUM_BOTH: return num_value(x->a, env) && num_value(x->b, env);
 	case NUM_ADD: case NUM_SUB: case NUM_MUL: case NUM_DIV: case NUM_MOD: case NUM_SHL:
 	case NUM_AND: case NUM_XOR: case NUM_LT: case NUM_LE: case NUM_GT: case NUM_GE: case NUM_EQ:
@@ -294,6 +296,9 @@ static void print(struct buf *out, const struct num *x, const struct num_names *
 		return;
 	case NUM_MIN: case NUM_MAX:
 		print_call(out, x->op == NUM_MIN ? "min_of" : "max_of", x, names);
+		return;
+	case NUM_OF_LANE:
+		buf_printf(out, "(%lld + who * %lld)", (long long)x->a->k, (long long)x->b->k);
 		return;
 	case NUM_TILE_AT:
 		buf_puts(out, x->b ? "order[start[BLOCK] + " : "order[");

@@ -87,6 +87,7 @@ enum num_op {
 	NUM_MIN, NUM_MAX,
 	NUM_SELECT,			/* a ? b : c */
 	NUM_INTERIOR,			/* a, which holds in turns in which no axis ends (role.h) */
+	NUM_OF_LANE,			/* a + b * number of the lane among those that share a tree */
 	NUM_TILE_AT,			/* the tile at place a of the order, START[a] behind b */
 };
 
@@ -101,8 +102,8 @@ struct num {
 const struct num *num_const(struct arena *a, int64_t k);
 const struct num *num_var(struct arena *a, enum var v, int of);
 const struct num *num_make(struct arena *a, enum num_op op, const struct num *x, const struct num *y);
-/* x + k as it is, even if x is known: in another lane's role k may be another number. */
-const struct num *num_plus(struct arena *a, const struct num *x, int64_t k);
+/* NUM_OF_LANE. */
+const struct num *num_of_lane(struct arena *a, int64_t first, int64_t step);
 const struct num *num_select(struct arena *a, const struct num *when, const struct num *x, const struct num *y);
 
 /* The condition, which holds wherever a turn is whole. */

@@ -1,6 +1,7 @@
 #include "role/operands.h"
 
 #include <stddef.h>
+#include <string.h>
 
 /* the table -------------------------------------------------------------------- */
 
@@ -20,6 +21,8 @@
 #define COUNTER(path)		OPERAND(COUNTER, path)
 #define FLAG(path)		OPERAND(FLAG, path)
 #define RING(path)		OPERAND(RING, path)
+#define OFFSET(path)		OPERAND(OFFSET, path)
+#define STAGING(path)		OPERAND(STAGING, path)
 #define INT(path)		OPERAND(INT, path)
 #define INT64(path)		OPERAND(INT64, path)
 #define BOOL(path)		OPERAND(BOOL, path)
@@ -45,6 +48,116 @@ const struct role_op_info role_op_info[DO_COUNT] = {
 #undef OP
 };
 
+/* fields ----------------------------------------------------------------------- */
+
+void role_each_field(struct role_op *o, role_field_fn *fn, void *ctx)
+{
+	for (const struct role_operand *x = role_op_info[o->what].operands; x->kind != OPERAND_END; x++) {
+		if (x->kind == OPERAND_LETS) {
+			for (int i = 0; i < o->u.let.v.n; i++) {
+				fn(ctx, OPERAND_COUNTER, &o->u.let.v.v[i].var);
+				fn(ctx, OPERAND_LETS, &o->u.let.v.v[i].to);
+			}
+		} else if (x->kind == OPERAND_INDICES) {
+			for (int d = 0; d < o->u.move.rank; d++)
+				fn(ctx, OPERAND_NUM, &o->u.move.index[d].at);
+		} else if (x->kind == OPERAND_BOXES) {
+			for (int i = 0; i < o->u.boxes.boxes.n; i++) {
+				struct role_box *b = &o->u.boxes.boxes.v[i];
+
+				fn(ctx, OPERAND_NUM, &b->when);
+				fn(ctx, OPERAND_NUM, &b->to);
+				for (int d = 0; d < RANK_MAX; d++)
+					fn(ctx, OPERAND_NUM, &b->corner[d]);
+			}
+		} else if (x->kind == OPERAND_STEPS) {
+			for (int i = 0; i < o->u.map.steps.n; i++) {
+				fn(ctx, OPERAND_INT, &o->u.map.steps.v[i].node);
+				fn(ctx, OPERAND_VALUE, &o->u.map.steps.v[i].value);
+				fn(ctx, OPERAND_DEF_FRAG, &o->u.map.steps.v[i].to);
+			}
+		} else if (x->kind != OPERAND_NEEDS) {
+			fn(ctx, x->kind, (void *)role_field(o, x));
+		}
+	}
+}
+
+int role_flag(const struct role_op *o)
+{
+	const struct role_operand *x = role_op_info[o->what].operands;
+
+	while (x->kind != OPERAND_FLAG)
+		x++;
+	return *(const int *)role_field(o, x);
+}
+
+#define COPY_LIST(a, list) ((list).v = arena_copy(a, (list).v, (size_t)(list).n, sizeof(*(list).v)))
+
+struct role_op *role_copy_op(struct arena *a, const struct role_op *o)
+{
+	struct role_op *n = arena_copy(a, o, 1, sizeof(*o));
+
+	for (const struct role_operand *x = role_op_info[o->what].operands; x->kind != OPERAND_END; x++) {
+		if (x->kind == OPERAND_LETS)
+			COPY_LIST(a, n->u.let.v);
+		else if (x->kind == OPERAND_BOXES)
+			COPY_LIST(a, n->u.boxes.boxes);
+		else if (x->kind == OPERAND_STEPS)
+			COPY_LIST(a, n->u.map.steps);
+	}
+	return n;
+}
+
+/* Bytes of the field of an operand that is no setting; 0: it is one. */
+static size_t operand_bytes(const struct role_op *o, enum operand_kind kind)
+{
+	switch (kind) {
+	case OPERAND_NUM: case OPERAND_ADDRESS: case OPERAND_OWN_ADDRESS: case OPERAND_VALUE: case OPERAND_USE_FRAG:
+	case OPERAND_DEF_FRAG: case OPERAND_OVER: case OPERAND_STRING:
+		return sizeof(void *);
+	case OPERAND_USE: case OPERAND_DEF: case OPERAND_SUM: case OPERAND_FRAG:
+		return sizeof(struct frag_at);
+	case OPERAND_FLAG: case OPERAND_RING: case OPERAND_STAGING: case OPERAND_OFFSET:
+		return sizeof(int);
+	case OPERAND_LETS:
+		return sizeof(o->u.let.v);
+	case OPERAND_BOXES:
+		return sizeof(o->u.boxes.boxes);
+	case OPERAND_STEPS:
+		return sizeof(o->u.map.steps);
+	case OPERAND_INDICES: case OPERAND_NEEDS: case OPERAND_COUNTER: case OPERAND_INT: case OPERAND_INT64:
+	case OPERAND_BOOL: case OPERAND_TYPE: case OPERAND_OPERATOR: case OPERAND_END:
+		break;
+	}
+	return 0;
+}
+
+static struct role_op settings_of(const struct role_op *o)
+{
+	struct role_op s;
+
+	memcpy(&s, o, sizeof(s));
+	for (const struct role_operand *x = role_op_info[o->what].operands; x->kind != OPERAND_END; x++) {
+		memset((void *)role_field(&s, x), 0, operand_bytes(o, x->kind));
+		for (int d = 0; x->kind == OPERAND_INDICES && d < RANK_MAX; d++)
+			s.u.move.index[d].at = NULL;
+	}
+	if (role_is_region(o->what))
+		memset(&s.u.region.body, 0, sizeof(s.u.region.body) + sizeof(s.u.region.other));
+	return s;
+}
+
+bool role_same_settings(const struct role_op *x, const struct role_op *y)
+{
+	struct role_op s, t;
+
+	if (x->what != y->what)
+		return false;
+	s = settings_of(x);
+	t = settings_of(y);
+	return !memcmp(&s.u, &t.u, sizeof(s.u));
+}
+
 /* walks ------------------------------------------------------------------------ */
 
 struct visit {
@@ -52,85 +165,32 @@ struct visit {
 	void *ctx;
 };
 
-static void visit_num(const struct visit *v, enum operand_kind kind, const struct num *x)
+static void visit_field(void *ctx, enum operand_kind kind, void *field)
 {
-	if (x)
-		v->fn(v->ctx, &(struct operand){ .kind = kind, .num = x });
-}
+	const struct visit *v = ctx;
+	struct operand x = { .kind = kind };
 
-static void visit_value(const struct visit *v, const struct val *x)
-{
-	if (x)
-		v->fn(v->ctx, &(struct operand){ .kind = OPERAND_VALUE, .value = x });
-}
-
-static void visit_frag(const struct visit *v, enum operand_kind kind, const struct frag *f, int version)
-{
-	if (f)
-		v->fn(v->ctx, &(struct operand){ .kind = kind, .frag = { f, version } });
-}
-
-static void visit_boxes(const struct visit *v, const struct role_op *o)
-{
-	for (int i = 0; i < o->u.boxes.boxes.n; i++) {
-		const struct role_box *b = &o->u.boxes.boxes.v[i];
-
-		visit_num(v, OPERAND_NUM, b->when);
-		visit_num(v, OPERAND_NUM, b->to);
-		for (int d = 0; d < RANK_MAX; d++)
-			visit_num(v, OPERAND_NUM, b->corner[d]);
+	if (operand_is_number(kind)) {
+		x.num = *(const struct num *const *)field;
+		x.kind = kind == OPERAND_LETS ? OPERAND_NUM : kind;
+	} else if (kind == OPERAND_VALUE) {
+		x.value = *(const struct val *const *)field;
+	} else if (kind == OPERAND_USE || kind == OPERAND_DEF || kind == OPERAND_SUM) {
+		x.frag = *(const struct frag_at *)field;
+	} else if (kind == OPERAND_USE_FRAG || kind == OPERAND_DEF_FRAG) {
+		x.frag.frag = *(const struct frag *const *)field;
+		x.kind = kind == OPERAND_USE_FRAG ? OPERAND_USE : OPERAND_DEF;
 	}
-}
-
-static void visit(const struct visit *v, const struct role_op *o, const struct role_operand *x)
-{
-	const void *at = role_field(o, x);
-	const struct frag_at *frag_at = at;
-
-	switch (x->kind) {
-	case OPERAND_NUM: case OPERAND_ADDRESS: case OPERAND_OWN_ADDRESS:
-		visit_num(v, x->kind, *(const struct num *const *)at);
-		break;
-	case OPERAND_VALUE:
-		visit_value(v, *(const struct val *const *)at);
-		break;
-	case OPERAND_USE: case OPERAND_DEF: case OPERAND_SUM:
-		visit_frag(v, x->kind, frag_at->frag, frag_at->version);
-		break;
-	case OPERAND_USE_FRAG: case OPERAND_DEF_FRAG:
-		visit_frag(v, x->kind == OPERAND_USE_FRAG ? OPERAND_USE : OPERAND_DEF, *(const struct frag *const *)at, 0);
-		break;
-	case OPERAND_NEEDS:
-		v->fn(v->ctx, &(struct operand){ .kind = OPERAND_NEEDS, .var = (enum var)x->offset });
-		break;
-	case OPERAND_LETS:
-		for (int i = 0; i < o->u.let.v.n; i++)
-			visit_num(v, OPERAND_NUM, o->u.let.v.v[i].to);
-		break;
-	case OPERAND_INDICES:
-		for (int d = 0; d < o->u.move.rank; d++)
-			visit_num(v, OPERAND_NUM, o->u.move.index[d].at);
-		break;
-	case OPERAND_BOXES:
-		visit_boxes(v, o);
-		break;
-	case OPERAND_STEPS:
-		for (int i = 0; i < o->u.map.steps.n; i++) {
-			visit_value(v, o->u.map.steps.v[i].value);
-			visit_frag(v, OPERAND_DEF, o->u.map.steps.v[i].to, 0);
-		}
-		break;
-	case OPERAND_FRAG: case OPERAND_OVER: case OPERAND_COUNTER: case OPERAND_FLAG: case OPERAND_RING:
-	case OPERAND_INT: case OPERAND_INT64: case OPERAND_BOOL: case OPERAND_TYPE: case OPERAND_OPERATOR:
-	case OPERAND_STRING: case OPERAND_END:
-		break;
-	}
+	if (x.num || x.value || x.frag.frag)
+		v->fn(v->ctx, &x);
 }
 
 void role_visit(const struct role_op *o, role_operand_fn *fn, void *ctx)
 {
 	for (const struct role_operand *x = role_op_info[o->what].operands; x->kind != OPERAND_END; x++)
-		visit(&(struct visit){ fn, ctx }, o, x);
+		if (x->kind == OPERAND_NEEDS)
+			fn(ctx, &(struct operand){ .kind = OPERAND_NEEDS, .var = (enum var)x->offset });
+	role_each_field((struct role_op *)o, visit_field, &(struct visit){ fn, ctx });
 }
 
 /* fragments -------------------------------------------------------------------- */

@@ -26,13 +26,21 @@ enum operand_kind {
 	OPERAND_COUNTER,		/* enum var of a region, and `of` behind it */
 	OPERAND_FLAG,			/* int: index of role_program.flags */
 	OPERAND_RING,			/* int: index of role_program.rings */
+	OPERAND_STAGING,		/* int: index of role_program.stagings */
+	OPERAND_OFFSET,			/* int: offset or number that only addresses and comparisons are made of */
 	OPERAND_INT, OPERAND_INT64, OPERAND_BOOL, OPERAND_TYPE, OPERAND_OPERATOR, OPERAND_STRING,
 	/* lists */
-	OPERAND_LETS,			/* u.let.v */
+	OPERAND_LETS,			/* u.let.v; as a field: const struct num *, the value of one variable */
 	OPERAND_INDICES,		/* u.move.index */
 	OPERAND_BOXES,			/* u.boxes.boxes */
 	OPERAND_STEPS,			/* u.map.steps: each reads a value and may write a fragment */
 };
+
+/* Is the field a const struct num *? */
+static inline bool operand_is_number(enum operand_kind kind)
+{
+	return kind == OPERAND_NUM || kind == OPERAND_ADDRESS || kind == OPERAND_OWN_ADDRESS || kind == OPERAND_LETS;
+}
 
 struct role_operand {
 	enum operand_kind kind;
@@ -44,6 +52,20 @@ static inline const void *role_field(const struct role_op *o, const struct role_
 {
 	return (const char *)o + x->offset;
 }
+
+/* Calls fn for each operand with its field. The elements of a list follow each other; their fields have kinds as if
+ * the row of the operation named them one by one. */
+typedef void role_field_fn(void *ctx, enum operand_kind kind, void *field);
+void role_each_field(struct role_op *o, role_field_fn *fn, void *ctx);
+
+/* The flag that the operation names. */
+int role_flag(const struct role_op *o);
+
+/* A copy whose operands can be changed: it has lists of its own. The bodies of a region are still those of o. */
+struct role_op *role_copy_op(struct arena *a, const struct role_op *o);
+/* Do the operations have the same settings: everything that is neither an operand, nor a body, nor a task? A field that
+ * ops.def does not name as a number, value, fragment, flag, ring, staging, offset or string counts as a setting. */
+bool role_same_settings(const struct role_op *x, const struct role_op *y);
 
 /* An operand that is a number, a value or a fragment, or a variable that the printed text uses. */
 struct operand {

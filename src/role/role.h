@@ -140,6 +140,7 @@ struct role_op {
 	int wait;			/* the wait that it serves, of the kernel's plan; NONE */
 	const char *why;		/* its reason, for a dump; NULL */
 	const struct point *point;	/* while it is lowered; NULL */
+	const struct role_op *const *merged;	/* in a role of several lanes: what it is in each, then NULL; NULL */
 	VEC(struct touch) touches;
 	union {
 		struct {		/* BLOCK, TASK, TILES, LOOP, EACH, IF */
@@ -155,12 +156,13 @@ struct role_op {
 			const struct num *from;		/* NULL: the counter is declared before */
 			const struct num *end;		/* NULL: the loop ends with a BREAK */
 			int step;
-			/* LOOP: iterations that need fewer conditions on elements, see lower/body/clear.c */
-			const struct num *unmasked;	/* where this holds, an iteration needs none; NULL: never */
-			const struct num *interior;	/* where this holds, it needs only those of the program,
-							 * none for the ends of axes; NULL: no such iterations */
-			bool starts_masked;		/* iterations before the unmasked ones may need conditions */
-			bool drains;			/* products must be complete between texts of the body */
+			/* LOOP: it also ends where run_while does not hold, or run_until does; NULL: they make
+			 * no difference */
+			const struct num *run_while, *run_until;
+			/* LOOP: in iterations where this holds no element fails a condition that the program
+			 * or the end of an axis makes (`unmasked`), or only none about ends (`interior`); NULL:
+			 * there are no such iterations that pass/specialize.c would copy the loop for */
+			const struct num *unmasked, *interior;
 			/* TASK */
 			const struct num *iteration;	/* of its loop, or the tile; NULL: the tile at hand */
 			const struct num *seq;		/* sequence number of the instance */
@@ -310,7 +312,7 @@ struct role_op {
 			const struct val *value;
 			const struct val *zero;		/* the neutral element of op */
 			bool along_rows;
-			int64_t scratch;		/* offset in shared memory, where warps join their parts */
+			int scratch;			/* offset in shared memory, where warps join their parts */
 		} reduce;
 		struct {		/* LINES: reductions or scans of lines in shared memory. One thread does one of
 					 * the n lines, number VAR_EACH: VAR_ALONG from 0 to length - 1 */
@@ -390,13 +392,15 @@ struct role_region {
 	int unroll;			/* iterations of the steady state that the text has */
 };
 
-/* What one lane does, or one of its replicas. */
+/* What one lane does, or one of its replicas; or what several lanes do that differ by numbers alone (pass/merge.c). */
 struct role {
 	const char *name;		/* of the lane */
 	int lane;			/* of the plan */
 	int replica, replicas;		/* of `replicas` consecutive tiles it takes number `replica` */
 	int warps, first_warp;
 	int barrier;			/* named barrier at which its threads meet */
+	int nmerged;			/* lanes that it is for: NUM_OF_LANE is a number that depends on which of them runs; 1: one */
+	const struct role *const *merged;	/* those lanes; NULL: one */
 	struct role_body body;
 	VEC(struct role_region) regions;	/* the tile loop, then all its loops */
 	int words;			/* registers that its values take at most (live.h) */
@@ -407,6 +411,20 @@ struct role {
 	int64_t tile_words;		/* of one tile */
 	int64_t tiles_held, tiles_out;	/* how many in shared memory; in global memory */
 };
+
+/* The least power of two that is no less than the number of the lane's threads; does the lane begin at a multiple of it? */
+static inline int role_thread_span(const struct role *l, const struct target *t)
+{
+	int span = 1;
+
+	while (span < l->warps * t->warp)
+		span *= 2;
+	return span;
+}
+static inline bool role_is_aligned(const struct role *l, const struct target *t)
+{
+	return l->first_warp * t->warp % role_thread_span(l, t) == 0;
+}
 
 /* A kernel: one phase of a program. */
 struct role_program {
@@ -429,6 +447,9 @@ struct role_program {
 	int64_t stamp_words;		/* of a block; 0: the kernel is not traced */
 	VEC(int64_t) watched;		/* offsets in shared memory of words that end a watch */
 };
+
+/* The name of the operation's sTask; of merged lanes "mma.0|mma.1". */
+const char *role_task_names(struct arena *a, const struct role_program *r, const struct role_op *o);
 
 /* Appends a readable dump: what lanes share, then each lane, operation by operation, with the reason of each
  * wait (docs/internals/role.md). */

@@ -70,6 +70,7 @@ enum err_code built_emit_by(struct built *b, lower_fn *lower, void *ud, struct e
 		TRY(lower(b->arena.mem, b->plan, i, ud, &b->kernel, e));
 		if (b->traced)
 			TRY(lower_stamps(b->kernel, e));
+		kernel_finish(b->kernel);
 		backends[b->backend].emit(b->kernel->role, &b->arena, &b->phases[i].source);
 		if (b->traced)
 			make_stamps(b, &b->phases[i], i);

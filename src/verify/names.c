@@ -237,6 +237,8 @@ static void read_header(struct names *c, const struct role_op *o)
 		change(c, o->u.region.var, o->u.region.of);
 	}
 	read_num(c, o->u.region.end);
+	read_num(c, o->u.region.run_while);
+	read_num(c, o->u.region.run_until);
 	read_num(c, o->u.region.unmasked);
 	read_num(c, o->u.region.interior);
 	if (o->what == DO_EACH)

@@ -324,6 +324,12 @@ static enum err_code begin_task(struct run *x)
 	return OK;
 }
 
+static bool goes_on(struct run *x, const struct role_op *o, int64_t i)
+{
+	return (!o->u.region.end || i < value(x, o->u.region.end)) && (!o->u.region.run_while ||
+		value(x, o->u.region.run_while)) && !(o->u.region.run_until && value(x, o->u.region.run_until));
+}
+
 static enum err_code run_loop(struct run *x, const struct role_op *o)
 {
 	int64_t *i = var_at(x, o->u.region.var, o->u.region.of);
@@ -331,7 +337,7 @@ static enum err_code run_loop(struct run *x, const struct role_op *o)
 
 	if (o->u.region.from)
 		*i = value(x, o->u.region.from);
-	for (; !o->u.region.end || *i < value(x, o->u.region.end); *i += o->u.region.step) {
+	for (; goes_on(x, o, *i); *i += o->u.region.step) {
 		if (iterations++ == ITERATIONS_MOST)
 			return err_set(x->e, ERR_ILLEGAL, NOWHERE, "lane '%s' has a loop without end", x->role->name);
 		TRY(run_body(x, &o->u.region.body));

@@ -16,7 +16,8 @@ local shown = {
   peel = {attention "attention_overlap", "c0"}, hoist = {attention "attention_serial", "c0"},
   unroll = {attention "attention_overlap", "c0"}, signal = {attention "attention_overlap", "c0"},
   pin = {attention "attention_serial", "c0"}, select = {attention "attention_serial", "c0"},
-  unmask = {attention("attention_serial", true), "c0"},
+  unmask = {attention("attention_serial", true), "c0"}, specialize = {attention("attention_serial", true), "c0"},
+  merge = {attention "attention_pingpong", "c0", "c0, c1"},
 }
 
 local function read(path)
@@ -37,22 +38,22 @@ local passes, rows = core.passes(), {}
 for i, pass in ipairs(passes) do
   rows[#rows + 1] = ("| `%s` | %s | %s | %s |"):format(pass.name, pass.optional and "yes" or "", pass.needs, pass.promises)
   if pass.tree then
-    local plan, name = table.unpack(shown[pass.name])
+    local plan, name, name_behind = table.unpack(shown[pass.name])
     local before = i > 1 and lane(core.role_text(plan, i - 1, pass.name == "stamp"), name) or ""
     tap.golden(dir .. "passes/" .. pass.name .. ".txt", ("---- before %s\n%s---- behind %s\n%s"):format(pass.name, before,
-      pass.name, lane(core.role_text(plan, i, pass.name == "stamp"), name)), pass.name .. ": the tree before and behind it")
+      pass.name, lane(core.role_text(plan, i, pass.name == "stamp"), name_behind or name)), pass.name .. ": the tree before and behind it")
     tap.is(tostring(plan:kernel{after = pass.name}), core.role_text(plan, i), "  plan:kernel shows it")
   end
 end
-tap.is(core.role_text(shown.peel[1], #passes - 1), core.role_text(shown.peel[1]), "behind the last one stands the kernel")
+tap.is(core.role_text(shown.peel[1], 9), core.role_text(shown.peel[1]), "behind unmask stands what is proven and priced")
 local plan = [[local plan = mr.load_plan "attention_serial" ]]
-local trees = "build, stamp, peel, hoist, unroll, signal, pin, select, unmask"
+local trees = "build, stamp, peel, hoist, unroll, signal, pin, select, unmask, specialize, merge"
 tap.refuses(plan .. [[plan:kernel{after = "peal"}]],
   "user.lua:1: kernel: there is no pass 'peal' that makes a tree; did you mean 'peel'? (known: " .. trees .. ")")
 tap.refuses(plan .. [[plan:kernel{after = "partial_sums"}]],
   "user.lua:1: kernel: there is no pass 'partial_sums' that makes a tree (known: " .. trees .. ")")
 tap.refuses(plan .. [[plan:compile{without = {"peel"}}]],
-  "user.lua:1: compile: there is no pass 'peel' that can be left out (known: hoist, unmask, partial_sums)")
+  "user.lua:1: compile: there is no pass 'peel' that can be left out (known: hoist, unmask, merge, partial_sums)")
 tap.is(shown.peel[1]:compile{text = true, without = {"before"}}.source,
   shown.peel[1]:compile{text = true, without = {"hoist"}}.source, "a deprecated name does the same")
 

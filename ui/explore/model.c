@@ -169,6 +169,7 @@ static void put_kernels(struct model *m, struct state *s, bool source, struct bu
 		if (source) {
 			struct source text;
 
+			kernel_finish(s->held);
 			emit_cuda_sm90(s->held->role, &m->frame, &text);
 			buf_puts(out, text.text.text);
 		} else {

@@ -26,19 +26,17 @@ static void hoist_waits(struct lowering *c, struct role_op *task, int loop)
 			continue;
 		}
 		o->u.flag.when = always ? NULL : NUM2(GT, V(c, VAR_TRIPS, loop), N(c, 0));
-		VEC_PUSH(c->a, &c->body->v, o);
+		append_op(c, o);
 		if (c->k->flags.v[o->point->flag_wait->flag].copies)	/* with its fence */
-			VEC_PUSH(c->a, &c->body->v, b->v.v[++i]);
+			append_op(c, b->v.v[++i]);
 	}
 	b->v.n = n;
 }
 
 static void hoist_body(struct lowering *c, struct role_body *b)
 {
-	struct role_body old = *b, *outer;
+	struct role_body *outer, old = reopen_body(c, b, &outer);
 
-	*b = (struct role_body){ 0 };
-	outer = enter_body(c, b);
 	for (int i = 0; i < old.v.n; i++) {
 		struct role_op *o = old.v.v[i];
 		int loop = o->what == DO_LOOP ? o->u.region.of : NONE;
@@ -50,7 +48,7 @@ static void hoist_body(struct lowering *c, struct role_body *b)
 			hoist_body(c, &o->u.region.body);
 			hoist_body(c, &o->u.region.other);
 		}
-		VEC_PUSH(c->a, &c->body->v, o);
+		append_op(c, o);
 	}
 	leave_body(c, outer);
 }

@@ -56,7 +56,9 @@ typedef enum err_code pass_run(struct lowering *c, struct err *e);
 extern pass_run *const passes[PASS_COUNT];
 
 pass_run pass_build, pass_stamp, pass_peel, pass_hoist, pass_unroll, pass_signal, pass_pin, pass_select,
-	pass_unmask;
+	pass_unmask, pass_specialize;
+/* On all lanes of c->r. */
+pass_run pass_merge;
 
 /* Sets what a wait for groups leaves under way to that of a class of iterations. */
 void group_wait_set_class(struct role_op *o, struct point *p, int class);

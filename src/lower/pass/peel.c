@@ -133,15 +133,13 @@ static void add_alternatives(struct lowering *c, const struct role_op *loop)
 
 static void peel_body(struct lowering *c, struct role_body *b)
 {
-	struct role_body old = *b, *outer;
+	struct role_body *outer, old = reopen_body(c, b, &outer);
 
-	*b = (struct role_body){ 0 };
-	outer = enter_body(c, b);
 	for (int i = 0; i < old.v.n; i++) {
 		if (is_section(old.v.v[i], SECTION_LOOP))
 			add_alternatives(c, old.v.v[i]);
 		else
-			VEC_PUSH(c->a, &b->v, old.v.v[i]);
+			append_op(c, old.v.v[i]);
 	}
 	/* loops inside, of each copy */
 	for (int i = 0; i < b->v.n; i++) {

@@ -56,10 +56,8 @@ enum err_code add_pins(struct lowering *c, const struct point *p, struct err *e)
 
 static enum err_code pin_body(struct lowering *c, struct role_body *b, struct err *e)
 {
-	struct role_body old = *b, *outer;
+	struct role_body *outer, old = reopen_body(c, b, &outer);
 
-	*b = (struct role_body){ 0 };
-	outer = enter_body(c, b);
 	for (int i = 0; i < old.v.n; i++) {
 		struct role_op *o = old.v.v[i];
 
@@ -67,7 +65,7 @@ static enum err_code pin_body(struct lowering *c, struct role_body *b, struct er
 			TRY(pin_body(c, &o->u.region.body, e));
 			TRY(pin_body(c, &o->u.region.other, e));
 		}
-		VEC_PUSH(c->a, &b->v, o);
+		append_op(c, o);
 		c->task = o->task;
 		if (o->what == DO_GROUPS_WAIT && o->point && o->point->pins)
 			TRY(add_pins(c, o->point, e));

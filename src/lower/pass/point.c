@@ -84,7 +84,7 @@ const struct num *tile_number(struct lowering *c, const struct num *n)
 {
 	if (c->lane->replicas == 1)
 		return n;
-	return num_plus(c->a, MUL(n, N(c, c->lane->replicas)), c->lane->replica);
+	return ADD(MUL(n, N(c, c->lane->replicas)), N(c, c->lane->replica));
 }
 
 /* An iteration begins with its number. */

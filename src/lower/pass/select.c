@@ -56,10 +56,8 @@ static enum err_code select_task(struct lowering *c, const struct kentry *x, str
 
 static enum err_code select_body(struct lowering *c, struct role_body *b, struct err *e)
 {
-	struct role_body old = *b, *outer;
+	struct role_body *outer, old = reopen_body(c, b, &outer);
 
-	*b = (struct role_body){ 0 };
-	outer = enter_body(c, b);
 	for (int i = 0; i < old.v.n; i++) {
 		struct role_op *o = old.v.v[i];
 
@@ -67,7 +65,7 @@ static enum err_code select_body(struct lowering *c, struct role_body *b, struct
 			TRY(select_task(c, c->point->entry, e));
 			continue;
 		}
-		VEC_PUSH(c->a, &b->v, o);
+		append_op(c, o);
 		if (!role_is_region(o->what))
 			continue;
 		if (o->what == DO_TASK) {

@@ -58,11 +58,6 @@ static void add_tile_bases(struct lowering *c)
 			add_let(c, VAR_TILE_BASE, i, V(c, VAR_BASE, i));
 }
 
-static void append_op(struct lowering *c, struct role_op *o)
-{
-	VEC_PUSH(c->a, &c->body->v, o);
-}
-
 static void stamp_task(struct lowering *c, struct role_op *task)
 {
 	const struct kentry *x = task->point->entry;
@@ -113,11 +108,9 @@ static void stamp_op(struct lowering *c, struct role_op *o)
 /* bases: a tile begins, so loops inside count their iterations from here. */
 static void stamp_body(struct lowering *c, struct role_body *b, bool tile, bool bases)
 {
-	struct role_body old = *b, *outer;
+	struct role_body *outer, old = reopen_body(c, b, &outer);
 	bool begun = false;
 
-	*b = (struct role_body){ 0 };
-	outer = enter_body(c, b);
 	for (int i = 0; i < old.v.n; i++) {
 		if (!begun && begins_tile(old.v.v[i])) {
 			begun = true;

@@ -2,9 +2,9 @@
  * mask; testing costs as much as computing.
  *
  * So a steady loop gets a condition on its iteration (role.h, region.unmasked) under which all conditions hold that its sTasks
- * have marked, for all elements: NUM_INTERIOR, or a `where` that is unmasked; and another one under which NUM_INTERIOR holds. Printers
- * write the loop once without what is marked, once without the ends of axes, and once as it is. The conditions are made
- * of bounds over the tile (select/masks.c), so an iteration may be missed, but none is too many. */
+ * have marked, for all elements: NUM_INTERIOR, or a `where` that is unmasked; and another one under which NUM_INTERIOR holds.
+ * specialize.c makes a loop without these conditions of it. They are made of bounds over the tile
+ * (select/masks.c), so an iteration may be missed, but none is too many. */
 #include "lower/pass/pass.h"
 
 /* `all` and `when`, unless it is there already. */
@@ -46,8 +46,6 @@ static void unmask_loop(struct lowering *c, struct role_op *loop)
 	loop->u.region.unmasked = unmasked;
 	if (!num_is(interior, 1) && !num_has_conjunct(interior, unmasked))
 		loop->u.region.interior = interior;
-	loop->u.region.starts_masked = c->p->loops.v[loop->u.region.of].has_from;
-	loop->u.region.drains = last_product(c, loop->u.region.of);
 }
 
 static void unmask_body(struct lowering *c, struct role_body *b)

@@ -57,15 +57,13 @@ static void unroll_loop(struct lowering *c, struct role_op *loop, const struct r
 
 static void unroll_body(struct lowering *c, struct role_body *b)
 {
-	struct role_body old = *b, *outer;
+	struct role_body *outer, old = reopen_body(c, b, &outer);
 
-	*b = (struct role_body){ 0 };
-	outer = enter_body(c, b);
 	for (int i = 0; i < old.v.n; i++) {
 		struct role_op *o = old.v.v[i];
 		int u = is_section(o, SECTION_STEADY) ? c->lane->regions[o->u.region.of + 1].unroll : 1;
 
-		VEC_PUSH(c->a, &b->v, o);
+		append_op(c, o);
 		if (u > 1) {
 			struct role_body epilogue = { 0 };
 

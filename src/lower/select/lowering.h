@@ -78,6 +78,19 @@ static inline void leave_body(struct lowering *c, struct role_body *outer)
 {
 	c->body = outer;
 }
+/* Enters the body, emptied, to be filled anew from its operations so far, which are returned. */
+static inline struct role_body reopen_body(struct lowering *c, struct role_body *b, struct role_body **outer)
+{
+	struct role_body old = *b;
+
+	*b = (struct role_body){ 0 };
+	*outer = enter_body(c, b);
+	return old;
+}
+static inline void append_op(struct lowering *c, struct role_op *o)
+{
+	VEC_PUSH(c->a, &c->body->v, o);
+}
 /* Notes that the next operation reads or writes a buffer; a touch that is noted already is ignored. */
 void add_touch(struct lowering *c, enum touch_how how, enum touch_what what, int of, int version);
 

@@ -1,5 +1,6 @@
 /* The role program of a kernel: tables that all lanes share, then one role for each lane, made by the passes. */
 #include "lower/pass/pass.h"
+#include "verify/verify.h"
 #include "role/live.h"
 
 static void list_tensors(struct lowering *c)
@@ -111,16 +112,20 @@ static void list_regions(struct lowering *c, const struct klane *l)
 #define CHECK_PASSES 0
 #endif
 
+static enum err_code run_pass(struct lowering *c, enum pass_id pass, struct err *e)
+{
+	c->task = c->wait = NONE;
+	return lower_passes[pass].optional && !lower_does(c->k, pass) ? OK : passes[pass](c, e);
+}
+
 static enum err_code run_passes(struct lowering *c, struct err *e)
 {
-	int n = c->k->passes ? c->k->passes : PASS_COUNT;
+	int n = c->k->passes && c->k->passes < PASSES_PROVEN ? c->k->passes : PASSES_PROVEN;
 
 	c->role->body = (struct role_body){ 0 };
 	for (int i = 0; i < n; i++) {
 		c->body = &c->role->body;
-		c->task = c->wait = NONE;
-		if (!lower_passes[i].optional || lower_does(c->k, (enum pass_id)i))
-			TRY(passes[i](c, e));
+		TRY(run_pass(c, (enum pass_id)i, e));
 		if (CHECK_PASSES)
 			check_promises(c, &c->role->body, (enum pass_id)i);
 	}
@@ -131,7 +136,7 @@ static enum err_code add_role(struct lowering *c, const struct klane *l, struct 
 {
 	c->lane = l;
 	c->role = VEC_ADD(c->a, &c->r->roles);
-	*c->role = (struct role){ .name = c->plan->lanes.v[l->lane].name, .lane = l->lane,
+	*c->role = (struct role){ .name = c->plan->lanes.v[l->lane].name, .lane = l->lane, .nmerged = 1,
 		.replica = l->replica, .replicas = l->replicas, .warps = l->warps, .first_warp = l->first_warp,
 		.barrier = l->barrier, .stamps = l->traced.held_at,
 		.stamps_out = l->traced.out_at, .tile_words = l->traced.tile_words,
@@ -140,7 +145,7 @@ static enum err_code add_role(struct lowering *c, const struct klane *l, struct 
 	c->buffer_frags = ARENA_ARRAY(c->a, c->g->buffers.n, const struct frag *);
 	c->node_frags = ARENA_ARRAY(c->a, c->p->nodes.n, struct frag *);
 	TRY(run_passes(c, e));
-	if (!c->k->passes)
+	if (!c->k->passes || c->k->passes >= PASSES_PROVEN)
 		role_find_live(c->role, c->a);
 	return OK;
 }
@@ -184,8 +189,41 @@ enum err_code lower_body(struct kernel *k, struct err *e)
 	return OK;
 }
 
+static bool is_right(struct kernel *k)
+{
+	struct verified v;
+	struct err e;
+
+	return !verify(k->role, k->plan, k->phase, &k->arena, &v, &e);
+}
+
+static void finish(struct kernel *k, int npasses)
+{
+	struct lowering c = { .k = k, .plan = k->plan, .g = k->plan->graph, .p = k->plan->graph->program,
+		.a = &k->arena, .r = k->role };
+	bool checks = CHECK_PASSES && is_right(k);
+	struct err e;
+
+	for (int i = 0; i < k->role->roles.n && npasses > PASS_SPECIALIZE; i++) {
+		c.lane = &k->lanes.v[i];
+		c.role = &k->role->roles.v[i];
+		(void)run_pass(&c, PASS_SPECIALIZE, &e);
+	}
+	if (checks && !is_right(k))
+		BUG("specialize has changed what the lanes do");
+	if (npasses > PASS_MERGE)
+		(void)run_pass(&c, PASS_MERGE, &e);
+}
+
+void kernel_finish(struct kernel *k)
+{
+	finish(k, PASS_COUNT);
+}
+
 enum err_code kernel_after(struct kernel *k, enum pass_id pass, struct err *e)
 {
 	k->passes = (int)pass + 1;
-	return lower_body(k, e);
+	TRY(lower_body(k, e));
+	finish(k, k->passes);
+	return OK;
 }

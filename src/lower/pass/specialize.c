@@ -1,0 +1,118 @@
+/* Specialising: a steady loop in which unmask found iterations that need fewer conditions gets copies for these, without the
+ * conditions. Before the loop as it is, which does what is left, stand, in this order:
+ *
+ *  - if its first iterations may need conditions (sliding windows), the loop as it is, until an iteration needs none;
+ *  - the loop without all conditions that unmask considered, while they hold for all elements;
+ *  - the loop without those for ends of axes, while these hold.
+ *
+ * Where a copy ends with products in flight, the lane waits for them: where control flow joins, compilers do not know which
+ * registers are in use, and would serialize the products. */
+#include "lower/pass/pass.h"
+#include "role/operands.h"
+
+struct specializing {
+	struct arena *a;
+	bool unmasked;			/* conditions of the program hold, not only those of ends */
+};
+
+static const struct val *specialize_value(const struct specializing *s, const struct val *v)
+{
+	struct val *n;
+
+	if (s->unmasked && v->unmasked)
+		return specialize_value(s, v->arg[1]);
+	n = arena_copy(s->a, v, 1, sizeof(*v));
+	if (v->num)
+		n->num = num_assume_interior(s->a, v->num);
+	if (v->less)
+		n->less = num_assume_interior(s->a, v->less);
+	for (int i = 0; i < LEN(v->arg) && v->arg[i]; i++)
+		n->arg[i] = specialize_value(s, v->arg[i]);
+	return n;
+}
+
+static void specialize_operand(void *ctx, enum operand_kind kind, void *field)
+{
+	const struct specializing *s = ctx;
+	const struct num **x = field;
+	const struct val **v = field;
+
+	if (operand_is_number(kind) && *x)
+		*x = num_assume_interior(s->a, *x);
+	else if (kind == OPERAND_VALUE && *v)
+		*v = specialize_value(s, *v);
+}
+
+static void specialize_body(struct specializing *s, const struct role_body *from, struct role_body *to)
+{
+	*to = (struct role_body){ 0 };
+	for (int i = 0; i < from->v.n; i++) {
+		const struct role_op *o = from->v.v[i];
+		struct role_op *n = role_copy_op(s->a, o);
+
+		role_each_field(n, specialize_operand, s);
+		VEC_PUSH(s->a, &to->v, n);
+		if (!role_is_region(o->what))
+			continue;
+		specialize_body(s, &o->u.region.body, &n->u.region.body);
+		specialize_body(s, &o->u.region.other, &n->u.region.other);
+	}
+}
+
+/* A copy of the loop that ends sooner. */
+static struct role_op *add_copy(struct lowering *c, const struct role_op *loop, const char *note)
+{
+	struct role_op *o = role_copy_op(c->a, loop);
+
+	o->u.region.unmasked = o->u.region.interior = NULL;
+	o->u.region.note = note;
+	append_op(c, o);
+	if (last_product(c, loop->u.region.of))
+		add_groups_wait_op(c, 0, "the compiler sees paths meet");
+	return o;
+}
+
+static void specialize_loop(struct lowering *c, struct role_op *loop)
+{
+	const struct num *const holds[] = { loop->u.region.unmasked, loop->u.region.interior };
+	static const char *const notes[] = { "unmasked", "interior" };
+
+	if (holds[0] && c->p->loops.v[loop->u.region.of].has_from)
+		add_copy(c, loop, NULL)->u.region.run_until = holds[0];
+	for (int i = 0; i < LEN(holds); i++) {
+		struct specializing s = { .a = c->a, .unmasked = i == 0 };
+		struct role_op *o;
+
+		if (!holds[i])
+			continue;
+		o = add_copy(c, loop, notes[i]);
+		o->u.region.run_while = holds[i];
+		specialize_body(&s, &loop->u.region.body, &o->u.region.body);
+	}
+	loop->u.region.unmasked = loop->u.region.interior = NULL;
+}
+
+static void find_loops(struct lowering *c, struct role_body *b)
+{
+	struct role_body *outer, old = reopen_body(c, b, &outer);
+
+	for (int i = 0; i < old.v.n; i++) {
+		struct role_op *o = old.v.v[i];
+
+		if (is_section(o, SECTION_STEADY))
+			specialize_loop(c, o);
+		append_op(c, o);
+		if (!role_is_region(o->what))
+			continue;
+		find_loops(c, &o->u.region.body);
+		find_loops(c, &o->u.region.other);
+	}
+	leave_body(c, outer);
+}
+
+enum err_code pass_specialize(struct lowering *c, struct err *e)
+{
+	(void)e;
+	find_loops(c, &c->role->body);
+	return OK;
+}
