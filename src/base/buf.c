@@ -3,9 +3,14 @@
 #include <stdio.h>
 #include <string.h>
 
+struct buf buf_new(struct arena *a)
+{
+	return (struct buf){ .arena = a, .text = arena_strdup(a, "") };
+}
+
 void buf_init(struct buf *b, struct arena *a)
 {
-	*b = (struct buf){ .arena = a, .text = arena_strdup(a, "") };
+	*b = buf_new(a);
 }
 
 static void reserve(struct buf *b, size_t more)

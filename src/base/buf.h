@@ -14,7 +14,8 @@ struct buf {
 	size_t len, cap;
 };
 
-void buf_init(struct buf *b, struct arena *a);
+struct buf buf_new(struct arena *a);
+void buf_init(struct buf *b, struct arena *a);	/* the same in *b */
 void buf_putc(struct buf *b, char c);
 void buf_puts(struct buf *b, const char *s);
 void buf_putn(struct buf *b, const char *s, size_t n);

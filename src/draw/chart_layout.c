@@ -185,6 +185,6 @@ struct chart_axis chart_axis(const struct chart *c, bool seconds, double gap)
 	for (double k = ceil(begin / step - 1e-9) + 0.0; k * step <= begin + span * (1 + 1e-9); k++)
 		VEC_PUSH(c->arena, &x.ticks, ((struct chart_tick){ (k * step - begin) / span, seconds ?
 			arena_strf(c->arena, "%.*f", decimals, k * step) :
-			arena_strf(c->arena, "%s", unit_count((int64_t)(k * step)).s) }));
+			unit_keep(c->arena, unit_count((int64_t)(k * step))) }));
 	return x;
 }

@@ -62,8 +62,7 @@ static void put_phase(const struct graph *g, int phase, struct buf *out)
 	const struct phase *p = &g->program->phases.v[phase];
 
 	buf_printf(out, "\tsubgraph cluster_phase%d {\n\t\tlabel=", phase);
-	text_put_quoted(out, arena_strf(out->arena, "%s: %s tile%s", p->name,
-		unit_count(g->grids[phase].total).s, g->grids[phase].total == 1 ? "" : "s"));
+	text_put_quoted(out, label_tiles(out->arena, g, phase));
 	buf_puts(out, "; labeljust=l; color=\"#cccccc\";\n");
 	put_body(g, p->body.v, p->body.n, 2, out);
 	buf_puts(out, "\t}\n");

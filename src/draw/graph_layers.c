@@ -163,9 +163,8 @@ static bool draw_sketch(const struct graph *g, int phase, struct pen *pen)
 /* "mma_qk, +1 mma_pv": the sTasks whose values an sTask reads. */
 static const char *sources(struct arena *a, const struct graph *g, int task)
 {
-	struct buf b;
+	struct buf b = buf_new(a);
 
-	buf_init(&b, a);
 	for (int i = g->first_in[task]; i != NONE; i = g->next_in.v[i]) {
 		const struct edge *e = &g->edges.v[i];
 		bool seen = false;
@@ -215,66 +214,45 @@ static void list_body(const struct graph *g, const struct item *items, int n, in
 /* Values for later iterations, which the drawing shows only as marks. */
 static void list_carried(const struct graph *g, int phase, struct pen *pen)
 {
-	static const struct column col[] = {
-		{ "from", ALIGN_LEFT, 12, 0 }, { "to", ALIGN_LEFT, 12, 0 },
-		{ "distance", ALIGN_LEFT, 0, 0 }, { "loop", ALIGN_LEFT, 4, 2 },
-		{ "buffers", ALIGN_LEFT, 8, 1 },
-	};
-	struct table t;
+	static const struct column col[] = { { "from", ALIGN_LEFT, 12, 0 }, { "to", ALIGN_LEFT, 12, 0 },
+		{ "distance", ALIGN_LEFT, 0, 0 }, { "loop", ALIGN_LEFT, 4, 2 }, { "buffers", ALIGN_LEFT, 8, 1 } };
+	struct table t = table_new(pen->arena, col, LEN(col));
 
-	table_init(&t, pen->arena, col, LEN(col));
 	for (int i = 0; i < g->edges.n; i++) {
 		const struct edge *e = &g->edges.v[i];
 		const char *buffers;
-		struct table_cell *row;
 
 		if (g->tasks.v[e->to].phase != phase || e->kind != EDGE_FLOW || edge_is_inner(e) || e->reuse)
 			continue;
 		buffers = label_edge_buffers(pen->arena, g, i);
-		if (!buffers)
-			continue;
-		row = table_row(&t);
-		row[0].text = g->tasks.v[e->from].name;
-		row[1].text = g->tasks.v[e->to].name;
-		row[2].text = label_distance(pen->arena, e);
-		row[3].text = label_loop(pen->arena, g->program, e->loop);
-		row[4].text = buffers;
+		if (buffers)
+			TABLE_ROW(&t, g->tasks.v[e->from].name, g->tasks.v[e->to].name, label_distance(pen->arena, e),
+				label_loop(pen->arena, g->program, e->loop), buffers);
 	}
 	if (t.rows.n)
-		pen_section(pen, "carried to a later iteration");
-	pen_table(pen, &t);
+		pen_table(pen, "carried to a later iteration", &t);
 }
 
 /* For each shared buffer, the sTask that fills it and the sTasks that must have read it before it is filled again. */
 static void list_rings(const struct graph *g, int phase, struct pen *pen)
 {
-	static const struct column col[] = {
-		{ "buffer", ALIGN_LEFT, 12, 0 }, { "filled by", ALIGN_LEFT, 12, 0 },
-		{ "each", ALIGN_LEFT, 4, 1 }, { "freed by", ALIGN_LEFT, 12, 0 },
-	};
-	struct table t;
+	static const struct column col[] = { { "buffer", ALIGN_LEFT, 12, 0 }, { "filled by", ALIGN_LEFT, 12, 0 },
+		{ "each", ALIGN_LEFT, 4, 1 }, { "freed by", ALIGN_LEFT, 12, 0 } };
+	struct table t = table_new(pen->arena, col, LEN(col));
 
-	table_init(&t, pen->arena, col, LEN(col));
 	for (int i = 0; i < g->buffers.n; i++) {
 		const struct buffer *b = &g->buffers.v[i];
-		struct table_cell *row;
-		struct buf users;
+		struct buf users = buf_new(pen->arena);
 
 		if (b->phase != phase || b->scope != SCOPE_SHARED || b->first == NONE)
 			continue;
-		buf_init(&users, pen->arena);
 		for (int j = 0; j < g->edges.n; j++)
 			if (g->edges.v[j].reuse && g->edges.v[j].buffer == i && g->edges.v[j].from != b->first)
 				buf_printf(&users, "%s%s", users.len ? ", " : "", g->tasks.v[g->edges.v[j].from].name);
-		row = table_row(&t);
-		row[0].text = b->name;
-		row[1].text = g->tasks.v[b->first].name;
-		row[2].text = label_loop(pen->arena, g->program, b->loop);
-		row[3].text = users.text;
+		TABLE_ROW(&t, b->name, g->tasks.v[b->first].name, label_loop(pen->arena, g->program, b->loop), users.text);
 	}
 	if (t.rows.n)
-		pen_section(pen, "rings in shared memory");
-	pen_table(pen, &t);
+		pen_table(pen, "rings in shared memory", &t);
 }
 
 void draw_graph_layers(const struct graph *g, const struct draw_options *o, struct buf *out)

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "draw/units.h"
+
 static void put_axes(const struct program *p, int n, const int *axis, struct buf *out)
 {
 	for (int i = 0; i < n; i++)
@@ -16,13 +18,12 @@ static bool same_axes(const struct loop *a, const struct loop *b)
 const char *label_loop(struct arena *a, const struct program *p, int loop)
 {
 	const struct loop *l;
-	struct buf b;
+	struct buf b = buf_new(a);
 	int nth = 1;
 
 	if (loop == NONE)
 		return "tile";
 	l = &p->loops.v[loop];
-	buf_init(&b, a);
 	put_axes(p, l->naxes, l->axis, &b);
 	for (int i = 0; i < loop; i++)
 		nth += p->loops.v[i].phase == l->phase && same_axes(&p->loops.v[i], l);
@@ -34,9 +35,8 @@ const char *label_loop(struct arena *a, const struct program *p, int loop)
 const char *label_loop_trips(struct arena *a, const struct graph *g, int loop)
 {
 	const struct trips *t = &g->trips[loop];
-	struct buf b;
+	struct buf b = buf_new(a);
 
-	buf_init(&b, a);
 	buf_printf(&b, "loop %s, ", label_loop(a, g->program, loop));
 	if (t->least != t->most)
 		buf_printf(&b, "%lld to ", (long long)t->least);
@@ -44,13 +44,19 @@ const char *label_loop_trips(struct arena *a, const struct graph *g, int loop)
 	return b.text;
 }
 
+const char *label_tiles(struct arena *a, const struct graph *g, int phase)
+{
+	int64_t n = g->grids[phase].total;
+
+	return arena_strf(a, "%s: %s tile%s", g->program->phases.v[phase].name, unit_count(n).s, n == 1 ? "" : "s");
+}
+
 const char *label_extents(struct arena *a, const struct program *p, int naxes, const int *axis, const int64_t *extent)
 {
-	struct buf b;
+	struct buf b = buf_new(a);
 
 	if (!naxes)
 		return "scalar";
-	buf_init(&b, a);
 	for (int i = 0; i < naxes; i++)
 		buf_printf(&b, "%s%s=%lld", i ? " " : "", p->axes.v[axis[i]].name, (long long)extent[i]);
 	return b.text;
@@ -81,11 +87,10 @@ const char *label_shape(struct arena *a, const struct graph *g, int task)
 	const struct stask *s = &g->tasks.v[task];
 	const char *shape = label_extents(a, g->program, s->naxes, s->axis, s->extent);
 	int axis[RANK_MAX], n;
-	struct buf b;
+	struct buf b = buf_new(a);
 
 	if (s->kind != TASK_MMA)
 		return shape;
-	buf_init(&b, a);
 	n = summed_axes(g->program, &g->program->tasks.v[s->task], axis);
 	buf_printf(&b, "%s ·", shape);
 	put_axes(g->program, n, axis, &b);
@@ -109,12 +114,11 @@ static bool edges_alike(const struct edge *x, const struct edge *y)
 const char *label_edge_buffers(struct arena *a, const struct graph *g, int i)
 {
 	const struct edge *e = &g->edges.v[i];
-	struct buf names;
+	struct buf names = buf_new(a);
 
 	for (int j = g->first_in[e->to]; j != i; j = g->next_in.v[j])
 		if (edges_alike(&g->edges.v[j], e))
 			return NULL;
-	buf_init(&names, a);
 	buf_puts(&names, g->buffers.v[e->buffer].name);
 	for (int j = g->next_in.v[i]; j != NONE; j = g->next_in.v[j])
 		if (edges_alike(&g->edges.v[j], e))

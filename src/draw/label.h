@@ -12,6 +12,8 @@
 const char *label_loop(struct arena *a, const struct program *p, int loop);
 /* "loop n, 32 iterations", "loop n, 1 to 32 iterations" */
 const char *label_loop_trips(struct arena *a, const struct graph *g, int loop);
+/* "main: 512 tiles" */
+const char *label_tiles(struct arena *a, const struct graph *g, int phase);
 /* "m=128 n=64"; of an empty list "scalar" */
 const char *label_extents(struct arena *a, const struct program *p, int naxes, const int *axis, const int64_t *extent);
 /* The extents of an sTask's result, and those that a product sums over: "m=128 n=64 ·d=128". */

@@ -138,9 +138,8 @@ static const char *bar_text(struct panel *n, const struct event *e, double size,
 static const char *tip_of(struct panel *n, const struct event *e)
 {
 	struct arena *a = n->p->arena;
-	struct buf b;
+	struct buf b = buf_new(a);
 
-	buf_init(&b, a);
 	buf_printf(&b, "%s %d of %s on %s: issued %s, ", n->c.g->tasks.v[e->task].name, e->seq,
 		lane_label(a, n->c.t->plan, e->lane, e->replica), n->c.d->seu[e->seu].name, unit_count(e->issue).s);
 	buf_printf(&b, "at work %s", unit_count(e->start).s);

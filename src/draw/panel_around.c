@@ -10,9 +10,8 @@ enum { AXIS_GAP = 90, BAND = 18, BRACKET = 20, USE_ROW = 30, LINE = 22 };
 
 const char *program_text(struct arena *a, const struct program *p)
 {
-	struct buf b;
+	struct buf b = buf_new(a);
 
-	buf_init(&b, a);
 	buf_puts(&b, p->name);
 	for (int i = 0; i < p->axes.n; i++)
 		buf_printf(&b, "%s%s=%lld", i ? ", " : "{", p->axes.v[i].name, (long long)p->axes.v[i].size);
@@ -22,9 +21,8 @@ const char *program_text(struct arena *a, const struct program *p)
 
 double picture_wrap(struct picture *p, double x, double y, double space, double size, int ink, const char *text)
 {
-	struct buf b;
+	struct buf b = buf_new(p->arena);
 
-	buf_init(&b, p->arena);
 	while (*text) {
 		size_t n = strcspn(text, " ");
 		const char *longer = arena_strf(p->arena, "%s%s%.*s", b.len ? b.text : "",
@@ -69,14 +67,13 @@ const char *picture_title(struct picture *p, const struct plan *plan, const stru
 double picture_top(struct picture *p, const char *title, int n, const char *const *line)
 {
 	double y = MARGIN + TITLE, size = TITLE, w = picture_width(title, size, true), space = p->width - 2 * MARGIN;
-	struct buf about;
+	struct buf about = buf_new(p->arena);
 
 	if (w > space)
 		size = fmax(size * space / w, 14);
 	title = picture_width(title, size, true) <= space + 1 ? title : picture_fit(p, title, size * 1.12, space);
 	picture_bold(p, MARGIN, y, ANCHOR_LEFT, size, INK_TEXT, title);
 	y += TEXT * 1.7;
-	buf_init(&about, p->arena);
 	for (int i = 0; i < n; i++) {
 		if (!line[i][0])
 			continue;
@@ -163,10 +160,10 @@ void panel_strip(struct panel *n, double y)
 	steady = max_i64(steady, n->c.from);
 	if (line->ii > 0)
 		draw_bracket(n, y, steady, line->ii, INK_TEXT, arena_strf(n->p->arena, "II %s",
-			unit_count((int64_t)(line->ii + 0.5)).s));
+			unit_rounded(line->ii).s));
 	if (bound > 0 && !n->c.t->logical && line->ii > 0)
 		draw_bracket(n, y + BRACKET, steady, bound, INK_BOUND, arena_strf(n->p->arena,
-			"bound %s", unit_count((int64_t)(bound + 0.5)).s));
+			"bound %s", unit_rounded(bound).s));
 }
 
 /* ---- axes ----------------------------------------------------------------------- */
@@ -219,8 +216,7 @@ static double draw_share(struct panel *n, double x, double w, double y, const ch
 	picture_text(n->p, x, y + 12, ANCHOR_LEFT, 13, INK_TEXT, picture_fit(n->p, name, 13, w));
 	picture_rect(n->p, x, y + 17, bar, 9, INK_GRID, INK_NONE);
 	picture_rect(n->p, x, y + 17, bar * share, 9, ink, INK_NONE);
-	picture_bold(n->p, x + w, y + 27, ANCHOR_RIGHT, TEXT, INK_TEXT,
-		arena_strf(n->p->arena, "%s", unit_percent(share).s));
+	picture_bold(n->p, x + w, y + 27, ANCHOR_RIGHT, TEXT, INK_TEXT, unit_keep(n->p->arena, unit_percent(share)));
 	return y + USE_ROW + 4;
 }
 
@@ -294,7 +290,7 @@ double panel_legend(struct panel *n, double y)
 		{ CAUSE_SEU, "u its sEU" }, { CAUSE_MEMORY, "m memory" },
 		{ CAUSE_DRAIN, "d its products to drain" } };
 	struct flow f = { .p = n->p, .x = MARGIN, .y = y, .left = MARGIN, .right = n->p->width - MARGIN };
-	struct buf b;
+	struct buf b = buf_new(n->p->arena);
 	double x;
 
 	if (n->rings)
@@ -306,7 +302,6 @@ double panel_legend(struct panel *n, double y)
 			put_key(n, &f, i);
 	f.x = f.left;
 	f.y += LINE;
-	buf_init(&b, n->p->arena);
 	for (int i = 0; i < LEN(causes); i++)
 		if (has_cause(n, causes[i].cause))
 			buf_printf(&b, "%s%s", b.len ? ", " : "the lane waits for: ", causes[i].text);

@@ -1,5 +1,7 @@
 #include "draw/pen.h"
 
+#include <string.h>
+
 struct pen pen_new(const struct draw_options *o, struct buf *out)
 {
 	struct pen pen = { .out = out, .arena = out->arena, .width = WIDTH_DEFAULT };
@@ -16,15 +18,12 @@ void pen_puts(struct pen *pen, const char *s, struct style style)
 	size_t n;
 
 	/* glyph_next takes a newline for a control character */
-	for (; *s; s += n) {
-		for (n = 0; s[n] && s[n] != '\n'; n++)
-			;
+	for (; *s; s += n + (s[n] == '\n')) {
+		n = strcspn(s, "\n");
 		if (n)
 			text_styled(pen->out, arena_strf(pen->arena, "%.*s", (int)n, s), style, pen->flags);
-		if (s[n] == '\n') {
+		if (s[n] == '\n')
 			buf_putc(pen->out, '\n');
-			n++;
-		}
 	}
 }
 
@@ -51,6 +50,12 @@ void pen_wrap(struct pen *pen, const char *lead, int indent, const char *s)
 	buf_putc(pen->out, '\n');
 }
 
+void pen_line(struct pen *pen, const char *s)
+{
+	if (s[0])
+		pen_wrap(pen, "", 2, s);
+}
+
 void pen_name(struct pen *pen, const char *name, const char *s)
 {
 	pen_puts(pen, name, BOLD);
@@ -59,15 +64,17 @@ void pen_name(struct pen *pen, const char *name, const char *s)
 	buf_putc(pen->out, '\n');
 }
 
-void pen_table(struct pen *pen, const struct table *t)
+void pen_table(struct pen *pen, const char *title, const struct table *t)
 {
+	if (title)
+		pen_section(pen, title);
 	table_print(t, 2, pen->width, pen->flags, pen->out);
 }
 
 struct table_cell pen_bar(struct arena *a, double share, int cols)
 {
 	uint8_t colour = share > 1 ? 203 : share > 0.75 ? 114 : share > 0.4 ? 179 : 245;
-	struct buf b;
+	struct buf b = buf_new(a);
 	int full;
 
 	if (!(share > 0))		/* NaN too */
@@ -75,7 +82,6 @@ struct table_cell pen_bar(struct arena *a, double share, int cols)
 	full = (int)(min_i64((int64_t)(share * cols + 0.5), cols));
 	if (!full && share > 0)
 		full = 1;
-	buf_init(&b, a);
 	buf_repeat(&b, "█", full);
 	buf_repeat(&b, "·", cols - full);
 	return (struct table_cell){ b.text, { .fg = colour } };

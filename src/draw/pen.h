@@ -20,11 +20,13 @@ void pen_printf(struct pen *pen, const char *fmt, ...) PRINTF(2, 3);
 void pen_section(struct pen *pen, const char *title);
 /* `lead`, then s, wrapped at the width; further lines are indented by `indent` columns. */
 void pen_wrap(struct pen *pen, const char *lead, int indent, const char *s);
+/* The same without a lead, indented by two; nothing if s is "". */
+void pen_line(struct pen *pen, const char *s);
 /* The first line of a drawing: a name in bold, and s, wrapped. */
 void pen_name(struct pen *pen, const char *name, const char *s);
 /* A share in [0, 1] as a bar of `cols` columns; in `a`. */
 struct table_cell pen_bar(struct arena *a, double share, int cols);
-/* A table, indented by two columns. */
-void pen_table(struct pen *pen, const struct table *t);
+/* A section with a table, indented by two columns; title NULL: no section. */
+void pen_table(struct pen *pen, const char *title, const struct table *t);
 
 #endif

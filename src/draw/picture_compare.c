@@ -27,12 +27,11 @@ static void choose_names(struct pair *c)
 /* "predicted: 71,000 cycles, II 1,312" */
 static const char *head_of(struct picture *p, const struct pair *c, int i)
 {
-	struct buf b;
+	struct buf b = buf_new(p->arena);
 
-	buf_init(&b, p->arena);
 	buf_printf(&b, "%s: %s", c->name[i], timeline_total(p->arena, c->t[i]));
 	if (c->t[i]->phases[c->phase].ii > 0)
-		buf_printf(&b, "; II %s", unit_count((int64_t)(c->t[i]->phases[c->phase].ii + 0.5)).s);
+		buf_printf(&b, "; II %s", unit_rounded(c->t[i]->phases[c->phase].ii).s);
 	return b.text;
 }
 
@@ -56,16 +55,15 @@ static void draw_pair(struct picture *p, const char *name, const double mean[2],
 	double x, double y, double w, double label)
 {
 	double bar = w - label - 150;
-	struct buf b;
+	struct buf b = buf_new(p->arena);
 
 	picture_text(p, x + label - 10, y + 18, ANCHOR_RIGHT, 13, INK_TEXT, picture_fit(p, name, 13, label - 10));
 	for (int i = 0; i < 2; i++)
 		if (mean[i] >= 0)
 			picture_rect(p, x + label, y + 3 + 11 * i, fmax(bar * mean[i] / most, 1), 10,
 				INK_FIRST + i, INK_NONE);
-	buf_init(&b, p->arena);
-	buf_printf(&b, "%s", mean[0] < 0 ? "-" : unit_count((int64_t)(mean[0] + 0.5)).s);
-	buf_printf(&b, " | %s", mean[1] < 0 ? "-" : unit_count((int64_t)(mean[1] + 0.5)).s);
+	buf_printf(&b, "%s", mean[0] < 0 ? "-" : unit_rounded(mean[0]).s);
+	buf_printf(&b, " | %s", mean[1] < 0 ? "-" : unit_rounded(mean[1]).s);
 	picture_text(p, x + label + bar + 8, y + 18, ANCHOR_LEFT, 13, INK_FAINT, b.text);
 	if (mean[0] > 0 && mean[1] >= 0)
 		picture_bold(p, x + w - 8, y + 18, ANCHOR_RIGHT, 13, INK_TEXT,

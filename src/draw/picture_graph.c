@@ -27,9 +27,8 @@ struct graph_picture {
 static const char *written_text(struct picture *p, const struct graph *g, int task)
 {
 	const struct stask *t = &g->tasks.v[task];
-	struct buf b;
+	struct buf b = buf_new(p->arena);
 
-	buf_init(&b, p->arena);
 	for (int i = 0; i < t->writes.n; i++) {
 		const struct buffer *x = &g->buffers.v[t->writes.v[i]];
 

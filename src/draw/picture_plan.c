@@ -140,9 +140,8 @@ static double draw_lane_rows(struct plan_picture *s, double y)
 	const struct lane *l = &p->lanes.v[s->lane];
 	int warps = lane_warps(p, s->lane);
 	double top = y;
-	struct buf b;
+	struct buf b = buf_new(s->p->arena);
 
-	buf_init(&b, s->p->arena);
 	buf_printf(&b, "%d warp%s", warps, warps == 1 ? "" : "s");
 	if (l->replicas > 1)
 		buf_printf(&b, ", %d replicas", l->replicas);
@@ -159,9 +158,8 @@ static double draw_lane_rows(struct plan_picture *s, double y)
 
 static double draw_rings(struct picture *p, const struct plan *plan, double y)
 {
-	struct buf b;
+	struct buf b = buf_new(p->arena);
 
-	buf_init(&b, p->arena);
 	for (int i = 0; i < plan->graph->buffers.n; i++) {
 		const struct buffer *x = &plan->graph->buffers.v[i];
 

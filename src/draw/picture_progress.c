@@ -61,7 +61,7 @@ static void draw_grid(const struct plot *r)
 	for (int i = 0; i < n; i++) {
 		picture_line(r->p, r->x0, at_y(r, tick[i]), r->x1, at_y(r, tick[i]), INK_GRID, 1);
 		picture_text(r->p, r->x0 - 8, at_y(r, tick[i]) + 5, ANCHOR_RIGHT, 14, INK_FAINT,
-			arena_strf(r->p->arena, "%s", unit_seconds(tick[i]).s));
+			unit_keep(r->p->arena, unit_seconds(tick[i])));
 	}
 	n = progress_ticks(r->a.first, r->a.last, r->a.log_trials, (int)fmin((r->x1 - r->x0) / 60, 10), tick);
 	for (int i = 0; i < n; i++) {
@@ -69,7 +69,7 @@ static void draw_grid(const struct plot *r)
 			continue;
 		picture_line(r->p, at_x(r, tick[i]), r->y0, at_x(r, tick[i]), r->y1, INK_GRID, 1);
 		picture_text(r->p, at_x(r, tick[i]), r->y0 + 20, ANCHOR_MIDDLE, 14, INK_FAINT,
-			arena_strf(r->p->arena, "%s", unit_count(llround(tick[i])).s));
+			unit_keep(r->p->arena, unit_count(llround(tick[i]))));
 	}
 	picture_line(r->p, r->x0, r->y0, r->x1, r->y0, INK_LINE, 1);
 	picture_line(r->p, r->x0, r->y0, r->x0, r->y1, INK_LINE, 1);

@@ -95,7 +95,7 @@ static void draw_grid(const struct roof *r)
 	for (double f = r->f0; f <= r->f1 * 1.001; f = next_round(f, r->f0, r->f1)) {
 		picture_line(r->p, r->x0, at_y(r, f), r->x1, at_y(r, f), INK_GRID, 1);
 		picture_text(r->p, r->x0 - 8, at_y(r, f) + 5, ANCHOR_RIGHT, 14, INK_FAINT,
-			arena_strf(r->p->arena, "%s", unit_si(f, "").s));
+			unit_keep(r->p->arena, unit_si(f, "")));
 	}
 	picture_line(r->p, r->x0, r->y0, r->x1, r->y0, INK_LINE, 1);
 	picture_line(r->p, r->x0, r->y0, r->x0, r->y1, INK_LINE, 1);

@@ -32,11 +32,10 @@ static void put_word(struct buf *out, uint32_t v)
 /* An iTXt chunk: a keyword and UTF-8, not compressed. */
 static void put_chunk(struct buf *out, const char *key, const char *text)
 {
-	struct buf b;
+	struct buf b = buf_new(out->arena);
 
 	if (!*text)
 		return;
-	buf_init(&b, out->arena);
 	buf_puts(&b, "iTXt");
 	buf_putn(&b, key, strlen(key) + 1);
 	buf_putn(&b, "\0\0\0", 4);		/* no compression; no language; the key is not translated */
@@ -129,9 +128,8 @@ enum err_code picture_save_bytes(const char *bytes, size_t n, const char *path, 
 
 enum err_code picture_save(const struct picture *p, const struct picture_how *how, const char *path, struct err *e)
 {
-	struct buf b;
+	struct buf b = buf_new(p->arena);
 
-	buf_init(&b, p->arena);
 	if (how->format == PICTURE_SVG) {
 		picture_svg(p, how, &b);
 		return picture_save_bytes(b.text, b.len, path, e);

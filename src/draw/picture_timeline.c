@@ -11,9 +11,8 @@ enum { USE = 170, GAP = 28 };
 static const char *first_line(struct picture *p, const struct panel *n)
 {
 	const struct timeline *t = n->c.t;
-	struct buf b;
+	struct buf b = buf_new(p->arena);
 
-	buf_init(&b, p->arena);
 	buf_printf(&b, "%s: %s", t->measured ? "measured" : "predicted", timeline_total(p->arena, t));
 	if (t->clock_hz > 0)
 		buf_printf(&b, "; at %s", unit_si(t->clock_hz, "Hz").s);
@@ -22,9 +21,8 @@ static const char *first_line(struct picture *p, const struct panel *n)
 
 static const char *second_line(struct picture *p, const struct panel *n)
 {
-	struct buf b;
+	struct buf b = buf_new(p->arena);
 
-	buf_init(&b, p->arena);
 	if (n->c.t->nphases > 1)
 		buf_printf(&b, "phase %s, ", n->c.g->program->phases.v[n->c.line->phase].name);
 	buf_printf(&b, "%s %s", timeline_unit(n->c.t), unit_count(n->c.from).s);

@@ -24,12 +24,11 @@ static const char *cluster_text(const struct plan *p, struct arena *a)
 static const char *grid_text(const struct plan *p, struct arena *a)
 {
 	const struct grid_plan *g = &p->grid;
-	struct buf b;
+	struct buf b = buf_new(a);
 	int most = 0;
 
 	for (int i = 0; i < p->graph->program->phases.n; i++)
 		most = (int)max_i64(most, plan_eus(p, i));
-	buf_init(&b, a);
 	buf_printf(&b, "plan for %s, on %d of %d EUs, tiles by %s", p->device->name, most,
 		p->device->eus, g->raster == RASTER_ROWS ? "rows" : "columns");
 	if (g->group > 1)
@@ -79,9 +78,8 @@ static void add_wait(const struct plan *p, const struct wait *w, struct buf *b)
 
 const char *waits_text(struct arena *a, const struct plan *p, int task)
 {
-	struct buf b;
+	struct buf b = buf_new(a);
 
-	buf_init(&b, a);
 	for (int i = 0; i < p->waits.n; i++)
 		if (p->waits.v[i].task == task)
 			add_wait(p, &p->waits.v[i], &b);
@@ -91,12 +89,9 @@ const char *waits_text(struct arena *a, const struct plan *p, int task)
 static void add_entry(const struct plan *p, const struct entry *e, int indent, struct table *t)
 {
 	const struct stask *s = &p->graph->tasks.v[e->task];
-	struct table_cell *row = table_row(t);
 
-	row[0] = (struct table_cell){ arena_strf(t->arena, "%*s%s", indent, "", s->name), style_of_kind(s->kind) };
-	row[1].text = e->at ? arena_strf(t->arena, "@%+d", e->at) : NULL;
-	row[2].text = p->device->seu[e->seu].name;
-	row[3].text = waits_text(t->arena, p, e->task);
+	TABLE_ROW(t, arena_strf(t->arena, "%*s%s", indent, "", s->name), e->at ? arena_strf(t->arena, "@%+d", e->at) : NULL,
+		p->device->seu[e->seu].name, waits_text(t->arena, p, e->task))->style = style_of_kind(s->kind);
 }
 
 /* Entries in the order in which the lane executes them. */
@@ -120,9 +115,8 @@ static void put_lane_title(const struct plan *p, int lane, const struct usage *u
 {
 	const struct lane *l = &p->lanes.v[lane];
 	int warps = lane_warps(p, lane);
-	struct buf b;
+	struct buf b = buf_new(pen->arena);
 
-	buf_init(&b, pen->arena);
 	buf_printf(&b, "%d warp%s", warps, warps == 1 ? "" : "s");
 	if (l->replicas > 1)
 		buf_printf(&b, ", %d replicas", l->replicas);
@@ -136,15 +130,12 @@ static void put_lane_title(const struct plan *p, int lane, const struct usage *u
 
 static void put_lane(const struct plan *p, int lane, const struct usage *u, struct pen *pen)
 {
-	static const struct column col[] = {
-		{ "sTask", ALIGN_LEFT, 16, 0 }, { "at", ALIGN_LEFT, 0, 0 },
-		{ "sEU", ALIGN_LEFT, 0, 1 }, { "waits for", ALIGN_LEFT, 12, 0 },
-	};
+	static const struct column col[] = { { "sTask", ALIGN_LEFT, 16, 0 }, { "at", ALIGN_LEFT, 0, 0 },
+		{ "sEU", ALIGN_LEFT, 0, 1 }, { "waits for", ALIGN_LEFT, 12, 0 } };
 	const struct program *pr = p->graph->program;
-	struct table t;
+	struct table t = table_new(pen->arena, col, LEN(col));
 
 	put_lane_title(p, lane, u, pen);
-	table_init(&t, pen->arena, col, LEN(col));
 	for (int i = 0; i < pr->phases.n; i++) {
 		if (!lane_has_entries(p, lane, i))
 			continue;
@@ -153,14 +144,13 @@ static void put_lane(const struct plan *p, int lane, const struct usage *u, stru
 				pr->phases.v[i].name), FAINT };
 		add_region(p, lane, i, NONE, pr->phases.n > 1 ? 2 : 0, &t);
 	}
-	pen_table(pen, &t);
+	pen_table(pen, NULL, &t);
 }
 
 static void put_missing(const struct plan *p, struct pen *pen)
 {
-	struct buf b;
+	struct buf b = buf_new(pen->arena);
 
-	buf_init(&b, pen->arena);
 	for (int i = 0; i < p->graph->tasks.n; i++)
 		if (plan_entry_of(p, i) == NONE)
 			add_name(&b, p->graph->tasks.v[i].name, 0, WAIT_COMPLETE);
@@ -170,32 +160,24 @@ static void put_missing(const struct plan *p, struct pen *pen)
 
 static void put_rings(const struct plan *p, struct pen *pen)
 {
-	static const struct column col[] = {
-		{ "buffer", ALIGN_LEFT, 12, 0 }, { "versions", ALIGN_RIGHT, 0, 0 },
-		{ "each", ALIGN_RIGHT, 0, 2 }, { "all", ALIGN_RIGHT, 0, 0 },
-		{ "home", ALIGN_LEFT, 0, 1 }, { "life", ALIGN_LEFT, 4, 3 },
-	};
-	struct table t;
+	static const struct column col[] = { { "buffer", ALIGN_LEFT, 12, 0 }, { "versions", ALIGN_RIGHT, 0, 0 },
+		{ "each", ALIGN_RIGHT, 0, 2 }, { "all", ALIGN_RIGHT, 0, 0 }, { "home", ALIGN_LEFT, 0, 1 },
+		{ "life", ALIGN_LEFT, 4, 3 } };
+	struct table t = table_new(pen->arena, col, LEN(col));
 
-	table_init(&t, pen->arena, col, LEN(col));
 	for (int i = 0; i < p->graph->buffers.n; i++) {
 		const struct buffer *b = &p->graph->buffers.v[i];
 		enum scope scope = plan_scope(p, i);
-		struct table_cell *row;
 
 		if (scope == SCOPE_REGISTERS && p->versions[i] == 1)
 			continue;
-		row = table_row(&t);
-		row[0].text = b->name;
-		row[1].text = arena_strf(t.arena, "%d", p->versions[i]);
-		row[2].text = arena_strf(t.arena, "%s", unit_bytes((double)b->bytes).s);
-		row[3].text = arena_strf(t.arena, "%s", unit_bytes((double)b->bytes * p->versions[i]).s);
-		row[4].text = scope == SCOPE_SHARED ? "shared" : "registers";
-		row[5].text = label_loop(t.arena, p->graph->program, b->loop);
+		TABLE_ROW(&t, b->name, arena_strf(t.arena, "%d", p->versions[i]),
+			unit_keep(t.arena, unit_bytes((double)b->bytes)),
+			unit_keep(t.arena, unit_bytes((double)b->bytes * p->versions[i])),
+			scope == SCOPE_SHARED ? "shared" : "registers", label_loop(t.arena, p->graph->program, b->loop));
 	}
 	if (t.rows.n)
-		pen_section(pen, "rings");
-	pen_table(pen, &t);
+		pen_table(pen, "rings", &t);
 }
 
 /* Values in the registers or the shared memory of others. */
@@ -217,25 +199,17 @@ static void put_aliases(const struct plan *p, struct pen *pen)
 
 static void add_usage(struct table *t, const char *what, struct unit_text used, struct unit_text most, double share)
 {
-	struct table_cell *row = table_row(t);
-
-	row[0].text = what;
-	row[1].text = arena_strf(t->arena, "%s", used.s);
-	row[2].text = arena_strf(t->arena, "of %s", most.s);
-	row[3] = pen_bar(t->arena, share, BAR);
-	row[4].text = arena_strf(t->arena, "%s", unit_percent(share).s);
+	TABLE_ROW(t, what, unit_keep(t->arena, used), arena_strf(t->arena, "of %s", most.s), NULL,
+		unit_keep(t->arena, unit_percent(share)))[3] = pen_bar(t->arena, share, BAR);
 }
 
 static void put_usage(const struct plan *p, const struct usage *u, struct pen *pen)
 {
-	static const struct column col[] = {
-		{ "of one EU", ALIGN_LEFT, 0, 0 }, { "", ALIGN_RIGHT, 0, 0 },
-		{ "", ALIGN_LEFT, 0, 0 }, { "", ALIGN_LEFT, 0, 1 }, { "", ALIGN_RIGHT, 0, 2 },
-	};
+	static const struct column col[] = { { "of one EU", ALIGN_LEFT, 0, 0 }, { "", ALIGN_RIGHT, 0, 0 },
+		{ "", ALIGN_LEFT, 0, 0 }, { "", ALIGN_LEFT, 0, 1 }, { "", ALIGN_RIGHT, 0, 2 } };
 	const struct vdevice *d = p->device;
-	struct table t;
+	struct table t = table_new(pen->arena, col, LEN(col));
 
-	table_init(&t, pen->arena, col, LEN(col));
 	add_usage(&t, "threads", unit_count(u->threads), unit_count(d->max_threads),
 		(double)u->threads / d->max_threads);
 	if (u->registers)		/* 0: not known of a plan that is not legal */
@@ -247,7 +221,7 @@ static void put_usage(const struct plan *p, const struct usage *u, struct pen *p
 		add_usage(&t, "barriers", unit_count(u->named_barriers), unit_count(d->named_barriers),
 			(double)u->named_barriers / d->named_barriers);
 	pen_puts(pen, "\n", PLAIN);
-	pen_table(pen, &t);
+	pen_table(pen, NULL, &t);
 	if (u->flags)
 		pen_printf(pen, "  and %d flag%s in shared memory\n", u->flags, u->flags == 1 ? "" : "s");
 }

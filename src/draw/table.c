@@ -8,11 +8,9 @@ struct shape {
 	int word;			/* longest word in that column, which wrapping does not divide */
 };
 
-void table_init(struct table *t, struct arena *a, const struct column *col, int n)
+struct table table_new(struct arena *a, const struct column *col, int n)
 {
-	if (n > TABLE_COLUMNS_MAX)
-		BUG("a table of %d columns", n);
-	*t = (struct table){ .arena = a, .col = col, .ncols = n };
+	return (struct table){ .arena = a, .col = col, .ncols = n };
 }
 
 struct table_cell *table_row(struct table *t)
@@ -20,6 +18,15 @@ struct table_cell *table_row(struct table *t)
 	struct table_cell *row = ARENA_ARRAY(t->arena, t->ncols, struct table_cell);
 
 	VEC_PUSH(t->arena, &t->rows, row);
+	return row;
+}
+
+struct table_cell *table_add(struct table *t, const char *const text[TABLE_COLUMNS_MAX])
+{
+	struct table_cell *row = table_row(t);
+
+	for (int c = 0; c < t->ncols; c++)
+		row[c].text = text[c];
 	return row;
 }
 

@@ -29,9 +29,12 @@ struct table {
 	VEC(struct table_cell *) rows;
 };
 
-void table_init(struct table *t, struct arena *a, const struct column *col, int n);
+struct table table_new(struct arena *a, const struct column *col, int n);
 /* The cells of a new row, all empty. */
 struct table_cell *table_row(struct table *t);
+/* The same with texts in its first cells. */
+struct table_cell *table_add(struct table *t, const char *const text[TABLE_COLUMNS_MAX]);
+#define TABLE_ROW(t, ...) table_add((t), (const char *const [TABLE_COLUMNS_MAX]){ __VA_ARGS__ })
 /* Print a title line and the rows, indented by `indent` columns; nothing if there are no rows. The last column wraps if
  * it has a `least`. */
 void table_print(const struct table *t, int indent, int width, unsigned flags, struct buf *out);

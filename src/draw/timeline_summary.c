@@ -71,9 +71,8 @@ static int64_t lane_time(const struct plan *plan, const struct phase_line *p, in
 /* What a task waits for by the plan: "load_a or load_b". */
 static const char *awaited(struct arena *a, const struct plan *p, int task)
 {
-	struct buf b;
+	struct buf b = buf_new(a);
 
-	buf_init(&b, a);
 	for (int i = 0; i < p->waits.n; i++)
 		if (p->waits.v[i].task == task)
 			buf_printf(&b, "%s%s", b.len ? " or " : "", p->graph->tasks.v[p->waits.v[i].on].name);
@@ -114,12 +113,11 @@ static void collect_waits(struct arena *a, const struct timeline *t, const struc
 const char *timeline_waits(struct arena *a, const struct timeline *t, const struct phase_line *p)
 {
 	struct waits b = { 0 };
-	struct buf out;
+	struct buf out = buf_new(a);
 
 	collect_waits(a, t, p, &b);
 	if (b.v.n)
 		qsort(b.v.v, (size_t)b.v.n, sizeof(*b.v.v), compare_waiting);
-	buf_init(&out, a);
 	for (int i = 0; i < b.v.n && i < CAUSES_SHOWN; i++) {
 		int entry = plan_entry_of(t->plan, b.v.v[i].task);
 		const char *text = waiting_text(a, t->plan, &b.v.v[i]);
@@ -143,22 +141,20 @@ const char *timeline_unpriced(struct arena *a, const struct timeline *t)
 const char *timeline_ii(struct arena *a, const struct timeline *t, const struct phase_line *p)
 {
 	double bound = fmax(p->res_mii, p->rec_mii), over = p->ii / bound - 1;
-	struct buf b;
+	struct buf b = buf_new(a);
 
-	buf_init(&b, a);
 	if (!(p->ii > 0))
 		return b.text;
 	buf_printf(&b, "%s%s: II %s", p->ii_loop == NONE ? "tile loop" : "loop ", p->ii_loop == NONE ? "" :
-		label_loop(a, t->plan->graph->program, p->ii_loop), unit_count((int64_t)(p->ii + 0.5)).s);
+		label_loop(a, t->plan->graph->program, p->ii_loop), unit_rounded(p->ii).s);
 	if (!(bound > 0) || t->logical)
 		return b.text;
 	if (fabs(over) < 0.0005)
 		buf_puts(&b, ", at the bound; ");
 	else
 		buf_printf(&b, ", %s %s the bound; ", unit_percent(fabs(over)).s, over > 0 ? "above" : "below");
-	buf_printf(&b, "ResMII %s (%s), ", unit_count((int64_t)(p->res_mii + 0.5)).s,
-		binding_name(t->plan, p->binding_seu));
-	buf_printf(&b, "RecMII %s", unit_count((int64_t)(p->rec_mii + 0.5)).s);
+	buf_printf(&b, "ResMII %s (%s), ", unit_rounded(p->res_mii).s, binding_name(t->plan, p->binding_seu));
+	buf_printf(&b, "RecMII %s", unit_rounded(p->rec_mii).s);
 	return b.text;
 }
 
@@ -170,13 +166,12 @@ const char *timeline_unit(const struct timeline *t)
 const char *timeline_origin(struct arena *a, const struct timeline *t)
 {
 	const char *device = t->plan->device->name;
-	struct buf b;
+	struct buf b = buf_new(a);
 
 	if (!t->measured)
 		return arena_strf(a, "on %s, simulated", device);
 	if (t->logical)
 		return arena_strf(a, "for %s, traced on the host, without a clock", device);
-	buf_init(&b, a);
 	buf_printf(&b, "on %s, measured", device);
 	if (t->clock_hz > 0)
 		buf_printf(&b, " at %s", unit_si(t->clock_hz, "Hz").s);
@@ -187,9 +182,8 @@ const char *timeline_origin(struct arena *a, const struct timeline *t)
 
 const char *timeline_total(struct arena *a, const struct timeline *t)
 {
-	struct buf b;
+	struct buf b = buf_new(a);
 
-	buf_init(&b, a);
 	buf_printf(&b, "%s %s", unit_count(t->cycles).s, timeline_unit(t));
 	if (!t->logical)
 		buf_printf(&b, ", %s", unit_seconds(t->seconds).s);
@@ -208,9 +202,8 @@ const char *timeline_total(struct arena *a, const struct timeline *t)
 /* "busy: tensor 91 %, cuda 63 %" */
 static const char *busy_text(struct arena *a, const struct timeline *t, const struct phase_line *p)
 {
-	struct buf b;
+	struct buf b = buf_new(a);
 
-	buf_init(&b, a);
 	for (int s = 0; s < t->plan->device->nseus; s++)
 		if (p->seu[s].busy > 0)
 			buf_printf(&b, "%s%s %s", b.len ? ", " : "busy: ",
@@ -225,9 +218,8 @@ static const char *power_text(struct arena *a, const struct timeline *t)
 {
 	const struct vdevice *d = t->plan->device;
 	double all = t->watts * t->seconds;
-	struct buf b;
+	struct buf b = buf_new(a);
 
-	buf_init(&b, a);
 	if (!(all > 0))
 		return "";
 	buf_printf(&b, "%s %s: %.0f W", t->clock_hz < device_full_clock(d, &t->effort) ?
@@ -242,7 +234,6 @@ static const char *power_text(struct arena *a, const struct timeline *t)
 void draw_timeline_summary(const struct timeline *t, const struct draw_options *o, struct buf *out)
 {
 	struct pen pen = pen_new(o, out);
-	const char *power;
 
 	pen_name(&pen, t->plan->graph->program->name, arena_strf(pen.arena,
 		"%s: %s", timeline_origin(pen.arena, t), timeline_total(pen.arena, t)));
@@ -255,12 +246,8 @@ void draw_timeline_summary(const struct timeline *t, const struct draw_options *
 			pen_printf(&pen, "phase %s: %s %s\n", t->plan->graph->program->phases.v[p->phase].name,
 				unit_count(p->cycles).s, timeline_unit(t));
 		for (int k = 0; k < LEN(line); k++)
-			if (line[k][0])
-				pen_wrap(&pen, "", 2, line[k]);
+			pen_line(&pen, line[k]);
 	}
-	power = power_text(pen.arena, t);
-	if (power[0])
-		pen_wrap(&pen, "", 2, power);
-	if (t->unpriced)
-		pen_wrap(&pen, "", 2, timeline_unpriced(pen.arena, t));
+	pen_line(&pen, power_text(pen.arena, t));
+	pen_line(&pen, timeline_unpriced(pen.arena, t));
 }

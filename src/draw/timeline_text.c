@@ -94,11 +94,10 @@ static bool has_drains(const struct chart *c)
 
 static void put_legend(const struct chart *c, struct pen *pen)
 {
-	struct buf b;
+	struct buf b = buf_new(pen->arena);
 
 	pen_puts(pen, "\n", PLAIN);
 	put_keys(c, pen);
-	buf_init(&b, pen->arena);
 	if (!(pen->flags & DRAW_COLOUR))
 		buf_puts(&b, "▓ matrix, ▒ vector, ░ copy; ");
 	buf_puts(&b, c->by == TIMELINE_LANES ? "▸ issued; dots: waiting, w for completion, "
@@ -110,25 +109,17 @@ static void put_legend(const struct chart *c, struct pen *pen)
 
 static void add_use(struct table *t, const char *name, double busy, double share, int bar)
 {
-	struct table_cell *row = table_row(t);
-
-	row[0].text = name;
-	row[1] = pen_bar(t->arena, share, bar);
-	row[2].text = arena_strf(t->arena, "%s", unit_percent(share).s);
-	if (busy > 0 && busy < 9e18)
-		row[3].text = arena_strf(t->arena, "%s", unit_count((int64_t)busy).s);
+	TABLE_ROW(t, name, NULL, unit_keep(t->arena, unit_percent(share)), busy > 0 && busy < 9e18 ?
+		unit_keep(t->arena, unit_count((int64_t)busy)) : NULL)[1] = pen_bar(t->arena, share, bar);
 }
 
 static void put_use(const struct timeline *t, const struct phase_line *p, struct pen *pen)
 {
-	const struct column col[] = {
-		{ "busy", ALIGN_LEFT, 8, 0 }, { "", ALIGN_LEFT, 0, 0 },
-		{ "", ALIGN_RIGHT, 0, 0 }, { timeline_unit(t), ALIGN_RIGHT, 0, 1 },
-	};
+	const struct column col[] = { { "busy", ALIGN_LEFT, 8, 0 }, { "", ALIGN_LEFT, 0, 0 }, { "", ALIGN_RIGHT, 0, 0 },
+		{ timeline_unit(t), ALIGN_RIGHT, 0, 1 } };
 	int bar = (int)min_i64(max_i64(pen->width - 32, 8), BAR);
-	struct table use;
+	struct table use = table_new(pen->arena, col, LEN(col));
 
-	table_init(&use, pen->arena, col, LEN(col));
 	for (int s = 0; s < t->plan->device->nseus; s++)
 		if (p->seu[s].busy > 0)
 			add_use(&use, t->plan->device->seu[s].name, p->seu[s].busy, p->seu[s].share, bar);
@@ -137,18 +128,11 @@ static void put_use(const struct timeline *t, const struct phase_line *p, struct
 	table_print(&use, 0, pen->width, pen->flags, pen->out);
 }
 
-static void put_line(struct pen *pen, const char *s)
-{
-	if (s[0])
-		pen_wrap(pen, "", 2, s);
-}
-
 static const char *chart_title(const struct chart *c)
 {
 	const struct timeline *t = c->t;
-	struct buf b;
+	struct buf b = buf_new(c->arena);
 
-	buf_init(&b, c->arena);
 	buf_printf(&b, "%s", timeline_origin(c->arena, t));
 	if (t->nphases > 1)
 		buf_printf(&b, ", phase %s", c->g->program->phases.v[c->line->phase].name);
@@ -183,8 +167,8 @@ void draw_timeline(const struct timeline *t, const struct timeline_view *v,
 	pen_puts(&pen, "\n", PLAIN);
 	put_use(t, c.line, &pen);
 	pen_puts(&pen, "\n", PLAIN);
-	pen_wrap(&pen, "", 2, timeline_total(pen.arena, t));
-	put_line(&pen, timeline_ii(pen.arena, t, c.line));
-	put_line(&pen, timeline_waits(pen.arena, t, c.line));
-	put_line(&pen, timeline_unpriced(pen.arena, t));
+	pen_line(&pen, timeline_total(pen.arena, t));
+	pen_line(&pen, timeline_ii(pen.arena, t, c.line));
+	pen_line(&pen, timeline_waits(pen.arena, t, c.line));
+	pen_line(&pen, timeline_unpriced(pen.arena, t));
 }

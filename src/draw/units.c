@@ -88,3 +88,8 @@ struct unit_text unit_percent(double share)
 		snprintf(t.s, sizeof(t.s), fabs(p) < 9.95 && p != 0 ? "%.1f %%" : "%.0f %%", p);
 	return t;
 }
+
+struct unit_text unit_rounded(double n)
+{
+	return unit_count((int64_t)(n + 0.5));
+}

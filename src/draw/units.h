@@ -6,7 +6,7 @@
 #ifndef DRAW_UNITS_H
 #define DRAW_UNITS_H
 
-#include "base/base.h"
+#include "base/arena.h"
 
 struct unit_text {
 	char s[32];
@@ -17,5 +17,12 @@ struct unit_text unit_si(double v, const char *unit);	/* powers of 1000: "4.2 Mf
 struct unit_text unit_seconds(double s);		/* "12.3 µs" */
 struct unit_text unit_count(int64_t n);			/* "1,234,567" */
 struct unit_text unit_percent(double share);		/* "87 %" of 0.87, "4.2 %" */
+struct unit_text unit_rounded(double n);		/* unit_count of the nearest integer */
+
+/* A text that lives as long as `a`. */
+static inline const char *unit_keep(struct arena *a, struct unit_text t)
+{
+	return arena_strdup(a, t.s);
+}
 
 #endif

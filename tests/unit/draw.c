@@ -159,10 +159,9 @@ static void test_table(struct arena *a)
 		{ "n", ALIGN_RIGHT, 0, 1 }, { "none", ALIGN_LEFT, 0, 0 },
 		{ "text", ALIGN_LEFT, 6, 0 } };
 	struct table_cell *row;
-	struct table t;
+	struct table t = table_new(a, col, LEN(col));
 	struct buf b;
 
-	table_init(&t, a, col, LEN(col));
 	buf_init(&b, a);
 	table_print(&t, 0, 80, 0, &b);
 	is_str(b.text, "", "a table without rows");

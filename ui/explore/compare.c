@@ -42,57 +42,27 @@ struct numbers {
 	struct table t;
 };
 
-/* Add a row, unless both are NULL. `what` must live as long as the table. */
-static void add_number(struct numbers *n, const char *what, const char *one, const char *two, struct table_cell by)
+/* With its unit, "" for a count; "-" if it is not known. */
+static const char *value_text(struct arena *a, double v, const char *unit)
 {
-	struct table_cell *row;
+	if (!(v > 0))
+		return "-";
+	return unit_keep(a, !*unit ? unit_rounded(v) : !strcmp(unit, "B") ? unit_bytes(v) : !strcmp(unit, "s") ?
+		unit_seconds(v) : !strcmp(unit, "%") ? unit_percent(v) : unit_si(v, unit));
+}
 
-	if (!one && !two)
+/* Add a row, unless both values are unknown. `what` must live as long as the table. */
+static void add_value(struct numbers *n, const char *what, double one, double two, const char *unit, int sign)
+{
+	struct table_cell by = { NULL, PLAIN };
+
+	if (!(one > 0) && !(two > 0))
 		return;
-	row = table_row(&n->t);
-	row[0].text = what;
-	row[1].text = one ? one : "-";
-	row[2].text = two ? two : "-";
-	row[3] = by;
-}
-
-static void add_value(struct numbers *n, const char *what, double one, double two,
-	struct unit_text (*text)(double v), int sign)
-{
-	add_number(n, what, one > 0 ? arena_strf(n->a, "%s", text(one).s) : NULL, two > 0 ? arena_strf(n->a, "%s",
-		text(two).s) : NULL, one > 0 && two > 0 ? change(n->a, one, two, sign) : (struct table_cell){ 0 });
-}
-
-static struct unit_text rounded(double v)
-{
-	return unit_count((int64_t)(v + 0.5));
-}
-
-static struct unit_text hertz(double v)
-{
-	return unit_si(v, "Hz");
-}
-
-static struct unit_text watts(double v)
-{
-	return unit_si(v, "W");
-}
-
-static struct unit_text flops(double v)
-{
-	return unit_si(v, "FLOP/s");
-}
-
-/* Add two shares, and their difference in percentage points. */
-static void add_share(struct numbers *n, const char *what, double one, double two)
-{
-	double by = 100 * (two - one);
-	struct table_cell c = { NULL, PLAIN };
-
-	if (fabs(by) >= 0.5 && one > 0 && two > 0)
-		c.text = arena_strf(n->a, "%+.0f point%s", by, fabs(by) < 1.5 ? "" : "s");
-	add_number(n, what, one > 0 ? arena_strf(n->a, "%s", unit_percent(one).s) : NULL,
-		two > 0 ? arena_strf(n->a, "%s", unit_percent(two).s) : NULL, c);
+	if (one > 0 && two > 0 && *unit != '%')
+		by = change(n->a, one, two, sign);
+	else if (one > 0 && two > 0 && fabs(two - one) >= 0.005)
+		by.text = arena_strf(n->a, "%+.0f point%s", 100 * (two - one), fabs(two - one) < 0.015 ? "" : "s");
+	TABLE_ROW(&n->t, what, value_text(n->a, one, unit), value_text(n->a, two, unit))[3] = by;
 }
 
 static double bound_of(const struct phase_line *l)
@@ -111,10 +81,10 @@ static void add_loop(struct numbers *n, const struct phase_line *one, const stru
 {
 	const char *b[2] = { binding(n->p, 0, one), binding(n->p, 1, two) };
 
-	add_value(n, "interval (II)", one ? one->ii : 0, two ? two->ii : 0, rounded, -1);
-	add_value(n, "  its bound", bound_of(one), bound_of(two), rounded, -1);
+	add_value(n, "interval (II)", one ? one->ii : 0, two ? two->ii : 0, "", -1);
+	add_value(n, "  its bound", bound_of(one), bound_of(two), "", -1);
 	if (b[0] && b[1] && strcmp(b[0], b[1]))
-		add_number(n, "  which is", b[0], b[1], (struct table_cell){ 0 });
+		TABLE_ROW(&n->t, "  which is", b[0], b[1]);
 }
 
 static void add_units(struct numbers *n, const struct phase_line *one, const struct phase_line *two)
@@ -122,10 +92,10 @@ static void add_units(struct numbers *n, const struct phase_line *one, const str
 	const struct vdevice *d = n->p->plan[1]->device;
 
 	for (int s = 0; s < d->nseus; s++)
-		add_share(n, arena_strf(n->a, "busy: %s", d->seu[s].name), one ? one->seu[s].share : 0,
-			two ? two->seu[s].share : 0);
+		add_value(n, arena_strf(n->a, "busy: %s", d->seu[s].name), one ? one->seu[s].share : 0,
+			two ? two->seu[s].share : 0, "%", 0);
 	if (!n->p->measured)
-		add_share(n, "busy: memory", one ? one->memory_share : 0, two ? two->memory_share : 0);
+		add_value(n, "busy: memory", one ? one->memory_share : 0, two ? two->memory_share : 0, "%", 0);
 }
 
 static void add_usage(struct numbers *n)
@@ -134,33 +104,29 @@ static void add_usage(struct numbers *n)
 
 	if (!one || !two)
 		return;
-	add_value(n, "shared memory", (double)one->shared_bytes, (double)two->shared_bytes, unit_bytes, 0);
-	add_value(n, "registers", (double)one->registers, (double)two->registers, rounded, 0);
-	add_value(n, "threads", one->threads, two->threads, rounded, 0);
+	add_value(n, "shared memory", (double)one->shared_bytes, (double)two->shared_bytes, "B", 0);
+	add_value(n, "registers", (double)one->registers, (double)two->registers, "", 0);
+	add_value(n, "threads", one->threads, two->threads, "", 0);
 }
 
 static void put_numbers(const struct pair *p, int phase, struct pen *pen)
 {
-	const struct column col[] = {
-		{ "", ALIGN_LEFT, 0, 0 }, { p->name[0], ALIGN_RIGHT, 0, 0 },
-		{ p->name[1], ALIGN_RIGHT, 0, 0 }, { "change", ALIGN_LEFT, 0, 1 },
-	};
-	struct numbers n = { .a = pen->arena, .p = p };
+	const struct column col[] = { { "", ALIGN_LEFT, 0, 0 }, { p->name[0], ALIGN_RIGHT, 0, 0 },
+		{ p->name[1], ALIGN_RIGHT, 0, 0 }, { "change", ALIGN_LEFT, 0, 1 } };
+	struct numbers n = { pen->arena, p, table_new(pen->arena, col, LEN(col)) };
 	const struct timeline *one = p->tl[0], *two = p->tl[1];
 
-	table_init(&n.t, pen->arena, col, LEN(col));
 	if (pair_has_one_axis(p) && !one->logical) {
-		add_value(&n, "time", one->seconds, two->seconds, unit_seconds, -1);
-		add_value(&n, "speed", one->flops / one->seconds, two->flops / two->seconds, flops, 1);
-		add_value(&n, "clock", one->clock_hz, two->clock_hz, hertz, 1);
-		add_value(&n, "power", one->watts, two->watts, watts, 0);
+		add_value(&n, "time", one->seconds, two->seconds, "s", -1);
+		add_value(&n, "speed", one->flops / one->seconds, two->flops / two->seconds, "FLOP/s", 1);
+		add_value(&n, "clock", one->clock_hz, two->clock_hz, "Hz", 1);
+		add_value(&n, "power", one->watts, two->watts, "W", 0);
 	}
-	add_value(&n, "cycles", one ? (double)one->cycles : 0, two ? (double)two->cycles : 0, rounded, -1);
+	add_value(&n, "cycles", one ? (double)one->cycles : 0, two ? (double)two->cycles : 0, "", -1);
 	add_loop(&n, pair_line(one, phase), pair_line(two, phase));
 	add_units(&n, pair_line(one, phase), pair_line(two, phase));
 	add_usage(&n);
-	pen_section(pen, "in numbers");
-	pen_table(pen, &n.t);
+	pen_table(pen, "in numbers", &n.t);
 }
 
 /* ---- causes --------------------------------------------------------------------- */
@@ -213,43 +179,36 @@ static int by_difference(const void *x, const void *y)
 
 static const char *share_text(struct arena *a, double share)
 {
-	return share < 0.0005 ? "-" : arena_strf(a, "%s", unit_percent(share).s);
+	return share < 0.0005 ? "-" : unit_keep(a, unit_percent(share));
 }
 
 static void put_causes(const struct pair *p, struct pen *pen)
 {
-	const struct column col[] = {
-		{ "where lanes spend their time", ALIGN_LEFT, 20, 0 }, { p->name[0], ALIGN_RIGHT, 0, 0 },
-		{ p->name[1], ALIGN_RIGHT, 0, 0 }, { "", ALIGN_LEFT, 0, 1 },
-	};
+	const struct column col[] = { { "where lanes spend their time", ALIGN_LEFT, 20, 0 },
+		{ p->name[0], ALIGN_RIGHT, 0, 0 }, { p->name[1], ALIGN_RIGHT, 0, 0 }, { "", ALIGN_LEFT, 0, 1 } };
 	bool in_cycles = p->measured || !(p->tl[0]->clock_hz > 0 && p->tl[1]->clock_hz > 0);
 	double all = (double)p->tl[0]->cycles / (in_cycles ? 1 : p->tl[0]->clock_hz);
 	struct cause_rows s = { 0 };
-	struct table t;
+	struct table t = table_new(pen->arena, col, LEN(col));
 
 	for (int i = 0; i < 2; i++)
 		add_causes(&s, pen->arena, p->tl[i], i, in_cycles, all);
 	qsort(s.v.v, (size_t)s.v.n, sizeof(*s.v.v), by_difference);
-	table_init(&t, pen->arena, col, LEN(col));
 	for (int i = 0; i < s.v.n && i < CAUSES_SHOWN; i++) {
 		const struct cause_row *x = &s.v.v[i];
 		bool less = x->share[1] < x->share[0];
-		struct table_cell *row;
 
 		if (fabs(x->share[1] - x->share[0]) < 0.005)
 			break;
-		row = table_row(&t);
-		row[0].text = x->text;
-		row[1].text = share_text(pen->arena, x->share[0]);
-		row[2].text = share_text(pen->arena, x->share[1]);
-		row[3].text = x->share[1] < 0.0005 ? "gone" : x->share[0] < 0.0005 ? "new" : less ? "▼" : "▲";
-		row[3].style.fg = less ? BETTER : WORSE;
+		TABLE_ROW(&t, x->text, share_text(pen->arena, x->share[0]), share_text(pen->arena, x->share[1]),
+			x->share[1] < 0.0005 ? "gone" : x->share[0] < 0.0005 ? "new" : less ? "▼" : "▲")[3].style.fg =
+			less ? BETTER : WORSE;
 	}
 	pen_section(pen, arena_strf(pen->arena, "in causes, as shares of the time %s%s",
 		strcmp(p->name[0], "the other") ? "" : "of ", p->name[0]));
 	if (!t.rows.n)
 		pen_puts(pen, "  lanes wait for the same things for as long\n", FAINT);
-	pen_table(pen, &t);
+	pen_table(pen, NULL, &t);
 }
 
 /* ---- sTasks --------------------------------------------------------------------- */
@@ -300,46 +259,48 @@ static void gather(struct arena *a, const struct pair *p, int phase, struct task
 	}
 }
 
-static const char *mean(struct arena *a, const struct task_sum *s, double sum)
+/* Did most instances complete before their lane looked? */
+static bool is_late(const struct task_sum *s)
 {
-	return s ? arena_strf(a, "%s%s", s->late * 2 > s->n ? "<" : "", rounded(sum / (double)s->n).s) : "-";
+	return s && s->late * 2 > s->n;
+}
+
+static const char *mean_duration(struct arena *a, const struct task_sum *s)
+{
+	return s ? arena_strf(a, "%s%s", is_late(s) ? "<" : "", unit_rounded(s->duration / (double)s->n).s) : "-";
+}
+
+static const char *mean_wait(struct arena *a, const struct task_sum *s)
+{
+	return s ? unit_keep(a, unit_rounded(s->wait / (double)s->n)) : "-";
 }
 
 static void put_tasks(const struct pair *p, int phase, struct pen *pen)
 {
-	const struct column col[] = {
-		{ "sTask", ALIGN_LEFT, 8, 0 }, { "takes", ALIGN_RIGHT, 0, 0 }, { "then", ALIGN_RIGHT, 0, 0 },
-		{ "times", ALIGN_RIGHT, 0, 0 }, { "waits", ALIGN_RIGHT, 0, 0 }, { "then", ALIGN_RIGHT, 0, 0 },
-		{ "its lane", ALIGN_RIGHT, 0, 1 },
-	};
+	const struct column col[] = { { "sTask", ALIGN_LEFT, 8, 0 }, { "takes", ALIGN_RIGHT, 0, 0 },
+		{ "then", ALIGN_RIGHT, 0, 0 }, { "times", ALIGN_RIGHT, 0, 0 }, { "waits", ALIGN_RIGHT, 0, 0 },
+		{ "then", ALIGN_RIGHT, 0, 0 }, { "its lane", ALIGN_RIGHT, 0, 1 } };
+	struct arena *a = pen->arena;
 	struct task_rows rows = { 0 };
 	bool late = false;
-	struct table t;
+	struct table t = table_new(pen->arena, col, LEN(col));
 
 	gather(pen->arena, p, phase, &rows);
 	qsort(rows.v.v, (size_t)rows.v.n, sizeof(*rows.v.v), by_added);
-	table_init(&t, pen->arena, col, LEN(col));
 	for (int i = 0; i < rows.v.n; i++) {
 		const struct task_row *r = &rows.v.v[i];
 		const struct task_sum *one = r->sum[0], *two = r->sum[1];
-		struct table_cell *row = table_row(&t);
+		const char *times = one && two && one->duration > 0 ? arena_strf(a, "%.2f", two->duration / (double)two->n /
+			(one->duration / (double)one->n)) : NULL;
 
-		row[0].text = r->name;
-		row[1].text = mean(pen->arena, one, one ? one->duration : 0);
-		row[2].text = mean(pen->arena, two, two ? two->duration : 0);
-		if (one && two && one->duration > 0)
-			row[3].text = arena_strf(pen->arena, "%.2f", two->duration / (double)two->n /
-				(one->duration / (double)one->n));
-		row[4].text = one ? arena_strf(pen->arena, "%s", rounded(one->wait / (double)one->n).s) : "-";
-		row[5].text = two ? arena_strf(pen->arena, "%s", rounded(two->wait / (double)two->n).s) : "-";
-		row[6].text = arena_strf(pen->arena, "%s%s", r->adds > 0.5 ? "+" : "",
-			unit_count((int64_t)round(r->adds)).s);
-		row[6].style.fg = r->adds > 0.5 ? WORSE : r->adds < -0.5 ? BETTER : 0;
-		late |= (one && one->late * 2 > one->n) || (two && two->late * 2 > two->n);
+		TABLE_ROW(&t, r->name, mean_duration(a, one), mean_duration(a, two), times, mean_wait(a, one),
+			mean_wait(a, two), arena_strf(a, "%s%s", r->adds > 0.5 ? "+" : "", unit_count(llround(r->adds)).s)
+			)[6].style.fg = r->adds > 0.5 ? WORSE : r->adds < -0.5 ? BETTER : 0;
+		late |= is_late(one) || is_late(two);
 	}
 	pen_section(pen, arena_strf(pen->arena, "by sTask: mean %s %s, then %s; what that adds to its lane",
 		timeline_unit(p->tl[1]), p->name[0], p->name[1]));
-	pen_table(pen, &t);
+	pen_table(pen, NULL, &t);
 	if (late)
 		pen_puts(pen, "  < an upper bound: it had completed before its lane looked\n", FAINT);
 }
@@ -349,13 +310,10 @@ static void put_tasks(const struct pair *p, int phase, struct pen *pen)
 static void put_statement(struct pen *pen, const struct diff_line *l)
 {
 	const struct style style = { .fg = l->kind == DIFF_GONE ? WORSE : BETTER };
-	struct buf b;
+	struct buf b = buf_new(pen->arena);
 
-	buf_init(&b, pen->arena);
-	buf_puts(&b, l->kind == DIFF_GONE ? "  - " : "  + ");
 	text_wrap(&b, l->text, 4, 6, pen->width, pen->flags);
-	buf_putc(&b, '\n');
-	pen_puts(pen, b.text, style);
+	pen_puts(pen, arena_strf(pen->arena, "%s%s\n", l->kind == DIFF_GONE ? "  - " : "  + ", b.text), style);
 }
 
 static void put_diff(const struct pair *p, struct pen *pen)
@@ -370,12 +328,9 @@ static void put_diff(const struct pair *p, struct pen *pen)
 	if (!d.gone && !d.added)
 		pen_puts(pen, "  the plans are the same\n", FAINT);
 	for (int i = 0; i < d.v.n; i++) {
-		const struct diff_line *l = &d.v.v[i];
-
-		same += l->kind == DIFF_SAME;
-		if (l->kind == DIFF_SAME)
-			continue;
-		put_statement(pen, l);
+		same += d.v.v[i].kind == DIFF_SAME;
+		if (d.v.v[i].kind != DIFF_SAME)
+			put_statement(pen, &d.v.v[i]);
 	}
 	if (same)
 		pen_puts(pen, arena_strf(pen->arena, "    and %d that are the same\n", same), FAINT);

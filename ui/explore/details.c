@@ -17,11 +17,10 @@ struct lines {
 static void put_line(struct lines *x, const char *head, const char *s)
 {
 	int at = text_width(head);
-	struct buf b;
+	struct buf b = buf_new(&x->m->frame);
 
 	if (!s[0])
 		return;
-	buf_init(&b, &x->m->frame);
 	text_wrap(&b, s, at, at, (int)max_i64(x->out->w, at + WRAP_LEAST), 0);
 	cells_text(x->out, 0, x->y, x->out->w, head, FAINT);
 	for (char *row = b.text, *end; row && x->y < x->out->h; row = end) {
@@ -40,16 +39,15 @@ static const char *task_name(const struct model *m, int task)
 
 static const char *number(struct model *m, int64_t n)
 {
-	return arena_strf(&m->frame, "%s", unit_count(n).s);
+	return unit_keep(&m->frame, unit_count(n));
 }
 
 /* ---- the event ---- */
 
 static const char *held_text(struct model *m, const struct event *e)
 {
-	struct buf b;
+	struct buf b = buf_new(&m->frame);
 
-	buf_init(&b, &m->frame);
 	if (e->issue > e->ready) {
 		struct reason r = e->held != CAUSE_NONE ? (struct reason){ e->held, e->held_task } :
 			(struct reason){ e->cause, e->cause_task };
@@ -103,9 +101,8 @@ static void put_event(struct lines *x, const struct event *e)
 	struct model *m = x->m;
 	const struct timeline *t = m->now->tl;
 	const struct task_cost *cost = model_line(m)->costs ? &model_line(m)->costs[e->task] : NULL;
-	struct buf b;
+	struct buf b = buf_new(&m->frame);
 
-	buf_init(&b, &m->frame);
 	buf_printf(&b, "lane free %s%s", number(m, e->ready), held_text(m, e));
 	buf_printf(&b, ", starts %s", number(m, e->start));
 	buf_printf(&b, ", complete %s (%s later)", number(m, e->end), number(m, e->end - e->start));
@@ -145,9 +142,8 @@ static void put_event(struct lines *x, const struct event *e)
 
 static const char *work_text(struct model *m, const struct stask *s, int task)
 {
-	struct buf b;
+	struct buf b = buf_new(&m->frame);
 
-	buf_init(&b, &m->frame);
 	buf_printf(&b, "%s", label_shape(&m->frame, m->now->graph, task));
 	if (s->work.flops > 0)
 		buf_printf(&b, ", %s", unit_si(s->work.flops, "flop").s);
@@ -162,9 +158,8 @@ static const char *work_text(struct model *m, const struct stask *s, int task)
 static const char *buffers_text(struct model *m, const int *v, int n, const struct event *e)
 {
 	const struct graph *g = m->now->graph;
-	struct buf b;
+	struct buf b = buf_new(&m->frame);
 
-	buf_init(&b, &m->frame);
 	for (int i = 0; i < n; i++) {
 		const struct buffer *buf = &g->buffers.v[v[i]];
 		int versions = m->now->plan ? m->now->plan->versions[v[i]] : 1;
@@ -183,9 +178,8 @@ static const char *edges_text(struct model *m, int task, bool in)
 {
 	const struct graph *g = m->now->graph;
 	const char *last = "";
-	struct buf b;
+	struct buf b = buf_new(&m->frame);
 
-	buf_init(&b, &m->frame);
 	for (int i = 0; i < g->edges.n; i++) {
 		const struct edge *e = &g->edges.v[i];
 		int d = m->now->plan ? edge_distance(m->now->plan, e) : e->distance;
@@ -247,10 +241,9 @@ static void put_kernel(struct lines *x, const char *name)
 static const char *title_text(struct model *m, const struct event *e)
 {
 	const struct plan *p = m->now->plan;
-	struct buf b;
+	struct buf b = buf_new(&m->frame);
 	int entry = p ? plan_entry_of(p, m->sel.task) : NONE;
 
-	buf_init(&b, &m->frame);
 	buf_printf(&b, "%s", task_name(m, m->sel.task));
 	if (e)
 		buf_printf(&b, " %d, tile %d", (int)e->seq, (int)e->tile);

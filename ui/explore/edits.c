@@ -41,10 +41,9 @@ static int waits_without(const struct plan *a, const struct plan *b)
 static void report_change(struct model *m, const char *what, const struct state *before)
 {
 	const struct state *now = m->now;
-	struct buf b;
+	struct buf b = buf_new(&m->frame);
 	int came, went;
 
-	buf_init(&b, &m->frame);
 	buf_printf(&b, "%s: ", what);
 	if (!now->legal) {
 		const char *why = now->problems.v.n ? now->problems.v.v[0].message : now->unchecked;
@@ -59,8 +58,8 @@ static void report_change(struct model *m, const char *what, const struct state 
 		buf_printf(&b, "%s (%s)", unit_seconds(now->tl->seconds).s,
 			change(m, before->tl->seconds, now->tl->seconds));
 		if (a > 0 && z > 0 && fabs(a - z) >= 0.5) {
-			buf_printf(&b, ", II %s -> ", unit_count((int64_t)(a + 0.5)).s);
-			buf_printf(&b, "%s", unit_count((int64_t)(z + 0.5)).s);
+			buf_printf(&b, ", II %s -> ", unit_rounded(a).s);
+			buf_printf(&b, "%s", unit_rounded(z).s);
 		}
 	} else if (now->tl) {
 		buf_printf(&b, "legal, %s", unit_seconds(now->tl->seconds).s);

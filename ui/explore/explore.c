@@ -305,9 +305,8 @@ static void do_unwait(struct model *m, const char *answer)
 static const char *tile_text(struct model *m)
 {
 	const struct program *p = m->now->graph->program;
-	struct buf b;
+	struct buf b = buf_new(&m->frame);
 
-	buf_init(&b, &m->frame);
 	for (int a = 0; a < p->axes.n; a++)
 		if (m->now->graph->tiling.extent[a])
 			buf_printf(&b, "%s%s=%lld", b.len ? " " : "", p->axes.v[a].name,

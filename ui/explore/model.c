@@ -61,13 +61,12 @@ enum err_code state_of_history(struct model *m, struct history *h, bool events, 
 {
 	struct state *s = state_new(m, out);
 	struct sim_options o = { .keep = events ? -1 : 0 };
-	struct buf script;
+	struct buf script = buf_new(&s->arena);
 	enum err_code code;
 
 	TRY(history_snapshot(h, &s->own_graph, &s->own_plan, e));
 	s->graph = s->own_graph;
 	s->plan = s->own_plan;
-	buf_init(&script, &s->arena);
 	history_script(h, &script);
 	s->script = script.text;
 	TRY(check_state(m, s, e));
@@ -88,13 +87,12 @@ enum err_code state_of_history(struct model *m, struct history *h, bool events, 
 void state_of_timeline(struct model *m, const struct timeline *t, const char *script, struct state **out)
 {
 	struct state *s = state_new(m, out);
-	struct buf text;
+	struct buf text = buf_new(&s->arena);
 	struct err e;
 
 	s->tl = t;
 	s->plan = t->plan;
 	s->graph = t->plan->graph;
-	buf_init(&text, &s->arena);
 	if (script)
 		buf_puts(&text, script);
 	else
@@ -196,11 +194,10 @@ const char *state_kernel_text(struct model *m, struct state *s)
 
 const char *model_source_text(struct model *m)
 {
-	struct buf out;
+	struct buf out = buf_new(&m->frame);
 
 	if (no_kernel(m->now))
 		return no_kernel(m->now);
-	buf_init(&out, &m->frame);
 	put_kernels(m, m->now, true, &out);
 	return out.text;
 }

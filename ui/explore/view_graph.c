@@ -45,9 +45,8 @@ static const char *position_text(struct arena *a, const struct plan *p, int task
 static const char *work_text(struct arena *a, const struct graph *g, int task)
 {
 	const struct stask *s = &g->tasks.v[task];
-	struct buf b;
+	struct buf b = buf_new(a);
 
-	buf_init(&b, a);
 	if (s->work.flops > 0)
 		buf_printf(&b, "%s", unit_si(s->work.flops, "flop").s);
 	if (s->work.global_bytes > 0)
@@ -71,9 +70,8 @@ static void add_buffer(const struct model *m, int buffer, struct buf *b)
 
 static const char *buffers_text(struct model *m, const int *v, int n)
 {
-	struct buf b;
+	struct buf b = buf_new(&m->frame);
 
-	buf_init(&b, &m->frame);
 	for (int i = 0; i < n; i++)
 		add_buffer(m, v[i], &b);
 	return b.len ? b.text : NULL;
@@ -86,11 +84,10 @@ static void put_edge(const struct model *m, int i, bool in, struct pen *pen)
 	const struct edge *e = &g->edges.v[i];
 	int other = in ? e->from : e->to;
 	const char *buffers = label_edge_buffers(pen->arena, g, i);
-	struct buf b;
+	struct buf b = buf_new(pen->arena);
 
 	if (!buffers)
 		return;
-	buf_init(&b, pen->arena);
 	buf_printf(&b, "%s  %s %s", g->tasks.v[other].name, edge_kind_name(e->kind), buffers);
 	if (e->reuse)
 		buf_puts(&b, ", a free slot");

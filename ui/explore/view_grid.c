@@ -189,11 +189,10 @@ static const char *row_label(const struct view *v, int64_t row, int64_t columns)
 	const struct program *p = v->m->now->graph->program;
 	int64_t tile = row * columns, step = g->total;
 	int n, last = last_axis(g, &n);
-	struct buf b;
+	struct buf b = buf_new(&v->m->frame);
 
 	if (n < 2)
-		return arena_strf(&v->m->frame, "%s", unit_count(tile).s);
-	buf_init(&b, &v->m->frame);
+		return unit_keep(&v->m->frame, unit_count(tile));
 	for (int i = 0; i < last; i++) {
 		step /= g->tiles[i];
 		if (g->tiles[i] > 1)
@@ -330,9 +329,8 @@ static const char *order_text(const struct view *v)
 	const struct own *own = v->own;
 	const struct plan *p = v->m->now->plan;
 	bool rows = p->grid.raster == RASTER_ROWS;
-	struct buf b;
+	struct buf b = buf_new(&v->m->frame);
 
-	buf_init(&b, &v->m->frame);
 	buf_printf(&b, "by %s", rows ? "rows" : "columns");
 	if (p->grid.group > 1)
 		buf_printf(&b, ", groups of %d %s", p->grid.group, rows ? "rows" : "columns");
@@ -348,9 +346,8 @@ static const char *tail_text(const struct view *v)
 {
 	const struct own *own = v->own;
 	const struct plan *p = v->m->now->plan;
-	struct buf b;
+	struct buf b = buf_new(&v->m->frame);
 
-	buf_init(&b, &v->m->frame);
 	if (own->last == own->assignment.eus && own->assignment.eus == p->device->eus)
 		buf_printf(&b, "all %d EUs have %d tile%s: no tail", own->assignment.eus, own->waves,
 			own->waves == 1 ? "" : "s");
@@ -369,9 +366,8 @@ static const char *coordinates(const struct view *v, int64_t tile)
 	const struct own *own = v->own;
 	const struct graph *g = v->m->now->graph;
 	struct axis_ranges at;
-	struct buf b;
+	struct buf b = buf_new(&v->m->frame);
 
-	buf_init(&b, &v->m->frame);
 	ranges_set_tile(&g->extents, own->grid, tile, &at);
 	for (int i = 0; i < own->grid->n; i++) {
 		int a = own->grid->axis[i];
@@ -389,9 +385,8 @@ static const char *trips_text(const struct view *v, int64_t tile)
 	const struct own *own = v->own;
 	const struct graph *g = v->m->now->graph;
 	struct walk w;
-	struct buf b;
+	struct buf b = buf_new(&v->m->frame);
 
-	buf_init(&b, &v->m->frame);
 	walk_init(&v->m->frame, &w, g, own->phase, 1, &tile);
 	for (int l = 0; l < g->program->loops.n; l++) {
 		if (g->program->loops.v[l].phase != own->phase)
@@ -410,9 +405,8 @@ static const char *list_text(const struct view *v, int eu)
 {
 	const struct own *own = v->own;
 	int64_t n = tiles_of(own, eu), from = max_i64(0, min_i64(own->nth[own->at] - LISTED / 2, n - LISTED));
-	struct buf b;
+	struct buf b = buf_new(&v->m->frame);
 
-	buf_init(&b, &v->m->frame);
 	buf_puts(&b, from ? "… " : "");
 	for (int64_t i = from; i < n && i < from + LISTED; i++)
 		buf_printf(&b, i == own->nth[own->at] ? "%s[%lld]" : "%s%lld", i > from ? " " : "",

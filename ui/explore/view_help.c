@@ -30,9 +30,8 @@ static const char *const words[][2] = {
 
 static void put_row(struct pen *pen, const char *head, const char *text)
 {
-	struct buf b;
+	struct buf b = buf_new(pen->arena);
 
-	buf_init(&b, pen->arena);
 	text_fit(&b, head, (int)max_i64(KEYS - 3, text_width(head)), ALIGN_LEFT, 0);
 	pen_puts(pen, "  ", PLAIN);
 	pen_puts(pen, b.text, BOLD);
@@ -114,9 +113,8 @@ static const char *two_columns(struct view *v, int w)
 {
 	int each = (w - GAP) / 2;
 	const char *one = column(v, each, true, false), *two = column(v, each, false, true);
-	struct buf b;
+	struct buf b = buf_new(&v->m->frame);
 
-	buf_init(&b, &v->m->frame);
 	while (*one || *two) {
 		put_line(&b, &one, each + GAP);
 		put_line(&b, &two, 0);

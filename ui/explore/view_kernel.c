@@ -240,9 +240,8 @@ static const char *usage_text(struct view *v)
 {
 	const struct plan *p = v->m->now->plan;
 	const struct usage *u = &v->m->now->usage;
-	struct buf b;
+	struct buf b = buf_new(&v->m->frame);
 
-	buf_init(&b, &v->m->frame);
 	buf_printf(&b, "%s %s, ", ((struct own *)v->own)->source ? "source for" : "role program for", p->device->name);
 	if (!v->m->now->checked)
 		return b.text;

@@ -35,9 +35,8 @@ static const char *lane_text(struct model *m, int lane)
 {
 	const struct plan *p = m->now->plan;
 	const struct lane *l = &p->lanes.v[lane];
-	struct buf b;
+	struct buf b = buf_new(&m->frame);
 
-	buf_init(&b, &m->frame);
 	buf_printf(&b, "%s  %d warp%s", l->name, lane_warps(p, lane), lane_warps(p, lane) == 1 ? "" : "s");
 	if (m->now->checked && m->now->usage.lane_registers[lane] && l->registers)
 		buf_printf(&b, ", %d of %d registers", m->now->usage.lane_registers[lane], l->registers);
@@ -87,9 +86,8 @@ static void add_lane(struct model *m, struct list *out, int lane)
 static const char *rings_text(struct model *m)
 {
 	const struct plan *p = m->now->plan;
-	struct buf b;
+	struct buf b = buf_new(&m->frame);
 
-	buf_init(&b, &m->frame);
 	for (int i = 0; i < p->graph->buffers.n; i++) {
 		const struct buffer *buf = &p->graph->buffers.v[i];
 

@@ -196,27 +196,19 @@ static void put_race(struct picture *p)
 	int task[2] = { e->from, e->to };
 	long long at[2] = { -1, -1 };
 	struct arena *a = p->pen.arena;
-	const struct table_cell between = { missing_text(p->x->code), FAINT };
-	static const struct column col[] = {
-		{ "lane", ALIGN_LEFT, 0, 0 }, { "sTask", ALIGN_LEFT, 8, 0 },
-		{ "iteration", ALIGN_RIGHT, 0, 0 }, { "", ALIGN_LEFT, 8, 0 },
-	};
-	struct table t;
+	static const struct column col[] = { { "lane", ALIGN_LEFT, 0, 0 }, { "sTask", ALIGN_LEFT, 8, 0 },
+		{ "iteration", ALIGN_RIGHT, 0, 0 }, { "", ALIGN_LEFT, 8, 0 } };
+	struct table t = table_new(a, col, LEN(col));
 
-	table_init(&t, a, col, LEN(col));
 	read_instances(p, &at[1], &at[0]);
 	for (int i = 0; i < 2; i++) {
-		struct table_cell *row = table_row(&t);
-
-		row[0].text = lane_of(p, task[i]);
-		row[1].text = p->g->tasks.v[task[i]].name;
-		row[2].text = at[i] < 0 ? "" : arena_strf(a, "%lld", at[i]);
-		row[3].text = arena_strf(a, "%s %s%s", deed[i], at[i] < 0 ? p->g->buffers.v[e->buffer].name :
-			slot_of(p, task[i], e->buffer, at[i]), i ? ": may be earlier" : ": must be first");
+		TABLE_ROW(&t, lane_of(p, task[i]), p->g->tasks.v[task[i]].name, at[i] < 0 ? "" : arena_strf(a, "%lld", at[i]),
+			arena_strf(a, "%s %s%s", deed[i], at[i] < 0 ? p->g->buffers.v[e->buffer].name :
+			slot_of(p, task[i], e->buffer, at[i]), i ? ": may be earlier" : ": must be first"));
 		if (!i)
-			table_row(&t)[3] = between;
+			table_row(&t)[3] = (struct table_cell){ missing_text(p->x->code), FAINT };
 	}
-	pen_table(&p->pen, &t);
+	pen_table(&p->pen, NULL, &t);
 	pen_puts(&p->pen, arena_strf(a, "  dependence: %s, of %s, distance %d, over %s\n", edge_kind_name(e->kind),
 		p->g->buffers.v[e->buffer].name, edge_distance(p->plan, e),
 		e->loop == NONE ? "tiles" : arena_strf(a, "loop %s", label_loop(a, p->g->program, e->loop))), FAINT);

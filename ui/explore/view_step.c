@@ -51,11 +51,10 @@ struct scene {
 /* Pad with blanks, if the screen is wide enough, so that columns do not move from moment to moment. */
 static const char *padded(const struct scene *s, const char *text, int cols)
 {
-	struct buf b;
+	struct buf b = buf_new(s->a);
 
 	if (s->pen.width < PADDED_MIN)
 		return text;
-	buf_init(&b, s->a);
 	buf_puts(&b, text);
 	buf_repeat(&b, " ", cols - text_width(text));
 	return b.text;
@@ -189,9 +188,8 @@ static const char *story(const struct scene *s)
 	const struct moment *t = &s->moments->v[s->at];
 	const struct event *e = &s->events[t->event];
 	const struct seu *u = &s->plan->device->seu[e->seu];
-	struct buf b;
+	struct buf b = buf_new(s->a);
 
-	buf_init(&b, s->a);
 	buf_printf(&b, "%s", instance(s, e));
 	if (t->end)
 		buf_puts(&b, " is complete");
@@ -249,14 +247,11 @@ static struct table_cell activity(const struct scene *s, int last, int next)
 
 static void put_lanes(struct scene *s)
 {
-	static const struct column col[] = {
-		{ "lane", ALIGN_LEFT, 0, 0 }, { "now", ALIGN_LEFT, 20, 0 },
-		{ "last", ALIGN_LEFT, 8, 2 }, { "next", ALIGN_LEFT, 8, 1 },
-	};
+	static const struct column col[] = { { "lane", ALIGN_LEFT, 0, 0 }, { "now", ALIGN_LEFT, 20, 0 },
+		{ "last", ALIGN_LEFT, 8, 2 }, { "next", ALIGN_LEFT, 8, 1 } };
 	int here = s->moments->v[s->at].event;
-	struct table t;
+	struct table t = table_new(s->a, col, LEN(col));
 
-	table_init(&t, s->a, col, LEN(col));
 	for (int l = 0; l < s->plan->lanes.n; l++) {
 		for (int k = 0; k < s->plan->lanes.v[l].replicas && k < REPLICAS_MAX; k++) {
 			struct table_cell *row;
@@ -274,7 +269,7 @@ static void put_lanes(struct scene *s)
 			row[3].text = next == NONE ? "-" : instance(s, &s->events[next]);
 		}
 	}
-	pen_table(&s->pen, &t);
+	pen_table(&s->pen, NULL, &t);
 	pen_puts(&s->pen, "\n", PLAIN);
 }
 
@@ -283,16 +278,13 @@ static void put_lanes(struct scene *s)
 static void put_units(struct scene *s)
 {
 	static const struct column col[] = { { "sEU", ALIGN_LEFT, 0, 0 }, { "works on", ALIGN_LEFT, 10, 0 } };
-	struct table t;
+	struct table t = table_new(s->a, col, LEN(col));
 	int first, n;
 
 	lookup_window(s->moments->lookup, s->cycle, s->cycle, &first, &n);
-	table_init(&t, s->a, col, LEN(col));
 	for (int u = 0; u < s->plan->device->nseus; u++) {
-		struct table_cell *row = table_row(&t);
-		struct buf b;
+		struct buf b = buf_new(s->a);
 
-		buf_init(&b, s->a);
 		for (int i = first; i < first + n; i++) {
 			const struct event *e = &s->events[i];
 
@@ -302,10 +294,9 @@ static void put_units(struct scene *s)
 			buf_printf(&b, "%s%s (%s%s)", b.len ? ", " : "", instance(s, e),
 				lane_label(s->a, s->plan, e->lane, e->replica), e->start > s->cycle ? ", queued" : "");
 		}
-		row[0].text = s->plan->device->seu[u].name;
-		row[1] = (struct table_cell){ b.len ? b.text : "-", b.len ? PLAIN : FAINT };
+		TABLE_ROW(&t, s->plan->device->seu[u].name, b.len ? b.text : "-")[1].style = b.len ? PLAIN : FAINT;
 	}
-	pen_table(&s->pen, &t);
+	pen_table(&s->pen, NULL, &t);
 	pen_puts(&s->pen, "\n", PLAIN);
 }
 
@@ -334,16 +325,14 @@ static struct table_cell slot_cell(const struct scene *s, const struct slot *x, 
 
 static void put_rings(struct scene *s)
 {
-	static const struct column col[] = {
-		{ "ring", ALIGN_LEFT, 0, 0 }, { "slot 0", ALIGN_LEFT, 0, 0 }, { "slot 1", ALIGN_LEFT, 0, 0 },
-		{ "slot 2", ALIGN_LEFT, 0, 0 }, { "slot 3", ALIGN_LEFT, 0, 0 }, { "slot 4", ALIGN_LEFT, 0, 1 },
-		{ "slot 5", ALIGN_LEFT, 0, 2 }, { "slot 6", ALIGN_LEFT, 0, 3 }, { "", ALIGN_LEFT, 0, 4 },
-	};
+	static const struct column col[] = { { "ring", ALIGN_LEFT, 0, 0 }, { "slot 0", ALIGN_LEFT, 0, 0 },
+		{ "slot 1", ALIGN_LEFT, 0, 0 }, { "slot 2", ALIGN_LEFT, 0, 0 }, { "slot 3", ALIGN_LEFT, 0, 0 },
+		{ "slot 4", ALIGN_LEFT, 0, 1 }, { "slot 5", ALIGN_LEFT, 0, 2 }, { "slot 6", ALIGN_LEFT, 0, 3 },
+		{ "", ALIGN_LEFT, 0, 4 } };
 	bool any = false;
-	struct table t;
+	struct table t = table_new(s->a, col, LEN(col));
 
 	_Static_assert(LEN(col) == SLOTS_SHOWN + 2, "a column for each slot, and one for the others");
-	table_init(&t, s->a, col, LEN(col));
 	for (int i = 0; i < s->moments->nrings; i++) {
 		int buffer = s->moments->ring[i], versions = s->plan->versions[buffer];
 		const struct buffer *b = &s->g->buffers.v[buffer];
@@ -359,7 +348,7 @@ static void put_rings(struct scene *s)
 			row[1 + SLOTS_SHOWN].text = arena_strf(s->a, "+%d", versions - SLOTS_SHOWN);
 		any |= flagged;
 	}
-	pen_table(&s->pen, &t);
+	pen_table(&s->pen, NULL, &t);
 	if (any)
 		pen_puts(&s->pen, "  ⁰ ¹ how often it has been filled, modulo 2: the phase of its "
 			"mbarrier\n", FAINT);

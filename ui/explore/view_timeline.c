@@ -293,15 +293,14 @@ static void draw_busy(struct view *v, struct cells *out, int y)
 	const struct phase_line *line = model_line(v->m);
 	const struct timeline *t = v->m->now->tl;
 	double bound = line->res_mii > line->rec_mii ? line->res_mii : line->rec_mii;
-	struct buf b;
+	struct buf b = buf_new(&v->m->frame);
 
-	buf_init(&b, &v->m->frame);
 	if (t->seconds > 0)
 		buf_printf(&b, "%s", unit_seconds(t->seconds).s);
 	if (line->ii > 0)
-		buf_printf(&b, "  II %s", unit_count((int64_t)(line->ii + 0.5)).s);
+		buf_printf(&b, "  II %s", unit_rounded(line->ii).s);
 	if (line->ii > 0 && bound > 0)
-		buf_printf(&b, " (bound %s)", unit_count((int64_t)(bound + 0.5)).s);
+		buf_printf(&b, " (bound %s)", unit_rounded(bound).s);
 	for (int s = 0; s < t->plan->device->nseus; s++) {
 		int full = (int)(line->seu[s].share * 8 + 0.5);
 

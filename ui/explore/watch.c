@@ -24,8 +24,7 @@ static const char *mark_of(const struct progress_entry *e)
 /* "● 212  1.53 ms (1.56)  m=128 n=176, 2 lanes" */
 static void put_candidate(struct cells *out, int x, int y, int w, const struct progress_entry *e, int digits, bool best)
 {
-	const char *time = progress_seconds(e) > 0 ? arena_strf(out->arena, "%s",
-		unit_seconds(progress_seconds(e)).s) : "?";
+	const char *time = progress_seconds(e) > 0 ? unit_keep(out->arena, unit_seconds(progress_seconds(e))) : "?";
 	struct unit_text trial = unit_count(e->trial);
 	int at = digits - text_width(trial.s);
 
@@ -116,14 +115,13 @@ static void put_last(const struct watched *s, struct cells *out, int x, int y, i
 static int put_facts(const struct watched *s, struct cells *out, int y)
 {
 	for (int i = 0; i < s->nfacts && y < out->h - 1; i++) {
-		struct buf b;
+		struct buf b = buf_new(out->arena);
 		int w, h;
 
 		if (out->h < WRAP_MIN) {
 			cells_text(out, 0, y++, out->w, s->fact[i], i ? PLAIN : good);
 			continue;
 		}
-		buf_init(&b, out->arena);
 		if (!i)
 			style_put(&b, PLAIN, good, DRAW_COLOUR);
 		text_wrap(&b, s->fact[i], 0, 2, out->w, 0);
