@@ -1,7 +1,5 @@
 -- generate.lua - what documents take from help, printed.
 --
---   millrace docs/generate.lua reference   docs/reference.md with its sections between
---                                          <!-- from help: KIND --> and <!-- end --> made anew
 --   millrace docs/generate.lua man         the manual page, millrace.1
 --   millrace docs/generate.lua bash, zsh   what completes the command line there
 
@@ -12,52 +10,6 @@ local function section_of(kind)
   for _, section in ipairs(known.sections) do
     if section.kind == kind then return section end
   end
-end
-
----- docs/reference.md -------------------------------------------------------------------------
-
-local function cell(text) return (text:gsub("\n", " "):gsub("|", "\\|")) end
-
--- Names or calls as code, "`a`, `b`".
-local function code(topic, bare)
-  local names = {}
-  for i, name in ipairs(topic.names) do names[i] = ("`%s`"):format(name:gsub("^check%.", "")) end
-  if topic.call and not bare then return ("`%s`"):format(topic.call) end
-  return table.concat(names, ", ")
-end
-
--- A table of a section; want(topic): the rows.
-local function rows(kind, head, want)
-  local lines = {head, (head:gsub("[^|]+", "---"))}
-  local section = section_of(kind)
-  for i = 2, #section do
-    local topic = section[i]
-    if not want or want(topic) then
-      local plain = kind == "words" or kind == "keys"
-      lines[#lines + 1] = ("| %s | %s |"):format(plain and topic.title or code(topic),
-        cell(topic.text) .. (topic.fix and " | " .. cell(topic.fix) or ""))
-    end
-  end
-  return table.concat(lines, "\n")
-end
-
-local tables = {
-  options = function() return rows("options", "| option | |") end,
-  environment = function() return rows("environment", "| variable | meaning |") end,
-  keys = function() return rows("keys", "| key | |") end,
-  commands = function() return rows("commands", "| command | |") end,
-  words = function() return rows("words", "| word | meaning |") end,
-  problems = function() return rows("problems", "| code | meaning | repair |", function(t) return not t.note end) end,
-  notes = function() return rows("problems", "| code | meaning |", function(t) return t.note end) end,
-}
-
-local function reference(path)
-  local file = assert(io.open(path))
-  local text = file:read "a"
-  file:close()
-  return (text:gsub("(<!%-%- from help: (%a+) %-%->\n).-(<!%-%- end %-%->)", function(first, kind, last)
-    return first .. assert(tables[kind], kind)() .. "\n" .. last
-  end))
 end
 
 ---- the manual page ---------------------------------------------------------------------------
@@ -119,7 +71,7 @@ local function manual_page()
   put_section "words"
   put_section "problems"
   for _, section in ipairs(known.sections) do
-    if not section.kind or section.kind == "fields" then
+    if section[1] and not section.kind then
       put(".SH ", '"', section.title:upper(), '"')
       for _, topic in ipairs(section) do put_entry(topic.call or topic.title, topic) end
     end
@@ -181,14 +133,12 @@ local function zsh()
 end
 
 local what = ...
-if what == "reference" then
-  io.write(reference(mr.home .. "/docs/reference.md"))
-elseif what == "man" then
+if what == "man" then
   io.write(manual_page())
 elseif what == "bash" then
   io.write(bash())
 elseif what == "zsh" then
   io.write(zsh())
 else
-  error("reference, man, bash or zsh?", 0)
+  error("man, bash or zsh?", 0)
 end

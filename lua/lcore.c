@@ -54,7 +54,7 @@ static void *host_alloc(void *ud, void *p, size_t old_size, size_t new_size)
 	return mem_resize(&h->mem, p, p ? old_size : 0, new_size);
 }
 
-/* Run the std chunk named by the upvalue; its results are the module. */
+/* Run the std chunk named by the upvalue; its result is the module. Of a document it is the text. */
 static int chunk_l(lua_State *L)
 {
 	const char *name = lua_tostring(L, lua_upvalueindex(1));
@@ -64,6 +64,10 @@ static int chunk_l(lua_State *L)
 		c++;
 	if (!c->name)
 		return luaL_error(L, "no chunk '%s' in this program", name);
+	if (strstr(name, ".md")) {
+		lua_pushlstring(L, c->text, c->len);
+		return 1;
+	}
 	lua_pushfstring(L, "=[millrace.%s]", name);
 	if (luaL_loadbufferx(L, c->text, c->len, lua_tostring(L, -1), "t") != LUA_OK)
 		return lua_error(L);

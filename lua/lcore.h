@@ -37,9 +37,9 @@ struct host {
 	const char *home;		/* folder of hw/ and examples/; borrowed from main */
 };
 
-/* lua/std/NAME.lua as text, made by the Makefile; the last one has no name. */
+/* lua/std/NAME.lua, and docs/reference.md for help, as text, made by the Makefile; the last one has no name. */
 struct std_chunk {
-	const char *name;		/* "init", "tile" */
+	const char *name;		/* "init", "tile", "reference.md" */
 	const char *text;
 	size_t len;
 };

@@ -108,16 +108,16 @@ function explain.topic(topic, width)
   return table.concat(out, "\n")
 end
 
--- What there is: the names of all topics but fields, of which there are too many.
+-- What there is: the names of all topics but fields, which are too many.
 function explain.all(width)
   local out = {}
   for _, section in ipairs(sections) do
     local names = {}
-    flow(out, section.title, "", "", width)
+    if section[1] then flow(out, section.title, "", "", width) end
     for _, topic in ipairs(section) do
       for _, name in ipairs(topic.names) do
         name = name:gsub("^check%.", "")
-        if section.kind ~= "fields" or not name:find "[.:]" then names[#names + 1] = name:gsub(" ", "\0") end
+        if topic.kind ~= "fields" then names[#names + 1] = name:gsub(" ", "\0") end
       end
     end
     local lines = {}

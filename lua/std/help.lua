@@ -1,6 +1,6 @@
 -- help.lua - help(topic): a short text for everything a script or the shell can call, for fields,
--- words, problems and keys. The texts are those of topics.lua; an example's help is the comment at
--- the head of its file.
+-- words, problems and keys. The texts are those of docs/reference.md, which topics.lua reads; an example's help is
+-- the comment at the head of its file.
 
 local core = require "millrace.core"
 local explain = require "millrace.explain"
@@ -33,14 +33,10 @@ local function example(name)
   if lines[1] then return table.concat(lines, "\n") end
 end
 
--- What objects are called in the texts -> what their topics begin with.
-local short = {tl = "timeline", k = "kernel", r = "found", prog = "program", a = "array", e = "event",
-  kernel = "kernel", v = "value", c = "carry", b = "benched", err = "checked", row = "stored"}
-
 -- Topics that a text means: of that name, also a problem's; mr's; else a field or method anywhere.
 local function find(name)
-  local found = {topics[name], topics["check." .. name]}
-  if not topics[name] then found = {topics["check." .. name]} end
+  local found = {topics[name]}
+  found[#found + 1] = topics["check." .. name]
   if #found == 0 then found[1] = topics["mr." .. name] end
   if #found > 0 then return found end
   for _, section in ipairs(sections) do
@@ -78,9 +74,9 @@ end
 ---- showing it ----------------------------------------------------------------
 
 -- In the shell, a screen at a time.
-local function put(text) (core.page or print)(text) end
+local function show(text) (core.page or print)(text) end
 
-local function show_all() put(explain.all(core.terminal().width)) end
+local function show_all() show(explain.all(core.terminal().width)) end
 
 local function unknown(name)
   local names, fields = {}, {}
@@ -104,14 +100,12 @@ local function help(...)
   local name = type(x) == "string" and trim(x)
     or type(x) == "function" and name_of_function(x) or name_of_object(x)
   if not name then return print("a " .. type(x) .. " of your own or of Lua's: no help about it") end
-  local first, rest = name:match "^(%a+)([.:].+)$"
-  if first and not topics[name] and short[first] then name = short[first] .. rest end
-  local found = find(name)
+  local found = find(topics[name] and name or known.full_name(name))
   local texts = {}
   for i, topic in ipairs(found) do texts[i] = explain.topic(topic, core.terminal().width) end
-  if #found > 0 then return put(table.concat(texts, "\n")) end
+  if #found > 0 then return show(table.concat(texts, "\n")) end
   local text = example(name)
-  if text then put(text) else unknown(name) end
+  if text then show(text) else unknown(name) end
 end
 
 return help

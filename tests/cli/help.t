@@ -1,11 +1,5 @@
-# What documents take from help is what help says now. BLESS=1 writes docs/reference.md again.
+# What the manual page takes from help, and help in the shell.
 . tests/lib.sh
-"$MILLRACE" docs/generate.lua reference >"$T/reference.md"
-[ "${BLESS-}" ] && cp "$T/reference.md" docs/reference.md
-cmp -s docs/reference.md "$T/reference.md"
-t_result $? 'docs/reference.md has the tables of help' ||
-	diff -u docs/reference.md "$T/reference.md" | sed 's/^/# /' | head -40
-
 "$MILLRACE" docs/generate.lua man >"$T/millrace.1"
 t_like 'the manual page has the options' "$(<"$T/millrace.1")" '^\.B "\\-e CODE"'
 t_like 'the problems' "$(<"$T/millrace.1")" '^\.B "missing_wait"'

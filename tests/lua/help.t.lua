@@ -16,7 +16,7 @@ end
 
 -- What documents call an object -> what its topics begin with.
 local kinds = {tl = "timeline", k = "kernel", prog = "program", a = "array", r = "found", b = "benched", err = "checked",
-  row = "stored"}
+  row = "stored", v = "value", c = "carry"}
 
 ---- from the reference's tables to help --------------------------------------------------------
 
@@ -30,8 +30,8 @@ local function names_of(cell, prefix, add)
     if code:find "^tostring" or code:find "^#" or code == "..." or code:find "^mr%.array"
       or owner and owner == owner:upper() then
       -- not a name, or described elsewhere
-    elseif code == '["end"]' then
-      add((prefix or "event") .. ".end")
+    elseif code == prefix then
+      add(prefix)
     elseif prefix == "hw" then
       name = code:match "^[%w_.]+"
       if name:sub(1, 1) == "." then name = last:match "^(.*)%." .. name end
