@@ -32,43 +32,6 @@ const struct gpu_tensor *built_map(struct arena *a, const struct program *p, con
 	return t;
 }
 
-/* Where the buffers and binaries of a built plan are in a job. */
-struct job_layout {
-	const int *tensors;		/* the buffer of each tensor */
-	int phases;			/* the first of PHASE_BUFFERS buffers for each phase */
-	int binaries;			/* the first of the phases' binaries */
-	int contestant;			/* of a race, from 1; else 0 */
-};
-
-/* The launch of a phase, and the phase's own buffers. */
-static void add_step(const struct built *b, int phase, const struct job_layout *at, struct arena *a,
-	struct gpu_buffer *buffers, struct gpu_step *step)
-{
-	static const char *const names[] = { "order of tiles", "first tiles", "stamps" };	/* ORDER PHASE_ORDER */
-	const struct source *s = &b->phases[phase].source;
-	struct gpu_param *params = ARENA_ARRAY(a, s->params.n, struct gpu_param);
-	int first = at->phases + PHASE_BUFFERS * phase, eus;
-	struct phase_buffer own[PHASE_BUFFERS];
-
-	eus = built_phase_buffers(b, phase, a, own);
-	for (int i = 0; i < PHASE_BUFFERS; i++)
-		buffers[first + i] = (struct gpu_buffer){ .name = names[i], .contestant = at->contestant,
-			.bytes = own[i].bytes ? own[i].bytes : sizeof(uint32_t), .init = own[i].from ? GPU_INIT_HOST :
-			GPU_INIT_WORD, .from = own[i].from, .to = own[i].to };
-	for (int i = 0; i < s->params.n; i++) {
-		const struct param *x = &s->params.v[i];
-
-		params[i].kind = x->kind == PARAM_MAP ? GPU_PARAM_TENSOR : GPU_PARAM_POINTER;
-		params[i].buffer = built_buffer_of(x, at->tensors, first);
-		if (x->kind == PARAM_MAP)
-			params[i].tensor = built_map(a, b->graph->program, x);
-	}
-	*step = (struct gpu_step){ .kind = GPU_STEP_KERNEL, .binary = at->binaries + phase,
-		.contestant = at->contestant, .early = phase > 0, .entry = s->entry,
-		.grid = { (unsigned)eus }, .block = { (unsigned)s->threads },
-		.smem = (unsigned)s->shared_bytes, .params = params, .nparams = s->params.n };
-}
-
 /* The buffer of a tensor. Outputs and the temporaries between phases are filled with NaN first, so that
  * reading before writing shows in the result. */
 static void describe_tensor(const struct program *p, const struct feed *in, int tensor, struct gpu_buffer *out)
@@ -86,41 +49,107 @@ static void describe_tensor(const struct program *p, const struct feed *in, int 
 	out->to = t->role == TENSOR_OUTPUT ? in->data[tensor] : NULL;
 }
 
-static void add_binaries(const struct built *b, struct gpu_binary *out)
-{
-	for (int i = 0; i < b->nphases; i++) {
-		const struct compile_result *x = &b->phases[i].binary;
+/* ---- jobs ---- */
 
-		out[i] = (struct gpu_binary){ x->cubin, x->cubin_bytes };
+/* A job that is being made, and its arrays, which have room for all of it. */
+struct parts {
+	struct gpu_job job;
+	struct gpu_buffer *buffers;
+	struct gpu_binary *binaries;
+	struct gpu_step *steps;
+};
+
+/* Begin the job of n built plans with their inputs: buffer i is tensor i if that is an input; the others are
+ * placeholders. */
+static enum err_code begin_job(struct parts *x, const struct racer *racers, int n, struct gpu *g,
+	const struct feed *in, const struct stop *stop, struct arena *a, struct err *e)
+{
+	const struct plan *plan = racers[0].built->plan;
+	const struct program *p = plan->graph->program;
+	int fills = feed_randoms(p, in), phases = 0;
+
+	for (int i = 0; i < n; i++)
+		phases += racers[i].built->nphases;
+	x->buffers = ARENA_ARRAY(a, p->tensors.n * (n + 1) + PHASE_BUFFERS * phases, struct gpu_buffer);
+	x->binaries = ARENA_ARRAY(a, phases + 1, struct gpu_binary);
+	x->steps = ARENA_ARRAY(a, phases + fills, struct gpu_step);
+	x->job = (struct gpu_job){ .binaries = x->binaries, .buffers = x->buffers, .steps = x->steps,
+		.nbinaries = fills > 0, .nbuffers = p->tensors.n, .nsteps = fills };
+	for (int i = 0; i < p->tensors.n; i++) {
+		x->buffers[i] = (struct gpu_buffer){ .name = "placeholder", .bytes = 1 };
+		if (p->tensors.v[i].role == TENSOR_INPUT)
+			describe_tensor(p, in, i, &x->buffers[i]);
 	}
+	if (fills)
+		TRY(feed_binary(g, plan->device->arch, stop, a, &x->binaries[0], e));
+	feed_steps(p, in, 0, a, x->steps);
+	return OK;
+}
+
+/* Add the launch of a phase, and the phase's own buffers. The buffer of tensor t is tensors[t]. */
+static void add_step(struct parts *x, const struct built *b, int phase, int contestant, const int *tensors,
+	struct arena *a)
+{
+	static const char *const names[] = { "order of tiles", "first tiles", "stamps" };	/* ORDER PHASE_ORDER */
+	const struct source *s = &b->phases[phase].source;
+	const struct compile_result *binary = &b->phases[phase].binary;
+	struct gpu_param *params = ARENA_ARRAY(a, s->params.n, struct gpu_param);
+	struct gpu_job *job = &x->job;
+	struct phase_buffer own[PHASE_BUFFERS];
+	int eus = built_phase_buffers(b, phase, a, own);
+
+	for (int i = 0; i < s->params.n; i++) {
+		const struct param *p = &s->params.v[i];
+
+		params[i].kind = p->kind == PARAM_MAP ? GPU_PARAM_TENSOR : GPU_PARAM_POINTER;
+		params[i].buffer = built_buffer_of(p, tensors, job->nbuffers);
+		if (p->kind == PARAM_MAP)
+			params[i].tensor = built_map(a, b->graph->program, p);
+	}
+	x->steps[job->nsteps++] = (struct gpu_step){ .kind = GPU_STEP_KERNEL, .binary = job->nbinaries,
+		.contestant = contestant, .early = phase > 0, .entry = s->entry, .grid = { (unsigned)eus },
+		.block = { (unsigned)s->threads }, .smem = (unsigned)s->shared_bytes, .params = params,
+		.nparams = s->params.n };
+	x->binaries[job->nbinaries++] = (struct gpu_binary){ binary->cubin, binary->cubin_bytes };
+	for (int i = 0; i < PHASE_BUFFERS; i++)
+		x->buffers[job->nbuffers++] = (struct gpu_buffer){ .name = names[i], .contestant = contestant,
+			.bytes = own[i].bytes ? own[i].bytes : sizeof(uint32_t),
+			.init = own[i].from ? GPU_INIT_HOST : GPU_INIT_WORD, .from = own[i].from, .to = own[i].to };
+}
+
+/* Add a built plan: alone (contestant 0) with buffer i for tensor i; in a race with outputs and temporaries of its own,
+ * which are not returned. */
+static void add_built(struct parts *x, const struct built *b, int contestant, const struct feed *in, struct arena *a)
+{
+	const struct program *p = b->graph->program;
+	int *tensors = ARENA_ARRAY(a, p->tensors.n, int);
+
+	for (int i = 0; i < p->tensors.n; i++) {
+		tensors[i] = i;
+		if (p->tensors.v[i].role == TENSOR_INPUT)
+			continue;
+		if (contestant)
+			tensors[i] = x->job.nbuffers++;
+		describe_tensor(p, in, i, &x->buffers[tensors[i]]);
+		x->buffers[tensors[i]].contestant = contestant;
+		if (contestant)
+			x->buffers[tensors[i]].to = NULL;
+	}
+	for (int i = 0; i < b->nphases; i++)
+		add_step(x, b, i, contestant, tensors, a);
 }
 
 enum err_code built_run(struct built *b, struct gpu *g, const struct feed *in, double limit,
 	const struct gpu_bench *bench, const struct stop *stop, struct arena *a, struct gpu_result *r, struct err *e)
 {
-	const struct program *p = b->graph->program;
-	int n = p->tensors.n + PHASE_BUFFERS * b->nphases, fills = feed_randoms(p, in);
-	struct gpu_buffer *buffers = ARENA_ARRAY(a, n, struct gpu_buffer);
-	struct gpu_binary *binaries = ARENA_ARRAY(a, b->nphases + 1, struct gpu_binary);
-	struct gpu_step *steps = ARENA_ARRAY(a, fills + b->nphases, struct gpu_step);
-	int *tensors = ARENA_ARRAY(a, p->tensors.n, int);
-	struct job_layout at = { .tensors = tensors, .phases = p->tensors.n };
-	struct gpu_job job = { .binaries = binaries, .nbinaries = b->nphases + (fills > 0), .buffers = buffers,
-		.nbuffers = n, .steps = steps, .nsteps = fills + b->nphases, .mode = bench ? GPU_BENCH : GPU_RUN };
+	struct parts x;
 
-	for (int i = 0; i < p->tensors.n; i++) {
-		tensors[i] = i;
-		describe_tensor(p, in, i, &buffers[i]);
-	}
-	if (fills)
-		TRY(feed_binary(g, b->plan->device->arch, stop, a, &binaries[b->nphases], e));
-	feed_steps(p, in, b->nphases, a, steps);
-	add_binaries(b, binaries);
-	for (int i = 0; i < b->nphases; i++)
-		add_step(b, i, &at, a, buffers, &steps[fills + i]);
+	TRY(begin_job(&x, &(struct racer){ .built = b }, 1, g, in, stop, a, e));
+	add_built(&x, b, 0, in, a);
+	x.job.mode = bench ? GPU_BENCH : GPU_RUN;
 	if (bench)
-		job.bench = *bench;
-	return gpu_run(g, &job, limit, stop, a, r, e);
+		x.job.bench = *bench;
+	return gpu_run(g, &x.job, limit, stop, a, r, e);
 }
 
 /* ---- races ---- */
@@ -145,76 +174,21 @@ bool built_same_tensors(const struct built *a, const struct built *b)
 	return true;
 }
 
-/* The sizes of a race's job: the inputs once; for each contestant its other tensors and its phases. */
-struct race_size {
-	int buffers, binaries, steps;
-};
-
-static struct race_size size_of(const struct racer *racers, int n, const struct program *p, int fills)
+enum err_code built_race(const struct racer *racers, int n, struct gpu *g, const struct feed *in,
+	double limit, const struct gpu_race *race, const struct stop *stop, struct arena *a,
+	struct gpu_result *r, struct err *e)
 {
-	struct race_size size = { .buffers = p->tensors.n * (n + 1), .binaries = fills > 0, .steps = fills };
-
-	for (int i = 0; i < n; i++) {
-		size.buffers += PHASE_BUFFERS * racers[i].built->nphases;
-		size.binaries += racers[i].built->nphases;
-		size.steps += racers[i].built->nphases;
-	}
-	return size;
-}
-
-/* Add contestant c, from 1, to the job. */
-static void add_racer(const struct built *b, int c, const struct feed *in, struct arena *a, struct gpu_buffer *buffers,
-	struct gpu_binary *binaries, struct gpu_step *steps, struct gpu_job *job)
-{
-	const struct program *p = b->graph->program;
-	int *tensors = ARENA_ARRAY(a, p->tensors.n, int);
-	struct job_layout at = { .tensors = tensors, .binaries = job->nbinaries, .contestant = c };
-
-	for (int i = 0; i < p->tensors.n; i++) {
-		tensors[i] = i;		/* inputs are shared: see built_race */
-		if (p->tensors.v[i].role == TENSOR_INPUT)
-			continue;
-		tensors[i] = job->nbuffers++;
-		describe_tensor(p, in, i, &buffers[tensors[i]]);
-		buffers[tensors[i]].to = NULL;
-		buffers[tensors[i]].contestant = c;
-	}
-	at.phases = job->nbuffers;
-	job->nbuffers += PHASE_BUFFERS * b->nphases;
-	add_binaries(b, binaries + job->nbinaries);
-	job->nbinaries += b->nphases;
-	for (int i = 0; i < b->nphases; i++)
-		add_step(b, i, &at, a, buffers, &steps[job->nsteps++]);
-}
-
-enum err_code built_race(const struct racer *racers, int n, struct gpu *g, const struct feed *in, double limit,
-	const struct gpu_race *race, const struct stop *stop, struct arena *a, struct gpu_result *r, struct err *e)
-{
-	const struct built *first = racers[0].built;
-	const struct program *p = first->graph->program;
-	int fills = feed_randoms(p, in);
-	struct race_size size = size_of(racers, n, p, fills);
-	struct gpu_buffer *buffers = ARENA_ARRAY(a, size.buffers, struct gpu_buffer);
-	struct gpu_binary *binaries = ARENA_ARRAY(a, size.binaries, struct gpu_binary);
-	struct gpu_step *steps = ARENA_ARRAY(a, size.steps, struct gpu_step);
 	const char **names = ARENA_ARRAY(a, n, const char *);
-	struct gpu_job job = { .binaries = binaries, .buffers = buffers, .steps = steps, .nbuffers = p->tensors.n,
-		.nbinaries = fills > 0, .nsteps = fills, .mode = GPU_RACE, .race = *race };
+	struct parts x;
 
-	/* Buffer i is tensor i if that is an input; the others are placeholders. */
-	for (int i = 0; i < p->tensors.n; i++) {
-		buffers[i] = (struct gpu_buffer){ .name = "placeholder", .bytes = 1 };
-		if (p->tensors.v[i].role == TENSOR_INPUT)
-			describe_tensor(p, in, i, &buffers[i]);
-	}
-	if (fills)
-		TRY(feed_binary(g, first->plan->device->arch, stop, a, &binaries[0], e));
-	feed_steps(p, in, 0, a, steps);
+	TRY(begin_job(&x, racers, n, g, in, stop, a, e));
 	for (int i = 0; i < n; i++) {
 		names[i] = racers[i].name;
-		add_racer(racers[i].built, i + 1, in, a, buffers, binaries, steps, &job);
+		add_built(&x, racers[i].built, i + 1, in, a);
 	}
-	job.race.names = names;
-	job.race.n = n;
-	return gpu_run(g, &job, limit, stop, a, r, e);
+	x.job.mode = GPU_RACE;
+	x.job.race = *race;
+	x.job.race.names = names;
+	x.job.race.n = n;
+	return gpu_run(g, &x.job, limit, stop, a, r, e);
 }
