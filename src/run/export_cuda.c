@@ -3,8 +3,6 @@
 
 #include <stdio.h>
 
-#include "plan/assign.h"
-
 /* tensors ------------------------------------------------------------------ */
 
 static const char *torch_type(enum dtype t)
@@ -32,11 +30,10 @@ static const char *python_shape(const struct export_kit *k, int tensor)
 {
 	const struct tensor *t = &k->p->tensors.v[tensor];
 	bool packed = dtype_bits(t->type) < 8;
-	struct buf b;
+	struct buf b = buf_new(k->a);
 
 	if (packed && (!t->rank || k->p->axes.v[t->dim[t->rank - 1]].size % 2))
 		return arena_strf(k->a, "(%lld,)", (long long)export_bytes(k, tensor));
-	buf_init(&b, k->a);
 	buf_putc(&b, '(');
 	for (int d = 0; d < t->rank; d++)
 		buf_printf(&b, "%s%lld", d ? ", " : "", (long long)(k->p->axes.v[t->dim[d]].size /
@@ -48,9 +45,8 @@ static const char *python_shape(const struct export_kit *k, int tensor)
 /* The elements of a tuple, one Tensor(...) a line. */
 static const char *python_tensors(const struct export_kit *k, int first, int n)
 {
-	struct buf b;
+	struct buf b = buf_new(k->a);
 
-	buf_init(&b, k->a);
 	for (int i = first; i < first + n; i++) {
 		const struct tensor *t = &k->p->tensors.v[k->tensors[i]];
 
@@ -64,14 +60,9 @@ static const char *python_tensors(const struct export_kit *k, int first, int n)
 
 static void python_words(struct export_kit *k)
 {
-	struct buf parameters, tuple, results, shapes, files;
+	struct buf tuple = buf_new(k->a), results = buf_new(k->a), shapes = buf_new(k->a), files = buf_new(k->a);
 	int nargs = k->ninputs + k->noutputs;
 
-	buf_init(&parameters, k->a);
-	buf_init(&tuple, k->a);
-	buf_init(&results, k->a);
-	buf_init(&shapes, k->a);
-	buf_init(&files, k->a);
 	for (int i = 0; i < nargs; i++) {
 		const struct tensor *t = &k->p->tensors.v[k->tensors[i]];
 		const char *name = export_python_name(k->a, t->name);
@@ -98,129 +89,94 @@ static void python_words(struct export_kit *k)
 
 /* phases ------------------------------------------------------------------- */
 
-struct table {
-	struct buf python, params, phases, data;	/* the last three: C */
-	int params_most;
-};
-
 /* "4096, 64" of a map's dimensions from `first` on; for Python a tuple of one needs a comma. */
 static const char *list(struct arena *a, const uint64_t *v, const uint32_t *w, int first, int n)
 {
-	struct buf b;
+	struct buf b = buf_new(a);
 
-	buf_init(&b, a);
 	for (int i = first; i < n; i++)
 		buf_printf(&b, "%s%llu", i > first ? ", " : "", v ? (unsigned long long)v[i] : w[i]);
 	return b.text;
 }
 
-static void put_map(const struct export_kit *k, const struct param *x, const char *what, struct table *t)
+static void put_map(const struct export_kit *k, const struct param *x, struct buf *out)
 {
 	const struct gpu_tensor *m = built_map(k->a, k->p, x);
-	const char *dims = list(k->a, m->dims, NULL, 0, m->rank);
-	const char *strides = list(k->a, m->strides, NULL, 1, m->rank);
-	const char *box = list(k->a, NULL, m->box, 0, m->rank);
-	const char *one = m->rank == 1 ? "," : "", *two = m->rank == 2 ? "," : "";
-	int number = export_number(k, x->tensor);
 
-	buf_printf(&t->python, "            # %s\n            (\"map\", %d, %d, (%s%s), (%s%s), (%s%s), %d),\n",
-		what, number, m->element, dims, one, strides, two, box, one, m->swizzle);
-	buf_printf(&t->params, "\t/* %s */\n\t{ .kind = MAP, .tensor = %d, .element = %d, "
-		".swizzle = %d, .rank = %d,\n\t\t.dim = { %s },\n", what, number, m->element,
-		m->swizzle, m->rank, dims);
+	buf_printf(out, "\t/* %s */\n\t{ .kind = MAP, .tensor = %d, .element = %d, .swizzle = %d, .rank = %d,\n"
+		"\t\t.dim = { %s },\n", export_param_text(k, x), export_number(k, x->tensor), m->element, m->swizzle,
+		m->rank, list(k->a, m->dims, NULL, 0, m->rank));
 	if (m->rank > 1)
-		buf_printf(&t->params, "\t\t.stride = { %s },\n", strides);
-	buf_printf(&t->params, "\t\t.box = { %s } },\n", box);
+		buf_printf(out, "\t\t.stride = { %s },\n", list(k->a, m->strides, NULL, 1, m->rank));
+	buf_printf(out, "\t\t.box = { %s } },\n", list(k->a, NULL, m->box, 0, m->rank));
 }
 
-static void put_param(const struct export_kit *k, const struct param *x, struct table *t)
+static void python_param(const struct export_kit *k, const struct param *x, struct buf *out)
 {
-	const char *name = x->tensor == NONE ? "" : k->p->tensors.v[x->tensor].name;
+	const struct gpu_tensor *m;
+	const char *one, *two;
 
-	switch (x->kind) {
-	case PARAM_POINTER:
-		buf_printf(&t->python, "            (\"pointer\", %d),  # %s\n", export_number(k, x->tensor), name);
-		buf_printf(&t->params, "\t{ .kind = POINTER, .tensor = %d },\t/* %s */\n",
-			export_number(k, x->tensor), name);
-		break;
-	case PARAM_MAP:
-		put_map(k, x, arena_strf(k->a, "%s, by %s", name, k->plan->graph->tasks.v[x->task].name), t);
-		break;
-	case PARAM_ORDER:
-		buf_puts(&t->python, "            (\"order\",),\n");
-		buf_puts(&t->params, "\t{ .kind = ORDER },\n");
-		break;
-	case PARAM_START:
-		buf_puts(&t->python, "            (\"start\",),\n");
-		buf_puts(&t->params, "\t{ .kind = START },\n");
-		break;
-	case PARAM_TRACE:
-		BUG("a traced kernel is not exported");
+	if (x->kind == PARAM_POINTER) {
+		buf_printf(out, "            (\"pointer\", %d),  # %s\n", export_number(k, x->tensor),
+			export_param_text(k, x));
+	} else if (x->kind == PARAM_MAP) {
+		m = built_map(k->a, k->p, x);
+		one = m->rank == 1 ? "," : "";
+		two = m->rank == 2 ? "," : "";
+		buf_printf(out, "            # %s\n            (\"map\", %d, %d, (%s%s), (%s%s), (%s%s), %d),\n",
+			export_param_text(k, x), export_number(k, x->tensor), m->element,
+			list(k->a, m->dims, NULL, 0, m->rank), one, list(k->a, m->strides, NULL, 1, m->rank), two,
+			list(k->a, NULL, m->box, 0, m->rank), one, m->swizzle);
+	} else {
+		buf_printf(out, "            (\"%s\",),\n", x->kind == PARAM_ORDER ? "order" : "start");
 	}
 }
 
-static void put_tiles(struct table *t, const char *what, const char *phase, const int64_t *v, int64_t n)
+static void python_tiles(struct buf *out, const char *what, const int64_t *v, int64_t n)
 {
-	buf_printf(&t->python, "        \"%s\": (\n            ", what);
-	export_numbers(&t->python, v, n, "            ");
-	buf_puts(&t->python, ",\n        ),\n");
-	buf_printf(&t->params, "static const int %s_%s[%lld];\n", what, phase, (long long)n);
-	buf_printf(&t->data, "static const int %s_%s[%lld] = {\n\t", what, phase, (long long)n);
-	export_numbers(&t->data, v, n, "\t");
-	buf_puts(&t->data, "\n};\n\n");
+	buf_printf(out, "        \"%s\": (\n            ", what);
+	export_numbers(out, v, n, "            ");
+	buf_puts(out, ",\n        ),\n");
 }
 
-static void put_binary(struct table *t, const char *phase, const struct compile_result *r)
-{
-	const unsigned char *v = r->cubin;
-
-	buf_printf(&t->params, "static const _Alignas(16) unsigned char binary_%s[%zu];\n", phase, r->cubin_bytes);
-	buf_printf(&t->data, "static const _Alignas(16) unsigned char binary_%s[%zu] = {", phase, r->cubin_bytes);
-	for (size_t i = 0; i < r->cubin_bytes; i++)
-		buf_printf(&t->data, "%s%d,", i % 32 ? "" : "\n\t", v[i]);
-	buf_puts(&t->data, "\n};\n\n");
-}
-
-static void put_phase(const struct export_kit *k, const struct built_phase *b, int i, struct table *t)
+static void put_phase(const struct export_kit *k, const struct built_phase *b, int i, struct export_tables *t,
+	struct buf *python)
 {
 	const struct source *s = &b->source;
+	const unsigned char *binary = b->binary.cubin;
 	const char *name = k->p->phases.v[i].name;
+	const char *head = arena_strf(k->a, "static const _Alignas(16) unsigned char binary_%s[%zu]", name,
+		b->binary.cubin_bytes);
 	struct tile_assignment d;
 
-	plan_assign_tiles(k->a, k->plan, i, &d);
-	t->params_most = (int)max_i64(t->params_most, s->params.n);
-	buf_printf(&t->python, "    {\n        \"entry\": \"%s\", \"binary\": \"%s.cubin\",\n"
-		"        \"grid\": %d, \"threads\": %d, \"smem\": %lld,\n        \"params\": (\n",
-		s->entry, export_stem(k, i), d.eus, s->threads, (long long)s->shared_bytes);
-	buf_printf(&t->params, "static const struct param params_%s[%d] = {\n", name, s->params.n);
-	for (int n = 0; n < s->params.n; n++)
-		put_param(k, &s->params.v[n], t);
-	buf_puts(&t->python, "        ),\n");
-	buf_puts(&t->params, "};\n");
-	put_tiles(t, "order", name, d.order, d.total);
-	put_tiles(t, "start", name, d.start, d.eus + 1);
-	buf_puts(&t->python, "    },\n");
-	put_binary(t, name, &b->binary);
-	buf_putc(&t->params, '\n');
+	export_phase(k, s, i, put_map, t, &d);
+	buf_printf(&t->params, "%s;\n\n", head);
+	buf_printf(&t->data, "%s = {", head);
+	for (size_t n = 0; n < b->binary.cubin_bytes; n++)
+		buf_printf(&t->data, "%s%d,", n % 32 ? "" : "\n\t", binary[n]);
+	buf_puts(&t->data, "\n};\n\n");
 	buf_printf(&t->phases, "\t{ \"%s\", binary_%s, %d, %d, %lld, params_%s, %d, order_%s, start_%s, "
 		"%lld, %d },\n", s->entry, name, d.eus, s->threads, (long long)s->shared_bytes, name,
 		s->params.n, name, name, (long long)d.total, d.eus + 1);
+	buf_printf(python, "    {\n        \"entry\": \"%s\", \"binary\": \"%s.cubin\",\n"
+		"        \"grid\": %d, \"threads\": %d, \"smem\": %lld,\n        \"params\": (\n",
+		s->entry, export_stem(k, i), d.eus, s->threads, (long long)s->shared_bytes);
+	for (int n = 0; n < s->params.n; n++)
+		python_param(k, &s->params.v[n], python);
+	buf_puts(python, "        ),\n");
+	python_tiles(python, "order", d.order, d.total);
+	python_tiles(python, "start", d.start, d.eus + 1);
+	buf_puts(python, "    },\n");
 }
 
 /* the C launcher ----------------------------------------------------------- */
-
-static const char *integer_text(const struct export_kit *k, int64_t v)
-{
-	return arena_strf(k->a, "%lld", (long long)v);
-}
 
 /* One parameter a line, the last one followed by `end`. */
 static const char *c_parameters(const struct export_kit *k, const char *end, bool comments)
 {
 	int n = k->ninputs + k->noutputs;
-	struct buf b;
+	struct buf b = buf_new(k->a);
 
-	buf_init(&b, k->a);
 	for (int i = 0; i < n; i++) {
 		buf_printf(&b, "%s\t%svoid *d_%s%s", i ? "\n" : "", i < k->ninputs ? "const " : "",
 			k->p->tensors.v[k->tensors[i]].name, i + 1 < n ? "," : end);
@@ -230,15 +186,12 @@ static const char *c_parameters(const struct export_kit *k, const char *end, boo
 	return b.text;
 }
 
-static void c_words(struct export_kit *k, const struct table *t)
+static void c_words(struct export_kit *k, const struct export_tables *t)
 {
 	int nargs = k->ninputs + k->noutputs, version;
-	struct buf tuple, bytes, sources;
+	struct buf tuple = buf_new(k->a), bytes = buf_new(k->a), sources = buf_new(k->a);
 	const char *arch = k->plan->device->arch;
 
-	buf_init(&tuple, k->a);
-	buf_init(&bytes, k->a);
-	buf_init(&sources, k->a);
 	for (int i = 0; i < k->ntensors; i++) {
 		if (i < nargs)
 			buf_printf(&tuple, "%sd_%s", i ? ", " : "", k->p->tensors.v[k->tensors[i]].name);
@@ -254,12 +207,12 @@ static void c_words(struct export_kit *k, const struct table *t)
 	export_word(k, "TENSORBYTES", bytes.text);
 	export_word(k, "SOURCES", sources.text);
 	export_word(k, "FIRSTSOURCE", arena_strf(k->a, "%s.cu", export_stem(k, 0)));
-	export_word(k, "MAJOR", integer_text(k, version / 10));
-	export_word(k, "MINOR", integer_text(k, version % 10));
-	export_word(k, "NARGUMENTS", integer_text(k, nargs));
-	export_word(k, "NTENSORS", integer_text(k, k->ntensors));
-	export_word(k, "NPHASES", integer_text(k, k->p->phases.n));
-	export_word(k, "PARAMS_MOST", integer_text(k, t->params_most));
+	export_integer(k, "MAJOR", version / 10);
+	export_integer(k, "MINOR", version % 10);
+	export_integer(k, "NARGUMENTS", nargs);
+	export_integer(k, "NTENSORS", k->ntensors);
+	export_integer(k, "NPHASES", k->p->phases.n);
+	export_integer(k, "PARAMS_MOST", t->params_most);
 	export_word(k, "TEMPNOTE", nargs == k->ntensors ? "" : " *\n * Tensors between phases "
 		"are in memory that each call takes from the stream's\n * pool and gives back "
 		"(cuMemAllocAsync).\n");
@@ -273,28 +226,25 @@ static void c_words(struct export_kit *k, const struct table *t)
 enum err_code export_cuda(const struct built *b, const char *name, struct arena *a,
 	struct export_set *out, struct err *e)
 {
+	struct export_tables t = { buf_new(a), buf_new(a), buf_new(a), "\n", 0 };
+	struct buf python = buf_new(a);
 	struct export_kit k;
-	struct table t = { .params_most = 0 };
 
 	export_begin(&k, b->plan, name, a, out);
-	buf_init(&t.python, a);
-	buf_init(&t.params, a);
-	buf_init(&t.data, a);
-	buf_init(&t.phases, a);
 	for (int i = 0; i < b->nphases; i++) {
 		const struct built_phase *p = &b->phases[i];
 
 		if (!p->binary.cubin_bytes)
 			return err_set(e, ERR_INPUT, NOWHERE, "export: this kernel is text alone; "
 				"compile it without text=true");
-		put_phase(&k, p, i, &t);
+		put_phase(&k, p, i, &t, &python);
 		export_add(&k, arena_strf(a, "%s.cu", export_stem(&k, i)), p->source.text.text, p->source.text.len);
 		export_add(&k, arena_strf(a, "%s.cubin", export_stem(&k, i)), p->binary.cubin, p->binary.cubin_bytes);
 	}
-	export_word(&k, "FLOPS", integer_text(&k, (int64_t)graph_flops(b->graph)));
-	export_word(&k, "BYTES", integer_text(&k, (int64_t)graph_bytes(b->graph)));
-	export_word(&k, "PROMOTION", integer_text(&k, MAP_PROMOTION));
-	export_word(&k, "PHASES", t.python.text);
+	export_integer(&k, "FLOPS", (int64_t)graph_flops(b->graph));
+	export_integer(&k, "BYTES", (int64_t)graph_bytes(b->graph));
+	export_integer(&k, "PROMOTION", MAP_PROMOTION);
+	export_word(&k, "PHASES", python.text);
 	python_words(&k);
 	c_words(&k, &t);
 	export_fill(&k, arena_strf(a, "%s.h", k.name), "launcher.h");

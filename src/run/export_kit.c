@@ -69,9 +69,8 @@ int64_t export_bytes(const struct export_kit *k, int tensor)
 const char *export_shape(const struct export_kit *k, int tensor)
 {
 	const struct tensor *t = &k->p->tensors.v[tensor];
-	struct buf b;
+	struct buf b = buf_new(k->a);
 
-	buf_init(&b, k->a);
 	buf_printf(&b, "%s %s", dtype_name(t->type), t->name);
 	for (int d = 0; d < t->rank; d++) {
 		const struct axis *x = &k->p->axes.v[t->dim[d]];
@@ -113,6 +112,11 @@ void export_word(struct export_kit *k, const char *word, const char *text)
 	VEC_PUSH(k->a, &k->words, ((struct export_word){ word, text }));
 }
 
+void export_integer(struct export_kit *k, const char *word, int64_t value)
+{
+	export_word(k, word, arena_strf(k->a, "%lld", (long long)value));
+}
+
 void export_add(struct export_kit *k, const char *name, const char *text, size_t len)
 {
 	VEC_PUSH(k->a, &k->out->files, ((struct export_file){ name, text, len }));
@@ -141,15 +145,14 @@ static const char *word_at(const struct export_kit *k, const char *s, size_t *le
 void export_fill(struct export_kit *k, const char *name, const char *template)
 {
 	const struct export_template *t = export_templates;
+	struct buf b = buf_new(k->a);
 	const char *s, *at;
-	struct buf b;
 	size_t len;
 
 	while (t->name && strcmp(t->name, template))
 		t++;
 	if (!t->name)
 		BUG("there is no template %s", template);
-	buf_init(&b, k->a);
 	for (s = t->text; (at = strchr(s, '@')); s = at + len) {
 		buf_putn(&b, s, (size_t)(at - s));
 		buf_puts(&b, word_at(k, at, &len));
@@ -171,6 +174,47 @@ void export_numbers(struct buf *out, const int64_t *v, int64_t n, const char *in
 		if (i + 1 < n && out->len - line <= 80)
 			buf_putc(out, ' ');
 	}
+}
+
+const char *export_param_text(const struct export_kit *k, const struct param *x)
+{
+	const char *name = k->p->tensors.v[x->tensor].name;
+
+	return x->kind == PARAM_MAP ? arena_strf(k->a, "%s, by %s", name, k->plan->graph->tasks.v[x->task].name) : name;
+}
+
+static void put_tiles(struct export_tables *t, const char *what, const char *phase, const int64_t *v, int64_t n)
+{
+	buf_printf(&t->params, "static const int %s_%s[%lld];\n", what, phase, (long long)n);
+	buf_printf(&t->data, "static const int %s_%s[%lld] = {\n\t", what, phase, (long long)n);
+	export_numbers(&t->data, v, n, "\t");
+	buf_printf(&t->data, "\n};\n%s", t->gap);
+}
+
+void export_phase(const struct export_kit *k, const struct source *s, int phase, export_map_fn *put_map,
+	struct export_tables *t, struct tile_assignment *tiles)
+{
+	const char *name = k->p->phases.v[phase].name;
+
+	t->params_most = (int)max_i64(t->params_most, s->params.n);
+	buf_printf(&t->params, "static const struct param params_%s[%d] = {\n", name, s->params.n);
+	for (int i = 0; i < s->params.n; i++) {
+		const struct param *x = &s->params.v[i];
+
+		if (x->kind == PARAM_POINTER)
+			buf_printf(&t->params, "\t{ .kind = POINTER, .tensor = %d },\t/* %s */\n",
+				export_number(k, x->tensor), export_param_text(k, x));
+		else if (x->kind == PARAM_MAP)
+			put_map(k, x, &t->params);
+		else if (x->kind == PARAM_TRACE)
+			BUG("a traced kernel is not exported");
+		else
+			buf_printf(&t->params, "\t{ .kind = %s },\n", x->kind == PARAM_ORDER ? "ORDER" : "START");
+	}
+	buf_puts(&t->params, "};\n");
+	plan_assign_tiles(k->a, k->plan, phase, tiles);
+	put_tiles(t, "order", name, tiles->order, tiles->total);
+	put_tiles(t, "start", name, tiles->start, tiles->eus + 1);
 }
 
 enum err_code export_write(const struct export_set *set, const char *dir, struct arena *a, struct err *e)

@@ -3,6 +3,7 @@
 #define RUN_EXPORT_KIT_H
 
 #include "base/buf.h"
+#include "plan/assign.h"
 #include "run/export.h"
 
 /* The files of src/run/export and the host's runtime as text, made by the Makefile; the last one has name NULL. */
@@ -34,6 +35,7 @@ struct export_kit {
 void export_begin(struct export_kit *k, const struct plan *plan, const char *name,
 	struct arena *a, struct export_set *out);
 void export_word(struct export_kit *k, const char *word, const char *text);
+void export_integer(struct export_kit *k, const char *word, int64_t value);
 /* Add a file with this text; or the text of a template, with its words replaced. */
 void export_add(struct export_kit *k, const char *name, const char *text, size_t len);
 void export_fill(struct export_kit *k, const char *name, const char *template);
@@ -47,6 +49,19 @@ int64_t export_bytes(const struct export_kit *k, int tensor);
 const char *export_shape(const struct export_kit *k, int tensor);
 /* `name`, or with an underscore behind if that is a word of Python or of our module. */
 const char *export_python_name(struct arena *a, const char *name);
+/* "A, by load_a": the tensor of a parameter, and the sTask of a map. */
+const char *export_param_text(const struct export_kit *k, const struct param *x);
+
+/* Tables of all phases, in C. */
+struct export_tables {
+	struct buf params, data, phases;	/* data: large ones, which `params` only declares */
+	const char *gap;		/* between tables of `data` */
+	int params_most;		/* of a phase */
+};
+/* Add the parameters of a phase and its tiles, which *tiles gets. put_map prints a parameter that is a map. */
+typedef void export_map_fn(const struct export_kit *k, const struct param *x, struct buf *out);
+void export_phase(const struct export_kit *k, const struct source *s, int phase, export_map_fn *put_map,
+	struct export_tables *t, struct tile_assignment *tiles);
 /* "1, 2, 3", in lines that begin with `indent` from the second on. */
 void export_numbers(struct buf *out, const int64_t *v, int64_t n, const char *indent);
 
