@@ -38,8 +38,22 @@ static void pop_block(struct arena *a)
 
 void arena_release(struct arena *a)
 {
-	while (a->top)
-		pop_block(a);
+	struct arena own = *a;		/* *a may lie in its own memory */
+
+	a->top = NULL;
+	while (own.top)
+		pop_block(&own);
+}
+
+void *arena_owner(struct mem *m, size_t size, size_t arena)
+{
+	struct arena a;
+	char *owner;
+
+	arena_init(&a, m);
+	owner = arena_alloc(&a, size);
+	memcpy(owner + arena, &a, sizeof(a));
+	return owner;
 }
 
 static void push_block(struct arena *a, size_t need)

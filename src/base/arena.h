@@ -25,6 +25,9 @@ struct arena_mark {
 
 void arena_init(struct arena *a, struct mem *m);
 void arena_release(struct arena *a);	/* idempotent */
+/* A zeroed struct that lies in the arena which is its own member `arena`. */
+#define ARENA_OWNER(m, type) ((type *)arena_owner((m), sizeof(type), offsetof(type, arena)))
+void *arena_owner(struct mem *m, size_t size, size_t arena);
 
 /* Zeroed, aligned to 16 bytes; never NULL (see mem.h). */
 void *arena_alloc(struct arena *a, size_t size);

@@ -90,15 +90,12 @@ static void finish(struct pool_job *j, enum err_code code)
 
 void pool_begin(struct pool *p, const struct compile_job *job, struct pool_job **out)
 {
-	struct arena a;
 	struct wire w = { .arena = &p->scratch };
 	struct pool_job *j;
 
 	*out = NULL;
 	put_compile_job(&w, job);	/* to a message and back: a copy of all that the job has */
-	arena_init(&a, p->mem);
-	j = ARENA_NEW(&a, struct pool_job);
-	j->arena = a;
+	j = ARENA_OWNER(p->mem, struct pool_job);
 	*out = j;
 	j->result.log = "";
 	get_compile_job(&w, &j->job, &j->arena);
@@ -130,8 +127,6 @@ static void leave_pool(struct pool_job *j)
 
 void pool_drop(struct pool_job *j)
 {
-	struct arena a;
-
 	if (!j)
 		return;
 	for (int i = 0; j->pool && i < j->pool->nslots; i++)
@@ -139,8 +134,7 @@ void pool_drop(struct pool_job *j)
 			end_slot(&j->pool->slots[i]);
 	if (j->pool)
 		leave_pool(j);
-	a = j->arena;
-	arena_release(&a);
+	arena_release(&j->arena);
 }
 
 bool pool_done(const struct pool_job *j)

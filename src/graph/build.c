@@ -449,12 +449,9 @@ enum err_code graph_build(struct mem *mem, const struct program *p, const struct
 	const struct shaping *how, struct graph **out, struct err *e)
 {
 	static const struct shaping plain;
-	struct arena a;
 	enum err_code code;
 
-	arena_init(&a, mem);
-	*out = ARENA_NEW(&a, struct graph);
-	(*out)->arena = a;
+	*out = ARENA_OWNER(mem, struct graph);
 	(*out)->program = p;
 	(*out)->tiling = *t;
 	how = how ? how : &plain;
@@ -470,10 +467,7 @@ enum err_code graph_build(struct mem *mem, const struct program *p, const struct
 
 void graph_free(struct graph *g)
 {
-	struct arena a;
-
 	if (!g)
 		return;
-	a = g->arena;			/* the graph lies in its own arena */
-	arena_release(&a);
+	arena_release(&g->arena);
 }

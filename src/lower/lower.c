@@ -22,13 +22,10 @@ struct lower_options {
 static enum err_code lower(struct mem *mem, const struct plan *p, int phase, struct lower_options how,
 	struct kernel **out, enum err_code *wrong, struct refusal *why, struct err *e)
 {
-	struct arena a;
 	enum err_code code;
 
 	*wrong = OK;
-	arena_init(&a, mem);
-	*out = ARENA_NEW(&a, struct kernel);
-	(*out)->arena = a;
+	*out = ARENA_OWNER(mem, struct kernel);
 	(*out)->plan = p;
 	(*out)->target = how.lines ? in_lines(&(*out)->arena, target_of(p->device)) : target_of(p->device);
 	(*out)->phase = phase;
@@ -123,10 +120,7 @@ enum err_code lower_for_price(struct mem *mem, const struct plan *p, int phase, 
 
 void kernel_free(struct kernel *k)
 {
-	struct arena a;
-
 	if (!k)
 		return;
-	a = k->arena;
-	arena_release(&a);
+	arena_release(&k->arena);
 }

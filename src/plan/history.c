@@ -7,11 +7,7 @@
 
 void history_new(struct mem *mem, const struct graph *g, const struct vdevice *d, struct history **out)
 {
-	struct arena a;
-
-	arena_init(&a, mem);
-	*out = ARENA_NEW(&a, struct history);
-	(*out)->arena = a;
+	*out = ARENA_OWNER(mem, struct history);
 	(*out)->mem = mem;
 	(*out)->base = g;
 	(*out)->device = d;
@@ -20,16 +16,13 @@ void history_new(struct mem *mem, const struct graph *g, const struct vdevice *d
 
 void history_free(struct history *h)
 {
-	struct arena a;
-
 	if (!h)
 		return;
 	plan_free(h->plan);
 	plan_free(h->next_plan);
 	graph_free(h->graph);
 	graph_free(h->next_graph);
-	a = h->arena;
-	arena_release(&a);
+	arena_release(&h->arena);
 }
 
 struct plan *history_plan(struct history *h)

@@ -24,12 +24,9 @@ struct plan *plan_new(struct mem *mem, const struct graph *g, const struct vdevi
 
 void plan_free(struct plan *p)
 {
-	struct arena a;
-
 	if (!p)
 		return;
-	a = p->arena;			/* the plan lies in its own arena */
-	arena_release(&a);
+	arena_release(&p->arena);
 }
 
 void plan_copy(struct mem *mem, const struct plan *p, struct plan **out)

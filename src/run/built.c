@@ -11,19 +11,13 @@ const struct backend_info backends[BACKEND_COUNT] = {
 
 void built_new(struct mem *mem, enum backend backend, struct built **out)
 {
-	struct arena a;
-
-	arena_init(&a, mem);
 	*out = NULL;
-	*out = ARENA_NEW(&a, struct built);
-	(*out)->arena = a;
+	*out = ARENA_OWNER(mem, struct built);
 	(*out)->backend = backend;
 }
 
 void built_free(struct built *b)
 {
-	struct arena a;
-
 	if (!b)
 		return;
 	kernel_free(b->kernel);
@@ -35,8 +29,7 @@ void built_free(struct built *b)
 	plan_free(b->plan);
 	if (!b->traced)
 		graph_free(b->graph);
-	a = b->arena;
-	arena_release(&a);
+	arena_release(&b->arena);
 }
 
 void built_new_traced(struct mem *mem, const struct built *of, struct built **out)

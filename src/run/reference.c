@@ -6,23 +6,16 @@ static const int64_t SCRATCH_MOST = (int64_t)8 << 30;
 
 void reference_new(struct mem *mem, const struct program *p, struct reference **out)
 {
-	struct arena a;
-
-	arena_init(&a, mem);
-	*out = ARENA_NEW(&a, struct reference);
-	(*out)->arena = a;
+	*out = ARENA_OWNER(mem, struct reference);
 	(*out)->program = p;
 }
 
 void reference_free(struct reference *r)
 {
-	struct arena a;
-
 	if (!r)
 		return;
 	host_free(r->object);
-	a = r->arena;
-	arena_release(&a);
+	arena_release(&r->arena);
 }
 
 enum err_code reference_emit(struct reference *r, const struct tiling *t, unsigned flags, struct err *e)

@@ -45,12 +45,9 @@ struct search {
 enum err_code search_new(struct mem *mem, const struct program *p, const struct vdevice *d,
 	const struct wanted *want, struct search **out, struct err *e)
 {
-	struct arena a;
 	struct search *s;
 
-	arena_init(&a, mem);
-	s = *out = ARENA_NEW(&a, struct search);
-	s->arena = a;
+	s = *out = ARENA_OWNER(mem, struct search);
 	s->best = NONE;
 	s->tried.a = &s->arena;
 	evaluator_init(&s->ev, &s->arena, mem, d, &s->space, &s->tried);
@@ -65,13 +62,10 @@ enum err_code search_new(struct mem *mem, const struct program *p, const struct 
 
 void search_free(struct search *s)
 {
-	struct arena a;
-
 	if (!s)
 		return;
 	evaluator_free(&s->ev);
-	a = s->arena;
-	arena_release(&a);
+	arena_release(&s->arena);
 }
 
 /* ---- one candidate ----------------------------------------------------------------------- */

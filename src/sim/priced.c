@@ -14,11 +14,7 @@ struct kernels {
 
 static void kernels_new(struct mem *mem, const struct plan *p, struct kernels **out)
 {
-	struct arena a;
-
-	arena_init(&a, mem);
-	struct kernels *k = *out = ARENA_NEW(&a, struct kernels);
-	k->arena = a;
+	struct kernels *k = *out = ARENA_OWNER(mem, struct kernels);
 	k->of = ARENA_ARRAY(&k->arena, p->graph->program->phases.n, struct kernel *);
 	k->nphases = p->graph->program->phases.n;
 	price_init(&k->arena, p, &k->price);
@@ -30,8 +26,7 @@ void kernels_free(struct kernels *k)
 		return;
 	for (int i = 0; i < k->nphases; i++)
 		kernel_free(k->of[i]);
-	struct arena a = k->arena;			/* the kernels lie in their own arena */
-	arena_release(&a);
+	arena_release(&k->arena);
 }
 
 static enum err_code lower_phases(struct mem *mem, const struct plan *p, bool rough, struct kernels *k, struct err *e)

@@ -14,11 +14,7 @@ bool event_is_sound(const struct plan *p, const struct event *e)
 
 void timeline_new(struct mem *mem, const struct plan *p, struct timeline **out)
 {
-	struct arena a;
-
-	arena_init(&a, mem);
-	struct timeline *t = ARENA_NEW(&a, struct timeline);
-	t->arena = a;
+	struct timeline *t = ARENA_OWNER(mem, struct timeline);
 	*out = t;
 	t->plan = p;
 	t->nphases = p->graph->program->phases.n;
@@ -30,8 +26,7 @@ void timeline_free(struct timeline *t)
 {
 	if (!t)
 		return;
-	struct arena a = t->arena;			/* the timeline lies in its own arena */
-	arena_release(&a);
+	arena_release(&t->arena);
 }
 
 const struct phase_line *timeline_longest(const struct timeline *t)

@@ -173,24 +173,17 @@ const char *store_default_path(struct arena *a)
 
 void store_new(struct mem *m, const char *path, struct store **out)
 {
-	struct arena a;
-
-	arena_init(&a, m);
-	*out = ARENA_NEW(&a, struct store);
-	(*out)->arena = a;
+	*out = ARENA_OWNER(m, struct store);
 	if (path)
 		(*out)->file.path = arena_strdup(&(*out)->arena, path);
 }
 
 void store_free(struct store *s)
 {
-	struct arena a;
-
 	if (!s)
 		return;
 	file_close(&s->file);
-	a = s->arena;
-	arena_release(&a);
+	arena_release(&s->arena);
 }
 
 const char *store_path(const struct store *s)

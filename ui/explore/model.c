@@ -12,19 +12,13 @@
 
 static struct state *state_new(struct model *m, struct state **out)
 {
-	struct arena a;
-
-	arena_init(&a, m->mem);
-	*out = ARENA_NEW(&a, struct state);
-	(*out)->arena = a;
+	*out = ARENA_OWNER(m->mem, struct state);
 	(*out)->script = "";
 	return *out;
 }
 
 void state_free(struct state *s)
 {
-	struct arena a;
-
 	if (!s)
 		return;
 	timeline_free(s->own_tl);
@@ -32,8 +26,7 @@ void state_free(struct state *s)
 	kernel_free(s->held);
 	plan_free(s->own_plan);
 	graph_free(s->own_graph);
-	a = s->arena;
-	arena_release(&a);
+	arena_release(&s->arena);
 }
 
 static void index_events(struct state *s)

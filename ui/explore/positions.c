@@ -10,15 +10,12 @@ static const struct srcloc here = { .file = "explorer", .line = 0 };
 void positions_close(struct model *m)
 {
 	struct positions *s = m->positions;
-	struct arena a;
-
 	if (!s)
 		return;
 	m->positions = NULL;
 	state_free(s->state);
 	history_free(s->copy);
-	a = s->arena;
-	arena_release(&a);
+	arena_release(&s->arena);
 }
 
 /* ---- the list ---- */
@@ -89,7 +86,6 @@ static void list_positions(struct model *m, int entry)
 
 void positions_open(struct model *m)
 {
-	struct arena a;
 	int entry;
 
 	positions_close(m);
@@ -100,9 +96,7 @@ void positions_open(struct model *m)
 		model_refuse(m, "select an sTask that is in the plan first");
 		return;
 	}
-	arena_init(&a, m->mem);
-	m->positions = ARENA_NEW(&a, struct positions);
-	m->positions->arena = a;
+	m->positions = ARENA_OWNER(m->mem, struct positions);
 	m->positions->task = m->sel.task;
 	history_copy(m->history, &m->positions->copy);
 	m->positions->mark = history_mark(m->positions->copy);
