@@ -10,6 +10,7 @@ static const struct srcloc here = { .file = "explorer", .line = 0 };
 void positions_close(struct model *m)
 {
 	struct positions *s = m->positions;
+
 	if (!s)
 		return;
 	m->positions = NULL;
