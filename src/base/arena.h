@@ -57,6 +57,14 @@ struct ints { int *v; int n, cap; };
 #define VEC_ADD(a, vec) \
 	(vec_reserve((a), (void **)&(vec)->v, (vec)->n, &(vec)->cap, sizeof(*(vec)->v)), \
 	 &(vec)->v[(vec)->n++])
+/* Keep the elements for which `keep`, an expression in the index i, is true. */
+#define VEC_FILTER(vec, i, keep) do { \
+	int kept_ = 0; \
+	for (int i = 0; i < (vec)->n; i++) \
+		if (keep) \
+			(vec)->v[kept_++] = (vec)->v[i]; \
+	(vec)->n = kept_; \
+} while (0)
 void vec_reserve(struct arena *a, void **v, int n, int *cap, size_t size);
 
 #endif

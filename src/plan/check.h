@@ -71,7 +71,7 @@ struct usage {
 NODISCARD enum err_code plan_check(const struct plan *p, struct arena *a, const struct stop *stop,
 	struct problems *out, struct usage *usage, struct err *e);
 
-/* The same without asking what the plan needs of an EU: who lowers it knows that. Of usage
+/* The same without asking what the plan needs of an EU, which lowering finds out exactly. Of usage
  * only lane_registers are filled in, and not rounded up. */
 NODISCARD enum err_code plan_check_order(const struct plan *p, struct arena *a,
 	const struct stop *stop, struct problems *out, struct usage *usage, struct err *e);
@@ -81,12 +81,13 @@ NODISCARD enum err_code plan_check_order(const struct plan *p, struct arena *a,
  * nothing but to be freed. */
 NODISCARD enum err_code plan_fill_waits(struct plan *p, const struct stop *stop, int *added, struct err *e);
 
-/* After a change of the order: find anew what hangs on it. The waits from and to the n sTasks that are for completion,
- * with the distance open, go; what is needed comes, as plan_fill_waits finds it; such a wait between others goes if it
- * was needed in `was`, the plan before the change, and is no more. If the order needs more versions of a value, it gets
- * them, unless it is wrong whatever they are. All other waits stay. Where the lanes would wait for each other for ever,
- * waits for slots are found anew, too; if they still would, and if an sTask is not there once, on a unit that can run
- * it, nothing changes. `was` NULL or not whole: no wait between others goes. Fails like plan_fill_waits. */
+/* Repair waits after a change of the order. The waits from and to the n sTasks that are for completion, with the
+ * distance open, go; the waits that are needed come, as plan_fill_waits finds them; such a wait between others goes if
+ * it was needed in `was`, the plan before the change, and is no more. If the order needs more versions of a value, it
+ * gets them, unless it is wrong with any number of versions. All other waits stay. Where the lanes would wait for each
+ * other for ever, waits for slots are found again, too; nothing changes if they still would, or if an sTask is not
+ * there exactly once, on a unit that can run it. If `was` is NULL or incomplete, no wait between others goes. Fails
+ * like plan_fill_waits. */
 NODISCARD enum err_code plan_repair_waits(struct plan *p, const struct plan *was, const int *tasks, int n,
 	const struct stop *stop, struct err *e);
 

@@ -40,9 +40,7 @@ static void index_instances(struct arena *a, struct relation *r)
 		if (g->tasks.v[t].phase == r->walk->phase)
 			total += (int)walk_count(r->walk, g->tasks.v[t].loop);
 	}
-	r->index = ARENA_ARRAY(a, total, int);
-	for (int i = 0; i < total; i++)
-		r->index[i] = NONE;
+	r->index = arena_ints(a, total, NONE);
 	for (int i = 0; i < r->n; i++)
 		r->index[r->of_task[r->inst[i].task] + r->inst[i].seq] = i;
 }
@@ -53,6 +51,12 @@ static const struct seu *unit_of(const struct relation *r, int i)
 }
 
 /* ---- clocks ----------------------------------------------------------------------- */
+
+/* Instances that a wait asks for. */
+struct awaited {
+	int wait;
+	struct span span;
+};
 
 /* The lane replicas on their way through their orders, each as far as its waits allow. */
 struct progress {
@@ -66,8 +70,7 @@ struct progress {
 	struct span *covered;		/* [wait * nlanes + lane replica]: what the instances of
 					 * the lane replica that are done have waited for */
 	int asked;			/* the instance whose waits these are: */
-	VEC(struct span) spans;		/* those of the first wait first ... */
-	int *nspans;			/* ... so many of each wait, by its number */
+	VEC(struct awaited) awaited;
 	bool *needed;			/* as relation_build's */
 	int *others;			/* clocks for note_needed */
 };
@@ -92,51 +95,38 @@ static struct span *covered_by(const struct progress *g, int wait, int i)
 	return &g->covered[(size_t)wait * (size_t)g->r->nlanes + (size_t)g->r->inst[i].lane_replica];
 }
 
-/* The spans of a wait of instance i, without what an earlier instance of its lane replica
- * waited for: a carry's reader waits for all the iterations before. */
-static int new_spans(const struct progress *g, int wait, int i, struct span *out)
-{
-	const struct span *c = covered_by(g, wait, i);
-	int n = spans_of(g->r, wait, i, out);
-
-	for (int s = 0; s < n; s++)
-		if (c->first <= out[s].first && out[s].first < c->last)
-			out[s].first = min_i64(c->last, out[s].last);
-	return n;
-}
-
-/* What instance i asks for, of all its waits; they stand until another one asks. */
-static void ask(struct progress *g, int i)
+/* Find what instance i waits for, without what an earlier instance of its lane replica waited for: the reader of a
+ * carry waits for all iterations before. It stands in g->awaited until another instance asks. */
+static void find_awaited(struct progress *g, int i)
 {
 	if (g->asked == i)
 		return;
 	g->asked = i;
-	g->spans.n = 0;
+	g->awaited.n = 0;
 	for (int k = g->wait_head[g->r->inst[i].task]; k != NONE; k = g->wait_next[k]) {
+		const struct span *c = covered_by(g, k, i);
 		struct span spans[SPANS_MAX];
+		int n = spans_of(g->r, k, i, spans);
 
-		g->nspans[k] = new_spans(g, k, i, spans);
-		for (int s = 0; s < g->nspans[k]; s++)
-			VEC_PUSH(g->a, &g->spans, spans[s]);
+		for (int s = 0; s < n; s++) {
+			if (c->first <= spans[s].first && spans[s].first < c->last)
+				spans[s].first = min_i64(c->last, spans[s].last);
+			VEC_PUSH(g->a, &g->awaited, ((struct awaited){ k, spans[s] }));
+		}
 	}
 }
 
-/* An instance that i waits for and that is not done; NONE. In a span the last is done last, mostly. */
+/* An instance that i waits for and that is not done; NONE. Usually the last one of a span is done last. */
 static int missing(struct progress *g, int i)
 {
-	const struct relation *r = g->r;
-	const struct span *spans;
+	find_awaited(g, i);
+	for (const struct awaited *w = g->awaited.v; w < g->awaited.v + g->awaited.n; w++)
+		for (int64_t x = w->span.last - 1; x >= w->span.first; x--) {
+			int on = relation_instance(g->r, wait_at(g->r, w->wait)->on, x);
 
-	ask(g, i);
-	spans = g->spans.v;
-	for (int k = g->wait_head[r->inst[i].task]; k != NONE; spans += g->nspans[k], k = g->wait_next[k])
-		for (int s = g->nspans[k] - 1; s >= 0; s--)
-			for (int64_t x = spans[s].last - 1; x >= spans[s].first; x--) {
-				int on = relation_instance(r, wait_at(r, k)->on, x);
-
-				if (on != NONE && !is_done(g, on))
-					return on;
-			}
+			if (on != NONE && !is_done(g, on))
+				return on;
+		}
 	return NONE;
 }
 
@@ -166,7 +156,7 @@ static void raise_to_completion(const struct relation *r, int *clock, int on)
 		clock[x->chain] = x->link;
 }
 
-/* Do these clocks tell that instance i is complete? */
+/* Do these clocks show that instance i is complete? */
 static bool is_complete_by(const struct relation *r, int i, const int *clock)
 {
 	const struct node_instance *x = &r->inst[i];
@@ -203,8 +193,8 @@ static void raise_to_awaited(const struct relation *r, int *clock, const struct 
 		raise_to_completion(r, clock, on);
 }
 
-/* ... and when it is through with the instance before i. */
-static void raise_to_former(const struct relation *r, int *clock, int i)
+/* What it knows when it goes on after the instance before i. */
+static void raise_to_previous(const struct relation *r, int *clock, int i)
 {
 	if (r->inst[i].position && unit_of(r, i - 1)->async)
 		raise_to(clock, issue_of(r, i - 1), r->nchains);
@@ -215,78 +205,70 @@ static void raise_to_former(const struct relation *r, int *clock, int i)
 static void raise_to_waits(struct progress *g, int i)
 {
 	struct relation *r = g->r;
-	const struct span *spans;
 
-	ask(g, i);
-	spans = g->spans.v;
-	for (int k = g->wait_head[r->inst[i].task]; k != NONE; spans += g->nspans[k], k = g->wait_next[k]) {
-		const struct wait *w = wait_at(r, k);
-		struct span *c = covered_by(g, k, i);
+	find_awaited(g, i);
+	for (const struct awaited *w = g->awaited.v; w < g->awaited.v + g->awaited.n; w++) {
+		struct span *c = covered_by(g, w->wait, i);
 
-		for (int s = 0; s < g->nspans[k]; s++) {
-			for (int64_t x = spans[s].first; x < spans[s].last; x++) {
-				int on = relation_instance(r, w->on, x);
+		for (int64_t x = w->span.first; x < w->span.last; x++) {
+			int on = relation_instance(r, wait_at(r, w->wait)->on, x);
 
-				if (on == NONE)
-					continue;
-				raise_to_awaited(r, issue_of(r, i), w, on);
-				if (w->when != WAIT_ISSUED && r->inst[on].chain == NONE)
-					note_first_observer(g, on, i);
-			}
-			if (spans[s].first == c->last)
-				c->last = spans[s].last;
-			else if (spans[s].last - spans[s].first > c->last - c->first)
-				*c = spans[s];
+			if (on == NONE)
+				continue;
+			raise_to_awaited(r, issue_of(r, i), wait_at(r, w->wait), on);
+			if (wait_at(r, w->wait)->when != WAIT_ISSUED && r->inst[on].chain == NONE)
+				note_first_observer(g, on, i);
+		}
+		if (w->span.first == c->last)
+			c->last = w->span.last;
+		else if (w->span.last - w->span.first > c->last - c->first)
+			*c = w->span;
+	}
+}
+
+/* The clocks of what i comes after without one of its waits: after the instance before it, and the other waits. */
+static void raise_to_others(struct progress *g, int i, int without)
+{
+	const struct relation *r = g->r;
+
+	memset(g->others, 0, (size_t)r->nchains * sizeof(int));
+	raise_to_previous(r, g->others, i);
+	for (const struct awaited *w = g->awaited.v; w < g->awaited.v + g->awaited.n; w++)
+		for (int64_t x = w->span.first; x < w->span.last && w->wait != without; x++) {
+			int on = relation_instance(r, wait_at(r, w->wait)->on, x);
+
+			if (on != NONE)
+				raise_to_awaited(r, g->others, wait_at(r, w->wait), on);
+		}
+}
+
+/* Note which waits of i are the only way in which it comes after what they ask for. */
+static void note_needed(struct progress *g, int i)
+{
+	int without = NONE;
+
+	for (const struct awaited *w = g->awaited.v; w < g->awaited.v + g->awaited.n; w++) {
+		if (g->needed[w->wait] || wait_at(g->r, w->wait)->when != WAIT_COMPLETE)
+			continue;
+		if (w->wait != without)
+			raise_to_others(g, i, without = w->wait);
+		for (int64_t x = w->span.first; x < w->span.last; x++) {
+			int on = relation_instance(g->r, wait_at(g->r, w->wait)->on, x);
+
+			g->needed[w->wait] |= on != NONE && !is_complete_by(g->r, on, g->others);
 		}
 	}
 }
 
-/* The clocks of what i comes after, but for wait `without`: those of the instance before it, and of its waits. */
-static void raise_to_others(struct progress *g, int i, int without)
-{
-	const struct relation *r = g->r;
-	const struct span *spans = g->spans.v;
-
-	memset(g->others, 0, (size_t)r->nchains * sizeof(int));
-	raise_to_former(r, g->others, i);
-	for (int k = g->wait_head[r->inst[i].task]; k != NONE; spans += g->nspans[k], k = g->wait_next[k])
-		for (int s = 0; s < g->nspans[k] && k != without; s++)
-			for (int64_t x = spans[s].first; x < spans[s].last; x++) {
-				int on = relation_instance(r, wait_at(r, k)->on, x);
-
-				if (on != NONE)
-					raise_to_awaited(r, g->others, wait_at(r, k), on);
-			}
-}
-
-/* Which waits of i are the only way from what they ask for. */
-static void note_needed(struct progress *g, int i)
-{
-	const struct relation *r = g->r;
-	const struct span *spans = g->spans.v;
-
-	for (int k = g->wait_head[r->inst[i].task]; k != NONE; spans += g->nspans[k], k = g->wait_next[k]) {
-		if (g->needed[k] || !g->nspans[k] || wait_at(r, k)->when != WAIT_COMPLETE)
-			continue;
-		raise_to_others(g, i, k);
-		for (int s = 0; s < g->nspans[k]; s++)
-			for (int64_t x = spans[s].first; x < spans[s].last; x++) {
-				int on = relation_instance(r, wait_at(r, k)->on, x);
-
-				g->needed[k] |= on != NONE && !is_complete_by(r, on, g->others);
-			}
-	}
-}
-
-/* All that instance i needs is done. */
-static void pass(struct progress *g, int i)
+/* Compute the clocks of instance i; everything that it waits for is done. */
+static void pass_instance(struct progress *g, int i)
 {
 	struct relation *r = g->r;
 	struct node_instance *x = &r->inst[i];
 	const struct seu *unit = unit_of(r, i);
 	int *last = &g->last[x->lane_replica * SEU_MAX + r->plan->entries.v[x->entry].seu];
 
-	raise_to_former(r, issue_of(r, i), i);
+	raise_to_previous(r, issue_of(r, i), i);
 	raise_to_waits(g, i);
 	if (g->needed)
 		note_needed(g, i);
@@ -299,7 +281,7 @@ static void pass(struct progress *g, int i)
 	*last = i;
 }
 
-static void go_on(struct progress *g, int lane_replica)
+static void advance(struct progress *g, int lane_replica)
 {
 	const struct relation *r = g->r;
 
@@ -311,14 +293,14 @@ static void go_on(struct progress *g, int lane_replica)
 			g->sleeper[on] = lane_replica;
 			return;
 		}
-		pass(g, i);
+		pass_instance(g, i);
 		g->at[lane_replica]++;
 		for (int l = g->sleeper[i]; l != NONE; l = g->next[l])
 			g->ready[g->nready++] = l;
 	}
 }
 
-/* Where each completion stands, and how many chains there are. */
+/* Give each completion its chain and its link in it. */
 static void number_chains(struct arena *a, struct relation *r)
 {
 	int *chain = ARENA_ARRAY(a, r->nlanes * SEU_MAX, int);
@@ -342,24 +324,15 @@ static void number_chains(struct arena *a, struct relation *r)
 	}
 }
 
-static int *filled(struct arena *a, int n, int value)
-{
-	int *v = ARENA_ARRAY(a, n, int);
-
-	for (int i = 0; i < n; i++)
-		v[i] = value;
-	return v;
-}
-
 static void progress_init(struct progress *g, struct arena *a, struct relation *r, bool *needed)
 {
 	const struct plan *p = r->plan;
 
 	*g = (struct progress){ .a = a, .r = r, .needed = needed, .others = ARENA_ARRAY(a, r->nchains, int),
-		.at = ARENA_ARRAY(a, r->nlanes, int), .sleeper = filled(a, r->n, NONE), .next = filled(a, r->nlanes,
-		NONE), .ready = ARENA_ARRAY(a, r->nlanes, int), .wait_head = filled(a, p->graph->tasks.n, NONE),
-		.wait_next = ARENA_ARRAY(a, p->waits.n, int), .asked = NONE, .nspans = ARENA_ARRAY(a, p->waits.n, int),
-		.last = filled(a, r->nlanes * SEU_MAX, NONE), .covered = arena_array(a,
+		.at = ARENA_ARRAY(a, r->nlanes, int), .sleeper = arena_ints(a, r->n, NONE), .next = arena_ints(a, r->nlanes,
+		NONE), .ready = ARENA_ARRAY(a, r->nlanes, int), .wait_head = arena_ints(a, p->graph->tasks.n, NONE),
+		.wait_next = ARENA_ARRAY(a, p->waits.n, int), .asked = NONE,
+		.last = arena_ints(a, r->nlanes * SEU_MAX, NONE), .covered = arena_array(a,
 		(size_t)p->waits.n * (size_t)r->nlanes, sizeof(struct span)) };
 	for (int k = 0; k < p->waits.n; k++) {
 		g->wait_next[k] = g->wait_head[wait_at(r, k)->task];
@@ -373,8 +346,8 @@ static void progress_init(struct progress *g, struct arena *a, struct relation *
 
 /* ---- deadlocks -------------------------------------------------------------------- */
 
-/* The last among the events that one that never got ready waits for, of those that never
- * got ready either. Events are numbered 3 * instance + enum event_of. */
+/* Of the events for which an event that never happens waits, the last that never happens either. Events are numbered
+ * 3 * instance + enum event_of. */
 static int cause(const struct progress *g, int event)
 {
 	const struct relation *r = g->r;
@@ -407,7 +380,7 @@ static int cause(const struct progress *g, int event)
 	return (i - 1) * 3 + (unit_of(r, i - 1)->async ? AT_ISSUE : AT_END);
 }
 
-/* Follow causes from an event that never got ready until one comes again: the cycle, in order of waiting. */
+/* Follow causes from an event that never happens until one comes again: the cycle, in order of waiting. */
 static void find_cycle(const struct progress *g)
 {
 	struct relation *r = g->r;
@@ -443,7 +416,7 @@ void relation_build(struct arena *a, const struct plan *p, const struct walk *w,
 	out->start = ARENA_ARRAY(a, (size_t)out->n * (size_t)out->nchains, int);
 	progress_init(&g, a, out, needed);
 	while (g.nready)
-		go_on(&g, g.ready[--g.nready]);
+		advance(&g, g.ready[--g.nready]);
 	for (int l = 0; l < out->nlanes && !out->ncycle; l++)
 		if (g.at[l] < out->lane_first[l + 1])
 			find_cycle(&g);

@@ -8,7 +8,7 @@
  * next: the issues of a lane replica, with the completions on synchronous units among them; the completions of a lane
  * replica on an ordered unit. So an event needs only one number for each chain: how far along it the events are that
  * come before. What completes in no order on an asynchronous unit is in no chain; all that follows from it goes through
- * those who wait for it, of which the first on each lane replica is noted.
+ * the instances that wait for it, of which the first on each lane replica is noted.
  */
 #ifndef PLAN_EVENTS_H
 #define PLAN_EVENTS_H
@@ -23,7 +23,7 @@ struct node_instance {
 	int64_t seq;
 	int position;			/* in the lane replica's order */
 	int chain, link;		/* where its completion stands; chain NONE: in none */
-	int known;			/* then: first of those who wait for it, or NONE */
+	int known;			/* then: first of those that wait for it, or NONE */
 };
 
 /* The first instance of a lane replica that waits for an unordered one's completion. */

@@ -275,13 +275,10 @@ enum err_code plan_move(struct plan *p, int task, const struct move *m, struct s
 
 enum err_code plan_remove(struct plan *p, int task, struct srcloc loc, struct err *e)
 {
-	int n = 0, first;
+	int first;
 
 	TRY(need_entry(p, task, loc, &first, e));
-	for (int i = 0; i < p->entries.n; i++)
-		if (p->entries.v[i].task != task)
-			p->entries.v[n++] = p->entries.v[i];
-	p->entries.n = n;
+	VEC_FILTER(&p->entries, i, p->entries.v[i].task != task);
 	return OK;
 }
 
@@ -304,16 +301,11 @@ enum err_code plan_wait(struct plan *p, int task, int on, int distance, enum wai
 
 enum err_code plan_unwait(struct plan *p, int task, int on, struct srcloc loc, struct err *e)
 {
-	int n = 0;
+	int had = p->waits.n;
 
-	for (int i = 0; i < p->waits.n; i++)
-		if (p->waits.v[i].task != task || p->waits.v[i].on != on)
-			p->waits.v[n++] = p->waits.v[i];
-	if (n == p->waits.n)
-		return err_set(e, ERR_INPUT, loc, "'%s' does not wait for '%s'",
-			p->graph->tasks.v[task].name, p->graph->tasks.v[on].name);
-	p->waits.n = n;
-	return OK;
+	VEC_FILTER(&p->waits, i, p->waits.v[i].task != task || p->waits.v[i].on != on);
+	return p->waits.n < had ? OK : err_set(e, ERR_INPUT, loc, "'%s' does not wait for '%s'",
+		p->graph->tasks.v[task].name, p->graph->tasks.v[on].name);
 }
 
 void plan_drop_wait(struct plan *p, const struct wait *w)
