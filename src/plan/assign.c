@@ -10,7 +10,7 @@
 /* Tiles of a phase by how often their loops run. */
 struct kinds {
 	int n;
-	int64_t *work;			/* by kind: iterations of all loops, and 1 for the rest */
+	int64_t *work;			/* by kind: iterations of all loops, and 1 for everything else */
 	int32_t *of;			/* by tile; NULL: all are of kind 0 */
 };
 
@@ -20,39 +20,26 @@ struct counter {
 	uint64_t pattern;		/* hash of the trip counts, in order of the program */
 };
 
-static const struct loop *loop_at(const struct graph *g, int loop)
-{
-	return &g->program->loops.v[loop];
-}
-
-static bool is_bounded(const struct loop *l)
-{
-	return l->has_from || l->has_upto;
-}
-
-static bool bounded_inside(const struct graph *g, int loop)
-{
-	for (int i = 0; i < g->program->loops.n; i++)
-		if (i != loop && is_bounded(loop_at(g, i)) && program_loop_within(g->program, i, loop))
-			return true;
-	return false;
-}
-
-/* Count the iterations of a body that runs `times` times at a place. Only where a
- * bound lies further inside do its iterations have to be looked at one by one. */
+/* Count the iterations of a body that runs `times` times with these ranges of its axes. Only if a loop further inside
+ * has bounds are its iterations looked at one by one. */
 static void count_body(struct counter *c, const struct item *items, int n, const struct axis_ranges *at, int64_t times)
 {
 	for (int i = 0; i < n; i++) {
+		const struct program *p = c->graph->program;
 		const struct loop *l;
+		bool bounded_inside = false;
 		int64_t first, last;
 
 		if (!items[i].is_loop)
 			continue;
-		l = loop_at(c->graph, items[i].id);
+		l = &p->loops.v[items[i].id];
+		for (int k = 0; k < p->loops.n; k++)
+			bounded_inside |= k != items[i].id && (p->loops.v[k].has_from || p->loops.v[k].has_upto) &&
+				program_loop_within(p, k, items[i].id);
 		visited_iterations(&c->graph->extents, items[i].id, at, &first, &last);
 		c->iterations += times * (last - first);
 		c->pattern = hash_mix(c->pattern, last - first);
-		if (!bounded_inside(c->graph, items[i].id)) {
+		if (!bounded_inside) {
 			count_body(c, l->body.v, l->body.n, at, times * (last - first));
 			continue;
 		}
@@ -81,21 +68,7 @@ int64_t tile_iterations(const struct graph *g, int phase, int64_t tile)
 	return 1 + count_tile(g, phase, tile).iterations;
 }
 
-/* Does any loop's bound depend on this axis? */
-static bool axis_bounds(const struct graph *g, int phase, int axis)
-{
-	for (int i = 0; i < g->program->loops.n; i++) {
-		const struct loop *l = loop_at(g, i);
-
-		if (l->phase == phase && ((l->has_from && index_uses(&l->from, axis)) ||
-		    (l->has_upto && index_uses(&l->upto, axis))))
-			return true;
-	}
-	return false;
-}
-
-/* The kind of each tile, given the kind of each combination of tiles along the axes
- * that bounds depend on: count through the grid like a counter of wheels. */
+/* The kind of each tile, given the kind of each combination of tiles along the axes that bounds depend on. */
 static void spread_kinds(const struct grid *grid, const int64_t *stride, const int32_t *of_combo, int32_t *of)
 {
 	int64_t at[2 * RANK_MAX] = { 0 }, combo = 0;
@@ -122,9 +95,14 @@ static void find_kinds(struct arena *a, const struct graph *g, int phase, struct
 	struct keys keys;
 
 	for (int i = grid->n - 1; i >= 0; i--) {
+		bool bounds = false;
+
+		for (int l = 0; l < g->program->loops.n; l++)
+			bounds |= g->program->loops.v[l].phase == phase &&
+				loop_bounds_use(&g->program->loops.v[l], grid->axis[i]);
 		step[i] = tiles;
 		tiles *= grid->tiles[i];
-		if (axis_bounds(g, phase, grid->axis[i])) {
+		if (bounds) {
 			stride[i] = combos;
 			combos *= grid->tiles[i];
 		}
@@ -245,7 +223,7 @@ static void sift_down(struct load *heap, int n, int i)
 }
 
 /* The unit (an EU or a cluster) of each group of tiles, when the next group goes to whoever is free first. */
-static void deal_to_free(struct arena *a, const struct kinds *k, int units, const int64_t *groups,
+static void assign_to_free(struct arena *a, const struct kinds *k, int units, const int64_t *groups,
 	int64_t n, int32_t *unit_of)
 {
 	struct load *heap = ARENA_ARRAY(a, units, struct load);
@@ -282,7 +260,7 @@ void plan_assign_tiles(struct arena *a, const struct plan *p, int phase, struct 
 
 		find_kinds(a, p->graph, phase, &k);
 		sort_longest_first(a, &k, groups, c.groups);
-		deal_to_free(a, &k, units, groups, c.groups, unit_of);
+		assign_to_free(a, &k, units, groups, c.groups, unit_of);
 	}
 	for (int64_t t = 0; t < c.groups; t++)
 		for (int i = 0; i < c.size; i++)
@@ -310,20 +288,13 @@ void assignment_cache_free(struct assignment_cache *d)
 		arena_release(&d->arenas[i]);
 }
 
-/* Everything that an assignment depends on. */
-static uint64_t deal_key(const struct plan *p, int phase)
+const struct tile_assignment *assignment_of(struct assignment_cache *d, const struct plan *p, int phase)
 {
 	const struct tiling *t = &p->graph->tiling;
 	struct cluster c = plan_cluster(p, phase);
-	const int64_t rest[] = { phase, plan_eus(p, phase), p->grid.raster, p->grid.group, p->grid.longest_first, c.size,
+	const int64_t others[] = { phase, plan_eus(p, phase), p->grid.raster, p->grid.group, p->grid.longest_first, c.size,
 		c.axis, c.groups };
-
-	return hash_bytes(hash_bytes(hash_basis(0), t->extent, sizeof(t->extent)), rest, sizeof(rest));
-}
-
-const struct tile_assignment *assignment_of(struct assignment_cache *d, const struct plan *p, int phase)
-{
-	uint64_t key = deal_key(p, phase);
+	uint64_t key = hash_bytes(hash_bytes(hash_basis(0), t->extent, sizeof(t->extent)), others, sizeof(others));
 	int i = d->next;
 
 	for (int k = 0; k < d->n; k++)

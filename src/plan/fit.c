@@ -27,7 +27,7 @@ int64_t fit_staging(const struct plan *p, int task)
 }
 
 /* Bytes of rows that a product's instructions read beyond those of its first operand: each warp of the lane
- * reads a whole block. */
+ * reads a complete block. */
 static int64_t spare_rows(const struct plan *p, int buffer)
 {
 	const struct graph *g = p->graph;

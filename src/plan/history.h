@@ -85,7 +85,7 @@ void history_return(struct history *h, int mark);
 /* Is the plan what the same edits made of it as at the mark? */
 bool history_is_at(const struct history *h, int mark);
 
-/* A history of its own of the same edits, with their places, that can be undone; what was undone
+/* A history of its own of the same edits, with their source locations, that can be undone; what was undone
  * here is not in it. Both outlive what history_new was given. *out is set as history_new does. */
 void history_copy(struct history *h, struct history **out);
 

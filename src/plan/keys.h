@@ -1,7 +1,7 @@
 /* keys.h - a table from 64-bit hashes to numbers.
  *
  * Two things are taken to be equal if their hashes are: with the few thousand that are ever compared, the chance of a
- * mistake is below 2^-40. Open addressing; the table has room for what it was made for and does not grow.
+ * mistake is below 2^-40. Open addressing; the table is made for a number of keys and does not grow.
  */
 #ifndef PLAN_KEYS_H
 #define PLAN_KEYS_H
@@ -15,11 +15,11 @@ struct keys {
 	int64_t *value;
 };
 
-static inline void keys_init(struct keys *k, struct arena *a, int64_t room)
+static inline void keys_init(struct keys *k, struct arena *a, int64_t most)
 {
 	size_t size = 16;
 
-	while (size < 2 * (size_t)room)
+	while (size < 2 * (size_t)most)
 		size *= 2;
 	k->mask = size - 1;
 	k->key = ARENA_ARRAY(a, size, uint64_t);

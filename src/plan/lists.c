@@ -1,12 +1,12 @@
-/* Which lists of tiles a plan is checked on: for deadlocks the one with the most of
- * everything, for each dependence those with the least, in which its two ends are as far
- * apart as they may be. docs/internals/check.md says why these are enough. */
+/* Which lists of tiles a plan is checked on: for deadlocks the one with the most of everything, for each dependence
+ * those with the least, in which its two ends are as far apart as they may be. docs/internals/check.md says why these
+ * are enough. */
 #include "plan/findings.h"
 
 #include <string.h>
 
 enum {
-	STEPS = 256,			/* of a region, in which a loop inside is told apart */
+	STEPS = 256,			/* iterations of a region for which trip counts of a loop inside are kept */
 	LIVES_SOME = 6,			/* up to so many are distributed in all ways ... */
 	LIVES_MANY = 16,		/* ... and up to so many in all that are even */
 	EMPTY_MOST = 3,			/* iterations without any */
@@ -14,18 +14,13 @@ enum {
 	INSTANCES_MOST = 1 << 20,	/* of one list, iterations of loops included */
 };
 
-/* How often loops may run: counts beyond what matters are cut down to it. */
+/* How often loops may run, no more than matters. */
 struct choices {
 	int phase;
 	int *least, *most;		/* by loop */
 	int replicas;			/* of the lane with most */
 	int ntiles;			/* of a list in which every deadlock shows */
 };
-
-static bool in_region(const struct graph *g, int task, int phase, int loop)
-{
-	return g->tasks.v[task].phase == phase && g->tasks.v[task].loop == loop;
-}
 
 /* Lanes' offsets summed up: how far a cycle of waiting can stretch, at most. */
 static int sum_of_spreads(const struct plan *p, int phase, int loop)
@@ -37,8 +32,9 @@ static int sum_of_spreads(const struct plan *p, int phase, int loop)
 
 		for (int i = 0; i < p->entries.n; i++) {
 			const struct entry *e = &p->entries.v[i];
+			const struct stask *s = &p->graph->tasks.v[e->task];
 
-			if (e->lane != l || !in_region(p->graph, e->task, phase, loop))
+			if (e->lane != l || s->phase != phase || s->loop != loop)
 				continue;
 			least = e->at < least ? e->at : least;
 			most = e->at > most ? e->at : most;
@@ -68,23 +64,15 @@ static int as_many_as_matter(const struct plan *p, int phase, int loop)
 	return sum_of_spreads(p, phase, loop) + greatest_reach(p, phase, loop) + 2;
 }
 
-static int most_replicas(const struct plan *p)
-{
-	int replicas = 1;
-
-	for (int i = 0; i < p->lanes.n; i++)
-		if (p->lanes.v[i].replicas > replicas)
-			replicas = p->lanes.v[i].replicas;
-	return replicas;
-}
-
 static void choose(const struct plan *p, int phase, struct arena *a, struct choices *c)
 {
 	const struct graph *g = p->graph;
 	int nloops = g->program->loops.n;
 
-	*c = (struct choices){ .phase = phase, .replicas = most_replicas(p),
+	*c = (struct choices){ .phase = phase, .replicas = 1,
 		.least = ARENA_ARRAY(a, nloops, int), .most = ARENA_ARRAY(a, nloops, int) };
+	for (int i = 0; i < p->lanes.n; i++)
+		c->replicas = p->lanes.v[i].replicas > c->replicas ? p->lanes.v[i].replicas : c->replicas;
 	for (int l = 0; l < nloops; l++) {
 		int many = as_many_as_matter(p, phase, l);
 
@@ -108,7 +96,7 @@ struct trial {
 	struct arena *a;
 	const struct edge *edge;
 	int from, to;			/* loops that must run for it, or edge->loop */
-	int stride;			/* of so many tiles, one is taken */
+	int stride;			/* one of so many tiles is taken */
 	int16_t *trips;			/* of the list that is put together */
 	VEC(struct list) tried;
 };
@@ -159,13 +147,12 @@ static bool is_new(struct trial *t, int ntiles)
 	for (int i = 0; i < t->tried.n; i++)
 		if (t->tried.v[i].ntiles == ntiles && !memcmp(t->tried.v[i].trips, t->trips, size))
 			return false;
-	l.trips = arena_alloc(t->a, size);
-	memcpy(l.trips, t->trips, size);
+	l.trips = arena_copy(t->a, t->trips, 1, size);
 	VEC_PUSH(t->a, &t->tried, l);
 	return true;
 }
 
-/* Is the list one that can be checked? Ends the check if not, or if the user does. */
+/* Can the list be checked? If it is too long, or the user interrupts, the check ends. */
 static bool may_check(const struct trial *t, int ntiles)
 {
 	const struct graph *g = graph_of(t);
@@ -173,7 +160,7 @@ static bool may_check(const struct trial *t, int ntiles)
 	int *count = ARENA_ARRAY(t->a, g->program->loops.n, int);
 	int64_t sum = 0;
 
-	for (int l = 0; l < g->program->loops.n; l++) {	/* a loop comes after that around it */
+	for (int l = 0; l < g->program->loops.n; l++) {	/* parents come before their children */
 		int parent = parent_of(t, l);
 
 		if (g->program->loops.v[l].phase == t->c->phase)
@@ -205,7 +192,7 @@ static void check_list(const struct trial *t, int ntiles, struct usage *u)
 	arena_reset(t->a, mark);
 }
 
-/* Nothing more is to be found. */
+/* Is there no need to look further? */
 static bool is_over(const struct trial *t)
 {
 	return t->f->ncycle || t->f->code || t->f->broken > t->f->most;
@@ -218,11 +205,11 @@ static void try_list(struct trial *t, int ntiles)
 }
 
 /* Let `loop` run in each of the iterations [first, end) of `outer`. */
-static void enter(struct trial *t, int loop, int outer, int first, int end)
+static void run_loop(struct trial *t, int loop, int outer, int first, int end)
 {
 	if (loop == outer)
 		return;
-	enter(t, parent_of(t, loop), outer, first, end);
+	run_loop(t, parent_of(t, loop), outer, first, end);
 	first = count_inside(t, outer, parent_of(t, loop), first);
 	end = count_inside(t, outer, parent_of(t, loop), end);
 	for (int s = first; s < end && s < STEPS - 1; s++)
@@ -230,9 +217,9 @@ static void enter(struct trial *t, int loop, int outer, int first, int end)
 			trips_of(t, loop)[s] = 1;
 }
 
-/* The iterations of the region of the edge are there: let the sTasks be, in two that
- * are as far apart as the edge says, and nowhere else or everywhere. */
-static void place_ends(struct trial *t, int ntiles)
+/* Given the iterations of the region of the edge, let its two sTasks run in two that are as far apart as the edge says,
+ * and in no others, or in all. */
+static void run_ends(struct trial *t, int ntiles)
 {
 	const struct graph *g = graph_of(t);
 	int c = t->edge->loop;
@@ -246,28 +233,28 @@ static void place_ends(struct trial *t, int ntiles)
 		for (int l = 0; l < g->program->loops.n; l++)
 			if (l != c && program_loop_within(g->program, l, c))
 				set_trips(t, l, 0, STEPS, t->c->least[l]);
-		enter(t, t->from, c, all ? 0 : i, all ? n : i + 1);
-		enter(t, t->to, c, all ? 0 : i + lives, all ? n : i + lives + 1);
+		run_loop(t, t->from, c, all ? 0 : i, all ? n : i + 1);
+		run_loop(t, t->to, c, all ? 0 : i + lives, all ? n : i + lives + 1);
 		try_list(t, ntiles);
 		if (all)
 			break;
 	}
 }
 
-/* A way to distribute iterations of a loop over those of the region around it. */
-struct parts {
+/* A way to distribute iterations of a loop over iterations of the region around it, as far as it is decided. */
+struct distribution {
 	int loop;
 	int left;			/* iterations that remain */
-	int n;				/* parts so far */
-	int last;			/* of them */
-	int empty;			/* parts of 0 that may come */
+	int n;				/* iterations of the region around that have their number */
+	int last;			/* the last of these numbers */
+	int empty;			/* numbers of 0 that may come */
 };
 
-/* May n iterations be the next part? Even ways have all parts alike but for the first and the last one. */
-static bool may_take(const struct trial *t, const struct parts *x, int n)
+/* May the next iteration of the region around have n? In even distributions all but the first and last have as many. */
+static bool may_give(const struct trial *t, const struct distribution *x, int n)
 {
 	const struct edge *e = t->edge;
-	int whole = x->left + x->n;	/* at least */
+	int total = x->left + x->n;	/* at least */
 
 	if (n > graph_of(t)->trips[x->loop].most)
 		return false;
@@ -277,9 +264,9 @@ static bool may_take(const struct trial *t, const struct parts *x, int n)
 		return false;
 	if (x->loop != e->loop && x->loop != parent_of(t, e->loop))
 		return n == 1 || (n == x->left && !x->n);
-	if (whole <= LIVES_SOME || n == 0 || n == x->left)
+	if (total <= LIVES_SOME || n == 0 || n == x->left)
 		return true;
-	if (whole > LIVES_MANY && n > 3 && n != t->c->most[x->loop])
+	if (total > LIVES_MANY && n > 3 && n != t->c->most[x->loop])
 		return false;
 	return x->n < 2 || n == x->last;
 }
@@ -307,21 +294,23 @@ static void shift_inside(struct trial *t, int loop, int by)
 
 static void distribute(struct trial *t, int region, int count);
 
-/* Take n iterations as the next part. If there must be more, the first part is the end
- * of them, or anywhere among them if it is the only one. */
-static void distribute_rest(struct trial *t, const struct parts *x);
-static void take(struct trial *t, const struct parts *x, int n)
+static void distribute_left(struct trial *t, const struct distribution *x);
+
+/* Give n iterations to the next iteration of the region around. If the loop must run more often there, the first of
+ * these n are the end of its iterations, or anywhere among them if there are no others. */
+static void give(struct trial *t, const struct distribution *x, int n)
 {
 	int least = t->c->least[x->loop], parent = parent_of(t, x->loop);
 	int at = parent == NONE ? x->n * t->stride : x->n, extra = n && n < least ? least - n : 0;
-	struct parts next = { .loop = x->loop, .left = x->left - n, .n = x->n + 1, .last = n, .empty = x->empty - !n };
+	struct distribution next = { .loop = x->loop, .left = x->left - n, .n = x->n + 1, .last = n,
+		.empty = x->empty - !n };
 
 	if (at >= STEPS - 1)
 		return;
 	set_trips(t, x->loop, at, at + 1, n > least ? n : least);
 	for (int by = next.left ? extra : 0; by <= extra; by++) {
 		shift_inside(t, x->loop, x->n ? 0 : by);
-		distribute_rest(t, &next);
+		distribute_left(t, &next);
 		shift_inside(t, x->loop, x->n ? 0 : -by);
 		if (x->n)
 			break;
@@ -329,7 +318,7 @@ static void take(struct trial *t, const struct parts *x, int n)
 	set_trips(t, x->loop, at, at + 1, least);
 }
 
-static void distribute_rest(struct trial *t, const struct parts *x)
+static void distribute_left(struct trial *t, const struct distribution *x)
 {
 	int parent = parent_of(t, x->loop);
 
@@ -338,30 +327,30 @@ static void distribute_rest(struct trial *t, const struct parts *x)
 	if (!x->left)
 		distribute(t, parent, parent == NONE ? (x->n - 1) * t->stride + 1 : x->n);
 	for (int n = x->n && !t->c->least[x->loop] && x->empty ? 0 : 1; n <= x->left; n++)
-		if (may_take(t, x, n))
-			take(t, x, n);
+		if (may_give(t, x, n))
+			give(t, x, n);
 }
 
-/* Distribute iterations of a region over those of the region around it, and so on outward. What is owed within a life
- * stays in one iteration of the life's region. Iterations without any matter if they cannot be left out: another copy
- * of a lane has the tile, or a loop must run so often. */
+/* Distribute iterations of a region over those of the region around it, and so on outward. The two ends of a dependence
+ * within a life are in one iteration of the life's region. Iterations without any matter if they cannot be left out:
+ * if another replica has the tile, or a loop must run so often. */
 static void distribute(struct trial *t, int region, int count)
 {
-	struct parts x = { .loop = region, .left = count };
+	struct distribution x = { .loop = region, .left = count };
 	int parent;
 
 	if (region == NONE) {
-		place_ends(t, count);
+		run_ends(t, count);
 		return;
 	}
 	parent = parent_of(t, region);
 	if (parent == NONE ? t->c->replicas > 1 : t->c->least[parent] > 1)
 		x.empty = count <= LIVES_SOME ? EMPTY_MOST : 1;
-	distribute_rest(t, &x);
+	distribute_left(t, &x);
 }
 
-/* All loops run as little or as much as they can, in as many tiles as it takes. */
-static void try_plain(struct trial *t, const int *trips)
+/* Let all loops run as little or as much as they can, in as many tiles as are necessary. */
+static void try_uniform(struct trial *t, const int *trips)
 {
 	int c = t->edge->loop, lives = edge_distance(t->f->plan, t->edge) * t->stride, n = 1;
 
@@ -412,8 +401,8 @@ static void try_edge(struct trial *t)
 	t->from = uncertain_loop(t, g->tasks.v[e->from].loop, e->loop);
 	t->to = uncertain_loop(t, g->tasks.v[e->to].loop, e->loop);
 	t->stride = e->reuse ? edge_replicas(t->f->plan, e) : 1;
-	try_plain(t, t->c->most);
-	try_plain(t, t->c->least);
+	try_uniform(t, t->c->most);
+	try_uniform(t, t->c->least);
 	for (int k = 1; k == 1 || (k == 2 && lives && has_gaps(t, e->loop)); k++)
 		distribute(t, e->loop, e->loop == NONE ? k * lives * t->stride + 1 : k * lives + 1);
 }

@@ -138,7 +138,7 @@ int edge_distance(const struct plan *p, const struct edge *e);
  * product reads it as its first operand on a unit whose threads each need rows of others. */
 enum scope plan_scope(const struct plan *p, int buffer);
 /* EUs that get tiles in a phase: grid.eus, or all that can be at work at once; at most
- * the number of tiles; whole clusters (cluster.h). */
+ * the number of tiles; complete clusters (cluster.h). */
 int plan_eus(const struct plan *p, int phase);
 
 /* Statements that rebuild the plan on a fresh one, a line each, with the variable

@@ -1,6 +1,6 @@
 /* problem.h - the problems of a plan in words: what is wrong, and what would repair it.
  *
- * Inside check.c's reach only. Messages are whole sentences with the names of the user's
+ * Inside check.c's reach only. Messages are complete sentences with the names of the user's
  * sTasks and buffers; hints are statements that can be typed, where there are such. All
  * text is in `a`. What does not fit is reported where it is counted: fit.c, cluster.c.
  */
