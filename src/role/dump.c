@@ -7,8 +7,6 @@ struct dump {
 	const struct role_program *r;
 	struct buf *out;
 	struct arena *a;
-	int depth;
-	bool open;			/* there is something in the line at hand */
 };
 
 enum { WHY_COLUMN = 64 };		/* where reasons begin */
@@ -172,56 +170,32 @@ const char *role_task_names(struct arena *a, const struct role_program *r, const
 {
 	const char *names = r->tasks[o->task];
 
-	if (!o->merged)
-		return names;
-	for (int l = 1; o->merged[l]; l++)
+	for (int l = 1; o->merged && o->merged[l]; l++)
 		if (o->merged[l]->task != o->task)
 			names = arena_strf(a, "%s|%s", names, r->tasks[o->merged[l]->task]);
 	return names;
 }
 
-static const char *task(const struct dump *d, const struct role_op *o)
-{
-	return arena_strf(d->a, "'%s', %s", role_task_names(d->a, d->r, o), o->u.region.iteration ? arena_strf(d->a,
-		"%s %s", o->u.region.of != NONE ? "iteration" : "tile", num(d, o->u.region.iteration)) : "once a tile");
-}
-
-static const char *fragment(const struct dump *d, const struct role_op *o)
-{
-	const struct frag *f = o->u.frag.at.frag;
-
-	return arena_strf(d->a, "%s, %s%s", f->name, extents(d, f), f->versions > 1 ? arena_strf(d->a,
-		", %d versions", f->versions) : "");
-}
-
-static const char *fetch(const struct dump *d, const struct role_op *o)
-{
-	return arena_strf(d->a, "%s by %s from %s%s", o->u.fetch.to->name, o->u.fetch.words ? "words" :
-		"elements", num(d, o->u.fetch.address), num_is(o->u.fetch.inside, 1) ? "" :
-		arena_strf(d->a, " if %s", num(d, o->u.fetch.inside)));
-}
-
-static const char *stores_wait(const struct dump *d, const struct role_op *o)
-{
-	if (o->u.stores.first == o->u.stores.other)
-		return arena_strf(d->a, "until %d unread", o->u.stores.first);
-	return arena_strf(d->a, "until %d unread, then %d", o->u.stores.first, o->u.stores.other);
-}
-
 /* Operands of the operations whose row in ops.def has no text. */
 static const char *own_text(const struct dump *d, const struct role_op *o)
 {
+	const struct num *iteration = o->u.region.iteration, *inside = o->u.fetch.inside;
+	const struct frag *f = o->u.frag.at.frag;
+
 	switch ((int)o->what) {
-	case DO_TASK: return task(d, o);
+	case DO_TASK: return arena_strf(d->a, "'%s', %s", role_task_names(d->a, d->r, o), iteration ? arena_strf(d->a,
+		"%s %s", o->u.region.of != NONE ? "iteration" : "tile", num(d, iteration)) : "once a tile");
 	case DO_LET: case DO_SET: case DO_ADVANCE: return lets(d, o);
-	case DO_FRAGMENT: return fragment(d, o);
-	case DO_SLOT:
-		return arena_strf(d->a, "%s of %s, %d in the ring", d->r->rings.v[o->u.slot.ring].name,
-			num(d, o->u.slot.life), d->r->rings.v[o->u.slot.ring].versions);
-	case DO_STORES_WAIT: return stores_wait(d, o);
+	case DO_FRAGMENT: return arena_strf(d->a, "%s, %s%s", f->name, extents(d, f), f->versions > 1 ?
+		arena_strf(d->a, ", %d versions", f->versions) : "");
+	case DO_SLOT: return arena_strf(d->a, "%s of %s, %d in the ring", d->r->rings.v[o->u.slot.ring].name,
+		num(d, o->u.slot.life), d->r->rings.v[o->u.slot.ring].versions);
+	case DO_STORES_WAIT: return arena_strf(d->a, o->u.stores.first == o->u.stores.other ? "until %d unread" :
+		"until %d unread, then %d", o->u.stores.first, o->u.stores.other);
 	case DO_LOAD_BOXES: case DO_STORE_BOXES: return boxes(d, o);
 	case DO_LOAD_THREADS: case DO_STORE_THREADS: case DO_STORE_RING: return move(d, o);
-	case DO_FETCH: return fetch(d, o);
+	case DO_FETCH: return arena_strf(d->a, "%s by %s from %s%s", o->u.fetch.to->name, o->u.fetch.words ? "words" :
+		"elements", num(d, o->u.fetch.address), num_is(inside, 1) ? "" : arena_strf(d->a, " if %s", num(d, inside)));
 	case DO_PRODUCT: return product(d, o);
 	case DO_MAP: return steps(d, o);
 	case DO_REDUCE: case DO_SCAN: return reduction(d, o);
@@ -243,16 +217,6 @@ static const struct role_operand *operand_at(const struct role_op *o, const char
 			return x;
 	}
 	BUG("'%s' has no operand '%.*s'", role_op_info[o->what].name, (int)len, s);
-}
-
-static bool is_absent(const struct role_op *o, const struct role_operand *x)
-{
-	if (x->kind == OPERAND_BOOL)
-		return !*(const bool *)role_field(o, x);
-	if (x->kind == OPERAND_USE)
-		return !((const struct frag_at *)role_field(o, x))->frag;
-	return (x->kind == OPERAND_NUM || x->kind == OPERAND_VALUE || x->kind == OPERAND_STRING) &&
-		!*(const void *const *)role_field(o, x);
 }
 
 static const char *operand_text(const struct dump *d, const struct role_op *o, const struct role_operand *x)
@@ -280,9 +244,16 @@ static const char *operand_text(const struct dump *d, const struct role_op *o, c
 /* Does the part in brackets that begins at s have an absent operand? */
 static bool is_left_out(const struct role_op *o, const char *s)
 {
-	for (; *s != ']'; s++)
-		if (*s == '{' && is_absent(o, operand_at(o, s + 1)))
+	for (; *s != ']'; s++) {
+		if (*s != '{')
+			continue;
+		const struct role_operand *x = operand_at(o, s + 1);
+		const void *at = role_field(o, x);
+		if (x->kind == OPERAND_BOOL ? !*(const bool *)at : x->kind == OPERAND_USE ?
+		    !((const struct frag_at *)at)->frag : (x->kind == OPERAND_NUM || x->kind == OPERAND_VALUE ||
+		    x->kind == OPERAND_STRING) && !*(const void *const *)at)
 			return true;
+	}
 	return false;
 }
 
@@ -307,52 +278,33 @@ static const char *operands(const struct dump *d, const struct role_op *o)
 	return b.text ? b.text : "";
 }
 
-/* Iterations and coordinates follow from the name of the sTask's instance. */
-static bool is_shown(const struct role_op *o)
+static void print_body(struct dump *d, const struct role_body *b, int depth)
 {
-	if (o->what == DO_LET)
-		return o->u.let.v.v[0].var != VAR_I && o->u.let.v.v[0].var != VAR_LO;
-	return !(role_op_info[o->what].traits & TRAIT_HIDDEN);
-}
+	for (int i = 0; i < b->v.n; i++) {
+		const struct role_op *o = b->v.v[i];
+		/* iterations and coordinates follow from the name of the sTask's instance */
+		bool is_hidden = o->what == DO_LET ? o->u.let.v.v[0].var == VAR_I || o->u.let.v.v[0].var == VAR_LO :
+			role_op_info[o->what].traits & TRAIT_HIDDEN;
 
-static void print_body(struct dump *d, const struct role_body *b);
-
-static void print_line(struct dump *d, const struct role_op *o)
-{
-	size_t start = d->out->len;
-	const char *what = operands(d, o);
-
-	buf_repeat(d->out, "  ", d->depth);
-	buf_printf(d->out, "%s%s%s", role_op_info[o->what].name, *what ? " " : "", what);
-	size_t width = d->out->len - start;
-	if (o->why)
-		buf_printf(d->out, "%*s; %s", width < WHY_COLUMN ? (int)(WHY_COLUMN - width) : 1, "", o->why);
-	buf_putc(d->out, '\n');
-}
-
-static void print_op(struct dump *d, const struct role_op *o)
-{
-	if (!is_shown(o))
-		return;
-	print_line(d, o);
-	if (!role_is_region(o->what))
-		return;
-	d->depth++;
-	print_body(d, &o->u.region.body);
-	d->depth--;
-	if (o->what != DO_IF || !o->u.region.other.v.n)
-		return;
-	buf_repeat(d->out, "  ", d->depth);
-	buf_puts(d->out, "else\n");
-	d->depth++;
-	print_body(d, &o->u.region.other);
-	d->depth--;
-}
-
-static void print_body(struct dump *d, const struct role_body *b)
-{
-	for (int i = 0; i < b->v.n; i++)
-		print_op(d, b->v.v[i]);
+		if (is_hidden)
+			continue;
+		size_t start = d->out->len;
+		const char *what = operands(d, o);
+		buf_repeat(d->out, "  ", depth);
+		buf_printf(d->out, "%s%s%s", role_op_info[o->what].name, *what ? " " : "", what);
+		size_t width = d->out->len - start;
+		if (o->why)
+			buf_printf(d->out, "%*s; %s", width < WHY_COLUMN ? (int)(WHY_COLUMN - width) : 1, "", o->why);
+		buf_putc(d->out, '\n');
+		if (!role_is_region(o->what))
+			continue;
+		print_body(d, &o->u.region.body, depth + 1);
+		if (!o->u.region.other.v.n)
+			continue;
+		buf_repeat(d->out, "  ", depth);
+		buf_puts(d->out, "else\n");
+		print_body(d, &o->u.region.other, depth + 1);
+	}
 }
 
 static void print_shared(const struct role_program *r, struct buf *out)
@@ -381,7 +333,7 @@ static void print_shared(const struct role_program *r, struct buf *out)
 
 void role_print(const struct role_program *r, struct buf *out)
 {
-	struct dump d = { .r = r, .out = out, .a = out->arena, .depth = 1 };
+	struct dump d = { .r = r, .out = out, .a = out->arena };
 
 	buf_printf(out, "kernel %s, phase %s, for %s: %d threads, %lld bytes of shared memory", r->program,
 		r->phase, r->device, r->threads, (long long)r->shared_bytes);
@@ -401,6 +353,6 @@ void role_print(const struct role_program *r, struct buf *out)
 		if (l->words && l->words_in != NONE)
 			buf_printf(out, ", in '%s'", r->tasks[l->words_in]);
 		buf_putc(out, '\n');
-		print_body(&d, &l->body);
+		print_body(&d, &l->body, 1);
 	}
 }

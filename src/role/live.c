@@ -1,19 +1,294 @@
 /* Register pressure by liveness: how many words of values a thread of a lane holds at most.
  *
- * A backward walk over the tree: a version of a fragment is live from its write to its last read. A loop is repeated
- * until nothing changes. The result of an element-wise operation takes the registers of its operands, so the two count
- * once. Compilers do not keep all operations where the text has them: live_read.c knows which values are computed where
- * they are used, live_products.c what matrix products read later and which sums begin later.
+ * A forward walk over the tree notes which operations write and read each version of a fragment; a backward walk keeps
+ * which versions are live: from their write to their last read. A loop is repeated until nothing changes. The result of
+ * an element-wise operation takes the registers of its operands, so the two count once.
+ *
+ * Compilers do not keep all operations where the text has them:
+ *
+ *  - A value that is computed element by element, and used once in the same way, is computed where it is used: a tile
+ *    that is converted while it is stored takes no more registers. A value that is made of numbers alone is so however
+ *    often it is used. Its operands must not have changed in between, and the use must be in the same iteration of the
+ *    same loop.
+ *  - Asynchronous matrix products read and write their registers later than the text says: an operand in registers is
+ *    live until the lane has waited for the product's group, and a sum that the first product of a loop overwrites
+ *    becomes live with the loop.
  */
-#include "role/live_state.h"
+#include "role/live.h"
 
 #include <string.h>
 
 #include "role/operands.h"
 
+/* A version of a fragment. */
+struct version {
+	struct frag_at at;
+	int words;
+	int makers, uses;		/* operations, and the last one met */
+	const struct role_op *maker, *user;
+	int made_at, made_in;		/* its number in the order of the text; its loop's */
+	bool all;			/* some operation needs more of it than the element at hand */
+	bool of_numbers;		/* it is computed from nothing in registers */
+};
+
+/* A sum that has no value before the loop. */
+struct born {
+	const struct role_op *loop;
+	int version;
+};
+
+/* An operand in registers that a product may read until this wait for groups. */
+struct retired {
+	const struct role_op *wait;
+	int version;
+};
+
+/* Operands in registers of products under way. */
+struct group {
+	VEC(int) operands;		/* versions */
+};
+
+struct ops {
+	VEC(const struct role_op *) v;
+};
+
+struct reading {
+	struct arena *a;
+	VEC(struct version) versions;
+	VEC(struct born) born;
+	VEC(struct retired) retired;
+	struct ops fresh;		/* products that add to nothing, whatever they say */
+	/* where it stands */
+	const struct role_op *at, *task;
+	int order, loop, loops;		/* operations so far; the loop at hand, and all so far */
+	struct ops around;		/* loops with a counter around it */
+	VEC(struct group) groups;	/* under way; the last one is in the making */
+};
+
+static inline bool ops_hold(const struct ops *x, const struct role_op *o)
+{
+	for (int i = 0; i < x->v.n; i++)
+		if (x->v.v[i] == o)
+			return true;
+	return false;
+}
+
+/* The version's number. One that is not known is added, which moves the others in memory. */
+static int find_version(struct reading *r, struct frag_at at)
+{
+	for (int i = r->versions.n - 1; i >= 0; i--) {
+		const struct frag_at *x = &r->versions.v[i].at;
+
+		if (x->frag == at.frag && x->version == at.version)
+			return i;
+	}
+	VEC_PUSH(r->a, &r->versions, ((struct version){ .at = at, .words = frag_words(at.frag) }));
+	return r->versions.n - 1;
+}
+
+/* Until another one is added. */
+static struct version *version_at(struct reading *r, struct frag_at at)
+{
+	int i = find_version(r, at);
+
+	return &r->versions.v[i];
+}
+
+/* who makes it -------------------------------------------------------------------- */
+
+static bool reads_shared(const struct val *v)
+{
+	bool reads = v && v->kind == VAL_SHARED;
+
+	for (int i = 0; v && i < LEN(v->arg); i++)
+		reads |= reads_shared(v->arg[i]);
+	return reads;
+}
+
+/* Does it make one element after the other, of registers alone? */
+static bool is_elementwise(const struct role_op *o)
+{
+	if (o->what == DO_PACK)
+		return !reads_shared(o->u.pack.value);
+	for (int i = 0; o->what == DO_MAP && i < o->u.map.steps.n; i++)
+		if (reads_shared(o->u.map.steps.v[i].value))
+			return false;
+	return o->what == DO_MAP || o->what == DO_KEEP;
+}
+
+struct sources {
+	struct reading *r;
+	int last;			/* number of the operation that made the last one */
+	bool of_numbers;		/* all are */
+};
+
+static void note_source(void *ctx, struct frag_at at, bool all)
+{
+	struct sources *s = ctx;
+	const struct version *v = version_at(s->r, at);
+
+	(void)all;
+	s->of_numbers &= v->of_numbers;
+	s->last = v->made_at > s->last ? v->made_at : s->last;
+}
+
+/* About all versions that an operation reads. */
+static struct sources sources_of(struct reading *r, const struct role_op *o)
+{
+	struct sources s = { .r = r, .of_numbers = true };
+
+	role_uses(o, NULL, note_source, &s);
+	return s;
+}
+
+static void note_made(void *ctx, struct frag_at at)
+{
+	struct reading *r = ctx;
+	bool of_numbers = is_elementwise(r->at) && sources_of(r, r->at).of_numbers;
+	struct version *v = version_at(r, at);
+
+	v->of_numbers = of_numbers;
+	v->makers += v->maker != r->at;
+	v->maker = r->at;
+	v->made_at = r->order;
+	v->made_in = r->loop;
+}
+
+/* who uses it --------------------------------------------------------------------- */
+
+static void note_used(void *ctx, struct frag_at at, bool all)
+{
+	struct reading *r = ctx;
+	int i = find_version(r, at);
+	struct version v = r->versions.v[i];
+
+	v.uses += v.user != r->at;
+	v.user = r->at;
+	/* computed where it is used only if its operands are unchanged since */
+	v.all |= all || !v.maker || v.made_in != r->loop || !is_elementwise(v.maker) ||
+		sources_of(r, v.maker).last > v.made_at;
+	r->versions.v[i] = v;
+}
+
+/* Is the value computed where it is used? */
+static bool is_passing(const struct version *v)
+{
+	return v->makers == 1 && (v->of_numbers || (!v->all && v->uses == 1));
+}
+
+/* matrix products --------------------------------------------------------------- */
+
+/* A group begins when the one before is committed. */
+static void begin_group(struct reading *r)
+{
+	VEC_PUSH(r->a, &r->groups, ((struct group){ { 0 } }));
+}
+
+/* The product is in a loop with a counter, or in the first iteration, which was peeled off before it. */
+static void note_product(struct reading *r, const struct role_op *o)
+{
+	const struct num *adds = o->u.product.adds;
+	const struct role_op *task = r->task;
+
+	if (o->u.product.form.by->async && !r->groups.n)
+		begin_group(r);
+	if (o->u.product.form.by->async && o->u.product.form.registers)
+		VEC_PUSH(r->a, &r->groups.v[r->groups.n - 1].operands, find_version(r, o->u.product.a));
+	for (int i = 0; i < r->around.v.n; i++)
+		if (num_uses_of(adds, VAR_I, r->around.v.v[i]->u.region.of)) {
+			VEC_PUSH(r->a, &r->born, ((struct born){ r->around.v.v[i], find_version(r, o->u.product.sum) }));
+			return;
+		}
+	if (task && task->u.region.iteration && num_is(task->u.region.iteration, 0) &&
+	    num_uses_of(adds, VAR_I, task->u.region.of))
+		VEC_PUSH(r->a, &r->fresh.v, o);
+}
+
+static void note_wait(struct reading *r, const struct role_op *o)
+{
+	int open = r->groups.n ? 1 : 0, done = r->groups.n - open - o->u.count;
+
+	for (int g = 0; g < done; g++)
+		for (int i = 0; i < r->groups.v[g].operands.n; i++)
+			VEC_PUSH(r->a, &r->retired, ((struct retired){ o, r->groups.v[g].operands.v[i] }));
+	if (done <= 0)
+		return;
+	r->groups.n -= done;
+	memmove(r->groups.v, r->groups.v + done, (size_t)r->groups.n * sizeof(*r->groups.v));
+}
+
+/* the tree ------------------------------------------------------------------------ */
+
+static void read_body(struct reading *r, const struct role_body *b);
+
+/* Groups under way after it are those of the branch that does not leave the loop. */
+static void read_if(struct reading *r, const struct role_op *o)
+{
+	const struct role_body *b = &o->u.region.body;
+	enum role_do last = b->v.n ? b->v.v[b->v.n - 1]->what : DO_COUNT;
+	int n = r->groups.n;
+	struct group *before = arena_copy(r->a, r->groups.v, (size_t)n, sizeof(*before));
+
+	read_body(r, b);
+	if (last == DO_BREAK || last == DO_CONTINUE) {
+		r->groups.n = 0;
+		for (int i = 0; i < n; i++)
+			VEC_PUSH(r->a, &r->groups, before[i]);
+	}
+	read_body(r, &o->u.region.other);
+}
+
+/* Twice, because an iteration begins with the groups that the one before has left under way. */
+static void read_loop(struct reading *r, const struct role_op *o)
+{
+	int outer = r->loop;
+
+	if (o->what == DO_LOOP)
+		VEC_PUSH(r->a, &r->around.v, o);
+	r->loop = ++r->loops;
+	read_body(r, &o->u.region.body);
+	r->loop = ++r->loops;
+	read_body(r, &o->u.region.body);
+	r->loop = outer;
+	r->around.v.n -= o->what == DO_LOOP;
+}
+
+static void read_op(struct reading *r, const struct role_op *o)
+{
+	r->at = o;
+	r->order++;
+	if (o->what == DO_TASK)
+		r->task = o;
+	if (o->what == DO_IF)
+		read_if(r, o);
+	else if (o->what == DO_TILES || o->what == DO_LOOP)
+		read_loop(r, o);
+	else if (role_is_region(o->what))
+		read_body(r, &o->u.region.body);
+	else if (o->what == DO_GROUPS_COMMIT)
+		begin_group(r);
+	else if (o->what == DO_GROUPS_WAIT)
+		note_wait(r, o);
+	else if (o->what == DO_PIN)
+		find_version(r, o->u.frag.at);
+	else
+		role_uses(o, note_made, note_used, r);
+	if (o->what == DO_PRODUCT)
+		note_product(r, o);
+}
+
+static void read_body(struct reading *r, const struct role_body *b)
+{
+	for (int i = 0; i < b->v.n; i++)
+		read_op(r, b->v.v[i]);
+}
+
+/* the backward walk --------------------------------------------------------------- */
+
 struct live {
 	struct reading r;
 	const struct role_op *at;
+	bool makes_passing, makes_others;	/* it makes values that are computed where they are used; and others */
 	bool *now;			/* by version: live after the operation at hand */
 	const bool *at_break, *at_continue;	/* live after the loop; where its next iteration begins */
 	int most, most_in;		/* words, and the sTask then */
@@ -26,65 +301,53 @@ static void set_made(void *ctx, struct frag_at at)
 {
 	struct live *x = ctx;
 
-	x->now[live_find(&x->r, at)] = false;
+	x->now[find_version(&x->r, at)] = false;
 }
 
 /* A value that is computed where it is used is not live before: its operands are. */
 static void set_used(void *ctx, struct frag_at at, bool all)
 {
 	struct live *x = ctx;
-	int i = live_find(&x->r, at);
+	int i = find_version(&x->r, at);
 	const struct version *v = &x->r.versions.v[i];
 
 	(void)all;
 	if (x->at->what == DO_PRODUCT && ops_hold(&x->r.fresh, x->at) &&
 	    at.frag == x->at->u.product.sum.frag)
 		return;
-	if (live_is_passing(v))
+	if (is_passing(v))
 		role_uses(v->maker, NULL, set_used, x);
 	else
 		x->now[i] = true;
 }
 
-static void count(struct live *x, const struct role_op *o)
+static void find_passing(void *ctx, struct frag_at at)
+{
+	struct live *x = ctx;
+	int i = find_version(&x->r, at);
+
+	*(is_passing(&x->r.versions.v[i]) ? &x->makes_passing : &x->makes_others) = true;
+}
+
+static void pass_work(struct live *x, const struct role_op *o)
 {
 	int words = 0;
 
+	x->at = o;
+	x->makes_passing = x->makes_others = false;
+	role_uses(o, find_passing, NULL, x);
+	if (x->makes_passing && !x->makes_others)	/* its operands count where its results are used */
+		return;
+	role_uses(o, set_made, set_used, x);
+	for (int i = 0; i < x->r.retired.n; i++)
+		if (x->r.retired.v[i].wait == o)
+			x->now[x->r.retired.v[i].version] = true;
 	for (int i = 0; i < x->r.versions.n; i++)
 		words += x->now[i] ? x->r.versions.v[i].words : 0;
 	if (words > x->most) {
 		x->most = words;
 		x->most_in = o->task;
 	}
-}
-
-/* What an operation makes. */
-struct makes {
-	struct reading *r;
-	bool passing, others;
-};
-
-static void find_passing(void *ctx, struct frag_at at)
-{
-	struct makes *m = ctx;
-	int i = live_find(m->r, at);
-
-	*(live_is_passing(&m->r->versions.v[i]) ? &m->passing : &m->others) = true;
-}
-
-static void pass_work(struct live *x, const struct role_op *o)
-{
-	struct makes m = { &x->r, false, false };
-
-	x->at = o;
-	role_uses(o, find_passing, NULL, &m);
-	if (m.passing && !m.others)	/* its operands count where its results are used */
-		return;
-	role_uses(o, set_made, set_used, x);
-	for (int i = 0; i < x->r.retired.n; i++)
-		if (x->r.retired.v[i].wait == o)
-			x->now[x->r.retired.v[i].version] = true;
-	count(x, o);
 }
 
 /* regions ------------------------------------------------------------------------- */
@@ -96,12 +359,9 @@ static void set(struct live *x, const bool *to)
 	memcpy(x->now, to, (size_t)x->r.versions.n * sizeof(*to));
 }
 
-static bool *copy(struct live *x)
+static bool *copy_now(struct live *x)
 {
-	bool *out = ARENA_ARRAY(x->r.a, x->r.versions.n + 1, bool);
-
-	memcpy(out, x->now, (size_t)x->r.versions.n * sizeof(*out));
-	return out;
+	return arena_copy(x->r.a, x->now, (size_t)x->r.versions.n + 1, sizeof(*x->now));
 }
 
 /* Is there more now? */
@@ -118,11 +378,11 @@ static bool join(const struct live *x, bool *into, const bool *from)
 
 static void pass_if(struct live *x, const struct role_op *o)
 {
-	bool *behind = copy(x);
+	const bool *after = copy_now(x);
 
 	pass_body(x, &o->u.region.other);
-	bool *other = copy(x);
-	set(x, behind);
+	const bool *other = copy_now(x);
+	set(x, after);
 	pass_body(x, &o->u.region.body);
 	join(x, x->now, other);
 }
@@ -130,9 +390,9 @@ static void pass_if(struct live *x, const struct role_op *o)
 static void pass_loop(struct live *x, const struct role_op *o)
 {
 	const bool *was_break = x->at_break, *was_continue = x->at_continue;
-	bool *head = copy(x), more = true;
+	bool *head = copy_now(x), more = true;
 
-	x->at_break = copy(x);
+	x->at_break = copy_now(x);
 	x->at_continue = head;
 	while (more) {
 		set(x, head);
@@ -147,12 +407,6 @@ static void pass_loop(struct live *x, const struct role_op *o)
 	x->at_continue = was_continue;
 }
 
-static void note_pin(struct live *x, const struct role_op *o)
-{
-	if (x->now[live_find(&x->r, o->u.frag.at)] && !ops_hold(&x->pins, o))
-		VEC_PUSH(x->r.a, &x->pins.v, o);
-}
-
 static void pass_op(struct live *x, const struct role_op *o)
 {
 	if (o->what == DO_IF)
@@ -165,8 +419,8 @@ static void pass_op(struct live *x, const struct role_op *o)
 		set(x, o->what == DO_BREAK ? x->at_break : x->at_continue);
 	else
 		pass_work(x, o);
-	if (o->what == DO_PIN)
-		note_pin(x, o);
+	if (o->what == DO_PIN && x->now[find_version(&x->r, o->u.frag.at)] && !ops_hold(&x->pins, o))
+		VEC_PUSH(x->r.a, &x->pins.v, o);
 }
 
 static void pass_body(struct live *x, const struct role_body *b)
@@ -175,15 +429,47 @@ static void pass_body(struct live *x, const struct role_body *b)
 		pass_op(x, b->v.v[i]);
 }
 
+/* needless pins ------------------------------------------------------------------- */
+
+/* Lowering pins every result that is complete after a wait for groups. If nothing reads the fragment before it is written
+ * again, its pin is removed, because compilers would keep the registers where branches join. The pins that belong to a
+ * product stay, even right after a wait. */
+
+static void drop_pins(struct role_body *b, const struct ops *needed)
+{
+	bool droppable = false;
+	int n = 0;
+
+	for (int i = 0; i < b->v.n; i++) {
+		struct role_op *o = b->v.v[i];
+		int k = i + 1;
+
+		if (role_is_region(o->what)) {
+			drop_pins(&o->u.region.body, needed);
+			drop_pins(&o->u.region.other, needed);
+		}
+		if (o->what != DO_PIN) {
+			while (k < b->v.n && b->v.v[k]->what == DO_PIN)
+				k++;
+			/* the fence of a product follows its pins */
+			droppable = o->what == DO_GROUPS_WAIT && (k == b->v.n || b->v.v[k]->what != DO_GROUPS_FENCE);
+		}
+		if (!droppable || o->what != DO_PIN || ops_hold(needed, o))
+			b->v.v[n++] = o;
+	}
+	b->v.n = n;
+}
+
 void role_find_live(struct role *l, struct arena *a)
 {
-	struct live x = { .r = live_read(l, a), .most_in = NONE };
+	struct live x = { .r = { .a = a }, .most_in = NONE };
 
+	read_body(&x.r, &l->body);
 	x.now = ARENA_ARRAY(a, x.r.versions.n + 1, bool);
 	pass_body(&x, &l->body);
 	l->words = x.most;
 	l->words_in = x.most_in;
-	live_drop_pins(&l->body, &x.pins);
+	drop_pins(&l->body, &x.pins);
 }
 
 /* addresses of slots -------------------------------------------------------------- */

@@ -5,7 +5,7 @@
 #include "role/role.h"
 
 /* Follows the values of a lane whose tree is done: sets its `words` and `words_in`, and takes out pins that would only
- * keep registers from others (live_pins.c), which changes neither. Scratch in `a`. */
+ * keep registers from others (live.c), which changes neither. Scratch in `a`. */
 void role_find_live(struct role *l, struct arena *a);
 /* Words of the addresses of slots that it has at hand: one for each ring. Scratch in `a`. */
 int role_slot_words(const struct role *l, struct arena *a);

@@ -16,50 +16,29 @@ const struct var_info var_info[VAR_COUNT] = {
 #undef LET
 };
 
-static int64_t apply(enum num_op op, int64_t x, int64_t y)
+static struct num *new_num(struct arena *a, enum num_op op, const struct num *x, const struct num *y)
 {
-	switch (op) {
-	case NUM_ADD: return x + y;
-	case NUM_SUB: return x - y;
-	case NUM_MUL: return x * y;
-	case NUM_DIV: return x / y;
-	case NUM_MOD: return x % y;
-	case NUM_SHL: return (int64_t)((uint64_t)x << y);
-	case NUM_AND: return x & y;
-	case NUM_XOR: return x ^ y;
-	case NUM_LT: return x < y;
-	case NUM_LE: return x <= y;
-	case NUM_GT: return x > y;
-	case NUM_GE: return x >= y;
-	case NUM_EQ: return x == y;
-	case NUM_NE: return x != y;
-	case NUM_BOTH: return x && y;
-	case NUM_EITHER: return x || y;
-	case NUM_MIN: return x < y ? x : y;
-	case NUM_MAX: return x > y ? x : y;
-	case NUM_CONST: case NUM_VAR: case NUM_SELECT: case NUM_INTERIOR: case NUM_OF_LANE: case NUM_TILE_AT:
-		break;
-	}
-	BUG("%d takes no two numbers", op);
+	struct num *n = ARENA_NEW(a, struct num);
+
+	*n = (struct num){ .op = op, .a = x, .b = y };
+	return n;
 }
 
 const struct num *num_const(struct arena *a, int64_t k)
 {
-	struct num *x = ARENA_NEW(a, struct num);
+	struct num *n = new_num(a, NUM_CONST, NULL, NULL);
 
-	x->op = NUM_CONST;
-	x->k = k;
-	return x;
+	n->k = k;
+	return n;
 }
 
 const struct num *num_var(struct arena *a, enum var v, int of)
 {
-	struct num *x = ARENA_NEW(a, struct num);
+	struct num *n = new_num(a, NUM_VAR, NULL, NULL);
 
-	x->op = NUM_VAR;
-	x->var = v;
-	x->of = of;
-	return x;
+	n->var = v;
+	n->of = of;
+	return n;
 }
 
 bool num_is(const struct num *x, int64_t k)
@@ -71,28 +50,11 @@ bool num_is(const struct num *x, int64_t k)
  * may be another number in the role of another lane, with which this one shares its text. */
 static const struct num *simpler(enum num_op op, const struct num *x, const struct num *y)
 {
-	if (op == NUM_MUL && (num_is(x, 1) || num_is(y, 0)))
+	if ((op == NUM_MUL && (num_is(x, 1) || num_is(y, 0))) || (op == NUM_BOTH && num_is(x, 1)))
 		return y;
-	if (op == NUM_MUL && (num_is(y, 1) || num_is(x, 0)))
-		return x;
-	if (op == NUM_DIV && num_is(y, 1))
-		return x;
-	if (op == NUM_BOTH && num_is(x, 1))
-		return y;
-	if (op == NUM_BOTH && num_is(y, 1))
+	if ((op == NUM_MUL && num_is(x, 0)) || ((op == NUM_MUL || op == NUM_DIV || op == NUM_BOTH) && num_is(y, 1)))
 		return x;
 	return NULL;
-}
-
-/* As it is, where num_make may simplify. */
-static const struct num *pair(struct arena *a, enum num_op op, const struct num *x, const struct num *y)
-{
-	struct num *n = ARENA_NEW(a, struct num);
-
-	n->op = op;
-	n->a = x;
-	n->b = y;
-	return n;
 }
 
 const struct num *num_make(struct arena *a, enum num_op op, const struct num *x, const struct num *y)
@@ -102,36 +64,29 @@ const struct num *num_make(struct arena *a, enum num_op op, const struct num *x,
 	if (same)
 		return same;
 	if (num_is_const(x) && num_is_const(y) && op != NUM_TILE_AT)
-		return num_const(a, apply(op, x->k, y->k));
+		return num_const(a, num_value(&(struct num){ .op = op, .a = x, .b = y }, NULL));
 	if (op == NUM_MOD && num_is(y, 1))
 		return num_const(a, 0);
-	return pair(a, op, x, y);
+	return new_num(a, op, x, y);
 }
 
 const struct num *num_of_lane(struct arena *a, int64_t first, int64_t step)
 {
-	return pair(a, NUM_OF_LANE, num_const(a, first), num_const(a, step));
+	return new_num(a, NUM_OF_LANE, num_const(a, first), num_const(a, step));
 }
 
 const struct num *num_select(struct arena *a, const struct num *when, const struct num *x, const struct num *y)
 {
 	if (num_is_const(when))
 		return when->k ? x : y;
-	struct num *n = ARENA_NEW(a, struct num);
-	n->op = NUM_SELECT;
-	n->a = when;
-	n->b = x;
+	struct num *n = new_num(a, NUM_SELECT, when, x);
 	n->c = y;
 	return n;
 }
 
 const struct num *num_mark_interior(struct arena *a, const struct num *when)
 {
-	struct num *n = ARENA_NEW(a, struct num);
-
-	n->op = NUM_INTERIOR;
-	n->a = when;
-	return n;
+	return new_num(a, NUM_INTERIOR, when, NULL);
 }
 
 const struct num *num_assume_interior(struct arena *a, const struct num *when)
@@ -153,18 +108,15 @@ bool num_alike(const struct num *x, const struct num *y)
 
 bool num_has_conjunct(const struct num *all, const struct num *x)
 {
-	if (all->op == NUM_BOTH && (num_has_conjunct(all->a, x) || num_has_conjunct(all->b, x)))
-		return true;
-	return num_alike(all, x);
+	return num_alike(all, x) ||
+		(all->op == NUM_BOTH && (num_has_conjunct(all->a, x) || num_has_conjunct(all->b, x)));
 }
 
 /* of NULL: of any. */
 static bool uses(const struct num *x, enum var v, const int *of)
 {
-	if (!x)
-		return false;
-	return (x->op == NUM_VAR && x->var == v && (!of || x->of == *of)) || uses(x->a, v, of) ||
-		uses(x->b, v, of) || uses(x->c, v, of);
+	return x && ((x->op == NUM_VAR && x->var == v && (!of || x->of == *of)) || uses(x->a, v, of) ||
+		uses(x->b, v, of) || uses(x->c, v, of));
 }
 
 bool num_uses(const struct num *x, enum var v)
@@ -197,20 +149,36 @@ bool num_slope(const struct num *x, enum var v, int64_t *by)
 	return !num_uses(x, v);
 }
 
-int64_t num_value(const struct num *x, const struct num_env *env)
+int64_t num_value(const struct num *n, const struct num_env *env)
 {
-	switch (x->op) {
-	case NUM_CONST: return x->k;
-	case NUM_VAR: return env->var(env, x->var, x->of);
-	case NUM_SELECT: return num_value(num_value(x->a, env) ? x->b : x->c, env);
-	case NUM_TILE_AT: case NUM_INTERIOR: case NUM_OF_LANE: return num_value(x->a, env);
-	case NUM_BOTH: return num_value(x->a, env) && num_value(x->b, env);
-	case NUM_ADD: case NUM_SUB: case NUM_MUL: case NUM_DIV: case NUM_MOD: case NUM_SHL:
-	case NUM_AND: case NUM_XOR: case NUM_LT: case NUM_LE: case NUM_GT: case NUM_GE: case NUM_EQ:
-	case NUM_NE: case NUM_EITHER: case NUM_MIN: case NUM_MAX:
-		break;
+	switch ((int)n->op) {
+	case NUM_CONST: return n->k;
+	case NUM_VAR: return env->var(env, n->var, n->of);
+	case NUM_SELECT: return num_value(num_value(n->a, env) ? n->b : n->c, env);
+	case NUM_TILE_AT: case NUM_INTERIOR: case NUM_OF_LANE: return num_value(n->a, env);
+	case NUM_BOTH: return num_value(n->a, env) && num_value(n->b, env);
 	}
-	return apply(x->op, num_value(x->a, env), num_value(x->b, env));
+	int64_t x = num_value(n->a, env), y = num_value(n->b, env);
+	switch ((int)n->op) {
+	case NUM_ADD: return x + y;
+	case NUM_SUB: return x - y;
+	case NUM_MUL: return x * y;
+	case NUM_DIV: return x / y;
+	case NUM_MOD: return x % y;
+	case NUM_SHL: return (int64_t)((uint64_t)x << y);
+	case NUM_AND: return x & y;
+	case NUM_XOR: return x ^ y;
+	case NUM_LT: return x < y;
+	case NUM_LE: return x <= y;
+	case NUM_GT: return x > y;
+	case NUM_GE: return x >= y;
+	case NUM_EQ: return x == y;
+	case NUM_NE: return x != y;
+	case NUM_EITHER: return x || y;
+	case NUM_MIN: return x < y ? x : y;
+	case NUM_MAX: return x > y ? x : y;
+	}
+	BUG("%d is no operation on numbers", n->op);
 }
 
 /* as text ---------------------------------------------------------------------- */
@@ -224,7 +192,7 @@ static const struct {
 	[NUM_LT] = { " < ", 7 }, [NUM_LE] = { " <= ", 7 }, [NUM_GT] = { " > ", 7 },
 	[NUM_GE] = { " >= ", 7 }, [NUM_EQ] = { " == ", 6 }, [NUM_NE] = { " != ", 6 },
 	[NUM_AND] = { " & ", 5 }, [NUM_XOR] = { " ^ ", 4 }, [NUM_BOTH] = { " && ", 3 },
-	[NUM_EITHER] = { " || ", 2 },
+	[NUM_EITHER] = { " || ", 2 }, [NUM_SELECT] = { " ? ", 1 },
 };
 
 static void print(struct buf *out, const struct num *x, const struct num_names *names, int least);
@@ -246,47 +214,11 @@ static void print_var(struct buf *out, enum var v, int of, const struct num_name
 		buf_printf(out, "%d", of);
 }
 
-static void print_call(struct buf *out, const char *name, const struct num *x, const struct num_names *names)
-{
-	buf_printf(out, "%s(", name);
-	print(out, x->a, names, 0);
-	buf_puts(out, ", ");
-	print(out, x->b, names, 0);
-	buf_putc(out, ')');
-}
-
-static void print_select(struct buf *out, const struct num *x, const struct num_names *names, int least)
-{
-	if (least > 1)
-		buf_putc(out, '(');
-	print(out, x->a, names, 2);
-	buf_puts(out, " ? ");
-	print(out, x->b, names, 2);
-	buf_puts(out, " : ");
-	print(out, x->c, names, 2);
-	if (least > 1)
-		buf_putc(out, ')');
-}
-
-static void print_pair(struct buf *out, const struct num *x, const struct num_names *names, int least)
-{
-	int binds = forms[x->op].binds;
-	bool bitwise = x->op == NUM_SHL || x->op == NUM_AND || x->op == NUM_XOR;
-	/* compilers warn of arithmetic beside these */
-	int inner = bitwise ? 11 : binds;
-
-	if (binds < least)
-		buf_putc(out, '(');
-	print(out, x->a, names, inner);
-	buf_puts(out, forms[x->op].text);
-	print(out, x->b, names, bitwise ? 11 : binds + 1);
-	if (binds < least)
-		buf_putc(out, ')');
-}
-
-/* In parentheses if it binds less than that. */
+/* In parentheses if it binds less than `least`. */
 static void print(struct buf *out, const struct num *x, const struct num_names *names, int least)
 {
+	bool bitwise = x->op == NUM_SHL || x->op == NUM_AND || x->op == NUM_XOR;
+
 	switch (x->op) {
 	case NUM_CONST:
 		buf_printf(out, x->k < 0 && least > 9 ? "(%lld)" : "%lld", (long long)x->k);
@@ -295,7 +227,11 @@ static void print(struct buf *out, const struct num *x, const struct num_names *
 		print_var(out, x->var, x->of, names);
 		return;
 	case NUM_MIN: case NUM_MAX:
-		print_call(out, x->op == NUM_MIN ? "min_of" : "max_of", x, names);
+		buf_puts(out, x->op == NUM_MIN ? "min_of(" : "max_of(");
+		print(out, x->a, names, 0);
+		buf_puts(out, ", ");
+		print(out, x->b, names, 0);
+		buf_putc(out, ')');
 		return;
 	case NUM_OF_LANE:
 		buf_printf(out, "(%lld + who * %lld)", (long long)x->a->k, (long long)x->b->k);
@@ -309,19 +245,24 @@ static void print(struct buf *out, const struct num *x, const struct num_names *
 		print(out, x->a, names, least);
 		return;
 	case NUM_SELECT:
-		print_select(out, x, names, least);
-		return;
 	case NUM_ADD: case NUM_SUB: case NUM_MUL: case NUM_DIV: case NUM_MOD: case NUM_SHL:
 	case NUM_AND: case NUM_XOR: case NUM_LT: case NUM_LE: case NUM_GT: case NUM_GE: case NUM_EQ:
 	case NUM_NE: case NUM_BOTH: case NUM_EITHER:
 		break;
 	}
-	print_pair(out, x, names, least);
-}
-
-void num_print(struct buf *out, const struct num *x, const struct num_names *names)
-{
-	print(out, x, names, 0);
+	int binds = forms[x->op].binds;
+	if (binds < least)
+		buf_putc(out, '(');
+	/* in operands of bitwise operators compilers warn of arithmetic without parentheses */
+	print(out, x->a, names, bitwise ? 11 : x->op == NUM_SELECT ? 2 : binds);
+	buf_puts(out, forms[x->op].text);
+	print(out, x->b, names, bitwise ? 11 : binds + 1);
+	if (x->op == NUM_SELECT) {
+		buf_puts(out, " : ");
+		print(out, x->c, names, 2);
+	}
+	if (binds < least)
+		buf_putc(out, ')');
 }
 
 const char *num_text(struct arena *a, const struct num *x, const struct num_names *names)

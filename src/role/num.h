@@ -136,8 +136,7 @@ int64_t num_value(const struct num *x, const struct num_env *env);
 struct num_names {
 	const char *const *axes, *const *rings;
 };
-struct buf;
-void num_print(struct buf *out, const struct num *x, const struct num_names *names);
+
 const char *num_text(struct arena *a, const struct num *x, const struct num_names *names);
 const char *var_text(struct arena *a, enum var v, int of, const struct num_names *names);
 
