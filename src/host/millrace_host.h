@@ -50,83 +50,28 @@ static const struct host_runtime *host_rt;	/* set by the entry */
 
 /* ---- flags, barriers, warps --------------------------------------------------------- */
 
-static inline u32 shared_base(void)
-{
-	return host_rt->shared_base();
-}
-
+#define shared_base() host_rt->shared_base()
 /* The name, and the flag's index in its ring, are for reports. */
-static inline void flag_init(u32 a, u32 arrivals, const char *name, int index)
-{
-	host_rt->flag_init(a, arrivals, name, index);
-}
-
-static inline void flags_ready(void)
-{
-}
-
-static inline void flag_expect(u32 a, u32 bytes)
-{
-	host_rt->flag_arrive(a, bytes);
-}
+#define flag_init(a, arrivals, name, index) host_rt->flag_init(a, arrivals, name, index)
+#define flags_ready() ((void)0)
+#define flag_expect(a, bytes) host_rt->flag_arrive(a, bytes)
+/* Arrive at the flag with the same address in another block of the cluster. */
+#define flag_arrive_at(a, block) host_rt->flag_arrive_at(a, block)
+#define flag_wait(a, phase) host_rt->flag_wait(a, phase)
+#define lane_sync(id, threads) host_rt->barrier_wait(id, threads)
+#define elect() host_rt->elect()
+#define shuffle_from(x, lane) host_rt->shuffle(x, lane)
 
 /* One thread of the warp arrives. */
 static inline void flag_arrive_warp(u32 a)
 {
-	if (host_rt->elect())
+	if (elect())
 		host_rt->flag_arrive(a, 0);
 }
 
-/* Arrive at the flag with the same address in another block of the cluster. */
-static inline void flag_arrive_at(u32 a, int block)
-{
-	host_rt->flag_arrive_at(a, block);
-}
-
-static inline void flag_wait(u32 a, u32 phase)
-{
-	host_rt->flag_wait(a, phase);
-}
-
-static inline void turn_wait(int id, int threads)
-{
-	host_rt->barrier_wait(id, threads);
-}
-
-static inline void turn_pass(int id, int threads)
-{
-	host_rt->barrier_pass(id, threads);
-}
-
-static inline void lane_sync(int id, int threads)
-{
-	host_rt->barrier_wait(id, threads);
-}
-
-static inline int elect(void)
-{
-	return host_rt->elect();
-}
-
-static inline float shuffle_from(float x, int lane)
-{
-	return host_rt->shuffle(x, lane);
-}
-
-static inline float shuffle_xor(float x, int mask)
-{
-	return shuffle_from(x, THREAD ^ mask);
-}
-
-static inline int shuffle_from_i(int x, int lane)
-{
-	return (int)host_bits(shuffle_from(host_float((u32)x), lane));
-}
-
-static inline int shuffle_xor_i(int x, int mask)
-{
-	return shuffle_from_i(x, THREAD ^ mask);
-}
+static inline float shuffle_xor(float x, int mask) { return shuffle_from(x, THREAD ^ mask); }
+static inline int shuffle_from_i(int x, int lane) { return (int)host_bits(shuffle_from(host_float((u32)x), lane)); }
+static inline int shuffle_xor_i(int x, int mask) { return shuffle_from_i(x, THREAD ^ mask); }
 
 /* Stamps of a traced kernel: there is no clock, so each is the number of stamps so far. */
 static u32 host_stamps;
@@ -150,10 +95,7 @@ static inline void stamps_out(u32 *to, u32 from, int n, int lane)
 }
 
 /* Not implemented: a copy completes in no time. */
-static inline void stamp_watch(u32 *to, int most, u32 flag, int depth, u32 ended)
-{
-	(void)to, (void)most, (void)flag, (void)depth, (void)ended;
-}
+#define stamp_watch(to, most, flag, depth, ended) ((void)0)
 
 static inline void stamp_block(u32 *at)
 {
@@ -171,64 +113,30 @@ static inline void stamp_end(u32 *at)
 /* Word i of thread q of four becomes word q of thread i. */
 static inline void quad_transpose(u32 *y, int q)
 {
-	for (int p = 0; p < 2; p++) {
-		const u32 z = (u32)shuffle_xor_i((int)(q & 1 ? y[2 * p] : y[2 * p + 1]), 1);
+	for (int bit = 1; bit <= 2; bit++)
+		for (int p = 0; p < 2; p++) {
+			u32 *own = &y[p * (3 - bit) + (q & bit ? 0 : bit)];
 
-		y[q & 1 ? 2 * p : 2 * p + 1] = z;
-	}
-	for (int p = 0; p < 2; p++) {
-		const u32 z = (u32)shuffle_xor_i((int)(q & 2 ? y[p] : y[p + 2]), 2);
-
-		y[q & 2 ? p : p + 2] = z;
-	}
-}
-
-static inline void store_16(void *to, const u32 *y)
-{
-	memcpy(to, y, 16);
+			*own = (u32)shuffle_xor_i((int)*own, bit);
+		}
 }
 
 /* ---- asynchronous work ---------------------------------------------------------------- */
 
-static inline void fence_async(void)
-{
-	host_rt->fence();
-}
-
+#define fence_async() host_rt->fence()
 /* The address without the rank of the block. */
-static inline u32 in_block(u32 a)
-{
-	return a & HOST_IN_BLOCK;
-}
+#define in_block(a) ((u32)(a) & HOST_IN_BLOCK)
+#define groups_fence() host_rt->groups_fence()
+#define groups_commit() host_rt->groups_commit()
+#define stores_commit() host_rt->stores_commit()
+#define STORES_READ(n) host_rt->stores_read(n)
+#define host_mma_ss(d, a, b, add, columns, ta, tb, type) host_rt->product(d, NULL, a, b, add, columns, ta, tb, type)
+#define host_mma_rs(d, a, b, add, columns, ta, tb, type) host_rt->product(d, a, 0, b, add, columns, ta, tb, type)
+#define host_mma_warp(d, a, b, add, type) host_rt->warp_product(d, a, b, add, type)
 
 static inline u64 descriptor(u64 bits, u32 from, u32 by)
 {
 	return (bits | from >> 4) + (by >> 4);
-}
-
-static inline void groups_fence(void)
-{
-	host_rt->groups_fence();
-}
-
-static inline void groups_commit(void)
-{
-	host_rt->groups_commit();
-}
-
-static inline void host_mma_ss(float *d, u64 a, u64 b, int add, int columns, int ta, int tb, enum host_type type)
-{
-	host_rt->product(d, NULL, a, b, add, columns, ta, tb, type);
-}
-
-static inline void host_mma_rs(float *d, const u32 *a, u64 b, int add, int columns, int ta, int tb, enum host_type type)
-{
-	host_rt->product(d, a, 0, b, add, columns, ta, tb, type);
-}
-
-static inline void host_mma_warp(float *d, const u32 *a, const u32 *b, int add, enum host_type type)
-{
-	host_rt->warp_product(d, a, b, add, type);
 }
 
 /* The coordinates of a box, innermost first. */
@@ -253,13 +161,6 @@ static inline void host_mma_warp(float *d, const u32 *a, const u32 *b, int add, 
 #define tma_store_3d(map, from, ...) host_rt->store(*(map), from, 3, HOST_BOX(__VA_ARGS__))
 #define tma_store_4d(map, from, ...) host_rt->store(*(map), from, 4, HOST_BOX(__VA_ARGS__))
 #define tma_store_5d(map, from, ...) host_rt->store(*(map), from, 5, HOST_BOX(__VA_ARGS__))
-
-static inline void stores_commit(void)
-{
-	host_rt->stores_commit();
-}
-
-#define STORES_READ(n) host_rt->stores_read(n)
 
 /* Without an L2 there is no eviction hint. */
 #define tma_load_once_1d tma_load_1d
@@ -293,123 +194,46 @@ static inline void host_copy(u32 to, const void *from, u32 n, bool inside)
 #define copy_8(to, from, inside) host_copy(to, from, 8, inside)
 #define copy_16(to, from, inside) host_copy(to, from, 16, inside)
 
-/* 16 bytes at any alignment. */
-static inline void read_shifted(u32 *x, const void *from)
-{
-	memcpy(x, from, 16);
-}
-
-static inline void shared_put_16(u32 a, const u32 *x)
-{
-	host_rt->put(a, x, 16);
-}
-
-static inline void copies_wait(void)
-{
-}
-
-static inline void copies_arrive(u32 flag)
-{
-	host_rt->flag_arrive(flag, 0);
-}
+#define store_16(to, y) memcpy(to, y, 16)
+#define read_shifted(x, from) memcpy(x, from, 16)	/* 16 bytes at any alignment */
+#define shared_put_16(a, x) host_rt->put(a, x, 16)
+#define copies_wait() ((void)0)
+#define copies_arrive(flag) host_rt->flag_arrive(flag, 0)
 
 /* ---- arithmetic -------------------------------------------------------------------------- */
 
-static inline int max_of(int a, int b)
-{
-	return a > b ? a : b;
-}
-
+static inline int max_of(int a, int b) { return a > b ? a : b; }
+static inline int min_of(int a, int b) { return a < b ? a : b; }
 /* For numbers that are not negative. */
-static inline int quo(int a, int b)
-{
-	return (int)((u32)a / (u32)b);
-}
-
-static inline int rem(int a, int b)
-{
-	return (int)((u32)a % (u32)b);
-}
-
-static inline int min_of(int a, int b)
-{
-	return a < b ? a : b;
-}
+static inline int quo(int a, int b) { return (int)((u32)a / (u32)b); }
+static inline int rem(int a, int b) { return (int)((u32)a % (u32)b); }
+static inline float op_div(float x, float y) { return x / y; }
+static inline float op_rsqrt(float x) { return 1.f / sqrtf(x); }
+static inline u32 pack_bf16(float lo, float hi) { return host_to_bf16(hi) << 16 | host_to_bf16(lo); }
+static inline u32 pack_f16(float lo, float hi) { return host_to_f16(hi) << 16 | host_to_f16(lo); }
 
 #define op_exp2 exp2f
 #define op_log2 log2f
 #define op_tanh tanhf
-
-static inline float op_div(float x, float y)
-{
-	return x / y;
-}
-
-static inline float op_rsqrt(float x)
-{
-	return 1.f / sqrtf(x);
-}
-
-static inline u32 pack_bf16(float lo, float hi)
-{
-	return host_to_bf16(hi) << 16 | host_to_bf16(lo);
-}
-
-static inline u32 pack_f16(float lo, float hi)
-{
-	return host_to_f16(hi) << 16 | host_to_f16(lo);
-}
-
 #define from_bf16 host_from_bf16
 #define from_f16 host_from_f16
 #define from_e4m3 host_from_e4m3
 #define to_tf32 host_to_tf32
 
-static inline u8 to_e4m3(float x)
-{
-	return (u8)host_to_e4m3(x);
-}
-
-static inline u8 to_e5m2(float x)
-{
-	return (u8)host_to_e5m2(x);
-}
-
-static inline float from_e5m2(u32 x)
-{
-	return host_from_f16((u16)(x << 8));
-}
-
-static inline float from_e2m1(u32 x)
-{
-	return (x & 8 ? -1.f : 1.f) * host_from_small(x & 7, 1, 1);
-}
-
-static inline int from_i4(u32 x, int at)
-{
-	return (int)(x << (28 - at)) >> 28;
-}
-
-static inline int from_i8(u32 x, int at)
-{
-	return (int)(x << (24 - at)) >> 24;
-}
-
-static inline u8 to_i8(int x)
-{
-	return (u8)x;
-}
+static inline u8 to_e4m3(float x) { return (u8)host_to_e4m3(x); }
+static inline u8 to_e5m2(float x) { return (u8)host_to_e5m2(x); }
+static inline float from_e5m2(u32 x) { return host_from_f16((u16)(x << 8)); }
+static inline float from_e2m1(u32 x) { return (x & 8 ? -1.f : 1.f) * host_from_small(x & 7, 1, 1); }
+static inline int from_i4(u32 x, int at) { return (int)(x << (28 - at)) >> 28; }
+static inline int from_i8(u32 x, int at) { return (int)(x << (24 - at)) >> 24; }
+static inline u8 to_i8(int x) { return (u8)x; }
+static inline u16 half_of(u32 x, int e) { return (u16)(e ? x >> 16 : x); }
 
 static inline int to_i32(float x)
 {
 	if (x != x)
 		return 0;
 	return x >= 0x1p31f ? 2147483647 : x <= -0x1p31f ? -2147483647 - 1 : (int)x;
-}
-
-static inline u16 half_of(u32 x, int e)
-{
-	return (u16)(e ? x >> 16 : x);
 }
 
 /* ---- the entry --------------------------------------------------------------------------- */

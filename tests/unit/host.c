@@ -253,11 +253,11 @@ static void test_refused(void)
 			"the threads of warp 1 come together in different instructions", false, false },
 		{ "if (t < 16) WARP_SYNC();",
 			"wait for the other threads of the warp in WARP_SYNC", false, false },
-		{ "if (t >= 32) turn_wait(1, 64);",
+		{ "if (t >= 32) host_rt->barrier_wait(1, 64);",
 			"threads 32 to 63 at its start wait for barrier 1, where 32 of 64", false, false },
-		{ "if (t < 32) { turn_pass(1, 64); turn_pass(1, 64); }",
+		{ "if (t < 32) { host_rt->barrier_pass(1, 64); host_rt->barrier_pass(1, 64); }",
 			"barrier 1: the thread comes twice", false, false },
-		{ "turn_wait(1, t < 32 ? 32 : 64);", "threads are given here", false, true },
+		{ "host_rt->barrier_wait(1, t < 32 ? 32 : 64);", "threads are given here", false, true },
 		{ "shared_put_f32(shared + 4096, 1);", "outside of its 2048 bytes", false, false },
 		{ "shared_put_f32(shared + 4 * (t / 2), 1);",
 			"its start overwrites what its start writes, and nothing orders", true, false },
@@ -284,8 +284,8 @@ static void test_refused(void)
 static void test_allowed(void)
 {
 	static const char *const cases[] = {
-		"if (t < 32) { turn_wait(1, 64); turn_pass(2, 64); turn_wait(1, 64); } else {"
-		" turn_pass(1, 64); turn_wait(2, 64); turn_pass(1, 64); }",
+		"if (t < 32) { host_rt->barrier_wait(1, 64); host_rt->barrier_pass(2, 64); host_rt->barrier_wait(1, 64); } else {"
+		" host_rt->barrier_pass(1, 64); host_rt->barrier_wait(2, 64); host_rt->barrier_pass(1, 64); }",
 		"shared_put_f32(shared + 4 * t, 1); WARP_SYNC(); shared_f32(shared + 4 * (t ^ 31));",
 		"shared_put_u16(shared + 2 * t, 1); lane_sync(3, 64); shared_u16(shared + 126 - 2 * t);"
 		" lane_sync(3, 64); shared_put_f32(shared + 4 * t, 1);",
