@@ -23,7 +23,7 @@ static inline void host_say_wait(const struct host_thread *t)
 		break;
 	case HOST_WAIT_BARRIER:
 		host_say("barrier %u, where %d of %u threads are", t->a,
-			host_sync.barrier[t->thread / host.threads * HOST_BARRIERS + (int)t->a].arrived, t->b);
+			host_sync.barrier[t->thread / host.threads * HOST_BARRIERS + (int)t->a].meeting.arrived, t->b);
 		break;
 	case HOST_WAIT_BLOCK:
 		host_say("the other threads of the block");
@@ -68,8 +68,7 @@ static inline void host_deadlock(void)
 			host_say("\n  block %d,", host_block_of(t));
 		else
 			host_say("\n ");
-		host_say(" threads %d to %d at %s wait for ", first, first + n - 1,
-			host_location(t->task, t->iteration).text);
+		host_say(" threads %d to %d at %s wait for ", first, first + n - 1, HOST_WHERE(*t));
 		host_say_wait(t);
 	}
 	host_stop();

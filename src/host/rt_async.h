@@ -25,13 +25,14 @@ enum {
 /* ---- copies ------------------------------------------------------------------------ */
 
 struct host_copy {
-	bool busy, out;			/* out of shared memory */
+	bool busy;
+	struct host_stored *stored;	/* of a copy out of shared memory; else NULL */
 	const struct host_map *map;
 	uint32_t to;			/* in shared memory */
 	struct host_flag *flag;		/* of a load */
 	int at[HOST_DIMS_MAX];
 	int64_t row, rows;		/* the next row; how many there are */
-	struct host_access who;
+	struct host_access who;		/* its time increases with each copy in the same slot */
 	uint32_t *clock;
 	const uint32_t *fenced;		/* the starting thread's clock at its last fence; NULL: no fence */
 };
@@ -79,8 +80,7 @@ struct host_group {
 
 static struct {
 	struct host_copy copy[HOST_COPIES_MAX * HOST_CLUSTER_MAX];
-	uint32_t copy_time[HOST_COPIES_MAX * HOST_CLUSTER_MAX];
-	struct host_stored *of_copy[HOST_COPIES_MAX * HOST_CLUSTER_MAX], *stored;
+	struct host_stored *stored;
 	int next_copy;
 	struct host_group *group[HOST_GROUPS_MAX * HOST_CLUSTER_MAX];
 } host_async;
@@ -126,34 +126,26 @@ static inline uint32_t host_swizzled(uint32_t address, int swizzle)
 	return address ^ ((address >> 7 & mask) << 4);
 }
 
-static inline void host_copy_actor(struct host_copy *c, int slot)
-{
-	const struct host_thread *t = host.self;
-
-	c->who = (struct host_access){ t->task, t->iteration, ++host_async.copy_time[slot], host_copy_entry(slot) };
-	c->fenced = t->fence_seen;
-	if (!host_racing())
-		return;
-	if (!c->clock)
-		c->clock = host_clock_new();
-	host_clock_copy(c->clock, t->clock);
-	c->clock[c->who.thread] = c->who.time;
-}
-
 /* A copy between the box at these coordinates and an address in the cluster. */
 static inline struct host_copy *host_copy_make(uint32_t to, const struct host_map *map, int rank, const int *at)
 {
+	const struct host_thread *t = host.self;
 	struct host_copy *c = host_copy_new();
-	uint32_t *clock = c->clock;
+	struct host_access who = { t->task, t->iteration, c->who.time + 1, host_copy_entry((int)(c - host_async.copy)) };
 
-	*c = (struct host_copy){ .busy = true, .map = map, .to = to, .clock = clock, .rows = 1 };
+	*c = (struct host_copy){ .busy = true, .map = map, .to = to, .clock = c->clock, .rows = 1, .who = who,
+		.fenced = t->fence_seen };
 	if (rank != map->rank)
 		host_fail("a copy by %d coordinates of a tensor of rank %d", rank, map->rank);
 	host_copy_check(c);
 	memcpy(c->at, at, (size_t)rank * sizeof(*at));
 	for (int d = 1; d < rank; d++)
 		c->rows *= map->box[d];
-	host_copy_actor(c, (int)(c - host_async.copy));
+	if (host_racing()) {
+		c->clock = c->clock ? c->clock : host_clock_new();
+		host_clock_copy(c->clock, t->clock);
+		c->clock[who.thread] = who.time;
+	}
 	if (host_offset(to) < 0 || to % host_shared.window + c->rows * map->box[0] *
 	    map->element_bytes > host_shared.end)
 		host_fail("a copy at %d reaches beyond shared memory", host_offset(to));
@@ -210,14 +202,14 @@ static inline void host_copy_one_row(const struct host_copy *c, int64_t row)
 		int64_t x = c->at[0] + i;
 		uint32_t to = c->to + (uint32_t)(row * width + i * m->element_bytes);
 		unsigned char *p = host_access(host_swizzled(to, m->swizzle),
-			(uint32_t)m->element_bytes, !c->out, &actor);
+			(uint32_t)m->element_bytes, !c->stored, &actor);
 		bool there = inside && x >= 0 && x < m->dim[0];
 
-		if (there && c->out)
+		if (there && c->stored)
 			memcpy(m->base + offset + x * m->stride[0], p, (size_t)m->element_bytes);
 		else if (there)
 			memcpy(p, m->base + offset + x * m->stride[0], (size_t)m->element_bytes);
-		else if (!c->out)
+		else if (!c->stored)
 			memset(p, 0, (size_t)m->element_bytes);
 	}
 }
@@ -229,19 +221,17 @@ static inline void host_copy_step(struct host_copy *c)
 
 	if (!host.left[c->to / host_shared.window])
 		host_fail("block %d has ended while the copy of %s %s its memory is under way", host_owner(c->to),
-			host_location(c->who.task, c->who.iteration).text, c->out ? "out of" : "into");
+			HOST_WHERE(c->who), c->stored ? "out of" : "into");
 	n = n < c->rows - c->row ? n : c->rows - c->row;
 	for (int64_t i = 0; i < n; i++)
 		host_copy_one_row(c, c->row + i);
 	c->row += n;
 	c->busy = c->row < c->rows;
-	if (!c->out) {
+	if (!c->stored) {
 		host_flag_bytes(flag, n * width, c->clock);
 	} else if (!c->busy) {
-		struct host_stored *s = host_async.of_copy[c - host_async.copy];
-
-		s->read = true;
-		host_wake(&host.thread[s->thread], s->thread, 1);
+		c->stored->read = true;
+		host_wake(&host.thread[c->stored->thread], c->stored->thread, 1);
 	}
 }
 
@@ -252,10 +242,9 @@ static inline void host_store_start(const struct host_map *map, uint32_t from, i
 	struct host_copy *c = host_copy_make(host_here(from), map, rank, at);
 	struct host_stored *s = host_alloc(1, sizeof(*s));
 
-	c->out = true;
 	*s = (struct host_stored){ .next = host_async.stored, .thread = host.self->thread,
 		.group = host.self->stores, .who = c->who };
-	host_async.stored = host_async.of_copy[c - host_async.copy] = s;
+	host_async.stored = c->stored = s;
 	if (host_racing())
 		host.self->clock[host.self->thread]++;
 	host_pause();
@@ -414,7 +403,7 @@ static inline void host_give_sums(const struct host_product *p, struct host_sums
 			if (host_bits(s->in[t][i]) != HOST_IN_FLIGHT)
 				host_fail("%s: thread %d of the warpgroup wrote to its accumulators "
 					"while the product was under way",
-					host_location(p->who.task, p->who.iteration).text, t);
+					HOST_WHERE(p->who), t);
 			s->in[t][i] = *host_sum(s, t, i);
 		}
 }
@@ -450,7 +439,7 @@ static inline void host_product_end(struct host_product *p)
 		if (memcmp(p->from[t], p->held[t], sizeof(p->held[t])) != 0)
 			host_fail("%s: thread %d of the warpgroup wrote to the registers of the first "
 				"operand while the product was under way",
-				host_location(p->who.task, p->who.iteration).text, t);
+				HOST_WHERE(p->who), t);
 	if (--p->sums->products == 0)
 		host_give_sums(p, p->sums);
 }
@@ -515,7 +504,7 @@ static inline struct host_product *host_deposit(const struct host_product *what)
 	if (p->commit != what->commit || p->a != what->a || p->b != what->b || p->add != what->add ||
 	    p->columns != what->columns || p->registers != what->registers || p->ta != what->ta || p->tb != what->tb)
 		host_fail("the threads of a warpgroup disagree about its next matrix instruction, %s",
-			host_location(p->who.task, p->who.iteration).text);
+			HOST_WHERE(p->who));
 	p->arrived++;
 	return p;
 }
@@ -579,7 +568,7 @@ static inline void host_warp_product(float *d, const uint32_t *a, const uint32_t
 {
 	int me = host.self->thread, t = me % HOST_WARP;
 	struct host_warp *w = &host_sync.warp[me / HOST_WARP];
-	int half = w->generation & 1;
+	int half = w->meeting.generation & 1;
 
 	if (host_type_bytes((enum host_type)type) != 2)
 		host_fail("a product of a warp on operands that are not of 16 bits");
@@ -658,11 +647,12 @@ static inline void host_async_open(void)
 
 static inline void host_async_start(void)
 {
+	for (int i = 0; i < host_copies(); i++)
+		host_async.copy[i].who.time = 0;
 	for (int i = 0; i < HOST_GROUPS_MAX * host.cluster; i++) {
 		struct host_group *g = host_async.group[i];
 
 		g->issued = g->done = g->groups = 0;
-		memset(host_async.copy_time, 0, sizeof(host_async.copy_time));
 	}
 }
 
@@ -672,17 +662,16 @@ static inline void host_async_end(void)
 	for (int i = 0; i < host_copies(); i++)
 		if (host_async.copy[i].busy)
 			host_fail("the kernel ends while the copy of %s is under way",
-				host_location(host_async.copy[i].who.task, host_async.copy[i].who.iteration).text);
+				HOST_WHERE(host_async.copy[i].who));
 	if (host_async.stored)
 		host_fail("the kernel ends without a wait until the store of %s has been read",
-			host_location(host_async.stored->who.task, host_async.stored->who.iteration).text);
+			HOST_WHERE(host_async.stored->who));
 	for (int i = 0; i < HOST_GROUPS_MAX * host.cluster; i++) {
 		const struct host_group *g = host_async.group[i];
 
 		if (g->done < g->issued)
 			host_fail("the kernel ends while the product of %s is under way",
-				host_location(g->queue[g->done % HOST_QUEUE_MAX]->who.task,
-				g->queue[g->done % HOST_QUEUE_MAX]->who.iteration).text);
+				HOST_WHERE(g->queue[g->done % HOST_QUEUE_MAX]->who));
 	}
 }
 

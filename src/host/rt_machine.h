@@ -22,8 +22,23 @@
 
 #include "host/rt_abi.h"
 
-#if !defined(__x86_64__)
+/* A coroutine's registers, while another one runs. */
+#if defined(__x86_64__)
+typedef void *host_context;		/* the stack pointer; the registers are on the stack */
+void host_switch(host_context *from, host_context *to) __attribute__((visibility("hidden")));
+__asm__(".text\n"
+	"host_switch:\n"
+	"	pushq %rbp\n	pushq %rbx\n	pushq %r12\n"
+	"	pushq %r13\n	pushq %r14\n	pushq %r15\n"
+	"	movq %rsp, (%rdi)\n"
+	"	movq (%rsi), %rsp\n"
+	"	popq %r15\n	popq %r14\n	popq %r13\n"
+	"	popq %r12\n	popq %rbx\n	popq %rbp\n"
+	"	popq %rcx\n	jmpq *%rcx\n");
+#else
 #include <ucontext.h>
+typedef ucontext_t host_context;
+#define host_switch swapcontext
 #endif
 
 enum {
@@ -51,11 +66,7 @@ enum host_wait {
 };
 
 struct host_thread {
-#if defined(__x86_64__)
-	void *sp;
-#else
-	ucontext_t context;
-#endif
+	host_context context;
 	int thread, ready_at;		/* its number; its index in host.ready */
 	enum host_state state;
 	const void *on;			/* the object that wakes it */
@@ -75,17 +86,12 @@ struct host_machine {
 	const struct host_launch *launch;
 	void (*kernel)(void *const *args);
 	struct host_thread *self, thread[HOST_ALL_MAX];
-#if defined(__x86_64__)
-	void *sp;
-#else
-	ucontext_t context;
-#endif
+	host_context context;
 	char *stacks;
 	int threads, block;		/* threads of a block; the first block that runs */
 	int cluster, all;		/* how many blocks run, and threads of all of them */
 	int ready[HOST_ALL_MAX], nready, ndone;
 	int left[HOST_CLUSTER_MAX];	/* threads of each block that are not done */
-	int meeting;			/* threads that wait in cluster_sync */
 	uint32_t priority[HOST_WARPS_MAX * HOST_CLUSTER_MAX];
 	uint32_t eager;			/* how often of 256 asynchronous work comes first */
 	int elected;			/* lane */
@@ -146,6 +152,9 @@ static inline int host_block_of(const struct host_thread *t)
 	return host.block + t->thread / host.threads;
 }
 
+/* As text: where a thread is, or where an access comes from. */
+#define HOST_WHERE(x) host_location((x).task, (x).iteration).text
+
 /* Report an error of the thread that runs, and end the process. */
 #define host_fail(...) do { \
 	if (host.self) \
@@ -161,38 +170,16 @@ static inline void *host_alloc(size_t n, size_t size)
 {
 	void *p = calloc(n, size);
 
-	if (!p) {
-		host_say("out of memory");
-		host_stop();
-	}
+	if (!p)
+		host_fail("out of memory");
 	return p;
 }
 
 /* ---- switching ------------------------------------------------------------------- */
 
-#if defined(__x86_64__)
-void host_switch(void **save, void *to) __attribute__((visibility("hidden")));
-__asm__(".text\n"
-	"host_switch:\n"
-	"	pushq %rbp\n	pushq %rbx\n	pushq %r12\n"
-	"	pushq %r13\n	pushq %r14\n	pushq %r15\n"
-	"	movq %rsp, (%rdi)\n"
-	"	movq %rsi, %rsp\n"
-	"	popq %r15\n	popq %r14\n	popq %r13\n"
-	"	popq %r12\n	popq %rbx\n	popq %rbp\n"
-	"	popq %rcx\n	jmpq *%rcx\n");
-#endif
-
 static inline void host_to_scheduler(void)
 {
-	struct host_thread *t = host.self;
-
-#if defined(__x86_64__)
-	host_switch(&t->sp, host.sp);
-#else
-	swapcontext(&t->context, &host.context);
-#endif
-	(void)t;
+	host_switch(&host.self->context, &host.context);
 }
 
 static void host_thread_main(void)
@@ -213,7 +200,7 @@ static inline void host_thread_start(struct host_thread *t)
 
 	*--top = NULL;			/* the stack is 8 past a multiple of 16 on entry */
 	*--top = (void *)(uintptr_t)host_thread_main;
-	t->sp = top - 6;
+	t->context = top - 6;
 #else
 	getcontext(&t->context);
 	t->context.uc_stack.ss_sp = stack;
@@ -225,11 +212,7 @@ static inline void host_thread_start(struct host_thread *t)
 static inline void host_run_thread(struct host_thread *t)
 {
 	host.self = t;
-#if defined(__x86_64__)
-	host_switch(&host.sp, t->sp);
-#else
-	swapcontext(&host.context, &t->context);
-#endif
+	host_switch(&host.context, &t->context);
 	host.self = NULL;
 }
 
@@ -240,14 +223,6 @@ static inline void host_make_ready(struct host_thread *t)
 	t->state = HOST_READY;
 	t->ready_at = host.nready;
 	host.ready[host.nready++] = t->thread;
-}
-
-static inline void host_unready(struct host_thread *t)
-{
-	int last = host.ready[--host.nready];
-
-	host.ready[t->ready_at] = last;
-	host.thread[last].ready_at = t->ready_at;
 }
 
 /* Block until host_wake is called for `on`. The caller must check its condition again. */
@@ -312,10 +287,14 @@ static inline struct host_thread *host_pick(void)
 static inline void host_step_thread(void)
 {
 	struct host_thread *t = host_pick();
+	int last;
 
 	host_run_thread(t);
-	if (t->state != HOST_READY)
-		host_unready(t);
+	if (t->state == HOST_READY)
+		return;
+	last = host.ready[--host.nready];
+	host.ready[t->ready_at] = last;
+	host.thread[last].ready_at = t->ready_at;
 }
 
 /* ---- setting up -------------------------------------------------------------------- */
@@ -344,10 +323,8 @@ static inline void host_make_stacks(void)
 
 	host.stacks = mmap(NULL, each * (size_t)host.all, PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (host.stacks == MAP_FAILED) {
-		host_say("no memory for the stacks of %d threads", host.all);
-		host_stop();
-	}
+	if (host.stacks == MAP_FAILED)
+		host_fail("no memory for the stacks of %d threads", host.all);
 	for (int i = 0; i < host.all; i++)
 		mprotect(host.stacks + each * (size_t)i, HOST_GUARD, PROT_NONE);
 }

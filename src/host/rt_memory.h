@@ -17,8 +17,6 @@
 
 #include "host/rt_machine.h"
 
-enum { HOST_UNIT = 1 };			/* bytes that are checked together */
-
 #define HOST_COPIED UINT32_MAX
 
 /* An access: `thread` is a thread of the cluster, or stands for an asynchronous queue. */
@@ -77,9 +75,12 @@ static inline uint32_t *host_clock_new(void)
 	return host_alloc((size_t)host_shared.nclock, sizeof(uint32_t));
 }
 
+/* These do nothing unless in race mode. */
 static inline void host_clock_join(uint32_t *a, const uint32_t *b)
 {
-	for (int i = 0; i < host_shared.nclock; i++)
+	int n = host_racing() ? host_shared.nclock : 0;
+
+	for (int i = 0; i < n; i++)
 		a[i] = a[i] > b[i] ? a[i] : b[i];
 }
 
@@ -91,7 +92,8 @@ static inline void host_clock_meet(uint32_t *a, const uint32_t *b)
 
 static inline void host_clock_copy(uint32_t *a, const uint32_t *b)
 {
-	memcpy(a, b, (size_t)host_shared.nclock * sizeof(*a));
+	if (host_racing())
+		memcpy(a, b, (size_t)host_shared.nclock * sizeof(*a));
 }
 
 /* Release: whoever acquires `to` is ordered after all that the thread did so far. */
@@ -105,8 +107,26 @@ static inline void host_release(uint32_t *to)
 
 static inline void host_acquire(const uint32_t *from)
 {
+	host_clock_join(host.self->clock, from);
+}
+
+/* The clocks of an object by which threads wait for others. */
+struct host_clocks {
+	uint32_t *now, *passed;		/* of the arrivals so far; at the end of the last phase */
+};
+
+static inline void host_clocks_free(struct host_clocks *c)
+{
+	free(c->now);
+	free(c->passed);
+	*c = (struct host_clocks){ 0 };
+}
+
+static inline void host_clocks_make(struct host_clocks *c)
+{
+	host_clocks_free(c);
 	if (host_racing())
-		host_clock_join(host.self->clock, from);
+		*c = (struct host_clocks){ host_clock_new(), host_clock_new() };
 }
 
 /* ---- addresses ---------------------------------------------------------------------- */
@@ -164,10 +184,9 @@ static inline bool host_before(const struct host_access *a, const uint32_t *cloc
 }
 
 #define host_race(a, what_a, b, what_b, address) do { \
-	struct host_location p_ = host_location((a)->task, (a)->iteration); \
 	host_say("block %d: race in shared memory at %u: %s %s what %s %s, and nothing orders them", \
-		host_owner(address), (unsigned)host_offset(address), p_.text, what_a, \
-		host_location((b)->task, (b)->iteration).text, what_b); \
+		host_owner(address), (unsigned)host_offset(address), HOST_WHERE(*(a)), what_a, \
+		HOST_WHERE(*(b)), what_b); \
 	host_stop(); \
 } while (0)
 
@@ -217,12 +236,10 @@ static inline bool host_fenced(const struct host_unit *u, const struct host_acto
 
 static inline void host_unfenced(const struct host_unit *u, const struct host_actor *a, uint32_t at)
 {
-	struct host_location p = host_location(a->who.task, a->who.iteration);
-
 	host_say("block %d: %s reads or overwrites shared memory at %u asynchronously, which "
 		"thread %u wrote in %s without a fence (fence_async) in between", host_owner(at),
-		p.text, (unsigned)host_offset(at), (u->writer - 1) % (unsigned)host.threads,
-		host_location(u->write.task, u->write.iteration).text);
+		HOST_WHERE(a->who), (unsigned)host_offset(at), (u->writer - 1) % (unsigned)host.threads,
+		HOST_WHERE(u->write));
 	host_stop();
 }
 
@@ -232,7 +249,7 @@ static inline unsigned char *host_access(uint32_t at, uint32_t n, bool write, co
 	if (host_offset(at) < 0 || at % host_shared.window + n > host_shared.end || at % n)
 		host_fail("address %d of %u bytes in shared memory is outside of its %u bytes or not "
 			"aligned", host_offset(at), n, host_shared.end - HOST_FIRST);
-	for (uint32_t i = at / HOST_UNIT; i * HOST_UNIT < at + n; i++) {
+	for (uint32_t i = at; i < at + n; i++) {
 		struct host_unit *u = &host_shared.units[i];
 
 		if (a->async && u->writer && !host_fenced(u, a))
@@ -279,8 +296,8 @@ static inline void host_put(uint32_t at, const void *from, uint32_t n)
 static inline void host_put_copied(uint32_t at, const void *from, uint32_t n)
 {
 	host_put(at, from, n);
-	for (uint32_t i = host_here(at) / HOST_UNIT; i * HOST_UNIT < host_here(at) + n; i++)
-		host_shared.units[i].fences = HOST_COPIED;
+	for (uint32_t i = 0; i < n; i++)
+		host_shared.units[host_here(at) + i].fences = HOST_COPIED;
 }
 
 static inline void host_fence(void)
@@ -310,7 +327,7 @@ static inline void host_memory_open(void)
 	host_shared.end = (uint32_t)(host.launch->shared_bytes - 1024 + HOST_FIRST + 15) & ~15u;
 	host_shared.window = (host_shared.end + 1023) & ~1023u;	/* swizzling depends on the address */
 	host_shared.bytes = host_alloc((size_t)host.cluster, host_shared.window);
-	host_shared.units = host_alloc((size_t)host.cluster * host_shared.window / HOST_UNIT, sizeof(struct host_unit));
+	host_shared.units = host_alloc((size_t)host.cluster * host_shared.window, sizeof(struct host_unit));
 	host_shared.nclock = host.all + (HOST_GROUPS_MAX + HOST_COPIES_MAX) * host.cluster;
 	for (int i = 0; i < host.all && host_racing(); i++)
 		host.thread[i].clock = host_clock_new();
@@ -321,7 +338,7 @@ static inline void host_memory_start(void)
 	uint32_t bytes = (uint32_t)host.cluster * host_shared.window;
 
 	memset(host_shared.bytes, 0xff, bytes);
-	for (uint32_t i = 0; i < bytes / HOST_UNIT; i++) {
+	for (uint32_t i = 0; i < bytes; i++) {
 		struct host_unit *u = &host_shared.units[i];
 
 		u->write = (struct host_access){ .thread = -1 };

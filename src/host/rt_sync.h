@@ -18,14 +18,20 @@ struct host_flag {
 	int index, arrivals, pending;
 	int64_t bytes;			/* still expected; below 0: they came before flag_expect */
 	uint32_t phase;			/* the present one, counted from 0 */
-	uint32_t *clock, *passed;	/* of arrivals so far; at the end of the last phase */
+	struct host_clocks clocks;
+};
+
+/* Threads that wait until all of them have come. */
+struct host_meeting {
+	int arrived;
+	uint32_t generation;		/* how often all have come */
+	struct host_clocks clocks;
 };
 
 struct host_barrier {
-	int threads, arrived;
-	uint32_t generation;
+	struct host_meeting meeting;
+	int threads;
 	uint32_t came[HOST_THREADS_MAX];	/* 1 + the last generation at which a thread arrived */
-	uint32_t *clock, *passed;
 };
 
 enum host_together {
@@ -34,9 +40,8 @@ enum host_together {
 };
 
 struct host_warp {
-	int arrived;
+	struct host_meeting meeting;
 	enum host_together what;
-	uint32_t generation;
 	union {
 		float f;
 		int i;
@@ -44,7 +49,6 @@ struct host_warp {
 	struct {
 		uint32_t a[4], b[2];	/* operands of a product */
 	} words[2][HOST_WARP];
-	uint32_t *clock, *passed;
 };
 
 static struct {
@@ -52,7 +56,7 @@ static struct {
 	int nflags;
 	struct host_barrier barrier[HOST_BARRIERS * HOST_CLUSTER_MAX];
 	struct host_warp warp[HOST_WARPS_MAX * HOST_CLUSTER_MAX];
-	uint32_t generation, *clock, *passed;	/* of cluster_sync */
+	struct host_meeting cluster;
 } host_sync;
 
 /* ---- flags ------------------------------------------------------------------------- */
@@ -101,10 +105,7 @@ static inline void host_flag_init(uint32_t address, uint32_t arrivals)
 		host_fail("more than %d flags", HOST_FLAGS_MAX);
 	f = &host_sync.flag[host_sync.nflags++];
 	*f = (struct host_flag){ .address = address, .arrivals = (int)arrivals, .pending = (int)arrivals };
-	if (!host_racing())
-		return;
-	f->clock = host_clock_new();
-	f->passed = host_clock_new();
+	host_clocks_make(&f->clocks);
 }
 
 /* The phase ends when all arrivals and all bytes have come. */
@@ -117,8 +118,7 @@ static inline void host_flag_check(struct host_flag *f)
 			host_flag_location(f).text, (long long)-f->bytes, f->phase);
 	f->phase++;
 	f->pending = f->arrivals;
-	if (host_racing())
-		host_clock_copy(f->passed, f->clock);
+	host_clock_copy(f->clocks.passed, f->clocks.now);
 	host_wake(f, (int)(f->address / host_shared.window) * host.threads, host.threads);
 }
 
@@ -137,8 +137,7 @@ static inline void host_flag_arrive_for(uint32_t address, uint32_t bytes)
 	if (f->bytes > HOST_BYTES_MAX)
 		host_fail("%s: %lld bytes expected in a phase; the most is %d",
 			host_flag_location(f).text, (long long)f->bytes, HOST_BYTES_MAX);
-	if (host_racing())
-		host_release(f->clock);
+	host_release(f->clocks.now);
 	f->pending--;
 	host_flag_check(f);
 }
@@ -162,8 +161,7 @@ static inline void host_flag_bytes(struct host_flag *f, int64_t n, const uint32_
 	if (f->bytes < -HOST_BYTES_MAX)
 		host_fail("%s: %lld bytes more have come than were expected in phase %u",
 			host_flag_location(f).text, (long long)-f->bytes, f->phase);
-	if (host_racing())
-		host_clock_join(f->clock, clock);
+	host_clock_join(f->clocks.now, clock);
 	host_flag_check(f);
 }
 
@@ -180,147 +178,133 @@ static inline void host_flag_wait(uint32_t address, uint32_t phase)
 		host_fail("%s: a wait for phase %u, but phase %u has passed as well; by its parity "
 			"this would wait for the wrong one", host_flag_location(f).text, phase,
 			f->phase - 1);
-	host_acquire(f->passed);
+	host_acquire(f->clocks.passed);
 }
 
-/* ---- named barriers ---------------------------------------------------------------- */
+/* ---- meetings ---------------------------------------------------------------------- */
 
-static inline void host_barrier_arrive(struct host_barrier *b, int id, int threads)
+/* All have come: wake those that wait, among n threads from `first` on. */
+static inline void host_meeting_end(struct host_meeting *m, int first, int n)
+{
+	m->arrived = 0;
+	m->generation++;
+	host_clock_copy(m->clocks.passed, m->clocks.now);
+	host_wake(m, first, n);
+}
+
+/* Wait for the end of that generation. */
+static inline void host_meeting_wait(struct host_meeting *m, uint32_t generation, enum host_wait wait, int a, int b)
+{
+	while (m->generation == generation)
+		host_block(m, wait, (uint32_t)a, (uint32_t)b);
+}
+
+/* Arrive at a barrier of the block, and wait for the others unless that is HOST_NO_WAIT. */
+enum { HOST_NO_WAIT = -1 };
+
+static inline void host_barrier_meet(int id, int threads, int wait)
 {
 	int me = host.self->thread % host.threads;
+	struct host_barrier *b = &host_sync.barrier[(int)host_rank() * HOST_BARRIERS + id];
+	uint32_t generation = b->meeting.generation;
 
-	if (b->came[me] == b->generation + 1)
+	if (b->came[me] == generation + 1)
 		host_fail("barrier %d: the thread comes twice before the %d others have come once", id, threads - 1);
-	if (b->arrived && b->threads != threads)
+	if (b->meeting.arrived && b->threads != threads)
 		host_fail("barrier %d: %d threads are given here, %d by the threads that came before", id,
 			threads, b->threads);
-	b->came[me] = b->generation + 1;
+	b->came[me] = generation + 1;
 	b->threads = threads;
-	if (host_racing())
-		host_release(b->clock);
-	if (++b->arrived < threads)
+	host_release(b->meeting.clocks.now);
+	if (++b->meeting.arrived == threads)
+		host_meeting_end(&b->meeting, host.self->thread - me, host.threads);
+	if (wait == HOST_NO_WAIT)
 		return;
-	b->arrived = 0;
-	b->generation++;
-	if (host_racing())
-		host_clock_copy(b->passed, b->clock);
-	host_wake(b, host.self->thread - me, host.threads);
+	host_meeting_wait(&b->meeting, generation, (enum host_wait)wait, id, threads);
+	host_acquire(b->meeting.clocks.passed);
 }
 
-static inline struct host_barrier *host_own_barrier(int id)
-{
-	return &host_sync.barrier[host.self->thread / host.threads * HOST_BARRIERS + id];
-}
-
-static inline struct host_barrier *host_barrier_at(int id, int threads)
+static inline void host_named_barrier(int id, int threads, int wait)
 {
 	if (id < 1 || id >= HOST_BARRIERS || threads < HOST_WARP || threads % HOST_WARP || threads > host.threads)
 		host_fail("there is no barrier %d of %d threads", id, threads);
 	host_pause();
-	return host_own_barrier(id);
+	host_barrier_meet(id, threads, wait);
 }
 
 static inline void host_barrier_pass(int id, int threads)
 {
-	host_barrier_arrive(host_barrier_at(id, threads), id, threads);
+	host_named_barrier(id, threads, HOST_NO_WAIT);
 }
 
 static inline void host_barrier_wait(int id, int threads)
 {
-	struct host_barrier *b = host_barrier_at(id, threads);
-	uint32_t generation = b->generation;
-
-	host_barrier_arrive(b, id, threads);
-	while (b->generation == generation)
-		host_block(b, HOST_WAIT_BARRIER, (uint32_t)id, (uint32_t)threads);
-	host_acquire(b->passed);
+	host_named_barrier(id, threads, HOST_WAIT_BARRIER);
 }
 
 /* All threads of the block. */
 static inline void host_block_sync(void)
 {
-	struct host_barrier *b = host_own_barrier(0);
-	uint32_t generation = b->generation;
-
-	host_barrier_arrive(b, 0, host.threads);
-	while (b->generation == generation)
-		host_block(b, HOST_WAIT_BLOCK, 0, 0);
-	host_acquire(b->passed);
+	host_barrier_meet(0, host.threads, HOST_WAIT_BLOCK);
 }
 
 /* All threads of the cluster that have not ended. */
 static inline void host_cluster_sync(void)
 {
-	uint32_t generation = host_sync.generation;
+	struct host_meeting *m = &host_sync.cluster;
 
-	if (host_racing())
-		host_release(host_sync.clock);
-	host.meeting++;
-	while (host_sync.generation == generation)
-		host_block(&host_sync.generation, HOST_WAIT_CLUSTER, 0, 0);
-	host_acquire(host_sync.passed);
+	host_release(m->clocks.now);
+	m->arrived++;
+	host_meeting_wait(m, m->generation, HOST_WAIT_CLUSTER, 0, 0);
+	host_acquire(m->clocks.passed);
 }
 
 /* Called by the scheduler: wakes the cluster when all of its threads have come. */
 static inline void host_cluster_check(void)
 {
-	if (!host.meeting || host.meeting + host.ndone < host.all)
-		return;
-	host.meeting = 0;
-	host_sync.generation++;
-	if (host_racing())
-		host_clock_copy(host_sync.passed, host_sync.clock);
-	host_wake(&host_sync.generation, 0, host.all);
+	if (host_sync.cluster.arrived && host_sync.cluster.arrived + host.ndone >= host.all)
+		host_meeting_end(&host_sync.cluster, 0, host.all);
 }
 
-/* ---- warps -------------------------------------------------------------------------- */
-
-/* All 32 threads exchange values. Returns the half of `value` that has them, which is valid until the
+/* All 32 threads of a warp exchange values. Returns the half of `value` that has them, which is valid until the
  * exchange after the next one. */
 static inline int host_meet(enum host_together what, float f, int i)
 {
 	int me = host.self->thread, first = me / HOST_WARP * HOST_WARP;
 	struct host_warp *w = &host_sync.warp[me / HOST_WARP];
-	uint32_t generation = w->generation;
+	struct host_meeting *m = &w->meeting;
+	uint32_t generation = m->generation;
 	int half = generation & 1;
 
-	if (w->arrived && w->what != what)
+	if (m->arrived && w->what != what)
 		host_fail("the threads of warp %d come together in different instructions", me / HOST_WARP);
 	w->what = what;
 	if (what == HOST_SHUFFLE)
 		w->value[half][me - first].f = f;
 	else
 		w->value[half][me - first].i = i;
-	if (host_racing() && what == HOST_WARP_SYNC)
-		host_release(w->clock);
-	if (++w->arrived == HOST_WARP) {
-		w->arrived = 0;
-		w->generation++;
-		if (host_racing())
-			host_clock_copy(w->passed, w->clock);
-		host_wake(w, first, HOST_WARP);
-	}
-	while (w->generation == generation)
-		host_block(w, HOST_WAIT_WARP, (uint32_t)what, 0);
-	if (host_racing() && what == HOST_WARP_SYNC)
-		host_acquire(w->passed);
+	if (what == HOST_WARP_SYNC)
+		host_release(m->clocks.now);
+	if (++m->arrived == HOST_WARP)
+		host_meeting_end(m, first, HOST_WARP);
+	host_meeting_wait(m, generation, HOST_WAIT_WARP, (int)what, 0);
+	if (what == HOST_WARP_SYNC)
+		host_acquire(m->clocks.passed);
 	return half;
 }
 
 static inline float host_shuffle_from(float x, int lane)
 {
-	int me = host.self->thread;
-	int half = host_meet(HOST_SHUFFLE, x, 0);
+	struct host_warp *w = &host_sync.warp[host.self->thread / HOST_WARP];
 
-	return host_sync.warp[me / HOST_WARP].value[half][lane & 31].f;
+	return w->value[host_meet(HOST_SHUFFLE, x, 0)][lane & 31].f;
 }
 
 static inline int host_uniform(int x)
 {
-	int me = host.self->thread;
-	int half = host_meet(HOST_UNIFORM, 0, x);
+	struct host_warp *w = &host_sync.warp[host.self->thread / HOST_WARP];
 
-	return host_sync.warp[me / HOST_WARP].value[half][0].i;
+	return w->value[host_meet(HOST_UNIFORM, 0, x)][0].i;
 }
 
 /* The hardware always elects the same thread, but does not say which: here a random one. */
@@ -332,35 +316,25 @@ static inline int host_elect(void)
 
 /* ---- a block's ------------------------------------------------------------------------ */
 
-static inline void host_new_clocks(uint32_t **clock, uint32_t **passed)
-{
-	free(*clock);
-	free(*passed);
-	*clock = host_clock_new();
-	*passed = host_clock_new();
-}
-
 static inline void host_sync_start(void)
 {
-	for (int i = 0; i < host_sync.nflags; i++) {
-		free(host_sync.flag[i].clock);
-		free(host_sync.flag[i].passed);
-	}
+	for (int i = 0; i < host_sync.nflags; i++)
+		host_clocks_free(&host_sync.flag[i].clocks);
 	host_sync.nflags = 0;
-	for (int i = 0; i < HOST_BARRIERS * host.cluster && host_racing(); i++)
-		host_new_clocks(&host_sync.barrier[i].clock, &host_sync.barrier[i].passed);
-	for (int i = 0; i < HOST_WARPS_MAX * host.cluster && host_racing(); i++)
-		host_new_clocks(&host_sync.warp[i].clock, &host_sync.warp[i].passed);
-	if (host_racing())
-		host_new_clocks(&host_sync.clock, &host_sync.passed);
-	host.meeting = 0;
 	for (int i = 0; i < HOST_BARRIERS * host.cluster; i++) {
-		host_sync.barrier[i].arrived = 0;
-		host_sync.barrier[i].generation = 0;
-		memset(host_sync.barrier[i].came, 0, sizeof(host_sync.barrier[i].came));
+		struct host_barrier *b = &host_sync.barrier[i];
+
+		b->meeting.arrived = 0;
+		b->meeting.generation = 0;
+		host_clocks_make(&b->meeting.clocks);
+		memset(b->came, 0, sizeof(b->came));
 	}
-	for (int i = 0; i < HOST_WARPS_MAX * host.cluster; i++)
-		host_sync.warp[i].arrived = 0;
+	for (int i = 0; i < HOST_WARPS_MAX * host.cluster; i++) {
+		host_sync.warp[i].meeting.arrived = 0;
+		host_clocks_make(&host_sync.warp[i].meeting.clocks);
+	}
+	host_sync.cluster.arrived = 0;
+	host_clocks_make(&host_sync.cluster.clocks);
 }
 
 #endif
