@@ -161,11 +161,6 @@ static bool call_chunk(lua_State *L, int loaded, int nargs)
 	return false;
 }
 
-static bool run_code(lua_State *L, const char *code)
-{
-	return call_chunk(L, user_load(L, code, strlen(code), "(command line)"), 0);
-}
-
 /* Push all of standard input as a string. */
 static void push_stdin(lua_State *L)
 {
@@ -182,24 +177,19 @@ static void push_stdin(lua_State *L)
 	luaL_pushresult(&b);
 }
 
-static bool run_stdin(lua_State *L, const struct options *o)
+/* Run a file, or standard input for "-" and no file. */
+static bool run_script(lua_State *L, const struct options *o)
 {
-	const char *text;
+	const char *path = o->script < o->argc ? o->argv[o->script] : "-", *text;
 	int loaded;
 	size_t len;
 
+	if (strcmp(path, "-"))
+		return call_chunk(L, luaL_loadfilex(L, path, "t"), push_arguments(L, o));
 	push_stdin(L);
 	text = lua_tolstring(L, -1, &len);
 	loaded = user_load(L, text, len, "stdin");
 	lua_remove(L, -2);
-	return call_chunk(L, loaded, push_arguments(L, o));
-}
-
-static bool run_file(lua_State *L, const struct options *o)
-{
-	const char *path = o->argv[o->script];
-	int loaded = luaL_loadfilex(L, path, "t");
-
 	return call_chunk(L, loaded, push_arguments(L, o));
 }
 
@@ -208,7 +198,10 @@ static bool run_options(lua_State *L, const struct options *o)
 	for (int i = 1; i < o->script; i++) {
 		const char *s = o->argv[i];
 
-		if (s[0] == '-' && s[1] == 'e' && !run_code(L, s[2] ? s + 2 : o->argv[++i]))
+		if (s[0] != '-' || s[1] != 'e')
+			continue;
+		s = s[2] ? s + 2 : o->argv[++i];
+		if (!call_chunk(L, user_load(L, s, strlen(s), "(command line)"), 0))
 			return false;
 	}
 	return true;
@@ -239,10 +232,10 @@ static int main_l(lua_State *L)
 		print_version(L);
 	if (!run_options(L, o))
 		return 0;
-	if (script && !(strcmp(o->argv[o->script], "-") ? run_file(L, o) : run_stdin(L, o)))
+	if (script && !run_script(L, o))
 		return 0;
 	if (!script && !o->code && !o->version && !o->interactive && !isatty(STDIN_FILENO)) {
-		if (!run_stdin(L, o))
+		if (!run_script(L, o))
 			return 0;
 	} else if (o->interactive || (!script && !o->code && !o->version)) {
 		repl(L);

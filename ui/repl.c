@@ -300,13 +300,6 @@ static bool read_plain(struct repl *r)
 	return true;
 }
 
-static bool read_line(struct repl *r)
-{
-	r->cleared = false;
-	fflush(stdout);
-	return r->el ? read_terminal(r) : read_plain(r);
-}
-
 static const char *lead_of(const struct repl *r)
 {
 	return r->timed ? ":time " : "";
@@ -680,8 +673,13 @@ void repl(lua_State *L)
 		open_terminal(&r);
 		welcome(L);
 	}
-	while (!r.leave && read_line(&r))
+	do {
+		r.cleared = false;
+		fflush(stdout);
+		if (!(r.el ? read_terminal(&r) : read_plain(&r)))
+			break;
 		take_line(&r);
+	} while (!r.leave);
 	if (r.el)
 		el_end(r.el);
 	if (r.history)

@@ -74,12 +74,9 @@ void cells_fill(struct cells *c, int x, int y, int n, const char *utf8, struct s
 
 void cells_mark(struct cells *c, int x, int y, int n, unsigned attr)
 {
-	for (int i = 0; i < n; i++) {
-		struct cell *cell = cells_at(c, x + i, y);
-
-		if (cell)
-			cell->style.attr |= (uint8_t)attr;
-	}
+	for (int i = x; i < x + n; i++)
+		if (cells_at(c, i, y))
+			cells_at(c, i, y)->style.attr |= (uint8_t)attr;
 }
 
 /* Read the number at *s and move *s behind it. */
@@ -95,19 +92,15 @@ static int next_number(const char **s)
 /* The style after an SGR code with the parameters at s: the inverse of style_put. */
 static struct style style_after(struct style style, const char *s)
 {
+	static const uint8_t attr[] = { [1] = STYLE_BOLD, [2] = STYLE_DIM, [4] = STYLE_UNDERLINE, [7] = STYLE_REVERSE };
+
 	for (;; s++) {
 		int k = next_number(&s);
 
 		if (k == 0)
 			style = PLAIN;
-		else if (k == 1)
-			style.attr |= STYLE_BOLD;
-		else if (k == 2)
-			style.attr |= STYLE_DIM;
-		else if (k == 4)
-			style.attr |= STYLE_UNDERLINE;
-		else if (k == 7)
-			style.attr |= STYLE_REVERSE;
+		else if (k < LEN(attr))
+			style.attr |= attr[k];
 		if ((k == 38 || k == 48) && !strncmp(s, ";5;", 3)) {
 			s += 3;
 			*(k == 38 ? &style.fg : &style.bg) = (uint8_t)next_number(&s);

@@ -156,13 +156,6 @@ int layout_lane_row_of(const struct chart *c, const struct chart_layout *l, cons
 
 /* ---- the axis ------------------------------------------------------------------- */
 
-static double nice_step(double v)
-{
-	double p = pow(10, floor(log10(v))), m = v / p;
-
-	return p * (m <= 1 ? 1 : m <= 2 ? 2 : m <= 5 ? 5 : 10);
-}
-
 struct chart_axis chart_axis(const struct chart *c, bool seconds, double gap)
 {
 	double clock = c->t->clock_hz > 0 ? c->t->clock_hz : c->d->clock_hz;
@@ -179,7 +172,7 @@ struct chart_axis chart_axis(const struct chart *c, bool seconds, double gap)
 	}
 	begin = (double)c->from * scale;
 	span = cycles * scale;
-	step = nice_step(span * gap);
+	step = unit_step(span * gap);
 	step = seconds ? step : fmax(step, 1);
 	decimals = step < 1 ? (int)ceil(-log10(step) - 1e-9) : 0;
 	for (double k = ceil(begin / step - 1e-9) + 0.0; k * step <= begin + span * (1 + 1e-9); k++)

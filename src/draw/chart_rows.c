@@ -12,14 +12,11 @@ enum {
 	SHORT = 4,			/* letters of a shortened name */
 };
 
-/* What of an event: its work, its time in the queue of a busy sEU, the waiting of its lane. */
-enum part { WORK, QUEUED, HELD };
-
 /* What a column of a row shows. */
 struct slot {
 	int event;			/* NONE */
 	int64_t cover;			/* of the column, in cycles * columns */
-	enum part part;
+	enum chart_part part;
 	char mark;			/* letter of an issue, '>' before one, or '\0' */
 };
 
@@ -36,7 +33,7 @@ static struct slot *slot_at(const struct board *b, int row, int64_t col)
 
 /* Give [start, end) to the event in every column of which it takes more than any event so far; work hides waiting. An
  * interval without length is shown where there is nothing else. */
-static void cover(struct board *b, int row, int event, int64_t start, int64_t end, enum part part)
+static void cover(struct board *b, int row, int event, int64_t start, int64_t end, enum chart_part part)
 {
 	const struct chart *c = b->c;
 	int64_t span = c->to - c->from, lo, hi, first, last;
@@ -50,9 +47,9 @@ static void cover(struct board *b, int row, int event, int64_t start, int64_t en
 	for (int64_t col = first; col <= last; col++) {
 		struct slot *s = slot_at(b, row, col);
 		int64_t filled = min_i64(hi, (col + 1) * span) - max_i64(lo, col * span);
-		bool both = (s->part == WORK) == (part == WORK);
+		bool both = (s->part == PART_WORK) == (part == PART_WORK);
 
-		if (s->event != NONE && (both ? filled <= s->cover : part != WORK))
+		if (s->event != NONE && (both ? filled <= s->cover : part != PART_WORK))
 			continue;
 		*s = (struct slot){ .event = event, .cover = filled, .part = part };
 	}
@@ -65,19 +62,19 @@ static void cover_event(struct board *b, int i)
 	int row = layout_row_of(c, &b->layout, i), lane = layout_lane_row_of(c, &b->layout, e);
 
 	if (event_is_async(c, e)) {
-		cover(b, row, i, event_seu_begin(e), event_seu_end(c, e), WORK);
+		cover(b, row, i, event_seu_begin(e), event_seu_end(c, e), PART_WORK);
 	} else {
-		cover(b, row, i, e->start, e->end, WORK);
+		cover(b, row, i, e->start, e->end, PART_WORK);
 		if (e->start > e->issue)
-			cover(b, row, i, e->issue, e->start, QUEUED);
+			cover(b, row, i, e->issue, e->start, PART_QUEUED);
 	}
 	if (e->issue > e->ready)
-		cover(b, lane, i, e->ready, e->issue, HELD);
+		cover(b, lane, i, e->ready, e->issue, PART_HELD);
 }
 
 static bool is_open(const struct slot *s)
 {
-	return !s->mark && (s->event == NONE || s->part != WORK);
+	return !s->mark && (s->event == NONE || s->part != PART_WORK);
 }
 
 /* May a mark hide the first column of the bar that begins there? Only if the bar is long. */
@@ -181,7 +178,7 @@ static void draw_bar(const struct chart *c, struct cells *out, int x, int y, int
 static void draw_wait(const struct chart *c, struct cells *out, int x, int y, int n, const struct slot *s)
 {
 	const struct event *e = &c->line->events.v[s->event];
-	struct reason r = s->part == HELD ? event_held_for(c->t->plan, e) : (struct reason){ e->cause, e->cause_task };
+	struct reason r = s->part == PART_HELD ? event_held_for(c->t->plan, e) : (struct reason){ e->cause, e->cause_task };
 	char letter[2] = { cause_letter(r.cause), '\0' }, text[96] = "";
 	int w;
 
@@ -220,7 +217,7 @@ static void draw_row(const struct board *b, struct cells *out, int row, int y)
 		if (s->mark)
 			cells_put(out, c->left + x, y, s->mark == '>' ? "▸" :
 				(char[]){ s->mark, '\0' }, c->key[e->task].tick);
-		else if (s->part != WORK)
+		else if (s->part != PART_WORK)
 			draw_wait(c, out, c->left + x, y, n, s);
 		else
 			draw_bar(c, out, c->left + x, y, n, e);
@@ -230,8 +227,6 @@ static void draw_row(const struct board *b, struct cells *out, int row, int y)
 /* Fill in which event each column shows. */
 static void fill_map(const struct board *b, struct chart_map *map)
 {
-	static const uint8_t parts[] = { [WORK] = PART_WORK, [QUEUED] = PART_QUEUED,
-		[HELD] = PART_HELD };
 	const struct chart *c = b->c;
 	size_t rows = (size_t)b->layout.rows.n, cols = (size_t)c->cols, n = rows * cols;
 	int *event = ARENA_ARRAY(c->arena, n, int);
@@ -239,7 +234,7 @@ static void fill_map(const struct board *b, struct chart_map *map)
 
 	for (size_t i = 0; i < n; i++) {
 		event[i] = b->slots[i].event;
-		part[i] = b->slots[i].mark ? PART_ISSUE : parts[b->slots[i].part];
+		part[i] = b->slots[i].mark ? PART_ISSUE : (uint8_t)b->slots[i].part;
 	}
 	*map = (struct chart_map){ .left = c->left, .cols = c->cols, .from = c->from, .to = c->to,
 		.nrows = b->layout.rows.n, .row = ARENA_ARRAY(c->arena, rows, struct chart_row) };

@@ -57,6 +57,7 @@ struct timeline_view {
 					 * each event is drawn */
 };
 
+/* What of an event a column shows: its work, its time in the queue of a busy sEU, the waiting of its lane, its issue. */
 enum chart_part { PART_WORK, PART_QUEUED, PART_HELD, PART_ISSUE };
 
 /* Where the rows of a chart are, and which event each of their columns shows; for displays with a mouse. */

@@ -14,11 +14,6 @@ static const struct node_style node_styles[] = {
 	[TASK_STORE] = { "house", "filled", "#dcebf7", "#3f7fb5" },
 };
 
-static void put_indent(struct buf *out, int depth)
-{
-	buf_repeat(out, "\t", depth);
-}
-
 /* Name, shape, and what it costs: "4.19 Mflop", "16 KiB". */
 static void put_task(const struct graph *g, int task, int depth, struct buf *out)
 {
@@ -27,7 +22,7 @@ static void put_task(const struct graph *g, int task, int depth, struct buf *out
 	struct unit_text cost = s->work.global_bytes > 0 ? unit_bytes(s->work.global_bytes) :
 		unit_si(s->work.flops, "flop");
 
-	put_indent(out, depth);
+	buf_repeat(out, "\t", depth);
 	buf_printf(out, "t%d [label=", task);
 	text_put_quoted(out, arena_strf(out->arena, "%s\n%s\n%s", s->name, label_shape(out->arena, g, task), cost.s));
 	buf_printf(out, ", shape=%s, style=\"%s\", fillcolor=\"%s\", color=\"%s\"];\n", k->shape,
@@ -45,14 +40,14 @@ static void put_body(const struct graph *g, const struct item *items, int n, int
 					put_task(g, t, depth, out);
 			continue;
 		}
-		put_indent(out, depth);
+		buf_repeat(out, "\t", depth);
 		buf_printf(out, "subgraph cluster_loop%d {\n", id);
-		put_indent(out, depth + 1);
+		buf_repeat(out, "\t", depth + 1);
 		buf_puts(out, "label=");
 		text_put_quoted(out, label_loop_trips(out->arena, g, id));
 		buf_puts(out, "; style=rounded; color=\"#888888\"; fontcolor=\"#666666\";\n");
 		put_body(g, g->program->loops.v[id].body.v, g->program->loops.v[id].body.n, depth + 1, out);
-		put_indent(out, depth);
+		buf_repeat(out, "\t", depth);
 		buf_puts(out, "}\n");
 	}
 }

@@ -10,11 +10,6 @@ static void put_axes(const struct program *p, int n, const int *axis, struct buf
 		buf_printf(out, "%s%s", i ? "," : "", p->axes.v[axis[i]].name);
 }
 
-static bool same_axes(const struct loop *a, const struct loop *b)
-{
-	return a->naxes == b->naxes && !memcmp(a->axis, b->axis, (size_t)a->naxes * sizeof(a->axis[0]));
-}
-
 const char *label_loop(struct arena *a, const struct program *p, int loop)
 {
 	const struct loop *l;
@@ -26,7 +21,8 @@ const char *label_loop(struct arena *a, const struct program *p, int loop)
 	l = &p->loops.v[loop];
 	put_axes(p, l->naxes, l->axis, &b);
 	for (int i = 0; i < loop; i++)
-		nth += p->loops.v[i].phase == l->phase && same_axes(&p->loops.v[i], l);
+		nth += p->loops.v[i].phase == l->phase && p->loops.v[i].naxes == l->naxes &&
+			!memcmp(p->loops.v[i].axis, l->axis, (size_t)l->naxes * sizeof(l->axis[0]));
 	if (nth > 1)
 		buf_printf(&b, "#%d", nth);
 	return b.text;

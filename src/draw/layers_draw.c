@@ -178,17 +178,29 @@ static void draw_wires(struct canvas *v)
 }
 
 /* Corners, horizontal and vertical lines, and where a wire leaves below. */
-struct border {
+static const struct border {
 	const char *nw, *ne, *sw, *se, *h, *v, *down;
-};
+} round_border = { "╭", "╮", "╰", "╯", "─", "│", "┬" }, heavy = { "╔", "╗", "╚", "╝", "═", "║", "╤" },
+	plain = { "┌", "┐", "└", "┘", "─", "│", "┬" };
 
 static const struct border *border_of(enum task_kind k)
 {
-	static const struct border round = { "╭", "╮", "╰", "╯", "─", "│", "┬" };
-	static const struct border heavy = { "╔", "╗", "╚", "╝", "═", "║", "╤" };
-	static const struct border plain = { "┌", "┐", "└", "┘", "─", "│", "┬" };
+	return k == TASK_MMA ? &heavy : k == TASK_COMPUTE ? &plain : &round_border;
+}
 
-	return k == TASK_MMA ? &heavy : k == TASK_COMPUTE ? &plain : &round;
+static void draw_border(struct cells *c, int left, int top, int right, int bottom, const struct border *b,
+	struct style style)
+{
+	cells_put(c, left, top, b->nw, style);
+	cells_fill(c, left + 1, top, right - left - 1, b->h, style);
+	cells_put(c, right, top, b->ne, style);
+	for (int y = top + 1; y < bottom; y++) {
+		cells_put(c, left, y, b->v, style);
+		cells_put(c, right, y, b->v, style);
+	}
+	cells_put(c, left, bottom, b->sw, style);
+	cells_fill(c, left + 1, bottom, right - left - 1, b->h, style);
+	cells_put(c, right, bottom, b->se, style);
 }
 
 static bool carries_to_itself(const struct graph *g, int task)
@@ -203,22 +215,14 @@ static bool carries_to_itself(const struct graph *g, int task)
 static void draw_box(struct canvas *v, const struct layout_node *n)
 {
 	const struct stask *t = &v->s->g->tasks.v[n->item];
-	const struct border *b = border_of(t->kind);
 	struct style style = style_of_kind(t->kind);
 	int x = v->x0 + n->x, y = v->layer_y[n->layer], right = x + n->width - 1;
 	int mark = carries_to_itself(v->s->g, n->item) ? 2 : 0;
 
-	cells_put(v->c, x, y, b->nw, style);
-	cells_fill(v->c, x + 1, y, n->width - 2, b->h, style);
-	cells_put(v->c, right, y, b->ne, style);
-	cells_put(v->c, x, y + 1, b->v, style);
+	draw_border(v->c, x, y, right, y + BOX_ROWS - 1, border_of(t->kind), style);
 	cells_text(v->c, x + 2, y + 1, n->width - 4 - mark, t->name, (struct style){ style.fg, 0, STYLE_BOLD });
 	if (mark)
 		cells_put(v->c, right - 2, y + 1, "↺", style);
-	cells_put(v->c, right, y + 1, b->v, style);
-	cells_put(v->c, x, y + 2, b->sw, style);
-	cells_fill(v->c, x + 1, y + 2, n->width - 2, b->h, style);
-	cells_put(v->c, right, y + 2, b->se, style);
 }
 
 static void draw_boxes(struct canvas *v)
@@ -244,31 +248,9 @@ static void draw_boxes(struct canvas *v)
 	}
 }
 
-static void draw_frame(struct canvas *v, int f)
-{
-	const struct frame *fr = &v->s->frames.v[f];
-	int left = INSET * fr->depth, right = v->c->w - 1 - left, top = v->top_y[f], bottom = v->bottom_y[f];
-
-	cells_put(v->c, left, top, "╭", FAINT);
-	cells_fill(v->c, left + 1, top, right - left - 1, "─", FAINT);
-	cells_put(v->c, right, top, "╮", FAINT);
-	for (int y = top + 1; y < bottom; y++) {
-		cells_put(v->c, left, y, "│", FAINT);
-		cells_put(v->c, right, y, "│", FAINT);
-	}
-	cells_put(v->c, left, bottom, "╰", FAINT);
-	cells_fill(v->c, left + 1, bottom, right - left - 1, "─", FAINT);
-	cells_put(v->c, right, bottom, "╯", FAINT);
-}
-
 static const char *frame_title(const struct sketch *s, int f)
 {
 	return arena_strf(s->arena, " %s ", label_loop_trips(s->arena, s->g, s->frames.v[f].loop));
-}
-
-static bool is_wire(const struct canvas *v, int x, int y)
-{
-	return v->owner[(size_t)y * (size_t)v->c->w + (size_t)x] != NO_OWNER;
 }
 
 /* Put the title of a frame between the lines that cross its upper edge: into the first gap in which it fits, or
@@ -280,7 +262,7 @@ static void draw_title(struct canvas *v, int f)
 	int y = v->top_y[f], want = text_width(title), best = left, space = 0;
 
 	for (int x = left, n; x < end && space < want; x += n + 1) {
-		for (n = 0; x + n < end && !is_wire(v, x + n, y); n++)
+		for (n = 0; x + n < end && v->owner[(size_t)y * (size_t)v->c->w + (size_t)(x + n)] == NO_OWNER; n++)
 			;
 		if (n > space) {
 			best = x;
@@ -344,7 +326,8 @@ bool sketch_draw(struct sketch *s, int width, struct cells *out)
 	v.mask = ARENA_ARRAY(s->arena, (size_t)w * (size_t)h, uint8_t);
 	v.owner = ARENA_ARRAY(s->arena, (size_t)w * (size_t)h, int);
 	for (int f = 0; f < s->frames.n; f++)
-		draw_frame(&v, f);
+		draw_border(out, INSET * s->frames.v[f].depth, v.top_y[f], w - 1 - INSET * s->frames.v[f].depth, v.bottom_y[f],
+			&round_border, FAINT);
 	draw_wires(&v);
 	for (int f = 0; f < s->frames.n; f++)
 		draw_title(&v, f);

@@ -26,18 +26,13 @@ static int port_most(const struct layout_node *n)
 	return n->passing ? n->x : n->x + n->width - 2;
 }
 
-static int centre(const struct layout_node *n)
-{
-	return n->x + (n->width - 1) / 2;
-}
-
 /* The column in which a line leaves its box: above the middle one of its targets if possible, or in the middle of the
  * box if it branches to both sides. */
 static int leave_column(const struct sketch *s, const struct wire *w)
 {
 	const struct layout_node *n = node_at(s, w->node), *left = node_at(s, w->to[(w->nto - 1) / 2]);
 	const struct layout_node *right = node_at(s, w->to[w->nto / 2]);
-	int x = clamp(centre(n), port_least(left), port_most(right));
+	int x = clamp(n->x + (n->width - 1) / 2, port_least(left), port_most(right));
 
 	return clamp(x, port_least(n), port_most(n));
 }

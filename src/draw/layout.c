@@ -167,14 +167,6 @@ static void order_layer(struct layout *l, int layer, bool above)
 	arena_reset(l->arena, mark);
 }
 
-static void restore_order(struct layout *l, const int *pos)
-{
-	for (int i = 0; i < l->nodes.n; i++) {
-		l->nodes.v[i].pos = pos[i];
-		l->order[l->nodes.v[i].layer][pos[i]] = i;
-	}
-}
-
 static void order_layers(struct layout *l)
 {
 	int *best = ARENA_ARRAY(l->arena, l->nodes.n, int);
@@ -195,12 +187,10 @@ static void order_layers(struct layout *l)
 			for (int k = l->nlayers - 2; k >= 0; k--)
 				order_layer(l, k, false);
 	}
-	restore_order(l, best);
-}
-
-static int gap_between(const struct layout_node *a, const struct layout_node *b)
-{
-	return a->passing || b->passing ? LINE_GAP : BOX_GAP;
+	for (int i = 0; i < l->nodes.n; i++) {
+		l->nodes.v[i].pos = best[i];
+		l->order[l->nodes.v[i].layer][best[i]] = i;
+	}
 }
 
 /* Columns that the nodes of a layer before position i need. */
@@ -213,7 +203,7 @@ static int width_before(const struct layout *l, int layer, int i)
 
 		sum += a->width;
 		if (j + 1 < l->count[layer])
-			sum += gap_between(a, &l->nodes.v[l->order[layer][j + 1]]);
+			sum += a->passing || l->nodes.v[l->order[layer][j + 1]].passing ? LINE_GAP : BOX_GAP;
 	}
 	return sum;
 }

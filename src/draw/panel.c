@@ -140,10 +140,9 @@ static const char *tip_of(struct panel *n, const struct event *e)
 	struct arena *a = n->p->arena;
 	struct buf b = buf_new(a);
 
-	buf_printf(&b, "%s %d of %s on %s: issued %s, ", n->c.g->tasks.v[e->task].name, e->seq,
-		lane_label(a, n->c.t->plan, e->lane, e->replica), n->c.d->seu[e->seu].name, unit_count(e->issue).s);
-	buf_printf(&b, "at work %s", unit_count(e->start).s);
-	buf_printf(&b, " to %s", unit_count(e->end).s);
+	buf_printf(&b, "%s %d of %s on %s: issued %s, at work %s to %s", n->c.g->tasks.v[e->task].name, e->seq,
+		lane_label(a, n->c.t->plan, e->lane, e->replica), n->c.d->seu[e->seu].name, unit_count(e->issue).s,
+		unit_count(e->start).s, unit_count(e->end).s);
 	if (e->issue > e->ready)
 		buf_printf(&b, "; waited %s %s", unit_count(e->issue - e->ready).s,
 			reason_text(a, n->c.g, event_held_by(n->c.t, e)));
@@ -166,8 +165,7 @@ void panel_appear(struct shape *s, double x, double w, int64_t begin, int64_t en
 {
 	double right = s->x + s->max_width / 2 - x;
 
-	s->motion = MOTION_APPEAR;
-	s->begin = (double)begin + (double)(end - begin) * fmin(fmax(right / w, 0), 1);
+	shape_move(s, MOTION_APPEAR, (double)begin + (double)(end - begin) * fmin(fmax(right / w, 0), 1), 0);
 }
 
 static void draw_bar(struct panel *n, const struct event *e, struct panel_row *r, int64_t begin, int64_t end)
@@ -184,9 +182,7 @@ static void draw_bar(struct panel *n, const struct event *e, struct panel_row *r
 	s->width = 0.8;
 	s->round = w > 8 ? 2 : 0;
 	s->tip = w > 1 ? tip_of(n, e) : NULL;
-	s->motion = MOTION_GROW;
-	s->begin = (double)begin;
-	s->end = (double)end;
+	shape_move(s, MOTION_GROW, (double)begin, (double)end);
 	text = w < LETTER_LEAST ? "" : bar_text(n, e, size, w - 4);
 	if (!*text)
 		return;
@@ -205,14 +201,11 @@ static void draw_tail(struct panel *n, const struct event *e, const struct panel
 	if (end <= begin || !clip(n, &begin, &end, &x, &w) || w < 3)
 		return;
 	s = picture_rect(n->p, x, y, w, 2.5, n->ink[e->task], INK_NONE);
-	s->motion = MOTION_GROW;
-	s->begin = (double)begin;
-	s->end = (double)end;
+	shape_move(s, MOTION_GROW, (double)begin, (double)end);
 	if (end < e->end)
 		return;
 	s = picture_rect(n->p, x + w - 2, y - 4, 2, 8, n->ink[e->task], INK_NONE);
-	s->motion = MOTION_APPEAR;
-	s->begin = (double)e->end;
+	shape_move(s, MOTION_APPEAR, (double)e->end, 0);
 }
 
 static void draw_wait(struct panel *n, const struct event *e, struct panel_row *r, int64_t begin,
@@ -229,9 +222,7 @@ static void draw_wait(struct panel *n, const struct event *e, struct panel_row *
 	s->hatched = true;
 	s->tip = arena_strf(n->p->arena, "%s %d waits %s cycles %s", n->c.g->tasks.v[e->task].name,
 		e->seq, unit_count(waited).s, reason_text(n->p->arena, n->c.g, why));
-	s->motion = MOTION_GROW;
-	s->begin = (double)begin;
-	s->end = (double)end;
+	shape_move(s, MOTION_GROW, (double)begin, (double)end);
 	if (!*letter || w < 14)
 		return;
 	text = why.task < 0 || why.task >= n->c.g->tasks.n ? arena_strdup(n->p->arena, letter) :
@@ -279,8 +270,7 @@ static void draw_link(struct panel *n, int event)
 		return;
 	s = picture_line(n->p, panel_x(n, e->issue), lane->y + lane->h, panel_x(n, begin), r->y,
 		n->ink[e->task], 0.9);
-	s->motion = MOTION_APPEAR;
-	s->begin = (double)begin;
+	shape_move(s, MOTION_APPEAR, (double)begin, 0);
 }
 
 /* A mark in the lane's row, with its letter if there is space next to it. */
@@ -295,8 +285,7 @@ static void draw_mark(struct panel *n, int event, double space)
 	if (e->issue < n->c.from || e->issue > n->c.to)
 		return;
 	s = picture_rect(n->p, x - 1.2, lane->y, 2.4, lane->h, n->ink[e->task], INK_NONE);
-	s->motion = MOTION_APPEAR;
-	s->begin = (double)e->issue;
+	shape_move(s, MOTION_APPEAR, (double)e->issue, 0);
 	s->tip = tip_of(n, e);
 	text = arena_strf(n->p->arena, "%s%d", n->c.key[e->task].letter, e->seq);
 	if (picture_width(text, SMALL, false) > space - 5)
@@ -304,8 +293,7 @@ static void draw_mark(struct panel *n, int event, double space)
 	if (picture_width(text, SMALL, false) > space - 5)
 		return;
 	s = picture_text(n->p, x + 3, lane->y + 11, ANCHOR_LEFT, SMALL, INK_TEXT, text);
-	s->motion = MOTION_APPEAR;
-	s->begin = (double)e->issue;
+	shape_move(s, MOTION_APPEAR, (double)e->issue, 0);
 }
 
 static bool is_issue(const struct panel *n, const struct event *e)

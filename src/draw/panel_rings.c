@@ -47,12 +47,9 @@ static void draw_span(struct panel *n, const struct slot_span *h, int64_t until)
 	if (h->state == SLOT_EMPTY || w <= 0)
 		return;
 	s = picture_rect(n->p, x, r->y, w, r->h, inks[h->state], INK_NONE);
-	s->motion = MOTION_GROW;
-	s->begin = (double)h->since;
-	s->end = (double)until;
-	s->tip = arena_strf(n->p->arena, "%s, slot %d: life %lld %s, cycles %s to", n->c.g->buffers.v[r->ring].name,
-		r->slot, (long long)h->life, words[h->state], unit_count(h->since).s);
-	s->tip = arena_strf(n->p->arena, "%s %s", s->tip, unit_count(until).s);
+	shape_move(s, MOTION_GROW, (double)h->since, (double)until);
+	s->tip = arena_strf(n->p->arena, "%s, slot %d: life %lld %s, cycles %s to %s", n->c.g->buffers.v[r->ring].name,
+		r->slot, (long long)h->life, words[h->state], unit_count(h->since).s, unit_count(until).s);
 	text = arena_strf(n->p->arena, "%lld", (long long)h->life);
 	if (h->state == SLOT_FREE || picture_width(text, SMALL, false) > w - 4)
 		return;

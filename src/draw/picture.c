@@ -155,14 +155,21 @@ const char *picture_fit(struct picture *p, const char *s, double size, double sp
 	return letters < 3 ? "" : arena_strf(p->arena, "%.*s…", (int)(at - s), s);
 }
 
+void shape_move(struct shape *s, enum motion motion, double begin, double end)
+{
+	s->motion = (uint8_t)motion;
+	s->begin = begin;
+	s->end = end;
+}
+
 bool shape_at(const struct shape *s, const struct picture_how *how, double *w)
 {
 	*w = s->w;
 	if (!how->still || s->motion == MOTION_NONE)
-		return s->motion != MOTION_WHILE && s->motion != MOTION_SWEEP;
+		return s->motion != MOTION_SWEEP;
 	if (s->motion == MOTION_SWEEP)
 		return true;
-	if (how->at < s->begin || (s->motion == MOTION_WHILE && how->at >= s->end))
+	if (how->at < s->begin)
 		return false;
 	if (s->motion == MOTION_GROW && how->at < s->end)
 		*w = s->w * (how->at - s->begin) / (s->end - s->begin);

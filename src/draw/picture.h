@@ -40,7 +40,6 @@ enum motion {
 	MOTION_NONE,			/* always visible */
 	MOTION_GROW,			/* a rectangle grows from its left side from `begin` to `end` */
 	MOTION_APPEAR,			/* visible from `begin` on */
-	MOTION_WHILE,			/* visible from `begin` to `end` */
 	MOTION_SWEEP,			/* moves to the right with time, by `end` pixels in all */
 };
 
@@ -89,6 +88,9 @@ struct shape *picture_bold(struct picture *p, double x, double y, enum anchor an
 	int ink, const char *text);
 /* An arrow head at (x, y) that points along (dx, dy). */
 void picture_head(struct picture *p, double x, double y, double dx, double dy, double size, int ink);
+
+/* Let time do this to the shape; `end` is ignored by MOTION_APPEAR. */
+void shape_move(struct shape *s, enum motion motion, double begin, double end);
 
 /* Width of a text; as much of it as fits into `space`, with an ellipsis, or "" if less than three letters would. */
 double picture_width(const char *s, double size, bool bold);

@@ -55,16 +55,14 @@ static void draw_pair(struct picture *p, const char *name, const double mean[2],
 	double x, double y, double w, double label)
 {
 	double bar = w - label - 150;
-	struct buf b = buf_new(p->arena);
 
 	picture_text(p, x + label - 10, y + 18, ANCHOR_RIGHT, 13, INK_TEXT, picture_fit(p, name, 13, label - 10));
 	for (int i = 0; i < 2; i++)
 		if (mean[i] >= 0)
 			picture_rect(p, x + label, y + 3 + 11 * i, fmax(bar * mean[i] / most, 1), 10,
 				INK_FIRST + i, INK_NONE);
-	buf_printf(&b, "%s", mean[0] < 0 ? "-" : unit_rounded(mean[0]).s);
-	buf_printf(&b, " | %s", mean[1] < 0 ? "-" : unit_rounded(mean[1]).s);
-	picture_text(p, x + label + bar + 8, y + 18, ANCHOR_LEFT, 13, INK_FAINT, b.text);
+	picture_text(p, x + label + bar + 8, y + 18, ANCHOR_LEFT, 13, INK_FAINT, arena_strf(p->arena, "%s | %s",
+		mean[0] < 0 ? "-" : unit_rounded(mean[0]).s, mean[1] < 0 ? "-" : unit_rounded(mean[1]).s));
 	if (mean[0] > 0 && mean[1] >= 0)
 		picture_bold(p, x + w - 8, y + 18, ANCHOR_RIGHT, 13, INK_TEXT,
 			arena_strf(p->arena, "%.2f", mean[1] / mean[0]));

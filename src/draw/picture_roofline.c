@@ -200,22 +200,9 @@ static struct point find_position(const struct roof *r, struct occupied *s, stru
 	return (struct point){ dot.x + DOT + 5 + width / 2, dot.y };
 }
 
-static const char *number_of(const struct roof *r, int i)
-{
-	return arena_strf(r->p->arena, "%d", i + 1);
-}
-
-/* A line from the point to the roof. */
-static void draw_stem(const struct roof *r, const struct roof_point *v)
-{
-	struct point c = point_of(r, v);
-
-	picture_line(r->p, c.x, c.y, c.x, at_y(r, most_at(r, v)), INK_LINE, 1)->dash = 3;
-}
-
 static void draw_number(const struct roof *r, struct occupied *s, const struct roof_point *v, int i)
 {
-	const char *text = number_of(r, i);
+	const char *text = arena_strf(r->p->arena, "%d", i + 1);
 	double width = picture_width(text, TEXT, true);
 	struct point dot = point_of(r, v), c;
 	bool line;
@@ -253,7 +240,7 @@ static void draw_points(const struct roof *r, const struct roof_point *v, int n)
 			continue;
 		c = point_of(r, &v[i]);
 		s.box[s.nboxes++] = box_around(c.x, c.y, 2 * DOT + 2, 2 * DOT + 2);
-		draw_stem(r, &v[i]);
+		picture_line(r->p, c.x, c.y, c.x, at_y(r, most_at(r, &v[i])), INK_LINE, 1)->dash = 3;
 	}
 	/* from the top down, so that lines to numbers do not cross */
 	for (int i; (i = next_down(r, v, n, chosen)) != NONE; chosen[i] = true)
@@ -276,8 +263,8 @@ static double draw_list(const struct roof *r, const struct roof_point *v, int n,
 		if (!is_drawn(&v[i]))
 			continue;
 		draw_dot(r->p, left + DOT, y - 5, v[i].measured, v[i].measured ? INK_SECOND : INK_FIRST);
-		picture_bold(r->p, left + 24, y, ANCHOR_LEFT, TEXT, INK_TEXT, arena_strf(r->p->arena, "%s %s",
-			number_of(r, i), picture_fit(r->p, v[i].name, TEXT, LIST - 100)));
+		picture_bold(r->p, left + 24, y, ANCHOR_LEFT, TEXT, INK_TEXT, arena_strf(r->p->arena, "%d %s",
+			i + 1, picture_fit(r->p, v[i].name, TEXT, LIST - 100)));
 		picture_text(r->p, left + 24, y + 19, ANCHOR_LEFT, 13, INK_FAINT, arena_strf(r->p->arena,
 			"%s, %s: %s of the roof here", unit_si(f, "FLOP/s").s, unit_seconds(v[i].seconds).s,
 			unit_percent(f / most_at(r, &v[i])).s));

@@ -78,37 +78,24 @@ static void quiet_end(const struct quiet *q)
 	pthread_sigmask(SIG_SETMASK, &q->before, NULL);
 }
 
-/* What is written: bytes, or a picture through cairo. */
-struct content {
-	const char *bytes;
-	size_t n;
-	const struct picture *picture;
-	const struct picture_how *how;
-};
-
-/* Returns NULL or the error of cairo; errors of the file are in errno. */
-static const char *write_content(const struct content *c, FILE *f)
-{
-	if (c->picture)
-		return cairo_write(c->picture, c->how, c->bytes, c->n, f);
-	fwrite(c->bytes, 1, c->n, f);
-	return NULL;
-}
-
-static enum err_code save(const struct content *c, const char *path, struct err *e)
+/* Write bytes; or, if `p` is given, the picture through cairo, with the bytes as metadata. */
+static enum err_code save(const char *bytes, size_t n, const struct picture *p, const struct picture_how *how,
+	const char *path, struct err *e)
 {
 	const char *trouble = NULL;
 	struct quiet q;
 	struct stat st;
+	FILE *f = fopen(path, "wb");
 	int code = 0;
-	FILE *f;
 
-	f = fopen(path, "wb");
 	if (!f)
 		return err_set(e, ERR_IO, NOWHERE, "cannot write %s: %s", path, strerror(errno));
 	q = quiet_begin();
 	errno = 0;
-	trouble = write_content(c, f);
+	if (p)
+		trouble = cairo_write(p, how, bytes, n, f);
+	else
+		fwrite(bytes, 1, n, f);
 	if (ferror(f))
 		code = errno ? errno : EIO;
 	if (fclose(f) && !code)
@@ -123,7 +110,7 @@ static enum err_code save(const struct content *c, const char *path, struct err 
 
 enum err_code picture_save_bytes(const char *bytes, size_t n, const char *path, struct err *e)
 {
-	return save(&(struct content){ .bytes = bytes, .n = n }, path, e);
+	return save(bytes, n, NULL, NULL, path, e);
 }
 
 enum err_code picture_save(const struct picture *p, const struct picture_how *how, const char *path, struct err *e)
@@ -138,5 +125,5 @@ enum err_code picture_save(const struct picture *p, const struct picture_how *ho
 	put_chunk(&b, "Description", p->about);
 	put_chunk(&b, "Software", "Millrace");
 	put_chunk(&b, "Source", p->script);
-	return save(&(struct content){ .bytes = b.text, .n = b.len, .picture = p, .how = how }, path, e);
+	return save(b.text, b.len, p, how, path, e);
 }

@@ -25,9 +25,8 @@ static const char *second_line(struct picture *p, const struct panel *n)
 
 	if (n->c.t->nphases > 1)
 		buf_printf(&b, "phase %s, ", n->c.g->program->phases.v[n->c.line->phase].name);
-	buf_printf(&b, "%s %s", timeline_unit(n->c.t), unit_count(n->c.from).s);
-	buf_printf(&b, " to %s", unit_count(n->c.to).s);
-	buf_printf(&b, " of %s on EU %d; ", unit_count(n->c.line->cycles).s, n->c.line->eu);
+	buf_printf(&b, "%s %s to %s of %s on EU %d; ", timeline_unit(n->c.t), unit_count(n->c.from).s,
+		unit_count(n->c.to).s, unit_count(n->c.line->cycles).s, n->c.line->eu);
 	buf_puts(&b, timeline_ii(p->arena, n->c.t, n->c.line));
 	return b.text;
 }
@@ -36,16 +35,6 @@ static const char *second_line(struct picture *p, const struct panel *n)
 static double stretch(double height, double others, double rows)
 {
 	return height > 0 ? fmin(fmax((height - others) / fmax(rows, 1), 0.4), 4) : 1;
-}
-
-/* In animations: a line that moves with time. */
-static void draw_now(struct panel *n, double top, double bottom)
-{
-	struct shape *s = picture_line(n->p, n->x0, top, n->x0, bottom, INK_BOUND, 1.5);
-
-	s->motion = MOTION_SWEEP;
-	s->begin = (double)n->c.from;
-	s->end = n->x1 - n->x0;
 }
 
 void picture_timeline(struct picture *p, const struct timeline *t, const struct timeline_view *v,
@@ -75,7 +64,8 @@ void picture_timeline(struct picture *p, const struct timeline *t, const struct 
 	panel_ground(n);
 	rows = panel_axis(n, y + 6, top + strip);
 	panel_draw(n);
-	draw_now(n, top + strip - 4, y + 6);
+	shape_move(picture_line(p, n->x0, top + strip - 4, n->x0, y + 6, INK_BOUND, 1.5), MOTION_SWEEP, (double)n->c.from,
+		n->x1 - n->x0);		/* in animations, a line moves with time */
 	use = side > 0 ? panel_use(n, n->x1 + GAP, USE, top + strip) : 0;
 	y = panel_legend(n, fmax(rows, use) + 24);
 	p->height = fmax(p->height, y);

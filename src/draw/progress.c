@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "draw/units.h"
+
 enum { LOG_FROM = 3, LONGER = 20 };	/* ratios from which on a scale is logarithmic */
 
 double progress_seconds(const struct progress_entry *x)
@@ -116,14 +118,6 @@ double progress_along(const struct progress_axes *a, double trial)
 	return share(trial, a->first, a->last, a->log_trials);
 }
 
-/* The least of 1, 2, 5 times a power of ten that is at least v. */
-static double round_up(double v)
-{
-	double decade = pow(10, floor(log10(v) + 1e-9)), x = v / decade;
-
-	return decade * (x <= 1 + 1e-9 ? 1 : x <= 2 + 1e-9 ? 2 : x <= 5 + 1e-9 ? 5 : 10);
-}
-
 /* As many ticks in a decade as fit; if necessary, only every second decade or less. */
 static int log_ticks(double low, double high, int most, double tick[PROGRESS_TICKS])
 {
@@ -160,7 +154,7 @@ int progress_ticks(double low, double high, bool log_scale, int most, double tic
 			return n;
 		n = 0;			/* less than a decade: linear steps */
 	}
-	step = round_up((high - low) / most);
+	step = unit_step((high - low) / most);
 	for (double v = ceil(low / step - 1e-9) * step; v <= high + step * 1e-6 && n < PROGRESS_TICKS; v += step)
 		tick[n++] = v;
 	return n;

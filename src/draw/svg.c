@@ -86,19 +86,6 @@ static double seconds(const struct svg *s)
 	return s->how->seconds > 0 ? s->how->seconds : SECONDS;
 }
 
-static void put_visible(const struct svg *s, double begin, double end)
-{
-	double from = share(s, begin);
-
-	if (end >= s->p->to)
-		buf_printf(s->out, "<animate attributeName=\"visibility\" dur=\"%gs\" calcMode=\"discrete\" "
-			"repeatCount=\"indefinite\" values=\"hidden;visible\" keyTimes=\"0;%.4f\"/>", seconds(s), from);
-	else
-		buf_printf(s->out, "<animate attributeName=\"visibility\" dur=\"%gs\" calcMode=\"discrete\" "
-			"repeatCount=\"indefinite\" values=\"hidden;visible;hidden\" "
-			"keyTimes=\"0;%.4f;%.4f\"/>", seconds(s), from, share(s, end));
-}
-
 static void put_motion(const struct svg *s, const struct shape *x)
 {
 	double from = share(s, x->begin), to = share(s, x->end);
@@ -114,10 +101,8 @@ static void put_motion(const struct svg *s, const struct shape *x)
 			from, fmax(to, from));
 		break;
 	case MOTION_APPEAR:
-		put_visible(s, x->begin, INFINITY);
-		break;
-	case MOTION_WHILE:
-		put_visible(s, x->begin, x->end);
+		buf_printf(s->out, "<animate attributeName=\"visibility\" dur=\"%gs\" calcMode=\"discrete\" "
+			"repeatCount=\"indefinite\" values=\"hidden;visible\" keyTimes=\"0;%.4f\"/>", seconds(s), from);
 		break;
 	case MOTION_SWEEP:
 		buf_printf(s->out, "<animateTransform attributeName=\"transform\" type=\"translate\" "

@@ -58,12 +58,6 @@ const char *glyph_next(const char *s, struct glyph *g)
 	return s + n;
 }
 
-/* U+2800 to U+28FF: eight dots. */
-static bool is_braille(const char *utf8)
-{
-	return (unsigned char)utf8[0] == 0xe2 && ((unsigned char)utf8[1] & 0xfc) == 0xa0;
-}
-
 /* Whether there are dots in the upper half, the lower half, or both. */
 static char ascii_dots(const char *utf8)
 {
@@ -87,7 +81,7 @@ char glyph_ascii(const char *utf8)
 
 	if (!(utf8[0] & 0x80))
 		return utf8[0];
-	if (is_braille(utf8))
+	if ((unsigned char)utf8[0] == 0xe2 && ((unsigned char)utf8[1] & 0xfc) == 0xa0)	/* U+2800 to U+28FF: eight dots */
 		return ascii_dots(utf8);
 	for (int i = 0; i < LEN(map); i++)
 		if (strstr(map[i].from, utf8))
@@ -226,15 +220,8 @@ void style_put(struct buf *out, struct style from, struct style to, unsigned fla
 {
 	if (!(flags & DRAW_COLOUR) || (from.fg == to.fg && from.bg == to.bg && from.attr == to.attr))
 		return;
-	buf_puts(out, "\033[0");
-	if (to.attr & STYLE_BOLD)
-		buf_puts(out, ";1");
-	if (to.attr & STYLE_DIM)
-		buf_puts(out, ";2");
-	if (to.attr & STYLE_UNDERLINE)
-		buf_puts(out, ";4");
-	if (to.attr & STYLE_REVERSE)
-		buf_puts(out, ";7");
+	buf_printf(out, "\033[0%s%s%s%s", to.attr & STYLE_BOLD ? ";1" : "", to.attr & STYLE_DIM ? ";2" : "",
+		to.attr & STYLE_UNDERLINE ? ";4" : "", to.attr & STYLE_REVERSE ? ";7" : "");
 	if (to.fg)
 		buf_printf(out, ";38;5;%d", to.fg);
 	if (to.bg)

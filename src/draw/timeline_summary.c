@@ -153,8 +153,8 @@ const char *timeline_ii(struct arena *a, const struct timeline *t, const struct 
 		buf_puts(&b, ", at the bound; ");
 	else
 		buf_printf(&b, ", %s %s the bound; ", unit_percent(fabs(over)).s, over > 0 ? "above" : "below");
-	buf_printf(&b, "ResMII %s (%s), ", unit_rounded(p->res_mii).s, binding_name(t->plan, p->binding_seu));
-	buf_printf(&b, "RecMII %s", unit_rounded(p->rec_mii).s);
+	buf_printf(&b, "ResMII %s (%s), RecMII %s", unit_rounded(p->res_mii).s, binding_name(t->plan, p->binding_seu),
+		unit_rounded(p->rec_mii).s);
 	return b.text;
 }
 

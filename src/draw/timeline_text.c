@@ -140,8 +140,8 @@ static const char *chart_title(const struct chart *c)
 		buf_puts(&b, ": no events were recorded");
 		return b.text;
 	}
-	buf_printf(&b, ": %s %s to %s", timeline_unit(t), unit_count(c->from).s, unit_count(c->to).s);
-	buf_printf(&b, " of %s", unit_count(c->line->cycles).s);
+	buf_printf(&b, ": %s %s to %s of %s", timeline_unit(t), unit_count(c->from).s, unit_count(c->to).s,
+		unit_count(c->line->cycles).s);
 	return b.text;
 }
 

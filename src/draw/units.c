@@ -93,3 +93,10 @@ struct unit_text unit_rounded(double n)
 {
 	return unit_count((int64_t)(n + 0.5));
 }
+
+double unit_step(double v)
+{
+	double decade = pow(10, floor(log10(v) + 1e-9)), x = v / decade;
+
+	return decade * (x <= 1 + 1e-9 ? 1 : x <= 2 + 1e-9 ? 2 : x <= 5 + 1e-9 ? 5 : 10);
+}

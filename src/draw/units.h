@@ -19,6 +19,9 @@ struct unit_text unit_count(int64_t n);			/* "1,234,567" */
 struct unit_text unit_percent(double share);		/* "87 %" of 0.87, "4.2 %" */
 struct unit_text unit_rounded(double n);		/* unit_count of the nearest integer */
 
+/* The least of 1, 2, 5 times a power of ten that is at least v: the distance of numbers at an axis. */
+double unit_step(double v);
+
 /* A text that lives as long as `a`. */
 static inline const char *unit_keep(struct arena *a, struct unit_text t)
 {

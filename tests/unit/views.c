@@ -85,8 +85,6 @@ static void scene_look(struct scene *s, const struct view_ops *ops)
 {
 	free(s->view.own);
 	s->view = (struct view){ .ops = ops, .m = &s->m, .own = calloc(1, ops ? ops->size + 1 : 1) };
-	if (ops && ops->open)
-		ops->open(&s->view);
 }
 
 static void scene_close(struct scene *s)

@@ -12,12 +12,6 @@ static const struct srcloc here = { .file = "explorer", .line = 0 };
 
 /* ---- the message ---- */
 
-/* "+3.2 %" */
-static const char *change(struct model *m, double before, double now)
-{
-	return arena_strf(&m->frame, "%+.1f %%", 100 * (now / before - 1));
-}
-
 /* How many waits of `a` there are not in `b`. */
 static int waits_without(const struct plan *a, const struct plan *b)
 {
@@ -54,13 +48,10 @@ static void report_change(struct model *m, const char *what, const struct state 
 	if (before->tl && before->tl->seconds > 0 && now->tl) {
 		double a = timeline_longest(before->tl)->ii, z = timeline_longest(now->tl)->ii;
 
-		buf_printf(&b, "%s -> ", unit_seconds(before->tl->seconds).s);
-		buf_printf(&b, "%s (%s)", unit_seconds(now->tl->seconds).s,
-			change(m, before->tl->seconds, now->tl->seconds));
-		if (a > 0 && z > 0 && fabs(a - z) >= 0.5) {
-			buf_printf(&b, ", II %s -> ", unit_rounded(a).s);
-			buf_printf(&b, "%s", unit_rounded(z).s);
-		}
+		buf_printf(&b, "%s -> %s (%+.1f %%)", unit_seconds(before->tl->seconds).s, unit_seconds(now->tl->seconds).s,
+			100 * (now->tl->seconds / before->tl->seconds - 1));
+		if (a > 0 && z > 0 && fabs(a - z) >= 0.5)
+			buf_printf(&b, ", II %s -> %s", unit_rounded(a).s, unit_rounded(z).s);
 	} else if (now->tl) {
 		buf_printf(&b, "legal, %s", unit_seconds(now->tl->seconds).s);
 	}
@@ -151,21 +142,14 @@ static bool has_entry(struct model *m)
 
 /* ---- moving ---- */
 
-/* "mma" of "mma.1". */
-static const char *base_of(struct model *m, const struct stask *s)
-{
-	const char *dot = strrchr(s->name, '.');
-
-	if (s->slices <= 1 || !dot)
-		return s->name;
-	return arena_strf(&m->frame, "%.*s", (int)(dot - s->name), s->name);
-}
-
 const char *model_moved_name(struct model *m, int task)
 {
 	const struct stask *s = &m->now->graph->tasks.v[task];
+	const char *dot = strrchr(s->name, '.');
 
-	return m->each_part ? s->name : base_of(m, s);
+	if (s->slices <= 1 || !dot || m->each_part)
+		return s->name;
+	return arena_strf(&m->frame, "%.*s", (int)(dot - s->name), s->name);
 }
 
 /* The name of another sTask, as the moved one is named: of all its slices, or of one. */
@@ -274,6 +258,7 @@ void model_reorder(struct model *m, int by)
 void model_change_lane(struct model *m)
 {
 	const struct plan *p = m->now->plan;
+	bool each_part = m->each_part;
 	int lane;
 
 	if (!has_entry(m))
@@ -283,13 +268,9 @@ void model_change_lane(struct model *m)
 		return;
 	}
 	lane = (p->entries.v[plan_entry_of(p, m->sel.task)].lane + 1) % p->lanes.n;
-	if (m->each_part || p->graph->tasks.v[m->sel.task].slices <= 1) {
-		model_move(m, &(struct move){ .lane = p->lanes.v[lane].name }, DEEPER_NONE);
-		return;
-	}
 	m->each_part = true;			/* slices can be on different lanes */
 	model_move(m, &(struct move){ .lane = p->lanes.v[lane].name }, DEEPER_NONE);
-	m->each_part = false;
+	m->each_part = each_part;
 }
 
 /* ---- rings, waits, tiles ---- */

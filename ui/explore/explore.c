@@ -36,18 +36,10 @@ static const char *tab_text(struct explorer *x, int i, int width)
 		arena_strf(&x->m.frame, " %d %s ", i + 1, view_list[i]->name);
 }
 
-/* The tab at a column; NONE. */
-static int tab_at(struct explorer *x, int column)
+/* Why the view cannot show the model; NULL if it can. */
+static const char *lack_of(struct explorer *x, const struct view_ops *ops)
 {
-	int at = 0, w, h;
-
-	term_size(x->term, &w, &h);
-	for (int i = 0; i < VIEW_COUNT; i++) {
-		at += text_width(tab_text(x, i, w));
-		if (column < at)
-			return i;
-	}
-	return NONE;
+	return ops->lacks ? ops->lacks(&x->m) : NULL;
 }
 
 static void draw_tabs(struct explorer *x, struct cells *out)
@@ -57,9 +49,8 @@ static void draw_tabs(struct explorer *x, struct cells *out)
 
 	for (int i = 0; i < VIEW_COUNT; i++) {
 		bool here = x->view == &x->views[i] && !x->help;
-		bool lacks = view_list[i]->lacks && view_list[i]->lacks(&x->m);
 		struct style style = here ? (struct style){ .attr = STYLE_REVERSE | STYLE_BOLD } :
-			lacks ? FAINT : PLAIN;
+			lack_of(x, view_list[i]) ? FAINT : PLAIN;
 
 		at += cells_text(out, at, 0, out->w - at, tab_text(x, i, out->w), style);
 	}
@@ -124,7 +115,7 @@ static int draw_message(struct explorer *x, struct cells *out)
 static void draw_view(struct explorer *x, struct cells *out)
 {
 	const struct view_ops *ops = x->help ? &view_help : x->view->ops;
-	const char *lacks = ops->lacks ? ops->lacks(&x->m) : NULL;
+	const char *lacks = lack_of(x, ops);
 	struct cells area;
 
 	if (out->h <= BAR_ROWS)
@@ -210,26 +201,12 @@ static void answer_leaving(struct explorer *x, int code)
 /* Write a character as UTF-8; returns how many bytes. */
 static size_t put_utf8(int code, char *out)
 {
-	if (code < 0x80) {
-		out[0] = (char)code;
-		return 1;
-	}
-	if (code < 0x800) {
-		out[0] = (char)(0xc0 | code >> 6);
-		out[1] = (char)(0x80 | (code & 0x3f));
-		return 2;
-	}
-	if (code < 0x10000) {
-		out[0] = (char)(0xe0 | code >> 12);
-		out[1] = (char)(0x80 | (code >> 6 & 0x3f));
-		out[2] = (char)(0x80 | (code & 0x3f));
-		return 3;
-	}
-	out[0] = (char)(0xf0 | code >> 18);
-	out[1] = (char)(0x80 | (code >> 12 & 0x3f));
-	out[2] = (char)(0x80 | (code >> 6 & 0x3f));
-	out[3] = (char)(0x80 | (code & 0x3f));
-	return 4;
+	int more = code < 0x80 ? 0 : code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
+
+	out[0] = (char)(more ? (0xf00 >> more & 0xff) | code >> 6 * more : code);
+	for (int i = 1; i <= more; i++)
+		out[i] = (char)(0x80 | (code >> 6 * (more - i) & 0x3f));
+	return (size_t)more + 1;
 }
 
 static void type_answer(struct explorer *x, int code)
@@ -261,10 +238,16 @@ static void show_view(struct explorer *x, int id)
 
 static void click_tab(struct explorer *x, int column)
 {
-	int id = tab_at(x, column);
+	int at = 0, w, h;
 
-	if (id != NONE)
-		show_view(x, id);
+	term_size(x->term, &w, &h);
+	for (int i = 0; i < VIEW_COUNT; i++) {
+		at += text_width(tab_text(x, i, w));
+		if (column < at) {
+			show_view(x, i);
+			return;
+		}
+	}
 }
 
 static void find(struct explorer *x, int direction)
@@ -277,8 +260,8 @@ static void find(struct explorer *x, int direction)
 		model_refuse(m, "nothing to repeat: / starts a search");
 		return;
 	}
-	found = v->ops->find && !(v->ops->lacks && v->ops->lacks(m)) ?
-		v->ops->find(v, m->wanted, direction) : model_find_task(m, m->wanted, direction);
+	found = v->ops->find && !lack_of(x, v->ops) ? v->ops->find(v, m->wanted, direction) :
+		model_find_task(m, m->wanted, direction);
 	if (!found)
 		model_refuse(m, "'%s' is not found", m->wanted);
 	if (found && v->ops->changed)
@@ -312,14 +295,6 @@ static const char *tile_text(struct model *m)
 			buf_printf(&b, "%s%s=%lld", b.len ? " " : "", p->axes.v[a].name,
 				(long long)m->now->graph->tiling.extent[a]);
 	return b.text;
-}
-
-/* Takes seconds, so the message is drawn first. */
-static void run_plan(struct explorer *x)
-{
-	model_say(&x->m, "compiling, checking against the reference, measuring: Ctrl-C stops this");
-	draw(x);
-	model_run(&x->m);
 }
 
 static void do_improve(struct model *m, const char *answer)
@@ -362,7 +337,11 @@ static bool act_edit(struct explorer *x, enum action a)
 	case ACT_UNDO: model_undo(m); return true;
 	case ACT_REDO: model_redo(m); return true;
 	case ACT_BASE: model_set_base(m); return true;
-	case ACT_RUN: run_plan(x); return true;
+	case ACT_RUN:				/* takes seconds, so the message is drawn first */
+		model_say(m, "compiling, checking against the reference, measuring: Ctrl-C stops this");
+		draw(x);
+		model_run(m);
+		return true;
 	case ACT_PARTS:
 		m->each_part = !m->each_part;
 		model_say(m, m->each_part ? "each slice of a split sTask is moved alone" :
@@ -420,7 +399,7 @@ static void dispatch(struct explorer *x, const struct key *k)
 {
 	enum action a = action_of(k->code, groups_of(x));
 	struct view *v = x->help ? &x->helper : x->view;
-	bool lacks = v->ops->lacks && v->ops->lacks(&x->m);
+	bool lacks = lack_of(x, v->ops);
 	const struct state *before = x->m.now;
 	struct key own = *k;
 
@@ -472,8 +451,6 @@ void explorer_open_views(struct explorer *x, int first)
 
 		*v = (struct view){ .ops = i < VIEW_COUNT ? view_list[i] : &view_help, .m = &x->m };
 		v->own = arena_alloc(&x->m.arena, v->ops->size + 1);
-		if (v->ops->open)
-			v->ops->open(v);
 	}
 	x->view = &x->views[first];
 }

@@ -185,12 +185,6 @@ static int first_view(lua_State *L, int options)
 	return luaL_checkoption(L, -1, "timeline", names);
 }
 
-static const char *option_string(lua_State *L, int options, const char *name)
-{
-	lua_getfield(L, options, name);
-	return luaL_optstring(L, -1, "");
-}
-
 /* core.explore{plan=, timeline=, plan_of_timeline=, graph=, base=, plan_of_base=, measured=, title=, view=,
  * script=f, measure=f, improve=f} -> edited, interrupted
  * Shows the explorer until the user leaves. Returns whether the plan was edited, and whether Ctrl-C ended it. Without a
@@ -218,7 +212,8 @@ static int explore_l(lua_State *L)
 	m->interrupted = &h->interrupted;
 	m->stop = stop_of(h);
 	m->calls = (struct model_calls){ s, script_of, measure, improve };
-	m->title = option_string(L, 1, "title");
+	lua_getfield(L, 1, "title");
+	m->title = luaL_optstring(L, -1, "");
 	hold_finalizers(L);
 	enter(L);
 	first_state(s);

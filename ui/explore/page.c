@@ -7,9 +7,16 @@
 
 enum { COLUMNS_MAX = 600, SIDE_STEP = 8 };
 
-void page_init(struct page *p, struct model *m)
+bool computed_begin(struct computed *c, struct model *m, uint64_t key)
 {
-	*p = (struct page){ .arena = model_arena(m) };
+	if (c->made && c->key == key)
+		return false;
+	if (!c->arena)
+		c->arena = model_arena(m);
+	c->made = false;
+	c->key = key;
+	arena_release(c->arena);
+	return true;
 }
 
 uint64_t key_of_state(const struct state *s)
@@ -38,6 +45,8 @@ bool page_begin(struct page *p, struct model *m, uint64_t key, int width, struct
 {
 	if (p->made && p->key == key && p->width == width && p->flags == m->flags)
 		return false;
+	if (!p->arena)
+		p->arena = model_arena(m);
 	p->made = false;
 	p->key = key;
 	p->width = width;
@@ -115,15 +124,9 @@ void page_go(struct page *p, int line)
 		p->top = p->cursor - p->height + 1;
 }
 
-/* Is the page wide enough for a column with the cursor? */
-static bool has_edge(int w)
-{
-	return w > 8;
-}
-
 void page_mark(const struct page *p, struct cells *out, int x, int y, int w, int h, int task)
 {
-	int edge = has_edge(w);
+	int edge = w >= PAGE_EDGE_MIN;
 
 	for (int i = 0; i < p->names.n; i++) {
 		const struct page_name *m = &p->names.v[i];
@@ -136,7 +139,7 @@ void page_mark(const struct page *p, struct cells *out, int x, int y, int w, int
 
 void page_draw(struct page *p, struct cells *out, int x, int y, int w, int h, int task)
 {
-	int edge = has_edge(w);
+	int edge = w >= PAGE_EDGE_MIN;
 
 	p->height = h;
 	if (!p->still)

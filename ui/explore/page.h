@@ -11,13 +11,15 @@
 #include "explore/actions.h"
 #include "explore/model.h"
 
+enum { PAGE_EDGE_MIN = 9 };	/* columns from which on one is for the cursor */
+
 struct page_name {
 	int x, y, n;
 	int task;
 };
 
 struct page {
-	struct arena *arena;		/* of what follows */
+	struct arena *arena;		/* of what follows; NULL: the page is new */
 	bool made;
 	uint64_t key;			/* hash of all that the text depends on */
 	int width;
@@ -30,8 +32,7 @@ struct page {
 	int height;			/* lines in sight when it was drawn last */
 };
 
-void page_init(struct page *p, struct model *m);
-/* A key of pages: a hash of the state's address and of its statements, because memory of a freed state may be used
+/* A new page is zero. A key of pages: a hash of the state's address and of its statements, because memory of a freed state may be used
  * again. Mix in all else that the text depends on (hash_mix). */
 uint64_t key_of_state(const struct state *s);
 /* A pen that writes into a new buffer in m->frame, with the colours of the terminal; and its text onto a grid. */
@@ -45,6 +46,14 @@ void page_end(struct page *p, const struct pen *pen, const struct graph *g);
  * sTask. */
 void page_draw(struct page *p, struct cells *out, int x, int y, int w, int h, int task);
 void page_mark(const struct page *p, struct cells *out, int x, int y, int w, int h, int task);
+/* What a view computes of a state, in an arena of its own; new: zero. */
+struct computed {
+	struct arena *arena;
+	bool made;			/* set by the caller when it is computed */
+	uint64_t key;
+};
+/* False if it is of this key already. Else what there was is released. */
+bool computed_begin(struct computed *c, struct model *m, uint64_t key);
 /* Keys that scroll: up, down, pages, home, end, left, right; false for all others. */
 bool page_act(struct page *p, enum action a);
 /* See view_ops.find. */

@@ -29,12 +29,6 @@ static bool is_neighbour(const struct model *m, const struct entry *o, const str
 	return t->phase == s->phase && t->loop == s->loop && (m->each_part ? t != s : t->task != s->task);
 }
 
-/* Slices that are moved together stay on their lanes. */
-static bool may_be_on(const struct model *m, const struct entry *e, int lane)
-{
-	return lane == e->lane || m->each_part || m->now->graph->tasks.v[e->task].slices <= 1;
-}
-
 static void add_offsets(struct model *m, const struct entry *e, int lane, int before, int lo, int hi,
 	bool here_in_order)
 {
@@ -71,8 +65,8 @@ static void list_positions(struct model *m, int entry)
 	for (int lane = 0; lane < p->lanes.n; lane++) {
 		bool passed = false, mine = lane == e->lane;
 
-		if (!may_be_on(m, e, lane))
-			continue;
+		if (!mine && !m->each_part && m->now->graph->tasks.v[e->task].slices > 1)
+			continue;		/* slices that are moved together stay on their lanes */
 		for (int i = 0; i < p->entries.n; i++) {
 			const struct entry *o = &p->entries.v[i];
 

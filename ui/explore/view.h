@@ -14,16 +14,15 @@
 struct view {
 	const struct view_ops *ops;
 	struct model *m;
-	void *own;			/* ops->size bytes, zeroed before open */
+	void *own;			/* ops->size bytes */
 };
 
 struct view_ops {
 	const char *name;		/* of its tab: "timeline" */
 	unsigned groups;		/* enum action_group, in addition to GROUP_ANY */
-	size_t size;
+	size_t size;			/* of its own state, which begins as zero */
 	/* Why the view cannot show the model ("there is no timeline"); NULL if it can. */
 	const char *(*lacks)(const struct model *m);
-	void (*open)(struct view *v);	/* called once, before anything else; may be NULL */
 	/* Draw onto all of the grid, which is blank and of any size, down to 1 x 1. Memory is taken from m->frame. */
 	void (*draw)(struct view *v, struct cells *out);
 	/* Perform an action; false if it is not one of the view's. k: the key; for the mouse, `a` is ACT_NONE and k has

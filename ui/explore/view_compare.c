@@ -119,13 +119,6 @@ static void choose_span(struct view *v, const struct pair *p, int w)
 	own->to = map.to;
 }
 
-static const char *chart_title(struct arena *a, const struct pair *p, int i)
-{
-	const struct timeline *t = p->tl[i];
-
-	return arena_strf(a, "%s: %s", p->name[i], timeline_total(a, t));
-}
-
 /* Where the cursor of the timeline view is. */
 static void mark_cursor(const struct view *v, const struct chart_map *map, struct cells *c)
 {
@@ -160,7 +153,7 @@ static void draw(struct view *v, struct cells *out)
 	cells_init(&all, a, w, own->rows);
 	cells_text(&all, 0, 0, w, headline(a, &p), BOLD);
 	for (int i = 0; i < 2 && charts[i].h; i++) {
-		cells_text(&all, 0, y, w, chart_title(a, &p, i), BOLD);
+		cells_text(&all, 0, y, w, arena_strf(a, "%s: %s", p.name[i], timeline_total(a, p.tl[i])), BOLD);
 		cells_blit(&all, 0, y + 1, w, charts[i].h, &charts[i], 0, 0);
 		y += charts[i].h + 2;
 	}
@@ -257,12 +250,7 @@ static bool find(struct view *v, const char *text, int direction)
 	return true;
 }
 
-static void open_view(struct view *v)
-{
-	page_init(&((struct own *)v->own)->page, v->m);
-}
-
 const struct view_ops view_compare = {
 	.name = "compare", .groups = GROUP_SPAN | GROUP_EDIT, .size = sizeof(struct own), .lacks = lacks,
-	.open = open_view, .draw = draw, .act = act, .find = find,
+	.draw = draw, .act = act, .find = find,
 };

@@ -188,9 +188,9 @@ static void draw(struct view *v, struct cells *out)
 	struct own *own = v->own;
 	bool selected = v->m->sel.task >= 0 && v->m->sel.task < v->m->now->graph->tasks.n;
 	bool side = out->w >= SIDE_MIN, below = !side && out->h >= BELOW_MIN && selected;
-	int w = side ? out->w - SIDE - 2 : out->w, h = below ? out->h - BELOW - 1 : out->h, edge = w > 8;
+	int w = side ? out->w - SIDE - 2 : out->w, h = below ? out->h - BELOW - 1 : out->h;
 
-	make_page(v, w - edge);
+	make_page(v, w - (w >= PAGE_EDGE_MIN));
 	own->page.height = h;
 	follow(own, v->m->sel.task, w);
 	page_draw(&own->page, out, 0, 0, w, h, v->m->sel.task);
@@ -289,15 +289,7 @@ static void changed(struct view *v)
 	((struct own *)v->own)->follow = true;
 }
 
-static void open_view(struct view *v)
-{
-	struct own *own = v->own;
-
-	page_init(&own->page, v->m);
-	own->follow = true;
-}
-
 const struct view_ops view_graph = {
 	.name = "graph", .groups = GROUP_EDIT | GROUP_ITEM, .size = sizeof(struct own), .lacks = lacks,
-	.open = open_view, .draw = draw, .act = act, .changed = changed,
+	.draw = draw, .act = act, .changed = changed,
 };

@@ -16,9 +16,8 @@ enum { TILES_MAX = 1 << 22, SIDE = 44, SIDE_MIN = 110, BELOW = 9, BELOW_MIN = 18
 	LISTED = 24 };
 
 struct own {
-	struct arena *arena;		/* of what is computed from the plan */
-	bool made;
-	uint64_t key;
+	struct computed computed;	/* what follows, from the plan */
+	struct arena *arena;
 	int phase;			/* of the program */
 	const struct grid *grid;
 	struct tile_assignment assignment;
@@ -86,12 +85,10 @@ static void make(struct view *v)
 	struct own *own = v->own;
 	const struct plan *p = v->m->now->plan;
 	int phase = phase_of(v->m);
-	uint64_t key = hash_mix(key_of_state(v->m->now), (uint64_t)phase);
 
-	if (own->made && own->key == key)
+	if (!computed_begin(&own->computed, v->m, hash_mix(key_of_state(v->m->now), (uint64_t)phase)))
 		return;
-	own->made = false;
-	arena_release(own->arena);
+	own->arena = own->computed.arena;
 	own->phase = phase;
 	own->grid = &p->graph->grids[phase];
 	own->waves = own->last = 0;
@@ -103,8 +100,7 @@ static void make(struct view *v)
 	for (int i = 0; i < own->nclasses; i++)
 		own->work = max_i64(own->work, own->classes[i].work);
 	own->at = max_i64(0, min_i64(own->at, own->grid->total - 1));
-	own->key = key;
-	own->made = true;
+	own->computed.made = true;
 }
 
 static int64_t tiles_of(const struct own *own, int eu)
@@ -548,12 +544,7 @@ static bool act(struct view *v, enum action a, const struct key *k)
 	return false;
 }
 
-static void open_view(struct view *v)
-{
-	((struct own *)v->own)->arena = model_arena(v->m);
-}
-
 const struct view_ops view_grid = {
 	.name = "grid", .groups = GROUP_SIDES, .size = sizeof(struct own), .lacks = lacks,
-	.open = open_view, .draw = draw, .act = act,
+	.draw = draw, .act = act,
 };

@@ -7,10 +7,6 @@
 
 enum { WIDE = 104, GAP = 4, KEYS = 16, SINGLE_MAX = 90 };
 
-struct own {
-	struct page page;
-};
-
 static const enum action_group groups[] = { GROUP_ANY, GROUP_SPAN, GROUP_TIME, GROUP_EDIT, GROUP_PICKED,
 	GROUP_ITEM, GROUP_SIDES, GROUP_STEP };
 
@@ -40,105 +36,69 @@ static void put_row(struct pen *pen, const char *head, const char *text)
 	pen_puts(pen, "\n", PLAIN);
 }
 
-/* Is it a key of a view, but the first, which stands for all? */
-static bool is_view(int a)
-{
-	return a > ACT_VIEW_1 && a <= ACT_VIEW_8;
-}
-
 static void put_group(struct pen *pen, enum action_group group)
 {
 	pen_section(pen, action_group_name(group));
 	for (int a = 1; a < ACTION_COUNT; a++) {
 		const struct action_row *r = &action_rows[a];
 
-		if (r->group != group || is_view(a))
-			continue;
-		if (a == ACT_VIEW_1)
+		if (a == ACT_VIEW_1 && group == r->group)	/* stands for all views */
 			put_row(pen, "1 to 8", "timeline, plan, graph, kernel, grid, step, compare, problems");
-		else
+		else if (r->group == group && (a < ACT_VIEW_1 || a > ACT_VIEW_8))
 			put_row(pen, r->keys, r->help);
 	}
 }
 
-static void put_words(struct pen *pen)
+/* Write the groups of the left one of two columns, of the right one, or of both. */
+static void put_column(struct pen *pen, bool left, bool right)
 {
+	for (int i = 0; i < LEN(groups); i++)
+		if (groups[i] & (GROUP_ANY | GROUP_STEP | GROUP_SIDES | GROUP_ITEM) ? left : right)
+			put_group(pen, groups[i]);
+	if (!left)
+		return;
 	pen_section(pen, "words");
 	for (int i = 0; i < LEN(words); i++)
 		put_row(pen, words[i][0], words[i][1]);
 }
 
-/* Is the group in the left one of two columns? */
-static bool is_left(enum action_group g)
+static void put_columns(struct model *m, struct pen *pen)
 {
-	return g & (GROUP_ANY | GROUP_STEP | GROUP_SIDES | GROUP_ITEM);
-}
+	int each = (pen->width - GAP) / 2, w, h[2];
+	struct pen column[2] = { frame_pen(m, each), frame_pen(m, each) };
+	struct cells c;
 
-/* The groups of the left column, of the right one, or of both. */
-static const char *column(struct view *v, int w, bool left, bool right)
-{
-	struct pen pen = frame_pen(v->m, w);
-
-	for (int i = 0; i < LEN(groups); i++)
-		if (is_left(groups[i]) ? left : right)
-			put_group(&pen, groups[i]);
-	if (left)
-		put_words(&pen);
-	return pen.out->text;
-}
-
-/* The next line of a text; false at its end. */
-static bool next_line(const char **s, size_t *n)
-{
-	*n = strcspn(*s, "\n");
-	return **s != '\0';
-}
-
-static void put_line(struct buf *out, const char **s, int w)
-{
-	int cols, rows;
-	size_t n;
-
-	if (!next_line(s, &n)) {
-		buf_repeat(out, " ", w);
-		return;
+	for (int i = 0; i < 2; i++) {
+		put_column(&column[i], !i, i);
+		cells_measure(column[i].out->text, &w, &h[i]);
 	}
-	cells_measure(arena_strf(out->arena, "%.*s", (int)n, *s), &cols, &rows);
-	buf_putn(out, *s, n);
-	buf_repeat(out, " ", w - cols);
-	*s += n + ((*s)[n] == '\n');
-}
-
-static const char *two_columns(struct view *v, int w)
-{
-	int each = (w - GAP) / 2;
-	const char *one = column(v, each, true, false), *two = column(v, each, false, true);
-	struct buf b = buf_new(&v->m->frame);
-
-	while (*one || *two) {
-		put_line(&b, &one, each + GAP);
-		put_line(&b, &two, 0);
-		buf_putc(&b, '\n');
-	}
-	return b.text;
+	cells_init(&c, pen->arena, pen->width, (int)max_i64(h[0], h[1]));
+	pen_show(&column[0], &c, 0, 0);
+	pen_show(&column[1], &c, each + GAP, 0);
+	cells_print(&c, pen->flags, pen->out);
 }
 
 static void draw(struct view *v, struct cells *out)
 {
-	struct own *own = v->own;
-	int w = out->w - 1;
+	struct page *page = v->own;
 	struct pen pen;
 
-	if (page_begin(&own->page, v->m, 1, w, &pen)) {
-		buf_puts(pen.out, w >= WIDE ? two_columns(v, w) : column(v, (int)min_i64(w, SINGLE_MAX), true, true));
-		page_end(&own->page, &pen, NULL);
+	page->still = true;
+	if (page_begin(page, v->m, 1, out->w - 1, &pen)) {
+		if (pen.width >= WIDE) {
+			put_columns(v->m, &pen);
+		} else {
+			pen.width = (int)min_i64(pen.width, SINGLE_MAX);
+			put_column(&pen, true, true);
+		}
+		page_end(page, &pen, NULL);
 	}
-	page_draw(&own->page, out, 0, 0, out->w, out->h, NONE);
+	page_draw(page, out, 0, 0, out->w, out->h, NONE);
 }
 
 static bool act(struct view *v, enum action a, const struct key *k)
 {
-	struct page *p = &((struct own *)v->own)->page;
+	struct page *p = v->own;
 
 	if (wheel_step(k)) {
 		page_go(p, p->top + 3 * wheel_step(k));
@@ -149,18 +109,7 @@ static bool act(struct view *v, enum action a, const struct key *k)
 
 static bool find(struct view *v, const char *text, int direction)
 {
-	return page_find(&((struct own *)v->own)->page, text, direction);
+	return page_find(v->own, text, direction);
 }
 
-static void open_view(struct view *v)
-{
-	struct own *own = v->own;
-
-	page_init(&own->page, v->m);
-	own->page.still = true;
-}
-
-const struct view_ops view_help = {
-	.name = "help", .groups = 0, .size = sizeof(struct own), .open = open_view, .draw = draw,
-	.act = act, .find = find,
-};
+const struct view_ops view_help = { .name = "help", .size = sizeof(struct page), .draw = draw, .act = act, .find = find };

@@ -363,16 +363,7 @@ static void changed(struct view *v)
 	((struct own *)v->own)->follow = true;
 }
 
-static void open_view(struct view *v)
-{
-	struct own *own = v->own;
-
-	for (int i = 0; i < LEN(own->side); i++)
-		page_init(&own->side[i].page, v->m);
-	own->follow = true;
-}
-
 const struct view_ops view_kernel = {
 	.name = "kernel", .groups = GROUP_ITEM | GROUP_SIDES, .size = sizeof(struct own), .lacks = lacks,
-	.open = open_view, .draw = draw, .act = act, .changed = changed, .find = find,
+	.draw = draw, .act = act, .changed = changed, .find = find,
 };

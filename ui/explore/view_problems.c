@@ -55,19 +55,10 @@ static void put_problem(const struct model *m, int i, struct pen *pen)
 		pen_wrap(pen, "  → ", 4, x->hint);
 }
 
-static int lines_in(const struct buf *b)
-{
-	int n = 0;
-
-	for (size_t i = 0; i < b->len; i++)
-		n += b->text[i] == '\n';
-	return n;
-}
-
 static void make_list(struct view *v, int w)
 {
 	struct own *own = v->own;
-	int n = count(v->m), *line;
+	int n = count(v->m), *line, cols;
 	struct pen pen;
 
 	if (!page_begin(&own->list, v->m, key_of_state(v->m->now), w, &pen))
@@ -75,10 +66,9 @@ static void make_list(struct view *v, int w)
 	own->line = NULL;		/* page_end frees it */
 	line = ARENA_ARRAY(&v->m->frame, n + 1, int);
 	for (int i = 0; i < n; i++) {
-		line[i] = lines_in(pen.out);
 		put_problem(v->m, i, &pen);
+		cells_measure(pen.out->text, &cols, &line[i + 1]);
 	}
-	line[n] = lines_in(pen.out);
 	page_end(&own->list, &pen, v->m->now->graph);
 	own->line = arena_copy(own->list.arena, line, (size_t)n + 1, sizeof(*line));
 }
@@ -214,12 +204,6 @@ static void put_race(struct picture *p)
 		e->loop == NONE ? "tiles" : arena_strf(a, "loop %s", label_loop(a, p->g->program, e->loop))), FAINT);
 }
 
-static bool is_of_capacity(const struct problem *x)
-{
-	return x->code == PROBLEM_REGISTERS || x->code == PROBLEM_SHARED_MEMORY ||
-		x->code == PROBLEM_BARRIERS || x->code == PROBLEM_THREADS;
-}
-
 static void put_picture(const struct model *m, struct picture *p, const struct draw_options *o)
 {
 	const struct plan *pl = p->plan;
@@ -236,7 +220,8 @@ static void put_picture(const struct model *m, struct picture *p, const struct d
 		put_circle(p);
 	else if (p->x->edge != NONE)
 		put_race(p);
-	if (is_of_capacity(p->x))
+	if (p->x->code == PROBLEM_REGISTERS || p->x->code == PROBLEM_SHARED_MEMORY || p->x->code == PROBLEM_BARRIERS ||
+	    p->x->code == PROBLEM_THREADS)
 		draw_usage(pl, &m->now->usage, o, p->pen.out);
 	for (int i = 0; i < p->n; i++) {
 		int entry = plan_entry_of(pl, p->task[i]);
@@ -261,6 +246,7 @@ static void make_picture(struct view *v, int w, struct picture *p)
 	if (!page_begin(&own->picture, v->m, hash_mix(key_of_state(v->m->now), (uint64_t)own->at), w, &pen))
 		return;
 	own->picture.cursor = own->picture.top = 0;
+	own->picture.still = true;
 	page_end(&own->picture, &p->pen, v->m->now->graph);
 }
 
@@ -360,16 +346,7 @@ static void changed(struct view *v)
 	own->list.made = false;
 }
 
-static void open_view(struct view *v)
-{
-	struct own *own = v->own;
-
-	page_init(&own->list, v->m);
-	page_init(&own->picture, v->m);
-	own->picture.still = true;
-}
-
 const struct view_ops view_problems = {
 	.name = "problems", .groups = GROUP_EDIT | GROUP_ITEM, .size = sizeof(struct own),
-	.lacks = lacks, .open = open_view, .draw = draw, .act = act, .changed = changed, .find = find,
+	.lacks = lacks, .draw = draw, .act = act, .changed = changed, .find = find,
 };

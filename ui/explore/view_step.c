@@ -12,10 +12,8 @@
 enum { JUMP = 20, SLOTS_SHOWN = 7, AROUND = 3, WORDS_MAX = 3, PADDED_MIN = 76, DOING = 34, SLOT = 14 };
 
 struct own {
-	struct arena *arena;		/* of the moments */
-	bool made;
-	uint64_t key;
-	struct moments moments;
+	struct computed computed;
+	struct moments moments;		/* is computed */
 	int at;
 	int at_event;			/* the selection when `at` was chosen */
 	int64_t at_cursor;
@@ -65,16 +63,22 @@ static const char *padded(const struct scene *s, const char *text, int cols)
 static void make(struct view *v)
 {
 	struct own *own = v->own;
-	uint64_t key = hash_mix(key_of_state(v->m->now), (uintptr_t)model_line(v->m));
 
-	if (own->made && own->key == key)
+	if (!computed_begin(&own->computed, v->m, hash_mix(key_of_state(v->m->now), (uintptr_t)model_line(v->m))))
 		return;
-	own->made = false;
-	arena_release(own->arena);
-	moments_init(own->arena, &own->moments, model_lookup(v->m));
-	own->made = true;
-	own->key = key;
+	moments_init(own->computed.arena, &own->moments, model_lookup(v->m));
+	own->computed.made = true;
 	own->chosen = false;
+}
+
+static void choose(struct view *v, int at)
+{
+	struct own *own = v->own;
+
+	own->at = at;
+	own->at_event = v->m->sel.event;
+	own->at_cursor = v->m->sel.cursor;
+	own->chosen = true;
 }
 
 /* Go to the moment of the timeline's cursor, unless the cursor is still where this view has put it. */
@@ -85,26 +89,19 @@ static void follow_cursor(struct view *v)
 
 	if (own->chosen && own->at_event == sel->event && own->at_cursor == sel->cursor)
 		return;
-	own->at = moments_at(&own->moments, sel->cursor);
-	own->at_event = sel->event;
-	own->at_cursor = sel->cursor;
-	own->chosen = true;
+	choose(v, moments_at(&own->moments, sel->cursor));
 }
 
 static void go(struct view *v, int at)
 {
 	struct own *own = v->own;
-	const struct moment *t;
 
-	own->at = (int)max_i64(0, min_i64(at, own->moments.n - 1));
-	if (!own->moments.n)
-		return;
-	t = &own->moments.v[own->at];
-	model_select_event(v->m, t->event);
-	v->m->sel.cursor = t->cycle;
-	own->at_event = v->m->sel.event;
-	own->at_cursor = t->cycle;
-	own->chosen = true;
+	at = (int)max_i64(0, min_i64(at, own->moments.n - 1));
+	if (own->moments.n) {
+		model_select_event(v->m, own->moments.v[at].event);
+		v->m->sel.cursor = own->moments.v[at].cycle;
+	}
+	choose(v, at);
 }
 
 /* ---- texts ----------------------------------------------------------------------- */
@@ -433,12 +430,7 @@ static bool act(struct view *v, enum action a, const struct key *k)
 	return false;
 }
 
-static void open_view(struct view *v)
-{
-	((struct own *)v->own)->arena = model_arena(v->m);
-}
-
 const struct view_ops view_step = {
 	.name = "step", .groups = GROUP_STEP, .size = sizeof(struct own), .lacks = lacks,
-	.open = open_view, .draw = draw, .act = act,
+	.draw = draw, .act = act,
 };

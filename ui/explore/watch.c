@@ -16,11 +16,6 @@ static const struct style good = { .fg = 42, .attr = STYLE_BOLD }, wrong = { .fg
 
 /* ---- candidates ----------------------------------------------------------------- */
 
-static const char *mark_of(const struct progress_entry *e)
-{
-	return progress_is_bad(e) ? "×" : e->status == PROGRESS_SKIPPED ? "-" : e->measured > 0 ? "●" : "○";
-}
-
 /* "● 212  1.53 ms (1.56)  m=128 n=176, 2 lanes" */
 static void put_candidate(struct cells *out, int x, int y, int w, const struct progress_entry *e, int digits, bool best)
 {
@@ -28,7 +23,7 @@ static void put_candidate(struct cells *out, int x, int y, int w, const struct p
 	struct unit_text trial = unit_count(e->trial);
 	int at = digits - text_width(trial.s);
 
-	cells_text(out, x, y, w, mark_of(e), progress_is_bad(e) ? wrong : e->measured > 0 ?
+	cells_text(out, x, y, w, progress_is_bad(e) ? "×" : e->status == PROGRESS_SKIPPED ? "-" : e->measured > 0 ? "●" : "○", progress_is_bad(e) ? wrong : e->measured > 0 ?
 		(struct style){ .fg = 214 } : (struct style){ .fg = 75 });
 	at = 2 + (at > 0 ? at : 0);
 	at += cells_text(out, x + at, y, w - at, trial.s, FAINT);
@@ -50,11 +45,6 @@ static bool is_before(const struct progress_entry *a, const struct progress_entr
 	return progress_seconds(a) < progress_seconds(b);
 }
 
-static bool is_same(const struct progress_entry *a, const struct progress_entry *b)
-{
-	return a->text[0] && !strcmp(a->text, b->text) && a->predicted == b->predicted;
-}
-
 /* The n best candidates in order, each once; returns how many there are. */
 static int find_best(const struct progress_curve *c, int n, const struct progress_entry **out)
 {
@@ -67,7 +57,7 @@ static int find_best(const struct progress_curve *c, int n, const struct progres
 		if (progress_is_bad(e) || !(progress_seconds(e) > 0))
 			continue;
 		for (int k = 0; k < have; k++)
-			same = is_same(out[k], e) ? k : same;
+			same = e->text[0] && !strcmp(out[k]->text, e->text) && out[k]->predicted == e->predicted ? k : same;
 		if (same != NONE && !is_before(e, out[same]))
 			continue;
 		if (same != NONE) {
