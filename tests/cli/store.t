@@ -107,7 +107,7 @@ id|a "quoted", one|0.6666666666666666|true||script
 id|plain|0.3333333333333333|false||script
 E
 t_is 'so is the CSV' "$(python3 "$T/look.py" "$T/odd.csv" 2>&1)" "$(<"$T/want")"
-t_is 'its first line has the names' "$(head -1 "$T/odd.csv" | cut -d , -f 1-5)" 'id,time,kind,status,program'
+t_is 'its first line has the names' "$(head -1 "$T/odd.csv" | awk -F , -v OFS=, '{ print $1, $2, $3, $4, $5 }')" 'id,time,kind,status,program'
 t_cmd 'an export that cannot be written' 1 "$MILLRACE" -e 'mr.store:export "/dev/null/x.csv"'
 t_err '  says so' '^millrace: \(command line\):1: export: /dev/null/x.csv.part: Not a directory$'
 t_is '  and a file of another kind stays' "$(ls "$T" | grep -c part)" 0

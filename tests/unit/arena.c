@@ -13,35 +13,35 @@ static bool is_zero(const char *p, size_t n)
 	return true;
 }
 
-/* Many sizes: every piece zeroed, aligned, and apart from all others. */
-static void test_pieces(void)
+/* Many sizes: every allocation is zeroed and aligned, and overlaps no other. */
+static void test_many_sizes(void)
 {
-	enum { PIECES = 2000 };
+	enum { ALLOCATIONS = 2000 };
 	static struct {
 		unsigned char *p;
 		size_t n;
-	} piece[PIECES];
+	} allocation[ALLOCATIONS];
 	struct mem m = { 0 };
 	struct arena a;
 	int dirty = 0, crooked = 0, torn = 0;
 
 	arena_init(&a, &m);
 	is_int((long long)m.used, 0, "an empty arena holds nothing");
-	for (int i = 0; i < PIECES; i++) {
+	for (int i = 0; i < ALLOCATIONS; i++) {
 		size_t n = (size_t)i * 37 % 5000;
 
-		piece[i].p = arena_alloc(&a, n);
-		piece[i].n = n;
-		dirty += !is_zero((char *)piece[i].p, n);
-		crooked += (uintptr_t)piece[i].p % 16 != 0;
-		memset(piece[i].p, i & 255, n);
+		allocation[i].p = arena_alloc(&a, n);
+		allocation[i].n = n;
+		dirty += !is_zero((char *)allocation[i].p, n);
+		crooked += (uintptr_t)allocation[i].p % 16 != 0;
+		memset(allocation[i].p, i & 255, n);
 	}
-	for (int i = 0; i < PIECES; i++)
-		for (size_t k = 0; k < piece[i].n; k++)
-			torn += piece[i].p[k] != (i & 255);
+	for (int i = 0; i < ALLOCATIONS; i++)
+		for (size_t k = 0; k < allocation[i].n; k++)
+			torn += allocation[i].p[k] != (i & 255);
 	is_int(dirty, 0, "memory is zero");
 	is_int(crooked, 0, "and aligned to 16 bytes");
-	is_int(torn, 0, "and no piece overlaps another");
+	is_int(torn, 0, "and no allocation overlaps another");
 	arena_release(&a);
 	is_int((long long)m.used, 0, "release gives everything back");
 	arena_release(&a);
@@ -56,7 +56,7 @@ static void test_large(void)
 
 	arena_init(&a, &m);
 	p = arena_alloc(&a, 3 << 20);
-	ok(is_zero(p, 3 << 20), "a piece may be larger than any block");
+	ok(is_zero(p, 3 << 20), "an allocation may be larger than any block");
 	p = arena_alloc(&a, 16);
 	ok(is_zero(p, 16), "and is followed by others");
 	arena_release(&a);
@@ -121,7 +121,7 @@ static void test_vec(void)
 		wrong += v.v[i] != i * i;
 	is_int(v.n, 1001, "a vector counts its elements");
 	is_int(wrong, 0, "and keeps them when it grows");
-	is_int(v.v[1000], -1, "VEC_ADD is the place of the new one");
+	is_int(v.v[1000], -1, "VEC_ADD returns the address of the new element");
 	arena_release(&a);
 }
 
@@ -162,7 +162,7 @@ static void test_limits(void)
 
 int main(void)
 {
-	test_pieces();
+	test_many_sizes();
 	test_large();
 	test_mark();
 	test_text();

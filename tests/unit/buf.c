@@ -16,7 +16,7 @@ int main(void)
 	buf_puts(&b, "lane");
 	buf_putc(&b, ' ');
 	buf_printf(&b, "%s%d: %.1f%%", "c", 0, 99.5);
-	is_str(b.text, "lane c0: 99.5%", "pieces follow one another");
+	is_str(b.text, "lane c0: 99.5%", "appended texts follow one another");
 	buf_putn(&b, "abcdef", 3);
 	buf_putn(&b, "xyz", 0);
 	buf_puts(&b, "");
@@ -40,7 +40,7 @@ int main(void)
 		snprintf(want, sizeof(want), "%05d", i);
 		wrong += memcmp(big.text + 5 * i, want, 5) != 0;
 	}
-	is_int(wrong, 0, "a long text keeps every piece");
+	is_int(wrong, 0, "a long text keeps every part");
 	is_int((long long)big.len, 100000, "and its length");
 	arena_release(&a);
 	is_int((long long)m.used, 0, "nothing is left when the arena goes");

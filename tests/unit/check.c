@@ -116,7 +116,7 @@ static void test_nests(void)
 			"more are too many");
 		is_str(b.e.msg, "checking the plan takes more than 1048576 instances of sTasks; "
 			"put fewer loops in one another, or use fewer versions, smaller offsets "
-			"and distances", "  which is told");
+			"and distances", "  which the message says");
 		is_int(plan_fill_waits(b.plan, NULL, &added, &b.e), ERR_LIMIT, "  for waits, too");
 		bench_release(&b);
 	}

@@ -331,7 +331,7 @@ static void test_matrix(const struct vdevice *d)
 }
 
 /* mma.sync: the operands are in registers, and their reading is the work's own. A
- * copy without an engine holds its lane, which issues nothing besides. */
+ * copy without an engine holds its lane, which issues nothing else. */
 static void test_synchronous(void)
 {
 	struct vdevice *d = finished();
@@ -414,7 +414,7 @@ static void test_choice(const struct vdevice *d)
 	w.type = DT_F32;
 	is_int(device_seu_for(d, &w), CUDA, "if it has the type");
 	w.kind = WORK_COMPUTE;
-	is_int(device_seu_for(d, &w), CUDA, "the rest to the vector unit");
+	is_int(device_seu_for(d, &w), CUDA, "other work to the vector unit");
 	ok(!device_can(d, TMA, &w) && !device_can(d, TENSOR, &w), "and nowhere else");
 	ok(!device_can(d, NONE, &w) && !device_can(d, 3, &w), "no such sEU");
 }

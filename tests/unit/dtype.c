@@ -77,7 +77,7 @@ static double slow_round(const struct small *s, uint32_t top, double x)
 			hi = m;
 	}
 	below = value_of(s, lo);
-	/* The value that would follow the largest, had the exponent room. */
+	/* The value that would follow the largest, if the exponent had one more value. */
 	above = lo == top ? below + (below - value_of(s, lo - 1)) : value_of(s, lo + 1);
 	mid = below + (above - below) / 2;
 	if (a > mid || (a == mid && lo % 2))

@@ -32,7 +32,7 @@ static void test_err(void)
 	is_int(reached, 0, "TRY returns it");
 	is_str(e.msg, "it fails", "the message is formatted");
 	is_int(e.code, ERR_INPUT, "and the code kept");
-	is_str(e.file, "", "no place is no file");
+	is_str(e.file, "", "no location has no file");
 	is_int(e.line, 0, "and line 0");
 
 	err_set(&e, ERR_ILLEGAL, (struct srcloc){ "gemm.lua", 12 }, "stage %d", 3);
@@ -41,7 +41,7 @@ static void test_err(void)
 	memset(long_text, 'x', sizeof(long_text) - 1);
 	long_text[sizeof(long_text) - 1] = '\0';
 	err_set(&e, ERR_IO, (struct srcloc){ long_text, 1 }, "%s", long_text);
-	is_int((long long)strlen(e.msg), sizeof(e.msg) - 1, "a long message is cut");
+	is_int((long long)strlen(e.msg), sizeof(e.msg) - 1, "a long message is truncated");
 	is_int((long long)strlen(e.file), sizeof(e.file) - 1, "and a long file name");
 }
 

@@ -404,7 +404,7 @@ static void check_end(struct scenario *s, const char *error)
 	}
 }
 
-static void run_scenario(const struct session_place *p, const char *path)
+static void run_scenario(const struct session *p, const char *path)
 {
 	static struct scenario s;
 	static char chunk[1 << 16];
@@ -436,7 +436,7 @@ static void run_scenario(const struct session_place *p, const char *path)
 int main(int argc, char **argv)
 {
 	static char path[4096 + 64];
-	struct session_place p;
+	struct session p;
 	char *given[256];
 	int ngiven = 0;
 	glob_t files;

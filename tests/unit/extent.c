@@ -134,7 +134,7 @@ static void finish(struct bench *b)
 	must(b, infer(b));
 }
 
-/* "m whole, n 8": the extents of a node's value. */
+/* "m full, n 8": the extents of a node's value. */
 static const char *shape(struct bench *b, int node)
 {
 	const struct node *n = &b->p->nodes.v[node];
@@ -144,7 +144,7 @@ static const char *shape(struct bench *b, int node)
 	for (int i = 0; i < n->naxes; i++)
 		buf_printf(&t, "%s%s %lld%s", i ? ", " : "", b->p->axes.v[n->axis[i]].name,
 			(long long)extent_of_node(&b->x, node, i),
-			b->x.full_axis[node * RANK_MAX + i] ? " whole" : "");
+			b->x.full_axis[node * RANK_MAX + i] ? " full" : "");
 	return t.text;
 }
 
@@ -179,8 +179,8 @@ static void test_attention(void)
 	store(&b, to, get(&b, acc));
 	finish(&b);
 
-	is_str(shape(&b, q), "m 32, d 24 whole", "a query: contracted over d, though d is stored");
-	is_str(shape(&b, k), "n 16, d 24 whole", "a key: contracted over d");
+	is_str(shape(&b, q), "m 32, d 24 full", "a query: contracted over d, though d is stored");
+	is_str(shape(&b, k), "n 16, d 24 full", "a key: contracted over d");
 	is_str(shape(&b, s), "m 32, n 16", "scores");
 	is_int(extent_elements(&b.x, s), 512, "elements");
 	is_int(extent_of_carry(&b.x, acc, 0), 32, "the carry");
@@ -193,7 +193,7 @@ static void test_attention(void)
 	ranges_set_tile(&b.x, &g, 7, &at);
 	ok(at.lo[h] == 1 && at.hi[h] == 1 && at.lo[m] == 96 && at.hi[m] == 99,
 	   "the last, ragged tile of a row of the grid");
-	ok(at.lo[n] == 0 && at.hi[n] == 89 && at.lo[d] == 0 && at.hi[d] == 23, "others are whole");
+	ok(at.lo[n] == 0 && at.hi[n] == 89 && at.lo[d] == 0 && at.hi[d] == 23, "others are full axes");
 	visited_iterations(&b.x, 0, &at, &lo, &hi);
 	ok(lo == 6 && hi == 6, "from the tile past the end: nothing");
 	ranges_set_tile(&b.x, &g, 5, &at);
@@ -237,16 +237,16 @@ static void test_carries(void)
 	store(&b, to, get(&b, c));
 	store(&b, ts, reduce(&b, OP_SUM, get(&b, late), m));
 	finish(&b);
-	is_str(shape(&b, x), "m 40 whole, k 10", "an operand of what is summed over m");
+	is_str(shape(&b, x), "m 40 full, k 10", "an operand of what is summed over m");
 	is_str(shape(&b, y), "n 4, k 10", "the other operand");
-	is_str(shape(&b, v), "m 40 whole, n 4", "the product");
-	is_str(shape(&b, w), "n 4, m 40 whole", "what is read of the carry");
+	is_str(shape(&b, v), "m 40 full, n 4", "the product");
+	is_str(shape(&b, w), "n 4, m 40 full", "what is read of the carry");
 	ok(extent_of_carry(&b.x, c, 1) == 40 && extent_of_carry(&b.x, c, 0) == 4, "the carry");
 	ok(extent_of_carry(&b.x, late, 0) == 40, "and the carry behind it");
 	bench_release(&b);
 }
 
-/* A value in front of a loop is whole, in it a slice; scans need what comes before. */
+/* A value before a loop has the full axis, in the loop a tile; scans need what comes before. */
 static void test_regions(void)
 {
 	struct bench b;
@@ -267,9 +267,9 @@ static void test_regions(void)
 	store(&b, to, reduce(&b, OP_CUMSUM, sum, m));
 	end(&b);
 	finish(&b);
-	is_str(shape(&b, y), "n 18 whole", "in front of the loop");
-	is_str(shape(&b, z), "m 20 whole, n 6", "inside, but scanned along m of the grid");
-	is_str(shape(&b, sum), "m 20 whole, n 6", "a scan along the loop's axis is of the tile");
+	is_str(shape(&b, y), "n 18 full", "in front of the loop");
+	is_str(shape(&b, z), "m 20 full, n 6", "inside, but scanned along m of the grid");
+	is_str(shape(&b, sum), "m 20 full, n 6", "a scan along the loop's axis is of the tile");
 	is_int(program_axis_role(b.p, 0, n), AXIS_LOOP, "n is of the loop");
 	is_int(program_axis_role(b.p, 0, m), AXIS_GRID, "m is of the grid");
 	bench_release(&b);
@@ -409,7 +409,7 @@ static void test_limits(void)
 	bench_release(&b);
 }
 
-/* An axis that turns out to be of words only after a carry was set along it. */
+/* An axis that is found to be of words only after a carry was set along it. */
 static void test_late_words(void)
 {
 	struct bench b;
@@ -430,7 +430,7 @@ static void test_late_words(void)
 	end(&b);
 	store(&b, ts, reduce(&b, OP_SUM, get(&b, c), kw));
 	must(&b, program_finish(b.p, &b.e));
-	is_int(infer(&b), ERR_INPUT, "a value in a loop that is needed whole");
+	is_int(infer(&b), ERR_INPUT, "a value in a loop of which the full axis is needed");
 	is_str(b.e.msg, "task 'load_W' is inside a loop over 'kw' but is needed for all of it; "
 	       "move it out of the loop, or keep what is needed in a carry", "is refused");
 	bench_release(&b);

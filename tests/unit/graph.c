@@ -13,7 +13,7 @@ static struct mem mem;
 /* ---- building ----------------------------------------------------------------------- */
 
 /* The program at hand. Axes: m of 8 is tiled by 4, n of 6 and r of 4 by 2; k and j are
- * whole. Errors of the program itself are not what is tested here. */
+ * not tiled. Errors of the program itself are not what is tested here. */
 static struct program *p;
 static struct tiling tiling;
 enum { M, N, R, K, J };
@@ -313,7 +313,7 @@ static void test_chain(void)
 }
 
 /* A carry of the outer loop's body is filled by the inner loop: its life is an iteration
- * of the outer one. One of the whole tile is only kept there. */
+ * of the outer one. A carry of the complete tile is only kept there. */
 static void test_nested(void)
 {
 	struct graph *g;
@@ -647,7 +647,7 @@ static void test_lists(void)
 
 /* ---- splits ---------------------------------------------------------------------------- */
 
-/* Product, scaling and store of c over {m, j}, the first operand read whole. */
+/* Product, scaling and store of c over {m, j}, with a first operand that is not split. */
 static void split_program(void)
 {
 	int c, a, b, x;
@@ -686,7 +686,7 @@ static void test_split(void)
 	split_program();
 	s = split_of(M, 2, all);
 	g = build(&s, 1);
-	is_int(g->tasks.n, 8, "two loads and three sTasks of two parts each");
+	is_int(g->tasks.n, 8, "two loads and three sTasks of two slices each");
 	touches(g, "mma.0", "A B c.0", "c.0");
 	touches(g, "mma.1", "A B c.1", "c.1");
 	touches(g, "store_Y.1", "scale.1", "");
@@ -705,9 +705,9 @@ static void test_split(void)
 		"scale.0 -> store_Y.0 flow tile 0\n"
 		"scale.0 -> scale.0 output tile 1 reuse\n"
 		"store_Y.0 -> scale.0 anti tile 1 reuse\n");
-	is_int(g->tasks.v[graph_find_task(g, "mma.1")].extent[0], 2, "a part has half of the tile");
+	is_int(g->tasks.v[graph_find_task(g, "mma.1")].extent[0], 2, "a slice has half of the tile");
 	is_int(g->buffers.v[graph_find_buffer(g, "c.0")].elements, 2 * 3, "and so has its carry");
-	is_int(graph_find_task(g, "mma"), NONE, "the whole is not there any more");
+	is_int(graph_find_task(g, "mma"), NONE, "the sTask before the split is gone");
 	end(g);
 }
 
@@ -726,7 +726,7 @@ static void test_split_one_way(void)
 	end(g);
 }
 
-/* One half writes what the other task reads whole. */
+/* One slice writes a part of what the other task reads completely. */
 static void test_split_unlike(void)
 {
 	static const char *const some[] = { "scale", NULL };

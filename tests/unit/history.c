@@ -93,8 +93,8 @@ static void test_moves(const struct stage *stage)
 		"nothing moves out of its loop");
 	is_int(desk_move(&d, "mma_qk", (struct move){ .set_at = true, .at = 1 }), OK, "an offset moves");
 	is_int(history_edits(d.h), edits + 1, "  as one edit");
-	ok(desk_has(&d, "plan:append(\"mma_qk\", {seu=\"matrix\", lane=\"c0\", at=1})"), "  to where "
-		"it was told");
+	ok(desk_has(&d, "plan:append(\"mma_qk\", {seu=\"matrix\", lane=\"c0\", at=1})"), "  to the "
+		"given one");
 	ok(desk_has(&d, "mma_qk=2"), "  the scores get the versions that they need");
 	is_int(desk_problems(&d), 0, "  and the plan is good");
 	is_int(desk_move(&d, "mma_qk", (struct move){ .after = "rescale", .lane = "c0" }), OK,
@@ -129,9 +129,9 @@ static void test_join(const struct stage *stage)
 	history_join(d.h, 2);
 	is_int(history_edits(d.h), edits + 1, "joined they are one");
 	ok(history_undo(d.h), "which is undone");
-	is_str(desk_text(&d), first, "  whole");
+	is_str(desk_text(&d), first, "  completely");
 	ok(history_redo(d.h), "and done again");
-	is_str(desk_text(&d), last, "  whole");
+	is_str(desk_text(&d), last, "  completely");
 	ok(history_undo(d.h) && history_undo(d.h), "the edit before them");
 	is_int(history_edits(d.h), edits - 1, "  stays one of its own");
 	desk_release(&d);
@@ -159,13 +159,13 @@ static void test_become(const struct stage *stage)
 	is_int(history_edits(d.h), edits + 1, "  by one edit");
 	is_int(desk_move(&d, "mma_qk", (struct move){ .set_at = true, .at = 1 }), OK, "it can be edited");
 	ok(history_undo(d.h), "  and that undone");
-	is_str(desk_text(&d), desk_text(&o), "  with the rest as it was");
+	is_str(desk_text(&d), desk_text(&o), "  with everything else as it was");
 	ok(history_undo(d.h), "it is undone");
-	is_str(desk_text(&d), before, "  whole");
+	is_str(desk_text(&d), before, "  completely");
 	is_int(history_plan(d.h)->graph->tiling.extent[axis], stage->graph->tiling.extent[axis],
 		"  with the tile");
 	ok(history_redo(d.h), "and done again");
-	is_str(desk_text(&d), desk_text(&o), "  whole");
+	is_str(desk_text(&d), desk_text(&o), "  completely");
 	edit_must(history_become(o.h, d.h, edit_here, &e), &e);
 	is_str(desk_text(&o), desk_text(&d), "one that became another is what others become");
 	history_return(d.h, mark);
@@ -176,16 +176,16 @@ static void test_become(const struct stage *stage)
 	desk_release(&o);
 }
 
-/* What is written by hand stays; what the order makes needless goes, and comes again. */
-static void test_settled(const struct stage *stage)
+/* Waits written by hand stay; waits that an order makes unnecessary are removed, and added again. */
+static void test_repaired_waits(const struct stage *stage)
 {
-	const struct wait_on turn = { "mma_pv", 3, WAIT_ISSUED }, far = { "softmax", 2, WAIT_COMPLETE };
+	const struct wait_on issue_order = { "mma_pv", 3, WAIT_ISSUED }, far = { "softmax", 2, WAIT_COMPLETE };
 	struct desk d;
 	const char *before;
 	struct err e;
 
 	desk_init(&d, stage, false);
-	edit_must(history_wait(d.h, "mma_qk", &turn, 1, edit_here, &e), &e);
+	edit_must(history_wait(d.h, "mma_qk", &issue_order, 1, edit_here, &e), &e);
 	edit_must(history_wait(d.h, "mma_qk", &far, 1, edit_here, &e), &e);
 	before = desk_text(&d);
 	is_int(desk_move(&d, "mma_qk", (struct move){ .set_at = true }), OK, "a move to where it is");
@@ -202,7 +202,7 @@ static void test_settled(const struct stage *stage)
 	is_str(desk_text(&d), before, "undone, it is as it was");
 	is_int(history_move(d.h, (const char *const[]){ "mma_qk" }, 1, &(struct move){ .set_at = true,
 		.at = 1 }, false, NULL, edit_here, &e), OK, "an offset alone");
-	ok(!desk_has(&d, "buffers"), "  which is not settled, brings no versions");
+	ok(!desk_has(&d, "buffers"), "  without repair of waits changes no versions");
 	desk_release(&d);
 }
 
@@ -219,11 +219,11 @@ static void test_parts(const struct stage *stage)
 		"plan:append(\"rescale.0\", {seu=\"vector\", lane=\"c0\", at=-1})") &&
 		desk_has(&d, "plan:append(\"mma_qk.1\", {seu=\"matrix\", lane=\"c1\"})\n"
 		"plan:append(\"rescale.1\", {seu=\"vector\", lane=\"c1\", at=-1})"),
-		"  each beside the part of its number");
+		"  each next to the slice of its number");
 	is_int(desk_move(&d, "softmax.1", (struct move){ .before = "mma_qk" }), OK, "one part alone");
 	ok(desk_has(&d, "\"softmax.1\", {seu=\"vector\", lane=\"c1\"})\nplan:append(\"mma_qk.1\"") &&
 		!desk_has(&d, "lane=\"c0\"})\nplan:append(\"mma_qk.0\", {seu=\"matrix\"}"),
-		"  beside the part of its number, too");
+		"  next to the slice of its number, too");
 	is_int(history_move(d.h, names, 2, &(struct move){ .after = "mma_pv" }, true, NULL, edit_here,
 		&d.e), OK, "several after one");
 	ok(desk_has(&d, "plan:append(\"mma_pv.0\", {seu=\"matrix\", lane=\"c0\"})\n"
@@ -246,11 +246,11 @@ static void test_inserts(const struct stage *stage)
 	is_int(history_insert(d.h, softmax, 1, &(struct move){ .before = "rescale" }, true, NULL, edit_here,
 		&d.e), OK, "an sTask is put in");
 	ok(desk_has(&d, "plan:append(\"softmax\", {seu=\"vector\", lane=\"c0\"})\n"
-		"plan:append(\"rescale\""), "  where it was told");
+		"plan:append(\"rescale\""), "  at the given position");
 	is_int(desk_problems(&d), 0, "  and the plan is good");
 	is_int(history_insert(d.h, softmax, 1, &(struct move){ 0 }, true, NULL, edit_here, &d.e), ERR_INPUT,
 		"it is there");
-	is_str(d.e.msg, "'softmax' is in the plan already: plan:move changes it", "  as is told");
+	is_str(d.e.msg, "'softmax' is in the plan already: plan:move changes it", "  as the message says");
 	desk_release(&d);
 }
 
@@ -332,7 +332,7 @@ int main(void)
 	test_moves(&stage);
 	test_join(&stage);
 	test_become(&stage);
-	test_settled(&stage);
+	test_repaired_waits(&stage);
 	test_parts(&stage);
 	test_inserts(&stage);
 	test_refused(&stage);

@@ -203,7 +203,7 @@ static void test_ring(void)
 	refuses(&b, false, true, "16 bytes more have come than were expected", "bytes too many");
 	set_ring(2048, 0, 1);
 	refuses(&b, true, true, "race in shared memory", "a read without a wait is a race");
-	refuses(&b, true, false, "'use' iteration", "which names the places");
+	refuses(&b, true, false, "'use' iteration", "which names the accesses");
 	set_ring(2048, 1, 2);
 	refuses(&b, true, false, "race in shared memory", "a slot released too early is a race");
 	bench_free(&b);
@@ -297,7 +297,7 @@ static void test_allowed(void)
 		" pack_f16(65519.f, 70000.f) != 0x7c007bff || pack_f16(5.96e-8f, 2.9e-8f) != 1 ||"
 		" pack_bf16(1.00390625f, 1.01171875f) != 0x3f823f80) out[64] = 1;",
 	};
-	static const char *const names[] = { "ping-pong by turns", "a warp's WARP_SYNC orders",
+	static const char *const names[] = { "ping-pong by named barriers", "a warp's WARP_SYNC orders",
 		"lane_sync orders", "a flag orders", "shuffles", "conversions" };
 	struct bench b;
 
@@ -330,7 +330,7 @@ static void cluster_bench(struct bench *b, const char *const *cases, int n)
 		"{\n"
 		"	const u32 shared = shared_base(), flag = shared + 1024, full = flag + 8;\n"
 		"	const int t = THREAD, rank = BLOCK % 2;\n"
-		"	if (t == 0) { flag_init(flag, 2, \"told\", 0); flag_init(full, 1, \"full\", 0); }\n"
+		"	if (t == 0) { flag_init(flag, 2, \"signal\", 0); flag_init(full, 1, \"full\", 0); }\n"
 		"	switch (*which) {\n");
 	for (int i = 0; i < n; i++)
 		buf_printf(&text, "	case %d: { %s } break;\n", i, cases[i]);
@@ -365,7 +365,7 @@ static void test_clusters(void)
 		{ "if (t < 2) flag_arrive_at(flag, t); flag_wait(flag, 0); CLUSTER_SYNC();",
 			"there is no flag at 1024 in that block", false, true },
 		{ "CLUSTER_SYNC(); if (rank == 0 && t == 0) flag_arrive_at(flag, 1);",
-			"flag 'told'[0] of block 1: an arrival after all threads of that block have "
+			"flag 'signal'[0] of block 1: an arrival after all threads of that block have "
 			"ended", false, true },
 		{ "CLUSTER_SYNC(); if (rank == 0 && t == 0) tma_load_all_2d(shared, &map, full, 2, 0, 0);",
 			"block 1 has ended while the copy of its start into its memory is under way",
@@ -377,7 +377,7 @@ static void test_clusters(void)
 			" CLUSTER_SYNC();", "race in shared memory at ", true, false },
 		{ "CLUSTER_SYNC(); if (t == 0) flag_arrive_at(flag, 0); if (rank) flag_wait(flag, 0);"
 			" CLUSTER_SYNC();", "block 1, threads 0 to 127 at its start wait for phase 0 of flag "
-			"'told'[0] of block 1 (now in phase 0: 2 of 2 arrivals", false, false },
+			"'signal'[0] of block 1 (now in phase 0: 2 of 2 arrivals", false, false },
 		{ "flag_arrive_at(flag, 2);", "the cluster has no block 2", false, false },
 		{ "tma_load_all_2d(shared, &map, full, 5, 0, 0);", "a copy to blocks 0x5 of a cluster "
 			"of 2", false, false },

@@ -163,12 +163,12 @@ static void test_rules(struct arena *a)
 	   "like terms cancel");
 	ok(!index_scale(&h, 8, &x, &e) && !index_add(&x, &k, &x, &e) && !index_div(&x, 8, &y, &e),
 	   "(8*h + 9) // 8");
-	is_str(text_of(a, &y), "h + 1", "a constant rest is divided apart");
+	is_str(text_of(a, &y), "h + 1", "a constant remainder is divided separately");
 	ok(!index_mod(&x, 8, &y, &e), "(8*h + 9) % 8");
 	is_str(text_of(a, &y), "1", "and taken modulo");
 	ok(!index_scale(&h, 8, &x, &e) && !index_add(&x, &w, &x, &e) && !index_div(&x, 8, &y, &e),
 	   "(8*h + w) // 8");
-	is_str(text_of(a, &y), "h + w // 8", "a single axis beside a multiple");
+	is_str(text_of(a, &y), "h + w // 8", "a single axis plus a multiple");
 	ok(!index_mod(&h, 12, &x, &e) && !index_div(&x, 4, &x, &e), "h % 12 // 4");
 	is_str(text_of(a, &x), "h // 4 % 3", "a modulo that the divisor divides");
 	ok(!index_mod(&h, 3, &x, &e) && !index_div(&x, 4, &x, &e) && x.n == 0 && x.k == 0,

@@ -494,8 +494,8 @@ static void test_nested(void)
 	bench_release(&b, "gives all memory back");
 }
 
-/* Partial sums over a batch axis in one phase, put together in the next; and a
- * normalisation, for which a value is needed whole and by tiles. */
+/* Partial sums over a batch axis in one phase, added up in the next; and a
+ * normalisation, which needs a value with the full axis and by tiles. */
 static void test_phases(void)
 {
 	enum { S = 3, L = 5, M = 6, N = 14 };
@@ -548,7 +548,7 @@ static void test_phases(void)
 			norm[i * N + j] = b.data[tx][i * N + j] / squares;
 	}
 	is_near(distance(&b, to, want), 0, 0, "a reduction split over a batch axis");
-	is_near(distance(&b, tn, norm), 0, 1e-12, "a row that is needed whole and by tiles");
+	is_near(distance(&b, tn, norm), 0, 1e-12, "a row that is needed with the full axis and by tiles");
 	bench_release(&b, "gives all memory back");
 }
 
@@ -777,7 +777,7 @@ static void test_integer_mma(void)
 	bench_release(&b, "gives all memory back");
 }
 
-/* Stores through an index: what falls outside is dropped, the rest is left. */
+/* Stores through an index: what is outside is dropped, and other elements stay. */
 static void test_store_index(void)
 {
 	enum { N = 6 };

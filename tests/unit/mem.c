@@ -44,7 +44,7 @@ static void test_account(void)
 	mem_put(&m, NULL, 0);
 	is_int((long long)m.used, 0, "and all of it comes back");
 	p = mem_get(&m, 0);
-	ok(p != NULL, "no bytes are a place too");
+	ok(p != NULL, "no bytes have an address, too");
 	mem_put(&m, p, 0);
 	p = mem_resize(&m, NULL, 0, 10);
 	ok(p && m.used == 10, "resizing nothing allocates");

@@ -13,14 +13,14 @@
 
 enum { MANY = 40, UNITS = 4, VALUES = 12 };
 
-/* MODULO_CASES=1000 MODULO_FIRST=300: others; MODULO_LARGE=30: more large ones, each told. */
+/* MODULO_CASES=1000 MODULO_FIRST=300: others; MODULO_LARGE=30: more large ones, each printed. */
 #ifdef __SANITIZE_ADDRESS__
 enum { CASES = 60 };
 #else
 enum { CASES = 300 };
 #endif
 
-/* ---- a problem with room to change it ---- */
+/* ---- a problem that can be changed ---- */
 
 struct bench {
 	struct mem mem;
@@ -438,8 +438,8 @@ static void oracle_versions(struct oracle *o, int value)
 	}
 }
 
-/* The least interval by enumeration; more than 1e5: there is none. What was found (a
- * schedule is replayed elsewhere) cuts off what is longer, so only the bounds are at test. */
+/* The least interval by enumeration; more than 1e5: there is none. Longer intervals than
+ * that of the schedule found (which is checked elsewhere) are skipped, so this tests only the bounds. */
 static double enumerate(const struct bench *b, bool exclusive, double found)
 {
 	struct oracle o = { .b = b, .exclusive = exclusive, .best = fmin(found * (1 + 1e-7), 2e5) };
@@ -574,7 +574,7 @@ static void judge(struct bench *b, uint64_t seed, double ii, double bound,
 	t->not_best += !x.best || x.proven != near(x.ii, bound);
 }
 
-static void told(const struct tally *t, bool exact, const char *who)
+static void report_tally(const struct tally *t, bool exact, const char *who)
 {
 	diag("%s: %d problems, %d impossible, %d above ResMII and RecMII, %d more than 5 %% off", who,
 		t->cases, t->impossible, t->searched, t->far);
@@ -614,11 +614,11 @@ static void test_random(void)
 			judge(&b, (uint64_t)i + 1, ii, bound, &other, &milp);
 		arena_release(&b.arena);
 	}
-	told(&with, true, "all solvers");
-	told(&alone, true, "our own search");
-	told(&quick, false, "the heuristic");
+	report_tally(&with, true, "all solvers");
+	report_tally(&alone, true, "our own search");
+	report_tally(&quick, false, "the heuristic");
 	if (milp_available())
-		told(&milp, true, "CBC");
+		report_tally(&milp, true, "CBC");
 }
 
 /* ---- a loop of attention ---- */
@@ -792,8 +792,8 @@ static void solve_large(struct bench *b, bool tell, struct large *l)
 static void test_large(void)
 {
 	static const int sizes[] = { 12, 20, 30 };
-	const char *told = getenv("MODULO_LARGE");
-	int cases = told ? atoi(told) : 10;
+	const char *large = getenv("MODULO_LARGE");
+	int cases = large ? atoi(large) : 10;
 
 	for (int s = 0; s < LEN(sizes); s++) {
 		struct large l = { 0 };
@@ -802,7 +802,7 @@ static void test_large(void)
 			struct bench b;
 
 			large_problem(&b, sizes[s], (uint64_t)i + 1);
-			solve_large(&b, told, &l);
+			solve_large(&b, large, &l);
 			arena_release(&b.arena);
 		}
 		diag("%d tasks, %d problems: the heuristic %.4f s, at most %.4f, %d more than 5 %% off",
@@ -848,7 +848,7 @@ static void test_ring(void)
 	arena_release(&b.arena);
 }
 
-/* Three tasks of 10 cycles whose chain through two units leaves no room for a fourth of 6. */
+/* Three tasks of 10 cycles whose chain through two units leaves no time for a fourth of 6. */
 static void test_mixed(void)
 {
 	struct modulo_answer x;
@@ -988,7 +988,7 @@ static bool below(struct bench *b, struct modulo_problem *p, double ii)
 /* Without any one of its requirements a core leaves an interval that is shorter; with all, none. */
 static const char *core_wrong(struct bench *b, const struct modulo_core *c)
 {
-	struct modulo_need rest[200];
+	struct modulo_need others[200];
 	struct modulo_problem *p = modulo_only(&b->arena, &b->p, c->needs, c->nneeds);
 	struct modulo_unit *units = arena_array(&b->arena, UNITS + 1, sizeof(*units));
 
@@ -1006,8 +1006,8 @@ static const char *core_wrong(struct bench *b, const struct modulo_core *c)
 
 		for (int k = 0; k < c->nneeds; k++)
 			if (k != i)
-				rest[n++] = c->needs[k];
-		p = modulo_only(&b->arena, &b->p, rest, n);
+				others[n++] = c->needs[k];
+		p = modulo_only(&b->arena, &b->p, others, n);
 		/* something must take time for there to be an interval; a task may alone */
 		memcpy(units, p->units, (size_t)p->nunits * sizeof(*units));
 		units[p->nunits].share = MODULO_EXCLUSIVE;

@@ -145,7 +145,7 @@ static bool idle(void *arg)
 }
 
 /* Type n keys, in as many explorers as it takes. */
-static void run_opening(const struct session_place *p, const struct opening *o, uint64_t seed, int n)
+static void run_opening(const struct session *p, const struct opening *o, uint64_t seed, int n)
 {
 	static struct monkey m;
 	const char *error = "";
@@ -180,7 +180,7 @@ int main(void)
 	const char *keys = getenv("MILLRACE_MONKEY"), *from = getenv("MILLRACE_SEED");
 	uint64_t seed = from ? strtoull(from, NULL, 10) : 1;
 	int n = keys ? atoi(keys) : KEYS;
-	struct session_place p;
+	struct session p;
 
 	if (!setlocale(LC_ALL, "C.UTF-8")) {
 		skip("no locale C.UTF-8");

@@ -58,7 +58,7 @@ static bool saying;			/* of each that runs what comes of it */
 /* Those changed alike so far: accepted, refused. */
 static int alike[2][CHANGES][DO_COUNT][DO_COUNT + 1];
 
-/* Is it the turn of this one? */
+/* Is this one in the sample? */
 static bool is_chosen(int n, int more)
 {
 	while (n > 1 && n % more == 0)

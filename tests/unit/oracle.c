@@ -15,9 +15,9 @@
 #include "tests/unit/oracle_draw.h"
 
 enum {
-	LISTS_MOST = 72,		/* that are told apart */
+	LISTS_MOST = 72,		/* that are distinguished */
 	COMBINATIONS_MOST = 3000,	/* of trip counts */
-	SHOWN_MOST = 3,			/* disagreements told in full */
+	SHOWN_MOST = 3,			/* disagreements printed in full */
 };
 
 static struct mem mem;

@@ -17,7 +17,7 @@ enum {
 	LIST = 8,			/* tiles of a list */
 	LOOPS = 6,
 	TRIPS = 8,			/* iterations of a loop */
-	TURNS = 3,
+	REPLICAS = 3,
 	INSTANCES = 512,
 	WORDS = INSTANCES / 64,
 	COPIES = 9,			/* of lanes */
@@ -123,7 +123,7 @@ static int entry_of_task(const struct plan *p, int task)
 	return NONE;
 }
 
-static int turns_of(const struct machine *m, int lane)
+static int replicas_of(const struct machine *m, int lane)
 {
 	return m->p->lanes.v[lane].replicas;
 }
@@ -134,8 +134,8 @@ struct playing {
 	struct machine *m;
 	int tile;
 	int inside[LOOPS];		/* iteration in the present run of each loop */
-	/* Iterations of each region so far, less 1: all, and by turns those of each replica. */
-	int seq[LOOPS + 1], own[TURNS][TURNS][LOOPS + 1];
+	/* Iterations of each region so far, less 1: all, and those of each replica, by the number of replicas. */
+	int seq[LOOPS + 1], own[REPLICAS][REPLICAS][LOOPS + 1];
 	bool full;
 };
 
@@ -144,7 +144,7 @@ static void play_one(struct playing *pl, int task)
 	struct machine *m = pl->m;
 	const struct seu *u;
 	struct happening *x;
-	int turns;
+	int replicas;
 
 	if (m->n == INSTANCES) {
 		pl->full = true;
@@ -157,16 +157,16 @@ static void play_one(struct playing *pl, int task)
 	u = &m->p->device->seu[x->seu];
 	x->is_async = u->async;
 	x->is_ordered = u->async && u->ordered;
-	turns = turns_of(m, x->lane);
-	x->replica = m->copy_first[x->lane] + pl->tile % turns;
+	replicas = replicas_of(m, x->lane);
+	x->replica = m->copy_first[x->lane] + pl->tile % replicas;
 	memcpy(x->seq, pl->seq, sizeof(x->seq));
-	memcpy(x->own, pl->own[turns - 1][pl->tile % turns], sizeof(x->own));
+	memcpy(x->own, pl->own[replicas - 1][pl->tile % replicas], sizeof(x->own));
 }
 
 static void play_iteration(struct playing *pl, int region)
 {
 	pl->seq[region]++;
-	for (int t = 0; t < TURNS; t++)
+	for (int t = 0; t < REPLICAS; t++)
 		pl->own[t][pl->tile % (t + 1)][region]++;
 }
 
@@ -215,20 +215,20 @@ struct lining {
 	struct machine *m;
 	int lane, replica;
 	int ntasks, nloops;		/* met so far in the text of the program */
-	int task_place[64], loop_place[LOOPS];
+	int task_position[64], loop_position[LOOPS];
 };
 
-/* Where tasks and loops stand in the text of the program. */
-static void place_items(struct lining *l, const struct item *v, int n, int *count)
+/* The positions of tasks and loops in the text of the program. */
+static void number_items(struct lining *l, const struct item *v, int n, int *count)
 {
 	for (int i = 0; i < n; i++) {
 		if (v[i].is_loop) {
 			const struct loop *inner = oracle_loop(l->m, v[i].id);
 
-			l->loop_place[v[i].id] = (*count)++;
-			place_items(l, inner->body.v, inner->body.n, count);
+			l->loop_position[v[i].id] = (*count)++;
+			number_items(l, inner->body.v, inner->body.n, count);
 		} else {
-			l->task_place[v[i].id] = (*count)++;
+			l->task_position[v[i].id] = (*count)++;
 		}
 	}
 }
@@ -244,7 +244,7 @@ static bool lane_works_in(const struct lining *l, int loop)
 	return false;
 }
 
-/* What a lane does in one turn of a region: entry e as e, loop k as -1 - k. */
+/* What a lane does in one iteration of a region: entry e as e, loop k as -1 - k. */
 static int region_steps(const struct lining *l, int loop, int *steps)
 {
 	const struct plan *p = l->m->p;
@@ -262,7 +262,7 @@ static int region_steps(const struct lining *l, int loop, int *steps)
 		for (int k = 0; k < prog->loops.n; k++) {
 			if (placed[k] || prog->loops.v[k].parent != loop ||
 			    prog->loops.v[k].phase != l->m->phase || !lane_works_in(l, k) ||
-			    (t && l->loop_place[k] > l->task_place[t->task]))
+			    (t && l->loop_position[k] > l->task_position[t->task]))
 				continue;
 			placed[k] = true;
 			steps[n++] = -1 - k;
@@ -304,7 +304,7 @@ static void inner_run(const struct machine *m, int loop, int seq, int inner, int
 	}
 }
 
-/* `count` iterations of a region, `first` and every `step`-th after it, in turns. */
+/* `count` iterations of a region, `first` and every `step`-th after it, with the lane's offsets. */
 static void run_region(struct lining *l, int loop, int first, int step, int count)
 {
 	const struct plan *p = l->m->p;
@@ -316,9 +316,9 @@ static void run_region(struct lining *l, int loop, int first, int step, int coun
 		most = at > most ? at : most;
 		least = at < least ? at : least;
 	}
-	for (int turn = -most; turn < count - least; turn++) {
+	for (int j = -most; j < count - least; j++) {
 		for (int k = 0; k < n; k++) {
-			int i = turn + (steps[k] < 0 ? 0 : p->entries.v[steps[k]].at);
+			int i = j + (steps[k] < 0 ? 0 : p->entries.v[steps[k]].at);
 			int inner = -1 - steps[k], inner_first, inner_count;
 
 			if (i < 0 || i >= count)
@@ -339,15 +339,15 @@ static void order_lanes(struct machine *m)
 	struct lining l = { .m = m };
 	int count = 0;
 
-	place_items(&l, ph->body.v, ph->body.n, &count);
+	number_items(&l, ph->body.v, ph->body.n, &count);
 	for (l.lane = 0; l.lane < m->p->lanes.n; l.lane++) {
-		int turns = turns_of(m, l.lane);
+		int replicas = replicas_of(m, l.lane);
 
-		for (int t = 0; t < turns; t++) {
+		for (int t = 0; t < replicas; t++) {
 			l.replica = m->copy_first[l.lane] + t;
 			m->norder[l.replica] = 0;
 			if (m->s->ntiles > t)
-				run_region(&l, NONE, t, turns, (m->s->ntiles - t - 1) / turns + 1);
+				run_region(&l, NONE, t, replicas, (m->s->ntiles - t - 1) / replicas + 1);
 		}
 	}
 }
@@ -505,7 +505,7 @@ static void lay_out_buffer(struct machine *m, int buffer)
 {
 	const struct buffer *b = &m->g->buffers.v[buffer];
 	int versions = m->p->versions[buffer], lane = private_lane(m, buffer);
-	int copies = lane == NONE ? 1 : turns_of(m, lane), writer[INSTANCES];
+	int replicas = lane == NONE ? 1 : replicas_of(m, lane), writer[INSTANCES];
 
 	for (int life = 0; life < INSTANCES; life++)
 		writer[life] = NONE;
@@ -627,7 +627,7 @@ static void *fresh(size_t n, size_t size)
 	return p;
 }
 
-/* Room for states of `words` words, none there. */
+/* An empty table for states of `words` words. */
 static void states_reset(struct states *t, int words)
 {
 	if (t->words != words || !t->cap) {

@@ -12,7 +12,7 @@
 
 #include "verify/acts.h"
 
-enum { X_WARPS = 8, X_LANES = 4, X_BARRIERS = 24, X_PLACES = 32, X_COPIES = 32, X_STATES = 1 << 20 };
+enum { X_WARPS = 8, X_LANES = 4, X_BARRIERS = 24, X_CELLS = 32, X_COPIES = 32, X_STATES = 1 << 20 };
 
 enum verdict { X_GOOD, X_WRONG, X_UNKNOWN };
 
@@ -20,7 +20,7 @@ struct x_state {
 	uint8_t at[X_WARPS];			/* next action */
 	uint8_t retired[X_LANES];		/* groups that are over */
 	uint8_t phase[X_BARRIERS], due[X_BARRIERS];
-	int16_t tag[X_PLACES];			/* instance that wrote it + 1; 0: a carry's initial
+	int16_t tag[X_CELLS];			/* instance that wrote it + 1; 0: a carry's initial
 						 * value; -1: nothing */
 	uint32_t flying;			/* copies under way */
 };
@@ -41,7 +41,7 @@ struct explorer {
 	int nwarps, nbarriers, ncopies;
 	int first_barrier[16];
 	/* into a slot, or out of it (a store: then the n-th of its warp) */
-	struct { int place, barrier, instance, warp, n; bool out; } copy[X_COPIES];
+	struct { int cell, barrier, instance, warp, n; bool out; } copy[X_COPIES];
 	struct x_state *seen;		/* a set by hash */
 	int *stack;			/* which of them are left to look at */
 	bool *used;
@@ -68,26 +68,26 @@ static inline bool x_touches(const struct act *a)
 		a->kind == ACT_GROUP_SUM;
 }
 
-static inline bool x_shared(const struct explorer *x, int place)
+static inline bool x_shared(const struct explorer *x, int cell)
 {
-	return place < x->s->set->nshared;
+	return cell < x->s->set->nshared;
 }
 
-/* Rooms are each warp's own: the second warp's come after all places. */
-static inline int x_place(const struct explorer *x, const struct x_warp *v, int place)
+/* Registers and staging are each warp's own: the second warp's come after all cells. */
+static inline int x_cell(const struct explorer *x, const struct x_warp *v, int cell)
 {
 	const struct setting *set = x->s->set;
 
-	return !v->number || place < set->nslots || place >= set->nshared ? place :
-		set->ncells + place - set->nslots;
+	return !v->number || cell < set->nslots || cell >= set->nshared ? cell :
+		set->ncells + cell - set->nslots;
 }
 
-/* Who wrote a slot or a room. */
-static inline int16_t *x_tag(const struct explorer *x, struct x_state *s, int place)
+/* The instance that wrote a slot, or staging of stores. */
+static inline int16_t *x_tag(const struct explorer *x, struct x_state *s, int cell)
 {
 	const struct setting *set = x->s->set;
 
-	return &s->tag[place < set->nshared ? place : place - set->ncells + set->nshared];
+	return &s->tag[cell < set->nshared ? cell : cell - set->ncells + set->nshared];
 }
 
 /* Does the warp do it, or only the first of its lane? */
@@ -97,9 +97,9 @@ static inline bool x_idle(const struct explorer *x, const struct x_warp *v, cons
 		a->at < x->s->set->nslots));
 }
 
-/* Does an action of a group of warp w that is under way touch the place? sums: such that
+/* Does an action of a group of warp w that is under way access the cell? sums: such that
  * add to it do not count. */
-static inline bool x_in_group(const struct explorer *x, const struct x_state *s, int w, int place,
+static inline bool x_in_group(const struct explorer *x, const struct x_state *s, int w, int cell,
 	bool writes, bool sums)
 {
 	const struct x_warp *v = &x->warp[w];
@@ -107,7 +107,7 @@ static inline bool x_in_group(const struct explorer *x, const struct x_state *s,
 	for (int i = 0; i < s->at[w]; i++) {
 		const struct act *a = &v->acts[i];
 
-		if ((a->kind != ACT_GROUP_READ && a->kind != ACT_GROUP_SUM) || a->at != place ||
+		if ((a->kind != ACT_GROUP_READ && a->kind != ACT_GROUP_SUM) || a->at != cell ||
 		    v->group[i] < s->retired[v->lane])
 			continue;
 		if (a->kind == ACT_GROUP_SUM ? !sums : writes)
@@ -116,38 +116,38 @@ static inline bool x_in_group(const struct explorer *x, const struct x_state *s,
 	return false;
 }
 
-static inline bool x_written(const struct explorer *x, const struct x_state *s, int place)
+static inline bool x_written(const struct explorer *x, const struct x_state *s, int cell)
 {
 	for (int i = 0; i < x->ncopies; i++)
-		if (s->flying >> i & 1 && x->copy[i].place == place && !x->copy[i].out)
+		if (s->flying >> i & 1 && x->copy[i].cell == cell && !x->copy[i].out)
 			return true;
 	return false;
 }
 
-static inline bool x_stored(const struct explorer *x, const struct x_state *s, int place)
+static inline bool x_stored(const struct explorer *x, const struct x_state *s, int cell)
 {
 	for (int i = 0; i < x->ncopies; i++)
-		if (s->flying >> i & 1 && x->copy[i].place == place && x->copy[i].out)
+		if (s->flying >> i & 1 && x->copy[i].cell == cell && x->copy[i].out)
 			return true;
 	return false;
 }
 
 static inline void x_look(struct explorer *x, struct x_state *s, const struct act *a,
-	int place)
+	int cell)
 {
-	if (x_written(x, s, place))
+	if (x_written(x, s, cell))
 		x_wrong(x, "a slot is read while a copy fills it");
-	else if ((a->want != NONE || a->initial) && *x_tag(x, s, place) != a->want + 1)
+	else if ((a->want != NONE || a->initial) && *x_tag(x, s, cell) != a->want + 1)
 		x_wrong(x, "a slot is read that holds something else");
 }
 
-static inline void x_change(struct explorer *x, const struct x_state *s, int place)
+static inline void x_change(struct explorer *x, const struct x_state *s, int cell)
 {
 	bool read = false;
 
 	for (int w = 0; w < x->nwarps; w++)
-		read |= x_in_group(x, s, w, place, true, false);
-	if (read || x_written(x, s, place) || x_stored(x, s, place))
+		read |= x_in_group(x, s, w, cell, true, false);
+	if (read || x_written(x, s, cell) || x_stored(x, s, cell))
 		x_wrong(x, "a slot is written while something is under way on it");
 }
 
@@ -155,8 +155,8 @@ static inline void x_change(struct explorer *x, const struct x_state *s, int pla
 static inline bool x_joins(const struct explorer *x, const struct x_state *s, int copy)
 {
 	for (int i = 0; i < x->ncopies; i++)
-		if (s->flying >> i & 1 && i != copy && !x->copy[i].out && x->copy[i].place ==
-		    x->copy[copy].place && x->copy[i].instance == x->copy[copy].instance)
+		if (s->flying >> i & 1 && i != copy && !x->copy[i].out && x->copy[i].cell ==
+		    x->copy[copy].cell && x->copy[i].instance == x->copy[copy].instance)
 			return true;
 	return false;
 }
@@ -229,16 +229,16 @@ static inline void x_do(struct explorer *x, struct x_state *s, int w)
 		break;
 	case ACT_READ:
 	case ACT_GROUP_READ:
-		x_look(x, s, a, x_place(x, v, a->at));
+		x_look(x, s, a, x_cell(x, v, a->at));
 		break;
 	case ACT_WRITE:
 	case ACT_GROUP_SUM:
-		x_change(x, s, x_place(x, v, a->at));
-		*x_tag(x, s, x_place(x, v, a->at)) = (int16_t)(a->kind == ACT_WRITE &&
+		x_change(x, s, x_cell(x, v, a->at));
+		*x_tag(x, s, x_cell(x, v, a->at)) = (int16_t)(a->kind == ACT_WRITE &&
 			a->initial ? 0 : a->instance + 1);
 		break;
 	case ACT_STORE:
-		x_look(x, s, a, x_place(x, v, a->at));
+		x_look(x, s, a, x_cell(x, v, a->at));
 		s->flying |= 1u << v->copy[s->at[w]];
 		break;
 	case ACT_STORES:	/* it lets nobody else go on, so the latest end is the worst */
@@ -266,12 +266,12 @@ static inline bool x_private(const struct explorer *x, const struct x_state *s, 
 
 	for (int i = 0; i < x->ncopies && a->kind == ACT_STORES; i++)
 		slot |= s->flying >> i & 1 && x->copy[i].out && x->copy[i].warp == w &&
-			x->copy[i].place < x->s->set->nslots;
+			x->copy[i].cell < x->s->set->nslots;
 	return (a->kind == ACT_STORES && !slot) || ((a->kind == ACT_WRITE || a->kind == ACT_STORE) &&
 		a->at >= x->s->set->nslots && a->at < x->s->set->nshared);
 }
 
-/* What a warp does to registers and rooms of its own needs no choice: the sooner, the more is
+/* What a warp does to registers and staging of its own needs no choice: the sooner, the more is
  * under way. */
 static inline void x_registers(struct explorer *x, struct x_state *s, int w)
 {
@@ -306,7 +306,7 @@ static inline void x_copied(const struct explorer *x, struct x_state *s, int cop
 	int b = x->copy[copy].barrier;
 
 	s->flying &= ~(1u << copy);
-	s->tag[x->copy[copy].place] = (int16_t)(x->copy[copy].instance + 1);
+	s->tag[x->copy[copy].cell] = (int16_t)(x->copy[copy].instance + 1);
 	if (!s->due[b])
 		x_end_phase(x, s, b);
 }
@@ -408,10 +408,10 @@ static inline void x_open_copy(struct explorer *x, const struct act *a, int warp
 	x->copy[i].instance = a->instance;
 	x->copy[i].warp = warp;
 	if (x->copy[i].out) {
-		x->copy[i].place = x_place(x, &x->warp[warp], a->at);
+		x->copy[i].cell = x_cell(x, &x->warp[warp], a->at);
 		x->copy[i].n = (*stores)++;
 	} else {
-		x->copy[i].place = a->to;
+		x->copy[i].cell = a->to;
 		x->copy[i].barrier = x_barrier(x, a);
 	}
 }
@@ -449,7 +449,7 @@ static inline bool x_open(struct explorer *x)
 		}
 	}
 	return x->r->roles.n <= X_LANES && x->nbarriers <= X_BARRIERS &&
-		2 * x->s->set->nshared <= X_PLACES && x->s->set->ncells <= 256;
+		2 * x->s->set->nshared <= X_CELLS && x->s->set->ncells <= 256;
 }
 
 static inline void x_explore(struct explorer *x)

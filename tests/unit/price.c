@@ -294,7 +294,7 @@ static void test_dearer(void)
 	ok(two > one, "an end on another lane costs more than on the same");
 }
 
-/* Cycles of the lane beside the sTask's own work. */
+/* Cycles of the lane in addition to the sTask's own work. */
 static double lane_of(const char *script, const char *name)
 {
 	struct bench b;
@@ -312,7 +312,7 @@ static double lane_of(const char *script, const char *name)
 	return lane;
 }
 
-static void test_detours(void)
+static void test_layout_conversions(void)
 {
 	double none = lane_of("flipped(0)", "add"), one = lane_of("flipped(1)", "add");
 	double two = lane_of("flipped(2)", "add");
@@ -350,7 +350,7 @@ int main(void)
 	test_drops("statistics{normalise = 'c1', store_o = 'c1'}");
 	test_numbers();
 	test_dearer();
-	test_detours();
+	test_layout_conversions();
 	test_longer();
 	return tap_done();
 }

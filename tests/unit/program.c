@@ -553,12 +553,12 @@ static void test_carries(void)
 {
 	struct bench b;
 	struct program *p;
-	int id, x, c, inner, whole, count, pi, v;
+	int id, x, c, inner, full, count, pi, v;
 
 	bench_init(&b);
 	p = b.p;
 	c = carry(&b, "c", 1, b.m, NONE, 0);
-	whole = carry(&b, "whole", 2, b.m, b.k, 0);
+	full = carry(&b, "full", 2, b.m, b.k, 0);
 	count = carry(&b, "count", 0, NONE, NONE, 0);
 	REFUSED(&b, program_carry(p, "c", 1, &b.m, 0, here, &id, &b.e), ERR_INPUT,
 		"carry 'c' exists already, since line 7; choose another name");
@@ -577,8 +577,8 @@ static void test_carries(void)
 		"carry 'c' has axes {m}, and the value also 'k'; reduce the value over 'k' or "
 		"declare the carry with it");
 	loop(&b, b.n);
-	REFUSED(&b, program_set(p, whole, x, here, &b.e), ERR_INPUT,
-		"carry 'whole' holds all of axis 'k', but the loop over {k} at line 7 sets a "
+	REFUSED(&b, program_set(p, full, x, here, &b.e), ERR_INPUT,
+		"carry 'full' holds all of axis 'k', but the loop over {k} at line 7 sets a "
 		"tile of it at a time; declare the carry inside the loop or without 'k'");
 	end(&b);
 	end(&b);

@@ -1,5 +1,5 @@
-/* Compiling in a pool of workers, by tests/fake/fake_nvrtc.c in place of NVRTC, and races on
- * fake_cuda.c in place of the driver. */
+/* Compiling in a pool of workers, with tests/fake/fake_nvrtc.c instead of NVRTC, and races on
+ * fake_cuda.c instead of the driver. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -69,8 +69,8 @@ static void close_gate(void)
 	setenv("FAKE_NVRTC_GATE", gate, 1);
 }
 
-/* Turns until so many processes are at the gate. */
-static bool turn_until_at_gate(struct pool *p, int n, pid_t *pid)
+/* Calls pool_step until so many processes are at the gate. */
+static bool step_until_at_gate(struct pool *p, int n, pid_t *pid)
 {
 	double end = wire_clock() + PATIENT;
 
@@ -80,7 +80,7 @@ static bool turn_until_at_gate(struct pool *p, int n, pid_t *pid)
 	return at_gate(pid) == n;
 }
 
-static bool turn_until_done(struct pool *p, const struct pool_job *j)
+static bool step_until_done(struct pool *p, const struct pool_job *j)
 {
 	double end = wire_clock() + PATIENT;
 
@@ -138,18 +138,18 @@ static void test_pool(void)
 	for (int i = 0; i < 5; i++)
 		j[i] = begin(p, (const char *[]){ "first", "second", "third", "fourth", "fifth" }[i]);
 	is_int(pool_waiting(p), 5, "five texts wait");
-	is_int(pool_running(p), 0, "and no worker is there before a turn");
-	ok(turn_until_at_gate(p, n, &pid), "as many compile at the same time as there are workers");
+	is_int(pool_running(p), 0, "and no worker exists before the first step");
+	ok(step_until_at_gate(p, n, &pid), "as many compile at the same time as there are workers");
 	is_int(pool_running(p), n, "and no more");
 	ok(!pool_done(j[0]) && !pool_step(p, 0, NULL, &err) && !pool_done(j[0]),
 		"meanwhile the caller goes on");
 	open_gate();
 	for (int i = 0; i < 5; i++)
-		turn_until_done(p, j[i]);
+		step_until_done(p, j[i]);
 	ok(right(j[0], "first") && right(j[4], "fifth") && right(j[2], "third"),
 		"each gets its own binary, and what the compiler said");
 	is_int(pool_waiting(p), 0, "nothing is left");
-	ok(!pool_step(p, PATIENT, NULL, &err), "a turn with nothing to do ends at once");
+	ok(!pool_step(p, PATIENT, NULL, &err), "a step with nothing to do ends at once");
 	pool_end_idle(p);
 	is_int(pool_running(p), 0, "idle workers can be sent home");
 	for (int i = 0; i < 5; i++)
@@ -168,12 +168,12 @@ static void test_deaths(void)
 	close_gate();
 	j = begin(p, "killed");
 	k = begin(p, "next");
-	turn_until_at_gate(p, 1, &pid);
+	step_until_at_gate(p, 1, &pid);
 	kill(pid, SIGKILL);
 	open_gate();
-	ok(turn_until_done(p, j) && result_of(j) == ERR_IO && says(&err, "was killed by signal 9") &&
+	ok(step_until_done(p, j) && result_of(j) == ERR_IO && says(&err, "was killed by signal 9") &&
 		says(&err, "(while compiling)"), "a worker that is killed costs one message");
-	ok(turn_until_done(p, k) && right(k, "next"), "and the next text gets another");
+	ok(step_until_done(p, k) && right(k, "next"), "and the next text gets another");
 	pool_drop(j);
 	pool_drop(k);
 
@@ -181,7 +181,7 @@ static void test_deaths(void)
 	pool_end_idle(p);
 	j = begin(p, "poison");
 	k = begin(p, "food");
-	ok(turn_until_done(p, j) && result_of(j) == ERR_IO && turn_until_done(p, k) &&
+	ok(step_until_done(p, j) && result_of(j) == ERR_IO && step_until_done(p, k) &&
 		right(k, "food"), "a text that kills its worker does not kill the others");
 	unsetenv("FAKE_NVRTC_CRASH");
 	pool_drop(j);
@@ -190,7 +190,7 @@ static void test_deaths(void)
 	setenv("FAKE_NVRTC_ERROR", "nonsense", 1);
 	pool_end_idle(p);
 	j = begin(p, "nonsense");
-	ok(turn_until_done(p, j) && result_of(j) == ERR_INPUT && says(&err, "the fake compiler says so"),
+	ok(step_until_done(p, j) && result_of(j) == ERR_INPUT && says(&err, "the fake compiler says so"),
 		"an error of the source comes back");
 	unsetenv("FAKE_NVRTC_ERROR");
 	pool_drop(j);
@@ -202,7 +202,7 @@ static void test_deaths(void)
 	setenv("MILLRACE_GPU_WORKER", "1", 1);	/* which forbids to start one */
 	pool_end_idle(p);
 	j = begin(p, "nobody");
-	ok(turn_until_done(p, j) && result_of(j) == ERR_IO && says(&err, "cannot start a worker"),
+	ok(step_until_done(p, j) && result_of(j) == ERR_IO && says(&err, "cannot start a worker"),
 		"nor does one wait that no worker can be started for");
 	unsetenv("MILLRACE_GPU_WORKER");
 	pool_drop(j);
@@ -219,22 +219,22 @@ static void test_endings(void)
 	pool_new(&mem, 1, &p);
 	close_gate();
 	j = begin(p, "interrupted");
-	turn_until_at_gate(p, 1, &pid);
+	step_until_at_gate(p, 1, &pid);
 	is_int(pool_step(p, PATIENT, &(struct stop){ &flag }, &err), ERR_INTERRUPTED,
-		"Ctrl-C ends a turn");
+		"Ctrl-C ends a step");
 	ok(!pool_done(j), "and no job");
 	pool_drop(j);
 	ok(kill(pid, 0) && errno == ESRCH, "a job that is dropped ends its worker");
 	k = begin(p, "late");
 	open_gate();
-	ok(turn_until_done(p, k) && right(k, "late"), "after which others go on");
+	ok(step_until_done(p, k) && right(k, "late"), "after which others go on");
 	pool_drop(k);
 
 	close_gate();
 	pool_end_idle(p);
 	j = begin(p, "left");
 	k = begin(p, "waiting");
-	turn_until_at_gate(p, 1, &pid);
+	step_until_at_gate(p, 1, &pid);
 	pool_free(p);
 	ok(kill(pid, 0) && errno == ESRCH, "the end of the pool is that of its workers");
 	ok(pool_done(j) && result_of(j) == ERR_IO && result_of(k) == ERR_IO &&
@@ -257,7 +257,7 @@ static void test_orphans(void)
 
 		pool_new(&mem, 1, &p);
 		begin(p, "orphan");
-		turn_until_at_gate(p, 1, &worker);
+		step_until_at_gate(p, 1, &worker);
 		kill(getpid(), SIGKILL);
 	}
 	waitpid(child, NULL, 0);
@@ -277,7 +277,7 @@ static void jump(void *ud, size_t want)
 	longjmp(out_of_memory, 1);
 }
 
-/* Every allocation fails in turn; freeing is enough then. */
+/* Each allocation fails once; freeing is enough then. */
 static void test_jumps(void)
 {
 	static struct mem small;
@@ -294,7 +294,7 @@ static void test_jumps(void)
 		if (!setjmp(out_of_memory)) {
 			pool_new(&small, 1, &p);
 			j = begin(p, "much");
-			done = turn_until_done(p, j) && right(j, "much");
+			done = step_until_done(p, j) && right(j, "much");
 		}
 		pool_drop(j);
 		pool_free(p);
@@ -363,12 +363,12 @@ static void test_race(void)
 	ok(!race(g, &f.job, &r), "a race of three");
 	is_int(r.contestants, 3, "has three contestants");
 	rounds = r.runs / 3;
-	ok(rounds >= 6 && r.runs % 3 == 0, "in whole rounds");
+	ok(rounds >= 6 && r.runs % 3 == 0, "in complete rounds");
 	for (int i = 0; i < r.runs; i++)
 		right = right && fabs(r.ms[i] - us[i % 3] * 1e-3) < 1e-6;
-	ok(right, "every turn has the time of its contestant");
+	ok(right, "every sample has the time of its kernel");
 	ok(fabs(r.min_ms[1] - 0.2) < 1e-6 && fabs(r.max_ms[2] - 1) < 1e-6, "and so have the extremes");
-	is_int(r.sample_runs[2], 2, "a turn has so many runs as fit into its time");
+	is_int(r.sample_runs[2], 2, "a sample has as many runs as fit into its time");
 	f.job.race.seconds = 0;
 	f.job.race.rounds_min = 0;
 	ok(!race(g, &f.job, &r) && r.runs == 9, "three rounds there are at least");
@@ -454,7 +454,7 @@ static void test_buffers(void)
 	for (int i = 1; i < 20; i++)
 		shared = shared && f.where[0][i] == f.where[1][i] && f.where[0][i] &&
 			(f.where[0][i] == f.where[0][i + 1]) == false;
-	ok(shared, "and both see the same copies of what they share, in turn");
+	ok(shared, "and both get the same copies of what they share, alternately");
 	gpu_free(g);
 }
 
@@ -475,7 +475,7 @@ static void test_faults(void)
 	field_init(&f, 3, us);
 	f.steps[1].entry = "fault";
 	f.steps[1].nparams = 0;
-	ok(race(g, &f.job, &r) && says(&err, "after 'fault' (two)"), "a fault is told with its contestant");
+	ok(race(g, &f.job, &r) && says(&err, "after 'fault' (two)"), "the message of a fault names its kernel");
 	f.steps[1].entry = "hang";
 	err = (struct err){ 0 };
 	ok(gpu_run(g, &f.job, 0.1, NULL, &arena, &r, &err) == ERR_LIMIT &&

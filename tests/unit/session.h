@@ -13,13 +13,13 @@
 #include "lua/lcore.h"
 #include "ui/user.h"
 
-/* An empty folder to be in, so that what is saved is found and removed. */
-struct session_place {
+/* An empty current folder, so that saved files are found and removed. */
+struct session {
 	char home[4096];		/* the checkout */
 	char dir[32];
 };
 
-static inline bool session_enter(struct session_place *p)
+static inline bool session_enter(struct session *p)
 {
 	const char *home = getenv("MILLRACE_HOME");
 
@@ -27,7 +27,7 @@ static inline bool session_enter(struct session_place *p)
 	return realpath(home ? home : ".", p->home) && mkdtemp(p->dir) && !chdir(p->dir);
 }
 
-static inline void session_leave(struct session_place *p)
+static inline void session_leave(struct session *p)
 {
 	DIR *d = opendir(".");
 
@@ -52,7 +52,7 @@ static inline int session_open_l(lua_State *L)
 static uint64_t session_fail_at, session_calls;
 
 /* Run a chunk in a new state. "" if all went well, else what is wrong, until the next call. */
-static inline const char *session_run(const struct session_place *p, const char *chunk,
+static inline const char *session_run(const struct session *p, const char *chunk,
 	const char *name, const struct term_setup *setup)
 {
 	static char message[4096];

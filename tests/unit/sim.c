@@ -21,7 +21,7 @@ static void run(struct bench *b)
 
 static const char *trace(struct bench *b)
 {
-	static const char *const causes[] = { "", " wait", " turn", " seu", " memory",
+	static const char *const causes[] = { "", " wait", " order", " seu", " memory",
 		" drain" };
 	const struct phase_line *l = &b->t->phases[0];
 	struct buf out;
@@ -319,7 +319,7 @@ static void test_late_comer(void)
 	bench_release(&b);
 }
 
-/* ---- turns ------------------------------------------------------------------------ */
+/* ---- issue order -------------------------------------------------------------------- */
 
 static void test_ping_pong(void)
 {
@@ -349,7 +349,7 @@ static void test_ping_pong(void)
 		"c1 soft.1 1: 165 221 221 281 wait mma.1\n", "ping-pong between two lanes");
 	bench_release(&b);
 
-	/* the turn alone: without work for the units to be busy with */
+	/* the issue order alone: no unit has work */
 	bench_init(&b);
 	ping_pong_program(&b, 2);
 	put(&b, "mma.0", "c0", 1, 0);
@@ -359,14 +359,14 @@ static void test_ping_pong(void)
 	run(&b);
 	is_str(trace(&b),
 		"c0 mma.0 0: 0 0 0 21\n"
-		"c1 mma.1 0: 0 6 6 27 turn mma.0\n"
-		"c0 mma.0 1: 4 12 12 33 turn mma.1\n"
-		"c1 mma.1 1: 10 18 18 39 turn mma.0\n", "turns pass at issue");
+		"c1 mma.1 0: 0 6 6 27 order mma.0\n"
+		"c0 mma.0 1: 4 12 12 33 order mma.1\n"
+		"c1 mma.1 1: 10 18 18 39 order mma.0\n", "the issue order passes on at issue");
 	bench_release(&b);
 }
 
-/* Tiles in turn over two copies of a lane: one converts while the other multiplies. */
-static void test_lane_turns(void)
+/* A lane with two replicas: one converts while the other multiplies. */
+static void test_replicas(void)
 {
 	struct bench b;
 
@@ -400,7 +400,7 @@ static void test_lane_turns(void)
 		"c.0 use 2: 158 159 159 213\n"
 		"c.1 use 3: 172 173 173 233\n"
 		"c.0 convert 2: 213 213 213 253\n"
-		"c.1 convert 3: 233 233 233 263\n", "tiles in turn over two copies of a lane");
+		"c.1 convert 3: 233 233 233 263\n", "a lane with two replicas");
 	is_int(b.t->phases[0].events.v[10].tile, 2, "... convert 2 is of the third tile");
 	bench_release(&b);
 }
@@ -439,7 +439,7 @@ static void run_loop(struct bench *b, bool stored)
 	run_price(b, &x);
 }
 
-/* What a lane does beside its sTasks' work. */
+/* What a lane does in addition to its sTasks' work. */
 static void test_kernels(void)
 {
 	struct price x;
@@ -518,8 +518,8 @@ static void test_parts(void)
 	bench_release(&b);
 }
 
-/* A lane computes at half of its pace beside a product, two lanes together at all of the unit's. */
-static void test_beside(void)
+/* During a product a lane computes at half its rate; two lanes together use the full rate of the unit. */
+static void test_contention(void)
 {
 	struct bench b;
 
@@ -532,7 +532,7 @@ static void test_beside(void)
 	/* 20 of 30 by 40, then as fast as ever */
 	is_str(trace(&b),
 		"c0 soft.0 0: 0 0 0 50\n"
-		"c1 mma.1 0: 0 0 0 60\n", "slower beside a product");
+		"c1 mma.1 0: 0 0 0 60\n", "slower during a product");
 	bench_release(&b);
 	bench_init(&b);
 	b.device.seu[VECTOR].contention = 0.5;
@@ -595,7 +595,7 @@ static void causal_program(struct bench *b, int64_t tiles)
 	make_graph(b, 1);
 }
 
-static const char *dealt(struct bench *b)
+static const char *assigned_tiles(struct bench *b)
 {
 	struct tile_assignment d;
 	struct buf out;
@@ -625,12 +625,12 @@ static void test_longest_first(void)
 	bench_init(&b);
 	causal_program(&b, 4);
 	put(&b, "use", "c", 30, 0);
-	is_str(dealt(&b), " 0 2 | 1 3", "tile t goes to EU t mod n");
+	is_str(assigned_tiles(&b), " 0 2 | 1 3", "tile t goes to EU t mod n");
 	run(&b);
 	is_int(b.t->cycles, 180, "... and the EU with tiles 1 and 3 takes six iterations");
 	is_int(b.t->nevents, 4 + 6, "... both EUs are played");
 	grid(&b, 0, RASTER_ROWS, 1, true);
-	is_str(dealt(&b), " 3 0 | 2 1", "longest first: the next goes to who is free");
+	is_str(assigned_tiles(&b), " 3 0 | 2 1", "longest first: the next goes to the first free EU");
 	run(&b);
 	is_int(b.t->cycles, 150, "... and both take five");
 	is_int(b.t->phases[0].events.n, 5, "... of which one is shown");
@@ -661,17 +661,17 @@ static void test_raster(void)
 	store(&b, out, load(&b, x));
 	make_graph(&b, 1);
 	grid(&b, 1, RASTER_ROWS, 1, false);
-	is_str(dealt(&b), " 0 1 2 3 4 5 6 7 8 9 10 11", "by rows");
+	is_str(assigned_tiles(&b), " 0 1 2 3 4 5 6 7 8 9 10 11", "by rows");
 	grid(&b, 1, RASTER_COLUMNS, 1, false);
-	is_str(dealt(&b), " 0 4 8 1 5 9 2 6 10 3 7 11", "by columns");
+	is_str(assigned_tiles(&b), " 0 4 8 1 5 9 2 6 10 3 7 11", "by columns");
 	grid(&b, 1, RASTER_ROWS, 2, false);
-	is_str(dealt(&b), " 0 4 1 5 2 6 3 7 8 9 10 11", "two rows together");
+	is_str(assigned_tiles(&b), " 0 4 1 5 2 6 3 7 8 9 10 11", "two rows together");
 	grid(&b, 1, RASTER_COLUMNS, 2, false);
-	is_str(dealt(&b), " 0 1 4 5 8 9 2 3 6 7 10 11", "two columns together");
+	is_str(assigned_tiles(&b), " 0 1 4 5 8 9 2 3 6 7 10 11", "two columns together");
 	grid(&b, 1, RASTER_COLUMNS, 100, false);
-	is_str(dealt(&b), " 0 1 2 3 4 5 6 7 8 9 10 11", "more together than there are");
+	is_str(assigned_tiles(&b), " 0 1 2 3 4 5 6 7 8 9 10 11", "more together than there are");
 	grid(&b, 2, RASTER_ROWS, 2, false);
-	is_str(dealt(&b), " 0 1 2 3 8 10 | 4 5 6 7 9 11", "two rows together over two EUs");
+	is_str(assigned_tiles(&b), " 0 1 2 3 8 10 | 4 5 6 7 9 11", "two rows together over two EUs");
 	bench_release(&b);
 }
 
@@ -715,22 +715,22 @@ static void test_clusters(void)
 	plan_assign_tiles(&b.arena, b.plan, 0, &d);
 	is_int(d.cluster, 2, "Z is");
 	is_int(d.total, 18, "... and groups of the fifth row are filled up");
-	is_str(dealt(&b), " 0 2 7 12 14 | 3 5 10 12 14 | 1 6 8 13 | 4 9 11 13",
+	is_str(assigned_tiles(&b), " 0 2 7 12 14 | 3 5 10 12 14 | 1 6 8 13 | 4 9 11 13",
 		"groups of two rows, a row to each EU; the last alone, twice");
 	clusters(&b, RASTER_ROWS, 1, 2, false);
-	is_str(dealt(&b), " 0 3 6 9 12 | 1 4 7 10 13 | 2 5 8 11 14 | 2 5 8 11 14",
+	is_str(assigned_tiles(&b), " 0 3 6 9 12 | 1 4 7 10 13 | 2 5 8 11 14 | 2 5 8 11 14",
 		"along n by rows one at a time");
 	clusters(&b, RASTER_COLUMNS, 1, 4, false);
-	is_str(dealt(&b), " 0 12 1 13 2 14 | 3 12 4 13 5 14 | 6 12 7 13 8 14 | 9 12 10 13 11 14",
+	is_str(assigned_tiles(&b), " 0 12 1 13 2 14 | 3 12 4 13 5 14 | 6 12 7 13 8 14 | 9 12 10 13 11 14",
 		"four rows of a column");
 	clusters(&b, RASTER_ROWS, 2, 2, true);
-	is_str(dealt(&b), " 0 2 7 12 14 | 3 5 10 12 14 | 1 6 8 13 | 4 9 11 13",
+	is_str(assigned_tiles(&b), " 0 2 7 12 14 | 3 5 10 12 14 | 1 6 8 13 | 4 9 11 13",
 		"longest first where all are equal");
 	is_int(plan_eus(b.plan, 0), 4, "all EUs");
 	b.device.cluster_eus = 3;
-	is_int(plan_eus(b.plan, 0), 4, "pairs find room everywhere");
+	is_int(plan_eus(b.plan, 0), 4, "pairs fit everywhere");
 	clusters(&b, RASTER_ROWS, 2, 3, false);
-	is_int(plan_eus(b.plan, 0), 3, "clusters of three where there is room");
+	is_int(plan_eus(b.plan, 0), 3, "clusters of three where they fit");
 	bench_release(&b);
 }
 
@@ -1023,7 +1023,7 @@ static void test_refusals(void)
 	is_int(sim_run(&b.mem, b.plan, NULL, NULL, &t, &b.e), ERR_ILLEGAL, "a standstill is found");
 	is_str(b.e.msg, "the plan comes to a standstill; lane 'p' stands at 'load_X' 0 and waits "
 		"for 'use' 0 to be complete; lane 'c' stands at 'use' 0 and waits for 'load_X' 0 "
-		"to be complete", "... and told");
+		"to be complete", "... and named");
 	ok(t == NULL, "... without a timeline");
 	must(&b, plan_unwait(b.plan, task(&b, "load_X"), task(&b, "use"), NOWHERE, &b.e));
 	wait_for(&b, "load_X", "convert", 0, WAIT_ISSUED);
@@ -1031,11 +1031,11 @@ static void test_refusals(void)
 		"is on no lane");
 	is_str(b.e.msg, "the plan comes to a standstill; lane 'p' stands at 'load_X' 0 and waits "
 		"for 'convert' 0 to be issued, which no lane runs; lane 'c' stands at 'use' 0 and "
-		"waits for 'load_X' 0 to be complete", "... and told");
+		"waits for 'load_X' 0 to be complete", "... and named");
 	must(&b, plan_unwait(b.plan, task(&b, "load_X"), task(&b, "convert"), NOWHERE, &b.e));
 	is_int(sim_run(&b.mem, b.plan, &o, NULL, &t, &b.e), ERR_LIMIT, "too many events");
 	is_str(b.e.msg, "phase 'main' takes more than 5 events to simulate; choose larger tiles "
-		"or a smaller problem", "... is told");
+		"or a smaller problem", "... is suggested");
 	is_int(sim_run(&b.mem, b.plan, NULL, &stop, &t, &b.e), ERR_INTERRUPTED, "a stop is heard");
 	o = (struct sim_options){ .max_events = 10000, .keep = 3 };
 	is_int(sim_run(&b.mem, b.plan, &o, NULL, &b.t, &b.e), OK, "just enough events");
@@ -1207,10 +1207,10 @@ int main(void)
 	test_by_age();
 	test_late_comer();
 	test_ping_pong();
-	test_lane_turns();
+	test_replicas();
 	test_kernels();
 	test_parts();
-	test_beside();
+	test_contention();
 	test_waves();
 	test_longest_first();
 	test_raster();

@@ -317,9 +317,9 @@ static inline void versions(struct bench *b, const char *buffer, int n)
 	must(b, plan_versions(b->plan, graph_find_buffer(b->g, buffer), n, NOWHERE, &b->e));
 }
 
-static inline void lane(struct bench *b, const char *name, int warps, int turns)
+static inline void lane(struct bench *b, const char *name, int warps, int replicas)
 {
-	must(b, plan_lane(b->plan, name, warps, 0, turns, NOWHERE, &b->e));
+	must(b, plan_lane(b->plan, name, warps, 0, replicas, NOWHERE, &b->e));
 }
 
 /* Everything somewhere, at some offset, with some versions; then the waits that the
@@ -330,9 +330,9 @@ static inline void random_plan(struct bench *b, struct prng *r)
 	int added;
 
 	for (int i = 0; i < 3; i++) {
-		int turns = prng_below(r, 4) ? 1 : 2;
+		int replicas = prng_below(r, 4) ? 1 : 2;
 
-		lane(b, lanes[i], prng_below(r, 2) ? 4 : 1, turns);
+		lane(b, lanes[i], prng_below(r, 2) ? 4 : 1, replicas);
 	}
 	for (int i = 0; i < b->g->tasks.n; i++) {
 		const struct stask *s = &b->g->tasks.v[i];

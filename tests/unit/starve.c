@@ -10,7 +10,7 @@ enum { RUNS = 120 };
 
 static const char chunk[] = "mr.load_plan 'attention_serial':simulate():show()";
 
-/* Through all views, an edit, an undo, the places of an sTask. */
+/* Through all views, an edit, an undo, all occurrences of an sTask. */
 static const char *const keys[] = { "l", "l", "c", "0", "z", "2", "3", "4", "v", "5", "6", " ", "7", "8", "?",
 	"?", "2", "/", "mma_pv\r", "}", "u", " ", "k", "\r", "1", "u", "f", "t", "\033", "qn" };
 
@@ -27,7 +27,7 @@ static bool idle(void *arg)
 }
 
 /* "" or what the session says is wrong. Was the terminal given back? */
-static const char *run(const struct session_place *p, uint64_t fail_at, bool *back)
+static const char *run(const struct session *p, uint64_t fail_at, bool *back)
 {
 	struct run r = { .at = 0 };
 	struct termios before = { 0 }, after = { 0 };
@@ -50,28 +50,28 @@ static const char *run(const struct session_place *p, uint64_t fail_at, bool *ba
 
 int main(void)
 {
-	int told = 0, kept = 0, open = 0;
-	struct session_place p;
+	int reported = 0, kept = 0, open = 0;
+	struct session p;
 	uint64_t all;
 	bool back;
 
 	setlocale(LC_ALL, "C.UTF-8");
 	if (!session_enter(&p))
 		return 1;
-	/* Arenas ask for every piece by itself: count them so. */
+	/* With this, arenas request every allocation separately. */
 	is_str(run(&p, UINT64_MAX, &back), "", "with enough memory all goes well");
 	ok(back, "  and the terminal is given back");
 	all = session_calls;
 	for (int i = 1; i < RUNS; i++) {
 		const char *wrong = run(&p, all * (uint64_t)i / RUNS, &back);
 
-		told += strstr(wrong, "not enough memory") != NULL;
+		reported += strstr(wrong, "not enough memory") != NULL;
 		kept += strstr(wrong, "left over") != NULL;
 		open += !back;
 	}
 	is_int(kept, 0, "nothing is left over, wherever memory runs out");
 	is_int(open, 0, "the terminal is always given back");
-	ok(told > RUNS / 2, "and most users are told");
+	ok(reported > RUNS / 2, "and most sessions report it");
 	session_leave(&p);
 	return tap_done();
 }

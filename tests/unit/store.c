@@ -1,5 +1,5 @@
-/* The store: rows out are rows in; what is wrong with a file is told and nothing of it lost; and
- * whatever request for memory or write to the disk fails, a row that was taken stays. */
+/* The store: rows out are rows in; problems of a file are reported and nothing of it is lost; and
+ * if any request for memory or write to the disk fails, accepted rows stay. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -105,7 +105,7 @@ static void trap_disk(void)
 	v->xSetSystemCall(v, "ftruncate", (sqlite3_syscall_ptr)trap_truncate);
 }
 
-/* ---- places ---- */
+/* ---- paths ---- */
 
 static char dir[] = "/tmp/storeXXXXXX", path[PATH];
 static struct mem mem;
@@ -133,7 +133,7 @@ static void shell(const char *command)
 		diag("failed: %s", command);
 }
 
-/* The whole file: its length, at most n bytes in buf. */
+/* The complete file: its length, at most n bytes in buf. */
 static size_t slurp(const char *end, char *buf, size_t n)
 {
 	char name[PATH + 32];
@@ -384,7 +384,7 @@ static void test_interrupted_walk(void)
 	struct store *s, *other;
 	struct store_row r;
 	struct err e;
-	int64_t turn;
+	int64_t generation;
 	bool more;
 
 	fresh();
@@ -395,9 +395,9 @@ static void test_interrupted_walk(void)
 	ok(!store_find(s, STORE_LIST, &(struct store_filter){ 0 }, &e) &&
 		!store_next(s, &r, &more, &e) && more, "rows are being read");
 	is_int(put(other, "gemm", "m=3", 1), OK, "another writer does not wait");
-	turn = store_generation(s);
+	generation = store_generation(s);
 	is_int(put(s, "gemm", "m=4", 1), OK, "nor does the reader itself");
-	ok(turn != store_generation(s) && !store_next(s, &r, &more, &e) && !more, "  which ends the reading");
+	ok(generation != store_generation(s) && !store_next(s, &r, &more, &e) && !more, "  which ends the reading");
 	is_int(count(s), 4, "all rows are there");
 	store_free(other);
 	store_free(s);
@@ -430,7 +430,7 @@ static void set_aside(const char *why, const char *what)
 	is_int(put(s, "gemm", "m=1", 1), OK, "a row is taken");
 	notice = store_notice(s);
 	ok(strstr(notice, message), "  with a message");
-	is_str(store_notice(s), "", "  which is told once");
+	is_str(store_notice(s), "", "  which is reported once");
 	is_int(count(s), 1, "  in a new file");
 	store_free(s);
 	m = slurp(end, file_after, sizeof(file_after));
@@ -451,7 +451,7 @@ static void test_damaged(void)
 		struct store *s = open_store();
 
 		is_str(found(s, STORE_LIST, (struct store_filter){ 0 }), "", "who only reads finds none");
-		ok(strstr(store_notice(s), "damaged-2"), "  and is told, too");
+		ok(strstr(store_notice(s), "damaged-2"), "  and is reported, too");
 		ok(!there("") && there(".damaged-1") && there(".damaged-2"), "  with nothing written over");
 		store_free(s);
 	}
@@ -460,7 +460,7 @@ static void test_damaged(void)
 	set_aside("damaged", "other tables than ours");
 }
 
-/* Cut off at any length, or with any bytes written over: a row is taken, and either the others
+/* Truncated at any length, or with any bytes overwritten: a row is accepted, and either the others
  * are there or the file was set aside. */
 static void test_any_damage(void)
 {
@@ -617,7 +617,7 @@ static void test_writers(void)
 	is_int(kept(), WRITERS * EACH, "and all their rows are there");
 }
 
-/* ---- want of memory, and of room on the disk ---- */
+/* ---- too little memory, or space on the disk ---- */
 
 /* A new store with a row put, rows read, rows pruned; what was acknowledged is added. */
 static void use(long *taken, long *removed)
@@ -644,7 +644,7 @@ static long further(long at)
 	return at + 1 + at / 32;
 }
 
-/* Each call of the trap fails in turn, with all after it. */
+/* Each call of the trap fails once, with all after it. */
 static void torture(struct trap *t, const char *what)
 {
 	long at = 0, rounds = 0, lost = 0, aside = 0, more = 0, before = blocks;

@@ -285,7 +285,7 @@ struct expected {
 	int64_t sums, bytes, arrivals;
 };
 
-/* All tiles whole, and each load by one copy engine. */
+/* All tiles are interior, and each load is done by one copy engine. */
 static void expect(const struct plan *p, int64_t tiles, struct expected *x)
 {
 	*x = (struct expected){ 0 };
@@ -487,7 +487,7 @@ static void compare_with_page(lua_State *L, const char *home)
 /* On the target whose products are single warps', of fragments of their own. */
 #define OF_WARPS "local home = require('millrace.core').home() " \
 	"local device = dofile(home .. '/tests/lua/lib/mma_sync.lua') local plan = mr.plan(mr.examples."
-#define REST ", device) plan:lane('c0', {warps=2}) " \
+#define ON_ONE_LANE ", device) plan:lane('c0', {warps=2}) " \
 	"for _, t in ipairs(plan.tasks) do plan:append(t.name) end plan:fill_waits() return plan"
 
 int main(void)
@@ -510,9 +510,9 @@ int main(void)
 		count(L, names[i], script, false);
 	}
 	count(L, "products of warps", OF_WARPS "gemm{m=128, n=128, k=96}:graph{tile={m=64, n=32, k=48}}"
-		REST, false);
+		ON_ONE_LANE, false);
 	count(L, "attention of warps", OF_WARPS "flash_attention{b=1, h=1, m=64, n=96, d=64}"
-		":graph{tile={m=32, n=48}}" REST, true);
+		":graph{tile={m=32, n=48}}" ON_ONE_LANE, true);
 	host_close(L);
 	return tap_done();
 }

@@ -1,7 +1,7 @@
 /* torture.c - want of memory, at every request of a session.
  *
- * For k = 1, 2, 3, ... the k-th request fails, where every piece that an arena hands
- * out is a request. If it is Lua's, which then collects its garbage and tries again,
+ * For k = 1, 2, 3, ... the k-th request fails, where every allocation from an arena
+ * is a request. If it is Lua's, which then collects its garbage and tries again,
  * the round is played once more with the try failing too. Whatever it hits must come
  * out as an error of the script that tells of memory, leave a state that still works,
  * and leave no byte behind when the state is closed. Under the sanitizers the first

@@ -96,7 +96,7 @@ static const char script[] = "local progress, core = require 'millrace.progress'
 	"  return went, w:finish{ended='sure'}, w\n"
 	"end\n";
 
-static struct session_place place;
+static struct session session;
 static struct user user;
 
 /* Keys that are there when the search looks first ("X": the window is closed before), and those at its end. */
@@ -124,7 +124,7 @@ static void watched(const char *what, const char *first, const char *const *keys
 	else if (first[0])
 		screen_type(&user.screen, first);
 	snprintf(text, sizeof(text), "%s%s", script, body);
-	is_str(session_run(&place, text, "=watch", &setup), "", what);
+	is_str(session_run(&session, text, "=watch", &setup), "", what);
 	screen_close(&user.screen);
 }
 
@@ -148,7 +148,7 @@ static void test_terminal(void)
 		"assert(went and ended == nil)");
 	watched("it is over when the terminal is gone", "X", none, "local went, ended = run({history=history, "
 		"best=1e-4}, 3)\nassert(went == false and ended == nil)");
-	watched("entries told one by one make a history", "", enter, "local w = select(3, run({best=1e-4, "
+	watched("entries passed one by one make a history", "", enter, "local w = select(3, run({best=1e-4, "
 		"last=history[30]}, 3))\nassert(#w.history == 1)");
 	watched("an error closes it", "", none, "local good = pcall(function()\n"
 		"  local w <close> = progress.watch{show=true}\n  error 'x'\nend)\n"
@@ -161,11 +161,11 @@ int main(void)
 {
 	setlocale(LC_ALL, "C.UTF-8");
 	test_sizes();
-	if (!session_enter(&place)) {
+	if (!session_enter(&session)) {
 		ok(false, "there is a folder");
 		return tap_done();
 	}
 	test_terminal();
-	session_leave(&place);
+	session_leave(&session);
 	return tap_done();
 }
