@@ -149,7 +149,7 @@ static enum err_code find_dims(struct space *s, const struct wanted *want, struc
 		s->has_products |= u.row;
 		if (!u.looped && !is_tiled(p, a)) {
 			if (want && want->n[a])
-				return err_set(e, ERR_INPUT, NOWHERE, "axis '%s' is not cut into tiles: "
+				return err_set(e, ERR_INPUT, NOWHERE, "axis '%s' is not tiled: "
 					"every tile has all of it", p->axes.v[a].name);
 			continue;
 		}

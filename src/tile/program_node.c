@@ -88,7 +88,7 @@ static enum err_code check_readable(const struct program *p, int tensor, struct 
 		return OK;
 	if (t->role == TENSOR_OUTPUT)
 		return err_set(e, ERR_INPUT, loc, "'%s' is an output and cannot be loaded; store "
-			"a temporary beside it and load that", t->name);
+			"a temporary as well and load that", t->name);
 	if (phase != NONE && find_access(p, OP_STORE, tensor, phase, phase))
 		return err_set(e, ERR_INPUT, loc, "temporary '%s' is stored in this phase, whose "
 			"tiles run in any order; load it in a later phase", t->name);

@@ -285,5 +285,5 @@ bad("mr.search(bound, nil, {tile = {m = 0}})", "search: tile extent must be an i
 bad("mr.search(bound, nil, {tile = {m = 1.5}})", "search: tile extent must be an integer of at least 1, got 1.5")
 bad("mr.search(bound, nil, {tile = 64})", "search: table of tile extents expected, got 64")
 bad("mr.search(mr.examples.flash_attention{b = 1, h = 2, m = 512, d = 64}, nil, {tile = {b = 1}})",
-  "axis 'b' is not cut into tiles: every tile has all of it")
+  "axis 'b' is not tiled: every tile has all of it")
 tap.done_testing()

@@ -1,19 +1,14 @@
-/* bench.h - a plan that a script makes, one of its kernels to be changed, and the CPU target
- * as judge of what the changed kernel does. */
+/* bench.h - a plan made by a script of plans.lua, one of its kernels, which a test changes, and the CPU target, which
+ * shows what the changed kernel does. */
 #ifndef TESTS_BENCH_H
 #define TESTS_BENCH_H
-
-#include <lauxlib.h>
-#include <lualib.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "emit/emit.h"
 #include "lower/lower.h"
 #include "lua/lplan.h"
 #include "plan/check.h"
 #include "run/on_host.h"
-#include "tests/tap.h"
+#include "tests/unit/script.h"
 
 enum { SEEDS = 3, BENCH_PHASES = 4, BENCH_SECONDS = 20 };
 
@@ -39,17 +34,10 @@ static inline void must(const struct bench *b, enum err_code code)
 {
 	if (!code)
 		return;
-	printf("Bail out! %s\n", b->e.msg);
-	exit(1);
+	script_stop(b->e.msg);
 }
 
-static inline void bench_stop(const char *why)
-{
-	printf("Bail out! %s\n", why);
-	exit(1);
-}
-
-/* The kernels of the other phases, as they are. */
+/* The kernels of all other phases. */
 static inline void bench_others(struct bench *b)
 {
 	for (int i = 0; i < b->nphases; i++) {
@@ -65,25 +53,22 @@ static inline void bench_others(struct bench *b)
 	}
 }
 
-static inline void bench_open(struct bench *b, const char *prelude, const char *script, int phase)
+/* script: an expression over plans.lua, or statements that return a plan. */
+static inline void bench_open(struct bench *b, const char *script, int phase)
 {
-	const char *home = getenv("MILLRACE_HOME");
 	struct problems problems = { 0 };
 
-	*b = (struct bench){ .h.home = home ? home : ".", .phase = phase,
-		.seeds = SEEDS };
+	*b = (struct bench){ .h.home = script_home(), .phase = phase, .seeds = SEEDS };
 	b->L = host_open(&b->h);
 	arena_init(&b->arena, &b->mem);
-	lua_pushfstring(b->L, "%s%s", prelude, script);
-	if (luaL_dostring(b->L, lua_tostring(b->L, 1)))
-		bench_stop(lua_tostring(b->L, -1));
+	script_run(b->L, "plans", script);
 	b->plan = history_plan(check_plan(b->L, -1, "test"));
 	must(b, plan_check(b->plan, &b->arena, NULL, &problems, NULL, &b->e));
 	if (problems.v.n)
-		bench_stop(problems.v.v[0].message);
+		script_stop(problems.v.v[0].message);
 	b->nphases = b->plan->graph->program->phases.n;
 	if (b->nphases > BENCH_PHASES)
-		bench_stop("too many phases");
+		script_stop("too many phases");
 	bench_others(b);
 	must(b, lower_plan(&b->mem, b->plan, phase, &b->k, &b->e));
 	emit_host(b->k->role, &b->arena, &b->was);

@@ -1,47 +1,17 @@
-/* Kernels with one operation changed: left out, done twice, exchanged with the next. The
- * check refuses them, or they are harmless: the CPU target, which knows nothing of the
- * check, finds no race in them and the result is the same. Of those that it refuses a
- * sample runs on the CPU too, to see how many are refused without need. */
+/* Kernels with one operation changed: left out, executed twice, exchanged with the next. verify refuses them, or they
+ * are harmless: the CPU target, which does not depend on verify, finds no race in them and the result is the same. A
+ * sample of the refused ones runs on the CPU, too, to see how many are refused without need. */
 #include "lower/passes.h"
 #include "verify/verify.h"
 #include "tests/unit/bench.h"
 
-/* To compile and run a kernel takes a hundred times as long as to check it. So of those that
- * are changed alike, the same operation and the same next one, a few run: numbers 0, 1, MORE,
- * MORE * MORE, and so on; of those that are refused, which have a reason of their own, fewer.
+/* It takes a hundred times as long to compile and run a kernel as to check it. So of kernels with similar changes (the
+ * same operation and the same next one) only a few run: numbers 0, 1, MORE, MORE * MORE, and so on; of refused ones,
+ * which have a reason already, fewer.
  *
- * In the environment: MILLRACE_PLANS, less than MANY where all is slow, and then fewer are
- * tried; MUTANTS, so that all run that are accepted; MUTANTS_OF, so that only plans are taken
- * whose name has that in it; MUTANTS_SAY, to see each that runs. */
+ * In the environment: MILLRACE_PLANS, less than MANY on slow machines, tries fewer changes; MUTANTS runs all accepted
+ * kernels; MUTANTS_OF takes only plans whose name contains its value; MUTANTS_SAY prints each kernel that runs. */
 enum { MANY = 500, MORE = 6, MORE_REFUSED = 24 };
-
-static const char prelude[] =
-	"local mr = require 'millrace'\n"
-	"local home = require 'millrace.core'.home()\n"
-	"local function example(name, bound)\n"
-	"  local plan = mr.load_plan(home .. '/examples/' .. name .. '.lua', bound)\n"
-	"  plan:grid{eus = 1}\n"
-	"  return plan\n"
-	"end\n"
-	"local attention = mr.examples.flash_attention\n"
-	"local function simple(bound, tile, rings)\n"
-	"  local plan = mr.plan(bound:graph{tile = tile}, mr.device 'h200')\n"
-	"  for _, t in ipairs(plan.tasks) do plan:append(t.name) end\n"
-	"  plan:buffers(rings or {})\n"
-	"  plan:grid{eus = 1}\n"
-	"  plan:fill_waits()\n"
-	"  return plan\n"
-	"end\n"
-	"local function of_warps(bound, tile, rings)\n"
-	"  local device = dofile(home .. '/tests/lua/lib/mma_sync.lua')\n"
-	"  local plan = mr.plan(bound:graph{tile = tile}, device)\n"
-	"  plan:lane('c0', {warps = 2})\n"
-	"  for _, t in ipairs(plan.tasks) do plan:append(t.name) end\n"
-	"  plan:buffers(rings)\n"
-	"  plan:grid{eus = 1}\n"
-	"  plan:fill_waits()\n"
-	"  return plan\n"
-	"end\n";
 
 enum change { DROP, DOUBLE, EXCHANGE, CHANGES };
 static const char *const change_names[] = { "without", "twice", "after the next" };
@@ -49,13 +19,13 @@ static const char *const change_names[] = { "without", "twice", "after the next"
 struct tally {
 	const char *name;
 	int made, refused, same, harmless, alike, missed, rule;
-	int tried, strict;		/* of those refused: on the CPU, and nothing found */
+	int tried, strict;		/* of refused ones: run on the CPU, nothing found */
 };
 
 static struct tally all;
-static bool saying;			/* of each that runs what comes of it */
+static bool saying;			/* print the result of each that runs */
 
-/* Those changed alike so far: accepted, refused. */
+/* Similar changes so far: accepted, refused. */
 static int alike[2][CHANGES][DO_COUNT][DO_COUNT + 1];
 
 /* Is this one in the sample? */
@@ -66,7 +36,7 @@ static bool is_chosen(int n, int more)
 	return n <= 1;
 }
 
-/* Has it no meaning on the CPU? */
+/* Has the operation no effect on the CPU? */
 static bool is_rule(enum role_do what)
 {
 	return what == DO_PIN || what == DO_OPAQUE || what == DO_GROUPS_FENCE || what == DO_AT || what == DO_REGISTERS;
@@ -233,14 +203,14 @@ static void check_phase_of(const char *name, const char *script, int phase)
 
 	if (getenv("MUTANTS_OF") && !strstr(name, getenv("MUTANTS_OF")))
 		return;
-	bench_open(&b, prelude, script, phase);
+	bench_open(&b, script, phase);
 	bench_data(&b);
 	b.seeds = 2;
 	if (!ok(!bench_run(&b, &b.was, true), name))
 		diag("it does not run on the CPU");
 	for (int i = 0; i < b.k->role->roles.n; i++)
 		mutate_body(&b, &t, &b.k->role->roles.v[i], &b.k->role->roles.v[i].body, &count);
-	is_int(t.missed, 0, "no mistake that the CPU finds gets through");
+	is_int(t.missed, 0, "verify refuses every mistake that the CPU finds");
 	say(&t);
 	all.made += t.made;
 	all.refused += t.refused;
@@ -266,23 +236,23 @@ int main(void)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	check_plan_of("gemm", "return simple(mr.examples.gemm{m=128, n=64, k=64}, {m=64, n=64, k=32}, "
 		"{a=2, b=2})");
-	check_plan_of("gemm_cooperative", "return example('gemm_cooperative', "
+	check_plan_of("gemm_cooperative", "return on_one_eu('gemm_cooperative', "
 		"mr.examples.gemm{m=128, n=256, k=128})");
-	check_plan_of("attention_serial", "return example('attention_serial', "
-		"attention{b=1, h=1, m=128, n=256, d=64})");
-	check_plan_of("attention_serial, causal", "return example('attention_serial', "
-		"attention{b=1, h=1, m=256, n=256, d=64, causal=true})");
-	check_plan_of("attention_overlap", "return example('attention_overlap', "
-		"attention{b=1, h=1, m=128, n=256, d=64})");
-	check_plan_of("attention_overlap, causal", "return example('attention_overlap', "
-		"attention{b=1, h=1, m=256, n=256, d=64, causal=true})");
-	check_plan_of("attention_pingpong", "return example('attention_pingpong', "
-		"attention{b=1, h=1, m=128, n=256, d=64})");
-	check_plan_of("attention_pingpong, causal", "return example('attention_pingpong', "
-		"attention{b=1, h=1, m=256, n=256, d=64, causal=true})");
-	check_plan_of("decoding_split", "return example('decoding_split', mr.examples.flash_decoding{"
+	check_plan_of("attention_serial", "return on_one_eu('attention_serial', "
+		"attention_of{m=128, n=256, d=64})");
+	check_plan_of("attention_serial, causal", "return on_one_eu('attention_serial', "
+		"attention_of{m=256, n=256, d=64, causal=true})");
+	check_plan_of("attention_overlap", "return on_one_eu('attention_overlap', "
+		"attention_of{m=128, n=256, d=64})");
+	check_plan_of("attention_overlap, causal", "return on_one_eu('attention_overlap', "
+		"attention_of{m=256, n=256, d=64, causal=true})");
+	check_plan_of("attention_pingpong", "return on_one_eu('attention_pingpong', "
+		"attention_of{m=128, n=256, d=64})");
+	check_plan_of("attention_pingpong, causal", "return on_one_eu('attention_pingpong', "
+		"attention_of{m=256, n=256, d=64, causal=true})");
+	check_plan_of("decoding_split", "return on_one_eu('decoding_split', mr.examples.flash_decoding{"
 		"b=1, h=8, hkv=1, n=512, d=64, splits=2})");
-	check_phase_of("decoding_split, second phase", "return example('decoding_split', "
+	check_phase_of("decoding_split, second phase", "return on_one_eu('decoding_split', "
 		"mr.examples.flash_decoding{b=1, h=8, hkv=1, n=512, d=64, splits=2})", 1);
 	check_plan_of("chunk_state", "return simple(mr.examples.chunk_state{b=1, s=128, h=1, p=64, "
 		"n=64, chunk=64}, {})");
@@ -300,7 +270,7 @@ int main(void)
 		"{m=64, n=64, k=32}, {a=2, b=2})");
 	check_plan_of("gemm of warps", "return of_warps(mr.examples.gemm{m=64, n=48, k=64}, "
 		"{m=32, n=48, k=32}, {a=2, b=2})");
-	check_plan_of("attention of warps", "return of_warps(attention{b=1, h=1, m=64, n=96, d=32}, "
+	check_plan_of("attention of warps", "return of_warps(attention_of{m=64, n=96, d=32}, "
 		"{m=32, n=32}, {k=2, v=2})");
 	say(&all);
 	return tap_done();

@@ -1,60 +1,12 @@
-/* What a kernel's operations cost: none that has a cost may be left out without the price
- * saying so, and plans that make lanes do more are predicted to take longer. */
-#include <lauxlib.h>
-#include <lualib.h>
+/* The price of a kernel's operations: if one that has a cost is removed, the price changes; and plans whose lanes do
+ * more are predicted to take longer. */
 #include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "lower/lower.h"
 #include "lua/lplan.h"
 #include "plan/check.h"
 #include "sim/priced.h"
-#include "tests/tap.h"
-
-static const char *home(void)
-{
-	const char *s = getenv("MILLRACE_HOME");
-
-	return s ? s : ".";
-}
-
-/* Two kinds of plan: an example's, and one that gives each sTask the lane that `on` says.
- * `flipped` has n products whose results lie across that which they are added to. */
-static const char prelude[] =
-	"local mr = require 'millrace'\n"
-	"local function example(name, bound) return mr.load_plan(mr.home .. '/examples/' .. name .. '.lua', bound) end\n"
-	"local function lanes(bound, tile, rings, on)\n"
-	"  local plan = mr.plan(bound:graph{tile = tile}, mr.device 'h200')\n"
-	"  for _, t in ipairs(plan.tasks) do\n"
-	"    local lane = t.kind == 'load' and 'p0' or on[t.name] or 'c0'\n"
-	"    plan:lane(lane, {warps = t.kind == 'load' and (on.loading or 1) or 4})\n"
-	"    plan:append(t.name, {lane = lane})\n"
-	"  end\n"
-	"  plan:buffers(rings)\n"
-	"  plan:fill_waits()\n"
-	"  return plan\n"
-	"end\n"
-	"local function gemm(k, on)\n"
-	"  return lanes(mr.examples.gemm{m = 1024, n = 1024, k = k}, {m = 64, n = 64, k = 64},\n"
-	"    {a = on and on.rings or 3, b = on and on.rings or 3}, on or {})\n"
-	"end\n"
-	"local function statistics(on)\n"
-	"  return lanes(mr.examples.flash_attention{b = 1, h = 4, m = 256, n = 512, d = 64}, {m = 64, n = 64},\n"
-	"    {k = 2, v = 2}, on)\n"
-	"end\n"
-	"local function flipped(n)\n"
-	"  local bound = mr.program('flipped', function(p)\n"
-	"    local m, n_, k = p:axes('m', 'n', 'k')\n"
-	"    local A, B, C = p:input('A', {m, k}), p:input('B', {n_, k}), p:output('C', {m, n_}, 'f32')\n"
-	"    local a, b = p:load('load_a', A), p:load('load_b', B)\n"
-	"    local c = p:mma('mma', a, b)\n"
-	"    local d = n > 0 and p:mma('across', b, a) or 0\n"
-	"    local e = n > 1 and p:mma('again', b, a) or 0\n"
-	"    C:store('store_c', p:task('add', function() return c + d + e end))\n"
-	"  end){m = 256, n = 256, k = 64}\n"
-	"  return lanes(bound, {m = 64, n = 64}, {}, {})\n"
-	"end\n";
+#include "tests/unit/script.h"
 
 struct bench {
 	struct host h;
@@ -69,28 +21,21 @@ static void must(const struct bench *b, enum err_code code)
 {
 	if (!code)
 		return;
-	printf("Bail out! %s\n", b->e.msg);
-	exit(1);
+	script_stop(b->e.msg);
 }
 
 static void bench_open(struct bench *b, const char *script)
 {
 	struct problems problems = { 0 };
 
-	*b = (struct bench){ .h.home = home() };
+	*b = (struct bench){ .h.home = script_home() };
 	b->L = host_open(&b->h);
 	arena_init(&b->arena, &b->mem);
-	lua_pushfstring(b->L, "%sreturn %s", prelude, script);
-	if (luaL_dostring(b->L, lua_tostring(b->L, 1))) {
-		printf("Bail out! %s\n", lua_tostring(b->L, -1));
-		exit(1);
-	}
+	script_run(b->L, "plans", arena_strf(&b->arena, "return %s", script));
 	b->plan = history_plan(check_plan(b->L, -1, "test"));
 	must(b, plan_check(b->plan, &b->arena, NULL, &problems, NULL, &b->e));
-	if (problems.v.n) {
-		printf("Bail out! %s: %s\n", script, problems.v.v[0].message);
-		exit(1);
-	}
+	if (problems.v.n)
+		script_stop(problems.v.v[0].message);
 }
 
 static void bench_close(struct bench *b)
@@ -115,8 +60,8 @@ static bool is_dear(enum role_do what)
 	return false;
 }
 
-/* Take all of one sort out of the tree: those of an sTask, or of a lane outside of any. The
- * bodies as they were are kept. */
+/* Remove all operations of one kind from the tree: those of an sTask, or of a lane outside of any. The
+ * original bodies are kept. */
 struct pruned {
 	struct arena *a;
 	enum role_do what;
@@ -176,7 +121,7 @@ static void price_of(struct bench *b, const struct kernel *k, struct price *out)
 	price_add(out, k->plan, k->phase, k->role);
 }
 
-/* Does the price tell that the lane, or the sTask, does none of these any more? */
+/* Does the price change if the lane, or the sTask, has none of these operations any more? */
 static void drop(struct bench *b, struct kernel *k, struct role *r, enum role_do what, int task,
 	int *dropped, int *missed)
 {
@@ -215,7 +160,7 @@ static void test_drops(const char *script)
 		kernel_free(k);
 	}
 	ok(dropped > 10, script);
-	is_int(missed, 0, "... each sort of operation has its price");
+	is_int(missed, 0, "... each kind of operation has its price");
 	bench_close(&b);
 }
 
@@ -233,7 +178,7 @@ static void test_numbers(void)
 	struct bench b;
 	int missed = 0;
 
-	bench_open(&b, "gemm(99, {epilogue = 'c1', store_c = 'c1', loading = 3})");
+	bench_open(&b, "large_gemm(99, {apart = true, loading = 3})");
 	must(&b, lower_plan(&b.mem, b.plan, 0, &k, &b.e));
 	price_of(&b, k, &was);
 	for (int i = 0; i < LEN(number); i++) {
@@ -281,16 +226,16 @@ static double cycles_of(const char *script)
 
 static void test_dearer(void)
 {
-	double one = cycles_of("gemm(512)"), odd = cycles_of("gemm(511, {loading = 3})"), two;
+	double one = cycles_of("large_gemm(512)"), odd = cycles_of("large_gemm(511, {loading = 3})"), two;
 
-	two = cycles_of("gemm(512, {epilogue = 'c1', store_c = 'c1', rings = 6})");
-	ok(two > 1.2 * cycles_of("gemm(512, {rings = 6})"), "an accumulator that is handed over each iteration is dear");
+	two = cycles_of("large_gemm(512, {apart = true, rings = 6})");
+	ok(two > 1.2 * cycles_of("large_gemm(512, {rings = 6})"), "an accumulator that is handed over each iteration is dear");
 	ok(odd > 20 * one, "loads of single elements by threads are much dearer than by the engine");
-	two = cycles_of("gemm(511)");
+	two = cycles_of("large_gemm(511)");
 	ok(two < odd / 2, "... but not where neighbours are shifted together");
-	ok(cycles_of("gemm(508)") < two / 2, "... and still less where they are copied as they lie");
-	one = cycles_of("statistics{}");
-	two = cycles_of("statistics{normalise = 'c1', store_o = 'c1'}");
+	ok(cycles_of("large_gemm(508)") < two / 2, "... and still less where they are copied as they lie");
+	one = cycles_of("large_attention{}");
+	two = cycles_of("large_attention{normalise = true, store_o = true}");
 	ok(two > one, "an end on another lane costs more than on the same");
 }
 
@@ -317,8 +262,8 @@ static void test_layout_conversions(void)
 	double none = lane_of("flipped(0)", "add"), one = lane_of("flipped(1)", "add");
 	double two = lane_of("flipped(2)", "add");
 
-	ok(one > none + 100, "a value that lies otherwise takes a layout_conversion");
-	ok(two > one + 100, "two take two");
+	ok(one > none + 100, "a value in another layout needs a conversion");
+	ok(two > one + 100, "two values need two");
 }
 
 /* with and without ---------------------------------------------------------------------- */
@@ -329,7 +274,7 @@ static void test_longer(void)
 	struct bench b;
 	struct timeline *with, *without;
 
-	bench_open(&b, "statistics{}");
+	bench_open(&b, "large_attention{}");
 	with = play(&b);
 	must(&b, sim_run(&b.mem, b.plan, &o, NULL, &without, &b.e));
 	ok(!without->priced && with->priced, "a timeline knows whether it knows the kernel");
@@ -346,8 +291,8 @@ int main(void)
 	test_drops("example 'gemm_cooperative'");
 	test_drops("example 'decoding_split'");
 	test_drops("example('gemm_cooperative', mr.examples.gemm{m = 512, n = 512, k = 196})");
-	test_drops("gemm(128, {epilogue = 'c1', store_c = 'c1'})");
-	test_drops("statistics{normalise = 'c1', store_o = 'c1'}");
+	test_drops("large_gemm(128, {apart = true})");
+	test_drops("large_attention{normalise = true, store_o = true}");
 	test_numbers();
 	test_dearer();
 	test_layout_conversions();

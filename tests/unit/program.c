@@ -403,7 +403,7 @@ static void test_memory(void)
 	i8 = tensor(&b, TENSOR_OUTPUT, "Q", DT_I8, b.m, b.k);
 	flags = tensor(&b, TENSOR_OUTPUT, "F", DT_BOOL, b.m, b.kw);
 	REFUSED(&b, program_load(p, NULL, b.to, NULL, here, &id, &b.e), ERR_INPUT,
-		"'O' is an output and cannot be loaded; store a temporary beside it and load that");
+		"'O' is an output and cannot be loaded; store a temporary as well and load that");
 	REFUSED(&b, program_load(p, NULL, b.tt, NULL, here, &id, &b.e), ERR_INPUT,
 		"temporary 'T' is loaded before any phase stores it; store it in an earlier phase");
 	huge[0] = huge[1] = index_axis(b.m);
@@ -427,7 +427,7 @@ static void test_memory(void)
 	at[1] = index_axis(b.k);
 	at[1].term[0].div = 2;
 	REFUSED(&b, program_store(p, NULL, b.to, at, v, here, &b.e), ERR_INPUT,
-		"several elements along 'k' would be stored at one place of 'O'; index it by 'k' "
+		"several elements along 'k' would be stored to the same element of 'O'; index it by 'k' "
 		"itself");
 	at[1] = index_const(0);
 	at[0].term[at[0].n++] = index_axis(b.k).term[0];
@@ -452,7 +452,7 @@ static void test_memory(void)
 	x = load(&b, b.tx);
 	v = mma(&b, NULL, x, load(&b, b.ty));
 	REFUSED(&b, program_store(p, NULL, b.to, NULL, v, here, &b.e), ERR_INPUT,
-		"all tiles along batch axis 'b' would be stored at one place of 'O'; let its index "
+		"all tiles along batch axis 'b' would be stored to the same elements of 'O'; let its index "
 		"depend on 'b'");
 	phase_end(&b);
 	phase(&b, "two");

@@ -1,145 +1,17 @@
-/* torture.c - want of memory, at every request of a session.
+/* torture.c - too little memory, at every request of a session.
  *
  * For k = 1, 2, 3, ... the k-th request fails, where every allocation from an arena
  * is a request. If it is Lua's, which then collects its garbage and tries again,
- * the round is played once more with the try failing too. Whatever it hits must come
- * out as an error of the script that tells of memory, leave a state that still works,
- * and leave no byte behind when the state is closed. Under the sanitizers the first
+ * the round is played once more with that try failing, too. Each failure must become
+ * an error of the script that mentions memory, leave a state that still works,
+ * and leave no byte allocated when the state is closed. Under the sanitizers the first
  * 500 requests are tried and then every seventh.
  */
 #include <lualib.h>
 #include <stdlib.h>
 
 #include "lua/lcore.h"
-#include "tests/tap.h"
-
-/* The state itself, a program, its inputs and answer, arrays, a device. Every part is
- * small, for it runs some thousand times. */
-static const char language[] =
-	"local mr = require 'millrace'\n"
-	"local gemm = mr.program('gemm', function(p)\n"
-	"  local m, n, k = p:axes('m', 'n', 'k')\n"
-	"  local A, B, C = p:input('A', {m, k}), p:input('B', {n, k}), p:output('C', {m, n})\n"
-	"  local c = p:carry('c', {m, n}, 0)\n"
-	"  p:loop(k, {upto = m + 2}, function()\n"
-	"    local a = p:load('load_a', A, {m, k})\n"
-	"    local left = mr.where(k:index():le(m:index() + 2), a, 0)\n"
-	"    c:add(p:mma('mma', left:to 'bf16', p:load('load_b', B)))\n"
-	"  end)\n"
-	"  C:store('store_c', p:task('act', function()\n"
-	"    return mr.max(mr.exp2(c), 0):to 'bf16'\n"
-	"  end))\n"
-	"end)\n"
-	"local bound = gemm:bind{m=4, n=3, k=2}\n"
-	"local inputs = bound:inputs{seed=1}\n"
-	"local out = bound:reference(inputs, {tile={m=2, k=1}, round=true})\n"
-	"assert(out.C:copy('f32'):max_error(out.C) < 1)\n"
-	"assert(#tostring(bound) > 0 and #tostring(out.C) > 0 and #tostring(mr.device 'h200') > 0)\n"
-	"local a = mr.array('i4', {3, 2}, function(i, j) return i - j end)\n"
-	"assert(a:get(2, 1) == 1 and #mr.devices() > 0 and mr.examples.gemm)\n"
-	"mr.program('stubborn', function(p)\n"	/* goes on after each failure */
-	"  local n = p:axes 'n'\n"
-	"  local v = n:index()\n"
-	"  for i = 1, 20 do\n"
-	"    local good, w = pcall(function() return v + i end)\n"
-	"    v = good and w or v\n"
-	"  end\n"
-	"  p:output('Y', {n}):store(v)\n"
-	"end){n=2}\n"
-	"local good = pcall(gemm.bind, gemm, {m=4, n=3})\n"
-	"assert(not good)\n";
-
-#define GEMM \
-	"local mr = require 'millrace'\n" \
-	"local gemm = mr.program('gemm', function(p)\n" \
-	"  local m, n, k = p:axes('m', 'n', 'k')\n" \
-	"  local A, B, C = p:input('A', {m, k}), p:input('B', {n, k}), p:output('C', {m, n})\n" \
-	"  local c = p:carry('c', {m, n}, 0)\n" \
-	"  p:loop(k, function() c:add(p:mma('mma', p:load('load_a', A), p:load('load_b', B))) end)\n" \
-	"  C:store('store_c', p:task('out', function() return c:to 'bf16' end))\n" \
-	"end)\n"
-
-/* A graph, a plan and its edits, each of which must leave the plan as it was if it
- * fails, its check, text and timeline. */
-static const char planning[] =
-	GEMM
-	"local bound, device = gemm{m=256, n=256, k=256}, mr.device 'h200'\n"
-	"local graph = bound:graph{tile={m=128, n=128, k=64}}\n"
-	"assert(#graph.tasks == 5 and #graph.edges > 0 and #graph.buffers > 0)\n"
-	"assert(#graph:dot() > 0 and #graph:drawing() > 0 and #tostring(graph) > 0)\n"
-	"local plan, text = mr.plan(graph, device), require 'millrace.core'.statements\n"
-	"local function edit(f, ...)\n"
-	"  local before = text(plan)\n"
-	"  local good, message = pcall(plan[f], plan, ...)\n"
-	"  if good then return end\n"
-	"  assert(text(plan) == before, 'a failed edit changed the plan')\n"
-	"  assert(not plan:redo(), 'a failed edit can be redone')\n"
-	"  assert(not plan:undo() or plan:redo() and text(plan) == before, 'the log is lost')\n"
-	"  error(message, 0)\n"
-	"end\n"
-	"edit('split', 'm', 2)\n"
-	"edit('lane', 'p0', {warps=1})\n"
-	"edit('buffers', {a=2, b=2})\n"
-	"edit('append', 'load_a')\n"
-	"edit('append', 'load_b')\n"
-	"for i = 0, 1 do\n"
-	"  for _, task in ipairs{'mma.', 'out.', 'store_c.'} do\n"
-	"    edit('append', task .. i, {lane='c' .. i})\n"
-	"  end\n"
-	"end\n"
-	"edit('wait', 'mma.0', {'load_a', {'load_b', distance=0}})\n"
-	"edit('unwait', 'mma.0', 'load_b')\n"
-	"edit('grid', {group=2})\n"
-	"edit('fill_waits')\n"
-	"edit('move', 'load_b', {before='load_a', at=1})\n"
-	"edit('propagate', {k=32})\n"
-	"edit('remove', 'load_a')\n"
-	"local removed = text(plan)\n"
-	"assert(plan:undo())\n"
-	"local good, message = pcall(plan.buffers, plan, {a=3, b=3})\n"
-	"if not good then\n"
-	"  assert(plan:redo() and text(plan) == removed, 'a failed edit took what was undone')\n"
-	"  error(message, 0)\n"
-	"end\n"
-	"local ok, problems = plan:check()\n"
-	"assert(ok and #tostring(problems) > 0 and plan.usage.threads > 0 and #plan:script() > 0)\n"
-	"assert(#tostring(plan) > 0 and #plan:table() > 0 and #plan.tasks == 8 and plan.rings.a == 3)\n"
-	"local tl = plan:simulate()\n"
-	"assert(tl.cycles > 0 and #tl.events > 0 and #tl.phases == 1 and tl.utilization.tensor)\n"
-	"assert(#tostring(tl) > 0 and #tl:summary() > 0)\n"
-	"local copy = plan:copy()\n"
-	"assert(text(copy) == text(plan) and #plan:diff(copy) == 0)\n"
-	"edit('unwait', 'mma.0', 'load_a')\n"
-	"ok, problems = plan:check()\n"
-	"assert(not ok and #tostring(problems) > 0)\n";
-
-/* A search, whose candidates fail by want of memory in every part of the planning. */
-static const char searching[] =
-	GEMM
-	"local found = mr.search(gemm{m=256, n=64, k=64}, mr.device 'h200', {trials=3, measure=false, tile={m={64, 128}, n=64, k=64}})\n"
-	"assert(found.trials == 3 and #found.why() > 0 and #found.plan:script() > 0)\n";
-
-/* The text of a plain kernel, with its search for tiles. */
-static const char plainly[] =
-	"local mr, core = require 'millrace', require 'millrace.core'\n"
-	"local rows = mr.program('rows', function(p)\n"
-	"  local m, n = p:axes('m', 'n')\n"
-	"  local X, Y = p:input('X', {m, n}), p:output('Y', {m})\n"
-	"  Y:store(mr.rowmax(p:load(X), n))\n"
-	"end)\n"
-	"assert(#core.plain(rows{m=200, n=9}) > 0)\n";
-
-/* What must still work after any failure, in the same state. */
-static const char after[] =
-	"local mr = require 'millrace'\n"
-	"local id = mr.program('id', function(p)\n"
-	"  local n = p:axes 'n'\n"
-	"  local X, Y = p:input('X', {n}, 'f64'), p:output('Y', {n}, 'f64')\n"
-	"  Y:store(p:load(X) + 0)\n"
-	"end)\n"
-	"local bound = id{n=3}\n"
-	"local inputs = bound:inputs()\n"
-	"assert(bound:reference(inputs).Y:max_error(inputs.X) == 0)\n";
+#include "tests/unit/script.h"
 
 /* Lua's requests go through here to be seen failing, and to fail twice: see
  * host_alloc. */
@@ -170,24 +42,21 @@ static int run(lua_State *L, const char *code)
 	return status == LUA_OK ? lua_pcall(L, 0, 0, 0) : status;
 }
 
-static const char *home(void)
-{
-	const char *given = getenv("MILLRACE_HOME");
-
-	return given ? given : ".";
-}
-
+/* A script of tests/unit/torture. */
 struct session {
-	const char *name, *text;
+	const char *name;
 	bool bare;			/* begins before there is a state */
+	char *text;
 };
+
+static char *still_works;		/* a script that must run in the same state after any failure */
 
 struct tally {
 	int rounds, raised, wrong, broken, leaked;
 };
 
-/* The error on top tells of memory, not of what its want has brought about. */
-static bool tells_of_memory(lua_State *L)
+/* Does the error on top mention memory, and not a consequence of the failure? */
+static bool mentions_memory(lua_State *L)
 {
 	const char *message = lua_tostring(L, -1);
 
@@ -202,7 +71,7 @@ static void run_failing(lua_State *L, const struct session *s, struct tally *t)
 	if (run(L, s->text) == LUA_OK)
 		return;
 	t->raised++;
-	t->wrong += !tells_of_memory(L);
+	t->wrong += !mentions_memory(L);
 	lua_pop(L, 1);
 }
 
@@ -221,7 +90,7 @@ struct stage {
 
 static void stage_open(struct stage *st, uint64_t fail_at)
 {
-	*st = (struct stage){ .host = { .home = home(), .mem = { .fail_at = fail_at,
+	*st = (struct stage){ .host = { .home = script_home(), .mem = { .fail_at = fail_at,
 		.fine = true } } };
 	st->L = host_open(&st->host);
 	if (!st->L)
@@ -231,7 +100,7 @@ static void stage_open(struct stage *st, uint64_t fail_at)
 	lua_setallocf(st->L, alloc_watched, &st->watch);
 }
 
-/* What is loaded by the first call that needs it is no part of what is tried. */
+/* Modules that are loaded on demand are not part of the test. */
 static const char loaded[] = "require 'millrace' require 'millrace.search' "
 	"require 'millrace.progress' require 'millrace.proof'";
 
@@ -266,7 +135,7 @@ static enum outcome play(struct stage *st, const struct session *s, uint64_t k, 
 		else if (st->watch.failed)
 			end = LUA_FAILED;
 		m->fail_at = 0;
-		if (run(st->L, after) != LUA_OK) {
+		if (run(st->L, still_works) != LUA_OK) {
 			diag("%s", lua_tostring(st->L, -1));
 			t->broken++;
 		}
@@ -310,32 +179,35 @@ static void torture(const struct session *s)
 	diag("%d rounds, %d of them a second try of Lua's, %d errors", t.rounds, lua, t.raised);
 	ok(end == ENDED, "the last round meets no failure");
 	ok(t.raised > t.rounds / 3, "many rounds end the script");
-	is_int(t.wrong, 0, "every error tells of memory");
+	is_int(t.wrong, 0, "every error mentions memory");
 	is_int(t.broken, 0, "the state still works");
 	is_int(t.leaked, 0, "and leaves nothing behind");
 }
 
-static void check(const struct session *s)
+static void check(struct session *s)
 {
-	struct host h = { .home = home() };
+	struct host h = { .home = script_home() };
 	lua_State *L = host_open(&h);
 
 	diag("%s", s->name);
+	s->text = script_read(s->name);
 	if (run(L, s->text) != LUA_OK)
 		diag("%s", lua_tostring(L, -1));
 	ok(lua_gettop(L) == 0, "the session runs with memory enough");
 	host_close(L);
 	is_int((long long)h.mem.used, 0, "and leaves none behind");
 	torture(s);
+	free(s->text);
 }
 
 int main(void)
 {
-	static const struct session sessions[] = {
-		{ "the language", language, true }, { "planning", planning, false },
-		{ "searching", searching, false }, { "a plain kernel", plainly, false } };
+	struct session sessions[] = { { .name = "language", .bare = true }, { .name = "planning" },
+		{ .name = "searching" }, { .name = "plain_kernel" } };
 
+	still_works = script_read("torture/still_works");
 	for (int i = 0; i < LEN(sessions); i++)
 		check(&sessions[i]);
+	free(still_works);
 	return tap_done();
 }

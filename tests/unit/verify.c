@@ -1,163 +1,9 @@
-/* The protocol check: kernels of real plans pass; kernels with one thing changed are
- * refused, or are harmless: their text is the same, or the CPU target, which knows nothing
- * of the check, runs them without a race and computes what the kernel as it was does. */
-#include <stdlib.h>
-
+/* verify: kernels of plans pass. Kernels with one decision changed are refused, or are harmless: their text is the
+ * same, or the CPU target, which does not depend on verify, runs them without a race and with the same result. */
 #include "lower/passes.h"
 #include "verify/verify.h"
 #include "tests/unit/bench.h"
 #include "tests/unit/oracle_states.h"
-
-/* Waits for loads whose slots may hold others by then: their flags are deeper than the rings. */
-#define LOOKING_BACK(sizes) \
-	"local plan = gemm(" sizes ", {m=64, n=64, k=32}, 1, 1) " \
-	"plan:wait('mma', {{'load_b', distance = 2}}) plan:wait('load_a', {{'load_b', distance = 1}}) " \
-	"return plan"
-
-static const char prelude[] =
-	"local mr = require 'millrace'\n"
-	"local home = require 'millrace.core'.home()\n"
-	"local function example(name, bound)\n"
-	"  return mr.load_plan(home .. '/examples/' .. name .. '.lua', bound)\n"
-	"end\n"
-	"local function gemm(sizes, tile, ring, ways)\n"
-	"  local plan = mr.plan(mr.examples.gemm(sizes):graph{tile = tile}, mr.device 'h200')\n"
-	"  if ways > 1 then plan:split('m', ways) end\n"
-	"  plan:lane('p0', {warps = 1})\n"
-	"  plan:buffers{a = ring, b = ring}\n"
-	"  plan:append('load_a', {seu = 'tma', lane = 'p0'})\n"
-	"  plan:append('load_b', {seu = 'tma', lane = 'p0'})\n"
-	"  for i = 0, ways - 1 do\n"
-	"    local lane, part = 'c' .. i, ways > 1 and '.' .. i or ''\n"
-	"    plan:lane(lane, {warps = 4})\n"
-	"    plan:append('mma' .. part, {seu = 'tensor', lane = lane})\n"
-	"    plan:append('epilogue' .. part, {seu = 'cuda', lane = lane})\n"
-	"    plan:append('store_c' .. part, {seu = 'tma', lane = lane})\n"
-	"  end\n"
-	"  plan:grid{eus = 1}\n"
-	"  plan:fill_waits()\n"
-	"  return plan\n"
-	"end\n"
-	"local function cluster(o)\n"
-	"  local plan = gemm({m = o.m or 256, n = o.n or 192, k = o.k or 96, b = o.b}, {m = 64, n = 64, k = 32},\n"
-	"    o.ring or 2, 1)\n"
-	"  plan:grid{eus = o.size or 2, cluster = o.size or 2, group = o.group or 4}\n"
-	"  return plan\n"
-	"end\n"
-	"local function attention(o)\n"
-	"  local bound = mr.examples.flash_attention{b = 1, h = o.h or 1, m = o.m or 192, n = o.n or 256,\n"
-	"    d = 64, causal = o.causal}\n"
-	"  local plan = mr.plan(bound:graph{tile = {m = 64, n = 64}}, mr.device 'h200')\n"
-	"  plan:lane('p0', {warps = 1})\n"
-	"  if o.p1 then plan:lane('p1', {warps = 1}) end\n"
-	"  plan:lane('c0', {warps = 4})\n"
-	"  plan:buffers{q = o.q or 1, k = o.k or 2, v = o.v or 2, softmax_2 = o.probs or 1, mma_qk = o.scores or 1}\n"
-	"  plan:append('load_q', {seu = 'tma', lane = o.p1 or 'p0'})\n"
-	"  plan:append('load_k', {seu = 'tma', lane = 'p0', at = o.load_k or 0})\n"
-	"  plan:append('load_v', {seu = 'tma', lane = 'p0', at = o.load_v or 0})\n"
-	"  for _, task in ipairs(o.order or {'mma_qk', 'softmax', 'rescale', 'mma_pv'}) do\n"
-	"    plan:append(task, {lane = 'c0', at = o[task] or 0})\n"
-	"  end\n"
-	"  plan:append('normalise', {lane = 'c0'})\n"
-	"  plan:append('store_o', {lane = 'c0'})\n"
-	"  plan:grid{eus = 1}\n"
-	"  plan:fill_waits()\n"
-	"  return plan\n"
-	"end\n"
-	"local function turns()\n"
-	"  local bound = mr.examples.gemm{m = 320, n = 64, k = 96}\n"
-	"  local plan = mr.plan(bound:graph{tile = {m = 64, n = 64, k = 32}}, mr.device 'h200')\n"
-	"  plan:lane('p0', {warps = 1})\n"
-	"  plan:lane('c', {warps = 4, turns = 2})\n"
-	"  plan:buffers{a = 2, b = 2}\n"
-	"  plan:append('load_a', {lane = 'p0'})\n"
-	"  plan:append('load_b', {lane = 'p0'})\n"
-	"  for _, task in ipairs{'mma', 'epilogue', 'store_c'} do plan:append(task, {lane = 'c'}) end\n"
-	"  plan:grid{eus = 1}\n"
-	"  plan:fill_waits()\n"
-	"  return plan\n"
-	"end\n"
-	"local function handed(bound, tile, rings, on)\n"
-	"  local plan = mr.plan(bound:graph{tile = tile}, mr.device 'h200')\n"
-	"  for _, t in ipairs(plan.tasks) do\n"
-	"    local lane = t.kind == 'load' and 'p0' or on[t.name] or 'c0'\n"
-	"    plan:lane(lane, {warps = t.kind == 'load' and 1 or 4})\n"
-	"    plan:append(t.name, {lane = lane})\n"
-	"  end\n"
-	"  plan:buffers(rings)\n"
-	"  plan:grid{eus = 1}\n"
-	"  plan:fill_waits()\n"
-	"  return plan\n"
-	"end\n"
-	"local function shifted(bound, tile, rings, at, on, turns)\n"
-	"  local plan = mr.plan(bound:graph{tile = tile}, mr.device 'h200')\n"
-	"  for _, t in ipairs(plan.tasks) do\n"
-	"    plan:append(t.name, {lane = on or (t.kind == 'load' and 'p0' or 'c0'), at = at[t.name] or 0})\n"
-	"  end\n"
-	"  if not on then plan:lane('p0', {warps = 1}) end\n"
-	"  plan:lane('c0', {warps = 4, turns = turns})\n"
-	"  plan:buffers(rings)\n"
-	"  plan:grid{eus = 1}\n"
-	"  plan:fill_waits()\n"
-	"  return plan\n"
-	"end\n"
-	"local project = mr.program('project', function(p)\n"
-	"  local m, n, k = p:axes('m', 'n', 'k')\n"
-	"  local A, B, C = p:input('A', {m, k}), p:input('B', {n, k}), p:output('C', {m, n})\n"
-	"  local c = p:mma('mma', p:load('load_a', A), p:load('load_b', B))\n"
-	"  C:store('store_c', p:task('scale', function() return (c * 0.5):to 'bf16' end))\n"
-	"end)\n"
-	"local function epilogue(sizes, rings)\n"
-	"  return handed(mr.examples.gemm(sizes), {m = 64, n = 64, k = 32}, rings, {epilogue = 'c1',\n"
-	"    store_c = 'c1'})\n"
-	"end\n"
-	"local function statistics(o, on)\n"
-	"  return handed(mr.examples.flash_attention{b = 1, h = 1, m = o.m, n = o.n, d = 64, causal = o.causal},\n"
-	"    {m = 64, n = 64}, {k = o.ring, v = o.ring}, on)\n"
-	"end\n"
-	"local function apart(o)\n"	/* two products of one tile, on lanes that share nothing */
-	"  local bound = mr.program('apart', function(p)\n"
-	"    local m, n, k = p:axes('m', 'n', 'k')\n"
-	"    local A, B, C = p:input('A', {m, k}), p:input('B', {n, k}), p:output('C', {m, n}, 'f32')\n"
-	"    local E, F, D = p:input('E', {m, k}), p:input('F', {n, k}), p:output('D', {m, n}, 'f32')\n"
-	"    local c, d = p:carry('c', {m, n}, 0), p:carry('d', {m, n}, 0)\n"
-	"    local function left(name, a)\n"	/* what `upto` leaves of an operand */
-	"      return o.part and p:task(name, function()\n"
-	"        return mr.where(k:index():le(m:index() - 64), a, 0):to 'bf16'\n"
-	"      end) or a\n"
-	"    end\n"
-	"    p:loop(k, {upto = o.part and m - 64 or nil}, function()\n"
-	"      c:add(p:mma('mma_c', left('left_c', p:load('load_a', A)), p:load('load_b', B)))\n"
-	"      d:add(p:mma('mma_d', left('left_d', p:load('load_e', E)), p:load('load_f', F)))\n"
-	"    end)\n"
-	"    C:store('store_c', p:task('out_c', function() return c + 0 end))\n"
-	"    D:store('store_d', p:task('out_d', function() return d + 0 end))\n"
-	"  end){m = 192, n = 64, k = 128}\n"
-	"  local plan = mr.plan(bound:graph{tile = {m = 64, n = 64, k = 32}}, mr.device 'h200')\n"
-	"  for _, task in ipairs{'load_a', 'load_b'} do plan:append(task, {lane = 'p0'}) end\n"
-	"  for _, task in ipairs{'load_e', 'load_f'} do plan:append(task, {lane = 'p1'}) end\n"
-	"  for i = 0, o.part and 1 or -1 do plan:append(i == 0 and 'left_c' or 'left_d', {lane = 'c' .. i}) end\n"
-	"  for _, task in ipairs{'mma_c', 'out_c', 'store_c'} do plan:append(task, {lane = 'c0'}) end\n"
-	"  for _, task in ipairs{'mma_d', 'out_d', 'store_d'} do plan:append(task, {lane = 'c1'}) end\n"
-	"  plan:lane('p0', {warps = o.warps or 1})\n"
-	"  plan:grid{eus = 1}\n"
-	"  plan:fill_waits()\n"
-	"  for _, w in ipairs(o) do plan:wait(w[1], {{w[2], distance = w[3], when = w[4]}}) end\n"
-	"  return plan\n"
-	"end\n"
-	"local function split()\n"
-	"  local bound = mr.examples.flash_attention{b = 1, h = 1, m = 128, n = 128, d = 64}\n"
-	"  local plan = mr.plan(bound:graph{tile = {m = 128, n = 64}}, mr.device 'h200')\n"
-	"  plan:split('m', 2)\n"
-	"  plan:lane('p0', {warps = 1})\n"
-	"  for _, t in ipairs(plan.tasks) do\n"
-	"    plan:append(t.name, {lane = t.kind == 'load' and 'p0' or 'c' .. t.name:match '%d$'})\n"
-	"  end\n"
-	"  plan:fill_waits()\n"
-	"  plan:wait('softmax.1', {{'mma_pv.0', distance = 0}})\n"
-	"  return plan\n"
-	"end\n"
-	"local early = {'mma_qk', 'mma_pv', 'softmax', 'rescale'}\n";
 
 /* Mutations -------------------------------------------------------------------- */
 
@@ -289,7 +135,7 @@ static void mutate_groups(struct bench *b, struct tally *t, struct kentry *x, st
 			if (!w->behind[c][m])
 				continue;
 			w->behind[c][m]--;
-			t->try(b, t, arena_strf(&b->arena, "'%s' is told of too early %s '%s', class "
+			t->try(b, t, arena_strf(&b->arena, "'%s' is signaled too early %s '%s', class "
 				"%d", task_name(b, m), which, task_name(b, x->task), c));
 			w->behind[c][m]++;
 		}
@@ -320,7 +166,7 @@ static void mutate_begins(struct bench *b, struct tally *t, struct kentry *x)
 		int empty = v->empty.n;
 
 		v->empty.n = 0;
-		t->try(b, t, arena_strf(&b->arena, "'%s' begins '%s' whoever came before",
+		t->try(b, t, arena_strf(&b->arena, "'%s' begins '%s' although it may not be the first",
 			task_name(b, x->task), b->plan->graph->buffers.v[v->buffer].name));
 		v->empty.n = empty;
 	}
@@ -331,7 +177,6 @@ static void mutate_entry(struct bench *b, struct tally *t, struct kentry *x)
 	int flag = x->flag, issue = x->issue_flag;
 
 	mutate_begins(b, t, x);
-
 	mutate_waits(b, t, x);
 	if (x->waits_groups)
 		mutate_groups(b, t, x, &x->before, "before");
@@ -341,13 +186,13 @@ static void mutate_entry(struct bench *b, struct tally *t, struct kentry *x)
 	mutate_switch(b, t, x, &x->drains, "drain");
 	if (issue != NONE) {
 		x->issue_flag = NONE;
-		t->try(b, t, arena_strf(&b->arena, "'%s' does not tell of its issue",
+		t->try(b, t, arena_strf(&b->arena, "'%s' does not signal its issue",
 			task_name(b, x->task)));
 		x->issue_flag = issue;
 	}
 	if (flag != NONE && b->plan->graph->tasks.v[x->task].kind != TASK_LOAD) {
 		x->flag = NONE;
-		t->try(b, t, arena_strf(&b->arena, "'%s' does not tell of its end",
+		t->try(b, t, arena_strf(&b->arena, "'%s' does not signal its completion",
 			task_name(b, x->task)));
 		x->flag = flag;
 	}
@@ -355,18 +200,18 @@ static void mutate_entry(struct bench *b, struct tally *t, struct kentry *x)
 
 static void mutate_step(struct bench *b, struct tally *t, struct kstep *s)
 {
-	int turn = s->handover_flag;
+	int handover = s->handover_flag;
 
 	if (s->younger != NONE) {
 		s->younger++;
 		t->try(b, t, arena_strf(&b->arena, "one group more under way behind loop %d", s->id));
 		s->younger--;
 	}
-	if (turn == NONE)
+	if (handover == NONE)
 		return;
 	s->handover_flag = NONE;
-	t->try(b, t, arena_strf(&b->arena, "step %d does not wait for its turn", s->id));
-	s->handover_flag = turn;
+	t->try(b, t, arena_strf(&b->arena, "step %d does not wait for the other replica", s->id));
+	s->handover_flag = handover;
 }
 
 static void mutate_order(struct bench *b, struct tally *t, struct klane *l)
@@ -402,16 +247,16 @@ static void mutate_flag_of_all(struct bench *b, struct tally *t, struct flag *f)
 	if (!f->all)
 		return;
 	f->all = false;
-	t->try(b, t, arena_strf(&b->arena, "'%s' is told to its own block alone",
+	t->try(b, t, arena_strf(&b->arena, "'%s' is signaled to its own block alone",
 		task_name(b, f->task)));
 	f->arrivals /= b->k->cluster;
-	t->try(b, t, arena_strf(&b->arena, "'%s' is told by and to its own block alone",
+	t->try(b, t, arena_strf(&b->arena, "'%s' is signaled by and to its own block alone",
 		task_name(b, f->task)));
 	f->arrivals *= b->k->cluster;
 	f->all = true;
 }
 
-static void mutate_cut(struct bench *b, struct tally *t, struct ring *r)
+static void mutate_share(struct bench *b, struct tally *t, struct ring *r)
 {
 	struct ring was = *r;
 	const char *name = b->plan->graph->buffers.v[r->buffer].name;
@@ -425,7 +270,7 @@ static void mutate_cut(struct bench *b, struct tally *t, struct ring *r)
 	*r = was;
 	if (r->share == SHARE_ROWS) {
 		r->share = SHARE_PANELS;
-		t->try(b, t, arena_strf(&b->arena, "'%s' is cut otherwise than its boxes", name));
+		t->try(b, t, arena_strf(&b->arena, "'%s' is divided otherwise than its boxes", name));
 	}
 	*r = was;
 	r->box_rows /= 2;
@@ -471,7 +316,7 @@ static void mutate_all(struct bench *b, struct tally *t)
 	for (int i = 0; i < k->rings.n; i++) {
 		mutate_number(b, t, &k->rings.v[i].versions, -1,
 			b->plan->graph->buffers.v[k->rings.v[i].buffer].first, "versions of the ring");
-		mutate_cut(b, t, &k->rings.v[i]);
+		mutate_share(b, t, &k->rings.v[i]);
 	}
 }
 
@@ -481,15 +326,15 @@ static void check_plan_of(const char *name, const char *script)
 	struct verified p;
 	struct bench b;
 
-	bench_open(&b, prelude, script, 0);
+	bench_open(&b, script, 0);
 	if (!ok(!check_kernel(&b, &p, &b.e), name))
 		diag("%s", b.e.msg);
 	diag("%d plays of %lld actions, period %d, %s", p.plays, (long long)p.actions, p.period,
-		p.complete ? "complete" : "a choice");
+		p.complete ? "complete" : "a sample");
 	bench_data(&b);
 	ok(!bench_run(&b, &b.was, true), "it runs on the CPU");
 	mutate_all(&b, &t);
-	is_int(t.missed, 0, "no mistake that the CPU finds gets through");
+	is_int(t.missed, 0, "verify refuses every mistake that the CPU finds");
 	diag("%d changed kernels: %d refused, %d with the same text, %d harmless on the CPU", t.made,
 		t.refused, t.same, t.harmless);
 	bench_close(&b);
@@ -501,12 +346,12 @@ static void check_states_of(const char *name, const char *script, int tiles, int
 	struct tally t = { .name = name, .try = try_all_states, .tiles = tiles, .trips = trips };
 	struct bench b;
 
-	bench_open(&b, prelude, script, 0);
+	bench_open(&b, script, 0);
 	try_all_states(&b, &t, "as it is");
 	is_int(t.harmless, 1, name);
 	if (mutants)
 		mutate_all(&b, &t);
-	is_int(t.missed, 0, "no mistake that is in some state gets through");
+	is_int(t.missed, 0, "verify refuses every mistake that some state shows");
 	diag("%d kernels: %d refused, %d harmless, %d refused without need, %d with too many states",
 		t.made, t.refused, t.harmless, t.strict, t.unknown);
 	bench_close(&b);
@@ -522,21 +367,20 @@ int main(void)
 		"return gemm({m=256, n=64, k=64}, {m=64, n=64, k=32}, 2, 1)", 2, 2, true);
 	check_states_of("all states of a gemm, two consumers",
 		"return gemm({m=128, n=64, k=64}, {m=128, n=64, k=32}, 1, 2)", 1, 2, true);
-	check_states_of("all states of a gemm that looks back at its loads", LOOKING_BACK("{m=128, n=64, k=160}"),
+	check_states_of("all states of a gemm that looks back at its loads", "return looking_back{m=128, n=64, k=160}",
 		1, 4, true);
 	check_states_of("all states of a gemm copied by threads",
 		"return gemm({m=128, n=64, k=100}, {m=64, n=64, k=32}, 2, 1)", 1, 4, true);
 	check_states_of("all states of attention", "return attention{m=128, n=128}", 2, 2, true);
 	check_states_of("all states of attention, queries from a lane of their own",
-		"return attention{m=192, n=128, p1='p1'}", 3, 2, true);
-	check_states_of("all states of attention with overlap", "return attention{m=128, n=128, mma_qk=1, "
-		"softmax=1, rescale=1, order=early, probs=2}", 2, 2, true);
+		"return attention{m=192, n=128, p1=true}", 3, 2, true);
+	check_states_of("all states of attention with overlap", "return attention{m=128, n=128, overlap=true}", 2, 2, true);
 	check_states_of("all states of ping-pong", "return example('attention_pingpong', "
-		"mr.examples.flash_attention{b=1, h=1, m=128, n=256, d=64})", 1, 2, false);
+		"attention_of{m=128, n=256})", 1, 2, false);
 	check_states_of("all states of a gemm whose epilogue is another lane's",
 		"return epilogue({m=128, n=64, k=64}, {})", 2, 2, true);
 	check_states_of("all states of attention with its statistics on a second lane",
-		"return statistics({m=64, n=128, ring=1}, {softmax='c1', rescale='c1'})", 1, 2, true);
+		"return statistics({m=64, n=128, ring=1}, {softmax=true, rescale=true})", 1, 2, true);
 	check_states_of("all states of a product that is a tile ahead", "return shifted(project{m=192, n=64, k=32}, "
 		"{m=64, n=64}, {a=2, b=2, mma=2}, {mma=1})", 3, 1, true);
 	check_states_of("all states of a gemm whose epilogue is a tile behind", "return shifted("
@@ -547,10 +391,10 @@ int main(void)
 	check_plan_of("gemm, two consumers", "return gemm({m=256, n=128, k=192}, {m=128, n=64, k=32}, 3, 2)");
 	check_plan_of("gemm, one iteration a tile", "return gemm({m=256, n=128, k=32}, {m=64, n=64, k=32}, 4, 1)");
 	check_plan_of("gemm, its lanes look back at loads of slots that are filled again",
-		LOOKING_BACK("{m=256, n=64, k=160}"));
+		"return looking_back{m=256, n=64, k=160}");
 	check_plan_of("gemm, a cluster that looks back at its loads", "local plan = cluster{ring = 1} "
 		"plan:wait('mma', {{'load_b', distance = 1}, {'load_a', distance = 2}}) return plan");
-	check_plan_of("gemm, stores in two batches in turn",
+	check_plan_of("gemm, stores in two batches",
 		"return gemm({m=128, n=256, k=64}, {m=64, n=256, k=64}, 5, 1)");
 	check_plan_of("gemm, stores in narrow panels",
 		"return gemm({m=256, n=256, k=32}, {m=128, n=256, k=16}, 16, 2)");
@@ -559,52 +403,47 @@ int main(void)
 	check_plan_of("gemm, a cluster of four, panels of B", "return cluster{size = 4, b = 'kn', k = 64}");
 	check_plan_of("a lane that runs ahead of another without end is held back",
 		"return apart{{'mma_d', 'mma_c', 0}}");
-	check_plan_of("a load that a lane runs behind without end is held back",
+	check_plan_of("a load whose reader falls behind without end is held back",
 		"return apart{warps = 2, {'mma_d', 'load_a', 1}, {'load_b', 'load_a', 1}}");
 	check_plan_of("waits over loops", "return apart{{'out_d', 'mma_c', 2}, {'mma_c', 'out_d', 1, 'issued'}, "
 		"{'load_e', 'out_c', 2}}");
 	check_plan_of("waits over loops that may be empty", "return apart{part = true, {'out_d', 'mma_c', 0}, "
 		"{'load_b', 'out_d', 2}, {'store_c', 'store_d', 1}}");
 	check_plan_of("a product that its lane looks at in time", "return split()");
-	check_plan_of("gemm, tiles in turn, of which a copy waits to the end", "local plan = turns() "
+	check_plan_of("gemm, a replica waits for the last tile of its own", "local plan = replicas() "
 		"plan:wait('store_c', {{'load_a', distance = 0, when = 'issued'}}) return plan");
 	check_plan_of("attention in series", "return attention{}");
-	check_plan_of("attention, queries from a lane of their own", "return attention{p1='p1'}");
+	check_plan_of("attention, queries from a lane of their own", "return attention{p1=true}");
 	check_plan_of("attention, a long loop and queries from a lane of their own",
-		"return attention{p1='p1', m=128, n=64*20}");
+		"return attention{p1=true, m=128, n=64*20}");
 	check_plan_of("attention, queries of two tiles", "return attention{q=2}");
 	check_plan_of("attention, tiles without iterations", "return attention{causal=true, m=256, n=128}");
-	check_plan_of("gemm, tiles in turn", "return turns()");
+	check_plan_of("gemm by two replicas", "return replicas()");
 	check_plan_of("attention, loads ahead of each other", "return attention{load_k=2, load_v=1, k=4, v=3}");
-	check_plan_of("attention with overlap", "return attention{mma_qk=1, softmax=1, rescale=1, "
-		"order=early, probs=2}");
-	check_plan_of("attention with overlap, causal", "return attention{mma_qk=1, softmax=1, rescale=1, "
-		"order=early, probs=2, causal=true, k=3}");
-	check_plan_of("two products ahead", "return attention{mma_qk=2, softmax=1, rescale=1, order=early, "
-		"scores=2, probs=2, h=2}");
+	check_plan_of("attention with overlap", "return attention{overlap=true}");
+	check_plan_of("attention with overlap, causal", "return attention{overlap=true, causal=true, k=3}");
+	check_plan_of("two products ahead", "return attention{overlap=true, mma_qk=2, scores=2, h=2}");
 	check_plan_of("a product that is a tile ahead, a store behind", "return shifted(project{m=448, n=64, k=32}, "
 		"{m=64, n=64}, {a=2, b=2, mma=2, scale=2}, {mma=1, store_c=-1})");
-	check_plan_of("a product that is a tile ahead, on two copies", "return shifted(project{m=320, n=64, k=32}, "
+	check_plan_of("a product that is a tile ahead, on two replicas", "return shifted(project{m=320, n=64, k=32}, "
 		"{m=64, n=64}, {a=3, b=3, mma=2}, {mma=1}, nil, 2)");
 	check_plan_of("loads two tiles ahead, a product one, on one lane", "return shifted("
 		"project{m=448, n=64, k=32}, {m=64, n=64}, {a=3, b=2, mma=2}, {load_a=2, load_b=1, mma=1}, 'c0')");
-	check_plan_of("gemm, its epilogue a tile behind, on two copies", "return shifted("
+	check_plan_of("gemm, its epilogue a tile behind, on two replicas", "return shifted("
 		"mr.examples.gemm{m=320, n=64, k=96}, {m=64, n=64, k=32}, {a=2, b=2, c=2}, "
 		"{epilogue=-1, store_c=-1}, nil, 2)");
 	check_plan_of("attention, queries a tile ahead, the end a tile behind", "return shifted("
-		"mr.examples.flash_attention{b=1, h=1, m=256, n=192, d=64}, {m=64, n=64}, {q=3, k=2, v=2, "
+		"attention_of{m=256, n=192}, {m=64, n=64}, {q=3, k=2, v=2, "
 		"o=2, l=2, normalise=2}, {load_q=1, normalise=-1, store_o=-2})");
 	check_plan_of("gemm, its epilogue another lane's", "return epilogue({m=256, n=128, k=96}, {a=2, b=2})");
 	check_plan_of("gemm, its epilogue another lane's, a ring of accumulators",
 		"return epilogue({m=320, n=128, k=32}, {a=2, b=2, c=3})");
 	check_plan_of("attention, its softmax on a second lane",
-		"return statistics({m=192, n=192, ring=2}, {softmax='c1'})");
+		"return statistics({m=192, n=192, ring=2}, {softmax=true})");
 	check_plan_of("attention, its statistics on a second lane, tiles without iterations",
-		"return statistics({m=256, n=128, ring=2, causal=true}, {softmax='c1', rescale='c1'})");
-	check_plan_of("ping-pong", "local plan = example('attention_pingpong', mr.examples.flash_attention{"
-		"b=1, h=1, m=384, n=512, d=128}) plan:grid{eus=1} return plan");
-	check_plan_of("ping-pong, tiles without iterations", "local plan = example('attention_pingpong', "
-		"mr.examples.flash_attention{b=1, h=1, m=512, n=200, d=64, causal=true}) plan:grid{eus=1} "
-		"plan:fill_waits() return plan");
+		"return statistics({m=256, n=128, ring=2, causal=true}, {softmax=true, rescale=true})");
+	check_plan_of("ping-pong", "return on_one_eu('attention_pingpong', attention_of{m=384, n=512, d=128})");
+	check_plan_of("ping-pong, tiles without iterations", "local plan = on_one_eu('attention_pingpong', "
+		"attention_of{m=512, n=200, causal=true}) plan:fill_waits() return plan");
 	return tap_done();
 }
