@@ -184,12 +184,14 @@ static bool run_script(lua_State *L, const struct options *o)
 	int loaded;
 	size_t len;
 
-	if (strcmp(path, "-"))
-		return call_chunk(L, luaL_loadfilex(L, path, "t"), push_arguments(L, o));
-	push_stdin(L);
-	text = lua_tolstring(L, -1, &len);
-	loaded = user_load(L, text, len, "stdin");
-	lua_remove(L, -2);
+	if (strcmp(path, "-")) {
+		loaded = luaL_loadfilex(L, path, "t");
+	} else {
+		push_stdin(L);
+		text = lua_tolstring(L, -1, &len);
+		loaded = user_load(L, text, len, "stdin");
+		lua_remove(L, -2);
+	}
 	return call_chunk(L, loaded, push_arguments(L, o));
 }
 
