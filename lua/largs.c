@@ -15,8 +15,7 @@ bool is_integer(lua_State *L, int idx, int64_t *out)
 	return exact;
 }
 
-int64_t check_integer(lua_State *L, int idx, const char *what, const char *name, int64_t lo,
-	int64_t hi)
+int64_t check_integer(lua_State *L, int idx, const char *what, const char *name, int64_t lo, int64_t hi)
 {
 	char got[SHOW_MAX];
 	int64_t v;
@@ -27,8 +26,7 @@ int64_t check_integer(lua_State *L, int idx, const char *what, const char *name,
 	if (lo == INT64_MIN && hi == INT64_MAX)
 		throw_msg(L, "%s: %s must be an integer, got %s", what, name, got);
 	if (hi == INT64_MAX)
-		throw_msg(L, "%s: %s must be an integer of at least %lld, got %s", what, name,
-			(long long)lo, got);
+		throw_msg(L, "%s: %s must be an integer of at least %lld, got %s", what, name, (long long)lo, got);
 	throw_msg(L, "%s: %s must be an integer from %lld to %lld, got %s", what, name,
 		(long long)lo, (long long)hi, got);
 }
@@ -56,8 +54,7 @@ const char *check_text(lua_State *L, int idx, const char *what, const char *name
 	return s;
 }
 
-int check_choice(lua_State *L, int idx, const char *what, const char *kind,
-	const char *const *names, int n)
+int check_choice(lua_State *L, int idx, const char *what, const char *kind, const char *const *names, int n)
 {
 	const char *s = check_text(L, idx, what, kind);
 
@@ -114,8 +111,7 @@ static bool option_get(lua_State *L, int idx, const char *name)
 	return false;
 }
 
-bool option_integer(lua_State *L, int idx, const char *what, const char *name, int64_t lo,
-	int64_t hi, int64_t *out)
+bool option_integer(lua_State *L, int idx, const char *what, const char *name, int64_t lo, int64_t hi, int64_t *out)
 {
 	if (!option_get(L, idx, name))
 		return false;
@@ -146,8 +142,7 @@ bool option_bool(lua_State *L, int idx, const char *what, const char *name, bool
 	return true;
 }
 
-bool option_name(lua_State *L, int idx, const char *what, const char *name,
-	const char *const *names, int n, int *out)
+bool option_name(lua_State *L, int idx, const char *what, const char *name, const char *const *names, int n, int *out)
 {
 	if (!option_get(L, idx, name))
 		return false;
@@ -171,8 +166,7 @@ bool option_push(lua_State *L, int idx, const char *what, const char *name, int 
 	if (!option_get(L, idx, name))
 		return false;
 	if (lua_type(L, -1) != type)
-		throw_msg(L, "%s: %s must be a %s, got %s", what, name, lua_typename(L, type),
-			show(L, -1, got));
+		throw_msg(L, "%s: %s must be a %s, got %s", what, name, lua_typename(L, type), show(L, -1, got));
 	return true;
 }
 
@@ -194,6 +188,18 @@ void set_real(lua_State *L, const char *key, double v)
 	lua_setfield(L, -2, key);
 }
 
+void set_bool(lua_State *L, const char *key, bool v)
+{
+	lua_pushboolean(L, v);
+	lua_setfield(L, -2, key);
+}
+
+void set_function(lua_State *L, const char *key, lua_CFunction f)
+{
+	lua_pushcfunction(L, f);
+	lua_setfield(L, -2, key);
+}
+
 int check_axis_key(lua_State *L, int key, const char *what, const struct program *p)
 {
 	const char *names[AXES_MAX];
@@ -206,8 +212,7 @@ int check_axis_key(lua_State *L, int key, const char *what, const struct program
 	return check_choice(L, key, what, "axis", names, n);
 }
 
-void check_tiling(lua_State *L, int idx, const char *what, const struct program *p,
-	struct tiling *out)
+void check_tiling(lua_State *L, int idx, const char *what, const struct program *p, struct tiling *out)
 {
 	char name[SHOW_MAX];
 

@@ -27,8 +27,7 @@ void array_show_shape(char *buf, size_t size, int rank, const int64_t *dim)
 	size_t used = (size_t)snprintf(buf, size, "{");
 
 	for (int i = 0; i < rank && used < size; i++)
-		used += (size_t)snprintf(buf + used, size - used, "%s%lld", i ? ", " : "",
-			(long long)dim[i]);
+		used += (size_t)snprintf(buf + used, size - used, "%s%lld", i ? ", " : "", (long long)dim[i]);
 	if (used < size)
 		snprintf(buf + used, size - used, "}");
 }
@@ -54,8 +53,7 @@ static int64_t count_elements(int rank, const int64_t *dim)
 	return n;
 }
 
-struct array *array_new(lua_State *L, const char *what, enum dtype type, int rank,
-	const int64_t *dim)
+struct array *array_new(lua_State *L, const char *what, enum dtype type, int rank, const int64_t *dim)
 {
 	struct host *h = enter(L);
 	struct array *a = lua_newuserdatauv(L, sizeof(*a), 0);
@@ -176,11 +174,7 @@ static int array_shape_l(lua_State *L)
 {
 	const struct array *a = check_array(L, 1, "shape");
 
-	lua_createtable(L, a->rank, 0);
-	for (int i = 0; i < a->rank; i++) {
-		lua_pushinteger(L, a->dim[i]);
-		lua_rawseti(L, -2, i + 1);
-	}
+	PUSH_LIST(L, i, a->rank, lua_pushinteger(L, a->dim[i]));
 	return 1;
 }
 
@@ -278,8 +272,7 @@ static int array_new_l(lua_State *L)
 		throw_type(L, 2, "array", "shape {size, ...}");
 	rank = (int64_t)lua_rawlen(L, 2);
 	if (rank > RANK_MAX)
-		throw_msg(L, "array: a shape has at most %d dimensions, got %lld", RANK_MAX,
-			(long long)rank);
+		throw_msg(L, "array: a shape has at most %d dimensions, got %lld", RANK_MAX, (long long)rank);
 	for (lua_pushnil(L); lua_next(L, 2); lua_pop(L, 1))
 		if (!lua_isinteger(L, -2))
 			throw_msg(L, "array: a shape is a list of sizes, as in {128, 64}");
@@ -344,8 +337,7 @@ static bool same_shape(const struct array *a, const struct array *b)
 		&& memcmp(a->dim, b->dim, (size_t)a->rank * sizeof(*a->dim)) == 0;
 }
 
-static void check_same_shape(lua_State *L, const struct array *a, const struct array *b,
-	const char *what)
+static void check_same_shape(lua_State *L, const struct array *a, const struct array *b, const char *what)
 {
 	char sa[128], sb[128];
 
@@ -398,8 +390,7 @@ static int array_tostring_l(lua_State *L)
 	luaL_addstring(&b, thing);
 	luaL_addchar(&b, ':');
 	for (int64_t i = 0; i < a->n && i < SHOW_ELEMENTS; i++) {
-		snprintf(element, sizeof(element), " %.6g",
-			dtype_load(a->type, a->data, (size_t)i));
+		snprintf(element, sizeof(element), " %.6g", dtype_load(a->type, a->data, (size_t)i));
 		luaL_addstring(&b, element);
 	}
 	if (a->n > SHOW_ELEMENTS)
@@ -411,16 +402,13 @@ static int array_tostring_l(lua_State *L)
 void lua_open_array(lua_State *L)
 {
 	static const luaL_Reg methods[] = {
-		{ "get", array_get_l }, { "set", array_set_l }, { "shape", array_shape_l },
-		{ "copy", array_copy_l }, { "fill", array_fill_l },
-		{ "max_error", array_max_error_l }, { NULL, NULL } };
+		{ "get", array_get_l }, { "set", array_set_l }, { "shape", array_shape_l }, { "copy", array_copy_l },
+		{ "fill", array_fill_l }, { "max_error", array_max_error_l }, { NULL, NULL } };
 	static const luaL_Reg fields[] = { { "dtype", array_dtype_l }, { NULL, NULL } };
 	static const luaL_Reg meta[] = {
-		{ "__gc", array_gc_l }, { "__index", array_index_l },
-		{ "__newindex", array_newindex_l }, { "__len", array_len_l },
-		{ "__tostring", array_tostring_l }, { NULL, NULL } };
+		{ "__gc", array_gc_l }, { "__index", array_index_l }, { "__newindex", array_newindex_l },
+		{ "__len", array_len_l }, { "__tostring", array_tostring_l }, { NULL, NULL } };
 
 	class_new(L, &(struct class_def){ ARRAY_CLASS, methods, fields, meta });
-	lua_pushcfunction(L, array_new_l);
-	lua_setfield(L, -2, "array");
+	set_function(L, "array", array_new_l);
 }

@@ -151,8 +151,7 @@ static enum err_code index_arith(const char *op, const struct index_expr *a,
 		return index_scale(b, a->k, out, e);
 	if (b->n > 0)
 		return err_set(e, ERR_INPUT, NOWHERE,
-			"an index expression is a sum of axes times numbers: '%s' needs a number",
-			op);
+			"an index expression is a sum of axes times numbers: '%s' needs a number", op);
 	if (op[0] == '*')
 		return index_scale(a, b->k, out, e);
 	return op[0] == '%' ? index_mod(a, b->k, out, e) : index_div(a, b->k, out, e);
@@ -165,8 +164,7 @@ static int index_op_l(lua_State *L)
 	struct index_expr a = check_index(L, 2), b = check_index(L, 3), out;
 	struct err e;
 
-	if (index_arith(op, &a, &b, &out, &e))
-		throw_err(L, &e);
+	raise_if(L, index_arith(op, &a, &b, &out, &e), &e);
 	return push_index(L, &out);
 }
 
@@ -299,8 +297,7 @@ static int builder_task_end_l(lua_State *L)
 /* loads, stores, products ------------------------------------------------- */
 
 /* The list of index expressions at arg, one for each dimension of the tensor. */
-static void check_indices(lua_State *L, int arg, const struct builder *b, int tensor,
-	struct index_expr out[RANK_MAX])
+static void check_indices(lua_State *L, int arg, const struct builder *b, int tensor, struct index_expr out[RANK_MAX])
 {
 	luaL_checktype(L, arg, LUA_TTABLE);
 	for (int i = 0; i < b->p->tensors.v[tensor].rank; i++) {
@@ -337,8 +334,7 @@ static int builder_store_l(lua_State *L)
 
 	if (indexed)
 		check_indices(L, 4, b, tensor, index);
-	done(L, b, program_store(b->p, name, tensor, indexed ? index : NULL, value, begin_call(L, b),
-		&e), &e);
+	done(L, b, program_store(b->p, name, tensor, indexed ? index : NULL, value, begin_call(L, b), &e), &e);
 	return 0;
 }
 
@@ -535,8 +531,7 @@ static int operations_l(lua_State *L)
 		lua_newtable(L);
 		set_text(L, "name", op_name(op));
 		set_integer(L, "arity", op_arity(op));
-		lua_pushboolean(L, op_kind(op) == OP_REDUCTION);
-		lua_setfield(L, -2, "reduces");
+		set_bool(L, "reduces", op_kind(op) == OP_REDUCTION);
 		set_text(L, "call", op_call(op));
 		if (op_help(op))
 			set_text(L, "help", op_help(op));
@@ -561,28 +556,22 @@ static int builder_new_l(lua_State *L)
 void lua_open_builder(lua_State *L)
 {
 	static const luaL_Reg methods[] = {
-		{ "axis", builder_axis_l }, { "tensor", builder_tensor_l },
-		{ "batch", builder_batch_l }, { "phase_begin", builder_phase_begin_l },
-		{ "phase_end", builder_phase_end_l }, { "loop_begin", builder_loop_begin_l },
-		{ "loop_end", builder_loop_end_l }, { "task_begin", builder_task_begin_l },
-		{ "task_end", builder_task_end_l }, { "load", builder_load_l },
-		{ "store", builder_store_l }, { "mma", builder_mma_l },
+		{ "axis", builder_axis_l }, { "tensor", builder_tensor_l }, { "batch", builder_batch_l },
+		{ "phase_begin", builder_phase_begin_l }, { "phase_end", builder_phase_end_l },
+		{ "loop_begin", builder_loop_begin_l }, { "loop_end", builder_loop_end_l },
+		{ "task_begin", builder_task_begin_l }, { "task_end", builder_task_end_l },
+		{ "load", builder_load_l }, { "store", builder_store_l }, { "mma", builder_mma_l },
 		{ "carry", builder_carry_l }, { "get", builder_get_l }, { "set", builder_set_l },
-		{ "add", builder_add_l }, { "const", builder_const_l },
-		{ "index", builder_index_l }, { "op", builder_op_l }, { "cast", builder_cast_l },
-		{ "reduce", builder_reduce_l }, { "unpack", builder_unpack_l },
-		{ "show", builder_show_l }, { "show_index", builder_show_index_l },
+		{ "add", builder_add_l }, { "const", builder_const_l }, { "index", builder_index_l },
+		{ "op", builder_op_l }, { "cast", builder_cast_l }, { "reduce", builder_reduce_l },
+		{ "unpack", builder_unpack_l }, { "show", builder_show_l }, { "show_index", builder_show_index_l },
 		{ "finish", builder_finish_l }, { NULL, NULL } };
 	static const luaL_Reg meta[] = { { "__gc", builder_gc_l }, { NULL, NULL } };
 
 	class_new(L, &(struct class_def){ BUILDER_CLASS, methods, NULL, meta });
 	class_new(L, &(struct class_def){ .name = INDEX_CLASS });
-	lua_pushcfunction(L, builder_new_l);
-	lua_setfield(L, -2, "builder");
-	lua_pushcfunction(L, operations_l);
-	lua_setfield(L, -2, "operations");
-	lua_pushcfunction(L, index_axis_l);
-	lua_setfield(L, -2, "index_axis");
-	lua_pushcfunction(L, index_op_l);
-	lua_setfield(L, -2, "index_op");
+	set_function(L, "builder", builder_new_l);
+	set_function(L, "operations", operations_l);
+	set_function(L, "index_axis", index_axis_l);
+	set_function(L, "index_op", index_op_l);
 }

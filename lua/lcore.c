@@ -42,8 +42,7 @@ static void host_fail(void *ud, size_t want)
 	bool small = want < 1 << 20;
 
 	if (h->L)
-		throw_msg(h->L, "not enough memory (%zu %s wanted)", want >> (small ? 10 : 20),
-			small ? "KiB" : "MiB");
+		throw_msg(h->L, "not enough memory (%zu %s wanted)", want >> (small ? 10 : 20), small ? "KiB" : "MiB");
 }
 
 /* Of a new object Lua gives its type as the old size. */
@@ -217,6 +216,12 @@ void throw_err(lua_State *L, const struct err *e)
 	throw_at(L, file, loc.line, e->msg);
 }
 
+void raise_if(lua_State *L, enum err_code code, const struct err *e)
+{
+	if (code)
+		throw_err(L, e);
+}
+
 void throw_msg(lua_State *L, const char *fmt, ...)
 {
 	struct err e = { 0 };
@@ -258,8 +263,7 @@ void throw_type(lua_State *L, int idx, const char *what, const char *expected)
 	throw_msg(L, "%s: %s expected, got %s", what, expected, show(L, idx, got));
 }
 
-void throw_unknown(lua_State *L, const char *what, const char *kind, const char *name,
-	const char *const *names, int n)
+void throw_unknown(lua_State *L, const char *what, const char *kind, const char *name, const char *const *names, int n)
 {
 	const char *near = nearest_name(name, names, n);
 
@@ -325,8 +329,7 @@ void class_new(lua_State *L, const struct class_def *c)
 		lua_pushvalue(L, -3);
 		luaL_setfuncs(L, c->meta, 2);
 	}
-	lua_pushboolean(L, false);
-	lua_setfield(L, -2, "__metatable");
+	set_bool(L, "__metatable", false);
 	lua_pop(L, 4);
 }
 
@@ -560,11 +563,7 @@ static int dtype_l(lua_State *L)
 /* core.dtypes() -> list of names */
 static int dtypes_l(lua_State *L)
 {
-	lua_createtable(L, DT_COUNT, 0);
-	for (int i = 0; i < DT_COUNT; i++) {
-		lua_pushstring(L, dtype_name((enum dtype)i));
-		lua_rawseti(L, -2, i + 1);
-	}
+	PUSH_LIST(L, i, DT_COUNT, lua_pushstring(L, dtype_name((enum dtype)i)));
 	return 1;
 }
 
@@ -629,10 +628,8 @@ static int clock_l(lua_State *L)
 
 static void open_own_classes(lua_State *L)
 {
-	static const luaL_Reg scratch[] = {
-		{ "__gc", scratch_gc_l }, { "__close", scratch_gc_l }, { NULL, NULL } };
-	static const luaL_Reg dir[] = {
-		{ "__gc", dir_gc_l }, { "__close", dir_gc_l }, { NULL, NULL } };
+	static const luaL_Reg scratch[] = { { "__gc", scratch_gc_l }, { "__close", scratch_gc_l }, { NULL, NULL } };
+	static const luaL_Reg dir[] = { { "__gc", dir_gc_l }, { "__close", dir_gc_l }, { NULL, NULL } };
 	static const luaL_Reg hold[] = { { "__close", hold_end_l }, { NULL, NULL } };
 
 	class_new(L, &(struct class_def){ .name = SCRATCH_CLASS, .meta = scratch });
@@ -643,11 +640,9 @@ static void open_own_classes(lua_State *L)
 int luaopen_millrace_core(lua_State *L)
 {
 	static const luaL_Reg functions[] = {
-		{ "entry", entry_l }, { "location", location_l }, { "raise", raise_l },
-		{ "show", show_l }, { "hint", hint_l }, { "integer", integer_l },
-		{ "dtype", dtype_l }, { "dtypes", dtypes_l },
-		{ "list", list_l }, { "home", home_l },
-		{ "clock", clock_l }, { NULL, NULL } };
+		{ "entry", entry_l }, { "location", location_l }, { "raise", raise_l }, { "show", show_l },
+		{ "hint", hint_l }, { "integer", integer_l }, { "dtype", dtype_l }, { "dtypes", dtypes_l },
+		{ "list", list_l }, { "home", home_l }, { "clock", clock_l }, { NULL, NULL } };
 
 	luaL_newlib(L, functions);
 	open_own_classes(L);

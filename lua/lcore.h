@@ -1,17 +1,14 @@
 /* lcore.h - what the files of the Lua binding share.
  *
- * The binding checks arguments, calls the core and pushes results; it holds no
- * logic of its own. Any Lua call may jump out of a C function, so three rules keep
- * it leak-free: a userdata with a null pointer and its metatable exist before the
- * core object that goes into it (box_new); temporary memory is a scratch arena
- * that Lua closes (scratch_push); and a core call that runs out of memory raises in
- * the thread that called enter() last. An object that borrows another one keeps it
- * alive in a uservalue (keep).
+ * The binding checks arguments, calls the core and pushes results; it holds no logic of its own. Any Lua call may jump
+ * out of a C function, so three rules keep it leak-free: a userdata with a null pointer and its metatable exist before
+ * the core object that goes into it (box_new); temporary memory is a scratch arena that Lua closes (scratch_push); and
+ * a core call that runs out of memory raises in the thread that called enter() last. An object that borrows another one
+ * keeps it alive in a uservalue (keep).
  *
- * Every message for the user begins with the location in the user's script: the
- * nearest Lua function on the stack that is not one of lua/std, whose chunks are
- * named "=[millrace.NAME]". Positions are counted from 1 outside, from 0 inside.
- */
+ * Every message for the user begins with the location in the user's script: the nearest Lua function on the stack that
+ * is not one of lua/std, whose chunks are named "=[millrace.NAME]". Positions are counted from 1 outside, from 0
+ * inside. */
 #ifndef LUA_LCORE_H
 #define LUA_LCORE_H
 
@@ -70,6 +67,7 @@ struct srcloc here_now(lua_State *L, char file[LUA_IDSIZE]);
 /* Raise "FILE:LINE: message"; e's own location if it has one, else the user's line, which is
  * also what asked for more than a limit. */
 NORETURN void throw_err(lua_State *L, const struct err *e);
+void raise_if(lua_State *L, enum err_code code, const struct err *e);
 NORETURN void throw_msg(lua_State *L, const char *fmt, ...) PRINTF(2, 3);
 /* "WHAT: EXPECTED expected, got ..." about the value at idx. */
 NORETURN void throw_type(lua_State *L, int idx, const char *what, const char *expected);
@@ -83,42 +81,50 @@ const char *show(lua_State *L, int idx, char buf[SHOW_MAX]);
 /* Arguments; `what` is the function's name as the user wrote it, `name` what the
  * value is to it. Numbers are whole if they have an integer value (4096.0 is). */
 bool is_integer(lua_State *L, int idx, int64_t *out);	/* *out is 0 if it is not */
-int64_t check_integer(lua_State *L, int idx, const char *what, const char *name, int64_t lo,
-	int64_t hi);
+int64_t check_integer(lua_State *L, int idx, const char *what, const char *name, int64_t lo, int64_t hi);
 double check_real(lua_State *L, int idx, const char *what, const char *name);
 const char *check_text(lua_State *L, int idx, const char *what, const char *name);
 int check_choice(lua_State *L, int idx, const char *what, const char *kind,
 	const char *const *names, int n);	/* position of the string among names */
 enum dtype check_dtype(lua_State *L, int idx, const char *what);
 
-/* Option tables. options_check accepts nil, none or a table whose keys are all
- * among names[]. The readers leave *out alone and return false where the option is
- * nil (a bool option may also be false); `idx` must be positive. */
+/* Option tables. options_check accepts nil, none or a table whose keys are all among names[]. The readers leave *out
+ * alone and return false where the option is nil (a bool option may also be false); `idx` must be positive. */
 void options_check(lua_State *L, int idx, const char *what, const char *const *names, int n);
-bool option_integer(lua_State *L, int idx, const char *what, const char *name, int64_t lo,
-	int64_t hi, int64_t *out);
+bool option_integer(lua_State *L, int idx, const char *what, const char *name, int64_t lo, int64_t hi, int64_t *out);
 bool option_real(lua_State *L, int idx, const char *what, const char *name, double *out);
 bool option_bool(lua_State *L, int idx, const char *what, const char *name, bool *out);
-bool option_name(lua_State *L, int idx, const char *what, const char *name,
-	const char *const *names, int n, int *out);
+bool option_name(lua_State *L, int idx, const char *what, const char *name, const char *const *names, int n, int *out);
 /* Leaves the string on the stack, which keeps it alive. */
 bool option_text(lua_State *L, int idx, const char *what, const char *name, const char **out);
 /* Push the option's value, of Lua type `type`; pushes nothing if it is nil. */
 bool option_push(lua_State *L, int idx, const char *what, const char *name, int type);
+/* options_check with the names as arguments. */
+#define OPTIONS_CHECK(L, idx, what, ...) \
+	options_check(L, idx, what, (const char *const[]){ __VA_ARGS__ }, LEN(((const char *const[]){ __VA_ARGS__ })))
 /* Set a field of the table on top. */
 void set_text(lua_State *L, const char *key, const char *v);
 void set_integer(lua_State *L, const char *key, int64_t v);
 void set_real(lua_State *L, const char *key, double v);
+void set_bool(lua_State *L, const char *key, bool v);
+void set_function(lua_State *L, const char *key, lua_CFunction f);
+/* Push a list of n elements; `push` pushes element i. */
+#define PUSH_LIST(L, i, n, push) \
+	do { \
+		lua_createtable(L, (int)(n), 0); \
+		for (int i = 0; i < (n); i++) { \
+			push; \
+			lua_rawseti(L, -2, i + 1); \
+		} \
+	} while (0)
 /* The axis that the key at `key` of a table like {m=128, k=64} names. */
 int check_axis_key(lua_State *L, int key, const char *what, const struct program *p);
 /* {m=128, k=64} at idx into a tiling; the axes must be the program's. */
-void check_tiling(lua_State *L, int idx, const char *what, const struct program *p,
-	struct tiling *out);
+void check_tiling(lua_State *L, int idx, const char *what, const struct program *p, struct tiling *out);
 
-/* Classes of userdata, named "millrace.KIND". Methods are called with the object;
- * a field's function is called with the object when the field is read; `meta` are
- * metamethods (__index is class_index unless given there). The tables stay in the
- * metatable as `methods` and `fields`, where completion finds the names. */
+/* Classes of userdata, named "millrace.KIND". Methods are called with the object; a field's function is called with the
+ * object when the field is read; `meta` are metamethods (__index is class_index unless given there). The tables stay in
+ * the metatable as `methods` and `fields`, where completion finds the names. */
 struct class_def {
 	const char *name;
 	const luaL_Reg *methods, *fields, *meta;	/* each may be NULL */
@@ -137,8 +143,7 @@ void strict_set(lua_State *L, enum strict strict);
 int missing_field(lua_State *L, const char *kind, int one, int two);
 /* A metatable in the registry, for luaL_setmetatable on plain tables: reading any other field
  * than these is a missing one. Its table `fields` is for completion. */
-void record_class(lua_State *L, const char *name, const char *kind, const char *const *names,
-	int n);
+void record_class(lua_State *L, const char *name, const char *kind, const char *const *names, int n);
 void lua_open_strict(lua_State *L);
 
 /* A pointer in a userdata: push one that holds NULL, return where to put it. */
@@ -150,6 +155,21 @@ void *box_get(lua_State *L, int idx, const char *class_name, const char *what);
 bool by_collector(lua_State *L);
 /* For __gc: take the pointer out of argument 1, leaving NULL. NULL for a script. */
 void *box_take(lua_State *L, const char *class_name);
+/* Define name_l, the __gc of a class whose objects `release` frees. */
+#define BOX_GC(name, class_name, release) \
+	static int name##_l(lua_State *L) \
+	{ \
+		release(box_take(L, class_name)); \
+		return 0; \
+	}
+/* Define name_l, the getter of a field: `push` pushes it, of the object o that `check` gives. */
+#define GETTER(name, type, check, push) \
+	static int name##_l(lua_State *L) \
+	{ \
+		type o = check; \
+		push; \
+		return 1; \
+	}
 /* Until the C function ends, however, no finalizer of the user's runs: it could edit the
  * plan whose parts are being pushed. */
 void hold_finalizers(lua_State *L);
@@ -190,11 +210,9 @@ struct array {
 	int64_t n;			/* elements */
 };
 /* Push a new array of zeros. Raises if it would be too large. */
-struct array *array_new(lua_State *L, const char *what, enum dtype type, int rank,
-	const int64_t *dim);
+struct array *array_new(lua_State *L, const char *what, enum dtype type, int rank, const int64_t *dim);
 struct array *check_array(lua_State *L, int idx, const char *what);
-/* Uniform values from -1 to 1, of integers the full range; the same for the same
- * seed and name. */
+/* Uniform values from -1 to 1, of integers the full range; the same for the same seed and name. */
 void array_random(lua_State *L, struct array *a, uint64_t seed, const char *name);
 /* All elements as double, rounded to `as` on the way. */
 void array_read(lua_State *L, const struct array *a, enum dtype as, double *out);

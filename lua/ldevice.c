@@ -16,11 +16,7 @@ const struct vdevice *check_device(lua_State *L, int idx, const char *what)
 	return box_get(L, idx, DEVICE_CLASS, what);
 }
 
-static int device_gc_l(lua_State *L)
-{
-	device_free(box_take(L, DEVICE_CLASS));
-	return 0;
-}
+BOX_GC(device_gc, DEVICE_CLASS, device_free)
 
 /* reading a file ---------------------------------------------------------- */
 
@@ -54,8 +50,7 @@ static size_t enter_field(struct reader *r, const char *name)
 
 /* The keys of the table on top of the stack, sorted, so that every run makes the same device; without `name` if the
  * table is one of a list. They are valid while they are in the table. */
-static int sorted_keys(lua_State *L, const struct reader *r, bool listed,
-	const char *keys[FIELDS_MAX])
+static int sorted_keys(lua_State *L, const struct reader *r, bool listed, const char *keys[FIELDS_MAX])
 {
 	int n = 0;
 
@@ -176,8 +171,7 @@ static void push_file(lua_State *L, const char *path, const char *shown)
 	lua_call(L, 0, 1);
 	if (lua_type(L, -1) == LUA_TTABLE)
 		return;
-	err_set(&e, ERR_INPUT, (struct srcloc){ shown, 0 }, "the file must return a table, got %s",
-		show(L, -1, got));
+	err_set(&e, ERR_INPUT, (struct srcloc){ shown, 0 }, "the file must return a table, got %s", show(L, -1, got));
 	throw_err(L, &e);
 }
 
@@ -215,28 +209,20 @@ static int device_new_l(lua_State *L)
 		read_changes(L, &r);
 		lua_pop(L, 1);
 	}
-	if (device_finish(r.device, r.file, &e))
-		throw_err(L, &e);
+	raise_if(L, device_finish(r.device, r.file, &e), &e);
 	lua_pop(L, 1);
 	return 1;
 }
 
 /* fields ------------------------------------------------------------------ */
 
-/* A getter of a field of the device d, which `push` pushes. */
-#define FIELD(name, push) \
-	static int device_##name##_l(lua_State *L) \
-	{ \
-		const struct vdevice *d = check_device(L, 1, #name); \
-		push; \
-		return 1; \
-	}
+#define FIELD(name, push) GETTER(device_##name, const struct vdevice *, check_device(L, 1, #name), push)
 
-FIELD(name, lua_pushstring(L, d->name))
-FIELD(title, lua_pushstring(L, d->title))
-FIELD(arch, lua_pushstring(L, d->arch))
-FIELD(eus, lua_pushinteger(L, d->eus))
-FIELD(clock_hz, lua_pushnumber(L, d->clock_hz))
+FIELD(name, lua_pushstring(L, o->name))
+FIELD(title, lua_pushstring(L, o->title))
+FIELD(arch, lua_pushstring(L, o->arch))
+FIELD(eus, lua_pushinteger(L, o->eus))
+FIELD(clock_hz, lua_pushnumber(L, o->clock_hz))
 
 static void push_seu(lua_State *L, const struct seu *s)
 {
@@ -246,8 +232,7 @@ static void push_seu(lua_State *L, const struct seu *s)
 	lua_createtable(L, 0, 4);
 	set_text(L, "name", s->name);
 	set_text(L, "kind", kinds[s->kind]);
-	lua_pushboolean(L, s->async);
-	lua_setfield(L, -2, "async");
+	set_bool(L, "async", s->async);
 }
 
 /* list of {name=, kind=, async=} */
@@ -255,11 +240,7 @@ static int device_seus_l(lua_State *L)
 {
 	const struct vdevice *d = check_device(L, 1, "seus");
 
-	lua_createtable(L, d->nseus, 0);
-	for (int i = 0; i < d->nseus; i++) {
-		push_seu(L, &d->seu[i]);
-		lua_rawseti(L, -2, i + 1);
-	}
+	PUSH_LIST(L, i, d->nseus, push_seu(L, &d->seu[i]));
 	return 1;
 }
 
@@ -272,8 +253,7 @@ static int device_number_l(lua_State *L)
 
 	if (lua_type(L, 2) != LUA_TSTRING)
 		throw_msg(L, "number: path of a field expected");
-	if (device_number(d, lua_tostring(L, 2), &v, NOWHERE, &e))
-		throw_err(L, &e);
+	raise_if(L, device_number(d, lua_tostring(L, 2), &v, NOWHERE, &e), &e);
 	lua_pushnumber(L, v);
 	return 1;
 }
@@ -296,10 +276,8 @@ void lua_open_device(lua_State *L)
 		{ "eus", device_eus_l }, { "clock_hz", device_clock_hz_l },
 		{ "seus", device_seus_l }, { NULL, NULL } };
 	static const luaL_Reg methods[] = { { "number", device_number_l }, { NULL, NULL } };
-	static const luaL_Reg meta[] = {
-		{ "__gc", device_gc_l }, { "__tostring", device_tostring_l }, { NULL, NULL } };
+	static const luaL_Reg meta[] = { { "__gc", device_gc_l }, { "__tostring", device_tostring_l }, { NULL, NULL } };
 
 	class_new(L, &(struct class_def){ DEVICE_CLASS, methods, fields, meta });
-	lua_pushcfunction(L, device_new_l);
-	lua_setfield(L, -2, "device");
+	set_function(L, "device", device_new_l);
 }

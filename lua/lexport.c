@@ -17,8 +17,7 @@ static int export_l(lua_State *L)
 	struct err e;
 
 	if (b->traced)
-		throw_msg(L, "export: a traced kernel needs memory for its stamps: export the kernel "
-			"that was traced");
+		throw_msg(L, "export: a traced kernel needs memory for its stamps: export the kernel that was traced");
 	if (!*dir)
 		throw_msg(L, "export: the folder has no name; \".\" is this one");
 	if (name && !*name)
@@ -31,18 +30,12 @@ static int export_l(lua_State *L)
 		export_host(b, name, a, &set);
 	else if (export_cuda(b, name, a, &set, &e))
 		throw_err(L, &e);
-	if (export_write(&set, path, a, &e))
-		throw_err(L, &e);
-	lua_createtable(L, set.files.n, 0);
-	for (int i = 0; i < set.files.n; i++) {
-		lua_pushfstring(L, "%s/%s", path, set.files.v[i].name);
-		lua_rawseti(L, -2, i + 1);
-	}
+	raise_if(L, export_write(&set, path, a, &e), &e);
+	PUSH_LIST(L, i, set.files.n, lua_pushfstring(L, "%s/%s", path, set.files.v[i].name));
 	return 1;
 }
 
 void lua_open_export(lua_State *L)
 {
-	lua_pushcfunction(L, export_l);
-	lua_setfield(L, -2, "export");
+	set_function(L, "export", export_l);
 }

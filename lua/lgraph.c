@@ -8,28 +8,20 @@
 #define EDGE_RECORD "millrace.dependence"
 
 static const char *const task_fields[] = { "name", "kind", "phase", "loop", "shape", "dtype", "bytes",
-	"shared_bytes", "flops", "m", "n", "k", "reads", "writes",
-	"location", "place" };
-static const char *const buffer_fields[] = { "name", "dtype", "scope", "phase", "loop", "shape",
-	"bytes", "carry" };
-static const char *const edge_fields[] = { "from", "to", "kind", "buffer", "distance", "loop",
-	"reuse" };
+	"shared_bytes", "flops", "m", "n", "k", "reads", "writes", "location", "place" };
+static const char *const buffer_fields[] = { "name", "dtype", "scope", "phase", "loop", "shape", "bytes", "carry" };
+static const char *const edge_fields[] = { "from", "to", "kind", "buffer", "distance", "loop", "reuse" };
 
 const struct graph *check_graph(lua_State *L, int idx, const char *what)
 {
 	return box_get(L, idx, GRAPH_CLASS, what);
 }
 
-static int graph_gc_l(lua_State *L)
-{
-	graph_free(box_take(L, GRAPH_CLASS));
-	return 0;
-}
+BOX_GC(graph_gc, GRAPH_CLASS, graph_free)
 
 /* bound:graph{tile={m=128, ...}} */
 static int program_graph_l(lua_State *L)
 {
-	static const char *const names[] = { "tile" };
 	struct host *h = enter(L);
 	const struct program *p = check_program(L, 1, "graph");
 	struct tiling t = { 0 };
@@ -37,13 +29,12 @@ static int program_graph_l(lua_State *L)
 	void **box;
 
 	lua_settop(L, 2);
-	options_check(L, 2, "graph", names, LEN(names));
+	OPTIONS_CHECK(L, 2, "graph", "tile");
 	if (option_push(L, 2, "graph", "tile", LUA_TTABLE))
 		check_tiling(L, -1, "graph", p, &t);
 	box = box_new(L, GRAPH_CLASS, 1);
 	keep(L, -1, 1, 1);
-	if (graph_build(&h->mem, p, &t, NULL, (struct graph **)box, &e))
-		throw_err(L, &e);
+	raise_if(L, graph_build(&h->mem, p, &t, NULL, (struct graph **)box, &e), &e);
 	return 1;
 }
 
@@ -71,8 +62,7 @@ static void set_loop(lua_State *L, const struct graph *g, int loop)
 	set_text(L, "loop", loop_name(g, loop, buf, sizeof(buf)));
 }
 
-static void set_shape(lua_State *L, const struct graph *g, int n, const int *axis,
-	const int64_t *extent)
+static void set_shape(lua_State *L, const struct graph *g, int n, const int *axis, const int64_t *extent)
 {
 	lua_createtable(L, 0, n);
 	for (int i = 0; i < n; i++)
@@ -82,11 +72,7 @@ static void set_shape(lua_State *L, const struct graph *g, int n, const int *axi
 
 static void set_buffers(lua_State *L, const struct graph *g, const char *key, const int *v, int n)
 {
-	lua_createtable(L, n, 0);
-	for (int i = 0; i < n; i++) {
-		lua_pushstring(L, g->buffers.v[v[i]].name);
-		lua_rawseti(L, -2, i + 1);
-	}
+	PUSH_LIST(L, i, n, lua_pushstring(L, g->buffers.v[v[i]].name));
 	lua_setfield(L, -2, key);
 }
 
@@ -133,8 +119,7 @@ static void push_buffer(lua_State *L, const struct graph *g, const struct buffer
 	set_loop(L, g, b->loop);
 	set_shape(L, g, b->naxes, b->axis, b->extent);
 	set_integer(L, "bytes", b->bytes);
-	lua_pushboolean(L, b->carry != NONE);
-	lua_setfield(L, -2, "carry");
+	set_bool(L, "carry", b->carry != NONE);
 	luaL_setmetatable(L, BUFFER_RECORD);
 }
 
@@ -147,36 +132,23 @@ void push_edge(lua_State *L, const struct graph *g, const struct edge *e)
 	set_text(L, "buffer", g->buffers.v[e->buffer].name);
 	set_integer(L, "distance", e->distance);
 	set_loop(L, g, e->loop);
-	lua_pushboolean(L, e->reuse);
-	lua_setfield(L, -2, "reuse");
+	set_bool(L, "reuse", e->reuse);
 	luaL_setmetatable(L, EDGE_RECORD);
 }
 
 void push_tasks(lua_State *L, const struct graph *g)
 {
-	lua_createtable(L, g->tasks.n, 0);
-	for (int i = 0; i < g->tasks.n; i++) {
-		push_task(L, g, &g->tasks.v[i]);
-		lua_rawseti(L, -2, i + 1);
-	}
+	PUSH_LIST(L, i, g->tasks.n, push_task(L, g, &g->tasks.v[i]));
 }
 
 void push_buffers(lua_State *L, const struct graph *g)
 {
-	lua_createtable(L, g->buffers.n, 0);
-	for (int i = 0; i < g->buffers.n; i++) {
-		push_buffer(L, g, &g->buffers.v[i]);
-		lua_rawseti(L, -2, i + 1);
-	}
+	PUSH_LIST(L, i, g->buffers.n, push_buffer(L, g, &g->buffers.v[i]));
 }
 
 void push_edges(lua_State *L, const struct graph *g)
 {
-	lua_createtable(L, g->edges.n, 0);
-	for (int i = 0; i < g->edges.n; i++) {
-		push_edge(L, g, &g->edges.v[i]);
-		lua_rawseti(L, -2, i + 1);
-	}
+	PUSH_LIST(L, i, g->edges.n, push_edge(L, g, &g->edges.v[i]));
 }
 
 void push_tile(lua_State *L, const struct program *p, const struct tiling *t)
@@ -187,73 +159,35 @@ void push_tile(lua_State *L, const struct program *p, const struct tiling *t)
 			set_integer(L, p->axes.v[a].name, t->extent[a]);
 }
 
-static int graph_tasks_l(lua_State *L)
+static int64_t output_tiles(const struct graph *g)
 {
-	push_tasks(L, check_graph(L, 1, "tasks"));
-	return 1;
-}
-
-static int graph_buffers_l(lua_State *L)
-{
-	push_buffers(L, check_graph(L, 1, "buffers"));
-	return 1;
-}
-
-static int graph_edges_l(lua_State *L)
-{
-	push_edges(L, check_graph(L, 1, "edges"));
-	return 1;
-}
-
-static int graph_tile_l(lua_State *L)
-{
-	const struct graph *g = check_graph(L, 1, "tile");
-
-	push_tile(L, g->program, &g->tiling);
-	return 1;
-}
-
-static int graph_flops_l(lua_State *L)
-{
-	lua_pushnumber(L, graph_flops(check_graph(L, 1, "flops")));
-	return 1;
-}
-
-static int graph_bytes_l(lua_State *L)
-{
-	lua_pushnumber(L, graph_bytes(check_graph(L, 1, "bytes")));
-	return 1;
-}
-
-static int graph_program_l(lua_State *L)
-{
-	check_graph(L, 1, "program");
-	lua_getiuservalue(L, 1, 1);
-	return 1;
-}
-
-/* Output tiles of all phases, and the EU's trip counts of each loop. */
-static int graph_tiles_l(lua_State *L)
-{
-	const struct graph *g = check_graph(L, 1, "tiles");
 	int64_t n = 0;
 
 	for (int i = 0; i < g->program->phases.n; i++)
 		n += g->grids[i].total;
-	lua_pushinteger(L, n);
-	return 1;
+	return n;
 }
+
+#define FIELD(name, push) GETTER(graph_##name, const struct graph *, check_graph(L, 1, #name), push)
+
+FIELD(tasks, push_tasks(L, o))
+FIELD(buffers, push_buffers(L, o))
+FIELD(edges, push_edges(L, o))
+FIELD(tile, push_tile(L, o->program, &o->tiling))
+FIELD(flops, lua_pushnumber(L, graph_flops(o)))
+FIELD(bytes, lua_pushnumber(L, graph_bytes(o)))
+FIELD(tiles, lua_pushinteger(L, output_tiles(o)))
+FIELD(program, ((void)o, lua_getiuservalue(L, 1, 1)))
 
 /* drawings ---------------------------------------------------------------- */
 
 void check_drawing(lua_State *L, int idx, const char *what, struct draw_options *o)
 {
-	static const char *const names[] = { "width", "ascii", "color" };
 	struct terminal term = terminal_get();
 	bool ascii = !term.utf8, color = false;
 	int64_t width = term.width;
 
-	options_check(L, idx, what, names, LEN(names));
+	OPTIONS_CHECK(L, idx, what, "width", "ascii", "color");
 	option_integer(L, idx, what, "width", 20, 1000, &width);
 	option_bool(L, idx, what, "ascii", &ascii);
 	option_bool(L, idx, what, "color", &color);
@@ -307,15 +241,12 @@ static int graph_tostring_l(lua_State *L)
 void lua_open_graph(lua_State *L)
 {
 	static const luaL_Reg methods[] = {
-		{ "table", graph_table_l }, { "drawing", graph_drawing_l },
-		{ "dot", graph_dot_l }, { NULL, NULL } };
+		{ "table", graph_table_l }, { "drawing", graph_drawing_l }, { "dot", graph_dot_l }, { NULL, NULL } };
 	static const luaL_Reg fields[] = {
-		{ "tasks", graph_tasks_l }, { "buffers", graph_buffers_l },
-		{ "edges", graph_edges_l }, { "tile", graph_tile_l },
-		{ "flops", graph_flops_l }, { "bytes", graph_bytes_l },
+		{ "tasks", graph_tasks_l }, { "buffers", graph_buffers_l }, { "edges", graph_edges_l },
+		{ "tile", graph_tile_l }, { "flops", graph_flops_l }, { "bytes", graph_bytes_l },
 		{ "tiles", graph_tiles_l }, { "program", graph_program_l }, { NULL, NULL } };
-	static const luaL_Reg meta[] = {
-		{ "__gc", graph_gc_l }, { "__tostring", graph_tostring_l }, { NULL, NULL } };
+	static const luaL_Reg meta[] = { { "__gc", graph_gc_l }, { "__tostring", graph_tostring_l }, { NULL, NULL } };
 
 	class_new(L, &(struct class_def){ GRAPH_CLASS, methods, fields, meta });
 	class_method(L, PROGRAM_CLASS, "graph", program_graph_l);

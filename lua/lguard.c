@@ -60,8 +60,7 @@ static int load_l(lua_State *L)
 	int env = lua_isnone(L, 4) ? 0 : 4;
 
 	if (text)
-		return loaded(L, luaL_loadbufferx(L, text, len, luaL_optstring(L, 2, text), mode),
-			env);
+		return loaded(L, luaL_loadbufferx(L, text, len, luaL_optstring(L, 2, text), mode), env);
 	luaL_checktype(L, 1, LUA_TFUNCTION);
 	text = luaL_optstring(L, 2, "=(load)");
 	lua_settop(L, CHUNK);
@@ -163,8 +162,7 @@ void lua_guard(lua_State *L)
 	lua_pushcclosure(L, searcher_l, 1);
 	lua_rawseti(L, -2, 2);
 	lua_getfield(L, -3, LUA_DBLIBNAME);
-	lua_pushcfunction(L, getlocal_l);
-	lua_setfield(L, -2, "getlocal");
+	set_function(L, "getlocal", getlocal_l);
 	for (int i = 0; i < LEN(doors); i++) {
 		lua_pushnil(L);
 		lua_setfield(L, -2, doors[i]);

@@ -5,11 +5,7 @@
 
 /* the device --------------------------------------------------------------- */
 
-static int gpu_gc_l(lua_State *L)
-{
-	gpu_free(box_take(L, GPU_CLASS));
-	return 0;
-}
+BOX_GC(gpu_gc, GPU_CLASS, gpu_free)
 
 void **box_single(lua_State *L, const char *class_name)
 {
@@ -58,16 +54,11 @@ static void push_info(lua_State *L, const struct gpu_info *info)
 	set_unless_empty(L, "arch", info->arch);
 	set_unless_empty(L, "driver", info->board.driver);
 	set_unless_empty(L, "trouble", trouble);
-	lua_pushinteger(L, info->sms);
-	lua_setfield(L, -2, "sms");
-	lua_pushinteger(L, info->memory_free);
-	lua_setfield(L, -2, "memory");
-	lua_pushboolean(L, info->board.partition);
-	lua_setfield(L, -2, "partition");
-	if (info->board.power_limit > 0) {
-		lua_pushnumber(L, info->board.power_limit);
-		lua_setfield(L, -2, "power_limit");
-	}
+	set_integer(L, "sms", info->sms);
+	set_integer(L, "memory", info->memory_free);
+	set_bool(L, "partition", info->board.partition);
+	if (info->board.power_limit > 0)
+		set_real(L, "power_limit", info->board.power_limit);
 	luaL_setmetatable(L, ATTACHED_RECORD);
 }
 
@@ -158,11 +149,9 @@ struct built *push_built(lua_State *L, const char *class_name, enum backend back
 	enter(L);
 	built_new(&h->mem, backend, (struct built **)box);
 	b = *box;
-	if (history_snapshot(plan, &b->graph, &b->plan, &e))
-		throw_err(L, &e);
+	raise_if(L, history_snapshot(plan, &b->graph, &b->plan, &e), &e);
 	b->plan->without = (unsigned)lua_tointeger(L, 4);
-	if (built_emit(b, &e))
-		throw_err(L, &e);
+	raise_if(L, built_emit(b, &e), &e);
 	if (lua_isfunction(L, 3))
 		edit_sources(L, 3, b);
 	enter(L);
@@ -172,11 +161,7 @@ struct built *push_built(lua_State *L, const char *class_name, enum backend back
 /* core.targets() -> names of the backends, the default one first */
 static int targets_l(lua_State *L)
 {
-	lua_createtable(L, BACKEND_COUNT, 0);
-	for (int i = 0; i < BACKEND_COUNT; i++) {
-		lua_pushstring(L, backends[i].name);
-		lua_rawseti(L, -2, i + 1);
-	}
+	PUSH_LIST(L, i, BACKEND_COUNT, lua_pushstring(L, backends[i].name));
 	return 1;
 }
 
@@ -318,8 +303,7 @@ static int kernel_plan_l(lua_State *L)
 	return 1;
 }
 
-void **tensor_pointers(lua_State *L, const struct program *p, int inputs, int results,
-	struct arena *a)
+void **tensor_pointers(lua_State *L, const struct program *p, int inputs, int results, struct arena *a)
 {
 	void **data = ARENA_ARRAY(a, p->tensors.n, void *);
 
@@ -351,20 +335,15 @@ void **tensor_pointers(lua_State *L, const struct program *p, int inputs, int re
 static void push_conditions(lua_State *L, const struct gpu_result *r)
 {
 	lua_createtable(L, 0, 2);
-	lua_pushstring(L, gpu_cache_name(r->cache));
-	lua_setfield(L, -2, "cache");
-	if (r->watts > 0) {
-		lua_pushnumber(L, r->watts);
-		lua_setfield(L, -2, "watts");
-	}
+	set_text(L, "cache", gpu_cache_name(r->cache));
+	if (r->watts > 0)
+		set_real(L, "watts", r->watts);
 }
 
-/* core.run(kernel, inputs or nil, {limit=, seconds=, seed=}) -> outputs, list of milliseconds,
- * {cache=, watts=}, each nil if unknown. inputs nil: random ones of the seed. seconds: the length of a
- * benchmark; without it one run. */
+/* core.run(kernel, inputs or nil, {limit=, seconds=, seed=}) -> outputs, list of milliseconds, {cache=, watts=}, each
+ * nil if unknown. inputs nil: random ones of the seed. seconds: the length of a benchmark; without it one run. */
 static int run_l(lua_State *L)
 {
-	static const char *const names[] = { "limit", "seconds", "seed" };
 	struct host *h = enter(L);
 	struct built *b = check_kernel(L, 1, "run");
 	const struct program *p = b->graph->program;
@@ -381,7 +360,7 @@ static int run_l(lua_State *L)
 	lua_settop(L, 3);
 	if (!lua_isnil(L, 2))
 		check_inputs(L, 2, "run", p);
-	options_check(L, 3, "run", names, LEN(names));
+	OPTIONS_CHECK(L, 3, "run", "limit", "seconds", "seed");
 	option_integer(L, 3, "run", "seed", INT64_MIN, INT64_MAX, &seed);
 	option_real(L, 3, "run", "limit", &limit);
 	timed = option_real(L, 3, "run", "seconds", &bench.seconds);
@@ -390,23 +369,16 @@ static int run_l(lua_State *L)
 	enter(L);
 	in = (struct feed){ tensor_pointers(L, p, 2, 4, a), (uint64_t)seed };
 	enter(L);
-	if (built_run(b, gpu_of(L), &in, limit, timed ? &bench : NULL, &stop, a, &r, &e))
-		throw_err(L, &e);
+	raise_if(L, built_run(b, gpu_of(L), &in, limit, timed ? &bench : NULL, &stop, a, &r, &e), &e);
 	lua_pushvalue(L, 4);
-	lua_createtable(L, r.runs, 0);
-	for (int i = 0; i < r.runs; i++) {
-		lua_pushnumber(L, r.ms[i]);
-		lua_rawseti(L, -2, i + 1);
-	}
+	PUSH_LIST(L, i, r.runs, lua_pushnumber(L, r.ms[i]));
 	push_conditions(L, &r);
 	return 3;
 }
 
-/* core.host_run(kernel, inputs, {seed=, race=, limit=}) -> outputs, and nil or a report of what the
- * kernel did wrong */
+/* core.host_run(kernel, inputs, {seed=, race=, limit=}) -> outputs, and nil or a report of what the kernel did wrong */
 static int host_run_l(lua_State *L)
 {
-	static const char *const names[] = { "seed", "race", "limit" };
 	struct host *h = enter(L);
 	const struct built *b = box_get(L, 1, ON_HOST_CLASS, "run");
 	const struct program *p = b->graph->program;
@@ -420,7 +392,7 @@ static int host_run_l(lua_State *L)
 
 	lua_settop(L, 3);
 	check_inputs(L, 2, "run", p);
-	options_check(L, 3, "run", names, LEN(names));
+	OPTIONS_CHECK(L, 3, "run", "seed", "race", "limit");
 	option_integer(L, 3, "run", "seed", INT64_MIN, INT64_MAX, &seed);
 	option_bool(L, 3, "run", "race", &o.race);
 	option_real(L, 3, "run", "limit", &o.limit);
@@ -430,8 +402,7 @@ static int host_run_l(lua_State *L)
 	enter(L);
 	data = tensor_pointers(L, p, 2, 4, a);
 	enter(L);
-	if (on_host_run(b, data, &o, &stop, a, &report, &e))
-		throw_err(L, &e);
+	raise_if(L, on_host_run(b, data, &o, &stop, a, &report, &e), &e);
 	lua_pushvalue(L, 4);
 	lua_pushstring(L, report);
 	return 2;
@@ -442,17 +413,15 @@ void lua_open_kernel(lua_State *L)
 	static const luaL_Reg gpu[] = { { "__gc", gpu_gc_l }, { NULL, NULL } };
 	static const luaL_Reg meta[] = { { "__gc", kernel_gc_l }, { NULL, NULL } };
 	static const luaL_Reg fields[] = {
-		{ "source", kernel_source_l }, { "target", kernel_target_l },
-		{ "smem", kernel_smem_l },
+		{ "source", kernel_source_l }, { "target", kernel_target_l }, { "smem", kernel_smem_l },
 		{ "registers", kernel_registers_l }, { "spills", kernel_spills_l },
-		{ "warnings", kernel_warnings_l }, { "problems", kernel_problems_l },
-		{ "plan", kernel_plan_l }, { NULL, NULL } };
+		{ "warnings", kernel_warnings_l }, { "problems", kernel_problems_l }, { "plan", kernel_plan_l },
+		{ NULL, NULL } };
 	static const luaL_Reg on_host[] = { { "source", kernel_source_l }, { "target", kernel_target_l },
 		{ "plan", kernel_plan_l }, { NULL, NULL } };
 	static const luaL_Reg functions[] = {
-		{ "build", build_l }, { "run", run_l }, { "host_run", host_run_l },
-		{ "targets", targets_l }, { "target", target_l },
-		{ "compile_log", compile_log_l }, { "attached", attached_l }, { NULL, NULL } };
+		{ "build", build_l }, { "run", run_l }, { "host_run", host_run_l }, { "targets", targets_l },
+		{ "target", target_l }, { "compile_log", compile_log_l }, { "attached", attached_l }, { NULL, NULL } };
 
 	class_new(L, &(struct class_def){ .name = GPU_CLASS, .meta = gpu });
 	class_new(L, &(struct class_def){ KERNEL_CLASS, NULL, fields, meta });

@@ -7,8 +7,7 @@
 #include "run/report.h"
 #include "run/run.h"
 
-/* The only box of this class in the Lua state, empty at first. class_name must be the same pointer each
- * time. */
+/* The only box of this class in the Lua state, empty at first. class_name must be the same pointer each time. */
 void **box_single(lua_State *L, const char *class_name);
 /* The attached device of this Lua state. */
 struct gpu *gpu_of(lua_State *L);
@@ -16,13 +15,11 @@ struct gpu *gpu_of(lua_State *L);
 struct built *check_built(lua_State *L, int idx, const char *what);
 /* The backend that the string at idx names. */
 enum backend check_backend(lua_State *L, int idx, const char *what);
-/* Push an object of the class: the plan at index 1, which the object keeps alive, with its sources
- * printed. At 3 may be a function that edits the sources (core.build), at 4 the bits of passes to leave
- * out. */
+/* Push an object of the class: the plan at index 1, which the object keeps alive, with its sources printed. At 3 may be
+ * a function that edits the sources (core.build), at 4 the bits of passes to leave out. */
 struct built *push_built(lua_State *L, const char *class_name, enum backend backend);
 /* Pointers to the packed elements of all tensors: the inputs' arrays from the table at `inputs`, new
  * arrays for the outputs, which are stored in the table at `results`. In `a`. */
-void **tensor_pointers(lua_State *L, const struct program *p, int inputs, int results,
-	struct arena *a);
+void **tensor_pointers(lua_State *L, const struct program *p, int inputs, int results, struct arena *a);
 
 #endif

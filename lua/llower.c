@@ -5,25 +5,11 @@
 #include "lower/stamps.h"
 #include "plan/assign.h"
 
-static int lowered_gc_l(lua_State *L)
-{
-	kernel_free(box_take(L, LOWERED_CLASS));
-	return 0;
-}
-
-static void push_integer(lua_State *L, const char *key, int64_t v)
-{
-	lua_pushinteger(L, v);
-	lua_setfield(L, -2, key);
-}
+BOX_GC(lowered_gc, LOWERED_CLASS, kernel_free)
 
 static void push_list(lua_State *L, const char *key, const int64_t *v, int n)
 {
-	lua_createtable(L, n, 0);
-	for (int i = 0; i < n; i++) {
-		lua_pushinteger(L, v[i]);
-		lua_rawseti(L, -2, i + 1);
-	}
+	PUSH_LIST(L, i, n, lua_pushinteger(L, v[i]));
 	lua_setfield(L, -2, key);
 }
 
@@ -33,18 +19,15 @@ static void push_param(lua_State *L, const struct program *p, const struct param
 		"trace" };			/* ORDER param_kind */
 
 	lua_createtable(L, 0, 8);
-	lua_pushstring(L, kinds[x->kind]);
-	lua_setfield(L, -2, "kind");
-	if (x->tensor != NONE) {
-		lua_pushstring(L, p->tensors.v[x->tensor].name);
-		lua_setfield(L, -2, "tensor");
-	}
+	set_text(L, "kind", kinds[x->kind]);
+	if (x->tensor != NONE)
+		set_text(L, "tensor", p->tensors.v[x->tensor].name);
 	if (x->kind != PARAM_MAP)
 		return;
 	push_list(L, "dims", x->dim, x->rank);
 	push_list(L, "box", x->box, x->rank);
 	push_list(L, "strides", x->stride, x->rank);
-	push_integer(L, "swizzle", x->swizzle);
+	set_integer(L, "swizzle", x->swizzle);
 }
 
 static void push_source(lua_State *L, const struct plan *p, int phase, const struct source *s)
@@ -54,18 +37,13 @@ static void push_source(lua_State *L, const struct plan *p, int phase, const str
 	lua_createtable(L, 0, 8);
 	lua_pushlstring(L, s->text.text, s->text.len);
 	lua_setfield(L, -2, "text");
-	lua_pushstring(L, s->entry);
-	lua_setfield(L, -2, "entry");
-	push_integer(L, "threads", s->threads);
-	push_integer(L, "shared_bytes", s->shared_bytes);
-	lua_createtable(L, s->params.n, 0);
-	for (int i = 0; i < s->params.n; i++) {
-		push_param(L, p->graph->program, &s->params.v[i]);
-		lua_rawseti(L, -2, i + 1);
-	}
+	set_text(L, "entry", s->entry);
+	set_integer(L, "threads", s->threads);
+	set_integer(L, "shared_bytes", s->shared_bytes);
+	PUSH_LIST(L, i, s->params.n, push_param(L, p->graph->program, &s->params.v[i]));
 	lua_setfield(L, -2, "params");
 	plan_assign_tiles(s->text.arena, p, phase, &d);
-	push_integer(L, "blocks", d.eus);
+	set_integer(L, "blocks", d.eus);
 	push_list(L, "order", d.order, (int)d.total);
 	push_list(L, "start", d.start, d.eus + 1);
 }
@@ -89,8 +67,7 @@ static int lower_l(lua_State *L)
 		box = box_new(L, LOWERED_CLASS, 0);
 		a = scratch_push(L);
 		enter(L);
-		if (lower_plan(&h->mem, p, i, (struct kernel **)box, &e) ||
-		    (traced && lower_stamps(*box, &e)))
+		if (lower_plan(&h->mem, p, i, (struct kernel **)box, &e) || (traced && lower_stamps(*box, &e)))
 			throw_err(L, &e);
 		kernel_finish(*box);
 		backends[backend].emit(((struct kernel *)*box)->role, a, &s);
@@ -120,8 +97,7 @@ static int role_text_l(lua_State *L)
 	for (int i = 0; i < p->graph->program->phases.n; i++) {
 		box = box_new(L, LOWERED_CLASS, 0);
 		enter(L);
-		if (lower_plan(&h->mem, p, i, (struct kernel **)box, &e) ||
-		    (traced && lower_stamps(*box, &e)) ||
+		if (lower_plan(&h->mem, p, i, (struct kernel **)box, &e) || (traced && lower_stamps(*box, &e)) ||
 		    (after && kernel_after(*box, (enum pass_id)(after - 1), &e)))
 			throw_err(L, &e);
 		role_print(((struct kernel *)*box)->role, &out);
@@ -141,16 +117,11 @@ static int passes_l(lua_State *L)
 		const struct pass_info *p = &lower_passes[i];
 
 		lua_createtable(L, 0, 5);
-		lua_pushstring(L, p->name);
-		lua_setfield(L, -2, "name");
-		lua_pushboolean(L, p->optional);
-		lua_setfield(L, -2, "optional");
-		lua_pushboolean(L, i < PASS_COUNT);
-		lua_setfield(L, -2, "tree");
-		lua_pushstring(L, p->needs);
-		lua_setfield(L, -2, "needs");
-		lua_pushstring(L, p->promises);
-		lua_setfield(L, -2, "promises");
+		set_text(L, "name", p->name);
+		set_bool(L, "optional", p->optional);
+		set_bool(L, "tree", i < PASS_COUNT);
+		set_text(L, "needs", p->needs);
+		set_text(L, "promises", p->promises);
 		lua_rawseti(L, -2, i + 1);
 	}
 	return 1;

@@ -29,14 +29,12 @@ struct picture_wish {
 static void check_seconds(lua_State *L, int idx, const char *what, struct picture_wish *w)
 {
 	option_bool(L, idx, what, "animate", &w->how.animate);
-	if (option_real(L, idx, what, "seconds", &w->how.seconds) &&
-	    !(w->how.seconds >= 0.1 && w->how.seconds <= 3600))
+	if (option_real(L, idx, what, "seconds", &w->how.seconds) && !(w->how.seconds >= 0.1 && w->how.seconds <= 3600))
 		throw_msg(L, "%s: seconds are from 0.1 to 3600", what);
 }
 
 /* Options of timelines. */
-static void check_view(lua_State *L, int idx, const char *what, const struct timeline *t,
-	struct picture_wish *w)
+static void check_view(lua_State *L, int idx, const char *what, const struct timeline *t, struct picture_wish *w)
 {
 	static const char *const rows[] = { "lane", "seu", "ring" };	/* ORDER timeline_rows */
 	int64_t phase = 1, tile = 0;
@@ -72,8 +70,7 @@ static void check_wish(lua_State *L, int idx, const char *what, const struct tim
 	option_integer(L, idx, what, "height", 100, PICTURE_WIDTH_MAX, &height);
 	option_name(L, idx, what, "theme", themes, LEN(themes), &theme);
 	option_text(L, idx, what, "title", &w->options.title);
-	if (option_real(L, idx, what, "scale", &w->how.scale) &&
-	    !(w->how.scale >= 0.05 && w->how.scale <= 16))
+	if (option_real(L, idx, what, "scale", &w->how.scale) && !(w->how.scale >= 0.05 && w->how.scale <= 16))
 		throw_msg(L, "%s: scale is from 0.05 to 16", what);
 	if (t)
 		check_view(L, idx, what, t, w);
@@ -204,8 +201,7 @@ static int frames_l(lua_State *L)
 		w.how.at = p.from + (p.to - p.from) * (double)i / (double)w.count;
 		p.shapes.n = shapes;
 		put_caption(&p, i, w.count, w.how.at);
-		if (picture_save(&p, &w.how, path, &e))
-			throw_err(L, &e);
+		raise_if(L, picture_save(&p, &w.how, path, &e), &e);
 		lua_rawseti(L, -2, (lua_Integer)i);
 	}
 	return 1;
@@ -229,8 +225,7 @@ static int trace_json_l(lua_State *L)
 	buf_init(&text, scratch_push(L));
 	enter(L);
 	trace_json(t, names, n, script, &text);
-	if (picture_save_bytes(text.text, text.len, path, &e))
-		throw_err(L, &e);
+	raise_if(L, picture_save_bytes(text.text, text.len, path, &e), &e);
 	return 0;
 }
 

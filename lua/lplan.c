@@ -27,17 +27,7 @@ static const struct plan *plan_part(lua_State *L, const char *what)
 	return history_plan(h);
 }
 
-static void raise_if(lua_State *L, enum err_code code, const struct err *e)
-{
-	if (code)
-		throw_err(L, e);
-}
-
-static int plan_gc_l(lua_State *L)
-{
-	history_free(box_take(L, PLAN_CLASS));
-	return 0;
-}
+BOX_GC(plan_gc, PLAN_CLASS, history_free)
 
 /* core.plan(graph, device) */
 static int plan_new_l(lua_State *L)
@@ -55,74 +45,66 @@ static int plan_new_l(lua_State *L)
 
 /* edits ------------------------------------------------------------------- */
 
+/* Call history_NAME of the core with these arguments and the user's line, and raise its error. */
+#define EDIT(name, ...) \
+	do { \
+		char file[LUA_IDSIZE]; \
+		struct err error; \
+		raise_if(L, history_##name(__VA_ARGS__, here_now(L, file), &error), &error); \
+	} while (0)
+
 /* plan:append(task[, {eu=, seu=, lane=, at=}]) */
 static int plan_append_l(lua_State *L)
 {
-	static const char *const names[] = { "eu", "seu", "lane", "at" };
 	struct history *h = plan_arg(L, "append");
 	const char *task = check_text(L, 2, "append", "sTask"), *seu = NULL, *lane = NULL;
 	int64_t at = 0, eu = 0;
-	char file[LUA_IDSIZE];
-	struct err e;
 
-	options_check(L, 3, "append", names, LEN(names));
+	OPTIONS_CHECK(L, 3, "append", "eu", "seu", "lane", "at");
 	option_integer(L, 3, "append", "eu", 0, history_plan(h)->device->eus - 1, &eu);
 	option_integer(L, 3, "append", "at", -OFFSET_MAX, OFFSET_MAX, &at);
 	option_text(L, 3, "append", "seu", &seu);
 	option_text(L, 3, "append", "lane", &lane);
-	raise_if(L, history_append(h, task, seu, lane, (int)at, here_now(L, file), &e), &e);
+	EDIT(append, h, task, seu, lane, (int)at);
 	return 0;
 }
 
-/* Options of plan:move and plan:insert at index 3; the strings stay on the stack. */
-static struct move check_move(lua_State *L, const char *what, bool *repair_waits)
+/* plan:move(task, options), plan:insert(task[, options]) with {at=, before=, after=, lane=, seu=, repair_waits=};
+ * settle= is deprecated for repair_waits= */
+static int move_or_insert(lua_State *L, const char *what, bool insert)
 {
-	static const char *const names[] = { "at", "before", "after", "lane", "seu", "repair_waits",
-		"settle" };
+	struct history *h = plan_arg(L, what);
+	const char *task = check_text(L, 2, what, "sTask");
+	struct stop stop = stop_of(host_of(L));
+	bool repair_waits = true;
 	struct move m = { 0 };
 	int64_t at = 0;
 
 	lua_settop(L, 3);
-	options_check(L, 3, what, names, LEN(names));
+	OPTIONS_CHECK(L, 3, what, "at", "before", "after", "lane", "seu", "repair_waits", "settle");
 	m.set_at = option_integer(L, 3, what, "at", -OFFSET_MAX, OFFSET_MAX, &at);
 	m.at = (int)at;
 	option_text(L, 3, what, "before", &m.before);
 	option_text(L, 3, what, "after", &m.after);
 	option_text(L, 3, what, "lane", &m.lane);
 	option_text(L, 3, what, "seu", &m.seu);
-	option_bool(L, 3, what, "settle", repair_waits);	/* deprecated name */
-	option_bool(L, 3, what, "repair_waits", repair_waits);
-	return m;
+	option_bool(L, 3, what, "settle", &repair_waits);
+	option_bool(L, 3, what, "repair_waits", &repair_waits);
+	if (insert)
+		EDIT(insert, h, &task, 1, &m, repair_waits, &stop);
+	else
+		EDIT(move, h, &task, 1, &m, repair_waits, &stop);
+	return 0;
 }
 
-/* plan:move(task, {at=, before=, after=, lane=, seu=, repair_waits=}) */
 static int plan_move_l(lua_State *L)
 {
-	struct history *h = plan_arg(L, "move");
-	const char *task = check_text(L, 2, "move", "sTask");
-	struct stop stop = stop_of(host_of(L));
-	bool repair_waits = true;
-	struct move m = check_move(L, "move", &repair_waits);
-	char file[LUA_IDSIZE];
-	struct err e;
-
-	raise_if(L, history_move(h, &task, 1, &m, repair_waits, &stop, here_now(L, file), &e), &e);
-	return 0;
+	return move_or_insert(L, "move", false);
 }
 
-/* plan:insert(task[, {at=, before=, after=, lane=, seu=, repair_waits=}]) */
 static int plan_insert_l(lua_State *L)
 {
-	struct history *h = plan_arg(L, "insert");
-	const char *task = check_text(L, 2, "insert", "sTask");
-	struct stop stop = stop_of(host_of(L));
-	bool repair_waits = true;
-	struct move m = check_move(L, "insert", &repair_waits);
-	char file[LUA_IDSIZE];
-	struct err e;
-
-	raise_if(L, history_insert(h, &task, 1, &m, repair_waits, &stop, here_now(L, file), &e), &e);
-	return 0;
+	return move_or_insert(L, "insert", true);
 }
 
 /* plan:remove(task) */
@@ -130,30 +112,24 @@ static int plan_remove_l(lua_State *L)
 {
 	struct history *h = plan_arg(L, "remove");
 	const char *task = check_text(L, 2, "remove", "sTask");
-	char file[LUA_IDSIZE];
-	struct err e;
 
-	raise_if(L, history_remove(h, task, here_now(L, file), &e), &e);
+	EDIT(remove, h, task);
 	return 0;
 }
 
 /* plan:lane(name[, {warps=, registers=, replicas=}]); turns= is deprecated for replicas= */
 static int plan_lane_l(lua_State *L)
 {
-	static const char *const names[] = { "warps", "registers", "replicas", "turns" };
 	struct history *h = plan_arg(L, "lane");
 	const char *name = check_text(L, 2, "lane", "name");
 	int64_t warps = 0, registers = 0, replicas = 1;
-	char file[LUA_IDSIZE];
-	struct err e;
 
-	options_check(L, 3, "lane", names, LEN(names));
+	OPTIONS_CHECK(L, 3, "lane", "warps", "registers", "replicas", "turns");
 	option_integer(L, 3, "lane", "warps", 1, 1 << 20, &warps);
 	option_integer(L, 3, "lane", "registers", 1, 1 << 20, &registers);
 	option_integer(L, 3, "lane", "turns", 1, 1 << 20, &replicas);
 	option_integer(L, 3, "lane", "replicas", 1, 1 << 20, &replicas);
-	raise_if(L, history_lane(h, name, (int)warps, (int)registers, (int)replicas,
-		here_now(L, file), &e), &e);
+	EDIT(lane, h, name, (int)warps, (int)registers, (int)replicas);
 	return 0;
 }
 
@@ -203,9 +179,7 @@ static int plan_wait_l(lua_State *L)
 {
 	struct history *h = plan_arg(L, "wait");
 	const char *task = check_text(L, 2, "wait", "sTask");
-	char file[LUA_IDSIZE];
 	struct wait_on *on;
-	struct err e;
 	int n = 1;
 
 	lua_settop(L, 3);
@@ -226,7 +200,7 @@ static int plan_wait_l(lua_State *L)
 			lua_pushvalue(L, 3);
 		on[i] = check_wait(L, lua_gettop(L));
 	}
-	raise_if(L, history_wait(h, task, on, n, here_now(L, file), &e), &e);
+	EDIT(wait, h, task, on, n);
 	return 0;
 }
 
@@ -236,10 +210,8 @@ static int plan_unwait_l(lua_State *L)
 	struct history *h = plan_arg(L, "unwait");
 	const char *task = check_text(L, 2, "unwait", "sTask");
 	const char *on = check_text(L, 3, "unwait", "sTask");
-	char file[LUA_IDSIZE];
-	struct err e;
 
-	raise_if(L, history_unwait(h, task, on, here_now(L, file), &e), &e);
+	EDIT(unwait, h, task, on);
 	return 0;
 }
 
@@ -257,38 +229,38 @@ static int plan_fill_waits_l(lua_State *L)
 	return 1;
 }
 
+/* Push memory for an element of each key of the table at 2, and count the keys. */
+static void *push_elements(lua_State *L, const char *what, const char *expected, size_t size, int *n)
+{
+	*n = 0;
+	lua_settop(L, 2);
+	if (lua_type(L, 2) != LUA_TTABLE)
+		throw_type(L, 2, what, expected);
+	for (lua_pushnil(L); lua_next(L, 2); lua_pop(L, 1))
+		++*n;
+	return lua_newuserdatauv(L, size * (size_t)(*n + 1), 0);
+}
+
 /* plan:buffers{name=versions, ...} */
 static int plan_buffers_l(lua_State *L)
 {
 	struct history *h = plan_arg(L, "buffers");
-	struct versions_of *v;
-	char file[LUA_IDSIZE];
-	struct err e;
-	int n = 0, room;
+	int n;
+	struct versions_of *all = push_elements(L, "buffers", "table of versions by buffer", sizeof(*all), &n), *v = all;
 
-	lua_settop(L, 2);
-	if (lua_type(L, 2) != LUA_TTABLE)
-		throw_type(L, 2, "buffers", "table of versions by buffer");
-	for (lua_pushnil(L); lua_next(L, 2); lua_pop(L, 1))
-		n++;
-	v = lua_newuserdatauv(L, sizeof(*v) * (size_t)(n + 1), 0);
-	room = n;
-	n = 0;
-	for (lua_pushnil(L); lua_next(L, 2) && n < room; lua_pop(L, 1)) {
+	for (lua_pushnil(L); lua_next(L, 2); lua_pop(L, 1), v++) {
 		if (lua_type(L, -2) != LUA_TSTRING)
 			throw_msg(L, "buffers: versions are given by name, as in {k=3}");
-		v[n].buffer = lua_tostring(L, -2);
-		v[n].versions = (int)check_integer(L, -1, "buffers", v[n].buffer, 1, VERSIONS_MAX);
-		n++;
+		v->buffer = lua_tostring(L, -2);
+		v->versions = (int)check_integer(L, -1, "buffers", v->buffer, 1, VERSIONS_MAX);
 	}
-	raise_if(L, history_versions(h, v, n, here_now(L, file), &e), &e);
+	EDIT(versions, h, all, n);
 	return 0;
 }
 
 /* plan:grid{raster=, group=, eus=, longest_first=, cluster=} */
 static int plan_grid_l(lua_State *L)
 {
-	static const char *const names[] = { "raster", "group", "eus", "longest_first", "cluster" };
 	static const char *const rasters[] = { "rows", "columns" };	/* ORDER raster */
 	struct history *h = plan_arg(L, "grid");
 	struct grid_plan g = history_plan(h)->grid;
@@ -297,7 +269,7 @@ static int plan_grid_l(lua_State *L)
 	char file[LUA_IDSIZE];
 	struct err e;
 
-	options_check(L, 2, "grid", names, LEN(names));
+	OPTIONS_CHECK(L, 2, "grid", "raster", "group", "eus", "longest_first", "cluster");
 	option_name(L, 2, "grid", "raster", rasters, LEN(rasters), &raster);
 	option_integer(L, 2, "grid", "group", 1, 65536, &group);
 	option_integer(L, 2, "grid", "eus", 1, history_plan(h)->device->eus, &eus);
@@ -317,9 +289,7 @@ static int plan_split_l(lua_State *L)
 	struct history *h = plan_arg(L, "split");
 	const char *axis = check_text(L, 2, "split", "axis");
 	int ways = (int)check_integer(L, 3, "split", "ways", 1, INT32_MAX);
-	char file[LUA_IDSIZE];
 	const char **tasks;
-	struct err e;
 	int n = 0;
 
 	lua_settop(L, 4);
@@ -334,7 +304,7 @@ static int plan_split_l(lua_State *L)
 		lua_rawgeti(L, 4, i + 1);
 		tasks[i] = check_text(L, -1, "split", "task");
 	}
-	raise_if(L, history_split(h, axis, ways, tasks, n, here_now(L, file), &e), &e);
+	EDIT(split, h, axis, ways, tasks, n);
 	return 0;
 }
 
@@ -343,10 +313,8 @@ static int plan_split_off_l(lua_State *L)
 {
 	struct history *h = plan_arg(L, "split_off");
 	const char *value = check_text(L, 2, "split_off", "value"), *task = check_text(L, 3, "split_off", "sTask");
-	char file[LUA_IDSIZE];
-	struct err e;
 
-	raise_if(L, history_split_off(h, value, task, here_now(L, file), &e), &e);
+	EDIT(split_off, h, value, task);
 	return 0;
 }
 
@@ -354,27 +322,16 @@ static int plan_split_off_l(lua_State *L)
 static int plan_alias_l(lua_State *L)
 {
 	struct history *h = plan_arg(L, "alias");
-	struct alias *v;
-	char file[LUA_IDSIZE];
-	struct err e;
-	int n = 0, room;
+	int n;
+	struct alias *all = push_elements(L, "alias", "table of values by value", sizeof(*all), &n), *v = all;
 
-	lua_settop(L, 2);
-	if (lua_type(L, 2) != LUA_TTABLE)
-		throw_type(L, 2, "alias", "table of values by value");
-	for (lua_pushnil(L); lua_next(L, 2); lua_pop(L, 1))
-		n++;
-	v = lua_newuserdatauv(L, sizeof(*v) * (size_t)(n + 1), 0);
-	room = n;
-	n = 0;
-	for (lua_pushnil(L); lua_next(L, 2) && n < room; lua_pop(L, 1)) {
+	for (lua_pushnil(L); lua_next(L, 2); lua_pop(L, 1), v++) {
 		if (lua_type(L, -2) != LUA_TSTRING || lua_type(L, -1) != LUA_TSTRING)
 			throw_msg(L, "alias: values are named, as in {softmax_3=\"mma_qk\"}");
-		v[n].what = lua_tostring(L, -2);
-		v[n].of = lua_tostring(L, -1);
-		n++;
+		v->what = lua_tostring(L, -2);
+		v->of = lua_tostring(L, -1);
 	}
-	raise_if(L, history_alias(h, v, n, here_now(L, file), &e), &e);
+	EDIT(alias, h, all, n);
 	return 0;
 }
 
@@ -383,11 +340,9 @@ static int plan_propagate_l(lua_State *L)
 {
 	struct history *h = plan_arg(L, "propagate");
 	struct tiling t = { 0 };
-	char file[LUA_IDSIZE];
-	struct err e;
 
 	check_tiling(L, 2, "propagate", history_plan(h)->graph->program, &t);
-	raise_if(L, history_propagate(h, &t, here_now(L, file), &e), &e);
+	EDIT(propagate, h, &t);
 	return 0;
 }
 
@@ -428,10 +383,8 @@ static int plan_is_at_l(lua_State *L)
 static int plan_become_l(lua_State *L)
 {
 	struct history *h = plan_arg(L, "become");
-	char file[LUA_IDSIZE];
-	struct err e;
 
-	raise_if(L, history_become(h, check_plan(L, 2, "become"), here_now(L, file), &e), &e);
+	EDIT(become, h, check_plan(L, 2, "become"));
 	return 0;
 }
 
@@ -455,27 +408,19 @@ static int plan_copy_l(lua_State *L)
 #define PROBLEM_RECORD "millrace.problem"
 #define USAGE_RECORD "millrace.usage"
 
-static const char *const problem_fields[] = { "code", "message", "hint", "task", "other", "edge",
-	"location", "place" };
+static const char *const problem_fields[] = { "code", "message", "hint", "task", "other", "edge", "location", "place" };
 static const char *const usage_fields[] = { "threads", "registers", "shared_bytes", "lanes" };
 
 static void push_problem(lua_State *L, const struct plan *p, const struct problem *pr)
 {
+	const struct stask *tasks = p->graph->tasks.v;
+
 	lua_createtable(L, 0, 8);
-	lua_pushstring(L, problem_name(pr->code));
-	lua_setfield(L, -2, "code");
-	lua_pushstring(L, pr->message);
-	lua_setfield(L, -2, "message");
-	lua_pushstring(L, pr->hint);
-	lua_setfield(L, -2, "hint");
-	if (pr->task != NONE) {
-		lua_pushstring(L, p->graph->tasks.v[pr->task].name);
-		lua_setfield(L, -2, "task");
-	}
-	if (pr->other != NONE) {
-		lua_pushstring(L, p->graph->tasks.v[pr->other].name);
-		lua_setfield(L, -2, "other");
-	}
+	set_text(L, "code", problem_name(pr->code));
+	set_text(L, "message", pr->message);
+	set_text(L, "hint", pr->hint);
+	set_text(L, "task", pr->task == NONE ? NULL : tasks[pr->task].name);
+	set_text(L, "other", pr->other == NONE ? NULL : tasks[pr->other].name);
 	if (pr->edge != NONE) {
 		push_edge(L, p->graph, &p->graph->edges.v[pr->edge]);
 		lua_setfield(L, -2, "edge");
@@ -484,29 +429,24 @@ static void push_problem(lua_State *L, const struct plan *p, const struct proble
 	luaL_setmetatable(L, PROBLEM_RECORD);
 }
 
+static void push_problem_list(lua_State *L, const struct plan *p, const struct problem *v, int n)
+{
+	PUSH_LIST(L, i, n, push_problem(L, p, &v[i]));
+	luaL_setmetatable(L, PROBLEMS_CLASS);
+}
+
 void push_problems(lua_State *L, const struct plan *p, const struct problems *list)
 {
-	lua_createtable(L, list->v.n, 0);
-	luaL_setmetatable(L, PROBLEMS_CLASS);
-	for (int i = 0; i < list->v.n; i++) {
-		push_problem(L, p, &list->v.v[i]);
-		lua_rawseti(L, -2, i + 1);
-	}
+	push_problem_list(L, p, list->v.v, list->v.n);
 	if (!list->notes.n)
 		return;
-	lua_createtable(L, list->notes.n, 0);
-	luaL_setmetatable(L, PROBLEMS_CLASS);
-	for (int i = 0; i < list->notes.n; i++) {
-		push_problem(L, p, &list->notes.v[i]);
-		lua_rawseti(L, -2, i + 1);
-	}
+	push_problem_list(L, p, list->notes.v, list->notes.n);
 	lua_setfield(L, -2, "notes");
 }
 
 /* Is there a kernel for the plan, too? Raises if there is no answer. Returns whether there is
  * none for any plan of the device. */
-static bool look(lua_State *L, const struct plan *p, struct arena *a, struct problems *out,
-	struct usage *usage)
+static bool look(lua_State *L, const struct plan *p, struct arena *a, struct problems *out, struct usage *usage)
 {
 	struct host *h = host_of(L);
 	struct stop stop = stop_of(h);
@@ -516,8 +456,7 @@ static bool look(lua_State *L, const struct plan *p, struct arena *a, struct pro
 	void **held = box_new(L, LOWERED_CLASS, 0);
 
 	enter(L);
-	raise_if(L, lower_check(&h->mem, p, a, &stop, (struct kernel **)held, out, usage, &model_only,
-		&e), &e);
+	raise_if(L, lower_check(&h->mem, p, a, &stop, (struct kernel **)held, out, usage, &model_only, &e), &e);
 	lua_pop(L, 1);
 	return model_only;
 }
@@ -651,8 +590,7 @@ static int plan_text(lua_State *L, const char *what)
 	a = scratch_push(L);
 	enter(L);
 	buf_init(&text, a);
-	code = lower_check(&host_of(L)->mem, history_plan(h), a, &stop, held, &problems, &usage,
-		&model_only, &e);
+	code = lower_check(&host_of(L)->mem, history_plan(h), a, &stop, held, &problems, &usage, &model_only, &e);
 	if (code == ERR_INTERRUPTED)
 		throw_err(L, &e);
 	draw_plan(history_plan(h), code ? NULL : &usage, code ? NULL : &problems, &o, &text);
@@ -674,49 +612,21 @@ static int plan_tostring_l(lua_State *L)
 
 /* fields ------------------------------------------------------------------ */
 
-static int plan_tasks_l(lua_State *L)
-{
-	push_tasks(L, plan_part(L, "tasks")->graph);
-	return 1;
-}
+#define FIELD(name, push) GETTER(plan_##name, const struct plan *, plan_part(L, #name), push)
+
+FIELD(tasks, push_tasks(L, o->graph))
+FIELD(edges, push_edges(L, o->graph))
+FIELD(tile, push_tile(L, o->graph->program, &o->graph->tiling))
+FIELD(graph, ((void)o, lua_getiuservalue(L, 1, 1)))
+FIELD(device, ((void)o, lua_getiuservalue(L, 1, 2)))
 
 static int plan_rings_l(lua_State *L)
 {
 	const struct plan *p = plan_part(L, "rings");
 
 	lua_newtable(L);
-	for (int i = 0; i < p->graph->buffers.n; i++) {
-		lua_pushinteger(L, p->versions[i]);
-		lua_setfield(L, -2, p->graph->buffers.v[i].name);
-	}
-	return 1;
-}
-
-static int plan_edges_l(lua_State *L)
-{
-	push_edges(L, plan_part(L, "edges")->graph);
-	return 1;
-}
-
-static int plan_tile_l(lua_State *L)
-{
-	const struct graph *g = plan_part(L, "tile")->graph;
-
-	push_tile(L, g->program, &g->tiling);
-	return 1;
-}
-
-static int plan_graph_l(lua_State *L)
-{
-	check_plan(L, 1, "graph");
-	lua_getiuservalue(L, 1, 1);
-	return 1;
-}
-
-static int plan_device_l(lua_State *L)
-{
-	check_plan(L, 1, "device");
-	lua_getiuservalue(L, 1, 2);
+	for (int i = 0; i < p->graph->buffers.n; i++)
+		set_integer(L, p->graph->buffers.v[i].name, p->versions[i]);
 	return 1;
 }
 
@@ -729,24 +639,18 @@ static int plan_usage_l(lua_State *L)
 
 	look(L, p, scratch_push(L), &problems, &u);
 	lua_createtable(L, 0, 5);
-	lua_pushinteger(L, u.threads);
-	lua_setfield(L, -2, "threads");
-	lua_pushinteger(L, u.registers);
-	lua_setfield(L, -2, "registers");
-	lua_pushinteger(L, u.shared_bytes);
-	lua_setfield(L, -2, "shared_bytes");
+	set_integer(L, "threads", u.threads);
+	set_integer(L, "registers", u.registers);
+	set_integer(L, "shared_bytes", u.shared_bytes);
 	lua_newtable(L);
-	for (int i = 0; i < p->lanes.n; i++) {
-		lua_pushinteger(L, u.lane_registers[i]);
-		lua_setfield(L, -2, p->lanes.v[i].name);
-	}
+	for (int i = 0; i < p->lanes.n; i++)
+		set_integer(L, p->lanes.v[i].name, u.lane_registers[i]);
 	lua_setfield(L, -2, "lanes");
 	luaL_setmetatable(L, USAGE_RECORD);
 	return 1;
 }
 
-/* core.diff(one, other): lines of both texts, {sign, line}: " " what both have, "-" what is gone,
- * "+" what is new */
+/* core.diff(one, other): lines of both texts, {sign, line}: " " what both have, "-" what is gone, "+" what is new */
 static int diff_l(lua_State *L)
 {
 	static const char *const signs[] = { " ", "-", "+" };	/* ORDER diff_kind */
@@ -775,49 +679,40 @@ static int is_l(lua_State *L)
 	return 1;
 }
 
-static int extend_class(lua_State *L, const char *with)
+/* Set a key of the metatable of the class at 1, or with `table` of that table in it, to the function at the top. */
+static int extend_class(lua_State *L, const char *table, const char *key)
 {
-	luaL_checktype(L, 3, LUA_TFUNCTION);
-	lua_settop(L, 3);
+	luaL_checktype(L, -1, LUA_TFUNCTION);
 	if (luaL_getmetatable(L, luaL_checkstring(L, 1)) != LUA_TTABLE ||
-	    lua_getfield(L, -1, with) != LUA_TTABLE)
+	    (table && lua_getfield(L, -1, table) != LUA_TTABLE))
 		return luaL_error(L, "no class '%s'", lua_tostring(L, 1));
-	lua_pushvalue(L, 2);
-	lua_pushvalue(L, 3);
-	lua_rawset(L, -3);
+	lua_pushvalue(L, table ? -3 : -2);
+	lua_setfield(L, -2, key);
 	return 0;
 }
 
 /* core.method(class, name, f): a method written in Lua */
 static int method_l(lua_State *L)
 {
-	return extend_class(L, "methods");
+	return extend_class(L, "methods", luaL_checkstring(L, 2));
 }
 
 /* core.field(class, name, f): a field, which f(object) gives */
 static int field_l(lua_State *L)
 {
-	return extend_class(L, "fields");
+	return extend_class(L, "fields", luaL_checkstring(L, 2));
 }
 
 /* core.shown(class, f): its __tostring */
 static int shown_l(lua_State *L)
 {
-	luaL_getmetatable(L, luaL_checkstring(L, 1));
-	luaL_checktype(L, 2, LUA_TFUNCTION);
-	lua_pushvalue(L, 2);
-	lua_setfield(L, -2, "__tostring");
-	return 0;
+	return extend_class(L, NULL, "__tostring");
 }
 
 /* core.sized(class, f): what # of it is */
 static int sized_l(lua_State *L)
 {
-	luaL_getmetatable(L, luaL_checkstring(L, 1));
-	luaL_checktype(L, 2, LUA_TFUNCTION);
-	lua_pushvalue(L, 2);
-	lua_setfield(L, -2, "__len");
-	return 0;
+	return extend_class(L, NULL, "__len");
 }
 
 void lua_open_plan(lua_State *L)
@@ -838,9 +733,13 @@ void lua_open_plan(lua_State *L)
 		{ "tasks", plan_tasks_l }, { "edges", plan_edges_l }, { "rings", plan_rings_l },
 		{ "tile", plan_tile_l }, { "graph", plan_graph_l }, { "device", plan_device_l },
 		{ "usage", plan_usage_l }, { NULL, NULL } };
-	static const luaL_Reg meta[] = {
-		{ "__gc", plan_gc_l }, { "__tostring", plan_tostring_l }, { NULL, NULL } };
+	static const luaL_Reg meta[] = { { "__gc", plan_gc_l }, { "__tostring", plan_tostring_l }, { NULL, NULL } };
 	static const luaL_Reg list[] = { { "__tostring", problems_tostring_l }, { NULL, NULL } };
+	static const luaL_Reg functions[] = {
+		{ "plan", plan_new_l }, { "diff", diff_l }, { "method", method_l }, { "field", field_l },
+		{ "shown", shown_l }, { "sized", sized_l }, { "statements", plan_statements_l },
+		{ "mark", plan_mark_l }, { "back", plan_back_l }, { "is_at", plan_is_at_l },
+		{ "become", plan_become_l }, { "is", is_l }, { NULL, NULL } };
 
 	class_new(L, &(struct class_def){ PLAN_CLASS, methods, fields, meta });
 	record_class(L, PROBLEM_RECORD, "problem", problem_fields, LEN(problem_fields));
@@ -851,31 +750,7 @@ void lua_open_plan(lua_State *L)
 	lua_pushvalue(L, -1);
 	lua_setfield(L, -3, "methods");
 	lua_setfield(L, -2, "__index");
-	lua_pushboolean(L, false);
-	lua_setfield(L, -2, "__metatable");
+	set_bool(L, "__metatable", false);
 	lua_pop(L, 1);
-	lua_pushcfunction(L, plan_new_l);
-	lua_setfield(L, -2, "plan");
-	lua_pushcfunction(L, diff_l);
-	lua_setfield(L, -2, "diff");
-	lua_pushcfunction(L, method_l);
-	lua_setfield(L, -2, "method");
-	lua_pushcfunction(L, field_l);
-	lua_setfield(L, -2, "field");
-	lua_pushcfunction(L, shown_l);
-	lua_setfield(L, -2, "shown");
-	lua_pushcfunction(L, sized_l);
-	lua_setfield(L, -2, "sized");
-	lua_pushcfunction(L, plan_statements_l);
-	lua_setfield(L, -2, "statements");
-	lua_pushcfunction(L, plan_mark_l);
-	lua_setfield(L, -2, "mark");
-	lua_pushcfunction(L, plan_back_l);
-	lua_setfield(L, -2, "back");
-	lua_pushcfunction(L, plan_is_at_l);
-	lua_setfield(L, -2, "is_at");
-	lua_pushcfunction(L, plan_become_l);
-	lua_setfield(L, -2, "become");
-	lua_pushcfunction(L, is_l);
-	lua_setfield(L, -2, "is");
+	luaL_setfuncs(L, functions, 0);
 }

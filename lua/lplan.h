@@ -58,8 +58,7 @@ void lua_open_trace(lua_State *L);
 void lua_open_picture(lua_State *L);
 void lua_open_store(lua_State *L);
 void lua_open_proof(lua_State *L);
-/* A new timeline of a plan that the object at `owner` owns, which it keeps; returns where
- * to put it. */
+/* A new timeline of a plan that the object at `owner` owns, which it keeps; returns where to put it. */
 struct timeline **timeline_box(lua_State *L, int owner);
 struct timeline *check_timeline(lua_State *L, int idx, const char *what);
 /* plan:simulate() */

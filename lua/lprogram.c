@@ -7,11 +7,7 @@ const struct program *check_program(lua_State *L, int idx, const char *what)
 	return box_get(L, idx, PROGRAM_CLASS, what);
 }
 
-static int program_gc_l(lua_State *L)
-{
-	program_free(box_take(L, PROGRAM_CLASS));
-	return 0;
-}
+BOX_GC(program_gc, PROGRAM_CLASS, program_free)
 
 /* fields ------------------------------------------------------------------ */
 
@@ -27,10 +23,8 @@ static int program_axes_l(lua_State *L)
 	const struct program *p = check_program(L, 1, "axes");
 
 	lua_createtable(L, 0, p->axes.n);
-	for (int i = 0; i < p->axes.n; i++) {
-		lua_pushinteger(L, p->axes.v[i].size);
-		lua_setfield(L, -2, p->axes.v[i].name);
-	}
+	for (int i = 0; i < p->axes.n; i++)
+		set_integer(L, p->axes.v[i].name, p->axes.v[i].size);
 	return 1;
 }
 
@@ -50,12 +44,9 @@ static void push_tensor(lua_State *L, const struct program *p, int tensor)
 	const struct tensor *t = &p->tensors.v[tensor];
 
 	lua_createtable(L, 0, 5);
-	lua_pushstring(L, t->name);
-	lua_setfield(L, -2, "name");
-	lua_pushstring(L, role_names[t->role]);
-	lua_setfield(L, -2, "role");
-	lua_pushstring(L, dtype_name(t->type));
-	lua_setfield(L, -2, "dtype");
+	set_text(L, "name", t->name);
+	set_text(L, "role", role_names[t->role]);
+	set_text(L, "dtype", dtype_name(t->type));
 	lua_createtable(L, t->rank, 0);
 	lua_createtable(L, t->rank, 0);
 	for (int i = 0; i < t->rank; i++) {	/* -- tensor shape axes */
@@ -73,11 +64,7 @@ static int program_tensors_l(lua_State *L)
 {
 	const struct program *p = check_program(L, 1, "tensors");
 
-	lua_createtable(L, p->tensors.n, 0);
-	for (int i = 0; i < p->tensors.n; i++) {
-		push_tensor(L, p, i);
-		lua_rawseti(L, -2, i + 1);
-	}
+	PUSH_LIST(L, i, p->tensors.n, push_tensor(L, p, i));
 	return 1;
 }
 
@@ -97,11 +84,10 @@ static int program_tostring_l(lua_State *L)
 /* bound:inputs{seed=1} -> name -> array of random values */
 static int program_inputs_l(lua_State *L)
 {
-	static const char *const names[] = { "seed" };
 	const struct program *p = check_program(L, 1, "inputs");
 	int64_t dim[RANK_MAX], seed = 1;
 
-	options_check(L, 2, "inputs", names, LEN(names));
+	OPTIONS_CHECK(L, 2, "inputs", "seed");
 	option_integer(L, 2, "inputs", "seed", INT64_MIN, INT64_MAX, &seed);
 	lua_newtable(L);
 	for (int i = 0; i < p->tensors.n; i++) {
@@ -110,16 +96,14 @@ static int program_inputs_l(lua_State *L)
 		if (t->role != TENSOR_INPUT)
 			continue;
 		tensor_dims(p, i, dim);
-		array_random(L, array_new(L, "inputs", t->type, t->rank, dim), (uint64_t)seed,
-			t->name);
+		array_random(L, array_new(L, "inputs", t->type, t->rank, dim), (uint64_t)seed, t->name);
 		lua_setfield(L, -2, t->name);
 	}
 	return 1;
 }
 
 /* Push the array that the table at idx has for an input. */
-static void push_checked(lua_State *L, int idx, const char *what, const struct program *p,
-	int tensor)
+static void push_checked(lua_State *L, int idx, const char *what, const struct program *p, int tensor)
 {
 	const struct tensor *t = &p->tensors.v[tensor];
 	char got[SHOW_MAX], has[128], wants[128];
@@ -130,19 +114,16 @@ static void push_checked(lua_State *L, int idx, const char *what, const struct p
 		throw_msg(L, "%s: input '%s' is missing", what, t->name);
 	a = luaL_testudata(L, -1, ARRAY_CLASS);
 	if (!a || !a->data)
-		throw_msg(L, "%s: input '%s' must be an array, got %s", what, t->name,
-			show(L, -1, got));
+		throw_msg(L, "%s: input '%s' must be an array, got %s", what, t->name, show(L, -1, got));
 	tensor_dims(p, tensor, dim);
 	array_show_shape(has, sizeof(has), a->rank, a->dim);
 	array_show_shape(wants, sizeof(wants), t->rank, dim);
 	if (strcmp(has, wants) != 0)
-		throw_msg(L, "%s: input '%s' has shape %s, the program wants %s", what, t->name,
-			has, wants);
+		throw_msg(L, "%s: input '%s' has shape %s, the program wants %s", what, t->name, has, wants);
 }
 
 /* The string at `key` is the name of an input. */
-static void check_input_name(lua_State *L, int key, const char *what, const struct program *p,
-	const char **names)
+static void check_input_name(lua_State *L, int key, const char *what, const struct program *p, const char **names)
 {
 	int n = 0;
 
@@ -185,8 +166,7 @@ struct array *push_input(lua_State *L, int idx, const char *what, const char *na
 
 void lua_open_program(lua_State *L)
 {
-	static const luaL_Reg methods[] = {
-		{ "inputs", program_inputs_l }, { NULL, NULL } };
+	static const luaL_Reg methods[] = { { "inputs", program_inputs_l }, { NULL, NULL } };
 	static const luaL_Reg fields[] = {
 		{ "name", program_name_l }, { "axes", program_axes_l },
 		{ "tensors", program_tensors_l }, { NULL, NULL } };

@@ -12,12 +12,6 @@ static void set_number(lua_State *L, const char *key, double x)
 		set_real(L, key, x);
 }
 
-static void set_bool(lua_State *L, const char *key, bool x)
-{
-	lua_pushboolean(L, x);
-	lua_setfield(L, -2, key);
-}
-
 /* A proof and its timeline. */
 struct context {
 	const struct timeline *t;
@@ -41,8 +35,7 @@ static void set_unit(lua_State *L, const struct context *s, int unit)
 {
 	const struct loop_unit *u = &s->x->loop.unit[unit];
 
-	set_text(L, "unit", u->seu != NONE ? s->t->plan->device->seu[u->seu].name : u->global ?
-		"device memory" : "L2");
+	set_text(L, "unit", u->seu != NONE ? s->t->plan->device->seu[u->seu].name : u->global ? "device memory" : "L2");
 	if (u->lane != NONE)
 		set_text(L, "lane", s->t->plan->lanes.v[u->lane].name);
 	if (u->contended)
@@ -186,11 +179,7 @@ static void push_ease(lua_State *L, const struct context *s, const struct proof_
 
 static void push_eases(lua_State *L, const struct context *s)
 {
-	lua_createtable(L, s->x->eases.n, 0);
-	for (int i = 0; i < s->x->eases.n; i++) {
-		push_ease(L, s, &s->x->eases.v[i]);
-		lua_rawseti(L, -2, i + 1);
-	}
+	PUSH_LIST(L, i, s->x->eases.n, push_ease(L, s, &s->x->eases.v[i]));
 }
 
 static void push_stated(lua_State *L, const struct context *s)
@@ -235,8 +224,7 @@ static int proof_l(lua_State *L)
 
 	if (t->measured)
 		throw_msg(L, "proof: this timeline is measured; ask the simulated one");
-	if (proof_make(a, t, &stop, &x, &e))
-		throw_err(L, &e);
+	raise_if(L, proof_make(a, t, &stop, &x, &e), &e);
 	lua_createtable(L, 0, 16);
 	set_number(L, "ii", line->ii);
 	set_number(L, "bound", x.bound);
@@ -253,6 +241,5 @@ static int proof_l(lua_State *L)
 
 void lua_open_proof(lua_State *L)
 {
-	lua_pushcfunction(L, proof_l);
-	lua_setfield(L, -2, "proof");
+	set_function(L, "proof", proof_l);
 }

@@ -7,11 +7,7 @@
 
 /* compiling ---------------------------------------------------------------- */
 
-static int pool_gc_l(lua_State *L)
-{
-	pool_free(box_take(L, POOL_CLASS));
-	return 0;
-}
+BOX_GC(pool_gc, POOL_CLASS, pool_free)
 
 static struct pool *pool_of(lua_State *L)
 {
@@ -23,11 +19,7 @@ static struct pool *pool_of(lua_State *L)
 	return *box;
 }
 
-static int compiling_gc_l(lua_State *L)
-{
-	built_free(box_take(L, COMPILING_CLASS));
-	return 0;
-}
+BOX_GC(compiling_gc, COMPILING_CLASS, built_free)
 
 static void step(lua_State *L, double seconds)
 {
@@ -35,8 +27,7 @@ static void step(lua_State *L, double seconds)
 	struct stop stop = stop_of(enter(L));
 	struct err e;
 
-	if (pool_step(p, seconds, &stop, &e))
-		throw_err(L, &e);
+	raise_if(L, pool_step(p, seconds, &stop, &e), &e);
 }
 
 enum { COMPILING_PLAN = 1, COMPILING_KERNEL };	/* uservalues */
@@ -88,8 +79,7 @@ static int compiling_kernel_l(lua_State *L)
 	while (!built_ready(b))
 		step(L, 1);
 	enter(L);
-	if (built_end(b, &e))
-		throw_err(L, &e);
+	raise_if(L, built_end(b, &e), &e);
 	lua_getiuservalue(L, 1, COMPILING_PLAN);
 	box = box_new(L, KERNEL_CLASS, 2);
 	keep(L, -1, 1, -2);
@@ -149,8 +139,7 @@ static struct racer *check_racers(lua_State *L, int n, struct arena *a)
 		lua_rawgeti(L, 1, i + 1);
 		out[i].built = box_get(L, -1, KERNEL_CLASS, "race");
 		if (!built_same_tensors(out[0].built, out[i].built))
-			throw_msg(L, "race: '%.40s' and '%.40s' do not compute the same",
-				out[0].name, out[i].name);
+			throw_msg(L, "race: '%.40s' and '%.40s' do not compute the same", out[0].name, out[i].name);
 		lua_pop(L, 2);		/* the list keeps the kernel alive */
 	}
 	return out;
@@ -158,11 +147,7 @@ static struct racer *check_racers(lua_State *L, int n, struct arena *a)
 
 static void push_reals(lua_State *L, const char *key, const double *v, int n)
 {
-	lua_createtable(L, n, 0);
-	for (int i = 0; i < n; i++) {
-		lua_pushnumber(L, v[i]);
-		lua_rawseti(L, -2, i + 1);
-	}
+	PUSH_LIST(L, i, n, lua_pushnumber(L, v[i]));
 	lua_setfield(L, -2, key);
 }
 
@@ -172,23 +157,14 @@ static void push_race(lua_State *L, const struct gpu_result *r)
 
 	lua_createtable(L, rounds, 5);
 	for (int i = 0; i < rounds; i++) {
-		lua_createtable(L, r->contestants, 0);
-		for (int c = 0; c < r->contestants; c++) {
-			lua_pushnumber(L, r->ms[i * r->contestants + c]);
-			lua_rawseti(L, -2, c + 1);
-		}
+		PUSH_LIST(L, c, r->contestants, lua_pushnumber(L, r->ms[i * r->contestants + c]));
 		lua_rawseti(L, -2, i + 1);
 	}
 	push_reals(L, "min", r->min_ms, r->contestants);
 	push_reals(L, "max", r->max_ms, r->contestants);
-	lua_createtable(L, r->contestants, 0);
-	for (int c = 0; c < r->contestants; c++) {
-		lua_pushinteger(L, r->sample_runs[c]);
-		lua_rawseti(L, -2, c + 1);
-	}
+	PUSH_LIST(L, c, r->contestants, lua_pushinteger(L, r->sample_runs[c]));
 	lua_setfield(L, -2, "runs");
-	lua_pushstring(L, gpu_cache_name(r->cache));
-	lua_setfield(L, -2, "cache");
+	set_text(L, "cache", gpu_cache_name(r->cache));
 }
 
 /* core.race(kernels, names, {seconds=, sample=, warmup=, rounds=, give_up=, seed=, limit=}) -> list of
@@ -196,7 +172,6 @@ static void push_race(lua_State *L, const struct gpu_result *r)
  * (of a sample), and cache=. On random inputs of the seed. See struct gpu_race. */
 static int race_l(lua_State *L)
 {
-	static const char *const names[] = { "seconds", "sample", "warmup", "rounds", "give_up", "seed", "limit" };
 	struct gpu_race race = { .seconds = 0.3, .sample_seconds = 0.02, .warmup = 0.02 };
 	struct stop stop = stop_of(enter(L));
 	int64_t seed = 1, rounds = 0;
@@ -214,7 +189,7 @@ static int race_l(lua_State *L)
 	n = (int)lua_rawlen(L, 1);
 	if (n < 1 || n > GPU_CONTESTANTS_MAX)
 		throw_msg(L, "race: 1 to %d kernels, not %d", GPU_CONTESTANTS_MAX, n);
-	options_check(L, 3, "race", names, LEN(names));
+	OPTIONS_CHECK(L, 3, "race", "seconds", "sample", "warmup", "rounds", "give_up", "seed", "limit");
 	option_real(L, 3, "race", "seconds", &race.seconds);
 	option_real(L, 3, "race", "sample", &race.sample_seconds);
 	option_real(L, 3, "race", "warmup", &race.warmup);
@@ -226,10 +201,8 @@ static int race_l(lua_State *L)
 	a = scratch_push(L);
 	racers = check_racers(L, n, a);
 	enter(L);
-	in = (struct feed){ ARENA_ARRAY(a, racers[0].built->graph->program->tensors.n, void *),
-		(uint64_t)seed };
-	if (built_race(racers, n, gpu_of(L), &in, limit, &race, &stop, a, &r, &e))
-		throw_err(L, &e);
+	in = (struct feed){ ARENA_ARRAY(a, racers[0].built->graph->program->tensors.n, void *), (uint64_t)seed };
+	raise_if(L, built_race(racers, n, gpu_of(L), &in, limit, &race, &stop, a, &r, &e), &e);
 	push_race(L, &r);
 	return 1;
 }
@@ -256,8 +229,7 @@ static int protected_call(lua_State *L, bool interrupts)
 	return 2;
 }
 
-/* core.heed(f, ...) -> true and the results of f, or false and an error if Ctrl-C ended it. Raises errors
- * of f. */
+/* core.heed(f, ...) -> true and the results of f, or false and an error if Ctrl-C ended it. Raises errors of f. */
 static int heed_l(lua_State *L)
 {
 	return protected_call(L, true);
@@ -278,9 +250,8 @@ void lua_open_race(lua_State *L)
 		{ "drop", compiling_drop_l }, { NULL, NULL } };
 	static const luaL_Reg functions[] = {
 		{ "compile_begin", compile_begin_l }, { "compile_wait", compile_wait_l },
-		{ "compile_end_idle", compile_end_idle_l }, { "compile_state", compile_state_l },
-		{ "race", race_l }, { "heed", heed_l }, { "try", try_l },
-		{ NULL, NULL } };
+		{ "compile_end_idle", compile_end_idle_l }, { "compile_state", compile_state_l }, { "race", race_l },
+		{ "heed", heed_l }, { "try", try_l }, { NULL, NULL } };
 
 	class_new(L, &(struct class_def){ .name = POOL_CLASS, .meta = pool });
 	class_new(L, &(struct class_def){ .name = COMPILING_CLASS, .methods = methods, .meta = meta });

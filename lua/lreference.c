@@ -17,13 +17,11 @@ struct asked {
 	int64_t seed;			/* of random inputs */
 };
 
-static void check_asked(lua_State *L, int opts, const char *what, const struct program *p,
-	struct asked *out)
+static void check_asked(lua_State *L, int opts, const char *what, const struct program *p, struct asked *out)
 {
-	static const char *const names[] = { "tile", "round", "on", "limit", "seed" };
 
 	*out = (struct asked){ .on = INTERPRETER, .limit = 600, .seed = 1 };
-	options_check(L, opts, what, names, LEN(names));
+	OPTIONS_CHECK(L, opts, what, "tile", "round", "on", "limit", "seed");
 	option_bool(L, opts, what, "round", &out->round);
 	option_name(L, opts, what, "on", evaluators, LEN(evaluators), &out->on);
 	option_integer(L, opts, what, "seed", INT64_MIN, INT64_MAX, &out->seed);
@@ -62,8 +60,7 @@ static void check_reference_memory(lua_State *L, const struct program *p)
 }
 
 /* The elements of a tensor as doubles: those of an input, or zeros. */
-static double *tensor_data(lua_State *L, int inputs, int results, const struct program *p,
-	int tensor, struct arena *a)
+static double *tensor_data(lua_State *L, int inputs, int results, const struct program *p, int tensor, struct arena *a)
 {
 	const struct tensor *t = &p->tensors.v[tensor];
 	double *data;
@@ -79,8 +76,7 @@ static double *tensor_data(lua_State *L, int inputs, int results, const struct p
 	return data;
 }
 
-static void interpret(lua_State *L, int inputs, int results, const struct program *p,
-	const struct asked *asked)
+static void interpret(lua_State *L, int inputs, int results, const struct program *p, const struct asked *asked)
 {
 	struct host *h = enter(L);
 	struct stop stop = stop_of(h);
@@ -91,15 +87,12 @@ static void interpret(lua_State *L, int inputs, int results, const struct progra
 
 	check_reference_memory(L, p);
 	a = scratch_push(L);
-	if (asked->tiled ? extents_infer(a, p, &asked->tiling, &extents, &e) :
-	    interp_extents(a, p, &extents, &e))
-		throw_err(L, &e);
+	raise_if(L, asked->tiled ? extents_infer(a, p, &asked->tiling, &extents, &e) : interp_extents(a, p, &extents, &e), &e);
 	data = ARENA_ARRAY(a, p->tensors.n, double *);
 	for (int i = 0; i < p->tensors.n; i++)
 		data[i] = tensor_data(L, inputs, results, p, i, a);
 	enter(L);
-	if (interp_run(a, &extents, data, asked->round ? INTERP_ROUND : 0, &stop, &e))
-		throw_err(L, &e);
+	raise_if(L, interp_run(a, &extents, data, asked->round ? INTERP_ROUND : 0, &stop, &e), &e);
 }
 
 /* the plain kernel -------------------------------------------------------- */
@@ -123,9 +116,7 @@ static struct reference *emit(lua_State *L, const struct program *p, const struc
 	lua_toclose(L, -1);
 	enter(L);
 	reference_new(&h->mem, p, (struct reference **)box);
-	if (reference_emit(*box, asked->tiled ? &asked->tiling : NULL,
-	    asked->round ? PLAIN_ROUND : 0, &e))
-		throw_err(L, &e);
+	raise_if(L, reference_emit(*box, asked->tiled ? &asked->tiling : NULL, asked->round ? PLAIN_ROUND : 0, &e), &e);
 	return *box;
 }
 
@@ -145,8 +136,7 @@ static void *input_data(lua_State *L, int inputs, const struct tensor *t, struct
 	return data;
 }
 
-static void play(lua_State *L, int inputs, int results, const struct program *p,
-	const struct asked *asked)
+static void play(lua_State *L, int inputs, int results, const struct program *p, const struct asked *asked)
 {
 	struct reference *r = emit(L, p, asked);
 	struct stop stop = stop_of(host_of(L));
@@ -164,8 +154,7 @@ static void play(lua_State *L, int inputs, int results, const struct program *p,
 	}
 	g = asked->on == DEVICE ? gpu_of(L) : NULL;
 	enter(L);
-	code = g ? reference_on_device(r, g, &(struct feed){ data, (uint64_t)asked->seed }, asked->limit,
-		&stop, &e) :
+	code = g ? reference_on_device(r, g, &(struct feed){ data, (uint64_t)asked->seed }, asked->limit, &stop, &e) :
 		reference_on_host(r, data, asked->limit, &stop, &e);
 	if (code)
 		throw_err(L, &e);
@@ -205,8 +194,7 @@ static int plain_l(lua_State *L)
 
 void lua_open_reference(lua_State *L)
 {
-	static const luaL_Reg meta[] = {
-		{ "__gc", reference_gc_l }, { "__close", reference_gc_l }, { NULL, NULL } };
+	static const luaL_Reg meta[] = { { "__gc", reference_gc_l }, { "__close", reference_gc_l }, { NULL, NULL } };
 	static const luaL_Reg functions[] = { { "plain", plain_l }, { NULL, NULL } };
 
 	class_new(L, &(struct class_def){ .name = REFERENCE_CLASS, .meta = meta });

@@ -10,11 +10,7 @@
 /* With fewer spare registers, compilers add moves, and spill. */
 #define TIGHT 64.0
 
-static int search_gc_l(lua_State *L)
-{
-	search_free(box_take(L, SEARCH_CLASS));
-	return 0;
-}
+BOX_GC(search_gc, SEARCH_CLASS, search_free)
 
 /* {axis = extent or list of them} */
 static void check_wanted(lua_State *L, int idx, const struct program *p, struct wanted *out)
@@ -36,8 +32,7 @@ static void check_wanted(lua_State *L, int idx, const struct program *p, struct 
 				lua_rawgeti(L, -1, i);
 			else
 				lua_pushvalue(L, -1);
-			out->extent[axis][(*n)++] = check_integer(L, -1, "search", "tile extent", 1,
-				INT64_MAX);
+			out->extent[axis][(*n)++] = check_integer(L, -1, "search", "tile extent", 1, INT64_MAX);
 			lua_pop(L, 1);
 		}
 	}
@@ -59,8 +54,7 @@ static int search_new_l(lua_State *L)
 	box = box_new(L, SEARCH_CLASS, 2);
 	keep(L, -1, 1, 1);
 	keep(L, -1, 2, 2);
-	if (search_new(&h->mem, p, d, &want, (struct search **)box, &e))
-		throw_err(L, &e);
+	raise_if(L, search_new(&h->mem, p, d, &want, (struct search **)box, &e), &e);
 	return 1;
 }
 
@@ -187,8 +181,7 @@ static int search_plan_l(lua_State *L)
 	if (!search_is_plan(s, (int)trial - 1))
 		return 0;
 	buf_init(&text, scratch_push(L));
-	if (search_script(s, (int)trial - 1, &stop, &text, &tile, &e))
-		throw_err(L, &e);
+	raise_if(L, search_script(s, (int)trial - 1, &stop, &text, &tile, &e), &e);
 	push_buf(L, &text);
 	push_tile(L, search_program(s), &tile);
 	return 2;
@@ -205,8 +198,7 @@ static int search_nearest_l(lua_State *L)
 	struct err e;
 
 	buf_init(&text, scratch_push(L));
-	if (search_nearest(s, &stop, &text, &tile, &e))
-		throw_err(L, &e);
+	raise_if(L, search_nearest(s, &stop, &text, &tile, &e), &e);
 	if (!text.len)
 		return 0;
 	push_buf(L, &text);
@@ -227,10 +219,8 @@ static int search_found_l(lua_State *L)
 
 		lua_createtable(L, 0, 4);
 		set_real(L, "seconds", f.seconds);
-		lua_pushboolean(L, f.priced);
-		lua_setfield(L, -2, "priced");
-		lua_pushinteger(L, f.trial + 1);
-		lua_setfield(L, -2, "trial");
+		set_bool(L, "priced", f.priced);
+		set_integer(L, "trial", f.trial + 1);
 		push_traits(L, search_program(s), f.choice, f.spare);
 		lua_setfield(L, -2, "traits");
 		lua_rawseti(L, -2, i + 1);
@@ -287,6 +277,5 @@ void lua_open_search(lua_State *L)
 	static const luaL_Reg meta[] = { { "__gc", search_gc_l }, { NULL, NULL } };
 
 	class_new(L, &(struct class_def){ SEARCH_CLASS, methods, NULL, meta });
-	lua_pushcfunction(L, search_new_l);
-	lua_setfield(L, -2, "search");
+	set_function(L, "search", search_new_l);
 }

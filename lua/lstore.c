@@ -14,11 +14,7 @@ static struct store *check_store(lua_State *L, int idx, const char *what)
 	return box_get(L, idx, STORE_CLASS, what);
 }
 
-static int store_gc_l(lua_State *L)
-{
-	store_free(box_take(L, STORE_CLASS));
-	return 0;
-}
+BOX_GC(store_gc, STORE_CLASS, store_free)
 
 /* An error of the file is returned as nil and a message, as the caller may go on without the store. Others are
  * raised. */
@@ -128,8 +124,7 @@ static void push_value(lua_State *L, enum store_type type, const struct store_va
 static void push_row(lua_State *L, const struct store_row *row)
 {
 	lua_createtable(L, 0, STORE_COLUMN_COUNT);
-	lua_pushinteger(L, row->id);
-	lua_setfield(L, -2, "id");
+	set_integer(L, "id", row->id);
 	for (int i = 0; i < STORE_COLUMN_COUNT; i++) {
 		if (!row->at[i].set)
 			continue;
@@ -250,11 +245,7 @@ static int store_notice_l(lua_State *L)
 /* core.store_columns() -> list of names */
 static int store_columns_l(lua_State *L)
 {
-	lua_createtable(L, STORE_COLUMN_COUNT, 0);
-	for (int i = 0; i < STORE_COLUMN_COUNT; i++) {
-		lua_pushstring(L, store_columns[i].name);
-		lua_rawseti(L, -2, i + 1);
-	}
+	PUSH_LIST(L, i, STORE_COLUMN_COUNT, lua_pushstring(L, store_columns[i].name));
 	return 1;
 }
 

@@ -43,10 +43,8 @@ static int by_text(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* The nearest of the keys of the tables at one and two and of more[0..n), or NULL. Leaves
- * something on the stack. */
-static const char *near_key(lua_State *L, const char *name, int one, int two,
-	const char *const *more, int n)
+/* The nearest of the keys of the tables at one and two and of more[0..n), or NULL. Leaves something on the stack. */
+static const char *near_key(lua_State *L, const char *name, int one, int two, const char *const *more, int n)
 {
 	const char **names;
 
@@ -102,15 +100,12 @@ static int known_l(lua_State *L)
 	return 1;
 }
 
-void record_class(lua_State *L, const char *name, const char *kind, const char *const *names,
-	int n)
+void record_class(lua_State *L, const char *name, const char *kind, const char *const *names, int n)
 {
 	lua_newtable(L);
 	lua_createtable(L, 0, n);
-	for (int i = 0; i < n; i++) {
-		lua_pushboolean(L, true);
-		lua_setfield(L, -2, names[i]);
-	}
+	for (int i = 0; i < n; i++)
+		set_bool(L, names[i], true);
 	lua_pushvalue(L, -1);
 	lua_setfield(L, -3, "fields");
 	lua_pushstring(L, kind);
@@ -131,8 +126,7 @@ static int global_index_l(lua_State *L)
 
 	lua_settop(L, 2);
 	lua_pushvalue(L, 2);
-	if (lua_rawget(L, lua_upvalueindex(1)) != LUA_TNIL || lua_type(L, 2) != LUA_TSTRING ||
-	    !reader_is_strict(L))
+	if (lua_rawget(L, lua_upvalueindex(1)) != LUA_TNIL || lua_type(L, 2) != LUA_TSTRING || !reader_is_strict(L))
 		return 0;
 	name = lua_tostring(L, 2);
 	if (strlen(name) > 1)		/* one letter is near to every other one */
@@ -204,8 +198,7 @@ static int strict_l(lua_State *L)
 
 void lua_open_strict(lua_State *L)
 {
-	static const luaL_Reg functions[] = {
-		{ "known", known_l }, { "strict", strict_l }, { NULL, NULL } };
+	static const luaL_Reg functions[] = { { "known", known_l }, { "strict", strict_l }, { NULL, NULL } };
 
 	luaL_setfuncs(L, functions, 0);
 }

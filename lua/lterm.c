@@ -54,18 +54,12 @@ static int terminal_l(lua_State *L)
 	struct terminal t = terminal_get();
 
 	lua_createtable(L, 0, 6);
-	lua_pushboolean(L, is_utf8());
-	lua_setfield(L, -2, "unicode");
-	lua_pushinteger(L, columns_of_errors());
-	lua_setfield(L, -2, "errors");
-	lua_pushboolean(L, isatty(STDIN_FILENO) && isatty(STDOUT_FILENO));
-	lua_setfield(L, -2, "both");
-	lua_pushinteger(L, t.width);
-	lua_setfield(L, -2, "width");
-	lua_pushboolean(L, t.utf8);
-	lua_setfield(L, -2, "utf8");
-	lua_pushboolean(L, t.color);
-	lua_setfield(L, -2, "color");
+	set_bool(L, "unicode", is_utf8());
+	set_integer(L, "errors", columns_of_errors());
+	set_bool(L, "both", isatty(STDIN_FILENO) && isatty(STDOUT_FILENO));
+	set_integer(L, "width", t.width);
+	set_bool(L, "utf8", t.utf8);
+	set_bool(L, "color", t.color);
 	return 1;
 }
 
@@ -127,8 +121,6 @@ static int key_l(lua_State *L)
 
 void lua_open_terminal(lua_State *L)
 {
-	lua_pushcfunction(L, key_l);
-	lua_setfield(L, -2, "key");
-	lua_pushcfunction(L, terminal_l);
-	lua_setfield(L, -2, "terminal");
+	set_function(L, "key", key_l);
+	set_function(L, "terminal", terminal_l);
 }

@@ -55,7 +55,6 @@ struct timeline **timeline_box(lua_State *L, int owner)
 /* plan:simulate([{events=}]) */
 int plan_simulate_l(lua_State *L)
 {
-	static const char *const names[] = { "events" };
 	struct host *h = enter(L);
 	struct history *plan = check_plan(L, 1, "simulate");
 	struct sim_options o = { .keep = -1 };
@@ -64,7 +63,7 @@ int plan_simulate_l(lua_State *L)
 	struct err e;
 
 	lua_settop(L, 2);
-	options_check(L, 2, "simulate", names, LEN(names));
+	OPTIONS_CHECK(L, 2, "simulate", "events");
 	option_integer(L, 2, "simulate", "events", 0, 1 << 30, &o.keep);
 	hold_finalizers(L);
 	check_legal(L, history_plan(plan), "simulate");
@@ -97,35 +96,28 @@ static void push_known(lua_State *L, double x)
 		lua_pushnil(L);
 }
 
-/* A getter of a field of the timeline t, which `push` pushes. */
-#define FIELD(name, push) \
-	static int timeline_##name##_l(lua_State *L) \
-	{ \
-		const struct timeline *t = check_timeline(L, 1, #name); \
-		push; \
-		return 1; \
-	}
+#define FIELD(name, push) GETTER(timeline_##name, const struct timeline *, check_timeline(L, 1, #name), push)
 
-FIELD(cycles, lua_pushinteger(L, t->cycles))
-FIELD(seconds, push_timed(L, t, t->seconds))
-FIELD(tflops, push_timed(L, t, t->flops / t->seconds / 1e12))
-FIELD(ii, lua_pushnumber(L, timeline_longest(t)->ii))
-FIELD(res_mii, push_timed(L, t, timeline_longest(t)->res_mii))
-FIELD(rec_mii, push_timed(L, t, timeline_longest(t)->rec_mii))
-FIELD(bound, push_timed(L, t, fmax(timeline_longest(t)->res_mii, timeline_longest(t)->rec_mii)))
-FIELD(played, lua_pushinteger(L, t->nevents))		/* on all simulated EUs, kept or not */
-FIELD(unpriced, lua_pushstring(L, t->unpriced))		/* why there is no kernel; nil: there is */
-FIELD(measured, lua_pushboolean(L, t->measured))
-FIELD(cache, lua_pushstring(L, t->cache))		/* what reads find in L2; nil: not known */
-FIELD(unit, lua_pushstring(L, t->logical ? "stamps" : "cycles"))
-FIELD(overhead, isnan(t->overhead) ? lua_pushnil(L) : lua_pushnumber(L, t->overhead))
-FIELD(clock_hz, push_known(L, t->clock_hz))
+FIELD(cycles, lua_pushinteger(L, o->cycles))
+FIELD(seconds, push_timed(L, o, o->seconds))
+FIELD(tflops, push_timed(L, o, o->flops / o->seconds / 1e12))
+FIELD(ii, lua_pushnumber(L, timeline_longest(o)->ii))
+FIELD(res_mii, push_timed(L, o, timeline_longest(o)->res_mii))
+FIELD(rec_mii, push_timed(L, o, timeline_longest(o)->rec_mii))
+FIELD(bound, push_timed(L, o, fmax(timeline_longest(o)->res_mii, timeline_longest(o)->rec_mii)))
+FIELD(played, lua_pushinteger(L, o->nevents))		/* on all simulated EUs, kept or not */
+FIELD(unpriced, lua_pushstring(L, o->unpriced))		/* why there is no kernel; nil: there is */
+FIELD(measured, lua_pushboolean(L, o->measured))
+FIELD(cache, lua_pushstring(L, o->cache))		/* what reads find in L2; nil: not known */
+FIELD(unit, lua_pushstring(L, o->logical ? "stamps" : "cycles"))
+FIELD(overhead, isnan(o->overhead) ? lua_pushnil(L) : lua_pushnumber(L, o->overhead))
+FIELD(clock_hz, push_known(L, o->clock_hz))
 /* the clock without a limit of power */
-FIELD(full_clock_hz, push_known(L, t->measured ? 0 : device_full_clock(t->plan->device, &t->effort)))
-FIELD(power, push_known(L, t->watts))			/* W */
-FIELD(uncertainty, push_known(L, t->uncertainty))	/* share of `seconds` */
+FIELD(full_clock_hz, push_known(L, o->measured ? 0 : device_full_clock(o->plan->device, &o->effort)))
+FIELD(power, push_known(L, o->watts))			/* W */
+FIELD(uncertainty, push_known(L, o->uncertainty))	/* share of `seconds` */
 /* the share by which predictions must differ to be in the right order */
-FIELD(noise, push_known(L, t->measured ? 0 : t->plan->device->uncertainty_order))
+FIELD(noise, push_known(L, o->measured ? 0 : o->plan->device->uncertainty_order))
 
 /* J by kind of effort, and "idle"; nil if it is not known. */
 static int timeline_energy_l(lua_State *L)
@@ -137,9 +129,8 @@ static int timeline_energy_l(lua_State *L)
 		return 1;
 	}
 	lua_newtable(L);
-	for (int i = 0; i < EFFORT_KINDS; i++) {
+	for (int i = 0; i < EFFORT_KINDS; i++)
 		set_real(L, effort_names[i], t->joules.of[i]);
-	}
 	set_real(L, "idle", t->plan->device->power_idle * t->seconds);
 	return 1;
 }
@@ -179,9 +170,8 @@ static int timeline_utilization_l(lua_State *L)
 	const struct phase_line *p = timeline_longest(t);
 
 	lua_newtable(L);
-	for (int i = 0; i < t->plan->device->nseus; i++) {
+	for (int i = 0; i < t->plan->device->nseus; i++)
 		set_real(L, t->plan->device->seu[i].name, p->seu[i].share);
-	}
 	if (t->measured)
 		return 1;
 	set_real(L, "memory", p->memory_share);
@@ -193,8 +183,7 @@ static int timeline_utilization_l(lua_State *L)
 
 static const char *const event_fields[] = { "task", "lane", "seu", "cause", "on", "late", "iteration",
 	"replica", "copy", "phase", "tile", "ready", "issue", "start", "end" };
-static const char *const phase_fields[] = { "name", "cycles", "tiles", "eus", "eu", "ii", "res_mii",
-	"rec_mii" };
+static const char *const phase_fields[] = { "name", "cycles", "tiles", "eus", "eu", "ii", "res_mii", "rec_mii" };
 
 static void push_event(lua_State *L, const struct timeline *t, const struct event *e)
 {
@@ -207,13 +196,10 @@ static void push_event(lua_State *L, const struct timeline *t, const struct even
 	set_text(L, "lane", t->plan->lanes.v[e->lane].name);
 	set_text(L, "seu", t->plan->device->seu[e->seu].name);
 	set_text(L, "cause", causes[e->cause]);
-	if (e->cause_task != NONE) {
+	if (e->cause_task != NONE)
 		set_text(L, "on", g->tasks.v[e->cause_task].name);
-	}
-	if (e->late) {
-		lua_pushboolean(L, true);
-		lua_setfield(L, -2, "late");
-	}
+	if (e->late)
+		set_bool(L, "late", true);
 	set_integer(L, "iteration", e->seq);
 	set_integer(L, "replica", e->replica);
 	set_integer(L, "copy", e->replica);	/* deprecated */
@@ -280,8 +266,7 @@ static void push_part(lua_State *L, struct arena *a, const struct timeline *t, c
 	set_text(L, "unit", p->unit == NONE ? NULL : plan->device->seu[p->unit].name);
 	set_real(L, "share", p->share);
 	set_real(L, "lane_cycles", b->lane_cycles[p->lane]);
-	lua_pushboolean(L, lane_only_feeds(plan, p->lane));
-	lua_setfield(L, -2, "feeds");
+	set_bool(L, "feeds", lane_only_feeds(plan, p->lane));
 }
 
 /* core.blame(timeline, events_only) -> list of parts with a description, by sTask, the largest first; list of the
@@ -295,16 +280,8 @@ static int timeline_blame_l(lua_State *L)
 	lua_settop(L, 2);
 	a = scratch_push(L);
 	timeline_blame(a, t, lua_toboolean(L, 2), &b);
-	lua_createtable(L, b.v.n, 0);
-	for (int i = 0; i < b.v.n; i++) {
-		push_part(L, a, t, &b, &b.v.v[i]);
-		lua_rawseti(L, -2, i + 1);
-	}
-	lua_createtable(L, BLAMES, 0);
-	for (int i = 0; i < BLAMES; i++) {
-		lua_pushstring(L, blame_names[i]);
-		lua_rawseti(L, -2, i + 1);
-	}
+	PUSH_LIST(L, i, b.v.n, push_part(L, a, t, &b, &b.v.v[i]));
+	PUSH_LIST(L, i, BLAMES, lua_pushstring(L, blame_names[i]));
 	return 2;
 }
 
@@ -313,8 +290,7 @@ static int timeline_blame_l(lua_State *L)
 static void check_view(lua_State *L, int idx, const char *what, const struct timeline *t,
 	struct timeline_view *v, struct draw_options *o)
 {
-	static const char *const names[] = { "width", "ascii", "color", "by", "phase", "tile",
-		"from", "to" };
+	static const char *const names[] = { "width", "ascii", "color", "by", "phase", "tile", "from", "to" };
 	static const char *const rows[] = { "lane", "seu" };	/* ORDER timeline_rows */
 	struct terminal term = terminal_get();
 	bool ascii = !term.utf8, color = false;
@@ -425,16 +401,12 @@ void lua_open_timeline(lua_State *L)
 		{ "kernel", timeline_kernel_l },
 		{ "program", timeline_program_l }, { NULL, NULL } };
 	static const luaL_Reg meta[] = {
-		{ "__gc", timeline_gc_l }, { "__tostring", timeline_tostring_l },
-		{ NULL, NULL } };
+		{ "__gc", timeline_gc_l }, { "__tostring", timeline_tostring_l }, { NULL, NULL } };
 
 	class_new(L, &(struct class_def){ TIMELINE_CLASS, methods, fields, meta });
 	record_class(L, EVENT_RECORD, "event", event_fields, LEN(event_fields));
 	record_class(L, PHASE_RECORD, "phase", phase_fields, LEN(phase_fields));
-	lua_pushcfunction(L, timeline_plan_l);
-	lua_setfield(L, -2, "plan_of");
-	lua_pushcfunction(L, timeline_blame_l);
-	lua_setfield(L, -2, "blame");
-	lua_pushcfunction(L, timeline_lanes_l);
-	lua_setfield(L, -2, "lanes");
+	set_function(L, "plan_of", timeline_plan_l);
+	set_function(L, "blame", timeline_blame_l);
+	set_function(L, "lanes", timeline_lanes_l);
 }

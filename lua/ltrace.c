@@ -90,8 +90,7 @@ static int tracing_end(lua_State *L, const struct tracing *t, const struct trace
 {
 	struct err e;
 
-	if (trace_read(&t->host->mem, t->traced, o, t->a, t->out, &e))
-		throw_err(L, &e);
+	raise_if(L, trace_read(&t->host->mem, t->traced, o, t->a, t->out, &e), &e);
 	lua_pushvalue(L, t->timeline);
 	return 1;
 }
@@ -99,7 +98,6 @@ static int tracing_end(lua_State *L, const struct tracing *t, const struct trace
 /* core.trace(kernel, inputs or nil, {limit=, seconds=, eu=, seed=}) -> timeline */
 static int trace_l(lua_State *L)
 {
-	static const char *const names[] = { "limit", "seconds", "eu", "seed" };
 	struct built *b = box_get(L, 1, KERNEL_CLASS, "trace");
 	struct gpu_bench bench = { .warmup = 0.05, .seconds = 0.1 };
 	struct trace_options o = { .overhead = NAN };
@@ -112,22 +110,20 @@ static int trace_l(lua_State *L)
 	lua_settop(L, 3);
 	if (!lua_isnil(L, 2))
 		check_inputs(L, 2, "trace", b->graph->program);
-	options_check(L, 3, "trace", names, LEN(names));
+	OPTIONS_CHECK(L, 3, "trace", "limit", "seconds", "eu", "seed");
 	option_integer(L, 3, "trace", "seed", INT64_MIN, INT64_MAX, &seed);
 	option_real(L, 3, "trace", "limit", &limit);
 	option_real(L, 3, "trace", "seconds", &bench.seconds);
 	read_eu(L, &o);
 	t = tracing_begin(L, b, KERNEL_CLASS);
 	in = (struct feed){ t.data, (uint64_t)seed };
-	if (time_both(b, t.traced, gpu_of(L), &in, limit, &bench, &t.stop, t.a, &o, &e))
-		throw_err(L, &e);
+	raise_if(L, time_both(b, t.traced, gpu_of(L), &in, limit, &bench, &t.stop, t.a, &o, &e), &e);
 	return tracing_end(L, &t, &o);
 }
 
 /* core.host_trace(kernel, inputs, {seed=, limit=, eu=}) -> timeline, or nil and a report */
 static int host_trace_l(lua_State *L)
 {
-	static const char *const names[] = { "seed", "limit", "eu" };
 	const struct built *b = box_get(L, 1, ON_HOST_CLASS, "trace");
 	struct trace_options o = { .logical = true, .overhead = NAN };
 	struct on_host_options run = { .limit = 60 };
@@ -138,14 +134,13 @@ static int host_trace_l(lua_State *L)
 
 	lua_settop(L, 3);
 	check_inputs(L, 2, "trace", b->graph->program);
-	options_check(L, 3, "trace", names, LEN(names));
+	OPTIONS_CHECK(L, 3, "trace", "seed", "limit", "eu");
 	option_integer(L, 3, "trace", "seed", INT64_MIN, INT64_MAX, &seed);
 	option_real(L, 3, "trace", "limit", &run.limit);
 	run.seed = (uint64_t)seed;
 	read_eu(L, &o);
 	t = tracing_begin(L, b, ON_HOST_CLASS);
-	if (on_host_run(t.traced, t.data, &run, &t.stop, t.a, &report, &e))
-		throw_err(L, &e);
+	raise_if(L, on_host_run(t.traced, t.data, &run, &t.stop, t.a, &report, &e), &e);
 	if (!report)
 		return tracing_end(L, &t, &o);
 	lua_pushnil(L);
@@ -155,8 +150,7 @@ static int host_trace_l(lua_State *L)
 
 void lua_open_trace(lua_State *L)
 {
-	static const luaL_Reg functions[] = {
-		{ "trace", trace_l }, { "host_trace", host_trace_l }, { NULL, NULL } };
+	static const luaL_Reg functions[] = { { "trace", trace_l }, { "host_trace", host_trace_l }, { NULL, NULL } };
 
 	luaL_setfuncs(L, functions, 0);
 }

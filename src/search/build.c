@@ -5,8 +5,7 @@
 #include "base/hash.h"
 #include "search/rings.h"
 
-enum err_code build_graph(const struct space *s, const struct choice *c, struct graph **out,
-	struct err *e)
+enum err_code build_graph(const struct space *s, const struct choice *c, struct graph **out, struct err *e)
 {
 	struct arena_mark mark = arena_mark(s->a);
 	struct split split = { .ways = c->ways, .axis = NONE };
@@ -46,8 +45,7 @@ struct builder {
 static const char *vector_unit(const struct plan *p, int task)
 {
 	for (int u = 0; u < p->device->nseus; u++)
-		if (p->device->seu[u].kind == SEU_VECTOR &&
-		    device_can(p->device, u, &p->graph->tasks.v[task].work))
+		if (p->device->seu[u].kind == SEU_VECTOR && device_can(p->device, u, &p->graph->tasks.v[task].work))
 			return p->device->seu[u].name;
 	return NULL;
 }
@@ -127,8 +125,7 @@ static bool is_product(const struct plan *p, const struct entry *e, int loop, in
 {
 	const struct stask *s = &p->graph->tasks.v[e->task];
 
-	return s->loop == loop && s->slice == part && s->slices > 1 &&
-		p->device->seu[e->seu].kind == SEU_MATRIX;
+	return s->loop == loop && s->slice == part && s->slices > 1 && p->device->seu[e->seu].kind == SEU_MATRIX;
 }
 
 /* Make lanes issue products one after another: the first product of a lane waits until the lane before it has issued its

@@ -1,10 +1,9 @@
 /* contention.h - the cycles that a vector unit costs while matrix units are at work.
  *
- * In T cycles of products a lane draws only a share b (seu.contention) of what it draws of a vector unit otherwise. At best
- * the lane does then what needs no vector unit. If it computes for V cycles in all, and other work holds it for O < T
- * cycles, an iteration takes V + T - b (T - O) cycles or more. Of all lanes together, an iteration takes the unit's own
- * cycles, and the share of T that the lanes cannot draw.
- */
+ * In T cycles of products a lane draws only a share b (seu.contention) of what it draws of a vector unit otherwise. At
+ * best the lane does then what needs no vector unit. If it computes for V cycles in all, and other work holds it for O
+ * < T cycles, an iteration takes V + T - b (T - O) cycles or more. Of all lanes together, an iteration takes the unit's
+ * own cycles, and the share of T that the lanes cannot draw. */
 #ifndef SEARCH_CONTENTION_H
 #define SEARCH_CONTENTION_H
 

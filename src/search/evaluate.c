@@ -129,8 +129,7 @@ static bool is_shallow(const struct evaluator *ev)
 
 	for (int i = 0; i < g->buffers.n; i++)
 		if (g->buffers.v[i].loop != NONE && ev->plan->versions[i] == 1 &&
-		    plan_scope(ev->plan, i) == SCOPE_SHARED &&
-		    g->tasks.v[g->buffers.v[i].first].kind == TASK_LOAD)
+		    plan_scope(ev->plan, i) == SCOPE_SHARED && g->tasks.v[g->buffers.v[i].first].kind == TASK_LOAD)
 			return true;
 	return false;
 }
@@ -195,8 +194,7 @@ enum err_code evaluator_build(struct evaluator *ev, const struct choice *c, cons
 	return repair_waits(ev, build_order_hash(c, ev->plan), &known, stop, e);
 }
 
-static enum err_code check(struct evaluator *ev, int i, const struct stop *stop, bool *legal, bool *full,
-	struct err *e)
+static enum err_code check(struct evaluator *ev, int i, const struct stop *stop, bool *legal, bool *full, struct err *e)
 {
 	struct arena_mark mark = arena_mark(&ev->plan->arena);
 	struct problems problems;

@@ -6,8 +6,7 @@
  * with few exceptions, so a plan that is slower without them need not be lowered.
  *
  * Candidates share work. Plans that differ only in the order of tiles have the same repaired waits and the same
- * problems; equal plans have the same time; the assignment of tiles to EUs is cached.
- */
+ * problems; equal plans have the same time; the assignment of tiles to EUs is cached. */
 #ifndef SEARCH_EVALUATE_H
 #define SEARCH_EVALUATE_H
 

@@ -15,8 +15,7 @@ static enum err_code solve(struct space *s, const struct choice *c, const struct
 	struct loop_answer answer;
 
 	*order = NONE;
-	TRY(loop_solve(scratch, p, sim_costs(scratch, p, phase, NULL), loop, LOOP_ORDER, &effort, stop, &answer,
-		e));
+	TRY(loop_solve(scratch, p, sim_costs(scratch, p, phase, NULL), loop, LOOP_ORDER, &effort, stop, &answer, e));
 	if (answer.stated && answer.order.n)
 		*order = orders_add(&s->variants[c->split_off].orders[region], &answer.order);
 	arena_reset(scratch, mark);

@@ -239,8 +239,7 @@ static void state_value(struct statement *s, int buffer, int def, bool counts)
 	for (int i = 0; i < g->edges.n; i++) {
 		const struct edge *e = &g->edges.v[i];
 
-		if (e->reuse && e->buffer == buffer && e->loop == s->loop && e->to == def &&
-		    s->of[e->from] != NONE)
+		if (e->reuse && e->buffer == buffer && e->loop == s->loop && e->to == def && s->of[e->from] != NONE)
 			VEC_PUSH(s->a, &uses, ((struct modulo_use){ .task = s->of[e->from],
 				.from_start = true, .lag = bounds_lag(s->p, s->costs, e),
 				.cross = crossing(s, e) }));
@@ -264,8 +263,7 @@ static void state_values(struct statement *s)
 
 		if (g->buffers.v[b].carry == NONE && g->buffers.v[b].loop == s->loop && !is_aliased(g, b)) {
 			for (int t = 0; t < g->tasks.n; t++)
-				if (s->of[t] != NONE && ints_hold(g->tasks.v[t].writes.v,
-				    g->tasks.v[t].writes.n, b)) {
+				if (s->of[t] != NONE && ints_hold(g->tasks.v[t].writes.v, g->tasks.v[t].writes.n, b)) {
 					state_value(s, b, t, counts);
 					counts = false;
 				}

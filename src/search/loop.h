@@ -1,14 +1,13 @@
 /* loop.h - the body of a plan's loop as a modulo scheduling problem, and an order from its solution.
  *
- * The plan says which lane each sTask is on. Its orders, offsets and versions do not count: the solution chooses them. The
- * costs are those that the simulator uses, so a bound of the problem is a bound on what can be simulated (loop/modulo.h has
- * the formulation). The problem leaves out registers, the ends of tiles, and what cannot be lowered: this only makes the
- * bound lower, and plans made from the order are checked.
+ * The plan says which lane each sTask is on. Its orders, offsets and versions do not count: the solution chooses them.
+ * The costs are those that the simulator uses, so a bound of the problem is a bound on what can be simulated
+ * (loop/modulo.h has the formulation). The problem leaves out registers, the ends of tiles, and what cannot be lowered:
+ * this only makes the bound lower, and plans made from the order are checked.
  *
- * Units of the problem are those of the device, and whatever else a loop may ask too much of (loop_unit): an EU's share of
- * the memories; an asynchronous unit as far as one lane can use it; a lane, and a vector unit, with the cycles that
- * contention costs. Tasks that stand for no sTask ask for these.
- */
+ * Units of the problem are those of the device, and whatever else a loop may ask too much of (loop_unit): an EU's share
+ * of the memories; an asynchronous unit as far as one lane can use it; a lane, and a vector unit, with the cycles that
+ * contention costs. Tasks that stand for no sTask ask for these. */
 #ifndef SEARCH_LOOP_H
 #define SEARCH_LOOP_H
 

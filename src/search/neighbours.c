@@ -107,8 +107,7 @@ static void along_extent(const struct dim *d, const struct choice *c, struct are
 }
 
 /* Other orders with the versions that there are, and each order with the versions of what it computes ahead. */
-static void along_order(const struct space *s, int region, const struct choice *c, struct arena *a,
-	struct choices *out)
+static void along_order(const struct space *s, int region, const struct choice *c, struct arena *a, struct choices *out)
 {
 	const struct orders *o = &s->variants[c->split_off].orders[region];
 	struct choice x = *c;

@@ -1,8 +1,7 @@
 /* neighbours.h - where a search starts in the space, and the neighbours of a choice.
  *
  * A choice has one coordinate for each decision that it holds. Its neighbours along a coordinate are all choices that
- * differ from it in this decision alone; or, where decisions only make sense together, in few that belong to it.
- */
+ * differ from it in this decision alone; or, where decisions only make sense together, in few that belong to it. */
 #ifndef SEARCH_NEIGHBOURS_H
 #define SEARCH_NEIGHBOURS_H
 

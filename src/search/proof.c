@@ -351,8 +351,7 @@ enum err_code proof_make(struct arena *a, const struct timeline *t, const struct
 	struct prover m = { a, t->plan, line, stop, out };
 
 	*out = (struct proof){ 0 };
-	TRY(loop_solve(a, t->plan, line->entry_costs, line->ii_loop, LOOP_BOUND, &effort, stop,
-		&out->loop, e));
+	TRY(loop_solve(a, t->plan, line->entry_costs, line->ii_loop, LOOP_BOUND, &effort, stop, &out->loop, e));
 	out->bound = resources(&m, line->entry_costs);
 	if (!out->loop.stated) {
 		if (out->bound < line->ii * (1 + ROUNDING))

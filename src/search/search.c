@@ -53,8 +53,7 @@ enum err_code search_new(struct mem *mem, const struct program *p, const struct 
 	evaluator_init(&s->ev, &s->arena, mem, d, &s->space, &s->tried);
 	s->measured = want && want->measured;
 	if (!p->phases.n)
-		return err_set(e, ERR_INPUT, NOWHERE, "program '%s' has nothing to schedule",
-			p->name);
+		return err_set(e, ERR_INPUT, NOWHERE, "program '%s' has nothing to schedule", p->name);
 	TRY(space_init(&s->space, &s->arena, mem, p, d, want, &s->ev.graph, e));
 	space_starts(&s->space, &s->arena, &s->batch);
 	return OK;
@@ -118,8 +117,7 @@ static void add_smaller(struct search *s, struct choice c, bool full, bool refus
 	}
 }
 
-static enum err_code try_candidate(struct search *s, const struct choice *c, const struct stop *stop,
-	struct err *e)
+static enum err_code try_candidate(struct search *s, const struct choice *c, const struct stop *stop, struct err *e)
 {
 	const struct tried *x;
 	bool known, full;

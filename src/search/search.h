@@ -1,15 +1,14 @@
 /* search.h - find a fast plan: PipeThreader's two-level policy on the simulator.
  *
- * Between EUs (Cheng et al., OSDI 2025, Fig. 9) the policy chooses tile shapes, lanes, and how tiles are assigned to EUs;
- * within an EU, what of a loop runs ahead, and how deep rings are. A choice (space.h) holds both.
+ * Between EUs (Cheng et al., OSDI 2025, Fig. 9) the policy chooses tile shapes, lanes, and how tiles are assigned to
+ * EUs; within an EU, what of a loop runs ahead, and how deep rings are. A choice (space.h) holds both.
  *
  * The search evaluates usual choices first. Then it climbs from the best of these: along one coordinate at a time it
  * moves to the best neighbour, until no coordinate has a better one (coordinate descent). Shapes whose analytic bound
  * (limits.h) is no better than the best plan are pruned. evaluate.h says what a candidate's time is.
  *
  * The search is a sequence of steps, so a caller can show progress, stop, and keep what was found. The same program and
- * device give the same steps on every machine.
- */
+ * device give the same steps on every machine. */
 #ifndef SEARCH_SEARCH_H
 #define SEARCH_SEARCH_H
 
@@ -35,8 +34,7 @@ void search_free(struct search *s);
 
 /* Try the next candidate. *more is false when there is none left. A candidate that is not legal is no error.
  * ERR_INTERRUPTED when `stop` asks. */
-NODISCARD enum err_code search_step(struct search *s, const struct stop *stop, bool *more,
-	struct err *e);
+NODISCARD enum err_code search_step(struct search *s, const struct stop *stop, bool *more, struct err *e);
 /* When no candidates are left: add all neighbours of candidate `trial` (search_found), even those of which the model
  * expects nothing. */
 void search_neighbours(struct search *s, int trial);

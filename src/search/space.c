@@ -215,8 +215,7 @@ static void find_conversions(struct space *s, const struct graph *g)
 	for (int b = 0; b < g->buffers.n && s->nconversions < CONVERSIONS_MAX; b++) {
 		const struct buffer *x = &g->buffers.v[b];
 
-		if (x->node == NONE || !x->matrix_a || x->loop == NONE || x->slice ||
-		    p->nodes.v[x->node].op != OP_CAST)
+		if (x->node == NONE || !x->matrix_a || x->loop == NONE || x->slice || p->nodes.v[x->node].op != OP_CAST)
 			continue;
 		s->conversions[s->nconversions] = (struct split_off){ .node = x->node,
 			.value = arena_strf(s->a, "%s", x->name), .name = conversion_name(s, s->nconversions),

@@ -1,12 +1,11 @@
 /* space.h - the space that a search covers: all choices for a program and a device.
  *
- * A choice holds what a person decides who writes a plan: tile extents, how work is split over lanes, which sTasks
- * run ahead, how deep rings are, in which order tiles are computed. It is a plain value. What follows from these
- * decisions (waits, the versions that an order needs) is not in it: build.h works that out.
+ * A choice holds what a person decides who writes a plan: tile extents, how work is split over lanes, which sTasks run
+ * ahead, how deep rings are, in which order tiles are computed. It is a plain value. What follows from these decisions
+ * (waits, the versions that an order needs) is not in it: build.h works that out.
  *
  * The space knows which extents and orders there are. This depends on how the program uses each axis (rows or columns
- * of a product, contracted, looped over, or none of these), never on its name. neighbours.h walks through the space.
- */
+ * of a product, contracted, looped over, or none of these), never on its name. neighbours.h walks through the space. */
 #ifndef SEARCH_SPACE_H
 #define SEARCH_SPACE_H
 

@@ -1,7 +1,6 @@
 /* tried.h - the candidates of a search: what was tried, what came of it, and their ranks.
  *
- * A candidate is found again by its choice (a hash table with open addressing), so that no choice is tried twice.
- */
+ * A candidate is found again by its choice (a hash table with open addressing), so that no choice is tried twice. */
 #ifndef SEARCH_TRIED_H
 #define SEARCH_TRIED_H
 

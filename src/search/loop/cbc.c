@@ -53,8 +53,7 @@ static enum err_code find_symbols(void *lib, struct cbc *c, struct err *e)
 		void *p = dlsym(lib, symbols[i].name);
 
 		if (!p)
-			return err_set(e, ERR_IO, NOWHERE, "the solver's library has no function %s",
-				symbols[i].name);
+			return err_set(e, ERR_IO, NOWHERE, "the solver's library has no function %s", symbols[i].name);
 		/* ISO C has no cast from a pointer to data to one to a function. */
 		memcpy((char *)c + symbols[i].member, &p, sizeof(p));
 	}
@@ -96,8 +95,7 @@ static bool is_sane(double x)
 static enum err_code check(const struct milp *m, struct err *e)
 {
 	if (m->columns.n > COLUMNS_MAX || m->rows.n > ROWS_MAX || m->terms.n > TERMS_MAX)
-		return err_set(e, ERR_LIMIT, NOWHERE,
-			"%d columns and %d rows are more than a solver is asked for",
+		return err_set(e, ERR_LIMIT, NOWHERE, "%d columns and %d rows are more than a solver is asked for",
 			m->columns.n, m->rows.n);
 	if (!m->columns.n)
 		return err_set(e, ERR_INPUT, NOWHERE, "a linear program without columns");
@@ -110,13 +108,11 @@ static enum err_code check(const struct milp *m, struct err *e)
 	for (int i = 0; i < m->rows.n; i++) {
 		const struct milp_row *r = &m->rows.v[i];
 
-		if (!(is_sane(r->lo) || r->lo == -INFINITY) || !(is_sane(r->hi) || r->hi == INFINITY) ||
-		    r->lo > r->hi)
+		if (!(is_sane(r->lo) || r->lo == -INFINITY) || !(is_sane(r->hi) || r->hi == INFINITY) || r->lo > r->hi)
 			return err_set(e, ERR_INPUT, NOWHERE, "row %d of a linear program", i);
 	}
 	for (int i = 0; i < m->terms.n; i++)
-		if (!is_sane(m->terms.v[i].factor) || m->terms.v[i].column < 0 ||
-		    m->terms.v[i].column >= m->columns.n)
+		if (!is_sane(m->terms.v[i].factor) || m->terms.v[i].column < 0 || m->terms.v[i].column >= m->columns.n)
 			return err_set(e, ERR_INPUT, NOWHERE, "term %d of a linear program", i);
 	return OK;
 }
@@ -212,8 +208,7 @@ static enum milp_status outcome(const struct cbc *c, void *model)
 	return c->status(model) == 1 ? MILP_LIMIT : MILP_FAILED;
 }
 
-static void take(const struct cbc *c, void *model, const struct input *s, int n,
-	struct milp_result *out)
+static void take(const struct cbc *c, void *model, const struct input *s, int n, struct milp_result *out)
 {
 	out->status = outcome(c, model);
 	if (out->status == MILP_INFEASIBLE || out->status == MILP_FAILED)
@@ -226,8 +221,7 @@ static void take(const struct cbc *c, void *model, const struct input *s, int n,
 	out->objective = -c->getObjValue(model);
 }
 
-enum err_code milp_solve(struct arena *a, const struct milp *m, int nodes, struct milp_result *out,
-	struct err *e)
+enum err_code milp_solve(struct arena *a, const struct milp *m, int nodes, struct milp_result *out, struct err *e)
 {
 	struct sigaction before;
 	char limit[16];

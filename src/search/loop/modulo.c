@@ -62,8 +62,7 @@ static void bound_lanes(const struct modulo_problem *p, struct modulo_floor *out
 			limited |= (uint32_t)1 << l;
 	for (uint32_t set = 1; set < (uint32_t)1 << p->nlanes; set++)
 		if (!(set & ~limited))
-			raise_res(out, lanes_load(p, set) / __builtin_popcount(set), MODULO_NONE, set,
-				MODULO_NONE);
+			raise_res(out, lanes_load(p, set) / __builtin_popcount(set), MODULO_NONE, set, MODULO_NONE);
 }
 
 static void bound_tasks(const struct modulo_problem *p, struct modulo_floor *out)
@@ -274,8 +273,7 @@ static enum modulo_end ask_for_any(struct solver *s, struct progress *g)
 static enum modulo_end solve(struct solver *s, struct progress *g)
 {
 	int memory = MODULO_NONE;
-	enum modulo_end end = modulo_list(s->arena, g->net, &g->least, s->stop, &g->best, &memory,
-		&s->out->nodes);
+	enum modulo_end end = modulo_list(s->arena, g->net, &g->least, s->stop, &g->best, &memory, &s->out->nodes);
 
 	if (end == MODULO_END_LIMIT)
 		end = ask_for_any(s, g);
@@ -283,8 +281,7 @@ static enum modulo_end solve(struct solver *s, struct progress *g)
 		impossible(s->out, memory);
 	if (end != MODULO_END_FOUND)
 		return end;
-	g->by = is_closed(g) && g->least <= s->out->floor.ii * (1 + EQUAL) ? MODULO_BY_BOUNDS :
-		MODULO_BY_SEARCH;
+	g->by = is_closed(g) && g->least <= s->out->floor.ii * (1 + EQUAL) ? MODULO_BY_BOUNDS : MODULO_BY_SEARCH;
 	end = prove(s, g);
 	if (end == MODULO_END_STOPPED)
 		return end;
@@ -309,8 +306,7 @@ static struct solver start(struct arena *a, const struct modulo_problem *p,
 }
 
 enum err_code modulo_solve(struct arena *a, const struct modulo_problem *p,
-	const struct modulo_effort *effort, const struct stop *stop, struct modulo_answer *out,
-	struct err *e)
+	const struct modulo_effort *effort, const struct stop *stop, struct modulo_answer *out, struct err *e)
 {
 	struct modulo_net net;
 	struct progress g = { .net = &net };

@@ -1,9 +1,9 @@
 /* modulo.h - the best modulo schedule of a loop, and a proof of how good it is.
  *
- * A loop has tasks, each of which starts once in every iteration. A modulo schedule gives each a start y, in units of the
- * initiation interval II: iteration n of task t starts at (y[t] + n) * II cycles. floor(y) is the stage, the fraction of y
- * the phase. The constraints below know nothing of machines or programs. The answer has the least II, in cycles, as a real
- * number: starts are not rounded to slots.
+ * A loop has tasks, each of which starts once in every iteration. A modulo schedule gives each a start y, in units of
+ * the initiation interval II: iteration n of task t starts at (y[t] + n) * II cycles. floor(y) is the stage, the
+ * fraction of y the phase. The constraints below know nothing of machines or programs. The answer has the least II, in
+ * cycles, as a real number: starts are not rounded to slots.
  *
  * Formulation. All constraints are linear in y and alpha = 1 / II. A dependence is
  *     y[to] + distance >= y[from] + latency * alpha,
@@ -14,13 +14,12 @@
  * where bytes * c of all values in a memory are at most its capacity. For given k, c and lanes the least II is the greatest
  * ratio of cycles to distance over cycles of constraints; see docs/internals/modulo.md.
  *
- * Two programs. In the schedule that is returned a unit does one task at a time: the exclusive program. The bound also holds
- * if units mix work (enum modulo_share): the relaxed program. So it holds for units that alternate between small parts of
- * tasks.
+ * Two programs. In the schedule that is returned a unit does one task at a time: the exclusive program. The bound also
+ * holds if units mix work (enum modulo_share): the relaxed program. So it holds for units that alternate between small
+ * parts of tasks.
  *
- * The problem and all its arrays are borrowed and not changed. Answers live in the arena that is given. No clock is read:
- * with the same solvers present, the same problem has the same answer on every machine.
- */
+ * The problem and all its arrays are borrowed and not changed. Answers live in the arena that is given. No clock is
+ * read: with the same solvers present, the same problem has the same answer on every machine. */
 #ifndef SEARCH_LOOP_MODULO_H
 #define SEARCH_LOOP_MODULO_H
 
@@ -192,8 +191,7 @@ struct modulo_answer {
  * than MODULO_TASKS_MAX tasks, or numbers too far apart. ERR_INTERRUPTED: `stop` asked; *out has what was found so far, and
  * its bounds hold. `stop` is not asked while CBC works, but Ctrl-C ends it. */
 NODISCARD enum err_code modulo_solve(struct arena *a, const struct modulo_problem *p,
-	const struct modulo_effort *effort, const struct stop *stop, struct modulo_answer *out,
-	struct err *e);
+	const struct modulo_effort *effort, const struct stop *stop, struct modulo_answer *out, struct err *e);
 
 /* Check a problem. Errors as of modulo_solve. */
 NODISCARD enum err_code modulo_check(const struct modulo_problem *p, struct err *e);

@@ -34,8 +34,7 @@ static bool pick_lane(const struct branch *b, const struct modulo_state *s, stru
 	int best = MODULO_NONE;
 
 	for (int i = 0; i < b->g.n; i++)
-		if (s->lanes[i] && !lane_known(s->lanes[i]) &&
-		    (best == MODULO_NONE || t[i].hold > t[best].hold))
+		if (s->lanes[i] && !lane_known(s->lanes[i]) && (best == MODULO_NONE || t[i].hold > t[best].hold))
 			best = i;
 	*d = (struct decision){ .what = DECIDE_LANE, .index = best };
 	return best != MODULO_NONE;
@@ -122,8 +121,7 @@ static bool pick_order(struct branch *b, struct modulo_state *s, struct decision
 		const struct modulo_order *o = &b->g.net->p->orders[k];
 		const int ends[4] = { o->a, o->b, o->c, o->a };
 
-		if (integer_of(b, o->a, o->b) + integer_of(b, o->b, o->c) +
-		    integer_of(b, o->c, o->a) == -1)
+		if (integer_of(b, o->a, o->b) + integer_of(b, o->b, o->c) + integer_of(b, o->c, o->a) == -1)
 			continue;
 		d->what = DECIDE_NOTHING;
 		for (int i = 0; i < 3; i++) {
@@ -152,8 +150,7 @@ static void clamp_integers(struct branch *b, struct modulo_state *s)
 
 		if (!modulo_gaps(&b->g, s, k, gap))
 			continue;
-		modulo_integers(gap, *least_of(&b->g, s, x->i, x->j), -*least_of(&b->g, s, x->j, x->i),
-			&first, &last);
+		modulo_integers(gap, *least_of(&b->g, s, x->i, x->j), -*least_of(&b->g, s, x->j, x->i), &first, &last);
 		b->integers[k] = (int)max_i64(first, min_i64(last, b->integers[k]));
 	}
 }
@@ -227,8 +224,7 @@ static enum modulo_end follow(struct branch *b, int depth, const struct decision
 	bool fits;
 
 	modulo_state_copy(b->g.net->p, s, &b->states.v[depth]);
-	fits = d->what == DECIDE_PAIR ? apply_pair(b, s, d, second != d->later) :
-		apply_versions(b, s, d, second);
+	fits = d->what == DECIDE_PAIR ? apply_pair(b, s, d, second != d->later) : apply_versions(b, s, d, second);
 	return fits && modulo_tighten(&b->g, s) ? explore(b, depth + 1) : MODULO_END_REFUTED;
 }
 
@@ -331,8 +327,7 @@ void modulo_found_init(struct arena *a, const struct modulo_problem *p, struct m
 		.versions = ARENA_ARRAY(a, p->nvalues + 1, int) };
 }
 
-void modulo_found_copy(const struct modulo_problem *p, struct modulo_found *to,
-	const struct modulo_found *from)
+void modulo_found_copy(const struct modulo_problem *p, struct modulo_found *to, const struct modulo_found *from)
 {
 	to->ii = from->ii;
 	memcpy(to->y, from->y, (size_t)p->ntasks * sizeof(*to->y));

@@ -1,12 +1,11 @@
 /* modulo_branch.h - is there a schedule with an interval of at most II?
  *
  * Branch and bound over orders of tasks; it needs no linear programs. What follows from decisions is propagated
- * (modulo_propagate.h). If the earliest starts then still violate a pair, the pair with the least slack is decided: one of
- * its tasks comes first, modulo II. The decision that leaves more slack is tried first. This is precedence constraint
- * posting (Smith and Cheng, Slack-based heuristics for constraint satisfaction scheduling, AAAI 1993), here modulo II.
- * Lanes and versions are decided in the same way. If the complete tree is refuted, it is proven that no schedule of the net
- * has this interval or a shorter one.
- */
+ * (modulo_propagate.h). If the earliest starts then still violate a pair, the pair with the least slack is decided: one
+ * of its tasks comes first, modulo II. The decision that leaves more slack is tried first. This is precedence
+ * constraint posting (Smith and Cheng, Slack-based heuristics for constraint satisfaction scheduling, AAAI 1993), here
+ * modulo II. Lanes and versions are decided in the same way. If the complete tree is refuted, it is proven that no
+ * schedule of the net has this interval or a shorter one. */
 #ifndef SEARCH_LOOP_MODULO_BRANCH_H
 #define SEARCH_LOOP_MODULO_BRANCH_H
 
@@ -30,8 +29,7 @@ struct modulo_found {
 };
 
 void modulo_found_init(struct arena *a, const struct modulo_problem *p, struct modulo_found *out);
-void modulo_found_copy(const struct modulo_problem *p, struct modulo_found *to,
-	const struct modulo_found *from);
+void modulo_found_copy(const struct modulo_problem *p, struct modulo_found *to, const struct modulo_found *from);
 
 struct modulo_try {
 	double ii;			/* cycles */

@@ -55,8 +55,7 @@ static bool order_ok(const struct modulo_problem *p, const struct modulo_order *
 
 static enum err_code wrong(struct err *e, const char *what, int i)
 {
-	return err_set(e, ERR_INPUT, NOWHERE,
-		"%s %d of a modulo schedule has a number out of its range", what, i);
+	return err_set(e, ERR_INPUT, NOWHERE, "%s %d of a modulo schedule has a number out of its range", what, i);
 }
 
 static enum err_code check_lists(const struct modulo_problem *p, struct err *e)
@@ -82,8 +81,7 @@ static enum err_code check_lists(const struct modulo_problem *p, struct err *e)
 			return wrong(e, "value", i);
 	for (int i = 0; i < p->npins; i++)
 		if (!index_ok(p->pins[i].task, p->ntasks, false) || !distance_ok(p->pins[i].ahead) ||
-		    !index_ok(p->pins[i].other, p->ntasks, false) ||
-		    p->pins[i].task == p->pins[i].other)
+		    !index_ok(p->pins[i].other, p->ntasks, false) || p->pins[i].task == p->pins[i].other)
 			return wrong(e, "pin", i);
 	for (int i = 0; i < p->norders; i++)
 		if (!order_ok(p, &p->orders[i]))
@@ -108,8 +106,7 @@ static enum err_code check_spread(const struct modulo_problem *p, struct err *e)
 	if (!(most > 0))
 		return err_set(e, ERR_INPUT, NOWHERE, "no task of a modulo schedule takes any time");
 	if (all > most * SPREAD_MAX)
-		return err_set(e, ERR_LIMIT, NOWHERE,
-			"the times of a modulo schedule are too far apart");
+		return err_set(e, ERR_LIMIT, NOWHERE, "the times of a modulo schedule are too far apart");
 	return OK;
 }
 
@@ -119,8 +116,7 @@ enum err_code modulo_check(const struct modulo_problem *p, struct err *e)
 		return err_set(e, ERR_INPUT, NOWHERE, "a modulo schedule of no tasks");
 	if (p->ntasks > MODULO_TASKS_MAX || p->nlanes > MODULO_LANES_MAX)
 		return err_set(e, ERR_LIMIT, NOWHERE,
-			"a modulo schedule of more than %d tasks or %d lanes", MODULO_TASKS_MAX,
-			MODULO_LANES_MAX);
+			"a modulo schedule of more than %d tasks or %d lanes", MODULO_TASKS_MAX, MODULO_LANES_MAX);
 	TRY(check_lists(p, e));
 	return check_spread(p, e);
 }

@@ -1,10 +1,9 @@
 /* modulo_list.h - a heuristic: a good schedule soon, without a proof.
  *
- * It dives into the tree of modulo_branch.h, with few nodes for each dive. The first dive looks for any schedule, with all
- * the time that an iteration could need. The next ones look for an interval halfway between the greatest that is known to
- * be too short and the best so far, since a tight interval decides most of an order by itself. A dive that reaches its limit
- * counts as a failure until nothing better is left to try; then decisions are randomised.
- */
+ * It dives into the tree of modulo_branch.h, with few nodes for each dive. The first dive looks for any schedule, with
+ * all the time that an iteration could need. The next ones look for an interval halfway between the greatest that is
+ * known to be too short and the best so far, since a tight interval decides most of an order by itself. A dive that
+ * reaches its limit counts as a failure until nothing better is left to try; then decisions are randomised. */
 #ifndef SEARCH_LOOP_MODULO_LIST_H
 #define SEARCH_LOOP_MODULO_LIST_H
 

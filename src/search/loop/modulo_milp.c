@@ -303,8 +303,7 @@ static void take(struct builder *b, const double *x, struct modulo_found *best)
 	for (int i = 0; i < p->nvalues; i++)
 		found.versions[i] = (int)lround(x[b->versions[i]]);
 	for (int k = 0; k < b->net->pairs.n; k++)
-		integers[k] = b->integer[k] == MODULO_NONE ? b->fixed[k] :
-			(int)lround(x[b->integer[k]]);
+		integers[k] = b->integer[k] == MODULO_NONE ? b->fixed[k] : (int)lround(x[b->integer[k]]);
 	found.ii = modulo_choice_ii(b->arena, b->net, &c, found.y, found.links, &found.nlinks);
 	if (found.ii < best->ii)
 		modulo_found_copy(p, best, &found);
@@ -344,8 +343,7 @@ enum modulo_end modulo_milp(struct arena *a, const struct modulo_net *net, int n
 	b.at_most = isinf(best->ii) ? net->total * 1.01 : best->ii * (1 + TOLERANCE);
 	if (modulo_windows(a, net, b.at_most, &b.w)) {
 		build(&b);
-		end = milp_solve(a, &b.m, nodes, &r, &e) ? MODULO_END_LIMIT :
-			conclude(&b, &r, best, least);
+		end = milp_solve(a, &b.m, nodes, &r, &e) ? MODULO_END_LIMIT : conclude(&b, &r, best, least);
 	}
 	arena_reset(a, scratch);
 	return end;

@@ -1,10 +1,9 @@
 /* modulo_milp.h - a net as a mixed integer linear program.
  *
  * Columns: alpha, scaled by a proven bound so that it is at most 1; y of each task, within the window of every better
- * schedule; the integer of each pair whose window leaves a choice; the versions of each value; for a task whose lane is not
- * decided, whether it is on each lane. alpha is maximised. The constraints are those of modulo.h; docs/internals/modulo.md
- * has those of undecided lanes.
- */
+ * schedule; the integer of each pair whose window leaves a choice; the versions of each value; for a task whose lane is
+ * not decided, whether it is on each lane. alpha is maximised. The constraints are those of modulo.h;
+ * docs/internals/modulo.md has those of undecided lanes. */
 #ifndef SEARCH_LOOP_MODULO_MILP_H
 #define SEARCH_LOOP_MODULO_MILP_H
 

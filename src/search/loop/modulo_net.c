@@ -73,8 +73,7 @@ static void find_parts(struct arena *a, struct modulo_net *net)
 	scratch = arena_mark(a);
 	r = ARENA_NEW(a, struct reach);
 	for (int k = 0; k < net->arcs.n; k++)
-		r->v[net->arcs.v[k].from][net->arcs.v[k].to / 64] |=
-			(uint64_t)1 << (net->arcs.v[k].to % 64);
+		r->v[net->arcs.v[k].from][net->arcs.v[k].to / 64] |= (uint64_t)1 << (net->arcs.v[k].to % 64);
 	close_reach(r, n);
 	for (int i = 0; i < n; i++) {
 		net->anchor[i] = i;
@@ -85,8 +84,7 @@ static void find_parts(struct arena *a, struct modulo_net *net)
 	}
 	arena_reset(a, scratch);
 	for (int k = 0; k < net->arcs.n; k++)
-		net->arcs.v[k].within = net->part[net->arcs.v[k].from] ==
-			net->part[net->arcs.v[k].to];
+		net->arcs.v[k].within = net->part[net->arcs.v[k].from] == net->part[net->arcs.v[k].to];
 }
 
 /* ---- pairs ---- */
@@ -202,8 +200,7 @@ static int most_versions(const struct modulo_problem *p, int value)
 		return most;
 	left = modulo_memory_limit(&p->memories[memory]);
 	for (int i = 0; i < p->nvalues; i++)
-		if (i != value && modulo_memory_of(p, &p->values[i],
-		    p->tasks[p->values[i].def].lanes) == memory)
+		if (i != value && modulo_memory_of(p, &p->values[i], p->tasks[p->values[i].def].lanes) == memory)
 			left -= p->values[i].bytes * p->values[i].least;
 	if (left / v->bytes >= most)
 		return most;
@@ -233,8 +230,7 @@ static bool lanes_alike(const struct modulo_problem *p, int x, int y)
 	return true;
 }
 
-void modulo_net_make(struct arena *a, const struct modulo_problem *p, bool exclusive,
-	struct modulo_net *out)
+void modulo_net_make(struct arena *a, const struct modulo_problem *p, bool exclusive, struct modulo_net *out)
 {
 	*out = (struct modulo_net){ .p = p, .exclusive = exclusive };
 	add_arcs(a, out);
@@ -289,10 +285,8 @@ static struct fixed fix_arcs(struct arena *a, const struct modulo_net *net, cons
 
 		if (!modulo_pair_gaps(x, c->lanes, gap))
 			continue;
-		f.v[f.n++] = (struct modulo_arc){ x->i, x->j, gap[0], 0, -c->integers[k],
-			MODULO_PAIR, k, true };
-		f.v[f.n++] = (struct modulo_arc){ x->j, x->i, gap[1], 0, c->integers[k] + 1,
-			MODULO_PAIR, k, true };
+		f.v[f.n++] = (struct modulo_arc){ x->i, x->j, gap[0], 0, -c->integers[k], MODULO_PAIR, k, true };
+		f.v[f.n++] = (struct modulo_arc){ x->j, x->i, gap[1], 0, c->integers[k] + 1, MODULO_PAIR, k, true };
 	}
 	return f;
 }
@@ -389,8 +383,7 @@ static void normalise(double *y, int n)
 		y[i] -= floor(least);
 }
 
-int modulo_versions_needed(const struct modulo_problem *p, int value, const uint32_t *lanes,
-	const double *y, double ii)
+int modulo_versions_needed(const struct modulo_problem *p, int value, const uint32_t *lanes, const double *y, double ii)
 {
 	const struct modulo_value *v = &p->values[value];
 	double most = v->least;
@@ -406,8 +399,7 @@ int modulo_versions_needed(const struct modulo_problem *p, int value, const uint
 	return (int)most;
 }
 
-static void copy_links(const struct fixed *f, const int *cycle, int ncycle,
-	struct modulo_link *links, int *nlinks)
+static void copy_links(const struct fixed *f, const int *cycle, int ncycle, struct modulo_link *links, int *nlinks)
 {
 	if (!links)
 		return;
@@ -441,8 +433,7 @@ double modulo_choice_ii(struct arena *a, const struct modulo_net *net, const str
 	return ii;
 }
 
-double modulo_net_recurrence(struct arena *a, const struct modulo_net *net,
-	struct modulo_link *links, int *nlinks)
+double modulo_net_recurrence(struct arena *a, const struct modulo_net *net, struct modulo_link *links, int *nlinks)
 {
 	struct arena_mark scratch = arena_mark(a);
 	int n = net->p->ntasks, *cycle = ARENA_ARRAY(a, n, int), ncycle;

@@ -1,17 +1,16 @@
 /* modulo_net.h - a problem as arcs and pairs, which is what all solvers work on.
  *
- * An arc says y[to] >= y[from] + cycles / II - distance. A pair says that two tasks exclude each other: for some integer,
- * one starts after the other. A net states one of two programs: the exclusive one, in which a unit does one task at a time,
- * or the relaxed one, in which units may mix work.
+ * An arc says y[to] >= y[from] + cycles / II - distance. A pair says that two tasks exclude each other: for some
+ * integer, one starts after the other. A net states one of two programs: the exclusive one, in which a unit does one
+ * task at a time, or the relaxed one, in which units may mix work.
  *
- * Parts. Tasks that depend on each other both ways, through cycles of arcs, form a part (a strongly connected component).
- * Between parts arcs go one way only. So a later part can always be delayed by complete iterations, which changes no phase.
- * Such arcs bound no II and are left out (`within` false), and a search may assume that the first tasks of all parts start
- * within one interval. modulo_choice_ii delays parts as necessary.
+ * Parts. Tasks that depend on each other both ways, through cycles of arcs, form a part (a strongly connected
+ * component). Between parts arcs go one way only. So a later part can always be delayed by complete iterations, which
+ * changes no phase. Such arcs bound no II and are left out (`within` false), and a search may assume that the first
+ * tasks of all parts start within one interval. modulo_choice_ii delays parts as necessary.
  *
- * Lanes. The lanes that a task may have are a set that shrinks. Two tasks exclude each other on a lane once both sets are
- * that lane alone.
- */
+ * Lanes. The lanes that a task may have are a set that shrinks. Two tasks exclude each other on a lane once both sets
+ * are that lane alone. */
 #ifndef SEARCH_LOOP_MODULO_NET_H
 #define SEARCH_LOOP_MODULO_NET_H
 
@@ -48,8 +47,7 @@ struct modulo_net {
 	double total;			/* cycles; an iteration never needs more */
 };
 
-void modulo_net_make(struct arena *a, const struct modulo_problem *p, bool exclusive,
-	struct modulo_net *out);
+void modulo_net_make(struct arena *a, const struct modulo_problem *p, bool exclusive, struct modulo_net *out);
 
 /* The memory of a value whose task has these lanes; MODULO_NONE: none, or not known. */
 int modulo_memory_of(const struct modulo_problem *p, const struct modulo_value *v, uint32_t lanes);
@@ -113,7 +111,6 @@ int modulo_versions_needed(const struct modulo_problem *p, int value, const uint
 	const double *y, double ii);
 
 /* RecMII: the greatest ratio over the arcs that hold for every choice. */
-double modulo_net_recurrence(struct arena *a, const struct modulo_net *net,
-	struct modulo_link *links, int *nlinks);
+double modulo_net_recurrence(struct arena *a, const struct modulo_net *net, struct modulo_link *links, int *nlinks);
 
 #endif

@@ -7,8 +7,7 @@ static const double EMPTY = 1e-11;	/* iterations: a window that lacks no more is
 static const double MOVED = 1e-14;	/* iterations: a smaller change is none */
 static const double NEVER = -1e18;	/* no bound */
 
-void modulo_propagator_init(struct arena *a, const struct modulo_net *net, double ii,
-	struct modulo_propagator *out)
+void modulo_propagator_init(struct arena *a, const struct modulo_net *net, double ii, struct modulo_propagator *out)
 {
 	*out = (struct modulo_propagator){ .net = net, .n = net->p->ntasks, .ii = ii, .memory = MODULO_NONE,
 		.load = ARENA_ARRAY(a, net->p->nmemories + 1, double) };
@@ -132,8 +131,7 @@ static bool tighten_pair(struct modulo_propagator *g, struct modulo_state *s, in
 	modulo_integers(gap, lo, hi, &first, &last);
 	if (first > last)
 		return false;
-	return modulo_bound(g, s, x->i, x->j, first + gap[0]) &&
-		modulo_bound(g, s, x->j, x->i, gap[1] - 1 - last);
+	return modulo_bound(g, s, x->i, x->j, first + gap[0]) && modulo_bound(g, s, x->j, x->i, gap[1] - 1 - last);
 }
 
 static bool tighten_pairs(struct modulo_propagator *g, struct modulo_state *s)
@@ -189,11 +187,9 @@ static bool tighten_most(struct modulo_propagator *g, struct modulo_state *s, bo
 		int memory = modulo_state_memory(g, s, i);
 		double more;
 
-		if (memory == MODULO_NONE || !(p->values[i].bytes > 0) ||
-		    isinf(p->memories[memory].capacity))
+		if (memory == MODULO_NONE || !(p->values[i].bytes > 0) || isinf(p->memories[memory].capacity))
 			continue;
-		more = floor((modulo_memory_limit(&p->memories[memory]) - g->load[memory]) /
-			p->values[i].bytes);
+		more = floor((modulo_memory_limit(&p->memories[memory]) - g->load[memory]) / p->values[i].bytes);
 		if (s->low[i] + more < s->most[i]) {
 			s->most[i] = s->low[i] + (int)more;
 			*moved = true;

@@ -1,14 +1,13 @@
 /* modulo_propagate.h - what follows from decisions about a schedule with an interval of at most II.
  *
- * A state is a set of bounds y[j] - y[i] >= w for all pairs of tasks, closed under addition (all longest paths); the lanes
- * that each task may still have; and the least and most versions of each value. The bounds leave a window for every
- * difference y[j] - y[i]. Two tasks that exclude each other forbid an open interval of their difference around every
- * integer. If the end of a window lies in a forbidden interval, it moves out of it, and so on until nothing moves. If a
- * window becomes empty, no schedule agrees with the state.
+ * A state is a set of bounds y[j] - y[i] >= w for all pairs of tasks, closed under addition (all longest paths); the
+ * lanes that each task may still have; and the least and most versions of each value. The bounds leave a window for
+ * every difference y[j] - y[i]. Two tasks that exclude each other forbid an open interval of their difference around
+ * every integer. If the end of a window lies in a forbidden interval, it moves out of it, and so on until nothing
+ * moves. If a window becomes empty, no schedule agrees with the state.
  *
- * Sums carry errors of about 1e-14; a window is empty if it lacks more than 1e-11 iterations. The errors of all arcs of a
- * cycle are less than the 5e-10 of an interval by which a schedule must be better to count as better.
- */
+ * Sums carry errors of about 1e-14; a window is empty if it lacks more than 1e-11 iterations. The errors of all arcs of
+ * a cycle are less than the 5e-10 of an interval by which a schedule must be better to count as better. */
 #ifndef SEARCH_LOOP_MODULO_PROPAGATE_H
 #define SEARCH_LOOP_MODULO_PROPAGATE_H
 
@@ -35,8 +34,7 @@ static inline double *least_of(const struct modulo_propagator *g, const struct m
 	return &s->least[i * g->n + j];
 }
 
-void modulo_propagator_init(struct arena *a, const struct modulo_net *net, double ii,
-	struct modulo_propagator *out);
+void modulo_propagator_init(struct arena *a, const struct modulo_net *net, double ii, struct modulo_propagator *out);
 struct modulo_state modulo_state_new(struct arena *a, const struct modulo_problem *p);
 void modulo_state_copy(const struct modulo_problem *p, struct modulo_state *to, const struct modulo_state *from);
 

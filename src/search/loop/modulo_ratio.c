@@ -40,8 +40,7 @@ static int find_gain(const struct modulo_arc *arcs, int n, int ntasks, double ii
 	return last;
 }
 
-static double take_cycle(const struct modulo_arc *arcs, const int *into, int start, int *cycle,
-	int *ncycle)
+static double take_cycle(const struct modulo_arc *arcs, const int *into, int start, int *cycle, int *ncycle)
 {
 	double cycles = 0;
 	int distance = 0, n = 0, t = start;

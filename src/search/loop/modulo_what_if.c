@@ -100,8 +100,7 @@ enum err_code modulo_ease(struct arena *a, const struct modulo_problem *p,
 	switch (x->kind) {
 	case MODULO_EASE_VERSIONS:
 		if (values[x->index].most)
-			values[x->index].most = (int)fmin(values[x->index].most + x->amount,
-				MODULO_VERSIONS_MAX);
+			values[x->index].most = (int)fmin(values[x->index].most + x->amount, MODULO_VERSIONS_MAX);
 		return OK;
 	case MODULO_EASE_CAPACITY:
 		memories[x->index].capacity *= x->amount;

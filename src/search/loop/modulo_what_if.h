@@ -1,7 +1,6 @@
 /* modulo_what_if.h - how much would a little more of something help?
  *
- * One thing of the problem is eased, and the problem is solved again; nothing is estimated.
- */
+ * One thing of the problem is eased, and the problem is solved again; nothing is estimated. */
 #ifndef SEARCH_LOOP_MODULO_WHAT_IF_H
 #define SEARCH_LOOP_MODULO_WHAT_IF_H
 

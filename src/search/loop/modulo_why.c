@@ -56,15 +56,13 @@ struct modulo_problem *modulo_only(struct arena *a, const struct modulo_problem 
 	*out = *p;
 	out->ndeps = out->npins = out->norders = 0;
 	for (int i = 0; i < p->nunits; i++)
-		units[i].share = needed(needs, n, MODULO_NEED_UNIT, i) ? p->units[i].share :
-			MODULO_UNLIMITED;
+		units[i].share = needed(needs, n, MODULO_NEED_UNIT, i) ? p->units[i].share : MODULO_UNLIMITED;
 	for (int i = 0; i < p->nlanes; i++) {
 		lanes[i] = p->lanes[i];
 		lanes[i].unlimited |= !needed(needs, n, MODULO_NEED_LANE, i);
 	}
 	for (int i = 0; i < p->nmemories; i++)
-		memories[i].capacity = needed(needs, n, MODULO_NEED_CAPACITY, i) ? p->memories[i].capacity :
-			INFINITY;
+		memories[i].capacity = needed(needs, n, MODULO_NEED_CAPACITY, i) ? p->memories[i].capacity : INFINITY;
 	for (int i = 0; i < p->ndeps; i++)
 		if (needed(needs, n, MODULO_NEED_DEP, i))
 			deps[out->ndeps++] = p->deps[i];
