@@ -134,7 +134,7 @@ $(B)/std.c: $(STD)
 $(B)/runtime.c: $(RUNTIME)
 $(B)/templates.c: $(TEMPLATES)
 $(B)/std.c: private EMBED := -s .lua lua/lcore.h 'struct std_chunk' std_chunks
-$(B)/runtime.c: private EMBED := host/runtime.h 'struct runtime_file' runtime_files
+$(B)/runtime.c: private EMBED := host/object.h 'struct runtime_file' runtime_files
 $(B)/templates.c: private EMBED := run/export_kit.h 'struct export_template' export_templates
 $(B)/std.c $(B)/runtime.c $(B)/templates.c: src/embed.sh $(B)/.files
 	$(call say,GEN)

@@ -619,10 +619,7 @@ static int home_l(lua_State *L)
 /* core.clock() -> seconds of a clock that only goes forward */
 static int clock_l(lua_State *L)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	lua_pushnumber(L, (double)t.tv_sec + 1e-9 * (double)t.tv_nsec);
+	lua_pushnumber(L, clock_seconds());
 	return 1;
 }
 

@@ -58,14 +58,6 @@ static int search_new_l(lua_State *L)
 	return 1;
 }
 
-static double now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 static void show_progress(lua_State *L, int progress, const struct search *s)
 {
 	struct search_result r = search_best(s);
@@ -87,7 +79,7 @@ static int search_run_l(lua_State *L)
 	struct host *h = enter(L);
 	struct search *s = box_get(L, 1, SEARCH_CLASS, "run");
 	int64_t trials = check_integer(L, 2, "search", "trials", 0, INT64_MAX);
-	double until = now() + check_real(L, 3, "search", "seconds"), shown = now();
+	double until = clock_seconds() + check_real(L, 3, "search", "seconds"), shown = clock_seconds();
 	struct stop stop = stop_of(h);
 	const char *end = "done";
 	bool more = true;
@@ -110,12 +102,12 @@ static int search_run_l(lua_State *L)
 			end = "trials";
 			break;
 		}
-		if (now() >= until) {
+		if (clock_seconds() >= until) {
 			end = "seconds";
 			break;
 		}
-		if (now() - shown > 0.2) {
-			shown = now();
+		if (clock_seconds() - shown > 0.2) {
+			shown = clock_seconds();
 			show_progress(L, 4, s);
 		}
 	}

@@ -457,14 +457,6 @@ static void take_results(struct repl *r, int first)
 	show_values(L, first);
 }
 
-static double seconds_now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* (struct repl *): run the text, if it is complete. */
 static int run_text_l(lua_State *L)
 {
@@ -486,10 +478,10 @@ static int run_text_l(lua_State *L)
 	timed = r->timed;
 	r->timed = false;
 	r->count++;
-	start = seconds_now();
+	start = clock_seconds();
 	if (status == LUA_OK)
 		status = user_call(L, 0, LUA_MULTRET);
-	start = seconds_now() - start;
+	start = clock_seconds() - start;
 	if (status == LUA_OK) {
 		push_shell(L, "keep");
 		lua_pushvalue(L, 1);

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 #if defined(__GNUC__)
 #define NODISCARD __attribute__((warn_unused_result))
@@ -66,6 +67,15 @@ static inline int64_t floor_mod(int64_t a, int64_t b)
 /* For an invariant that does not hold: prints file, line and message, and aborts. */
 NORETURN void bug_at(const char *file, int line, const char *fmt, ...) PRINTF(3, 4);
 #define BUG(...) bug_at(__FILE__, __LINE__, __VA_ARGS__)
+
+/* Seconds of a clock that only goes forward. */
+static inline double clock_seconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
 
 /* Is x among the n numbers? */
 static inline bool ints_hold(const int *v, int n, int x)

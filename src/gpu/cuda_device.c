@@ -234,7 +234,7 @@ enum err_code cuda_device_open(struct cuda_device *d, int ordinal)
 	for (int i = 0; i < LEN(d->span); i++)
 		TRY(CU(d, cuEventCreate, &d->span[i], 0));
 	d->opened = true;
-	d->used_at = wire_clock();
+	d->used_at = clock_seconds();
 	return OK;
 }
 
@@ -250,7 +250,7 @@ struct cuda_board *cuda_device_board(struct cuda_device *d)
 /* % of utilisation by other processes: not known shortly after this process has used the device. */
 static int utilisation_by_others(struct cuda_device *d)
 {
-	if (d->used_at > 0 && wire_clock() - d->used_at < UTILISATION_SECONDS)
+	if (d->used_at > 0 && clock_seconds() - d->used_at < UTILISATION_SECONDS)
 		return 0;
 	return cuda_board_utilisation(cuda_device_board(d));
 }

@@ -18,7 +18,7 @@ struct cuda_device {
 	struct CUevent_st *span[2];	/* for the time of one thing at a time */
 	int device;			/* the driver's handle */
 	bool found, opened;
-	double used_at;			/* when this process last ran a job, by wire_clock; 0: never */
+	double used_at;			/* when this process last ran a job, by clock_seconds; 0: never */
 	struct gpu_info info;
 	struct verdict verdict;		/* of the last call that failed */
 };

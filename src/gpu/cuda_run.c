@@ -107,10 +107,10 @@ static enum err_code calibrate(struct batch *b, double seconds)
 	TRY(enqueue(b, 1, false));
 	TRY(CU_FOR(d, b->after, cuStreamSynchronize, d->stream));
 	by->progress->report(by->progress->ud, STAGE_RUNNING);
-	start = wire_clock();
+	start = clock_seconds();
 	TRY(span_begin(d));
 	TRY(enqueue(b, 1, false));
-	b->launch_seconds = wire_clock() - start;
+	b->launch_seconds = clock_seconds() - start;
 	TRY(span_end(d, b->after, &ms));
 	b->run_seconds = fmax(ms * 1e-3, 1e-6);
 	b->runs = (int)fmin(fmax(seconds / b->run_seconds, 1), BATCH_MAX);
@@ -220,9 +220,9 @@ static enum err_code run_once(struct cuda_task *t, struct gpu_result *r)
 /* Batches whose times do not count. */
 static enum err_code warm_up(struct batch *b, double seconds)
 {
-	double end = wire_clock() + HOST_SECONDS(seconds), sum = 0;
+	double end = clock_seconds() + HOST_SECONDS(seconds), sum = 0;
 
-	while (sum < seconds && wire_clock() < end)
+	while (sum < seconds && clock_seconds() < end)
 		TRY(batch_run(b, b->runs, NULL, &sum));
 	return OK;
 }
@@ -232,13 +232,13 @@ static enum err_code measure(struct batch *b, struct gpu_result *r)
 	const struct gpu_bench *want = &b->by->t->job->bench;
 	int most = want->runs_max ? want->runs_max : GPU_RUNS_MAX;
 	int least = want->runs_min ? want->runs_min : RUNS_MIN;
-	double sum = 0, end = wire_clock() + HOST_SECONDS(want->seconds);
+	double sum = 0, end = clock_seconds() + HOST_SECONDS(want->seconds);
 
 	r->ms = ARENA_ARRAY(b->by->t->arena, most, double);
 	while (r->runs < most && (r->runs < least || sum < want->seconds)) {
 		int n = most - r->runs < b->runs ? most - r->runs : b->runs;
 
-		if (r->runs >= RUNS_MIN && wire_clock() > end)
+		if (r->runs >= RUNS_MIN && clock_seconds() > end)
 			break;
 		TRY(batch_run(b, n, r->ms + r->runs, &sum));
 		r->runs += n;
@@ -337,10 +337,10 @@ static enum err_code race_rounds(struct race *race, const struct gpu_race *want,
 {
 	int most = GPU_RUNS_MAX / race->n, round = 0;
 	int least = want->rounds_min ? want->rounds_min : ROUNDS_MIN;
-	double sum = 0, total = want->seconds * race->n, end = wire_clock() + HOST_SECONDS(total);
+	double sum = 0, total = want->seconds * race->n, end = clock_seconds() + HOST_SECONDS(total);
 
 	while (round < most && (round < least || sum < total)) {
-		if (round >= ROUNDS_MIN && wire_clock() > end)
+		if (round >= ROUNDS_MIN && clock_seconds() > end)
 			break;
 		for (int i = 0; i < race->n; i++)
 			TRY(take_sample(race, contestant_at(race->n, round, i), want->sample_seconds, r, &sum));
@@ -369,9 +369,9 @@ static bool slows_down(const double *round)
 static enum err_code race_warm_up(struct race *race, double warmup)
 {
 	double round[TREND_ROUNDS] = { 0 }, sum = 0, least = warmup * race->n;
-	double most = WARMUP_FACTOR_MAX * least, end = wire_clock() + HOST_SECONDS(least);
+	double most = WARMUP_FACTOR_MAX * least, end = clock_seconds() + HOST_SECONDS(least);
 
-	for (int n = 0; sum < most && wire_clock() < end; n++) {
+	for (int n = 0; sum < most && clock_seconds() < end; n++) {
 		if (sum >= least && n >= TREND_ROUNDS && !slows_down(round))
 			break;
 		memmove(round, round + 1, sizeof(round) - sizeof(*round));
@@ -454,7 +454,7 @@ enum err_code cuda_run_job(struct cuda_device *d, const struct gpu_job *job,
 
 	*r = (struct gpu_result){ 0 };
 	code = run_task(&t, p, r, a);
-	d->used_at = wire_clock();
+	d->used_at = clock_seconds();
 	if (!d->verdict.worker_lost)
 		cuda_task_release(&t);
 	return code;

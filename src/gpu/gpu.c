@@ -158,7 +158,7 @@ static enum err_code start_worker(struct gpu *g, const struct stop *stop, struct
 	if (process_start(&g->worker, &g->scratch, e))
 		return fail(g, GPU_FAIL_WORKER, e->code);
 	g->busy = true;
-	status = wire_receive(g->worker.socket, &f, &g->scratch, wire_clock() + HELLO_SECONDS, stop);
+	status = wire_receive(g->worker.socket, &f, &g->scratch, clock_seconds() + HELLO_SECONDS, stop);
 	g->busy = false;
 	if (status == WIRE_OK && f.kind == MSG_HELLO)
 		return OK;
@@ -174,7 +174,7 @@ static enum err_code start_worker(struct gpu *g, const struct stop *stop, struct
  * stage that the worker reported. */
 static enum wire_status exchange(struct gpu *g, struct request *q, enum stage *stage, struct verdict *v)
 {
-	double deadline = wire_clock() + q->limit[*stage];
+	double deadline = clock_seconds() + q->limit[*stage];
 	enum wire_status status = wire_send(g->worker.socket, (int)q->kind, &q->body, q->fd, deadline, q->stop);
 	uint32_t reported;
 	struct frame f;
@@ -194,7 +194,7 @@ static enum wire_status exchange(struct gpu *g, struct request *q, enum stage *s
 		if (f.kind != MSG_STAGE || f.body.bad || reported >= NSTAGES)
 			return WIRE_GARBLED;
 		*stage = (enum stage)reported;
-		deadline = wire_clock() + q->limit[*stage];
+		deadline = clock_seconds() + q->limit[*stage];
 	}
 	return status;
 }

@@ -240,7 +240,7 @@ static void start_slot(struct pool *p, struct slot *s, struct pool_job *j)
 	}
 	setpriority(PRIO_PROCESS, (id_t)s->worker.pid, NICE);	/* may fail without harm */
 	s->state = SLOT_STARTING;
-	s->deadline = wire_clock() + HELLO_SECONDS;
+	s->deadline = clock_seconds() + HELLO_SECONDS;
 }
 
 static void send_job(struct pool *p, struct slot *s, struct pool_job *j)
@@ -253,10 +253,10 @@ static void send_job(struct pool *p, struct slot *s, struct pool_job *j)
 	process_forget_output(&s->worker);
 	s->job = j;
 	s->state = SLOT_COMPILING;
-	s->deadline = wire_clock() + COMPILE_SECONDS;
+	s->deadline = clock_seconds() + COMPILE_SECONDS;
 	j->state = JOB_COMPILING;
 	s->in_frame = true;
-	status = wire_send(s->worker.socket, MSG_COMPILE, &body, -1, wire_clock() + FRAME_SECONDS, NULL);
+	status = wire_send(s->worker.socket, MSG_COMPILE, &body, -1, clock_seconds() + FRAME_SECONDS, NULL);
 	s->in_frame = false;
 	if (status)
 		fail_worker(p, s, status);
@@ -286,7 +286,7 @@ static void receive_frame(struct pool *p, struct slot *s)
 	struct frame f;
 
 	s->in_frame = true;
-	status = wire_receive(s->worker.socket, &f, &p->scratch, wire_clock() + FRAME_SECONDS, NULL);
+	status = wire_receive(s->worker.socket, &f, &p->scratch, clock_seconds() + FRAME_SECONDS, NULL);
 	if (f.fd >= 0)
 		close(f.fd);		/* none is expected */
 	if (status)
@@ -348,7 +348,7 @@ static void receive_frames(struct pool *p, int ms)
 
 static void check_deadlines(struct pool *p)
 {
-	double now = wire_clock();
+	double now = clock_seconds();
 
 	for (int i = 0; i < p->nslots; i++) {
 		struct slot *s = &p->slots[i];
@@ -369,13 +369,13 @@ static void end_interrupted(struct pool *p)
 
 enum err_code pool_step(struct pool *p, double seconds, const struct stop *stop, struct err *e)
 {
-	double end = wire_clock() + seconds;
+	double end = clock_seconds() + seconds;
 	int done;
 
 	end_interrupted(p);
 	done = count(p, JOB_DONE);
 	for (bool first = true; ; first = false) {
-		double left = end - wire_clock();
+		double left = end - clock_seconds();
 
 		if (stop_asked(stop))
 			return err_set(e, ERR_INTERRUPTED, NOWHERE, "interrupted");

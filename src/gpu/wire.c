@@ -5,7 +5,6 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -70,21 +69,13 @@ uint32_t wire_get_u32(struct wire *w)
 
 /* ---- frames ---- */
 
-double wire_clock(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 /* Wait until the socket is ready for `events`. The signal handler that sets the flag of `stop` may run
  * in another thread, where it does not interrupt poll(): so look at the flag from time to time. */
 static enum wire_status await(int socket, short events, double deadline, const struct stop *stop)
 {
 	for (;;) {
 		struct pollfd p = { .fd = socket, .events = events };
-		double left = deadline ? deadline - wire_clock() : 1;
+		double left = deadline ? deadline - clock_seconds() : 1;
 		int n, tick = stop || deadline ? TICK_MS : -1;
 
 		if (stop_asked(stop))

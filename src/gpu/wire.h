@@ -45,10 +45,7 @@ struct frame {
 	int fd;				/* that was sent along, owned by the receiver; -1: none */
 };
 
-/* Seconds of a monotonic clock. */
-double wire_clock(void);
-
-/* fd: sent along; -1: none. deadline: a time of wire_clock; 0: none. stop may be NULL. */
+/* fd: sent along; -1: none. deadline: a time of clock_seconds; 0: none. stop may be NULL. */
 enum wire_status wire_send(int socket, int kind, const struct wire *body, int fd,
 	double deadline, const struct stop *stop);
 /* The body lies in `a`. f->fd is set before anything is allocated, for a caller whose failure handler jumps. */

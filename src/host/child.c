@@ -1,4 +1,4 @@
-#include "host/child.h"
+#include "host/object.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -6,7 +6,6 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { LOOK_EVERY_MS = 50 };
@@ -41,14 +40,6 @@ int child_fork(struct child *c)
 	return 0;
 }
 
-static double now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 static int reap(struct child *c, int flags, int *status)
 {
 	pid_t got;
@@ -62,13 +53,13 @@ static int reap(struct child *c, int flags, int *status)
 enum child_end child_wait(struct child *c, double seconds, const struct stop *stop, int *status)
 {
 	enum child_end end = CHILD_EXITED;
-	double limit = now() + seconds;
+	double limit = clock_seconds() + seconds;
 	struct pollfd p = { .fd = c->alive, .events = POLLIN };
 
 	while (!reap(c, WNOHANG, status)) {
 		if (stop_asked(stop))
 			end = CHILD_STOPPED;
-		else if (seconds > 0 && now() > limit)
+		else if (seconds > 0 && clock_seconds() > limit)
 			end = CHILD_LATE;
 		if (end != CHILD_EXITED) {
 			kill(-c->pid, SIGKILL);

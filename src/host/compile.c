@@ -10,66 +10,41 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "host/child.h"
-#include "host/runtime.h"
+#include "base/files.h"
 
 enum { COMPILE_SECONDS = 300, WORDS_MAX = 64, LOG_SHOWN = 400 };
-
-/* A temporary folder for the compiler. */
-struct folder {
-	char path[256];
-};
 
 static enum err_code fail_io(struct err *e, const char *what, const char *path)
 {
 	return err_set(e, ERR_IO, NOWHERE, "host: cannot %s '%s'", what, path);
 }
 
-static enum err_code write_file(const struct folder *f, const char *name, const char *text, size_t len, struct err *e)
+/* sub: "" or "host/". */
+static char *path_in(char path[PATH_MAX], const char *folder, const char *sub, const char *name)
 {
-	char path[PATH_MAX];
-	FILE *file;
-	bool bad;
-
-	snprintf(path, sizeof(path), "%s/%s", f->path, name);
-	file = fopen(path, "w");
-	if (!file)
-		return fail_io(e, "write", path);
-	bad = fwrite(text, 1, len, file) != len;
-	bad |= fclose(file) != 0;
-	return bad ? fail_io(e, "write", path) : OK;
+	snprintf(path, PATH_MAX, "%s/%s%s", folder, sub, name);
+	return path;
 }
 
-static enum err_code write_all(const struct folder *f, const char *text, size_t len, struct err *e)
+static enum err_code write_file(const char *folder, const char *sub, const char *name, const char *text, size_t len,
+	struct err *e)
 {
 	char path[PATH_MAX];
 
-	snprintf(path, sizeof(path), "%s/host", f->path);
-	if (mkdir(path, 0700))
-		return fail_io(e, "make", path);
-	for (const struct runtime_file *r = runtime_files; r->name; r++) {
-		snprintf(path, sizeof(path), "host/%s", r->name);
-		TRY(write_file(f, path, r->text, r->len, e));
-	}
-	return write_file(f, "kernel.c", text, len, e);
+	return make_folders(path_in(path, folder, sub, name)) && replace_file(path, text, len) ? OK :
+		fail_io(e, "write", path);
 }
 
-static void remove_all(const struct folder *f)
+static void remove_all(const char *folder)
 {
-	static const char *const ours[] = { "kernel.c", "kernel.so", "log" };
+	static const char *const ours[] = { "kernel.c", "kernel.so", "log", "host" };
 	char path[PATH_MAX];
 
-	for (const struct runtime_file *r = runtime_files; r->name; r++) {
-		snprintf(path, sizeof(path), "%s/host/%s", f->path, r->name);
-		unlink(path);
-	}
-	for (int i = 0; i < LEN(ours); i++) {
-		snprintf(path, sizeof(path), "%s/%s", f->path, ours[i]);
-		unlink(path);
-	}
-	snprintf(path, sizeof(path), "%s/host", f->path);
-	rmdir(path);
-	rmdir(f->path);
+	for (const struct runtime_file *r = runtime_files; r->name; r++)
+		unlink(path_in(path, folder, "host/", r->name));
+	for (int i = 0; i < LEN(ours); i++)
+		remove(path_in(path, folder, "", ours[i]));
+	rmdir(folder);
 }
 
 /* Most texts run only a few times and spend that time in the runtime; optimising them takes longer than it saves. */
@@ -77,7 +52,7 @@ static const char *const efforts[] = { "-O0", "-O3" };	/* quick, fast */
 
 /* In the child: execute the compiler. CC may have several words, as "ccache gcc". The kernel is not linked
  * with libraries: this program has loaded them, and linking them takes a tenth of a quick compilation. */
-static void exec_compiler(const struct folder *f, bool fast)
+static void exec_compiler(const char *folder, bool fast)
 {
 	const char *cc = getenv("CC");
 	char *argv[WORDS_MAX + 1], words[2048];
@@ -90,7 +65,7 @@ static void exec_compiler(const struct folder *f, bool fast)
 	for (char *w = strtok(words, " \t"); w && n < WORDS_MAX; w = strtok(NULL, " \t"))
 		argv[n++] = w;
 	argv[n] = NULL;
-	if (chdir(f->path))
+	if (chdir(folder))
 		_exit(127);
 	log = open("log", O_WRONLY | O_CREAT | O_TRUNC, 0600);
 	if (log < 0 || dup2(log, 1) < 0 || dup2(log, 2) < 0)
@@ -101,14 +76,13 @@ static void exec_compiler(const struct folder *f, bool fast)
 }
 
 /* The error, with the beginning of the compiler's output. */
-static enum err_code compiler_failed(const struct folder *f, struct err *e)
+static enum err_code compiler_failed(const char *folder, struct err *e)
 {
 	char path[PATH_MAX], log[LOG_SHOWN + 1];
 	size_t n = 0;
 	FILE *file;
 
-	snprintf(path, sizeof(path), "%s/log", f->path);
-	file = fopen(path, "r");
+	file = fopen(path_in(path, folder, "", "log"), "r");
 	if (file) {
 		n = fread(log, 1, LOG_SHOWN, file);
 		fclose(file);
@@ -119,7 +93,7 @@ static enum err_code compiler_failed(const struct folder *f, struct err *e)
 	return err_set(e, ERR_IO, NOWHERE, "host: the C compiler failed: %s", n ? log : "it did not say why");
 }
 
-static enum err_code compile_in(const struct folder *f, const char *text, size_t len, bool fast,
+static enum err_code compile_in(const char *folder, const char *text, size_t len, bool fast,
 	const struct stop *stop, int *object, struct err *e)
 {
 	char path[PATH_MAX];
@@ -127,53 +101,40 @@ static enum err_code compile_in(const struct folder *f, const char *text, size_t
 	enum child_end end;
 	int pid, status = 0;
 
-	TRY(write_all(f, text, len, e));
+	for (const struct runtime_file *r = runtime_files; r->name; r++)
+		TRY(write_file(folder, "host/", r->name, r->text, r->len, e));
+	TRY(write_file(folder, "", "kernel.c", text, len, e));
 	pid = child_fork(&child);
 	if (pid < 0)
 		return err_set(e, ERR_IO, NOWHERE, "host: cannot start a process");
 	if (pid == 0)
-		exec_compiler(f, fast);
+		exec_compiler(folder, fast);
 	end = child_wait(&child, COMPILE_SECONDS, stop, &status);
 	if (end == CHILD_STOPPED)
 		return err_set(e, ERR_INTERRUPTED, NOWHERE, "interrupted");
 	if (end == CHILD_LATE)
 		return err_set(e, ERR_LIMIT, NOWHERE, "host: the C compiler took more than %d s", COMPILE_SECONDS);
 	if (!WIFEXITED(status) || WEXITSTATUS(status))
-		return compiler_failed(f, e);
-	snprintf(path, sizeof(path), "%s/kernel.so", f->path);
-	*object = open(path, O_RDONLY | O_CLOEXEC);
+		return compiler_failed(folder, e);
+	*object = open(path_in(path, folder, "", "kernel.so"), O_RDONLY | O_CLOEXEC);
 	return *object < 0 ? fail_io(e, "open", path) : OK;
 }
 
-static enum err_code compile(struct mem *mem, const char *text, size_t len, bool fast,
-	const struct stop *stop, struct host_kernel **out, struct err *e)
-{
-	const char *tmp = getenv("TMPDIR");
-	struct host_kernel *k;
-	struct folder f;
-	enum err_code code;
-
-	k = mem_get(mem, sizeof(*k));
-	*k = (struct host_kernel){ .mem = mem, .object = -1 };
-	*out = k;
-	snprintf(f.path, sizeof(f.path), "%s/millrace-XXXXXX", tmp && *tmp && strlen(tmp) < 200 ? tmp : "/tmp");
-	if (!mkdtemp(f.path))
-		return fail_io(e, "make a folder", f.path);
-	code = compile_in(&f, text, len, fast, stop, &k->object, e);
-	remove_all(&f);
-	return code;
-}
-
-enum err_code host_compile(struct mem *mem, const char *text, size_t len, const struct stop *stop,
+enum err_code host_compile(struct mem *mem, const char *text, size_t len, bool fast, const struct stop *stop,
 	struct host_kernel **out, struct err *e)
 {
-	return compile(mem, text, len, false, stop, out, e);
-}
+	const char *tmp = getenv("TMPDIR");
+	char folder[256];
+	enum err_code code;
 
-enum err_code host_compile_fast(struct mem *mem, const char *text, size_t len,
-	const struct stop *stop, struct host_kernel **out, struct err *e)
-{
-	return compile(mem, text, len, true, stop, out, e);
+	*out = mem_get(mem, sizeof(**out));
+	**out = (struct host_kernel){ .mem = mem, .object = -1 };
+	snprintf(folder, sizeof(folder), "%s/millrace-XXXXXX", tmp && *tmp && strlen(tmp) < 200 ? tmp : "/tmp");
+	if (!mkdtemp(folder))
+		return fail_io(e, "make a folder", folder);
+	code = compile_in(folder, text, len, fast, stop, &(*out)->object, e);
+	remove_all(folder);
+	return code;
 }
 
 void host_free(struct host_kernel *k)

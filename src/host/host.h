@@ -38,13 +38,10 @@ struct host_job {
 	double seconds;			/* time limit; 0: none */
 };
 
-/* Compile a text that includes "millrace_host.h" and ends with HOST_ENTRY. *out is set first; the caller
- * frees it also after an error or a jump of the failure handler. */
-NODISCARD enum err_code host_compile(struct mem *mem, const char *text, size_t len,
-	const struct stop *stop, struct host_kernel **out, struct err *e);
-/* The same with optimisation, for a text that spends most time in its own code, not in the runtime. The text
- * may also be any C that includes "rt_abi.h" and defines HOST_RUN_SYMBOL itself. */
-NODISCARD enum err_code host_compile_fast(struct mem *mem, const char *text, size_t len,
+/* Compile a text that includes "millrace_host.h" and ends with HOST_ENTRY. *out is set first; the caller frees it also
+ * after an error or a jump of the failure handler. fast: optimise, for a text that spends most time in its own code, not
+ * in the runtime. The text may also be any C that includes "rt_abi.h" and defines HOST_RUN_SYMBOL itself. */
+NODISCARD enum err_code host_compile(struct mem *mem, const char *text, size_t len, bool fast,
 	const struct stop *stop, struct host_kernel **out, struct err *e);
 void host_free(struct host_kernel *k);
 

@@ -10,8 +10,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "host/child.h"
-
 enum { REPORT_BYTES = 1 << 16, ALIGN = 16 };
 
 /* Memory shared with the child: the report, then the buffers, each of which ends at an inaccessible page. */

@@ -98,7 +98,7 @@ enum err_code built_compile(struct built *b, struct gpu *g, const struct stop *s
 		struct compile_job job = make_job(b, &p->source);
 
 		if (b->backend == BACKEND_HOST)
-			TRY(host_compile(b->arena.mem, p->source.text.text, p->source.text.len, stop, &p->object, e));
+			TRY(host_compile(b->arena.mem, p->source.text.text, p->source.text.len, false, stop, &p->object, e));
 		else
 			TRY(gpu_compile(g, &job, stop, &b->arena, &p->binary, e));
 	}

@@ -138,7 +138,7 @@ enum err_code reference_on_host(struct reference *r, void *const *data, double l
 		buffers[i].to = role == TENSOR_OUTPUT ? data[i] : NULL;
 	}
 	buffers[p->tensors.n].bytes = (size_t)r->plain.scratch_bytes;
-	TRY(host_compile_fast(a->mem, r->plain.text.text, r->plain.text.len, stop, &r->object, e));
+	TRY(host_compile(a->mem, r->plain.text.text, r->plain.text.len, true, stop, &r->object, e));
 	TRY(host_run(r->object, &job, stop, a, &report, e));
 	if (report)
 		return err_set(e, ERR_IO, NOWHERE, "the reference failed: %.400s", report);

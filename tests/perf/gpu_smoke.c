@@ -79,7 +79,7 @@ static double since;
 
 static void verdict(bool good, const char *fmt, ...)
 {
-	double now = wire_clock();
+	double now = clock_seconds();
 	va_list ap;
 
 	failed += !good;
@@ -92,7 +92,7 @@ static void verdict(bool good, const char *fmt, ...)
 		printf("      %s\n", err.msg);
 	fflush(stdout);
 	err = (struct err){ 0 };
-	since = wire_clock();
+	since = clock_seconds();
 }
 
 /* ---- jobs ---- */
@@ -299,7 +299,7 @@ int main(int argc, char **argv)
 		return gpu_worker_main(argc, argv);
 	arena_init(&arena, &mem);
 	gpu_new(&mem, 0, &g);
-	since = wire_clock();
+	since = clock_seconds();
 	if (gpu_probe(g, NULL, &info, &err)) {
 		printf("SKIP  %s\n", err.msg);
 		gpu_free(g);

@@ -48,7 +48,7 @@ static inline void bench_others(struct bench *b)
 		must(b, lower_plan(&b->mem, b->plan, i, &k, &b->e));
 		emit_host(k->role, &b->arena, &b->phases[i].source);
 		kernel_free(k);
-		must(b, host_compile(&b->mem, b->phases[i].source.text.text, b->phases[i].source.text.len, NULL,
+		must(b, host_compile(&b->mem, b->phases[i].source.text.text, b->phases[i].source.text.len, false, NULL,
 			&b->phases[i].object, &b->e));
 	}
 }
@@ -150,7 +150,7 @@ static inline const char *bench_run(struct bench *b, const struct source *s, boo
 	struct err e;
 
 	b->phases[b->phase].source = *s;
-	if (host_compile(&b->mem, s->text.text, s->text.len, NULL, &b->phases[b->phase].object, &e)) {
+	if (host_compile(&b->mem, s->text.text, s->text.len, false, NULL, &b->phases[b->phase].object, &e)) {
 		host_free(b->phases[b->phase].object);
 		b->phases[b->phase].object = NULL;
 		return arena_strf(&b->arena, "%s", e.msg);

@@ -30,7 +30,7 @@ static void bench_compile(struct bench *b, const struct buf *text, int threads, 
 {
 	b->job = (struct host_job){ .buffers = b->buffers, .args = b->args, .blocks = 1,
 		.threads = threads, .shared_bytes = shared + 1024, .seconds = 20 };
-	if (host_compile(&b->mem, text->text, text->len, NULL, &b->k, &b->e)) {
+	if (host_compile(&b->mem, text->text, text->len, false, NULL, &b->k, &b->e)) {
 		ok(false, "a kernel compiles");
 		diag("%s", b->e.msg);
 	}
@@ -617,12 +617,12 @@ static void test_process(void)
 	b.job.seconds = 0.3;
 	refuses(&b, false, true, "the kernel did not end within 0.3 s", "a kernel that hangs is stopped");
 	bench_free(&b);
-	is_int(host_compile(&mem, "int x = y;\n", 11, NULL, &k, &e), ERR_IO, "what is no C is refused");
+	is_int(host_compile(&mem, "int x = y;\n", 11, false, NULL, &k, &e), ERR_IO, "what is no C is refused");
 	ok(strstr(e.msg, "host: the C compiler failed:") && strstr(e.msg, "kernel.c:1:9"),
 		"with the compiler's words");
 	host_free(k);
 	setenv("CC", "there-is-none", 1);
-	is_int(host_compile(&mem, "int x;\n", 7, NULL, &k, &e), ERR_IO, "without a compiler");
+	is_int(host_compile(&mem, "int x;\n", 7, false, NULL, &k, &e), ERR_IO, "without a compiler");
 	ok(strstr(e.msg, "there is no C compiler 'there-is-none'"), "the message says so");
 	host_free(k);
 	unsetenv("CC");

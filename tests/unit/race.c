@@ -72,9 +72,9 @@ static void close_gate(void)
 /* Calls pool_step until so many processes are at the gate. */
 static bool step_until_at_gate(struct pool *p, int n, pid_t *pid)
 {
-	double end = wire_clock() + PATIENT;
+	double end = clock_seconds() + PATIENT;
 
-	while (at_gate(pid) < n && wire_clock() < end)
+	while (at_gate(pid) < n && clock_seconds() < end)
 		if (pool_step(p, 0.01, NULL, &err))
 			return false;
 	return at_gate(pid) == n;
@@ -82,9 +82,9 @@ static bool step_until_at_gate(struct pool *p, int n, pid_t *pid)
 
 static bool step_until_done(struct pool *p, const struct pool_job *j)
 {
-	double end = wire_clock() + PATIENT;
+	double end = clock_seconds() + PATIENT;
 
-	while (!pool_done(j) && wire_clock() < end)
+	while (!pool_done(j) && clock_seconds() < end)
 		if (pool_step(p, 1, NULL, &err))
 			return false;
 	return pool_done(j);
@@ -248,7 +248,7 @@ static void test_endings(void)
 static void test_orphans(void)
 {
 	pid_t child, worker = 0;
-	double end = wire_clock() + PATIENT;
+	double end = clock_seconds() + PATIENT;
 
 	close_gate();
 	child = fork();
@@ -262,7 +262,7 @@ static void test_orphans(void)
 	}
 	waitpid(child, NULL, 0);
 	is_int(at_gate(&worker), 1, "a worker was compiling when the shell was killed");
-	while (worker && !kill(worker, 0) && wire_clock() < end)
+	while (worker && !kill(worker, 0) && clock_seconds() < end)
 		usleep(1000);
 	ok(worker && kill(worker, 0), "it ended, too");
 	open_gate();
