@@ -48,6 +48,9 @@ static inline bool stop_asked(const struct stop *s)
 	return s && s->flag && *s->flag;
 }
 
+/* What names consist of, for strspn. */
+#define NAME_LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789"
+
 /* Of names[0..n), the one nearest to `name` by edit distance, or NULL if none is
  * near enough to be a likely slip of the keyboard. */
 const char *nearest_name(const char *name, const char *const *names, int n);

@@ -85,65 +85,33 @@ static void memory_cycles(const struct vdevice *d, const struct work *w, int war
 	c->memory = fmax(c->l2, c->global);
 }
 
-/* A load is complete when its last byte has arrived. EUs that share bytes request them at about the same time (they run
- * the same loop) and wait for the same line, so if any part comes from device memory its latency counts, not the mean.
- * A store is complete for its lane when its source may be overwritten, which takes no latency of memory. */
-static double memory_latency(const struct vdevice *d, const struct work *w)
-{
-	if (w->kind != WORK_LOAD || !(w->global_bytes > 0))
-		return 0;
-	return w->unique_share > 0 ? d->global_latency : d->l2_latency;
-}
-
-/* 2 m n k flops, with the extents rounded up to those of an instruction: a part of an instruction costs as much as
- * all of it. */
-static double product_flops(const struct seu *s, const struct work *w)
-{
-	double m = round_up(positive((double)w->m), s->min_m);
-	double n = round_up(positive((double)w->n), s->min_n);
-	double bytes = round_up(positive((double)w->k) * dtype_bits(w->type) / 8, s->min_k);
-
-	return fmax(2 * m * n * bytes * 8 / dtype_bits(w->type), positive(w->flops));
-}
-
-/* Bytes that the instructions of an asynchronous unit read from shared memory: each reads min_m rows of the first
- * operand, if that is not in registers, and all of the second, so a product of more rows reads the second once for each
- * min_m of them (wgmma, PTX ISA: the second operand is always in shared memory). A synchronous unit has both in
- * registers; loading them there is w->shared_bytes. */
-static double operand_bytes(const struct seu *s, const struct work *w)
-{
-	double m, n, k;
-
-	if (!s->async)
-		return positive(w->shared_bytes);
-	m = round_up(positive((double)w->m), s->min_m);
-	n = round_up(positive((double)w->n), s->min_n);
-	k = round_up(positive((double)w->k) * dtype_bits(w->type) / 8, s->min_k);
-	return fmax((w->a_in_registers ? 0 : m * k) + n * k * m / (double)max_i64(s->min_m, 1),
-		positive(w->shared_bytes));
-}
-
-/* The larger of flops / (rate * efficiency) and operand bytes / rate of shared memory: m64n64k16 of bf16 reads
- * 4 KiB in 32 cycles, which is all that an SM's shared memory delivers. `efficiency` stands for gaps between
- * instructions, which do not slow the reads. Fewer than four warps use fewer than the four units. */
+/* The larger of flops / (rate * efficiency) and operand bytes / rate of shared memory: m64n64k16 of bf16 reads 4 KiB in
+ * 32 cycles, which is all that an SM's shared memory delivers. `efficiency` stands for gaps between instructions, which
+ * do not slow the reads. Fewer than four warps use fewer than the four units.
+ *
+ * Flops: 2 m n k, with the extents rounded up to those of an instruction: a part of an instruction costs as much as all
+ * of it. Bytes: each instruction of an asynchronous unit reads min_m rows of the first operand, if that is not in
+ * registers, and all of the second, so a product of more rows reads the second once for each min_m of them (wgmma, PTX
+ * ISA: the second operand is always in shared memory). A synchronous unit has both in registers; loading them there is
+ * w->shared_bytes. */
 static void matrix_cost(const struct vdevice *d, const struct seu *s, const struct work *w, int warps, struct cost *c)
 {
-	double own = product_flops(s, w) / (s->flops[w->type] * s->efficiency);
+	double m = round_up(positive((double)w->m), s->min_m), n = round_up(positive((double)w->n), s->min_n);
+	double k = round_up(positive((double)w->k) * dtype_bits(w->type) / 8, s->min_k);	/* bytes */
+	double flops = fmax(2 * m * n * k * 8 / dtype_bits(w->type), positive(w->flops));
+	double own = flops / (s->flops[w->type] * s->efficiency), bytes = positive(w->shared_bytes);
 
-	c->busy = fmax(own, operand_bytes(s, w) / d->shared_rate);
+	if (s->async)
+		bytes = fmax((w->a_in_registers ? 0 : m * k) + n * k * m / (double)max_i64(s->min_m, 1), bytes);
+	c->busy = fmax(own, bytes / d->shared_rate);
 	c->shared = c->busy - own;
 	c->alone = c->busy * fmax(1, QUARTERS / (double)warps);
 }
 
-/* Is an operation of this class a sequence of instructions? Then the rate in the device file includes its issue slots
- * (a reduction: one operation per element, and its part of the shuffles at the end of the row), and it overlaps with
- * nothing else of the same lane. The other classes share the issue slots, and each is limited by its own pipe. */
-static bool is_sequence(int class)
-{
-	return class == CLASS_DIV || class == CLASS_REDUCE || class == CLASS_SCAN;
-}
-
-/* Cycles of the vector unit: the larger of the busiest pipe and the issue slots with the sequences. */
+/* Cycles of the vector unit: the larger of the busiest pipe and the issue slots with the sequences. An operation that
+ * is a sequence of instructions has a rate in the device file that includes its issue slots (a reduction: one operation
+ * per element, and its share of the shuffles at the end of the row), and it overlaps with nothing else of the same
+ * lane. The other classes share the issue slots, and each is limited by its own pipe. */
 static double vector_cycles(const struct seu *s, const double *ops)
 {
 	double pipe = 0, issued = 0, sequences = 0;
@@ -153,7 +121,7 @@ static double vector_cycles(const struct seu *s, const double *ops)
 
 		if (!(s->ops[i] > 0))
 			continue;		/* FREE costs nothing; MMA is counted as FMA */
-		if (is_sequence(i)) {
+		if (i == CLASS_DIV || i == CLASS_REDUCE || i == CLASS_SCAN) {
 			sequences += n / s->ops[i];
 		} else {
 			pipe = fmax(pipe, n / s->ops[i]);
@@ -244,7 +212,13 @@ struct cost device_cost(const struct vdevice *d, int seu, const struct work *w, 
 	pace.active = pace.active < 1 ? 1 : pace.active;
 	c.issue = s->issue;
 	memory_cycles(d, w, warps, pace, &c);
-	c.latency = s->latency + memory_latency(d, w);
+	/* A load is complete when its last byte has arrived. EUs that share bytes request them at about the same time
+	 * (they run the same loop) and wait for the same line, so if any part comes from device memory its latency
+	 * counts, not the mean. A store is complete for its lane when its source may be overwritten: no latency of
+	 * memory. */
+	c.latency = s->latency;
+	if (w->kind == WORK_LOAD && w->global_bytes > 0)
+		c.latency += w->unique_share > 0 ? d->global_latency : d->l2_latency;
 	switch (s->kind) {
 	case SEU_COPY: copy_cost(d, s, w, &c); break;
 	case SEU_MATRIX: matrix_cost(d, s, w, warps, &c); break;

@@ -155,26 +155,18 @@ static const char *const at_most[][2] = {
 
 enum { NAME_MAX_LEN = 31, PATH_MAX_LEN = 95 };
 
-static int field_count(const struct field *f)
-{
-	switch (f->over) {
-	case ONE: return 1;
-	case TYPES: return RATE_TYPES;
-	case CLASSES: return CLASS_COUNT;
-	}
-	return 0;
-}
+/* ORDER field_over */
+static const int element_count[] = { 1, RATE_TYPES, CLASS_COUNT };
+
+#define FOR_EACH_ELEMENT(f, i, fields, n) \
+	for (const struct field *f = (fields); f < (fields) + (n); f++) \
+		for (int i = 0; i < element_count[f->over]; i++)
 
 /* The name of an array's element i, "bf16" of "flops.bf16"; "" if the field is no array; NULL if the element cannot
  * be given and stays 0. */
 static const char *element_name(const struct field *f, int i)
 {
-	switch (f->over) {
-	case ONE: return "";
-	case TYPES: return dtype_name((enum dtype)i);
-	case CLASSES: return class_names[i];
-	}
-	return NULL;
+	return f->over == ONE ? "" : f->over == TYPES ? dtype_name((enum dtype)i) : class_names[i];
 }
 
 /* The full path of an element, into path[PATH_MAX_LEN + 1]. */
@@ -203,13 +195,6 @@ static double get_field(const void *base, const struct field *f, int i)
 	return UNSET;
 }
 
-static void set_text_field(void *base, const struct field *f, const char *text)
-{
-	void *at = (char *)base + f->offset;
-
-	*(const char **)at = text;
-}
-
 static void set_field(void *base, const struct field *f, int i, double v)
 {
 	void *at = (char *)base + f->offset;
@@ -221,15 +206,14 @@ static void set_field(void *base, const struct field *f, int i, double v)
 	case BYTES: *(int64_t *)at = (int64_t)v; break;
 	case FLAG: *(bool *)at = v > 0; break;
 	case KIND: *(enum seu_kind *)at = v < 0 ? SEU_KINDS : (enum seu_kind)v; break;
-	case TEXT: set_text_field(base, f, NULL); break;
+	case TEXT: *(const char **)at = NULL; break;
 	}
 }
 
 static void clear_fields(void *base, const struct field *fields, int n)
 {
-	for (int i = 0; i < n; i++)
-		for (int j = 0; j < field_count(&fields[i]); j++)
-			set_field(base, &fields[i], j, fields[i].over == TYPES ? 0 : UNSET);
+	FOR_EACH_ELEMENT(f, i, fields, n)
+		set_field(base, f, i, f->over == TYPES ? 0 : UNSET);
 }
 
 struct vdevice *device_new(struct mem *mem, const char *name)
@@ -293,16 +277,14 @@ static bool find_field(const struct field *fields, int n, const char *path, stru
 	for (int i = 0; i < LEN(renamed); i++)
 		if (!strcmp(path, renamed[i][0]))
 			path = renamed[i][1];
-	for (int i = 0; i < n; i++) {
-		for (int j = 0; j < field_count(&fields[i]); j++) {
-			if (!element_name(&fields[i], j))
-				continue;
-			field_path(full, NULL, &fields[i], j);
-			if (!strcmp(full, path)) {
-				at->field = &fields[i];
-				at->index = j;
-				return true;
-			}
+	FOR_EACH_ELEMENT(f, i, fields, n) {
+		if (!element_name(f, i))
+			continue;
+		field_path(full, NULL, f, i);
+		if (!strcmp(full, path)) {
+			at->field = f;
+			at->index = i;
+			return true;
 		}
 	}
 	return false;
@@ -317,15 +299,12 @@ static enum err_code unknown_field(const struct vdevice *d, const char *seu,
 	const char *names[FIELDS_MAX], *hint;
 	int count = 0;
 
-	for (int i = 0; i < n; i++) {
-		for (int j = 0; j < field_count(&fields[i]); j++) {
-			if (!element_name(&fields[i], j))
-				continue;
-			field_path(full[count], NULL, &fields[i], j);
+	FOR_EACH_ELEMENT(f, i, fields, n)
+		if (element_name(f, i)) {
+			field_path(full[count], NULL, f, i);
 			names[count] = full[count];
 			count++;
 		}
-	}
 	if (seu)
 		snprintf(prefix, sizeof(prefix), "seu.%s.", seu);
 	hint = nearest_name(path, names, count);
@@ -333,21 +312,6 @@ static enum err_code unknown_field(const struct vdevice *d, const char *seu,
 		return err_set(e, ERR_INPUT, loc, "device '%s' has no field '%s%s'", d->name, prefix, path);
 	return err_set(e, ERR_INPUT, loc, "device '%s' has no field '%s%s'; did you mean '%s%s'?",
 		d->name, prefix, path, prefix, hint);
-}
-
-static bool is_letter(char c)
-{
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-}
-
-static bool is_name(const char *s, size_t n)
-{
-	if (n == 0 || n > NAME_MAX_LEN || !is_letter(s[0]))
-		return false;
-	for (size_t i = 1; i < n; i++)
-		if (!is_letter(s[i]) && !(s[i] >= '0' && s[i] <= '9'))
-			return false;
-	return true;
 }
 
 static enum err_code resolve_path(const struct vdevice *d, const char *path, struct field_ref *at,
@@ -363,7 +327,7 @@ static enum err_code resolve_path(const struct vdevice *d, const char *path, str
 		return unknown_field(d, NULL, device_fields, LEN(device_fields), path, loc, e);
 	}
 	len = strcspn(name, ".");
-	if (!is_name(name, len))
+	if (!len || len > NAME_MAX_LEN || (*name >= '0' && *name <= '9') || strspn(name, NAME_LETTERS) < len)
 		return err_set(e, ERR_INPUT, loc, "'%s': an sEU is named by at most %d letters, "
 			"digits and underscores, a digit not first", path, NAME_MAX_LEN);
 	if (!name[len])
@@ -431,13 +395,15 @@ enum err_code device_number(const struct vdevice *d, const char *path, double *v
 enum err_code device_set_text(struct vdevice *d, const char *path, const char *v, struct srcloc loc, struct err *e)
 {
 	struct field_ref at;
+	char *record;
 	int kind = 0;
 
 	TRY(resolve_path(d, path, &at, loc, e));
 	if (at.field->kind == TEXT) {
 		if (!*v)
 			return err_set(e, ERR_INPUT, loc, "'%s' is an empty text", path);
-		set_text_field(record_of(d, &at), at.field, arena_strdup(&d->arena, v));
+		record = record_of(d, &at);
+		*(const char **)(void *)(record + at.field->offset) = arena_strdup(&d->arena, v);
 		return OK;
 	}
 	if (at.field->kind != KIND)
@@ -450,33 +416,27 @@ enum err_code device_set_text(struct vdevice *d, const char *path, const char *v
 	return OK;
 }
 
-static enum err_code finish_element(const struct vdevice *d, void *base, const char *seu,
-	const struct field *f, int i, unsigned kinds, struct srcloc loc, struct err *e)
-{
-	char path[PATH_MAX_LEN + 1];
-	bool has = element_name(f, i) && (f->of & kinds) == kinds;
-
-	if (!has && !(get_field(base, f, i) > 0)) {
-		set_field(base, f, i, 0);
-		return OK;
-	}
-	field_path(path, seu, f, i);
-	if (!has)
-		return err_set(e, ERR_INPUT, loc, "'%s' is given, but a %s sEU has no such field",
-			path, kind_names[((const struct seu *)base)->kind]);
-	if (get_field(base, f, i) < f->min)
-		return err_set(e, ERR_INPUT, loc, "device '%s' lacks '%s' (%s%s%s)", d->name, path,
-			f->doc, *f->unit ? ", in " : "", f->unit);
-	return OK;
-}
-
 /* Check that a record has all fields that it must have, and no others; of an sEU those are set to 0. */
 static enum err_code finish_record(const struct vdevice *d, void *base, const char *seu,
 	const struct field *fields, int n, unsigned kinds, struct srcloc loc, struct err *e)
 {
-	for (int i = 0; i < n; i++)
-		for (int j = 0; j < field_count(&fields[i]); j++)
-			TRY(finish_element(d, base, seu, &fields[i], j, kinds, loc, e));
+	char path[PATH_MAX_LEN + 1];
+
+	FOR_EACH_ELEMENT(f, i, fields, n) {
+		bool has = element_name(f, i) && (f->of & kinds) == kinds;
+
+		if (!has && !(get_field(base, f, i) > 0)) {
+			set_field(base, f, i, 0);
+			continue;
+		}
+		field_path(path, seu, f, i);
+		if (!has)
+			return err_set(e, ERR_INPUT, loc, "'%s' is given, but a %s sEU has no such field", path,
+				kind_names[((const struct seu *)base)->kind]);
+		if (get_field(base, f, i) < f->min)
+			return err_set(e, ERR_INPUT, loc, "device '%s' lacks '%s' (%s%s%s)", d->name, path, f->doc,
+				*f->unit ? ", in " : "", f->unit);
+	}
 	return OK;
 }
 
@@ -499,17 +459,13 @@ static enum err_code check_limits(const struct vdevice *d, struct srcloc loc, st
 {
 	for (int i = 0; i < LEN(at_most); i++) {
 		const char *const *names = at_most[i];
-		struct field_ref a, b;
 		double low, high;
 
-		if (!find_field(device_fields, LEN(device_fields), names[0], &a) ||
-		    !find_field(device_fields, LEN(device_fields), names[1], &b))
-			BUG("no field '%s' or '%s'", names[0], names[1]);
-		low = get_field(d, a.field, a.index);
-		high = get_field(d, b.field, b.index);
+		TRY(device_number(d, names[0], &low, loc, e));
+		TRY(device_number(d, names[1], &high, loc, e));
 		if (low > high)
-			return err_set(e, ERR_INPUT, loc, "'%s' is %g; it must not exceed '%s', "
-				"which is %g", names[0], low, names[1], high);
+			return err_set(e, ERR_INPUT, loc, "'%s' is %g; it must not exceed '%s', which is %g", names[0],
+				low, names[1], high);
 	}
 	if (d->max_threads % d->warp)
 		return err_set(e, ERR_INPUT, loc, "'limits.max_threads' is %d; it must be a "
@@ -575,17 +531,12 @@ static void print_record(const void *base, const char *seu, const struct field *
 {
 	char path[PATH_MAX_LEN + 1];
 
-	for (int i = 0; i < n; i++) {
-		const struct field *f = &fields[i];
-
-		if (f->kind == TEXT || f->kind == KIND || f->kind == FLAG || (f->of & kinds) != kinds)
+	FOR_EACH_ELEMENT(f, i, fields, n) {
+		if (f->kind == TEXT || f->kind == KIND || f->kind == FLAG || (f->of & kinds) != kinds ||
+		    !element_name(f, i) || (f->over == TYPES && !(get_field(base, f, i) > 0)))
 			continue;
-		for (int j = 0; j < field_count(f); j++) {
-			if (!element_name(f, j) || (f->over == TYPES && !(get_field(base, f, j) > 0)))
-				continue;
-			field_path(path, seu, f, j);
-			buf_printf(out, "  %-26s %12.9g %-11s %s\n", path, get_field(base, f, j), f->unit, f->doc);
-		}
+		field_path(path, seu, f, i);
+		buf_printf(out, "  %-26s %12.9g %-11s %s\n", path, get_field(base, f, i), f->unit, f->doc);
 	}
 }
 

@@ -96,8 +96,7 @@ enum err_code plan_lane(struct plan *p, const char *name, int warps, int registe
 {
 	int lane = plan_find_lane(p, name);
 
-	if (!name[0] || strlen(name) >= 64 || strspn(name, "abcdefghijklmnopqrstuvwxyz"
-	    "ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789") != strlen(name))
+	if (!name[0] || strlen(name) >= 64 || strspn(name, NAME_LETTERS) != strlen(name))
 		return err_set(e, ERR_INPUT, loc, "'%.60s' is no name for a lane: use letters, digits and _", name);
 	if (warps < 0 || warps > 32)
 		return err_set(e, ERR_INPUT, loc, "lane '%s': 1 to 32 warps, not %d", name, warps);

@@ -42,18 +42,14 @@ const char *dtype_name(enum dtype t)
 
 bool dtype_parse(const char *name, enum dtype *out)
 {
-	for (int i = 0; i < DT_COUNT; i++) {
+	for (int i = 0; i < LEN(aliases); i++)
+		if (!strcmp(name, aliases[i].name))
+			name = formats[aliases[i].type].name;
+	for (int i = 0; i < DT_COUNT; i++)
 		if (!strcmp(name, formats[i].name)) {
 			*out = (enum dtype)i;
 			return true;
 		}
-	}
-	for (int i = 0; i < LEN(aliases); i++) {
-		if (!strcmp(name, aliases[i].name)) {
-			*out = aliases[i].type;
-			return true;
-		}
-	}
 	return false;
 }
 
@@ -71,14 +67,6 @@ static bool has_inf(enum dtype t)
 static int bias_of(const struct format *f)
 {
 	return (1 << (f->exp - 1)) - 1;
-}
-
-/* Exponent of the largest finite value. */
-static int max_exp(enum dtype t)
-{
-	const struct format *f = &formats[t];
-
-	return has_inf(t) ? bias_of(f) : (1 << f->exp) - 1 - bias_of(f);
 }
 
 /* 2^e where that is a normal double: unlike ldexp, a few instructions. */
@@ -102,12 +90,12 @@ static int exponent_of(double x)
 
 static double max_value(enum dtype t)
 {
-	int m = formats[t].mant;
-	double top = 2 - pow2(-m);
+	const struct format *f = &formats[t];
+	double top = 2 - pow2(-f->mant);
 
 	if (t == DT_E4M3)
-		top -= pow2(-m);	/* the last mantissa is NaN */
-	return top * pow2(max_exp(t));
+		top -= pow2(-f->mant);	/* the last mantissa is NaN */
+	return top * pow2(has_inf(t) ? bias_of(f) : (1 << f->exp) - 1 - bias_of(f));
 }
 
 /* The spacing of the type's values around x, which has at least that exponent. */
@@ -143,23 +131,17 @@ static double round_float(enum dtype t, double x)
 	return copysign(r, x);
 }
 
-static void integer_range(enum dtype t, double *lo, double *hi)
-{
-	double half = pow2(formats[t].bits - 1);
-
-	*lo = t == DT_BOOL ? 0 : -half;
-	*hi = t == DT_BOOL ? 1 : half - 1;
-}
-
 double dtype_round(enum dtype t, double x)
 {
-	double lo, hi;
+	double half, lo, hi;
 
 	if (dtype_is_float(t))
 		return round_float(t, x);
 	if (isnan(x))
 		return 0;
-	integer_range(t, &lo, &hi);
+	half = pow2(formats[t].bits - 1);
+	lo = t == DT_BOOL ? 0 : -half;
+	hi = t == DT_BOOL ? 1 : half - 1;
 	x = rint(x) + 0.0;		/* no negative zero */
 	return x < lo ? lo : x > hi ? hi : x;
 }
@@ -201,23 +183,6 @@ static double decode(enum dtype t, uint32_t bits)
 	return bits >> (f->exp + f->mant) & 1 ? -x : x;
 }
 
-static double load_nibble(enum dtype t, const uint8_t *array, size_t i)
-{
-	int bits = array[i / 2] >> (i % 2 * 4) & 15;
-
-	if (t == DT_E2M1)
-		return decode(t, (uint32_t)bits);
-	return bits < 8 ? bits : bits - 16;
-}
-
-static void store_nibble(enum dtype t, uint8_t *array, size_t i, double r)
-{
-	uint32_t bits = t == DT_E2M1 ? encode(t, r) : (uint32_t)(int32_t)r & 15;
-	int shift = i % 2 ? 4 : 0;
-
-	array[i / 2] = (uint8_t)((array[i / 2] & ~(15u << shift)) | bits << shift);
-}
-
 size_t dtype_bytes(enum dtype t, size_t n)
 {
 	int bits = dtype_bits(t);
@@ -225,45 +190,43 @@ size_t dtype_bytes(enum dtype t, size_t n)
 	return bits == 4 ? n / 2 + n % 2 : n * (size_t)(bits / 8);
 }
 
+/* The bytes of an element. */
+union element {
+	double f64;
+	float f32;
+	uint16_t half;
+	int32_t i32;
+	uint8_t byte;
+};
+
 double dtype_load(enum dtype t, const void *array, size_t i)
 {
-	const uint8_t *at = array;
-	uint16_t half;
-	int32_t word;
-	float single;
-	double x;
+	size_t bits = (size_t)dtype_bits(t);
+	union element x;
+	int nibble;
 
-	if (dtype_bits(t) == 4)
-		return load_nibble(t, array, i);
-	at += i * (size_t)(dtype_bits(t) / 8);
+	if (bits >= 8)
+		memcpy(&x, (const uint8_t *)array + i * bits / 8, bits / 8);
 	switch (t) {
 	case DT_F64:
-		memcpy(&x, at, sizeof(x));
-		return x;
-	case DT_F32:
-	case DT_TF32:
-		memcpy(&single, at, sizeof(single));
-		return (double)single;
-	case DT_F16:
-	case DT_BF16:
-		memcpy(&half, at, sizeof(half));
-		return decode(t, half);
-	case DT_E4M3:
-	case DT_E5M2:
-		return decode(t, *at);
+		return x.f64;
+	case DT_F32: case DT_TF32:
+		return (double)x.f32;
+	case DT_F16: case DT_BF16:
+		return decode(t, x.half);
+	case DT_E4M3: case DT_E5M2:
+		return decode(t, x.byte);
 	case DT_I32:
-		memcpy(&word, at, sizeof(word));
-		return word;
+		return x.i32;
 	case DT_I8:
-		return *at < 128 ? *at : *at - 256;
+		return x.byte < 128 ? x.byte : x.byte - 256;
 	case DT_BOOL:
-		return *at != 0;
-	case DT_E2M1:
-	case DT_I4:
-	case DT_COUNT:
+		return x.byte != 0;
+	case DT_E2M1: case DT_I4: case DT_COUNT:
 		break;
 	}
-	BUG("type %s takes less than a byte", dtype_name(t));
+	nibble = ((const uint8_t *)array)[i / 2] >> (i % 2 * 4) & 15;
+	return t == DT_E2M1 ? decode(t, (uint32_t)nibble) : nibble < 8 ? nibble : nibble - 16;
 }
 
 static float float_of(uint32_t bits)
@@ -274,7 +237,7 @@ static float float_of(uint32_t bits)
 	return x;
 }
 
-/* Where its exponent stands in a float, the value is 2^112 times too small; but for what is not finite. */
+/* With its exponent as that of a float, a finite value is 2^112 times too small. */
 static double half_value(uint16_t half)
 {
 	uint32_t bits = (half & 0x7fffu) << 13, sign = (half & 0x8000u) << 16;
@@ -320,47 +283,34 @@ void dtype_load_many(enum dtype t, const void *array, size_t from, size_t n, dou
 
 void dtype_store(enum dtype t, void *array, size_t i, double x)
 {
+	size_t bits = (size_t)dtype_bits(t);
 	double r = dtype_round(t, x);
-	uint8_t *at = array;
-	uint16_t half;
-	int32_t word;
-	float single;
+	union element to = { .f64 = r };
+	uint8_t *byte = (uint8_t *)array + i * bits / 8;
+	uint32_t nibble;
 
-	if (dtype_bits(t) == 4) {
-		store_nibble(t, array, i, r);
-		return;
-	}
-	at += i * (size_t)(dtype_bits(t) / 8);
 	switch (t) {
 	case DT_F64:
-		memcpy(at, &r, sizeof(r));
-		return;
-	case DT_F32:
-	case DT_TF32:
-		single = (float)r;
-		memcpy(at, &single, sizeof(single));
-		return;
-	case DT_F16:
-	case DT_BF16:
-		half = (uint16_t)encode(t, r);
-		memcpy(at, &half, sizeof(half));
-		return;
-	case DT_E4M3:
-	case DT_E5M2:
-		*at = (uint8_t)encode(t, r);
-		return;
-	case DT_I32:
-		word = (int32_t)r;
-		memcpy(at, &word, sizeof(word));
-		return;
-	case DT_I8:
-	case DT_BOOL:
-		*at = (uint8_t)(int32_t)r;
-		return;
-	case DT_E2M1:
-	case DT_I4:
-	case DT_COUNT:
 		break;
+	case DT_F32: case DT_TF32:
+		to.f32 = (float)r;
+		break;
+	case DT_F16: case DT_BF16:
+		to.half = (uint16_t)encode(t, r);
+		break;
+	case DT_E4M3: case DT_E5M2:
+		to.byte = (uint8_t)encode(t, r);
+		break;
+	case DT_I32:
+		to.i32 = (int32_t)r;
+		break;
+	case DT_I8: case DT_BOOL:
+		to.byte = (uint8_t)(int32_t)r;
+		break;
+	case DT_E2M1: case DT_I4: case DT_COUNT:
+		nibble = t == DT_E2M1 ? encode(t, r) : (uint32_t)(int32_t)r & 15;
+		*byte = (uint8_t)(i % 2 ? (*byte & 15) | nibble << 4 : (*byte & 240u) | nibble);
+		return;
 	}
-	BUG("type %s takes less than a byte", dtype_name(t));
+	memcpy(byte, &to, bits / 8);
 }

@@ -30,34 +30,24 @@ struct index_expr index_const(int64_t k)
 
 struct index_expr index_axis(int axis)
 {
-	return (struct index_expr){
-		.n = 1,
-		.term[0] = { .axis = axis, .coef = 1, .div = 1, .mod = 0 },
-	};
-}
-
-static bool same_term(const struct index_term *a, const struct index_term *b)
-{
-	return a->axis == b->axis && a->div == b->div && a->mod == b->mod;
-}
-
-static void drop_term(struct index_expr *x, int i)
-{
-	for (x->n--; i < x->n; i++)
-		x->term[i] = x->term[i + 1];
-	x->term[x->n] = (struct index_term){ 0 };
+	return (struct index_expr){ .n = 1, .term[0] = { .axis = axis, .coef = 1, .div = 1 } };
 }
 
 static enum err_code add_term(struct index_expr *x, const struct index_term *t, struct err *e)
 {
 	for (int i = 0; i < x->n; i++) {
-		if (!same_term(&x->term[i], t))
+		struct index_term *own = &x->term[i];
+
+		if (own->axis != t->axis || own->div != t->div || own->mod != t->mod)
 			continue;
-		x->term[i].coef += t->coef;
-		if (!fits(x->term[i].coef))
+		own->coef += t->coef;
+		if (!fits(own->coef))
 			return too_large(e);
-		if (x->term[i].coef == 0)
-			drop_term(x, i);
+		if (own->coef == 0) {
+			for (x->n--; i < x->n; i++)
+				x->term[i] = x->term[i + 1];
+			x->term[x->n] = (struct index_term){ 0 };
+		}
 		return OK;
 	}
 	if (t->coef == 0)
