@@ -33,46 +33,25 @@ void program_free(struct program *p)
 	arena_release(&arena);
 }
 
-const struct axis *axis_at(const struct program *p, int id)
-{
-	if (id < 0 || id >= p->axes.n)
-		BUG("no axis %d", id);
-	return &p->axes.v[id];
-}
+#define AT(type, function, member) \
+	const struct type *function(const struct program *p, int id) \
+	{ \
+		if (id < 0 || id >= p->member.n) \
+			BUG("no %s %d", #type, id); \
+		return &p->member.v[id]; \
+	}
 
-const struct tensor *tensor_at(const struct program *p, int id)
-{
-	if (id < 0 || id >= p->tensors.n)
-		BUG("no tensor %d", id);
-	return &p->tensors.v[id];
-}
-
-const struct node *node_at(const struct program *p, int id)
-{
-	if (id < 0 || id >= p->nodes.n)
-		BUG("no node %d", id);
-	return &p->nodes.v[id];
-}
-
-const struct carry *carry_at(const struct program *p, int id)
-{
-	if (id < 0 || id >= p->carries.n)
-		BUG("no carry %d", id);
-	return &p->carries.v[id];
-}
+AT(axis, axis_at, axes)
+AT(tensor, tensor_at, tensors)
+AT(node, node_at, nodes)
+AT(carry, carry_at, carries)
 
 /* Names go into generated code and into keys of Lua tables. */
 enum err_code check_name(const char *kind, const char *name, struct srcloc loc, struct err *e)
 {
 	size_t n = strlen(name);
-	bool good = n > 0 && n <= NAME_LEN_MAX && !(name[0] >= '0' && name[0] <= '9');
 
-	for (size_t i = 0; i < n; i++) {
-		char c = name[i];
-
-		good &= (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-	}
-	if (good)
+	if (n > 0 && n <= NAME_LEN_MAX && !(name[0] >= '0' && name[0] <= '9') && strspn(name, NAME_LETTERS) == n)
 		return OK;
 	return err_set(e, ERR_INPUT, loc, "'%.80s' cannot name a%s %s; use letters, digits and '_', at most %d, no "
 		"digit first", name, strchr("aeiou", kind[0]) ? "n" : "", kind, NAME_LEN_MAX);
@@ -156,9 +135,7 @@ enum err_code check_task_name(const struct program *p, const char *name, struct 
 	int same = program_find_task(p, name);
 
 	TRY(check_name("task", name, loc, e));
-	if (same != NONE)
-		return taken("task", name, p->tasks.v[same].loc, loc, e);
-	return OK;
+	return same == NONE ? OK : taken("task", name, p->tasks.v[same].loc, loc, e);
 }
 
 enum err_code check_index(const struct program *p, const struct index_expr *x, struct srcloc loc, struct err *e)
@@ -211,12 +188,8 @@ static enum err_code check_all_ended(const struct program *p, const char *what, 
 	if (p->task_is_open)
 		return err_set(e, ERR_INPUT, loc, "%s ends inside task '%s'; end the task first",
 			what, p->tasks.v[p->cur_task].name);
-	if (p->cur_loop != loop) {
-		struct phrase l = loop_phrase(p, p->cur_loop);
-
-		return err_set(e, ERR_INPUT, loc, "%s ends inside %s; end the loop first", what, l.s);
-	}
-	return OK;
+	return p->cur_loop == loop ? OK : err_set(e, ERR_INPUT, loc, "%s ends inside %s; end the loop first", what,
+		loop_phrase(p, p->cur_loop).s);
 }
 
 enum err_code program_phase_end(struct program *p, struct srcloc loc, struct err *e)
@@ -232,10 +205,8 @@ enum err_code check_not_words(const struct program *p, int axis, const char *ver
 {
 	const struct axis *a = axis_at(p, axis);
 
-	if (a->packs == NONE)
-		return OK;
-	return err_set(e, ERR_INPUT, loc, "axis '%s' counts words of '%s' and follows it, so it cannot be %s; use '%s'",
-		a->name, p->axes.v[a->packs].name, verb, p->axes.v[a->packs].name);
+	return a->packs == NONE ? OK : err_set(e, ERR_INPUT, loc, "axis '%s' counts words of '%s' and follows it, so it "
+		"cannot be %s; use '%s'", a->name, p->axes.v[a->packs].name, verb, p->axes.v[a->packs].name);
 }
 
 static enum err_code check_batch_comes_first(const struct program *p, const char *name,
@@ -245,18 +216,15 @@ static enum err_code check_batch_comes_first(const struct program *p, const char
 
 	if (p->cur_phase == NONE)
 		return OK;
-	for (int i = 0; i < p->carries.n; i++) {
+	for (int i = 0; i < p->carries.n; i++)
 		if (p->carries.v[i].phase == p->cur_phase)
-			return err_set(e, ERR_INPUT, loc, "batch axis '%s' comes after carry "
-				"'%s'; declare batch axes first", name, p->carries.v[i].name);
-	}
+			return err_set(e, ERR_INPUT, loc, "batch axis '%s' comes after carry '%s'; declare batch axes first",
+				name, p->carries.v[i].name);
 	body = program_body(p, p->cur_phase, NONE);
-	if (body.n == 0)
-		return OK;
-	if (body.v[0].is_loop)
+	if (body.n && body.v[0].is_loop)
 		return err_set(e, ERR_INPUT, loc, "batch axis '%s' comes after a loop; declare batch axes first", name);
-	return err_set(e, ERR_INPUT, loc, "batch axis '%s' comes after task '%s'; declare batch axes first", name,
-		p->tasks.v[body.v[0].id].name);
+	return !body.n ? OK : err_set(e, ERR_INPUT, loc, "batch axis '%s' comes after task '%s'; declare batch axes "
+		"first", name, p->tasks.v[body.v[0].id].name);
 }
 
 enum err_code program_batch(struct program *p, int axis, struct srcloc loc, struct err *e)
@@ -391,11 +359,9 @@ const char *build_task_name(struct program *p, const char *name, const char *ste
 
 int build_task(struct program *p, const char *name, enum task_kind kind, struct srcloc loc)
 {
-	struct task t = { .name = name, .kind = kind, .loop = p->cur_loop, .loc = loc };
-
 	build_enter_phase(p, loc);
-	t.phase = p->cur_phase;
-	VEC_PUSH(&p->arena, &p->tasks, t);
+	VEC_PUSH(&p->arena, &p->tasks, ((struct task){ .name = name, .kind = kind, .phase = p->cur_phase,
+		.loop = p->cur_loop, .loc = loc }));
 	push_item(p, (struct item){ false, p->tasks.n - 1 });
 	p->cur_task = NONE;
 	return p->tasks.n - 1;
@@ -405,11 +371,8 @@ int build_node(struct program *p, const struct node *n)
 {
 	int id = p->nodes.n;
 
-	if (p->cur_task == NONE) {
-		const char *name = build_task_name(p, NULL, "ew", true);
-
-		p->cur_task = build_task(p, name, TASK_COMPUTE, n->loc);
-	}
+	if (p->cur_task == NONE)
+		p->cur_task = build_task(p, build_task_name(p, NULL, "ew", true), TASK_COMPUTE, n->loc);
 	VEC_PUSH(&p->arena, &p->nodes, *n);
 	p->nodes.v[id].task = p->cur_task;
 	VEC_PUSH(&p->arena, &p->tasks.v[p->cur_task].nodes, id);
@@ -430,14 +393,11 @@ enum err_code program_task_begin(struct program *p, const char *name, struct src
 
 enum err_code program_task_end(struct program *p, struct srcloc loc, struct err *e)
 {
-	const struct task *t;
-
 	if (!p->task_is_open)
 		return err_set(e, ERR_INPUT, loc, "no task has begun that could end here");
-	t = &p->tasks.v[p->cur_task];
-	if (t->nodes.n == 0)
-		return err_set(e, ERR_INPUT, loc, "task '%s' computes nothing; put element-wise "
-			"operations into it or remove it", t->name);
+	if (p->tasks.v[p->cur_task].nodes.n == 0)
+		return err_set(e, ERR_INPUT, loc, "task '%s' computes nothing; put element-wise operations into it or remove "
+			"it", p->tasks.v[p->cur_task].name);
 	p->task_is_open = false;
 	p->cur_task = NONE;
 	return OK;

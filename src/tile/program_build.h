@@ -64,6 +64,8 @@ NODISCARD enum err_code check_apart(const struct program *p, const struct tensor
 /* May the value be used here? */
 NODISCARD enum err_code check_value(const struct program *p, int value, struct srcloc loc, struct err *e);
 
+/* The outermost of the loops around region `loop` that run over the axis; there is one. */
+int loop_over(const struct program *p, int loop, int axis);
 /* A node to fill in: no arguments, no reference, no axes. */
 struct node blank_node(enum op op, enum dtype type, struct srcloc loc);
 /* Begin phase "main" if there is none. */

@@ -41,26 +41,11 @@ static void mark_live(const struct program *p, struct live *l)
 
 static enum err_code check_ended(const struct program *p, struct err *e)
 {
-	if (p->task_is_open) {
-		const struct task *t = &p->tasks.v[p->cur_task];
-
-		return err_set(e, ERR_INPUT, t->loc, "task '%s' has no end; end it before the program ends", t->name);
-	}
-	if (p->cur_loop != NONE) {
-		struct phrase l = loop_phrase(p, p->cur_loop);
-
-		return err_set(e, ERR_INPUT, p->loops.v[p->cur_loop].loc,
-			"%s has no end; end it before the program ends", l.s);
-	}
-	return OK;
-}
-
-static bool is_stored(const struct program *p, int tensor)
-{
-	for (int i = 0; i < p->nodes.n; i++)
-		if (p->nodes.v[i].op == OP_STORE && p->nodes.v[i].ref == tensor)
-			return true;
-	return false;
+	if (p->task_is_open)
+		return err_set(e, ERR_INPUT, p->tasks.v[p->cur_task].loc, "task '%s' has no end; end it before the program "
+			"ends", p->tasks.v[p->cur_task].name);
+	return p->cur_loop == NONE ? OK : err_set(e, ERR_INPUT, p->loops.v[p->cur_loop].loc, "%s has no end; end it "
+		"before the program ends", loop_phrase(p, p->cur_loop).s);
 }
 
 static enum err_code check_stores(const struct program *p, struct err *e)
@@ -69,9 +54,12 @@ static enum err_code check_stores(const struct program *p, struct err *e)
 
 	for (int i = 0; i < p->tensors.n; i++) {
 		const struct tensor *t = &p->tensors.v[i];
+		bool stored = false;
 
+		for (int k = 0; k < p->nodes.n; k++)
+			stored |= p->nodes.v[k].op == OP_STORE && p->nodes.v[k].ref == i;
 		any |= t->role == TENSOR_OUTPUT;
-		if (t->role == TENSOR_OUTPUT && !is_stored(p, i))
+		if (t->role == TENSOR_OUTPUT && !stored)
 			return err_set(e, ERR_INPUT, t->loc, "output '%s' is never stored; store "
 				"it or remove it", t->name);
 	}
@@ -89,11 +77,8 @@ static enum err_code check_phases(const struct program *p, struct err *e)
 		bool stores = false;
 		int axes = 0;
 
-		for (int j = 0; j < p->nodes.n; j++) {
-			const struct node *n = &p->nodes.v[j];
-
-			stores |= n->op == OP_STORE && p->tasks.v[n->task].phase == i;
-		}
+		for (int j = 0; j < p->nodes.n; j++)
+			stores |= p->nodes.v[j].op == OP_STORE && p->tasks.v[p->nodes.v[j].task].phase == i;
 		if (!stores)
 			return err_set(e, ERR_INPUT, ph->loc, "phase '%s' stores nothing; store "
 				"what it computes or remove it", ph->name);
@@ -173,17 +158,11 @@ static void drop_nodes(struct program *p, const struct live *l)
 {
 	for (int i = 0; i < p->tasks.n; i++) {
 		struct task *t = &p->tasks.v[i];
-		int kept = 0;
 
-		for (int j = 0; j < t->nodes.n; j++) {
-			int id = t->nodes.v[j];
-
-			if (l->node[id])
-				t->nodes.v[kept++] = id;
-			else
-				p->nodes.v[id].task = NONE;
-		}
-		t->nodes.n = kept;
+		for (int j = 0; j < t->nodes.n; j++)
+			if (!l->node[t->nodes.v[j]])
+				p->nodes.v[t->nodes.v[j]].task = NONE;
+		VEC_FILTER(&t->nodes, j, l->node[t->nodes.v[j]]);
 	}
 }
 
@@ -201,20 +180,14 @@ static void drop_items(const struct program *p, struct item *v, int *n)
 enum err_code program_finish(struct program *p, struct err *e)
 {
 	struct arena_mark mark = arena_mark(&p->arena);
-	struct live l = {
-		.node = ARENA_ARRAY(&p->arena, p->nodes.n, bool),
-		.carry = ARENA_ARRAY(&p->arena, p->carries.n, bool),
-	};
+	struct live l = { ARENA_ARRAY(&p->arena, p->nodes.n, bool), ARENA_ARRAY(&p->arena, p->carries.n, bool) };
 	enum err_code code;
 
 	mark_live(p, &l);
 	code = check_ended(p, e);
-	if (!code)
-		code = check_stores(p, e);
-	if (!code)
-		code = check_phases(p, e);
-	if (!code)
-		code = check_used(p, &l, e);
+	code = code ? code : check_stores(p, e);
+	code = code ? code : check_phases(p, e);
+	code = code ? code : check_used(p, &l, e);
 	if (!code) {
 		widen_types(p);
 		drop_nodes(p, &l);

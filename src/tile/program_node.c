@@ -23,7 +23,7 @@ bool same_axes(int na, const int *a, int nb, const int *b)
 enum err_code check_value(const struct program *p, int value, struct srcloc loc, struct err *e)
 {
 	const struct node *n = node_at(p, value);
-	struct phrase what = value_phrase(p, value), loop;
+	struct phrase what = value_phrase(p, value);
 	const struct task *t;
 
 	if (n->op == OP_SET || n->op == OP_STORE)
@@ -37,11 +37,8 @@ enum err_code check_value(const struct program *p, int value, struct srcloc loc,
 	if (t->phase != p->cur_phase)
 		return err_set(e, ERR_INPUT, loc, "%s was made in phase '%s' and ends with it; store it to a temporary "
 			"there and load that here", what.s, p->phases.v[t->phase].name);
-	if (program_loop_within(p, p->cur_loop, t->loop))
-		return OK;
-	loop = loop_phrase(p, t->loop);
-	return err_set(e, ERR_INPUT, loc, "%s was made inside %s and cannot be used outside it; "
-		"keep it in a carry", what.s, loop.s);
+	return program_loop_within(p, p->cur_loop, t->loop) ? OK : err_set(e, ERR_INPUT, loc, "%s was made inside %s and "
+		"cannot be used outside it; keep it in a carry", what.s, loop_phrase(p, t->loop).s);
 }
 
 /* A load, product or store forms a task. */
@@ -57,11 +54,7 @@ static int build_alone(struct program *p, const char *name, enum task_kind kind,
 
 static void take_access(struct program *p, const struct tensor *t, const struct access *x, struct node *n)
 {
-	struct index_expr *index = ARENA_ARRAY(&p->arena, t->rank, struct index_expr);
-
-	for (int i = 0; i < t->rank; i++)
-		index[i] = x->index[i];
-	n->index = index;
+	n->index = arena_copy(&p->arena, x->index, (size_t)t->rank, sizeof(*x->index));
 	n->naxes = x->naxes;
 	memcpy(n->axis, x->axis, sizeof(n->axis));
 }
@@ -98,11 +91,6 @@ static enum err_code check_readable(const struct program *p, int tensor, struct 
 	return OK;
 }
 
-static enum err_code check_stem(const struct program *p, const char *name, struct srcloc loc, struct err *e)
-{
-	return name ? check_task_name(p, name, loc, e) : OK;
-}
-
 enum err_code program_load(struct program *p, const char *name, int tensor, const struct index_expr *index,
 			   struct srcloc loc, int *out, struct err *e)
 {
@@ -113,7 +101,8 @@ enum err_code program_load(struct program *p, const char *name, int tensor, cons
 
 	snprintf(stem, sizeof(stem), "load_%s", t->name);
 	TRY(check_outside_task(p, "load", name ? name : stem, loc, e));
-	TRY(check_stem(p, name, loc, e));
+	if (name)
+		TRY(check_task_name(p, name, loc, e));
 	TRY(check_readable(p, tensor, loc, e));
 	TRY(check_access(p, t, index, loc, &x, e));
 	n.ref = tensor;
@@ -153,17 +142,15 @@ enum err_code program_store(struct program *p, const char *name, int tensor, con
 
 	snprintf(stem, sizeof(stem), "store_%s", t->name);
 	TRY(check_outside_task(p, "store", name ? name : stem, loc, e));
-	TRY(check_stem(p, name, loc, e));
+	if (name)
+		TRY(check_task_name(p, name, loc, e));
 	TRY(check_value(p, value, loc, e));
 	TRY(check_writable(p, tensor, value, loc, e));
 	TRY(check_access(p, t, index, loc, &x, e));
-	if (!same_axes(v->naxes, v->axis, x.naxes, x.axis)) {
-		struct phrase has = axes_phrase(p, v->naxes, v->axis);
-		struct phrase wants = axes_phrase(p, x.naxes, x.axis);
-
-		return err_set(e, ERR_INPUT, loc, "a value over %s cannot be stored to '%s', which is indexed by %s; "
-			"reduce or broadcast it to the same axes", has.s, t->name, wants.s);
-	}
+	if (!same_axes(v->naxes, v->axis, x.naxes, x.axis))
+		return err_set(e, ERR_INPUT, loc, "a value over %s cannot be stored to '%s', which is indexed by %s; reduce "
+			"or broadcast it to the same axes", axes_phrase(p, v->naxes, v->axis).s, t->name,
+			axes_phrase(p, x.naxes, x.axis).s);
 	TRY(check_apart(p, t, &x, loc, e));
 	for (int i = 0; i < x.naxes; i++)
 		TRY(check_not_words(p, x.axis[i], "stored over", loc, e));
@@ -179,8 +166,7 @@ static enum err_code check_mma_axes(const struct program *p, const char *what, i
 				    struct srcloc loc, struct node *n, struct err *e)
 {
 	const struct node *x = node_at(p, a), *y = node_at(p, b);
-	struct phrase xs = axes_phrase(p, x->naxes, x->axis);
-	struct phrase ys = axes_phrase(p, y->naxes, y->axis);
+	struct phrase xs = axes_phrase(p, x->naxes, x->axis), ys = axes_phrase(p, y->naxes, y->axis);
 	int axis[2 * RANK_MAX], count = 0, total = x->naxes + y->naxes;
 
 	for (int i = 0; i < x->naxes; i++)
@@ -200,23 +186,19 @@ static enum err_code check_mma_axes(const struct program *p, const char *what, i
 	return OK;
 }
 
-static enum dtype mma_type(enum dtype a, enum dtype b)
-{
-	if (!dtype_is_float(a) && !dtype_is_float(b))
-		return DT_I32;
-	return a == DT_F64 || b == DT_F64 ? DT_F64 : DT_F32;
-}
-
 enum err_code program_mma(struct program *p, const char *name, int a, int b, struct srcloc loc, int *out, struct err *e)
 {
 	enum dtype x = node_at(p, a)->type, y = node_at(p, b)->type;
-	struct node n = blank_node(OP_MMA, mma_type(x, y), loc);
+	enum dtype type = !dtype_is_float(x) && !dtype_is_float(y) ? DT_I32 :
+		x == DT_F64 || y == DT_F64 ? DT_F64 : DT_F32;
+	struct node n = blank_node(OP_MMA, type, loc);
 	struct phrase what = { "mma" };
 
 	if (name)
 		snprintf(what.s, sizeof(what.s), "mma '%.80s'", name);
 	TRY(check_outside_task(p, "mma", name ? name : "mma", loc, e));
-	TRY(check_stem(p, name, loc, e));
+	if (name)
+		TRY(check_task_name(p, name, loc, e));
 	TRY(check_value(p, a, loc, e));
 	TRY(check_value(p, b, loc, e));
 	if (x == DT_BOOL || y == DT_BOOL)
@@ -340,14 +322,14 @@ static enum err_code check_has_axis(const struct program *p, int value, int axis
 {
 	const struct node *v = node_at(p, value);
 	const char *name = axis_at(p, axis)->name;
-	struct phrase has = axes_phrase(p, v->naxes, v->axis);
 
 	if (ints_hold(v->axis, v->naxes, axis))
 		return OK;
 	if (axis_is_batch(p, p->cur_phase, axis))
 		return err_set(e, ERR_INPUT, loc, "%s over '%s': a tile has one value of a batch "
 			"axis; do not declare '%s' batch, or leave this out", what, name, name);
-	return err_set(e, ERR_INPUT, loc, "%s over '%s': the value has axes %s; name one of them", what, name, has.s);
+	return err_set(e, ERR_INPUT, loc, "%s over '%s': the value has axes %s; name one of them", what, name,
+		axes_phrase(p, v->naxes, v->axis).s);
 }
 
 enum err_code program_reduce(struct program *p, enum op op, int value, int axis,
@@ -381,12 +363,9 @@ static bool is_tiled_itself(const struct program *p, int axis)
 	for (int i = 0; i < p->loops.n; i++)
 		if (ints_hold(p->loops.v[i].axis, p->loops.v[i].naxes, axis))
 			return true;
-	for (int i = 0; i < p->nodes.n; i++) {
-		const struct node *n = &p->nodes.v[i];
-
-		if (n->op == OP_STORE && ints_hold(n->axis, n->naxes, axis))
+	for (int i = 0; i < p->nodes.n; i++)
+		if (p->nodes.v[i].op == OP_STORE && node_has_axis(&p->nodes.v[i], axis))
 			return true;
-	}
 	return false;
 }
 

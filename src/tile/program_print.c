@@ -15,18 +15,6 @@ static void print_number(double x, struct buf *out)
 	buf_puts(out, text);
 }
 
-static void indent(struct buf *out, int depth)
-{
-	buf_repeat(out, "  ", depth);
-}
-
-static void print_axes(const struct program *p, int n, const int *axes, struct buf *out)
-{
-	struct phrase x = axes_phrase(p, n, axes);
-
-	buf_puts(out, x.s);
-}
-
 static void print_index(const struct program *p, const struct index_expr *x, struct buf *out)
 {
 	const char *names[AXES_MAX];
@@ -90,7 +78,7 @@ static void print_node(const struct program *p, int id, int depth, struct buf *o
 {
 	const struct node *n = &p->nodes.v[id];
 
-	indent(out, depth);
+	buf_repeat(out, "  ", depth);
 	if (n->op == OP_SET) {
 		buf_printf(out, "%s :=", p->carries.v[n->ref].name);
 		print_args(p, n, out);
@@ -100,7 +88,7 @@ static void print_node(const struct program *p, int id, int depth, struct buf *o
 		print_args(p, n, out);
 	} else {
 		buf_printf(out, "%%%d %s ", id, dtype_name(n->type));
-		print_axes(p, n->naxes, n->axis, out);
+		buf_puts(out, axes_phrase(p, n->naxes, n->axis).s);
 		buf_puts(out, " = ");
 		print_work(p, n, out);
 	}
@@ -114,21 +102,13 @@ static void print_carries(const struct program *p, int phase, int loop, int dept
 
 		if (c->phase != phase || c->loop != loop)
 			continue;
-		indent(out, depth);
+		buf_repeat(out, "  ", depth);
 		buf_printf(out, "carry %s %s ", c->name, dtype_name(c->type));
-		print_axes(p, c->naxes, c->axis, out);
+		buf_puts(out, axes_phrase(p, c->naxes, c->axis).s);
 		buf_puts(out, " = ");
 		print_number(c->init, out);
 		buf_putc(out, '\n');
 	}
-}
-
-static void print_task(const struct program *p, const struct task *t, int depth, struct buf *out)
-{
-	indent(out, depth);
-	buf_printf(out, "task %s\n", t->name);
-	for (int i = 0; i < t->nodes.n; i++)
-		print_node(p, t->nodes.v[i], depth + 1, out);
 }
 
 static void print_loop_head(const struct program *p, const struct loop *l, struct buf *out)
@@ -156,13 +136,15 @@ static void print_body(const struct program *p, int phase, int loop, int depth, 
 	for (int i = 0; i < body.n; i++) {
 		int id = body.v[i].id;
 
-		if (!body.v[i].is_loop) {
-			print_task(p, &p->tasks.v[id], depth, out);
+		buf_repeat(out, "  ", depth);
+		if (body.v[i].is_loop) {
+			print_loop_head(p, &p->loops.v[id], out);
+			print_body(p, phase, id, depth + 1, out);
 			continue;
 		}
-		indent(out, depth);
-		print_loop_head(p, &p->loops.v[id], out);
-		print_body(p, phase, id, depth + 1, out);
+		buf_printf(out, "task %s\n", p->tasks.v[id].name);
+		for (int k = 0; k < p->tasks.v[id].nodes.n; k++)
+			print_node(p, p->tasks.v[id].nodes.v[k], depth + 1, out);
 	}
 }
 
@@ -178,9 +160,7 @@ static void print_axis(const struct program *p, const struct axis *a, bool sized
 
 static void print_tensor(const struct program *p, const struct tensor *t, struct buf *out)
 {
-	static const char *const roles[] = {
-		[TENSOR_INPUT] = "input", [TENSOR_OUTPUT] = "output", [TENSOR_TEMP] = "temp",
-	};
+	static const char *const roles[] = { "input", "output", "temp" };	/* ORDER tensor_role */
 
 	buf_printf(out, "%s %s %s [", roles[t->role], t->name, dtype_name(t->type));
 	for (int i = 0; i < t->rank; i++)

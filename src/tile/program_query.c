@@ -11,30 +11,23 @@ struct items program_body(const struct program *p, int phase, int loop)
 	return (struct items){ p->phases.v[phase].body.v, p->phases.v[phase].body.n };
 }
 
-/* Append to a phrase; what does not fit is left out, as in any message. */
-static void say(struct phrase *x, const char *before, const char *s)
-{
-	size_t n = strlen(x->s);
-
-	snprintf(x->s + n, sizeof(x->s) - n, "%s%s", before, s);
-}
-
 struct phrase axes_phrase(const struct program *p, int n, const int *axes)
 {
 	struct phrase x = { "{" };
+	size_t len = 1;
 
-	for (int i = 0; i < n; i++)
-		say(&x, i ? ", " : "", p->axes.v[axes[i]].name);
-	say(&x, "", "}");
+	for (int i = 0; i <= n && len < sizeof(x.s); i++)	/* what does not fit is left out, as in any message */
+		len += (size_t)snprintf(x.s + len, sizeof(x.s) - len, "%s%s", i && i < n ? ", " : "",
+			i < n ? p->axes.v[axes[i]].name : "}");
 	return x;
 }
 
 struct phrase loop_phrase(const struct program *p, int loop)
 {
 	const struct loop *l = &p->loops.v[loop];
-	struct phrase axes = axes_phrase(p, l->naxes, l->axis), x;
+	struct phrase x;
 
-	snprintf(x.s, sizeof(x.s), "the loop over %.150s at line %d", axes.s, l->loc.line);
+	snprintf(x.s, sizeof(x.s), "the loop over %.150s at line %d", axes_phrase(p, l->naxes, l->axis).s, l->loc.line);
 	return x;
 }
 
@@ -74,29 +67,18 @@ bool is_packed(const struct program *p, int axis)
 	return false;
 }
 
-int program_find_axis(const struct program *p, const char *name)
-{
-	for (int i = 0; i < p->axes.n; i++)
-		if (!strcmp(p->axes.v[i].name, name))
-			return i;
-	return NONE;
-}
+#define FIND(function, member) \
+	int function(const struct program *p, const char *name) \
+	{ \
+		for (int i = 0; i < p->member.n; i++) \
+			if (!strcmp(p->member.v[i].name, name)) \
+				return i; \
+		return NONE; \
+	}
 
-int program_find_task(const struct program *p, const char *name)
-{
-	for (int i = 0; i < p->tasks.n; i++)
-		if (!strcmp(p->tasks.v[i].name, name))
-			return i;
-	return NONE;
-}
-
-int program_find_tensor(const struct program *p, const char *name)
-{
-	for (int i = 0; i < p->tensors.n; i++)
-		if (!strcmp(p->tensors.v[i].name, name))
-			return i;
-	return NONE;
-}
+FIND(program_find_axis, axes)
+FIND(program_find_task, tasks)
+FIND(program_find_tensor, tensors)
 
 bool program_loop_within(const struct program *p, int loop, int outer)
 {
@@ -116,6 +98,13 @@ bool program_axis_bound(const struct program *p, int loop, int axis)
 			return true;
 	}
 	return false;
+}
+
+int loop_over(const struct program *p, int loop, int axis)
+{
+	while (program_axis_bound(p, p->loops.v[loop].parent, axis))
+		loop = p->loops.v[loop].parent;
+	return loop;
 }
 
 int64_t tensor_elements(const struct program *p, int tensor)
