@@ -20,7 +20,7 @@ return {
     registers = 65536,              -- of an SM; guide
     thread_registers = 255,         -- guide
     register_step = 8,              -- allocated in units of 256 a warp; guide
-    reserved_registers = 32,        -- * estimate: cp.async and ldmatrix addresses beside the
+    reserved_registers = 32,        -- * estimate: cp.async and ldmatrix addresses, apart from the
                                     -- H200's 24
     named_barriers = 16,            -- of a block; PTX ISA
     max_cluster = 1,                -- no clusters before 9.0; guide

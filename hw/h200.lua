@@ -35,7 +35,7 @@ return {
     global = {
       bytes = 141e9,                -- data sheet
       rate = 4.553e12,              -- calibrated, +- 0.5 %: reads once
-      latency = 923.5,              -- calibrated, +- 0.3 %: asks for a piece when it has the one before
+      latency = 923.5,              -- calibrated, +- 0.3 %: requests a chunk when it has the one before
     },
     l2 = {
       bytes = 50 * 2^20,            -- white paper; full speed to 44 MB, half at 52 MB (gpu-

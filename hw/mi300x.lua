@@ -17,7 +17,7 @@
 --
 -- "l2" is the level that all CUs share, the Infinity Cache. The 4 MiB L2 of each XCD
 -- below it is not modelled; it makes neighbouring tiles cheaper than said here.
--- A transcendental holds the vector unit for four turns, so SFU work does not overlap
+-- A transcendental holds the vector unit for four issue slots, so SFU work does not overlap
 -- with FMA of the same SIMD as it does on an SM; the model is optimistic there.
 return {
   title = "AMD Instinct MI300X",
@@ -33,7 +33,7 @@ return {
     thread_registers = 512,         -- 256 and 256 accumulation registers; CDNA 3
     register_step = 8,              -- CDNA 3
     reserved_registers = 32,        -- * estimate: buffer and LDS addresses
-    named_barriers = 0,             -- only s_barrier of the whole workgroup; CDNA 3
+    named_barriers = 0,             -- only s_barrier of the complete workgroup; CDNA 3
     max_cluster = 1,                -- no clusters
     cluster_eus = 304,              -- as there are none
   },
@@ -58,7 +58,7 @@ return {
   },
 
   sync = {
-    wait_cost = 4,                  -- * estimate: s_waitcnt that passes, one issue turn of a
+    wait_cost = 4,                  -- * estimate: s_waitcnt that passes, one issue slot of a
                                     -- SIMD
     tell_cost = 12,                 -- * estimate, as the H200
     warp_cost = 0,                  -- a wave is always together

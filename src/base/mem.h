@@ -18,7 +18,7 @@ struct mem {
 	size_t cap;			/* most bytes in use; 0: no limit */
 	uint64_t calls;			/* requests so far */
 	uint64_t fail_at;		/* the request that fails, counted from 1; 0: none */
-	bool fine;			/* arenas request every piece by itself, for fail_at */
+	bool fine;			/* arenas request every allocation by itself, for fail_at */
 	void (*fail)(void *ud, size_t want);	/* must not return; NULL: abort */
 	void *ud;
 };

@@ -69,7 +69,7 @@ static double sharers(const struct work *w)
 }
 
 /* Cycles of the EU's share of L2 and of device memory. L2: bytes / min(rate of one EU or of its threads, the EU's
- * share of the whole rate). Device memory: bytes * unique_share / its share of that rate, which is in seconds.
+ * share of the device's rate). Device memory: bytes * unique_share / its share of that rate, which is in seconds.
  * The two are pipelined, so the slower one counts. Bytes that EUs of a cluster share leave L2 once for all of
  * them, but each EU receives all of them. */
 static void memory_cycles(const struct vdevice *d, const struct work *w, int warps, struct pace pace, struct cost *c)

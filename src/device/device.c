@@ -64,10 +64,10 @@ static const struct field device_fields[] = {
 	D("limits.cluster_eus", INT, cluster_eus, 1, 1e6, "EUs", "that clusters of more than two can fill at once"),
 
 	D("memory.global.bytes", BYTES, global_bytes, 1, 0x1p50, "B", "device memory"),
-	D("memory.global.rate", NUM, global_rate, 1, 1e18, "B/s", "of the whole device"),
+	D("memory.global.rate", NUM, global_rate, 1, 1e18, "B/s", "of the device"),
 	D("memory.global.latency", NUM, global_latency, 0, 1e9, "cycles", "of a read"),
 	D("memory.l2.bytes", BYTES, l2_bytes, 1, 0x1p50, "B", "cache that all EUs share"),
-	D("memory.l2.rate", NUM, l2_rate, 1e-3, 1e9, "B/cycle", "of the whole device"),
+	D("memory.l2.rate", NUM, l2_rate, 1e-3, 1e9, "B/cycle", "of the device"),
 	D("memory.l2.eu_rate", NUM, l2_eu_rate, 1e-3, 1e9, "B/cycle", "that one EU can draw"),
 	D("memory.l2.thread_rate", NUM, l2_thread_rate, 1e-3, 1e9, "B/cycle", "... by loads of its threads"),
 	D("memory.l2.warp_rate", NUM, l2_warp_rate, 1e-3, 1e9, "B/cycle", "... of one warp"),

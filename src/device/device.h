@@ -92,10 +92,10 @@ struct vdevice {
 	int cluster_eus;		/* EUs that clusters of more than two can use at the same time */
 	/* memory */
 	int64_t global_bytes;
-	double global_rate;		/* bytes per second, whole device */
+	double global_rate;		/* bytes per second, of the device */
 	double global_latency;		/* cycles */
 	int64_t l2_bytes;
-	double l2_rate;			/* bytes per cycle, whole device */
+	double l2_rate;			/* bytes per cycle, of the device */
 	double l2_eu_rate;		/* bytes per cycle that one EU can load */
 	double l2_thread_rate;		/* ... by loads of its threads, counting complete sectors */
 	double l2_warp_rate;		/* ... of one warp */
@@ -115,7 +115,7 @@ struct vdevice {
 	double handoff_rate;		/* ... plus its bytes at so many bytes per cycle */
 	double launch_seconds;		/* seconds to start a kernel */
 	double tile_overhead;		/* cycles of a lane between two output tiles */
-	/* power of the whole device, at clock_hz */
+	/* power of the device, at clock_hz */
 	double power_limit;		/* W, averaged over some milliseconds; 0: not known */
 	double power_idle;		/* W that it always draws */
 	double energy[EFFORT_KINDS];	/* pJ per unit of each kind of effort */

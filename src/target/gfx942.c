@@ -1,5 +1,5 @@
-/* CDNA 3, for those who check and simulate plans: waves of 64 threads, each with matrix products of its own (MFMA 16 x
- * 16, CDNA 3 ISA). Operands change places, so that a thread has neighbouring columns of the result. */
+/* CDNA 3, for checking and simulating plans: waves of 64 threads, each with matrix products of its own (MFMA 16 x
+ * 16, CDNA 3 ISA). The two operands are exchanged, so that a thread has neighbouring columns of the result. */
 #include "target/target.h"
 
 #define TYPES_16 (1u << DT_BF16 | 1u << DT_F16)

@@ -6,7 +6,7 @@
 static const struct matrix_instruction matrix[] = {
 	{ .name = "wgmma", .async = true, .warps = 4, .rows = 64, .cols_most = 256, .cols_step = 8,
 		/* ptxas asks for 26 (C7602), whatever setmaxnreg gives */
-		.beside = 26, .k_bytes = 32, .types = TYPES_16 | 1u << DT_TF32 | 1u << DT_E4M3 | 1u << DT_E5M2,
+		.more_registers = 26, .k_bytes = 32, .types = TYPES_16 | 1u << DT_TF32 | 1u << DT_E4M3 | 1u << DT_E5M2,
 		.loose = TYPES_16, .a = FROM_REGISTERS | FROM_SHARED, .b = FROM_SHARED },
 };
 

@@ -1,9 +1,10 @@
-/* target.h - what a machine is to those who make kernels for it, as data.
+/* target.h - what the lowering must know about a machine, as data.
  *
- * A device (device.h) is what a machine costs, a target is what it can be told: how the threads
- * of a warp share a value, what its matrix instructions take, how shared memory must lie for
- * them, who sees in which way that something is done. A printer (emit.h) writes for it; it decides
- * nothing. Each target is a file of this folder with one record, which a device names by `arch`.
+ * A device (device.h) says what a machine costs, a target how it is programmed: how the threads of a warp share a
+ * value, what its matrix instructions take, how shared memory must be laid out for them, how a lane finds that work is
+ * complete. A printer (emit.h) writes for it and decides nothing. Each target is a file of this folder with one record,
+ * which a device names by `arch`.
+ *
  */
 #ifndef TARGET_TARGET_H
 #define TARGET_TARGET_H
@@ -23,13 +24,13 @@ struct frag_layout {
 	struct spread row, col;
 	int halves, half;
 	int pair;
-	int deep;			/* columns are whole such where a product contracts them */
+	int deep;			/* a product contracts a multiple of so many columns */
 	bool every_warp;		/* each warp has all rows, not blocks of its own */
 };
 
-/* How who waits for an sTask finds that it is complete: it is when its lane goes on; by a count of
- * the younger ones of its lane that may be under way; by a flag in shared memory, on which its lane
- * or its unit arrives; at a barrier of all threads. */
+/* How a waiting lane finds that an sTask is complete: it is when its own lane goes on; by a count of the younger ones
+ * of its lane that may be under way; by a flag in shared memory, on which its lane or its unit arrives; at a barrier of
+ * all threads. */
 enum seen_by { SEEN_DONE, SEEN_COUNTED, SEEN_FLAGGED, SEEN_BARRIER };
 
 /* By its own lane, by others, of what runs on a unit of this kind. */
@@ -51,8 +52,8 @@ struct matrix_instruction {
 	int warps;
 	int rows;
 	int cols_most, cols_step;	/* as many as that, and a multiple of this */
-	int beside;			/* registers that the launch must give a thread beside those of
-					 * sums and operands, or its compiler fails; 0: it never does */
+	int more_registers;		/* that the launch must give a thread in addition to those of sums and
+					 * operands, or its compiler fails; 0: it never does */
 	int k_bytes;
 	uint32_t types;			/* of both operands: bit t of enum dtype */
 	uint32_t loose;			/* ... which may be in registers, and in shared memory lie with
@@ -95,7 +96,7 @@ struct target {
 	const char *name;		/* as a device's `arch` has it */
 	bool lowers;			/* kernels are made for it: there is a printer */
 	int warp;			/* threads */
-	int group;			/* warps of which a lane takes up whole groups */
+	int group;			/* a lane takes a multiple of so many warps */
 	struct granting registers;	/* of such a group; step 0: it keeps what the launch gave */
 	struct frag_layout frag;	/* of values: sums of its products among them */
 	struct frag_layout lines;	/* of values with long rows, where there are no products: a warp has a row */
@@ -108,14 +109,14 @@ struct target {
 
 /* The target that a device's `arch` names; NULL: there is no record. */
 const struct target *target_find(const struct vdevice *d);
-/* The same, or the usual one where there is none: by which those count for whom no kernel is made,
- * and who know no device, as a graph's work is counted. */
+/* The same, or the usual one if there is none: plans are counted by it for which no kernel is made, and the work of a
+ * graph, which has no device. */
 const struct target *target_of(const struct vdevice *d);
 const struct target *target_usual(void);
 
 /* How the work of a unit is seen to be complete, by its own lane or by others. */
 enum seen_by target_seen(const struct target *t, const struct seu *unit, bool own);
-/* Its instruction for operands of a type; NULL. async: for a unit behind whose back a lane goes on. */
+/* Its instruction for operands of a type, asynchronous or not; NULL. */
 const struct matrix_instruction *target_matrix(const struct target *t, bool async, enum dtype type);
 /* Elements of a type that an instruction takes of what is contracted. */
 static inline int matrix_depth(const struct matrix_instruction *x, enum dtype type)
@@ -123,13 +124,13 @@ static inline int matrix_depth(const struct matrix_instruction *x, enum dtype ty
 	return x->k_bytes * 8 / dtype_bits(type);
 }
 
-/* Warps that a lane takes up: whole groups. */
+/* Warps that a lane takes: a multiple of the group. */
 static inline int target_warps(const struct target *t, int warps)
 {
 	return (warps + t->group - 1) / t->group * t->group;
 }
 
-/* Does t / div alone tell it, in a warp? */
+/* Does t / div alone determine it, in a warp? */
 static inline bool spread_is_top(const struct spread *s, const struct target *t)
 {
 	return s->div * s->mod == t->warp;

@@ -1,7 +1,7 @@
 /* dtype.h - element types and their exact conversions.
  *
  * Values are held as double everywhere in the reference; these functions say what a stored element of a type can
- * represent. Rounding is to nearest, ties to even, once, straight from the double. Overflow goes to infinity where the
+ * represent. Rounding is to nearest or even, once, straight from the double. Overflow goes to infinity where the
  * type has one (f16, bf16, e5m2, f32) and saturates where it has none (e4m3, e2m1 and the integers), as the conversion
  * instructions of the GPUs do with .satfinite.
  */

@@ -100,29 +100,12 @@ static bool is_full(const struct infer *f, int node, int axis)
 	return false;
 }
 
-/* Note that all of an axis of the value is needed, if the value has the axis. */
-static void need_full(struct infer *f, int node, int axis)
+/* Note that all of an axis of a value or carry is needed, if it has the axis. */
+static void need_full(struct infer *f, uint8_t *full_axis, int naxes, const int *axes, int axis)
 {
-	const struct node *n = &f->p->nodes.v[node];
-
-	for (int i = 0; i < n->naxes; i++) {
-		uint8_t *w = &f->x->full_axis[node * RANK_MAX + i];
-
-		if (n->axis[i] == axis && !*w)
-			*w = f->changed = true;
-	}
-}
-
-static void carry_need_full(struct infer *f, int carry, int axis)
-{
-	const struct carry *c = &f->p->carries.v[carry];
-
-	for (int i = 0; i < c->naxes; i++) {
-		uint8_t *w = &f->x->carry_full_axis[carry * RANK_MAX + i];
-
-		if (c->axis[i] == axis && !*w)
-			*w = f->changed = true;
-	}
+	for (int i = 0; i < naxes; i++)
+		if (axes[i] == axis && !full_axis[i])
+			full_axis[i] = f->changed = true;
 }
 
 /* What is known before propagation: an axis of which there is no present tile is full, and a scan along an axis of
@@ -167,24 +150,24 @@ static bool needs_full(const struct infer *f, int node, int axis)
 static void propagate(struct infer *f, int node)
 {
 	const struct node *n = &f->p->nodes.v[node];
-	bool adds = n->op == OP_MMA && n->ref != NONE;
+	bool adds = n->op == OP_MMA && n->ref != NONE, gets = n->op == OP_GET || adds, sets = n->op == OP_SET || adds;
+	const struct carry *c = gets || sets ? &f->p->carries.v[n->ref] : NULL;
+	uint8_t *full = &f->x->full_axis[node * RANK_MAX];
+	uint8_t *carry_full = c ? &f->x->carry_full_axis[n->ref * RANK_MAX] : NULL;
 
-	for (int i = 0; i < n->naxes; i++)
-		if ((n->op == OP_GET || adds) && is_full(f, node, n->axis[i]))
-			carry_need_full(f, n->ref, n->axis[i]);
-	for (int i = 0; (n->op == OP_SET || adds) && i < n->naxes; i++) {
-		for (int j = 0; j < n->naxes; j++) {
-			if (f->p->carries.v[n->ref].axis[j] == n->axis[i] &&
-			    f->x->carry_full_axis[n->ref * RANK_MAX + j])
-				need_full(f, node, n->axis[i]);
-		}
-	}
+	for (int i = 0; i < n->naxes && gets; i++)
+		if (full[i])
+			need_full(f, carry_full, c->naxes, c->axis, n->axis[i]);
+	for (int i = 0; i < n->naxes && sets; i++)
+		if (carry_full[i])
+			need_full(f, full, n->naxes, n->axis, c->axis[i]);
 	for (int i = 0; i < op_arity(n->op); i++) {
 		const struct node *arg = &f->p->nodes.v[n->arg[i]];
 
 		for (int j = 0; j < arg->naxes; j++)
 			if (needs_full(f, node, arg->axis[j]))
-				need_full(f, n->arg[i], arg->axis[j]);
+				need_full(f, &f->x->full_axis[n->arg[i] * RANK_MAX], arg->naxes, arg->axis,
+					arg->axis[j]);
 	}
 }
 
@@ -249,12 +232,11 @@ static enum err_code check_sizes(const struct infer *f)
 enum err_code extents_infer(struct arena *a, const struct program *p, const struct tiling *t,
 			    struct extents *out, struct err *e)
 {
-	struct extents x = { .program = p };
-	struct infer f = { .p = p, .x = &x, .changed = true, .e = e };
+	struct extents x = { .program = p, .full_axis = ARENA_ARRAY(a, (size_t)p->nodes.n * RANK_MAX, uint8_t),
+		.carry_full_axis = ARENA_ARRAY(a, (size_t)p->carries.n * RANK_MAX, uint8_t) };
+	struct infer f = { .p = p, .x = &x, .changed = true, .e = e,
+		.role = ARENA_ARRAY(a, (size_t)p->phases.n * AXES_MAX, enum axis_role) };
 
-	x.full_axis = ARENA_ARRAY(a, (size_t)p->nodes.n * RANK_MAX, uint8_t);
-	x.carry_full_axis = ARENA_ARRAY(a, (size_t)p->carries.n * RANK_MAX, uint8_t);
-	f.role = ARENA_ARRAY(a, (size_t)p->phases.n * AXES_MAX, enum axis_role);
 	for (int i = 0; i < p->phases.n; i++)
 		axis_roles(p, i, &f.role[i * AXES_MAX]);
 	TRY(choose_tiles(&f, t));
@@ -330,12 +312,11 @@ static void set_range(const struct extents *x, int axis, int64_t tile, struct ax
 
 	at->lo[axis] = lo;
 	at->hi[axis] = hi;
-	for (int a = 0; a < p->axes.n; a++) {
+	for (int a = 0; a < p->axes.n; a++)
 		if (p->axes.v[a].packs == axis) {
 			at->lo[a] = lo / p->axes.v[a].per;
 			at->hi[a] = hi / p->axes.v[a].per;
 		}
-	}
 }
 
 void ranges_set_tile(const struct extents *x, const struct grid *g, int64_t tile, struct axis_ranges *out)

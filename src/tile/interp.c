@@ -18,11 +18,6 @@ struct run {
 	struct axis_ranges at;		/* the present tile */
 };
 
-static void value_alloc(struct run *r, struct value *v)
-{
-	v->v = ARENA_ARRAY(r->arena, value_elements(v), double);
-}
-
 /* Set the value's box: the present range of each axis, or all of a full one. */
 static void set_box(const struct run *r, struct value *v, int n, const int *axis, const uint8_t *full_axis)
 {
@@ -40,7 +35,7 @@ static void set_box(const struct run *r, struct value *v, int n, const int *axis
 /* Copy the value of a node into scratch memory, in the order and the box of `want`. */
 static void gather(struct run *r, struct value *want, int node)
 {
-	value_alloc(r, want);
+	want->v = ARENA_ARRAY(r->arena, value_elements(want), double);
 	value_copy(want, &r->node[node]);
 }
 
@@ -75,8 +70,7 @@ struct access_walk {
 	const struct node *n;
 	const struct value *box;
 	int row_axis;			/* NONE: a scalar */
-	int64_t row_len;
-	int64_t pos[AXES_MAX];
+	int64_t row_len, pos[AXES_MAX];
 	int64_t *part;			/* dimension * row_len + i: what the row adds */
 	int64_t *offset;		/* of each element of the row; -1: outside */
 };
@@ -186,14 +180,6 @@ static void eval_store(struct run *r, const struct node *n, const struct value *
 	} while (access_next(&w));
 }
 
-static void eval_index(const struct run *r, const struct node *n, struct value *out)
-{
-	int64_t lo = out->n ? out->lo[0] : r->at.lo[n->ref];
-
-	for (int64_t i = 0; i < value_elements(out); i++)
-		out->v[i] = (double)(lo + i) + n->k;
-}
-
 static void eval_elementwise(struct run *r, const struct node *n, struct value *out)
 {
 	const double *arg[3];
@@ -216,22 +202,13 @@ static void eval_elementwise(struct run *r, const struct node *n, struct value *
 	} while (walk_next(&w));
 }
 
-static void eval_cast(struct run *r, const struct node *n, struct value *out)
-{
-	bool rounded = r->flags & INTERP_ROUND;
-
-	value_copy(out, &r->node[n->arg[0]]);
-	for (int64_t i = 0; i < value_elements(out); i++)
-		out->v[i] = cast_value(n->type, out->v[i], rounded);
-}
-
+/* Field i of a word. */
 static double unpack_field(enum dtype t, double word, int64_t i)
 {
-	uint32_t bits = (uint32_t)(int32_t)word;
 	uint8_t bytes[4];
 
 	for (int j = 0; j < 4; j++)
-		bytes[j] = (uint8_t)(bits >> 8 * j);
+		bytes[j] = (uint8_t)((uint32_t)(int32_t)word >> 8 * j);
 	return dtype_load(t, bytes, (size_t)i);
 }
 
@@ -252,7 +229,7 @@ static void eval_unpack(struct run *r, const struct node *n, struct value *out)
 		inner *= i > at ? out->len[i] : 1;
 	}
 	gather(r, &words, n->arg[0]);
-	for (int64_t o = 0; o < outer; o++) {
+	for (int64_t o = 0; o < outer; o++)
 		for (int64_t i = 0; i < out->len[at]; i++) {
 			int64_t pos = out->lo[at] + i;
 			const double *from = words.v + (o * words.len[at] + pos / per - lo) * inner;
@@ -261,10 +238,9 @@ static void eval_unpack(struct run *r, const struct node *n, struct value *out)
 			for (int64_t j = 0; j < inner; j++)
 				to[j] = unpack_field(n->type, from[j], pos % per);
 		}
-	}
 }
 
-/* The argument with the axis that is gone along outermost: the rest then is one long row to work on. */
+/* The argument with the axis of the reduction or scan outermost, so that all others form one long row. */
 static struct value gather_rows(struct run *r, const struct node *n, const struct value *out)
 {
 	int same = value_find_axis(out, n->ref);
@@ -349,6 +325,7 @@ static void eval_node(struct run *r, int id)
 {
 	const struct node *n = &r->p->nodes.v[id];
 	struct value *out = &r->node[id];
+	int64_t lo;
 
 	set_box(r, out, n->naxes, n->axis, r->x->full_axis + id * RANK_MAX);
 	switch (op_class(n->op)) {
@@ -371,27 +348,23 @@ static void eval_node(struct run *r, int id)
 	case CLASS_DIV: case CLASS_COUNT:
 		break;
 	}
-	if (n->op == OP_GET)
+	if (n->op == OP_GET) {
 		value_copy(out, &r->carry[n->ref]);
-	else if (n->op == OP_SET)
+	} else if (n->op == OP_SET) {
 		value_copy(&r->carry[n->ref], &r->node[n->arg[0]]);
-	else if (n->op == OP_INDEX)
-		eval_index(r, n, out);
-	else if (n->op == OP_CAST)
-		eval_cast(r, n, out);
-	else if (n->op == OP_UNPACK)
+	} else if (n->op == OP_INDEX) {
+		lo = out->n ? out->lo[0] : r->at.lo[n->ref];
+		for (int64_t i = 0; i < value_elements(out); i++)
+			out->v[i] = (double)(lo + i) + n->k;
+	} else if (n->op == OP_CAST) {
+		value_copy(out, &r->node[n->arg[0]]);
+		for (int64_t i = 0; i < value_elements(out); i++)
+			out->v[i] = cast_value(n->type, out->v[i], r->flags & INTERP_ROUND);
+	} else if (n->op == OP_UNPACK) {
 		eval_unpack(r, n, out);
-	else
+	} else {
 		eval_elementwise(r, n, out);
-}
-
-static void eval_task(struct run *r, const struct task *t)
-{
-	struct arena_mark mark = arena_mark(r->arena);
-
-	for (int i = 0; i < t->nodes.n; i++)
-		eval_node(r, t->nodes.v[i]);
-	arena_reset(r->arena, mark);
+	}
 }
 
 static void init_carries(struct run *r, int phase, int loop)
@@ -440,29 +413,28 @@ static enum err_code run_loop(struct run *r, int loop, struct err *e)
 	return OK;
 }
 
-/* One iteration of a loop, or one tile of a phase; before each of its tasks `stop` is
- * asked. Recursion is as deep as loops nest, and each takes an axis. */
+/* One iteration of a loop, or one tile of a phase; `stop` is checked before each task. Recursion is as deep as loops
+ * nest. */
 static enum err_code run_body(struct run *r, int phase, int loop, struct err *e)
 {
 	struct items body = program_body(r->p, phase, loop);
+	struct arena_mark mark = arena_mark(r->arena);
 
 	init_carries(r, phase, loop);
 	for (int i = 0; i < body.n; i++) {
 		if (stop_asked(r->stop))
 			return err_set(e, ERR_INTERRUPTED, NOWHERE, "the reference was stopped in phase '%s'",
 				r->p->phases.v[phase].name);
-		if (body.v[i].is_loop)
+		if (body.v[i].is_loop) {
 			TRY(run_loop(r, body.v[i].id, e));
-		else
-			eval_task(r, &r->p->tasks.v[body.v[i].id]);
+			continue;
+		}
+		for (int k = 0; k < r->p->tasks.v[body.v[i].id].nodes.n; k++)
+			eval_node(r, r->p->tasks.v[body.v[i].id].nodes.v[k]);
+		arena_reset(r->arena, mark);
 	}
 	probe_carries(r, phase, loop);
 	return OK;
-}
-
-static double *alloc_box(struct run *r, int64_t elements)
-{
-	return ARENA_ARRAY(r->arena, elements, double);
 }
 
 /* Memory for the values of a phase, of the greatest size that each can have. */
@@ -473,7 +445,7 @@ static void alloc_phase(struct run *r, int phase)
 		bool moved = n->op == OP_SET || n->op == OP_STORE;	/* no value */
 
 		if (n->task != NONE && r->p->tasks.v[n->task].phase == phase && !moved)
-			r->node[i].v = alloc_box(r, extent_elements(r->x, i));
+			r->node[i].v = ARENA_ARRAY(r->arena, extent_elements(r->x, i), double);
 	}
 	for (int i = 0; i < r->p->carries.n; i++) {
 		int64_t elements = 1;
@@ -482,7 +454,7 @@ static void alloc_phase(struct run *r, int phase)
 			continue;
 		for (int j = 0; j < r->p->carries.v[i].naxes; j++)
 			elements *= extent_of_carry(r->x, i, j);
-		r->carry[i].v = alloc_box(r, elements);
+		r->carry[i].v = ARENA_ARRAY(r->arena, elements, double);
 	}
 }
 
@@ -509,12 +481,9 @@ static enum err_code run_program(struct run *r, struct err *e)
 
 	r->node = ARENA_ARRAY(r->arena, p->nodes.n, struct value);
 	r->carry = ARENA_ARRAY(r->arena, p->carries.n, struct value);
-	for (int i = 0; i < p->nodes.n; i++) {
-		if (p->nodes.v[i].op != OP_CONST)
-			continue;
-		r->node[i].v = alloc_box(r, 1);
-		r->node[i].v[0] = p->nodes.v[i].k;
-	}
+	for (int i = 0; i < p->nodes.n; i++)
+		if (p->nodes.v[i].op == OP_CONST)
+			r->node[i].v = arena_copy(r->arena, &p->nodes.v[i].k, 1, sizeof(double));
 	for (int i = 0; i < p->phases.n && !code; i++)
 		code = run_phase(r, i, e);
 	arena_reset(r->arena, mark);
@@ -524,17 +493,14 @@ static enum err_code run_program(struct run *r, struct err *e)
 enum err_code interp_run(struct arena *a, const struct extents *x, double *const *data,
 			 unsigned flags, const struct stop *stop, struct err *e)
 {
-	struct run r = { .p = x->program, .x = x, .data = data, .flags = flags, .stop = stop, .arena = a };
-
-	return run_program(&r, e);
+	return run_program(&(struct run){ .p = x->program, .x = x, .data = data, .flags = flags, .stop = stop, .arena = a },
+		e);
 }
 
 enum err_code interp_sample(struct arena *a, const struct extents *x, double *const *data,
 			    const struct interp_sample *sample, struct err *e)
 {
-	struct run r = { .p = x->program, .x = x, .data = data, .sample = sample, .arena = a };
-
-	return run_program(&r, e);
+	return run_program(&(struct run){ .p = x->program, .x = x, .data = data, .sample = sample, .arena = a }, e);
 }
 
 enum err_code interp_extents(struct arena *a, const struct program *p, struct extents *out, struct err *e)
@@ -546,16 +512,12 @@ enum err_code interp_extents(struct arena *a, const struct program *p, struct ex
 		enum axis_role role[AXES_MAX];
 
 		axis_roles(p, i, role);
-		for (int j = 0; j < p->axes.n; j++) {
-			bool tiled = role[j] == AXIS_GRID || role[j] == AXIS_LOOP;
-
-			if (tiled && p->axes.v[j].packs == NONE)
+		for (int j = 0; j < p->axes.n; j++)
+			if ((role[j] == AXIS_GRID || role[j] == AXIS_LOOP) && p->axes.v[j].packs == NONE)
 				t.extent[j] = TILE;
-		}
 	}
-	for (int i = 0; i < p->phases.n; i++) {
+	for (int i = 0; i < p->phases.n; i++)
 		for (int j = 0; j < p->phases.v[i].nbatch; j++)
 			t.extent[p->phases.v[i].batch[j]] = 0;
-	}
 	return extents_infer(a, p, &t, out, e);
 }

@@ -54,14 +54,6 @@ void walk_operand(struct walk *w, int k, const struct value *out, const struct v
 	}
 }
 
-static bool can_merge(const struct walk *w, int i)
-{
-	for (int k = 0; k < OPERANDS; k++)
-		if (w->step[k][i] != w->step[k][i + 1] * w->len[i + 1])
-			return false;
-	return true;
-}
-
 static void drop_axis(struct walk *w, int i)
 {
 	for (w->n--; i < w->n; i++) {
@@ -74,12 +66,14 @@ static void drop_axis(struct walk *w, int i)
 void walk_fold(struct walk *w)
 {
 	for (int i = w->n - 1; i >= 0; i--) {
-		if (w->len[i] == 1) {
-			drop_axis(w, i);
-		} else if (i + 1 < w->n && can_merge(w, i)) {
+		bool merge = i + 1 < w->n;
+
+		for (int k = 0; k < OPERANDS && merge; k++)
+			merge = w->step[k][i] == w->step[k][i + 1] * w->len[i + 1];
+		if (merge)
 			w->len[i + 1] *= w->len[i];
+		if (merge || w->len[i] == 1)
 			drop_axis(w, i);
-		}
 	}
 	if (w->n == 0)
 		w->len[w->n++] = 1;
@@ -100,37 +94,31 @@ bool walk_next(struct walk *w)
 	return false;
 }
 
-void value_copy(const struct value *to, const struct value *from)
+/* Copy between a dense box and another that holds it: into the dense one, or from it. */
+static void copy_box(const struct value *dense, const struct value *other, bool into)
 {
 	struct walk w;
 
-	walk_begin(&w, to);
-	walk_operand(&w, 1, to, from);
+	walk_begin(&w, dense);
+	walk_operand(&w, 1, dense, other);
 	walk_fold(&w);
 	do {
-		const double *src = from->v + w.at[1];
-		double *dst = to->v + w.at[0];
+		double *row = dense->v + w.at[0], *with = other->v + w.at[1];
 		int64_t n = w.len[w.n - 1], step = w.step[1][w.n - 1];
 
-		/* Rows of the result are dense. */
-		for (int64_t i = 0; i < n; i++)
-			dst[i] = src[i * step];
+		for (int64_t i = 0; i < n && into; i++)
+			row[i] = with[i * step];
+		for (int64_t i = 0; i < n && !into; i++)
+			with[i * step] = row[i];
 	} while (walk_next(&w));
+}
+
+void value_copy(const struct value *to, const struct value *from)
+{
+	copy_box(to, from, true);
 }
 
 void value_put(const struct value *to, const struct value *from)
 {
-	struct walk w;
-
-	walk_begin(&w, from);
-	walk_operand(&w, 1, from, to);
-	walk_fold(&w);
-	do {
-		const double *src = from->v + w.at[0];
-		double *dst = to->v + w.at[1];
-		int64_t n = w.len[w.n - 1], step = w.step[1][w.n - 1];
-
-		for (int64_t i = 0; i < n; i++)
-			dst[i * step] = src[i];
-	} while (walk_next(&w));
+	copy_box(from, to, false);
 }

@@ -1,10 +1,256 @@
 #include "tile/meaning.h"
 
-#include "tile/meaning_blame.h"
+#include "tile/meaning_sample.h"
+#include "tile/program_build.h"
 
-static enum err_code check_sample(struct arena *a, const struct sample *s, struct err *e)
+/* Under one tiling and another, on inputs of one kind. */
+struct pair {
+	struct outcome one, other;
+};
+
+/* From what one tile gave, out->one. */
+static bool differs_along(struct arena *a, const struct sample *s, int axis, int inputs, struct pair *out)
 {
-	return sample_differs(a, s) ? meaning_blame(a, s, e) : OK;
+	for (enum sample_tiles tiles = TILES_FEW; tiles <= TILES_MANY; tiles++)
+		if (sample_run(a, s, axis, tiles, inputs, &out->other) && !same_outputs(s, &out->one, &out->other))
+			return true;
+	return false;
+}
+
+/* Tilings of an axis, of all if that is NONE, that differ. */
+static bool find_pair(struct arena *a, const struct sample *s, int axis, struct pair *out)
+{
+	for (int inputs = 0; inputs < INPUT_KINDS; inputs++)
+		if (sample_run(a, s, NONE, TILES_ONE, inputs, &out->one) && differs_along(a, s, axis, inputs, out))
+			return true;
+	return false;
+}
+
+static bool differs_with(struct arena *a, const struct sample *s, int inputs)
+{
+	struct arena_mark mark;
+	bool differs = false;
+	struct pair p;
+
+	if (!sample_run(a, s, NONE, TILES_ONE, inputs, &p.one))
+		return false;
+	mark = arena_mark(a);
+	for (int axis = NONE; axis < s->p.axes.n && !differs; axis++) {
+		if (axis == NONE || (s->varies[axis] && s->nvary > 1))
+			differs = differs_along(a, s, axis, inputs, &p);
+		arena_reset(a, mark);
+	}
+	return differs;
+}
+
+/* Do the outputs differ between tilings, of one axis at a time or of all at once? */
+static bool sample_differs(struct arena *a, const struct sample *s)
+{
+	struct arena_mark mark = arena_mark(a);
+	bool differs = false;
+
+	for (int inputs = 0; inputs < INPUT_KINDS && !differs; inputs++) {
+		differs = differs_with(a, s, inputs);
+		arena_reset(a, mark);
+	}
+	return differs;
+}
+
+/* A bounded loop without whose bounds all is well: that iterations are left out is what depends on the tiles. */
+static int find_unmasked(struct arena *a, const struct sample *s)
+{
+	for (int i = 0; i < s->p.loops.n; i++) {
+		const struct loop *l = &s->p.loops.v[i];
+		struct sample all = *s;
+
+		if (!l->has_from && !l->has_upto)
+			continue;
+		all.p.loops.v = arena_copy(a, s->p.loops.v, (size_t)s->p.loops.n, sizeof(*l));
+		all.p.loops.v[i].has_from = all.p.loops.v[i].has_upto = false;
+		if (!sample_differs(a, &all))
+			return i;
+	}
+	return NONE;
+}
+
+/* Does the node give the carry a value, in a loop over the axis that the carry outlives? */
+static bool updates(const struct program *p, int node, int carry, int axis)
+{
+	const struct node *n = &p->nodes.v[node];
+
+	return (n->op == OP_SET || n->op == OP_MMA) && n->ref == carry && n->task != NONE && program_axis_bound(p,
+		p->tasks.v[n->task].loop, axis) && !program_axis_bound(p, p->carries.v[carry].loop, axis);
+}
+
+/* The first update of the carry in a loop over the axis; sets before products. */
+static int find_update(const struct program *p, int carry, int axis)
+{
+	int product = NONE;
+
+	for (int i = 0; i < p->nodes.n; i++) {
+		if (!updates(p, i, carry, axis))
+			continue;
+		if (p->nodes.v[i].op == OP_SET)
+			return i;
+		product = product == NONE ? i : product;
+	}
+	return product;
+}
+
+/* Mark all that the marked nodes are computed from, as far as values go. */
+static void mark_arguments(const struct program *p, bool *mark)
+{
+	for (int i = p->nodes.n - 1; i >= 0; i--)
+		for (int j = 0; mark[i] && j < op_arity(p->nodes.v[i].op); j++)
+			mark[p->nodes.v[i].arg[j]] = true;
+}
+
+/* Do updates of the carry read another carry that is suspect? Then that one is to blame. */
+static bool follows_another(struct arena *a, const struct program *p, const bool *suspect, int carry, int axis)
+{
+	bool *mark = ARENA_ARRAY(a, p->nodes.n, bool);
+
+	for (int i = 0; i < p->nodes.n; i++)
+		mark[i] = updates(p, i, carry, axis);
+	mark_arguments(p, mark);
+	for (int i = 0; i < p->nodes.n; i++) {
+		const struct node *n = &p->nodes.v[i];
+
+		if (mark[i] && n->op == OP_GET && n->ref != carry && suspect[n->ref])
+			return true;
+	}
+	return false;
+}
+
+/* The carry that differs by itself at the end of a loop over the axis. */
+static int find_carry(struct arena *a, const struct sample *s, const struct pair *pair, int axis)
+{
+	const struct program *p = &s->p;
+	bool *suspect = ARENA_ARRAY(a, p->carries.n, bool);
+	int first = NONE;
+
+	for (int i = 0; i < p->carries.n; i++)
+		suspect[i] = find_update(p, i, axis) != NONE && !same_carry(s, i, &pair->one, &pair->other);
+	for (int i = 0; i < p->carries.n; i++) {
+		if (!suspect[i])
+			continue;
+		if (!follows_another(a, p, suspect, i, axis))
+			return i;
+		first = first == NONE ? i : first;
+	}
+	return first;
+}
+
+/* The first store in a loop over the axis of a tensor that differs. */
+static int find_store(const struct sample *s, const struct pair *pair, int axis)
+{
+	const struct program *p = &s->p;
+
+	for (int i = 0; i < p->nodes.n; i++) {
+		const struct node *n = &p->nodes.v[i];
+
+		if (n->op == OP_STORE && program_axis_bound(p, p->tasks.v[n->task].loop, axis) &&
+		    !same_tensor(s, n->ref, &pair->one, &pair->other))
+			return i;
+	}
+	return NONE;
+}
+
+/* A scan or reduction along the axis, of one tile, from which the store's value comes. */
+static int find_partial(struct arena *a, const struct program *p, int store, int axis)
+{
+	bool *mark = ARENA_ARRAY(a, p->nodes.n, bool);
+
+	mark[store] = true;
+	mark_arguments(p, mark);
+	for (int i = 0; i < p->nodes.n; i++) {
+		const struct node *n = &p->nodes.v[i];
+		enum op_class class = op_class(n->op);
+
+		if (mark[i] && n->ref == axis && (class == CLASS_SCAN || class == CLASS_REDUCE))
+			return i;
+	}
+	return NONE;
+}
+
+static enum err_code blame_bound(const struct program *p, int loop, struct err *e)
+{
+	const struct loop *l = &p->loops.v[loop];
+	const char *axis = p->axes.v[l->axis[0]].name;
+	const char *what = l->has_upto ? l->has_from ? "'from' and 'upto'" : "'upto'" : "'from'";
+
+	return err_set(e, ERR_INPUT, l->loc, "the result depends on the tile of '%s': this loop visits "
+		"complete tiles, also what of them lies outside %s; mask that in the body with "
+		"where(), by %s:index()", axis, what, axis);
+}
+
+static enum err_code blame_carry(const struct sample *s, int carry, int axis, const struct pair *pair, struct err *e)
+{
+	const struct program *p = &s->p;
+	const struct node *n = &p->nodes.v[find_update(p, carry, axis)];
+	const char *name = p->axes.v[axis].name, *leaves = "another value in it for every tile";
+	struct phrase loop = loop_phrase(p, loop_over(p, p->tasks.v[n->task].loop, axis));
+
+	if (carry_has_nan(s, carry, &pair->one) != carry_has_nan(s, carry, &pair->other))
+		leaves = "a NaN in it for some tiles";
+	return err_set(e, ERR_INPUT, n->loc, "the result depends on the tile of '%s': carry '%s' is updated once a "
+		"tile, and %s leaves %s; write an update that gives the same whether '%s' is taken in one tile or in "
+		"several", name, p->carries.v[carry].name, loop.s, leaves, name);
+}
+
+static enum err_code blame_store(struct arena *a, const struct program *p, int store, int axis, struct err *e)
+{
+	const struct node *n = &p->nodes.v[store];
+	const char *name = p->axes.v[axis].name, *tensor = p->tensors.v[n->ref].name;
+	int partial = find_partial(a, p, store, axis);
+
+	if (partial != NONE)
+		return err_set(e, ERR_INPUT, p->nodes.v[partial].loc, "the result depends on the tile "
+			"of '%s': inside a loop over '%s' this %s goes along one tile, and '%s' is "
+			"stored from it; join it with a carry that holds what the tiles before "
+			"come to", name, name, op_name(p->nodes.v[partial].op), tensor);
+	return err_set(e, ERR_INPUT, n->loc, "the result depends on the tile of '%s': what is stored to "
+		"'%s' is another value for every tile; store what is the same whether '%s' is "
+		"taken in one tile or in several", name, tensor, name);
+}
+
+static enum err_code blame_axis(struct arena *a, const struct sample *s, int axis,
+				const struct pair *pair, struct err *e)
+{
+	int carry = find_carry(a, s, pair, axis), store = find_store(s, pair, axis);
+
+	if (carry != NONE)
+		return blame_carry(s, carry, axis, pair, e);
+	if (store != NONE)
+		return blame_store(a, &s->p, store, axis, e);
+	for (int i = 0; i < s->p.loops.n; i++) {
+		const struct loop *l = &s->p.loops.v[i];
+
+		if (ints_hold(l->axis, l->naxes, axis))
+			return err_set(e, ERR_INPUT, l->loc, "the result depends on the tile of '%s'; write the loop "
+				"so that it gives the same whether '%s' is taken in one tile or in several",
+				s->p.axes.v[axis].name, s->p.axes.v[axis].name);
+	}
+	BUG("axis %d is in no loop", axis);
+}
+
+/* Fill *e at the line of the statement that makes a sample differ, with what to do about it. */
+static enum err_code blame(struct arena *a, const struct sample *s, struct err *e)
+{
+	int loop = find_unmasked(a, s), first = NONE;
+	struct pair pair;
+
+	if (loop != NONE)
+		return blame_bound(&s->p, loop, e);
+	for (int i = 0; i < s->p.axes.n; i++) {
+		if (s->varies[i] && find_pair(a, s, i, &pair))
+			return blame_axis(a, s, i, &pair, e);
+		first = s->varies[i] && first == NONE ? i : first;
+	}
+	/* Only several together make a difference. */
+	if (!find_pair(a, s, NONE, &pair))
+		BUG("a sample that differed does not");
+	return blame_axis(a, s, first, &pair, e);
 }
 
 /* A sample has the beginning of each axis. For a loop whose bounds leave out tiles only elsewhere, a second sample
@@ -16,11 +262,12 @@ static enum err_code check_samples(struct arena *a, const struct program *p, str
 	sample_shorten(a, p, &s);
 	if (!s.nvary)
 		return OK;
-	TRY(check_sample(a, &s, e));
+	if (sample_differs(a, &s))
+		return blame(a, &s, e);
 	for (int i = 0; i < 2 * p->loops.n; i++) {
 		sample_shorten(a, p, &s);
-		if (sample_shift(a, &s, i / 2, i % 2))
-			TRY(check_sample(a, &s, e));
+		if (sample_shift(a, &s, i / 2, i % 2) && sample_differs(a, &s))
+			return blame(a, &s, e);
 	}
 	return OK;
 }

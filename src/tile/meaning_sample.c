@@ -97,27 +97,6 @@ static double count_instances(const struct sample *s)
 	return total;
 }
 
-/* Shorten looped axes, the longest first, to one tile at worst, where loops nest deep. */
-static void limit_instances(struct sample *s)
-{
-	while (count_instances(s) > INSTANCES_MAX) {
-		int longest = NONE;
-		int64_t tiles = 1;
-
-		for (int a = 0; a < s->p.axes.n; a++) {
-			int64_t n = ceil_div(s->p.axes.v[a].size, s->per[a]);
-
-			if (s->looped[a] && n > 1 && n >= tiles) {
-				tiles = n;
-				longest = a;
-			}
-		}
-		if (longest == NONE)
-			return;
-		s->p.axes.v[longest].size = (tiles - 1) * s->per[longest];
-	}
-}
-
 static double count_elements(const struct sample *s)
 {
 	const struct program *p = &s->p;
@@ -137,17 +116,20 @@ static double count_elements(const struct sample *s)
 	return total;
 }
 
-/* Shorten any axes, the longest first, to two tiles at worst, where values have many. */
-static void limit_elements(struct sample *s)
+/* Shorten axes, the longest first, until no more than `most` is counted: only looped axes to at least one tile, or any
+ * to at least two. */
+static void limit(struct sample *s, double (*count)(const struct sample *s), double most, bool looped)
 {
-	while (count_elements(s) > ELEMENTS_MAX) {
+	int64_t least = looped ? 1 : 2;
+
+	while (count(s) > most) {
 		int longest = NONE;
-		int64_t tiles = 2;
+		int64_t tiles = least;
 
 		for (int a = 0; a < s->p.axes.n; a++) {
 			int64_t n = ceil_div(s->p.axes.v[a].size, s->per[a]);
 
-			if (s->p.axes.v[a].packs == NONE && n > 2 && n >= tiles) {
+			if ((looped ? s->looped[a] : s->p.axes.v[a].packs == NONE) && n > least && n >= tiles) {
 				tiles = n;
 				longest = a;
 			}
@@ -172,26 +154,15 @@ static bool has_rounding(const struct program *p)
 	return false;
 }
 
-/* The arrays of which a sample changes something. */
-static void copy_arrays(struct arena *a, const struct program *p, struct program *out)
-{
-	*out = *p;
-	out->axes.v = ARENA_ARRAY(a, p->axes.n, struct axis);
-	memcpy(out->axes.v, p->axes.v, (size_t)p->axes.n * sizeof(*p->axes.v));
-	out->nodes.v = ARENA_ARRAY(a, p->nodes.n, struct node);
-	memcpy(out->nodes.v, p->nodes.v, (size_t)p->nodes.n * sizeof(*p->nodes.v));
-	if (p->loops.n) {
-		out->loops.v = ARENA_ARRAY(a, p->loops.n, struct loop);
-		memcpy(out->loops.v, p->loops.v, (size_t)p->loops.n * sizeof(*p->loops.v));
-	}
-}
-
 void sample_shorten(struct arena *a, const struct program *p, struct sample *out)
 {
 	struct use use[AXES_MAX] = { { 0 } };
 
 	memset(out, 0, sizeof(*out));
-	copy_arrays(a, p, &out->p);
+	out->p = *p;
+	out->p.axes.v = arena_copy(a, p->axes.v, (size_t)p->axes.n, sizeof(*p->axes.v));
+	out->p.nodes.v = arena_copy(a, p->nodes.v, (size_t)p->nodes.n, sizeof(*p->nodes.v));
+	out->p.loops.v = arena_copy(a, p->loops.v, (size_t)p->loops.n, sizeof(*p->loops.v));
 	find_uses(p, out, use);
 	out->rounds = has_rounding(p);
 	for (int i = 0; i < p->axes.n; i++) {
@@ -199,8 +170,8 @@ void sample_shorten(struct arena *a, const struct program *p, struct sample *out
 		if (p->axes.v[i].packs == NONE)
 			out->p.axes.v[i].size = sample_size(out, &use[i], i);
 	}
-	limit_instances(out);
-	limit_elements(out);
+	limit(out, count_instances, INSTANCES_MAX, true);
+	limit(out, count_elements, ELEMENTS_MAX, false);
 	for (int i = 0; i < p->axes.n; i++) {
 		struct axis *x = &out->p.axes.v[i];
 
@@ -340,35 +311,22 @@ bool sample_shift(struct arena *a, struct sample *s, int loop, bool upto)
 	return find_shift(s, loop, upto ? &l->upto : &l->from, &axis, &by) && shift_axis(a, s, axis, by);
 }
 
-void sample_unbound(struct sample *s, int loop)
-{
-	s->p.loops.v[loop].has_from = s->p.loops.v[loop].has_upto = false;
-}
-
 /* evaluation -------------------------------------------------------------------- */
-
-static bool is_bounded(const struct program *p)
-{
-	for (int i = 0; i < p->loops.n; i++)
-		if (p->loops.v[i].has_from || p->loops.v[i].has_upto)
-			return true;
-	return false;
-}
 
 /* The grid is tiled where that can make a difference: bounds are taken over its tile. */
 static void choose_tiles(const struct sample *s, int axis, enum sample_tiles tiles, struct tiling *out)
 {
-	bool grid = tiles != TILES_ONE && is_bounded(&s->p);
+	bool bounded = false;
 
 	*out = (struct tiling){ { 0 } };
-	for (int a = 0; a < s->p.axes.n; a++) {
+	for (int i = 0; i < s->p.loops.n; i++)
+		bounded |= s->p.loops.v[i].has_from || s->p.loops.v[i].has_upto;
+	for (int a = 0; a < s->p.axes.n && tiles != TILES_ONE; a++) {
 		int64_t per = s->per[a], size = s->p.axes.v[a].size;
 
-		if (tiles == TILES_ONE)
-			continue;
 		if (s->varies[a] && (axis == NONE || axis == a))
 			out->extent[a] = tiles == TILES_MANY ? per : max_i64(1, (2 * size + 2) / 3 / per) * per;
-		else if (grid && s->grid[a] && !s->looped[a])
+		else if (bounded && s->grid[a] && !s->looped[a])
 			out->extent[a] = ceil_div(2, per) * per;
 	}
 }
@@ -384,21 +342,14 @@ static double random_input(struct prng *r, enum dtype t, int inputs)
 	return floor(unit * 16) - (inputs == 0 ? 8 : 0);
 }
 
-/* Words hold fields of any bits. */
-static bool holds_words(const struct program *p, const struct tensor *t)
-{
-	for (int i = 0; i < t->rank; i++)
-		if (p->axes.v[t->dim[i]].packs != NONE)
-			return true;
-	return false;
-}
-
 static void fill_input(const struct program *p, int tensor, int inputs, double *v)
 {
 	const struct tensor *t = &p->tensors.v[tensor];
 	struct prng r = { (uint64_t)tensor * 2 + (uint64_t)inputs };
-	bool words = holds_words(p, t);
+	bool words = false;		/* which hold fields of any bits */
 
+	for (int i = 0; i < t->rank; i++)
+		words |= p->axes.v[t->dim[i]].packs != NONE;
 	for (int64_t i = 0; i < tensor_elements(p, tensor); i++) {
 		if (words)
 			v[i] = dtype_round(t->type, (int32_t)(uint32_t)prng_next(&r));

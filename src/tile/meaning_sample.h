@@ -1,6 +1,6 @@
 /* meaning_sample.h - a small copy of a program, evaluated under several tilings.
  *
- * For meaning.c and meaning_blame.c alone. A sample has the program's nodes, loops and phases over shortened axes, so
+ * For meaning.c alone. A sample has the program's nodes, loops and phases over shortened axes, so
  * that an evaluation takes some thousand operations, whatever the sizes. The value of an element of a tensor depends on
  * its position alone, and a load outside the program's own tensor gives zero, as always; so a program that means the
  * same under all tilings does so in its sample.
@@ -27,8 +27,6 @@ void sample_shorten(struct arena *a, const struct program *p, struct sample *out
 /* Let the axes begin where the bound of a loop leaves out a part of the sample; false if it
  * does already where they begin at 0, or nowhere. */
 bool sample_shift(struct arena *a, struct sample *s, int loop, bool upto);
-/* Take away the bounds of a loop. */
-void sample_unbound(struct sample *s, int loop);
 
 /* How the axes that vary are tiled: as one tile, as some, or by single elements (words). */
 enum sample_tiles { TILES_ONE, TILES_FEW, TILES_MANY };

@@ -1,7 +1,7 @@
 /* A program in which the last step to a value is a task of its own.
  *
- * When a task makes a value is when all of it is done. Cut behind what others need sooner, the
- * last step, a conversion mostly, can come as late as the place where the value goes is free. */
+ * A value is complete only when its task is. If its last step, usually a conversion, is split off behind what others
+ * need sooner, it can be done later, when the slot for the value is free. */
 #include "tile/program_build.h"
 
 static bool is_elementwise(enum op op)

@@ -263,7 +263,7 @@ for _, b in ipairs{{nil, 0}, {0, nil}, {2, 2}, {nil, 500}, {700, nil}, {700, -30
   local what = ("of bounds %s and %s"):format(b[1] or "none", b[2] or "none")
   means("a sum " .. what .. ", masked,", {m = 2000, n = 2000}, bounded(b[1], b[2], true))
   local good, message = bind({m = 2000, n = 2000}, bounded(b[1], b[2]))
-  tap.ok(not good and message:find("depends on the tile of 'n': this loop visits whole tiles", 1, true),
+  tap.ok(not good and message:find("depends on the tile of 'n': this loop visits complete tiles", 1, true),
     "a sum " .. what .. " has none", message)
 end
 depends("a triangle without its mask", {m = 512, n = 64, k = 512}, "k", function(p)
@@ -293,7 +293,7 @@ for what, bound in pairs{
     ["a part of five"] = function(t) return t % 5 * 16 - 1 end,
     ["two parts of one axis"] = function(t) return t % 5 * 16 + t // 5 * 16 - 1 end} do
   local good, message = bind({m = 16, n = 96}, jumping(bound))
-  tap.ok(not good and message:find("depends on the tile of 'n': this loop visits whole tiles", 1, true),
+  tap.ok(not good and message:find("depends on the tile of 'n': this loop visits complete tiles", 1, true),
     "a sum of a bound that jumps, by " .. what .. ", has none", message)
 end
 means("a sum of a bound that jumps, masked,", {m = 16, n = 96}, jumping(function(t) return t * 16 - 1 end,

@@ -235,9 +235,9 @@ static int widest_instruction(const struct lowering *c, const struct product *p)
 {
 	const struct matrix_instruction *x = p->by;
 	int threads = x->warps * c->k->target->warp, words = x->rows * x->k_bytes / 4 / threads;
-	int words_left = lower_launched(c->k) - x->beside - (p->registers ? words : 0), cols;
+	int words_left = lower_launched(c->k) - x->more_registers - (p->registers ? words : 0), cols;
 
-	if (!x->beside)
+	if (!x->more_registers)
 		return x->cols_most;
 	cols = (int)min_i64(words_left * threads / x->rows, x->cols_most);
 	if (!p->b.k_major && cols > p->b.ring->panel_cols)	/* instructions begin with panels */
