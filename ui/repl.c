@@ -344,51 +344,6 @@ static int quit_l(lua_State *L)
 	return lua_error(L);		/* on_error ignores it */
 }
 
-static bool is_unfinished(lua_State *L, int status)
-{
-	size_t n;
-	const char *msg = lua_tolstring(L, -1, &n);
-
-	return status == LUA_ERRSYNTAX && n >= 5 && !strcmp(msg + n - 5, "<eof>");
-}
-
-/* Load the text as an expression, or else as statements: pushes a function (LUA_OK) or a message. *more: the chunk is
- * not complete. */
-static int load_text(struct repl *r, bool *more)
-{
-	lua_State *L = r->L;
-	size_t len = strlen(r->text);
-	const char *name;
-	int status;
-
-	name = lua_pushfstring(L, "=[%d]", r->count + 1);	/* -- name */
-	user_remember(L, r->text, len, name + 1);
-	lua_pushfstring(L, "return %s", r->text);		/* -- name text */
-	status = luaL_loadbufferx(L, lua_tostring(L, -1), len + 7, name, "t");
-	*more = is_unfinished(L, status);
-	if (status != LUA_OK) {
-		lua_pop(L, 1);
-		status = luaL_loadbufferx(L, r->text, len, name, "t");
-		*more = *more || is_unfinished(L, status);
-	}
-	lua_replace(L, -3);					/* -- chunk text */
-	lua_pop(L, 1);
-	return status;
-}
-
-/* Is the value at idx the global of that name, as we set it? */
-static bool is_global(lua_State *L, int idx, const char *name)
-{
-	bool same;
-
-	lua_pushglobaltable(L);
-	lua_pushstring(L, name);
-	lua_rawget(L, -2);
-	same = lua_isfunction(L, -1) && lua_rawequal(L, idx, -1);
-	lua_pop(L, 2);
-	return same;
-}
-
 /* Push a function of lua/std/shell.lua. */
 static void push_shell(lua_State *L, const char *name)
 {
@@ -397,64 +352,28 @@ static void push_shell(lua_State *L, const char *name)
 	lua_remove(L, -2);
 }
 
-/* Show the values from stack index `first` up, in one line if each of them has one. */
-static bool show_values(lua_State *L, int first)
-{
-	int n = lua_gettop(L) - first + 1;
-	bool lines = false;
-
-	for (int i = first; i < first + n; i++) {
-		lua_getfield(L, LUA_REGISTRYINDEX, "millrace.inspect");
-		lua_pushvalue(L, i);
-		lua_pushinteger(L, columns());
-		if (user_call(L, 2, 1) != LUA_OK) {
-			user_report(L, "cannot show this value: ");
-			return false;
-		}
-		lua_replace(L, i);
-		lines = lines || strchr(lua_tostring(L, i), '\n');
-	}
-	for (int i = first; i < first + n; i++) {
-		size_t len;
-		const char *s = lua_tolstring(L, i, &len);
-
-		if (n == 1 || lines) {
-			pager_print(s, len);
-		} else {
-			fwrite(s, 1, len, stdout);
-			putchar(i == first + n - 1 ? '\n' : '\t');
-		}
-	}
-	return true;
-}
-
-/* Show the results of a chunk, which are at stack index `first` and above, and set `_`. */
+/* Show the results of a chunk, which are at stack index `first` and above. */
 static void take_results(struct repl *r, int first)
 {
 	lua_State *L = r->L;
-	bool any = false, one = lua_gettop(L) == first;
 
-	for (int i = first; i <= lua_gettop(L); i++)
-		any = any || !lua_isnil(L, i);
-	if (!any || r->leave)
+	r->leave |= lua_gettop(L) == first && lua_tocfunction(L, first) == quit_l;
+	if (r->leave)
 		return;
-	if (one && lua_tocfunction(L, first) == quit_l) {
-		r->leave = true;
-		return;
-	}
-	if (one && is_global(L, first, "help")) {
-		if (user_call(L, 0, 0) != LUA_OK)
-			user_report(L, "");
+	luaL_checkstack(L, LUA_MINSTACK, "too many results");
+	push_shell(L, "show");
+	lua_pushinteger(L, columns());
+	lua_rotate(L, first, 2);
+	if (user_call(L, lua_gettop(L) - first, LUA_MULTRET) != LUA_OK) {
+		user_report(L, "cannot show this value: ");
 		return;
 	}
-	if (!lua_isnil(L, first)) {
-		lua_pushglobaltable(L);
-		lua_pushliteral(L, "_");
-		lua_pushvalue(L, first);
-		lua_rawset(L, -3);
-		lua_pop(L, 1);
+	for (int i = first; i <= lua_gettop(L); i++) {
+		size_t len;
+		const char *text = lua_tolstring(L, i, &len);
+
+		pager_print(text, len);
 	}
-	show_values(L, first);
 }
 
 /* (struct repl *): run the text, if it is complete. */
@@ -462,18 +381,26 @@ static int run_text_l(lua_State *L)
 {
 	struct repl *r = lua_touserdata(L, 1);
 	struct mem *m = &host_of(L)->mem;
-	bool more, timed;
+	bool timed;
 	double start;
 	int status;
 
 	if (m->cap && m->used + SPARE_BYTES > m->cap)
 		m->cap = m->used + SPARE_BYTES;	/* so that a chunk can free something */
-	status = load_text(r, &more);
-	if (status != LUA_OK && more)
-		return 0;
-	remember(r, lead_of(r), r->text);
 	lua_pushstring(L, r->text);
 	lua_replace(L, 1);
+	user_remember(L, r->text, strlen(r->text), lua_pushfstring(L, "=[%d]", r->count + 1) + 1);
+	push_shell(L, "load");
+	lua_pushvalue(L, 1);
+	lua_pushvalue(L, 2);
+	lua_call(L, 2, 3);			/* -- text name chunk message more */
+	if (lua_toboolean(L, -1))
+		return 0;
+	status = lua_isnil(L, 3) ? LUA_ERRSYNTAX : LUA_OK;
+	lua_remove(L, status == LUA_OK ? 4 : 3);
+	lua_remove(L, 2);
+	lua_settop(L, 2);
+	remember(r, lead_of(r), r->text);
 	drop_text(r);
 	timed = r->timed;
 	r->timed = false;
@@ -514,8 +441,6 @@ static void run_text(struct repl *r)
 
 /* ---- commands ---- */
 
-static const char *const commands[] = { "help", "save", "save!", "time" };
-
 static bool is_command(const char *line)
 {
 	line += strspn(line, " \t");
@@ -533,70 +458,29 @@ static bool push_module(lua_State *L, const char *name)
 	return false;
 }
 
-/* help("NAME"), or help("commands") if the name is "". */
-static void command_help(struct repl *r, const char *name)
-{
-	lua_State *L = r->L;
-
-	if (!push_module(L, "millrace.help"))
-		return;
-	lua_pushstring(L, *name ? name : "commands");
-	if (user_call(L, 1, 0) != LUA_OK)
-		user_report(L, "");
-}
-
-static void command_save(struct repl *r, const char *path, bool over)
-{
-	lua_State *L = r->L;
-
-	push_shell(L, "save");
-	lua_pushstring(L, path);
-	lua_pushboolean(L, over);
-	if (user_call(L, 2, 2) != LUA_OK) {
-		user_report(L, "");
-		return;
-	}
-	if (lua_isnil(L, -2))
-		fprintf(stderr, "%s\n", lua_tostring(L, -1));
-	else
-		printf("%s\n", lua_tostring(L, -2));
-	lua_pop(L, 2);
-}
-
 /* Run a line that is a command. True if r->line is now a chunk to be timed. */
 static bool run_command(struct repl *r)
 {
-	char *word = r->line + strspn(r->line, " \t") + 1, *argument = word + strcspn(word, " \t\n"), *end;
-	const char *near;
-	char first = *argument;
+	lua_State *L = r->L;
 
-	*argument = '\0';
-	if (!strcmp(word, "time")) {
-		r->timed = first && argument[1 + strspn(argument + 1, " \t\n")];
-		if (r->timed)
-			memmove(r->line, argument + 1, strlen(argument + 1) + 1);
-		else
-			fputs(":time CHUNK runs the chunk and prints how long it takes\n", stderr);
-		return r->timed;
+	push_shell(L, "command");
+	lua_pushstring(L, r->line);
+	if (user_call(L, 1, 3) != LUA_OK) {
+		user_report(L, "");
+		return false;
 	}
-	*argument = first;
-	remember(r, "", r->line);
-	*argument = '\0';
-	argument += first != '\0';
-	argument += strspn(argument, " \t\n");
-	for (end = argument + strlen(argument); end > argument && strchr(" \t\n", end[-1]); )
-		*--end = '\0';
-	if (!strcmp(word, "help")) {
-		command_help(r, argument);
-	} else if (!strcmp(word, "save") || !strcmp(word, "save!")) {
-		command_save(r, argument, word[4]);
-	} else {
-		near = nearest_name(word, commands, LEN(commands));
-		fprintf(stderr, "no command ':%s'%s%s%s\n", word, near ? "; did you mean ':" : "; :help lists them",
-			near ? near : "", near ? "'?" : "");
-	}
+	r->timed = !lua_isnil(L, -3);
+	if (r->timed)
+		strcpy(r->line, lua_tostring(L, -3));	/* it is a part of the line */
+	else
+		remember(r, "", r->line);
+	if (!lua_isnil(L, -2))
+		printf("%s\n", lua_tostring(L, -2));
+	if (!lua_isnil(L, -1))
+		fprintf(stderr, "%s\n", lua_tostring(L, -1));
 	fflush(stdout);
-	return false;
+	lua_pop(L, 3);
+	return r->timed;
 }
 
 static void take_line(struct repl *r)
@@ -621,7 +505,7 @@ static int page_l(lua_State *L)
 
 static void set_globals(struct repl *r)
 {
-	static const char *const modules[] = { "millrace.complete", "millrace.inspect", "millrace.shell" };
+	static const char *const modules[] = { "millrace.complete", "millrace.shell" };
 	lua_State *L = r->L;
 
 	if (push_module(L, "millrace.core")) {

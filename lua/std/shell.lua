@@ -1,10 +1,15 @@
--- shell.lua - the chunks that were typed in the shell and did not fail, and a script that does the same (:save).
+-- shell.lua - what the shell does with chunks, their results, and commands; ui/repl.c reads and runs them.
 --
--- An expression that is no statement only shows a value; it is left out of the script, unless a later chunk reads it as `_`.
--- Users may change the functions of Lua, so those that are used here are those that were there in the beginning.
+-- Chunks that did not fail are kept, for a script that does the same (:save). An expression that is no statement only shows a
+-- value; it is left out of the script, unless a later chunk reads it as `_`. Users may change the functions of Lua, so those
+-- that are used here are those that were there in the beginning.
 
+local core = require "millrace.core"
+local help = require "millrace.help"
+local inspect = require "millrace.inspect"
 local find, gmatch, match, sub, format = string.find, string.gmatch, string.match, string.sub, string.format
-local load, open, io_type, out = load, io.open, io.type, io.stdout
+local load, open, io_type, out, concat = load, io.open, io.type, io.stdout, table.concat
+local rawget, rawset, select, type, unpack, globals = rawget, rawset, select, type, table.unpack, _G
 local write, close = out.write, out.close
 local chunks, hinted = {}, false
 
@@ -39,6 +44,30 @@ end
 
 local shell = {}
 
+-- Load a chunk as an expression, or else as statements. Returns a function; or nil, a message, and whether it is not complete.
+function shell.load(text, name)
+  local chunk, why = load("return " .. text, name, "t")
+  if chunk then return chunk end
+  local more = find(why, "<eof>$")
+  chunk, why = load(text, name, "t")
+  return chunk, why, not chunk and (more or find(why, "<eof>$")) and true
+end
+
+-- The texts of the values, or one text if each of them has one line; nothing if all are nil. Sets `_`.
+function shell.show(width, ...)
+  local first, texts, any, lines = ..., {}, false, false
+  if select("#", ...) == 1 and type(first) == "function" and first == rawget(globals, "help") then return first() end
+  if first ~= nil then rawset(globals, "_", first) end
+  for i = 1, select("#", ...) do
+    local value = select(i, ...)
+    texts[i] = inspect(value, width)
+    any = any or value ~= nil
+    lines = lines or find(texts[i], "\n", 1, true)
+  end
+  if lines then return unpack(texts) end
+  if any then return concat(texts, "\t") end
+end
+
 -- Keep a chunk; its first value is `_` from then on. Says once that locals end with their chunk.
 function shell.keep(text, value)
   if begins(text, "help") or begins(text, "quit") or begins(text, "exit") then return end    -- scripts do not have these
@@ -50,7 +79,7 @@ function shell.keep(text, value)
 end
 
 -- Write the script. Returns what was done, or nil and why it was not; a file is only overwritten with `over`.
-function shell.save(path, over)
+local function save(path, over)
   if path == "" then return nil, ":save FILE.lua writes what was typed as a script" end
   local file = not over and open(path)
   if file then
@@ -72,6 +101,17 @@ function shell.save(path, over)
   if good then return format("%s: %d chunk%s", path, count, count == 1 and "" or "s") end
   if io_type(file) == "file" then close(file) end
   return nil, format("cannot write %s: %s", path, match(why, "[^: ][^:]*$"))
+end
+
+-- Run a line that is a command. Returns the chunk of :time; or nil, what to print, or nil and what is wrong.
+function shell.command(line)
+  local word, argument = match(line, "^%s*:(%S*)%s*(.-)%s*$")
+  if word == "time" and argument ~= "" then return argument end
+  if word == "time" then return nil, nil, ":time CHUNK runs the chunk and prints how long it takes" end
+  if word == "save" or word == "save!" then return nil, save(argument, word == "save!") end
+  if word == "help" then return nil, help(argument ~= "" and argument or "commands") end
+  local hint = core.hint(":" .. word, {":help", ":save", ":save!", ":time"})
+  return nil, nil, format("no command ':%s'%s", word, hint ~= "" and hint or "; :help lists them")
 end
 
 return shell

@@ -33,8 +33,13 @@ static void set_ink(cairo_t *c, enum theme theme, int ink)
 	cairo_set_source_rgb(c, (v >> 16 & 255) / 255.0, (v >> 8 & 255) / 255.0, (v & 255) / 255.0);
 }
 
-static void stroke(cairo_t *c, const struct shape *s, enum theme theme)
+/* Fill the path, unless it is filled already, and draw along it. */
+static void paint(cairo_t *c, const struct shape *s, bool filled, enum theme theme)
 {
+	if (!filled && s->fill != INK_NONE) {
+		set_ink(c, theme, s->fill);
+		cairo_fill_preserve(c);
+	}
 	if (s->stroke == INK_NONE) {
 		cairo_new_path(c);
 		return;
@@ -83,11 +88,8 @@ static void draw_rect(cairo_t *c, const struct shape *s, double w, enum theme th
 	if (s->hatched) {
 		draw_hatch(c, s, w, theme);
 		cairo_rectangle(c, s->x, s->y, w, s->h);
-	} else if (s->fill != INK_NONE) {
-		set_ink(c, theme, s->fill);
-		cairo_fill_preserve(c);
 	}
-	stroke(c, s, theme);
+	paint(c, s, s->hatched, theme);
 }
 
 static void draw_path(cairo_t *c, const struct shape *s, enum theme theme)
@@ -96,11 +98,7 @@ static void draw_path(cairo_t *c, const struct shape *s, enum theme theme)
 		cairo_line_to(c, s->point[i].x, s->point[i].y);
 	if (s->closed)
 		cairo_close_path(c);
-	if (s->fill != INK_NONE) {
-		set_ink(c, theme, s->fill);
-		cairo_fill_preserve(c);
-	}
-	stroke(c, s, theme);
+	paint(c, s, false, theme);
 }
 
 static void draw_text(cairo_t *c, const struct shape *s, enum theme theme)
@@ -157,7 +155,7 @@ static void draw(cairo_t *c, const struct picture *p, const struct picture_how *
 		case SHAPE_LINE:
 			cairo_move_to(c, s->x + by, s->y);
 			cairo_line_to(c, s->w + by, s->h);
-			stroke(c, s, how->theme);
+			paint(c, s, true, how->theme);
 			break;
 		case SHAPE_PATH:
 			draw_path(c, s, how->theme);

@@ -205,3 +205,16 @@ void cells_print(const struct cells *c, unsigned flags, struct buf *out)
 	for (int y = 0; y < c->h; y++)
 		print_row(c, y, flags, out);
 }
+
+void cells_blit(struct cells *dst, int x, int y, int w, int h, const struct cells *src, int src_x, int src_y)
+{
+	for (int row = 0; row < h; row++) {
+		for (int col = 0; col < w; col++) {
+			const struct cell *from = cells_at(src, src_x + col, src_y + row);
+			struct cell *to = cells_at(dst, x + col, y + row);
+
+			if (from && to)
+				*to = *from;
+		}
+	}
+}

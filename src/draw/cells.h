@@ -39,6 +39,9 @@ void cells_scan(struct cells *c, int x, int y, int w, int h, const char *text);
 /* How many columns and rows such a text has. */
 void cells_measure(const char *text, int *w, int *h);
 
+/* Copy w by h cells from (src_x, src_y) of a grid to (x, y) of another, as far as both have them. */
+void cells_blit(struct cells *dst, int x, int y, int w, int h, const struct cells *src, int src_x, int src_y);
+
 /* Print each row as a line without blanks at its end. */
 void cells_print(const struct cells *c, unsigned flags, struct buf *out);
 

@@ -31,11 +31,6 @@ void draw_graph_layers(const struct graph *g, const struct draw_options *o, stru
 void draw_plan(const struct plan *p, const struct usage *usage, const struct problems *problems,
 	const struct draw_options *o, struct buf *out);
 
-/* Parts of that: one lane's order with its waits; the rings and the usage of an EU. */
-void draw_lane(const struct plan *p, int lane, const struct usage *usage,
-	const struct draw_options *o, struct buf *out);
-void draw_usage(const struct plan *p, const struct usage *usage, const struct draw_options *o, struct buf *out);
-
 enum timeline_rows {
 	TIMELINE_LANES,			/* a row for each lane, then the asynchronous sEUs */
 	TIMELINE_SEUS,			/* sEUs only */

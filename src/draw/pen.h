@@ -22,6 +22,9 @@ void pen_section(struct pen *pen, const char *title);
 void pen_wrap(struct pen *pen, const char *lead, int indent, const char *s);
 /* The same without a lead, indented by two; nothing if s is "". */
 void pen_line(struct pen *pen, const char *s);
+/* A lane's order with its waits (usage may be NULL); the rings and the usage of an EU. */
+void pen_lane(struct pen *pen, const struct plan *p, int lane, const struct usage *usage);
+void pen_usage(struct pen *pen, const struct plan *p, const struct usage *usage);
 /* The first line of a drawing: a name in bold, and s, wrapped. */
 void pen_name(struct pen *pen, const char *name, const char *s);
 /* A share in [0, 1] as a bar of `cols` columns; in `a`. */

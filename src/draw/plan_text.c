@@ -128,7 +128,7 @@ static void put_lane_title(const struct plan *p, int lane, const struct usage *u
 	pen_name(pen, arena_strf(pen->arena, "lane %s:", l->name), b.text);
 }
 
-static void put_lane(const struct plan *p, int lane, const struct usage *u, struct pen *pen)
+void pen_lane(struct pen *pen, const struct plan *p, int lane, const struct usage *u)
 {
 	static const struct column col[] = { { "sTask", ALIGN_LEFT, 16, 0 }, { "at", ALIGN_LEFT, 0, 0 },
 		{ "sEU", ALIGN_LEFT, 0, 1 }, { "waits for", ALIGN_LEFT, 12, 0 } };
@@ -260,7 +260,7 @@ void draw_plan(const struct plan *p, const struct usage *usage, const struct pro
 
 	pen_name(&pen, p->graph->program->name, grid_text(p, pen.arena));
 	for (int i = 0; i < p->lanes.n; i++)
-		put_lane(p, i, usage, &pen);
+		pen_lane(&pen, p, i, usage);
 	put_missing(p, &pen);
 	put_rings(p, &pen);
 	put_aliases(p, &pen);
@@ -270,17 +270,8 @@ void draw_plan(const struct plan *p, const struct usage *usage, const struct pro
 		put_problems(problems, &pen);
 }
 
-void draw_lane(const struct plan *p, int lane, const struct usage *usage, const struct draw_options *o, struct buf *out)
+void pen_usage(struct pen *pen, const struct plan *p, const struct usage *usage)
 {
-	struct pen pen = pen_new(o, out);
-
-	put_lane(p, lane, usage, &pen);
-}
-
-void draw_usage(const struct plan *p, const struct usage *usage, const struct draw_options *o, struct buf *out)
-{
-	struct pen pen = pen_new(o, out);
-
-	put_rings(p, &pen);
-	put_usage(p, usage, &pen);
+	put_rings(p, pen);
+	put_usage(p, usage, pen);
 }

@@ -3,7 +3,7 @@
 
 #include "draw/label.h"
 #include "draw/units.h"
-#include "explore/parts.h"
+#include "explore/page.h"
 
 enum { WRAP_LEAST = 12, KERNEL_ROWS = 3 };
 
@@ -110,16 +110,15 @@ static void put_event(struct lines *x, const struct event *e)
 	put_line(x, "slack   ", slack_text(m, e));
 	buf_init(&b, &m->frame);
 	if (cost) {
-		if (cost->lane > 0)
-			buf_printf(&b, ", %s of its lane", number(m, (int64_t)cost->lane));
-		if (cost->shared > 0)
-			buf_printf(&b, ", %s waiting for shared memory", number(m, (int64_t)cost->shared));
-		if (cost->l2 > 0)
-			buf_printf(&b, ", %s of L2", number(m, (int64_t)cost->l2));
-		if (cost->global > 0)
-			buf_printf(&b, ", %s of device memory", number(m, (int64_t)cost->global));
-		if (cost->latency > 0)
-			buf_printf(&b, ", %s of latency", number(m, (int64_t)cost->latency));
+		const struct {
+			double cycles;
+			const char *of;
+		} parts[] = { { cost->lane, "of its lane" }, { cost->shared, "waiting for shared memory" },
+			{ cost->l2, "of L2" }, { cost->global, "of device memory" }, { cost->latency, "of latency" } };
+
+		for (int i = 0; i < LEN(parts); i++)
+			if (parts[i].cycles > 0)
+				buf_printf(&b, ", %s %s", number(m, (int64_t)parts[i].cycles), parts[i].of);
 		if (cost->handoff > 0)
 			buf_printf(&b, " (%s to hand over)", number(m, (int64_t)cost->handoff));
 	}

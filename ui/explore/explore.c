@@ -6,7 +6,6 @@
 
 #include "explore/explorer.h"
 #include "explore/positions.h"
-#include "explore/parts.h"
 
 static const struct view_ops *const view_list[] = {
 #define X(name) &view_##name,

@@ -197,28 +197,14 @@ const char *model_source_text(struct model *m)
 
 /* ---- messages ---- */
 
-static PRINTF(3, 0) void set_message(struct model *m, bool wrong, const char *fmt, va_list ap)
+void model_message(struct model *m, bool wrong, const char *fmt, ...)
 {
+	va_list ap;
+
+	va_start(ap, fmt);
 	vsnprintf(m->message, sizeof(m->message), fmt, ap);
+	va_end(ap);
 	m->wrong = wrong;
-}
-
-void model_say(struct model *m, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	set_message(m, false, fmt, ap);
-	va_end(ap);
-}
-
-void model_refuse(struct model *m, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	set_message(m, true, fmt, ap);
-	va_end(ap);
 }
 
 void model_ask(struct model *m, const char *text, const char *answer, void (*then)(struct model *m, const char *answer))

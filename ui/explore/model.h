@@ -129,8 +129,9 @@ const char *model_source_text(struct model *m);
 /* ---- messages ---- */
 
 /* Set the message, or an error message; ask a question. */
-void model_say(struct model *m, const char *fmt, ...) PRINTF(2, 3);
-void model_refuse(struct model *m, const char *fmt, ...) PRINTF(2, 3);
+void model_message(struct model *m, bool wrong, const char *fmt, ...) PRINTF(3, 4);
+#define model_say(m, ...) model_message((m), false, __VA_ARGS__)
+#define model_refuse(m, ...) model_message((m), true, __VA_ARGS__)
 void model_ask(struct model *m, const char *text, const char *answer,
 	void (*then)(struct model *m, const char *answer));
 

@@ -1,9 +1,9 @@
+#define _GNU_SOURCE		/* strcasestr */
 #include "explore/page.h"
 
 #include <ctype.h>
 #include <string.h>
 
-#include "explore/parts.h"
 
 enum { COLUMNS_MAX = 600, SIDE_STEP = 8 };
 
@@ -171,35 +171,36 @@ bool page_act(struct page *p, enum action a)
 	return false;
 }
 
-/* Does a line contain the text? Upper and lower case are the same. */
-static bool line_holds(const struct page *p, int y, const char *text)
-{
-	char line[COLUMNS_MAX + 1];
-	size_t n = strlen(text);
-
-	read_cells(&p->cells, 0, y, p->cells.w, line);
-	for (const char *s = line; strlen(s) >= n; s++) {
-		size_t i = 0;
-
-		while (i < n && tolower((unsigned char)s[i]) == tolower((unsigned char)text[i]))
-			i++;
-		if (i == n)
-			return true;
-	}
-	return false;
-}
-
 bool page_find(struct page *p, const char *text, int direction)
 {
 	int n = p->cells.h, step = direction ? direction : 1;
+	char line[COLUMNS_MAX + 1];
 
 	for (int i = 0; i < n; i++) {
-		int y = (int)floor_mod(p->cursor + (direction ? direction : 0) + (int64_t)i * step, n);
+		int y = (int)floor_mod(p->cursor + direction + (int64_t)i * step, n);
 
-		if (!line_holds(p, y, text))
+		read_cells(&p->cells, 0, y, p->cells.w, line);
+		if (!strcasestr(line, text))
 			continue;
 		page_go(p, y);
 		return true;
 	}
 	return false;
+}
+
+void draw_separator(struct cells *out, bool upright, int at)
+{
+	for (int y = 0; y < out->h && upright; y++)
+		cells_put(out, at, y, "│", FAINT);
+	if (!upright)
+		cells_fill(out, 0, at, out->w, "─", FAINT);
+}
+
+const char *loc_text(struct arena *a, struct srcloc loc)
+{
+	const char *slash = loc.file ? strrchr(loc.file, '/') : NULL, *file = slash ? slash + 1 : loc.file;
+
+	if (!file)
+		return "";
+	return loc.line ? arena_strf(a, "%s:%d", file, loc.line) : file;
 }

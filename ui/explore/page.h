@@ -61,4 +61,14 @@ bool page_find(struct page *p, const char *text, int direction);
 /* Put the cursor on a line and scroll so that it is in sight. */
 void page_go(struct page *p, int line);
 
+/* A line across the grid: upright in column `at`, or in row `at`. */
+void draw_separator(struct cells *out, bool upright, int at);
+/* "attention.lua:12", "explorer", or "" if there is no location; in `a`. Without folders, which differ from machine
+ * to machine. */
+const char *loc_text(struct arena *a, struct srcloc loc);
+/* Details of the selected event and sTask, from row y to the end of the grid. */
+void details_draw(struct model *m, struct cells *out, int y);
+/* positions_draw.c: the table of positions of an sTask that is picked up, from row y on. */
+void positions_draw(struct model *m, struct cells *out, int y);
+
 #endif

@@ -1,6 +1,6 @@
 /* Positions of an sTask that is picked up, as a table: a row for each gap in an order, a column for each offset. */
 #include "explore/positions.h"
-#include "explore/parts.h"
+#include "explore/page.h"
 
 enum { WIDE = 11, ORDER_COLUMNS = 26 };
 

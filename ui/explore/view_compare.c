@@ -4,7 +4,6 @@
 #include "draw/units.h"
 #include "explore/compare.h"
 #include "explore/page.h"
-#include "explore/parts.h"
 #include "explore/view.h"
 
 enum { SPAN_MIN = 16 };

@@ -6,7 +6,6 @@
 #include "draw/pen.h"
 #include "draw/units.h"
 #include "explore/page.h"
-#include "explore/parts.h"
 #include "explore/view.h"
 
 enum { SIDE = 46, SIDE_MIN = 110, BELOW = 12, BELOW_MIN = 20 };

@@ -6,7 +6,6 @@
 #include "draw/pen.h"
 #include "draw/units.h"
 #include "explore/page.h"
-#include "explore/parts.h"
 #include "explore/view.h"
 #include "plan/cluster.h"
 #include "plan/assign.h"

@@ -7,7 +7,6 @@
 #include "draw/pen.h"
 #include "draw/units.h"
 #include "explore/page.h"
-#include "explore/parts.h"
 #include "explore/view.h"
 
 enum { LIST = 25, LIST_MIN = 96, HEAD_MIN = 8, TAB = 2, SHARED_MAX = 2 };

@@ -6,7 +6,6 @@
 #include "draw/pen.h"
 #include "draw/units.h"
 #include "explore/page.h"
-#include "explore/parts.h"
 #include "explore/view.h"
 
 enum { SIDE_MIN = 130, CIRCLE_MAX = 16 };
@@ -204,7 +203,7 @@ static void put_race(struct picture *p)
 		e->loop == NONE ? "tiles" : arena_strf(a, "loop %s", label_loop(a, p->g->program, e->loop))), FAINT);
 }
 
-static void put_picture(const struct model *m, struct picture *p, const struct draw_options *o)
+static void put_picture(const struct model *m, struct picture *p)
 {
 	const struct plan *pl = p->plan;
 	bool shown[LANES_MAX] = { 0 };
@@ -222,14 +221,14 @@ static void put_picture(const struct model *m, struct picture *p, const struct d
 		put_race(p);
 	if (p->x->code == PROBLEM_REGISTERS || p->x->code == PROBLEM_SHARED_MEMORY || p->x->code == PROBLEM_BARRIERS ||
 	    p->x->code == PROBLEM_THREADS)
-		draw_usage(pl, &m->now->usage, o, p->pen.out);
+		pen_usage(&p->pen, pl, &m->now->usage);
 	for (int i = 0; i < p->n; i++) {
 		int entry = plan_entry_of(pl, p->task[i]);
 
 		if (entry == NONE || shown[pl->entries.v[entry].lane])
 			continue;
 		shown[pl->entries.v[entry].lane] = true;
-		draw_lane(pl, pl->entries.v[entry].lane, NULL, o, p->pen.out);
+		pen_lane(&p->pen, pl, pl->entries.v[entry].lane, NULL);
 	}
 }
 
@@ -242,7 +241,7 @@ static void make_picture(struct view *v, int w, struct picture *p)
 
 	*p = (struct picture){ .plan = v->m->now->plan, .g = v->m->now->graph,
 		.x = problem_at(v->m, own->at), .pen = frame_pen(v->m, w) };
-	put_picture(v->m, p, &(struct draw_options){ .width = w, .flags = p->pen.flags });
+	put_picture(v->m, p);
 	if (!page_begin(&own->picture, v->m, hash_mix(key_of_state(v->m->now), (uint64_t)own->at), w, &pen))
 		return;
 	own->picture.cursor = own->picture.top = 0;

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "draw/units.h"
-#include "explore/parts.h"
+#include "explore/page.h"
 #include "explore/positions.h"
 #include "explore/view.h"
 
