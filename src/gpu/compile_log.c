@@ -199,9 +199,9 @@ static void parse_line(struct parse *p, const char *line)
 void compile_parse_log(struct compile_result *r, struct arena *a)
 {
 	struct parse p = { .arena = a, .entry = -1 };
-	char *copy = arena_strdup(a, r->log), *rest = copy, *line;
+	char *unread = arena_strdup(a, r->log), *line;
 
-	while ((line = strsep(&rest, "\n"))) {
+	while ((line = strsep(&unread, "\n"))) {
 		line[strcspn(line, "\r")] = '\0';
 		parse_line(&p, line);
 	}

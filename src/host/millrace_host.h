@@ -1,7 +1,7 @@
 /* millrace_host.h - the functions that a kernel's text calls, on a CPU.
  *
  * The names are those of src/emit/cuda_prelude.c. Every thread of a block is a coroutine (rt_machine.h). Flags, copies
- * and matrix instructions take place in a random order, which a seed decides, among all orders that the GPU's rules
+ * and matrix instructions happen in a random order, which a seed decides, among all orders that the GPU's rules
  * allow; a violation of these rules is reported and ends the run. The runtime is part of the program (rt.c), and the
  * text calls it through a table, so only the text has to be compiled. The text ends with
  *

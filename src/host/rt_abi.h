@@ -1,7 +1,7 @@
 /* rt_abi.h - the interface between the program and a kernel compiled for the host.
  *
  * This header, rt_number.h and millrace_host.h are also inside the program as text, which the
- * system's C compiler reads with a kernel's text; so is the rest of the runtime, rt.c and rt_*.h, for
+ * system's C compiler reads with a kernel's text; so are the other files of the runtime, rt.c and rt_*.h, for
  * exported kernels. Therefore they include nothing of this project but each other.
  */
 #ifndef HOST_RT_ABI_H
@@ -74,7 +74,7 @@ struct host_launch {
 	void *const *args;		/* pointers to tensors and to maps */
 	int blocks, threads;
 	int cluster;			/* blocks that run together, a divisor of `blocks`; 0: 1 */
-	int64_t shared_bytes;		/* with room to align it to 1024 */
+	int64_t shared_bytes;		/* 1024 more than needed, to align it to 1024 */
 	uint64_t seed;
 	int race;			/* report accesses that nothing orders */
 	char *report;			/* filled before the process ends with failure */

@@ -4,7 +4,7 @@
  * A copy proceeds by rows of its box, some rows at a time, whenever the scheduler chooses it; from its
  * issue on its destination holds NaN. A store (out of shared memory) belongs to a group of the thread
  * that issues it; only this thread can wait until the group has been read. The products of a warpgroup
- * take place in order. From the issue of a product to its end the thread's accumulators hold a NaN
+ * are executed in order. From the issue of a product to its end the thread's accumulators hold a NaN
  * pattern: reading them too early shows in the result, and writing them is detected. Operands are
  * addressed by the bits of descriptors, as on the hardware (PTX ISA, matrix descriptor format).
  */
@@ -308,13 +308,13 @@ static inline uint32_t host_element(const struct host_matrix *m, bool transposed
 {
 	uint32_t at;
 	int span = m->swizzle / 2;	/* elements of a swizzled row; transposed have two bytes */
-	int piece = 16 / bytes;
+	int atom = 16 / bytes;		/* elements of 16 bytes */
 
 	if (!transposed && m->swizzle)
 		at = (uint32_t)(i % 8 * m->swizzle) + (uint32_t)(i / 8) * m->stride + (uint32_t)(k * bytes);
 	else if (!transposed)
 		at = (uint32_t)(i % 8 * 16) + (uint32_t)(i / 8) * m->stride +
-			(uint32_t)(k / piece) * m->leading + (uint32_t)(k % piece * bytes);
+			(uint32_t)(k / atom) * m->leading + (uint32_t)(k % atom * bytes);
 	else if (m->swizzle)
 		at = (uint32_t)(k % 8 * m->swizzle) + (uint32_t)(k / 8) * m->stride +
 			(uint32_t)(i / span) * m->leading + (uint32_t)(i % span) * 2;

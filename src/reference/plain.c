@@ -90,11 +90,9 @@ static void put_loop(struct plain_text *t, int phase, int loop)
 	int64_t below = 1;
 
 	plain_line(t, "{");
-	t->indent++;
 	put_trips(t, loop);
 	plain_gap(t);
 	plain_line(t, "for (i64 j%d = first; j%d < last; j%d++) {", loop, loop, loop);
-	t->indent++;
 	for (int i = l->naxes - 1; i >= 0; i--) {
 		int64_t n = extent_tiles(t->x, l->axis[i]);
 
@@ -103,9 +101,7 @@ static void put_loop(struct plain_text *t, int phase, int loop)
 	}
 	plain_gap(t);
 	put_body(t, phase, loop);
-	t->indent--;
 	plain_line(t, "}");
-	t->indent--;
 	plain_line(t, "}");
 }
 
@@ -134,15 +130,13 @@ static void put_arrays(struct plain_text *t, const struct plain_memory *r)
 {
 	plain_line(t, "double *const own = scratch + BLOCK * %lldll;", (long long)r->total);
 	plain_line(t, "double *const a = own + %lld, *const b = own + %lld;", (long long)r->a, (long long)r->b);
-	for (int i = 0; i < t->p->nodes.n; i++) {
+	for (int i = 0; i < t->p->nodes.n; i++)
 		if (r->node[i] != NONE)
 			plain_line(t, "double *const v%d = own + %lld;", i, (long long)r->node[i]);
-	}
-	for (int i = 0; i < t->p->carries.n; i++) {
+	for (int i = 0; i < t->p->carries.n; i++)
 		if (r->carry[i] != NONE)
 			plain_line(t, "double *const c_%s = own + %lld;", t->p->carries.v[i].name,
 				(long long)r->carry[i]);
-	}
 }
 
 static const char *param_type(const struct tensor *x)
@@ -167,7 +161,6 @@ static void put_kernel(struct plain_text *t, int phase, const struct plain_memor
 			(long long)p->axes.v[i].size - 1);
 	plain_gap(t);
 	plain_line(t, "for (i64 tile = BLOCK; tile < %lldll; tile += BLOCKS) {", (long long)g.total);
-	t->indent++;
 	for (int i = g.n - 1; i >= 0; i--) {
 		put_axis(t, g.axis[i], arena_strf(t->a, "(tile / %lld %% %lld)", (long long)below,
 			(long long)g.tiles[i]));
@@ -175,9 +168,7 @@ static void put_kernel(struct plain_text *t, int phase, const struct plain_memor
 	}
 	plain_gap(t);
 	put_body(t, phase, NONE);
-	t->indent--;
 	plain_line(t, "}");
-	t->indent--;
 	plain_line(t, "}");
 }
 

@@ -55,10 +55,8 @@ static void put_load(struct plain_text *t, int node)
 	enum dtype held = x->role == TENSOR_INPUT ? x->type : DT_F64;
 
 	plain_each_of_node(t, node, " {");
-	t->indent++;
 	put_location(t, n);
 	plain_line(t, "%s = inside ? load_%s(t_%s, at) : 0;", plain_value(t, node), dtype_name(held), x->name);
-	t->indent--;
 	plain_line(t, "}");
 }
 
@@ -75,12 +73,10 @@ static void put_store(struct plain_text *t, int node)
 	const struct node *n = &t->p->nodes.v[node];
 
 	plain_each_of_node(t, node, " {");
-	t->indent++;
 	put_location(t, n);
 	plain_line(t, "if (inside)");
 	plain_statement(t, arena_strf(t->a, "t_%s[at]", t->p->tensors.v[n->ref].name),
 		rounded(t, n->type, plain_value(t, n->arg[0])));
-	t->indent--;
 	plain_line(t, "}");
 }
 
@@ -139,13 +135,11 @@ static void put_unpack(struct plain_text *t, int node)
 	const char *to = plain_axis(t, n->ref), *from = "";
 	int per = 32 / dtype_bits(n->type), words = NONE;
 
-	for (int i = 0; i < n->naxes; i++) {
+	for (int i = 0; i < n->naxes; i++)
 		if (n->axis[i] == n->ref)
 			words = t->p->nodes.v[n->arg[0]].axis[i];
-	}
 	from = plain_axis(t, words);
 	plain_each_of_node(t, node, " {");
-	t->indent++;
 	t->full_axis[words] = t->full_axis[n->ref];
 	plain_line(t, "const i64 at = %s;", plain_position(t, n->ref, true));
 	plain_line(t, t->full_axis[words] ? "const int i_%s = (int)(at / %d);" :
@@ -153,7 +147,6 @@ static void put_unpack(struct plain_text *t, int node)
 	plain_gap(t);
 	plain_line(t, "%s = unpack_%s(%s, (int)(at %% %d));\t/* %s in %s */", plain_value(t, node),
 		dtype_name(n->type), plain_value(t, n->arg[0]), per, to, from);
-	t->indent--;
 	plain_line(t, "}");
 }
 
@@ -171,13 +164,11 @@ static void put_reduce(struct plain_text *t, int node)
 	const struct node *n = &t->p->nodes.v[node];
 
 	plain_each_of_node(t, node, " {");
-	t->indent++;
 	plain_line(t, "double s = %s;", plain_number(t->a, op_identity(n->op, n->type)));
 	plain_gap(t);
 	put_serial_loop(t, n->ref, contracts_full_axis(t, n, n->ref));
 	plain_statement(t, "s", arena_strf(t->a, "%s(s, %s)", function_of(t, op_pair(n->op), n->type), plain_value(t, n->arg[0])));
 	plain_line(t, "%s = s;", plain_value(t, node));
-	t->indent--;
 	plain_line(t, "}");
 }
 
@@ -195,13 +186,11 @@ static void put_scan(struct plain_text *t, int node)
 			plain_loop(&l, n->axis[i], full_axis[i]);
 	}
 	plain_each(t, &l, " {");
-	t->indent++;
 	plain_line(t, "double s = 0;");
 	plain_gap(t);
 	put_serial_loop(t, n->ref, along);
 	plain_statement(t, plain_value(t, node), arena_strf(t->a, "s = i_%s ? %s(s, %s) : %s",
 		plain_axis(t, n->ref), function_of(t, op_pair(n->op), n->type), plain_value(t, n->arg[0]), plain_value(t, n->arg[0])));
-	t->indent--;
 	plain_line(t, "}");
 }
 
@@ -235,10 +224,9 @@ static int shared_axes(const struct plain_text *t, const struct node *n, int axi
 	const struct node *a = &t->p->nodes.v[n->arg[0]];
 	int count = 0;
 
-	for (int i = 0; i < a->naxes; i++) {
+	for (int i = 0; i < a->naxes; i++)
 		if (!ints_hold(n->axis, n->naxes, a->axis[i]))
 			axis[count++] = a->axis[i];
-	}
 	return count;
 }
 

@@ -26,7 +26,7 @@ struct plain_text {
 	bool full_axis[AXES_MAX];
 };
 
-/* A line at the present indentation; an empty one; "TO = FROM;" under the line before. */
+/* A line at the present indentation, which a line with `{` at its end or `}` at its start changes; an empty one; "TO = FROM;" under the line before. */
 void plain_line(struct plain_text *t, const char *fmt, ...) PRINTF(2, 3);
 void plain_gap(struct plain_text *t);
 void plain_statement(struct plain_text *t, const char *to, const char *from);

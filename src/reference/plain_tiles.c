@@ -29,14 +29,12 @@ static int64_t operand_elements(const struct extents *x, int product, int which)
 	const struct node *a = &x->program->nodes.v[n->arg[which]];
 	int64_t own = 1, shared = 1;
 
-	for (int i = 0; i < a->naxes; i++) {
+	for (int i = 0; i < a->naxes; i++)
 		if (!node_has_axis(n, a->axis[i]))
 			shared = times(shared, extent_of_node(x, n->arg[which], i));
-	}
-	for (int i = 0; i < n->naxes; i++) {
+	for (int i = 0; i < n->naxes; i++)
 		if (node_has_axis(a, n->axis[i]))
 			own = times(own, extent_of_node(x, product, i));
-	}
 	return times(round_up4(own), shared);
 }
 
@@ -133,10 +131,9 @@ static void first_tiles(const struct program *p, struct tiling *t)
 				t->extent[a] = p->axes.v[a].size > 2 * TILE_FIRST ? TILE_FIRST : p->axes.v[a].size;
 		}
 	}
-	for (int a = 0; a < p->axes.n; a++) {
+	for (int a = 0; a < p->axes.n; a++)
 		if (batch[a])
 			t->extent[a] = 0;
-	}
 }
 
 static int64_t halved(int64_t tile)
@@ -186,10 +183,9 @@ static enum err_code spread(struct arena *a, const struct program *p, struct til
 
 		TRY(extents_infer(a, p, t, &x, e));
 		g = extents_grid(&x, phase);
-		for (int i = 0; i < g.n; i++) {
+		for (int i = 0; i < g.n; i++)
 			if (t->extent[g.axis[i]] > TILE_FEW && (best == NONE || t->extent[g.axis[i]] > t->extent[best]))
 				best = g.axis[i];
-		}
 		if (g.total >= TILES_WANTED || best == NONE)
 			return OK;
 		t->extent[best] = halved(t->extent[best]);

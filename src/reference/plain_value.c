@@ -8,13 +8,17 @@
 
 void plain_line(struct plain_text *t, const char *fmt, ...)
 {
+	const char *line;
 	va_list ap;
 
 	va_start(ap, fmt);
-	buf_repeat(t->out, "\t", t->indent);
-	buf_puts(t->out, arena_vstrf(t->a, fmt, ap));
-	buf_putc(t->out, '\n');
+	line = arena_vstrf(t->a, fmt, ap);
 	va_end(ap);
+	t->indent -= *line == '}';
+	buf_repeat(t->out, "\t", t->indent);
+	buf_puts(t->out, line);
+	buf_putc(t->out, '\n');
+	t->indent += *line && line[strlen(line) - 1] == '{';
 }
 
 void plain_gap(struct plain_text *t)
@@ -103,12 +107,6 @@ void plain_loop(struct plain_loops *l, int axis, bool full)
 	l->full_axis[l->n++] = full;
 }
 
-static void loops_over(struct plain_loops *l, int n, const int *axis, const uint8_t *full_axis)
-{
-	for (int i = 0; i < n; i++)
-		plain_loop(l, axis[i], full_axis[i]);
-}
-
 int64_t plain_nominal(const struct plain_text *t, int axis, bool full)
 {
 	return full ? t->p->axes.v[axis].size : t->x->tile[axis];
@@ -138,22 +136,27 @@ void plain_each(struct plain_text *t, const struct plain_loops *l, const char *a
 	plain_line(t, "EACH(%lld)%s%s", (long long)total, text, after);
 }
 
+static void each_of(struct plain_text *t, int n, const int *axis, const uint8_t *full_axis, const char *after)
+{
+	struct plain_loops l = { 0 };
+
+	for (int i = 0; i < n; i++)
+		plain_loop(&l, axis[i], full_axis[i]);
+	plain_each(t, &l, after);
+}
+
 void plain_each_of_node(struct plain_text *t, int node, const char *after)
 {
 	const struct node *n = &t->p->nodes.v[node];
-	struct plain_loops l = { 0 };
 
-	loops_over(&l, n->naxes, n->axis, t->x->full_axis + node * RANK_MAX);
-	plain_each(t, &l, after);
+	each_of(t, n->naxes, n->axis, t->x->full_axis + node * RANK_MAX, after);
 }
 
 void plain_each_of_carry(struct plain_text *t, int carry)
 {
 	const struct carry *c = &t->p->carries.v[carry];
-	struct plain_loops l = { 0 };
 
-	loops_over(&l, c->naxes, c->axis, t->x->carry_full_axis + carry * RANK_MAX);
-	plain_each(t, &l, "");
+	each_of(t, c->naxes, c->axis, t->x->carry_full_axis + carry * RANK_MAX, "");
 }
 
 /* A statement of its own under the line before. */

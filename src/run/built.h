@@ -1,8 +1,8 @@
 /* built.h - a plan, lowered, printed and compiled for a backend.
  *
- * A backend is what users name by target=: how role programs are printed (emit) and compiled. The rest of src/run
- * starts the kernels: run.h on the attached device, on_host.h on the CPU. A built plan has one kernel for each phase of
- * its program. It can be built with stamps (lower/stamps.h), which each of its runs then leaves for trace.h.
+ * A backend is what users name by target=: how role programs are printed (emit) and compiled. Kernels are started by
+ * run.h on the attached device, by on_host.h on the CPU. A built plan has one kernel for each phase of its program. It
+ * can be built with stamps (lower/stamps.h), which each of its runs then leaves for trace.h.
  */
 #ifndef RUN_BUILT_H
 #define RUN_BUILT_H
@@ -51,7 +51,7 @@ void built_new_traced(struct mem *mem, const struct built *of, struct built **ou
 
 /* Print the sources of all phases. */
 NODISCARD enum err_code built_emit(struct built *b, struct err *e);
-/* The same with another function in place of lower_plan; `ud` is passed on to it. */
+/* The same with another function instead of lower_plan; `ud` is passed on to it. */
 typedef enum err_code lower_fn(struct mem *mem, const struct plan *p, int phase, void *ud,
 	struct kernel **out, struct err *e);
 NODISCARD enum err_code built_emit_by(struct built *b, lower_fn *lower, void *ud, struct err *e);
@@ -68,7 +68,7 @@ NODISCARD enum err_code built_end(struct built *b, struct err *e);
 
 /* ---- for run.c and on_host.c ---- */
 
-/* The buffers of a phase's launch besides those of tensors. */
+/* The buffers of a phase's launch that are not tensors. */
 enum { PHASE_ORDER, PHASE_START, PHASE_STAMPS, PHASE_BUFFERS };
 
 struct phase_buffer {

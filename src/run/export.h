@@ -26,8 +26,8 @@ NODISCARD enum err_code export_cuda(const struct built *b, const char *name, str
 	struct export_set *out, struct err *e);
 void export_host(const struct built *b, const char *name, struct arena *a, struct export_set *out);
 
-/* Write all files into `dir`, which is made with its parents if it is missing. An existing file is replaced as a
- * whole or stays. ERR_IO names the path. */
+/* Write all files into `dir`, which is made with its parents if it is missing. An existing file is replaced completely
+ * or stays. ERR_IO names the path. */
 NODISCARD enum err_code export_write(const struct export_set *set, const char *dir, struct arena *a, struct err *e);
 
 #endif

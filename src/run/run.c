@@ -51,7 +51,7 @@ static void describe_tensor(const struct program *p, const struct feed *in, int 
 
 /* ---- jobs ---- */
 
-/* A job that is being made, and its arrays, which have room for all of it. */
+/* A job that is being made, and its arrays, which are large enough for all of it. */
 struct parts {
 	struct gpu_job job;
 	struct gpu_buffer *buffers;

@@ -18,7 +18,7 @@ enum {
 	PATH_SPARE = 64,		/* bytes for what is appended to a path */
 };
 
-/* steps[i] upgrades from version i to i + 1; the first one turns an empty file into a store. Released steps never
+/* steps[i] upgrades from version i to i + 1; the first one makes an empty file a store. Released steps never
  * change. */
 #define X(name, type) ", " #name " " SQL_##type
 #define SQL_TEXT "TEXT"

@@ -219,7 +219,7 @@ static enum err_code ready(struct store *s, bool make, struct err *e)
 	return s->file.path ? file_open(&s->file, make, e) : OK;
 }
 
-/* Turn SQLite's result into an error or OK. *again: the file was damaged and set aside; the call may be tried again. */
+/* Make of SQLite's result an error or OK. *again: the file was damaged and set aside; the call may be tried again. */
 static enum err_code conclude(struct store *s, int rc, bool *again, struct err *e)
 {
 	*again = file_is_damage(rc);
