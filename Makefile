@@ -1,4 +1,4 @@
-# Makefile - builds, tests and installs Millrace. One file for the whole tree.
+# Makefile - builds, tests and installs Millrace. One file for all folders.
 #
 #   make                 build/millrace
 #   make docs            the generated documents: docs/lessons.md, docs/gallery.md

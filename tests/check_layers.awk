@@ -2,7 +2,7 @@
 # is included. Exit status 1 if a file breaks a rule.
 
 BEGIN {
-	# What each folder may include besides its own headers: all that is below it.
+	# What each folder may include in addition to its own headers: all that is below it.
 	below["base"] = ""
 	below["tile"] = "base"
 	below["reference"] = below["device"] = "base tile"

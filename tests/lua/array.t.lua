@@ -25,7 +25,7 @@ is(list(mr.array("i32", {2, 1, 2}, function(i, j, k) return 100 * i + 10 * j + k
 is(#mr.array("f64", {}, 3), 1, "no dimension: one element")
 is(mr.array("f64", {}, 3):get(), 3.0, "and get without a position reads it")
 is(mr.array("bfloat16", {1}).dtype, "bf16", "other names of a dtype")
-is(#mr.array("f32", {2.0, 3.0}), 6, "whole floats are sizes")
+is(#mr.array("f32", {2.0, 3.0}), 6, "floats that are integers are sizes")
 
 -- Elements --------------------------------------------------------------------------------
 
@@ -64,7 +64,7 @@ local nibbles = mr.array("i4", {5}, {1, 2, 3, 4, 5})
 nibbles[2] = -3
 is(list(nibbles), "1 -3 3 4 5", "two to a byte do not disturb each other")
 
--- Wholes ----------------------------------------------------------------------------------
+-- All elements ----------------------------------------------------------------------------------
 
 a = mr.array("f64", {4}, {0.1, 1, 2, 3})
 local b = a:copy()
@@ -141,7 +141,7 @@ like(message, "array: f32 {1048576, 1048576} takes 4194305 MiB, but only %d+ of 
 
 is(getmetatable(a), false, "the metatable is out of reach")
 
--- A small object to Lua, but the collector is told what it holds.
+-- A small object to Lua, but the collector knows its bytes.
 local live = setmetatable({}, {__mode = "k"})
 for _ = 1, 32 do live[mr.array("f32", {1 << 22})] = true end
 local n = 0

@@ -71,7 +71,7 @@ end, function(z, t)
   end)
 end)
 
--- The whole row in one tile, and online in two passes.
+-- The complete row in one tile, and online in two passes.
 local function softmax(z, t)
   return over(2, z.m, z.n, function(i, j)
     return math.exp(t.X(i, j)) / sum(z.n, function(k) return math.exp(t.X(i, k)) end)
