@@ -23,7 +23,7 @@ local LOG2E <const> = 1.4426950408889634
 
 return mr.program("chunk_scan", function(p)
   local b, s, h, hd, n = p:axes("b", "s", "h", "p", "n")
-  local chunk = p:option("chunk", "whole", 256)
+  local chunk = p:option("chunk", "integer", 256)
   p:check(chunk >= 1, "chunk must be at least 1")
   local g, l = p:axis("g", p.g or 1), p:axis("l", chunk)
   local k = p:axis("k", chunk)                            -- l as the reduction sees it

@@ -19,7 +19,7 @@ local LOG2E <const> = 1.4426950408889634
 
 return mr.program("chunk_state", function(p)
   local b, s, h, hd, n = p:axes("b", "s", "h", "p", "n")
-  local chunk = p:option("chunk", "whole", 256)
+  local chunk = p:option("chunk", "integer", 256)
   p:check(chunk >= 1, "chunk must be at least 1")
   local g, l = p:axis("g", p.g or 1), p:axis("l", chunk)
   local c = p:axis("c", (s.size + chunk - 1) // chunk)

@@ -14,7 +14,7 @@ local mr = require "millrace"
 
 return mr.program("conv2d", function(p)
   local n, c, h, w, k, r, s = p:axes("n", "c", "h", "w", "k", "r", "s")
-  local stride, pad = p:option("stride", "whole", 1), p:option("pad", "whole", 0)
+  local stride, pad = p:option("stride", "integer", 1), p:option("pad", "integer", 0)
   p:check(stride >= 1 and pad >= 0, "stride must be at least 1 and pad at least 0")
   local height, width = h.size + 2 * pad - r.size, w.size + 2 * pad - s.size
   p:check(height >= 0 and width >= 0, "the filter is larger than the image")

@@ -14,7 +14,7 @@ local bits = {i4 = 4, e2m1 = 4, i8 = 8}
 
 return mr.program("dequant_gemm", function(p)
   local m, n, k = p:axes("m", "n", "k")
-  local wtype, group, dtype = p.wtype or "i4", p:option("group", "whole", 128), p.dtype or "bf16"
+  local wtype, group, dtype = p.wtype or "i4", p:option("group", "integer", 128), p.dtype or "bf16"
   local out = p.out or dtype
   local each = 32 // p:check(bits[wtype], 'wtype must be "i4", "e2m1" or "i8"')
   p:check(k.size % each == 0, "k must be a multiple of " .. each)

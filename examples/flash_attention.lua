@@ -24,7 +24,7 @@ return mr.program("flash_attention", function(p)
   local n, hkv = p:axis("n", p.n or m.size), p:axis("hkv", p.hkv or h.size)
   local dtype = p.dtype or "bf16"
   local scale = p:option("scale", "number", 1 / math.sqrt(d.size))
-  local softcap, window = p:option("softcap", "number"), p:option("window", "whole")
+  local softcap, window = p:option("softcap", "number"), p:option("window", "integer")
   local causal = p:option("causal", "boolean")
   p:check(h.size % hkv.size == 0, "hkv must divide h")
   p:check(scale > 0, "scale must be positive")

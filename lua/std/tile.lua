@@ -515,16 +515,17 @@ end
 
 local option_kinds <const> = {
   number = {"a number", function(v) return math.type(v) and v - v == 0 and v end},
-  whole = {"an integer", function(v) return type(v) == "number" and core.integer(v) end},
+  integer = {"an integer", function(v) return type(v) == "number" and core.integer(v) end},
   boolean = {"true or false", function(v) return type(v) == "boolean" and v end},
 }
+option_kinds.whole = option_kinds.integer               -- deprecated
 
 -- An option that bind was given, or the default; a number may also be false, for none.
 function p_methods.option(p, name, kind, default)
   self_p(p, "option")
   expect(type(name) == "string", "option", "name", name)
   local known = option_kinds[kind]
-  expect(known, "option", '"number", "whole" or "boolean"', kind)
+  expect(known, "option", '"number", "integer" or "boolean"', kind)
   local given = p[name]
   if given == nil or given == false and kind ~= "boolean" then return default end
   local v = known[2](given)

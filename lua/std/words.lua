@@ -112,7 +112,7 @@ local places = {
   device = {devices, files = true}, load_plan = {plans, files = true}, calibrate = {files = true},
   export = {files = true}, array = {dtypes}, to = {dtypes}, copy = {dtypes},
   input = {nil, nil, dtypes}, output = {nil, nil, dtypes}, temp = {nil, nil, dtypes}, unpack = {nil, nil, nil, dtypes},
-  option = {nil, one_of("number", "whole", "boolean")}, help = {topics},
+  option = {nil, one_of("number", "integer", "boolean")}, help = {topics},
   dofile = {files = true}, loadfile = {files = true}, open = {files = true}, lines = {files = true},
 }
 local alone = {dofile = true, loadfile = true, help = true}    -- functions that are no field of anything

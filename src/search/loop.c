@@ -49,7 +49,7 @@ static const char *why_unstated(const struct plan *p, int loop)
 		if (entry == NONE)
 			return "some of its sTasks are on no lane";
 		if (p->lanes.v[p->entries.v[entry].lane].replicas > 1)
-			return "its lanes take tiles in turn";
+			return "its lanes have replicas";
 		n++;
 	}
 	return n == 0 ? "it has no sTasks" : n + LOOP_DEMANDS > MODULO_TASKS_MAX ||

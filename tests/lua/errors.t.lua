@@ -200,7 +200,7 @@ local inside = mr.program("inside", function(p)
     loop = {k, {upto = m}, function() return nothing end},
     task = {"task", function() return nothing end},
     phase = {"phase", function() return nothing end}, check = {true, "x"},
-    option = {"x", "whole", 1},
+    option = {"x", "integer", 1},
   }
   local methods = debug.getmetatable(p).methods
   for _, name in ipairs(sorted(methods)) do
@@ -384,7 +384,7 @@ bad("mr.examples.flash_attention{b = 1, h = 1, m = 4, d = 4, causal = 1}",
 bad("mr.examples.conv2d{n = 1, c = 1, h = 1, w = 1, k = 1, r = 1, s = 1, pad = 0.5}",
   "conv2d: pad must be an integer, got 0.5")
 bad("mr.program('t', function(p) p:option('x', 'text') end){}",
-  "option: \"number\", \"whole\" or \"boolean\" expected, got 'text'")
+  "option: \"number\", \"integer\" or \"boolean\" expected, got 'text'")
 ok(mr.examples.flash_attention{b = 1, h = 1, m = 4, d = 4, window = false, softcap = false},
   "an option that is false is none")
 
@@ -601,8 +601,8 @@ plan:fill_waits()
 local legal, problems = plan:check()
 ok(not legal and problems[1].code == "layout", "a plan that splits a load along an axis that its tensor has not")
 good, message = pcall(plan.compile, plan, {text = true})
-like(message, ":%d+: 'scale%.0' is loaded in parts that do not lie together, and read as a whole; " ..
-  "leave its load whole$", "  is not compiled")
+like(message, ":%d+: 'scale%.0' is loaded in slices that cannot share a ring, and read by one sTask; " ..
+  "do not split its load$", "  is not compiled")
 
 -- A tensor without dimensions has no last one.
 local scaled = mr.program("scaled", function(p)

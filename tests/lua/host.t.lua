@@ -69,7 +69,7 @@ local function conv2d(axis)
 end
 computes("conv2d, split along its outermost row axis", conv2d "n", 2)
 local good, message = pcall(core.build, conv2d "p", true, nil, nil, "host")
-tap.ok(not good and tostring(message):find "its rows do not lie together",
+tap.ok(not good and tostring(message):find "whose rows are not contiguous",
   "conv2d, split along another, is refused", tostring(message))
 
 for ring = 1, 4 do

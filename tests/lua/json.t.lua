@@ -81,7 +81,9 @@ local plan = mr.load_plan "attention_pingpong"
 local tl = plan:simulate{events = 200}
 local got, order = parse(tl:json())
 keys(order, got, "format program device measured unit cycles seconds clock_hz full_clock_hz power energy uncertainty "
-  .. "noise doubt tie cache overhead tflops ii res_mii rec_mii bound utilization played unpriced phases lanes events", "a timeline's fields")
+  .. "noise " ..
+  "doubt tie " ..                                       -- deprecated
+  "cache overhead tflops ii res_mii rec_mii bound utilization played unpriced phases lanes events", "a timeline's fields")
 is(got.format, "millrace timeline 1", "  its format")
 same(got, tl, "format device", "  and what they say")
 is(got.device, "h200", "  its device")
@@ -148,7 +150,8 @@ ok(got.grid.raster == "columns" and got.grid.group == 4, "its grid")
 local _, problems = copy:check()
 got, order = parse(problems:json())
 same_list(got, problems, "file line", "problems")
-keys(order, got[1], "code message hint task other edge location place file line", "a problem's fields")
+keys(order, got[1], "code message hint task other edge location place file line",   -- place: deprecated
+  "a problem's fields")
 local broken = plan:copy()
 broken:unwait("softmax.0", "mma_qk.0")
 _, problems = broken:check()

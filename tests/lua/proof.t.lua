@@ -238,7 +238,7 @@ for _, row in ipairs(measured.plans(measured.sweep)) do
     break
   end
 end
-is(p.unstated, "its lanes take tiles in turn", "lanes with replicas are not solved")
+is(p.unstated, "its lanes have replicas", "lanes with replicas are not solved")
 ok(p.bound > 0 and not p.exact and not p.eases[1], "  they have ResMII and RecMII")
 like(tostring(p), "the loop is not solved", "  which is said")
 

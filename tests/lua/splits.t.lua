@@ -78,7 +78,7 @@ for _, apart in ipairs{false, true} do
 end
 correct("parts that lie together, in rings of one slot and of two", rare.qkv{m = 64, n = 200, d = 64}, {m = 64, n = 64},
   {n = {2}}, true, {rings = {["narrow.0"] = 2, k = 2}})
-refused("parts within a granule", "'mma_pv.1' takes 'v' by pieces of 8 along 'd'.*or split 'load_v' too",
+refused("parts within a granule", "'mma_pv.1' reads 'v' in tiles of 8 along 'd'.*or split 'load_v' too",
   rare.qkv{m = 64, n = 32, d = 16}, {m = 64, n = 32}, {d = {2}})
 correct("the same with a load that is split, too", rare.qkv{m = 64, n = 32, d = 16}, {m = 64, n = 32},
   {d = {2, {"load_v", "mma_pv", "convert", "store_o"}}}, true)

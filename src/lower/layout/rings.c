@@ -447,8 +447,8 @@ static enum err_code place_slice(const struct kernel *k, struct ring *r, const s
 
 	if ((!by_rows && (!v->ncol || v->col[0] != split_axis(k, b))) ||
 	    (by_rows ? v->rows : v->cols) % b->slices || (by_rows ? v->row_share : v->col_share)[0] != 1)
-		return err_set(e, ERR_ILLEGAL, b->loc, "'%s' is loaded in parts that do not lie "
-			"together, and read as a whole; leave its load whole", b->name);
+		return err_set(e, ERR_ILLEGAL, b->loc, "'%s' is loaded in slices that cannot "
+			"share a ring, and read by one sTask; do not split its load", b->name);
 	*(by_rows ? &r->first_row : &r->first_col) = b->slice * part;
 	if (by_rows) {
 		r->engine &= part % shared_pattern_rows(&k->target->shared) == 0 &&
@@ -595,8 +595,8 @@ static enum err_code check_operand(struct kernel *k, const struct ring *r, struc
 	TRY(check_steps(k, b, e));
 	grain = find_grain(k, r, b, &by);
 	if (grain % least)
-		return err_set(e, ERR_ILLEGAL, by->loc, "'%s' takes '%s' by pieces of %lld along '%s', "
-			"which lies contiguous in memory: the matrix unit takes multiples of %lld; take "
+		return err_set(e, ERR_ILLEGAL, by->loc, "'%s' reads '%s' in tiles of %lld along '%s', "
+			"which is contiguous in memory: the matrix unit needs multiples of %lld; choose "
 			"other %s%s", by->name, b->name, (long long)grain,
 			g->program->axes.v[r->shape.col[0]].name, (long long)least, by->slices > 1 ?
 			"slices" : "tiles", could_be_split(k, b, by) ? arena_strf(&k->arena,

@@ -161,9 +161,9 @@ static enum err_code check_rows_contiguous(const struct lowering *c, const struc
 
 	for (int i = 0; o->k_major && i < shape->nrow && shape->row[i] != axis; i++)
 		if (c->g->extents.tile[shape->row[i]] > 1)
-			return err_set(e, ERR_ILLEGAL, s->loc, "'%s' takes a part of '%s', of which "
-				"'%s' has a piece for each '%s': its rows do not lie together; split "
-				"'%s', or take a tile of 1 of it", s->name, c->p->axes.v[axis].name,
+			return err_set(e, ERR_ILLEGAL, s->loc, "'%s' reads a slice along '%s' of '%s', whose "
+				"rows are not contiguous, as each '%s' has some of them; split '%s', or choose a "
+				"tile of 1 along it", s->name, c->p->axes.v[axis].name,
 				b->name, c->p->axes.v[shape->row[i]].name,
 				c->p->axes.v[shape->row[i]].name);
 	return OK;
