@@ -1,8 +1,8 @@
--- The softmax of one block of keys runs under the products of the blocks beside it:
+-- The softmax of one block of keys runs under the products of the neighbouring blocks:
 -- the same lane issues the scores of the next block and the output of this one, and
 -- does the next softmax while the tensor cores work. That is an order and an offset:
--- in turn j the lane has mma_qk, softmax and rescale of iteration j + 1 and mma_pv of
--- iteration j. The probabilities live over two turns, so they need two versions.
+-- in iteration j of the pipelined loop the lane has mma_qk, softmax and rescale of iteration j + 1 and mma_pv of
+-- iteration j. The probabilities live over two iterations, so they need two versions.
 local mr = require "millrace"
 local bound = ... or mr.examples.flash_attention{b=2, h=16, m=8192, n=8192, d=128}
 local plan = mr.plan(bound:graph{tile={m=128, n=128}}, mr.device "h200")

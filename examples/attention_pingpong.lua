@@ -1,9 +1,9 @@
 -- Two warpgroups in ping-pong: the tile is split in two halves of 64 rows, each on a
 -- lane of its own with the overlapped order of attention_overlap.lua, and the lanes
--- take turns on the tensor cores: one issues its two products while the other does its
--- softmax. A turn is a wait for issue, not for completion. In turn j lane c0 has
--- mma_qk of iteration j + 1; it comes after c1 has issued mma_pv of turn j - 1, two
--- iterations earlier; c1 in turn j comes after c0's mma_pv of the same turn.
+-- use the tensor cores alternately: one issues its two products while the other does its
+-- softmax. This issue order is kept by waits for issue, not for completion. In iteration j
+-- lane c0 has mma_qk of iteration j + 1; it comes after c1 has issued mma_pv of iteration
+-- j - 1, two iterations earlier; c1 in iteration j comes after c0's mma_pv of iteration j.
 local mr = require "millrace"
 local bound = ... or mr.examples.flash_attention{b=2, h=16, m=8192, n=8192, d=128}
 local plan = mr.plan(bound:graph{tile={m=128, n=128}}, mr.device "h200")

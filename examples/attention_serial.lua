@@ -1,4 +1,4 @@
--- Attention without overlap: one consumer lane of eight warps takes the whole 128-row
+-- Attention without overlap: one consumer lane of eight warps takes the complete 128-row
 -- tile and does one thing after the other. The tensor cores idle during the softmax.
 local mr = require "millrace"
 local bound = ... or mr.examples.flash_attention{b=2, h=16, m=8192, n=8192, d=128}

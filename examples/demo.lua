@@ -72,12 +72,12 @@ local graph = bound:graph{tile={m=128, n=128}}
 title("Its graph for tiles of 128 queries and 128 keys")
 io.write(graph:drawing())
 
--- 3. Three pipelines. The plans are files beside this one; each works for any program with
+-- 3. Three pipelines. The plans are files next to this one; each works for any program with
 -- these sTasks.
 local pipelines = {
   {"serial", "one lane does one thing after the other"},
-  {"overlap", "softmax under the products of the blocks beside it"},
-  {"pingpong", "two lanes, which take turns on the tensor cores"},
+  {"overlap", "softmax under the products of the neighbouring blocks"},
+  {"pingpong", "two lanes, which use the tensor cores alternately"},
 }
 local rows = {}
 for _, p in ipairs(pipelines) do

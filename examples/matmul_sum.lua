@@ -16,7 +16,7 @@ return mr.program("matmul_sum", function(p)
 
   local sum = p:carry("sum", {m}, 0)
   p:loop(n, function()
-    local c = p:carry("c", {m, n}, 0)                   -- begins anew for every tile of n
+    local c = p:carry("c", {m, n}, 0)                   -- begins again for every tile of n
     p:loop(k, function()
       c:add(p:mma("mma", p:load("load_a", A), p:load("load_b", B)))
     end)

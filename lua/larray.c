@@ -311,7 +311,7 @@ void array_read(lua_State *L, const struct array *a, enum dtype as, double *out)
 	}
 }
 
-/* wholes ----------------------------------------------------------------- */
+/* complete arrays ----------------------------------------------------------------- */
 
 static int array_copy_l(lua_State *L)
 {

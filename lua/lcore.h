@@ -79,7 +79,7 @@ enum { SHOW_MAX = 64 };
 const char *show(lua_State *L, int idx, char buf[SHOW_MAX]);
 
 /* Arguments; `what` is the function's name as the user wrote it, `name` what the
- * value is to it. Numbers are whole if they have an integer value (4096.0 is). */
+ * value is to it. A number is an integer if its value is one (4096.0 is). */
 bool is_integer(lua_State *L, int idx, int64_t *out);	/* *out is 0 if it is not */
 int64_t check_integer(lua_State *L, int idx, const char *what, const char *name, int64_t lo, int64_t hi);
 double check_real(lua_State *L, int idx, const char *what, const char *name);

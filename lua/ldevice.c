@@ -39,7 +39,7 @@ static int compare_names(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Append a name to the path; returns the length to cut it back to. */
+/* Append a name to the path; returns the length of the path before. */
 static size_t enter_field(struct reader *r, const char *name)
 {
 	size_t base = strlen(r->path);

@@ -8,7 +8,7 @@
 #define EDGE_RECORD "millrace.dependence"
 
 static const char *const task_fields[] = { "name", "kind", "phase", "loop", "shape", "dtype", "bytes",
-	"shared_bytes", "flops", "m", "n", "k", "reads", "writes", "location", "place" };
+	"shared_bytes", "flops", "m", "n", "k", "reads", "writes", "location", "place" /* deprecated */ };
 static const char *const buffer_fields[] = { "name", "dtype", "scope", "phase", "loop", "shape", "bytes", "carry" };
 static const char *const edge_fields[] = { "from", "to", "kind", "buffer", "distance", "loop", "reuse" };
 
@@ -83,7 +83,7 @@ void set_location(lua_State *L, struct srcloc loc)
 	lua_pushfstring(L, "%s:%d", loc.file ? loc.file : "?", loc.line);
 	lua_pushvalue(L, -1);
 	lua_setfield(L, -3, "location");
-	lua_setfield(L, -2, "place");
+	lua_setfield(L, -2, "place");		/* deprecated */
 }
 
 static void push_task(lua_State *L, const struct graph *g, const struct stask *s)

@@ -81,14 +81,14 @@ static int move_or_insert(lua_State *L, const char *what, bool insert)
 	int64_t at = 0;
 
 	lua_settop(L, 3);
-	OPTIONS_CHECK(L, 3, what, "at", "before", "after", "lane", "seu", "repair_waits", "settle");
+	OPTIONS_CHECK(L, 3, what, "at", "before", "after", "lane", "seu", "repair_waits", "settle" /* deprecated */);
 	m.set_at = option_integer(L, 3, what, "at", -OFFSET_MAX, OFFSET_MAX, &at);
 	m.at = (int)at;
 	option_text(L, 3, what, "before", &m.before);
 	option_text(L, 3, what, "after", &m.after);
 	option_text(L, 3, what, "lane", &m.lane);
 	option_text(L, 3, what, "seu", &m.seu);
-	option_bool(L, 3, what, "settle", &repair_waits);
+	option_bool(L, 3, what, "settle", &repair_waits);		/* deprecated */
 	option_bool(L, 3, what, "repair_waits", &repair_waits);
 	if (insert)
 		EDIT(insert, h, &task, 1, &m, repair_waits, &stop);
@@ -124,10 +124,10 @@ static int plan_lane_l(lua_State *L)
 	const char *name = check_text(L, 2, "lane", "name");
 	int64_t warps = 0, registers = 0, replicas = 1;
 
-	OPTIONS_CHECK(L, 3, "lane", "warps", "registers", "replicas", "turns");
+	OPTIONS_CHECK(L, 3, "lane", "warps", "registers", "replicas", "turns" /* deprecated */);
 	option_integer(L, 3, "lane", "warps", 1, 1 << 20, &warps);
 	option_integer(L, 3, "lane", "registers", 1, 1 << 20, &registers);
-	option_integer(L, 3, "lane", "turns", 1, 1 << 20, &replicas);
+	option_integer(L, 3, "lane", "turns", 1, 1 << 20, &replicas);	/* deprecated */
 	option_integer(L, 3, "lane", "replicas", 1, 1 << 20, &replicas);
 	EDIT(lane, h, name, (int)warps, (int)registers, (int)replicas);
 	return 0;
@@ -408,7 +408,8 @@ static int plan_copy_l(lua_State *L)
 #define PROBLEM_RECORD "millrace.problem"
 #define USAGE_RECORD "millrace.usage"
 
-static const char *const problem_fields[] = { "code", "message", "hint", "task", "other", "edge", "location", "place" };
+static const char *const problem_fields[] = { "code", "message", "hint", "task", "other", "edge", "location",
+	"place" /* deprecated */ };
 static const char *const usage_fields[] = { "threads", "registers", "shared_bytes", "lanes" };
 
 static void push_problem(lua_State *L, const struct plan *p, const struct problem *pr)

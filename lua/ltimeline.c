@@ -358,8 +358,7 @@ static int timeline_plan_l(lua_State *L)
 	return 1;
 }
 
-/* core.lanes(timeline) -> list of {name=, warps=, registers=, replicas=, turns=}; registers nil:
- * what the lane needs; turns: deprecated, the same as replicas */
+/* core.lanes(timeline) -> list of {name=, warps=, registers=, replicas=}; registers nil: what the lane needs */
 static int timeline_lanes_l(lua_State *L)
 {
 	const struct plan *p = check_timeline(L, 1, "lanes")->plan;
@@ -374,7 +373,7 @@ static int timeline_lanes_l(lua_State *L)
 		if (l->registers)
 			set_integer(L, "registers", l->registers);
 		set_integer(L, "replicas", l->replicas);
-		set_integer(L, "turns", l->replicas);
+		set_integer(L, "turns", l->replicas);	/* deprecated */
 		lua_rawseti(L, -2, i + 1);
 	}
 	return 1;

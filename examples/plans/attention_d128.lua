@@ -1,12 +1,12 @@
 -- Attention at head dim 128 with 176 keys a tile: as many as the registers of two warpgroups hold.
 --
--- The softmax of one block of keys runs under the products of the blocks beside it, as in
--- attention_overlap.lua. What is new is where values lie. The last step of softmax, the
--- conversion of the probabilities to bf16, is cut off: until then they lie, as f32, in the place
--- of the scores that they are made of; and as it waits for the product that reads the
+-- The softmax of one block of keys runs under the products of the neighbouring blocks, as in
+-- attention_overlap.lua. What is new is where values are stored. The last step of softmax, the
+-- conversion of the probabilities to bf16, is split off: until then they are, as f32, an alias of the
+-- scores from which they are computed; and as it waits for the product that reads the
 -- probabilities of the block before, one version of those is enough.
 -- A thread has 88 registers of scores, 44 of probabilities and 64 of the result.
--- Where a causal mask cuts half of all blocks, attention_d128_causal.lua is faster.
+-- Where a causal mask leaves out half of all blocks, attention_d128_causal.lua is faster.
 local mr = require "millrace"
 local bound = ... or mr.examples.flash_attention{b=2, h=16, m=8192, n=8192, d=128}
 local plan = mr.plan(bound:graph{tile={m=128, n=176}}, mr.device "h200")

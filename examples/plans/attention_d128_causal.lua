@@ -1,9 +1,9 @@
 -- Causal attention at head dim 128: two warpgroups, in order, on 128 queries and keys a tile.
 --
 -- As in attention_serial.lua nothing runs ahead: the products of one warpgroup run under the softmax
--- of the other. The last step of softmax is cut off and its values lie in the place of the scores, as
+-- of the other. The last step of softmax is split off and its values are an alias of the scores, as
 -- in attention_d128.lua, which leaves registers for a text of the blocks of keys that the mask does
--- not cut. Rows with most keys come first, so that the EUs end together.
+-- not touch. Rows with most keys come first, so that the EUs end together.
 local mr = require "millrace"
 local bound = ... or mr.examples.flash_attention{b=2, h=16, m=8192, n=8192, d=128, causal=true}
 local plan = mr.plan(bound:graph{tile={m=128, n=128}}, mr.device "h200")

@@ -1,8 +1,8 @@
 -- Attention at head dim 256, causal or not, with 80 keys a tile: as many as shared memory holds, two
--- blocks of keys and two of values beside the queries.
+-- blocks of keys and two of values and the queries.
 --
--- Places are those of attention_d128.lua. The result is rescaled right before the product that adds
--- to it, while the next scores are computed. There is no room left to stage the output, 64 KiB a
+-- Aliases are those of attention_d128.lua. The result is rescaled right before the product that adds
+-- to it, while the next scores are computed. There is no space left to stage the output, 64 KiB a
 -- tile, so the lanes' threads store it themselves: once for all blocks of keys.
 local mr = require "millrace"
 local bound = ... or mr.examples.flash_attention{b=2, h=8, m=8192, n=8192, d=256}

@@ -2,8 +2,8 @@
 --
 -- Rows of a multiple of 4 bytes go to shared memory by asynchronous copies: four warps are enough,
 -- and a ring of three stages, which leaves more of the L1 to the copies that are under way. Others
--- pass through registers, 16 bytes at a time: eight warps with 88 registers keep eight such pieces
--- each on their way. The threads store the result, too, as its rooms would take from the L1.
+-- pass through registers, 16 bytes at a time: eight warps with 88 registers keep eight such accesses
+-- each in flight. The threads store the result, too, as staging it would take memory from the L1.
 local mr = require "millrace"
 local bound = ... or mr.examples.gemm{m=8192, n=8192, k=4100}
 local plan = mr.plan(bound:graph{tile={m=128, n=256, k=64}}, mr.device "h200")

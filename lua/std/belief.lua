@@ -19,7 +19,7 @@ local FAR <const> = 2.5                                 -- standard deviations: 
 
 -- Inverse length scales, by the first word of a trait's name; all others have 1. They maximise the likelihood of 1,600
 -- plans measured in three complete spaces and 26 searches, with a length scale for each trait, and are rounded.
-local weights <const> = setmetatable({tile = 3, order = 2, warps = 0.5, columns = 0.5, split = 0.5, in_turn = 0.5, raster = 0.5, group = 0.5},
+local weights <const> = setmetatable({tile = 3, order = 2, warps = 0.5, columns = 0.5, split = 0.5, issue_order = 0.5, raster = 0.5, group = 0.5},
   {__index = function(all, name)
     if type(name) ~= "string" then return 1 end         -- see traits_of
     local weight = rawget(all, name:match "^[%w_]+") or 1

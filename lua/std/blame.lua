@@ -15,8 +15,7 @@ local function rows_of(parts, causes)
   for _, p in ipairs(parts) do
     local r = of[p.task]
     if not r then
-      r = setmetatable({lane = p.lane, task = p.task, share = 0, feeds = p.feeds, lane_cycles = p.lane_cycles,
-        parts = {}}, row)
+      r = setmetatable({lane = p.lane, task = p.task, share = 0, feeds = p.feeds, lane_cycles = p.lane_cycles, parts = {}}, row)
       for _, cause in ipairs(causes) do r[cause] = 0 end
       of[p.task], rows[#rows + 1] = r, r
     end

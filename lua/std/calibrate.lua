@@ -1,8 +1,8 @@
 -- calibrate.lua - mr.calibrate(path): the numbers of the attached device, from kernels made of plans.
 --
 -- Each entry of probes.lua says what one number shows in. Its kernel is run, and the number is that for
--- which the simulator predicts what was measured: so whatever the simulator knows of the kernel beside
--- is taken off, and nothing is fitted that has no mechanism. All kernels are run one after the other, several times;
+-- which the simulator predicts what was measured: so whatever else the simulator knows of the kernel
+-- is subtracted, and nothing is fitted that has no mechanism. All kernels are run one after the other, several times;
 -- how far apart the numbers are that come of each time is their spread.
 
 local core = require "millrace.core"
@@ -102,8 +102,7 @@ local calibration = {__name = "millrace.calibration", __tostring = function(c)
   local lines = {("%s, %s, driver %s"):format(c.name, c.date, c.driver)}
   for _, path in ipairs(c.order) do
     local x = c.numbers[path]
-    lines[#lines + 1] = ("%-26s %10s  +- %4.1f %%, was %10s  %s"):format(path, short(x.value), 100 * x.spread,
-      short(x.was), x.why)
+    lines[#lines + 1] = ("%-26s %10s  +- %4.1f %%, was %10s  %s"):format(path, short(x.value), 100 * x.spread, short(x.was), x.why)
   end
   return table.concat(lines, "\n")
 end}

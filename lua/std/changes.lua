@@ -416,7 +416,7 @@ local function alias_of(x, s, name, value)
   end
 end
 
--- An operand of products is converted by an sTask of its own, which may wait for another product while the rest of the
+-- An operand of products is converted by an sTask of its own, which may wait for another product while the remainder of the
 -- computation does not. What it converts is an alias of a product, or has registers of its own.
 local function conversion(x, s, value)
   local name, base = new_task(x), draft.slice_of(s[2])

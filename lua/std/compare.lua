@@ -174,8 +174,7 @@ local function text_of(c)
   return out
 end
 
-local methods = {}                                      -- those that write pictures (pictures.lua)
-local comparison = record("comparison", "within_noise rows causes brief ratio title times png svg pdf trace", {methods = methods, aliases = {tie = "within_noise"}, __name = "millrace.comparison", __tostring = function(c)
+local function comparison_text(c)
   local out = text_of(c)
   local late = false
   for _, r in ipairs(c.rows) do late = late or r.measured and r.measured.late > 0.5 end
@@ -186,7 +185,12 @@ local comparison = record("comparison", "within_noise rows causes brief ratio ti
   table.insert(out, 1, c.title)
   if late then out[#out + 1] = "< it had ended when its lane looked: at most so long" end
   return table.concat(out, "\n")
-end}, function(_, name) return methods[name] end)
+end
+
+local methods = {}                                      -- those that write pictures (pictures.lua)
+local comparison = record("comparison", "within_noise rows causes brief ratio title times png svg pdf trace", {methods = methods,
+  aliases = {tie = "within_noise"},                     -- deprecated
+  __name = "millrace.comparison", __tostring = comparison_text}, function(_, name) return methods[name] end)
 
 ---- the comparison ----------------------------------------------------------------
 
@@ -239,8 +243,7 @@ local function compare(one, other)
     times = times_text(names, one, other),
     within_noise = near(one, other), rows = rows, causes = changes(one, other), brief = {brief[names[1]], brief[names[2]]}, ratio = other.cycles / one.cycles,
     title = ("%s: %s %s %s, %s %s, %.2f times as many; II %s and %s"):format(one.program:match "^[^{]*", names[1],
-      count(one.cycles), one.unit, names[2], count(other.cycles), other.cycles / one.cycles, count(one.ii),
-      count(other.ii)),
+      count(one.cycles), one.unit, names[2], count(other.cycles), other.cycles / one.cycles, count(one.ii), count(other.ii)),
   }, comparison)
 end
 

@@ -21,7 +21,7 @@ end
 return function(_, made)
   local devices = {}                                    -- by name, once they are read
 
-  -- Files that are read by path, or with changes, are read anew on every call.
+  -- Files that are read by path, or with changes, are read again on every call.
   local function read(name, changes)
     local short, path, shown = name, ("%s/hw/%s.lua"):format(core.home(), name), "hw/" .. name .. ".lua"
     if name:find("/", 1, true) or name:find("%.lua$") then
@@ -29,8 +29,7 @@ return function(_, made)
     elseif devices[name] and not changes then
       return devices[name]
     elseif not has(names(), name) then
-      raise(("device: unknown device '%s'%s (known: %s)"):format(name, hint(name, names()),
-        table.concat(names(), ", ")))
+      raise(("device: unknown device '%s'%s (known: %s)"):format(name, hint(name, names()), table.concat(names(), ", ")))
     end
     local d = core.device(short, path, shown, changes)
     if changes or path == name then
@@ -55,13 +54,12 @@ return function(_, made)
       return ("the attached %s is a part of a board, with %d SMs, and hw/%s.lua is of a complete one"):format(
         found.name, found.sms, name)
     elseif found.sms ~= read(name).eus then
-      return ("the attached %s has %d SMs, and hw/%s.lua is of one with %d"):format(found.name, found.sms,
-        name, read(name).eus)
+      return ("the attached %s has %d SMs, and hw/%s.lua is of one with %d"):format(found.name, found.sms, name, read(name).eus)
     end
   end
 
   -- The name of the file that is of the attached device, or of a model if there is none; or nil and why
-  -- it cannot be told.
+  -- it is not known.
   local function choose()
     local found = core.attached()
     if not found then return MODEL end

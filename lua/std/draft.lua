@@ -75,7 +75,7 @@ end
 
 function draft.add(d, ...) d.list[#d.list + 1] = {...} end
 
--- Every statement of a method, with its place: for i, s in draft.each(d, "lane") do
+-- Every statement of a method, with its index: for i, s in draft.each(d, "lane") do
 function draft.each(d, method)
   local i = 0
   return function()
@@ -98,7 +98,7 @@ end
 
 draft.slice_of = slice_of
 
--- The names that the slices of an sTask, or of a buffer, have among `names`; itself if it is whole.
+-- The names that the slices of an sTask, or of a buffer, have among `names`; itself if it is not split.
 function draft.slices(name, has)
   local base, slice = slice_of(name)
   if not slice then return {name} end
@@ -157,8 +157,8 @@ local function joined_waits(list)
   for _, on in ipairs(list) do
     local name = type(on) == "table" and on[1] or on
     local base, slice = slice_of(name)
-    local turn = type(on) == "table" and on.when == "issued" and slice and slice > 0
-    if not turn and not has[base] then
+    local order = type(on) == "table" and on.when == "issued" and slice and slice > 0
+    if not order and not has[base] then
       has[base] = true
       if type(on) == "table" then on[1] = base end
       out[#out + 1] = type(on) == "table" and on or base
@@ -273,8 +273,8 @@ function draft.split(d, bound, device, lane, axis, ways)
   for _, s in ipairs(d.list) do
     local method = s[1]
     if method == "buffers" then s[2] = split_versions(s[2], buffers, ways) end
-    local whole = method ~= "append" and method ~= "wait" or tasks[s[2]]
-    if not whole then
+    local shared = method ~= "append" and method ~= "wait" or tasks[s[2]]
+    if not shared then
       own[#own + 1] = s
     elseif method == "wait" then
       s[3] = split_waits(s[3], tasks, nil, ways)

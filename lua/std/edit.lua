@@ -126,7 +126,9 @@ local function times_text(r)
     change_text("time", a.seconds * 1e3, b.seconds * 1e3, "%.4g", "ms"), r.within_noise and ": too near to call" or "")
 end
 
-local result = record("tried edit", "diff before after ok problems came went gain within_noise kept keep", {aliases = {tie = "within_noise"}, __name = "millrace.try", __tostring = function(r)
+local result = record("tried edit", "diff before after ok problems came went gain within_noise kept keep", {
+  aliases = {tie = "within_noise"},                     -- deprecated
+  __name = "millrace.try", __tostring = function(r)
   local lines = {tostring(r.diff)}
   add_waits(lines, "came", r.came)
   add_waits(lines, "went", r.went)

@@ -6,8 +6,8 @@ local sections = known.sections
 
 local function size(s) return utf8.len(s) or #s end
 
--- The first n characters, and the rest.
-local function cut(s, n)
+-- The first n characters, and the others.
+local function divide(s, n)
   local at = utf8.len(s) and utf8.offset(s, n + 1) or n + 1
   return s:sub(1, at - 1), s:sub(at)
 end
@@ -21,7 +21,7 @@ local function flow(out, text, lead, indent, width)
     end
     while size(line) + (empty and 0 or 1) + size(word) > width do
       local part
-      part, word = cut(word, width - size(line))
+      part, word = divide(word, width - size(line))
       out[#out + 1], line = line .. part, indent
     end
     line, empty = line .. (empty and "" or " ") .. word, false

@@ -116,13 +116,13 @@ end
 ---- the result -------------------------------------------------------------------------------------
 
 local result, plans = planned("improved plan", "plan before timeline seconds gain within_noise trials ended changes diff pinned keep",
-  {__name = "millrace.improved", aliases = {tie = "within_noise"}, methods = {json = late("report", "improved")}})
+  {__name = "millrace.improved", aliases = {tie = "within_noise"},   -- deprecated
+  methods = {json = late("report", "improved")}})
 
 -- Both times, the changes and what differs, how the search ended, what to do next.
 function result.__tostring(r)
   local a, b, plan = r.before, r.timeline, plans[r]
-  local lines = {("%s on %s: %.4g ms, then %s, predicted"):format(plan.graph.program.name, plan.device.name,
-    a.seconds * 1e3, speed(b))}
+  local lines = {("%s on %s: %.4g ms, then %s, predicted"):format(plan.graph.program.name, plan.device.name, a.seconds * 1e3, speed(b))}
   if #r.changes == 0 then
     lines[2] = "nothing better was found"
   else

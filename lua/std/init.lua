@@ -14,8 +14,8 @@ end
 
 ---- examples ------------------------------------------------------------------
 
--- Names of the examples that return a program, told from their text so that none of
--- the others is run.
+-- Names of the examples that return a program, found in their text so that no
+-- other one is run.
 local function example_names()
   local names, files = {}, core.list(core.home() .. "/examples", ".lua")
   table.sort(files)
@@ -66,7 +66,7 @@ mr.examples = setmetatable({}, {
   end,
 })
 
----- the rest --------------------------------------------------------------------------------
+---- other modules --------------------------------------------------------------------------------
 
 local made = setmetatable({}, {__mode = "k"})           -- {name or path, changes} of devices that have them
 for _, part in ipairs{"devices", "plan", "edit", "kernel", "trace", "compare", "blame", "pictures", "lesson", "show"} do

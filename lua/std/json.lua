@@ -63,7 +63,7 @@ end
 
 local put                                               -- (out, value, indent)
 
--- What stands between brackets, n pieces that each(i) writes: one a line, or all on one.
+-- n elements between brackets, which each(i) writes: one a line, or all on one.
 local function block(out, open, close, n, indent, flat, each)
   local inner = indent .. " "
   local first, between, last = "\n" .. inner, ",\n" .. inner, "\n" .. indent

@@ -97,8 +97,7 @@ local function bench(k, given)
   local _, ms, how = core.run(k, nil, {seconds = o.seconds or 1, limit = o.limit})
   local runs, middle = #ms, median(ms)
   return setmetatable({ms = middle, min = ms[1], max = ms[runs], runs = runs,
-    tflops = k.plan.graph.flops / middle / 1e9, gbps = k.plan.graph.bytes / middle / 1e6,
-    watts = how.watts, cache = how.cache}, timed)
+    tflops = k.plan.graph.flops / middle / 1e9, gbps = k.plan.graph.bytes / middle / 1e6, watts = how.watts, cache = how.cache}, timed)
 end
 
 local function run(k, inputs, given)
@@ -171,8 +170,7 @@ end
 -- The description of a kernel: what it is, its problems, and what to do next.
 local function as_text(k)
   if not core.target(k) then return "kernel" end
-  local lines = {("kernel of %s for %s"):format(bound_of(k).name, k.target == "host" and "the CPU"
-    or k.plan.device.name)}
+  local lines = {("kernel of %s for %s"):format(bound_of(k).name, k.target == "host" and "the CPU" or k.plan.device.name)}
   if k.target == "host" then
     lines[2] = "go on with k:check(), k:run(), k:trace(), k:show(), k:export(dir)"
   elseif k.registers == 0 then

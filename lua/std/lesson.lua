@@ -7,7 +7,7 @@ local raise, show, entry, hint = core.raise, core.show, core.entry, core.hint
 local WIDTH <const> = 78                                -- columns of text and drawings, at most
 local CLOSE <const> = 0.05                              -- a guess this near is right
 
--- What a step may have beside the key that says its kind.
+-- What a step may have in addition to the key that says its kind.
 local kinds <const> = {
   text = {}, code = {},
   show = {brief = true, options = true, name = true, typed = true},
@@ -19,15 +19,15 @@ local loading                                           -- path of the file that
 
 ---- numbers and text -------------------------------------------------------------------
 
--- Three digits, or all of a larger number's whole part: 0.203, 12.5, 1,024.
+-- Three digits, or all digits before the point of a larger number: 0.203, 12.5, 1,024.
 local function number_text(x)
   if x ~= x or math.abs(x) == math.huge then return tostring(x) end
   if math.abs(x) < 1000 and x ~= math.floor(x) then return ("%.3g"):format(x) end
-  local whole = ("%.0f"):format(x):gsub("^%-0$", "0")
-  return (whole:reverse():gsub("(%d%d%d)", "%1,"):reverse():gsub("^(%-?),", "%1"))
+  local digits = ("%.0f"):format(x):gsub("^%-0$", "0")
+  return (digits:reverse():gsub("(%d%d%d)", "%1,"):reverse():gsub("^(%-?),", "%1"))
 end
 
--- What the expressions in a lesson's text may use beside the lesson's own names.
+-- What the expressions in a lesson's text may use in addition to the lesson's own names.
 local helpers = setmetatable({
   number = number_text,
   percent = function(x) return ("%.0f %%"):format(100 * x) end,
@@ -50,9 +50,9 @@ local function filled(run, what, text)
 end
 
 -- Paragraphs to lines of so many columns; what is indented stays as it is.
-local function wrapped(text, width, first, rest)
+local function wrapped(text, width, first, others)
   local lines, line = {}, nil
-  first, rest = first or "", rest or first or ""
+  first, others = first or "", others or first or ""
   local function flush()
     if line then lines[#lines + 1] = line end
     line = nil
@@ -60,14 +60,14 @@ local function wrapped(text, width, first, rest)
   for raw in (text:gsub("%s+$", "") .. "\n"):gmatch "(.-)\n" do
     if raw:find "^%s" or raw == "" then
       flush()
-      lines[#lines + 1] = raw == "" and "" or rest .. raw
+      lines[#lines + 1] = raw == "" and "" or others .. raw
     else
       for word in raw:gmatch "%S+" do
         if line and #line + 1 + #word <= width then
           line = line .. " " .. word
         else
           flush()
-          line = (#lines == 0 and first or rest) .. word
+          line = (#lines == 0 and first or others) .. word
         end
       end
     end
@@ -205,7 +205,7 @@ local function as_typed(code)
   local lines, prompt = {}, "mr> "
   for line in (code .. "\n"):gmatch "(.-)\n" do
     lines[#lines + 1] = line == "" and prompt:sub(1, -2) or prompt .. line
-    -- A line that is whole begins anew, as in the shell.
+    -- A complete line is followed by a new prompt, as in the shell.
     local so_far = {}
     for k = #lines, 1, -1 do
       table.insert(so_far, 1, lines[k]:sub(5))
@@ -229,16 +229,13 @@ end
 -- How far a guess is off.
 local function verdict(p, guess)
   if p.choices then return guess == p.index and "That is right." or "That is another one." end
-  local off = p.unit == "%" and math.abs(guess - p.answer) / 100 or
-    math.abs(guess - p.answer) / math.max(math.abs(p.answer), 1e-9)
+  local off = p.unit == "%" and math.abs(guess - p.answer) / 100 or math.abs(guess - p.answer) / math.max(math.abs(p.answer), 1e-9)
   if guess == p.answer then return "That is right." end
   local side = guess < p.answer and "less" or "more"
   if p.unit == "%" then
-    return ("%s: %s is %.0f points %s."):format(off <= CLOSE and "That is near" or "That is not near", number_text(guess),
-      100 * off, side)
+    return ("%s: %s is %.0f points %s."):format(off <= CLOSE and "That is near" or "That is not near", number_text(guess), 100 * off, side)
   end
-  return ("%s: %s is %.0f %% %s."):format(off <= CLOSE and "That is near" or "That is not near", number_text(guess),
-    100 * off, side)
+  return ("%s: %s is %.0f %% %s."):format(off <= CLOSE and "That is near" or "That is not near", number_text(guess), 100 * off, side)
 end
 
 local function answer_lines(p, width, guess)
@@ -322,8 +319,8 @@ local keys <const> = {["\n"] = "on", ["\r"] = "on", [" "] = "on", n = "on", ["\2
   b = "back", ["\127"] = "back", ["\27[D"] = "back", ["\27[A"] = "back", q = "leave", ["\4"] = "leave"}
 
 -- Waits for a key that means something; the line that asks for it goes again.
-local function wait_for_key(place, count)
-  io.write(("-- %d of %d. Enter: on, b: back, q: leave --"):format(place, count))
+local function wait_for_key(number, count)
+  io.write(("-- %d of %d. Enter: on, b: back, q: leave --"):format(number, count))
   io.flush()
   local what
   repeat
@@ -428,8 +425,7 @@ end
 local function define(t)
   local path = loading or calling_file() or "lesson"
   local file = path:match "([^/]*)%.lua$" or path
-  local lesson = {title = t.title, idea = t.idea, setup = t.setup, file = file, path = path,
-    number = tonumber(file:match "^%d+") or 0,
+  local lesson = {title = t.title, idea = t.idea, setup = t.setup, file = file, path = path, number = tonumber(file:match "^%d+") or 0,
     name = file:gsub("^%d+_", ""), steps = {}}
   if type(t.title) ~= "string" then raise("lesson: title expected, got " .. show(t.title)) end
   if type(t.idea) ~= "string" then raise("lesson: idea expected, got " .. show(t.idea)) end

@@ -140,8 +140,7 @@ end
 
 function run:item_of(c, anyway)
   self.given = self.given + 1
-  return {id = self.given, script = c.script, plan = c.plan, bound = self.bound, candidate = c, anyway = anyway,
-    seed = self.o.seed}
+  return {id = self.given, script = c.script, plan = c.plan, bound = self.bound, candidate = c, anyway = anyway, seed = self.o.seed}
 end
 
 -- Was the same plan measured in this run? Two searches may find the same one.
@@ -228,12 +227,12 @@ function run:sort()
   local target, value = self:target(), {}
   for i, work in ipairs(self.queue.under_way) do
     local c = work.item.candidate
-    value[work] = {gain = c and self.belief:expected_improvement(c, target) or 0, place = i}
+    value[work] = {gain = c and self.belief:expected_improvement(c, target) or 0, index = i}
   end
   table.sort(self.queue.under_way, function(a, b)
     local x, y = value[a], value[b]
     if x.gain ~= y.gain then return x.gain > y.gain end
-    return x.place < y.place
+    return x.index < y.index
   end)
 end
 
@@ -332,7 +331,7 @@ local why = {
 --
 -- candidates: {plan=, predicted=, bound=, traits=} (seconds; bound, a lower bound of its time, and traits, numbers
 -- by name that tell how like another it is, may be nil), sorted by predicted time: a list, or a function that
--- gives the next one. In place of plan=, script= will do, or make=, a function that gives the plan.
+-- gives the next one. Instead of plan= there may be script=, or make=, a function that gives the plan.
 -- o: trials=, seconds=, seed=, limit= (seconds that one kernel may take), gain=, risk= (below 0: all are measured), uncertainty= (the model's,
 -- a share), worst= (candidates predicted slower than this times the best are ignored), final=false (no last race),
 -- more= (called when none left is likely to win: the best candidate -> a list of more, and "interrupted" if it was),
@@ -354,7 +353,7 @@ return function(bound, device, candidates, o)
   end)
   if not good then ended = r.ended or "interrupted" end
   r.queue:drop()
-  for _, server in ipairs(r.queue.servers) do if server.rest then server:rest() end end
+  for _, server in ipairs(r.queue.servers) do if server.end_idle then server:end_idle() end end
   local mean, spread = r.belief:unknown_error()
   local text = ended == "sure" and why.sure:format(100 * r.gain, 100 * r.risk)
     or ended == "trials" and why.trials:format(r.most) or why[ended]

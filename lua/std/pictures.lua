@@ -3,8 +3,7 @@
 local core = require "millrace.core"
 local picture = require "millrace.picture"
 local raise, show, entry = core.raise, core.show, core.entry
-local formats, call_of, check_path, where, say = picture.formats, picture.call_of, picture.check_path, picture.where,
-  picture.say
+local formats, call_of, check_path, where, say = picture.formats, picture.call_of, picture.check_path, picture.where, picture.say
 
 ---- the script that draws a picture again, stored in the file -------------------------
 
@@ -91,8 +90,7 @@ local function comparison_methods(pairs_of)
     methods[format] = entry(function(c, path, options)
       local one, other = pair(format, c)
       local file, o, show_it = where(format, path, options)
-      say(format, file, core.picture(one, format, file, o, pair_script(one, other, call_of(format, file or "FILE")),
-        other, show_it))
+      say(format, file, core.picture(one, format, file, o, pair_script(one, other, call_of(format, file or "FILE")), other, show_it))
     end)
   end
   methods.trace = entry(function(c, path)
@@ -100,8 +98,7 @@ local function comparison_methods(pairs_of)
     check_path("trace", path)
     local a, b = kind(one), kind(other)
     if a == b then a, b = "first", "second" end
-    return core.trace_json(path, pair_script(one, other, call_of("trace", path)), one, process_name(one, a), other,
-      process_name(other, b))
+    return core.trace_json(path, pair_script(one, other, call_of("trace", path)), one, process_name(one, a), other, process_name(other, b))
   end)
   return methods
 end

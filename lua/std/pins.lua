@@ -91,8 +91,7 @@ local function add_name(set, kind, name, known)
   if #found == 0 then
     local names = draft.keys(known)
     local near = #name > 1 and hint(name, names) or ""
-    raise(("improve: pin: no %s '%s'%s"):format(singular[kind], name, near ~= "" and near or "; there are " ..
-      table.concat(names, ", ")))
+    raise(("improve: pin: no %s '%s'%s"):format(singular[kind], name, near ~= "" and near or "; there are " .. table.concat(names, ", ")))
   end
 end
 

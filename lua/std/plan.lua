@@ -25,7 +25,7 @@ local function program_line(mr, bound)
     :format(bound.name)
 end
 
--- Where the shipped plan of that name is: beside the programs, or among those for one shape.
+-- Where the shipped plan of that name is: next to the programs, or among those for one shape.
 local function shipped(name)
   local special = ("%s/examples/plans/%s.lua"):format(core.home(), name)
   local file = io.open(special)

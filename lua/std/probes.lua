@@ -144,17 +144,14 @@ return function(mr, device)
   local by_threads = gemm(4, 3, {m=4096, n=4096, k=4100})
   local one_after_another = {program=scores(mr), small={m=64, n=64, d=64},
     sizes=function(d) return {m=64 * d.eus, n=16384, d=64} end,
-    plan=plan_of(mr, {tile={m=64, n=16}, rings={k=8}, loads={"load_q", "load_k"},
-      tasks={"mma_qk", "work", "round", "store_s"}})}
+    plan=plan_of(mr, {tile={m=64, n=16}, rings={k=8}, loads={"load_q", "load_k"}, tasks={"mma_qk", "work", "round", "store_s"}})}
   local much_work = {program=weights(mr), small={m=128, n=256, d=128},
     sizes=function(d) return {m=128 * d.eus, n=16384, d=128} end,
     plan=plan_of(mr, {tile={m=128, n=128}, ways=2, registers=240, rings={k=2, v=2}, twice="work",
-      loads={"load_q", "load_k", "load_v"}, ahead={mma_qk=1, work=1},
-      tasks={"mma_qk", "mma_pv", "work", "round", "store_o"}})}
+      loads={"load_q", "load_k", "load_v"}, ahead={mma_qk=1, work=1}, tasks={"mma_qk", "mma_pv", "work", "round", "store_o"}})}
   local narrow = {program=scores(mr), small={m=128, n=128, d=128},
     sizes=function(d) return {m=128 * d.eus, n=32768, d=128} end,
-    plan=plan_of(mr, {tile={m=128, n=64}, ways=2, rings={k=8}, loads={"load_q", "load_k"},
-      tasks={"mma_qk", "work", "round", "store_s"}})}
+    plan=plan_of(mr, {tile={m=128, n=64}, ways=2, rings={k=8}, loads={"load_q", "load_k"}, tasks={"mma_qk", "work", "round", "store_s"}})}
   local nothing = vector(2, 64, function(x) return x end)
   nothing.sizes = function() return {m=128, k=64} end
 

@@ -10,7 +10,8 @@ local LEAST <const> = 0.0005                            -- of the bound: a small
 local WIDTH <const> = 78                                -- columns of the text
 local LINES <const> = 6                                 -- most lines about what would help
 
-local need = record("need", "kind from to distance cycles buffer most bytes lane unit contention", {aliases = {beside = "contention"}})
+local need = record("need", "kind from to distance cycles buffer most bytes lane unit contention", 
+  {aliases = {beside = "contention"}})                    -- deprecated
 local task = record("sTask of a proof", "name lane unit hold busy latency start stage")
 local circle = record("circle", "cycles iterations")
 
@@ -58,10 +59,9 @@ local function need_text(n)
   elseif n.kind == "lane" then
     return ("lane %s is held %s cycles an iteration"):format(n.lane, cycles(n.cycles))
   elseif n.contention and n.lane then
-    return ("lane %s needs %s cycles an iteration, as it is slower on %s beside products"):format(n.lane,
-      cycles(n.cycles), n.unit)
+    return ("lane %s needs %s cycles an iteration, as it is slower on %s next to products"):format(n.lane, cycles(n.cycles), n.unit)
   elseif n.contention then
-    return ("%s needs %s cycles an iteration, as lanes are slower on it beside products"):format(n.unit, cycles(n.cycles))
+    return ("%s needs %s cycles an iteration, as lanes are slower on it next to products"):format(n.unit, cycles(n.cycles))
   elseif n.lane then
     return ("%s takes %s cycles an iteration for %s alone"):format(n.unit, cycles(n.cycles), n.lane)
   end
@@ -71,8 +71,7 @@ end
 -- Why the interval cannot be less: one sentence, or several requirements that forbid it together.
 local function reasons(p, out)
   if p.unstated then
-    out[#out + 1] = ("nothing shorter: %s takes %s cycles (the loop is not solved: %s)"):format(p.binding,
-      cycles(p.bound), p.unstated)
+    out[#out + 1] = ("nothing shorter: %s takes %s cycles (the loop is not solved: %s)"):format(p.binding, cycles(p.bound), p.unstated)
   elseif p.tile then
     out[#out + 1] = ("nothing shorter: so much a tile asks for, over its few iterations; the loop alone could have %s")
       :format(cycles(p.best_loop))
@@ -125,8 +124,7 @@ local function helps(p, out)
     elseif shown < LINES and not again then
       if shown == 0 then out[#out + 1] = "what would allow less, each solved again:" end
       shown = shown + 1
-      out[#out + 1] = ("  %-32s %6s cycles, %s%.1f %%"):format(ease_text(e), cycles(e.bound),
-        e.exact and "" or "at most ", 100 * e.gain)
+      out[#out + 1] = ("  %-32s %6s cycles, %s%.1f %%"):format(ease_text(e), cycles(e.bound), e.exact and "" or "at most ", 100 * e.gain)
     end
   end
   if #useless > 0 then out[#out + 1] = "nothing: " .. useless_text(useless) end
@@ -139,8 +137,7 @@ local function text_of(p)
   if p.proven then
     out[1] = ("%s: II %s, proven least with %s"):format(of, cycles(p.ii), with)
   else
-    out[1] = ("%s: II %s, %.1f %% above what is proven least with %s, %s"):format(of, cycles(p.ii), 100 * p.gap, with,
-      cycles(p.bound))
+    out[1] = ("%s: II %s, %.1f %% above what is proven least with %s, %s"):format(of, cycles(p.ii), 100 * p.gap, with, cycles(p.bound))
   end
   reasons(p, out)
   if not p.unstated then
@@ -161,7 +158,7 @@ end
 ---- the record --------------------------------------------------------------------------------
 
 local ease = record("ease", "buffer memory unit task lane times bound gain exact",
-  {aliases = {room = "memory"}, __tostring = ease_text})
+  {aliases = {room = "memory"}, __tostring = ease_text})  -- deprecated: room
 need.__tostring = need_text
 
 local proof = record("proof", "loop ii bound gap proven best exact solver unstated tile tasks versions circle core eases "

@@ -13,7 +13,7 @@ local raise, show, hint = core.raise, core.show, core.hint
 local SECONDS, SAMPLE, WARMUP = 0.5, 0.06, 0.05
 local ROUNDS_MIN = 12                                   -- six pairs, the fewest that give a 95 % interval
 
-local known = {"seconds", "sample", "turn", "base", "seed", "limit"}   -- turn: the old name of sample
+local known = {"seconds", "sample", "turn", "base", "seed", "limit"}   -- turn: deprecated for sample
 
 -- The kernels and their names, those of a list first, the others sorted by name.
 local function contestants(given)
@@ -59,7 +59,7 @@ end
 
 local function run(given, o)
   o = options.check(o, "race", known)
-  options.seconds(o, "race", {"seconds", "sample", "turn", "limit"})
+  options.seconds(o, "race", {"seconds", "sample", "turn", "limit"})  -- deprecated: turn
   local list, names = contestants(given)
   local base = 1
   if o.base ~= nil then
@@ -68,7 +68,7 @@ local function run(given, o)
     if not base then raise(("race: there is no %s to compare with%s"):format(show(o.base), hint(tostring(o.base), names))) end
   end
   compile(list, names)
-  local rounds = core.race(list, names, {seconds = o.seconds or SECONDS, sample = o.sample or o.turn or SAMPLE,
+  local rounds = core.race(list, names, {seconds = o.seconds or SECONDS, sample = o.sample or o.turn or SAMPLE,  -- deprecated: turn
     warmup = WARMUP, rounds = ROUNDS_MIN, seed = o.seed, limit = o.limit})
   local medians = {}
   for c in ipairs(list) do medians[c] = paired.median(paired.times(rounds, c)) end
@@ -77,8 +77,7 @@ local function run(given, o)
   for c, k in ipairs(list) do
     local graph, ratio, low, high = k.plan.graph, paired.interval(paired.ratios(rounds, c, base))
     r[c] = setmetatable({name = names[c], kernel = k, ms = medians[c], min = rounds.min[c], max = rounds.max[c],
-      ratio = ratio, low = low, high = high, tflops = graph.flops / medians[c] / 1e9,
-      gbps = graph.bytes / medians[c] / 1e6}, row_fields)
+      ratio = ratio, low = low, high = high, tflops = graph.flops / medians[c] / 1e9, gbps = graph.bytes / medians[c] / 1e6}, row_fields)
   end
   table.sort(r, function(a, b)
     if a.ratio ~= b.ratio then return a.ratio < b.ratio end

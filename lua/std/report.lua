@@ -31,7 +31,13 @@ local function program(bound)
     sizes = json.object(table.concat(order, " "), size)})
 end
 
-local task = fields "name kind phase loop shape dtype flops bytes shared_bytes m n k reads writes location place"
+-- The text of an object with these fields: of `parts`, else of x.
+local function text_of(names, parts, x)
+  return json.encode(json.object(names, setmetatable(parts, {__index = x}))) .. "\n"
+end
+
+local task = fields "name kind phase loop shape dtype flops bytes shared_bytes m n k reads writes location place"  -- deprecated: place
+local lane = fields "name warps registers replicas turns"                   -- deprecated: turns
 local edge = fields "from to kind buffer distance loop reuse"
 local buffer = fields "name phase loop dtype scope shape bytes carry"
 
@@ -59,20 +65,19 @@ function report.timeline(tl, given)
   local parts = {
     format = "millrace timeline 1", program = program(bound), device = tl.measured and tl.kernel.plan.device.name
       or core.plan_of(tl).device.name,
-    phases = list(tl.phases, phase), lanes = list(core.lanes(tl), fields "name warps registers replicas turns"),
+    phases = list(tl.phases, phase), lanes = list(core.lanes(tl), lane),
     events = o.events ~= false and list(tl.events, event) or json.null,
   }
-  return json.encode(json.object("format program device measured unit cycles seconds clock_hz full_clock_hz power "
-    .. "energy uncertainty noise doubt tie cache overhead tflops ii res_mii rec_mii bound utilization played unpriced phases lanes "
-    .. "events", setmetatable(parts, {__index = tl}))) .. "\n"
+  return text_of("format program device measured unit cycles seconds clock_hz full_clock_hz power energy uncertainty noise "
+    .. "doubt tie "                                     -- deprecated
+    .. "cache overhead tflops ii res_mii rec_mii bound utilization played unpriced phases lanes events", parts, tl)
 end
 
 function report.graph(g)
   if not core.is(g, "millrace.graph") then raise("json: graph expected, got " .. show(g)) end
-  return json.encode(json.object("format program tile tiles flops bytes tasks buffers edges", {
+  return text_of("format program tile tiles flops bytes tasks buffers edges", {
     format = "millrace graph 1", program = program(g.program), tile = g.tile, tiles = g.tiles, flops = g.flops,
-    bytes = g.bytes, tasks = list(g.tasks, task_of), buffers = list(g.buffers, buffer), edges = list(g.edges, edge)}))
-    .. "\n"
+    bytes = g.bytes, tasks = list(g.tasks, task_of), buffers = list(g.buffers, buffer), edges = list(g.edges, edge)})
 end
 
 -- The statements of a plan, by kind.
@@ -82,7 +87,7 @@ local function statements(plan)
     local what, of, o = s[1], s[2], s[3] or {}
     if what == "lane" then
       lanes[#lanes + 1] = {name = of, warps = o.warps, registers = o.registers, replicas = o.replicas or 1,
-        turns = o.replicas or 1}
+        turns = o.replicas or 1}                        -- deprecated
     elseif what == "append" then
       entries[#entries + 1] = {task = of, lane = o.lane, seu = o.seu, at = o.at or 0}
     elseif what == "grid" then
@@ -100,17 +105,18 @@ end
 function report.plan(p)
   if not core.is(p, "millrace.plan") then raise("json: plan expected, got " .. show(p)) end
   local lanes, entries, waits, grid = statements(p)
-  return json.encode(json.object("format program device tile lanes rings entries waits grid script", {
+  return text_of("format program device tile lanes rings entries waits grid script", {
     format = "millrace plan 1", program = program(p.graph.program), device = p.device.name, tile = p.tile,
-    lanes = list(lanes, fields "name warps registers replicas turns"), rings = p.rings,
+    lanes = list(lanes, lane), rings = p.rings,
     entries = list(entries, fields "task lane seu at"), waits = list(waits, fields "task on distance when"),
-    grid = grid, script = p:script()})) .. "\n"
+    grid = grid, script = p:script()})
 end
 
 local function problem(p)
   local file, line = (p.location or ""):match "^(.*):(%d+)$"
   local parts = {file = file, line = math.tointeger(line), edge = p.edge and edge(p.edge)}
-  return json.object("code message hint task other edge location place file line", setmetatable(parts, {__index = p}))
+  local names = "code message hint task other edge location place file line"  -- deprecated: place
+  return json.object(names, setmetatable(parts, {__index = p}))
 end
 
 function report.problems(list_of)
@@ -120,31 +126,28 @@ end
 -- Of mr.search: r.plan is what it found.
 function report.search(r)
   local p = r.plan
-  return json.encode(json.object("format program device tile seconds ii bound gap bound_seconds proven trials shapes "
-    .. "pruned ended why plan", setmetatable({
+  return text_of("format program device tile seconds ii bound gap bound_seconds proven trials shapes pruned ended why plan", {
       format = "millrace search 1", program = program(p.graph.program), device = p.device.name, tile = p.tile,
-      why = r.why(), plan = p:script()}, {__index = r}))) .. "\n"
+      why = r.why(), plan = p:script()}, r)
 end
 
 -- Of plan:improve.
 function report.improved(r)
   local p = r.plan
-  return json.encode(json.object("format program device tile before seconds gain within_noise tie trials ended pinned changes diff "
-    .. "plan", setmetatable({
+  return text_of("format program device tile before seconds gain within_noise "
+    .. "tie "                                           -- deprecated
+    .. "trials ended pinned changes diff plan", {
       format = "millrace improved 1", program = program(p.graph.program), device = p.device.name, tile = p.tile,
-      before = r.before.seconds, changes = list(r.changes, fields "change seconds gain"), diff = r.diff.text,
-      plan = p:script()}, {__index = r}))) .. "\n"
+      before = r.before.seconds, changes = list(r.changes, fields "change seconds gain"), diff = r.diff.text, plan = p:script()}, r)
 end
 
 -- Of k:bench{} and k:check{}.
 function report.benchmark(b)
-  return json.encode(json.object("format ms min max runs tflops gbps watts cache",
-    setmetatable({format = "millrace benchmark 1"}, {__index = b}))) .. "\n"
+  return text_of("format ms min max runs tflops gbps watts cache", {format = "millrace benchmark 1"}, b)
 end
 
 function report.comparison(c)
-  return json.encode(json.object("format ok relative max_abs reference",
-    setmetatable({format = "millrace check 1"}, {__index = c}))) .. "\n"
+  return text_of("format ok relative max_abs reference", {format = "millrace check 1"}, c)
 end
 
 return report

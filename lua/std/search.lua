@@ -33,7 +33,7 @@ local function why(r, proof)
 end
 
 local result, plans = planned("search result", "plan timeline seconds ii bound gap bound_seconds proven trials shapes pruned ended why "
-  .. "measured measurements history edited", {__name = "millrace.search", 
+  .. "measured measurements history edited", {__name = "millrace.search",
   methods = {json = late("report", "search"), png = late("curves", "png"), svg = late("curves", "svg"), pdf = late("curves", "pdf")}})
 
 local function tile_text(tile)
@@ -65,7 +65,7 @@ function result.__tostring(r)
     lines[#lines + 1] = ("no tile shape tried can be under %.4g ms in the model%s"):format(r.bound_seconds * 1e3,
       below <= 0.001 and ": this is optimal there" or (", %.1f %% less"):format(100 * below))
   end
-  lines[#lines + 1] = ("%d plans, %d tile shapes, %d of them cut off; ended: %s"):format(r.trials, r.shapes, r.pruned, r.ended)
+  lines[#lines + 1] = ("%d plans, %d tile shapes, %d of them skipped; ended: %s"):format(r.trials, r.shapes, r.pruned, r.ended)
   lines[#lines + 1] = "go on with r.plan:show(), r.plan:script(), r.plan:compile(), r.why()"
   return table.concat(lines, "\n")
 end
@@ -130,8 +130,7 @@ local function find(bound, device, o, most, measured, watch)
   local counts = s:counts()
   if counts.found == 0 then
     return nil, ("no legal plan found (%d shapes tried, ended by %s)%s"):format(counts.shapes, ended,
-      counts.refusals ~= "" and "; what stood in the way, by how many candidates:\n" .. counts.refusals
-        .. nearest(s, bound, device) or "")
+      counts.refusals ~= "" and "; what stood in the way, by how many candidates:\n" .. counts.refusals .. nearest(s, bound, device) or "")
   end
   return s, ended, counts
 end
@@ -152,8 +151,7 @@ local function measure(s, bound, device, found, counts, o, most, watch)
       if o.progress then o.progress(state) end
       return watch{phase = "device", trials = counts.trials, shapes = counts.shapes, measured = state.trials, most = most,
         best = state.best and state.best.score * 1e-3, predicted = state.best and state.best.predicted, bound = counts.bound_seconds,
-        chance = state.chance, device_seconds = state.device_seconds, under_way = state.under_way,
-        history = history_of(s, state)}
+        chance = state.chance, device_seconds = state.device_seconds, under_way = state.under_way, history = history_of(s, state)}
     end})
 end
 

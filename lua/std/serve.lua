@@ -38,7 +38,7 @@ end
 
 function server:wait(seconds) core.compile_wait(seconds) end
 
-function server:rest() core.compile_end_idle() end
+function server:end_idle() core.compile_end_idle() end
 
 -- The reference's outputs. Computed when the first kernel is compiled: by then the compilers have other work.
 function server:reference()

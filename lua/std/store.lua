@@ -130,8 +130,7 @@ local function check_given(row, bound)
   check_bound(bound, "plan")
   local _, family = core.identity(bound)
   if family ~= row.family then
-    raise(("plan: row %d is of another program: '%s' with other statements or types than the one given"):format(row.id,
-      row.program))
+    raise(("plan: row %d is of another program: '%s' with other statements or types than the one given"):format(row.id, row.program))
   end
 end
 
@@ -141,8 +140,7 @@ local function rebuild(row, bound)
   check_given(row, bound)
   local p = loader.of_text(mr, row.script, ("row %d"):format(row.id), bound)
   if not bound and core.identity(p.graph.program) ~= row.hash then
-    raise(("plan: examples/%s.lua has changed since row %d was written; give the program: row:plan(bound)")
-      :format(row.program, row.id))
+    raise(("plan: examples/%s.lua has changed since row %d was written; give the program: row:plan(bound)"):format(row.program, row.id))
   end
   local ok, problems = p:check()
   if not ok then
@@ -202,8 +200,7 @@ local function list_json(rows)
 end
 
 local list_methods = {json = entry(list_json)}
-local list_class = {__name = "millrace.rows", __tostring = list_text, __index = list_methods, methods = list_methods,
-  __metatable = false}
+local list_class = {__name = "millrace.rows", __tostring = list_text, __index = list_methods, methods = list_methods, __metatable = false}
 
 -- The rows of a query, or nil and a message.
 local function find(query, f)

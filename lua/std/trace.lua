@@ -13,8 +13,7 @@ local function options(k, o)
     local found = false
     for _, name in ipairs(known[k.target]) do found = found or key == name end
     if not found then
-      raise(("trace: unknown option %s for target %q%s"):format(show(key), k.target,
-        core.hint(key, known[k.target])))
+      raise(("trace: unknown option %s for target %q%s"):format(show(key), k.target, core.hint(key, known[k.target])))
     end
     copy[key] = value
   end

@@ -29,15 +29,15 @@ local function read(path)
   return text
 end
 
----- sets of words: each is told the object that is called, or nil ----------------------------------
+---- sets of words: of each the argument is the object that is called, or nil ----------------------------------
 
 local function plan_of(x) return is(x, "millrace.plan") and x or nil end
 
 local function tasks(x)
   local names = plan_of(x) and names_of(x.tasks) or {}
   for i = 1, #names do                                  -- "mma" means mma.0, mma.1, ...
-    local whole = match(names[i], "^(.*)%.%d+$")
-    if whole then names[#names + 1] = whole end
+    local base = match(names[i], "^(.*)%.%d+$")
+    if base then names[#names + 1] = base end
   end
   return names
 end
@@ -97,13 +97,14 @@ end
 
 -- Of a method or function: words of its arguments by position, of its options by name; [0]: of the
 -- elements of lists in any argument; files: a name of a file may stand there.
-local places = {
+local signatures = {
   append = {tasks, lane = lanes, seu = units}, remove = {tasks},
   move = {tasks, lane = lanes, seu = units, before = tasks, after = tasks},
   insert = {tasks, lane = lanes, seu = units, before = tasks, after = tasks},
   wait = {tasks, tasks, [0] = tasks, when = one_of("complete", "issued")}, unwait = {tasks, tasks, [0] = tasks},
-  lane = {lanes}, split = {axes, [0] = tasks}, split_off = {buffers}, cut = {buffers},
-  alias = {["*"] = buffers}, place = {["*"] = buffers},
+  lane = {lanes}, split = {axes, [0] = tasks}, split_off = {buffers},
+  cut = {buffers}, place = {["*"] = buffers},            -- deprecated names
+  alias = {["*"] = buffers},
   grid = {raster = one_of("rows", "columns")},
   compile = {target = one_of("cuda", "host"), [0] = passes "optional"},
   kernel = {target = one_of("cuda", "host"), after = passes "tree"},
@@ -153,14 +154,16 @@ local function options(x, name, path, keys)
   if keys[1] == "tile" or name == "propagate" then return with_sign(axes(x)) end
   if #keys > 0 and not (name == "wait") then return {} end
   if name == "wait" then return #keys > 0 and {"distance=", "when="} or {} end
-  if name == "buffers" or name == "alias" or name == "place" then return with_sign(buffers(x)) end
+  if name == "buffers" or name == "alias" or name == "place" then  -- place: deprecated
+    return with_sign(buffers(x))
+  end
   local words = example_options(path)
   local topic = topic_of(x, name, path)
   for key in gmatch(topic and topic.call or "", "([%a_]+)=") do words[#words + 1] = key .. "=" end
   return words
 end
 
--- The words for a place in a call, and whether files may stand there; nil: nothing is known of it.
+-- The words for a position in a call, and whether files may stand there; nil: nothing is known of it.
 --   x       the object whose method it is, if it is ours
 --   name    of the function or method; path: all that stands before the bracket, "mr.load_plan"
 --   arg     which argument it is
@@ -168,14 +171,14 @@ end
 --   quoted  in a string: its words; else names of options
 return function(x, name, path, arg, keys, quoted)
   if not quoted then return options(x, name, path, keys), false end
-  local place = (name ~= path or alone[name]) and places[name]
+  local signature = (name ~= path or alone[name]) and signatures[name]
   if path == "require" then return {"millrace"}, false end
   if #keys > 0 and keys[1] ~= "" then
-    local set = place and (place[keys[1]] or place["*"]) or anywhere[keys[1]]
+    local set = signature and (signature[keys[1]] or signature["*"]) or anywhere[keys[1]]
     if set then return set(x), false end
     return nil
   end
-  if not place then return nil end
-  local set = #keys > 0 and place[0] or place[arg]
-  return set and set(x) or {}, place.files or false
+  if not signature then return nil end
+  local set = #keys > 0 and signature[0] or signature[arg]
+  return set and set(x) or {}, signature.files or false
 end

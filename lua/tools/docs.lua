@@ -173,12 +173,12 @@ local gallery <const> = {
     nil, function(env)
       return tostring(env.plan:try(function(p) p:buffers{softmax_2 = 2} p:move("mma_pv", {at = -1, after = "mma_qk"}) end))
     end},
-  {"What is wrong with a plan", "each problem with its place and a repair",
+  {"What is wrong with a plan", "each problem with its location and a repair",
     'plan = mr.load_plan "attention_overlap"\nplan:unwait("mma_pv", "load_v") print(select(2, plan:check()))', nil,
     function(env)
       local _, problems = env.plan:check()
       for _, problem in ipairs(problems) do problem.location = here(problem.location) end
-      return tostring(problems)                         -- folded by what is left of the place
+      return tostring(problems)                         -- folded by the length of the location
     end},
 }
 
@@ -191,7 +191,7 @@ local screens <const> = {
   {"Grid", "Which EU takes which output tile", "serial", "`5`, arrows, `v`", "walk", "<Right><Down>v"},
   {"Step by step", "One issue or completion at a time, with what is in each slot", "serial", "`6`, `Space`", "walk", "6"},
   {"Compare", "The plan as it was and as it is", "serial", "`7`, after an edit", "walk", "2/load_v"},
-  {"An sTask picked up", "Every other place, and what the plan would take then", "serial",
+  {"An sTask picked up", "Every other position, and what the plan would take then", "serial",
     "`/mma_pv`, `Enter`, `Space`", "edit", "<Space>"},
 }
 

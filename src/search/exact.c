@@ -41,8 +41,8 @@ enum err_code exact_orders(struct space *s, const struct choice *c, const struct
 				found = true;
 			}
 		}
-	for (int turn = 0; found && turn < 1 + (c->ways > 1); turn++) {
-		x.issue_order = turn;
+	for (int issue_order = 0; found && issue_order < 1 + (c->ways > 1); issue_order++) {
+		x.issue_order = issue_order;
 		VEC_PUSH(s->a, &out->v, x);
 	}
 	return OK;

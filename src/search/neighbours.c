@@ -68,7 +68,7 @@ void space_starts(const struct space *s, struct arena *a, struct choices *out)
 	int at[AXES_MAX] = { 0 }, d = 0;
 	struct choice c = space_first(s);
 
-	/* an odometer over the extents to start from; the last dimension turns fastest */
+	/* all combinations of the extents to start from; the last dimension changes fastest */
 	while (d >= 0 && out->v.n < STARTS_MAX) {
 		for (d = s->ndims - 1; d >= 0; d--)
 			c.tiling.extent[s->dims[d].axis] = start_extent(&s->dims[d], at[d]);

@@ -13,7 +13,7 @@ enum {
 	TRIALS_MAX = 900,
 };
 
-#define MEASURED 1.25			/* of the best time: slower plans will not turn out best when measured */
+#define MEASURED 1.25			/* of the best time: slower plans are not the best when measured */
 #define FAR 1.25			/* of the best time: no order makes slower plans the best */
 #define EQUAL 0.002			/* relative: times nearer than this are equal to the model */
 
@@ -273,7 +273,7 @@ static enum err_code refill(struct search *s, const struct stop *stop, bool *mor
 
 /* ---- steps ------------------------------------------------------------------------------- */
 
-/* Price the kernel of the next plan that may turn out best when it is measured. *more is false if there is none. */
+/* Price the kernel of the next plan that may be the best when it is measured. *more is false if there is none. */
 static enum err_code price_next(struct search *s, const struct stop *stop, bool *more, struct err *e)
 {
 	double worst = MEASURED * best_seconds(s);

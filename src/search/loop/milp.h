@@ -3,7 +3,7 @@
  * maximise sum(objective * x), with lo <= x <= hi for every column and for the sum of every row's terms; some columns are
  * integers. A program is built in an arena row by row; terms belong to the row that was added last.
  *
- * CBC (COIN-OR branch and cut) solves it, if its library is on this machine: the library is opened at the first use.
+ * CBC, a solver of COIN-OR, solves it, if its library is on this machine: the library is opened at the first use.
  * $MILLRACE_LIBCBC names another file; "none": CBC is not used. It runs on one thread, reads no clock and prints nothing. Its
  * numbers are exact to about 1e-7: for more, take the integers from a solution and compute everything else from them.
  */

@@ -184,14 +184,14 @@ static bool filter(struct refuter *q, enum modulo_end *end)
 
 	for (int i = 0; i < q->needs.n; ) {
 		struct modulo_need out = q->needs.v[i];
-		size_t rest = (size_t)(q->needs.n - i - 1) * sizeof(out);
+		size_t behind = (size_t)(q->needs.n - i - 1) * sizeof(out);
 
-		memmove(&q->needs.v[i], &q->needs.v[i + 1], rest);
+		memmove(&q->needs.v[i], &q->needs.v[i + 1], behind);
 		q->needs.n--;
 		*end = refute(q);
 		if (*end == MODULO_END_REFUTED)
 			continue;
-		memmove(&q->needs.v[i + 1], &q->needs.v[i], rest);
+		memmove(&q->needs.v[i + 1], &q->needs.v[i], behind);
 		q->needs.v[i++] = out;
 		q->needs.n++;
 		if (*end == MODULO_END_STOPPED)
