@@ -1,13 +1,13 @@
-/* sm_90a: what the instructions of a body are there. The rest is cuda_prelude.c's. */
+/* Matrix instructions of sm_90a; cuda_prelude.c has the other definitions. */
 #include "emit/print.h"
 
-/* wgmma, 64 x cols x 32 bytes of the contracted axis. Which axis is contiguous can only be
- * told for operands of 16 bits. */
+/* wgmma, 64 x cols x 32 bytes of the contracted axis. Only instructions on operands of 16 bits say
+ * which axis is contiguous. */
 static void put_wgmma(struct buf *o, const struct product_form *f)
 {
 	const char *type = dtype_name(f->type);
 	int sums = f->cols / 2;		/* of a thread; operands are numbered behind them */
-	bool told = dtype_bits(f->type) == 16;
+	bool says_axis = dtype_bits(f->type) == 16;
 
 	buf_printf(o, "\tasm volatile(\"{\\n.reg .pred p;\\nsetp.ne.b32 p, %%%d, 0;\\n\"\n\t\t\"wgmma.mma_async.sync.aligned."
 		"m64n%dk%d.f32.%s.%s {", sums + (f->registers ? 5 : 2), f->cols,
@@ -19,9 +19,9 @@ static void put_wgmma(struct buf *o, const struct product_form *f)
 			sums + 3, sums + 4);
 	else
 		buf_printf(o, "}, %%%d, %%%d, p, 1, 1", sums, sums + 1);
-	if (told && !f->registers)
+	if (says_axis && !f->registers)
 		buf_printf(o, ", %d", f->a_rows);
-	if (told)
+	if (says_axis)
 		buf_printf(o, ", %d", f->b_rows);
 	buf_puts(o, ";\\n}\"\n\t\t: ");
 	for (int i = 0; i < sums; i++)

@@ -1,8 +1,7 @@
-/* emit.h - kernels as text. A printer is one file that defines one function.
+/* emit.h - prints kernels. A printer is one file that defines one function.
  *
- * emit decides nothing: a role program (role/role.h) says all there is to say, made for the target
- * (target/target.h) that it names, and this writes it down. Each task names its sTask and
- * iteration. */
+ * emit decides nothing: a role program (role/role.h), which is made for the target (target/target.h) that it names, has
+ * all of the kernel. Each task is printed with its sTask and iteration. */
 #ifndef EMIT_EMIT_H
 #define EMIT_EMIT_H
 
@@ -33,11 +32,11 @@ struct source {
 	VEC(struct param) params;
 	int threads;
 	int cluster;			/* blocks that must run together; 1 */
-	int64_t shared_bytes;		/* dynamic, with room to align it */
+	int64_t shared_bytes;		/* dynamic, with space to align it */
 };
 
-/* What a printer gives to the text that all share: a body in C over some names, which
- * docs/internals/adding.md lists, and what these names mean. */
+/* What a target adds to the body, which all targets share: the definitions of the names in it, which
+ * docs/internals/adding.md lists. */
 struct printer {
 	const char *const *prelude;	/* in front of all, line by line, then NULL */
 	const char *const *stamps;	/* and of a traced kernel; NULL: the prelude has them */
@@ -45,14 +44,14 @@ struct printer {
 	/* The statements of a function (float *d, u64 a, u64 b, int add): d = a b, plus d if
 	 * `add`; where an operand is in registers, it is const u32 *. */
 	void (*product)(struct buf *o, const struct product_form *f);
-	/* What follows the kernel, whose text and parameters are there; NULL: nothing. */
+	/* Print what follows the kernel, whose text and parameters are known; NULL: nothing. */
 	void (*behind)(struct buf *o, const struct source *s);
 };
 
-/* What emit_cuda_sm90 and emit_host are made of. In `a`. */
+/* Print a kernel with this printer; allocated in `a`. emit_cuda_sm90 and emit_host call it. */
 void emit_text(const struct role_program *r, const struct printer *printer, struct arena *a, struct source *out);
 
-/* CUDA C++ for sm_90a, that NVRTC and nvcc compile without headers of ours. In `a`. */
+/* CUDA C++ for sm_90a, which NVRTC and nvcc compile without headers of Millrace. In `a`. */
 void emit_cuda_sm90(const struct role_program *r, struct arena *a, struct source *out);
 
 /* The same body as C11 over "millrace_host.h" (src/host/millrace_host.h), which gives

@@ -27,7 +27,7 @@ static inline int warp_threads(const struct print *c)
 	return c->r->target->warp;
 }
 
-/* As values lie. */
+/* The layout of values. */
 static inline const struct frag_layout *layout(const struct print *c)
 {
 	return &c->r->target->frag;
@@ -56,9 +56,9 @@ static inline const char *barrier(struct print *c)
 	return by_lane(c, c->role->barrier, second_role(c)->barrier);
 }
 
-/* A line. */
+/* Append a line to the kernel. */
 void put(struct print *c, const char *fmt, ...) PRINTF(2, 3);
-/* "%s" of numbers and conditions. */
+/* C text of a number or a condition. */
 const char *num(struct print *c, const struct num *x);
 /* Must a condition be tested? NULL and 1 always hold. */
 static inline bool is_tested(const struct num *when)
@@ -77,16 +77,16 @@ const char *spread_digit(struct print *c, const struct spread *s);
 const char *spread_text(struct print *c, const struct spread *s);
 /* Does it have the first digit? */
 const char *spread_is_first(struct print *c, const struct spread *s);
-/* Turns o in which each of a spread's threads is joined with one twice as far away, and all are in
- * the end: a loop over them; how far that is. */
-const char *each_turn(struct print *c, const struct spread *s);
+/* A loop over the exchanges o of a butterfly: in each a thread joins its value with that of a thread at a distance that
+ * doubles, until all threads of the spread have all values; and the distance. */
+const char *each_exchange(struct print *c, const struct spread *s);
 const char *spread_mask(struct print *c, const struct spread *s);
-/* Let row0 and col0 be where a thread begins in a fragment that lies so. */
-void put_places(struct print *c, const struct frag_layout *l);
+/* Declare row0 and col0, the first row and column that a thread has of a fragment with this layout. */
+void put_coordinates(struct print *c, const struct frag_layout *l);
 /* Name with its version. */
 const char *frag_name(struct print *c, struct frag_at at);
-/* Loops over a fragment's elements (rb, j, h, e): over parts of it, with a space behind; all. The
- * element at hand; the word of it. */
+/* Loops over a fragment's elements (rb, j, h, e), each with a space at its end; then all of them. Then the index of the
+ * element at hand, and of its word. */
 const char *each_block(struct print *c, const struct frag *f);
 const char *each_half(struct print *c, const struct frag *f);
 const char *each_group(struct print *c, const struct frag *f);
@@ -95,9 +95,9 @@ const char *frag_loops(struct print *c, const struct frag *f);
 const char *frag_element(struct print *c, const struct frag *f);
 const char *frag_word(struct print *c, const struct frag *f, const char *group);
 const char *value(struct print *c, const struct val *v);
-/* C text that joins two values as a reduction or scan does. */
+/* C text that combines two values as a reduction or scan does. */
 const char *joined(struct print *c, enum op op, enum dtype t, const char *x, const char *y);
-/* From stored bits and to them: what memory holds of an element. */
+/* The C type of what memory holds of an element, and conversions between that and a register. */
 const char *bits_type(enum dtype t);
 const char *shared_type(enum dtype t);
 const char *to_bits(struct print *c, enum dtype t, const char *x);

@@ -20,7 +20,7 @@ static void put_descriptor(struct print *c, const char *name, const struct matri
 }
 
 /* Both operands in registers, one step of them; of the first there may be all steps. */
-static void product_of_registers(struct print *c, const struct role_op *o)
+static void print_product_of_registers(struct print *c, const struct role_op *o)
 {
 	const struct product_form *f = &o->u.product.form;
 	const struct frag *sum = o->u.product.sum.frag, *a = o->u.product.a.frag;
@@ -31,24 +31,24 @@ static void product_of_registers(struct print *c, const struct role_op *o)
 		frag_step_words(a, f->depth)) : "", frag_name(c, o->u.product.b), num(c, o->u.product.adds));
 }
 
-static void product(struct print *c, const struct role_op *o)
+static void print_product(struct print *c, const struct role_op *o)
 {
 	const struct product_form *f = &o->u.product.form;
 	const struct frag *sum = o->u.product.sum.frag;
-	bool pieces = o->u.product.col_steps > 1;
+	bool many_cols = o->u.product.col_steps > 1;
 
 	if (f->b_registers) {
-		product_of_registers(c, o);
+		print_product_of_registers(c, o);
 		return;
 	}
-	put(c, "%s%sEACH(ks, %d) {", each_block(c, sum), pieces ? arena_strf(c->a, "EACH(cb, %d) ",
+	put(c, "%s%sEACH(ks, %d) {", each_block(c, sum), many_cols ? arena_strf(c->a, "EACH(cb, %d) ",
 		o->u.product.col_steps) : "", o->u.product.steps);
 	if (!f->registers)
 		put_descriptor(c, "da", &o->u.product.a_at);
 	put_descriptor(c, "db", &o->u.product.b_at);
 	put(c, "\t%s(%s[rb]%s%s, %s, db, %s);", product_name(c->a, f), frag_name(c, o->u.product.sum),
 		o->u.product.first ? arena_strf(c->a, " + %d", frag_step_words(sum, o->u.product.first)) : "",
-		pieces ? arena_strf(c->a, " + cb * %d", frag_step_words(sum, f->cols)) : "",
+		many_cols ? arena_strf(c->a, " + cb * %d", frag_step_words(sum, f->cols)) : "",
 		f->registers ? arena_strf(c->a, "&%s[rb][%d * ks]", frag_name(c, o->u.product.a),
 		frag_step_words(o->u.product.a.frag, f->depth)) : "da", num(c, o->u.product.adds));
 	put(c, "}");
@@ -56,7 +56,7 @@ static void product(struct print *c, const struct role_op *o)
 
 /* A thread's elements of the result, step by step: of a step the operands' elements of its
  * rows are in registers, those of its columns come one after the other. */
-static void sum_product(struct print *c, const struct role_op *o)
+static void print_sum_product(struct print *c, const struct role_op *o)
 {
 	const struct frag *f = o->u.sum_product.sum.frag;
 	const char *type = register_type(f->type), *sum = frag_name(c, o->u.sum_product.sum);
@@ -82,7 +82,7 @@ static void sum_product(struct print *c, const struct role_op *o)
 
 /* element-wise ----------------------------------------------------------------- */
 
-static void init(struct print *c, const struct role_op *o)
+static void print_init(struct print *c, const struct role_op *o)
 {
 	const struct frag *f = o->u.frag.at.frag;
 	bool rows = f->kind == FRAG_FULL || f->kind == FRAG_ROW;
@@ -95,7 +95,7 @@ static void init(struct print *c, const struct role_op *o)
 
 /* A value for each element: into one fragment, or step by step, so that what only other
  * steps use is never more than one element in registers. */
-static void map(struct print *c, const struct role_op *o)
+static void print_map(struct print *c, const struct role_op *o)
 {
 	const struct frag *f = o->u.map.over;
 
@@ -115,7 +115,7 @@ static void map(struct print *c, const struct role_op *o)
 	put(c, "}");
 }
 
-static void pack(struct print *c, const struct role_op *o)
+static void print_pack(struct print *c, const struct role_op *o)
 {
 	const struct frag *f = o->u.pack.to.frag;
 
@@ -126,7 +126,7 @@ static void pack(struct print *c, const struct role_op *o)
 	put(c, "}");
 }
 
-static void keep(struct print *c, const struct role_op *o)
+static void print_keep(struct print *c, const struct role_op *o)
 {
 	const struct frag *f = o->u.pack.to.frag;
 	const char *to = frag_name(c, o->u.pack.to), *from = o->u.pack.from->name;
@@ -149,21 +149,21 @@ static const char *shuffled(struct print *c, enum dtype t, const char *how, cons
 }
 
 /* Of a fragment with rows, each of a thread's. */
-static const char *full_rows(struct print *c, const struct frag *f)
+static const char *each_row(struct print *c, const struct frag *f)
 {
 	return f->kind == FRAG_FULL || f->kind == FRAG_ROW ? arena_strf(c->a, "%s%s", each_block(c, f),
 		each_half(c, f)) : "";
 }
 
 /* Along columns: each thread over its own, then over those that have the row. */
-static void reduce_columns(struct print *c, const struct role_op *o)
+static void print_reduce_columns(struct print *c, const struct role_op *o)
 {
 	const struct frag *f = o->u.reduce.over;
 	const struct spread *across = &f->layout->col;
 	enum dtype t = o->u.reduce.to->type;
 	const char *type = register_type(t), *both = joined(c, o->u.reduce.op, t, "y", "z");
 
-	put(c, "%s{", full_rows(c, f));
+	put(c, "%s{", each_row(c, f));
 	if (f->kind == FRAG_FULL || f->kind == FRAG_COL) {
 		put(c, "\t%s y = %s;", type, value(c, o->u.reduce.zero));
 		put(c, "\t%s%s{ const %s z = %s; y = %s; }", each_group(c, f), each_of_pair(c, f), type,
@@ -172,14 +172,14 @@ static void reduce_columns(struct print *c, const struct role_op *o)
 		put(c, "\t%s y = %s;", type, value(c, o->u.reduce.value));
 	}
 	if (!o->u.reduce.partial)
-		put(c, "\t%s{ const %s z = %s; y = %s; }", each_turn(c, across), type, shuffled(c, t,
+		put(c, "\t%s{ const %s z = %s; y = %s; }", each_exchange(c, across), type, shuffled(c, t,
 			"xor", "y", spread_mask(c, across)), both);
-	put(c, "\t%s%s = y;", o->u.reduce.to->name, *full_rows(c, f) ? "[rb][h]" : "[0]");
+	put(c, "\t%s%s = y;", o->u.reduce.to->name, *each_row(c, f) ? "[rb][h]" : "[0]");
 	put(c, "}");
 }
 
 /* Where a warp leaves its part of the column at hand. */
-static const char *scratch(struct print *c, const struct role_op *o, const char *warp)
+static const char *scratch_address(struct print *c, const struct role_op *o, const char *warp)
 {
 	const struct frag *f = o->u.reduce.over;
 
@@ -189,7 +189,7 @@ static const char *scratch(struct print *c, const struct role_op *o, const char 
 }
 
 /* What each warp has found of its rows, joined by all of them through shared memory. */
-static void join_warps(struct print *c, const struct role_op *o, const char *columns, const char *place)
+static void join_warps(struct print *c, const struct role_op *o, const char *columns, const char *element)
 {
 	bool full = o->u.reduce.over->kind == FRAG_FULL;
 	enum dtype t = o->u.reduce.to->type, kept = dtype_is_float(t) ? DT_F32 : DT_I32;
@@ -197,20 +197,20 @@ static void join_warps(struct print *c, const struct role_op *o, const char *col
 
 	put(c, "lane_sync(%s, %d);", barrier(c), lane_threads(c));
 	put(c, "if (%s) %s%s", full ? spread_is_first(c, &o->u.reduce.over->layout->row) :
-		arena_strf(c->a, "thread %% %d < 1", warp_threads(c)), columns, shared_put(c, kept, scratch(c,
-		o, arena_strf(c->a, "(thread / %d)", warp_threads(c))), arena_strf(c->a, "%s%s", name, place)));
+		arena_strf(c->a, "thread %% %d < 1", warp_threads(c)), columns, shared_put(c, kept, scratch_address(c,
+		o, arena_strf(c->a, "(thread / %d)", warp_threads(c))), arena_strf(c->a, "%s%s", name, element)));
 	put(c, "lane_sync(%s, %d);", barrier(c), lane_threads(c));
 	put(c, "%s{", columns);
 	put(c, "\t%s y = %s;", type, value(c, o->u.reduce.zero));
 	put(c, "\tEACH(w, %d) { const %s z = %s; y = %s; }", c->role->warps, type, shared_get(c, kept,
-		scratch(c, o, "w")), joined(c, o->u.reduce.op, t, "y", "z"));
-	put(c, "\t%s%s = y;", name, place);
+		scratch_address(c, o, "w")), joined(c, o->u.reduce.op, t, "y", "z"));
+	put(c, "\t%s%s = y;", name, element);
 	put(c, "}");
 }
 
 /* Along rows: each thread over its own, over those of its warp that have the column, and over
  * the lane's warps through its scratch in shared memory. */
-static void reduce_rows(struct print *c, const struct role_op *o)
+static void print_reduce_rows(struct print *c, const struct role_op *o)
 {
 	const struct frag *f = o->u.reduce.over;
 	enum dtype t = o->u.reduce.to->type;
@@ -218,22 +218,22 @@ static void reduce_rows(struct print *c, const struct role_op *o)
 	const struct spread *across = &f->layout->row;
 	const char *type = register_type(t), *both = joined(c, o->u.reduce.op, t, "y", "z");
 	const char *columns = full ? arena_strf(c->a, "%s%s", each_group(c, f), each_of_pair(c, f)) : "";
-	const char *place = full ? arena_strf(c->a, "[j * %d + e]", f->layout->pair) : "[0]";
+	const char *element = full ? arena_strf(c->a, "[j * %d + e]", f->layout->pair) : "[0]";
 
 	put(c, "%s{", columns);
 	put(c, "\t%s y = %s;", type, value(c, o->u.reduce.zero));
 	put(c, "\t%s%s{ const %s z = %s; y = %s; }", each_block(c, f), each_half(c, f), type, value(c,
 		o->u.reduce.value), both);
-	put(c, "\t%s{ const %s z = %s; y = %s; }", each_turn(c, across), type, shuffled(c, t, "xor",
+	put(c, "\t%s{ const %s z = %s; y = %s; }", each_exchange(c, across), type, shuffled(c, t, "xor",
 		"y", spread_mask(c, across)), both);
-	put(c, "\t%s%s = y;", o->u.reduce.to->name, place);
+	put(c, "\t%s%s = y;", o->u.reduce.to->name, element);
 	put(c, "}");
 	if (c->role->warps > 1)
-		join_warps(c, o, columns, place);
+		join_warps(c, o, columns, element);
 }
 
 /* Running value along the columns: of a thread's pair, of the pairs before it in the quad, and of the eights before. */
-static void scan(struct print *c, const struct role_op *o)
+static void print_scan(struct print *c, const struct role_op *o)
 {
 	const struct frag *f = o->u.reduce.over;
 	enum dtype t = o->u.reduce.to->type;
@@ -242,7 +242,7 @@ static void scan(struct print *c, const struct role_op *o)
 	const struct spread *s = &f->layout->col;
 	int mask = warp_threads(c) - 1, pair = f->layout->pair;
 
-	put(c, "%s{", full_rows(c, f));
+	put(c, "%s{", each_row(c, f));
 	put(c, "\t%s before = %s;", type, zero);
 	put(c, "\t%s{", each_group(c, f));
 	put(c, "\t\t%s y[%d], up, quad;", type, pair);
@@ -251,7 +251,7 @@ static void scan(struct print *c, const struct role_op *o)
 		put(c, "\t\ty[%d] = %s;", e, joined(c, op, t, arena_strf(c->a, "y[%d]", e - 1),
 			arena_strf(c->a, "y[%d]", e)));
 	put(c, "\t\tquad = y[%d];", pair - 1);
-	put(c, "\t\t%s{ up = %s; if (%s >= 1 << o) quad = %s; }", each_turn(c, s), shuffled(c, t, "from",
+	put(c, "\t\t%s{ up = %s; if (%s >= 1 << o) quad = %s; }", each_exchange(c, s), shuffled(c, t, "from",
 		"quad", arena_strf(c->a, "(thread - (%s)) & %d", spread_mask(c, s), mask)),
 		spread_digit(c, s), joined(c, op, t, "up", "quad"));
 	put(c, "\t\tup = %s;", shuffled(c, t, "from", "quad", arena_strf(c->a, "(thread - %d) & %d", s->div, mask)));
@@ -267,7 +267,7 @@ static void scan(struct print *c, const struct role_op *o)
 }
 
 /* Line by line in shared memory, each by one thread. */
-static void lines(struct print *c, const struct role_op *o)
+static void print_lines(struct print *c, const struct role_op *o)
 {
 	enum dtype t = o->u.lines.type;
 	const char *type = register_type(t), *result = shared_put(c, o->u.lines.kept, num(c, o->u.lines.to), "y");
@@ -290,15 +290,15 @@ static void lines(struct print *c, const struct role_op *o)
 void print_math(struct print *c, const struct role_op *o)
 {
 	switch ((int)o->what) {
-	case DO_PRODUCT: product(c, o); break;
-	case DO_SUM_PRODUCT: sum_product(c, o); break;
-	case DO_INIT: init(c, o); break;
-	case DO_MAP: map(c, o); break;
-	case DO_PACK: pack(c, o); break;
-	case DO_KEEP: keep(c, o); break;
-	case DO_REDUCE: (o->u.reduce.along_rows ? reduce_rows : reduce_columns)(c, o); break;
-	case DO_SCAN: scan(c, o); break;
-	case DO_LINES: lines(c, o); break;
+	case DO_PRODUCT: print_product(c, o); break;
+	case DO_SUM_PRODUCT: print_sum_product(c, o); break;
+	case DO_INIT: print_init(c, o); break;
+	case DO_MAP: print_map(c, o); break;
+	case DO_PACK: print_pack(c, o); break;
+	case DO_KEEP: print_keep(c, o); break;
+	case DO_REDUCE: (o->u.reduce.along_rows ? print_reduce_rows : print_reduce_columns)(c, o); break;
+	case DO_SCAN: print_scan(c, o); break;
+	case DO_LINES: print_lines(c, o); break;
 	default: BUG("'%s' has no text", role_op_info[o->what].name);
 	}
 }

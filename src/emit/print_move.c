@@ -1,10 +1,10 @@
-/* What moves between global memory, shared memory and registers. */
+/* Prints operations that move data between global memory, shared memory and registers. */
 #include "emit/print.h"
 
 enum {
-	LOADS = 8,			/* elements under way at once */
-	RUNS = 32,			/* runs written out behind each other, at most */
-	ASKED = 2,			/* shifted pieces at once where each asks whether it is inside */
+	LOADS = 8,			/* elements loaded at once */
+	RUNS = 32,			/* unrolled copies of runs, at most */
+	TESTED = 2,			/* shifted chunks at once if each is tested for being inside */
 };
 
 int map_param(const struct print *c, int map)
@@ -14,7 +14,7 @@ int map_param(const struct print *c, int map)
 
 /* boxes ------------------------------------------------------------------------ */
 
-static const char *corner(struct print *c, const struct role_box *b, int rank)
+static const char *corner_text(struct print *c, const struct role_box *b, int rank)
 {
 	struct buf text;
 
@@ -29,7 +29,7 @@ static const char *guard(struct print *c, const struct num *when)
 	return is_tested(when) ? arena_strf(c->a, "if (%s) ", num(c, when)) : "";
 }
 
-static void load_boxes(struct print *c, const struct role_op *o)
+static void print_load_boxes(struct print *c, const struct role_op *o)
 {
 	const struct role_map *m = &c->r->maps.v[o->u.boxes.map];
 	int map = map_param(c, o->u.boxes.map);
@@ -42,10 +42,10 @@ static void load_boxes(struct print *c, const struct role_op *o)
 
 		if (o->u.boxes.multicast)
 			put(c, "\t%stma_load_all_%dd(%s, &map%d, full, %d%s);", guard(c, b->when), m->rank,
-				num(c, b->to), map, (1 << c->r->cluster) - 1, corner(c, b, m->rank));
+				num(c, b->to), map, (1 << c->r->cluster) - 1, corner_text(c, b, m->rank));
 		else
 			put(c, "\ttma_load_%s%dd(%s, &map%d, full%s);", o->u.boxes.once ? "once_" : "",
-				m->rank, num(c, b->to), map, corner(c, b, m->rank));
+				m->rank, num(c, b->to), map, corner_text(c, b, m->rank));
 	}
 	put(c, "}");
 }
@@ -56,14 +56,14 @@ static const char *each_panel(struct print *c, int panels)
 	return panels > 1 ? arena_strf(c->a, "EACH(p, %d) ", panels) : "";
 }
 
-static void store_boxes(struct print *c, const struct role_op *o)
+static void print_store_boxes(struct print *c, const struct role_op *o)
 {
 	const struct role_box *b = &o->u.boxes.boxes.v[0];
 	int rank = c->r->maps.v[o->u.boxes.map].rank;
 
 	put(c, "if (%s) {", o->u.boxes.elected ? "elected" : "leader");
 	put(c, "\t%s%stma_store_%dd(&map%d, %s%s);", each_panel(c, o->u.boxes.panels), guard(c,
-		b->when), rank, map_param(c, o->u.boxes.map), num(c, b->to), corner(c, b, rank));
+		b->when), rank, map_param(c, o->u.boxes.map), num(c, b->to), corner_text(c, b, rank));
 	put(c, "}");
 }
 
@@ -81,13 +81,8 @@ static const char *put_indices(struct print *c, const struct role_op *o)
 	return arena_strf(c->a, "tensor_%s[%s]", c->r->tensors.v[o->u.move.tensor].name, at);
 }
 
-static int64_t threads_of(const struct print *c)
-{
-	return lane_threads(c);
-}
-
 /* Row and column of element `at`, or of a run of them, stand for the fragment's. */
-static void put_place(struct print *c, const struct role_op *o, const char *indent, int run)
+static void put_element_coordinates(struct print *c, const struct role_op *o, const char *indent, int run)
 {
 	put(c, "%s\tconst int rb = 0, h = 0, j = 0, e = 0, row0 = at / %lld, col0 = at %% %lld%s;",
 		indent, (long long)o->u.move.cols / run, (long long)o->u.move.cols / run, run > 1 ?
@@ -98,65 +93,67 @@ static void put_place(struct print *c, const struct role_op *o, const char *inde
 static void put_each_of_ring(struct print *c, const struct role_op *o, const char *loop, int run)
 {
 	put(c, "%s (int at = thread; at < %lld; at += %lld) {", loop,
-		(long long)o->u.move.elements / run, (long long)threads_of(c));
-	put_place(c, o, "", run);
+		(long long)o->u.move.elements / run, (long long)lane_threads(c));
+	put_element_coordinates(c, o, "", run);
 }
 
-/* Rows that are written out behind each other, and turns of so many. */
+/* So many rows are unrolled, and a loop makes so many rounds over them. */
 struct strided {
-	long long n, turns;
+	long long n, rounds;
 };
 
-/* A loop over the rows in which a thread begins, up to where it goes on by adding: `to` and `from` are
- * where it is. In it, unless one does, a loop over the turns. */
+/* Begin a loop over the rows at which a thread begins, up to the point from where it only increments the addresses `to`
+ * and `from`; and in it, if there is more than one round, a loop over the rounds. */
 static struct strided begin_strides(struct print *c, const struct role_op *o, int most)
 {
 	const struct role_stride *s = &o->u.move.stride;
 	long long run = o->u.move.run, across = (long long)o->u.move.cols / run;
-	long long rounds = (long long)(o->u.move.elements / o->u.move.cols / s->rows);
+	long long total = (long long)(o->u.move.elements / o->u.move.cols / s->rows);
 	struct strided x = { .n = most };
 
-	while (rounds % x.n)
+	while (total % x.n)
 		x.n--;
-	x.turns = rounds / x.n;
+	x.rounds = total / x.n;
 	put(c, "LOOP (int first = thread / %lld; first < %lld; first += %lld) {", across,
-		(long long)s->rows, (long long)threads_of(c) / across);
+		(long long)s->rows, (long long)lane_threads(c) / across);
 	put(c, "\tconst int rb = 0, h = 0, j = 0, e = 0, row0 = first, col0 = thread %% %lld * %lld;", across, run);
 	const char *element = put_indices(c, o);
 	put(c, "\tu32 to = %s;", num(c, o->u.move.address));
 	put(c, "\tconst %s *from = &%s;", bits_type(o->u.move.type), element);
 	c->indent++;
-	if (x.turns > 1)
-		put(c, "LOOP (int v = 0; v < %lld; v++, to += %lld, from += %lldl) {", x.turns,
+	if (x.rounds > 1)
+		put(c, "LOOP (int v = 0; v < %lld; v++, to += %lld, from += %lldl) {", x.rounds,
 			x.n * (long long)s->to, x.n * (long long)s->from);
 	return x;
 }
 
 static void end_strides(struct print *c, const struct strided *x)
 {
-	if (x->turns > 1)
+	if (x->rounds > 1)
 		put(c, "}");
 	c->indent--;
 	put(c, "}");
 }
 
-/* What `inside` asks of the element at hand: they are others than where the thread began. */
-static void put_asked_indices(struct print *c, const struct role_op *o, const char *indent)
+/* The indices of the element at hand that `inside` tests: begin_strides declared those of the thread's first element. */
+static void put_tested_indices(struct print *c, const struct role_op *o, const char *indent)
 {
 	for (int d = 0; d < o->u.move.rank; d++)
 		if (num_uses_of(o->u.move.inside, VAR_INDEX, d))
 			put(c, "%sconst long i%d = %s;", indent, d, num(c, o->u.move.index[d].at));
 }
 
-/* The row at hand, and where it is in the tensor, if `inside` asks for it. */
-static void put_row(struct print *c, const struct role_op *o, const struct strided *x)
+/* Begin a loop over the rows that are unrolled. The row at hand, and its indices in the tensor, are declared if `inside`
+ * tests them. */
+static void begin_row(struct print *c, const struct role_op *o, const struct strided *x)
 {
 	const struct num *inside = o->u.move.inside;
 
+	put(c, "EACH(u, %lld) {", x->n);
 	if (num_uses(inside, VAR_ROW0) || num_uses(inside, VAR_INDEX))
-		put(c, "\tconst int row0 = first + (%su) * %lld;", x->turns > 1 ? arena_strf(c->a,
+		put(c, "\tconst int row0 = first + (%su) * %lld;", x->rounds > 1 ? arena_strf(c->a,
 			"%lld * v + ", x->n) : "", (long long)o->u.move.stride.rows);
-	put_asked_indices(c, o, "\t");
+	put_tested_indices(c, o, "\t");
 }
 
 static void copy_strides(struct print *c, const struct role_op *o, int bytes)
@@ -164,16 +161,15 @@ static void copy_strides(struct print *c, const struct role_op *o, int bytes)
 	const struct role_stride *s = &o->u.move.stride;
 	struct strided x = begin_strides(c, o, RUNS);
 
-	put(c, "EACH(u, %lld) {", x.n);
-	put_row(c, o, &x);
+	begin_row(c, o, &x);
 	put(c, "\tcopy_%d(to + u * %lld, from + u * %lldl, %s);", bytes, (long long)s->to,
 		(long long)s->from, num(c, o->u.move.inside));
 	put(c, "}");
 	end_strides(c, &x);
 }
 
-/* If both ends of a piece are inside, all of it is. */
-static void read_asked(struct print *c, const struct role_op *o)
+/* If both ends of a chunk are inside, all of it is. */
+static void read_tested(struct print *c, const struct role_op *o)
 {
 	const char *inside = num(c, o->u.move.inside), *type = bits_type(o->u.move.type);
 	long long from = (long long)o->u.move.stride.from;
@@ -181,7 +177,7 @@ static void read_asked(struct print *c, const struct role_op *o)
 	put(c, "\tbool all = %s;", inside);
 	put(c, "\t{");
 	put(c, "\t\tconst int e = %d;", o->u.move.run - 1);
-	put_asked_indices(c, o, "\t\t");
+	put_tested_indices(c, o, "\t\t");
 	put(c, "\t\tall &= %s;", inside);
 	put(c, "\t}");
 	put(c, "\tif (all) {");
@@ -189,24 +185,23 @@ static void read_asked(struct print *c, const struct role_op *o)
 	put(c, "\t} else {");
 	put(c, "\t\t%s y[%d];", type, o->u.move.run);
 	put(c, "\t\tEACH(e, %d) {", o->u.move.run);
-	put_asked_indices(c, o, "\t\t\t");
+	put_tested_indices(c, o, "\t\t\t");
 	put(c, "\t\t\ty[e] = %s ? from[u * %lldl + e] : (%s)0;", inside, from, type);
 	put(c, "\t\t}");
 	put(c, "\t\tmemcpy(x[u], y, 16);");
 	put(c, "\t}");
 }
 
-/* Some pieces to registers, then to their places. */
+/* Loads several chunks to registers, then stores them to shared memory. */
 static void shift_strides(struct print *c, const struct role_op *o)
 {
 	bool tested = is_tested(o->u.move.inside);
-	struct strided x = begin_strides(c, o, tested ? ASKED : o->u.move.in_flight);
+	struct strided x = begin_strides(c, o, tested ? TESTED : o->u.move.in_flight);
 
 	put(c, "u32 x[%lld][4];", x.n);
-	put(c, "EACH(u, %lld) {", x.n);
-	put_row(c, o, &x);
+	begin_row(c, o, &x);
 	if (tested)
-		read_asked(c, o);
+		read_tested(c, o);
 	else
 		put(c, "\tread_shifted(x[u], from + u * %lldl);", (long long)o->u.move.stride.from);
 	put(c, "}");
@@ -214,38 +209,34 @@ static void shift_strides(struct print *c, const struct role_op *o)
 	end_strides(c, &x);
 }
 
-static void put_runs(struct print *c, const struct role_op *o, int bytes)
-{
-	put_each_of_ring(c, o, "LOOP", o->u.move.run);
-	const char *element = put_indices(c, o);
-	put(c, "\tcopy_%d(%s, &%s, %s);", bytes, num(c, o->u.move.address), element, num(c, o->u.move.inside));
-	put(c, "}");
-}
-
-/* If the lane waits, then when all are on their way. */
+/* If the lane waits, then after it has issued all copies. */
 static void load_runs(struct print *c, const struct role_op *o, int bytes)
 {
-	if (o->u.move.stride.rows)
+	if (o->u.move.stride.rows) {
 		copy_strides(c, o, bytes);
-	else
-		put_runs(c, o, bytes);
+	} else {
+		put_each_of_ring(c, o, "LOOP", o->u.move.run);
+		const char *element = put_indices(c, o);
+		put(c, "\tcopy_%d(%s, &%s, %s);", bytes, num(c, o->u.move.address), element, num(c, o->u.move.inside));
+		put(c, "}");
+	}
 	if (o->u.move.arrives)
 		put(c, "copies_arrive(%s);", flag_barrier(c, o, num(c, o->u.move.n)));
 	else
 		put(c, "copies_wait();");
 }
 
-/* Elements too small for that: several on their way to registers, then to their places. */
+/* Elements too small for asynchronous copies: loads several to registers, then stores them to shared memory. */
 static void load_elements(struct print *c, const struct role_op *o)
 {
 	const char *type = bits_type(o->u.move.type);
-	long long threads = threads_of(c), n = o->u.move.elements;
+	long long threads = lane_threads(c), n = o->u.move.elements;
 
 	put(c, "LOOP (int first = thread; first < %lld; first += %lld) {", n, LOADS * threads);
 	put(c, "\t%s value[%d];", type, LOADS);
 	put(c, "\tEACH(u, %d) {", LOADS);
 	put(c, "\t\tconst int at = first + u * %lld;", threads);
-	put_place(c, o, "\t", 1);
+	put_element_coordinates(c, o, "\t", 1);
 	c->indent++;
 	const char *element = put_indices(c, o);
 	c->indent--;
@@ -254,14 +245,14 @@ static void load_elements(struct print *c, const struct role_op *o)
 	put(c, "\t}");
 	put(c, "\tEACH(u, %d) {", LOADS);
 	put(c, "\t\tconst int at = first + u * %lld;", threads);
-	put_place(c, o, "\t", 1);
+	put_element_coordinates(c, o, "\t", 1);
 	put(c, "\t\tif (at < %lld) shared_put_%s(%s, value[u]);", n, shared_type(o->u.move.type), num(c,
 		o->u.move.address));
 	put(c, "\t}");
 	put(c, "}");
 }
 
-static void load_threads(struct print *c, const struct role_op *o)
+static void print_load_threads(struct print *c, const struct role_op *o)
 {
 	int bytes = o->u.move.run * dtype_bits(o->u.move.type) / 8;
 
@@ -273,7 +264,7 @@ static void load_threads(struct print *c, const struct role_op *o)
 		load_elements(c, o);
 }
 
-static void store_ring(struct print *c, const struct role_op *o)
+static void print_store_ring(struct print *c, const struct role_op *o)
 {
 	put_each_of_ring(c, o, "for", 1);
 	const char *element = put_indices(c, o);
@@ -331,15 +322,6 @@ static void store_elements(struct print *c, const struct role_op *o)
 	put(c, "}");
 }
 
-static void store_threads(struct print *c, const struct role_op *o)
-{
-	switch (o->u.move.width) {
-	case ACCESS_EIGHT: store_eights(c, o); break;
-	case ACCESS_PAIR: store_pairs(c, o); break;
-	case ACCESS_ONE: store_elements(c, o); break;
-	}
-}
-
 /* registers to shared memory --------------------------------------------------- */
 
 /* The element that goes there, as memory holds it. */
@@ -355,7 +337,7 @@ static const char *put_text(struct print *c, const struct role_op *o)
 	return is_tested(o->u.put.inside) ? arena_strf(c->a, "(%s ? %s : 0)", num(c, o->u.put.inside), x) : x;
 }
 
-static void put_elements(struct print *c, const struct role_op *o)
+static void print_put(struct print *c, const struct role_op *o)
 {
 	const struct frag *f = o->u.put.over;
 	const char *to = num(c, o->u.put.address), *when = guard(c, o->u.put.when);
@@ -368,7 +350,7 @@ static void put_elements(struct print *c, const struct role_op *o)
 			to, put_text(c, o));
 }
 
-static void put_panels(struct print *c, const struct role_op *o)
+static void print_put_panels(struct print *c, const struct role_op *o)
 {
 	const char *name = frag_name(c, o->u.panels.from), *to = num(c, o->u.panels.to);
 	const struct frag *f = o->u.panels.from.frag;
@@ -393,25 +375,19 @@ static void put_panels(struct print *c, const struct role_op *o)
 	put(c, "}");
 }
 
-static void fill(struct print *c, const struct role_op *o)
-{
-	put(c, "for (int at = thread; at < %lld; at += %d) %s", (long long)o->u.fill.elements,
-		lane_threads(c), shared_put(c, o->u.fill.type, num(c, o->u.fill.address), value(c, o->u.fill.value)));
-}
-
 /* What lies in shared memory, to registers as an instruction wants them: word by word, of which the
  * first element is in the low bits. */
-static void fetch(struct print *c, const struct role_op *o)
+static void print_fetch(struct print *c, const struct role_op *o)
 {
 	const struct frag *f = o->u.fetch.to;
 	const char *from = num(c, o->u.fetch.address), *word = arena_strf(c->a, "%s%s", f->name, frag_word(c, f, "j"));
-	bool moved = f->layout != layout(c);	/* places are those of its layout */
+	bool moved = f->layout != layout(c);	/* coordinates are those of its layout */
 	int bits = dtype_bits(f->type);
 
 	if (moved) {
 		put(c, "{");
 		c->indent++;
-		put_places(c, f->layout);
+		put_coordinates(c, f->layout);
 	}
 	put(c, "%s%s%s{", each_block(c, f), each_group(c, f), each_half(c, f));
 	put(c, o->u.fetch.words ? "\tconst int e = 0;" : "\t%s = 0;", word);
@@ -431,15 +407,21 @@ static void fetch(struct print *c, const struct role_op *o)
 void print_move(struct print *c, const struct role_op *o)
 {
 	switch ((int)o->what) {
-	case DO_LOAD_BOXES: load_boxes(c, o); break;
-	case DO_LOAD_THREADS: load_threads(c, o); break;
-	case DO_STORE_BOXES: store_boxes(c, o); break;
-	case DO_STORE_THREADS: store_threads(c, o); break;
-	case DO_STORE_RING: store_ring(c, o); break;
-	case DO_PUT: put_elements(c, o); break;
-	case DO_PUT_PANELS: put_panels(c, o); break;
-	case DO_FILL: fill(c, o); break;
-	case DO_FETCH: fetch(c, o); break;
+	case DO_LOAD_BOXES: print_load_boxes(c, o); break;
+	case DO_LOAD_THREADS: print_load_threads(c, o); break;
+	case DO_STORE_BOXES: print_store_boxes(c, o); break;
+	case DO_STORE_THREADS:
+		(o->u.move.width == ACCESS_EIGHT ? store_eights : o->u.move.width == ACCESS_PAIR ? store_pairs :
+			store_elements)(c, o);
+		break;
+	case DO_STORE_RING: print_store_ring(c, o); break;
+	case DO_PUT: print_put(c, o); break;
+	case DO_PUT_PANELS: print_put_panels(c, o); break;
+	case DO_FILL:
+		put(c, "for (int at = thread; at < %lld; at += %d) %s", (long long)o->u.fill.elements, lane_threads(c),
+			shared_put(c, o->u.fill.type, num(c, o->u.fill.address), value(c, o->u.fill.value)));
+		break;
+	case DO_FETCH: print_fetch(c, o); break;
 	default: BUG("'%s' has no text", role_op_info[o->what].name);
 	}
 }

@@ -136,7 +136,7 @@ static void put_thread(struct print *c, const char *number, bool known)
 		put(c, "const int thread = %s %% %d;", number, span);
 	else
 		put(c, "const int thread = %s & %d;", number, span - 1);
-	put_places(c, layout(c));
+	put_coordinates(c, layout(c));
 }
 
 static void put_lane(struct print *c, const struct role_op *o)

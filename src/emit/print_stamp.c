@@ -19,7 +19,7 @@ static const char *words_out(struct print *c, int64_t n)
 	return by_lane(c, c->role->stamps_out + n, second_role(c)->stamps_out + n);
 }
 
-static void stamp(struct print *c, const struct role_op *o)
+static void print_one_stamp(struct print *c, const struct role_op *o)
 {
 	const char *at = "", *when = "";
 
@@ -40,7 +40,7 @@ void print_block_stamp(struct print *c)
 		put(c, "if (THREAD == 0) stamp_block(trace + %lld * BLOCK);", words(c));
 }
 
-static void watch(struct print *c, const struct role_op *o)
+static void print_one_watch(struct print *c, const struct role_op *o)
 {
 	const struct role_flag *f = &c->r->flags.v[o->u.watch.flag];
 
@@ -59,14 +59,14 @@ static void put_stamps_out(struct print *c, const char *when, const char *first,
 		"%lld * %s, thread);", first_warp(c), when, words(c), words_out(c, LANE_HEAD), (long long)l->tile_words, first, (long long)l->tile_words, tiles);
 }
 
-static void begin(struct print *c)
+static void print_stamps_begin(struct print *c)
 {
 	put(c, "const u32 stamps_held = shared + %s;", by_lane(c, c->role->stamps, second_role(c)->stamps));
 	put(c, "u32 stamps = stamps_held;");
 	put(c, "int tiles_stamped = 0;");
 }
 
-static void tile(struct print *c)
+static void print_stamps_tile(struct print *c)
 {
 	const struct role *l = c->role;
 	long long held = (long long)l->tiles_held;
@@ -77,7 +77,7 @@ static void tile(struct print *c)
 	put(c, "stamps = stamps_held + tiles_stamped++ %% %lld * %lld;", held, (long long)(4 * l->tile_words));
 }
 
-static void end(struct print *c)
+static void print_stamps_end(struct print *c)
 {
 	const struct role *l = c->role;
 	long long held = (long long)l->tiles_held;
@@ -91,11 +91,11 @@ static void end(struct print *c)
 void print_stamp(struct print *c, const struct role_op *o)
 {
 	switch ((int)o->what) {
-	case DO_STAMP: stamp(c, o); break;
-	case DO_STAMPS_BEGIN: begin(c); break;
-	case DO_STAMPS_TILE: tile(c); break;
-	case DO_STAMPS_END: end(c); break;
-	case DO_WATCH: watch(c, o); break;
+	case DO_STAMP: print_one_stamp(c, o); break;
+	case DO_STAMPS_BEGIN: print_stamps_begin(c); break;
+	case DO_STAMPS_TILE: print_stamps_tile(c); break;
+	case DO_STAMPS_END: print_stamps_end(c); break;
+	case DO_WATCH: print_one_watch(c, o); break;
 	case DO_WATCH_ENDS:
 		put(c, "if (leader) shared_put_u32(shared + %lld, 1);\t/* stamp no more */",
 			(long long)o->u.watch.ended);

@@ -1,4 +1,4 @@
-/* Waiting, and telling others. */
+/* Prints waits and signals. */
 #include "emit/print.h"
 
 const char *flag_barrier(struct print *c, const struct role_op *o, const char *n)

@@ -134,7 +134,7 @@ const char *spread_text(struct print *c, const struct spread *s)
 	return s->step > 1 ? arena_strf(c->a, "%d * (%s)", s->step, digit) : digit;
 }
 
-void put_places(struct print *c, const struct frag_layout *l)
+void put_coordinates(struct print *c, const struct frag_layout *l)
 {
 	const char *warps = l->every_warp ? "" : arena_strf(c->a, "thread / %d * %d + ", warp_threads(c), l->rows);
 
@@ -148,7 +148,7 @@ const char *spread_is_first(struct print *c, const struct spread *s)
 	return arena_strf(c->a, "%s == 0", spread_digit(c, s));
 }
 
-const char *each_turn(struct print *c, const struct spread *s)
+const char *each_exchange(struct print *c, const struct spread *s)
 {
 	return arena_strf(c->a, "EACH(o, %d) ", power_of(s->mod));
 }
@@ -203,7 +203,7 @@ const char *shared_put(struct print *c, enum dtype t, const char *address, const
 
 /* values ----------------------------------------------------------------------- */
 
-static const char *constant(struct print *c, const struct val *v)
+static const char *constant_text(struct print *c, const struct val *v)
 {
 	if (v->type == DT_BOOL || !dtype_is_float(v->type))
 		return v->k == INT32_MIN ? "(-2147483647 - 1)" : arena_strf(c->a, "%lld", (long long)v->k);
@@ -213,7 +213,7 @@ static const char *constant(struct print *c, const struct val *v)
 	return arena_strf(c->a, strpbrk(s, ".e") ? "%sf" : "%s.f", s);
 }
 
-static const char *element(struct print *c, const struct val *v)
+static const char *element_text(struct print *c, const struct val *v)
 {
 	const struct frag *f = v->frag.frag;
 	const char *name = frag_name(c, v->frag);
@@ -223,7 +223,7 @@ static const char *element(struct print *c, const struct val *v)
 	return arena_strf(c->a, "%s%s", name, frag_element(c, f));
 }
 
-static const char *in_shared(struct print *c, const struct val *v)
+static const char *shared_text(struct print *c, const struct val *v)
 {
 	const char *bits = shared_get(c, v->from, num(c, v->num));
 
@@ -233,7 +233,7 @@ static const char *in_shared(struct print *c, const struct val *v)
 }
 
 /* The text of an element-wise operation on these arguments. */
-static const char *apply(struct print *c, enum op op, enum dtype t, const char *const *arg)
+static const char *op_text(struct print *c, enum op op, enum dtype t, const char *const *arg)
 {
 	const char *text = op_kernel_text(op, t);
 	struct buf b;
@@ -250,17 +250,17 @@ static const char *apply(struct print *c, enum op op, enum dtype t, const char *
 	return b.text;
 }
 
-static const char *operation(struct print *c, const struct val *v)
+static const char *operation_text(struct print *c, const struct val *v)
 {
 	const char *arg[3] = { NULL };
 
 	for (int i = 0; i < LEN(arg) && v->arg[i]; i++)
 		arg[i] = value(c, v->arg[i]);
-	return apply(c, v->op, v->type, arg);
+	return op_text(c, v->op, v->type, arg);
 }
 
 /* A register holds the value that an element of the type would have. */
-static const char *cast(struct print *c, const struct val *v)
+static const char *cast_text(struct print *c, const struct val *v)
 {
 	const char *x = value(c, v->arg[0]);
 
@@ -280,7 +280,7 @@ static const char *cast(struct print *c, const struct val *v)
 	BUG("no cast to %s", dtype_name(v->type));
 }
 
-static const char *column(struct print *c, const struct val *v)
+static const char *column_text(struct print *c, const struct val *v)
 {
 	const char *sign = v->compare == NUM_LT ? "<" : v->compare == NUM_LE ?
 		"<=" : v->compare == NUM_GT ? ">" : v->compare == NUM_GE ? ">=" : v->compare == NUM_EQ ? "==" : "!=";
@@ -291,13 +291,13 @@ static const char *column(struct print *c, const struct val *v)
 const char *value(struct print *c, const struct val *v)
 {
 	switch (v->kind) {
-	case VAL_CONST: return constant(c, v);
+	case VAL_CONST: return constant_text(c, v);
 	case VAL_NUM: return arena_strf(c->a, "(%s)", num(c, v->num));
-	case VAL_FRAG: return element(c, v);
+	case VAL_FRAG: return element_text(c, v);
 	case VAL_NODE: return arena_strf(c->a, "e%d", v->node);
-	case VAL_SHARED: return in_shared(c, v);
-	case VAL_OP: return operation(c, v);
-	case VAL_CAST: return cast(c, v);
+	case VAL_SHARED: return shared_text(c, v);
+	case VAL_OP: return operation_text(c, v);
+	case VAL_CAST: return cast_text(c, v);
 	case VAL_FIELD:
 		return arena_strf(c->a, dtype_is_float(v->type) ? "from_%s((u32)%s >> ((%s) & %d) * %d)" :
 			"from_%s((u32)%s, ((%s) & %d) * %d)", dtype_name(v->type), value(c, v->arg[0]),
@@ -309,10 +309,10 @@ const char *value(struct print *c, const struct val *v)
 	case VAL_COLUMN:
 		break;
 	}
-	return column(c, v);
+	return column_text(c, v);
 }
 
 const char *joined(struct print *c, enum op op, enum dtype t, const char *x, const char *y)
 {
-	return apply(c, op_pair(op), t, (const char *const[]){ x, y });
+	return op_text(c, op_pair(op), t, (const char *const[]){ x, y });
 }

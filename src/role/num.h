@@ -1,8 +1,7 @@
 /* num.h - integers of a role program: bounds, instances, slots, addresses, conditions.
  *
- * An expression over the counters of a lane and the places of its threads, as data: a
- * printer writes it down, a verifier evaluates it. All in an arena; what is known is
- * computed when the expression is made. Comparisons are 1 or 0.
+ * An expression over the counters of a lane and the coordinates of its threads, as data: emit prints it as C text, verify
+ * evaluates it. All in an arena; constants are folded when the expression is made. Comparisons are 1 or 0.
  */
 #ifndef ROLE_NUM_H
 #define ROLE_NUM_H
@@ -86,9 +85,9 @@ enum num_op {
 	NUM_LT, NUM_LE, NUM_GT, NUM_GE, NUM_EQ, NUM_NE, NUM_BOTH, NUM_EITHER,
 	NUM_MIN, NUM_MAX,
 	NUM_SELECT,			/* a ? b : c */
-	NUM_INTERIOR,			/* a, which holds in turns in which no axis ends (role.h) */
+	NUM_INTERIOR,			/* a, which holds in iterations in which no axis ends (role.h) */
 	NUM_OF_LANE,			/* a + b * number of the lane among those that share a tree */
-	NUM_TILE_AT,			/* the tile at place a of the order, START[a] behind b */
+	NUM_TILE_AT,			/* the tile at position a of the order; b: a is relative to START[BLOCK] */
 };
 
 struct num {
@@ -106,9 +105,9 @@ const struct num *num_make(struct arena *a, enum num_op op, const struct num *x,
 const struct num *num_of_lane(struct arena *a, int64_t first, int64_t step);
 const struct num *num_select(struct arena *a, const struct num *when, const struct num *x, const struct num *y);
 
-/* The condition, which holds wherever a turn is whole. */
+/* The condition, marked as one that holds in every interior iteration. */
 const struct num *num_mark_interior(struct arena *a, const struct num *when);
-/* What is left to ask in such a turn; 1: nothing. */
+/* What is left to test in such an iteration; 1: nothing. */
 const struct num *num_assume_interior(struct arena *a, const struct num *when);
 bool num_alike(const struct num *x, const struct num *y);	/* NULL is like NULL alone */
 /* Is x one of the conditions that must hold together for `all` to hold? */

@@ -2,8 +2,8 @@
  *
  * lower makes a role program from each phase of a plan. What the tree does not say does not happen: verify proves it,
  * sim prices it and emit prints it, from the same operations. Regions are operations that hold bodies, which are lists
- * of operations: the tile loop, loops, and the straight-line pieces of prologues and epilogues. Bounds, sTask
- * instances, slots and addresses are expressions (num.h) over counters, each of which is declared in one place.
+ * of operations: the tile loop, loops, and the straight-line code of prologues and epilogues. Bounds, sTask
+ * instances, slots and addresses are expressions (num.h) over counters, each of which is declared once.
  *
  * An operation names the sTask that it belongs to and, if it synchronises, the wait of the plan that it serves. An
  * operation on data names what it *touches*: slots of rings, versions of fragments, staging of stores. ops.def has a

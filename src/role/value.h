@@ -18,7 +18,7 @@ struct frag {
 	const char *name;
 	enum frag_kind kind;
 	int64_t height, width;		/* of the part at hand */
-	int64_t rows, cols;		/* ... filled up to whole blocks and groups */
+	int64_t rows, cols;		/* ... filled up to complete blocks and groups */
 	const struct frag_layout *layout;
 	int blocks;			/* of rows, of all warps */
 	bool packed;			/* FULL of a 16-bit type: pairs of columns in a word */
@@ -90,7 +90,7 @@ struct val {
 	enum dtype from;		/* SHARED: what memory holds; CAST: the argument's */
 	enum op op;			/* OP */
 	enum num_op compare;		/* COLUMN */
-	bool unmasked;			/* OP, a `where`: its condition holds in turns that are clear */
+	bool unmasked;			/* OP, a `where`: its condition holds in unmasked iterations */
 	double k;			/* CONST */
 	int node;			/* NODE */
 	int per;			/* FIELD */

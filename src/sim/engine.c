@@ -644,7 +644,7 @@ static enum err_code check_limits(const struct engine *e, int64_t now, struct er
 }
 
 /* No lane can go on until products are signaled for which their own lane has not waited. Kernels wait for them, in
- * places that the price, which describes the steady state, does not have. Returns whether there were such products. */
+ * prologues and epilogues, but the price describes only the steady state. Returns whether there were such products. */
 static bool signal_unawaited(struct engine *e)
 {
 	bool any = false;

@@ -155,7 +155,7 @@ int stage_of(struct stages *t, const struct role_op *o)
 		return 0;
 	role_uses(o, NULL, note_operand, &w);
 	int stage = w.stage;
-	/* the result of a row reduction is known only after the whole row was read: one stage later */
+	/* the result of a row reduction is known only after all of the row was read: one stage later */
 	if ((o->what == DO_REDUCE || o->what == DO_SCAN) && o->u.reduce.over->kind == FRAG_FULL)
 		w.stage++;
 	role_uses(o, note_result, NULL, &w);

@@ -1,4 +1,4 @@
-/* Turns entries into steps. The waits follow the rule of walk_wait_spans (plan/order.h). */
+/* Makes steps of entries. The waits follow the rule of walk_wait_spans (plan/order.h). */
 #include "sim/steps.h"
 
 #include <math.h>

@@ -125,7 +125,7 @@ struct event_time {
 };
 /* Comparison for qsort: the earlier first; of equal times, the event with the lesser number. */
 int event_time_compare(const void *a, const void *b);
-/* The phase that takes longest, which numbers of the whole timeline such as II refer to. */
+/* The phase that takes longest, which numbers of the complete timeline such as II refer to. */
 const struct phase_line *timeline_longest(const struct timeline *t);
 
 /* ---- sums over the kept events of a phase, by which timelines are compared ---------------- */

@@ -251,7 +251,7 @@ static void handoff_cost(const struct plan *p, const struct entry *en, struct en
 }
 
 /* With a kernel, its own operations have the accesses to shared memory (price.h), so these are not counted here.
- * Threads load whole sectors from L2; neighbouring elements then find the remainder of a sector there. */
+ * Threads load complete sectors from L2; neighbouring elements then find the remainder of a sector there. */
 static void apply_kernel(const struct plan *p, const struct entry *en, const struct task_price *t, struct work *w)
 {
 	const struct seu *s = &p->device->seu[en->seu];

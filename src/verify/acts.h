@@ -45,7 +45,7 @@ struct act {
 	bool leader;
 };
 
-/* What all scenarios of a role program share. A cell is a piece of memory that is written and read as one:
+/* What all scenarios of a role program share. A cell is memory that is written and read as one:
  * each slot of each ring, each batch of each staging, then each version of each buffer in registers, for each
  * replica of its lane. */
 struct setting {
