@@ -1,6 +1,6 @@
-/* What a kernel's text stands on, on sm_90a. The body of a kernel is plain C over these
- * names; src/host/millrace_host.h gives them another meaning. Forms and operands of the
- * instructions are those of the PTX ISA 8.x: mbarrier, cp.async.bulk.tensor, wgmma. */
+/* The definitions that precede a kernel for sm_90a. Its body is plain C over these names, which src/host/millrace_host.h
+ * defines for the host. Forms and operands of the instructions are those of the PTX ISA 8.x: mbarrier,
+ * cp.async.bulk.tensor, wgmma. */
 #include "emit/print.h"
 
 #define TMA_LOAD(rank, name, how, args, coords, hint, operands) \

@@ -9,9 +9,9 @@ static void put_wgmma(struct buf *o, const struct product_form *f)
 	int sums = f->cols / 2;		/* of a thread; operands are numbered behind them */
 	bool says_axis = dtype_bits(f->type) == 16;
 
-	buf_printf(o, "\tasm volatile(\"{\\n.reg .pred p;\\nsetp.ne.b32 p, %%%d, 0;\\n\"\n\t\t\"wgmma.mma_async.sync.aligned."
-		"m64n%dk%d.f32.%s.%s {", sums + (f->registers ? 5 : 2), f->cols,
-		32 * 8 / dtype_bits(f->type), type, type);
+	buf_printf(o, "\tasm volatile(\"{\\n.reg .pred p;\\nsetp.ne.b32 p, %%%d, 0;\\n\"\n"
+		"\t\t\"wgmma.mma_async.sync.aligned.m64n%dk%d.f32.%s.%s {",
+		sums + (f->registers ? 5 : 2), f->cols, 32 * 8 / dtype_bits(f->type), type, type);
 	for (int i = 0; i < sums; i++)
 		buf_printf(o, "%s%%%d", i ? ", " : "", i);
 	if (f->registers)

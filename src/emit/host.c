@@ -1,4 +1,4 @@
-/* This machine's CPU: all names are those of src/host/millrace_host.h. */
+/* Kernels for this machine's CPU: src/host/millrace_host.h defines all names. */
 #include "emit/emit.h"
 
 static void put_product(struct buf *o, const struct product_form *f)
@@ -10,7 +10,7 @@ static void put_product(struct buf *o, const struct product_form *f)
 		"ss", f->cols, f->a_rows, f->b_rows, dtype_name(f->type));
 }
 
-/* Somebody calls the kernel with an array of its arguments. */
+/* A function that calls the kernel with the arguments in an array. */
 static void put_entry_point(struct buf *o, const struct source *s)
 {
 	buf_printf(o, "HOST_ENTRY(%s, %d) { %s(", s->entry, s->threads, s->entry);

@@ -38,7 +38,8 @@ static inline int lane_threads(const struct print *c)
 	return c->role->warps * warp_threads(c);
 }
 
-/* An operation in the second of merged lanes, whose numbers say by how much they grow from lane to lane; else o itself. */
+/* An operation in the second of merged lanes, whose numbers say by how much they grow from lane to lane; else o
+ * itself. */
 static inline const struct role_op *second_of(const struct role_op *o)
 {
 	return o->merged ? o->merged[1] : o;

@@ -1,7 +1,7 @@
-/* Products, element-wise loops, reductions and scans.
+/* Prints products, element-wise loops, reductions and scans.
  *
- * A row of a fragment lies in some threads of a warp (a quad's four, on sm_90a), each with a pair of
- * every group of columns; a column in others, of every warp of the lane. */
+ * A row of a fragment is spread over several threads of a warp (a quad, on sm_90a), each of which has a pair of columns
+ * of every group; a column is spread over other threads, in every warp of the lane. */
 #include "emit/print.h"
 
 /* products --------------------------------------------------------------------- */
@@ -19,7 +19,7 @@ static void put_descriptor(struct print *c, const char *name, const struct matri
 		num(c, at->from), num(c, at->by));
 }
 
-/* Both operands in registers, one step of them; of the first there may be all steps. */
+/* Both operands are in registers: one step of the second, one or all steps of the first. */
 static void print_product_of_registers(struct print *c, const struct role_op *o)
 {
 	const struct product_form *f = &o->u.product.form;
@@ -54,8 +54,8 @@ static void print_product(struct print *c, const struct role_op *o)
 	put(c, "}");
 }
 
-/* A thread's elements of the result, step by step: of a step the operands' elements of its
- * rows are in registers, those of its columns come one after the other. */
+/* In each step along the contracted axis a thread computes the first operand for all of its rows, then goes through its
+ * columns and adds their products. */
 static void print_sum_product(struct print *c, const struct role_op *o)
 {
 	const struct frag *f = o->u.sum_product.sum.frag;
@@ -93,8 +93,8 @@ static void print_init(struct print *c, const struct role_op *o)
 		frag_name(c, o->u.frag.at), rows ? "[rb][i]" : "[i]", value(c, o->u.frag.value));
 }
 
-/* A value for each element: into one fragment, or step by step, so that what only other
- * steps use is never more than one element in registers. */
+/* An element-wise loop, into one fragment or of several steps. Values that only later steps use take one register,
+ * since an element passes through all steps before the next one. */
 static void print_map(struct print *c, const struct role_op *o)
 {
 	const struct frag *f = o->u.map.over;
@@ -148,14 +148,14 @@ static const char *shuffled(struct print *c, enum dtype t, const char *how, cons
 	return arena_strf(c->a, "shuffle_%s%s(%s, %s)", how, dtype_is_float(t) ? "" : "_i", x, lane);
 }
 
-/* Of a fragment with rows, each of a thread's. */
+/* A loop over a thread's rows, if the fragment has rows. */
 static const char *each_row(struct print *c, const struct frag *f)
 {
 	return f->kind == FRAG_FULL || f->kind == FRAG_ROW ? arena_strf(c->a, "%s%s", each_block(c, f),
 		each_half(c, f)) : "";
 }
 
-/* Along columns: each thread over its own, then over those that have the row. */
+/* Along columns: each thread reduces its own elements of a row, then the threads of the row combine their results. */
 static void print_reduce_columns(struct print *c, const struct role_op *o)
 {
 	const struct frag *f = o->u.reduce.over;
@@ -178,17 +178,17 @@ static void print_reduce_columns(struct print *c, const struct role_op *o)
 	put(c, "}");
 }
 
-/* Where a warp leaves its part of the column at hand. */
+/* Address in the scratch of a warp's partial result for the column at hand. */
 static const char *scratch_address(struct print *c, const struct role_op *o, const char *warp)
 {
 	const struct frag *f = o->u.reduce.over;
 
 	return arena_strf(c->a, "shared + %s + 4 * (%s * %lld + %s)",
-		by_lane(c, o->u.reduce.scratch, second_of(o)->u.reduce.scratch), warp, (long long)f->cols, f->kind == FRAG_FULL ?
-		arena_strf(c->a, "%d * j + col0 + e", f->layout->cols) : "0");
+		by_lane(c, o->u.reduce.scratch, second_of(o)->u.reduce.scratch), warp, (long long)f->cols,
+		f->kind == FRAG_FULL ? arena_strf(c->a, "%d * j + col0 + e", f->layout->cols) : "0");
 }
 
-/* What each warp has found of its rows, joined by all of them through shared memory. */
+/* All warps combine their partial results through shared memory. */
 static void join_warps(struct print *c, const struct role_op *o, const char *columns, const char *element)
 {
 	bool full = o->u.reduce.over->kind == FRAG_FULL;
@@ -208,8 +208,8 @@ static void join_warps(struct print *c, const struct role_op *o, const char *col
 	put(c, "}");
 }
 
-/* Along rows: each thread over its own, over those of its warp that have the column, and over
- * the lane's warps through its scratch in shared memory. */
+/* Along rows: each thread reduces its own elements of a column, then the threads of its warp that have the column
+ * combine their results, then the lane's warps. */
 static void print_reduce_rows(struct print *c, const struct role_op *o)
 {
 	const struct frag *f = o->u.reduce.over;
@@ -232,7 +232,8 @@ static void print_reduce_rows(struct print *c, const struct role_op *o)
 		join_warps(c, o, columns, element);
 }
 
-/* Running value along the columns: of a thread's pair, of the pairs before it in the quad, and of the eights before. */
+/* The running value along the columns combines a thread's own pair, the pairs before it in the quad, and the groups of
+ * columns before. */
 static void print_scan(struct print *c, const struct role_op *o)
 {
 	const struct frag *f = o->u.reduce.over;
@@ -273,8 +274,8 @@ static void print_lines(struct print *c, const struct role_op *o)
 	const char *type = register_type(t), *result = shared_put(c, o->u.lines.kept, num(c, o->u.lines.to), "y");
 	bool running = o->u.lines.running;
 
-	put(c, "LOOP (int at = thread; at < %lld; at += %d) %s{", (long long)o->u.lines.n,
-		lane_threads(c), is_tested(o->u.lines.when) ? arena_strf(c->a, "if (%s) ", num(c, o->u.lines.when)) : "");
+	put(c, "LOOP (int at = thread; at < %lld; at += %d) %s{", (long long)o->u.lines.n, lane_threads(c),
+		is_tested(o->u.lines.when) ? arena_strf(c->a, "if (%s) ", num(c, o->u.lines.when)) : "");
 	put(c, "\t%s y = %s;", type, value(c, o->u.lines.zero));
 	put(c, "\tLOOP (int along = 0; along < %s; along++) {", num(c, o->u.lines.length));
 	put(c, "\t\tconst %s z = %s;", type, value(c, o->u.lines.value));

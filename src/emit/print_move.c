@@ -81,7 +81,7 @@ static const char *put_indices(struct print *c, const struct role_op *o)
 	return arena_strf(c->a, "tensor_%s[%s]", c->r->tensors.v[o->u.move.tensor].name, at);
 }
 
-/* Row and column of element `at`, or of a run of them, stand for the fragment's. */
+/* Declare the variables of fragments for element `at` of a ring, or for the first element of a run. */
 static void put_element_coordinates(struct print *c, const struct role_op *o, const char *indent, int run)
 {
 	put(c, "%s\tconst int rb = 0, h = 0, j = 0, e = 0, row0 = at / %lld, col0 = at %% %lld%s;",
@@ -89,7 +89,7 @@ static void put_element_coordinates(struct print *c, const struct role_op *o, co
 		arena_strf(c->a, " * %d", run) : "");
 }
 
-/* One element of a ring after the other, or run of them, over the lane's threads. */
+/* Begin a loop over the elements of a ring, or runs of them, which the lane's threads share. */
 static void put_each_of_ring(struct print *c, const struct role_op *o, const char *loop, int run)
 {
 	put(c, "%s (int at = thread; at < %lld; at += %lld) {", loop,
@@ -135,7 +135,8 @@ static void end_strides(struct print *c, const struct strided *x)
 	put(c, "}");
 }
 
-/* The indices of the element at hand that `inside` tests: begin_strides declared those of the thread's first element. */
+/* The indices of the element at hand that `inside` tests: begin_strides declared those of the thread's first
+ * element. */
 static void put_tested_indices(struct print *c, const struct role_op *o, const char *indent)
 {
 	for (int d = 0; d < o->u.move.rank; d++)
@@ -143,8 +144,8 @@ static void put_tested_indices(struct print *c, const struct role_op *o, const c
 			put(c, "%sconst long i%d = %s;", indent, d, num(c, o->u.move.index[d].at));
 }
 
-/* Begin a loop over the rows that are unrolled. The row at hand, and its indices in the tensor, are declared if `inside`
- * tests them. */
+/* Begin a loop over the rows that are unrolled. The row at hand, and its indices in the tensor, are declared if
+ * `inside` tests them. */
 static void begin_row(struct print *c, const struct role_op *o, const struct strided *x)
 {
 	const struct num *inside = o->u.move.inside;
@@ -286,9 +287,9 @@ static void store_pairs(struct print *c, const struct role_op *o)
 	put(c, "}");
 }
 
-/* Of four eights of columns each thread of a quad takes one: 16 bytes at once, and the
- * quad writes 64 next to each other. `j` is the thread's eight, and its first column. Of the last
- * four there may be fewer: others stand in, and are not written. */
+/* Each thread of a quad takes one of four groups of eight columns, so that it stores 16 bytes at once, and the quad 64
+ * contiguous bytes. `j` is the thread's group. If fewer than four groups are left, some threads hold a group again and
+ * do not store it. */
 static void store_eights(struct print *c, const struct role_op *o)
 {
 	const struct frag *f = o->u.move.from.frag;
@@ -324,7 +325,7 @@ static void store_elements(struct print *c, const struct role_op *o)
 
 /* registers to shared memory --------------------------------------------------- */
 
-/* The element that goes there, as memory holds it. */
+/* The bits that are stored for the element at hand. */
 static const char *put_text(struct print *c, const struct role_op *o)
 {
 	const struct frag *f = o->u.put.from.frag;
@@ -375,8 +376,8 @@ static void print_put_panels(struct print *c, const struct role_op *o)
 	put(c, "}");
 }
 
-/* What lies in shared memory, to registers as an instruction wants them: word by word, of which the
- * first element is in the low bits. */
+/* Loads from shared memory to registers in the layout of an instruction: word by word, with the first element in the
+ * low bits. */
 static void print_fetch(struct print *c, const struct role_op *o)
 {
 	const struct frag *f = o->u.fetch.to;

@@ -1,4 +1,4 @@
-/* The stamps of a traced kernel, see lower/stamps.h. */
+/* Prints the stamps of a traced kernel (lower/stamps.h). */
 #include "emit/print.h"
 
 enum { LANE_HEAD = 3 };			/* words of a lane before those of its tiles */
@@ -50,13 +50,15 @@ static void print_one_watch(struct print *c, const struct role_op *o)
 		(long long)o->u.watch.ended, c->r->tasks[f->task]);
 }
 
-/* Brings tiles that are held to device memory, if `when`; `first`: number of the first. */
+/* Copy the stamps of the tiles that shared memory holds to device memory, if `when`; `first`: number of the first
+ * tile. */
 static void put_stamps_out(struct print *c, const char *when, const char *first, const char *tiles)
 {
 	const struct role *l = c->role;
 
-	put(c, "if (warp == %s && %s) stamps_out(trace + %lld * BLOCK + %s + %lld * (%s), stamps_held, "
-		"%lld * %s, thread);", first_warp(c), when, words(c), words_out(c, LANE_HEAD), (long long)l->tile_words, first, (long long)l->tile_words, tiles);
+	put(c, "if (warp == %s && %s) stamps_out(trace + %lld * BLOCK + %s + %lld * (%s), stamps_held, %lld * %s, "
+		"thread);", first_warp(c), when, words(c), words_out(c, LANE_HEAD), (long long)l->tile_words, first,
+		(long long)l->tile_words, tiles);
 }
 
 static void print_stamps_begin(struct print *c)

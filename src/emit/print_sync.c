@@ -31,8 +31,9 @@ static void put_wait_last(struct print *c, const struct role_op *o)
 		"flag_wait(%s, quo(n, %d)); }", num(c, o->u.flag.n), f->depth, flag_barrier(c, o, "n"), f->depth);
 }
 
-/* One arrival of the warp at a flag, in each block whose it is: a thread for each. Where it is one
- * thread, all find the address: compilers keep what only some need for later, and others wait. */
+/* The warp arrives once at a flag; at a flag of all blocks, one thread arrives in each block. Also for a single arrival
+ * all threads compute the address: compilers would move a computation that only some threads need behind a branch, for
+ * which the others wait. */
 static void put_arrive(struct print *c, const struct role_op *o, const char *before, const char *n)
 {
 	if (c->r->flags.v[o->u.flag.flag].all)

@@ -1,4 +1,4 @@
-/* Values as C text. */
+/* Prints values and numbers as C text. */
 #include "emit/print.h"
 
 #include <math.h>
@@ -33,16 +33,12 @@ const char *by_lane(struct print *c, int64_t first, int64_t second)
 
 const char *register_type(enum dtype t)
 {
-	if (dtype_is_float(t))
-		return "float";
-	return t == DT_BOOL ? "bool" : "int";
+	return dtype_is_float(t) ? "float" : t == DT_BOOL ? "bool" : "int";
 }
 
 const char *frag_type(const struct frag *f)
 {
-	if (f->packed)
-		return "u32";
-	return f->versions ? dtype_is_float(f->type) ? "float" : "int" : register_type(f->type);
+	return f->packed ? "u32" : f->versions && f->type == DT_BOOL ? "int" : register_type(f->type);
 }
 
 const char *frag_dims(struct print *c, const struct frag *f)
@@ -59,9 +55,7 @@ const char *frag_dims(struct print *c, const struct frag *f)
 
 const char *frag_name(struct print *c, struct frag_at at)
 {
-	if (!at.frag->versions)
-		return at.frag->name;
-	return arena_strf(c->a, "%s[%d]", at.frag->name, at.version);
+	return at.frag->versions ? arena_strf(c->a, "%s[%d]", at.frag->name, at.version) : at.frag->name;
 }
 
 /* Index of the element at hand in its array of registers. */
@@ -121,8 +115,7 @@ const char *spread_digit(struct print *c, const struct spread *s)
 	int warp = warp_threads(c);
 
 	if (spread_is_top(s, c->r->target))
-		return s->div > 1 ? arena_strf(c->a, "thread %% %d / %d", warp, s->div) :
-			arena_strf(c->a, "thread %% %d", warp);
+		return arena_strf(c->a, s->div > 1 ? "thread %% %d / %d" : "thread %% %d", warp, s->div);
 	return s->div > 1 ? arena_strf(c->a, "thread / %d %% %d", s->div, s->mod) :
 		arena_strf(c->a, "thread %% %d", s->mod);
 }
@@ -213,25 +206,6 @@ static const char *constant_text(struct print *c, const struct val *v)
 	return arena_strf(c->a, strpbrk(s, ".e") ? "%sf" : "%s.f", s);
 }
 
-static const char *element_text(struct print *c, const struct val *v)
-{
-	const struct frag *f = v->frag.frag;
-	const char *name = frag_name(c, v->frag);
-
-	if (f->packed)
-		return arena_strf(c->a, "from_%s(half_of(%s%s, e))", dtype_name(f->type), name, frag_word(c, f, "j"));
-	return arena_strf(c->a, "%s%s", name, frag_element(c, f));
-}
-
-static const char *shared_text(struct print *c, const struct val *v)
-{
-	const char *bits = shared_get(c, v->from, num(c, v->num));
-
-	if (v->type == DT_BOOL)
-		return arena_strf(c->a, "(%s != 0)", bits);
-	return from_bits(c, v->from, bits);
-}
-
 /* The text of an element-wise operation on these arguments. */
 static const char *op_text(struct print *c, enum op op, enum dtype t, const char *const *arg)
 {
@@ -280,22 +254,24 @@ static const char *cast_text(struct print *c, const struct val *v)
 	BUG("no cast to %s", dtype_name(v->type));
 }
 
-static const char *column_text(struct print *c, const struct val *v)
-{
-	const char *sign = v->compare == NUM_LT ? "<" : v->compare == NUM_LE ?
-		"<=" : v->compare == NUM_GT ? ">" : v->compare == NUM_GE ? ">=" : v->compare == NUM_EQ ? "==" : "!=";
-
-	return arena_strf(c->a, "%s %s %s - (%s)", num(c, v->num), sign, value(c, v->arg[0]), num(c, v->less));
-}
-
 const char *value(struct print *c, const struct val *v)
 {
+	static const char *const compare[] = { [NUM_LT] = "<", [NUM_LE] = "<=", [NUM_GT] = ">", [NUM_GE] = ">=",
+		[NUM_EQ] = "==", [NUM_NE] = "!=" };
+	const struct frag *f = v->frag.frag;
+	const char *bits;
+
 	switch (v->kind) {
 	case VAL_CONST: return constant_text(c, v);
 	case VAL_NUM: return arena_strf(c->a, "(%s)", num(c, v->num));
-	case VAL_FRAG: return element_text(c, v);
+	case VAL_FRAG:
+		return f->packed ? arena_strf(c->a, "from_%s(half_of(%s%s, e))", dtype_name(f->type),
+			frag_name(c, v->frag), frag_word(c, f, "j")) :
+			arena_strf(c->a, "%s%s", frag_name(c, v->frag), frag_element(c, f));
 	case VAL_NODE: return arena_strf(c->a, "e%d", v->node);
-	case VAL_SHARED: return shared_text(c, v);
+	case VAL_SHARED:
+		bits = shared_get(c, v->from, num(c, v->num));
+		return v->type == DT_BOOL ? arena_strf(c->a, "(%s != 0)", bits) : from_bits(c, v->from, bits);
 	case VAL_OP: return operation_text(c, v);
 	case VAL_CAST: return cast_text(c, v);
 	case VAL_FIELD:
@@ -303,13 +279,13 @@ const char *value(struct print *c, const struct val *v)
 			"from_%s((u32)%s, ((%s) & %d) * %d)", dtype_name(v->type), value(c, v->arg[0]),
 			num(c, v->num), v->per - 1, 32 / v->per);
 	case VAL_GUARD:
-		if (!is_tested(v->num))
-			return value(c, v->arg[0]);
-		return arena_strf(c->a, "(%s ? %s : %s)", num(c, v->num), value(c, v->arg[0]), value(c, v->arg[1]));
+		return !is_tested(v->num) ? value(c, v->arg[0]) : arena_strf(c->a, "(%s ? %s : %s)", num(c, v->num),
+			value(c, v->arg[0]), value(c, v->arg[1]));
 	case VAL_COLUMN:
 		break;
 	}
-	return column_text(c, v);
+	return arena_strf(c->a, "%s %s %s - (%s)", num(c, v->num), compare[v->compare], value(c, v->arg[0]),
+		num(c, v->less));
 }
 
 const char *joined(struct print *c, enum op op, enum dtype t, const char *x, const char *y)

@@ -147,9 +147,9 @@ static const char *move(const struct dump *d, const struct role_op *o)
 	const char *name = d->r->tensors.v[o->u.move.tensor].name;
 
 	if (o->what == DO_LOAD_THREADS && o->u.move.run > 1)
-		return arena_strf(d->a, "%s, %lld elements, %d at once%s%s", name,
-			(long long)o->u.move.elements, o->u.move.run, o->u.move.shifted ? ", shifted" : "", o->u.move.arrives ? arena_strf(d->a,
-			", on '%s' %s", d->r->flags.v[o->u.move.flag].name, num(d, o->u.move.n)) : "");
+		return arena_strf(d->a, "%s, %lld elements, %d at once%s%s", name, (long long)o->u.move.elements,
+			o->u.move.run, o->u.move.shifted ? ", shifted" : "", o->u.move.arrives ? arena_strf(d->a,
+			", on '%s' %s", flag_name(d, o->u.move.flag), num(d, o->u.move.n)) : "");
 	if (o->what != DO_STORE_THREADS)
 		return arena_strf(d->a, "%s, %lld elements one by one", name, (long long)o->u.move.elements);
 	return arena_strf(d->a, "%s from %s, %d neighbour%s at once", name, frag(d, o->u.move.from),
@@ -194,8 +194,9 @@ static const char *own_text(const struct dump *d, const struct role_op *o)
 		"until %d unread, then %d", o->u.stores.first, o->u.stores.other);
 	case DO_LOAD_BOXES: case DO_STORE_BOXES: return boxes(d, o);
 	case DO_LOAD_THREADS: case DO_STORE_THREADS: case DO_STORE_RING: return move(d, o);
-	case DO_FETCH: return arena_strf(d->a, "%s by %s from %s%s", o->u.fetch.to->name, o->u.fetch.words ? "words" :
-		"elements", num(d, o->u.fetch.address), num_is(inside, 1) ? "" : arena_strf(d->a, " if %s", num(d, inside)));
+	case DO_FETCH:
+		return arena_strf(d->a, "%s by %s from %s%s", o->u.fetch.to->name, o->u.fetch.words ? "words" : "elements",
+			num(d, o->u.fetch.address), num_is(inside, 1) ? "" : arena_strf(d->a, " if %s", num(d, inside)));
 	case DO_PRODUCT: return product(d, o);
 	case DO_MAP: return steps(d, o);
 	case DO_REDUCE: case DO_SCAN: return reduction(d, o);

@@ -196,7 +196,8 @@ static void note_product(struct reading *r, const struct role_op *o)
 		VEC_PUSH(r->a, &r->groups.v[r->groups.n - 1].operands, find_version(r, o->u.product.a));
 	for (int i = 0; i < r->around.v.n; i++)
 		if (num_uses_of(adds, VAR_I, r->around.v.v[i]->u.region.of)) {
-			VEC_PUSH(r->a, &r->born, ((struct born){ r->around.v.v[i], find_version(r, o->u.product.sum) }));
+			VEC_PUSH(r->a, &r->born, ((struct born){ r->around.v.v[i],
+				find_version(r, o->u.product.sum) }));
 			return;
 		}
 	if (task && task->u.region.iteration && num_is(task->u.region.iteration, 0) &&
@@ -431,9 +432,9 @@ static void pass_body(struct live *x, const struct role_body *b)
 
 /* needless pins ------------------------------------------------------------------- */
 
-/* Lowering pins every result that is complete after a wait for groups. If nothing reads the fragment before it is written
- * again, its pin is removed, because compilers would keep the registers where branches join. The pins that belong to a
- * product stay, even right after a wait. */
+/* Lowering pins every result that is complete after a wait for groups. If nothing reads the fragment before it is
+ * written again, its pin is removed, because compilers would keep the registers where branches join. The pins that
+ * belong to a product stay, even right after a wait. */
 
 static void drop_pins(struct role_body *b, const struct ops *needed)
 {

@@ -1,7 +1,7 @@
 /* num.h - integers of a role program: bounds, instances, slots, addresses, conditions.
  *
- * An expression over the counters of a lane and the coordinates of its threads, as data: emit prints it as C text, verify
- * evaluates it. All in an arena; constants are folded when the expression is made. Comparisons are 1 or 0.
+ * An expression over the counters of a lane and the coordinates of its threads, as data: emit prints it as C text,
+ * verify evaluates it. All in an arena; constants are folded when the expression is made. Comparisons are 1 or 0.
  */
 #ifndef ROLE_NUM_H
 #define ROLE_NUM_H

@@ -412,7 +412,8 @@ struct role {
 	int64_t tiles_held, tiles_out;	/* how many in shared memory; in global memory */
 };
 
-/* The least power of two that is no less than the number of the lane's threads; does the lane begin at a multiple of it? */
+/* The least power of two that is no less than the number of the lane's threads; does the lane begin at a multiple of
+ * it? */
 static inline int role_thread_span(const struct role *l, const struct target *t)
 {
 	int span = 1;

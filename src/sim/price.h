@@ -123,7 +123,8 @@ struct entry_cost {
  * changes if there is no kernel. share: of the bytes that it loads, those from device memory. */
 void price_entry(const struct price *x, const struct plan *p, int entry, double share, struct entry_cost *c);
 /* The cost for one warpgroup, if those of the entry's lane run separately; else *c. A warpgroup may need longer for its
- * part than the lane for all parts, over their number, because seu limits the share that few warps draw (lane_share). */
+ * part than the lane for all parts, over their number, because seu limits the share that few warps draw
+ * (lane_share). */
 struct entry_cost price_group(const struct entry_cost *c, const struct seu *seu);
 /* Is there a kernel of the phase? */
 static inline bool price_knows(const struct price *x, int phase)

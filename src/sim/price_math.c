@@ -1,7 +1,7 @@
 /* The number of operations on elements that an arithmetic operation of a kernel executes, by cost class. A
- * multiplication whose only use is an addition counts as one FMA with it; masks are not counted in interior
- * iterations. An operation of an sTask is one stage after the row reductions whose results it needs, directly or through
- * other fragments. */
+ * multiplication whose only use is an addition counts as one FMA with it; masks are not counted in interior iterations.
+ * An operation of an sTask is one stage after the row reductions whose results it needs, directly or through other
+ * fragments. */
 #include "role/operands.h"
 #include "sim/price.h"
 

@@ -1,5 +1,5 @@
-/* Reads the tree once, top down: variables, the operations that declare, change and use them, what an sTask must do, and
- * how a lane must begin. */
+/* Reads the tree once, top down: variables, the operations that declare, change and use them, what an sTask must do,
+ * and how a lane must begin. */
 #include "verify/names.h"
 
 #include <stdarg.h>

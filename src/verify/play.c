@@ -190,7 +190,8 @@ static bool is_unsignalled(const struct play *p, const struct warp *w, struct co
 	if (by->at == p->s->nacts[by->lane] || b->kind != ACT_WAIT || (last != NONE &&
 	    (b->instance == last || !has_come(p, by->lane, by->at, last, p->s->set->matrix[f->task]))))
 		return false;
-	bool inside = f->runs && b->instance != NONE && program_loop_within(g, stask_of(p, b->instance)->loop, f->run_of);
+	bool inside = f->runs && b->instance != NONE &&
+		program_loop_within(g, stask_of(p, b->instance)->loop, f->run_of);
 	if (f->runs && !f->early && (inside || last == NONE))
 		r->run = a->at;
 	else if (p->s->set->matrix[f->task] && f->runs && !inside)

@@ -51,9 +51,10 @@ static enum err_code check_value(const struct play *p, const struct cell_state *
 
 	if ((want == NONE && !a->initial) || (at->written && at->writer == want))
 		return OK;
-	return err_set(p->e, ERR_ILLEGAL, play_line(p, instance), "%s reads '%s' as %s left it, not %s", play_name(p,
-		instance), p->s->set->plan->graph->buffers.v[p->s->set->buffer.v[cell]].name, at->written && at->writer !=
-		NONE ? play_name(p, at->writer) : "nobody", want == NONE ? "its initial value" : play_name(p, want));
+	return err_set(p->e, ERR_ILLEGAL, play_line(p, instance), "%s reads '%s' as %s left it, not %s",
+		play_name(p, instance), p->s->set->plan->graph->buffers.v[p->s->set->buffer.v[cell]].name,
+		at->written && at->writer != NONE ? play_name(p, at->writer) : "nobody",
+		want == NONE ? "its initial value" : play_name(p, want));
 }
 
 enum err_code play_add_access(struct play *p, int block, struct warp *w, int cell, struct access x)
@@ -82,7 +83,8 @@ enum err_code play_access(struct play *p, struct warp *w, const struct act *a)
 	int me = warp_index(p, w);
 	struct access x = { .of = component(me, of), .instance = a->instance, .by = me,
 		.until = of == GROUPS ? w->groups + 1 : of == STORES ? w->stores + 1 : w->event,
-		.warp = of == EVENTS ? me : NONE, .writes = writes, .sums = sums, .initial = writes && a->initial && !sums };
+		.warp = of == EVENTS ? me : NONE, .writes = writes, .sums = sums,
+		.initial = writes && a->initial && !sums };
 
 	if (!writes || sums)
 		TRY(check_value(p, cell_at(p, w->block, w, a->at), a->at, a));

@@ -452,8 +452,9 @@ static enum err_code run_body(struct run *x, const struct role_body *b)
 
 static enum err_code run_lane(struct arena *a, struct scenario *s, int lane, struct err *e)
 {
-	struct run x = { .env.var = var_value, .a = a, .s = s, .role = &s->set->r->roles.v[lane], .instance = NONE,
-		.task = NONE, .unread = NONE, .sums = ARENA_ARRAY(a, s->set->ncells - s->set->nshared, struct sum), .e = e };
+	struct run x = { .env.var = var_value, .a = a, .s = s, .role = &s->set->r->roles.v[lane],
+		.instance = NONE, .task = NONE, .unread = NONE, .e = e,
+		.sums = ARENA_ARRAY(a, s->set->ncells - s->set->nshared, struct sum) };
 
 	for (int v = 0; v < VAR_COUNT; v++)
 		if (var_info[v].index != OF_NONE)

@@ -65,8 +65,11 @@ void setting_init(struct arena *a, const struct role_program *r, const struct pl
 			s->first[buffer] = add_cells(a, s, buffer, s->versions[buffer]);
 	}
 	s->nslots = s->buffer.n;
-	for (int i = 0; i < r->stagings.n; i++)
-		s->staging[i] = add_cells(a, s, stask_at(s, r->stagings.v[i].task)->reads.v[0], r->stagings.v[i].batches);
+	for (int i = 0; i < r->stagings.n; i++) {
+		const struct role_staging *x = &r->stagings.v[i];
+
+		s->staging[i] = add_cells(a, s, stask_at(s, x->task)->reads.v[0], x->batches);
+	}
 	s->nshared = s->buffer.n;
 	for (int i = 0; i < n; i++) {
 		const struct buffer *b = buffer_at(s, i);

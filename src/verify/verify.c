@@ -381,7 +381,8 @@ static enum err_code play_all(struct check *c)
 	for (int i = 0; i < RANDOM_PLAYS && !enough(c); i++) {
 		for (int l = 0; l < graph_of(c)->program->loops.n; l++)
 			for (int s = 0; s < STEPS_MAX && c->ncounts[l]; s++)
-				trips[l * STEPS_MAX + s] = (int16_t)c->counts[l][prng_below(&r, (uint32_t)c->ncounts[l])];
+				trips[l * STEPS_MAX + s] = (int16_t)c->counts[l][prng_below(&r,
+					(uint32_t)c->ncounts[l])];
 		TRY(play(c, c->tiles, trips));
 	}
 	return OK;
