@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "draw/pictures.h"
-#include "draw/trace_json.h"
 #include "draw/units.h"
 
 static const char *const formats[] = { "svg", "png", "pdf" };	/* ORDER picture_format */

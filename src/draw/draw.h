@@ -83,6 +83,11 @@ struct overview *overview_new(struct arena *a, const struct timeline *t, int pha
 /* Time, speed, bounds and waits in a few lines. */
 void draw_timeline_summary(const struct timeline *t, const struct draw_options *o, struct buf *out);
 
+/* The trace-event format in JSON, for Perfetto and chrome://tracing. names: of the processes; script: stored in the
+ * trace, NULL: none. */
+void trace_json(const struct timeline *const *t, const char *const *names, int n, const char *script,
+	struct buf *out);
+
 /* ---- parts of drawings, for other displays ---- */
 
 /* How an sTask looks in all rows. */

@@ -1,5 +1,6 @@
-#include "draw/trace_json.h"
-
+/* A process for each timeline, a thread for each lane and for each row of an asynchronous sEU. Instances are complete
+ * events, and those of a thread do not overlap. Flows go from an issue to the work that it starts, and from a cause to
+ * the instance that waited for it. Counters say how many slots of each ring are being filled and are full. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

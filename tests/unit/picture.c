@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "draw/pictures.h"
-#include "draw/trace_json.h"
 #include "tests/draw/fixture.h"
 #include "tests/golden.h"
 #include "tests/tap.h"

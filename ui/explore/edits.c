@@ -8,7 +8,7 @@
 #include "explore/model.h"
 #include "explore/positions.h"
 
-static const struct srcloc here = { .file = "explorer", .line = 0 };
+const struct srcloc model_loc = { .file = "explorer", .line = 0 };
 
 /* ---- the message ---- */
 
@@ -200,10 +200,10 @@ void model_move(struct model *m, const struct move *how, enum deeper deeper)
 	move.before = neighbour_name(m, how->before);
 	move.after = neighbour_name(m, how->after);
 	n = model_deeper(m, m->sel.task, deeper, v, LEN(v));
-	code = history_move(m->history, &name, 1, &move, true, &m->stop, here, &e);
-	if (!code && n && !history_versions(m->history, v, n, here, &e)) {
+	code = history_move(m->history, &name, 1, &move, true, &m->stop, model_loc, &e);
+	if (!code && n && !history_versions(m->history, v, n, model_loc, &e)) {
 		history_join(m->history, 2);
-		if (!history_move(m->history, &name, 1, &move, true, &m->stop, here, &e))
+		if (!history_move(m->history, &name, 1, &move, true, &m->stop, model_loc, &e))
 			history_join(m->history, 2);
 	}
 	finish_edit(m, code, &e, name);
@@ -219,6 +219,13 @@ void model_shift(struct model *m, int by)
 		.at = p->entries.v[plan_entry_of(p, m->sel.task)].at + by }, DEEPER_NONE);
 }
 
+bool model_is_neighbour(const struct model *m, const struct entry *e, const struct stask *s)
+{
+	const struct stask *t = &m->now->graph->tasks.v[e->task];
+
+	return t->phase == s->phase && t->loop == s->loop && (m->each_part ? t != s : t->task != s->task);
+}
+
 /* The entry before (-1) or after (1) another one in the same lane and loop; slices that are moved together are
  * skipped. NONE. */
 static int neighbour(const struct model *m, int entry, int by)
@@ -228,11 +235,7 @@ static int neighbour(const struct model *m, int entry, int by)
 	const struct stask *s = &p->graph->tasks.v[e->task];
 
 	for (int i = entry + by; i >= 0 && i < p->entries.n; i += by) {
-		const struct entry *o = &p->entries.v[i];
-		const struct stask *t = &p->graph->tasks.v[o->task];
-
-		if (o->lane == e->lane && t->phase == s->phase && t->loop == s->loop &&
-		    (m->each_part || t->task != s->task))
+		if (p->entries.v[i].lane == e->lane && model_is_neighbour(m, &p->entries.v[i], s))
 			return i;
 	}
 	return NONE;
@@ -304,7 +307,7 @@ void model_deepen(struct model *m, int by)
 		model_refuse(m, "'%s' writes no value in a loop", s->name);
 		return;
 	}
-	finish_edit(m, history_versions(m->history, v, n, here, &e), &e, arena_strf(&m->frame,
+	finish_edit(m, history_versions(m->history, v, n, model_loc, &e), &e, arena_strf(&m->frame,
 		"%s: %d version%s", v[0].buffer, v[0].versions, v[0].versions == 1 ? "" : "s"));
 }
 
@@ -318,10 +321,10 @@ void model_wait(struct model *m, const char *on, bool add)
 		return;
 	name = m->now->graph->tasks.v[m->sel.task].name;
 	if (add)
-		finish_edit(m, history_wait(m->history, name, &w, 1, here, &e), &e,
+		finish_edit(m, history_wait(m->history, name, &w, 1, model_loc, &e), &e,
 			arena_strf(&m->frame, "%s waits for %s", name, on));
 	else
-		finish_edit(m, history_unwait(m->history, name, on, here, &e), &e,
+		finish_edit(m, history_unwait(m->history, name, on, model_loc, &e), &e,
 			arena_strf(&m->frame, "%s no longer waits for %s", name, on));
 }
 
@@ -357,7 +360,7 @@ void model_tile(struct model *m, const char *words)
 
 	if (!model_can_edit(m) || !read_tile(m, words, &t))
 		return;
-	finish_edit(m, history_propagate(m->history, &t, here, &e), &e, arena_strf(&m->frame, "propagate %s", words));
+	finish_edit(m, history_propagate(m->history, &t, model_loc, &e), &e, arena_strf(&m->frame, "propagate %s", words));
 }
 
 /* ---- repair ---- */
@@ -374,11 +377,11 @@ static enum err_code repair_once(struct model *m, const char **what, struct err 
 		struct versions_of v = { p->graph->buffers.v[b].name, p->versions[b] + 1 };
 
 		*what = arena_strf(&m->frame, "%s: %d versions", v.buffer, v.versions);
-		return history_versions(m->history, &v, 1, here, e);
+		return history_versions(m->history, &v, 1, model_loc, e);
 	}
-	TRY(history_fill_waits(m->history, &m->stop, here, &added, e));
+	TRY(history_fill_waits(m->history, &m->stop, model_loc, &added, e));
 	*what = arena_strf(&m->frame, "%d wait%s added", added, added == 1 ? "" : "s");
-	return added ? OK : err_set(e, ERR_ILLEGAL, here, "nothing to add; %s", pr->hint);
+	return added ? OK : err_set(e, ERR_ILLEGAL, model_loc, "nothing to add; %s", pr->hint);
 }
 
 void model_repair(struct model *m)

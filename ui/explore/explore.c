@@ -70,7 +70,7 @@ static void draw_keys(struct explorer *x, struct cells *out)
 	int at = 0;
 
 	if (x->m.ask.text) {
-		if (!x->m.ask.one_key)
+		if (!x->m.ask.keys)
 			cells_text(out, 0, out->h - 1, out->w, "Enter confirms  Esc cancels", FAINT);
 		return;
 	}
@@ -145,21 +145,25 @@ static void draw(struct explorer *x)
 
 /* ---- leaving ---- */
 
-static void leave(struct model *m, const char *answer)
-{
-	struct explorer *x = m->calls.arg;
-
-	if (answer[0] == 'n')
-		model_discard(m);
-	x->done = true;
-}
-
 static void save_and_leave(struct model *m, const char *answer)
 {
 	struct explorer *x = m->calls.arg;
 
 	model_save(m, answer);
 	x->done = !m->wrong;
+}
+
+static void leave(struct model *m, const char *answer)
+{
+	struct explorer *x = m->calls.arg;
+
+	if (answer[0] == 's') {
+		model_ask(m, "save as: ", "plan.lua", save_and_leave);
+		return;
+	}
+	if (answer[0] == 'n')
+		model_discard(m);
+	x->done = true;
 }
 
 static void ask_to_leave(struct explorer *x)
@@ -170,7 +174,7 @@ static void ask_to_leave(struct explorer *x)
 	}
 	model_ask(&x->m, "the plan has been edited: y keep the edits, n undo them, s save as a script, Esc stay ", "",
 		leave);
-	x->m.ask.one_key = true;
+	x->m.ask.keys = "yns";
 }
 
 /* ---- keys ---- */
@@ -184,17 +188,6 @@ static void answered(struct model *m, bool given)
 	m->ask.text = NULL;
 	if (given && (q.answer[0] || q.may_be_empty))
 		q.then(m, q.answer);
-}
-
-/* Each answer is one key. */
-static void answer_leaving(struct explorer *x, int code)
-{
-	if (code == 'y' || code == 'n' || code == 27) {
-		snprintf(x->m.ask.answer, sizeof(x->m.ask.answer), "%c", code);
-		answered(&x->m, code != 27);
-	} else if (code == 's') {
-		model_ask(&x->m, "save as: ", "plan.lua", save_and_leave);
-	}
 }
 
 /* Write a character as UTF-8; returns how many bytes. */
@@ -213,10 +206,13 @@ static void type_answer(struct explorer *x, int code)
 	struct question *q = &x->m.ask;
 	size_t n = strlen(q->answer);
 
-	if (x->m.ask.one_key) {
-		answer_leaving(x, code);
-	} else if (code == '\r' || code == 27) {
+	if (q->keys && code > ' ' && code < 127 && strchr(q->keys, code)) {
+		q->answer[0] = (char)code;
+		answered(&x->m, true);
+	} else if (code == 27 || (code == '\r' && !q->keys)) {
 		answered(&x->m, code == '\r');
+	} else if (q->keys) {
+		return;
 	} else if (code == KEY_CODE_BACKSPACE) {
 		while (n && ((unsigned char)q->answer[--n] & 0xc0) == 0x80)
 			;

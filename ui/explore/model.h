@@ -55,7 +55,7 @@ struct question {
 	char answer[256];
 	void (*then)(struct model *m, const char *answer);	/* not called if the question is called off */
 	bool may_be_empty;		/* the answer "" means something */
-	bool one_key;			/* it is answered by one key, without Enter */
+	const char *keys;		/* it is answered by one of these, without Enter; NULL: by a text */
 };
 
 /* Functions of the Lua side, for the present plan. Each leaves a message if it fails. */
@@ -172,6 +172,9 @@ void model_redo(struct model *m);
 void model_save(struct model *m, const char *path);
 void model_run(struct model *m);
 void model_set_base(struct model *m);		/* the present state becomes the baseline */
+/* Is the entry in the phase and loop of the sTask, and not moved with it? */
+bool model_is_neighbour(const struct model *m, const struct entry *e, const struct stask *s);
+extern const struct srcloc model_loc;		/* of all edits */
 /* The name by which an sTask is moved: its own, or that of all its slices; in m->frame. */
 const char *model_moved_name(struct model *m, int task);
 bool model_is_changed(const struct model *m);	/* since it was opened or saved */

@@ -68,7 +68,5 @@ void draw_separator(struct cells *out, bool upright, int at);
 const char *loc_text(struct arena *a, struct srcloc loc);
 /* Details of the selected event and sTask, from row y to the end of the grid. */
 void details_draw(struct model *m, struct cells *out, int y);
-/* positions_draw.c: the table of positions of an sTask that is picked up, from row y on. */
-void positions_draw(struct model *m, struct cells *out, int y);
 
 #endif

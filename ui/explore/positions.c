@@ -3,9 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { OFFSETS_MORE = 1, POSITIONS_MAX = 400 };
-
-static const struct srcloc here = { .file = "explorer", .line = 0 };
+enum { OFFSETS_MORE = 1, POSITIONS_MAX = 400, WIDE = 11, ORDER_COLUMNS = 26 };
 
 void positions_close(struct model *m)
 {
@@ -20,14 +18,6 @@ void positions_close(struct model *m)
 }
 
 /* ---- the list ---- */
-
-/* Is the entry in the loop of the sTask, but not moved with it? */
-static bool is_neighbour(const struct model *m, const struct entry *o, const struct stask *s)
-{
-	const struct stask *t = &m->now->graph->tasks.v[o->task];
-
-	return t->phase == s->phase && t->loop == s->loop && (m->each_part ? t != s : t->task != s->task);
-}
 
 static void add_offsets(struct model *m, const struct entry *e, int lane, int before, int lo, int hi,
 	bool here_in_order)
@@ -55,7 +45,7 @@ static void list_positions(struct model *m, int entry)
 	for (int i = 0; i < p->entries.n; i++) {
 		const struct entry *o = &p->entries.v[i];
 
-		if (!is_neighbour(m, o, s))
+		if (!model_is_neighbour(m, o, s))
 			continue;
 		lo = (int)min_i64(lo, o->at);
 		hi = (int)max_i64(hi, o->at);
@@ -70,7 +60,7 @@ static void list_positions(struct model *m, int entry)
 		for (int i = 0; i < p->entries.n; i++) {
 			const struct entry *o = &p->entries.v[i];
 
-			if (o->lane != lane || !is_neighbour(m, o, s))
+			if (o->lane != lane || !model_is_neighbour(m, o, s))
 				continue;
 			add_offsets(m, e, lane, o->task, lo, hi, mine && !passed && i > entry);
 			passed |= mine && i > entry;
@@ -117,7 +107,7 @@ static struct move move_to(struct model *m, const struct position *p)
 		return move;
 	}
 	for (int i = 0; i < plan->entries.n; i++)
-		if (plan->entries.v[i].lane == p->lane && is_neighbour(m, &plan->entries.v[i], s))
+		if (plan->entries.v[i].lane == p->lane && model_is_neighbour(m, &plan->entries.v[i], s))
 			last = plan->entries.v[i].task;
 	if (last != NONE)
 		move.after = model_moved_name(m, last);
@@ -135,8 +125,8 @@ static void try_with(struct model *m, struct position *p, const struct move *mov
 
 	if (deeper && !n)
 		return;
-	if ((n && history_versions(s->copy, v, n, here, &e)) || history_move(s->copy, &name, 1, move, true, &m->stop,
-	    here, &e) || state_of_history(m, s->copy, false, &s->state, &e))
+	if ((n && history_versions(s->copy, v, n, model_loc, &e)) || history_move(s->copy, &name, 1, move, true, &m->stop,
+	    model_loc, &e) || state_of_history(m, s->copy, false, &s->state, &e))
 		why = arena_strdup(&s->arena, e.msg);
 	else if (!s->state->legal || !s->state->tl)
 		why = s->state->problems.v.n ? problem_name(s->state->problems.v.v[0].code) : "not checked";
@@ -226,24 +216,79 @@ void positions_drop(struct model *m)
 	positions_close(m);
 }
 
-const char *position_text(struct model *m, const struct position *p)
+/* ---- drawing ---- */
+
+/* "+3.2 %", "deadlock"; brief: for a cell of the table. */
+static const char *result_text(struct model *m, const struct position *p, bool brief)
 {
-	const struct plan *plan = m->now->plan;
-	const char *what;
+	double before = m->now->tl ? m->now->tl->seconds : 0;
+	const char *more = !p->deeper ? "" : brief ? " +" : p->deeper == DEEPER_READS ?
+		", with one version more of what it reads" : ", with one version more of what it writes";
 
 	if (p->here)
-		what = "where it is";
-	else if (!p->tried)
-		what = "being tried";
-	else if (!p->legal)
-		what = p->why;
-	else if (m->now->tl && m->now->tl->seconds > 0)
-		what = arena_strf(&m->frame, "%+.1f %%", 100 * (p->seconds / m->now->tl->seconds - 1));
-	else
-		what = "legal";
-	if (p->tried && p->legal && p->deeper)
-		what = arena_strf(&m->frame, "%s, with one version more of what it %s", what,
-			p->deeper == DEEPER_READS ? "reads" : "writes");
-	return arena_strf(&m->frame, "%s, %s%s, at %+d: %s", plan->lanes.v[p->lane].name, p->before == NONE ? "last" :
-		"before ", p->before == NONE ? "" : plan->graph->tasks.v[p->before].name, p->at, what);
+		return brief ? "here" : "where it is";
+	if (!p->tried)
+		return brief ? "..." : "being tried";
+	if (!p->legal)
+		return p->why;
+	if (!(before > 0))
+		return arena_strf(&m->frame, "legal%s", brief ? "" : more);
+	return arena_strf(&m->frame, "%+.1f %%%s", 100 * (p->seconds / before - 1), more);
+}
+
+static struct style cell_style(const struct model *m, const struct position *p, bool held)
+{
+	double before = m->now->tl ? m->now->tl->seconds : 0;
+	struct style s = p->here ? BOLD : PLAIN;
+
+	if (!p->tried || !p->legal)
+		s = FAINT;
+	else if (before > 0 && p->seconds < before * 0.9995)
+		s = (struct style){ .fg = 114, .attr = STYLE_BOLD };
+	s.attr |= held ? STYLE_REVERSE : 0;
+	return s;
+}
+
+static const char *order_text(struct model *m, const struct position *p, int lane)
+{
+	const struct plan *plan = m->now->plan;
+	const char *name = p->lane == lane ? "" : plan->lanes.v[p->lane].name;
+
+	if (p->before == NONE)
+		return arena_strf(&m->frame, "%-4s last", name);
+	return arena_strf(&m->frame, "%-4s before %s", name, plan->graph->tasks.v[p->before].name);
+}
+
+void positions_draw(struct model *m, struct cells *out, int y)
+{
+	const struct positions *s = m->positions;
+	const struct position *held = positions_held(m);
+	int least = s->v.v[0].at, row = 0, held_row = 0, rows = out->h - y - 2, skip, lane = NONE;
+
+	for (int i = 0; i < s->v.n; i++) {
+		least = (int)min_i64(least, s->v.v[i].at);
+		row += i && (s->v.v[i].before != s->v.v[i - 1].before || s->v.v[i].lane != s->v.v[i - 1].lane);
+		held_row = &s->v.v[i] == held ? row : held_row;
+	}
+	skip = (int)max_i64(0, held_row - rows + 1);
+	cells_text(out, 0, y, out->w, arena_strf(&m->frame, "%s at: %s, %s%s, at %+d: %s",
+		model_moved_name(m, s->task), m->now->plan->lanes.v[held->lane].name, held->before == NONE ? "last" : "before ",
+		held->before == NONE ? "" : m->now->graph->tasks.v[held->before].name, held->at,
+		result_text(m, held, false)), BOLD);
+	row = -1;
+	for (int i = 0; i < s->v.n; i++) {
+		const struct position *p = &s->v.v[i];
+		int x = ORDER_COLUMNS + (p->at - least) * WIDE;
+
+		if (!i || p->before != s->v.v[i - 1].before || p->lane != s->v.v[i - 1].lane) {
+			row++;
+			if (row >= skip && row - skip < rows)
+				cells_text(out, 0, y + 2 + row - skip, ORDER_COLUMNS - 1, order_text(m, p, lane),
+					PLAIN);
+			lane = p->lane;
+		}
+		cells_text(out, x, y + 1, WIDE - 1, arena_strf(&m->frame, "at %+d", p->at), FAINT);
+		if (row >= skip && row - skip < rows)
+			cells_text(out, x, y + 2 + row - skip, WIDE - 1, result_text(m, p, true), cell_style(m, p, p == held));
+	}
 }

@@ -39,7 +39,8 @@ bool positions_step(struct model *m);
 /* Choose the next position in the order (dy) or the next offset (dx). */
 void positions_hold(struct model *m, int dx, int dy);
 const struct position *positions_held(const struct model *m);	/* NULL */
-/* "before mma_qk at +1: -3.2 %"; in m->frame */
-const char *position_text(struct model *m, const struct position *p);
+
+/* Draw a table from row y on: a row for each gap in an order, a column for each offset. */
+void positions_draw(struct model *m, struct cells *out, int y);
 
 #endif

@@ -20,10 +20,8 @@ struct own {
 	int64_t ruler_at;
 	int deep[SEU_MAX];		/* most rows that units have had, so that rows do not jump when time moves */
 	int back[BACK_MAX], nback;
-	struct chart_map map;		/* of the last drawing, without its rows */
-	int *hit;			/* by row and column of the map: the event there */
-	int *hit_y;			/* by row: where it is in the grid */
-	int hit_rows, hit_cap;
+	struct arena *arena;		/* of the last drawing's map; NULL: nothing was drawn */
+	struct chart_map map;
 };
 
 static const char *lacks(const struct model *m)
@@ -112,25 +110,6 @@ static void choose_window(struct view *v, int width)
 }
 
 /* ---- drawing ---- */
-
-/* Keep which event each cell shows, for clicks. */
-static void keep_hits(struct view *v, const struct chart_map *map)
-{
-	struct own *own = v->own;
-	int n = map->nrows * map->cols;
-
-	if (n > own->hit_cap) {
-		own->hit_cap = 2 * n;
-		own->hit = ARENA_ARRAY(&v->m->arena, own->hit_cap, int);
-		own->hit_y = ARENA_ARRAY(&v->m->arena, own->hit_cap, int);
-	}
-	for (int r = 0; r < map->nrows; r++) {
-		memcpy(own->hit + r * map->cols, map->row[r].event, (size_t)map->cols * sizeof(int));
-		own->hit_y[r] = map->row[r].y;
-	}
-	own->map = *map;
-	own->hit_rows = map->nrows;
-}
 
 static void mark_event(const struct chart_map *map, struct cells *out, int event, unsigned attr)
 {
@@ -323,8 +302,12 @@ static void draw_chart(struct view *v, struct cells *out, struct chart_map *map)
 		.to = own->to, .deep = own->deep, .overview = model_overview(v->m) };
 	struct cells chart;
 
+	if (!own->arena)
+		own->arena = model_arena(v->m);
+	*map = (struct chart_map){ 0 };
+	arena_release(own->arena);
 	lookup_window(model_lookup(v->m), own->from, own->to, &view.first, &view.events);
-	timeline_cells(v->m->now->tl, &view, out->w, v->m->flags, &v->m->frame, &chart, map);
+	timeline_cells(v->m->now->tl, &view, out->w, v->m->flags, own->arena, &chart, map);
 	memcpy(own->deep, map->deep, sizeof(own->deep));
 	cells_blit(out, 0, 0, chart.w, chart.h, &chart, 0, 0);
 	map->bottom = (int)min_i64(map->bottom, out->h);
@@ -333,26 +316,25 @@ static void draw_chart(struct view *v, struct cells *out, struct chart_map *map)
 static void draw(struct view *v, struct cells *out)
 {
 	struct own *own = v->own;
-	struct chart_map map;
+	struct chart_map *map = &own->map;
 	int y;
 
 	if (!own->to)
 		choose_window(v, out->w);
-	draw_chart(v, out, &map);
+	draw_chart(v, out, map);
 	if (own->ruler)
-		draw_ruler(v, &map, out);
+		draw_ruler(v, map, out);
 	if (model_event(v->m)) {
 		if (own->critical)
-			mark_chain(v, &map, out);
+			mark_chain(v, map, out);
 		else
-			draw_cause(v, &map, out);
-		mark_event(&map, out, v->m->sel.event, STYLE_REVERSE);
+			draw_cause(v, map, out);
+		mark_event(map, out, v->m->sel.event, STYLE_REVERSE);
 	}
-	mark_cursors(v, &map, out);
-	keep_hits(v, &map);
-	y = map.bottom + 2;
+	mark_cursors(v, map, out);
+	y = map->bottom + 2;
 	if (y < out->h)
-		draw_stages(v, &map, out, y++);
+		draw_stages(v, map, out, y++);
 	if (y < out->h)
 		draw_busy(v, out, y++);
 	if (v->m->positions)
@@ -534,17 +516,12 @@ static bool act_event(struct view *v, enum action a)
 }
 
 /* The event at a cell; NONE. */
-static int event_at(const struct view *v, int x, int y)
+static int event_at(const struct chart_map *map, int x, int y)
 {
-	const struct own *own = v->own;
-	const struct chart_map *map = &own->map;
-	int row = -1;
-
-	for (int r = 0; r < own->hit_rows; r++)
-		row = own->hit_y[r] == y ? r : row;
-	if (row < 0 || x < map->left || x >= map->left + map->cols)
-		return NONE;
-	return own->hit[row * map->cols + x - map->left];
+	for (int r = 0; r < map->nrows && x >= map->left && x < map->left + map->cols; r++)
+		if (map->row[r].y == y)
+			return map->row[r].event[x - map->left];
+	return NONE;
 }
 
 static bool act_mouse(struct view *v, const struct key *k)
@@ -560,7 +537,7 @@ static bool act_mouse(struct view *v, const struct key *k)
 	case KEY_CODE_SHIFT_LEFT: pan(v, -(own->to - own->from) / 8); return true;
 	case KEY_CODE_SHIFT_RIGHT: pan(v, (own->to - own->from) / 8); return true;
 	case KEY_CODE_CLICK:
-		e = event_at(v, k->x, k->y);
+		e = event_at(map, k->x, k->y);
 		if (e != NONE)
 			model_select_event(v->m, e);
 		return true;
