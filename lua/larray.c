@@ -164,11 +164,7 @@ static int array_newindex_l(lua_State *L)
 	return 0;
 }
 
-static int array_len_l(lua_State *L)
-{
-	lua_pushinteger(L, check_array(L, 1, "length")->n);
-	return 1;
-}
+RETURNS(array_len, lua_pushinteger(L, check_array(L, 1, "length")->n))
 
 static int array_shape_l(lua_State *L)
 {
@@ -178,11 +174,7 @@ static int array_shape_l(lua_State *L)
 	return 1;
 }
 
-static int array_dtype_l(lua_State *L)
-{
-	lua_pushstring(L, dtype_name(check_array(L, 1, "dtype")->type));
-	return 1;
-}
+RETURNS(array_dtype, lua_pushstring(L, dtype_name(check_array(L, 1, "dtype")->type)))
 
 /* filling ---------------------------------------------------------------- */
 

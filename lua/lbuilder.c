@@ -229,24 +229,30 @@ static int builder_batch_l(lua_State *L)
 	return 0;
 }
 
-static int builder_phase_begin_l(lua_State *L)
-{
-	struct builder *b = check_builder(L);
-	const char *name = check_name(L, 2, false);
-	struct err e;
+/* Define a method that begins a phase or an sTask with a name, and one that ends a phase, a loop or an sTask. */
+#define BEGIN(name) \
+	static int builder_##name##_l(lua_State *L) \
+	{ \
+		struct builder *b = check_builder(L); \
+		const char *text = check_name(L, 2, false); \
+		struct err e; \
+		done(L, b, program_##name(b->p, text, begin_call(L, b), &e), &e); \
+		return 0; \
+	}
+#define END(name) \
+	static int builder_##name##_l(lua_State *L) \
+	{ \
+		struct builder *b = check_builder(L); \
+		struct err e; \
+		done(L, b, program_##name(b->p, begin_call(L, b), &e), &e); \
+		return 0; \
+	}
 
-	done(L, b, program_phase_begin(b->p, name, begin_call(L, b), &e), &e);
-	return 0;
-}
-
-static int builder_phase_end_l(lua_State *L)
-{
-	struct builder *b = check_builder(L);
-	struct err e;
-
-	done(L, b, program_phase_end(b->p, begin_call(L, b), &e), &e);
-	return 0;
-}
+BEGIN(phase_begin)
+BEGIN(task_begin)
+END(phase_end)
+END(loop_end)
+END(task_end)
 
 /* b:loop_begin(axes, from or nil, upto or nil) */
 static int builder_loop_begin_l(lua_State *L)
@@ -263,34 +269,6 @@ static int builder_loop_begin_l(lua_State *L)
 		upto = check_own_index(L, 4, b);
 	done(L, b, program_loop_begin(b->p, n, axes, has_from ? &from : NULL,
 		has_upto ? &upto : NULL, begin_call(L, b), &e), &e);
-	return 0;
-}
-
-static int builder_loop_end_l(lua_State *L)
-{
-	struct builder *b = check_builder(L);
-	struct err e;
-
-	done(L, b, program_loop_end(b->p, begin_call(L, b), &e), &e);
-	return 0;
-}
-
-static int builder_task_begin_l(lua_State *L)
-{
-	struct builder *b = check_builder(L);
-	const char *name = check_name(L, 2, false);
-	struct err e;
-
-	done(L, b, program_task_begin(b->p, name, begin_call(L, b), &e), &e);
-	return 0;
-}
-
-static int builder_task_end_l(lua_State *L)
-{
-	struct builder *b = check_builder(L);
-	struct err e;
-
-	done(L, b, program_task_end(b->p, begin_call(L, b), &e), &e);
 	return 0;
 }
 

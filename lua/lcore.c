@@ -561,11 +561,7 @@ static int dtype_l(lua_State *L)
 }
 
 /* core.dtypes() -> list of names */
-static int dtypes_l(lua_State *L)
-{
-	PUSH_LIST(L, i, DT_COUNT, lua_pushstring(L, dtype_name((enum dtype)i)));
-	return 1;
-}
+RETURNS(dtypes, PUSH_LIST(L, i, DT_COUNT, lua_pushstring(L, dtype_name((enum dtype)i))))
 
 #define DIR_CLASS "millrace.dir"
 
@@ -617,11 +613,7 @@ static int home_l(lua_State *L)
 }
 
 /* core.clock() -> seconds of a clock that only goes forward */
-static int clock_l(lua_State *L)
-{
-	lua_pushnumber(L, clock_seconds());
-	return 1;
-}
+RETURNS(clock, lua_pushnumber(L, clock_seconds()))
 
 static void open_own_classes(lua_State *L)
 {
@@ -634,6 +626,8 @@ static void open_own_classes(lua_State *L)
 	class_new(L, &(struct class_def){ .name = HOLD_CLASS, .meta = hold });
 }
 
+#define OPEN_BINDING(name) lua_open_##name(L);
+
 int luaopen_millrace_core(lua_State *L)
 {
 	static const luaL_Reg functions[] = {
@@ -643,24 +637,6 @@ int luaopen_millrace_core(lua_State *L)
 
 	luaL_newlib(L, functions);
 	open_own_classes(L);
-	lua_open_array(L);
-	lua_open_builder(L);
-	lua_open_program(L);
-	lua_open_device(L);
-	lua_open_graph(L);
-	lua_open_plan(L);
-	lua_open_timeline(L);
-	lua_open_search(L);
-	lua_open_proof(L);
-	lua_open_kernel(L);
-	lua_open_race(L);
-	lua_open_lower(L);
-	lua_open_export(L);
-	lua_open_reference(L);
-	lua_open_trace(L);
-	lua_open_picture(L);
-	lua_open_terminal(L);
-	lua_open_store(L);
-	lua_open_strict(L);
+	BINDINGS(OPEN_BINDING)
 	return 1;
 }

@@ -144,7 +144,6 @@ int missing_field(lua_State *L, const char *kind, int one, int two);
 /* A metatable in the registry, for luaL_setmetatable on plain tables: reading any other field
  * than these is a missing one. Its table `fields` is for completion. */
 void record_class(lua_State *L, const char *name, const char *kind, const char *const *names, int n);
-void lua_open_strict(lua_State *L);
 
 /* A pointer in a userdata: push one that holds NULL, return where to put it. */
 void **box_new(lua_State *L, const char *class_name, int uservalues);
@@ -161,6 +160,13 @@ void *box_take(lua_State *L, const char *class_name);
 	{ \
 		release(box_take(L, class_name)); \
 		return 0; \
+	}
+/* Define name_l, a function for Lua with one result, which `push` pushes. */
+#define RETURNS(name, push) \
+	static int name##_l(lua_State *L) \
+	{ \
+		push; \
+		return 1; \
 	}
 /* Define name_l, the getter of a field: `push` pushes it, of the object o that `check` gives. */
 #define GETTER(name, type, check, push) \
@@ -189,12 +195,13 @@ int push_buf(lua_State *L, const struct buf *b);
  * caller's frame, so `return p:load(x)` still knows the user's line. */
 int entry_l(lua_State *L);
 
-/* Each adds its functions to the module table on top of the stack. */
+/* The files of the binding, in the order in which they are opened: lua_open_array of larray.c, and so on, add their
+ * functions to the module table on top of the stack. */
+#define BINDINGS(X) X(array) X(builder) X(program) X(device) X(graph) X(plan) X(timeline) X(search) X(proof) \
+	X(kernel) X(race) X(lower) X(export) X(reference) X(trace) X(picture) X(terminal) X(store) X(strict)
+#define DECLARE_BINDING(name) void lua_open_##name(lua_State *L);
+BINDINGS(DECLARE_BINDING)
 int luaopen_millrace_core(lua_State *L);
-void lua_open_array(lua_State *L);
-void lua_open_builder(lua_State *L);
-void lua_open_program(lua_State *L);
-void lua_open_device(lua_State *L);
 /* lguard.c: narrow Lua's own libraries, which must be open. */
 void lua_guard(lua_State *L);
 

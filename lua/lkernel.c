@@ -159,11 +159,7 @@ struct built *push_built(lua_State *L, const char *class_name, enum backend back
 }
 
 /* core.targets() -> names of the backends, the default one first */
-static int targets_l(lua_State *L)
-{
-	PUSH_LIST(L, i, BACKEND_COUNT, lua_pushstring(L, backends[i].name));
-	return 1;
-}
+RETURNS(targets, PUSH_LIST(L, i, BACKEND_COUNT, lua_pushstring(L, backends[i].name)))
 
 /* core.target(x) -> the target of a kernel, nil of any other value */
 static int target_l(lua_State *L)
@@ -207,11 +203,7 @@ static int kernel_source_l(lua_State *L)
 	return 1;
 }
 
-static int kernel_target_l(lua_State *L)
-{
-	lua_pushstring(L, backends[check_built(L, 1, "target")->backend].name);
-	return 1;
-}
+RETURNS(kernel_target, lua_pushstring(L, backends[check_built(L, 1, "target")->backend].name))
 
 static int kernel_smem_l(lua_State *L)
 {

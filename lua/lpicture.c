@@ -229,11 +229,7 @@ static int trace_json_l(lua_State *L)
 }
 
 /* core.has_font() */
-static int has_font_l(lua_State *L)
-{
-	lua_pushboolean(L, cairo_has_font());
-	return 1;
-}
+RETURNS(has_font, lua_pushboolean(L, cairo_has_font()))
 
 /* core.products_type(graph) -> the type of its largest product, or of its first tensor if it has no products */
 static int products_type_l(lua_State *L)

@@ -346,24 +346,12 @@ static int plan_propagate_l(lua_State *L)
 	return 0;
 }
 
-static int plan_undo_l(lua_State *L)
-{
-	lua_pushboolean(L, history_undo(plan_arg(L, "undo")));
-	return 1;
-}
+RETURNS(plan_undo, lua_pushboolean(L, history_undo(plan_arg(L, "undo"))))
 
-static int plan_redo_l(lua_State *L)
-{
-	lua_pushboolean(L, history_redo(plan_arg(L, "redo")));
-	return 1;
-}
+RETURNS(plan_redo, lua_pushboolean(L, history_redo(plan_arg(L, "redo"))))
 
 /* core.mark(plan): a number for core.back and core.is_at */
-static int plan_mark_l(lua_State *L)
-{
-	lua_pushinteger(L, history_mark(plan_arg(L, "mark")));
-	return 1;
-}
+RETURNS(plan_mark, lua_pushinteger(L, history_mark(plan_arg(L, "mark"))))
 
 /* core.back(plan, mark) */
 static int plan_back_l(lua_State *L)
@@ -373,11 +361,7 @@ static int plan_back_l(lua_State *L)
 }
 
 /* core.is_at(plan, mark) */
-static int plan_is_at_l(lua_State *L)
-{
-	lua_pushboolean(L, history_is_at(plan_arg(L, "is_at"), (int)luaL_checkinteger(L, 2)));
-	return 1;
-}
+RETURNS(plan_is_at, lua_pushboolean(L, history_is_at(plan_arg(L, "is_at"), (int)luaL_checkinteger(L, 2))))
 
 /* core.become(plan, other) */
 static int plan_become_l(lua_State *L)
@@ -674,11 +658,7 @@ static int diff_l(lua_State *L)
 }
 
 /* core.is(x, class) */
-static int is_l(lua_State *L)
-{
-	lua_pushboolean(L, luaL_testudata(L, 1, luaL_checkstring(L, 2)) != NULL);
-	return 1;
-}
+RETURNS(is, lua_pushboolean(L, luaL_testudata(L, 1, luaL_checkstring(L, 2)) != NULL))
 
 /* Set a key of the metatable of the class at 1, or with `table` of that table in it, to the function at the top. */
 static int extend_class(lua_State *L, const char *table, const char *key)

@@ -37,7 +37,6 @@ struct terminal {
 	bool utf8, color;
 };
 struct terminal terminal_get(void);
-void lua_open_terminal(lua_State *L);
 
 /* {width=, ascii=, color=}, by default what the terminal can show, without colour */
 void check_drawing(lua_State *L, int idx, const char *what, struct draw_options *o);
@@ -45,19 +44,6 @@ void check_drawing(lua_State *L, int idx, const char *what, struct draw_options 
 /* Raise if the plan at hand is not legal, telling its first problem. */
 void check_legal(lua_State *L, const struct plan *p, const char *what);
 
-void lua_open_graph(lua_State *L);
-void lua_open_plan(lua_State *L);
-void lua_open_timeline(lua_State *L);
-void lua_open_search(lua_State *L);
-void lua_open_kernel(lua_State *L);
-void lua_open_race(lua_State *L);
-void lua_open_lower(lua_State *L);
-void lua_open_export(lua_State *L);
-void lua_open_reference(lua_State *L);
-void lua_open_trace(lua_State *L);
-void lua_open_picture(lua_State *L);
-void lua_open_store(lua_State *L);
-void lua_open_proof(lua_State *L);
 /* A new timeline of a plan that the object at `owner` owns, which it keeps; returns where to put it. */
 struct timeline **timeline_box(lua_State *L, int owner);
 struct timeline *check_timeline(lua_State *L, int idx, const char *what);

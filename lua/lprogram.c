@@ -11,11 +11,7 @@ BOX_GC(program_gc, PROGRAM_CLASS, program_free)
 
 /* fields ------------------------------------------------------------------ */
 
-static int program_name_l(lua_State *L)
-{
-	lua_pushstring(L, check_program(L, 1, "name")->name);
-	return 1;
-}
+RETURNS(program_name, lua_pushstring(L, check_program(L, 1, "name")->name))
 
 /* name -> size */
 static int program_axes_l(lua_State *L)

@@ -236,24 +236,12 @@ static int store_prune_l(lua_State *L)
 }
 
 /* core.store_notice(store) -> what the user should know about the file, or "" */
-static int store_notice_l(lua_State *L)
-{
-	lua_pushstring(L, store_notice(check_store(L, 1, "store")));
-	return 1;
-}
+RETURNS(store_notice, lua_pushstring(L, store_notice(check_store(L, 1, "store"))))
 
 /* core.store_columns() -> list of names */
-static int store_columns_l(lua_State *L)
-{
-	PUSH_LIST(L, i, STORE_COLUMN_COUNT, lua_pushstring(L, store_columns[i].name));
-	return 1;
-}
+RETURNS(store_columns, PUSH_LIST(L, i, STORE_COLUMN_COUNT, lua_pushstring(L, store_columns[i].name)))
 
-static int store_path_l(lua_State *L)
-{
-	lua_pushstring(L, store_path(check_store(L, 1, "path")));
-	return 1;
-}
+RETURNS(store_path, lua_pushstring(L, store_path(check_store(L, 1, "path"))))
 
 /* ---- identities of programs ---- */
 

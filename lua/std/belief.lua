@@ -49,9 +49,7 @@ belief.similarity = similarity
 -- A candidate without traits gets one of its own: it is similar to no other.
 local function traits_of(c) return c.traits or {[c] = 100} end
 
-function belief:covariance(a, b)
-  return self.spread ^ 2 * (BIAS ^ 2 + SHAPE ^ 2 * similarity(a, b))
-end
+function belief:covariance(a, b) return self.spread ^ 2 * (BIAS ^ 2 + SHAPE ^ 2 * similarity(a, b)) end
 
 -- For a plan with these traits: the next row of the Cholesky factor, and the posterior mean and variance of its error.
 function belief:extend(traits)
@@ -83,9 +81,7 @@ end
 -- The factor by which errors are larger than the stated uncertainty: the root of the mean square of the normalised errors
 -- that were learned, each weighted by the share of its variance that is no noise. The stated uncertainty counts as PRIOR
 -- measurements (the conjugate prior of a variance: Gelman et al., Bayesian Data Analysis, 2013, 2.6).
-function belief:scale()
-  return math.sqrt((PRIOR + self.squares) / (PRIOR + self.weight))
-end
+function belief:scale() return math.sqrt((PRIOR + self.squares) / (PRIOR + self.weight)) end
 
 -- The error of a candidate: its mean, its standard deviation, and the standard deviation without noise.
 function belief:predict_error(c)
@@ -95,9 +91,7 @@ function belief:predict_error(c)
 end
 
 -- Mean and standard deviation of the error of a plan that is similar to no measured one.
-function belief:unknown_error()
-  return self:predict_error{traits = {unlike = 100}}
-end
+function belief:unknown_error() return self:predict_error{traits = {unlike = 100}} end
 
 -- The cumulative normal distribution (Abramowitz and Stegun, 26.2.17; to 1e-7).
 local function normal(z)

@@ -1,7 +1,7 @@
 -- blame.lua - tl.blame: where the time of each lane goes, by sTask and cause.
 
 local core = require "millrace.core"
-local record = require "millrace.record"
+local record = require("millrace.record").of
 local entry = core.entry
 
 local row = record("row", "lane task share issue pipe shared l2 global slot dependence turn sync power parts feeds lane_cycles")

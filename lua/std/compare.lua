@@ -1,9 +1,8 @@
 -- compare.lua - mr.compare: two timelines of one program, sTask by sTask.
 
 local core = require "millrace.core"
-local near = require "millrace.near"
-local record = require "millrace.record"
-local speed = require "millrace.speed"
+local record = require("millrace.record").of
+local times = require "millrace.times"
 local raise, show, entry = core.raise, core.show, core.entry
 
 local WIDTH = 100                                       -- columns of the table, at most
@@ -206,7 +205,7 @@ local brief = {measured = "meas.", predicted = "pred.", first = "first", second 
 -- Both times; of a prediction and a measurement, whether they agree as far as the model claims.
 local function times_text(names, one, other)
   if not (one.seconds and other.seconds) then return nil end
-  local text = ("%s %s; %s %s"):format(names[1], speed(one), names[2], speed(other))
+  local text = ("%s %s; %s %s"):format(names[1], times.text(one), names[2], times.text(other))
   local guess, truth = one.measured and other or one, one.measured and one or other
   if guess.measured or not truth.measured or not guess.uncertainty then return text end
   local off = math.abs(truth.seconds / guess.seconds - 1)
@@ -241,7 +240,7 @@ local function compare(one, other)
   if names[1] == names[2] then names = {"first", "second"} end
   return setmetatable({
     times = times_text(names, one, other),
-    within_noise = near(one, other), rows = rows, causes = changes(one, other), brief = {brief[names[1]], brief[names[2]]}, ratio = other.cycles / one.cycles,
+    within_noise = times.near(one, other), rows = rows, causes = changes(one, other), brief = {brief[names[1]], brief[names[2]]}, ratio = other.cycles / one.cycles,
     title = ("%s: %s %s %s, %s %s, %.2f times as many; II %s and %s"):format(one.program:match "^[^{]*", names[1],
       count(one.cycles), one.unit, names[2], count(other.cycles), other.cycles / one.cycles, count(one.ii), count(other.ii)),
   }, comparison)

@@ -22,15 +22,11 @@ end
 
 local function check_history(name, x)
   local history, bound = history_of(x)
-  if not history then
-    raise(("progress: what a search tried expected as %s, got %s"):format(name, show(x)))
-  end
+  if not history then raise(("progress: what a search tried expected as %s, got %s"):format(name, show(x))) end
   return {name = name, history = history, bound = bound}
 end
 
-local function is_one(x)
-  return rawget(x, "history") ~= nil or type(x[1]) == "table" and history_of(x) ~= nil
-end
+local function is_one(x) return rawget(x, "history") ~= nil or type(x[1]) == "table" and history_of(x) ~= nil end
 
 -- The title of a search's own picture.
 local function name_of(x)

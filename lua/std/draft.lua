@@ -39,9 +39,7 @@ end
 -- A statement as Lua text: plan:lane("c0", {warps=4}).
 function draft.statement(s)
   local arguments = {}
-  for i = 2, #s do
-    arguments[i - 1] = type(s[i]) == "table" and draft.literal(s[i]) or ("%q"):format(s[i])
-  end
+  for i = 2, #s do arguments[i - 1] = type(s[i]) == "table" and draft.literal(s[i]) or ("%q"):format(s[i]) end
   local lone = #s == 2 and type(s[2]) == "table"
   return ("plan:%s" .. (lone and "%s" or "(%s)")):format(s[1], table.concat(arguments, ", "))
 end

@@ -2,8 +2,8 @@
 
 local core = require "millrace.core"
 local draft = require "millrace.draft"
-local near = require "millrace.near"
-local record = require "millrace.record"
+local record = require("millrace.record").of
+local times = require "millrace.times"
 local raise, show, hint, entry = core.raise, core.show, core.hint, core.entry
 
 ---- what differs ---------------------------------------------------------------------------
@@ -139,14 +139,10 @@ local result = record("tried edit", "diff before after ok problems came went gai
 end})
 
 local function options_of(options)
-  if options ~= nil and type(options) ~= "table" then
-    raise("try: table of options expected, got " .. show(options))
-  end
+  if options ~= nil and type(options) ~= "table" then raise("try: table of options expected, got " .. show(options)) end
   for key, value in pairs(options or {}) do
     if key ~= "keep" then raise(("try: unknown option %s%s"):format(show(key), hint(key, {"keep"}))) end
-    if type(value) ~= "boolean" then
-      raise("try: keep must be true or false, got " .. show(value))
-    end
+    if type(value) ~= "boolean" then raise("try: keep must be true or false, got " .. show(value)) end
   end
   return options or {}
 end
@@ -172,7 +168,7 @@ local function result_of(plan, before, statements, waits)
     diff = diff_of(statements, read(plan)), before = before, after = after, ok = ok, problems = problems,
     came = lacking(now, waits), went = lacking(waits, now),
     gain = before and after and 1 - after.seconds / before.seconds,
-    within_noise = before and after and near(before, after),
+    within_noise = before and after and times.near(before, after),
   }
 end
 

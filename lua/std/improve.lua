@@ -7,14 +7,12 @@
 local core = require "millrace.core"
 local changes = require "millrace.changes"
 local draft = require "millrace.draft"
-local late = require "millrace.late"
-local near = require "millrace.near"
 local options = require "millrace.options"
 local pins = require "millrace.pins"
-local planned = require "millrace.planned"
+local planned = require("millrace.record").of_plan
 local repair = require "millrace.repair"
-local speed = require "millrace.speed"
-local raise, show, entry = core.raise, core.show, core.entry
+local times = require "millrace.times"
+local raise, show, entry, late = core.raise, core.show, core.entry, core.late
 
 local GAIN <const> = 0.002                              -- relative: less is no better plan
 local SLACK <const> = 0.03                              -- relative to the best: slower plans are not expanded
@@ -122,7 +120,7 @@ local result, plans = planned("improved plan", "plan before timeline seconds gai
 -- Both times, the changes and what differs, how the search ended, what to do next.
 function result.__tostring(r)
   local a, b, plan = r.before, r.timeline, plans[r]
-  local lines = {("%s on %s: %.4g ms, then %s, predicted"):format(plan.graph.program.name, plan.device.name, a.seconds * 1e3, speed(b))}
+  local lines = {("%s on %s: %.4g ms, then %s, predicted"):format(plan.graph.program.name, plan.device.name, a.seconds * 1e3, times.text(b))}
   if #r.changes == 0 then
     lines[2] = "nothing better was found"
   else
@@ -162,7 +160,7 @@ local function improve(plan, options)
   local before, after = plan:simulate(), found:simulate()
   local r = setmetatable({
     before = before, timeline = after, seconds = after.seconds, gain = 1 - after.seconds / before.seconds,
-    within_noise = near(before, after), trials = run.trials, ended = finished and (run.ended or "done") or "interrupted", changes = path,
+    within_noise = times.near(before, after), trials = run.trials, ended = finished and (run.ended or "done") or "interrupted", changes = path,
     diff = plan:diff(found), pinned = pins.text(run.pins)}, result)
   local from = core.mark(plan)
   r.keep = entry(function() keep(plan, from, found) end)

@@ -1,16 +1,17 @@
 -- init.lua - the module "millrace": the table that scripts and the shell call mr.
 
 local core = require "millrace.core"
-local late = require "millrace.late"
 local tile = require "millrace.tile"
 local raise, hint, show, entry = core.raise, core.hint, core.show, core.entry
+
+-- A function of a module that its first call loads.
+function core.late(module, name) return entry(function(...) return require("millrace." .. module)[name](...) end) end
+local late = core.late
 
 local mr = {version = "0.1.0", home = core.home(), array = core.array, program = tile.program}
 for name, f in pairs(tile.functions) do mr[name] = f end
 
-local function path_of(folder, name)
-  return ("%s/%s/%s.lua"):format(core.home(), folder, name)
-end
+local function path_of(folder, name) return ("%s/%s/%s.lua"):format(core.home(), folder, name) end
 
 ---- examples ------------------------------------------------------------------
 

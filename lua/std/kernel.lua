@@ -2,10 +2,9 @@
 
 local core = require "millrace.core"
 local given_options = require "millrace.options"
-local record = require "millrace.record"
-local late = require "millrace.late"
+local record = require("millrace.record").of
 local within = require "millrace.within"
-local raise, show, entry = core.raise, core.show, core.entry
+local raise, show, entry, late = core.raise, core.show, core.entry, core.late
 
 -- Which reference check() uses: the flops a second of the interpreter and of the plain kernel on one core; the
 -- interpreter if it takes at most SOON seconds; an error if the CPU would take more than LATE seconds.
@@ -25,9 +24,7 @@ local function options(o, what, ...)
 end
 
 local function check_kernel(k, what)
-  if not core.target(k) then
-    raise(("%s: kernel expected, got %s"):format(what, show(k)))
-  end
+  if not core.target(k) then raise(("%s: kernel expected, got %s"):format(what, show(k))) end
 end
 
 -- Called before inputs are made. A compiled kernel has registers.

@@ -78,9 +78,7 @@ end
 
 ---- a step, done -------------------------------------------------------------------------
 
-local function without_indent(text)
-  return (text:gsub("^\n", ""):gsub("%s+$", ""))
-end
+local function without_indent(text) return (text:gsub("^\n", ""):gsub("%s+$", "")) end
 
 -- Runs code as the shell would; what it prints is its output.
 local function do_code(run, step, what)
@@ -98,9 +96,7 @@ local function do_code(run, step, what)
 end
 
 -- The chart of a timeline without its totals.
-local function brief(text)
-  return (text:gsub("\n\nbusy.*", "\n"))
-end
+local function brief(text) return (text:gsub("\n\nbusy.*", "\n")) end
 
 local function literal(options)
   local parts = {}
@@ -268,9 +264,7 @@ local function page_lines(run, p)
   return nil                                            -- a claim is for the tests
 end
 
-local function head(lesson)
-  return {("Lesson %d: %s"):format(lesson.number, lesson.title), ""}
-end
+local function head(lesson) return {("Lesson %d: %s"):format(lesson.number, lesson.title), ""} end
 
 local function all_lessons() return require("millrace").lessons() end
 

@@ -19,16 +19,12 @@ end
 local function run(what, name, bound, chunk, message)
   if not chunk then raise(("%s: %s"):format(what, message)) end
   local p = chunk(bound)
-  if not core.is(p, "millrace.plan") then
-    raise(("%s: %s returns %s, not a plan"):format(what, name, show(p)))
-  end
+  if not core.is(p, "millrace.plan") then raise(("%s: %s returns %s, not a plan"):format(what, name, show(p))) end
   return p
 end
 
 -- bound: instead of the program that the script names; nil: that one.
-function loader.of_file(mr, path, bound)
-  return run("load_plan", path, bound, loadfile(path, "t", environment(mr)))
-end
+function loader.of_file(mr, path, bound) return run("load_plan", path, bound, loadfile(path, "t", environment(mr))) end
 
 -- name: what messages call the text.
 function loader.of_text(mr, text, name, bound)

@@ -298,9 +298,7 @@ function run:final()
     return a.row.id < b.row.id
   end)
   local items, fresh = {}, false
-  for i = 1, math.min(#near, FINALISTS) do
-    items[i], fresh = near[i].item, fresh or not near[i].row.known
-  end
+  for i = 1, math.min(#near, FINALISTS) do items[i], fresh = near[i].item, fresh or not near[i].row.known end
   if #items < 2 or not fresh then return end
   self.queue:put{id = 0, bound = self.bound, finalists = items, seed = self.o.seed}
   local row = self.queue:take(self.incumbent)

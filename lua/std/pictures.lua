@@ -7,9 +7,7 @@ local formats, call_of, check_path, where, say = picture.formats, picture.call_o
 
 ---- the script that draws a picture again, stored in the file -------------------------
 
-local function plan_script(plan, ending)
-  return (plan:script():gsub("return plan\n$", "")) .. ending .. "\n"
-end
+local function plan_script(plan, ending) return (plan:script():gsub("return plan\n$", "")) .. ending .. "\n" end
 
 local function timeline_script(tl, call)
   if tl.measured then

@@ -82,9 +82,7 @@ end
 
 -- Add a name to the set; of a split sTask or value, its slices.
 local function add_name(set, kind, name, known)
-  if type(name) ~= "string" then
-    raise(("improve: pin: %s: names expected, got %s"):format(kind, show(name)))
-  end
+  if type(name) ~= "string" then raise(("improve: pin: %s: names expected, got %s"):format(kind, show(name))) end
   local sliced = not known[name] and (kind == "tasks" or kind == "rings")
   local found = known[name] and {name} or sliced and draft.slices(name .. ".0", known) or {}
   for _, each in ipairs(found) do set[each] = true end

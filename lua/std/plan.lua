@@ -56,9 +56,7 @@ return function(mr, made)
 
   core.method("millrace.timeline", "print", entry(function(tl, options)
     local o, term = {}, core.terminal()
-    if not core.is(tl, "millrace.timeline") then
-      raise("print: timeline expected, got " .. show(tl))
-    end
+    if not core.is(tl, "millrace.timeline") then raise("print: timeline expected, got " .. show(tl)) end
     if options ~= nil and type(options) ~= "table" then
       raise("print: table of options expected, got " .. show(options))
     end

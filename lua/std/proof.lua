@@ -2,7 +2,7 @@
 -- would make it less. src/search/proof.c computes it; here it becomes a record and a text.
 
 local core = require "millrace.core"
-local record = require "millrace.record"
+local record = require("millrace.record").of
 local raise = core.raise
 
 local REACHED <const> = 1.001                           -- times the bound: an interval up to that is at the bound
@@ -36,9 +36,7 @@ local function wrapped(line)
   return table.concat(out, "\n")
 end
 
-local function cycles(x)
-  return ("%.0f"):format(x)
-end
+local function cycles(x) return ("%.0f"):format(x) end
 
 local function is_circle(p)
   if #p.core == 0 or #p.circle == 0 then return false end

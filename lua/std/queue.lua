@@ -16,9 +16,7 @@ local WAIT = 0.2                                        -- seconds between two p
 local queue = {}
 queue.__index = queue
 
-local function new(servers)
-  return setmetatable({servers = servers, under_way = {}}, queue)
-end
+local function new(servers) return setmetatable({servers = servers, under_way = {}}, queue) end
 
 -- The server that can take most items, and how many.
 function queue:freest()

@@ -4,7 +4,7 @@ local core = require "millrace.core"
 local columns = require "millrace.columns"
 local options = require "millrace.options"
 local paired = require "millrace.paired"
-local record = require "millrace.record"
+local record = require("millrace.record").of
 local raise, show, hint = core.raise, core.show, core.hint
 
 -- Seconds of each kernel, of a sample, and of the warm-up. A board at its power limit lowers the clock, but only after a

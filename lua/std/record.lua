@@ -3,10 +3,12 @@
 
 local core = require "millrace.core"
 
+local record = {}
+
 -- names: "one two three". meta: what else the metatable has; its `methods`, if any, are functions by
 -- name; its `aliases` are deprecated names of fields: {old = "new"}. getter(table, name): for fields that are
 -- not in the table itself.
-return function(kind, names, meta, getter)
+function record.of(kind, names, meta, getter)
   meta = meta or {}
   local known, methods, aliases = {}, meta.methods or {}, meta.aliases or {}
   meta.fields = {}                                      -- for completion, as are the methods
@@ -20,3 +22,20 @@ return function(kind, names, meta, getter)
   end)
   return meta
 end
+
+-- The same for records about a plan that was found. Each reading of the field `plan` gives a copy, so that the caller
+-- cannot change the plan that the other fields describe. Returns the metatable, and a table in which the plan of each
+-- record r is kept: plans[r].
+function record.of_plan(kind, names, meta)
+  local plans = setmetatable({}, {__mode = "k"})
+  function meta.__pairs(r)
+    local all = {plan = r.plan}
+    for key, value in next, r do all[key] = value end
+    return next, all
+  end
+  return record.of(kind, names, meta, function(r, key)
+    if key == "plan" then return plans[r]:copy() end
+  end), plans
+end
+
+return record

@@ -51,9 +51,7 @@ end
 local phase = fields "name cycles tiles eus eu ii res_mii rec_mii"
 local event = fields "task lane replica copy seu phase iteration tile ready issue start end cause on late"
 
-local function bound_of(tl)
-  return (tl.measured and tl.kernel.plan or core.plan_of(tl)).graph.program
-end
+local function bound_of(tl) return (tl.measured and tl.kernel.plan or core.plan_of(tl)).graph.program end
 
 function report.timeline(tl, given)
   if not core.is(tl, "millrace.timeline") then raise("json: timeline expected, got " .. show(tl)) end
@@ -119,9 +117,7 @@ local function problem(p)
   return json.object(names, setmetatable(parts, {__index = p}))
 end
 
-function report.problems(list_of)
-  return json.encode(list(list_of, problem)) .. "\n"
-end
+function report.problems(list_of) return json.encode(list(list_of, problem)) .. "\n" end
 
 -- Of mr.search: r.plan is what it found.
 function report.search(r)

@@ -3,13 +3,12 @@
 
 local core = require "millrace.core"
 local draft = require "millrace.draft"
-local late = require "millrace.late"
 local options = require "millrace.options"
-local planned = require "millrace.planned"
-local speed = require "millrace.speed"
+local planned = require("millrace.record").of_plan
+local times = require "millrace.times"
 local trials = require "millrace.trials"
 local mr = require "millrace"
-local raise, show = core.raise, core.show
+local raise, show, late = core.raise, core.show, core.late
 
 local SIMULATED <const>, MEASURED <const> = 2000, 32   -- trials, unless the caller gives a number
 
@@ -58,7 +57,7 @@ function result.__tostring(r)
   local plan, tl = plans[r], r.timeline
   local above = r.gap > 0.001 and (", %.1f %% above its bound %.0f"):format(100 * r.gap, r.bound) or ", at its bound"
   local below = 1 - r.bound_seconds / r.seconds
-  local lines = {("%s on %s: %s, predicted"):format(plan.graph.program.name, plan.device.name, speed(tl))}
+  local lines = {("%s on %s: %s, predicted"):format(plan.graph.program.name, plan.device.name, times.text(tl))}
   lines[#lines + 1] = measured_text(r)
   lines[#lines + 1] = ("tile %s; II %.0f%s"):format(tile_text(plan.tile), r.ii, above)
   if r.bound_seconds > 0 then

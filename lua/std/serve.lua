@@ -19,9 +19,7 @@ server.__index = server
 local handle = {}
 handle.__index = handle
 
-local function plan_of(item)
-  return item.plan or assert(load(item.script, "=[millrace.serve]", "t"))(item.bound)
-end
+local function plan_of(item) return item.plan or assert(load(item.script, "=[millrace.serve]", "t"))(item.bound) end
 
 -- The row of an item. Drops the location from the message, which is that of the caller of the search.
 local function answer(item, status, why)

@@ -4,9 +4,7 @@ local core = require "millrace.core"
 local draft = require "millrace.draft"
 local raise, show, entry = core.raise, core.show, core.entry
 
-local function title_of(plan)
-  return ("%s on %s"):format(plan.graph.program.name, plan.device.name)
-end
+local function title_of(plan) return ("%s on %s"):format(plan.graph.program.name, plan.device.name) end
 
 -- Run a plan on the device, after a check against the reference.
 local function measure(plan)
@@ -72,9 +70,7 @@ end
 local function of(x)
   if core.is(x, "millrace.timeline") then return of_timeline(x) end
   if core.is(x, "millrace.plan") then return of_plan(x) end
-  if core.is(x, "millrace.graph") then
-    return {graph = x, title = x.program.name, view = "graph"}
-  end
+  if core.is(x, "millrace.graph") then return {graph = x, title = x.program.name, view = "graph"} end
   if core.target(x) then
     local o = of_plan(x.plan)
     o.view = "kernel"
@@ -125,9 +121,7 @@ end}
 return function()
   for _, class in ipairs{"timeline", "plan", "graph", "kernel", "on_host"} do
     core.method("millrace." .. class, "show", entry(function(x)
-      if not core.is(x, "millrace." .. class) then
-        raise(("show: %s expected, got %s"):format(class, show(x)))
-      end
+      if not core.is(x, "millrace." .. class) then raise(("show: %s expected, got %s"):format(class, show(x))) end
       return run(x)
     end))
   end

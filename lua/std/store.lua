@@ -8,7 +8,7 @@ local columns_of = require "millrace.columns"
 local json = require "millrace.json"
 local loader = require "millrace.loader"
 local options = require "millrace.options"
-local record = require "millrace.record"
+local record = require("millrace.record").of
 local raise, show, entry = core.raise, core.show, core.entry
 
 local SHOWN <const> = 1000                              -- the default limit of list
@@ -98,9 +98,7 @@ end
 
 local row_fields = json.object(names, {}).order
 
-local function as_json(row)
-  return json.object(names, row)
-end
+local function as_json(row) return json.object(names, row) end
 
 local function ms(x) return x and ("%.4g"):format(x) or "-" end
 

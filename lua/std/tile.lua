@@ -36,9 +36,7 @@ end
 -- The location of the call of bind, if the mistake is a value that was given to it.
 local function same(x, y) return rawequal(x, y) or x ~= x and y ~= y end       -- nan is nan
 
-local function blame(p, option, value)
-  return value ~= nil and same(p[GIVEN][option], value) and p[LOCATION] or nil
-end
+local function blame(p, option, value) return value ~= nil and same(p[GIVEN][option], value) and p[LOCATION] or nil end
 
 -- Lua ends what is nested deeper than 200 calls through C, and only says "C stack overflow".
 local DEEPEST <const> = 150
@@ -47,8 +45,7 @@ local leave = setmetatable({}, {__close = function() depth = depth - 1 end})
 
 local function nest(what)
   if depth == DEEPEST then
-    raise(("%s: programs, and the blocks inside, are nested more than %d deep; does one bind itself?")
-      :format(what, DEEPEST))
+    raise(("%s: programs, and the blocks inside, are nested more than %d deep; does one bind itself?"):format(what, DEEPEST))
   end
   depth = depth + 1
   return leave
@@ -74,18 +71,14 @@ local function class(kind, name, methods, meta)
   metatables[kind] = meta
 end
 
-local function new(kind, object)
-  return setmetatable(object, metatables[kind])
-end
+local function new(kind, object) return setmetatable(object, metatables[kind]) end
 
 local function is_value(x)
   local kind = getmetatable(x)
   return kind == VALUE or kind == CARRY
 end
 
-local function value(p, id)
-  return new(VALUE, {id = id, owner = p})
-end
+local function value(p, id) return new(VALUE, {id = id, owner = p}) end
 
 -- The object at `x`, which must be of this kind and of p's program.
 local function own(p, x, kind, what, expected)
@@ -106,8 +99,7 @@ local function expression(x, what)
   local kind = getmetatable(x)
   if kind == AXIS or kind == INDEX then return x.expr end
   if kind == VALUE or kind == CARRY then
-    raise(("%s: an axis is no value; axis:index() is the index along it, axis.size its size")
-      :format(what))
+    raise(("%s: an axis is no value; axis:index() is the index along it, axis.size its size"):format(what))
   end
   expect(type(x) == "number", what, "axis, index expression or integer", x)
   return core.integer(x) or raise(("%s: %s is not an integer"):format(what, show(x)))
@@ -135,8 +127,7 @@ end
 
 local function no_compare(op, method)
   return function()
-    raise(("'%s' can only give true or false: use a:%s(b), of an axis a:index():%s(b)")
-      :format(op, method, method))
+    raise(("'%s' can only give true or false: use a:%s(b), of an axis a:index():%s(b)"):format(op, method, method))
   end
 end
 
@@ -170,8 +161,7 @@ local function id_of(p, x, what)
   if type(x) == "number" then return p[BUILDER]:const(x) end
   local kind = getmetatable(x)
   if kind == AXIS then
-    raise(("%s: axis '%s' is no value; %s:index() is the index along it, %s.size its size")
-      :format(what, x.name, x.name, x.name))
+    raise(("%s: axis '%s' is no value; %s:index() is the index along it, %s.size its size"):format(what, x.name, x.name, x.name))
   end
   expect(kind == VALUE or kind == CARRY, what, "value", x)
   own(p, x, kind, what, "value")
@@ -355,8 +345,7 @@ end
 local function index_list(p, tensor, index, what)
   local list, rank = {}, #tensor.dims
   index = index or tensor.dims
-  expect(type(index) == "table" and getmetatable(index) == nil, what,
-    "index {expression, ...}", index)
+  expect(type(index) == "table" and getmetatable(index) == nil, what, "index {expression, ...}", index)
   for i = 1, math.max(rank, #index) do
     if i > rank or index[i] == nil then
       raise(("%s: '%s' has %d dimensions, the index %s"):format(what, tensor.name, rank,
@@ -559,9 +548,7 @@ local BODY = {}
 local function check_sizes(sizes, what)
   expect(type(sizes) == "table", what, "table of sizes", sizes)
   for key in pairs(sizes) do
-    if type(key) ~= "string" then
-      raise("bind: sizes and options are given by name, as in bind{m=4096, n=4096}")
-    end
+    if type(key) ~= "string" then raise("bind: sizes and options are given by name, as in bind{m=4096, n=4096}") end
   end
 end
 
@@ -569,8 +556,7 @@ end
 local function check_read(prog, given, read, location)
   for _, key in ipairs(sorted_keys(given)) do
     if not read[key] then
-      raise(("bind: unknown size or option '%s' of '%s'%s"):format(key, prog.name,
-        hint(key, sorted_keys(read))), location)
+      raise(("bind: unknown size or option '%s' of '%s'%s"):format(key, prog.name, hint(key, sorted_keys(read))), location)
     end
   end
 end
@@ -584,8 +570,7 @@ local function bind(prog, sizes)
   for key, size in pairs(sizes) do given[key] = size end
   local _ <close> = nest "bind"
   local builder = core.builder(prog.name)
-  prog[BODY](new(P, {[BUILDER] = builder, [GIVEN] = given, [READ] = read, [LOCATION] = location,
-    [NAME] = prog.name}))
+  prog[BODY](new(P, {[BUILDER] = builder, [GIVEN] = given, [READ] = read, [LOCATION] = location, [NAME] = prog.name}))
   check_read(prog, given, read, location)
   local bound = builder:finish()
   origins[bound] = {prog, given}

@@ -17,9 +17,7 @@ local short = {tl = "timeline", k = "kernel", r = "found", prog = "program", a =
   v = "value", c = "carry", b = "benched", err = "checked", row = "stored"}
 
 -- Markdown as plain text.
-local function plain(text)
-  return (text:gsub("%[([^%[%]]*)%]%([^()]*%)", "%1"):gsub("`", ""):gsub("\\|", "|"))
-end
+local function plain(text) return (text:gsub("%[([^%[%]]*)%]%([^()]*%)", "%1"):gsub("`", ""):gsub("\\|", "|")) end
 
 -- "tl:print" -> "timeline:print"
 local function full_name(name)

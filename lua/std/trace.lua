@@ -22,9 +22,7 @@ end
 
 -- On the host the seed also decides wherever the plan leaves an order open.
 local function trace(k, given)
-  if not core.target(k) then
-    raise("trace: kernel expected, got " .. show(k))
-  end
+  if not core.target(k) then raise("trace: kernel expected, got " .. show(k)) end
   local o = options(k, given)
   if k.target == "cuda" and k.registers == 0 then
     raise "trace: this kernel is text alone; compile it without text=true"
