@@ -1,6 +1,6 @@
 /* host.h - compiling and running kernels on this machine's CPU.
  *
- * The system's C compiler ($CC, or cc) makes a shared object of the text of emit_host. It runs in a
+ * A C compiler ($CC; or tcc, if there is one, else cc) makes a shared object of the text of emit_host. It runs in a
  * child process with a time limit, where every thread of a block is a coroutine (millrace_host.h). A
  * kernel that faults, hangs or breaks a rule of the machine is reported in one message.
  */

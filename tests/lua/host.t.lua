@@ -141,10 +141,12 @@ for _, tile in ipairs{{m = 64, n = 1}, {m = 64, n = 8}, {m = 1, n = 64}, {m = 64
     in_order(mr.examples.flash_attention{b = 1, h = 1, m = 70, n = 20, d = 64}, tile), 2)
 end
 for _, order in ipairs{{"mk", "nk"}, {"km", "kn"}} do
-  for _, tile in ipairs{{m = 64, n = 64, k = 1}, {m = 64, n = 1, k = 64}, {m = 1, n = 1, k = 1}, {m = 64, n = 64, k = 3}} do
+  local function by_tiles(m, n, k, tile)
     computes(("gemm of %s and %s, tiles of %d x %d x %d"):format(order[1], order[2], tile.m, tile.n, tile.k),
-      in_order(mr.examples.gemm{m = 70, n = 20, k = 40, a = order[1], b = order[2]}, tile), 2)
+      in_order(mr.examples.gemm{m = m, n = n, k = k, a = order[1], b = order[2]}, tile), 2)
   end
+  for _, tile in ipairs{{m = 64, n = 64, k = 1}, {m = 64, n = 1, k = 64}, {m = 64, n = 64, k = 3}} do by_tiles(70, 20, 40, tile) end
+  by_tiles(22, 15, 9, {m = 1, n = 1, k = 1})            -- 330 tiles: some EUs have several
 end
 
 -- What the matrix unit multiplies; sums are exact but for the order.
