@@ -6,6 +6,8 @@
 static bool refuse(struct mem *m, size_t more)
 {
 	m->calls++;
+	if (m->on_request)
+		m->on_request(m);
 	if (m->calls == m->fail_at)
 		return true;
 	return m->cap && (more > m->cap || m->used > m->cap - more);

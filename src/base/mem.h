@@ -19,6 +19,7 @@ struct mem {
 	uint64_t calls;			/* requests so far */
 	uint64_t fail_at;		/* the request that fails, counted from 1; 0: none */
 	bool fine;			/* arenas request every allocation by itself, for fail_at */
+	void (*on_request)(struct mem *m);	/* for tests; NULL: nothing */
 	void (*fail)(void *ud, size_t want);	/* must not return; NULL: abort */
 	void *ud;
 };

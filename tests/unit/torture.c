@@ -1,15 +1,16 @@
 /* torture.c - too little memory, at every request of a session.
  *
- * For k = 1, 2, 3, ... the k-th request fails, where every allocation from an arena
- * is a request. If it is Lua's, which then collects its garbage and tries again,
- * the round is played once more with that try failing, too. Each failure must become
- * an error of the script that mentions memory, leave a state that still works,
- * and leave no byte allocated when the state is closed. Under the sanitizers the first
- * 500 requests are tried and then every seventh.
+ * The k-th request fails, where every allocation from an arena is a request. If it is Lua's, which then collects its garbage
+ * and tries again, the round is played once more with that try failing, too. Each failure must become an error of the script
+ * that mentions memory, leave a state that still works, and leave no byte allocated when the state is closed. A session
+ * makes some ten thousand requests. Most are repetitions: of those made by the same functions, called by the same functions
+ * and so on twelve times, at the same line of Lua, the first two fail.
  */
+#include <execinfo.h>
 #include <lualib.h>
 #include <stdlib.h>
 
+#include "base/hash.h"
 #include "lua/lcore.h"
 #include "tests/unit/script.h"
 
@@ -104,6 +105,76 @@ static void stage_open(struct stage *st, uint64_t fail_at)
 static const char loaded[] = "require 'millrace' require 'millrace.search' "
 	"require 'millrace.progress' require 'millrace.proof'";
 
+/* ---- requests ----------------------------------------------------------------------------- */
+
+enum { CALLERS = 12, EACH = 2, SEEN_MAX = 1 << 16 };
+
+/* The numbers of the requests that shall fail, found by playing the session once. */
+struct requests {
+	lua_State *L;			/* NULL: it does not exist yet */
+	uint64_t first;			/* number of the request before the session */
+	int seen[SEEN_MAX];		/* by hash of who makes a request: how many; hashes are open-addressed */
+	uint64_t hash[SEEN_MAX];
+	uint64_t *v;
+	int n, cap;
+};
+static struct requests requests;
+
+static uint64_t hash_callers(void)
+{
+	void *caller[CALLERS];
+	int n = backtrace(caller, CALLERS);
+	uint64_t h = 1;
+	lua_Debug line;
+
+	for (int i = 0; i < n; i++)
+		h = hash_mix(h, (uint64_t)(uintptr_t)caller[i]);
+	for (int i = 0; requests.L && i < 2 && lua_getstack(requests.L, i, &line); i++) {
+		lua_getinfo(requests.L, "Sl", &line);
+		h = hash_mix(h, (uint64_t)(line.currentline + 1) * 1000003 + (uint64_t)line.linedefined);
+	}
+	return h ? h : 1;
+}
+
+static void note_request(struct mem *m)
+{
+	uint64_t h = hash_callers();
+	int i = (int)(h % SEEN_MAX);
+
+	while (requests.hash[i] && requests.hash[i] != h)
+		i = (i + 1) % SEEN_MAX;
+	requests.hash[i] = h;
+	if (requests.seen[i]++ >= EACH)
+		return;
+	if (requests.n == requests.cap) {
+		requests.cap = requests.cap ? 2 * requests.cap : 1024;
+		requests.v = realloc(requests.v, (size_t)requests.cap * sizeof(*requests.v));
+	}
+	requests.v[requests.n++] = m->calls - requests.first;
+}
+
+/* Plays the session without a failure and notes which requests shall fail in others. Returns how many there are. */
+static uint64_t note_requests(const struct session *s)
+{
+	struct host h = { .home = home(), .mem = { .fine = true } };
+	uint64_t all;
+
+	free(requests.v);
+	memset(&requests, 0, sizeof(requests));
+	if (s->bare)
+		h.mem.on_request = note_request;
+	requests.L = host_open(&h);
+	if (!s->bare)
+		run(requests.L, loaded);
+	requests.first = s->bare ? 0 : h.mem.calls;
+	h.mem.on_request = note_request;
+	run(requests.L, s->text);
+	all = h.mem.calls - requests.first;
+	h.mem.on_request = NULL;
+	host_close(requests.L);
+	return all;
+}
+
 static void stage_close(struct stage *st, struct tally *t)
 {
 	if (st->L) {
@@ -146,26 +217,18 @@ static enum outcome play(struct stage *st, const struct session *s, uint64_t k, 
 	return end;
 }
 
-static uint64_t next_request(uint64_t k)
-{
-#ifdef __SANITIZE_ADDRESS__
-	return k < 500 ? k + 1 : k + 7;
-#else
-	return k + 1;
-#endif
-}
-
 static void torture(const struct session *s)
 {
 	struct stage st = { 0 };
 	struct tally t = { 0 };
-	enum outcome end = FAILED;
 	int bad = 0, lua = 0;
+	uint64_t all = note_requests(s);
 
-	for (uint64_t k = 1; end != ENDED && bad < 5; k = next_request(k)) {
+	for (int i = 0; i <= requests.n && bad < 5; i++) {
+		uint64_t k = i < requests.n ? requests.v[i] : 2 * all;	/* the last one meets no failure */
 		int before = t.wrong + t.broken + t.leaked;
+		enum outcome end = play(&st, s, k, false, &t);
 
-		end = play(&st, s, k, false, &t);
 		if (end == LUA_FAILED) {
 			lua++;
 			play(&st, s, k, true, &t);
@@ -173,11 +236,13 @@ static void torture(const struct session *s)
 		if (t.wrong + t.broken + t.leaked > before)
 			diag("  after request %llu", (unsigned long long)k);
 		bad += t.wrong + t.broken + t.leaked > before;
+		if (i == requests.n)
+			ok(end == ENDED, "the last round meets no failure");
 	}
 	if (st.L)
 		stage_close(&st, &t);
-	diag("%d rounds, %d of them a second try of Lua's, %d errors", t.rounds, lua, t.raised);
-	ok(end == ENDED, "the last round meets no failure");
+	diag("%d of %llu requests failed, in %d rounds, %d of them a second try of Lua's; %d errors", requests.n,
+		(unsigned long long)all, t.rounds, lua, t.raised);
 	ok(t.raised > t.rounds / 3, "many rounds end the script");
 	is_int(t.wrong, 0, "every error mentions memory");
 	is_int(t.broken, 0, "the state still works");
