@@ -156,7 +156,7 @@ static void note_request(struct mem *m)
 /* Plays the session without a failure and notes which requests shall fail in others. Returns how many there are. */
 static uint64_t note_requests(const struct session *s)
 {
-	struct host h = { .home = home(), .mem = { .fine = true } };
+	struct host h = { .home = script_home(), .mem = { .fine = true } };
 	uint64_t all;
 
 	free(requests.v);
