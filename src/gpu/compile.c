@@ -150,21 +150,11 @@ static void map_ptx(struct compiler *c, struct compile_result *r)
 	strip_folders(c, r);
 }
 
-/* If ptxas made wgmma wait, find the line of the source. Good kernels do not need this second run. */
-static void explain_serialized(struct compiler *c, struct compile_result *r)
-{
-	for (int i = 0; i < r->ndiags; i++) {
-		if (r->diags[i].serialized) {
-			map_ptx(c, r);
-			return;
-		}
-	}
-}
-
-static bool has_error(const struct compile_result *r)
+/* Is there an error, or if `serialized`, does ptxas make wgmma wait? */
+static bool has_diag(const struct compile_result *r, bool serialized)
 {
 	for (int i = 0; i < r->ndiags; i++)
-		if (r->diags[i].severity == COMPILE_ERROR)
+		if (serialized ? r->diags[i].serialized : r->diags[i].severity == COMPILE_ERROR)
 			return true;
 	return false;
 }
@@ -194,7 +184,7 @@ static enum err_code source_error(struct compiler *c, struct compile_result *r, 
 	const struct compile_diag *first = NULL;
 	int errors = 0;
 
-	if (!has_error(r))
+	if (!has_diag(r, false))
 		compile_without_verbose(c, r);
 	for (int i = 0; i < r->ndiags; i++) {
 		if (r->diags[i].severity != COMPILE_ERROR)
@@ -213,16 +203,6 @@ static enum err_code source_error(struct compiler *c, struct compile_result *r, 
 		errors > 1 ? "%s (and %d more)" : "%s", first->text, errors - 1);
 }
 
-static enum err_code compile_program(struct compiler *c, struct _nvrtcProgram *p,
-	struct compile_result *r, struct err *e)
-{
-	int result = c->nvrtc.nvrtcCompileProgram(p, c->noptions, c->options);
-
-	TRY(get_log(c, p, r, e));
-	compile_parse_log(r, c->arena);
-	return result ? source_error(c, r, result, e) : get_cubin(c, p, r, e);
-}
-
 static enum err_code compile_fresh(struct compiler *c, struct compile_result *r, struct err *e)
 {
 	struct _nvrtcProgram *p;
@@ -231,7 +211,12 @@ static enum err_code compile_fresh(struct compiler *c, struct compile_result *r,
 
 	if (result)
 		return nvrtc_error("nvrtcCreateProgram", result, e);
-	code = compile_program(c, p, r, e);
+	result = c->nvrtc.nvrtcCompileProgram(p, c->noptions, c->options);
+	code = get_log(c, p, r, e);
+	if (!code) {
+		compile_parse_log(r, c->arena);
+		code = result ? source_error(c, r, result, e) : get_cubin(c, p, r, e);
+	}
 	c->nvrtc.nvrtcDestroyProgram(&p);
 	return code;
 }
@@ -270,6 +255,7 @@ enum err_code compile_here(const struct compile_job *job, struct arena *a, struc
 			cubin_cache_keep(key, &(struct cubin_entry){
 				r->log, r->cubin, r->cubin_bytes }, a);
 	}
-	explain_serialized(&c, r);
+	if (has_diag(r, true))		/* good kernels do not need this second run, for the lines of the source */
+		map_ptx(&c, r);
 	return OK;
 }

@@ -61,19 +61,11 @@ static const struct advice *find_advice(int result)
 	return &none;
 }
 
-static enum err_code code_of(enum gpu_failure failure)
-{
-	switch (failure) {
-	case GPU_FAIL_MEMORY: case GPU_FAIL_TIMEOUT:
-		return ERR_LIMIT;
-	case GPU_FAIL_JOB: case GPU_FAIL_LAUNCH: case GPU_FAIL_BINARY:
-		return ERR_INPUT;
-	case GPU_FAIL_NONE: case GPU_FAIL_MISSING: case GPU_FAIL_FAULT: case GPU_FAIL_OVERRUN:
-	case GPU_FAIL_WORKER: case GPU_FAIL_STOPPED: case GPU_FAIL_OTHER:
-		break;
-	}
-	return ERR_IO;
-}
+/* The code of a failure; OK stands for ERR_IO. */
+static const enum err_code codes[GPU_FAIL_OTHER + 1] = {
+	[GPU_FAIL_MEMORY] = ERR_LIMIT, [GPU_FAIL_TIMEOUT] = ERR_LIMIT, [GPU_FAIL_JOB] = ERR_INPUT,
+	[GPU_FAIL_LAUNCH] = ERR_INPUT, [GPU_FAIL_BINARY] = ERR_INPUT,
+};
 
 char *cuda_size_text(const struct cuda_device *d, double bytes)
 {
@@ -83,12 +75,6 @@ char *cuda_size_text(const struct cuda_device *d, double bytes)
 	for (; bytes >= 1024 && u < LEN(units) - 1; u++)
 		bytes /= 1024;
 	return arena_strf(d->arena, u ? "%.1f %s" : "%.0f %s", bytes, units[u]);
-}
-
-/* After a fault every call fails. */
-static bool is_context_lost(const struct cuda_device *d)
-{
-	return d->opened && d->api.cuCtxSynchronize() != CUDA_OK;
 }
 
 /* How much memory is free, for the message. */
@@ -105,13 +91,15 @@ static const char *memory_text(const struct cuda_device *d)
 enum err_code cuda_check(struct cuda_device *d, int result, const char *call, const char *what)
 {
 	const struct advice *advice;
+	enum err_code code;
 
 	if (result == CUDA_OK)
 		return OK;
 	advice = find_advice(result);
 	d->verdict.failure = advice->failure;
-	d->verdict.worker_lost = is_context_lost(d);
-	return err_set(&d->verdict.err, code_of(advice->failure), NOWHERE, "%s%s%s failed with %s%s; %s", call,
+	d->verdict.worker_lost = d->opened && d->api.cuCtxSynchronize() != CUDA_OK;	/* after a fault every call fails */
+	code = codes[advice->failure] ? codes[advice->failure] : ERR_IO;
+	return err_set(&d->verdict.err, code, NOWHERE, "%s%s%s failed with %s%s; %s", call,
 		what ? " " : "", what ? what : "", cuda_error_text(&d->api, result, d->arena),
 		result == CUDA_OUT_OF_MEMORY ? memory_text(d) : "", advice->text);
 }
@@ -128,13 +116,6 @@ enum err_code cuda_fail(struct cuda_device *d, enum gpu_failure failure, enum er
 }
 
 /* ---- the device ---- */
-
-/* From compute capability 9.0 on, important instructions (wgmma, tcgen05) are only in the
- * architecture-specific target, with an 'a'. */
-static void name_arch(struct gpu_info *info)
-{
-	snprintf(info->arch, sizeof(info->arch), "sm_%d%d%s", info->major, info->minor, info->major >= 9 ? "a" : "");
-}
 
 static enum err_code read_attributes(struct cuda_device *d)
 {
@@ -179,7 +160,8 @@ static enum err_code read_info(struct cuda_device *d)
 	info->memory_total = (int64_t)total;
 	info->driver_major = version / 1000;
 	info->driver_minor = version % 1000 / 10;
-	name_arch(info);
+	/* from 9.0 on, important instructions (wgmma, tcgen05) are only in the architecture-specific target */
+	snprintf(info->arch, sizeof(info->arch), "sm_%d%d%s", info->major, info->minor, info->major >= 9 ? "a" : "");
 	return OK;
 }
 
@@ -247,21 +229,15 @@ struct cuda_board *cuda_device_board(struct cuda_device *d)
 	return &d->board;
 }
 
-/* % of utilisation by other processes: not known shortly after this process has used the device. */
-static int utilisation_by_others(struct cuda_device *d)
-{
-	if (d->used_at > 0 && clock_seconds() - d->used_at < UTILISATION_SECONDS)
-		return 0;
-	return cuda_board_utilisation(cuda_device_board(d));
-}
-
 enum err_code cuda_device_info(struct cuda_device *d, int ordinal, struct gpu_info *info)
 {
 	size_t left, total;
-	int use;
+	int use = 0;
 
 	TRY(find_device(d, ordinal));
-	use = utilisation_by_others(d);
+	/* not known shortly after this process has used the device */
+	if (d->used_at <= 0 || clock_seconds() - d->used_at >= UTILISATION_SECONDS)
+		use = cuda_board_utilisation(cuda_device_board(d));
 	TRY(cuda_device_open(d, ordinal));
 	TRY(CU(d, cuMemGetInfo, &left, &total));
 	*info = d->info;

@@ -418,15 +418,6 @@ static enum err_code run_timed(struct batcher *by, struct gpu_result *r, int *la
 	return t->job->mode == GPU_RACE ? run_race(by, r) : run_bench(by, r, last_copy);
 }
 
-static void batcher_release(struct batcher *by)
-{
-	for (int i = 0; i < LEN(by->events); i++)
-		if (by->events[i])
-			by->t->d->api.cuEventDestroy(by->events[i]);
-	if (by->blocker)
-		by->t->d->api.cuMemFree(by->blocker);
-}
-
 static enum err_code run_task(struct cuda_task *t, const struct progress *p, struct gpu_result *r, struct arena *a)
 {
 	struct batcher by = { .t = t, .progress = p };
@@ -440,7 +431,11 @@ static enum err_code run_task(struct cuda_task *t, const struct progress *p, str
 	r->cache = t->cache;
 	TRY(cuda_task_begin(t));
 	code = t->job->mode == GPU_RUN ? run_once(t, r) : run_timed(&by, r, &copy);
-	batcher_release(&by);
+	for (int i = 0; i < LEN(by.events); i++)
+		if (by.events[i])
+			t->d->api.cuEventDestroy(by.events[i]);
+	if (by.blocker)
+		t->d->api.cuMemFree(by.blocker);
 	TRY(code);
 	p->report(p->ud, STAGE_RETURNING);
 	return cuda_task_return(t, copy);

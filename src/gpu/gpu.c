@@ -326,13 +326,6 @@ static enum err_code share_copy(unsigned char *to, const void *from, size_t n, c
 	return OK;
 }
 
-static void fetch_results(struct gpu *g, const struct gpu_job *job, const struct share_layout *l)
-{
-	for (int i = 0; i < job->nbuffers; i++)
-		if (job->buffers[i].to)
-			memcpy(job->buffers[i].to, g->share + l->to[i], job->buffers[i].bytes);
-}
-
 /* "'gemm'", or "one of 'zero', 'gemm'"; of a race "one of 'gemm' (first), 'gemm' (second)". */
 static const char *kernel_names(struct gpu *g, const struct gpu_job *job)
 {
@@ -401,8 +394,9 @@ enum err_code gpu_run(struct gpu *g, const struct gpu_job *job, double limit,
 		get_gpu_result(&q.reply, r, a);
 		code = check_reply(g, &q, e);
 	}
-	if (!code)
-		fetch_results(g, job, &l);
+	for (int i = 0; i < job->nbuffers && !code; i++)
+		if (job->buffers[i].to)
+			memcpy(job->buffers[i].to, g->share + l.to[i], job->buffers[i].bytes);
 	share_release(g);
 	return code;
 }

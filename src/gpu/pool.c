@@ -358,21 +358,15 @@ static void check_deadlines(struct pool *p)
 	}
 }
 
-/* End the workers with which a failure handler interrupted a frame. */
-static void end_interrupted(struct pool *p)
-{
-	for (int i = 0; i < p->nslots; i++)
-		if (p->slots[i].in_frame)
-			fail_worker(p, &p->slots[i], WIRE_GARBLED);
-	arena_release(&p->scratch);
-}
-
 enum err_code pool_step(struct pool *p, double seconds, const struct stop *stop, struct err *e)
 {
 	double end = clock_seconds() + seconds;
 	int done;
 
-	end_interrupted(p);
+	for (int i = 0; i < p->nslots; i++)	/* a failure handler interrupted a frame with these */
+		if (p->slots[i].in_frame)
+			fail_worker(p, &p->slots[i], WIRE_GARBLED);
+	arena_release(&p->scratch);
 	done = count(p, JOB_DONE);
 	for (bool first = true; ; first = false) {
 		double left = end - clock_seconds();

@@ -119,14 +119,6 @@ enum err_code process_start(struct process *p, struct arena *scratch, struct err
 
 /* ---- ending ---- */
 
-static void close_descriptors(struct process *p)
-{
-	if (p->socket >= 0)
-		close(p->socket);
-	if (p->errors >= 0)
-		close(p->errors);
-}
-
 /* Wait for the end of the process. False: it still runs after `ms` milliseconds. *status is -1 if it
  * is unknown, as where the parent ignores SIGCHLD. */
 static bool await_end(pid_t pid, int ms, int *status)
@@ -151,7 +143,10 @@ void process_end(struct process *p)
 		kill(p->pid, SIGKILL);
 		await_end(p->pid, KILLED_MS, &status);
 	}
-	close_descriptors(p);
+	if (p->socket >= 0)
+		close(p->socket);
+	if (p->errors >= 0)
+		close(p->errors);
 	*p = PROCESS_NONE;
 }
 

@@ -4,22 +4,18 @@
 
 /* ---- deadlocks --------------------------------------------------------------------------- */
 
-static inline void host_say_flag(const struct host_thread *t)
-{
-	const struct host_flag *f = host_flag_at(t->a);
-
-	host_say("phase %u of %s (now in phase %u: %d of %d arrivals to come, %lld bytes)", t->b,
-		host_flag_location(f).text, f->phase, f->pending, f->arrivals, (long long)f->bytes);
-}
-
 static inline void host_say_wait(const struct host_thread *t)
 {
 	static const char *const together[] = { "shuffle", "UNIFORM", "WARP_SYNC", "elect",
 		"groups_fence", "GROUPS_WAIT" };		/* ORDER host_together */
 
+	const struct host_flag *f;
+
 	switch (t->wait) {
 	case HOST_WAIT_FLAG:
-		host_say_flag(t);
+		f = host_flag_at(t->a);
+		host_say("phase %u of %s (now in phase %u: %d of %d arrivals to come, %lld bytes)", t->b,
+			host_flag_location(f).text, f->phase, f->pending, f->arrivals, (long long)f->bytes);
 		break;
 	case HOST_WAIT_BARRIER:
 		host_say("barrier %u, where %d of %u threads are", t->a,

@@ -55,14 +55,6 @@ static enum err_code share(const struct host_job *job, size_t page, struct share
 	return OK;
 }
 
-static void unshare(const struct host_job *job, struct shared *s)
-{
-	for (int i = 0; i < job->nbuffers; i++)
-		if (job->buffers[i].to)
-			memcpy(job->buffers[i].to, s->base + s->at[i], job->buffers[i].bytes);
-	munmap(s->base, s->bytes);
-}
-
 static void set_arguments(const struct host_job *job, const struct shared *s, void **args, struct host_map *maps)
 {
 	for (int i = 0; i < job->nargs; i++) {
@@ -139,7 +131,10 @@ enum err_code host_run(struct host_kernel *k, const struct host_job *job, const 
 	if (pid > 0)
 		end = child_wait(&child, job->seconds, stop, &status);
 	memcpy(said, s.base, REPORT_BYTES - 1);
-	unshare(job, &s);
+	for (int i = 0; i < job->nbuffers; i++)
+		if (job->buffers[i].to)
+			memcpy(job->buffers[i].to, s.base + s.at[i], job->buffers[i].bytes);
+	munmap(s.base, s.bytes);
 	if (pid < 0)
 		return err_set(e, ERR_IO, NOWHERE, "host: cannot start a process");
 	if (end == CHILD_STOPPED)

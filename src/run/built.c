@@ -53,14 +53,15 @@ static void make_stamps(struct built *b, struct built_phase *p, int phase)
 	p->stamps = ARENA_ARRAY(&b->arena, p->kernel->traced.words * d.eus, uint32_t);
 }
 
-enum err_code built_emit_by(struct built *b, lower_fn *lower, void *ud, struct err *e)
+enum err_code built_emit(struct built *b, lower_fn *lower, void *ud, struct err *e)
 {
 	int n = b->plan->graph->program->phases.n;
 
 	b->phases = ARENA_ARRAY(&b->arena, n, struct built_phase);
 	b->nphases = n;
 	for (int i = 0; i < n; i++) {
-		TRY(lower(b->arena.mem, b->plan, i, ud, &b->kernel, e));
+		TRY(lower ? lower(b->arena.mem, b->plan, i, ud, &b->kernel, e) :
+			lower_plan(b->arena.mem, b->plan, i, &b->kernel, e));
 		if (b->traced)
 			TRY(lower_stamps(b->kernel, e));
 		kernel_finish(b->kernel);
@@ -71,18 +72,6 @@ enum err_code built_emit_by(struct built *b, lower_fn *lower, void *ud, struct e
 		b->kernel = NULL;
 	}
 	return OK;
-}
-
-static enum err_code lower_unchanged(struct mem *mem, const struct plan *p, int phase, void *ud,
-	struct kernel **out, struct err *e)
-{
-	(void)ud;
-	return lower_plan(mem, p, phase, out, e);
-}
-
-enum err_code built_emit(struct built *b, struct err *e)
-{
-	return built_emit_by(b, lower_unchanged, NULL, e);
 }
 
 static struct compile_job make_job(struct built *b, const struct source *s)

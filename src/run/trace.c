@@ -482,15 +482,16 @@ static void reserve_events(struct reader *r, struct arena *a)
 	r->line->events.cap = (int)n;
 }
 
-static void fill_none(struct arena *a, struct instances *of, int64_t n)
-{
-	of->n = n;
-	of->event = ARENA_ARRAY(a, n, int);
-	for (int64_t i = 0; i < n; i++)
-		of->event[i] = NONE;
-}
-
 /* phases ------------------------------------------------------------------- */
+
+static struct instances no_events(struct arena *a, int64_t n)
+{
+	struct instances of = { n, ARENA_ARRAY(a, n, int) };
+
+	for (int64_t i = 0; i < n; i++)
+		of.event[i] = NONE;
+	return of;
+}
 
 /* The EU that ended last. */
 static int last_eu(const struct kernel *k, const uint32_t *words, int eus, bool logical)
@@ -535,7 +536,7 @@ static enum err_code read_phase(struct timeline *t, const struct built_phase *in
 	r.words = in->stamps + line->eu * k->traced.words;
 	for (int i = 0; i < ntasks; i++)
 		if (stask_at(&r, i)->phase == phase)
-			fill_none(a, &r.of[i], walk_count(&walk, stask_at(&r, i)->loop));
+			r.of[i] = no_events(a, walk_count(&walk, stask_at(&r, i)->loop));
 	reserve_events(&r, &t->arena);
 	for (int i = 0; i < k->lanes.n; i++) {
 		line->cycles = max_i64(line->cycles, lane_end(&r, &k->lanes.v[i]));

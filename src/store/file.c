@@ -151,19 +151,10 @@ static int read_integer(const struct store_file *f, const char *sql, int *out)
 /* Check all pages: damage that is found later would lose the rows written until then. */
 static int check_pages(const struct store_file *f)
 {
-	sqlite3_stmt *q;
-	int rc;
+	int good = 1, rc = f->seen.st_size > CHECKED_MAX ? SQLITE_OK :
+		read_integer(f, "SELECT quick_check = 'ok' FROM pragma_quick_check(1)", &good);
 
-	if (f->seen.st_size > CHECKED_MAX)
-		return SQLITE_OK;
-	rc = sqlite3_prepare_v2(f->db, "PRAGMA quick_check(1)", -1, &q, NULL);
-	if (rc)
-		return rc;
-	rc = sqlite3_step(q);
-	if (rc == SQLITE_ROW)
-		rc = strcmp((const char *)sqlite3_column_text(q, 0), "ok") ? SQLITE_CORRUPT : SQLITE_OK;
-	sqlite3_finalize(q);
-	return rc;
+	return rc || good ? rc : SQLITE_CORRUPT;
 }
 
 /* All steps in one transaction. If two processes upgrade, the second one finds that it is done. */

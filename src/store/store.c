@@ -94,25 +94,20 @@ static int prepare(struct store *s, int which, sqlite3_stmt **out)
 	return rc;
 }
 
-/* text NULL binds a NULL. A statement may lack the last parameters. */
-static int bind_text(sqlite3_stmt *q, int at, const char *text)
-{
-	if (at > sqlite3_bind_parameter_count(q))
-		return SQLITE_OK;
-	return sqlite3_bind_text(q, at, text, -1, SQLITE_STATIC);
-}
-
-static int bind_filter(sqlite3_stmt *q, const struct store_filter *f)
+/* NULL for a text that any value meets. A statement may lack the last parameters. */
+static int bind_filter(sqlite3_stmt *q, const struct store_filter *f, int64_t keep)
 {
 	const char *const text[] = {	/* ORDER parameter */
 		f->program, f->device, f->kind, f->status, f->version, f->hash, f->family, f->sizes,
 		f->before };
-	int rc = SQLITE_OK;
+	int n = sqlite3_bind_parameter_count(q), rc = SQLITE_OK;
 
-	for (int i = 0; i < LEN(text) && !rc; i++)
-		rc = bind_text(q, P_PROGRAM + i, text[i]);
-	if (!rc && sqlite3_bind_parameter_count(q) >= P_LIMIT)
+	for (int i = 0; i < LEN(text) && !rc && P_PROGRAM + i <= n; i++)
+		rc = sqlite3_bind_text(q, P_PROGRAM + i, text[i], -1, SQLITE_STATIC);
+	if (!rc && n >= P_LIMIT)
 		rc = sqlite3_bind_int64(q, P_LIMIT, f->limit ? f->limit : -1);
+	if (!rc && n >= P_KEEP)
+		rc = sqlite3_bind_int64(q, P_KEEP, keep);
 	return rc;
 }
 
@@ -254,20 +249,28 @@ enum err_code store_put(struct store *s, const struct store_row *row, struct err
 	return OK;
 }
 
+/* A statement with its parameters, ready to be run. *q is NULL if there is no file; *rc is SQLite's result. */
+static enum err_code begin(struct store *s, int which, const struct store_filter *f, int64_t keep, sqlite3_stmt **q,
+	int *rc, struct err *e)
+{
+	*q = NULL;
+	*rc = SQLITE_OK;
+	TRY(ready(s, false, e));
+	if (s->file.db)
+		*rc = prepare(s, which, q);
+	if (*q && !*rc)
+		*rc = bind_filter(*q, f, keep);
+	return OK;
+}
+
 enum err_code store_find(struct store *s, enum store_query which, const struct store_filter *f, struct err *e)
 {
 	sqlite3_stmt *q;
 	bool again;
 	int rc;
 
-	TRY(ready(s, false, e));
-	if (!s->file.db)
-		return OK;
-	rc = prepare(s, (int)which, &q);
-	if (!rc)
-		rc = bind_filter(q, f);
-	if (!rc)
-		s->reading = q;
+	TRY(begin(s, (int)which, f, 0, &q, &rc, e));
+	s->reading = rc ? NULL : q;
 	return conclude(s, rc, &again, e);
 }
 
@@ -298,15 +301,8 @@ static enum err_code run_once(struct store *s, int which, const struct store_fil
 	int rc;
 
 	*n = 0;
-	TRY(ready(s, false, e));
-	if (!s->file.db)
-		return OK;
-	rc = prepare(s, which, &q);
-	if (!rc)
-		rc = bind_filter(q, f);
-	if (!rc && sqlite3_bind_parameter_count(q) >= P_KEEP)
-		rc = sqlite3_bind_int64(q, P_KEEP, keep);
-	if (!rc)
+	TRY(begin(s, which, f, keep, &q, &rc, e));
+	if (q && !rc)
 		rc = sqlite3_step(q);
 	if (rc == SQLITE_ROW)
 		*n = sqlite3_column_int64(q, 0);
