@@ -615,6 +615,45 @@ static int home_l(lua_State *L)
 /* core.clock() -> seconds of a clock that only goes forward */
 RETURNS(clock, lua_pushnumber(L, clock_seconds()))
 
+/* core.is(x, class) */
+RETURNS(is, lua_pushboolean(L, luaL_testudata(L, 1, luaL_checkstring(L, 2)) != NULL))
+
+/* Set a key of the metatable of the class at 1, or with `table` of that table in it, to the function at the top. */
+static int extend_class(lua_State *L, const char *table, const char *key)
+{
+	luaL_checktype(L, -1, LUA_TFUNCTION);
+	if (luaL_getmetatable(L, luaL_checkstring(L, 1)) != LUA_TTABLE ||
+	    (table && lua_getfield(L, -1, table) != LUA_TTABLE))
+		return luaL_error(L, "no class '%s'", lua_tostring(L, 1));
+	lua_pushvalue(L, table ? -3 : -2);
+	lua_setfield(L, -2, key);
+	return 0;
+}
+
+/* core.method(class, name, f): a method written in Lua */
+static int method_l(lua_State *L)
+{
+	return extend_class(L, "methods", luaL_checkstring(L, 2));
+}
+
+/* core.field(class, name, f): a field, which f(object) gives */
+static int field_l(lua_State *L)
+{
+	return extend_class(L, "fields", luaL_checkstring(L, 2));
+}
+
+/* core.shown(class, f): its __tostring */
+static int shown_l(lua_State *L)
+{
+	return extend_class(L, NULL, "__tostring");
+}
+
+/* core.sized(class, f): what # of it is */
+static int sized_l(lua_State *L)
+{
+	return extend_class(L, NULL, "__len");
+}
+
 static void open_own_classes(lua_State *L)
 {
 	static const luaL_Reg scratch[] = { { "__gc", scratch_gc_l }, { "__close", scratch_gc_l }, { NULL, NULL } };
@@ -633,7 +672,8 @@ int luaopen_millrace_core(lua_State *L)
 	static const luaL_Reg functions[] = {
 		{ "entry", entry_l }, { "location", location_l }, { "raise", raise_l }, { "show", show_l },
 		{ "hint", hint_l }, { "integer", integer_l }, { "dtype", dtype_l }, { "dtypes", dtypes_l },
-		{ "list", list_l }, { "home", home_l }, { "clock", clock_l }, { NULL, NULL } };
+		{ "list", list_l }, { "home", home_l }, { "clock", clock_l }, { "is", is_l }, { "method", method_l },
+		{ "field", field_l }, { "shown", shown_l }, { "sized", sized_l }, { NULL, NULL } };
 
 	luaL_newlib(L, functions);
 	open_own_classes(L);

@@ -1,9 +1,8 @@
+/* Plans in Lua: edits, fields and texts. lcheck.c has what checks them. */
 #include "lplan.h"
 
 #include <string.h>
 
-#include "draw/text.h"
-#include "plan/check.h"
 #include "plan/diff.h"
 
 struct history *check_plan(lua_State *L, int idx, const char *what)
@@ -18,8 +17,7 @@ static struct history *plan_arg(lua_State *L, const char *what)
 	return check_plan(L, 1, what);
 }
 
-/* The present plan, which no edit changes until the C function ends. */
-static const struct plan *plan_part(lua_State *L, const char *what)
+const struct plan *plan_present(lua_State *L, const char *what)
 {
 	struct history *h = plan_arg(L, what);
 
@@ -387,162 +385,25 @@ static int plan_copy_l(lua_State *L)
 	return 1;
 }
 
-/* checking ---------------------------------------------------------------- */
+/* fields and text --------------------------------------------------------- */
 
-#define PROBLEM_RECORD "millrace.problem"
-#define USAGE_RECORD "millrace.usage"
+#define FIELD(name, push) GETTER(plan_##name, const struct plan *, plan_present(L, #name), push)
 
-static const char *const problem_fields[] = { "code", "message", "hint", "task", "other", "edge", "location",
-	"place" /* deprecated */ };
-static const char *const usage_fields[] = { "threads", "registers", "shared_bytes", "lanes" };
+FIELD(tasks, push_tasks(L, o->graph))
+FIELD(edges, push_edges(L, o->graph))
+FIELD(tile, push_tile(L, o->graph->program, &o->graph->tiling))
+FIELD(graph, ((void)o, lua_getiuservalue(L, 1, 1)))
+FIELD(device, ((void)o, lua_getiuservalue(L, 1, 2)))
 
-static void push_problem(lua_State *L, const struct plan *p, const struct problem *pr)
+static int plan_rings_l(lua_State *L)
 {
-	const struct stask *tasks = p->graph->tasks.v;
+	const struct plan *p = plan_present(L, "rings");
 
-	lua_createtable(L, 0, 8);
-	set_text(L, "code", problem_name(pr->code));
-	set_text(L, "message", pr->message);
-	set_text(L, "hint", pr->hint);
-	set_text(L, "task", pr->task == NONE ? NULL : tasks[pr->task].name);
-	set_text(L, "other", pr->other == NONE ? NULL : tasks[pr->other].name);
-	if (pr->edge != NONE) {
-		push_edge(L, p->graph, &p->graph->edges.v[pr->edge]);
-		lua_setfield(L, -2, "edge");
-	}
-	set_location(L, pr->loc);
-	luaL_setmetatable(L, PROBLEM_RECORD);
+	lua_newtable(L);
+	for (int i = 0; i < p->graph->buffers.n; i++)
+		set_integer(L, p->graph->buffers.v[i].name, p->versions[i]);
+	return 1;
 }
-
-static void push_problem_list(lua_State *L, const struct plan *p, const struct problem *v, int n)
-{
-	PUSH_LIST(L, i, n, push_problem(L, p, &v[i]));
-	luaL_setmetatable(L, PROBLEMS_CLASS);
-}
-
-void push_problems(lua_State *L, const struct plan *p, const struct problems *list)
-{
-	push_problem_list(L, p, list->v.v, list->v.n);
-	if (!list->notes.n)
-		return;
-	push_problem_list(L, p, list->notes.v, list->notes.n);
-	lua_setfield(L, -2, "notes");
-}
-
-/* Is there a kernel for the plan, too? Raises if there is no answer. Returns whether there is
- * none for any plan of the device. */
-static bool look(lua_State *L, const struct plan *p, struct arena *a, struct problems *out, struct usage *usage)
-{
-	struct host *h = host_of(L);
-	struct stop stop = stop_of(h);
-	bool model_only;
-	struct err e;
-
-	void **held = box_new(L, LOWERED_CLASS, 0);
-
-	enter(L);
-	raise_if(L, lower_check(&h->mem, p, a, &stop, (struct kernel **)held, out, usage, &model_only, &e), &e);
-	lua_pop(L, 1);
-	return model_only;
-}
-
-/* The list of problems on top gets a note: no kernel is made for the device. */
-static void push_note(lua_State *L, const struct plan *p)
-{
-	lua_createtable(L, 1, 0);
-	luaL_setmetatable(L, PROBLEMS_CLASS);
-	lua_createtable(L, 0, 2);
-	lua_pushliteral(L, "model_only");
-	lua_setfield(L, -2, "code");
-	lua_pushfstring(L, "kernels are printed for sm_90a and the host that plays it; plans for '%s' are "
-		"checked, simulated and searched", p->device->name);
-	lua_setfield(L, -2, "message");
-	lua_rawseti(L, -2, 1);
-	lua_setfield(L, -2, "notes");
-}
-
-/* plan:check() -> ok, list of problems */
-static int plan_check_l(lua_State *L)
-{
-	const struct plan *p = plan_part(L, "check");
-	struct arena *a = scratch_push(L);
-	struct problems problems;
-	bool model_only;
-
-	model_only = look(L, p, a, &problems, NULL);
-	lua_pushboolean(L, problems.v.n == 0);
-	push_problems(L, p, &problems);
-	if (model_only)
-		push_note(L, p);
-	return 2;
-}
-
-/* The text at `key` of the table on top; popped, but the table still holds it. */
-static const char *text_at(lua_State *L, const char *key)
-{
-	const char *s;
-
-	lua_getfield(L, -1, key);
-	s = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : "";
-	lua_pop(L, 1);
-	return s;
-}
-
-/* A list of problems, as people read it. */
-static int problems_tostring_l(lua_State *L)
-{
-	struct draw_options o;
-	struct arena *a;
-	struct buf b;
-	int n;
-
-	luaL_checktype(L, 1, LUA_TTABLE);
-	n = (int)lua_rawlen(L, 1);
-	lua_settop(L, 1);
-	check_drawing(L, 2, "tostring", &o);
-	a = scratch_push(L);
-	enter(L);
-	buf_init(&b, a);
-	for (int i = 1; i <= n; i++) {
-		const char *location;
-
-		if (lua_rawgeti(L, 1, i) != LUA_TTABLE)
-			throw_msg(L, "tostring: list of problems expected");
-		location = text_at(L, "location");
-		text_wrap(&b, arena_strf(a, "%s%s%s: %s", location, *location ? ": " : "",
-			text_at(L, "code"), text_at(L, "message")), 0, 4, o.width, o.flags);
-		buf_puts(&b, "\n    try: ");
-		text_wrap(&b, text_at(L, "hint"), 9, 9, o.width, o.flags);
-		buf_puts(&b, i < n ? "\n" : "");
-		lua_pop(L, 1);
-	}
-	if (n == 0)
-		buf_puts(&b, "no problems");
-	return push_buf(L, &b);
-}
-
-void check_legal(lua_State *L, const struct plan *p, const char *what)
-{
-	struct stop stop = stop_of(host_of(L));
-	struct arena *a = scratch_push(L);
-	struct problems problems;
-	struct usage usage;
-	struct err e;
-
-	enter(L);
-	raise_if(L, lower_check_plan(p, a, &stop, &problems, &usage, &e), &e);
-	if (problems.v.n) {
-		const struct problem *first = &problems.v.v[0];
-
-		throw_msg(L, "%s: the plan is not legal (%d problem%s; plan:check() lists them): "
-			"%s: %s; try %s", what, problems.v.n, problems.v.n == 1 ? "" : "s",
-			problem_name(first->code), first->message, first->hint);
-	}
-	lua_closeslot(L, -1);
-	lua_pop(L, 1);
-}
-
-/* text -------------------------------------------------------------------- */
 
 /* core.statements(plan); lua/std/plan.lua puts the program and the device before. */
 static int plan_statements_l(lua_State *L)
@@ -553,86 +414,6 @@ static int plan_statements_l(lua_State *L)
 	buf_init(&text, scratch_push(L));
 	history_script(h, &text);
 	return push_buf(L, &text);
-}
-
-static int plan_text(lua_State *L, const char *what)
-{
-	struct history *h = plan_arg(L, what);
-	struct stop stop = stop_of(host_of(L));
-	struct draw_options o;
-	struct problems problems;
-	struct usage usage;
-	struct kernel **held;
-	bool model_only;
-	struct arena *a;
-	struct buf text;
-	struct err e;
-	enum err_code code;
-
-	lua_settop(L, 2);
-	check_drawing(L, 2, what, &o);
-	held = (struct kernel **)box_new(L, LOWERED_CLASS, 0);
-	a = scratch_push(L);
-	enter(L);
-	buf_init(&text, a);
-	code = lower_check(&host_of(L)->mem, history_plan(h), a, &stop, held, &problems, &usage, &model_only, &e);
-	if (code == ERR_INTERRUPTED)
-		throw_err(L, &e);
-	draw_plan(history_plan(h), code ? NULL : &usage, code ? NULL : &problems, &o, &text);
-	if (code)
-		buf_printf(&text, "not checked: %s\n", e.msg);
-	return push_buf(L, &text);
-}
-
-static int plan_table_l(lua_State *L)
-{
-	return plan_text(L, "table");
-}
-
-static int plan_tostring_l(lua_State *L)
-{
-	lua_settop(L, 1);
-	return plan_text(L, "tostring");
-}
-
-/* fields ------------------------------------------------------------------ */
-
-#define FIELD(name, push) GETTER(plan_##name, const struct plan *, plan_part(L, #name), push)
-
-FIELD(tasks, push_tasks(L, o->graph))
-FIELD(edges, push_edges(L, o->graph))
-FIELD(tile, push_tile(L, o->graph->program, &o->graph->tiling))
-FIELD(graph, ((void)o, lua_getiuservalue(L, 1, 1)))
-FIELD(device, ((void)o, lua_getiuservalue(L, 1, 2)))
-
-static int plan_rings_l(lua_State *L)
-{
-	const struct plan *p = plan_part(L, "rings");
-
-	lua_newtable(L);
-	for (int i = 0; i < p->graph->buffers.n; i++)
-		set_integer(L, p->graph->buffers.v[i].name, p->versions[i]);
-	return 1;
-}
-
-/* {threads=, registers=, shared_bytes=, lanes={name=registers}} */
-static int plan_usage_l(lua_State *L)
-{
-	const struct plan *p = plan_part(L, "usage");
-	struct problems problems;
-	struct usage u;
-
-	look(L, p, scratch_push(L), &problems, &u);
-	lua_createtable(L, 0, 5);
-	set_integer(L, "threads", u.threads);
-	set_integer(L, "registers", u.registers);
-	set_integer(L, "shared_bytes", u.shared_bytes);
-	lua_newtable(L);
-	for (int i = 0; i < p->lanes.n; i++)
-		set_integer(L, p->lanes.v[i].name, u.lane_registers[i]);
-	lua_setfield(L, -2, "lanes");
-	luaL_setmetatable(L, USAGE_RECORD);
-	return 1;
 }
 
 /* core.diff(one, other): lines of both texts, {sign, line}: " " what both have, "-" what is gone, "+" what is new */
@@ -657,81 +438,24 @@ static int diff_l(lua_State *L)
 	return 1;
 }
 
-/* core.is(x, class) */
-RETURNS(is, lua_pushboolean(L, luaL_testudata(L, 1, luaL_checkstring(L, 2)) != NULL))
-
-/* Set a key of the metatable of the class at 1, or with `table` of that table in it, to the function at the top. */
-static int extend_class(lua_State *L, const char *table, const char *key)
-{
-	luaL_checktype(L, -1, LUA_TFUNCTION);
-	if (luaL_getmetatable(L, luaL_checkstring(L, 1)) != LUA_TTABLE ||
-	    (table && lua_getfield(L, -1, table) != LUA_TTABLE))
-		return luaL_error(L, "no class '%s'", lua_tostring(L, 1));
-	lua_pushvalue(L, table ? -3 : -2);
-	lua_setfield(L, -2, key);
-	return 0;
-}
-
-/* core.method(class, name, f): a method written in Lua */
-static int method_l(lua_State *L)
-{
-	return extend_class(L, "methods", luaL_checkstring(L, 2));
-}
-
-/* core.field(class, name, f): a field, which f(object) gives */
-static int field_l(lua_State *L)
-{
-	return extend_class(L, "fields", luaL_checkstring(L, 2));
-}
-
-/* core.shown(class, f): its __tostring */
-static int shown_l(lua_State *L)
-{
-	return extend_class(L, NULL, "__tostring");
-}
-
-/* core.sized(class, f): what # of it is */
-static int sized_l(lua_State *L)
-{
-	return extend_class(L, NULL, "__len");
-}
-
 void lua_open_plan(lua_State *L)
 {
 	static const luaL_Reg methods[] = {
-		{ "append", plan_append_l }, { "remove", plan_remove_l }, { "lane", plan_lane_l },
-		{ "wait", plan_wait_l }, { "unwait", plan_unwait_l },
-		{ "fill_waits", plan_fill_waits_l }, { "buffers", plan_buffers_l },
-		{ "grid", plan_grid_l }, { "split", plan_split_l },
-		{ "split_off", plan_split_off_l }, { "alias", plan_alias_l },
+		{ "append", plan_append_l }, { "remove", plan_remove_l }, { "move", plan_move_l }, { "insert", plan_insert_l },
+		{ "lane", plan_lane_l }, { "wait", plan_wait_l }, { "unwait", plan_unwait_l }, { "buffers", plan_buffers_l },
+		{ "fill_waits", plan_fill_waits_l }, { "grid", plan_grid_l }, { "split", plan_split_l },
+		{ "split_off", plan_split_off_l }, { "alias", plan_alias_l }, { "propagate", plan_propagate_l },
 		{ "cut", plan_split_off_l }, { "place", plan_alias_l },	/* deprecated names */
-		{ "propagate", plan_propagate_l }, { "undo", plan_undo_l },
-		{ "move", plan_move_l }, { "insert", plan_insert_l }, { "copy", plan_copy_l },
-		{ "redo", plan_redo_l }, { "check", plan_check_l },
-		{ "table", plan_table_l },
-		{ "simulate", plan_simulate_l }, { NULL, NULL } };
-	static const luaL_Reg fields[] = {
-		{ "tasks", plan_tasks_l }, { "edges", plan_edges_l }, { "rings", plan_rings_l },
-		{ "tile", plan_tile_l }, { "graph", plan_graph_l }, { "device", plan_device_l },
-		{ "usage", plan_usage_l }, { NULL, NULL } };
+		{ "undo", plan_undo_l }, { "redo", plan_redo_l }, { "copy", plan_copy_l }, { "check", plan_check_l },
+		{ "table", plan_table_l }, { "simulate", plan_simulate_l }, { NULL, NULL } };
+	static const luaL_Reg fields[] = { { "tasks", plan_tasks_l }, { "edges", plan_edges_l }, { "rings", plan_rings_l },
+		{ "tile", plan_tile_l }, { "graph", plan_graph_l }, { "device", plan_device_l }, { "usage", plan_usage_l },
+		{ NULL, NULL } };
 	static const luaL_Reg meta[] = { { "__gc", plan_gc_l }, { "__tostring", plan_tostring_l }, { NULL, NULL } };
-	static const luaL_Reg list[] = { { "__tostring", problems_tostring_l }, { NULL, NULL } };
 	static const luaL_Reg functions[] = {
-		{ "plan", plan_new_l }, { "diff", diff_l }, { "method", method_l }, { "field", field_l },
-		{ "shown", shown_l }, { "sized", sized_l }, { "statements", plan_statements_l },
-		{ "mark", plan_mark_l }, { "back", plan_back_l }, { "is_at", plan_is_at_l },
-		{ "become", plan_become_l }, { "is", is_l }, { NULL, NULL } };
+		{ "plan", plan_new_l }, { "diff", diff_l }, { "statements", plan_statements_l }, { "mark", plan_mark_l },
+		{ "back", plan_back_l }, { "is_at", plan_is_at_l }, { "become", plan_become_l }, { NULL, NULL } };
 
 	class_new(L, &(struct class_def){ PLAN_CLASS, methods, fields, meta });
-	record_class(L, PROBLEM_RECORD, "problem", problem_fields, LEN(problem_fields));
-	record_class(L, USAGE_RECORD, "usage", usage_fields, LEN(usage_fields));
-	luaL_newmetatable(L, PROBLEMS_CLASS);
-	luaL_setfuncs(L, list, 0);
-	lua_newtable(L);		/* for core.method */
-	lua_pushvalue(L, -1);
-	lua_setfield(L, -3, "methods");
-	lua_setfield(L, -2, "__index");
-	set_bool(L, "__metatable", false);
-	lua_pop(L, 1);
 	luaL_setfuncs(L, functions, 0);
 }

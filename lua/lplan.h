@@ -20,6 +20,8 @@
 
 const struct graph *check_graph(lua_State *L, int idx, const char *what);
 struct history *check_plan(lua_State *L, int idx, const char *what);
+/* The present plan of the one at 1, which no edit changes until the C function ends. */
+const struct plan *plan_present(lua_State *L, const char *what);
 
 /* Lists of tables; see docs/reference.md for their fields. */
 void push_tasks(lua_State *L, const struct graph *g);
@@ -47,7 +49,11 @@ void check_legal(lua_State *L, const struct plan *p, const char *what);
 /* A new timeline of a plan that the object at `owner` owns, which it keeps; returns where to put it. */
 struct timeline **timeline_box(lua_State *L, int owner);
 struct timeline *check_timeline(lua_State *L, int idx, const char *what);
-/* plan:simulate() */
+/* plan:simulate(), plan:check(), plan:table(), tostring(plan), plan.usage */
 int plan_simulate_l(lua_State *L);
+int plan_check_l(lua_State *L);
+int plan_table_l(lua_State *L);
+int plan_tostring_l(lua_State *L);
+int plan_usage_l(lua_State *L);
 
 #endif
