@@ -142,9 +142,8 @@ enum awaited {
 					 * of a flag of runs, the run in that iteration */
 	AWAIT_WITHIN,			/* like AWAIT_BACK, but only within this run of the region */
 	AWAIT_BEFORE,			/* like AWAIT_BACK, but only before this run of the region */
-	AWAIT_AROUND,			/* the awaited sTask is in region `loop` around: `back` iterations
-					 * before the current one; the wait is made in the first
-					 * iteration of all loops inside */
+	AWAIT_AROUND,			/* the awaited sTask is in region `loop` around: `back` iterations before the
+					 * current one; the wait is made in the first iteration of all loops inside */
 	AWAIT_RUN,			/* it is in `loop` inside: its last instance in the runs so far */
 };
 
@@ -174,9 +173,8 @@ struct kentry {
 	int task, entry;
 	int at;
 	VEC(struct begins) begins;
-	bool result_shared;		/* a product whose result is stored to shared memory: the lane
-					 * waits for it at once and stores it, so it is complete
-					 * when the lane goes on */
+	bool result_shared;		/* a product whose result is stored to shared memory: the lane waits for it at
+					 * once and stores it, so it is complete when the lane goes on */
 	bool waits_groups;
 	struct group_wait before;	/* if waits_groups */
 	bool drains;			/* after issuing, wait until one group is under way */
@@ -209,10 +207,9 @@ struct kregion {
 struct klane {
 	int lane;			/* of the plan */
 	int replica, replicas;		/* it takes tiles t with t mod replicas = replica */
-	int handover_flag;		/* flag whose instance t - 1 is awaited before tile t; without
-					 * it a replica could mistake a phase of another replica's
-					 * tile for one of its own. NONE: one replica, or each step
-					 * has its own flag because of offsets in the tile loop */
+	int handover_flag;		/* flag whose instance t - 1 is awaited before tile t; without it a replica
+					 * could mistake a phase of another replica's tile for one of its own. NONE: one
+					 * replica, or each step has its own flag because of offsets in the tile loop */
 	int barrier;			/* number of the named barrier that synchronises its threads */
 	int warps, first_warp;
 	int registers;			/* of a thread, as the plan says; 0: a share of what is left */

@@ -39,8 +39,7 @@ static void build_regions(struct kernel *k, struct klane *l)
 
 		if (loop != NONE && p->loops.v[loop].phase != k->phase)
 			continue;
-		n = order_steps(&k->arena, k->plan, l->lane, k->phase, loop, &steps, &least,
-			&v->most);
+		n = order_steps(&k->arena, k->plan, l->lane, k->phase, loop, &steps, &least, &v->most);
 		v->most -= least;
 		if (loop == NONE)	/* order_steps counts loops as offset 0, which a lane without loops may lack */
 			v->most = lower_tile_offsets(k, l->lane, &least);
@@ -115,8 +114,7 @@ static int64_t scratch_bytes(const struct kernel *k, const struct klane *l)
 bool lower_has_work(const struct kernel *k, int lane)
 {
 	for (int i = 0; i < k->plan->entries.n; i++)
-		if (k->plan->entries.v[i].lane == lane &&
-		    stask_at(k, k->plan->entries.v[i].task)->phase == k->phase)
+		if (k->plan->entries.v[i].lane == lane && stask_at(k, k->plan->entries.v[i].task)->phase == k->phase)
 			return true;
 	return false;
 }

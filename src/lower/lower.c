@@ -40,8 +40,7 @@ static enum err_code lower(struct mem *mem, const struct plan *p, int phase, str
 	return code;
 }
 
-enum err_code lower_unchecked(struct mem *mem, const struct plan *p, int phase, struct kernel **out,
-	struct err *e)
+enum err_code lower_unchecked(struct mem *mem, const struct plan *p, int phase, struct kernel **out, struct err *e)
 {
 	enum err_code wrong;
 	struct refusal why;
@@ -102,16 +101,14 @@ const struct pass_info lower_passes[OPTION_COUNT] = {
 	{ "partial_sums", true, "shapes and rings", "the threads of a row each add up their own part of a sum" },
 };
 
-enum err_code lower_plan(struct mem *mem, const struct plan *p, int phase, struct kernel **out,
-	struct err *e)
+enum err_code lower_plan(struct mem *mem, const struct plan *p, int phase, struct kernel **out, struct err *e)
 {
 	struct refusal why;
 
 	return lower_or_refuse(mem, p, phase, out, &why, e);
 }
 
-enum err_code lower_for_price(struct mem *mem, const struct plan *p, int phase, struct kernel **out,
-	struct err *e)
+enum err_code lower_for_price(struct mem *mem, const struct plan *p, int phase, struct kernel **out, struct err *e)
 {
 	struct refusal why;
 

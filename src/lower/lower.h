@@ -29,8 +29,7 @@ static inline bool lower_does(const struct kernel *k, enum pass_id id)
  * line, what cannot be lowered. *out is set first. Free with kernel_free. */
 NODISCARD enum err_code lower_plan(struct mem *mem, const struct plan *p, int phase,
 	struct kernel **out, struct err *e);
-/* The same without verify: to price the kernel. Nothing may run it before lower_plan has accepted
- * the plan. */
+/* The same without verify: to price the kernel. Nothing may run it before lower_plan has accepted the plan. */
 NODISCARD enum err_code lower_for_price(struct mem *mem, const struct plan *p, int phase,
 	struct kernel **out, struct err *e);
 /* The same, but a kernel that verify rejects is returned, too: for tests of plans that are not legal. */
@@ -46,9 +45,8 @@ NODISCARD enum err_code kernel_after(struct kernel *k, enum pass_id pass, struct
  * may be NULL, is what the kernels take of an EU. A plan without problems is lowered without an error. Devices without
  * a printer are checked by plan_check alone: *model_only. *held is the kernel that is being made, so that a caller
  * which a longjmp interrupts can free it; NULL when this returns. */
-NODISCARD enum err_code lower_check(struct mem *mem, const struct plan *p, struct arena *a,
-	const struct stop *stop, struct kernel **held, struct problems *out, struct usage *usage,
-	bool *model_only, struct err *e);
+NODISCARD enum err_code lower_check(struct mem *mem, const struct plan *p, struct arena *a, const struct stop *stop,
+	struct kernel **held, struct problems *out, struct usage *usage, bool *model_only, struct err *e);
 /* The part of that which needs no kernel; lowering reports the other problems. */
 NODISCARD enum err_code lower_check_plan(const struct plan *p, struct arena *a,
 	const struct stop *stop, struct problems *out, struct usage *usage, struct err *e);

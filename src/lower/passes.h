@@ -119,8 +119,7 @@ bool lower_next_demand(struct kernel *k, const struct wait *w, int *i, struct fl
 /* The flag that shows a demand of the wait; NONE: there is none yet. */
 int lower_demand_flag(const struct kernel *k, const struct wait *w, const struct flag_demand *part);
 /* Has the wait a demand on flag f? *part is the first. */
-bool lower_demands(struct kernel *k, const struct wait *w, const struct flag *f,
-	struct flag_demand *part);
+bool lower_demands(struct kernel *k, const struct wait *w, const struct flag *f, struct flag_demand *part);
 /* Do both show the same thing? Depths may differ; the flags may be of different attempts. */
 bool lower_same_flag(const struct flag *a, const struct flag *b);
 /* The flag that hands step s of the tile loop over to the next replica, in a lane with tile offsets; NONE. */
@@ -129,8 +128,7 @@ int lower_step_handover(const struct kernel *k, int lane, const struct order_ste
 int lower_run_flag(const struct kernel *k, int task, int loop);
 /* Does instance i of the waiting sTask learn through a flag that instance `on` of the awaited one is complete? (Indices
  * into r->inst.) */
-bool lower_by_flag_of(const struct kernel *k, const struct wait *w, const struct relation *r, int i,
-	int on);
+bool lower_by_flag_of(const struct kernel *k, const struct wait *w, const struct relation *r, int i, int on);
 /* Adds to entry x the waits on flags that wait number `wait` of the plan comes to. Needs flags. */
 void lower_flag_waits(struct kernel *k, struct kentry *x, int wait);
 /* Must the wait, for an sTask in a loop inside, be shown by a flag of that loop's runs? *depth is how many runs back
@@ -150,12 +148,10 @@ void lower_stages(struct kernel *k, struct klane *l);
 
 /* The relation of the plan's events over `ntiles` tiles in which each loop makes `trips` iterations, limited to what it
  * can make. Allocated in `a`. */
-void lower_relation(struct kernel *k, struct arena *a, int64_t trips, int ntiles,
-	struct walk *w, struct relation *r);
+void lower_relation(struct kernel *k, struct arena *a, int64_t trips, int ntiles, struct walk *w, struct relation *r);
 /* Does `holds` accept the relations over a few tiles for every number of iterations that may make a difference? Stops
  * at the first that it rejects. */
-bool lower_all_windows(struct kernel *k, bool (*holds)(void *ctx, const struct relation *r),
-	void *ctx);
+bool lower_all_windows(struct kernel *k, bool (*holds)(void *ctx, const struct relation *r), void *ctx);
 /* Difference of the greatest and the least offset of a lane in the tile loop; *least is the latter. */
 int lower_tile_offsets(const struct kernel *k, int lane, int *least);
 /* That difference summed over all replicas of all lanes: tiles that lanes may be apart in addition to their waits. */
@@ -189,16 +185,14 @@ static inline int lane_of(const struct kernel *k, int task)
  * synchronous unit or by threads, are complete when the lane goes on. */
 static inline bool on_matrix(const struct kernel *k, int task)
 {
-	return seu_of(k, task)->kind == SEU_MATRIX &&
-		target_seen(k->target, seu_of(k, task), true) == SEEN_COUNTED;
+	return seu_of(k, task)->kind == SEU_MATRIX && target_seen(k->target, seu_of(k, task), true) == SEEN_COUNTED;
 }
 
 /* Is the sTask an asynchronous load? Its own lane, too, learns through a flag that it is complete, even if threads copy
  * in the end. A load on a synchronous unit is complete when the lane goes on. */
 static inline bool is_copy(const struct kernel *k, int task)
 {
-	return stask_at(k, task)->kind == TASK_LOAD &&
-		target_seen(k->target, seu_of(k, task), true) == SEEN_FLAGGED;
+	return stask_at(k, task)->kind == TASK_LOAD && target_seen(k->target, seu_of(k, task), true) == SEEN_FLAGGED;
 }
 
 static inline bool on_one_lane(const struct kernel *k, const struct wait *w)

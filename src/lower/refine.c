@@ -35,8 +35,7 @@ struct outcome {
 bool refined_complete_before(const struct kernel *k, int product, int before)
 {
 	for (int i = 0; i < k->refinements->complete.n; i++)
-		if (k->refinements->complete.v[i].product == product &&
-		    k->refinements->complete.v[i].before == before)
+		if (k->refinements->complete.v[i].product == product && k->refinements->complete.v[i].before == before)
 			return true;
 	return false;
 }
@@ -83,8 +82,7 @@ static bool see_runs(struct kernel *k, const struct flag *f)
 	for (int i = 0; i < k->plan->waits.n && !f->runs; i++) {
 		const struct wait *w = &k->plan->waits.v[i];
 
-		if (!lower_demands(k, w, f, &part) || part.loop == stask_at(k, w->on)->loop ||
-		    refined_sees_runs(k, w))
+		if (!lower_demands(k, w, f, &part) || part.loop == stask_at(k, w->on)->loop || refined_sees_runs(k, w))
 			continue;
 		VEC_PUSH(&k->arena, &k->refinements->runs, ((struct sees_runs){ w->task, w->on }));
 		return true;

@@ -60,8 +60,7 @@ static void share_pool(struct kernel *k, int pool)
 			groups[work_of(k, x)] += groups_of(k, x);
 	}
 	given += groups[ON_BYTES] * r->producer;
-	few = given + groups[ON_NOTHING] * r->producer + groups[ON_VALUES] * r->most > pool ?
-		r->least : r->producer;
+	few = given + groups[ON_NOTHING] * r->producer + groups[ON_VALUES] * r->most > pool ? r->least : r->producer;
 	given += groups[ON_NOTHING] * few;
 	for (int i = 0; i < k->lanes.n; i++) {
 		struct klane *x = &k->lanes.v[i];
@@ -72,8 +71,7 @@ static void share_pool(struct kernel *k, int pool)
 		else if (on != ON_VALUES)
 			x->given = on == ON_BYTES ? r->producer : few;
 		else
-			x->given = (int)min_i64((pool - given) / groups[ON_VALUES] / r->step * r->step,
-				r->most);
+			x->given = (int)min_i64((pool - given) / groups[ON_VALUES] / r->step * r->step, r->most);
 	}
 }
 

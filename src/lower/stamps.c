@@ -33,8 +33,7 @@ static void fill_record(const struct kernel *k, struct kentry *x)
 	for (int i = 0; i < x->waits.n; i++) {
 		struct flag_wait *w = x->waits.v;
 
-		w[i].stamp = i + 1 < x->waits.n && is_issue(k, &w[i]) == is_issue(k, &w[i + 1]) ?
-			NONE : n++;
+		w[i].stamp = i + 1 < x->waits.n && is_issue(k, &w[i]) == is_issue(k, &w[i + 1]) ? NONE : n++;
 	}
 	r->groups = x->waits_groups ? n++ : NONE;
 	r->body = n++;
@@ -42,8 +41,7 @@ static void fill_record(const struct kernel *k, struct kentry *x)
 	r->words = n;
 }
 
-/* Lay out the records of a tile with at most `limit` iterations each. Returns the words
- * of all lanes. */
+/* Lay out the records of a tile with at most `limit` iterations each. Returns the words of all lanes. */
 static int64_t lay_out(struct kernel *k, int64_t limit)
 {
 	int64_t all = 0;
@@ -56,8 +54,7 @@ static int64_t lay_out(struct kernel *k, int64_t limit)
 			struct kentry *x = &l->entries.v[n];
 
 			x->stamps.at = at;
-			x->stamps.keep = min_i64(limit, most_iterations(k,
-				k->plan->graph->tasks.v[x->task].loop));
+			x->stamps.keep = min_i64(limit, most_iterations(k, k->plan->graph->tasks.v[x->task].loop));
 			at += x->stamps.keep * x->stamps.words;
 		}
 		l->traced.tile_words = at;

@@ -1,15 +1,13 @@
 /* stamps.h - where a traced kernel leaves its time stamps.
  *
- * A traced kernel is the kernel, statement for statement, with stamps in between. A stamp
- * is the low half of the EU's clock, written by the lane's first warp to a word of its own
- * in shared memory, which takes no register for long and waits for nothing. Shared
- * memory holds the words of so many tiles of a lane (tiles_held). Before one more begins, and when the lane has
- * ended, that warp brings their words to device memory: not between any two tiles, since a
- * pause of one warpgroup there changes how those of a lane follow each other from then on.
+ * A traced kernel is the kernel, statement for statement, with stamps in between. A stamp is the low half of the EU's
+ * clock, written by the lane's first warp to a word of its own in shared memory, which takes no register for long and
+ * waits for nothing. Shared memory holds the words of so many tiles of a lane (tiles_held). Before one more begins, and
+ * when the lane has ended, that warp brings their words to device memory: not between any two tiles, since a pause of
+ * one warpgroup there changes how those of a lane follow each other from then on.
  *
- * A block's words there are a head, then for each lane a head and the words of its tiles.
- * Those of a tile are the stamp of its end, then for each of the lane's entries a record
- * an iteration. A record holds, in order, a stamp
+ * A block's words there are a head, then for each lane a head and the words of its tiles. Those of a tile are the stamp
+ * of its end, then for each of the lane's entries a record an iteration. A record holds, in order, a stamp
  *
  *	behind the waits that are seen by flags: behind the last of those in a row that are
  *	for completion, or for issue;
@@ -17,14 +15,13 @@
  *	behind the last statement: what is synchronous is done, what is not is issued;
  *	behind the wait for the groups then under way, if drains.
  *
- * No lane learns that a copy has completed unless it waits for it. But where a lane has
- * fewer warps than a warpgroup, a warp that is left over watches the flag of its loads, and
- * leaves a stamp an instance, straight in device memory.
+ * No lane learns that a copy has completed unless it waits for it. But where a lane has fewer warps than a warpgroup, a
+ * warp that is left over watches the flag of its loads, and leaves a stamp an instance, straight in device memory.
  *
- * So a word's address says which event it belongs to, and no lane counts anything for the trace.
- * Of each tile the first iterations are recorded, as many as fit into shared memory, and of all
- * tiles of a block the first ones. On a lane with offsets in the tile loop, what is said of a
- * tile holds for an iteration of that loop, in which each entry has an instance of its own tile.
+ * So a word's address says which event it belongs to, and no lane counts anything for the trace. Of each tile the first
+ * iterations are recorded, as many as fit into shared memory, and of all tiles of a block the first ones. On a lane
+ * with offsets in the tile loop, what is said of a tile holds for an iteration of that loop, in which each entry has an
+ * instance of its own tile.
  */
 #ifndef LOWER_STAMPS_H
 #define LOWER_STAMPS_H

@@ -27,8 +27,7 @@ bool conversion_in_ring(const struct kernel *k, const struct stask *s, int node,
 	const struct graph *g = k->plan->graph;
 
 	for (int i = 0; i < g->buffers.n; i++)
-		if (node == g->buffers.v[i].node && carry == g->buffers.v[i].carry &&
-		    stask_touches(s, i))
+		if (node == g->buffers.v[i].node && carry == g->buffers.v[i].carry && stask_touches(s, i))
 			return k->ring_of[i] != NONE;
 	return false;
 }
@@ -55,8 +54,7 @@ static bool needs_conversion(const struct kernel *k, const struct stask *s, int 
 	return !has_same_layout(out->to, out->from);
 }
 
-bool conversion_next(const struct kernel *k, const struct stask *s, int node, int *i,
-	struct layout_conversion *out)
+bool conversion_next(const struct kernel *k, const struct stask *s, int node, int *i, struct layout_conversion *out)
 {
 	const struct node *n = &k->plan->graph->program->nodes.v[node];
 
@@ -78,8 +76,7 @@ int64_t conversion_bytes(const struct stask *s, const struct layout_conversion *
 	int64_t n = d->from->rows * d->from->cols;
 
 	for (int i = 0; i < d->from->nrow + d->from->ncol; i++)
-		if ((i < d->from->nrow ? d->from->row[i] : d->from->col[i - d->from->nrow]) ==
-		    s->split_axis)
+		if ((i < d->from->nrow ? d->from->row[i] : d->from->col[i - d->from->nrow]) == s->split_axis)
 			n /= s->slices;
 	return 4 * n;
 }

@@ -16,8 +16,7 @@ struct layout_conversion {
 /* Can a value of shape `from` be used in the layout of `to` without a conversion? */
 bool has_same_layout(const struct shape2 *to, const struct shape2 *from);
 /* Iterates over the conversions that node `node` of sTask s needs: *i is 0 at first. False: there are no more. */
-bool conversion_next(const struct kernel *k, const struct stask *s, int node, int *i,
-	struct layout_conversion *out);
+bool conversion_next(const struct kernel *k, const struct stask *s, int node, int *i, struct layout_conversion *out);
 /* Is the node's value, or the carry, in a ring for the sTask? The other is NONE. */
 bool conversion_in_ring(const struct kernel *k, const struct stask *s, int node, int carry);
 /* Bytes of scratch for the slice of the value that s has. */

@@ -31,8 +31,7 @@ static uint64_t axes_in_one_tile(const struct kernel *k)
 }
 
 /* Does the result have the layout of the shape without the axis? NONE: of the shape itself. */
-static bool has_result_layout(const struct kernel *k, const struct shape2 *to, const struct shape2 *over,
-	int axis)
+static bool has_result_layout(const struct kernel *k, const struct shape2 *to, const struct shape2 *over, int axis)
 {
 	uint64_t either = axes_in_one_tile(k);
 	struct shape2 left = { .full_axes = (over->full_axes & ~either) | (to->full_axes & either) };
@@ -77,8 +76,7 @@ static bool add_free_side(const struct shape2 *to, int axis, int64_t extent, str
 	return !to->ncol || !to->nrow;
 }
 
-static bool reduces_in_registers(const struct kernel *k, const struct node *n,
-	const struct shape2 *to, struct fold *f)
+static bool reduces_in_registers(const struct kernel *k, const struct node *n, const struct shape2 *to, struct fold *f)
 {
 	const struct graph *g = k->plan->graph;
 	const struct shape2 *from = &k->node_shape[n->arg[0]];
@@ -94,8 +92,7 @@ static bool reduces_in_registers(const struct kernel *k, const struct node *n,
 }
 
 /* There is no scan along rows in registers. */
-static bool scans_in_registers(const struct kernel *k, const struct node *n,
-	const struct shape2 *to, struct fold *f)
+static bool scans_in_registers(const struct kernel *k, const struct node *n, const struct shape2 *to, struct fold *f)
 {
 	return (f->shared || has_result_layout(k, to, &k->node_shape[n->arg[0]], NONE)) &&
 		is_only_axis_of_side(k, f, to, n->ref) && f->way == FOLD_COLUMNS;
@@ -110,8 +107,7 @@ void fold_of(const struct kernel *k, const struct stask *s, int node, struct fol
 	*out = (struct fold){ .shared = p->nodes.v[n->arg[0]].task != n->task &&
 			conversion_in_ring(k, s, n->arg[0], NONE),
 		.full = !program_axis_bound(p, s->loop, n->ref) };
-	if (op_class(n->op) == CLASS_SCAN ? scans_in_registers(k, n, to, out) :
-	    reduces_in_registers(k, n, to, out))
+	if (op_class(n->op) == CLASS_SCAN ? scans_in_registers(k, n, to, out) : reduces_in_registers(k, n, to, out))
 		return;
 	out->way = FOLD_LINES;
 	out->over = *to;

@@ -1,10 +1,9 @@
 /* Partial sums: sums over columns that a loop need not finish.
  *
- * The sum along the columns of a row, of which each thread of a quad has some, is joined by the
- * quad's threads in each iteration. A carry to which such sums are added, and which is otherwise
- * only scaled by values that are the same in all of those threads, may as well be what each thread
- * has added up itself: it is linear in its parts, which begin at zero. Then they are joined only
- * where the carry is read. The sum of softmax is one. */
+ * The sum along the columns of a row, of which each thread of a quad has some, is joined by the quad's threads in each
+ * iteration. A carry to which such sums are added, and which is otherwise only scaled by values that are the same in
+ * all of those threads, may as well be what each thread has added up itself: it is linear in its parts, which begin at
+ * zero. Then they are joined only where the carry is read. The sum of softmax is one. */
 #include "lower/layout/folds.h"
 
 #include "lower/passes.h"
@@ -150,8 +149,7 @@ static bool is_partial(struct chain *x)
 	    c->type != DT_F32 || !in_registers(x))
 		return false;
 	x->task = x->p->nodes.v[set].task;
-	return x->task != NONE && is_read_behind(x) && is_linear(x, x->p->nodes.v[set].arg[0], set) &&
-		x->sums > 0;
+	return x->task != NONE && is_read_behind(x) && is_linear(x, x->p->nodes.v[set].arg[0], set) && x->sums > 0;
 }
 
 bool lower_joins_partial_sums(const struct kernel *k, int node)

@@ -34,16 +34,14 @@ static int axis_in_row(const struct kernel *k, const struct ring *r, const struc
 	const struct index_expr *last = t->rank ? &n->index[t->rank - 1] : NULL;
 	int axis = r->shape.ncol == 1 ? r->shape.col[0] : NONE;
 
-	if (!last || axis == NONE || p->axes.v[axis].packs != NONE || r->shape.col_share[0] != 1 ||
-	    last->n != 1 || last->term[0].axis != axis || last->term[0].coef != 1 || last->term[0].div != 1 ||
-	    last->term[0].mod)
+	if (!last || axis == NONE || p->axes.v[axis].packs != NONE || r->shape.col_share[0] != 1 || last->n != 1 ||
+	    last->term[0].axis != axis || last->term[0].coef != 1 || last->term[0].div != 1 || last->term[0].mod)
 		return NONE;
 	return axis;
 }
 
 /* Do `run` of them begin at a multiple of that in the ring, and are all of the tile? */
-static bool in_runs(const struct kernel *k, const struct stask *s, const struct ring *r, int axis,
-	int64_t run)
+static bool in_runs(const struct kernel *k, const struct stask *s, const struct ring *r, int axis, int64_t run)
 {
 	int64_t sizes[] = { r->shape.cols, lower_ring_slice(s, r).cols, r->panel_cols,
 		r->shape.full_axes >> axis & 1 ? 0 : k->plan->graph->extents.tile[axis] };
@@ -108,8 +106,7 @@ bool lower_copies_arrive(const struct kernel *k, int task)
 
 	/* a replica would wait only for copies of its own last tiles, and those of others may be in flight */
 	if (!is_copy(k, task) || k->plan->lanes.v[lane_of(k, task)].replicas > 1 ||
-	    k->rings.v[k->ring_of[buffer]].engine ||
-	    lower_copy_width(k, task) * element_bytes(k, s) < 4)
+	    k->rings.v[k->ring_of[buffer]].engine || lower_copy_width(k, task) * element_bytes(k, s) < 4)
 		return false;
 	for (int t = 0; t < k->plan->graph->tasks.n; t++)	/* a lane that waits for its copies reads them itself */
 		if (stask_reads(stask_at(k, t), buffer) && lane_of(k, t) == lane_of(k, task))

@@ -12,8 +12,7 @@ static int64_t axis_extent(const struct kernel *k, const struct buffer *b, int a
 {
 	for (int i = 0; i < b->naxes; i++)
 		if (b->axis[i] == axis)
-			return b->extent[i] * (b->together && axis == split_axis(k, b) ?
-				b->slices : 1);
+			return b->extent[i] * (b->together && axis == split_axis(k, b) ? b->slices : 1);
 	return 1;
 }
 
@@ -64,8 +63,7 @@ static bool is_matrix_operand(const struct kernel *k, int task, int buffer)
 	const struct stask *s = stask_at(k, task);
 
 	return s->kind == TASK_MMA && s->phase == k->phase && seu_of(k, task)->kind == SEU_MATRIX &&
-		k->plan->graph->buffers.v[buffer].node != NONE &&
-		reads_ring(k->plan->graph, s, buffer);
+		k->plan->graph->buffers.v[buffer].node != NONE && reads_ring(k->plan->graph, s, buffer);
 }
 
 /* ... whose instructions read it from shared memory? Others take operands in registers. */
@@ -106,16 +104,14 @@ static bool contracts(const struct kernel *k, int buffer, int axis)
 
 /* Beyond the end of an axis that a product contracts there must be zeros, as far as a step
  * of its instructions goes. The copy engine brings them only beyond the end of the tensor. */
-static bool ends_with_tensor(const struct kernel *k, const struct buffer *b,
-	const struct node *n, int axis)
+static bool ends_with_tensor(const struct kernel *k, const struct buffer *b, const struct node *n, int axis)
 {
 	const struct program *p = k->plan->graph->program;
 	const struct tensor *t = &p->tensors.v[n->ref];
 	int64_t size = p->axes.v[axis].size, tile = axis_extent(k, b, axis);
 	int64_t depth = k_step_depth(k, b);
 
-	if ((size % tile == 0 && tile % depth == 0) ||
-	    !contracts(k, (int)(b - k->plan->graph->buffers.v), axis))
+	if ((size % tile == 0 && tile % depth == 0) || !contracts(k, (int)(b - k->plan->graph->buffers.v), axis))
 		return true;
 	if (tile % depth && tile < size)
 		return false;
@@ -129,21 +125,18 @@ static bool ends_with_tensor(const struct kernel *k, const struct buffer *b,
 /* How many neighbours along an axis come from one element of the tensor: x // 32 does not
  * change within 32. Tiles begin at multiples of their extent. The matrix unit, which reads
  * the ring as it lies, is to find an element for each of them. */
-static int64_t share_of(const struct kernel *k, const struct buffer *b,
-	const struct index_term *t)
+static int64_t share_of(const struct kernel *k, const struct buffer *b, const struct index_term *t)
 {
 	int64_t tile = k->plan->graph->extents.tile[t->axis];
 
 	if (t->axis == split_axis(k, b))
 		tile = part_extent(k, b, t->axis);
-	if (t->mod || (tile % t->div && t->div % tile) ||
-	    lower_is_operand(k, (int)(b - k->plan->graph->buffers.v)))
+	if (t->mod || (tile % t->div && t->div % tile) || lower_is_operand(k, (int)(b - k->plan->graph->buffers.v)))
 		return 1;
 	return min_i64(t->div, tile);
 }
 
-/* Adds the axes of one dimension's index. Returns whether the copy engine can load it: one
- * axis at most, as it is. */
+/* Adds the axes of one dimension's index. Returns whether the copy engine can load it: one axis at most, as it is. */
 static bool add_dimension(const struct kernel *k, const struct buffer *b,
 	const struct index_expr *x, bool last, struct shape2 *s)
 {
@@ -181,8 +174,7 @@ static bool add_dimension(const struct kernel *k, const struct buffer *b,
 }
 
 /* Does every box begin at a whole chunk of the tensor's rows? */
-static bool begins_aligned(const struct kernel *k, const struct buffer *b,
-	const struct index_expr *x)
+static bool begins_aligned(const struct kernel *k, const struct buffer *b, const struct index_expr *x)
 {
 	const struct graph *g = k->plan->graph;
 	int bits = dtype_bits(b->type);
@@ -224,9 +216,8 @@ static bool load_shape(const struct kernel *k, const struct buffer *b, struct sh
 		engine &= ends_with_tensor(k, b, n, i < s->nrow ? s->row[i] : s->col[i - s->nrow]);
 	engine &= begins_aligned(k, b, &n->index[t->rank - 1]);
 	return engine && (t->rank == 1 || stride % chunk_bits(k) == 0) &&
-		s->rows <= k->target->shared.box_rows &&
-		(s->cols * dtype_bits(t->type) % chunk_bits(k) == 0 ||
-		 lower_is_operand(k, (int)(b - k->plan->graph->buffers.v)));
+		s->rows <= k->target->shared.box_rows && (s->cols * dtype_bits(t->type) % chunk_bits(k) == 0 ||
+		lower_is_operand(k, (int)(b - k->plan->graph->buffers.v)));
 }
 
 /* How products divide one side of an operand: into `count` tiles of `extent` rows or columns, one for each slice, tile or
@@ -281,8 +272,7 @@ static int64_t block_extent(const struct kernel *k, const struct stask *s, const
 	bool deep = false;		/* another product contracts them */
 
 	if (mma->arg[0] == b->node)
-		return k->target->frag.rows * lane_warps(k->plan, lane_of(k, (int)(s -
-			k->plan->graph->tasks.v)));
+		return k->target->frag.rows * lane_warps(k->plan, lane_of(k, (int)(s - k->plan->graph->tasks.v)));
 	for (int a = 0; a < b->naxes; a++)
 		deep |= node_has_axis(mma, b->axis[a]) && (k->deep >> b->axis[a] & 1);
 	return deep ? k->target->frag.deep : k->target->frag.cols;
@@ -329,8 +319,7 @@ static int64_t gcd(int64_t a, int64_t b)
 
 /* Columns that a product does not contract it can take from the beginning of a panel on: a
  * multiple of these it is where pieces begin. 0: all at 0. *by: one of those products. */
-static int64_t find_grain(const struct kernel *k, const struct ring *r, const struct buffer *b,
-	const struct stask **by)
+static int64_t find_grain(const struct kernel *k, const struct ring *r, const struct buffer *b, const struct stask **by)
 {
 	const struct stask *s;
 	int64_t grain = 0;
@@ -402,8 +391,7 @@ static void choose_panels(const struct kernel *k, struct ring *r, const struct b
 	r->swizzle = (int)(r->panel_cols * bits / 8);
 	if (operand && r->swizzle)	/* the pattern goes by address: each panel begins with it */
 		r->rows = round_up(r->rows, l->align / r->swizzle);
-	if (!shared_has_swizzle(l, r->swizzle) || r->cols % r->panel_cols ||
-	    r->rows * r->swizzle % l->align)
+	if (!shared_has_swizzle(l, r->swizzle) || r->cols % r->panel_cols || r->rows * r->swizzle % l->align)
 		r->swizzle = 0;
 	if (!r->swizzle)
 		r->panel_cols = r->cols;
@@ -412,9 +400,8 @@ static void choose_panels(const struct kernel *k, struct ring *r, const struct b
 	r->box_rows = r->full_rows;
 	r->box_bytes = r->full_rows * r->panel_cols * bits / 8;
 	/* zeros that follow a contracted axis of one element are in no box */
-	r->engine = r->engine && r->full_rows <= l->box_rows &&
-		(r->swizzle || r->cols <= l->box_cols) && r->panel_cols <= most &&
-		(r->shape.nrow == 1 || r->full_rows == r->shape.rows);
+	r->engine = r->engine && r->full_rows <= l->box_rows && (r->swizzle || r->cols <= l->box_cols) &&
+		r->panel_cols <= most && (r->shape.nrow == 1 || r->full_rows == r->shape.rows);
 }
 
 static bool has_split_axis(const struct kernel *k, const struct buffer *b)
@@ -437,8 +424,7 @@ static void restrict_to_slice(const struct kernel *k, const struct buffer *b, st
 
 /* The rows or columns that a split load fills in the slot of all slices. They must be contiguous; the copy engine can start
  * only where the swizzle pattern does. */
-static enum err_code place_slice(const struct kernel *k, struct ring *r, const struct buffer *b,
-	struct err *e)
+static enum err_code place_slice(const struct kernel *k, struct ring *r, const struct buffer *b, struct err *e)
 {
 	const struct shape2 *v = &r->shape;
 	bool by_rows = v->nrow && v->row[0] == split_axis(k, b);
@@ -502,8 +488,7 @@ static void append_ring(struct kernel *k, struct ring *r)
 }
 
 /* An alias uses the slots of another ring, which may be larger. */
-static enum err_code use_alias_slots(const struct kernel *k, struct ring *r, const struct buffer *b,
-	struct err *e)
+static enum err_code use_alias_slots(const struct kernel *k, struct ring *r, const struct buffer *b, struct err *e)
 {
 	const struct ring *of = &k->rings.v[k->ring_of[b->alias_of]];
 
@@ -536,8 +521,7 @@ static enum err_code add_ring(struct kernel *k, int buffer, struct err *e)
 	r.cols = r.full_cols = r.shape.cols;
 	pad_operand(k, &r, b);
 	choose_panels(k, &r, b);
-	r.slot_bytes = round_up(r.panel_bytes * (r.cols / r.panel_cols),
-		k->target->shared.align);
+	r.slot_bytes = round_up(r.panel_bytes * (r.cols / r.panel_cols), k->target->shared.align);
 	if (b->alias_of != NONE)
 		TRY(use_alias_slots(k, &r, b, e));
 	else
@@ -559,8 +543,7 @@ static enum err_code check_steps(const struct kernel *k, const struct buffer *b,
 		struct operand_tiling x = operand_tiling(k, s, b, false, depth);
 
 		for (int a = 0; a < b->naxes && x.extent % depth; a++)
-			if (!node_has_axis(product_of(k, s), b->axis[a]) && program_axis_bound(p, s->loop,
-			    b->axis[a]))
+			if (!node_has_axis(product_of(k, s), b->axis[a]) && program_axis_bound(p, s->loop, b->axis[a]))
 				return err_set(e, ERR_ILLEGAL, s->loc, "'%s' multiplies %lld of '%s' in "
 					"an iteration, and '%s' holds all of them: the matrix unit takes "
 					"multiples of %lld; take such a tile of '%s', or load '%s' inside the "
@@ -578,8 +561,7 @@ static bool could_be_split(const struct kernel *k, const struct buffer *b, const
 
 	for (int i = 0; i < g->tasks.n; i++)
 		if (reads_ring(g, &g->tasks.v[i], (int)(b - g->buffers.v)))
-			could &= g->tasks.v[i].slices == by->slices &&
-				g->tasks.v[i].split_axis == by->split_axis;
+			could &= g->tasks.v[i].slices == by->slices && g->tasks.v[i].split_axis == by->split_axis;
 	return could;
 }
 

@@ -38,8 +38,7 @@ static int find_root(const struct sides *s, int key)
 	return key;
 }
 
-static enum err_code fix_side(struct sides *s, int key, enum side side, const struct node *n,
-	struct err *e)
+static enum err_code fix_side(struct sides *s, int key, enum side side, const struct node *n, struct err *e)
 {
 	int root = find_root(s, key);
 
@@ -115,8 +114,7 @@ static bool is_shared_carry(const struct sides *s, int carry)
 
 /* Put the axes of a node on the same sides as those that another value has at `axis`, whose
  * keys are from `first` on; or, if some of them are on others, none. */
-static enum err_code unify_axes(struct sides *s, int node, const int *axis, int naxes, int first,
-	struct err *e)
+static enum err_code unify_axes(struct sides *s, int node, const int *axis, int naxes, int first, struct err *e)
 {
 	const struct node *n = &s->p->nodes.v[node];
 

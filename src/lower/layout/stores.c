@@ -1,9 +1,8 @@
 /* Stores by the copy engine: which stores it can do, and the staging in shared memory for values in registers.
  *
- * The engine takes boxes, as for loads: one axis of rows, the contiguous one in panels. It
- * leaves out what lies beyond the end of the tensor, so a tile may end there, but not where
- * an axis ends earlier than the dimension that it runs along. Other stores, and those for which
- * shared memory has no space left, are done by the lane's threads. */
+ * The engine takes boxes, as for loads: one axis of rows, the contiguous one in panels. It leaves out what lies beyond
+ * the end of the tensor, so a tile may end there, but not where an axis ends earlier than the dimension that it runs
+ * along. Other stores, and those for which shared memory has no space left, are done by the lane's threads. */
 #include "lower/passes.h"
 
 enum {
@@ -32,8 +31,7 @@ static int stored_buffer(const struct kernel *k, const struct stask *s)
  * in a tile, and others that stand? Returns NONE if there is no such axis, -2 if not. */
 enum { UNFIT = -2 };
 
-static int moving_axis(const struct kernel *k, const struct tensor *t, int d,
-	const struct index_expr *x)
+static int moving_axis(const struct kernel *k, const struct tensor *t, int d, const struct index_expr *x)
 {
 	const struct program *p = k->plan->graph->program;
 	const int64_t *tile = k->plan->graph->extents.tile;
@@ -46,16 +44,14 @@ static int moving_axis(const struct kernel *k, const struct tensor *t, int d,
 
 		if (tile[m->axis] == 1)
 			continue;
-		if (axis != NONE || m->coef != 1 || m->div != 1 || m->mod ||
-		    (size % tile[m->axis] && !ends))
+		if (axis != NONE || m->coef != 1 || m->div != 1 || m->mod || (size % tile[m->axis] && !ends))
 			return UNFIT;
 		axis = m->axis;
 	}
 	return axis;
 }
 
-/* Are the value's rows and columns each one dimension's of the tensor, and its columns the
- * contiguous one's? */
+/* Are the value's rows and columns each one dimension's of the tensor, and its columns the contiguous one's? */
 static bool goes_in_boxes(const struct kernel *k, const struct node *n, const struct shape2 *v)
 {
 	const struct program *p = k->plan->graph->program;
@@ -90,8 +86,7 @@ static const struct shape2 *value_shape(const struct kernel *k, int buffer)
 }
 
 /* A value's extents in the part that the sTask stores. */
-static void part_extents(const struct stask *s, const struct shape2 *v, int64_t *rows,
-	int64_t *cols)
+static void part_extents(const struct stask *s, const struct shape2 *v, int64_t *rows, int64_t *cols)
 {
 	*rows = v->rows / (v->row[0] == s->split_axis ? s->slices : 1);
 	*cols = v->cols / (v->col[0] == s->split_axis ? s->slices : 1);
@@ -110,9 +105,8 @@ static bool goes_from_ring(const struct kernel *k, const struct stask *s, int bu
 	*o = (struct outbox){ .ring = k->ring_of[buffer], .rows = rows, .swizzle = r->swizzle,
 		.panel_cols = r->panel_cols, .panel_bytes = r->panel_bytes };
 	o->panels = o->across = o->batch = (int)(cols / r->panel_cols);
-	return r->shape.row[0] == v->row[0] && r->shape.col[0] == v->col[0] &&
-		r->shape.rows == rows && r->shape.cols == cols && cols % r->panel_cols == 0 &&
-		rows <= k->target->shared.box_rows;
+	return r->shape.row[0] == v->row[0] && r->shape.col[0] == v->col[0] && r->shape.rows == rows &&
+		r->shape.cols == cols && cols % r->panel_cols == 0 && rows <= k->target->shared.box_rows;
 }
 
 /* Divides a value in registers into the widest panels, staged in so many bytes: all at once, or in two buffers of a batch
@@ -123,8 +117,7 @@ static bool goes_through_staging(const struct target *t, const struct stask *s, 
 	int64_t rows, cols, own = t->frag.rows;	/* of a block, a warp's */
 
 	part_extents(s, v, &rows, &cols);
-	if ((dtype_bits(type) != 16 && dtype_bits(type) != 32) || rows % own ||
-	    own % shared_pattern_rows(&t->shared))
+	if ((dtype_bits(type) != 16 && dtype_bits(type) != 32) || rows % own || own % shared_pattern_rows(&t->shared))
 		return false;
 	for (int wide = t->shared.widest; wide >= t->shared.narrowest; wide /= 2) {
 		int64_t panel = wide * 8 / dtype_bits(type), bytes = own * wide * warps;
@@ -160,9 +153,8 @@ static bool find_outbox(const struct kernel *k, const struct klane *l, const str
 		return false;
 	n = store_node(k, s);
 	buffer = stored_buffer(k, s);
-	if (buffer == NONE || k->plan->graph->buffers.v[buffer].type !=
-	    k->plan->graph->program->tensors.v[n->ref].type ||
-	    !goes_in_boxes(k, n, value_shape(k, buffer)))
+	if (buffer == NONE || k->plan->graph->buffers.v[buffer].type
+	    != k->plan->graph->program->tensors.v[n->ref].type || !goes_in_boxes(k, n, value_shape(k, buffer)))
 		return false;
 	if (k->ring_of[buffer] != NONE)
 		fits = goes_from_ring(k, s, buffer, o);
@@ -196,8 +188,7 @@ void lower_stores(struct kernel *k)
 				continue;
 			if (o.ring == NONE) {
 				o.offset = round_up(k->shared_bytes, align);
-				k->shared_bytes = o.offset + k->lanes.v[i].warps * o.batches *
-					o.batch * o.panel_bytes;
+				k->shared_bytes = o.offset + k->lanes.v[i].warps * o.batches * o.batch * o.panel_bytes;
 			}
 			x->outbox = k->outboxes.n;
 			VEC_PUSH(&k->arena, &k->outboxes, o);

@@ -102,8 +102,7 @@ static void add_signals(struct lowering *c, const struct kentry *x)
 	build_early_runs(c, x);
 }
 
-static enum err_code add_task(struct lowering *c, const struct kentry *x, const struct num *iteration,
-	struct err *e)
+static enum err_code add_task(struct lowering *c, const struct kentry *x, const struct num *iteration, struct err *e)
 {
 	const struct stask *s = stask_of(c, x);
 	const struct point *around = c->point;
@@ -281,8 +280,7 @@ static enum err_code add_tiles(struct lowering *c, struct err *e)
 }
 
 /* A step of an iteration of the tile loop, where entries have offsets in it: each is about a tile of its own. */
-enum err_code build_tile_step(struct lowering *c, const struct kstep *s, const struct num *iteration,
-	struct err *e)
+enum err_code build_tile_step(struct lowering *c, const struct kstep *s, const struct num *iteration, struct err *e)
 {
 	struct role_op *step = add_block(c, NULL);
 	struct role_body *outer = enter_body(c, &step->u.region.body);

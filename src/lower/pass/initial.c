@@ -1,8 +1,7 @@
 /* Initial values of carries in registers. */
 #include "lower/pass/build.h"
 
-/* Does a product with nothing to add to begin each life of the carry? The matrix unit can do
- * without what is there. */
+/* Does a product with nothing to add to begin each life of the carry? The matrix unit can do without what is there. */
 static bool begins_by_product(const struct lowering *c, const struct buffer *b)
 {
 	const struct stask *first = &c->g->tasks.v[b->first];
@@ -10,8 +9,7 @@ static bool begins_by_product(const struct lowering *c, const struct buffer *b)
 	for (int l = first->loop; l != b->loop; l = c->p->loops.v[l].parent)
 		if (c->g->trips[l].least == 0)
 			return false;
-	return first->kind == TASK_MMA && on_matrix(c->k, b->first) &&
-		c->p->carries.v[b->carry].init == 0;
+	return first->kind == TASK_MMA && on_matrix(c->k, b->first) && c->p->carries.v[b->carry].init == 0;
 }
 
 enum err_code add_initial(struct lowering *c, int buffer, int iteration, struct err *e)
@@ -33,9 +31,8 @@ enum err_code add_initial(struct lowering *c, int buffer, int iteration, struct 
 	return OK;
 }
 
-/* Carries begin each life with their initial value. Those of the tile do so at once, if that
- * is all the lane works on; those of a loop before the first to touch them, or before the
- * loop inside where it stands. */
+/* Carries begin each life with their initial value. Those of the tile do so at once, if that is all the lane works on;
+ * those of a loop before the first to touch them, or before the loop inside where it stands. */
 enum err_code build_initial_tile(struct lowering *c, struct err *e)
 {
 	for (int i = 0; i < c->g->buffers.n; i++)

@@ -187,9 +187,8 @@ static const struct num *merge_nums(struct merging *m, const struct num *const *
 	if (x[0]->op == NUM_VAR)
 		return merge_vars(m, v, of) ? x[0] : NULL;
 	n = arena_copy(m->a, x[0], 1, sizeof(*n));
-	return merge_args(m, x, offsetof(struct num, a), is_sum, &n->a) &&
-		merge_args(m, x, offsetof(struct num, b), is_sum || n->op == NUM_EQ, &n->b) &&
-		merge_args(m, x, offsetof(struct num, c), false, &n->c) ? n : NULL;
+	return merge_args(m, x, offsetof(struct num, a), is_sum, &n->a) && merge_args(m, x, offsetof(struct num, b),
+		is_sum || n->op == NUM_EQ, &n->b) && merge_args(m, x, offsetof(struct num, c), false, &n->c) ? n : NULL;
 }
 
 static const struct val *merge_vals(struct merging *m, const struct val *const *x)

@@ -17,8 +17,7 @@
  * is from the end. */
 enum iteration_kind { ITERATION_KNOWN, ITERATION_STEADY, ITERATION_LATE };
 
-/* Of which products lanes are signaled behind a wait for groups: none, all that are complete, or the runs of
- * a loop. */
+/* Of which products lanes are signaled behind a wait for groups: none, all that are complete, or the runs of a loop. */
 enum signals { SIGNAL_NOTHING, SIGNAL_COMPLETE, SIGNAL_RUNS };
 
 /* A condition that the tile of an iteration may meet as a whole: `holds` says so of that iteration. */

@@ -75,9 +75,8 @@ static void add_long(struct lowering *c, const struct role_op *loop, int most)
 	add_let(c, VAR_J, l, N(c, 0))->u.let.changes = true;
 	add_steady(c, loop, most);
 	for (int n = 1; n <= most; n++)
-		copy_iteration(c, loop, &(struct iteration){ .kind = ITERATION_LATE, .number = n - 1,
-			.class = most + n, .last = most - 1, .from = V(c, VAR_TRIPS, l), .add = n - most - 1,
-			.end = most + 1 - n });
+		copy_iteration(c, loop, &(struct iteration){ .kind = ITERATION_LATE, .number = n - 1, .class = most + n,
+			.last = most - 1, .from = V(c, VAR_TRIPS, l), .add = n - most - 1, .end = most + 1 - n });
 	add_loop_end(c, l, most, false);
 }
 

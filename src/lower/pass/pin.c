@@ -48,8 +48,7 @@ enum err_code add_pins(struct lowering *c, const struct point *p, struct err *e)
 
 		for (int w = 0; w < s->writes.n && is_in_flight(c, m->task); w++)
 			if (!has_ring(c, s->writes.v[w]))
-				TRY(pin_finished(c, p, x, m, s->writes.v[w], p->behind ?
-					p->behind[m->task] : 0, e));
+				TRY(pin_finished(c, p, x, m, s->writes.v[w], p->behind ? p->behind[m->task] : 0, e));
 	}
 	return OK;
 }

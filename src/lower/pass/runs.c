@@ -47,8 +47,7 @@ void build_early_runs(struct lowering *c, const struct kentry *x)
 
 		if (!fl->early || fl->task != x->task)
 			continue;
-		for (int l = stask_of(c, x)->loop; l != c->p->loops.v[fl->loop].parent;
-		     l = c->p->loops.v[l].parent)
+		for (int l = stask_of(c, x)->loop; l != c->p->loops.v[fl->loop].parent; l = c->p->loops.v[l].parent)
 			last = NUM2(BOTH, last, NUM2(EQ, V(c, VAR_I, l), SUB(V(c, VAR_TRIPS, l), N(c, 1))));
 		build_signal_run_if(c, f, last);
 	}

@@ -85,8 +85,7 @@ static const struct num *issued_count(struct signaling *g, int flag, int but)
 	struct lowering *c = g->c;
 	const struct kentry *x = g->at->entry;
 	int loop = loop_of(c, flag), region = g->at->region;
-	bool counted = c->k->flags.v[flag].runs || loop == NONE || shifts_tiles(c->lane) ||
-		(!x && c->task != NONE);
+	bool counted = c->k->flags.v[flag].runs || loop == NONE || shifts_tiles(c->lane) || (!x && c->task != NONE);
 
 	if (!counted && x && loop == region)
 		return num_offset(c, V(c, VAR_SEQ, loop), issued_end(g, flag) - (g->at->number + x->at) - but);
@@ -182,9 +181,8 @@ static bool reads_shared(const struct lowering *c)
 	for (int i = 0; i < c->lane->entries.n; i++) {
 		const struct stask *s = stask_of(c, &c->lane->entries.v[i]);
 
-		bool by_threads = s->kind == TASK_COMPUTE ||
-			(s->kind == TASK_MMA && !on_matrix(c->k, c->lane->entries.v[i].task)) ||
-			(s->kind == TASK_STORE && c->lane->entries.v[i].outbox == NONE);
+		bool by_threads = s->kind == TASK_COMPUTE || (s->kind == TASK_MMA && !on_matrix(c->k,
+			c->lane->entries.v[i].task)) || (s->kind == TASK_STORE && c->lane->entries.v[i].outbox == NONE);
 
 		for (int k = 0; k < s->reads.n && by_threads; k++)
 			if (has_ring(c, s->reads.v[k]))

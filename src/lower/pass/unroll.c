@@ -27,9 +27,8 @@ static void add_exit(struct lowering *c, const struct role_op *loop, const struc
 		const struct role_op *x = epilogue->v.v[i];
 		const struct point *at = x->point;
 
-		copy_op(c, x, &(struct copying){ .loop = l, .shift = k, .kind = ITERATION_LATE,
-			.class = at ? at->class : 0, .last = most - 1 + k, .from = V(c, VAR_TRIPS, l),
-			.add = at ? at->number - most : 0 });
+		copy_op(c, x, &(struct copying){ .loop = l, .shift = k, .kind = ITERATION_LATE, .class = at ? at->class
+			: 0, .last = most - 1 + k, .from = V(c, VAR_TRIPS, l), .add = at ? at->number - most : 0 });
 	}
 	p->number = p->last = k - 1 + most;
 	add_join_wait(c, p);
@@ -48,9 +47,8 @@ static void unroll_loop(struct lowering *c, struct role_op *loop, const struct r
 	outer = enter_body(c, &loop->u.region.body);
 	for (int k = 0; k < u; k++) {
 		add_exit(c, loop, epilogue, k);
-		copy_body_of(c, &once, &(struct copying){ .loop = loop->u.region.of, .shift = k,
-			.kind = ITERATION_STEADY, .last = INT32_MAX,
-			.from = V(c, VAR_J, loop->u.region.of), .add = k });
+		copy_body_of(c, &once, &(struct copying){ .loop = loop->u.region.of, .shift = k, .kind
+			= ITERATION_STEADY, .last = INT32_MAX, .from = V(c, VAR_J, loop->u.region.of), .add = k });
 	}
 	leave_body(c, outer);
 }

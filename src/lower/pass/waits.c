@@ -102,8 +102,7 @@ bool build_waits_once(const struct lowering *c, int flag)
 {
 	for (int i = 0; i < c->lane->entries.n; i++)
 		for (int k = 0; k < c->lane->entries.v[i].waits.n; k++)
-			if (c->lane->entries.v[i].waits.v[k].once &&
-			    c->lane->entries.v[i].waits.v[k].flag == flag)
+			if (c->lane->entries.v[i].waits.v[k].once && c->lane->entries.v[i].waits.v[k].flag == flag)
 				return true;
 	return false;
 }

@@ -5,8 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-int tensor_map(struct lowering *c, const struct stask *s, const struct node *n, const int64_t *box,
-	int swizzle)
+int tensor_map(struct lowering *c, const struct stask *s, const struct node *n, const int64_t *box, int swizzle)
 {
 	const struct tensor *t = &c->p->tensors.v[n->ref];
 	struct role_map m = { .tensor = n->ref, .rank = t->rank, .task = (int)(s - c->g->tasks.v),
@@ -22,16 +21,14 @@ int tensor_map(struct lowering *c, const struct stask *s, const struct node *n, 
 	for (int i = 0; i < c->r->maps.n; i++) {
 		const struct role_map *x = &c->r->maps.v[i];
 
-		if (x->tensor == m.tensor && x->swizzle == swizzle && !memcmp(x->box, m.box,
-		    sizeof(m.box)))
+		if (x->tensor == m.tensor && x->swizzle == swizzle && !memcmp(x->box, m.box, sizeof(m.box)))
 			return i;
 	}
 	VEC_PUSH(c->a, &c->r->maps, m);
 	return c->r->maps.n - 1;
 }
 
-static int load_map(struct lowering *c, const struct stask *s, const struct ring *r,
-	const struct node *n)
+static int load_map(struct lowering *c, const struct stask *s, const struct ring *r, const struct node *n)
 {
 	const struct buffer *b = &c->g->buffers.v[r->buffer];
 	int rank = c->p->tensors.v[n->ref].rank;
@@ -60,8 +57,7 @@ static bool is_one_to_one(const struct lowering *c, const struct index_expr *x)
 		for (int k = 0; k < x->n; k++)
 			if (k != i && (llabs(x->term[k].coef) < llabs(x->term[i].coef) ||
 			    (llabs(x->term[k].coef) == llabs(x->term[i].coef) && k > i)))
-				reach += llabs(x->term[k].coef) *
-					(c->p->axes.v[x->term[k].axis].size - 1);
+				reach += llabs(x->term[k].coef) * (c->p->axes.v[x->term[k].axis].size - 1);
 		if (x->term[i].div != 1 || x->term[i].mod || llabs(x->term[i].coef) <= reach)
 			return false;
 	}
@@ -81,8 +77,7 @@ static bool is_read_once(const struct lowering *c, const struct stask *s, const 
 			used[n->index[d].term[k].axis] = true;
 	}
 	for (int i = 0; i < c->p->nodes.n; i++)
-		if (&c->p->nodes.v[i] != n && c->p->nodes.v[i].op == OP_LOAD &&
-		    c->p->nodes.v[i].ref == n->ref)
+		if (&c->p->nodes.v[i] != n && c->p->nodes.v[i].op == OP_LOAD && c->p->nodes.v[i].ref == n->ref)
 			return false;
 	for (int a = 0; a < c->p->axes.n; a++) {
 		enum axis_role role = program_axis_role(c->p, s->phase, a);
@@ -169,8 +164,7 @@ static bool follows_work(const struct lowering *c, const struct kentry *x)
 }
 
 /* All boxes of a load arrive at one flag. */
-void select_boxes(struct lowering *c, const struct kentry *x, const struct ring *r,
-	const struct node *n)
+void select_boxes(struct lowering *c, const struct kentry *x, const struct ring *r, const struct node *n)
 {
 	const struct stask *s = stask_of(c, x);
 	struct role_op *o;

@@ -158,8 +158,7 @@ static void store_elements(struct lowering *c, const struct kentry *x, int node,
 }
 
 /* Does one of the task's nodes [from, to) read the carry, or, if `sets`, write it? */
-static bool is_touched(const struct lowering *c, const struct task *t, int carry, int from, int to,
-	bool sets)
+static bool is_touched(const struct lowering *c, const struct task *t, int carry, int from, int to, bool sets)
 {
 	for (int i = from; i < to; i++) {
 		const struct node *n = &c->p->nodes.v[t->nodes.v[i]];
@@ -215,8 +214,7 @@ static int product_buffer(const struct lowering *c, const struct stask *s)
 		buffer_of_node(c, s, product_node(c, s));
 }
 
-enum err_code stored_result_frag(struct lowering *c, const struct kentry *x, const struct frag **f,
-	struct err *e)
+enum err_code stored_result_frag(struct lowering *c, const struct kentry *x, const struct frag **f, struct err *e)
 {
 	const struct stask *s = stask_of(c, x);
 	struct frag *acc = ARENA_NEW(c->a, struct frag);
@@ -264,8 +262,7 @@ enum err_code store_result(struct lowering *c, const struct kentry *x, struct er
 		add_pin(c, acc, 0, frag_block_words(acc));
 		TRY(add_pins(c, c->point, e));
 	}
-	store_elements(c, x, product_node(c, s), product_buffer(c, s), acc,
-		val_frag(c, (struct frag_at){ acc, 0 }));
+	store_elements(c, x, product_node(c, s), product_buffer(c, s), acc, val_frag(c, (struct frag_at){ acc, 0 }));
 	add_fence(c, "engines may read the result");
 	add_lane_sync(c, "all of the result is there");
 	return OK;

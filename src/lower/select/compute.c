@@ -62,9 +62,8 @@ static bool can_fuse(struct lowering *c, const struct stask *s, int node, const 
 	struct frag f;
 	struct err e;
 
-	return n->op != OP_SET && !is_fold(n->op) &&
-		!lay_out_node(c, s, node, &f, &e) && f.kind == with->kind &&
-		f.blocks == with->blocks && f.cols == with->cols && !f.packed;
+	return n->op != OP_SET && !is_fold(n->op) && !lay_out_node(c, s, node, &f, &e) &&
+		f.kind == with->kind && f.blocks == with->blocks && f.cols == with->cols && !f.packed;
 }
 
 /* Is the node's value read after position `last` of its task, or by others? */
@@ -83,8 +82,7 @@ static bool is_used_after(const struct lowering *c, const struct stask *s, int n
 }
 
 /* Nodes [first, last) of the task in one loop, so that values that only they use take one register, not a fragment. */
-static enum err_code select_fused(struct lowering *c, const struct kentry *x, int first, int last,
-	struct err *e)
+static enum err_code select_fused(struct lowering *c, const struct kentry *x, int first, int last, struct err *e)
 {
 	const struct stask *s = stask_of(c, x);
 	const struct task *t = &c->p->tasks.v[s->task];
@@ -117,8 +115,7 @@ static enum err_code select_fused(struct lowering *c, const struct kentry *x, in
 
 /* Does the node convert the layout of a value that one of the nodes from `first` on computes? The value must be
  * complete before, so the loop ends there. */
-static bool converts_fused_value(struct lowering *c, const struct stask *s, const struct task *t, int first,
-	int at)
+static bool converts_fused_value(struct lowering *c, const struct stask *s, const struct task *t, int first, int at)
 {
 	struct layout_conversion d;
 
@@ -221,10 +218,8 @@ static enum err_code store_in_ring(struct lowering *c, const struct kentry *x, i
 	o->u.put.from.frag = from;
 	o->u.put.type = b->type;
 	o->u.put.address = ring_address(c, s, r, shape);
-	o->u.put.when = NUM2(BOTH, one_holder_condition(c, from->kind), inside_condition(c, s, shape,
-		&writable, 0));
-	o->u.put.pairs = from->packed && num_is(inside, 1) && shape->ncol == r->shape.ncol &&
-		from->width % 2 == 0;
+	o->u.put.when = NUM2(BOTH, one_holder_condition(c, from->kind), inside_condition(c, s, shape, &writable, 0));
+	o->u.put.pairs = from->packed && num_is(inside, 1) && shape->ncol == r->shape.ncol && from->width % 2 == 0;
 	o->u.put.inside = inside;
 	add_fence(c, "engines may read it");
 	return OK;
@@ -232,8 +227,7 @@ static enum err_code store_in_ring(struct lowering *c, const struct kentry *x, i
 
 /* Condition: the element is within the contracted axes. Beyond their ends an operand must be zero, as far as the
  * product's instructions read. */
-static const struct num *within_contracted(struct lowering *c, const struct stask *s, int node,
-	const struct frag *f)
+static const struct num *within_contracted(struct lowering *c, const struct stask *s, int node, const struct frag *f)
 {
 	const struct shape2 *shape = &c->k->node_shape[node];
 	struct frag deep = *f;

@@ -75,8 +75,7 @@ static enum err_code put_converted(struct lowering *c, const struct kentry *x, c
 }
 
 /* One barrier before the writes, as the scratch may still be read, and one after them. */
-enum err_code add_layout_conversions(struct lowering *c, const struct kentry *x, int first, int last,
-	struct err *e)
+enum err_code add_layout_conversions(struct lowering *c, const struct kentry *x, int first, int last, struct err *e)
 {
 	const struct stask *s = stask_of(c, x);
 	const struct task *t = &c->p->tasks.v[s->task];
@@ -89,8 +88,7 @@ enum err_code add_layout_conversions(struct lowering *c, const struct kentry *x,
 			if (!c->conversions.n)
 				add_lane_sync(c, "what was in the scratch has been read");
 			TRY(put_converted(c, x, &d, at, e));
-			VEC_PUSH(c->a, &c->conversions, ((struct converted){ t->nodes.v[i], d.arg, d.carry,
-				at }));
+			VEC_PUSH(c->a, &c->conversions, ((struct converted){ t->nodes.v[i], d.arg, d.carry, at }));
 			at += conversion_bytes(s, &d);
 		}
 	}

@@ -17,8 +17,7 @@ static int line_axes(const struct shape2 *to, int along, int *axes)
 }
 
 /* Sets the axes' indices to those of element ALONG of line EACH. Returns the number of lines. */
-static int64_t set_line_indices(struct lowering *c, const struct stask *s, const struct shape2 *over,
-	int along)
+static int64_t set_line_indices(struct lowering *c, const struct stask *s, const struct shape2 *over, int along)
 {
 	int axes[2 * RANK_MAX], n = line_axes(over, along, axes);
 	const struct num *line = V(c, VAR_EACH, NONE);
@@ -56,8 +55,7 @@ static const struct num *line_exists_condition(struct lowering *c, const struct 
 }
 
 /* Elements of a line. */
-static const struct num *line_length(struct lowering *c, const struct stask *s,
-	const struct shape2 *over, int along)
+static const struct num *line_length(struct lowering *c, const struct stask *s, const struct shape2 *over, int along)
 {
 	const struct num *extent = N(c, axis_extent(c, s, over, along));
 
@@ -95,9 +93,8 @@ static void add_lines(struct lowering *c, const struct kentry *x, int node, cons
 	const struct shape2 *scratch = fold_scratch_shape(c->k, node, f);
 	int64_t lines = set_line_indices(c, s, &f->over, n->ref);
 	enum dtype type = c->p->nodes.v[n->arg[0]].type;
-	const struct val *value = f->shared ? ring_value(c, x, ring_of(c, buffer_of_node(c, s,
-		n->arg[0])), &f->over) : val_shared(c, type, scratch_type(type), scratch_address(c, s, 0,
-		scratch, &f->over));
+	const struct val *value = f->shared ? ring_value(c, x, ring_of(c, buffer_of_node(c, s, n->arg[0])), &f->over) :
+		val_shared(c, type, scratch_type(type), scratch_address(c, s, 0, scratch, &f->over));
 	struct role_op *o = add_op(c, DO_LINES);
 
 	o->u.lines.n = lines;

@@ -75,8 +75,7 @@ static struct role_stride find_stride(const struct lowering *c, const struct ken
 	struct frag slice = lower_ring_slice(stask_of(c, x), r);
 	struct role_stride s = { 0 };
 
-	if (threads % across || slice.rows != r->full_rows || slice.cols != r->full_cols ||
-	    !row_stride(o, &s.from))
+	if (threads % across || slice.rows != r->full_rows || slice.cols != r->full_cols || !row_stride(o, &s.from))
 		return s;
 	s.rows = least_common_multiple(threads / across, pattern);
 	if (rows % s.rows)
@@ -96,8 +95,7 @@ static int accesses_in_flight(const struct lowering *c)
 }
 
 /* Unaligned rows: wide accesses that are shifted in registers, rather than single elements. */
-static void try_shifted(const struct lowering *c, const struct kentry *x, const struct ring *r,
-	struct role_op *o)
+static void try_shifted(const struct lowering *c, const struct kentry *x, const struct ring *r, struct role_op *o)
 {
 	o->u.move.run = lower_shifted_width(c->k, x->task);
 	if (o->u.move.run > 1)
@@ -118,8 +116,7 @@ static void signal_thread_load(struct lowering *c, const struct kentry *x)
 }
 
 /* A load by the lane's threads: the plan asks for it, or the copy engine cannot bring the tile. */
-static void load_elements(struct lowering *c, const struct kentry *x, const struct ring *r,
-	const struct node *n)
+static void load_elements(struct lowering *c, const struct kentry *x, const struct ring *r, const struct node *n)
 {
 	const struct stask *s = stask_of(c, x);
 	struct role_op *o;

@@ -139,8 +139,7 @@ NODISCARD enum err_code lay_out_node(struct lowering *c, const struct stask *s, 
 	struct frag *f, struct err *e);
 NODISCARD enum err_code lay_out_buffer(struct lowering *c, int buffer, struct frag *f, struct err *e);
 /* The registers of a buffer, or of a node of the current sTask; laid out by the first call. */
-NODISCARD enum err_code find_buffer_frag(struct lowering *c, int buffer, const struct frag **f,
-	struct err *e);
+NODISCARD enum err_code find_buffer_frag(struct lowering *c, int buffer, const struct frag **f, struct err *e);
 NODISCARD enum err_code find_node_frag(struct lowering *c, const struct stask *s, int node,
 	const struct frag **f, struct err *e);
 /* The version of a buffer in registers that entry x uses in the current iteration. */
@@ -153,14 +152,11 @@ NODISCARD enum err_code add_fragments(struct lowering *c, struct err *e);
 #define ALL_AXES (~(uint64_t)0)
 
 /* First index of the axis in the current tile or iteration; 0 if the shape has the full axis. shape: or NULL. */
-const struct num *axis_first(struct lowering *c, const struct stask *s, const struct shape2 *shape,
-	int axis);
+const struct num *axis_first(struct lowering *c, const struct stask *s, const struct shape2 *shape, int axis);
 /* Index of the current element along the axis, counted from axis_first. */
-const struct num *axis_local_index(struct lowering *c, const struct stask *s, const struct shape2 *shape,
-	int axis);
+const struct num *axis_local_index(struct lowering *c, const struct stask *s, const struct shape2 *shape, int axis);
 /* Elements along an axis of the shape, in the slice of s. */
-int64_t axis_extent(const struct lowering *c, const struct stask *s, const struct shape2 *shape,
-	int axis);
+int64_t axis_extent(const struct lowering *c, const struct stask *s, const struct shape2 *shape, int axis);
 /* Does the last tile of the axis reach beyond its end? */
 bool axis_is_ragged(const struct lowering *c, const struct shape2 *shape, int axis);
 /* Condition: the current element of f is one of the value, not padding, and within the ends of those of its axes
@@ -195,8 +191,7 @@ const struct num *row_major_offset(struct lowering *c, const struct stask *s,
 /* Fills in the `move` operands of o by which the lane's threads walk over a ring, or over the slice of s in it:
  * element count, columns, and the address of element (ROW0, COL0). Returns the condition that the element is one of
  * the tile, within the ends of its axes. */
-const struct num *walk_ring(struct lowering *c, const struct stask *s, const struct ring *r,
-	struct role_op *o);
+const struct num *walk_ring(struct lowering *c, const struct stask *s, const struct ring *r, struct role_op *o);
 /* Notes that s reads the buffer's ring, with all slices of the value that it takes. */
 void add_ring_touch(struct lowering *c, const struct stask *s, int buffer);
 
@@ -249,8 +244,7 @@ const struct val *val_const(struct lowering *c, enum dtype t, double k);
 const struct val *val_num(struct lowering *c, const struct num *n);
 const struct val *val_frag(struct lowering *c, struct frag_at at);
 /* An element of type `from` in shared memory, as `type`. */
-const struct val *val_shared(struct lowering *c, enum dtype type, enum dtype from,
-	const struct num *address);
+const struct val *val_shared(struct lowering *c, enum dtype type, enum dtype from, const struct num *address);
 const struct val *val_cast(struct lowering *c, enum dtype to, enum dtype from, const struct val *x);
 /* x where the condition holds, else `otherwise`. */
 const struct val *val_guard(struct lowering *c, const struct num *when, const struct val *x,
@@ -324,8 +318,7 @@ NODISCARD enum err_code store_result(struct lowering *c, const struct kentry *x,
 
 NODISCARD enum err_code select_compute(struct lowering *c, const struct kentry *x, struct err *e);
 /* Writes the value of x's node to its buffer: registers or a ring. */
-NODISCARD enum err_code write_result(struct lowering *c, const struct kentry *x, int buffer,
-	struct err *e);
+NODISCARD enum err_code write_result(struct lowering *c, const struct kentry *x, int buffer, struct err *e);
 /* A reduction or scan; line by line through the lane's scratch (`zero`: the identity of the operator). */
 NODISCARD enum err_code select_fold(struct lowering *c, const struct kentry *x, int node, struct err *e);
 NODISCARD enum err_code select_lines(struct lowering *c, const struct kentry *x, int node,
@@ -341,20 +334,17 @@ void add_carry_starts(struct lowering *c, const struct kentry *x);
 /* Where a loop begins, or ends, keeps the variables that say whether a carry has its initial value yet. */
 void add_late_carry_starts(struct lowering *c, int loop, bool ends);
 /* Writes the carry's new value, by SET node `node` of x. */
-NODISCARD enum err_code set_shared_carry(struct lowering *c, const struct kentry *x, int node,
-	struct err *e);
+NODISCARD enum err_code set_shared_carry(struct lowering *c, const struct kentry *x, int node, struct err *e);
 
 /* ---- loads and stores ------------------------------------------------------------------- */
 
 NODISCARD enum err_code select_load(struct lowering *c, const struct kentry *x, struct err *e);
 NODISCARD enum err_code select_store(struct lowering *c, const struct kentry *x, struct err *e);
 /* A load by the copy engine. */
-void select_boxes(struct lowering *c, const struct kentry *x, const struct ring *r,
-	const struct node *n);
+void select_boxes(struct lowering *c, const struct kentry *x, const struct ring *r, const struct node *n);
 /* Index of the tensor map of a load or store with boxes of that size (innermost dimension first) and that swizzle
  * (bytes of a row, 0: none); added if it is new. */
-int tensor_map(struct lowering *c, const struct stask *s, const struct node *n, const int64_t *box,
-	int swizzle);
+int tensor_map(struct lowering *c, const struct stask *s, const struct node *n, const int64_t *box, int swizzle);
 /* Does the lane itself read what x loads? */
 bool reads_own_load(const struct lowering *c, const struct kentry *x);
 

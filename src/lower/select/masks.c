@@ -108,8 +108,7 @@ static bool find_bounds(struct lowering *c, const struct stask *s, const struct 
 }
 
 /* A condition under which the node's holds for all elements of the current tile; NULL: unknown. */
-static const struct num *holds_for_all(struct lowering *c, const struct stask *s,
-	const struct shape2 *shape, int node)
+static const struct num *holds_for_all(struct lowering *c, const struct stask *s, const struct shape2 *shape, int node)
 {
 	const struct node *n = &c->p->nodes.v[node];
 	const struct num *a, *b;

@@ -54,8 +54,7 @@ struct role_op *add_if(struct lowering *c, const struct num *when, const char *n
 	return o;
 }
 
-static struct role_op *add_assignment(struct lowering *c, enum role_do what, enum var v, int of,
-	const struct num *to)
+static struct role_op *add_assignment(struct lowering *c, enum role_do what, enum var v, int of, const struct num *to)
 {
 	struct role_op *o = add_op(c, what);
 

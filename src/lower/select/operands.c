@@ -41,8 +41,7 @@ static const struct frag *step_frag(const struct fetched *x, int arg)
 		.packed = dtype_bits(x->s->work.type) == 16, .layout = l ? l : &c->k->target->frag };
 	f->rows = f->height = arg ? sum->cols : sum->rows;
 	f->cols = f->width = x->depth;
-	f->blocks = (int)(f->rows / (f->layout->rows * (f->layout->every_warp ? 1 :
-		c->lane->warps)));
+	f->blocks = (int)(f->rows / (f->layout->rows * (f->layout->every_warp ? 1 : c->lane->warps)));
 	add_op(c, DO_FRAGMENT)->u.frag.at.frag = f;
 	return f;
 }

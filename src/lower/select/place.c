@@ -34,8 +34,7 @@ enum err_code lay_out_shape(struct lowering *c, const struct stask *s, const str
 	return OK;
 }
 
-enum err_code lay_out_node(struct lowering *c, const struct stask *s, int node, struct frag *f,
-	struct err *e)
+enum err_code lay_out_node(struct lowering *c, const struct stask *s, int node, struct frag *f, struct err *e)
 {
 	return lay_out_shape(c, s, &c->k->node_shape[node], c->p->nodes.v[node].type, f, e);
 }
@@ -91,8 +90,7 @@ enum err_code find_buffer_frag(struct lowering *c, int buffer, const struct frag
 	return OK;
 }
 
-enum err_code find_node_frag(struct lowering *c, const struct stask *s, int node, const struct frag **f,
-	struct err *e)
+enum err_code find_node_frag(struct lowering *c, const struct stask *s, int node, const struct frag **f, struct err *e)
 {
 	struct frag *new;
 
@@ -237,8 +235,7 @@ static bool has_full_axis(const struct shape2 *shape, int axis)
 	return shape && (shape->full_axes >> axis & 1);
 }
 
-const struct num *axis_first(struct lowering *c, const struct stask *s, const struct shape2 *shape,
-	int axis)
+const struct num *axis_first(struct lowering *c, const struct stask *s, const struct shape2 *shape, int axis)
 {
 	const struct axis *a = &c->p->axes.v[axis];
 	enum axis_role role = program_axis_role(c->p, s->phase, axis);
@@ -264,8 +261,7 @@ static int64_t axis_share(const struct shape2 *shape, int axis)
 	return 1;
 }
 
-int64_t axis_extent(const struct lowering *c, const struct stask *s, const struct shape2 *shape,
-	int axis)
+int64_t axis_extent(const struct lowering *c, const struct stask *s, const struct shape2 *shape, int axis)
 {
 	int64_t x = has_full_axis(shape, axis) ? c->p->axes.v[axis].size : c->g->extents.tile[axis];
 
@@ -307,8 +303,7 @@ static const struct num *current_col(struct lowering *c)
 	return c->k_step_cols ? ADD(MUL(N(c, c->k_step_cols), V(c, VAR_KS, NONE)), col) : col;
 }
 
-const struct num *axis_local_index(struct lowering *c, const struct stask *s, const struct shape2 *shape,
-	int axis)
+const struct num *axis_local_index(struct lowering *c, const struct stask *s, const struct shape2 *shape, int axis)
 {
 	const struct num *at = N(c, 0);
 	int packs = c->p->axes.v[axis].packs;
@@ -350,8 +345,7 @@ const struct num *inside_condition(struct lowering *c, const struct stask *s, co
 
 		if (ends >> axis & 1 && axis_is_ragged(c, shape, axis))
 			all = NUM2(BOTH, all, mark_axis_end(c, s, shape, axis, NUM2(LT, ADD(axis_first(c,
-				s, shape, axis), axis_local_index(c, s, shape, axis)), N(c,
-				c->p->axes.v[axis].size))));
+				s, shape, axis), axis_local_index(c, s, shape, axis)), N(c, c->p->axes.v[axis].size))));
 	}
 	return all;
 }
@@ -525,8 +519,7 @@ const struct num *one_holder_condition(struct lowering *c, enum frag_kind kind)
 	case FRAG_COL:
 		if (spread_is_top(&l->row, c->k->target))
 			return NUM2(LT, thread, N(c, l->row.div));
-		return NUM2(BOTH, NUM2(LT, thread, N(c, c->k->target->warp)), has_first_digit(c, thread,
-			&l->row));
+		return NUM2(BOTH, NUM2(LT, thread, N(c, c->k->target->warp)), has_first_digit(c, thread, &l->row));
 	case FRAG_SCALAR:
 		return NUM2(EQ, thread, N(c, 0));
 	}
@@ -539,8 +532,7 @@ const struct num *owner_condition(struct lowering *c, const struct stask *s, con
 	return NUM2(BOTH, one_holder_condition(c, f->kind), inside_condition(c, s, shape, f, 0));
 }
 
-const struct num *walk_ring(struct lowering *c, const struct stask *s, const struct ring *r,
-	struct role_op *o)
+const struct num *walk_ring(struct lowering *c, const struct stask *s, const struct ring *r, struct role_op *o)
 {
 	struct frag f = lower_ring_slice(s, r);
 
@@ -561,8 +553,7 @@ void add_ring_touch(struct lowering *c, const struct stask *s, int buffer)
 	for (int i = 0; i < s->reads.n; i++) {
 		int other = s->reads.v[i];
 
-		if (other != buffer && has_ring(c, other) && ring_of(c, other)->offset ==
-		    ring_of(c, buffer)->offset)
+		if (other != buffer && has_ring(c, other) && ring_of(c, other)->offset == ring_of(c, buffer)->offset)
 			add_touch(c, TOUCH_READ, TOUCH_SLOT, other, 0);
 	}
 }
@@ -595,7 +586,6 @@ void tensor_indices(struct lowering *c, const struct stask *s, const struct node
 		if (!may_leave_tensor(c, &n->index[d], out[d].size))
 			continue;
 		within = NUM2(BOTH, NUM2(GE, i, N(c, 0)), NUM2(LT, i, N(c, out[d].size)));
-		*inside = NUM2(BOTH, *inside, mark_index(c, s, shape, &n->index[d], out[d].size,
-			within));
+		*inside = NUM2(BOTH, *inside, mark_index(c, s, shape, &n->index[d], out[d].size, within));
 	}
 }

@@ -39,9 +39,8 @@ static enum err_code find_first_step(struct lowering *c, const struct stask *s, 
 
 		if (!(o->ring->shape.full_axes >> axis & 1) || !program_axis_bound(c->p, s->loop, axis))
 			continue;
-		if ((!o->k_major && !o->ring->shape.nrow) ||
-		    (o->k_major ? o->ring->shape.col[0] : o->ring->shape.row[0]) != axis ||
-		    c->g->extents.tile[axis] % step)
+		if ((!o->k_major && !o->ring->shape.nrow) || (o->k_major ?
+		    o->ring->shape.col[0] : o->ring->shape.row[0]) != axis || c->g->extents.tile[axis] % step)
 			return err_set(e, ERR_ILLEGAL, b->loc, "'%s' holds all of '%s', of which "
 				"each iteration multiplies %lld; the matrix unit finds them where "
 				"they are a multiple of %lld and lie together", b->name,
@@ -104,8 +103,7 @@ static const struct num *k_step_bytes(struct lowering *c, const struct operand *
 
 	if (!o->k_major)
 		return MUL(ks, N(c, k_step_depth(c, o) * r->swizzle));
-	return ADD(MUL(DIV(ks, per_panel), N(c, r->panel_bytes)), MUL(MOD(ks, per_panel),
-		N(c, o->by->k_bytes)));
+	return ADD(MUL(DIV(ks, per_panel), N(c, r->panel_bytes)), MUL(MOD(ks, per_panel), N(c, o->by->k_bytes)));
 }
 
 static const struct num *line_bytes(struct lowering *c, const struct operand *o, const struct num *line)
@@ -186,8 +184,7 @@ static enum err_code check_first_line(const struct lowering *c, const struct sta
 /* First row or column of the operand that the product takes, of `extent` at a time. It is not 0 where the operand has more of
  * an axis than the slice that a split product computes, or more than the current tile. */
 static enum err_code find_first_line(struct lowering *c, const struct stask *s, const struct operand *o,
-	const struct buffer *b, const struct shape2 *result, int64_t extent,
-	const struct num **begin, struct err *e)
+	const struct buffer *b, const struct shape2 *result, int64_t extent, const struct num **begin, struct err *e)
 {
 	const struct ring *r = o->ring;
 
@@ -198,16 +195,14 @@ static enum err_code find_first_line(struct lowering *c, const struct stask *s, 
 		bool own = false;
 
 		for (int k = 0; k < result->nrow + result->ncol; k++)
-			own |= (k < result->nrow ? result->row[k] : result->col[k - result->nrow]) ==
-				axis;
+			own |= (k < result->nrow ? result->row[k] : result->col[k - result->nrow]) == axis;
 		if (own && s->slices > 1 && axis == s->split_axis && !r->alone) {
 			TRY(check_rows_contiguous(c, s, o, b, axis, e));
 			TRY(check_first_line(c, s, o, b, axis, extent * s->slice, e));
 			*begin = ADD(*begin, N(c, extent * s->slice));
 			inner /= s->slices;
 		}
-		if (own && (r->shape.full_axes & ~result->full_axes) >> axis & 1 &&
-		    tile < c->p->axes.v[axis].size) {
+		if (own && (r->shape.full_axes & ~result->full_axes) >> axis & 1 && tile < c->p->axes.v[axis].size) {
 			TRY(check_rows_contiguous(c, s, o, b, axis, e));
 			TRY(check_first_line(c, s, o, b, axis, extent / inner * tile, e));
 			*begin = ADD(*begin, MUL(axis_first(c, s, result, axis), N(c, extent / inner)));
@@ -301,8 +296,7 @@ enum err_code find_matrix_instruction(struct lowering *c, const struct stask *s,
 }
 
 /* Only operands of some types may be in registers, or have another axis than the contracted one contiguous. */
-static enum err_code check_operands(const struct stask *s, const struct product *p,
-	struct err *e)
+static enum err_code check_operands(const struct stask *s, const struct product *p, struct err *e)
 {
 	bool loose = p->by->loose >> s->work.type & 1;
 
@@ -313,8 +307,7 @@ static enum err_code check_operands(const struct stask *s, const struct product 
 		s->name, dtype_name(s->work.type));
 }
 
-static enum err_code find_product(struct lowering *c, const struct kentry *x, struct product *p,
-	struct err *e)
+static enum err_code find_product(struct lowering *c, const struct kentry *x, struct product *p, struct err *e)
 {
 	const struct stask *s = stask_of(c, x);
 	const struct task *t = &c->p->tasks.v[s->task];
@@ -347,8 +340,7 @@ void note_product_form(struct lowering *c, const struct product_form *f)
 		const struct product_form *x = &c->r->products.v[i];
 
 		if (x->registers == f->registers && x->b_registers == f->b_registers &&
-		    x->a_rows == f->a_rows && x->b_rows == f->b_rows && x->cols == f->cols &&
-		    x->type == f->type)
+		    x->a_rows == f->a_rows && x->b_rows == f->b_rows && x->cols == f->cols && x->type == f->type)
 			return;
 	}
 	VEC_PUSH(c->a, &c->r->products, *f);
@@ -392,8 +384,7 @@ static void add_product(struct lowering *c, const struct stask *s, const struct 
 	o->u.product.col_steps = instructions;
 	if (!p->registers)
 		o->u.product.a_at = descriptor_of(c, &p->a, ADD(p->first_a, MUL(V(c, VAR_GROUP, NONE),
-			N(c, p->by->rows))), MUL(V(c, VAR_RB, NONE), N(c, c->k->target->frag.rows *
-			c->lane->warps)));
+			N(c, p->by->rows))), MUL(V(c, VAR_RB, NONE), N(c, c->k->target->frag.rows * c->lane->warps)));
 	o->u.product.b_at = descriptor_of(c, &p->b, b_first, instructions > 1 ? MUL(V(c, VAR_CB, NONE),
 		N(c, cols)) : N(c, 0));
 	o->u.product.adds = p->adds;
@@ -415,8 +406,7 @@ enum err_code select_matrix_product(struct lowering *c, const struct kentry *x, 
 		TRY(load_accumulator(c, x, (int)(p.mma - c->p->nodes.v), p.result, p.sum, e));
 	add_pin(c, sum.frag, sum.version, frag_block_words(sum.frag));
 	if (p.registers)
-		add_pin(c, a.frag, a.version, p.steps * frag_step_words(a.frag, matrix_depth(p.by,
-			s->work.type)));
+		add_pin(c, a.frag, a.version, p.steps * frag_step_words(a.frag, matrix_depth(p.by, s->work.type)));
 	add_op(c, DO_GROUPS_FENCE);
 	touch_product(c, x, &p, a.version, sum.version);
 	p.adds = accumulate_condition(c, x, p.mma, p.result);

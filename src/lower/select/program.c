@@ -8,8 +8,7 @@ static void list_tensors(struct lowering *c)
 	for (int t = 0; t < c->p->tensors.n; t++) {
 		const struct tensor *x = &c->p->tensors.v[t];
 
-		VEC_PUSH(c->a, &c->r->tensors, ((struct role_tensor){ x->name, x->type,
-			x->role == TENSOR_INPUT }));
+		VEC_PUSH(c->a, &c->r->tensors, ((struct role_tensor){ x->name, x->type, x->role == TENSOR_INPUT }));
 	}
 }
 
@@ -44,13 +43,11 @@ static void list_flags(struct lowering *c)
 		const struct flag *f = &c->k->flags.v[i];
 		const struct stask *s = &c->g->tasks.v[f->task];
 
-		VEC_PUSH(c->a, &c->r->flags, ((struct role_flag){ .name = arena_strf(c->a, "%s %s",
-			s->name, f->issued ? "issued" : f->runs ? "run" : "complete"), .task = f->task,
-			.issued = f->issued, .runs = f->runs, .run_of = f->loop, .early = f->early,
-			.depth = f->depth,
-			.loop = f->runs ? c->p->loops.v[f->loop].parent : s->loop,
-			.arrivals = f->arrivals, .all = f->all, .copies = f->copies, .bytes = f->bytes,
-			.offset = f->offset }));
+		VEC_PUSH(c->a, &c->r->flags, ((struct role_flag){ .name = arena_strf(c->a,
+			"%s %s", s->name, f->issued ? "issued" : f->runs ? "run" : "complete"), .task = f->task,
+			.issued = f->issued, .runs = f->runs, .run_of = f->loop, .early = f->early, .depth = f->depth,
+			.loop = f->runs ? c->p->loops.v[f->loop].parent : s->loop, .arrivals = f->arrivals,
+			.all = f->all, .copies = f->copies, .bytes = f->bytes, .offset = f->offset }));
 	}
 }
 

@@ -39,8 +39,7 @@ static void set_move(struct lowering *c, struct role_op *o, const struct stask *
 }
 
 /* The value converted to the tensor's type; NULL: it has that type already. */
-static const struct val *as_tensor_type(struct lowering *c, const struct node *n, int buffer,
-	const struct val *x)
+static const struct val *as_tensor_type(struct lowering *c, const struct node *n, int buffer, const struct val *x)
 {
 	enum dtype to = c->p->tensors.v[n->ref].type, from = c->g->buffers.v[buffer].type;
 
@@ -124,8 +123,7 @@ static void find_corner(struct lowering *c, const struct stask *s, const struct 
 
 		for (int i = 0; i < x->n && s->slices > 1; i++)
 			if (x->term[i].axis == s->split_axis)
-				at = ADD(at, N(c, s->slice * (c->g->extents.tile[s->split_axis] /
-					s->slices)));
+				at = ADD(at, N(c, s->slice * (c->g->extents.tile[s->split_axis] / s->slices)));
 		if (d == rank - 1 && o->across > 1)
 			at = ADD(at, MUL(panel_column(c, o), N(c, o->panel_cols)));
 		for (int i = 0; i < x->n && o->ring == NONE; i++)
@@ -155,8 +153,7 @@ static int store_map(struct lowering *c, const struct stask *s, const struct nod
 
 /* Stores the panels of a batch, from address `from` on. The thread that issues them also waits for them. */
 static void store_batch(struct lowering *c, const struct stask *s, const struct node *n,
-	const struct shape2 *v, const struct outbox *o, const struct num *from,
-	const struct num *when)
+	const struct shape2 *v, const struct outbox *o, const struct num *from, const struct num *when)
 {
 	struct role_op *op = add_op(c, DO_STORE_BOXES);
 	struct role_box b = { .when = when };
@@ -251,8 +248,7 @@ enum err_code select_store(struct lowering *c, const struct kentry *x, struct er
 	struct frag_at from;
 
 	if (buffer == NONE)
-		return err_set(e, ERR_ILLEGAL, s->loc, "'%s' must store a value that another sTask "
-			"made", s->name);
+		return err_set(e, ERR_ILLEGAL, s->loc, "'%s' must store a value that another sTask made", s->name);
 	shape = buffer_shape(c, &c->g->buffers.v[buffer]);
 	if (o && o->ring != NONE) {
 		store_slot(c, s, n, shape, o);

@@ -41,8 +41,7 @@ static void find_contracted_axes(const struct lowering *c, const struct stask *s
 }
 
 /* Condition: step KS is within the ends of the contracted axes. */
-static const struct num *steps_inside(struct lowering *c, const struct stask *s,
-	const struct sync_product *p)
+static const struct num *steps_inside(struct lowering *c, const struct stask *s, const struct sync_product *p)
 {
 	const struct num *all = N(c, 1);
 
@@ -57,8 +56,7 @@ static const struct num *steps_inside(struct lowering *c, const struct stask *s,
 	return all;
 }
 
-enum err_code check_contiguous(const struct lowering *c, const struct stask *s, const struct ring *r,
-	struct err *e)
+enum err_code check_contiguous(const struct lowering *c, const struct stask *s, const struct ring *r, struct err *e)
 {
 	const struct buffer *b = &c->g->buffers.v[r->buffer];
 
@@ -87,8 +85,7 @@ static enum err_code operand_in_step(struct lowering *c, const struct stask *s,
 	TRY(check_contiguous(c, s, r, e));
 	add_ring_touch(c, s, buffer);
 	*out = val_guard(c, inside_condition(c, s, &p->at, &side, r->shape.full_axes & ~p->at.full_axes),
-		val_shared(c, b->type, b->type, ring_address(c, s, r, &p->at)),
-		val_const(c, DT_I32, 0));
+		val_shared(c, b->type, b->type, ring_address(c, s, r, &p->at)), val_const(c, DT_I32, 0));
 	return OK;
 }
 

@@ -8,8 +8,7 @@ static const struct num *term_bound(struct lowering *c, const struct stask *s,
 {
 	int64_t tile = c->g->extents.tile[t->axis];
 	const struct num *least = axis_first(c, s, NULL, t->axis);
-	const struct num *most = SUB(NUM2(MIN, ADD(least, N(c, tile)),
-		N(c, c->p->axes.v[t->axis].size)), N(c, 1));
+	const struct num *most = SUB(NUM2(MIN, ADD(least, N(c, tile)), N(c, c->p->axes.v[t->axis].size)), N(c, 1));
 	const struct num *at;
 
 	least = DIV(least, N(c, t->div));
@@ -63,8 +62,7 @@ void add_trips(struct lowering *c, int loop)
 	if (l->has_upto) {
 		const struct num *most = loop_bound(c, any, &l->upto, true);
 
-		end = NUM2(MIN, end, num_select(c->a, NUM2(LT, most, zero), zero, ADD(DIV(most, tile),
-			N(c, 1))));
+		end = NUM2(MIN, end, num_select(c->a, NUM2(LT, most, zero), zero, ADD(DIV(most, tile), N(c, 1))));
 	}
 	let = add_let(c, VAR_FIRST, loop, first);
 	add_let_more(c, let, VAR_TRIPS, loop, NUM2(MAX, zero, SUB(end, V(c, VAR_FIRST, loop))));

@@ -34,8 +34,7 @@ const struct val *val_frag(struct lowering *c, struct frag_at at)
 	return v;
 }
 
-const struct val *val_shared(struct lowering *c, enum dtype type, enum dtype from,
-	const struct num *address)
+const struct val *val_shared(struct lowering *c, enum dtype type, enum dtype from, const struct num *address)
 {
 	struct val *v = new_val(c, VAL_SHARED, type);
 
@@ -205,8 +204,7 @@ static enum err_code column_comparison(struct lowering *c, const struct kentry *
 		struct val *v;
 		int64_t k;
 
-		if (!is_column_index(c, shape, n->arg[side], &k) ||
-		    dtype_is_float(c->p->nodes.v[other].type))
+		if (!is_column_index(c, shape, n->arg[side], &k) || dtype_is_float(c->p->nodes.v[other].type))
 			continue;
 		if (node_has_axis(&c->p->nodes.v[other], axis))
 			return OK;
@@ -245,8 +243,7 @@ static enum err_code carry_value(struct lowering *c, const struct kentry *x, int
 
 enum err_code refuse_node(const struct node *n, struct err *e)
 {
-	return err_set(e, ERR_ILLEGAL, n->loc, "'%s' over these axes is not lowered yet",
-		op_name(n->op));
+	return err_set(e, ERR_ILLEGAL, n->loc, "'%s' over these axes is not lowered yet", op_name(n->op));
 }
 
 /* Can registers hold the type? */
@@ -262,8 +259,7 @@ static bool can_cast(enum dtype to)
 	return false;
 }
 
-enum err_code element_value(struct lowering *c, const struct kentry *x, int node,
-	const struct val **out, struct err *e)
+enum err_code element_value(struct lowering *c, const struct kentry *x, int node, const struct val **out, struct err *e)
 {
 	const struct node *n = &c->p->nodes.v[node];
 	struct val *v;

@@ -23,8 +23,7 @@ static bool may_begin(struct kernel *k, const struct kentry *x, struct begins *b
 	const struct graph *g = k->plan->graph;
 
 	for (int y = 0; y < g->tasks.n; y++) {
-		if (g->tasks.v[y].position >= stask_at(k, x->task)->position ||
-		    !touches(&g->tasks.v[y], b->buffer))
+		if (g->tasks.v[y].position >= stask_at(k, x->task)->position || !touches(&g->tasks.v[y], b->buffer))
 			continue;
 		if (runs_always(g, y, graph_common_loop(g, y, x->task)))
 			return false;
@@ -44,8 +43,7 @@ static void find_behind(struct kernel *k, const struct kentry *x, struct begins 
 
 		if (g->tasks.v[y].position > stask_at(k, x->task)->position &&
 		    touches(&g->tasks.v[y], b->buffer) && common != g->buffers.v[b->buffer].loop &&
-		    common != stask_at(k, x->task)->loop &&
-		    !ints_hold(b->behind.v, b->behind.n, g->tasks.v[y].loop))
+		    common != stask_at(k, x->task)->loop && !ints_hold(b->behind.v, b->behind.n, g->tasks.v[y].loop))
 			VEC_PUSH(&k->arena, &b->behind, g->tasks.v[y].loop);
 	}
 }

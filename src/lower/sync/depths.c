@@ -7,8 +7,7 @@
 
 enum { TILES_MOST = 3 };
 
-void lower_relation(struct kernel *k, struct arena *a, int64_t trips, int ntiles,
-	struct walk *w, struct relation *r)
+void lower_relation(struct kernel *k, struct arena *a, int64_t trips, int ntiles, struct walk *w, struct relation *r)
 {
 	const struct graph *g = k->plan->graph;
 	int nloops = g->program->loops.n;
@@ -16,8 +15,7 @@ void lower_relation(struct kernel *k, struct arena *a, int64_t trips, int ntiles
 
 	for (int l = 0; l < nloops; l++)
 		for (int i = 0; i < ntiles; i++)
-			t[l * ntiles + i] = max_i64(g->trips[l].least, min_i64(trips,
-				g->trips[l].most));
+			t[l * ntiles + i] = max_i64(g->trips[l].least, min_i64(trips, g->trips[l].most));
 	for (int l = 0; l < nloops; l++)
 		for (int i = 0; i < ntiles; i++)
 			t[l * ntiles + i] = min_i64(t[l * ntiles + i], trips);
@@ -75,8 +73,7 @@ static enum event_of flag_event(const struct flag *f)
 static bool wait_holds(const struct relation *r, const struct flag *f, int depth, int j, int64_t x,
 	int64_t n, const bool *seen)
 {
-	if (x + depth < n && !relation_before(r, j, AT_ISSUE, relation_instance(r, f->task, x +
-	    depth), flag_event(f)))
+	if (x + depth < n && !relation_before(r, j, AT_ISSUE, relation_instance(r, f->task, x + depth), flag_event(f)))
 		return false;
 	if (x < depth || seen[x - depth])
 		return true;
@@ -106,8 +103,7 @@ static bool is_awaited(const bool *awaited, int64_t n, int depth, int64_t x)
 	return false;
 }
 
-bool lower_demands(struct kernel *k, const struct wait *w, const struct flag *f,
-	struct flag_demand *part)
+bool lower_demands(struct kernel *k, const struct wait *w, const struct flag *f, struct flag_demand *part)
 {
 	for (int i = 0; w->on == f->task && by_flag(k, w) && lower_next_demand(k, w, &i, part);)
 		if (f->runs ? part->runs == f->loop && !f->issued : part->runs == NONE &&
@@ -170,8 +166,7 @@ static int end_of_run(const struct proof *p, int64_t run)
 
 /* The same for a flag of runs. A waiter sees the runs one after the other. The relation has no events for runs without
  * an iteration; waits behind the loop order those (lower_run_waits), and verify checks them. */
-static bool run_wait_is_safe(const struct proof *p, const struct wait *w,
-	const struct flag_demand *part, int depth)
+static bool run_wait_is_safe(const struct proof *p, const struct wait *w, const struct flag_demand *part, int depth)
 {
 	int mine = stask_at(p->k, w->task)->loop;
 	int64_t count = walk_count(p->r->walk, mine);
@@ -180,8 +175,7 @@ static bool run_wait_is_safe(const struct proof *p, const struct wait *w,
 		int64_t run = walk_outer(p->r->walk, mine, s, part->loop) - part->back + depth;
 		int end = run - depth < 0 || run >= p->n ? NONE : end_of_run(p, run);
 
-		if (end != NONE && !relation_before(p->r, relation_instance(p->r, w->task, s),
-		    AT_ISSUE, end, AT_ISSUE))
+		if (end != NONE && !relation_before(p->r, relation_instance(p->r, w->task, s), AT_ISSUE, end, AT_ISSUE))
 			return false;
 	}
 	return true;
@@ -228,8 +222,7 @@ static int tiles_in_window(struct kernel *k, int64_t trips)
 	return (int)min_i64(k->most_tiles, max_i64(least, ceil_div(2 * lower_window(k), trips)));
 }
 
-bool lower_all_windows(struct kernel *k, bool (*holds)(void *ctx, const struct relation *r),
-	void *ctx)
+bool lower_all_windows(struct kernel *k, bool (*holds)(void *ctx, const struct relation *r), void *ctx)
 {
 	const struct graph *g = k->plan->graph;
 	int64_t few = 1, most = 1;
@@ -282,8 +275,7 @@ static bool deepen(void *ctx, const struct relation *r)
 
 bool lower_same_flag(const struct flag *a, const struct flag *b)
 {
-	return a->task == b->task && a->issued == b->issued && a->runs == b->runs &&
-		a->loop == b->loop;
+	return a->task == b->task && a->issued == b->issued && a->runs == b->runs && a->loop == b->loop;
 }
 
 /* May the flag hand over between the replicas of its lane? Then its depth must be a multiple of their number. */

@@ -14,8 +14,7 @@ static int add_flag(struct kernel *k, int task, bool issued)
 		const struct ring *r = &k->rings.v[k->ring_of[s->writes.v[0]]];
 
 		f.copies = lower_copies_arrive(k, task);
-		f.arrivals = r->engine ? 1 : lane_warps(k->plan, lane_of(k, task)) * (f.copies ?
-			k->target->warp : 1);
+		f.arrivals = r->engine ? 1 : lane_warps(k->plan, lane_of(k, task)) * (f.copies ? k->target->warp : 1);
 		f.bytes = r->engine ? r->boxes * r->box_bytes : 0;
 		f.depth = r->versions;
 	} else {
@@ -94,8 +93,7 @@ static int task_within(const struct kernel *k, int lane, int loop)
 	for (int i = 0; i < k->plan->entries.n; i++) {
 		int task = k->plan->entries.v[i].task;
 
-		if (k->plan->entries.v[i].lane == lane && program_loop_within(g->program,
-		    g->tasks.v[task].loop, loop))
+		if (k->plan->entries.v[i].lane == lane && program_loop_within(g->program, g->tasks.v[task].loop, loop))
 			return task;
 	}
 	BUG("lane %d has nothing in loop %d", lane, loop);
@@ -192,8 +190,7 @@ void lower_flags(struct kernel *k)
 			continue;
 		add_wait_flags(k, w);
 		if (lower_keeps_step(k, w))
-			add_run_flag(k, w->task, stask_at(k, w->task)->loop,
-				k->flags.v[k->flag_of[w->on]].depth);
+			add_run_flag(k, w->task, stask_at(k, w->task)->loop, k->flags.v[k->flag_of[w->on]].depth);
 	}
 	for (int l = 0; l < p->lanes.n; l++)
 		if (lower_has_work(k, l))

@@ -27,8 +27,7 @@ static void find_drains(const struct kernel *k, struct klane *l)
 			continue;
 		for (int j = 0; j < l->entries.n; j++)
 			seen |= (l->entries.v[j].waits_groups || l->entries.v[j].drains) &&
-				stask_at(k, l->entries.v[j].task)->loop ==
-				stask_at(k, x->task)->loop;
+				stask_at(k, l->entries.v[j].task)->loop == stask_at(k, x->task)->loop;
 		x->drains = !seen;
 	}
 }
@@ -78,8 +77,7 @@ static int last_awaited(const struct counting *c, int inst)
 
 /* Notes a point behind which `younger` groups may be under way. In the second pass the least count is known: then note
  * how many instances of each sTask it leaves under way, counted back from instance `before`, exclusive. */
-static void note_group_wait(const struct counting *c, struct group_wait *w, int class, int before,
-	int younger)
+static void note_group_wait(const struct counting *c, struct group_wait *w, int class, int before, int younger)
 {
 	int first = c->r->lane_first[c->lane_replica], groups = 0;
 	int ntasks = c->k->plan->graph->tasks.n;
@@ -115,8 +113,7 @@ static int instance_class(const struct counting *c, int inst)
 	outer = walk_outer(c->r->walk, loop, n->seq, parent);
 	base = walk_inner(c->r->walk, parent, outer, loop);
 	trips = walk_inner(c->r->walk, parent, outer + 1, loop) - base;
-	return iteration_class(&c->l->regions[loop + 1], n->seq - base -
-		entry_of_task(c->l, n->task)->at, trips);
+	return iteration_class(&c->l->regions[loop + 1], n->seq - base - entry_of_task(c->l, n->task)->at, trips);
 }
 
 /* Does instance j wait on a flag for an event that can only come after product i is complete? */
@@ -160,11 +157,9 @@ static void complete_before(const struct counting *c, int i, int j)
 		struct kentry *x = entry_of_task(c->l, c->r->inst[p].task);
 
 		if (x->drains)
-			note_group_wait(c, &x->after, instance_class(c, p), p + 1,
-				products_between(c, i + 1, p + 1));
+			note_group_wait(c, &x->after, instance_class(c, p), p + 1, products_between(c, i + 1, p + 1));
 		else if (x->waits_groups && p > i)
-			note_group_wait(c, &x->before, instance_class(c, p), p,
-				products_between(c, i + 1, p));
+			note_group_wait(c, &x->before, instance_class(c, p), p, products_between(c, i + 1, p));
 		else
 			continue;
 		return;
@@ -181,8 +176,7 @@ static void count_dependents(const struct counting *c, int i)
 	    !c->k->refinements->complete.n) || kernel_result_shared(c->k, c->r->inst[i].task))
 		return;
 	for (int j = i + 1; j < end; j++) {
-		if (!needs_end(c, i, j) && !refined_complete_before(c->k, c->r->inst[i].task,
-		    c->r->inst[j].task))
+		if (!needs_end(c, i, j) && !refined_complete_before(c->k, c->r->inst[i].task, c->r->inst[j].task))
 			continue;
 		complete_before(c, i, j);
 		return;			/* later instances know it, too */

@@ -57,9 +57,8 @@ static bool comes_before(const struct relation *r, const struct wait *w, bool in
 		for (int i = 0; i < ns; i++)
 			for (int64_t x = spans[i].first; x < spans[i].last; x++)
 				if (!(in_tile && tile_of(r, w->on, x) == tile_of(r, w->task, s)) &&
-				    !relation_before(r, relation_instance(r, w->on, x), w->when ==
-				    WAIT_ISSUED ? AT_ISSUE : AT_END, relation_instance(r, w->task, s),
-				    AT_ISSUE))
+				    !relation_before(r, relation_instance(r, w->on, x), w->when == WAIT_ISSUED ?
+				    AT_ISSUE : AT_END, relation_instance(r, w->task, s), AT_ISSUE))
 					return false;
 	}
 	return !r->ncycle;
@@ -88,8 +87,7 @@ static bool is_hidden(struct kernel *k, const struct wait *w)
 	struct flag_demand part;
 	bool hidden = false;
 
-	if (stask_at(k, w->task)->phase != k->phase || !by_flag(k, w) || !is_copy(k, w->on) ||
-	    w->when == WAIT_ISSUED)
+	if (stask_at(k, w->task)->phase != k->phase || !by_flag(k, w) || !is_copy(k, w->on) || w->when == WAIT_ISSUED)
 		return false;
 	for (int i = 0; lower_next_demand(k, w, &i, &part);)
 		hidden |= part.runs != NONE;

@@ -45,8 +45,7 @@ static bool waits_between(const struct iteration_order *t, int from, int to, int
 
 		if (x && x->waits_groups && waits_for_all(&x->before) && behind)
 			return true;
-		if (x && x->drains && waits_for_all(&x->after) && (pos == from ||
-		    (behind && pos != to)))
+		if (x && x->drains && waits_for_all(&x->after) && (pos == from || (behind && pos != to)))
 			return true;
 	}
 	return false;
@@ -62,8 +61,7 @@ static int iterations_since(const struct iteration_order *t, const struct kentry
 		const struct edge *e = &g->edges.v[i];
 		int back = e->distance * (e->reuse ? t->k->plan->versions[e->buffer] : 1) + m->at - x->at;
 
-		if (e->from == m->task && e->loop == t->loop && t->k->ring_of[e->buffer] == NONE &&
-		    back > iterations)
+		if (e->from == m->task && e->loop == t->loop && t->k->ring_of[e->buffer] == NONE && back > iterations)
 			iterations = back;
 	}
 	return iterations;
@@ -105,8 +103,7 @@ static bool is_fed_between(const struct iteration_order *t, int from, int to, in
 		const struct kentry *x = entry_at(t, pos);
 		const struct stask *w = x ? stask_at(t->k, x->task) : NULL;
 
-		if (!x || on_matrix(t->k, x->task) || !(iterations ? pos > from || pos < to : pos > from &&
-		    pos < to))
+		if (!x || on_matrix(t->k, x->task) || !(iterations ? pos > from || pos < to : pos > from && pos < to))
 			continue;
 		for (int i = 0; i < w->writes.n; i++)
 			if (stask_reads(s, w->writes.v[i]) && t->k->ring_of[w->writes.v[i]] == NONE)

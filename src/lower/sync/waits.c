@@ -43,8 +43,7 @@ bool lower_waits_for_run(const struct kernel *k, const struct wait *w, int *dept
 	int lane = lane_of(k, w->task);
 
 	*depth = greatest_distance(k, w);
-	if (theirs == NONE || g->program->loops.v[theirs].parent != mine ||
-	    w->when == WAIT_ISSUED || is_copy(k, w->on))
+	if (theirs == NONE || g->program->loops.v[theirs].parent != mine || w->when == WAIT_ISSUED || is_copy(k, w->on))
 		return false;
 	return *depth > 1 || g->trips[theirs].least == 0 || !lane_has_loop(k->plan, lane, theirs) ||
 		!is_awaited_inside(k, w->on);
@@ -192,8 +191,7 @@ bool lower_next_demand(struct kernel *k, const struct wait *w, int *i, struct fl
 	return true;
 }
 
-bool lower_by_flag_of(const struct kernel *k, const struct wait *w, const struct relation *r, int i,
-	int on)
+bool lower_by_flag_of(const struct kernel *k, const struct wait *w, const struct relation *r, int i, int on)
 {
 	return for_own_copy(k, w) || r->inst[i].lane_replica != r->inst[on].lane_replica;
 }
@@ -258,11 +256,9 @@ bool lower_keeps_step(const struct kernel *k, const struct wait *w)
 	const struct plan *p = k->plan;
 	int mine = loop_of(k, w->task), theirs = loop_of(k, w->on);
 
-	return mine != NONE && g->program->loops.v[mine].parent == theirs &&
-		may_be_empty(g, mine) && w->when == WAIT_COMPLETE &&
-		g->tasks.v[w->on].kind == TASK_LOAD && g->tasks.v[w->task].kind != TASK_LOAD &&
-		p->entries.v[plan_entry_of(p, w->task)].lane !=
-		p->entries.v[plan_entry_of(p, w->on)].lane;
+	return mine != NONE && g->program->loops.v[mine].parent == theirs && may_be_empty(g, mine) &&
+		w->when == WAIT_COMPLETE && g->tasks.v[w->on].kind == TASK_LOAD && g->tasks.v[w->task].kind != TASK_LOAD
+		&& p->entries.v[plan_entry_of(p, w->task)].lane != p->entries.v[plan_entry_of(p, w->on)].lane;
 }
 
 static void add_wait_once(struct kernel *k, struct kentry *x, struct flag_wait f)
@@ -304,9 +300,8 @@ void lower_run_waits(struct kernel *k, struct kentry *x)
 				.back = k->flags.v[k->flag_of[w->on]].depth });
 		if (lower_waits_for_run(k, w, &depth) && may_be_empty(g, loop) &&
 		    lower_run_flag(k, w->on, loop) != NONE)
-			add_wait_once(k, x, (struct flag_wait){ .wait = i, .which = AWAIT_AROUND, .once = true,
-				.flag = k->flag_of[w->task], .loop = loop_of(k, w->task),
-				.back = k->flags.v[lower_run_flag(k, w->on, loop)].depth -
-					runs_back(k, w) });
+			add_wait_once(k, x, (struct flag_wait){ .wait = i, .which = AWAIT_AROUND,
+				.once = true, .flag = k->flag_of[w->task], .loop = loop_of(k, w->task),
+				.back = k->flags.v[lower_run_flag(k, w->on, loop)].depth - runs_back(k, w) });
 	}
 }
