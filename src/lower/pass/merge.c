@@ -1,13 +1,13 @@
 /* Merging: lanes that do the same share one tree, whose text has a variable `who` that says which of them runs.
  *
  * The lanes of a split sTask differ only in numbers (offsets in shared memory, first rows) and in which rings, flags and
- * fragments they use. A text for each lane would take as much of the instruction cache as the first. So the trees of
- * neighbouring lanes are compared, operation by operation. Numbers may differ where compilers need not know them, as a term
- * or a side of an equality, if they grow by the same from lane to lane: they become NUM_OF_LANE. What one lane uses of rings,
- * flags and fragments must always stand for the same of another. All else must be equal.
+ * fragments they use. A text for each lane would take as much of the instruction cache as the first. So the tree of a
+ * lane is compared, operation by operation, with that of its neighbours, and joins it. Numbers may differ where compilers
+ * need not know them, as a term or a side of an equality, if they grow by the same from lane to lane: they become
+ * NUM_OF_LANE. A ring, flag or fragment of one lane must always stand for the same one of another. All else must be equal.
  *
- * An operation of a merged tree keeps those that it was made of (role_op.merged), from which emit takes names, and offsets of rings
- * and flags. */
+ * A shared tree names the rings, flags and fragments of its first lane. Its operations keep those that they were made of
+ * (role_op.merged), from which emit takes names, and offsets of rings and flags. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,209 +21,135 @@ enum counterpart_kind { COUNTERPART_FRAGMENT, COUNTERPART_RING, COUNTERPART_FLAG
 struct counterpart {
 	enum counterpart_kind kind;
 	intptr_t of[LANES_MERGED];	/* by lane: index, or address of a struct frag */
+	int n;				/* lanes of which it is known */
 };
 
 struct merging {
 	struct arena *a;
 	const struct role_program *r;
-	int n;				/* lanes */
+	int n;				/* lanes that share the tree; the next one is to join them */
 	VEC(struct counterpart) counterparts;
 };
 
-/* numbers that grow by the same ----------------------------------------------------- */
-
-static bool is_progression(const struct merging *m, const int64_t *v)
-{
-	for (int l = 1; l < m->n; l++)
-		if (v[l] - v[l - 1] != v[1] - v[0])
-			return false;
-	return true;
-}
-
 /* counterparts ---------------------------------------------------------------------- */
 
-static bool are_counterparts(struct merging *m, enum counterpart_kind kind, const intptr_t *of)
+/* Notes that the joining lane uses `next` where the first lane uses `first`. NULL: one of them stands for another. */
+static const struct counterpart *add_counterpart(struct merging *m, enum counterpart_kind kind, intptr_t first,
+	intptr_t next)
 {
-	struct counterpart x = { .kind = kind };
+	struct counterpart *found = NULL;
 
 	for (int i = 0; i < m->counterparts.n; i++) {
-		const struct counterpart *known = &m->counterparts.v[i];
-		int same = 0;
+		struct counterpart *x = &m->counterparts.v[i];
 
-		for (int l = 0; l < m->n && known->kind == kind; l++)
-			same += known->of[l] == of[l];
-		if (same)
-			return same == m->n;
+		if (x->kind != kind)
+			continue;
+		if (x->n > m->n && (x->of[0] == first) != (x->of[m->n] == next))
+			return NULL;
+		if (x->of[0] == first)
+			found = x;
 	}
-	for (int l = 0; l < m->n; l++)
-		x.of[l] = of[l];
-	VEC_PUSH(m->a, &m->counterparts, x);
-	return true;
+	if (!found) {
+		found = VEC_ADD(m->a, &m->counterparts);
+		*found = (struct counterpart){ kind, { first }, 0 };
+	}
+	found->of[m->n] = next;
+	found->n = m->n + 1;
+	return found;
 }
 
-static bool same_form(const struct frag *f, const struct frag *g)
+static bool merge_frags(struct merging *m, const struct frag *f, const struct frag *g)
 {
+	if (!f || !g)
+		return f == g;
 	return f->kind == g->kind && f->height == g->height && f->width == g->width && f->rows == g->rows &&
 		f->cols == g->cols && f->layout == g->layout && f->blocks == g->blocks && f->packed == g->packed &&
-		f->type == g->type && f->versions == g->versions;
+		f->type == g->type && f->versions == g->versions &&
+		add_counterpart(m, COUNTERPART_FRAGMENT, (intptr_t)f, (intptr_t)g);
 }
 
-static bool merge_frags(struct merging *m, const struct frag *const *f)
+static bool merge_frags_at(struct merging *m, const struct frag_at *x, const struct frag_at *y)
 {
-	intptr_t of[LANES_MERGED];
-
-	for (int l = 0; l < m->n; l++) {
-		of[l] = (intptr_t)f[l];
-		if (!f[l] != !f[0] || (f[0] && !same_form(f[0], f[l])))
-			return false;
-	}
-	return !f[0] || are_counterparts(m, COUNTERPART_FRAGMENT, of);
+	return x->version == y->version && merge_frags(m, x->frag, y->frag);
 }
 
-static bool merge_frags_at(struct merging *m, const struct frag_at *const *at)
+/* Does the joining lane's number continue those of the lanes before it: `first`, `second`, ... `last`? */
+static bool continues(int64_t first, int64_t second, int64_t last, int64_t next)
 {
-	const struct frag *f[LANES_MERGED];
-
-	for (int l = 0; l < m->n; l++) {
-		f[l] = at[l]->frag;
-		if (at[l]->version != at[0]->version)
-			return false;
-	}
-	return merge_frags(m, f);
+	return next - last == second - first;
 }
 
-/* Indices of rings or flags. */
-static bool merge_indices(struct merging *m, enum counterpart_kind kind, const int *const *index)
+static bool merge_rings(struct merging *m, int first, int next)
 {
-	int64_t offset[LANES_MERGED];
-	intptr_t of[LANES_MERGED];
+	const struct role_ring *v = m->r->rings.v, *x = &v[first], *y = &v[next];
+	const struct counterpart *c = add_counterpart(m, COUNTERPART_RING, first, next);
 
-	for (int l = 0; l < m->n; l++) {
-		of[l] = *index[l];
-		offset[l] = 0;
-		if ((of[l] == NONE) != (of[0] == NONE))
-			return false;
-		if (of[l] == NONE)
-			continue;
-		if (kind == COUNTERPART_RING) {
-			const struct role_ring *x = &m->r->rings.v[of[0]], *y = &m->r->rings.v[of[l]];
+	return c && x->slot_bytes == y->slot_bytes && x->versions == y->versions && x->shared == y->shared &&
+		continues(x->offset, v[c->of[1]].offset, v[c->of[m->n - 1]].offset, y->offset);
+}
 
-			offset[l] = y->offset;
-			if (x->slot_bytes != y->slot_bytes || x->versions != y->versions || x->shared != y->shared)
-				return false;
-		} else {
-			const struct role_flag *x = &m->r->flags.v[of[0]], *y = &m->r->flags.v[of[l]];
+static bool merge_flags(struct merging *m, int first, int next)
+{
+	const struct role_flag *v = m->r->flags.v, *x = &v[first], *y = &v[next];
+	const struct counterpart *c = add_counterpart(m, COUNTERPART_FLAG, first, next);
 
-			offset[l] = y->offset;
-			if (x->depth != y->depth || x->all != y->all || x->bytes != y->bytes)
-				return false;
-		}
-	}
-	return is_progression(m, offset) && are_counterparts(m, kind, of);
+	return c && x->depth == y->depth && x->all == y->all && x->bytes == y->bytes &&
+		continues(x->offset, v[c->of[1]].offset, v[c->of[m->n - 1]].offset, y->offset);
 }
 
 /* expressions ----------------------------------------------------------------------- */
 
-/* The same number for each lane; NULL: there is none. is_term: the number may be one that grows from lane to lane. */
-static const struct num *merge_nums(struct merging *m, const struct num *const *x, bool is_term);
-
-static const struct num *merge_consts(struct merging *m, const struct num *const *x, bool is_term)
+/* Variable v of x for the lanes, of y for the joining one. */
+static bool merge_vars(struct merging *m, enum var v, int x, int y)
 {
-	int64_t v[LANES_MERGED] = { 0 };
-
-	for (int l = 0; l < m->n; l++)
-		v[l] = x[l]->k;
-	if (!is_progression(m, v))
-		return NULL;
-	return v[0] == v[1] ? x[0] : is_term ? num_of_lane(m->a, v[0], v[1] - v[0]) : NULL;
+	if (v == VAR_SLOT)
+		return add_counterpart(m, COUNTERPART_RING, x, y);
+	if (v == VAR_ISSUED || v == VAR_RELEASED)
+		return add_counterpart(m, COUNTERPART_FLAG, x, y);
+	return x == y;
 }
 
-/* The lanes' variables v, of[]; those of rings and flags are counterparts. */
-static bool merge_vars(struct merging *m, const enum var *v, const intptr_t *of)
+/* Merges y into *x; both may be NULL. False: they differ. is_term: it may be a number that grows from lane to lane. */
+static bool merge_nums(struct merging *m, const struct num **x, const struct num *y, bool is_term)
 {
-	bool same = true;
-
-	for (int l = 0; l < m->n; l++) {
-		same &= of[l] == of[0];
-		if (v[l] != v[0])
-			return false;
-	}
-	if (v[0] == VAR_SLOT)
-		return are_counterparts(m, COUNTERPART_RING, of);
-	if (v[0] == VAR_ISSUED || v[0] == VAR_RELEASED)
-		return are_counterparts(m, COUNTERPART_FLAG, of);
-	return same;
-}
-
-/* An argument of the numbers x; `arg` is its offset in struct num. False: it differs. */
-static bool merge_args(struct merging *m, const struct num *const *x, size_t arg, bool is_term, const struct num **out)
-{
-	const struct num *v[LANES_MERGED] = { NULL };
-
-	for (int l = 0; l < m->n; l++)
-		v[l] = *(const struct num *const *)(const void *)((const char *)x[l] + arg);
-	if (!v[0])
-		return true;
-	*out = merge_nums(m, v, is_term);
-	return *out;
-}
-
-static const struct num *merge_nums(struct merging *m, const struct num *const *x, bool is_term)
-{
-	enum var v[LANES_MERGED] = { 0 };
-	intptr_t of[LANES_MERGED] = { 0 };
+	const struct num *old = *x;
 	struct num *n;
-	bool is_sum = x[0]->op == NUM_ADD || x[0]->op == NUM_SUB;
+	bool is_sum;
 
-	for (int l = 1; l < m->n; l++)
-		if (x[l]->op != x[0]->op || !x[l]->a != !x[0]->a || !x[l]->b != !x[0]->b || !x[l]->c != !x[0]->c)
-			return NULL;
-	if (x[0]->op == NUM_CONST)
-		return merge_consts(m, x, is_term);
-	for (int l = 0; l < m->n && x[0]->op == NUM_VAR; l++) {
-		v[l] = x[l]->var;
-		of[l] = x[l]->of;
+	if (!old || !y)
+		return old == y;
+	if (old->op == NUM_OF_LANE)
+		return y->op == NUM_CONST && y->k == old->a->k + m->n * old->b->k;
+	if (old->op != y->op)
+		return false;
+	if (old->op == NUM_VAR)
+		return old->var == y->var && merge_vars(m, old->var, old->of, y->of);
+	if (old->op == NUM_CONST) {
+		if (old->k != y->k && is_term && m->n == 1)
+			*x = num_of_lane(m->a, old->k, y->k - old->k);
+		return old->k == y->k || *x != old;
 	}
-	if (x[0]->op == NUM_VAR)
-		return merge_vars(m, v, of) ? x[0] : NULL;
-	n = arena_copy(m->a, x[0], 1, sizeof(*n));
-	return merge_args(m, x, offsetof(struct num, a), is_sum, &n->a) && merge_args(m, x, offsetof(struct num, b),
-		is_sum || n->op == NUM_EQ, &n->b) && merge_args(m, x, offsetof(struct num, c), false, &n->c) ? n : NULL;
+	is_sum = old->op == NUM_ADD || old->op == NUM_SUB;
+	*x = n = arena_copy(m->a, old, 1, sizeof(*n));
+	return merge_nums(m, &n->a, y->a, is_sum) && merge_nums(m, &n->b, y->b, is_sum || n->op == NUM_EQ) &&
+		merge_nums(m, &n->c, y->c, false);
 }
 
-static const struct val *merge_vals(struct merging *m, const struct val *const *x)
+static bool merge_vals(struct merging *m, const struct val **x, const struct val *y)
 {
-	const struct frag_at *frag[LANES_MERGED];
-	const struct num *num[LANES_MERGED], *less[LANES_MERGED];
-	struct val *v = arena_copy(m->a, x[0], 1, sizeof(*v));
+	struct val *v;
 
-	for (int l = 0; l < m->n; l++) {
-		const struct val *y = x[l];
-
-		if (y->kind != v->kind || y->type != v->type || y->from != v->from || y->op != v->op ||
-		    y->compare != v->compare || y->k != v->k || y->node != v->node || y->per != v->per ||
-		    !y->num != !v->num || !y->less != !v->less)
-			return NULL;
-		frag[l] = &y->frag;
-		num[l] = y->num;
-		less[l] = y->less;
-	}
-	if (!merge_frags_at(m, frag) || (num[0] && !(v->num = merge_nums(m, num, false))) ||
-	    (less[0] && !(v->less = merge_nums(m, less, false))))
-		return NULL;
-	for (int i = 0; i < LEN(v->arg) && v->arg[i]; i++) {
-		const struct val *arg[LANES_MERGED];
-
-		for (int l = 0; l < m->n; l++) {
-			arg[l] = x[l]->arg[i];
-			if (!arg[l])
-				return NULL;
-		}
-		v->arg[i] = merge_vals(m, arg);
-		if (!v->arg[i])
-			return NULL;
-	}
-	return v;
+	if (!*x || !y)
+		return *x == y;
+	*x = v = arena_copy(m->a, *x, 1, sizeof(*v));
+	if (y->kind != v->kind || y->type != v->type || y->from != v->from || y->op != v->op || y->compare != v->compare ||
+	    y->k != v->k || y->node != v->node || y->per != v->per || !merge_frags_at(m, &v->frag, &y->frag) ||
+	    !merge_nums(m, &v->num, y->num, false) || !merge_nums(m, &v->less, y->less, false))
+		return false;
+	for (int i = 0; i < LEN(v->arg); i++)
+		if (!merge_vals(m, &v->arg[i], y->arg[i]))
+			return false;
+	return true;
 }
 
 /* operations ------------------------------------------------------------------------ */
@@ -252,166 +178,99 @@ static struct fields fields_of(struct merging *m, const struct role_op *o)
 	return list;
 }
 
-static bool merge_numbers(struct merging *m, const struct num **to, void *const *field, bool is_term)
+/* Merges an operand of the joining lane, `next`, into that of the shared tree. `second`, `last`: those of the second lane
+ * and of the last one that shares it. */
+static bool merge_field(struct merging *m, enum operand_kind kind, void *to, const void *second, const void *last,
+	const void *next)
 {
-	const struct num *x[LANES_MERGED] = { NULL };
+	int x, y;
 
-	for (int l = 0; l < m->n; l++) {
-		x[l] = *(const struct num *const *)field[l];
-		if (!x[l] != !x[0])
-			return false;
-	}
-	return !x[0] || (*to = merge_nums(m, x, is_term));
-}
-
-static bool merge_values(struct merging *m, const struct val **to, void *const *field)
-{
-	const struct val *x[LANES_MERGED] = { NULL };
-
-	for (int l = 0; l < m->n; l++) {
-		x[l] = *(const struct val *const *)field[l];
-		if (!x[l] != !x[0])
-			return false;
-	}
-	return !x[0] || (*to = merge_vals(m, x));
-}
-
-/* Merges an operand of the lanes into that of the merged operation. */
-static bool merge_field(struct merging *m, const struct field *to, void *const *field)
-{
-	const struct frag *frag[LANES_MERGED];
-	int64_t v[LANES_MERGED] = { 0 };
-	enum var var[LANES_MERGED];
-	intptr_t of[LANES_MERGED];
-
-	switch ((int)to->kind) {
+	switch ((int)kind) {
 	case OPERAND_NUM: case OPERAND_ADDRESS: case OPERAND_OWN_ADDRESS: case OPERAND_LETS:
-		return merge_numbers(m, to->at, field, to->kind == OPERAND_LETS);
+		return merge_nums(m, to, *(const struct num *const *)next, kind == OPERAND_LETS);
 	case OPERAND_VALUE:
-		return merge_values(m, to->at, field);
+		return merge_vals(m, to, *(const struct val *const *)next);
 	case OPERAND_USE: case OPERAND_DEF: case OPERAND_SUM: case OPERAND_FRAG:
-		return merge_frags_at(m, (const struct frag_at *const *)field);
+		return merge_frags_at(m, to, next);
 	case OPERAND_USE_FRAG: case OPERAND_DEF_FRAG: case OPERAND_OVER:
-		for (int l = 0; l < m->n; l++)
-			frag[l] = *(const struct frag *const *)field[l];
-		return merge_frags(m, frag);
-	case OPERAND_FLAG:
-		return merge_indices(m, COUNTERPART_FLAG, (const int *const *)field);
-	case OPERAND_RING:
-		return merge_indices(m, COUNTERPART_RING, (const int *const *)field);
-	case OPERAND_OFFSET: case OPERAND_INT:
-		for (int l = 0; l < m->n; l++)
-			v[l] = *(const int *)field[l];
-		return is_progression(m, v) && (to->kind == OPERAND_OFFSET || v[0] == v[1]);
+		return merge_frags(m, *(const struct frag **)to, *(const struct frag *const *)next);
+	case OPERAND_FLAG: case OPERAND_RING:
+		x = *(int *)to;
+		y = *(const int *)next;
+		if (x == NONE || y == NONE)
+			return x == y;
+		return kind == OPERAND_FLAG ? merge_flags(m, x, y) : merge_rings(m, x, y);
+	case OPERAND_OFFSET:
+		return continues(*(int *)to, *(const int *)second, *(const int *)last, *(const int *)next);
+	case OPERAND_INT:
+		return *(int *)to == *(const int *)next;
 	case OPERAND_COUNTER:		/* enum var, and behind it an int */
-		for (int l = 0; l < m->n; l++) {
-			var[l] = *(const enum var *)field[l];
-			of[l] = *(const int *)(const void *)((const char *)field[l] + sizeof(enum var));
-		}
-		return merge_vars(m, var, of);
+		return *(enum var *)to == *(const enum var *)next && merge_vars(m, *(enum var *)to,
+			*(const int *)((const enum var *)to + 1), *(const int *)((const enum var *)next + 1));
 	default:			/* settings; and what no text shows: notes, numbers of stagings */
 		return true;
 	}
 }
 
-static bool merge_bodies(struct merging *m, const struct role_body *const *b, struct role_body *to);
+static bool merge_bodies(struct merging *m, const struct role_body *x, const struct role_body *y, struct role_body *to);
 
-/* The bodies of regions; `which`: offset of one in struct role_op. */
-static bool merge_regions(struct merging *m, const struct role_op *const *o, size_t which, struct role_body *to)
+/* x in the shared tree and y of the joining lane as one; NULL: they differ. */
+static struct role_op *merge_ops(struct merging *m, const struct role_op *x, const struct role_op *y)
 {
-	const struct role_body *b[LANES_MERGED];
+	const struct role_op *ops[LANES_MERGED + 1] = { x };
+	struct role_op *to = role_copy_op(m->a, x);
+	struct fields all = fields_of(m, to), second, last, next = fields_of(m, y);
 
-	for (int l = 0; l < m->n; l++)
-		b[l] = (const struct role_body *)(const void *)((const char *)o[l] + which);
-	return merge_bodies(m, b, to);
-}
-
-static struct role_op *merge_ops(struct merging *m, const struct role_op *const *o)
-{
-	struct role_op *to = role_copy_op(m->a, o[0]);
-	struct fields list = fields_of(m, to), of[LANES_MERGED];
-
-	for (int l = 0; l < m->n; l++) {
-		of[l] = fields_of(m, o[l]);
-		if (!role_same_settings(o[l], o[0]) || of[l].v.n != list.v.n || (o[l]->task == NONE) != (to->task == NONE))
-			return NULL;
-	}
-	for (int i = 0; i < list.v.n; i++) {
-		void *field[LANES_MERGED];
-
-		for (int l = 0; l < m->n; l++)
-			field[l] = of[l].v.v[i].at;
-		if (!merge_field(m, &list.v.v[i], field))
-			return NULL;
-	}
-	if (role_is_region(to->what) && !(merge_regions(m, o, offsetof(struct role_op, u.region.body), &to->u.region.body) &&
-	    merge_regions(m, o, offsetof(struct role_op, u.region.other), &to->u.region.other)))
+	if (x->merged)
+		memcpy(ops, x->merged, (size_t)m->n * sizeof(*ops));
+	ops[m->n] = y;
+	if (!role_same_settings(y, x) || next.v.n != all.v.n || (y->task == NONE) != (x->task == NONE))
 		return NULL;
-	to->merged = arena_copy(m->a, o, (size_t)m->n + 1, sizeof(*o));
+	second = fields_of(m, ops[1]);
+	last = fields_of(m, ops[m->n - 1]);
+	for (int i = 0; i < all.v.n; i++)
+		if (!merge_field(m, all.v.v[i].kind, all.v.v[i].at, second.v.v[i].at, last.v.v[i].at, next.v.v[i].at))
+			return NULL;
+	if (role_is_region(to->what) && !(merge_bodies(m, &x->u.region.body, &y->u.region.body, &to->u.region.body) &&
+	    merge_bodies(m, &x->u.region.other, &y->u.region.other, &to->u.region.other)))
+		return NULL;
+	to->merged = arena_copy(m->a, ops, (size_t)m->n + 2, sizeof(*ops));
 	return to;
 }
 
-static bool merge_bodies(struct merging *m, const struct role_body *const *b, struct role_body *to)
+static bool merge_bodies(struct merging *m, const struct role_body *x, const struct role_body *y, struct role_body *to)
 {
 	*to = (struct role_body){ 0 };
-	for (int l = 1; l < m->n; l++)
-		if (b[l]->v.n != b[0]->v.n)
-			return false;
-	for (int i = 0; i < b[0]->v.n; i++) {
-		const struct role_op *o[LANES_MERGED + 1] = { NULL };
-		struct role_op *x;
+	for (int i = 0; i < x->v.n && x->v.n == y->v.n; i++) {
+		struct role_op *o = merge_ops(m, x->v.v[i], y->v.v[i]);
 
-		for (int l = 0; l < m->n; l++)
-			o[l] = b[l]->v.v[i];
-		x = merge_ops(m, o);
-		if (!x)
+		if (!o)
 			return false;
-		VEC_PUSH(m->a, &to->v, x);
+		VEC_PUSH(m->a, &to->v, o);
 	}
-	return true;
+	return x->v.n == y->v.n;
 }
 
 /* lanes ----------------------------------------------------------------------------- */
 
-/* Of what the printed text takes from a role, may these differ by lane? */
-static bool same_roles(const struct merging *m, const struct role *const *l)
+/* Lets lane l[m->n] share the tree of those before it, if it can. */
+static bool join_role(struct merging *m, const struct role *l, struct role *to)
 {
-	int64_t v[4][LANES_MERGED];
+	const struct role *x = l, *second = l + 1, *y = l + m->n, *last = y - 1;
+	const struct target *t = m->r->target;
+	struct role_body body;
 
-	for (int i = 0; i < m->n; i++) {
-		const struct role *x = l[i], *y = l[0];
-
-		if (x->warps != y->warps || x->tile_words != y->tile_words || x->tiles_held != y->tiles_held ||
-		    x->tiles_out != y->tiles_out || role_is_aligned(x, m->r->target) != role_is_aligned(y, m->r->target))
-			return false;
-		v[0][i] = x->first_warp;
-		v[1][i] = x->barrier;
-		v[2][i] = x->stamps;
-		v[3][i] = x->stamps_out;
-	}
-	for (int i = 0; i < LEN(v); i++)
-		if (!is_progression(m, v[i]))
-			return false;
+	if (x->warps != y->warps || x->tile_words != y->tile_words || x->tiles_held != y->tiles_held ||
+	    x->tiles_out != y->tiles_out || role_is_aligned(x, t) != role_is_aligned(y, t) ||
+	    !continues(x->first_warp, second->first_warp, last->first_warp, y->first_warp) ||
+	    !continues(x->barrier, second->barrier, last->barrier, y->barrier) ||
+	    !continues(x->stamps, second->stamps, last->stamps, y->stamps) ||
+	    !continues(x->stamps_out, second->stamps_out, last->stamps_out, y->stamps_out) ||
+	    !merge_bodies(m, &to->body, &y->body, &body))
+		return false;
+	to->body = body;
+	to->name = arena_strf(m->a, "%s, %s", to->name, y->name);
 	return true;
-}
-
-/* Merges n roles into *out. */
-static bool merge_roles(struct merging *m, const struct role *const *l, int n, struct role *out)
-{
-	const struct role_body *b[LANES_MERGED];
-	const char *name = l[0]->name;
-
-	m->n = n;
-	m->counterparts.n = 0;
-	for (int i = 0; i < n; i++)
-		b[i] = &l[i]->body;
-	for (int i = 1; i < n; i++)
-		name = arena_strf(m->a, "%s, %s", name, l[i]->name);
-	*out = *l[0];
-	out->name = name;
-	out->nmerged = n;
-	out->merged = arena_copy(m->a, l, (size_t)n, sizeof(*l));
-	return same_roles(m, l) && merge_bodies(m, b, &out->body);
 }
 
 /* Roles by their first warp. */
@@ -429,16 +288,17 @@ enum err_code pass_merge(struct lowering *c, struct err *e)
 	(void)e;
 	qsort(lane, (size_t)n, sizeof(*lane), compare_roles);
 	c->r->roles.n = 0;
-	for (int i = 0, count; i < n; i += count) {
+	for (int i = 0; i < n; i += m.n) {
 		const struct role *l[LANES_MERGED] = { &lane[i] };
-		struct role merged = lane[i], more;
+		struct role merged = lane[i];
 
-		for (count = 1; count < LANES_MERGED && i + count < n && lane[i].warps % c->r->target->group == 0; count++) {
-			l[count] = &lane[i + count];
-			if (!merge_roles(&m, l, count + 1, &more))
-				break;
-			merged = more;
-		}
+		m.counterparts.n = 0;
+		for (m.n = 1; m.n < LANES_MERGED && i + m.n < n && lane[i].warps % c->r->target->group == 0 &&
+		     join_role(&m, &lane[i], &merged); m.n++)
+			l[m.n] = &lane[i + m.n];
+		merged.nmerged = m.n;
+		if (m.n > 1)
+			merged.merged = arena_copy(c->a, l, (size_t)m.n, sizeof(*l));
 		VEC_PUSH(c->a, &c->r->roles, merged);
 	}
 	return OK;
