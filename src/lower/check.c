@@ -67,8 +67,7 @@ static void note_load(const struct kernel *k, int task, struct arena *a, struct 
 {
 	const struct graph *g = k->plan->graph;
 	const struct stask *s = &g->tasks.v[task];
-	const struct task *t = &g->program->tasks.v[s->task];
-	const struct tensor *x = &g->program->tensors.v[g->program->nodes.v[t->nodes.v[t->nodes.n - 1]].ref];
+	const struct tensor *x = &g->program->tensors.v[last_node_of(k, s)->ref];
 	const struct axis *last = x->rank ? &g->program->axes.v[x->dim[x->rank - 1]] : NULL;
 	int chunk = k->target->shared.chunk, bits = dtype_bits(x->type);
 	struct problem n = { .code = NOTE_BY_THREADS, .task = task, .other = NONE, .edge = NONE,
@@ -122,7 +121,7 @@ enum err_code lower_check(struct mem *mem, const struct plan *p, struct arena *a
 	TRY(lower_check_plan(p, a, stop, out, &u, e));
 	for (int phase = 0; phase < p->graph->program->phases.n && !*model_only && !out->v.n; phase++) {
 		struct refusal why;
-		enum err_code code = lower_or_refuse(mem, p, phase, held, &why, e);
+		enum err_code code = lower_or_refuse(mem, p, phase, false, held, &why, e);
 
 		if (code && code != ERR_ILLEGAL)
 			return code;

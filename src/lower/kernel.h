@@ -59,6 +59,16 @@ struct shape2 {
 	int64_t row_share[FRAG_AXES_MAX], col_share[FRAG_AXES_MAX];
 };
 
+/* The axes of a shape: first those of the rows, then those of the columns. */
+static inline int shape_rank(const struct shape2 *v)
+{
+	return v->nrow + v->ncol;
+}
+static inline int shape_axis(const struct shape2 *v, int i)
+{
+	return i < v->nrow ? v->row[i] : v->col[i - v->nrow];
+}
+
 /* Which share of a load each block of a cluster copies. */
 enum cluster_share {
 	SHARE_NONE,			/* all: the load is not shared */
@@ -284,7 +294,7 @@ static inline bool kernel_result_shared(const struct kernel *k, int task)
 }
 
 /* The innermost loop that contains both a and b; NONE: the tile loop. */
-static inline int kernel_common_loop(const struct program *p, int a, int b)
+static inline int common_loop(const struct program *p, int a, int b)
 {
 	while (!program_loop_within(p, b, a))
 		a = p->loops.v[a].parent;

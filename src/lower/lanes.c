@@ -2,6 +2,14 @@
 #include "lower/layout/folds.h"
 #include "lower/passes.h"
 
+struct kentry *lower_entry_of(const struct klane *l, int task)
+{
+	for (int i = 0; i < l->entries.n; i++)
+		if (l->entries.v[i].task == task)
+			return &l->entries.v[i];
+	BUG("sTask %d is on another lane", task);
+}
+
 static void add_entry(struct kernel *k, struct klane *l, int entry)
 {
 	const struct plan *p = k->plan;
@@ -59,11 +67,6 @@ static void build_regions(struct kernel *k, struct klane *l)
 	}
 }
 
-static int gcd(int a, int b)
-{
-	return b ? gcd(b, a % b) : a;
-}
-
 static void find_unroll(struct kernel *k, struct klane *l)
 {
 	const struct graph *g = k->plan->graph;
@@ -74,24 +77,12 @@ static void find_unroll(struct kernel *k, struct klane *l)
 		struct kregion *r = &l->regions[b->loop + 1];
 
 		if (b->phase == k->phase && k->ring_of[i] == NONE && lane_of(k, b->first) == l->lane)
-			r->unroll = r->unroll / gcd(r->unroll, v) * v;
+			r->unroll = r->unroll / (int)gcd_i64(r->unroll, v) * v;
 	}
 }
 
-static int64_t all_conversions(const struct kernel *k, const struct stask *s)
-{
-	const struct task *t = &k->plan->graph->program->tasks.v[s->task];
-	struct layout_conversion d;
-	int64_t n = 0;
-
-	for (int i = 0; i < t->nodes.n; i++)
-		for (int x = 0; conversion_next(k, s, t->nodes.v[i], &x, &d);)
-			n += conversion_bytes(s, &d);
-	return n;
-}
-
 /* Scratch of the lane: the most that an sTask's layout conversions together, or one reduction or scan, take. */
-static int64_t scratch_bytes(const struct kernel *k, const struct klane *l)
+static int64_t lane_scratch(const struct kernel *k, const struct klane *l)
 {
 	const struct program *p = k->plan->graph->program;
 	int64_t most = 0;
@@ -99,14 +90,18 @@ static int64_t scratch_bytes(const struct kernel *k, const struct klane *l)
 	for (int i = 0; i < l->entries.n; i++) {
 		const struct stask *s = stask_at(k, l->entries.v[i].task);
 		const struct task *t = &p->tasks.v[s->task];
+		struct layout_conversion d;
+		int64_t converted = 0;
 
-		most = max_i64(most, all_conversions(k, s));
 		for (int j = 0; j < t->nodes.n; j++) {
 			enum op_class c = op_class(p->nodes.v[t->nodes.v[j]].op);
 
+			for (int x = 0; conversion_next(k, s, t->nodes.v[j], &x, &d);)
+				converted += scratch_bytes(s, d.from);
 			if (c == CLASS_REDUCE || c == CLASS_SCAN)
 				most = max_i64(most, fold_bytes(k, s, t->nodes.v[j], l->warps));
 		}
+		most = max_i64(most, converted);
 	}
 	return most;
 }
@@ -133,7 +128,7 @@ static enum err_code add_lane(struct kernel *k, int lane, int replica, int lane_
 			"named barriers of '%s'", p->device->named_barriers - 1, p->device->name);
 	build_regions(k, l);
 	l->scratch = k->shared_bytes;
-	k->shared_bytes += scratch_bytes(k, l);
+	k->shared_bytes += lane_scratch(k, l);
 	find_unroll(k, l);
 	lower_groups(k, l, lane_replica);
 	return OK;

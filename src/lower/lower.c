@@ -68,7 +68,7 @@ static enum err_code lower_checked(struct mem *mem, const struct plan *p, int ph
 	return code ? code : wrong;
 }
 
-static enum err_code try_lower(struct mem *mem, const struct plan *p, int phase, bool unproven,
+enum err_code lower_or_refuse(struct mem *mem, const struct plan *p, int phase, bool unproven,
 	struct kernel **out, struct refusal *why, struct err *e)
 {
 	enum err_code code;
@@ -88,12 +88,6 @@ static enum err_code try_lower(struct mem *mem, const struct plan *p, int phase,
 	return lower_checked(mem, p, phase, (struct lower_options){ unproven, true }, out, &other, &other_error) ? code : OK;
 }
 
-enum err_code lower_or_refuse(struct mem *mem, const struct plan *p, int phase,
-	struct kernel **out, struct refusal *why, struct err *e)
-{
-	return try_lower(mem, p, phase, false, out, why, e);
-}
-
 const struct pass_info lower_passes[OPTION_COUNT] = {
 #define PASS(id, name, optional, needs, promises) { #name, optional, needs, promises },
 #include "lower/passes.def"
@@ -105,19 +99,18 @@ enum err_code lower_plan(struct mem *mem, const struct plan *p, int phase, struc
 {
 	struct refusal why;
 
-	return lower_or_refuse(mem, p, phase, out, &why, e);
+	return lower_or_refuse(mem, p, phase, false, out, &why, e);
 }
 
 enum err_code lower_for_price(struct mem *mem, const struct plan *p, int phase, struct kernel **out, struct err *e)
 {
 	struct refusal why;
 
-	return try_lower(mem, p, phase, true, out, &why, e);
+	return lower_or_refuse(mem, p, phase, true, out, &why, e);
 }
 
 void kernel_free(struct kernel *k)
 {
-	if (!k)
-		return;
-	arena_release(&k->arena);
+	if (k)
+		arena_release(&k->arena);
 }

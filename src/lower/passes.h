@@ -13,9 +13,9 @@
 
 enum { DEPTH_MAX = 16 };			/* greatest depth of a flag */
 
-/* Like lower_plan (lower.h); on ERR_ILLEGAL *why says which limit or rule the plan breaks. */
-NODISCARD enum err_code lower_or_refuse(struct mem *mem, const struct plan *p, int phase,
-	struct kernel **out, struct refusal *why, struct err *e);
+/* Like lower_plan or, if `unproven`, lower_for_price (lower.h); on ERR_ILLEGAL *why says which limit or rule the plan
+ * breaks. */
+NODISCARD enum err_code lower_or_refuse(struct mem *mem, const struct plan *p, int phase, bool unproven, struct kernel **out, struct refusal *why, struct err *e);
 
 /* Of each pass: the fields of the kernel that it needs, that it computes, and what holds afterwards. None changes what
  * it needs, except where that is said. */
@@ -78,6 +78,8 @@ NODISCARD enum err_code lower_depths(struct kernel *k, int *unserved, struct err
  * computes: lanes, except outboxes; threads; shared_bytes so far
  * promises: each entry makes all waits that the plan gives it, on flags or by a count of groups */
 NODISCARD enum err_code lower_lanes(struct kernel *k, struct err *e);
+/* The entry of an sTask that the lane has. */
+struct kentry *lower_entry_of(const struct klane *l, int task);
 /* Has the lane an entry in the phase? A lane without one is not part of the kernel. */
 bool lower_has_work(const struct kernel *k, int lane);
 
@@ -164,6 +166,18 @@ static inline const struct stask *stask_at(const struct kernel *k, int task)
 	return &k->plan->graph->tasks.v[task];
 }
 
+/* The last node of the sTask's task: a product, a load, a store. */
+static inline int last_node(const struct graph *g, const struct stask *s)
+{
+	const struct task *t = &g->program->tasks.v[s->task];
+
+	return t->nodes.v[t->nodes.n - 1];
+}
+static inline const struct node *last_node_of(const struct kernel *k, const struct stask *s)
+{
+	return &k->plan->graph->program->nodes.v[last_node(k->plan->graph, s)];
+}
+
 /* The matrix instruction of a unit for an operand type; NULL: it has none. */
 static inline const struct matrix_instruction *instruction_for(const struct kernel *k,
 	const struct seu *unit, enum dtype type)
@@ -215,6 +229,11 @@ static inline bool by_flag(const struct kernel *k, const struct wait *w)
 	if (!on_one_lane(k, w))
 		return target_seen(k->target, seu_of(k, w->on), false) == SEEN_FLAGGED;
 	return for_own_copy(k, w) || lower_awaits_replicas(k, w);
+}
+
+static inline int64_t gcd_i64(int64_t a, int64_t b)
+{
+	return b ? gcd_i64(b, a % b) : a;
 }
 
 static inline int64_t round_up(int64_t x, int64_t unit)

@@ -148,9 +148,8 @@ static enum err_code check_threads(struct kernel *k, struct err *e)
 	k->refusal.code = PROBLEM_THREADS;
 	if (k->threads <= d->max_threads)
 		return OK;
-	return err_set(e, ERR_ILLEGAL, NOWHERE, "the lanes, each padded to complete groups of %d "
-		"warps, have %d threads; an EU of '%s' takes %d", k->target->group, k->threads,
-		d->name, d->max_threads);
+	return err_set(e, ERR_ILLEGAL, NOWHERE, "the lanes, each padded to complete groups of %d warps, "
+		"have %d threads; an EU of '%s' takes %d", k->target->group, k->threads, d->name, d->max_threads);
 }
 
 static enum err_code check_bytes(struct kernel *k, struct err *e)

@@ -12,12 +12,9 @@ static bool same_axes(const int *a, int na, const int *b, int nb)
 
 bool has_same_layout(const struct shape2 *to, const struct shape2 *from)
 {
-	for (int i = 0; i < from->nrow + from->ncol; i++) {
-		int axis = i < from->nrow ? from->row[i] : from->col[i - from->nrow];
-
-		if ((to->full_axes ^ from->full_axes) >> axis & 1)
+	for (int i = 0; i < shape_rank(from); i++)
+		if ((to->full_axes ^ from->full_axes) >> shape_axis(from, i) & 1)
 			return false;
-	}
 	return (!from->nrow || same_axes(to->row, to->nrow, from->row, from->nrow)) &&
 		(!from->ncol || same_axes(to->col, to->ncol, from->col, from->ncol));
 }
@@ -71,12 +68,12 @@ bool conversion_next(const struct kernel *k, const struct stask *s, int node, in
 	return false;
 }
 
-int64_t conversion_bytes(const struct stask *s, const struct layout_conversion *d)
+int64_t scratch_bytes(const struct stask *s, const struct shape2 *from)
 {
-	int64_t n = d->from->rows * d->from->cols;
+	int64_t n = from->rows * from->cols;
 
-	for (int i = 0; i < d->from->nrow + d->from->ncol; i++)
-		if ((i < d->from->nrow ? d->from->row[i] : d->from->col[i - d->from->nrow]) == s->split_axis)
+	for (int i = 0; i < shape_rank(from); i++)
+		if (shape_axis(from, i) == s->split_axis)
 			n /= s->slices;
 	return 4 * n;
 }

@@ -19,7 +19,7 @@ bool has_same_layout(const struct shape2 *to, const struct shape2 *from);
 bool conversion_next(const struct kernel *k, const struct stask *s, int node, int *i, struct layout_conversion *out);
 /* Is the node's value, or the carry, in a ring for the sTask? The other is NONE. */
 bool conversion_in_ring(const struct kernel *k, const struct stask *s, int node, int carry);
-/* Bytes of scratch for the slice of the value that s has. */
-int64_t conversion_bytes(const struct stask *s, const struct layout_conversion *d);
+/* Bytes of scratch for the slice that s has of a value of shape `from`. */
+int64_t scratch_bytes(const struct stask *s, const struct shape2 *from);
 
 #endif

@@ -133,13 +133,10 @@ static int64_t rows_bytes(const struct kernel *k, const struct shape2 *over, int
 
 int64_t fold_bytes(const struct kernel *k, const struct stask *s, int node, int warps)
 {
-	struct layout_conversion lines = { .arg = NONE, .carry = NONE };
 	struct fold f;
 
 	fold_of(k, s, node, &f);
-	if (f.way == FOLD_LINES) {
-		lines.from = fold_scratch_shape(k, node, &f);
-		return conversion_bytes(s, &lines);
-	}
+	if (f.way == FOLD_LINES)
+		return scratch_bytes(s, fold_scratch_shape(k, node, &f));
 	return f.way == FOLD_ROWS ? rows_bytes(k, &f.over, warps) : 0;
 }

@@ -13,12 +13,12 @@ struct frag lower_ring_slice(const struct stask *s, const struct ring *r)
 	const struct shape2 *v = &r->shape;
 	bool last = s->slice == s->slices - 1;
 
-	for (int i = 0; i < v->nrow + v->ncol && !r->alone; i++) {
+	for (int i = 0; i < shape_rank(v) && !r->alone; i++) {
 		bool row = i < v->nrow;
 		int64_t *part = row ? &f.height : &f.width, *full = row ? &f.rows : &f.cols;
 		int64_t beyond = last ? *full - *part : 0;
 
-		if (s->slices == 1 || (row ? v->row[i] : v->col[i - v->nrow]) != s->split_axis)
+		if (s->slices == 1 || shape_axis(v, i) != s->split_axis)
 			continue;
 		*part /= s->slices;
 		*full = *part + beyond;
@@ -62,24 +62,16 @@ static bool in_aligned_runs(const struct kernel *k, const struct node *n, int ax
 		n->index[t->rank - 1].k % run == 0;
 }
 
-static const struct node *load_node(const struct kernel *k, const struct stask *s)
-{
-	const struct program *p = k->plan->graph->program;
-	const struct task *t = &p->tasks.v[s->task];
-
-	return &p->nodes.v[t->nodes.v[t->nodes.n - 1]];
-}
-
 static int element_bytes(const struct kernel *k, const struct stask *s)
 {
-	return dtype_bits(k->plan->graph->program->tensors.v[load_node(k, s)->ref].type) / 8;
+	return dtype_bits(k->plan->graph->program->tensors.v[last_node_of(k, s)->ref].type) / 8;
 }
 
 int lower_copy_width(const struct kernel *k, int task)
 {
 	const struct stask *s = stask_at(k, task);
 	const struct ring *r = &k->rings.v[k->ring_of[s->writes.v[0]]];
-	const struct node *n = load_node(k, s);
+	const struct node *n = last_node_of(k, s);
 	int bytes = element_bytes(k, s), axis = axis_in_row(k, r, n);
 
 	for (int run = axis == NONE || !bytes ? 1 : k->target->shared.chunk / bytes; run > 1 && run * bytes >= 4;
@@ -93,7 +85,7 @@ int lower_shifted_width(const struct kernel *k, int task)
 {
 	const struct stask *s = stask_at(k, task);
 	const struct ring *r = &k->rings.v[k->ring_of[s->writes.v[0]]];
-	int bytes = element_bytes(k, s), axis = axis_in_row(k, r, load_node(k, s));
+	int bytes = element_bytes(k, s), axis = axis_in_row(k, r, last_node_of(k, s));
 	int run = bytes ? k->target->shared.chunk / bytes : 1;
 
 	return axis != NONE && run > 1 && bytes < 4 && in_runs(k, s, r, axis, run) ? run : 1;

@@ -49,14 +49,6 @@ static bool reads_ring(const struct graph *g, const struct stask *s, int buffer)
 	return false;
 }
 
-static const struct node *product_of(const struct kernel *k, const struct stask *s)
-{
-	const struct program *p = k->plan->graph->program;
-	const struct task *t = &p->tasks.v[s->task];
-
-	return &p->nodes.v[t->nodes.v[t->nodes.n - 1]];
-}
-
 /* Is the sTask a product on a matrix unit with the buffer as an operand? */
 static bool is_matrix_operand(const struct kernel *k, int task, int buffer)
 {
@@ -97,7 +89,7 @@ bool lower_is_operand(const struct kernel *k, int buffer)
 static bool contracts(const struct kernel *k, int buffer, int axis)
 {
 	for (int i = 0; i < k->plan->graph->tasks.n; i++)
-		if (is_shared_operand(k, i, buffer) && !node_has_axis(product_of(k, stask_at(k, i)), axis))
+		if (is_shared_operand(k, i, buffer) && !node_has_axis(last_node_of(k, stask_at(k, i)), axis))
 			return true;
 	return false;
 }
@@ -212,8 +204,8 @@ static bool load_shape(const struct kernel *k, const struct buffer *b, struct sh
 		s->rows *= ceil_div(axis_extent(k, b, s->row[i]), s->row_share[i]);
 	for (int i = 0; i < s->ncol; i++)
 		s->cols *= ceil_div(axis_extent(k, b, s->col[i]), s->col_share[i]);
-	for (int i = 0; i < s->nrow + s->ncol; i++)
-		engine &= ends_with_tensor(k, b, n, i < s->nrow ? s->row[i] : s->col[i - s->nrow]);
+	for (int i = 0; i < shape_rank(s); i++)
+		engine &= ends_with_tensor(k, b, n, shape_axis(s, i));
 	engine &= begins_aligned(k, b, &n->index[t->rank - 1]);
 	return engine && (t->rank == 1 || stride % chunk_bits(k) == 0) &&
 		s->rows <= k->target->shared.box_rows && (s->cols * dtype_bits(t->type) % chunk_bits(k) == 0 ||
@@ -231,7 +223,7 @@ static struct operand_tiling operand_tiling(const struct kernel *k, const struct
 	const struct buffer *b, bool own, int64_t side)
 {
 	const struct graph *g = k->plan->graph;
-	const struct node *mma = product_of(k, s);
+	const struct node *mma = last_node_of(k, s);
 	struct operand_tiling x = { 1, 1 };
 
 	for (int i = 0; i < b->naxes; i++) {
@@ -256,7 +248,7 @@ static struct operand_tiling operand_tiling(const struct kernel *k, const struct
 /* Is the operand's contiguous axis the one that the product contracts? */
 static bool is_k_major(const struct kernel *k, const struct ring *r, const struct stask *s)
 {
-	return r->shape.ncol && !node_has_axis(product_of(k, s), r->shape.col[0]);
+	return r->shape.ncol && !node_has_axis(last_node_of(k, s), r->shape.col[0]);
 }
 
 /* Extent with the last tile padded to whole units, as the instructions read it. */
@@ -268,7 +260,7 @@ static int64_t padded_extent(struct operand_tiling x, int64_t unit)
 /* Rows (first operand) or columns of which a product reads whole blocks. */
 static int64_t block_extent(const struct kernel *k, const struct stask *s, const struct buffer *b)
 {
-	const struct node *mma = product_of(k, s);
+	const struct node *mma = last_node_of(k, s);
 	bool deep = false;		/* another product contracts them */
 
 	if (mma->arg[0] == b->node)
@@ -312,11 +304,6 @@ static void pad_operand(const struct kernel *k, struct ring *r, const struct buf
 	}
 }
 
-static int64_t gcd(int64_t a, int64_t b)
-{
-	return b ? gcd(b, a % b) : a;
-}
-
 /* Columns that a product does not contract it can take from the beginning of a panel on: a
  * multiple of these it is where pieces begin. 0: all at 0. *by: one of those products. */
 static int64_t find_grain(const struct kernel *k, const struct ring *r, const struct buffer *b, const struct stask **by)
@@ -329,7 +316,7 @@ static int64_t find_grain(const struct kernel *k, const struct ring *r, const st
 
 		if (is_k_major(k, r, s) || x.count == 1)
 			continue;
-		grain = gcd(grain, x.extent);
+		grain = gcd_i64(grain, x.extent);
 		*by = s;
 	}
 	return grain;
@@ -417,8 +404,8 @@ static void restrict_to_slice(const struct kernel *k, const struct buffer *b, st
 {
 	int axis = split_axis(k, b);
 
-	for (int i = 0; i < v->nrow + v->ncol; i++)
-		if ((i < v->nrow ? v->row[i] : v->col[i - v->nrow]) == axis)
+	for (int i = 0; i < shape_rank(v); i++)
+		if (shape_axis(v, i) == axis)
 			*(i < v->nrow ? &v->rows : &v->cols) /= b->slices;
 }
 
@@ -543,7 +530,7 @@ static enum err_code check_steps(const struct kernel *k, const struct buffer *b,
 		struct operand_tiling x = operand_tiling(k, s, b, false, depth);
 
 		for (int a = 0; a < b->naxes && x.extent % depth; a++)
-			if (!node_has_axis(product_of(k, s), b->axis[a]) && program_axis_bound(p, s->loop, b->axis[a]))
+			if (!node_has_axis(last_node_of(k, s), b->axis[a]) && program_axis_bound(p, s->loop, b->axis[a]))
 				return err_set(e, ERR_ILLEGAL, s->loc, "'%s' multiplies %lld of '%s' in "
 					"an iteration, and '%s' holds all of them: the matrix unit takes "
 					"multiples of %lld; take such a tile of '%s', or load '%s' inside the "

@@ -78,38 +78,21 @@ static int position(const int *axes, int n, int axis)
 	return NONE;
 }
 
-/* Does the value reach its users through shared memory? Then each of them reads the
- * elements that it needs, and nothing ties its fragment to theirs. */
-static bool is_shared(const struct sides *s, int node)
+/* Does the value of a node, or a carry, reach its users through shared memory? Then each of them reads the elements that
+ * it needs, and its fragment need not lie as theirs. The other is NONE. */
+static bool is_shared(const struct sides *s, int node, int carry)
 {
 	const struct graph *g = s->plan->graph;
-
-	bool shared = false;
-
-	for (int i = 0; i < g->buffers.n; i++) {
-		if (g->buffers.v[i].node != node)
-			continue;
-		shared = plan_scope(s->plan, i) == SCOPE_SHARED;
-		if (!shared)		/* one of its parts is not */
-			break;
-	}
-	return shared;
-}
-
-static bool is_shared_carry(const struct sides *s, int carry)
-{
-	const struct graph *g = s->plan->graph;
-
-	bool shared = false;
+	bool any = false;
 
 	for (int i = 0; i < g->buffers.n; i++) {
-		if (g->buffers.v[i].carry != carry)
+		if (g->buffers.v[i].node != node || g->buffers.v[i].carry != carry)
 			continue;
-		shared = plan_scope(s->plan, i) == SCOPE_SHARED;
-		if (!shared)
-			break;
+		if (plan_scope(s->plan, i) != SCOPE_SHARED)
+			return false;
+		any = true;
 	}
-	return shared;
+	return any;
 }
 
 /* Put the axes of a node on the same sides as those that another value has at `axis`, whose
@@ -137,7 +120,7 @@ static enum err_code unify_with_argument(struct sides *s, int node, int arg, str
 {
 	const struct node *n = &s->p->nodes.v[node], *a = &s->p->nodes.v[arg];
 
-	if (a->task != n->task && is_shared(s, arg))
+	if (a->task != n->task && is_shared(s, arg, NONE))
 		return OK;
 	return unify_axes(s, node, a->axis, a->naxes, node_key(arg, 0), e);
 }
@@ -146,7 +129,7 @@ static enum err_code unify_with_carry(struct sides *s, int node, int carry, stru
 {
 	const struct carry *c = &s->p->carries.v[carry];
 
-	if (is_shared_carry(s, carry))
+	if (is_shared(s, NONE, carry))
 		return OK;
 	return unify_axes(s, node, c->axis, c->naxes, carry_key(s, carry, 0), e);
 }
@@ -155,7 +138,7 @@ static enum err_code fix_product(struct sides *s, int node, struct err *e)
 {
 	const struct node *n = &s->p->nodes.v[node];
 	const struct node *a = &s->p->nodes.v[n->arg[0]];
-	bool in_registers = !is_shared(s, n->arg[0]);
+	bool in_registers = !is_shared(s, n->arg[0], NONE);
 
 	for (int i = 0; i < 2; i++)
 		for (int x = 0; x < s->p->nodes.v[n->arg[i]].naxes; x++) {
@@ -196,36 +179,30 @@ static int connect_priority(enum op op)
 	return c == CLASS_MMA ? 0 : c == CLASS_REDUCE || c == CLASS_SCAN ? 1 : 2;
 }
 
-/* The result of a scan of a value in shared memory, which does not constrain it. */
-static void scan_along_columns(struct sides *s, int node)
-{
-	const struct node *n = &s->p->nodes.v[node];
-	int root = find_root(s, node_key(node, position(n->axis, n->naxes, n->ref)));
-
-	if (s->side[root] == SIDE_FREE)
-		s->side[root] = SIDE_COL;
-}
-
-/* A reduction or scan in which no product has a say goes along columns: the pieces of a
- * row lie in four threads of one warp. Where what is left are columns, it goes along rows. */
+/* A reduction or scan in which no product has a say goes along columns: the elements of a row lie in four threads of one
+ * warp. Where the axes that are left are columns, a reduction goes along rows. */
 static void prefer_columns(struct sides *s, int node)
 {
 	const struct node *n = &s->p->nodes.v[node], *a;
-	int pos, root;
+	bool scans = op_class(n->op) == CLASS_SCAN;
+	enum side *result, *side;
+	int pos;
 
-	if (op_class(n->op) != CLASS_REDUCE && op_class(n->op) != CLASS_SCAN)
+	if (op_class(n->op) != CLASS_REDUCE && !scans)
 		return;
 	a = &s->p->nodes.v[n->arg[0]];
 	pos = position(a->axis, a->naxes, n->ref);
-	root = find_root(s, node_key(n->arg[0], pos));
-	if (op_class(n->op) == CLASS_SCAN)
-		scan_along_columns(s, node);
-	if (s->side[root] != SIDE_FREE)
+	side = &s->side[find_root(s, node_key(n->arg[0], pos))];
+	if (scans) {			/* of a value in shared memory, which does not constrain the result */
+		result = &s->side[find_root(s, node_key(node, position(n->axis, n->naxes, n->ref)))];
+		*result = *result == SIDE_FREE ? SIDE_COL : *result;
+	}
+	if (*side != SIDE_FREE)
 		return;
-	s->side[root] = SIDE_COL;
-	for (int i = 0; i < a->naxes && op_class(n->op) == CLASS_REDUCE; i++)
+	*side = SIDE_COL;
+	for (int i = 0; i < a->naxes && !scans; i++)
 		if (i != pos && s->side[find_root(s, node_key(n->arg[0], i))] == SIDE_COL)
-			s->side[root] = SIDE_ROW;
+			*side = SIDE_ROW;
 }
 
 /* Of a value, which are the nodes and then the carries: the first axis with more than one
@@ -259,21 +236,6 @@ static void choose_sides(struct sides *s)
 				choose_sides_of(s, i, n);
 }
 
-static void add_axis(struct shape2 *v, enum side side, int axis, int64_t extent)
-{
-	if (side == SIDE_FREE)		/* of one element, and no product asks for it */
-		return;
-	if (side == SIDE_ROW) {
-		v->row_share[v->nrow] = 1;
-		v->row[v->nrow++] = axis;
-		v->rows *= extent;
-	} else {
-		v->col_share[v->ncol] = 1;
-		v->col[v->ncol++] = axis;
-		v->cols *= extent;
-	}
-}
-
 /* Axes of one side go by their number in the program, so that all values agree. */
 static void sort_axes(int *v, int n)
 {
@@ -284,6 +246,34 @@ static void sort_axes(int *v, int n)
 			v[k] = v[k - 1];
 			v[k - 1] = t;
 		}
+}
+
+/* The shape of a value, which are the nodes and then the carries. */
+static struct shape2 shape_of(const struct sides *s, int value)
+{
+	int carry = value - s->p->nodes.n, naxes = carry < 0 ? s->p->nodes.v[value].naxes : s->p->carries.v[carry].naxes;
+	const int *axis = carry < 0 ? s->p->nodes.v[value].axis : s->p->carries.v[carry].axis;
+	const uint8_t *full = carry < 0 ? &s->x->full_axis[value * RANK_MAX] : &s->x->carry_full_axis[carry * RANK_MAX];
+	struct shape2 v = { .rows = 1, .cols = 1 };
+
+	for (int i = 0; i < naxes; i++) {
+		enum side side = s->side[find_root(s, node_key(value, i))];
+		int64_t extent = carry < 0 ? extent_of_node(s->x, value, i) : extent_of_carry(s->x, carry, i);
+
+		v.full_axes |= (uint64_t)full[i] << axis[i];
+		if (side == SIDE_ROW) {
+			v.row_share[v.nrow] = 1;
+			v.row[v.nrow++] = axis[i];
+			v.rows *= extent;
+		} else if (side == SIDE_COL) {
+			v.col_share[v.ncol] = 1;
+			v.col[v.ncol++] = axis[i];
+			v.cols *= extent;
+		}			/* else of one element, and no product asks for it */
+	}
+	sort_axes(v.row, v.nrow);
+	sort_axes(v.col, v.ncol);
+	return v;
 }
 
 static bool in_phase(const struct kernel *k, int node)
@@ -315,31 +305,9 @@ enum err_code lower_shapes(struct kernel *k, struct err *e)
 	k->deep = s.deep;
 	k->node_shape = ARENA_ARRAY(&k->arena, p->nodes.n, struct shape2);
 	k->carry_shape = ARENA_ARRAY(&k->arena, p->carries.n, struct shape2);
-	for (int i = 0; i < p->nodes.n; i++) {
-		struct shape2 *v = &k->node_shape[i];
-
-		v->rows = v->cols = 1;
-		for (int x = 0; x < p->nodes.v[i].naxes; x++)
-			if (g->extents.full_axis[i * RANK_MAX + x])
-				v->full_axes |= (uint64_t)1 << p->nodes.v[i].axis[x];
-		for (int x = 0; x < p->nodes.v[i].naxes; x++)
-			add_axis(v, s.side[find_root(&s, node_key(i, x))], p->nodes.v[i].axis[x],
-				extent_of_node(&g->extents, i, x));
-		sort_axes(v->row, v->nrow);
-		sort_axes(v->col, v->ncol);
-	}
-	for (int i = 0; i < p->carries.n; i++) {
-		struct shape2 *v = &k->carry_shape[i];
-
-		v->rows = v->cols = 1;
-		for (int x = 0; x < p->carries.v[i].naxes; x++)
-			if (g->extents.carry_full_axis[i * RANK_MAX + x])
-				v->full_axes |= (uint64_t)1 << p->carries.v[i].axis[x];
-		for (int x = 0; x < p->carries.v[i].naxes; x++)
-			add_axis(v, s.side[find_root(&s, carry_key(&s, i, x))],
-				p->carries.v[i].axis[x], extent_of_carry(&g->extents, i, x));
-		sort_axes(v->row, v->nrow);
-		sort_axes(v->col, v->ncol);
-	}
+	for (int i = 0; i < p->nodes.n; i++)
+		k->node_shape[i] = shape_of(&s, i);
+	for (int i = 0; i < p->carries.n; i++)
+		k->carry_shape[i] = shape_of(&s, p->nodes.n + i);
 	return OK;
 }

@@ -11,18 +11,10 @@ enum {
 	STAMPS_LEAST = 1024,
 };
 
-static const struct node *store_node(const struct kernel *k, const struct stask *s)
-{
-	const struct program *p = k->plan->graph->program;
-	const struct task *t = &p->tasks.v[s->task];
-
-	return &p->nodes.v[t->nodes.v[t->nodes.n - 1]];
-}
-
 static int stored_buffer(const struct kernel *k, const struct stask *s)
 {
 	for (int i = 0; i < s->reads.n; i++)
-		if (k->plan->graph->buffers.v[s->reads.v[i]].node == store_node(k, s)->arg[0])
+		if (k->plan->graph->buffers.v[s->reads.v[i]].node == last_node_of(k, s)->arg[0])
 			return s->reads.v[i];
 	return NONE;
 }
@@ -151,7 +143,7 @@ static bool find_outbox(const struct kernel *k, const struct klane *l, const str
 
 	if (s->kind != TASK_STORE || !on_copy_engine(k, x->task))
 		return false;
-	n = store_node(k, s);
+	n = last_node_of(k, s);
 	buffer = stored_buffer(k, s);
 	if (buffer == NONE || k->plan->graph->buffers.v[buffer].type
 	    != k->plan->graph->program->tensors.v[n->ref].type || !goes_in_boxes(k, n, value_shape(k, buffer)))

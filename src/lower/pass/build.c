@@ -102,6 +102,13 @@ static void add_signals(struct lowering *c, const struct kentry *x)
 	build_early_runs(c, x);
 }
 
+/* An iteration begins: its number, and where its axes stand. */
+static void add_iteration(struct lowering *c, int loop, const struct num *iteration)
+{
+	add_let_more(c, add_let(c, VAR_I, loop, iteration), VAR_SEQ, loop, ADD(V(c, VAR_BASE, loop), V(c, VAR_I, loop)));
+	add_loop_axes(c, loop);
+}
+
 static enum err_code add_task(struct lowering *c, const struct kentry *x, const struct num *iteration, struct err *e)
 {
 	const struct stask *s = stask_of(c, x);
@@ -123,11 +130,8 @@ static enum err_code add_task(struct lowering *c, const struct kentry *x, const 
 	task->u.region.of = s->loop;
 	task->u.region.seq = instance_number(c, s->loop);
 	outer = enter_body(c, &task->u.region.body);
-	if (s->loop != NONE) {
-		add_let_more(c, add_let(c, VAR_I, s->loop, iteration), VAR_SEQ, s->loop,
-			ADD(V(c, VAR_BASE, s->loop), V(c, VAR_I, s->loop)));
-		add_loop_axes(c, s->loop);
-	}
+	if (s->loop != NONE)
+		add_iteration(c, s->loop, iteration);
 	at = add_op(c, DO_AT);
 	VEC_PUSH(c->a, &at->u.let.v, ((struct role_let){ s->loop == NONE ? VAR_T : VAR_I, s->loop, NULL }));
 	if (is_around_loop(c, s) || is_short_of_registers(c, s))
@@ -175,57 +179,58 @@ static enum err_code add_run(struct lowering *c, int region, const struct kstep 
 	return OK;
 }
 
-/* A step of a loop's iteration that is itself a loop. */
-static enum err_code add_nested(struct lowering *c, int loop, const struct kstep *s, const struct num *iteration,
-	struct err *e)
-{
-	struct role_op *step = add_block(c, NULL);
-	struct role_body *outer = enter_body(c, &step->u.region.body);
-	const struct point *around = c->point;
-	struct point *p = point_in_region(c, loop);
-
-	p->at = s->at;
-	p->iteration = iteration;
-	step->point = p;
-	add_let_more(c, add_let(c, VAR_I, loop, iteration), VAR_SEQ, loop, ADD(V(c, VAR_BASE, loop),
-		V(c, VAR_I, loop)));
-	add_loop_axes(c, loop);
-	c->point = p = point_new(c, p);
-	p->iteration = NULL;
-	p->around[loop] = s->at;
-	TRY(build_initial_nested(c, loop, s->id, e));
-	TRY(add_run(c, loop, s, e));
-	c->point = around;
-	leave_body(c, outer);
-	return OK;
-}
-
+/* A step of an iteration: an sTask or a nested loop. With offsets in the tile loop, each step of an iteration of that is
+ * about a tile of its own. */
 static enum err_code add_step(struct lowering *c, int loop, const struct kstep *s, struct err *e)
 {
 	const struct num *iteration = num_offset(c, V(c, VAR_J, loop), s->at);
+	const struct point *around = c->point;
+	struct role_body *outer;
+	struct role_op *step;
+	struct point *p;
 
-	if (loop == NONE)
-		return build_tile_step(c, s, iteration, e);
-	if (s->is_loop)
-		return add_nested(c, loop, s, iteration, e);
-	return add_task(c, &c->lane->entries.v[s->id], iteration, e);
+	if (loop != NONE && !s->is_loop)
+		return add_task(c, &c->lane->entries.v[s->id], iteration, e);
+	step = add_block(c, NULL);
+	outer = enter_body(c, &step->u.region.body);
+	p = point_in_region(c, loop);
+	p->at = s->at;
+	p->iteration = iteration;
+	step->point = p;
+	if (loop != NONE) {
+		add_iteration(c, loop, iteration);
+	} else {			/* T is no constant, not even 0: t - 1 is one */
+		add_let(c, VAR_T, NONE, tile_number(c, iteration))->u.let.changes = true;
+		add_let(c, VAR_TILE, NONE, NUM2(TILE_AT, V(c, VAR_T, NONE), N(c, 0)));
+		build_tile_axes(c);
+		if (s->handover_flag != NONE)
+			build_handover_wait(c, s->handover_flag);
+		build_count_tiles_before(c, s);
+	}
+	c->point = p = point_new(c, p);
+	p->iteration = NULL;
+	p->around[loop] = s->at;
+	if (s->is_loop) {
+		TRY(build_initial_nested(c, loop, s->id, e));
+		TRY(add_run(c, loop, s, e));
+	} else {
+		TRY(add_task(c, &c->lane->entries.v[s->id], iteration, e));
+	}
+	c->point = around;
+	leave_body(c, outer);
+	return OK;
 }
 
 /* All iterations of a loop: in iteration j, an entry at offset `at` performs iteration j + at, if there is one. */
 static enum err_code add_loop(struct lowering *c, int loop, struct err *e)
 {
 	const struct kregion *v = &c->lane->regions[loop + 1];
-	struct role_op *o = add_op(c, DO_LOOP);
-	struct role_body *outer = enter_body(c, &o->u.region.body);
+	struct role_body *outer = enter_loop(c, VAR_J, loop, N(c, -v->most), V(c, VAR_TRIPS, loop));
+	struct role_op *o = outer->v.v[outer->v.n - 1];
 
 	o->point = point_in_region(c, loop);
 	o->u.region.section = SECTION_LOOP;
 	o->u.region.note = "all iterations; an sTask performs those that there are";
-	o->u.region.var = VAR_J;
-	o->u.region.of = loop;
-	o->u.region.from = N(c, -v->most);
-	o->u.region.end = V(c, VAR_TRIPS, loop);
-	o->u.region.step = 1;
 	for (int i = 0; i < v->steps.n; i++)
 		TRY(add_step(c, loop, &v->steps.v[i], e));
 	if (loop == NONE)
@@ -250,8 +255,10 @@ void build_all_products(struct lowering *c, bool last_only)
 	p->last_only = last_only;
 }
 
-static enum err_code add_tile(struct lowering *c, struct err *e)
+/* One tile after the other: none begins before the one before it is complete. */
+static enum err_code add_tiles(struct lowering *c, struct err *e)
 {
+	struct role_body *outer = enter_body(c, &add_op(c, DO_TILES)->u.region.body);
 	const struct kregion *v = &c->lane->regions[0];
 
 	build_tile_axes(c);
@@ -260,53 +267,9 @@ static enum err_code add_tile(struct lowering *c, struct err *e)
 	for (int i = 0; i < v->steps.n; i++) {
 		const struct kstep *s = &v->steps.v[i];
 
-		if (s->is_loop)
-			TRY(add_run(c, NONE, s, e));
-		else
-			TRY(add_task(c, &c->lane->entries.v[s->id], N(c, 0), e));
+		TRY(s->is_loop ? add_run(c, NONE, s, e) : add_task(c, &c->lane->entries.v[s->id], N(c, 0), e));
 	}
-	return OK;
-}
-
-/* One tile after the other: none begins before the one before it is complete. */
-static enum err_code add_tiles(struct lowering *c, struct err *e)
-{
-	struct role_body *outer = enter_body(c, &add_op(c, DO_TILES)->u.region.body);
-
-	TRY(add_tile(c, e));
 	build_all_products(c, false);
-	leave_body(c, outer);
-	return OK;
-}
-
-/* A step of an iteration of the tile loop, where entries have offsets in it: each is about a tile of its own. */
-enum err_code build_tile_step(struct lowering *c, const struct kstep *s, const struct num *iteration, struct err *e)
-{
-	struct role_op *step = add_block(c, NULL);
-	struct role_body *outer = enter_body(c, &step->u.region.body);
-	const struct point *around = c->point;
-	struct point *p = point_in_region(c, NONE);
-
-	p->at = s->at;
-	p->iteration = iteration;
-	step->point = p;
-	/* no constant, not even 0: t - 1 is one */
-	add_let(c, VAR_T, NONE, tile_number(c, iteration))->u.let.changes = true;
-	add_let(c, VAR_TILE, NONE, NUM2(TILE_AT, V(c, VAR_T, NONE), N(c, 0)));
-	build_tile_axes(c);
-	if (s->handover_flag != NONE)
-		build_handover_wait(c, s->handover_flag);
-	build_count_tiles_before(c, s);
-	c->point = p = point_new(c, p);
-	p->iteration = NULL;
-	p->around[NONE] = s->at;
-	if (s->is_loop) {
-		TRY(build_initial_nested(c, NONE, s->id, e));
-		TRY(add_run(c, NONE, s, e));
-	} else {
-		TRY(add_task(c, &c->lane->entries.v[s->id], iteration, e));
-	}
-	c->point = around;
 	leave_body(c, outer);
 	return OK;
 }

@@ -8,8 +8,6 @@
 /* build.c */
 void build_tile_axes(struct lowering *c);			/* where the axes of tile TILE stand */
 void build_all_products(struct lowering *c, bool last_only);
-NODISCARD enum err_code build_tile_step(struct lowering *c, const struct kstep *s, const struct num *iteration,
-	struct err *e);
 
 /* waits.c: what an entry waits for. */
 void build_flag_waits(struct lowering *c, const struct kentry *x);

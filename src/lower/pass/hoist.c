@@ -33,29 +33,18 @@ static void hoist_waits(struct lowering *c, struct role_op *task, int loop)
 	b->v.n = n;
 }
 
-static void hoist_body(struct lowering *c, struct role_body *b)
+static enum err_code hoist_op(struct lowering *c, struct role_op *o, struct err *e)
 {
-	struct role_body *outer, old = reopen_body(c, b, &outer);
+	int loop = o->what == DO_LOOP ? o->u.region.of : NONE;
 
-	for (int i = 0; i < old.v.n; i++) {
-		struct role_op *o = old.v.v[i];
-		int loop = o->what == DO_LOOP ? o->u.region.of : NONE;
-
-		if (is_section(o, SECTION_STEADY) && loop != NONE && !c->lane->regions[loop + 1].most &&
-		    o->u.region.body.v.v[0]->what == DO_TASK)
-			hoist_waits(c, o->u.region.body.v.v[0], loop);
-		if (role_is_region(o->what)) {
-			hoist_body(c, &o->u.region.body);
-			hoist_body(c, &o->u.region.other);
-		}
-		append_op(c, o);
-	}
-	leave_body(c, outer);
+	if (is_section(o, SECTION_STEADY) && loop != NONE && !c->lane->regions[loop + 1].most &&
+	    o->u.region.body.v.v[0]->what == DO_TASK)
+		hoist_waits(c, o->u.region.body.v.v[0], loop);
+	append_op(c, o);
+	return rewrite_inside(c, o, hoist_op, e);
 }
 
 enum err_code pass_hoist(struct lowering *c, struct err *e)
 {
-	(void)e;
-	hoist_body(c, &c->role->body);
-	return OK;
+	return rewrite_body(c, &c->role->body, hoist_op, e);
 }

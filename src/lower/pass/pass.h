@@ -52,8 +52,6 @@ struct point {
 typedef enum err_code pass_run(struct lowering *c, struct err *e);
 
 /* On the tree of c->lane; lower_passes (lower.h) has their names and contracts. */
-extern pass_run *const passes[PASS_COUNT];
-
 pass_run pass_build, pass_stamp, pass_peel, pass_hoist, pass_unroll, pass_signal, pass_pin, pass_select,
 	pass_unmask, pass_specialize;
 /* On all lanes of c->r. */
@@ -75,6 +73,12 @@ NODISCARD enum err_code add_initial_of_task(struct lowering *c, const struct ken
 void check_promises(const struct lowering *c, const struct role_body *b, enum pass_id behind);
 
 /* ---- what passes share ------------------------------------------------------------------ */
+
+/* Rewrites a body: `rewrite` is called for each of its operations, and appends what takes the operation's place.
+ * rewrite_inside does that with the bodies of an operation that is a region. */
+typedef enum err_code rewrite_fn(struct lowering *c, struct role_op *o, struct err *e);
+NODISCARD enum err_code rewrite_body(struct lowering *c, struct role_body *b, rewrite_fn *rewrite, struct err *e);
+NODISCARD enum err_code rewrite_inside(struct lowering *c, struct role_op *o, rewrite_fn *rewrite, struct err *e);
 
 /* Add an operation that stands somewhere: its point, to be filled in. */
 struct point *point_new(struct lowering *c, const struct point *like);

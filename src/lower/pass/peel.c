@@ -48,17 +48,14 @@ static void add_loop_end(struct lowering *c, int loop, int trips, bool exact)
 
 static void add_steady(struct lowering *c, const struct role_op *loop, int most)
 {
-	struct role_op *o = add_op(c, DO_LOOP);
-	struct role_body *outer = enter_body(c, &o->u.region.body);
+	int l = loop->u.region.of;
+	struct role_body *outer = enter_loop(c, VAR_J, l, NULL, V(c, VAR_STEADY, l));
+	struct role_op *o = outer->v.v[outer->v.n - 1];
 
 	o->point = loop->point;
 	o->u.region.section = SECTION_STEADY;
-	o->u.region.var = VAR_J;
-	o->u.region.of = loop->u.region.of;
-	o->u.region.end = V(c, VAR_STEADY, loop->u.region.of);
-	o->u.region.step = 1;
 	copy_iteration(c, loop, &(struct iteration){ .kind = ITERATION_STEADY, .last = INT32_MAX,
-		.from = V(c, VAR_J, loop->u.region.of), .end = most + 1 });
+		.from = V(c, VAR_J, l), .end = most + 1 });
 	leave_body(c, outer);
 }
 
@@ -130,29 +127,29 @@ static void add_alternatives(struct lowering *c, const struct role_op *loop)
 	leave_body(c, outer);
 }
 
-static void peel_body(struct lowering *c, struct role_body *b)
+static enum err_code peel_op(struct lowering *c, struct role_op *o, struct err *e)
 {
-	struct role_body *outer, old = reopen_body(c, b, &outer);
+	(void)e;
+	if (is_section(o, SECTION_LOOP))
+		add_alternatives(c, o);
+	else
+		append_op(c, o);
+	return OK;
+}
 
-	for (int i = 0; i < old.v.n; i++) {
-		if (is_section(old.v.v[i], SECTION_LOOP))
-			add_alternatives(c, old.v.v[i]);
-		else
-			append_op(c, old.v.v[i]);
-	}
-	/* loops inside, of each copy */
-	for (int i = 0; i < b->v.n; i++) {
+static enum err_code peel_body(struct lowering *c, struct role_body *b, struct err *e)
+{
+	TRY(rewrite_body(c, b, peel_op, e));
+	for (int i = 0; i < b->v.n; i++) {	/* loops inside, of each copy */
 		if (!role_is_region(b->v.v[i]->what) || b->v.v[i]->what == DO_TASK)
 			continue;
-		peel_body(c, &b->v.v[i]->u.region.body);
-		peel_body(c, &b->v.v[i]->u.region.other);
+		TRY(peel_body(c, &b->v.v[i]->u.region.body, e));
+		TRY(peel_body(c, &b->v.v[i]->u.region.other, e));
 	}
-	leave_body(c, outer);
+	return OK;
 }
 
 enum err_code pass_peel(struct lowering *c, struct err *e)
 {
-	(void)e;
-	peel_body(c, &c->role->body);
-	return OK;
+	return peel_body(c, &c->role->body, e);
 }

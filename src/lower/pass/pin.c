@@ -2,11 +2,6 @@
  * for groups, those of all products that are complete then. */
 #include "lower/pass/pass.h"
 
-static void pin_frag(struct lowering *c, const struct frag *f, int version)
-{
-	add_pin(c, f, version, frag_block_words(f));
-}
-
 /* The latest iteration of product m that is issued when the lane stands at the point (or just behind it, if m stands
  * there), counted as the point's number is. Entries of a region are in its order. */
 int latest_issued(const struct point *p, const struct kentry *x, const struct kentry *m)
@@ -33,7 +28,7 @@ static enum err_code pin_finished(struct lowering *c, const struct point *p, con
 	if (stask_of(c, m)->loop == stask_of(c, x)->loop)
 		latest = latest_issued(p, x, m);
 	for (int k = open; k < versions; k++)
-		pin_frag(c, f, (int)floor_mod(latest - k, versions));
+		add_pin(c, f, (int)floor_mod(latest - k, versions), frag_block_words(f));
 	return OK;
 }
 
@@ -53,29 +48,17 @@ enum err_code add_pins(struct lowering *c, const struct point *p, struct err *e)
 	return OK;
 }
 
-static enum err_code pin_body(struct lowering *c, struct role_body *b, struct err *e)
+static enum err_code pin_op(struct lowering *c, struct role_op *o, struct err *e)
 {
-	struct role_body *outer, old = reopen_body(c, b, &outer);
-
-	for (int i = 0; i < old.v.n; i++) {
-		struct role_op *o = old.v.v[i];
-
-		if (role_is_region(o->what)) {
-			TRY(pin_body(c, &o->u.region.body, e));
-			TRY(pin_body(c, &o->u.region.other, e));
-		}
-		append_op(c, o);
-		c->task = o->task;
-		if (o->what == DO_GROUPS_WAIT && o->point && o->point->pins)
-			TRY(add_pins(c, o->point, e));
-	}
-	leave_body(c, outer);
-	return OK;
+	append_op(c, o);
+	TRY(rewrite_inside(c, o, pin_op, e));
+	c->task = o->task;
+	return o->what == DO_GROUPS_WAIT && o->point && o->point->pins ? add_pins(c, o->point, e) : OK;
 }
 
 enum err_code pass_pin(struct lowering *c, struct err *e)
 {
-	enum err_code code = pin_body(c, &c->role->body, e);
+	enum err_code code = rewrite_body(c, &c->role->body, pin_op, e);
 
 	c->task = NONE;
 	return code;

@@ -1,6 +1,24 @@
 /* Points of operations, and copies of operations with the points moved. */
 #include "lower/pass/pass.h"
 
+enum err_code rewrite_body(struct lowering *c, struct role_body *b, rewrite_fn *rewrite, struct err *e)
+{
+	struct role_body *outer, old = reopen_body(c, b, &outer);
+
+	for (int i = 0; i < old.v.n; i++)
+		TRY(rewrite(c, old.v.v[i], e));
+	leave_body(c, outer);
+	return OK;
+}
+
+enum err_code rewrite_inside(struct lowering *c, struct role_op *o, rewrite_fn *rewrite, struct err *e)
+{
+	if (!role_is_region(o->what))
+		return OK;
+	TRY(rewrite_body(c, &o->u.region.body, rewrite, e));
+	return rewrite_body(c, &o->u.region.other, rewrite, e);
+}
+
 struct point *point_new(struct lowering *c, const struct point *like)
 {
 	struct point *p = ARENA_NEW(c->a, struct point);

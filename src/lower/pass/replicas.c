@@ -2,20 +2,10 @@
  * of which it only counts the iterations, and waits until the one before has seen all flags of its tile. */
 #include "lower/pass/build.h"
 
-static void add_handover_wait(struct lowering *c, int flag, const struct num *n, const char *why)
-{
-	struct role_op *o = add_op(c, DO_WAIT);
-
-	o->u.flag.flag = flag;
-	o->u.flag.n = n;
-	o->why = why;
-}
-
 /* A replica starts a tile when the one before has seen all flags of the tile before. */
 void build_handover_wait(struct lowering *c, int flag)
 {
-	add_handover_wait(c, flag, SUB(V(c, VAR_T, NONE), N(c, 1)),
-		"the replica before has seen all flags of its tile");
+	add_flag_op(c, DO_WAIT, flag, SUB(V(c, VAR_T, NONE), N(c, 1)), "the replica before has seen all flags of its tile");
 }
 
 /* Number of instances of the flag's products where a tile's begin. */
@@ -57,13 +47,8 @@ void build_skip_tiles(struct lowering *c)
 /* Counts the iterations of the other replicas' tiles, up to tile `end`. */
 static void count_tiles_until(struct lowering *c, int loop, const struct num *end)
 {
-	struct role_op *o = add_op(c, DO_LOOP);
-	struct role_body *outer = enter_body(c, &o->u.region.body);
+	struct role_body *outer = enter_loop(c, VAR_PASSED, loop, NULL, end);
 
-	o->u.region.var = VAR_PASSED;
-	o->u.region.of = loop;
-	o->u.region.end = end;
-	o->u.region.step = 1;
 	add_let(c, VAR_TILE, NONE, NUM2(TILE_AT, V(c, VAR_PASSED, loop), N(c, 0)));
 	build_tile_axes(c);
 	add_skipped_loop(c, loop);
@@ -121,10 +106,10 @@ static void add_last_handover_waits(struct lowering *c)
 	const char *why = "the replica that has the last tile has seen all flags";
 
 	if (c->lane->handover_flag != NONE)
-		add_handover_wait(c, c->lane->handover_flag, last, why);
+		add_flag_op(c, DO_WAIT, c->lane->handover_flag, last, why);
 	for (int i = 0; i < v->steps.n; i++)
 		if (v->steps.v[i].handover_flag != NONE)
-			add_handover_wait(c, v->steps.v[i].handover_flag, last, why);
+			add_flag_op(c, DO_WAIT, v->steps.v[i].handover_flag, last, why);
 }
 
 /* A block must not end while data is copied to its memory. A loop without iterations may not have waited for its loads. */
@@ -139,14 +124,10 @@ void build_last_copies(struct lowering *c)
 	for (int i = 0; i < c->k->flags.n; i++) {
 		const struct flag *f = &c->k->flags.v[i];
 		int loop = c->g->tasks.v[f->task].loop;
-		struct role_op *o;
 
-		if (!is_copied(c, f))
-			continue;
-		o = add_op(c, DO_WAIT_LAST);
-		o->u.flag.flag = i;
-		o->why = "no block ends while something is copied to it";
-		o->u.flag.n = loop == NONE ? V(c, VAR_ALL_TILES, NONE) : V(c, VAR_BASE, loop);
+		if (is_copied(c, f))
+			add_flag_op(c, DO_WAIT_LAST, i, loop == NONE ? V(c, VAR_ALL_TILES, NONE) : V(c, VAR_BASE, loop),
+				"no block ends while something is copied to it");
 	}
 }
 

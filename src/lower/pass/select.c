@@ -54,30 +54,17 @@ static enum err_code select_task(struct lowering *c, const struct kentry *x, str
 	return x->result_shared ? store_result(c, x, e) : OK;
 }
 
-static enum err_code select_body(struct lowering *c, struct role_body *b, struct err *e)
+static enum err_code select_op(struct lowering *c, struct role_op *o, struct err *e)
 {
-	struct role_body *outer, old = reopen_body(c, b, &outer);
-
-	for (int i = 0; i < old.v.n; i++) {
-		struct role_op *o = old.v.v[i];
-
-		if (o->what == DO_WORK) {
-			TRY(select_task(c, c->point->entry, e));
-			continue;
-		}
-		append_op(c, o);
-		if (!role_is_region(o->what))
-			continue;
-		if (o->what == DO_TASK) {
-			c->task = o->task;
-			c->point = point_new(c, o->point);
-			o->point = c->point;
-		}
-		TRY(select_body(c, &o->u.region.body, e));
-		TRY(select_body(c, &o->u.region.other, e));
+	if (o->what == DO_WORK)
+		return select_task(c, c->point->entry, e);
+	append_op(c, o);
+	if (o->what == DO_TASK) {
+		c->task = o->task;
+		o->point = point_new(c, o->point);
+		c->point = o->point;
 	}
-	leave_body(c, outer);
-	return OK;
+	return rewrite_inside(c, o, select_op, e);
 }
 
 enum err_code pass_select(struct lowering *c, struct err *e)
@@ -85,7 +72,7 @@ enum err_code pass_select(struct lowering *c, struct err *e)
 	enum err_code code;
 
 	c->task = NONE;
-	code = select_body(c, &c->role->body, e);
+	code = rewrite_body(c, &c->role->body, select_op, e);
 	if (!code)			/* else it says which sTask it was */
 		c->task = NONE;
 	return code;

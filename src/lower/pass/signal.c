@@ -57,14 +57,6 @@ static int *copy_signaled(const struct signaling *g)
 	return v;
 }
 
-static const struct kentry *entry_of(const struct lowering *c, int task)
-{
-	for (int i = 0; i < c->lane->entries.n; i++)
-		if (c->lane->entries.v[i].task == task)
-			return &c->lane->entries.v[i];
-	BUG("sTask %d is on another lane", task);
-}
-
 /* by a counter ----------------------------------------------------------------- */
 
 /* Behind the latest instance that is issued, counted as the number of the iteration is. */
@@ -75,7 +67,7 @@ static int issued_end(const struct signaling *g, int flag)
 
 	if (x->task == task && !g->at->issued)
 		return g->at->number + x->at;
-	return latest_issued(g->at, x, entry_of(g->c, task)) + 1;
+	return latest_issued(g->at, x, lower_entry_of(g->c->lane, task)) + 1;
 }
 
 /* How many instances of a flag's product the lane has issued, but for so many. Where the iteration tells, no counter is
@@ -97,23 +89,11 @@ static const struct num *issued_count(struct signaling *g, int flag, int but)
 
 static void signal_by_count(struct signaling *g, int flag, int behind)
 {
-	struct role_op *o = add_op(g->c, DO_RELEASE);
-
-	o->u.flag.flag = flag;
-	o->u.flag.n = issued_count(g, flag, behind);
+	add_flag_op(g->c, DO_RELEASE, flag, issued_count(g, flag, behind), NULL);
 	g->reads_released[flag] = true;
 }
 
 /* straight --------------------------------------------------------------------- */
-
-static void add_flag_arrive(struct lowering *c, int flag, const struct num *n, const struct num *when)
-{
-	struct role_op *o = add_op(c, DO_ARRIVE);
-
-	o->u.flag.flag = flag;
-	o->u.flag.n = n;
-	o->u.flag.when = when;
-}
 
 /* May the iteration with that number be none of this run? */
 static bool may_be_none(const struct signaling *g, int n)
@@ -142,7 +122,7 @@ static void signal_inside_loop(struct signaling *g, int flag, int behind)
 		const struct num *when = may_be_none(g, n) ? NUM2(GE, V(c, VAR_I, p->region), N(c, at - n)) : NULL;
 
 		if (p->kind != ITERATION_KNOWN || n >= 0)
-			add_flag_arrive(c, flag, num_offset(c, V(c, VAR_SEQ, p->region), n - at), when);
+			add_flag_op(c, DO_ARRIVE, flag, num_offset(c, V(c, VAR_SEQ, p->region), n - at), NULL)->u.flag.when = when;
 	}
 	if (end > g->signaled[flag])
 		g->signaled[flag] = end;
@@ -154,7 +134,7 @@ static void signal_outside_loop(struct signaling *g, int flag, int behind)
 	struct lowering *c = g->c;
 
 	for (; g->remaining[flag] > behind; g->remaining[flag]--)
-		add_flag_arrive(c, flag, SUB(V(c, VAR_BASE, loop_of(c, flag)), N(c, g->remaining[flag])), NULL);
+		add_flag_op(c, DO_ARRIVE, flag, SUB(V(c, VAR_BASE, loop_of(c, flag)), N(c, g->remaining[flag])), NULL);
 }
 
 /* All instances are complete but for the last `behind`. */

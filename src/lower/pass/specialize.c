@@ -92,27 +92,15 @@ static void specialize_loop(struct lowering *c, struct role_op *loop)
 	loop->u.region.unmasked = loop->u.region.interior = NULL;
 }
 
-static void find_loops(struct lowering *c, struct role_body *b)
+static enum err_code specialize_op(struct lowering *c, struct role_op *o, struct err *e)
 {
-	struct role_body *outer, old = reopen_body(c, b, &outer);
-
-	for (int i = 0; i < old.v.n; i++) {
-		struct role_op *o = old.v.v[i];
-
-		if (is_section(o, SECTION_STEADY))
-			specialize_loop(c, o);
-		append_op(c, o);
-		if (!role_is_region(o->what))
-			continue;
-		find_loops(c, &o->u.region.body);
-		find_loops(c, &o->u.region.other);
-	}
-	leave_body(c, outer);
+	if (is_section(o, SECTION_STEADY))
+		specialize_loop(c, o);
+	append_op(c, o);
+	return rewrite_inside(c, o, specialize_op, e);
 }
 
 enum err_code pass_specialize(struct lowering *c, struct err *e)
 {
-	(void)e;
-	find_loops(c, &c->role->body);
-	return OK;
+	return rewrite_body(c, &c->role->body, specialize_op, e);
 }

@@ -48,23 +48,15 @@ static void unmask_loop(struct lowering *c, struct role_op *loop)
 		loop->u.region.interior = interior;
 }
 
-static void unmask_body(struct lowering *c, struct role_body *b)
+static enum err_code unmask_op(struct lowering *c, struct role_op *o, struct err *e)
 {
-	for (int i = 0; i < b->v.n; i++) {
-		struct role_op *o = b->v.v[i];
-
-		if (!role_is_region(o->what))
-			continue;
-		if (is_section(o, SECTION_STEADY) && can_unmask(c, o->u.region.of))
-			unmask_loop(c, o);
-		unmask_body(c, &o->u.region.body);
-		unmask_body(c, &o->u.region.other);
-	}
+	if (is_section(o, SECTION_STEADY) && can_unmask(c, o->u.region.of))
+		unmask_loop(c, o);
+	append_op(c, o);
+	return rewrite_inside(c, o, unmask_op, e);
 }
 
 enum err_code pass_unmask(struct lowering *c, struct err *e)
 {
-	(void)e;
-	unmask_body(c, &c->role->body);
-	return OK;
+	return rewrite_body(c, &c->role->body, unmask_op, e);
 }

@@ -3,14 +3,6 @@
 
 #include <string.h>
 
-/* The instance that a wait is for; none if negative. */
-static const struct num *awaited_instance(struct lowering *c, const struct flag_wait *w)
-{
-	if (w->which == AWAIT_RUN)
-		return SUB(V(c, VAR_BASE, w->loop), N(c, 1));
-	return SUB(instance_number(c, w->loop), N(c, w->back));
-}
-
 /* The dependences that a wait serves, in words. */
 static const char *wait_reason(struct lowering *c, const struct wait *w)
 {
@@ -36,12 +28,11 @@ static void add_flag_wait(struct lowering *c, const struct flag_wait *w, const s
 	struct point *p;
 
 	c->wait = w->wait;
-	o = add_op(c, DO_WAIT);
-	o->u.flag.flag = w->flag;
-	o->u.flag.n = awaited_instance(c, w);
+	o = add_flag_op(c, DO_WAIT, w->flag, SUB(w->which == AWAIT_RUN ? V(c, VAR_BASE, w->loop) :
+		instance_number(c, w->loop), N(c, w->which == AWAIT_RUN ? 1 : w->back)),
+		wait_reason(c, &c->plan->waits.v[w->wait]));
 	o->u.flag.when = when;
 	o->u.flag.once = w->once;
-	o->why = wait_reason(c, &c->plan->waits.v[w->wait]);
 	p = point_new(c, c->point);
 	p->flag_wait = w;
 	o->point = p;

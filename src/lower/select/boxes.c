@@ -5,18 +5,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-int tensor_map(struct lowering *c, const struct stask *s, const struct node *n, const int64_t *box, int swizzle)
+int tensor_map(struct lowering *c, const struct stask *s, const struct node *n, const struct shape2 *v, int buffer,
+	int64_t rows, int64_t cols, int swizzle)
 {
 	const struct tensor *t = &c->p->tensors.v[n->ref];
-	struct role_map m = { .tensor = n->ref, .rank = t->rank, .task = (int)(s - c->g->tasks.v),
-		.swizzle = swizzle };
+	const struct buffer *b = &c->g->buffers.v[buffer];
+	struct role_map m = { .tensor = n->ref, .rank = t->rank, .task = (int)(s - c->g->tasks.v), .swizzle = swizzle };
 	int64_t bytes = dtype_bits(t->type) / 8;
 
 	for (int d = 0; d < t->rank; d++) {
+		const struct index_expr *x = &n->index[t->rank - 1 - d];
+
 		m.dim[d] = c->p->axes.v[t->dim[t->rank - 1 - d]].size;
 		m.stride[d] = bytes;
 		bytes *= m.dim[d];
-		m.box[d] = box[d];
+		m.box[d] = d ? 1 : cols;
+		for (int k = 0; k < x->n && d; k++)
+			for (int i = 0; i < b->naxes; i++)
+				if (b->axis[i] == x->term[k].axis && ints_hold(v->row, v->nrow, b->axis[i]))
+					m.box[d] = v->nrow == 1 ? rows : b->extent[i];
 	}
 	for (int i = 0; i < c->r->maps.n; i++) {
 		const struct role_map *x = &c->r->maps.v[i];
@@ -26,25 +33,6 @@ int tensor_map(struct lowering *c, const struct stask *s, const struct node *n, 
 	}
 	VEC_PUSH(c->a, &c->r->maps, m);
 	return c->r->maps.n - 1;
-}
-
-static int load_map(struct lowering *c, const struct stask *s, const struct ring *r, const struct node *n)
-{
-	const struct buffer *b = &c->g->buffers.v[r->buffer];
-	int rank = c->p->tensors.v[n->ref].rank;
-	int64_t box[RANK_MAX] = { 0 };
-
-	for (int d = 0; d < rank; d++) {
-		const struct index_expr *ix = &n->index[rank - 1 - d];
-
-		box[d] = 1;
-		for (int k = 0; k < ix->n; k++)
-			for (int q = 0; q < b->naxes; q++)
-				if (b->axis[q] == ix->term[k].axis && b->extent[q] > 1)
-					box[d] = r->shape.nrow == 1 ? r->box_rows : b->extent[q];
-	}
-	box[0] = r->panel_cols;
-	return tensor_map(c, s, n, box, r->swizzle);
 }
 
 /* Does the index have a different value for each combination of its axes? Only mixed-radix sums are recognized:
@@ -176,7 +164,7 @@ void select_boxes(struct lowering *c, const struct kentry *x, const struct ring 
 	o->u.boxes.flag = x->flag;
 	o->u.boxes.n = instance_number(c, s->loop);
 	o->u.boxes.bytes = c->k->flags.v[x->flag].bytes;
-	o->u.boxes.map = load_map(c, s, r, n);
+	o->u.boxes.map = tensor_map(c, s, n, &r->shape, r->buffer, r->box_rows, r->panel_cols, r->swizzle);
 	o->u.boxes.ring = c->k->ring_of[r->buffer];
 	o->u.boxes.multicast = r->share != SHARE_NONE;
 	o->u.boxes.once = !o->u.boxes.multicast && is_read_once(c, s, n);

@@ -16,8 +16,6 @@ static void clear_if_loop_runs(struct lowering *c, int l, int around, enum var v
 	if (!n)
 		add_set(c, v, of, N(c, 0));
 	for (int i = n - 1; i >= 0; i--) {
-		struct role_op *loop;
-
 		enter_body(c, &add_block(c, NULL)->u.region.body);
 		add_trips(c, path[i]);
 		if (!i) {
@@ -25,13 +23,7 @@ static void clear_if_loop_runs(struct lowering *c, int l, int around, enum var v
 			add_set(c, v, of, N(c, 0));
 			break;
 		}
-		loop = add_op(c, DO_LOOP);
-		loop->u.region.var = VAR_I;
-		loop->u.region.of = path[i];
-		loop->u.region.from = N(c, 0);
-		loop->u.region.end = V(c, VAR_TRIPS, path[i]);
-		loop->u.region.step = 1;
-		enter_body(c, &loop->u.region.body);
+		enter_loop(c, VAR_I, path[i], N(c, 0), V(c, VAR_TRIPS, path[i]));
 		add_loop_axes(c, path[i]);
 	}
 	leave_body(c, outer);
@@ -75,7 +67,7 @@ static void track_late_start(struct lowering *c, int loop, bool ends, int mine, 
 	for (int i = 0; i < n; i++) {
 		int other = ends ? b->behind.v[i] : b->empty.v[i];
 
-		if (kernel_common_loop(c->p, mine, other) == parent)
+		if (common_loop(c->p, mine, other) == parent)
 			clear_if_loop_runs(c, other, parent, VAR_BARE, b->number);
 	}
 }
@@ -101,7 +93,7 @@ static void set_fresh(struct lowering *c, int mine, const struct begins *b)
 		first = NUM2(BOTH, first, NUM2(EQ, V(c, VAR_I, l), N(c, 0)));
 	add_let(c, VAR_FRESH, NONE, first)->u.let.changes = true;
 	for (int i = 0; i < b->empty.n; i++) {
-		int around = kernel_common_loop(c->p, mine, b->empty.v[i]);
+		int around = common_loop(c->p, mine, b->empty.v[i]);
 
 		if (!late || around == mine)
 			clear_if_loop_runs(c, b->empty.v[i], around, VAR_FRESH, NONE);
@@ -146,15 +138,10 @@ static void store_elements(struct lowering *c, const struct kentry *x, int node,
 {
 	const struct stask *s = stask_of(c, x);
 	const struct shape2 *shape = &c->k->node_shape[node];
-	struct role_op *o;
 
 	add_touch(c, TOUCH_WRITE, TOUCH_SLOT, buffer, 0);
-	o = add_op(c, DO_PUT);
-	o->u.put.over = over;
-	o->u.put.when = owner_condition(c, s, shape, over);
-	o->u.put.address = ring_address(c, s, ring_of(c, buffer), shape);
-	o->u.put.value = value;
-	o->u.put.type = c->g->buffers.v[buffer].type;
+	add_put(c, over, owner_condition(c, s, shape, over), ring_address(c, s, ring_of(c, buffer), shape), value,
+		c->g->buffers.v[buffer].type);
 }
 
 /* Does one of the task's nodes [from, to) read the carry, or, if `sets`, write it? */
@@ -199,36 +186,16 @@ enum err_code set_shared_carry(struct lowering *c, const struct kentry *x, int n
 	return OK;
 }
 
-static int product_node(const struct lowering *c, const struct stask *s)
-{
-	const struct task *t = &c->p->tasks.v[s->task];
-
-	return t->nodes.v[t->nodes.n - 1];
-}
-
-static int product_buffer(const struct lowering *c, const struct stask *s)
-{
-	const struct node *n = &c->p->nodes.v[product_node(c, s)];
-
-	return n->ref != NONE ? buffer_of_carry(c, s, n->ref) :
-		buffer_of_node(c, s, product_node(c, s));
-}
-
 enum err_code stored_result_frag(struct lowering *c, const struct kentry *x, const struct frag **f, struct err *e)
 {
 	const struct stask *s = stask_of(c, x);
 	struct frag *acc = ARENA_NEW(c->a, struct frag);
-	char *name;
 
 	*f = c->stored_result;
 	if (*f)
 		return OK;
-	TRY(lay_out_node(c, s, product_node(c, s), acc, e));
-	name = arena_strf(c->a, "acc_%s", c->g->buffers.v[product_buffer(c, s)].name);
-	for (char *p = name; *p; p++)
-		if (*p == '.')
-			*p = '_';
-	acc->name = name;
+	TRY(lay_out_node(c, s, last_node(c->g, s), acc, e));
+	acc->name = c_identifier(c, "acc_", c->g->buffers.v[product_buffer(c, s)].name);
 	*f = c->stored_result = acc;
 	return OK;
 }
@@ -237,16 +204,12 @@ enum err_code load_accumulator(struct lowering *c, const struct kentry *x, int n
 	const struct frag *acc, struct err *e)
 {
 	const struct val *value;
-	struct role_op *o = add_op(c, DO_FRAGMENT);
 
-	o->u.frag.at.frag = acc;
+	add_op(c, DO_FRAGMENT)->u.frag.at.frag = acc;
 	if (c->p->nodes.v[node].ref == NONE)
 		return OK;
 	TRY(ring_value_of_node(c, x, ring_of(c, buffer), node, &value, e));
-	o = add_op(c, DO_MAP);
-	o->u.map.over = acc;
-	o->u.map.to.frag = acc;
-	VEC_PUSH(c->a, &o->u.map.steps, ((struct role_step){ .node = node, .value = value }));
+	add_map(c, (struct frag_at){ acc, 0 }, node, value);
 	add_lane_sync(c, "all have read what the product adds to");
 	return OK;
 }
@@ -262,7 +225,7 @@ enum err_code store_result(struct lowering *c, const struct kentry *x, struct er
 		add_pin(c, acc, 0, frag_block_words(acc));
 		TRY(add_pins(c, c->point, e));
 	}
-	store_elements(c, x, product_node(c, s), product_buffer(c, s), acc, val_frag(c, (struct frag_at){ acc, 0 }));
+	store_elements(c, x, last_node(c->g, s), product_buffer(c, s), acc, val_frag(c, (struct frag_at){ acc, 0 }));
 	add_fence(c, "engines may read the result");
 	add_lane_sync(c, "all of the result is there");
 	return OK;

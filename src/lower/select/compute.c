@@ -8,35 +8,21 @@ static bool is_fold(enum op op)
 	return op_class(op) == CLASS_REDUCE || op_class(op) == CLASS_SCAN;
 }
 
-static void declare_frag(struct lowering *c, const struct frag *f)
-{
-	struct role_op *o = add_op(c, DO_FRAGMENT);
-
-	o->u.frag.at.frag = f;
-}
-
 static enum err_code set_carry(struct lowering *c, const struct kentry *x, int node, struct err *e)
 {
 	const struct node *n = &c->p->nodes.v[node];
-	const struct stask *s = stask_of(c, x);
-	int buffer = buffer_of_carry(c, s, n->ref);
+	int buffer = buffer_of_carry(c, stask_of(c, x), n->ref);
 	const struct val *value;
 	struct frag_at to;
-	struct role_op *o;
 
 	if (has_ring(c, buffer))
 		return set_shared_carry(c, x, node, e);
-	TRY(find_buffer_frag(c, buffer, &to.frag, e));
-	to.version = register_version(c, x, buffer);
 	if (is_converted(c, node, n->arg[0], NONE))
 		TRY(converted_value(c, x, node, n->arg[0], NONE, &value, e));
 	else
 		TRY(operand_value(c, x, n->arg[0], n->arg[0], &value, e));
-	add_touch(c, TOUCH_WRITE, TOUCH_FRAG, buffer, to.version);
-	o = add_op(c, DO_MAP);
-	o->u.map.over = to.frag;
-	o->u.map.to = to;
-	VEC_PUSH(c->a, &o->u.map.steps, ((struct role_step){ .node = node, .value = value }));
+	TRY(use_registers(c, x, buffer, TOUCH_WRITE, &to, e));
+	add_map(c, to, node, value);
 	return OK;
 }
 
@@ -96,7 +82,7 @@ static enum err_code select_fused(struct lowering *c, const struct kentry *x, in
 
 		if (is_used_after(c, s, step.node, last)) {
 			TRY(find_node_frag(c, s, step.node, &step.to, e));
-			declare_frag(c, step.to);
+			add_op(c, DO_FRAGMENT)->u.frag.at.frag = step.to;
 		}
 		VEC_PUSH(c->a, &steps, step);
 	}
@@ -135,7 +121,7 @@ static enum err_code select_single_node(struct lowering *c, const struct kentry 
 	if (n->op == OP_SET)
 		return set_carry(c, x, node, e);
 	TRY(find_node_frag(c, s, node, &f, e));
-	declare_frag(c, f);
+	add_op(c, DO_FRAGMENT)->u.frag.at.frag = f;
 	if (is_fold(n->op))
 		return select_fold(c, x, node, e);
 	if (f->packed && n->op == OP_CAST)
@@ -182,13 +168,12 @@ static enum err_code keep_in_registers(struct lowering *c, const struct kentry *
 	const struct num *inside, struct err *e)
 {
 	const struct buffer *b = &c->g->buffers.v[buffer];
-	struct frag_at to = { .version = register_version(c, x, buffer) };
+	struct frag_at to;
 	const struct frag *from;
 	struct role_op *o;
 
-	TRY(find_buffer_frag(c, buffer, &to.frag, e));
 	TRY(find_node_frag(c, stask_of(c, x), b->node, &from, e));
-	add_touch(c, TOUCH_WRITE, TOUCH_FRAG, buffer, to.version);
+	TRY(use_registers(c, x, buffer, TOUCH_WRITE, &to, e));
 	o = add_op(c, DO_KEEP);
 	o->u.pack.to = to;
 	o->u.pack.from = from;
@@ -233,10 +218,8 @@ static const struct num *within_contracted(struct lowering *c, const struct stas
 	struct frag deep = *f;
 	uint64_t rows = 0, cols = 0;
 
-	for (int i = 0; i < shape->nrow; i++)
-		rows |= c->k->deep & (uint64_t)1 << shape->row[i];
-	for (int i = 0; i < shape->ncol; i++)
-		cols |= c->k->deep & (uint64_t)1 << shape->col[i];
+	for (int i = 0; i < shape_rank(shape); i++)
+		*(i < shape->nrow ? &rows : &cols) |= c->k->deep & (uint64_t)1 << shape_axis(shape, i);
 	if (!rows)
 		deep.height = deep.rows;
 	if (!cols)
@@ -259,9 +242,8 @@ enum err_code write_result(struct lowering *c, const struct kentry *x, int buffe
 	r = ring_of(c, buffer);
 	part = lower_ring_slice(stask_of(c, x), r);
 	if (lower_is_operand(c->k, buffer) && (f.rows < part.rows || f.cols < part.cols))
-		return err_set(e, ERR_ILLEGAL, b->loc, "'%s' is contracted along %s, which is not "
-			"lowered for a value that is computed", b->name, b->slices > 1 ? "slices that "
-			"end within a step of the matrix unit" : r->shape.ncol ? "tiles that end "
-			"beyond it" : "one element");
+		return err_set(e, ERR_ILLEGAL, b->loc, "'%s' is contracted along %s, which is "
+			"not lowered for a value that is computed", b->name, b->slices > 1 ? "slices that end within "
+			"a step of the matrix unit" : r->shape.ncol ? "tiles that end beyond it" : "one element");
 	return store_in_ring(c, x, buffer, inside, e);
 }

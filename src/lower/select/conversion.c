@@ -40,17 +40,13 @@ static enum err_code find_source(struct lowering *c, const struct kentry *x, con
 	const struct stask *s = stask_of(c, x);
 	struct frag *f = ARENA_NEW(c->a, struct frag);
 	struct frag_at at;
-	int buffer;
 
 	*over = f;
 	if (d->arg != NONE) {
 		TRY(lay_out_node(c, s, d->arg, f, e));
 		return operand_value(c, x, d->arg, d->arg, out, e);
 	}
-	buffer = buffer_of_carry(c, s, d->carry);
-	TRY(find_buffer_frag(c, buffer, &at.frag, e));
-	at.version = register_version(c, x, buffer);
-	add_touch(c, TOUCH_READ, TOUCH_FRAG, buffer, at.version);
+	TRY(use_registers(c, x, buffer_of_carry(c, s, d->carry), TOUCH_READ, &at, e));
 	*over = at.frag;
 	*out = val_frag(c, at);
 	return OK;
@@ -62,15 +58,10 @@ static enum err_code put_converted(struct lowering *c, const struct kentry *x, c
 	const struct stask *s = stask_of(c, x);
 	const struct val *value;
 	const struct frag *over;
-	struct role_op *o;
 
 	TRY(find_source(c, x, d, &over, &value, e));
-	o = add_op(c, DO_PUT);
-	o->u.put.over = over;
-	o->u.put.when = owner_condition(c, s, d->from, over);
-	o->u.put.address = scratch_address(c, s, at, d->from, d->from);
-	o->u.put.value = value;
-	o->u.put.type = scratch_type(value_type(c, d->arg, d->carry));
+	add_put(c, over, owner_condition(c, s, d->from, over), scratch_address(c, s, at, d->from, d->from), value,
+		scratch_type(value_type(c, d->arg, d->carry)));
 	return OK;
 }
 
@@ -89,7 +80,7 @@ enum err_code add_layout_conversions(struct lowering *c, const struct kentry *x,
 				add_lane_sync(c, "what was in the scratch has been read");
 			TRY(put_converted(c, x, &d, at, e));
 			VEC_PUSH(c->a, &c->conversions, ((struct converted){ t->nodes.v[i], d.arg, d.carry, at }));
-			at += conversion_bytes(s, &d);
+			at += scratch_bytes(s, d.from);
 		}
 	}
 	if (c->conversions.n)

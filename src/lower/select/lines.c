@@ -7,12 +7,9 @@ static int line_axes(const struct shape2 *to, int along, int *axes)
 {
 	int n = 0;
 
-	for (int i = 0; i < to->nrow + to->ncol; i++) {
-		int axis = i < to->nrow ? to->row[i] : to->col[i - to->nrow];
-
-		if (axis != along)
-			axes[n++] = axis;
-	}
+	for (int i = 0; i < shape_rank(to); i++)
+		if (shape_axis(to, i) != along)
+			axes[n++] = shape_axis(to, i);
 	return n;
 }
 
@@ -71,16 +68,11 @@ static enum err_code write_argument(struct lowering *c, const struct kentry *x, 
 	const struct shape2 *shape = &c->k->node_shape[arg];
 	struct frag *over = ARENA_NEW(c->a, struct frag);
 	const struct val *value;
-	struct role_op *o;
 
 	TRY(lay_out_node(c, s, arg, over, e));
 	TRY(operand_value(c, x, arg, arg, &value, e));
-	o = add_op(c, DO_PUT);
-	o->u.put.over = over;
-	o->u.put.when = owner_condition(c, s, shape, over);
-	o->u.put.address = scratch_address(c, s, 0, shape, shape);
-	o->u.put.value = value;
-	o->u.put.type = scratch_type(c->p->nodes.v[arg].type);
+	add_put(c, over, owner_condition(c, s, shape, over), scratch_address(c, s, 0, shape, shape), value,
+		scratch_type(c->p->nodes.v[arg].type));
 	add_lane_sync(c, "all of it is in the scratch");
 	return OK;
 }
@@ -119,21 +111,17 @@ static enum err_code read_results(struct lowering *c, const struct kentry *x, in
 	const struct stask *s = stask_of(c, x);
 	const struct node *n = &c->p->nodes.v[node];
 	const struct shape2 *scratch = fold_scratch_shape(c->k, node, f);
-	struct role_step step = { .node = node };
+	const struct val *value;
 	const struct frag *to;
-	struct role_op *o;
 
 	TRY(find_node_frag(c, s, node, &to, e));
 	if (op_class(n->op) == CLASS_REDUCE)
 		c->axis_index[n->ref] = N(c, 0);
-	step.value = val_guard(c, inside_condition(c, s, &f->over, to, scratch->full_axes & ~f->over.full_axes),
+	value = val_guard(c, inside_condition(c, s, &f->over, to, scratch->full_axes & ~f->over.full_axes),
 		val_shared(c, n->type, scratch_type(n->type), scratch_address(c, s, 0, scratch, &f->over)),
 		val_const(c, DT_I32, 0));
 	clear_line_indices(c);
-	o = add_op(c, DO_MAP);
-	o->u.map.over = to;
-	o->u.map.to.frag = to;
-	VEC_PUSH(c->a, &o->u.map.steps, step);
+	add_map(c, (struct frag_at){ to, 0 }, node, value);
 	return OK;
 }
 

@@ -40,15 +40,6 @@ static bool needs_sync_after(const struct lowering *c, const struct kentry *x)
 	return !is_copy(c->k, x->task) && (copies || x->flag == NONE || reads_own_load(c, x));
 }
 
-static int64_t least_common_multiple(int64_t a, int64_t b)
-{
-	int64_t x = a > b ? a : b;
-
-	while (x % a || x % b)
-		x++;
-	return x;
-}
-
 /* Distance in memory, in elements, from a row of the ring to the next. False: it is not constant. */
 static bool row_stride(const struct role_op *o, int64_t *out)
 {
@@ -77,7 +68,7 @@ static struct role_stride find_stride(const struct lowering *c, const struct ken
 
 	if (threads % across || slice.rows != r->full_rows || slice.cols != r->full_cols || !row_stride(o, &s.from))
 		return s;
-	s.rows = least_common_multiple(threads / across, pattern);
+	s.rows = threads / across / gcd_i64(threads / across, pattern) * pattern;
 	if (rows % s.rows)
 		s.rows = 0;
 	s.from *= s.rows;
@@ -125,12 +116,8 @@ static void load_elements(struct lowering *c, const struct kentry *x, const stru
 		add_lane_sync(c, "all are done with the slot");
 	add_touch(c, TOUCH_WRITE, TOUCH_SLOT, r->buffer, 0);
 	o = add_op(c, DO_LOAD_THREADS);
-	o->u.move.tensor = n->ref;
-	o->u.move.rank = c->p->tensors.v[n->ref].rank;
-	o->u.move.type = c->p->tensors.v[n->ref].type;
 	o->u.move.run = lower_copy_width(c->k, x->task);
-	o->u.move.inside = walk_ring(c, s, r, o);
-	tensor_indices(c, s, n, &r->shape, o->u.move.index, &o->u.move.inside);
+	set_move(c, o, s, n, &r->shape, walk_ring(c, s, r, o));
 	if (o->u.move.run * dtype_bits(o->u.move.type) >= 32)
 		o->u.move.stride = find_stride(c, x, r, o);
 	else
@@ -148,8 +135,7 @@ static void load_elements(struct lowering *c, const struct kentry *x, const stru
 enum err_code select_load(struct lowering *c, const struct kentry *x, struct err *e)
 {
 	const struct stask *s = stask_of(c, x);
-	const struct task *t = &c->p->tasks.v[s->task];
-	const struct node *n = &c->p->nodes.v[t->nodes.v[t->nodes.n - 1]];
+	const struct node *n = last_node_of(c->k, s);
 	const struct ring *r = ring_of(c, s->writes.v[0]);
 
 	if (x->flag == NONE && is_copy(c->k, x->task))

@@ -97,6 +97,8 @@ void add_touch(struct lowering *c, enum touch_how how, enum touch_what what, int
 /* Regions; `note` is a comment for the printed kernel, or NULL. */
 struct role_op *add_block(struct lowering *c, const char *note);
 struct role_op *add_if(struct lowering *c, const struct num *when, const char *note);
+/* A loop over v = from .. end - 1, whose body is entered. `from` NULL: v is declared. Returns the body around. */
+struct role_body *enter_loop(struct lowering *c, enum var v, int of, const struct num *from, const struct num *end);
 /* Variable v of `of` (a loop, flag, ...): declared; one more in the same declaration; set; incremented. */
 struct role_op *add_let(struct lowering *c, enum var v, int of, const struct num *to);
 void add_let_more(struct lowering *c, struct role_op *let, enum var v, int of, const struct num *to);
@@ -108,8 +110,15 @@ void add_lane_sync(struct lowering *c, const char *why);
 void add_fence(struct lowering *c, const char *why);
 /* Waits until at most n of the lane's groups of products are in flight. */
 void add_groups_wait_op(struct lowering *c, int n, const char *why);
+/* A wait for instance n of a flag, an arrival for it, or a release of all before it. */
+struct role_op *add_flag_op(struct lowering *c, enum role_do what, int flag, const struct num *n, const char *why);
 /* Arrives at the flag for its instance `seq`, by one thread of each warp. */
 void add_arrive(struct lowering *c, int flag, const struct num *seq, const char *why);
+/* Stores the value of each element of `over` to shared memory, where `when` holds, as `type`. */
+void add_put(struct lowering *c, const struct frag *over, const struct num *when, const struct num *address,
+	const struct val *value, enum dtype type);
+/* Sets each element of a fragment to a value, which is the node's. */
+void add_map(struct lowering *c, struct frag_at to, int node, const struct val *value);
 /* Keeps the compiler from moving accesses to a version of f across this point; `words` registers of a block. */
 void add_pin(struct lowering *c, const struct frag *f, int version, int words);
 
@@ -142,8 +151,13 @@ NODISCARD enum err_code lay_out_buffer(struct lowering *c, int buffer, struct fr
 NODISCARD enum err_code find_buffer_frag(struct lowering *c, int buffer, const struct frag **f, struct err *e);
 NODISCARD enum err_code find_node_frag(struct lowering *c, const struct stask *s, int node,
 	const struct frag **f, struct err *e);
+/* The prefix and the name, with '_' for '.'. */
+const char *c_identifier(struct lowering *c, const char *prefix, const char *name);
 /* The version of a buffer in registers that entry x uses in the current iteration. */
 int register_version(const struct lowering *c, const struct kentry *x, int buffer);
+/* The same as a fragment; notes that the next operation reads or writes it. */
+NODISCARD enum err_code use_registers(struct lowering *c, const struct kentry *x, int buffer, enum touch_how how,
+	struct frag_at *at, struct err *e);
 /* Declares the fragments of the lane that outlive an sTask. Sets c->live_words and c->has_spare_registers. */
 NODISCARD enum err_code add_fragments(struct lowering *c, struct err *e);
 
@@ -171,10 +185,10 @@ const struct num *owner_condition(struct lowering *c, const struct stask *s, con
 /* Value of an index expression of a tensor: of the tile's first element or, if `local`, of the current one. */
 const struct num *tensor_index(struct lowering *c, const struct stask *s, const struct index_expr *x,
 	const struct shape2 *shape, bool local);
-/* Indices of the current element in the tensor of load or store n, by dimension. Adds to the condition *inside
- * that they are within the tensor, where they may leave it. */
-void tensor_indices(struct lowering *c, const struct stask *s, const struct node *n,
-	const struct shape2 *shape, struct role_index *out, const struct num **inside);
+/* Fills in the `move` operands of o for load or store n by threads: the tensor, the indices of the current element in it,
+ * and the condition: `inside`, and within the tensor where the indices may leave it. */
+void set_move(struct lowering *c, struct role_op *o, const struct stask *s, const struct node *n,
+	const struct shape2 *shape, const struct num *inside);
 
 /* ---- shared memory (place.c) ---------------------------------------------------------- */
 
@@ -200,6 +214,8 @@ void add_ring_touch(struct lowering *c, const struct stask *s, int buffer);
 /* The buffer by which s reads or writes the value of a node, or a carry; NONE. */
 int buffer_of_node(const struct lowering *c, const struct stask *s, int node);
 int buffer_of_carry(const struct lowering *c, const struct stask *s, int carry);
+/* The buffer to which product s writes its result. */
+int product_buffer(const struct lowering *c, const struct stask *s);
 const struct shape2 *buffer_shape(const struct lowering *c, const struct buffer *b);
 /* Does s write a buffer that is in shared memory? */
 bool writes_ring(const struct lowering *c, const struct stask *s);
@@ -342,9 +358,10 @@ NODISCARD enum err_code select_load(struct lowering *c, const struct kentry *x, 
 NODISCARD enum err_code select_store(struct lowering *c, const struct kentry *x, struct err *e);
 /* A load by the copy engine. */
 void select_boxes(struct lowering *c, const struct kentry *x, const struct ring *r, const struct node *n);
-/* Index of the tensor map of a load or store with boxes of that size (innermost dimension first) and that swizzle
- * (bytes of a row, 0: none); added if it is new. */
-int tensor_map(struct lowering *c, const struct stask *s, const struct node *n, const int64_t *box, int swizzle);
+/* Index of the tensor map of a load or store, whose boxes have that many rows and columns of a value with shape v, and that
+ * swizzle (bytes of a row, 0: none); added if it is new. Several row axes have the extents of the buffer. */
+int tensor_map(struct lowering *c, const struct stask *s, const struct node *n, const struct shape2 *v, int buffer,
+	int64_t rows, int64_t cols, int swizzle);
 /* Does the lane itself read what x loads? */
 bool reads_own_load(const struct lowering *c, const struct kentry *x);
 

@@ -54,6 +54,18 @@ struct role_op *add_if(struct lowering *c, const struct num *when, const char *n
 	return o;
 }
 
+struct role_body *enter_loop(struct lowering *c, enum var v, int of, const struct num *from, const struct num *end)
+{
+	struct role_op *o = add_op(c, DO_LOOP);
+
+	o->u.region.var = v;
+	o->u.region.of = of;
+	o->u.region.from = from;
+	o->u.region.end = end;
+	o->u.region.step = 1;
+	return enter_body(c, &o->u.region.body);
+}
+
 static struct role_op *add_assignment(struct lowering *c, enum role_do what, enum var v, int of, const struct num *to)
 {
 	struct role_op *o = add_op(c, what);
@@ -105,6 +117,27 @@ void add_groups_wait_op(struct lowering *c, int n, const char *why)
 	o->why = why;
 }
 
+void add_put(struct lowering *c, const struct frag *over, const struct num *when, const struct num *address,
+	const struct val *value, enum dtype type)
+{
+	struct role_op *o = add_op(c, DO_PUT);
+
+	o->u.put.over = over;
+	o->u.put.when = when;
+	o->u.put.address = address;
+	o->u.put.value = value;
+	o->u.put.type = type;
+}
+
+void add_map(struct lowering *c, struct frag_at to, int node, const struct val *value)
+{
+	struct role_op *o = add_op(c, DO_MAP);
+
+	o->u.map.over = to.frag;
+	o->u.map.to = to;
+	VEC_PUSH(c->a, &o->u.map.steps, ((struct role_step){ .node = node, .value = value }));
+}
+
 void add_pin(struct lowering *c, const struct frag *f, int version, int words)
 {
 	struct role_op *o = add_op(c, DO_PIN);
@@ -113,13 +146,18 @@ void add_pin(struct lowering *c, const struct frag *f, int version, int words)
 	o->u.frag.words = words;
 }
 
+struct role_op *add_flag_op(struct lowering *c, enum role_do what, int flag, const struct num *n, const char *why)
+{
+	struct role_op *o = add_op(c, what);
+
+	o->u.flag.flag = flag;
+	o->u.flag.n = n;
+	o->why = why;
+	return o;
+}
+
 void add_arrive(struct lowering *c, int flag, const struct num *seq, const char *why)
 {
-	struct role_op *o;
-
 	add_warp_sync(c, "one thread signals for all");
-	o = add_op(c, DO_ARRIVE);
-	o->u.flag.flag = flag;
-	o->u.flag.n = seq;
-	o->why = why;
+	add_flag_op(c, DO_ARRIVE, flag, seq, why);
 }

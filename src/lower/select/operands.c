@@ -84,9 +84,8 @@ static enum err_code fetch_operand(const struct fetched *x, int arg, struct frag
 
 	TRY(check_contiguous(c, x->s, r, e));
 	if (b->type != x->s->work.type)
-		return err_set(e, ERR_ILLEGAL, x->s->loc, "'%s': '%s' multiplies two operands of one "
-			"type, not %s and %s", x->s->name, x->by->name, dtype_name(b->type),
-			dtype_name(x->s->work.type));
+		return err_set(e, ERR_ILLEGAL, x->s->loc, "'%s': '%s' multiplies two operands of one type, "
+			"not %s and %s", x->s->name, x->by->name, dtype_name(b->type), dtype_name(x->s->work.type));
 	*out = (struct frag_at){ step_frag(x, arg), 0 };
 	c->element_layout = out->frag->layout;
 	c->k_step_cols = x->steps > 1 ? x->depth : 0;
@@ -116,10 +115,7 @@ static enum err_code first_operand(const struct fetched *x, const struct kentry 
 		return err_set(e, ERR_ILLEGAL, x->s->loc, "'%s' takes '%s' out of registers, where it "
 			"does not lie as '%s' wants it; let another lane make it", x->s->name,
 			c->g->buffers.v[buffer].name, x->by->name);
-	TRY(find_buffer_frag(c, buffer, &out->frag, e));
-	out->version = register_version(c, entry, buffer);
-	add_touch(c, TOUCH_READ, TOUCH_FRAG, buffer, out->version);
-	return OK;
+	return use_registers(c, entry, buffer, TOUCH_READ, out, e);
 }
 
 static void add_product(const struct fetched *x, struct frag_at a, struct frag_at b)

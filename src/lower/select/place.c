@@ -12,13 +12,12 @@ enum err_code lay_out_shape(struct lowering *c, const struct stask *s, const str
 
 	*f = (struct frag){ .height = shape->rows, .width = shape->cols, .type = type, .buffer = NONE,
 		.layout = l };
-	for (int i = 0; i < shape->nrow; i++)
-		if (shape->row[i] == s->split_axis)
-			f->height /= s->slices;
-	for (int i = 0; i < shape->ncol; i++) {
-		if (shape->col[i] == s->split_axis)
-			f->width /= s->slices;
-		if (c->k->deep >> shape->col[i] & 1)
+	for (int i = 0; i < shape_rank(shape); i++) {
+		int axis = shape_axis(shape, i);
+
+		if (axis == s->split_axis)
+			*(i < shape->nrow ? &f->height : &f->width) /= s->slices;
+		if (i >= shape->nrow && c->k->deep >> axis & 1)
 			cols = l->deep;
 	}
 	f->kind = shape->nrow ? (shape->ncol ? FRAG_FULL : FRAG_ROW) :
@@ -49,7 +48,7 @@ enum err_code lay_out_buffer(struct lowering *c, int buffer, struct frag *f, str
 	return lay_out_shape(c, s, &c->k->carry_shape[b->carry], b->type, f, e);
 }
 
-static const char *c_identifier(struct lowering *c, const char *prefix, const char *name)
+const char *c_identifier(struct lowering *c, const char *prefix, const char *name)
 {
 	char *s = arena_strf(c->a, "%s%s", prefix, name);
 
@@ -114,6 +113,15 @@ int register_version(const struct lowering *c, const struct kentry *x, int buffe
 	if (b->loop == c->g->tasks.v[x->task].loop)
 		return (int)floor_mod(c->point->number + x->at, versions);
 	return (int)floor_mod(c->point->around[b->loop], versions);
+}
+
+enum err_code use_registers(struct lowering *c, const struct kentry *x, int buffer, enum touch_how how, struct frag_at *at,
+	struct err *e)
+{
+	TRY(find_buffer_frag(c, buffer, &at->frag, e));
+	at->version = register_version(c, x, buffer);
+	add_touch(c, how, TOUCH_FRAG, buffer, at->version);
+	return OK;
 }
 
 /* quotients ---------------------------------------------------------------------- */
@@ -225,6 +233,13 @@ int buffer_of_carry(const struct lowering *c, const struct stask *s, int carry)
 	return NONE;
 }
 
+int product_buffer(const struct lowering *c, const struct stask *s)
+{
+	int carry = last_node_of(c->k, s)->ref;
+
+	return carry != NONE ? buffer_of_carry(c, s, carry) : buffer_of_node(c, s, last_node(c->g, s));
+}
+
 const struct shape2 *buffer_shape(const struct lowering *c, const struct buffer *b)
 {
 	return b->node == NONE ? &c->k->carry_shape[b->carry] : &c->k->node_shape[b->node];
@@ -252,12 +267,9 @@ const struct num *axis_first(struct lowering *c, const struct stask *s, const st
 /* How many neighbours along the axis share one element of a ring of this shape. */
 static int64_t axis_share(const struct shape2 *shape, int axis)
 {
-	for (int i = 0; i < shape->nrow; i++)
-		if (shape->row[i] == axis)
-			return shape->row_share[i];
-	for (int i = 0; i < shape->ncol; i++)
-		if (shape->col[i] == axis)
-			return shape->col_share[i];
+	for (int i = 0; i < shape_rank(shape); i++)
+		if (shape_axis(shape, i) == axis)
+			return i < shape->nrow ? shape->row_share[i] : shape->col_share[i - shape->nrow];
 	return 1;
 }
 
@@ -340,8 +352,8 @@ const struct num *inside_condition(struct lowering *c, const struct stask *s, co
 		all = NUM2(BOTH, all, NUM2(LT, current_row(c), N(c, f->height)));
 	if (f->width < f->cols)
 		all = NUM2(BOTH, all, NUM2(LT, current_col(c), N(c, f->width)));
-	for (int i = 0; i < shape->nrow + shape->ncol; i++) {
-		int axis = i < shape->nrow ? shape->row[i] : shape->col[i - shape->nrow];
+	for (int i = 0; i < shape_rank(shape); i++) {
+		int axis = shape_axis(shape, i);
 
 		if (ends >> axis & 1 && axis_is_ragged(c, shape, axis))
 			all = NUM2(BOTH, all, mark_axis_end(c, s, shape, axis, NUM2(LT, ADD(axis_first(c,
@@ -415,8 +427,8 @@ const struct num *row_major_offset(struct lowering *c, const struct stask *s,
 {
 	const struct num *flat = N(c, 0);
 
-	for (int i = 0; i < from->nrow + from->ncol; i++) {
-		int axis = i < from->nrow ? from->row[i] : from->col[i - from->nrow];
+	for (int i = 0; i < shape_rank(from); i++) {
+		int axis = shape_axis(from, i);
 		const struct num *at = axis_local_index(c, s, to, axis);
 
 		if (has_full_axis(from, axis) && !has_full_axis(to, axis))
@@ -573,11 +585,15 @@ static bool may_leave_tensor(const struct lowering *c, const struct index_expr *
 	return r.lo < 0 || r.hi >= size;
 }
 
-void tensor_indices(struct lowering *c, const struct stask *s, const struct node *n,
-	const struct shape2 *shape, struct role_index *out, const struct num **inside)
+void set_move(struct lowering *c, struct role_op *o, const struct stask *s, const struct node *n,
+	const struct shape2 *shape, const struct num *inside)
 {
 	const struct tensor *t = &c->p->tensors.v[n->ref];
+	struct role_index *out = o->u.move.index;
 
+	o->u.move.tensor = n->ref;
+	o->u.move.rank = t->rank;
+	o->u.move.type = t->type;
 	for (int d = 0; d < t->rank; d++) {
 		const struct num *i = V(c, VAR_INDEX, d), *within;
 
@@ -586,6 +602,7 @@ void tensor_indices(struct lowering *c, const struct stask *s, const struct node
 		if (!may_leave_tensor(c, &n->index[d], out[d].size))
 			continue;
 		within = NUM2(BOTH, NUM2(GE, i, N(c, 0)), NUM2(LT, i, N(c, out[d].size)));
-		*inside = NUM2(BOTH, *inside, mark_index(c, s, shape, &n->index[d], out[d].size, within));
+		inside = NUM2(BOTH, inside, mark_index(c, s, shape, &n->index[d], out[d].size, within));
 	}
+	o->u.move.inside = inside;
 }

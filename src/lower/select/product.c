@@ -41,11 +41,10 @@ static enum err_code find_first_step(struct lowering *c, const struct stask *s, 
 			continue;
 		if ((!o->k_major && !o->ring->shape.nrow) || (o->k_major ?
 		    o->ring->shape.col[0] : o->ring->shape.row[0]) != axis || c->g->extents.tile[axis] % step)
-			return err_set(e, ERR_ILLEGAL, b->loc, "'%s' holds all of '%s', of which "
-				"each iteration multiplies %lld; the matrix unit finds them where "
-				"they are a multiple of %lld and lie together", b->name,
-				c->p->axes.v[axis].name, (long long)c->g->extents.tile[axis],
-				(long long)step);
+			return err_set(e,
+				ERR_ILLEGAL, b->loc, "'%s' holds all of '%s', of which each iteration multiplies "
+				"%lld; the matrix unit finds them where they are a multiple of %lld and lie together",
+				b->name, c->p->axes.v[axis].name, (long long)c->g->extents.tile[axis], (long long)step);
 		o->k_first = DIV(axis_first(c, s, NULL, axis), N(c, step));
 	}
 	return OK;
@@ -56,8 +55,7 @@ static enum err_code find_operand(struct lowering *c, const struct kentry *x, in
 	int nown, struct operand *o, struct err *e)
 {
 	const struct stask *s = stask_of(c, x);
-	const struct task *t = &c->p->tasks.v[s->task];
-	const struct node *mma = &c->p->nodes.v[t->nodes.v[t->nodes.n - 1]];
+	const struct node *mma = last_node_of(c->k, s);
 	const struct buffer *b = &c->g->buffers.v[buffer_of_node(c, s, arg)];
 	const struct shape2 *shape;
 	bool kept = false;
@@ -194,8 +192,8 @@ static enum err_code find_first_line(struct lowering *c, const struct stask *s, 
 		int64_t tile = c->g->extents.tile[axis], inner = tile;
 		bool own = false;
 
-		for (int k = 0; k < result->nrow + result->ncol; k++)
-			own |= (k < result->nrow ? result->row[k] : result->col[k - result->nrow]) == axis;
+		for (int k = 0; k < shape_rank(result); k++)
+			own |= shape_axis(result, k) == axis;
 		if (own && s->slices > 1 && axis == s->split_axis && !r->alone) {
 			TRY(check_rows_contiguous(c, s, o, b, axis, e));
 			TRY(check_first_line(c, s, o, b, axis, extent * s->slice, e));
@@ -286,12 +284,11 @@ enum err_code find_matrix_instruction(struct lowering *c, const struct stask *s,
 
 	*out = by;
 	if (!by || f->kind != FRAG_FULL || c->lane->warps % by->warps)
-		return err_set(e, ERR_ILLEGAL, s->loc, "'%s': a product of %s, %lld x %lld on %d "
-			"warp%s, is not lowered for %s, which multiplies %s, by %s", s->name,
-			dtype_name(s->work.type), (long long)f->height, (long long)f->width,
-			c->lane->warps, c->lane->warps == 1 ? "" : "s", t->name, matrix_type_names(c),
-			t->matrix[0].warps > 1 ? arena_strf(c->a, "groups of %d warps",
-			t->matrix[0].warps) : "single warps");
+		return err_set(e, ERR_ILLEGAL, s->loc, "'%s': "
+			"a product of %s, %lld x %lld on %d warp%s, is not lowered for %s, which multiplies %s, by %s",
+			s->name, dtype_name(s->work.type), (long long)f->height, (long long)f->width, c->lane->warps,
+			c->lane->warps == 1 ? "" : "s", t->name, matrix_type_names(c), t->matrix[0].warps > 1 ?
+			arena_strf(c->a, "groups of %d warps", t->matrix[0].warps) : "single warps");
 	return OK;
 }
 
@@ -302,21 +299,17 @@ static enum err_code check_operands(const struct stask *s, const struct product 
 
 	if (p->registers ? loose && p->by->a & FROM_REGISTERS : loose || (p->a.k_major && p->b.k_major))
 		return OK;
-	return err_set(e, ERR_ILLEGAL, s->loc, "'%s': the matrix unit takes operands of %s out of "
-		"shared memory alone, and the axis that it contracts must be the contiguous one",
-		s->name, dtype_name(s->work.type));
+	return err_set(e, ERR_ILLEGAL, s->loc, "'%s': the matrix unit takes operands of %s out of shared memory "
+		"alone, and the axis that it contracts must be the contiguous one", s->name, dtype_name(s->work.type));
 }
 
 static enum err_code find_product(struct lowering *c, const struct kentry *x, struct product *p, struct err *e)
 {
 	const struct stask *s = stask_of(c, x);
-	const struct task *t = &c->p->tasks.v[s->task];
-	int node = t->nodes.v[t->nodes.n - 1];
-	const struct shape2 *shape = &c->k->node_shape[node];
+	const struct shape2 *shape = &c->k->node_shape[last_node(c->g, s)];
 
-	p->mma = &c->p->nodes.v[node];
-	p->result = p->mma->ref != NONE ? buffer_of_carry(c, s, p->mma->ref) :
-		buffer_of_node(c, s, node);
+	p->mma = last_node_of(c->k, s);
+	p->result = product_buffer(c, s);
 	TRY(x->result_shared ? stored_result_frag(c, x, &p->sum, e) : find_buffer_frag(c, p->result, &p->sum, e));
 	TRY(find_matrix_instruction(c, s, p->sum, &p->by, e));
 	p->a.by = p->b.by = p->by;

@@ -24,13 +24,9 @@ static void list_names(struct lowering *c)
 		tasks[i] = c->g->tasks.v[i].name;
 	for (int i = 0; i < c->k->rings.n; i++) {
 		const struct ring *r = &c->k->rings.v[i];
-		char *name = arena_strdup(c->a, c->g->buffers.v[r->buffer].name);
 
-		for (char *p = name; *p; p++)
-			if (*p == '.')
-				*p = '_';
-		rings[i] = name;
-		VEC_PUSH(c->a, &c->r->rings, ((struct role_ring){ name, r->buffer, r->offset,
+		rings[i] = c_identifier(c, "", c->g->buffers.v[r->buffer].name);
+		VEC_PUSH(c->a, &c->r->rings, ((struct role_ring){ rings[i], r->buffer, r->offset,
 			r->slot_bytes, r->versions, r->share != SHARE_NONE }));
 	}
 	c->r->names = (struct num_names){ axes, rings };
@@ -111,6 +107,12 @@ static void list_regions(struct lowering *c, const struct klane *l)
 
 static enum err_code run_pass(struct lowering *c, enum pass_id pass, struct err *e)
 {
+	static pass_run *const passes[PASS_COUNT] = {
+#define PASS(id, name, optional, needs, promises) pass_##name,
+#include "lower/passes.def"
+#undef PASS
+	};
+
 	c->task = c->wait = NONE;
 	return lower_passes[pass].optional && !lower_does(c->k, pass) ? OK : passes[pass](c, e);
 }

@@ -28,16 +28,6 @@ static enum access_width store_width(const struct lowering *c, const struct node
 	return can_store_vectors(c, n, shape, f, ACCESS_PAIR) ? ACCESS_PAIR : ACCESS_ONE;
 }
 
-static void set_move(struct lowering *c, struct role_op *o, const struct stask *s, const struct node *n,
-	const struct shape2 *shape, const struct num *inside)
-{
-	o->u.move.tensor = n->ref;
-	o->u.move.rank = c->p->tensors.v[n->ref].rank;
-	o->u.move.type = c->p->tensors.v[n->ref].type;
-	o->u.move.inside = inside;
-	tensor_indices(c, s, n, shape, o->u.move.index, &o->u.move.inside);
-}
-
 /* The value converted to the tensor's type; NULL: it has that type already. */
 static const struct val *as_tensor_type(struct lowering *c, const struct node *n, int buffer, const struct val *x)
 {
@@ -133,24 +123,6 @@ static void find_corner(struct lowering *c, const struct stask *s, const struct 
 	}
 }
 
-static int store_map(struct lowering *c, const struct stask *s, const struct node *n,
-	const struct shape2 *v, const struct outbox *o)
-{
-	int rank = c->p->tensors.v[n->ref].rank;
-	int64_t box[RANK_MAX] = { 0 };
-
-	for (int d = 0; d < rank; d++) {
-		const struct index_expr *x = &n->index[rank - 1 - d];
-
-		box[d] = 1;
-		for (int i = 0; i < x->n; i++)
-			if (x->term[i].axis == v->row[0])
-				box[d] = o->rows;
-	}
-	box[0] = o->panel_cols;
-	return tensor_map(c, s, n, box, o->swizzle);
-}
-
 /* Stores the panels of a batch, from address `from` on. The thread that issues them also waits for them. */
 static void store_batch(struct lowering *c, const struct stask *s, const struct node *n,
 	const struct shape2 *v, const struct outbox *o, const struct num *from, const struct num *when)
@@ -158,7 +130,7 @@ static void store_batch(struct lowering *c, const struct stask *s, const struct 
 	struct role_op *op = add_op(c, DO_STORE_BOXES);
 	struct role_box b = { .when = when };
 
-	op->u.boxes.map = store_map(c, s, n, v, o);
+	op->u.boxes.map = tensor_map(c, s, n, v, buffer_of_node(c, s, n->arg[0]), o->rows, o->panel_cols, o->swizzle);
 	op->u.boxes.ring = o->ring;
 	op->u.boxes.outbox = (int)(o - c->k->outboxes.v);
 	op->u.boxes.elected = o->ring == NONE;
@@ -240,8 +212,7 @@ static void store_panels(struct lowering *c, const struct kentry *x, const struc
 enum err_code select_store(struct lowering *c, const struct kentry *x, struct err *e)
 {
 	const struct stask *s = stask_of(c, x);
-	const struct task *t = &c->p->tasks.v[s->task];
-	const struct node *n = &c->p->nodes.v[t->nodes.v[t->nodes.n - 1]];
+	const struct node *n = last_node_of(c->k, s);
 	int buffer = buffer_of_node(c, s, n->arg[0]);
 	const struct outbox *o = x->outbox == NONE ? NULL : &c->k->outboxes.v[x->outbox];
 	const struct shape2 *shape;

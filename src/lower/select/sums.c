@@ -78,9 +78,8 @@ static enum err_code operand_in_step(struct lowering *c, const struct stask *s,
 	const struct ring *r;
 
 	if (!can_multiply(b->type))
-		return err_set(e, ERR_ILLEGAL, s->loc, "'%s': a product of %s is not lowered: threads "
-			"multiply f32, tf32, f16, bf16, e4m3, e5m2, i32 and i8", s->name,
-			dtype_name(b->type));
+		return err_set(e, ERR_ILLEGAL, s->loc, "'%s': a product of %s is not lowered: "
+			"threads multiply f32, tf32, f16, bf16, e4m3, e5m2, i32 and i8", s->name, dtype_name(b->type));
 	r = ring_of(c, buffer);
 	TRY(check_contiguous(c, s, r, e));
 	add_ring_touch(c, s, buffer);
@@ -95,8 +94,7 @@ static enum err_code prepare_accumulator(struct lowering *c, const struct kentry
 {
 	struct role_op *o;
 
-	p->result = p->mma->ref != NONE ? buffer_of_carry(c, stask_of(c, x), p->mma->ref) :
-		buffer_of_node(c, stask_of(c, x), p->node);
+	p->result = product_buffer(c, stask_of(c, x));
 	if (x->result_shared) {
 		TRY(stored_result_frag(c, x, &p->sum.frag, e));
 		TRY(load_accumulator(c, x, p->node, p->result, p->sum.frag, e));
@@ -117,13 +115,11 @@ static enum err_code prepare_accumulator(struct lowering *c, const struct kentry
 enum err_code select_thread_product(struct lowering *c, const struct kentry *x, struct err *e)
 {
 	const struct stask *s = stask_of(c, x);
-	const struct task *t = &c->p->tasks.v[s->task];
-	struct sync_product p = { .node = t->nodes.v[t->nodes.n - 1] };
+	struct sync_product p = { .node = last_node(c->g, s), .mma = last_node_of(c->k, s) };
 	const struct num *inside;
 	const struct val *of[2];
 	struct role_op *o;
 
-	p.mma = &c->p->nodes.v[p.node];
 	find_contracted_axes(c, s, &p);
 	TRY(prepare_accumulator(c, x, &p, e));
 	if (seu_of(c->k, x->task)->kind == SEU_MATRIX)

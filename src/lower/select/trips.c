@@ -89,17 +89,9 @@ void add_skipped_loop(struct lowering *c, int loop)
 
 	add_trips(c, loop);
 	for (int l = 0; l < c->p->loops.n; l++) {
-		struct role_op *o;
-
 		if (c->p->loops.v[l].parent != loop)
 			continue;
-		o = add_op(c, DO_LOOP);
-		o->u.region.var = VAR_I;
-		o->u.region.of = loop;
-		o->u.region.from = N(c, 0);
-		o->u.region.end = V(c, VAR_TRIPS, loop);
-		o->u.region.step = 1;
-		enter_body(c, &o->u.region.body);
+		enter_loop(c, VAR_I, loop, N(c, 0), V(c, VAR_TRIPS, loop));
 		add_loop_axes(c, loop);
 		add_skipped_loop(c, l);
 		leave_body(c, inner);

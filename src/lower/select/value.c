@@ -116,15 +116,8 @@ static enum err_code register_value(struct lowering *c, const struct kentry *x, 
 		*out = v;
 		return OK;
 	}
-	if (a->task == s->task) {
-		TRY(find_node_frag(c, s, arg, &at.frag, e));
-	} else {
-		int buffer = buffer_of_node(c, s, arg);
-
-		TRY(find_buffer_frag(c, buffer, &at.frag, e));
-		at.version = register_version(c, x, buffer);
-		add_touch(c, TOUCH_READ, TOUCH_FRAG, buffer, at.version);
-	}
+	TRY(a->task == s->task ? find_node_frag(c, s, arg, &at.frag, e) :
+		use_registers(c, x, buffer_of_node(c, s, arg), TOUCH_READ, &at, e));
 	*out = val_frag(c, at);
 	return OK;
 }
@@ -232,9 +225,7 @@ static enum err_code carry_value(struct lowering *c, const struct kentry *x, int
 		return ring_value_of_node(c, x, ring_of(c, buffer), node, out, e);
 	if (!has_same_layout(&c->k->node_shape[node], &c->k->carry_shape[n->ref]))
 		return converted_value(c, x, node, NONE, n->ref, out, e);
-	TRY(find_buffer_frag(c, buffer, &at.frag, e));
-	at.version = register_version(c, x, buffer);
-	add_touch(c, TOUCH_READ, TOUCH_FRAG, buffer, at.version);
+	TRY(use_registers(c, x, buffer, TOUCH_READ, &at, e));
 	*out = val_frag(c, at);
 	if (c->has_spare_registers && lower_joins_partial_sums(c->k, node))
 		return join_partial_sums(c, x, node, *out, out, e);

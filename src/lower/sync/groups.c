@@ -42,14 +42,6 @@ struct counting {
 	int *scratch;			/* by sTask */
 };
 
-static struct kentry *entry_of_task(struct klane *l, int task)
-{
-	for (int i = 0; i < l->entries.n; i++)
-		if (l->entries.v[i].task == task)
-			return &l->entries.v[i];
-	BUG("sTask %d is on another lane", task);
-}
-
 /* The last product that the waits of instance `inst` for own groups await; NONE. Indices into r->inst. */
 static int last_awaited(const struct counting *c, int inst)
 {
@@ -108,12 +100,12 @@ static int instance_class(const struct counting *c, int inst)
 
 	if (loop == NONE)
 		return iteration_class(&c->l->regions[0], n->seq / c->l->replicas -
-			entry_of_task(c->l, n->task)->at, lane_tiles(c->l, tiles));
+			lower_entry_of(c->l, n->task)->at, lane_tiles(c->l, tiles));
 	parent = c->k->plan->graph->program->loops.v[loop].parent;
 	outer = walk_outer(c->r->walk, loop, n->seq, parent);
 	base = walk_inner(c->r->walk, parent, outer, loop);
 	trips = walk_inner(c->r->walk, parent, outer + 1, loop) - base;
-	return iteration_class(&c->l->regions[loop + 1], n->seq - base - entry_of_task(c->l, n->task)->at, trips);
+	return iteration_class(&c->l->regions[loop + 1], n->seq - base - lower_entry_of(c->l, n->task)->at, trips);
 }
 
 /* Does instance j wait on a flag for an event that can only come after product i is complete? */
@@ -154,7 +146,7 @@ static int products_between(const struct counting *c, int first, int end)
 static void complete_before(const struct counting *c, int i, int j)
 {
 	for (int p = j - 1; p >= i; p--) {
-		struct kentry *x = entry_of_task(c->l, c->r->inst[p].task);
+		struct kentry *x = lower_entry_of(c->l, c->r->inst[p].task);
 
 		if (x->drains)
 			note_group_wait(c, &x->after, instance_class(c, p), p + 1, products_between(c, i + 1, p + 1));
@@ -164,7 +156,7 @@ static void complete_before(const struct counting *c, int i, int j)
 			continue;
 		return;
 	}
-	entry_of_task(c->l, c->r->inst[i].task)->drains = true;
+	lower_entry_of(c->l, c->r->inst[i].task)->drains = true;
 	complete_before(c, i, j);
 }
 
@@ -276,7 +268,7 @@ static void count_versions(const struct counting *c, int j)
 {
 	const struct graph *g = c->k->plan->graph;
 	const struct stask *s = stask_at(c->k, c->r->inst[j].task);
-	const struct kentry *e = entry_of_task(c->l, c->r->inst[j].task);
+	const struct kentry *e = lower_entry_of(c->l, c->r->inst[j].task);
 	int younger = e->waits_groups ? e->before.younger[instance_class(c, j)] : INT_MAX;
 
 	for (int x = 0; x < s->writes.n; x++) {
@@ -294,7 +286,7 @@ static void count_versions(const struct counting *c, int j)
 
 static void count_instance(const struct counting *c, int inst)
 {
-	struct kentry *x = entry_of_task(c->l, c->r->inst[inst].task);
+	struct kentry *x = lower_entry_of(c->l, c->r->inst[inst].task);
 	int first = c->r->lane_first[c->lane_replica], younger = 0, awaited;
 	int class = instance_class(c, inst);
 

@@ -45,33 +45,31 @@ static int64_t tile_of(const struct relation *r, int task, int64_t seq)
 	return walk_outer(r->walk, r->plan->graph->tasks.v[task].loop, seq, NONE);
 }
 
-/* Do the awaited instances come before the waiting ones by other waits? in_tile: those of the same tile are not checked. */
-static bool comes_before(const struct relation *r, const struct wait *w, bool in_tile)
+/* A wait that is checked. `in_tile`: instances of the same tile are not. */
+struct checked_wait {
+	struct wait w;
+	bool in_tile;
+};
+
+/* Do the awaited instances come before the waiting ones by other waits? */
+static bool is_implied(void *ctx, const struct relation *r)
 {
+	const struct checked_wait *x = ctx;
+	const struct wait *w = &x->w;
 	int64_t n = walk_count(r->walk, r->plan->graph->tasks.v[w->task].loop);
 
 	for (int64_t s = 0; s < n && !r->ncycle; s++) {
 		struct span spans[SPANS_MAX];
-		int ns = walk_wait_spans(r->walk, r->plan, w, s, spans);
+		int ns = walk_wait_spans(r->walk, r->plan, w, s, spans), waiting = relation_instance(r, w->task, s);
 
 		for (int i = 0; i < ns; i++)
-			for (int64_t x = spans[i].first; x < spans[i].last; x++)
-				if (!(in_tile && tile_of(r, w->on, x) == tile_of(r, w->task, s)) &&
-				    !relation_before(r, relation_instance(r, w->on, x), w->when == WAIT_ISSUED ?
-				    AT_ISSUE : AT_END, relation_instance(r, w->task, s), AT_ISSUE))
+			for (int64_t on = spans[i].first; on < spans[i].last; on++)
+				if (!(x->in_tile && tile_of(r, w->on, on) == tile_of(r, w->task, s)) &&
+				    !relation_before(r, relation_instance(r, w->on, on), w->when == WAIT_ISSUED ?
+				    AT_ISSUE : AT_END, waiting, AT_ISSUE))
 					return false;
 	}
 	return !r->ncycle;
-}
-
-static bool is_implied(void *ctx, const struct relation *r)
-{
-	return comes_before(r, ctx, false);
-}
-
-static bool is_implied_or_in_tile(void *ctx, const struct relation *r)
-{
-	return comes_before(r, ctx, true);
 }
 
 static bool has_no_cycle(void *ctx, const struct relation *r)
@@ -122,7 +120,7 @@ static enum err_code check_last_tile(struct kernel *k, int i, struct err *e)
 	bool implied;
 
 	remove_wait(k, i);
-	implied = lower_all_windows(k, is_implied_or_in_tile, &w);
+	implied = lower_all_windows(k, is_implied, &(struct checked_wait){ w, true });
 	insert_wait(k, i, w);
 	return implied ? OK : err_set(e, ERR_ILLEGAL, w.loc, "'%s' waits in its first iterations for "
 		"the last ones of '%s' in another tile, on lane '%s', which has several replicas: leave "
@@ -140,11 +138,10 @@ enum err_code lower_showable_waits(struct kernel *k, struct err *e)
 		if (!is_hidden(k, &w))
 			continue;
 		remove_wait(k, i);
-		if (!lower_all_windows(k, is_implied, &w) && !wait_for_reader(k, i, w))
-			return err_set(e, ERR_ILLEGAL, w.loc, "'%s' waits until all copies of '%s' have "
-				"come in a loop of another lane, although no sTask has read them by then: "
-				"wait for an sTask that reads them", stask_at(k, w.task)->name,
-				stask_at(k, w.on)->name);
+		if (!lower_all_windows(k, is_implied, &(struct checked_wait){ w, false }) && !wait_for_reader(k, i, w))
+			return err_set(e, ERR_ILLEGAL, w.loc, "'%s' waits until all copies of '%s' "
+				"have come in a loop of another lane, although no sTask has read them by then: wait "
+				"for an sTask that reads them", stask_at(k, w.task)->name, stask_at(k, w.on)->name);
 	}
 	return OK;
 }

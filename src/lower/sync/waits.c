@@ -7,7 +7,6 @@ static int loop_of(const struct kernel *k, int task)
 	return stask_at(k, task)->loop;
 }
 
-/* Has the lane an sTask in the loop? */
 /* Greatest distance of the dependences that a wait serves. */
 static int greatest_distance(const struct kernel *k, const struct wait *w)
 {
