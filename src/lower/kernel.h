@@ -82,8 +82,7 @@ struct ring {
 	int64_t offset, slot_bytes;	/* bytes; the offset is into the block's shared memory */
 	int versions;
 	struct shape2 shape;		/* columns: the contiguous axis */
-	bool alone;			/* it holds one slice of a split value; else all slices, whose
-					 * buffers share this ring */
+	bool one_slice;			/* of a split value; else it holds all slices, whose buffers share this ring */
 	int64_t first_row, first_col;	/* where the slice that the buffer's load fills begins */
 	int64_t full_rows, full_cols;	/* what is filled; zeros beyond the end of a contracted axis included */
 	int64_t rows, cols;		/* of a slot: those, padded to what matrix instructions read */
@@ -123,26 +122,26 @@ struct flag {
 	bool runs;			/* phases are not instances but runs of `loop`: each iteration of
 					 * the region around the loop has one, perhaps empty */
 	int loop;			/* the sTask's, or one around it */
-	bool ends;			/* the lane waits for its products before it signals a run */
-	bool early;			/* a run is signaled with the last instance in it, not behind the loop */
+	bool ends_complete;		/* the lane waits for its products before it signals a run */
+	bool in_loop;			/* a run is signaled with the last instance in it, not behind the loop */
 	int depth;
 	int arrivals;			/* that complete a phase, in one block */
-	bool all;			/* lanes of all blocks of the cluster arrive, at the flags of all */
-	bool copies;			/* copies by threads arrive themselves, on completion (cp.async) */
+	bool all_blocks;		/* lanes of all blocks of the cluster arrive, at the flags of all */
+	bool copies_arrive;		/* copies by threads arrive themselves, on completion (cp.async) */
 	int64_t bytes;			/* transaction bytes of the copy engine in a phase; 0: none */
 	int64_t offset;			/* of the first barrier in shared memory, in bytes */
 };
 
-/* Offsets in the kernel are relative to the least one of the lane's region, which becomes 0; `most` is the greatest.
- * The iterations of a region have classes: 0 is the steady state, 1 .. most are the iterations -1, -2, ... of the
- * prologue, most + 1 .. 2 most those of the epilogue. */
+/* Offsets in the kernel are relative to the least one of the lane's region, which becomes 0; max_offset is the
+ * greatest. The iterations of a region have classes: 0 is the steady state, 1 .. max_offset are the iterations -1, -2,
+ * ... of the prologue, max_offset + 1 .. 2 max_offset those of the epilogue. */
 enum { ITERATION_CLASSES = 4 * OFFSET_MAX + 2 };
 
-/* A wait for the lane's own groups of products: after it at most `younger` groups are under way, among them at most
- * the last behind[class][t] instances of sTask t. */
+/* A wait for the lane's own groups of products: in an iteration of a class it leaves at most so many groups under way,
+ * among them at most the last instances_left[class][t] instances of sTask t. */
 struct group_wait {
-	int younger[ITERATION_CLASSES];
-	int *behind[ITERATION_CLASSES];	/* by sTask */
+	int groups_left[ITERATION_CLASSES];	/* -1: no iteration of the class makes the wait */
+	int *instances_left[ITERATION_CLASSES];	/* by sTask */
 };
 
 /* Which instance of the awaited sTask a wait on a flag is for, counted in the sequence of the awaited sTask. A wait
@@ -160,29 +159,29 @@ enum awaited {
 struct flag_wait {
 	int wait;			/* of the plan */
 	int flag;
-	enum awaited which;
+	enum awaited awaited;
 	int loop, back;
-	bool once;			/* AWAIT_AROUND, if loops between may make no iteration: waits in
-					 * their first iteration, or behind them if there is none */
+	bool even_if_empty;		/* AWAIT_AROUND, if loops between may make no iteration: waits in their first
+					 * iteration, or behind them if there is none */
 	int stamp;			/* traced: position in the record of the stamp behind this wait;
 					 * NONE: the next wait has it */
 };
 
-/* A carry in shared memory whose initial value the entry writes, if it is the first to access a life of the carry:
- * in the first iteration of all loops inside the carry's region, if none of the loops in `empty`, which stand before
- * the entry, made an iteration. If loops in between may make no iteration, "first" cannot be known from the iteration
- * numbers alone: the loops in `behind` may have accessed the life in an iteration before (pass/build.c). */
-struct begins {
+/* A carry in shared memory whose initial value the entry writes, if it is the first to access a life of the carry: in
+ * the first iteration of all loops inside the carry's region, if none of the loops before the entry that access the
+ * carry made an iteration. If loops in between may make no iteration, "first" cannot be known from the iteration
+ * numbers alone: loops behind the entry may have accessed the life in an earlier iteration (select/carry.c). */
+struct carry_start {
 	int buffer;
 	int number;			/* counted in the kernel */
-	VEC(int) empty, behind;
+	VEC(int) loops_before, loops_behind;
 };
 
 /* One sTask on a lane. */
 struct kentry {
 	int task, entry;
 	int at;
-	VEC(struct begins) begins;
+	VEC(struct carry_start) carry_starts;
 	bool result_shared;		/* a product whose result is stored to shared memory: the lane waits for it at
 					 * once and stores it, so it is complete when the lane goes on */
 	bool waits_groups;
@@ -200,15 +199,15 @@ struct kstep {
 	bool is_loop;
 	int id;				/* index into entries, or loop */
 	int at;				/* offset */
-	int younger;			/* of a loop in a lane with tile offsets: products that may be under
-					 * way when its run is signaled; NONE: the lane does not wait */
+	int groups_left;		/* of a loop in a lane with tile offsets: products that may be under way when
+					 * its run is signaled; NONE: the lane does not wait */
 	int handover_flag;		/* of a lane with replicas: flag whose instance t - 1 is awaited
 					 * before the step for tile t; NONE */
 };
 
 /* A loop as a lane executes it; or the tile loop. */
 struct kregion {
-	int most;			/* greatest offset */
+	int max_offset;
 	int unroll;			/* iterations after which all register versions recur: least common
 					 * multiple of their numbers. Tile loop: 1 without offsets */
 	VEC(struct kstep) steps;
@@ -233,7 +232,7 @@ struct klane {
 /* Does one iteration of the tile loop work on several tiles (offsets)? Else a tile ends before the next begins. */
 static inline bool shifts_tiles(const struct klane *l)
 {
-	return l->regions[0].most > 0;
+	return l->regions[0].max_offset > 0;
 }
 
 /* How many of `tiles` tiles of the EU the lane takes. */
@@ -268,10 +267,10 @@ struct kernel {
 	int *flag_of, *issue_flag_of;	/* by sTask; NONE */
 	int *handover_flag_of;		/* by lane of the plan: flag; NONE */
 	VEC(struct flag) flags;
-	int begins;			/* so many struct begins in all entries */
+	int ncarry_starts;		/* of all entries */
 	struct shape2 *node_shape;	/* by program node */
 	struct shape2 *carry_shape;	/* by carry */
-	uint64_t deep;			/* bit a: a product contracts axis a */
+	uint64_t contracted;		/* bit a: a product contracts axis a */
 	int64_t shared_bytes;
 	int threads;
 	bool shares_registers;		/* each lane has its own number of registers (setmaxnreg) */
@@ -306,9 +305,9 @@ static inline int iteration_class(const struct kregion *v, int64_t iteration, in
 {
 	if (iteration < 0)
 		return (int)-iteration;
-	if (iteration <= trips - 1 - v->most)
+	if (iteration <= trips - 1 - v->max_offset)
 		return 0;
-	return v->most + (int)(iteration - (trips - 1 - v->most));
+	return v->max_offset + (int)(iteration - (trips - 1 - v->max_offset));
 }
 
 #endif

@@ -24,13 +24,13 @@ static void add_entry(struct kernel *k, struct klane *l, int entry)
 
 		if (w->task != x->task)
 			continue;
-		if (by_flag(k, w))
+		if (needs_flag(k, w))
 			lower_flag_waits(k, x, i);
-		if (lower_awaits_own(k, w) && on_matrix(k, w->on) && w->when == WAIT_COMPLETE)
+		if (lower_awaits_own(k, w) && is_async_product(k, w->on) && w->when == WAIT_COMPLETE)
 			x->waits_groups |= !kernel_result_shared(k, w->on);
 	}
 	lower_run_waits(k, x);
-	lower_begins(k, x);
+	lower_carry_starts(k, x);
 	x->result_shared = kernel_result_shared(k, x->task);
 }
 
@@ -47,10 +47,10 @@ static void build_regions(struct kernel *k, struct klane *l)
 
 		if (loop != NONE && p->loops.v[loop].phase != k->phase)
 			continue;
-		n = order_steps(&k->arena, k->plan, l->lane, k->phase, loop, &steps, &least, &v->most);
-		v->most -= least;
+		n = order_steps(&k->arena, k->plan, l->lane, k->phase, loop, &steps, &least, &v->max_offset);
+		v->max_offset -= least;
 		if (loop == NONE)	/* order_steps counts loops as offset 0, which a lane without loops may lack */
-			v->most = lower_tile_offsets(k, l->lane, &least);
+			v->max_offset = lower_tile_offsets(k, l->lane, &least);
 		for (int i = 0; i < n; i++) {
 			struct kstep s = { steps[i].is_loop, steps[i].id, -least, NONE, NONE };
 

@@ -84,8 +84,10 @@ enum err_code lower_or_refuse(struct mem *mem, const struct plan *p, int phase, 
 	if (code != ERR_ILLEGAL || (why->code != PROBLEM_REGISTERS && why->code != PROBLEM_LAYOUT) ||
 	    has_products(p, phase))
 		return code;
-	/* a row that is spread over few threads may need too many registers of each; in lines, all of a warp share it */
-	return lower_checked(mem, p, phase, (struct lower_options){ unproven, true }, out, &other, &other_error) ? code : OK;
+	/* a row that is spread over few threads may need too many registers of each; in lines, all of a warp share
+	 * it */
+	return lower_checked(mem, p, phase, (struct lower_options){ unproven, true }, out, &other, &other_error) ?
+		code : OK;
 }
 
 const struct pass_info lower_passes[OPTION_COUNT] = {

@@ -4,7 +4,8 @@
 
 #include "lower/kernel.h"
 
-/* The passes that make a kernel's tree (passes.def), and other decisions that a plan may leave out: bits of plan.without. */
+/* The passes that make a kernel's tree (passes.def), and other decisions that a plan may leave out: bits of
+ * plan.without. */
 enum pass_id {
 #define PASS(id, name, optional, needs, promises) PASS_##id,
 #include "lower/passes.def"
@@ -41,10 +42,10 @@ void kernel_finish(struct kernel *k);
 /* Replaces the tree of a kernel by what it is after a pass, to show it. */
 NODISCARD enum err_code kernel_after(struct kernel *k, enum pass_id pass, struct err *e);
 
-/* Is the plan legal (plan_check), and can each phase be lowered? Reasons why not are added to *out, in `a`; *usage, which
- * may be NULL, is what the kernels take of an EU. A plan without problems is lowered without an error. Devices without
- * a printer are checked by plan_check alone: *model_only. *held is the kernel that is being made, so that a caller
- * which a longjmp interrupts can free it; NULL when this returns. */
+/* Is the plan legal (plan_check), and can each phase be lowered? Reasons why not are added to *out, in `a`; *usage,
+ * which may be NULL, is what the kernels take of an EU. A plan without problems is lowered without an error. Devices
+ * without a printer are checked by plan_check alone: *model_only. *held is the kernel that is being made, so that a
+ * caller which a longjmp interrupts can free it; NULL when this returns. */
 NODISCARD enum err_code lower_check(struct mem *mem, const struct plan *p, struct arena *a, const struct stop *stop,
 	struct kernel **held, struct problems *out, struct usage *usage, bool *model_only, struct err *e);
 /* The part of that which needs no kernel; lowering reports the other problems. */

@@ -1,8 +1,9 @@
-/* passes.h - the analyses and allocations that fill in a kernel, and what they ask of each other; inside src/lower only.
+/* passes.h - the analyses and allocations that fill in a kernel, and what they ask of each other; inside src/lower
+ * only.
  *
  * refine.c calls them in the order of this file. Each fills in fields of the kernel that no earlier one reads. None
- * checks the work of another: verify (verify/verify.h), which shares no code with them, checks the finished kernel,
- * and a counterexample that it finds becomes a refinement of the next attempt (refine.h).
+ * checks the work of another: verify (verify/verify.h), which shares no code with them, checks the finished kernel, and
+ * a counterexample that it finds becomes a refinement of the next attempt (refine.h).
  *
  * The passes that make and change the tree of operations are in passes.def and pass/. */
 #ifndef LOWER_PASSES_H
@@ -15,13 +16,14 @@ enum { DEPTH_MAX = 16 };			/* greatest depth of a flag */
 
 /* Like lower_plan or, if `unproven`, lower_for_price (lower.h); on ERR_ILLEGAL *why says which limit or rule the plan
  * breaks. */
-NODISCARD enum err_code lower_or_refuse(struct mem *mem, const struct plan *p, int phase, bool unproven, struct kernel **out, struct refusal *why, struct err *e);
+NODISCARD enum err_code lower_or_refuse(struct mem *mem,
+	const struct plan *p, int phase, bool unproven, struct kernel **out, struct refusal *why, struct err *e);
 
 /* Of each pass: the fields of the kernel that it needs, that it computes, and what holds afterwards. None changes what
  * it needs, except where that is said. */
 
 /* needs: the plan
- * computes: node_shape, carry_shape, deep
+ * computes: node_shape, carry_shape, contracted
  * promises: operands and results of a product agree about their axes; element-wise work keeps them */
 NODISCARD enum err_code lower_shapes(struct kernel *k, struct err *e);
 
@@ -45,8 +47,8 @@ void lower_own_waits(struct kernel *k);
 /* needs: own, rings, refinements; removes or replaces waits of own
  * promises: each wait left can be shown by a flag, or the lane knows the answer itself. ERR_ILLEGAL: one cannot */
 NODISCARD enum err_code lower_showable_waits(struct kernel *k, struct err *e);
-/* Hold back the lane that runs ahead: add a wait of the sTask that wait number `wait` awaits for the one that waits, some
- * instances back. Returns false if every such wait would be a deadlock, or there are too many waits. */
+/* Hold back the lane that runs ahead: add a wait of the sTask that wait number `wait` awaits for the one that waits,
+ * some instances back. Returns false if every such wait would be a deadlock, or there are too many waits. */
 bool lower_hold_back(struct kernel *k, int wait);
 
 /* The part of a ring that belongs to sTask s, if the ring holds all slices of a split value: its extents, and in rows
@@ -104,17 +106,16 @@ NODISCARD enum err_code lower_body(struct kernel *k, struct err *e);
  * iterations earlier. A wait has one demand for each distance of the dependences that it serves. */
 struct flag_demand {
 	int loop, back;
-	bool life;			/* no demand if that is before this run of `loop` */
-	bool replicas;			/* only of instances by other replicas of the lane: no demand if
-					 * that is in this run */
+	bool within_run;		/* no demand if that is before this run of `loop` */
+	bool before_run;		/* only of instances by other replicas of the lane: no demand if that is in this run */
 	int runs;			/* the flag counts the runs of this loop; NONE: instances */
 };
 /* Of a wait for an sTask of the same lane: does it await instances by another replica, because the replicas share a
  * ring; does it await instances by the same replica? Both can be true. */
 bool lower_awaits_replicas(const struct kernel *k, const struct wait *w);
 bool lower_awaits_own(const struct kernel *k, const struct wait *w);
-/* Is it a wait of a lane with replicas for a load of its own, `distance` iterations of a loop back? Its first iterations
- * then await instances in the last tile of the same replica. */
+/* Is it a wait of a lane with replicas for a load of its own, `distance` iterations of a loop back? Its first
+ * iterations then await instances in the last tile of the same replica. */
 bool lower_awaits_last_tile(const struct kernel *k, const struct wait *w);
 /* Iterates over the demands of a wait; false: no more. *i is the state, 0 before the first. */
 bool lower_next_demand(struct kernel *k, const struct wait *w, int *i, struct flag_demand *out);
@@ -130,22 +131,23 @@ int lower_step_handover(const struct kernel *k, int lane, const struct order_ste
 int lower_run_flag(const struct kernel *k, int task, int loop);
 /* Does instance i of the waiting sTask learn through a flag that instance `on` of the awaited one is complete? (Indices
  * into r->inst.) */
-bool lower_by_flag_of(const struct kernel *k, const struct wait *w, const struct relation *r, int i, int on);
+bool lower_shown_by_flag(const struct kernel *k, const struct wait *w, const struct relation *r, int i, int on);
 /* Adds to entry x the waits on flags that wait number `wait` of the plan comes to. Needs flags. */
 void lower_flag_waits(struct kernel *k, struct kentry *x, int wait);
 /* Must the wait, for an sTask in a loop inside, be shown by a flag of that loop's runs? *depth is how many runs back
  * the wait looks. */
 bool lower_waits_for_run(const struct kernel *k, const struct wait *w, int *depth);
 /* Must the awaited load wait for the runs of the waiting loop, so that it cannot run ahead if the loop is empty? */
-bool lower_keeps_step(const struct kernel *k, const struct wait *w);
+bool lower_keeps_lockstep(const struct kernel *k, const struct wait *w);
 /* Adds waits of entry x that are not in the plan but needed because a loop may make no iteration. */
 void lower_run_waits(struct kernel *k, struct kentry *x);
-/* Fills in x->begins: the carries in shared memory whose initial value entry x may write. */
-void lower_begins(struct kernel *k, struct kentry *x);
+/* Fills in x->carry_starts: the carries in shared memory whose initial value entry x may write. */
+void lower_carry_starts(struct kernel *k, struct kentry *x);
 /* Fills in the waits for groups of lane l, and which entries drain. lane_replica: its number among the replicas of all
  * lanes of the plan, as relations count them. */
 void lower_groups(struct kernel *k, struct klane *l, int lane_replica);
-/* Adds waits for groups that the machine's compiler needs to keep products asynchronous. Needs and changes the counts. */
+/* Adds waits for groups that the machine's compiler needs to keep products asynchronous. Needs and changes the
+ * counts. */
 void lower_stages(struct kernel *k, struct klane *l);
 
 /* The relation of the plan's events over `ntiles` tiles in which each loop makes `trips` iterations, limited to what it
@@ -197,38 +199,38 @@ static inline int lane_of(const struct kernel *k, int task)
 
 /* Is the sTask an asynchronous product, of whose completion the lane learns by counting groups? Other products, on a
  * synchronous unit or by threads, are complete when the lane goes on. */
-static inline bool on_matrix(const struct kernel *k, int task)
+static inline bool is_async_product(const struct kernel *k, int task)
 {
 	return seu_of(k, task)->kind == SEU_MATRIX && target_seen(k->target, seu_of(k, task), true) == SEEN_COUNTED;
 }
 
 /* Is the sTask an asynchronous load? Its own lane, too, learns through a flag that it is complete, even if threads copy
  * in the end. A load on a synchronous unit is complete when the lane goes on. */
-static inline bool is_copy(const struct kernel *k, int task)
+static inline bool is_async_load(const struct kernel *k, int task)
 {
 	return stask_at(k, task)->kind == TASK_LOAD && target_seen(k->target, seu_of(k, task), true) == SEEN_FLAGGED;
 }
 
-static inline bool on_one_lane(const struct kernel *k, const struct wait *w)
+static inline bool on_same_lane(const struct kernel *k, const struct wait *w)
 {
 	return lane_of(k, w->task) == lane_of(k, w->on);
 }
 
 /* Does the wait await the completion of an asynchronous load of the same lane? */
-static inline bool for_own_copy(const struct kernel *k, const struct wait *w)
+static inline bool awaits_own_load(const struct kernel *k, const struct wait *w)
 {
-	return on_one_lane(k, w) && is_copy(k, w->on) && w->when != WAIT_ISSUED;
+	return on_same_lane(k, w) && is_async_load(k, w->on) && w->when != WAIT_ISSUED;
 }
 
 /* Is the wait, or a part of it, shown by a flag? A lane knows what it has issued itself, and counts groups of its own
  * products; but it needs flags for its asynchronous loads, and for what other replicas of it did. */
-static inline bool by_flag(const struct kernel *k, const struct wait *w)
+static inline bool needs_flag(const struct kernel *k, const struct wait *w)
 {
-	if (graph_never_runs(k->plan->graph, w->on) && !is_copy(k, w->on))
+	if (graph_never_runs(k->plan->graph, w->on) && !is_async_load(k, w->on))
 		return false;
-	if (!on_one_lane(k, w))
+	if (!on_same_lane(k, w))
 		return target_seen(k->target, seu_of(k, w->on), false) == SEEN_FLAGGED;
-	return for_own_copy(k, w) || lower_awaits_replicas(k, w);
+	return awaits_own_load(k, w) || lower_awaits_replicas(k, w);
 }
 
 static inline int64_t gcd_i64(int64_t a, int64_t b)

@@ -48,10 +48,10 @@ bool refined_sees_runs(const struct kernel *k, const struct wait *w)
 	return false;
 }
 
-bool refined_is_early(const struct kernel *k, const struct flag *f)
+bool refined_signals_in_loop(const struct kernel *k, const struct flag *f)
 {
-	for (int i = 0; i < k->refinements->early.n; i++)
-		if (lower_same_flag(&k->refinements->early.v[i], f))
+	for (int i = 0; i < k->refinements->in_loop.n; i++)
+		if (lower_same_flag(&k->refinements->in_loop.v[i], f))
 			return true;
 	return false;
 }
@@ -59,9 +59,9 @@ bool refined_is_early(const struct kernel *k, const struct flag *f)
 void refined_set_depths(struct kernel *k)
 {
 	for (int i = 0; i < k->flags.n; i++)
-		for (int j = 0; j < k->refinements->deep.n; j++)
-			if (lower_same_flag(&k->flags.v[i], &k->refinements->deep.v[j]))
-				k->flags.v[i].depth = k->refinements->deep.v[j].depth;
+		for (int j = 0; j < k->refinements->depths.n; j++)
+			if (lower_same_flag(&k->flags.v[i], &k->refinements->depths.v[j]))
+				k->flags.v[i].depth = k->refinements->depths.v[j].depth;
 }
 
 /* refinements -------------------------------------------------------------------- */
@@ -90,11 +90,11 @@ static bool see_runs(struct kernel *k, const struct flag *f)
 	return false;
 }
 
-static bool signal_early(struct kernel *k, const struct flag *f)
+static bool signal_in_loop(struct kernel *k, const struct flag *f)
 {
-	if (refined_is_early(k, f))
+	if (refined_signals_in_loop(k, f))
 		return false;
-	VEC_PUSH(&k->arena, &k->refinements->early, *f);
+	VEC_PUSH(&k->arena, &k->refinements->in_loop, *f);
 	return true;
 }
 
@@ -105,13 +105,13 @@ static bool deepen(struct kernel *k, const struct flag *f)
 	if (f->depth >= DEPTH_MAX)
 		return false;
 	deeper.depth = (int)min_i64(2 * f->depth, DEPTH_MAX);
-	for (int i = 0; i < k->refinements->deep.n; i++) {
-		if (lower_same_flag(&k->refinements->deep.v[i], f)) {
-			k->refinements->deep.v[i] = deeper;
+	for (int i = 0; i < k->refinements->depths.n; i++) {
+		if (lower_same_flag(&k->refinements->depths.v[i], f)) {
+			k->refinements->depths.v[i] = deeper;
 			return true;
 		}
 	}
-	VEC_PUSH(&k->arena, &k->refinements->deep, deeper);
+	VEC_PUSH(&k->arena, &k->refinements->depths, deeper);
 	return true;
 }
 
@@ -135,7 +135,7 @@ static bool refine_by(struct kernel *k, const struct counterexample *r)
 	if (r->unsignalled.product != NONE)
 		return complete_first(k, r->unsignalled);
 	if (r->run != NONE)
-		return signal_early(k, &k->flags.v[r->run]);
+		return signal_in_loop(k, &k->flags.v[r->run]);
 	return f && (see_runs(k, f) || deepen(k, f) || hold_back(k, f));
 }
 
@@ -182,7 +182,7 @@ static enum err_code attempt(struct kernel *k, struct outcome *out, struct err *
 	struct verified v;
 
 	*out = (struct outcome){ .unserved = NONE, .counterexample = COUNTEREXAMPLE_NONE };
-	k->flags.n = k->lanes.n = k->outboxes.n = k->begins = 0;
+	k->flags.n = k->lanes.n = k->outboxes.n = k->ncarry_starts = 0;
 	k->refusal.code = PROBLEM_WAITS;
 	TRY(lower_showable_waits(k, e));
 	lower_flags(k);

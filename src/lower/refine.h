@@ -12,7 +12,8 @@ struct complete_before {
 	int product, before;
 };
 
-/* A wait of sTask `task` for sTask `on` in a loop inside counts the loop's runs, instead of the last instance so far. */
+/* A wait of sTask `task` for sTask `on` in a loop inside counts the loop's runs, instead of the last instance so
+ * far. */
 struct sees_runs {
 	int task, on;
 };
@@ -20,8 +21,8 @@ struct sees_runs {
 struct refinements {
 	VEC(struct complete_before) complete;
 	VEC(struct sees_runs) runs;
-	VEC(struct flag) deep;		/* flags with the depth that each needs at least */
-	VEC(struct flag) early;		/* flags of runs that are signaled with the last instance */
+	VEC(struct flag) depths;	/* flags with the depth that each needs at least */
+	VEC(struct flag) in_loop;	/* flags of runs that are signaled with the last instance */
 };
 
 /* Makes the kernel of k->plan: all of it, as lower.h says. *wrong: what is wrong with the kernel in the end, as verify
@@ -32,6 +33,6 @@ NODISCARD enum err_code lower_refined(struct kernel *k, enum err_code *wrong, st
 void refined_set_depths(struct kernel *k);
 bool refined_complete_before(const struct kernel *k, int product, int before);
 bool refined_sees_runs(const struct kernel *k, const struct wait *w);
-bool refined_is_early(const struct kernel *k, const struct flag *f);
+bool refined_signals_in_loop(const struct kernel *k, const struct flag *f);
 
 #endif

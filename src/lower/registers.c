@@ -21,7 +21,8 @@ int lower_launched(const struct kernel *k)
 	return k->plan->device->registers / k->threads / step * step;
 }
 
-/* What the lane's threads work on: nothing, as they only issue to engines; bytes that they copy; values in registers. */
+/* What the lane's threads work on: nothing, as they only issue to engines; bytes that they copy; values in
+ * registers. */
 enum work_on { ON_NOTHING, ON_BYTES, ON_VALUES };
 
 static enum work_on work_of(const struct kernel *k, const struct klane *l)

@@ -145,7 +145,7 @@ enum err_code lower_stamps(struct kernel *k, struct err *e)
 	for (int i = 0; i < k->lanes.n; i++) {
 		for (int x = 0; x < k->lanes.v[i].entries.n; x++)
 			fill_record(k, &k->lanes.v[i].entries.v[x]);
-		offsets = max_i64(offsets, k->lanes.v[i].replicas * k->lanes.v[i].regions[0].most);
+		offsets = max_i64(offsets, k->lanes.v[i].replicas * k->lanes.v[i].regions[0].max_offset);
 	}
 	for (int loop = 0; loop < k->plan->graph->program->loops.n; loop++)
 		limit = max_i64(loop ? limit : 1, most_iterations(k, loop));

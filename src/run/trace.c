@@ -164,7 +164,7 @@ static void complete_products(struct lane_reader *l, const int *behind, int64_t 
 
 static void complete_groups(struct lane_reader *l, const struct group_wait *w, int class, int64_t time, bool late)
 {
-	complete_products(l, w->younger[class] < 0 ? NULL : w->behind[class], time, late);
+	complete_products(l, w->groups_left[class] < 0 ? NULL : w->instances_left[class], time, late);
 }
 
 /* The class (kernel.h) of the region's iteration in which the instance was executed. */
@@ -191,14 +191,14 @@ static int64_t awaited(const struct lane_reader *l, const struct kentry *x, cons
 	int parent = mine == NONE ? NONE : l->r->plan->graph->program->loops.v[mine].parent;
 	int64_t outer, first;
 
-	switch (f->which) {
+	switch (f->awaited) {
 	case AWAIT_BACK:
 		return seq - f->back;
 	case AWAIT_WITHIN:
 	case AWAIT_BEFORE:
 		outer = walk_outer(w, mine, seq, parent);
 		first = walk_inner(w, parent, outer, mine);
-		return (seq - f->back < first) == (f->which == AWAIT_BEFORE) ? seq - f->back : -1;
+		return (seq - f->back < first) == (f->awaited == AWAIT_BEFORE) ? seq - f->back : -1;
 	case AWAIT_AROUND:
 		outer = walk_outer(w, mine, seq, f->loop);
 		return seq == walk_inner(w, f->loop, outer, mine) ? outer - f->back : -1;
@@ -348,7 +348,7 @@ static int64_t tile_iteration_of(const struct lane_reader *l, const struct kentr
 {
 	const struct klane *k = l->l;
 
-	return tile + (int64_t)(k->regions[0].most - tile_offset(l, x)) * k->replicas;
+	return tile + (int64_t)(k->regions[0].max_offset - tile_offset(l, x)) * k->replicas;
 }
 
 /* Go on to an iteration of the tile loop. Between tiles the lane waits for all of its products, unless tiles

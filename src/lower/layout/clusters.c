@@ -1,5 +1,5 @@
-/* Loads that the blocks of a cluster share: how a ring is divided among the blocks, and which flags count the arrivals of
- * all blocks, because a block writes to the memory of the others. */
+/* Loads that the blocks of a cluster share: how a ring is divided among the blocks, and which flags count the arrivals
+ * of all blocks, because a block writes to the memory of the others. */
 #include "lower/passes.h"
 #include "plan/cluster.h"
 
@@ -53,13 +53,13 @@ static void share_flag(struct kernel *k, int flag)
 {
 	struct flag *f = &k->flags.v[flag];
 
-	if (!f->all)
+	if (!f->all_blocks)
 		f->arrivals *= k->cluster;
-	f->all = true;
+	f->all_blocks = true;
 }
 
-/* What a lane waits for before it writes to the memory of other blocks must have happened in all of them, so those flags
- * count the arrivals of all blocks. A slot may be released by any wait of the lane, not only the load's. */
+/* What a lane waits for before it writes to the memory of other blocks must have happened in all of them, so those
+ * flags count the arrivals of all blocks. A slot may be released by any wait of the lane, not only the load's. */
 static void share_flags(struct kernel *k)
 {
 	const struct plan *p = k->plan;
@@ -68,7 +68,7 @@ static void share_flags(struct kernel *k)
 		const struct wait *w = &p->waits.v[i];
 		struct flag_demand part;
 
-		if (stask_at(k, w->task)->phase != k->phase || !by_flag(k, w) || is_copy(k, w->on) ||
+		if (stask_at(k, w->task)->phase != k->phase || !needs_flag(k, w) || is_async_load(k, w->on) ||
 		    !loads_for_all(k, lane_of(k, w->task)))
 			continue;
 		for (int n = 0; lower_next_demand(k, w, &n, &part);)

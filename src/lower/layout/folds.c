@@ -58,7 +58,8 @@ static bool is_only_axis_of_side(const struct kernel *k, struct fold *f, const s
 	return true;
 }
 
-/* An argument in shared memory can be read in the result's layout, with the axis on a side that the result leaves free. */
+/* An argument in shared memory can be read in the result's layout, with the axis on a side that the result leaves
+ * free. */
 static bool add_free_side(const struct shape2 *to, int axis, int64_t extent, struct shape2 *over)
 {
 	*over = *to;
@@ -126,7 +127,7 @@ static int64_t rows_bytes(const struct kernel *k, const struct shape2 *over, int
 	int cols = l->cols;
 
 	for (int i = 0; i < over->ncol; i++)
-		if (k->deep & bit(over->col[i]))
+		if (k->contracted & bit(over->col[i]))
 			cols = l->deep;
 	return warps > 1 ? 4 * warps * round_up(over->cols, cols) : 0;
 }

@@ -1,9 +1,9 @@
 /* folds.h - how a lane reduces and scans.
  *
- * If the axis is the only one of a side of the fragment, and the result has the layout of the other side, threads combine
- * registers: along columns by shuffles in a quad, along rows also across the lane's warps. Otherwise the value is
- * written to the lane's scratch in shared memory, one thread processes each line along the axis, and the threads read
- * the results from there. */
+ * If the axis is the only one of a side of the fragment, and the result has the layout of the other side, threads
+ * combine registers: along columns by shuffles in a quad, along rows also across the lane's warps. Otherwise the value
+ * is written to the lane's scratch in shared memory, one thread processes each line along the axis, and the threads
+ * read the results from there. */
 #ifndef LOWER_FOLDS_H
 #define LOWER_FOLDS_H
 

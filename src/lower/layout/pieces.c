@@ -13,7 +13,7 @@ struct frag lower_ring_slice(const struct stask *s, const struct ring *r)
 	const struct shape2 *v = &r->shape;
 	bool last = s->slice == s->slices - 1;
 
-	for (int i = 0; i < shape_rank(v) && !r->alone; i++) {
+	for (int i = 0; i < shape_rank(v) && !r->one_slice; i++) {
 		bool row = i < v->nrow;
 		int64_t *part = row ? &f.height : &f.width, *full = row ? &f.rows : &f.cols;
 		int64_t beyond = last ? *full - *part : 0;
@@ -97,7 +97,7 @@ bool lower_copies_arrive(const struct kernel *k, int task)
 	int buffer = s->writes.v[0];
 
 	/* a replica would wait only for copies of its own last tiles, and those of others may be in flight */
-	if (!is_copy(k, task) || k->plan->lanes.v[lane_of(k, task)].replicas > 1 ||
+	if (!is_async_load(k, task) || k->plan->lanes.v[lane_of(k, task)].replicas > 1 ||
 	    k->rings.v[k->ring_of[buffer]].engine || lower_copy_width(k, task) * element_bytes(k, s) < 4)
 		return false;
 	for (int t = 0; t < k->plan->graph->tasks.n; t++)	/* a lane that waits for its copies reads them itself */

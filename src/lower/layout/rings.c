@@ -1,5 +1,5 @@
-/* Layouts of values in shared memory: which axes of a tile are rows, the bytes of a slot, panels and swizzle, and whether the
- * copy engine can load it. */
+/* Layouts of values in shared memory: which axes of a tile are rows, the bytes of a slot, panels and swizzle, and
+ * whether the copy engine can load it. */
 #include "lower/passes.h"
 
 static int split_axis(const struct kernel *k, const struct buffer *b)
@@ -212,8 +212,8 @@ static bool load_shape(const struct kernel *k, const struct buffer *b, struct sh
 		lower_is_operand(k, (int)(b - k->plan->graph->buffers.v)));
 }
 
-/* How products divide one side of an operand: into `count` tiles of `extent` rows or columns, one for each slice, tile or
- * iteration. */
+/* How products divide one side of an operand: into `count` tiles of `extent` rows or columns, one for each slice, tile
+ * or iteration. */
 struct operand_tiling {
 	int64_t extent, count;
 };
@@ -266,7 +266,7 @@ static int64_t block_extent(const struct kernel *k, const struct stask *s, const
 	if (mma->arg[0] == b->node)
 		return k->target->frag.rows * lane_warps(k->plan, lane_of(k, (int)(s - k->plan->graph->tasks.v)));
 	for (int a = 0; a < b->naxes; a++)
-		deep |= node_has_axis(mma, b->axis[a]) && (k->deep >> b->axis[a] & 1);
+		deep |= node_has_axis(mma, b->axis[a]) && (k->contracted >> b->axis[a] & 1);
 	return deep ? k->target->frag.deep : k->target->frag.cols;
 }
 
@@ -284,7 +284,8 @@ static const struct stask *next_product(const struct kernel *k, const struct buf
 	return NULL;
 }
 
-/* Pads an operand: its own axes are read by whole blocks, the contracted ones by k steps, whose padding must be zero. */
+/* Pads an operand: its own axes are read by whole blocks, the contracted ones by k steps, whose padding must be
+ * zero. */
 static void pad_operand(const struct kernel *k, struct ring *r, const struct buffer *b)
 {
 	int64_t depth = k_step_depth(k, b);
@@ -409,8 +410,8 @@ static void restrict_to_slice(const struct kernel *k, const struct buffer *b, st
 			*(i < v->nrow ? &v->rows : &v->cols) /= b->slices;
 }
 
-/* The rows or columns that a split load fills in the slot of all slices. They must be contiguous; the copy engine can start
- * only where the swizzle pattern does. */
+/* The rows or columns that a split load fills in the slot of all slices. They must be contiguous; the copy engine can
+ * start only where the swizzle pattern does. */
 static enum err_code place_slice(const struct kernel *k, struct ring *r, const struct buffer *b, struct err *e)
 {
 	const struct shape2 *v = &r->shape;
@@ -498,11 +499,11 @@ static enum err_code add_ring(struct kernel *k, int buffer, struct err *e)
 	if (b->together && b->slice)
 		return add_same_ring(k, buffer, k->rings.v[k->ring_of[buffer - b->slice]].engine, e);
 	if (loaded)
-		r.engine = load_shape(k, b, &r.shape) && is_copy(k, b->first);
+		r.engine = load_shape(k, b, &r.shape) && is_async_load(k, b->first);
 	else
 		r.shape = b->node != NONE ? k->node_shape[b->node] : k->carry_shape[b->carry];
-	r.alone = b->slices > 1 && !b->together && has_split_axis(k, b);
-	if (r.alone && !loaded)
+	r.one_slice = b->slices > 1 && !b->together && has_split_axis(k, b);
+	if (r.one_slice && !loaded)
 		restrict_to_slice(k, b, &r.shape);
 	r.rows = r.full_rows = r.shape.rows;
 	r.cols = r.full_cols = r.shape.cols;
@@ -530,7 +531,8 @@ static enum err_code check_steps(const struct kernel *k, const struct buffer *b,
 		struct operand_tiling x = operand_tiling(k, s, b, false, depth);
 
 		for (int a = 0; a < b->naxes && x.extent % depth; a++)
-			if (!node_has_axis(last_node_of(k, s), b->axis[a]) && program_axis_bound(p, s->loop, b->axis[a]))
+			if (!node_has_axis(last_node_of(k, s), b->axis[a]) &&
+			    program_axis_bound(p, s->loop, b->axis[a]))
 				return err_set(e, ERR_ILLEGAL, s->loc, "'%s' multiplies %lld of '%s' in "
 					"an iteration, and '%s' holds all of them: the matrix unit takes "
 					"multiples of %lld; take such a tile of '%s', or load '%s' inside the "

@@ -78,8 +78,8 @@ static int position(const int *axes, int n, int axis)
 	return NONE;
 }
 
-/* Does the value of a node, or a carry, reach its users through shared memory? Then each of them reads the elements that
- * it needs, and its fragment need not lie as theirs. The other is NONE. */
+/* Does the value of a node, or a carry, reach its users through shared memory? Then each of them reads the elements
+ * that it needs, and its fragment need not lie as theirs. The other is NONE. */
 static bool is_shared(const struct sides *s, int node, int carry)
 {
 	const struct graph *g = s->plan->graph;
@@ -179,8 +179,8 @@ static int connect_priority(enum op op)
 	return c == CLASS_MMA ? 0 : c == CLASS_REDUCE || c == CLASS_SCAN ? 1 : 2;
 }
 
-/* A reduction or scan in which no product has a say goes along columns: the elements of a row lie in four threads of one
- * warp. Where the axes that are left are columns, a reduction goes along rows. */
+/* A reduction or scan in which no product has a say goes along columns: the elements of a row lie in four threads of
+ * one warp. Where the axes that are left are columns, a reduction goes along rows. */
 static void prefer_columns(struct sides *s, int node)
 {
 	const struct node *n = &s->p->nodes.v[node], *a;
@@ -251,7 +251,8 @@ static void sort_axes(int *v, int n)
 /* The shape of a value, which are the nodes and then the carries. */
 static struct shape2 shape_of(const struct sides *s, int value)
 {
-	int carry = value - s->p->nodes.n, naxes = carry < 0 ? s->p->nodes.v[value].naxes : s->p->carries.v[carry].naxes;
+	int carry = value - s->p->nodes.n,
+		naxes = carry < 0 ? s->p->nodes.v[value].naxes : s->p->carries.v[carry].naxes;
 	const int *axis = carry < 0 ? s->p->nodes.v[value].axis : s->p->carries.v[carry].axis;
 	const uint8_t *full = carry < 0 ? &s->x->full_axis[value * RANK_MAX] : &s->x->carry_full_axis[carry * RANK_MAX];
 	struct shape2 v = { .rows = 1, .cols = 1 };
@@ -302,7 +303,7 @@ enum err_code lower_shapes(struct kernel *k, struct err *e)
 		if (in_phase(k, i))
 			prefer_columns(&s, i);
 	choose_sides(&s);
-	k->deep = s.deep;
+	k->contracted = s.deep;
 	k->node_shape = ARENA_ARRAY(&k->arena, p->nodes.n, struct shape2);
 	k->carry_shape = ARENA_ARRAY(&k->arena, p->carries.n, struct shape2);
 	for (int i = 0; i < p->nodes.n; i++)

@@ -101,8 +101,8 @@ static bool goes_from_ring(const struct kernel *k, const struct stask *s, int bu
 		r->shape.cols == cols && cols % r->panel_cols == 0 && rows <= k->target->shared.box_rows;
 }
 
-/* Divides a value in registers into the widest panels, staged in so many bytes: all at once, or in two buffers of a batch
- * each. */
+/* Divides a value in registers into the widest panels, staged in so many bytes: all at once, or in two buffers of a
+ * batch each. */
 static bool goes_through_staging(const struct target *t, const struct stask *s, const struct shape2 *v,
 	enum dtype type, int warps, int64_t staging_bytes, struct outbox *o)
 {

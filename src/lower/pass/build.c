@@ -105,7 +105,8 @@ static void add_signals(struct lowering *c, const struct kentry *x)
 /* An iteration begins: its number, and where its axes stand. */
 static void add_iteration(struct lowering *c, int loop, const struct num *iteration)
 {
-	add_let_more(c, add_let(c, VAR_I, loop, iteration), VAR_SEQ, loop, ADD(V(c, VAR_BASE, loop), V(c, VAR_I, loop)));
+	add_let_more(c,
+		add_let(c, VAR_I, loop, iteration), VAR_SEQ, loop, ADD(V(c, VAR_BASE, loop), V(c, VAR_I, loop)));
 	add_loop_axes(c, loop);
 }
 
@@ -179,8 +180,8 @@ static enum err_code add_run(struct lowering *c, int region, const struct kstep 
 	return OK;
 }
 
-/* A step of an iteration: an sTask or a nested loop. With offsets in the tile loop, each step of an iteration of that is
- * about a tile of its own. */
+/* A step of an iteration: an sTask or a nested loop. With offsets in the tile loop, each step of an iteration of that
+ * is about a tile of its own. */
 static enum err_code add_step(struct lowering *c, int loop, const struct kstep *s, struct err *e)
 {
 	const struct num *iteration = num_offset(c, V(c, VAR_J, loop), s->at);
@@ -225,7 +226,7 @@ static enum err_code add_step(struct lowering *c, int loop, const struct kstep *
 static enum err_code add_loop(struct lowering *c, int loop, struct err *e)
 {
 	const struct kregion *v = &c->lane->regions[loop + 1];
-	struct role_body *outer = enter_loop(c, VAR_J, loop, N(c, -v->most), V(c, VAR_TRIPS, loop));
+	struct role_body *outer = enter_loop(c, VAR_J, loop, N(c, -v->max_offset), V(c, VAR_TRIPS, loop));
 	struct role_op *o = outer->v.v[outer->v.n - 1];
 
 	o->point = point_in_region(c, loop);
@@ -315,7 +316,7 @@ static void add_counters(struct lowering *c)
 		if (build_waits_once(c, f))
 			add_counter(c, VAR_SEEN, f);
 	for (int f = 0; f < c->k->flags.n; f++)
-		if (c->k->flags.v[f].early && in_lane(c, c->k->flags.v[f].task))
+		if (c->k->flags.v[f].in_loop && in_lane(c, c->k->flags.v[f].task))
 			add_counter(c, VAR_SIGNALLED, f);
 	for (int i = 0; i < c->p->loops.n; i++)
 		if (c->p->loops.v[i].phase == c->k->phase)

@@ -8,7 +8,7 @@ static bool is_invariant(const struct lowering *c, const struct role_op *o, int 
 {
 	const struct flag_wait *w = o->point ? o->point->flag_wait : NULL;
 
-	return w && w->which == AWAIT_AROUND && !w->once && c->p->loops.v[loop].parent == w->loop;
+	return w && w->awaited == AWAIT_AROUND && !w->even_if_empty && c->p->loops.v[loop].parent == w->loop;
 }
 
 /* Moves the invariant waits from the TASK to before the loop. */
@@ -27,7 +27,7 @@ static void hoist_waits(struct lowering *c, struct role_op *task, int loop)
 		}
 		o->u.flag.when = always ? NULL : NUM2(GT, V(c, VAR_TRIPS, loop), N(c, 0));
 		append_op(c, o);
-		if (c->k->flags.v[o->point->flag_wait->flag].copies)	/* with its fence */
+		if (c->k->flags.v[o->point->flag_wait->flag].copies_arrive)	/* with its fence */
 			append_op(c, b->v.v[++i]);
 	}
 	b->v.n = n;
@@ -37,7 +37,7 @@ static enum err_code hoist_op(struct lowering *c, struct role_op *o, struct err 
 {
 	int loop = o->what == DO_LOOP ? o->u.region.of : NONE;
 
-	if (is_section(o, SECTION_STEADY) && loop != NONE && !c->lane->regions[loop + 1].most &&
+	if (is_section(o, SECTION_STEADY) && loop != NONE && !c->lane->regions[loop + 1].max_offset &&
 	    o->u.region.body.v.v[0]->what == DO_TASK)
 		hoist_waits(c, o->u.region.body.v.v[0], loop);
 	append_op(c, o);

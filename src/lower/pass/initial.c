@@ -9,7 +9,7 @@ static bool begins_by_product(const struct lowering *c, const struct buffer *b)
 	for (int l = first->loop; l != b->loop; l = c->p->loops.v[l].parent)
 		if (c->g->trips[l].least == 0)
 			return false;
-	return first->kind == TASK_MMA && on_matrix(c->k, b->first) && c->p->carries.v[b->carry].init == 0;
+	return first->kind == TASK_MMA && is_async_product(c->k, b->first) && c->p->carries.v[b->carry].init == 0;
 }
 
 enum err_code add_initial(struct lowering *c, int buffer, int iteration, struct err *e)

@@ -1,13 +1,14 @@
 /* Merging: lanes that do the same share one tree, whose text has a variable `who` that says which of them runs.
  *
- * The lanes of a split sTask differ only in numbers (offsets in shared memory, first rows) and in which rings, flags and
- * fragments they use. A text for each lane would take as much of the instruction cache as the first. So the tree of a
- * lane is compared, operation by operation, with that of its neighbours, and joins it. Numbers may differ where compilers
- * need not know them, as a term or a side of an equality, if they grow by the same from lane to lane: they become
- * NUM_OF_LANE. A ring, flag or fragment of one lane must always stand for the same one of another. All else must be equal.
+ * The lanes of a split sTask differ only in numbers (offsets in shared memory, first rows) and in which rings, flags
+ * and fragments they use. A text for each lane would take as much of the instruction cache as the first. So the tree of
+ * a lane is compared, operation by operation, with that of its neighbours, and joins it. Numbers may differ where
+ * compilers need not know them, as a term or a side of an equality, if they grow by the same from lane to lane: they
+ * become NUM_OF_LANE. A ring, flag or fragment of one lane must always stand for the same one of another. All else must
+ * be equal.
  *
- * A shared tree names the rings, flags and fragments of its first lane. Its operations keep those that they were made of
- * (role_op.merged), from which emit takes names, and offsets of rings and flags. */
+ * A shared tree names the rings, flags and fragments of its first lane. Its operations keep those that they were made
+ * of (role_op.merged), from which emit takes names, and offsets of rings and flags. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -142,9 +143,9 @@ static bool merge_vals(struct merging *m, const struct val **x, const struct val
 	if (!*x || !y)
 		return *x == y;
 	*x = v = arena_copy(m->a, *x, 1, sizeof(*v));
-	if (y->kind != v->kind || y->type != v->type || y->from != v->from || y->op != v->op || y->compare != v->compare ||
-	    y->k != v->k || y->node != v->node || y->per != v->per || !merge_frags_at(m, &v->frag, &y->frag) ||
-	    !merge_nums(m, &v->num, y->num, false) || !merge_nums(m, &v->less, y->less, false))
+	if (y->kind != v->kind || y->type != v->type || y->from != v->from || y->op != v->op ||
+	    y->compare != v->compare || y->k != v->k || y->node != v->node || y->per != v->per || !merge_frags_at(m,
+	    &v->frag, &y->frag) || !merge_nums(m, &v->num, y->num, false) || !merge_nums(m, &v->less, y->less, false))
 		return false;
 	for (int i = 0; i < LEN(v->arg); i++)
 		if (!merge_vals(m, &v->arg[i], y->arg[i]))
@@ -178,8 +179,8 @@ static struct fields fields_of(struct merging *m, const struct role_op *o)
 	return list;
 }
 
-/* Merges an operand of the joining lane, `next`, into that of the shared tree. `second`, `last`: those of the second lane
- * and of the last one that shares it. */
+/* Merges an operand of the joining lane, `next`, into that of the shared tree. `second`, `last`: those of the second
+ * lane and of the last one that shares it. */
 static bool merge_field(struct merging *m, enum operand_kind kind, void *to, const void *second, const void *last,
 	const void *next)
 {
@@ -264,9 +265,8 @@ static bool join_role(struct merging *m, const struct role *l, struct role *to)
 	    x->tiles_out != y->tiles_out || role_is_aligned(x, t) != role_is_aligned(y, t) ||
 	    !continues(x->first_warp, second->first_warp, last->first_warp, y->first_warp) ||
 	    !continues(x->barrier, second->barrier, last->barrier, y->barrier) ||
-	    !continues(x->stamps, second->stamps, last->stamps, y->stamps) ||
-	    !continues(x->stamps_out, second->stamps_out, last->stamps_out, y->stamps_out) ||
-	    !merge_bodies(m, &to->body, &y->body, &body))
+	    !continues(x->stamps, second->stamps, last->stamps, y->stamps) || !continues(x->stamps_out,
+	    second->stamps_out, last->stamps_out, y->stamps_out) || !merge_bodies(m, &to->body, &y->body, &body))
 		return false;
 	to->body = body;
 	to->name = arena_strf(m->a, "%s, %s", to->name, y->name);

@@ -41,7 +41,7 @@ struct point {
 	const struct flag_wait *flag_wait;
 	/* of a GROUPS_WAIT */
 	const struct group_wait *wait;	/* what it leaves under way, by class; NULL: as its count says */
-	const int *behind;		/* by sTask: latest instances that may be under way; NULL: none */
+	const int *instances_left;	/* by sTask: latest instances that may be under way; NULL: none */
 	bool pins;			/* registers of complete products are pinned behind it */
 	bool issued;			/* the entry's own product is issued */
 	enum signals signals;

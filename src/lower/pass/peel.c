@@ -96,7 +96,7 @@ static void add_trips_join(struct lowering *c, const struct role_op *loop, int n
 
 static void add_alternatives(struct lowering *c, const struct role_op *loop)
 {
-	int l = loop->u.region.of, offset = c->lane->regions[l + 1].most, most = offset;
+	int l = loop->u.region.of, offset = c->lane->regions[l + 1].max_offset, most = offset;
 	int64_t least = l == NONE ? 0 : c->g->trips[l].least;
 	const struct num *trips = V(c, VAR_TRIPS, l);
 	struct role_body *outer = c->body;

@@ -1,5 +1,5 @@
-/* Pins: compilers must not read the registers of a product before the wait that completes it. They are pinned behind a wait
- * for groups, those of all products that are complete then. */
+/* Pins: compilers must not read the registers of a product before the wait that completes it. They are pinned behind a
+ * wait for groups, those of all products that are complete then. */
 #include "lower/pass/pass.h"
 
 /* The latest iteration of product m that is issued when the lane stands at the point (or just behind it, if m stands
@@ -43,7 +43,8 @@ enum err_code add_pins(struct lowering *c, const struct point *p, struct err *e)
 
 		for (int w = 0; w < s->writes.n && is_in_flight(c, m->task); w++)
 			if (!has_ring(c, s->writes.v[w]))
-				TRY(pin_finished(c, p, x, m, s->writes.v[w], p->behind ? p->behind[m->task] : 0, e));
+				TRY(pin_finished(c, p,
+					x, m, s->writes.v[w], p->instances_left ? p->instances_left[m->task] : 0, e));
 	}
 	return OK;
 }

@@ -73,8 +73,8 @@ void group_wait_set_class(struct role_op *o, struct point *p, int class)
 	p->class = class;
 	if (!p->wait)
 		return;
-	younger = p->wait->younger[class];
-	p->behind = younger < 0 ? NULL : p->wait->behind[class];
+	younger = p->wait->groups_left[class];
+	p->instances_left = younger < 0 ? NULL : p->wait->instances_left[class];
 	o->u.count = younger < 0 ? 0 : younger > GROUPS_MOST ? GROUPS_MOST : younger;
 }
 

@@ -5,7 +5,8 @@
 /* A replica starts a tile when the one before has seen all flags of the tile before. */
 void build_handover_wait(struct lowering *c, int flag)
 {
-	add_flag_op(c, DO_WAIT, flag, SUB(V(c, VAR_T, NONE), N(c, 1)), "the replica before has seen all flags of its tile");
+	add_flag_op(c,
+		DO_WAIT, flag, SUB(V(c, VAR_T, NONE), N(c, 1)), "the replica before has seen all flags of its tile");
 }
 
 /* Number of instances of the flag's products where a tile's begin. */
@@ -94,11 +95,11 @@ void build_count_remaining_tiles(struct lowering *c)
 
 static bool is_copied(const struct lowering *c, const struct flag *f)
 {
-	return (f->bytes || f->copies) && in_lane(c, f->task);
+	return (f->bytes || f->copies_arrive) && in_lane(c, f->task);
 }
 
-/* Waits until the replica with the last tile has seen all flags: only then can this one tell the phases of that tile from
- * earlier ones. */
+/* Waits until the replica with the last tile has seen all flags: only then can this one tell the phases of that tile
+ * from earlier ones. */
 static void add_last_handover_waits(struct lowering *c)
 {
 	const struct kregion *v = &c->lane->regions[0];
@@ -112,7 +113,8 @@ static void add_last_handover_waits(struct lowering *c)
 			add_flag_op(c, DO_WAIT, v->steps.v[i].handover_flag, last, why);
 }
 
-/* A block must not end while data is copied to its memory. A loop without iterations may not have waited for its loads. */
+/* A block must not end while data is copied to its memory. A loop without iterations may not have waited for its
+ * loads. */
 void build_last_copies(struct lowering *c)
 {
 	bool any = false;

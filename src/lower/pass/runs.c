@@ -14,14 +14,14 @@ static void signal_run(struct lowering *c, int f)
 	const struct num *seq = instance_number(c, c->p->loops.v[fl->loop].parent);
 	struct point *p;
 
-	if (fl->early)
+	if (fl->in_loop)
 		add_set(c, VAR_SIGNALLED, f, ADD(seq, N(c, 1)));
 	if (!is_in_flight(c, fl->task) || fl->issued) {
 		add_arrive(c, f, seq, "the run is over");
 		return;
 	}
 	add_advance(c, VAR_ISSUED, f, N(c, 1));
-	if (!fl->ends)
+	if (!fl->ends_complete)
 		return;
 	p = add_groups_wait(c, 0, c->point, "others wait for the end of the run");
 	p->entry = NULL;
@@ -45,7 +45,7 @@ void build_early_runs(struct lowering *c, const struct kentry *x)
 		const struct flag *fl = &c->k->flags.v[f];
 		const struct num *last = N(c, 1);
 
-		if (!fl->early || fl->task != x->task)
+		if (!fl->in_loop || fl->task != x->task)
 			continue;
 		for (int l = stask_of(c, x)->loop; l != c->p->loops.v[fl->loop].parent; l = c->p->loops.v[l].parent)
 			last = NUM2(BOTH, last, NUM2(EQ, V(c, VAR_I, l), SUB(V(c, VAR_TRIPS, l), N(c, 1))));
@@ -59,11 +59,11 @@ void build_run_end(struct lowering *c, const struct kstep *nested)
 	struct point *p;
 
 	for (int f = 0; f < c->k->flags.n; f++)
-		if (is_run_of(c, &c->k->flags.v[f], nested->id) && !c->k->flags.v[f].early)
+		if (is_run_of(c, &c->k->flags.v[f], nested->id) && !c->k->flags.v[f].in_loop)
 			signal_run(c, f);
-	if (nested->younger == NONE)
+	if (nested->groups_left == NONE)
 		return;
-	p = add_groups_wait(c, nested->younger > GROUPS_MOST ? GROUPS_MOST : nested->younger, c->point,
+	p = add_groups_wait(c, nested->groups_left > GROUPS_MOST ? GROUPS_MOST : nested->groups_left, c->point,
 		"others wait for the end of the run");
 	p->entry = NULL;
 	p->signals = SIGNAL_RUNS;

@@ -1,5 +1,5 @@
-/* Selection: the operations of each sTask, in place of WORK. Which they are follows from what the sTask is and where its
- * values lie; registers are those of the versions that the current iteration uses. */
+/* Selection: the operations of each sTask, in place of WORK. Which they are follows from what the sTask is and where
+ * its values lie; registers are those of the versions that the current iteration uses. */
 #include "lower/pass/pass.h"
 
 bool writes_ring(const struct lowering *c, const struct stask *s)
@@ -18,7 +18,8 @@ static enum err_code select_operations(struct lowering *c, const struct kentry *
 	case TASK_LOAD:
 		return select_load(c, x, e);
 	case TASK_MMA:
-		return on_matrix(c->k, x->task) ? select_matrix_product(c, x, e) : select_thread_product(c, x, e);
+		return is_async_product(c->k, x->task) ?
+			select_matrix_product(c, x, e) : select_thread_product(c, x, e);
 	case TASK_COMPUTE:
 		return select_compute(c, x, e);
 	case TASK_STORE:
@@ -40,7 +41,7 @@ static enum err_code select_task(struct lowering *c, const struct kentry *x, str
 	bool shares = s->kind == TASK_COMPUTE && writes_ring(c, s);
 
 	c->stored_result = NULL;
-	if (shares || x->result_shared || x->begins.n)
+	if (shares || x->result_shared || x->carry_starts.n)
 		add_lane_sync(c, "its warps read and write what others of them have");
 	TRY(add_initial_of_task(c, x, e));
 	add_carry_starts(c, x);

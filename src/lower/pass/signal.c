@@ -1,11 +1,12 @@
 /* Signals: behind each wait for groups, lanes that wait for products learn which of them are complete now. Where the
  * current iteration tells which instances these are, it is straight code; elsewhere a counter is kept.
  *
- * Along the iterations of a loop the pass tracks how many instances have been signaled: signaled[f], counted as
- * the number of the iteration is. In the steady state it must come to the same at the end of an iteration as it was at its
- * beginning; where the loop begins with less, as nothing was issued before iteration 0, the first arrivals have a guard.
- * What remains when the loop is over (remaining[f]) is signaled behind it. Where that does not work out for a flag, the lane
- * counts instances (released_N): all paths are followed until that is known of each flag, and then once more for the tree. */
+ * Along the iterations of a loop the pass tracks how many instances have been signaled: signaled[f], counted as the
+ * number of the iteration is. In the steady state it must come to the same at the end of an iteration as it was at its
+ * beginning; where the loop begins with less, as nothing was issued before iteration 0, the first arrivals have a
+ * guard. What remains when the loop is over (remaining[f]) is signaled behind it. Where that does not work out for a
+ * flag, the lane counts instances (released_N): all paths are followed until that is known of each flag, and then once
+ * more for the tree. */
 #include "lower/pass/pass.h"
 
 struct signaling {
@@ -108,7 +109,7 @@ static bool may_be_none(const struct signaling *g, int n)
 	case ITERATION_LATE:
 		break;
 	}
-	return g->c->lane->regions[p->region + 1].most - 1 - (p->last - n) < 0;
+	return g->c->lane->regions[p->region + 1].max_offset - 1 - (p->last - n) < 0;
 }
 
 /* In the loop's own iterations. */
@@ -122,7 +123,8 @@ static void signal_inside_loop(struct signaling *g, int flag, int behind)
 		const struct num *when = may_be_none(g, n) ? NUM2(GE, V(c, VAR_I, p->region), N(c, at - n)) : NULL;
 
 		if (p->kind != ITERATION_KNOWN || n >= 0)
-			add_flag_op(c, DO_ARRIVE, flag, num_offset(c, V(c, VAR_SEQ, p->region), n - at), NULL)->u.flag.when = when;
+			add_flag_op(c, DO_ARRIVE,
+				flag, num_offset(c, V(c, VAR_SEQ, p->region), n - at), NULL)->u.flag.when = when;
 	}
 	if (end > g->signaled[flag])
 		g->signaled[flag] = end;
@@ -161,7 +163,7 @@ static bool reads_shared(const struct lowering *c)
 	for (int i = 0; i < c->lane->entries.n; i++) {
 		const struct stask *s = stask_of(c, &c->lane->entries.v[i]);
 
-		bool by_threads = s->kind == TASK_COMPUTE || (s->kind == TASK_MMA && !on_matrix(c->k,
+		bool by_threads = s->kind == TASK_COMPUTE || (s->kind == TASK_MMA && !is_async_product(c->k,
 			c->lane->entries.v[i].task)) || (s->kind == TASK_STORE && c->lane->entries.v[i].outbox == NONE);
 
 		for (int k = 0; k < s->reads.n && by_threads; k++)
@@ -175,7 +177,7 @@ static bool reads_shared(const struct lowering *c)
 static void signal_complete(struct signaling *g)
 {
 	struct lowering *c = g->c;
-	const int *behind = g->at->behind;
+	const int *behind = g->at->instances_left;
 	bool synced = false;
 
 	for (int f = 0; f < c->k->flags.n; f++) {

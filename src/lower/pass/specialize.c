@@ -1,12 +1,12 @@
-/* Specialising: a steady loop in which unmask found iterations that need fewer conditions gets copies for these, without the
- * conditions. Before the loop as it is, which does what is left, stand, in this order:
+/* Specialising: a steady loop in which unmask found iterations that need fewer conditions gets copies for these,
+ * without the conditions. Before the loop as it is, which does what is left, stand, in this order:
  *
  *  - if its first iterations may need conditions (sliding windows), the loop as it is, until an iteration needs none;
  *  - the loop without all conditions that unmask considered, while they hold for all elements;
  *  - the loop without those for ends of axes, while these hold.
  *
- * Where a copy ends with products in flight, the lane waits for them: where control flow joins, compilers do not know which
- * registers are in use, and would serialize the products. */
+ * Where a copy ends with products in flight, the lane waits for them: where control flow joins, compilers do not know
+ * which registers are in use, and would serialize the products. */
 #include "lower/pass/pass.h"
 #include "role/operands.h"
 

@@ -72,7 +72,7 @@ static void stamp_task(struct lowering *c, struct role_op *task)
 
 		append_op(c, o);
 		if (p && p->flag_wait) {
-			if (c->k->flags.v[p->flag_wait->flag].copies)	/* the fence belongs to it */
+			if (c->k->flags.v[p->flag_wait->flag].copies_arrive)	/* the fence belongs to it */
 				append_op(c, old.v.v[++i]);
 			add_task_stamp(c, x, p->flag_wait->stamp);
 		} else if (p && p->wait) {

@@ -1,9 +1,9 @@
-/* Unmasking: in most iterations of a loop no tile reaches the end of an axis, and no element fails a condition such as a causal
- * mask; testing costs as much as computing.
+/* Unmasking: in most iterations of a loop no tile reaches the end of an axis, and no element fails a condition such as
+ * a causal mask; testing costs as much as computing.
  *
- * So a steady loop gets a condition on its iteration (role.h, region.unmasked) under which all conditions hold that its sTasks
- * have marked, for all elements: NUM_INTERIOR, or a `where` that is unmasked; and another one under which NUM_INTERIOR holds.
- * specialize.c makes a loop without these conditions of it. They are made of bounds over the tile
+ * So a steady loop gets a condition on its iteration (role.h, region.unmasked) under which all conditions hold that its
+ * sTasks have marked, for all elements: NUM_INTERIOR, or a `where` that is unmasked; and another one under which
+ * NUM_INTERIOR holds. specialize.c makes a loop without these conditions of it. They are made of bounds over the tile
  * (select/masks.c), so an iteration may be missed, but none is too many. */
 #include "lower/pass/pass.h"
 

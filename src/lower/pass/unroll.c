@@ -1,9 +1,9 @@
 /* Unrolling: a value in registers with several versions is an array, and registers have no addresses, so the version
- * must be known when the kernel is compiled. The steady state is there once for each of as many iterations as the versions
- * of its region have in common (kregion.unroll).
+ * must be known when the kernel is compiled. The steady state is there once for each of as many iterations as the
+ * versions of its region have in common (kregion.unroll).
  *
- * It can end before each of its copies. There the epilogue stands with the versions of that place, so that an iteration has
- * one text for each version, and none is needed for iterations that are left over. */
+ * It can end before each of its copies. There the epilogue stands with the versions of that place, so that an iteration
+ * has one text for each version, and none is needed for iterations that are left over. */
 #include "lower/pass/pass.h"
 
 static void unroll_body(struct lowering *c, struct role_body *b);
@@ -17,7 +17,7 @@ static void copy_body_of(struct lowering *c, const struct role_body *b, const st
 /* The end of the steady state before its k-th copy. */
 static void add_exit(struct lowering *c, const struct role_op *loop, const struct role_body *epilogue, int k)
 {
-	int l = loop->u.region.of, most = c->lane->regions[l + 1].most;
+	int l = loop->u.region.of, most = c->lane->regions[l + 1].max_offset;
 	struct role_op *o = add_if(c, NUM2(EQ, num_offset(c, V(c, VAR_J, l), k), V(c, VAR_STEADY, l)), NULL);
 	struct role_body *outer = enter_body(c, &o->u.region.body);
 	struct point *p = point_new(c, loop->point);

@@ -28,15 +28,14 @@ static void add_flag_wait(struct lowering *c, const struct flag_wait *w, const s
 	struct point *p;
 
 	c->wait = w->wait;
-	o = add_flag_op(c, DO_WAIT, w->flag, SUB(w->which == AWAIT_RUN ? V(c, VAR_BASE, w->loop) :
-		instance_number(c, w->loop), N(c, w->which == AWAIT_RUN ? 1 : w->back)),
-		wait_reason(c, &c->plan->waits.v[w->wait]));
+	o = add_flag_op(c, DO_WAIT, w->flag, SUB(w->awaited == AWAIT_RUN ? V(c, VAR_BASE, w->loop) : instance_number(c,
+		w->loop), N(c, w->awaited == AWAIT_RUN ? 1 : w->back)), wait_reason(c, &c->plan->waits.v[w->wait]));
 	o->u.flag.when = when;
-	o->u.flag.once = w->once;
+	o->u.flag.once = w->even_if_empty;
 	p = point_new(c, c->point);
 	p->flag_wait = w;
 	o->point = p;
-	if (c->k->flags.v[w->flag].copies)
+	if (c->k->flags.v[w->flag].copies_arrive)
 		add_fence(c, "threads have copied it, engines may read it");
 	c->wait = NONE;
 }
@@ -54,13 +53,13 @@ static bool waits_for(const struct kentry *x, int flag)
 static bool reads_copied(const struct lowering *c, const struct kentry *x)
 {
 	const struct stask *s = stask_of(c, x);
-	bool engine = s->kind == TASK_MMA ? on_matrix(c->k, x->task) : x->outbox != NONE;
+	bool engine = s->kind == TASK_MMA ? is_async_product(c->k, x->task) : x->outbox != NONE;
 
 	for (int t = 0; t < c->g->tasks.n && engine; t++) {
 		const struct stask *from = &c->g->tasks.v[t];
 		int flag = c->k->flag_of[t];
 
-		if (flag != NONE && c->k->flags.v[flag].copies && from->kind == TASK_LOAD &&
+		if (flag != NONE && c->k->flags.v[flag].copies_arrive && from->kind == TASK_LOAD &&
 		    stask_reads(s, from->writes.v[0]) && !waits_for(x, flag))
 			return true;
 	}
@@ -73,11 +72,11 @@ void build_flag_waits(struct lowering *c, const struct kentry *x)
 		const struct flag_wait *w = &x->waits.v[i];
 		const struct num *when = NULL;
 
-		if (w->which == AWAIT_WITHIN)
+		if (w->awaited == AWAIT_WITHIN)
 			when = NUM2(GE, V(c, VAR_I, w->loop), N(c, w->back));
-		if (w->which == AWAIT_BEFORE)
+		if (w->awaited == AWAIT_BEFORE)
 			when = NUM2(LT, V(c, VAR_I, w->loop), N(c, w->back));
-		for (int l = stask_of(c, x)->loop; w->which == AWAIT_AROUND && !w->once &&
+		for (int l = stask_of(c, x)->loop; w->awaited == AWAIT_AROUND && !w->even_if_empty &&
 		     l != w->loop; l = c->p->loops.v[l].parent) {
 			const struct num *first = NUM2(EQ, V(c, VAR_I, l), N(c, 0));
 
@@ -93,7 +92,8 @@ bool build_waits_once(const struct lowering *c, int flag)
 {
 	for (int i = 0; i < c->lane->entries.n; i++)
 		for (int k = 0; k < c->lane->entries.v[i].waits.n; k++)
-			if (c->lane->entries.v[i].waits.v[k].once && c->lane->entries.v[i].waits.v[k].flag == flag)
+			if (c->lane->entries.v[i].waits.v[k].even_if_empty &&
+			    c->lane->entries.v[i].waits.v[k].flag == flag)
 				return true;
 	return false;
 }
@@ -128,7 +128,7 @@ static bool add_missed_waits(struct lowering *c, const struct kentry *x, int loo
 	bool waits = false;
 
 	for (int k = 0; k < x->waits.n; k++) {
-		if (!x->waits.v[k].once || x->waits.v[k].loop != loop ||
+		if (!x->waits.v[k].even_if_empty || x->waits.v[k].loop != loop ||
 		    !program_loop_within(c->p, stask_of(c, x)->loop, nested))
 			continue;
 		add_flag_wait(c, &x->waits.v[k], NULL);
@@ -137,8 +137,8 @@ static bool add_missed_waits(struct lowering *c, const struct kentry *x, int loo
 	return waits;
 }
 
-/* After a loop that may have had no iteration: the waits and signals its entries would have made. The lane synchronizes, as
- * the next sTask may be a load that waits for nothing. */
+/* After a loop that may have had no iteration: the waits and signals its entries would have made. The lane
+ * synchronizes, as the next sTask may be a load that waits for nothing. */
 void build_skipped_loop(struct lowering *c, int loop, int nested)
 {
 	bool waits = false;
@@ -148,7 +148,7 @@ void build_skipped_loop(struct lowering *c, int loop, int nested)
 
 		waits |= add_missed_waits(c, x, loop, nested);
 		for (int f = 0; f < c->k->flags.n; f++)
-			if (c->k->flags.v[f].early && c->k->flags.v[f].task == x->task &&
+			if (c->k->flags.v[f].in_loop && c->k->flags.v[f].task == x->task &&
 			    c->k->flags.v[f].loop == nested)
 				build_signal_run_if(c, f, NUM2(LE, V(c, VAR_SIGNALLED, f), instance_number(c,
 					c->p->loops.v[nested].parent)));
@@ -159,8 +159,8 @@ void build_skipped_loop(struct lowering *c, int loop, int nested)
 
 /* pins of what is read ---------------------------------------------------------- */
 
-/* Has the result of product m several versions, so that a wait cannot tell which one is in flight: because each life has
- * products in many iterations of its loop, or because an iteration works on several tiles? */
+/* Has the result of product m several versions, so that a wait cannot tell which one is in flight: because each life
+ * has products in many iterations of its loop, or because an iteration works on several tiles? */
 bool is_pinned_where_read(const struct lowering *c, const struct kentry *m, int buffer)
 {
 	const struct stask *s = stask_of(c, m);
@@ -180,7 +180,7 @@ enum err_code build_read_pins(struct lowering *c, const struct kentry *x, struct
 	const struct stask *s = stask_of(c, x);
 	const struct frag *f;
 
-	for (int i = 0; i < s->reads.n && !on_matrix(c->k, x->task); i++) {
+	for (int i = 0; i < s->reads.n && !is_async_product(c->k, x->task); i++) {
 		int buffer = s->reads.v[i];
 		bool pinned = false;
 

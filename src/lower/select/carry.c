@@ -55,17 +55,17 @@ static bool may_start_late(const struct lowering *c, int loop, int life)
 /* Keeps the variable BARE of a carry, which sTasks that may start late test: it is 1 while nothing has touched the
  * life. It is set where the life begins, and cleared where a loop has run that touches the carry: before this loop
  * (it begins), or after it (it ends). */
-static void track_late_start(struct lowering *c, int loop, bool ends, int mine, const struct begins *b)
+static void track_late_start(struct lowering *c, int loop, bool ends, int mine, const struct carry_start *b)
 {
 	int life = c->g->buffers.v[b->buffer].loop, parent = c->p->loops.v[loop].parent;
-	int n = ends ? b->behind.n : b->empty.n;
+	int n = ends ? b->loops_behind.n : b->loops_before.n;
 
 	if (!program_loop_within(c->p, mine, loop) || !may_start_late(c, mine, life))
 		return;
 	if (!ends && parent == life)
 		add_let(c, VAR_BARE, b->number, N(c, 1))->u.let.changes = true;
 	for (int i = 0; i < n; i++) {
-		int other = ends ? b->behind.v[i] : b->empty.v[i];
+		int other = ends ? b->loops_behind.v[i] : b->loops_before.v[i];
 
 		if (common_loop(c->p, mine, other) == parent)
 			clear_if_loop_runs(c, other, parent, VAR_BARE, b->number);
@@ -77,13 +77,13 @@ void add_late_carry_starts(struct lowering *c, int loop, bool ends)
 	for (int i = 0; i < c->lane->entries.n; i++) {
 		const struct kentry *x = &c->lane->entries.v[i];
 
-		for (int k = 0; k < x->begins.n; k++)
-			track_late_start(c, loop, ends, stask_of(c, x)->loop, &x->begins.v[k]);
+		for (int k = 0; k < x->carry_starts.n; k++)
+			track_late_start(c, loop, ends, stask_of(c, x)->loop, &x->carry_starts.v[k]);
 	}
 }
 
 /* Sets the variable FRESH to whether no sTask has touched the life of the carry yet. */
-static void set_fresh(struct lowering *c, int mine, const struct begins *b)
+static void set_fresh(struct lowering *c, int mine, const struct carry_start *b)
 {
 	int life = c->g->buffers.v[b->buffer].loop;
 	bool late = may_start_late(c, mine, life);
@@ -92,18 +92,18 @@ static void set_fresh(struct lowering *c, int mine, const struct begins *b)
 	for (int l = mine; l != life && !late; l = c->p->loops.v[l].parent)
 		first = NUM2(BOTH, first, NUM2(EQ, V(c, VAR_I, l), N(c, 0)));
 	add_let(c, VAR_FRESH, NONE, first)->u.let.changes = true;
-	for (int i = 0; i < b->empty.n; i++) {
-		int around = common_loop(c->p, mine, b->empty.v[i]);
+	for (int i = 0; i < b->loops_before.n; i++) {
+		int around = common_loop(c->p, mine, b->loops_before.v[i]);
 
 		if (!late || around == mine)
-			clear_if_loop_runs(c, b->empty.v[i], around, VAR_FRESH, NONE);
+			clear_if_loop_runs(c, b->loops_before.v[i], around, VAR_FRESH, NONE);
 	}
 	if (late)
 		add_set(c, VAR_BARE, b->number, N(c, 0));
 }
 
 /* The first sTask to touch a life of the carry gives it its initial value. */
-static void add_carry_start(struct lowering *c, const struct kentry *x, const struct begins *b)
+static void add_carry_start(struct lowering *c, const struct kentry *x, const struct carry_start *b)
 {
 	const struct buffer *buf = &c->g->buffers.v[b->buffer];
 	const struct ring *r = ring_of(c, b->buffer);
@@ -128,8 +128,8 @@ static void add_carry_start(struct lowering *c, const struct kentry *x, const st
 
 void add_carry_starts(struct lowering *c, const struct kentry *x)
 {
-	for (int i = 0; i < x->begins.n; i++)
-		add_carry_start(c, x, &x->begins.v[i]);
+	for (int i = 0; i < x->carry_starts.n; i++)
+		add_carry_start(c, x, &x->carry_starts.v[i]);
 }
 
 /* Writes `value`, for each element of fragment `over` with the shape of `node`, to the buffer's ring. */
@@ -220,7 +220,7 @@ enum err_code store_result(struct lowering *c, const struct kentry *x, struct er
 	const struct frag *acc;
 
 	TRY(stored_result_frag(c, x, &acc, e));
-	if (on_matrix(c->k, x->task)) {
+	if (is_async_product(c->k, x->task)) {
 		add_groups_wait_op(c, 0, "its result goes to shared memory");
 		add_pin(c, acc, 0, frag_block_words(acc));
 		TRY(add_pins(c, c->point, e));

@@ -219,7 +219,7 @@ static const struct num *within_contracted(struct lowering *c, const struct stas
 	uint64_t rows = 0, cols = 0;
 
 	for (int i = 0; i < shape_rank(shape); i++)
-		*(i < shape->nrow ? &rows : &cols) |= c->k->deep & (uint64_t)1 << shape_axis(shape, i);
+		*(i < shape->nrow ? &rows : &cols) |= c->k->contracted & (uint64_t)1 << shape_axis(shape, i);
 	if (!rows)
 		deep.height = deep.rows;
 	if (!cols)

@@ -61,9 +61,9 @@ static bool ends_in_flight(const struct lowering *c, int loop)
 			under |= ends_in_flight(c, v->steps.v[i].id);
 			continue;
 		}
-		under &= !(x->waits_groups && x->before.younger[0] <= 0);
+		under &= !(x->waits_groups && x->before.groups_left[0] <= 0);
 		under |= is_in_flight(c, x->task);
-		under &= !(x->drains && x->after.younger[0] <= 0);
+		under &= !(x->drains && x->after.groups_left[0] <= 0);
 	}
 	return under;
 }
@@ -72,8 +72,8 @@ static bool ends_in_flight(const struct lowering *c, int loop)
  * unrolled? Only then may a kernel have several versions of a loop, or partial sums that nothing pins, which make
  * register allocation harder: without this test plans with 170 of 240 words spilled. If products are in flight across
  * iterations the compiler serializes them unless more is free: 54 of 75 plans with less than twice the reserve were
- * serialized, and of 76 with at least that, the 18 that make a value of 80 words or more per iteration and had less than
- * two thirds of it free. */
+ * serialized, and of 76 with at least that, the 18 that make a value of 80 words or more per iteration and had less
+ * than two thirds of it free. */
 static bool has_spare_registers(const struct lowering *c)
 {
 	int reserved = c->plan->device->reserved_registers;

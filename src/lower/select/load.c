@@ -29,15 +29,15 @@ static bool reads_slot_memory(const struct lowering *c, const struct kentry *x)
 	return reads;
 }
 
-/* Must the lane's warps synchronize after a load by its threads? The lane itself, or a lane that waits for a copy that one
- * of them issues next, takes the whole load to be complete. */
+/* Must the lane's warps synchronize after a load by its threads? The lane itself, or a lane that waits for a copy that
+ * one of them issues next, takes the whole load to be complete. */
 static bool needs_sync_after(const struct lowering *c, const struct kentry *x)
 {
 	bool copies = false;
 
 	for (int i = 0; i < c->lane->entries.n; i++)
-		copies |= is_copy(c->k, c->lane->entries.v[i].task);
-	return !is_copy(c->k, x->task) && (copies || x->flag == NONE || reads_own_load(c, x));
+		copies |= is_async_load(c->k, c->lane->entries.v[i].task);
+	return !is_async_load(c->k, x->task) && (copies || x->flag == NONE || reads_own_load(c, x));
 }
 
 /* Distance in memory, in elements, from a row of the ring to the next. False: it is not constant. */
@@ -54,8 +54,8 @@ static bool row_stride(const struct role_op *o, int64_t *out)
 	return true;
 }
 
-/* If one round of the lane's threads covers whole rows, each thread stays in its column and can advance its addresses by
- * constants: by a multiple of the rows after which the swizzle repeats. .rows is 0 if that is not so. */
+/* If one round of the lane's threads covers whole rows, each thread stays in its column and can advance its addresses
+ * by constants: by a multiple of the rows after which the swizzle repeats. .rows is 0 if that is not so. */
 static struct role_stride find_stride(const struct lowering *c, const struct kentry *x,
 	const struct ring *r, const struct role_op *o)
 {
@@ -122,7 +122,7 @@ static void load_elements(struct lowering *c, const struct kentry *x, const stru
 		o->u.move.stride = find_stride(c, x, r, o);
 	else
 		try_shifted(c, x, r, o);
-	if (x->flag == NONE || !c->k->flags.v[x->flag].copies) {
+	if (x->flag == NONE || !c->k->flags.v[x->flag].copies_arrive) {
 		signal_thread_load(c, x);
 		return;
 	}
@@ -138,7 +138,7 @@ enum err_code select_load(struct lowering *c, const struct kentry *x, struct err
 	const struct node *n = last_node_of(c->k, s);
 	const struct ring *r = ring_of(c, s->writes.v[0]);
 
-	if (x->flag == NONE && is_copy(c->k, x->task))
+	if (x->flag == NONE && is_async_load(c->k, x->task))
 		return err_set(e, ERR_ILLEGAL, s->loc, "nobody waits for '%s'", s->name);
 	if (r->engine)
 		select_boxes(c, x, r, n);

@@ -185,8 +185,8 @@ const struct num *owner_condition(struct lowering *c, const struct stask *s, con
 /* Value of an index expression of a tensor: of the tile's first element or, if `local`, of the current one. */
 const struct num *tensor_index(struct lowering *c, const struct stask *s, const struct index_expr *x,
 	const struct shape2 *shape, bool local);
-/* Fills in the `move` operands of o for load or store n by threads: the tensor, the indices of the current element in it,
- * and the condition: `inside`, and within the tensor where the indices may leave it. */
+/* Fills in the `move` operands of o for load or store n by threads: the tensor, the indices of the current element in
+ * it, and the condition: `inside`, and within the tensor where the indices may leave it. */
 void set_move(struct lowering *c, struct role_op *o, const struct stask *s, const struct node *n,
 	const struct shape2 *shape, const struct num *inside);
 
@@ -239,7 +239,7 @@ static inline bool in_lane(const struct lowering *c, int task)
 /* Is it a product that is still in flight when the lane goes on? */
 static inline bool is_in_flight(const struct lowering *c, int task)
 {
-	return on_matrix(c->k, task) && !kernel_result_shared(c->k, task);
+	return is_async_product(c->k, task) && !kernel_result_shared(c->k, task);
 }
 
 /* ---- conditions that hold for whole tiles (masks.c) ------------------------------------ */
@@ -358,8 +358,8 @@ NODISCARD enum err_code select_load(struct lowering *c, const struct kentry *x, 
 NODISCARD enum err_code select_store(struct lowering *c, const struct kentry *x, struct err *e);
 /* A load by the copy engine. */
 void select_boxes(struct lowering *c, const struct kentry *x, const struct ring *r, const struct node *n);
-/* Index of the tensor map of a load or store, whose boxes have that many rows and columns of a value with shape v, and that
- * swizzle (bytes of a row, 0: none); added if it is new. Several row axes have the extents of the buffer. */
+/* Index of the tensor map of a load or store, whose boxes have that many rows and columns of a value with shape v, and
+ * that swizzle (bytes of a row, 0: none); added if it is new. Several row axes have the extents of the buffer. */
 int tensor_map(struct lowering *c, const struct stask *s, const struct node *n, const struct shape2 *v, int buffer,
 	int64_t rows, int64_t cols, int swizzle);
 /* Does the lane itself read what x loads? */

@@ -1,5 +1,5 @@
-/* Synchronous matrix products with operands in registers: for each k step the lane's threads load the operands from shared
- * memory into fragments in the layout of the instruction (mma), which is complete when the lane goes on. */
+/* Synchronous matrix products with operands in registers: for each k step the lane's threads load the operands from
+ * shared memory into fragments in the layout of the instruction (mma), which is complete when the lane goes on. */
 #include "lower/select/lowering.h"
 
 struct fetched {

@@ -17,7 +17,7 @@ enum err_code lay_out_shape(struct lowering *c, const struct stask *s, const str
 
 		if (axis == s->split_axis)
 			*(i < shape->nrow ? &f->height : &f->width) /= s->slices;
-		if (i >= shape->nrow && c->k->deep >> axis & 1)
+		if (i >= shape->nrow && c->k->contracted >> axis & 1)
 			cols = l->deep;
 	}
 	f->kind = shape->nrow ? (shape->ncol ? FRAG_FULL : FRAG_ROW) :
@@ -103,8 +103,8 @@ enum err_code find_node_frag(struct lowering *c, const struct stask *s, int node
 	return OK;
 }
 
-/* A value of the entry's own region belongs to the iteration at the entry's offset, so its version is known in each copy
- * of the unrolled loop. */
+/* A value of the entry's own region belongs to the iteration at the entry's offset, so its version is known in each
+ * copy of the unrolled loop. */
 int register_version(const struct lowering *c, const struct kentry *x, int buffer)
 {
 	const struct buffer *b = &c->g->buffers.v[buffer];
@@ -115,8 +115,8 @@ int register_version(const struct lowering *c, const struct kentry *x, int buffe
 	return (int)floor_mod(c->point->around[b->loop], versions);
 }
 
-enum err_code use_registers(struct lowering *c, const struct kentry *x, int buffer, enum touch_how how, struct frag_at *at,
-	struct err *e)
+enum err_code use_registers(struct lowering *c,
+	const struct kentry *x, int buffer, enum touch_how how, struct frag_at *at, struct err *e)
 {
 	TRY(find_buffer_frag(c, buffer, &at->frag, e));
 	at->version = register_version(c, x, buffer);
@@ -182,8 +182,8 @@ static const struct num *divide_sum(struct lowering *c, const struct num *x, int
 	return split_multiples(c, x, by).remainder ? DIV(x, N(c, by)) : divide_terms(c, x, by);
 }
 
-/* Can the column's group and its place in the group be divided apart? The place is less than the group's width, which the
- * compiler does not know: it would divide in each element. */
+/* Can the column's group and its place in the group be divided apart? The place is less than the group's width, which
+ * the compiler does not know: it would divide in each element. */
 static bool can_split_by_group(const struct lowering *c, const struct split_sum *x, int64_t by)
 {
 	int cols = current_layout(c)->cols;
@@ -330,7 +330,8 @@ const struct num *axis_local_index(struct lowering *c, const struct stask *s, co
 	else if (ints_hold(shape->col, shape->ncol, axis))
 		at = axis_part_of_flat(c, s, shape, shape->col, shape->ncol, axis, current_col(c));
 	else if (c->contracted && ints_hold(c->contracted->row, c->contracted->nrow, axis))
-		at = axis_part_of_flat(c, s, c->contracted, c->contracted->row, c->contracted->nrow, axis, V(c, VAR_KS, NONE));
+		at = axis_part_of_flat(c,
+			s, c->contracted, c->contracted->row, c->contracted->nrow, axis, V(c, VAR_KS, NONE));
 	if (axis_share(shape, axis) > 1)
 		at = MUL(at, N(c, axis_share(shape, axis)));
 	if (axis == s->split_axis && s->slices > 1)
@@ -395,7 +396,7 @@ static const struct num *ring_axis_index(struct lowering *c, const struct stask 
 	/* the current tile, in a ring that holds the full axis */
 	if (has_full_axis(&r->shape, axis) && !has_full_axis(shape, axis))
 		at = ADD(axis_first(c, s, shape, axis), at);
-	if (r->alone && axis == s->split_axis)
+	if (r->one_slice && axis == s->split_axis)
 		at = SUB(at, N(c, s->slice * axis_extent(c, s, shape, axis)));
 	if (axis_share(&r->shape, axis) > 1)
 		at = quotient(c, at, axis_share(&r->shape, axis));
@@ -414,7 +415,7 @@ static const struct num *flatten(struct lowering *c, const struct stask *s, cons
 			c->g->extents.tile[axis];
 		const struct num *at = ring_axis_index(c, s, r, axis, shape);
 
-		if (r->alone && axis == s->split_axis)	/* the ring holds no other slice */
+		if (r->one_slice && axis == s->split_axis)	/* the ring holds no other slice */
 			extent /= s->slices;
 		extent = ceil_div(extent, axis_share(&r->shape, axis));
 		flat = i ? ADD(MUL(flat, N(c, extent)), at) : at;

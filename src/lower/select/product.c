@@ -92,8 +92,8 @@ static int k_step_depth(const struct lowering *c, const struct operand *o)
 	return matrix_depth(o->by, c->g->buffers.v[o->ring->buffer].type);
 }
 
-/* Byte offset of k step ks, and of row or column `line`, in the slot. Only for those at which the matrix unit can start:
- * the offset of a sum is the sum of the offsets then. */
+/* Byte offset of k step ks, and of row or column `line`, in the slot. Only for those at which the matrix unit can
+ * start: the offset of a sum is the sum of the offsets then. */
 static const struct num *k_step_bytes(struct lowering *c, const struct operand *o, const struct num *ks)
 {
 	const struct ring *r = o->ring;
@@ -113,8 +113,8 @@ static const struct num *line_bytes(struct lowering *c, const struct operand *o,
 	return MUL(DIV(line, N(c, r->panel_cols)), N(c, r->panel_bytes));
 }
 
-/* The matrix descriptor of an operand, from line `first` on: .from is the same for all instructions of the sTask, .by is the
- * constant offset of each, for its block of rows or columns and its k step KS. */
+/* The matrix descriptor of an operand, from line `first` on: .from is the same for all instructions of the sTask, .by
+ * is the constant offset of each, for its block of rows or columns and its k step KS. */
 static struct matrix_operand descriptor_of(struct lowering *c, const struct operand *o, const struct num *first,
 	const struct num *block)
 {
@@ -179,8 +179,8 @@ static enum err_code check_first_line(const struct lowering *c, const struct sta
 		(long long)grain, c->g->tasks.v[b->first].name);
 }
 
-/* First row or column of the operand that the product takes, of `extent` at a time. It is not 0 where the operand has more of
- * an axis than the slice that a split product computes, or more than the current tile. */
+/* First row or column of the operand that the product takes, of `extent` at a time. It is not 0 where the operand has
+ * more of an axis than the slice that a split product computes, or more than the current tile. */
 static enum err_code find_first_line(struct lowering *c, const struct stask *s, const struct operand *o,
 	const struct buffer *b, const struct shape2 *result, int64_t extent, const struct num **begin, struct err *e)
 {
@@ -194,7 +194,7 @@ static enum err_code find_first_line(struct lowering *c, const struct stask *s, 
 
 		for (int k = 0; k < shape_rank(result); k++)
 			own |= shape_axis(result, k) == axis;
-		if (own && s->slices > 1 && axis == s->split_axis && !r->alone) {
+		if (own && s->slices > 1 && axis == s->split_axis && !r->one_slice) {
 			TRY(check_rows_contiguous(c, s, o, b, axis, e));
 			TRY(check_first_line(c, s, o, b, axis, extent * s->slice, e));
 			*begin = ADD(*begin, N(c, extent * s->slice));
@@ -238,8 +238,8 @@ static int widest_instruction(const struct lowering *c, const struct product *p)
 	return cols / x->cols_step * x->cols_step;
 }
 
-/* Splits the columns into the fewest equal instructions, if that is at most twice the least number; else into the widest ones
- * and one for the remainder. */
+/* Splits the columns into the fewest equal instructions, if that is at most twice the least number; else into the
+ * widest ones and one for the remainder. */
 static void split_columns(const struct lowering *c, struct product *p)
 {
 	int cols = (int)p->sum->cols, most = widest_instruction(c, p), least = (int)ceil_div(cols, most);

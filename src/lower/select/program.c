@@ -41,9 +41,9 @@ static void list_flags(struct lowering *c)
 
 		VEC_PUSH(c->a, &c->r->flags, ((struct role_flag){ .name = arena_strf(c->a,
 			"%s %s", s->name, f->issued ? "issued" : f->runs ? "run" : "complete"), .task = f->task,
-			.issued = f->issued, .runs = f->runs, .run_of = f->loop, .early = f->early, .depth = f->depth,
+			.issued = f->issued, .runs = f->runs, .run_of = f->loop, .early = f->in_loop, .depth = f->depth,
 			.loop = f->runs ? c->p->loops.v[f->loop].parent : s->loop, .arrivals = f->arrivals,
-			.all = f->all, .copies = f->copies, .bytes = f->bytes, .offset = f->offset }));
+			.all = f->all_blocks, .copies = f->copies_arrive, .bytes = f->bytes, .offset = f->offset }));
 	}
 }
 
@@ -96,7 +96,7 @@ static void list_regions(struct lowering *c, const struct klane *l)
 {
 	for (int i = 0; i <= c->p->loops.n; i++)
 		if (l->regions[i].unroll)
-			VEC_PUSH(c->a, &c->role->regions, ((struct role_region){ l->regions[i].most,
+			VEC_PUSH(c->a, &c->role->regions, ((struct role_region){ l->regions[i].max_offset,
 				l->regions[i].unroll }));
 }
 
@@ -165,7 +165,7 @@ enum err_code lower_body(struct kernel *k, struct err *e)
 	c.r->shared_bytes = k->shared_bytes;
 	c.r->first = k->phase == 0;
 	c.r->last = k->phase + 1 == c.p->phases.n;
-	c.r->begins = k->begins;
+	c.r->begins = k->ncarry_starts;
 	c.r->stamp_words = k->traced.words;
 	TRY(check_types(&c, e));
 	list_tensors(&c);

@@ -1,8 +1,8 @@
 /* Stores: by the copy engine, or by the lane's threads, from registers or out of a ring. */
 #include "lower/select/lowering.h"
 
-/* Can `width` neighbouring columns be stored as one vector? They must be contiguous in the tensor, aligned, and all within
- * its ends or all outside. */
+/* Can `width` neighbouring columns be stored as one vector? They must be contiguous in the tensor, aligned, and all
+ * within its ends or all outside. */
 static bool can_store_vectors(const struct lowering *c, const struct node *n, const struct shape2 *shape,
 	const struct frag *f, int64_t width)
 {
@@ -16,7 +16,8 @@ static bool can_store_vectors(const struct lowering *c, const struct node *n, co
 		f->width % width == 0 && c->p->axes.v[t->dim[t->rank - 1]].size % width == 0;
 }
 
-/* Elements per store: one; a pair, as a thread holds them; or eight, after the threads of a quad have exchanged theirs. */
+/* Elements per store: one; a pair, as a thread holds them; or eight, after the threads of a quad have exchanged
+ * theirs. */
 static enum access_width store_width(const struct lowering *c, const struct node *n,
 	const struct shape2 *shape, const struct frag *f)
 {

@@ -68,8 +68,8 @@ static enum event_of flag_event(const struct flag *f)
 	return f->issued ? AT_ISSUE : AT_END;
 }
 
-/* With this depth, can waiting instance j test the barrier of instance x? An mbarrier shows only the parity of its phase.
- * So j must know that the phase before is complete, and the next one must not complete before j has gone on. */
+/* With this depth, can waiting instance j test the barrier of instance x? An mbarrier shows only the parity of its
+ * phase. So j must know that the phase before is complete, and the next one must not complete before j has gone on. */
 static bool wait_holds(const struct relation *r, const struct flag *f, int depth, int j, int64_t x,
 	int64_t n, const bool *seen)
 {
@@ -105,7 +105,7 @@ static bool is_awaited(const bool *awaited, int64_t n, int depth, int64_t x)
 
 bool lower_demands(struct kernel *k, const struct wait *w, const struct flag *f, struct flag_demand *part)
 {
-	for (int i = 0; w->on == f->task && by_flag(k, w) && lower_next_demand(k, w, &i, part);)
+	for (int i = 0; w->on == f->task && needs_flag(k, w) && lower_next_demand(k, w, &i, part);)
 		if (f->runs ? part->runs == f->loop && !f->issued : part->runs == NONE &&
 		    (w->when == WAIT_ISSUED) == f->issued)
 			return true;
@@ -134,7 +134,7 @@ static bool wait_is_safe(const struct proof *p, const struct wait *w, int depth)
 		int ns = walk_wait_spans(p->r->walk, plan, w, s, spans);
 
 		for (int x = 0; x < ns; x++) {
-			if (!lower_by_flag_of(p->k, w, p->r, relation_instance(p->r, w->task, s),
+			if (!lower_shown_by_flag(p->k, w, p->r, relation_instance(p->r, w->task, s),
 			    relation_instance(p->r, w->on, spans[x].last - 1)))
 				continue;
 			p->awaited[spans[x].last - 1] = true;

@@ -9,12 +9,13 @@ static int add_flag(struct kernel *k, int task, bool issued)
 
 	if (*slot != NONE)
 		return *slot;
-	if (is_copy(k, task) && !issued) {
+	if (is_async_load(k, task) && !issued) {
 		const struct stask *s = stask_at(k, task);
 		const struct ring *r = &k->rings.v[k->ring_of[s->writes.v[0]]];
 
-		f.copies = lower_copies_arrive(k, task);
-		f.arrivals = r->engine ? 1 : lane_warps(k->plan, lane_of(k, task)) * (f.copies ? k->target->warp : 1);
+		f.copies_arrive = lower_copies_arrive(k, task);
+		f.arrivals = r->engine ?
+			1 : lane_warps(k->plan, lane_of(k, task)) * (f.copies_arrive ? k->target->warp : 1);
 		f.bytes = r->engine ? r->boxes * r->box_bytes : 0;
 		f.depth = r->versions;
 	} else {
@@ -25,8 +26,8 @@ static int add_flag(struct kernel *k, int task, bool issued)
 	return *slot;
 }
 
-/* The flag of the runs of a loop, at least `depth` deep. A waiter waits in each iteration of the region around, and a run
- * waits for a waiter that is `depth` runs behind (lower_run_waits). */
+/* The flag of the runs of a loop, at least `depth` deep. A waiter waits in each iteration of the region around, and a
+ * run waits for a waiter that is `depth` runs behind (lower_run_waits). */
 static int add_run_flag(struct kernel *k, int task, int loop, int depth)
 {
 	int flag = lower_run_flag(k, task, loop);
@@ -35,8 +36,8 @@ static int add_run_flag(struct kernel *k, int task, int loop, int depth)
 
 	if (flag == NONE) {
 		flag = k->flags.n;
-		f.ends = refined_complete_before(k, task, NONE);
-		f.early = refined_is_early(k, &f);
+		f.ends_complete = refined_complete_before(k, task, NONE);
+		f.in_loop = refined_signals_in_loop(k, &f);
 		VEC_PUSH(&k->arena, &k->flags, f);
 	}
 	if (k->flags.v[flag].depth < depth)
@@ -74,7 +75,7 @@ static int handover_task(struct kernel *k, int lane, int *loop)
 		bool waits = steps[i].is_loop;
 
 		for (int w = 0; w < p->waits.n; w++)
-			waits |= task == p->waits.v[w].task && by_flag(k, &p->waits.v[w]);
+			waits |= task == p->waits.v[w].task && needs_flag(k, &p->waits.v[w]);
 		if (waits) {
 			after = NONE;
 			last = task;
@@ -105,7 +106,7 @@ static bool may_wait(const struct kernel *k, int task)
 	for (int i = 0; i < k->plan->waits.n; i++) {
 		const struct wait *w = &k->plan->waits.v[i];
 
-		if ((w->task == task || w->on == task) && by_flag(k, w))
+		if ((w->task == task || w->on == task) && needs_flag(k, w))
 			return true;
 	}
 	return false;
@@ -122,8 +123,8 @@ int lower_step_handover(const struct kernel *k, int lane, const struct order_ste
 	return task != NONE && may_wait(k, task) ? k->issue_flag_of[task] : NONE;
 }
 
-/* The handover of a lane with offsets in the tile loop. There an iteration is about several tiles, and a replica has seen
- * the flags of a tile in one step but not yet in another; so each step is handed over by itself. */
+/* The handover of a lane with offsets in the tile loop. There an iteration is about several tiles, and a replica has
+ * seen the flags of a tile in one step but not yet in another; so each step is handed over by itself. */
 static void add_step_handovers(struct kernel *k, int lane)
 {
 	const struct program *p = k->plan->graph->program;
@@ -186,10 +187,10 @@ void lower_flags(struct kernel *k)
 	for (int i = 0; i < p->waits.n; i++) {
 		const struct wait *w = &p->waits.v[i];
 
-		if (stask_at(k, w->task)->phase != k->phase || !by_flag(k, w))
+		if (stask_at(k, w->task)->phase != k->phase || !needs_flag(k, w))
 			continue;
 		add_wait_flags(k, w);
-		if (lower_keeps_step(k, w))
+		if (lower_keeps_lockstep(k, w))
 			add_run_flag(k, w->task, stask_at(k, w->task)->loop, k->flags.v[k->flag_of[w->on]].depth);
 	}
 	for (int l = 0; l < p->lanes.n; l++)

@@ -9,8 +9,8 @@
 static void init_group_wait(struct kernel *k, struct group_wait *w)
 {
 	for (int c = 0; c < ITERATION_CLASSES; c++) {
-		w->younger[c] = -1;
-		w->behind[c] = ARENA_ARRAY(&k->arena, k->plan->graph->tasks.n, int);
+		w->groups_left[c] = -1;
+		w->instances_left[c] = ARENA_ARRAY(&k->arena, k->plan->graph->tasks.n, int);
 	}
 }
 
@@ -23,7 +23,7 @@ static void find_drains(const struct kernel *k, struct klane *l)
 		struct kentry *x = &l->entries.v[i];
 		bool seen = false;
 
-		if (!on_matrix(k, x->task) || x->flag == NONE || x->result_shared)
+		if (!is_async_product(k, x->task) || x->flag == NONE || x->result_shared)
 			continue;
 		for (int j = 0; j < l->entries.n; j++)
 			seen |= (l->entries.v[j].waits_groups || l->entries.v[j].drains) &&
@@ -54,7 +54,7 @@ static int last_awaited(const struct counting *c, int inst)
 		int n;
 
 		if (w->task != c->r->inst[inst].task || !lower_awaits_own(c->k, w) ||
-		    !on_matrix(c->k, w->on) || kernel_result_shared(c->k, w->on))
+		    !is_async_product(c->k, w->on) || kernel_result_shared(c->k, w->on))
 			continue;
 		n = walk_wait_spans(c->r->walk, p, w, c->r->inst[inst].seq, spans);
 		for (int s = 0; s < n; s++) {
@@ -73,17 +73,17 @@ static void note_group_wait(const struct counting *c, struct group_wait *w, int 
 {
 	int first = c->r->lane_first[c->lane_replica], groups = 0;
 	int ntasks = c->k->plan->graph->tasks.n;
-	int *open = w->behind[class], *now = c->scratch;
+	int *open = w->instances_left[class], *now = c->scratch;
 
 	if (!c->opens) {
-		if (w->younger[class] < 0 || younger < w->younger[class])
-			w->younger[class] = younger;
+		if (w->groups_left[class] < 0 || younger < w->groups_left[class])
+			w->groups_left[class] = younger;
 		return;
 	}
-	younger = w->younger[class];
+	younger = w->groups_left[class];
 	memset(now, 0, (size_t)ntasks * sizeof(*now));
 	for (int i = before - 1; i >= first && groups < younger; i--) {
-		if (!on_matrix(c->k, c->r->inst[i].task))
+		if (!is_async_product(c->k, c->r->inst[i].task))
 			continue;
 		groups++;
 		now[c->r->inst[i].task]++;
@@ -118,13 +118,13 @@ static bool needs_end(const struct counting *c, int i, int j)
 		struct span spans[SPANS_MAX];
 		int n;
 
-		if (w->task != c->r->inst[j].task || !by_flag(c->k, w))
+		if (w->task != c->r->inst[j].task || !needs_flag(c->k, w))
 			continue;
 		n = walk_wait_spans(c->r->walk, p, w, c->r->inst[j].seq, spans);
 		for (int s = 0; s < n; s++) {
 			int on = relation_instance(c->r, w->on, spans[s].last - 1);
 
-			if (lower_by_flag_of(c->k, w, c->r, j, on) && relation_before(c->r, i, AT_END,
+			if (lower_shown_by_flag(c->k, w, c->r, j, on) && relation_before(c->r, i, AT_END,
 			    on, w->when == WAIT_ISSUED ? AT_ISSUE : AT_END))
 				return true;
 		}
@@ -137,12 +137,12 @@ static int products_between(const struct counting *c, int first, int end)
 	int n = 0;
 
 	for (int i = first; i < end; i++)
-		n += on_matrix(c->k, c->r->inst[i].task);
+		n += is_async_product(c->k, c->r->inst[i].task);
 	return n;
 }
 
-/* Instance j waits for lanes that go on only after product i is signaled: so the lane must wait for i somewhere between,
- * or it would be a deadlock. */
+/* Instance j waits for lanes that go on only after product i is signaled: so the lane must wait for i somewhere
+ * between, or it would be a deadlock. */
 static void complete_before(const struct counting *c, int i, int j)
 {
 	for (int p = j - 1; p >= i; p--) {
@@ -164,7 +164,7 @@ static void count_dependents(const struct counting *c, int i)
 {
 	int end = c->r->lane_first[c->lane_replica + 1];
 
-	if (!on_matrix(c->k, c->r->inst[i].task) || (c->k->flag_of[c->r->inst[i].task] == NONE &&
+	if (!is_async_product(c->k, c->r->inst[i].task) || (c->k->flag_of[c->r->inst[i].task] == NONE &&
 	    !c->k->refinements->complete.n) || kernel_result_shared(c->k, c->r->inst[i].task))
 		return;
 	for (int j = i + 1; j < end; j++) {
@@ -205,13 +205,13 @@ static void complete_with_run(const struct counting *c, int i, int loop)
 		if (!program_loop_within(c->k->plan->graph->program, mine, loop) ||
 		    walk_outer(w, mine, x->seq, parent) != run)
 			break;
-		n += on_matrix(c->k, x->task);
+		n += is_async_product(c->k, x->task);
 	}
-	s->younger = s->younger == NONE || n < s->younger ? n : s->younger;
+	s->groups_left = s->groups_left == NONE || n < s->groups_left ? n : s->groups_left;
 }
 
-/* Other lanes wait for the run that ends with product instance i. With tile offsets, no end of a tile makes the lane wait
- * for its products, so it must wait at the end of the run. */
+/* Other lanes wait for the run that ends with product instance i. With tile offsets, no end of a tile makes the lane
+ * wait for its products, so it must wait at the end of the run. */
 static void count_run(const struct counting *c, int i, int loop)
 {
 	int own = stask_at(c->k, c->r->inst[i].task)->loop;
@@ -226,7 +226,7 @@ static void count_runs(const struct counting *c, int i)
 {
 	int task = c->r->inst[i].task;
 
-	if (!shifts_tiles(c->l) || !on_matrix(c->k, task) || kernel_result_shared(c->k, task))
+	if (!shifts_tiles(c->l) || !is_async_product(c->k, task) || kernel_result_shared(c->k, task))
 		return;
 	for (int f = 0; f < c->k->flags.n; f++) {
 		const struct flag *fl = &c->k->flags.v[f];
@@ -237,8 +237,8 @@ static void count_runs(const struct counting *c, int i)
 	}
 }
 
-/* The last product of an earlier run that reads the registers which instance j overwrites; NONE: there is none. Versions
- * are counted from the beginning of a run. */
+/* The last product of an earlier run that reads the registers which instance j overwrites; NONE: there is none.
+ * Versions are counted from the beginning of a run. */
 static int last_reader(const struct counting *c, int j, int buffer)
 {
 	const struct graph *g = c->k->plan->graph;
@@ -252,7 +252,7 @@ static int last_reader(const struct counting *c, int j, int buffer)
 		const struct stask *s = stask_at(c->k, c->r->inst[i].task);
 		int64_t old, first;
 
-		if (!on_matrix(c->k, c->r->inst[i].task) || !stask_reads(s, buffer))
+		if (!is_async_product(c->k, c->r->inst[i].task) || !stask_reads(s, buffer))
 			continue;
 		old = walk_outer(w, s->loop, c->r->inst[i].seq, loop);
 		first = walk_inner(w, parent, walk_outer(w, loop, old, parent), loop);
@@ -269,7 +269,7 @@ static void count_versions(const struct counting *c, int j)
 	const struct graph *g = c->k->plan->graph;
 	const struct stask *s = stask_at(c->k, c->r->inst[j].task);
 	const struct kentry *e = lower_entry_of(c->l, c->r->inst[j].task);
-	int younger = e->waits_groups ? e->before.younger[instance_class(c, j)] : INT_MAX;
+	int younger = e->waits_groups ? e->before.groups_left[instance_class(c, j)] : INT_MAX;
 
 	for (int x = 0; x < s->writes.n; x++) {
 		int b = s->writes.v[x], loop = g->buffers.v[b].loop, i;
@@ -293,7 +293,7 @@ static void count_instance(const struct counting *c, int inst)
 	if (x->waits_groups) {
 		awaited = last_awaited(c, inst);
 		for (int i = inst - 1; i >= first && i > awaited; i--)
-			younger += on_matrix(c->k, c->r->inst[i].task);
+			younger += is_async_product(c->k, c->r->inst[i].task);
 		note_group_wait(c, &x->before, class, inst, younger);
 	}
 	if (x->drains)
@@ -346,7 +346,7 @@ void lower_groups(struct kernel *k, struct klane *l, int lane_replica)
 	for (int i = 0; i < l->entries.n; i++) {
 		init_group_wait(k, &l->entries.v[i].before);
 		init_group_wait(k, &l->entries.v[i].after);
-		multiplies |= on_matrix(k, l->entries.v[i].task);
+		multiplies |= is_async_product(k, l->entries.v[i].task);
 	}
 	if (!multiplies)
 		return;

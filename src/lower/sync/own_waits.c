@@ -85,7 +85,8 @@ static bool is_hidden(struct kernel *k, const struct wait *w)
 	struct flag_demand part;
 	bool hidden = false;
 
-	if (stask_at(k, w->task)->phase != k->phase || !by_flag(k, w) || !is_copy(k, w->on) || w->when == WAIT_ISSUED)
+	if (stask_at(k, w->task)->phase != k->phase ||
+	    !needs_flag(k, w) || !is_async_load(k, w->on) || w->when == WAIT_ISSUED)
 		return false;
 	for (int i = 0; lower_next_demand(k, w, &i, &part);)
 		hidden |= part.runs != NONE;
@@ -165,7 +166,7 @@ bool lower_hold_back(struct kernel *k, int wait)
 
 	for (int ahead = AHEAD_MOST / 2; ahead <= AHEAD_MOST; ahead++) {
 		struct wait hold = { .task = w.on, .on = w.task, .distance = ahead - back,
-			.when = same || is_copy(k, w.task) ? WAIT_ISSUED : WAIT_COMPLETE, .loc = w.loc };
+			.when = same || is_async_load(k, w.task) ? WAIT_ISSUED : WAIT_COMPLETE, .loc = w.loc };
 
 		if (hold.distance < 1 || has_wait(k->plan, &hold) || k->plan->waits.n > ADDED_MOST)
 			continue;

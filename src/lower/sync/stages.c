@@ -1,8 +1,9 @@
 /* Waits for products that the machine's compiler needs, beyond those of the plan.
  *
- * ptxas allocates registers of asynchronous products (wgmma) by pipeline stages, from an issue to the wait that ends it.
- * If it cannot prove that a stage ends before other instructions access its registers, it makes each product wait for
- * itself ("serialized", warnings C7513 to C7515), which costs far more than one wait. Its rules, found by experiment:
+ * ptxas allocates registers of asynchronous products (wgmma) by pipeline stages, from an issue to the wait that ends
+ * it. If it cannot prove that a stage ends before other instructions access its registers, it makes each product wait
+ * for itself ("serialized", warnings C7513 to C7515), which costs far more than one wait. Its rules, found by
+ * experiment:
  *
  * - a product issued in an earlier iteration of a loop has ended only behind a wait that leaves nothing under way;
  * - products that accumulate to the same registers, without such a wait between them, are one stage; during it no
@@ -28,12 +29,12 @@ static struct kentry *entry_at(const struct iteration_order *t, int pos)
 
 static bool is_asynchronous(const struct iteration_order *t, const struct kentry *x)
 {
-	return on_matrix(t->k, x->task) && !kernel_result_shared(t->k, x->task);
+	return is_async_product(t->k, x->task) && !kernel_result_shared(t->k, x->task);
 }
 
 static bool waits_for_all(const struct group_wait *w)
 {
-	return w->younger[0] <= 0;
+	return w->groups_left[0] <= 0;
 }
 
 /* Is there a wait for all groups between step `from` and step `to`, `iterations` later? */
@@ -72,14 +73,14 @@ static void end_earlier_iterations(const struct iteration_order *t)
 	for (int pos = 0; pos < t->v->steps.n; pos++) {
 		struct kentry *x = entry_at(t, pos);
 
-		for (int from = 0; from < t->v->steps.n && x && !on_matrix(t->k, x->task); from++) {
+		for (int from = 0; from < t->v->steps.n && x && !is_async_product(t->k, x->task); from++) {
 			const struct kentry *m = entry_at(t, from);
 			int iterations = m && is_asynchronous(t, m) ? iterations_since(t, m, x) : 0;
 
 			if (!iterations || waits_between(t, from, pos, iterations))
 				continue;
 			x->waits_groups = true;
-			x->before.younger[0] = 0;
+			x->before.groups_left[0] = 0;
 		}
 	}
 }
@@ -103,7 +104,8 @@ static bool is_fed_between(const struct iteration_order *t, int from, int to, in
 		const struct kentry *x = entry_at(t, pos);
 		const struct stask *w = x ? stask_at(t->k, x->task) : NULL;
 
-		if (!x || on_matrix(t->k, x->task) || !(iterations ? pos > from || pos < to : pos > from && pos < to))
+		if (!x ||
+		    is_async_product(t->k, x->task) || !(iterations ? pos > from || pos < to : pos > from && pos < to))
 			continue;
 		for (int i = 0; i < w->writes.n; i++)
 			if (stask_reads(s, w->writes.v[i]) && t->k->ring_of[w->writes.v[i]] == NONE)
@@ -121,12 +123,12 @@ static void separate_stages(const struct iteration_order *t)
 			const struct kentry *y = entry_at(t, from);
 			int iterations = from >= to;
 
-			if (!y || !is_asynchronous(t, y) || !accumulates_to_same(t, x, y) || !is_fed_between(t, from, to,
-			    iterations) || waits_between(t, from, to, iterations))
+			if (!y || !is_asynchronous(t, y) || !accumulates_to_same(t, x, y) ||
+			    !is_fed_between(t, from, to, iterations) || waits_between(t, from, to, iterations))
 				continue;
 			x->waits_groups = true;
 			for (int c = 0; c < ITERATION_CLASSES; c++)
-				x->before.younger[c] = 0;
+				x->before.groups_left[c] = 0;
 		}
 	}
 }

@@ -42,7 +42,8 @@ bool lower_waits_for_run(const struct kernel *k, const struct wait *w, int *dept
 	int lane = lane_of(k, w->task);
 
 	*depth = greatest_distance(k, w);
-	if (theirs == NONE || g->program->loops.v[theirs].parent != mine || w->when == WAIT_ISSUED || is_copy(k, w->on))
+	if (theirs == NONE ||
+	    g->program->loops.v[theirs].parent != mine || w->when == WAIT_ISSUED || is_async_load(k, w->on))
 		return false;
 	return *depth > 1 || g->trips[theirs].least == 0 || !lane_has_loop(k->plan, lane, theirs) ||
 		!is_awaited_inside(k, w->on);
@@ -70,8 +71,8 @@ static bool is_last_passed(struct kernel *k, const struct wait *w, int inner, in
 	return at - back == (before ? 0 : -1);
 }
 
-/* The loop inside `loop` whose runs a wait counts that looks `back` iterations of `loop` back; NONE: it sees the instances
- * themselves. */
+/* The loop inside `loop` whose runs a wait counts that looks `back` iterations of `loop` back; NONE: it sees the
+ * instances themselves. */
 static int runs_of(struct kernel *k, const struct wait *w, int loop, int back)
 {
 	const struct program *p = k->plan->graph->program;
@@ -81,8 +82,8 @@ static int runs_of(struct kernel *k, const struct wait *w, int loop, int back)
 		return NONE;
 	while (p->loops.v[inner].parent != loop)
 		inner = p->loops.v[inner].parent;
-	if (!refined_sees_runs(k, w) && mine == loop && inner == theirs && back <= 1 && !lower_waits_for_run(k, w, &depth) &&
-	    lane_has_loop(k->plan, lane_of(k, w->task), theirs) && is_last_passed(k, w, theirs, back))
+	if (!refined_sees_runs(k, w) && mine == loop && inner == theirs && back <= 1 && !lower_waits_for_run(k,
+	    w, &depth) && lane_has_loop(k->plan, lane_of(k, w->task), theirs) && is_last_passed(k, w, theirs, back))
 		return NONE;
 	return inner;
 }
@@ -105,7 +106,7 @@ bool lower_awaits_replicas(const struct kernel *k, const struct wait *w)
 	const struct graph *g = k->plan->graph;
 	bool any = false;
 
-	if (!on_one_lane(k, w) || replicas_of(k, w) == 1 || w->distance != DISTANCE_AUTO)
+	if (!on_same_lane(k, w) || replicas_of(k, w) == 1 || w->distance != DISTANCE_AUTO)
 		return false;
 	for (int i = 0; i < g->edges.n; i++)
 		any |= crosses_replicas(k, w, &g->edges.v[i]);
@@ -117,7 +118,7 @@ bool lower_awaits_own(const struct kernel *k, const struct wait *w)
 	const struct graph *g = k->plan->graph;
 
 	if (!lower_awaits_replicas(k, w))
-		return on_one_lane(k, w);
+		return on_same_lane(k, w);
 	for (int i = 0; i < g->edges.n; i++)
 		if (g->edges.v[i].from == w->on && g->edges.v[i].to == w->task &&
 		    (g->edges.v[i].loop != NONE || !crosses_replicas(k, w, &g->edges.v[i])))
@@ -144,15 +145,15 @@ static bool makes_demand(const struct kernel *k, const struct wait *w, int n)
 
 	if (e->from != w->on || e->to != w->task)
 		return false;
-	if (on_one_lane(k, w) && !for_own_copy(k, w))
+	if (on_same_lane(k, w) && !awaits_own_load(k, w))
 		return crosses_replicas(k, w, e);
 	return !e->reuse || e->kind != EDGE_OUTPUT || !is_served(k, w, n) ||
-		(on_one_lane(k, w) && replicas_of(k, w) > 1);
+		(on_same_lane(k, w) && replicas_of(k, w) > 1);
 }
 
 bool lower_awaits_last_tile(const struct kernel *k, const struct wait *w)
 {
-	return for_own_copy(k, w) && replicas_of(k, w) > 1 && w->distance > 0 &&
+	return awaits_own_load(k, w) && replicas_of(k, w) > 1 && w->distance > 0 &&
 		graph_common_loop(k->plan->graph, w->on, w->task) != NONE;
 }
 
@@ -162,9 +163,9 @@ static struct flag_demand demand_without_edge(const struct kernel *k, const stru
 {
 	struct flag_demand part = { .loop = graph_common_loop(k->plan->graph, w->on, w->task),
 		.back = w->distance == DISTANCE_AUTO ? 0 : w->distance,
-		.life = lower_awaits_last_tile(k, w) };
+		.within_run = lower_awaits_last_tile(k, w) };
 
-	if (on_one_lane(k, w) && part.loop == NONE)
+	if (on_same_lane(k, w) && part.loop == NONE)
 		part.back *= replicas_of(k, w);
 	return part;
 }
@@ -179,7 +180,7 @@ bool lower_next_demand(struct kernel *k, const struct wait *w, int *i, struct fl
 			d = &g->edges.v[*i];
 	if (d)
 		*out = (struct flag_demand){ .loop = d->loop, .back = edge_distance(k->plan, d),
-			.life = !d->reuse, .replicas = on_one_lane(k, w) && !for_own_copy(k, w) };
+			.within_run = !d->reuse, .before_run = on_same_lane(k, w) && !awaits_own_load(k, w) };
 	else if (*i > g->edges.n || (w->distance == DISTANCE_AUTO && is_served(k, w, *i)))
 		return false;
 	else
@@ -190,9 +191,9 @@ bool lower_next_demand(struct kernel *k, const struct wait *w, int *i, struct fl
 	return true;
 }
 
-bool lower_by_flag_of(const struct kernel *k, const struct wait *w, const struct relation *r, int i, int on)
+bool lower_shown_by_flag(const struct kernel *k, const struct wait *w, const struct relation *r, int i, int on)
 {
-	return for_own_copy(k, w) || r->inst[i].lane_replica != r->inst[on].lane_replica;
+	return awaits_own_load(k, w) || r->inst[i].lane_replica != r->inst[on].lane_replica;
 }
 
 int lower_run_flag(const struct kernel *k, int task, int loop)
@@ -226,15 +227,15 @@ static void add_wait(struct kernel *k, struct kentry *x, int wait, const struct 
 		.flag = lower_demand_flag(k, w, part) };
 
 	if (theirs != part->loop && part->runs == NONE) {
-		f.which = AWAIT_RUN;
+		f.awaited = AWAIT_RUN;
 		f.loop = theirs;
 	} else if (mine == part->loop) {
-		f.which = mine == NONE || part->back == 0 ? AWAIT_BACK : part->life ? AWAIT_WITHIN :
-			part->replicas ? AWAIT_BEFORE : AWAIT_BACK;
+		f.awaited = mine == NONE || part->back == 0 ? AWAIT_BACK : part->within_run ? AWAIT_WITHIN :
+			part->before_run ? AWAIT_BEFORE : AWAIT_BACK;
 	} else {
-		f.which = AWAIT_AROUND;
+		f.awaited = AWAIT_AROUND;
 		for (int l = mine; l != part->loop; l = g->program->loops.v[l].parent)
-			f.once |= may_be_empty(g, l);
+			f.even_if_empty |= may_be_empty(g, l);
 	}
 	VEC_PUSH(&k->arena, &x->waits, f);
 }
@@ -249,7 +250,7 @@ void lower_flag_waits(struct kernel *k, struct kentry *x, int wait)
 
 /* Does an sTask in a loop that may be empty wait for a load outside? In a run with iterations the plan's waits keep the
  * two lanes in step; in an empty run nothing does, so the load must wait for the run, and the lane for the load. */
-bool lower_keeps_step(const struct kernel *k, const struct wait *w)
+bool lower_keeps_lockstep(const struct kernel *k, const struct wait *w)
 {
 	const struct graph *g = k->plan->graph;
 	const struct plan *p = k->plan;
@@ -291,16 +292,16 @@ void lower_run_waits(struct kernel *k, struct kentry *x)
 		const struct wait *w = &k->plan->waits.v[i];
 		int loop = loop_of(k, w->on);
 
-		if (w->on != x->task || !by_flag(k, w))
+		if (w->on != x->task || !needs_flag(k, w))
 			continue;
-		if (lower_keeps_step(k, w))
-			add_wait_once(k, x, (struct flag_wait){ .wait = i, .which = AWAIT_BACK, .loop = loop,
+		if (lower_keeps_lockstep(k, w))
+			add_wait_once(k, x, (struct flag_wait){ .wait = i, .awaited = AWAIT_BACK, .loop = loop,
 				.flag = lower_run_flag(k, w->task, loop_of(k, w->task)),
 				.back = k->flags.v[k->flag_of[w->on]].depth });
 		if (lower_waits_for_run(k, w, &depth) && may_be_empty(g, loop) &&
 		    lower_run_flag(k, w->on, loop) != NONE)
-			add_wait_once(k, x, (struct flag_wait){ .wait = i, .which = AWAIT_AROUND,
-				.once = true, .flag = k->flag_of[w->task], .loop = loop_of(k, w->task),
+			add_wait_once(k, x, (struct flag_wait){ .wait = i, .awaited = AWAIT_AROUND,
+				.even_if_empty = true, .flag = k->flag_of[w->task], .loop = loop_of(k, w->task),
 				.back = k->flags.v[lower_run_flag(k, w->on, loop)].depth - runs_back(k, w) });
 	}
 }

@@ -17,8 +17,9 @@ static bool runs_always(const struct graph *g, int y, int around)
 	return true;
 }
 
-/* May the entry be the first to access a life of the carry? Fills in b->empty, the loops that must be empty then. */
-static bool may_begin(struct kernel *k, const struct kentry *x, struct begins *b)
+/* May the entry be the first to access a life of the carry? Fills in b->loops_before, the loops that must be empty
+ * then. */
+static bool may_begin(struct kernel *k, const struct kentry *x, struct carry_start *b)
 {
 	const struct graph *g = k->plan->graph;
 
@@ -27,39 +28,39 @@ static bool may_begin(struct kernel *k, const struct kentry *x, struct begins *b
 			continue;
 		if (runs_always(g, y, graph_common_loop(g, y, x->task)))
 			return false;
-		if (!ints_hold(b->empty.v, b->empty.n, g->tasks.v[y].loop))
-			VEC_PUSH(&k->arena, &b->empty, g->tasks.v[y].loop);
+		if (!ints_hold(b->loops_before.v, b->loops_before.n, g->tasks.v[y].loop))
+			VEC_PUSH(&k->arena, &b->loops_before, g->tasks.v[y].loop);
 	}
 	return true;
 }
 
-/* Fills in b->behind: loops that access the carry behind the entry, in an iteration of a loop around both. */
-static void find_behind(struct kernel *k, const struct kentry *x, struct begins *b)
+/* Fills in b->loops_behind: loops that access the carry behind the entry, in an iteration of a loop around both. */
+static void find_behind(struct kernel *k, const struct kentry *x, struct carry_start *b)
 {
 	const struct graph *g = k->plan->graph;
 
 	for (int y = 0; y < g->tasks.n; y++) {
 		int common = graph_common_loop(g, y, x->task);
 
-		if (g->tasks.v[y].position > stask_at(k, x->task)->position &&
-		    touches(&g->tasks.v[y], b->buffer) && common != g->buffers.v[b->buffer].loop &&
-		    common != stask_at(k, x->task)->loop && !ints_hold(b->behind.v, b->behind.n, g->tasks.v[y].loop))
-			VEC_PUSH(&k->arena, &b->behind, g->tasks.v[y].loop);
+		if (g->tasks.v[y].position > stask_at(k, x->task)->position && touches(&g->tasks.v[y], b->buffer) &&
+		    common != g->buffers.v[b->buffer].loop && common != stask_at(k, x->task)->loop &&
+		    !ints_hold(b->loops_behind.v, b->loops_behind.n, g->tasks.v[y].loop))
+			VEC_PUSH(&k->arena, &b->loops_behind, g->tasks.v[y].loop);
 	}
 }
 
-void lower_begins(struct kernel *k, struct kentry *x)
+void lower_carry_starts(struct kernel *k, struct kentry *x)
 {
 	const struct stask *s = stask_at(k, x->task);
 
 	for (int i = 0; i < s->reads.n; i++) {
-		struct begins b = { .buffer = s->reads.v[i] };
+		struct carry_start b = { .buffer = s->reads.v[i] };
 
 		if (k->plan->graph->buffers.v[b.buffer].carry != NONE &&
 		    k->ring_of[b.buffer] != NONE && may_begin(k, x, &b)) {
 			find_behind(k, x, &b);
-			b.number = k->begins++;
-			VEC_PUSH(&k->arena, &x->begins, b);
+			b.number = k->ncarry_starts++;
+			VEC_PUSH(&k->arena, &x->carry_starts, b);
 		}
 	}
 }
