@@ -125,19 +125,19 @@ static void mutate_groups(struct bench *b, struct tally *t, struct kentry *x, st
 	const char *which)
 {
 	for (int c = 0; c < ITERATION_CLASSES; c++) {
-		if (w->younger[c] < 0)
+		if (w->groups_left[c] < 0)
 			continue;
-		w->younger[c]++;
+		w->groups_left[c]++;
 		t->try(b, t, arena_strf(&b->arena, "one group more under way %s '%s', class %d",
 			which, task_name(b, x->task), c));
-		w->younger[c]--;
+		w->groups_left[c]--;
 		for (int m = 0; m < b->plan->graph->tasks.n; m++) {
-			if (!w->behind[c][m])
+			if (!w->instances_left[c][m])
 				continue;
-			w->behind[c][m]--;
+			w->instances_left[c][m]--;
 			t->try(b, t, arena_strf(&b->arena, "'%s' is signaled too early %s '%s', class "
 				"%d", task_name(b, m), which, task_name(b, x->task), c));
-			w->behind[c][m]++;
+			w->instances_left[c][m]++;
 		}
 	}
 }
@@ -154,21 +154,21 @@ static void mutate_switch(struct bench *b, struct tally *t, struct kentry *x, bo
 
 static void mutate_begins(struct bench *b, struct tally *t, struct kentry *x)
 {
-	int n = x->begins.n;
+	int n = x->carry_starts.n;
 
 	if (!n)
 		return;
-	x->begins.n = 0;
+	x->carry_starts.n = 0;
 	t->try(b, t, arena_strf(&b->arena, "'%s' begins no carry", task_name(b, x->task)));
-	x->begins.n = n;
+	x->carry_starts.n = n;
 	for (int i = 0; i < n; i++) {
-		struct begins *v = &x->begins.v[i];
-		int empty = v->empty.n;
+		struct carry_start *v = &x->carry_starts.v[i];
+		int empty = v->loops_before.n;
 
-		v->empty.n = 0;
+		v->loops_before.n = 0;
 		t->try(b, t, arena_strf(&b->arena, "'%s' begins '%s' although it may not be the first",
 			task_name(b, x->task), b->plan->graph->buffers.v[v->buffer].name));
-		v->empty.n = empty;
+		v->loops_before.n = empty;
 	}
 }
 
@@ -202,10 +202,10 @@ static void mutate_step(struct bench *b, struct tally *t, struct kstep *s)
 {
 	int handover = s->handover_flag;
 
-	if (s->younger != NONE) {
-		s->younger++;
+	if (s->groups_left != NONE) {
+		s->groups_left++;
 		t->try(b, t, arena_strf(&b->arena, "one group more under way behind loop %d", s->id));
-		s->younger--;
+		s->groups_left--;
 	}
 	if (handover == NONE)
 		return;
@@ -244,16 +244,16 @@ static void mutate_number(struct bench *b, struct tally *t, int *at, int by, int
 
 static void mutate_flag_of_all(struct bench *b, struct tally *t, struct flag *f)
 {
-	if (!f->all)
+	if (!f->all_blocks)
 		return;
-	f->all = false;
+	f->all_blocks = false;
 	t->try(b, t, arena_strf(&b->arena, "'%s' is signaled to its own block alone",
 		task_name(b, f->task)));
 	f->arrivals /= b->k->cluster;
 	t->try(b, t, arena_strf(&b->arena, "'%s' is signaled by and to its own block alone",
 		task_name(b, f->task)));
 	f->arrivals *= b->k->cluster;
-	f->all = true;
+	f->all_blocks = true;
 }
 
 static void mutate_share(struct bench *b, struct tally *t, struct ring *r)

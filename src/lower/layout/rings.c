@@ -1,39 +1,6 @@
 /* Layouts of values in shared memory: which axes of a tile are rows, the bytes of a slot, panels and swizzle, and
  * whether the copy engine can load it. */
-#include "lower/passes.h"
-
-static int split_axis(const struct kernel *k, const struct buffer *b)
-{
-	return b->slices > 1 ? k->plan->graph->tasks.v[b->first].split_axis : NONE;
-}
-
-/* Extent in the buffer's ring, which may hold all slices of the value. */
-static int64_t axis_extent(const struct kernel *k, const struct buffer *b, int axis)
-{
-	for (int i = 0; i < b->naxes; i++)
-		if (b->axis[i] == axis)
-			return b->extent[i] * (b->together && axis == split_axis(k, b) ? b->slices : 1);
-	return 1;
-}
-
-static int64_t part_extent(const struct kernel *k, const struct buffer *b, int axis)
-{
-	int64_t extent = axis_extent(k, b, axis);
-
-	return b->together && axis == split_axis(k, b) ? extent / b->slices : extent;
-}
-
-/* Elements of the contracted axis that a matrix instruction takes. */
-static int64_t k_step_depth(const struct kernel *k, const struct buffer *b)
-{
-	return matrix_depth(&k->target->matrix[0], b->type);
-}
-
-/* Bits of a chunk: the copy engine takes whole chunks of a tensor's rows. */
-static int chunk_bits(const struct kernel *k)
-{
-	return 8 * k->target->shared.chunk;
-}
+#include "lower/layout/rings.h"
 
 static bool in_one_ring(const struct buffer *a, const struct buffer *b)
 {
@@ -85,131 +52,12 @@ bool lower_is_operand(const struct kernel *k, int buffer)
 	return false;
 }
 
-/* Does such a product contract this axis of the buffer? */
-static bool contracts(const struct kernel *k, int buffer, int axis)
+bool lower_contracts(const struct kernel *k, int buffer, int axis)
 {
 	for (int i = 0; i < k->plan->graph->tasks.n; i++)
 		if (is_shared_operand(k, i, buffer) && !node_has_axis(last_node_of(k, stask_at(k, i)), axis))
 			return true;
 	return false;
-}
-
-/* Beyond the end of an axis that a product contracts there must be zeros, as far as a step
- * of its instructions goes. The copy engine brings them only beyond the end of the tensor. */
-static bool ends_with_tensor(const struct kernel *k, const struct buffer *b, const struct node *n, int axis)
-{
-	const struct program *p = k->plan->graph->program;
-	const struct tensor *t = &p->tensors.v[n->ref];
-	int64_t size = p->axes.v[axis].size, tile = axis_extent(k, b, axis);
-	int64_t depth = k_step_depth(k, b);
-
-	if ((size % tile == 0 && tile % depth == 0) || !contracts(k, (int)(b - k->plan->graph->buffers.v), axis))
-		return true;
-	if (tile % depth && tile < size)
-		return false;
-	for (int d = 0; d < t->rank; d++)
-		if (n->index[d].n == 1 && n->index[d].term[0].axis == axis && !n->index[d].k &&
-		    p->axes.v[t->dim[d]].size == size)
-			return true;
-	return false;
-}
-
-/* How many neighbours along an axis come from one element of the tensor: x // 32 does not
- * change within 32. Tiles begin at multiples of their extent. The matrix unit, which reads
- * the ring as it lies, is to find an element for each of them. */
-static int64_t share_of(const struct kernel *k, const struct buffer *b, const struct index_term *t)
-{
-	int64_t tile = k->plan->graph->extents.tile[t->axis];
-
-	if (t->axis == split_axis(k, b))
-		tile = part_extent(k, b, t->axis);
-	if (t->mod || (tile % t->div && t->div % tile) || lower_is_operand(k, (int)(b - k->plan->graph->buffers.v)))
-		return 1;
-	return min_i64(t->div, tile);
-}
-
-/* Adds the axes of one dimension's index. Returns whether the copy engine can load it: one axis at most, as it is. */
-static bool add_dimension(const struct kernel *k, const struct buffer *b,
-	const struct index_expr *x, bool last, struct shape2 *s)
-{
-	int *n = last ? &s->ncol : &s->nrow, *axes = last ? s->col : s->row, before = *n;
-	int64_t *share = last ? s->col_share : s->row_share;
-	bool plain = true, operand = lower_is_operand(k, (int)(b - k->plan->graph->buffers.v));
-
-	for (int i = 0; i < x->n; i++) {
-		const struct index_term *t = &x->term[i];
-		int known = NONE;
-
-		if (axis_extent(k, b, t->axis) == 1)
-			continue;
-		plain &= t->coef == 1 && t->div == 1 && !t->mod;
-		for (int j = 0; j < s->nrow; j++)
-			if (s->row[j] == t->axis)
-				s->row_share[known = j] = 1;
-		for (int j = 0; j < s->ncol; j++)
-			if (s->col[j] == t->axis)
-				s->col_share[known = j] = 1;
-		plain &= known == NONE;
-		if (known != NONE)
-			continue;
-		axes[*n] = t->axis;
-		share[(*n)++] = share_of(k, b, t);
-	}
-	/* an operand has columns, be it one */
-	for (int i = 0; i < x->n && last && !*n && operand; i++)
-		for (int j = 0; j < b->naxes && !*n; j++)
-			if (b->axis[j] == x->term[i].axis) {
-				axes[*n] = x->term[i].axis;
-				share[(*n)++] = 1;
-			}
-	return plain && *n - before <= 1;
-}
-
-/* Does every box begin at a whole chunk of the tensor's rows? */
-static bool begins_aligned(const struct kernel *k, const struct buffer *b, const struct index_expr *x)
-{
-	const struct graph *g = k->plan->graph;
-	int bits = dtype_bits(b->type);
-
-	for (int i = 0; i < x->n; i++) {
-		const struct index_term *t = &x->term[i];
-		bool stands = axis_extent(k, b, t->axis) < g->program->axes.v[t->axis].size;
-		bool in_parts = t->axis == split_axis(k, b);
-
-		if (stands && t->coef * g->extents.tile[t->axis] * bits % chunk_bits(k))
-			return false;
-		if (in_parts && t->coef * part_extent(k, b, t->axis) * bits % chunk_bits(k))
-			return false;
-	}
-	return x->k * bits % chunk_bits(k) == 0;
-}
-
-/* Rows and columns of a loaded tile as its tensor lies in memory. True if the copy
- * engine can bring it: plain indices, strides and rows of whole chunks. */
-static bool load_shape(const struct kernel *k, const struct buffer *b, struct shape2 *s)
-{
-	const struct program *p = k->plan->graph->program;
-	const struct node *n = &p->nodes.v[b->node];
-	const struct tensor *t = &p->tensors.v[n->ref];
-	bool engine = t->rank <= k->target->shared.box_rank;
-	int64_t stride;
-
-	*s = (struct shape2){ .rows = 1, .cols = 1, .full_axes = k->node_shape[b->node].full_axes };
-	if (!t->rank)
-		return false;
-	stride = dtype_bits(t->type) * p->axes.v[t->dim[t->rank - 1]].size;
-	for (int d = 0; d < t->rank; d++)
-		engine &= add_dimension(k, b, &n->index[d], d == t->rank - 1, s);
-	for (int i = 0; i < s->nrow; i++)
-		s->rows *= ceil_div(axis_extent(k, b, s->row[i]), s->row_share[i]);
-	for (int i = 0; i < s->ncol; i++)
-		s->cols *= ceil_div(axis_extent(k, b, s->col[i]), s->col_share[i]);
-	for (int i = 0; i < shape_rank(s); i++)
-		engine &= ends_with_tensor(k, b, n, shape_axis(s, i));
-	engine &= begins_aligned(k, b, &n->index[t->rank - 1]);
-	return engine && (t->rank == 1 || stride % chunk_bits(k) == 0) &&
-		s->rows <= k->target->shared.box_rows && (s->cols * dtype_bits(t->type) % chunk_bits(k) == 0 ||
-		lower_is_operand(k, (int)(b - k->plan->graph->buffers.v)));
 }
 
 /* How products divide one side of an operand: into `count` tiles of `extent` rows or columns, one for each slice, tile
@@ -228,7 +76,7 @@ static struct operand_tiling operand_tiling(const struct kernel *k, const struct
 
 	for (int i = 0; i < b->naxes; i++) {
 		int axis = b->axis[i];
-		int64_t take = part_extent(k, b, axis);
+		int64_t take = ring_part_extent(k, b, axis);
 
 		if (node_has_axis(mma, axis) != own)
 			continue;
@@ -238,7 +86,7 @@ static struct operand_tiling operand_tiling(const struct kernel *k, const struct
 			if (mma->axis[j] == axis)
 				take = extent_of_node(&g->extents, (int)(mma - g->program->nodes.v), j) /
 					(axis == s->split_axis ? s->slices : 1);
-		x.count *= ceil_div(axis_extent(k, b, axis), take);
+		x.count *= ceil_div(ring_axis_extent(k, b, axis), take);
 		x.extent *= take;
 	}
 	/* elements that neighbours share are fewer */
@@ -278,7 +126,7 @@ static const struct stask *next_product(const struct kernel *k, const struct buf
 	while (*i < g->tasks.n) {
 		int task = (*i)++;
 
-		if (is_shared_operand(k, task, (int)(b - g->buffers.v)))
+		if (is_shared_operand(k, task, buffer_index(k, b)))
 			return &g->tasks.v[task];
 	}
 	return NULL;
@@ -373,7 +221,7 @@ static void choose_panels(const struct kernel *k, struct ring *r, const struct b
 	struct limits limits = { most, operand ? find_grain(k, r, b, &by) : 0,
 		l->widest * 8 / bits, l->narrowest * 8 / bits };
 
-	if (operand && r->shape.ncol && !contracts(k, r->buffer, r->shape.col[0]))
+	if (operand && r->shape.ncol && !lower_contracts(k, r->buffer, r->shape.col[0]))
 		fill_columns(r, limits);
 	r->panel_cols = operand ? widest_panel(r, limits) : min_i64(r->cols, limits.widest);
 	r->swizzle = (int)(r->panel_cols * bits / 8);
@@ -395,7 +243,7 @@ static void choose_panels(const struct kernel *k, struct ring *r, const struct b
 static bool has_split_axis(const struct kernel *k, const struct buffer *b)
 {
 	for (int i = 0; i < b->naxes; i++)
-		if (b->axis[i] == split_axis(k, b))
+		if (b->axis[i] == buffer_split_axis(k, b))
 			return true;
 	return false;
 }
@@ -403,39 +251,11 @@ static bool has_split_axis(const struct kernel *k, const struct buffer *b)
 /* A ring of one slice of a computed value: the shape was that of the full value. */
 static void restrict_to_slice(const struct kernel *k, const struct buffer *b, struct shape2 *v)
 {
-	int axis = split_axis(k, b);
+	int axis = buffer_split_axis(k, b);
 
 	for (int i = 0; i < shape_rank(v); i++)
 		if (shape_axis(v, i) == axis)
 			*(i < v->nrow ? &v->rows : &v->cols) /= b->slices;
-}
-
-/* The rows or columns that a split load fills in the slot of all slices. They must be contiguous; the copy engine can
- * start only where the swizzle pattern does. */
-static enum err_code place_slice(const struct kernel *k, struct ring *r, const struct buffer *b, struct err *e)
-{
-	const struct shape2 *v = &r->shape;
-	bool by_rows = v->nrow && v->row[0] == split_axis(k, b);
-	int64_t part = (by_rows ? v->rows : v->cols) / b->slices;
-	int64_t bytes = r->panel_cols * dtype_bits(b->type) / 8;
-
-	if ((!by_rows && (!v->ncol || v->col[0] != split_axis(k, b))) ||
-	    (by_rows ? v->rows : v->cols) % b->slices || (by_rows ? v->row_share : v->col_share)[0] != 1)
-		return err_set(e, ERR_ILLEGAL, b->loc, "'%s' is loaded in slices that cannot "
-			"share a ring, and read by one sTask; do not split its load", b->name);
-	*(by_rows ? &r->first_row : &r->first_col) = b->slice * part;
-	if (by_rows) {
-		r->engine &= part % shared_pattern_rows(&k->target->shared) == 0 &&
-			part * bytes % k->target->shared.copy_align == 0 && r->full_rows == v->rows;
-		r->box_rows = part;
-		r->box_bytes = part * bytes;
-	} else {
-		int64_t end = b->slice == b->slices - 1 ? r->full_cols : r->first_col + part;
-
-		r->engine &= part % r->panel_cols == 0;
-		r->boxes = (int)ceil_div(end - r->first_col, r->panel_cols);
-	}
-	return OK;
 }
 
 /* Slices with a common ring have as many slots as the slice with most versions. */
@@ -464,7 +284,7 @@ static enum err_code add_same_ring(struct kernel *k, int buffer, bool engine, st
 	r.buffer = buffer;
 	r.engine = engine;
 	if (k->plan->graph->tasks.v[b->first].kind == TASK_LOAD)
-		TRY(place_slice(k, &r, b, e));
+		TRY(lower_fill_slice(k, &r, b, e));
 	push_ring(k, &r);
 	return OK;
 }
@@ -499,7 +319,7 @@ static enum err_code add_ring(struct kernel *k, int buffer, struct err *e)
 	if (b->together && b->slice)
 		return add_same_ring(k, buffer, k->rings.v[k->ring_of[buffer - b->slice]].engine, e);
 	if (loaded)
-		r.engine = load_shape(k, b, &r.shape) && is_async_load(k, b->first);
+		r.engine = lower_load_shape(k, b, &r.shape) && is_async_load(k, b->first);
 	else
 		r.shape = b->node != NONE ? k->node_shape[b->node] : k->carry_shape[b->carry];
 	r.one_slice = b->slices > 1 && !b->together && has_split_axis(k, b);
@@ -515,7 +335,7 @@ static enum err_code add_ring(struct kernel *k, int buffer, struct err *e)
 	else
 		append_ring(k, &r);
 	if (loaded && b->together)
-		TRY(place_slice(k, &r, b, e));
+		TRY(lower_fill_slice(k, &r, b, e));
 	push_ring(k, &r);
 	return OK;
 }
@@ -549,7 +369,7 @@ static bool could_be_split(const struct kernel *k, const struct buffer *b, const
 	bool could = by->slices > 1;
 
 	for (int i = 0; i < g->tasks.n; i++)
-		if (reads_ring(g, &g->tasks.v[i], (int)(b - g->buffers.v)))
+		if (reads_ring(g, &g->tasks.v[i], buffer_index(k, b)))
 			could &= g->tasks.v[i].slices == by->slices && g->tasks.v[i].split_axis == by->split_axis;
 	return could;
 }

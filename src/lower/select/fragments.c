@@ -1,5 +1,130 @@
-/* The registers of a lane: fragments that live beyond an sTask, and whether the lane has registers to spare. */
-#include "lower/select/lowering.h"
+/* Fragments: how values are spread over a lane's registers, which fragments live beyond an sTask, and whether the lane has
+ * registers to spare. */
+#include "lower/pass/pass.h"
+
+enum { FRAGMENT_MOST = 4096 };		/* elements a thread: no target has that many registers */
+
+enum err_code lay_out_shape(struct lowering *c, const struct stask *s, const struct shape2 *shape,
+	enum dtype type, struct frag *f, struct err *e)
+{
+	const struct frag_layout *l = &c->k->target->frag;
+	int warps = c->lane->warps, cols = l->cols, high = l->rows * warps;
+
+	*f = (struct frag){ .height = shape->rows, .width = shape->cols, .type = type, .buffer = NONE,
+		.layout = l };
+	for (int i = 0; i < shape_rank(shape); i++) {
+		int axis = shape_axis(shape, i);
+
+		if (axis == s->split_axis)
+			*(i < shape->nrow ? &f->height : &f->width) /= s->slices;
+		if (i >= shape->nrow && c->k->contracted >> axis & 1)
+			cols = l->deep;
+	}
+	f->kind = shape->nrow ? (shape->ncol ? FRAG_FULL : FRAG_ROW) :
+		shape->ncol ? FRAG_COL : FRAG_SCALAR;
+	f->blocks = (int)ceil_div(f->height, high);
+	f->rows = shape->nrow ? (int64_t)f->blocks * high : 1;
+	f->cols = shape->ncol ? ceil_div(f->width, cols) * cols : 1;
+	f->packed = f->kind == FRAG_FULL && (type == DT_BF16 || type == DT_F16);
+	if (f->rows * f->cols / (c->k->target->warp * warps) > FRAGMENT_MOST)
+		return err_set(e, ERR_ILLEGAL, s->loc, "'%s' has a value of %lld x %lld, too large "
+			"for the registers of %d warp%s", s->name, (long long)f->height,
+			(long long)f->width, warps, warps == 1 ? "" : "s");
+	return OK;
+}
+
+enum err_code lay_out_node(struct lowering *c, const struct stask *s, int node, struct frag *f, struct err *e)
+{
+	return lay_out_shape(c, s, &c->k->node_shape[node], c->p->nodes.v[node].type, f, e);
+}
+
+enum err_code lay_out_buffer(struct lowering *c, int buffer, struct frag *f, struct err *e)
+{
+	const struct buffer *b = &c->g->buffers.v[buffer];
+	const struct stask *s = &c->g->tasks.v[b->first];
+
+	if (b->node != NONE)
+		return lay_out_node(c, s, b->node, f, e);
+	return lay_out_shape(c, s, &c->k->carry_shape[b->carry], b->type, f, e);
+}
+
+const char *c_identifier(struct lowering *c, const char *prefix, const char *name)
+{
+	char *s = arena_strf(c->a, "%s%s", prefix, name);
+
+	for (char *p = s; *p; p++)
+		if (*p == '.')
+			*p = '_';
+	return s;
+}
+
+/* An alias has the registers of the other buffer, whose layout must be the same. */
+static enum err_code use_alias_frag(struct lowering *c, int buffer, int alias, struct err *e)
+{
+	const struct buffer *b = &c->g->buffers.v[buffer], *of = &c->g->buffers.v[alias];
+
+	if (!has_same_layout(buffer_shape(c, b), buffer_shape(c, of)))
+		return err_set(e, ERR_ILLEGAL, b->loc, "'%s' cannot lie in the place of '%s': their axes "
+			"lie differently in registers", b->name, of->name);
+	return find_buffer_frag(c, alias, &c->buffer_frags[buffer], e);
+}
+
+enum err_code find_buffer_frag(struct lowering *c, int buffer, const struct frag **f, struct err *e)
+{
+	int alias = c->g->buffers.v[buffer].alias_of;
+	struct frag *new;
+
+	if (!c->buffer_frags[buffer] && alias != NONE)
+		TRY(use_alias_frag(c, buffer, alias, e));
+	if (!c->buffer_frags[buffer]) {
+		new = ARENA_NEW(c->a, struct frag);
+		TRY(lay_out_buffer(c, buffer, new, e));
+		new->name = c_identifier(c, "r_", c->g->buffers.v[buffer].name);
+		new->type = c->g->buffers.v[buffer].type;
+		new->versions = c->plan->versions[buffer];
+		new->buffer = buffer;
+		c->buffer_frags[buffer] = new;
+	}
+	*f = c->buffer_frags[buffer];
+	return OK;
+}
+
+enum err_code find_node_frag(struct lowering *c, const struct stask *s, int node, const struct frag **f, struct err *e)
+{
+	struct frag *new;
+
+	if (!c->node_frags[node]) {
+		new = ARENA_NEW(c->a, struct frag);
+		TRY(lay_out_node(c, s, node, new, e));
+		new->name = arena_strf(c->a, "x%d", node);
+		c->node_frags[node] = new;
+	}
+	*f = c->node_frags[node];
+	return OK;
+}
+
+/* A value of the entry's own region belongs to the iteration at the entry's offset, so its version is known in each
+ * copy of the unrolled loop. */
+int register_version(const struct lowering *c, const struct kentry *x, int buffer)
+{
+	const struct buffer *b = &c->g->buffers.v[buffer];
+	int versions = c->plan->versions[buffer];
+
+	if (b->loop == c->g->tasks.v[x->task].loop)
+		return (int)floor_mod(c->point->number + x->at, versions);
+	return (int)floor_mod(c->point->around[b->loop], versions);
+}
+
+enum err_code use_registers(struct lowering *c,
+	const struct kentry *x, int buffer, enum touch_how how, struct frag_at *at, struct err *e)
+{
+	TRY(find_buffer_frag(c, buffer, &at->frag, e));
+	at->version = register_version(c, x, buffer);
+	add_touch(c, how, TOUCH_FRAG, buffer, at->version);
+	return OK;
+}
+
+/* the lane's registers ---------------------------------------------------------------- */
 
 /* Does the lane have registers for the buffer? An alias uses those of the other buffer. */
 static bool has_own_registers(const struct lowering *c, int buffer)

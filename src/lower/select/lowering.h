@@ -7,7 +7,7 @@
  * program.c makes the role program and runs the passes of pass/ over each lane. The pass `select` calls the
  * functions here for each sTask: select_load (load.c, boxes.c), select_store (store.c), select_compute (compute.c,
  * with value.c, reduce.c, lines.c, carry.c and conversion.c), select_matrix_product (product.c) and
- * select_thread_product (sums.c, operands.c). place.c computes indices, addresses and conditions; op.c appends
+ * select_thread_product (sums.c, operands.c). indices.c computes indices, addresses and conditions; op.c appends
  * operations.
  *
  * Conventions: every result is allocated in c->a. Functions that return an error code fail with ERR_ILLEGAL, and
@@ -57,7 +57,7 @@ struct lowering {
 	bool *fused;			/* by node: it is computed in the current element-wise loop */
 	VEC(struct converted) conversions;	/* values that are in the lane's scratch now */
 	const struct frag *stored_result;	/* accumulator of a product whose result goes to a ring; NULL */
-	/* how indices of the current element are computed (place.c) */
+	/* how indices of the current element are computed (indices.c) */
 	const struct num *axis_index[AXES_MAX];	/* by axis: its index in the tile; NULL: from the fragment's element */
 	const struct frag_layout *element_layout;	/* of the fragment; NULL: the target's default layout */
 	int k_step_cols;		/* columns of a k step, of which step KS is current; 0: all columns at once */
@@ -138,7 +138,7 @@ static inline const struct num *V(struct lowering *c, enum var v, int of)
 #define MOD(x, y) num_make(c->a, NUM_MOD, x, y)
 #define NUM2(op, x, y) num_make(c->a, NUM_##op, x, y)
 
-/* ---- fragments (place.c, fragments.c) ------------------------------------------------- */
+/* ---- fragments (fragments.c) ------------------------------------------------- */
 
 /* How a value is spread over the lane's registers: of that shape and type; of a node; of a buffer. Of a value
  * that is split, *f has the slice of sTask s. ERR_ILLEGAL: it does not fit in the registers. */
@@ -161,7 +161,7 @@ NODISCARD enum err_code use_registers(struct lowering *c, const struct kentry *x
 /* Declares the fragments of the lane that outlive an sTask. Sets c->live_words and c->has_spare_registers. */
 NODISCARD enum err_code add_fragments(struct lowering *c, struct err *e);
 
-/* ---- indices and conditions (place.c) ------------------------------------------------- */
+/* ---- indices and conditions (indices.c) ------------------------------------------------- */
 
 #define ALL_AXES (~(uint64_t)0)
 
@@ -190,7 +190,7 @@ const struct num *tensor_index(struct lowering *c, const struct stask *s, const 
 void set_move(struct lowering *c, struct role_op *o, const struct stask *s, const struct node *n,
 	const struct shape2 *shape, const struct num *inside);
 
-/* ---- shared memory (place.c) ---------------------------------------------------------- */
+/* ---- shared memory (indices.c) ---------------------------------------------------------- */
 
 /* Address of the ring's current slot; of the element in a row and column of it; of the element of the slot that
  * belongs to the current element of a value with that shape. */

@@ -1,0 +1,262 @@
+/* Loads: rows and columns of a loaded tile, as its tensor lies in memory, and whether the copy engine can load it; else how
+ * wide the accesses of threads are, and whether their copies arrive at the flag themselves.
+ *
+ * Threads copy neighbours of a row together, as many as may begin where they do in memory: 16 bytes at most. Accesses of 4
+ * bytes or more are copied asynchronously (cp.async); then each thread's copies arrive at the load's flag when they are
+ * complete (cp.async.mbarrier.arrive), and the lane goes on. Where rows begin anywhere, 16 bytes are read as the words around
+ * them, and shifted in registers. */
+#include "lower/layout/rings.h"
+
+/* Beyond the end of an axis that a product contracts there must be zeros, as far as a step
+ * of its instructions goes. The copy engine brings them only beyond the end of the tensor. */
+static bool ends_with_tensor(const struct kernel *k, const struct buffer *b, const struct node *n, int axis)
+{
+	const struct program *p = k->plan->graph->program;
+	const struct tensor *t = &p->tensors.v[n->ref];
+	int64_t size = p->axes.v[axis].size, tile = ring_axis_extent(k, b, axis);
+	int64_t depth = k_step_depth(k, b);
+
+	if ((size % tile == 0 && tile % depth == 0) || !lower_contracts(k, buffer_index(k, b), axis))
+		return true;
+	if (tile % depth && tile < size)
+		return false;
+	for (int d = 0; d < t->rank; d++)
+		if (n->index[d].n == 1 && n->index[d].term[0].axis == axis && !n->index[d].k &&
+		    p->axes.v[t->dim[d]].size == size)
+			return true;
+	return false;
+}
+
+/* How many neighbours along an axis come from one element of the tensor: x // 32 does not
+ * change within 32. Tiles begin at multiples of their extent. The matrix unit, which reads
+ * the ring as it lies, is to find an element for each of them. */
+static int64_t share_of(const struct kernel *k, const struct buffer *b, const struct index_term *t)
+{
+	int64_t tile = k->plan->graph->extents.tile[t->axis];
+
+	if (t->axis == buffer_split_axis(k, b))
+		tile = ring_part_extent(k, b, t->axis);
+	if (t->mod || (tile % t->div && t->div % tile) || lower_is_operand(k, buffer_index(k, b)))
+		return 1;
+	return min_i64(t->div, tile);
+}
+
+/* Adds the axes of one dimension's index. Returns whether the copy engine can load it: one axis at most, as it is. */
+static bool add_dimension(const struct kernel *k, const struct buffer *b,
+	const struct index_expr *x, bool last, struct shape2 *s)
+{
+	int *n = last ? &s->ncol : &s->nrow, *axes = last ? s->col : s->row, before = *n;
+	int64_t *share = last ? s->col_share : s->row_share;
+	bool plain = true, operand = lower_is_operand(k, buffer_index(k, b));
+
+	for (int i = 0; i < x->n; i++) {
+		const struct index_term *t = &x->term[i];
+		int known = NONE;
+
+		if (ring_axis_extent(k, b, t->axis) == 1)
+			continue;
+		plain &= t->coef == 1 && t->div == 1 && !t->mod;
+		for (int j = 0; j < s->nrow; j++)
+			if (s->row[j] == t->axis)
+				s->row_share[known = j] = 1;
+		for (int j = 0; j < s->ncol; j++)
+			if (s->col[j] == t->axis)
+				s->col_share[known = j] = 1;
+		plain &= known == NONE;
+		if (known != NONE)
+			continue;
+		axes[*n] = t->axis;
+		share[(*n)++] = share_of(k, b, t);
+	}
+	/* an operand has columns, be it one */
+	for (int i = 0; i < x->n && last && !*n && operand; i++)
+		for (int j = 0; j < b->naxes && !*n; j++)
+			if (b->axis[j] == x->term[i].axis) {
+				axes[*n] = x->term[i].axis;
+				share[(*n)++] = 1;
+			}
+	return plain && *n - before <= 1;
+}
+
+/* Bits of a chunk: the copy engine takes whole chunks of a tensor's rows. */
+static int chunk_bits(const struct kernel *k)
+{
+	return 8 * k->target->shared.chunk;
+}
+
+/* Does every box begin at a whole chunk of the tensor's rows? */
+static bool begins_aligned(const struct kernel *k, const struct buffer *b, const struct index_expr *x)
+{
+	const struct graph *g = k->plan->graph;
+	int bits = dtype_bits(b->type);
+
+	for (int i = 0; i < x->n; i++) {
+		const struct index_term *t = &x->term[i];
+		bool stands = ring_axis_extent(k, b, t->axis) < g->program->axes.v[t->axis].size;
+		bool in_parts = t->axis == buffer_split_axis(k, b);
+
+		if (stands && t->coef * g->extents.tile[t->axis] * bits % chunk_bits(k))
+			return false;
+		if (in_parts && t->coef * ring_part_extent(k, b, t->axis) * bits % chunk_bits(k))
+			return false;
+	}
+	return x->k * bits % chunk_bits(k) == 0;
+}
+
+/* Rows and columns of a loaded tile as its tensor lies in memory. True if the copy
+ * engine can bring it: plain indices, strides and rows of whole chunks. */
+bool lower_load_shape(const struct kernel *k, const struct buffer *b, struct shape2 *s)
+{
+	const struct program *p = k->plan->graph->program;
+	const struct node *n = &p->nodes.v[b->node];
+	const struct tensor *t = &p->tensors.v[n->ref];
+	bool engine = t->rank <= k->target->shared.box_rank;
+	int64_t stride;
+
+	*s = (struct shape2){ .rows = 1, .cols = 1, .full_axes = k->node_shape[b->node].full_axes };
+	if (!t->rank)
+		return false;
+	stride = dtype_bits(t->type) * p->axes.v[t->dim[t->rank - 1]].size;
+	for (int d = 0; d < t->rank; d++)
+		engine &= add_dimension(k, b, &n->index[d], d == t->rank - 1, s);
+	for (int i = 0; i < s->nrow; i++)
+		s->rows *= ceil_div(ring_axis_extent(k, b, s->row[i]), s->row_share[i]);
+	for (int i = 0; i < s->ncol; i++)
+		s->cols *= ceil_div(ring_axis_extent(k, b, s->col[i]), s->col_share[i]);
+	for (int i = 0; i < shape_rank(s); i++)
+		engine &= ends_with_tensor(k, b, n, shape_axis(s, i));
+	engine &= begins_aligned(k, b, &n->index[t->rank - 1]);
+	return engine && (t->rank == 1 || stride % chunk_bits(k) == 0) &&
+		s->rows <= k->target->shared.box_rows && (s->cols * dtype_bits(t->type) % chunk_bits(k) == 0 ||
+		lower_is_operand(k, buffer_index(k, b)));
+}
+
+/* The rows or columns that a split load fills in the slot of all slices. They must be contiguous; the copy engine can
+ * start only where the swizzle pattern does. */
+enum err_code lower_fill_slice(const struct kernel *k, struct ring *r, const struct buffer *b, struct err *e)
+{
+	const struct shape2 *v = &r->shape;
+	bool by_rows = v->nrow && v->row[0] == buffer_split_axis(k, b);
+	int64_t part = (by_rows ? v->rows : v->cols) / b->slices;
+	int64_t bytes = r->panel_cols * dtype_bits(b->type) / 8;
+
+	if ((!by_rows && (!v->ncol || v->col[0] != buffer_split_axis(k, b))) ||
+	    (by_rows ? v->rows : v->cols) % b->slices || (by_rows ? v->row_share : v->col_share)[0] != 1)
+		return err_set(e, ERR_ILLEGAL, b->loc, "'%s' is loaded in slices that cannot "
+			"share a ring, and read by one sTask; do not split its load", b->name);
+	*(by_rows ? &r->first_row : &r->first_col) = b->slice * part;
+	if (by_rows) {
+		r->engine &= part % shared_pattern_rows(&k->target->shared) == 0 &&
+			part * bytes % k->target->shared.copy_align == 0 && r->full_rows == v->rows;
+		r->box_rows = part;
+		r->box_bytes = part * bytes;
+	} else {
+		int64_t end = b->slice == b->slices - 1 ? r->full_cols : r->first_col + part;
+
+		r->engine &= part % r->panel_cols == 0;
+		r->boxes = (int)ceil_div(end - r->first_col, r->panel_cols);
+	}
+	return OK;
+}
+
+/* by threads ------------------------------------------------------------------- */
+
+struct frag lower_ring_slice(const struct stask *s, const struct ring *r)
+{
+	struct frag f = { .height = r->shape.rows, .width = r->shape.cols, .rows = r->full_rows,
+		.cols = r->full_cols };
+	const struct shape2 *v = &r->shape;
+	bool last = s->slice == s->slices - 1;
+
+	for (int i = 0; i < shape_rank(v) && !r->one_slice; i++) {
+		bool row = i < v->nrow;
+		int64_t *part = row ? &f.height : &f.width, *full = row ? &f.rows : &f.cols;
+		int64_t beyond = last ? *full - *part : 0;
+
+		if (s->slices == 1 || shape_axis(v, i) != s->split_axis)
+			continue;
+		*part /= s->slices;
+		*full = *part + beyond;
+	}
+	return f;
+}
+
+/* The axis whose neighbours in the tensor are neighbours in the ring's rows; NONE: none. */
+static int axis_in_row(const struct kernel *k, const struct ring *r, const struct node *n)
+{
+	const struct program *p = k->plan->graph->program;
+	const struct tensor *t = &p->tensors.v[n->ref];
+	const struct index_expr *last = t->rank ? &n->index[t->rank - 1] : NULL;
+	int axis = r->shape.ncol == 1 ? r->shape.col[0] : NONE;
+
+	if (!last || axis == NONE || p->axes.v[axis].packs != NONE || r->shape.col_share[0] != 1 || last->n != 1 ||
+	    last->term[0].axis != axis || last->term[0].coef != 1 || last->term[0].div != 1 || last->term[0].mod)
+		return NONE;
+	return axis;
+}
+
+/* Do `run` of them begin at a multiple of that in the ring, and are all of the tile? */
+static bool in_runs(const struct kernel *k, const struct stask *s, const struct ring *r, int axis, int64_t run)
+{
+	int64_t sizes[] = { r->shape.cols, lower_ring_slice(s, r).cols, r->panel_cols,
+		r->shape.full_axes >> axis & 1 ? 0 : k->plan->graph->extents.tile[axis] };
+
+	for (int i = 0; i < LEN(sizes); i++)
+		if (sizes[i] % run)
+			return false;
+	return true;
+}
+
+/* ... and in memory, too, where all of them are there or none? */
+static bool in_aligned_runs(const struct kernel *k, const struct node *n, int axis, int64_t run)
+{
+	const struct program *p = k->plan->graph->program;
+	const struct tensor *t = &p->tensors.v[n->ref];
+
+	return p->axes.v[axis].size % run == 0 && p->axes.v[t->dim[t->rank - 1]].size % run == 0 &&
+		n->index[t->rank - 1].k % run == 0;
+}
+
+static int element_bytes(const struct kernel *k, const struct stask *s)
+{
+	return dtype_bits(k->plan->graph->program->tensors.v[last_node_of(k, s)->ref].type) / 8;
+}
+
+int lower_copy_width(const struct kernel *k, int task)
+{
+	const struct stask *s = stask_at(k, task);
+	const struct ring *r = &k->rings.v[k->ring_of[s->writes.v[0]]];
+	const struct node *n = last_node_of(k, s);
+	int bytes = element_bytes(k, s), axis = axis_in_row(k, r, n);
+
+	for (int run = axis == NONE || !bytes ? 1 : k->target->shared.chunk / bytes; run > 1 && run * bytes >= 4;
+	     run /= 2)
+		if (in_runs(k, s, r, axis, run) && in_aligned_runs(k, n, axis, run))
+			return run;
+	return 1;
+}
+
+int lower_shifted_width(const struct kernel *k, int task)
+{
+	const struct stask *s = stask_at(k, task);
+	const struct ring *r = &k->rings.v[k->ring_of[s->writes.v[0]]];
+	int bytes = element_bytes(k, s), axis = axis_in_row(k, r, last_node_of(k, s));
+	int run = bytes ? k->target->shared.chunk / bytes : 1;
+
+	return axis != NONE && run > 1 && bytes < 4 && in_runs(k, s, r, axis, run) ? run : 1;
+}
+
+bool lower_copies_arrive(const struct kernel *k, int task)
+{
+	const struct stask *s = stask_at(k, task);
+	int buffer = s->writes.v[0];
+
+	/* a replica would wait only for copies of its own last tiles, and those of others may be in flight */
+	if (!is_async_load(k, task) || k->plan->lanes.v[lane_of(k, task)].replicas > 1 ||
+	    k->rings.v[k->ring_of[buffer]].engine || lower_copy_width(k, task) * element_bytes(k, s) < 4)
+		return false;
+	for (int t = 0; t < k->plan->graph->tasks.n; t++)	/* a lane that waits for its copies reads them itself */
+		if (stask_reads(stask_at(k, t), buffer) && lane_of(k, t) == lane_of(k, task))
+			return false;
+	return true;
+}
