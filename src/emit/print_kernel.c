@@ -97,13 +97,15 @@ static void put_lines(struct buf *out, const char *const *line)
 		buf_puts(out, *line);
 }
 
-static void put_products(const struct role_program *r, const struct printer *printer, struct arena *a, struct buf *out)
+static void put_products(const struct role_program *r, const struct printer *printer,
+	struct arena *a, struct buf *out)
 {
 	for (int i = 0; i < r->products.n; i++) {
 		const struct product_form *f = &r->products.v[i];
 
 		buf_printf(out, "DEV void %s(float *d, %s, %s, int add)\n{\n", product_name(a, f),
-			f->registers ? "const u32 *a" : "u64 a", f->b_registers ? "const u32 *b" : "u64 b");
+			f->registers ? "const u32 *a" : "u64 a", f->b_registers ? "const u32 *b" :
+			"u64 b");
 		printer->product(out, f);
 		buf_puts(out, "}\n");
 	}
@@ -140,7 +142,8 @@ static void list_params(const struct role_program *r, struct arena *a, struct so
 		add_param(a, s, PARAM_TRACE, NONE);
 }
 
-void emit_text(const struct role_program *r, const struct printer *printer, struct arena *a, struct source *out)
+void emit_text(const struct role_program *r, const struct printer *printer, struct arena *a,
+	struct source *out)
 {
 	struct print c = { .r = r, .a = a, .indent = 1 };
 

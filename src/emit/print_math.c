@@ -25,7 +25,7 @@ static void print_product_of_registers(struct print *c, const struct role_op *o)
 	const struct product_form *f = &o->u.product.form;
 	const struct frag *sum = o->u.product.sum.frag, *a = o->u.product.a.frag;
 
-	put(c, "%sEACH(cb, %d) %s(%s[rb] + cb * %d, %s[rb]%s, %s[cb], %s);", each(c, sum, "b"), o->u.product.col_steps,
+	put(c, "%sEACH(cb, %d) %s(%s[rb] + cb * %d, %s[rb]%s, %s[cb], %s);", each_block(c, sum), o->u.product.col_steps,
 		product_name(c->a, f), frag_name(c, o->u.product.sum), frag_step_words(sum, f->cols),
 		frag_name(c, o->u.product.a), a->cols > f->depth ? arena_strf(c->a, " + ks * %d",
 		frag_step_words(a, f->depth)) : "", frag_name(c, o->u.product.b), num(c, o->u.product.adds));
@@ -60,8 +60,9 @@ static void print_sum_product(struct print *c, const struct role_op *o)
 {
 	const struct frag *f = o->u.sum_product.sum.frag;
 	const char *type = register_type(f->type), *sum = frag_name(c, o->u.sum_product.sum);
-	bool rows = has_rows(f);
-	const char *each_row = each(c, f, rows ? "bh" : "");
+	bool rows = f->kind == FRAG_FULL || f->kind == FRAG_ROW;
+	bool cols = f->kind == FRAG_FULL || f->kind == FRAG_COL;
+	const char *each_row = rows ? arena_strf(c->a, "%s%s", each_block(c, f), each_half(c, f)) : "";
 	const char *x = rows ? "x[rb][h]" : "x[0][0]", *at = frag_element(c, f);
 
 	put(c, "LOOP (int ks = 0; ks < %lld; ks++) {", (long long)o->u.sum_product.depth);
@@ -69,7 +70,7 @@ static void print_sum_product(struct print *c, const struct role_op *o)
 		put(c, "\tif (!(%s)) continue;", num(c, o->u.sum_product.inside));
 	put(c, "\t%s x[%d][%d];", type, rows ? f->blocks : 1, f->layout->halves);
 	put(c, "\t%s%s = %s;", each_row, x, value(c, o->u.sum_product.a));
-	put(c, "\t%s{", each(c, f, has_cols(f) ? "je" : ""));
+	put(c, "\t%s%s{", cols ? each_group(c, f) : "", cols ? each_of_pair(c, f) : "");
 	put(c, "\t\tconst %s y = %s;", type, value(c, o->u.sum_product.b));
 	if (dtype_is_float(f->type))
 		put(c, "\t\t%s%s%s += %s * y;", each_row, sum, at, x);
@@ -84,7 +85,7 @@ static void print_sum_product(struct print *c, const struct role_op *o)
 static void print_init(struct print *c, const struct role_op *o)
 {
 	const struct frag *f = o->u.frag.at.frag;
-	bool rows = has_rows(f);
+	bool rows = f->kind == FRAG_FULL || f->kind == FRAG_ROW;
 	int n = f->kind == FRAG_FULL ? frag_block_words(f) : f->kind == FRAG_ROW ? f->layout->halves :
 		f->kind == FRAG_COL ? frag_groups(f) * f->layout->pair : 1;
 
@@ -118,7 +119,7 @@ static void print_pack(struct print *c, const struct role_op *o)
 {
 	const struct frag *f = o->u.pack.to.frag;
 
-	put(c, "%s{", each(c, f, "bjh"));
+	put(c, "%s%s%s{", each_block(c, f), each_group(c, f), each_half(c, f));
 	put(c, "\tfloat y[2]; EACH(e, 2) y[e] = %s;", value(c, o->u.pack.value));
 	put(c, "\t%s%s = pack_%s(y[0], y[1]);", frag_name(c, o->u.pack.to), frag_word(c, f, "j"),
 		dtype_name(o->u.pack.type));
@@ -134,7 +135,7 @@ static void print_keep(struct print *c, const struct role_op *o)
 		put(c, "%s%s%s = %s%s;", frag_loops(c, f), to, frag_element(c, f), from, frag_element(c, f));
 		return;
 	}
-	put(c, "%sEACH(i, %d) %s[rb][i] = %s[rb][i];", each(c, f, "b"), frag_block_words(f), to, from);
+	put(c, "%sEACH(i, %d) %s[rb][i] = %s[rb][i];", each_block(c, f), frag_block_words(f), to, from);
 	if (is_tested(o->u.pack.inside))
 		put(c, "%sif (!(%s)) %s%s &= e ? 0xffffu : 0xffff0000u;",
 			frag_loops(c, f), num(c, o->u.pack.inside), to, frag_word(c, f, "j"));
@@ -150,28 +151,17 @@ static const char *shuffled(struct print *c, enum dtype t, const char *how, cons
 /* A loop over a thread's rows, if the fragment has rows. */
 static const char *each_row(struct print *c, const struct frag *f)
 {
-	return each(c, f, has_rows(f) ? "bh" : "");
-}
-
-/* y becomes y joined with each value z of the loops. */
-static void put_join(struct print *c, const char *loops, const struct role_op *o, const char *z)
-{
-	enum dtype t = o->u.reduce.to->type;
-
-	put(c, "\t%s{ const %s z = %s; y = %s; }", loops, register_type(t), z, joined(c, o->u.reduce.op, t, "y", "z"));
-}
-
-/* Joins y with those of the spread's other threads in the warp. */
-static void put_exchange(struct print *c, const struct role_op *o, const struct spread *across)
-{
-	put_join(c, each_exchange(c, across), o, shuffled(c, o->u.reduce.to->type, "xor", "y", spread_mask(c, across)));
+	return f->kind == FRAG_FULL || f->kind == FRAG_ROW ? arena_strf(c->a, "%s%s", each_block(c, f),
+		each_half(c, f)) : "";
 }
 
 /* Along columns: each thread reduces its own elements of a row, then the threads of the row combine their results. */
 static void print_reduce_columns(struct print *c, const struct role_op *o)
 {
 	const struct frag *f = o->u.reduce.over;
-	const char *type = register_type(o->u.reduce.to->type);
+	const struct spread *across = &f->layout->col;
+	enum dtype t = o->u.reduce.to->type;
+	const char *type = register_type(t), *both = joined(c, o->u.reduce.op, t, "y", "z");
 
 	put(c, "%s{", each_row(c, f));
 	if (f->kind == FRAG_FULL || f->kind == FRAG_COL) {
@@ -203,7 +193,7 @@ static void join_warps(struct print *c, const struct role_op *o, const char *col
 {
 	bool full = o->u.reduce.over->kind == FRAG_FULL;
 	enum dtype t = o->u.reduce.to->type, kept = dtype_is_float(t) ? DT_F32 : DT_I32;
-	const char *name = o->u.reduce.to->name;
+	const char *name = o->u.reduce.to->name, *type = register_type(t);
 
 	put(c, "lane_sync(%s, %d);", barrier(c), lane_threads(c));
 	put(c, "if (%s) %s%s", full ? spread_is_first(c, &o->u.reduce.over->layout->row) :
@@ -223,6 +213,7 @@ static void join_warps(struct print *c, const struct role_op *o, const char *col
 static void print_reduce_rows(struct print *c, const struct role_op *o)
 {
 	const struct frag *f = o->u.reduce.over;
+	enum dtype t = o->u.reduce.to->type;
 	bool full = f->kind == FRAG_FULL;
 	const struct spread *across = &f->layout->row;
 	const char *type = register_type(t), *both = joined(c, o->u.reduce.op, t, "y", "z");
@@ -254,9 +245,9 @@ static void print_scan(struct print *c, const struct role_op *o)
 
 	put(c, "%s{", each_row(c, f));
 	put(c, "\t%s before = %s;", type, zero);
-	put(c, "\t%s{", each(c, f, "j"));
+	put(c, "\t%s{", each_group(c, f));
 	put(c, "\t\t%s y[%d], up, quad;", type, pair);
-	put(c, "\t\t%sy[e] = %s;", each(c, f, "e"), value(c, o->u.reduce.value));
+	put(c, "\t\t%sy[e] = %s;", each_of_pair(c, f), value(c, o->u.reduce.value));
 	for (int e = 1; e < pair; e++)
 		put(c, "\t\ty[%d] = %s;", e, joined(c, op, t, arena_strf(c->a, "y[%d]", e - 1),
 			arena_strf(c->a, "y[%d]", e)));
@@ -267,7 +258,7 @@ static void print_scan(struct print *c, const struct role_op *o)
 	put(c, "\t\tup = %s;", shuffled(c, t, "from", "quad", arena_strf(c->a, "(thread - %d) & %d", s->div, mask)));
 	put(c, "\t\tif (%s) up = %s;", spread_is_first(c, s), zero);
 	put(c, "\t\tup = %s;", joined(c, op, t, "before", "up"));
-	put(c, "\t\t%s%s%s = %s;", each(c, f, "e"), o->u.reduce.to->name, frag_element(c, f),
+	put(c, "\t\t%s%s%s = %s;", each_of_pair(c, f), o->u.reduce.to->name, frag_element(c, f),
 		joined(c, op, t, "up", "y[e]"));
 	put(c, "\t\tquad = %s;", shuffled(c, t, "from", "quad", arena_strf(c->a, "thread & %d | %d",
 		mask, (s->mod - 1) * s->div)));
