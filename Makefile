@@ -161,7 +161,7 @@ $(B)/fake/%.so: tests/fake/%.c $(B)/.cflags
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) -std=c11 $(WARN) -O1 -g -fPIC -shared -o $@ $<
 FAKES := $(patsubst tests/%.c,$(B)/%.so,$(wildcard tests/fake/fake_*.c))
-$(B)/tests/gpu $(B)/tests/race: $(FAKES)
+$(patsubst %,$(B)/tests/%,gpu_board gpu_compile gpu_failures gpu_run race): $(FAKES)
 # Tests that read a screen.
 SCREENS := $(addprefix $(B)/,tests/term tests/explore tests/monkey tests/starve tests/watch perf/bench_explore)
 $(SCREENS): private LIBS += $(shell pkg-config --libs $(TEST_PKGS) 2>/dev/null)

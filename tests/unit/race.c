@@ -15,15 +15,7 @@
 #include "gpu/cuda_api.h"
 #include "gpu/pool.h"
 #include "gpu/wire.h"
-#include "tap.h"
-#include "unit/leftovers.h"
-
-static struct mem mem;
-static struct arena arena;
-static struct err err;
-static char folder[] = "/tmp/millrace-test-XXXXXX";
-
-#define PATIENT 60.0			/* seconds: what takes so long hangs */
+#include "unit/gpu_setup.h"
 
 /* ---- the gate: compilations that have begun wait for it ---- */
 
@@ -342,14 +334,6 @@ static enum err_code race(struct gpu *g, const struct gpu_job *job, struct gpu_r
 	return gpu_run(g, job, PATIENT, NULL, &arena, r, &err);
 }
 
-static struct gpu *open_gpu(void)
-{
-	struct gpu *g;
-
-	gpu_new(&mem, 0, &g);
-	return g;
-}
-
 static void test_race(void)
 {
 	static const int us[] = { 400, 200, 1000 };
@@ -502,54 +486,11 @@ static void test_faults(void)
 	gpu_free(g);
 }
 
-/* ---- all ---- */
-
-static void use_fake(const char *variable, const char *name)
-{
-	char path[PATH_MAX + 32];
-	ssize_t n = readlink("/proc/self/exe", path, PATH_MAX - 1);
-
-	path[n > 0 ? n : 0] = '\0';
-	for (int i = 0; i < 2 && strrchr(path, '/'); i++)
-		*strrchr(path, '/') = '\0';
-	strcat(path, "/fake/");
-	strcat(path, name);
-	setenv(variable, path, 1);
-}
-
 int main(int argc, char **argv)
 {
-	char command[64];
-	int files;
+	static void (*const tests[])(void) = { test_pool, test_deaths, test_endings, test_orphans, test_jumps,
+		test_race, test_lost, test_drift, test_buffers, test_faults };
 
-	if (gpu_worker_asked(argc, argv))
-		return gpu_worker_main(argc, argv);
-	if (!mkdtemp(folder))
-		BUG("no folder for the test");
-	setenv("XDG_CACHE_HOME", folder, 1);
-	use_fake("MILLRACE_LIBCUDA", "fake_cuda.so");
-	use_fake("MILLRACE_LIBNVML", "fake_nvml.so");
 	use_fake("MILLRACE_LIBNVRTC", "fake_nvrtc.so");
-	arena_init(&arena, &mem);
-	files = open_files();
-
-	test_pool();
-	test_deaths();
-	test_endings();
-	test_orphans();
-	test_jumps();
-	test_race();
-	test_lost();
-	test_drift();
-	test_buffers();
-	test_faults();
-
-	is_int(open_files(), files, "no descriptor is left over");
-	ok(!have_children(), "no process is left over");
-	arena_release(&arena);
-	is_int((long long)mem.used, 0, "no memory is left over");
-	snprintf(command, sizeof(command), "rm -rf '%s'", folder);
-	if (system(command))
-		diag("cannot remove %s", folder);
-	return tap_done();
+	return gpu_tests(argc, argv, tests, LEN(tests));
 }
