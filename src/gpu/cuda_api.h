@@ -2,7 +2,7 @@
  *
  * The driver (libcuda.so.1), the run-time compiler (libnvrtc) and the management library (NVML, libnvidia-ml.so.1) are
  * opened with dlopen. So the program runs where they are missing, and is built without NVIDIA's headers. The
- * declarations here cover only what is used; tests/unit/gpu.c compares them with cuda.h and nvml.h where those are
+ * declarations here cover only what is used; tests/unit/cuda_declarations.c compares them with cuda.h and nvml.h where those are
  * installed. Handles are pointers to the structs of the same names; results are ints, 0 for success.
  *
  * Only the worker process opens the driver and NVML. Libraries are never closed.

@@ -1,4 +1,4 @@
-/* fake_cuda.c - a CUDA driver without a device, for tests/unit/gpu.c.
+/* fake_cuda.c - a CUDA driver without a device, for the tests of src/gpu.
  *
  * "Device memory" is the host's, kernels are chosen by name and run at their launch,
  * and what goes wrong goes wrong where a real driver would say so: at the next

@@ -267,8 +267,8 @@ static void check(struct session *s)
 
 int main(void)
 {
-	struct session sessions[] = { { .name = "language", .bare = true }, { .name = "planning" },
-		{ .name = "searching" }, { .name = "plain_kernel" } };
+	struct session sessions[] = { { .name = "torture/language", .bare = true }, { .name = "torture/planning" },
+		{ .name = "torture/searching" }, { .name = "torture/plain_kernel" } };
 
 	still_works = script_read("torture/still_works");
 	for (int i = 0; i < LEN(sessions); i++)
