@@ -83,24 +83,16 @@ static inline float host_from_small(uint32_t x, int man, int bias)
 	return e ? ldexpf((float)(m | 1u << man), (int)e - bias - man) : ldexpf((float)m, 1 - bias - man);
 }
 
-/* e4m3 has no infinity: too large values become the largest finite one. */
-static inline uint32_t host_to_e4m3(float x)
+/* The bits of a float of 8; values from `end` on become `top`. */
+static inline uint32_t host_to_fp8(float x, float end, uint32_t top, int man, int bias)
 {
 	uint32_t sign = host_bits(x) >> 24 & 0x80;
 
-	if (x != x)
-		return 0x7f;
-	return sign | (fabsf(x) >= 448.f ? 0x7e : host_to_small(fabsf(x), 3, 7));
+	return x != x ? 0x7f : sign | (fabsf(x) >= end ? top : host_to_small(fabsf(x), man, bias));
 }
 
-static inline uint32_t host_to_e5m2(float x)
-{
-	uint32_t sign = host_bits(x) >> 24 & 0x80;
-
-	if (x != x)
-		return 0x7f;
-	return sign | (fabsf(x) >= 61440.f ? 0x7c : host_to_small(fabsf(x), 2, 15));
-}
+#define host_to_e4m3(x) host_to_fp8(x, 448.f, 0x7e, 3, 7)	/* has no infinity: too large ones become the largest finite */
+#define host_to_e5m2(x) host_to_fp8(x, 61440.f, 0x7c, 2, 15)
 
 static inline float host_from_e4m3(uint32_t x)
 {

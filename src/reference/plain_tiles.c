@@ -38,22 +38,14 @@ static int64_t operand_elements(const struct extents *x, int product, int which)
 	return times(round_up4(own), shared);
 }
 
-static int64_t carry_elements(const struct extents *x, int carry)
+/* Of a carry or a node with n axes: the product of extent(x, id, axis). */
+static int64_t elements(const struct extents *x, int id, int n, int64_t (*extent)(const struct extents *, int, int))
 {
-	int64_t n = 1;
+	int64_t total = 1;
 
-	for (int i = 0; i < x->program->carries.v[carry].naxes; i++)
-		n = times(n, extent_of_carry(x, carry, i));
-	return n;
-}
-
-static int64_t node_elements(const struct extents *x, int node)
-{
-	int64_t n = 1;
-
-	for (int i = 0; i < x->program->nodes.v[node].naxes; i++)
-		n = times(n, extent_of_node(x, node, i));
-	return n;
+	for (int i = 0; i < n; i++)
+		total = times(total, extent(x, id, i));
+	return total;
 }
 
 static int64_t reserve(struct plain_memory *r, int64_t elements, int64_t *most)
@@ -79,7 +71,7 @@ enum err_code plain_memory(struct arena *arena, const struct extents *x, int pha
 		r.node[i] = NONE;
 		if (n->task == NONE || p->tasks.v[n->task].phase != phase || n->op == OP_SET || n->op == OP_STORE)
 			continue;
-		r.node[i] = reserve(&r, node_elements(x, i), &most);
+		r.node[i] = reserve(&r, elements(x, i, n->naxes, extent_of_node), &most);
 		if (n->op == OP_MMA) {
 			a = max_i64(a, operand_elements(x, i, 0));
 			b = max_i64(b, operand_elements(x, i, 1));
@@ -88,7 +80,7 @@ enum err_code plain_memory(struct arena *arena, const struct extents *x, int pha
 	for (int i = 0; i < p->carries.n; i++) {
 		r.carry[i] = NONE;
 		if (p->carries.v[i].phase == phase)
-			r.carry[i] = reserve(&r, carry_elements(x, i), &most);
+			r.carry[i] = reserve(&r, elements(x, i, p->carries.v[i].naxes, extent_of_carry), &most);
 	}
 	r.a = reserve(&r, a, &most);
 	r.b = reserve(&r, b, &most);

@@ -152,16 +152,8 @@ int built_phase_buffers(const struct built *b, int phase, struct arena *a, struc
 
 int built_buffer_of(const struct param *x, const int *tensors, int first)
 {
-	switch (x->kind) {
-	case PARAM_ORDER:
-		return first + PHASE_ORDER;
-	case PARAM_START:
-		return first + PHASE_START;
-	case PARAM_TRACE:
-		return first + PHASE_STAMPS;
-	case PARAM_POINTER:
-	case PARAM_MAP:
-		break;
-	}
+	if (x->kind != PARAM_POINTER && x->kind != PARAM_MAP)
+		return first + (x->kind == PARAM_ORDER ? PHASE_ORDER : x->kind == PARAM_START ? PHASE_START :
+			PHASE_STAMPS);
 	return tensors ? tensors[x->tensor] : x->tensor;
 }

@@ -7,22 +7,14 @@
 
 static const char *torch_type(enum dtype t)
 {
-	switch (t) {
-	case DT_F64:	return "torch.float64";
-	case DT_F32:
-	case DT_TF32:	return "torch.float32";
-	case DT_F16:	return "torch.float16";
-	case DT_BF16:	return "torch.bfloat16";
-	case DT_E4M3:	return "torch.float8_e4m3fn";
-	case DT_E5M2:	return "torch.float8_e5m2";
-	case DT_I32:	return "torch.int32";
-	case DT_I8:	return "torch.int8";
-	case DT_BOOL:	return "torch.bool";
-	case DT_E2M1:
-	case DT_I4:
-	case DT_COUNT:	break;
-	}
-	return "torch.uint8";		/* two elements a byte */
+	static const char *const types[DT_COUNT] = {
+		[DT_F64] = "torch.float64", [DT_F32] = "torch.float32", [DT_TF32] = "torch.float32",
+		[DT_F16] = "torch.float16", [DT_BF16] = "torch.bfloat16", [DT_E4M3] = "torch.float8_e4m3fn",
+		[DT_E5M2] = "torch.float8_e5m2", [DT_I32] = "torch.int32", [DT_I8] = "torch.int8",
+		[DT_BOOL] = "torch.bool",
+	};
+
+	return types[t] ? types[t] : "torch.uint8";	/* two elements a byte */
 }
 
 /* "(4096, 64)". Two 4-bit elements are a byte; if rows end within a byte, the tensor is flat. */

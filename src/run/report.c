@@ -2,50 +2,24 @@
 
 #include <string.h>
 
-/* The line before *at, and the one that it ends at; false before the first. */
-static bool line_before(const char *text, const char **at, size_t *len)
-{
-	const char *end = *at, *start;
-
-	if (end == text)
-		return false;
-	start = end - 1;
-	while (start > text && start[-1] != '\n')
-		start--;
-	*at = start;
-	*len = (size_t)(end - start);
-	return true;
-}
-
-static const char *line_of(const char *text, int line)
-{
-	while (line-- > 0) {
-		text = strchr(text, '\n');
-		if (!text)
-			return NULL;
-		text++;
-	}
-	return text;
-}
-
 /* The sTask in whose block a line of the text is: blocks begin with its name. */
 static int task_at(const struct built *b, const struct source *s, int line, struct arena *a)
 {
-	const char *text = s->text.text, *at = line > 0 ? line_of(text, line) : NULL;
-	size_t len;
+	const char *at = s->text.text, *end, *name;
+	int task = NONE, found;
 
-	while (at && line_before(text, &at, &len)) {
-		const char *name = strstr(arena_strf(a, "%.*s", (int)len, at), "{\t/* ");
-		int task;
-
+	for (; line > 0; line--, at = end + 1) {
+		end = strchr(at, '\n');
+		if (!end)
+			return NONE;
+		name = strstr(arena_strf(a, "%.*s", (int)(end - at), at), "{\t/* ");
 		if (!name)
 			continue;
 		name += 5;
-		task = graph_find_task(b->graph, arena_strf(a, "%.*s", (int)strcspn(name, "|,\n"), name));
-		if (task != NONE)
-			return task;
+		found = graph_find_task(b->graph, arena_strf(a, "%.*s", (int)strcspn(name, "|,\n"), name));
+		task = found == NONE ? task : found;
 	}
-	return NONE;
+	return task;
 }
 
 static void add(const struct built *b, struct arena *a, struct problems *out, struct problem pr)
