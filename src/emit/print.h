@@ -86,12 +86,18 @@ const char *spread_mask(struct print *c, const struct spread *s);
 void put_coordinates(struct print *c, const struct frag_layout *l);
 /* Name with its version. */
 const char *frag_name(struct print *c, struct frag_at at);
-/* Loops over a fragment's elements (rb, j, h, e), each with a space at its end; then all of them. Then the index of the
- * element at hand, and of its word. */
-const char *each_block(struct print *c, const struct frag *f);
-const char *each_half(struct print *c, const struct frag *f);
-const char *each_group(struct print *c, const struct frag *f);
-const char *each_of_pair(struct print *c, const struct frag *f);
+/* Do a thread's registers number rows, or columns? */
+static inline bool has_rows(const struct frag *f)
+{
+	return f->kind == FRAG_FULL || f->kind == FRAG_ROW;
+}
+static inline bool has_cols(const struct frag *f)
+{
+	return f->kind == FRAG_FULL || f->kind == FRAG_COL;
+}
+/* Loops over parts of a fragment, each with a space at its end; b: blocks (rb), j: groups of columns, h: halves, e: the
+ * elements of a pair. Then loops over all of it, and the index of the element at hand, and of its word. */
+const char *each(struct print *c, const struct frag *f, const char *loops);
 const char *frag_loops(struct print *c, const struct frag *f);
 const char *frag_element(struct print *c, const struct frag *f);
 const char *frag_word(struct print *c, const struct frag *f, const char *group);

@@ -49,14 +49,14 @@ static void put_start(struct print *c)
 	if (c->r->cluster > 1)
 		put(c, "const int rank = BLOCK %% %d;\t/* in the cluster */", c->r->cluster);
 	put(c, c->r->cluster > 1 ? "CLUSTER_SYNC();" : "BLOCK_SYNC();");
-	/* All blocks are there at once, so none of the next phase can take the place of one. */
+	/* All blocks are there at once, so a block of the next phase cannot keep one of them out. */
 	if (!c->r->last)
 		put(c, "NEXT_PHASE_MAY_BEGIN();");
 	if (!c->r->first)
 		put(c, "LAST_PHASE_WAIT();");
 }
 
-/* A role has whole groups of its own. */
+/* A role has complete groups of its own. */
 static int warps_of(const struct print *c, const struct role *l)
 {
 	return target_warps(c->r->target, l->warps);
@@ -97,8 +97,7 @@ static void put_lines(struct buf *out, const char *const *line)
 		buf_puts(out, *line);
 }
 
-static void put_products(const struct role_program *r, const struct printer *printer,
-	struct arena *a, struct buf *out)
+static void put_products(const struct role_program *r, const struct printer *printer, struct arena *a, struct buf *out)
 {
 	for (int i = 0; i < r->products.n; i++) {
 		const struct product_form *f = &r->products.v[i];
@@ -142,8 +141,7 @@ static void list_params(const struct role_program *r, struct arena *a, struct so
 		add_param(a, s, PARAM_TRACE, NONE);
 }
 
-void emit_text(const struct role_program *r, const struct printer *printer, struct arena *a,
-	struct source *out)
+void emit_text(const struct role_program *r, const struct printer *printer, struct arena *a, struct source *out)
 {
 	struct print c = { .r = r, .a = a, .indent = 1 };
 

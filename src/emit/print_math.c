@@ -14,9 +14,8 @@ const char *product_name(struct arena *a, const struct product_form *f)
 
 static void put_descriptor(struct print *c, const char *name, const struct matrix_operand *at)
 {
-	put(c, c->r->cluster > 1 ? "\tconst u64 %s = descriptor(0x%llxull, in_block(%s), %s);" :
-		"\tconst u64 %s = descriptor(0x%llxull, %s, %s);", name, (unsigned long long)at->bits,
-		num(c, at->from), num(c, at->by));
+	put(c, c->r->cluster > 1 ? "\tconst u64 %s = descriptor(0x%llxull, in_block(%s), %s);" : "\tconst u64 %s = "
+		"descriptor(0x%llxull, %s, %s);", name, (unsigned long long)at->bits, num(c, at->from), num(c, at->by));
 }
 
 /* Both operands are in registers: one step of the second, one or all steps of the first. */
@@ -25,7 +24,7 @@ static void print_product_of_registers(struct print *c, const struct role_op *o)
 	const struct product_form *f = &o->u.product.form;
 	const struct frag *sum = o->u.product.sum.frag, *a = o->u.product.a.frag;
 
-	put(c, "%sEACH(cb, %d) %s(%s[rb] + cb * %d, %s[rb]%s, %s[cb], %s);", each_block(c, sum), o->u.product.col_steps,
+	put(c, "%sEACH(cb, %d) %s(%s[rb] + cb * %d, %s[rb]%s, %s[cb], %s);", each(c, sum, "b"), o->u.product.col_steps,
 		product_name(c->a, f), frag_name(c, o->u.product.sum), frag_step_words(sum, f->cols),
 		frag_name(c, o->u.product.a), a->cols > f->depth ? arena_strf(c->a, " + ks * %d",
 		frag_step_words(a, f->depth)) : "", frag_name(c, o->u.product.b), num(c, o->u.product.adds));
@@ -41,7 +40,7 @@ static void print_product(struct print *c, const struct role_op *o)
 		print_product_of_registers(c, o);
 		return;
 	}
-	put(c, "%s%sEACH(ks, %d) {", each_block(c, sum), many_cols ? arena_strf(c->a, "EACH(cb, %d) ",
+	put(c, "%s%sEACH(ks, %d) {", each(c, sum, "b"), many_cols ? arena_strf(c->a, "EACH(cb, %d) ",
 		o->u.product.col_steps) : "", o->u.product.steps);
 	if (!f->registers)
 		put_descriptor(c, "da", &o->u.product.a_at);
@@ -60,9 +59,8 @@ static void print_sum_product(struct print *c, const struct role_op *o)
 {
 	const struct frag *f = o->u.sum_product.sum.frag;
 	const char *type = register_type(f->type), *sum = frag_name(c, o->u.sum_product.sum);
-	bool rows = f->kind == FRAG_FULL || f->kind == FRAG_ROW;
-	bool cols = f->kind == FRAG_FULL || f->kind == FRAG_COL;
-	const char *each_row = rows ? arena_strf(c->a, "%s%s", each_block(c, f), each_half(c, f)) : "";
+	bool rows = has_rows(f);
+	const char *each_row = each(c, f, rows ? "bh" : "");
 	const char *x = rows ? "x[rb][h]" : "x[0][0]", *at = frag_element(c, f);
 
 	put(c, "LOOP (int ks = 0; ks < %lld; ks++) {", (long long)o->u.sum_product.depth);
@@ -70,7 +68,7 @@ static void print_sum_product(struct print *c, const struct role_op *o)
 		put(c, "\tif (!(%s)) continue;", num(c, o->u.sum_product.inside));
 	put(c, "\t%s x[%d][%d];", type, rows ? f->blocks : 1, f->layout->halves);
 	put(c, "\t%s%s = %s;", each_row, x, value(c, o->u.sum_product.a));
-	put(c, "\t%s%s{", cols ? each_group(c, f) : "", cols ? each_of_pair(c, f) : "");
+	put(c, "\t%s{", each(c, f, has_cols(f) ? "je" : ""));
 	put(c, "\t\tconst %s y = %s;", type, value(c, o->u.sum_product.b));
 	if (dtype_is_float(f->type))
 		put(c, "\t\t%s%s%s += %s * y;", each_row, sum, at, x);
@@ -85,7 +83,7 @@ static void print_sum_product(struct print *c, const struct role_op *o)
 static void print_init(struct print *c, const struct role_op *o)
 {
 	const struct frag *f = o->u.frag.at.frag;
-	bool rows = f->kind == FRAG_FULL || f->kind == FRAG_ROW;
+	bool rows = has_rows(f);
 	int n = f->kind == FRAG_FULL ? frag_block_words(f) : f->kind == FRAG_ROW ? f->layout->halves :
 		f->kind == FRAG_COL ? frag_groups(f) * f->layout->pair : 1;
 
@@ -119,7 +117,7 @@ static void print_pack(struct print *c, const struct role_op *o)
 {
 	const struct frag *f = o->u.pack.to.frag;
 
-	put(c, "%s%s%s{", each_block(c, f), each_group(c, f), each_half(c, f));
+	put(c, "%s{", each(c, f, "bjh"));
 	put(c, "\tfloat y[2]; EACH(e, 2) y[e] = %s;", value(c, o->u.pack.value));
 	put(c, "\t%s%s = pack_%s(y[0], y[1]);", frag_name(c, o->u.pack.to), frag_word(c, f, "j"),
 		dtype_name(o->u.pack.type));
@@ -135,7 +133,7 @@ static void print_keep(struct print *c, const struct role_op *o)
 		put(c, "%s%s%s = %s%s;", frag_loops(c, f), to, frag_element(c, f), from, frag_element(c, f));
 		return;
 	}
-	put(c, "%sEACH(i, %d) %s[rb][i] = %s[rb][i];", each_block(c, f), frag_block_words(f), to, from);
+	put(c, "%sEACH(i, %d) %s[rb][i] = %s[rb][i];", each(c, f, "b"), frag_block_words(f), to, from);
 	if (is_tested(o->u.pack.inside))
 		put(c, "%sif (!(%s)) %s%s &= e ? 0xffffu : 0xffff0000u;",
 			frag_loops(c, f), num(c, o->u.pack.inside), to, frag_word(c, f, "j"));
@@ -151,30 +149,36 @@ static const char *shuffled(struct print *c, enum dtype t, const char *how, cons
 /* A loop over a thread's rows, if the fragment has rows. */
 static const char *each_row(struct print *c, const struct frag *f)
 {
-	return f->kind == FRAG_FULL || f->kind == FRAG_ROW ? arena_strf(c->a, "%s%s", each_block(c, f),
-		each_half(c, f)) : "";
+	return each(c, f, has_rows(f) ? "bh" : "");
+}
+
+/* Combines y with the value z of each iteration of the loops. */
+static void put_join(struct print *c, const char *loops, const struct role_op *o, const char *z)
+{
+	enum dtype t = o->u.reduce.to->type;
+
+	put(c, "\t%s{ const %s z = %s; y = %s; }", loops, register_type(t), z, joined(c, o->u.reduce.op, t, "y", "z"));
+}
+
+/* Combines y with those of the other threads of a spread. */
+static void put_exchange(struct print *c, const struct role_op *o, const struct spread *across)
+{
+	put_join(c, each_exchange(c, across), o, shuffled(c, o->u.reduce.to->type, "xor", "y", spread_mask(c, across)));
 }
 
 /* Along columns: each thread reduces its own elements of a row, then the threads of the row combine their results. */
 static void print_reduce_columns(struct print *c, const struct role_op *o)
 {
 	const struct frag *f = o->u.reduce.over;
-	const struct spread *across = &f->layout->col;
-	enum dtype t = o->u.reduce.to->type;
-	const char *type = register_type(t), *both = joined(c, o->u.reduce.op, t, "y", "z");
+	const char *type = register_type(o->u.reduce.to->type);
 
 	put(c, "%s{", each_row(c, f));
-	if (f->kind == FRAG_FULL || f->kind == FRAG_COL) {
-		put(c, "\t%s y = %s;", type, value(c, o->u.reduce.zero));
-		put(c, "\t%s%s{ const %s z = %s; y = %s; }", each_group(c, f), each_of_pair(c, f), type,
-			value(c, o->u.reduce.value), both);
-	} else {
-		put(c, "\t%s y = %s;", type, value(c, o->u.reduce.value));
-	}
+	put(c, "\t%s y = %s;", type, value(c, has_cols(f) ? o->u.reduce.zero : o->u.reduce.value));
+	if (has_cols(f))
+		put_join(c, each(c, f, "je"), o, value(c, o->u.reduce.value));
 	if (!o->u.reduce.partial)
-		put(c, "\t%s{ const %s z = %s; y = %s; }", each_exchange(c, across), type, shuffled(c, t,
-			"xor", "y", spread_mask(c, across)), both);
-	put(c, "\t%s%s = y;", o->u.reduce.to->name, *each_row(c, f) ? "[rb][h]" : "[0]");
+		put_exchange(c, o, &f->layout->col);
+	put(c, "\t%s%s = y;", o->u.reduce.to->name, has_rows(f) ? "[rb][h]" : "[0]");
 	put(c, "}");
 }
 
@@ -193,7 +197,7 @@ static void join_warps(struct print *c, const struct role_op *o, const char *col
 {
 	bool full = o->u.reduce.over->kind == FRAG_FULL;
 	enum dtype t = o->u.reduce.to->type, kept = dtype_is_float(t) ? DT_F32 : DT_I32;
-	const char *name = o->u.reduce.to->name, *type = register_type(t);
+	const char *name = o->u.reduce.to->name;
 
 	put(c, "lane_sync(%s, %d);", barrier(c), lane_threads(c));
 	put(c, "if (%s) %s%s", full ? spread_is_first(c, &o->u.reduce.over->layout->row) :
@@ -201,9 +205,9 @@ static void join_warps(struct print *c, const struct role_op *o, const char *col
 		o, arena_strf(c->a, "(thread / %d)", warp_threads(c))), arena_strf(c->a, "%s%s", name, element)));
 	put(c, "lane_sync(%s, %d);", barrier(c), lane_threads(c));
 	put(c, "%s{", columns);
-	put(c, "\t%s y = %s;", type, value(c, o->u.reduce.zero));
-	put(c, "\tEACH(w, %d) { const %s z = %s; y = %s; }", c->role->warps, type, shared_get(c, kept,
-		scratch_address(c, o, "w")), joined(c, o->u.reduce.op, t, "y", "z"));
+	put(c, "\t%s y = %s;", register_type(t), value(c, o->u.reduce.zero));
+	put_join(c,
+		arena_strf(c->a, "EACH(w, %d) ", c->role->warps), o, shared_get(c, kept, scratch_address(c, o, "w")));
 	put(c, "\t%s%s = y;", name, element);
 	put(c, "}");
 }
@@ -213,19 +217,14 @@ static void join_warps(struct print *c, const struct role_op *o, const char *col
 static void print_reduce_rows(struct print *c, const struct role_op *o)
 {
 	const struct frag *f = o->u.reduce.over;
-	enum dtype t = o->u.reduce.to->type;
 	bool full = f->kind == FRAG_FULL;
-	const struct spread *across = &f->layout->row;
-	const char *type = register_type(t), *both = joined(c, o->u.reduce.op, t, "y", "z");
-	const char *columns = full ? arena_strf(c->a, "%s%s", each_group(c, f), each_of_pair(c, f)) : "";
+	const char *columns = each(c, f, full ? "je" : "");
 	const char *element = full ? arena_strf(c->a, "[j * %d + e]", f->layout->pair) : "[0]";
 
 	put(c, "%s{", columns);
-	put(c, "\t%s y = %s;", type, value(c, o->u.reduce.zero));
-	put(c, "\t%s%s{ const %s z = %s; y = %s; }", each_block(c, f), each_half(c, f), type, value(c,
-		o->u.reduce.value), both);
-	put(c, "\t%s{ const %s z = %s; y = %s; }", each_exchange(c, across), type, shuffled(c, t, "xor",
-		"y", spread_mask(c, across)), both);
+	put(c, "\t%s y = %s;", register_type(o->u.reduce.to->type), value(c, o->u.reduce.zero));
+	put_join(c, each(c, f, "bh"), o, value(c, o->u.reduce.value));
+	put_exchange(c, o, &f->layout->row);
 	put(c, "\t%s%s = y;", o->u.reduce.to->name, element);
 	put(c, "}");
 	if (c->role->warps > 1)
@@ -245,9 +244,9 @@ static void print_scan(struct print *c, const struct role_op *o)
 
 	put(c, "%s{", each_row(c, f));
 	put(c, "\t%s before = %s;", type, zero);
-	put(c, "\t%s{", each_group(c, f));
+	put(c, "\t%s{", each(c, f, "j"));
 	put(c, "\t\t%s y[%d], up, quad;", type, pair);
-	put(c, "\t\t%sy[e] = %s;", each_of_pair(c, f), value(c, o->u.reduce.value));
+	put(c, "\t\t%sy[e] = %s;", each(c, f, "e"), value(c, o->u.reduce.value));
 	for (int e = 1; e < pair; e++)
 		put(c, "\t\ty[%d] = %s;", e, joined(c, op, t, arena_strf(c->a, "y[%d]", e - 1),
 			arena_strf(c->a, "y[%d]", e)));
@@ -258,7 +257,7 @@ static void print_scan(struct print *c, const struct role_op *o)
 	put(c, "\t\tup = %s;", shuffled(c, t, "from", "quad", arena_strf(c->a, "(thread - %d) & %d", s->div, mask)));
 	put(c, "\t\tif (%s) up = %s;", spread_is_first(c, s), zero);
 	put(c, "\t\tup = %s;", joined(c, op, t, "before", "up"));
-	put(c, "\t\t%s%s%s = %s;", each_of_pair(c, f), o->u.reduce.to->name, frag_element(c, f),
+	put(c, "\t\t%s%s%s = %s;", each(c, f, "e"), o->u.reduce.to->name, frag_element(c, f),
 		joined(c, op, t, "up", "y[e]"));
 	put(c, "\t\tquad = %s;", shuffled(c, t, "from", "quad", arena_strf(c->a, "thread & %d | %d",
 		mask, (s->mod - 1) * s->div)));

@@ -279,7 +279,7 @@ static void store_pairs(struct print *c, const struct role_op *o)
 {
 	const struct frag *f = o->u.move.from.frag;
 
-	put(c, "%s%s%s{", each_block(c, f), each_half(c, f), each_group(c, f));
+	put(c, "%s{", each(c, f, "bhj"));
 	put(c, "\tconst int e = 0;");
 	const char *element = put_indices(c, o);
 	put(c, "\t%s*(u32 *)&%s = %s%s;", guard(c, o->u.move.inside), element,
@@ -298,7 +298,7 @@ static void store_eights(struct print *c, const struct role_op *o)
 
 	if (missing)
 		group = arena_strf(c->a, "((4 * jj + i) %% %d)", groups);
-	put(c, "%s%sEACH(jj, %d) {", each_block(c, f), each_half(c, f), (groups + missing) / 4);
+	put(c, "%sEACH(jj, %d) {", each(c, f, "bh"), (groups + missing) / 4);
 	put(c, "\tu32 y[4]; EACH(i, 4) y[i] = %s%s;", frag_name(c, o->u.move.from), frag_word(c, f, group));
 	put(c, "\tquad_transpose(y, thread & 3);");
 	put(c, "\tconst int j = 4 * jj + (thread & 3), e = 0, col0 = 0;");
@@ -308,47 +308,42 @@ static void store_eights(struct print *c, const struct role_op *o)
 	put(c, "}");
 }
 
+/* The bits that memory holds of type t: of the element at hand of a fragment or, if there is one, of another value. */
+static const char *element_bits(struct print *c, struct frag_at at, enum dtype t, const struct val *other)
+{
+	if (other)
+		return to_bits(c, t, value(c, other));
+	if (at.frag->packed)
+		return arena_strf(c->a, "half_of(%s%s, e)", frag_name(c, at), frag_word(c, at.frag, "j"));
+	return to_bits(c, t, arena_strf(c->a, "%s%s", frag_name(c, at), frag_element(c, at.frag)));
+}
+
 static void store_elements(struct print *c, const struct role_op *o)
 {
 	const struct frag *f = o->u.move.from.frag;
-	const char *name = frag_name(c, o->u.move.from);
-	const char *x = f->packed ? arena_strf(c->a, "half_of(%s%s, e)", name, frag_word(c, f, "j")) :
-		to_bits(c, o->u.move.type, arena_strf(c->a, "%s%s", name, frag_element(c, f)));
 
-	if (o->u.move.value)
-		x = to_bits(c, o->u.move.type, value(c, o->u.move.value));
 	put(c, "%s{", frag_loops(c, f));
 	const char *element = put_indices(c, o);
-	put(c, "\t%s%s = %s;", guard(c, o->u.move.inside), element, x);
+	put(c, "\t%s%s = %s;", guard(c, o->u.move.inside), element, element_bits(c, o->u.move.from, o->u.move.type,
+		o->u.move.value));
 	put(c, "}");
 }
 
 /* registers to shared memory --------------------------------------------------- */
 
-/* The bits that are stored for the element at hand. */
-static const char *put_text(struct print *c, const struct role_op *o)
-{
-	const struct frag *f = o->u.put.from.frag;
-	const char *name = f ? frag_name(c, o->u.put.from) : NULL;
-
-	if (!f)
-		return to_bits(c, o->u.put.type, value(c, o->u.put.value));
-	const char *x = f->packed ? arena_strf(c->a, "half_of(%s%s, e)", name, frag_word(c, f, "j")) :
-		to_bits(c, o->u.put.type, arena_strf(c->a, "%s%s", name, frag_element(c, f)));
-	return is_tested(o->u.put.inside) ? arena_strf(c->a, "(%s ? %s : 0)", num(c, o->u.put.inside), x) : x;
-}
-
 static void print_put(struct print *c, const struct role_op *o)
 {
 	const struct frag *f = o->u.put.over;
 	const char *to = num(c, o->u.put.address), *when = guard(c, o->u.put.when);
+	const char *x = element_bits(c, o->u.put.from, o->u.put.type, o->u.put.value);
+	bool tested = o->u.put.from.frag && is_tested(o->u.put.inside);
 
 	if (o->u.put.pairs)
-		put(c, "%s%s%s{ const int e = 0; %sshared_put_u32(%s, %s%s); }", each_block(c, f),
-			each_group(c, f), each_half(c, f), when, to, frag_name(c, o->u.put.from), frag_word(c, f, "j"));
+		put(c, "%s{ const int e = 0; %sshared_put_u32(%s, %s%s); }",
+			each(c, f, "bjh"), when, to, frag_name(c, o->u.put.from), frag_word(c, f, "j"));
 	else
-		put(c, "%s%sshared_put_%s(%s, %s);", frag_loops(c, f), when, shared_type(o->u.put.type),
-			to, put_text(c, o));
+		put(c, "%s%sshared_put_%s(%s, %s);", frag_loops(c, f), when, shared_type(o->u.put.type), to,
+			tested ? arena_strf(c->a, "(%s ? %s : 0)", num(c, o->u.put.inside), x) : x);
 }
 
 static void print_put_panels(struct print *c, const struct role_op *o)
@@ -361,7 +356,7 @@ static void print_put_panels(struct print *c, const struct role_op *o)
 
 	if (o->u.panels.batch > 1)
 		to = arena_strf(c->a, "%s + p * %lld", to, (long long)o->u.panels.panel_bytes);
-	put(c, "%s%sEACH(j, %d) {", each_panel(c, o->u.panels.batch), each_half(c, f), groups);
+	put(c, "%s%sEACH(j, %d) {", each_panel(c, o->u.panels.batch), each(c, f, "h"), groups);
 	put(c, "\tconst int rb = %s, i = (%s) * %d + j, row = %s + %d * h;", num(c, o->u.panels.block),
 		num(c, o->u.panels.column), groups, spread_text(c, &f->layout->row), f->layout->half);
 	put(c, "\tconst u32 x = (row * %d / %d & %d) << %d;", o->u.panels.swizzle, l->line,
@@ -371,7 +366,7 @@ static void print_put_panels(struct print *c, const struct role_op *o)
 	if (f->packed)
 		put(c, "\tshared_put_u32(at, %s%s);", name, frag_word(c, f, "i"));
 	else
-		put(c, "\t%s%s", each_of_pair(c, f), shared_put(c, o->u.panels.type, "at + 4 * e",
+		put(c, "\t%s%s", each(c, f, "e"), shared_put(c, o->u.panels.type, "at + 4 * e",
 			arena_strf(c->a, "%s[rb][(i * %d + h) * %d + e]", name, f->layout->halves, f->layout->pair)));
 	put(c, "}");
 }
@@ -390,13 +385,13 @@ static void print_fetch(struct print *c, const struct role_op *o)
 		c->indent++;
 		put_coordinates(c, f->layout);
 	}
-	put(c, "%s%s%s{", each_block(c, f), each_group(c, f), each_half(c, f));
+	put(c, "%s{", each(c, f, "bjh"));
 	put(c, o->u.fetch.words ? "\tconst int e = 0;" : "\t%s = 0;", word);
 	if (o->u.fetch.words)
 		put(c, "\t%s = %sshared_u32(%s)%s;", word, is_tested(o->u.fetch.inside) ? arena_strf(c->a,
 			"%s ? ", num(c, o->u.fetch.inside)) : "", from, is_tested(o->u.fetch.inside) ? " : 0" : "");
 	else
-		put(c, "\t%s%s%s |= (u32)shared_u%d(%s) << %d * e;", each_of_pair(c, f), guard(c,
+		put(c, "\t%s%s%s |= (u32)shared_u%d(%s) << %d * e;", each(c, f, "e"), guard(c,
 			o->u.fetch.inside), word, bits, from, bits);
 	put(c, "}");
 	if (moved) {

@@ -121,10 +121,10 @@ static void put_change(struct print *c, const struct role_op *o)
 		put(c, "%s += %s;", name, num(c, l->to));
 }
 
-/* Which one of the lane's it is, and its place in fragments. The mask takes nothing away: it says
- * how large the number can be, so that compilers divide it by shifts and fold what is added. What
- * they know to be no more than a block's threads is cut by `%`: with a mask they fold so early that
- * more is kept in registers, and plans of 200 words spill. */
+/* The thread's number in the lane, and its coordinates in fragments. The mask changes nothing: it says how large the
+ * number can be, so that compilers divide it by shifts and fold what is added. A number that compilers know to be less
+ * than a block's threads is limited by `%` instead: with a mask they fold so early that more is kept in registers, and
+ * plans of 200 words spill. */
 static void put_thread(struct print *c, const char *number, bool known)
 {
 	int span = role_thread_span(c->role, c->r->target), warp = warp_threads(c);

@@ -79,33 +79,20 @@ const char *frag_word(struct print *c, const struct frag *f, const char *group)
 	return arena_strf(c->a, "[rb][%s * %d + h]", group, f->layout->halves);
 }
 
-const char *each_block(struct print *c, const struct frag *f)
+const char *each(struct print *c, const struct frag *f, const char *loops)
 {
-	return arena_strf(c->a, "EACH(rb, %d) ", f->blocks);
-}
+	const char *text = "";
 
-const char *each_half(struct print *c, const struct frag *f)
-{
-	return arena_strf(c->a, "EACH(h, %d) ", f->layout->halves);
-}
-
-const char *each_group(struct print *c, const struct frag *f)
-{
-	return arena_strf(c->a, "EACH(j, %d) ", frag_groups(f));
-}
-
-const char *each_of_pair(struct print *c, const struct frag *f)
-{
-	return arena_strf(c->a, "EACH(e, %d) ", f->layout->pair);
+	for (; *loops; loops++)
+		text = arena_strf(c->a,
+			"%sEACH(%s%c, %d) ", text, *loops == 'b' ? "r" : "", *loops, *loops == 'b' ? f->blocks :
+			*loops == 'j' ? frag_groups(f) : *loops == 'h' ? f->layout->halves : f->layout->pair);
+	return text;
 }
 
 const char *frag_loops(struct print *c, const struct frag *f)
 {
-	bool rows = f->kind == FRAG_FULL || f->kind == FRAG_ROW;
-	bool cols = f->kind == FRAG_FULL || f->kind == FRAG_COL;
-
-	return arena_strf(c->a, "%s%s%s%s", rows ? each_block(c, f) : "", cols ? each_group(c, f) :
-		"", rows ? each_half(c, f) : "", cols ? each_of_pair(c, f) : "");
+	return each(c, f, has_rows(f) ? has_cols(f) ? "bjhe" : "bh" : has_cols(f) ? "je" : "");
 }
 
 /* threads ---------------------------------------------------------------------- */

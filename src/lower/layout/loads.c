@@ -1,10 +1,10 @@
-/* Loads: rows and columns of a loaded tile, as its tensor lies in memory, and whether the copy engine can load it; else how
- * wide the accesses of threads are, and whether their copies arrive at the flag themselves.
+/* Loads: rows and columns of a loaded tile, as its tensor lies in memory, and whether the copy engine can load it; else
+ * how wide the accesses of threads are, and whether their copies arrive at the flag themselves.
  *
- * Threads copy neighbours of a row together, as many as may begin where they do in memory: 16 bytes at most. Accesses of 4
- * bytes or more are copied asynchronously (cp.async); then each thread's copies arrive at the load's flag when they are
- * complete (cp.async.mbarrier.arrive), and the lane goes on. Where rows begin anywhere, 16 bytes are read as the words around
- * them, and shifted in registers. */
+ * Threads copy neighbours of a row together, as many as may begin where they do in memory: 16 bytes at most. Accesses
+ * of 4 bytes or more are copied asynchronously (cp.async); then each thread's copies arrive at the load's flag when
+ * they are complete (cp.async.mbarrier.arrive), and the lane goes on. Where rows begin anywhere, 16 bytes are read as
+ * the words around them, and shifted in registers. */
 #include "lower/layout/rings.h"
 
 /* Beyond the end of an axis that a product contracts there must be zeros, as far as a step
@@ -78,13 +78,13 @@ static bool add_dimension(const struct kernel *k, const struct buffer *b,
 	return plain && *n - before <= 1;
 }
 
-/* Bits of a chunk: the copy engine takes whole chunks of a tensor's rows. */
+/* Bits of a chunk: the copy engine takes complete chunks of a tensor's rows. */
 static int chunk_bits(const struct kernel *k)
 {
 	return 8 * k->target->shared.chunk;
 }
 
-/* Does every box begin at a whole chunk of the tensor's rows? */
+/* Does every box begin where a chunk of the tensor's rows does? */
 static bool begins_aligned(const struct kernel *k, const struct buffer *b, const struct index_expr *x)
 {
 	const struct graph *g = k->plan->graph;
@@ -104,7 +104,7 @@ static bool begins_aligned(const struct kernel *k, const struct buffer *b, const
 }
 
 /* Rows and columns of a loaded tile as its tensor lies in memory. True if the copy
- * engine can bring it: plain indices, strides and rows of whole chunks. */
+ * engine can bring it: plain indices, strides and rows of complete chunks. */
 bool lower_load_shape(const struct kernel *k, const struct buffer *b, struct shape2 *s)
 {
 	const struct program *p = k->plan->graph->program;
@@ -126,9 +126,8 @@ bool lower_load_shape(const struct kernel *k, const struct buffer *b, struct sha
 	for (int i = 0; i < shape_rank(s); i++)
 		engine &= ends_with_tensor(k, b, n, shape_axis(s, i));
 	engine &= begins_aligned(k, b, &n->index[t->rank - 1]);
-	return engine && (t->rank == 1 || stride % chunk_bits(k) == 0) &&
-		s->rows <= k->target->shared.box_rows && (s->cols * dtype_bits(t->type) % chunk_bits(k) == 0 ||
-		lower_is_operand(k, buffer_index(k, b)));
+	return engine && (t->rank == 1 || stride % chunk_bits(k) == 0) && s->rows <= k->target->shared.box_rows &&
+		(s->cols * dtype_bits(t->type) % chunk_bits(k) == 0 || lower_is_operand(k, buffer_index(k, b)));
 }
 
 /* The rows or columns that a split load fills in the slot of all slices. They must be contiguous; the copy engine can

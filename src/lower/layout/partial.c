@@ -27,7 +27,7 @@ static bool lies_as_carry(const struct chain *x, int node)
 	return has_same_layout(&x->k->node_shape[node], &x->k->carry_shape[x->carry]);
 }
 
-/* The one that sets the carry; NONE: there are none or several. */
+/* The node that sets the carry; NONE: there are none or several. */
 static int find_set(const struct program *p, int carry)
 {
 	int set = NONE;
@@ -44,7 +44,7 @@ static int find_set(const struct program *p, int carry)
 	return set;
 }
 
-/* Is `by` the only node that takes it? */
+/* Is `by` the only node that takes the node as an argument? */
 static bool is_only_user(const struct program *p, int node, int by)
 {
 	for (int i = 0; i < p->nodes.n; i++)
@@ -54,8 +54,8 @@ static bool is_only_user(const struct program *p, int node, int by)
 	return true;
 }
 
-/* Does `by` alone take it, and it the carry, and so all the way? What others take is not gone into:
- * a value may be taken twice at every step of a long sTask. */
+/* Does a chain of nodes lead from the carry to the node and on to `by`, in which each is the only user of the one
+ * before? A node with several users ends the search: there can be two at every step of a long sTask. */
 static bool leads_to_carry(const struct chain *x, int node, int by)
 {
 	const struct node *n = &x->p->nodes.v[node];
@@ -70,7 +70,7 @@ static bool leads_to_carry(const struct chain *x, int node, int by)
 	return false;
 }
 
-/* A sum that threads finish with each other, of the sTasks of x's task. */
+/* Is the node a sum along columns, which the threads of a row must join, in all sTasks of the task? */
 static bool is_joined(const struct chain *x, int node)
 {
 	const struct graph *g = x->k->plan->graph;
@@ -89,7 +89,7 @@ static bool is_joined(const struct chain *x, int node)
 	return true;
 }
 
-/* Is it the carry, scaled and added to, and for `by` alone? */
+/* Is the node the carry, perhaps scaled and added to, and `by` its only user? */
 static bool is_linear(struct chain *x, int node, int by)
 {
 	const struct node *n = &x->p->nodes.v[node];
@@ -111,7 +111,7 @@ static bool is_linear(struct chain *x, int node, int by)
 	return is_joined(x, n->arg[with]) && is_only_user(x->p, n->arg[with], node);
 }
 
-/* Is it read once to be set anew, and otherwise behind the loop alone? */
+/* Does the task that sets the carry read it once, and do other tasks read it only behind the loop? */
 static bool is_read_behind(const struct chain *x)
 {
 	int loop = x->p->tasks.v[x->task].loop, own = 0;
@@ -139,7 +139,7 @@ static bool in_registers(const struct chain *x)
 	return true;
 }
 
-/* Does each thread keep its part of the carry? Then x knows of its task and sums. */
+/* Does each thread keep its own part of the carry? Sets x->task, sums and found. */
 static bool is_partial(struct chain *x)
 {
 	const struct carry *c = &x->p->carries.v[x->carry];

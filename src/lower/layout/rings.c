@@ -99,13 +99,13 @@ static bool is_k_major(const struct kernel *k, const struct ring *r, const struc
 	return r->shape.ncol && !node_has_axis(last_node_of(k, s), r->shape.col[0]);
 }
 
-/* Extent with the last tile padded to whole units, as the instructions read it. */
+/* Extent with the last tile padded to complete units, as the instructions read it. */
 static int64_t padded_extent(struct operand_tiling x, int64_t unit)
 {
 	return (x.count - 1) * x.extent + round_up(x.extent, unit);
 }
 
-/* Rows (first operand) or columns of which a product reads whole blocks. */
+/* Rows (first operand) or columns of which a product reads complete blocks. */
 static int64_t block_extent(const struct kernel *k, const struct stask *s, const struct buffer *b)
 {
 	const struct node *mma = last_node_of(k, s);
@@ -132,7 +132,7 @@ static const struct stask *next_product(const struct kernel *k, const struct buf
 	return NULL;
 }
 
-/* Pads an operand: its own axes are read by whole blocks, the contracted ones by k steps, whose padding must be
+/* Pads an operand: its own axes are read by complete blocks, the contracted ones by k steps, whose padding must be
  * zero. */
 static void pad_operand(const struct kernel *k, struct ring *r, const struct buffer *b)
 {
@@ -153,8 +153,9 @@ static void pad_operand(const struct kernel *k, struct ring *r, const struct buf
 	}
 }
 
-/* Columns that a product does not contract it can take from the beginning of a panel on: a
- * multiple of these it is where pieces begin. 0: all at 0. *by: one of those products. */
+/* A product can begin to read columns that it does not contract at the beginning of a panel. So where products take
+ * tiles of them, a panel must divide the extents of all such tiles: returns their greatest common divisor; 0: all begin
+ * at column 0. *by: one of those products. */
 static int64_t find_grain(const struct kernel *k, const struct ring *r, const struct buffer *b, const struct stask **by)
 {
 	const struct stask *s;
@@ -171,7 +172,7 @@ static int64_t find_grain(const struct kernel *k, const struct ring *r, const st
 	return grain;
 }
 
-/* How wide panels may be: the tensor's rows, and what all pieces begin at a multiple of. */
+/* How wide panels may be: at most a row of the tensor, and a divisor of the grain (find_grain). */
 struct limits {
 	int64_t most, grain;
 	int64_t widest, least;		/* panels of the target */
@@ -200,7 +201,7 @@ static int64_t tensor_row(const struct kernel *k, const struct buffer *b)
 	return p->axes.v[t->dim[t->rank - 1]].size;
 }
 
-/* Columns that are not contracted are read by whole panels: pads them. */
+/* Columns that are not contracted are read by complete panels: pads them. */
 static void fill_columns(struct ring *r, struct limits x)
 {
 	int64_t wide = x.widest;
@@ -301,7 +302,7 @@ static enum err_code use_alias_slots(const struct kernel *k, struct ring *r, con
 	const struct ring *of = &k->rings.v[k->ring_of[b->alias_of]];
 
 	if (r->slot_bytes > of->slot_bytes || r->versions != of->versions)
-		return err_set(e, ERR_ILLEGAL, b->loc, "'%s' cannot lie in the place of '%s': it takes %d times "
+		return err_set(e, ERR_ILLEGAL, b->loc, "'%s' cannot be an alias of '%s': it takes %d times "
 			"%lld bytes, not %d times %lld", b->name, k->plan->graph->buffers.v[b->alias_of].name,
 			r->versions, (long long)r->slot_bytes, of->versions, (long long)of->slot_bytes);
 	r->offset = of->offset;
@@ -340,7 +341,8 @@ static enum err_code add_ring(struct kernel *k, int buffer, struct err *e)
 	return OK;
 }
 
-/* If the ring has the full contracted axis, of which each iteration multiplies a tile, a tile must be whole k steps. */
+/* If the ring has the full contracted axis, of which each iteration multiplies a tile, a tile must consist of k
+ * steps. */
 static enum err_code check_steps(const struct kernel *k, const struct buffer *b, struct err *e)
 {
 	int64_t depth = k_step_depth(k, b);
@@ -387,11 +389,10 @@ static enum err_code check_operand(struct kernel *k, const struct ring *r, struc
 	grain = find_grain(k, r, b, &by);
 	if (grain % least)
 		return err_set(e, ERR_ILLEGAL, by->loc, "'%s' reads '%s' in tiles of %lld along '%s', "
-			"which is contiguous in memory: the matrix unit needs multiples of %lld; choose "
-			"other %s%s", by->name, b->name, (long long)grain,
-			g->program->axes.v[r->shape.col[0]].name, (long long)least, by->slices > 1 ?
-			"slices" : "tiles", could_be_split(k, b, by) ? arena_strf(&k->arena,
-			", or split '%s' too", g->tasks.v[b->first].name) : "");
+			"which is contiguous in memory: the matrix unit needs multiples of %lld; choose other %s%s",
+			by->name, b->name, (long long)grain, g->program->axes.v[r->shape.col[0]].name,
+			(long long)least, by->slices > 1 ? "slices" : "tiles", could_be_split(k, b, by) ?
+			arena_strf(&k->arena, ", or split '%s' too", g->tasks.v[b->first].name) : "");
 	if (!r->swizzle)
 		return err_set(e, ERR_ILLEGAL, b->loc, "'%s' cannot be read by the matrix unit: a row "
 			"of its tile has %lld bytes, which is no multiple of %d", b->name,

@@ -1,5 +1,5 @@
 /* The plain tree of a lane: its registers and counters, the tile loop, in it the loops of the program, and in
- * those a TASK for each entry. Every loop is whole yet, with the offsets of its entries: peel.c divides it.
+ * those a TASK for each entry. No loop is divided yet, and entries have their offsets: peel.c divides loops.
  * Waits are in waits.c, signals of runs in runs.c. */
 #include "lower/pass/build.h"
 

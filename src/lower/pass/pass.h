@@ -1,12 +1,12 @@
 /* pass.h - the passes that make the tree of a lane; inside src/lower.
  *
- * build makes the plain tree: the tile loop, the loops of the program, each still whole, and in them an
- * operation TASK for each sTask with its waits and its slots, in the lane's order. What the sTask does
- * is a placeholder, WORK. Each pass after it rewrites the tree; passes.def has their order, and what
- * each needs and promises. From `select` on the tree has real operations alone, and verify accepts it.
+ * build makes the plain tree: the tile loop, the loops of the program, none of them divided yet, and in them an
+ * operation TASK for each sTask with its waits and its slots, in the lane's order. What the sTask does is a
+ * placeholder, WORK. Each pass after it rewrites the tree; passes.def has their order, and what each needs and
+ * promises. From `select` on the tree has real operations alone, and verify accepts it.
  *
- * What passes know of an operation beyond the role program is its point: in which iteration of which
- * loop it stands. It is gone when the tree is complete.
+ * What passes know of an operation beyond the role program is its point: in which iteration of which loop it stands. It
+ * is gone when the tree is complete.
  */
 #ifndef LOWER_PASS_PASS_H
 #define LOWER_PASS_PASS_H
@@ -20,7 +20,7 @@ enum iteration_kind { ITERATION_KNOWN, ITERATION_STEADY, ITERATION_LATE };
 /* Of which products lanes are signaled behind a wait for groups: none, all that are complete, or the runs of a loop. */
 enum signals { SIGNAL_NOTHING, SIGNAL_COMPLETE, SIGNAL_RUNS };
 
-/* A condition that the tile of an iteration may meet as a whole: `holds` says so of that iteration. */
+/* A condition of elements that may hold for all elements of an iteration's tile: `holds` says whether it does. */
 struct hint {
 	const struct num *holds;
 	bool interior;			/* no axis ends in the tile; else the program asks, as a mask does */
@@ -74,7 +74,7 @@ void check_promises(const struct lowering *c, const struct role_body *b, enum pa
 
 /* ---- what passes share ------------------------------------------------------------------ */
 
-/* Rewrites a body: `rewrite` is called for each of its operations, and appends what takes the operation's place.
+/* Rewrites a body: `rewrite` is called for each of its operations, and appends what replaces it.
  * rewrite_inside does that with the bodies of an operation that is a region. */
 typedef enum err_code rewrite_fn(struct lowering *c, struct role_op *o, struct err *e);
 NODISCARD enum err_code rewrite_body(struct lowering *c, struct role_body *b, rewrite_fn *rewrite, struct err *e);

@@ -1,4 +1,4 @@
-/* Selection: the operations of each sTask, in place of WORK. Which they are follows from what the sTask is and where
+/* Selection: the operations of each sTask, instead of WORK. Which they are follows from what the sTask is and where
  * its values lie; registers are those of the versions that the current iteration uses. */
 #include "lower/pass/pass.h"
 

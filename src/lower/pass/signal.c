@@ -51,11 +51,7 @@ static void count_instead(struct signaling *g, int flag)
 
 static int *copy_signaled(const struct signaling *g)
 {
-	int *v = ARENA_ARRAY(g->c->a, g->c->k->flags.n, int);
-
-	for (int f = 0; f < g->c->k->flags.n; f++)
-		v[f] = g->signaled[f];
-	return v;
+	return arena_copy(g->c->a, g->signaled, (size_t)g->c->k->flags.n, sizeof(int));
 }
 
 /* by a counter ----------------------------------------------------------------- */

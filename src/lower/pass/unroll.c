@@ -2,8 +2,8 @@
  * must be known when the kernel is compiled. The steady state is there once for each of as many iterations as the
  * versions of its region have in common (kregion.unroll).
  *
- * It can end before each of its copies. There the epilogue stands with the versions of that place, so that an iteration
- * has one text for each version, and none is needed for iterations that are left over. */
+ * It can end before each of its copies. The epilogue that follows there has the versions of that copy, so that an
+ * iteration has one text for each version, and none is needed for iterations that are left over. */
 #include "lower/pass/pass.h"
 
 static void unroll_body(struct lowering *c, struct role_body *b);

@@ -1,5 +1,5 @@
-/* Fragments: how values are spread over a lane's registers, which fragments live beyond an sTask, and whether the lane has
- * registers to spare. */
+/* Fragments: how values are spread over a lane's registers, which fragments live beyond an sTask, and whether the lane
+ * has registers to spare. */
 #include "lower/pass/pass.h"
 
 enum { FRAGMENT_MOST = 4096 };		/* elements a thread: no target has that many registers */
@@ -64,7 +64,7 @@ static enum err_code use_alias_frag(struct lowering *c, int buffer, int alias, s
 	const struct buffer *b = &c->g->buffers.v[buffer], *of = &c->g->buffers.v[alias];
 
 	if (!has_same_layout(buffer_shape(c, b), buffer_shape(c, of)))
-		return err_set(e, ERR_ILLEGAL, b->loc, "'%s' cannot lie in the place of '%s': their axes "
+		return err_set(e, ERR_ILLEGAL, b->loc, "'%s' cannot be an alias of '%s': their axes "
 			"lie differently in registers", b->name, of->name);
 	return find_buffer_frag(c, alias, &c->buffer_frags[buffer], e);
 }

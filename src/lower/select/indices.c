@@ -60,7 +60,7 @@ static const struct num *divide_sum(struct lowering *c, const struct num *x, int
 	return split_multiples(c, x, by).remainder ? DIV(x, N(c, by)) : divide_terms(c, x, by);
 }
 
-/* Can the column's group and its place in the group be divided apart? The place is less than the group's width, which
+/* Can the column's group and its number in the group be divided apart? The number is less than the group's width, which
  * the compiler does not know: it would divide in each element. */
 static bool can_split_by_group(const struct lowering *c, const struct split_sum *x, int64_t by)
 {

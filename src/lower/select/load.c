@@ -30,7 +30,7 @@ static bool reads_slot_memory(const struct lowering *c, const struct kentry *x)
 }
 
 /* Must the lane's warps synchronize after a load by its threads? The lane itself, or a lane that waits for a copy that
- * one of them issues next, takes the whole load to be complete. */
+ * one of them issues next, takes all of the load to be complete. */
 static bool needs_sync_after(const struct lowering *c, const struct kentry *x)
 {
 	bool copies = false;
@@ -54,8 +54,8 @@ static bool row_stride(const struct role_op *o, int64_t *out)
 	return true;
 }
 
-/* If one round of the lane's threads covers whole rows, each thread stays in its column and can advance its addresses
- * by constants: by a multiple of the rows after which the swizzle repeats. .rows is 0 if that is not so. */
+/* If one round of the lane's threads covers complete rows, each thread stays in its column and can advance its
+ * addresses by constants: by a multiple of the rows after which the swizzle repeats. .rows is 0 if that is not so. */
 static struct role_stride find_stride(const struct lowering *c, const struct kentry *x,
 	const struct ring *r, const struct role_op *o)
 {

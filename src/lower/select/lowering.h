@@ -78,7 +78,7 @@ static inline void leave_body(struct lowering *c, struct role_body *outer)
 {
 	c->body = outer;
 }
-/* Enters the body, emptied, to be filled anew from its operations so far, which are returned. */
+/* Enters the body, emptied, to be filled again from its operations so far, which are returned. */
 static inline struct role_body reopen_body(struct lowering *c, struct role_body *b, struct role_body **outer)
 {
 	struct role_body old = *b;
@@ -242,7 +242,7 @@ static inline bool is_in_flight(const struct lowering *c, int task)
 	return is_async_product(c->k, task) && !kernel_result_shared(c->k, task);
 }
 
-/* ---- conditions that hold for whole tiles (masks.c) ------------------------------------ */
+/* ---- conditions that hold for all of a tile (masks.c) ------------------------------------ */
 
 /* Each notes in the current point when the condition holds for all elements of the tile, if that can be said by
  * bounds. The first two return the condition, marked then, so that pass/unmask.c can leave it out.
@@ -319,7 +319,7 @@ NODISCARD enum err_code find_matrix_instruction(struct lowering *c, const struct
 	const struct frag *sum, const struct matrix_instruction **out, struct err *e);
 /* Adds the form to those that the role program declares, once. */
 void note_product_form(struct lowering *c, const struct product_form *f);
-/* ERR_ILLEGAL: the ring has one slice of an operand that the product reads as a whole. */
+/* ERR_ILLEGAL: the ring has one slice of an operand of which the product reads all slices. */
 NODISCARD enum err_code check_contiguous(const struct lowering *c, const struct stask *s,
 	const struct ring *r, struct err *e);
 /* A product whose result goes to a ring has an accumulator of its own: find it; load what it adds to; store it once

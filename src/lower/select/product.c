@@ -157,11 +157,10 @@ static enum err_code check_rows_contiguous(const struct lowering *c, const struc
 
 	for (int i = 0; o->k_major && i < shape->nrow && shape->row[i] != axis; i++)
 		if (c->g->extents.tile[shape->row[i]] > 1)
-			return err_set(e, ERR_ILLEGAL, s->loc, "'%s' reads a slice along '%s' of '%s', whose "
-				"rows are not contiguous, as each '%s' has some of them; split '%s', or choose a "
-				"tile of 1 along it", s->name, c->p->axes.v[axis].name,
-				b->name, c->p->axes.v[shape->row[i]].name,
-				c->p->axes.v[shape->row[i]].name);
+			return err_set(e, ERR_ILLEGAL, s->loc, "'%s' reads "
+				"a slice along '%s' of '%s', whose rows are not contiguous, as each '%s' has some "
+				"of them; split '%s', or choose a tile of 1 along it", s->name, c->p->axes.v[axis].name,
+				b->name, c->p->axes.v[shape->row[i]].name, c->p->axes.v[shape->row[i]].name);
 	return OK;
 }
 
@@ -219,7 +218,8 @@ struct product {
 	struct operand a, b;
 	const struct num *first_a, *first_b;
 	int steps, cols;		/* of an instruction */
-	int instructions, rest_cols;		/* so many instructions, and one of rest_cols columns; 0: none */
+	int instructions;		/* of `cols` columns */
+	int last_cols;			/* of one more instruction; 0: none */
 	const struct num *adds;
 };
 
@@ -245,7 +245,7 @@ static void split_columns(const struct lowering *c, struct product *p)
 	int cols = (int)p->sum->cols, most = widest_instruction(c, p), least = (int)ceil_div(cols, most);
 	int unit = least > 1 && !p->b.k_major ? (int)p->b.ring->panel_cols : p->by->cols_step;
 
-	p->rest_cols = 0;
+	p->last_cols = 0;
 	for (p->instructions = least; p->instructions <= 2 * least; p->instructions++) {
 		p->cols = cols / p->instructions;
 		if (cols % p->instructions == 0 && p->cols % unit == 0)
@@ -253,7 +253,7 @@ static void split_columns(const struct lowering *c, struct product *p)
 	}
 	p->cols = most;
 	p->instructions = cols / most;
-	p->rest_cols = cols % most;
+	p->last_cols = cols % most;
 }
 
 /* The types that the target multiplies, as a list for messages. */
@@ -404,8 +404,8 @@ enum err_code select_matrix_product(struct lowering *c, const struct kentry *x, 
 	touch_product(c, x, &p, a.version, sum.version);
 	p.adds = accumulate_condition(c, x, p.mma, p.result);
 	add_product(c, s, &p, sum, a, 0, p.cols, p.instructions);
-	if (p.rest_cols)			/* in the same group, so it has no touches of its own */
-		add_product(c, s, &p, sum, a, p.cols * p.instructions, p.rest_cols, 1);
+	if (p.last_cols)			/* in the same group, so it has no touches of its own */
+		add_product(c, s, &p, sum, a, p.cols * p.instructions, p.last_cols, 1);
 	add_op(c, DO_GROUPS_COMMIT);
 	add_pin(c, sum.frag, sum.version, frag_block_words(sum.frag));
 	return OK;

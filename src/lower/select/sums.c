@@ -61,7 +61,7 @@ enum err_code check_contiguous(const struct lowering *c, const struct stask *s, 
 	const struct buffer *b = &c->g->buffers.v[r->buffer];
 
 	if (r->one_slice && s->split_axis != c->g->tasks.v[b->first].split_axis)
-		return err_set(e, ERR_ILLEGAL, s->loc, "'%s' takes '%s' in one piece, which is made in "
+		return err_set(e, ERR_ILLEGAL, s->loc, "'%s' reads all of '%s', which is made in "
 			"%d slices: split both alike, or neither", s->name, b->name, b->slices);
 	return OK;
 }

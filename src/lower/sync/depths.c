@@ -13,12 +13,11 @@ void lower_relation(struct kernel *k, struct arena *a, int64_t trips, int ntiles
 	int nloops = g->program->loops.n;
 	int64_t *t = ARENA_ARRAY(a, nloops * ntiles, int64_t);
 
-	for (int l = 0; l < nloops; l++)
-		for (int i = 0; i < ntiles; i++)
-			t[l * ntiles + i] = max_i64(g->trips[l].least, min_i64(trips, g->trips[l].most));
-	for (int l = 0; l < nloops; l++)
-		for (int i = 0; i < ntiles; i++)
-			t[l * ntiles + i] = min_i64(t[l * ntiles + i], trips);
+	for (int i = 0; i < nloops * ntiles; i++) {
+		const struct trips *x = &g->trips[i / ntiles];
+
+		t[i] = min_i64(max_i64(x->least, min_i64(trips, x->most)), trips);
+	}
 	walk_init_counts(a, w, g, k->phase, ntiles, t);
 	relation_build(a, k->plan, w, NULL, r);
 }

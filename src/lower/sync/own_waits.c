@@ -12,10 +12,8 @@ void lower_own_waits(struct kernel *k)
 	struct plan *own = ARENA_NEW(&k->arena, struct plan);
 
 	*own = *k->plan;
-	own->waits.v = NULL;
-	own->waits.n = own->waits.cap = 0;
-	for (int i = 0; i < k->plan->waits.n; i++)
-		VEC_PUSH(&k->arena, &own->waits, k->plan->waits.v[i]);
+	own->waits.v = arena_copy(&k->arena, own->waits.v, (size_t)own->waits.n, sizeof(*own->waits.v));
+	own->waits.cap = own->waits.n;
 	k->plan = k->own = own;
 }
 
