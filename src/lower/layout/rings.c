@@ -2,17 +2,17 @@
  * whether the copy engine can load it. */
 #include "lower/layout/rings.h"
 
-static bool in_one_ring(const struct buffer *a, const struct buffer *b)
-{
-	return a == b || (a->together && a->node != NONE && a->node == b->node);
-}
-
 /* Does the sTask read what lies in the buffer's ring? */
 static bool reads_ring(const struct graph *g, const struct stask *s, int buffer)
 {
-	for (int i = 0; i < s->reads.n; i++)
-		if (in_one_ring(&g->buffers.v[s->reads.v[i]], &g->buffers.v[buffer]))
+	const struct buffer *b = &g->buffers.v[buffer];
+
+	for (int i = 0; i < s->reads.n; i++) {
+		const struct buffer *a = &g->buffers.v[s->reads.v[i]];
+
+		if (a == b || (a->together && a->node != NONE && a->node == b->node))
 			return true;
+	}
 	return false;
 }
 
@@ -241,14 +241,6 @@ static void choose_panels(const struct kernel *k, struct ring *r, const struct b
 		r->panel_cols <= most && (r->shape.nrow == 1 || r->full_rows == r->shape.rows);
 }
 
-static bool has_split_axis(const struct kernel *k, const struct buffer *b)
-{
-	for (int i = 0; i < b->naxes; i++)
-		if (b->axis[i] == buffer_split_axis(k, b))
-			return true;
-	return false;
-}
-
 /* A ring of one slice of a computed value: the shape was that of the full value. */
 static void restrict_to_slice(const struct kernel *k, const struct buffer *b, struct shape2 *v)
 {
@@ -290,12 +282,6 @@ static enum err_code add_same_ring(struct kernel *k, int buffer, bool engine, st
 	return OK;
 }
 
-static void append_ring(struct kernel *k, struct ring *r)
-{
-	r->offset = k->shared_bytes;
-	k->shared_bytes += r->slot_bytes * r->versions;
-}
-
 /* An alias uses the slots of another ring, which may be larger. */
 static enum err_code use_alias_slots(const struct kernel *k, struct ring *r, const struct buffer *b, struct err *e)
 {
@@ -323,7 +309,7 @@ static enum err_code add_ring(struct kernel *k, int buffer, struct err *e)
 		r.engine = lower_load_shape(k, b, &r.shape) && is_async_load(k, b->first);
 	else
 		r.shape = b->node != NONE ? k->node_shape[b->node] : k->carry_shape[b->carry];
-	r.one_slice = b->slices > 1 && !b->together && has_split_axis(k, b);
+	r.one_slice = b->slices > 1 && !b->together && ints_hold(b->axis, b->naxes, buffer_split_axis(k, b));
 	if (r.one_slice && !loaded)
 		restrict_to_slice(k, b, &r.shape);
 	r.rows = r.full_rows = r.shape.rows;
@@ -331,10 +317,11 @@ static enum err_code add_ring(struct kernel *k, int buffer, struct err *e)
 	pad_operand(k, &r, b);
 	choose_panels(k, &r, b);
 	r.slot_bytes = round_up(r.panel_bytes * (r.cols / r.panel_cols), k->target->shared.align);
+	r.offset = k->shared_bytes;
 	if (b->alias_of != NONE)
 		TRY(use_alias_slots(k, &r, b, e));
 	else
-		append_ring(k, &r);
+		k->shared_bytes += r.slot_bytes * r.versions;
 	if (loaded && b->together)
 		TRY(lower_fill_slice(k, &r, b, e));
 	push_ring(k, &r);

@@ -7,25 +7,15 @@
  * condition, and each smaller number has a text of its own, without a steady state. */
 #include "lower/pass/pass.h"
 
-/* What is known of an iteration. */
-struct iteration {
-	enum iteration_kind kind;
-	int number, class, last;
-	const struct num *from;		/* its number is `add` more */
-	int add;
-	int least, end;			/* entries with these offsets have something to do */
-};
-
-static void copy_iteration(struct lowering *c, const struct role_op *loop, const struct iteration *t)
+/* Copies the operations of an iteration: of its entries, those with offsets from `least` to end - 1. */
+static void copy_iteration(struct lowering *c, const struct role_op *loop, struct copying how, int least, int end)
 {
-	struct copying how = { .loop = loop->u.region.of, .shift = t->number, .kind = t->kind,
-		.class = t->class, .last = t->last, .from = t->from, .add = t->add };
-
+	how.loop = loop->u.region.of;
 	for (int i = 0; i < loop->u.region.body.v.n; i++) {
 		const struct role_op *o = loop->u.region.body.v.v[i];
 		const struct point *p = o->point;
 
-		if (p && p->iteration ? p->at >= t->least && p->at < t->end : !(p && p->last_only) || t->end == 1)
+		if (p && p->iteration ? p->at >= least && p->at < end : !(p && p->last_only) || end == 1)
 			copy_op(c, o, &how);
 	}
 }
@@ -33,8 +23,8 @@ static void copy_iteration(struct lowering *c, const struct role_op *loop, const
 /* Iteration j, whose number is known, of so many trips or, in a prologue, at least so many. */
 static void add_known(struct lowering *c, const struct role_op *loop, int j, int class, int trips)
 {
-	copy_iteration(c, loop, &(struct iteration){ .kind = ITERATION_KNOWN, .number = j, .class = class,
-		.last = trips - 1, .from = N(c, 0), .add = j, .least = -j, .end = trips - j });
+	copy_iteration(c, loop, (struct copying){ .kind = ITERATION_KNOWN,
+		.shift = j, .class = class, .last = trips - 1, .from = N(c, 0), .add = j }, -j, trips - j);
 }
 
 static void add_loop_end(struct lowering *c, int loop, int trips, bool exact)
@@ -54,8 +44,8 @@ static void add_steady(struct lowering *c, const struct role_op *loop, int most)
 
 	o->point = loop->point;
 	o->u.region.section = SECTION_STEADY;
-	copy_iteration(c, loop, &(struct iteration){ .kind = ITERATION_STEADY, .last = INT32_MAX,
-		.from = V(c, VAR_J, l), .end = most + 1 });
+	copy_iteration(c, loop,
+		(struct copying){ .kind = ITERATION_STEADY, .last = INT32_MAX, .from = V(c, VAR_J, l) }, 0, most + 1);
 	leave_body(c, outer);
 }
 
@@ -72,8 +62,8 @@ static void add_long(struct lowering *c, const struct role_op *loop, int most)
 	add_let(c, VAR_J, l, N(c, 0))->u.let.changes = true;
 	add_steady(c, loop, most);
 	for (int n = 1; n <= most; n++)
-		copy_iteration(c, loop, &(struct iteration){ .kind = ITERATION_LATE, .number = n - 1, .class = most + n,
-			.last = most - 1, .from = V(c, VAR_TRIPS, l), .add = n - most - 1, .end = most + 1 - n });
+		copy_iteration(c, loop, (struct copying){ .kind = ITERATION_LATE, .shift = n - 1, .class = most + n,
+			.last = most - 1, .from = V(c, VAR_TRIPS, l), .add = n - most - 1 }, 0, most + 1 - n);
 	add_loop_end(c, l, most, false);
 }
 

@@ -16,24 +16,19 @@ static bool may_stand(const struct lowering *c, const struct role_op *o, enum pa
 	return true;
 }
 
-/* Where passes read the point of an operation, is there one? */
-static bool has_its_point(const struct role_op *o)
+/* Where passes read the point of an operation, is there one? And has the fragment the version that the operation
+ * names? */
+static bool is_complete(const struct role_op *o)
 {
+	const struct frag_at *at = &o->u.frag.at;
+
 	if (o->what == DO_TASK)
 		return o->point && o->point->entry && o->point->entry->task == o->task;
 	if (o->what == DO_LOOP && o->u.region.section != SECTION_NONE)
 		return o->point && o->point->region == o->u.region.of;
+	if (o->what == DO_PIN || o->what == DO_INIT)
+		return at->version >= 0 && at->version < (at->frag->versions ? at->frag->versions : 1);
 	return true;
-}
-
-/* Registers of a version that the fragment has. */
-static bool version_exists(const struct role_op *o)
-{
-	const struct frag_at *at = &o->u.frag.at;
-
-	if (o->what != DO_PIN && o->what != DO_INIT)
-		return true;
-	return at->version >= 0 && at->version < (at->frag->versions ? at->frag->versions : 1);
 }
 
 void check_promises(const struct lowering *c, const struct role_body *b, enum pass_id behind)
@@ -41,7 +36,7 @@ void check_promises(const struct lowering *c, const struct role_body *b, enum pa
 	for (int i = 0; i < b->v.n; i++) {
 		const struct role_op *o = b->v.v[i];
 
-		if (!may_stand(c, o, behind) || !has_its_point(o) || !version_exists(o))
+		if (!may_stand(c, o, behind) || !is_complete(o))
 			BUG("%s leaves '%s', operation %d of a body, as no pass behind it expects it",
 				lower_passes[behind].name, role_op_info[o->what].name, i);
 		if (!role_is_region(o->what))

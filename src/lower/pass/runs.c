@@ -2,11 +2,6 @@
  * instance in it. */
 #include "lower/pass/build.h"
 
-static bool is_run_of(const struct lowering *c, const struct flag *f, int loop)
-{
-	return f->runs && f->loop == loop && in_lane(c, f->task);
-}
-
 /* A run is over: signals its flag, or counts it, to be signaled once its products are known to be complete. */
 static void signal_run(struct lowering *c, int f)
 {
@@ -58,9 +53,12 @@ void build_run_end(struct lowering *c, const struct kstep *nested)
 {
 	struct point *p;
 
-	for (int f = 0; f < c->k->flags.n; f++)
-		if (is_run_of(c, &c->k->flags.v[f], nested->id) && !c->k->flags.v[f].in_loop)
+	for (int f = 0; f < c->k->flags.n; f++) {
+		const struct flag *fl = &c->k->flags.v[f];
+
+		if (fl->runs && fl->loop == nested->id && in_lane(c, fl->task) && !fl->in_loop)
 			signal_run(c, f);
+	}
 	if (nested->groups_left == NONE)
 		return;
 	p = add_groups_wait(c, nested->groups_left > GROUPS_MOST ? GROUPS_MOST : nested->groups_left, c->point,

@@ -182,7 +182,7 @@ static void signal_complete(struct signaling *g)
 		if (!signals_later(c, f))
 			continue;
 		if (!synced && reads_shared(c))
-			add_warp_sync(c, "all of its threads have read");
+			add_op(c, DO_WARP_SYNC)->why = "all of its threads have read";
 		synced = true;
 		if (fl->runs && behind && behind[fl->task])
 			continue;	/* the last run may be in flight */
@@ -196,7 +196,7 @@ static void signal_runs(struct signaling *g)
 	struct lowering *c = g->c;
 
 	if (reads_shared(c))
-		add_warp_sync(c, "all of its threads have read");
+		add_op(c, DO_WARP_SYNC)->why = "all of its threads have read";
 	for (int f = 0; f < c->k->flags.n; f++) {
 		const struct flag *fl = &c->k->flags.v[f];
 

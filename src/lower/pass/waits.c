@@ -36,7 +36,7 @@ static void add_flag_wait(struct lowering *c, const struct flag_wait *w, const s
 	p->flag_wait = w;
 	o->point = p;
 	if (c->k->flags.v[w->flag].copies_arrive)
-		add_fence(c, "threads have copied it, engines may read it");
+		add_op(c, DO_FENCE)->why = "threads have copied it, engines may read it";
 	c->wait = NONE;
 }
 
@@ -85,7 +85,7 @@ void build_flag_waits(struct lowering *c, const struct kentry *x)
 		add_flag_wait(c, w, when);
 	}
 	if (reads_copied(c, x))
-		add_fence(c, "threads have copied what others have signaled, engines may read it");
+		add_op(c, DO_FENCE)->why = "threads have copied what others have signaled, engines may read it";
 }
 
 bool build_waits_once(const struct lowering *c, int flag)

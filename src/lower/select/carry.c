@@ -29,19 +29,6 @@ static void clear_if_loop_runs(struct lowering *c, int l, int around, enum var v
 	leave_body(c, outer);
 }
 
-static const struct val *initial_value(struct lowering *c, const struct buffer *b)
-{
-	return val_const(c, dtype_is_float(b->type) ? DT_F32 : DT_I32, c->p->carries.v[b->carry].init);
-}
-
-/* Address of element number EACH of a walk over a ring. */
-static const struct num *walked_element_address(struct lowering *c, const struct ring *r)
-{
-	const struct num *at = V(c, VAR_EACH, NONE), *cols = N(c, r->full_cols);
-
-	return ring_element_address(c, r, DIV(at, cols), MOD(at, cols));
-}
-
 /* May an sTask in this loop first touch a life of the carry in a later iteration of the loops around it, because the
  * loops between had no iteration before? Then no iteration number tells which touch is the first. */
 static bool may_start_late(const struct lowering *c, int loop, int life)
@@ -107,6 +94,7 @@ static void add_carry_start(struct lowering *c, const struct kentry *x, const st
 {
 	const struct buffer *buf = &c->g->buffers.v[b->buffer];
 	const struct ring *r = ring_of(c, b->buffer);
+	const struct num *at = V(c, VAR_EACH, NONE), *cols = N(c, r->full_cols);
 	struct role_body *outer;
 	struct role_op *o;
 
@@ -118,10 +106,10 @@ static void add_carry_start(struct lowering *c, const struct kentry *x, const st
 	o->touches.v[0].initial = true;
 	o->u.fill.ring = c->k->ring_of[b->buffer];
 	o->u.fill.elements = r->full_rows * r->full_cols;
-	o->u.fill.address = walked_element_address(c, r);
-	o->u.fill.value = initial_value(c, buf);
+	o->u.fill.address = ring_element_address(c, r, DIV(at, cols), MOD(at, cols));
+	o->u.fill.value = val_const(c, dtype_is_float(buf->type) ? DT_F32 : DT_I32, c->p->carries.v[buf->carry].init);
 	o->u.fill.type = buf->type;
-	add_fence(c, "engines may read the carry");
+	add_op(c, DO_FENCE)->why = "engines may read the carry";
 	add_lane_sync(c, "all of the initial value is there");
 	leave_body(c, outer);
 }
@@ -156,15 +144,6 @@ static bool is_touched(const struct lowering *c, const struct task *t, int carry
 	return false;
 }
 
-static int node_position(const struct task *t, int node)
-{
-	int i = 0;
-
-	while (t->nodes.v[i] != node)
-		i++;
-	return i;
-}
-
 /* A thread may write elements that another one reads, so reads and writes are separated by a barrier. */
 enum err_code set_shared_carry(struct lowering *c, const struct kentry *x, int node, struct err *e)
 {
@@ -172,15 +151,17 @@ enum err_code set_shared_carry(struct lowering *c, const struct kentry *x, int n
 	const struct task *t = &c->p->tasks.v[s->task];
 	const struct node *n = &c->p->nodes.v[node];
 	struct frag *over = ARENA_NEW(c->a, struct frag);
-	int at = node_position(t, node);
 	const struct val *value;
+	int at = 0;
 
+	while (t->nodes.v[at] != node)
+		at++;
 	TRY(lay_out_node(c, s, node, over, e));
 	if (is_touched(c, t, n->ref, 0, at, true))
 		add_lane_sync(c, "all have read what is set");
 	TRY(operand_value(c, x, node, n->arg[0], &value, e));
 	store_elements(c, x, node, buffer_of_carry(c, s, n->ref), over, value);
-	add_fence(c, "engines may read the carry");
+	add_op(c, DO_FENCE)->why = "engines may read the carry";
 	if (is_touched(c, t, n->ref, at + 1, t->nodes.n, false))
 		add_lane_sync(c, "all of the new value is there");
 	return OK;
@@ -226,7 +207,7 @@ enum err_code store_result(struct lowering *c, const struct kentry *x, struct er
 		TRY(add_pins(c, c->point, e));
 	}
 	store_elements(c, x, last_node(c->g, s), product_buffer(c, s), acc, val_frag(c, (struct frag_at){ acc, 0 }));
-	add_fence(c, "engines may read the result");
+	add_op(c, DO_FENCE)->why = "engines may read the result";
 	add_lane_sync(c, "all of the result is there");
 	return OK;
 }

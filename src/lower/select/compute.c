@@ -26,21 +26,6 @@ static enum err_code set_carry(struct lowering *c, const struct kentry *x, int n
 	return OK;
 }
 
-static enum err_code select_pack(struct lowering *c, const struct kentry *x, int node, const struct frag *f,
-	struct err *e)
-{
-	const struct node *n = &c->p->nodes.v[node];
-	const struct val *value;
-	struct role_op *o;
-
-	TRY(operand_value(c, x, node, n->arg[0], &value, e));
-	o = add_op(c, DO_PACK);
-	o->u.pack.to.frag = f;
-	o->u.pack.value = value;
-	o->u.pack.type = n->type;
-	return OK;
-}
-
 /* Can this node share one loop over the elements with those around it? */
 static bool can_fuse(struct lowering *c, const struct stask *s, int node, const struct frag *with)
 {
@@ -116,7 +101,9 @@ static enum err_code select_single_node(struct lowering *c, const struct kentry 
 {
 	const struct stask *s = stask_of(c, x);
 	const struct node *n = &c->p->nodes.v[node];
+	const struct val *value;
 	const struct frag *f;
+	struct role_op *o;
 
 	if (n->op == OP_SET)
 		return set_carry(c, x, node, e);
@@ -124,9 +111,14 @@ static enum err_code select_single_node(struct lowering *c, const struct kentry 
 	add_op(c, DO_FRAGMENT)->u.frag.at.frag = f;
 	if (is_fold(n->op))
 		return select_fold(c, x, node, e);
-	if (f->packed && n->op == OP_CAST)
-		return select_pack(c, x, node, f, e);
-	return refuse_node(n, e);
+	if (!f->packed || n->op != OP_CAST)
+		return refuse_node(n, e);
+	TRY(operand_value(c, x, node, n->arg[0], &value, e));
+	o = add_op(c, DO_PACK);
+	o->u.pack.to.frag = f;
+	o->u.pack.value = value;
+	o->u.pack.type = n->type;
+	return OK;
 }
 
 enum err_code select_compute(struct lowering *c, const struct kentry *x, struct err *e)
@@ -206,7 +198,7 @@ static enum err_code store_in_ring(struct lowering *c, const struct kentry *x, i
 	o->u.put.when = NUM2(BOTH, one_holder_condition(c, from->kind), inside_condition(c, s, shape, &writable, 0));
 	o->u.put.pairs = from->packed && num_is(inside, 1) && shape->ncol == r->shape.ncol && from->width % 2 == 0;
 	o->u.put.inside = inside;
-	add_fence(c, "engines may read it");
+	add_op(c, DO_FENCE)->why = "engines may read it";
 	return OK;
 }
 

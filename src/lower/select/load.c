@@ -99,7 +99,7 @@ static void try_shifted(const struct lowering *c, const struct kentry *x, const 
 /* Makes a complete load by threads visible and signals its flag. */
 static void signal_thread_load(struct lowering *c, const struct kentry *x)
 {
-	add_fence(c, "engines may read it");
+	add_op(c, DO_FENCE)->why = "engines may read it";
 	if (needs_sync_after(c, x))
 		add_lane_sync(c, "all of the load is there");
 	if (x->flag != NONE)
@@ -129,7 +129,7 @@ static void load_elements(struct lowering *c, const struct kentry *x, const stru
 	o->u.move.arrives = true;
 	o->u.move.flag = x->flag;
 	o->u.move.n = instance_number(c, s->loop);
-	add_warp_sync(c, "all of its threads copy");
+	add_op(c, DO_WARP_SYNC)->why = "all of its threads copy";
 }
 
 enum err_code select_load(struct lowering *c, const struct kentry *x, struct err *e)

@@ -104,10 +104,8 @@ struct role_op *add_let(struct lowering *c, enum var v, int of, const struct num
 void add_let_more(struct lowering *c, struct role_op *let, enum var v, int of, const struct num *to);
 void add_set(struct lowering *c, enum var v, int of, const struct num *to);
 void add_advance(struct lowering *c, enum var v, int of, const struct num *by);
-/* Synchronization. `why` explains it in the printed kernel. */
-void add_warp_sync(struct lowering *c, const char *why);
+/* Synchronizes the threads of the lane. `why` explains it in the printed kernel. */
 void add_lane_sync(struct lowering *c, const char *why);
-void add_fence(struct lowering *c, const char *why);
 /* Waits until at most n of the lane's groups of products are in flight. */
 void add_groups_wait_op(struct lowering *c, int n, const char *why);
 /* A wait for instance n of a flag, an arrival for it, or a release of all before it. */
@@ -257,7 +255,6 @@ bool mark_where(struct lowering *c, const struct stask *s, int node);
 /* ---- expressions of single elements (value.c) ------------------------------------------ */
 
 const struct val *val_const(struct lowering *c, enum dtype t, double k);
-const struct val *val_num(struct lowering *c, const struct num *n);
 const struct val *val_frag(struct lowering *c, struct frag_at at);
 /* An element of type `from` in shared memory, as `type`. */
 const struct val *val_shared(struct lowering *c, enum dtype type, enum dtype from, const struct num *address);

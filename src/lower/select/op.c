@@ -94,19 +94,9 @@ void add_advance(struct lowering *c, enum var v, int of, const struct num *by)
 	add_assignment(c, DO_ADVANCE, v, of, by);
 }
 
-void add_warp_sync(struct lowering *c, const char *why)
-{
-	add_op(c, DO_WARP_SYNC)->why = why;
-}
-
 void add_lane_sync(struct lowering *c, const char *why)
 {
 	add_op(c, c->lane->warps > 1 ? DO_LANE_SYNC : DO_WARP_SYNC)->why = why;
-}
-
-void add_fence(struct lowering *c, const char *why)
-{
-	add_op(c, DO_FENCE)->why = why;
 }
 
 void add_groups_wait_op(struct lowering *c, int n, const char *why)
@@ -158,6 +148,6 @@ struct role_op *add_flag_op(struct lowering *c, enum role_do what, int flag, con
 
 void add_arrive(struct lowering *c, int flag, const struct num *seq, const char *why)
 {
-	add_warp_sync(c, "one thread signals for all");
+	add_op(c, DO_WARP_SYNC)->why = "one thread signals for all";
 	add_flag_op(c, DO_ARRIVE, flag, seq, why);
 }

@@ -10,17 +10,6 @@ static const struct val *identity_of(struct lowering *c, enum op op, enum dtype 
 	return val_const(c, type, op_identity(op, t));
 }
 
-/* The argument's current element. */
-static enum err_code fold_argument(struct lowering *c, const struct kentry *x, const struct node *n,
-	const struct fold *f, const struct val **out, struct err *e)
-{
-	int buffer = buffer_of_node(c, stask_of(c, x), n->arg[0]);
-
-	if (f->shared)
-		return ring_value_as(c, x, ring_of(c, buffer), &f->over, out, e);
-	return operand_value(c, x, n->arg[0], n->arg[0], out, e);
-}
-
 /* The value, or the identity beyond the end of the reduced axis. Ends of the other side do not matter. */
 static const struct val *mask_outside_axis(struct lowering *c, const struct kentry *x, const struct node *n,
 	const struct fold *f, const struct frag *over, const struct val *value)
@@ -54,7 +43,8 @@ static enum err_code fold_in_registers(struct lowering *c, const struct kentry *
 	struct role_op *o;
 
 	TRY(lay_out_shape(c, s, &f->over, c->p->nodes.v[n->arg[0]].type, over, e));
-	TRY(fold_argument(c, x, n, f, &value, e));
+	TRY(f->shared ? ring_value_as(c, x, ring_of(c, buffer_of_node(c, s, n->arg[0])), &f->over, &value, e) :
+		operand_value(c, x, n->arg[0], n->arg[0], &value, e));
 	TRY(find_node_frag(c, s, node, &to, e));
 	o = add_op(c, scans ? DO_SCAN : DO_REDUCE);
 	o->u.reduce.over = over;

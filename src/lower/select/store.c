@@ -174,12 +174,6 @@ static void write_panels(struct lowering *c, const struct outbox *o, int buffer,
 	op->u.panels.type = c->g->buffers.v[buffer].type;
 }
 
-/* Condition: the warp has rows in the block, of a fragment whose last block is not full; else NULL. */
-static const struct num *has_rows_condition(struct lowering *c, const struct frag *f, const struct outbox *o)
-{
-	return f->height == f->rows ? NULL : NUM2(LT, warp_row(c, o), N(c, f->height));
-}
-
 /* From registers through the staging: a batch is written once the one that was there has been read. */
 static void store_panels(struct lowering *c, const struct kentry *x, const struct node *n,
 	const struct shape2 *shape, const struct outbox *o, int buffer, struct frag_at from)
@@ -198,15 +192,16 @@ static void store_panels(struct lowering *c, const struct kentry *x, const struc
 	wait->u.stores.elected = true;
 	wait->u.stores.first = o->unread[0];
 	wait->u.stores.other = rounds > 1 ? o->unread[1] : o->unread[0];
-	add_warp_sync(c, "the staging is free");
+	add_op(c, DO_WARP_SYNC)->why = "the staging is free";
 	if (o->batches > 1)
 		to = ADD(to, MUL(MOD(V(c, VAR_ROUND, NONE), N(c, 2)), N(c, bytes)));
 	add_let(c, VAR_TO, NONE, to);
 	write_panels(c, o, buffer, from);
-	add_fence(c, "the copy engine reads it");
-	add_warp_sync(c, "all of the warp's rows are there");
+	add_op(c, DO_FENCE)->why = "the copy engine reads it";
+	add_op(c, DO_WARP_SYNC)->why = "all of the warp's rows are there";
 	add_touch(c, TOUCH_READ, TOUCH_STAGING, (int)(o - c->k->outboxes.v), o->batches);
-	store_batch(c, stask_of(c, x), n, shape, o, V(c, VAR_TO, NONE), has_rows_condition(c, from.frag, o));
+	store_batch(c, stask_of(c, x), n, shape, o, V(c, VAR_TO, NONE), from.frag->height == from.frag->rows ?
+		NULL : NUM2(LT, warp_row(c, o), N(c, from.frag->height)));
 	leave_body(c, outer);
 }
 

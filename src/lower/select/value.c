@@ -1,70 +1,36 @@
 /* Expressions of single elements: a node's current element, in terms of its arguments' elements. */
 #include "lower/select/lowering.h"
 
-static struct val *new_val(struct lowering *c, enum val_kind kind, enum dtype type)
+static const struct val *make_val(struct lowering *c, struct val v)
 {
-	struct val *v = ARENA_NEW(c->a, struct val);
-
-	v->kind = kind;
-	v->type = type;
-	return v;
+	return arena_copy(c->a, &v, 1, sizeof(v));
 }
 
 const struct val *val_const(struct lowering *c, enum dtype t, double k)
 {
-	struct val *v = new_val(c, VAL_CONST, t);
-
-	v->k = k;
-	return v;
-}
-
-const struct val *val_num(struct lowering *c, const struct num *n)
-{
-	struct val *v = new_val(c, VAL_NUM, DT_I32);
-
-	v->num = n;
-	return v;
+	return make_val(c, (struct val){ .kind = VAL_CONST, .type = t, .k = k });
 }
 
 const struct val *val_frag(struct lowering *c, struct frag_at at)
 {
-	struct val *v = new_val(c, VAL_FRAG, at.frag->type);
-
-	v->frag = at;
-	return v;
+	return make_val(c, (struct val){ .kind = VAL_FRAG, .type = at.frag->type, .frag = at });
 }
 
 const struct val *val_shared(struct lowering *c, enum dtype type, enum dtype from, const struct num *address)
 {
-	struct val *v = new_val(c, VAL_SHARED, type);
-
-	v->from = from;
-	v->num = address;
-	return v;
+	return make_val(c, (struct val){ .kind = VAL_SHARED, .type = type, .from = from, .num = address });
 }
 
 const struct val *val_cast(struct lowering *c, enum dtype to, enum dtype from, const struct val *x)
 {
-	struct val *v = new_val(c, VAL_CAST, to);
-
-	v->op = OP_CAST;
-	v->from = from;
-	v->arg[0] = x;
-	return v;
+	return make_val(c, (struct val){ .kind = VAL_CAST, .type = to, .op = OP_CAST, .from = from, .arg = { x } });
 }
 
-const struct val *val_guard(struct lowering *c, const struct num *when, const struct val *x,
-	const struct val *otherwise)
+const struct val *val_guard(struct lowering *c,
+	const struct num *when, const struct val *x, const struct val *otherwise)
 {
-	struct val *v;
-
-	if (num_is(when, 1))
-		return x;
-	v = new_val(c, VAL_GUARD, x->type);
-	v->num = when;
-	v->arg[0] = x;
-	v->arg[1] = otherwise;
-	return v;
+	return num_is(when, 1) ? x : make_val(c, (struct val){ .kind = VAL_GUARD, .type = x->type, .num = when,
+		.arg = { x, otherwise } });
 }
 
 const struct val *ring_value(struct lowering *c, const struct kentry *x, const struct ring *r,
@@ -106,14 +72,11 @@ static enum err_code register_value(struct lowering *c, const struct kentry *x, 
 	const struct stask *s = stask_of(c, x);
 	const struct node *a = &c->p->nodes.v[arg];
 	struct frag_at at = { 0 };
-	struct val *v;
 
 	if (!has_same_layout(&c->k->node_shape[node], &c->k->node_shape[arg]))
 		return converted_value(c, x, node, arg, NONE, out, e);
 	if (a->task == s->task && c->fused[arg]) {
-		v = new_val(c, VAL_NODE, a->type);
-		v->node = arg;
-		*out = v;
+		*out = make_val(c, (struct val){ .kind = VAL_NODE, .type = a->type, .node = arg });
 		return OK;
 	}
 	TRY(a->task == s->task ? find_node_frag(c, s, arg, &at.frag, e) :
@@ -135,7 +98,8 @@ enum err_code operand_value(struct lowering *c, const struct kentry *x, int node
 		return OK;
 	}
 	if (a->op == OP_INDEX) {
-		*out = val_num(c, ADD(axis_first(c, s, shape, a->ref), axis_local_index(c, s, shape, a->ref)));
+		*out = make_val(c, (struct val){ .kind = VAL_NUM, .type = DT_I32,
+			.num = ADD(axis_first(c, s, shape, a->ref), axis_local_index(c, s, shape, a->ref)) });
 		return OK;
 	}
 	buffer = a->task == s->task ? NONE : buffer_of_node(c, s, arg);
@@ -151,15 +115,14 @@ static enum err_code unpacked_value(struct lowering *c, const struct kentry *x, 
 	const struct stask *s = stask_of(c, x);
 	const struct node *n = &c->p->nodes.v[node];
 	int buffer = buffer_of_node(c, s, n->arg[0]);
-	struct val *v = new_val(c, VAL_FIELD, n->type);
+	struct val v = { .kind = VAL_FIELD, .type = n->type, .per = 32 / dtype_bits(n->type) };
 
 	if (buffer == NONE || !has_ring(c, buffer))
 		return err_set(e, ERR_ILLEGAL, n->loc, "unpack takes words out of shared memory; "
 			"these are in registers");
-	TRY(operand_value(c, x, node, n->arg[0], &v->arg[0], e));
-	v->per = 32 / dtype_bits(n->type);
-	v->num = axis_local_index(c, s, &c->k->node_shape[node], n->ref);
-	*out = v;
+	TRY(operand_value(c, x, node, n->arg[0], &v.arg[0], e));
+	v.num = axis_local_index(c, s, &c->k->node_shape[node], n->ref);
+	*out = make_val(c, v);
 	return OK;
 }
 
@@ -194,7 +157,7 @@ static enum err_code column_comparison(struct lowering *c, const struct kentry *
 		return OK;
 	for (int side = 0; side < 2; side++) {
 		int other = n->arg[1 - side], axis = shape->ncol ? shape->col[0] : NONE;
-		struct val *v;
+		struct val v = { .kind = VAL_COLUMN, .type = DT_BOOL, .compare = signs[side][sign] };
 		int64_t k;
 
 		if (!is_column_index(c, shape, n->arg[side], &k) || dtype_is_float(c->p->nodes.v[other].type))
@@ -203,12 +166,10 @@ static enum err_code column_comparison(struct lowering *c, const struct kentry *
 			return OK;
 		if (axis == s->split_axis)
 			k += s->slice * c->g->extents.tile[axis] / s->slices;
-		v = new_val(c, VAL_COLUMN, DT_BOOL);
-		v->compare = signs[side][sign];
-		v->num = ADD(MUL(N(c, c->k->target->frag.cols), V(c, VAR_EIGHT, NONE)), V(c, VAR_E, NONE));
-		v->less = ADD(ADD(axis_first(c, s, shape, axis), V(c, VAR_COL0, NONE)), N(c, k));
-		TRY(operand_value(c, x, node, other, &v->arg[0], e));
-		*out = v;
+		v.num = ADD(MUL(N(c, c->k->target->frag.cols), V(c, VAR_EIGHT, NONE)), V(c, VAR_E, NONE));
+		v.less = ADD(ADD(axis_first(c, s, shape, axis), V(c, VAR_COL0, NONE)), N(c, k));
+		TRY(operand_value(c, x, node, other, &v.arg[0], e));
+		*out = make_val(c, v);
 		return OK;
 	}
 	return OK;
@@ -253,7 +214,7 @@ static bool can_cast(enum dtype to)
 enum err_code element_value(struct lowering *c, const struct kentry *x, int node, const struct val **out, struct err *e)
 {
 	const struct node *n = &c->p->nodes.v[node];
-	struct val *v;
+	struct val v = { .kind = n->op == OP_CAST ? VAL_CAST : VAL_OP, .type = n->type, .op = n->op };
 
 	if (n->op == OP_GET)
 		return carry_value(c, x, node, out, e);
@@ -262,15 +223,13 @@ enum err_code element_value(struct lowering *c, const struct kentry *x, int node
 	TRY(column_comparison(c, x, node, out, e));
 	if (*out)
 		return OK;
-	v = new_val(c, n->op == OP_CAST ? VAL_CAST : VAL_OP, n->type);
-	v->op = n->op;
 	if (n->op == OP_CAST)
-		v->from = c->p->nodes.v[n->arg[0]].type;
+		v.from = c->p->nodes.v[n->arg[0]].type;
 	for (int i = 0; i < op_arity(n->op); i++)
-		TRY(operand_value(c, x, node, n->arg[i], &v->arg[i], e));
+		TRY(operand_value(c, x, node, n->arg[i], &v.arg[i], e));
 	if (n->op == OP_CAST ? !can_cast(n->type) : !op_kernel_text(n->op, n->type))
 		return refuse_node(n, e);
-	v->unmasked = n->op == OP_WHERE && mark_where(c, stask_of(c, x), node);
-	*out = v;
+	v.unmasked = n->op == OP_WHERE && mark_where(c, stask_of(c, x), node);
+	*out = make_val(c, v);
 	return OK;
 }

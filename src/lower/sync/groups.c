@@ -210,30 +210,21 @@ static void complete_with_run(const struct counting *c, int i, int loop)
 	s->groups_left = s->groups_left == NONE || n < s->groups_left ? n : s->groups_left;
 }
 
-/* Other lanes wait for the run that ends with product instance i. With tile offsets, no end of a tile makes the lane
+/* If other lanes wait for the run that ends with product instance i: with tile offsets, no end of a tile makes the lane
  * wait for its products, so it must wait at the end of the run. */
-static void count_run(const struct counting *c, int i, int loop)
-{
-	int own = stask_at(c->k, c->r->inst[i].task)->loop;
-	const struct walk *w = c->r->walk;
-	int64_t tile = walk_outer(w, own, c->r->inst[i].seq, NONE);
-
-	if (c->r->inst[i].seq + 1 == walk_inner(w, NONE, tile + 1, own))
-		complete_with_run(c, i, loop);
-}
-
 static void count_runs(const struct counting *c, int i)
 {
-	int task = c->r->inst[i].task;
+	int task = c->r->inst[i].task, own = stask_at(c->k, task)->loop;
+	const struct walk *w = c->r->walk;
 
 	if (!shifts_tiles(c->l) || !is_async_product(c->k, task) || kernel_result_shared(c->k, task))
 		return;
 	for (int f = 0; f < c->k->flags.n; f++) {
 		const struct flag *fl = &c->k->flags.v[f];
 
-		if (fl->runs && !fl->issued && fl->task == task &&
-		    c->k->plan->graph->program->loops.v[fl->loop].parent == NONE)
-			count_run(c, i, fl->loop);
+		if (fl->runs && !fl->issued && fl->task == task && parent_of(c, fl->loop) == NONE && c->r->inst[i].seq + 1 ==
+		    walk_inner(w, NONE, walk_outer(w, own, c->r->inst[i].seq, NONE) + 1, own))
+			complete_with_run(c, i, fl->loop);
 	}
 }
 
