@@ -209,14 +209,6 @@ static bool run_options(lua_State *L, const struct options *o)
 	return true;
 }
 
-static void print_version(lua_State *L)
-{
-	lua_getglobal(L, "mr");
-	lua_getfield(L, -1, "version");
-	printf("Millrace %s, %s\n", luaL_tolstring(L, -1, NULL), LUA_RELEASE);
-	lua_pop(L, 3);
-}
-
 /* Everything that may raise an error of Lua. Sets o->status. */
 static int main_l(lua_State *L)
 {
@@ -230,8 +222,12 @@ static int main_l(lua_State *L)
 	if (o->strict)
 		strict_set(L, STRICT_ALL);
 	o->status = EXIT_SCRIPT;
-	if (o->version)
-		print_version(L);
+	if (o->version) {
+		lua_getglobal(L, "mr");
+		lua_getfield(L, -1, "version");
+		printf("Millrace %s, %s\n", luaL_tolstring(L, -1, NULL), LUA_RELEASE);
+		lua_settop(L, 1);
+	}
 	if (!run_options(L, o))
 		return 0;
 	if (script && !run_script(L, o))

@@ -143,8 +143,6 @@ static unsigned char on_clear(EditLine *el, int ch)
 	return CC_EOF;
 }
 
-/* ---- completion ---- */
-
 /* (struct repl *) -> text to insert, or nil and the words to choose from */
 static int complete_l(lua_State *L)
 {
@@ -185,8 +183,6 @@ static unsigned char on_tab(EditLine *el, int ch)
 	lua_settop(L, top);
 	return next;
 }
-
-/* ---- history ---- */
 
 static void enter_history(void *ud, const char *entry)
 {
@@ -303,15 +299,6 @@ static bool read_plain(struct repl *r)
 static const char *lead_of(const struct repl *r)
 {
 	return r->timed ? ":time " : "";
-}
-
-/* After Ctrl-C: drop what was typed, but keep it in the history. */
-static void clear_text(struct repl *r)
-{
-	if (r->text)
-		remember(r, lead_of(r), r->text);
-	drop_text(r);
-	r->timed = false;
 }
 
 /* Add the line to the unfinished chunk; false if that is still blank. */
@@ -485,12 +472,16 @@ static bool run_command(struct repl *r)
 
 static void take_line(struct repl *r)
 {
-	if (r->cleared)
-		clear_text(r);
-	else if (!r->text && is_command(r->line) && !run_command(r))
+	if (r->cleared) {		/* drop what was typed, but keep it in the history */
+		if (r->text)
+			remember(r, lead_of(r), r->text);
+		drop_text(r);
+		r->timed = false;
+	} else if (!r->text && is_command(r->line) && !run_command(r)) {
 		return;
-	else if (add_line(r))
+	} else if (add_line(r)) {
 		run_text(r);
+	}
 }
 
 /* core.page(text): print it, by screens if it is long */

@@ -213,16 +213,11 @@ int user_call(lua_State *L, int nargs, int nresults)
 /* ---- source lines ---- */
 
 /* Key in the registry of a table: name of a chunk without a file -> its text. */
-static const char texts;
+#define TEXTS "millrace.texts"
 
 void user_remember(lua_State *L, const char *text, size_t len, const char *name)
 {
-	if (lua_rawgetp(L, LUA_REGISTRYINDEX, &texts) != LUA_TTABLE) {
-		lua_pop(L, 1);
-		lua_newtable(L);
-		lua_pushvalue(L, -1);
-		lua_rawsetp(L, LUA_REGISTRYINDEX, &texts);
-	}
+	luaL_getsubtable(L, LUA_REGISTRYINDEX, TEXTS);
 	lua_pushlstring(L, text, len);
 	lua_setfield(L, -2, name);
 	lua_pop(L, 1);
@@ -243,10 +238,7 @@ static bool line_of_text(lua_State *L, const char *name, int want, char line[LIN
 {
 	const char *s;
 
-	if (lua_rawgetp(L, LUA_REGISTRYINDEX, &texts) != LUA_TTABLE) {
-		lua_pop(L, 1);
-		return false;
-	}
+	luaL_getsubtable(L, LUA_REGISTRYINDEX, TEXTS);
 	lua_pushstring(L, name);
 	lua_rawget(L, -2);
 	s = lua_tostring(L, -1);

@@ -53,14 +53,6 @@ static bool open_chafa(struct chafa *c)
 #undef X
 }
 
-/* A protocol that the terminal understands; 0: none. */
-static int mode_of(const struct chafa *c, const void *info)
-{
-	if (c->term_info_have_seq(info, SEQ_BEGIN_KITTY))
-		return MODE_KITTY;
-	return c->term_info_have_seq(info, SEQ_BEGIN_SIXELS) ? MODE_SIXELS : 0;
-}
-
 static void put(const struct chafa *c, void *config, void *info, const unsigned char *pixels, int w, int h, FILE *f)
 {
 	void *canvas = c->canvas_new(config);
@@ -87,7 +79,8 @@ const char *picture_show(const struct picture *p, const struct picture_how *how,
 	if (!open_chafa(&c))
 		return "libchafa is not installed (Debian: libchafa0)";
 	info = c.term_db_detect(c.term_db_get_default(), environ);
-	mode = mode_of(&c, info);
+	mode = c.term_info_have_seq(info, SEQ_BEGIN_KITTY) ? MODE_KITTY :
+		c.term_info_have_seq(info, SEQ_BEGIN_SIXELS) ? MODE_SIXELS : 0;
 	pixels = mode ? cairo_pixels(p, how, &w, &h, &why) : NULL;
 	if (pixels) {
 		int rows = (int)((double)columns * cell_w * h / w / cell_h + 0.5);

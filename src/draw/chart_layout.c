@@ -154,8 +154,6 @@ int layout_lane_row_of(const struct chart *c, const struct chart_layout *l, cons
 	return c->by == TIMELINE_LANES ? l->lane_row[e->lane][e->replica] : NONE;
 }
 
-/* ---- the axis ------------------------------------------------------------------- */
-
 struct chart_axis chart_axis(const struct chart *c, bool seconds, double gap)
 {
 	double clock = c->t->clock_hz > 0 ? c->t->clock_hz : c->d->clock_hz;

@@ -85,8 +85,7 @@ void draw_timeline_summary(const struct timeline *t, const struct draw_options *
 
 /* The trace-event format in JSON, for Perfetto and chrome://tracing. names: of the processes; script: stored in the
  * trace, NULL: none. */
-void trace_json(const struct timeline *const *t, const char *const *names, int n, const char *script,
-	struct buf *out);
+void trace_json(const struct timeline *const *t, const char *const *names, int n, const char *script, struct buf *out);
 
 /* ---- parts of drawings, for other displays ---- */
 

@@ -262,11 +262,8 @@ void draw_graph_layers(const struct graph *g, const struct draw_options *o, stru
 	for (int i = 0; i < g->program->phases.n; i++) {
 		const struct phase *p = &g->program->phases.v[i];
 
-		if (g->program->phases.n > 1) {
-			pen_puts(&pen, i ? "\n" : "", PLAIN);
-			pen_puts(&pen, p->name, BOLD);
-			pen_puts(&pen, "\n", PLAIN);
-		}
+		if (g->program->phases.n > 1)
+			pen_puts(&pen, arena_strf(pen.arena, "%s%s\n", i ? "\n" : "", p->name), BOLD);
 		if (!draw_sketch(g, i, &pen))
 			list_body(g, p->body.v, p->body.n, 0, &pen);
 		list_carried(g, i, &pen);

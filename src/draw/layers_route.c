@@ -124,15 +124,6 @@ static bool enter_columns(const struct sketch *s, struct gap *gap, int node)
 	return true;
 }
 
-static void measure(struct wire *w)
-{
-	w->lo = w->hi = w->from_x;
-	for (int i = 0; i < w->nto; i++) {
-		w->lo = (int)min_i64(w->lo, w->to_x[i]);
-		w->hi = (int)max_i64(w->hi, w->to_x[i]);
-	}
-}
-
 static bool enters_at(const struct wire *w, int x)
 {
 	for (int i = 0; i < w->nto; i++)
@@ -190,8 +181,15 @@ static bool route_gap(const struct sketch *s, int layer, struct gap *gap)
 	for (int i = 0; i < l->count[layer + 1]; i++)
 		if (!enter_columns(s, gap, l->order[layer + 1][i]))
 			return false;
-	for (int i = 0; i < gap->nwires; i++)
-		measure(&gap->wires[i]);
+	for (int i = 0; i < gap->nwires; i++) {
+		struct wire *w = &gap->wires[i];
+
+		w->lo = w->hi = w->from_x;
+		for (int k = 0; k < w->nto; k++) {
+			w->lo = (int)min_i64(w->lo, w->to_x[k]);
+			w->hi = (int)max_i64(w->hi, w->to_x[k]);
+		}
+	}
 	return assign_tracks(gap);
 }
 

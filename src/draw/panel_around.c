@@ -206,8 +206,6 @@ double panel_axis(struct panel *n, double y, double grid)
 	return y + 28;
 }
 
-/* ---- shares --------------------------------------------------------------------- */
-
 static double draw_share(struct panel *n, double x, double w, double y, const char *name, double share, int ink)
 {
 	double bar = w - 62;

@@ -38,9 +38,7 @@ void pen_printf(struct pen *pen, const char *fmt, ...)
 
 void pen_section(struct pen *pen, const char *title)
 {
-	pen_puts(pen, "\n", PLAIN);
-	pen_puts(pen, title, BOLD);
-	pen_puts(pen, "\n", PLAIN);
+	pen_puts(pen, arena_strf(pen->arena, "\n%s\n", title), BOLD);
 }
 
 void pen_wrap(struct pen *pen, const char *lead, int indent, const char *s)

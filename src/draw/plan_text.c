@@ -86,14 +86,6 @@ const char *waits_text(struct arena *a, const struct plan *p, int task)
 	return b.text;
 }
 
-static void add_entry(const struct plan *p, const struct entry *e, int indent, struct table *t)
-{
-	const struct stask *s = &p->graph->tasks.v[e->task];
-
-	TABLE_ROW(t, arena_strf(t->arena, "%*s%s", indent, "", s->name), e->at ? arena_strf(t->arena, "@%+d", e->at) : NULL,
-		p->device->seu[e->seu].name, waits_text(t->arena, p, e->task))->style = style_of_kind(s->kind);
-}
-
 /* Entries in the order in which the lane executes them. */
 static void add_region(const struct plan *p, int lane, int phase, int loop, int indent, struct table *t)
 {
@@ -102,7 +94,12 @@ static void add_region(const struct plan *p, int lane, int phase, int loop, int 
 
 	for (int i = 0; i < n; i++) {
 		if (!steps[i].is_loop) {
-			add_entry(p, &p->entries.v[steps[i].id], indent, t);
+			const struct entry *e = &p->entries.v[steps[i].id];
+			const struct stask *s = &p->graph->tasks.v[e->task];
+
+			TABLE_ROW(t, arena_strf(t->arena, "%*s%s", indent, "", s->name), e->at ?
+				arena_strf(t->arena, "@%+d", e->at) : NULL, p->device->seu[e->seu].name,
+				waits_text(t->arena, p, e->task))->style = style_of_kind(s->kind);
 			continue;
 		}
 		table_row(t)[0] = (struct table_cell){ arena_strf(t->arena, "%*sloop %s", indent, "",
@@ -238,9 +235,7 @@ static void put_problems(const struct problems *pr, struct pen *pen)
 	}
 	if (!pr->v.n)
 		return;
-	pen_puts(pen, "\n", PLAIN);
-	pen_puts(pen, arena_strf(pen->arena, "%d problem%s", pr->v.n, pr->v.n == 1 ? "" : "s"), red);
-	pen_puts(pen, "\n", PLAIN);
+	pen_puts(pen, arena_strf(pen->arena, "\n%d problem%s\n", pr->v.n, pr->v.n == 1 ? "" : "s"), red);
 	for (int i = 0; i < pr->v.n; i++) {
 		const struct problem *x = &pr->v.v[i];
 		const char *at = x->loc.file && x->loc.line ? arena_strf(pen->arena, " (%s:%d)",

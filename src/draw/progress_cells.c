@@ -52,13 +52,6 @@ static void put_dots(struct grid *g, const struct progress_axes *a, const struct
 	}
 }
 
-static struct style style_of(int kinds)
-{
-	if (kinds & DOT_BEST)
-		return (struct style){ .fg = 42, .attr = STYLE_BOLD };
-	return kinds & DOT_MEASURED ? (struct style){ .fg = 214 } : (struct style){ .fg = 75 };
-}
-
 /* The cell at (cx, cy) of the plot, whose first is at (x, y). */
 static void put_cell(struct cells *out, const struct grid *g, int x, int y, int cx, int cy)
 {
@@ -76,7 +69,8 @@ static void put_cell(struct cells *out, const struct grid *g, int x, int y, int 
 	if (!bits)
 		return;
 	snprintf(utf8, sizeof(utf8), "\xe2%c%c", (char)(0xa0 | bits >> 6), (char)(0x80 | (bits & 63)));
-	cells_put(out, x + cx, y + cy, utf8, style_of(kinds));
+	cells_put(out, x + cx, y + cy, utf8, kinds & DOT_BEST ? (struct style){ .fg = 42, .attr = STYLE_BOLD } :
+		(struct style){ .fg = kinds & DOT_MEASURED ? 214 : 75 });
 }
 
 static void put_left(struct cells *out, int x, int y, int h, const struct progress_axes *a, double bound)

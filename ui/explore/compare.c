@@ -307,15 +307,6 @@ static void put_tasks(const struct pair *p, int phase, struct pen *pen)
 
 /* ---- statements ----------------------------------------------------------------- */
 
-static void put_statement(struct pen *pen, const struct diff_line *l)
-{
-	const struct style style = { .fg = l->kind == DIFF_GONE ? WORSE : BETTER };
-	struct buf b = buf_new(pen->arena);
-
-	text_wrap(&b, l->text, 4, 6, pen->width, pen->flags);
-	pen_puts(pen, arena_strf(pen->arena, "%s%s\n", l->kind == DIFF_GONE ? "  - " : "  + ", b.text), style);
-}
-
 static void put_diff(const struct pair *p, struct pen *pen)
 {
 	struct diff d;
@@ -328,9 +319,15 @@ static void put_diff(const struct pair *p, struct pen *pen)
 	if (!d.gone && !d.added)
 		pen_puts(pen, "  the plans are the same\n", FAINT);
 	for (int i = 0; i < d.v.n; i++) {
+		bool gone = d.v.v[i].kind == DIFF_GONE;
+		struct buf b = buf_new(pen->arena);
+
 		same += d.v.v[i].kind == DIFF_SAME;
-		if (d.v.v[i].kind != DIFF_SAME)
-			put_statement(pen, &d.v.v[i]);
+		if (d.v.v[i].kind == DIFF_SAME)
+			continue;
+		text_wrap(&b, d.v.v[i].text, 4, 6, pen->width, pen->flags);
+		pen_puts(pen, arena_strf(pen->arena, "%s%s\n", gone ? "  - " : "  + ", b.text),
+			(struct style){ .fg = gone ? WORSE : BETTER });
 	}
 	if (same)
 		pen_puts(pen, arena_strf(pen->arena, "    and %d that are the same\n", same), FAINT);

@@ -103,12 +103,9 @@ static void put_event(struct lines *x, const struct event *e)
 	const struct task_cost *cost = model_line(m)->costs ? &model_line(m)->costs[e->task] : NULL;
 	struct buf b = buf_new(&m->frame);
 
-	buf_printf(&b, "lane free %s%s", number(m, e->ready), held_text(m, e));
-	buf_printf(&b, ", starts %s", number(m, e->start));
-	buf_printf(&b, ", complete %s (%s later)", number(m, e->end), number(m, e->end - e->start));
-	put_line(x, "when    ", b.text);
+	put_line(x, "when    ", arena_strf(&m->frame, "lane free %s%s, starts %s, complete %s (%s later)",
+		number(m, e->ready), held_text(m, e), number(m, e->start), number(m, e->end), number(m, e->end - e->start)));
 	put_line(x, "slack   ", slack_text(m, e));
-	buf_init(&b, &m->frame);
 	if (cost) {
 		const struct {
 			double cycles;

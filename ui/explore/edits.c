@@ -10,8 +10,6 @@
 
 const struct srcloc model_loc = { .file = "explorer", .line = 0 };
 
-/* ---- the message ---- */
-
 /* How many waits of `a` there are not in `b`. */
 static int waits_without(const struct plan *a, const struct plan *b)
 {
@@ -122,8 +120,7 @@ static void finish_edit(struct model *m, enum err_code code, const struct err *e
 
 bool model_can_edit(struct model *m)
 {
-	if (!m->history)
-		model_refuse(m, "this cannot be edited, because it is %s; open a plan or a simulated "
+	return m->history || model_refuse(m, "this cannot be edited, because it is %s; open a plan or a simulated "
 			"timeline", m->now->plan ? "measured, or its plan has been edited since" : "a graph");
 	return m->history != NULL;
 }
@@ -133,10 +130,8 @@ static bool has_entry(struct model *m)
 {
 	if (!model_can_edit(m))
 		return false;
-	if (m->sel.task == NONE || plan_entry_of(m->now->plan, m->sel.task) == NONE) {
-		model_refuse(m, "select an sTask that is in the plan first");
-		return false;
-	}
+	if (m->sel.task == NONE || plan_entry_of(m->now->plan, m->sel.task) == NONE)
+		return model_refuse(m, "select an sTask that is in the plan first");
 	return true;
 }
 
@@ -363,8 +358,6 @@ void model_tile(struct model *m, const char *words)
 	finish_edit(m, history_propagate(m->history, &t, model_loc, &e), &e, arena_strf(&m->frame, "propagate %s", words));
 }
 
-/* ---- repair ---- */
-
 /* Add a version where there are too few, or else the missing waits. */
 static enum err_code repair_once(struct model *m, const char **what, struct err *e)
 {
@@ -404,8 +397,6 @@ void model_repair(struct model *m)
 			return;
 	}
 }
-
-/* ---- search ---- */
 
 void model_improve(struct model *m, const char *pinned)
 {
@@ -467,8 +458,6 @@ void model_set_base(struct model *m)
 	m->base_given = false;
 	model_say(m, "from now on compared with this plan");
 }
-
-/* ---- saving and running ---- */
 
 void model_save(struct model *m, const char *path)
 {

@@ -19,11 +19,7 @@ enum { BAR_ROWS = 3 };			/* tabs above the view, message and keys below */
 
 static unsigned groups_of(const struct explorer *x)
 {
-	unsigned g = GROUP_ANY | x->view->ops->groups;
-
-	if (x->m.positions)
-		return GROUP_ANY | GROUP_PICKED;
-	return x->help ? (unsigned)GROUP_ANY : g;
+	return GROUP_ANY | (x->m.positions ? (unsigned)GROUP_PICKED : x->help ? 0 : x->view->ops->groups);
 }
 
 /* " 2 plan "; on a narrow terminal the number alone, but for the tab of the view that is shown. */

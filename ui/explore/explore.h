@@ -14,6 +14,9 @@ void lua_open_explore(lua_State *L);
 /* For tests: explorers that are opened from now on use this instead of the terminal; NULL: the terminal again.
  * Borrowed. */
 void explore_setup(const struct term_setup *setup);
-const struct term_setup *explore_setup_now(void);
+/* Is there a terminal to open? If not, show methods print instead. */
+bool explore_has_term(void);
+/* Open it. If it cannot be used, push nil and the reason, the results of the function of Lua that wants it: false. */
+bool explore_open_term(lua_State *L, struct term **out);
 
 #endif

@@ -16,14 +16,11 @@ const struct action_row action_rows[ACTION_COUNT] = {
 static const struct {
 	const char *name;
 	int code;
-} named[] = {
-	{ "Up", KEY_CODE_UP }, { "Down", KEY_CODE_DOWN }, { "Left", KEY_CODE_LEFT },
-	{ "Right", KEY_CODE_RIGHT }, { "Home", KEY_CODE_HOME }, { "End", KEY_CODE_END },
-	{ "PgUp", KEY_CODE_PAGE_UP }, { "PgDn", KEY_CODE_PAGE_DOWN }, { "F1", KEY_CODE_F1 },
-	{ "Bs", KEY_CODE_BACKSPACE }, { "BTab", KEY_CODE_BACKTAB }, { "Tab", '\t' },
-	{ "Enter", '\r' }, { "Esc", 27 }, { "Space", ' ' }, { "C-b", 2 }, { "C-f", 6 },
-	{ "C-l", 12 }, { "C-r", 18 },
-};
+} named[] = { { "Up", KEY_CODE_UP }, { "Down", KEY_CODE_DOWN }, { "Left", KEY_CODE_LEFT }, { "Right", KEY_CODE_RIGHT },
+	{ "Home", KEY_CODE_HOME }, { "End", KEY_CODE_END }, { "PgUp", KEY_CODE_PAGE_UP },
+	{ "PgDn", KEY_CODE_PAGE_DOWN }, { "F1", KEY_CODE_F1 }, { "Bs", KEY_CODE_BACKSPACE },
+	{ "BTab", KEY_CODE_BACKTAB }, { "Tab", '\t' }, { "Enter", '\r' }, { "Esc", 27 }, { "Space", ' ' }, { "C-b", 2 },
+	{ "C-f", 6 }, { "C-l", 12 }, { "C-r", 18 } };
 
 /* The code of the key whose name is the first n bytes of s. */
 static int key_code(const char *s, size_t n)

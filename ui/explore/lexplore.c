@@ -18,9 +18,21 @@ void explore_setup(const struct term_setup *s)
 	setup = s;
 }
 
-const struct term_setup *explore_setup_now(void)
+bool explore_has_term(void)
 {
-	return setup;
+	return setup || (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO));
+}
+
+bool explore_open_term(lua_State *L, struct term **out)
+{
+	struct host *h = host_of(L);
+	struct err e;
+
+	if (!term_open(&h->mem, setup, &h->interrupted, out, &e))
+		return true;
+	lua_pushnil(L);
+	lua_pushstring(L, e.msg);
+	return false;
 }
 
 static int explorer_close_l(lua_State *L)
@@ -45,8 +57,7 @@ static bool call_option(struct model *m, const char *name, const char *word)
 
 	if (lua_getfield(L, s->options, name) != LUA_TFUNCTION) {
 		lua_settop(L, top);
-		model_refuse(m, "%s is not possible here", name);
-		return false;
+		return model_refuse(m, "%s is not possible here", name);
 	}
 	lua_pushstring(L, word);
 	if (lua_pcall(L, 1, 2, 0) == LUA_OK && lua_toboolean(L, -2))
@@ -194,11 +205,10 @@ static int explore_l(lua_State *L)
 	struct host *h = enter(L);
 	struct explorer *s;
 	struct model *m;
-	struct err e;
 
 	luaL_checktype(L, 1, LUA_TTABLE);
 	lua_settop(L, 1);
-	if (!setup && (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)))
+	if (!explore_has_term())
 		return 0;
 	s = lua_newuserdatauv(L, sizeof(*s), 0);
 	memset(s, 0, sizeof(*s));
@@ -217,11 +227,8 @@ static int explore_l(lua_State *L)
 	hold_finalizers(L);
 	enter(L);
 	first_state(s);
-	if (term_open(&h->mem, setup, &h->interrupted, &s->term, &e)) {
-		lua_pushnil(L);
-		lua_pushstring(L, e.msg);
+	if (!explore_open_term(L, &s->term))
 		return 2;
-	}
 	m->flags = term_flags(s->term);
 	explorer_open_views(s, first_view(L, 1));
 	explorer_run(s);

@@ -2,7 +2,6 @@
 #include <lauxlib.h>
 #include <math.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "explore/explore.h"
 #include "explore/watch.h"
@@ -141,24 +140,19 @@ static int screen_finish_l(lua_State *L)
 static int search_screen_l(lua_State *L)
 {
 	struct host *h = enter(L);
-	const struct term_setup *setup = explore_setup_now();
 	struct screen *s;
-	struct err e;
 
-	if (!setup && (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)))
+	if (!explore_has_term())
 		return 0;
 	s = lua_newuserdatauv(L, sizeof(*s), 0);
 	*s = (struct screen){ .host = h };
 	luaL_setmetatable(L, SCREEN_CLASS);
 	arena_init(&s->frame, &h->mem);
 	s->open = true;
-	if (term_open(&h->mem, setup, &h->interrupted, &s->term, &e)) {
-		close_screen(s);
-		lua_pushnil(L);
-		lua_pushstring(L, e.msg);
-		return 2;
-	}
-	return 1;
+	if (explore_open_term(L, &s->term))
+		return 1;
+	close_screen(s);
+	return 2;
 }
 
 void lua_open_watch(lua_State *L)

@@ -195,9 +195,7 @@ const char *model_source_text(struct model *m)
 	return out.text;
 }
 
-/* ---- messages ---- */
-
-void model_message(struct model *m, bool wrong, const char *fmt, ...)
+bool model_message(struct model *m, bool wrong, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -205,6 +203,7 @@ void model_message(struct model *m, bool wrong, const char *fmt, ...)
 	vsnprintf(m->message, sizeof(m->message), fmt, ap);
 	va_end(ap);
 	m->wrong = wrong;
+	return !wrong;
 }
 
 void model_ask(struct model *m, const char *text, const char *answer, void (*then)(struct model *m, const char *answer))

@@ -129,7 +129,7 @@ const char *model_source_text(struct model *m);
 /* ---- messages ---- */
 
 /* Set the message, or an error message; ask a question. */
-void model_message(struct model *m, bool wrong, const char *fmt, ...) PRINTF(3, 4);
+bool model_message(struct model *m, bool wrong, const char *fmt, ...) PRINTF(3, 4);	/* returns !wrong */
 #define model_say(m, ...) model_message((m), false, __VA_ARGS__)
 #define model_refuse(m, ...) model_message((m), true, __VA_ARGS__)
 void model_ask(struct model *m, const char *text, const char *answer,

@@ -271,10 +271,9 @@ void positions_draw(struct model *m, struct cells *out, int y)
 		held_row = &s->v.v[i] == held ? row : held_row;
 	}
 	skip = (int)max_i64(0, held_row - rows + 1);
-	cells_text(out, 0, y, out->w, arena_strf(&m->frame, "%s at: %s, %s%s, at %+d: %s",
-		model_moved_name(m, s->task), m->now->plan->lanes.v[held->lane].name, held->before == NONE ? "last" : "before ",
-		held->before == NONE ? "" : m->now->graph->tasks.v[held->before].name, held->at,
-		result_text(m, held, false)), BOLD);
+	cells_text(out, 0, y, out->w, arena_strf(&m->frame, "%s at: %s, %s%s, at %+d: %s", model_moved_name(m, s->task),
+		m->now->plan->lanes.v[held->lane].name, held->before == NONE ? "last" : "before ", held->before ==
+		NONE ? "" : m->now->graph->tasks.v[held->before].name, held->at, result_text(m, held, false)), BOLD);
 	row = -1;
 	for (int i = 0; i < s->v.n; i++) {
 		const struct position *p = &s->v.v[i];

@@ -206,6 +206,7 @@ enum err_code term_open(struct mem *mem, const struct term_setup *setup,
 {
 	struct term *t = mem_get(mem, sizeof(*t));
 	enum err_code code;
+	bool in;
 
 	*t = (struct term){ .mem = mem, .interrupted = interrupted };
 	*out = t;
@@ -215,10 +216,10 @@ enum err_code term_open(struct mem *mem, const struct term_setup *setup,
 	t->setup.type = t->setup.type ? t->setup.type : getenv("TERM");
 	t->flags = strcmp(nl_langinfo(CODESET), "UTF-8") ? DRAW_ASCII : 0;
 	t->guard.fd = fileno(t->setup.out);
-	if ((!setup || !setup->in) && !isatty(STDIN_FILENO))
-		code = err_set(e, ERR_IO, NOWHERE, "the explorer needs a terminal, " "but standard input is not one");
-	else if ((!setup || !setup->out) && !isatty(STDOUT_FILENO))
-		code = err_set(e, ERR_IO, NOWHERE, "the explorer needs a terminal, " "but standard output is not one");
+	in = (setup && setup->in) || isatty(STDIN_FILENO);
+	if (!in || !((setup && setup->out) || isatty(STDOUT_FILENO)))
+		code = err_set(e, ERR_IO, NOWHERE, "the explorer needs a terminal, but standard %s is not one", in ? "output" :
+			"input");
 	else
 		code = check_type(t, e);
 	if (!code) {
@@ -275,12 +276,9 @@ struct rgb {
 /* The colour that xterm shows for entry i of a palette of n. */
 static struct rgb rgb_of(int i, int n)
 {
-	static const struct rgb first[16] = {
-		{ 0, 0, 0 }, { 205, 0, 0 }, { 0, 205, 0 }, { 205, 205, 0 },
-		{ 0, 0, 238 }, { 205, 0, 205 }, { 0, 205, 205 }, { 229, 229, 229 },
-		{ 127, 127, 127 }, { 255, 0, 0 }, { 0, 255, 0 }, { 255, 255, 0 },
-		{ 92, 92, 255 }, { 255, 0, 255 }, { 0, 255, 255 }, { 255, 255, 255 },
-	};
+	static const struct rgb first[16] = { { 0, 0, 0 }, { 205, 0, 0 }, { 0, 205, 0 }, { 205, 205, 0 }, { 0, 0, 238 },
+		{ 205, 0, 205 }, { 0, 205, 205 }, { 229, 229, 229 }, { 127, 127, 127 }, { 255, 0, 0 }, { 0, 255, 0 },
+		{ 255, 255, 0 }, { 92, 92, 255 }, { 255, 0, 255 }, { 0, 255, 255 }, { 255, 255, 255 } };
 	static const int cube256[] = { 0, 95, 135, 175, 215, 255 }, cube88[] = { 0, 139, 205, 255 };
 	static const int grey88[] = { 46, 92, 115, 139, 162, 185, 208, 231 };
 	const int *cube = n == 88 ? cube88 : cube256, side = n == 88 ? 4 : 6;
@@ -418,16 +416,12 @@ static int code_of(int key)
 {
 	static const struct {
 		int key, code;
-	} rows[] = {
-		{ KEY_UP, KEY_CODE_UP }, { KEY_DOWN, KEY_CODE_DOWN }, { KEY_LEFT, KEY_CODE_LEFT },
+	} rows[] = { { KEY_UP, KEY_CODE_UP }, { KEY_DOWN, KEY_CODE_DOWN }, { KEY_LEFT, KEY_CODE_LEFT },
 		{ KEY_RIGHT, KEY_CODE_RIGHT }, { KEY_HOME, KEY_CODE_HOME }, { KEY_END, KEY_CODE_END },
 		{ KEY_PPAGE, KEY_CODE_PAGE_UP }, { KEY_NPAGE, KEY_CODE_PAGE_DOWN },
-		{ KEY_BACKSPACE, KEY_CODE_BACKSPACE }, { KEY_DC, KEY_CODE_DELETE },
-		{ KEY_BTAB, KEY_CODE_BACKTAB }, { KEY_SLEFT, KEY_CODE_SHIFT_LEFT },
-		{ KEY_SRIGHT, KEY_CODE_SHIFT_RIGHT }, { KEY_F(1), KEY_CODE_F1 },
-		{ KEY_ENTER, '\r' }, { '\n', '\r' }, { 127, KEY_CODE_BACKSPACE },
-		{ '\b', KEY_CODE_BACKSPACE },
-	};
+		{ KEY_BACKSPACE, KEY_CODE_BACKSPACE }, { KEY_DC, KEY_CODE_DELETE }, { KEY_BTAB, KEY_CODE_BACKTAB },
+		{ KEY_SLEFT, KEY_CODE_SHIFT_LEFT }, { KEY_SRIGHT, KEY_CODE_SHIFT_RIGHT }, { KEY_F(1), KEY_CODE_F1 },
+		{ KEY_ENTER, '\r' }, { '\n', '\r' }, { 127, KEY_CODE_BACKSPACE }, { '\b', KEY_CODE_BACKSPACE } };
 
 	for (int i = 0; i < LEN(rows); i++)
 		if (rows[i].key == key)

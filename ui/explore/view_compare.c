@@ -12,8 +12,7 @@ struct own {
 	struct page page;
 	bool unmeasured;		/* the user wants to see edits although there is a measured timeline */
 	int64_t from, to;		/* cycles in sight; 0, 0: not chosen yet */
-	int top;			/* first row in sight, of charts and page */
-	int rows, height;		/* in all, and in sight, when it was drawn last */
+	struct page all;		/* charts and page, as they are scrolled; its cells are those of the last drawing */
 };
 
 static bool is_measured_shown(const struct view *v)
@@ -118,16 +117,6 @@ static void choose_span(struct view *v, const struct pair *p, int w)
 	own->to = map.to;
 }
 
-/* Where the cursor of the timeline view is. */
-static void mark_cursor(const struct view *v, const struct chart_map *map, struct cells *c)
-{
-	int64_t at = v->m->sel.cursor;
-
-	if (at >= map->from && at < map->to && map->to > map->from)
-		cells_mark(c, map->left + (int)((at - map->from) * map->cols / (map->to - map->from)), 1, 1,
-			STYLE_REVERSE);
-}
-
 static void draw(struct view *v, struct cells *out)
 {
 	struct own *own = v->own;
@@ -135,6 +124,7 @@ static void draw(struct view *v, struct cells *out)
 	struct arena *a = &v->m->frame;
 	struct cells charts[2] = { { 0 } }, all;
 	int w = out->w > WIDTH_MIN ? out->w : WIDTH_MIN, y = 2;
+	int64_t at = v->m->sel.cursor;
 
 	make_page(v, &p, w);
 	if (pair_has_one_axis(&p)) {
@@ -143,13 +133,16 @@ static void draw(struct view *v, struct cells *out)
 			struct chart_map map;
 
 			chart(v, &p, i, w, &charts[i], &map);
-			mark_cursor(v, &map, &charts[i]);
+			if (at >= map.from && at < map.to)	/* the cursor of the timeline view */
+				cells_mark(&charts[i], map.left + (int)((at - map.from) * map.cols / (map.to - map.from)), 1, 1,
+					STYLE_REVERSE);
 		}
 	}
-	own->rows = y + charts[0].h + charts[1].h + 4 + own->page.cells.h;
-	own->height = out->h;
-	own->top = (int)max_i64(0, min_i64(own->top, own->rows - own->height));
-	cells_init(&all, a, w, own->rows);
+	cells_init(&all, a, w, y + charts[0].h + charts[1].h + 4 + own->page.cells.h);
+	own->all.still = true;
+	own->all.cells = all;
+	own->all.height = out->h;
+	page_go(&own->all, own->all.top);
 	cells_text(&all, 0, 0, w, headline(a, &p), BOLD);
 	for (int i = 0; i < 2 && charts[i].h; i++) {
 		cells_text(&all, 0, y, w, arena_strf(a, "%s: %s", p.name[i], timeline_total(a, p.tl[i])), BOLD);
@@ -157,15 +150,10 @@ static void draw(struct view *v, struct cells *out)
 		y += charts[i].h + 2;
 	}
 	cells_blit(&all, 0, y - 1, w, own->page.cells.h, &own->page.cells, 0, 0);
-	cells_blit(out, 0, 0, out->w, out->h, &all, 0, own->top);
+	cells_blit(out, 0, 0, out->w, out->h, &all, 0, own->all.top);
 }
 
 /* ---- keys ----------------------------------------------------------------------- */
-
-static void scroll(struct own *own, int by)
-{
-	own->top = (int)max_i64(0, min_i64(own->top + by, own->rows - own->height));
-}
 
 static void move_window(struct own *own, int64_t by)
 {
@@ -208,16 +196,10 @@ static bool act(struct view *v, enum action a, const struct key *k)
 	int64_t ii = l && l->ii >= 1 && l->ii < (double)CYCLES_MAX ? (int64_t)l->ii : span;
 
 	if (wheel_step(k)) {
-		scroll(own, 3 * wheel_step(k));
+		page_go(&own->all, own->all.top + 3 * wheel_step(k));
 		return true;
 	}
 	switch ((int)a) {
-	case ACT_UP: scroll(own, -1); return true;
-	case ACT_DOWN: scroll(own, 1); return true;
-	case ACT_PAGE_UP: scroll(own, 1 - own->height); return true;
-	case ACT_PAGE_DOWN: scroll(own, own->height - 1); return true;
-	case ACT_HOME: scroll(own, -own->rows); return true;
-	case ACT_END: scroll(own, own->rows); return true;
 	case ACT_LEFT: move_window(own, -span / 8); return true;
 	case ACT_RIGHT: move_window(own, span / 8); return true;
 	case ACT_PAN_LEFT: move_window(own, -ii); return true;
@@ -233,19 +215,18 @@ static bool act(struct view *v, enum action a, const struct key *k)
 			own->unmeasured = !own->unmeasured;
 		return true;
 	}
-	return false;
+	return page_act(&own->all, a);
 }
 
 static bool find(struct view *v, const char *text, int direction)
 {
 	struct own *own = v->own;
-	int charts = own->rows - own->page.cells.h;
+	int charts = own->all.cells.h - own->page.cells.h;
 
-	own->page.cursor = own->top > charts ? own->top - charts : 0;
+	own->page.cursor = (int)max_i64(own->all.top - charts, 0);
 	if (!page_find(&own->page, text, direction))
 		return false;
-	own->top = 0;
-	scroll(own, charts + own->page.cursor);
+	page_go(&own->all, charts + own->page.cursor);
 	return true;
 }
 

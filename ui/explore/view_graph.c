@@ -104,8 +104,7 @@ static void put_task(struct model *m, int task, struct pen *pen)
 
 	pen_puts(pen, s->name, (struct style){ .fg = style_of_kind(s->kind).fg, .attr = STYLE_BOLD });
 	pen_printf(pen, "  %s", task_kind_name(s->kind));
-	pen_puts(pen, arena_strf(pen->arena, "  %s", loc_text(pen->arena, s->loc)), FAINT);
-	pen_puts(pen, "\n", PLAIN);
+	pen_puts(pen, arena_strf(pen->arena, "  %s\n", loc_text(pen->arena, s->loc)), FAINT);
 	put_pair(pen, "shape     ", label_shape(pen->arena, g, task));
 	put_pair(pen, "work      ", work_text(pen->arena, g, task));
 	put_pair(pen, "runs      ", s->loop == NONE ? "once a tile" : label_loop_trips(pen->arena, g, s->loop));

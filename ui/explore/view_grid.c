@@ -14,6 +14,12 @@
 enum { TILES_MAX = 1 << 22, SIDE = 44, SIDE_MIN = 110, BELOW = 9, BELOW_MIN = 18, LABEL_MAX = 14, TILE = 6,
 	LISTED = 24 };
 
+/* Geometry of the map: columns of tiles; columns of cells for labels and for one tile; tiles in sight; rows. */
+struct map {
+	int64_t columns;
+	int label, wide, in_sight, y, h;
+};
+
 struct own {
 	struct computed computed;	/* what follows, from the plan */
 	struct arena *arena;
@@ -30,10 +36,7 @@ struct own {
 	int64_t at;			/* selected tile */
 	bool by_eu;
 	int64_t top, left;		/* first row and column in sight */
-	/* geometry of the map when it was drawn last: columns of tiles; columns of cells for labels, for one tile, and
-	 * tiles in sight; rows */
-	int64_t columns;
-	int label, wide, in_sight, y, h;
+	struct map map;			/* when it was drawn last */
 };
 
 static int phase_of(const struct model *m)
@@ -197,16 +200,6 @@ static const char *row_label(const struct view *v, int64_t row, int64_t columns)
 	return b.text;
 }
 
-/* Columns of the longest label, which is that of the last row, and a blank. */
-static int label_width(const struct view *v, int w)
-{
-	const struct own *own = v->own;
-	int64_t columns = map_columns(own, w);
-	int n = text_width(row_label(v, ceil_div(own->grid->total, columns) - 1, columns)) + 1;
-
-	return w > 2 * LABEL_MAX ? (int)min_i64(n, LABEL_MAX) : 0;
-}
-
 /* The first of n rows in sight, such that row `at` is among the `height` that are. */
 static int64_t scrolled(int64_t first, int64_t at, int64_t n, int64_t height)
 {
@@ -221,15 +214,11 @@ static void draw_map(struct view *v, struct cells *out, int y, int w, int h)
 {
 	struct own *own = v->own;
 	int64_t columns = map_columns(own, w), rows = ceil_div(own->grid->total, columns);
-	int label = label_width(v, w);
+	/* the longest label is that of the last row */
+	int label = w > 2 * LABEL_MAX ? (int)min_i64(text_width(row_label(v, rows - 1, columns)) + 1, LABEL_MAX) : 0;
 	int wide = label + 2 * columns <= w ? 2 : 1, width = (w - label) / wide;
 
-	own->columns = columns;
-	own->label = label;
-	own->wide = wide;
-	own->in_sight = width;
-	own->y = y;
-	own->h = h;
+	own->map = (struct map){ columns, label, wide, width, y, h };
 	if (width < 1 || h < 1)
 		return;
 	own->top = scrolled(own->top, own->at / columns, rows, h);
@@ -432,8 +421,6 @@ static void put_words(const struct view *v, struct pen *pen)
 	pen_wrap(pen, "", 2, "PgDn, PgUp: next and previous tile of the EU; Home: the EU of the timeline; End: the last tile");
 }
 
-/* ---- drawing -------------------------------------------------------------------- */
-
 static int draw_head(struct view *v, struct cells *out, int w)
 {
 	const struct own *own = v->own;
@@ -502,14 +489,14 @@ static void move(struct own *own, int dx, int dy, int64_t columns)
 
 static void click(struct own *own, const struct key *k)
 {
-	int64_t row = own->top + k->y - own->y, column;
+	int64_t row = own->top + k->y - own->map.y, column;
 
-	if (own->by_eu || own->wide < 1 || k->x < own->label || k->y < own->y || k->y >= own->y + own->h)
+	if (own->by_eu || own->map.wide < 1 || k->x < own->map.label || k->y < own->map.y || k->y >= own->map.y + own->map.h)
 		return;
-	column = own->left + (k->x - own->label) / own->wide;
-	if (column < own->columns && (k->x - own->label) / own->wide < own->in_sight &&
-	    row * own->columns + column < own->grid->total)
-		go(own, row * own->columns + column);
+	column = own->left + (k->x - own->map.label) / own->map.wide;
+	if (column < own->map.columns && (k->x - own->map.label) / own->map.wide < own->map.in_sight &&
+	    row * own->map.columns + column < own->grid->total)
+		go(own, row * own->map.columns + column);
 }
 
 static bool act(struct view *v, enum action a, const struct key *k)
@@ -524,7 +511,7 @@ static bool act(struct view *v, enum action a, const struct key *k)
 		click(own, k);
 		return true;
 	}
-	columns = own->columns ? own->columns : 1;
+	columns = own->map.columns ? own->map.columns : 1;
 	eu = own->eu[own->at];
 	switch ((int)a) {
 	case ACT_UP: move(own, 0, -1, columns); return true;

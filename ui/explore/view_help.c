@@ -21,8 +21,7 @@ static const char *const words[][2] = {
 	{ "bounds", "lower bounds of II: ResMII by the busiest unit, RecMII by the longest recurrence" },
 	{ "critical", "the critical path: events that each had to wait for the one before" },
 	{ "tile, wave", "a tile of the output is computed by one EU; a wave is the tiles of all EUs at a time" },
-	{ "legal", "no race and no deadlock, however fast units are; and the plan fits into an EU" },
-};
+	{ "legal", "no race and no deadlock, however fast units are; and the plan fits into an EU" } };
 
 static void put_row(struct pen *pen, const char *head, const char *text)
 {

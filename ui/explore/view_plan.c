@@ -137,8 +137,6 @@ static int selected_row(const struct model *m, const struct list *list)
 	return -1;
 }
 
-/* ---- drawing ---- */
-
 static void draw_entry(struct model *m, struct cells *out, int y, int entry, bool selected)
 {
 	const struct plan *p = m->now->plan;

@@ -37,8 +37,6 @@ static const char *lacks(const struct model *m)
 	return count(m) ? NULL : "the plan is legal: there are no problems";
 }
 
-/* ---- the list ------------------------------------------------------------------- */
-
 static void put_problem(const struct model *m, int i, struct pen *pen)
 {
 	const struct problem *x = problem_at(m, i);
@@ -47,8 +45,7 @@ static void put_problem(const struct model *m, int i, struct pen *pen)
 
 	pen_puts(pen, note ? "note " : arena_strf(pen->arena, "%d ", i + 1), BOLD);
 	pen_puts(pen, name, (struct style){ .fg = note ? 179 : 203, .attr = STYLE_BOLD });
-	pen_puts(pen, arena_strf(pen->arena, "  %s", loc_text(pen->arena, x->loc)), FAINT);
-	pen_puts(pen, "\n", PLAIN);
+	pen_puts(pen, arena_strf(pen->arena, "  %s\n", loc_text(pen->arena, x->loc)), FAINT);
 	pen_wrap(pen, "  ", 2, x->message ? x->message : "");
 	if (x->hint && x->hint[0])
 		pen_wrap(pen, "  → ", 4, x->hint);
@@ -143,8 +140,7 @@ static void put_circle(struct picture *p)
 		pen_puts(&p->pen, p->n == 1 ? "  ↺ " : line, PLAIN);
 		text_fit(p->pen.out, lane_of(p, task), lane + 2, ALIGN_LEFT, 0);
 		text_fit(p->pen.out, p->g->tasks.v[task].name, name + 2, ALIGN_LEFT, 0);
-		pen_puts(&p->pen, reason_for_order(p, task, next), FAINT);
-		pen_puts(&p->pen, "\n", PLAIN);
+		pen_puts(&p->pen, arena_strf(p->pen.arena, "%s\n", reason_for_order(p, task, next)), FAINT);
 	}
 }
 
@@ -231,8 +227,6 @@ static void put_picture(const struct model *m, struct picture *p)
 		pen_lane(&p->pen, pl, pl->entries.v[entry].lane, NULL);
 	}
 }
-
-/* ---- drawing -------------------------------------------------------------------- */
 
 static void make_picture(struct view *v, int w, struct picture *p)
 {

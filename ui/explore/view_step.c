@@ -104,8 +104,6 @@ static void go(struct view *v, int at)
 	choose(v, at);
 }
 
-/* ---- texts ----------------------------------------------------------------------- */
-
 /* "mma_qk.0 3" */
 static const char *instance(const struct scene *s, const struct event *e)
 {
@@ -219,8 +217,6 @@ static void put_head(struct scene *s)
 	pen_puts(&s->pen, "\n", PLAIN);
 }
 
-/* ---- lanes ---------------------------------------------------------------------- */
-
 static struct table_cell activity(const struct scene *s, int last, int next)
 {
 	const struct event *e = last == NONE ? NULL : &s->events[last], *n = next == NONE ? NULL : &s->events[next];
@@ -270,8 +266,6 @@ static void put_lanes(struct scene *s)
 	pen_puts(&s->pen, "\n", PLAIN);
 }
 
-/* ---- sEUs ----------------------------------------------------------------------- */
-
 static void put_units(struct scene *s)
 {
 	static const struct column col[] = { { "sEU", ALIGN_LEFT, 0, 0 }, { "works on", ALIGN_LEFT, 10, 0 } };
@@ -296,8 +290,6 @@ static void put_units(struct scene *s)
 	pen_table(&s->pen, NULL, &t);
 	pen_puts(&s->pen, "\n", PLAIN);
 }
-
-/* ---- rings ---------------------------------------------------------------------- */
 
 static struct table_cell slot_cell(const struct scene *s, const struct slot *x, bool flagged)
 {
@@ -352,8 +344,6 @@ static void put_rings(struct scene *s)
 	pen_puts(&s->pen, "\n", PLAIN);
 }
 
-/* ---- neighbouring moments -------------------------------------------------------- */
-
 static void put_around(struct scene *s)
 {
 	const struct moments *m = s->moments;
@@ -390,8 +380,6 @@ static void draw(struct view *v, struct cells *out)
 	put_around(&s);
 	pen_show(&s.pen, out, 0, 0);
 }
-
-/* ---- keys ----------------------------------------------------------------------- */
 
 /* The next moment of the same sTask. */
 static int of_same_task(const struct own *own, const struct event *events, int step)

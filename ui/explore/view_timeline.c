@@ -371,10 +371,8 @@ static bool select_any(struct view *v)
 		if (e != NONE && (best == NONE || l->plan->graph->tasks.v[t].kind == TASK_MMA))
 			best = e;
 	}
-	if (best == NONE) {
-		model_refuse(v->m, "no events were recorded");
-		return false;
-	}
+	if (best == NONE)
+		return model_refuse(v->m, "no events were recorded");
 	select_event(v, best);
 	return false;
 }
