@@ -1,7 +1,6 @@
 /* Rows of a chart as text: bars where a unit works, marks where a lane issues, dots where it waits. A column shows the
  * event that takes most of it. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "draw/chart.h"

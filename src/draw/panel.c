@@ -3,7 +3,6 @@
 #include "draw/panel.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "draw/units.h"

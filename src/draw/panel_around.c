@@ -2,7 +2,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "draw/label.h"
 #include "draw/panel.h"
 #include "draw/units.h"
 
@@ -221,8 +220,7 @@ static double draw_share(struct panel *n, double x, double w, double y, const ch
 double panel_use(struct panel *n, double x, double w, double y)
 {
 	static const uint8_t inks[SEU_KINDS] = { [SEU_COPY] = INK_TASK + TASK_LOAD * INK_SHADES,
-		[SEU_MATRIX] = INK_TASK + TASK_MMA * INK_SHADES,
-		[SEU_VECTOR] = INK_TASK + TASK_COMPUTE * INK_SHADES };
+		[SEU_MATRIX] = INK_TASK + TASK_MMA * INK_SHADES, [SEU_VECTOR] = INK_TASK + TASK_COMPUTE * INK_SHADES };
 	const struct phase_line *line = n->c.line;
 
 	picture_text(n->p, x, y + 10, ANCHOR_LEFT, SMALL, INK_FAINT, "busy, of all the time");

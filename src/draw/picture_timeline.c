@@ -1,7 +1,6 @@
 /* A timeline as a picture. */
 #include <math.h>
 
-#include "draw/label.h"
 #include "draw/panel.h"
 #include "draw/units.h"
 

@@ -418,24 +418,14 @@ void model_improve(struct model *m, const char *pinned)
 
 /* ---- back and forth ---- */
 
-void model_undo(struct model *m)
+void model_undo(struct model *m, bool redo)
 {
 	if (!model_can_edit(m))
 		return;
-	if (history_is_at(m->history, m->opened) || !history_undo(m->history))
-		model_refuse(m, "nothing to undo since this was opened");
+	if (redo ? !history_redo(m->history) : history_is_at(m->history, m->opened) || !history_undo(m->history))
+		model_refuse(m, redo ? "nothing to redo" : "nothing to undo since this was opened");
 	else
-		show_edit(m, "undo");
-}
-
-void model_redo(struct model *m)
-{
-	if (!model_can_edit(m))
-		return;
-	if (!history_redo(m->history))
-		model_refuse(m, "nothing to redo");
-	else
-		show_edit(m, "redo");
+		show_edit(m, redo ? "redo" : "undo");
 }
 
 bool model_is_changed(const struct model *m)

@@ -325,8 +325,8 @@ static bool act_edit(struct explorer *x, enum action a)
 	case ACT_SHALLOWER: model_deepen(m, -1); return true;
 	case ACT_REPAIR: model_repair(m); return true;
 	case ACT_IMPROVE: ask_improve(m); return true;
-	case ACT_UNDO: model_undo(m); return true;
-	case ACT_REDO: model_redo(m); return true;
+	case ACT_UNDO: model_undo(m, false); return true;
+	case ACT_REDO: model_undo(m, true); return true;
 	case ACT_BASE: model_set_base(m); return true;
 	case ACT_RUN:				/* takes seconds, so the message is drawn first */
 		model_say(m, "compiling, checking against the reference, measuring: Ctrl-C stops this");

@@ -258,21 +258,14 @@ static int keys_l(lua_State *L)
 
 void lua_open_explore(lua_State *L)
 {
+	static const luaL_Reg functions[] = { { "explore", explore_l }, { "keys", keys_l }, { NULL, NULL } };
+	static const luaL_Reg meta[] = { { "__gc", explorer_close_l }, { "__close", explorer_close_l }, { NULL, NULL } };
+
 	lua_getglobal(L, "require");
 	lua_pushliteral(L, "millrace.core");
 	lua_call(L, 1, 1);
-	luaL_newmetatable(L, EXPLORER_CLASS);
-	lua_pushcfunction(L, explorer_close_l);
-	lua_pushvalue(L, -1);
-	lua_setfield(L, -3, "__gc");
-	lua_setfield(L, -2, "__close");
-	lua_pushboolean(L, false);
-	lua_setfield(L, -2, "__metatable");
-	lua_pop(L, 1);
-	lua_pushcfunction(L, explore_l);
-	lua_setfield(L, -2, "explore");
-	lua_pushcfunction(L, keys_l);
-	lua_setfield(L, -2, "keys");
+	class_new(L, &(struct class_def){ .name = EXPLORER_CLASS, .meta = meta });
+	luaL_setfuncs(L, functions, 0);
 	lua_open_watch(L);
 	lua_pop(L, 1);
 }

@@ -1,6 +1,5 @@
 /* core.search_screen: the Lua binding of watch.h. */
 #include <lauxlib.h>
-#include <math.h>
 #include <string.h>
 
 #include "explore/explore.h"

@@ -167,8 +167,7 @@ void model_wait(struct model *m, const char *on, bool add);
 void model_tile(struct model *m, const char *words);	/* "m=128 n=64" */
 void model_repair(struct model *m);
 void model_improve(struct model *m, const char *pinned);	/* "softmax tile": names that must stay as they are */
-void model_undo(struct model *m);
-void model_redo(struct model *m);
+void model_undo(struct model *m, bool redo);	/* or redo */
 void model_save(struct model *m, const char *path);
 void model_run(struct model *m);
 void model_set_base(struct model *m);		/* the present state becomes the baseline */

@@ -1,6 +1,5 @@
 #include "explore/positions.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 enum { OFFSETS_MORE = 1, POSITIONS_MAX = 400, WIDE = 11, ORDER_COLUMNS = 26 };

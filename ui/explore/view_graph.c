@@ -244,7 +244,7 @@ static void move(struct view *v, int dx, int dy)
 	own->follow = best != NULL;
 }
 
-static void click(struct view *v, const struct key *k)
+static bool click(struct view *v, const struct key *k)
 {
 	struct own *own = v->own;
 	int x = own->page.left + k->x - 1, y = own->page.top + k->y;
@@ -255,16 +255,15 @@ static void click(struct view *v, const struct key *k)
 		if (n->y == y && x >= n->x && x < n->x + n->n)
 			model_select_task(v->m, n->task);
 	}
+	return true;
 }
 
 static bool act(struct view *v, enum action a, const struct key *k)
 {
 	struct own *own = v->own;
 
-	if (k->code == KEY_CODE_CLICK) {
-		click(v, k);
-		return true;
-	}
+	if (k->code == KEY_CODE_CLICK)
+		return click(v, k);
 	if (wheel_step(k))
 		return page_act(&own->page, wheel_step(k) < 0 ? ACT_PAGE_UP : ACT_PAGE_DOWN);
 	switch ((int)a) {

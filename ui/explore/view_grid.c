@@ -487,16 +487,17 @@ static void move(struct own *own, int dx, int dy, int64_t columns)
 		go(own, own->at + dx + dy * columns);
 }
 
-static void click(struct own *own, const struct key *k)
+static bool click(struct own *own, const struct key *k)
 {
 	int64_t row = own->top + k->y - own->map.y, column;
 
 	if (own->by_eu || own->map.wide < 1 || k->x < own->map.label || k->y < own->map.y || k->y >= own->map.y + own->map.h)
-		return;
+		return true;
 	column = own->left + (k->x - own->map.label) / own->map.wide;
 	if (column < own->map.columns && (k->x - own->map.label) / own->map.wide < own->map.in_sight &&
 	    row * own->map.columns + column < own->grid->total)
 		go(own, row * own->map.columns + column);
+	return true;
 }
 
 static bool act(struct view *v, enum action a, const struct key *k)
@@ -507,10 +508,8 @@ static bool act(struct view *v, enum action a, const struct key *k)
 	int eu;
 
 	make(v);
-	if (k->code == KEY_CODE_CLICK) {
-		click(own, k);
-		return true;
-	}
+	if (k->code == KEY_CODE_CLICK)
+		return click(own, k);
 	columns = own->map.columns ? own->map.columns : 1;
 	eu = own->eu[own->at];
 	switch ((int)a) {

@@ -1,9 +1,7 @@
 /* The kernel of the plan: its role programs, or the source code. Lines of the selected sTask are marked; the plan's
  * entries are listed on the left. */
-#include <stdio.h>
 #include <string.h>
 
-#include "draw/label.h"
 #include "draw/pen.h"
 #include "draw/units.h"
 #include "explore/page.h"

@@ -4,7 +4,6 @@
 
 #include "draw/label.h"
 #include "draw/pen.h"
-#include "draw/units.h"
 #include "explore/page.h"
 #include "explore/view.h"
 
@@ -273,7 +272,7 @@ static void draw(struct view *v, struct cells *out)
 
 /* ---- keys ----------------------------------------------------------------------- */
 
-static void go(struct view *v, int at)
+static bool go(struct view *v, int at)
 {
 	struct own *own = v->own;
 	const struct problem *x;
@@ -282,9 +281,10 @@ static void go(struct view *v, int at)
 	x = problem_at(v->m, own->at);
 	if (x && x->task != NONE)
 		model_select_task(v->m, x->task);
+	return true;
 }
 
-static void click(struct view *v, const struct key *k)
+static bool click(struct view *v, const struct key *k)
 {
 	struct own *own = v->own;
 	int line = own->list.top + k->y;
@@ -292,24 +292,22 @@ static void click(struct view *v, const struct key *k)
 	for (int i = 0; own->line && i < count(v->m) && k->y < own->list.height; i++)
 		if (line >= own->line[i] && line < own->line[i + 1])
 			go(v, i);
+	return true;
 }
 
 static bool act(struct view *v, enum action a, const struct key *k)
 {
 	struct own *own = v->own;
 
-	if (k->code == KEY_CODE_CLICK || wheel_step(k)) {
-		if (k->code == KEY_CODE_CLICK)
-			click(v, k);
-		else
-			go(v, own->at + wheel_step(k));
-		return true;
-	}
+	if (k->code == KEY_CODE_CLICK)
+		return click(v, k);
+	if (wheel_step(k))
+		return go(v, own->at + wheel_step(k));
 	switch ((int)a) {
-	case ACT_UP: go(v, own->at - 1); return true;
-	case ACT_DOWN: go(v, own->at + 1); return true;
-	case ACT_HOME: go(v, 0); return true;
-	case ACT_END: go(v, count(v->m) - 1); return true;
+	case ACT_UP: return go(v, own->at - 1);
+	case ACT_DOWN: return go(v, own->at + 1);
+	case ACT_HOME: return go(v, 0);
+	case ACT_END: return go(v, count(v->m) - 1);
 	case ACT_PAGE_UP: case ACT_PAGE_DOWN: return page_act(&own->picture, a);
 	case ACT_GO:
 		go(v, own->at);

@@ -1,6 +1,5 @@
 #include "explore/watch.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "draw/units.h"
@@ -112,11 +111,9 @@ static int put_facts(const struct watched *s, struct cells *out, int y)
 			cells_text(out, 0, y++, out->w, s->fact[i], i ? PLAIN : good);
 			continue;
 		}
-		if (!i)
-			style_put(&b, PLAIN, good, DRAW_COLOUR);
+		style_put(&b, PLAIN, i ? PLAIN : good, DRAW_COLOUR);
 		text_wrap(&b, s->fact[i], 0, 2, out->w, 0);
-		if (!i)
-			style_put(&b, good, PLAIN, DRAW_COLOUR);
+		style_put(&b, i ? PLAIN : good, PLAIN, DRAW_COLOUR);
 		cells_measure(b.text, &w, &h);
 		cells_scan(out, 0, y, out->w, out->h - 1 - y, b.text);
 		y += h;
