@@ -88,13 +88,13 @@ FUZZ_SRC := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 HEADERS := $(sort $(wildcard src/*/*.h src/lower/*/*.h src/search/*/*.h lua/*.h ui/*.h ui/*/*.h))
 TESTS ?= $(sort $(wildcard tests/lua/*.t.lua tests/*/*.t))
 
-# Tests that take 8 s of processor time and more, the longest first. `make check` begins with them, `make check-quick`
+# Tests that take 5 s of processor time and more, the longest first. `make check` begins with them, `make check-quick`
 # leaves them out.
 lua_tests = $(patsubst %,tests/lua/%.t.lua,$(1))
-SLOW := $(B)/tests/torture $(call lua_tests,host) $(wildcard tests/lua/plans_*.t.lua) $(call lua_tests,families) \
-	$(addprefix $(B)/tests/,broken mutants verify) \
-	$(call lua_tests,tile_offsets trips reference lean search shipped improve trace targets) \
-	$(B)/tests/modulo $(call lua_tests,aliases calibrate reductions errors) $(addprefix $(B)/tests/,starve oracle)
+SLOW := $(addprefix $(B)/tests/,torture verify) $(wildcard tests/lua/plans_*.t.lua) $(call lua_tests,families) \
+	$(addprefix $(B)/tests/,broken mutants) tests/cli/search.t \
+	$(call lua_tests,host reference tile_offsets trips handover shipped search improve trace units) tests/cli/export.t \
+	$(call lua_tests,lean targets calibrate errors aliases reductions) $(addprefix $(B)/tests/,modulo oracle starve)
 
 objects = $(patsubst %.c,$(B)/%.o,$(1))
 # What a unit test is linked with: everything but main() and the terminal.
