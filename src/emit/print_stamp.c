@@ -3,7 +3,7 @@
 
 enum { LANE_HEAD = 3 };			/* words of a lane before those of its tiles */
 
-static long long words(const struct print *c)
+static long long stamp_words(const struct print *c)
 {
 	return (long long)c->r->stamp_words;
 }
@@ -37,7 +37,7 @@ void print_block_stamp(struct print *c)
 		put(c, "if (THREAD == 0) shared_put_u32(shared + %lld, 0);\t/* stamp until then */",
 			(long long)c->r->watched.v[i]);
 	if (c->r->stamp_words)
-		put(c, "if (THREAD == 0) stamp_block(trace + %lld * BLOCK);", words(c));
+		put(c, "if (THREAD == 0) stamp_block(trace + %lld * BLOCK);", stamp_words(c));
 }
 
 static void print_one_watch(struct print *c, const struct role_op *o)
@@ -45,7 +45,7 @@ static void print_one_watch(struct print *c, const struct role_op *o)
 	const struct role_flag *f = &c->r->flags.v[o->u.watch.flag];
 
 	put(c, "if (warp == %d && elect()) stamp_watch(trace + %lld * BLOCK + %lld, %lld, "
-		"shared + %lld, %d, shared + %lld);\t/* %s */", o->u.watch.warp, words(c),
+		"shared + %lld, %d, shared + %lld);\t/* %s */", o->u.watch.warp, stamp_words(c),
 		(long long)o->u.watch.at, (long long)o->u.watch.keep, (long long)f->offset, f->depth,
 		(long long)o->u.watch.ended, c->r->tasks[f->task]);
 }
@@ -57,8 +57,8 @@ static void put_stamps_out(struct print *c, const char *when, const char *first,
 	const struct role *l = c->role;
 
 	put(c, "if (warp == %s && %s) stamps_out(trace + %lld * BLOCK + %s + %lld * (%s), stamps_held, %lld * %s, "
-		"thread);", first_warp(c), when, words(c), words_out(c, LANE_HEAD), (long long)l->tile_words, first,
-		(long long)l->tile_words, tiles);
+		"thread);", first_warp(c), when, stamp_words(c), words_out(c, LANE_HEAD), (long long)l->tile_words,
+		first, (long long)l->tile_words, tiles);
 }
 
 static void print_stamps_begin(struct print *c)
@@ -84,7 +84,7 @@ static void print_stamps_end(struct print *c)
 	const struct role *l = c->role;
 	long long held = (long long)l->tiles_held;
 
-	put(c, "if (leader) stamp_end(trace + %lld * BLOCK + %s);", words(c), words_out(c, 0));
+	put(c, "if (leader) stamp_end(trace + %lld * BLOCK + %s);", stamp_words(c), words_out(c, 0));
 	put(c, "const int stamps_left = (tiles_stamped + %lld) %% %lld + 1;", held - 1, held);
 	put_stamps_out(c, arena_strf(c->a, "tiles_stamped > 0 && tiles_stamped <= %lld",
 		(long long)l->tiles_out), "tiles_stamped - stamps_left", "stamps_left");

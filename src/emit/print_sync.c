@@ -23,14 +23,6 @@ static void put_wait(struct print *c, const struct role_op *o)
 		guard, least, flag_barrier(c, o, "n"), f->depth, seen);
 }
 
-static void put_wait_last(struct print *c, const struct role_op *o)
-{
-	const struct role_flag *f = &c->r->flags.v[o->u.flag.flag];
-
-	put(c, "{ const int end = %s; LOOP (int n = max_of(0, end - %d); n < end; n++) "
-		"flag_wait(%s, quo(n, %d)); }", num(c, o->u.flag.n), f->depth, flag_barrier(c, o, "n"), f->depth);
-}
-
 /* The warp arrives once at a flag; at a flag of all blocks, one thread arrives in each block. Also for a single arrival
  * all threads compute the address: compilers would move a computation that only some threads need behind a branch, for
  * which the others wait. */
@@ -43,40 +35,32 @@ static void put_arrive(struct print *c, const struct role_op *o, const char *bef
 		put(c, "%sflag_arrive_warp(%s);", before, flag_barrier(c, o, n));
 }
 
-static void put_release(struct print *c, const struct role_op *o)
-{
-	const char *n = var_text(c->a, VAR_RELEASED, o->u.flag.flag, &c->r->names);
-
-	put(c, "LOOP (; %s < %s; %s++)", n, num(c, o->u.flag.n), n);
-	put_arrive(c, o, "\t", n);
-}
-
 static const char *issuer(bool elected)
 {
 	return elected ? "elected" : "leader";
 }
 
-static void put_stores_wait(struct print *c, const struct role_op *o)
-{
-	const char *who = issuer(o->u.stores.elected);
-
-	if (o->u.stores.first != o->u.stores.other)
-		put(c, "if (%s) { if (n) STORES_READ(%d); else STORES_READ(%d); }", who,
-			o->u.stores.other, o->u.stores.first);
-	else
-		put(c, "if (%s) STORES_READ(%d);", who, o->u.stores.first);
-}
-
 void print_sync(struct print *c, const struct role_op *o)
 {
+	const struct role_flag *f;
+	const char *n;
+
 	switch ((int)o->what) {
 	case DO_WAIT: put_wait(c, o); break;
-	case DO_WAIT_LAST: put_wait_last(c, o); break;
-	case DO_ARRIVE:
-		put_arrive(c, o, is_tested(o->u.flag.when) ? arena_strf(c->a,
-			"if (%s) ", num(c, o->u.flag.when)) : "", num(c, o->u.flag.n));
+	case DO_WAIT_LAST:
+		f = &c->r->flags.v[o->u.flag.flag];
+		put(c, "{ const int end = %s; LOOP (int n = max_of(0, end - %d); n < end; n++) flag_wait(%s, "
+			"quo(n, %d)); }", num(c, o->u.flag.n), f->depth, flag_barrier(c, o, "n"), f->depth);
 		break;
-	case DO_RELEASE: put_release(c, o); break;
+	case DO_ARRIVE:
+		put_arrive(c, o, is_tested(o->u.flag.when) ? arena_strf(c->a, "if (%s) ", num(c, o->u.flag.when)) : "",
+			num(c, o->u.flag.n));
+		break;
+	case DO_RELEASE:
+		n = var_text(c->a, VAR_RELEASED, o->u.flag.flag, &c->r->names);
+		put(c, "LOOP (; %s < %s; %s++)", n, num(c, o->u.flag.n), n);
+		put_arrive(c, o, "\t", n);
+		break;
 	case DO_WARP_SYNC: put(c, "WARP_SYNC();"); break;
 	case DO_LANE_SYNC: put(c, "lane_sync(%s, %d);", barrier(c), lane_threads(c)); break;
 	case DO_FENCE: put(c, "fence_async();"); break;
@@ -84,7 +68,13 @@ void print_sync(struct print *c, const struct role_op *o)
 	case DO_GROUPS_COMMIT: put(c, "groups_commit();"); break;
 	case DO_GROUPS_WAIT: put(c, "GROUPS_WAIT(%d);", o->u.count); break;
 	case DO_STORES_COMMIT: put(c, "if (%s) stores_commit();", issuer(o->u.stores.elected)); break;
-	case DO_STORES_WAIT: put_stores_wait(c, o); break;
+	case DO_STORES_WAIT:
+		if (o->u.stores.first != o->u.stores.other)
+			put(c, "if (%s) { if (n) STORES_READ(%d); else STORES_READ(%d); }", issuer(o->u.stores.elected),
+				o->u.stores.other, o->u.stores.first);
+		else
+			put(c, "if (%s) STORES_READ(%d);", issuer(o->u.stores.elected), o->u.stores.first);
+		break;
 	default: BUG("'%s' has no text", role_op_info[o->what].name);
 	}
 }

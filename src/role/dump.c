@@ -11,17 +11,17 @@ struct dump {
 
 enum { WHY_COLUMN = 64 };		/* where reasons begin */
 
-static const char *num(const struct dump *d, const struct num *x)
+static const char *number_text(const struct dump *d, const struct num *x)
 {
 	return num_text(d->a, x, &d->r->names);
 }
 
-static const char *frag(const struct dump *d, struct frag_at at)
+static const char *frag_text(const struct dump *d, struct frag_at at)
 {
 	return at.frag->versions ? arena_strf(d->a, "%s[%d]", at.frag->name, at.version) : at.frag->name;
 }
 
-static const char *extents(const struct dump *d, const struct frag *f)
+static const char *extents_text(const struct dump *d, const struct frag *f)
 {
 	const char *type = dtype_name(f->type);
 
@@ -37,36 +37,37 @@ static const char *extents(const struct dump *d, const struct frag *f)
 
 /* values ----------------------------------------------------------------------- */
 
-static const char *value(const struct dump *d, const struct val *v);
+static const char *value_text(const struct dump *d, const struct val *v);
 
-static const char *call(const struct dump *d, const struct val *v)
+static const char *call_text(const struct dump *d, const struct val *v)
 {
 	struct buf b;
 
 	buf_init(&b, d->a);
 	buf_puts(&b, v->kind == VAL_CAST ? dtype_name(v->type) : op_name(v->op));
 	for (int i = 0; i < LEN(v->arg) && v->arg[i]; i++)
-		buf_printf(&b, "%s%s", i ? ", " : "(", value(d, v->arg[i]));
+		buf_printf(&b, "%s%s", i ? ", " : "(", value_text(d, v->arg[i]));
 	buf_putc(&b, ')');
 	return b.text;
 }
 
-static const char *value(const struct dump *d, const struct val *v)
+static const char *value_text(const struct dump *d, const struct val *v)
 {
 	switch (v->kind) {
 	case VAL_CONST: return arena_strf(d->a, "%.9g", v->k);
-	case VAL_NUM: return num(d, v->num);
-	case VAL_FRAG: return frag(d, v->frag);
+	case VAL_NUM: return number_text(d, v->num);
+	case VAL_FRAG: return frag_text(d, v->frag);
 	case VAL_NODE: return arena_strf(d->a, "x%d", v->node);
-	case VAL_SHARED: return arena_strf(d->a, "shared %s [%s]", dtype_name(v->from), num(d, v->num));
-	case VAL_OP: case VAL_CAST: return call(d, v);
-	case VAL_FIELD: return arena_strf(d->a, "field of %s", value(d, v->arg[0]));
+	case VAL_SHARED: return arena_strf(d->a, "shared %s [%s]", dtype_name(v->from), number_text(d, v->num));
+	case VAL_OP: case VAL_CAST: return call_text(d, v);
+	case VAL_FIELD: return arena_strf(d->a, "field of %s", value_text(d, v->arg[0]));
 	case VAL_GUARD:
-		return arena_strf(d->a, "(%s ? %s : %s)", num(d, v->num), value(d, v->arg[0]), value(d, v->arg[1]));
+		return arena_strf(d->a, "(%s ? %s : %s)", number_text(d, v->num), value_text(d, v->arg[0]),
+			value_text(d, v->arg[1]));
 	case VAL_COLUMN:
 		break;
 	}
-	return arena_strf(d->a, "column against %s", value(d, v->arg[0]));
+	return arena_strf(d->a, "column against %s", value_text(d, v->arg[0]));
 }
 
 /* operations ------------------------------------------------------------------- */
@@ -76,7 +77,7 @@ static const char *flag_name(const struct dump *d, int flag)
 	return d->r->flags.v[flag].name;
 }
 
-static const char *lets(const struct dump *d, const struct role_op *o)
+static const char *lets_text(const struct dump *d, const struct role_op *o)
 {
 	struct buf b;
 
@@ -87,42 +88,42 @@ static const char *lets(const struct dump *d, const struct role_op *o)
 		if (!l->to)
 			continue;
 		buf_printf(&b, "%s%s %s %s", i ? ", " : "", var_text(d->a, l->var, l->of,
-			&d->r->names), o->what == DO_ADVANCE ? "+=" : "=", num(d, l->to));
+			&d->r->names), o->what == DO_ADVANCE ? "+=" : "=", number_text(d, l->to));
 	}
 	return b.text ? b.text : "";
 }
 
-static const char *steps(const struct dump *d, const struct role_op *o)
+static const char *steps_text(const struct dump *d, const struct role_op *o)
 {
 	struct buf b;
 
 	buf_init(&b, d->a);
-	buf_puts(&b, extents(d, o->u.map.over));
+	buf_puts(&b, extents_text(d, o->u.map.over));
 	if (o->u.map.to.frag)
-		buf_printf(&b, ": %s = %s", frag(d, o->u.map.to), value(d, o->u.map.steps.v[0].value));
+		buf_printf(&b, ": %s = %s", frag_text(d, o->u.map.to), value_text(d, o->u.map.steps.v[0].value));
 	for (int i = 0; i < o->u.map.steps.n && !o->u.map.to.frag; i++) {
 		const struct role_step *s = &o->u.map.steps.v[i];
 
-		buf_printf(&b, "%s x%d = %s", i ? ";" : ":", s->node, value(d, s->value));
+		buf_printf(&b, "%s x%d = %s", i ? ";" : ":", s->node, value_text(d, s->value));
 	}
 	return b.text;
 }
 
-static const char *product(const struct dump *d, const struct role_op *o)
+static const char *product_text(const struct dump *d, const struct role_op *o)
 {
 	const struct product_form *f = &o->u.product.form;
 
 	if (f->b_registers)
-		return arena_strf(d->a, "%s += %s x %s, %s, %s, %d at once", frag(d, o->u.product.sum),
-			frag(d, o->u.product.a), frag(d, o->u.product.b), dtype_name(f->type), f->by->name,
+		return arena_strf(d->a, "%s += %s x %s, %s, %s, %d at once", frag_text(d, o->u.product.sum),
+			frag_text(d, o->u.product.a), frag_text(d, o->u.product.b), dtype_name(f->type), f->by->name,
 			o->u.product.sum.frag->blocks * o->u.product.col_steps);
-	return arena_strf(d->a, "%s%s += %s x b, %s, %d columns, %d steps, in %d", frag(d,
+	return arena_strf(d->a, "%s%s += %s x b, %s, %d columns, %d steps, in %d", frag_text(d,
 		o->u.product.sum), o->u.product.first ? arena_strf(d->a, " from column %d",
-		o->u.product.first) : "", f->registers ? frag(d, o->u.product.a) : "a", dtype_name(f->type),
+		o->u.product.first) : "", f->registers ? frag_text(d, o->u.product.a) : "a", dtype_name(f->type),
 		f->cols, o->u.product.steps, o->u.product.sum.frag->blocks * o->u.product.col_steps);
 }
 
-static const char *boxes(const struct dump *d, const struct role_op *o)
+static const char *boxes_text(const struct dump *d, const struct role_op *o)
 {
 	const struct role_map *m = &d->r->maps.v[o->u.boxes.map];
 	struct buf b;
@@ -134,7 +135,7 @@ static const char *boxes(const struct dump *d, const struct role_op *o)
 	buf_printf(&b, ", %d", o->what == DO_LOAD_BOXES ? o->u.boxes.boxes.n : o->u.boxes.panels);
 	if (o->what == DO_LOAD_BOXES)
 		buf_printf(&b, ", %lld bytes on '%s' %s", (long long)o->u.boxes.bytes,
-			flag_name(d, o->u.boxes.flag), num(d, o->u.boxes.n));
+			flag_name(d, o->u.boxes.flag), number_text(d, o->u.boxes.n));
 	if (o->u.boxes.multicast)
 		buf_puts(&b, ", to all blocks");
 	if (o->u.boxes.once)
@@ -142,28 +143,28 @@ static const char *boxes(const struct dump *d, const struct role_op *o)
 	return b.text;
 }
 
-static const char *move(const struct dump *d, const struct role_op *o)
+static const char *move_text(const struct dump *d, const struct role_op *o)
 {
 	const char *name = d->r->tensors.v[o->u.move.tensor].name;
 
 	if (o->what == DO_LOAD_THREADS && o->u.move.run > 1)
 		return arena_strf(d->a, "%s, %lld elements, %d at once%s%s", name, (long long)o->u.move.elements,
 			o->u.move.run, o->u.move.shifted ? ", shifted" : "", o->u.move.arrives ? arena_strf(d->a,
-			", on '%s' %s", flag_name(d, o->u.move.flag), num(d, o->u.move.n)) : "");
+			", on '%s' %s", flag_name(d, o->u.move.flag), number_text(d, o->u.move.n)) : "");
 	if (o->what != DO_STORE_THREADS)
 		return arena_strf(d->a, "%s, %lld elements one by one", name, (long long)o->u.move.elements);
-	return arena_strf(d->a, "%s from %s, %d neighbour%s at once", name, frag(d, o->u.move.from),
+	return arena_strf(d->a, "%s from %s, %d neighbour%s at once", name, frag_text(d, o->u.move.from),
 		o->u.move.width, o->u.move.width == 1 ? "" : "s");
 }
 
-static const char *reduction(const struct dump *d, const struct role_op *o)
+static const char *reduction_text(const struct dump *d, const struct role_op *o)
 {
 	if (o->u.reduce.over == o->u.reduce.to)
 		return arena_strf(d->a, "%s = %s of what each thread has of %s", o->u.reduce.to->name,
-			op_name(o->u.reduce.op), value(d, o->u.reduce.value));
+			op_name(o->u.reduce.op), value_text(d, o->u.reduce.value));
 	return arena_strf(d->a, "%s = %s along %s of %s, %s%s", o->u.reduce.to->name,
-		op_name(o->u.reduce.op), o->u.reduce.along_rows ? "rows" : "columns", value(d, o->u.reduce.value),
-		extents(d, o->u.reduce.over), o->u.reduce.partial ? ", each thread its own" : "");
+		op_name(o->u.reduce.op), o->u.reduce.along_rows ? "rows" : "columns", value_text(d, o->u.reduce.value),
+		extents_text(d, o->u.reduce.over), o->u.reduce.partial ? ", each thread its own" : "");
 }
 
 const char *role_task_names(struct arena *a, const struct role_program *r, const struct role_op *o)
@@ -184,22 +185,23 @@ static const char *own_text(const struct dump *d, const struct role_op *o)
 
 	switch ((int)o->what) {
 	case DO_TASK: return arena_strf(d->a, "'%s', %s", role_task_names(d->a, d->r, o), iteration ? arena_strf(d->a,
-		"%s %s", o->u.region.of != NONE ? "iteration" : "tile", num(d, iteration)) : "once a tile");
-	case DO_LET: case DO_SET: case DO_ADVANCE: return lets(d, o);
-	case DO_FRAGMENT: return arena_strf(d->a, "%s, %s%s", f->name, extents(d, f), f->versions > 1 ?
+		"%s %s", o->u.region.of != NONE ? "iteration" : "tile", number_text(d, iteration)) : "once a tile");
+	case DO_LET: case DO_SET: case DO_ADVANCE: return lets_text(d, o);
+	case DO_FRAGMENT: return arena_strf(d->a, "%s, %s%s", f->name, extents_text(d, f), f->versions > 1 ?
 		arena_strf(d->a, ", %d versions", f->versions) : "");
 	case DO_SLOT: return arena_strf(d->a, "%s of %s, %d in the ring", d->r->rings.v[o->u.slot.ring].name,
-		num(d, o->u.slot.life), d->r->rings.v[o->u.slot.ring].versions);
+		number_text(d, o->u.slot.life), d->r->rings.v[o->u.slot.ring].versions);
 	case DO_STORES_WAIT: return arena_strf(d->a, o->u.stores.first == o->u.stores.other ? "until %d unread" :
 		"until %d unread, then %d", o->u.stores.first, o->u.stores.other);
-	case DO_LOAD_BOXES: case DO_STORE_BOXES: return boxes(d, o);
-	case DO_LOAD_THREADS: case DO_STORE_THREADS: case DO_STORE_RING: return move(d, o);
+	case DO_LOAD_BOXES: case DO_STORE_BOXES: return boxes_text(d, o);
+	case DO_LOAD_THREADS: case DO_STORE_THREADS: case DO_STORE_RING: return move_text(d, o);
 	case DO_FETCH:
-		return arena_strf(d->a, "%s by %s from %s%s", o->u.fetch.to->name, o->u.fetch.words ? "words" : "elements",
-			num(d, o->u.fetch.address), num_is(inside, 1) ? "" : arena_strf(d->a, " if %s", num(d, inside)));
-	case DO_PRODUCT: return product(d, o);
-	case DO_MAP: return steps(d, o);
-	case DO_REDUCE: case DO_SCAN: return reduction(d, o);
+		return arena_strf(d->a, "%s by %s from %s%s", o->u.fetch.to->name,
+			o->u.fetch.words ? "words" : "elements", number_text(d, o->u.fetch.address),
+			num_is(inside, 1) ? "" : arena_strf(d->a, " if %s", number_text(d, inside)));
+	case DO_PRODUCT: return product_text(d, o);
+	case DO_MAP: return steps_text(d, o);
+	case DO_REDUCE: case DO_SCAN: return reduction_text(d, o);
 	default: BUG("'%s' has no text in a dump", role_op_info[o->what].name);
 	}
 }
@@ -225,10 +227,11 @@ static const char *operand_text(const struct dump *d, const struct role_op *o, c
 	const void *at = role_field(o, x);
 
 	switch ((int)x->kind) {
-	case OPERAND_NUM: case OPERAND_ADDRESS: case OPERAND_OWN_ADDRESS: return num(d, *(const struct num *const *)at);
-	case OPERAND_VALUE: return value(d, *(const struct val *const *)at);
+	case OPERAND_NUM: case OPERAND_ADDRESS: case OPERAND_OWN_ADDRESS:
+		return number_text(d, *(const struct num *const *)at);
+	case OPERAND_VALUE: return value_text(d, *(const struct val *const *)at);
 	case OPERAND_USE: case OPERAND_DEF: case OPERAND_SUM: case OPERAND_FRAG:
-		return frag(d, *(const struct frag_at *)at);
+		return frag_text(d, *(const struct frag_at *)at);
 	case OPERAND_USE_FRAG: case OPERAND_DEF_FRAG: return (*(const struct frag *const *)at)->name;
 	case OPERAND_COUNTER: return var_text(d->a, o->u.region.var, o->u.region.of, &d->r->names);
 	case OPERAND_FLAG: return flag_name(d, *(const int *)at);
@@ -258,7 +261,7 @@ static bool is_left_out(const struct role_op *o, const char *s)
 	return false;
 }
 
-static const char *operands(const struct dump *d, const struct role_op *o)
+static const char *operands_text(const struct dump *d, const struct role_op *o)
 {
 	const char *s = role_op_info[o->what].text;
 	struct buf b;
@@ -290,7 +293,7 @@ static void print_body(struct dump *d, const struct role_body *b, int depth)
 		if (is_hidden)
 			continue;
 		size_t start = d->out->len;
-		const char *what = operands(d, o);
+		const char *what = operands_text(d, o);
 		buf_repeat(d->out, "  ", depth);
 		buf_printf(d->out, "%s%s%s", role_op_info[o->what].name, *what ? " " : "", what);
 		size_t width = d->out->len - start;

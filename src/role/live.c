@@ -355,7 +355,7 @@ static void pass_work(struct live *x, const struct role_op *o)
 
 static void pass_body(struct live *x, const struct role_body *b);
 
-static void set(struct live *x, const bool *to)
+static void set_live(struct live *x, const bool *to)
 {
 	memcpy(x->now, to, (size_t)x->r.versions.n * sizeof(*to));
 }
@@ -366,7 +366,7 @@ static bool *copy_now(struct live *x)
 }
 
 /* Is there more now? */
-static bool join(const struct live *x, bool *into, const bool *from)
+static bool merge_live(const struct live *x, bool *into, const bool *from)
 {
 	bool more = false;
 
@@ -383,9 +383,9 @@ static void pass_if(struct live *x, const struct role_op *o)
 
 	pass_body(x, &o->u.region.other);
 	const bool *other = copy_now(x);
-	set(x, after);
+	set_live(x, after);
 	pass_body(x, &o->u.region.body);
-	join(x, x->now, other);
+	merge_live(x, x->now, other);
 }
 
 static void pass_loop(struct live *x, const struct role_op *o)
@@ -396,11 +396,11 @@ static void pass_loop(struct live *x, const struct role_op *o)
 	x->at_break = copy_now(x);
 	x->at_continue = head;
 	while (more) {
-		set(x, head);
+		set_live(x, head);
 		pass_body(x, &o->u.region.body);
-		more = join(x, head, x->now);
+		more = merge_live(x, head, x->now);
 	}
-	set(x, head);
+	set_live(x, head);
 	for (int i = 0; i < x->r.born.n; i++)
 		if (x->r.born.v[i].loop == o)
 			x->now[x->r.born.v[i].version] = false;
@@ -417,7 +417,7 @@ static void pass_op(struct live *x, const struct role_op *o)
 	else if (role_is_region(o->what))
 		pass_body(x, &o->u.region.body);
 	else if (o->what == DO_BREAK || o->what == DO_CONTINUE)
-		set(x, o->what == DO_BREAK ? x->at_break : x->at_continue);
+		set_live(x, o->what == DO_BREAK ? x->at_break : x->at_continue);
 	else
 		pass_work(x, o);
 	if (o->what == DO_PIN && x->now[find_version(&x->r, o->u.frag.at)] && !ops_hold(&x->pins, o))

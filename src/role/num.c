@@ -48,7 +48,7 @@ bool num_is(const struct num *x, int64_t k)
 
 /* What need not be computed; NULL if there is nothing to leave out. A term of 0 stays: it
  * may be another number in the role of another lane, with which this one shares its text. */
-static const struct num *simpler(enum num_op op, const struct num *x, const struct num *y)
+static const struct num *simplify(enum num_op op, const struct num *x, const struct num *y)
 {
 	if ((op == NUM_MUL && (num_is(x, 1) || num_is(y, 0))) || (op == NUM_BOTH && num_is(x, 1)))
 		return y;
@@ -59,7 +59,7 @@ static const struct num *simpler(enum num_op op, const struct num *x, const stru
 
 const struct num *num_make(struct arena *a, enum num_op op, const struct num *x, const struct num *y)
 {
-	const struct num *same = simpler(op, x, y);
+	const struct num *same = simplify(op, x, y);
 
 	if (same)
 		return same;
@@ -195,7 +195,7 @@ static const struct {
 	[NUM_EITHER] = { " || ", 2 }, [NUM_SELECT] = { " ? ", 1 },
 };
 
-static void print(struct buf *out, const struct num *x, const struct num_names *names, int least);
+static void print_num(struct buf *out, const struct num *x, const struct num_names *names, int least);
 
 static void print_var(struct buf *out, enum var v, int of, const struct num_names *names)
 {
@@ -215,7 +215,7 @@ static void print_var(struct buf *out, enum var v, int of, const struct num_name
 }
 
 /* In parentheses if it binds less than `least`. */
-static void print(struct buf *out, const struct num *x, const struct num_names *names, int least)
+static void print_num(struct buf *out, const struct num *x, const struct num_names *names, int least)
 {
 	bool bitwise = x->op == NUM_SHL || x->op == NUM_AND || x->op == NUM_XOR;
 
@@ -228,9 +228,9 @@ static void print(struct buf *out, const struct num *x, const struct num_names *
 		return;
 	case NUM_MIN: case NUM_MAX:
 		buf_puts(out, x->op == NUM_MIN ? "min_of(" : "max_of(");
-		print(out, x->a, names, 0);
+		print_num(out, x->a, names, 0);
 		buf_puts(out, ", ");
-		print(out, x->b, names, 0);
+		print_num(out, x->b, names, 0);
 		buf_putc(out, ')');
 		return;
 	case NUM_OF_LANE:
@@ -238,11 +238,11 @@ static void print(struct buf *out, const struct num *x, const struct num_names *
 		return;
 	case NUM_TILE_AT:
 		buf_puts(out, x->b ? "order[start[BLOCK] + " : "order[");
-		print(out, x->a, names, 9);
+		print_num(out, x->a, names, 9);
 		buf_putc(out, ']');
 		return;
 	case NUM_INTERIOR:
-		print(out, x->a, names, least);
+		print_num(out, x->a, names, least);
 		return;
 	case NUM_SELECT:
 	case NUM_ADD: case NUM_SUB: case NUM_MUL: case NUM_DIV: case NUM_MOD: case NUM_SHL:
@@ -254,12 +254,12 @@ static void print(struct buf *out, const struct num *x, const struct num_names *
 	if (binds < least)
 		buf_putc(out, '(');
 	/* in operands of bitwise operators compilers warn of arithmetic without parentheses */
-	print(out, x->a, names, bitwise ? 11 : x->op == NUM_SELECT ? 2 : binds);
+	print_num(out, x->a, names, bitwise ? 11 : x->op == NUM_SELECT ? 2 : binds);
 	buf_puts(out, forms[x->op].text);
-	print(out, x->b, names, bitwise ? 11 : binds + 1);
+	print_num(out, x->b, names, bitwise ? 11 : binds + 1);
 	if (x->op == NUM_SELECT) {
 		buf_puts(out, " : ");
-		print(out, x->c, names, 2);
+		print_num(out, x->c, names, 2);
 	}
 	if (binds < least)
 		buf_putc(out, ')');
@@ -270,7 +270,7 @@ const char *num_text(struct arena *a, const struct num *x, const struct num_name
 	struct buf b;
 
 	buf_init(&b, a);
-	print(&b, x, names, 0);
+	print_num(&b, x, names, 0);
 	return b.text;
 }
 

@@ -399,7 +399,7 @@ struct role {
 	int replica, replicas;		/* of `replicas` consecutive tiles it takes number `replica` */
 	int warps, first_warp;
 	int barrier;			/* named barrier at which its threads meet */
-	int nmerged;			/* lanes that it is for: NUM_OF_LANE is a number that depends on which of them runs; 1: one */
+	int nmerged;			/* lanes that it is for, which NUM_OF_LANE distinguishes; 1: one */
 	const struct role *const *merged;	/* those lanes; NULL: one */
 	struct role_body body;
 	VEC(struct role_region) regions;	/* the tile loop, then all its loops */

@@ -83,7 +83,7 @@ static void add_part(struct scan *s, enum blame why, int on, int unit, double cy
 /* ---- memory -------------------------------------------------------------------------- */
 
 /* Work of `cycles` arrives at `now`, behind what arrived before; returns when it is finished. */
-static double enqueue(struct arena *a, struct memory_queue *b, double now, double cycles)
+static double enqueue_work(struct arena *a, struct memory_queue *b, double now, double cycles)
 {
 	struct busy_period *last = b->v.n ? &b->v.v[b->v.n - 1] : NULL;
 	double start = last ? fmax(now, last->to) : now;
@@ -124,9 +124,9 @@ static void replay_memory(struct scan *s)
 			continue;
 		const struct task_cost *c = &s->costs[e->task];
 		if (c->l2 > 0)
-			l2 = enqueue(s->a, &s->l2, (double)e->start, c->l2);
+			l2 = enqueue_work(s->a, &s->l2, (double)e->start, c->l2);
 		if (c->global > 0)
-			global = enqueue(s->a, &s->global, (double)e->start, c->global);
+			global = enqueue_work(s->a, &s->global, (double)e->start, c->global);
 		s->from_global[i] = global > l2;
 		s->delivered[i] = fmax(l2, global);
 	}
@@ -479,7 +479,7 @@ static int compare_parts(const void *a, const void *b)
 	return x->on != y->on ? x->on - y->on : x->unit - y->unit;
 }
 
-static void finish(struct blames *b, const int *replicas)
+static void compute_shares(struct blames *b, const int *replicas)
 {
 	for (int i = 0; i < b->v.n; i++)
 		b->lane_cycles[b->v.v[i].lane] += b->v.v[i].cycles;
@@ -506,7 +506,7 @@ void timeline_blame(struct arena *a, const struct timeline *t, bool events_only,
 	}
 	if (!events_only)
 		blame_power(&s);
-	finish(out, replicas);
+	compute_shares(out, replicas);
 }
 
 bool lane_only_feeds(const struct plan *p, int lane)

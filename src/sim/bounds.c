@@ -27,7 +27,7 @@ struct entry_cost bounds_group(const struct plan *p, const struct entry_cost *co
 
 /* ---- resources -------------------------------------------------------------------- */
 
-static void offer(struct bounds *out, double cycles, int binding)
+static void raise_bound(struct bounds *out, double cycles, int binding)
 {
 	if (cycles > out->res_mii) {
 		out->res_mii = cycles;
@@ -68,16 +68,16 @@ static void bound_resources(const struct loop_costs *s, struct bounds *out)
 		lane[l] += n * bounds_hold(p, s->costs, i) / p->lanes.v[l].replicas;
 	}
 	for (int u = 0; u < p->device->nseus; u++) {
-		offer(out, seu[u], u);
+		raise_bound(out, seu[u], u);
 		for (int l = 0; l < p->lanes.n; l++)
 			if (p->device->seu[u].async)
-				offer(out, own[l][u], u);
+				raise_bound(out, own[l][u], u);
 	}
-	offer(out, fmax(l2, global), BINDING_MEMORY);
+	raise_bound(out, fmax(l2, global), BINDING_MEMORY);
 	for (int l = 0; l < p->lanes.n; l++) {
 		if (s->loop == NONE && lane[l] > 0)
 			lane[l] += p->device->tile_overhead / p->lanes.v[l].replicas;
-		offer(out, lane[l], BINDING_LANE + l);
+		raise_bound(out, lane[l], BINDING_LANE + l);
 	}
 }
 

@@ -17,7 +17,7 @@
 
 enum { POLL = 4096 };			/* events between two checks of the stop flag */
 
-/* Later times are an error (check_limits); POLL further events cannot overflow. */
+/* Later times are an error; POLL further events cannot overflow. */
 #define LATEST ((int64_t)1 << 60)
 
 /* The queue of a copy unit or a memory: work is served in order of issue. */
@@ -175,20 +175,6 @@ static void note_complete(struct engine *e, const struct step *step, int64_t end
 
 /* ---- lanes ----------------------------------------------------------------------- */
 
-/* The lane is at its end and all its products are complete: it will neither read nor write its tracks
- * again, so they need not keep anything for it. */
-static void release_tracks(struct lane_run *l)
-{
-	if (l->nsignaled < l->nproducts)
-		return;
-	for (int i = 0; i < l->nsteps; i++) {
-		for (int k = 0; k < l->steps[i].sources.n; k++)
-			l->steps[i].sources.v[k].key = NEVER;
-		for (int k = 0; k < l->steps[i].nposts; k++)
-			l->steps[i].posts[k].key = NEVER;
-	}
-}
-
 /* Make the lane wait until at most n of its products are in flight; NONE: no such wait. */
 static void require_complete(struct lane_run *l, int n)
 {
@@ -259,7 +245,7 @@ static void advance_lane(struct engine *e, int lane)
 		e->next[lane] = NEVER;
 		l->signals_late = false;
 		signal_products(e, l, l->ncomplete, l->ready);
-		release_tracks(l);
+		steps_release(l);
 		return;
 	}
 	l->step = l->step_of[i.entry];
@@ -500,7 +486,7 @@ static void end_product(struct engine *e, int lane, struct product *p, int64_t n
 	if (!l->signals_late || step->stored_to_shared)
 		signal_products(e, l, l->ncomplete, end);
 	if (!l->step) {
-		release_tracks(l);
+		steps_release(l);
 	} else if (step->stored_to_shared) {
 		l->ready = end;
 		advance_lane(e, lane);
@@ -633,16 +619,6 @@ static enum err_code check_finished(const struct engine *e, struct err *err)
 	return b.len ? err_set(err, ERR_ILLEGAL, loc, "the plan comes to a standstill%s", b.text) : OK;
 }
 
-static enum err_code check_limits(const struct engine *e, int64_t now, struct err *err)
-{
-	if (stop_asked(e->run->stop))
-		return err_set(err, ERR_INTERRUPTED, NOWHERE, "the simulation was interrupted");
-	if (now > LATEST)
-		return err_set(err, ERR_LIMIT, NOWHERE, "the simulated time is beyond 2^50 cycles: "
-			"is a rate of device '%s' near 0?", e->device->name);
-	return OK;
-}
-
 /* No lane can go on until products are signaled for which their own lane has not waited. Kernels wait for them, in
  * prologues and epilogues, but the price describes only the steady state. Returns whether there were such products. */
 static bool signal_unawaited(struct engine *e)
@@ -658,7 +634,7 @@ static bool signal_unawaited(struct engine *e)
 	return any;
 }
 
-static enum err_code play(struct engine *e, struct err *err)
+static enum err_code play_events(struct engine *e, struct err *err)
 {
 	const struct eu_run *r = e->run;
 
@@ -668,8 +644,11 @@ static enum err_code play(struct engine *e, struct err *err)
 		int lane = NONE, unit = NONE;
 		int64_t issue = next_lane(e, &lane), leave = next_unit(e, &unit);
 
-		if (n % POLL == 0 && (lane != NONE || unit != NONE))
-			TRY(check_limits(e, min_i64(issue, leave), err));
+		if (n % POLL == 0 && stop_asked(r->stop))
+			return err_set(err, ERR_INTERRUPTED, NOWHERE, "the simulation was interrupted");
+		if (n % POLL == 0 && (lane != NONE || unit != NONE) && min_i64(issue, leave) > LATEST)
+			return err_set(err, ERR_LIMIT, NOWHERE, "the simulated time is beyond 2^50 cycles: "
+				"is a rate of device '%s' near 0?", e->device->name);
 		if (unit != NONE && leave <= issue && e->device->seu[unit].kind == SEU_MATRIX)
 			leave_server(e, unit, leave);
 		else if (unit != NONE && leave <= issue)
@@ -708,7 +687,7 @@ enum err_code eu_run_play(struct arena *a, struct eu_run *r, struct err *err)
 			e->timed[e->ntimed++] = i;
 	}
 	TRY(steps_build(a, r, &e->steps, err));
-	TRY(play(e, err));
+	TRY(play_events(e, err));
 	r->ticks = e->ended;
 	for (int i = 0; i < e->steps.nlanes; i++)
 		r->ticks = max_i64(r->ticks, e->steps.lanes[i].ready);

@@ -57,7 +57,7 @@ void lookup_window(const struct lookup *l, int64_t from, int64_t to, int *first,
 }
 
 /* The index of an event in a list; if it is not in it, of the first one that is issued no earlier. */
-static int position(const struct lookup *l, const struct lookup_list *list, int event)
+static int position_in(const struct lookup *l, const struct lookup_list *list, int event)
 {
 	const struct event *all = l->line->events.v;
 	int64_t issue = all[event].issue;
@@ -80,7 +80,7 @@ int lookup_cause(const struct lookup *l, int event)
 	if (cause == CAUSE_NONE || task < 0 || task >= l->plan->graph->tasks.n)
 		return NONE;
 	const struct lookup_list *list = &l->of_task[task];
-	for (int i = position(l, list, event) - 1, n = 0; i >= 0 && n < NEAR; i--, n++) {
+	for (int i = position_in(l, list, event) - 1, n = 0; i >= 0 && n < NEAR; i--, n++) {
 		const struct event *c = &all[list->v[i]];
 		int64_t at = cause == CAUSE_ISSUE_ORDER ? c->issue : c->end;
 
@@ -94,9 +94,9 @@ int lookup_cause(const struct lookup *l, int event)
 	return best;
 }
 
-static int step(const struct lookup *l, const struct lookup_list *list, int event, int n)
+static int step_in(const struct lookup *l, const struct lookup_list *list, int event, int n)
 {
-	int at = position(l, list, event) + n;
+	int at = position_in(l, list, event) + n;
 
 	return at >= 0 && at < list->n ? list->v[at] : NONE;
 }
@@ -105,12 +105,12 @@ int lookup_next_of_lane(const struct lookup *l, int event, int n)
 {
 	const struct event *e = &l->line->events.v[event];
 
-	return step(l, &l->of_lane[e->lane][e->replica], event, n);
+	return step_in(l, &l->of_lane[e->lane][e->replica], event, n);
 }
 
 int lookup_next_of_task(const struct lookup *l, int event, int n)
 {
-	return step(l, &l->of_task[l->line->events.v[event].task], event, n);
+	return step_in(l, &l->of_task[l->line->events.v[event].task], event, n);
 }
 
 int lookup_near(const struct lookup *l, const struct lookup_list *list, int64_t cycle)

@@ -33,27 +33,7 @@ struct pool {
 
 static inline void pool_init(struct pool *p, double by_age)
 {
-	p->n = 0;
-	p->pace = 1;
-	p->by_age = by_age;
-	p->entered = 0;
-	p->now = 0;
-	p->next = INT64_MAX;
-	p->leaves = -1;
-}
-
-/* Set what every task draws if all have the same priority. */
-static inline void pool_share_evenly(struct pool *p)
-{
-	double left = 1;
-
-	for (int i = 0; i < p->n; i++) {
-		struct pool_task *t = &p->task[i];
-		double even = left / (p->n - i);
-
-		t->draws = t->most * p->pace < even ? t->most * p->pace : even;
-		left -= t->draws;
-	}
+	*p = (struct pool){ .pace = 1, .by_age = by_age, .next = INT64_MAX, .leaves = -1 };
 }
 
 /* Change that for the cycles in which older tasks have priority. */
@@ -78,8 +58,16 @@ static inline void pool_share_by_age(struct pool *p)
 /* Set what every task draws, and find the one that is done first; of several, that of the first lane. */
 static inline void pool_share(struct pool *p)
 {
+	double left = 1;
+
 	p->next = INT64_MAX;
-	pool_share_evenly(p);
+	for (int i = 0; i < p->n; i++) {	/* as if all had the same priority */
+		struct pool_task *t = &p->task[i];
+		double even = left / (p->n - i);
+
+		t->draws = t->most * p->pace < even ? t->most * p->pace : even;
+		left -= t->draws;
+	}
 	if (p->by_age > 0 && p->n > 1)
 		pool_share_by_age(p);
 	for (int i = 0; i < p->n; i++) {

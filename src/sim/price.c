@@ -40,7 +40,7 @@ struct reader {
 	struct stages stages;		/* of the current sTask */
 };
 
-static void add(struct op_cost *to, struct op_cost s)
+static void add_cost(struct op_cost *to, struct op_cost s)
 {
 	*to = op_cost_sum(*to, s);
 }
@@ -67,8 +67,8 @@ static void end_occurrence(struct reader *r, const struct task_price *t)
 	}
 	seen->n++;
 	sum->drain_cost += t->drain_cost;
-	add(&sum->before, t->before);
-	add(&sum->after, t->after);
+	add_cost(&sum->before, t->before);
+	add_cost(&sum->after, t->after);
 	sum->by_threads |= t->by_threads;
 	sum->arrives |= t->arrives;
 	sum->stored_to_shared |= t->stored_to_shared;
@@ -113,7 +113,7 @@ static void read_inside(struct reader *r, const struct role_op *o, struct op_cos
 	if (o->what == DO_GROUPS_WAIT && !r->multiplied)
 		t->drain_cost += s.lane * runs;
 	else
-		add(r->multiplied ? &t->after : &t->before, op_cost_times(s, runs));
+		add_cost(r->multiplied ? &t->after : &t->before, op_cost_times(s, runs));
 	t->boxes += boxes * runs;
 	t->issued += issued * runs;
 	t->copies += boxes > 0 ? runs : 0;
@@ -145,7 +145,7 @@ static void read_task(struct reader *r, const struct role_op *o)
 	r->occurrence = NULL;
 }
 
-static double trips(const struct reader *r, int loop)
+static double mean_trips(const struct reader *r, int loop)
 {
 	return loop == NONE ? 1 : fmax(r->graph->trips[loop].mean, 1);
 }
@@ -219,7 +219,7 @@ static void read_if(struct reader *r, const struct role_op *o)
 	if (o->u.region.section == SECTION_SKIP)
 		return;
 	if (r->occurrence) {
-		r->in.runs /= trips(r, r->graph->tasks.v[r->task].loop);
+		r->in.runs /= mean_trips(r, r->graph->tasks.v[r->task].loop);
 	} else if (o->u.region.section == SECTION_EPILOGUE) {
 		r->in.depth--;
 		r->in.per_tile = r->in.depth > 0;
@@ -253,7 +253,7 @@ static void read_op(struct reader *r, const struct role_op *o)
 	if (r->in.interior > 0) {
 		s = op_cost_times(s, 1 - r->in.interior);
 		r->context.unmasked = true;
-		add(&s, op_cost_times(price_op(&r->context, o), r->in.interior));
+		add_cost(&s, op_cost_times(price_op(&r->context, o), r->in.interior));
 		r->context.unmasked = false;
 	}
 	if (r->in.depth > 1 && (o->what == DO_LANE_SYNC || (o->what == DO_REDUCE && o->u.reduce.along_rows)))
@@ -276,7 +276,7 @@ static void read_region(struct reader *r, const struct role_op *o)
 	if (o->what == DO_LOOP && o->u.region.unmasked)
 		r->in.interior = interior_share(r, o);
 	if (o->what == DO_LOOP && !r->occurrence) {
-		r->in.runs *= trips(r, o->u.region.of) / o->u.region.step;
+		r->in.runs *= mean_trips(r, o->u.region.of) / o->u.region.step;
 		r->in.per_tile |= o->u.region.of == NONE && o->u.region.var == VAR_J;
 	}
 	if (o->what == DO_TASK)
@@ -377,7 +377,7 @@ static double lane_cycles(const struct vdevice *d, const struct op_cost *s, doub
 }
 
 /* The arithmetic of the entry's threads: cycles, stage by stage, and the number of operations. */
-static struct cost arithmetic(const struct plan *p, int entry, const struct task_price *t, double *operations)
+static struct cost price_operations(const struct plan *p, int entry, const struct task_price *t, double *operations)
 {
 	const struct seu *s = vector_of(p->device);
 	struct op_cost all = op_cost_sum(t->before, t->after);
@@ -422,7 +422,7 @@ void price_entry(const struct price *x, const struct plan *p, int entry, double 
 		return;
 	double before = lane_cycles(p->device, &t->before, share);
 	double after = lane_cycles(p->device, &t->after, share), lane;
-	struct cost work = arithmetic(p, entry, t, &c->effort.of[EFFORT_VECTOR]);
+	struct cost work = price_operations(p, entry, t, &c->effort.of[EFFORT_VECTOR]);
 	before += s->kind == SEU_VECTOR ? 0 : work.alone;
 	c->drain_cost = t->drain_cost;
 	c->drain = t->drain;

@@ -166,11 +166,8 @@ int stage_of(struct stages *t, const struct role_op *o);
 
 /* ---- arithmetic (price_math.c) ----------------------------------------------------------- */
 
-/* Add what the operation does with n elements, including those that only fill up its fragment, to s->ops[0]
- * (and to s->lane for waits between threads). */
-void price_map(const struct cost_context *x, const struct role_op *o, double n, struct op_cost *s);
-void price_pack(const struct cost_context *x, const struct role_op *o, double n, struct op_cost *s);
-void price_sum_product(const struct cost_context *x, const struct role_op *o, double n, struct op_cost *s);
-void price_reduce(const struct cost_context *x, const struct role_op *o, double n, struct op_cost *s);
+/* Add what a map, pack, sum_product, reduce or scan does with n elements, including those that only fill up its
+ * fragment, to s->ops[0] (and to s->lane for waits between threads). */
+void price_arithmetic(const struct cost_context *x, const struct role_op *o, double n, struct op_cost *s);
 
 #endif

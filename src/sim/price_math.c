@@ -79,42 +79,40 @@ static bool is_free(const struct cost_context *x, const struct role_op *o, int s
 	return used;
 }
 
-void price_map(const struct cost_context *x, const struct role_op *o, double n, struct op_cost *s)
+void price_arithmetic(const struct cost_context *x, const struct role_op *o, double n, struct op_cost *s)
 {
-	for (int i = 0; i < o->u.map.steps.n; i++)
-		if (!is_free(x, o, i))
-			count_operations(x, o->u.map.steps.v[i].value, n, s);
-}
+	double *ops = s->ops[0];
+	const struct frag *f;
 
-void price_pack(const struct cost_context *x, const struct role_op *o, double n, struct op_cost *s)
-{
-	count_operations(x, o->u.pack.value, n, s);
-	if (dtype_bits(o->u.pack.to.frag->type) < 32 && o->u.pack.value->kind != VAL_CAST)
-		s->ops[0][CLASS_CVT] += n;
-}
-
-void price_sum_product(const struct cost_context *x, const struct role_op *o, double n, struct op_cost *s)
-{
-	const struct frag *f = o->u.sum_product.sum.frag;
-
-	s->ops[0][CLASS_FMA] += n;
-	count_operations(x, o->u.sum_product.a, f->cols > 0 ? n / (double)f->cols : n, s);
-	count_operations(x, o->u.sum_product.b, f->blocks > 0 ? n / f->blocks / f->layout->halves : n, s);
-}
-
-/* Each thread reduces its own elements of a row, then the threads of the row combine their results by shuffles.
- * If the operand is a row vector only the latter is left. */
-void price_reduce(const struct cost_context *x, const struct role_op *o, double n, struct op_cost *s)
-{
-	const struct frag *f = o->u.reduce.over;
-
-	count_operations(x, o->u.reduce.value, n, s);
-	if (o->what == DO_SCAN)
-		s->ops[0][CLASS_SCAN] += n;
-	else if (f->kind == FRAG_FULL)
-		s->ops[0][o->u.reduce.op == OP_SUM ? CLASS_FMA : CLASS_ALU] += n;
-	if (o->what == DO_REDUCE && !o->u.reduce.partial && !o->u.reduce.along_rows)
-		s->lane += FOLDS * (x->vector->latency + x->vector->chain);
+	switch ((int)o->what) {
+	case DO_MAP:
+		for (int i = 0; i < o->u.map.steps.n; i++)
+			if (!is_free(x, o, i))
+				count_operations(x, o->u.map.steps.v[i].value, n, s);
+		break;
+	case DO_PACK:
+		count_operations(x, o->u.pack.value, n, s);
+		if (dtype_bits(o->u.pack.to.frag->type) < 32 && o->u.pack.value->kind != VAL_CAST)
+			ops[CLASS_CVT] += n;
+		break;
+	case DO_SUM_PRODUCT:
+		f = o->u.sum_product.sum.frag;
+		ops[CLASS_FMA] += n;
+		count_operations(x, o->u.sum_product.a, f->cols > 0 ? n / (double)f->cols : n, s);
+		count_operations(x, o->u.sum_product.b, f->blocks > 0 ? n / f->blocks / f->layout->halves : n, s);
+		break;
+	case DO_REDUCE: case DO_SCAN:
+		/* Each thread reduces its own elements of a row, then the threads of the row combine their results by
+		 * shuffles. If the operand is a row vector only the latter is left. */
+		count_operations(x, o->u.reduce.value, n, s);
+		if (o->what == DO_SCAN)
+			ops[CLASS_SCAN] += n;
+		else if (o->u.reduce.over->kind == FRAG_FULL)
+			ops[o->u.reduce.op == OP_SUM ? CLASS_FMA : CLASS_ALU] += n;
+		if (o->what == DO_REDUCE && !o->u.reduce.partial && !o->u.reduce.along_rows)
+			s->lane += FOLDS * (x->vector->latency + x->vector->chain);
+		break;
+	}
 }
 
 /* ---- stages -------------------------------------------------------------------------- */

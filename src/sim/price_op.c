@@ -7,17 +7,19 @@
 
 #include <math.h>
 
+#include "role/operands.h"
+
 /* Instructions of the printed text (src/emit), without those of its index expressions. */
 enum {
 	ACCESS = 2,			/* to or from shared memory, per access: address, access */
-	ROUND = 8,			/* of a loop over elements, per round: count, compare, branch, row, column, guard,
-					 * conversion, access */
+	ROUND = 8,			/* of a loop over elements, per round: count, compare, branch, row, column,
+					 * guard, conversion, access */
 	COPY = 3,			/* of a chunk, by incremented addresses: two halves of the address, copy */
-	SHIFT = 16,			/* of a chunk that is not aligned: three words, five selects, four shifts, store */
+	SHIFT = 16,			/* of an unaligned chunk: three words, five selects, four shifts, store */
 	TOGETHER = 8,			/* elements loaded to registers before the first is used */
 	DIMENSION = 3,			/* of an index in 64 bits: multiply, add, carry */
 	LONG_DIVIDE = 20,		/* by a number that is no constant */
-	SHORT_DIVIDE = 4,		/* by a constant: multiply, shift, and multiply and subtract for the remainder */
+	SHORT_DIVIDE = 4,		/* by a constant: multiply, shift; multiply, subtract for the remainder */
 	STORE = 3,			/* of a chunk of a row: guard, address, access */
 	LINE_LENGTH = 64,		/* assumed length of a line whose end is not a constant */
 	TRANSPOSE = 6,			/* within four threads, per word: select and shuffle, twice */
@@ -27,17 +29,12 @@ enum { QUARTERS = 4, BANK_BYTES = 4, SECTOR_BYTES = 32 };
 
 #define SHIFTED_ASKED 1.5		/* bytes of the words that a chunk which is not aligned reads, over its own */
 
-static double threads(const struct cost_context *x)
+static double lane_threads(const struct cost_context *x)
 {
 	return x->warps * x->program->target->warp;
 }
 
 /* ---- expressions ---------------------------------------------------------------------- */
-
-static bool is_power(const struct num *x)
-{
-	return num_is_const(x) && x->k > 0 && !(x->k & (x->k - 1));
-}
 
 /* Instructions to evaluate an index expression. */
 static double num_instructions(const struct num *x)
@@ -47,21 +44,21 @@ static double num_instructions(const struct num *x)
 	double arguments = num_instructions(x->a) + num_instructions(x->b) + num_instructions(x->c);
 	if (x->op != NUM_DIV && x->op != NUM_MOD)
 		return arguments + 1;
-	if (is_power(x->b))
+	if (num_is_const(x->b) && x->b->k > 0 && !(x->b->k & (x->b->k - 1)))	/* a power of two */
 		return arguments + 1;
 	return arguments + (num_is_const(x->b) ? SHORT_DIVIDE : LONG_DIVIDE);
 }
 
 /* Elements of the fragment that all threads of the lane hold; one that several threads hold counts for each. */
-static double elements(const struct cost_context *x, const struct frag *f)
+static double frag_elements(const struct cost_context *x, const struct frag *f)
 {
 	switch (f->kind) {
 	case FRAG_FULL: return (double)(f->rows * f->cols) * (f->layout->every_warp ? x->warps : 1);
-	case FRAG_ROW: return (double)f->layout->halves * f->blocks * threads(x);
-	case FRAG_COL: return (double)(frag_groups(f) * f->layout->pair) * threads(x);
+	case FRAG_ROW: return (double)f->layout->halves * f->blocks * lane_threads(x);
+	case FRAG_COL: return (double)(frag_groups(f) * f->layout->pair) * lane_threads(x);
 	case FRAG_SCALAR: break;
 	}
-	return threads(x);
+	return lane_threads(x);
 }
 
 /* The different values that an operation reads from shared memory: the compiler reads each once. */
@@ -71,12 +68,10 @@ struct reads {
 };
 
 /* Add the values that v reads. */
-static void collect(struct reads *r, const struct val *v)
+static void collect_reads(struct reads *r, const struct val *v)
 {
-	if (!v)
-		return;
-	for (int i = 0; i < LEN(v->arg); i++)
-		collect(r, v->arg[i]);
+	for (int i = 0; i < LEN(v->arg) && v->arg[i]; i++)
+		collect_reads(r, v->arg[i]);
 	if (v->kind != VAL_SHARED)
 		return;
 	for (int i = 0; i < r->v.n; i++)
@@ -85,13 +80,19 @@ static void collect(struct reads *r, const struct val *v)
 	VEC_PUSH(r->a, &r->v, v);
 }
 
+static void collect_operand(void *ctx, const struct operand *x)
+{
+	if (x->kind == OPERAND_VALUE)
+		collect_reads(ctx, x->value);
+}
+
 /* Elements of v that all threads read for a fragment: a thread reads an element once for all of its rows, or
  * columns, if v does not depend on these. */
-static double distinct(const struct cost_context *x, const struct frag *f, const struct val *v)
+static double distinct_elements(const struct cost_context *x, const struct frag *f, const struct val *v)
 {
 	if (f->kind != FRAG_FULL)
-		return elements(x, f);
-	return elements(x, f) /
+		return frag_elements(x, f);
+	return frag_elements(x, f) /
 		(num_uses(v->num, VAR_RB) ? 1 : f->blocks) / (num_uses(v->num, VAR_H) ? 1 : f->layout->halves) /
 		(num_uses(v->num, VAR_EIGHT) ? 1 : frag_groups(f)) / (num_uses(v->num, VAR_E) ? 1 : f->layout->pair);
 }
@@ -140,31 +141,25 @@ static struct op_cost shared_reads(const struct cost_context *x, double reads)
 	return s;
 }
 
-/* Read all of r for each element of the fragment, `times` times, and convert it to the type that is computed with. */
-static struct op_cost shared_reads_of(const struct cost_context *x, const struct frag *f, const struct reads *r,
+/* Read what the operation needs from shared memory for each element of the fragment, `times` times, and convert it to
+ * the type that is computed with. */
+static struct op_cost shared_reads_of(const struct cost_context *x, const struct role_op *o, const struct frag *f,
 	double times)
 {
+	struct reads r = { .a = x->a };
 	double casts = 0, n = 0;
 
-	for (int i = 0; i < r->v.n; i++) {
-		const struct val *v = r->v.v[i];
+	role_visit(o, collect_operand, &r);
+	for (int i = 0; i < r.v.n; i++) {
+		const struct val *v = r.v.v[i];
 
-		n += times * distinct(x, f, v) / per_access(f, v);
+		n += times * distinct_elements(x, f, v) / per_access(f, v);
 		if (v->from != v->type)
-			casts += times * distinct(x, f, v);
+			casts += times * distinct_elements(x, f, v);
 	}
 	struct op_cost s = shared_reads(x, n);
 	s.ops[0][CLASS_ALU] += casts;
 	return s;
-}
-
-/* Read what v needs for each element of the fragment. */
-static struct op_cost shared_reads_for(const struct cost_context *x, const struct frag *f, const struct val *v)
-{
-	struct reads r = { .a = x->a };
-
-	collect(&r, v);
-	return shared_reads_of(x, f, &r, 1);
 }
 
 /* ---- copies --------------------------------------------------------------------------- */
@@ -181,11 +176,11 @@ static double index_instructions(const struct role_op *o)
 
 /* A loop over a ring's elements, one per thread and round. The instructions of a round depend on each other
  * (from the element's number to its address), and rounds do not overlap. */
-static struct op_cost store_ring(const struct cost_context *x, const struct role_op *o)
+static struct op_cost price_store_ring(const struct cost_context *x, const struct role_op *o)
 {
-	double rounds = ceil((double)o->u.move.elements / threads(x));
+	double rounds = ceil((double)o->u.move.elements / lane_threads(x));
 	double n = ROUND + index_instructions(o) + num_instructions(o->u.move.address);
-	struct op_cost s = instructions(x, rounds * n * threads(x));
+	struct op_cost s = instructions(x, rounds * n * lane_threads(x));
 
 	s.lane = fmax(s.lane, rounds * (n * x->vector->chain + x->vector->latency));
 	return s;
@@ -193,13 +188,13 @@ static struct op_cost store_ring(const struct cost_context *x, const struct role
 
 /* Copies of chunks, `run` contiguous elements each. Asynchronous copies are all in flight before the lane waits
  * for them, if it does; single elements go through registers, TOGETHER at a time. */
-static struct op_cost load_threads(const struct cost_context *x, const struct role_op *o)
+static struct op_cost price_load_threads(const struct cost_context *x, const struct role_op *o)
 {
 	double bytes = o->u.move.run * dtype_bits(o->u.move.type) / 8.0;
-	double chunks = (double)o->u.move.elements / o->u.move.run, rounds = ceil(chunks / threads(x));
+	double chunks = (double)o->u.move.elements / o->u.move.run, rounds = ceil(chunks / lane_threads(x));
 	double n = o->u.move.shifted ? SHIFT : o->u.move.stride.rows ? COPY : ROUND + index_instructions(o) +
 		num_instructions(o->u.move.address);
-	struct op_cost s = instructions(x, rounds * n * threads(x));
+	struct op_cost s = instructions(x, rounds * n * lane_threads(x));
 
 	s.lane = fmax(s.lane, accesses(x, chunks, bytes).lane);
 	if (!o->u.move.stride.rows)
@@ -213,25 +208,24 @@ static struct op_cost load_threads(const struct cost_context *x, const struct ro
 
 /* Stores from a fragment, unrolled: chunks do not depend on each other, and those of a row share its index
  * computation. */
-static struct op_cost store_threads(const struct cost_context *x, const struct role_op *o)
+static struct op_cost price_store_threads(const struct cost_context *x, const struct role_op *o)
 {
-	double chunks = elements(x, o->u.move.from.frag) / (double)o->u.move.width;
-	double rows = 2.0 * o->u.move.from.frag->blocks * threads(x);
+	double chunks = frag_elements(x, o->u.move.from.frag) / (double)o->u.move.width;
+	double rows = 2.0 * o->u.move.from.frag->blocks * lane_threads(x);
 	double n = STORE + (o->u.move.width == ACCESS_EIGHT ? 4 * TRANSPOSE : 0);
 
 	return instructions(x, chunks * n + rows * index_instructions(o));
 }
 
-static struct op_cost put(const struct cost_context *x, const struct role_op *o)
+static struct op_cost price_put(const struct cost_context *x, const struct role_op *o)
 {
-	double n = elements(x, o->u.put.over) / (o->u.put.pairs ? 2 : 1);
+	double n = frag_elements(x, o->u.put.over) / (o->u.put.pairs ? 2 : 1);
 
-	return op_cost_sum(accesses(x, n, dtype_bits(o->u.put.type) / 8.0), shared_reads_for(x, o->u.put.over,
-		o->u.put.value));
+	return op_cost_sum(accesses(x, n, dtype_bits(o->u.put.type) / 8.0), shared_reads_of(x, o, o->u.put.over, 1));
 }
 
 /* Each warp writes its rows of a batch of panels, two columns of 16 bits per access. */
-static struct op_cost put_panels(const struct cost_context *x, const struct role_op *o)
+static struct op_cost price_put_panels(const struct cost_context *x, const struct role_op *o)
 {
 	double rows = (double)x->warps * x->program->target->frag.rows;
 	double n = o->u.panels.batch * rows * (double)o->u.panels.panel_cols;
@@ -239,20 +233,12 @@ static struct op_cost put_panels(const struct cost_context *x, const struct role
 	return accesses(x, dtype_bits(o->u.panels.type) == 16 ? n / 2 : n, BANK_BYTES);
 }
 
-static struct op_cost fill(const struct cost_context *x, const struct role_op *o)
-{
-	double n = (double)o->u.fill.elements;
-
-	return op_cost_sum(accesses(x, n, dtype_bits(o->u.fill.type) / 8.0), instructions(x, n *
-		num_instructions(o->u.fill.address)));
-}
-
 /* The lane waits for the first word. */
-static struct op_cost fetch(const struct cost_context *x, const struct role_op *o)
+static struct op_cost price_fetch(const struct cost_context *x, const struct role_op *o)
 {
 	const struct frag *f = o->u.fetch.to;
 	double bytes = o->u.fetch.words ? BANK_BYTES : dtype_bits(f->type) / 8.0;
-	struct op_cost s = accesses(x, elements(x, f) * dtype_bits(f->type) / 8 / bytes, bytes);
+	struct op_cost s = accesses(x, frag_elements(x, f) * dtype_bits(f->type) / 8 / bytes, bytes);
 
 	s.lane += x->vector->latency;
 	return s;
@@ -292,50 +278,27 @@ double price_sector_ratio(const struct cost_context *x, const struct role_op *o)
 
 /* ---- arithmetic ----------------------------------------------------------------------- */
 
-static struct op_cost map(const struct cost_context *x, const struct role_op *o)
+/* Arithmetic on the elements of the fragment, `times` times. */
+static struct op_cost price_elements(const struct cost_context *x, const struct role_op *o, const struct frag *f,
+	double times)
 {
-	struct reads r = { .a = x->a };
+	struct op_cost s = shared_reads_of(x, o, f, times);
 
-	for (int i = 0; i < o->u.map.steps.n; i++)
-		collect(&r, o->u.map.steps.v[i].value);
-	struct op_cost s = shared_reads_of(x, o->u.map.over, &r, 1);
-	price_map(x, o, elements(x, o->u.map.over), &s);
-	return s;
-}
-
-static struct op_cost pack(const struct cost_context *x, const struct role_op *o)
-{
-	struct op_cost s = shared_reads_for(x, o->u.pack.to.frag, o->u.pack.value);
-
-	price_pack(x, o, elements(x, o->u.pack.to.frag), &s);
-	return s;
-}
-
-static struct op_cost sum_product(const struct cost_context *x, const struct role_op *o)
-{
-	const struct frag *f = o->u.sum_product.sum.frag;
-	double depth = (double)o->u.sum_product.depth;
-	struct reads r = { .a = x->a };
-
-	collect(&r, o->u.sum_product.a);
-	collect(&r, o->u.sum_product.b);
-	struct op_cost s = shared_reads_of(x, f, &r, depth);
-	price_sum_product(x, o, elements(x, f) * depth, &s);
+	price_arithmetic(x, o, frag_elements(x, f) * times, &s);
 	return s;
 }
 
 /* A reduction along rows: each warp writes its partial results to shared memory, and all combine them. */
-static struct op_cost reduce(const struct cost_context *x, const struct role_op *o)
+static struct op_cost price_reduction(const struct cost_context *x, const struct role_op *o)
 {
 	const struct frag *f = o->u.reduce.over;
-	struct op_cost s = shared_reads_for(x, f, o->u.reduce.value);
+	struct op_cost s = price_elements(x, o, f, 1);
 	double columns = f->kind == FRAG_FULL ? (double)f->cols : 4;
 
-	price_reduce(x, o, elements(x, f), &s);
 	if (o->what != DO_REDUCE || !o->u.reduce.along_rows || x->warps == 1)
 		return s;
 	s = op_cost_sum(s, accesses(x, columns * x->warps, BANK_BYTES));
-	s = op_cost_sum(s, shared_reads(x, x->warps * columns / 4 * threads(x)));
+	s = op_cost_sum(s, shared_reads(x, x->warps * columns / 4 * lane_threads(x)));
 	return op_cost_sum(s, cycles(2 * x->device->issue_order_latency));
 }
 
@@ -343,7 +306,7 @@ static struct op_cost reduce(const struct cost_context *x, const struct role_op 
 
 /* The first wait of a store: its staging memory was read long ago, by the store before. A later one waits for
  * what the same store has just issued: the engine's latency, divided by the batches that hide it. */
-static struct op_cost stores_wait(const struct cost_context *x, const struct role_op *o)
+static struct op_cost price_stores_wait(const struct cost_context *x, const struct role_op *o)
 {
 	double latency = 0;
 
@@ -356,10 +319,10 @@ static struct op_cost stores_wait(const struct cost_context *x, const struct rol
 }
 
 /* Lines in shared memory, each by one thread, element by element: the thread waits for each element. */
-static struct op_cost lines(const struct cost_context *x, const struct role_op *o)
+static struct op_cost price_lines(const struct cost_context *x, const struct role_op *o)
 {
 	double length = num_is_const(o->u.lines.length) ? (double)o->u.lines.length->k : LINE_LENGTH;
-	double rounds = ceil((double)o->u.lines.n / threads(x));
+	double rounds = ceil((double)o->u.lines.n / lane_threads(x));
 	struct op_cost s = accesses(x, (double)o->u.lines.n * length * (o->u.lines.running ? 2 : 1), BANK_BYTES);
 
 	s.lane = fmax(s.lane, rounds * length * (ROUND * x->vector->chain + x->vector->latency));
@@ -376,23 +339,25 @@ struct op_cost price_op(const struct cost_context *x, const struct role_op *o)
 	case DO_WAIT: return cycles(o->wait == NONE ? d->wait_cost : 0);
 	case DO_WAIT_LAST: return cycles(d->wait_cost * x->program->flags.v[o->u.flag.flag].depth);
 	case DO_GROUPS_WAIT: return cycles(d->drain_cost);
-	case DO_STORES_WAIT: return stores_wait(x, o);
+	case DO_STORES_WAIT: return price_stores_wait(x, o);
 	case DO_ARRIVE: case DO_RELEASE: return cycles(d->tell_cost);
 	case DO_WARP_SYNC: return cycles(d->warp_cost);
 	case DO_LANE_SYNC: return cycles(d->issue_order_latency);
 	case DO_FENCE: return cycles(d->fence_cost);
-	case DO_LOAD_THREADS: return load_threads(x, o);
-	case DO_STORE_RING: return store_ring(x, o);
-	case DO_STORE_THREADS: return store_threads(x, o);
-	case DO_PUT: return put(x, o);
-	case DO_PUT_PANELS: return put_panels(x, o);
-	case DO_FILL: return fill(x, o);
-	case DO_FETCH: return fetch(x, o);
-	case DO_MAP: return map(x, o);
-	case DO_PACK: return pack(x, o);
-	case DO_SUM_PRODUCT: return sum_product(x, o);
-	case DO_REDUCE: case DO_SCAN: return reduce(x, o);
-	case DO_LINES: return lines(x, o);
+	case DO_LOAD_THREADS: return price_load_threads(x, o);
+	case DO_STORE_RING: return price_store_ring(x, o);
+	case DO_STORE_THREADS: return price_store_threads(x, o);
+	case DO_PUT: return price_put(x, o);
+	case DO_PUT_PANELS: return price_put_panels(x, o);
+	case DO_FILL: return op_cost_sum(accesses(x, (double)o->u.fill.elements, dtype_bits(o->u.fill.type) / 8.0),
+		instructions(x, (double)o->u.fill.elements * num_instructions(o->u.fill.address)));
+	case DO_FETCH: return price_fetch(x, o);
+	case DO_MAP: return price_elements(x, o, o->u.map.over, 1);
+	case DO_PACK: return price_elements(x, o, o->u.pack.to.frag, 1);
+	case DO_SUM_PRODUCT:
+		return price_elements(x, o, o->u.sum_product.sum.frag, (double)o->u.sum_product.depth);
+	case DO_REDUCE: case DO_SCAN: return price_reduction(x, o);
+	case DO_LINES: return price_lines(x, o);
 	default: BUG("'%s' has no price", role_op_info[o->what].name);
 	}
 }

@@ -178,6 +178,18 @@ static int groups_of(const struct eu_run *r, int lane)
 	return r->price ? (int)max_i64(r->price->lanes[lane].groups, 1) : 1;
 }
 
+void steps_release(struct lane_run *l)
+{
+	if (l->nsignaled < l->nproducts)
+		return;
+	for (int i = 0; i < l->nsteps; i++) {
+		for (int k = 0; k < l->steps[i].sources.n; k++)
+			l->steps[i].sources.v[k].key = NEVER;
+		for (int k = 0; k < l->steps[i].nposts; k++)
+			l->steps[i].posts[k].key = NEVER;
+	}
+}
+
 enum err_code steps_build(struct arena *a, const struct eu_run *r, struct steps *out, struct err *e)
 {
 	const struct plan *p = r->plan;

@@ -137,5 +137,8 @@ struct steps {
 int64_t cycles_to_ticks(double cycles);
 /* Prepare a run; everything is allocated in `a`. ERR_LIMIT if there are more than RUNS_MAX lane replicas. */
 NODISCARD enum err_code steps_build(struct arena *a, const struct eu_run *r, struct steps *out, struct err *e);
+/* If all products of a lane that is at its end are complete, it will neither read nor write its tracks again: they need
+ * not keep anything for it. */
+void steps_release(struct lane_run *l);
 
 #endif

@@ -26,8 +26,8 @@ struct load {
 	const struct tensor *tensor;
 	const struct index_expr *index;
 	double bytes;			/* a time, all parts */
-	double requested, unique, fetched;	/* bytes in the waves examined: requested, fetched, and fetched with the time
-					 * of repeated requests */
+	double requested, unique, fetched;	/* bytes in the waves examined: requested, fetched, and fetched with
+						 * the time of repeated requests */
 };
 
 /* The elements of a tensor that an access covers, as a range for each dimension; it may extend beyond the tensor. */

@@ -45,7 +45,7 @@ static bool is_stale(const struct names *c, const struct name *n)
 	return false;
 }
 
-static void use(struct names *c, enum var v, int of)
+static void use_name(struct names *c, enum var v, int of)
 {
 	struct name *n = &c->name[name_of(c, v, of)];
 
@@ -59,7 +59,7 @@ static void use(struct names *c, enum var v, int of)
 	n->used = c->now;
 }
 
-static void declare(struct names *c, enum var v, int of, bool changes)
+static void declare_name(struct names *c, enum var v, int of, bool changes)
 {
 	int at = name_of(c, v, of);
 	struct name *n = &c->name[at];
@@ -73,9 +73,9 @@ static void declare(struct names *c, enum var v, int of, bool changes)
 	*n = (struct name){ .body = c->body, .id = ++c->ids, .changes = changes };
 }
 
-static void change(struct names *c, enum var v, int of)
+static void change_name(struct names *c, enum var v, int of)
 {
-	use(c, v, of);
+	use_name(c, v, of);
 	if (!c->name[name_of(c, v, of)].changes)
 		names_fail(c, "changes '%s', which does not change", text_of(c, v, of));
 }
@@ -99,7 +99,7 @@ static void read_num(struct names *c, const struct num *x)
 	if (!x || x->op == NUM_CONST)
 		return;
 	if (x->op == NUM_VAR) {
-		use(c, x->var, x->of);
+		use_name(c, x->var, x->of);
 		return;
 	}
 	read_num(c, x->a);
@@ -122,7 +122,7 @@ static void read_val(struct names *c, const struct val *v)
 		read_val(c, v->arg[i]);
 }
 
-static void let(struct names *c, const struct role_op *o)
+static void read_let(struct names *c, const struct role_op *o)
 {
 	for (int i = 0; i < o->u.let.v.n; i++) {
 		const struct role_let *l = &o->u.let.v.v[i];
@@ -130,11 +130,11 @@ static void let(struct names *c, const struct role_op *o)
 
 		read_num(c, l->to);
 		if (o->what != DO_LET) {
-			change(c, l->var, l->of);
+			change_name(c, l->var, l->of);
 			continue;
 		}
 		note_deps(c, l->to);
-		declare(c, l->var, l->of, o->u.let.changes);
+		declare_name(c, l->var, l->of, o->u.let.changes);
 		c->name[name_of(c, l->var, l->of)].deps = deps;
 		c->name[name_of(c, l->var, l->of)].ndeps = c->deps.n - deps;
 	}
@@ -228,13 +228,13 @@ static void read_header(struct names *c, const struct role_op *o)
 	c->body = ++c->bodies;
 	c->begin = c->now;
 	if (o->what == DO_TILES) {
-		declare(c, VAR_AT, NONE, false);
-		declare(c, VAR_T, NONE, false);
-		declare(c, VAR_TILE, NONE, false);
+		declare_name(c, VAR_AT, NONE, false);
+		declare_name(c, VAR_T, NONE, false);
+		declare_name(c, VAR_TILE, NONE, false);
 	} else if (o->what == DO_EACH || o->u.region.from) {
-		declare(c, o->u.region.var, o->u.region.of, true);
+		declare_name(c, o->u.region.var, o->u.region.of, true);
 	} else {
-		change(c, o->u.region.var, o->u.region.of);
+		change_name(c, o->u.region.var, o->u.region.of);
 	}
 	read_num(c, o->u.region.end);
 	read_num(c, o->u.region.run_while);
@@ -261,7 +261,7 @@ static void read_operand(void *ctx, const struct operand *x)
 	case OPERAND_VALUE: read_val(c, x->value); break;
 	case OPERAND_USE: names_read(c, x->frag); break;
 	case OPERAND_DEF: names_write(c, x->frag); break;
-	case OPERAND_NEEDS: use(c, x->var, NONE); break;
+	case OPERAND_NEEDS: use_name(c, x->var, NONE); break;
 	case OPERAND_ADDRESS: case OPERAND_OWN_ADDRESS:
 		/* Only addresses in the scratch begin at VAR_SHARED: those of slots begin at VAR_SLOT. A thread may
 		 * write its own address over what it alone has read in this operation. */
@@ -282,17 +282,17 @@ static void read_own(struct names *c, const struct role_op *o)
 
 	switch ((int)o->what) {
 	case DO_AT:
-		use(c, o->u.let.v.v[0].var, o->u.let.v.v[0].of);
+		use_name(c, o->u.let.v.v[0].var, o->u.let.v.v[0].of);
 		break;
 	case DO_LANE:
 		for (int i = 0; i < LEN(of_lane); i++)
-			declare(c, of_lane[i], NONE, false);
+			declare_name(c, of_lane[i], NONE, false);
 		break;
 	case DO_COUNT_TILES:
-		declare(c, VAR_TILES, NONE, false);
+		declare_name(c, VAR_TILES, NONE, false);
 		break;
 	case DO_SLOT:
-		declare(c, VAR_SLOT, o->u.slot.ring, false);
+		declare_name(c, VAR_SLOT, o->u.slot.ring, false);
 		break;
 	case DO_FRAGMENT:
 		names_declare_frag(c, o->u.frag.at.frag);
@@ -302,10 +302,10 @@ static void read_own(struct names *c, const struct role_op *o)
 		break;
 	case DO_WAIT:
 		if (o->u.flag.once)
-			change(c, VAR_SEEN, o->u.flag.flag);
+			change_name(c, VAR_SEEN, o->u.flag.flag);
 		break;
 	case DO_RELEASE:
-		change(c, VAR_RELEASED, o->u.flag.flag);
+		change_name(c, VAR_RELEASED, o->u.flag.flag);
 		break;
 	case DO_WARP_SYNC: case DO_LANE_SYNC:
 		if (o->what == DO_LANE_SYNC || c->role->warps == 1)
@@ -319,7 +319,7 @@ static void read_own(struct names *c, const struct role_op *o)
 		break;
 	case DO_STORES_WAIT:
 		if (o->u.stores.first != o->u.stores.other)
-			use(c, VAR_ROUND, NONE);
+			use_name(c, VAR_ROUND, NONE);
 		break;
 	case DO_PRODUCT: case DO_SUM_PRODUCT:
 		names_product(c, o);
@@ -355,7 +355,7 @@ static void read_op(struct names *c, const struct role_op *o)
 	if (role_is_region(o->what)) {
 		read_region(c, o);
 	} else if (o->what == DO_LET || o->what == DO_SET || o->what == DO_ADVANCE) {
-		let(c, o);
+		read_let(c, o);
 	} else {
 		c->scratch_read_before = c->scratch_read;
 		role_visit(o, read_operand, c);

@@ -7,7 +7,8 @@
  *  - a fragment of one sTask that is read before it is written; an operation that reads what it writes, because a
  *    second execution would have another result;
  *  - a product without a fence after the pins of its registers; columns of an sTask's result that two of its products
- *    compute, or none; the result of a product in a fragment of the sTask that is read before it is complete and pinned;
+ *    compute, or none; the result of a product in a fragment of the sTask that is read before it is complete and
+ *    pinned;
  *  - a value in the lane's scratch that is read before it is there, or overwritten while it may be read;
  *  - an sTask that does not write or store what it must;
  *  - a lane that does not begin with its number of registers and the end of warps that it does not need.

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-static struct seen_frag *find(struct names *c, const struct frag *f)
+static struct seen_frag *find_frag(struct names *c, const struct frag *f)
 {
 	for (int i = c->frags.n - 1; i >= 0; i--)
 		if (c->frags.v[i].frag == f)
@@ -38,7 +38,7 @@ static void check_sum(struct names *c, const struct seen_frag *x)
 
 void names_read(struct names *c, struct frag_at at)
 {
-	struct seen_frag *x = find(c, at.frag);
+	struct seen_frag *x = find_frag(c, at.frag);
 
 	if (!x)
 		return;
@@ -57,7 +57,7 @@ static void note_write(const struct names *c, struct seen_frag *x)
 
 void names_write(struct names *c, struct frag_at at)
 {
-	struct seen_frag *x = find(c, at.frag);
+	struct seen_frag *x = find_frag(c, at.frag);
 
 	if (!x)
 		return;
@@ -78,7 +78,7 @@ void names_forget(struct names *c, int since)
 
 void names_pin(struct names *c, struct frag_at at)
 {
-	struct seen_frag *x = find(c, at.frag);
+	struct seen_frag *x = find_frag(c, at.frag);
 
 	if (!x)
 		return;
@@ -141,13 +141,13 @@ void names_product(struct names *c, const struct role_op *o)
 	bool async = o->what == DO_PRODUCT && o->u.product.form.by->async;
 	struct frag_at sum = o->what == DO_PRODUCT ? o->u.product.sum : o->u.sum_product.sum;
 	bool adds = o->what == DO_SUM_PRODUCT || at_zero(o->u.product.adds);
-	struct seen_frag *x = async && o->u.product.a.frag ? find(c, o->u.product.a.frag) : NULL;
+	struct seen_frag *x = async && o->u.product.a.frag ? find_frag(c, o->u.product.a.frag) : NULL;
 	int before = c->product;
 
 	check_columns(c, o);
 	if (x)
 		check_fenced(c, x, o->u.product.a.version, 0);
-	x = find(c, sum.frag);
+	x = find_frag(c, sum.frag);
 	if (!x)
 		return;
 	if (is_own(x) && adds && !x->written)

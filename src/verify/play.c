@@ -59,7 +59,7 @@ static int issued_by_all(const struct play *p, const struct warp *w)
 }
 
 /* The warp comes to a point where n warps meet. Are all there? Then their clocks are joined. */
-static bool meet(struct play *p, struct warp *w, struct warp *first, int n)
+static bool meet_warps(struct play *p, struct warp *w, struct warp *first, int n)
 {
 	w->meets = true;
 	for (int i = 0; i < n; i++)
@@ -86,9 +86,9 @@ static bool is_ready(struct play *p, struct warp *w, const struct act *a)
 	if (a->kind == ACT_GROUPS)
 		return issued_by_all(p, w) >= w->groups - a->n;
 	if (a->kind == ACT_SYNC)
-		return !w->meets && meet(p, w, w - w->number, warps_of(p, w));
+		return !w->meets && meet_warps(p, w, w - w->number, warps_of(p, w));
 	if (a->kind == ACT_CLUSTER)
-		return !w->meets && meet(p, w, p->warp, p->nwarps);
+		return !w->meets && meet_warps(p, w, p->warp, p->nwarps);
 	return true;			/* also ACT_STORES: the engine always completes its reads */
 }
 
@@ -201,7 +201,7 @@ static bool is_unsignalled(const struct play *p, const struct warp *w, struct co
 	return r->run != NONE || r->unsignalled.product != NONE;
 }
 
-static enum err_code deadlock(const struct play *p)
+static enum err_code report_deadlock(const struct play *p)
 {
 	const char *text = "";
 	int instance = NONE, n = 0;
@@ -350,5 +350,5 @@ enum err_code play_scenario(struct arena *a, const struct scenario *s, struct co
 			if (is_unsignalled(&p, &p.warp[i], counterexample))
 				break;
 		}
-	return is_blocked ? deadlock(&p) : check_end(&p);
+	return is_blocked ? report_deadlock(&p) : check_end(&p);
 }

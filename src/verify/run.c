@@ -68,12 +68,12 @@ static const struct graph *graph_of(const struct run *x)
 
 /* The number of the iteration at hand among all that the scenario has of a region; NONE: it has no such iteration. It
  * follows from the counters of the loops around, because a lane may pass through them again only to count. */
-static int64_t iteration(struct run *x, int loop)
+static int64_t iteration_of(struct run *x, int loop)
 {
 	int64_t at = *var_at(x, loop == NONE ? VAR_TILE : VAR_I, loop), first = 0, end = x->s->walk->ntiles;
 
 	if (loop != NONE) {
-		int64_t outer = iteration(x, graph_of(x)->program->loops.v[loop].parent);
+		int64_t outer = iteration_of(x, graph_of(x)->program->loops.v[loop].parent);
 
 		if (outer == NONE)
 			return NONE;
@@ -86,7 +86,7 @@ static int64_t iteration(struct run *x, int loop)
 static enum err_code let_value(struct run *x, const struct role_let *l, int64_t *out)
 {
 	if (l->var == VAR_TRIPS && l->of != NONE) {	/* the scenario has the trip counts */
-		int64_t at = iteration(x, graph_of(x)->program->loops.v[l->of].parent);
+		int64_t at = iteration_of(x, graph_of(x)->program->loops.v[l->of].parent);
 		const int64_t *cum = x->s->walk->cum[l->of];
 
 		if (at == NONE)
@@ -149,7 +149,7 @@ static bool begins_by_product(const struct run *x, const struct buffer *b)
 
 /* Notes which instance must have written what the sTask at hand reads. A carry has an initial value unless its lives in
  * registers begin with a product. */
-static void expect(struct run *x, struct act *a, int buffer)
+static void note_expected(struct run *x, struct act *a, int buffer)
 {
 	const struct stask *s = &graph_of(x)->tasks.v[x->task];
 	const struct buffer *b = &graph_of(x)->buffers.v[buffer];
@@ -188,7 +188,7 @@ static enum err_code run_touch(struct run *x, const struct role_op *o, const str
 	x->writing |= in_shared && writes;
 	x->unfenced |= in_shared && writes;
 	if (!writes || t->sums)
-		expect(x, a, t->of);
+		note_expected(x, a, t->of);
 	else
 		a->initial = t->initial;
 	return t->what == TOUCH_FRAG ? check_pinned(x, o, t, product) : OK;
@@ -219,8 +219,8 @@ static enum err_code check_together(struct run *x, const struct role_op *o)
 {
 	if (o->what == DO_STORE_BOXES ? !x->writing : !x->scattered && !x->looking)
 		return OK;
-	return err_set(x->e, ERR_ILLEGAL, NOWHERE, "lane '%s': a thread goes on to %s for its warp, of which others may "
-		"not have %s yet ('%s')", x->role->name, role_op_info[o->what].name,
+	return err_set(x->e, ERR_ILLEGAL, NOWHERE, "lane '%s': a thread goes on to %s for its warp, of which others "
+		"may not have %s yet ('%s')", x->role->name, role_op_info[o->what].name,
 		x->scattered ? "touched shared memory" : "looked at a flag",
 		o->task == NONE ? "the end of a loop" : graph_of(x)->tasks.v[o->task].name);
 }
@@ -300,7 +300,7 @@ static enum err_code run_store(struct run *x, const struct role_op *o)
 	TRY(check_together(x, o));
 	struct act *a = add_act(x, ACT_STORE, cell_of(x, t), 0);
 	if (t->what == TOUCH_SLOT)
-		expect(x, a, t->of);
+		note_expected(x, a, t->of);
 	else
 		a->want = x->instance;
 	return OK;

@@ -38,7 +38,7 @@ static const struct graph *graph_of(const struct check *c)
 
 /* checks without a play ---------------------------------------------------------- */
 
-static enum err_code fault(const struct check *c, int task, const char *what, int64_t is, int64_t should)
+static enum err_code report_fault(const struct check *c, int task, const char *what, int64_t is, int64_t should)
 {
 	const struct stask *s = &graph_of(c)->tasks.v[task];
 
@@ -81,7 +81,7 @@ static enum err_code check_load(const struct check *c, const struct role_op *o)
 
 	if (o->u.boxes.multicast != r->shared || (o->u.boxes.multicast &&
 	    (all.size != c->r->cluster || !cluster_shares(c->plan, &all, o->task))))
-		return fault(c, o->task, "the number of blocks that get the load", c->r->cluster, 1);
+		return report_fault(c, o->task, "the number of blocks that get the load", c->r->cluster, 1);
 	for (; env.rank < (o->u.boxes.multicast ? c->r->cluster : 1); env.rank++) {
 		for (int i = 0; i < o->u.boxes.boxes.n; i++) {
 			const struct role_box *b = &o->u.boxes.boxes.v[i];
@@ -91,11 +91,12 @@ static enum err_code check_load(const struct check *c, const struct role_op *o)
 				continue;
 			bytes += each;
 			if (at < 0 || at + each > r->slot_bytes)
-				return fault(c, o->task, "the end of a box in the slot", at + each, r->slot_bytes);
+				return report_fault(c, o->task, "the end of a box in the slot", at + each,
+					r->slot_bytes);
 		}
 	}
 	if (f->bytes != bytes || o->u.boxes.bytes != bytes)
-		return fault(c, o->task, "the number of bytes", f->bytes, bytes);
+		return report_fault(c, o->task, "the number of bytes", f->bytes, bytes);
 	return OK;
 }
 
@@ -107,7 +108,7 @@ static enum err_code check_panels(const struct check *c, const struct role_op *o
 		c->r->stagings.v[o->u.boxes.outbox].bytes;
 
 	if (o->u.boxes.panels * bytes > capacity)
-		return fault(c, o->task, "the size of the panels", o->u.boxes.panels * bytes, capacity);
+		return report_fault(c, o->task, "the size of the panels", o->u.boxes.panels * bytes, capacity);
 	return OK;
 }
 
@@ -121,8 +122,8 @@ static enum err_code check_arrivals(const struct check *c, const struct role_op 
 	if (loads && !o->u.move.arrives)
 		return OK;
 	if (c->r->flags.v[flag].copies != loads)
-		return fault(c, o->task, "who arrives at the flag", loads, !loads);
-	return loads && bytes < 4 ? fault(c, o->task, "the bytes of an access", bytes, 4) : OK;
+		return report_fault(c, o->task, "who arrives at the flag", loads, !loads);
+	return loads && bytes < 4 ? report_fault(c, o->task, "the bytes of an access", bytes, 4) : OK;
 }
 
 static enum err_code check_ops(const struct check *c, const struct role_body *b)
@@ -152,9 +153,9 @@ static enum err_code check_flag(const struct check *c, const struct role_flag *f
 	int64_t arrivals = f->bytes ? 1 : f->copies ? warps * c->r->target->warp : warps;
 
 	if (f->depth < 1)
-		return fault(c, f->task, "the depth of the flag", f->depth, 1);
+		return report_fault(c, f->task, "the depth of the flag", f->depth, 1);
 	if (f->arrivals != arrivals)
-		return fault(c, f->task, "the number of arrivals", f->arrivals, arrivals);
+		return report_fault(c, f->task, "the number of arrivals", f->arrivals, arrivals);
 	return OK;
 }
 
@@ -297,7 +298,7 @@ static void find_plays(struct check *c)
 }
 
 /* Plays one scenario. trips: by loop, the trip counts in STEPS_MAX iterations of the region around it. */
-static enum err_code play(struct check *c, int ntiles, const int16_t *trips)
+static enum err_code play_once(struct check *c, int ntiles, const int16_t *trips)
 {
 	struct arena_mark mark = arena_mark(c->a);
 	struct scenario s;
@@ -331,10 +332,10 @@ static enum err_code play_pair(struct check *c, int u, int v, int16_t *trips)
 	least = least < 1 || least > 2 * c->period ? 1 : least;
 	int tiles = (2 * c->period + least - 1) / least + 2;
 	tiles = tiles < c->margin + 2 ? c->margin + 2 : tiles;
-	return play(c, tiles < c->tiles ? tiles : c->tiles, trips);
+	return play_once(c, tiles < c->tiles ? tiles : c->tiles, trips);
 }
 
-static bool enough(struct check *c)
+static bool is_enough(struct check *c)
 {
 	c->done.complete &= c->done.actions <= VERIFY_ACTIONS;
 	return c->done.actions > VERIFY_ACTIONS;
@@ -354,11 +355,11 @@ static enum err_code play_few_tiles(struct check *c, int16_t *trips)
 	}
 	most = most < c->tiles ? most : c->tiles;
 	for (int tiles = 1; tiles <= most; tiles++) {
-		for (int u = 0; u < c->most_counts && u < FEW_COUNTS && !enough(c); u++) {
+		for (int u = 0; u < c->most_counts && u < FEW_COUNTS && !is_enough(c); u++) {
 			for (int l = 0; l < loops; l++)
 				for (int s = 0; s < STEPS_MAX && c->ncounts[l]; s++)
 					trips[l * STEPS_MAX + s] = (int16_t)c->counts[l][(u + s) % c->ncounts[l]];
-			TRY(play(c, tiles, trips));
+			TRY(play_once(c, tiles, trips));
 		}
 	}
 	return OK;
@@ -370,20 +371,20 @@ static enum err_code play_all(struct check *c)
 	struct prng r = { 1 };
 
 	TRY(play_few_tiles(c, trips));
-	for (int u = 0; u < c->most_counts && !enough(c); u++)
+	for (int u = 0; u < c->most_counts && !is_enough(c); u++)
 		TRY(play_pair(c, u, u, trips));
 	if (c->most_counts == 1 || c->tiles == 1)
 		return OK;
 	for (int u = 0; u < c->most_counts; u++)
-		for (int v = 0; v < c->most_counts && !enough(c); v++)
+		for (int v = 0; v < c->most_counts && !is_enough(c); v++)
 			if (u != v)
 				TRY(play_pair(c, u, v, trips));
-	for (int i = 0; i < RANDOM_PLAYS && !enough(c); i++) {
+	for (int i = 0; i < RANDOM_PLAYS && !is_enough(c); i++) {
 		for (int l = 0; l < graph_of(c)->program->loops.n; l++)
 			for (int s = 0; s < STEPS_MAX && c->ncounts[l]; s++)
 				trips[l * STEPS_MAX + s] = (int16_t)c->counts[l][prng_below(&r,
 					(uint32_t)c->ncounts[l])];
-		TRY(play(c, c->tiles, trips));
+		TRY(play_once(c, c->tiles, trips));
 	}
 	return OK;
 }
