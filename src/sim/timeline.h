@@ -66,7 +66,7 @@ struct phase_line {
 	int64_t tiles;			/* of the grid */
 	int64_t cycles;			/* from start to the end of the last EU */
 	double ii;			/* initiation interval: cycles per iteration of the innermost loop
-					 * that runs most, in the steady state (interval.h) */
+					 * that runs most, in the steady state (measure.h) */
 	int ii_loop;			/* that loop; NONE: the tile loop */
 	int ii_step;			/* iterations between the completions that are compared */
 	double res_mii, rec_mii;	/* lower bounds on ii, see bounds.h */
