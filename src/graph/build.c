@@ -93,7 +93,7 @@ static enum err_code apply_splits(struct builder *b, const struct split *s, int 
 	return OK;
 }
 
-/* The node whose tile is the sTask's shape: what it hands on, or stores. */
+/* The node whose tile is the sTask's shape: the value that other sTasks read, or that is stored. */
 static int result_node(const struct builder *b, const struct task *t)
 {
 	int last = t->nodes.v[t->nodes.n - 1], best = last;

@@ -15,7 +15,7 @@ struct access {
 	int task;
 	int depth;			/* loops inside the buffer's region */
 	int loop[16], round[16];
-	bool unread;			/* of a writer: perhaps nobody has read since */
+	bool unread;			/* of a writer: perhaps not read since */
 };
 
 struct accesses {
@@ -25,7 +25,7 @@ struct accesses {
 
 /* What may be the case at one point of the program. */
 struct moment {
-	bool fresh;			/* nobody has touched the buffer */
+	bool fresh;			/* the buffer is untouched */
 	struct accesses writers;	/* one of these was the last */
 	struct accesses readers;	/* since then */
 };
@@ -36,7 +36,7 @@ struct player {
 	int buffer;
 	struct access at;		/* loops being played */
 	struct moment now;
-	VEC(int) firsts;		/* who may begin a life */
+	VEC(int) firsts;		/* sTasks that may begin a life */
 };
 
 static void add_edge(struct graph *g, struct edge e)
@@ -132,7 +132,7 @@ static void add_moment(struct arena *a, struct moment *now, const struct moment 
 		add_access(a, &now->readers, &other->readers.v[i]);
 }
 
-/* A loop is left: in which of its rounds somebody was makes no difference any more. */
+/* After a loop, it makes no difference in which of its rounds an access was. */
 static void forget_rounds(struct arena *a, struct accesses *list, int depth)
 {
 	int n = list->n;
@@ -146,7 +146,7 @@ static void forget_rounds(struct arena *a, struct accesses *list, int depth)
 	}
 }
 
-/* Whoever comes first gives a carry its initial value, so it counts as a writer. */
+/* The first sTask gives a carry its initial value, so it counts as a writer. */
 static void play_task(struct player *p, int task)
 {
 	struct arena *a = &p->g->arena;
@@ -218,8 +218,7 @@ static void play_body(struct player *p, const struct item *items, int n)
 	}
 }
 
-/* The next life in the same slot begins after all who touched this one. They are all
- * named, as a loop in between may not run. */
+/* The next life in the same slot begins after all sTasks that touched this one: all, as a loop in between may not run. */
 static void reuse_edges(struct player *p)
 {
 	struct graph *g = p->g;

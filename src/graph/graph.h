@@ -15,7 +15,7 @@
  *   - within one life of a buffer: iterations are counted within one output tile (or surrounding iteration); nothing is
  *     owed where s - distance is before its start;
  *   - reuse: the buffer's versions form a ring over the sequence of its region, and the writer of life s must wait for
- *     those who used life s - versions. For these `distance` counts lives for each version the plan gives the buffer
+ *     the users of life s - versions. For these `distance` counts lives for each version the plan gives the buffer
  *     (it is 1).
  */
 #ifndef GRAPH_GRAPH_H
@@ -51,7 +51,7 @@ struct buffer {
 	const char *name;		/* the producing task's or carry's, made unique */
 	int node, carry;		/* what it holds: a node's value or a carry; the other NONE */
 	int slice, slices;
-	bool together;			/* somebody reads several slices: they make up one tile */
+	bool together;			/* an sTask reads several slices: they make up one tile */
 	enum scope scope;
 	bool matrix_b;			/* read as the second operand of a product */
 	bool matrix_a;			/* ... as the first */
@@ -85,8 +85,8 @@ struct split {
 	const int *tasks;		/* program task ids */
 };
 
-/* The tasks that a split along an axis means if it names none: all that have the axis in their result, but
- * loads; and those that are split off, if its value has it (those ids follow the program's). out is large enough for all tasks.
+/* The tasks that a split along an axis means if it names none: all that have the axis in their result, but loads; and
+ * those that are split off, if its value has it (those ids follow the program's). out is large enough for all tasks.
  * Returns how many. */
 int split_all(const struct program *p, const struct split_off *split_offs, int nsplit_offs, int axis, int *out);
 

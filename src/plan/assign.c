@@ -1,4 +1,4 @@
-/* Tiles to EUs: in what order, and to whom; EUs that do the same. */
+/* Assigns tiles to EUs, and finds EUs that do the same. */
 #include "plan/assign.h"
 
 #include <stdlib.h>
@@ -222,7 +222,7 @@ static void sift_down(struct load *heap, int n, int i)
 	}
 }
 
-/* The unit (an EU or a cluster) of each group of tiles, when the next group goes to whoever is free first. */
+/* The unit (an EU or a cluster) of each group of tiles, if each group goes to the unit that is free first. */
 static void assign_to_free(struct arena *a, const struct kinds *k, int units, const int64_t *groups,
 	int64_t n, int32_t *unit_of)
 {

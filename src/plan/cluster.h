@@ -6,8 +6,8 @@
  * the line's first on; each EU of a cluster takes one of them. Where c does not divide the line, the last group has its
  * last tile several times: EUs that do the same and store the same.
  *
- * EUs of a cluster go in lockstep: iteration by iteration, nobody is further ahead than rings let him be. A load by a
- * copy engine whose box is the same for all tiles of a group, by a lane of which nobody reads it, is shared: each EU
+ * EUs of a cluster go in lockstep: iteration by iteration, no EU is further ahead than the rings allow. A load by a
+ * copy engine whose box is the same for all tiles of a group, by a lane that does not read it, is shared: each EU
  * brings a part of the box to all. A phase in which no load is shared has no clusters.
  */
 #ifndef PLAN_CLUSTER_H

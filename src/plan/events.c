@@ -69,7 +69,7 @@ struct progress {
 	int *last;			/* [lane replica * SEU_MAX + unit]: on ordered units */
 	struct span *covered;		/* [wait * nlanes + lane replica]: what the instances of
 					 * the lane replica that are done have waited for */
-	int asked;			/* the instance whose waits these are: */
+	int asked;			/* the instance that waits for `awaited` */
 	VEC(struct awaited) awaited;
 	bool *needed;			/* as relation_build's */
 	int *others;			/* clocks for note_needed */

@@ -202,8 +202,8 @@ static void add_lives(const struct relation *r, int lane_replica, int buffer, st
 		}
 }
 
-/* A product whose result is in shared memory has it in registers while it runs: the lane reads there what it adds to,
- * and writes it back. */
+/* A product whose result is in shared memory has it in registers while it runs: the lane loads what it adds to,
+ * and stores it back. */
 static void add_shared_results(const struct relation *r, int lane_replica, int64_t *step)
 {
 	const struct graph *g = r->plan->graph;

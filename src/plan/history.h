@@ -23,8 +23,8 @@ struct versions_of {
 	int versions;
 };
 
-/* graph and device are borrowed and outlive the history. *out is set first, so that
- * a caller whose failure handler jumps out of here can free what there is. */
+/* graph and device are borrowed and outlive the history. *out is set first, so that the caller can free it if memory
+ * runs out in here. */
 void history_new(struct mem *mem, const struct graph *g, const struct vdevice *d, struct history **out);
 void history_free(struct history *h);
 /* The present plan, until the next edit. */
@@ -34,14 +34,13 @@ NODISCARD enum err_code history_lane(struct history *h, const char *name, int wa
 	int registers, int replicas, struct srcloc loc, struct err *e);
 NODISCARD enum err_code history_append(struct history *h, const char *task, const char *seu,
 	const char *lane, int at, struct srcloc loc, struct err *e);
-/* Change the entries of the named sTasks (plan_move), as one edit. The name of a split task means all
- * its slices; then before= and after= may be that of another split task, of whose slices each means that
- * of the same number. repair_waits: and adapt waits and versions (plan_repair_waits). Fails, and changes nothing,
- * also where plan_repair_waits does; ERR_INTERRUPTED, too, which *stop may ask for. */
+/* Change the entries of the named sTasks (plan_move), as one edit. The name of a split task means all its slices; then
+ * before= and after= may name another split task, and mean its slice with the same number. repair_waits: also adapt
+ * waits and versions (plan_repair_waits). If that fails or is interrupted by *stop, nothing changes. */
 NODISCARD enum err_code history_move(struct history *h, const char *const *tasks, int n, const struct move *m,
 	bool repair_waits, const struct stop *stop, struct srcloc loc, struct err *e);
-/* The same for sTasks that are not in the plan: append each, on the lane of that which it comes before
- * or after, if none is named. */
+/* The same for sTasks that are not in the plan: append each, by default on the lane of the sTask that it comes before
+ * or after. */
 NODISCARD enum err_code history_insert(struct history *h, const char *const *tasks, int n, const struct move *m,
 	bool repair_waits, const struct stop *stop, struct srcloc loc, struct err *e);
 NODISCARD enum err_code history_remove(struct history *h, const char *task, struct srcloc loc, struct err *e);
@@ -72,21 +71,21 @@ bool history_undo(struct history *h);
 bool history_redo(struct history *h);
 int history_edits(const struct history *h);
 
-/* Be the plan that another history has, of the same program on the same device, with a tile of the same
+/* Become the plan that another history has, of the same program on the same device, with a tile of the same
  * axes; as one edit, each statement of which stands at `loc`. */
 NODISCARD enum err_code history_become(struct history *h, const struct history *other,
 	struct srcloc loc, struct err *e);
 /* The last n edits are one from now on: they are undone and redone together. */
 void history_join(struct history *h, int n);
-/* Keep the present state to come back to: the plan, and what can be undone and redone. A mark is
- * good as long as the history is, whatever was undone in between. */
+/* Remember the present state: the plan, and what can be undone and redone. A mark is valid as long as the history,
+ * whatever was undone in between. */
 int history_mark(struct history *h);
 void history_return(struct history *h, int mark);
-/* Is the plan what the same edits made of it as at the mark? */
+/* Is the plan made by the same edits as at the mark? */
 bool history_is_at(const struct history *h, int mark);
 
-/* A history of its own of the same edits, with their source locations, that can be undone; what was undone
- * here is not in it. Both outlive what history_new was given. *out is set as history_new does. */
+/* A new history of the same edits, with their source locations, that can be undone; edits that are undone here are not
+ * in it. Both outlive what history_new was given. *out is set as by history_new. */
 void history_copy(struct history *h, struct history **out);
 
 /* A copy of the present plan with a graph of its own, which later edits do not touch.

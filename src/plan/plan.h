@@ -1,4 +1,4 @@
-/* plan.h - who runs what, when, waiting for whom.
+/* plan.h - which lane runs which sTask, when, and what it waits for.
  *
  * A plan is a value: for each lane an order of entries, waits, versions of buffers, and how output tiles go over the
  * EUs. The checker, the simulator, the search and the lowering all read this one record, by the rules written here, so
@@ -20,7 +20,7 @@
  * instances are complete, with WAIT_ISSUED when they are issued. Which instances: let c be the innermost region that
  * holds both; for the waiting instance in iteration s of c's sequence (numbered through over tiles), all instances of
  * the awaited sTask in iteration s - distance; none if that is before the start. Two sTasks of one lane with replicas
- * (below) count only the tiles of their own copy. A wait whose distance is left open (DISTANCE_AUTO) is for just those
+ * (below) count only the tiles of their own replica. A wait whose distance is left open (DISTANCE_AUTO) is for those
  * instances that the graph's dependences from the awaited sTask to the waiting one name (a reuse edge with the buffer's
  * versions); if there is none, distance 0. order.h's walk_wait_spans is this rule.
  *
@@ -97,8 +97,7 @@ struct plan {
 /* graph and device outlive the plan. Free with plan_free. */
 struct plan *plan_new(struct mem *mem, const struct graph *g, const struct vdevice *d);
 void plan_free(struct plan *p);
-/* The same plan, in memory of its own. *out is set first, so that a caller whose
- * failure handler jumps out of here can free what there is. */
+/* A copy in memory of its own. *out is set first, so that the caller can free it if memory runs out in here. */
 void plan_copy(struct mem *mem, const struct plan *p, struct plan **out);
 
 /* Edits; on failure the plan is as it was. They refuse only what could have no
@@ -113,7 +112,7 @@ NODISCARD enum err_code plan_append(struct plan *p, int task, const char *seu, c
 	int at, struct srcloc loc, struct err *e);
 /* Change the one entry of an sTask, or where it stands. A lane is declared if it was not. */
 NODISCARD enum err_code plan_move(struct plan *p, int task, const struct move *m, struct srcloc loc, struct err *e);
-/* Take out all entries of an sTask. */
+/* Remove all entries of an sTask. */
 NODISCARD enum err_code plan_remove(struct plan *p, int task, struct srcloc loc, struct err *e);
 /* An equal wait again changes nothing. */
 NODISCARD enum err_code plan_wait(struct plan *p, int task, int on, int distance,

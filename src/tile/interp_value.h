@@ -20,9 +20,9 @@ int64_t value_elements(const struct value *v);
 /* Position of an axis; NONE if the value lacks it. */
 int value_find_axis(const struct value *v, int axis);
 void value_add_axis(struct value *v, int axis, int64_t lo, int64_t len);
-/* Fill the box of `to` from `from`, whose box holds it on the axes that it has. */
+/* Copy from `from` into all of `to`; on their common axes the box of `from` contains that of `to`. */
 void value_copy(const struct value *to, const struct value *from);
-/* The box of `from` in `to`, whose box holds it. */
+/* Copy all of `from` into `to`, whose box contains it. */
 void value_put(const struct value *to, const struct value *from);
 
 enum { OPERANDS = 4 };			/* a result and three arguments */
@@ -35,7 +35,7 @@ struct walk {
 	int64_t at[OPERANDS];
 };
 
-/* Operand 0 is the result, whose box is gone over. */
+/* Operand 0 is the result: the walk covers its box. */
 void walk_begin(struct walk *w, const struct value *out);
 /* Operand k is an argument: its box holds that of the result on the axes it has. */
 void walk_operand(struct walk *w, int k, const struct value *out, const struct value *arg);

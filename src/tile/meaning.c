@@ -56,7 +56,7 @@ static bool sample_differs(struct arena *a, const struct sample *s)
 	return differs;
 }
 
-/* A bounded loop without whose bounds all is well: that iterations are left out is what depends on the tiles. */
+/* A loop without whose bounds the outputs agree: which iterations they leave out depends on the tiles. */
 static int find_unmasked(struct arena *a, const struct sample *s)
 {
 	for (int i = 0; i < s->p.loops.n; i++) {

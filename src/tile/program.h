@@ -145,7 +145,7 @@ struct program {
 	bool task_is_open;		/* cur_task was opened by program_task_begin */
 };
 
-/* A value, as people call it, whose last step is to be a task of its own, named `name`. */
+/* A value, and the name that users know it by, whose last step becomes a task of its own, named `name`. */
 struct split_off {
 	int node;
 	const char *value, *name;
