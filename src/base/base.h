@@ -36,6 +36,14 @@
 	(i) = low_; \
 } while (0)
 
+/* Set the int i to the first index in [0, n) for which `test`, an expression in i, is true; to -1 if there is none. */
+#define FIND_FIRST(i, n, test) do { \
+	for ((i) = 0; (i) < (n) && !(test); ) \
+		(i)++; \
+	if ((i) >= (n)) \
+		(i) = -1; \
+} while (0)
+
 static inline int64_t min_i64(int64_t a, int64_t b)
 {
 	return a < b ? a : b;
@@ -77,13 +85,18 @@ static inline double clock_seconds(void)
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* Is x among the n numbers? */
+/* The position of x among the n numbers; -1. */
+static inline int ints_find(const int *v, int n, int x)
+{
+	int i;
+
+	FIND_FIRST(i, n, v[i] == x);
+	return i;
+}
+
 static inline bool ints_hold(const int *v, int n, int x)
 {
-	for (int i = 0; i < n; i++)
-		if (v[i] == x)
-			return true;
-	return false;
+	return ints_find(v, n, x) >= 0;
 }
 
 #endif

@@ -1,4 +1,4 @@
-/* Values that lie where others were, once those are read: in their registers, or in their slots in shared memory. */
+/* Aliases: values that use the registers or the slots of others, once those are read. */
 #include "graph/build.h"
 
 #include <string.h>
@@ -30,11 +30,9 @@ static bool has_space(const struct buffer *what, const struct buffer *of)
 	bool alike = what->naxes == of->naxes && what->type == of->type;
 
 	for (int i = 0; i < what->naxes && alike; i++) {
-		int k = 0;
+		int k = ints_find(of->axis, of->naxes, what->axis[i]);
 
-		while (k < of->naxes && of->axis[k] != what->axis[i])
-			k++;
-		alike = k < of->naxes && of->extent[k] == what->extent[i];
+		alike = k != NONE && of->extent[k] == what->extent[i];
 	}
 	return what->loop == of->loop && what->phase == of->phase &&
 		(of->scope == SCOPE_SHARED ? what->bytes <= of->bytes : alike);

@@ -7,14 +7,6 @@ static struct task *task_at(const struct builder *b, int task)
 	return &b->p->tasks.v[task];
 }
 
-static int axis_position(const struct node *n, int axis)
-{
-	for (int i = 0; i < n->naxes; i++)
-		if (n->axis[i] == axis)
-			return i;
-	return NONE;
-}
-
 int64_t slice_extent(const struct builder *b, int task, int node, int i)
 {
 	int64_t x = extent_of_node(&b->g->extents, node, i);
@@ -55,7 +47,7 @@ static enum err_code check_split(const struct builder *b, int task, int axis, in
 
 	for (int i = 0; i < t->nodes.n; i++) {
 		const struct node *n = &b->p->nodes.v[t->nodes.v[i]];
-		int pos = axis_position(n, axis);
+		int pos = ints_find(n->axis, n->naxes, axis);
 
 		if ((op_class(n->op) == CLASS_REDUCE || op_class(n->op) == CLASS_SCAN) && n->ref == axis)
 			return err_set(e, ERR_INPUT, n->loc, "'%s' cannot be split along '%s': it reduces along that "
@@ -284,7 +276,7 @@ static void find_apart(struct builder *b)
 
 static bool is_divided(const struct builder *b, int slices, int axis, int node)
 {
-	return slices > 1 && axis_position(&b->p->nodes.v[node], axis) != NONE;
+	return slices > 1 && node_has_axis(&b->p->nodes.v[node], axis);
 }
 
 /* Does the product take a tile of an axis of which its operand `arg` has all? */
@@ -295,7 +287,7 @@ static bool takes_tile(const struct builder *b, const struct node *product, int 
 	int mma = (int)(product - b->p->nodes.v);
 
 	for (int i = 0; i < a->naxes; i++) {
-		int pos = axis_position(product, a->axis[i]);
+		int pos = ints_find(product->axis, product->naxes, a->axis[i]);
 		bool full = pos == NONE ? !program_axis_bound(b->p, task_at(b, product->task)->loop, a->axis[i]) :
 			x->full_axis[mma * RANK_MAX + pos];
 

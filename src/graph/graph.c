@@ -15,18 +15,18 @@ void graph_add_edge(struct graph *g, struct edge e)
 
 int graph_find_task(const struct graph *g, const char *name)
 {
-	for (int i = 0; i < g->tasks.n; i++)
-		if (strcmp(g->tasks.v[i].name, name) == 0)
-			return i;
-	return NONE;
+	int i;
+
+	FIND_FIRST(i, g->tasks.n, !strcmp(g->tasks.v[i].name, name));
+	return i;
 }
 
 int graph_find_buffer(const struct graph *g, const char *name)
 {
-	for (int i = 0; i < g->buffers.n; i++)
-		if (strcmp(g->buffers.v[i].name, name) == 0)
-			return i;
-	return NONE;
+	int i;
+
+	FIND_FIRST(i, g->buffers.n, !strcmp(g->buffers.v[i].name, name));
+	return i;
 }
 
 bool graph_never_runs(const struct graph *g, int task)

@@ -10,7 +10,7 @@ struct findings findings_new(const struct plan *p, struct arena *a, const struct
 		.edge = ARENA_ARRAY(a, p->graph->edges.n, struct breach) };
 }
 
-/* Is `to` ordered after `from` in every execution? On a breach, is the opposite? */
+/* Note a breach if `to` is not ordered after `from` in every execution. */
 static void check_pair(struct findings *f, const struct relation *r, int edge, int from, int to)
 {
 	const struct edge *e = &r->plan->graph->edges.v[edge];

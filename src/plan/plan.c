@@ -50,29 +50,28 @@ void plan_copy(struct mem *mem, const struct plan *p, struct plan **out)
 
 int plan_find_lane(const struct plan *p, const char *name)
 {
-	for (int i = 0; i < p->lanes.n; i++)
-		if (strcmp(p->lanes.v[i].name, name) == 0)
-			return i;
-	return NONE;
+	int i;
+
+	FIND_FIRST(i, p->lanes.n, !strcmp(p->lanes.v[i].name, name));
+	return i;
 }
 
 int plan_entry_of(const struct plan *p, int task)
 {
-	for (int i = 0; i < p->entries.n; i++)
-		if (p->entries.v[i].task == task)
-			return i;
-	return NONE;
+	int i;
+
+	FIND_FIRST(i, p->entries.n, p->entries.v[i].task == task);
+	return i;
 }
 
 int plan_find_wait(const struct plan *p, const struct wait *w)
 {
-	for (int i = 0; i < p->waits.n; i++) {
-		const struct wait *o = &p->waits.v[i];
+	const struct wait *v = p->waits.v;
+	int i;
 
-		if (o->task == w->task && o->on == w->on && o->distance == w->distance && o->when == w->when)
-			return i;
-	}
-	return NONE;
+	FIND_FIRST(i, p->waits.n, v[i].task == w->task && v[i].on == w->on && v[i].distance == w->distance &&
+		v[i].when == w->when);
+	return i;
 }
 
 static bool is_async_load(const struct plan *p, int task, int seu)
@@ -175,7 +174,7 @@ static enum err_code need_entry(const struct plan *p, int task, struct srcloc lo
 	return *out != NONE ? OK : err_set(e, ERR_INPUT, loc, "'%s' is not in the plan", p->graph->tasks.v[task].name);
 }
 
-/* The entry to move, if what is asked for has a meaning. */
+/* Find the entry to move; refuse a move that has no meaning. */
 static enum err_code find_moved(const struct plan *p, int task, const struct move *m,
 	struct srcloc loc, int *out, struct err *e)
 {

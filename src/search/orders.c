@@ -11,14 +11,6 @@ struct body {
 	bool async[ORDER_TASKS];
 };
 
-static int find_in(const struct body *b, int stask)
-{
-	for (int i = 0; i < b->n; i++)
-		if (b->task[i] == stask)
-			return i;
-	return NONE;
-}
-
 /* False if there are too many sTasks, or a loop among them. */
 static bool collect(struct body *b)
 {
@@ -41,11 +33,11 @@ static bool collect(struct body *b)
 	return true;
 }
 
-/* Is the edge a dependence of the body? *early: the iterations by which its end comes too early if `ahead` runs ahead; 0:
- * its ends belong to one iteration, in which they must be in order. */
+/* Is the edge a dependence of the body? *early: the iterations by which its end comes too early if `ahead` runs ahead;
+ * 0: its ends belong to one iteration, in which they must be in order. */
 static bool binds(const struct body *b, const struct edge *e, uint32_t ahead, int *early)
 {
-	int from = find_in(b, e->from), to = find_in(b, e->to);
+	int from = ints_find(b->task, b->n, e->from), to = ints_find(b->task, b->n, e->to);
 
 	if (e->loop != b->loop || e->reuse || from == NONE || to == NONE)
 		return false;
@@ -72,7 +64,7 @@ static bool must_wait(const struct body *b, int x, uint32_t ahead, uint32_t open
 		const struct edge *e = &b->g->edges.v[i];
 
 		if (e->to == b->task[x] && e->from != e->to && binds(b, e, ahead, &early) &&
-		    early == 0 && open >> find_in(b, e->from) & 1)
+		    early == 0 && open >> ints_find(b->task, b->n, e->from) & 1)
 			return true;
 	}
 	return false;
@@ -149,7 +141,8 @@ static unsigned made_ahead(const struct body *b, uint32_t ahead)
 
 	for (int i = 0; i < b->g->edges.n; i++) {
 		const struct edge *e = &b->g->edges.v[i];
-		int from = find_in(b, e->from), to = find_in(b, e->to), value = order_value(b->g, e->buffer);
+		int from = ints_find(b->task, b->n, e->from), to = ints_find(b->task, b->n, e->to),
+			value = order_value(b->g, e->buffer);
 
 		if (e->kind == EDGE_FLOW && from != NONE && to != NONE && value != NONE && value < 32 &&
 		    (ahead >> from & 1) > (ahead >> to & 1))

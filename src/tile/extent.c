@@ -93,19 +93,18 @@ static bool is_tiled(const struct infer *f, int phase, int loop, int axis)
 static bool is_full(const struct infer *f, int node, int axis)
 {
 	const struct node *n = &f->p->nodes.v[node];
+	int i = ints_find(n->axis, n->naxes, axis);
 
-	for (int i = 0; i < n->naxes; i++)
-		if (n->axis[i] == axis)
-			return f->x->full_axis[node * RANK_MAX + i];
-	return false;
+	return i != NONE && f->x->full_axis[node * RANK_MAX + i];
 }
 
 /* Note that all of an axis of a value or carry is needed, if it has the axis. */
 static void need_full(struct infer *f, uint8_t *full_axis, int naxes, const int *axes, int axis)
 {
-	for (int i = 0; i < naxes; i++)
-		if (axes[i] == axis && !full_axis[i])
-			full_axis[i] = f->changed = true;
+	int i = ints_find(axes, naxes, axis);
+
+	if (i != NONE && !full_axis[i])
+		full_axis[i] = f->changed = true;
 }
 
 /* What is known before propagation: an axis of which there is no present tile is full, and a scan along an axis of

@@ -135,7 +135,7 @@ static bool access_next(struct access_walk *w)
 	return false;
 }
 
-/* What a tensor holds of a value: integers always are what they can be. */
+/* Round values to what a tensor can hold: integers always, floats if asked for. */
 static void round_stored(const struct run *r, enum dtype t, int64_t n, double *v)
 {
 	if (dtype_is_float(t) && !(r->flags & INTERP_ROUND))
@@ -215,7 +215,7 @@ static double unpack_field(enum dtype t, double word, int64_t i)
 static void eval_unpack(struct run *r, const struct node *n, struct value *out)
 {
 	const struct node *arg = &r->p->nodes.v[n->arg[0]];
-	int at = value_find_axis(out, n->ref), per = 32 / dtype_bits(n->type);
+	int at = ints_find(out->axis, out->n, n->ref), per = 32 / dtype_bits(n->type);
 	int64_t lo = out->lo[at] / per, hi = (out->lo[at] + out->len[at] - 1) / per;
 	int64_t outer = 1, inner = 1;
 	struct value words = { 0 };
@@ -243,7 +243,7 @@ static void eval_unpack(struct run *r, const struct node *n, struct value *out)
 /* The argument with the axis of the reduction or scan outermost, so that all others form one long row. */
 static struct value gather_rows(struct run *r, const struct node *n, const struct value *out)
 {
-	int same = value_find_axis(out, n->ref);
+	int same = ints_find(out->axis, out->n, n->ref);
 	struct value box = { 0 };
 
 	if (same == NONE)

@@ -15,7 +15,7 @@ static double number(uint32_t bits)
 	return (int32_t)bits;
 }
 
-/* Of a number and a NaN the number, as fmin and fmax and the GPUs. */
+/* If one is a NaN the result is the other, as with fmin and fmax and on GPUs. */
 static double greater(double x, double y)
 {
 	return x > y || isnan(y) ? x : y;

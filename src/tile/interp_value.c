@@ -11,14 +11,6 @@ int64_t value_elements(const struct value *v)
 	return n;
 }
 
-int value_find_axis(const struct value *v, int axis)
-{
-	for (int i = 0; i < v->n; i++)
-		if (v->axis[i] == axis)
-			return i;
-	return NONE;
-}
-
 void value_add_axis(struct value *v, int axis, int64_t lo, int64_t len)
 {
 	v->axis[v->n] = axis;
@@ -44,7 +36,7 @@ void walk_operand(struct walk *w, int k, const struct value *out, const struct v
 	int64_t step = 1;
 
 	for (int i = arg->n - 1; i >= 0; i--) {
-		int j = value_find_axis(out, arg->axis[i]);
+		int j = ints_find(out->axis, out->n, arg->axis[i]);
 
 		if (j == NONE || out->lo[j] < arg->lo[i] || out->lo[j] + out->len[j] > arg->lo[i] + arg->len[i])
 			BUG("an argument does not hold axis %d where it is needed", arg->axis[i]);

@@ -17,8 +17,6 @@ struct value {
 };
 
 int64_t value_elements(const struct value *v);
-/* Position of an axis; NONE if the value lacks it. */
-int value_find_axis(const struct value *v, int axis);
 void value_add_axis(struct value *v, int axis, int64_t lo, int64_t len);
 /* Copy from `from` into all of `to`; on their common axes the box of `from` contains that of `to`. */
 void value_copy(const struct value *to, const struct value *from);

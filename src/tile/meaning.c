@@ -3,12 +3,12 @@
 #include "tile/meaning_sample.h"
 #include "tile/program_build.h"
 
-/* Under one tiling and another, on inputs of one kind. */
+/* Outcomes of a sample under two tilings, on the same inputs. */
 struct pair {
 	struct outcome one, other;
 };
 
-/* From what one tile gave, out->one. */
+/* Do outputs under tilings of the axis (NONE: of all) differ from those of a single tile, out->one? */
 static bool differs_along(struct arena *a, const struct sample *s, int axis, int inputs, struct pair *out)
 {
 	for (enum sample_tiles tiles = TILES_FEW; tiles <= TILES_MANY; tiles++)
@@ -17,7 +17,7 @@ static bool differs_along(struct arena *a, const struct sample *s, int axis, int
 	return false;
 }
 
-/* Tilings of an axis, of all if that is NONE, that differ. */
+/* Find two tilings of the axis (NONE: of all) under which the outputs differ. */
 static bool find_pair(struct arena *a, const struct sample *s, int axis, struct pair *out)
 {
 	for (int inputs = 0; inputs < INPUT_KINDS; inputs++)
@@ -97,7 +97,7 @@ static int find_update(const struct program *p, int carry, int axis)
 	return product;
 }
 
-/* Mark all that the marked nodes are computed from, as far as values go. */
+/* Mark all nodes that the marked ones are computed from, but not through carries. */
 static void mark_arguments(const struct program *p, bool *mark)
 {
 	for (int i = p->nodes.n - 1; i >= 0; i--)

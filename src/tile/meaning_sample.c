@@ -14,15 +14,15 @@ enum {
 	OTHER = 2,
 };
 
-/* Instances of sTasks in one tile of the grid, loops by single elements; and elements of
- * all values, over all of the grid and all iterations. */
+/* Limits of a sample: instances of sTasks in one tile of the grid, if loops go by single elements; and elements of all
+ * values, over the grid and all iterations. */
 static const double INSTANCES_MAX = 2000;
 static const double ELEMENTS_MAX = 100e3;
 
 /* The error of a number that was rounded to 16 bits, and of one that was rounded to an integer of 8 bits. */
 static const double FLOAT_ERROR = 0x1p-11;
 static const double STEP_ERROR = 0x1p-6;
-/* Of the greatest element: float64's own error in what cancels. */
+/* Relative to the greatest element: float64's own error where large numbers cancel. */
 static const double NOISE = 1e-9;
 
 /* How the axes of a program are used, over all of its phases. */
@@ -185,8 +185,8 @@ void sample_shorten(struct arena *a, const struct program *p, struct sample *out
 
 /* shifts ------------------------------------------------------------------------ */
 
-/* Let the expression be what it was where `axis` begins at `by` more; false if it divides
- * the axis in a way that no constant makes up for. */
+/* Adjust the expression to an axis that begins at `by` instead of 0; false if it divides the axis so that no constant
+ * can adjust it. */
 static bool shift_index(struct index_expr *x, int axis, int64_t by)
 {
 	for (int i = 0; i < x->n; i++) {
@@ -215,8 +215,8 @@ static bool shift_load(struct arena *a, const struct program *p, struct node *n,
 	return done;
 }
 
-/* Words follow what they hold, and are not moved. Stores go where they did: all that
- * matters is that they do so under every tiling. */
+/* Let an axis begin at `by`, unless it is packed in words. Stores keep their positions: it only matters that they are
+ * the same under every tiling. */
 static bool shift_axis(struct arena *a, struct sample *s, int axis, int64_t by)
 {
 	struct program *p = &s->p;
@@ -274,8 +274,8 @@ static bool bounds_inside(const struct sample *s, const struct index_expr *x, in
 	return false;
 }
 
-/* The axis of a bound to move, or the loop's own, and how far, so that a value of the bound
- * comes to stand in the middle of the loop's part of the axis. */
+/* Find an axis of a bound, or the loop's own, and how far to move it, so that a value of the bound comes to the middle
+ * of the loop's axis. */
 static bool find_shift(const struct sample *s, int loop, const struct index_expr *x, int *axis, int64_t *by)
 {
 	int over = s->p.loops.v[loop].axis[0];

@@ -37,8 +37,8 @@ static int64_t term_reach(const struct program *p, const struct index_term *t)
 	return t->mod ? min_i64(last, t->mod - 1) : last;
 }
 
-/* Can the values of all terms be read off the value of the expression? So it is if
- * each factor is greater than all that the terms with smaller factors can reach. */
+/* Does the value of the expression determine the values of all terms? It does if each factor is greater than all that
+ * the terms with smaller factors can reach together. */
 static bool terms_are_apart(const struct program *p, const struct index_expr *x)
 {
 	for (int i = 0; i < x->n; i++) {
@@ -57,8 +57,8 @@ static bool terms_are_apart(const struct program *p, const struct index_expr *x)
 	return true;
 }
 
-/* The greatest number to which the axis is known once its position modulo `known`
- * is, by one term more: parts such as h % 8 and h // 8 together tell h. */
+/* If the position along the axis is determined modulo `known`, the greatest number modulo which it is determined with
+ * one more term: h % 8 and h // 8 together determine h. */
 static int64_t extend(const struct tensor *t, const struct access *x, int axis, int64_t known, int64_t size)
 {
 	int64_t most = known;

@@ -68,7 +68,7 @@ static enum err_code check_stores(const struct program *p, struct err *e)
 	return OK;
 }
 
-/* Every phase has a grid, and so a store, and one that we can number. */
+/* Every phase must have a store, which gives it a grid, and few enough axes for it. */
 static enum err_code check_phases(const struct program *p, struct err *e)
 {
 	for (int i = 0; i < p->phases.n; i++) {

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Where indices along an axis still are i32. */
+/* The longest axis with indices of type i32. */
 static const int64_t INDEX_AXIS_MAX = (int64_t)1 << 31;
 
 struct node blank_node(enum op op, enum dtype type, struct srcloc loc)

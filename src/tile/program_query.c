@@ -67,18 +67,29 @@ bool is_packed(const struct program *p, int axis)
 	return false;
 }
 
-#define FIND(function, member) \
-	int function(const struct program *p, const char *name) \
-	{ \
-		for (int i = 0; i < p->member.n; i++) \
-			if (!strcmp(p->member.v[i].name, name)) \
-				return i; \
-		return NONE; \
-	}
+int program_find_axis(const struct program *p, const char *name)
+{
+	int i;
 
-FIND(program_find_axis, axes)
-FIND(program_find_task, tasks)
-FIND(program_find_tensor, tensors)
+	FIND_FIRST(i, p->axes.n, !strcmp(p->axes.v[i].name, name));
+	return i;
+}
+
+int program_find_task(const struct program *p, const char *name)
+{
+	int i;
+
+	FIND_FIRST(i, p->tasks.n, !strcmp(p->tasks.v[i].name, name));
+	return i;
+}
+
+int program_find_tensor(const struct program *p, const char *name)
+{
+	int i;
+
+	FIND_FIRST(i, p->tensors.n, !strcmp(p->tensors.v[i].name, name));
+	return i;
+}
 
 bool program_loop_within(const struct program *p, int loop, int outer)
 {
@@ -117,7 +128,7 @@ int64_t tensor_elements(const struct program *p, int tensor)
 	return n;
 }
 
-/* Every axis that the node or its indices speak of is inner unless something stronger is known of it. */
+/* An axis that the node or its indices use is full, unless a stronger role is found. */
 static void use_axes(const struct program *p, enum axis_role *role, const struct node *n)
 {
 	bool has_index = n->op == OP_LOAD || n->op == OP_STORE;
@@ -133,7 +144,7 @@ static void use_axes(const struct program *p, enum axis_role *role, const struct
 	}
 }
 
-/* From the weakest claim to the strongest. */
+/* Roles are set from the weakest to the strongest. */
 void axis_roles(const struct program *p, int phase, enum axis_role role[AXES_MAX])
 {
 	bool stored[AXES_MAX] = { false };

@@ -4,27 +4,14 @@
  * need sooner, it can be done later, when the slot for the value is free. */
 #include "tile/program_build.h"
 
-static bool is_elementwise(enum op op)
-{
-	enum op_class c = op_class(op);
-
-	return c == CLASS_FMA || c == CLASS_ALU || c == CLASS_SFU || c == CLASS_CVT || c == CLASS_DIV;
-}
-
-static bool takes(const struct node *n, int node)
-{
-	for (int i = 0; i < op_arity(n->op); i++)
-		if (n->arg[i] == node)
-			return true;
-	return false;
-}
-
-/* What the step takes was computed before it in the same task. */
+/* Is the node an element-wise step whose argument was computed before it in the same task? */
 static bool is_last_step(const struct program *p, const struct node *n)
 {
+	enum op_class c = op_class(n->op);
 	bool fed = false;
 
-	if (n->task == NONE || p->tasks.v[n->task].kind != TASK_COMPUTE || !is_elementwise(n->op))
+	if (n->task == NONE || p->tasks.v[n->task].kind != TASK_COMPUTE || !(c == CLASS_FMA || c == CLASS_ALU ||
+	    c == CLASS_SFU || c == CLASS_CVT || c == CLASS_DIV))
 		return false;
 	for (int i = 0; i < op_arity(n->op); i++) {
 		const struct node *arg = &p->nodes.v[n->arg[i]];
@@ -43,10 +30,13 @@ static enum err_code check_split_off(const struct program *p, const struct split
 	if (!is_last_step(p, n))
 		return err_set(e, ERR_INPUT, x->loc, "'%s' has no last step to split off: it is not made element "
 			"by element from what its sTask has computed before", x->value);
-	for (int i = 0; i < p->tasks.v[n->task].nodes.n; i++)
-		if (takes(&p->nodes.v[p->tasks.v[n->task].nodes.v[i]], x->node))
+	for (int i = 0; i < p->tasks.v[n->task].nodes.n; i++) {
+		const struct node *user = &p->nodes.v[p->tasks.v[n->task].nodes.v[i]];
+
+		if (ints_hold(user->arg, op_arity(user->op), x->node))
 			return err_set(e, ERR_INPUT, x->loc, "'%s' goes on with '%s': it cannot be made "
 				"later", p->tasks.v[n->task].name, x->value);
+	}
 	if (program_find_task(p, x->name) != NONE)
 		return err_set(e, ERR_INPUT, x->loc, "program '%s' has a task '%s' already", p->name, x->name);
 	return check_name("task", x->name, x->loc, e);
