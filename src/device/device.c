@@ -242,10 +242,10 @@ void device_free(struct vdevice *d)
 
 static int find_seu(const struct vdevice *d, const char *name, size_t len)
 {
-	for (int i = 0; i < d->nseus; i++)
-		if (strlen(d->seu[i].name) == len && !memcmp(d->seu[i].name, name, len))
-			return i;
-	return NONE;
+	int i;
+
+	FIND_FIRST(i, d->nseus, strlen(d->seu[i].name) == len && !memcmp(d->seu[i].name, name, len));
+	return i;
 }
 
 int device_find_seu(const struct vdevice *d, const char *name)

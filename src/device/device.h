@@ -122,8 +122,8 @@ struct vdevice {
 	/* uncertainty: nine of ten measured times differ from the predicted one by less than this share */
 	double uncertainty_products;		/* if products bind */
 	double uncertainty_other;	/* else */
-	double uncertainty_order;		/* of two predictions that differ by more, 19 of 20 pairs are in the right
-					 * order */
+	double uncertainty_order;		/* of a difference: 19 of 20 pairs that differ by more are in the
+					 * right order */
 };
 
 /* The work of an instance of an sTask. */

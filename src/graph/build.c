@@ -447,8 +447,8 @@ enum err_code graph_build(struct mem *mem, const struct program *p, const struct
 	(*out)->program = p;
 	(*out)->tiling = *t;
 	how = how ? how : &plain;
-	code = how->nsplit_offs ? program_split_off(&(*out)->arena, p, how->split_offs, how->nsplit_offs, &(*out)->program, e) :
-		OK;
+	code = how->nsplit_offs ? program_split_off(&(*out)->arena, p, how->split_offs, how->nsplit_offs,
+		&(*out)->program, e) : OK;
 	code = code ? code : build(*out, how, e);
 	if (code) {
 		graph_free(*out);

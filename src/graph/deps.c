@@ -218,7 +218,8 @@ static void play_body(struct player *p, const struct item *items, int n)
 	}
 }
 
-/* The next life in the same slot begins after all sTasks that touched this one: all, as a loop in between may not run. */
+/* The next life in the same slot begins after all sTasks that touched this one: all, as a loop in between may not
+ * run. */
 static void reuse_edges(struct player *p)
 {
 	struct graph *g = p->g;

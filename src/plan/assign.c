@@ -292,8 +292,8 @@ const struct tile_assignment *assignment_of(struct assignment_cache *d, const st
 {
 	const struct tiling *t = &p->graph->tiling;
 	struct cluster c = plan_cluster(p, phase);
-	const int64_t others[] = { phase, plan_eus(p, phase), p->grid.raster, p->grid.group, p->grid.longest_first, c.size,
-		c.axis, c.groups };
+	const int64_t others[] = { phase, plan_eus(p, phase), p->grid.raster, p->grid.group, p->grid.longest_first,
+		c.size, c.axis, c.groups };
 	uint64_t key = hash_bytes(hash_bytes(hash_basis(0), t->extent, sizeof(t->extent)), others, sizeof(others));
 	int i = d->next;
 

@@ -34,7 +34,8 @@ struct assignment_cache {
 };
 void assignment_cache_init(struct assignment_cache *d, struct mem *mem);
 void assignment_cache_free(struct assignment_cache *d);
-/* The same as plan_assign_tiles, for plans of one program and device. Good until ASSIGNMENTS_KEPT others are asked for. */
+/* The same as plan_assign_tiles, for plans of one program and device. Good until ASSIGNMENTS_KEPT others are asked
+ * for. */
 const struct tile_assignment *assignment_of(struct assignment_cache *d, const struct plan *p, int phase);
 
 /* Iterations of all loops in a tile of the grid, and 1 for everything else. */

@@ -166,9 +166,10 @@ void cluster_check(const struct plan *p, struct arena *a, struct problems *out)
 		any |= c.size > 1;
 		for (int l = 0; l < g->loops.n && c.size > 1; l++)
 			if (g->loops.v[l].phase == phase && !loop_agrees(p, &c, phase, l))
-				problem_add(a, out, PROBLEM_CLUSTER, g->loops.v[l].loc, hint, "clusters of %d take neighbours "
-					"along '%s' together, but a loop over '%s' does not run over the same tiles in all of "
-					"them", c.size, g->axes.v[c.axis].name, g->axes.v[g->loops.v[l].axis[0]].name);
+				problem_add(a, out, PROBLEM_CLUSTER, g->loops.v[l].loc, hint, "clusters of %d take "
+					"neighbours along '%s' together, but a loop over '%s' does not run over the "
+					"same tiles in all of them", c.size, g->axes.v[c.axis].name,
+					g->axes.v[g->loops.v[l].axis[0]].name);
 	}
 	if (any)
 		return;
@@ -176,7 +177,7 @@ void cluster_check(const struct plan *p, struct arena *a, struct problems *out)
 		problem_add(a, out, PROBLEM_CLUSTER, loc, hint, "there are no neighbouring tiles for clusters of %d",
 			size);
 	else
-		problem_add(a, out, PROBLEM_CLUSTER, loc, hint, "clusters of %d along '%s' have nothing to share: no copy "
-			"engine brings neighbours the same tile on a lane of which nobody reads it", first.size,
+		problem_add(a, out, PROBLEM_CLUSTER, loc, hint, "clusters of %d along '%s' have nothing to share: no "
+			"copy engine brings neighbours the same tile on a lane of which nobody reads it", first.size,
 			g->axes.v[first.axis].name);
 }

@@ -328,12 +328,12 @@ static void progress_init(struct progress *g, struct arena *a, struct relation *
 {
 	const struct plan *p = r->plan;
 
-	*g = (struct progress){ .a = a, .r = r, .needed = needed, .others = ARENA_ARRAY(a, r->nchains, int),
-		.at = ARENA_ARRAY(a, r->nlanes, int), .sleeper = arena_ints(a, r->n, NONE), .next = arena_ints(a, r->nlanes,
-		NONE), .ready = ARENA_ARRAY(a, r->nlanes, int), .wait_head = arena_ints(a, p->graph->tasks.n, NONE),
-		.wait_next = ARENA_ARRAY(a, p->waits.n, int), .asked = NONE,
-		.last = arena_ints(a, r->nlanes * SEU_MAX, NONE), .covered = arena_array(a,
-		(size_t)p->waits.n * (size_t)r->nlanes, sizeof(struct span)) };
+	*g = (struct progress){ .a = a, .r = r, .needed = needed, .asked = NONE,
+		.others = ARENA_ARRAY(a, r->nchains, int), .at = ARENA_ARRAY(a, r->nlanes, int),
+		.sleeper = arena_ints(a, r->n, NONE), .next = arena_ints(a, r->nlanes, NONE),
+		.ready = ARENA_ARRAY(a, r->nlanes, int), .wait_next = ARENA_ARRAY(a, p->waits.n, int),
+		.wait_head = arena_ints(a, p->graph->tasks.n, NONE), .last = arena_ints(a, r->nlanes * SEU_MAX, NONE),
+		.covered = arena_array(a, (size_t)p->waits.n * (size_t)r->nlanes, sizeof(struct span)) };
 	for (int k = 0; k < p->waits.n; k++) {
 		g->wait_next[k] = g->wait_head[wait_at(r, k)->task];
 		g->wait_head[wait_at(r, k)->task] = k;

@@ -29,7 +29,8 @@ static int rank_of(const struct findings *f, int edge, bool raise)
 	return raise && code == PROBLEM_VERSIONS && f->plan->versions[e->buffer] < VERSIONS_MAX ? 2 : NONE;
 }
 
-/* The breach to repair first; NONE. Versions are raised only if no breach is of a kind that no wait or version repairs. */
+/* The breach to repair first; NONE. Versions are raised only if no breach is of a kind that no wait or version
+ * repairs. */
 static int first_breach(const struct findings *f, bool raise)
 {
 	int n = f->plan->graph->edges.n;

@@ -69,7 +69,8 @@ int64_t fit_shared(const struct plan *p, int phase)
 	return bytes;
 }
 
-/* A wait for another lane needs a named barrier if it is for an issue, otherwise a flag for each version of the value. */
+/* A wait for another lane needs a named barrier if it is for an issue, otherwise a flag for each version of the
+ * value. */
 static void count_barriers(const struct plan *p, int phase, struct usage *u)
 {
 	const struct graph *g = p->graph;
@@ -115,8 +116,8 @@ static void blame_shared(const struct plan *p, int phase, int64_t bytes, struct 
 		hint = arena_strf(a, "'%s' takes most: %lld bytes, %d version%s; lower it with plan:buffers, or take a "
 			"smaller tile", b->name, (long long)b->bytes, p->versions[i], p->versions[i] == 1 ? "" : "s");
 	}
-	problem_add(a, out, PROBLEM_SHARED_MEMORY, loc, hint, "the plan needs %lld bytes of shared memory, '%s' has %lld",
-		(long long)bytes, p->device->name, (long long)p->device->shared_bytes)->task = task;
+	problem_add(a, out, PROBLEM_SHARED_MEMORY, loc, hint, "the plan needs %lld bytes of shared memory, '%s' has "
+		"%lld", (long long)bytes, p->device->name, (long long)p->device->shared_bytes)->task = task;
 }
 
 void fit_memory(const struct plan *p, struct arena *a, struct problems *out, struct usage *u)
@@ -135,8 +136,8 @@ void fit_memory(const struct plan *p, struct arena *a, struct problems *out, str
 	for (int i = 0; i < p->lanes.n; i++)
 		u->threads += lane_warps(p, i) * p->lanes.v[i].replicas * d->warp;
 	if (u->threads > d->max_threads)
-		problem_add(a, out, PROBLEM_THREADS, p->lanes.v[p->lanes.n - 1].loc, "give the lanes fewer warps, or use "
-			"fewer lanes", "the lanes have %d threads, an EU of '%s' takes %d", u->threads, d->name,
+		problem_add(a, out, PROBLEM_THREADS, p->lanes.v[p->lanes.n - 1].loc, "give the lanes fewer warps, or "
+			"use fewer lanes", "the lanes have %d threads, an EU of '%s' takes %d", u->threads, d->name,
 			d->max_threads);
 	if (u->named_barriers > d->named_barriers)
 		problem_add(a, out, PROBLEM_BARRIERS, p->waits.v[p->waits.n - 1].loc, "wait for completion instead of "
@@ -266,9 +267,9 @@ void fit_register_file(const struct plan *p, struct arena *a, struct problems *o
 		int warps = target_warps(target_of(p->device), lane_warps(p, i));
 
 		if (need > limit)
-			problem_add(a, out, PROBLEM_REGISTERS, l->loc, "split the tile over more lanes, take a smaller tile, "
-				"or give the lane more warps", "lane '%s' needs %d registers a thread, it has %d", l->name, need,
-				limit);
+			problem_add(a, out, PROBLEM_REGISTERS, l->loc, "split the tile over more lanes, take a smaller "
+				"tile, or give the lane more warps", "lane '%s' needs %d registers a thread, it has %d",
+				l->name, need, limit);
 		if (l->registers)
 			u->lane_registers[i] = l->registers;
 		u->registers += (int64_t)u->lane_registers[i] * warps * d->warp * l->replicas;
@@ -277,7 +278,7 @@ void fit_register_file(const struct plan *p, struct arena *a, struct problems *o
 	/* a launch gives all threads alike, in steps; they can exchange them then */
 	most = threads ? d->registers / threads / d->register_step * d->register_step * threads : 0;
 	if (u->registers > most)
-		problem_add(a, out, PROBLEM_REGISTERS, p->lanes.v[p->lanes.n - 1].loc, "use fewer lanes or warps, or lower "
-			"registers= with plan:lane", "the lanes need %lld registers, an EU of '%s' has %lld for %lld threads",
-			(long long)u->registers, d->name, (long long)most, (long long)threads);
+		problem_add(a, out, PROBLEM_REGISTERS, p->lanes.v[p->lanes.n - 1].loc, "use fewer lanes or warps, or "
+			"lower registers= with plan:lane", "the lanes need %lld registers, an EU of '%s' has %lld for "
+			"%lld threads", (long long)u->registers, d->name, (long long)most, (long long)threads);
 }

@@ -175,7 +175,8 @@ void history_copy_to_next(struct history *h)
 	plan_copy(h->mem, h->plan, &h->next_plan);
 }
 
-/* The error of an edit of the graph, at the edit's line: record r failed after it, or, if r is NULL, the graph itself. */
+/* The error of an edit of the graph, at the edit's line: record r failed after it, or, if r is NULL, the graph
+ * itself. */
 static enum err_code blame(enum err_code code, const struct record *last, const struct record *r, struct err *e)
 {
 	struct err cause = *e;

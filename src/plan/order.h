@@ -6,7 +6,6 @@
  * Counting. Over the tiles that one EU gets, region r runs through a sequence of iterations. A `walk` holds, for a list
  * of tiles, how many iterations every loop makes in each iteration of its parent, so that any instance is named by its
  * task and its sequence number in the task's own region.
- *
  */
 #ifndef PLAN_ORDER_H
 #define PLAN_ORDER_H

@@ -28,7 +28,6 @@
  *
  * Tiles. With `replicas` = n, a lane stands for n lanes alike ("c.0", "c.1", ...) of which number t takes the tiles t,
  * t + n, ... that the EU gets. Several EUs may take neighbouring tiles in lockstep: cluster.h.
- *
  */
 #ifndef PLAN_PLAN_H
 #define PLAN_PLAN_H

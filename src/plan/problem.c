@@ -40,17 +40,17 @@ void problem_add_entries(const struct plan *p, struct arena *a, struct problems 
 				last = &p->entries.v[i];
 			}
 		if (n == 0)
-			pr = problem_add(a, out, PROBLEM_MISSING_TASK, s->loc, arena_strf(a, "plan:append(\"%s\")", s->name),
-				"sTask '%s' is not in the plan", s->name);
+			pr = problem_add(a, out, PROBLEM_MISSING_TASK, s->loc, arena_strf(a, "plan:append(\"%s\")",
+				s->name), "sTask '%s' is not in the plan", s->name);
 		else if (n > 1)
-			pr = problem_add(a, out, PROBLEM_DUPLICATE_TASK, last->loc, arena_strf(a, "plan:remove(\"%s\") and "
-				"append it once; to run it on several lanes, split it", s->name),
+			pr = problem_add(a, out, PROBLEM_DUPLICATE_TASK, last->loc, arena_strf(a, "plan:remove(\"%s\") "
+				"and append it once; to run it on several lanes, split it", s->name),
 				"sTask '%s' is appended %d times", s->name, n);
 		else if (!device_can(p->device, last->seu, &s->work))
-			pr = problem_add(a, out, PROBLEM_WRONG_SEU, last->loc, able == NONE ? "no sEU of this device can" :
-				arena_strf(a, "plan:move(\"%s\", {seu=\"%s\"})", s->name, p->device->seu[able].name),
-				"'%s' (%s of %s) cannot run on sEU '%s'", s->name, task_kind_name(s->kind),
-				dtype_name(s->work.type), p->device->seu[last->seu].name);
+			pr = problem_add(a, out, PROBLEM_WRONG_SEU, last->loc, able == NONE ? "no sEU of this device "
+				"can" : arena_strf(a, "plan:move(\"%s\", {seu=\"%s\"})", s->name,
+				p->device->seu[able].name), "'%s' (%s of %s) cannot run on sEU '%s'", s->name,
+				task_kind_name(s->kind), dtype_name(s->work.type), p->device->seu[last->seu].name);
 		if (pr)
 			pr->task = t;
 	}
@@ -95,10 +95,10 @@ void problem_add_aliases(const struct plan *p, struct arena *a, struct problems 
 		const char *why = b->alias_of == NONE ? NULL : alias_conflict(p, a, i, b->alias_of);
 
 		if (why) {
-			struct problem *pr = problem_add(a, out, PROBLEM_ALIAS, g->tasks.v[b->first].loc, "in registers, let "
-				"one lane make and use both, in one version each; in shared memory, give both as many "
-				"versions; or take out plan:alias", "'%s' cannot be an alias of '%s': %s", b->name,
-				g->buffers.v[b->alias_of].name, why);
+			struct problem *pr = problem_add(a, out, PROBLEM_ALIAS, g->tasks.v[b->first].loc,
+				"in registers, let one lane make and use both, in one version each; in shared memory, "
+				"give both as many versions; or take out plan:alias", "'%s' cannot be an alias of "
+				"'%s': %s", b->name, g->buffers.v[b->alias_of].name, why);
 
 			pr->task = b->first;
 			pr->other = g->buffers.v[b->alias_of].first;
@@ -127,9 +127,9 @@ void problem_add_deadlock(const struct findings *f, struct arena *a, struct prob
 	buf_init(&b, a);
 	for (int i = 0; i < f->ncycle; i++)
 		buf_printf(&b, "'%s' after ", p->graph->tasks.v[f->cycle[i]].name);
-	pr = problem_add(a, out, PROBLEM_DEADLOCK, p->entries.v[plan_entry_of(p, task)].loc, "take out one of these waits, "
-		"raise its distance, give the ring more versions, or change the order",
-		"the lanes wait for each other for ever: %s'%s'", b.text, p->graph->tasks.v[task].name);
+	pr = problem_add(a, out, PROBLEM_DEADLOCK, p->entries.v[plan_entry_of(p, task)].loc, "take out one of these "
+		"waits, raise its distance, give the ring more versions, or change the order", "the lanes wait for "
+		"each other for ever: %s'%s'", b.text, p->graph->tasks.v[task].name);
 	pr->task = task;
 	pr->other = f->ncycle > 1 ? f->cycle[1] : task;
 }
@@ -144,14 +144,14 @@ void problem_add_breach(const struct findings *f, int edge, struct arena *a, str
 	const char *buffer = g->buffers.v[e->buffer].name;
 	int versions = p->versions[e->buffer];
 	struct problem *pr;
-	const char *which = arena_strf(a, "iteration %lld of '%s' %s '%s' of iteration %lld of '%s'", (long long)b->to, to,
-		e->kind == EDGE_FLOW ? "reads" : "overwrites", buffer, (long long)b->from, from);
+	const char *which = arena_strf(a, "iteration %lld of '%s' %s '%s' of iteration %lld of '%s'", (long long)b->to,
+		to, e->kind == EDGE_FLOW ? "reads" : "overwrites", buffer, (long long)b->from, from);
 	struct srcloc loc = p->entries.v[plan_entry_of(p, e->to)].loc;
 
 	if (b->code == PROBLEM_VERSIONS)
 		pr = problem_add(a, out, b->code, loc, arena_strf(a, "plan:buffers{[\"%s\"]=%d}, or change the order",
-			buffer, versions + 1), "%s before that is complete: %d version%s of '%s' %s too few for this order",
-			which, versions, versions == 1 ? "" : "s", buffer, versions == 1 ? "is" : "are");
+			buffer, versions + 1), "%s before that is complete: %d version%s of '%s' %s too few for this "
+			"order", which, versions, versions == 1 ? "" : "s", buffer, versions == 1 ? "is" : "are");
 	else if (b->code == PROBLEM_OFFSET)
 		pr = problem_add(a, out, b->code, loc, order_hint(p, a, e->from, e->to),
 			"%s, but the order has it come first", which);

@@ -7,19 +7,15 @@ static void print_lanes(const struct plan *p, struct buf *out)
 {
 	for (int i = 0; i < p->lanes.n; i++) {
 		const struct lane *l = &p->lanes.v[i];
-		const char *comma = "";
+		bool more = l->registers || l->replicas > 1;
 
 		buf_printf(out, "plan:lane(\"%s\", {", l->name);
-		if (l->warps) {
-			buf_printf(out, "warps=%d", l->warps);
-			comma = ", ";
-		}
-		if (l->registers) {
-			buf_printf(out, "%sregisters=%d", comma, l->registers);
-			comma = ", ";
-		}
+		if (l->warps)
+			buf_printf(out, "warps=%d%s", l->warps, more ? ", " : "");
+		if (l->registers)
+			buf_printf(out, "registers=%d%s", l->registers, l->replicas > 1 ? ", " : "");
 		if (l->replicas > 1)
-			buf_printf(out, "%sreplicas=%d", comma, l->replicas);
+			buf_printf(out, "replicas=%d", l->replicas);
 		buf_puts(out, "})\n");
 	}
 }
@@ -28,11 +24,10 @@ bool script_is_key(const char *name)
 {
 	static const char *const words[] = { "and", "break", "do", "else", "elseif", "end", "false", "for", "function",
 		"goto", "if", "in", "local", "nil", "not", "or", "repeat", "return", "then", "true", "until", "while" };
+	int i;
 
-	for (int i = 0; i < LEN(words); i++)
-		if (strcmp(name, words[i]) == 0)
-			return false;
-	return !strchr(name, '.');
+	FIND_FIRST(i, LEN(words), !strcmp(name, words[i]));
+	return i < 0 && !strchr(name, '.');
 }
 
 void script_alias(const char *what, const char *of, struct buf *out)
@@ -105,13 +100,11 @@ static void print_wait(const struct plan *p, const struct wait *w, struct buf *o
 static void print_waits(const struct plan *p, struct buf *out)
 {
 	for (int i = 0; i < p->waits.n; i++) {
-		int task = p->waits.v[i].task;
+		int task = p->waits.v[i].task, first;
 		const char *comma = "";
-		bool printed = false;
 
-		for (int j = 0; j < i; j++)
-			printed |= p->waits.v[j].task == task;
-		if (printed)
+		FIND_FIRST(first, i, p->waits.v[first].task == task);
+		if (first != NONE)
 			continue;
 		buf_printf(out, "plan:wait(\"%s\", {", p->graph->tasks.v[task].name);
 		for (int j = i; j < p->waits.n; j++) {

@@ -4,7 +4,6 @@
  * value, what its matrix instructions take, how shared memory must be laid out for them, how a lane finds that work is
  * complete. A printer (emit.h) writes for it and decides nothing. Each target is a file of this folder with one record,
  * which a device names by `arch`.
- *
  */
 #ifndef TARGET_TARGET_H
 #define TARGET_TARGET_H

@@ -493,8 +493,8 @@ static enum err_code run_program(struct run *r, struct err *e)
 enum err_code interp_run(struct arena *a, const struct extents *x, double *const *data,
 			 unsigned flags, const struct stop *stop, struct err *e)
 {
-	return run_program(&(struct run){ .p = x->program, .x = x, .data = data, .flags = flags, .stop = stop, .arena = a },
-		e);
+	return run_program(&(struct run){ .p = x->program, .x = x, .data = data, .flags = flags, .stop = stop,
+		.arena = a }, e);
 }
 
 enum err_code interp_sample(struct arena *a, const struct extents *x, double *const *data,

@@ -120,22 +120,22 @@ enum err_code check_in_phase(const struct program *p, const char *what, struct s
 	return OK;
 }
 
-enum err_code check_outside_task(const struct program *p, const char *what, const char *name,
-				 struct srcloc loc, struct err *e)
-{
-	TRY(check_in_phase(p, what, loc, e));
-	if (p->task_is_open)
-		return err_set(e, ERR_INPUT, loc, "%s '%s' stands inside task '%s'; it is a task of its own, so put it "
-			"before or after that one", what, name, p->tasks.v[p->cur_task].name);
-	return OK;
-}
-
 enum err_code check_task_name(const struct program *p, const char *name, struct srcloc loc, struct err *e)
 {
 	int same = program_find_task(p, name);
 
 	TRY(check_name("task", name, loc, e));
 	return same == NONE ? OK : taken("task", name, p->tasks.v[same].loc, loc, e);
+}
+
+enum err_code check_own_task(const struct program *p, const char *what, const char *name, const char *stem,
+			     struct srcloc loc, struct err *e)
+{
+	TRY(check_in_phase(p, what, loc, e));
+	if (p->task_is_open)
+		return err_set(e, ERR_INPUT, loc, "%s '%s' stands inside task '%s'; it is a task of its own, so put it "
+			"before or after that one", what, name ? name : stem, p->tasks.v[p->cur_task].name);
+	return name ? check_task_name(p, name, loc, e) : OK;
 }
 
 enum err_code check_index(const struct program *p, const struct index_expr *x, struct srcloc loc, struct err *e)
@@ -205,8 +205,8 @@ enum err_code check_not_words(const struct program *p, int axis, const char *ver
 {
 	const struct axis *a = axis_at(p, axis);
 
-	return a->packs == NONE ? OK : err_set(e, ERR_INPUT, loc, "axis '%s' counts words of '%s' and follows it, so it "
-		"cannot be %s; use '%s'", a->name, p->axes.v[a->packs].name, verb, p->axes.v[a->packs].name);
+	return a->packs == NONE ? OK : err_set(e, ERR_INPUT, loc, "axis '%s' counts words of '%s' and follows it, so "
+		"it cannot be %s; use '%s'", a->name, p->axes.v[a->packs].name, verb, p->axes.v[a->packs].name);
 }
 
 static enum err_code check_batch_comes_first(const struct program *p, const char *name,
@@ -218,8 +218,8 @@ static enum err_code check_batch_comes_first(const struct program *p, const char
 		return OK;
 	for (int i = 0; i < p->carries.n; i++)
 		if (p->carries.v[i].phase == p->cur_phase)
-			return err_set(e, ERR_INPUT, loc, "batch axis '%s' comes after carry '%s'; declare batch axes first",
-				name, p->carries.v[i].name);
+			return err_set(e, ERR_INPUT, loc, "batch axis '%s' comes after carry '%s'; declare batch axes "
+				"first", name, p->carries.v[i].name);
 	body = program_body(p, p->cur_phase, NONE);
 	if (body.n && body.v[0].is_loop)
 		return err_set(e, ERR_INPUT, loc, "batch axis '%s' comes after a loop; declare batch axes first", name);
@@ -396,8 +396,8 @@ enum err_code program_task_end(struct program *p, struct srcloc loc, struct err 
 	if (!p->task_is_open)
 		return err_set(e, ERR_INPUT, loc, "no task has begun that could end here");
 	if (p->tasks.v[p->cur_task].nodes.n == 0)
-		return err_set(e, ERR_INPUT, loc, "task '%s' computes nothing; put element-wise operations into it or remove "
-			"it", p->tasks.v[p->cur_task].name);
+		return err_set(e, ERR_INPUT, loc, "task '%s' computes nothing; put element-wise operations into it or "
+			"remove it", p->tasks.v[p->cur_task].name);
 	p->task_is_open = false;
 	p->cur_task = NONE;
 	return OK;

@@ -25,7 +25,6 @@
  *
  * Every call that can fail leaves the program as it was and names the user's line. Names are unique among their kind
  * and read as identifiers: letters, digits and '_', no digit first, at most 63.
- *
  */
 #ifndef TILE_PROGRAM_H
 #define TILE_PROGRAM_H

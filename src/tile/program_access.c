@@ -102,8 +102,8 @@ enum err_code check_apart(const struct program *p, const struct tensor *t,
 	}
 	for (int i = 0; ph && i < ph->nbatch; i++) {
 		if (!index_has_axis(p, t, x, ph->batch[i]))
-			return err_set(e, ERR_INPUT, loc, "all tiles along batch axis '%s' would be stored to the "
-				"same elements of '%s'; let its index depend on '%s'", p->axes.v[ph->batch[i]].name, t->name,
+			return err_set(e, ERR_INPUT, loc, "all tiles along batch axis '%s' would be stored to the same "
+				"elements of '%s'; let its index depend on '%s'", p->axes.v[ph->batch[i]].name, t->name,
 				p->axes.v[ph->batch[i]].name);
 	}
 	for (int i = 0; i < x->naxes; i++) {

@@ -37,9 +37,10 @@ bool is_i32_value(double x);
 NODISCARD enum err_code check_name(const char *kind, const char *name, struct srcloc loc, struct err *e);
 /* Not between two phases. */
 NODISCARD enum err_code check_in_phase(const struct program *p, const char *what, struct srcloc loc, struct err *e);
-/* Neither between two phases nor in an open task. */
-NODISCARD enum err_code check_outside_task(const struct program *p, const char *what,
-	const char *name, struct srcloc loc, struct err *e);
+/* May a load, store or product stand here, not between phases nor in an open task? name NULL: it is called by its
+ * stem. */
+NODISCARD enum err_code check_own_task(const struct program *p, const char *what, const char *name, const char *stem,
+	struct srcloc loc, struct err *e);
 NODISCARD enum err_code check_task_name(const struct program *p, const char *name, struct srcloc loc, struct err *e);
 /* An axis of packed words is tiled with what it packs: "it cannot be <verb>". */
 NODISCARD enum err_code check_not_words(const struct program *p, int axis, const char *verb,

@@ -11,8 +11,8 @@ enum err_code program_carry(struct program *p, const char *name, int naxes, cons
 	TRY(check_name("carry", name, loc, e));
 	for (int i = 0; i < p->carries.n; i++)
 		if (!strcmp(p->carries.v[i].name, name))
-			return err_set(e, ERR_INPUT, loc, "carry '%s' exists already, since line %d; choose another name", name,
-				p->carries.v[i].loc.line);
+			return err_set(e, ERR_INPUT, loc, "carry '%s' exists already, since line %d; choose another "
+				"name", name, p->carries.v[i].loc.line);
 	if (naxes < 0 || naxes > RANK_MAX)
 		return err_set(e, ERR_LIMIT, loc, "carry '%s' has %d axes; at most %d are "
 			"possible", name, naxes, RANK_MAX);
@@ -42,7 +42,8 @@ static enum err_code check_carry(const struct program *p, int carry, struct srcl
 		return err_set(e, ERR_INPUT, loc, "carry '%s' ends with phase '%s'; store it to a temporary there and "
 			"load that here", c->name, p->phases.v[c->phase].name);
 	return program_loop_within(p, p->cur_loop, c->loop) ? OK : err_set(e, ERR_INPUT, loc, "carry '%s' was declared "
-		"inside %s and cannot be used outside it; declare it before the loop", c->name, loop_phrase(p, c->loop).s);
+		"inside %s and cannot be used outside it; declare it before the loop", c->name, loop_phrase(p,
+		c->loop).s);
 }
 
 static struct node node_of_carry(const struct program *p, enum op op, int carry, struct srcloc loc)
@@ -109,16 +110,16 @@ static enum err_code check_set(const struct program *p, int carry, int value, st
 		const char *name = p->axes.v[v->axis[i]].name;
 
 		if (!ints_hold(c->axis, c->naxes, v->axis[i]))
-			return err_set(e, ERR_INPUT, loc, "carry '%s' has axes %s, and the value also '%s'; reduce the value "
-				"over '%s' or declare the carry with it", c->name, axes_phrase(p, c->naxes, c->axis).s, name,
-				name);
+			return err_set(e, ERR_INPUT, loc, "carry '%s' has axes %s, and the value also '%s'; reduce the "
+				"value over '%s' or declare the carry with it", c->name, axes_phrase(p, c->naxes,
+				c->axis).s, name, name);
 	}
 	for (int i = 0; i < c->naxes; i++) {
 		const char *name = p->axes.v[c->axis[i]].name;
 
 		if (!program_axis_bound(p, c->loop, c->axis[i]) && program_axis_bound(p, p->cur_loop, c->axis[i]))
-			return err_set(e, ERR_INPUT, loc, "carry '%s' holds all of axis '%s', but %s sets a tile of it at a "
-				"time; declare the carry inside the loop or without '%s'", c->name, name,
+			return err_set(e, ERR_INPUT, loc, "carry '%s' holds all of axis '%s', but %s sets a tile of it "
+				"at a time; declare the carry inside the loop or without '%s'", c->name, name,
 				loop_phrase(p, loop_over(p, p->cur_loop, c->axis[i])).s, name);
 	}
 	return OK;

@@ -42,8 +42,8 @@ static void mark_live(const struct program *p, struct live *l)
 static enum err_code check_ended(const struct program *p, struct err *e)
 {
 	if (p->task_is_open)
-		return err_set(e, ERR_INPUT, p->tasks.v[p->cur_task].loc, "task '%s' has no end; end it before the program "
-			"ends", p->tasks.v[p->cur_task].name);
+		return err_set(e, ERR_INPUT, p->tasks.v[p->cur_task].loc, "task '%s' has no end; end it before the "
+			"program ends", p->tasks.v[p->cur_task].name);
 	return p->cur_loop == NONE ? OK : err_set(e, ERR_INPUT, p->loops.v[p->cur_loop].loc, "%s has no end; end it "
 		"before the program ends", loop_phrase(p, p->cur_loop).s);
 }

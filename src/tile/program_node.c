@@ -37,8 +37,8 @@ enum err_code check_value(const struct program *p, int value, struct srcloc loc,
 	if (t->phase != p->cur_phase)
 		return err_set(e, ERR_INPUT, loc, "%s was made in phase '%s' and ends with it; store it to a temporary "
 			"there and load that here", what.s, p->phases.v[t->phase].name);
-	return program_loop_within(p, p->cur_loop, t->loop) ? OK : err_set(e, ERR_INPUT, loc, "%s was made inside %s and "
-		"cannot be used outside it; keep it in a carry", what.s, loop_phrase(p, t->loop).s);
+	return program_loop_within(p, p->cur_loop, t->loop) ? OK : err_set(e, ERR_INPUT, loc, "%s was made inside %s "
+		"and cannot be used outside it; keep it in a carry", what.s, loop_phrase(p, t->loop).s);
 }
 
 /* A load, product or store forms a task. */
@@ -100,9 +100,7 @@ enum err_code program_load(struct program *p, const char *name, int tensor, cons
 	char stem[80];
 
 	snprintf(stem, sizeof(stem), "load_%s", t->name);
-	TRY(check_outside_task(p, "load", name ? name : stem, loc, e));
-	if (name)
-		TRY(check_task_name(p, name, loc, e));
+	TRY(check_own_task(p, "load", name, stem, loc, e));
 	TRY(check_readable(p, tensor, loc, e));
 	TRY(check_access(p, t, index, loc, &x, e));
 	n.ref = tensor;
@@ -141,15 +139,13 @@ enum err_code program_store(struct program *p, const char *name, int tensor, con
 	char stem[80];
 
 	snprintf(stem, sizeof(stem), "store_%s", t->name);
-	TRY(check_outside_task(p, "store", name ? name : stem, loc, e));
-	if (name)
-		TRY(check_task_name(p, name, loc, e));
+	TRY(check_own_task(p, "store", name, stem, loc, e));
 	TRY(check_value(p, value, loc, e));
 	TRY(check_writable(p, tensor, value, loc, e));
 	TRY(check_access(p, t, index, loc, &x, e));
 	if (!same_axes(v->naxes, v->axis, x.naxes, x.axis))
-		return err_set(e, ERR_INPUT, loc, "a value over %s cannot be stored to '%s', which is indexed by %s; reduce "
-			"or broadcast it to the same axes", axes_phrase(p, v->naxes, v->axis).s, t->name,
+		return err_set(e, ERR_INPUT, loc, "a value over %s cannot be stored to '%s', which is indexed by %s; "
+			"reduce or broadcast it to the same axes", axes_phrase(p, v->naxes, v->axis).s, t->name,
 			axes_phrase(p, x.naxes, x.axis).s);
 	TRY(check_apart(p, t, &x, loc, e));
 	for (int i = 0; i < x.naxes; i++)
@@ -196,9 +192,7 @@ enum err_code program_mma(struct program *p, const char *name, int a, int b, str
 
 	if (name)
 		snprintf(what.s, sizeof(what.s), "mma '%.80s'", name);
-	TRY(check_outside_task(p, "mma", name ? name : "mma", loc, e));
-	if (name)
-		TRY(check_task_name(p, name, loc, e));
+	TRY(check_own_task(p, "mma", name, "mma", loc, e));
 	TRY(check_value(p, a, loc, e));
 	TRY(check_value(p, b, loc, e));
 	if (x == DT_BOOL || y == DT_BOOL)
