@@ -1,8 +1,6 @@
 #include "tile/extent.h"
 
-#include <stdlib.h>
-
-#include "tests/tap.h"
+#include "tests/unit/make_program.h"
 
 /* A program with its axes and tiles; calls that must not fail end the test. */
 struct bench {
@@ -16,10 +14,7 @@ struct bench {
 
 static void must(const struct bench *b, enum err_code code)
 {
-	if (code == OK)
-		return;
-	printf("Bail out! %s\n", b->e.msg);
-	exit(1);
+	must_make(code, &b->e);
 }
 
 static void bench_init(struct bench *b)
@@ -38,9 +33,8 @@ static void bench_release(struct bench *b)
 
 static int axis(struct bench *b, const char *name, int64_t size, int64_t tile)
 {
-	int id = NONE;
-
-	must(b, program_axis(b->p, name, size, NOWHERE, &id, &b->e));
+	int id = make_axis(b->p, name, size);
+	
 	b->tiling.extent[id] = tile;
 	return id;
 }
@@ -49,77 +43,58 @@ static int axis(struct bench *b, const char *name, int64_t size, int64_t tile)
 static int tensor(struct bench *b, enum tensor_role role, const char *name, enum dtype t,
 		  const int dims[4])
 {
-	int id = NONE, rank = 0;
+	int rank = 0;
 
 	while (rank < 4 && dims[rank] != NONE)
 		rank++;
-	must(b, program_tensor(b->p, role, name, t, rank, dims, NOWHERE, &id, &b->e));
-	return id;
+	return make_tensor(b->p, role, name, t, rank, dims);
 }
 
 #define DIMS(...) ((const int[4]){ __VA_ARGS__ })
 
 static int load(struct bench *b, int t)
 {
-	int id = NONE;
-
-	must(b, program_load(b->p, NULL, t, NULL, NOWHERE, &id, &b->e));
-	return id;
+	return make_load(b->p, t, NULL);
 }
 
 static void store(struct bench *b, int t, int value)
 {
-	must(b, program_store(b->p, NULL, t, NULL, value, NOWHERE, &b->e));
+	make_store(b->p, t, value);
 }
 
 static int mma(struct bench *b, int x, int y)
 {
-	int id = NONE;
-
-	must(b, program_mma(b->p, NULL, x, y, NOWHERE, &id, &b->e));
-	return id;
+	return make_mma(b->p, NULL, x, y);
 }
 
 static int op(struct bench *b, enum op which, int x, int y)
 {
-	int args[2] = { x, y }, id = NONE;
-
-	must(b, program_op(b->p, which, args, NOWHERE, &id, &b->e));
-	return id;
+	return make_op(b->p, which, x, y, NONE);
 }
 
 static int reduce(struct bench *b, enum op which, int x, int a)
 {
-	int id = NONE;
-
-	must(b, program_reduce(b->p, which, x, a, NOWHERE, &id, &b->e));
-	return id;
+	return make_reduce(b->p, which, x, a);
 }
 
 static int carry(struct bench *b, const char *name, int naxes, const int *axes)
 {
-	int id = NONE;
-
-	must(b, program_carry(b->p, name, naxes, axes, 0, NOWHERE, &id, &b->e));
-	return id;
+	return make_carry(b->p, name, naxes, axes, 0);
 }
 
 static int get(struct bench *b, int c)
 {
-	int id = NONE;
-
-	must(b, program_get(b->p, c, NOWHERE, &id, &b->e));
-	return id;
+	return make_get(b->p, c);
 }
 
 static void loop(struct bench *b, int naxes, const int *axes)
 {
-	must(b, program_loop_begin(b->p, naxes, axes, NULL, NULL, NOWHERE, &b->e));
+	begin_loop_over(b->p, naxes, axes, NULL);
 }
 
 static void end(struct bench *b)
 {
-	must(b, program_loop_end(b->p, NOWHERE, &b->e));
+	end_loop_of(b->p);
 }
 
 static enum err_code infer(struct bench *b)

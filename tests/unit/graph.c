@@ -5,9 +5,11 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "tests/tap.h"
 
 static const struct srcloc here = { "test.lua", 3 };
+#define HERE here
+#include "tests/unit/make_program.h"
+
 static struct mem mem;
 
 /* ---- building ----------------------------------------------------------------------- */
@@ -18,139 +20,86 @@ static struct program *p;
 static struct tiling tiling;
 enum { M, N, R, K, J };
 
-static void must(enum err_code code, const struct err *e)
-{
-	if (code) {
-		diag("%s", e->msg);
-		exit(1);
-	}
-}
-
 static void begin(void)
 {
 	static const char *const names[] = { "m", "n", "r", "k", "j" };
 	static const int sizes[] = { 8, 6, 4, 3, 3 }, tiles[] = { 4, 2, 2, 0, 0 };
-	struct err e;
-	int id;
-
+	
 	p = program_new(&mem, "test");
 	memset(&tiling, 0, sizeof(tiling));
-	for (int i = 0; i < LEN(names); i++) {
-		must(program_axis(p, names[i], sizes[i], here, &id, &e), &e);
-		tiling.extent[id] = tiles[i];
-	}
+	for (int i = 0; i < LEN(names); i++)
+		tiling.extent[make_axis(p, names[i], sizes[i])] = tiles[i];
 }
 
 static int input(const char *name, int a, int b)
 {
-	int tensor, node;
-	struct err e;
-
-	must(program_tensor(p, TENSOR_INPUT, name, DT_BF16, 2, (int[]){ a, b }, here, &tensor, &e),
-		&e);
-	must(program_load(p, NULL, tensor, NULL, here, &node, &e), &e);
-	return node;
+	return make_load(p, make_tensor(p, TENSOR_INPUT, name, DT_BF16, 2, (int[]){ a, b }), NULL);
 }
 
 static int carry(const char *name, int a, int b)
 {
-	struct err e;
-	int id;
-
-	must(program_carry(p, name, b == NONE ? 1 : 2, (int[]){ a, b }, 0, here, &id, &e), &e);
-	return id;
+	return make_carry(p, name, b == NONE ? 1 : 2, (int[]){ a, b }, 0);
 }
 
 /* upto: an axis, or NONE. */
 static void loop(int axis, int upto)
 {
 	struct index_expr x = index_axis(upto == NONE ? 0 : upto);
-	struct err e;
-
+	
 	x.k = -4;			/* so that the first tile of m has none */
-	must(program_loop_begin(p, 1, &axis, NULL, upto == NONE ? NULL : &x, here, &e), &e);
+	begin_loop_over(p, 1, &axis, upto == NONE ? NULL : &x);
 }
 
 static void end_loop(void)
 {
-	struct err e;
-
-	must(program_loop_end(p, here, &e), &e);
+	end_loop_of(p);
 }
 
 static void task(const char *name)
 {
-	struct err e;
-
-	must(program_task_begin(p, name, here, &e), &e);
+	begin_task_of(p, name);
 }
 
 static void end_task(void)
 {
-	struct err e;
-
-	must(program_task_end(p, here, &e), &e);
+	end_task_of(p);
 }
 
 static int get(int id)
 {
-	struct err e;
-	int node;
-
-	must(program_get(p, id, here, &node, &e), &e);
-	return node;
+	return make_get(p, id);
 }
 
 static void set(int id, int value)
 {
-	struct err e;
-
-	must(program_set(p, id, value, here, &e), &e);
+	make_set(p, id, value);
 }
 
 static void accumulate(int id, int value)
 {
-	struct err e;
-
-	must(program_accumulate(p, id, value, here, &e), &e);
+	make_accumulate(p, id, value);
 }
 
 static int add(int a, int b)
 {
-	struct err e;
-	int node;
-
-	must(program_op(p, OP_ADD, (int[]){ a, b }, here, &node, &e), &e);
-	return node;
+	return make_op(p, OP_ADD, a, b, NONE);
 }
 
 static int sum(int value, int axis)
 {
-	struct err e;
-	int node;
-
-	must(program_reduce(p, OP_SUM, value, axis, here, &node, &e), &e);
-	return node;
+	return make_reduce(p, OP_SUM, value, axis);
 }
 
 static int mma(const char *name, int a, int b)
 {
-	struct err e;
-	int node;
-
-	must(program_mma(p, name, a, b, here, &node, &e), &e);
-	return node;
+	return make_mma(p, name, a, b);
 }
 
 static void store(const char *name, int value)
 {
 	const struct node *n = &p->nodes.v[value];
-	struct err e;
-	int tensor;
-
-	must(program_tensor(p, TENSOR_OUTPUT, name, DT_F32, n->naxes, n->axis, here, &tensor, &e),
-		&e);
-	must(program_store(p, NULL, tensor, NULL, value, here, &e), &e);
+	
+	make_store(p, make_tensor(p, TENSOR_OUTPUT, name, DT_F32, n->naxes, n->axis), value);
 }
 
 /* Ends the program. */
@@ -159,8 +108,8 @@ static struct graph *build(const struct split *splits, int nsplits)
 	struct graph *g;
 	struct err e;
 
-	must(program_finish(p, &e), &e);
-	must(graph_build(&mem, p, &tiling, &(struct shaping){ .splits = splits, .nsplits = nsplits }, &g,
+	must_make(program_finish(p, &e), &e);
+	must_make(graph_build(&mem, p, &tiling, &(struct shaping){ .splits = splits, .nsplits = nsplits }, &g,
 		&e), &e);
 	return g;
 }
@@ -758,7 +707,7 @@ static void refused(const struct split *s, int n, enum err_code code, const char
 	struct graph *g;
 	struct err e = { 0 };
 
-	must(program_finish(p, &e), &e);
+	must_make(program_finish(p, &e), &e);
 	is_int(graph_build(&mem, p, &tiling, &(struct shaping){ .splits = s, .nsplits = n }, &g, &e), code,
 		msg);
 	is_str(e.msg, msg, "  in these words");

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/prng.h"
-#include "tests/tap.h"
+#include "tests/unit/make_program.h"
 
 enum { TENSORS = 8, MANY = 4 };
 
@@ -22,10 +22,7 @@ struct bench {
 
 static void must(const struct bench *b, enum err_code code)
 {
-	if (code == OK)
-		return;
-	printf("Bail out! %s\n", b->e.msg);
-	exit(1);
+	must_make(code, &b->e);
 }
 
 static void bench_init(struct bench *b, const char *name)
@@ -45,9 +42,8 @@ static void bench_release(struct bench *b, const char *what)
 
 static int axis(struct bench *b, const char *name, int64_t size, int64_t tile)
 {
-	int id = NONE;
-
-	must(b, program_axis(b->p, name, size, NOWHERE, &id, &b->e));
+	int id = make_axis(b->p, name, size);
+	
 	b->tiling.extent[id] = tile;
 	return id;
 }
@@ -90,25 +86,20 @@ static int tensor(struct bench *b, enum tensor_role role, const char *name, enum
 static int load(struct bench *b, int t, const struct index_expr *index)
 {
 	struct index_expr own[RANK_MAX];
-	int id = NONE;
-
+	
 	for (int i = 0; i < b->p->tensors.v[t].rank; i++)
 		own[i] = index_axis(b->p->tensors.v[t].dim[i]);
-	must(b, program_load(b->p, NULL, t, index ? index : own, NOWHERE, &id, &b->e));
-	return id;
+	return make_load(b->p, t, index ? index : own);
 }
 
 static void store(struct bench *b, int t, int value)
 {
-	must(b, program_store(b->p, NULL, t, NULL, value, NOWHERE, &b->e));
+	make_store(b->p, t, value);
 }
 
 static int op3(struct bench *b, enum op op, int x, int y, int z)
 {
-	int args[3] = { x, y, z }, id = NONE;
-
-	must(b, program_op(b->p, op, args, NOWHERE, &id, &b->e));
-	return id;
+	return make_op(b->p, op, x, y, z);
 }
 
 static int op2(struct bench *b, enum op op, int x, int y)
@@ -123,78 +114,57 @@ static int op1(struct bench *b, enum op op, int x)
 
 static int constant(struct bench *b, double k)
 {
-	int id = NONE;
-
-	must(b, program_const(b->p, k, NOWHERE, &id, &b->e));
-	return id;
+	return make_const(b->p, k);
 }
 
 static int index_of(struct bench *b, int a)
 {
-	int id = NONE;
-
-	must(b, program_index(b->p, a, NOWHERE, &id, &b->e));
-	return id;
+	return make_index(b->p, a);
 }
 
 static int reduce(struct bench *b, enum op op, int value, int a)
 {
-	int id = NONE;
-
-	must(b, program_reduce(b->p, op, value, a, NOWHERE, &id, &b->e));
-	return id;
+	return make_reduce(b->p, op, value, a);
 }
 
 static int mma(struct bench *b, int x, int y)
 {
-	int id = NONE;
-
-	must(b, program_mma(b->p, NULL, x, y, NOWHERE, &id, &b->e));
-	return id;
+	return make_mma(b->p, NULL, x, y);
 }
 
 static int cast(struct bench *b, int value, enum dtype t)
 {
-	int id = NONE;
-
-	must(b, program_cast(b->p, value, t, NOWHERE, &id, &b->e));
-	return id;
+	return make_cast(b->p, value, t);
 }
 
 static int carry(struct bench *b, const char *name, struct ids axes, double init)
 {
-	int id = NONE;
-
-	must(b, program_carry(b->p, name, axes.n, axes.v, init, NOWHERE, &id, &b->e));
-	return id;
+	return make_carry(b->p, name, axes.n, axes.v, init);
 }
 
 static int get(struct bench *b, int c)
 {
-	int id = NONE;
-
-	must(b, program_get(b->p, c, NOWHERE, &id, &b->e));
-	return id;
+	return make_get(b->p, c);
 }
 
 static void set(struct bench *b, int c, int value)
 {
-	must(b, program_set(b->p, c, value, NOWHERE, &b->e));
+	make_set(b->p, c, value);
 }
 
 static void accumulate(struct bench *b, int c, int value)
 {
-	must(b, program_accumulate(b->p, c, value, NOWHERE, &b->e));
+	make_accumulate(b->p, c, value);
 }
 
 static void loop(struct bench *b, struct ids axes, const struct index_expr *upto)
 {
-	must(b, program_loop_begin(b->p, axes.n, axes.v, NULL, upto, NOWHERE, &b->e));
+	begin_loop_over(b->p, axes.n, axes.v, upto);
 }
 
 static void end(struct bench *b)
 {
-	must(b, program_loop_end(b->p, NOWHERE, &b->e));
+	end_loop_of(b->p);
 }
 
 static void batch(struct bench *b, int a)

@@ -530,7 +530,7 @@ static void lay_out_buffer(struct machine *m, int buffer)
 			BUG("more than %d buffers", TOUCHES);
 		x->touch[x->ntouches++] = t;
 	}
-	m->nslots += versions * copies;
+	m->nslots += versions * replicas;
 	if (m->nslots > SLOTS)
 		BUG("more than %d slots", SLOTS);
 }

@@ -7,13 +7,11 @@
 #ifndef TESTS_SIM_BENCH_H
 #define TESTS_SIM_BENCH_H
 
-#include <stdlib.h>
-
 #include "base/prng.h"
 #include "plan/check.h"
 #include "plan/order.h"
 #include "sim/sim.h"
-#include "tests/tap.h"
+#include "tests/unit/make_program.h"
 
 enum { COPY, MATRIX, VECTOR };
 
@@ -52,10 +50,7 @@ struct bench {
 
 static inline void must(const struct bench *b, enum err_code code)
 {
-	if (!code)
-		return;
-	printf("Bail out! %s\n", b->e.msg);
-	exit(1);
+	must_make(code, &b->e);
 }
 
 static inline void bench_init(struct bench *b)
@@ -81,9 +76,8 @@ static inline void bench_release(struct bench *b)
 
 static inline int axis(struct bench *b, const char *name, int64_t size, int64_t tile)
 {
-	int id = NONE;
-
-	must(b, program_axis(b->p, name, size, NOWHERE, &id, &b->e));
+	int id = make_axis(b->p, name, size);
+	
 	b->tiling.extent[id] = tile;
 	return id;
 }
@@ -91,100 +85,77 @@ static inline int axis(struct bench *b, const char *name, int64_t size, int64_t 
 static inline int tensor(struct bench *b, enum tensor_role role, const char *name, int rank,
 	const int *dims)
 {
-	int id = NONE;
-
-	must(b, program_tensor(b->p, role, name, DT_BF16, rank, dims, NOWHERE, &id, &b->e));
-	return id;
+	return make_tensor(b->p, role, name, DT_BF16, rank, dims);
 }
 
 static inline int load(struct bench *b, int t)
 {
 	struct index_expr index[RANK_MAX];
-	int id = NONE;
-
+	
 	for (int i = 0; i < b->p->tensors.v[t].rank; i++)
 		index[i] = index_axis(b->p->tensors.v[t].dim[i]);
-	must(b, program_load(b->p, NULL, t, index, NOWHERE, &id, &b->e));
-	return id;
+	return make_load(b->p, t, index);
 }
 
 static inline int product(struct bench *b, const char *name, int x, int y)
 {
-	int id = NONE;
-
-	must(b, program_mma(b->p, name, x, y, NOWHERE, &id, &b->e));
-	return id;
+	return make_mma(b->p, name, x, y);
 }
 
 static inline int add(struct bench *b, int x, int y)
 {
-	int args[3] = { x, y, NONE }, id = NONE;
-
-	must(b, program_op(b->p, OP_ADD, args, NOWHERE, &id, &b->e));
-	return id;
+	return make_op(b->p, OP_ADD, x, y, NONE);
 }
 
 static inline int sum(struct bench *b, int v, int ax)
 {
-	int id = NONE;
-
-	must(b, program_reduce(b->p, OP_SUM, v, ax, NOWHERE, &id, &b->e));
-	return id;
+	return make_reduce(b->p, OP_SUM, v, ax);
 }
 
 static inline int carry(struct bench *b, const char *name, int n, const int *axes)
 {
-	int id = NONE;
-
-	must(b, program_carry(b->p, name, n, axes, 0, NOWHERE, &id, &b->e));
-	return id;
+	return make_carry(b->p, name, n, axes, 0);
 }
 
 static inline int get(struct bench *b, int c)
 {
-	int id = NONE;
-
-	must(b, program_get(b->p, c, NOWHERE, &id, &b->e));
-	return id;
+	return make_get(b->p, c);
 }
 
 static inline int cast(struct bench *b, int v, enum dtype t)
 {
-	int id = NONE;
-
-	must(b, program_cast(b->p, v, t, NOWHERE, &id, &b->e));
-	return id;
+	return make_cast(b->p, v, t);
 }
 
 static inline void begin_loop(struct bench *b, int ax, const struct index_expr *upto)
 {
-	must(b, program_loop_begin(b->p, 1, &ax, NULL, upto, NOWHERE, &b->e));
+	begin_loop_over(b->p, 1, &ax, upto);
 }
 
 static inline void end_loop(struct bench *b)
 {
-	must(b, program_loop_end(b->p, NOWHERE, &b->e));
+	end_loop_of(b->p);
 }
 
 static inline void begin_task(struct bench *b, const char *name)
 {
-	must(b, program_task_begin(b->p, name, NOWHERE, &b->e));
+	begin_task_of(b->p, name);
 }
 
 static inline void end_task(struct bench *b)
 {
-	must(b, program_task_end(b->p, NOWHERE, &b->e));
+	end_task_of(b->p);
 }
 
 /* s += v */
 static inline void accumulate(struct bench *b, int c, int v)
 {
-	must(b, program_set(b->p, c, add(b, get(b, c), v), NOWHERE, &b->e));
+	make_set(b->p, c, add(b, get(b, c), v));
 }
 
 static inline void store(struct bench *b, int t, int v)
 {
-	must(b, program_store(b->p, NULL, t, NULL, v, NOWHERE, &b->e));
+	make_store(b->p, t, v);
 }
 
 /* Propagate and begin a plan; split all but the loads `ways` along axis `m`. */
