@@ -91,11 +91,8 @@ static void find_home(char home[PATH_MAX])
 	dir[n > 0 ? n : 0] = '\0';
 	while ((slash = strrchr(dir, '/'))) {
 		*slash = '\0';
-		snprintf(home, PATH_MAX, "%s", dir);
-		if (is_home(home))
-			return;
-		if (strlen(dir) + sizeof("/share/millrace") <= PATH_MAX) {
-			snprintf(home, PATH_MAX, "%.*s/share/millrace", PATH_MAX - 16, dir);
+		for (int i = 0; i < 2; i++) {
+			snprintf(home, PATH_MAX, "%.*s%s", PATH_MAX - 16, dir, i ? "/share/millrace" : "");
 			if (is_home(home))
 				return;
 		}

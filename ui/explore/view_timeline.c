@@ -119,32 +119,18 @@ static void mark_event(const struct chart_map *map, struct cells *out, int event
 				cells_mark(out, map->left + x, map->row[r].y, 1, attr);
 }
 
-/* The critical path back from an event: each time the event that it waited for, or else the one before in its lane. */
-static int find_chain(const struct lookup *l, int event, int *out)
-{
-	int n = 0;
-
-	while (event != NONE && n < CHAIN_MAX) {
-		int cause = lookup_cause(l, event);
-
-		out[n++] = event;
-		event = cause != NONE ? cause : lookup_next_of_lane(l, event, -1);
-	}
-	return n;
-}
-
+/* Mark the critical path back from the selected event: each time the event that it waited for, or else the one before
+ * in its lane. */
 static void mark_chain(struct view *v, const struct chart_map *map, struct cells *out)
 {
-	int *chain = ARENA_ARRAY(&v->m->frame, CHAIN_MAX, int);
-	int n = find_chain(model_lookup(v->m), v->m->sel.event, chain);
+	const struct lookup *l = model_lookup(v->m);
 
-	for (int i = 0; i < n; i++) {
-		const struct event *e = &model_line(v->m)->events.v[chain[i]];
+	for (int n = 0, i = v->m->sel.event; i != NONE && n < CHAIN_MAX && l->line->events.v[i].end >= map->from; n++) {
+		int cause = lookup_cause(l, i);
 
-		if (e->end < map->from)
-			break;
-		if (e->ready < map->to)
-			mark_event(map, out, chain[i], STYLE_UNDERLINE | STYLE_BOLD);
+		if (l->line->events.v[i].ready < map->to)
+			mark_event(map, out, i, STYLE_UNDERLINE | STYLE_BOLD);
+		i = cause != NONE ? cause : lookup_next_of_lane(l, i, -1);
 	}
 }
 
