@@ -9,7 +9,7 @@ local core = require "millrace.core"
 local fit = require "millrace.fit"
 local hwfile = require "millrace.hwfile"
 local mr = require "millrace"
-local raise, show = core.raise, core.show
+local raise, expect = core.raise, core.expect
 
 local ROUNDS <const> = 3
 local SECONDS <const> = 0.3                             -- of a run
@@ -108,7 +108,7 @@ local calibration = {__name = "millrace.calibration", __tostring = function(c)
 end}
 
 local function calibrate(path)
-  if type(path) ~= "string" then raise("calibrate: path of a file expected, got " .. show(path)) end
+  expect(type(path) == "string", "calibrate", "path of a file", path)
   local gpu, missing = core.attached()
   if not gpu then raise("calibrate: no device to measure: " .. missing) end
   if gpu.trouble then raise(("calibrate: not now on this %s: %s"):format(gpu.name, gpu.trouble)) end

@@ -3,7 +3,7 @@
 local core = require "millrace.core"
 local options = require "millrace.options"
 local picture = require "millrace.picture"
-local raise, show = core.raise, core.show
+local raise, show, expect = core.raise, core.show, core.expect
 
 local MOST = 12
 
@@ -122,7 +122,7 @@ end
 local curves = {}
 
 function curves.progress(given)
-  if type(given) ~= "table" then raise("progress: table of searches expected, got " .. show(given)) end
+  expect(type(given) == "table", "progress", "table of searches", given)
   return setmetatable({curves = curves_of(given)}, progress)
 end
 

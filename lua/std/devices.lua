@@ -1,7 +1,7 @@
 -- devices.lua - mr.device: the files of hw/, others like them, and which is of the attached device.
 
 local core = require "millrace.core"
-local raise, hint, show, entry = core.raise, core.hint, core.show, core.entry
+local raise, hint, entry, expect = core.raise, core.hint, core.entry, core.expect
 
 local MODEL <const> = "h200"                            -- where nothing is attached
 
@@ -85,10 +85,8 @@ return function(_, made)
     devices = entry(names),
     device = entry(function(name, changes)
       if name == nil then name = attached_or_model() end
-      if type(name) ~= "string" then raise("device: name expected, got " .. show(name)) end
-      if changes ~= nil and type(changes) ~= "table" then
-        raise("device: table of numbers by path expected, got " .. show(changes))
-      end
+      expect(type(name) == "string", "device", "name", name)
+      expect(changes == nil or type(changes) == "table", "device", "table of numbers by path", changes)
       return read(name, changes)
     end),
   }

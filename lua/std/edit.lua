@@ -4,7 +4,7 @@ local core = require "millrace.core"
 local draft = require "millrace.draft"
 local record = require("millrace.record").of
 local times = require "millrace.times"
-local raise, show, hint, entry = core.raise, core.show, core.hint, core.entry
+local raise, show, hint, entry, expect = core.raise, core.show, core.hint, core.entry, core.expect
 
 ---- what differs ---------------------------------------------------------------------------
 
@@ -61,7 +61,7 @@ local function diff_of(one, other)
 end
 
 local function check_plan(plan, what)
-  if not core.is(plan, "millrace.plan") then raise(("%s: plan expected, got %s"):format(what, show(plan))) end
+  expect(core.is(plan, "millrace.plan"), what, "plan", plan)
 end
 
 local function diff(plan, other)
@@ -139,7 +139,7 @@ local result = record("tried edit", "diff before after ok problems came went gai
 end})
 
 local function options_of(options)
-  if options ~= nil and type(options) ~= "table" then raise("try: table of options expected, got " .. show(options)) end
+  expect(options == nil or type(options) == "table", "try", "table of options", options)
   for key, value in pairs(options or {}) do
     if key ~= "keep" then raise(("try: unknown option %s%s"):format(show(key), hint(key, {"keep"}))) end
     if type(value) ~= "boolean" then raise("try: keep must be true or false, got " .. show(value)) end
@@ -174,7 +174,7 @@ end
 
 local function try(plan, f, options)
   check_plan(plan, "try")
-  if type(f) ~= "function" then raise("try: function expected, got " .. show(f)) end
+  expect(type(f) == "function", "try", "function", f)
   local o = options_of(options)
   local before, statements, waits = timeline_of(plan), read(plan), waits_of(plan)
   local from, to, r = core.mark(plan), nil, nil

@@ -12,7 +12,7 @@ local pins = require "millrace.pins"
 local planned = require("millrace.record").of_plan
 local repair = require "millrace.repair"
 local times = require "millrace.times"
-local raise, show, entry, late = core.raise, core.show, core.entry, core.late
+local raise, show, entry, late, expect = core.raise, core.show, core.entry, core.late, core.expect
 
 local GAIN <const> = 0.002                              -- relative: less is no better plan
 local SLACK <const> = 0.03                              -- relative to the best: slower plans are not expanded
@@ -145,7 +145,7 @@ local function keep(plan, from, found)
 end
 
 local function improve(plan, options)
-  if not core.is(plan, "millrace.plan") then raise("improve: plan expected, got " .. show(plan)) end
+  expect(core.is(plan, "millrace.plan"), "improve", "plan", plan)
   local o = options_of(options)
   local good, problems = plan:check()
   if not good then raise("improve: the plan is not legal: " .. problems[1].message) end

@@ -1,12 +1,17 @@
 -- init.lua - the module "millrace": the table that scripts and the shell call mr.
 
 local core = require "millrace.core"
-local tile = require "millrace.tile"
 local raise, hint, show, entry = core.raise, core.hint, core.show, core.entry
+
+-- Raise an error about an argument or option x, unless it is as expected.
+function core.expect(ok, what, expected, x)
+  if not ok then raise(("%s: %s expected, got %s"):format(what, expected, show(x))) end
+end
 
 -- A function of a module that its first call loads.
 function core.late(module, name) return entry(function(...) return require("millrace." .. module)[name](...) end) end
 local late = core.late
+local tile = require "millrace.tile"
 
 local mr = {version = "0.1.0", home = core.home(), array = core.array, program = tile.program}
 for name, f in pairs(tile.functions) do mr[name] = f end

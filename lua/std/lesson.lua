@@ -2,7 +2,7 @@
 -- computed. A lesson is a file of examples/lessons/ that says mr.lesson{...}.
 
 local core = require "millrace.core"
-local raise, show, entry, hint = core.raise, core.show, core.entry, core.hint
+local raise, show, entry, hint, expect = core.raise, core.show, core.entry, core.hint, core.expect
 
 local WIDTH <const> = 78                                -- columns of text and drawings, at most
 local CLOSE <const> = 0.05                              -- a guess this near is right
@@ -421,8 +421,8 @@ local function define(t)
   local file = path:match "([^/]*)%.lua$" or path
   local lesson = {title = t.title, idea = t.idea, setup = t.setup, file = file, path = path, number = tonumber(file:match "^%d+") or 0,
     name = file:gsub("^%d+_", ""), steps = {}}
-  if type(t.title) ~= "string" then raise("lesson: title expected, got " .. show(t.title)) end
-  if type(t.idea) ~= "string" then raise("lesson: idea expected, got " .. show(t.idea)) end
+  expect(type(t.title) == "string", "lesson", "title", t.title)
+  expect(type(t.idea) == "string", "lesson", "idea", t.idea)
   for i, step in ipairs(t) do
     check_step(step, i)
     lesson.steps[i] = step
@@ -468,12 +468,12 @@ end
 
 -- mr.lesson "rings" plays one; mr.lesson{title=, idea=, steps...} says one, and plays it unless we load the file.
 local function lesson(what, o)
-  if o ~= nil and type(o) ~= "table" then raise("lesson: table of options expected, got " .. show(o)) end
+  expect(o == nil or type(o) == "table", "lesson", "table of options", o)
   for key in pairs(o or {}) do
     if key ~= "all" then raise(("lesson: unknown option %s%s"):format(show(key), hint(tostring(key), {"all"}))) end
   end
   if type(what) == "string" or math.type(what) == "integer" then return play(find(what), o or {}) end
-  if type(what) ~= "table" then raise("lesson: name of a lesson expected, got " .. show(what)) end
+  expect(type(what) == "table", "lesson", "name of a lesson", what)
   local made = define(what)
   if loading then return made end
   local arguments = rawget(_G, "arg") or {}

@@ -1,13 +1,13 @@
 -- options.lua - tables that calls take: of options, and of things by name.
 
 local core = require "millrace.core"
-local raise, show, hint = core.raise, core.show, core.hint
+local raise, show, hint, expect = core.raise, core.show, core.hint, core.expect
 
 local options = {}
 
 -- The table that was given, or an empty one; it has no other names than those known.
 function options.check(o, what, known)
-  if o ~= nil and type(o) ~= "table" then raise(("%s: table of options expected, got %s"):format(what, show(o))) end
+  expect(o == nil or type(o) == "table", what, "table of options", o)
   for key in pairs(o or {}) do
     local found = false
     for _, name in ipairs(known) do found = found or name == key end

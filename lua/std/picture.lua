@@ -1,7 +1,7 @@
 -- picture.lua - what all pictures share: paths, showing on a terminal, messages.
 
 local core = require "millrace.core"
-local raise, show = core.raise, core.show
+local raise, show, expect = core.raise, core.show, core.expect
 
 local picture = {formats = {"svg", "png", "pdf"}}
 
@@ -9,7 +9,7 @@ local picture = {formats = {"svg", "png", "pdf"}}
 function picture.call_of(what, path) return ("%s(%q)"):format(what, path:match "[^/]*$") end
 
 function picture.check_path(what, path)
-  if type(path) ~= "string" then raise(("%s: path of a file expected, got %s"):format(what, show(path))) end
+  expect(type(path) == "string", what, "path of a file", path)
   if path == "" then raise(what .. ": the path of the file is empty") end
 end
 

@@ -5,7 +5,7 @@
 
 local core = require "millrace.core"
 local draft = require "millrace.draft"
-local raise, show, hint = core.raise, core.show, core.hint
+local raise, show, hint, expect = core.raise, core.show, core.hint, core.expect
 
 local pins = {}
 
@@ -115,9 +115,7 @@ end
 -- given: {tasks={names} or true, lanes=, rings=, tile=, grid=true}, or nil.
 function pins.of(plan, given)
   local p, x = {all = {}}, read(plan)
-  if given ~= nil and type(given) ~= "table" then
-    raise("improve: pin: table of what stays expected, got " .. show(given))
-  end
+  expect(given == nil or type(given) == "table", "improve", "pin: table of what stays", given)
   for key, value in pairs(given or {}) do
     if key == "grid" and type(value) ~= "boolean" then
       raise("improve: pin: grid: true or false expected, got " .. show(value))

@@ -4,7 +4,7 @@ local core = require "millrace.core"
 local tile = require "millrace.tile"
 local literal = require("millrace.draft").literal
 local loader = require "millrace.loader"
-local raise, show, entry = core.raise, core.show, core.entry
+local entry, expect = core.entry, core.expect
 
 local function has_literal(t)
   for _, value in pairs(t) do
@@ -56,10 +56,8 @@ return function(mr, made)
 
   core.method("millrace.timeline", "print", entry(function(tl, options)
     local o, term = {}, core.terminal()
-    if not core.is(tl, "millrace.timeline") then raise("print: timeline expected, got " .. show(tl)) end
-    if options ~= nil and type(options) ~= "table" then
-      raise("print: table of options expected, got " .. show(options))
-    end
+    expect(core.is(tl, "millrace.timeline"), "print", "timeline", tl)
+    expect(options == nil or type(options) == "table", "print", "table of options", options)
     for key, value in pairs(options or {}) do o[key] = value end
     if o.color == nil then o.color = term.color end
     if core.page and io.output() == io.stdout then return core.page(tl:text(o)) end
@@ -68,10 +66,8 @@ return function(mr, made)
 
   -- A path, or the name of a plan in examples/.
   plan.load_plan = entry(function(path, bound)
-    if type(path) ~= "string" then raise("load_plan: path expected, got " .. show(path)) end
-    if bound ~= nil and not core.is(bound, "millrace.program") then
-      raise("load_plan: program with sizes expected, got " .. show(bound))
-    end
+    expect(type(path) == "string", "load_plan", "path", path)
+    expect(bound == nil or core.is(bound, "millrace.program"), "load_plan", "program with sizes", bound)
     if not path:find "[/.]" then path = shipped(path) end
     return loader.of_file(mr, path, bound)
   end)

@@ -5,7 +5,7 @@ local columns = require "millrace.columns"
 local options = require "millrace.options"
 local paired = require "millrace.paired"
 local record = require("millrace.record").of
-local raise, show, hint = core.raise, core.show, core.hint
+local raise, show, hint, expect = core.raise, core.show, core.hint, core.expect
 
 -- Seconds of each kernel, of a sample, and of the warm-up. A board at its power limit lowers the clock, but only after a
 -- while: with samples of 10 ms an H200 gives all kernels the same clock, and products that are 1 % slower win by 1.6 %.
@@ -17,7 +17,7 @@ local known = {"seconds", "sample", "turn", "base", "seed", "limit"}   -- turn: 
 
 -- The kernels and their names, those of a list first, the others sorted by name.
 local function contestants(given)
-  if type(given) ~= "table" then raise("race: table of kernels expected, got " .. show(given)) end
+  expect(type(given) == "table", "race", "table of kernels", given)
   local names, list = options.names(given, "race"), {}
   if #names == 0 then raise "race: there is no kernel to race" end
   for i, name in ipairs(names) do

@@ -6,7 +6,7 @@ local core = require "millrace.core"
 local draft = require "millrace.draft"
 local json = require "millrace.json"
 local options = require "millrace.options"
-local raise, show = core.raise, core.show
+local raise, show, expect = core.raise, core.show, core.expect
 
 local report = {}
 
@@ -54,7 +54,7 @@ local event = fields "task lane replica copy seu phase iteration tile ready issu
 local function bound_of(tl) return (tl.measured and tl.kernel.plan or core.plan_of(tl)).graph.program end
 
 function report.timeline(tl, given)
-  if not core.is(tl, "millrace.timeline") then raise("json: timeline expected, got " .. show(tl)) end
+  expect(core.is(tl, "millrace.timeline"), "json", "timeline", tl)
   local o = options.check(given, "json", {"events"})
   if o.events ~= nil and type(o.events) ~= "boolean" then
     raise("json: events must be true or false, got " .. show(o.events))
@@ -72,7 +72,7 @@ function report.timeline(tl, given)
 end
 
 function report.graph(g)
-  if not core.is(g, "millrace.graph") then raise("json: graph expected, got " .. show(g)) end
+  expect(core.is(g, "millrace.graph"), "json", "graph", g)
   return text_of("format program tile tiles flops bytes tasks buffers edges", {
     format = "millrace graph 1", program = program(g.program), tile = g.tile, tiles = g.tiles, flops = g.flops,
     bytes = g.bytes, tasks = list(g.tasks, task_of), buffers = list(g.buffers, buffer), edges = list(g.edges, edge)})
@@ -101,7 +101,7 @@ local function statements(plan)
 end
 
 function report.plan(p)
-  if not core.is(p, "millrace.plan") then raise("json: plan expected, got " .. show(p)) end
+  expect(core.is(p, "millrace.plan"), "json", "plan", p)
   local lanes, entries, waits, grid = statements(p)
   return text_of("format program device tile lanes rings entries waits grid script", {
     format = "millrace plan 1", program = program(p.graph.program), device = p.device.name, tile = p.tile,

@@ -8,7 +8,7 @@ local planned = require("millrace.record").of_plan
 local times = require "millrace.times"
 local trials = require "millrace.trials"
 local mr = require "millrace"
-local raise, show, late = core.raise, core.show, core.late
+local raise, show, late, expect = core.raise, core.show, core.late, core.expect
 
 local SIMULATED <const>, MEASURED <const> = 2000, 32   -- trials, unless the caller gives a number
 
@@ -92,9 +92,7 @@ end
 ---- the search -----------------------------------------------------------------------------------------
 
 local function check_device(device)
-  if device ~= nil and not core.is(device, "millrace.device") then
-    raise("search: device expected, got " .. show(device))
-  end
+  expect(device == nil or core.is(device, "millrace.device"), "search", "device", device)
   return device or mr.device()
 end
 
@@ -207,7 +205,7 @@ local function run(bound, device, given)
   local found = where_to_measure(o, device)
   local old = found and not o.fresh and not o.tile and remembered(bound, device, found)
   if old then return old end
-  if not core.is(bound, "millrace.program") then raise("search: program with sizes expected, got " .. show(bound)) end
+  expect(core.is(bound, "millrace.program"), "search", "program with sizes", bound)
   local watch <close> = require "millrace.progress".watch{title = ("%s on %s"):format(bound.name, device.name), show = o.show}
   local r, reason = search(bound, device, found, o, watch)
   if not r then return nil, reason end

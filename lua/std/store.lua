@@ -9,7 +9,7 @@ local json = require "millrace.json"
 local loader = require "millrace.loader"
 local options = require "millrace.options"
 local record = require("millrace.record").of
-local raise, show, entry = core.raise, core.show, core.entry
+local raise, show, entry, expect = core.raise, core.show, core.entry, core.expect
 
 local SHOWN <const> = 1000                              -- the default limit of list
 
@@ -43,7 +43,7 @@ end
 ---- options ------------------------------------------------------------------------------------
 
 local function check_bound(x, what)
-  if not core.is(x, "millrace.program") then raise(("%s: program with sizes expected, got %s"):format(what, show(x))) end
+  expect(core.is(x, "millrace.program"), what, "program with sizes", x)
 end
 
 -- The name of a device that is given as its name, as a device, or as nil (the one of mr.device()).
@@ -436,7 +436,7 @@ end
 
 function store.export(s, path, given)
   check_self(s, "export")
-  if type(path) ~= "string" then raise("export: path expected, got " .. show(path)) end
+  expect(type(path) == "string", "export", "path", path)
   local writer = writers[path:match "%.(%a+)$"]
   if not writer then raise(("export: %s must end in .csv or .json, which is the format to write"):format(show(path))) end
   return write(path, writer, filter(given, "export", {"limit"}))

@@ -6,7 +6,7 @@
 -- builder's, `owner` the p of the program that the object belongs to.
 
 local core = require "millrace.core"
-local raise, hint, show, entry = core.raise, core.hint, core.show, core.entry
+local raise, hint, show, entry, expect = core.raise, core.hint, core.show, core.entry, core.expect
 
 local P, PROGRAM = "millrace.p", "millrace.tile_program"
 local AXIS, INDEX, TENSOR = "millrace.axis", "millrace.index", "millrace.tensor"
@@ -19,10 +19,6 @@ local LN2 <const> = 0.6931471805599453
 local BUILDER, GIVEN, READ, LOCATION, NAME = {}, {}, {}, {}, {}
 
 ---- errors --------------------------------------------------------------------
-
-local function expect(ok, what, expected, got)
-  if not ok then raise(("%s: %s expected, got %s"):format(what, expected, show(got))) end
-end
 
 local function sorted_keys(t)
   local keys = {}

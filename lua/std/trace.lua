@@ -1,13 +1,13 @@
 -- trace.lua - kernel:trace.
 
 local core = require "millrace.core"
-local raise, show, entry = core.raise, core.show, core.entry
+local raise, show, entry, expect = core.raise, core.show, core.entry, core.expect
 
 local known = {cuda = {"inputs", "seed", "limit", "seconds", "eu"}, host = {"inputs", "seed", "limit", "eu"}}
 
 local function options(k, o)
   if o == nil then return {} end
-  if type(o) ~= "table" then raise("trace: table of options expected, got " .. show(o)) end
+  expect(type(o) == "table", "trace", "table of options", o)
   local copy = {}
   for key, value in pairs(o) do
     local found = false
