@@ -84,7 +84,7 @@ bool cubin_cache_find(const char *key, struct cubin_entry *found, struct arena *
 	found->log = arena_strf(a, "%.*s", (int)h.log_bytes, data + key_bytes);
 	found->cubin = data + key_bytes + h.log_bytes;
 	found->cubin_bytes = h.cubin_bytes;
-	utimensat(AT_FDCWD, path, NULL, 0);	/* the time of last use, for prune() */
+	utimensat(AT_FDCWD, path, NULL, 0);	/* the time of last use, for remove_old_entries() */
 	return true;
 }
 
@@ -105,7 +105,7 @@ static int by_age(const void *a, const void *b)
 	return (s->tv_nsec > t->tv_nsec) - (s->tv_nsec < t->tv_nsec);
 }
 
-static void prune(const char *dir, struct arena *a)
+static void remove_old_entries(const char *dir, struct arena *a)
 {
 	DIR *d = opendir(dir);
 	VEC(struct old_file) files = { 0 };
@@ -133,14 +133,14 @@ static void prune(const char *dir, struct arena *a)
 
 void cubin_cache_keep(const char *key, const struct cubin_entry *entry, struct arena *a)
 {
-	struct header h = { .key_bytes = strlen(key), .log_bytes = strlen(entry->log), .cubin_bytes = entry->cubin_bytes };
+	struct header h = { .key_bytes = strlen(key), .log_bytes = strlen(entry->log),
+		.cubin_bytes = entry->cubin_bytes };
 	char *path = entry_path(key, a);
-	struct buf b;
+	struct buf b = buf_new(a);
 
 	if (!path || !make_folders(path))
 		return;
 	memcpy(h.magic, magic, sizeof(magic));
-	buf_init(&b, a);
 	buf_putn(&b, (const char *)&h, sizeof(h));
 	buf_puts(&b, key);
 	buf_puts(&b, entry->log);
@@ -148,5 +148,5 @@ void cubin_cache_keep(const char *key, const struct cubin_entry *entry, struct a
 	h.sum = hash_bytes(hash_basis(0), b.text + sizeof(h), b.len - sizeof(h));
 	memcpy(b.text, &h, sizeof(h));
 	replace_file(path, b.text, b.len);
-	prune(cache_dir(a), a);
+	remove_old_entries(cache_dir(a), a);
 }

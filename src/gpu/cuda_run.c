@@ -59,7 +59,7 @@ struct batch {
 };
 
 /* Milliseconds between two events that the device has reached. */
-static enum err_code elapsed(struct cuda_device *d, struct CUevent_st *from, struct CUevent_st *to, double *ms)
+static enum err_code elapsed_ms(struct cuda_device *d, struct CUevent_st *from, struct CUevent_st *to, double *ms)
 {
 	float x = 0;
 
@@ -78,11 +78,11 @@ static enum err_code span_end(struct cuda_device *d, const char *what, double *m
 {
 	TRY(CU(d, cuEventRecord, d->span[1], d->stream));
 	TRY(CU_FOR(d, what, cuStreamSynchronize, d->stream));
-	return elapsed(d, d->span[0], d->span[1], ms);
+	return elapsed_ms(d, d->span[0], d->span[1], ms);
 }
 
 /* n runs; with `timed`, events before, between and after them. */
-static enum err_code enqueue(struct batch *b, int n, bool timed)
+static enum err_code enqueue_runs(struct batch *b, int n, bool timed)
 {
 	struct cuda_task *t = b->by->t;
 	struct cuda_device *d = t->d;
@@ -98,18 +98,18 @@ static enum err_code enqueue(struct batch *b, int n, bool timed)
 }
 
 /* The first run also loads code and wakes the device, so the second one is timed. */
-static enum err_code calibrate(struct batch *b, double seconds)
+static enum err_code calibrate_batch(struct batch *b, double seconds)
 {
 	struct batcher *by = b->by;
 	struct cuda_device *d = by->t->d;
 	double start, ms;
 
-	TRY(enqueue(b, 1, false));
+	TRY(enqueue_runs(b, 1, false));
 	TRY(CU_FOR(d, b->after, cuStreamSynchronize, d->stream));
 	by->progress->report(by->progress->ud, STAGE_RUNNING);
 	start = clock_seconds();
 	TRY(span_begin(d));
-	TRY(enqueue(b, 1, false));
+	TRY(enqueue_runs(b, 1, false));
 	b->launch_seconds = clock_seconds() - start;
 	TRY(span_end(d, b->after, &ms));
 	b->run_seconds = fmax(ms * 1e-3, 1e-6);
@@ -155,14 +155,14 @@ static enum err_code batch_run(struct batch *b, int n, double *ms, double *sum)
 	for (int i = 0; b->blocked && i < BLOCKER_MAX && need > 0; i++, need -= by->blocker_seconds)
 		TRY(fill_blocker(by));
 	if (b->run_seconds < LEAD_SECONDS)
-		TRY(enqueue(b, 1, false));
-	TRY(enqueue(b, n, true));
+		TRY(enqueue_runs(b, 1, false));
+	TRY(enqueue_runs(b, n, true));
 	TRY(CU_FOR(d, b->after, cuStreamSynchronize, d->stream));
 	by->progress->report(by->progress->ud, STAGE_RUNNING);
 	for (int i = 0; i < n; i++) {
 		double x;
 
-		TRY(elapsed(d, by->events[i], by->events[i + 1], &x));
+		TRY(elapsed_ms(d, by->events[i], by->events[i + 1], &x));
 		*sum += x * 1e-3;
 		if (ms)
 			ms[i] = x;
@@ -180,7 +180,7 @@ static enum err_code batch_init(struct batch *b, struct batcher *by, int contest
 		if (by->t->launches[i].after && !job->steps[i].once &&
 		    (!job->steps[i].contestant || job->steps[i].contestant == contestant))
 			b->after = by->t->launches[i].after;
-	TRY(calibrate(b, seconds));
+	TRY(calibrate_batch(b, seconds));
 	if (b->run_seconds > LAUNCH_SHARE * b->launch_seconds)
 		return OK;
 	if (b->runs > BATCH_SHORT)
@@ -227,7 +227,7 @@ static enum err_code warm_up(struct batch *b, double seconds)
 	return OK;
 }
 
-static enum err_code measure(struct batch *b, struct gpu_result *r)
+static enum err_code run_measured(struct batch *b, struct gpu_result *r)
 {
 	const struct gpu_bench *want = &b->by->t->job->bench;
 	int most = want->runs_max ? want->runs_max : GPU_RUNS_MAX;
@@ -254,7 +254,7 @@ static enum err_code measure_power(struct batch *b, struct gpu_result *r)
 	double before = cuda_board_joules(board), after, ms;
 
 	TRY(span_begin(d));
-	TRY(measure(b, r));
+	TRY(run_measured(b, r));
 	after = cuda_board_joules(board);
 	TRY(span_end(d, b->after, &ms));
 	if (!b->blocked && before > 0 && after > before && ms * 1e-3 >= POWER_SECONDS)

@@ -100,7 +100,7 @@ static void predict_cache(struct cuda_task *t)
 	}
 }
 
-static enum err_code fill(struct cuda_task *t, cuda_ptr p, size_t bytes, uint32_t word)
+static enum err_code fill_memory(struct cuda_task *t, cuda_ptr p, size_t bytes, uint32_t word)
 {
 	struct CUstream_st *stream = t->d->stream;
 	size_t words = bytes / sizeof(word);
@@ -112,7 +112,7 @@ static enum err_code fill(struct cuda_task *t, cuda_ptr p, size_t bytes, uint32_
 	return OK;
 }
 
-static enum err_code allocate(struct cuda_task *t, int buffer, cuda_ptr *p)
+static enum err_code allocate_buffer(struct cuda_task *t, int buffer, cuda_ptr *p)
 {
 	size_t bytes = t->job->buffers[buffer].bytes;
 	int result = t->d->api.cuMemAlloc(p, bytes + GUARD_BYTES);
@@ -131,7 +131,7 @@ static enum err_code fill_buffer(struct cuda_task *t, int buffer, int copy)
 	cuda_ptr first = t->memory[buffer * t->copies], p = t->memory[buffer * t->copies + copy];
 
 	if (b->init == GPU_INIT_WORD)
-		return fill(t, p, b->bytes, b->word);
+		return fill_memory(t, p, b->bytes, b->word);
 	if (b->init != GPU_INIT_HOST)
 		return OK;
 	if (copy)			/* faster than to copy from the host again */
@@ -148,7 +148,7 @@ static enum err_code make_memory(struct cuda_task *t)
 		int copies = t->job->buffers[i].rotate ? t->copies : 1;
 
 		for (int c = 0; c < copies; c++) {
-			TRY(allocate(t, i, &t->memory[i * t->copies + c]));
+			TRY(allocate_buffer(t, i, &t->memory[i * t->copies + c]));
 			TRY(fill_buffer(t, i, c));
 		}
 	}
@@ -355,7 +355,7 @@ enum err_code cuda_task_step(struct cuda_task *t, int step, int copy)
 	struct cuda_launch *l = &t->launches[step];
 
 	if (s->kind == GPU_STEP_FILL)
-		return fill(t, cuda_task_memory(t, s->buffer, copy), t->job->buffers[s->buffer].bytes, s->word);
+		return fill_memory(t, cuda_task_memory(t, s->buffer, copy), t->job->buffers[s->buffer].bytes, s->word);
 	return CU_FOR(t->d, l->what, cuLaunchKernelEx, &l->config, l->function, l->params[copy], NULL);
 }
 

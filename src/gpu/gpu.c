@@ -54,7 +54,7 @@ static void share_release(struct gpu *g)
 }
 
 /* Release what an earlier call left, if a failure handler jumped out of it. */
-static void clean(struct gpu *g)
+static void release_last_call(struct gpu *g)
 {
 	if (g->busy)
 		process_end(&g->worker);
@@ -65,7 +65,7 @@ static void clean(struct gpu *g)
 
 void gpu_close(struct gpu *g)
 {
-	clean(g);
+	release_last_call(g);
 	process_end(&g->worker);
 }
 
@@ -89,7 +89,7 @@ const char *gpu_cache_name(enum gpu_cache c)
 	return names[c];
 }
 
-static enum err_code fail(struct gpu *g, enum gpu_failure failure, enum err_code code)
+static enum err_code set_failure(struct gpu *g, enum gpu_failure failure, enum err_code code)
 {
 	g->failure = failure;
 	return code;
@@ -139,12 +139,12 @@ static enum err_code fail_exchange(struct gpu *g, const struct request *q, enum 
 	};
 
 	if (why == WIRE_CLOSED || why == WIRE_GARBLED)
-		return fail(g, GPU_FAIL_WORKER, process_failed(&g->worker, why == WIRE_CLOSED, doing[stage],
+		return set_failure(g, GPU_FAIL_WORKER, process_failed(&g->worker, why == WIRE_CLOSED, doing[stage],
 			stage == STAGE_RUNNING ? q->running : "", e));
 	process_end(&g->worker);
 	if (why == WIRE_STOPPED)
-		return fail(g, GPU_FAIL_STOPPED, err_set(e, ERR_INTERRUPTED, NOWHERE, "interrupted"));
-	return fail(g, GPU_FAIL_TIMEOUT, timeout_error(q, stage, e));
+		return set_failure(g, GPU_FAIL_STOPPED, err_set(e, ERR_INTERRUPTED, NOWHERE, "interrupted"));
+	return set_failure(g, GPU_FAIL_TIMEOUT, timeout_error(q, stage, e));
 }
 
 static enum err_code start_worker(struct gpu *g, const struct stop *stop, struct err *e)
@@ -156,7 +156,7 @@ static enum err_code start_worker(struct gpu *g, const struct stop *stop, struct
 		return OK;
 	process_end(&g->worker);
 	if (process_start(&g->worker, &g->scratch, e))
-		return fail(g, GPU_FAIL_WORKER, e->code);
+		return set_failure(g, GPU_FAIL_WORKER, e->code);
 	g->busy = true;
 	status = wire_receive(g->worker.socket, &f, &g->scratch, clock_seconds() + HELLO_SECONDS, stop);
 	g->busy = false;
@@ -164,7 +164,7 @@ static enum err_code start_worker(struct gpu *g, const struct stop *stop, struct
 		return OK;
 	if (status == WIRE_LATE) {	/* perhaps main() does not call gpu_worker_asked() */
 		process_end(&g->worker);
-		return fail(g, GPU_FAIL_WORKER, err_set(e, ERR_IO, NOWHERE,
+		return set_failure(g, GPU_FAIL_WORKER, err_set(e, ERR_IO, NOWHERE,
 			"the worker process did not answer within %g s", HELLO_SECONDS));
 	}
 	return fail_exchange(g, NULL, status ? status : WIRE_GARBLED, STAGE_STARTING, e);
@@ -172,7 +172,7 @@ static enum err_code start_worker(struct gpu *g, const struct stop *stop, struct
 
 /* Send the request and receive messages until the reply, whose verdict goes to *v. *stage is the last
  * stage that the worker reported. */
-static enum wire_status exchange(struct gpu *g, struct request *q, enum stage *stage, struct verdict *v)
+static enum wire_status exchange_messages(struct gpu *g, struct request *q, enum stage *stage, struct verdict *v)
 {
 	double deadline = clock_seconds() + q->limit[*stage];
 	enum wire_status status = wire_send(g->worker.socket, (int)q->kind, &q->body, q->fd, deadline, q->stop);
@@ -200,7 +200,7 @@ static enum wire_status exchange(struct gpu *g, struct request *q, enum stage *s
 }
 
 /* Send the request and get an error or a reply. After an error of the worker itself there is a reply, too. */
-static enum err_code ask(struct gpu *g, struct request *q, struct err *e)
+static enum err_code ask_worker(struct gpu *g, struct request *q, struct err *e)
 {
 	enum stage stage = STAGE_STARTING;
 	enum wire_status status;
@@ -209,7 +209,7 @@ static enum err_code ask(struct gpu *g, struct request *q, struct err *e)
 	TRY(start_worker(g, q->stop, e));
 	process_forget_output(&g->worker);
 	g->busy = true;
-	status = exchange(g, q, &stage, &v);
+	status = exchange_messages(g, q, &stage, &v);
 	g->busy = false;
 	if (status)
 		return fail_exchange(g, q, status, stage, e);
@@ -236,10 +236,10 @@ enum err_code gpu_probe(struct gpu *g, const struct stop *stop, struct gpu_info 
 {
 	struct request q;
 
-	clean(g);
+	release_last_call(g);
 	*info = (struct gpu_info){ 0 };
 	request_init(&q, g, MSG_PROBE, stop);
-	TRY(ask(g, &q, e));
+	TRY(ask_worker(g, &q, e));
 	get_gpu_info(&q.reply, info, &g->scratch);
 	return check_reply(g, &q, e);
 }
@@ -250,13 +250,13 @@ enum err_code gpu_compile(struct gpu *g, const struct compile_job *job, const st
 	struct request q;
 	enum err_code code;
 
-	clean(g);
+	release_last_call(g);
 	*r = (struct compile_result){ .log = "" };
 	if (compile_check(job, e))
-		return fail(g, GPU_FAIL_JOB, e->code);
+		return set_failure(g, GPU_FAIL_JOB, e->code);
 	request_init(&q, g, MSG_COMPILE, stop);
 	put_compile_job(&q.body, job);
-	code = ask(g, &q, e);
+	code = ask_worker(g, &q, e);
 	if (!q.reply.data)
 		return code;
 	get_compile_result(&q.reply, r, a);
@@ -268,7 +268,7 @@ enum err_code gpu_compile(struct gpu *g, const struct compile_job *job, const st
 
 /* Allocate the pages now: writing to a mapping without memory behind it raises a signal instead of an error. Chunk by
  * chunk, so that it can be interrupted. */
-static enum err_code reserve(int fd, size_t bytes, const struct stop *stop, struct err *e)
+static enum err_code reserve_pages(int fd, size_t bytes, const struct stop *stop, struct err *e)
 {
 	int failed = ftruncate(fd, (off_t)bytes);
 
@@ -300,14 +300,14 @@ static enum err_code share_init(struct gpu *g, size_t bytes, const struct stop *
 	void *p;
 
 	if (m->cap && (bytes > m->cap || m->used > m->cap - bytes))
-		return err_set(e, ERR_LIMIT, NOWHERE, "the job's memory, %.1f MiB, exceeds what "
-			"the shell may still take (%.1f MiB)", (double)bytes / 0x1p20, (double)(m->cap - m->used) / 0x1p20);
+		return err_set(e, ERR_LIMIT, NOWHERE, "the job's memory, %.1f MiB, exceeds what the shell "
+			"may still take (%.1f MiB)", (double)bytes / 0x1p20, (double)(m->cap - m->used) / 0x1p20);
 	g->share_fd = memfd_create("millrace-job", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (g->share_fd < 0)
 		return err_set(e, ERR_IO, NOWHERE, "cannot make shared memory: %s", strerror(errno));
 	g->share_bytes = bytes;
 	m->used += bytes;
-	TRY(reserve(g->share_fd, bytes, stop, e));
+	TRY(reserve_pages(g->share_fd, bytes, stop, e));
 	p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, g->share_fd, 0);
 	if (p == MAP_FAILED)
 		return err_set(e, ERR_LIMIT, NOWHERE, "cannot map %zu bytes: %s", bytes, strerror(errno));
@@ -348,7 +348,7 @@ static const char *kernel_names(struct gpu *g, const struct gpu_job *job)
 }
 
 /* Make the request of a job, and the shared memory with its binaries and inputs. */
-static enum err_code prepare(struct gpu *g, const struct gpu_job *job, double limit,
+static enum err_code prepare_job(struct gpu *g, const struct gpu_job *job, double limit,
 	struct share_layout *l, struct request *q, struct err *e)
 {
 	double copy_seconds = COPY_SECONDS;
@@ -385,11 +385,11 @@ enum err_code gpu_run(struct gpu *g, const struct gpu_job *job, double limit,
 	struct request q;
 	enum err_code code;
 
-	clean(g);
+	release_last_call(g);
 	*r = (struct gpu_result){ 0 };
 	request_init(&q, g, MSG_RUN, stop);
-	code = prepare(g, job, limit, &l, &q, e);
-	code = code ? fail(g, kinds[code], code) : ask(g, &q, e);
+	code = prepare_job(g, job, limit, &l, &q, e);
+	code = code ? set_failure(g, kinds[code], code) : ask_worker(g, &q, e);
 	if (!code) {
 		get_gpu_result(&q.reply, r, a);
 		code = check_reply(g, &q, e);

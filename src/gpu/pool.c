@@ -50,7 +50,7 @@ struct pool {
 	struct slot slots[WORKERS_MAX];
 };
 
-static int cores(void)
+static int count_cores(void)
 {
 	cpu_set_t set;
 
@@ -61,7 +61,7 @@ static int cores(void)
 
 void pool_new(struct mem *m, int workers, struct pool **out)
 {
-	int most = cores();
+	int most = count_cores();
 	struct pool *p;
 
 	*out = NULL;
@@ -82,7 +82,7 @@ int pool_workers(const struct pool *p)
 
 /* ---- jobs ---- */
 
-static void finish(struct pool_job *j, enum err_code code)
+static void finish_job(struct pool_job *j, enum err_code code)
 {
 	j->code = code;
 	j->state = JOB_DONE;
@@ -104,7 +104,7 @@ void pool_begin(struct pool *p, const struct compile_job *job, struct pool_job *
 	*(p->last ? &p->last->next : &p->first) = j;
 	p->last = j;
 	if (compile_check(job, &j->err))
-		finish(j, j->err.code);
+		finish_job(j, j->err.code);
 }
 
 static void end_slot(struct slot *s)
@@ -154,7 +154,7 @@ enum err_code pool_result(struct pool_job *j, struct arena *a, struct compile_re
 	return j->code;
 }
 
-static int count(const struct pool *p, enum job_state state)
+static int count_jobs(const struct pool *p, enum job_state state)
 {
 	int n = 0;
 
@@ -165,7 +165,7 @@ static int count(const struct pool *p, enum job_state state)
 
 int pool_waiting(const struct pool *p)
 {
-	return count(p, JOB_WAITING) + count(p, JOB_COMPILING);
+	return count_jobs(p, JOB_WAITING) + count_jobs(p, JOB_COMPILING);
 }
 
 int pool_running(const struct pool *p)
@@ -195,7 +195,7 @@ void pool_free(struct pool *p)
 
 		leave_pool(j);
 		if (j->state != JOB_DONE)
-			finish(j, err_set(&j->err, ERR_IO, NOWHERE, "not compiled: its workers were ended"));
+			finish_job(j, err_set(&j->err, ERR_IO, NOWHERE, "not compiled: its workers were ended"));
 	}
 	arena_release(&p->scratch);
 	mem_put(p->mem, p, sizeof(*p));
@@ -227,7 +227,7 @@ static void fail_worker(struct pool *p, struct slot *s, enum wire_status why)
 	else
 		err_set(e, ERR_LIMIT, NOWHERE, "the source was not compiled within %g s", COMPILE_SECONDS);
 	if (j)
-		finish(j, e->code);
+		finish_job(j, e->code);
 	end_slot(s);
 }
 
@@ -235,7 +235,7 @@ static void fail_worker(struct pool *p, struct slot *s, enum wire_status why)
 static void start_slot(struct pool *p, struct slot *s, struct pool_job *j)
 {
 	if (process_start(&s->worker, &p->scratch, &j->err)) {
-		finish(j, j->err.code);
+		finish_job(j, j->err.code);
 		return;
 	}
 	setpriority(PRIO_PROCESS, (id_t)s->worker.pid, NICE);	/* may fail without harm */
@@ -274,7 +274,7 @@ static void take_reply(struct pool *p, struct slot *s, struct frame *f)
 		return;
 	}
 	j->err = v.err;
-	finish(j, v.failure == GPU_FAIL_NONE ? OK : v.err.code);
+	finish_job(j, v.failure == GPU_FAIL_NONE ? OK : v.err.code);
 	s->job = NULL;
 	s->state = SLOT_IDLE;
 }
@@ -317,7 +317,7 @@ static void assign_jobs(struct pool *p)
 			send_job(p, s, j);
 		starting += s->state == SLOT_STARTING;
 	}
-	for (int i = 0; i < p->nslots && starting < count(p, JOB_WAITING); i++) {
+	for (int i = 0; i < p->nslots && starting < count_jobs(p, JOB_WAITING); i++) {
 		if (p->slots[i].state != SLOT_NONE)
 			continue;
 		start_slot(p, &p->slots[i], next_job(p));
@@ -367,7 +367,7 @@ enum err_code pool_step(struct pool *p, double seconds, const struct stop *stop,
 		if (p->slots[i].in_frame)
 			fail_worker(p, &p->slots[i], WIRE_GARBLED);
 	arena_release(&p->scratch);
-	done = count(p, JOB_DONE);
+	done = count_jobs(p, JOB_DONE);
 	for (bool first = true; ; first = false) {
 		double left = end - clock_seconds();
 
@@ -376,13 +376,13 @@ enum err_code pool_step(struct pool *p, double seconds, const struct stop *stop,
 		assign_jobs(p);
 		if (!first && left <= 0)
 			break;
-		if (count(p, JOB_DONE) > done || !pool_waiting(p))
+		if (count_jobs(p, JOB_DONE) > done || !pool_waiting(p))
 			left = 0;
 		receive_frames(p, left <= 0 ? 0 : left * 1e3 < TICK_MS ? (int)(left * 1e3) + 1 : TICK_MS);
 		check_deadlines(p);
 		assign_jobs(p);		/* at once to the workers that have finished */
 		arena_release(&p->scratch);
-		if (count(p, JOB_DONE) > done || !pool_waiting(p))
+		if (count_jobs(p, JOB_DONE) > done || !pool_waiting(p))
 			break;
 	}
 	return OK;

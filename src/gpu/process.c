@@ -72,7 +72,7 @@ static int set_descriptors(posix_spawn_file_actions_t *files, int socket, int er
 }
 
 /* Returns an errno. */
-static int spawn(pid_t *pid, int socket, int errors, char **env)
+static int spawn_worker(pid_t *pid, int socket, int errors, char **env)
 {
 	char name[] = "millrace", argument[] = WORKER_ARGUMENT;
 	char *argv[] = { name, argument, NULL };
@@ -107,7 +107,7 @@ enum err_code process_start(struct process *p, struct arena *scratch, struct err
 	p->errors = move_clear(memfd_create("millrace-worker-errors", MFD_CLOEXEC));
 	if (p->errors >= 0)
 		fcntl(p->errors, F_SETFL, O_APPEND);
-	failed = p->socket < 0 || pair[1] < 0 ? EMFILE : spawn(&p->pid, pair[1], p->errors, env);
+	failed = p->socket < 0 || pair[1] < 0 ? EMFILE : spawn_worker(&p->pid, pair[1], p->errors, env);
 	if (pair[1] >= 0)
 		close(pair[1]);
 	if (!failed)

@@ -53,7 +53,7 @@ static void report_stage(void *ud, enum stage stage)
 
 /* ---- requests ---- */
 
-static enum err_code probe(struct worker *w, struct frame *f, struct wire *result)
+static enum err_code serve_probe(struct worker *w, struct frame *f, struct wire *result)
 {
 	struct gpu_info info;
 
@@ -91,7 +91,7 @@ static void open_in_background(struct worker *w, int ordinal)
 }
 
 /* Has a result, with the log, also after an error. */
-static enum err_code compile(struct worker *w, struct frame *f, struct wire *result)
+static enum err_code serve_compile(struct worker *w, struct frame *f, struct wire *result)
 {
 	uint32_t ordinal = wire_get_u32(&f->body);
 	struct verdict *v = &w->device.verdict;
@@ -145,7 +145,7 @@ static enum err_code run_shared(struct worker *w, struct frame *f, unsigned char
 	return cuda_run_job(&w->device, &job, &p, r, &w->arena);
 }
 
-static enum err_code run(struct worker *w, struct frame *f, struct wire *result)
+static enum err_code serve_run(struct worker *w, struct frame *f, struct wire *result)
 {
 	struct gpu_result r = { 0 };
 	enum err_code code;
@@ -169,11 +169,11 @@ static void serve(struct worker *w, struct frame *f)
 	w->device.arena = &w->arena;
 	*v = (struct verdict){ 0 };
 	if (f->kind == MSG_PROBE)
-		code = probe(w, f, &result);
+		code = serve_probe(w, f, &result);
 	else if (f->kind == MSG_COMPILE)
-		code = compile(w, f, &result);
+		code = serve_compile(w, f, &result);
 	else if (f->kind == MSG_RUN)
-		code = run(w, f, &result);
+		code = serve_run(w, f, &result);
 	else
 		exit_worker();
 	if (!code)

@@ -40,7 +40,7 @@ int child_fork(struct child *c)
 	return 0;
 }
 
-static int reap(struct child *c, int flags, int *status)
+static int wait_for_child(struct child *c, int flags, int *status)
 {
 	pid_t got;
 
@@ -56,7 +56,7 @@ enum child_end child_wait(struct child *c, double seconds, const struct stop *st
 	double limit = clock_seconds() + seconds;
 	struct pollfd p = { .fd = c->alive, .events = POLLIN };
 
-	while (!reap(c, WNOHANG, status)) {
+	while (!wait_for_child(c, WNOHANG, status)) {
 		if (stop_asked(stop))
 			end = CHILD_STOPPED;
 		else if (seconds > 0 && clock_seconds() > limit)
@@ -64,11 +64,11 @@ enum child_end child_wait(struct child *c, double seconds, const struct stop *st
 		if (end != CHILD_EXITED) {
 			kill(-c->pid, SIGKILL);
 			kill(c->pid, SIGKILL);
-			reap(c, 0, status);
+			wait_for_child(c, 0, status);
 			break;
 		}
 		if (poll(&p, 1, LOOK_EVERY_MS) > 0) {	/* it is ending */
-			reap(c, 0, status);
+			wait_for_child(c, 0, status);
 			break;
 		}
 	}

@@ -37,7 +37,7 @@ static void share_layout(const struct host_job *job, size_t page, struct arena *
 	}
 }
 
-static enum err_code share(const struct host_job *job, size_t page, struct shared *s, struct err *e)
+static enum err_code share_memory(const struct host_job *job, size_t page, struct shared *s, struct err *e)
 {
 	s->base = mmap(NULL, s->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (s->base == MAP_FAILED)
@@ -68,7 +68,7 @@ static void set_arguments(const struct host_job *job, const struct shared *s, vo
 }
 
 /* In the child. */
-NORETURN static void play(const struct host_kernel *k, const struct host_launch *launch)
+NORETURN static void play_kernel(const struct host_kernel *k, const struct host_launch *launch)
 {
 	struct rlimit none = { 0, 0 };
 	host_run_function *run;
@@ -89,7 +89,7 @@ NORETURN static void play(const struct host_kernel *k, const struct host_launch 
 }
 
 /* The report of what the kernel did wrong; NULL if it ended well. */
-static const char *verdict(const struct host_job *job, enum child_end end, int status,
+static const char *kernel_report(const struct host_job *job, enum child_end end, int status,
 	const char *report, struct arena *a)
 {
 	if (end == CHILD_LATE)
@@ -121,13 +121,13 @@ enum err_code host_run(struct host_kernel *k, const struct host_job *job, const 
 
 	*report = NULL;
 	share_layout(job, page, a, &s);
-	TRY(share(job, page, &s, e));
+	TRY(share_memory(job, page, &s, e));
 	launch.report = (char *)s.base;
 	set_arguments(job, &s, args, maps);
 	launch.args = args;
 	pid = child_fork(&child);
 	if (pid == 0)
-		play(k, &launch);
+		play_kernel(k, &launch);
 	if (pid > 0)
 		end = child_wait(&child, job->seconds, stop, &status);
 	memcpy(said, s.base, REPORT_BYTES - 1);
@@ -139,6 +139,6 @@ enum err_code host_run(struct host_kernel *k, const struct host_job *job, const 
 		return err_set(e, ERR_IO, NOWHERE, "host: cannot start a process");
 	if (end == CHILD_STOPPED)
 		return err_set(e, ERR_INTERRUPTED, NOWHERE, "interrupted");
-	*report = verdict(job, end, status, said, a);
+	*report = kernel_report(job, end, status, said, a);
 	return OK;
 }

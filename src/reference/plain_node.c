@@ -61,7 +61,7 @@ static void put_load(struct plain_text *t, int node)
 }
 
 /* Integers always are what they can be. */
-static const char *rounded(struct plain_text *t, enum dtype type, const char *x)
+static const char *rounded_text(struct plain_text *t, enum dtype type, const char *x)
 {
 	if (dtype_is_float(type) && !(t->flags & PLAIN_ROUND))
 		return x;
@@ -76,7 +76,7 @@ static void put_store(struct plain_text *t, int node)
 	put_location(t, n);
 	plain_line(t, "if (inside)");
 	plain_statement(t, arena_strf(t->a, "t_%s[at]", t->p->tensors.v[n->ref].name),
-		rounded(t, n->type, plain_value(t, n->arg[0])));
+		rounded_text(t, n->type, plain_value(t, n->arg[0])));
 	plain_line(t, "}");
 }
 
@@ -88,7 +88,7 @@ static const char *function_of(struct plain_text *t, enum op op, enum dtype type
 	return arena_strf(t->a, "%c_%s", type == DT_I32 ? 'i' : 'f', op_name(op));
 }
 
-static const char *apply(struct plain_text *t, const struct node *n)
+static const char *apply_text(struct plain_text *t, const struct node *n)
 {
 	const char *args = "";
 
@@ -97,13 +97,13 @@ static const char *apply(struct plain_text *t, const struct node *n)
 	return arena_strf(t->a, "%s(%s)", function_of(t, n->op, n->type), args);
 }
 
-static const char *cast(struct plain_text *t, const struct node *n)
+static const char *cast_text(struct plain_text *t, const struct node *n)
 {
 	const char *x = plain_value(t, n->arg[0]);
 
 	if (n->type == DT_BOOL)
 		return arena_strf(t->a, "%s != 0", x);
-	return rounded(t, n->type, dtype_is_float(n->type) ? x : arena_strf(t->a, "trunc(%s)", x));
+	return rounded_text(t, n->type, dtype_is_float(n->type) ? x : arena_strf(t->a, "trunc(%s)", x));
 }
 
 static void put_elementwise(struct plain_text *t, int node)
@@ -117,9 +117,9 @@ static void put_elementwise(struct plain_text *t, int node)
 	else if (n->op == OP_INDEX)
 		from = arena_strf(t->a, "(double)%s", plain_position(t, n->ref, n->naxes > 0));
 	else if (n->op == OP_CAST)
-		from = cast(t, n);
+		from = cast_text(t, n);
 	else
-		from = apply(t, n);
+		from = apply_text(t, n);
 	plain_statement(t, plain_value(t, node), from);
 }
 
@@ -167,7 +167,8 @@ static void put_reduce(struct plain_text *t, int node)
 	plain_line(t, "double s = %s;", plain_number(t->a, op_identity(n->op, n->type)));
 	plain_gap(t);
 	put_serial_loop(t, n->ref, contracts_full_axis(t, n, n->ref));
-	plain_statement(t, "s", arena_strf(t->a, "%s(s, %s)", function_of(t, op_pair(n->op), n->type), plain_value(t, n->arg[0])));
+	plain_statement(t, "s", arena_strf(t->a, "%s(s, %s)", function_of(t, op_pair(n->op), n->type),
+		plain_value(t, n->arg[0])));
 	plain_line(t, "%s = s;", plain_value(t, node));
 	plain_line(t, "}");
 }
@@ -190,7 +191,8 @@ static void put_scan(struct plain_text *t, int node)
 	plain_gap(t);
 	put_serial_loop(t, n->ref, along);
 	plain_statement(t, plain_value(t, node), arena_strf(t->a, "s = i_%s ? %s(s, %s) : %s",
-		plain_axis(t, n->ref), function_of(t, op_pair(n->op), n->type), plain_value(t, n->arg[0]), plain_value(t, n->arg[0])));
+		plain_axis(t, n->ref), function_of(t, op_pair(n->op), n->type), plain_value(t, n->arg[0]),
+			plain_value(t, n->arg[0])));
 	plain_line(t, "}");
 }
 

@@ -12,7 +12,7 @@ enum {
 };
 
 /* Elements: `extents` multiplied, up to the limit. */
-static int64_t times(int64_t n, int64_t by)
+static int64_t multiply_capped(int64_t n, int64_t by)
 {
 	return n > ELEMENTS_MAX / by ? ELEMENTS_MAX + 1 : n * by;
 }
@@ -31,11 +31,11 @@ static int64_t operand_elements(const struct extents *x, int product, int which)
 
 	for (int i = 0; i < a->naxes; i++)
 		if (!node_has_axis(n, a->axis[i]))
-			shared = times(shared, extent_of_node(x, n->arg[which], i));
+			shared = multiply_capped(shared, extent_of_node(x, n->arg[which], i));
 	for (int i = 0; i < n->naxes; i++)
 		if (node_has_axis(a, n->axis[i]))
-			own = times(own, extent_of_node(x, product, i));
-	return times(round_up4(own), shared);
+			own = multiply_capped(own, extent_of_node(x, product, i));
+	return multiply_capped(round_up4(own), shared);
 }
 
 /* Of a carry or a node with n axes: the product of extent(x, id, axis). */
@@ -44,11 +44,11 @@ static int64_t elements(const struct extents *x, int id, int n, int64_t (*extent
 	int64_t total = 1;
 
 	for (int i = 0; i < n; i++)
-		total = times(total, extent(x, id, i));
+		total = multiply_capped(total, extent(x, id, i));
 	return total;
 }
 
-static int64_t reserve(struct plain_memory *r, int64_t elements, int64_t *most)
+static int64_t reserve_doubles(struct plain_memory *r, int64_t elements, int64_t *most)
 {
 	int64_t at = r->total;
 
@@ -71,7 +71,7 @@ enum err_code plain_memory(struct arena *arena, const struct extents *x, int pha
 		r.node[i] = NONE;
 		if (n->task == NONE || p->tasks.v[n->task].phase != phase || n->op == OP_SET || n->op == OP_STORE)
 			continue;
-		r.node[i] = reserve(&r, elements(x, i, n->naxes, extent_of_node), &most);
+		r.node[i] = reserve_doubles(&r, elements(x, i, n->naxes, extent_of_node), &most);
 		if (n->op == OP_MMA) {
 			a = max_i64(a, operand_elements(x, i, 0));
 			b = max_i64(b, operand_elements(x, i, 1));
@@ -80,10 +80,10 @@ enum err_code plain_memory(struct arena *arena, const struct extents *x, int pha
 	for (int i = 0; i < p->carries.n; i++) {
 		r.carry[i] = NONE;
 		if (p->carries.v[i].phase == phase)
-			r.carry[i] = reserve(&r, elements(x, i, p->carries.v[i].naxes, extent_of_carry), &most);
+			r.carry[i] = reserve_doubles(&r, elements(x, i, p->carries.v[i].naxes, extent_of_carry), &most);
 	}
-	r.a = reserve(&r, a, &most);
-	r.b = reserve(&r, b, &most);
+	r.a = reserve_doubles(&r, a, &most);
+	r.b = reserve_doubles(&r, b, &most);
 	if (most > ELEMENTS_MAX)
 		return err_set(e, ERR_LIMIT, p->phases.v[phase].loc, "a value of phase '%s' has more "
 			"than 2^30 elements in a tile", p->phases.v[phase].name);
@@ -134,7 +134,7 @@ static int64_t halved(int64_t tile)
 }
 
 /* Halve the tile that lets the values shrink most; false if none does. */
-static bool shrink(struct arena *a, const struct program *p, struct tiling *t, int64_t *memory)
+static bool shrink_tile(struct arena *a, const struct program *p, struct tiling *t, int64_t *memory)
 {
 	int64_t least = *memory < 0 ? INT64_MAX : *memory;
 	int best = NONE;
@@ -166,7 +166,7 @@ static bool shrink(struct arena *a, const struct program *p, struct tiling *t, i
 }
 
 /* Halve tiles of the grid until there are enough for all of a device. */
-static enum err_code spread(struct arena *a, const struct program *p, struct tiling *t, int phase, struct err *e)
+static enum err_code split_grid(struct arena *a, const struct program *p, struct tiling *t, int phase, struct err *e)
 {
 	for (;;) {
 		struct extents x;
@@ -192,9 +192,9 @@ enum err_code plain_extents(struct arena *a, const struct program *p, struct ext
 
 	first_tiles(p, &t);
 	memory = memory_wanted(a, p, &t, &x, e);
-	while ((memory < 0 || memory > MEMORY_WANTED) && shrink(a, p, &t, &memory))
+	while ((memory < 0 || memory > MEMORY_WANTED) && shrink_tile(a, p, &t, &memory))
 		;
 	for (int i = 0; i < p->phases.n; i++)
-		TRY(spread(a, p, &t, i, e));
+		TRY(split_grid(a, p, &t, i, e));
 	return extents_infer(a, p, &t, out, e);
 }

@@ -82,7 +82,7 @@ static void python_words(struct export_kit *k)
 /* phases ------------------------------------------------------------------- */
 
 /* "4096, 64" of a map's dimensions from `first` on; for Python a tuple of one needs a comma. */
-static const char *list(struct arena *a, const uint64_t *v, const uint32_t *w, int first, int n)
+static const char *number_list(struct arena *a, const uint64_t *v, const uint32_t *w, int first, int n)
 {
 	struct buf b = buf_new(a);
 
@@ -97,10 +97,10 @@ static void put_map(const struct export_kit *k, const struct param *x, struct bu
 
 	buf_printf(out, "\t/* %s */\n\t{ .kind = MAP, .tensor = %d, .element = %d, .swizzle = %d, .rank = %d,\n"
 		"\t\t.dim = { %s },\n", export_param_text(k, x), export_number(k, x->tensor), m->element, m->swizzle,
-		m->rank, list(k->a, m->dims, NULL, 0, m->rank));
+		m->rank, number_list(k->a, m->dims, NULL, 0, m->rank));
 	if (m->rank > 1)
-		buf_printf(out, "\t\t.stride = { %s },\n", list(k->a, m->strides, NULL, 1, m->rank));
-	buf_printf(out, "\t\t.box = { %s } },\n", list(k->a, NULL, m->box, 0, m->rank));
+		buf_printf(out, "\t\t.stride = { %s },\n", number_list(k->a, m->strides, NULL, 1, m->rank));
+	buf_printf(out, "\t\t.box = { %s } },\n", number_list(k->a, NULL, m->box, 0, m->rank));
 }
 
 static void python_param(const struct export_kit *k, const struct param *x, struct buf *out)
@@ -117,8 +117,9 @@ static void python_param(const struct export_kit *k, const struct param *x, stru
 		two = m->rank == 2 ? "," : "";
 		buf_printf(out, "            # %s\n            (\"map\", %d, %d, (%s%s), (%s%s), (%s%s), %d),\n",
 			export_param_text(k, x), export_number(k, x->tensor), m->element,
-			list(k->a, m->dims, NULL, 0, m->rank), one, list(k->a, m->strides, NULL, 1, m->rank), two,
-			list(k->a, NULL, m->box, 0, m->rank), one, m->swizzle);
+			number_list(k->a, m->dims, NULL, 0, m->rank), one,
+			number_list(k->a, m->strides, NULL, 1, m->rank), two,
+			number_list(k->a, NULL, m->box, 0, m->rank), one, m->swizzle);
 	} else {
 		buf_printf(out, "            (\"%s\",),\n", x->kind == PARAM_ORDER ? "order" : "start");
 	}

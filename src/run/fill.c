@@ -47,12 +47,12 @@ enum err_code feed_binary(struct gpu *g, const char *arch, const struct stop *st
 	return OK;
 }
 
-static struct gpu_param bits(enum gpu_param_kind kind, uint64_t x)
+static struct gpu_param bits_param(enum gpu_param_kind kind, uint64_t x)
 {
 	return (struct gpu_param){ .kind = kind, .bits = x };
 }
 
-static struct gpu_step step_of(const struct program *p, int tensor, uint64_t seed, int binary, struct arena *a)
+static struct gpu_step fill_step(const struct program *p, int tensor, uint64_t seed, int binary, struct arena *a)
 {
 	const struct tensor *t = &p->tensors.v[tensor];
 	struct fill_type type = random_type(t->type);
@@ -61,11 +61,11 @@ static struct gpu_step step_of(const struct program *p, int tensor, uint64_t see
 	uint64_t blocks = fill_units(type, n) / (THREADS * UNITS_A_THREAD) + 1;
 
 	v[0] = (struct gpu_param){ .kind = GPU_PARAM_POINTER, .buffer = tensor };
-	v[1] = bits(GPU_PARAM_BITS64, n);
-	v[2] = bits(GPU_PARAM_BITS64, random_state(seed, t->name));
-	v[3] = bits(GPU_PARAM_BITS32, (uint64_t)type.bits);
-	v[4] = bits(GPU_PARAM_BITS32, (uint64_t)type.exponent);
-	v[5] = bits(GPU_PARAM_BITS32, (uint64_t)type.mantissa);
+	v[1] = bits_param(GPU_PARAM_BITS64, n);
+	v[2] = bits_param(GPU_PARAM_BITS64, random_state(seed, t->name));
+	v[3] = bits_param(GPU_PARAM_BITS32, (uint64_t)type.bits);
+	v[4] = bits_param(GPU_PARAM_BITS32, (uint64_t)type.exponent);
+	v[5] = bits_param(GPU_PARAM_BITS32, (uint64_t)type.mantissa);
 	return (struct gpu_step){ .kind = GPU_STEP_KERNEL, .once = true, .binary = binary, .entry = "fill",
 		.grid = { (unsigned)(blocks < 1 << 20 ? blocks : 1 << 20) }, .block = { THREADS },
 		.params = v, .nparams = 6 };
@@ -77,7 +77,7 @@ void feed_steps(const struct program *p, const struct feed *f, int binary, struc
 
 	for (int i = 0; i < p->tensors.n; i++)
 		if (is_random(p, f, i))
-			out[n++] = step_of(p, i, f->seed, binary, a);
+			out[n++] = fill_step(p, i, f->seed, binary, a);
 }
 
 void feed_buffer(const struct feed *f, int tensor, struct gpu_buffer *out)

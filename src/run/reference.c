@@ -55,7 +55,7 @@ static void device_buffers(const struct reference *r, const struct feed *in, siz
 		.init = GPU_INIT_WORD, .word = UINT32_MAX };
 }
 
-static enum err_code compile(struct reference *r, struct gpu *g, const char *arch,
+static enum err_code compile_plain(struct reference *r, struct gpu *g, const char *arch,
 	const struct stop *stop, struct gpu_binary *out, struct err *e)
 {
 	static const char *const options[] = { "--fmad=false" };
@@ -101,7 +101,7 @@ enum err_code reference_on_device(struct reference *r, struct gpu *g, const stru
 	struct gpu_info info;
 
 	TRY(gpu_probe(g, stop, &info, e));
-	TRY(compile(r, g, info.arch, stop, &binary[0], e));
+	TRY(compile_plain(r, g, info.arch, stop, &binary[0], e));
 	if (fills)
 		TRY(feed_binary(g, info.arch, stop, a, &binary[1], e));
 	feed_steps(r->program, in, 1, a, steps);

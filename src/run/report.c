@@ -22,7 +22,7 @@ static int task_at(const struct built *b, const struct source *s, int line, stru
 	return task;
 }
 
-static void add(const struct built *b, struct arena *a, struct problems *out, struct problem pr)
+static void add_problem(const struct built *b, struct arena *a, struct problems *out, struct problem pr)
 {
 	int entry = pr.task == NONE ? NONE : plan_entry_of(b->plan, pr.task);
 
@@ -53,7 +53,7 @@ static void add_serialized(const struct built *b, int phase, const struct compil
 	for (int i = 0; i < out->v.n; i++)
 		if (out->v.v[i].code == PROBLEM_SERIALIZED && out->v.v[i].task == task)
 			return;
-	add(b, a, out, (struct problem){ .code = PROBLEM_SERIALIZED, .task = task,
+	add_problem(b, a, out, (struct problem){ .code = PROBLEM_SERIALIZED, .task = task,
 		.message = arena_strf(a, "the compiler makes matrix products wait for each other, %s "
 			"'%s': %s", at, task == NONE ? "" : b->graph->tasks.v[task].name, d->text),
 		.hint = "take fewer versions of register values, a smaller tile, or more warps" });
@@ -64,7 +64,7 @@ static void add_spills(const struct built *b, const struct compile_use *u, struc
 	int bytes = u->spill_stores + u->spill_loads;
 
 	if (bytes)
-		add(b, a, out, (struct problem){ .code = PROBLEM_SPILLS, .task = NONE,
+		add_problem(b, a, out, (struct problem){ .code = PROBLEM_SPILLS, .task = NONE,
 			.message = arena_strf(a, "'%s' keeps registers in memory: a thread stores "
 				"%d bytes and loads %d", u->entry, u->spill_stores, u->spill_loads),
 			.hint = "split the tile over more lanes, take a smaller tile, or give the "

@@ -129,7 +129,7 @@ enum err_code file_set_aside(struct store_file *f, const char *why, struct err *
 
 /* ---- opening ---- */
 
-static int run(const struct store_file *f, const char *sql)
+static int run_sql(const struct store_file *f, const char *sql)
 {
 	return sqlite3_exec(f->db, sql, NULL, NULL, NULL);
 }
@@ -158,26 +158,26 @@ static int check_pages(const struct store_file *f)
 }
 
 /* All steps in one transaction. If two processes upgrade, the second one finds that it is done. */
-static int upgrade(const struct store_file *f)
+static int upgrade_tables(const struct store_file *f)
 {
-	int version, rc = run(f, "BEGIN IMMEDIATE");
+	int version, rc = run_sql(f, "BEGIN IMMEDIATE");
 
 	if (rc)
 		return rc;
 	rc = read_integer(f, "PRAGMA user_version", &version);
 	while (!rc && version < STORE_VERSION)
-		rc = run(f, steps[version++]);
+		rc = run_sql(f, steps[version++]);
 	if (!rc)
-		rc = run(f, "COMMIT");
+		rc = run_sql(f, "COMMIT");
 	if (rc)
-		run(f, "ROLLBACK");
+		run_sql(f, "ROLLBACK");
 	return rc;
 }
 
 /* Read the file's version, application id and number of tables in one transaction. */
 static int read_versions(const struct store_file *f, int *version, int *owner, int *tables)
 {
-	int rc = run(f, "BEGIN");
+	int rc = run_sql(f, "BEGIN");
 
 	if (!rc)
 		rc = read_integer(f, "PRAGMA user_version", version);
@@ -185,12 +185,12 @@ static int read_versions(const struct store_file *f, int *version, int *owner, i
 		rc = read_integer(f, "PRAGMA application_id", owner);
 	if (!rc)
 		rc = read_integer(f, "SELECT count(*) FROM sqlite_master", tables);
-	run(f, "ROLLBACK");
+	run_sql(f, "ROLLBACK");
 	return rc;
 }
 
 /* After connecting: check whose file it is and upgrade it. *rc: SQLite's result code if that is the error. */
-static enum err_code examine(struct store_file *f, int *rc, struct err *e)
+static enum err_code examine_file(struct store_file *f, int *rc, struct err *e)
 {
 	int version, owner, tables;
 
@@ -209,8 +209,8 @@ static enum err_code examine(struct store_file *f, int *rc, struct err *e)
 		return OK;
 	if (tables && version < 1)
 		return file_set_aside(f, "older", e);
-	run(f, "PRAGMA journal_mode = WAL");	/* if it fails, the default mode works, too */
-	*rc = upgrade(f);
+	run_sql(f, "PRAGMA journal_mode = WAL");	/* if it fails, the default mode works, too */
+	*rc = upgrade_tables(f);
 	if (*rc == SQLITE_ERROR)
 		return file_set_aside(f, "older", e);
 	return OK;
@@ -226,7 +226,7 @@ static void print_uri(char *out, const char *path)
 }
 
 /* frozen: read-only, for a file in a folder that is not writable. */
-static int connect(struct store_file *f, bool make, bool frozen)
+static int open_database(struct store_file *f, bool make, bool frozen)
 {
 	int flags = make ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READWRITE, rc;
 	char uri[3 * PATH_MAX + PATH_SPARE];
@@ -239,7 +239,7 @@ static int connect(struct store_file *f, bool make, bool frozen)
 		return rc;
 	sqlite3_extended_result_codes(f->db, 1);
 	sqlite3_busy_timeout(f->db, BUSY_MS);
-	return run(f, "PRAGMA synchronous = FULL; PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON;");
+	return run_sql(f, "PRAGMA synchronous = FULL; PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON;");
 }
 
 static bool is_read_only(int rc)
@@ -252,15 +252,15 @@ static enum err_code open_once(struct store_file *f, bool make, int *rc, struct 
 {
 	enum err_code code;
 
-	*rc = connect(f, make, false);
+	*rc = open_database(f, make, false);
 	if (!*rc && stat(f->path, &f->seen))
 		*rc = SQLITE_CANTOPEN;
-	code = *rc ? OK : examine(f, rc, e);
+	code = *rc ? OK : examine_file(f, rc, e);
 	if (!code && !make && is_read_only(*rc)) {
 		/* even to read, SQLite's log needs a writable folder */
 		file_close(f);
-		*rc = connect(f, false, true);
-		code = *rc ? OK : examine(f, rc, e);
+		*rc = open_database(f, false, true);
+		code = *rc ? OK : examine_file(f, rc, e);
 	}
 	return code;
 }

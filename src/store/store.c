@@ -207,7 +207,7 @@ void store_end(struct store *s)
 }
 
 /* Open the file if it exists, or if `make`, and end what is being read. */
-static enum err_code ready(struct store *s, bool make, struct err *e)
+static enum err_code open_for_call(struct store *s, bool make, struct err *e)
 {
 	store_end(s);
 	s->generation++;
@@ -215,7 +215,7 @@ static enum err_code ready(struct store *s, bool make, struct err *e)
 }
 
 /* Make of SQLite's result an error or OK. *again: the file was damaged and set aside; the call may be tried again. */
-static enum err_code conclude(struct store *s, int rc, bool *again, struct err *e)
+static enum err_code conclude_call(struct store *s, int rc, bool *again, struct err *e)
 {
 	*again = file_is_damage(rc);
 	if (*again)
@@ -241,21 +241,21 @@ enum err_code store_put(struct store *s, const struct store_row *row, struct err
 	bool again = true;
 
 	for (int tries = 0; again && tries < 2; tries++) {
-		TRY(ready(s, true, e));
+		TRY(open_for_call(s, true, e));
 		if (!s->file.db)
 			return OK;
-		TRY(conclude(s, put_once(s, row), &again, e));
+		TRY(conclude_call(s, put_once(s, row), &again, e));
 	}
 	return OK;
 }
 
 /* A statement with its parameters, ready to be run. *q is NULL if there is no file; *rc is SQLite's result. */
-static enum err_code begin(struct store *s, int which, const struct store_filter *f, int64_t keep, sqlite3_stmt **q,
-	int *rc, struct err *e)
+static enum err_code begin_statement(struct store *s, int which, const struct store_filter *f, int64_t keep,
+	sqlite3_stmt **q, int *rc, struct err *e)
 {
 	*q = NULL;
 	*rc = SQLITE_OK;
-	TRY(ready(s, false, e));
+	TRY(open_for_call(s, false, e));
 	if (s->file.db)
 		*rc = prepare(s, which, q);
 	if (*q && !*rc)
@@ -269,9 +269,9 @@ enum err_code store_find(struct store *s, enum store_query which, const struct s
 	bool again;
 	int rc;
 
-	TRY(begin(s, (int)which, f, 0, &q, &rc, e));
+	TRY(begin_statement(s, (int)which, f, 0, &q, &rc, e));
 	s->reading = rc ? NULL : q;
-	return conclude(s, rc, &again, e);
+	return conclude_call(s, rc, &again, e);
 }
 
 enum err_code store_next(struct store *s, struct store_row *row, bool *more, struct err *e)
@@ -288,7 +288,7 @@ enum err_code store_next(struct store *s, struct store_row *row, bool *more, str
 	*more = rc == SQLITE_ROW;
 	if (!*more)
 		store_end(s);
-	return conclude(s, rc, &again, e);
+	return conclude_call(s, rc, &again, e);
 }
 
 /* Run a statement that has one row or none. *n: the first column of its row, or else the rows that it
@@ -301,7 +301,7 @@ static enum err_code run_once(struct store *s, int which, const struct store_fil
 	int rc;
 
 	*n = 0;
-	TRY(begin(s, which, f, keep, &q, &rc, e));
+	TRY(begin_statement(s, which, f, keep, &q, &rc, e));
 	if (q && !rc)
 		rc = sqlite3_step(q);
 	if (rc == SQLITE_ROW)
@@ -309,7 +309,7 @@ static enum err_code run_once(struct store *s, int which, const struct store_fil
 	else if (rc == SQLITE_DONE)
 		*n = sqlite3_changes(s->file.db);
 	sqlite3_reset(q);
-	return conclude(s, rc, &again, e);
+	return conclude_call(s, rc, &again, e);
 }
 
 enum err_code store_count(struct store *s, int64_t *n, struct err *e)
