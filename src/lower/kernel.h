@@ -42,7 +42,6 @@
 #ifndef LOWER_KERNEL_H
 #define LOWER_KERNEL_H
 
-#include "lower/traced.h"
 #include "plan/check.h"
 #include "role/role.h"
 #include "target/target.h"
@@ -67,6 +66,19 @@ static inline int shape_rank(const struct shape2 *v)
 static inline int shape_axis(const struct shape2 *v, int i)
 {
 	return i < v->nrow ? v->row[i] : v->col[i - v->nrow];
+}
+
+static inline void shape_add_axis(struct shape2 *v, bool is_row, int axis, int64_t extent)
+{
+	if (is_row) {
+		v->row_share[v->nrow] = 1;
+		v->row[v->nrow++] = axis;
+		v->rows *= extent;
+	} else {
+		v->col_share[v->ncol] = 1;
+		v->col[v->ncol++] = axis;
+		v->cols *= extent;
+	}
 }
 
 /* Which share of a load each block of a cluster copies. */
@@ -175,6 +187,38 @@ struct carry_start {
 	int buffer;
 	int number;			/* counted in the kernel */
 	VEC(int) loops_before, loops_behind;
+};
+
+/* What a traced kernel has in addition: memory for time stamps, and which warps store them. Filled in by lower_stamps
+ * (stamps.h), zero in other kernels. */
+
+/* The time stamps of an sTask. */
+struct record {
+	int64_t at;			/* offset from the tile's first word, in words */
+	int words;			/* of one iteration */
+	int64_t keep;			/* iterations of a tile that are recorded: the first ones */
+	int groups, body, drain;	/* positions in it; NONE */
+};
+
+struct traced_lane {
+	int64_t held_at;		/* of the tiles held: bytes, of shared memory */
+	int64_t out_at;			/* of all its tiles: words, from the block's */
+	int64_t tile_words;
+	int64_t tiles_held;		/* of its own tiles so many at a time, before they go out */
+	int64_t tiles_out;		/* so many go out at most; a multiple */
+};
+
+/* An otherwise idle warp that waits on a flag of a load and stamps when each copy completes. */
+struct watch {
+	int flag, warp;
+	int64_t ended;			/* offset in shared memory of a word that tells the warp to end */
+	int64_t at, keep;		/* its words, from the block's: one an instance */
+};
+
+struct traced {
+	int64_t words;			/* of a block; 0: the kernel is not traced */
+	int64_t tiles;			/* so many tiles of a block are kept */
+	VEC(struct watch) watches;
 };
 
 /* One sTask on a lane. */

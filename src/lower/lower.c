@@ -4,17 +4,7 @@
 #include "lower/passes.h"
 #include "lower/refine.h"
 
-/* The same target, but values are spread over threads by lines. */
-static const struct target *in_lines(struct arena *a, const struct target *t)
-{
-	struct target *x = ARENA_NEW(a, struct target);
-
-	*x = *t;
-	x->frag = t->lines;
-	return x;
-}
-
-/* How a kernel is made. */
+/* How a kernel is made: without verify; with values spread over threads by lines. */
 struct lower_options {
 	bool unproven, lines;
 };
@@ -22,12 +12,18 @@ struct lower_options {
 static enum err_code lower(struct mem *mem, const struct plan *p, int phase, struct lower_options how,
 	struct kernel **out, enum err_code *wrong, struct refusal *why, struct err *e)
 {
+	const struct target *t = target_of(p->device);
+	struct target *lines;
 	enum err_code code;
 
 	*wrong = OK;
 	*out = ARENA_OWNER(mem, struct kernel);
 	(*out)->plan = p;
-	(*out)->target = how.lines ? in_lines(&(*out)->arena, target_of(p->device)) : target_of(p->device);
+	(*out)->target = t;
+	if (how.lines) {
+		(*out)->target = lines = arena_copy(&(*out)->arena, t, 1, sizeof(*t));
+		lines->frag = t->lines;
+	}
 	(*out)->phase = phase;
 	(*out)->unproven = how.unproven;
 	(*out)->cluster = 1;

@@ -49,15 +49,6 @@ static bool loads_for_all(const struct kernel *k, int lane)
 	return false;
 }
 
-static void share_flag(struct kernel *k, int flag)
-{
-	struct flag *f = &k->flags.v[flag];
-
-	if (!f->all_blocks)
-		f->arrivals *= k->cluster;
-	f->all_blocks = true;
-}
-
 /* What a lane waits for before it writes to the memory of other blocks must have happened in all of them, so those
  * flags count the arrivals of all blocks. A slot may be released by any wait of the lane, not only the load's. */
 static void share_flags(struct kernel *k)
@@ -71,8 +62,12 @@ static void share_flags(struct kernel *k)
 		if (stask_at(k, w->task)->phase != k->phase || !needs_flag(k, w) || is_async_load(k, w->on) ||
 		    !loads_for_all(k, lane_of(k, w->task)))
 			continue;
-		for (int n = 0; lower_next_demand(k, w, &n, &part);)
-			share_flag(k, lower_demand_flag(k, w, &part));
+		for (int n = 0; lower_next_demand(k, w, &n, &part);) {
+			struct flag *f = &k->flags.v[lower_demand_flag(k, w, &part)];
+
+			f->arrivals *= f->all_blocks ? 1 : k->cluster;
+			f->all_blocks = true;
+		}
 	}
 }
 

@@ -58,36 +58,19 @@ static bool is_only_axis_of_side(const struct kernel *k, struct fold *f, const s
 	return true;
 }
 
-/* An argument in shared memory can be read in the result's layout, with the axis on a side that the result leaves
- * free. */
-static bool add_free_side(const struct shape2 *to, int axis, int64_t extent, struct shape2 *over)
-{
-	*over = *to;
-	if (!to->ncol) {
-		over->ncol = 1;
-		over->col[0] = axis;
-		over->col_share[0] = 1;
-		over->cols = extent;
-	} else if (!to->nrow) {
-		over->nrow = 1;
-		over->row[0] = axis;
-		over->row_share[0] = 1;
-		over->rows = extent;
-	}
-	return !to->ncol || !to->nrow;
-}
-
 static bool reduces_in_registers(const struct kernel *k, const struct node *n, const struct shape2 *to, struct fold *f)
 {
 	const struct graph *g = k->plan->graph;
 	const struct shape2 *from = &k->node_shape[n->arg[0]];
-	struct shape2 over;
+	struct shape2 over = *to;
 
 	if (has_result_layout(k, to, from, n->ref) && is_only_axis_of_side(k, f, from, n->ref))
 		return true;
-	if (!f->shared || !add_free_side(to, n->ref, f->full ? g->program->axes.v[n->ref].size :
-	    g->extents.tile[n->ref], &over))
+	/* an argument in shared memory can be read in the result's layout, with the axis on a side that is free
+	 * there */
+	if (!f->shared || (to->ncol && to->nrow))
 		return false;
+	shape_add_axis(&over, to->ncol, n->ref, f->full ? g->program->axes.v[n->ref].size : g->extents.tile[n->ref]);
 	over.full_axes = f->full ? to->full_axes | bit(n->ref) : to->full_axes & ~bit(n->ref);
 	return is_only_axis_of_side(k, f, &over, n->ref);
 }

@@ -44,18 +44,26 @@ bool lower_is_multiplied(const struct kernel *k, int buffer)
 	return false;
 }
 
+/* The products that read the ring of a value, one after the other; NULL: there are no more. */
+static const struct stask *next_product(const struct kernel *k, int buffer, int *i)
+{
+	for (; *i < k->plan->graph->tasks.n; ++*i)
+		if (is_shared_operand(k, *i, buffer))
+			return stask_at(k, (*i)++);
+	return NULL;
+}
+
 bool lower_is_operand(const struct kernel *k, int buffer)
 {
-	for (int i = 0; i < k->plan->graph->tasks.n; i++)
-		if (is_shared_operand(k, i, buffer))
-			return true;
-	return false;
+	return next_product(k, buffer, &(int){ 0 });
 }
 
 bool lower_contracts(const struct kernel *k, int buffer, int axis)
 {
-	for (int i = 0; i < k->plan->graph->tasks.n; i++)
-		if (is_shared_operand(k, i, buffer) && !node_has_axis(last_node_of(k, stask_at(k, i)), axis))
+	const struct stask *s;
+
+	for (int i = 0; (s = next_product(k, buffer, &i));)
+		if (!node_has_axis(last_node_of(k, s), axis))
 			return true;
 	return false;
 }
@@ -118,20 +126,6 @@ static int64_t block_extent(const struct kernel *k, const struct stask *s, const
 	return deep ? k->target->frag.deep : k->target->frag.cols;
 }
 
-/* The products that read the ring of a value, one after the other; NULL: there are no more. */
-static const struct stask *next_product(const struct kernel *k, const struct buffer *b, int *i)
-{
-	const struct graph *g = k->plan->graph;
-
-	while (*i < g->tasks.n) {
-		int task = (*i)++;
-
-		if (is_shared_operand(k, task, buffer_index(k, b)))
-			return &g->tasks.v[task];
-	}
-	return NULL;
-}
-
 /* Pads an operand: its own axes are read by complete blocks, the contracted ones by k steps, whose padding must be
  * zero. */
 static void pad_operand(const struct kernel *k, struct ring *r, const struct buffer *b)
@@ -139,7 +133,7 @@ static void pad_operand(const struct kernel *k, struct ring *r, const struct buf
 	int64_t depth = k_step_depth(k, b);
 	const struct stask *s;
 
-	for (int i = 0; (s = next_product(k, b, &i));) {
+	for (int i = 0; (s = next_product(k, r->buffer, &i));) {
 		bool by_rows = is_k_major(k, r, s);
 		int64_t rows = r->shape.rows, cols = r->shape.cols;
 		int64_t own = padded_extent(operand_tiling(k, s, b, true, by_rows ? rows : cols), block_extent(k,
@@ -161,7 +155,7 @@ static int64_t find_grain(const struct kernel *k, const struct ring *r, const st
 	const struct stask *s;
 	int64_t grain = 0;
 
-	for (int i = 0; (s = next_product(k, b, &i));) {
+	for (int i = 0; (s = next_product(k, r->buffer, &i));) {
 		struct operand_tiling x = operand_tiling(k, s, b, true, r->shape.cols);
 
 		if (is_k_major(k, r, s) || x.count == 1)
@@ -330,13 +324,13 @@ static enum err_code add_ring(struct kernel *k, int buffer, struct err *e)
 
 /* If the ring has the full contracted axis, of which each iteration multiplies a tile, a tile must consist of k
  * steps. */
-static enum err_code check_steps(const struct kernel *k, const struct buffer *b, struct err *e)
+static enum err_code check_steps(const struct kernel *k, const struct ring *r, const struct buffer *b, struct err *e)
 {
 	int64_t depth = k_step_depth(k, b);
 	const struct program *p = k->plan->graph->program;
 	const struct stask *s;
 
-	for (int i = 0; (s = next_product(k, b, &i));) {
+	for (int i = 0; (s = next_product(k, r->buffer, &i));) {
 		struct operand_tiling x = operand_tiling(k, s, b, false, depth);
 
 		for (int a = 0; a < b->naxes && x.extent % depth; a++)
@@ -372,7 +366,7 @@ static enum err_code check_operand(struct kernel *k, const struct ring *r, struc
 	int64_t least = narrowest * 8 / dtype_bits(b->type), grain;
 	const struct stask *by = NULL;
 
-	TRY(check_steps(k, b, e));
+	TRY(check_steps(k, r, b, e));
 	grain = find_grain(k, r, b, &by);
 	if (grain % least)
 		return err_set(e, ERR_ILLEGAL, by->loc, "'%s' reads '%s' in tiles of %lld along '%s', "

@@ -262,15 +262,8 @@ static struct shape2 shape_of(const struct sides *s, int value)
 		int64_t extent = carry < 0 ? extent_of_node(s->x, value, i) : extent_of_carry(s->x, carry, i);
 
 		v.full_axes |= (uint64_t)full[i] << axis[i];
-		if (side == SIDE_ROW) {
-			v.row_share[v.nrow] = 1;
-			v.row[v.nrow++] = axis[i];
-			v.rows *= extent;
-		} else if (side == SIDE_COL) {
-			v.col_share[v.ncol] = 1;
-			v.col[v.ncol++] = axis[i];
-			v.cols *= extent;
-		}			/* else of one element, and no product asks for it */
+		if (side != SIDE_FREE)	/* else it has one element, and no product asks for it */
+			shape_add_axis(&v, side == SIDE_ROW, axis[i], extent);
 	}
 	sort_axes(v.row, v.nrow);
 	sort_axes(v.col, v.ncol);

@@ -65,11 +65,6 @@ static bool goes_in_boxes(const struct kernel *k, const struct node *n, const st
 	return rows == 1;
 }
 
-static bool on_copy_engine(const struct kernel *k, int task)
-{
-	return seu_of(k, task)->kind == SEU_COPY && seu_of(k, task)->async;
-}
-
 static const struct shape2 *value_shape(const struct kernel *k, int buffer)
 {
 	const struct buffer *b = &k->plan->graph->buffers.v[buffer];
@@ -141,7 +136,7 @@ static bool find_outbox(const struct kernel *k, const struct klane *l, const str
 	int buffer;
 	bool fits;
 
-	if (s->kind != TASK_STORE || !on_copy_engine(k, x->task))
+	if (s->kind != TASK_STORE || seu_of(k, x->task)->kind != SEU_COPY || !seu_of(k, x->task)->async)
 		return false;
 	n = last_node_of(k, s);
 	buffer = stored_buffer(k, s);

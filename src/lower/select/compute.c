@@ -17,7 +17,7 @@ static enum err_code set_carry(struct lowering *c, const struct kentry *x, int n
 
 	if (has_ring(c, buffer))
 		return set_shared_carry(c, x, node, e);
-	if (is_converted(c, node, n->arg[0], NONE))
+	if (find_converted(c, node, n->arg[0], NONE))
 		TRY(converted_value(c, x, node, n->arg[0], NONE, &value, e));
 	else
 		TRY(operand_value(c, x, n->arg[0], n->arg[0], &value, e));

@@ -2,18 +2,13 @@
  * shared memory, row-major in its own layout, and read from there. */
 #include "lower/select/lowering.h"
 
-static const struct converted *find_converted(const struct lowering *c, int node, int arg, int carry)
+const struct converted *find_converted(const struct lowering *c, int node, int arg, int carry)
 {
 	for (int i = 0; i < c->conversions.n; i++)
 		if (c->conversions.v[i].node == node && c->conversions.v[i].arg == arg &&
 		    c->conversions.v[i].carry == carry)
 			return &c->conversions.v[i];
 	return NULL;
-}
-
-bool is_converted(const struct lowering *c, int node, int arg, int carry)
-{
-	return find_converted(c, node, arg, carry) != NULL;
 }
 
 static enum dtype value_type(const struct lowering *c, int arg, int carry)

@@ -222,6 +222,18 @@ bool axis_is_ragged(const struct lowering *c, const struct shape2 *shape, int ax
 	return !has_full_axis(shape, axis) && c->p->axes.v[axis].size % c->g->extents.tile[axis];
 }
 
+const struct num *within_ends(struct lowering *c,
+	const struct stask *s, const struct shape2 *shape, const int *axes, int n)
+{
+	const struct num *all = N(c, 1);
+
+	for (int i = 0; i < n; i++)
+		if (axis_is_ragged(c, shape, axes[i]))
+			all = NUM2(BOTH, all, NUM2(LT, ADD(axis_first(c, s, shape, axes[i]),
+				axis_local_index(c, s, shape, axes[i])), N(c, c->p->axes.v[axes[i]].size)));
+	return all;
+}
+
 const struct num *inside_condition(struct lowering *c, const struct stask *s, const struct shape2 *shape,
 	const struct frag *f, uint64_t ends)
 {

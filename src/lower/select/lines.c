@@ -37,20 +37,6 @@ static void clear_line_indices(struct lowering *c)
 		c->axis_index[i] = NULL;
 }
 
-/* Condition: the line is within the ends of its axes. Memory may have no space for others. */
-static const struct num *line_exists_condition(struct lowering *c, const struct stask *s,
-	const struct shape2 *over, int along)
-{
-	int axes[2 * RANK_MAX], n = line_axes(over, along, axes);
-	const struct num *all = N(c, 1);
-
-	for (int i = 0; i < n; i++)
-		if (axis_is_ragged(c, over, axes[i]))
-			all = NUM2(BOTH, all, NUM2(LT, ADD(axis_first(c, s, over, axes[i]), axis_local_index(c, s,
-				over, axes[i])), N(c, c->p->axes.v[axes[i]].size)));
-	return all;
-}
-
 /* Elements of a line. */
 static const struct num *line_length(struct lowering *c, const struct stask *s, const struct shape2 *over, int along)
 {
@@ -88,9 +74,10 @@ static void add_lines(struct lowering *c, const struct kentry *x, int node, cons
 	const struct val *value = f->shared ? ring_value(c, x, ring_of(c, buffer_of_node(c, s, n->arg[0])), &f->over) :
 		val_shared(c, type, scratch_type(type), scratch_address(c, s, 0, scratch, &f->over));
 	struct role_op *o = add_op(c, DO_LINES);
+	int axes[2 * RANK_MAX];
 
 	o->u.lines.n = lines;
-	o->u.lines.when = line_exists_condition(c, s, &f->over, n->ref);
+	o->u.lines.when = within_ends(c, s, &f->over, axes, line_axes(&f->over, n->ref, axes));	/* memory may end there */
 	o->u.lines.length = line_length(c, s, &f->over, n->ref);
 	o->u.lines.op = n->op;
 	o->u.lines.type = n->type;

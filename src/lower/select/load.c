@@ -6,38 +6,17 @@ enum {
 	SHIFTED_MOST = 8,		/* more in flight gain nothing: the L2 bandwidth is used up */
 };
 
-bool reads_own_load(const struct lowering *c, const struct kentry *x)
+/* Does the lane itself read what x loads, or an alias of its buffer? */
+static bool reads_own_load(const struct lowering *c, const struct kentry *x, bool aliases)
 {
 	int buffer = stask_of(c, x)->writes.v[0];
-
-	for (int i = 0; i < c->lane->entries.n; i++)
-		if (stask_reads(stask_of(c, &c->lane->entries.v[i]), buffer))
-			return true;
-	return false;
-}
-
-/* Does the lane read what x loads, or an alias of its buffer? Then its threads may still read the slot. */
-static bool reads_slot_memory(const struct lowering *c, const struct kentry *x)
-{
-	int buffer = stask_of(c, x)->writes.v[0];
-	bool reads = reads_own_load(c, x);
 
 	for (int i = 0; i < c->lane->entries.n; i++)
 		for (int b = 0; b < c->g->buffers.n; b++)
-			reads |= c->g->buffers.v[b].alias_of == buffer &&
-				stask_reads(stask_of(c, &c->lane->entries.v[i]), b);
-	return reads;
-}
-
-/* Must the lane's warps synchronize after a load by its threads? The lane itself, or a lane that waits for a copy that
- * one of them issues next, takes all of the load to be complete. */
-static bool needs_sync_after(const struct lowering *c, const struct kentry *x)
-{
-	bool copies = false;
-
-	for (int i = 0; i < c->lane->entries.n; i++)
-		copies |= is_async_load(c->k, c->lane->entries.v[i].task);
-	return !is_async_load(c->k, x->task) && (copies || x->flag == NONE || reads_own_load(c, x));
+			if ((b == buffer || (aliases && c->g->buffers.v[b].alias_of == buffer)) &&
+			    stask_reads(stask_of(c, &c->lane->entries.v[i]), b))
+				return true;
+	return false;
 }
 
 /* Distance in memory, in elements, from a row of the ring to the next. False: it is not constant. */
@@ -96,11 +75,16 @@ static void try_shifted(const struct lowering *c, const struct kentry *x, const 
 	o->u.move.in_flight = accesses_in_flight(c);
 }
 
-/* Makes a complete load by threads visible and signals its flag. */
+/* Makes a complete load by threads visible and signals its flag. The lane synchronizes if it reads the slot itself, or
+ * if another lane waits for a copy that this one issues next: both take all of the load to be complete. */
 static void signal_thread_load(struct lowering *c, const struct kentry *x)
 {
+	bool copies = false;
+
+	for (int i = 0; i < c->lane->entries.n; i++)
+		copies |= is_async_load(c->k, c->lane->entries.v[i].task);
 	add_op(c, DO_FENCE)->why = "engines may read it";
-	if (needs_sync_after(c, x))
+	if (!is_async_load(c->k, x->task) && (copies || x->flag == NONE || reads_own_load(c, x, false)))
 		add_lane_sync(c, "all of the load is there");
 	if (x->flag != NONE)
 		add_arrive(c, x->flag, instance_number(c, stask_of(c, x)->loop), "its part of the load is there");
@@ -112,7 +96,7 @@ static void load_elements(struct lowering *c, const struct kentry *x, const stru
 	const struct stask *s = stask_of(c, x);
 	struct role_op *o;
 
-	if (reads_slot_memory(c, x))
+	if (reads_own_load(c, x, true))	/* its threads may still read the slot */
 		add_lane_sync(c, "all are done with the slot");
 	add_touch(c, TOUCH_WRITE, TOUCH_SLOT, r->buffer, 0);
 	o = add_op(c, DO_LOAD_THREADS);

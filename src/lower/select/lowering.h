@@ -171,6 +171,9 @@ const struct num *axis_local_index(struct lowering *c, const struct stask *s, co
 int64_t axis_extent(const struct lowering *c, const struct stask *s, const struct shape2 *shape, int axis);
 /* Does the last tile of the axis reach beyond its end? */
 bool axis_is_ragged(const struct lowering *c, const struct shape2 *shape, int axis);
+/* Condition: the current element is within the ends of these axes. Constant 1 if nothing needs to be tested. */
+const struct num *within_ends(struct lowering *c,
+	const struct stask *s, const struct shape2 *shape, const int *axes, int n);
 /* Condition: the current element of f is one of the value, not padding, and within the ends of those of its axes
  * that are in the set `ends`. Constant 1 if nothing needs to be tested. */
 const struct num *inside_condition(struct lowering *c, const struct stask *s, const struct shape2 *shape,
@@ -284,7 +287,8 @@ NODISCARD enum err_code refuse_node(const struct node *n, struct err *e);
 /* Writes the values in registers that nodes [first, last) of x's task take in another layout to the lane's scratch. */
 NODISCARD enum err_code add_layout_conversions(struct lowering *c, const struct kentry *x, int first, int last,
 	struct err *e);
-bool is_converted(const struct lowering *c, int node, int arg, int carry);
+/* What the node takes from the scratch: the value of a node, or of a carry; NULL: it is not converted. */
+const struct converted *find_converted(const struct lowering *c, int node, int arg, int carry);
 /* The element of a converted value that belongs to the current element of `node`. */
 NODISCARD enum err_code converted_value(struct lowering *c, const struct kentry *x, int node, int arg,
 	int carry, const struct val **out, struct err *e);
@@ -359,8 +363,6 @@ void select_boxes(struct lowering *c, const struct kentry *x, const struct ring 
  * that swizzle (bytes of a row, 0: none); added if it is new. Several row axes have the extents of the buffer. */
 int tensor_map(struct lowering *c, const struct stask *s, const struct node *n, const struct shape2 *v, int buffer,
 	int64_t rows, int64_t cols, int swizzle);
-/* Does the lane itself read what x loads? */
-bool reads_own_load(const struct lowering *c, const struct kentry *x);
 
 /* ---- for passes (pass/pass.h) ------------------------------------------------------------ */
 

@@ -17,15 +17,11 @@ static const struct val *mask_outside_axis(struct lowering *c, const struct kent
 	struct shape2 along = { .rows = 1, .cols = 1, .full_axes = f->over.full_axes };
 	struct frag part = *over;
 
-	if (f->way == FOLD_COLUMNS) {
-		along.col_share[along.ncol] = 1;
-		along.col[along.ncol++] = n->ref;
+	shape_add_axis(&along, f->way != FOLD_COLUMNS, n->ref, 1);
+	if (f->way == FOLD_COLUMNS)
 		part.height = part.rows;
-	} else {
-		along.row_share[along.nrow] = 1;
-		along.row[along.nrow++] = n->ref;
+	else
 		part.width = part.cols;
-	}
 	return val_guard(c, inside_condition(c, stask_of(c, x), &along, &part, ALL_AXES), value,
 		identity_of(c, n->op, n->type));
 }

@@ -31,29 +31,12 @@ static void find_contracted_axes(const struct lowering *c, const struct stask *s
 
 		if (node_has_axis(p->mma, axes[i]))
 			continue;
-		p->along.row_share[p->along.nrow] = 1;
-		p->along.row[p->along.nrow++] = axes[i];
-		p->along.rows *= bound ? c->g->extents.tile[axes[i]] : c->p->axes.v[axes[i]].size;
+		shape_add_axis(&p->along,
+			true, axes[i], bound ? c->g->extents.tile[axes[i]] : c->p->axes.v[axes[i]].size);
 		if (!bound)
 			p->along.full_axes |= (uint64_t)1 << axes[i];
 	}
 	p->at.full_axes |= p->along.full_axes;
-}
-
-/* Condition: step KS is within the ends of the contracted axes. */
-static const struct num *steps_inside(struct lowering *c, const struct stask *s, const struct sync_product *p)
-{
-	const struct num *all = N(c, 1);
-
-	for (int i = 0; i < p->along.nrow; i++) {
-		int axis = p->along.row[i];
-		int64_t size = c->p->axes.v[axis].size;
-
-		if (!(p->along.full_axes >> axis & 1) && size % c->g->extents.tile[axis])
-			all = NUM2(BOTH, all, NUM2(LT, ADD(axis_first(c, s, &p->at, axis), axis_local_index(c, s,
-				&p->at, axis)), N(c, size)));
-	}
-	return all;
 }
 
 enum err_code check_contiguous(const struct lowering *c, const struct stask *s, const struct ring *r, struct err *e)
@@ -125,7 +108,7 @@ enum err_code select_thread_product(struct lowering *c, const struct kentry *x, 
 	if (seu_of(c->k, x->task)->kind == SEU_MATRIX)
 		return select_step_products(c, x, &p, e);
 	c->contracted = &p.along;
-	inside = steps_inside(c, s, &p);
+	inside = within_ends(c, s, &p.at, p.along.row, p.along.nrow);
 	for (int arg = 0; arg < 2; arg++)
 		TRY(operand_in_step(c, s, &p, arg, &of[arg], e));
 	c->contracted = NULL;

@@ -222,8 +222,8 @@ static void count_runs(const struct counting *c, int i)
 	for (int f = 0; f < c->k->flags.n; f++) {
 		const struct flag *fl = &c->k->flags.v[f];
 
-		if (fl->runs && !fl->issued && fl->task == task && parent_of(c, fl->loop) == NONE && c->r->inst[i].seq + 1 ==
-		    walk_inner(w, NONE, walk_outer(w, own, c->r->inst[i].seq, NONE) + 1, own))
+		if (fl->runs && !fl->issued && fl->task == task && parent_of(c, fl->loop) == NONE &&
+		    c->r->inst[i].seq + 1 == walk_inner(w, NONE, walk_outer(w, own, c->r->inst[i].seq, NONE) + 1, own))
 			complete_with_run(c, i, fl->loop);
 	}
 }

@@ -2,6 +2,11 @@
 #include "lower/refine.h"
 #include "lower/passes.h"
 
+/* The edges from the awaited sTask of a wait to the waiting one. */
+#define EACH_EDGE_OF(g, w, i) \
+	for (int i = 0; i < (g)->edges.n; i++) \
+		if ((g)->edges.v[i].from == (w)->on && (g)->edges.v[i].to == (w)->task)
+
 static int loop_of(const struct kernel *k, int task)
 {
 	return stask_at(k, task)->loop;
@@ -13,11 +18,11 @@ static int greatest_distance(const struct kernel *k, const struct wait *w)
 	const struct graph *g = k->plan->graph;
 	int most = 0;
 
-	for (int i = 0; i < g->edges.n && w->distance == DISTANCE_AUTO; i++)
-		if (g->edges.v[i].from == w->on && g->edges.v[i].to == w->task &&
-		    edge_distance(k->plan, &g->edges.v[i]) > most)
-			most = edge_distance(k->plan, &g->edges.v[i]);
-	return w->distance == DISTANCE_AUTO ? most : w->distance;
+	if (w->distance != DISTANCE_AUTO)
+		return w->distance;
+	EACH_EDGE_OF(g, w, i)
+		most = (int)max_i64(most, edge_distance(k->plan, &g->edges.v[i]));
+	return most;
 }
 
 /* Does another lane wait for instances of the sTask inside its loop? Then there is a flag of instances. */
@@ -119,9 +124,8 @@ bool lower_awaits_own(const struct kernel *k, const struct wait *w)
 
 	if (!lower_awaits_replicas(k, w))
 		return on_same_lane(k, w);
-	for (int i = 0; i < g->edges.n; i++)
-		if (g->edges.v[i].from == w->on && g->edges.v[i].to == w->task &&
-		    (g->edges.v[i].loop != NONE || !crosses_replicas(k, w, &g->edges.v[i])))
+	EACH_EDGE_OF(g, w, i)
+		if (g->edges.v[i].loop != NONE || !crosses_replicas(k, w, &g->edges.v[i]))
 			return true;
 	return false;
 }
