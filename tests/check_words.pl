@@ -24,7 +24,7 @@ while (my $path = <$files>) {
 	next if $path =~ m{^tests/words\.txt$|^tests/lua/old_scripts\.txt$|\.svg$|\.png$|\.jsonl$|^docs/changes\.md$};
 	open my $file, '<', $path or next;
 	while (my $line = <$file>) {
-		next if $line !~ /(?<![A-Za-z])(?:$any)(?![A-Za-z])/i || $line =~ /deprecated/;
+		next if $line !~ /(?<![A-Za-z])(?:$any)(?![A-Za-z])/i || $line =~ /deprecated/i;
 		while ($line =~ /(?<![A-Za-z])($any)(?![A-Za-z])/gi) {
 			my $seen = $1;
 			my ($word) = grep { $seen =~ /^(?:$_)$/i } @words;
