@@ -1,10 +1,10 @@
 -- Lesson 2: loads under compute. A load costs nothing if it is asked for early enough; a second
--- version makes room for it, an offset asks.
+-- version has memory for it, an offset requests it.
 local mr = require "millrace"
 
 return mr.lesson{
   title = "How do loads get under the products?",
-  idea = "A load is hidden if it is asked for before the product that is to hide it. Room for two tiles is not enough.",
+  idea = "A load is hidden if it is asked for before the product that is to hide it. Memory for two tiles is not enough.",
   {text = [[
 A matrix product loads a tile of A and one of B, multiplies them, and loads the next. Every tutorial says: use double buffering.
 So we give both buffers two versions. Here one lane of four warps does everything.]]},
@@ -29,7 +29,7 @@ double = plan:simulate()]]},
 The lane asks for a and b, waits for them, and issues m. Then it comes to the loads of the next iteration and asks for these.
 The second slot is free all the time, and nobody uses it: a load is issued only when the lane comes to it.
 
-An offset changes when it comes to it. With at=1 an sTask belongs to the iteration after that of the others. In each turn of its
+An offset changes when it comes to it. With at=1 an sTask belongs to the iteration after that of the others. In each iteration of its
 loop the lane now asks for the tiles of the next iteration first, and then multiplies what it has.]]},
   {ask = "What is II with the loads one iteration ahead?", unit = "cycles", answer = "ahead().ii"},
   {code = [[
@@ -43,7 +43,7 @@ The rows of the copy engine and of the tensor cores now have bars above each oth
 cycles, and the kernel takes $(us(ahead_tl.seconds)) instead of $(us(double.seconds)).
 
 A round trip, load and product, takes as long as before. But two iterations are under way at a time, one in each slot, and share
-it. The tensor cores need $(ahead_tl.res_mii) cycles for an iteration, so there is room for more: an offset of two, and a third
+it. The tensor cores need $(ahead_tl.res_mii) cycles for an iteration, so there is time for more: an offset of two, and a third
 version.]]},
   {claim = "there is more to gain", that = "ahead_tl.ii > 1.5 * ahead_tl.res_mii"},
   {try = {

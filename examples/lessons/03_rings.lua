@@ -8,7 +8,7 @@ return mr.lesson{
   {text = [[
 How many stages should a pipeline have? People try 2, 3, 4 and keep the fastest. It can be computed.
 
-A ring is a buffer with several versions, used in turn. A slot goes round in a circle: it is filled, used, and free again. Here
+A ring is a buffer with several versions, used round robin. A slot goes round in a circle: it is filled, used, and free again. Here
 a lane of one warp loads, another multiplies, and each ring has one slot.]]},
   {code = [[
 bound = mr.examples.gemm{m=4096, n=4096, k=4096}
@@ -48,7 +48,7 @@ end]]},
   {claim = "a sixth version brings nothing", that = "tls[6].ii > 0.98 * tls[5].ii"},
   {text = [[
 The bound was right about where to look, and one version too low for the last $(percent(tls[4].ii / tls[5].ii - 1)): it counts
-one circle alone, and here two loads queue for one engine, and slots are told free a little late. A bound says what cannot be.
+one circle alone, and here two loads queue for one engine, and slots are signaled free a little late. A bound says what cannot be.
 The simulator says what is.
 
 The sixth version only costs shared memory. And with fewer versions than needed no order helps, as RecMII is a bound for every

@@ -48,7 +48,7 @@ Near the bound again, but the resource behind ResMII is another one: the name st
 quarter of the product and half of the bytes. That is why large tiles are used: $(number(deep.seconds * 1e6)) us against
 $(number(small.seconds * 1e6)).
 
-  II above both bounds    an order or an offset may hide the rest
+  II above both bounds    an order or an offset may hide the remainder
   at RecMII               more versions, or shorter circles (the next lesson)
   at ResMII               another tile, other lanes, less work]]},
   {show = "small", options = {to = 5000}, brief = true, name = "interval_small"},

@@ -61,7 +61,7 @@ tl = plan:simulate()]]},
     answer = "four_versions().ii",
     because = [[
 The circle is fade, weigh, mma, and fade again: fade needs the s that the product before has left, and weigh needs what fade
-computes. s is a carry, and each iteration needs the last one's value. Versions give a new value another place; this one is
+computes. s is a carry, and each iteration needs the last one's value. Versions give a new value another slot; this one is
 wanted.]]},
   {claim = "rings do not help", that = "four_versions().ii == tl.ii"},
   {claim = "a recurrence binds", that = "tl.rec_mii > 1.3 * tl.res_mii and tl.ii < 1.15 * tl.rec_mii"},

@@ -1,5 +1,5 @@
 -- Lesson 7: softmax under products. An offset alone hides nothing: the product has to be issued before
--- the lane turns to the softmax, and what lives longer needs a second version.
+-- the lane begins the softmax, and what lives longer needs a second version.
 local mr = require "millrace"
 
 return mr.lesson{
@@ -39,8 +39,8 @@ ahead = attention({k=2, v=2, softmax=2, softmax_2=2},
   {show = "ahead", options = {to = 8000}, brief = true, name = "softmax_ahead"},
   {claim = "an offset alone hides nothing", that = "ahead.ii > serial.ii"},
   {text = [[
-$(ahead.ii) cycles. In each turn the lane still issues the scores, waits for them, does the softmax, and only then issues p.
-While it computes, the tensor cores have nothing: the order within the turn is as bad as before, and the loads come at a worse
+$(ahead.ii) cycles. In each iteration the lane still issues the scores, waits for them, does the softmax, and only then issues p.
+While it computes, the tensor cores have nothing: the order within the iteration is as bad as before, and the loads come at a worse
 time.
 
 The offset made another order possible. Issue both products first: the next scores, and the product of this block, whose
@@ -55,7 +55,7 @@ overlap = plan:simulate()]]},
   {claim = "the tensor cores are busier", that = "overlap.utilization.tensor > serial.utilization.tensor + 0.03"},
   {text = [[
 p is at work while s is: $(overlap.ii) cycles instead of $(serial.ii). Of the softmax only a part disappears, as its scores have
-to be there before, and they are computed while nothing else is. Beside a product the CUDA cores are slower, too: both want the
+to be there before, and they are computed while nothing else is. During a product the CUDA cores are slower, too: both want the
 same registers.
 
 What it costs is a second version of the probabilities. Without it the same order is legal, but the softmax waits for p.]]},

@@ -1,5 +1,5 @@
 -- Lesson 8: ping-pong. Two lanes in step want each unit at the same time; out of step each computes
--- what the other multiplies. A turn is a wait for issue.
+-- what the other multiplies. An issue order is a wait for issue.
 local mr = require "millrace"
 
 return mr.lesson{
@@ -54,8 +54,8 @@ $(percent(free.utilization.tensor)), and $(us(free.seconds)) instead of $(us(ste
 of step. They get there because the tensor cores serve one product after the other, so that one lane has its scores earlier.
 
 Together with the order of the lesson before, products first and the softmax an iteration ahead, both units have work nearly
-always. To be sure who comes first, the lanes take turns: a lane issues its two products only when the other has issued its own.
-That is a wait for issue, not for completion: the tensor cores take work in order, so it is enough to be in the queue.]]},
+always. To be sure who comes first, the lanes agree on an issue order: a lane issues its two products only when the other has
+issued its own. That is a wait for issue, not for completion: the tensor cores take work in order, so it is enough to be in the queue.]]},
   {ask = "How busy are the tensor cores then?", unit = "%",
     answer = "100 * mr.load_plan('attention_pingpong', bound):simulate().utilization.tensor"},
   {code = [[
@@ -64,25 +64,25 @@ plan = attention({softmax_2=2}, {{"mma_qk", 1}, {"mma_pv"}, {"softmax", 1},
 plan:wait("mma_qk.0", {{"mma_pv.1", distance=2, when="issued"}})
 plan:wait("mma_qk.1", {{"mma_pv.0", distance=1, when="issued"}})
 pingpong = plan:simulate()]]},
-  {show = "pingpong", options = {to = 9000}, name = "pingpong_turns"},
+  {show = "pingpong", options = {to = 9000}, name = "pingpong_order"},
   {claim = "ping-pong beats lanes in step", that = "pingpong.seconds < 0.87 * step.seconds and pingpong.ii < 0.75 * step.ii"},
   {claim = "both units have more to do",
     that = "pingpong.utilization.tensor > 0.75 and pingpong.utilization.cuda > step.utilization.cuda + 0.1"},
   {text = [[
 $(us(pingpong.seconds)), II $(pingpong.ii) against $(step.ii) in step; the bound is $(pingpong.bound).]]},
-  {ask = "What do the turns themselves bring, in per cent of the time?", unit = "%",
-    answer = "100 * (1 - pingpong.seconds / no_turns().seconds)",
+  {ask = "What does the issue order itself bring, in per cent of the time?", unit = "%",
+    answer = "100 * (1 - pingpong.seconds / without_order().seconds)",
     because = [[
-In the model nothing, or less: lanes that are told nothing are out of step already. On a device the order is nobody's promise,
-and a wait costs little. An H200 took 1.69 ms without turns and 1.72 ms with them, for 8192 queries (tests/perf/sweep-h200.jsonl).
-It took 1.69 ms in the order of the program, too, without turns: its lanes drift further apart than the model's, and hide nearly
-all of the softmax. What brings the gain is that the lanes are apart.]]},
-  {claim = "the turns are worth little", that = "math.abs(1 - pingpong.seconds / no_turns().seconds) < 0.03"},
+In the model nothing, or less: lanes without an issue order are out of step already. On a device the order is nobody's promise,
+and a wait costs little. An H200 took 1.69 ms without it and 1.72 ms with it, for 8192 queries (tests/perf/sweep-h200.jsonl).
+It took 1.69 ms in the order of the program, too, without an issue order: its lanes drift further apart than the
+model's, and hide nearly all of the softmax. What brings the gain is that the lanes are apart.]]},
+  {claim = "the issue order is worth little", that = "math.abs(1 - pingpong.seconds / without_order().seconds) < 0.03"},
   {try = {
     {'plan:move("softmax", {before="mma_pv"})',
       "Softmax before the second product again, for both lanes. How much of the gain was the order's?",
       that = "r.after == nil or r.after.ii >= r.before.ii"},
-    {'plan:unwait("mma_qk.0", "mma_pv.1")', "One turn less. Who may go first now?"},
+    {'plan:unwait("mma_qk.0", "mma_pv.1")', "One wait less. Who may go first now?"},
   }},
   setup = [[
 function free_running()
@@ -92,7 +92,7 @@ function free_running()
   copy:fill_waits()
   return copy:simulate()
 end
-function no_turns()
+function without_order()
   local copy = plan:copy()
   copy:unwait("mma_qk.0", "mma_pv.1")
   copy:unwait("mma_qk.1", "mma_pv.0")

@@ -21,8 +21,8 @@ plan:fill_waits()
 rows = plan:simulate()]]},
   {show = "rows", options = {to = 12000}, name = "clusters_rows"},
   {text = [[
-The tiles are walked along whole rows, of 128 tiles. So the EUs have one or two rows of A between them, and all of B: that is
-fetched anew for every row. ResMII is memory's, $(rows.res_mii) cycles, and the tensor cores are at work
+The tiles are walked along complete rows, of 128 tiles. So the EUs have one or two rows of A between them, and all of B: that is
+fetched again for every row. ResMII is memory's, $(rows.res_mii) cycles, and the tensor cores are at work
 $(percent(rows.utilization.tensor)) of the time.
 
 With group=8, eight rows are walked together: down the eight, then to the next column. 132 EUs then have 8 rows and some 17

@@ -11,7 +11,7 @@ is it wrong, and by how much?
 
 Here are four plans, and what an H200 SXM of 700 W took for them in November 2026. The times are from tests/perf/sweep-h200.jsonl,
 where 177 plans stand with theirs: medians of steady runs on random data. The first three are attention by two lanes: in the
-order of the program; products first; and the same in turns. The fourth is a matrix product.]]},
+order of the program; products first; and the same with an issue order. The fourth is a matrix product.]]},
   {code = [[
 measured = {                    -- ms, cycles, clock in Hz
   {"serial", 1.68838, 2657556, 1.526e9},
@@ -58,7 +58,7 @@ end]]},
   {text = [[
 What stands behind +- is tl.uncertainty: nine of ten measured times are nearer than that. Three of these are. The first is off by
 $(percent(error_of(1))): the tenth. The two lanes that do one thing after the other hide more of each other than the model gives
-them. It knows no better which lane comes first, and how far apart they settle. Look also at the last columns: the cycles are
+them. It knows no better which lane comes first, and how far apart they end up. Look also at the last columns: the cycles are
 off by more than the time. A kernel that needs fewer cycles draws more power, and gets a lower clock. That brings errors
 together, and gains too.]]},
   {show = "tls.serial", options = {to = 9000}, brief = true, name = "model_serial"},

@@ -4,7 +4,7 @@ local mr = require "millrace"
 
 return mr.lesson{
   title = "Is there a better plan at all?",
-  idea = "A proof tells the least II of all orders, and what forbids less. Change that: the rest cannot help.",
+  idea = "A proof tells the least II of all orders, and what forbids less. Change that: nothing else can help.",
   {text = [[
 You have moved sTasks about for an hour, and II does not fall any more. Is that you, or is it the program? ResMII and RecMII are
 bounds of the plan as it is, and each looks at one thing. tl:proof() asks a harder question: of all orders, offsets and
@@ -36,7 +36,7 @@ forbids that: there is a schedule of the loop that has it.]]},
     that = "#proof.core == 1 and proof.core[1].unit == 'tensor' and proof.exact and proof.gap > 0.2"},
   {text = [[
 Read it from the top. II is $(percent(proof.gap)) above the least. One requirement is enough to forbid less. Then comes what
-would allow less, if the thing named were changed and nothing else: each line is the whole problem solved again. The last line
+would allow less, if the thing named were changed and nothing else: each line is the complete problem solved again. The last line
 is worth most. Another version of any buffer brings nothing, nor does faster memory: you need not try.]]},
   {ask = "With tensor cores that are twice as fast, the products take half as long. By how much can II fall?", unit = "%",
     answer = "100 * twice('tensor').gain",
@@ -46,13 +46,13 @@ work. A proof of a change is worth more than the share that a unit is busy.]]},
   {claim = "another thing binds then", that = "twice('tensor').gain < 0.4 and twice('tensor').gain > 0.1"},
   {text = [[
 The gap says that there may be a better order, not that there is one: the model's lanes also ask, tell and wait for their own
-products. The best order known for this loop has products first, softmax an iteration ahead, and lanes that take turns.]]},
+products. The best order known for this loop has products first, softmax an iteration ahead, and lanes with an issue order.]]},
   {code = [[
 better = mr.load_plan("attention_pingpong", bound):simulate()
 print(better:proof())]]},
   {claim = "a better order is nearer", that = "better:proof().gap < proof.gap and better.ii < tl.ii"},
   {text = [[
-Now a product without anything beside it: here a plan can be at its bound, and then the proof says that you are done.]]},
+Now a product alone: here a plan can be at its bound, and then the proof says that you are done.]]},
   {code = [[
 gemm = mr.examples.gemm{m=4096, n=4096, k=4096}
 plan = mr.load_plan("gemm_cooperative", gemm)

@@ -98,7 +98,7 @@ end
 local one, other = rows["gemm 4096x4096x4096, search"], rows["gemm 4096x4096x4096, 128x256w2s4"]
 has("model", ("%s cycles for one and %s for the other, but %.3f ms and %.3f"):format("271,551", "275,577", one.ms, other.ms))
 is(one.cycles .. " " .. other.cycles, "271551 275577", "  and these are the cycles")
-has("pingpong", ("%.2f ms without turns and %.2f ms with them"):format(rows[of.overlap].ms, rows[of.pingpong].ms))
+has("pingpong", ("%.2f ms without it and %.2f ms with it"):format(rows[of.overlap].ms, rows[of.pingpong].ms))
 
 ok(math.abs(rows[of.serial].ms - 1.69) < 0.005, "  and in order, too")
 local small = rows["gemm 4096x4096x4096, 64x128w1s8"]
