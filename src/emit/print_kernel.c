@@ -56,12 +56,6 @@ static void put_start(struct print *c)
 		put(c, "LAST_PHASE_WAIT();");
 }
 
-/* A role has complete groups of its own. */
-static int warps_of(const struct print *c, const struct role *l)
-{
-	return target_warps(c->r->target, l->warps);
-}
-
 /* Roles by their first warp. */
 static const struct role *role_at(const struct role_program *r, int warp)
 {
@@ -75,9 +69,10 @@ static void put_roles(struct print *c)
 {
 	for (int warp = 0; warp * warp_threads(c) < c->r->threads;) {
 		const struct role *l = role_at(c->r, warp);
-		int warps = warps_of(c, l), end = warp + l->nmerged * warps;
+		int warps = target_warps(c->r->target, l->warps), end = warp + l->nmerged * warps;
 
-		put(c, "%sif (warp < %d) {\t/* lane%s %s */", warp ? "else " : "", end, l->nmerged > 1 ? "s" : "", l->name);
+		put(c, "%sif (warp < %d) {\t/* lane%s %s */", warp ? "else " : "", end, l->nmerged > 1 ? "s" : "",
+			l->name);
 		if (l->nmerged > 1)
 			put(c, "\tconst int who = (warp - %d) / %d;", warp, warps);
 		c->role = l;

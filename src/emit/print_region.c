@@ -6,11 +6,6 @@ static const char *var(struct print *c, enum var v, int of)
 	return var_text(c->a, v, of, &c->r->names);
 }
 
-static const char *var_type(enum var v)
-{
-	return v == VAR_SLOT || v == VAR_TO ? "u32" : "int";
-}
-
 static void put_region(struct print *c, const struct role_body *b)
 {
 	c->indent++;
@@ -105,7 +100,7 @@ static void put_let(struct print *c, const struct role_op *o)
 		buf_printf(&b, "%s%s = %s%s%s", i ? ", " : "", var(c, l->var, l->of),
 			o->u.let.hidden ? "opaque(" : "", num(c, l->to), o->u.let.hidden ? ")" : "");
 	}
-	put(c, "%s%s %s;", o->u.let.changes ? "" : "const ", var_type(o->u.let.v.v[0].var), b.text);
+	put(c, "%s%s %s;", o->u.let.changes ? "" : "const ", o->u.let.v.v[0].var == VAR_TO ? "u32" : "int", b.text);
 }
 
 static void put_change(struct print *c, const struct role_op *o)

@@ -107,7 +107,7 @@ NODISCARD enum err_code lower_body(struct kernel *k, struct err *e);
 struct flag_demand {
 	int loop, back;
 	bool within_run;		/* no demand if that is before this run of `loop` */
-	bool before_run;		/* only of instances by other replicas of the lane: no demand if that is in this run */
+	bool before_run;		/* only of instances by other replicas: no demand if that is in this run */
 	int runs;			/* the flag counts the runs of this loop; NONE: instances */
 };
 /* Of a wait for an sTask of the same lane: does it await instances by another replica, because the replicas share a
@@ -178,6 +178,13 @@ static inline int last_node(const struct graph *g, const struct stask *s)
 static inline const struct node *last_node_of(const struct kernel *k, const struct stask *s)
 {
 	return &k->plan->graph->program->nodes.v[last_node(k->plan->graph, s)];
+}
+
+/* Can registers hold numbers of the type? Truth values are none, and packed types are only unpacked. */
+static inline bool is_number_type(enum dtype t)
+{
+	return t == DT_F32 || t == DT_TF32 ||
+		t == DT_F16 || t == DT_BF16 || t == DT_E4M3 || t == DT_E5M2 || t == DT_I32 || t == DT_I8;
 }
 
 /* The matrix instruction of a unit for an operand type; NULL: it has none. */

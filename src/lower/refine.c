@@ -3,19 +3,19 @@
  * Flags, depths and counts are derived from the relation of the plan's events, which says for every number of
  * iterations what must come before what. It does not know four things:
  *
- *  - Whether a flag of bounded depth can serve a wait at all. If lower_depths finds none that does, a wait is added that holds
- *    back the lane that runs ahead, and as that changes the relation, everything is derived again.
+ *  - Whether a flag of bounded depth can serve a wait at all. If lower_depths finds none that does, a wait is added
+ *    that holds back the lane that runs ahead. As that changes the relation, everything is derived again.
  *  - Behind a loop that made no iteration, a lane waits for what the sTasks of the loop would have waited for
  *    (lower_run_waits). The relation has no events for that.
  *  - A lane signals a product only when it next counts its groups, later than the product is complete. So lanes may
  *    wait for each other although the relation has no cycle.
  *  - At its end a lane waits for the last copies on each of its flags, whichever lane issued them.
  *
- * To know the last three, one would have to play the kernel, as verify does. So where verify finds that phases of a flag can
- * be mistaken, or that lanes wait for each other, it returns that counterexample, a refinement is noted, and the kernel is made
- * again. No refinement is noted twice and each list ends (a depth grows to DEPTH_MAX, a wait is held back at so many
- * distances), so the loop does. The shipped plans take one attempt each, and of
- * random plans nearly all; the most that one took was eight. */
+ * To know the last three, one would have to play the kernel, as verify does. So where verify finds that phases of a flag
+ * can be mistaken, or that lanes wait for each other, it returns that counterexample, a refinement is noted, and the
+ * kernel is made again. The loop ends, as no refinement is noted twice and each list is bounded: a depth grows to
+ * DEPTH_MAX, a wait is held back at so many distances. The shipped plans take one attempt each, and of random plans
+ * nearly all; the most that one took was eight. */
 #include "lower/refine.h"
 
 #include "lower/passes.h"
@@ -66,14 +66,6 @@ void refined_set_depths(struct kernel *k)
 
 /* refinements -------------------------------------------------------------------- */
 
-static bool complete_first(struct kernel *k, struct unsignalled x)
-{
-	if (refined_complete_before(k, x.product, x.before))
-		return false;
-	VEC_PUSH(&k->arena, &k->refinements->complete, ((struct complete_before){ x.product, x.before }));
-	return true;
-}
-
 /* A waiter that sees only the last instance of each run of a loop may mistake phases of those before: count runs. */
 static bool see_runs(struct kernel *k, const struct flag *f)
 {
@@ -88,14 +80,6 @@ static bool see_runs(struct kernel *k, const struct flag *f)
 		return true;
 	}
 	return false;
-}
-
-static bool signal_in_loop(struct kernel *k, const struct flag *f)
-{
-	if (refined_signals_in_loop(k, f))
-		return false;
-	VEC_PUSH(&k->arena, &k->refinements->in_loop, *f);
-	return true;
 }
 
 static bool deepen(struct kernel *k, const struct flag *f)
@@ -131,11 +115,21 @@ static bool hold_back(struct kernel *k, const struct flag *f)
 static bool refine_by(struct kernel *k, const struct counterexample *r)
 {
 	const struct flag *f = r->mistaken == NONE ? NULL : &k->flags.v[r->mistaken];
+	struct complete_before first = { r->unsignalled.product, r->unsignalled.before };
+	bool known;
 
-	if (r->unsignalled.product != NONE)
-		return complete_first(k, r->unsignalled);
-	if (r->run != NONE)
-		return signal_in_loop(k, &k->flags.v[r->run]);
+	if (first.product != NONE) {
+		known = refined_complete_before(k, first.product, first.before);
+		if (!known)
+			VEC_PUSH(&k->arena, &k->refinements->complete, first);
+		return !known;
+	}
+	if (r->run != NONE) {
+		known = refined_signals_in_loop(k, &k->flags.v[r->run]);
+		if (!known)
+			VEC_PUSH(&k->arena, &k->refinements->in_loop, k->flags.v[r->run]);
+		return !known;
+	}
 	return f && (see_runs(k, f) || deepen(k, f) || hold_back(k, f));
 }
 

@@ -113,7 +113,7 @@ static void add_iteration(struct lowering *c, int loop, const struct num *iterat
 static enum err_code add_task(struct lowering *c, const struct kentry *x, const struct num *iteration, struct err *e)
 {
 	const struct stask *s = stask_of(c, x);
-	const struct point *around = c->point;
+	struct point *around = c->point;
 	struct point *p = point_in_region(c, s->loop);
 	struct role_op *task, *at;
 	struct role_body *outer;
@@ -162,7 +162,7 @@ static enum err_code add_run(struct lowering *c, int region, const struct kstep 
 	struct point *p;
 	struct role_op *run = add_block(c, NULL);
 	struct role_body *outer = enter_body(c, &run->u.region.body);
-	const struct point *around = c->point;
+	struct point *around = c->point;
 
 	p = point_in_region(c, s->id);
 	p->run_of = s->id;
@@ -185,7 +185,7 @@ static enum err_code add_run(struct lowering *c, int region, const struct kstep 
 static enum err_code add_step(struct lowering *c, int loop, const struct kstep *s, struct err *e)
 {
 	const struct num *iteration = num_offset(c, V(c, VAR_J, loop), s->at);
-	const struct point *around = c->point;
+	struct point *around = c->point;
 	struct role_body *outer;
 	struct role_op *step;
 	struct point *p;

@@ -62,8 +62,8 @@ static enum err_code select_op(struct lowering *c, struct role_op *o, struct err
 	append_op(c, o);
 	if (o->what == DO_TASK) {
 		c->task = o->task;
-		o->point = point_new(c, o->point);
-		c->point = o->point;
+		c->point = point_new(c, o->point);
+		o->point = c->point;
 	}
 	return rewrite_inside(c, o, select_op, e);
 }

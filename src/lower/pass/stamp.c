@@ -50,14 +50,6 @@ static void add_watches(struct lowering *c, enum role_do what)
 	}
 }
 
-/* Iterations of a loop within a loop are counted from the tile's first. */
-static void add_tile_bases(struct lowering *c)
-{
-	for (int i = 0; i < c->p->loops.n; i++)
-		if (c->p->loops.v[i].phase == c->k->phase && c->p->loops.v[i].parent != NONE)
-			add_let(c, VAR_TILE_BASE, i, V(c, VAR_BASE, i));
-}
-
 static void stamp_task(struct lowering *c, struct role_op *task)
 {
 	const struct kentry *x = task->point->entry;
@@ -87,11 +79,6 @@ static void stamp_task(struct lowering *c, struct role_op *task)
 	leave_body(c, outer);
 }
 
-static bool begins_tile(const struct role_op *o)
-{
-	return o->what == DO_INIT || o->what == DO_BLOCK || o->what == DO_TASK;
-}
-
 static void stamp_body(struct lowering *c, struct role_body *b, bool tile, bool step);
 
 static void stamp_op(struct lowering *c, struct role_op *o)
@@ -105,19 +92,22 @@ static void stamp_op(struct lowering *c, struct role_op *o)
 		stamp_body(c, &o->u.region.body, o->what == DO_TILES || tile_loop, step || o->what == DO_TILES);
 }
 
-/* bases: a tile begins, so loops inside count their iterations from here. */
+/* bases: a tile begins, and iterations of loops within loops are counted from there. */
 static void stamp_body(struct lowering *c, struct role_body *b, bool tile, bool bases)
 {
 	struct role_body *outer, old = reopen_body(c, b, &outer);
 	bool begun = false;
 
 	for (int i = 0; i < old.v.n; i++) {
-		if (!begun && begins_tile(old.v.v[i])) {
+		enum role_do what = old.v.v[i]->what;
+
+		if (!begun && (what == DO_INIT || what == DO_BLOCK || what == DO_TASK)) {
 			begun = true;
 			if (tile)
 				add_op(c, DO_STAMPS_TILE);
-			if (bases && old.v.v[i]->what != DO_TASK)
-				add_tile_bases(c);
+			for (int l = 0; l < c->p->loops.n && bases && what != DO_TASK; l++)
+				if (c->p->loops.v[l].phase == c->k->phase && c->p->loops.v[l].parent != NONE)
+					add_let(c, VAR_TILE_BASE, l, V(c, VAR_BASE, l));
 		}
 		stamp_op(c, old.v.v[i]);
 		append_op(c, old.v.v[i]);

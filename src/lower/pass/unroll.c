@@ -6,14 +6,6 @@
  * iteration has one text for each version, and none is needed for iterations that are left over. */
 #include "lower/pass/pass.h"
 
-static void unroll_body(struct lowering *c, struct role_body *b);
-
-static void copy_body_of(struct lowering *c, const struct role_body *b, const struct copying *how)
-{
-	for (int i = 0; i < b->v.n; i++)
-		copy_op(c, b->v.v[i], how);
-}
-
 /* The end of the steady state before its k-th copy. */
 static void add_exit(struct lowering *c, const struct role_op *loop, const struct role_body *epilogue, int k)
 {
@@ -40,6 +32,7 @@ static void add_exit(struct lowering *c, const struct role_op *loop, const struc
 static void unroll_loop(struct lowering *c, struct role_op *loop, const struct role_body *epilogue, int u)
 {
 	struct role_body once = loop->u.region.body, *outer;
+	int l = loop->u.region.of;
 
 	loop->u.region.body = (struct role_body){ 0 };
 	loop->u.region.end = NULL;
@@ -47,8 +40,9 @@ static void unroll_loop(struct lowering *c, struct role_op *loop, const struct r
 	outer = enter_body(c, &loop->u.region.body);
 	for (int k = 0; k < u; k++) {
 		add_exit(c, loop, epilogue, k);
-		copy_body_of(c, &once, &(struct copying){ .loop = loop->u.region.of, .shift = k, .kind
-			= ITERATION_STEADY, .last = INT32_MAX, .from = V(c, VAR_J, loop->u.region.of), .add = k });
+		for (int i = 0; i < once.v.n; i++)
+			copy_op(c, once.v.v[i], &(struct copying){ .loop = l, .shift = k, .kind = ITERATION_STEADY,
+				.last = INT32_MAX, .from = V(c, VAR_J, l), .add = k });
 	}
 	leave_body(c, outer);
 }

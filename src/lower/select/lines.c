@@ -77,7 +77,8 @@ static void add_lines(struct lowering *c, const struct kentry *x, int node, cons
 	int axes[2 * RANK_MAX];
 
 	o->u.lines.n = lines;
-	o->u.lines.when = within_ends(c, s, &f->over, axes, line_axes(&f->over, n->ref, axes));	/* memory may end there */
+	/* memory may have no space for lines beyond the ends of their axes */
+	o->u.lines.when = within_ends(c, s, &f->over, axes, line_axes(&f->over, n->ref, axes));
 	o->u.lines.length = line_length(c, s, &f->over, n->ref);
 	o->u.lines.op = n->op;
 	o->u.lines.type = n->type;

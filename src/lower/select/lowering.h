@@ -49,7 +49,7 @@ struct lowering {
 	bool has_spare_registers;	/* each loop has registers for all its values at once (fragments.c) */
 	/* where operations are appended */
 	struct role_body *body;
-	const struct point *point;	/* the iteration they stand in (pass/pass.h) */
+	struct point *point;		/* the iteration they stand in (pass/pass.h) */
 	int task, wait;			/* noted in operations: sTask, wait of the plan; NONE */
 	VEC(struct touch) touches;	/* of the next operation that may have any */
 	/* the sTask */
@@ -64,7 +64,7 @@ struct lowering {
 	const struct shape2 *contracted;	/* axes that a thread product contracts, as rows, with KS as the current
 						 * row; NULL */
 	bool walks_ring;		/* row and column are those of a walk over a ring, not of a fragment */
-	bool reads_element;		/* row and column are certainly those of a fragment: quotients may be simplified */
+	bool reads_element;		/* row and column are those of a fragment: quotients may be simplified */
 };
 
 /* ---- appending operations (op.c) ------------------------------------------------------ */

@@ -1,5 +1,5 @@
-/* Conditions that may hold for all elements of a tile. From bounds of what is compared follows a condition on the iteration
- * (struct hint) that implies the element's condition, which is marked so that pass/unmask.c can leave it out. */
+/* Conditions that may hold for all elements of a tile. From bounds of what is compared follows a condition on the
+ * iteration (struct hint) that implies the element's condition, which is marked so that pass/unmask.c can leave it out. */
 #include "lower/pass/pass.h"
 
 /* Least and greatest value over the current tile. */
@@ -9,9 +9,7 @@ struct bounds {
 
 static void add_hint(struct lowering *c, bool interior, const struct num *holds)
 {
-	struct point *p = (struct point *)c->point;
-
-	VEC_PUSH(c->a, &p->hints, ((struct hint){ holds, interior }));
+	VEC_PUSH(c->a, &c->point->hints, ((struct hint){ holds, interior }));
 }
 
 /* Is the sTask in the steady state of a loop that can be unmasked? */

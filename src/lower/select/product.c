@@ -41,9 +41,8 @@ static enum err_code find_first_step(struct lowering *c, const struct stask *s, 
 			continue;
 		if ((!o->k_major && !o->ring->shape.nrow) || (o->k_major ?
 		    o->ring->shape.col[0] : o->ring->shape.row[0]) != axis || c->g->extents.tile[axis] % step)
-			return err_set(e,
-				ERR_ILLEGAL, b->loc, "'%s' holds all of '%s', of which each iteration multiplies "
-				"%lld; the matrix unit finds them where they are a multiple of %lld and lie together",
+			return err_set(e, ERR_ILLEGAL, b->loc, "'%s' holds all of '%s', of which each iteration "
+				"multiplies %lld; the matrix unit finds them where they are a multiple of %lld and lie together",
 				b->name, c->p->axes.v[axis].name, (long long)c->g->extents.tile[axis], (long long)step);
 		o->k_first = DIV(axis_first(c, s, NULL, axis), N(c, step));
 	}
@@ -58,18 +57,15 @@ static enum err_code find_operand(struct lowering *c, const struct kentry *x, in
 	const struct node *mma = last_node_of(c->k, s);
 	const struct buffer *b = &c->g->buffers.v[buffer_of_node(c, s, arg)];
 	const struct shape2 *shape;
-	bool kept = false;
 
 	o->ring = ring_of(c, buffer_of_node(c, s, arg));
 	shape = &o->ring->shape;
 	if (shape->ncol != 1)
 		return err_set(e, ERR_ILLEGAL, b->loc, "'%s': the contiguous axis of an operand "
 			"must be one axis", b->name);
-	for (int i = 0; i < mma->naxes; i++)
-		kept |= mma->axis[i] == shape->col[0];
-	o->k_major = !kept;
-	if (kept ? !same_order(c, own, nown, shape->col, 1) || shape->nrow > 1 :
-	    !same_order(c, own, nown, shape->row, shape->nrow))
+	o->k_major = !node_has_axis(mma, shape->col[0]);
+	if (o->k_major ? !same_order(c, own, nown, shape->row, shape->nrow) :
+	    !same_order(c, own, nown, shape->col, 1) || shape->nrow > 1)
 		return err_set(e, ERR_ILLEGAL, b->loc, "'%s' lies in memory with its axes in an order "
 			"that the matrix unit cannot read for '%s'", b->name, s->name);
 	return find_first_step(c, s, b, o, e);
@@ -86,12 +82,6 @@ static uint64_t descriptor_bits(const struct operand *o)
 	return swizzle << 62 | sbo << 32 | lbo << 16;
 }
 
-/* Elements of the contracted axis in a k step. */
-static int k_step_depth(const struct lowering *c, const struct operand *o)
-{
-	return matrix_depth(o->by, c->g->buffers.v[o->ring->buffer].type);
-}
-
 /* Byte offset of k step ks, and of row or column `line`, in the slot. Only for those at which the matrix unit can
  * start: the offset of a sum is the sum of the offsets then. */
 static const struct num *k_step_bytes(struct lowering *c, const struct operand *o, const struct num *ks)
@@ -100,7 +90,7 @@ static const struct num *k_step_bytes(struct lowering *c, const struct operand *
 	const struct num *per_panel = N(c, r->swizzle / o->by->k_bytes);
 
 	if (!o->k_major)
-		return MUL(ks, N(c, k_step_depth(c, o) * r->swizzle));
+		return MUL(ks, N(c, matrix_depth(o->by, c->g->buffers.v[r->buffer].type) * r->swizzle));
 	return ADD(MUL(DIV(ks, per_panel), N(c, r->panel_bytes)), MUL(MOD(ks, per_panel), N(c, o->by->k_bytes)));
 }
 

@@ -47,21 +47,11 @@ static void list_flags(struct lowering *c)
 	}
 }
 
-/* Can the node have the type? Registers hold some types; the packed ones are only unpacked. */
-static bool is_register_type(const struct node *n, enum dtype t)
+/* Can the node have the type? */
+static bool has_lowering(const struct node *n, enum dtype t)
 {
-	switch (t) {
-	case DT_F32: case DT_TF32: case DT_F16: case DT_BF16: case DT_E4M3: case DT_E5M2:
-	case DT_I32: case DT_I8:
-		return true;
-	case DT_BOOL:
-		return n->op != OP_LOAD && n->op != OP_STORE;
-	case DT_I4: case DT_E2M1:
-		return n->op == OP_UNPACK;
-	case DT_F64: case DT_COUNT:
-		break;
-	}
-	return false;
+	return is_number_type(t) || (t == DT_BOOL && n->op != OP_LOAD && n->op != OP_STORE) ||
+		((t == DT_I4 || t == DT_E2M1) && n->op == OP_UNPACK);
 }
 
 static enum err_code check_types(const struct lowering *c, struct err *e)
@@ -73,7 +63,7 @@ static enum err_code check_types(const struct lowering *c, struct err *e)
 			const struct node *n = &c->p->nodes.v[t->nodes.v[k]];
 			enum dtype type = n->op == OP_STORE ? c->p->tensors.v[n->ref].type : n->type;
 
-			if (n->op != OP_SET && !is_register_type(n, type))
+			if (n->op != OP_SET && !has_lowering(n, type))
 				return err_set(e, ERR_ILLEGAL, n->loc, "'%s' works on %s, which is not "
 					"lowered", t->name, dtype_name(type));
 		}

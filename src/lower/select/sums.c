@@ -3,18 +3,6 @@
  * memory (plan_scope). */
 #include "lower/select/lowering.h"
 
-static bool can_multiply(enum dtype t)
-{
-	switch (t) {
-	case DT_F32: case DT_TF32: case DT_F16: case DT_BF16: case DT_E4M3: case DT_E5M2: case DT_I32:
-	case DT_I8:
-		return true;
-	case DT_F64: case DT_E2M1: case DT_I4: case DT_BOOL: case DT_COUNT:
-		break;
-	}
-	return false;
-}
-
 /* Finds the contracted axes, in the order of the first operand. One that no loop runs over is contracted in full. */
 static void find_contracted_axes(const struct lowering *c, const struct stask *s, struct sync_product *p)
 {
@@ -60,7 +48,7 @@ static enum err_code operand_in_step(struct lowering *c, const struct stask *s,
 	const struct buffer *b = &c->g->buffers.v[buffer];
 	const struct ring *r;
 
-	if (!can_multiply(b->type))
+	if (!is_number_type(b->type))
 		return err_set(e, ERR_ILLEGAL, s->loc, "'%s': a product of %s is not lowered: "
 			"threads multiply f32, tf32, f16, bf16, e4m3, e5m2, i32 and i8", s->name, dtype_name(b->type));
 	r = ring_of(c, buffer);

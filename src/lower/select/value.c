@@ -198,19 +198,6 @@ enum err_code refuse_node(const struct node *n, struct err *e)
 	return err_set(e, ERR_ILLEGAL, n->loc, "'%s' over these axes is not lowered yet", op_name(n->op));
 }
 
-/* Can registers hold the type? */
-static bool can_cast(enum dtype to)
-{
-	switch (to) {
-	case DT_BOOL: case DT_F32: case DT_BF16: case DT_F16: case DT_E4M3: case DT_E5M2: case DT_I32:
-	case DT_I8: case DT_TF32:
-		return true;
-	case DT_F64: case DT_E2M1: case DT_I4: case DT_COUNT:
-		break;
-	}
-	return false;
-}
-
 enum err_code element_value(struct lowering *c, const struct kentry *x, int node, const struct val **out, struct err *e)
 {
 	const struct node *n = &c->p->nodes.v[node];
@@ -227,7 +214,7 @@ enum err_code element_value(struct lowering *c, const struct kentry *x, int node
 		v.from = c->p->nodes.v[n->arg[0]].type;
 	for (int i = 0; i < op_arity(n->op); i++)
 		TRY(operand_value(c, x, node, n->arg[i], &v.arg[i], e));
-	if (n->op == OP_CAST ? !can_cast(n->type) : !op_kernel_text(n->op, n->type))
+	if (n->op == OP_CAST ? !is_number_type(n->type) && n->type != DT_BOOL : !op_kernel_text(n->op, n->type))
 		return refuse_node(n, e);
 	v.unmasked = n->op == OP_WHERE && mark_where(c, stask_of(c, x), node);
 	*out = make_val(c, v);
