@@ -4,7 +4,6 @@
 
 #include "lplan.h"
 #include "run/on_host.h"
-#include "run/report.h"
 #include "run/run.h"
 
 /* The only box of this class in the Lua state, empty at first. class_name must be the same pointer each time. */

@@ -69,9 +69,8 @@ static enum err_code set_options(struct compiler *c, const struct compile_result
 /* Everything that the binary depends on. */
 static char *cache_key(const struct compiler *c, const struct compile_result *r)
 {
-	struct buf b;
+	struct buf b = buf_new(c->arena);
 
-	buf_init(&b, c->arena);
 	buf_printf(&b, "nvrtc %d.%d\n", r->nvrtc_major, r->nvrtc_minor);
 	for (int i = 0; i < c->noptions; i++)
 		buf_printf(&b, "%s\n", c->options[i]);

@@ -6,7 +6,7 @@
  * than its launch, the device would wait for the host; then each batch begins with fills of a large buffer, the
  * blocker, which keep the device busy until all of the batch is on the stream.
  */
-#include "gpu/cuda_run.h"
+#include "gpu/cuda_task.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -49,4 +49,16 @@ NODISCARD enum err_code cuda_task_check_guards(struct cuda_task *t, const char *
 /* Copy buffers to their `to`, from the copy `copy` of those that rotate. */
 NODISCARD enum err_code cuda_task_return(struct cuda_task *t, int copy);
 
+/* ---- cuda_run.c: running it once, as a benchmark or as a race ---- */
+
+/* `report` is called before each stage, and repeatedly in STAGE_RUNNING of a benchmark. */
+struct progress {
+	void (*report)(void *ud, enum stage stage);
+	void *ud;
+};
+
+/* The result lies in `a`. The error is in the device's verdict. */
+NODISCARD enum err_code cuda_run_job(struct cuda_device *d, const struct gpu_job *job,
+	const struct progress *p, struct gpu_result *r, struct arena *a);
+
 #endif

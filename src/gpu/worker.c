@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "gpu/cuda_run.h"
+#include "gpu/cuda_task.h"
 #include "gpu/process.h"
 
 enum { WORKER_USAGE = 2 };		/* exit status if not started by a shell */

@@ -1,4 +1,4 @@
-#include "run/report.h"
+#include "run/run.h"
 
 #include <string.h>
 

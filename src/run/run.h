@@ -6,6 +6,7 @@
 #ifndef RUN_RUN_H
 #define RUN_RUN_H
 
+#include "plan/check.h"
 #include "run/built.h"
 #include "run/fill.h"
 
@@ -36,5 +37,9 @@ enum { MAP_PROMOTION = GPU_PROMOTE_128 };
 
 /* A PARAM_MAP as a tensor of a gpu job. In `a`. */
 const struct gpu_tensor *built_map(struct arena *a, const struct program *p, const struct param *x);
+
+/* The problems of a compiled kernel, like those of plan_check, in `a`: spills, and products that the compiler
+ * serialized, each with its sTask. Without the compiler's other warnings. */
+void built_problems(const struct built *b, struct arena *a, struct problems *out);
 
 #endif
