@@ -11,9 +11,9 @@
  *    wait for each other although the relation has no cycle.
  *  - At its end a lane waits for the last copies on each of its flags, whichever lane issued them.
  *
- * To know the last three, one would have to play the kernel, as verify does. So where verify finds that phases of a flag
- * can be mistaken, or that lanes wait for each other, it returns that counterexample, a refinement is noted, and the
- * kernel is made again. The loop ends, as no refinement is noted twice and each list is bounded: a depth grows to
+ * To know the last three, one would have to play the kernel, as verify does. So where verify finds that phases of a
+ * flag can be mistaken, or that lanes wait for each other, it returns that counterexample, a refinement is noted, and
+ * the kernel is made again. The loop ends, as no refinement is noted twice and each list is bounded: a depth grows to
  * DEPTH_MAX, a wait is held back at so many distances. The shipped plans take one attempt each, and of random plans
  * nearly all; the most that one took was eight. */
 #include "lower/refine.h"

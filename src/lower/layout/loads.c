@@ -7,8 +7,8 @@
  * the words around them, and shifted in registers. */
 #include "lower/layout/rings.h"
 
-/* Beyond the end of an axis that a product contracts there must be zeros, as far as a step
- * of its instructions goes. The copy engine brings them only beyond the end of the tensor. */
+/* Beyond the end of an axis that a product contracts there must be zeros, as far as a k step goes. The copy engine
+ * writes them only beyond the end of the tensor. */
 static bool ends_with_tensor(const struct kernel *k, const struct buffer *b, const struct node *n, int axis)
 {
 	const struct program *p = k->plan->graph->program;
@@ -27,9 +27,9 @@ static bool ends_with_tensor(const struct kernel *k, const struct buffer *b, con
 	return false;
 }
 
-/* How many neighbours along an axis come from one element of the tensor: x // 32 does not
- * change within 32. Tiles begin at multiples of their extent. The matrix unit, which reads
- * the ring as it lies, is to find an element for each of them. */
+/* How many neighbours along an axis come from one element of the tensor: x // 32 does not change within 32. Tiles begin
+ * at multiples of their extent. A matrix unit needs an element in the ring for each of them, so they do not share it
+ * then. */
 static int64_t share_of(const struct kernel *k, const struct buffer *b, const struct index_term *t)
 {
 	int64_t tile = k->plan->graph->extents.tile[t->axis];

@@ -19,8 +19,8 @@ static int stored_buffer(const struct kernel *k, const struct stask *s)
 	return NONE;
 }
 
-/* Does one dimension's index do: the axis as it is, of which there is more than one element
- * in a tile, and others that stand? Returns NONE if there is no such axis, -2 if not. */
+/* The axis along which a tile has several elements in one dimension; NONE: there is none; UNFIT: the index is more than
+ * that axis plus what is constant in a tile. */
 enum { UNFIT = -2 };
 
 static int moving_axis(const struct kernel *k, const struct tensor *t, int d, const struct index_expr *x)

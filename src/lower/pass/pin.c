@@ -11,7 +11,7 @@ int latest_issued(const struct point *p, const struct kentry *x, const struct ke
 	return latest < p->last ? latest : p->last;
 }
 
-/* Pin those versions of a product's result of which none is in flight; the latest `open` may be. */
+/* Pins the versions of a product's result that are complete: all but those of the latest `open` instances. */
 static enum err_code pin_finished(struct lowering *c, const struct point *p, const struct kentry *x,
 	const struct kentry *m, int buffer, int open, struct err *e)
 {

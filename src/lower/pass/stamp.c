@@ -70,7 +70,7 @@ static void stamp_task(struct lowering *c, struct role_op *task)
 		} else if (p && p->wait) {
 			add_task_stamp(c, x, p->issued ? x->stamps.drain : x->stamps.groups);
 		}
-		/* what others are signaled of belongs to the sTask */
+		/* signals belong to the sTask, so its stamp follows them */
 		if (i + 1 == old.v.n || (old.v.v[i + 1]->point && old.v.v[i + 1]->point->issued))
 			if (!(p && p->issued))
 				add_task_stamp(c, x, x->stamps.body);

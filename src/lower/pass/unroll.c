@@ -19,8 +19,8 @@ static void add_exit(struct lowering *c, const struct role_op *loop, const struc
 		const struct role_op *x = epilogue->v.v[i];
 		const struct point *at = x->point;
 
-		copy_op(c, x, &(struct copying){ .loop = l, .shift = k, .kind = ITERATION_LATE, .class = at ? at->class
-			: 0, .last = most - 1 + k, .from = V(c, VAR_TRIPS, l), .add = at ? at->number - most : 0 });
+		copy_op(c, x, &(struct copying){ .loop = l, .shift = k, .kind = ITERATION_LATE, .last = most - 1 + k,
+			.class = at ? at->class : 0, .from = V(c, VAR_TRIPS, l), .add = at ? at->number - most : 0 });
 	}
 	p->number = p->last = k - 1 + most;
 	add_join_wait(c, p);
@@ -28,7 +28,7 @@ static void add_exit(struct lowering *c, const struct role_op *loop, const struc
 	leave_body(c, outer);
 }
 
-/* epilogue: what followed the loop, and is part of it now. */
+/* epilogue: the operations behind the loop, of which each exit gets a copy. */
 static void unroll_loop(struct lowering *c, struct role_op *loop, const struct role_body *epilogue, int u)
 {
 	struct role_body once = loop->u.region.body, *outer;

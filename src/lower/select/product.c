@@ -41,8 +41,9 @@ static enum err_code find_first_step(struct lowering *c, const struct stask *s, 
 			continue;
 		if ((!o->k_major && !o->ring->shape.nrow) || (o->k_major ?
 		    o->ring->shape.col[0] : o->ring->shape.row[0]) != axis || c->g->extents.tile[axis] % step)
-			return err_set(e, ERR_ILLEGAL, b->loc, "'%s' holds all of '%s', of which each iteration "
-				"multiplies %lld; the matrix unit finds them where they are a multiple of %lld and lie together",
+			return err_set(e,
+				ERR_ILLEGAL, b->loc, "'%s' holds all of '%s', of which each iteration multiplies "
+				"%lld; the matrix unit finds them where they are a multiple of %lld and lie together",
 				b->name, c->p->axes.v[axis].name, (long long)c->g->extents.tile[axis], (long long)step);
 		o->k_first = DIV(axis_first(c, s, NULL, axis), N(c, step));
 	}

@@ -171,7 +171,7 @@ static void count_dependents(const struct counting *c, int i)
 		if (!needs_end(c, i, j) && !refined_complete_before(c->k, c->r->inst[i].task, c->r->inst[j].task))
 			continue;
 		complete_before(c, i, j);
-		return;			/* later instances know it, too */
+		return;			/* instances after j know it then, too */
 	}
 }
 
