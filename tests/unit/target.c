@@ -1,8 +1,5 @@
-/* A target that nothing under src knows, made as docs/internals/adding.md says and of no
- * more than emit.h offers: its names count. What it counts is what the plan says. */
-#include <lauxlib.h>
-#include <lualib.h>
-#include <stdlib.h>
+/* A target outside of src, made as docs/internals/adding.md says with emit.h alone: its names only count. The counts must be
+ * those of the plan. */
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,7 +9,7 @@
 #include "lua/lplan.h"
 #include "plan/assign.h"
 #include "plan/history.h"
-#include "tests/tap.h"
+#include "tests/unit/script.h"
 
 /* the target ------------------------------------------------------------------ */
 
@@ -218,12 +215,6 @@ static void put_main(struct arena *a, struct source *s, const struct plan *plan,
 		"\treturn 0;\n}\n");
 }
 
-static void stop(const char *why)
-{
-	printf("Bail out! %s\n", why);
-	exit(1);
-}
-
 /* What the compiled program prints. */
 static const char *run_text(struct arena *a, const char *text)
 {
@@ -234,11 +225,11 @@ static const char *run_text(struct arena *a, const char *text)
 	int status;
 
 	if (!mkdtemp(dir))
-		stop("no folder for the text");
+		script_stop("no folder for the text");
 	path = arena_strf(a, "%s/count.c", dir);
 	f = fopen(path, "w");
 	if (!f || fputs(text, f) < 0 || fclose(f))
-		stop("cannot write the text");
+		script_stop("cannot write the text");
 	f = popen(arena_strf(a, "cd %s && ${CC:-cc} -std=c11 -w -Werror=implicit-function-declaration "
 		"-o count count.c -lm && ./count; rm -rf %s", dir, dir), "r");
 	n = f ? fread(out, 1, 4095, f) : 0;
@@ -320,8 +311,7 @@ static const char *others(struct arena *a, const struct plan *p, int64_t tiles, 
 
 static const struct plan *plan_of(lua_State *L, const char *script)
 {
-	if (luaL_dostring(L, lua_pushfstring(L, "local mr = require 'millrace' %s", script)))
-		stop(lua_tostring(L, -1));
+	script_run(L, "plans", script);
 	return history_plan(check_plan(L, -1, "test"));
 }
 
@@ -345,7 +335,7 @@ static void count(lua_State *L, const char *name, const char *script, bool trace
 
 	arena_init(&a, &mem);
 	if (lower_plan(&mem, p, 0, &k, &e) || (traced && lower_stamps(k, &e)))
-		stop(e.msg);
+		script_stop(e.msg);
 	emit_counting(k->role, &a, &s);
 	plan_assign_tiles(&a, p, 0, &d);
 	put_main(&a, &s, p, &d);
@@ -454,7 +444,7 @@ static const char *cuda_text(lua_State *L, struct arena *a)
 	struct err e;
 
 	if (lower_plan(&mem, p, 0, &k, &e) || lower_stamps(k, &e))
-		stop(e.msg);
+		script_stop(e.msg);
 	emit_cuda_sm90(k->role, a, &s);
 	kernel_free(k);
 	return s.text.text;
@@ -484,16 +474,9 @@ static void compare_with_page(lua_State *L, const char *home)
 	arena_release(&a);
 }
 
-/* On the target whose products are single warps', of fragments of their own. */
-#define OF_WARPS "local home = require('millrace.core').home() " \
-	"local device = dofile(home .. '/tests/lua/lib/mma_sync.lua') local plan = mr.plan(mr.examples."
-#define ON_ONE_LANE ", device) plan:lane('c0', {warps=2}) " \
-	"for _, t in ipairs(plan.tasks) do plan:append(t.name) end plan:fill_waits() return plan"
-
 int main(void)
 {
-	const char *home = getenv("MILLRACE_HOME");
-	struct host h = { .home = home ? home : "." };
+	struct host h = { .home = script_home() };
 	lua_State *L = host_open(&h);
 
 	compare_with_page(L, h.home);
@@ -509,10 +492,8 @@ int main(void)
 			"mr.examples.flash_attention{b=1, h=2, m=256, n=384, d=128})", names[i]);
 		count(L, names[i], script, false);
 	}
-	count(L, "products of warps", OF_WARPS "gemm{m=128, n=128, k=96}:graph{tile={m=64, n=32, k=48}}"
-		ON_ONE_LANE, false);
-	count(L, "attention of warps", OF_WARPS "flash_attention{b=1, h=1, m=64, n=96, d=64}"
-		":graph{tile={m=32, n=48}}" ON_ONE_LANE, true);
+	count(L, "products of warps", "return of_warps(mr.examples.gemm{m=128, n=128, k=96}, {m=64, n=32, k=48}, {})", false);
+	count(L, "attention of warps", "return of_warps(attention_of{m=64, n=96}, {m=32, n=48}, {})", true);
 	host_close(L);
 	return tap_done();
 }
