@@ -46,8 +46,9 @@ static enum work_on work_of(const struct kernel *k, const struct klane *l)
 	return most;
 }
 
-/* Grants each lane what the plan says; without that, few registers to lanes that work on no values, and an equal share
- * of the remainder to the others. The pool is what all threads have at launch: setmaxnreg for more would wait for ever. */
+/* Grants each lane what the plan says; without that, few registers to lanes that work on no values, and an equal
+ * share of the remainder to the others. The pool is what all threads have at launch: setmaxnreg for more would wait
+ * for ever. */
 static void share_pool(struct kernel *k, int pool)
 {
 	const struct granting *r = &k->target->registers;

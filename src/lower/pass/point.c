@@ -1,4 +1,4 @@
-/* Points of operations, and copies of operations with the points moved. */
+/* Walks that rewrite bodies, points of operations, and copies of operations with the points moved. */
 #include "lower/pass/pass.h"
 
 enum err_code rewrite_body(struct lowering *c, struct role_body *b, rewrite_fn *rewrite, struct err *e)

@@ -1,5 +1,6 @@
 /* Conditions that may hold for all elements of a tile. From bounds of what is compared follows a condition on the
- * iteration (struct hint) that implies the element's condition, which is marked so that pass/unmask.c can leave it out. */
+ * iteration (struct hint) that implies the element's condition, which is marked so that pass/unmask.c can leave it
+ * out. */
 #include "lower/pass/pass.h"
 
 /* Least and greatest value over the current tile. */

@@ -81,7 +81,8 @@ static bool wait_holds(const struct relation *r, const struct flag *f, int depth
 }
 
 /* When the warps of the lane arrive for instance x, does each know that all have arrived for x - depth? Else a fast
- * warp could arrive twice in one phase. They know it if another lane has seen x - depth, and they waited for that lane. */
+ * warp could arrive twice in one phase. They know it if another lane has seen x - depth, and they waited for that
+ * lane. */
 static bool arrival_holds(const struct relation *r, const struct flag *f, int depth, int64_t x)
 {
 	int old = relation_instance(r, f->task, x - depth), now = relation_instance(r, f->task, x);

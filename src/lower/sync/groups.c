@@ -254,7 +254,8 @@ static int last_reader(const struct counting *c, int j, int buffer)
 }
 
 /* Register versions are counted by the iteration within a run, but the plan counts iterations over all runs. So the
- * next run may overwrite registers that a product of this run still reads; then the lane waits at the end of the run. */
+ * next run may overwrite registers that a product of this run still reads; then the lane waits at the end of the
+ * run. */
 static void count_versions(const struct counting *c, int j)
 {
 	const struct graph *g = c->k->plan->graph;

@@ -47,16 +47,16 @@ bool lower_waits_for_run(const struct kernel *k, const struct wait *w, int *dept
 	int lane = lane_of(k, w->task);
 
 	*depth = greatest_distance(k, w);
-	if (theirs == NONE ||
-	    g->program->loops.v[theirs].parent != mine || w->when == WAIT_ISSUED || is_async_load(k, w->on))
+	if (theirs == NONE || g->program->loops.v[theirs].parent != mine || w->when == WAIT_ISSUED ||
+	    is_async_load(k, w->on))
 		return false;
 	return *depth > 1 || g->trips[theirs].least == 0 || !lane_has_loop(k->plan, lane, theirs) ||
 		!is_awaited_inside(k, w->on);
 }
 
-/* The wait looks `back` iterations of its region back. When the waiting sTask is issued, is the run of loop `inner` in
+/* The wait looks `back` iterations of its region back. When the waiting sTask is issued, is the run of loop `nested` in
  * that iteration the last one that its lane has passed? */
-static bool is_last_passed(struct kernel *k, const struct wait *w, int inner, int back)
+static bool is_last_passed(struct kernel *k, const struct wait *w, int nested, int back)
 {
 	struct arena_mark mark = arena_mark(&k->arena);
 	const struct plan *p = k->plan;
@@ -66,7 +66,7 @@ static bool is_last_passed(struct kernel *k, const struct wait *w, int inner, in
 	bool before;
 
 	order_steps(&k->arena, p, lane, k->phase, loop_of(k, w->task), &steps, &least, &most);
-	while (steps[i].id != (steps[i].is_loop ? inner : entry))
+	while (steps[i].id != (steps[i].is_loop ? nested : entry))
 		i++;
 	before = steps[i].is_loop;
 	arena_reset(&k->arena, mark);
@@ -81,16 +81,17 @@ static bool is_last_passed(struct kernel *k, const struct wait *w, int inner, in
 static int runs_of(struct kernel *k, const struct wait *w, int loop, int back)
 {
 	const struct program *p = k->plan->graph->program;
-	int mine = loop_of(k, w->task), theirs = loop_of(k, w->on), inner = theirs, depth;
+	int mine = loop_of(k, w->task), theirs = loop_of(k, w->on), nested = theirs, depth;
 
 	if (theirs == loop)
 		return NONE;
-	while (p->loops.v[inner].parent != loop)
-		inner = p->loops.v[inner].parent;
-	if (!refined_sees_runs(k, w) && mine == loop && inner == theirs && back <= 1 && !lower_waits_for_run(k,
-	    w, &depth) && lane_has_loop(k->plan, lane_of(k, w->task), theirs) && is_last_passed(k, w, theirs, back))
+	while (p->loops.v[nested].parent != loop)
+		nested = p->loops.v[nested].parent;
+	if (!refined_sees_runs(k, w) && mine == loop && nested == theirs && back <= 1 &&
+	    !lower_waits_for_run(k, w, &depth) && lane_has_loop(k->plan, lane_of(k, w->task), theirs) &&
+	    is_last_passed(k, w, theirs, back))
 		return NONE;
-	return inner;
+	return nested;
 }
 
 static int replicas_of(const struct kernel *k, const struct wait *w)
