@@ -1,4 +1,5 @@
-/* Our declarations of CUDA and NVML against NVIDIA's, where their headers are installed: when it compiles, they agree. */
+/* Our declarations of CUDA and NVML against NVIDIA's, where their headers are installed: if it compiles,
+ * they agree. */
 #include "gpu/cuda_api.h"
 #include "gpu/gpu.h"
 #include "tap.h"

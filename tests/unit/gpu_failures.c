@@ -279,7 +279,8 @@ static void test_jumps(void)
 
 int main(int argc, char **argv)
 {
-	static void (*const tests[])(void) = { test_failures, test_refusals, test_no_driver, test_interrupt, test_idle_death,
+	static void (*const tests[])(void) = { test_failures, test_refusals, test_no_driver, test_interrupt,
+		test_idle_death,
 		test_orphan, test_jumps };
 
 	return gpu_tests(argc, argv, tests, LEN(tests));

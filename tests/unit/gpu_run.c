@@ -118,7 +118,8 @@ static void test_messages(void)
 	get_shared_job(&copy, &job, share, sizeof(share), &arena);
 	ok(!copy.bad && copy.pos == w.len && job.nsteps == 1 && job.steps[0].nparams == 4 &&
 		job.steps[0].binary == 1 && job.nbinaries == 2 &&
-		job.binaries[1].bytes == BINARIES[1].bytes && !strcmp(job.buffers[1].name, "y"), "a complete one is understood");
+		job.binaries[1].bytes == BINARIES[1].bytes && !strcmp(job.buffers[1].name, "y"),
+		"a complete one is understood");
 	for (int i = 0; i < 20000; i++) {
 		unsigned char *one = &w.data[prng_below(&rng, (uint32_t)w.len)], was = *one;
 		struct arena_mark mark = arena_mark(&arena);
@@ -333,7 +334,8 @@ static void test_watts(void)
 
 int main(int argc, char **argv)
 {
-	static void (*const tests[])(void) = { test_job_check, test_messages, test_run, test_binaries, test_launch_numbers,
+	static void (*const tests[])(void) = { test_job_check, test_messages, test_run, test_binaries,
+		test_launch_numbers,
 		test_bench, test_cache_state, test_watts };
 
 	return gpu_tests(argc, argv, tests, LEN(tests));

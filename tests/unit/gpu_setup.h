@@ -58,7 +58,8 @@ static inline void simple_init(struct simple *s, const char *entry)
 	s->buffers[1] = (struct gpu_buffer){ .name = "y", .bytes = sizeof(s->y),
 		.init = GPU_INIT_HOST, .from = s->y, .to = s->y };
 	s->step.params = s->params;
-	s->job = (struct gpu_job){ .binaries = BINARIES, .nbinaries = 1, .buffers = s->buffers, .nbuffers = 2, .steps = &s->step, .nsteps = 1 };
+	s->job = (struct gpu_job){ .binaries = BINARIES, .nbinaries = 1, .buffers = s->buffers, .nbuffers = 2,
+		.steps = &s->step, .nsteps = 1 };
 }
 
 static inline void saxpy_init(struct simple *s)

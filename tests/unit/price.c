@@ -229,7 +229,8 @@ static void test_dearer(void)
 	double one = cycles_of("large_gemm(512)"), odd = cycles_of("large_gemm(511, {loading = 3})"), two;
 
 	two = cycles_of("large_gemm(512, {apart = true, rings = 6})");
-	ok(two > 1.2 * cycles_of("large_gemm(512, {rings = 6})"), "an accumulator that is handed over each iteration is dear");
+	ok(two > 1.2 * cycles_of("large_gemm(512, {rings = 6})"),
+		"an accumulator that is handed over each iteration is dear");
 	ok(odd > 20 * one, "loads of single elements by threads are much dearer than by the engine");
 	two = cycles_of("large_gemm(511)");
 	ok(two < odd / 2, "... but not where neighbours are shifted together");

@@ -1,5 +1,5 @@
-/* A target outside of src, made as docs/internals/adding.md says with emit.h alone: its names only count. The counts must be
- * those of the plan. */
+/* A target outside of src, made as docs/internals/adding.md says with emit.h alone: its names only count. The counts must
+ * be those of the plan. */
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -492,7 +492,8 @@ int main(void)
 			"mr.examples.flash_attention{b=1, h=2, m=256, n=384, d=128})", names[i]);
 		count(L, names[i], script, false);
 	}
-	count(L, "products of warps", "return of_warps(mr.examples.gemm{m=128, n=128, k=96}, {m=64, n=32, k=48}, {})", false);
+	count(L, "products of warps",
+		"return of_warps(mr.examples.gemm{m=128, n=128, k=96}, {m=64, n=32, k=48}, {})", false);
 	count(L, "attention of warps", "return of_warps(attention_of{m=64, n=96}, {m=32, n=48}, {})", true);
 	host_close(L);
 	return tap_done();

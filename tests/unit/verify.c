@@ -374,7 +374,8 @@ int main(void)
 	check_states_of("all states of attention", "return attention{m=128, n=128}", 2, 2, true);
 	check_states_of("all states of attention, queries from a lane of their own",
 		"return attention{m=192, n=128, p1=true}", 3, 2, true);
-	check_states_of("all states of attention with overlap", "return attention{m=128, n=128, overlap=true}", 2, 2, true);
+	check_states_of("all states of attention with overlap",
+		"return attention{m=128, n=128, overlap=true}", 2, 2, true);
 	check_states_of("all states of ping-pong", "return example('attention_pingpong', "
 		"attention_of{m=128, n=256})", 1, 2, false);
 	check_states_of("all states of a gemm whose epilogue is another lane's",
