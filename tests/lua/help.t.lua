@@ -133,8 +133,8 @@ for _, name in ipairs{"MILLRACE_LIBCUDA", "MILLRACE_HOME", "MILLRACE_MEMORY", "N
   ok(topics[name], "the variable " .. name)
 end
 
-for _, word in ipairs{"II", "ResMII", "RecMII", "offset", "turn", "ring", "cluster", "sEU", "EU", "lane", "prologue", "epilogue",
-    "Propagate", "Append", "Wait", "Stage", "slack", "occupancy", "sTask", "tile"} do
+for _, word in ipairs{"II", "ResMII", "RecMII", "offset", "iteration", "turn", "ring", "cluster", "sEU", "EU", "lane", "prologue",
+    "epilogue", "Propagate", "Append", "Wait", "Stage", "slack", "occupancy", "sTask", "tile"} do
   ok(topics[word], "the word " .. word)
 end
 
