@@ -1,8 +1,8 @@
 -- Decoding at the speed of memory: K and V pass through each SM once, and all else hides
 -- behind them. One producer warp keeps a ring of three tiles of K and three of V full,
--- 192 KiB under way on each SM. A consumer does one thing after the other: its 64 rows
--- hold the few queries of a kv head, so most of its work is on nobody's rows, and still
--- it is done before the next tile is there.
+-- 192 KiB under way on each SM. A consumer does one thing after the other. Its 64 rows
+-- hold the few queries of a kv head, so most of its work is on rows that are not used,
+-- and still it is done before the next tile is there.
 --
 -- In the second phase a tile is some KiB, and loading it takes longer than working on it.
 -- With four versions of what it loads the producer is three tiles ahead.

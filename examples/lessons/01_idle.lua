@@ -4,7 +4,7 @@ local mr = require "millrace"
 
 return mr.lesson{
   title = "Why is my tensor core idle?",
-  idea = "A unit idles because of the lane that feeds it. The lane's row tells what it did instead.",
+  idea = "A unit idles because of the lane that feeds it. The lane's row shows what it did instead.",
   {text = [[
 You have an attention kernel. A profiler says that its tensor cores are at work half of the time. What holds them up: memory,
 the softmax, or the order of the work?
@@ -23,26 +23,25 @@ function attention(device)
 end
 plan = attention(mr.device "h200")
 tl = plan:simulate()]]},
-  {ask = "Loads are slow, one hears. Suppose L2 gave twice as many bytes a cycle. How much less time would it take, in per cent?",
+  {ask = "Loads are said to be slow. Suppose L2 gave twice as many bytes a cycle. How much less time would it take, in per cent?",
     unit = "%", answer = "100 * (1 - twice_l2().seconds / tl.seconds)",
     because = [[
-The memory was at work $(percent(tl.utilization.memory)) of the time. What is not short of work is not what one waits for.]]},
+Memory was at work $(percent(tl.utilization.memory)) of the time, and loads are complete before the lane needs them.]]},
   {text = "Guessing at units does not help. Look at the lanes."},
   {show = "tl", options = {to = 8000}, name = "idle_serial"},
   {text = [[
 Read the row of c0. It issues q, the scores, and can do nothing: the dots say that it waits for them. Then come softmax and
-rescale, on the CUDA cores, and then p, the second product, is issued. Only when the lane comes round again is there anything
-new for the tensor cores. They are at work $(percent(tl.utilization.tensor)) of the time, and the CUDA cores
-$(percent(tl.utilization.cuda)): they hardly ever are at the same time. Nobody is too slow. The lane does one thing after the
-other.
+rescale, on the CUDA cores, and then p, the second product, is issued. The tensor cores get more work only in the lane's next
+iteration. They are at work $(percent(tl.utilization.tensor)) of the time, and the CUDA cores
+$(percent(tl.utilization.cuda)): hardly ever both at the same time. No unit is too slow. The lane does one thing after the other.
 
-tl.blame says the same in numbers, of the time of each lane. Under pipe stands the time in which it waits for a unit at work.]]},
+tl.blame says the same in numbers, of the time of each lane. The column pipe is the time in which it waits for a busy unit.]]},
   {show = "tl.blame"},
   {claim = "twice the rate of L2 brings nothing", that = "math.abs(twice_l2().seconds / tl.seconds - 1) < 0.01"},
   {claim = "the tensor cores are idle for a third or more", that = "tl.utilization.tensor < 0.67"},
   {claim = "little overlaps", that = "tl.utilization.tensor + tl.utilization.cuda < 1"},
   {text = [[
-So give the tensor cores somebody else's work meanwhile. With 128 queries a tile and eight warps, the lane is two warpgroups.
+So give the tensor cores work of another warpgroup meanwhile. With 128 queries a tile and eight warps, the lane is two warpgroups.
 Each has 64 rows, and they drift apart: one computes what the other multiplies.]]},
   {ask = "Twice the work a tile, and the tensor cores need twice as long for it. How busy will they be?", unit = "%",
     answer = "100 * two_groups().utilization.tensor"},
@@ -57,7 +56,7 @@ better = plan:simulate()]]},
   {text = [[
 The same work takes $(us(better.seconds)) instead of $(us(tl.seconds)). No unit has become faster.
 
-To find out by yourself: look at the busiest unit's gaps, then at the row of the lane that feeds it, then at what the dots are
+To find out by yourself: look at the busiest unit's gaps, then at the row of the lane that feeds it, then at what its dots wait
 for. tl:why() does that, and tries changes.]]},
   {try = {
     {"plan:propagate{n=64}", "Half as many keys a block: the softmax is half as long, and so are the products. What is not?"},

@@ -6,7 +6,7 @@ return mr.lesson{
   title = "Can this plan get any faster?",
   idea = "II has two lower bounds: ResMII, by resources, and RecMII, by circles. Which one binds says what to change.",
   {text = [[
-A kernel runs at some speed. Is it worth another day? Two numbers tell before you try.
+A kernel runs at some speed. Is it worth another day of work? Two numbers answer that before you try.
 
 II, the initiation interval, is the time from one iteration to the next in the steady state. A loop of T iterations takes about
 T times II. ResMII is the most that one iteration asks of a resource: a unit, a lane, memory. RecMII is the longest circle of
@@ -42,9 +42,9 @@ What about smaller tiles? 64 x 64 is a quarter of the product.]]},
   {ask = "A tile of 64 x 64 x 64 asks for 128 cycles of the tensor cores. With eight versions, what is II?", unit = "cycles",
     answer = "product(64, 64, 8):simulate().ii"},
   {code = "small = product(64, 64, 8):simulate()\nprint(small:summary{width=78})"},
-  {claim = "of a small tile another resource binds", that = "small.ii >= 1.5 * 2 * 64 * 64 * 64 / 4096"},
+  {claim = "another resource binds a small tile", that = "small.ii >= 1.5 * 2 * 64 * 64 * 64 / 4096"},
   {text = [[
-Near the bound again, but the resource behind ResMII is another one: the name stands in brackets. A tile of half the sides has a
+Near the bound again, but the resource behind ResMII is another one, the one in brackets. A tile of half the sides has a
 quarter of the product and half of the bytes. That is why large tiles are used: $(number(deep.seconds * 1e6)) us against
 $(number(small.seconds * 1e6)).
 

@@ -9,8 +9,9 @@ return mr.lesson{
 Written by hand, a software pipeline is three loops: a prologue that starts the first loads, a steady state, and an epilogue
 that drains what is under way. They are where the mistakes are. A plan has none of them.
 
-A lane runs a loop of T iterations as a pipelined loop. In iteration j of that it does its entries in order, each for
-iteration j + at of the source loop, if there is such an iteration. Attention with four blocks of keys; all offsets are 0.]]},
+A lane runs a source loop of T iterations as a pipelined loop. In iteration j of the pipelined loop it performs its entries in
+order, each for iteration j + at of the source loop, if there is such an iteration. Here is attention with four blocks of keys. All
+offsets are 0. Each line lists an iteration of the pipelined loop: sTasks, each with its iteration of the source loop.]]},
   {code = [[
 bound = mr.examples.flash_attention{b=1, h=1, m=64, n=256, d=128}
 plan = mr.plan(bound:graph{tile={m=64, n=64}}, mr.device "h200")
@@ -33,18 +34,19 @@ function by_iteration()
   end
 end
 by_iteration()]]},
-  {text = "Now the scores get at=1: they are computed an iteration ahead of all others."},
-  {ask = "Four iterations, one sTask one ahead. How many iterations does the lane's pipelined loop have?",
+  {text = "Now the scores get at=1: they are computed an iteration ahead of all other sTasks."},
+  {ask = "The source loop has four iterations, and one sTask is one ahead. How many iterations does the pipelined loop have?",
     answer = "count(moved(1), {mma_qk=1})",
-    because = "One more than the source loop: they go from minus the greatest offset to T - 1 minus the least."},
+    because = "One more than the source loop. They are numbered from minus the greatest offset to T - 1 minus the least."},
   {code = 'plan:move("mma_qk", {at=1})\nat.mma_qk = 1\nby_iteration()'},
   {claim = "one offset, one more iteration", that = "count(plan, at) == 5"},
   {text = [[
-Iteration -1 has only what is ahead: that is the prologue. The last one lacks it: the epilogue. Nobody wrote them.
+Iteration -1 has only the sTask that is ahead: that is the prologue. The last iteration has all but this one: the epilogue. Both
+follow from the offset; nobody wrote them.
 
-An offset also makes values live longer. The scores of iteration i are now made in iteration i - 1 and read in
-iteration i, when those of i + 1 have been made already. So they need two versions, and plan:move gave them: mma_qk has $(plan.rings.mma_qk). In general a
-value that is alive over k iterations needs k + 1.]]},
+An offset also makes values live longer. The scores of source iteration i are now computed in iteration i - 1 of the pipelined
+loop, and read in iteration i, when those of i + 1 have been computed already. So they need two versions, and plan:move gave them:
+mma_qk has $(plan.rings.mma_qk). In general a value that is alive over k iterations needs k + 1 versions.]]},
   {claim = "the move brought a version", that = "plan.rings.mma_qk == 2 and plan:check()"},
   {ask = "And with the scores two iterations ahead: how many versions do they need?", answer = "moved(2).rings.mma_qk"},
   {code = [[
@@ -56,12 +58,14 @@ print(plan.rings.mma_qk, plan.usage.lanes.c0 .. " registers a thread")]]},
   {text = [[
 Scores of 64 x 64 take 32 registers of every thread, and each further version takes as many. An offset costs registers.
 
-Back to one, then, and a look at the first iterations in time: q of iteration -1, and then one q and one p in each.]]},
+Back to an offset of one, then, and a look at the first iterations in time: one q in iteration -1, and then one q and one p in
+each.]]},
   {code = 'plan:undo()\ntl = plan:simulate()'},
   {show = "tl", options = {to = 8000}, brief = true, name = "offsets_prologue"},
   {text = [[
-The prologue and the epilogue cost time, too: a lane with an offset has more iterations. With four iterations that is a fourth more;
-with 64 nobody sees it. Whether an offset hides anything is a question of the order within an iteration. That is the next lesson.]]},
+The prologue and the epilogue cost time, too: with an offset, the pipelined loop has more iterations than the source loop. If that
+has four, it is a fourth more; if it has 64, the difference does not show. Whether an offset hides anything depends on the order
+within an iteration. That is the next lesson.]]},
   {try = {
     {'plan:move("softmax", {at=1})', "Which buffers get versions now, and why not the scores?", that = "r.ok"},
     {'plan:move("load_v", {at=1})', "A load an iteration earlier, on the lane that loads. Does it change what c0 does?"},

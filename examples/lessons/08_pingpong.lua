@@ -73,8 +73,8 @@ $(us(pingpong.seconds)), II $(pingpong.ii) against $(step.ii) in step; the bound
   {ask = "What does the issue order itself bring, in per cent of the time?", unit = "%",
     answer = "100 * (1 - pingpong.seconds / without_order().seconds)",
     because = [[
-In the model nothing, or less: lanes without an issue order are out of step already. On a device the order is nobody's promise,
-and a wait costs little. An H200 took 1.69 ms without it and 1.72 ms with it, for 8192 queries (tests/perf/sweep-h200.jsonl).
+In the model nothing, or less: lanes without an issue order are out of step already. On a device nothing guarantees that they
+are, and a wait costs little. An H200 took 1.69 ms without it and 1.72 ms with it, for 8192 queries (tests/perf/sweep-h200.jsonl).
 It took 1.69 ms in the order of the program, too, without an issue order: its lanes drift further apart than the
 model's, and hide nearly all of the softmax. What brings the gain is that the lanes are apart.]]},
   {claim = "the issue order is worth little", that = "math.abs(1 - pingpong.seconds / without_order().seconds) < 0.03"},

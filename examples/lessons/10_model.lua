@@ -10,7 +10,7 @@ All numbers so far came from a model. It has a few dozen numbers of the device, 
 is it wrong, and by how much?
 
 Here are four plans, and what an H200 SXM of 700 W took for them in November 2026. The times are from tests/perf/sweep-h200.jsonl,
-where 177 plans stand with theirs: medians of steady runs on random data. The first three are attention by two lanes: in the
+which has 177 plans with theirs: medians of steady runs on random data. The first three are attention by two lanes: in the
 order of the program; products first; and the same with an issue order. The fourth is a matrix product.]]},
   {code = [[
 measured = {                    -- ms, cycles, clock in Hz
@@ -56,10 +56,10 @@ end]]},
   {claim = "three are within their uncertainty, one is not",
     that = "error_of(1) > tls.serial.uncertainty and error_of(2) < tls.overlap.uncertainty and error_of(3) < tls.pingpong.uncertainty and error_of(4) < tls.gemm.uncertainty"},
   {text = [[
-What stands behind +- is tl.uncertainty: nine of ten measured times are nearer than that. Three of these are. The first is off by
-$(percent(error_of(1))): the tenth. The two lanes that do one thing after the other hide more of each other than the model gives
-them. It knows no better which lane comes first, and how far apart they end up. Look also at the last columns: the cycles are
-off by more than the time. A kernel that needs fewer cycles draws more power, and gets a lower clock. That brings errors
+The number after +- is tl.uncertainty: nine of ten measured times are nearer than that to the predicted one. Here three of four
+are. The first is off by $(percent(error_of(1))). Its two lanes, in the order of the program, hide more of each other's work on the
+device than in the model, which does not know which lane comes first, nor how far apart they end up. Look also at the last columns:
+the cycles are off by more than the time. A kernel that needs fewer cycles draws more power, and gets a lower clock. That brings errors
 together, and gains too.]]},
   {show = "tls.serial", options = {to = 9000}, brief = true, name = "model_serial"},
   {text = "Now power. With products at work, the clock of an H200 is at most $(number(tls.gemm.full_clock_hz / 1e9)) GHz."},

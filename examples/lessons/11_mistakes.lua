@@ -10,7 +10,7 @@ A missing wait is the worst sort of mistake: the kernel is right on your machine
 checked for that before anything runs. check() asks three things: is every dependence kept, whatever the speed of the units? Can
 lanes wait for each other for ever? Does it fit?
 
-Here is a legal plan: rings of three, and three statements that say who waits for whom.]]},
+Here is a legal plan: rings of three versions, and three statements that say which sTask waits for which.]]},
   {code = [[
 bound = mr.examples.gemm{m=4096, n=4096, k=4096}
 graph = bound:graph{tile={m=128, n=128, k=64}}
@@ -35,8 +35,8 @@ load_b is issued right after load_a, and mostly there at the same time. Mostly.]
   {ask = "load_a waits for the product five iterations back. The ring has three slots.", choices = {"it is still right",
     "a wrong answer", "it hangs"},
     answer = 'kind(function(p) p:unwait("load_a", "mma") p:wait("load_a", {{"mma", distance=5}}) end)', because = [[
-The load of iteration 3 goes to the slot of iteration 0. Without a distance the wait is for who used that slot, and follows the
-number of versions.]]},
+The load of iteration 3 goes to the slot of iteration 0. Without a distance, the wait is for the product that used that slot last,
+whatever the number of versions.]]},
   {code = [[
 plan:unwait("load_a", "mma")
 plan:wait("load_a", {{"mma", distance=5}})
@@ -59,8 +59,8 @@ much as a wait is.]]},
   {claim = "the order of issue protects", that = [[not plan:check() and legal():check()]]},
   {text = [[
 Each problem has a repair with it, and plan:fill_waits() adds what is missing: here one wait, of load_b. That of load_a is
-needless now, and stays, as somebody has written it. Waits have a price ($(mr.device("h200"):number "sync.wait_cost") cycles on
-the H200), so fewer are better.]]},
+needless now, and stays: fill_waits drops only those that it has added. Waits have a price
+($(mr.device("h200"):number "sync.wait_cost") cycles on the H200), so fewer are better.]]},
   {code = "print(plan:fill_waits(), plan:check())\nprint(legal():diff(plan))"},
   {claim = "fill_waits repairs it", that = "plan:check()"},
   {text = [[

@@ -45,8 +45,8 @@ Not by half. With faster products the lanes are in the way: what they compute on
 work. A proof of a change is worth more than the share that a unit is busy.]]},
   {claim = "another thing binds then", that = "twice('tensor').gain < 0.4 and twice('tensor').gain > 0.1"},
   {text = [[
-The gap says that there may be a better order, not that there is one: the model's lanes also ask, tell and wait for their own
-products. The best order known for this loop has products first, softmax an iteration ahead, and lanes with an issue order.]]},
+The gap says that there may be a better order, not that there is one: the model's lanes also spend time on flags and signals, and wait
+for their own products. The best order known for this loop has products first, softmax an iteration ahead, and lanes with an issue order.]]},
   {code = [[
 better = mr.load_plan("attention_pingpong", bound):simulate()
 print(better:proof())]]},
