@@ -242,7 +242,7 @@ struct role_op {
 			} stride;
 			bool arrives;			/* LOAD: the thread's copies arrive at the flag; else the
 							 * lane waits for them */
-			int flag;
+			int flag;			/* LOAD; NONE: it does not arrive */
 			const struct num *n;		/* instance of the flag */
 			const struct num *address;	/* of the element at hand in the slot */
 			int64_t bytes;			/* of a tile, in global memory */

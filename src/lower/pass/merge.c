@@ -82,18 +82,28 @@ static bool continues(int64_t first, int64_t second, int64_t last, int64_t next)
 
 static bool merge_rings(struct merging *m, int first, int next)
 {
-	const struct role_ring *v = m->r->rings.v, *x = &v[first], *y = &v[next];
-	const struct counterpart *c = add_counterpart(m, COUNTERPART_RING, first, next);
+	const struct role_ring *v = m->r->rings.v, *x, *y;
+	const struct counterpart *c;
 
+	if (first == NONE || next == NONE)
+		return first == next;
+	x = &v[first];
+	y = &v[next];
+	c = add_counterpart(m, COUNTERPART_RING, first, next);
 	return c && x->slot_bytes == y->slot_bytes && x->versions == y->versions && x->shared == y->shared &&
 		continues(x->offset, v[c->of[1]].offset, v[c->of[m->n - 1]].offset, y->offset);
 }
 
 static bool merge_flags(struct merging *m, int first, int next)
 {
-	const struct role_flag *v = m->r->flags.v, *x = &v[first], *y = &v[next];
-	const struct counterpart *c = add_counterpart(m, COUNTERPART_FLAG, first, next);
+	const struct role_flag *v = m->r->flags.v, *x, *y;
+	const struct counterpart *c;
 
+	if (first == NONE || next == NONE)
+		return first == next;
+	x = &v[first];
+	y = &v[next];
+	c = add_counterpart(m, COUNTERPART_FLAG, first, next);
 	return c && x->depth == y->depth && x->all == y->all && x->bytes == y->bytes &&
 		continues(x->offset, v[c->of[1]].offset, v[c->of[m->n - 1]].offset, y->offset);
 }

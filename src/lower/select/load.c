@@ -100,6 +100,7 @@ static void load_elements(struct lowering *c, const struct kentry *x, const stru
 		add_lane_sync(c, "all are done with the slot");
 	add_touch(c, TOUCH_WRITE, TOUCH_SLOT, r->buffer, 0);
 	o = add_op(c, DO_LOAD_THREADS);
+	o->u.move.flag = NONE;
 	o->u.move.run = lower_copy_width(c->k, x->task);
 	set_move(c, o, s, n, &r->shape, walk_ring(c, s, r, o));
 	if (o->u.move.run * dtype_bits(o->u.move.type) >= 32)
