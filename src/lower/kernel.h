@@ -17,10 +17,10 @@
  * matrix instruction reads complete blocks, a slot of an operand has space for padding, which nothing fills.
  *
  * Flags. Other lanes learn through a ring of mbarriers that an sTask, or the copy engine, has finished: instance s
- * completes phase s / depth of barrier s mod depth. The depth is the least for which the relation of the plan's
- * events (plan/events.h) proves that no phase is reused before all its waiters have seen it; for a load at least the
- * number of slots of its ring. If no depth suffices, a wait is added that holds back the lane that runs ahead. Loops
- * without an iteration may need more than the relation says: then verify finds a counterexample and the depth is
+ * completes generation s / depth of barrier s mod depth. The depth is the least for which the relation of the plan's
+ * events (plan/events.h) proves that no waiter mistakes one generation for another (sync/depths.c); for a load at least
+ * the number of slots of its ring. If no depth suffices, a wait is added that holds back the lane that runs ahead.
+ * Loops without an iteration may need more than the relation says: then verify finds a counterexample and the depth is
  * doubled (refine.h). A flag of runs counts the runs of a loop instead of instances. Lanes outside of the loop use it
  * if they cannot count the loop's iterations, or if there may be none.
  *
@@ -29,7 +29,7 @@
  *
  * Clusters. The blocks of a cluster (plan/cluster.h) execute the same text on neighbouring tiles, in which all loops
  * make equally many iterations. Of a load that they share each block copies a share into the slots of all blocks and
- * completes transaction bytes of the flags of all blocks (multicast); a phase of such a flag is complete when all
+ * completes transaction bytes of the flags of all blocks (multicast); a generation of such a flag is complete when all
  * shares have arrived. So a slot is free only when all blocks have released it: the flag on which the loading lane
  * waits for that exists once in each block and counts the arrivals of all blocks. No block accesses the memory of
  * another before that has initialised its flags, nor ends before all blocks do.
@@ -130,17 +130,17 @@ struct outbox {
 /* A ring of mbarriers through which other lanes see instances of an sTask. */
 struct flag {
 	int task;
-	bool issued;			/* a phase completes when the instance is issued; else when it is complete */
-	bool runs;			/* phases are not instances but runs of `loop`: each iteration of
+	bool issued;			/* a generation completes at the instance's issue; else at its completion */
+	bool runs;			/* generations are not instances but runs of `loop`: each iteration of
 					 * the region around the loop has one, perhaps empty */
 	int loop;			/* the sTask's, or one around it */
 	bool ends_complete;		/* the lane waits for its products before it signals a run */
 	bool in_loop;			/* a run is signaled with the last instance in it, not behind the loop */
 	int depth;
-	int arrivals;			/* that complete a phase, in one block */
+	int arrivals;			/* that complete a generation, in one block */
 	bool all_blocks;		/* lanes of all blocks of the cluster arrive, at the flags of all */
 	bool copies_arrive;		/* copies by threads arrive themselves, on completion (cp.async) */
-	int64_t bytes;			/* transaction bytes of the copy engine in a phase; 0: none */
+	int64_t bytes;			/* transaction bytes of the copy engine in a generation; 0: none */
 	int64_t offset;			/* of the first barrier in shared memory, in bytes */
 };
 
@@ -261,7 +261,7 @@ struct klane {
 	int lane;			/* of the plan */
 	int replica, replicas;		/* it takes tiles t with t mod replicas = replica */
 	int handover_flag;		/* flag whose instance t - 1 is awaited before tile t; without it a replica
-					 * could mistake a phase of another replica's tile for one of its own. NONE: one
+					 * could mistake a generation of another replica's tile for its own. NONE: one
 					 * replica, or each step has its own flag because of offsets in the tile loop */
 	int barrier;			/* number of the named barrier that synchronises its threads */
 	int warps, first_warp;

@@ -12,7 +12,7 @@
 #include "lower/lower.h"
 #include "plan/events.h"
 
-enum { DEPTH_MAX = 16 };			/* greatest depth of a flag */
+enum { DEPTH_MAX = 16 };			/* greatest depth of a flag: mbarriers of its ring */
 
 /* Like lower_plan or, if `unproven`, lower_for_price (lower.h); on ERR_ILLEGAL *why says which limit or rule the plan
  * breaks. */
@@ -63,7 +63,7 @@ bool lower_copies_arrive(const struct kernel *k, int task);
 
 /* needs: own, rings, refinements
  * computes: flags except depth and offset; flag_of, issue_flag_of, handover_flag_of
- * promises: whatever a wait of the plan, or the issue order of replicas, asks for is a phase of one of them */
+ * promises: whatever a wait of the plan, or the issue order of replicas, asks for is a generation of one of them */
 void lower_flags(struct kernel *k);
 
 /* needs: rings, flags
@@ -72,8 +72,9 @@ void lower_cluster(struct kernel *k);
 
 /* needs: own, flags, refinements
  * computes: depth and offset of each flag; shared_bytes so far
- * promises: as far as the relation of the plan's events says, no waiter mistakes one phase for another.
- * On failure *unserved is a wait of `own` that no depth up to DEPTH_MAX serves, or NONE. */
+ * promises: as far as the relation of the plan's events says, no waiter mistakes a generation of a barrier for another
+ * ERR_ILLEGAL: a flag needs more than DEPTH_MAX mbarriers. If lanes run too far apart for a wait of `own`, *unserved is
+ * that wait; otherwise NONE. */
 NODISCARD enum err_code lower_depths(struct kernel *k, int *unserved, struct err *e);
 
 /* needs: own, rings, flags with depths, refinements
@@ -121,8 +122,8 @@ bool lower_awaits_last_tile(const struct kernel *k, const struct wait *w);
 bool lower_next_demand(struct kernel *k, const struct wait *w, int *i, struct flag_demand *out);
 /* The flag that shows a demand of the wait; NONE: there is none yet. */
 int lower_demand_flag(const struct kernel *k, const struct wait *w, const struct flag_demand *part);
-/* Has the wait a demand on flag f? *part is the first. */
-bool lower_demands(struct kernel *k, const struct wait *w, const struct flag *f, struct flag_demand *part);
+/* Does the wait ask anything of flag f? Then *first is its first demand. */
+bool lower_has_demand(struct kernel *k, const struct wait *w, const struct flag *f, struct flag_demand *first);
 /* Do both show the same thing? Depths may differ; the flags may be of different attempts. */
 bool lower_same_flag(const struct flag *a, const struct flag *b);
 /* The flag that hands step s of the tile loop over to the next replica, in a lane with tile offsets; NONE. */
@@ -150,18 +151,18 @@ void lower_groups(struct kernel *k, struct klane *l, int lane_replica);
  * counts. */
 void lower_stages(struct kernel *k, struct klane *l);
 
-/* The relation of the plan's events over `ntiles` tiles in which each loop makes `trips` iterations, limited to what it
- * can make. Allocated in `a`. */
+/* The relation of the plan's events over `ntiles` tiles in which each loop makes `trips` iterations, or the most that
+ * it can make. Allocated in `a`. */
 void lower_relation(struct kernel *k, struct arena *a, int64_t trips, int ntiles, struct walk *w, struct relation *r);
-/* Does `holds` accept the relations over a few tiles for every number of iterations that may make a difference? Stops
- * at the first that it rejects. */
+/* Does `holds` accept the relation of every window (depths.c): a few tiles, with each number of iterations that may
+ * make a difference? Stops at the first that it rejects. */
 bool lower_all_windows(struct kernel *k, bool (*holds)(void *ctx, const struct relation *r), void *ctx);
 /* Difference of the greatest and the least offset of a lane in the tile loop; *least is the latter. */
 int lower_tile_offsets(const struct kernel *k, int lane, int *least);
 /* That difference summed over all replicas of all lanes: tiles that lanes may be apart in addition to their waits. */
 int lower_tile_spread(const struct kernel *k);
 /* So many iterations show every pair of iterations that can interact; more show nothing new. */
-int64_t lower_window(const struct kernel *k);
+int64_t lower_window_iterations(const struct kernel *k);
 
 static inline const struct stask *stask_at(const struct kernel *k, int task)
 {

@@ -25,7 +25,7 @@ enum { ATTEMPTS_MOST = 64 };
 
 /* The result of an attempt that did not end in an error. */
 struct outcome {
-	int unserved;			/* a wait that no depth serves: lowering stopped there; NONE */
+	int unserved;			/* a wait for which no flag can be deep enough; lowering stopped at it; NONE */
 	enum err_code wrong;		/* the result of verify; OK: the kernel is right */
 	struct counterexample counterexample;
 };
@@ -66,15 +66,16 @@ void refined_set_depths(struct kernel *k)
 
 /* refinements -------------------------------------------------------------------- */
 
-/* A waiter that sees only the last instance of each run of a loop may mistake phases of those before: count runs. */
+/* A waiter that sees only the last instance of each run may mistake generations of those before: count runs. */
 static bool see_runs(struct kernel *k, const struct flag *f)
 {
-	struct flag_demand part;
+	struct flag_demand demand;
 
 	for (int i = 0; i < k->plan->waits.n && !f->runs; i++) {
 		const struct wait *w = &k->plan->waits.v[i];
 
-		if (!lower_demands(k, w, f, &part) || part.loop == stask_at(k, w->on)->loop || refined_sees_runs(k, w))
+		if (!lower_has_demand(k, w, f, &demand) || demand.loop == stask_at(k, w->on)->loop ||
+		    refined_sees_runs(k, w))
 			continue;
 		VEC_PUSH(&k->arena, &k->refinements->runs, ((struct sees_runs){ w->task, w->on }));
 		return true;
@@ -101,12 +102,12 @@ static bool deepen(struct kernel *k, const struct flag *f)
 
 static bool hold_back(struct kernel *k, const struct flag *f)
 {
-	struct flag_demand part;
+	struct flag_demand demand;
 	bool held = false;
 	int n = k->plan->waits.n;
 
 	for (int i = 0; i < n; i++)
-		if (lower_demands(k, &k->plan->waits.v[i], f, &part))
+		if (lower_has_demand(k, &k->plan->waits.v[i], f, &demand))
 			held |= lower_hold_back(k, i);
 	return held;
 }

@@ -1,11 +1,26 @@
-/* How deep a flag's ring of mbarriers must be so that no waiter mistakes one phase for another. The relation of the
- * plan's events over a few tiles decides that, for each number of iterations that may make a difference. */
+/* Chooses the depth of each flag: the number of mbarriers in its ring.
+ *
+ * Instance n of the flag's sTask completes generation n / depth of barrier n mod depth. (For a flag of runs, n counts
+ * runs. A run of a loop is all its iterations within one iteration of the loop around it.) An mbarrier shows only the
+ * parity of its generation. So a lane that waits for generation g must know that g - 1 is complete, or it may go on too
+ * early; and g + 1 must not complete before the lane has looked, or it may wait for ever. In a deeper ring, generations
+ * of one barrier are more instances apart, so fewer waits of the plan suffice to guarantee both.
+ *
+ * Depths grow until that is proven for windows. A window is a few consecutive tiles in which loops make few iterations;
+ * of its events, the relation (plan/events.h) knows which come before which in every execution.
+ * docs/internals/check.md says why few iterations are enough.
+ *
+ * "Phase" is a phase of the program here, never that of an mbarrier. passes.h describes functions for other files. */
 #include "lower/refine.h"
 #include "lower/passes.h"
 
 #include <string.h>
 
-enum { TILES_MOST = 3 };
+enum {
+	WINDOW_TILES = 3,		/* least tiles of each lane replica in a window */
+	WINDOW_ITERATIONS = 4,		/* least iterations in a window, without the margin */
+	WINDOW_MARGIN = 2,		/* iterations */
+};
 
 void lower_relation(struct kernel *k, struct arena *a, int64_t trips, int ntiles, struct walk *w, struct relation *r)
 {
@@ -13,11 +28,8 @@ void lower_relation(struct kernel *k, struct arena *a, int64_t trips, int ntiles
 	int nloops = g->program->loops.n;
 	int64_t *t = ARENA_ARRAY(a, nloops * ntiles, int64_t);
 
-	for (int i = 0; i < nloops * ntiles; i++) {
-		const struct trips *x = &g->trips[i / ntiles];
-
-		t[i] = min_i64(max_i64(x->least, min_i64(trips, x->most)), trips);
-	}
+	for (int i = 0; i < nloops * ntiles; i++)
+		t[i] = min_i64(trips, g->trips[i / ntiles].most);
 	walk_init_counts(a, w, g, k->phase, ntiles, t);
 	relation_build(a, k->plan, w, NULL, r);
 }
@@ -53,13 +65,16 @@ int lower_tile_spread(const struct kernel *k)
 	return sum;
 }
 
-int64_t lower_window(const struct kernel *k)
+/* A ring's slot is used again after as many iterations as the ring has versions. Two more show an instance before and
+ * one behind. These numbers and the margin are generous, not derived: if a window is too small after all, verify
+ * refuses the finished kernel. */
+int64_t lower_window_iterations(const struct kernel *k)
 {
-	int64_t n = 4;
+	int64_t n = WINDOW_ITERATIONS;
 
 	for (int i = 0; i < k->plan->graph->buffers.n; i++)
 		n = max_i64(n, k->plan->versions[i] + 2);
-	return n + 2;
+	return n + WINDOW_MARGIN;
 }
 
 static enum event_of flag_event(const struct flag *f)
@@ -67,61 +82,71 @@ static enum event_of flag_event(const struct flag *f)
 	return f->issued ? AT_ISSUE : AT_END;
 }
 
-/* With this depth, can waiting instance j test the barrier of instance x? An mbarrier shows only the parity of its
- * phase. So j must know that the phase before is complete, and the next one must not complete before j has gone on. */
-static bool wait_holds(const struct relation *r, const struct flag *f, int depth, int j, int64_t x,
-	int64_t n, const bool *seen)
+/* What the proof for one flag in one window uses. Instances and runs are named by their sequence number. */
+struct proof {
+	struct kernel *k;
+	const struct relation *r;
+	const struct flag *f;
+	int64_t n;			/* instances of the flag's sTask, or runs of its loop, in the window */
+	bool *awaited;			/* by instance: some wait is for it */
+	bool *seen;			/* by instance: an earlier instance of the wait at hand saw it, maybe of
+					 * another replica; always false in lanes without replicas */
+};
+
+static int flag_instance(const struct proof *p, int64_t n)
 {
-	if (x + depth < n && !relation_before(r, j, AT_ISSUE, relation_instance(r, f->task, x + depth), flag_event(f)))
-		return false;
-	if (x < depth || seen[x - depth])
-		return true;
-	return r->inst[j].position && relation_before(r, relation_instance(r, f->task, x - depth),
-		flag_event(f), j - 1, AT_ISSUE);
+	return relation_instance(p->r, p->f->task, n);
 }
 
-/* When the warps of the lane arrive for instance x, does each know that all have arrived for x - depth? Else a fast
- * warp could arrive twice in one phase. They know it if another lane has seen x - depth, and they waited for that
- * lane. */
-static bool arrival_holds(const struct relation *r, const struct flag *f, int depth, int64_t x)
+/* With this depth, can instance `waiter` (an index into the relation) test the barrier of instance n? */
+static bool wait_holds(const struct proof *p, int depth, int waiter, int64_t n)
 {
-	int old = relation_instance(r, f->task, x - depth), now = relation_instance(r, f->task, x);
+	if (n + depth < p->n &&
+	    !relation_before(p->r, waiter, AT_ISSUE, flag_instance(p, n + depth), flag_event(p->f)))
+		return false;		/* the next generation may be complete when the waiter looks */
+	if (n < depth || p->seen[n - depth])
+		return true;
+	/* waiter - 1 is the instance before in the order of the lane replica: what it knows, the waiter knows */
+	return p->r->inst[waiter].position &&
+		relation_before(p->r, flag_instance(p, n - depth), flag_event(p->f), waiter - 1, AT_ISSUE);
+}
+
+/* When the warps of the lane arrive for instance n, does each know that all have arrived for n - depth? Otherwise a
+ * fast warp could arrive twice in one generation, and complete it for a slow one. The warps know it if another lane
+ * replica has seen n - depth complete, and they have waited for that replica since. */
+static bool arrival_holds(const struct proof *p, int depth, int64_t n)
+{
+	const struct relation *r = p->r;
+	int old = flag_instance(p, n - depth), now = flag_instance(p, n);
 
 	for (int j = 0; j < r->n; j++)
-		if (r->inst[j].lane_replica != r->inst[old].lane_replica && relation_before(r, old, flag_event(f),
-		    j, AT_ISSUE) && relation_before(r, j, AT_ISSUE, now, AT_ISSUE))
+		if (r->inst[j].lane_replica != r->inst[old].lane_replica &&
+		    relation_before(r, old, flag_event(p->f), j, AT_ISSUE) &&
+		    relation_before(r, j, AT_ISSUE, now, AT_ISSUE))
 			return true;
 	return false;
 }
 
-/* Is there a wait on the barrier of instance x, for x or one of the two instances before on that barrier? */
-static bool is_awaited(const bool *awaited, int64_t n, int depth, int64_t x)
+/* Could a wait notice that a warp arrived twice in one generation at the barrier of instance n? A wait for n or for
+ * either of the two generations before could, and any later wait on that barrier, as all its generations shift. */
+static bool is_awaited(const struct proof *p, int depth, int64_t n)
 {
-	for (int64_t y = x < 2 * depth ? x % depth : x - 2 * depth; y < n; y += depth)
-		if (awaited[y])
+	for (int64_t x = n < 2 * depth ? n % depth : n - 2 * depth; x < p->n; x += depth)
+		if (p->awaited[x])
 			return true;
 	return false;
 }
 
-bool lower_demands(struct kernel *k, const struct wait *w, const struct flag *f, struct flag_demand *part)
+bool lower_has_demand(struct kernel *k, const struct wait *w, const struct flag *f, struct flag_demand *first)
 {
-	for (int i = 0; w->on == f->task && needs_flag(k, w) && lower_next_demand(k, w, &i, part);)
-		if (f->runs ? part->runs == f->loop && !f->issued : part->runs == NONE &&
+	for (int i = 0; w->on == f->task && needs_flag(k, w) && lower_next_demand(k, w, &i, first);)
+		if (f->runs ? first->runs == f->loop && !f->issued : first->runs == NONE &&
 		    (w->when == WAIT_ISSUED) == f->issued)
 			return true;
 	return false;
 }
 
-/* What the proof for one flag under one relation uses. */
-struct proof {
-	struct kernel *k;
-	const struct relation *r;
-	const struct flag *f;
-	int64_t n;			/* phases */
-	bool *awaited, *seen;		/* by phase: by any wait; by the wait at hand */
-};
-
-/* Can all instances of the waiting sTask tell the phases apart? */
+/* With this depth, does each instance of the waiting sTask see the right generation? */
 static bool wait_is_safe(const struct proof *p, const struct wait *w, int depth)
 {
 	const struct plan *plan = p->k->plan;
@@ -130,26 +155,29 @@ static bool wait_is_safe(const struct proof *p, const struct wait *w, int depth)
 
 	memset(p->seen, 0, (size_t)p->n * sizeof(*p->seen));
 	for (int64_t s = 0; s < count; s++) {
+		int waiter = relation_instance(p->r, w->task, s);
 		struct span spans[SPANS_MAX];
 		int ns = walk_wait_spans(p->r->walk, plan, w, s, spans);
 
-		for (int x = 0; x < ns; x++) {
-			if (!lower_shown_by_flag(p->k, w, p->r, relation_instance(p->r, w->task, s),
-			    relation_instance(p->r, w->on, spans[x].last - 1)))
+		for (int i = 0; i < ns; i++) {
+			int64_t n = spans[i].last - 1;
+
+			if (!lower_shown_by_flag(p->k, w, p->r, waiter, flag_instance(p, n)))
 				continue;
-			p->awaited[spans[x].last - 1] = true;
-			if (!wait_holds(p->r, p->f, depth, relation_instance(p->r, w->task, s),
-			    spans[x].last - 1, p->n, p->seen))
+			p->awaited[n] = true;
+			if (!wait_holds(p, depth, waiter, n))
 				return false;
-			/* replicas begin their tiles in issue order */
-			p->seen[spans[x].last - 1] = has_replicas;
+			/* A replica begins its tile when the one before has seen all flags of its own. The relation
+			 * does not know that: it is a wait of the kernel, not of the plan. */
+			p->seen[n] = has_replicas;
 		}
 	}
 	return true;
 }
 
-/* The last instance that the flag's lane issues in a run; NONE: the run is empty. */
-static int end_of_run(const struct proof *p, int64_t run)
+/* The last instance that the flag's lane issues in a run of the flag's loop, as an index into the relation; NONE: the
+ * run has none. */
+static int last_in_run(const struct proof *p, int64_t run)
 {
 	const struct program *g = p->k->plan->graph->program;
 	int outer = g->loops.v[p->f->loop].parent, last = NONE;
@@ -164,16 +192,18 @@ static int end_of_run(const struct proof *p, int64_t run)
 	return last;
 }
 
-/* The same for a flag of runs. A waiter sees the runs one after the other. The relation has no events for runs without
- * an iteration; waits behind the loop order those (lower_run_waits), and verify checks them. */
-static bool run_wait_is_safe(const struct proof *p, const struct wait *w, const struct flag_demand *part, int depth)
+/* The same for a flag of runs. A waiter sees the runs one after the other, so it knows that the generation before is
+ * complete. What remains: the run `depth` runs after the awaited one must not end before the waiter has looked. The
+ * relation has no events for runs without an iteration. Waits behind the loop put those in order (lower_run_waits), and
+ * verify checks them. */
+static bool run_wait_is_safe(const struct proof *p, const struct wait *w, const struct flag_demand *demand, int depth)
 {
-	int mine = stask_at(p->k, w->task)->loop;
-	int64_t count = walk_count(p->r->walk, mine);
+	int loop = stask_at(p->k, w->task)->loop;
+	int64_t count = walk_count(p->r->walk, loop);
 
 	for (int64_t s = 0; s < count; s++) {
-		int64_t run = walk_outer(p->r->walk, mine, s, part->loop) - part->back + depth;
-		int end = run - depth < 0 || run >= p->n ? NONE : end_of_run(p, run);
+		int64_t awaited = walk_outer(p->r->walk, loop, s, demand->loop) - demand->back, later = awaited + depth;
+		int end = awaited < 0 || later >= p->n ? NONE : last_in_run(p, later);
 
 		if (end != NONE && !relation_before(p->r, relation_instance(p->r, w->task, s), AT_ISSUE, end, AT_ISSUE))
 			return false;
@@ -181,8 +211,8 @@ static bool run_wait_is_safe(const struct proof *p, const struct wait *w, const 
 	return true;
 }
 
-/* With this depth, can all waiters on the flag tell its phases apart, and all warps that arrive? Else *wait is the last
- * wait that was looked at. */
+/* With this depth, can no wait on the flag and no arrival at it mistake one generation for another? If one can, *wait
+ * is a wait on the flag: the one that can, or the last one if it is an arrival. */
 static bool depth_holds(const struct proof *p, int depth, int *wait)
 {
 	const struct plan *plan = p->k->plan;
@@ -190,52 +220,58 @@ static bool depth_holds(const struct proof *p, int depth, int *wait)
 	memset(p->awaited, 0, (size_t)p->n * sizeof(*p->awaited));
 	for (int i = 0; i < plan->waits.n; i++) {
 		const struct wait *w = &plan->waits.v[i];
-		struct flag_demand part;
+		struct flag_demand demand;
 
-		if (!lower_demands(p->k, w, p->f, &part))
+		if (!lower_has_demand(p->k, w, p->f, &demand))
 			continue;
 		*wait = i;
-		if (!(p->f->runs ? run_wait_is_safe(p, w, &part, depth) : wait_is_safe(p, w, depth)))
+		if (!(p->f->runs ? run_wait_is_safe(p, w, &demand, depth) : wait_is_safe(p, w, depth)))
 			return false;
 	}
-	for (int64_t x = depth; x < p->n && p->f->arrivals > 1 && !p->f->runs; x++)
-		if (is_awaited(p->awaited, p->n, depth, x) && !arrival_holds(p->r, p->f, depth, x))
+	/* One arrival completes a generation, so a single one cannot be counted in a wrong one. */
+	for (int64_t n = depth; n < p->n && p->f->arrivals > 1 && !p->f->runs; n++)
+		if (is_awaited(p, depth, n) && !arrival_holds(p, depth, n))
 			return false;
 	return true;
 }
 
-/* So many consecutive tiles show all interactions if loops make `trips` iterations; at most as many as an EU gets. */
+/* The tiles of a window if loops make `trips` iterations: enough that each lane replica gets several, that rings of the
+ * tile loop wrap around, and that loops make as many iterations in all as two windows of one loop have. Never more than
+ * an EU gets: what happens only with more tiles does not happen. */
 static int tiles_in_window(struct kernel *k, int64_t trips)
 {
 	const struct graph *g = k->plan->graph;
-	int64_t least = TILES_MOST;
+	int64_t least = WINDOW_TILES;
 
 	for (int l = 0; l < g->program->loops.n; l++)
 		if (g->program->loops.v[l].phase == k->phase)
 			trips = min_i64(trips, max_i64(1, g->trips[l].most));
 	for (int i = 0; i < k->plan->lanes.n; i++)
-		least = max_i64(least, TILES_MOST * k->plan->lanes.v[i].replicas);
-	for (int i = 0; i < g->buffers.n; i++)	/* a ring of the tile loop must wrap around */
+		least = max_i64(least, WINDOW_TILES * k->plan->lanes.v[i].replicas);
+	for (int i = 0; i < g->buffers.n; i++)
 		if (g->buffers.v[i].loop == NONE && k->plan->versions[i] > 1)
 			least = max_i64(least, 2 * (k->plan->versions[i] + 1));
 	least += 2 * lower_tile_spread(k);
-	return (int)min_i64(k->most_tiles, max_i64(least, ceil_div(2 * lower_window(k), trips)));
+	return (int)min_i64(k->most_tiles, max_i64(least, ceil_div(2 * lower_window_iterations(k), trips)));
 }
 
+/* All loops of a window make `trips` iterations, or as many as they can. The counts begin where each loop makes at
+ * least its least number, and at 1, as the relation has no events for empty runs. They end with the longest loop, or
+ * where more iterations show nothing new. */
 bool lower_all_windows(struct kernel *k, bool (*holds)(void *ctx, const struct relation *r), void *ctx)
 {
 	const struct graph *g = k->plan->graph;
-	int64_t few = 1, most = 1;
+	int64_t first = 1, last = 1;
 	bool all = true;
 
 	for (int l = 0; l < g->program->loops.n; l++) {
 		if (g->program->loops.v[l].phase != k->phase)
 			continue;
-		few = max_i64(few, g->trips[l].least);
-		most = max_i64(most, g->trips[l].most);
+		first = max_i64(first, g->trips[l].least);
+		last = max_i64(last, g->trips[l].most);
 	}
-	most = min_i64(most, 2 * lower_window(k));
-	for (int64_t trips = min_i64(few, most); trips <= most && all; trips++) {
+	last = min_i64(last, 2 * lower_window_iterations(k));
+	for (int64_t trips = min_i64(first, last); trips <= last && all; trips++) {
 		struct arena_mark mark = arena_mark(&k->arena);
 		struct relation r;
 		struct walk w;
@@ -249,10 +285,11 @@ bool lower_all_windows(struct kernel *k, bool (*holds)(void *ctx, const struct r
 
 struct deepening {
 	struct kernel *k;
-	int unserved;			/* a wait that no depth serves; NONE */
+	int unserved;			/* a wait for which even DEPTH_MAX mbarriers are too few; NONE */
 };
 
-/* Deepen flags until waiters can tell their phases apart in these tiles. */
+/* Deepen each flag until this window proves its depth. Always true: a flag that is too deep does not end the search, so
+ * that all others get their depths, too. */
 static bool deepen(void *ctx, const struct relation *r)
 {
 	struct deepening *d = ctx;
@@ -261,10 +298,9 @@ static bool deepen(void *ctx, const struct relation *r)
 
 	for (int i = 0; i < k->flags.n; i++) {
 		struct flag *f = &k->flags.v[i];
-		int64_t n = walk_count(r->walk, f->runs ? k->plan->graph->program->loops.v[
-			f->loop].parent : stask_at(k, f->task)->loop);
-		struct proof p = { k, r, f, n, ARENA_ARRAY(&k->arena, n, bool),
-			ARENA_ARRAY(&k->arena, n, bool) };
+		int region = f->runs ? k->plan->graph->program->loops.v[f->loop].parent : stask_at(k, f->task)->loop;
+		int64_t n = walk_count(r->walk, region);
+		struct proof p = { k, r, f, n, ARENA_ARRAY(&k->arena, n, bool), ARENA_ARRAY(&k->arena, n, bool) };
 
 		while (f->depth <= DEPTH_MAX && !depth_holds(&p, f->depth, &wait))
 			if (++f->depth > DEPTH_MAX)
@@ -278,8 +314,10 @@ bool lower_same_flag(const struct flag *a, const struct flag *b)
 	return a->task == b->task && a->issued == b->issued && a->runs == b->runs && a->loop == b->loop;
 }
 
-/* May the flag hand over between the replicas of its lane? Then its depth must be a multiple of their number. */
-static bool is_handover(const struct kernel *k, int flag)
+/* Does the flag let the next replica of its lane go on, or may it? A lane without offsets in the tile loop has one such
+ * flag; in a lane with such offsets each step of the tile loop has its own (lower_step_handover), so any flag of an
+ * issue may be one. */
+static bool may_hand_over(const struct kernel *k, int flag)
 {
 	int lane = lane_of(k, k->flags.v[flag].task), least;
 
@@ -287,26 +325,44 @@ static bool is_handover(const struct kernel *k, int flag)
 		lower_tile_offsets(k, lane, &least));
 }
 
+/* OK if no flag has too many mbarriers. */
+static enum err_code check_depths(const struct kernel *k, struct err *e)
+{
+	for (int i = 0; i < k->flags.n; i++)
+		if (k->flags.v[i].depth > DEPTH_MAX)
+			return err_set(e, ERR_ILLEGAL, NOWHERE, "the flag of '%s' needs %d mbarriers, and may have %d: "
+				"use fewer versions of its value, a shorter distance of waits for it, or fewer "
+				"replicas of its lane", stask_at(k, k->flags.v[i].task)->name,
+				k->flags.v[i].depth, DEPTH_MAX);
+	return OK;
+}
+
 enum err_code lower_depths(struct kernel *k, int *unserved, struct err *e)
 {
 	struct deepening d = { k, NONE };
-	const char *ahead = NULL;
 
 	refined_set_depths(k);
+	TRY(check_depths(k, e));	/* the flag of a load has as many as its ring has versions */
 	lower_all_windows(k, deepen, &d);
+	*unserved = d.unserved;
+	if (d.unserved != NONE) {
+		const struct wait *w = &k->plan->waits.v[d.unserved];
+
+		return err_set(e, ERR_ILLEGAL, w->loc, "'%s' may run so far ahead of '%s', which waits for it, that "
+			"a ring of %d mbarriers cannot tell its iterations apart: let '%s' wait for '%s', or wait at a "
+			"shorter distance", stask_at(k, w->on)->name, stask_at(k, w->task)->name, DEPTH_MAX,
+			stask_at(k, w->on)->name, stask_at(k, w->task)->name);
+	}
+	/* Tile t uses barrier t mod depth. If the depth is a multiple of the number of replicas, it is the same replica
+	 * that arrives at a barrier each time, so the arrivals are in order. */
 	for (int i = 0; i < k->flags.n; i++)
-		if (is_handover(k, i))
+		if (may_hand_over(k, i))
 			k->flags.v[i].depth = (int)round_up(k->flags.v[i].depth,
 				k->plan->lanes.v[lane_of(k, k->flags.v[i].task)].replicas);
+	TRY(check_depths(k, e));
 	for (int i = 0; i < k->flags.n; i++) {
-		struct flag *f = &k->flags.v[i];
-
-		if (f->depth > DEPTH_MAX)
-			ahead = stask_at(k, f->task)->name;
-		f->offset = k->shared_bytes;
-		k->shared_bytes += (int64_t)f->depth * k->target->shared.flag;
+		k->flags.v[i].offset = k->shared_bytes;
+		k->shared_bytes += (int64_t)k->flags.v[i].depth * k->target->shared.flag;
 	}
-	*unserved = d.unserved;
-	return ahead ? err_set(e, ERR_ILLEGAL, NOWHERE, "'%s' may run so far ahead of those that wait "
-		"for it that they cannot tell its iterations apart", ahead) : OK;
+	return OK;
 }

@@ -300,7 +300,7 @@ static void count_instance(const struct counting *c, int inst)
 
 static void count_tiles(struct kernel *k, struct klane *l, int lane_replica, bool opens, int tiles)
 {
-	for (int64_t trips = 0; trips <= lower_window(k); trips++) {
+	for (int64_t trips = 0; trips <= lower_window_iterations(k); trips++) {
 		struct arena_mark mark = arena_mark(&k->arena);
 		struct counting c = { .k = k, .l = l, .lane_replica = lane_replica, .opens = opens,
 			.scratch = ARENA_ARRAY(&k->arena, k->plan->graph->tasks.n, int) };
@@ -324,7 +324,7 @@ static void count_pass(struct kernel *k, struct klane *l, int lane_replica, bool
 		return;
 	}
 	if (shifts_tiles(l))
-		most = l->replicas * (int)lower_window(k) + spread;
+		most = l->replicas * (int)lower_window_iterations(k) + spread;
 	most = (int)min_i64(most, k->most_tiles);
 	for (int tiles = shifts_tiles(l) ? 1 : most; tiles <= most; tiles++)
 		count_tiles(k, l, lane_replica, opens, tiles);
