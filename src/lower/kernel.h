@@ -296,7 +296,7 @@ struct refinements;
 struct kernel {
 	struct arena arena;
 	struct refusal refusal;		/* the reason to report if the current pass fails */
-	const struct plan *plan;	/* the user's plan; from lower_own_waits on `own` */
+	const struct plan *plan;	/* the user's plan; from lower_copy_waits on `own` */
 	const struct target *target;
 	struct plan *own;		/* the plan with waits of the kernel's own: without those that no flag
 					 * can show, with some that hold back lanes that run too far

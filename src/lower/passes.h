@@ -43,12 +43,12 @@ bool lower_joins_partial_sums(const struct kernel *k, int node);
 
 /* computes: own, a copy of the plan whose waits the two functions below change
  * promises: every order that the plan's waits guarantee still holds */
-void lower_own_waits(struct kernel *k);
+void lower_copy_waits(struct kernel *k);
 /* needs: own, rings, refinements; removes or replaces waits of own
  * promises: each wait left can be shown by a flag, or the lane knows the answer itself. ERR_ILLEGAL: one cannot */
-NODISCARD enum err_code lower_showable_waits(struct kernel *k, struct err *e);
-/* Hold back the lane that runs ahead: add a wait of the sTask that wait number `wait` awaits for the one that waits,
- * some instances back. Returns false if every such wait would be a deadlock, or there are too many waits. */
+NODISCARD enum err_code lower_make_showable(struct kernel *k, struct err *e);
+/* Holds back a lane that runs ahead: adds the reverse of wait number `wait`, a wait of the awaited sTask for the one that
+ * waits, some instances back. False: every such wait would be a deadlock, or there are too many waits. */
 bool lower_hold_back(struct kernel *k, int wait);
 
 /* The part of a ring that belongs to sTask s, if the ring holds all slices of a split value: its extents, and in rows

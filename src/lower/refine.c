@@ -179,7 +179,7 @@ static enum err_code attempt(struct kernel *k, struct outcome *out, struct err *
 	*out = (struct outcome){ .unserved = NONE, .counterexample = COUNTEREXAMPLE_NONE };
 	k->flags.n = k->lanes.n = k->outboxes.n = k->ncarry_starts = 0;
 	k->refusal.code = PROBLEM_WAITS;
-	TRY(lower_showable_waits(k, e));
+	TRY(lower_make_showable(k, e));
 	lower_flags(k);
 	lower_cluster(k);
 	TRY(lower_depths(k, &out->unserved, e));
@@ -214,7 +214,7 @@ enum err_code lower_refined(struct kernel *k, enum err_code *wrong, struct err *
 	TRY(lower_shapes(k, e));
 	TRY(lower_rings(k, e));
 	bytes = k->shared_bytes;
-	lower_own_waits(k);
+	lower_copy_waits(k);
 	for (;;) {
 		enum err_code code = attempt(k, &out, e);
 

@@ -2,39 +2,44 @@
  *
  * The lanes of a split sTask differ only in numbers (offsets in shared memory, first rows) and in which rings, flags
  * and fragments they use. A text for each lane would take as much of the instruction cache as the first. So the tree of
- * a lane is compared, operation by operation, with that of its neighbours, and joins it. Numbers may differ where
- * compilers need not know them, as a term or a side of an equality, if they grow by the same from lane to lane: they
- * become NUM_OF_LANE. A ring, flag or fragment of one lane must always stand for the same one of another. All else must
- * be equal.
+ * a lane is compared, operation by operation, with that of the lane whose warps follow, which joins it if it can. The
+ * lane after that may join the shared tree, and so on.
  *
- * A shared tree names the rings, flags and fragments of its first lane. Its operations keep those that they were made
- * of (role_op.merged), from which emit takes names, and offsets of rings and flags. */
+ * Some numbers may differ if they grow by the same from lane to lane: first, first + step, first + 2 step, ... In a
+ * formula such a number becomes NUM_OF_LANE, `first + who * step`. Allowed are terms of sums, right sides of equalities
+ * and values of let variables: there the generated code gets no worse because the compiler does not know the number. A
+ * ring, flag or fragment of one lane must always correspond to the same one of another. All else must be equal.
+ *
+ * A shared tree names the rings, flags and fragments of its first lane. Each of its operations keeps the operations
+ * that it was merged from (role_op.merged): emit takes names from them, and offsets of rings and flags. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "lower/pass/pass.h"
 #include "role/operands.h"
 
-enum { LANES_MERGED = 8 };		/* at most */
+enum { LANES_MERGED = 8 };		/* lanes that share a tree, at most */
 
-/* What the lanes use for the same purpose. */
+/* Of each lane the fragment, ring or flag that it uses where the others use theirs. */
 enum counterpart_kind { COUNTERPART_FRAGMENT, COUNTERPART_RING, COUNTERPART_FLAG };
 struct counterpart {
 	enum counterpart_kind kind;
-	intptr_t of[LANES_MERGED];	/* by lane: index, or address of a struct frag */
-	int n;				/* lanes of which it is known */
+	intptr_t of[LANES_MERGED];	/* by lane: index of a ring or flag, or address of a struct frag */
+	int n;				/* lanes of which it is known: the first ones */
 };
 
 struct merging {
 	struct arena *a;
 	const struct role_program *r;
-	int n;				/* lanes that share the tree; the next one is to join them */
+	int n;				/* lanes that share the tree so far; lane number n is the joining lane */
 	VEC(struct counterpart) counterparts;
 };
 
 /* counterparts ---------------------------------------------------------------------- */
 
-/* Notes that the joining lane uses `next` where the first lane uses `first`. NULL: one of them stands for another. */
+/* Notes that the joining lane uses `next` where the first lane uses `first`. NULL: it cannot be, as the joining lane has
+ * used another one for `first` before, or has used `next` for another one than `first`. The text names what the first
+ * lane uses, so each of these names must mean one thing in each lane. */
 static const struct counterpart *add_counterpart(struct merging *m, enum counterpart_kind kind, intptr_t first,
 	intptr_t next)
 {
@@ -45,7 +50,7 @@ static const struct counterpart *add_counterpart(struct merging *m, enum counter
 
 		if (x->kind != kind)
 			continue;
-		if (x->n > m->n && (x->of[0] == first) != (x->of[m->n] == next))
+		if (x->n > m->n && (x->of[0] == first) != (x->of[m->n] == next))	/* noted of this lane, too */
 			return NULL;
 		if (x->of[0] == first)
 			found = x;
@@ -74,8 +79,10 @@ static bool merge_frags_at(struct merging *m, const struct frag_at *x, const str
 	return x->version == y->version && merge_frags(m, x->frag, y->frag);
 }
 
-/* Does the joining lane's number continue those of the lanes before it: `first`, `second`, ... `last`? */
-static bool continues(int64_t first, int64_t second, int64_t last, int64_t next)
+/* Is the step from the last lane that shares the tree to the joining one the step from the first lane to the second? If
+ * only one lane has the tree so far, the joining lane is the second (second == next, last == first): any number is
+ * accepted, and decides the step for the lanes that follow. */
+static bool has_same_step(int64_t first, int64_t second, int64_t last, int64_t next)
 {
 	return next - last == second - first;
 }
@@ -91,7 +98,7 @@ static bool merge_rings(struct merging *m, int first, int next)
 	y = &v[next];
 	c = add_counterpart(m, COUNTERPART_RING, first, next);
 	return c && x->slot_bytes == y->slot_bytes && x->versions == y->versions && x->shared == y->shared &&
-		continues(x->offset, v[c->of[1]].offset, v[c->of[m->n - 1]].offset, y->offset);
+		has_same_step(x->offset, v[c->of[1]].offset, v[c->of[m->n - 1]].offset, y->offset);
 }
 
 static bool merge_flags(struct merging *m, int first, int next)
@@ -105,23 +112,25 @@ static bool merge_flags(struct merging *m, int first, int next)
 	y = &v[next];
 	c = add_counterpart(m, COUNTERPART_FLAG, first, next);
 	return c && x->depth == y->depth && x->all == y->all && x->bytes == y->bytes &&
-		continues(x->offset, v[c->of[1]].offset, v[c->of[m->n - 1]].offset, y->offset);
+		has_same_step(x->offset, v[c->of[1]].offset, v[c->of[m->n - 1]].offset, y->offset);
 }
 
 /* expressions ----------------------------------------------------------------------- */
 
-/* Variable v of x for the lanes, of y for the joining one. */
-static bool merge_vars(struct merging *m, enum var v, int x, int y)
+/* Can variable `v` of ring, flag, loop or axis `first` be that of `next` in the joining lane? Slots and the counters of
+ * products can, if their rings or flags correspond. All other variables must be the same. */
+static bool merge_vars(struct merging *m, enum var v, int first, int next)
 {
 	if (v == VAR_SLOT)
-		return add_counterpart(m, COUNTERPART_RING, x, y);
+		return add_counterpart(m, COUNTERPART_RING, first, next);
 	if (v == VAR_ISSUED || v == VAR_RELEASED)
-		return add_counterpart(m, COUNTERPART_FLAG, x, y);
-	return x == y;
+		return add_counterpart(m, COUNTERPART_FLAG, first, next);
+	return first == next;
 }
 
-/* Merges y into *x; both may be NULL. False: they differ. is_term: it may be a number that grows from lane to lane. */
-static bool merge_nums(struct merging *m, const struct num **x, const struct num *y, bool is_term)
+/* Merges y, of the joining lane, into *x, of the shared tree; both may be NULL. False: they differ. may_grow: if it is a
+ * constant, it may grow from lane to lane. */
+static bool merge_nums(struct merging *m, const struct num **x, const struct num *y, bool may_grow)
 {
 	const struct num *old = *x;
 	struct num *n;
@@ -136,7 +145,8 @@ static bool merge_nums(struct merging *m, const struct num **x, const struct num
 	if (old->op == NUM_VAR)
 		return old->var == y->var && merge_vars(m, old->var, old->of, y->of);
 	if (old->op == NUM_CONST) {
-		if (old->k != y->k && is_term && m->n == 1)
+		/* With several lanes a number that grows is NUM_OF_LANE already: here all lanes have the same one. */
+		if (old->k != y->k && may_grow && m->n == 1)
 			*x = num_of_lane(m->a, old->k, y->k - old->k);
 		return old->k == y->k || *x != old;
 	}
@@ -146,6 +156,7 @@ static bool merge_nums(struct merging *m, const struct num **x, const struct num
 		merge_nums(m, &n->c, y->c, false);
 }
 
+/* The same for values. A number in a value may not grow. */
 static bool merge_vals(struct merging *m, const struct val **x, const struct val *y)
 {
 	struct val *v;
@@ -189,8 +200,8 @@ static struct fields fields_of(struct merging *m, const struct role_op *o)
 	return list;
 }
 
-/* Merges an operand of the joining lane, `next`, into that of the shared tree. `second`, `last`: those of the second
- * lane and of the last one that shares it. */
+/* Merges an operand of the joining lane, `next`, into that of the shared tree, `to`. `second`, `last`: those of the
+ * second lane and of the last one that shares the tree. All point to the field that the kind says. */
 static bool merge_field(struct merging *m, enum operand_kind kind, void *to, const void *second, const void *last,
 	const void *next)
 {
@@ -212,23 +223,25 @@ static bool merge_field(struct merging *m, enum operand_kind kind, void *to, con
 			return x == y;
 		return kind == OPERAND_FLAG ? merge_flags(m, x, y) : merge_rings(m, x, y);
 	case OPERAND_OFFSET:
-		return continues(*(int *)to, *(const int *)second, *(const int *)last, *(const int *)next);
+		return has_same_step(*(int *)to, *(const int *)second, *(const int *)last, *(const int *)next);
 	case OPERAND_INT:
 		return *(int *)to == *(const int *)next;
 	case OPERAND_COUNTER:		/* enum var, and behind it an int */
 		return *(enum var *)to == *(const enum var *)next && merge_vars(m, *(enum var *)to,
 			*(const int *)((const enum var *)to + 1), *(const int *)((const enum var *)next + 1));
-	default:			/* settings; and what no text shows: notes, numbers of stagings */
+	default:
+		/* Settings: role_same_settings has compared them. Strings are comments of the kernel, a staging's number
+		 * does not occur in its text, and OPERAND_NEEDS has no field: all these may differ. */
 		return true;
 	}
 }
 
 static bool merge_bodies(struct merging *m, const struct role_body *x, const struct role_body *y, struct role_body *to);
 
-/* x in the shared tree and y of the joining lane as one; NULL: they differ. */
+/* Operation x of the shared tree and y of the joining lane as one operation; NULL: they differ. */
 static struct role_op *merge_ops(struct merging *m, const struct role_op *x, const struct role_op *y)
 {
-	const struct role_op *ops[LANES_MERGED + 1] = { x };
+	const struct role_op *ops[LANES_MERGED + 1] = { x };	/* by lane; a NULL ends them */
 	struct role_op *to = role_copy_op(m->a, x);
 	struct fields all = fields_of(m, to), second, last, next = fields_of(m, y);
 
@@ -245,7 +258,7 @@ static struct role_op *merge_ops(struct merging *m, const struct role_op *x, con
 	if (role_is_region(to->what) && !(merge_bodies(m, &x->u.region.body, &y->u.region.body, &to->u.region.body) &&
 	    merge_bodies(m, &x->u.region.other, &y->u.region.other, &to->u.region.other)))
 		return NULL;
-	to->merged = arena_copy(m->a, ops, (size_t)m->n + 2, sizeof(*ops));
+	to->merged = arena_copy(m->a, ops, (size_t)m->n + 2, sizeof(*ops));	/* n lanes, the joining one, NULL */
 	return to;
 }
 
@@ -264,7 +277,7 @@ static bool merge_bodies(struct merging *m, const struct role_body *x, const str
 
 /* lanes ----------------------------------------------------------------------------- */
 
-/* Lets lane l[m->n] share the tree of those before it, if it can. */
+/* Lets lane l[m->n] share `to`, the tree of the lanes l[0] .. l[m->n - 1], if it can. False: `to` is as before. */
 static bool join_role(struct merging *m, const struct role *l, struct role *to)
 {
 	const struct role *x = l, *second = l + 1, *y = l + m->n, *last = y - 1;
@@ -273,9 +286,9 @@ static bool join_role(struct merging *m, const struct role *l, struct role *to)
 
 	if (x->warps != y->warps || x->tile_words != y->tile_words || x->tiles_held != y->tiles_held ||
 	    x->tiles_out != y->tiles_out || role_is_aligned(x, t) != role_is_aligned(y, t) ||
-	    !continues(x->first_warp, second->first_warp, last->first_warp, y->first_warp) ||
-	    !continues(x->barrier, second->barrier, last->barrier, y->barrier) ||
-	    !continues(x->stamps, second->stamps, last->stamps, y->stamps) || !continues(x->stamps_out,
+	    !has_same_step(x->first_warp, second->first_warp, last->first_warp, y->first_warp) ||
+	    !has_same_step(x->barrier, second->barrier, last->barrier, y->barrier) ||
+	    !has_same_step(x->stamps, second->stamps, last->stamps, y->stamps) || !has_same_step(x->stamps_out,
 	    second->stamps_out, last->stamps_out, y->stamps_out) || !merge_bodies(m, &to->body, &y->body, &body))
 		return false;
 	to->body = body;
@@ -283,7 +296,7 @@ static bool join_role(struct merging *m, const struct role *l, struct role *to)
 	return true;
 }
 
-/* Roles by their first warp. */
+/* For qsort: in the order of their warps. Only neighbours can merge, as `who` is computed from the warp. */
 static int compare_roles(const void *x, const void *y)
 {
 	return ((const struct role *)x)->first_warp - ((const struct role *)y)->first_warp;
@@ -302,6 +315,8 @@ enum err_code pass_merge(struct lowering *c, struct err *e)
 		const struct role *l[LANES_MERGED] = { &lane[i] };
 		struct role merged = lane[i];
 
+		/* A lane whose last group of warps is not full stays alone: it begins with a LEAVE of the warps beyond
+		 * its own, and the number of the first of these is a constant of the text. */
 		m.counterparts.n = 0;
 		for (m.n = 1; m.n < LANES_MERGED && i + m.n < n && lane[i].warps % c->r->target->group == 0 &&
 		     join_role(&m, &lane[i], &merged); m.n++)

@@ -1,16 +1,29 @@
-/* Replicas of a lane, which take the tiles of an EU in round robin: a replica passes over the tiles of the others,
- * of which it only counts the iterations, and waits until the one before has seen all flags of its tile. */
+/* Replicas of a lane take the tiles of an EU in round robin, but share its rings and flags. Two things follow.
+ *
+ * A replica counts the iterations of the tiles that the others take, as the iterations of all tiles before
+ * (VAR_BASE) decide which slot of a ring and which phase of a flag an iteration uses. Loops may make another number of
+ * iterations in each tile.
+ *
+ * A replica begins a tile only when the replica that has the tile before has seen all flags of that. An mbarrier shows
+ * only the parity of its phase, so the replica could take a phase of the tile before for one of its own.
+ *
+ * A lane without offsets in the tile loop goes through all tiles and skips those of other replicas: build_skip_tiles.
+ * In a lane with offsets, the tile loop has only the replica's own tiles, and its steps work on different tiles at a
+ * time. So each step that is a loop counts on its own, with a counter of the tiles that it has counted
+ * (build_other_tile_counters): up to its tile before it begins (build_count_tiles_before), and up to the EU's last tile
+ * behind the tile loop (build_count_remaining_tiles). */
 #include "lower/pass/build.h"
 
-/* A replica starts a tile when the one before has seen all flags of the tile before. */
+/* Waits until the tile before the current one has been handed over: `flag` shows that its replica has seen all flags. */
 void build_handover_wait(struct lowering *c, int flag)
 {
 	add_flag_op(c,
 		DO_WAIT, flag, SUB(V(c, VAR_T, NONE), N(c, 1)), "the replica before has seen all flags of its tile");
 }
 
-/* Number of instances of the flag's products where a tile's begin. */
-static void restart_flag(struct lowering *c, int f)
+/* After other replicas' tiles: sets the counters of a flag's products, issued and signaled, to the instances (or runs)
+ * in all tiles before the current one. In a lane without replicas the counters have come to that by themselves. */
+static void set_product_counters(struct lowering *c, int f)
 {
 	const struct flag *fl = &c->k->flags.v[f];
 	int loop = fl->runs ? c->p->loops.v[fl->loop].parent : c->g->tasks.v[fl->task].loop;
@@ -20,7 +33,8 @@ static void restart_flag(struct lowering *c, int f)
 	add_set(c, VAR_RELEASED, f, first);
 }
 
-/* Passes over a tile of another replica: its iterations are counted. */
+/* In a lane without offsets in the tile loop: if the current tile is another replica's, counts its iterations and goes on
+ * with the next tile. Before a tile of its own, sets the counters of products and waits for the handover. */
 void build_skip_tiles(struct lowering *c)
 {
 	const struct kregion *v = &c->lane->regions[0];
@@ -40,12 +54,12 @@ void build_skip_tiles(struct lowering *c)
 	leave_body(c, outer);
 	for (int f = 0; f < c->k->flags.n; f++)
 		if (signals_later(c, f))
-			restart_flag(c, f);
+			set_product_counters(c, f);
 	if (c->lane->handover_flag != NONE)
 		build_handover_wait(c, c->lane->handover_flag);
 }
 
-/* Counts the iterations of the other replicas' tiles, up to tile `end`. */
+/* Counts the iterations of `loop` in the tiles from the first that is not counted yet up to tile `end`, not included. */
 static void count_tiles_until(struct lowering *c, int loop, const struct num *end)
 {
 	struct role_body *outer = enter_loop(c, VAR_PASSED, loop, NULL, end);
@@ -56,25 +70,28 @@ static void count_tiles_until(struct lowering *c, int loop, const struct num *en
 	leave_body(c, outer);
 }
 
-/* Counts the tiles before the current one. All products of earlier tiles have been signaled: each iteration ends so. */
+/* In a lane with offsets in the tile loop, before step s of a tile: counts the iterations of the tiles before, and sets
+ * the counters of the step's products. No product of an earlier tile is under way, as each iteration of the tile loop
+ * ends with a wait for all products. */
 void build_count_tiles_before(struct lowering *c, const struct kstep *s)
 {
 	if (c->lane->replicas == 1)
 		return;
 	if (s->is_loop) {
 		count_tiles_until(c, s->id, V(c, VAR_T, NONE));
-		add_advance(c, VAR_PASSED, s->id, N(c, 1));
+		add_advance(c, VAR_PASSED, s->id, N(c, 1));	/* the step itself counts the current tile */
 	}
 	for (int f = 0; f < c->k->flags.n; f++) {
 		int task = c->k->flags.v[f].task;
 
 		if (signals_later(c, f) && (s->is_loop ? program_loop_within(c->p, c->g->tasks.v[task].loop,
 		    s->id) : c->lane->entries.v[s->id].task == task))
-			restart_flag(c, f);
+			set_product_counters(c, f);
 	}
 }
 
-/* Tiles of which a replica has counted the iterations, by the steps of the tile loop that are loops. */
+/* In a lane with offsets in the tile loop, before it: declares for each step that is a loop the counter of tiles whose
+ * iterations have been counted. */
 void build_other_tile_counters(struct lowering *c)
 {
 	const struct kregion *v = &c->lane->regions[0];
@@ -84,6 +101,8 @@ void build_other_tile_counters(struct lowering *c)
 			add_let(c, VAR_PASSED, v->steps.v[i].id, N(c, 0))->u.let.changes = true;
 }
 
+/* Behind that tile loop: counts the tiles of other replicas after the replica's last one, so that VAR_BASE comes to the
+ * iterations of all tiles, which build_last_copies needs. */
 void build_count_remaining_tiles(struct lowering *c)
 {
 	const struct kregion *v = &c->lane->regions[0];
@@ -93,13 +112,14 @@ void build_count_remaining_tiles(struct lowering *c)
 			count_tiles_until(c, v->steps.v[i].id, V(c, VAR_TILES, NONE));
 }
 
-static bool is_copied(const struct lowering *c, const struct flag *f)
+/* Do asynchronous copies that this lane issues complete the flag's phases? */
+static bool is_flag_of_copies(const struct lowering *c, const struct flag *f)
 {
 	return (f->bytes || f->copies_arrive) && in_lane(c, f->task);
 }
 
-/* Waits until the replica with the last tile has seen all flags: only then can this one tell the phases of that tile
- * from earlier ones. */
+/* Waits until the replica that has the EU's last tile has seen all its flags. Until then this replica cannot tell the
+ * phases of that tile from those of earlier tiles. */
 static void add_last_handover_waits(struct lowering *c)
 {
 	const struct kregion *v = &c->lane->regions[0];
@@ -113,21 +133,22 @@ static void add_last_handover_waits(struct lowering *c)
 			add_flag_op(c, DO_WAIT, v->steps.v[i].handover_flag, last, why);
 }
 
-/* A block must not end while data is copied to its memory. A loop without iterations may not have waited for its
- * loads. */
+/* At the end of the lane: waits for the last copies on each flag, as a block must not end while data is copied to its
+ * shared memory. Usually readers have waited for each copy. But if a loop of readers makes no iteration, its lane may
+ * skip the waits for what was loaded for it. */
 void build_last_copies(struct lowering *c)
 {
-	bool any = false;
+	bool copies = false;
 
 	for (int i = 0; i < c->k->flags.n; i++)
-		any |= is_copied(c, &c->k->flags.v[i]);
-	if (any && c->lane->replicas > 1)
+		copies |= is_flag_of_copies(c, &c->k->flags.v[i]);
+	if (copies && c->lane->replicas > 1)
 		add_last_handover_waits(c);
 	for (int i = 0; i < c->k->flags.n; i++) {
 		const struct flag *f = &c->k->flags.v[i];
 		int loop = c->g->tasks.v[f->task].loop;
 
-		if (is_copied(c, f))
+		if (is_flag_of_copies(c, f))
 			add_flag_op(c, DO_WAIT_LAST, i, loop == NONE ? V(c, VAR_ALL_TILES, NONE) : V(c, VAR_BASE, loop),
 				"no block ends while something is copied to it");
 	}

@@ -1,13 +1,22 @@
-/* The waits of the kernel: those of the plan, except a few that no flag can show, and additional ones that hold back a
- * lane that would run too far ahead of its waiters. Every order that the plan guarantees still holds. */
+/* The waits of the kernel (k->own): those of the plan with two changes. Every order that the plan guarantees still holds.
+ *
+ * A flag shows a wait if the wait can be made as a test of one of the flag's mbarriers. A few waits cannot be shown: they
+ * are removed if other waits imply them, else replaced, else the plan is refused (lower_make_showable).
+ *
+ * A flag has a limited number of mbarriers, so a lane that runs far ahead of those that wait for it would overwrite
+ * phases that these have not seen. It gets additional waits (lower_hold_back).
+ *
+ * Whether waits imply others or make a deadlock is decided on the relation of events over a few tiles, once for each
+ * number of iterations that may make a difference (lower_all_windows). */
 #include "lower/passes.h"
 
 enum {
-	AHEAD_MOST = 16,		/* instances that a waiter may be behind */
-	ADDED_MOST = 256,
+	/* instances of an sTask that may be issued before one that waits for them: numbers that lower_hold_back tries */
+	AHEAD_FIRST = DEPTH_MAX / 2, AHEAD_LAST = DEPTH_MAX,
+	WAITS_MOST = 256,		/* a kernel with more, the plan's included, gets no additional waits */
 };
 
-void lower_own_waits(struct kernel *k)
+void lower_copy_waits(struct kernel *k)
 {
 	struct plan *own = ARENA_NEW(&k->arena, struct plan);
 
@@ -36,20 +45,21 @@ static void insert_wait(struct kernel *k, int i, struct wait w)
 	p->waits.v[i] = w;
 }
 
-/* what no flag shows ---------------------------------------------------------- */
+/* waits that no flag shows ---------------------------------------------------------- */
 
+/* The tile of the window in which instance `seq` of the sTask is. */
 static int64_t tile_of(const struct relation *r, int task, int64_t seq)
 {
 	return walk_outer(r->walk, r->plan->graph->tasks.v[task].loop, seq, NONE);
 }
 
-/* A wait that is checked. `in_tile`: instances of the same tile are not. */
 struct checked_wait {
 	struct wait w;
-	bool in_tile;
+	bool other_tiles_only;		/* awaited instances in the tile of the waiting one need not be implied */
 };
 
-/* Do the awaited instances come before the waiting ones by other waits? */
+/* In this relation, from which wait x has been removed: do the other waits imply that each instance that x awaits is
+ * complete (issued, if x awaits that) before the waiting instance is issued? */
 static bool is_implied(void *ctx, const struct relation *r)
 {
 	const struct checked_wait *x = ctx;
@@ -62,7 +72,7 @@ static bool is_implied(void *ctx, const struct relation *r)
 
 		for (int i = 0; i < ns; i++)
 			for (int64_t on = spans[i].first; on < spans[i].last; on++)
-				if (!(x->in_tile && tile_of(r, w->on, on) == tile_of(r, w->task, s)) &&
+				if (!(x->other_tiles_only && tile_of(r, w->on, on) == tile_of(r, w->task, s)) &&
 				    !relation_before(r, relation_instance(r, w->on, on), w->when == WAIT_ISSUED ?
 				    AT_ISSUE : AT_END, waiting, AT_ISSUE))
 					return false;
@@ -76,8 +86,8 @@ static bool has_no_cycle(void *ctx, const struct relation *r)
 	return !r->ncycle;
 }
 
-/* Does the wait await the last copy in a run of a loop? No flag shows that: only the engine knows, and it completes
- * phases of instances, not of runs. */
+/* Does the wait await all copies in a run of a loop, by one phase for the run? No flag shows that: the copy engine
+ * completes a phase when one instance of a load is complete, and no lane knows when the last one is. */
 static bool is_hidden(struct kernel *k, const struct wait *w)
 {
 	struct flag_demand part;
@@ -91,7 +101,9 @@ static bool is_hidden(struct kernel *k, const struct wait *w)
 	return hidden;
 }
 
-/* Await an sTask that reads what is loaded instead: it has waited for the load itself. */
+/* Replaces wait number i, which is `w` and has been removed, by a wait for an sTask that reads what is loaded and so has
+ * waited for the load itself. False: every such wait would be a deadlock. A wait without a distance awaits what its
+ * dependences say, which are not those of the reader, so it cannot be replaced. */
 static bool wait_for_reader(struct kernel *k, int i, struct wait w)
 {
 	const struct graph *g = k->plan->graph;
@@ -111,8 +123,9 @@ static bool wait_for_reader(struct kernel *k, int i, struct wait w)
 	return false;
 }
 
-/* A replica does not know how many instances its previous tile had, so it cannot await them by number. Mostly other
- * waits already guarantee that they are complete; if not, the plan is refused. */
+/* Wait i looks `distance` iterations back, in a lane with replicas. In the first iterations of a tile these are the last
+ * ones of the replica's tile before, and a replica does not know how many that had. So the kernel makes the wait only for
+ * instances of the same tile. Mostly other waits imply those of the tile before; if not, the plan is refused. */
 static enum err_code check_last_tile(struct kernel *k, int i, struct err *e)
 {
 	struct wait w = k->plan->waits.v[i];
@@ -121,13 +134,13 @@ static enum err_code check_last_tile(struct kernel *k, int i, struct err *e)
 	remove_wait(k, i);
 	implied = lower_all_windows(k, is_implied, &(struct checked_wait){ w, true });
 	insert_wait(k, i, w);
-	return implied ? OK : err_set(e, ERR_ILLEGAL, w.loc, "'%s' waits in its first iterations for "
-		"the last ones of '%s' in another tile, on lane '%s', which has several replicas: leave "
-		"the distance open, or let another lane load", stask_at(k, w.task)->name,
-		stask_at(k, w.on)->name, k->plan->lanes.v[lane_of(k, w.task)].name);
+	return implied ? OK : err_set(e, ERR_ILLEGAL, w.loc, "in the first iterations of a tile '%s' waits "
+		"for the last iterations of '%s' in an earlier tile, which the replicas of lane '%s' cannot count: wait "
+		"without distance=, or let another lane perform '%s'", stask_at(k, w.task)->name, stask_at(k, w.on)->name,
+		k->plan->lanes.v[lane_of(k, w.task)].name, stask_at(k, w.on)->name);
 }
 
-enum err_code lower_showable_waits(struct kernel *k, struct err *e)
+enum err_code lower_make_showable(struct kernel *k, struct err *e)
 {
 	for (int i = k->plan->waits.n - 1; i >= 0; i--) {
 		struct wait w = k->plan->waits.v[i];
@@ -138,9 +151,9 @@ enum err_code lower_showable_waits(struct kernel *k, struct err *e)
 			continue;
 		remove_wait(k, i);
 		if (!lower_all_windows(k, is_implied, &(struct checked_wait){ w, false }) && !wait_for_reader(k, i, w))
-			return err_set(e, ERR_ILLEGAL, w.loc, "'%s' waits until all copies of '%s' "
-				"have come in a loop of another lane, although no sTask has read them by then: wait "
-				"for an sTask that reads them", stask_at(k, w.task)->name, stask_at(k, w.on)->name);
+			return err_set(e, ERR_ILLEGAL, w.loc, "'%s' waits until the copies of '%s' in all iterations of "
+				"a loop are complete, which no flag can show: wait for an sTask that reads what '%s' loads",
+				stask_at(k, w.task)->name, stask_at(k, w.on)->name, stask_at(k, w.on)->name);
 	}
 	return OK;
 }
@@ -156,17 +169,22 @@ static bool has_wait(const struct plan *p, const struct wait *w)
 	return false;
 }
 
+/* Adds the reverse of a wait: if instance i of sTask A awaits instance i - back of B, then instance j of B is to await
+ * instance j - (ahead - back) of A. So B is never more than `ahead` instances before the one that A awaits next. A small
+ * `ahead` can be a deadlock, or hold back B without need; with a great one the flag needs more mbarriers. */
 bool lower_hold_back(struct kernel *k, int wait)
 {
 	struct wait w = k->plan->waits.v[wait];
-	bool same = stask_at(k, w.task)->loop == stask_at(k, w.on)->loop;
+	bool same_loop = stask_at(k, w.task)->loop == stask_at(k, w.on)->loop;
 	int back = w.distance == DISTANCE_AUTO ? 0 : w.distance;
 
-	for (int ahead = AHEAD_MOST / 2; ahead <= AHEAD_MOST; ahead++) {
+	for (int ahead = AHEAD_FIRST; ahead <= AHEAD_LAST; ahead++) {
+		/* When A is issued it has made its wait, so its issue is enough. But if A is in another loop, the flag
+		 * may be one of runs, which shows only that they are complete; of loads not even that (is_hidden). */
 		struct wait hold = { .task = w.on, .on = w.task, .distance = ahead - back,
-			.when = same || is_async_load(k, w.task) ? WAIT_ISSUED : WAIT_COMPLETE, .loc = w.loc };
+			.when = same_loop || is_async_load(k, w.task) ? WAIT_ISSUED : WAIT_COMPLETE, .loc = w.loc };
 
-		if (hold.distance < 1 || has_wait(k->plan, &hold) || k->plan->waits.n > ADDED_MOST)
+		if (hold.distance < 1 || has_wait(k->plan, &hold) || k->plan->waits.n > WAITS_MOST)
 			continue;
 		insert_wait(k, k->plan->waits.n, hold);
 		if (lower_all_windows(k, has_no_cycle, NULL))

@@ -163,7 +163,7 @@ bool lower_awaits_last_tile(const struct kernel *k, const struct wait *w)
 }
 
 /* The demand of a wait that serves no dependence. Within one lane only tiles of the same replica count; that the last
- * tile is complete, lower_showable_waits has checked. */
+ * tile is complete, lower_make_showable has checked. */
 static struct flag_demand demand_without_edge(const struct kernel *k, const struct wait *w)
 {
 	struct flag_demand part = { .loop = graph_common_loop(k->plan->graph, w->on, w->task),
