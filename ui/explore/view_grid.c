@@ -1,5 +1,5 @@
-/* The assignment of output tiles to EUs: a map of the tiles with their waves, or a row for each EU with its tiles in
- * order. */
+/* The assignment of output tiles to EUs: a map of the tiles, or a row for each EU with its tiles in order. Letters and
+ * colours show the waves: `a` are the tiles that their EUs take first, `b` those that they take second, ... */
 #include <string.h>
 
 #include "draw/label.h"
@@ -11,17 +11,27 @@
 #include "plan/assign.h"
 #include "plan/order.h"
 
-enum { TILES_MAX = 1 << 22, SIDE = 44, SIDE_MIN = 110, BELOW = 9, BELOW_MIN = 18, LABEL_MAX = 14, TILE = 6,
-	LISTED = 24 };
+/* In columns and rows of the terminal. The texts about the selected tile stand in a panel, at the side of a wide view
+ * or below a high one. */
+enum {
+	SIDE_COLUMNS = 44, BELOW_ROWS = 9,		/* of the panel */
+	SIDE_MIN_COLUMNS = 110, BELOW_MIN_ROWS = 18,	/* of a view that has one */
+	LABEL_MAX_COLUMNS = 14,		/* of a row's label in the map */
+	EU_LABEL_COLUMNS = 9, EU_LABEL_MIN_COLUMNS = 25,	/* of an EU's label; of a view that has them */
+	TILE_COLUMNS = 6,		/* at least, of an average tile in the row of an EU */
+	TILES_DRAWN_MAX = 1 << 22,	/* tiles of a grid that is drawn */
+	TILES_LISTED = 24,		/* tiles of the EU that the panel lists */
+};
 
-/* Geometry of the map: columns of tiles; columns of cells for labels and for one tile; tiles in sight; rows. */
 struct map {
-	int64_t columns;
-	int label, wide, in_sight, y, h;
+	int64_t tile_columns;		/* tiles of a row */
+	int label, wide;		/* terminal columns of a label, and of one tile */
+	int in_sight;			/* tiles of a row that are */
+	int y, h;			/* first row of the terminal, number of rows */
 };
 
 struct own {
-	struct computed computed;	/* what follows, from the plan */
+	struct computed computed;	/* whether what follows, up to most_work, is of the present plan */
 	struct arena *arena;
 	int phase;			/* of the program */
 	const struct grid *grid;
@@ -31,9 +41,9 @@ struct own {
 	struct eu_class *classes;
 	int nclasses;
 	int waves;			/* most tiles of an EU */
-	int last;			/* how many EUs have that many */
-	int64_t work;			/* iterations of the EU with most */
-	int64_t at;			/* selected tile */
+	int eus_in_last_wave;		/* EUs that have that many */
+	int64_t most_work;		/* of an EU (tile_iterations summed over its tiles) */
+	int64_t selected;		/* tile */
 	bool by_eu;
 	int64_t top, left;		/* first row and column in sight */
 	struct map map;			/* when it was drawn last */
@@ -51,7 +61,7 @@ static const char *lacks(const struct model *m)
 {
 	if (!m->now->plan)
 		return "there is no plan, so no EU has tiles";
-	if (m->now->graph->grids[phase_of(m)].total > TILES_MAX)
+	if (m->now->graph->grids[phase_of(m)].total > TILES_DRAWN_MAX)
 		return "the grid has too many tiles to be drawn";
 	return NULL;
 }
@@ -73,16 +83,16 @@ static void index_tiles(struct own *own)
 			int64_t t = own->assignment.order[own->assignment.start[u] + i];
 
 			if (own->eu[t] != NONE)
-				continue;	/* only fills up a cluster */
+				continue;	/* computed once more, as an EU of the last cluster has no other tile */
 			own->eu[t] = u;
 			own->nth[t] = i;
 		}
-		own->last = n > own->waves ? 1 : own->last + (n == own->waves);
+		own->eus_in_last_wave = n > own->waves ? 1 : own->eus_in_last_wave + (n == own->waves);
 		own->waves = n > own->waves ? n : own->waves;
 	}
 }
 
-static void make(struct view *v)
+static void assign_and_index_tiles(struct view *v)
 {
 	struct own *own = v->own;
 	const struct plan *p = v->m->now->plan;
@@ -93,15 +103,15 @@ static void make(struct view *v)
 	own->arena = own->computed.arena;
 	own->phase = phase;
 	own->grid = &p->graph->grids[phase];
-	own->waves = own->last = 0;
-	own->work = 1;
+	own->waves = own->eus_in_last_wave = 0;
+	own->most_work = 1;
 	plan_assign_tiles(own->arena, p, phase, &own->assignment);
 	own->cluster = plan_cluster(p, phase);
 	index_tiles(own);
 	own->nclasses = eu_classes(own->arena, p, phase, &own->assignment, &own->classes);
 	for (int i = 0; i < own->nclasses; i++)
-		own->work = max_i64(own->work, own->classes[i].work);
-	own->at = max_i64(0, min_i64(own->at, own->grid->total - 1));
+		own->most_work = max_i64(own->most_work, own->classes[i].work);
+	own->selected = max_i64(0, min_i64(own->selected, own->grid->total - 1));
 	own->computed.made = true;
 }
 
@@ -115,8 +125,9 @@ static int64_t tile_of(const struct own *own, int eu, int64_t nth)
 	return own->assignment.order[own->assignment.start[eu] + max_i64(0, min_i64(nth, tiles_of(own, eu) - 1))];
 }
 
-/* The class of EUs whose first one this is, as the EU of a timeline is; NULL. */
-static const struct eu_class *class_of(const struct own *own, int eu)
+/* EUs whose tiles make the same iterations in the same order are a class, and the simulated timeline is of the first EU
+ * of a class. The class with this first EU; NULL: there is none, as the timeline was measured. */
+static const struct eu_class *class_of_first_eu(const struct own *own, int eu)
 {
 	for (int i = 0; i < own->nclasses; i++)
 		if (own->classes[i].eu == eu)
@@ -147,9 +158,9 @@ static struct style tile_style(const struct own *own, int64_t tile)
 {
 	struct style s = wave_style(own->nth[tile]);
 
-	if (own->eu[tile] == own->eu[own->at])
+	if (own->eu[tile] == own->eu[own->selected])
 		s.attr |= STYLE_UNDERLINE | STYLE_BOLD;
-	if (tile == own->at)
+	if (tile == own->selected)
 		s.attr |= STYLE_REVERSE;
 	return s;
 }
@@ -173,7 +184,7 @@ static int last_axis(const struct grid *g, int *n)
 static int64_t map_columns(const struct own *own, int width)
 {
 	const struct grid *g = own->grid;
-	int64_t fit = width > LABEL_MAX + 8 ? (width - LABEL_MAX) / 8 * 8 : 8;
+	int64_t fit = width > LABEL_MAX_COLUMNS + 8 ? (width - LABEL_MAX_COLUMNS) / 8 * 8 : 8;
 	int n, last = last_axis(g, &n);
 
 	return n > 1 ? g->tiles[last] : max_i64(1, min_i64(g->total, fit));
@@ -215,14 +226,15 @@ static void draw_map(struct view *v, struct cells *out, int y, int w, int h)
 	struct own *own = v->own;
 	int64_t columns = map_columns(own, w), rows = ceil_div(own->grid->total, columns);
 	/* the longest label is that of the last row */
-	int label = w > 2 * LABEL_MAX ? (int)min_i64(text_width(row_label(v, rows - 1, columns)) + 1, LABEL_MAX) : 0;
+	int label = w <= 2 * LABEL_MAX_COLUMNS ? 0 :
+		(int)min_i64(text_width(row_label(v, rows - 1, columns)) + 1, LABEL_MAX_COLUMNS);
 	int wide = label + 2 * columns <= w ? 2 : 1, width = (w - label) / wide;
 
 	own->map = (struct map){ columns, label, wide, width, y, h };
 	if (width < 1 || h < 1)
 		return;
-	own->top = scrolled(own->top, own->at / columns, rows, h);
-	own->left = scrolled(own->left, own->at % columns, columns, width);
+	own->top = scrolled(own->top, own->selected / columns, rows, h);
+	own->left = scrolled(own->left, own->selected % columns, columns, width);
 	for (int r = 0; r < h && own->top + r < rows; r++) {
 		cells_text(out, 0, y + r, label - 1, label ? row_label(v, own->top + r, columns) : "", FAINT);
 		for (int c = 0; c < width && own->left + c < columns; c++) {
@@ -240,6 +252,11 @@ static void draw_map(struct view *v, struct cells *out, int y, int w, int h)
 
 /* ---- by EU ---------------------------------------------------------------------- */
 
+static int eu_label_columns(int w)
+{
+	return w >= EU_LABEL_MIN_COLUMNS ? EU_LABEL_COLUMNS : 0;
+}
+
 /* A tile in the columns [x, end), of which [0, width) are in sight. */
 static void draw_tile(const struct view *v, struct cells *out, int y, int left, int width, int64_t x,
 	int64_t end, int64_t tile, int nth)
@@ -251,7 +268,7 @@ static void draw_tile(const struct view *v, struct cells *out, int y, int left, 
 
 	if (from >= to)
 		return;
-	if (tile == own->at)
+	if (tile == own->selected)
 		s.attr |= STYLE_REVERSE;
 	cells_fill(out, left + from, y, to - from, " ", s);
 	cells_put(out, left + from, y, "▏", s);
@@ -262,17 +279,17 @@ static void draw_tile(const struct view *v, struct cells *out, int y, int left, 
 static void draw_eu(struct view *v, struct cells *out, int y, int w, int eu, int line_eu)
 {
 	const struct own *own = v->own;
-	int label = w > 24 ? 9 : 0, width = w - label;
-	int64_t done = 0, cols = max_i64(width, (int64_t)own->waves * TILE);
+	int label = eu_label_columns(w), width = w - label;
+	int64_t done = 0, cols = max_i64(width, (int64_t)own->waves * TILE_COLUMNS);
 
 	if (label)
 		cells_text(out, 0, y, label - 1, arena_strf(&v->m->frame, "EU %-4d%s", eu, eu == line_eu ?
-			"◂" : ""), eu == own->eu[own->at] ? BOLD : FAINT);
+			"◂" : ""), eu == own->eu[own->selected] ? BOLD : FAINT);
 	for (int64_t i = 0; i < tiles_of(own, eu); i++) {
 		int64_t t = tile_of(own, eu, i), work = tile_iterations(v->m->now->graph, own->phase, t);
 
-		draw_tile(v, out, y, label, width, done * cols / own->work - own->left,
-			(done + work) * cols / own->work - own->left, t, (int)i);
+		draw_tile(v, out, y, label, width, done * cols / own->most_work - own->left,
+			(done + work) * cols / own->most_work - own->left, t, (int)i);
 		done += work;
 	}
 }
@@ -281,14 +298,14 @@ static void draw_eu(struct view *v, struct cells *out, int y, int w, int eu, int
 static void scroll_eus(struct view *v, int width, int h)
 {
 	struct own *own = v->own;
-	int eu = own->eu[own->at];
-	int64_t done = 0, cols = max_i64(width, (int64_t)own->waves * TILE), end;
+	int eu = own->eu[own->selected];
+	int64_t done = 0, cols = max_i64(width, (int64_t)own->waves * TILE_COLUMNS), end;
 
-	for (int i = 0; i <= own->nth[own->at]; i++)
+	for (int i = 0; i <= own->nth[own->selected]; i++)
 		done += tile_iterations(v->m->now->graph, own->phase, tile_of(own, eu, i));
-	end = done * cols / own->work;
+	end = done * cols / own->most_work;
 	own->top = scrolled(own->top, eu, own->assignment.eus, h);
-	if (end < own->left + TILE || end > own->left + width)
+	if (end < own->left + TILE_COLUMNS || end > own->left + width)
 		own->left = end - width / 2;
 	own->left = max_i64(0, min_i64(own->left, cols - width));
 }
@@ -300,7 +317,7 @@ static void draw_eus(struct view *v, struct cells *out, int y, int w, int h)
 
 	if (h < 1)
 		return;
-	scroll_eus(v, w > 24 ? w - 9 : w, h);
+	scroll_eus(v, w - eu_label_columns(w), h);
 	for (int r = 0; r < h && own->top + r < own->assignment.eus; r++)
 		draw_eu(v, out, y + r, w, (int)own->top + r, l ? l->eu : NONE);
 }
@@ -332,15 +349,15 @@ static const char *tail_text(const struct view *v)
 	const struct plan *p = v->m->now->plan;
 	struct buf b = buf_new(&v->m->frame);
 
-	if (own->last == own->assignment.eus && own->assignment.eus == p->device->eus)
+	if (own->eus_in_last_wave == own->assignment.eus && own->assignment.eus == p->device->eus)
 		buf_printf(&b, "all %d EUs have %d tile%s: no tail", own->assignment.eus, own->waves,
 			own->waves == 1 ? "" : "s");
 	else
-		buf_printf(&b, "wave %d of %d: %d of %d EUs have work", own->waves, own->waves, own->last,
+		buf_printf(&b, "wave %d of %d: %d of %d EUs have work", own->waves, own->waves, own->eus_in_last_wave,
 			p->device->eus);
 	if (own->nclasses > 1)
-		buf_printf(&b, "; EUs perform %s to %s iterations, where a tile counts one more than its loop",
-			unit_count(own->classes[own->nclasses - 1].work).s, unit_count(own->work).s);
+		buf_printf(&b, "; EUs perform %s to %s iterations: those of loops, and one for each tile",
+			unit_count(own->classes[own->nclasses - 1].work).s, unit_count(own->most_work).s);
 	return b.text;
 }
 
@@ -388,14 +405,15 @@ static const char *trips_text(const struct view *v, int64_t tile)
 static const char *list_text(const struct view *v, int eu)
 {
 	const struct own *own = v->own;
-	int64_t n = tiles_of(own, eu), from = max_i64(0, min_i64(own->nth[own->at] - LISTED / 2, n - LISTED));
+	int64_t n = tiles_of(own, eu);
+	int64_t from = max_i64(0, min_i64(own->nth[own->selected] - TILES_LISTED / 2, n - TILES_LISTED));
 	struct buf b = buf_new(&v->m->frame);
 
 	buf_puts(&b, from ? "… " : "");
-	for (int64_t i = from; i < n && i < from + LISTED; i++)
-		buf_printf(&b, i == own->nth[own->at] ? "%s[%lld]" : "%s%lld", i > from ? " " : "",
+	for (int64_t i = from; i < n && i < from + TILES_LISTED; i++)
+		buf_printf(&b, i == own->nth[own->selected] ? "%s[%lld]" : "%s%lld", i > from ? " " : "",
 			(long long)tile_of(own, eu, i));
-	buf_puts(&b, from + LISTED < n ? " …" : "");
+	buf_puts(&b, from + TILES_LISTED < n ? " …" : "");
 	return b.text;
 }
 
@@ -403,14 +421,14 @@ static void put_words(const struct view *v, struct pen *pen)
 {
 	const struct own *own = v->own;
 	const struct phase_line *l = model_line(v->m);
-	const struct eu_class *c = l ? class_of(own, l->eu) : NULL;
-	int eu = own->eu[own->at];
+	const struct eu_class *c = l ? class_of_first_eu(own, l->eu) : NULL;
+	int eu = own->eu[own->selected];
 
-	pen_puts(pen, arena_strf(pen->arena, "tile %s", unit_count(own->at).s), BOLD);
-	pen_wrap(pen, "", 2, arena_strf(pen->arena, ": %s", coordinates(v, own->at)));
-	pen_wrap(pen, "  ", 2, trips_text(v, own->at));
+	pen_puts(pen, arena_strf(pen->arena, "tile %s", unit_count(own->selected).s), BOLD);
+	pen_wrap(pen, "", 2, arena_strf(pen->arena, ": %s", coordinates(v, own->selected)));
+	pen_wrap(pen, "  ", 2, trips_text(v, own->selected));
 	pen_wrap(pen, "  ", 2, arena_strf(pen->arena, "of EU %d, number %d of its %lld (wave %s)", eu,
-		own->nth[own->at] + 1, (long long)tiles_of(own, eu), wave_letter(own->nth[own->at])));
+		own->nth[own->selected] + 1, (long long)tiles_of(own, eu), wave_letter(own->nth[own->selected])));
 	pen_wrap(pen, arena_strf(pen->arena, "EU %d ", eu), 4, list_text(v, eu));
 	if (own->cluster.size > 1)
 		pen_wrap(pen, "", 2, arena_strf(pen->arena, "EUs %d to %d are a cluster", eu / own->cluster.size *
@@ -441,30 +459,30 @@ static int draw_head(struct view *v, struct cells *out, int w)
 static void draw(struct view *v, struct cells *out)
 {
 	struct own *own = v->own;
-	bool side = out->w >= SIDE_MIN, below = !side && out->h >= BELOW_MIN;
-	int w = side ? out->w - SIDE - 2 : out->w, y, h;
+	bool side = out->w >= SIDE_MIN_COLUMNS, below = !side && out->h >= BELOW_MIN_ROWS;
+	int w = side ? out->w - SIDE_COLUMNS - 2 : out->w, y, h;
 	struct pen pen;
 
-	make(v);
+	assign_and_index_tiles(v);
 	y = draw_head(v, out, w);
-	h = out->h - y - (below ? BELOW : 0);
+	h = out->h - y - (below ? BELOW_ROWS : 0);
 	if (own->by_eu)
 		draw_eus(v, out, y, w, h);
 	else
 		draw_map(v, out, y, w, h);
 	if (!side && !below)
 		return;
-	pen = frame_pen(v->m, side ? SIDE : out->w);
+	pen = frame_pen(v->m, side ? SIDE_COLUMNS : out->w);
 	put_words(v, &pen);
-	draw_separator(out, side, side ? w : out->h - BELOW);
-	pen_show(&pen, out, side ? w + 2 : 0, side ? 0 : out->h - BELOW + 1);
+	draw_separator(out, side, side ? w : out->h - BELOW_ROWS);
+	pen_show(&pen, out, side ? w + 2 : 0, side ? 0 : out->h - BELOW_ROWS + 1);
 }
 
 /* ---- keys ----------------------------------------------------------------------- */
 
 static void go(struct own *own, int64_t tile)
 {
-	own->at = max_i64(0, min_i64(tile, own->grid->total - 1));
+	own->selected = max_i64(0, min_i64(tile, own->grid->total - 1));
 }
 
 static void go_eu(struct own *own, int eu, int64_t nth)
@@ -477,14 +495,14 @@ static void go_eu(struct own *own, int eu, int64_t nth)
 /* Move in the map, or from EU to EU. */
 static void move(struct own *own, int dx, int dy, int64_t columns)
 {
-	int eu = own->eu[own->at];
+	int eu = own->eu[own->selected];
 
 	if (own->by_eu && dx)
-		go_eu(own, eu, own->nth[own->at] + dx);
+		go_eu(own, eu, own->nth[own->selected] + dx);
 	else if (own->by_eu)
-		go_eu(own, eu + dy, own->nth[own->at]);
-	else if (dx || (own->at + dy * columns >= 0 && own->at + dy * columns < own->grid->total))
-		go(own, own->at + dx + dy * columns);
+		go_eu(own, eu + dy, own->nth[own->selected]);
+	else if (dx || (own->selected + dy * columns >= 0 && own->selected + dy * columns < own->grid->total))
+		go(own, own->selected + dx + dy * columns);
 }
 
 static bool click(struct own *own, const struct key *k)
@@ -494,9 +512,9 @@ static bool click(struct own *own, const struct key *k)
 	if (own->by_eu || own->map.wide < 1 || k->x < own->map.label || k->y < own->map.y || k->y >= own->map.y + own->map.h)
 		return true;
 	column = own->left + (k->x - own->map.label) / own->map.wide;
-	if (column < own->map.columns && (k->x - own->map.label) / own->map.wide < own->map.in_sight &&
-	    row * own->map.columns + column < own->grid->total)
-		go(own, row * own->map.columns + column);
+	if (column < own->map.tile_columns && (k->x - own->map.label) / own->map.wide < own->map.in_sight &&
+	    row * own->map.tile_columns + column < own->grid->total)
+		go(own, row * own->map.tile_columns + column);
 	return true;
 }
 
@@ -507,18 +525,18 @@ static bool act(struct view *v, enum action a, const struct key *k)
 	int64_t columns;
 	int eu;
 
-	make(v);
+	assign_and_index_tiles(v);
 	if (k->code == KEY_CODE_CLICK)
 		return click(own, k);
-	columns = own->map.columns ? own->map.columns : 1;
-	eu = own->eu[own->at];
+	columns = own->map.tile_columns ? own->map.tile_columns : 1;
+	eu = own->eu[own->selected];
 	switch ((int)a) {
 	case ACT_UP: move(own, 0, -1, columns); return true;
 	case ACT_DOWN: move(own, 0, 1, columns); return true;
 	case ACT_LEFT: move(own, -1, 0, columns); return true;
 	case ACT_RIGHT: move(own, 1, 0, columns); return true;
-	case ACT_PAGE_DOWN: go_eu(own, eu, own->nth[own->at] + 1); return true;
-	case ACT_PAGE_UP: go_eu(own, eu, own->nth[own->at] - 1); return true;
+	case ACT_PAGE_DOWN: go_eu(own, eu, own->nth[own->selected] + 1); return true;
+	case ACT_PAGE_UP: go_eu(own, eu, own->nth[own->selected] - 1); return true;
 	case ACT_HOME: go_eu(own, l ? l->eu : 0, 0); return true;
 	case ACT_END: go(own, own->assignment.order[own->assignment.total - 1]); return true;
 	case ACT_OTHER_SIDE:

@@ -20,7 +20,7 @@ static const char *const words[][2] = {
 	{ "II", "initiation interval: cycles from one iteration to the next in the steady state" },
 	{ "bounds", "lower bounds of II: ResMII by the busiest unit, RecMII by the longest recurrence" },
 	{ "critical", "the critical path: events that each had to wait for the one before" },
-	{ "tile, wave", "a tile of the output is computed by one EU; a wave is the tiles of all EUs at a time" },
+	{ "tile, wave", "a tile of the output is computed by one EU; wave a is the first tiles of all EUs, b the second, ..." },
 	{ "legal", "no race and no deadlock, however fast units are; and the plan fits into an EU" } };
 
 static void put_row(struct pen *pen, const char *head, const char *text)
