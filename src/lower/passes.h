@@ -31,11 +31,11 @@ NODISCARD enum err_code lower_shapes(struct kernel *k, struct err *e);
  * computes: rings, ring_of, shared_bytes so far
  * promises: what several lanes touch, or an engine, is in a ring, and no two rings share memory */
 NODISCARD enum err_code lower_rings(struct kernel *k, struct err *e);
-/* Does a matrix instruction read the buffer as an operand? Determines the ring's layout; a product by threads reads
- * any layout. */
-bool lower_is_operand(const struct kernel *k, int buffer);
-/* Does any product read the buffer as an operand? Then it must be zero beyond the end of a contracted axis. */
-bool lower_is_multiplied(const struct kernel *k, int buffer);
+/* Do instructions of a matrix unit read the buffer as an operand out of shared memory? Then they determine the layout
+ * of its ring. */
+bool lower_is_shared_operand(const struct kernel *k, int buffer);
+/* ... out of shared memory or registers? Then it must be zero beyond the end of a contracted axis. */
+bool lower_is_matrix_operand(const struct kernel *k, int buffer);
 /* Is the node a sum of which each thread keeps its own partial sum? Does the node read a carry to which such sums are
  * added, so that the partial sums must be added up first? (layout/partial.c; needs shapes and rings.) */
 bool lower_is_partial_sum(const struct kernel *k, int node);
@@ -47,8 +47,8 @@ void lower_copy_waits(struct kernel *k);
 /* needs: own, rings, refinements; removes or replaces waits of own
  * promises: each wait left can be shown by a flag, or the lane knows the answer itself. ERR_ILLEGAL: one cannot */
 NODISCARD enum err_code lower_make_showable(struct kernel *k, struct err *e);
-/* Holds back a lane that runs ahead: adds the reverse of wait number `wait`, a wait of the awaited sTask for the one that
- * waits, some instances back. False: every such wait would be a deadlock, or there are too many waits. */
+/* Holds back a lane that runs ahead: adds the reverse of wait number `wait`, a wait of the awaited sTask for the one
+ * that waits, some instances back. False: every such wait would be a deadlock, or there are too many waits. */
 bool lower_hold_back(struct kernel *k, int wait);
 
 /* The part of a ring that belongs to sTask s, if the ring holds all slices of a split value: its extents, and in rows

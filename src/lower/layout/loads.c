@@ -36,7 +36,7 @@ static int64_t share_of(const struct kernel *k, const struct buffer *b, const st
 
 	if (t->axis == buffer_split_axis(k, b))
 		tile = ring_part_extent(k, b, t->axis);
-	if (t->mod || (tile % t->div && t->div % tile) || lower_is_operand(k, buffer_index(k, b)))
+	if (t->mod || (tile % t->div && t->div % tile) || lower_is_shared_operand(k, buffer_index(k, b)))
 		return 1;
 	return min_i64(t->div, tile);
 }
@@ -47,7 +47,7 @@ static bool add_dimension(const struct kernel *k, const struct buffer *b,
 {
 	int *n = last ? &s->ncol : &s->nrow, *axes = last ? s->col : s->row, before = *n;
 	int64_t *share = last ? s->col_share : s->row_share;
-	bool plain = true, operand = lower_is_operand(k, buffer_index(k, b));
+	bool plain = true, operand = lower_is_shared_operand(k, buffer_index(k, b));
 
 	for (int i = 0; i < x->n; i++) {
 		const struct index_term *t = &x->term[i];
@@ -127,7 +127,7 @@ bool lower_load_shape(const struct kernel *k, const struct buffer *b, struct sha
 		engine &= ends_with_tensor(k, b, n, shape_axis(s, i));
 	engine &= begins_aligned(k, b, &n->index[t->rank - 1]);
 	return engine && (t->rank == 1 || stride % chunk_bits(k) == 0) && s->rows <= k->target->shared.box_rows &&
-		(s->cols * dtype_bits(t->type) % chunk_bits(k) == 0 || lower_is_operand(k, buffer_index(k, b)));
+		(s->cols * dtype_bits(t->type) % chunk_bits(k) == 0 || lower_is_shared_operand(k, buffer_index(k, b)));
 }
 
 /* The rows or columns that a split load fills in the slot of all slices. They must be contiguous; the copy engine can

@@ -36,7 +36,7 @@ static bool is_shared_operand(const struct kernel *k, int task, int buffer)
 	return by && by->b & FROM_SHARED;
 }
 
-bool lower_is_multiplied(const struct kernel *k, int buffer)
+bool lower_is_matrix_operand(const struct kernel *k, int buffer)
 {
 	for (int i = 0; i < k->plan->graph->tasks.n; i++)
 		if (is_matrix_operand(k, i, buffer))
@@ -53,7 +53,7 @@ static const struct stask *next_product(const struct kernel *k, int buffer, int 
 	return NULL;
 }
 
-bool lower_is_operand(const struct kernel *k, int buffer)
+bool lower_is_shared_operand(const struct kernel *k, int buffer)
 {
 	return next_product(k, buffer, &(int){ 0 });
 }
@@ -209,7 +209,7 @@ static void choose_panels(const struct kernel *k, struct ring *r, const struct b
 {
 	const struct shared_layout *l = &k->target->shared;
 	int bits = dtype_bits(b->type);
-	bool operand = lower_is_operand(k, r->buffer);
+	bool operand = lower_is_shared_operand(k, r->buffer);
 	const struct stask *by;
 	/* no box may be wider than the tensor: the copy engine faults */
 	int64_t most = r->engine ? tensor_row(k, b) : INT64_MAX;
@@ -403,7 +403,7 @@ enum err_code lower_rings(struct kernel *k, struct err *e)
 	TRY(add_rings(k, false, e));
 	TRY(add_rings(k, true, e));
 	for (int i = 0; i < k->rings.n; i++)
-		if (lower_is_operand(k, k->rings.v[i].buffer))
+		if (lower_is_shared_operand(k, k->rings.v[i].buffer))
 			TRY(check_operand(k, &k->rings.v[i], e));
 	return OK;
 }

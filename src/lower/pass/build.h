@@ -27,8 +27,8 @@ void build_signal_run_if(struct lowering *c, int flag, const struct num *when);
 NODISCARD enum err_code build_initial_tile(struct lowering *c, struct err *e);
 NODISCARD enum err_code build_initial_nested(struct lowering *c, int loop, int nested, struct err *e);
 
-/* replicas.c: lanes that take tiles in round robin; all but the last do nothing where there is one replica. The first is
- * for a lane without offsets in the tile loop, the next three for a lane with offsets. */
+/* replicas.c: lanes that take tiles in round robin; all but the last do nothing where there is one replica. The first
+ * is for a lane without offsets in the tile loop, the next three for a lane with offsets. */
 void build_skip_tiles(struct lowering *c);
 void build_other_tile_counters(struct lowering *c);
 void build_count_tiles_before(struct lowering *c, const struct kstep *s);

@@ -37,9 +37,9 @@ struct merging {
 
 /* counterparts ---------------------------------------------------------------------- */
 
-/* Notes that the joining lane uses `next` where the first lane uses `first`. NULL: it cannot be, as the joining lane has
- * used another one for `first` before, or has used `next` for another one than `first`. The text names what the first
- * lane uses, so each of these names must mean one thing in each lane. */
+/* Notes that the joining lane uses `next` where the first lane uses `first`. NULL: it cannot be, as the joining lane
+ * has used another one for `first` before, or has used `next` for another one than `first`. The text names what the
+ * first lane uses, so each of these names must mean one thing in each lane. */
 static const struct counterpart *add_counterpart(struct merging *m, enum counterpart_kind kind, intptr_t first,
 	intptr_t next)
 {
@@ -128,8 +128,8 @@ static bool merge_vars(struct merging *m, enum var v, int first, int next)
 	return first == next;
 }
 
-/* Merges y, of the joining lane, into *x, of the shared tree; both may be NULL. False: they differ. may_grow: if it is a
- * constant, it may grow from lane to lane. */
+/* Merges y, of the joining lane, into *x, of the shared tree; both may be NULL. False: they differ. may_grow: if it is
+ * a constant, it may grow from lane to lane. */
 static bool merge_nums(struct merging *m, const struct num **x, const struct num *y, bool may_grow)
 {
 	const struct num *old = *x;
@@ -230,8 +230,8 @@ static bool merge_field(struct merging *m, enum operand_kind kind, void *to, con
 		return *(enum var *)to == *(const enum var *)next && merge_vars(m, *(enum var *)to,
 			*(const int *)((const enum var *)to + 1), *(const int *)((const enum var *)next + 1));
 	default:
-		/* Settings: role_same_settings has compared them. Strings are comments of the kernel, a staging's number
-		 * does not occur in its text, and OPERAND_NEEDS has no field: all these may differ. */
+		/* Settings: role_same_settings has compared them. Strings are comments of the kernel, a staging's
+		 * number does not occur in its text, and OPERAND_NEEDS has no field: all these may differ. */
 		return true;
 	}
 }

@@ -14,7 +14,8 @@
  * behind the tile loop (build_count_remaining_tiles). */
 #include "lower/pass/build.h"
 
-/* Waits until the tile before the current one has been handed over: `flag` shows that its replica has seen all flags. */
+/* Waits until the tile before the current one has been handed over: `flag` shows that its replica has seen all
+ * flags. */
 void build_handover_wait(struct lowering *c, int flag)
 {
 	add_flag_op(c,
@@ -33,8 +34,8 @@ static void set_product_counters(struct lowering *c, int f)
 	add_set(c, VAR_RELEASED, f, first);
 }
 
-/* In a lane without offsets in the tile loop: if the current tile is another replica's, counts its iterations and goes on
- * with the next tile. Before a tile of its own, sets the counters of products and waits for the handover. */
+/* In a lane without offsets in the tile loop: if the current tile is another replica's, counts its iterations and goes
+ * on with the next tile. Before a tile of its own, sets the counters of products and waits for the handover. */
 void build_skip_tiles(struct lowering *c)
 {
 	const struct kregion *v = &c->lane->regions[0];
@@ -59,7 +60,8 @@ void build_skip_tiles(struct lowering *c)
 		build_handover_wait(c, c->lane->handover_flag);
 }
 
-/* Counts the iterations of `loop` in the tiles from the first that is not counted yet up to tile `end`, not included. */
+/* Counts the iterations of `loop` in the tiles from the first that is not counted yet up to tile `end`, not
+ * included. */
 static void count_tiles_until(struct lowering *c, int loop, const struct num *end)
 {
 	struct role_body *outer = enter_loop(c, VAR_PASSED, loop, NULL, end);

@@ -1,5 +1,6 @@
-/* Element-wise sTasks. Consecutive nodes with the same fragment layout are fused into one loop over its elements;
- * reductions, packing casts and SETs stand alone. Results are then written to their buffers. */
+/* Element-wise sTasks. Consecutive nodes of a task whose fragments have the same layout are fused: one loop over the
+ * elements computes them all. Reductions, scans, casts to packed fragments (two elements in a register) and SETs of
+ * carries are operations of their own. Results are then written to their buffers, in registers or rings. */
 #include "lower/select/lowering.h"
 
 /* A reduction or scan? */
@@ -26,7 +27,7 @@ static enum err_code set_carry(struct lowering *c, const struct kentry *x, int n
 	return OK;
 }
 
-/* Can this node share one loop over the elements with those around it? */
+/* Can this node be computed in one loop over the elements with a node whose fragment is `with`? */
 static bool can_fuse(struct lowering *c, const struct stask *s, int node, const struct frag *with)
 {
 	const struct node *n = &c->p->nodes.v[node];
@@ -37,7 +38,7 @@ static bool can_fuse(struct lowering *c, const struct stask *s, int node, const 
 		f.kind == with->kind && f.blocks == with->blocks && f.cols == with->cols && !f.packed;
 }
 
-/* Is the node's value read after position `last` of its task, or by others? */
+/* Is the node's value read by nodes of its task from position `last` on, or written to a buffer? */
 static bool is_used_after(const struct lowering *c, const struct stask *s, int node, int last)
 {
 	const struct task *t = &c->p->tasks.v[s->task];
@@ -52,7 +53,8 @@ static bool is_used_after(const struct lowering *c, const struct stask *s, int n
 	return buffer_of_node(c, s, node) != NONE;
 }
 
-/* Nodes [first, last) of the task in one loop, so that values that only they use take one register, not a fragment. */
+/* Nodes [first, last) of the task in one loop, so that values that only they use take one register, not a fragment.
+ * While the values of the steps are made, c->fused says which nodes the steps before compute. */
 static enum err_code select_fused(struct lowering *c, const struct kentry *x, int first, int last, struct err *e)
 {
 	const struct stask *s = stask_of(c, x);
@@ -84,8 +86,8 @@ static enum err_code select_fused(struct lowering *c, const struct kentry *x, in
 	return OK;
 }
 
-/* Does the node convert the layout of a value that one of the nodes from `first` on computes? The value must be
- * complete before, so the loop ends there. */
+/* Does node number `at` of the task read, in another layout, a value that one of the nodes from `first` on computes?
+ * The layout conversion needs the complete value, so the loop of those nodes ends before this one. */
 static bool converts_fused_value(struct lowering *c, const struct stask *s, const struct task *t, int first, int at)
 {
 	struct layout_conversion d;
@@ -169,6 +171,7 @@ static enum err_code keep_in_registers(struct lowering *c, const struct kentry *
 	o = add_op(c, DO_KEEP);
 	o->u.pack.to = to;
 	o->u.pack.from = from;
+	/* matrix instructions take only packed fragments out of registers, so others need no zeros beyond the end */
 	o->u.pack.inside = to.frag->packed ? inside : N(c, 1);
 	return OK;
 }
@@ -196,27 +199,30 @@ static enum err_code store_in_ring(struct lowering *c, const struct kentry *x, i
 	o->u.put.type = b->type;
 	o->u.put.address = ring_address(c, s, r, shape);
 	o->u.put.when = NUM2(BOTH, one_holder_condition(c, from->kind), inside_condition(c, s, shape, &writable, 0));
+	/* words of two elements: the fragment has them as words, no element of one is set to zero alone, they are
+	 * neighbours in the ring as its columns are those of the value, and no word reaches beyond the last column */
 	o->u.put.pairs = from->packed && num_is(inside, 1) && shape->ncol == r->shape.ncol && from->width % 2 == 0;
 	o->u.put.inside = inside;
 	add_op(c, DO_FENCE)->why = "engines may read it";
 	return OK;
 }
 
-/* Condition: the element is within the contracted axes. Beyond their ends an operand must be zero, as far as the
- * product's instructions read. */
+/* Condition: the element of an operand is before the end of each contracted axis. Matrix instructions read complete
+ * steps along these axes and add up the products, so all that they read beyond the end must be zero. Along other axes
+ * what is beyond the end only gives rows or columns of the result that nobody uses: there all is inside. */
 static const struct num *within_contracted(struct lowering *c, const struct stask *s, int node, const struct frag *f)
 {
 	const struct shape2 *shape = &c->k->node_shape[node];
-	struct frag deep = *f;
+	struct frag tested = *f;	/* with padding only where that must be zero */
 	uint64_t rows = 0, cols = 0;
 
 	for (int i = 0; i < shape_rank(shape); i++)
 		*(i < shape->nrow ? &rows : &cols) |= c->k->contracted & (uint64_t)1 << shape_axis(shape, i);
 	if (!rows)
-		deep.height = deep.rows;
+		tested.height = tested.rows;
 	if (!cols)
-		deep.width = deep.cols;
-	return inside_condition(c, s, shape, &deep, rows | cols);
+		tested.width = tested.cols;
+	return inside_condition(c, s, shape, &tested, rows | cols);
 }
 
 enum err_code write_result(struct lowering *c, const struct kentry *x, int buffer, struct err *e)
@@ -227,15 +233,16 @@ enum err_code write_result(struct lowering *c, const struct kentry *x, int buffe
 	struct frag f, part;
 
 	TRY(lay_out_buffer(c, buffer, &f, e));
-	if (lower_is_multiplied(c->k, buffer))
+	if (lower_is_matrix_operand(c->k, buffer))
 		inside = within_contracted(c, stask_of(c, x), b->node, &f);
 	if (!has_ring(c, buffer))
 		return keep_in_registers(c, x, buffer, inside, e);
 	r = ring_of(c, buffer);
 	part = lower_ring_slice(stask_of(c, x), r);
-	if (lower_is_operand(c->k, buffer) && (f.rows < part.rows || f.cols < part.cols))
-		return err_set(e, ERR_ILLEGAL, b->loc, "'%s' is contracted along %s, which is "
-			"not lowered for a value that is computed", b->name, b->slices > 1 ? "slices that end within "
-			"a step of the matrix unit" : r->shape.ncol ? "tiles that end beyond it" : "one element");
+	if (lower_is_shared_operand(c->k, buffer) && (f.rows < part.rows || f.cols < part.cols))
+		return err_set(e, ERR_ILLEGAL, b->loc, "matrix instructions read %lld x %lld elements of '%s', but the "
+			"sTask that computes it fills %lld x %lld, and only loads fill up with zeros: %s",
+			(long long)part.rows, (long long)part.cols, b->name, (long long)f.rows, (long long)f.cols,
+			b->slices > 1 ? "split into fewer slices" : "take a larger tile along the contracted axis");
 	return store_in_ring(c, x, buffer, inside, e);
 }

@@ -54,7 +54,8 @@ struct lowering {
 	VEC(struct touch) touches;	/* of the next operation that may have any */
 	/* the sTask */
 	struct frag **node_frags;	/* by node: its registers; NULL: not laid out yet */
-	bool *fused;			/* by node: it is computed in the current element-wise loop */
+	bool *fused;			/* by node: an earlier step of the current element-wise loop computes it, so
+					 * its element is there and needs no fragment */
 	VEC(struct converted) conversions;	/* values that are in the lane's scratch now */
 	const struct frag *stored_result;	/* accumulator of a product whose result goes to a ring; NULL */
 	/* how indices of the current element are computed (indices.c) */
@@ -333,6 +334,7 @@ NODISCARD enum err_code store_result(struct lowering *c, const struct kentry *x,
 
 /* ---- element-wise work, reductions and scans -------------------------------------------- */
 
+/* The operations of an sTask that computes a value and is no product: its nodes, then the results to their buffers. */
 NODISCARD enum err_code select_compute(struct lowering *c, const struct kentry *x, struct err *e);
 /* Writes the value of x's node to its buffer: registers or a ring. */
 NODISCARD enum err_code write_result(struct lowering *c, const struct kentry *x, int buffer, struct err *e);

@@ -1,7 +1,8 @@
-/* The waits of the kernel (k->own): those of the plan with two changes. Every order that the plan guarantees still holds.
+/* The waits of the kernel (k->own): those of the plan with two changes. Every order that the plan guarantees still
+ * holds.
  *
- * A flag shows a wait if the wait can be made as a test of one of the flag's mbarriers. A few waits cannot be shown: they
- * are removed if other waits imply them, else replaced, else the plan is refused (lower_make_showable).
+ * A flag shows a wait if the wait can be made as a test of one of the flag's mbarriers. A few waits cannot be shown:
+ * they are removed if other waits imply them, else replaced, else the plan is refused (lower_make_showable).
  *
  * A flag has a limited number of mbarriers, so a lane that runs far ahead of those that wait for it would overwrite
  * phases that these have not seen. It gets additional waits (lower_hold_back).
@@ -11,7 +12,7 @@
 #include "lower/passes.h"
 
 enum {
-	/* instances of an sTask that may be issued before one that waits for them: numbers that lower_hold_back tries */
+	/* how many instances a lane may be ahead of a waiter: the numbers that lower_hold_back tries */
 	AHEAD_FIRST = DEPTH_MAX / 2, AHEAD_LAST = DEPTH_MAX,
 	WAITS_MOST = 256,		/* a kernel with more, the plan's included, gets no additional waits */
 };
@@ -101,8 +102,8 @@ static bool is_hidden(struct kernel *k, const struct wait *w)
 	return hidden;
 }
 
-/* Replaces wait number i, which is `w` and has been removed, by a wait for an sTask that reads what is loaded and so has
- * waited for the load itself. False: every such wait would be a deadlock. A wait without a distance awaits what its
+/* Replaces wait number i, which is `w` and has been removed, by a wait for an sTask that reads what is loaded and so
+ * has waited for the load itself. False: every such wait would be a deadlock. A wait without a distance awaits what its
  * dependences say, which are not those of the reader, so it cannot be replaced. */
 static bool wait_for_reader(struct kernel *k, int i, struct wait w)
 {
@@ -123,9 +124,10 @@ static bool wait_for_reader(struct kernel *k, int i, struct wait w)
 	return false;
 }
 
-/* Wait i looks `distance` iterations back, in a lane with replicas. In the first iterations of a tile these are the last
- * ones of the replica's tile before, and a replica does not know how many that had. So the kernel makes the wait only for
- * instances of the same tile. Mostly other waits imply those of the tile before; if not, the plan is refused. */
+/* Wait i looks `distance` iterations back, in a lane with replicas. In the first iterations of a tile these are the
+ * last ones of the replica's tile before, and a replica does not know how many that had. So the kernel makes the wait
+ * only for instances of the same tile. Mostly other waits imply those of the tile before; if not, the plan is
+ * refused. */
 static enum err_code check_last_tile(struct kernel *k, int i, struct err *e)
 {
 	struct wait w = k->plan->waits.v[i];
@@ -135,9 +137,9 @@ static enum err_code check_last_tile(struct kernel *k, int i, struct err *e)
 	implied = lower_all_windows(k, is_implied, &(struct checked_wait){ w, true });
 	insert_wait(k, i, w);
 	return implied ? OK : err_set(e, ERR_ILLEGAL, w.loc, "in the first iterations of a tile '%s' waits "
-		"for the last iterations of '%s' in an earlier tile, which the replicas of lane '%s' cannot count: wait "
-		"without distance=, or let another lane perform '%s'", stask_at(k, w.task)->name, stask_at(k, w.on)->name,
-		k->plan->lanes.v[lane_of(k, w.task)].name, stask_at(k, w.on)->name);
+		"for the last iterations of '%s' in an earlier tile, which the replicas of lane '%s' cannot count: "
+		"wait without distance=, or let another lane perform '%s'", stask_at(k, w.task)->name,
+		stask_at(k, w.on)->name, k->plan->lanes.v[lane_of(k, w.task)].name, stask_at(k, w.on)->name);
 }
 
 enum err_code lower_make_showable(struct kernel *k, struct err *e)
@@ -151,9 +153,9 @@ enum err_code lower_make_showable(struct kernel *k, struct err *e)
 			continue;
 		remove_wait(k, i);
 		if (!lower_all_windows(k, is_implied, &(struct checked_wait){ w, false }) && !wait_for_reader(k, i, w))
-			return err_set(e, ERR_ILLEGAL, w.loc, "'%s' waits until the copies of '%s' in all iterations of "
-				"a loop are complete, which no flag can show: wait for an sTask that reads what '%s' loads",
-				stask_at(k, w.task)->name, stask_at(k, w.on)->name, stask_at(k, w.on)->name);
+			return err_set(e, ERR_ILLEGAL, w.loc, "'%s' waits until the copies of '%s' in all iterations "
+				"of a loop are complete, which no flag can show: wait for an sTask that reads what "
+				"is loaded", stask_at(k, w.task)->name, stask_at(k, w.on)->name);
 	}
 	return OK;
 }
@@ -170,8 +172,8 @@ static bool has_wait(const struct plan *p, const struct wait *w)
 }
 
 /* Adds the reverse of a wait: if instance i of sTask A awaits instance i - back of B, then instance j of B is to await
- * instance j - (ahead - back) of A. So B is never more than `ahead` instances before the one that A awaits next. A small
- * `ahead` can be a deadlock, or hold back B without need; with a great one the flag needs more mbarriers. */
+ * instance j - (ahead - back) of A. So B is never more than `ahead` instances before the one that A awaits next. A
+ * small `ahead` can be a deadlock, or hold back B without need; with a great one the flag needs more mbarriers. */
 bool lower_hold_back(struct kernel *k, int wait)
 {
 	struct wait w = k->plan->waits.v[wait];

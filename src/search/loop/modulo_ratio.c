@@ -1,18 +1,27 @@
+/* The least II of a modulo schedule as its arcs bound it. Along a cycle (a closed path) of arcs the clock cycles of all
+ * arcs must pass within the iterations of all distances: II >= clock cycles / distance. The greatest such ratio is the
+ * least II for which start times exist (modulo_net.h has the inequality of an arc).
+ *
+ * Dinkelbach's method, as in sim/bounds.c: while some cycle of arcs needs more than the present ratio, continue with
+ * the ratio of that cycle (compared with others in Dasdan, TODAES 9, 2004). */
 #include "search/loop/modulo_ratio.h"
 
 #include <math.h>
 
-/* In iterations. Sums of some hundred numbers below some hundred are exact to 1e-13. */
-static const double GAIN = 1e-11;
+/* In iterations: a start time that must be later by less is taken for satisfied, as the difference may be rounding:
+ * sums of some hundred numbers below some hundred are exact to 1e-13. */
+static const double DELAY_LEAST = 1e-11;
 
-static double weight(const struct modulo_arc *x, double ii)
+/* By how many iterations the target of an arc must start after its source. */
+static double arc_delay(const struct modulo_arc *x, double ii)
 {
 	return x->cycles / ii - x->distance;
 }
 
-/* Bellman-Ford: is there a cycle with a positive sum? Then a task on it is returned, and into[] (the arc by which each task
- * was reached last) contains the cycle. Otherwise y satisfies all arcs, and MODULO_NONE is returned. */
-static int find_gain(const struct modulo_arc *arcs, int n, int ntasks, double ii, double *y, int *into)
+/* Bellman-Ford: is there a cycle of arcs with a positive sum of delays, so that no start times satisfy it? Then returns
+ * a task on it, and into[] (by task: the arc that delayed it last) has its arcs. Else returns MODULO_NONE, and y
+ * satisfies all arcs. */
+static int find_positive_cycle(const struct modulo_arc *arcs, int n, int ntasks, double ii, double *y, int *into)
 {
 	int last = MODULO_NONE;
 
@@ -23,9 +32,9 @@ static int find_gain(const struct modulo_arc *arcs, int n, int ntasks, double ii
 	for (int round = 0; round <= ntasks; round++) {
 		last = MODULO_NONE;
 		for (int k = 0; k < n; k++) {
-			double t = y[arcs[k].from] + weight(&arcs[k], ii);
+			double t = y[arcs[k].from] + arc_delay(&arcs[k], ii);
 
-			if (t > y[arcs[k].to] + GAIN) {
+			if (t > y[arcs[k].to] + DELAY_LEAST) {
 				y[arcs[k].to] = t;
 				into[arcs[k].to] = k;
 				last = arcs[k].to;
@@ -34,12 +43,14 @@ static int find_gain(const struct modulo_arc *arcs, int n, int ntasks, double ii
 		if (last == MODULO_NONE)
 			return MODULO_NONE;
 	}
-	/* if the chain ends, the gains were too small to be a cycle */
+	/* The task delayed last may only depend on the cycle, but ntasks arcs back from it is a task on it. If the way
+	 * back ends before, there is no cycle: delays hardly greater than rounding took many rounds. */
 	for (int i = 0; i < ntasks && last != MODULO_NONE; i++)
 		last = into[last] == MODULO_NONE ? MODULO_NONE : arcs[into[last]].from;
 	return last;
 }
 
+/* Fills in cycle[], the arcs in the order of the path, and returns its ratio. */
 static double take_cycle(const struct modulo_arc *arcs, const int *into, int start, int *cycle, int *ncycle)
 {
 	double cycles = 0;
@@ -63,8 +74,6 @@ static double take_cycle(const struct modulo_arc *arcs, const int *into, int sta
 	return distance > 0 ? cycles / distance : INFINITY;
 }
 
-/* Dinkelbach's method, as in sim/bounds.c: while some cycle has a greater ratio, continue with that ratio (compared with
- * others in Dasdan, TODAES 9, 2004). */
 double modulo_ratio(struct arena *a, const struct modulo_arc *arcs, int n, int ntasks, double least,
 	double *y, int *cycle, int *ncycle)
 {
@@ -73,12 +82,12 @@ double modulo_ratio(struct arena *a, const struct modulo_arc *arcs, int n, int n
 	double ratio = least;
 
 	*ncycle = 0;
-	while (!isinf(ratio) && (start = find_gain(arcs, n, ntasks, ratio, y, into)) != MODULO_NONE) {
-		double more = take_cycle(arcs, into, start, cycle, ncycle);
+	while (!isinf(ratio) && (start = find_positive_cycle(arcs, n, ntasks, ratio, y, into)) != MODULO_NONE) {
+		double greater = take_cycle(arcs, into, start, cycle, ncycle);
 
-		if (!(more > ratio))
+		if (!(greater > ratio))
 			break;
-		ratio = more;
+		ratio = greater;
 	}
 	arena_reset(a, scratch);
 	return ratio;
