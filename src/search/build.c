@@ -81,7 +81,7 @@ static enum err_code append(const struct builder *m, int task, int at)
 
 static const struct order *order_of(const struct builder *m, int phase, int loop)
 {
-	int region = space_region(m->s->program, phase, loop);
+	int region = space_order_index(m->s->program, phase, loop);
 	const struct orders *o = region != NONE ? &m->s->variants[m->c->split_off].orders[region] : NULL;
 
 	return o && o->n > m->c->order[region] ? &o->v[m->c->order[region]] : NULL;

@@ -31,7 +31,7 @@ enum err_code exact_orders(struct space *s, const struct choice *c, const struct
 
 	for (int phase = 0; phase < prog->phases.n; phase++)
 		for (int loop = 0; loop < prog->loops.n; loop++) {
-			int region = space_region(s->program, phase, loop), order;
+			int region = space_order_index(s->program, phase, loop), order;
 
 			if (region == NONE || prog->loops.v[loop].phase != phase)
 				continue;

@@ -28,7 +28,7 @@ static void set_orders(const struct space *s, struct choice *c, bool ahead)
 static int64_t start_extent(const struct dim *d, int i)
 {
 	for (int k = 0; k < d->n; k++)
-		if (d->coarse >> k & 1 && i-- == 0)
+		if (d->starts >> k & 1 && i-- == 0)
 			return d->extent[k];
 	return 0;
 }
@@ -66,7 +66,7 @@ static void add_lanes(const struct space *s, struct arena *a, const struct choic
 void space_starts(const struct space *s, struct arena *a, struct choices *out)
 {
 	int at[AXES_MAX] = { 0 }, d = 0;
-	struct choice c = space_first(s);
+	struct choice c = space_first_choice(s);
 
 	/* all combinations of the extents to start from; the last dimension changes fastest */
 	while (d >= 0 && out->v.n < STARTS_MAX) {
@@ -99,7 +99,7 @@ static void along_extent(const struct dim *d, const struct choice *c, struct are
 	for (int i = 0; i < d->n; i++) {
 		int far = i > at ? i - at : at - i;
 
-		if (far == 0 || (far > 3 && !(d->coarse >> i & 1)))
+		if (far == 0 || (far > 3 && !(d->starts >> i & 1)))
 			continue;
 		x.tiling.extent[d->axis] = d->extent[i];
 		VEC_PUSH(a, &out->v, x);

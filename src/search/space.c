@@ -1,24 +1,46 @@
+/* Finds what a program leaves to choose on a device: the extents of its axes, the orders of its loops, conversions that
+ * can be sTasks of their own (space.h).
+ *
+ * Of the extents of an axis some are starts: the search begins with all combinations of them, and reaches the others
+ * step by step (neighbours.c). Which extents and which starts there are is experience with plans made by hand, as are
+ * the usual values of everything else (space_first_choice). They decide how long a search takes, not what is legal. */
 #include "search/space.h"
 
 #include "base/hash.h"
 #include "search/build.h"
 
 enum {
+	ROWS = 64,			/* rows of a product: those of a warpgroup's matrix instruction */
+	COLUMNS = 16,			/* columns of a product come in steps of so many, ... */
+	COLUMNS_LEAST = 32,		/* ... from these */
+	PRODUCT_MOST = 256,		/* rows or columns of a tile: the most columns of a matrix instruction */
+	LOOPED_START_MOST = 128,	/* greatest start of rows or columns in a loop: the keys of attention */
 	SMALL_AXIS = 16,		/* up to this size, a loop takes one element at a time, or all */
 	SHORT_AXIS = 64,		/* below this size, an axis of the grid gets a few small extents */
 	FULL_MAX = 16384,		/* up to this size, a contiguous axis may be one tile */
 };
 
+/* Extents that are powers of two. The starts begin at start_from, and each is start_step times the one before. */
+struct powers {
+	int64_t from, to, start_from, start_to, start_step;
+};
+
+static const struct powers CONTRACTED = { 32, 256, 32, 128, 2 };
+/* At least 64 elements of a contiguous axis: if the rows of a tile are only a few memory sectors, they are read at half
+ * the rate. */
+static const struct powers STREAMED = { 64, 4096, 128, 2048, 4 };
+static const struct powers OTHER = { 1, 256, 4, 256, 4 };
+
 /* How the program uses an axis. */
-struct use {
+struct axis_use {
 	bool row, column, contracted;	/* by products */
 	bool looped;
 	bool contiguous;		/* the last dimension of a tensor */
 };
 
-static struct use use_of(const struct program *p, int axis)
+static struct axis_use use_of(const struct program *p, int axis)
 {
-	struct use u = { 0 };
+	struct axis_use u = { 0 };
 
 	for (int i = 0; i < p->nodes.n; i++) {
 		const struct node *n = &p->nodes.v[i];
@@ -36,43 +58,41 @@ static struct use use_of(const struct program *p, int axis)
 	return u;
 }
 
-/* Extents come in increasing order; one that is there already may become coarse. */
-static void add_extent(struct dim *d, int64_t size, int64_t extent, bool coarse)
+/* Add an extent, clipped to the axis. One that is less than the last is left out; one that is there already becomes a
+ * start if `start` says so. */
+static void add_extent(struct dim *d, int64_t size, int64_t extent, bool start)
 {
 	extent = min_i64(extent, size);
 	for (int i = 0; i < d->n; i++)
 		if (d->extent[i] == extent) {
-			d->coarse |= (uint32_t)coarse << i;
+			d->starts |= (uint32_t)start << i;
 			return;
 		}
 	if (d->n == CHOICES_MAX || (d->n && extent < d->extent[d->n - 1]))
 		return;
-	d->coarse |= (uint32_t)coarse << d->n;
+	d->starts |= (uint32_t)start << d->n;
 	d->extent[d->n++] = extent;
 }
 
-/* Rows of a product in steps of a warpgroup's 64, columns in steps of 16, both up to the 256 of one instruction. */
-static void fill_product(struct dim *d, int64_t size, const struct use *u)
+static void fill_product(struct dim *d, int64_t size, const struct axis_use *u)
 {
-	int64_t step = u->row ? 64 : 16;
+	int64_t step = u->row ? ROWS : COLUMNS;
 
-	for (int64_t x = u->row ? 64 : 32; x <= 256 && x < size + step; x += step)
-		add_extent(d, size, x, x % 64 == 0 && (!u->looped || x <= 128));
+	for (int64_t x = u->row ? ROWS : COLUMNS_LEAST; x <= PRODUCT_MOST && x < size + step; x += step)
+		add_extent(d, size, x, x % ROWS == 0 && (!u->looped || x <= LOOPED_START_MOST));
 }
 
-/* Powers of two. Coarse are those from coarse_from to coarse_to, each coarse_step times the one before; if none of these
- * is an extent, the greatest extent. */
-static void fill_powers(struct dim *d, int64_t size, int64_t from, int64_t to, int64_t coarse_from,
-	int64_t coarse_to, int64_t coarse_step)
+/* If the axis is too small for any start, its greatest extent is one. */
+static void fill_powers(struct dim *d, int64_t size, const struct powers *p)
 {
-	int64_t next = coarse_from;
+	int64_t next = p->start_from;
 
-	for (int64_t x = from; x <= to && x < size * 2; x *= 2) {
-		add_extent(d, size, x, x == next && x <= coarse_to);
-		next = x == next ? next * coarse_step : next;
+	for (int64_t x = p->from; x <= p->to && x < size * 2; x *= 2) {
+		add_extent(d, size, x, x == next && x <= p->start_to);
+		next = x == next ? next * p->start_step : next;
 	}
-	if (d->n && !d->coarse)
-		d->coarse = 1u << (d->n - 1);
+	if (d->n && !d->starts)
+		d->starts = 1u << (d->n - 1);
 }
 
 static bool has_mma(const struct program *p)
@@ -87,7 +107,7 @@ static void fill_dim(const struct program *p, struct dim *d)
 {
 	static const int64_t few[] = { 1, 4, 8, 16 };
 	int64_t size = p->axes.v[d->axis].size;
-	struct use u = use_of(p, d->axis);
+	struct axis_use u = use_of(p, d->axis);
 	bool product = u.row || u.column;
 
 	if (u.looped && size <= SMALL_AXIS) {
@@ -101,14 +121,13 @@ static void fill_dim(const struct program *p, struct dim *d)
 	} else if (product) {
 		fill_product(d, size, &u);
 	} else if (u.contracted) {
-		fill_powers(d, size, 32, 256, 32, 128, 2);
+		fill_powers(d, size, &CONTRACTED);
 	} else if (u.looped || u.contiguous) {
-		/* rows of few memory sectors are read at half the rate */
-		fill_powers(d, size, 64, 4096, 128, 2048, 4);
+		fill_powers(d, size, &STREAMED);
 		if (!u.looped && size <= FULL_MAX)
 			add_extent(d, size, size, true);
 	} else {
-		fill_powers(d, size, 1, 256, 4, 256, 4);
+		fill_powers(d, size, &OTHER);
 	}
 }
 
@@ -127,12 +146,12 @@ static bool is_tiled(const struct program *p, int axis)
 	return grid;
 }
 
-/* The extents that the caller asks for. False if there are none. */
+/* Take the extents that the caller asks for, all of them as starts. False if there are none. */
 static bool take_wanted(const struct wanted *w, int64_t size, struct dim *d)
 {
 	for (int i = 0; w && i < w->n[d->axis]; i++) {
 		d->extent[i] = min_i64(w->extent[d->axis][i], size);
-		d->coarse |= 1u << i;
+		d->starts |= 1u << i;
 		d->n++;
 	}
 	return d->n > 0;
@@ -144,7 +163,7 @@ static enum err_code find_dims(struct space *s, const struct wanted *want, struc
 
 	s->dims = ARENA_ARRAY(s->a, p->axes.n, struct dim);
 	for (int a = 0; a < p->axes.n; a++) {
-		struct use u = use_of(p, a);
+		struct axis_use u = use_of(p, a);
 
 		s->has_products |= u.row;
 		if (!u.looped && !is_tiled(p, a)) {
@@ -161,7 +180,8 @@ static enum err_code find_dims(struct space *s, const struct wanted *want, struc
 	return OK;
 }
 
-int space_region(const struct program *p, int phase, int loop)
+/* Indices are those of loops, then those of phases. In a phase with loops only the orders of these are chosen. */
+int space_order_index(const struct program *p, int phase, int loop)
 {
 	int region = loop != NONE ? loop : p->loops.n + phase;
 
@@ -171,7 +191,7 @@ int space_region(const struct program *p, int phase, int loop)
 	return region < CHOICE_LOOPS ? region : NONE;
 }
 
-/* Can the choice split this product's operand along the axis? */
+/* Can the choice split the product along the axis? Along the contracted axis only its operands are split. */
 static bool is_split_axis(const struct program *p, const struct choice *c, const struct node *mma, int axis)
 {
 	if (c->tiling.extent[axis] <= 1)
@@ -184,14 +204,14 @@ static bool is_split_axis(const struct program *p, const struct choice *c, const
 int space_split_axis(const struct program *p, const struct choice *c)
 {
 	for (int i = 0; i < p->nodes.n; i++) {
-		const struct node *n = &p->nodes.v[i], *of;
+		const struct node *n = &p->nodes.v[i], *operand;
 
 		if (n->op != OP_MMA || n->task == NONE || !p->tasks.v[n->task].nodes.n)
 			continue;
-		of = &p->nodes.v[n->arg[c->split != SPLIT_ROWS]];
-		for (int k = 0; k < of->naxes; k++)
-			if (is_split_axis(p, c, n, of->axis[k]))
-				return of->axis[k];
+		operand = &p->nodes.v[n->arg[c->split != SPLIT_ROWS]];	/* the first has the rows */
+		for (int k = 0; k < operand->naxes; k++)
+			if (is_split_axis(p, c, n, operand->axis[k]))
+				return operand->axis[k];
 	}
 	return NONE;
 }
@@ -207,7 +227,9 @@ static const char *conversion_name(const struct space *s, int i)
 	return name;
 }
 
-/* First operands of products in loops that end with a conversion: it can be split off. */
+/* A conversion to a product's first operand, in a loop, can be split off. Otherwise the sTask that ends with it must
+ * wait until the product of the iteration before has read the operand's registers. Split off, only the conversion
+ * waits. */
 static void find_conversions(struct space *s, const struct graph *g)
 {
 	const struct program *p = s->program;
@@ -224,11 +246,15 @@ static void find_conversions(struct space *s, const struct graph *g)
 	}
 }
 
-/* What a conversion reads may be an alias of the value that it was computed from. *g: the graph with the conversions
- * split off. The aliases that the graph can be built with are kept, and *g is that graph, or NULL. */
-static void find_aliases(struct space *s, struct graph **g, const struct choice *c)
+/* Conversions that are split off read values that would otherwise never leave their sTask. So that these take no more
+ * registers, each becomes an alias of a value of the same size and type that its sTask reads.
+ *
+ * *graph is the graph of choice c, with conversions split off and without aliases. The aliases are tried one by one,
+ * and kept if a graph can be built with them. Afterwards *graph is the last graph that was tried, or NULL if that one
+ * could not be built. */
+static void find_aliases(struct space *s, struct graph **graph, const struct choice *c)
 {
-	const struct graph *without = *g;
+	const struct graph *without = *graph;
 	struct alias found[CONVERSIONS_MAX];
 	int n = 0;
 
@@ -250,10 +276,10 @@ static void find_aliases(struct space *s, struct graph **g, const struct choice 
 	for (int i = 0; i < n; i++) {
 		struct err e;
 
-		graph_free(*g);
-		*g = NULL;
+		graph_free(*graph);
+		*graph = NULL;
 		s->aliases[s->naliases++] = found[i];
-		if (build_graph(s, c, g, &e))
+		if (build_graph(s, c, graph, &e))
 			s->naliases--;
 	}
 }
@@ -263,55 +289,59 @@ static void find_orders(struct space *s, const struct graph *g, struct variant *
 	v->exists = true;
 	for (int ph = 0; ph < s->program->phases.n; ph++)
 		for (int l = NONE; l < s->program->loops.n; l++) {
-			int region = space_region(s->program, ph, l);
+			int region = space_order_index(s->program, ph, l);
 
 			if (region != NONE && (l == NONE || s->program->loops.v[l].phase == ph))
 				orders_find(g, s->device, ph, l, &v->orders[region]);
 		}
 }
 
-struct choice space_first(const struct space *s)
+struct choice space_first_choice(const struct space *s)
 {
+	/* one lane of a warpgroup computes; rings as deep as usual plans have them; the next tile's loads run ahead */
 	struct choice c = { .ways = 1, .warps = 4, .replicas = 1, .ring_depth = 6, .tile_versions = 2 };
 
 	for (int i = 0; i < s->ndims; i++)
 		for (int k = 0; k < s->dims[i].n && !c.tiling.extent[s->dims[i].axis]; k++)
-			if (s->dims[i].coarse >> k & 1)
+			if (s->dims[i].starts >> k & 1)
 				c.tiling.extent[s->dims[i].axis] = s->dims[i].extent[k];
+	/* groups of tiles of a product share what they read of both operands in L2 */
 	c.grid = (struct grid_plan){ .raster = RASTER_ROWS, .group = s->has_products ? 8 : 1,
 		.longest_first = s->uneven, .cluster = 1 };
 	return c;
 }
 
-static void find_variants(struct space *s, struct graph **held)
+/* Find what depends on the graph: first with each conversion in its sTask, then with conversions split off. There is
+ * only one graph at a time, *graph, so that the caller can free it if memory runs out (space.h). */
+static void find_variants(struct space *s, struct graph **graph)
 {
-	struct choice c = space_first(s);
+	struct choice c = space_first_choice(s);
 	struct err e;
 
-	if (!build_graph(s, &c, held, &e)) {
+	if (!build_graph(s, &c, graph, &e)) {
 		for (int l = 0; l < s->program->loops.n; l++)
-			s->uneven |= (*held)->trips[l].least != (*held)->trips[l].most;
-		find_orders(s, *held, &s->variants[0]);
-		find_conversions(s, *held);
+			s->uneven |= (*graph)->trips[l].least != (*graph)->trips[l].most;
+		find_orders(s, *graph, &s->variants[c.split_off]);
+		find_conversions(s, *graph);
 	}
-	graph_free(*held);
-	*held = NULL;
+	graph_free(*graph);
+	*graph = NULL;
 	c.split_off = true;
-	if (s->nconversions && !build_graph(s, &c, held, &e)) {
-		find_aliases(s, held, &c);
-		if (*held || !build_graph(s, &c, held, &e))
-			find_orders(s, *held, &s->variants[1]);
+	if (s->nconversions && !build_graph(s, &c, graph, &e)) {
+		find_aliases(s, graph, &c);
+		if (*graph || !build_graph(s, &c, graph, &e))
+			find_orders(s, *graph, &s->variants[c.split_off]);
 	}
-	graph_free(*held);
-	*held = NULL;
+	graph_free(*graph);
+	*graph = NULL;
 }
 
 enum err_code space_init(struct space *s, struct arena *a, struct mem *mem, const struct program *p,
-	const struct vdevice *d, const struct wanted *want, struct graph **held, struct err *e)
+	const struct vdevice *d, const struct wanted *want, struct graph **graph, struct err *e)
 {
 	*s = (struct space){ .a = a, .mem = mem, .program = p, .device = d };
 	TRY(find_dims(s, want, e));
-	find_variants(s, held);
+	find_variants(s, graph);
 	return OK;
 }
 

@@ -26,7 +26,7 @@ struct choice {
 	bool split_off;			/* conversions of what products read are sTasks of their own */
 	int ways, warps, replicas;	/* of the computing lanes: slices, warps of each lane, replicas of each lane */
 	enum split_kind split;
-	int order[CHOICE_LOOPS];	/* by region (space_region): index into the space's orders */
+	int order[CHOICE_LOOPS];	/* by region (space_order_index): index into the space's orders */
 	bool issue_order;		/* lanes agree on who issues products next */
 	unsigned extra_versions;	/* bits, by order_value: values with one version more than their order needs */
 	int ring_depth;			/* most versions of rings that loads of loops fill ... */
@@ -40,7 +40,7 @@ struct choice {
 struct dim {
 	int axis, n;
 	int64_t extent[CHOICES_MAX];
-	uint32_t coarse;		/* bits: the extents that the search starts from */
+	uint32_t starts;		/* bits: the extents that the search starts from */
 };
 
 /* What the caller asks for: n[axis] extents of an axis; n[axis] 0: the space decides. */
@@ -72,22 +72,22 @@ struct space {
 	struct variant variants[2];	/* by choice.split_off */
 };
 
-/* Find the space, in `a`. want: NULL, or what the caller asks for. *held is NULL when this returns; if `a` runs out of
- * memory and the caller is left by a jump, it must free the graph that *held then points to. ERR_INPUT if extents are
+/* Find the space, in `a`. want: NULL, or what the caller asks for. *graph is NULL when this returns; if `a` runs out of
+ * memory and the caller is left by a jump, it must free the graph that *graph then points to. ERR_INPUT if extents are
  * wanted of an axis that is not tiled. */
 NODISCARD enum err_code space_init(struct space *s, struct arena *a, struct mem *mem,
-	const struct program *p, const struct vdevice *d, const struct wanted *want, struct graph **held,
+	const struct program *p, const struct vdevice *d, const struct wanted *want, struct graph **graph,
 	struct err *e);
 
 /* Equal choices have equal hashes; different ones hardly ever do. */
 uint64_t choice_hash(const struct choice *c);
 
 /* The choice with the space's first extents, and usual values of everything else. */
-struct choice space_first(const struct space *s);
+struct choice space_first_choice(const struct space *s);
 
 /* The index in choice.order of a loop, or (loop NONE) of the tiles of a phase without loops. NONE if its order is not
  * chosen. */
-int space_region(const struct program *p, int phase, int loop);
+int space_order_index(const struct program *p, int phase, int loop);
 /* The axis that a choice splits over lanes: a tiled output axis of the products' rows or columns, or an axis that they
  * contract. Of several axes it is the outermost, as a slice must be contiguous. NONE if there is none. */
 int space_split_axis(const struct program *p, const struct choice *c);

@@ -18,8 +18,8 @@ static int order_events(struct arena *a, struct lookup *l, struct event_time **o
 			continue;
 		l->sorted &= !n || v[n - 1].at <= e->issue;
 		v[n++] = (struct event_time){ e->issue, i };
-		l->before = max_i64(l->before, e->issue - min_i64(e->ready, e->start - e->before));
-		l->after = max_i64(l->after, e->end - e->issue);
+		l->most_before = max_i64(l->most_before, e->issue - min_i64(e->ready, e->start - e->before));
+		l->most_after = max_i64(l->most_after, e->end - e->issue);
 		l->last = max_i64(l->last, e->end);
 	}
 	if (!l->sorted)
@@ -48,9 +48,9 @@ void lookup_window(const struct lookup *l, int64_t from, int64_t to, int *first,
 	const struct event *all = l->line->events.v;
 	int lo = 0, end = l->line->events.n;
 
-	if (l->sorted) {
-		BISECT(lo, l->line->events.n, all[lo].issue < from - l->after);
-		BISECT(end, l->line->events.n, all[end].issue < to + l->before + 1);
+	if (l->sorted) {		/* otherwise all events */
+		BISECT(lo, l->line->events.n, all[lo].issue < from - l->most_after);
+		BISECT(end, l->line->events.n, all[end].issue < to + l->most_before + 1);
 	}
 	*first = lo;
 	*n = end - lo;

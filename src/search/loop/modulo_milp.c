@@ -1,3 +1,4 @@
+/* Builds the program of modulo_milp.h from a net, and reads the schedule and the bound off its solution. */
 #include "search/loop/modulo_milp.h"
 
 #include <math.h>

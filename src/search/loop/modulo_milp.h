@@ -1,18 +1,34 @@
-/* modulo_milp.h - a net as a mixed integer linear program.
+/* modulo_milp.h - modulo scheduling as a mixed integer linear program, which CBC solves (milp.h).
  *
- * Columns: alpha, scaled by a proven bound so that it is at most 1; y of each task, within the window of every better
- * schedule; the integer of each pair whose window leaves a choice; the versions of each value; for a task whose lane is
- * not decided, whether it is on each lane. alpha is maximised. The constraints are those of modulo.h;
- * docs/internals/modulo.md has those of undecided lanes. */
+ * The input is a net (modulo_net.h): the constraints of a modulo scheduling problem as arcs and pairs. With the
+ * initiation interval II in cycles, all constraints of modulo.h are linear in alpha = 1 / II and in y, the starts of
+ * the tasks in units of II. So the program maximises alpha. Its columns:
+ *  - alpha, times a proven lower bound of II, so that it is at most 1;
+ *  - y of each task;
+ *  - for each pair of tasks that exclude each other, the integer k: how many complete intervals lie between their
+ *    starts;
+ *  - the number of versions of each value;
+ *  - for a task that may be on several lanes, 0 or 1 for each of them.
+ *
+ * Before that, constraints are propagated: y[j] - y[i] of each two tasks lies within some bounds in every schedule that
+ * is no worse than the best one so far. They are the bounds of y; a pair for which they leave one k needs no column.
+ * docs/internals/modulo.md has the rows for tasks whose lane is not decided. */
 #ifndef SEARCH_LOOP_MODULO_MILP_H
 #define SEARCH_LOOP_MODULO_MILP_H
 
 #include "search/loop/modulo_branch.h"
 
-/* Look for a schedule that is better than *best, which it replaces, and raise *least, a positive proven bound of the net. Only
- * integers and lanes are taken from the solution: modulo_choice_ii computes the interval. If the solver's bound agrees with
- * it to the solver's tolerance of 1e-6, the bound is exact; otherwise it is lowered by the tolerance. REFUTED: there is no
- * schedule. LIMIT: not known, or there is no solver. */
+/* Look for a schedule that is better than *best, which it replaces, and raise *least, a positive proven lower bound
+ * of the net's II in cycles. nodes: how many CBC may visit. Scratch memory in `a`, released on return.
+ *
+ * CBC computes to a tolerance of 1e-6. So only the integers, versions and lanes are taken from its solution, and
+ * modulo_choice_ii computes II from them. If CBC's bound agrees with that to the tolerance, *least becomes that II;
+ * otherwise the bound lowered by the tolerance.
+ *
+ * MODULO_END_FOUND: CBC went through the complete program: *best and *least are final.
+ * MODULO_END_REFUTED: no schedule is as good as *best; if that has none, there is none at all.
+ * MODULO_END_LIMIT: there is no CBC, it visited `nodes`, or had numerical trouble; *best and *least may be better.
+ * MODULO_END_STOPPED: Ctrl-C. */
 enum modulo_end modulo_milp(struct arena *a, const struct modulo_net *net, int nodes,
 	struct modulo_found *best, double *least);
 
