@@ -1,10 +1,18 @@
-/* Sorts the issues and completions of a phase, and derives the state of a ring's slots after each (moments.h). */
+/* Sorts the issues and completions of a phase into moments, and derives the state of a ring's slots after each of
+ * them.
+ *
+ * A life of a buffer is one value that it holds, from the first write to the last read. It is named by the iteration
+ * that makes it, counted over all tiles of the EU; life s is in slot s mod versions (plan/plan.h). The slots are not
+ * tracked from moment to moment: for any moment they are computed from the events alone, so that a viewer can go
+ * anywhere. */
 #include "sim/moments.h"
 
 #include <stdlib.h>
 
 #include "plan/assign.h"
 
+/* Of one cycle, completions come before issues: what waits for a completion is issued in the cycle in which that comes,
+ * and a slot must be free before it is filled again. */
 static int compare_moments(const void *x, const void *y)
 {
 	const struct moment *a = x, *b = y;
@@ -16,9 +24,10 @@ static int compare_moments(const void *x, const void *y)
 	return a->event - b->event;
 }
 
-/* Does the buffer have slots that all lanes number alike? Replicas of a lane count the lives of values in their
- * registers separately. */
-static bool is_ring(const struct plan *p, int buffer)
+/* Can the slots of the buffer be shown? Those in shared memory can. Those in registers are of interest if there are
+ * several, and can be shown unless their lane has replicas: each replica has registers of its own, and counts only the
+ * lives of its own tiles. */
+static bool has_slots_to_show(const struct plan *p, int buffer)
 {
 	const struct buffer *b = &p->graph->buffers.v[buffer];
 
@@ -44,17 +53,19 @@ void moments_init(struct arena *a, struct moments *m, const struct lookup *l)
 		if (!event_is_sound(l->plan, e))
 			continue;
 		m->v[m->n++] = (struct moment){ e->issue, i, false };
+		/* a cycle later at least: completions come first, but an event must not be complete before its issue */
 		m->v[m->n++] = (struct moment){ max_i64(e->end, e->issue + 1), i, true };
 	}
 	qsort(m->v, (size_t)m->n, sizeof(*m->v), compare_moments);
 	for (int i = 0; i < n; i++)
-		m->issue[i] = m->end[i] = m->n;
+		m->issue[i] = m->end[i] = m->n;	/* behind all moments: an event that is not sound never happens */
 	for (int i = 0; i < m->n; i++)
 		*(m->v[i].end ? &m->end[m->v[i].event] : &m->issue[m->v[i].event]) = i;
 	for (int i = 0; i < g->buffers.n; i++)
-		if (g->buffers.v[i].phase == line->phase && is_ring(l->plan, i))
+		if (g->buffers.v[i].phase == line->phase && has_slots_to_show(l->plan, i))
 			m->ring[m->nrings++] = i;
 	plan_assign_tiles(a, l->plan, line->phase, &d);
+	/* if the EU is not known, or has no tiles: as on the first */
 	const int64_t *start = &d.start[line->eu < 0 || line->eu >= d.eus ? 0 : line->eu];
 	walk_init(a, &m->walk, g, line->phase, (int)(start[1] - start[0]), d.order + start[0]);
 }
@@ -80,19 +91,21 @@ void moments_lane(const struct moments *m, int at, int lane, int replica, int *l
 int64_t moments_life(const struct moments *m, const struct event *e, int buffer)
 {
 	const struct graph *g = m->lookup->plan->graph;
-	int loop = g->tasks.v[e->task].loop, of = g->buffers.v[buffer].loop;
+	int loop = g->tasks.v[e->task].loop, region = g->buffers.v[buffer].loop;
 
-	if (of == NONE)
+	if (region == NONE)
 		return e->tile;
-	if (loop == of)
+	if (loop == region)
 		return e->seq;
-	if (!program_loop_within(g->program, loop, of) || e->seq < 0 || e->seq >= walk_count(&m->walk, loop))
+	if (!program_loop_within(g->program, loop, region) || e->seq < 0 || e->seq >= walk_count(&m->walk, loop))
 		return NONE;
-	return walk_outer(&m->walk, loop, e->seq, of);
+	return walk_outer(&m->walk, loop, e->seq, region);
 }
 
-/* Update the state of a slot by an event that accesses it, and count in *left the events not complete yet. */
-static void update_slot(const struct moments *m, int at, int buffer, int event, struct slot *s, int *left)
+/* Update the state of a slot after moment `at` by an event that accesses the slot's life. *unfinished counts the
+ * events that are not complete by then, issued or not. A reader in flight is stronger than a writer: it is shown. An
+ * sTask that reads and writes the buffer counts as a writer. */
+static void update_slot(const struct moments *m, int at, int buffer, int event, struct slot *s, int *unfinished)
 {
 	const struct event *e = &m->lookup->line->events.v[event];
 	const struct stask *t = &m->lookup->plan->graph->tasks.v[e->task];
@@ -105,10 +118,12 @@ static void update_slot(const struct moments *m, int at, int buffer, int event, 
 		s->state = SLOT_READ;
 	if (in_flight)
 		s->by = e->task;
-	*left += m->end[event] > at;
+	*unfinished += m->end[event] > at;
 }
 
-/* Find the last life in each slot whose first writer was issued. */
+/* Find the last life in each slot that has begun by moment `at`: an instance of the buffer's first writer was
+ * issued. In a loop within the buffer's region that has several instances for a life; only the first counts as a
+ * fill. */
 static void find_lives(const struct moments *m, int at, int buffer, struct slot *out)
 {
 	const struct plan *p = m->lookup->plan;
@@ -132,7 +147,7 @@ void moments_slots(const struct moments *m, int at, int buffer, struct slot *out
 {
 	const struct plan *p = m->lookup->plan;
 	const struct graph *g = p->graph;
-	int versions = p->versions[buffer], left[VERSIONS_MAX] = { 0 };
+	int versions = p->versions[buffer], unfinished[VERSIONS_MAX] = { 0 };
 
 	for (int k = 0; k < versions; k++)
 		out[k] = (struct slot){ .state = SLOT_EMPTY, .life = NONE, .by = NONE };
@@ -148,10 +163,10 @@ void moments_slots(const struct moments *m, int at, int buffer, struct slot *out
 			int k = life < 0 ? 0 : (int)(life % versions);
 
 			if (life >= 0 && out[k].life == life)
-				update_slot(m, at, buffer, list->v[i], &out[k], &left[k]);
+				update_slot(m, at, buffer, list->v[i], &out[k], &unfinished[k]);
 		}
 	}
 	for (int k = 0; k < versions; k++)
-		if (out[k].state == SLOT_FULL && !left[k])
+		if (out[k].state == SLOT_FULL && !unfinished[k])
 			out[k].state = SLOT_FREE;
 }

@@ -45,8 +45,8 @@ enum slot_state {
 struct slot {
 	enum slot_state state;
 	int64_t life;			/* the life that it holds, or held last; NONE */
-	int64_t fills;			/* completed writes so far */
-	int by;				/* an sTask in flight that accesses it; NONE */
+	int64_t fills;			/* lives whose first write is complete, so far */
+	int by;				/* an sTask in flight that accesses it, the last of the graph; NONE */
 };
 
 /* The slots of a buffer after moment `at`, as many as it has versions. */
