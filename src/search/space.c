@@ -20,7 +20,8 @@ enum {
 	FULL_MAX = 16384,		/* up to this size, a contiguous axis may be one tile */
 };
 
-/* Extents that are powers of two. The starts begin at start_from, and each is start_step times the one before. */
+/* Extents: the powers of two from `from` to `to`. The starts among them begin at start_from, and each is start_step
+ * times the one before. */
 struct powers {
 	int64_t from, to, start_from, start_to, start_step;
 };

@@ -26,11 +26,11 @@ void lower_relation(struct kernel *k, struct arena *a, int64_t trips, int ntiles
 {
 	const struct graph *g = k->plan->graph;
 	int nloops = g->program->loops.n;
-	int64_t *t = ARENA_ARRAY(a, nloops * ntiles, int64_t);
+	int64_t *iterations = ARENA_ARRAY(a, nloops * ntiles, int64_t);
 
 	for (int i = 0; i < nloops * ntiles; i++)
-		t[i] = min_i64(trips, g->trips[i / ntiles].most);
-	walk_init_counts(a, w, g, k->phase, ntiles, t);
+		iterations[i] = min_i64(trips, g->trips[i / ntiles].most);
+	walk_init_counts(a, w, g, k->phase, ntiles, iterations);
 	relation_build(a, k->plan, w, NULL, r);
 }
 
@@ -67,7 +67,7 @@ int lower_tile_spread(const struct kernel *k)
 
 /* A ring's slot is used again after as many iterations as the ring has versions. Two more show an instance before and
  * one behind. These numbers and the margin are generous, not derived: if a window is too small after all, verify
- * refuses the finished kernel. */
+ * finds it in the finished kernel, and the next attempt makes the flag deeper (refine.h). */
 int64_t lower_window_iterations(const struct kernel *k)
 {
 	int64_t n = WINDOW_ITERATIONS;
@@ -137,6 +137,7 @@ static bool is_awaited(const struct proof *p, int depth, int64_t n)
 	return false;
 }
 
+/* A demand is what a wait asks of a flag: that some instance, or some run, is complete or issued. */
 bool lower_has_demand(struct kernel *k, const struct wait *w, const struct flag *f, struct flag_demand *first)
 {
 	for (int i = 0; w->on == f->task && needs_flag(k, w) && lower_next_demand(k, w, &i, first);)
@@ -228,7 +229,7 @@ static bool depth_holds(const struct proof *p, int depth, int *wait)
 		if (!(p->f->runs ? run_wait_is_safe(p, w, &demand, depth) : wait_is_safe(p, w, depth)))
 			return false;
 	}
-	/* One arrival completes a generation, so a single one cannot be counted in a wrong one. */
+	/* If one arrival completes a generation, none can be counted in a wrong one. */
 	for (int64_t n = depth; n < p->n && p->f->arrivals > 1 && !p->f->runs; n++)
 		if (is_awaited(p, depth, n) && !arrival_holds(p, depth, n))
 			return false;
