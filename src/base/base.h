@@ -54,6 +54,11 @@ static inline int64_t max_i64(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
+static inline int64_t gcd_i64(int64_t a, int64_t b)
+{
+	return b ? gcd_i64(b, a % b) : a;
+}
+
 /* Quotient rounded towards minus infinity; b > 0. */
 static inline int64_t floor_div(int64_t a, int64_t b)
 {

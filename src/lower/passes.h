@@ -241,11 +241,6 @@ static inline bool needs_flag(const struct kernel *k, const struct wait *w)
 	return awaits_own_load(k, w) || lower_awaits_replicas(k, w);
 }
 
-static inline int64_t gcd_i64(int64_t a, int64_t b)
-{
-	return b ? gcd_i64(b, a % b) : a;
-}
-
 static inline int64_t round_up(int64_t x, int64_t unit)
 {
 	return ceil_div(x, unit) * unit;

@@ -48,18 +48,10 @@ static int ring_period(const struct plan *p, int phase, int loop)
 	int period = 1;
 
 	for (int i = 0; i < g->buffers.n; i++) {
-		int v = p->versions[i], a = period, b = v;
+		int longer = period / (int)gcd_i64(period, p->versions[i]) * p->versions[i];
 
-		if (g->buffers.v[i].phase != phase || g->buffers.v[i].loop != loop)
-			continue;
-		while (b) {
-			int remainder = a % b;
-
-			a = b;
-			b = remainder;
-		}
-		if (period / a * v <= PERIOD_MAX)
-			period = period / a * v;
+		if (g->buffers.v[i].phase == phase && g->buffers.v[i].loop == loop && longer <= PERIOD_MAX)
+			period = longer;
 	}
 	return period;
 }

@@ -22,8 +22,8 @@ void build_handover_wait(struct lowering *c, int flag)
 		DO_WAIT, flag, SUB(V(c, VAR_T, NONE), N(c, 1)), "the replica before has seen all flags of its tile");
 }
 
-/* After other replicas' tiles: sets the counters of a flag's products, issued and signaled, to the instances (or runs)
- * in all tiles before the current one. In a lane without replicas the counters have come to that by themselves. */
+/* After other replicas' tiles: sets the counters of a flag's products to the instances (or runs) in all tiles
+ * before. */
 static void set_product_counters(struct lowering *c, int f)
 {
 	const struct flag *fl = &c->k->flags.v[f];
@@ -34,8 +34,8 @@ static void set_product_counters(struct lowering *c, int f)
 	add_set(c, VAR_RELEASED, f, first);
 }
 
-/* In a lane without offsets in the tile loop: if the current tile is another replica's, counts its iterations and goes
- * on with the next tile. Before a tile of its own, sets the counters of products and waits for the handover. */
+/* At the beginning of a tile, without offsets: if it is another replica's, counts its iterations and goes on with the
+ * next tile. Else sets the counters of products and waits for the handover. */
 void build_skip_tiles(struct lowering *c)
 {
 	const struct kregion *v = &c->lane->regions[0];
@@ -72,9 +72,8 @@ static void count_tiles_until(struct lowering *c, int loop, const struct num *en
 	leave_body(c, outer);
 }
 
-/* In a lane with offsets in the tile loop, before step s of a tile: counts the iterations of the tiles before, and sets
- * the counters of the step's products. No product of an earlier tile is under way, as each iteration of the tile loop
- * ends with a wait for all products. */
+/* Before step s of a tile, with offsets: counts the iterations of the tiles before, and sets the counters of the step's
+ * products. No earlier product is under way, as each iteration of the tile loop ends with a wait for all of them. */
 void build_count_tiles_before(struct lowering *c, const struct kstep *s)
 {
 	if (c->lane->replicas == 1)
@@ -92,8 +91,7 @@ void build_count_tiles_before(struct lowering *c, const struct kstep *s)
 	}
 }
 
-/* In a lane with offsets in the tile loop, before it: declares for each step that is a loop the counter of tiles whose
- * iterations have been counted. */
+/* Before the tile loop, with offsets: declares the counters of tiles whose iterations have been counted. */
 void build_other_tile_counters(struct lowering *c)
 {
 	const struct kregion *v = &c->lane->regions[0];
@@ -103,8 +101,7 @@ void build_other_tile_counters(struct lowering *c)
 			add_let(c, VAR_PASSED, v->steps.v[i].id, N(c, 0))->u.let.changes = true;
 }
 
-/* Behind that tile loop: counts the tiles of other replicas after the replica's last one, so that VAR_BASE comes to the
- * iterations of all tiles, which build_last_copies needs. */
+/* Behind the tile loop, with offsets: counts the tiles after the replica's last one, as build_last_copies needs. */
 void build_count_remaining_tiles(struct lowering *c)
 {
 	const struct kregion *v = &c->lane->regions[0];

@@ -130,25 +130,21 @@ enum err_code select_compute(struct lowering *c, const struct kentry *x, struct 
 
 	for (int i = 0; i < t->nodes.n; i++)
 		c->node_frags[t->nodes.v[i]] = NULL;
-	for (int i = 0; i < t->nodes.n;) {
-		int node = t->nodes.v[i], last = i;
+	for (int i = 0, next; i < t->nodes.n; i = next) {
+		int node = t->nodes.v[i], fused_end = i;
+		enum op op = c->p->nodes.v[node].op;
 		struct frag f;
 
-		if (c->p->nodes.v[node].op == OP_CONST || c->p->nodes.v[node].op == OP_INDEX) {
-			i++;
+		next = i + 1;
+		if (op == OP_CONST || op == OP_INDEX)	/* computed where it is used */
 			continue;
-		}
-		if (c->p->nodes.v[node].op != OP_SET)
+		if (op != OP_SET)
 			TRY(lay_out_node(c, s, node, &f, e));
-		while (last < t->nodes.n && c->p->nodes.v[node].op != OP_SET &&
-		       can_fuse(c, s, t->nodes.v[last], &f) && !converts_fused_value(c, s, t, i, last))
-			last++;
-		TRY(add_layout_conversions(c, x, i, last > i ? last : i + 1, e));
-		if (last > i)
-			TRY(select_fused(c, x, i, last, e));
-		else
-			TRY(select_single_node(c, x, node, e));
-		i = last > i ? last : i + 1;
+		while (op != OP_SET && fused_end < t->nodes.n && can_fuse(c, s, t->nodes.v[fused_end], &f) &&
+		       !converts_fused_value(c, s, t, i, fused_end))
+			next = ++fused_end;
+		TRY(add_layout_conversions(c, x, i, next, e));
+		TRY(fused_end > i ? select_fused(c, x, i, next, e) : select_single_node(c, x, node, e));
 	}
 	for (int i = 0; i < s->writes.n; i++)
 		if (c->g->buffers.v[s->writes.v[i]].node != NONE)

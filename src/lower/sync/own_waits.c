@@ -11,6 +11,8 @@
  * number of iterations that may make a difference (lower_all_windows). */
 #include "lower/passes.h"
 
+#include <string.h>
+
 enum {
 	/* how many instances a lane may be ahead of a waiter: the numbers that lower_hold_back tries */
 	AHEAD_FIRST = DEPTH_MAX / 2, AHEAD_LAST = DEPTH_MAX,
@@ -29,21 +31,16 @@ void lower_copy_waits(struct kernel *k)
 
 static void remove_wait(struct kernel *k, int i)
 {
-	struct plan *p = k->own;
+	struct wait *w = &k->own->waits.v[i];
 
-	p->waits.n--;
-	for (; i < p->waits.n; i++)
-		p->waits.v[i] = p->waits.v[i + 1];
+	memmove(w, w + 1, (size_t)(--k->own->waits.n - i) * sizeof(*w));
 }
 
 static void insert_wait(struct kernel *k, int i, struct wait w)
 {
-	struct plan *p = k->own;
-
-	VEC_PUSH(&k->arena, &p->waits, w);
-	for (int j = p->waits.n - 1; j > i; j--)
-		p->waits.v[j] = p->waits.v[j - 1];
-	p->waits.v[i] = w;
+	VEC_PUSH(&k->arena, &k->own->waits, w);
+	memmove(&k->own->waits.v[i + 1], &k->own->waits.v[i], (size_t)(k->own->waits.n - 1 - i) * sizeof(w));
+	k->own->waits.v[i] = w;
 }
 
 /* waits that no flag shows ---------------------------------------------------------- */
