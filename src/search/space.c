@@ -20,8 +20,7 @@ enum {
 	FULL_MAX = 16384,		/* up to this size, a contiguous axis may be one tile */
 };
 
-/* Extents: the powers of two from `from` to `to`. The starts among them begin at start_from, and each is start_step
- * times the one before. */
+/* Powers of two from `from` to `to`. The first start is start_from, each other is start_step times the one before. */
 struct powers {
 	int64_t from, to, start_from, start_to, start_step;
 };
@@ -228,9 +227,8 @@ static const char *conversion_name(const struct space *s, int i)
 	return name;
 }
 
-/* A conversion to a product's first operand, in a loop, can be split off. Otherwise the sTask that ends with it must
- * wait until the product of the iteration before has read the operand's registers. Split off, only the conversion
- * waits. */
+/* An sTask that ends with a conversion to a product's first operand must wait until the product of the iteration
+ * before has read the operand's registers. If the conversion is split off, it alone waits. */
 static void find_conversions(struct space *s, const struct graph *g)
 {
 	const struct program *p = s->program;
@@ -250,9 +248,8 @@ static void find_conversions(struct space *s, const struct graph *g)
 /* Conversions that are split off read values that would otherwise never leave their sTask. So that these take no more
  * registers, each becomes an alias of a value of the same size and type that its sTask reads.
  *
- * *graph is the graph of choice c, with conversions split off and without aliases. The aliases are tried one by one,
- * and kept if a graph can be built with them. Afterwards *graph is the last graph that was tried, or NULL if that one
- * could not be built. */
+ * *graph is the graph of choice c without aliases. These are tried one by one, and kept if a graph can be built with
+ * them. Afterwards it is the last graph that was tried, or NULL if that one could not be built. */
 static void find_aliases(struct space *s, struct graph **graph, const struct choice *c)
 {
 	const struct graph *without = *graph;

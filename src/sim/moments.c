@@ -1,10 +1,8 @@
-/* Sorts the issues and completions of a phase into moments, and derives the state of a ring's slots after each of
- * them.
+/* Sorts the issues and completions of a phase into moments, and derives the states of slots after each (moments.h).
  *
  * A life of a buffer is one value that it holds, from the first write to the last read. It is named by the iteration
- * that makes it, counted over all tiles of the EU; life s is in slot s mod versions (plan/plan.h). The slots are not
- * tracked from moment to moment: for any moment they are computed from the events alone, so that a viewer can go
- * anywhere. */
+ * that makes it, counted over all tiles of the EU; life s is in slot s mod versions (plan/plan.h). For any moment slots
+ * are computed from the events alone, so that a viewer can go anywhere. */
 #include "sim/moments.h"
 
 #include <stdlib.h>
@@ -122,8 +120,7 @@ static void update_slot(const struct moments *m, int at, int buffer, int event, 
 }
 
 /* Find the last life in each slot that has begun by moment `at`: an instance of the buffer's first writer was
- * issued. In a loop within the buffer's region that has several instances for a life; only the first counts as a
- * fill. */
+ * issued. In a loop within the buffer's region there are several for a life; only the first counts as a fill. */
 static void find_lives(const struct moments *m, int at, int buffer, struct slot *out)
 {
 	const struct plan *p = m->lookup->plan;

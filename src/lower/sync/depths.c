@@ -89,8 +89,7 @@ struct proof {
 	const struct flag *f;
 	int64_t n;			/* instances of the flag's sTask, or runs of its loop, in the window */
 	bool *awaited;			/* by instance: some wait is for it */
-	bool *seen;			/* by instance: an earlier instance of the wait at hand saw it, maybe of
-					 * another replica; always false in lanes without replicas */
+	bool *seen;			/* by instance: an earlier replica saw it by the wait at hand */
 };
 
 static int flag_instance(const struct proof *p, int64_t n)
@@ -101,8 +100,7 @@ static int flag_instance(const struct proof *p, int64_t n)
 /* With this depth, can instance `waiter` (an index into the relation) test the barrier of instance n? */
 static bool wait_holds(const struct proof *p, int depth, int waiter, int64_t n)
 {
-	if (n + depth < p->n &&
-	    !relation_before(p->r, waiter, AT_ISSUE, flag_instance(p, n + depth), flag_event(p->f)))
+	if (n + depth < p->n && !relation_before(p->r, waiter, AT_ISSUE, flag_instance(p, n + depth), flag_event(p->f)))
 		return false;		/* the next generation may be complete when the waiter looks */
 	if (n < depth || p->seen[n - depth])
 		return true;
@@ -120,9 +118,8 @@ static bool arrival_holds(const struct proof *p, int depth, int64_t n)
 	int old = flag_instance(p, n - depth), now = flag_instance(p, n);
 
 	for (int j = 0; j < r->n; j++)
-		if (r->inst[j].lane_replica != r->inst[old].lane_replica &&
-		    relation_before(r, old, flag_event(p->f), j, AT_ISSUE) &&
-		    relation_before(r, j, AT_ISSUE, now, AT_ISSUE))
+		if (r->inst[j].lane_replica != r->inst[old].lane_replica && relation_before(r, j, AT_ISSUE, now,
+		    AT_ISSUE) && relation_before(r, old, flag_event(p->f), j, AT_ISSUE))
 			return true;
 	return false;
 }
@@ -141,8 +138,8 @@ static bool is_awaited(const struct proof *p, int depth, int64_t n)
 bool lower_has_demand(struct kernel *k, const struct wait *w, const struct flag *f, struct flag_demand *first)
 {
 	for (int i = 0; w->on == f->task && needs_flag(k, w) && lower_next_demand(k, w, &i, first);)
-		if (f->runs ? first->runs == f->loop && !f->issued : first->runs == NONE &&
-		    (w->when == WAIT_ISSUED) == f->issued)
+		if (f->runs ? first->runs == f->loop && !f->issued :
+		    first->runs == NONE && (w->when == WAIT_ISSUED) == f->issued)
 			return true;
 	return false;
 }
@@ -186,8 +183,8 @@ static int last_in_run(const struct proof *p, int64_t run)
 	for (int i = 0; i < p->r->n; i++) {
 		int loop = stask_at(p->k, p->r->inst[i].task)->loop;
 
-		if (p->r->inst[i].lane == lane_of(p->k, p->f->task) && program_loop_within(g, loop,
-		    p->f->loop) && walk_outer(p->r->walk, loop, p->r->inst[i].seq, outer) == run)
+		if (p->r->inst[i].lane == lane_of(p->k, p->f->task) && program_loop_within(g, loop, p->f->loop) &&
+		    walk_outer(p->r->walk, loop, p->r->inst[i].seq, outer) == run)
 			last = i;
 	}
 	return last;
@@ -265,12 +262,11 @@ bool lower_all_windows(struct kernel *k, bool (*holds)(void *ctx, const struct r
 	int64_t first = 1, last = 1;
 	bool all = true;
 
-	for (int l = 0; l < g->program->loops.n; l++) {
-		if (g->program->loops.v[l].phase != k->phase)
-			continue;
-		first = max_i64(first, g->trips[l].least);
-		last = max_i64(last, g->trips[l].most);
-	}
+	for (int l = 0; l < g->program->loops.n; l++)
+		if (g->program->loops.v[l].phase == k->phase) {
+			first = max_i64(first, g->trips[l].least);
+			last = max_i64(last, g->trips[l].most);
+		}
 	last = min_i64(last, 2 * lower_window_iterations(k));
 	for (int64_t trips = min_i64(first, last); trips <= last && all; trips++) {
 		struct arena_mark mark = arena_mark(&k->arena);
@@ -326,15 +322,13 @@ static bool may_hand_over(const struct kernel *k, int flag)
 		lower_tile_offsets(k, lane, &least));
 }
 
-/* OK if no flag has too many mbarriers. */
 static enum err_code check_depths(const struct kernel *k, struct err *e)
 {
-	for (int i = 0; i < k->flags.n; i++)
-		if (k->flags.v[i].depth > DEPTH_MAX)
+	for (const struct flag *f = k->flags.v; f < k->flags.v + k->flags.n; f++)
+		if (f->depth > DEPTH_MAX)
 			return err_set(e, ERR_ILLEGAL, NOWHERE, "the flag of '%s' needs %d mbarriers, and may have %d: "
-				"use fewer versions of its value, a shorter distance of waits for it, or fewer "
-				"replicas of its lane", stask_at(k, k->flags.v[i].task)->name,
-				k->flags.v[i].depth, DEPTH_MAX);
+				"use fewer versions of its value, a shorter distance of waits for it, or fewer replicas "
+				"of its lane", stask_at(k, f->task)->name, f->depth, DEPTH_MAX);
 	return OK;
 }
 
@@ -348,11 +342,11 @@ enum err_code lower_depths(struct kernel *k, int *unserved, struct err *e)
 	*unserved = d.unserved;
 	if (d.unserved != NONE) {
 		const struct wait *w = &k->plan->waits.v[d.unserved];
+		const char *on = stask_at(k, w->on)->name, *waiter = stask_at(k, w->task)->name;
 
 		return err_set(e, ERR_ILLEGAL, w->loc, "'%s' may run so far ahead of '%s', which waits for it, that "
 			"a ring of %d mbarriers cannot tell its iterations apart: let '%s' wait for '%s', or wait at a "
-			"shorter distance", stask_at(k, w->on)->name, stask_at(k, w->task)->name, DEPTH_MAX,
-			stask_at(k, w->on)->name, stask_at(k, w->task)->name);
+			"shorter distance", on, waiter, DEPTH_MAX, on, waiter);
 	}
 	/* Tile t uses barrier t mod depth. If the depth is a multiple of the number of replicas, it is the same replica
 	 * that arrives at a barrier each time, so the arrivals are in order. */

@@ -5,8 +5,7 @@
  * the tasks in units of II. So the program maximises alpha. Its columns:
  *  - alpha, times a proven lower bound of II, so that it is at most 1;
  *  - y of each task;
- *  - for each pair of tasks that exclude each other, the integer k: how many complete intervals lie between their
- *    starts;
+ *  - for each pair of tasks that exclude each other, k: how many complete intervals lie between their starts;
  *  - the number of versions of each value;
  *  - for a task that may be on several lanes, 0 or 1 for each of them.
  *
