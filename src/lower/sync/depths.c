@@ -327,8 +327,8 @@ static enum err_code check_depths(const struct kernel *k, struct err *e)
 	for (const struct flag *f = k->flags.v; f < k->flags.v + k->flags.n; f++)
 		if (f->depth > DEPTH_MAX)
 			return err_set(e, ERR_ILLEGAL, NOWHERE, "the flag of '%s' needs %d mbarriers, and may have %d: "
-				"use fewer versions of its value, a shorter distance of waits for it, or fewer replicas "
-				"of its lane", stask_at(k, f->task)->name, f->depth, DEPTH_MAX);
+				"use fewer versions of its value, a shorter distance of waits for it, or fewer "
+				"replicas of its lane", stask_at(k, f->task)->name, f->depth, DEPTH_MAX);
 	return OK;
 }
 
