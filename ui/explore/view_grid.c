@@ -19,8 +19,7 @@ enum {
 	LABEL_MAX_COLUMNS = 14,		/* of a row's label in the map */
 	EU_LABEL_COLUMNS = 9, EU_LABEL_MIN_COLUMNS = 25,	/* of an EU's label; of a view that has them */
 	TILE_COLUMNS = 6,		/* at least, of an average tile in the row of an EU */
-	TILES_DRAWN_MAX = 1 << 22,	/* tiles of a grid that is drawn */
-	TILES_LISTED = 24,		/* tiles of the EU that the panel lists */
+	TILES_DRAWN_MAX = 1 << 22, TILES_LISTED = 24,	/* tiles of a grid that is drawn; of an EU, listed in the panel */
 };
 
 struct map {

@@ -14,16 +14,14 @@
  * behind the tile loop (build_count_remaining_tiles). */
 #include "lower/pass/build.h"
 
-/* Waits until the tile before the current one has been handed over: `flag` shows that its replica has seen all
- * flags. */
+/* Waits until the replica of the tile before the current one has seen all flags of that, as `flag` shows. */
 void build_handover_wait(struct lowering *c, int flag)
 {
-	add_flag_op(c,
-		DO_WAIT, flag, SUB(V(c, VAR_T, NONE), N(c, 1)), "the replica before has seen all flags of its tile");
+	add_flag_op(c, DO_WAIT, flag, SUB(V(c, VAR_T, NONE), N(c, 1)),
+		"the replica before has seen all flags of its tile");
 }
 
-/* After other replicas' tiles: sets the counters of a flag's products to the instances (or runs) in all tiles
- * before. */
+/* After other replicas' tiles: sets the counters of a flag's products to the instances or runs before this tile. */
 static void set_product_counters(struct lowering *c, int f)
 {
 	const struct flag *fl = &c->k->flags.v[f];
@@ -60,8 +58,7 @@ void build_skip_tiles(struct lowering *c)
 		build_handover_wait(c, c->lane->handover_flag);
 }
 
-/* Counts the iterations of `loop` in the tiles from the first that is not counted yet up to tile `end`, not
- * included. */
+/* Counts the iterations of `loop` in the tiles that are not counted yet, before tile `end`. */
 static void count_tiles_until(struct lowering *c, int loop, const struct num *end)
 {
 	struct role_body *outer = enter_loop(c, VAR_PASSED, loop, NULL, end);

@@ -1,4 +1,4 @@
-/* The waits of the kernel (k->own): those of the plan with two changes. Every order that the plan guarantees still
+/* The waits of the kernel (k->own): those of the plan with two changes. Each order that the plan guarantees still
  * holds.
  *
  * A flag shows a wait if the wait can be made as a test of one of the flag's mbarriers. A few waits cannot be shown:
@@ -122,9 +122,8 @@ static bool wait_for_reader(struct kernel *k, int i, struct wait w)
 }
 
 /* Wait i looks `distance` iterations back, in a lane with replicas. In the first iterations of a tile these are the
- * last ones of the replica's tile before, and a replica does not know how many that had. So the kernel makes the wait
- * only for instances of the same tile. Mostly other waits imply those of the tile before; if not, the plan is
- * refused. */
+ * last ones of the replica's tile before, and a replica does not know how many that had. So the kernel waits only for
+ * instances of the same tile. Mostly other waits imply the earlier ones; if not, the plan is refused. */
 static enum err_code check_last_tile(struct kernel *k, int i, struct err *e)
 {
 	struct wait w = k->plan->waits.v[i];
@@ -169,7 +168,7 @@ static bool has_wait(const struct plan *p, const struct wait *w)
 }
 
 /* Adds the reverse of a wait: if instance i of sTask A awaits instance i - back of B, then instance j of B is to await
- * instance j - (ahead - back) of A. So B is never more than `ahead` instances before the one that A awaits next. A
+ * instance j - (ahead - back) of A. So B is always fewer than `ahead` instances before the one that A awaits next. A
  * small `ahead` can be a deadlock, or hold back B without need; with a great one the flag needs more mbarriers. */
 bool lower_hold_back(struct kernel *k, int wait)
 {
