@@ -19,7 +19,7 @@ enum {
 	LABEL_MAX_COLUMNS = 14,		/* of a row's label in the map */
 	EU_LABEL_COLUMNS = 9, EU_LABEL_MIN_COLUMNS = 25,	/* of an EU's label; of a view that has them */
 	TILE_COLUMNS = 6,		/* at least, of an average tile in the row of an EU */
-	TILES_DRAWN_MAX = 1 << 22, TILES_LISTED = 24,	/* tiles of a grid that is drawn; of an EU, listed in the panel */
+	TILES_DRAWN_MAX = 1 << 22, TILES_LISTED = 24,	/* of a grid that is drawn; of an EU in the panel */
 };
 
 struct map {
@@ -435,7 +435,8 @@ static void put_words(const struct view *v, struct pen *pen)
 	if (l)
 		pen_wrap(pen, "", 2, arena_strf(pen->arena, "the timeline is of EU %d%s", l->eu,
 			c && c->members > 1 ? arena_strf(pen->arena, ": %d EUs do the same", c->members) : ""));
-	pen_wrap(pen, "", 2, "PgDn, PgUp: next and previous tile of the EU; Home: the EU of the timeline; End: the last tile");
+	pen_wrap(pen, "", 2,
+		"PgDn, PgUp: next and previous tile of the EU; Home: the EU of the timeline; End: the last tile");
 }
 
 static int draw_head(struct view *v, struct cells *out, int w)
@@ -448,7 +449,8 @@ static int draw_head(struct view *v, struct cells *out, int w)
 		return 0;
 	pen_name(&pen, arena_strf(pen.arena, "%s tile%s", unit_count(own->grid->total).s,
 		own->grid->total == 1 ? "" : "s"), arena_strf(pen.arena, "on %d of %d EUs, in %d wave%s, %s",
-		own->assignment.eus, v->m->now->plan->device->eus, own->waves, own->waves == 1 ? "" : "s", order_text(v)));
+		own->assignment.eus, v->m->now->plan->device->eus, own->waves, own->waves == 1 ? "" : "s",
+		order_text(v)));
 	pen_wrap(&pen, "", 2, tail_text(v));
 	cells_measure(pen.out->text, &cols, &rows);
 	pen_show(&pen, out, 0, 0);
@@ -508,7 +510,8 @@ static bool click(struct own *own, const struct key *k)
 {
 	int64_t row = own->top + k->y - own->map.y, column;
 
-	if (own->by_eu || own->map.wide < 1 || k->x < own->map.label || k->y < own->map.y || k->y >= own->map.y + own->map.h)
+	if (own->by_eu || own->map.wide < 1 || k->x < own->map.label || k->y < own->map.y ||
+	    k->y >= own->map.y + own->map.h)
 		return true;
 	column = own->left + (k->x - own->map.label) / own->map.wide;
 	if (column < own->map.tile_columns && (k->x - own->map.label) / own->map.wide < own->map.in_sight &&
