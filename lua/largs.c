@@ -79,13 +79,6 @@ enum dtype check_dtype(lua_State *L, int idx, const char *what)
 
 /* option tables ---------------------------------------------------------- */
 
-static void check_option(lua_State *L, int key, const char *what, const char *const *names, int n)
-{
-	if (lua_type(L, key) != LUA_TSTRING)
-		throw_msg(L, "%s: options are given by name: %s{%s=...}", what, what, names[0]);
-	check_choice(L, key, what, "option", names, n);
-}
-
 void options_check(lua_State *L, int idx, const char *what, const char *const *names, int n)
 {
 	if (lua_isnoneornil(L, idx))
@@ -95,7 +88,9 @@ void options_check(lua_State *L, int idx, const char *what, const char *const *n
 	lua_pushnil(L);
 	while (lua_next(L, idx)) {
 		lua_pop(L, 1);
-		check_option(L, lua_gettop(L), what, names, n);
+		if (lua_type(L, -1) != LUA_TSTRING)
+			throw_msg(L, "%s: options are given by name: %s{%s=...}", what, what, names[0]);
+		check_choice(L, lua_gettop(L), what, "option", names, n);
 	}
 }
 

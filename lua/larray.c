@@ -199,13 +199,6 @@ static void fill_table(lua_State *L, struct array *a, int idx, const char *what)
 	}
 }
 
-/* The last position runs fastest. */
-static void next_position(const struct array *a, int64_t *pos)
-{
-	for (int i = a->rank - 1; i >= 0 && ++pos[i] == a->dim[i]; i--)
-		pos[i] = 0;
-}
-
 static void fill_function(lua_State *L, struct array *a, int idx, const char *what)
 {
 	int64_t pos[RANK_MAX] = { 0 };
@@ -218,7 +211,8 @@ static void fill_function(lua_State *L, struct array *a, int idx, const char *wh
 		lua_call(L, a->rank, 1);
 		dtype_store(a->type, a->data, (size_t)i, check_element(L, -1, what, a));
 		lua_pop(L, 1);
-		next_position(a, pos);
+		for (int d = a->rank - 1; d >= 0 && ++pos[d] == a->dim[d]; d--)	/* the last position runs fastest */
+			pos[d] = 0;
 	}
 }
 
@@ -323,17 +317,11 @@ static int array_copy_l(lua_State *L)
 	return 1;
 }
 
-static bool same_shape(const struct array *a, const struct array *b)
-{
-	return a->rank == b->rank
-		&& memcmp(a->dim, b->dim, (size_t)a->rank * sizeof(*a->dim)) == 0;
-}
-
 static void check_same_shape(lua_State *L, const struct array *a, const struct array *b, const char *what)
 {
 	char sa[128], sb[128];
 
-	if (same_shape(a, b))
+	if (a->rank == b->rank && memcmp(a->dim, b->dim, (size_t)a->rank * sizeof(*a->dim)) == 0)
 		return;
 	array_show_shape(sa, sizeof(sa), a->rank, a->dim);
 	array_show_shape(sb, sizeof(sb), b->rank, b->dim);

@@ -168,12 +168,6 @@ static int index_op_l(lua_State *L)
 	return push_index(L, &out);
 }
 
-static void axis_names(const struct program *p, const char **names)
-{
-	for (int i = 0; i < p->axes.n; i++)
-		names[i] = p->axes.v[i].name;
-}
-
 /* b:show_index(x) -> text */
 static int builder_show_index_l(lua_State *L)
 {
@@ -182,7 +176,8 @@ static int builder_show_index_l(lua_State *L)
 	const char *names[AXES_MAX];
 	struct buf text;
 
-	axis_names(b->p, names);
+	for (int i = 0; i < b->p->axes.n; i++)
+		names[i] = b->p->axes.v[i].name;
 	buf_init(&text, scratch_push(L));
 	index_print(&x, names, &text);
 	return push_buf(L, &text);

@@ -324,14 +324,6 @@ void **tensor_pointers(lua_State *L, const struct program *p, int inputs, int re
 	return data;
 }
 
-static void push_conditions(lua_State *L, const struct gpu_result *r)
-{
-	lua_createtable(L, 0, 2);
-	set_text(L, "cache", gpu_cache_name(r->cache));
-	if (r->watts > 0)
-		set_real(L, "watts", r->watts);
-}
-
 /* core.run(kernel, inputs or nil, {limit=, seconds=, seed=}) -> outputs, list of milliseconds, {cache=, watts=}, each
  * nil if unknown. inputs nil: random ones of the seed. seconds: the length of a benchmark; without it one run. */
 static int run_l(lua_State *L)
@@ -364,7 +356,10 @@ static int run_l(lua_State *L)
 	raise_if(L, built_run(b, gpu_of(L), &in, limit, timed ? &bench : NULL, &stop, a, &r, &e), &e);
 	lua_pushvalue(L, 4);
 	PUSH_LIST(L, i, r.runs, lua_pushnumber(L, r.ms[i]));
-	push_conditions(L, &r);
+	lua_createtable(L, 0, 2);
+	set_text(L, "cache", gpu_cache_name(r.cache));
+	if (r.watts > 0)
+		set_real(L, "watts", r.watts);
 	return 3;
 }
 

@@ -25,13 +25,6 @@ struct picture_wish {
 	int format;
 };
 
-static void check_seconds(lua_State *L, int idx, const char *what, struct picture_wish *w)
-{
-	option_bool(L, idx, what, "animate", &w->how.animate);
-	if (option_real(L, idx, what, "seconds", &w->how.seconds) && !(w->how.seconds >= 0.1 && w->how.seconds <= 3600))
-		throw_msg(L, "%s: seconds are from 0.1 to 3600", what);
-}
-
 /* Options of timelines. */
 static void check_view(lua_State *L, int idx, const char *what, const struct timeline *t, struct picture_wish *w)
 {
@@ -52,7 +45,9 @@ static void check_view(lua_State *L, int idx, const char *what, const struct tim
 	w->options.only_rings = by == LEN(rows) - 1;
 	w->view.by = w->options.only_rings ? TIMELINE_LANES : (enum timeline_rows)by;
 	w->view.tile = (int)tile;
-	check_seconds(L, idx, what, w);
+	option_bool(L, idx, what, "animate", &w->how.animate);
+	if (option_real(L, idx, what, "seconds", &w->how.seconds) && !(w->how.seconds >= 0.1 && w->how.seconds <= 3600))
+		throw_msg(L, "%s: seconds are from 0.1 to 3600", what);
 }
 
 /* Read the options at idx; t is NULL if the picture is not of a timeline. */
@@ -159,14 +154,6 @@ static int picture_l(lua_State *L)
 	return finish_picture(L, &r, lua_toboolean(L, 7));
 }
 
-/* "frame 3 of 24: cycle 1,200", in a corner. */
-static void put_caption(struct picture *p, int64_t i, int64_t n, double cycle)
-{
-	picture_bold(p, p->width - 24, p->height - 12, ANCHOR_RIGHT, 15, INK_BOUND,
-		arena_strf(p->arena, "frame %lld of %lld: cycle %s", (long long)i, (long long)n,
-		unit_count((int64_t)cycle).s));
-}
-
 /* core.frames(timeline, folder, options or nil, script) -> list of the paths written */
 static int frames_l(lua_State *L)
 {
@@ -199,7 +186,9 @@ static int frames_l(lua_State *L)
 		check_stop(L);
 		w.how.at = p.from + (p.to - p.from) * (double)i / (double)w.count;
 		p.shapes.n = shapes;
-		put_caption(&p, i, w.count, w.how.at);
+		picture_bold(&p, p.width - 24, p.height - 12, ANCHOR_RIGHT, 15, INK_BOUND,
+			arena_strf(p.arena, "frame %lld of %lld: cycle %s", (long long)i, (long long)w.count,
+			unit_count((int64_t)w.how.at).s));
 		raise_if(L, picture_save(&p, &w.how, path, &e), &e);
 		lua_rawseti(L, -2, (lua_Integer)i);
 	}

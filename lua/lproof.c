@@ -177,11 +177,6 @@ static void push_ease(lua_State *L, const struct context *s, const struct proof_
 	set_bool(L, "exact", e->exact);
 }
 
-static void push_eases(lua_State *L, const struct context *s)
-{
-	PUSH_LIST(L, i, s->x->eases.n, push_ease(L, s, &s->x->eases.v[i]));
-}
-
 static void push_stated(lua_State *L, const struct context *s)
 {
 	static const char *const solvers[] = { [MODULO_BY_BOUNDS] = "bounds", [MODULO_BY_SEARCH] = "search",
@@ -200,7 +195,7 @@ static void push_stated(lua_State *L, const struct context *s)
 	lua_setfield(L, -2, "circle");
 	push_core(L, s);
 	lua_setfield(L, -2, "core");
-	push_eases(L, s);
+	PUSH_LIST(L, i, s->x->eases.n, push_ease(L, s, &s->x->eases.v[i]));
 	lua_setfield(L, -2, "eases");
 }
 

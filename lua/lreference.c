@@ -78,8 +78,7 @@ static double *tensor_data(lua_State *L, int inputs, int results, const struct p
 
 static void interpret(lua_State *L, int inputs, int results, const struct program *p, const struct asked *asked)
 {
-	struct host *h = enter(L);
-	struct stop stop = stop_of(h);
+	struct stop stop = stop_of(enter(L));
 	struct extents extents;
 	struct arena *a;
 	double **data;

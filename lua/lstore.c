@@ -161,13 +161,6 @@ static int reading_end_l(lua_State *L)
 	return 0;
 }
 
-/* Push a value whose closing ends the query, also after an error. */
-static void reading_push(lua_State *L, struct store *s)
-{
-	*box_new(L, READING_CLASS, 0) = s;
-	lua_toclose(L, -1);
-}
-
 /* core.store_find(store, "list", "best" or "near", filter, f): calls f(row) for each row -> true, or nil and a
  * message */
 static int store_find_l(lua_State *L)
@@ -183,7 +176,8 @@ static int store_find_l(lua_State *L)
 
 	lua_settop(L, 4);
 	f = check_filter(L, 3, "list", &keep);
-	reading_push(L, s);
+	*box_new(L, READING_CLASS, 0) = s;
+	lua_toclose(L, -1);	/* ends the query, also after an error */
 	enter(L);
 	if (store_find(s, (enum store_query)q, &f, &e))
 		return refused(L, &e);

@@ -71,9 +71,7 @@ static bool has_input(const struct host *h, int ms)
 	struct pollfd in = { .fd = STDIN_FILENO, .events = POLLIN };
 
 	while (!h->interrupted) {
-		int n = poll(&in, 1, ms < 0 ? LOOK_MS : ms);
-
-		if (n > 0)
+		if (poll(&in, 1, ms < 0 ? LOOK_MS : ms) > 0)
 			return true;
 		if (ms >= 0)
 			return false;

@@ -19,11 +19,6 @@ struct overview {
 	struct bucket *row[ROWS][LEVELS];	/* NULL: the row has no events */
 };
 
-static int row_of(const struct event *e, bool async)
-{
-	return async ? LANES_MAX * REPLICAS_MAX + e->seu : e->lane * REPLICAS_MAX + e->replica;
-}
-
 static void add_work(struct overview *o, struct bucket *v, int event, int64_t from, int64_t to)
 {
 	from = max_i64(from, 0);
@@ -83,7 +78,7 @@ struct overview *overview_new(struct arena *a, const struct timeline *t, int pha
 		if (!event_is_placed(t->plan, e))
 			continue;
 		async = event_is_async(&c, e);
-		row = row_of(e, async);
+		row = async ? LANES_MAX * REPLICAS_MAX + e->seu : e->lane * REPLICAS_MAX + e->replica;
 		if (!o->row[row][0]) {
 			o->row[row][0] = ARENA_ARRAY(a, o->n, struct bucket);
 			for (int k = 0; k < o->n; k++)

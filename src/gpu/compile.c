@@ -28,13 +28,6 @@ static void add_option(struct compiler *c, const char *option)
 	c->options[c->noptions++] = option;
 }
 
-/* Since 12.9 NVRTC has a cache of its own on machines with a driver. For a binary from there it writes no
- * log, from which registers and spills are read. */
-static bool keeps_binaries(const struct compile_result *r)
-{
-	return r->nvrtc_major > 12 || (r->nvrtc_major == 12 && r->nvrtc_minor >= 9);
-}
-
 enum err_code compile_check(const struct compile_job *job, struct err *e)
 {
 	return job->source && job->arch ? OK : err_set(e, ERR_INPUT, NOWHERE,
@@ -55,7 +48,9 @@ static enum err_code set_options(struct compiler *c, const struct compile_result
 	add_option(c, "-default-device");
 	add_option(c, "-lineinfo");
 	add_option(c, VERBOSE);
-	if (keeps_binaries(r))
+	/* Since 12.9 NVRTC has a cache of its own on machines with a driver. For a binary from there it writes no
+	 * log, from which registers and spills are read. */
+	if (r->nvrtc_major > 12 || (r->nvrtc_major == 12 && r->nvrtc_minor >= 9))
 		add_option(c, "--no-cache");
 	if (job->fast_math)
 		add_option(c, "--use_fast_math");

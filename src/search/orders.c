@@ -101,13 +101,6 @@ static bool arrange(const struct body *b, uint32_t ahead, struct order *out)
 	return true;
 }
 
-static void program_order(const struct body *b, struct order *out)
-{
-	*out = (struct order){ .n = b->n };
-	for (int i = 0; i < b->n; i++)
-		out->v[i].task = b->g->tasks.v[b->task[i]].task;
-}
-
 static bool equal(const struct order *x, const struct order *y)
 {
 	for (int i = 0; i < x->n; i++)
@@ -170,7 +163,10 @@ void orders_find(const struct graph *g, const struct vdevice *d, int phase, int 
 	out->n = out->most = 0;
 	if (!collect(&b))
 		return;
-	program_order(&b, &out->v[out->n++]);
+	out->v[out->n] = (struct order){ .n = b.n };
+	for (int i = 0; i < b.n; i++)
+		out->v[out->n].v[i].task = b.g->tasks.v[b.task[i]].task;
+	out->n++;
 	most = b.n <= 12 ? (UINT32_C(1) << b.n) - 1 : 0;	/* proper subsets */
 	for (int n = 0; n < b.n; n++)
 		for (uint32_t ahead = 0; ahead < most; ahead++) {

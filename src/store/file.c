@@ -242,12 +242,6 @@ static int open_database(struct store_file *f, bool make, bool frozen)
 	return run_sql(f, "PRAGMA synchronous = FULL; PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON;");
 }
 
-static bool is_read_only(int rc)
-{
-	rc &= 0xff;
-	return rc == SQLITE_CANTOPEN || rc == SQLITE_READONLY;
-}
-
 static enum err_code open_once(struct store_file *f, bool make, int *rc, struct err *e)
 {
 	enum err_code code;
@@ -256,7 +250,7 @@ static enum err_code open_once(struct store_file *f, bool make, int *rc, struct 
 	if (!*rc && stat(f->path, &f->seen))
 		*rc = SQLITE_CANTOPEN;
 	code = *rc ? OK : examine_file(f, rc, e);
-	if (!code && !make && is_read_only(*rc)) {
+	if (!code && !make && ((*rc & 0xff) == SQLITE_CANTOPEN || (*rc & 0xff) == SQLITE_READONLY)) {
 		/* even to read, SQLite's log needs a writable folder */
 		file_close(f);
 		*rc = open_database(f, false, true);

@@ -174,14 +174,6 @@ static void read_file(const struct tensor *t, unsigned char *p, const char *path
 	fclose(f);
 }
 
-static void write_file(const struct tensor *t, const unsigned char *p, const char *path)
-{
-	FILE *f = fopen(path, "wb");
-
-	if (!f || fwrite(p, 1, bytes_of(t), f) != bytes_of(t) || fclose(f))
-		fail("cannot write", path);
-}
-
 static void show(const struct tensor *t, const unsigned char *p)
 {
 	double sum = 0;
@@ -285,11 +277,16 @@ int main(int argc, char **argv)
 	}
 	run_all(seed, race);
 	for (int t = 0; t < TENSORS; t++) {
+		FILE *f;
+
 		if (tensors[t].role != OUTPUT)
 			continue;
 		show(&tensors[t], at[t]);
-		if (files[t])
-			write_file(&tensors[t], at[t], files[t]);
+		if (!files[t])
+			continue;
+		f = fopen(files[t], "wb");
+		if (!f || fwrite(at[t], 1, bytes_of(&tensors[t]), f) != bytes_of(&tensors[t]) || fclose(f))
+			fail("cannot write", files[t]);
 	}
 	return 0;
 }

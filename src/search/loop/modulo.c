@@ -65,12 +65,6 @@ static void bound_lanes(const struct modulo_problem *p, struct modulo_floor *out
 			raise_res(out, lanes_load(p, set) / __builtin_popcount(set), MODULO_NONE, set, MODULO_NONE);
 }
 
-static void bound_tasks(const struct modulo_problem *p, struct modulo_floor *out)
-{
-	for (int i = 0; i < p->ntasks; i++)
-		raise_res(out, modulo_task_least(p, i), MODULO_NONE, 0, i);
-}
-
 static void bound_memories(const struct modulo_problem *p, struct modulo_floor *out)
 {
 	for (int r = 0; r < p->nmemories; r++) {
@@ -93,7 +87,8 @@ void modulo_floor(struct arena *a, const struct modulo_problem *p, struct modulo
 		.memory = MODULO_NONE };
 	bound_units(p, out);
 	bound_lanes(p, out);
-	bound_tasks(p, out);
+	for (int i = 0; i < p->ntasks; i++)
+		raise_res(out, modulo_task_least(p, i), MODULO_NONE, 0, i);
 	bound_memories(p, out);
 	modulo_net_make(a, p, false, &net);
 	out->rec = modulo_net_recurrence(a, &net, out->links, &out->nlinks);

@@ -28,12 +28,6 @@ static bool after_ok(const struct modulo_problem *p, int task, bool from_start, 
 		cycles_ok((from_start ? 0 : p->tasks[task].latency) + lag);
 }
 
-static bool task_ok(const struct modulo_problem *p, const struct modulo_task *t)
-{
-	return index_ok(t->unit, p->nunits, true) && cycles_ok(t->busy) && cycles_ok(t->hold) &&
-		cycles_ok(t->latency) && !(t->lanes >> p->nlanes);
-}
-
 static bool value_ok(const struct modulo_problem *p, const struct modulo_value *v)
 {
 	if (!index_ok(v->def, p->ntasks, false) || !index_ok(v->memory, p->nmemories, true) ||
@@ -45,12 +39,6 @@ static bool value_ok(const struct modulo_problem *p, const struct modulo_value *
 		    v->uses[i].cross) || !distance_ok(v->uses[i].distance))
 			return false;
 	return true;
-}
-
-static bool order_ok(const struct modulo_problem *p, const struct modulo_order *o)
-{
-	return index_ok(o->a, p->ntasks, false) && index_ok(o->b, p->ntasks, false) &&
-		index_ok(o->c, p->ntasks, false) && o->a != o->b && o->b != o->c && o->a != o->c;
 }
 
 static enum err_code wrong(struct err *e, const char *what, int i)
@@ -66,9 +54,13 @@ static enum err_code check_lists(const struct modulo_problem *p, struct err *e)
 	for (int i = 0; i < p->nmemories; i++)
 		if (!(p->memories[i].capacity >= 0))
 			return wrong(e, "memory", i);
-	for (int i = 0; i < p->ntasks; i++)
-		if (!task_ok(p, &p->tasks[i]))
+	for (int i = 0; i < p->ntasks; i++) {
+		const struct modulo_task *t = &p->tasks[i];
+
+		if (!index_ok(t->unit, p->nunits, true) || !cycles_ok(t->busy) || !cycles_ok(t->hold) ||
+		    !cycles_ok(t->latency) || t->lanes >> p->nlanes)
 			return wrong(e, "task", i);
+	}
 	for (int i = 0; i < p->ndeps; i++) {
 		const struct modulo_dep *d = &p->deps[i];
 
@@ -83,9 +75,13 @@ static enum err_code check_lists(const struct modulo_problem *p, struct err *e)
 		if (!index_ok(p->pins[i].task, p->ntasks, false) || !distance_ok(p->pins[i].ahead) ||
 		    !index_ok(p->pins[i].other, p->ntasks, false) || p->pins[i].task == p->pins[i].other)
 			return wrong(e, "pin", i);
-	for (int i = 0; i < p->norders; i++)
-		if (!order_ok(p, &p->orders[i]))
+	for (int i = 0; i < p->norders; i++) {
+		const struct modulo_order *o = &p->orders[i];
+
+		if (!index_ok(o->a, p->ntasks, false) || !index_ok(o->b, p->ntasks, false) ||
+		    !index_ok(o->c, p->ntasks, false) || o->a == o->b || o->b == o->c || o->a == o->c)
 			return wrong(e, "order", i);
+	}
 	return OK;
 }
 

@@ -12,12 +12,6 @@
  * sums of some hundred numbers below some hundred are exact to 1e-13. */
 static const double DELAY_LEAST = 1e-11;
 
-/* By how many iterations the target of an arc must start after its source. */
-static double arc_delay(const struct modulo_arc *x, double ii)
-{
-	return x->cycles / ii - x->distance;
-}
-
 /* Bellman-Ford: is there a cycle of arcs with a positive sum of delays, so that no start times satisfy it? Then returns
  * a task on it, and into[] (by task: the arc that delayed it last) has its arcs. Else returns MODULO_NONE, and y
  * satisfies all arcs. */
@@ -32,7 +26,7 @@ static int find_positive_cycle(const struct modulo_arc *arcs, int n, int ntasks,
 	for (int round = 0; round <= ntasks; round++) {
 		last = MODULO_NONE;
 		for (int k = 0; k < n; k++) {
-			double t = y[arcs[k].from] + arc_delay(&arcs[k], ii);
+			double t = y[arcs[k].from] + (arcs[k].cycles / ii - arcs[k].distance);
 
 			if (t > y[arcs[k].to] + DELAY_LEAST) {
 				y[arcs[k].to] = t;
