@@ -206,7 +206,7 @@ prove = @MILLRACE_PLANS=$(MILLRACE_PLANS) MILLRACE='$(CURDIR)/$(B)/millrace' MIL
 	prove -j2 -e 'bash tests/lib.sh'
 # The longest first, so that both cores are busy to the end.
 longest_first = $(filter $(1),$(SLOW)) $(filter-out $(SLOW),$(1))
-check-built: all $(UNIT) check-layers
+check-built: all $(UNIT) check-layers check-words
 	$(prove) $(call longest_first,$(UNIT) $(TESTS))
 check-quick:
 	$(again) check-quick-built
