@@ -1,9 +1,9 @@
-/* passes.h - the analyses and allocations that fill in a kernel, and what they ask of each other; inside src/lower
- * only.
+/* passes.h - the analyses and allocations that fill in a kernel, what each needs of the others, and the functions that
+ * they share; for use inside src/lower.
  *
- * refine.c calls them in the order of this file. Each fills in fields of the kernel that no earlier one reads. None
- * checks the work of another: verify (verify/verify.h), which shares no code with them, checks the finished kernel, and
- * a counterexample that it finds becomes a refinement of the next attempt (refine.h).
+ * refine.c calls them in the order of this file. Each fills in fields that none before it reads, and adds to
+ * shared_bytes what it allocates. verify (verify/verify.h), which shares no code with them, checks the finished kernel,
+ * and a counterexample that it finds becomes a refinement of the next attempt (refine.h).
  *
  * The passes that make and change the tree of operations are in passes.def and pass/. */
 #ifndef LOWER_PASSES_H
@@ -12,29 +12,29 @@
 #include "lower/lower.h"
 #include "plan/events.h"
 
-enum { DEPTH_MAX = 16 };			/* greatest depth of a flag: mbarriers of its ring */
+enum { DEPTH_MAX = 16 };			/* the most mbarriers that a flag may have */
 
 /* Like lower_plan or, if `unproven`, lower_for_price (lower.h); on ERR_ILLEGAL *why says which limit or rule the plan
  * breaks. */
-NODISCARD enum err_code lower_or_refuse(struct mem *mem,
-	const struct plan *p, int phase, bool unproven, struct kernel **out, struct refusal *why, struct err *e);
+NODISCARD enum err_code lower_or_refuse(struct mem *mem, const struct plan *p, int phase, bool unproven,
+	struct kernel **out, struct refusal *why, struct err *e);
 
-/* Of each pass: the fields of the kernel that it needs, that it computes, and what holds afterwards. None changes what
- * it needs, except where that is said. */
+/* Before each pass: the fields of the kernel that it needs, those that it computes, and what holds afterwards. */
 
 /* needs: the plan
  * computes: node_shape, carry_shape, contracted
- * promises: operands and results of a product agree about their axes; element-wise work keeps them */
+ * promises: operands and result of a product agree on which axes are rows and which columns; the result of an
+ * element-wise operation keeps its arguments' rows and columns as far as these agree */
 NODISCARD enum err_code lower_shapes(struct kernel *k, struct err *e);
 
 /* needs: shapes
  * computes: rings, ring_of, shared_bytes so far
- * promises: what several lanes touch, or an engine, is in a ring, and no two rings share memory */
+ * promises: what several lanes touch, or an engine, is in a ring; no two rings share memory, except an alias and what
+ * it is an alias of, and slices of a value that are stored together */
 NODISCARD enum err_code lower_rings(struct kernel *k, struct err *e);
-/* Do instructions of a matrix unit read the buffer as an operand out of shared memory? Then they determine the layout
- * of its ring. */
+/* Do matrix instructions read the buffer as an operand in shared memory? Then they determine the layout of its ring. */
 bool lower_is_shared_operand(const struct kernel *k, int buffer);
-/* ... out of shared memory or registers? Then it must be zero beyond the end of a contracted axis. */
+/* Do they read it out of shared memory or registers? Then it must be zero beyond the end of a contracted axis. */
 bool lower_is_matrix_operand(const struct kernel *k, int buffer);
 /* Is the node a sum of which each thread keeps its own partial sum? Does the node read a carry to which such sums are
  * added, so that the partial sums must be added up first? (layout/partial.c; needs shapes and rings.) */
@@ -45,10 +45,11 @@ bool lower_joins_partial_sums(const struct kernel *k, int node);
  * promises: every order that the plan's waits guarantee still holds */
 void lower_copy_waits(struct kernel *k);
 /* needs: own, rings, refinements; removes or replaces waits of own
- * promises: each wait left can be shown by a flag, or the lane knows the answer itself. ERR_ILLEGAL: one cannot */
-NODISCARD enum err_code lower_make_showable(struct kernel *k, struct err *e);
-/* Holds back a lane that runs ahead: adds the reverse of wait number `wait`, a wait of the awaited sTask for the one
- * that waits, some instances back. False: every such wait would be a deadlock, or there are too many waits. */
+ * promises: a flag can show each wait that is left, or the lane needs none for it. ERR_ILLEGAL: a wait that no flag can
+ * show (is_hidden in sync/own_waits.c) is not implied by others and cannot be replaced */
+NODISCARD enum err_code lower_remove_hidden_waits(struct kernel *k, struct err *e);
+/* Holds back a lane that runs ahead: adds to `own` a wait in the other direction, by which the awaited sTask of wait
+ * number `wait` awaits an earlier instance of the waiting one. False: each would be a deadlock, or is one too many. */
 bool lower_hold_back(struct kernel *k, int wait);
 
 /* The part of a ring that belongs to sTask s, if the ring holds all slices of a split value: its extents, and in rows
@@ -56,14 +57,14 @@ bool lower_hold_back(struct kernel *k, int wait);
 struct frag lower_ring_slice(const struct stask *s, const struct ring *r);
 /* needs: rings. Access width of a load by threads: contiguous elements that a thread copies at once. */
 int lower_copy_width(const struct kernel *k, int task);
-/* ... or that a thread reads at once through registers, at any alignment; 1: one by one. */
-int lower_shifted_width(const struct kernel *k, int task);
-/* Do the asynchronous copies of a load by threads arrive at its flag themselves (cp.async.mbarrier.arrive)? */
+/* Likewise of a load through registers by aligned words, whose elements may begin at any address; 1: one by one. */
+int lower_unaligned_width(const struct kernel *k, int task);
+/* Does a load by threads arrive at its flag by its copies, on their completion (cp.async.mbarrier.arrive)? */
 bool lower_copies_arrive(const struct kernel *k, int task);
 
 /* needs: own, rings, refinements
  * computes: flags except depth and offset; flag_of, issue_flag_of, handover_flag_of
- * promises: whatever a wait of the plan, or the issue order of replicas, asks for is a generation of one of them */
+ * promises: all that a wait of `own`, or the issue order of replicas, asks for is shown by a generation of a flag */
 void lower_flags(struct kernel *k);
 
 /* needs: rings, flags
@@ -81,7 +82,7 @@ NODISCARD enum err_code lower_depths(struct kernel *k, int *unserved, struct err
  * computes: lanes, except outboxes; threads; shared_bytes so far
  * promises: each entry makes all waits that the plan gives it, on flags or by a count of groups */
 NODISCARD enum err_code lower_lanes(struct kernel *k, struct err *e);
-/* The entry of an sTask that the lane has. */
+/* The lane's entry of the sTask; it must have one. */
 struct kentry *lower_entry_of(const struct klane *l, int task);
 /* Has the lane an entry in the phase? A lane without one is not part of the kernel. */
 bool lower_has_work(const struct kernel *k, int lane);
@@ -92,8 +93,6 @@ bool lower_has_work(const struct kernel *k, int lane);
 NODISCARD enum err_code lower_grant(struct kernel *k, struct err *e);
 /* Registers of each thread at launch. */
 int lower_launched(const struct kernel *k);
-/* needs: role; computes: klane.needed. ERR_ILLEGAL: a lane needs more than it is granted */
-NODISCARD enum err_code lower_fit_registers(struct kernel *k, struct err *e);
 
 /* needs: all above, as staging takes shared memory that is left
  * computes: outboxes: the stores by the copy engine; shared_bytes, complete */
@@ -103,12 +102,15 @@ void lower_stores(struct kernel *k);
  * computes: role: the kernel as one tree of operations, by the passes of passes.def (pass/pass.h) */
 NODISCARD enum err_code lower_body(struct kernel *k, struct err *e);
 
+/* needs: role; computes: klane.needed. ERR_ILLEGAL: a lane needs more than it is granted */
+NODISCARD enum err_code lower_fit_registers(struct kernel *k, struct err *e);
+
 /* What a wait asks of a flag: the instance or run that belongs to the current iteration of `loop`, or to the one `back`
  * iterations earlier. A wait has one demand for each distance of the dependences that it serves. */
 struct flag_demand {
 	int loop, back;
-	bool within_run;		/* no demand if that is before this run of `loop` */
-	bool before_run;		/* only of instances by other replicas: no demand if that is in this run */
+	bool within_run;		/* nothing is demanded if that is before this run of `loop` */
+	bool before_run;		/* nothing is demanded if that is in this run: no other replica executed it */
 	int runs;			/* the flag counts the runs of this loop; NONE: instances */
 };
 /* Of a wait for an sTask of the same lane: does it await instances by another replica, because the replicas share a
@@ -120,35 +122,34 @@ bool lower_awaits_own(const struct kernel *k, const struct wait *w);
 bool lower_awaits_last_tile(const struct kernel *k, const struct wait *w);
 /* Iterates over the demands of a wait; false: no more. *i is the state, 0 before the first. */
 bool lower_next_demand(struct kernel *k, const struct wait *w, int *i, struct flag_demand *out);
-/* The flag that shows a demand of the wait; NONE: there is none yet. */
-int lower_demand_flag(const struct kernel *k, const struct wait *w, const struct flag_demand *part);
+/* The flag that shows a demand of the wait; NONE: lower_flags has not made it yet. */
+int lower_demand_flag(const struct kernel *k, const struct wait *w, const struct flag_demand *demand);
 /* Does the wait ask anything of flag f? Then *first is its first demand. */
 bool lower_has_demand(struct kernel *k, const struct wait *w, const struct flag *f, struct flag_demand *first);
 /* Do both show the same thing? Depths may differ; the flags may be of different attempts. */
 bool lower_same_flag(const struct flag *a, const struct flag *b);
-/* The flag that hands step s of the tile loop over to the next replica, in a lane with tile offsets; NONE. */
+/* In a lane with tile offsets: the flag that hands step s of the tile loop over to the next replica, or NONE. */
 int lower_step_handover(const struct kernel *k, int lane, const struct order_step *s);
-/* The flag of the runs of `loop` that an sTask in it completes; NONE. */
+/* The flag on which an sTask signals the runs of `loop`, in which it is; NONE. */
 int lower_run_flag(const struct kernel *k, int task, int loop);
 /* Does instance i of the waiting sTask learn through a flag that instance `on` of the awaited one is complete? (Indices
  * into r->inst.) */
 bool lower_shown_by_flag(const struct kernel *k, const struct wait *w, const struct relation *r, int i, int on);
 /* Adds to entry x the waits on flags that wait number `wait` of the plan comes to. Needs flags. */
 void lower_flag_waits(struct kernel *k, struct kentry *x, int wait);
-/* Must the wait, for an sTask in a loop inside, be shown by a flag of that loop's runs? *depth is how many runs back
- * the wait looks. */
+/* Does the wait await an sTask in a loop inside the waiting one's, and must a flag of that loop's runs show it? *depth
+ * is how many runs back the wait looks. */
 bool lower_waits_for_run(const struct kernel *k, const struct wait *w, int *depth);
-/* Must the awaited load wait for the runs of the waiting loop, so that it cannot run ahead if the loop is empty? */
+/* Must the awaited load wait for the runs of the waiting sTask's loop, so that it cannot run ahead of empty ones? */
 bool lower_keeps_lockstep(const struct kernel *k, const struct wait *w);
-/* Adds waits of entry x that are not in the plan but needed because a loop may make no iteration. */
+/* Adds waits that are not in the plan but needed because a loop may make no iteration. */
 void lower_run_waits(struct kernel *k, struct kentry *x);
-/* Fills in x->carry_starts: the carries in shared memory whose initial value entry x may write. */
+/* Fills in x->carry_starts: the carries in shared memory whose initial value entry x may have to write. */
 void lower_carry_starts(struct kernel *k, struct kentry *x);
-/* Fills in the waits for groups of lane l, and which entries drain. lane_replica: its number among the replicas of all
- * lanes of the plan, as relations count them. */
+/* Fills in the waits for groups of lane l, and after which entries it waits until one group is left (kentry.drains).
+ * lane_replica: its number among the replicas of all lanes of the plan, as relations count them. */
 void lower_groups(struct kernel *k, struct klane *l, int lane_replica);
-/* Adds waits for groups that the machine's compiler needs to keep products asynchronous. Needs and changes the
- * counts. */
+/* Adds waits until no group is left to those of lower_groups, without which ptxas would run the products one by one. */
 void lower_stages(struct kernel *k, struct klane *l);
 
 /* The relation of the plan's events over `ntiles` tiles in which each loop makes `trips` iterations, or the most that
@@ -184,13 +185,13 @@ static inline const struct node *last_node_of(const struct kernel *k, const stru
 /* Can registers hold numbers of the type? Truth values are none, and packed types are only unpacked. */
 static inline bool is_number_type(enum dtype t)
 {
-	return t == DT_F32 || t == DT_TF32 ||
-		t == DT_F16 || t == DT_BF16 || t == DT_E4M3 || t == DT_E5M2 || t == DT_I32 || t == DT_I8;
+	return t == DT_F32 || t == DT_TF32 || t == DT_F16 || t == DT_BF16 || t == DT_E4M3 || t == DT_E5M2 ||
+		t == DT_I32 || t == DT_I8;
 }
 
 /* The matrix instruction of a unit for an operand type; NULL: it has none. */
-static inline const struct matrix_instruction *instruction_for(const struct kernel *k,
-	const struct seu *unit, enum dtype type)
+static inline const struct matrix_instruction *instruction_for(const struct kernel *k, const struct seu *unit,
+	enum dtype type)
 {
 	return unit->kind == SEU_MATRIX ? target_matrix(k->target, unit->async, type) : NULL;
 }
@@ -212,8 +213,8 @@ static inline bool is_async_product(const struct kernel *k, int task)
 	return seu_of(k, task)->kind == SEU_MATRIX && target_seen(k->target, seu_of(k, task), true) == SEEN_COUNTED;
 }
 
-/* Is the sTask an asynchronous load? Its own lane, too, learns through a flag that it is complete, even if threads copy
- * in the end. A load on a synchronous unit is complete when the lane goes on. */
+/* Is the sTask an asynchronous load? Its own lane, too, learns through a flag that it is complete, even where threads
+ * copy because the engine cannot. A load on a synchronous unit is complete when the lane goes on. */
 static inline bool is_async_load(const struct kernel *k, int task)
 {
 	return stask_at(k, task)->kind == TASK_LOAD && target_seen(k->target, seu_of(k, task), true) == SEEN_FLAGGED;

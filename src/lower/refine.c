@@ -179,7 +179,7 @@ static enum err_code attempt(struct kernel *k, struct outcome *out, struct err *
 	*out = (struct outcome){ .unserved = NONE, .counterexample = COUNTEREXAMPLE_NONE };
 	k->flags.n = k->lanes.n = k->outboxes.n = k->ncarry_starts = 0;
 	k->refusal.code = PROBLEM_WAITS;
-	TRY(lower_make_showable(k, e));
+	TRY(lower_remove_hidden_waits(k, e));
 	lower_flags(k);
 	lower_cluster(k);
 	TRY(lower_depths(k, &out->unserved, e));

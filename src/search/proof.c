@@ -47,7 +47,7 @@ static void reduce_work(struct entry_cost *c, double times)
 	c->cost.memory /= times;
 	c->before /= times;
 	c->after /= times;
-	c->handoff /= times;
+	c->handover /= times;
 }
 
 /* The memory cycles of an entry are those of the slower memory. */

@@ -222,7 +222,7 @@ static void explain_event(struct scan *s, int i, double from, double to, double 
 	const struct task_cost *c = &s->costs[e->task];
 	const struct seu *u = seu_of(s, e);
 	bool is_product = u->kind == SEU_MATRIX && u->async;
-	double issue = (double)e->issue, signaled = (double)e->end - c->handoff;
+	double issue = (double)e->issue, signaled = (double)e->end - c->handover;
 	double done = is_product ? (double)e->end - c->latency : signaled;
 
 	if (from >= to)

@@ -45,7 +45,7 @@ double bounds_hold(const struct plan *p, const struct entry_cost *costs, int ent
 		return c->before + traffic_latency(&part) + c->after;
 	if (p->device->seu[en->seu].async)
 		return c->before + c->cost.issue + c->after;
-	return traffic_latency(&part) + (c->handoff_loop == p->graph->tasks.v[en->task].loop ? c->handoff : 0);
+	return traffic_latency(&part) + (c->handover_loop == p->graph->tasks.v[en->task].loop ? c->handover : 0);
 }
 
 static void bound_resources(const struct loop_costs *s, struct bounds *out)
@@ -111,7 +111,7 @@ double bounds_lag(const struct plan *p, const struct entry_cost *costs, const st
 	if (x->seu == y->seu && (e->chain || (u->async && u->ordered && x->lane == y->lane)))
 		return x->lane == y->lane ? fmax(c.cost.alone, c.cost.busy) : c.cost.busy;
 	return bounds_latency(p, costs, from) +
-		(c.handoff_loop == p->graph->tasks.v[e->from].loop ? c.handoff : 0) +
+		(c.handover_loop == p->graph->tasks.v[e->from].loop ? c.handover : 0) +
 		(x->lane != y->lane ? fmin(p->device->flag_latency, p->device->issue_order_latency) : 0);
 }
 

@@ -5,9 +5,9 @@
  * these issue times and of the times at which work leaves a vector or matrix unit. Simulated time
  * therefore never decreases, and copy queues can compute the completion of a copy when it is issued.
  *
- * Three kinds of units: copy units are queues (run_queued), vector units are shared by lanes (pool.h,
- * run_shared), asynchronous matrix units serve parts of products in order of arrival (server.h,
- * run_product). All times are integer ticks (engine.h).
+ * Three kinds of units: vector units are shared by lanes (pool.h, run_shared), asynchronous matrix units serve parts of
+ * products in order of arrival (server.h, run_product), all others are queues (run_queued). All times are integer ticks
+ * (engine.h).
  *
  * Cost: a few additions per instance, a scan over the lanes per event, and the cursor's steps. */
 #include "sim/engine.h"
@@ -17,7 +17,7 @@
 
 enum { POLL = 4096 };			/* events between two checks of the stop flag */
 
-/* Later times are an error; POLL further events cannot overflow. */
+/* A later time is an error. The check is made every POLL events, and so many more cannot overflow an int64_t. */
 #define LATEST ((int64_t)1 << 60)
 
 /* The queue of a copy unit or a memory: work is served in order of issue. */
@@ -37,18 +37,17 @@ struct engine {
 	struct queue l2, global;
 	struct pool pool[SEU_MAX];	/* of vector units */
 	struct server server[SEU_MAX];	/* of matrix units */
-	int ntimed, timed[SEU_MAX];	/* units that raise events: synchronous vector units, and
-					 * asynchronous matrix units */
+	int ntimed, timed[SEU_MAX];	/* units that work leaves by an event: vector and asynchronous matrix units */
 	int open_events;		/* kept events whose end is not known yet */
 	int64_t ended;			/* the last completion so far */
-	int64_t watched;		/* completions of run->watch */
-	int64_t worst_delay;		/* the delay behind the current event's cause */
+	int64_t watched;		/* completions so far of the sTask run->watch */
+	int64_t worst_delay;		/* longest delay of the current event so far: note_cause */
 };
 
 /* ---- waiting -------------------------------------------------------------------- */
 
-/* Iteration of the awaited region in which the source's instance lies; negative: nothing to wait for.
- * If the lane has replicas only every n-th tile counts, so order.h computes the span each time. */
+/* What the step's instance `seq` awaits of the source, as an iteration of the track's region; negative: nothing. A
+ * replica counts only its own tiles, every n-th, so for its own sTasks order.h computes the span each time. */
 static int64_t source_key(const struct engine *e, struct source *s, const struct step *step, int64_t seq)
 {
 	const struct walk *w = e->walk;
@@ -62,16 +61,16 @@ static int64_t source_key(const struct engine *e, struct source *s, const struct
 		return x.first == x.last ? -1 : walk_outer(w, p->graph->tasks.v[s->track->on].loop, x.last - 1, region);
 	}
 	int64_t at = s->direct ? seq : walk_outer(w, step->loop, seq, region);
-	if (s->life >= NONE && at >= s->life_end) {
+	if (s->life != NO_LIFE && at >= s->life_end) {
 		int64_t life = walk_outer(w, region, at, s->life);
 
 		s->life_first = walk_inner(w, s->life, life, region);
 		s->life_end = walk_inner(w, s->life, life + 1, region);
 	}
-	return s->life >= NONE && at - s->distance < s->life_first ? -1 : at - s->distance;
+	return s->life != NO_LIFE && at - s->distance < s->life_first ? -1 : at - s->distance;
 }
 
-/* Does the awaited sTask have no instance in that iteration of the region? */
+/* Has the track's sTask no instance in iteration `key` of the track's region? */
 static bool is_empty(const struct engine *e, const struct track *t, int64_t key)
 {
 	int loop = e->run->plan->graph->tasks.v[t->on].loop;
@@ -80,8 +79,8 @@ static bool is_empty(const struct engine *e, const struct track *t, int64_t key)
 		walk_inner(e->walk, t->region, key, loop) == walk_inner(e->walk, t->region, key + 1, loop);
 }
 
-/* Check the waits of the lane's current instance, from the first one that was not satisfied before.
- * Sets the lane's issue time, or blocks the lane until the awaited track changes. */
+/* Checks the waits of the lane's current instance, from the first one that was not satisfied before. Sets the lane's
+ * issue time, or blocks the lane until something is recorded on the track of an unsatisfied wait. */
 static void try_waits(struct engine *e, int lane)
 {
 	struct lane_run *l = &e->steps.lanes[lane];
@@ -118,8 +117,8 @@ static void try_waits(struct engine *e, int lane)
 
 /* ---- signals --------------------------------------------------------------------- */
 
-/* The instance is one of the iterations of loop `loop` in an iteration of the region around it. Returns whether it is
- * the last one. *last: the last instance in that iteration of the region, which is *outer. */
+/* Is instance `seq` of an sTask in `loop` the last one in its iteration of `region`, which is around it? *outer is
+ * that iteration and *last the last instance in it; both are computed only when seq is beyond the *last known. */
 static bool is_last_in(const struct walk *w, int loop, int64_t seq, int region, int64_t *outer, int64_t *last)
 {
 	if (seq > *last) {
@@ -129,7 +128,7 @@ static bool is_last_in(const struct walk *w, int loop, int64_t seq, int region, 
 	return seq == *last;
 }
 
-/* Record the issue or completion of an instance on its tracks, and retry lanes that are blocked on them. */
+/* Records the issue or completion of an instance on its tracks, and retries lanes that are blocked on them. */
 static void signal_instance(struct engine *e, struct step *step, int64_t seq, enum wait_when when, int64_t time)
 {
 	for (int i = 0; i < step->nposts; i++) {
@@ -154,13 +153,13 @@ static void signal_instance(struct engine *e, struct step *step, int64_t seq, en
 	}
 }
 
-/* Ticks that handing the instance's value to another lane adds to its end. */
-static int64_t handoff_of(const struct engine *e, struct step *step, int64_t seq)
+/* Ticks by which the handover of its value to another lane delays the instance's completion. */
+static int64_t handover_ticks(const struct engine *e, struct step *step, int64_t seq)
 {
 	int64_t outer;
 
-	return step->handoff && is_last_in(e->walk, step->loop, seq, step->handoff_loop, &outer,
-		&step->handoff_last) ? step->handoff : 0;
+	return step->handover && is_last_in(e->walk, step->loop, seq, step->handover_loop, &outer,
+		&step->handover_last) ? step->handover : 0;
 }
 
 /* The instance is complete at `end`. */
@@ -175,7 +174,7 @@ static void note_complete(struct engine *e, const struct step *step, int64_t end
 
 /* ---- lanes ----------------------------------------------------------------------- */
 
-/* Make the lane wait until at most n of its products are in flight; NONE: no such wait. */
+/* Makes the lane wait until at most n of its products are in flight; NONE: no such wait. */
 static void require_complete(struct lane_run *l, int n)
 {
 	if (n != NONE)
@@ -202,7 +201,7 @@ static void enter_tile(const struct engine *e, struct lane_run *l, struct step *
 	l->tile = step->tile;
 }
 
-/* Signal the completion of the lane's products before number `upto` to other lanes. */
+/* Signals to other lanes that the lane's products before number `upto` are complete. */
 static void signal_products(struct engine *e, struct lane_run *l, int64_t upto, int64_t now)
 {
 	while (l->nsignaled < upto) {
@@ -222,6 +221,7 @@ static void await_products(struct engine *e, int lane)
 		e->next[lane] = NEVER;
 		return;
 	}
+	/* products that have left the ring were complete before, so they delay nothing */
 	const struct product *p = product_at(l, max_i64(l->must_complete, 0));
 	if (l->must_complete >= max_i64(l->nproducts - l->capacity, 0) && p->end > l->drained_at) {
 		l->drained_at = p->end;
@@ -243,7 +243,7 @@ static void advance_lane(struct engine *e, int lane)
 		l->step = NULL;
 		l->ready += l->end_cost;
 		e->next[lane] = NEVER;
-		l->signals_late = false;
+		l->signals_late = false;	/* there is no later wait with which to signal */
 		signal_products(e, l, l->ncomplete, l->ready);
 		steps_release(l);
 		return;
@@ -276,7 +276,7 @@ static void note_cause(struct engine *e, struct event *ev, int64_t delay, enum c
 	ev->cause_task = (int16_t)task;
 }
 
-/* Keep the event of the current instance; its end may not be known yet. NULL if it is not kept. */
+/* Keeps the event of the current instance, whose end the caller fills in. NULL if it is not kept. */
 static struct event *keep_event(struct engine *e, const struct lane_run *l, int64_t issue)
 {
 	struct eu_run *r = e->run;
@@ -301,27 +301,26 @@ static struct event *keep_event(struct engine *e, const struct lane_run *l, int6
 	return ev;
 }
 
-/* Returns when the memory has delivered what the step needs of it. */
-static int64_t use_queue(struct engine *e, struct queue *q, const struct step *step, int64_t cycles, int64_t now,
+/* Occupies a memory for `ticks` and returns the tick at which it has delivered. */
+static int64_t use_queue(struct engine *e, struct queue *q, const struct step *step, int64_t ticks, int64_t now,
 	struct event *ev)
 {
-	if (!cycles)
+	if (!ticks)
 		return now;
 	int64_t start = max_i64(now, q->free);
 	note_cause(e, ev, start - now, CAUSE_MEMORY, q->task);
-	*q = (struct queue){ .free = start + cycles, .task = step->task };
+	*q = (struct queue){ .free = start + ticks, .task = step->task };
 	return q->free;
 }
 
-/* Queue for the EU's shares of L2 and of device memory, which work in parallel; returns the tick at
- * which both have delivered. */
+/* Occupies the EU's shares of L2 and of device memory, which work in parallel. Returns when both have delivered. */
 static int64_t use_memory(struct engine *e, const struct step *step, int64_t now, struct event *ev)
 {
 	return max_i64(use_queue(e, &e->l2, step, step->l2, now, ev),
 		use_queue(e, &e->global, step, step->global, now, ev));
 }
 
-/* Issue work to a copy unit, or to any other unit that is a queue: its end is known at once. */
+/* Issues work to a unit that is a queue: its end is known at once. */
 static void run_queued(struct engine *e, int lane, int64_t issue)
 {
 	struct lane_run *l = &e->steps.lanes[lane];
@@ -367,7 +366,7 @@ static void set_contention(struct engine *e, int64_t now)
 	}
 }
 
-/* Ticks of part i, if `all` ticks are divided into so many parts. */
+/* Ticks of part i of `parts`, into which `all` ticks are divided; together they make `all` in spite of rounding. */
 static int64_t part_ticks(int64_t all, int parts, int i)
 {
 	return all * (i + 1) / parts - all * i / parts;
@@ -382,7 +381,7 @@ static void start_part(struct engine *e, int unit, int64_t now)
 	const struct step *step = p->step;
 	int64_t start = max_i64(now, l->unit_free[unit]), first = start;
 
-	if (!p->done && step->groups > 1) {
+	if (!p->done && step->groups > 1) {	/* note by how much the first warpgroup began before this one */
 		struct group_start *f = &step->group_starts[p->seq % GROUP_STARTS];
 
 		if (f->number != p->seq + 1)
@@ -403,7 +402,7 @@ static void start_part(struct engine *e, int unit, int64_t now)
 	e->unit[unit].task = step->task;
 }
 
-/* Send parts of the lane's last product to the unit. A lane may have only PARTS_AHEAD parts there, so that parts of
+/* Sends parts of the lane's last product to the unit. A lane may have only PARTS_AHEAD parts there, so that parts of
  * another lane's product are served between those of a long one. */
 static void send_parts(struct engine *e, int lane, int64_t now)
 {
@@ -421,7 +420,7 @@ static void send_parts(struct engine *e, int lane, int64_t now)
 	l->sending = p->sent < p->parts;
 }
 
-/* A slot for one more product, in a ring that grows as needed. */
+/* Memory for one more product, in a ring that grows as needed. */
 static struct product *push_product(struct engine *e, struct lane_run *l)
 {
 	if (l->nproducts - l->nsignaled == l->capacity) {
@@ -460,7 +459,7 @@ static void run_product(struct engine *e, int lane, int64_t now)
 	signal_instance(e, step, l->seq, WAIT_ISSUED, now + step->issue);
 	send_parts(e, lane, now);
 	set_contention(e, now);
-	if (!l->sending && !step->stored_to_shared)
+	if (!l->sending && !step->stored_to_shared)	/* a lane that stores the result waits for it: end_product */
 		advance_lane(e, lane);
 }
 
@@ -469,7 +468,7 @@ static void end_product(struct engine *e, int lane, struct product *p, int64_t n
 {
 	struct lane_run *l = &e->steps.lanes[lane];
 	struct step *step = p->step;
-	int64_t end = max_i64(now, l->unit_free[step->seu]) + step->latency + handoff_of(e, step, p->seq);
+	int64_t end = max_i64(now, l->unit_free[step->seu]) + step->latency + handover_ticks(e, step, p->seq);
 
 	if (e->device->seu[step->seu].ordered)
 		end = max_i64(end, l->unit_end[step->seu]);
@@ -527,7 +526,7 @@ static void finish_shared(struct engine *e, int lane, int64_t time)
 {
 	struct lane_run *l = &e->steps.lanes[lane];
 	struct step *step = l->step;
-	int64_t end = max_i64(time, l->memory_end) + step->latency + handoff_of(e, step, l->seq);
+	int64_t end = max_i64(time, l->memory_end) + step->latency + handover_ticks(e, step, l->seq);
 
 	if (l->event >= 0) {
 		e->run->events[l->event].end = to_cycles(end);
@@ -540,7 +539,7 @@ static void finish_shared(struct engine *e, int lane, int64_t time)
 	advance_lane(e, lane);
 }
 
-/* Issue work to a vector unit, which holds the lane. When it ends depends on the lanes that share it. */
+/* Issues work to a vector unit, which holds the lane. When it ends depends on the lanes that share it. */
 static void run_shared(struct engine *e, int lane, int64_t issue)
 {
 	struct lane_run *l = &e->steps.lanes[lane];
@@ -619,8 +618,8 @@ static enum err_code check_finished(const struct engine *e, struct err *err)
 	return b.len ? err_set(err, ERR_ILLEGAL, loc, "the plan comes to a standstill%s", b.text) : OK;
 }
 
-/* No lane can go on until products are signaled for which their own lane has not waited. Kernels wait for them, in
- * prologues and epilogues, but the price describes only the steady state. Returns whether there were such products. */
+/* When no lane can go on: signals complete products for which their own lane has not waited. A kernel waits for them
+ * in its prologues and epilogues, which the price leaves out. Returns whether there were such products. */
 static bool signal_unawaited(struct engine *e)
 {
 	bool any = false;

@@ -1,16 +1,16 @@
 /* Sorts the issues and completions of a phase into moments, and derives the states of slots after each (moments.h).
  *
  * A life of a buffer is one value that it holds, from the first write to the last read. It is named by the iteration
- * that makes it, counted over all tiles of the EU; life s is in slot s mod versions (plan/plan.h). For any moment slots
- * are computed from the events alone, so that a viewer can go anywhere. */
+ * that makes it, counted over all tiles of the EU; life s is in slot s mod versions (plan/plan.h). The slots after a
+ * moment are computed from all events, not from the moment before, so a viewer can jump to any. */
 #include "sim/moments.h"
 
 #include <stdlib.h>
 
 #include "plan/assign.h"
 
-/* Of one cycle, completions come before issues: what waits for a completion is issued in the cycle in which that comes,
- * and a slot must be free before it is filled again. */
+/* In the same cycle completions come before issues: an instance can be issued in the cycle in which what it awaits is
+ * complete, and a slot must be free before it is filled again. */
 static int compare_moments(const void *x, const void *y)
 {
 	const struct moment *a = x, *b = y;
@@ -22,9 +22,9 @@ static int compare_moments(const void *x, const void *y)
 	return a->event - b->event;
 }
 
-/* Can the slots of the buffer be shown? Those in shared memory can. Those in registers are of interest if there are
- * several, and can be shown unless their lane has replicas: each replica has registers of its own, and counts only the
- * lives of its own tiles. */
+/* Are the slots of the buffer shown? Those in shared memory are. Those in registers are if there are several and the
+ * lane has no replicas: each replica has registers of its own and counts only the lives of its own tiles, but here
+ * lives are counted over all tiles. */
 static bool has_slots_to_show(const struct plan *p, int buffer)
 {
 	const struct buffer *b = &p->graph->buffers.v[buffer];
@@ -51,19 +51,19 @@ void moments_init(struct arena *a, struct moments *m, const struct lookup *l)
 		if (!event_is_sound(l->plan, e))
 			continue;
 		m->v[m->n++] = (struct moment){ e->issue, i, false };
-		/* a cycle later at least: completions come first, but an event must not be complete before its issue */
+		/* at least a cycle later, or the order within a cycle would complete the event before its issue */
 		m->v[m->n++] = (struct moment){ max_i64(e->end, e->issue + 1), i, true };
 	}
 	qsort(m->v, (size_t)m->n, sizeof(*m->v), compare_moments);
 	for (int i = 0; i < n; i++)
-		m->issue[i] = m->end[i] = m->n;	/* behind all moments: an event that is not sound never happens */
+		m->issue[i] = m->end[i] = m->n;	/* an event that is not sound happens at no moment */
 	for (int i = 0; i < m->n; i++)
 		*(m->v[i].end ? &m->end[m->v[i].event] : &m->issue[m->v[i].event]) = i;
 	for (int i = 0; i < g->buffers.n; i++)
 		if (g->buffers.v[i].phase == line->phase && has_slots_to_show(l->plan, i))
 			m->ring[m->nrings++] = i;
 	plan_assign_tiles(a, l->plan, line->phase, &d);
-	/* if the EU is not known, or has no tiles: as on the first */
+	/* an EU that is not known, or has no tiles, counts as the first */
 	const int64_t *start = &d.start[line->eu < 0 || line->eu >= d.eus ? 0 : line->eu];
 	walk_init(a, &m->walk, g, line->phase, (int)(start[1] - start[0]), d.order + start[0]);
 }
@@ -100,9 +100,9 @@ int64_t moments_life(const struct moments *m, const struct event *e, int buffer)
 	return walk_outer(&m->walk, loop, e->seq, region);
 }
 
-/* Update the state of a slot after moment `at` by an event that accesses the slot's life. *unfinished counts the
- * events that are not complete by then, issued or not. A reader in flight is stronger than a writer: it is shown. An
- * sTask that reads and writes the buffer counts as a writer. */
+/* Adds an event that accesses the slot's life to the slot's state after moment `at`. *unfinished counts the events
+ * that are not complete by then, issued or not. If a reader and a writer are in flight, the reader determines it.
+ * An sTask that reads and writes the buffer counts as a writer. */
 static void update_slot(const struct moments *m, int at, int buffer, int event, struct slot *s, int *unfinished)
 {
 	const struct event *e = &m->lookup->line->events.v[event];
@@ -119,8 +119,8 @@ static void update_slot(const struct moments *m, int at, int buffer, int event, 
 	*unfinished += m->end[event] > at;
 }
 
-/* Find the last life in each slot that has begun by moment `at`: an instance of the buffer's first writer was
- * issued. In a loop within the buffer's region there are several for a life; only the first counts as a fill. */
+/* Finds the last life of each slot that has begun by moment `at`, which is when the buffer's first writer is issued. A
+ * writer in a loop inside the buffer's region has several instances in a life; only the first counts as a fill. */
 static void find_lives(const struct moments *m, int at, int buffer, struct slot *out)
 {
 	const struct plan *p = m->lookup->plan;

@@ -103,10 +103,10 @@ struct entry_cost {
 	struct cost cost;
 	struct effort effort;
 	/* Without a kernel: a register value that another lane reads is handed over through shared memory,
-	 * which delays the producer's completion. If handoff_loop is the sTask's own region this holds for
+	 * which delays the producer's completion. If handover_loop is the sTask's own region this holds for
 	 * every instance, else for the last one in each iteration of that region. */
-	double handoff;			/* cycles; 0: none */
-	int handoff_loop;
+	double handover;			/* cycles; 0: none */
+	int handover_loop;
 	/* With a kernel: cycles of the lane before an asynchronous unit has the work, and after that
 	 * (stored_to_shared: after the work is done, which delays its completion). */
 	double before, after;

@@ -225,8 +225,8 @@ static void note_costs(const struct job *j, struct task_cost *costs)
 		costs[j->plan->entries.v[i].task] = (struct task_cost){
 			.lane = c->cost.issue + c->before + (c->stored_to_shared ? 0 : c->after),
 			.shared = c->cost.busy > 0 ? c->cost.shared / c->cost.busy : 0,
-			.l2 = c->cost.l2, .global = c->cost.global, .handoff = c->handoff + stored,
-			.latency = c->cost.latency + c->handoff + stored };
+			.l2 = c->cost.l2, .global = c->cost.global, .handover = c->handover + stored,
+			.latency = c->cost.latency + c->handover + stored };
 	}
 }
 

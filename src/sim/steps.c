@@ -3,7 +3,6 @@
 
 #include <math.h>
 
-enum { NO_LIFE = NONE - 1 };
 
 /* The largest cost, which only a device with a rate near 0 has; sums of it stay in range. */
 #define TICKS_MAX ((int64_t)1 << 44)
@@ -120,8 +119,8 @@ static void fill_step(struct steps *s, int entry, int groups, int group, struct 
 		.is_watched = en->task == r->watch && group == groups - 1,
 		.issue = seu->async ? cycles_to_ticks(c.cost.issue) : 0, .busy = cycles_to_ticks(c.cost.busy),
 		.l2 = cycles_to_ticks(c.cost.l2), .global = cycles_to_ticks(c.cost.global),
-		.latency = cycles_to_ticks(c.cost.latency), .handoff = cycles_to_ticks(c.handoff),
-		.handoff_loop = c.handoff_loop, .handoff_last = -1, .tile = -1, .before = cycles_to_ticks(c.before),
+		.latency = cycles_to_ticks(c.cost.latency), .handover = cycles_to_ticks(c.handover),
+		.handover_loop = c.handover_loop, .handover_last = -1, .tile = -1, .before = cycles_to_ticks(c.before),
 		.after = cycles_to_ticks(c.after), .stored_to_shared = c.stored_to_shared,
 		.drain_cost = cycles_to_ticks(c.drain_cost), .drain = c.drain, .drain_after = c.drain_after };
 	if (step->is_product && c.steps > 0)

@@ -17,7 +17,7 @@ enum {
 	RUNS_MAX = POOL_MAX,		/* replicas (and warpgroups) of lanes on an EU: bits of track.blocked */
 	PRODUCTS_KEPT = 8,		/* initial capacity for products of a lane */
 };
-enum { PARTS_AHEAD = PRODUCT_PARTS_AHEAD };
+enum { PARTS_AHEAD = PRODUCT_PARTS_AHEAD, NO_LIFE = NONE - 1 };
 #define NEVER INT64_MAX
 
 /* One span of instances that a wait reads: those of the awaited sTask in one iteration of a region,
@@ -29,7 +29,7 @@ struct source {
 	bool direct;			/* the waiting sTask is in that region itself */
 	bool by_span;			/* lane with replicas: order.h computes the span each time */
 	/* A carried value is initialised in each iteration of the region `life`, so instances before that
-	 * iteration are not waited for; life NONE - 1: it is no carried value. */
+	 * iteration are not waited for; NO_LIFE: it is no carried value. */
 	int life;
 	int64_t life_first, life_end;
 	const struct edge *edge;	/* the dependence it is for; NULL: the wait has a distance of its own */
@@ -66,9 +66,9 @@ struct step {
 	bool stored_to_shared;
 	bool is_product;		/* on an asynchronous matrix unit (server.h) */
 	int parts;			/* of it, of which PARTS_AHEAD may be at the unit; 0: no limit */
-	int64_t handoff;
-	int handoff_loop;
-	int64_t handoff_last;		/* the next instance whose value is handed to another lane */
+	int64_t handover;
+	int handover_loop;
+	int64_t handover_last;		/* the next instance whose value is handed to another lane */
 	int32_t tile;			/* of all instances before tile_end */
 	int64_t tile_end;
 	VEC(struct source) sources;

@@ -53,7 +53,7 @@ struct task_cost {
 	double shared;			/* share of its unit's cycles that wait for shared memory, 0 to 1 */
 	double l2, global;		/* of the EU's shares of L2 and device memory */
 	double latency;			/* from the end of the work to completion ... */
-	double handoff;			/* ... and of that, to hand its value to another lane */
+	double handover;			/* ... and of that, to hand its value to another lane */
 };
 
 struct entry_cost;			/* price.h */

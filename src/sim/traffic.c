@@ -222,12 +222,12 @@ struct fetched *traffic_fetched(struct arena *a, const struct plan *p, int phase
 }
 
 /* Add the handover of the values that the entry's sTask computes for other lanes. */
-static void handoff_cost(const struct plan *p, const struct entry *en, struct entry_cost *c)
+static void handover_cost(const struct plan *p, const struct entry *en, struct entry_cost *c)
 {
 	const struct graph *g = p->graph;
 	const struct stask *s = &g->tasks.v[en->task];
 
-	c->handoff_loop = NONE;
+	c->handover_loop = NONE;
 	for (int i = 0; i < s->writes.n; i++) {
 		const struct buffer *b = &g->buffers.v[s->writes.v[i]];
 		bool crosses = false;
@@ -241,12 +241,12 @@ static void handoff_cost(const struct plan *p, const struct entry *en, struct en
 
 			if (to == NONE || p->entries.v[to].lane == en->lane)
 				continue;
-			if (program_loop_within(g->program, e->loop, c->handoff_loop))
-				c->handoff_loop = e->loop;
+			if (program_loop_within(g->program, e->loop, c->handover_loop))
+				c->handover_loop = e->loop;
 			crosses = true;
 		}
 		if (crosses)
-			c->handoff += p->device->handoff_latency + (double)b->bytes / p->device->handoff_rate;
+			c->handover += p->device->handoff_latency + (double)b->bytes / p->device->handoff_rate;
 	}
 }
 
@@ -284,11 +284,11 @@ struct entry_cost *traffic_costs(struct arena *a, const struct plan *p, int phas
 			apply_kernel(p, en, &price->tasks[en->task], &work);
 		out[i].cost = device_cost(p->device, en->seu, &work, lane_warps(p, en->lane), pace);
 		out[i].effort = device_effort(p->device, en->seu, &work);
-		out[i].drain = out[i].drain_after = out[i].handoff_loop = NONE;
+		out[i].drain = out[i].drain_after = out[i].handover_loop = NONE;
 		if (price_knows(price, phase))
 			price_entry(price, p, i, f[en->task].share, &out[i]);
 		else
-			handoff_cost(p, en, &out[i]);
+			handover_cost(p, en, &out[i]);
 	}
 	return out;
 }

@@ -9,10 +9,10 @@
 #include "verify/play.h"
 
 enum {
-	PERIOD_MAX = 60,
+	PERIOD_MAX = 60,		/* with a longer one, plays would need too many actions */
 	COUNTS_MAX = 64,		/* trip counts of a loop that are tried */
-	TILES_MAX = 24,
-	STEPS_MAX = 64,			/* iterations of a region, of which each has its own trip counts inside */
+	TILES_MAX = 24,			/* tiles of an EU that are played */
+	STEPS_MAX = 64,			/* runs of a loop with trip counts of their own; later ones repeat the last */
 	RANDOM_PLAYS = 16,
 	FEW_COUNTS = 4,			/* trip counts that are tried with each small number of tiles */
 };
@@ -23,24 +23,19 @@ struct check {
 	const struct plan *plan;
 	int phase;
 	struct setting set;
-	int period, margin;
-	int tiles;			/* the most that an EU gets */
+	int period, margin;		/* find_period */
+	int tiles;			/* the most that an EU gets, or TILES_MAX */
 	int *ncounts, **counts;		/* by loop: trip counts to try */
 	int most_counts;
 	struct verified done;
 	struct err *e;
 };
 
-static const struct graph *graph_of(const struct check *c)
-{
-	return c->plan->graph;
-}
-
 /* checks without a play ---------------------------------------------------------- */
 
 static enum err_code report_fault(const struct check *c, int task, const char *what, int64_t is, int64_t should)
 {
-	const struct stask *s = &graph_of(c)->tasks.v[task];
+	const struct stask *s = &c->plan->graph->tasks.v[task];
 
 	return err_set(c->e, ERR_ILLEGAL, s->loc, "the kernel is wrong: %s of '%s' is %lld, not %lld",
 		what, s->name, (long long)is, (long long)should);
@@ -69,8 +64,8 @@ static int64_t rank_var(const struct num_env *env, enum var v, int of)
 	return v == VAR_RANK ? x->rank : 0;
 }
 
-/* A load may be multicast only if it is the same in all blocks. The boxes of all blocks must lie in the slot, and
- * their bytes are those that the flag expects. */
+/* A load is multicast exactly if its ring is shared, which it may only be if the load is the same in all blocks. The
+ * boxes of all blocks must lie in the slot, and the flag must expect their bytes. */
 static enum err_code check_load(const struct check *c, const struct role_op *o)
 {
 	struct cluster all = plan_cluster(c->plan, c->phase);
@@ -81,7 +76,7 @@ static enum err_code check_load(const struct check *c, const struct role_op *o)
 
 	if (o->u.boxes.multicast != r->shared || (o->u.boxes.multicast &&
 	    (all.size != c->r->cluster || !cluster_shares(c->plan, &all, o->task))))
-		return report_fault(c, o->task, "the number of blocks that get the load", c->r->cluster, 1);
+		return report_fault(c, o->task, "the multicast flag", o->u.boxes.multicast, !o->u.boxes.multicast);
 	for (; env.rank < (o->u.boxes.multicast ? c->r->cluster : 1); env.rank++) {
 		for (int i = 0; i < o->u.boxes.boxes.n; i++) {
 			const struct role_box *b = &o->u.boxes.boxes.v[i];
@@ -91,8 +86,8 @@ static enum err_code check_load(const struct check *c, const struct role_op *o)
 				continue;
 			bytes += each;
 			if (at < 0 || at + each > r->slot_bytes)
-				return report_fault(c, o->task, "the end of a box in the slot", at + each,
-					r->slot_bytes);
+				return report_fault(c, o->task, "the offset of a box in its slot", at,
+					at < 0 ? 0 : r->slot_bytes - each);
 		}
 	}
 	if (f->bytes != bytes || o->u.boxes.bytes != bytes)
@@ -112,7 +107,7 @@ static enum err_code check_panels(const struct check *c, const struct role_op *o
 	return OK;
 }
 
-/* At a flag for copies by threads only such copies arrive, whose accesses must be large enough to do so. */
+/* At a flag for copies by threads only such copies arrive: each access has at least 4 bytes, as cp.async requires. */
 static enum err_code check_arrivals(const struct check *c, const struct role_op *o)
 {
 	bool loads = o->what == DO_LOAD_THREADS;
@@ -122,7 +117,7 @@ static enum err_code check_arrivals(const struct check *c, const struct role_op 
 	if (loads && !o->u.move.arrives)
 		return OK;
 	if (c->r->flags.v[flag].copies != loads)
-		return report_fault(c, o->task, "who arrives at the flag", loads, !loads);
+		return report_fault(c, o->task, "whether its copies arrive at the flag", loads, !loads);
 	return loads && bytes < 4 ? report_fault(c, o->task, "the bytes of an access", bytes, 4) : OK;
 }
 
@@ -145,7 +140,8 @@ static enum err_code check_ops(const struct check *c, const struct role_body *b)
 	return OK;
 }
 
-/* One thread arrives for a copy by the engine, each thread for copies by threads, else each warp. */
+/* For a copy by the engine one thread arrives, for copies by threads each thread of the lane, else each of its warps;
+ * at a flag of all blocks those of each block. */
 static enum err_code check_flag(const struct check *c, const struct role_flag *f)
 {
 	int lane = c->set.lane[f->task];
@@ -181,26 +177,26 @@ static bool range_at(const struct role_program *r, int n, int64_t *from, int64_t
 	return true;
 }
 
-/* Do the slots of the first alias those of the second? The setting has the same cells for both. */
-static bool lies_in(const struct check *c, const struct role_ring *x, const struct role_ring *y)
+/* Is x's buffer an alias of y's, or of what that is an alias of, in the same slots? Plays treat both as one memory. */
+static bool is_alias_of(const struct check *c, const struct role_ring *x, const struct role_ring *y)
 {
-	const struct buffer *p = &graph_of(c)->buffers.v[x->buffer], *q = &graph_of(c)->buffers.v[y->buffer];
+	const struct buffer *p = &c->plan->graph->buffers.v[x->buffer], *q = &c->plan->graph->buffers.v[y->buffer];
 
 	return p->alias_of == (q->alias_of == NONE ? y->buffer : q->alias_of) && x->offset == y->offset &&
 		x->slot_bytes <= y->slot_bytes && x->versions == y->versions;
 }
 
-/* May the two rings have the same memory? As slices of one value in the same slots, or as aliases. */
-static bool may_overlap(const struct check *c, const struct role_ring *x, const struct role_ring *y)
+/* May the two rings have the same memory, as aliases or as slices of one value that are stored together? */
+static bool can_overlap(const struct check *c, const struct role_ring *x, const struct role_ring *y)
 {
-	const struct buffer *p = &graph_of(c)->buffers.v[x->buffer], *q = &graph_of(c)->buffers.v[y->buffer];
+	const struct buffer *p = &c->plan->graph->buffers.v[x->buffer], *q = &c->plan->graph->buffers.v[y->buffer];
 
-	return lies_in(c, x, y) || lies_in(c, y, x) || (p->together && q->together && p->node != NONE &&
+	return is_alias_of(c, x, y) || is_alias_of(c, y, x) || (p->together && q->together && p->node != NONE &&
 		p->node == q->node && x->offset == y->offset && x->slot_bytes == y->slot_bytes &&
 		x->versions == y->versions);
 }
 
-/* No ranges overlap, unless the plan says so. */
+/* No ranges overlap, unless the plan says so, and each ends (j == i) within the memory of the kernel. */
 static enum err_code check_memory(const struct check *c)
 {
 	const struct role_ring *rings = c->r->rings.v;
@@ -209,7 +205,7 @@ static enum err_code check_memory(const struct check *c)
 	for (int i = 0; range_at(c->r, i, &from[0], &to[0]); i++) {
 		for (int j = 0; j <= i; j++) {
 			range_at(c->r, j, &from[1], &to[1]);
-			if (i != j && i < c->r->rings.n && may_overlap(c, &rings[i], &rings[j]))
+			if (i != j && i < c->r->rings.n && can_overlap(c, &rings[i], &rings[j]))
 				continue;
 			if ((i != j && from[0] < to[1] && from[1] < to[0]) || to[0] > c->r->shared_bytes)
 				return err_set(c->e, ERR_ILLEGAL, NOWHERE, "the kernel is wrong: bytes %lld to %lld of "
@@ -222,6 +218,7 @@ static enum err_code check_memory(const struct check *c)
 
 /* scenarios ---------------------------------------------------------------- */
 
+/* Something is used again every n iterations. If the period would be too long, the plays are only a sample. */
 static void add_period(struct check *c, int n)
 {
 	int lcm = n;
@@ -236,7 +233,7 @@ static void add_period(struct check *c, int n)
 }
 
 /* After `period` iterations all rings, flags and unrolled registers are in the same state again. Two instances that a
- * rule is about are at most `margin` iterations apart. */
+ * rule is about, and the events that order them, are at most `margin` iterations apart. */
 static void find_period(struct check *c)
 {
 	int spread = 0;
@@ -260,11 +257,11 @@ static void find_period(struct check *c)
 	c->margin += spread;
 }
 
-/* All trip counts up to the margin and two periods. A greater one is like the greatest of these that differs from it
- * by a multiple of the period. */
+/* The trip counts up to the margin and two periods, or the first COUNTS_MAX of these. A greater one is like the
+ * greatest of them that differs from it by a multiple of the period. */
 static void find_counts(struct check *c, int loop)
 {
-	int64_t least = graph_of(c)->trips[loop].least, most = graph_of(c)->trips[loop].most;
+	int64_t least = c->plan->graph->trips[loop].least, most = c->plan->graph->trips[loop].most;
 	int64_t bound = c->margin + 2 * c->period;
 	int n = 0, *v = ARENA_ARRAY(c->a, COUNTS_MAX, int);
 
@@ -281,7 +278,7 @@ static void find_counts(struct check *c, int loop)
 
 static void find_plays(struct check *c)
 {
-	int loops = graph_of(c)->program->loops.n;
+	int loops = c->plan->graph->program->loops.n;
 	struct tile_assignment d;
 
 	find_period(c);
@@ -289,7 +286,7 @@ static void find_plays(struct check *c)
 	c->ncounts = ARENA_ARRAY(c->a, loops, int);
 	c->most_counts = 1;
 	for (int l = 0; l < loops; l++)
-		if (graph_of(c)->program->loops.v[l].phase == c->phase)
+		if (c->plan->graph->program->loops.v[l].phase == c->phase)
 			find_counts(c, l);
 	plan_assign_tiles(c->a, c->plan, c->phase, &d);
 	c->tiles = 1;
@@ -304,7 +301,7 @@ static enum err_code play_once(struct check *c, int ntiles, const int16_t *trips
 	struct scenario s;
 	struct walk w;
 
-	walk_init_trips(c->a, &w, graph_of(c), c->phase, ntiles, STEPS_MAX, trips);
+	walk_init_trips(c->a, &w, c->plan->graph, c->phase, ntiles, STEPS_MAX, trips);
 	TRY(scenario_init(c->a, &c->set, &w, &s, c->e));
 	for (int i = 0; i < c->r->roles.n; i++)
 		c->done.actions += s.nacts[i] * c->r->cluster;
@@ -317,7 +314,7 @@ static enum err_code play_once(struct check *c, int ntiles, const int16_t *trips
 /* Successive runs of each loop have its trip counts number u and v in the order u v v u ... */
 static enum err_code play_pair(struct check *c, int u, int v, int16_t *trips)
 {
-	int loops = graph_of(c)->program->loops.n, least = INT16_MAX;
+	int loops = c->plan->graph->program->loops.n, least = INT16_MAX;
 
 	for (int l = 0; l < loops; l++) {
 		for (int s = 0; s < STEPS_MAX && c->ncounts[l]; s++) {
@@ -328,24 +325,25 @@ static enum err_code play_pair(struct check *c, int u, int v, int16_t *trips)
 				least = trips[l * STEPS_MAX + s];
 		}
 	}
-	/* so many tiles that each ring of a loop, and each of the tile loop, is used twice around */
-	least = least < 1 || least > 2 * c->period ? 1 : least;
+	/* in so many tiles each ring of a loop, and each of the tile loop, goes round twice */
+	least = least < 1 || least > 2 * c->period ? 1 : least;	/* 1 also if there is no loop */
 	int tiles = (2 * c->period + least - 1) / least + 2;
 	tiles = tiles < c->margin + 2 ? c->margin + 2 : tiles;
 	return play_once(c, tiles < c->tiles ? tiles : c->tiles, trips);
 }
 
-static bool is_enough(struct check *c)
+/* Was the limit on actions reached? Then what is left is not played, and the plays are only a sample. */
+static bool is_at_limit(struct check *c)
 {
 	c->done.complete &= c->done.actions <= VERIFY_ACTIONS;
 	return c->done.actions > VERIFY_ACTIONS;
 }
 
-/* Where the tile loop itself is pipelined, its prologues and epilogues depend on the number of tiles, so small numbers
- * are tried one by one. */
+/* Where the tile loop itself (regions.v[0]) is pipelined, its prologues and epilogues depend on the number of tiles, so
+ * small numbers are tried one by one until each kind of iteration has occurred in each replica. */
 static enum err_code play_few_tiles(struct check *c, int16_t *trips)
 {
-	int loops = graph_of(c)->program->loops.n, most = 0;
+	int loops = c->plan->graph->program->loops.n, most = 0;
 
 	for (int i = 0; i < c->r->roles.n; i++) {
 		const struct role *l = &c->r->roles.v[i];
@@ -355,7 +353,7 @@ static enum err_code play_few_tiles(struct check *c, int16_t *trips)
 	}
 	most = most < c->tiles ? most : c->tiles;
 	for (int tiles = 1; tiles <= most; tiles++) {
-		for (int u = 0; u < c->most_counts && u < FEW_COUNTS && !is_enough(c); u++) {
+		for (int u = 0; u < c->most_counts && u < FEW_COUNTS && !is_at_limit(c); u++) {
 			for (int l = 0; l < loops; l++)
 				for (int s = 0; s < STEPS_MAX && c->ncounts[l]; s++)
 					trips[l * STEPS_MAX + s] = (int16_t)c->counts[l][(u + s) % c->ncounts[l]];
@@ -367,23 +365,23 @@ static enum err_code play_few_tiles(struct check *c, int16_t *trips)
 
 static enum err_code play_all(struct check *c)
 {
-	int16_t *trips = ARENA_ARRAY(c->a, graph_of(c)->program->loops.n * STEPS_MAX, int16_t);
+	int16_t *trips = ARENA_ARRAY(c->a, c->plan->graph->program->loops.n * STEPS_MAX, int16_t);
 	struct prng r = { 1 };
 
 	TRY(play_few_tiles(c, trips));
-	for (int u = 0; u < c->most_counts && !is_enough(c); u++)
+	for (int u = 0; u < c->most_counts && !is_at_limit(c); u++)
 		TRY(play_pair(c, u, u, trips));
-	if (c->most_counts == 1 || c->tiles == 1)
+	if (c->most_counts == 1 || c->tiles == 1)	/* there are no two tiles that differ in trip counts */
 		return OK;
 	for (int u = 0; u < c->most_counts; u++)
-		for (int v = 0; v < c->most_counts && !is_enough(c); v++)
+		for (int v = 0; v < c->most_counts && !is_at_limit(c); v++)
 			if (u != v)
 				TRY(play_pair(c, u, v, trips));
-	for (int i = 0; i < RANDOM_PLAYS && !is_enough(c); i++) {
-		for (int l = 0; l < graph_of(c)->program->loops.n; l++)
+	for (int i = 0; i < RANDOM_PLAYS && !is_at_limit(c); i++) {
+		for (int l = 0; l < c->plan->graph->program->loops.n; l++)
 			for (int s = 0; s < STEPS_MAX && c->ncounts[l]; s++)
-				trips[l * STEPS_MAX + s] = (int16_t)c->counts[l][prng_below(&r,
-					(uint32_t)c->ncounts[l])];
+				trips[l * STEPS_MAX + s] =
+					(int16_t)c->counts[l][prng_below(&r, (uint32_t)c->ncounts[l])];
 		TRY(play_once(c, c->tiles, trips));
 	}
 	return OK;
@@ -402,8 +400,8 @@ static enum err_code check_program(struct check *c)
 	return play_all(c);
 }
 
-enum err_code verify(const struct role_program *r, const struct plan *p, int phase,
-	struct arena *a, struct verified *out, struct err *e)
+enum err_code verify(const struct role_program *r, const struct plan *p, int phase, struct arena *a,
+	struct verified *out, struct err *e)
 {
 	struct arena_mark mark = arena_mark(a);
 	struct check c = { .a = a, .r = r, .plan = p, .phase = phase, .done = { .counterexample =

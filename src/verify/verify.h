@@ -37,7 +37,7 @@ struct verified {
 	int plays;
 	int64_t actions;
 	int period;
-	bool complete;			/* else it stopped at VERIFY_ACTIONS */
+	bool complete;			/* else a sample: it stopped at VERIFY_ACTIONS, or the period is too long */
 	struct counterexample counterexample;	/* on failure */
 };
 

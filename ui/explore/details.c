@@ -116,8 +116,8 @@ static void put_event(struct lines *x, const struct event *e)
 		for (int i = 0; i < LEN(parts); i++)
 			if (parts[i].cycles > 0)
 				buf_printf(&b, ", %s %s", number(m, (int64_t)parts[i].cycles), parts[i].of);
-		if (cost->handoff > 0)
-			buf_printf(&b, " (%s to hand over)", number(m, (int64_t)cost->handoff));
+		if (cost->handover > 0)
+			buf_printf(&b, " (%s to hand over)", number(m, (int64_t)cost->handover));
 	}
 	put_line(x, "cycles  ", b.len ? b.text + 2 : "");
 	if (m->sel.marked) {

@@ -235,7 +235,7 @@ int lower_copy_width(const struct kernel *k, int task)
 	return 1;
 }
 
-int lower_shifted_width(const struct kernel *k, int task)
+int lower_unaligned_width(const struct kernel *k, int task)
 {
 	const struct stask *s = stask_at(k, task);
 	const struct ring *r = &k->rings.v[k->ring_of[s->writes.v[0]]];

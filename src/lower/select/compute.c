@@ -1,6 +1,6 @@
 /* Element-wise sTasks. Consecutive nodes of a task whose fragments have the same layout are fused: one loop over the
- * elements computes them all. Reductions, scans, casts to packed fragments (two elements in a register) and SETs of
- * carries are operations of their own. Results are then written to their buffers, in registers or rings. */
+ * elements computes them all. Reductions, scans, casts to packed fragments (two elements in a register) and OP_SET,
+ * which gives a carry its next value, are never fused. Results are then written to registers or rings. */
 #include "lower/select/lowering.h"
 
 /* A reduction or scan? */
@@ -18,7 +18,7 @@ static enum err_code set_carry(struct lowering *c, const struct kentry *x, int n
 
 	if (has_ring(c, buffer))
 		return set_shared_carry(c, x, node, e);
-	if (find_converted(c, node, n->arg[0], NONE))
+	if (find_converted(c, node, n->arg[0], NONE))	/* lies in the scratch, to be read in the carry's layout */
 		TRY(converted_value(c, x, node, n->arg[0], NONE, &value, e));
 	else
 		TRY(operand_value(c, x, n->arg[0], n->arg[0], &value, e));
@@ -27,7 +27,8 @@ static enum err_code set_carry(struct lowering *c, const struct kentry *x, int n
 	return OK;
 }
 
-/* Can this node be computed in one loop over the elements with a node whose fragment is `with`? */
+/* Can the node be computed in one loop over the elements with a node whose fragment is `with`? If it has no layout the
+ * error is not lost: select_compute finds it again where the next loop begins. */
 static bool can_fuse(struct lowering *c, const struct stask *s, int node, const struct frag *with)
 {
 	const struct node *n = &c->p->nodes.v[node];
@@ -38,12 +39,12 @@ static bool can_fuse(struct lowering *c, const struct stask *s, int node, const 
 		f.kind == with->kind && f.blocks == with->blocks && f.cols == with->cols && !f.packed;
 }
 
-/* Is the node's value read by nodes of its task from position `last` on, or written to a buffer? */
-static bool is_used_after(const struct lowering *c, const struct stask *s, int node, int last)
+/* Is the node's value read by nodes of its task from position `from` on, or written to a buffer? */
+static bool is_used_from(const struct lowering *c, const struct stask *s, int node, int from)
 {
 	const struct task *t = &c->p->tasks.v[s->task];
 
-	for (int i = last; i < t->nodes.n; i++) {
+	for (int i = from; i < t->nodes.n; i++) {
 		const struct node *n = &c->p->nodes.v[t->nodes.v[i]];
 
 		for (int k = 0; k < op_arity(n->op); k++)
@@ -53,21 +54,20 @@ static bool is_used_after(const struct lowering *c, const struct stask *s, int n
 	return buffer_of_node(c, s, node) != NONE;
 }
 
-/* Nodes [first, last) of the task in one loop, so that values that only they use take one register, not a fragment.
- * While the values of the steps are made, c->fused says which nodes the steps before compute. */
+/* Nodes [first, last) of the task become one loop, so that a value that only they use takes one register, not a
+ * fragment. c->fused says which nodes the loop has computed before the one whose value is being made. */
 static enum err_code select_fused(struct lowering *c, const struct kentry *x, int first, int last, struct err *e)
 {
 	const struct stask *s = stask_of(c, x);
 	const struct task *t = &c->p->tasks.v[s->task];
 	VEC(struct role_step) steps = { 0 };
 	const struct frag *over;
-	struct role_op *o;
 
 	TRY(find_node_frag(c, s, t->nodes.v[first], &over, e));
 	for (int i = first; i < last; i++) {
 		struct role_step step = { .node = t->nodes.v[i] };
 
-		if (is_used_after(c, s, step.node, last)) {
+		if (is_used_from(c, s, step.node, last)) {
 			TRY(find_node_frag(c, s, step.node, &step.to, e));
 			add_op(c, DO_FRAGMENT)->u.frag.at.frag = step.to;
 		}
@@ -77,7 +77,7 @@ static enum err_code select_fused(struct lowering *c, const struct kentry *x, in
 		TRY(element_value(c, x, steps.v[i].node, &steps.v[i].value, e));
 		c->fused[steps.v[i].node] = true;
 	}
-	o = add_op(c, DO_MAP);
+	struct role_op *o = add_op(c, DO_MAP);
 	o->u.map.over = over;
 	for (int i = 0; i < steps.n; i++) {
 		VEC_PUSH(c->a, &o->u.map.steps, steps.v[i]);
@@ -105,7 +105,6 @@ static enum err_code select_single_node(struct lowering *c, const struct kentry 
 	const struct node *n = &c->p->nodes.v[node];
 	const struct val *value;
 	const struct frag *f;
-	struct role_op *o;
 
 	if (n->op == OP_SET)
 		return set_carry(c, x, node, e);
@@ -116,7 +115,7 @@ static enum err_code select_single_node(struct lowering *c, const struct kentry 
 	if (!f->packed || n->op != OP_CAST)
 		return refuse_node(n, e);
 	TRY(operand_value(c, x, node, n->arg[0], &value, e));
-	o = add_op(c, DO_PACK);
+	struct role_op *o = add_op(c, DO_PACK);
 	o->u.pack.to.frag = f;
 	o->u.pack.value = value;
 	o->u.pack.type = n->type;
@@ -154,20 +153,19 @@ enum err_code select_compute(struct lowering *c, const struct kentry *x, struct 
 
 /* results ---------------------------------------------------------------------- */
 
-static enum err_code keep_in_registers(struct lowering *c, const struct kentry *x, int buffer,
-	const struct num *inside, struct err *e)
+static enum err_code keep_in_registers(struct lowering *c, const struct kentry *x, int buffer, const struct num *inside,
+	struct err *e)
 {
 	const struct buffer *b = &c->g->buffers.v[buffer];
 	struct frag_at to;
 	const struct frag *from;
-	struct role_op *o;
 
 	TRY(find_node_frag(c, stask_of(c, x), b->node, &from, e));
 	TRY(use_registers(c, x, buffer, TOUCH_WRITE, &to, e));
-	o = add_op(c, DO_KEEP);
+	struct role_op *o = add_op(c, DO_KEEP);
 	o->u.pack.to = to;
 	o->u.pack.from = from;
-	/* matrix instructions take only packed fragments out of registers, so others need no zeros beyond the end */
+	/* matrix instructions read only packed fragments from registers; others need no zeros, so all is inside */
 	o->u.pack.inside = to.frag->packed ? inside : N(c, 1);
 	return OK;
 }
@@ -181,22 +179,22 @@ static enum err_code store_in_ring(struct lowering *c, const struct kentry *x, i
 	const struct shape2 *shape = &c->k->node_shape[b->node];
 	const struct frag *from;
 	struct role_op *o;
-	struct frag writable, slice;
+	struct frag written, slice;	/* written: the part of the fragment that the slice takes */
 
 	TRY(find_node_frag(c, s, b->node, &from, e));
 	slice = lower_ring_slice(s, r);
-	writable = *from;
-	writable.height = min_i64(from->rows, slice.rows);
-	writable.width = min_i64(from->cols, slice.cols);
+	written = *from;
+	written.height = min_i64(from->rows, slice.rows);
+	written.width = min_i64(from->cols, slice.cols);
 	add_touch(c, TOUCH_WRITE, TOUCH_SLOT, buffer, 0);
 	o = add_op(c, DO_PUT);
 	o->u.put.over = from;
 	o->u.put.from.frag = from;
 	o->u.put.type = b->type;
 	o->u.put.address = ring_address(c, s, r, shape);
-	o->u.put.when = NUM2(BOTH, one_holder_condition(c, from->kind), inside_condition(c, s, shape, &writable, 0));
-	/* words of two elements: the fragment has them as words, no element of one is set to zero alone, they are
-	 * neighbours in the ring as its columns are those of the value, and no word reaches beyond the last column */
+	o->u.put.when = NUM2(BOTH, one_holder_condition(c, from->kind), inside_condition(c, s, shape, &written, 0));
+	/* Two elements are written as one word if the fragment holds them so, none is set to zero alone, they are
+	 * neighbours in the ring because its columns are those of the value, and no word crosses the last column. */
 	o->u.put.pairs = from->packed && num_is(inside, 1) && shape->ncol == r->shape.ncol && from->width % 2 == 0;
 	o->u.put.inside = inside;
 	add_op(c, DO_FENCE)->why = "engines may read it";
@@ -204,12 +202,12 @@ static enum err_code store_in_ring(struct lowering *c, const struct kentry *x, i
 }
 
 /* Condition: the element of an operand is before the end of each contracted axis. Matrix instructions read complete
- * steps along these axes and add up the products, so all that they read beyond the end must be zero. Along other axes
- * what is beyond the end only gives rows or columns of the result that nobody uses: there all is inside. */
+ * steps along these axes and add up the products, so all that they read beyond the end must be zero. Beyond the end of
+ * another axis an operand only makes rows or columns of the result that nobody uses, so the condition holds there. */
 static const struct num *within_contracted(struct lowering *c, const struct stask *s, int node, const struct frag *f)
 {
 	const struct shape2 *shape = &c->k->node_shape[node];
-	struct frag tested = *f;	/* with padding only where that must be zero */
+	struct frag tested = *f;	/* ends with the padding where that need not be zero */
 	uint64_t rows = 0, cols = 0;
 
 	for (int i = 0; i < shape_rank(shape); i++)
@@ -237,7 +235,7 @@ enum err_code write_result(struct lowering *c, const struct kentry *x, int buffe
 	part = lower_ring_slice(stask_of(c, x), r);
 	if (lower_is_shared_operand(c->k, buffer) && (f.rows < part.rows || f.cols < part.cols))
 		return err_set(e, ERR_ILLEGAL, b->loc, "matrix instructions read %lld x %lld elements of '%s', but the "
-			"sTask that computes it fills %lld x %lld, and only loads fill up with zeros: %s",
+			"sTask that computes it fills %lld x %lld, and only loads write zeros beyond that: %s",
 			(long long)part.rows, (long long)part.cols, b->name, (long long)f.rows, (long long)f.cols,
 			b->slices > 1 ? "split into fewer slices" : "take a larger tile along the contracted axis");
 	return store_in_ring(c, x, buffer, inside, e);

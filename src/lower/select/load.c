@@ -67,7 +67,7 @@ static int accesses_in_flight(const struct lowering *c)
 /* Unaligned rows: wide accesses that are shifted in registers, rather than single elements. */
 static void try_shifted(const struct lowering *c, const struct kentry *x, const struct ring *r, struct role_op *o)
 {
-	o->u.move.run = lower_shifted_width(c->k, x->task);
+	o->u.move.run = lower_unaligned_width(c->k, x->task);
 	if (o->u.move.run > 1)
 		o->u.move.stride = find_stride(c, x, r, o);
 	o->u.move.shifted = o->u.move.stride.rows;

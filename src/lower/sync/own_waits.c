@@ -2,7 +2,7 @@
  * holds.
  *
  * A flag shows a wait if the wait can be made as a test of one of the flag's mbarriers. A few waits cannot be shown:
- * they are removed if other waits imply them, else replaced, else the plan is refused (lower_make_showable).
+ * they are removed if other waits imply them, else replaced, else the plan is refused (lower_remove_hidden_waits).
  *
  * A flag has a limited number of mbarriers, so a lane that runs far ahead of those that wait for it would overwrite
  * phases that these have not seen. It gets additional waits (lower_hold_back).
@@ -138,7 +138,7 @@ static enum err_code check_last_tile(struct kernel *k, int i, struct err *e)
 		stask_at(k, w.on)->name, k->plan->lanes.v[lane_of(k, w.task)].name, stask_at(k, w.on)->name);
 }
 
-enum err_code lower_make_showable(struct kernel *k, struct err *e)
+enum err_code lower_remove_hidden_waits(struct kernel *k, struct err *e)
 {
 	for (int i = k->plan->waits.n - 1; i >= 0; i--) {
 		struct wait w = k->plan->waits.v[i];

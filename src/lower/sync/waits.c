@@ -163,7 +163,7 @@ bool lower_awaits_last_tile(const struct kernel *k, const struct wait *w)
 }
 
 /* The demand of a wait that serves no dependence. Within one lane only tiles of the same replica count; that the last
- * tile is complete, lower_make_showable has checked. */
+ * tile is complete, lower_remove_hidden_waits has checked. */
 static struct flag_demand demand_without_edge(const struct kernel *k, const struct wait *w)
 {
 	struct flag_demand part = { .loop = graph_common_loop(k->plan->graph, w->on, w->task),
@@ -210,10 +210,10 @@ int lower_run_flag(const struct kernel *k, int task, int loop)
 	return NONE;
 }
 
-int lower_demand_flag(const struct kernel *k, const struct wait *w, const struct flag_demand *part)
+int lower_demand_flag(const struct kernel *k, const struct wait *w, const struct flag_demand *demand)
 {
-	if (part->runs != NONE)
-		return lower_run_flag(k, w->on, part->runs);
+	if (demand->runs != NONE)
+		return lower_run_flag(k, w->on, demand->runs);
 	return w->when == WAIT_ISSUED ? k->issue_flag_of[w->on] : k->flag_of[w->on];
 }
 
