@@ -348,27 +348,19 @@ static int builder_get_l(lua_State *L)
 	return push_id(L, id);
 }
 
-/* b:set(carry, value) */
-static int builder_set_l(lua_State *L)
-{
-	struct builder *b = check_builder(L);
-	int carry = check_id(L, 2, b->p->carries.n), value = check_value(L, 3, b);
-	struct err e;
+/* b:set(carry, value), b:add(carry, value) */
+#define UPDATE(name) \
+	static int builder_##name##_l(lua_State *L) \
+	{ \
+		struct builder *b = check_builder(L); \
+		int carry = check_id(L, 2, b->p->carries.n), value = check_value(L, 3, b); \
+		struct err e; \
+		done(L, b, program_##name(b->p, carry, value, begin_call(L, b), &e), &e); \
+		return 0; \
+	}
 
-	done(L, b, program_set(b->p, carry, value, begin_call(L, b), &e), &e);
-	return 0;
-}
-
-/* b:add(carry, value) */
-static int builder_add_l(lua_State *L)
-{
-	struct builder *b = check_builder(L);
-	int carry = check_id(L, 2, b->p->carries.n), value = check_value(L, 3, b);
-	struct err e;
-
-	done(L, b, program_accumulate(b->p, carry, value, begin_call(L, b), &e), &e);
-	return 0;
-}
+UPDATE(set)
+UPDATE(accumulate)
 
 /* values ------------------------------------------------------------------ */
 
@@ -535,7 +527,7 @@ void lua_open_builder(lua_State *L)
 		{ "task_begin", builder_task_begin_l }, { "task_end", builder_task_end_l },
 		{ "load", builder_load_l }, { "store", builder_store_l }, { "mma", builder_mma_l },
 		{ "carry", builder_carry_l }, { "get", builder_get_l }, { "set", builder_set_l },
-		{ "add", builder_add_l }, { "const", builder_const_l }, { "index", builder_index_l },
+		{ "add", builder_accumulate_l }, { "const", builder_const_l }, { "index", builder_index_l },
 		{ "op", builder_op_l }, { "cast", builder_cast_l }, { "reduce", builder_reduce_l },
 		{ "unpack", builder_unpack_l }, { "show", builder_show_l }, { "show_index", builder_show_index_l },
 		{ "finish", builder_finish_l }, { NULL, NULL } };

@@ -168,6 +168,17 @@ void *box_take(lua_State *L, const char *class_name);
 		push; \
 		return 1; \
 	}
+/* Define name_l, a method that returns text: `print` appends it to &text, for the object o that `check` gives. */
+#define RETURNS_TEXT(name, type, check, print) \
+	static int name##_l(lua_State *L) \
+	{ \
+		type o = check; \
+		struct buf text; \
+		enter(L); \
+		buf_init(&text, scratch_push(L)); \
+		print; \
+		return push_buf(L, &text); \
+	}
 /* Define name_l, the getter of a field: `push` pushes it, of the object o that `check` gives. */
 #define GETTER(name, type, check, push) \
 	static int name##_l(lua_State *L) \

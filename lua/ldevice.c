@@ -258,16 +258,7 @@ static int device_number_l(lua_State *L)
 	return 1;
 }
 
-static int device_tostring_l(lua_State *L)
-{
-	const struct vdevice *d = check_device(L, 1, "tostring");
-	struct buf text;
-
-	enter(L);
-	buf_init(&text, scratch_push(L));
-	device_print(d, &text);
-	return push_buf(L, &text);
-}
+RETURNS_TEXT(device_tostring, const struct vdevice *, check_device(L, 1, "tostring"), device_print(o, &text))
 
 void lua_open_device(lua_State *L)
 {

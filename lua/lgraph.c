@@ -211,26 +211,11 @@ static int graph_text(lua_State *L, const char *what,
 	return push_buf(L, &text);
 }
 
-static int graph_table_l(lua_State *L)
-{
-	return graph_text(L, "table", draw_graph_table);
-}
+RETURNS(graph_table, graph_text(L, "table", draw_graph_table))
 
-static int graph_drawing_l(lua_State *L)
-{
-	return graph_text(L, "drawing", draw_graph_layers);
-}
+RETURNS(graph_drawing, graph_text(L, "drawing", draw_graph_layers))
 
-static int graph_dot_l(lua_State *L)
-{
-	const struct graph *g = check_graph(L, 1, "dot");
-	struct buf text;
-
-	enter(L);
-	buf_init(&text, scratch_push(L));
-	draw_graph_dot(g, &text);
-	return push_buf(L, &text);
-}
+RETURNS_TEXT(graph_dot, const struct graph *, check_graph(L, 1, "dot"), draw_graph_dot(o, &text))
 
 static int graph_tostring_l(lua_State *L)
 {

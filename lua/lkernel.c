@@ -233,15 +233,9 @@ static int kernel_use(lua_State *L, const char *what, int which)
 	return 1;
 }
 
-static int kernel_registers_l(lua_State *L)
-{
-	return kernel_use(L, "registers", 0);
-}
+RETURNS(kernel_registers, kernel_use(L, "registers", 0))
 
-static int kernel_spills_l(lua_State *L)
-{
-	return kernel_use(L, "spills", 1);
-}
+RETURNS(kernel_spills, kernel_use(L, "spills", 1))
 
 /* The compiler's warnings, above all about wgmma that it serialized. */
 static int kernel_warnings_l(lua_State *L)

@@ -64,16 +64,7 @@ static int program_tensors_l(lua_State *L)
 	return 1;
 }
 
-static int program_tostring_l(lua_State *L)
-{
-	const struct program *p = check_program(L, 1, "tostring");
-	struct buf text;
-
-	enter(L);
-	buf_init(&text, scratch_push(L));
-	program_print(p, &text);
-	return push_buf(L, &text);
-}
+RETURNS_TEXT(program_tostring, const struct program *, check_program(L, 1, "tostring"), program_print(o, &text))
 
 /* inputs ------------------------------------------------------------------ */
 

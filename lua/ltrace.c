@@ -13,12 +13,6 @@ static int by_value(const void *x, const void *y)
 	return (a > b) - (a < b);
 }
 
-static double median(struct gpu_result *r)
-{
-	qsort(r->ms, (size_t)r->runs, sizeof(*r->ms), by_value);
-	return r->runs ? r->ms[(r->runs - 1) / 2] : NAN;
-}
-
 static void read_eu(lua_State *L, struct trace_options *o)
 {
 	int64_t eu;
@@ -37,7 +31,8 @@ static enum err_code time_both(struct built *plain, struct built *traced, struct
 		struct gpu_result r;
 
 		TRY(built_run(i == 1 ? traced : plain, g, in, limit, bench, stop, a, &r, e));
-		ms[i] = median(&r);
+		qsort(r.ms, (size_t)r.runs, sizeof(*r.ms), by_value);
+		ms[i] = r.runs ? r.ms[(r.runs - 1) / 2] : NAN;	/* the median */
 		o->cache = gpu_cache_name(r.cache);
 	}
 	o->seconds = ms[1] * 1e-3;

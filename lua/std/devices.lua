@@ -75,16 +75,14 @@ return function(_, made)
 
   local chosen, refusal                                 -- what choose() gave; asked once
 
-  local function attached_or_model()
-    if not chosen and not refusal then chosen, refusal = choose() end
-    if refusal then raise("device: " .. refusal) end
-    return chosen
-  end
-
   return {
     devices = entry(names),
     device = entry(function(name, changes)
-      if name == nil then name = attached_or_model() end
+      if name == nil then
+        if not chosen and not refusal then chosen, refusal = choose() end
+        if refusal then raise("device: " .. refusal) end
+        name = chosen
+      end
       expect(type(name) == "string", "device", "name", name)
       expect(changes == nil or type(changes) == "table", "device", "table of numbers by path", changes)
       return read(name, changes)

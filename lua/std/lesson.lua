@@ -266,10 +266,8 @@ end
 
 local function head(lesson) return {("Lesson %d: %s"):format(lesson.number, lesson.title), ""} end
 
-local function all_lessons() return require("millrace").lessons() end
-
 local function next_of(lesson)
-  for _, other in ipairs(all_lessons()) do
+  for _, other in ipairs(require("millrace").lessons()) do
     if other.number > lesson.number then return other end
   end
 end
@@ -370,16 +368,11 @@ local function step_by_step(run)
   for _, text in ipairs(foot(run.lesson, last_plan(run))) do print_lines(wrapped(text, run.width)) end
 end
 
--- What the lesson made is the reader's.
-local function hand_over(run)
-  for name, value in pairs(run.env) do _G[name] = value end
-end
-
 local function play(lesson, o)
   local term = core.terminal()
   local run = begin(lesson, {width = term.width, ascii = not term.utf8, color = term.color})
   if term.both and not o.all then step_by_step(run) else in_one_go(run) end
-  hand_over(run)
+  for name, value in pairs(run.env) do _G[name] = value end      -- what the lesson made is the reader's
 end
 
 ---- lessons ---------------------------------------------------------------------------------

@@ -162,12 +162,6 @@ local function clear_line(w)
   w.written = 0
 end
 
-local function line_text(w, state)
-  local text = progress.text(state)
-  if w.ascii then text = text:gsub("µ", "u") end
-  return shorten(text, w.columns - 1)
-end
-
 -- The state with its history, which is collected here if the state has only the newest entry.
 local function with_history(w, state)
   if state.history then return state end
@@ -189,7 +183,9 @@ function watcher.__call(w, state)
   local from = w.clock()
   if not (w.screen or w.columns > 0) or from < w.next then return false end
   if not w.screen then
-    put_line(w, line_text(w, state))
+    local text = progress.text(state)
+    if w.ascii then text = text:gsub("µ", "u") end
+    put_line(w, shorten(text, w.columns - 1))
   else
     local stop = w.screen:update(progress.view(state, w.title))
     if stop then return w.screen:stop() end

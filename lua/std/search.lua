@@ -91,11 +91,6 @@ end
 
 ---- the search -----------------------------------------------------------------------------------------
 
-local function check_device(device)
-  expect(device == nil or core.is(device, "millrace.device"), "search", "device", device)
-  return device or mr.device()
-end
-
 -- The device to measure on; nil: plans are not measured.
 local function where_to_measure(o, device)
   if o.measure ~= nil and type(o.measure) ~= "boolean" then
@@ -201,7 +196,8 @@ end
 local function run(bound, device, given)
   local o = options.check(given, "search", known)
   check_flags(o)
-  device = check_device(device)
+  expect(device == nil or core.is(device, "millrace.device"), "search", "device", device)
+  device = device or mr.device()
   local found = where_to_measure(o, device)
   local old = found and not o.fresh and not o.tile and remembered(bound, device, found)
   if old then return old end

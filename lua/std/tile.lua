@@ -6,6 +6,7 @@
 -- builder's, `owner` the p of the program that the object belongs to.
 
 local core = require "millrace.core"
+local draft = require "millrace.draft"
 local raise, hint, show, entry, expect = core.raise, core.hint, core.show, core.entry, core.expect
 
 local P, PROGRAM = "millrace.p", "millrace.tile_program"
@@ -19,15 +20,6 @@ local LN2 <const> = 0.6931471805599453
 local BUILDER, GIVEN, READ, LOCATION, NAME = {}, {}, {}, {}, {}
 
 ---- errors --------------------------------------------------------------------
-
-local function sorted_keys(t)
-  local keys = {}
-  for key in pairs(t) do
-    if type(key) == "string" then keys[#keys + 1] = key end
-  end
-  table.sort(keys)
-  return keys
-end
 
 -- The location of the call of bind, if the mistake is a value that was given to it.
 local function same(x, y) return rawequal(x, y) or x ~= x and y ~= y end       -- nan is nan
@@ -60,7 +52,7 @@ local function class(kind, name, methods, meta)
   meta.__index = meta.__index or function(_, key)
     local method = methods[key]
     if method == nil and type(key) == "string" then
-      raise(("%s has no '%s'%s"):format(name, key, hint(key, sorted_keys(methods))))
+      raise(("%s has no '%s'%s"):format(name, key, hint(key, draft.keys(methods))))
     end
     return method
   end
@@ -466,7 +458,7 @@ function p_methods.loop(p, axes, options, f)
   local ids = axis_list(p, axes, "loop")
   expect(type(options) == "table", "loop", "table of options", options)
   expect(type(f) == "function", "loop", "function", f)
-  for _, key in ipairs(sorted_keys(options)) do
+  for _, key in ipairs(draft.keys(options)) do
     if key ~= "from" and key ~= "upto" then
       raise(("loop: unknown option '%s'%s"):format(key, hint(key, loop_options)))
     end
@@ -550,9 +542,9 @@ end
 
 -- A key that the program has not read is a mistake, known only after its function has run.
 local function check_read(prog, given, read, location)
-  for _, key in ipairs(sorted_keys(given)) do
+  for _, key in ipairs(draft.keys(given)) do
     if not read[key] then
-      raise(("bind: unknown size or option '%s' of '%s'%s"):format(key, prog.name, hint(key, sorted_keys(read))), location)
+      raise(("bind: unknown size or option '%s' of '%s'%s"):format(key, prog.name, hint(key, draft.keys(read))), location)
     end
   end
 end

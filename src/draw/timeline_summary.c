@@ -273,17 +273,12 @@ static int lane_of(const struct plan *p, int task)
 	return entry == NONE ? NONE : p->entries.v[entry].lane;
 }
 
-static bool is_busy(const struct blame_part *b)
-{
-	return b->why == BLAME_ISSUE || b->why == BLAME_POWER || (b->why == BLAME_PIPE && b->on == NONE);
-}
-
 const char *blame_awaited(struct arena *a, const struct plan *p, const struct blame_part *b, bool no_slices)
 {
 	const char *on = task_name(a, p->graph, b->on, no_slices);
 	const char *unit = b->unit >= 0 && b->unit < p->device->nseus ? p->device->seu[b->unit].name : "";
 
-	if (is_busy(b))
+	if (b->why == BLAME_ISSUE || b->why == BLAME_POWER || (b->why == BLAME_PIPE && b->on == NONE))
 		return NULL;
 	switch (b->why) {
 	case BLAME_PIPE:

@@ -290,13 +290,6 @@ static int by_size(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The i-th contestant of a round. Every second round has the reverse order, and each pair of rounds
- * begins with the next contestant; so a clock that rises or falls steadily affects all alike. */
-static int contestant_at(int n, int round, int i)
-{
-	return (round / 2 + (round % 2 ? n - 1 - i : i)) % n;
-}
-
 static int batches_of_sample(const struct batch *b, double seconds)
 {
 	double n = ceil(seconds / (b->runs * b->run_seconds) - 0.5);
@@ -342,8 +335,13 @@ static enum err_code race_rounds(struct race *race, const struct gpu_race *want,
 	while (round < most && (round < least || sum < total)) {
 		if (round >= ROUNDS_MIN && clock_seconds() > end)
 			break;
-		for (int i = 0; i < race->n; i++)
-			TRY(take_sample(race, contestant_at(race->n, round, i), want->sample_seconds, r, &sum));
+		/* Every second round has the reverse order, and each pair of rounds begins with the next contestant;
+		 * so a clock that rises or falls steadily affects all alike. */
+		for (int i = 0; i < race->n; i++) {
+			int contestant = (round / 2 + (round % 2 ? race->n - 1 - i : i)) % race->n;
+
+			TRY(take_sample(race, contestant, want->sample_seconds, r, &sum));
+		}
 		r->runs += race->n;
 		round++;
 		if (round == 2 && first_has_won(race, want->give_up_ratio, r->ms))

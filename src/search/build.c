@@ -79,19 +79,13 @@ static enum err_code append(const struct builder *m, int task, int at)
 		vector_unit(m->p, task) : NULL, lane_of(m->p, task, name), at, NOWHERE, m->e);
 }
 
-static const struct order *order_of(const struct builder *m, int phase, int loop)
-{
-	int region = space_order_index(m->s->program, phase, loop);
-	const struct orders *o = region != NONE ? &m->s->variants[m->c->split_off].orders[region] : NULL;
-
-	return o && o->n > m->c->order[region] ? &o->v[m->c->order[region]] : NULL;
-}
-
 /* Append the entries of a slice in a region, in the chosen order, or the program's. */
 static enum err_code append_region(const struct builder *m, int phase, int loop, int part)
 {
 	const struct graph *g = m->p->graph;
-	const struct order *o = order_of(m, phase, loop);
+	int region = space_order_index(m->s->program, phase, loop);
+	const struct orders *all = region != NONE ? &m->s->variants[m->c->split_off].orders[region] : NULL;
+	const struct order *o = all && all->n > m->c->order[region] ? &all->v[m->c->order[region]] : NULL;
 
 	for (int i = 0; i < (o ? o->n : g->tasks.n); i++)
 		for (int t = 0; t < g->tasks.n; t++) {
@@ -121,13 +115,6 @@ static enum err_code append_phase(const struct builder *m, int phase)
 	return OK;
 }
 
-static bool is_product(const struct plan *p, const struct entry *e, int loop, int part)
-{
-	const struct stask *s = &p->graph->tasks.v[e->task];
-
-	return s->loop == loop && s->slice == part && s->slices > 1 && p->device->seu[e->seu].kind == SEU_MATRIX;
-}
-
 /* Make lanes issue products one after another: the first product of a lane waits until the lane before it has issued its
  * last product of the iteration; that of the first lane, until the last lane has in the iteration before. */
 static enum err_code add_issue_order(const struct builder *m, int loop)
@@ -137,11 +124,15 @@ static enum err_code add_issue_order(const struct builder *m, int loop)
 
 	for (int part = 0; part < m->c->ways && part < LEN(first); part++) {
 		first[part] = last[part] = NONE;
-		for (int i = 0; i < p->entries.n; i++)
-			if (is_product(p, &p->entries.v[i], loop, part)) {
+		for (int i = 0; i < p->entries.n; i++) {
+			const struct stask *s = &p->graph->tasks.v[p->entries.v[i].task];
+
+			if (s->loop == loop && s->slice == part && s->slices > 1 &&
+			    p->device->seu[p->entries.v[i].seu].kind == SEU_MATRIX) {
 				first[part] = first[part] == NONE ? i : first[part];
 				last[part] = i;
 			}
+		}
 		if (first[part] == NONE)
 			return OK;
 	}

@@ -36,22 +36,18 @@ static bool loop_reads(const struct graph *g, int buffer)
 	return false;
 }
 
-/* Is it loaded once a tile, and have EUs several tiles, so that the next tile can be loaded ahead? */
-static bool is_of_tile(const struct plan *p, int buffer)
-{
-	const struct buffer *b = &p->graph->buffers.v[buffer];
-
-	return b->loop == NONE && is_loaded(p, buffer) && p->graph->grids[b->phase].total > p->device->eus;
-}
-
-/* Rings of one kind get equally many versions. */
+/* Rings of one kind get equally many versions. Those of tiles are loaded once a tile, and EUs have several tiles, so
+ * that the next tile can be loaded ahead. */
 enum kind { OF_LOOPS, OF_TILES_FOR_LOOPS, OF_TILES };
 
 static bool is_kind(const struct plan *p, int buffer, enum kind kind)
 {
+	const struct buffer *b = &p->graph->buffers.v[buffer];
+
 	if (kind == OF_LOOPS)
 		return is_ring(p, buffer);
-	return is_of_tile(p, buffer) && loop_reads(p->graph, buffer) == (kind == OF_TILES_FOR_LOOPS);
+	return b->loop == NONE && is_loaded(p, buffer) && p->graph->grids[b->phase].total > p->device->eus &&
+		loop_reads(p->graph, buffer) == (kind == OF_TILES_FOR_LOOPS);
 }
 
 static void set_depth(struct plan *p, enum kind kind, int depth)
