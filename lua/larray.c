@@ -317,17 +317,6 @@ static int array_copy_l(lua_State *L)
 	return 1;
 }
 
-static void check_same_shape(lua_State *L, const struct array *a, const struct array *b, const char *what)
-{
-	char sa[128], sb[128];
-
-	if (a->rank == b->rank && memcmp(a->dim, b->dim, (size_t)a->rank * sizeof(*a->dim)) == 0)
-		return;
-	array_show_shape(sa, sizeof(sa), a->rank, a->dim);
-	array_show_shape(sb, sizeof(sb), b->rank, b->dim);
-	throw_msg(L, "%s: the arrays have shapes %s and %s", what, sa, sb);
-}
-
 /* a:max_error(b) -> greatest |a - b|, norm of a - b over norm of b. NaN anywhere,
  * in one array or in both, makes both results NaN; equal infinities do not differ. */
 static int array_max_error_l(lua_State *L)
@@ -335,8 +324,13 @@ static int array_max_error_l(lua_State *L)
 	const struct array *a = check_array(L, 1, "max_error");
 	const struct array *b = check_array(L, 2, "max_error");
 	double most = 0, diff = 0, norm = 0, x[BLOCK], y[BLOCK];
+	char sa[128], sb[128];
 
-	check_same_shape(L, a, b, "max_error");
+	if (a->rank != b->rank || memcmp(a->dim, b->dim, (size_t)a->rank * sizeof(*a->dim)) != 0) {
+		array_show_shape(sa, sizeof(sa), a->rank, a->dim);
+		array_show_shape(sb, sizeof(sb), b->rank, b->dim);
+		throw_msg(L, "max_error: the arrays have shapes %s and %s", sa, sb);
+	}
 	for (int64_t from = 0; from < a->n; from += BLOCK) {
 		size_t n = (size_t)min_i64(BLOCK, a->n - from);
 

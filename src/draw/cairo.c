@@ -92,15 +92,6 @@ static void draw_rect(cairo_t *c, const struct shape *s, double w, enum theme th
 	paint(c, s, s->hatched, theme);
 }
 
-static void draw_path(cairo_t *c, const struct shape *s, enum theme theme)
-{
-	for (int i = 0; i < s->npoints; i++)
-		cairo_line_to(c, s->point[i].x, s->point[i].y);
-	if (s->closed)
-		cairo_close_path(c);
-	paint(c, s, false, theme);
-}
-
 static void draw_text(cairo_t *c, const struct shape *s, enum theme theme)
 {
 	cairo_text_extents_t e;
@@ -158,7 +149,11 @@ static void draw(cairo_t *c, const struct picture *p, const struct picture_how *
 			paint(c, s, true, how->theme);
 			break;
 		case SHAPE_PATH:
-			draw_path(c, s, how->theme);
+			for (int k = 0; k < s->npoints; k++)
+				cairo_line_to(c, s->point[k].x, s->point[k].y);
+			if (s->closed)
+				cairo_close_path(c);
+			paint(c, s, false, how->theme);
 			break;
 		case SHAPE_TEXT:
 			draw_text(c, s, how->theme);

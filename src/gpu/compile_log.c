@@ -186,16 +186,6 @@ static void parse_ptxas(struct parse *p, const char *line)
 	d->serialized = strstr(text, "wgmma") && strstr(text, "serialized");
 }
 
-static void parse_line(struct parse *p, const char *line)
-{
-	if (parse_use(p, line))
-		return;
-	if (!strncmp(line, "ptxas", 5))
-		parse_ptxas(p, line);
-	else if (!parse_front(p, line))
-		parse_bare(p, line);
-}
-
 void compile_parse_log(struct compile_result *r, struct arena *a)
 {
 	struct parse p = { .arena = a, .entry = -1 };
@@ -203,7 +193,12 @@ void compile_parse_log(struct compile_result *r, struct arena *a)
 
 	while ((line = strsep(&unread, "\n"))) {
 		line[strcspn(line, "\r")] = '\0';
-		parse_line(&p, line);
+		if (parse_use(&p, line))
+			continue;
+		if (!strncmp(line, "ptxas", 5))
+			parse_ptxas(&p, line);
+		else if (!parse_front(&p, line))
+			parse_bare(&p, line);
 	}
 	r->uses = p.uses.v;
 	r->nuses = p.uses.n;

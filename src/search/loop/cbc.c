@@ -172,15 +172,6 @@ static struct input prepare(struct arena *a, const struct milp *m)
 	return s;
 }
 
-static void load(const struct cbc *c, void *model, const struct milp *m, const struct input *s)
-{
-	c->loadProblem(model, m->columns.n, m->rows.n, s->x.start, s->x.index, s->x.value, s->lo,
-		s->hi, s->cost, s->row_lo, s->row_hi);
-	for (int i = 0; i < m->columns.n; i++)
-		if (m->columns.v[i].integer)
-			c->setInteger(model, i);
-}
-
 static void set_parameters(const struct cbc *c, void *model, const char *nodes)
 {
 	static const char *const fixed[][2] = {
@@ -237,7 +228,11 @@ enum err_code milp_solve(struct arena *a, const struct milp *m, int nodes, struc
 	/* CBC catches Ctrl-C itself while it works. */
 	sigaction(SIGINT, NULL, &before);
 	model = c.newModel();
-	load(&c, model, m, &s);
+	c.loadProblem(model, m->columns.n, m->rows.n, s.x.start, s.x.index, s.x.value, s.lo, s.hi, s.cost, s.row_lo,
+		s.row_hi);
+	for (int i = 0; i < m->columns.n; i++)
+		if (m->columns.v[i].integer)
+			c.setInteger(model, i);
 	set_parameters(&c, model, limit);
 	c.solve(model);
 	sigaction(SIGINT, &before, NULL);
