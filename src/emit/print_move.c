@@ -360,7 +360,7 @@ static void print_put_panels(struct print *c, const struct role_op *o)
 	put(c, "\tconst int rb = %s, i = (%s) * %d + j, row = %s + %d * h;", num(c, o->u.panels.block),
 		num(c, o->u.panels.column), groups, spread_text(c, &f->layout->row), f->layout->half);
 	put(c, "\tconst u32 x = (row * %d / %d & %d) << %d;", o->u.panels.swizzle, l->line,
-		o->u.panels.swizzle / l->chunk - 1, power_of(l->chunk));
+		o->u.panels.swizzle / l->chunk - 1, log2_of(l->chunk));
 	put(c, group > l->chunk ? "\tconst u32 at = %s + row * %d + ((%d * j + col0 * %d) ^ x);" :
 		"\tconst u32 at = %s + row * %d + ((%d * j ^ x) + col0 * %d);", to, o->u.panels.swizzle, group, bytes);
 	if (f->packed)

@@ -1,4 +1,4 @@
-/* Whether kernels come of a plan, and what they need: plan:check's answer. */
+/* plan:check: can a plan be lowered to kernels, and what do they take of an EU? */
 #include "lower/lower.h"
 
 #include <string.h>
@@ -23,25 +23,24 @@ static const char *hint_of(enum problem_code code)
 	if (code == PROBLEM_BARRIERS || code == PROBLEM_THREADS)
 		return "use fewer lanes, or give them fewer warps";
 	if (code == PROBLEM_SHARED_MEMORY)
-		return "lower a ring with plan:buffers, or take a smaller tile";
+		return "give a ring fewer versions with plan:buffers, or take a smaller tile";
 	if (code == PROBLEM_REGISTERS)
 		return "split the tile over more lanes, take a smaller tile, or give the lane more warps";
 	if (code == PROBLEM_KERNEL)
 		return "this is a fault of Millrace; please report it with plan:script()";
+	/* PROBLEM_LAYOUT */
 	return "let another lane make the value, so that it lies in shared memory, or take another tile";
 }
 
 static void add_refusal(const struct refusal *why, const struct err *e, struct arena *a, struct problems *out)
 {
-	struct srcloc loc = NOWHERE;
+	struct srcloc loc = e->line ? (struct srcloc){ arena_strdup(a, e->file), e->line } : NOWHERE;
 
-	if (e->line)
-		loc = (struct srcloc){ arena_strdup(a, e->file), e->line };
 	problem_add(a, out, why->code, loc, hint_of(why->code), "%s", e->msg)->task = why->task;
 }
 
-/* Adds to the usage what this kernel takes of an EU: the maximum over the phases. */
-static void count_usage(const struct kernel *k, struct usage *u)
+/* Raises the usage to what this kernel takes of an EU, which executes one phase at a time. */
+static void raise_usage(const struct kernel *k, struct usage *u)
 {
 	int64_t registers = 0;
 	int flags = 0;
@@ -52,17 +51,17 @@ static void count_usage(const struct kernel *k, struct usage *u)
 		const struct klane *l = &k->lanes.v[i];
 
 		registers += (int64_t)l->given * target_warps(k->target, l->warps) * k->target->warp;
-		if (l->needed > u->lane_registers[l->lane])
-			u->lane_registers[l->lane] = l->needed;
+		u->lane_registers[l->lane] = (int)max_i64(u->lane_registers[l->lane], l->needed);
 	}
 	u->registers = max_i64(u->registers, registers);
-	u->threads = k->threads > u->threads ? k->threads : u->threads;
+	u->threads = (int)max_i64(u->threads, k->threads);
+	/* `align` more, because the kernel aligns the memory that it is given */
 	u->shared_bytes = max_i64(u->shared_bytes, k->shared_bytes + k->target->shared.align);
-	u->flags = flags > u->flags ? flags : u->flags;
-	u->named_barriers = k->lanes.n > u->named_barriers ? k->lanes.n : u->named_barriers;
+	u->flags = (int)max_i64(u->flags, flags);
+	u->named_barriers = (int)max_i64(u->named_barriers, k->lanes.n);	/* one synchronises a lane */
 }
 
-/* Notes why threads copy a load that the plan gives to the copy engine, and what to change so that the engine can. */
+/* Adds a note to a load that the plan gives to the copy engine but threads copy: why, and what to change. */
 static void note_load(const struct kernel *k, int task, struct arena *a, struct problems *out)
 {
 	const struct graph *g = k->plan->graph;
@@ -77,13 +76,12 @@ static void note_load(const struct kernel *k, int task, struct arena *a, struct 
 		width >= 4 ? arena_strf(a, "%d bytes at a time", width) : "through registers");
 
 	if (last && last->size * bits % (8 * chunk)) {
-		n.message = arena_strf(a, "%s: rows of '%s' have %lld bytes, the copy engine takes multiples "
-			"of %d", by_threads, x->name, (long long)(last->size * bits / 8), chunk);
-		n.hint = arena_strf(a, "make '%s' a multiple of %d, with zeros behind its end", last->name,
-			8 * chunk / bits);
+		n.message = arena_strf(a, "%s: rows of '%s' have %lld bytes, the copy engine takes multiples of %d",
+			by_threads, x->name, (long long)(last->size * bits / 8), chunk);
+		n.hint = arena_strf(a, "pad axis '%s' with zeros to a multiple of %d", last->name, 8 * chunk / bits);
 	} else {
-		n.message = arena_strf(a, "%s: the copy engine cannot follow its indices, or lay it out as it "
-			"is needed", by_threads);
+		n.message = arena_strf(a, "%s: the copy engine cannot follow its indices, or "
+			"cannot write the layout that readers need", by_threads);
 		n.hint = "take another tile, or give the lane more warps";
 	}
 	VEC_PUSH(a, &out->notes, n);
@@ -105,8 +103,8 @@ enum err_code lower_check_plan(const struct plan *p, struct arena *a, const stru
 	if (!lower_has_target(p->device))
 		return plan_check(p, a, stop, out, u, e);
 	TRY(plan_check_order(p, a, stop, out, u, e));
-	memset(u->lane_registers, 0, sizeof(u->lane_registers));
-	if (p->lanes.n)			/* a lower bound by the rings, so that the problem names one of them */
+	memset(u->lane_registers, 0, sizeof(u->lane_registers));	/* estimates; kernels say it exactly */
+	if (p->lanes.n)			/* if rings alone do not fit, say which one is large before lowering fails */
 		fit_memory(p, a, out, u);
 	return OK;
 }
@@ -125,12 +123,12 @@ enum err_code lower_check(struct mem *mem, const struct plan *p, struct arena *a
 
 		if (code && code != ERR_ILLEGAL)
 			return code;
-		if (code)
+		if (code) {
 			add_refusal(&why, e, a, out);
-		else
-			count_usage(*held, &u);
-		if (!code)
+		} else {
+			raise_usage(*held, &u);
 			note_loads(*held, a, out);
+		}
 		kernel_free(*held);
 		*held = NULL;
 	}

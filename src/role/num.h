@@ -51,7 +51,7 @@ enum var_index {
 	X(ROW0, "row0", OF_NONE, LET)		/* first row and column of a fragment that a thread has */ \
 	X(COL0, "col0", OF_NONE, LET) \
 	X(RB, "rb", OF_NONE, GIVEN)		/* block of rows */ \
-	X(EIGHT, "j", OF_NONE, GIVEN)		/* group of columns */ \
+	X(COL_GROUP, "j", OF_NONE, GIVEN)	/* group of columns */ \
 	X(H, "h", OF_NONE, GIVEN)		/* half of the rows of a block */ \
 	X(E, "e", OF_NONE, GIVEN)		/* element of a thread's neighbouring elements */ \
 	X(KS, "ks", OF_NONE, GIVEN)		/* step, or element, along what a product contracts */ \

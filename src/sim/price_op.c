@@ -94,7 +94,8 @@ static double distinct_elements(const struct cost_context *x, const struct frag 
 		return frag_elements(x, f);
 	return frag_elements(x, f) /
 		(num_uses(v->num, VAR_RB) ? 1 : f->blocks) / (num_uses(v->num, VAR_H) ? 1 : f->layout->halves) /
-		(num_uses(v->num, VAR_EIGHT) ? 1 : frag_groups(f)) / (num_uses(v->num, VAR_E) ? 1 : f->layout->pair);
+		(num_uses(v->num, VAR_COL_GROUP) ? 1 : frag_groups(f)) /
+		(num_uses(v->num, VAR_E) ? 1 : f->layout->pair);
 }
 
 /* Elements per access: neighbours that a thread holds are read together if they are contiguous. */
@@ -264,7 +265,7 @@ double price_sector_ratio(const struct cost_context *x, const struct role_op *o)
 	if (!is_ring && o->what != DO_STORE_THREADS)
 		return 0;
 	if (!o->u.move.rank || !num_uses(o->u.move.index[o->u.move.rank - 1].at, is_ring ?
-	    VAR_COL0 : VAR_EIGHT))
+	    VAR_COL0 : VAR_COL_GROUP))
 		return SECTOR_BYTES / bytes;
 	if (is_ring)
 		run = fmin((double)o->u.move.cols, x->program->target->warp) * bytes;

@@ -135,8 +135,8 @@ static inline bool spread_is_top(const struct spread *s, const struct target *t)
 	return s->div * s->mod == t->warp;
 }
 
-/* n of 2^n. */
-static inline int power_of(int x)
+/* n of 2^n; x is a power of two. */
+static inline int log2_of(int x)
 {
 	int n = 0;
 

@@ -131,7 +131,7 @@ static bool has_entry(struct model *m)
 	if (!model_can_edit(m))
 		return false;
 	if (m->sel.task == NONE || plan_entry_of(m->now->plan, m->sel.task) == NONE)
-		return model_refuse(m, "select an sTask that is in the plan first");
+		return model_refuse(m, "first select an sTask that is in the plan");
 	return true;
 }
 
@@ -155,7 +155,7 @@ static const char *neighbour_name(struct model *m, const char *name)
 	return t == NONE ? name : model_moved_name(m, t);
 }
 
-int model_deeper(const struct model *m, int task, enum deeper which, struct versions_of *out, int max)
+int model_extra_versions(const struct model *m, int task, enum extra_versions which, struct versions_of *out, int max)
 {
 	const struct plan *p = m->now->plan;
 	const struct graph *g = p->graph;
@@ -172,7 +172,7 @@ int model_deeper(const struct model *m, int task, enum deeper which, struct vers
 
 			if (s->task != g->tasks.v[task].task || (m->each_part && t != task))
 				continue;
-			used |= which == DEEPER_READS ? stask_reads(s, i) : ints_hold(s->writes.v, s->writes.n, i);
+			used |= which == EXTRA_OF_READS ? stask_reads(s, i) : ints_hold(s->writes.v, s->writes.n, i);
 		}
 		if (used && p->versions[i] < VERSIONS_MAX)
 			out[n++] = (struct versions_of){ b->name, p->versions[i] + 1 };
@@ -180,7 +180,7 @@ int model_deeper(const struct model *m, int task, enum deeper which, struct vers
 	return n;
 }
 
-void model_move(struct model *m, const struct move *how, enum deeper deeper)
+void model_move(struct model *m, const struct move *how, enum extra_versions extra)
 {
 	struct versions_of v[16];
 	struct move move = *how;
@@ -194,7 +194,7 @@ void model_move(struct model *m, const struct move *how, enum deeper deeper)
 	name = model_moved_name(m, m->sel.task);
 	move.before = neighbour_name(m, how->before);
 	move.after = neighbour_name(m, how->after);
-	n = model_deeper(m, m->sel.task, deeper, v, LEN(v));
+	n = model_extra_versions(m, m->sel.task, extra, v, LEN(v));
 	code = history_move(m->history, &name, 1, &move, true, &m->stop, model_loc, &e);
 	if (!code && n && !history_versions(m->history, v, n, model_loc, &e)) {
 		history_join(m->history, 2);
@@ -211,7 +211,7 @@ void model_shift(struct model *m, int by)
 	if (!has_entry(m))
 		return;
 	model_move(m, &(struct move){ .set_at = true,
-		.at = p->entries.v[plan_entry_of(p, m->sel.task)].at + by }, DEEPER_NONE);
+		.at = p->entries.v[plan_entry_of(p, m->sel.task)].at + by }, EXTRA_NONE);
 }
 
 bool model_is_neighbour(const struct model *m, const struct entry *e, const struct stask *s)
@@ -229,10 +229,9 @@ static int neighbour(const struct model *m, int entry, int by)
 	const struct entry *e = &p->entries.v[entry];
 	const struct stask *s = &p->graph->tasks.v[e->task];
 
-	for (int i = entry + by; i >= 0 && i < p->entries.n; i += by) {
+	for (int i = entry + by; i >= 0 && i < p->entries.n; i += by)
 		if (p->entries.v[i].lane == e->lane && model_is_neighbour(m, &p->entries.v[i], s))
 			return i;
-	}
 	return NONE;
 }
 
@@ -250,7 +249,7 @@ void model_reorder(struct model *m, int by)
 		return;
 	}
 	name = p->graph->tasks.v[p->entries.v[other].task].name;
-	model_move(m, by < 0 ? &(struct move){ .before = name } : &(struct move){ .after = name }, DEEPER_NONE);
+	model_move(m, by < 0 ? &(struct move){ .before = name } : &(struct move){ .after = name }, EXTRA_NONE);
 }
 
 void model_change_lane(struct model *m)
@@ -267,7 +266,7 @@ void model_change_lane(struct model *m)
 	}
 	lane = (p->entries.v[plan_entry_of(p, m->sel.task)].lane + 1) % p->lanes.n;
 	m->each_part = true;			/* slices can be on different lanes */
-	model_move(m, &(struct move){ .lane = p->lanes.v[lane].name }, DEEPER_NONE);
+	model_move(m, &(struct move){ .lane = p->lanes.v[lane].name }, EXTRA_NONE);
 	m->each_part = each_part;
 }
 

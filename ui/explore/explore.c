@@ -352,10 +352,10 @@ static bool act_picked(struct explorer *x, enum action a)
 	struct model *m = &x->m;
 
 	switch ((int)a) {
-	case ACT_LEFT: positions_hold(m, -1, 0); return true;
-	case ACT_RIGHT: positions_hold(m, 1, 0); return true;
-	case ACT_UP: positions_hold(m, 0, -1); return true;
-	case ACT_DOWN: positions_hold(m, 0, 1); return true;
+	case ACT_LEFT: positions_choose(m, -1, 0); return true;
+	case ACT_RIGHT: positions_choose(m, 1, 0); return true;
+	case ACT_UP: positions_choose(m, 0, -1); return true;
+	case ACT_DOWN: positions_choose(m, 0, 1); return true;
 	case ACT_DROP: positions_drop(m); return true;
 	case ACT_CANCEL:
 		positions_close(m);

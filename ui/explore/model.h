@@ -152,13 +152,13 @@ bool model_find_task(struct model *m, const char *text, int direction);
 /* ---- edits: each is one edit of the history, makes the new state, and says how it differs ---- */
 
 bool model_can_edit(struct model *m);	/* if not, the message says why */
-/* Move the selected sTask, or all its slices alike, and add a version to some values; both are one edit. `before`
+/* Move the selected sTask, or all its slices alike, and give values a version more; both are one edit. `before`
  * and `after` of the move are full names. */
-enum deeper { DEEPER_NONE, DEEPER_READS, DEEPER_WRITES };
-void model_move(struct model *m, const struct move *how, enum deeper deeper);
+enum extra_versions { EXTRA_NONE, EXTRA_OF_READS, EXTRA_OF_WRITES };
+void model_move(struct model *m, const struct move *how, enum extra_versions extra);
 /* Values in registers that the sTask reads in its loop, or writes, each with one version more than now; returns how
  * many, at most `max`. */
-int model_deeper(const struct model *m, int task, enum deeper which, struct versions_of *out, int max);
+int model_extra_versions(const struct model *m, int task, enum extra_versions which, struct versions_of *out, int max);
 void model_shift(struct model *m, int by);	/* change the offset of the selected sTask */
 void model_reorder(struct model *m, int by);	/* move it up or down in its lane's order */
 void model_change_lane(struct model *m);

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-enum { OFFSETS_MORE = 1, POSITIONS_MAX = 400, WIDE = 11, ORDER_COLUMNS = 26 };
+enum { POSITIONS_MAX = 400, GAP_COLUMNS = 26, OFFSET_COLUMNS = 11 };	/* columns of the screen in one of the table */
 
 void positions_close(struct model *m)
 {
@@ -18,22 +18,20 @@ void positions_close(struct model *m)
 
 /* ---- the list ---- */
 
-static void add_offsets(struct model *m, const struct entry *e, int lane, int before, int lo, int hi,
-	bool here_in_order)
+/* Add a gap in the order of a lane, at each offset. is_own_gap: entry e, which is picked up, is there now. */
+static void add_offsets(struct model *m, const struct entry *e, int lane, int before, int lo, int hi, bool is_own_gap)
 {
 	struct positions *s = m->positions;
 
 	for (int at = lo; at <= hi && s->v.n < POSITIONS_MAX; at++) {
-		bool is_here = here_in_order && at == e->at;
-
-		if (is_here)
-			s->at = s->v.n;
+		if (is_own_gap && at == e->at)
+			s->chosen = s->v.n;
 		VEC_PUSH(&s->arena, &s->v, ((struct position){ .lane = lane, .before = before, .at = at,
-			.here = is_here }));
+			.here = is_own_gap && at == e->at }));
 	}
 }
 
-/* All gaps in the orders of all lanes, at the offsets of the entries there, one less and one more. */
+/* All gaps in the orders of all lanes, at offsets from one below the least of the loop to one above the greatest. */
 static void list_positions(struct model *m, int entry)
 {
 	const struct plan *p = m->now->plan;
@@ -41,21 +39,17 @@ static void list_positions(struct model *m, int entry)
 	const struct stask *s = &p->graph->tasks.v[e->task];
 	int lo = e->at, hi = e->at;
 
-	for (int i = 0; i < p->entries.n; i++) {
-		const struct entry *o = &p->entries.v[i];
-
-		if (!model_is_neighbour(m, o, s))
-			continue;
-		lo = (int)min_i64(lo, o->at);
-		hi = (int)max_i64(hi, o->at);
+	for (const struct entry *o = p->entries.v; o < p->entries.v + p->entries.n; o++) {
+		lo = model_is_neighbour(m, o, s) && o->at < lo ? o->at : lo;
+		hi = model_is_neighbour(m, o, s) && o->at > hi ? o->at : hi;
 	}
-	lo = (int)max_i64(lo - OFFSETS_MORE, -OFFSET_MAX);
-	hi = (int)min_i64(hi + OFFSETS_MORE, OFFSET_MAX);
+	lo = (int)max_i64(lo - 1, -OFFSET_MAX);
+	hi = (int)min_i64(hi + 1, OFFSET_MAX);
 	for (int lane = 0; lane < p->lanes.n; lane++) {
 		bool passed = false, mine = lane == e->lane;
 
 		if (!mine && !m->each_part && m->now->graph->tasks.v[e->task].slices > 1)
-			continue;		/* slices that are moved together stay on their lanes */
+			continue;		/* slices that move together keep the lanes that they have now */
 		for (int i = 0; i < p->entries.n; i++) {
 			const struct entry *o = &p->entries.v[i];
 
@@ -77,7 +71,7 @@ void positions_open(struct model *m)
 		return;
 	entry = m->sel.task == NONE ? NONE : plan_entry_of(m->now->plan, m->sel.task);
 	if (entry == NONE) {
-		model_refuse(m, "select an sTask that is in the plan first");
+		model_refuse(m, "first select an sTask that is in the plan");
 		return;
 	}
 	m->positions = ARENA_OWNER(m->mem, struct positions);
@@ -113,28 +107,30 @@ static struct move move_to(struct model *m, const struct position *p)
 	return move;
 }
 
-/* Try a position with one version more of some values, and keep the result if it is better than the last one. */
-static void try_with(struct model *m, struct position *p, const struct move *move, enum deeper deeper)
+/* Try a position with one version more of some values. A version more takes registers, so its result replaces one with
+ * fewer or other ones only if it is clearly faster. The problem that is shown is that of the move alone. */
+static void try_with_extra(struct model *m, struct position *p, const struct move *move, enum extra_versions extra)
 {
 	struct positions *s = m->positions;
 	const char *name = model_moved_name(m, s->task), *why = NULL;
 	struct versions_of v[16];
-	int n = model_deeper(m, s->task, deeper, v, LEN(v));
+	int n = model_extra_versions(m, s->task, extra, v, LEN(v));
 	struct err e;
 
-	if (deeper && !n)
+	if (extra && !n)
 		return;
-	if ((n && history_versions(s->copy, v, n, model_loc, &e)) || history_move(s->copy, &name, 1, move, true, &m->stop,
-	    model_loc, &e) || state_of_history(m, s->copy, false, &s->state, &e))
+	if ((n && history_versions(s->copy, v, n, model_loc, &e)) ||
+	    history_move(s->copy, &name, 1, move, true, &m->stop, model_loc, &e) ||
+	    state_of_history(m, s->copy, false, &s->state, &e))
 		why = arena_strdup(&s->arena, e.msg);
 	else if (!s->state->legal || !s->state->tl)
 		why = s->state->problems.v.n ? problem_name(s->state->problems.v.v[0].code) : "not checked";
 	else if (!p->legal || s->state->tl->seconds < p->seconds * 0.998) {
 		p->legal = true;
 		p->seconds = s->state->tl->seconds;
-		p->deeper = deeper;
+		p->extra = extra;
 	}
-	if (!deeper)
+	if (!extra)
 		p->why = why;
 	state_free(s->state);
 	s->state = NULL;
@@ -151,8 +147,8 @@ static void try_position(struct model *m, struct position *p)
 		p->seconds = m->now->tl ? m->now->tl->seconds : 0;
 		return;
 	}
-	for (int d = DEEPER_NONE; d <= DEEPER_WRITES; d++)
-		try_with(m, p, &move, (enum deeper)d);
+	for (int x = EXTRA_NONE; x <= EXTRA_OF_WRITES; x++)
+		try_with_extra(m, p, &move, (enum extra_versions)x);
 }
 
 /* Positions near the chosen one first, because the user reaches them first. */
@@ -162,7 +158,7 @@ bool positions_step(struct model *m)
 	int best = NONE;
 
 	for (int i = 0; s && i < s->v.n; i++)
-		if (!s->v.v[i].tried && (best == NONE || abs(i - s->at) < abs(best - s->at)))
+		if (!s->v.v[i].tried && (best == NONE || abs(i - s->chosen) < abs(best - s->chosen)))
 			best = i;
 	if (best != NONE)
 		try_position(m, &s->v.v[best]);
@@ -171,15 +167,15 @@ bool positions_step(struct model *m)
 
 /* ---- choosing ---- */
 
-const struct position *positions_held(const struct model *m)
+const struct position *positions_chosen(const struct model *m)
 {
-	return m->positions ? &m->positions->v.v[m->positions->at] : NULL;
+	return m->positions ? &m->positions->v.v[m->positions->chosen] : NULL;
 }
 
-void positions_hold(struct model *m, int dx, int dy)
+void positions_choose(struct model *m, int dx, int dy)
 {
 	struct positions *s = m->positions;
-	const struct position *now = positions_held(m);
+	const struct position *now = positions_chosen(m);
 	int best = NONE;
 
 	for (int i = 0; i < s->v.n; i++) {
@@ -188,18 +184,18 @@ void positions_hold(struct model *m, int dx, int dy)
 
 		if (dx && same_position && p->at == now->at + dx)
 			best = i;
-		if (dy > 0 && i > s->at && !same_position && p->at == now->at && best == NONE)
+		if (dy > 0 && i > s->chosen && !same_position && p->at == now->at && best == NONE)
 			best = i;
-		if (dy < 0 && i < s->at && !same_position && p->at == now->at)
+		if (dy < 0 && i < s->chosen && !same_position && p->at == now->at)
 			best = i;
 	}
 	if (best != NONE)
-		s->at = best;
+		s->chosen = best;
 }
 
 void positions_drop(struct model *m)
 {
-	const struct position *p = positions_held(m);
+	const struct position *p = positions_chosen(m);
 	struct move move;
 
 	if (!p)
@@ -211,17 +207,17 @@ void positions_drop(struct model *m)
 	}
 	move = move_to(m, p);
 	m->sel.task = m->positions->task;
-	model_move(m, &move, p->deeper);
+	model_move(m, &move, p->extra);
 	positions_close(m);
 }
 
 /* ---- drawing ---- */
 
-/* "+3.2 %", "deadlock"; brief: for a cell of the table. */
+/* What the position costs, as "+3.2 %", or its problem, as "deadlock"; brief: for a cell of the table. */
 static const char *result_text(struct model *m, const struct position *p, bool brief)
 {
 	double before = m->now->tl ? m->now->tl->seconds : 0;
-	const char *more = !p->deeper ? "" : brief ? " +" : p->deeper == DEEPER_READS ?
+	const char *more = !p->extra ? "" : brief ? " +" : p->extra == EXTRA_OF_READS ?
 		", with one version more of what it reads" : ", with one version more of what it writes";
 
 	if (p->here)
@@ -235,58 +231,63 @@ static const char *result_text(struct model *m, const struct position *p, bool b
 	return arena_strf(&m->frame, "%+.1f %%%s", 100 * (p->seconds / before - 1), more);
 }
 
-static struct style cell_style(const struct model *m, const struct position *p, bool held)
+static struct style cell_style(const struct model *m, const struct position *p, bool chosen)
 {
 	double before = m->now->tl ? m->now->tl->seconds : 0;
 	struct style s = p->here ? BOLD : PLAIN;
 
 	if (!p->tried || !p->legal)
 		s = FAINT;
-	else if (before > 0 && p->seconds < before * 0.9995)
+	else if (before > 0 && p->seconds < before * 0.9995)	/* -0.1 % is shown, or less */
 		s = (struct style){ .fg = 114, .attr = STYLE_BOLD };
-	s.attr |= held ? STYLE_REVERSE : 0;
+	s.attr |= chosen ? STYLE_REVERSE : 0;
 	return s;
 }
 
-static const char *order_text(struct model *m, const struct position *p, int lane)
+/* Name of a gap, and of its lane if the row above, of lane `above`, has another. */
+static const char *gap_text(struct model *m, const struct position *p, int above)
 {
 	const struct plan *plan = m->now->plan;
-	const char *name = p->lane == lane ? "" : plan->lanes.v[p->lane].name;
+	const char *name = p->lane == above ? "" : plan->lanes.v[p->lane].name;
 
 	if (p->before == NONE)
 		return arena_strf(&m->frame, "%-4s last", name);
 	return arena_strf(&m->frame, "%-4s before %s", name, plan->graph->tasks.v[p->before].name);
 }
 
+static bool is_row_start(const struct positions *s, int i)
+{
+	return !i || s->v.v[i].before != s->v.v[i - 1].before || s->v.v[i].lane != s->v.v[i - 1].lane;
+}
+
 void positions_draw(struct model *m, struct cells *out, int y)
 {
 	const struct positions *s = m->positions;
-	const struct position *held = positions_held(m);
-	int least = s->v.v[0].at, row = 0, held_row = 0, rows = out->h - y - 2, skip, lane = NONE;
+	const struct position *chosen = positions_chosen(m);
+	int least = s->v.v[0].at, row = -1, chosen_row = 0, rows = out->h - y - 2, skip;
 
 	for (int i = 0; i < s->v.n; i++) {
 		least = (int)min_i64(least, s->v.v[i].at);
-		row += i && (s->v.v[i].before != s->v.v[i - 1].before || s->v.v[i].lane != s->v.v[i - 1].lane);
-		held_row = &s->v.v[i] == held ? row : held_row;
+		row += is_row_start(s, i);
+		chosen_row = &s->v.v[i] == chosen ? row : chosen_row;
 	}
-	skip = (int)max_i64(0, held_row - rows + 1);
+	skip = (int)max_i64(0, chosen_row - rows + 1);
 	cells_text(out, 0, y, out->w, arena_strf(&m->frame, "%s at: %s, %s%s, at %+d: %s", model_moved_name(m, s->task),
-		m->now->plan->lanes.v[held->lane].name, held->before == NONE ? "last" : "before ", held->before ==
-		NONE ? "" : m->now->graph->tasks.v[held->before].name, held->at, result_text(m, held, false)), BOLD);
+		m->now->plan->lanes.v[chosen->lane].name, chosen->before == NONE ? "last" : "before ",
+		chosen->before == NONE ? "" : m->now->graph->tasks.v[chosen->before].name, chosen->at,
+		result_text(m, chosen, false)), BOLD);
 	row = -1;
 	for (int i = 0; i < s->v.n; i++) {
 		const struct position *p = &s->v.v[i];
-		int x = ORDER_COLUMNS + (p->at - least) * WIDE;
+		int x = GAP_COLUMNS + (p->at - least) * OFFSET_COLUMNS, w = OFFSET_COLUMNS - 1, line;
 
-		if (!i || p->before != s->v.v[i - 1].before || p->lane != s->v.v[i - 1].lane) {
-			row++;
-			if (row >= skip && row - skip < rows)
-				cells_text(out, 0, y + 2 + row - skip, ORDER_COLUMNS - 1, order_text(m, p, lane),
-					PLAIN);
-			lane = p->lane;
-		}
-		cells_text(out, x, y + 1, WIDE - 1, arena_strf(&m->frame, "at %+d", p->at), FAINT);
-		if (row >= skip && row - skip < rows)
-			cells_text(out, x, y + 2 + row - skip, WIDE - 1, result_text(m, p, true), cell_style(m, p, p == held));
+		row += is_row_start(s, i);
+		line = y + 2 + row - skip;
+		cells_text(out, x, y + 1, w, arena_strf(&m->frame, "at %+d", p->at), FAINT);
+		if (row < skip || row - skip >= rows)
+			continue;
+		if (is_row_start(s, i))
+			cells_text(out, 0, line, GAP_COLUMNS - 1, gap_text(m, p, i ? p[-1].lane : NONE), PLAIN);
+		cells_text(out, x, line, w, result_text(m, p, true), cell_style(m, p, p == chosen));
 	}
 }

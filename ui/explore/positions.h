@@ -1,7 +1,7 @@
 /* positions.h - the positions to which an sTask that is picked up can move, and what each would cost.
  *
- * A position is a lane, the entry that follows in its order, and an offset. While no key is pressed, positions are tried one
- * by one, by moving the sTask in a copy of the plan.
+ * A position is a lane, the entry that follows in its order, and an offset. While no key is pressed, positions are
+ * tried one by one, by moving the sTask in a copy of the plan.
  */
 #ifndef UI_EXPLORE_POSITIONS_H
 #define UI_EXPLORE_POSITIONS_H
@@ -15,18 +15,18 @@ struct position {
 	bool here;			/* the sTask is there now */
 	bool tried, legal;
 	double seconds;			/* time of the plan, if it is legal */
-	enum deeper deeper;		/* values that need one version more for that time */
+	enum extra_versions extra;	/* values that have one version more for that time */
 	const char *why;		/* name of the problem, if it is not legal */
 };
 
 struct positions {
 	struct arena arena;
-	struct history *copy;
+	struct history *copy;		/* in which positions are tried */
 	struct state *state;		/* of the position being tried */
 	int mark;			/* of the unchanged copy */
 	int task;			/* of the plan */
 	VEC(struct position) v;		/* sorted by lane, order, offset */
-	int at;				/* that the user has chosen */
+	int chosen;			/* index in v */
 };
 
 /* Pick the selected sTask up; if that is not possible, the message says why. */
@@ -37,8 +37,8 @@ void positions_close(struct model *m);
 /* Try one more position; false if all have been tried. */
 bool positions_step(struct model *m);
 /* Choose the next position in the order (dy) or the next offset (dx). */
-void positions_hold(struct model *m, int dx, int dy);
-const struct position *positions_held(const struct model *m);	/* NULL */
+void positions_choose(struct model *m, int dx, int dy);
+const struct position *positions_chosen(const struct model *m);	/* NULL */
 
 /* Draw a table from row y on: a row for each gap in an order, a column for each offset. */
 void positions_draw(struct model *m, struct cells *out, int y);

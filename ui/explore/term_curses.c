@@ -85,15 +85,15 @@ static void collect_codes(struct term *t)
 {
 	static const char *const give[] = { "rmkx", "sgr0", "op", "cnorm", "rmcup" };
 
-	add_code(&t->guard.take, capability("smcup"));
-	add_code(&t->guard.take, capability("smkx"));
+	add_code(&t->guard.take_codes, capability("smcup"));
+	add_code(&t->guard.take_codes, capability("smkx"));
 	t->mouse = capability("kmous") != NULL;
 	if (t->mouse) {
-		add_code(&t->guard.take, mouse_on);
-		add_code(&t->guard.give, mouse_off);
+		add_code(&t->guard.take_codes, mouse_on);
+		add_code(&t->guard.give_codes, mouse_off);
 	}
 	for (int i = 0; i < LEN(give); i++)
-		add_code(&t->guard.give, capability(give[i]));
+		add_code(&t->guard.give_codes, capability(give[i]));
 }
 
 /* Check that terminfo has what newterm needs, because newterm does not say why it fails. */
@@ -174,11 +174,11 @@ static void set_keys(struct term *t)
 		define_key("\033[<", KEY_MOUSE_SGR);
 		define_key("\033[M", KEY_MOUSE_OLD);
 	}
-	if (!t->guard.has_modes || tcgetattr(t->guard.fd, &t->guard.ours))
+	if (!t->guard.knows_modes || tcgetattr(t->guard.fd, &t->guard.own_modes))
 		return;
-	t->guard.ours.c_iflag &= ~(tcflag_t)IXON;
-	t->guard.ours.c_lflag &= ~(tcflag_t)IEXTEN;
-	tcsetattr(t->guard.fd, TCSANOW, &t->guard.ours);
+	t->guard.own_modes.c_iflag &= ~(tcflag_t)IXON;
+	t->guard.own_modes.c_lflag &= ~(tcflag_t)IEXTEN;
+	tcsetattr(t->guard.fd, TCSANOW, &t->guard.own_modes);
 	def_prog_mode();
 }
 
@@ -224,8 +224,8 @@ enum err_code term_open(struct mem *mem, const struct term_setup *setup,
 		code = check_type(t, e);
 	if (!code) {
 		fflush(t->setup.out);
-		t->guard.has_modes = !tcgetattr(t->guard.fd, &t->guard.theirs);
-		t->guard.ours = t->guard.theirs;
+		t->guard.knows_modes = !tcgetattr(t->guard.fd, &t->guard.shell_modes);
+		t->guard.own_modes = t->guard.shell_modes;
 		term_guard_begin(&t->guard);
 		code = start_curses(t, e);
 	}

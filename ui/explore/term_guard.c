@@ -6,7 +6,7 @@
 enum { SPARE_STACK = 1 << 16 };
 
 /* Signals that end the program, first those that come from a faulting instruction. */
-static const int deadly[TERM_DEADLY] = {
+static const int fatal_signals[TERM_FATAL_SIGNALS] = {
 	SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTERM, SIGHUP, SIGQUIT,
 };
 enum { FAULTS = 4 };
@@ -30,37 +30,37 @@ static void give_back(struct term_guard *g)
 	if (!g->taken)
 		return;
 	g->taken = 0;
-	term_write(g->fd, g->give.text, g->give.len);
-	if (g->has_modes)
-		tcsetattr(g->fd, TCSANOW, &g->theirs);
+	term_write(g->fd, g->give_codes.text, g->give_codes.len);
+	if (g->knows_modes)
+		tcsetattr(g->fd, TCSANOW, &g->shell_modes);
 }
 
 void term_guard_take(struct term_guard *g)
 {
 	if (g->taken)
 		return;
-	if (g->has_modes) {
-		tcgetattr(g->fd, &g->theirs);
-		tcsetattr(g->fd, TCSANOW, &g->ours);
+	if (g->knows_modes) {
+		tcgetattr(g->fd, &g->shell_modes);
+		tcsetattr(g->fd, TCSANOW, &g->own_modes);
 	}
-	term_write(g->fd, g->take.text, g->take.len);
+	term_write(g->fd, g->take_codes.text, g->take_codes.len);
 	g->taken = g->stale = g->resized = 1;
 }
 
 /* Hand the signal on to the handler before ours. A faulting instruction runs again by itself and faults again;
  * every other signal is raised again and is delivered when this returns. */
-static void on_deadly(int sig, siginfo_t *info, void *context)
+static void on_fatal(int sig, siginfo_t *info, void *context)
 {
 	struct term_guard *g = current;
 	int saved = errno;
 
 	(void)context;
-	for (int i = 0; i < TERM_DEADLY; i++) {
-		if (deadly[i] != sig)
+	for (int i = 0; i < TERM_FATAL_SIGNALS; i++) {
+		if (fatal_signals[i] != sig)
 			continue;
 		if (g) {
 			give_back(g);
-			sigaction(sig, &g->was_deadly[i], NULL);
+			sigaction(sig, &g->was_fatal[i], NULL);
 		} else {
 			signal(sig, SIG_DFL);
 		}
@@ -122,8 +122,8 @@ static void on_change(int sig)
 	if (sig == SIGCONT) {
 		int saved = errno;
 
-		if (g->taken && g->has_modes)
-			tcsetattr(g->fd, TCSANOW, &g->ours);
+		if (g->taken && g->knows_modes)
+			tcsetattr(g->fd, TCSANOW, &g->own_modes);
 		g->stale = 1;
 		errno = saved;
 	}
@@ -143,12 +143,12 @@ static void spare_stack(struct term_guard *g)
 	stack_t spare = { .ss_sp = memory, .ss_size = sizeof(memory) }, now;
 
 	if (!sigaltstack(NULL, &now) && (now.ss_flags & SS_DISABLE))
-		g->own_stack = !sigaltstack(&spare, NULL);
+		g->has_spare_stack = !sigaltstack(&spare, NULL);
 }
 
 void term_guard_begin(struct term_guard *g)
 {
-	struct sigaction fatal = { .sa_sigaction = on_deadly, .sa_flags = SA_SIGINFO | SA_ONSTACK };
+	struct sigaction fatal = { .sa_sigaction = on_fatal, .sa_flags = SA_SIGINFO | SA_ONSTACK };
 	struct sigaction interrupt = { .sa_handler = on_interrupt };
 	struct sigaction change = { .sa_handler = on_change }, stop = { .sa_handler = on_stop };
 
@@ -158,10 +158,10 @@ void term_guard_begin(struct term_guard *g)
 	sigfillset(&fatal.sa_mask);
 	current = g;
 	spare_stack(g);
-	for (int i = 0; i < TERM_DEADLY; i++) {
-		sigaction(deadly[i], NULL, &g->was_deadly[i]);
-		if (!is_ignored(deadly[i]))
-			sigaction(deadly[i], &fatal, NULL);
+	for (int i = 0; i < TERM_FATAL_SIGNALS; i++) {
+		sigaction(fatal_signals[i], NULL, &g->was_fatal[i]);
+		if (!is_ignored(fatal_signals[i]))
+			sigaction(fatal_signals[i], &fatal, NULL);
 	}
 	sigaction(SIGINT, &interrupt, &g->was_int);
 	sigaction(SIGWINCH, &change, &g->was_winch);
@@ -177,15 +177,15 @@ void term_guard_end(struct term_guard *g)
 
 	if (current != g)
 		return;
-	if (g->taken && g->has_modes)
-		tcsetattr(g->fd, TCSADRAIN, &g->theirs);
-	for (int i = 0; i < TERM_DEADLY; i++)
-		sigaction(deadly[i], &g->was_deadly[i], NULL);
+	if (g->taken && g->knows_modes)
+		tcsetattr(g->fd, TCSADRAIN, &g->shell_modes);
+	for (int i = 0; i < TERM_FATAL_SIGNALS; i++)
+		sigaction(fatal_signals[i], &g->was_fatal[i], NULL);
 	sigaction(SIGINT, &g->was_int, NULL);
 	sigaction(SIGWINCH, &g->was_winch, NULL);
 	sigaction(SIGCONT, &g->was_cont, NULL);
 	sigaction(SIGTSTP, &g->was_tstp, NULL);
-	if (g->own_stack)
+	if (g->has_spare_stack)
 		sigaltstack(&none, NULL);
 	current = NULL;
 }

@@ -16,7 +16,7 @@ static bool ends_with_tensor(const struct kernel *k, const struct buffer *b, con
 	int64_t size = p->axes.v[axis].size, tile = ring_axis_extent(k, b, axis);
 	int64_t depth = k_step_depth(k, b);
 
-	if ((size % tile == 0 && tile % depth == 0) || !lower_contracts(k, buffer_index(k, b), axis))
+	if ((size % tile == 0 && tile % depth == 0) || !lower_is_contracted(k, buffer_index(k, b), axis))
 		return true;
 	if (tile % depth && tile < size)
 		return false;
@@ -35,7 +35,7 @@ static int64_t share_of(const struct kernel *k, const struct buffer *b, const st
 	int64_t tile = k->plan->graph->extents.tile[t->axis];
 
 	if (t->axis == buffer_split_axis(k, b))
-		tile = ring_part_extent(k, b, t->axis);
+		tile = ring_slice_extent(k, b, t->axis);
 	if (t->mod || (tile % t->div && t->div % tile) || lower_is_shared_operand(k, buffer_index(k, b)))
 		return 1;
 	return min_i64(t->div, tile);
@@ -97,7 +97,7 @@ static bool begins_aligned(const struct kernel *k, const struct buffer *b, const
 
 		if (stands && t->coef * g->extents.tile[t->axis] * bits % chunk_bits(k))
 			return false;
-		if (in_parts && t->coef * ring_part_extent(k, b, t->axis) * bits % chunk_bits(k))
+		if (in_parts && t->coef * ring_slice_extent(k, b, t->axis) * bits % chunk_bits(k))
 			return false;
 	}
 	return x->k * bits % chunk_bits(k) == 0;
@@ -105,7 +105,7 @@ static bool begins_aligned(const struct kernel *k, const struct buffer *b, const
 
 /* Rows and columns of a loaded tile as its tensor lies in memory. True if the copy
  * engine can bring it: plain indices, strides and rows of complete chunks. */
-bool lower_load_shape(const struct kernel *k, const struct buffer *b, struct shape2 *s)
+bool lower_find_load_shape(const struct kernel *k, const struct buffer *b, struct shape2 *s)
 {
 	const struct program *p = k->plan->graph->program;
 	const struct node *n = &p->nodes.v[b->node];
@@ -132,7 +132,7 @@ bool lower_load_shape(const struct kernel *k, const struct buffer *b, struct sha
 
 /* The rows or columns that a split load fills in the slot of all slices. They must be contiguous; the copy engine can
  * start only where the swizzle pattern does. */
-enum err_code lower_fill_slice(const struct kernel *k, struct ring *r, const struct buffer *b, struct err *e)
+enum err_code lower_find_boxes(const struct kernel *k, struct ring *r, const struct buffer *b, struct err *e)
 {
 	const struct shape2 *v = &r->shape;
 	bool by_rows = v->nrow && v->row[0] == buffer_split_axis(k, b);

@@ -58,7 +58,7 @@ bool lower_is_shared_operand(const struct kernel *k, int buffer)
 	return next_product(k, buffer, &(int){ 0 });
 }
 
-bool lower_contracts(const struct kernel *k, int buffer, int axis)
+bool lower_is_contracted(const struct kernel *k, int buffer, int axis)
 {
 	const struct stask *s;
 
@@ -84,7 +84,7 @@ static struct operand_tiling operand_tiling(const struct kernel *k, const struct
 
 	for (int i = 0; i < b->naxes; i++) {
 		int axis = b->axis[i];
-		int64_t take = ring_part_extent(k, b, axis);
+		int64_t take = ring_slice_extent(k, b, axis);
 
 		if (node_has_axis(mma, axis) != own)
 			continue;
@@ -216,7 +216,7 @@ static void choose_panels(const struct kernel *k, struct ring *r, const struct b
 	struct limits limits = { most, operand ? find_grain(k, r, b, &by) : 0,
 		l->widest * 8 / bits, l->narrowest * 8 / bits };
 
-	if (operand && r->shape.ncol && !lower_contracts(k, r->buffer, r->shape.col[0]))
+	if (operand && r->shape.ncol && !lower_is_contracted(k, r->buffer, r->shape.col[0]))
 		fill_columns(r, limits);
 	r->panel_cols = operand ? widest_panel(r, limits) : min_i64(r->cols, limits.widest);
 	r->swizzle = (int)(r->panel_cols * bits / 8);
@@ -271,7 +271,7 @@ static enum err_code add_same_ring(struct kernel *k, int buffer, bool engine, st
 	r.buffer = buffer;
 	r.engine = engine;
 	if (k->plan->graph->tasks.v[b->first].kind == TASK_LOAD)
-		TRY(lower_fill_slice(k, &r, b, e));
+		TRY(lower_find_boxes(k, &r, b, e));
 	push_ring(k, &r);
 	return OK;
 }
@@ -300,7 +300,7 @@ static enum err_code add_ring(struct kernel *k, int buffer, struct err *e)
 	if (b->together && b->slice)
 		return add_same_ring(k, buffer, k->rings.v[k->ring_of[buffer - b->slice]].engine, e);
 	if (loaded)
-		r.engine = lower_load_shape(k, b, &r.shape) && is_async_load(k, b->first);
+		r.engine = lower_find_load_shape(k, b, &r.shape) && is_async_load(k, b->first);
 	else
 		r.shape = b->node != NONE ? k->node_shape[b->node] : k->carry_shape[b->carry];
 	r.one_slice = b->slices > 1 && !b->together && ints_hold(b->axis, b->naxes, buffer_split_axis(k, b));
@@ -317,7 +317,7 @@ static enum err_code add_ring(struct kernel *k, int buffer, struct err *e)
 	else
 		k->shared_bytes += r.slot_bytes * r.versions;
 	if (loaded && b->together)
-		TRY(lower_fill_slice(k, &r, b, e));
+		TRY(lower_find_boxes(k, &r, b, e));
 	push_ring(k, &r);
 	return OK;
 }

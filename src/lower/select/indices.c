@@ -1,5 +1,5 @@
-/* Indices, addresses and conditions of elements: along axes, in rings, in tensors. Divisions are simplified where the
- * compiler could not, as it does not know that a thread's column is within a group. */
+/* Indices, addresses and conditions of elements: along axes, in rings, in tensors. Divisions are simplified, because
+ * the compiler does not know that COL0 + E, an element's column within its group, is less than the group's width. */
 #include "lower/pass/pass.h"
 
 /* quotients ---------------------------------------------------------------------- */
@@ -9,9 +9,9 @@ static const struct frag_layout *current_layout(const struct lowering *c)
 	return c->element_layout ? c->element_layout : &c->k->target->frag;
 }
 
-/* A sum as two: the terms that are multiples of a unit, and the others. NULL: there are none. */
+/* The terms of a sum that are multiples of a unit, and the other terms; NULL: there are none. */
 struct split_sum {
-	const struct num *multiple, *remainder;
+	const struct num *multiple, *others;
 };
 
 static const struct num *sum_or_null(struct lowering *c, const struct num *x, const struct num *y)
@@ -34,7 +34,7 @@ static struct split_sum split_multiples(struct lowering *c, const struct num *x,
 		return is_multiple(x, unit) ? (struct split_sum){ x, NULL } : (struct split_sum){ NULL, x };
 	a = split_multiples(c, x->a, unit);
 	b = split_multiples(c, x->b, unit);
-	return (struct split_sum){ sum_or_null(c, a.multiple, b.multiple), sum_or_null(c, a.remainder, b.remainder) };
+	return (struct split_sum){ sum_or_null(c, a.multiple, b.multiple), sum_or_null(c, a.others, b.others) };
 }
 
 /* Is x a fragment element's column within its group, COL0 + E? */
@@ -57,16 +57,16 @@ static const struct num *divide_terms(struct lowering *c, const struct num *x, i
 
 static const struct num *divide_sum(struct lowering *c, const struct num *x, int64_t by)
 {
-	return split_multiples(c, x, by).remainder ? DIV(x, N(c, by)) : divide_terms(c, x, by);
+	return split_multiples(c, x, by).others ? DIV(x, N(c, by)) : divide_terms(c, x, by);
 }
 
-/* Can the column's group and its number in the group be divided apart? The number is less than the group's width, which
- * the compiler does not know: it would divide in each element. */
+/* Can the terms of x that number the group and the column within it, COL0 + E, be divided separately? That leaves no
+ * division that depends on the element if `by` is a multiple of the group's width. */
 static bool can_split_by_group(const struct lowering *c, const struct split_sum *x, int64_t by)
 {
 	int cols = current_layout(c)->cols;
 
-	return c->reads_element && is_column_in_group(x->remainder) && (by % cols == 0 || cols % by == 0);
+	return c->reads_element && is_column_in_group(x->others) && (by % cols == 0 || cols % by == 0);
 }
 
 static const struct num *quotient(struct lowering *c, const struct num *x, int64_t by)
@@ -78,7 +78,7 @@ static const struct num *quotient(struct lowering *c, const struct num *x, int64
 	if (by == 1 || !can_split_by_group(c, &a, by))
 		return DIV(x, N(c, by));
 	quot = a.multiple ? divide_sum(c, a.multiple, by) : N(c, 0);
-	return by % cols == 0 ? quot : ADD(quot, DIV(a.remainder, N(c, by)));
+	return by % cols == 0 ? quot : ADD(quot, DIV(a.others, N(c, by)));
 }
 
 static const struct num *remainder_of(struct lowering *c, const struct num *x, int64_t by)
@@ -89,8 +89,8 @@ static const struct num *remainder_of(struct lowering *c, const struct num *x, i
 	if (by == 1 || !can_split_by_group(c, &a, by))
 		return MOD(x, N(c, by));
 	if (by % cols || !a.multiple)
-		return by % cols ? MOD(a.remainder, N(c, by)) : a.remainder;
-	return ADD(MOD(a.multiple, N(c, by)), a.remainder);
+		return by % cols ? MOD(a.others, N(c, by)) : a.others;
+	return ADD(MOD(a.multiple, N(c, by)), a.others);
 }
 
 /* axes ------------------------------------------------------------------------- */
@@ -142,7 +142,7 @@ const struct num *axis_first(struct lowering *c, const struct stask *s, const st
 	return N(c, 0);
 }
 
-/* How many neighbours along the axis share one element of a ring of this shape. */
+/* How many neighbours along the axis share one element of the ring: 32 if the tensor's index is x // 32. */
 static int64_t axis_share(const struct shape2 *shape, int axis)
 {
 	for (int i = 0; i < shape_rank(shape); i++)
@@ -187,8 +187,8 @@ static const struct num *current_row(struct lowering *c)
 
 static const struct num *current_col(struct lowering *c)
 {
-	const struct num *col = ADD(ADD(MUL(N(c, current_layout(c)->cols), V(c, VAR_EIGHT, NONE)), V(c,
-		VAR_COL0, NONE)), V(c, VAR_E, NONE));
+	const struct num *group = MUL(N(c, current_layout(c)->cols), V(c, VAR_COL_GROUP, NONE));
+	const struct num *col = ADD(ADD(group, V(c, VAR_COL0, NONE)), V(c, VAR_E, NONE));
 
 	return c->k_step_cols ? ADD(MUL(N(c, c->k_step_cols), V(c, VAR_KS, NONE)), col) : col;
 }
@@ -198,18 +198,17 @@ const struct num *axis_local_index(struct lowering *c, const struct stask *s, co
 	const struct num *at = N(c, 0);
 	int packs = c->p->axes.v[axis].packs;
 
-	if (!c->axis_index[axis] && packs != NONE && !ints_hold(shape->row, shape->nrow, axis) &&
-	    !ints_hold(shape->col, shape->ncol, axis))
-		return quotient(c, axis_local_index(c, s, shape, packs), c->p->axes.v[axis].per);
 	if (c->axis_index[axis])
 		at = c->axis_index[axis];
 	else if (ints_hold(shape->row, shape->nrow, axis))
 		at = axis_part_of_flat(c, s, shape, shape->row, shape->nrow, axis, current_row(c));
 	else if (ints_hold(shape->col, shape->ncol, axis))
 		at = axis_part_of_flat(c, s, shape, shape->col, shape->ncol, axis, current_col(c));
+	else if (packs != NONE)		/* the shape has the packed axis, not that of its words */
+		return quotient(c, axis_local_index(c, s, shape, packs), c->p->axes.v[axis].per);
 	else if (c->contracted && ints_hold(c->contracted->row, c->contracted->nrow, axis))
-		at = axis_part_of_flat(c,
-			s, c->contracted, c->contracted->row, c->contracted->nrow, axis, V(c, VAR_KS, NONE));
+		at = axis_part_of_flat(c, s, c->contracted, c->contracted->row, c->contracted->nrow, axis,
+			V(c, VAR_KS, NONE));
 	if (axis_share(shape, axis) > 1)
 		at = MUL(at, N(c, axis_share(shape, axis)));
 	if (axis == s->split_axis && s->slices > 1)
@@ -222,6 +221,12 @@ bool axis_is_ragged(const struct lowering *c, const struct shape2 *shape, int ax
 	return !has_full_axis(shape, axis) && c->p->axes.v[axis].size % c->g->extents.tile[axis];
 }
 
+static const struct num *before_end(struct lowering *c, const struct stask *s, const struct shape2 *shape, int axis)
+{
+	return NUM2(LT, ADD(axis_first(c, s, shape, axis), axis_local_index(c, s, shape, axis)),
+		N(c, c->p->axes.v[axis].size));
+}
+
 const struct num *within_ends(struct lowering *c,
 	const struct stask *s, const struct shape2 *shape, const int *axes, int n)
 {
@@ -229,8 +234,7 @@ const struct num *within_ends(struct lowering *c,
 
 	for (int i = 0; i < n; i++)
 		if (axis_is_ragged(c, shape, axes[i]))
-			all = NUM2(BOTH, all, NUM2(LT, ADD(axis_first(c, s, shape, axes[i]),
-				axis_local_index(c, s, shape, axes[i])), N(c, c->p->axes.v[axes[i]].size)));
+			all = NUM2(BOTH, all, before_end(c, s, shape, axes[i]));
 	return all;
 }
 
@@ -247,8 +251,7 @@ const struct num *inside_condition(struct lowering *c, const struct stask *s, co
 		int axis = shape_axis(shape, i);
 
 		if (ends >> axis & 1 && axis_is_ragged(c, shape, axis))
-			all = NUM2(BOTH, all, mark_axis_end(c, s, shape, axis, NUM2(LT, ADD(axis_first(c,
-				s, shape, axis), axis_local_index(c, s, shape, axis)), N(c, c->p->axes.v[axis].size))));
+			all = NUM2(BOTH, all, mark_axis_end(c, s, shape, axis, before_end(c, s, shape, axis)));
 	}
 	return all;
 }
@@ -277,13 +280,12 @@ const struct num *tensor_index(struct lowering *c, const struct stask *s, const 
 
 /* rings ------------------------------------------------------------------------ */
 
-/* Index along an axis, within a ring, of the current element. */
+/* Index of the current element along an axis of a ring. `shape` is that of the value which has the element. */
 static const struct num *ring_axis_index(struct lowering *c, const struct stask *s, const struct ring *r,
 	int axis, const struct shape2 *shape)
 {
 	const struct num *at = axis_local_index(c, s, shape, axis);
 
-	/* the current tile, in a ring that holds the full axis */
 	if (has_full_axis(&r->shape, axis) && !has_full_axis(shape, axis))
 		at = ADD(axis_first(c, s, shape, axis), at);
 	if (r->one_slice && axis == s->split_axis)
@@ -293,7 +295,7 @@ static const struct num *ring_axis_index(struct lowering *c, const struct stask 
 	return at;
 }
 
-/* Flat number, over the axes, of the current element's row or column in a ring. */
+/* Number of the current element's row or column in a ring. It counts over the n axes, the last one fastest. */
 static const struct num *flatten(struct lowering *c, const struct stask *s, const struct ring *r,
 	const int *axes, int n, const struct shape2 *shape)
 {
@@ -301,8 +303,7 @@ static const struct num *flatten(struct lowering *c, const struct stask *s, cons
 
 	for (int i = 0; i < n; i++) {
 		int axis = axes[i];
-		int64_t extent = has_full_axis(&r->shape, axis) ? c->p->axes.v[axis].size :
-			c->g->extents.tile[axis];
+		int64_t extent = has_full_axis(&r->shape, axis) ? c->p->axes.v[axis].size : c->g->extents.tile[axis];
 		const struct num *at = ring_axis_index(c, s, r, axis, shape);
 
 		if (r->one_slice && axis == s->split_axis)	/* the ring holds no other slice */
@@ -336,43 +337,43 @@ const struct num *slot_address(struct lowering *c, const struct ring *r)
 	return V(c, VAR_SLOT, (int)(r - c->k->rings.v));
 }
 
-/* Does the column have a term for the fragment's group of columns, EIGHT? */
+/* Does the column have a term for the fragment's group of columns? */
 static bool is_fragment_column(const struct num *col)
 {
 	if (col->op == NUM_ADD)
 		return is_fragment_column(col->a) || is_fragment_column(col->b);
-	return col->op == NUM_MUL && col->b->op == NUM_VAR && col->b->var == VAR_EIGHT;
+	return col->op == NUM_MUL && col->b->op == NUM_VAR && col->b->var == VAR_COL_GROUP;
 }
 
-/* The swizzle of a row: bits that are XORed to the address, from the number of the row's line. */
+/* The bits that are XORed into addresses in a row: the number of its line of memory, modulo the chunks of a row. */
 static const struct num *swizzle_pattern(struct lowering *c, const struct ring *r, const struct num *row)
 {
 	const struct shared_layout *l = &c->k->target->shared;
 
 	return NUM2(SHL, NUM2(AND, DIV(MUL(row, N(c, r->swizzle)), N(c, l->line)),
-		N(c, r->swizzle / l->chunk - 1)), N(c, power_of(l->chunk)));
+		N(c, r->swizzle / l->chunk - 1)), N(c, log2_of(l->chunk)));
 }
 
-/* The swizzled address of a fragment element, as a sum of three parts: of the thread, of the group of columns, and
- * constants. So the compiler computes the first once, the second once for all rows, and puts the third into the
- * instruction as an immediate. */
+/* The swizzled address of a fragment element, as a sum of three parts: one depends on the thread, one also on the group
+ * of columns, the last is a constant once loops are unrolled. The compiler computes the first once and the second once
+ * for all rows, and makes the third an immediate of the instruction. */
 static const struct num *swizzled_address(struct lowering *c, const struct ring *r, int bytes,
 	const struct split_sum *row, const struct split_sum *col)
 {
 	const struct shared_layout *l = &c->k->target->shared;
 	int group = current_layout(c)->cols * bytes;
-	const struct num *x = swizzle_pattern(c, r, row->remainder), *at = MUL(row->remainder, N(c, r->swizzle));
+	const struct num *pattern = swizzle_pattern(c, r, row->others), *at = MUL(row->others, N(c, r->swizzle));
 	const struct num *chunk = MUL(MOD(col->multiple, N(c, r->panel_cols)), N(c, bytes));
-	const struct num *known = MUL(DIV(col->multiple, N(c, r->panel_cols)), N(c, r->panel_bytes));
-	const struct num *col0 = MUL(col->remainder->a, N(c, bytes)), *e = MUL(col->remainder->b, N(c, bytes));
+	const struct num *constant = MUL(DIV(col->multiple, N(c, r->panel_cols)), N(c, r->panel_bytes));
+	const struct num *col0 = MUL(col->others->a, N(c, bytes)), *e = MUL(col->others->b, N(c, bytes));
 
 	if (group > l->chunk) {			/* a group spans several chunks */
-		col0 = NUM2(XOR, col0, NUM2(AND, x, N(c, group - 1)));
-		x = NUM2(AND, x, N(c, l->line - group));
+		col0 = NUM2(XOR, col0, NUM2(AND, pattern, N(c, group - 1)));
+		pattern = NUM2(AND, pattern, N(c, l->line - group));
 	}
 	if (row->multiple)
-		known = ADD(known, MUL(row->multiple, N(c, r->swizzle)));
-	return ADD(ADD(ADD(ADD(slot_address(c, r), ADD(at, col0)), NUM2(XOR, chunk, x)), known), e);
+		constant = ADD(constant, MUL(row->multiple, N(c, r->swizzle)));
+	return ADD(ADD(ADD(ADD(slot_address(c, r), ADD(at, col0)), NUM2(XOR, chunk, pattern)), constant), e);
 }
 
 const struct num *ring_element_address(struct lowering *c, const struct ring *r, const struct num *row,
@@ -386,7 +387,7 @@ const struct num *ring_element_address(struct lowering *c, const struct ring *r,
 		return ADD(slot, MUL(ADD(MUL(row, N(c, r->panel_cols)), col), N(c, bytes)));
 	rows = split_multiples(c, row, shared_pattern_rows(&c->k->target->shared));
 	cols = split_multiples(c, col, current_layout(c)->cols);
-	if (!c->walks_ring && rows.remainder && is_fragment_column(col) && is_column_in_group(cols.remainder) &&
+	if (!c->walks_ring && rows.others && is_fragment_column(col) && is_column_in_group(cols.others) &&
 	    r->panel_cols % current_layout(c)->cols == 0)
 		return swizzled_address(c, r, bytes, &rows, &cols);
 	panel = MUL(DIV(col, N(c, r->panel_cols)), N(c, r->panel_bytes));
@@ -401,10 +402,10 @@ const struct num *ring_address(struct lowering *c, const struct stask *s, const 
 		flatten(c, s, r, r->shape.col, r->shape.ncol, shape));
 }
 
-/* owners ---------------------------------------------------------------------- */
+/* accesses by threads ----------------------------------------------------------- */
 
-/* Condition: the thread's digit of a spread is 0. */
-static const struct num *has_first_digit(struct lowering *c, const struct num *thread, const struct spread *s)
+/* Condition: the spread gives this thread the number 0. */
+static const struct num *first_of_spread(struct lowering *c, const struct num *thread, const struct spread *s)
 {
 	return NUM2(EQ, MOD(s->div > 1 ? DIV(thread, N(c, s->div)) : thread, N(c, s->mod)), N(c, 0));
 }
@@ -418,11 +419,11 @@ const struct num *one_holder_condition(struct lowering *c, enum frag_kind kind)
 	case FRAG_FULL:
 		break;
 	case FRAG_ROW:
-		return has_first_digit(c, thread, &l->col);
+		return first_of_spread(c, thread, &l->col);
 	case FRAG_COL:
-		if (spread_is_top(&l->row, c->k->target))
+		if (spread_is_top(&l->row, c->k->target))	/* the first threads of the first warp */
 			return NUM2(LT, thread, N(c, l->row.div));
-		return NUM2(BOTH, NUM2(LT, thread, N(c, c->k->target->warp)), has_first_digit(c, thread, &l->row));
+		return NUM2(BOTH, NUM2(LT, thread, N(c, c->k->target->warp)), first_of_spread(c, thread, &l->row));
 	case FRAG_SCALAR:
 		return NUM2(EQ, thread, N(c, 0));
 	}
@@ -442,10 +443,9 @@ const struct num *walk_ring(struct lowering *c, const struct stask *s, const str
 	o->u.move.elements = f.rows * f.cols;
 	o->u.move.cols = f.cols;
 	c->walks_ring = true;
-	if (f.rows == r->full_rows && f.cols == r->full_cols)
-		o->u.move.address = ring_element_address(c, r, V(c, VAR_ROW0, NONE), V(c, VAR_COL0, NONE));
-	else
-		o->u.move.address = ring_address(c, s, r, &r->shape);
+	o->u.move.address = f.rows == r->full_rows && f.cols == r->full_cols ?
+		ring_element_address(c, r, V(c, VAR_ROW0, NONE), V(c, VAR_COL0, NONE)) :
+		ring_address(c, s, r, &r->shape);
 	c->walks_ring = false;
 	return inside_condition(c, s, &r->shape, &f, ALL_AXES);
 }
@@ -470,7 +470,7 @@ static bool may_leave_tensor(const struct lowering *c, const struct index_expr *
 	for (int i = 0; i < c->p->axes.n; i++) {
 		most[i] = c->p->axes.v[i].size - 1;
 		if (c->p->axes.v[i].packs != NONE && index_uses(x, i))
-			return true;
+			return true;	/* unknown, as the axis counts packed words */
 	}
 	r = index_bounds(x, least, most);
 	return r.lo < 0 || r.hi >= size;

@@ -12,7 +12,7 @@
  *
  * Conventions: every result is allocated in c->a. Functions that return an error code fail with ERR_ILLEGAL, and
  * name the user's line, where the plan asks for something that has no lowering. "The current element" is the
- * element of a fragment that the operation in the making is about, as its loop variables (RB, H, EIGHT, E, ...)
+ * element of a fragment that the operation in the making is about, as its loop variables (RB, H, COL_GROUP, E, ...)
  * number it. Offsets of addresses are bytes; indices and extents are elements.
  */
 #ifndef LOWER_SELECT_LOWERING_H
