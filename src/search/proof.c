@@ -353,16 +353,13 @@ enum err_code proof_make(struct arena *a, const struct timeline *t, const struct
 	*out = (struct proof){ 0 };
 	TRY(loop_solve(a, t->plan, line->entry_costs, line->ii_loop, LOOP_BOUND, &effort, stop, &out->loop, e));
 	out->bound = resources(&m, line->entry_costs);
-	if (!out->loop.stated) {
-		if (out->bound < line->ii * (1 + ROUNDING))
-			out->bound = fmin(out->bound, line->ii);
-		return OK;
+	if (out->loop.stated) {
+		out->tile = out->bound > out->loop.bound * (1 + ROUNDING);
+		out->bound = fmax(out->bound, out->loop.bound);
 	}
-	out->tile = out->bound > out->loop.bound * (1 + ROUNDING);
-	out->bound = fmax(out->bound, out->loop.bound);
 	if (out->bound < line->ii * (1 + ROUNDING))
 		out->bound = fmin(out->bound, line->ii);
-	return explain(&m, e);
+	return out->loop.stated ? explain(&m, e) : OK;
 }
 
 /* The latest use of a value by the task. */

@@ -134,14 +134,6 @@ static bool tighten_pair(struct modulo_propagator *g, struct modulo_state *s, in
 	return modulo_bound(g, s, x->i, x->j, first + gap[0]) && modulo_bound(g, s, x->j, x->i, gap[1] - 1 - last);
 }
 
-static bool tighten_pairs(struct modulo_propagator *g, struct modulo_state *s)
-{
-	for (int k = 0; k < g->net->pairs.n; k++)
-		if (!tighten_pair(g, s, k))
-			return false;
-	return true;
-}
-
 /* ---- memories and lanes ---- */
 
 int modulo_state_memory(const struct modulo_propagator *g, const struct modulo_state *s, int value)
@@ -221,7 +213,10 @@ bool modulo_tighten(struct modulo_propagator *g, struct modulo_state *s)
 	if (!lanes_fit(g, s))
 		return false;
 	for (int round = 0; round < 1000; round++) {
-		if (!tighten_pairs(g, s) || !tighten_values(g, s))
+		for (int k = 0; k < g->net->pairs.n; k++)
+			if (!tighten_pair(g, s, k))
+				return false;
+		if (!tighten_values(g, s))
 			return false;
 		moved = false;
 		if (!tighten_most(g, s, &moved))
