@@ -24,8 +24,8 @@ static void check_wanted(lua_State *L, int idx, const struct program *p, struct 
 		int axis = check_axis_key(L, lua_gettop(L) - 1, "search", p), *n = &out->n[axis];
 		int64_t count = lua_istable(L, -1) ? (int64_t)lua_rawlen(L, -1) : 1;
 
-		if (count < 1 || count > CHOICES_MAX)
-			throw_msg(L, "search: 1 to %d extents of axis '%s' can be tried, not %d", CHOICES_MAX,
+		if (count < 1 || count > EXTENTS_MAX)
+			throw_msg(L, "search: 1 to %d extents of axis '%s' can be tried, not %d", EXTENTS_MAX,
 				p->axes.v[axis].name, (int)count);
 		for (int64_t i = 1; i <= count; i++) {
 			if (lua_istable(L, -1))
@@ -145,7 +145,7 @@ static void push_traits(lua_State *L, const struct program *p, const struct choi
 	lua_newtable(L);
 	for (int i = 0; i < LEN(traits); i++)
 		set_real(L, traits[i].name, traits[i].x);
-	for (int l = 0; l < CHOICE_LOOPS; l++)
+	for (int l = 0; l < CHOICE_REGIONS; l++)
 		if (c->order[l]) {
 			lua_pushfstring(L, "order %d: %d", l, c->order[l]);
 			lua_pushnumber(L, 1);

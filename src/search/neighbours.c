@@ -15,7 +15,7 @@ static const struct { int ways, warps, replicas; enum split_kind split; } lanes[
 static void set_orders(const struct space *s, struct choice *c, bool ahead)
 {
 	c->extra_versions = 0;
-	for (int l = 0; l < CHOICE_LOOPS; l++) {
+	for (int l = 0; l < CHOICE_REGIONS; l++) {
 		const struct orders *o = &s->variants[c->split_off].orders[l];
 
 		c->order[l] = ahead ? o->most : 0;
@@ -37,7 +37,7 @@ bool space_ahead(const struct space *s, const struct choice *c, struct choice *o
 {
 	bool has = false;
 
-	for (int l = 0; l < CHOICE_LOOPS; l++)
+	for (int l = 0; l < CHOICE_REGIONS; l++)
 		has |= s->variants[c->split_off].orders[l].n > 1;
 	*out = *c;
 	set_orders(s, out, true);
@@ -80,7 +80,7 @@ void space_starts(const struct space *s, struct arena *a, struct choices *out)
 
 /* ---- neighbours ------------------------------------------------------------------------ */
 
-enum coordinate { BY_ORDER, BY_ISSUE_ORDER = BY_ORDER + CHOICE_LOOPS, BY_SPLIT_OFF, BY_GROUP, BY_RASTER, BY_CLUSTER,
+enum coordinate { BY_ORDER, BY_ISSUE_ORDER = BY_ORDER + CHOICE_REGIONS, BY_SPLIT_OFF, BY_GROUP, BY_RASTER, BY_CLUSTER,
 	BY_LONGEST_FIRST, BY_DEPTH, BY_DEEPER_RINGS, BY_TILE_VERSIONS, BY_STORES, BY_VERSIONS, BY_LANES, BY_EXTENT };
 
 int space_coordinates(const struct space *s)

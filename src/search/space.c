@@ -68,7 +68,7 @@ static void add_extent(struct dim *d, int64_t size, int64_t extent, bool start)
 			d->starts |= (uint32_t)start << i;
 			return;
 		}
-	if (d->n == CHOICES_MAX || (d->n && extent < d->extent[d->n - 1]))
+	if (d->n == EXTENTS_MAX || (d->n && extent < d->extent[d->n - 1]))
 		return;
 	d->starts |= (uint32_t)start << d->n;
 	d->extent[d->n++] = extent;
@@ -188,7 +188,7 @@ int space_order_index(const struct program *p, int phase, int loop)
 	for (int l = 0; l < p->loops.n && loop == NONE; l++)
 		if (p->loops.v[l].phase == phase)
 			return NONE;
-	return region < CHOICE_LOOPS ? region : NONE;
+	return region < CHOICE_REGIONS ? region : NONE;
 }
 
 /* Can the choice split the product along the axis? Along the contracted axis only its operands are split. */

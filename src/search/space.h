@@ -12,8 +12,8 @@
 #include "search/orders.h"
 
 enum {
-	CHOICE_LOOPS = 8,		/* regions whose orders are chosen; all others have the program's order */
-	CHOICES_MAX = 24,		/* most extents of an axis */
+	CHOICE_REGIONS = 8,		/* loops and phases whose orders are chosen; all others have the program's order */
+	EXTENTS_MAX = 24,		/* of an axis */
 	CONVERSIONS_MAX = 4,
 };
 
@@ -24,9 +24,9 @@ enum split_kind { SPLIT_ROWS, SPLIT_COLUMNS, SPLIT_DEPTH };
 struct choice {
 	struct tiling tiling;
 	bool split_off;			/* conversions of what products read are sTasks of their own */
-	int ways, warps, replicas;	/* of the computing lanes: slices, warps of each lane, replicas of each lane */
+	int ways, warps, replicas;	/* computing lanes, of which each has one slice; warps and replicas of each */
 	enum split_kind split;
-	int order[CHOICE_LOOPS];	/* by region (space_order_index): index into the space's orders */
+	int order[CHOICE_REGIONS];	/* by region (space_order_index): index into the space's orders */
 	bool issue_order;		/* lanes agree on who issues products next */
 	unsigned extra_versions;	/* bits, by order_value: values with one version more than their order needs */
 	int ring_depth;			/* most versions of rings that loads of loops fill ... */
@@ -39,7 +39,7 @@ struct choice {
 /* The extents of one tiled axis, in increasing order. */
 struct dim {
 	int axis, n;
-	int64_t extent[CHOICES_MAX];
+	int64_t extent[EXTENTS_MAX];
 	uint32_t starts;		/* bits: the extents that the search starts from */
 };
 
@@ -47,13 +47,13 @@ struct dim {
 struct wanted {
 	bool measured;			/* plans will be measured, so all good ones are priced with their kernels */
 	int n[AXES_MAX];
-	int64_t extent[AXES_MAX][CHOICES_MAX];
+	int64_t extent[AXES_MAX][EXTENTS_MAX];
 };
 
 /* The orders of each region, for one value of choice.split_off. */
 struct variant {
 	bool exists;
-	struct orders orders[CHOICE_LOOPS];
+	struct orders orders[CHOICE_REGIONS];
 };
 
 struct space {

@@ -1,16 +1,16 @@
 /* play.h - executes the actions of a scenario and checks the rules; for use inside src/verify.
  *
  * The actions (acts.h) are executed in one order that their waits allow. The order makes no difference (verify.h),
- * because each event carries a vector clock: how many events of every warp, phases of every barrier and groups of
- * every warp come before it in all executions.
+ * because the rules are checked on vector clocks: how many events of every warp, generations of every barrier and groups of
+ * products and stores of every warp come before an event in all executions.
  */
 #ifndef VERIFY_PLAY_H
 #define VERIFY_PLAY_H
 
 #include "verify/acts.h"
 
-/* A lane waits at an instance of its sTask `before`, while others wait until it signals its product; before NONE: it
- * waits at the end of the runs of its loops. */
+/* Two sTasks of a lane: it waits at an instance of `before`, while others wait until it signals `product`; before NONE: it
+ * waits where a run of a loop ends. */
 struct unsignalled {
 	int product, before;
 };
@@ -18,8 +18,8 @@ struct unsignalled {
 /* What is known of the execution that breaks a rule; lowering makes refinements of it. */
 struct counterexample {
 	struct unsignalled unsignalled;	/* lanes wait for each other, one of them only because this product is not
-					 * signalled; NONE */
-	int mistaken;			/* a flag two of whose phases may be taken for each other; NONE */
+					 * signalled; product NONE: none does */
+	int mistaken;			/* a flag of which a lane may mistake one generation for another; NONE */
 	int run;			/* a flag of runs: all instances of a run are complete, but lanes wait for
 					 * each other because its loop has not ended; NONE */
 };

@@ -1,7 +1,8 @@
 /* Initial values of carries in registers. */
 #include "lower/pass/build.h"
 
-/* Does a product with nothing to add to begin each life of the carry? The matrix unit can do without what is there. */
+/* Does each life of the carry begin with a product that adds to zero? Then the matrix unit ignores what the registers hold,
+ * and no initial value is needed. A loop around that product that may make no iteration would leave them unset. */
 static bool begins_by_product(const struct lowering *c, const struct buffer *b)
 {
 	const struct stask *first = &c->g->tasks.v[b->first];
@@ -31,8 +32,8 @@ enum err_code add_initial(struct lowering *c, int buffer, int iteration, struct 
 	return OK;
 }
 
-/* Carries begin each life with their initial value. Those of the tile do so at once, if that is all the lane works on;
- * those of a loop before the first to touch them, or before the loop inside where it stands. */
+/* Carries begin each life with their initial value. It is written where the tile starts for carries of the tile, if the lane
+ * works on one tile at a time; else before the first sTask that touches the carry, or before the inner loop of that sTask. */
 enum err_code build_initial_tile(struct lowering *c, struct err *e)
 {
 	for (int i = 0; i < c->g->buffers.n; i++)

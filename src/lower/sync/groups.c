@@ -15,8 +15,8 @@ static void init_group_wait(struct kernel *k, struct group_wait *w)
 }
 
 /* If other lanes wait for a product, its own lane needs a point in the same region where it learns that the product is
- * complete, to signal it. If no wait of the plan is such a point, the lane drains: behind the product it waits until
- * only that group is under way. */
+ * complete, to signal it. If no wait of the plan is such a point, the lane waits behind the product until only that newest
+ * group is under way, and so learns that the one before is complete. */
 static void find_drains(const struct kernel *k, struct klane *l)
 {
 	for (int i = 0; i < l->entries.n; i++) {
@@ -190,7 +190,7 @@ static struct kstep *step_of_loop(const struct counting *c, int loop)
 	BUG("loop %d is not a step of the lane", loop);
 }
 
-/* When its run of the loop ends, the lane learns that product i is complete. */
+/* Make the lane wait for product i where its run of the loop ends. */
 static void complete_with_run(const struct counting *c, int i, int loop)
 {
 	const struct walk *w = c->r->walk;
@@ -210,8 +210,8 @@ static void complete_with_run(const struct counting *c, int i, int loop)
 	s->groups_left = s->groups_left == NONE || n < s->groups_left ? n : s->groups_left;
 }
 
-/* If other lanes wait for the run that ends with product instance i: with tile offsets, no end of a tile makes the lane
- * wait for its products, so it must wait at the end of the run. */
+/* If other lanes wait for the run that product instance i ends, make the lane wait for i at the end of the run. Without tile
+ * offsets that is not necessary, because at the end of each tile the lane waits for all its products. */
 static void count_runs(const struct counting *c, int i)
 {
 	int task = c->r->inst[i].task, own = stask_at(c->k, task)->loop;
