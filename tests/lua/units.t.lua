@@ -256,7 +256,7 @@ for _, x in ipairs{{68, 8, true}, {66, 4, true}, {65, 2, false}, {72, nil, false
     local note = problems.notes and problems.notes[1]
     tap.is(note and note.code, bytes and "by_threads", "  check says so")
     if bytes then
-      tap.like(note.message .. "; " .. note.hint, ("%s: rows of 'A' have %d bytes.*make 'k' a multiple of 8")
+      tap.like(note.message .. "; " .. note.hint, ("%s: rows of 'A' have %d bytes.*pad axis 'k' with zeros to a multiple of 8")
         :format(bytes > 2 and bytes .. " bytes at a time" or "through registers", 2 * k), "  and what would bring it")
     end
   end
