@@ -53,15 +53,18 @@ const struct role_op_info role_op_info[DO_COUNT] = {
 void role_each_field(struct role_op *o, role_field_fn *fn, void *ctx)
 {
 	for (const struct role_operand *x = role_op_info[o->what].operands; x->kind != OPERAND_END; x++) {
-		if (x->kind == OPERAND_LETS) {
+		switch ((int)x->kind) {
+		case OPERAND_LETS:
 			for (int i = 0; i < o->u.let.v.n; i++) {
 				fn(ctx, OPERAND_COUNTER, &o->u.let.v.v[i].var);
 				fn(ctx, OPERAND_LETS, &o->u.let.v.v[i].to);
 			}
-		} else if (x->kind == OPERAND_INDICES) {
+			break;
+		case OPERAND_INDICES:
 			for (int d = 0; d < o->u.move.rank; d++)
 				fn(ctx, OPERAND_NUM, &o->u.move.index[d].at);
-		} else if (x->kind == OPERAND_BOXES) {
+			break;
+		case OPERAND_BOXES:
 			for (int i = 0; i < o->u.boxes.boxes.n; i++) {
 				struct role_box *b = &o->u.boxes.boxes.v[i];
 
@@ -70,13 +73,18 @@ void role_each_field(struct role_op *o, role_field_fn *fn, void *ctx)
 				for (int d = 0; d < RANK_MAX; d++)
 					fn(ctx, OPERAND_NUM, &b->corner[d]);
 			}
-		} else if (x->kind == OPERAND_STEPS) {
+			break;
+		case OPERAND_STEPS:
 			for (int i = 0; i < o->u.map.steps.n; i++) {
 				fn(ctx, OPERAND_INT, &o->u.map.steps.v[i].node);
 				fn(ctx, OPERAND_VALUE, &o->u.map.steps.v[i].value);
 				fn(ctx, OPERAND_DEF_FRAG, &o->u.map.steps.v[i].to);
 			}
-		} else if (x->kind != OPERAND_NEEDS) {
+			break;
+		case OPERAND_NEEDS:
+			fn(ctx, OPERAND_NEEDS, (void *)&x->offset);
+			break;
+		default:
 			fn(ctx, x->kind, (void *)role_field(o, x));
 		}
 	}
@@ -165,31 +173,46 @@ struct visit {
 	void *ctx;
 };
 
+/* The fragment of a field; none if it is not of such a kind. */
+static struct frag_at frag_of_field(enum operand_kind kind, const void *field)
+{
+	switch ((int)kind) {
+	case OPERAND_USE: case OPERAND_DEF: case OPERAND_SUM:
+		return *(const struct frag_at *)field;
+	case OPERAND_USE_FRAG: case OPERAND_DEF_FRAG:
+		return (struct frag_at){ *(const struct frag *const *)field, 0 };
+	default:
+		return (struct frag_at){ NULL, 0 };
+	}
+}
+
 static void visit_field(void *ctx, enum operand_kind kind, void *field)
 {
 	const struct visit *v = ctx;
 	struct operand x = { .kind = kind };
+	bool there;
 
 	if (operand_is_number(kind)) {
 		x.num = *(const struct num *const *)field;
+		there = x.num;
 		x.kind = kind == OPERAND_LETS ? OPERAND_NUM : kind;
 	} else if (kind == OPERAND_VALUE) {
 		x.value = *(const struct val *const *)field;
-	} else if (kind == OPERAND_USE || kind == OPERAND_DEF || kind == OPERAND_SUM) {
-		x.frag = *(const struct frag_at *)field;
-	} else if (kind == OPERAND_USE_FRAG || kind == OPERAND_DEF_FRAG) {
-		x.frag.frag = *(const struct frag *const *)field;
-		x.kind = kind == OPERAND_USE_FRAG ? OPERAND_USE : OPERAND_DEF;
+		there = x.value;
+	} else if (kind == OPERAND_NEEDS) {
+		there = true;
+		x.var = (enum var)*(const int *)field;
+	} else {
+		x.frag = frag_of_field(kind, field);
+		there = x.frag.frag;
+		x.kind = kind == OPERAND_USE_FRAG ? OPERAND_USE : kind == OPERAND_DEF_FRAG ? OPERAND_DEF : kind;
 	}
-	if (x.num || x.value || x.frag.frag)
+	if (there)
 		v->fn(v->ctx, &x);
 }
 
 void role_visit(const struct role_op *o, role_operand_fn *fn, void *ctx)
 {
-	for (const struct role_operand *x = role_op_info[o->what].operands; x->kind != OPERAND_END; x++)
-		if (x->kind == OPERAND_NEEDS)
-			fn(ctx, &(struct operand){ .kind = OPERAND_NEEDS, .var = (enum var)x->offset });
 	role_each_field((struct role_op *)o, visit_field, &(struct visit){ fn, ctx });
 }
 
@@ -199,7 +222,7 @@ void role_visit(const struct role_op *o, role_operand_fn *fn, void *ctx)
 struct uses {
 	const struct role_op *op;
 	bool all;			/* the result's elements need more than the same element of each operand */
-	role_made_fn *made;		/* NULL: in the walk over what the operation reads */
+	role_made_fn *made;
 	role_used_fn *used;
 	void *ctx;
 };
@@ -217,32 +240,54 @@ static void note_value(const struct uses *u, const struct val *v)
 		note_value(u, v->arg[i]);
 }
 
-static void note_operand(void *ctx, const struct operand *x)
+/* Does a product add to what its sum holds, at least in some iterations? */
+static bool adds(const struct role_op *o)
 {
-	const struct uses *u = ctx;
-	/* does a product add to what its sum holds, at least in some iterations? */
-	bool adds = u->op->what != DO_PRODUCT || u->op->u.product.adds->op != NUM_GT;
-
-	if (u->made && (x->kind == OPERAND_DEF || x->kind == OPERAND_SUM))
-		u->made(u->ctx, x->frag);
-	else if (!u->made && x->kind == OPERAND_VALUE)
-		note_value(u, x->value);
-	else if (!u->made && (x->kind == OPERAND_USE || (x->kind == OPERAND_SUM && adds)))
-		note_used(u, x->frag);
+	return o->what != DO_PRODUCT || o->u.product.adds->op != NUM_GT;
 }
 
+static void note_made(const struct uses *u, const struct role_operand *x)
+{
+	const struct role_op *o = u->op;
+	struct frag_at at = { NULL, 0 };
+
+	if (x->kind == OPERAND_DEF || x->kind == OPERAND_SUM || x->kind == OPERAND_DEF_FRAG)
+		at = frag_of_field(x->kind, role_field(o, x));
+	if (at.frag)
+		u->made(u->ctx, at);
+	for (int i = 0; x->kind == OPERAND_STEPS && i < o->u.map.steps.n; i++)
+		if (o->u.map.steps.v[i].to)
+			u->made(u->ctx, (struct frag_at){ o->u.map.steps.v[i].to, 0 });
+}
+
+static void note_read(const struct uses *u, const struct role_operand *x)
+{
+	const struct role_op *o = u->op;
+	const struct val *v = x->kind == OPERAND_VALUE ? *(const struct val *const *)role_field(o, x) : NULL;
+	struct frag_at at = { NULL, 0 };
+
+	if (x->kind == OPERAND_USE || x->kind == OPERAND_USE_FRAG || (x->kind == OPERAND_SUM && adds(o)))
+		at = frag_of_field(x->kind, role_field(o, x));
+	if (at.frag)
+		note_used(u, at);
+	if (v)
+		note_value(u, v);
+	for (int i = 0; x->kind == OPERAND_STEPS && i < o->u.map.steps.n; i++)
+		note_value(u, o->u.map.steps.v[i].value);
+}
+
+/* Liveness calls this for each operation several times, so it looks only at operands that have fragments. */
 void role_uses(const struct role_op *o, role_made_fn *made, role_used_fn *used, void *ctx)
 {
-	const struct role_operand *x = role_op_info[o->what].operands;
+	const struct role_operand *const operands = role_op_info[o->what].operands, *x = operands;
 	struct uses u = { .op = o, .made = made, .used = used, .ctx = ctx };
 
 	while (x->kind != OPERAND_OVER && x->kind != OPERAND_END)
 		x++;
 	u.all = !(role_op_info[o->what].traits & TRAIT_ELEMENTWISE) || (x->kind == OPERAND_OVER &&
 		(*(const struct frag *const *)role_field(o, x))->kind != FRAG_FULL);
-	if (made)
-		role_visit(o, note_operand, &u);
-	u.made = NULL;
-	if (used)
-		role_visit(o, note_operand, &u);
+	for (x = operands; made && x->kind != OPERAND_END; x++)
+		note_made(&u, x);
+	for (x = operands; used && x->kind != OPERAND_END; x++)
+		note_read(&u, x);
 }

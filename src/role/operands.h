@@ -54,7 +54,7 @@ static inline const void *role_field(const struct role_op *o, const struct role_
 }
 
 /* Calls fn for each operand with its field. The elements of a list follow each other; their fields have kinds as if
- * the row of the operation named them one by one. */
+ * the row of the operation named them one by one. The field of NEEDS is the variable, as an int. */
 typedef void role_field_fn(void *ctx, enum operand_kind kind, void *field);
 void role_each_field(struct role_op *o, role_field_fn *fn, void *ctx);
 
@@ -69,11 +69,13 @@ bool role_same_settings(const struct role_op *x, const struct role_op *y);
 
 /* An operand that is a number, a value or a fragment, or a variable that the printed text uses. */
 struct operand {
-	enum operand_kind kind;		/* NUM, ADDRESS, OWN_ADDRESS; VALUE; USE, DEF, SUM; NEEDS */
-	const struct num *num;
-	const struct val *value;
-	struct frag_at frag;		/* USE: not those in values */
-	enum var var;
+	enum operand_kind kind;
+	union {
+		const struct num *num;		/* NUM, ADDRESS, OWN_ADDRESS */
+		const struct val *value;	/* VALUE */
+		struct frag_at frag;		/* USE, DEF, SUM; not those in values */
+		enum var var;			/* NEEDS */
+	};
 };
 
 /* Call fn for each of these. Operands that are NULL are left out. */

@@ -89,28 +89,18 @@ static bool has_same_step(int64_t first, int64_t second, int64_t last, int64_t n
 
 static bool merge_rings(struct merging *m, int first, int next)
 {
-	const struct role_ring *v = m->r->rings.v, *x, *y;
-	const struct counterpart *c;
+	const struct role_ring *v = m->r->rings.v, *x = &v[first], *y = &v[next];
+	const struct counterpart *c = add_counterpart(m, COUNTERPART_RING, first, next);
 
-	if (first == NONE || next == NONE)
-		return first == next;
-	x = &v[first];
-	y = &v[next];
-	c = add_counterpart(m, COUNTERPART_RING, first, next);
 	return c && x->slot_bytes == y->slot_bytes && x->versions == y->versions && x->shared == y->shared &&
 		has_same_step(x->offset, v[c->of[1]].offset, v[c->of[m->n - 1]].offset, y->offset);
 }
 
 static bool merge_flags(struct merging *m, int first, int next)
 {
-	const struct role_flag *v = m->r->flags.v, *x, *y;
-	const struct counterpart *c;
+	const struct role_flag *v = m->r->flags.v, *x = &v[first], *y = &v[next];
+	const struct counterpart *c = add_counterpart(m, COUNTERPART_FLAG, first, next);
 
-	if (first == NONE || next == NONE)
-		return first == next;
-	x = &v[first];
-	y = &v[next];
-	c = add_counterpart(m, COUNTERPART_FLAG, first, next);
 	return c && x->depth == y->depth && x->all == y->all && x->bytes == y->bytes &&
 		has_same_step(x->offset, v[c->of[1]].offset, v[c->of[m->n - 1]].offset, y->offset);
 }
@@ -230,8 +220,8 @@ static bool merge_field(struct merging *m, enum operand_kind kind, void *to, con
 		return *(enum var *)to == *(const enum var *)next && merge_vars(m, *(enum var *)to,
 			*(const int *)((const enum var *)to + 1), *(const int *)((const enum var *)next + 1));
 	default:
-		/* Settings: role_same_settings has compared them. Strings are comments of the kernel, a staging's
-		 * number does not occur in its text, and OPERAND_NEEDS has no field: all these may differ. */
+		/* Settings: role_same_settings has compared them. Strings are comments of the kernel, and a staging's
+		 * number does not occur in its text: both may differ. */
 		return true;
 	}
 }
