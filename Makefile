@@ -141,7 +141,7 @@ $(B)/std.c $(B)/runtime.c $(B)/templates.c: src/embed.sh $(B)/.files
 	@sh $< $(EMBED) $(filter-out $< %/.files,$^) >$@
 
 # Sanitizers do not understand its coroutines; and kernels on the CPU spend their time here.
-$(B)/src/host/rt.o: private CFLAGS += -O2 -fno-sanitize=all -fno-strict-aliasing -fwrapv
+$(B)/src/host/rt.o: private CFLAGS += -O3 -fno-sanitize=all -fno-strict-aliasing -fwrapv
 
 $(B)/libcore.a: $(call objects,$(CORE_SRC)) $(B)/runtime.o $(B)/templates.o $(B)/.files
 	$(call say,AR)

@@ -25,7 +25,6 @@ enum {
 /* ---- copies ------------------------------------------------------------------------ */
 
 struct host_copy {
-	bool busy;
 	struct host_stored *stored;	/* of a copy out of shared memory; else NULL */
 	const struct host_map *map;
 	uint32_t to;			/* in shared memory */
@@ -80,6 +79,7 @@ struct host_group {
 
 static struct {
 	struct host_copy copy[HOST_COPIES_MAX * HOST_CLUSTER_MAX];
+	bool busy[HOST_COPIES_MAX * HOST_CLUSTER_MAX];	/* copies under way; apart from them, because each step looks for one */
 	struct host_stored *stored;
 	int next_copy;
 	struct host_group *group[HOST_GROUPS_MAX * HOST_CLUSTER_MAX];
@@ -111,7 +111,7 @@ static inline struct host_copy *host_copy_new(void)
 	for (int i = 0; i < host_copies(); i++) {
 		int at = (host_async.next_copy + i) % host_copies();
 
-		if (host_async.copy[at].busy)
+		if (host_async.busy[at])
 			continue;
 		host_async.next_copy = at + 1;
 		return &host_async.copy[at];
@@ -133,8 +133,9 @@ static inline struct host_copy *host_copy_make(uint32_t to, const struct host_ma
 	struct host_copy *c = host_copy_new();
 	struct host_access who = { t->task, t->iteration, c->who.time + 1, host_copy_entry((int)(c - host_async.copy)) };
 
-	*c = (struct host_copy){ .busy = true, .map = map, .to = to, .clock = c->clock, .rows = 1, .who = who,
+	*c = (struct host_copy){ .map = map, .to = to, .clock = c->clock, .rows = 1, .who = who,
 		.fenced = t->fence_seen };
+	host_async.busy[c - host_async.copy] = true;
 	if (rank != map->rank)
 		host_fail("a copy by %d coordinates of a tensor of rank %d", rank, map->rank);
 	host_copy_check(c);
@@ -226,10 +227,10 @@ static inline void host_copy_step(struct host_copy *c)
 	for (int64_t i = 0; i < n; i++)
 		host_copy_one_row(c, c->row + i);
 	c->row += n;
-	c->busy = c->row < c->rows;
+	host_async.busy[c - host_async.copy] = c->row < c->rows;
 	if (!c->stored) {
 		host_flag_bytes(flag, n * width, c->clock);
-	} else if (!c->busy) {
+	} else if (c->row == c->rows) {
 		c->stored->read = true;
 		host_wake(&host.thread[c->stored->thread], c->stored->thread, 1);
 	}
@@ -618,25 +619,33 @@ static inline void host_groups_wait(int n)
 
 /* ---- the scheduler's part -------------------------------------------------------------- */
 
+/* Do one step of the first copy under way of those numbered from `first` on and below `end`; false if there is none. */
+static inline bool host_some_copy_step(int first, int end)
+{
+	const bool *busy = first < end ? memchr(host_async.busy + first, true, (size_t)(end - first)) : NULL;
+
+	if (busy)
+		host_copy_step(&host_async.copy[busy - host_async.busy]);
+	return busy;
+}
+
 /* Do one step of asynchronous work; false if there is none. */
 static inline bool host_async_step(void)
 {
-	int copies = host_copies(), n = copies + host.all / HOST_GROUP;
-	int first = (int)host_random((uint32_t)n);
+	int copies = host_copies(), groups = host.all / HOST_GROUP;
+	int first = (int)host_random((uint32_t)(copies + groups));
 
-	for (int i = 0; i < n; i++) {
-		int at = (first + i) % n;
+	if (host_some_copy_step(first, copies))
+		return true;
+	for (int i = 0; i < groups; i++) {
+		struct host_group *g = host_async.group[(first + i) % groups];
 
-		if (at < copies && host_async.copy[at].busy) {
-			host_copy_step(&host_async.copy[at]);
-			return true;
-		}
-		if (at >= copies && host_product_ready(host_async.group[at - copies])) {
-			host_product_step(host_async.group[at - copies]);
+		if (host_product_ready(g)) {
+			host_product_step(g);
 			return true;
 		}
 	}
-	return false;
+	return host_some_copy_step(0, first < copies ? first : copies);
 }
 
 static inline void host_async_open(void)
@@ -660,7 +669,7 @@ static inline void host_async_start(void)
 static inline void host_async_end(void)
 {
 	for (int i = 0; i < host_copies(); i++)
-		if (host_async.copy[i].busy)
+		if (host_async.busy[i])
 			host_fail("the kernel ends while the copy of %s is under way",
 				HOST_WHERE(host_async.copy[i].who));
 	if (host_async.stored)

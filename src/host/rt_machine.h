@@ -317,14 +317,20 @@ static inline void host_catch_faults(void)
 	sigaction(SIGFPE, &act, NULL);
 }
 
+static inline void *host_map_memory(size_t bytes)
+{
+	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (p == MAP_FAILED)
+		host_fail("no memory for %d threads", host.all);
+	return p;
+}
+
 static inline void host_make_stacks(void)
 {
 	size_t each = HOST_STACK + HOST_GUARD;
 
-	host.stacks = mmap(NULL, each * (size_t)host.all, PROT_READ | PROT_WRITE,
-		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (host.stacks == MAP_FAILED)
-		host_fail("no memory for the stacks of %d threads", host.all);
+	host.stacks = host_map_memory(each * (size_t)host.all);
 	for (int i = 0; i < host.all; i++)
 		mprotect(host.stacks + each * (size_t)i, HOST_GUARD, PROT_NONE);
 }

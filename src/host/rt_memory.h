@@ -327,7 +327,8 @@ static inline void host_memory_open(void)
 	host_shared.end = (uint32_t)(host.launch->shared_bytes - 1024 + HOST_FIRST + 15) & ~15u;
 	host_shared.window = (host_shared.end + 1023) & ~1023u;	/* swizzling depends on the address */
 	host_shared.bytes = host_alloc((size_t)host.cluster, host_shared.window);
-	host_shared.units = host_alloc((size_t)host.cluster * host_shared.window, sizeof(struct host_unit));
+	host_shared.units = host_map_memory((size_t)host.cluster * host_shared.window * sizeof(struct host_unit));
+	madvise(host_shared.units, (size_t)host.cluster * host_shared.window * sizeof(struct host_unit), MADV_HUGEPAGE);
 	host_shared.nclock = host.all + (HOST_GROUPS_MAX + HOST_COPIES_MAX) * host.cluster;
 	for (int i = 0; i < host.all && host_racing(); i++)
 		host.thread[i].clock = host_clock_new();
