@@ -38,12 +38,12 @@ B := build/$(MODE)
 Q := $(if $(V),,@)
 
 # Libraries, as pkg-config names them, and the Debian packages of all that is needed.
-PKGS := lua5.4 libedit ncursesw cairo sqlite3
+PKGS := lua5.4 libedit ncursesw cairo sqlite3 jansson
 # Only for tests: a terminal without a screen.
 TEST_PKGS := vterm
 CLANG := $(findstring clang,$(CC))
 DEBS = $(if $(CLANG),clang,gcc) libc6-dev make pkg-config liblua5.4-dev libedit-dev libncurses-dev libcairo2-dev \
-	libsqlite3-dev libvterm-dev perl python3 tcc tmux zsh coinor-libcbc-dev \
+	libsqlite3-dev libjansson-dev libvterm-dev perl python3 tcc tmux zsh coinor-libcbc-dev \
 	$(and $(CLANG),$(findstring -fsan,$(FLAGS_$(MODE))),libclang-rt-dev)
 # What to look for on other systems.
 TOOLS := $(CC) $(AR) pkg-config prove tmux

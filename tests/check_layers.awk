@@ -25,6 +25,7 @@ BEGIN {
 	home["histedit\\.h"] = "^ui/repl\\.c"
 	home["cairo.*\\.h"] = "^src/draw/cairo\\.c"
 	home["sqlite3\\.h"] = "^src/store/"
+	home["jansson\\.h"] = "^lua/ljson\\.c"
 	home["z3\\.h"] = "^src/search/"
 	home["(lua|lauxlib|lualib)\\.h"] = "^(lua|ui)/"
 	home["dlfcn\\.h"] = "^src/(gpu|host)/|^src/draw/chafa\\.c|^src/search/loop/cbc\\.c"

@@ -1,8 +1,10 @@
--- json.lua - values as JSON, for other programs.
+-- json.lua - values as JSON, for other programs; and from JSON, which lua/ljson.c reads.
 --
 -- The same value always gives the same text: fields come in the order that is asked for, else
 -- sorted. What holds nothing that has parts is on one line. A number is read back as the same number; what JSON has no number for (nan, inf) is null.
 -- Text is UTF-8; bytes that are none become U+FFFD.
+
+local core = require "millrace.core"
 
 local json = {}
 
@@ -21,6 +23,15 @@ function json.object(names, t)
 end
 
 json.null = setmetatable({}, {})                        -- where nil would mean another value
+
+local READ = {}                                         -- the metatable of lists that were read
+
+-- Is it a list that json.decode gave?
+function json.is_list(x) return getmetatable(x) == READ end
+
+-- The value that a text means, or nil and what is wrong with the text. null is json.null. Two values for one name, text that is no UTF-8
+-- and lists within more than 64 others are errors.
+function json.decode(text) return core.json_decode(text, json.null, READ) end
 
 ---- texts and numbers --------------------------------------------------------------------------
 
@@ -63,11 +74,11 @@ end
 
 local put                                               -- (out, value, indent)
 
--- n elements between brackets, which each(i) writes: one a line, or all on one.
+-- n elements between brackets, which each(i) writes: one a line, or all on one, as they are without an indent.
 local function block(out, open, close, n, indent, flat, each)
-  local inner = indent .. " "
-  local first, between, last = "\n" .. inner, ",\n" .. inner, "\n" .. indent
-  if flat or n == 0 then first, between, last = "", ", ", "" end
+  local inner = indent and indent .. " "
+  local first, between, last = "", ", ", ""
+  if inner and not flat and n > 0 then first, between, last = "\n" .. inner, ",\n" .. inner, "\n" .. indent end
   out[#out + 1] = open .. first
   for i = 1, n do
     if i > 1 then out[#out + 1] = between end
@@ -114,7 +125,7 @@ function put(out, value, indent)
     put_object(out, value.of, value.order, indent)
   elseif kind ~= "table" then
     error("json: a " .. kind .. " has no text", 0)
-  elseif rawlen(value) > 0 then
+  elseif meta == READ or rawlen(value) > 0 then
     put_list(out, value, rawlen(value), indent)
   else
     put_object(out, value, sorted_keys(value), indent)
@@ -125,6 +136,13 @@ end
 function json.encode(value, indent)
   local out = {}
   put(out, value, indent or "")
+  return table.concat(out)
+end
+
+-- All on one line.
+function json.line(value)
+  local out = {}
+  put(out, value, nil)
   return table.concat(out)
 end
 

@@ -42,6 +42,34 @@ is(json.encode(json.object("z y a", {a = 1, z = 2})), '{"z": 2, "y": null, "a": 
 is(json.encode(json.list{}), "[]", "an empty list is one")
 ok(not pcall(json.encode, print), "a function has no JSON")
 
+---- the reader ---------------------------------------------------------------------------------
+
+local function line_again(text)
+  local value, why = json.decode(text)
+  return why or json.line(value)
+end
+
+local differ = 0
+for _, x in ipairs(numbers) do
+  local text = json.number(x)
+  local got = json.decode(text)
+  if text ~= "null" and (got ~= x or math.type(got) ~= math.type(x)) then differ = differ + 1 end
+end
+is(differ, 0, "the reader gives numbers back, and of the same type")
+local every = '{"a": [1, 2.5, -0.0, null, [], {}], "b": {}, "c": "x\\u0000\\"ü😀", "d": [true, false], "e": ""}'
+is(line_again(every), every, "a line that is read and written is the same line, also with empty lists and objects")
+is(line_again ' [1 , {"b":2,"a":"\\u00fc\\ud83d\\ude00"}]\r', '[1, {"a": "ü😀", "b": 2}]', "spaces and escapes mean the same")
+ok(json.decode "null" == json.null and json.is_list(json.decode "[]") and not json.is_list(json.decode "{}"), "null and lists are known as such")
+local refused = {}
+for i, text in ipairs{'{"a": 1, "a": 2}', '"\xff"', "", "[1,", "1 2", "123456789012345678901234567890", "1e999", '"\\ud800"', "nan", "{a: 1}",
+    ("["):rep(65) .. ("]"):rep(65), ("["):rep(100000)} do
+  local value, why = json.decode(text)
+  if value ~= nil or type(why) ~= "string" then refused[#refused + 1] = i end
+end
+is(table.concat(refused, " "), "", "what is no JSON, says a name twice, or is nested too deep is refused")
+is(select(2, json.decode '{"a": 1, "a": 2}'), [[byte 12: duplicate object key near '"a"']], "  and says where")
+ok(json.decode(("["):rep(64) .. ("]"):rep(64)), "  64 lists within each other are read")
+
 ---- what has a json method ----------------------------------------------------------------------
 
 -- Fields of the object are those of Lua's, nil being null; but for those in `but`.
