@@ -67,18 +67,40 @@ static int plan_append_l(lua_State *L)
 	return 0;
 }
 
-/* plan:move(task, options), plan:insert(task[, options]) with {at=, before=, after=, lane=, seu=, repair_waits=};
- * settle= is deprecated for repair_waits= */
+/* A name, or a list of names, at index 2. The names are kept alive by the list, and *names by the stack. */
+static int check_names(lua_State *L, const char *what, const char ***names)
+{
+	int n = lua_type(L, 2) == LUA_TTABLE ? (int)lua_rawlen(L, 2) : 1;
+
+	*names = lua_newuserdatauv(L, sizeof(**names) * (size_t)(n + 1), 0);
+	if (lua_type(L, 2) != LUA_TTABLE)
+		**names = check_text(L, 2, what, "sTask");
+	for (int i = 0; i < n && lua_type(L, 2) == LUA_TTABLE; i++) {
+		lua_rawgeti(L, 2, i + 1);
+		(*names)[i] = check_text(L, -1, what, "sTask");
+		lua_pop(L, 1);
+	}
+	if (!n)
+		throw_msg(L, "%s: the list names no sTask", what);
+	return n;
+}
+
+/* plan:move(task, options), plan:insert(task[, options]) with {at=, before=, after=, lane=, seu=, repair_waits=}, of one sTask
+ * or of a list; settle= is deprecated for repair_waits= */
 static int move_or_insert(lua_State *L, const char *what, bool insert)
 {
 	struct history *h = plan_arg(L, what);
-	const char *task = check_text(L, 2, what, "sTask");
 	struct stop stop = stop_of(host_of(L));
 	bool repair_waits = true;
 	struct move m = { 0 };
+	const char **tasks;
 	int64_t at = 0;
+	int n;
 
+	if (lua_isnone(L, 2))
+		check_text(L, 2, what, "sTask");
 	lua_settop(L, 3);
+	n = check_names(L, what, &tasks);
 	OPTIONS_CHECK(L, 3, what, "at", "before", "after", "lane", "seu", "repair_waits", "settle" /* deprecated */);
 	m.set_at = option_integer(L, 3, what, "at", -OFFSET_MAX, OFFSET_MAX, &at);
 	m.at = (int)at;
@@ -89,9 +111,9 @@ static int move_or_insert(lua_State *L, const char *what, bool insert)
 	option_bool(L, 3, what, "settle", &repair_waits);		/* deprecated */
 	option_bool(L, 3, what, "repair_waits", &repair_waits);
 	if (insert)
-		EDIT(insert, h, &task, 1, &m, repair_waits, &stop);
+		EDIT(insert, h, tasks, n, &m, repair_waits, &stop);
 	else
-		EDIT(move, h, &task, 1, &m, repair_waits, &stop);
+		EDIT(move, h, tasks, n, &m, repair_waits, &stop);
 	return 0;
 }
 

@@ -35,39 +35,150 @@ static bool reshapes_graph(const struct record *r)
 	return r->kind >= EDIT_SPLIT_OFF;
 }
 
+/* Do something to a plan for each slice that a record's name means. */
+typedef enum err_code (*task_edit)(struct history *h, struct plan *p, int task, const struct record *r, struct err *e);
+
+const char *matching_slice(struct history *h, const struct graph *g, const char *name, const struct stask *s, bool last)
+{
+	int first = name ? graph_find_task(g, name_of_slice(&h->arena, name, 0)) : NONE;
+	int n = first == NONE ? 1 : g->tasks.v[first].slices;
+
+	if (first == NONE)
+		return name;
+	return g->tasks.v[first + (s->slices == n ? s->slice : last ? n - 1 : 0)].name;
+}
+
+static enum err_code append_one(struct history *h, struct plan *p, int task, const struct record *r, struct err *e)
+{
+	(void)h;
+	return plan_append(p, task, r->other, r->lane, r->a, r->loc, e);
+}
+
+static enum err_code move_one(struct history *h, struct plan *p, int task, const struct record *r, struct err *e)
+{
+	struct move m = *r->move;
+
+	m.before = matching_slice(h, p->graph, m.before, &p->graph->tasks.v[task], false);
+	m.after = matching_slice(h, p->graph, m.after, &p->graph->tasks.v[task], true);
+	return plan_move(p, task, &m, r->loc, e);
+}
+
+/* To the n sTasks from the first one on; where each comes after another one, backwards, so that they keep their order. */
+static enum err_code edit_each(struct history *h, struct plan *p, int first, int n, task_edit edit,
+	const struct record *r, struct err *e)
+{
+	bool back = r->move && r->move->after;
+
+	for (int i = 0; i < n; i++)
+		TRY(edit(h, p, first + (back ? n - 1 - i : i), r, e));
+	return OK;
+}
+
+static bool depends(const struct graph *g, int task, int on)
+{
+	int i = g->first_in[task];
+
+	while (i != NONE && g->edges.v[i].from != on)
+		i = g->next_in.v[i];
+	return i != NONE;
+}
+
+/* A wait between split tasks by the names of all their slices: each slice waits for those that it depends on; if there
+ * are none, for the one with its number, or for all if their numbers differ. */
+static bool slice_waits(const struct graph *g, int task, int on, int first_on, int n_on)
+{
+	const struct stask *s = &g->tasks.v[task];
+
+	for (int i = 0; i < n_on; i++)
+		if (depends(g, task, first_on + i))
+			return depends(g, task, on);
+	return s->slices != n_on || s->slice == g->tasks.v[on].slice;
+}
+
+static enum err_code apply_wait(struct history *h, struct plan *p, const struct record *r, struct err *e)
+{
+	const struct graph *g = p->graph;
+	int task, ntasks, on, non, had = p->waits.n;
+
+	TRY(named_tasks(&h->arena, g, r->name, r->loc, &task, &ntasks, e));
+	TRY(named_tasks(&h->arena, g, r->other, r->loc, &on, &non, e));
+	for (int i = task; i < task + ntasks; i++)
+		for (int k = on; k < on + non; k++) {
+			struct wait w = { .task = i, .on = k, .distance = r->a, .when = (enum wait_when)r->b };
+			bool any = false;
+
+			for (int x = 0; x < p->waits.n; x++)
+				any |= p->waits.v[x].task == i && p->waits.v[x].on == k;
+			if (r->kind == EDIT_DROP_WAIT)
+				plan_drop_wait(p, &w);
+			else if (r->kind == EDIT_UNWAIT && (any || ntasks * non == 1))
+				TRY(plan_unwait(p, i, k, r->loc, e));
+			else if (r->kind == EDIT_WAIT &&
+				 (ntasks == 1 || non == 1 || slice_waits(g, i, k, on, non)))
+				TRY(plan_wait(p, i, k, r->a, (enum wait_when)r->b, r->loc, e));
+		}
+	if (r->kind == EDIT_UNWAIT && p->waits.n == had)
+		return err_set(e, ERR_INPUT, r->loc, "'%s' does not wait for '%s'", r->name, r->other);
+	return OK;
+}
+
+/* Of a buffer, or of all slices of a split one. */
+static enum err_code apply_versions(struct history *h, struct plan *p, const struct record *r, struct err *e)
+{
+	const struct graph *g = p->graph;
+	int buffer = graph_find_buffer(g, name_of_slice(&h->arena, r->name, 0)), n;
+
+	if (buffer == NONE) {
+		TRY(named_buffer(&h->arena, g, r->name, r->loc, &buffer, e));
+		return plan_versions(p, buffer, r->a, r->loc, e);
+	}
+	n = g->buffers.v[buffer].slices;
+	for (int i = 0; i < n; i++) {
+		TRY(named_buffer(&h->arena, g, name_of_slice(&h->arena, r->name, i), r->loc, &buffer, e));
+		TRY(plan_versions(p, buffer, r->a, r->loc, e));
+	}
+	return OK;
+}
+
+/* Those slices that are in the plan; it is a mistake if none is. */
+static enum err_code apply_remove(struct history *h, struct plan *p, const struct record *r, struct err *e)
+{
+	int first, n, last = NONE;
+
+	TRY(named_tasks(&h->arena, p->graph, r->name, r->loc, &first, &n, e));
+	for (int t = first; t < first + n; t++)
+		last = plan_entry_of(p, t) != NONE || n == 1 ? t : last;
+	if (last == NONE)
+		return err_set(e, ERR_INPUT, r->loc, "'%s' is not in the plan", r->name);
+	for (int t = first; t <= last; t++)
+		if (plan_entry_of(p, t) != NONE || n == 1)
+			TRY(plan_remove(p, t, r->loc, e));
+	return OK;
+}
+
 enum err_code record_apply(struct history *h, struct plan *p, const struct record *r, struct err *e)
 {
-	bool two = r->kind == EDIT_WAIT || r->kind == EDIT_UNWAIT || r->kind == EDIT_DROP_WAIT;
-	int task = NONE, other = NONE, buffer;
+	task_edit edit = r->kind == EDIT_APPEND ? append_one : r->kind == EDIT_MOVE ? move_one : NULL;
+	int first, n;
 
-	if (two || r->kind == EDIT_APPEND || r->kind == EDIT_MOVE || r->kind == EDIT_REMOVE)
-		TRY(named_task(&h->arena, p->graph, r->name, r->loc, &task, e));
-	if (two)
-		TRY(named_task(&h->arena, p->graph, r->other, r->loc, &other, e));
+	if (edit) {
+		TRY(named_tasks(&h->arena, p->graph, r->name, r->loc, &first, &n, e));
+		return edit_each(h, p, first, n, edit, r, e);
+	}
 	switch (r->kind) {
 	case EDIT_LANE:
 		return plan_lane(p, r->name, r->a, r->b, r->c, r->loc, e);
-	case EDIT_APPEND:
-		return plan_append(p, task, r->other, r->lane, r->a, r->loc, e);
-	case EDIT_MOVE:
-		return plan_move(p, task, r->move, r->loc, e);
-	case EDIT_REMOVE:
-		return plan_remove(p, task, r->loc, e);
-	case EDIT_WAIT:
-		return plan_wait(p, task, other, r->a, (enum wait_when)r->b, r->loc, e);
-	case EDIT_UNWAIT:
-		return plan_unwait(p, task, other, r->loc, e);
-	case EDIT_DROP_WAIT:
-		plan_drop_wait(p, &(struct wait){ .task = task, .on = other, .distance = r->a,
-			.when = (enum wait_when)r->b });
-		return OK;
+	case EDIT_WAIT: case EDIT_UNWAIT: case EDIT_DROP_WAIT:
+		return apply_wait(h, p, r, e);
 	case EDIT_VERSIONS:
-		TRY(named_buffer(&h->arena, p->graph, r->name, r->loc, &buffer, e));
-		return plan_versions(p, buffer, r->a, r->loc, e);
+		return apply_versions(h, p, r, e);
 	case EDIT_GRID:
 		return plan_grid(p, &r->grid, r->loc, e);
+	case EDIT_REMOVE:
+		return apply_remove(h, p, r, e);
+	case EDIT_APPEND: case EDIT_MOVE:
 	case EDIT_SPLIT_OFF: case EDIT_SPLIT: case EDIT_ALIAS: case EDIT_PROPAGATE: case EDIT_RESTART:
-		break;
+		break;			/* of the graph: replay_graph */
 	}
 	return OK;
 }
@@ -92,9 +203,6 @@ static enum err_code read_split_off(struct history *h, const struct record *r, s
 	int b;
 
 	TRY(named_buffer(&h->arena, g, r->name, r->loc, &b, e));
-	if (x->splits.n)
-		return err_set(e, ERR_INPUT, r->loc, "'%s' is split off after a split: split it off first, as "
-			"the split divides what was split off, too", r->name);
 	if (g->buffers.v[b].node == NONE)
 		return err_set(e, ERR_INPUT, r->loc, "'%s' is a carry, whose last step stands where it is "
 			"set", r->name);
@@ -140,12 +248,13 @@ static enum err_code replay_graph(struct history *h, const struct record *log, i
 	struct shapings x = { 0 };
 	bool changed = false;
 
+	for (int i = records_first(log, n); i < n; i++)	/* before all splits, which divide what was split off, too */
+		if (log[i].kind == EDIT_SPLIT_OFF)
+			TRY(read_split_off(h, &log[i], &x, e));
 	for (int i = records_first(log, n); i < n; i++) {
 		const struct record *r = &log[i];
 
 		changed |= reshapes_graph(r);
-		if (r->kind == EDIT_SPLIT_OFF)
-			TRY(read_split_off(h, r, &x, e));
 		if (r->kind == EDIT_SPLIT)
 			TRY(read_split(h, r, &x, e));
 		if (r->kind == EDIT_ALIAS)
@@ -188,6 +297,38 @@ static enum err_code blame(enum err_code code, const struct record *last, const 
 	return err_set(e, code, last->loc, "%s", cause.msg);
 }
 
+/* Which slice an append from before a split is for: if a task was appended as often as it is split into slices, the first
+ * time is for the first slice, and so on, each on the lane it was given. NONE: all slices. */
+static int slice_of_append(const struct record *log, int n, int at, int slices)
+{
+	const struct record *r = &log[at];
+	int split = n, first = records_first(log, n), count = 0, slice = NONE;
+
+	while (split > at && log[split - 1].kind != EDIT_SPLIT)
+		split--;
+	for (int i = first; i < split; i++)
+		if (log[i].kind == EDIT_REMOVE && !strcmp(log[i].name, r->name))
+			first = i + 1;
+	for (int i = first; i < split; i++)
+		if (log[i].kind == EDIT_APPEND && !strcmp(log[i].name, r->name)) {
+			slice = i == at ? count : slice;
+			count++;
+		}
+	return count == slices ? slice : NONE;
+}
+
+/* Record i of the log, with the name of the slice if it is an append for one. */
+static struct record record_to_replay(struct history *h, const struct record *log, int n, int i)
+{
+	struct record r = log[i];
+	int t = r.kind == EDIT_APPEND ? graph_find_task(h->next_plan->graph, name_of_slice(&h->arena, r.name, 0)) : NONE;
+	int slice = t == NONE ? NONE : slice_of_append(log, n, i, h->next_plan->graph->tasks.v[t].slices);
+
+	if (slice != NONE)
+		r.name = name_of_slice(&h->arena, r.name, slice);
+	return r;
+}
+
 /* Make the plan of the first n records of a log the present one; on failure nothing changes. */
 static enum err_code replay(struct history *h, const struct record *log, int n, struct err *e)
 {
@@ -199,8 +340,11 @@ static enum err_code replay(struct history *h, const struct record *log, int n, 
 	code = replay_graph(h, log, n, false, &h->next_graph, e);
 	if (!code)
 		h->next_plan = plan_new(h->mem, h->next_graph ? h->next_graph : h->base, h->device);
-	while (!code && ++i < n)
-		code = record_apply(h, h->next_plan, &log[i], e);
+	while (!code && ++i < n) {
+		struct record r = record_to_replay(h, log, n, i);
+
+		code = record_apply(h, h->next_plan, &r, e);
+	}
 	arena_reset(&h->arena, mark);
 	if (code) {
 		history_drop_next(h);

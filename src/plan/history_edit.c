@@ -120,18 +120,6 @@ struct change {
 	VEC(int) tasks;
 };
 
-/* The sTask to come before or after: of a split one, the slice with the number that s has. */
-static const char *matching_slice(struct history *h, const char *name, const struct stask *s)
-{
-	const struct graph *g = h->plan->graph;
-	const char *slice;
-
-	if (!name || s->slices == 1 || graph_find_task(g, name) != NONE)
-		return name;
-	slice = arena_strf(&h->arena, "%s.%d", name, s->slice);
-	return graph_find_task(g, slice) == NONE ? name : slice;
-}
-
 /* The lane for an sTask that is inserted: the named one, else that of the sTask that it comes before or after. */
 static const char *lane_to_insert(const struct history *h, const struct move *m)
 {
@@ -150,8 +138,8 @@ static enum err_code change_entry(struct history *h, struct change *c, int task,
 	struct move *own = arena_copy(&h->arena, m, 1, sizeof(*m));
 	int first = c->records.n;
 
-	own->before = matching_slice(h, m->before, s);
-	own->after = matching_slice(h, m->after, s);
+	own->before = matching_slice(h, h->plan->graph, m->before, s, false);
+	own->after = matching_slice(h, h->plan->graph, m->after, s, true);
 	if (insert && plan_entry_of(h->next_plan, task) != NONE)
 		return err_set(e, ERR_INPUT, loc, "'%s' is in the plan already: plan:move changes it", s->name);
 	if (insert) {
@@ -170,12 +158,9 @@ static enum err_code change_entry(struct history *h, struct change *c, int task,
 /* Add the sTasks that a name means: one, or all slices of a split one. */
 static enum err_code add_named(struct history *h, struct change *c, const char *name, struct srcloc loc, struct err *e)
 {
-	const struct graph *g = h->plan->graph;
-	int first = graph_find_task(g, arena_strf(&h->arena, "%s.0", name));
-	int n = first == NONE ? 1 : g->tasks.v[first].slices;
+	int first, n;
 
-	if (first == NONE)
-		TRY(named_task(&h->arena, g, name, loc, &first, e));
+	TRY(named_tasks(&h->arena, h->plan->graph, name, loc, &first, &n, e));
 	for (int i = 0; i < n; i++)
 		VEC_PUSH(&h->arena, &c->tasks, first + i);
 	return OK;

@@ -2,6 +2,22 @@
 
 #include <string.h>
 
+const char *name_of_slice(struct arena *a, const char *name, int i)
+{
+	return arena_strf(a, "%s.%d", name, i);
+}
+
+enum err_code named_tasks(struct arena *a, const struct graph *g, const char *name,
+	struct srcloc loc, int *first, int *n, struct err *e)
+{
+	struct arena_mark mark = arena_mark(a);
+
+	*first = graph_find_task(g, name_of_slice(a, name, 0));
+	*n = *first == NONE ? 1 : g->tasks.v[*first].slices;
+	arena_reset(a, mark);
+	return *first == NONE ? named_task(a, g, name, loc, first, e) : OK;
+}
+
 enum err_code named_task(struct arena *a, const struct graph *g, const char *name,
 	struct srcloc loc, int *out, struct err *e)
 {
@@ -11,7 +27,7 @@ enum err_code named_task(struct arena *a, const struct graph *g, const char *nam
 	*out = graph_find_task(g, name);
 	if (*out != NONE)
 		return OK;
-	if (graph_find_task(g, arena_strf(a, "%s.0", name)) != NONE)
+	if (graph_find_task(g, name_of_slice(a, name, 0)) != NONE)
 		return err_set(e, ERR_INPUT, loc, "'%s' is split: name a slice, as in '%s.0'", name, name);
 	names = ARENA_ARRAY(a, 2 * g->tasks.n, const char *);
 	for (int i = 0; i < g->tasks.n; i++) {

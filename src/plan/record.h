@@ -44,7 +44,10 @@ struct history {
 	struct graph *graph, *next_graph;	/* NULL: base */
 };
 
-/* Do to a plan what a record says. */
+/* The sTask that s is to come before or after: of a split one, the slice with the number that s has; if their numbers
+ * differ, the last slice or the first. */
+const char *matching_slice(struct history *h, const struct graph *g, const char *name, const struct stask *s, bool last);
+/* Do to a plan what a record says, of each slice if its name means several. */
 NODISCARD enum err_code record_apply(struct history *h, struct plan *p, const struct record *r, struct err *e);
 /* The first of n records in force: the one after the last EDIT_RESTART. Records before it are kept for undo alone. */
 int records_first(const struct record *log, int n);

@@ -241,7 +241,8 @@ end)
 refused("a slice as an alias of a value that is not split", "'halve.0' cannot be an alias of 'a'", function(p)
   p:split("m", 2) p:alias{["halve.0"] = "a"} p:alias{["halve.1"] = "a"}
 end)
-refused("a step split off behind a split", "split it off first", function(p) p:split("m", 2) p:split_off("halve", "convert") end)
+tap.is(halved(16, function(p) p:split("m", 2) p:split_off("halve", "convert") end):script(),
+  halved(16, function(p) p:split_off("halve", "convert") p:split("m", 2) end):script(), "a step is split off before or after a split")
 
 local second = mr.program("second", function(p)
   local m, n, k = p:axes("m", "n", "k")

@@ -178,11 +178,22 @@ for i = 2, #scripts do redone = plan:redo() and plan:script() == scripts[i] and 
 ok(redone, "and made again")
 is(plan:redo(), false, "  as far as the end")
 
-local good, message = pcall(function() plan:split("n", 2, {"load_b"}) end)
-like(message, "^" .. here(-1):gsub("%p", "%%%0") .. ": after this, line %d+ would fail: there " ..
-  "is no buffer 'b'; did you mean 'a'%?$",
-  "an edit that those before it do not allow")
-is(plan:script(), scripts[#scripts], "  changes nothing")
+local good, message
+do
+  local other = mr.plan(graph, device)
+  other:append("load_a", {lane = "c0"})
+  other:append("mma", {lane = "c0"})
+  other:append("mma", {lane = "c1"})
+  other:remove "mma"
+  other:append("mma", {lane = "c0"})
+  other:move("load_a", {after = "mma"})
+  other:append("mma", {lane = "c1"})
+  local before = other:script()
+  good, message = pcall(function() other:split("m", 2) end)
+  like(message, "^" .. here(-1):gsub("%p", "%%%0") .. ": after this, line %d+ would fail: 'mma.1' is not in the plan",
+    "an edit that those before it do not allow")
+  is(other:script(), before, "  changes nothing")
+end
 plan:undo()
 plan:undo()
 good = pcall(plan.append, plan, "nothing")
@@ -215,6 +226,61 @@ for task, list in plan:script():gmatch 'plan:wait%("([^"]+)", (%b{})%)' do
 end
 is(table.concat(needless, ", "), "", "  and each is needed")
 is(mr.plan(graph, device):fill_waits(), 0, "an empty plan needs no waits")
+
+-- Names of all slices, and splits of what is appended already --------------------------------
+
+local function statements(edit)
+  local p = mr.plan(graph, device)
+  edit(p)
+  return require "millrace.core".statements(p)
+end
+local function by_slice(lane)
+  return function(p)
+    p:split("m", 2)
+    for _, t in ipairs{"load_a", "load_b", "mma.0", "mma.1", "epilogue.0", "epilogue.1", "store_c.0", "store_c.1"} do
+      p:append(t, {lane = t:find "1$" and lane or nil, at = t:find "^mma" and -1 or nil})
+    end
+    p:buffers{["epilogue.0"] = 2, ["epilogue.1"] = 2, a = 3}
+    p:wait("mma.0", {"load_a", "load_b"})
+    p:wait("mma.1", {"load_a", "load_b"})
+    p:wait("load_a", {"mma.0", "mma.1"})
+    p:wait("epilogue.0", {"mma.0", {"store_c.0", distance = 2, when = "issued"}})
+    p:wait("epilogue.1", {"mma.1", {"store_c.1", distance = 2, when = "issued"}})
+  end
+end
+local function by_name(after, both)
+  return function(p)
+    if not after then p:split("m", 2) end
+    for _, t in ipairs{"load_a", "load_b", "mma", "epilogue", "store_c"} do
+      p:append(t, {at = t == "mma" and -1 or nil})
+      if both and not t:find "load" then p:append(t, {lane = "c1", at = t == "mma" and -1 or nil}) end
+    end
+    p:buffers{epilogue = 2, a = 3}
+    p:wait("mma", {"load_a", "load_b", "epilogue"})
+    p:unwait("mma", "epilogue")
+    p:wait("load_a", {"mma"})
+    p:wait("epilogue", {"mma", {"store_c", distance = 2, when = "issued"}})
+    for _, seu in ipairs(both and {} or {"cuda", "tma"}) do p:move("store_c", {seu = seu, repair_waits = false}) end
+    if after then p:split("m", 2) end
+  end
+end
+is(statements(by_name(false)), statements(by_slice()), "append, wait, unwait, buffers and move take the name of all slices")
+is(statements(by_name(true)), statements(by_slice()), "  also of what is split later")
+is(statements(by_name(true, true)), statements(by_slice "c1"), "appended as often as it is split: each slice on the lane it was given")
+is(statements(function(p) by_slice()(p) p:remove "mma" end), statements(function(p) by_slice()(p) p:remove "mma.0" p:remove "mma.1" end),
+  "  remove, too")
+is(statements(function(p) by_slice()(p) p:move({"mma.1", "epilogue.1"}, {lane = "c1", repair_waits = false}) end),
+  statements(function(p)
+    by_slice()(p)
+    for _, t in ipairs{"mma.1", "epilogue.1"} do p:move(t, {lane = "c1", repair_waits = false}) end
+  end), "move takes a list")
+plan = mr.plan(graph, device)
+for _, t in ipairs{"load_a", "load_b", "mma", "epilogue", "store_c"} do plan:append(t) end
+plan:lane("c0", {warps = 8})
+plan:fill_waits()
+plan:split("m", 2)
+ok(plan:check() and plan:undo() and plan:check() and plan.tasks[3].name == "mma", "a plan that is split stays legal, and the split is undone",
+  select(2, plan:check()))
 
 -- A plan that is legal ------------------------------------------------------------------
 
@@ -682,7 +748,7 @@ bad("plan:append('mma'); plan:move('mma', {seu = 'tensr'})",
   "'h200' has no sEU 'tensr'; did you mean 'tensor'?")
 bad("plan:split('m', 2); plan:move('maa', {at = 1})", "there is no sTask 'maa'; did you mean 'mma'?")
 bad("plan:split('m', 2); plan:append('mma.0'); plan:append('load_a'); plan:move('load_a', {after = 'mma'})",
-  "'mma' is split: name a slice, as in 'mma.0'")
+  "'mma.1' is not in the plan")
 bad("plan:split('m', 2); plan:append('mma.0'); plan:move('mma', {at = 1})", "'mma.1' is not in the plan")
 bad("plan:append('mma'); plan:insert('mma')", "'mma' is in the plan already: plan:move changes it")
 bad("plan:insert('mna')", "there is no sTask 'mna'; did you mean 'mma'?")
@@ -744,9 +810,8 @@ bad("plan:split('m', 2, {'nma'})", "program 'gemm' has no task 'nma'")
 bad("plan:split('m', 2, {'mma'})",
   "'epilogue' uses 'c', which other sTasks use in 2 slices: split all that use it alike")
 bad("plan:split('m', 2); plan:split('n', 2)", "'mma' is split already")
-bad("plan:split('m', 2); plan:append('mma')", "'mma' is split: name a slice, as in 'mma.0'")
-bad("plan:append('mma'); plan:split('m', 2)",
-  "after this, line 5 would fail: 'mma' is split: name a slice, as in 'mma.0'")
+bad("plan:move({}, {at = 1})", "move: the list names no sTask")
+bad("plan:move({'mma', 1}, {at = 1})", "move: sTask must be a string, got 1")
 bad("plan:propagate()", "propagate: table of tile extents expected, got nothing")
 bad("plan:propagate{q = 1}", "propagate: unknown axis 'q'; did you mean 'm'?")
 bad("plan:propagate{m = 0}",
