@@ -2,12 +2,16 @@
 #include "lplan.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <limits.h>
 #include <lualib.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+
+#include "base/files.h"
 
 /* host ------------------------------------------------------------------- */
 
@@ -603,6 +607,37 @@ static int list_l(lua_State *L)
 	return 1;
 }
 
+/* core.file_kind(path) -> "file", "folder" or "other", and a text that all paths of it have in common; nil if there is
+ * nothing */
+static int file_kind_l(lua_State *L)
+{
+	const char *path = luaL_checkstring(L, 1);
+	struct stat st;
+
+	if (stat(path, &st))
+		return 0;
+	lua_pushstring(L, S_ISREG(st.st_mode) ? "file" : S_ISDIR(st.st_mode) ? "folder" : "other");
+	lua_pushfstring(L, "%I %I", (LUAI_UACINT)st.st_dev, (LUAI_UACINT)st.st_ino);
+	return 2;
+}
+
+/* core.replace_file(path, text) -> true, or nil and why it cannot be written. A symbolic link stays one. */
+static int replace_file_l(lua_State *L)
+{
+	char target[PATH_MAX];
+	const char *path = luaL_checkstring(L, 1);
+	size_t n;
+	const char *text = luaL_checklstring(L, 2, &n);
+
+	if (replace_file(realpath(path, target) ? target : path, text, n)) {
+		lua_pushboolean(L, true);
+		return 1;
+	}
+	luaL_pushfail(L);
+	lua_pushstring(L, strerror(errno));
+	return 2;
+}
+
 /* core.home() */
 static int home_l(lua_State *L)
 {
@@ -672,8 +707,9 @@ int luaopen_millrace_core(lua_State *L)
 	static const luaL_Reg functions[] = {
 		{ "entry", entry_l }, { "location", location_l }, { "raise", raise_l }, { "show", show_l },
 		{ "hint", hint_l }, { "integer", integer_l }, { "dtype", dtype_l }, { "dtypes", dtypes_l },
-		{ "list", list_l }, { "home", home_l }, { "clock", clock_l }, { "is", is_l }, { "method", method_l },
-		{ "field", field_l }, { "shown", shown_l }, { "sized", sized_l }, { NULL, NULL } };
+		{ "list", list_l }, { "file_kind", file_kind_l }, { "replace_file", replace_file_l }, { "home", home_l },
+		{ "clock", clock_l }, { "is", is_l }, { "method", method_l }, { "field", field_l },
+		{ "shown", shown_l }, { "sized", sized_l }, { NULL, NULL } };
 
 	luaL_newlib(L, functions);
 	open_own_classes(L);

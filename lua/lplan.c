@@ -5,6 +5,9 @@
 
 #include "plan/diff.h"
 
+/* What a plan keeps: its graph, its device, and the path of its file or nil. */
+enum { PLAN_SLOTS = 3 };
+
 struct history *check_plan(lua_State *L, int idx, const char *what)
 {
 	return box_get(L, idx, PLAN_CLASS, what);
@@ -33,7 +36,7 @@ static int plan_new_l(lua_State *L)
 	struct host *h = enter(L);
 	const struct graph *g = check_graph(L, 1, "plan");
 	const struct vdevice *d = check_device(L, 2, "plan");
-	void **box = box_new(L, PLAN_CLASS, 2);
+	void **box = box_new(L, PLAN_CLASS, PLAN_SLOTS);
 
 	keep(L, -1, 1, 1);
 	keep(L, -1, 2, 2);
@@ -396,9 +399,9 @@ static int plan_become_l(lua_State *L)
 static int plan_copy_l(lua_State *L)
 {
 	struct history *h = plan_arg(L, "copy");
-	void **box = box_new(L, PLAN_CLASS, 2);
+	void **box = box_new(L, PLAN_CLASS, PLAN_SLOTS);
 
-	for (int i = 1; i <= 2; i++) {
+	for (int i = 1; i <= PLAN_SLOTS; i++) {
 		lua_getiuservalue(L, 1, i);
 		keep(L, -2, i, -1);
 		lua_pop(L, 1);
@@ -416,6 +419,15 @@ FIELD(edges, push_edges(L, o->graph))
 FIELD(tile, push_tile(L, o->graph->program, &o->graph->tiling))
 FIELD(graph, ((void)o, lua_getiuservalue(L, 1, 1)))
 FIELD(device, ((void)o, lua_getiuservalue(L, 1, 2)))
+FIELD(path, ((void)o, lua_getiuservalue(L, 1, 3)))
+
+/* core.set_path(plan, path) */
+static int set_path_l(lua_State *L)
+{
+	plan_arg(L, "set_path");
+	keep(L, 1, 3, 2);
+	return 0;
+}
 
 static int plan_rings_l(lua_State *L)
 {
@@ -471,12 +483,13 @@ void lua_open_plan(lua_State *L)
 		{ "undo", plan_undo_l }, { "redo", plan_redo_l }, { "copy", plan_copy_l }, { "check", plan_check_l },
 		{ "table", plan_table_l }, { "simulate", plan_simulate_l }, { NULL, NULL } };
 	static const luaL_Reg fields[] = { { "tasks", plan_tasks_l }, { "edges", plan_edges_l }, { "rings", plan_rings_l },
-		{ "tile", plan_tile_l }, { "graph", plan_graph_l }, { "device", plan_device_l }, { "usage", plan_usage_l },
-		{ NULL, NULL } };
+		{ "tile", plan_tile_l }, { "graph", plan_graph_l }, { "device", plan_device_l }, { "path", plan_path_l },
+		{ "usage", plan_usage_l }, { NULL, NULL } };
 	static const luaL_Reg meta[] = { { "__gc", plan_gc_l }, { "__tostring", plan_tostring_l }, { NULL, NULL } };
 	static const luaL_Reg functions[] = {
 		{ "plan", plan_new_l }, { "diff", diff_l }, { "statements", plan_statements_l }, { "mark", plan_mark_l },
-		{ "back", plan_back_l }, { "is_at", plan_is_at_l }, { "become", plan_become_l }, { NULL, NULL } };
+		{ "back", plan_back_l }, { "is_at", plan_is_at_l }, { "set_path", set_path_l },
+		{ "become", plan_become_l }, { NULL, NULL } };
 
 	class_new(L, &(struct class_def){ PLAN_CLASS, methods, fields, meta });
 	luaL_setfuncs(L, functions, 0);

@@ -4,6 +4,7 @@ local core = require "millrace.core"
 local tile = require "millrace.tile"
 local literal = require("millrace.draft").literal
 local loader = require "millrace.loader"
+local script = require "millrace.script"
 local entry, expect = core.entry, core.expect
 
 local function has_literal(t)
@@ -48,11 +49,14 @@ return function(mr, made)
   core.method("millrace.plan", "script", entry(function(p)
     local statements = core.statements(p)
     return table.concat({
+      script.head(mr.version, p),
       'local mr = require "millrace"',
       program_line(mr, p.graph.program),
       ("local plan = mr.plan(bound:graph{tile=%s}, %s)"):format(literal(p.tile), device_call(p.device)),
       statements .. "return plan\n"}, "\n")
   end))
+
+  core.method("millrace.plan", "save", script.saver(mr))
 
   core.method("millrace.timeline", "print", entry(function(tl, options)
     local o, term = {}, core.terminal()
@@ -68,8 +72,10 @@ return function(mr, made)
   plan.load_plan = entry(function(path, bound)
     expect(type(path) == "string", "load_plan", "path", path)
     expect(bound == nil or core.is(bound, "millrace.program"), "load_plan", "program with sizes", bound)
-    if not path:find "[/.]" then path = shipped(path) end
-    return loader.of_file(mr, path, bound)
+    if not path:find "[/.]" then return loader.of_file(mr, shipped(path), bound) end
+    local p = loader.of_file(mr, path, bound)
+    core.set_path(p, path)
+    return p
   end)
 
   return plan

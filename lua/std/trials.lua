@@ -7,6 +7,7 @@
 local core = require "millrace.core"
 local draft = require "millrace.draft"
 local measure = require "millrace.measure"
+local script = require "millrace.script"
 
 local mr = require "millrace"
 
@@ -33,7 +34,8 @@ local function is_current(row, driver) return row.version == mr.version and row.
 local function known_rows(bound, device, driver)
   local rows = {}
   for _, row in ipairs(mr.store.path and mr.store:list{program = bound, device = device.name, kind = KIND} or {}) do
-    if row.script and is_current(row, driver) and not rows[row.script] then rows[row.script] = row end
+    local body = row.script and is_current(row, driver) and script.body(row.script)
+    if body then rows[body] = rows[body] or row end
   end
   return rows
 end
@@ -174,7 +176,7 @@ function trials.run(search, bound, device, found, o)
   local r = measure(bound, device, candidates(search, added[search], bound, device, o.make), {
     trials = o.trials, seconds = o.seconds, seed = seed, progress = o.progress, server = o.server,
     known = function(plan)
-      local row = known[plan:script()]
+      local row = known[script.body(plan:script())]
       return row and row.ms and {status = row.status, ms = row.ms, min = row.min, max = row.max, relative = row.error}
     end,
     put = function(row) keep(row, KIND, found.driver, seed, o.bound) end,

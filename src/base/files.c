@@ -27,6 +27,7 @@ bool make_folders(char *path)
 bool replace_file(const char *path, const void *data, size_t n)
 {
 	char part[PATH_MAX];
+	struct stat old;
 	FILE *file;
 	bool good;
 	int code;
@@ -35,7 +36,7 @@ bool replace_file(const char *path, const void *data, size_t n)
 	file = fopen(part, "w");
 	if (!file)
 		return false;
-	good = fwrite(data, 1, n, file) == n;
+	good = fwrite(data, 1, n, file) == n && (stat(path, &old) || !fchmod(fileno(file), old.st_mode & 07777));
 	code = errno;
 	if (fclose(file) && good) {
 		good = false;

@@ -7,7 +7,7 @@
 /* Make the folders of a path up to its last '/'. After a failure `path` ends with the folder that cannot be made. */
 bool make_folders(char *path);
 /* Write a file under another name and rename it, so that no reader sees an incomplete one; an existing file is replaced
- * completely or not at all. */
+ * completely or not at all, and keeps its permissions. */
 bool replace_file(const char *path, const void *data, size_t n);
 
 #endif

@@ -620,7 +620,7 @@ plan:fill_waits()
 round_trip(plan, "names that are words of Lua", own)
 like(plan:script(), 'tile={%["end"%]=64, %["in"%]=8}', "  stand in brackets")
 good, message = pcall(mr.load_plan, written(plan:script()))
-like(message, ":2: this plan is for program 'own': mr%.load_plan%(path, bound%)$",
+like(message, ":3: this plan is for program 'own': mr%.load_plan%(path, bound%)$",
   "a plan of one's own program wants the program")
 local same_name = mr.program("gemm", function(p)
   local n = p:axes "n"

@@ -146,6 +146,10 @@ is(refused(mr.store.best, mr.store, bound, 3), "best: device or its name expecte
 ---- plans -----------------------------------------------------------------------------------------
 
 is(row:plan():script(), plan:script(), "a row gives its plan back")
+local saved = os.tmpname()
+row:plan():save(saved, {overwrite = true})
+like(assert(io.open(saved)):read "a", "\n%-%- predicted [%d.]+ ms, measured 0.3 ms\n", "  a file of it says what was measured")
+os.remove(saved)
 local larger = row:plan(gemm(4096, 2048, 512))
 is(larger.graph.program.axes.m, 4096, "for other sizes, too")
 ok(larger:check(), "  a legal one")
