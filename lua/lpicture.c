@@ -25,8 +25,9 @@ struct picture_wish {
 	int format;
 };
 
-/* Options of timelines. */
-static void check_view(lua_State *L, int idx, const char *what, const struct timeline *t, struct picture_wish *w)
+/* Options of timelines. Pictures that move show how the pipeline fills, so they begin with the phase. */
+static void check_view(lua_State *L, int idx, const char *what, const struct timeline *t, bool frames,
+	struct picture_wish *w)
 {
 	static const char *const rows[] = { "lane", "seu", "ring" };	/* ORDER timeline_rows */
 	int64_t phase = 1, tile = 0;
@@ -35,8 +36,10 @@ static void check_view(lua_State *L, int idx, const char *what, const struct tim
 	option_name(L, idx, what, "by", rows, LEN(rows), &by);
 	option_integer(L, idx, what, "phase", 1, t->nphases, &phase);
 	option_integer(L, idx, what, "tile", 0, INT32_MAX, &tile);
-	option_integer(L, idx, what, "from", 0, INT64_MAX, &w->view.from);
 	option_integer(L, idx, what, "to", 1, INT64_MAX, &w->view.to);
+	option_bool(L, idx, what, "animate", &w->how.animate);
+	w->view.from = w->view.to || tile || w->how.animate || frames ? 0 : TIMELINE_STEADY;
+	option_integer(L, idx, what, "from", 0, INT64_MAX, &w->view.from);
 	option_bool(L, idx, what, "rings", &w->options.rings);
 	if (w->view.to && w->view.to <= w->view.from)
 		throw_msg(L, "%s: `to` must be after `from`, got from %lld to %lld", what,
@@ -45,7 +48,6 @@ static void check_view(lua_State *L, int idx, const char *what, const struct tim
 	w->options.only_rings = by == LEN(rows) - 1;
 	w->view.by = w->options.only_rings ? TIMELINE_LANES : (enum timeline_rows)by;
 	w->view.tile = (int)tile;
-	option_bool(L, idx, what, "animate", &w->how.animate);
 	if (option_real(L, idx, what, "seconds", &w->how.seconds) && !(w->how.seconds >= 0.1 && w->how.seconds <= 3600))
 		throw_msg(L, "%s: seconds are from 0.1 to 3600", what);
 }
@@ -67,7 +69,7 @@ static void check_wish(lua_State *L, int idx, const char *what, const struct tim
 	if (option_real(L, idx, what, "scale", &w->how.scale) && !(w->how.scale >= 0.05 && w->how.scale <= 16))
 		throw_msg(L, "%s: scale is from 0.05 to 16", what);
 	if (t)
-		check_view(L, idx, what, t, w);
+		check_view(L, idx, what, t, frames, w);
 	if (frames) {
 		option_integer(L, idx, what, "count", 1, FRAMES_MAX, &w->count);
 		option_name(L, idx, what, "format", formats, LEN(formats), &w->format);

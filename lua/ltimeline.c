@@ -305,8 +305,9 @@ static void check_view(lua_State *L, int idx, const char *what, const struct tim
 	option_name(L, idx, what, "by", rows, LEN(rows), &by);
 	option_integer(L, idx, what, "phase", 1, t->nphases, &phase);
 	option_integer(L, idx, what, "tile", 0, INT32_MAX, &tile);
-	option_integer(L, idx, what, "from", 0, INT64_MAX, &v->from);
 	option_integer(L, idx, what, "to", 1, INT64_MAX, &v->to);
+	v->from = v->to || tile ? 0 : TIMELINE_STEADY;
+	option_integer(L, idx, what, "from", 0, INT64_MAX, &v->from);
 	v->phase = (int)phase - 1;
 	v->by = (enum timeline_rows)by;
 	v->tile = (int)tile;

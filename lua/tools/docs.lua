@@ -142,11 +142,11 @@ end
 -- What there is to see: a title, the code that makes it, and what that gives.
 local gallery <const> = {
   {"A timeline by lane", "what each lane issued and waited for, then what the units did",
-    'tl = mr.load_plan("attention_pingpong"):simulate()\ntl:print{to=12000}', "timeline_lanes",
-    function(env) return env.tl:text{width = WIDTH, ascii = true, to = 12000} end},
+    'tl = mr.load_plan("attention_pingpong"):simulate()\ntl:print()', "timeline_lanes",
+    function(env) return env.tl:text{width = WIDTH, ascii = true} end},
   {"A timeline by sEU", "the units alone",
-    'tl = mr.load_plan("gemm_cooperative"):simulate()\ntl:print{by="seu", to=12000}', "timeline_units",
-    function(env) return env.tl:text{width = WIDTH, ascii = true, by = "seu", to = 12000} end},
+    'tl = mr.load_plan("gemm_cooperative"):simulate()\ntl:print{by="seu"}', "timeline_units",
+    function(env) return env.tl:text{width = WIDTH, ascii = true, by = "seu"} end},
   {"A graph", "what flows between sTasks; frames are loops, dotted lines what is carried on",
     "graph = mr.examples.flash_attention{b=2, h=16, m=8192, d=128}:graph{tile={m=128, n=128}}\nprint(graph:drawing())", "graph",
     function(env) return env.graph:drawing{width = WIDTH, ascii = true} end},

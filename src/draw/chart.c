@@ -54,16 +54,6 @@ static int64_t typical_length(const struct chart *c, bool any)
 	return length[n / 2];
 }
 
-static int64_t last_end(const struct chart *c)
-{
-	int64_t end = 0;
-
-	for (int i = 0; i < c->line->events.n; i++)
-		if (event_is_sound(c->t->plan, &c->line->events.v[i]))
-			end = max_i64(end, c->line->events.v[i].end);
-	return end;
-}
-
 /* When every sTask of the busiest loop has completed once. */
 static int64_t prologue_end(const struct chart *c)
 {
@@ -82,16 +72,51 @@ static int64_t prologue_end(const struct chart *c)
 }
 
 /* An sTask gets six columns, or down to four if two iterations of the steady state only fit then. */
-static int64_t choose_end(const struct chart *c)
+static int64_t choose_span(const struct chart *c)
 {
 	int64_t length = typical_length(c, false), span = max_i64(1, length * c->cols / TASK_COLUMNS);
-	int64_t want = prologue_end(c) - c->from;
+	int64_t want = max_i64(prologue_end(c) - c->from, 0);
 
 	if (c->line->ii > 0 && c->line->ii < 1e15)
 		want += (int64_t)(2 * c->line->ii);
-	if (want > span)
-		span = min_i64(want, span * 3 / 2);
-	return min_i64(c->from + span, last_end(c));
+	return want > span ? min_i64(want, span * 3 / 2) : span;
+}
+
+/* The first start, from a cycle on, of the sTask of the busiest loop that begins each iteration but for its copies. */
+static int64_t iteration_begin(const struct chart *c, int64_t from, int64_t to)
+{
+	const struct event *all = c->line->events.v;
+
+	for (int t = 0; t < c->g->tasks.n; t++) {
+		const struct stask *s = &c->g->tasks.v[t];
+		const struct lookup_list *list = &c->lookup->of_task[t];
+		int lo;
+
+		if (s->loop != c->line->ii_loop || s->kind == TASK_LOAD || !list->n)
+			continue;
+		BISECT(lo, list->n, all[list->v[lo]].start < from);
+		return lo < list->n && all[list->v[lo]].start < to ? all[list->v[lo]].start : from;
+	}
+	return from;
+}
+
+/* Where the steady state begins, or earlier if the window would reach beyond the last event; 0 if there is none, or if
+ * all events fit. */
+static int64_t steady_begin(const struct chart *c)
+{
+	const struct phase_line *line = c->line;
+	int64_t span = choose_span(c);
+	int tiles = line->events.n ? line->events.v[line->events.n - 1].tile + 1 : 0;
+
+	if (c->lookup->last <= span)
+		return 0;
+	for (int t = 0; t < tiles && line->ii_loop != NONE; t++) {
+		int64_t begin, from, to, end;
+
+		if (lookup_steady(c->lookup, t, &begin, &from, &to, &end))
+			return min_i64(iteration_begin(c, from, to), c->lookup->last - span);
+	}
+	return 0;
 }
 
 static int64_t tile_begin(const struct chart *c, int tile)
@@ -104,27 +129,41 @@ static int64_t tile_begin(const struct chart *c, int tile)
 	return begin == INT64_MAX ? 0 : begin;
 }
 
+void chart_set_window(struct chart *c, int64_t from, int64_t to)
+{
+	c->from = min_i64(max_i64(from, 0), CYCLES_MAX);
+	c->to = max_i64(min_i64(to, CYCLES_MAX + 1), c->from + 1);
+	c->seen = lookup_in_sight(c->arena, c->lookup, c->from, c->to);
+}
+
 void chart_init(struct chart *c, const struct timeline *t, const struct timeline_view *v, int width,
 	unsigned flags, struct arena *a)
 {
-	static const struct timeline_view beginning;
+	static const struct timeline_view usual = { .from = TIMELINE_STEADY };
+	int phase;
 
 	if (!v)
-		v = &beginning;
+		v = &usual;
+	phase = v->phase >= 0 && v->phase < t->nphases ? v->phase : 0;
 	*c = (struct chart){ .t = t, .g = t->plan->graph, .d = t->plan->device, .arena = a,
 		.flags = flags, .by = v->by };
-	c->line = &t->phases[v->phase >= 0 && v->phase < t->nphases ? v->phase : 0];
+	c->line = &t->phases[phase];
 	c->key = task_keys(a, c->g);
-	c->first = v->first;
-	c->end = v->events ? v->first + v->events : c->line->events.n;
+	c->lookup = v->lookup;
+	if (!c->lookup) {
+		struct lookup *l = ARENA_NEW(a, struct lookup);
+
+		lookup_init(a, l, t, phase);
+		c->lookup = l;
+	}
 	c->deep = v->deep;
 	c->left = chart_label_width(c) + 2;
 	c->cols = (int)max_i64(width - c->left, TIME_COLUMNS_MIN);
-	c->overview = v->overview && c->end - c->first > MANY * c->cols ? v->overview : NULL;
-	c->from = max_i64(v->from, v->tile > 0 ? tile_begin(c, v->tile) : 0);
-	c->from = min_i64(max_i64(c->from, 0), CYCLES_MAX);
-	c->to = v->to > 0 ? min_i64(v->to, CYCLES_MAX + 1) : choose_end(c);
-	c->to = max_i64(c->to, c->from + 1);
+	c->from = v->from == TIMELINE_STEADY ? steady_begin(c) : v->from;
+	c->steady = v->from == TIMELINE_STEADY && c->from > 0;
+	c->from = max_i64(c->from, v->tile > 0 ? tile_begin(c, v->tile) : 0);
+	chart_set_window(c, c->from, v->to > 0 ? v->to : min_i64(c->from + choose_span(c), c->lookup->last));
+	c->overview = v->overview && c->seen.n > MANY * c->cols ? v->overview : NULL;
 }
 
 static const char *brief_name(const char *name)

@@ -19,7 +19,9 @@ struct chart {
 	int64_t from, to;		/* cycles shown; from < to */
 	int left;			/* first column of time */
 	int cols;			/* columns of time, at least 1 */
-	int first, end;			/* range of the events that are looked at */
+	const struct lookup *lookup;
+	bool steady;			/* it was left open where to begin, and the steady state was chosen */
+	struct lookup_list seen;	/* events in sight, and a few at the edges */
 	const int *deep;		/* as in timeline_view */
 	const struct overview *overview;	/* NULL: events one by one */
 	const struct task_key *key;	/* by sTask */
@@ -28,6 +30,13 @@ struct chart {
 /* Choose what is shown, where the view leaves it open; `width`: columns of the chart with its labels. */
 void chart_init(struct chart *c, const struct timeline *t, const struct timeline_view *v, int width,
 	unsigned flags, struct arena *a);
+/* Show other cycles. */
+void chart_set_window(struct chart *c, int64_t from, int64_t to);
+/* The i-th event in sight. */
+static inline const struct event *chart_seen(const struct chart *c, int i)
+{
+	return &c->line->events.v[c->seen.v[i]];
+}
 
 /* Does its lane go on while the sEU works? */
 bool event_is_async(const struct chart *c, const struct event *e);
@@ -57,14 +66,15 @@ struct chart_layout {
 	int nlanes;			/* rows of lanes, which come first */
 	int lane_row[LANES_MAX][REPLICAS_MAX], seu_row[SEU_MAX][LANES_MAX][REPLICAS_MAX];	/* NONE */
 	int queue_row[SEU_MAX], queue_depth[SEU_MAX];	/* first row of an asynchronous sEU, and how many it has */
-	uint8_t *depth;			/* by event from chart.first on: which of the rows of its sEU */
+	uint8_t *depth;			/* by index in chart.seen: which of the rows of its sEU */
 };
 
 /* In the arena of the chart. `most`: rows of one asynchronous sEU, at most CHART_DEPTH_MAX; 0: one each, without
  * looking at events. `slack`: cycles by which two events of one row may overlap. */
 void chart_lay_out(const struct chart *c, int most, int64_t slack, struct chart_layout *out);
-/* The row on which a unit works on the event; the row of the event's lane, NONE if rows are by sEU. */
-int layout_row_of(const struct chart *c, const struct chart_layout *l, int event);
+/* The row on which a unit works on an event, given by its index in chart.seen; the row of the event's lane, NONE if rows
+ * are by sEU. */
+int layout_row_of(const struct chart *c, const struct chart_layout *l, int seen);
 int layout_lane_row_of(const struct chart *c, const struct chart_layout *l, const struct event *e);
 
 /* Columns of the widest label of a row. */

@@ -37,11 +37,10 @@ static int sort_begins(const struct chart *c, struct event_time *v)
 	bool sorted = true;
 	int n = 0;
 
-	for (int i = c->first; i < c->end; i++) {
-		const struct event *e = &c->line->events.v[i];
+	for (int i = 0; i < c->seen.n; i++) {
+		const struct event *e = chart_seen(c, i);
 
-		if (!event_is_placed(c->t->plan, e) || !event_is_async(c, e) ||
-		    !chart_shows(c, event_seu_begin(e), event_seu_end(c, e)))
+		if (!event_is_async(c, e) || !chart_shows(c, event_seu_begin(e), event_seu_end(c, e)))
 			continue;
 		sorted &= !n || v[n - 1].at <= event_seu_begin(e);
 		v[n++] = (struct event_time){ event_seu_begin(e), i };
@@ -55,13 +54,13 @@ static int sort_begins(const struct chart *c, struct event_time *v)
  * soonest if there are `most` rows already. `slack`: cycles that two events of one row may overlap. */
 static void stack_events(const struct chart *c, int most, int64_t slack, struct chart_layout *out)
 {
-	struct event_time *v = ARENA_ARRAY(c->arena, c->end - c->first, struct event_time);
+	struct event_time *v = ARENA_ARRAY(c->arena, c->seen.n, struct event_time);
 	int64_t until[SEU_MAX][CHART_DEPTH_MAX] = { 0 };
 	int n = sort_begins(c, v);
 
-	out->depth = ARENA_ARRAY(c->arena, c->end - c->first, uint8_t);
+	out->depth = ARENA_ARRAY(c->arena, c->seen.n, uint8_t);
 	for (int i = 0; i < n; i++) {
-		const struct event *e = &c->line->events.v[v[i].event];
+		const struct event *e = chart_seen(c, v[i].event);
 		int64_t *u = until[e->seu];
 		int k = 0;
 
@@ -71,31 +70,23 @@ static void stack_events(const struct chart *c, int most, int64_t slack, struct 
 			for (int j = k = 0; j < most; j++)
 				k = u[j] < u[k] ? j : k;
 		u[k] = max_i64(u[k], event_seu_end(c, e));
-		out->depth[v[i].event - c->first] = (uint8_t)k;
+		out->depth[v[i].event] = (uint8_t)k;
 		out->queue_depth[e->seu] = (int)max_i64(out->queue_depth[e->seu], k + 1);
 	}
 }
 
-/* Which replicas of lanes do something in this phase on an sEU, or on any (NONE): by the events, or by the plan
- * if the chart looks at some of the events only. */
+/* Which replicas of lanes do something in this phase on an sEU, or on any (NONE). */
 static void find_used(const struct chart *c, int seu, bool used[LANES_MAX][REPLICAS_MAX])
 {
 	const struct plan *p = c->t->plan;
-	bool all = c->end - c->first == c->line->events.n;
 
-	for (int i = 0; i < c->line->events.n && all; i++) {
-		const struct event *e = &c->line->events.v[i];
-
-		if (event_is_placed(p, e) && (seu == NONE || e->seu == seu))
-			used[e->lane][e->replica] = true;
-	}
-	for (int i = 0; i < p->entries.n && !all; i++) {
+	for (int i = 0; i < p->entries.n; i++) {
 		const struct entry *e = &p->entries.v[i];
 
 		if (c->g->tasks.v[e->task].phase != c->line->phase || (seu != NONE && e->seu != seu))
 			continue;
 		for (int k = 0; k < p->lanes.v[e->lane].replicas && k < REPLICAS_MAX; k++)
-			used[e->lane][k] = true;
+			used[e->lane][k] |= c->lookup->of_lane[e->lane][k].n > 0;
 	}
 }
 
@@ -140,12 +131,12 @@ void chart_lay_out(const struct chart *c, int most, int64_t slack, struct chart_
 	}
 }
 
-int layout_row_of(const struct chart *c, const struct chart_layout *l, int event)
+int layout_row_of(const struct chart *c, const struct chart_layout *l, int seen)
 {
-	const struct event *e = &c->line->events.v[event];
+	const struct event *e = chart_seen(c, seen);
 
 	if (event_is_async(c, e))
-		return l->queue_row[e->seu] + l->depth[event - c->first];
+		return l->queue_row[e->seu] + l->depth[seen];
 	return c->by == TIMELINE_LANES ? l->lane_row[e->lane][e->replica] : l->seu_row[e->seu][e->lane][e->replica];
 }
 

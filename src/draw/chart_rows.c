@@ -54,11 +54,12 @@ static void cover(struct board *b, int row, int event, int64_t start, int64_t en
 	}
 }
 
-static void cover_event(struct board *b, int i)
+/* By index in chart.seen. */
+static void cover_event(struct board *b, int seen)
 {
 	const struct chart *c = b->c;
-	const struct event *e = &c->line->events.v[i];
-	int row = layout_row_of(c, &b->layout, i), lane = layout_lane_row_of(c, &b->layout, e);
+	const struct event *e = chart_seen(c, seen);
+	int row = layout_row_of(c, &b->layout, seen), lane = layout_lane_row_of(c, &b->layout, e), i = c->seen.v[seen];
 
 	if (event_is_async(c, e)) {
 		cover(b, row, i, event_seu_begin(e), event_seu_end(c, e), PART_WORK);
@@ -255,12 +256,11 @@ int chart_rows(const struct chart *c, struct cells *out, int y, struct chart_map
 	b.slots = ARENA_ARRAY(c->arena, n, struct slot);
 	for (size_t i = 0; i < n; i++)
 		b.slots[i].event = NONE;
-	for (int i = c->first; i < c->end; i++)
-		if (event_is_placed(c->t->plan, &c->line->events.v[i]))
-			cover_event(&b, i);
-	for (int i = c->first; i < c->end && c->by == TIMELINE_LANES; i++)
-		if (event_is_placed(c->t->plan, &c->line->events.v[i]) && event_is_async(c, &c->line->events.v[i]))
-			mark_issue(&b, i);
+	for (int i = 0; i < c->seen.n; i++)
+		cover_event(&b, i);
+	for (int i = 0; i < c->seen.n && c->by == TIMELINE_LANES; i++)
+		if (event_is_async(c, chart_seen(c, i)))
+			mark_issue(&b, c->seen.v[i]);
 	cells_grow(out, y + rows + 1);
 	if (map)
 		fill_map(&b, map);

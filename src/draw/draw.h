@@ -10,7 +10,7 @@
 #include "draw/cells.h"
 #include "plan/check.h"
 #include "sim/blame.h"
-#include "sim/timeline.h"
+#include "sim/lookup.h"
 
 struct draw_options {
 	int width;			/* columns; 0: 80 */
@@ -36,7 +36,11 @@ enum timeline_rows {
 	TIMELINE_SEUS,			/* sEUs only */
 };
 
-/* What to show of a timeline; NULL or all zero: the beginning of the first phase. */
+/* For timeline_view.from: begin in the steady state of the first tile that has one, or at the beginning of the phase, if
+ * no tile has one or all events fit. */
+#define TIMELINE_STEADY ((int64_t)-1)
+
+/* What to show of a timeline; NULL: the steady state of the first phase. */
 struct timeline_view {
 	int phase;			/* index into timeline.phases */
 	enum timeline_rows by;
@@ -44,8 +48,7 @@ struct timeline_view {
 	int64_t from;			/* ... or with this cycle, if it is later */
 	int64_t to;			/* end before it; 0: where an sTask of the steady state is still about six
 					 * columns wide */
-	int first, events;		/* only these events of the phase are looked at, because the caller knows
-					 * that no others are in sight; 0, 0: all */
+	const struct lookup *lookup;	/* of the phase; NULL: the drawing makes its own */
 	const int *deep;		/* by sEU: rows of an asynchronous one, at least; NULL: as many as events
 					 * in sight need */
 	struct overview *overview;	/* of the phase, drawn where there are too many events to draw each; NULL:

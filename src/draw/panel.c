@@ -30,9 +30,6 @@ const uint8_t *task_inks(struct arena *a, const struct graph *g)
 void panel_init(struct panel *n, struct picture *p, const struct timeline *t,
 	const struct timeline_view *v, const struct picture_options *o, double x0, double x1)
 {
-	struct timeline_view view = v ? *v : (struct timeline_view){ 0 };
-	int phase;
-
 	memset(n, 0, sizeof(*n));
 	n->p = p;
 	n->theme = o->theme;
@@ -41,10 +38,8 @@ void panel_init(struct panel *n, struct picture *p, const struct timeline *t,
 	n->stretch = 1;
 	n->rings = o->rings || o->only_rings;
 	n->only_rings = o->only_rings;
-	chart_init(&n->c, t, &view, (int)((x1 - x0) / COLUMN), 0, p->arena);
-	phase = (int)(n->c.line - t->phases);
-	lookup_init(p->arena, &n->lookup, t, phase);
-	n->c.to = min_i64(n->c.to, max_i64(max_i64(n->c.line->cycles, n->lookup.last), n->c.from + 1));
+	chart_init(&n->c, t, v, (int)((x1 - x0) / COLUMN), 0, p->arena);
+	chart_set_window(&n->c, n->c.from, min_i64(n->c.to, max_i64(n->c.line->cycles, n->c.lookup->last)));
 	n->ink = task_inks(p->arena, n->c.g);
 	p->from = (double)n->c.from;
 	p->to = (double)n->c.to;
@@ -239,10 +234,11 @@ static struct panel_row *lane_row_of(struct panel *n, const struct event *e)
 	return r == NONE ? NULL : &n->rows.v[r];
 }
 
-static void draw_work(struct panel *n, int event)
+/* This and the next two: by index in chart.seen. */
+static void draw_work(struct panel *n, int seen)
 {
-	const struct event *e = &n->c.line->events.v[event];
-	struct panel_row *r = &n->rows.v[layout_row_of(&n->c, &n->layout, event)], *lane = lane_row_of(n, e);
+	const struct event *e = chart_seen(&n->c, seen);
+	struct panel_row *r = &n->rows.v[layout_row_of(&n->c, &n->layout, seen)], *lane = lane_row_of(n, e);
 
 	if (lane)
 		draw_wait(n, e, lane, e->ready, e->issue, event_held_by(n->c.t, e));
@@ -258,10 +254,10 @@ static void draw_work(struct panel *n, int event)
 /* ---- issues --------------------------------------------------------------------- */
 
 /* The line from the mark of an issue to the bar; it ends where the part that this issue started begins. */
-static void draw_link(struct panel *n, int event)
+static void draw_link(struct panel *n, int seen)
 {
-	const struct event *e = &n->c.line->events.v[event];
-	struct panel_row *r = &n->rows.v[layout_row_of(&n->c, &n->layout, event)], *lane = lane_row_of(n, e);
+	const struct event *e = chart_seen(&n->c, seen);
+	struct panel_row *r = &n->rows.v[layout_row_of(&n->c, &n->layout, seen)], *lane = lane_row_of(n, e);
 	int64_t begin = e->start;
 	struct shape *s;
 
@@ -273,9 +269,9 @@ static void draw_link(struct panel *n, int event)
 }
 
 /* A mark in the lane's row, with its letter if there is space next to it. */
-static void draw_mark(struct panel *n, int event, double space)
+static void draw_mark(struct panel *n, int seen, double space)
 {
-	const struct event *e = &n->c.line->events.v[event];
+	const struct event *e = chart_seen(&n->c, seen);
 	const struct panel_row *lane = lane_row_of(n, e);
 	double x = panel_x(n, e->issue);
 	const char *text;
@@ -297,14 +293,14 @@ static void draw_mark(struct panel *n, int event, double space)
 
 static bool is_issue(const struct panel *n, const struct event *e)
 {
-	return event_is_placed(n->c.t->plan, e) && event_is_async(&n->c, e) && n->c.by == TIMELINE_LANES;
+	return event_is_async(&n->c, e) && n->c.by == TIMELINE_LANES;
 }
 
 /* Pixels until the next event in the lane's row. */
 static double space_after(const struct panel *n, int event)
 {
 	const struct event *e = &n->c.line->events.v[event], *f;
-	int next = lookup_next_of_lane(&n->lookup, event, 1);
+	int next = lookup_next_of_lane(n->c.lookup, event, 1);
 	int64_t until;
 
 	if (next == NONE)
@@ -319,8 +315,8 @@ static bool is_dense(const struct panel *n)
 {
 	int seen = 0;
 
-	for (int i = 0; i < n->c.line->events.n; i++)
-		seen += chart_shows(&n->c, n->c.line->events.v[i].start, n->c.line->events.v[i].end);
+	for (int i = 0; i < n->c.seen.n; i++)
+		seen += chart_shows(&n->c, chart_seen(&n->c, i)->start, chart_seen(&n->c, i)->end);
 	return seen > (n->x1 - n->x0) / DENSE * fmax(n->rows.n, 1) / 4;
 }
 
@@ -337,20 +333,18 @@ void panel_ground(struct panel *n)
 
 void panel_draw(struct panel *n)
 {
-	const struct phase_line *line = n->c.line;
 	bool dense = is_dense(n);
 
 	if (n->rings)
 		panel_draw_rings(n);
 	if (n->only_rings)
 		return;
-	for (int i = 0; i < line->events.n && !dense; i++)
-		if (is_issue(n, &line->events.v[i]))
+	for (int i = 0; i < n->c.seen.n && !dense; i++)
+		if (is_issue(n, chart_seen(&n->c, i)))
 			draw_link(n, i);
-	for (int i = 0; i < line->events.n; i++)
-		if (event_is_placed(n->c.t->plan, &line->events.v[i]))
-			draw_work(n, i);
-	for (int i = 0; i < line->events.n && !dense; i++)
-		if (is_issue(n, &line->events.v[i]))
-			draw_mark(n, i, space_after(n, i));
+	for (int i = 0; i < n->c.seen.n; i++)
+		draw_work(n, i);
+	for (int i = 0; i < n->c.seen.n && !dense; i++)
+		if (is_issue(n, chart_seen(&n->c, i)))
+			draw_mark(n, i, space_after(n, n->c.seen.v[i]));
 }

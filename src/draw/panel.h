@@ -25,7 +25,6 @@ struct panel_row {
 struct panel {
 	struct picture *p;
 	struct chart c;
-	struct lookup lookup;
 	enum theme theme;
 	const uint8_t *ink;		/* by sTask */
 	double x0, x1;			/* of the time axis */

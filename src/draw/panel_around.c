@@ -123,7 +123,7 @@ static bool first_steady(const struct panel *n, int64_t *from, int64_t *to)
 	for (int t = 0; n->c.line->events.n && t <= n->c.line->events.v[n->c.line->events.n - 1].tile; t++) {
 		int64_t begin, end;
 
-		if (lookup_steady(&n->lookup, t, &begin, from, to, &end) && *to > n->c.from)
+		if (lookup_steady(n->c.lookup, t, &begin, from, to, &end) && *to > n->c.from)
 			return *from < n->c.to;
 	}
 	return false;
@@ -147,7 +147,7 @@ void panel_strip(struct panel *n, double y)
 	for (int t = 0; t <= line->events.v[line->events.n - 1].tile; t++) {
 		int64_t begin, from, to, end;
 
-		if (!lookup_steady(&n->lookup, t, &begin, &from, &to, &end))
+		if (!lookup_steady(n->c.lookup, t, &begin, &from, &to, &end))
 			continue;
 		if (begin >= n->c.to)
 			break;

@@ -23,7 +23,7 @@ double panel_arrange_rings(struct panel *n, double y)
 	const struct plan *p = n->c.t->plan;
 
 	n->moments = ARENA_NEW(n->p->arena, struct moments);
-	moments_init(n->p->arena, n->moments, &n->lookup);
+	moments_init(n->p->arena, n->moments, n->c.lookup);
 	for (int i = 0; i < n->moments->nrings; i++) {
 		int b = n->moments->ring[i];
 

@@ -114,10 +114,9 @@ static void choose_window(struct pair *c, struct picture *p, const struct timeli
 {
 	for (int i = 0; i < 2; i++)
 		panel_init(c->panel[i], p, c->t[i], v, o, x0, x1);
-	for (int i = 0; i < 2; i++) {
-		c->panel[i]->c.from = min_i64(c->panel[0]->c.from, c->panel[1]->c.from);
-		c->panel[i]->c.to = max_i64(c->panel[0]->c.to, c->panel[1]->c.to);
-	}
+	for (int i = 1; i >= 0; i--)
+		chart_set_window(&c->panel[i]->c, min_i64(c->panel[0]->c.from, c->panel[1]->c.from),
+			max_i64(c->panel[0]->c.to, c->panel[1]->c.to));
 	p->from = (double)c->panel[0]->c.from;
 	p->to = (double)c->panel[0]->c.to;
 }

@@ -24,8 +24,9 @@ static const char *second_line(struct picture *p, const struct panel *n)
 
 	if (n->c.t->nphases > 1)
 		buf_printf(&b, "phase %s, ", n->c.g->program->phases.v[n->c.line->phase].name);
-	buf_printf(&b, "%s %s to %s of %s on EU %d; ", timeline_unit(n->c.t), unit_count(n->c.from).s,
-		unit_count(n->c.to).s, unit_count(n->c.line->cycles).s, n->c.line->eu);
+	buf_printf(&b, "%s %s to %s of %s on EU %d%s; ", timeline_unit(n->c.t), unit_count(n->c.from).s,
+		unit_count(n->c.to).s, unit_count(n->c.line->cycles).s, n->c.line->eu,
+		n->c.steady ? ", the steady state" : "");
 	buf_puts(&b, timeline_ii(p->arena, n->c.t, n->c.line));
 	return b.text;
 }

@@ -142,6 +142,8 @@ static const char *chart_title(const struct chart *c)
 	}
 	buf_printf(&b, ": %s %s to %s of %s", timeline_unit(t), unit_count(c->from).s, unit_count(c->to).s,
 		unit_count(c->line->cycles).s);
+	if (c->steady)
+		buf_puts(&b, ", the steady state; from=0 begins with the prologue");
 	return b.text;
 }
 

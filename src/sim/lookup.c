@@ -3,26 +3,35 @@
 
 #include <stdlib.h>
 
+static int64_t begin_of(const struct event *e)
+{
+	return min_i64(e->ready, e->start - e->before);
+}
+
 /* Sort the valid events by issue; returns their number. */
 static int order_events(struct arena *a, struct lookup *l, struct event_time **out)
 {
 	const struct phase_line *line = l->line;
 	struct event_time *v = ARENA_ARRAY(a, line->events.n, struct event_time);
+	bool sorted = true;
 	int n = 0;
 
-	l->sorted = true;
+	l->span = ARENA_ARRAY(a, line->events.n / LOOKUP_BLOCK + 1, struct lookup_span);
+	for (int i = 0; i <= line->events.n / LOOKUP_BLOCK; i++)
+		l->span[i] = (struct lookup_span){ INT64_MAX, INT64_MIN };
 	for (int i = 0; i < line->events.n; i++) {
 		const struct event *e = &line->events.v[i];
+		struct lookup_span *span = &l->span[i / LOOKUP_BLOCK];
 
 		if (!event_is_placed(l->plan, e))
 			continue;
-		l->sorted &= !n || v[n - 1].at <= e->issue;
+		sorted &= !n || v[n - 1].at <= e->issue;
 		v[n++] = (struct event_time){ e->issue, i };
-		l->most_before = max_i64(l->most_before, e->issue - min_i64(e->ready, e->start - e->before));
-		l->most_after = max_i64(l->most_after, e->end - e->issue);
+		span->begin = min_i64(span->begin, begin_of(e));
+		span->end = max_i64(span->end, e->end);
 		l->last = max_i64(l->last, e->end);
 	}
-	if (!l->sorted)
+	if (!sorted)
 		qsort(v, (size_t)n, sizeof(*v), event_time_compare);
 	*out = v;
 	return n;
@@ -43,17 +52,24 @@ void lookup_init(struct arena *a, struct lookup *l, const struct timeline *t, in
 	}
 }
 
-void lookup_window(const struct lookup *l, int64_t from, int64_t to, int *first, int *n)
+struct lookup_list lookup_in_sight(struct arena *a, const struct lookup *l, int64_t from, int64_t to)
 {
-	const struct event *all = l->line->events.v;
-	int lo = 0, end = l->line->events.n;
+	const struct phase_line *line = l->line;
+	struct lookup_list out = { 0 };
 
-	if (l->sorted) {		/* otherwise all events */
-		BISECT(lo, l->line->events.n, all[lo].issue < from - l->most_after);
-		BISECT(end, l->line->events.n, all[end].issue < to + l->most_before + 1);
+	for (int b = 0; b <= line->events.n / LOOKUP_BLOCK; b++) {
+		int end = (int)min_i64(line->events.n, (int64_t)(b + 1) * LOOKUP_BLOCK);
+
+		if (l->span[b].begin > to || l->span[b].end < from)
+			continue;
+		for (int i = b * LOOKUP_BLOCK; i < end; i++) {
+			const struct event *e = &line->events.v[i];
+
+			if (event_is_placed(l->plan, e) && begin_of(e) <= to && e->end >= from)
+				VEC_PUSH(a, &out, i);
+		}
 	}
-	*first = lo;
-	*n = end - lo;
+	return out;
 }
 
 /* The index of an event in a list; if it is not in it, of the first one that is issued no earlier. */

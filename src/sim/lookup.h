@@ -10,24 +10,28 @@ struct lookup_list {
 	int *v, n, cap;			/* VEC(int): events, sorted by issue */
 };
 
+/* When the first of some events begins and the last one ends. */
+struct lookup_span {
+	int64_t begin, end;
+};
+
+enum { LOOKUP_BLOCK = 256 };
+
 struct lookup {
 	const struct plan *plan;
 	const struct phase_line *line;	/* borrowed */
 	struct lookup_list *of_task;	/* by sTask of the graph */
 	struct lookup_list of_lane[LANES_MAX][REPLICAS_MAX];
-	bool sorted;			/* all events of the phase are sorted by issue */
-	int64_t most_before;		/* the most cycles from the beginning of an event to its issue, of all events:
-					 * it begins when its lane is ready for it, or its first warpgroup starts */
-	int64_t most_after;		/* the most cycles from an event's issue to its end */
+	struct lookup_span *span;	/* of each LOOKUP_BLOCK consecutive events */
 	int64_t last;			/* end of the last event */
 };
 
 /* Index one phase of a timeline, which is borrowed; allocated in `a`. A trace may hold events that cannot be: those are
  * left out (event_is_placed). */
 void lookup_init(struct arena *a, struct lookup *l, const struct timeline *t, int phase);
-/* A range of events, [*first, *first + *n), that contains all that overlap the cycles [from, to]. It contains
- * others, too: as events are sorted by issue alone, it reaches as far as the longest event could. */
-void lookup_window(const struct lookup *l, int64_t from, int64_t to, int *first, int *n);
+/* The events that overlap the cycles [from, to], in their order; in `a`. An event begins when its lane is ready for it,
+ * or its first warpgroup starts. */
+struct lookup_list lookup_in_sight(struct arena *a, const struct lookup *l, int64_t from, int64_t to);
 /* The event that delayed this one longest; NONE if it was not delayed, or that event is not among those of the
  * timeline. */
 int lookup_cause(const struct lookup *l, int event);

@@ -47,6 +47,25 @@ local function read(path)
   return text
 end
 
+---- which part is shown ------------------------------------------------------------
+
+-- The first cycle of a drawing, and of a picture.
+local function begins(text) return tonumber((text:match "cycles ([%d,]+) to":gsub(",", ""))) end
+local function svg_begins(options)
+  local path = dir .. "/begins.svg"
+  tl:svg(path, options)
+  return begins(read(path))
+end
+
+for name, first in pairs{text = function(o) return begins(tl:text(o)) end, svg = svg_begins} do
+  ok(first() > 0, name .. ": the steady state comes first")
+  is(first{from = 0}, 0, name .. ": from=0 begins with the prologue")
+  is(first{to = 5000}, 0, name .. ": so does an end alone")
+  is(first{from = 3000}, 3000, name .. ": any cycle can be first")
+end
+is(svg_begins{animate = true}, 0, "an animation begins with the prologue")
+like(tl:text(), "the steady%s+state; from=0 begins with the prologue", "the drawing says how to see the prologue")
+
 ---- every call ---------------------------------------------------------------------
 
 local starts = {svg = "^<svg ", png = "^\x89PNG\r\n", pdf = "^%%PDF"}

@@ -224,7 +224,7 @@ is(tl.overhead, nil, "  and no overhead")
 is(tl.cache, nil, "  and no L2")
 like(tl.kernel.source:match "stamp%(warp == [^\n]*", "stamps %+ %d", "its kernel is the one with stamps")
 ok(tl.kernel.plan, "  of this plan")
-like(tl:text(), "traced on the host, without a clock: stamps 0 to", "the drawing says so")
+like(tl:text{from = 0}, "traced on the host, without a clock: stamps 0 to", "the drawing says so")
 like(tl:summary(), "without a clock: [%d,]+ stamps;", "so do the numbers")
 ok(tl.utilization.tensor > 0 and tl.utilization.tensor <= 1 and not tl.utilization.memory,
   "utilization is how much of the time an sEU had work")

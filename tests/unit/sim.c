@@ -118,20 +118,19 @@ static void test_rings(void)
 
 /* ---- lookup ------------------------------------------------------------------------- */
 
-/* Does the window hold every event that can be seen in it, and is none before or behind missing? */
-static bool window_is_right(const struct lookup *l, int64_t from, int64_t to)
+/* Are exactly the events in sight that overlap the window or touch it? */
+static bool window_is_right(struct arena *a, const struct lookup *l, int64_t from, int64_t to)
 {
-	int first, n;
+	struct lookup_list seen = lookup_in_sight(a, l, from, to);
+	int n = 0;
 
-	lookup_window(l, from, to, &first, &n);
 	for (int i = 0; i < l->line->events.n; i++) {
 		const struct event *e = &l->line->events.v[i];
-		bool seen = min_i64(e->ready, e->start) < to && e->end > from;
 
-		if (seen && (i < first || i >= first + n))
+		if (min_i64(e->ready, e->start) <= to && e->end >= from && (n == seen.n || seen.v[n++] != i))
 			return false;
 	}
-	return true;
+	return n == seen.n;
 }
 
 /* "use 2" */
@@ -157,7 +156,7 @@ static void test_lookup(void)
 	load = l.of_task[task(&b, "load_X")].v[2];
 	for (int64_t a = -10; a < 230; a++)
 		for (int64_t z = a + 1; z < 230; z += 7)
-			right &= window_is_right(&l, a, z);
+			right &= window_is_right(&b.arena, &l, a, z);
 	ok(right, "every window holds what can be seen in it");
 	is_str(event_name(&b, &l, use), "use 2", "the third use");
 	is_str(event_name(&b, &l, lookup_cause(&l, use)), "load_X 2", "... waited for the third load");

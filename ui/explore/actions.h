@@ -32,7 +32,7 @@
 	X(RIGHT, ANY, "Right l", "", "right: the next event, an offset more") \
 	X(PAGE_UP, ANY, "PgUp C-b", "", "a page up; in the timeline half a window back") \
 	X(PAGE_DOWN, ANY, "PgDn C-f", "", "a page down; in the timeline half a window forward") \
-	X(HOME, ANY, "Home g", "", "to the beginning") \
+	X(HOME, ANY, "Home g", "", "to the beginning; in the timeline to the prologue") \
 	X(END, ANY, "End G", "", "to the end") \
 	\
 	X(ZOOM_IN, SPAN, "+ =", "- zoom", "zoom in around the cursor; so does the mouse wheel") \

@@ -94,12 +94,11 @@ static void make_page(struct view *v, const struct pair *p, int w)
 static void chart(const struct view *v, const struct pair *p, int i, int w, struct cells *out, struct chart_map *map)
 {
 	const struct own *own = v->own;
-	struct timeline_view tv = { .phase = v->m->sel.phase, .from = own->from, .to = own->to };
+	struct timeline_view tv = { .phase = v->m->sel.phase, .from = own->to ? own->from : TIMELINE_STEADY,
+		.to = own->to };
 
-	if (own->to && p->lookup[i] && p->lookup[i]->sorted && v->m->sel.phase < p->tl[i]->nphases)
-		lookup_window(&p->lookup[i][v->m->sel.phase], own->from, own->to, &tv.first, &tv.events);
-	if (tv.events == 0)
-		tv.first = 0;
+	if (p->lookup[i] && v->m->sel.phase < p->tl[i]->nphases)
+		tv.lookup = &p->lookup[i][v->m->sel.phase];
 	timeline_cells(p->tl[i], &tv, w, v->m->flags, &v->m->frame, out, map);
 }
 

@@ -270,13 +270,13 @@ static void put_units(struct scene *s)
 {
 	static const struct column col[] = { { "sEU", ALIGN_LEFT, 0, 0 }, { "works on", ALIGN_LEFT, 10, 0 } };
 	struct table t = table_new(s->a, col, LEN(col));
-	int first, n;
+	struct lookup_list in_sight = lookup_in_sight(s->a, s->moments->lookup, s->cycle, s->cycle);
 
-	lookup_window(s->moments->lookup, s->cycle, s->cycle, &first, &n);
 	for (int u = 0; u < s->plan->device->nseus; u++) {
 		struct buf b = buf_new(s->a);
 
-		for (int i = first; i < first + n; i++) {
+		for (int k = 0; k < in_sight.n; k++) {
+			int i = in_sight.v[k];
 			const struct event *e = &s->events[i];
 
 			if (e->seu != u || s->moments->issue[i] > s->at || s->moments->end[i] <= s->at ||

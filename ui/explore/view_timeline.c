@@ -93,20 +93,17 @@ static void follow(struct view *v)
 		pan(v, end - own->to + span / 8);
 }
 
-/* The window that a chart chooses by itself, in which sTasks of the steady state are legible. */
+/* The window that a chart chooses by itself: the steady state, with legible sTasks. */
 static void choose_window(struct view *v, int width)
 {
-	struct timeline_view view = { .phase = v->m->sel.phase };
+	struct timeline_view view = { .phase = v->m->sel.phase, .from = TIMELINE_STEADY, .lookup = model_lookup(v->m) };
 	struct own *own = v->own;
 	struct chart_map map;
 	struct cells out;
-	int n;
 
-	lookup_window(model_lookup(v->m), 0, (int64_t)(model_line(v->m)->ii * 8) + 20000, &view.first, &n);
-	view.events = n;
 	timeline_cells(v->m->now->tl, &view, width, 0, &v->m->frame, &out, &map);
-	own->from = 0;
-	own->to = max_i64(map.to, FEWEST);
+	own->from = map.from;
+	own->to = max_i64(map.to, own->from + FEWEST);
 }
 
 /* ---- drawing ---- */
@@ -219,15 +216,16 @@ static void draw_stages(struct view *v, const struct chart_map *map, struct cell
 {
 	const struct lookup *l = model_lookup(v->m);
 	const struct event *all = l->line->events.v;
-	int first, n, tile = -1, seen = 0;
+	struct lookup_list in_sight = lookup_in_sight(&v->m->frame, l, map->from, map->to);
+	int tile = -1, seen = 0;
 
-	lookup_window(l, map->from, map->to, &first, &n);
-	for (int i = first; i < first + n && seen < 16; i++) {
+	for (int i = 0; i < in_sight.n && seen < 16; i++) {
+		const struct event *e = &all[in_sight.v[i]];
 		int64_t begin, from, to, end;
 
-		if (all[i].tile <= tile || all[i].start >= map->to)
+		if (e->tile <= tile || e->start >= map->to)
 			continue;
-		tile = all[i].tile;
+		tile = e->tile;
 		if (!lookup_steady(l, tile, &begin, &from, &to, &end) || end < map->from)
 			continue;
 		seen++;
@@ -285,14 +283,14 @@ static void draw_chart(struct view *v, struct cells *out, struct chart_map *map)
 {
 	struct own *own = v->own;
 	struct timeline_view view = { .phase = v->m->sel.phase, .by = own->by, .from = own->from,
-		.to = own->to, .deep = own->deep, .overview = model_overview(v->m) };
+		.to = own->to, .deep = own->deep, .overview = model_overview(v->m),
+		.lookup = model_lookup(v->m) };
 	struct cells chart;
 
 	if (!own->arena)
 		own->arena = model_arena(v->m);
 	*map = (struct chart_map){ 0 };
 	arena_release(own->arena);
-	lookup_window(model_lookup(v->m), own->from, own->to, &view.first, &view.events);
 	timeline_cells(v->m->now->tl, &view, out->w, v->m->flags, own->arena, &chart, map);
 	memcpy(own->deep, map->deep, sizeof(own->deep));
 	cells_blit(out, 0, 0, chart.w, chart.h, &chart, 0, 0);
@@ -436,6 +434,10 @@ static bool act_window(struct view *v, enum action a)
 	int64_t around = model_event(v->m) ? v->m->sel.cursor : own->from + span / 2;
 
 	switch ((int)a) {
+	case ACT_HOME: case ACT_END:		/* of the selected sTask, if there is one */
+		if (!model_event(v->m))
+			set_window(v, a == ACT_HOME ? 0 : last_cycle(v) - span, a == ACT_HOME ? span : last_cycle(v));
+		return !model_event(v->m);
 	case ACT_ZOOM_IN: zoom(v, 0.5, around); return true;
 	case ACT_ZOOM_OUT: zoom(v, 2, around); return true;
 	case ACT_ZOOM_ALL: set_window(v, 0, last_cycle(v) + 1); return true;
