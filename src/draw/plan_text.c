@@ -3,6 +3,7 @@
 #include "draw/label.h"
 #include "draw/pen.h"
 #include "draw/units.h"
+#include "target/target.h"
 #include "plan/cluster.h"
 #include "plan/order.h"
 
@@ -215,12 +216,14 @@ static void put_usage(const struct plan *p, const struct usage *u, struct pen *p
 	add_usage(&t, "shared memory", unit_bytes((double)u->shared_bytes), unit_bytes((double)d->shared_bytes),
 		(double)u->shared_bytes / (double)d->shared_bytes);
 	if (u->named_barriers)
-		add_usage(&t, "barriers", unit_count(u->named_barriers), unit_count(d->named_barriers),
+		add_usage(&t, "named barriers", unit_count(u->named_barriers), unit_count(d->named_barriers),
 			(double)u->named_barriers / d->named_barriers);
 	pen_puts(pen, "\n", PLAIN);
 	pen_table(pen, NULL, &t);
 	if (u->flags)
-		pen_printf(pen, "  and %d flag%s in shared memory\n", u->flags, u->flags == 1 ? "" : "s");
+		pen_wrap(pen, "  ", 2, arena_strf(pen->arena, "and %d mbarrier%s, limited by shared memory alone: %s of it",
+			u->flags, u->flags == 1 ? "" : "s",
+			unit_bytes((double)u->flags * target_of(p->device)->shared.flag).s));
 }
 
 static void put_problems(const struct problems *pr, struct pen *pen)

@@ -65,7 +65,7 @@
 	X(SHALLOWER, EDIT, "{", "", "one version less") \
 	X(WAIT_ADD, EDIT, "a", "", "add a wait for another sTask; asks which") \
 	X(WAIT_DROP, EDIT, "D", "", "remove a wait; asks which") \
-	X(TILE, EDIT, "t", "tile", "another tile; asks for its extents") \
+	X(TILE, EDIT, "t", "tile", "another tile; asks which extents change") \
 	X(REPAIR, EDIT, "f", "", "try to repair a plan that is not legal") \
 	X(IMPROVE, EDIT, "i", "", "search from this plan; asks what must stay as it is") \
 	X(UNDO, EDIT, "u", "undo", "undo the last edit") \

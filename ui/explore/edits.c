@@ -2,6 +2,7 @@
  * has changed. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "draw/units.h"
@@ -322,27 +323,32 @@ void model_wait(struct model *m, const char *on, bool add)
 			arena_strf(&m->frame, "%s no longer waits for %s", name, on));
 }
 
-/* "m=128 n=64" */
+/* "m=128 n=64": axes that are not named keep their extents. */
 static bool read_tile(struct model *m, const char *words, struct tiling *t)
 {
 	const struct program *p = m->now->graph->program;
+	bool given[AXES_MAX] = { 0 };
 
-	*t = (struct tiling){ 0 };
-	for (const char *s = words; *s;) {
-		size_t n = strcspn(s, "=");
-		char name[64];
-		long long extent;
-		int axis, used = 0;
+	*t = m->now->graph->tiling;
+	for (const char *s = words + strspn(words, " ,"); *s; s += strspn(s, " ,")) {
+		size_t n = strcspn(s, "= ,"), digits = s[n] == '=' ? strspn(s + n + 1, "0123456789") : 0;
+		const char *name = arena_strf(&m->frame, "%.*s", (int)n, s), *end = s + n + 1 + digits;
+		int axis = program_find_axis(p, name);
 
-		snprintf(name, sizeof(name), "%.*s", (int)n, s);
-		axis = program_find_axis(p, name);
-		if (s[n] != '=' || sscanf(s + n + 1, "%lld%n", &extent, &used) != 1 || extent < 1 || axis == NONE) {
-			model_refuse(m, "'%s' is not an axis with an extent; write a tile like m=128 n=64", name);
-			return false;
-		}
-		t->extent[axis] = extent;
-		s += n + 1 + (size_t)used;
-		s += strspn(s, " ,");
+		if (axis == NONE)
+			return model_refuse(m, "'%s' is not an axis of %s; write a tile like m=128 n=64", name, p->name);
+		if (!digits || digits > 15)
+			return model_refuse(m, "'%s' needs an extent, as in %s=64", name, name);
+		if (*end && !strchr(" ,", *end))
+			return model_refuse(m, "'%.*s' is not an extent of '%s': numbers end with a space, as in m=128 n=64",
+				(int)strcspn(s + n + 1, " ,"), s + n + 1, name);
+		if (given[axis])
+			return model_refuse(m, "'%s' has two extents", name);
+		given[axis] = true;
+		t->extent[axis] = strtoll(s + n + 1, NULL, 10);
+		if (t->extent[axis] < 1)
+			return model_refuse(m, "the extent of '%s' must be at least 1", name);
+		s = end;
 	}
 	return true;
 }

@@ -67,7 +67,8 @@ static void draw_keys(struct explorer *x, struct cells *out)
 
 	if (x->m.ask.text) {
 		if (!x->m.ask.keys)
-			cells_text(out, 0, out->h - 1, out->w, "Enter confirms  Esc cancels", FAINT);
+			cells_text(out, 0, out->h - 1, out->w, x->m.ask.offered ? "Enter confirms  Esc cancels  typing "
+				"replaces the proposal  Right: edit it" : "Enter confirms  Esc cancels", FAINT);
 		return;
 	}
 	for (int i = 0; i < 2 * ACTION_COUNT; i++) {
@@ -93,7 +94,8 @@ static int draw_message(struct explorer *x, struct cells *out)
 
 	if (m->ask.text) {
 		at = cells_text(out, 0, y, out->w, m->ask.text, BOLD);
-		at += cells_text(out, at, y, out->w - at, m->ask.answer, PLAIN);
+		at += cells_text(out, at, y, out->w - at, m->ask.answer, m->ask.offered ?
+			(struct style){ .attr = STYLE_REVERSE } : PLAIN);
 		return at;
 	}
 	if (m->message[0])
@@ -209,12 +211,18 @@ static void type_answer(struct explorer *x, int code)
 		answered(&x->m, code == '\r');
 	} else if (q->keys) {
 		return;
+	} else if (code == KEY_CODE_RIGHT || code == KEY_CODE_END) {
+		q->offered = false;
 	} else if (code == KEY_CODE_BACKSPACE) {
+		n = q->offered ? 0 : n;
 		while (n && ((unsigned char)q->answer[--n] & 0xc0) == 0x80)
 			;
 		q->answer[n] = '\0';
+		q->offered = false;
 	} else if (code >= ' ' && code < 0x110000 && code != 127 && n + 5 < sizeof(q->answer)) {
+		n = q->offered ? 0 : n;
 		q->answer[n + put_utf8(code, q->answer + n)] = '\0';
+		q->offered = false;
 	}
 }
 
@@ -300,7 +308,8 @@ static void ask_improve(struct model *m)
 	if (!model_can_edit(m))
 		return;
 	model_ask(m, "search, but keep as they are (sTasks, lanes, buffers, axes, grid): ",
-		m->sel.task == NONE ? "" : model_moved_name(m, m->sel.task), do_improve);
+		m->sel.task == NONE ? "" : arena_strf(&m->frame, "%s ", model_moved_name(m, m->sel.task)), do_improve);
+	m->ask.offered = false;		/* more names follow */
 	m->ask.may_be_empty = true;
 }
 

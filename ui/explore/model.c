@@ -208,7 +208,7 @@ bool model_message(struct model *m, bool wrong, const char *fmt, ...)
 
 void model_ask(struct model *m, const char *text, const char *answer, void (*then)(struct model *m, const char *answer))
 {
-	m->ask = (struct question){ .text = text, .then = then };
+	m->ask = (struct question){ .text = text, .then = then, .offered = answer[0] != 0 };
 	snprintf(m->ask.answer, sizeof(m->ask.answer), "%s", answer);
 }
 

@@ -53,6 +53,7 @@ struct selection {
 struct question {
 	const char *text;		/* "save as: "; NULL: there is no question */
 	char answer[256];
+	bool offered;			/* the answer is a proposal: the first character that is typed replaces it */
 	void (*then)(struct model *m, const char *answer);	/* not called if the question is called off */
 	bool may_be_empty;		/* the answer "" means something */
 	const char *keys;		/* it is answered by one of these, without Enter; NULL: by a text */

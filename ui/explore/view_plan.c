@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "draw/label.h"
+#include "draw/units.h"
 #include "explore/page.h"
 #include "explore/positions.h"
 #include "explore/view.h"
@@ -100,15 +101,26 @@ static const char *rings_text(struct model *m)
 	return b.text;
 }
 
+/* "legal: 384 of 1,024 threads, ...": what an EU has of each resource, and what the plan takes. */
 static const char *usage_text(struct model *m)
 {
 	const struct usage *u = &m->now->usage;
+	const struct vdevice *d = m->now->plan->device;
+	struct buf b = buf_new(&m->frame);
 
 	if (!m->now->checked)
 		return m->now->unchecked ? m->now->unchecked : "";
-	return arena_strf(&m->frame, "%d threads, %lld bytes of shared memory, %lld registers, %d barriers: %s",
-		u->threads, (long long)u->shared_bytes, (long long)u->registers, u->flags + u->named_barriers,
-		m->now->legal ? "legal" : "not legal (8)");
+	buf_printf(&b, "%s: %s of %s threads", m->now->legal ? "legal" : "not legal (8)", unit_count(u->threads).s,
+		unit_count(d->max_threads).s);
+	buf_printf(&b, ", %s of %s shared memory", unit_bytes((double)u->shared_bytes).s,
+		unit_bytes((double)d->shared_bytes).s);
+	if (u->registers)		/* 0: not known of a plan that is not legal */
+		buf_printf(&b, ", %s of %s registers", unit_count(u->registers).s, unit_count(d->registers).s);
+	if (u->named_barriers)
+		buf_printf(&b, ", %d of %d named barriers", u->named_barriers, d->named_barriers);
+	if (u->flags)
+		buf_printf(&b, ", %d mbarrier%s", u->flags, u->flags == 1 ? "" : "s");
+	return b.text;
 }
 
 static void make_list(struct model *m, struct list *out)
