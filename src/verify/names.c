@@ -17,7 +17,7 @@ void names_fail(struct names *c, const char *fmt, ...)
 	va_start(ap, fmt);
 	c->code = err_set(c->e, ERR_ILLEGAL, task == NONE ? NOWHERE : g->tasks.v[task].loc, "lane '%s'%s: '%s' %s",
 		c->role->name, task == NONE ? "" : arena_strf(c->a, ", '%s'", g->tasks.v[task].name),
-		c->op ? role_op_info[c->op->what].name : "the end", arena_vstrf(c->a, fmt, ap));
+		c->op ? role_op_info[c->op->what].name : "the beginning", arena_vstrf(c->a, fmt, ap));
 	va_end(ap);
 }
 
@@ -25,6 +25,7 @@ void names_fail(struct names *c, const char *fmt, ...)
 
 static int name_of(const struct names *c, enum var v, int of)
 {
+	/* `of` may be NONE, which is -1: a variable has one name more than it has indices. */
 	return c->first[v] + of + 1;
 }
 
@@ -49,7 +50,7 @@ static void use_name(struct names *c, enum var v, int of)
 {
 	struct name *n = &c->name[name_of(c, v, of)];
 
-	c->absolute |= v == VAR_SHARED;
+	c->in_scratch |= v == VAR_SHARED;	/* addresses in slots begin at VAR_SLOT */
 	if (var_info[v].given)
 		return;
 	if (!n->body)
@@ -112,9 +113,9 @@ static void read_val(struct names *c, const struct val *v)
 	if (!v)
 		return;
 	read_num(c, v->less);
-	c->absolute = false;
+	c->in_scratch = false;
 	read_num(c, v->num);
-	if (v->kind == VAL_SHARED && c->absolute)
+	if (v->kind == VAL_SHARED && c->in_scratch)
 		names_scratch_read(c, v->num);
 	if (v->kind == VAL_FRAG)
 		names_read(c, v->frag);
@@ -155,7 +156,8 @@ static void begin_task(struct names *c)
 	c->depth = 0;
 }
 
-/* Note what the operation stores and writes. An sTask may read what the graph says, or what it has written itself. */
+/* Note what the operation stores and writes. An sTask may read what the graph says, or what it has written itself. What
+ * may not be executed proves no write, and what it reads may be written in the same body: both are left out. */
 static void note_touches(struct names *c, const struct role_op *o)
 {
 	const struct graph *g = c->set->plan->graph;
@@ -226,7 +228,8 @@ static void read_header(struct names *c, const struct role_op *o)
 	int names = c->shadowed.n, frags = c->frags.n, body = c->body, begin = c->begin;
 
 	c->body = ++c->bodies;
-	c->begin = c->now;
+	c->begin = c->now;		/* the header belongs to it: the counter must not hide what the header uses */
+	read_num(c, o->u.region.from);	/* before the counter is declared, which it cannot use */
 	if (o->what == DO_TILES) {
 		declare_name(c, VAR_AT, NONE, false);
 		declare_name(c, VAR_T, NONE, false);
@@ -263,13 +266,13 @@ static void read_operand(void *ctx, const struct operand *x)
 	case OPERAND_DEF: names_write(c, x->frag); break;
 	case OPERAND_NEEDS: use_name(c, x->var, NONE); break;
 	case OPERAND_ADDRESS: case OPERAND_OWN_ADDRESS:
-		/* Only addresses in the scratch begin at VAR_SHARED: those of slots begin at VAR_SLOT. A thread may
-		 * write its own address over what it alone has read in this operation. */
-		c->absolute = false;
+		/* At its own address a thread may overwrite what it has read there in this operation, because no other
+		 * thread reads it: so the operation's reads do not count. */
+		c->in_scratch = false;
 		read_num(c, x->num);
 		if (x->kind == OPERAND_OWN_ADDRESS)
 			c->scratch_read = c->scratch_read_before;
-		if (c->absolute)
+		if (c->in_scratch)
 			names_scratch_write(c, x->num);
 		break;
 	}
@@ -281,48 +284,30 @@ static void read_own(struct names *c, const struct role_op *o)
 	static const enum var of_lane[] = { VAR_THREAD, VAR_GROUP, VAR_ROW0, VAR_COL0 };
 
 	switch ((int)o->what) {
-	case DO_AT:
-		use_name(c, o->u.let.v.v[0].var, o->u.let.v.v[0].of);
-		break;
 	case DO_LANE:
 		for (int i = 0; i < LEN(of_lane); i++)
 			declare_name(c, of_lane[i], NONE, false);
 		break;
-	case DO_COUNT_TILES:
-		declare_name(c, VAR_TILES, NONE, false);
-		break;
-	case DO_SLOT:
-		declare_name(c, VAR_SLOT, o->u.slot.ring, false);
-		break;
-	case DO_FRAGMENT:
-		names_declare_frag(c, o->u.frag.at.frag);
-		break;
-	case DO_PIN:
-		names_pin(c, o->u.frag.at);
-		break;
+	case DO_COUNT_TILES: declare_name(c, VAR_TILES, NONE, false); break;
+	case DO_SLOT: declare_name(c, VAR_SLOT, o->u.slot.ring, false); break;
+	case DO_FRAGMENT: names_declare_frag(c, o->u.frag.at.frag); break;
+	case DO_PIN: names_pin(c, o->u.frag.at); break;
+	case DO_RELEASE: change_name(c, VAR_RELEASED, o->u.flag.flag); break;
+	case DO_GROUPS_FENCE: c->fenced = c->now; break;
+	case DO_GROUPS_WAIT: names_groups_wait(c, o->u.count); break;
+	case DO_PRODUCT: case DO_SUM_PRODUCT: names_product(c, o); break;
+	case DO_AT: use_name(c, o->u.let.v.v[0].var, o->u.let.v.v[0].of); break;
 	case DO_WAIT:
 		if (o->u.flag.once)
 			change_name(c, VAR_SEEN, o->u.flag.flag);
-		break;
-	case DO_RELEASE:
-		change_name(c, VAR_RELEASED, o->u.flag.flag);
 		break;
 	case DO_WARP_SYNC: case DO_LANE_SYNC:
 		if (o->what == DO_LANE_SYNC || c->role->warps == 1)
 			names_met(c);
 		break;
-	case DO_GROUPS_FENCE:
-		c->fenced = c->now;
-		break;
-	case DO_GROUPS_WAIT:
-		names_groups_wait(c, o->u.count);
-		break;
 	case DO_STORES_WAIT:
-		if (o->u.stores.first != o->u.stores.other)
+		if (o->u.stores.first != o->u.stores.other)	/* else it is the same number in every round */
 			use_name(c, VAR_ROUND, NONE);
-		break;
-	case DO_PRODUCT: case DO_SUM_PRODUCT:
-		names_product(c, o);
 		break;
 	case DO_REDUCE:
 		if (o->u.reduce.along_rows && c->role->warps > 1)
@@ -335,12 +320,16 @@ static void read_own(struct names *c, const struct role_op *o)
 
 static void read_region(struct names *c, const struct role_op *o)
 {
+	int depth = c->depth;
+
 	if (o->what == DO_BLOCK) {
 		read_body(c, &o->u.region.body);
 	} else if (o->what == DO_TASK) {
+		/* The kernel does not compute u.region.iteration and seq: nothing needs what they are made of. */
 		begin_task(c);
 		read_body(c, &o->u.region.body);
 		end_task(c, o);
+		c->depth = depth;
 	} else if (o->what == DO_IF) {
 		read_num(c, o->u.region.when);
 		read_perhaps(c, &o->u.region.body);
@@ -380,11 +369,12 @@ static void read_body(struct names *c, const struct role_body *b)
 	c->begin = begin;
 }
 
-/* How a lane must begin: all warps of a group change their registers together, before some of them end. */
+/* How a lane must begin: all warps of a warpgroup change their registers together, before some of them end. */
 static void check_head(struct names *c)
 {
 	const struct role_body *b = &c->role->body;
 	const struct target *t = c->r->target;
+	/* A kernel of one warpgroup has no other to exchange registers with. */
 	bool asks = t->registers.step && c->r->threads > t->group * t->warp;
 	bool leaves = c->role->warps % t->group;
 	int asked = 0, left = 0;

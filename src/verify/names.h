@@ -78,13 +78,13 @@ struct names {
 	int task_began, product, fenced;
 	const struct frag *sum;		/* of its products; the columns that they have so far */
 	int64_t multiplied;
-	int depth;			/* bodies around that may not be executed */
+	int depth;			/* bodies around, within the sTask, that may not be executed */
 	bool stores;
 	VEC(int) wrote;			/* buffers */
 	VEC(struct scratched) scratch;
 	bool scratch_read;		/* it may have been read since the threads last met */
 	bool scratch_read_before;	/* the same, when the operation at hand began */
-	bool absolute;			/* the address at hand is not in a slot */
+	bool in_scratch;		/* the address at hand is in the scratch, not in a slot */
 	enum err_code code;		/* of the first error */
 	struct err *e;
 };
