@@ -44,7 +44,8 @@ const char *problem_name(enum problem_code c);	/* "missing_wait", ... */
 struct problem {
 	enum problem_code code;
 	int task, other;		/* sTasks concerned; NONE */
-	int edge;			/* of the graph; NONE */
+	int edge;			/* of the graph; NONE. Its two instances: */
+	int64_t from_iteration, to_iteration;
 	const char *message;		/* complete sentence with the names */
 	const char *hint;		/* what would repair it, as a statement where possible */
 	struct srcloc loc;		/* of the entry, wait or task to blame */

@@ -164,4 +164,6 @@ void problem_add_breach(const struct findings *f, int edge, struct arena *a, str
 	pr->task = e->to;
 	pr->other = e->from;
 	pr->edge = edge;
+	pr->from_iteration = b->from;
+	pr->to_iteration = b->to;
 }

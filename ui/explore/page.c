@@ -4,7 +4,6 @@
 #include <ctype.h>
 #include <string.h>
 
-
 enum { COLUMNS_MAX = 600, SIDE_STEP = 8 };
 
 bool computed_begin(struct computed *c, struct model *m, uint64_t key)

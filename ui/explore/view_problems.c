@@ -1,5 +1,4 @@
 /* The problems of the plan, and a picture of the selected one. */
-#include <stdio.h>
 #include <string.h>
 
 #include "draw/label.h"
@@ -7,11 +6,11 @@
 #include "explore/page.h"
 #include "explore/view.h"
 
-enum { SIDE_MIN = 130, CIRCLE_MAX = 16 };
+enum { SIDE_MIN = 130, NAMES_MAX = 16 };	/* a message of a deadlock names fewer sTasks (plan/findings.h) */
 
 struct own {
 	struct page list, picture;
-	int *line;			/* by problem: its first line, then where the last one ends; in the list's arena */
+	int *line;			/* by problem: its first line; then where the last ends. In the list's arena */
 	int at;				/* selected problem; notes follow problems */
 };
 
@@ -75,24 +74,29 @@ struct picture {
 	const struct graph *g;
 	const struct problem *x;
 	struct pen pen;
-	int task[CIRCLE_MAX], n;	/* that the problem is about, in order */
+	int task[NAMES_MAX], n;	/* that the problem is about, in order */
 };
 
-static const char *lane_of(const struct picture *p, int task)
+static int lane_of(const struct picture *p, int task)
 {
 	int entry = plan_entry_of(p->plan, task);
 
-	return entry == NONE ? "-" : p->plan->lanes.v[p->plan->entries.v[entry].lane].name;
+	return entry == NONE ? NONE : p->plan->entries.v[entry].lane;
 }
 
-/* Find the sTasks whose names are quoted in the message. */
-static void read_names(struct picture *p)
+static const char *lane_name(const struct picture *p, int task)
+{
+	return lane_of(p, task) == NONE ? "-" : p->plan->lanes.v[lane_of(p, task)].name;
+}
+
+/* Find the sTasks whose names are quoted in the message: of most problems only these say all that it is about. */
+static void read_names(struct picture *p, struct arena *a)
 {
 	const char *s = p->x->message;
 
-	while (s && p->n < CIRCLE_MAX && (s = strchr(s, '\''))) {
+	while (s && p->n < NAMES_MAX && (s = strchr(s, '\''))) {
 		size_t n = strcspn(s + 1, "'");
-		int task = graph_find_task(p->g, arena_strf(p->pen.arena, "%.*s", (int)n, s + 1));
+		int task = graph_find_task(p->g, arena_strf(a, "%.*s", (int)n, s + 1));
 
 		if (task != NONE && !ints_hold(p->task, p->n, task))
 			p->task[p->n++] = task;
@@ -117,8 +121,8 @@ static const char *reason_for_order(const struct picture *p, int task, int on)
 			" %d iteration%s back", d, d == 1 ? "" : "s") : "",
 			w->when == WAIT_ISSUED ? ", its issue" : "");
 	}
-	if (!strcmp(lane_of(p, task), lane_of(p, on)))
-		return arena_strf(p->pen.arena, "comes after %s in the order of %s", other, lane_of(p, on));
+	if (lane_of(p, task) != NONE && lane_of(p, task) == lane_of(p, on))
+		return arena_strf(p->pen.arena, "comes after %s in the order of %s", other, lane_name(p, on));
 	return arena_strf(p->pen.arena, "comes after %s", other);
 }
 
@@ -128,38 +132,28 @@ static void put_circle(struct picture *p)
 
 	for (int i = 0; i < p->n; i++) {
 		name = (int)max_i64(name, text_width(p->g->tasks.v[p->task[i]].name));
-		lane = (int)max_i64(lane, text_width(lane_of(p, p->task[i])));
+		lane = (int)max_i64(lane, text_width(lane_name(p, p->task[i])));
 	}
 	pen_puts(&p->pen, "each waits for the next, the last for the first\n", FAINT);
 	for (int i = 0; i < p->n; i++) {
 		int task = p->task[i], next = p->task[(i + 1) % p->n];
-
 		const char *line = !i ? "  ┌▸ " : i == p->n - 1 ? "  └─ " : "  │  ";
 
 		pen_puts(&p->pen, p->n == 1 ? "  ↺ " : line, PLAIN);
-		text_fit(p->pen.out, lane_of(p, task), lane + 2, ALIGN_LEFT, 0);
+		text_fit(p->pen.out, lane_name(p, task), lane + 2, ALIGN_LEFT, 0);
 		text_fit(p->pen.out, p->g->tasks.v[task].name, name + 2, ALIGN_LEFT, 0);
 		pen_puts(&p->pen, arena_strf(p->pen.arena, "%s\n", reason_for_order(p, task, next)), FAINT);
 	}
 }
 
-/* Read the two iterations from a message of problem.c. */
-static bool read_instances(const struct picture *p, long long *to, long long *from)
-{
-	const char *s = strstr(p->x->message, " of iteration ");
-
-	return s && sscanf(p->x->message, "iteration %lld of", to) == 1 &&
-		sscanf(s, " of iteration %lld of", from) == 1;
-}
-
-/* "slot 1 of k": where an instance's value is, if that is known. */
-static const char *slot_of(const struct picture *p, int task, int buffer, long long instance)
+/* "slot 1 of k": where the value is. Only "k" if the iterations of the sTask's loop are not the lives of the buffer. */
+static const char *slot_of(const struct picture *p, int task, int buffer, long long iteration)
 {
 	const struct buffer *b = &p->g->buffers.v[buffer];
 
 	if (p->g->tasks.v[task].loop != b->loop || p->plan->versions[buffer] < 2)
 		return b->name;
-	return arena_strf(p->pen.arena, "slot %lld of %s", instance % p->plan->versions[buffer], b->name);
+	return arena_strf(p->pen.arena, "slot %lld of %s", iteration % p->plan->versions[buffer], b->name);
 }
 
 static const char *missing_text(enum problem_code code)
@@ -178,17 +172,16 @@ static void put_race(struct picture *p)
 	const struct edge *e = &p->g->edges.v[p->x->edge];
 	const char *deed[2] = { e->kind == EDGE_ANTI ? "reads" : "writes", e->kind == EDGE_FLOW ? "reads" : "writes" };
 	int task[2] = { e->from, e->to };
-	long long at[2] = { -1, -1 };
+	long long iteration[2] = { p->x->from_iteration, p->x->to_iteration };
 	struct arena *a = p->pen.arena;
 	static const struct column col[] = { { "lane", ALIGN_LEFT, 0, 0 }, { "sTask", ALIGN_LEFT, 8, 0 },
 		{ "iteration", ALIGN_RIGHT, 0, 0 }, { "", ALIGN_LEFT, 8, 0 } };
 	struct table t = table_new(a, col, LEN(col));
 
-	read_instances(p, &at[1], &at[0]);
 	for (int i = 0; i < 2; i++) {
-		TABLE_ROW(&t, lane_of(p, task[i]), p->g->tasks.v[task[i]].name, at[i] < 0 ? "" : arena_strf(a, "%lld", at[i]),
-			arena_strf(a, "%s %s%s", deed[i], at[i] < 0 ? p->g->buffers.v[e->buffer].name :
-			slot_of(p, task[i], e->buffer, at[i]), i ? ": may be earlier" : ": must be first"));
+		TABLE_ROW(&t, lane_name(p, task[i]), p->g->tasks.v[task[i]].name, arena_strf(a, "%lld", iteration[i]),
+			arena_strf(a, "%s %s%s", deed[i], slot_of(p, task[i], e->buffer, iteration[i]),
+			i ? ": may be earlier" : ": must be first"));
 		if (!i)
 			table_row(&t)[3] = (struct table_cell){ missing_text(p->x->code), FAINT };
 	}
@@ -198,45 +191,47 @@ static void put_race(struct picture *p)
 		e->loop == NONE ? "tiles" : arena_strf(a, "loop %s", label_loop(a, p->g->program, e->loop))), FAINT);
 }
 
+/* A deadlock has its sTasks in the order of the message. */
+static void find_tasks(struct picture *p, struct arena *a)
+{
+	if (p->x->task != NONE && p->x->code != PROBLEM_DEADLOCK)
+		p->task[p->n++] = p->x->task;
+	read_names(p, a);
+	if (p->x->other != NONE && !ints_hold(p->task, p->n, p->x->other) && p->n < NAMES_MAX)
+		p->task[p->n++] = p->x->other;
+}
+
 static void put_picture(const struct model *m, struct picture *p)
 {
-	const struct plan *pl = p->plan;
 	bool shown[LANES_MAX] = { 0 };
 
-	if (p->x->task != NONE)
-		p->task[p->n++] = p->x->task;
-	if (p->x->code == PROBLEM_DEADLOCK)
-		p->n = 0;
-	read_names(p);
-	if (p->x->other != NONE && !ints_hold(p->task, p->n, p->x->other) && p->n < CIRCLE_MAX)
-		p->task[p->n++] = p->x->other;
 	if (p->x->code == PROBLEM_DEADLOCK)
 		put_circle(p);
 	else if (p->x->edge != NONE)
 		put_race(p);
 	if (p->x->code == PROBLEM_REGISTERS || p->x->code == PROBLEM_SHARED_MEMORY || p->x->code == PROBLEM_BARRIERS ||
 	    p->x->code == PROBLEM_THREADS)
-		pen_usage(&p->pen, pl, &m->now->usage);
+		pen_usage(&p->pen, p->plan, &m->now->usage);
 	for (int i = 0; i < p->n; i++) {
-		int entry = plan_entry_of(pl, p->task[i]);
+		int lane = lane_of(p, p->task[i]);
 
-		if (entry == NONE || shown[pl->entries.v[entry].lane])
+		if (lane == NONE || shown[lane])
 			continue;
-		shown[pl->entries.v[entry].lane] = true;
-		pen_lane(&p->pen, pl, pl->entries.v[entry].lane, NULL);
+		shown[lane] = true;
+		pen_lane(&p->pen, p->plan, lane, NULL);
 	}
 }
 
+/* The sTasks are found each time, as draw() marks their names; the text is made only if it has changed. */
 static void make_picture(struct view *v, int w, struct picture *p)
 {
 	struct own *own = v->own;
-	struct pen pen;
 
-	*p = (struct picture){ .plan = v->m->now->plan, .g = v->m->now->graph,
-		.x = problem_at(v->m, own->at), .pen = frame_pen(v->m, w) };
-	put_picture(v->m, p);
-	if (!page_begin(&own->picture, v->m, hash_mix(key_of_state(v->m->now), (uint64_t)own->at), w, &pen))
+	*p = (struct picture){ .plan = v->m->now->plan, .g = v->m->now->graph, .x = problem_at(v->m, own->at) };
+	find_tasks(p, &v->m->frame);
+	if (!page_begin(&own->picture, v->m, hash_mix(key_of_state(v->m->now), (uint64_t)own->at), w, &p->pen))
 		return;
+	put_picture(v->m, p);
 	own->picture.cursor = own->picture.top = 0;
 	own->picture.still = true;
 	page_end(&own->picture, &p->pen, v->m->now->graph);
@@ -329,6 +324,7 @@ static bool find(struct view *v, const char *text, int direction)
 	return true;
 }
 
+/* There may be other problems now: click() and find() must not use lines of the old ones. The picture has its key. */
 static void changed(struct view *v)
 {
 	struct own *own = v->own;
