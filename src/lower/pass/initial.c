@@ -1,8 +1,8 @@
 /* Initial values of carries in registers. */
 #include "lower/pass/build.h"
 
-/* Does each life of the carry begin with a product that adds to zero? Then the matrix unit ignores what the registers hold,
- * and no initial value is needed. A loop around that product that may make no iteration would leave them unset. */
+/* Does each life of the carry begin with a product that adds to zero? Then the matrix unit ignores what the registers
+ * hold, and no initial value is needed. A loop around that product that may be empty would leave them unset. */
 static bool begins_by_product(const struct lowering *c, const struct buffer *b)
 {
 	const struct stask *first = &c->g->tasks.v[b->first];
@@ -28,12 +28,13 @@ enum err_code add_initial(struct lowering *c, int buffer, int iteration, struct 
 	o = add_op(c, DO_INIT);
 	o->touches.v[0].initial = true;
 	o->u.frag.at = at;
+	/* f32 whatever the carry's type: the kernel converts it where it sets the fragment's elements */
 	o->u.frag.value = val_const(c, DT_F32, c->p->carries.v[b->carry].init);
 	return OK;
 }
 
-/* Carries begin each life with their initial value. It is written where the tile starts for carries of the tile, if the lane
- * works on one tile at a time; else before the first sTask that touches the carry, or before the inner loop of that sTask. */
+/* Carries begin each life with their initial value. For carries of the tile it is written where the tile starts, if the
+ * lane works on one tile at a time; else before the carry's first sTask, or before the inner loop of that sTask. */
 enum err_code build_initial_tile(struct lowering *c, struct err *e)
 {
 	for (int i = 0; i < c->g->buffers.n; i++)
@@ -61,4 +62,3 @@ enum err_code build_initial_nested(struct lowering *c, int loop, int nested, str
 	}
 	return OK;
 }
-

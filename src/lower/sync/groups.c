@@ -15,8 +15,8 @@ static void init_group_wait(struct kernel *k, struct group_wait *w)
 }
 
 /* If other lanes wait for a product, its own lane needs a point in the same region where it learns that the product is
- * complete, to signal it. If no wait of the plan is such a point, the lane waits behind the product until only that newest
- * group is under way, and so learns that the one before is complete. */
+ * complete, to signal it: any wait for groups, as complete_before lowers its count. If there is none, the lane waits
+ * behind the product until only this newest group is under way, and so learns that the one before is complete. */
 static void find_drains(const struct kernel *k, struct klane *l)
 {
 	for (int i = 0; i < l->entries.n; i++) {
@@ -38,7 +38,7 @@ struct counting {
 	struct klane *l;
 	const struct relation *r;
 	int lane_replica;
-	bool opens;			/* second pass: which instances each wait leaves under way */
+	bool second_pass;		/* find which instances each wait leaves under way */
 	int *scratch;			/* by sTask */
 };
 
@@ -67,15 +67,15 @@ static int last_awaited(const struct counting *c, int inst)
 	return last;
 }
 
-/* Notes a point behind which `younger` groups may be under way. In the second pass the least count is known: then note
- * how many instances of each sTask it leaves under way, counted back from instance `before`, exclusive. */
+/* First pass: note a point behind which `younger` groups may be under way. Second pass: use the least of these counts
+ * instead, and note how many instances of each sTask it leaves under way, back from instance `before`, exclusive. */
 static void note_group_wait(const struct counting *c, struct group_wait *w, int class, int before, int younger)
 {
 	int first = c->r->lane_first[c->lane_replica], groups = 0;
 	int ntasks = c->k->plan->graph->tasks.n;
-	int *open = w->instances_left[class], *now = c->scratch;
+	int *left = w->instances_left[class], *now = c->scratch;
 
-	if (!c->opens) {
+	if (!c->second_pass) {
 		if (w->groups_left[class] < 0 || younger < w->groups_left[class])
 			w->groups_left[class] = younger;
 		return;
@@ -89,7 +89,7 @@ static void note_group_wait(const struct counting *c, struct group_wait *w, int 
 		now[c->r->inst[i].task]++;
 	}
 	for (int t = 0; t < ntasks; t++)
-		open[t] = now[t] > open[t] ? now[t] : open[t];
+		left[t] = now[t] > left[t] ? now[t] : left[t];
 }
 
 static int instance_class(const struct counting *c, int inst)
@@ -156,10 +156,13 @@ static void complete_before(const struct counting *c, int i, int j)
 			continue;
 		return;
 	}
+	/* Instances counted before had no need of this wait: a class that has no count does not make it. */
 	lower_entry_of(c->l, c->r->inst[i].task)->drains = true;
 	complete_before(c, i, j);
 }
 
+/* Make the lane wait for product i before the first of its instances that cannot go on until i is complete. Others see
+ * i only by a flag, or as a refinement says; a shared result is complete when the lane goes on. */
 static void count_dependents(const struct counting *c, int i)
 {
 	int end = c->r->lane_first[c->lane_replica + 1];
@@ -210,8 +213,9 @@ static void complete_with_run(const struct counting *c, int i, int loop)
 	s->groups_left = s->groups_left == NONE || n < s->groups_left ? n : s->groups_left;
 }
 
-/* If other lanes wait for the run that product instance i ends, make the lane wait for i at the end of the run. Without tile
- * offsets that is not necessary, because at the end of each tile the lane waits for all its products. */
+/* If other lanes wait for the run that product instance i ends, make the lane wait for i at the end of the run. Not
+ * without tile offsets, because the end of each tile waits for all products; and not for runs of inner loops, where a
+ * refinement asks for it (flag.ends_complete). */
 static void count_runs(const struct counting *c, int i)
 {
 	int task = c->r->inst[i].task, own = stask_at(c->k, task)->loop;
@@ -254,8 +258,8 @@ static int last_reader(const struct counting *c, int j, int buffer)
 }
 
 /* Register versions are counted by the iteration within a run, but the plan counts iterations over all runs. So the
- * next run may overwrite registers that a product of this run still reads; then the lane waits at the end of the
- * run. */
+ * next run may overwrite registers that a product of this run still reads; then the lane waits at the end of the run.
+ * Runs of outermost loops need that only with tile offsets: else the end of each tile waits for all products. */
 static void count_versions(const struct counting *c, int j)
 {
 	const struct graph *g = c->k->plan->graph;
@@ -279,18 +283,16 @@ static void count_versions(const struct counting *c, int j)
 static void count_instance(const struct counting *c, int inst)
 {
 	struct kentry *x = lower_entry_of(c->l, c->r->inst[inst].task);
-	int first = c->r->lane_first[c->lane_replica], younger = 0, awaited;
 	int class = instance_class(c, inst);
 
 	if (x->waits_groups) {
-		awaited = last_awaited(c, inst);
-		for (int i = inst - 1; i >= first && i > awaited; i--)
-			younger += is_async_product(c->k, c->r->inst[i].task);
-		note_group_wait(c, &x->before, class, inst, younger);
+		int first = (int)max_i64(c->r->lane_first[c->lane_replica], last_awaited(c, inst) + 1);
+
+		note_group_wait(c, &x->before, class, inst, products_between(c, first, inst));
 	}
 	if (x->drains)
 		note_group_wait(c, &x->after, class, inst + 1, 1);
-	if (c->opens) {
+	if (c->second_pass) {
 		count_versions(c, inst);
 		return;
 	}
@@ -298,11 +300,12 @@ static void count_instance(const struct counting *c, int inst)
 	count_runs(c, inst);
 }
 
-static void count_tiles(struct kernel *k, struct klane *l, int lane_replica, bool opens, int tiles)
+/* Count in executions of so many tiles. One with a deadlock is left out: plan_check refuses such plans. */
+static void count_with_tiles(struct kernel *k, struct klane *l, int lane_replica, bool second_pass, int tiles)
 {
 	for (int64_t trips = 0; trips <= lower_window_iterations(k); trips++) {
 		struct arena_mark mark = arena_mark(&k->arena);
-		struct counting c = { .k = k, .l = l, .lane_replica = lane_replica, .opens = opens,
+		struct counting c = { .k = k, .l = l, .lane_replica = lane_replica, .second_pass = second_pass,
 			.scratch = ARENA_ARRAY(&k->arena, k->plan->graph->tasks.n, int) };
 		struct relation r;
 		struct walk w;
@@ -315,19 +318,17 @@ static void count_tiles(struct kernel *k, struct klane *l, int lane_replica, boo
 	}
 }
 
-static void count_pass(struct kernel *k, struct klane *l, int lane_replica, bool opens)
+static void count_pass(struct kernel *k, struct klane *l, int lane_replica, bool second_pass)
 {
 	int spread = lower_tile_spread(k), most = 2 * l->replicas;
 
-	if (!spread) {			/* any number of tiles is legal */
-		count_tiles(k, l, lane_replica, opens, most);
-		return;
-	}
 	if (shifts_tiles(l))
 		most = l->replicas * (int)lower_window_iterations(k) + spread;
-	most = (int)min_i64(most, k->most_tiles);
+	if (spread)			/* else no lane has tile offsets, and any number of tiles is legal */
+		most = (int)min_i64(most, k->most_tiles);
+	/* With tile offsets, few tiles never reach the steady state. Without, two tiles of each replica show all. */
 	for (int tiles = shifts_tiles(l) ? 1 : most; tiles <= most; tiles++)
-		count_tiles(k, l, lane_replica, opens, tiles);
+		count_with_tiles(k, l, lane_replica, second_pass, tiles);
 }
 
 void lower_groups(struct kernel *k, struct klane *l, int lane_replica)
