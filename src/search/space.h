@@ -12,7 +12,7 @@
 #include "search/orders.h"
 
 enum {
-	CHOICE_REGIONS = 8,		/* loops and phases whose orders are chosen; all others have the program's order */
+	CHOICE_REGIONS = 8,		/* loops and phases whose orders are chosen; others keep the program's */
 	EXTENTS_MAX = 24,		/* of an axis */
 	CONVERSIONS_MAX = 4,
 };
@@ -28,7 +28,7 @@ struct choice {
 	enum split_kind split;
 	int order[CHOICE_REGIONS];	/* by region (space_order_index): index into the space's orders */
 	bool issue_order;		/* lanes agree on who issues products next */
-	unsigned extra_versions;	/* bits, by order_value: values with one version more than their order needs */
+	unsigned extra_versions;	/* bits, by order_value: values with 2 versions, or what the order needs */
 	int ring_depth;			/* most versions of rings that loads of loops fill ... */
 	int deeper_rings;		/* ... and how many of these rings get one version more */
 	int tile_versions;		/* most versions of what is loaded once a tile and read by a loop */
@@ -45,7 +45,7 @@ struct dim {
 
 /* What the caller asks for: n[axis] extents of an axis; n[axis] 0: the space decides. */
 struct wanted {
-	bool measured;			/* plans will be measured, so all good ones are priced with their kernels */
+	bool measured;			/* plans will be measured: good ones get the price of their kernels */
 	int n[AXES_MAX];
 	int64_t extent[AXES_MAX][EXTENTS_MAX];
 };
