@@ -1,5 +1,7 @@
 #include "tile/meaning.h"
 
+#include <math.h>
+
 #include "tile/meaning_sample.h"
 #include "tile/program_build.h"
 
@@ -181,18 +183,76 @@ static enum err_code blame_bound(const struct program *p, int loop, struct err *
 
 	return err_set(e, ERR_INPUT, l->loc, "the result depends on the tile of '%s': this loop visits "
 		"complete tiles, also what of them lies outside %s; mask that in the body with "
-		"where(), by %s:index()", axis, what, axis);
+		"where(), by %s:index(), so that it counts for nothing", axis, what, axis);
+}
+
+static bool has_infinity(const struct program *p)
+{
+	for (int i = 0; i < p->nodes.n; i++)
+		if (p->nodes.v[i].op == OP_CONST && isinf(p->nodes.v[i].k))
+			return true;
+	return false;
+}
+
+/* A loop and one of its bounds that leaves out all of the loop's axis for some elements. For such an element the
+ * program may mean something else in every tile, as it takes part in the tiles of its neighbours. */
+struct emptied {
+	int loop;			/* NONE: there is none */
+	bool upto;
+};
+
+/* The bound that empties the loop for some elements, if the sample agrees with itself where these are left out. */
+static struct emptied find_emptied(struct arena *a, const struct sample *s)
+{
+	for (int i = 0; i < 2 * s->p.loops.n; i++) {
+		struct emptied x = { .loop = i / 2, .upto = i % 2 };
+		struct sample one;
+
+		if (sample_is_emptied(s, x.loop, x.upto) && sample_keep_one(a, s, x.loop, x.upto, &one) &&
+		    !sample_differs(a, &one))
+			return x;
+	}
+	return (struct emptied){ .loop = NONE };
+}
+
+static enum err_code blame_emptied(struct arena *a, const struct sample *s, struct emptied x, struct err *e)
+{
+	const struct program *p = &s->p;
+	const struct loop *l = &p->loops.v[x.loop];
+	const char *axis = p->axes.v[l->axis[0]].name;
+	struct buf where = buf_new(a), end = buf_new(a);
+	int64_t at[AXES_MAX], bound;
+
+	if (!sample_find_empty(s, x.loop, x.upto, at, &bound))
+		BUG("loop %d is emptied nowhere", x.loop);
+	for (int i = 0; i < p->axes.n; i++)
+		if (index_uses(x.upto ? &l->upto : &l->from, i))
+			buf_printf(&where, "%s%s = %lld", where.len ? ", " : "", p->axes.v[i].name, (long long)at[i]);
+	if (!x.upto)
+		buf_printf(&end, ", and the last element is %lld", (long long)s->size[l->axis[0]] - 1);
+	return err_set(e, ERR_INPUT, l->loc, "the result depends on the tile of '%s', but only where no element of it "
+		"is inside the bounds of this loop: at %s '%s' is %lld%s; which masked elements are visited there "
+		"depends on the tiles, so let masked elements count for nothing in the body (weights of 0, not only "
+		"scores of -1e30), or bind sizes at which this does not occur", axis, where.text,
+		x.upto ? "upto" : "from", (long long)bound, end.text);
 }
 
 static enum err_code blame_carry(const struct sample *s, int carry, int axis, const struct pair *pair, struct err *e)
 {
 	const struct program *p = &s->p;
 	const struct node *n = &p->nodes.v[find_update(p, carry, axis)];
-	const char *name = p->axes.v[axis].name, *leaves = "another value in it for every tile";
+	const char *name = p->axes.v[axis].name, *leaves;
 	struct phrase loop = loop_phrase(p, loop_over(p, p->tasks.v[n->task].loop, axis));
 
-	if (carry_has_nan(s, carry, &pair->one) != carry_has_nan(s, carry, &pair->other))
+	if (!nan_differs(s, carry, &pair->one, &pair->other))
+		leaves = "another value in it for every tile";
+	else if (!has_infinity(p))
 		leaves = "a NaN in it for some tiles";
+	else
+		return err_set(e, ERR_INPUT, n->loc, "the result depends on the tile of '%s': carry '%s' is updated "
+			"once a tile, and %s leaves a NaN in it for some tiles, as -inf - -inf is NaN; where a whole "
+			"tile may be masked, mask with a large finite number such as -1e30", name,
+			p->carries.v[carry].name, loop.s);
 	return err_set(e, ERR_INPUT, n->loc, "the result depends on the tile of '%s': carry '%s' is updated once a "
 		"tile, and %s leaves %s; write an update that gives the same whether '%s' is taken in one tile or in "
 		"several", name, p->carries.v[carry].name, loop.s, leaves, name);
@@ -237,9 +297,12 @@ static enum err_code blame_axis(struct arena *a, const struct sample *s, int axi
 /* Fill *e at the line of the statement that makes a sample differ, with what to do about it. */
 static enum err_code blame(struct arena *a, const struct sample *s, struct err *e)
 {
+	struct emptied emptied = find_emptied(a, s);
 	int loop = find_unmasked(a, s), first = NONE;
 	struct pair pair;
 
+	if (emptied.loop != NONE)
+		return blame_emptied(a, s, emptied, e);
 	if (loop != NONE)
 		return blame_bound(&s->p, loop, e);
 	for (int i = 0; i < s->p.axes.n; i++) {
@@ -253,8 +316,20 @@ static enum err_code blame(struct arena *a, const struct sample *s, struct err *
 	return blame_axis(a, s, first, &pair, e);
 }
 
-/* A sample has the beginning of each axis. For a loop whose bounds leave out tiles only elsewhere, a second sample
- * is taken there. */
+/* A sample that differs may do so only because it is short. */
+static enum err_code check_sample(struct arena *a, const struct sample *s, struct err *e)
+{
+	struct sample longer;
+
+	if (!sample_differs(a, s))
+		return OK;
+	if (!sample_lengthen(a, s, &longer))
+		return blame(a, s, e);
+	return sample_differs(a, &longer) ? blame(a, &longer, e) : OK;
+}
+
+/* A sample has the beginning of each axis. For a loop whose bounds leave out tiles only elsewhere, samples are taken
+ * there. */
 static enum err_code check_samples(struct arena *a, const struct program *p, struct err *e)
 {
 	struct sample s;
@@ -262,12 +337,13 @@ static enum err_code check_samples(struct arena *a, const struct program *p, str
 	sample_shorten(a, p, &s);
 	if (!s.nvary)
 		return OK;
-	if (sample_differs(a, &s))
-		return blame(a, &s, e);
-	for (int i = 0; i < 2 * p->loops.n; i++) {
+	TRY(check_sample(a, &s, e));
+	for (int i = 0; i < 2 * p->loops.n * SAMPLE_PLACES; i++) {
+		int place = i / (2 * p->loops.n), loop = i / 2 % p->loops.n;
+
 		sample_shorten(a, p, &s);
-		if (sample_shift(a, &s, i / 2, i % 2) && sample_differs(a, &s))
-			return blame(a, &s, e);
+		if (sample_shift(a, &s, loop, i % 2, place))
+			TRY(check_sample(a, &s, e));
 	}
 	return OK;
 }

@@ -18,6 +18,9 @@ enum {
  * values, over the grid and all iterations. */
 static const double INSTANCES_MAX = 2000;
 static const double ELEMENTS_MAX = 100e3;
+/* How long bounded axes of a longer sample are at most, and its instances. */
+enum { LONGEST = 1024 };
+static const double LONGER_INSTANCES_MAX = 20e3;
 
 /* The error of a number that was rounded to 16 bits, and of one that was rounded to an integer of 8 bits. */
 static const double FLOAT_ERROR = 0x1p-11;
@@ -154,15 +157,37 @@ static bool has_rounding(const struct program *p)
 	return false;
 }
 
+/* What follows from the sizes of the axes. */
+static void settle_axes(struct sample *s)
+{
+	s->nvary = 0;
+	for (int i = 0; i < s->p.axes.n; i++) {
+		struct axis *x = &s->p.axes.v[i];
+
+		if (x->packs != NONE)
+			x->size = min_i64(s->size[i], ceil_div(s->p.axes.v[x->packs].size, x->per));
+		s->grid[i] &= !s->batch[i];
+		s->varies[i] = s->looped[i] && !s->batch[i] && x->size > s->per[i];
+		s->nvary += s->varies[i];
+	}
+}
+
+/* The sample with arrays of its own, so that changes leave the first one alone. */
+static struct sample copy_sample(struct arena *a, const struct sample *s)
+{
+	struct sample c = *s;
+
+	c.p.axes.v = arena_copy(a, s->p.axes.v, (size_t)s->p.axes.n, sizeof(*s->p.axes.v));
+	c.p.nodes.v = arena_copy(a, s->p.nodes.v, (size_t)s->p.nodes.n, sizeof(*s->p.nodes.v));
+	c.p.loops.v = arena_copy(a, s->p.loops.v, (size_t)s->p.loops.n, sizeof(*s->p.loops.v));
+	return c;
+}
+
 void sample_shorten(struct arena *a, const struct program *p, struct sample *out)
 {
 	struct use use[AXES_MAX] = { { 0 } };
 
-	memset(out, 0, sizeof(*out));
-	out->p = *p;
-	out->p.axes.v = arena_copy(a, p->axes.v, (size_t)p->axes.n, sizeof(*p->axes.v));
-	out->p.nodes.v = arena_copy(a, p->nodes.v, (size_t)p->nodes.n, sizeof(*p->nodes.v));
-	out->p.loops.v = arena_copy(a, p->loops.v, (size_t)p->loops.n, sizeof(*p->loops.v));
+	*out = copy_sample(a, &(struct sample){ .p = *p });
 	find_uses(p, out, use);
 	out->rounds = has_rounding(p);
 	for (int i = 0; i < p->axes.n; i++) {
@@ -172,15 +197,9 @@ void sample_shorten(struct arena *a, const struct program *p, struct sample *out
 	}
 	limit(out, count_instances, INSTANCES_MAX, true);
 	limit(out, count_elements, ELEMENTS_MAX, false);
-	for (int i = 0; i < p->axes.n; i++) {
-		struct axis *x = &out->p.axes.v[i];
-
-		if (x->packs != NONE)
-			x->size = min_i64(x->size, ceil_div(out->p.axes.v[x->packs].size, x->per));
-		out->grid[i] &= !use[i].batch;
-		out->varies[i] = out->looped[i] && !use[i].batch && x->size > out->per[i];
-		out->nvary += out->varies[i];
-	}
+	for (int i = 0; i < p->axes.n; i++)
+		out->batch[i] = use[i].batch;
+	settle_axes(out);
 }
 
 /* shifts ------------------------------------------------------------------------ */
@@ -240,6 +259,7 @@ static bool shift_axis(struct arena *a, struct sample *s, int axis, int64_t by)
 			l->upto.k -= by;
 		}
 	}
+	s->begin[axis] += by;
 	return done;
 }
 
@@ -274,41 +294,145 @@ static bool bounds_inside(const struct sample *s, const struct index_expr *x, in
 	return false;
 }
 
-/* Find an axis of a bound, or the loop's own, and how far to move it, so that a value of the bound comes to the middle
- * of the loop's axis. */
-static bool find_shift(const struct sample *s, int loop, const struct index_expr *x, int *axis, int64_t *by)
+/* The values that an index takes in the sample. */
+static struct index_range sample_bounds(const struct sample *s, const struct index_expr *x)
 {
-	int over = s->p.loops.v[loop].axis[0];
-	int64_t lo[AXES_MAX] = { 0 }, hi[AXES_MAX] = { 0 }, size = s->p.axes.v[over].size, past;
-	struct index_range r;
+	int64_t lo[AXES_MAX] = { 0 }, hi[AXES_MAX] = { 0 };
 
 	for (int a = 0; a < s->p.axes.n; a++)
 		hi[a] = s->p.axes.v[a].size - 1;
-	if (bounds_inside(s, x, size, &past))
-		return false;
-	r = index_bounds(x, lo, hi);
+	return index_bounds(x, lo, hi);
+}
+
+/* Find an axis of a bound, and how far to move it, so that the bound's values lie about `middle`, or as near to that
+ * as the axis of the program allows. */
+static bool find_axis_shift(const struct sample *s, const struct index_expr *x, int64_t middle, int *axis, int64_t *by)
+{
+	struct index_range r = sample_bounds(s, x);
+
 	for (int i = 0; i < x->n; i++) {
 		const struct index_term *t = &x->term[i];
 
 		*axis = t->axis;
-		*by = (size / 2 - r.lo) / t->coef;
-		if (t->div == 1 && !t->mod && *by > 0 && *by <= s->size[t->axis] - s->p.axes.v[t->axis].size)
+		*by = min_i64((2 * middle - r.lo - r.hi) / 2 / t->coef,
+			s->size[t->axis] - s->p.axes.v[t->axis].size - s->begin[t->axis]);
+		if (t->div == 1 && !t->mod && *by > 0)
 			return true;
 	}
-	*axis = over;
-	*by = past - size / 2;
-	return past < INT64_MAX && *by > 0 && *by <= s->size[over] - size;
+	return false;
 }
 
-bool sample_shift(struct arena *a, struct sample *s, int loop, bool upto)
+/* Let values of the bound come to the middle of the loop's axis. */
+static bool shift_inside(struct arena *a, struct sample *s, int over, const struct index_expr *x)
+{
+	int64_t size = s->p.axes.v[over].size, past, by;
+	int axis;
+
+	if (bounds_inside(s, x, size, &past))
+		return false;
+	if (find_axis_shift(s, x, (size - 1) / 2, &axis, &by))
+		return shift_axis(a, s, axis, by);
+	by = past - size / 2;
+	return past < INT64_MAX && by > 0 && by <= s->size[over] - size && shift_axis(a, s, over, by);
+}
+
+bool sample_is_emptied(const struct sample *s, int loop, bool upto)
 {
 	const struct loop *l = &s->p.loops.v[loop];
-	int64_t by;
-	int axis;
+	int64_t size = s->p.axes.v[l->axis[0]].size;
+	struct index_range r;
+
+	if (!(upto ? l->has_upto : l->has_from))
+		return false;
+	r = sample_bounds(s, upto ? &l->upto : &l->from);
+	return upto ? r.lo < 0 && r.hi >= 0 : r.lo < size && r.hi >= size;
+}
+
+/* Let the bound leave out all of the loop's axis for some elements, and not for others. */
+static bool shift_empty(struct arena *a, struct sample *s, int loop, bool upto)
+{
+	const struct loop *l = &s->p.loops.v[loop];
+	int over = l->axis[0], axis;
+	int64_t size = s->p.axes.v[over].size, end = s->size[over], by;
+
+	if (!upto && end > size && !shift_axis(a, s, over, end - size))
+		return false;
+	return find_axis_shift(s, upto ? &l->upto : &l->from, upto ? 0 : size, &axis, &by) &&
+		shift_axis(a, s, axis, by) && sample_is_emptied(s, loop, upto);
+}
+
+bool sample_shift(struct arena *a, struct sample *s, int loop, bool upto, enum sample_place place)
+{
+	const struct loop *l = &s->p.loops.v[loop];
 
 	if (!l->body.n || !(upto ? l->has_upto : l->has_from))
 		return false;
-	return find_shift(s, loop, upto ? &l->upto : &l->from, &axis, &by) && shift_axis(a, s, axis, by);
+	return place == PLACE_EMPTY ? shift_empty(a, s, loop, upto) :
+		shift_inside(a, s, l->axis[0], upto ? &l->upto : &l->from);
+}
+
+bool sample_lengthen(struct arena *a, const struct sample *s, struct sample *out)
+{
+	bool longer = false;
+
+	*out = copy_sample(a, s);
+	for (int i = 0; i < s->p.loops.n; i++) {
+		const struct loop *l = &s->p.loops.v[i];
+
+		if (l->has_from || l->has_upto)
+			out->p.axes.v[l->axis[0]].size = min_i64(s->size[l->axis[0]], LONGEST);
+	}
+	limit(out, count_instances, LONGER_INSTANCES_MAX, true);
+	limit(out, count_elements, ELEMENTS_MAX, false);
+	for (int i = 0; i < s->p.axes.n; i++) {
+		int64_t was = s->p.axes.v[i].size, size = out->p.axes.v[i].size;
+		int64_t begin = max_i64(0, min_i64(s->begin[i] + was / 2 - size / 2, s->size[i] - size));
+
+		if (size > was && begin != s->begin[i] && !shift_axis(a, out, i, begin - s->begin[i]))
+			return false;
+		longer |= size > was;
+	}
+	settle_axes(out);
+	return longer;
+}
+
+bool sample_keep_one(struct arena *a, const struct sample *s, int loop, bool upto, struct sample *out)
+{
+	const struct loop *l = &s->p.loops.v[loop];
+	const struct index_expr *x = upto ? &l->upto : &l->from;
+
+	*out = copy_sample(a, s);
+	for (int i = 0; i < x->n; i++) {
+		const struct index_term *t = &x->term[i];
+		int64_t size = out->p.axes.v[t->axis].size;
+		bool last = (t->coef > 0) == upto;
+
+		if (last && size > 1 && !shift_axis(a, out, t->axis, size - 1))
+			return false;
+		out->p.axes.v[t->axis].size = 1;
+	}
+	settle_axes(out);
+	return true;
+}
+
+bool sample_find_empty(const struct sample *s, int loop, bool upto, int64_t *at, int64_t *bound)
+{
+	const struct loop *l = &s->p.loops.v[loop];
+	const struct index_expr *x = upto ? &l->upto : &l->from;
+	int over = l->axis[0];
+
+	memset(at, 0, AXES_MAX * sizeof(*at));
+	do {
+		int64_t v = index_bounds(x, at, at).lo;
+
+		if (upto ? v < 0 : v >= s->p.axes.v[over].size) {
+			for (int a = 0; a < s->p.axes.n; a++)
+				at[a] += s->begin[a];
+			*bound = v + s->begin[over];
+			return true;
+		}
+	} while (next_element(s, x, at));
+	return false;
 }
 
 /* evaluation -------------------------------------------------------------------- */
@@ -431,10 +555,10 @@ bool same_carry(const struct sample *s, int carry, const struct outcome *x, cons
 	return same_numbers(s, carry_elements(&s->p, carry), x->carry[carry], y->carry[carry]);
 }
 
-bool carry_has_nan(const struct sample *s, int carry, const struct outcome *x)
+bool nan_differs(const struct sample *s, int carry, const struct outcome *x, const struct outcome *y)
 {
 	for (int64_t i = 0; i < carry_elements(&s->p, carry); i++)
-		if (isnan(x->carry[carry][i]))
+		if (!isnan(x->carry[carry][i]) != !isnan(y->carry[carry][i]))
 			return true;
 	return false;
 }

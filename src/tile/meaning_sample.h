@@ -16,6 +16,8 @@ struct sample {
 	struct program p;		/* shares with the program all but the sizes of axes */
 	int64_t size[AXES_MAX];		/* of the program itself */
 	bool looped[AXES_MAX];		/* some loop runs over it */
+	bool batch[AXES_MAX];
+	int64_t begin[AXES_MAX];	/* where the sample's part of it begins */
 	bool varies[AXES_MAX];		/* and may do so in one tile or in several */
 	int nvary;			/* axes that do */
 	bool grid[AXES_MAX];		/* of the outputs, and tiled */
@@ -24,9 +26,21 @@ struct sample {
 };
 
 void sample_shorten(struct arena *a, const struct program *p, struct sample *out);
-/* Let the axes begin where the bound of a loop leaves out a part of the sample; false if it
- * does already where they begin at 0, or nowhere. */
-bool sample_shift(struct arena *a, struct sample *s, int loop, bool upto);
+/* Where a bound of a loop leaves out a part of the sample: inside the loop's axis, or, for some elements of the other
+ * axes, all of it. */
+enum sample_place { PLACE_INSIDE, PLACE_EMPTY, SAMPLE_PLACES };
+
+/* Let the axes begin at such a place; false if they do already, or if there is none. */
+bool sample_shift(struct arena *a, struct sample *s, int loop, bool upto, enum sample_place place);
+/* The sample with as much of the bounded loops' axes as can be evaluated; false: it has no more. A short sample ends
+ * where the program does not, so rows may be masked there as a whole that are not in the program. */
+bool sample_lengthen(struct arena *a, const struct sample *s, struct sample *out);
+/* Does the bound leave out all of the loop's axis for some elements, and not for others? */
+bool sample_is_emptied(const struct sample *s, int loop, bool upto);
+/* One of these elements: at[axis] in the program, and the bound there. */
+bool sample_find_empty(const struct sample *s, int loop, bool upto, int64_t *at, int64_t *bound);
+/* The sample with one element of the axes of the bound, for which it leaves out least. */
+bool sample_keep_one(struct arena *a, const struct sample *s, int loop, bool upto, struct sample *out);
 
 /* How the axes that vary are tiled: as one tile, as some, or by single elements (words). */
 enum sample_tiles { TILES_ONE, TILES_FEW, TILES_MANY };
@@ -44,7 +58,8 @@ bool sample_run(struct arena *a, const struct sample *s, int axis, enum sample_t
 	int inputs, struct outcome *out);
 bool same_tensor(const struct sample *s, int tensor, const struct outcome *x, const struct outcome *y);
 bool same_carry(const struct sample *s, int carry, const struct outcome *x, const struct outcome *y);
-bool carry_has_nan(const struct sample *s, int carry, const struct outcome *x);
+/* Is an element of the carry NaN in one of them alone? */
+bool nan_differs(const struct sample *s, int carry, const struct outcome *x, const struct outcome *y);
 /* Of every output. */
 bool same_outputs(const struct sample *s, const struct outcome *x, const struct outcome *y);
 

@@ -309,6 +309,74 @@ means("parts of which the last is shorter", {m = 16, n = 1000}, function(p)
   Y:store(c)
 end)
 
+-- Sliding windows -------------------------------------------------------------------------------
+
+-- Attention of each row to the `window` columns up to its own. `masked`: the score of other columns; `from`: how far
+-- before the row the loop begins; zero: the weights are masked, too.
+local function sliding(window, o)
+  return function(p)
+    local m, n, d = p:axes("m", "n", "d")
+    local Q, K, V, O = p:input("Q", {m, d}), p:input("K", {n, d}), p:input("V", {n, d}), p:output("O", {m, d})
+    local q = p:load("load_q", Q)
+    local mx, l, out = p:carry("mx", {m}, -math.huge), p:carry("l", {m}, 0), p:carry("o", {m, d}, 0)
+    p:loop(n, {from = m - (o.from or window - 1), upto = m}, function()
+      local s = p:mma(q, p:load(K))
+      local pr, alpha = p:task("softmax", function()
+        local inside = n:index():le(m:index()) & n:index():gt(m:index() - window)
+        local s = o.masked and where(inside, s, o.masked) or s
+        local new = max(mx, rowmax(s, n))
+        local pr, alpha = exp2(s - new), exp2(mx - new)
+        if o.zero then pr = where(inside, pr, 0) end
+        l:set(l * alpha + rowsum(pr, n))
+        mx:set(new)
+        return pr:to "bf16", alpha
+      end)
+      p:task("rescale", function() out:set(out * alpha) end)
+      out:add(p:mma(pr, p:load(V)))
+    end)
+    O:store(out / l)
+  end
+end
+local square, flat = {m = 1024, n = 1024, d = 64}, {m = 4096, n = 64, d = 64}
+for _, window in ipairs{1, 4, 100, 1000} do
+  local what = ("a sliding window of %d "):format(window)
+  means(what .. "with a finite mask", square, sliding(window, {masked = -1e30}))
+  means(what .. "that begins a tile early", square, sliding(window, {masked = -1e30, from = window + 28}))
+  means(what .. "with more columns than rows", {m = 64, n = 4096, d = 64}, sliding(window, {masked = -1e30}))
+  means(what .. "that ends before the last rows, with weights of 0,", flat, sliding(window, {masked = -1e30, zero = true}))
+  local good, message = bind(square, sliding(window, {}))
+  tap.ok(not good and message:find("this loop visits complete tiles", 1, true), what .. "without a mask has none", message)
+  good, message = bind(square, sliding(window, {masked = -math.huge}))
+  tap.ok(not good and message:find("mask with a large finite number such as -1e30", 1, true),
+    what .. "with an infinite mask has none", message)
+  if window + flat.n <= flat.m then
+    good, message = bind(flat, sliding(window, {masked = -1e30}))
+    tap.ok(not good and message:find(("at m = %d 'from' is 64, and the last element is 63"):format(63 + window), 1, true),
+      what .. "that ends before the last rows has none: there, masked columns count", message)
+  end
+end
+means("a sliding window that ends with the last row", {m = 163, n = 64, d = 64}, sliding(100, {masked = -1e30}))
+local good, message = bind({m = 164, n = 64, d = 64}, sliding(100, {masked = -1e30}))
+tap.ok(not good and message:find("at m = 163 'from' is 64", 1, true), "one row more, and it has none", message)
+-- Rows that come before all columns: the columns end with the last row.
+local function aligned(p)
+  local m, n = p:axes("m", "n")
+  local X, Y, behind = p:input("X", {m, n}), p:output("Y", {m}, "f32"), m.size - n.size
+  local mx, l = p:carry("mx", {m}, -math.huge), p:carry("l", {m}, 0)
+  p:loop(n, {upto = m - behind}, function() -- here
+    local x = p:load(X)
+    p:task("softmax", function()
+      local s = where(n:index():le(m:index() - behind), x, -1e30)
+      local new = max(mx, rowmax(s, n))
+      l:set(l * exp2(mx - new) + rowsum(exp2(s - new), n))
+      mx:set(new)
+    end)
+  end)
+  Y:store(l)
+end
+means("a triangle that ends in the corner", {m = 512, n = 600}, aligned)
+depends("a triangle that begins below the first rows", {m = 600, n = 512}, "n", aligned, "'upto' is -")
+
 -- Several axes, and loops in loops --------------------------------------------------------------
 
 local function boxes(step)
