@@ -47,10 +47,23 @@ local function improve(plan, words)
   return ("%d plans tried%s"):format(r.trials, r.ended == "done" and "" or ", ended by " .. ended[r.ended]), #r.changes > 0
 end
 
+-- Where to save a plan that has no file yet: in a file named after its program that does not exist.
+local function free_path(plan)
+  local name = plan.graph.program.name:gsub("[^%w_-]", "_")
+  local path, n = name .. ".lua", 1
+  while core.file_kind(path) do
+    n = n + 1
+    path = ("%s_%d.lua"):format(name, n)
+  end
+  return path
+end
+
 -- Options of core.explore for a plan.
 local function of_plan(plan)
   return {plan = plan, title = title_of(plan), view = "plan",
-    script = function() return plan:script() end,
+    path = function() return plan.path or free_path(plan) end,
+    save = function(path) return plan:save(path) end,
+    overwrite = function(path) return plan:save(path, {overwrite = true}) end,
     measure = function() return measure(plan) end,
     improve = function(words) return improve(plan, words) end}
 end

@@ -71,7 +71,7 @@
 	X(UNDO, EDIT, "u", "undo", "undo the last edit") \
 	X(REDO, EDIT, "U C-r", "", "redo it") \
 	X(BASE, EDIT, "b", "", "from now on, compare with the plan as it is now") \
-	X(SAVE, EDIT, "s", "save", "save the plan as a script") \
+	X(SAVE, EDIT, "s", "save", "save the plan as a script; asks where, and before it replaces a file") \
 	X(RUN, EDIT, "!", "run", "run it on the device; compare (7) then shows predicted and measured") \
 	X(DROP, PICKED, "Enter Space", "put down", "put it at the selected position") \
 	\

@@ -454,23 +454,12 @@ void model_set_base(struct model *m)
 	model_say(m, "from now on compared with this plan");
 }
 
-void model_save(struct model *m, const char *path)
+bool model_save(struct model *m, const char *path, bool overwrite)
 {
-	const char *text = m->calls.script ? m->calls.script(m) : NULL;
-	FILE *f;
-	bool good;
-
-	if (!text)
-		return;
-	f = fopen(path, "w");
-	good = f && fputs(text, f) >= 0;
-	good = f && !fclose(f) && good;
-	if (!good) {
-		model_refuse(m, "cannot write '%s'", path);
-		return;
-	}
+	if (!m->calls.save || !m->calls.save(m, path, overwrite))
+		return false;
 	m->saved = arena_strdup(&m->arena, m->now->script);
-	model_say(m, "saved as %s: mr.load_plan \"%s\" reads it", path, path);
+	return model_say(m, "saved as %s: mr.load_plan \"%s%s\" reads it", path, strpbrk(path, "/.") ? "" : "./", path);
 }
 
 void model_run(struct model *m)

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "explore/explorer.h"
 #include "explore/positions.h"
@@ -141,14 +142,50 @@ static void draw(struct explorer *x)
 	arena_reset(&x->m.frame, mark);
 }
 
-/* ---- leaving ---- */
+/* ---- saving and leaving ---- */
 
-static void save_and_leave(struct model *m, const char *answer)
+static void ask_path(struct explorer *x, const char *proposal);
+
+static void replace_or_ask(struct model *m, const char *answer)
 {
 	struct explorer *x = m->calls.arg;
 
-	model_save(m, answer);
-	x->done = !m->wrong;
+	if (answer[0] != 'y')
+		ask_path(x, x->path);
+	else
+		x->done = model_save(m, x->path, true) && x->leaving;
+}
+
+static void save_to(struct model *m, const char *path)
+{
+	struct explorer *x = m->calls.arg;
+	struct stat st;
+
+	if (stat(path, &st) || !S_ISREG(st.st_mode)) {
+		x->done = model_save(m, path, false) && x->leaving;
+		return;
+	}
+	snprintf(x->path, sizeof(x->path), "%s", path);
+	snprintf(x->question, sizeof(x->question), "%s exists: y replace it, n choose another name, Esc do not save ", x->path);
+	model_ask(m, x->question, "", replace_or_ask);
+	m->ask.keys = "yn";
+}
+
+static void ask_path(struct explorer *x, const char *proposal)
+{
+	model_ask(&x->m, "save as: ", proposal, save_to);
+}
+
+static void ask_save(struct explorer *x, bool leaving)
+{
+	const char *path;
+
+	if (!model_can_edit(&x->m))
+		return;
+	x->leaving = leaving;
+	path = x->m.calls.path ? x->m.calls.path(&x->m) : NULL;
+	if (path)
+		ask_path(x, path);
 }
 
 static void leave(struct model *m, const char *answer)
@@ -156,7 +193,7 @@ static void leave(struct model *m, const char *answer)
 	struct explorer *x = m->calls.arg;
 
 	if (answer[0] == 's') {
-		model_ask(m, "save as: ", "plan.lua", save_and_leave);
+		ask_save(x, true);
 		return;
 	}
 	if (answer[0] == 'n')
@@ -347,7 +384,7 @@ static bool act_edit(struct explorer *x, enum action a)
 		model_say(m, m->each_part ? "each slice of a split sTask is moved alone" :
 			"all slices of a split sTask are moved alike");
 		return true;
-	case ACT_SAVE: model_ask(m, "save as: ", "plan.lua", model_save); return true;
+	case ACT_SAVE: ask_save(x, false); return true;
 	case ACT_WAIT_ADD: model_ask(m, "add a wait for which sTask? ", "", do_wait); return true;
 	case ACT_WAIT_DROP: model_ask(m, "remove the wait for which sTask? ", "", do_unwait); return true;
 	case ACT_TILE: model_ask(m, "tile: ", tile_text(m), model_tile); return true;

@@ -47,6 +47,18 @@ static int explorer_close_l(lua_State *L)
 
 /* ---- functions of the Lua side ---- */
 
+/* A message without the line that called the explorer. */
+static const char *without_location(const char *s)
+{
+	for (const char *p = strchr(s, ':'); p; p = strchr(p + 1, ':')) {
+		size_t n = strspn(p + 1, "0123456789");
+
+		if (n && p[n + 1] == ':' && p[n + 2] == ' ')
+			return p + n + 3;
+	}
+	return s;
+}
+
 /* Call options.NAME(word), protected, and leave its two results on the stack. False if it failed: the message says
  * why. */
 static bool call_option(struct model *m, const char *name, const char *word)
@@ -65,7 +77,7 @@ static bool call_option(struct model *m, const char *name, const char *word)
 	if (*m->interrupted)
 		model_refuse(m, "interrupted");
 	else
-		model_refuse(m, "%s", lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : name);
+		model_refuse(m, "%s", lua_type(L, -1) == LUA_TSTRING ? without_location(lua_tostring(L, -1)) : name);
 	*m->interrupted = 0;		/* Ctrl-C was meant for this call, not for the explorer */
 	lua_settop(L, top);
 	enter(L);
@@ -89,9 +101,14 @@ static const char *call_text(struct model *m, const char *name, const char *word
 	return text;
 }
 
-static const char *script_of(struct model *m)
+static const char *path_of(struct model *m)
 {
-	return call_text(m, "script", NULL, NULL);
+	return call_text(m, "path", NULL, NULL);
+}
+
+static bool save(struct model *m, const char *path, bool overwrite)
+{
+	return call_text(m, overwrite ? "overwrite" : "save", path, NULL) != NULL;
 }
 
 static const char *improve(struct model *m, const char *pinned, bool *changed)
@@ -197,7 +214,7 @@ static int first_view(lua_State *L, int options)
 }
 
 /* core.explore{plan=, timeline=, plan_of_timeline=, graph=, base=, plan_of_base=, measured=, title=, view=,
- * script=f, measure=f, improve=f} -> edited, interrupted
+ * path=f, save=f, overwrite=f, measure=f, improve=f} -> edited, interrupted
  * Shows the explorer until the user leaves. Returns whether the plan was edited, and whether Ctrl-C ended it. Without a
  * terminal it returns nothing; with one that cannot be used, nil and the reason. */
 static int explore_l(lua_State *L)
@@ -221,7 +238,7 @@ static int explore_l(lua_State *L)
 	model_init(m, &h->mem);
 	m->interrupted = &h->interrupted;
 	m->stop = stop_of(h);
-	m->calls = (struct model_calls){ s, script_of, measure, improve };
+	m->calls = (struct model_calls){ s, path_of, save, measure, improve };
 	lua_getfield(L, 1, "title");
 	m->title = luaL_optstring(L, -1, "");
 	hold_finalizers(L);

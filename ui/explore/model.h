@@ -62,8 +62,10 @@ struct question {
 /* Functions of the Lua side, for the present plan. Each leaves a message if it fails. */
 struct model_calls {
 	void *arg;
-	/* The complete script of the plan, in m->frame; NULL if it failed. */
-	const char *(*script)(struct model *m);
+	/* A path to propose for the plan, in m->frame; NULL if it failed. */
+	const char *(*path)(struct model *m);
+	/* Save the plan's script; a file that exists is replaced only if `overwrite`. */
+	bool (*save)(struct model *m, const char *path, bool overwrite);
 	/* Compile, check and trace the plan on the device; NULL if it failed. */
 	const struct timeline *(*measure)(struct model *m);
 	/* Search from the plan, and replace it by what was found, as one edit; *changed: something better was found.
@@ -169,7 +171,7 @@ void model_tile(struct model *m, const char *words);	/* "m=128 n=64" */
 void model_repair(struct model *m);
 void model_improve(struct model *m, const char *pinned);	/* "softmax tile": names that must stay as they are */
 void model_undo(struct model *m, bool redo);	/* or redo */
-void model_save(struct model *m, const char *path);
+bool model_save(struct model *m, const char *path, bool overwrite);	/* false: the message says why not */
 void model_run(struct model *m);
 void model_set_base(struct model *m);		/* the present state becomes the baseline */
 /* Is the entry in the phase and loop of the sTask, and not moved with it? */
