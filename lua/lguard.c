@@ -2,7 +2,8 @@
  *
  * Lua does not check bytecode: wrong bytecode can do anything to the process. So `load`, `loadfile`, `dofile` and
  * `require` accept text only; otherwise they are Lua's (lbaselib.c, loadlib.c). `debug` loses the functions that
- * replace values that C code relies on, and its getlocal does not see the temporaries of C functions. */
+ * replace values that C code relies on, and its getlocal does not see the temporaries of C functions. Code that came from
+ * elsewhere is run with a cap on memory of its own. */
 #include "lcore.h"
 
 #include <lualib.h>
@@ -168,4 +169,21 @@ void lua_guard(lua_State *L)
 		lua_setfield(L, -2, doors[i]);
 	}
 	lua_pop(L, 4);
+}
+
+/* core.cap_memory(bytes) -> the most memory that may be used, as it was, and what is used; 0: no limit */
+static int cap_memory_l(lua_State *L)
+{
+	struct mem *m = &host_of(L)->mem;
+	lua_Integer bytes = luaL_checkinteger(L, 1);
+
+	lua_pushinteger(L, (lua_Integer)m->cap);
+	lua_pushinteger(L, (lua_Integer)m->used);
+	m->cap = bytes > 0 ? (size_t)bytes : 0;
+	return 2;
+}
+
+void lua_open_guard(lua_State *L)
+{
+	set_function(L, "cap_memory", cap_memory_l);
 }

@@ -18,6 +18,7 @@
 enum { EXIT_SCRIPT = 1, EXIT_USAGE = 2 };
 
 static const char usage[] = "usage: millrace [options] [FILE.lua [arguments]]\n"
+	"       millrace serve [--mcp]   answer other programs; millrace serve --help\n"
 	"  -e CODE  run CODE (may be given again)\n"
 	"  -s       strict: reading a global or field that does not exist is an error\n"
 	"  -i       open the shell after the script\n"
@@ -206,6 +207,30 @@ static bool run_options(lua_State *L, const struct options *o)
 	return true;
 }
 
+/* Words that stand for a script: the chunk of lua/std that is called with the arguments and returns the status. */
+static const struct command { const char *word, *module; } commands[] = {
+	{ "serve", "millrace.agent" },
+};
+
+static const struct command *command_of(const struct options *o)
+{
+	for (int i = 0; i < LEN(commands); i++)
+		if (o->script < o->argc && !strcmp(o->argv[o->script], commands[i].word))
+			return &commands[i];
+	return NULL;
+}
+
+static void run_command(lua_State *L, struct options *o, const struct command *c)
+{
+	lua_getglobal(L, "require");
+	lua_pushstring(L, c->module);
+	lua_call(L, 1, 1);
+	if (user_call(L, push_arguments(L, o), 1) == LUA_OK)
+		o->status = (int)lua_tointeger(L, -1);
+	else
+		user_report(L, "millrace: ");
+}
+
 /* Everything that may raise an error of Lua. Sets o->status. */
 static int main_l(lua_State *L)
 {
@@ -227,6 +252,10 @@ static int main_l(lua_State *L)
 	}
 	if (!run_options(L, o))
 		return 0;
+	if (command_of(o)) {
+		run_command(L, o, command_of(o));
+		return 0;
+	}
 	if (script && !run_script(L, o))
 		return 0;
 	if (!script && !o->code && !o->version && !o->interactive && !isatty(STDIN_FILENO)) {

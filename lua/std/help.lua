@@ -5,7 +5,7 @@
 local core = require "millrace.core"
 local explain = require "millrace.explain"
 local known = require "millrace.topics"
-local topics, sections = known.topics, known.sections
+local topics, sections, example = known.topics, known.sections, known.example
 
 ---- finding a topic -----------------------------------------------------------
 
@@ -17,20 +17,6 @@ local kinds = {["millrace.program"] = "bound", ["millrace.tile_program"] = "prog
 local function trim(name)
   name = name:match "^%s*(.-)%s*$"
   return topics[name] and name or (name:gsub("[%s%(%{].*$", ""))
-end
-
--- The comment at the head of examples/NAME.lua.
-local function example(name)
-  local file = name:find "^[%w_]+$" and io.open(core.home() .. "/examples/" .. name .. ".lua")
-  if not file then return nil end
-  local lines = {}
-  for line in file:lines() do
-    local text = line:match "^%-%- ?(.*)"
-    if not text then break end
-    lines[#lines + 1] = text
-  end
-  file:close()
-  if lines[1] then return table.concat(lines, "\n") end
 end
 
 -- Topics that a text means: of that name, also a problem's; mr's; else a field or method anywhere.

@@ -1,7 +1,8 @@
 -- json.lua - values as JSON, for other programs; and from JSON, which lua/ljson.c reads.
 --
 -- The same value always gives the same text: fields come in the order that is asked for, else
--- sorted. What holds nothing that has parts is on one line. A number is read back as the same number; what JSON has no number for (nan, inf) is null.
+-- sorted. What holds nothing that has parts is on one line. A number is read back as the same number; what JSON has no number
+-- for (nan, inf) is null.
 -- Text is UTF-8; bytes that are none become U+FFFD.
 
 local core = require "millrace.core"

@@ -109,4 +109,18 @@ for _, section in ipairs(sections) do
   end
 end
 
-return {sections = sections, topics = topics, full_name = full_name}
+-- The comment at the head of examples/NAME.lua, which is its help; nil if there is none.
+local function example(name)
+  local file = name:find "^[%w_]+$" and io.open(core.home() .. "/examples/" .. name .. ".lua")
+  if not file then return nil end
+  local lines = {}
+  for line in file:lines() do
+    local text = line:match "^%-%- ?(.*)"
+    if not text then break end
+    lines[#lines + 1] = text
+  end
+  file:close()
+  if lines[1] then return table.concat(lines, "\n") end
+end
+
+return {sections = sections, topics = topics, full_name = full_name, example = example}

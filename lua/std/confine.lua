@@ -1,0 +1,50 @@
+-- confine.lua - run code that came from elsewhere: what it sees, and for how long.
+
+local core = require "millrace.core"
+
+local confine = {}
+
+-- Steps of Lua, and bytes in addition to what is in use. A program or a plan needs some thousand steps.
+local STEPS <const>, BYTES <const> = 5000000, 1 << 28
+
+-- What f(...) returns. It is ended when it takes too many steps or too much memory; its errors are raised again.
+function confine.call(what, f, ...)
+  local thread, cap, used = coroutine.create(f), core.cap_memory(0)
+  local limited = cap == 0 or used + BYTES < cap
+  debug.sethook(thread, function()
+    core.raise(("%s: it takes more than %d million steps"):format(what, STEPS // 1000000))
+  end, "", STEPS)
+  core.cap_memory(limited and used + BYTES or cap)
+  local result = table.pack(coroutine.resume(thread, ...))
+  core.cap_memory(cap)
+  if result[1] then return table.unpack(result, 2, result.n) end
+  if limited and tostring(result[2]):find("not enough memory", 1, true) then
+    collectgarbage()
+    core.raise(("%s: it takes more than %d MiB"):format(what, BYTES >> 20))
+  end
+  error(result[2], 0)
+end
+
+local function copy(t, ...)
+  local out = {}
+  for key, value in pairs(t) do out[key] = value end
+  for _, name in ipairs{...} do out[name] = nil end
+  return out
+end
+
+-- The globals of a tile program: the tile language, and what of Lua computes and changes nothing.
+function confine.language()
+  local tile = require "millrace.tile"
+  local mr = copy(tile.functions)
+  mr.program = tile.program
+  return {
+    mr = mr, assert = assert, error = error, ipairs = ipairs, pairs = pairs, select = select, tonumber = tonumber, tostring = tostring,
+    type = type, math = copy(math, "random", "randomseed"), string = copy(string, "dump"), table = copy(table),
+    require = function(name)
+      if name == "millrace" then return mr end
+      core.raise(("a program may only require \"millrace\", not %s"):format(core.show(name)))
+    end,
+  }
+end
+
+return confine

@@ -1,0 +1,140 @@
+-- session.lua - the programs and plans that another program works on, by the ids that it was given: "program 2", "plan 7".
+--
+-- A plan is kept as its script, and made again for each request: a request can change no plan, an edit gives a new one, and
+-- locations in the messages are lines of the script that the caller has.
+
+local core = require "millrace.core"
+local confine = require "millrace.confine"
+local json = require "millrace.json"
+local loader = require "millrace.loader"
+local rpc = require "millrace.rpc"
+local tile = require "millrace.tile"
+local mr = require "millrace"
+
+local session = {}
+session.__index = session
+
+function session.new() return setmetatable({programs = {}, plans = {}}, session) end
+
+-- The parameter `name` is not as it must be.
+local function refuse(name, message, nearest) rpc.fail(rpc.PARAMS, message, {parameter = name, nearest = nearest}) end
+
+session.refuse = refuse
+
+-- What a list of the session has under an id such as "plan 7"; nil: the text is no id.
+local function kept(list, kind, text)
+  local i = text:match("^" .. kind .. " (%d+)$")
+  if not i then return nil end
+  local found = list[math.tointeger(i)]
+  return found or refuse(kind, "there is no " .. text)
+end
+
+---- programs -----------------------------------------------------------------------------------
+
+local function program_of_source(source)
+  local chunk, message = load(source, "=program", "t", confine.language())
+  if not chunk then error(message, 0) end
+  local program = confine.call("program", chunk)
+  if not tile.is_program(program) then core.raise(("program: the source returns %s, not a program"):format(core.show(program))) end
+  return program
+end
+
+-- The bound program that parameters name.
+function session:bound(p)
+  if (p.program == nil) == (p.source == nil) then
+    refuse("program", p.program and "both 'program' and 'source' are given" or "'program' or 'source' is missing")
+  end
+  local found = p.program and kept(self.programs, "program", p.program)
+  if found and p.sizes then refuse("sizes", ("'%s' has its sizes; give the example or the source with others"):format(p.program)) end
+  if found then return found end
+  local program = p.source and program_of_source(p.source) or mr.examples[p.program]
+  return confine.call("program", program.bind, program, p.sizes or {})
+end
+
+function session:add_program(bound)
+  self.programs[#self.programs + 1] = bound
+  return "program " .. #self.programs
+end
+
+---- devices ------------------------------------------------------------------------------------
+
+-- A device by its name; nil: the attached one, or the usual model.
+function session.device(name)
+  if name and name:find "[/.]" then refuse("device", "'device' is the name of a device, not a path") end
+  return mr.device(name)
+end
+
+---- plans ----------------------------------------------------------------------------------------
+
+-- A plan from the text of a script.
+local function made(script, name, bound)
+  return confine.call("plan", function() return loader.of_text(mr, script, name, bound) end)
+end
+
+-- The plan that the text means: an id, the name of one that comes with Millrace, or a script; and its id, if it has one. bound: the
+-- program for it, or nil.
+function session:plan(text, bound)
+  local found = kept(self.plans, "plan", text)
+  if found then
+    if bound then refuse("program", ("'%s' has its program"):format(text)) end
+    return made(found.script, text, found.bound), text
+  end
+  if text:find "^[%w_]+$" then return mr.load_plan(text, bound) end
+  return made(text, "script", bound)
+end
+
+-- Keep a plan. Returns its id, and the plan as made from its script.
+function session:add_plan(plan)
+  local script, bound, id = plan:script(), plan.graph.program, "plan " .. #self.plans + 1
+  self.plans[#self.plans + 1] = {script = script, bound = bound}
+  return id, made(script, id, bound)
+end
+
+---- edits ----------------------------------------------------------------------------------------
+
+local EDITS <const> = {"alias", "append", "buffers", "fill_waits", "grid", "insert", "lane", "move", "propagate", "remove", "split",
+  "split_off", "unwait", "wait"}
+session.EDITS = EDITS
+
+local is_edit = {}
+for _, name in ipairs(EDITS) do is_edit[name] = true end
+
+local function unknown_edit(name)
+  return ("edit: there is no statement plan:%s%s"):format(tostring(name), core.hint(name, EDITS))
+end
+
+-- What statements see as `plan`: methods that edit, and nothing else of the plan.
+local function editable(plan)
+  return setmetatable({}, {__metatable = false, __index = function(_, name)
+    if not is_edit[name] then core.raise(unknown_edit(name)) end
+    return core.entry(function(_, ...) return plan[name](plan, ...) end)
+  end})
+end
+
+-- An argument of an edit as Lua has it: a wait with more than a name is {on=, distance=, when=} in JSON.
+local function argument(x)
+  if type(x) ~= "table" then return x ~= json.null and x or nil end
+  local out = {}
+  for key, value in pairs(x) do out[key == "on" and 1 or key] = argument(value) end
+  return out
+end
+
+-- Edit a plan by statements as text, or by a list of {method=, arguments=}.
+function session.edit(plan, edits)
+  if type(edits) == "string" then
+    local chunk, message = load("local plan = ... " .. edits, "=edit", "t", {})
+    if not chunk then error(message, 0) end
+    confine.call("edit", chunk, editable(plan))
+    return
+  end
+  for i, e in ipairs(edits) do
+    if not is_edit[e.method] then
+      refuse(("edits[%d].method"):format(i), unknown_edit(e.method), core.hint(e.method, EDITS):match "'(.*)'")
+    end
+    local arguments = {}
+    for k, x in ipairs(e.arguments or {}) do arguments[k] = argument(x) end
+    plan[e.method](plan, table.unpack(arguments, 1, #(e.arguments or {})))
+  end
+end
+
+return session
