@@ -446,7 +446,7 @@ static int plan_statements_l(lua_State *L)
 	struct buf text;
 
 	buf_init(&text, scratch_push(L));
-	history_script(h, &text);
+	plan_script(history_plan(h), &text);
 	return push_buf(L, &text);
 }
 

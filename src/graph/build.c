@@ -447,6 +447,9 @@ enum err_code graph_build(struct mem *mem, const struct program *p, const struct
 	(*out)->program = p;
 	(*out)->tiling = *t;
 	how = how ? how : &plain;
+	(*out)->split_offs = ARENA_ARRAY(&(*out)->arena, how->nsplit_offs, const char *);
+	for (int i = 0; i < how->nsplit_offs; i++)
+		(*out)->split_offs[(*out)->nsplit_offs++] = arena_strdup(&(*out)->arena, how->split_offs[i].value);
 	code = how->nsplit_offs ? program_split_off(&(*out)->arena, p, how->split_offs, how->nsplit_offs,
 		&(*out)->program, e) : OK;
 	code = code ? code : build(*out, how, e);

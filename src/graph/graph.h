@@ -115,6 +115,8 @@ struct shaping {
 struct graph {
 	struct arena arena;
 	const struct program *program;	/* borrowed, outlives the graph; with split_offs applied */
+	const char **split_offs;	/* of its last tasks, which are split off from others: the values' names */
+	int nsplit_offs;
 	struct tiling tiling;		/* as asked for */
 	struct extents extents;
 	VEC(struct stask) tasks;	/* in program order */

@@ -97,6 +97,16 @@ static void count_barriers(const struct plan *p, int phase, struct usage *u)
 	u->flags = flags > u->flags ? flags : u->flags;
 }
 
+static struct srcloc last_issue_order(const struct plan *p)
+{
+	struct srcloc loc = NOWHERE;
+
+	for (int i = 0; i < p->waits.n; i++)
+		if (p->waits.v[i].when == WAIT_ISSUED && p->waits.v[i].loc.line >= loc.line)
+			loc = p->waits.v[i].loc;
+	return loc;
+}
+
 static void blame_shared(const struct plan *p, int phase, int64_t bytes, struct arena *a, struct problems *out)
 {
 	const struct graph *g = p->graph;
@@ -140,7 +150,7 @@ void fit_memory(const struct plan *p, struct arena *a, struct problems *out, str
 			"use fewer lanes", "the lanes have %d threads, an EU of '%s' takes %d", u->threads, d->name,
 			d->max_threads);
 	if (u->named_barriers > d->named_barriers)
-		problem_add(a, out, PROBLEM_BARRIERS, p->waits.v[p->waits.n - 1].loc, "wait for completion instead of "
+		problem_add(a, out, PROBLEM_BARRIERS, last_issue_order(p), "wait for completion instead of "
 			"issue, or use fewer lanes", "the issue orders need %d named barriers, '%s' has %d",
 			u->named_barriers, d->name, d->named_barriers);
 }

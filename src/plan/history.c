@@ -350,6 +350,7 @@ static enum err_code replay(struct history *h, const struct record *log, int n, 
 		history_drop_next(h);
 		return blame(code, &log[n - 1], i < records_first(log, n) ? NULL : &log[i], e);
 	}
+	plan_sort(h->next_plan);
 	plan_free(h->plan);
 	graph_free(h->graph);
 	h->plan = h->next_plan;
@@ -418,6 +419,8 @@ enum err_code history_commit(struct history *h, struct record *r, int n, struct 
 	code = simple ? record_apply(h, h->plan, &log[h->done], e) : replay(h, log, total, e);
 	if (code)
 		return code;
+	if (simple)
+		plan_sort(h->plan);
 	h->log.v = log;
 	h->log.cap = cap;
 	h->log.n = h->done = total;
@@ -529,34 +532,4 @@ enum err_code history_snapshot(struct history *h, struct graph **g, struct plan 
 	plan_copy(h->mem, h->plan, p);
 	(*p)->graph = *g;
 	return OK;
-}
-
-/* Print the records of one kind that are in force. Statements of the graph stand in the order of kinds, not of edits,
- * as a split_off comes before any split. */
-static void print_shapings(const struct history *h, enum edit_kind kind, struct buf *out)
-{
-	for (int i = records_first(h->log.v, h->done); i < h->done; i++) {
-		const struct record *r = &h->log.v[i];
-
-		if (r->kind != kind)
-			continue;
-		if (kind == EDIT_SPLIT_OFF)
-			buf_printf(out, "plan:split_off(\"%s\", \"%s\")\n", r->name, r->other);
-		if (kind == EDIT_ALIAS)
-			script_alias(r->name, r->other, out);
-		if (kind != EDIT_SPLIT)
-			continue;
-		buf_printf(out, "plan:split(\"%s\", %d", r->name, r->a);
-		for (int k = 0; k < r->b; k++)
-			buf_printf(out, "%s\"%s\"", k ? ", " : ", {", r->names[k]);
-		buf_puts(out, r->b ? "})\n" : ")\n");
-	}
-}
-
-void history_script(struct history *h, struct buf *out)
-{
-	print_shapings(h, EDIT_SPLIT_OFF, out);
-	print_shapings(h, EDIT_SPLIT, out);
-	print_shapings(h, EDIT_ALIAS, out);
-	plan_script(h->plan, out);
 }

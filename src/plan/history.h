@@ -27,7 +27,7 @@ struct versions_of {
  * runs out in here. */
 void history_new(struct mem *mem, const struct graph *g, const struct vdevice *d, struct history **out);
 void history_free(struct history *h);
-/* The present plan, until the next edit. */
+/* The present plan, until the next edit. It is sorted. */
 struct plan *history_plan(struct history *h);
 
 NODISCARD enum err_code history_lane(struct history *h, const char *name, int warps,
@@ -91,8 +91,5 @@ void history_copy(struct history *h, struct history **out);
 /* A copy of the present plan with a graph of its own, which later edits do not touch.
  * Both are set as soon as they exist, like history_new's; free the plan first. */
 NODISCARD enum err_code history_snapshot(struct history *h, struct graph **g, struct plan **p, struct err *e);
-
-/* plan_script with what shapes the graph before it. */
-void history_script(struct history *h, struct buf *out);
 
 #endif

@@ -85,8 +85,8 @@ struct plan {
 	const struct graph *graph;	/* borrowed */
 	const struct vdevice *device;	/* borrowed */
 	VEC(struct lane) lanes;
-	VEC(struct entry) entries;	/* in order of appending */
-	VEC(struct wait) waits;		/* in order of adding */
+	VEC(struct entry) entries;	/* in order of appending, or as plan_sort says */
+	VEC(struct wait) waits;		/* in order of adding, or as plan_sort says */
 	int *versions;			/* by buffer */
 	struct grid_plan grid;
 	unsigned without;		/* passes of lowering that are left out, to see what they
@@ -139,12 +139,12 @@ enum scope plan_scope(const struct plan *p, int buffer);
  * the number of tiles; complete clusters (cluster.h). */
 int plan_eus(const struct plan *p, int phase);
 
-/* Statements that rebuild the plan on a fresh one, a line each, with the variable
- * named `plan`: canonical, so equal plans print equal text. */
+/* Put entries and waits in the order that a script has, so that equal plans are equal in all lists: entries by lane, and
+ * of a lane in the order in which it has them; waits by the sTask that waits, in program order, and of an sTask in the
+ * order of the dependences that they serve, those that serve none first. What a plan means stays. */
+void plan_sort(struct plan *p);
+/* Statements that rebuild the plan on a new one for the program's own graph, a line each, with the variable named
+ * `plan`. Equal plans that are sorted print equal text. */
 void plan_script(const struct plan *p, struct buf *out);
-/* May the name be written as {name=...}? */
-bool script_is_key(const char *name);
-/* The statement that lets a value lie where another was. */
-void script_alias(const char *what, const char *of, struct buf *out);
 
 #endif

@@ -20,7 +20,8 @@ static void print_lanes(const struct plan *p, struct buf *out)
 	}
 }
 
-bool script_is_key(const char *name)
+/* May the name be written as {name=...}? */
+static bool is_key(const char *name)
 {
 	static const char *const words[] = { "and", "break", "do", "else", "elseif", "end", "false", "for", "function",
 		"goto", "if", "in", "local", "nil", "not", "or", "repeat", "return", "then", "true", "until", "while" };
@@ -30,10 +31,93 @@ bool script_is_key(const char *name)
 	return i < 0 && !strchr(name, '.');
 }
 
-void script_alias(const char *what, const char *of, struct buf *out)
+/* ---- what shapes the graph -------------------------------------------------------------------- */
+
+static const struct task *task_of(const struct graph *g, int stask)
 {
-	buf_printf(out, script_is_key(what) ? "plan:alias{%s=\"%s\"}\n" : "plan:alias{[\"%s\"]=\"%s\"}\n", what, of);
+	return &g->program->tasks.v[g->tasks.v[stask].task];
 }
+
+/* What is split off from one sTask stands behind it, the last one split off first; so it is printed from behind. */
+static void print_split_offs(const struct graph *g, struct buf *out)
+{
+	int first = g->program->tasks.n - g->nsplit_offs;
+
+	for (int i = 0, end; i < g->tasks.n; i = end + 1) {
+		for (end = i; end < g->tasks.n && g->tasks.v[end].task >= first; end++)
+			;
+		for (int k = end - 1; k >= i; k--)
+			if (g->tasks.v[k].slice == 0)
+				buf_printf(out, "plan:split_off(\"%s\", \"%s\")\n",
+					g->split_offs[g->tasks.v[k].task - first], task_of(g, k)->name);
+	}
+}
+
+static bool is_split_alike(const struct graph *g, int a, int b)
+{
+	const struct stask *x = &g->tasks.v[a], *y = &g->tasks.v[b];
+
+	return y->slice == 0 && x->slices == y->slices && x->split_axis == y->split_axis;
+}
+
+/* One statement for all sTasks that are split alike; it names them if they are not all that it would split. */
+static void print_splits(const struct plan *p, struct buf *out)
+{
+	const struct graph *g = p->graph;
+	int *all = ARENA_ARRAY(out->arena, g->program->tasks.n, int);
+
+	for (int i = 0; i < g->tasks.n; i++) {
+		const struct stask *s = &g->tasks.v[i];
+		const char *comma = ", {";
+		int first, n = 0;
+
+		FIND_FIRST(first, i + 1, is_split_alike(g, i, first));
+		if (s->slices == 1 || first != i)
+			continue;
+		for (int k = i; k < g->tasks.n; k++)
+			n += is_split_alike(g, i, k);
+		buf_printf(out, "plan:split(\"%s\", %d", g->program->axes.v[s->split_axis].name, s->slices);
+		if (n != split_all(g->program, NULL, 0, s->split_axis, all))
+			for (int k = i; k < g->tasks.n; k++)
+				if (is_split_alike(g, i, k)) {
+					buf_printf(out, "%s\"%s\"", comma, task_of(g, k)->name);
+					comma = ", ";
+				}
+		buf_puts(out, comma[2] ? ")\n" : "})\n");
+	}
+}
+
+/* Is each slice of the value, of which b is one, an alias of the same slice of another one? */
+static bool are_all_aliases(const struct graph *g, int b)
+{
+	const struct buffer *x = &g->buffers.v[b];
+	int first = b - x->slice;
+
+	for (int i = 0; i < x->slices; i++)
+		if (g->buffers.v[first + i].alias_of != g->buffers.v[first].alias_of + i)
+			return false;
+	return g->buffers.v[first].alias_of != NONE && g->buffers.v[g->buffers.v[first].alias_of].slice == 0;
+}
+
+static void print_aliases(const struct graph *g, struct buf *out)
+{
+	for (int i = 0; i < g->buffers.n; i++) {
+		const struct buffer *b = &g->buffers.v[i];
+		bool all = b->slices > 1 && are_all_aliases(g, i);
+		const char *what = b->name, *of;
+
+		if (b->alias_of == NONE || (all && b->slice))
+			continue;
+		of = g->buffers.v[b->alias_of].name;
+		if (all) {
+			what = arena_strf(out->arena, "%.*s", (int)strcspn(what, "."), what);
+			of = arena_strf(out->arena, "%.*s", (int)strcspn(of, "."), of);
+		}
+		buf_printf(out, is_key(what) ? "plan:alias{%s=\"%s\"}\n" : "plan:alias{[\"%s\"]=\"%s\"}\n", what, of);
+	}
+}
+
+/* ---- the plan itself --------------------------------------------------------------------------- */
 
 static void print_buffers(const struct plan *p, struct buf *out)
 {
@@ -43,7 +127,7 @@ static void print_buffers(const struct plan *p, struct buf *out)
 		if (p->versions[i] == 1)
 			continue;
 		buf_puts(out, *comma ? comma : "plan:buffers{");
-		buf_printf(out, script_is_key(p->graph->buffers.v[i].name) ? "%s=%d" : "[\"%s\"]=%d",
+		buf_printf(out, is_key(p->graph->buffers.v[i].name) ? "%s=%d" : "[\"%s\"]=%d",
 			p->graph->buffers.v[i].name, p->versions[i]);
 		comma = ", ";
 	}
@@ -120,6 +204,9 @@ static void print_waits(const struct plan *p, struct buf *out)
 
 void plan_script(const struct plan *p, struct buf *out)
 {
+	print_split_offs(p->graph, out);
+	print_splits(p, out);
+	print_aliases(p->graph, out);
 	print_lanes(p, out);
 	print_buffers(p, out);
 	print_grid(p, out);

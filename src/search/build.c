@@ -204,14 +204,3 @@ uint64_t build_order_hash(const struct choice *c, const struct plan *p)
 	}
 	return h;
 }
-
-void build_script(const struct space *s, const struct choice *c, struct buf *out)
-{
-	for (int i = 0; c->split_off && i < s->nconversions; i++)
-		buf_printf(out, "plan:split_off(\"%s\", \"%s\")\n", s->conversions[i].value, s->conversions[i].name);
-	if (c->ways > 1)
-		buf_printf(out, "plan:split(\"%s\", %d)\n",
-			s->program->axes.v[space_split_axis(s->program, c)].name, c->ways);
-	for (int i = 0; c->split_off && i < s->naliases; i++)
-		script_alias(s->aliases[i].what, s->aliases[i].of, out);
-}

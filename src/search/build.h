@@ -17,7 +17,4 @@ uint64_t build_hash(const struct choice *c, const struct plan *p);
 /* Equal, too, if the plans differ only in the order of tiles: they have the same waits and problems. */
 uint64_t build_order_hash(const struct choice *c, const struct plan *p);
 
-/* Print the statements that shape the graph. plan_script prints those that follow. */
-void build_script(const struct space *s, const struct choice *c, struct buf *out);
-
 #endif

@@ -365,7 +365,6 @@ enum err_code search_script(struct search *s, int trial, const struct stop *stop
 	const struct choice *c = &s->tried.v.v[trial].choice;
 
 	TRY(evaluator_build(&s->ev, c, stop, e));
-	build_script(&s->space, c, out);
 	plan_script(s->ev.plan, out);
 	*tile = c->tiling;
 	evaluator_release(&s->ev);

@@ -376,7 +376,7 @@ static const char *session_text(struct session *s)
 	struct buf b;
 
 	buf_init(&b, &s->texts);
-	history_script(s->history, &b);
+	plan_script(history_plan(s->history), &b);
 	return b.text;
 }
 
@@ -458,8 +458,8 @@ static void session_mark(struct session *s)
 	history_copy(s->history, &copy);
 	buf_init(&a, &s->texts);
 	buf_init(&b, &s->texts);
-	history_script(s->history, &a);
-	history_script(copy, &b);
+	plan_script(history_plan(s->history), &a);
+	plan_script(history_plan(copy), &b);
 	if (strcmp(a.text, b.text) != 0 || history_edits(copy) != edits)
 		differs(s, "a copy is the same plan of the same edits");
 	while (history_undo(copy))

@@ -30,7 +30,7 @@ like(statements(plan), 'append%("mma_pv%.0", [^\n]*\nplan:append%("mma_qk%.0", [
 like(statements(plan), 'append%("mma_pv%.1", [^\n]*\nplan:append%("mma_qk%.1", [^\n]*\nplan:append%("softmax%.1"',
   "  each behind that of its number")
 ok(plan:check(), "  and the plan is legal", select(2, plan:check()))
-like(statements(plan), '"mma_qk%.0", {"load_q", "load_k", {"mma_pv%.1", distance=2, when="issued"}}',
+like(statements(plan), '"mma_qk%.0", {{"mma_pv%.1", distance=2, when="issued"}, "load_q", "load_k"}',
   "  waits with a distance, or for issue, are as they were")
 ok(not statements(plan):find 'wait%("rescale', "  a wait that is needless now is gone")
 plan:move("mma_qk", {before = "mma_pv"})

@@ -46,7 +46,7 @@ static const char *desk_text(struct desk *d)
 	struct buf b;
 
 	buf_init(&b, &d->texts);
-	history_script(d->h, &b);
+	plan_script(history_plan(d->h), &b);
 	return b.text;
 }
 

@@ -160,7 +160,7 @@ static const char *script_if_same(struct explorer *s, const char *name, const st
 	if (strcmp(a.text, b.text))
 		return NULL;
 	buf_init(&a, &m->arena);
-	history_script(h, &a);
+	plan_script(history_plan(h), &a);
 	return a.text;
 }
 

@@ -60,7 +60,7 @@ enum err_code state_of_history(struct model *m, struct history *h, bool events, 
 	TRY(history_snapshot(h, &s->own_graph, &s->own_plan, e));
 	s->graph = s->own_graph;
 	s->plan = s->own_plan;
-	history_script(h, &script);
+	plan_script(history_plan(h), &script);
 	s->script = script.text;
 	TRY(check_state(m, s, e));
 	if (!s->legal)

@@ -174,6 +174,22 @@ static void find_handover(struct kernel *k, int lane)
 		k->handover_flag_of[lane] = add_run_flag(k, task_within(k, lane, loop), loop, 1);
 }
 
+/* Add the flags that loads wait for, or those of all other waits. */
+static void add_flags(struct kernel *k, bool loads)
+{
+	for (int i = 0; i < k->plan->waits.n; i++) {
+		const struct wait *w = &k->plan->waits.v[i];
+
+		if (stask_at(k, w->task)->phase != k->phase || (stask_at(k, w->task)->kind == TASK_LOAD) != loads ||
+		    !needs_flag(k, w))
+			continue;
+		add_wait_flags(k, w);
+		if (lower_keeps_lockstep(k, w))
+			add_run_flag(k, w->task, stask_at(k, w->task)->loop, k->flags.v[k->flag_of[w->on]].depth);
+	}
+}
+
+/* Flags get their addresses in this order. It depends on nothing but the plan, whose waits are sorted. */
 void lower_flags(struct kernel *k)
 {
 	const struct plan *p = k->plan;
@@ -184,15 +200,8 @@ void lower_flags(struct kernel *k)
 	k->handover_flag_of = ARENA_ARRAY(&k->arena, p->lanes.n, int);
 	for (int i = 0; i < n; i++)
 		k->flag_of[i] = k->issue_flag_of[i] = NONE;
-	for (int i = 0; i < p->waits.n; i++) {
-		const struct wait *w = &p->waits.v[i];
-
-		if (stask_at(k, w->task)->phase != k->phase || !needs_flag(k, w))
-			continue;
-		add_wait_flags(k, w);
-		if (lower_keeps_lockstep(k, w))
-			add_run_flag(k, w->task, stask_at(k, w->task)->loop, k->flags.v[k->flag_of[w->on]].depth);
-	}
+	add_flags(k, false);
+	add_flags(k, true);
 	for (int l = 0; l < p->lanes.n; l++)
 		if (lower_has_work(k, l))
 			find_handover(k, l);
