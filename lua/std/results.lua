@@ -41,7 +41,7 @@ end
 ---- problems -------------------------------------------------------------------------------------
 
 local location = named("location", object({
-  {"file", text "the id of a plan, \"program\" or \"edit\": the script, source or text that has the line; or a path"},
+  {"file", text "the id of a plan, \"program\", \"edit\", \"sizes\": the script, source, statements or sizes that were given; or a path"},
   {"line", integer("from 1", 1)},
 }, "Where something was written."))
 

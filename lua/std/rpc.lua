@@ -1,7 +1,7 @@
 -- rpc.lua - JSON-RPC 2.0: a text that is a request, or a batch of them, and the text that answers it.
 --
 -- What a method does is not known here: call(method, params) returns a result or raises an error, one of rpc.fail or any other. The
--- message of those that are Millrace's own begins with the location in the caller's text, which is told apart here.
+-- message of those that are Millrace's own begins with the location in the caller's text, which is taken off here.
 
 local core = require "millrace.core"
 local json = require "millrace.json"

@@ -39,6 +39,9 @@ local function program_of_source(source)
   return program
 end
 
+-- As a chunk of the caller, so that errors about sizes are located there.
+local bind = load("local program, sizes = ... return (program:bind(sizes))", "=sizes", "t", {})
+
 -- The bound program that parameters name.
 function session:bound(p)
   if (p.program == nil) == (p.source == nil) then
@@ -48,7 +51,7 @@ function session:bound(p)
   if found and p.sizes then refuse("sizes", ("'%s' has its sizes; give the example or the source with others"):format(p.program)) end
   if found then return found end
   local program = p.source and program_of_source(p.source) or mr.examples[p.program]
-  return confine.call("program", program.bind, program, p.sizes or {})
+  return confine.call("program", bind, program, p.sizes or {})
 end
 
 function session:add_program(bound)

@@ -32,6 +32,26 @@ serve '{"jsonrpc": "2.0", "id": 1, "method": "plan", "params": {"plan": "os.exit
 	'{"jsonrpc": "2.0", "id": 2, "method": "bind", "params": {"source": "print(1)"}}'
 t_is 'a plan or program that wants more than it may ends nothing' "$? $(grep -c '"code": -32000' "$T/out")" '0 2'
 
+# Ctrl-C ends a search, which the clock says is under way, and not the server.
+mkfifo "$T/in"
+"$MILLRACE" serve <"$T/in" >"$T/out" 2>"$T/err" &
+pid=$!
+exec 9>"$T/in"
+ticks() { awk '{ print $14 + $15 }' "/proc/$pid/stat"; }
+echo "{\"jsonrpc\": \"2.0\", \"id\": 1, $same}" >&9
+t_until 30 grep -q '"id": 1' "$T/out"
+begun=$(ticks)
+echo '{"jsonrpc": "2.0", "id": 2, "method": "search", "params": {"program": "flash_attention", "sizes": {"b": 2, "h": 16, "m": 8192, "n": 8192, "d": 128}, "device": "h200", "trials": 100000, "seconds": 600}}' >&9
+searches() { [ "$(ticks)" -gt $((begun + 25)) ]; }
+t_until 60 searches
+kill -INT $pid
+t_until 60 grep -q '"ended": "interrupted"' "$T/out"
+t_result $? 'Ctrl-C ends a search with the best so far' || { t_diag err "$(<"$T/err")"; kill -KILL $pid; }
+echo "{\"jsonrpc\": \"2.0\", \"id\": 3, $same}" >&9
+exec 9>&-
+wait $pid
+t_is 'and the server goes on' "$? $(grep -c '"id": 3, "result"' "$T/out")" '0 1'
+
 # MCP, by hand.
 options=--mcp
 serve '{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-03-26","capabilities":{}}}' \
