@@ -16,6 +16,8 @@
 #include "user.h"
 
 enum { EXIT_SCRIPT = 1, EXIT_USAGE = 2 };
+static const double MIB_MAX = 1 << 30;
+enum { SCRIPT_MAX = 64 << 20 };		/* bytes of a script that is no file: /dev/zero has no end */
 
 static const char usage[] = "usage: millrace [options] [FILE.lua [arguments]]\n"
 	"       millrace serve [--mcp]   answer other programs; millrace serve --help\n"
@@ -78,8 +80,8 @@ static bool is_home(const char *dir)
 }
 
 /* $MILLRACE_HOME, or the first folder, from that of the program upward, that has hw/ (checkout, bundle) or
- * share/millrace/hw (installed). */
-static void find_home(char home[PATH_MAX])
+ * share/millrace/hw (installed). False: $MILLRACE_HOME is wrong, which was said. */
+static bool find_home(char home[PATH_MAX])
 {
 	const char *given = getenv("MILLRACE_HOME");
 	char dir[PATH_MAX], *slash;
@@ -87,7 +89,10 @@ static void find_home(char home[PATH_MAX])
 
 	if (given && *given) {
 		snprintf(home, PATH_MAX, "%s", given);
-		return;
+		if (!is_home(home))
+			fprintf(stderr, "millrace: MILLRACE_HOME is %s, which has no folder hw; set it to the folder that "
+				"has hw and examples, or unset it\n", given);
+		return is_home(home);
 	}
 	dir[n > 0 ? n : 0] = '\0';
 	while ((slash = strrchr(dir, '/'))) {
@@ -95,22 +100,30 @@ static void find_home(char home[PATH_MAX])
 		for (int i = 0; i < 2; i++) {
 			snprintf(home, PATH_MAX, "%.*s%s", PATH_MAX - 16, dir, i ? "/share/millrace" : "");
 			if (is_home(home))
-				return;
+				return true;
 		}
 	}
 	snprintf(home, PATH_MAX, "/usr/local/share/millrace");
+	return true;
 }
 
 /* $MILLRACE_MEMORY, or three quarters of the memory of this machine or container: with more, it would swap or be
- * killed. */
+ * killed. 0: $MILLRACE_MEMORY is wrong, which was said. */
 static size_t memory_cap(void)
 {
 	const char *given = getenv("MILLRACE_MEMORY");
 	double bytes = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE), limit;
 	FILE *f;
 
-	if (given && strtod(given, NULL) >= 1)
-		return (size_t)(strtod(given, NULL) * (1 << 20));
+	if (given && *given) {
+		char *end;
+		double mib = strtod(given, &end);
+
+		if (!*end && mib >= 1 && mib <= MIB_MAX)
+			return (size_t)(mib * (1 << 20));
+		fprintf(stderr, "millrace: MILLRACE_MEMORY is %s; it must be a number of MiB, such as 4096\n", given);
+		return 0;
+	}
 	f = fopen("/sys/fs/cgroup/memory.max", "r");
 	if (f) {
 		if (fscanf(f, "%lf", &limit) == 1 && limit < bytes)
@@ -159,37 +172,78 @@ static bool call_chunk(lua_State *L, int loaded, int nargs)
 	return false;
 }
 
-/* Push all of standard input as a string. */
-static void push_stdin(lua_State *L)
+/* Push all of a stream as a string; false: an error message, as it has too much. */
+static bool push_stream(lua_State *L, FILE *f, const char *name)
 {
 	luaL_Buffer b;
-	size_t n;
+	size_t n, all = 0;
 
 	luaL_buffinit(L, &b);
 	do {
 		char *p = luaL_prepbuffer(&b);
 
-		n = fread(p, 1, LUAL_BUFFERSIZE, stdin);
+		n = fread(p, 1, LUAL_BUFFERSIZE, f);
 		luaL_addsize(&b, n);
-	} while (n);
+		all += n;
+	} while (n && all <= SCRIPT_MAX);
 	luaL_pushresult(&b);
+	if (all > SCRIPT_MAX)
+		lua_pushfstring(L, "%s is no script: it has more than %d MiB", name, SCRIPT_MAX >> 20);
+	return all <= SCRIPT_MAX;
+}
+
+static int load_stream(lua_State *L, FILE *f, const char *name)
+{
+	const char *text;
+	int loaded = LUA_ERRRUN;
+	size_t len;
+
+	if (push_stream(L, f, name)) {
+		text = lua_tolstring(L, -1, &len);
+		loaded = user_load(L, text, len, name);
+	}
+	lua_remove(L, -2);
+	return loaded;
+}
+
+/* Is it a pipe that has a name, to which perhaps nobody writes? Those of the shell, <(...), have one in /dev or
+ * /proc. */
+static bool is_named_pipe(const char *path, const struct stat *st)
+{
+	return S_ISFIFO(st->st_mode) && strncmp(path, "/dev/", 5) && strncmp(path, "/proc/", 6);
+}
+
+/* Load a file, or what is no file but can be read to an end. */
+static int load_path(lua_State *L, const char *path)
+{
+	struct stat st;
+	FILE *f;
+	int loaded;
+
+	if (stat(path, &st) || S_ISREG(st.st_mode))
+		return luaL_loadfilex(L, path, "t");
+	if (S_ISDIR(st.st_mode) || S_ISBLK(st.st_mode) || is_named_pipe(path, &st)) {
+		lua_pushfstring(L, S_ISDIR(st.st_mode) ? "%s is a folder, not a script" : S_ISBLK(st.st_mode) ?
+			"%s is a disk, not a script" : "%s is a named pipe, not a script; to wait for what is written to it, "
+			"run millrace - <%s", path, path);
+		return LUA_ERRRUN;
+	}
+	f = fopen(path, "r");
+	if (!f) {
+		lua_pushfstring(L, "cannot open %s: %s", path, strerror(errno));
+		return LUA_ERRRUN;
+	}
+	loaded = load_stream(L, f, path);
+	fclose(f);
+	return loaded;
 }
 
 /* Run a file, or standard input for "-" and no file. */
 static bool run_script(lua_State *L, const struct options *o)
 {
-	const char *path = o->script < o->argc ? o->argv[o->script] : "-", *text;
-	int loaded;
-	size_t len;
+	const char *path = o->script < o->argc ? o->argv[o->script] : "-";
+	int loaded = strcmp(path, "-") ? load_path(L, path) : load_stream(L, stdin, "stdin");
 
-	if (strcmp(path, "-")) {
-		loaded = luaL_loadfilex(L, path, "t");
-	} else {
-		push_stdin(L);
-		text = lua_tolstring(L, -1, &len);
-		loaded = user_load(L, text, len, "stdin");
-		lua_remove(L, -2);
-	}
 	return call_chunk(L, loaded, push_arguments(L, o));
 }
 
@@ -271,7 +325,7 @@ static int main_l(lua_State *L)
 int main(int argc, char **argv)
 {
 	struct options o = { .argc = argc, .argv = argv };
-	struct host h = { .mem = { .cap = memory_cap() } };
+	struct host h = { 0 };
 	char home[PATH_MAX];
 	lua_State *L;
 
@@ -289,7 +343,9 @@ int main(int argc, char **argv)
 		fputs(usage, stdout);
 		return 0;
 	}
-	find_home(home);
+	h.mem.cap = memory_cap();
+	if (!h.mem.cap || !find_home(home))
+		return EXIT_USAGE;
 	h.home = home;
 	L = host_open(&h);
 	if (!L) {

@@ -11,13 +11,13 @@ enum {
 	BYTES_READ = 1 << 17,		/* at most, from the end of the file */
 };
 
-void past_find(char *path, size_t size)
+static void find_path(char *path, size_t size)
 {
 	const char *given = getenv("MILLRACE_HISTORY"), *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
 
 	path[0] = '\0';
 	if (given) {
-		snprintf(path, size, "%s", given);
+		snprintf(path, size, "%s", strcmp(given, "/dev/null") ? given : "");
 		return;
 	}
 	if (state && *state == '/')
@@ -29,6 +29,14 @@ void past_find(char *path, size_t size)
 		mkdir(path, 0700);
 		*p = '/';
 	}
+}
+
+bool past_find(char *path, size_t size)
+{
+	struct stat st;
+
+	find_path(path, size);
+	return !*path || stat(path, &st) || S_ISREG(st.st_mode);
 }
 
 void past_load(const char *path, void (*f)(void *ud, const char *entry), void *ud)

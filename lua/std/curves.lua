@@ -7,17 +7,21 @@ local raise, show, expect = core.raise, core.show, core.expect
 
 local MOST = 12
 
--- A search result, {history=, bound_seconds=} or a list of entries -> history, bound, or nil.
+-- A search result, {history=, bound_seconds=} or a list of entries -> history, bound, or nil. The history is a copy of what
+-- the table has itself: __len and __index of a table of the caller may have no end.
 local function history_of(x)
   if type(x) ~= "table" then return nil end
   local history, bound = rawget(x, "history"), rawget(x, "bound_seconds")
   if history == nil then history = x end
   if type(history) ~= "table" then return nil end
-  for i, entry in ipairs(history) do
+  local list = {}
+  for i = 1, rawlen(history) do
+    local entry = rawget(history, i)
     if type(entry) ~= "table" or not (entry.predicted or entry.measured or entry.status) then return nil, i end
+    list[i] = entry
   end
-  if history == x and #x == 0 and next(x) ~= nil then return nil end
-  return history, type(bound) == "number" and bound or nil
+  if history == x and #list == 0 and next(x) ~= nil then return nil end
+  return list, type(bound) == "number" and bound or nil
 end
 
 local function check_history(name, x)
@@ -26,7 +30,7 @@ local function check_history(name, x)
   return {name = name, history = history, bound = bound}
 end
 
-local function is_one(x) return rawget(x, "history") ~= nil or type(x[1]) == "table" and history_of(x) ~= nil end
+local function is_one(x) return rawget(x, "history") ~= nil or type(rawget(x, 1)) == "table" and history_of(x) ~= nil end
 
 -- The title of a search's own picture.
 local function name_of(x)

@@ -38,12 +38,12 @@ end
 
 -- Keys of a table of things: those of its list by number first, the others by the alphabet.
 function options.names(given, what)
-  local names, others = {}, {}
-  for i = 1, #given do names[i] = i end
+  local names, others, n = {}, {}, rawlen(given)        -- a __len may say anything
+  for i = 1, n do names[i] = i end
   for key in pairs(given) do
     if type(key) == "string" then
       others[#others + 1] = key
-    elseif not (math.type(key) == "integer" and key >= 1 and key <= #given) then
+    elseif not (math.type(key) == "integer" and key >= 1 and key <= n) then
       raise(what .. ": names are strings, got " .. show(key))
     end
   end

@@ -392,46 +392,50 @@ end
 
 local writers = {}
 
-function writers.csv(out)
-  out:write(table.concat(row_fields, ","), "\n")
+function writers.csv(write)
+  write(table.concat(row_fields, ","), "\n")
   return function(row)
     local cells = {}
     for i, name in ipairs(row_fields) do cells[i] = csv_cell(row[name]) end
-    out:write(table.concat(cells, ","), "\n")
+    write(table.concat(cells, ","), "\n")
   end, function() end
 end
 
-function writers.json(out)
+function writers.json(write)
   local between = "[\n "
   return function(row)
-    out:write(between, json.encode(as_json(row), " "))
+    write(between, json.encode(as_json(row), " "))
     between = ",\n "
-  end, function() out:write(between:find "%[" and "[]\n" or "\n]\n") end
+  end, function() write(between:find "%[" and "[]\n" or "\n]\n") end
 end
 
 -- Write to another file and rename it at the end, so that the path never has an incomplete file.
 local function write(path, writer, f)
   local part, n = path .. ".part", 0
-  local out, why = io.open(part, "w")
+  local out <close>, why = io.open(part, "w")
   if not out then raise("export: " .. why) end
   out:setvbuf "full"
-  local put_row, finish = writer(out)
+  local failed                                          -- why a write failed: later ones may succeed
+  local put_row, finish = writer(function(...)
+    local good, message = out:write(...)
+    failed = failed or not good and message
+  end)
   local done, good, message = pcall(call, core.store_find, "list", f, function(row)
     n = n + 1
     put_row(row)
+    if failed then error(failed, 0) end
   end)
   if done and good then
     finish()
     good, message = out:flush()
+    if good then good, message = out:close() end
+    if good and not failed then good, message = os.rename(part, path) end
   end
-  out:close()
-  if done and good then good, message = os.rename(part, path) end
-  if not (done and good) then
-    os.remove(part)
-    if not done then error(good, 0) end
-    raise((message:find "^store" and "%s" or "export: %s"):format(message))
-  end
-  return n
+  if done and good and not failed then return n end
+  os.remove(part)
+  if failed or done then message = failed or message end
+  if not message then error(good, 0) end
+  raise((message:find "^store" and "%s" or "export: %s, so %s stays as it was"):format(message, path))
 end
 
 function store.export(s, path, given)

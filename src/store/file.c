@@ -102,6 +102,15 @@ static bool is_open_file(const struct store_file *f)
 	return !stat(f->path, &st) && st.st_ino == f->seen.st_ino && st.st_dev == f->seen.st_dev;
 }
 
+/* Has the file the first bytes of every SQLite database? If not, it may be anything that somebody needs. */
+static bool is_database(int fd)
+{
+	static const char magic[] = "SQLite format 3";
+	char head[sizeof(magic)] = { 0 };
+
+	return pread(fd, head, sizeof(head), 0) == sizeof(head) && !memcmp(head, magic, sizeof(magic));
+}
+
 /* If two processes find the damage, the second one gets the lock when another file is at the path. */
 enum err_code file_set_aside(struct store_file *f, const char *why, struct err *e)
 {
@@ -111,7 +120,10 @@ enum err_code file_set_aside(struct store_file *f, const char *why, struct err *
 
 	file_close(f);
 	fd = open(f->path, O_RDONLY | O_CLOEXEC);
-	if (fd >= 0 && !flock(fd, LOCK_EX) && is_open_file(f)) {
+	if (fd >= 0 && !is_database(fd)) {
+		code = err_set(e, ERR_IO, NOWHERE, "store: %s is no SQLite database and stays as it is, so nothing is "
+			"stored; move it away, or set MILLRACE_STORE to another file", f->path);
+	} else if (fd >= 0 && !flock(fd, LOCK_EX) && is_open_file(f)) {
 		do
 			snprintf(to, sizeof(to), "%s.%s-%d", f->path, why, n++);
 		while (file_exists(to));

@@ -3,9 +3,9 @@
  * A row is one candidate: program, sizes and device, the plan as a script, the predicted and the
  * measured time, and whether the result was right. Rows are added, and removed only by store_prune.
  *
- * When store_put returns OK, the row is on the disk. Several processes may use one file at once. A file that is
+ * When store_put returns OK, the row is on the disk. Several processes may use one file at once. A store that is
  * damaged, or too old to be upgraded, is renamed, and a new one is begun; a file of a newer Millrace or of another
- * program is an error and stays unchanged. Every call looks whether the file exists; the first row creates it.
+ * program, or that is no SQLite database, is an error and stays unchanged. Every call looks whether the file exists; the first row creates it.
  *
  * SQLite takes memory from malloc, everything else is from `mem`. No failure handler is called while
  * the file is being changed.

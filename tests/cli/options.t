@@ -94,10 +94,35 @@ t_is 'both are nil' "$(<"$T/out")" 'nil	nil'
 echo 'function ask() return undefined_here, mr.none end' >"$T/ask.lua"
 t_cmd 'what a script defines' 0 "$MILLRACE" -i -e "dofile '$T/ask.lua'" <<<'ask()'
 t_is 'is not strict in the shell either' "$(<"$T/out")" 'mr> ask()'
-t_cmd 'MILLRACE_HOME' 0 env MILLRACE_HOME="$T" "$MILLRACE" -e 'print(#mr.devices())'
+mkdir -p "$T/home/hw"
+t_cmd 'MILLRACE_HOME' 0 env MILLRACE_HOME="$T/home" "$MILLRACE" -e 'print(#mr.devices())'
 t_is 'says where hw is' "$(<"$T/out")" 0
 t_cmd 'without it' 0 env -u MILLRACE_HOME -C / "$MILLRACE" -e 'print(mr.device("h200").name)'
 t_is 'hw is found from anywhere' "$(<"$T/out")" h200
+t_cmd 'a folder without hw' 2 env MILLRACE_HOME="$T" "$MILLRACE" -e 'print(1)'
+t_is 'is refused in one line' "$(<"$T/err")" \
+	"millrace: MILLRACE_HOME is $T, which has no folder hw; set it to the folder that has hw and examples, or unset it"
+for memory in abc 4G 0 -5 nan inf; do
+	t_cmd "a memory of $memory" 2 env MILLRACE_MEMORY=$memory "$MILLRACE" -e 'print(1)'
+	t_is 'is refused in one line' "$(<"$T/err")" "millrace: MILLRACE_MEMORY is $memory; it must be a number of MiB, such as 4096"
+done
+t_cmd 'a memory of 512.5' 0 env MILLRACE_MEMORY=512.5 "$MILLRACE" -e 'print(1)'
+t_cmd 'an empty one is none' 0 env MILLRACE_MEMORY= MILLRACE_HOME= "$MILLRACE" -e 'print(1)'
+
+# Scripts that are no files.
+mkfifo "$T/pipe"
+t_cmd 'a named pipe' 1 timeout 5 "$MILLRACE" "$T/pipe"
+t_is 'is no script' "$(<"$T/err")" \
+	"millrace: $T/pipe is a named pipe, not a script; to wait for what is written to it, run millrace - <$T/pipe"
+t_cmd 'what has no end' 1 timeout 5 "$MILLRACE" /dev/zero
+t_is 'is none either' "$(<"$T/err")" 'millrace: /dev/zero is no script: it has more than 64 MiB'
+t_cmd 'nor is a folder' 1 "$MILLRACE" "$T"
+t_is '  which is said' "$(<"$T/err")" "millrace: $T is a folder, not a script"
+t_cmd 'a pipe of the shell' 0 "$MILLRACE" <(echo 'print(..., arg[1])') 7
+t_is 'is one' "$(<"$T/out")" '7	7'
+t_cmd '/dev/stdin' 0 "$MILLRACE" /dev/stdin <<<'print(8)'
+t_is 'is one, too' "$(<"$T/out")" 8
+
 t_cmd 'a huge string' 1 "$MILLRACE" -e 'local s = ("x"):rep(1 << 40)'
 t_err 'is a message' 'not enough memory|too large'
 t_done

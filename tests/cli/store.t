@@ -79,7 +79,7 @@ use strict; use JSON::PP; binmode STDOUT, ":utf8";
 local $/; open my $f, "<:raw", $ARGV[0]; my $rows = JSON::PP->new->utf8->decode(<$f>);
 for my $r (@$rows) {
   printf "%s|%s|%.17g|%s|%s|%s\n", $r->{id} =~ /^\d+$/ ? "id" : "?", $r->{message} =~ s/\n/\\n/r, $r->{error},
-    $r->{correct} ? "right" : "wrong", defined $r->{ms} ? "ms" : "null", $r->{script} =~ /^local mr.*return plan\n$/s ? "script" : "?";
+    $r->{correct} ? "right" : "wrong", defined $r->{ms} ? "ms" : "null", $r->{script} =~ /^(-- .*\n)*local mr.*return plan\n$/s ? "script" : "?";
 }
 E
 cat >"$T/want" <<'E'
@@ -96,7 +96,7 @@ cat >"$T/look.py" <<'E'
 import csv, sys
 for r in csv.DictReader(open(sys.argv[1], encoding="utf-8", newline="")):
     print("|".join(["id" if r["id"].isdigit() else "?", r["message"].replace("\n", "\\n"), repr(float(r["error"])), r["correct"], r["ms"],
-        "script" if r["script"].startswith("local mr") and r["script"].endswith("return plan\n") else "?"]))
+        "script" if "\nlocal mr" in "\n" + r["script"] and r["script"].endswith("return plan\n") else "?"]))
 E
 cat >"$T/want" <<'E'
 id||2.0|true||script
@@ -140,6 +140,19 @@ t_cmd 'a store whose end is missing' 0 env MILLRACE_STORE="$T/short.db" "$MILLRA
 t_like '  is replaced by a new one' "$(head -1 "$T/out")" '^true'
 t_is '  with one message' "$(<"$T/err")" "millrace: store: $T/short.db is damaged; it was set aside as $T/short.db.damaged-1, and a new one is begun"
 t_is '  and is still there' "$(wc -c <"$T/short.db.damaged-1")" 5000
+
+echo 'Notes of a month.' >"$T/notes.txt"
+MILLRACE_STORE="$T/notes.txt" goes_on 'a file of somebody' "^millrace: store: $T/notes.txt is no SQLite database and stays as it is"
+t_is '  which is not touched' "$(<"$T/notes.txt")" 'Notes of a month.'
+t_is '  nor renamed' "$(ls "$T" | grep -c 'notes.txt.')" 0
+
+for end in csv json; do
+	echo old >"$T/rows.$end"
+	ln -s /dev/full "$T/rows.$end.part"
+	t_cmd "an export as $end to a full disk" 1 "$MILLRACE" -e "mr.store:export '$T/rows.$end'"
+	t_err '  is an error' "export: No space left on device, so $T/rows.$end stays as it was"
+	t_is '  and the old file is there' "$(<"$T/rows.$end")" old
+done
 
 t_cmd 'no store' 0 env MILLRACE_STORE=none "$MILLRACE" -e "$row print(put(1), mr.store.path, #mr.store, #mr.store:list())"
 t_out '  keeps nothing' <<<$'false\tnil\t0\t0'

@@ -190,6 +190,13 @@ mr> "fresh"
 mr>
 E
 t_is 'which is written' "$(<"$T/mine")" '"fresh"'
+mkfifo "$T/pipe"
+for history in "$T/pipe" /dev/zero; do
+	start 80 24 MILLRACE_HISTORY="$history"
+	type '1 + 1'
+	t_ok "MILLRACE_HISTORY that is no file, $history, is not read" t_until 20 eval "screen | grep -q '^2'"
+	t_ok '  which is said' eval "tmux capture-pane -p | grep -q '^millrace: the history $history is not a file'"
+done
 start 80 24 MILLRACE_HISTORY=
 type '"nowhere"'
 t_until 20 eval "screen | grep -q '^\"nowhere'"

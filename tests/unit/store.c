@@ -440,9 +440,6 @@ static void set_aside(const char *why, const char *what)
 static void test_damaged(void)
 {
 	fresh();
-	spill("This is no database, but it is what somebody wrote.\n", 52);
-	set_aside("damaged", "a text");
-	fresh();
 	make_rows(100);
 	shell("printf garbage%040d 7 | dd of=$F bs=1 seek=12300 conv=notrunc 2>/dev/null");
 	set_aside("damaged", "some bytes written over");
@@ -480,7 +477,7 @@ static void test_any_damage(void)
 		for (int k = 0; i >= 60 && k < 16; k++) {
 			uint32_t at = prng_below(&r, (uint32_t)n);
 
-			if (at < 60 || at >= 72)	/* whose it is, and its version */
+			if (at >= 16 && (at < 60 || at >= 72))	/* what it is, whose, and its version */
 				file_after[at] = (char)prng_next(&r);
 		}
 		spill(file_after, len);
@@ -527,6 +524,11 @@ static void test_foreign(void)
 	fresh();
 	sql("CREATE TABLE books (title TEXT); INSERT INTO books VALUES ('Kafka')");
 	left_alone("a database of another program", "is a database of another program");
+	fresh();
+	spill("This is no database, but it is what somebody wrote.\n", 52);
+	left_alone("a text", "is no SQLite database and stays as it is");
+	spill("short\n", 6);
+	left_alone("a short one", "is no SQLite database and stays as it is");
 	fresh();
 	make_rows(5);
 	sql("DROP INDEX by_hash; DROP INDEX by_family; PRAGMA user_version = 1");
