@@ -103,14 +103,15 @@ static int on_read(EditLine *el, wchar_t *out)
 			return 1;
 		}
 		if (resized || continued) {
+			resized = 0;		/* before it draws: the next signal may come meanwhile */
 			if (continued) {
+				continued = 0;
 				el_set(el, EL_PREP_TERM, 0);
 				el_set(el, EL_PREP_TERM, 1);
 			}
 			putchar('\r');		/* el_resize expects the cursor there */
 			el_resize(el);
 			el_set(el, EL_REFRESH);
-			resized = continued = 0;
 			continue;
 		}
 		n = read(STDIN_FILENO, &c, 1);
@@ -259,7 +260,7 @@ static bool read_terminal(struct repl *r)
 		return false;
 	}
 	free(r->line);
-	r->line = strdup(s);		/* an entry of the history may have several lines */
+	r->line = strdup(s);		/* below: the last newline only, as a recalled chunk may have several */
 	if (r->line && r->line[len = (int)strlen(r->line) - 1] == '\n')
 		r->line[len] = '\0';
 	return r->line != NULL;
@@ -269,6 +270,7 @@ static void drop_text(struct repl *r)
 {
 	free(r->text);
 	r->text = NULL;
+	r->timed = false;
 }
 
 static bool read_plain(struct repl *r)
@@ -391,15 +393,16 @@ static int run_text_l(lua_State *L)
 	lua_remove(L, 2);
 	lua_settop(L, 2);
 	remember(r, lead_of(r), r->text);
-	drop_text(r);
 	timed = r->timed;
-	r->timed = false;
+	drop_text(r);
 	r->count++;
 	start = clock_seconds();
 	if (status == LUA_OK)
 		status = user_call(L, 0, LUA_MULTRET);
 	start = clock_seconds() - start;
 	if (status == LUA_OK) {
+		if (lua_gettop(L) == 1)		/* keep is given a value in any case */
+			lua_pushnil(L);
 		push_shell(L, "keep");
 		lua_pushvalue(L, 1);
 		lua_pushvalue(L, 2);
@@ -408,10 +411,8 @@ static int run_text_l(lua_State *L)
 	} else if (!r->leave) {
 		user_report(L, "");
 	}
-	if (timed && start >= 0.1)
-		printf("%.3g s\n", start);
-	else if (timed)
-		printf("%.3g ms\n", start * 1e3);
+	if (timed)
+		printf(start < 0.1 ? "%.3g ms\n" : "%.3g s\n", start < 0.1 ? start * 1e3 : start);
 	return 0;
 }
 
@@ -475,11 +476,10 @@ static bool run_command(struct repl *r)
 
 static void take_line(struct repl *r)
 {
-	if (r->cleared) {		/* drop what was typed, but keep it in the history */
+	if (r->cleared) {		/* the history keeps the complete lines of what is dropped */
 		if (r->text)
 			remember(r, lead_of(r), r->text);
 		drop_text(r);
-		r->timed = false;
 	} else if (!r->text && is_command(r->line) && !run_command(r)) {
 		return;
 	} else if (add_line(r)) {

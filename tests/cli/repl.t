@@ -202,6 +202,7 @@ mr> nonsense()
   1 | nonsense()
 mr> x * 7
 42
+mr> w = 1
 mr> y = _ +
 >>   1
 mr> x
@@ -214,11 +215,11 @@ mr> help "plan:undo"
 plan:undo()
   Undo the last edit; plan:redo() makes it again.
 mr> :save typed.lua
-typed.lua: 5 chunks
+typed.lua: 6 chunks
 mr> :save typed.lua
 typed.lua exists; :save! typed.lua overwrites it
 mr> :save! typed.lua
-typed.lua: 5 chunks
+typed.lua: 6 chunks
 mr> :save none/typed.lua
 cannot write none/typed.lua: No such file or directory
 mr> :save
@@ -240,6 +241,7 @@ local mr = require "millrace"
 
 x = 6
 _ = x * 7
+w = 1
 y = _ +
   1
 do
