@@ -15,7 +15,7 @@ const struct phase_line *pair_line(const struct timeline *t, int phase)
 	return t && t->nphases ? &t->phases[phase < t->nphases ? phase : 0] : NULL;
 }
 
-bool pair_has_one_axis(const struct pair *p)
+bool pair_has_one_time_axis(const struct pair *p)
 {
 	return p->tl[0] && p->tl[1] && p->tl[0]->logical == p->tl[1]->logical;
 }
@@ -116,15 +116,18 @@ static void put_numbers(const struct pair *p, int phase, struct pen *pen)
 	struct numbers n = { pen->arena, p, table_new(pen->arena, col, LEN(col)) };
 	const struct timeline *one = p->tl[0], *two = p->tl[1];
 
-	if (pair_has_one_axis(p) && !one->logical) {
+	if (pair_has_one_time_axis(p) && !one->logical) {
 		add_value(&n, "time", one->seconds, two->seconds, "s", -1);
 		add_value(&n, "speed", one->flops / one->seconds, two->flops / two->seconds, "FLOP/s", 1);
 		add_value(&n, "clock", one->clock_hz, two->clock_hz, "Hz", 1);
 		add_value(&n, "power", one->watts, two->watts, "W", 0);
 	}
-	add_value(&n, "cycles", one ? (double)one->cycles : 0, two ? (double)two->cycles : 0, "", -1);
-	add_loop(&n, pair_line(one, phase), pair_line(two, phase));
-	add_units(&n, pair_line(one, phase), pair_line(two, phase));
+	if (!one || !two || pair_has_one_time_axis(p)) {	/* stamps and cycles cannot be compared */
+		add_value(&n, one ? timeline_unit(one) : "cycles", one ? (double)one->cycles : 0,
+			two ? (double)two->cycles : 0, "", -1);
+		add_loop(&n, pair_line(one, phase), pair_line(two, phase));
+		add_units(&n, pair_line(one, phase), pair_line(two, phase));
+	}
 	add_usage(&n);
 	pen_table(pen, "in numbers", &n.t);
 }
@@ -186,6 +189,7 @@ static void put_causes(const struct pair *p, struct pen *pen)
 {
 	const struct column col[] = { { "where lanes spend their time", ALIGN_LEFT, 20, 0 },
 		{ p->name[0], ALIGN_RIGHT, 0, 0 }, { p->name[1], ALIGN_RIGHT, 0, 0 }, { "", ALIGN_LEFT, 0, 1 } };
+	/* a trace has no costs of the model, so both are explained by their events alone, in cycles */
 	bool in_cycles = p->measured || !(p->tl[0]->clock_hz > 0 && p->tl[1]->clock_hz > 0);
 	double all = (double)p->tl[0]->cycles / (in_cycles ? 1 : p->tl[0]->clock_hz);
 	struct cause_rows s = { 0 };
@@ -205,7 +209,7 @@ static void put_causes(const struct pair *p, struct pen *pen)
 			less ? BETTER : WORSE;
 	}
 	pen_section(pen, arena_strf(pen->arena, "in causes, as shares of the time %s%s",
-		strcmp(p->name[0], "the other") ? "" : "of ", p->name[0]));
+		strcmp(p->name[0], "the other") ? "" : "of ", p->name[0]));	/* "the time before" or "of the other" */
 	if (!t.rows.n)
 		pen_puts(pen, "  lanes wait for the same things for as long\n", FAINT);
 	pen_table(pen, NULL, &t);
@@ -225,9 +229,10 @@ struct task_rows {
 
 static int by_added(const void *x, const void *y)
 {
-	double a = fabs(((const struct task_row *)x)->adds), b = fabs(((const struct task_row *)y)->adds);
+	const struct task_row *a = x, *b = y;
+	double da = fabs(a->adds), db = fabs(b->adds);
 
-	return (a < b) - (a > b);
+	return da != db ? (da < db) - (da > db) : strcmp(a->name, b->name);
 }
 
 /* Match sTasks by name, because the graphs may differ. */
@@ -338,7 +343,7 @@ void put_comparison(const struct pair *p, int phase, struct pen *pen)
 	put_numbers(p, phase, pen);
 	if (!p->measured)
 		put_diff(p, pen);
-	if (pair_has_one_axis(p)) {
+	if (pair_has_one_time_axis(p)) {
 		put_causes(p, pen);
 		put_tasks(p, phase, pen);
 	}

@@ -20,7 +20,7 @@ struct pair {
 /* The phase of a timeline, or its first phase if it has not so many; NULL without a timeline. */
 const struct phase_line *pair_line(const struct timeline *t, int phase);
 /* Can both timelines be drawn over one axis: do both have a clock, or neither? */
-bool pair_has_one_axis(const struct pair *p);
+bool pair_has_one_time_axis(const struct pair *p);
 /* Sections of text: numbers, causes of waiting, sTasks, statements of the plans. */
 void put_comparison(const struct pair *p, int phase, struct pen *pen);
 

@@ -62,7 +62,7 @@ static const char *headline(struct arena *a, const struct pair *p)
 
 	if (!p->tl[0] || !p->tl[1])
 		return arena_strf(a, "%s: there is no timeline, as the plan is not legal", p->name[p->tl[0] != NULL]);
-	if (!pair_has_one_axis(p))
+	if (!pair_has_one_time_axis(p))
 		return arena_strf(a, "%s has no clock: compare the order of its events",
 			p->name[p->tl[0]->logical ? 0 : 1]);
 	one = p->tl[0]->logical ? (double)p->tl[0]->cycles : p->tl[0]->seconds;
@@ -126,7 +126,7 @@ static void draw(struct view *v, struct cells *out)
 	int64_t at = v->m->sel.cursor;
 
 	make_page(v, &p, w);
-	if (pair_has_one_axis(&p)) {
+	if (pair_has_one_time_axis(&p)) {
 		choose_span(v, &p, w);
 		for (int i = 0; i < 2; i++) {
 			struct chart_map map;
