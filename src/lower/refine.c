@@ -14,8 +14,9 @@
  * To know the last three, one would have to play the kernel, as verify does. So where verify finds that phases of a
  * flag can be mistaken, or that lanes wait for each other, it returns that counterexample, a refinement is noted, and
  * the kernel is made again. The loop ends, as no refinement is noted twice and each list is bounded: a depth grows to
- * DEPTH_MAX, a wait is held back at so many distances. The shipped plans take one attempt each, and of random plans
- * nearly all; the most that one took was eight. */
+ * DEPTH_MAX, and a kernel has a limited number of waits (WAITS_MOST in own_waits.c). But that may be after many attempts,
+ * so ATTEMPTS_MOST ends it first. The shipped plans take one attempt each, and of random plans nearly all; the most that
+ * one took was eight. */
 #include "lower/refine.h"
 
 #include "lower/passes.h"
@@ -26,7 +27,7 @@ enum { ATTEMPTS_MOST = 64 };
 /* The result of an attempt that did not end in an error. */
 struct outcome {
 	int unserved;			/* a wait for which no flag can be deep enough; lowering stopped at it; NONE */
-	enum err_code wrong;		/* the result of verify; OK: the kernel is right */
+	enum err_code wrong;		/* what check_bytes or verify says; OK: nothing, or the kernel was not to be proven */
 	struct counterexample counterexample;
 };
 
@@ -66,7 +67,8 @@ void refined_set_depths(struct kernel *k)
 
 /* refinements -------------------------------------------------------------------- */
 
-/* A waiter that sees only the last instance of each run may mistake generations of those before: count runs. */
+/* A waiter that looks at the flag once in each run, of which each has several generations, may mistake one of them for
+ * another. With a flag of runs it cannot: that has one generation for each. */
 static bool see_runs(struct kernel *k, const struct flag *f)
 {
 	struct flag_demand demand;
@@ -112,7 +114,8 @@ static bool hold_back(struct kernel *k, const struct flag *f)
 	return held;
 }
 
-/* What the next attempt does otherwise; false if nothing is left to try. */
+/* What the next attempt does otherwise; false if nothing is left to try. If lanes wait for each other: signal the product
+ * sooner, or signal the end of a run inside its loop. If generations of a flag can be mistaken: see_runs and so on. */
 static bool refine_by(struct kernel *k, const struct counterexample *r)
 {
 	const struct flag *f = r->mistaken == NONE ? NULL : &k->flags.v[r->mistaken];
@@ -191,7 +194,7 @@ static enum err_code attempt(struct kernel *k, struct outcome *out, struct err *
 	lower_stores(k);
 	out->wrong = check_bytes(k, e);
 	if (out->wrong)
-		return OK;
+		return OK;		/* not an error here: the bytes and the lanes of such a kernel can be shown */
 	k->refusal.code = PROBLEM_LAYOUT;
 	TRY(lower_body(k, e));
 	k->refusal.code = PROBLEM_KERNEL;

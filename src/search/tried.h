@@ -33,7 +33,7 @@ bool tried_is_plan(const struct tried *x);
 /* A plan with a kernel is better than one without; of two alike, the faster one is. */
 bool tried_is_better(const struct tried *x, const struct tried *y);
 
-/* The legal plan of that rank; 0 is the best. Results change with times: set `sorted` to false then. */
+/* The legal plan of that rank, 0 is the best; valid until one is added. After any change set `sorted` to false. */
 const struct tried *tried_ranked(struct tried_list *l, int rank);
 
 #endif

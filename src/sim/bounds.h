@@ -5,8 +5,7 @@
  * the lanes, which are occupied by their work on synchronous sEUs and by issuing to the others. RecMII: the
  * largest ratio, over all cycles of dependences, of the latency around the cycle to the iterations that it
  * spans. Both hold for the costs of the model and the plan's lanes, units and versions, whatever its order
- * and waits. An inner loop counts with its mean trip count.
- */
+ * and waits. An inner loop counts with its mean trip count. */
 #ifndef SIM_BOUNDS_H
 #define SIM_BOUNDS_H
 

@@ -5,9 +5,8 @@
  * these issue times and of the times at which work leaves a vector or matrix unit. Simulated time
  * therefore never decreases, and copy queues can compute the completion of a copy when it is issued.
  *
- * Three kinds of units: vector units are shared by lanes (pool.h, run_shared), asynchronous matrix units serve parts of
- * products in order of arrival (server.h, run_product), all others are queues (run_queued). All times are integer ticks
- * (engine.h).
+ * Vector units are shared by lanes (pool.h, run_shared), asynchronous matrix units serve parts of products in order of
+ * arrival (server.h, run_product), all others are queues (run_queued). All times are integer ticks (engine.h).
  *
  * Cost: a few additions per instance, a scan over the lanes per event, and the cursor's steps. */
 #include "sim/engine.h"
@@ -17,7 +16,8 @@
 
 enum { POLL = 4096 };			/* events between two checks of the stop flag */
 
-/* A later time is an error. The check is made every POLL events, and so many more cannot overflow an int64_t. */
+/* A later time is an error. It is found up to POLL events late. Each of them adds a few costs of at most 2^44 ticks
+ * (cycles_to_ticks), so no sum overflows. */
 #define LATEST ((int64_t)1 << 60)
 
 /* The queue of a copy unit or a memory: work is served in order of issue. */
@@ -46,8 +46,8 @@ struct engine {
 
 /* ---- waiting -------------------------------------------------------------------- */
 
-/* What the step's instance `seq` awaits of the source, as an iteration of the track's region; negative: nothing. A
- * replica counts only its own tiles, every n-th, so for its own sTasks order.h computes the span each time. */
+/* What the step's instance `seq` awaits of the source, as an iteration of the track's region; negative: nothing, as in
+ * the first iterations of a carry's life. A replica counts only every n-th tile, so order.h computes the span each time. */
 static int64_t source_key(const struct engine *e, struct source *s, const struct step *step, int64_t seq)
 {
 	const struct walk *w = e->walk;
@@ -61,13 +61,13 @@ static int64_t source_key(const struct engine *e, struct source *s, const struct
 		return x.first == x.last ? -1 : walk_outer(w, p->graph->tasks.v[s->track->on].loop, x.last - 1, region);
 	}
 	int64_t at = s->direct ? seq : walk_outer(w, step->loop, seq, region);
-	if (s->life != NO_LIFE && at >= s->life_end) {
-		int64_t life = walk_outer(w, region, at, s->life);
+	if (s->life_region != NO_LIFE && at >= s->life_end) {
+		int64_t life = walk_outer(w, region, at, s->life_region);
 
-		s->life_first = walk_inner(w, s->life, life, region);
-		s->life_end = walk_inner(w, s->life, life + 1, region);
+		s->life_first = walk_inner(w, s->life_region, life, region);
+		s->life_end = walk_inner(w, s->life_region, life + 1, region);
 	}
-	return s->life != NO_LIFE && at - s->distance < s->life_first ? -1 : at - s->distance;
+	return s->life_region != NO_LIFE && at - s->distance < s->life_first ? -1 : at - s->distance;
 }
 
 /* Has the track's sTask no instance in iteration `key` of the track's region? */
@@ -153,7 +153,8 @@ static void signal_instance(struct engine *e, struct step *step, int64_t seq, en
 	}
 }
 
-/* Ticks by which the handover of its value to another lane delays the instance's completion. */
+/* Ticks by which the handover of its value to another lane delays the instance's completion. run_queued leaves it out, also
+ * for the products of a synchronous matrix unit: a simplification. */
 static int64_t handover_ticks(const struct engine *e, struct step *step, int64_t seq)
 {
 	int64_t outer;
@@ -316,8 +317,9 @@ static int64_t use_queue(struct engine *e, struct queue *q, const struct step *s
 /* Occupies the EU's shares of L2 and of device memory, which work in parallel. Returns when both have delivered. */
 static int64_t use_memory(struct engine *e, const struct step *step, int64_t now, struct event *ev)
 {
-	return max_i64(use_queue(e, &e->l2, step, step->l2, now, ev),
-		use_queue(e, &e->global, step, step->global, now, ev));
+	int64_t l2 = use_queue(e, &e->l2, step, step->l2, now, ev);	/* first: note_cause depends on the order */
+
+	return max_i64(l2, use_queue(e, &e->global, step, step->global, now, ev));
 }
 
 /* Issues work to a unit that is a queue: its end is known at once. */

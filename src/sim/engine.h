@@ -1,8 +1,7 @@
 /* engine.h - simulates the lanes of one EU on its sEUs, event by event; for use inside src/sim.
  *
  * Time is counted in ticks of 1/1024 cycle. Ticks are integers, so equal costs add up to equal times in
- * any order, and simultaneous events are ordered by rule, not by rounding.
- */
+ * any order, and simultaneous events are ordered by rule, not by rounding. */
 #ifndef SIM_ENGINE_H
 #define SIM_ENGINE_H
 

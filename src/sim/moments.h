@@ -3,8 +3,7 @@
  *
  * After a moment, an instance is in flight if its issue is not later and its completion is. The life of a
  * buffer that an instance accesses is the iteration of the buffer's region, counted over all tiles, that
- * the instance is in; life s is in slot s mod versions (plan/plan.h).
- */
+ * the instance is in; life s is in slot s mod versions (plan/plan.h). */
 #ifndef SIM_MOMENTS_H
 #define SIM_MOMENTS_H
 

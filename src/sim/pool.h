@@ -3,8 +3,7 @@
  * The unit has a capacity of 1. A task can draw at most busy / alone of it, times `pace` while the tasks
  * are slowed down (by a busy matrix unit). The capacity is divided evenly, up to what each task can draw
  * (water-filling); the shares are computed again whenever a task enters or leaves. In a share `by_age` of
- * the cycles the oldest task instead draws all it can, then the next. Times are ticks (engine.h).
- */
+ * the cycles the oldest task instead draws all it can, then the next. Times are ticks (engine.h). */
 #ifndef SIM_POOL_H
 #define SIM_POOL_H
 

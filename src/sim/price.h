@@ -7,8 +7,7 @@
  * state; each lane gets what it does between tiles and after the last one.
  *
  * price_op.c has the cost of each operation, price_math.c that of arithmetic on elements; price.c
- * adds them up. Unless stated otherwise costs are cycles of the EU clock.
- */
+ * adds them up. Unless stated otherwise costs are cycles of the EU clock. */
 #ifndef SIM_PRICE_H
 #define SIM_PRICE_H
 

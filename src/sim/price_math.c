@@ -1,7 +1,7 @@
 /* The number of operations on elements that an arithmetic operation of a kernel executes, by cost class. A
- * multiplication whose only use is an addition counts as one FMA with it; masks are not counted in interior iterations.
- * An operation of an sTask is one stage after the row reductions whose results it needs, directly or through other
- * fragments. */
+ * multiplication that only additions use is free, as each becomes an FMA; in a sum of two products both are free,
+ * although a kernel fuses one. Masks are not counted in interior iterations. An operation of an sTask is one stage
+ * after the row reductions whose results it needs, directly or through other fragments. */
 #include "role/operands.h"
 #include "sim/price.h"
 
@@ -31,7 +31,7 @@ static void count_operations(const struct cost_context *x, const struct val *v, 
 	case VAL_FIELD:
 		s->ops[0][CLASS_ALU] += FIELD * n;
 		break;
-	case VAL_CAST:
+	case VAL_CAST:			/* of the conversions only those to few bits: a simplification */
 		if (v->from != v->type)
 			s->ops[0][dtype_is_float(v->type) && dtype_bits(v->type) < 32 ? CLASS_CVT : CLASS_ALU] += n;
 		break;
@@ -56,8 +56,8 @@ static void count_operations(const struct cost_context *x, const struct val *v, 
 	}
 }
 
-/* Does the step need no instruction of its own? If all its uses are additions that it fuses with, or selects
- * that are left out in interior iterations. */
+/* Does the step need no instruction of its own? If all its uses are additions that it fuses with, or selects that are
+ * left out in interior iterations. A value has earlier steps (VAL_NODE) only as direct arguments. */
 static bool is_free(const struct cost_context *x, const struct role_op *o, int step)
 {
 	const struct role_step *s = &o->u.map.steps.v[step];
@@ -98,6 +98,7 @@ void price_arithmetic(const struct cost_context *x, const struct role_op *o, dou
 	case DO_SUM_PRODUCT:
 		f = o->u.sum_product.sum.frag;
 		ops[CLASS_FMA] += n;
+		/* A thread computes `a` once for each of its rows, and `b` once for each of its columns. */
 		count_operations(x, o->u.sum_product.a, f->cols > 0 ? n / (double)f->cols : n, s);
 		count_operations(x, o->u.sum_product.b, f->blocks > 0 ? n / f->blocks / f->layout->halves : n, s);
 		break;

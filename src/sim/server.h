@@ -1,7 +1,6 @@
 /* server.h - the queue of an asynchronous matrix unit.
  *
- * The unit works on one part of a product at a time, in order of arrival. Times are ticks (engine.h).
- */
+ * The unit works on one part of a product at a time, in order of arrival. Times are ticks (engine.h). */
 #ifndef SIM_SERVER_H
 #define SIM_SERVER_H
 

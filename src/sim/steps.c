@@ -3,7 +3,6 @@
 
 #include <math.h>
 
-
 /* The largest cost, which only a device with a rate near 0 has; sums of it stay in range. */
 #define TICKS_MAX ((int64_t)1 << 44)
 
@@ -65,14 +64,14 @@ static void add_source(struct steps *s, struct step *step, const struct wait *w,
 	bool by_span = is_own && p->lanes.v[p->entries.v[plan_entry_of(p, w->on)].lane].replicas > 1;
 	struct source x = { .wait = w, .edge = edge, .key = -1, .distance = distance, .by_span = by_span,
 		.track = track_of(s, w->on, region, w->when, step->groups > 1 && is_own ? step->group : NONE),
-		.life = NO_LIFE, .direct = g->tasks.v[w->task].loop == region };
+		.life_region = NO_LIFE, .direct = g->tasks.v[w->task].loop == region };
 
 	if (edge && !edge->reuse && edge->distance > 0)
-		x.life = g->buffers.v[edge->buffer].loop;
+		x.life_region = g->buffers.v[edge->buffer].loop;
 	for (int i = 0; i < step->sources.n; i++) {
 		const struct source *o = &step->sources.v[i];
 
-		if (o->wait == w && o->track == x.track && o->distance == distance && o->life == x.life)
+		if (o->wait == w && o->track == x.track && o->distance == distance && o->life_region == x.life_region)
 			return;
 	}
 	set_source_cost(s->run, w, &x);

@@ -2,8 +2,7 @@
  *
  * Each entry becomes a step in each replica of its lane (and in each warpgroup, if these run separately): its costs in
  * ticks, the track entries that its waits read, and the tracks on which its own issue and completion are recorded. The
- * rules of plan/order.h about waits are evaluated here once, so that each simulated instance costs a few additions.
- */
+ * rules of plan/order.h about waits are evaluated here once, so that each simulated instance costs a few additions. */
 #ifndef SIM_STEPS_H
 #define SIM_STEPS_H
 
@@ -28,9 +27,9 @@ struct source {
 	int64_t distance;
 	bool direct;			/* the waiting sTask is in that region itself */
 	bool by_span;			/* lane with replicas: order.h computes the span each time */
-	/* A carried value is initialised in each iteration of the region `life`, so instances before that
+	/* A carried value is initialised in each iteration of the region `life_region`, so instances before that
 	 * iteration are not waited for; NO_LIFE: it is no carried value. */
-	int life;
+	int life_region;
 	int64_t life_first, life_end;
 	const struct edge *edge;	/* the dependence it is for; NULL: the wait has a distance of its own */
 	const struct wait *wait;

@@ -6,8 +6,7 @@
  * that writes it, represented by the least iteration that it may still access. Times are ticks (engine.h).
  *
  * If several warpgroups of a lane each do a part of the sTask, the time is that of the last one. Until
- * all have arrived, the entry encodes how many have, and the latest time, as a number below PENDING.
- */
+ * all have arrived, the entry encodes how many have, and the latest time, as a number below PENDING. */
 #ifndef SIM_TRACK_H
 #define SIM_TRACK_H
 

@@ -2,8 +2,7 @@
  *
  * The graph knows how many bytes a load requests. How many of them another EU has just fetched to L2 depends
  * on which tiles run at the same time, and that is decided by the plan: the order of tiles, and which EU
- * gets which. For use inside src/sim.
- */
+ * gets which. For use inside src/sim. */
 #ifndef SIM_TRAFFIC_H
 #define SIM_TRAFFIC_H
 

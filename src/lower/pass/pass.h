@@ -6,8 +6,7 @@
  * promises. From `select` on the tree has real operations alone, and verify accepts it.
  *
  * What passes know of an operation beyond the role program is its point: in which iteration of which loop it stands. It
- * is gone when the tree is complete.
- */
+ * is gone when the tree is complete. */
 #ifndef LOWER_PASS_PASS_H
 #define LOWER_PASS_PASS_H
 

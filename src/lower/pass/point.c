@@ -47,25 +47,24 @@ struct point *add_groups_wait(struct lowering *c, int n, const struct point *lik
 	return p;
 }
 
-/* The version of a buffer that lives for an iteration of the loop is that of the iteration. */
+/* The version of a buffer that lives for an iteration of the loop is that of the iteration. An INIT or a PIN touches one
+ * buffer at most (promises.c). */
 static void move_version(const struct lowering *c, struct role_op *o, const struct copying *how)
 {
 	int buffer = o->touches.n ? o->touches.v[0].of : o->u.frag.at.frag->buffer;
 	int versions = c->plan->versions[buffer];
-	struct touch *t;
 
 	if (c->g->buffers.v[buffer].loop != how->loop)
 		return;
 	o->u.frag.at.version = (int)floor_mod(o->u.frag.at.version + how->shift, versions);
 	if (!o->touches.n)
 		return;
-	t = ARENA_NEW(c->a, struct touch);
-	*t = o->touches.v[0];
-	t->version = o->u.frag.at.version;
-	o->touches.v = t;
+	o->touches.v = arena_copy(c->a, o->touches.v, 1, sizeof(*o->touches.v));
+	o->touches.v[0].version = o->u.frag.at.version;
 }
 
-/* How many groups a wait leaves in flight follows from the class of the iteration. */
+/* How many groups a wait leaves in flight follows from the class of the iteration. Negative: no iteration of the class
+ * makes the wait. If its instruction cannot name so many, it waits for more than instances_left says. */
 void group_wait_set_class(struct role_op *o, struct point *p, int class)
 {
 	int younger;
@@ -108,11 +107,8 @@ const struct num *tile_number(struct lowering *c, const struct num *n)
 /* An iteration begins with its number. */
 static void set_iteration(struct lowering *c, struct role_op *o, const struct num *iteration)
 {
-	struct role_let *let = &o->u.let.v.v[0], *v;
+	struct role_let *v = arena_copy(c->a, o->u.let.v.v, (size_t)o->u.let.v.n, sizeof(*v));
 
-	v = ARENA_ARRAY(c->a, o->u.let.v.n, struct role_let);
-	for (int i = 0; i < o->u.let.v.n; i++)
-		v[i] = let[i];
 	v[0].to = v[0].var == VAR_T ? tile_number(c, iteration) : iteration;
 	o->u.let.v.v = v;
 }
@@ -161,6 +157,7 @@ const struct kentry *last_product(const struct lowering *c, int loop)
 {
 	const struct kentry *last = NULL;
 
+	/* Not of the tile loop: the lane waits for its products when its last tile ends (build_all_products). */
 	for (int i = 0; i < c->lane->entries.n && loop != NONE; i++)
 		if (is_in_flight(c, c->lane->entries.v[i].task) && program_loop_within(c->p,
 		    c->g->tasks.v[c->lane->entries.v[i].task].loop, loop))

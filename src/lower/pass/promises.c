@@ -27,7 +27,7 @@ static bool is_complete(const struct role_op *o)
 	if (o->what == DO_LOOP && o->u.region.section != SECTION_NONE)
 		return o->point && o->point->region == o->u.region.of;
 	if (o->what == DO_PIN || o->what == DO_INIT)
-		return at->version >= 0 && at->version < (at->frag->versions ? at->frag->versions : 1);
+		return o->touches.n <= 1 && at->version >= 0 && at->version < (at->frag->versions ? at->frag->versions : 1);
 	return true;
 }
 

@@ -52,6 +52,7 @@ static bool axis_bounds(struct lowering *c, const struct stask *s, const struct 
 	return a->packs == NONE;
 }
 
+/* The axis is ragged, so not a full one. */
 const struct num *mark_axis_end(struct lowering *c, const struct stask *s, const struct shape2 *shape,
 	int axis, const struct num *inside)
 {

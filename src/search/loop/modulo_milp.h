@@ -10,8 +10,8 @@
  *  - for a task that may be on several lanes, 0 or 1 for each of them.
  *
  * Before that, constraints are propagated: y[j] - y[i] of each two tasks lies within some bounds in every schedule that
- * is no worse than the best one so far. They are the bounds of y; a pair for which they leave one k needs no column.
- * docs/internals/modulo.md has the rows for tasks whose lane is not decided. */
+ * is no worse than the best one so far. As y of task 0 is 0, those of y[j] - y[0] bound the column y[j]. A pair
+ * with one k left needs no column. docs/internals/modulo.md has the rows for tasks whose lane is not decided. */
 #ifndef SEARCH_LOOP_MODULO_MILP_H
 #define SEARCH_LOOP_MODULO_MILP_H
 
@@ -24,8 +24,8 @@
  * modulo_choice_ii computes II from them. If CBC's bound agrees with that to the tolerance, *least becomes that II;
  * otherwise the bound lowered by the tolerance.
  *
- * MODULO_END_FOUND: CBC went through the complete program: *best and *least are final.
- * MODULO_END_REFUTED: no schedule is as good as *best; if that has none, there is none at all.
+ * MODULO_END_FOUND: CBC solved the program to its end: more nodes would improve neither *best nor *least.
+ * MODULO_END_REFUTED: the net has no schedule; only if *best has none.
  * MODULO_END_LIMIT: there is no CBC, it visited `nodes`, or had numerical trouble; *best and *least may be better.
  * MODULO_END_STOPPED: Ctrl-C. */
 enum modulo_end modulo_milp(struct arena *a, const struct modulo_net *net, int nodes,
