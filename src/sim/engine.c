@@ -503,14 +503,14 @@ static void leave_server(struct engine *e, int unit, int64_t now)
 	int lane = server_leave(s);
 	struct lane_run *l = &e->steps.lanes[lane];
 	struct product *p = product_at(l, l->ncomplete);
-	const struct step *step = p->step;
+	const struct step *sent = l->step;	/* maybe later than p: a lane sends one product while another is served */
 
 	l->parts_in_unit--;
 	p->done++;
 	if (l->sending) {
 		send_parts(e, lane, now);
-		if (!l->sending && !step->stored_to_shared) {
-			l->ready = max_i64(l->ready, now + step->after);
+		if (!l->sending && !sent->stored_to_shared) {
+			l->ready = max_i64(l->ready, now + sent->after);
 			advance_lane(e, lane);
 		}
 	}

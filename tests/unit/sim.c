@@ -515,6 +515,27 @@ static void test_parts(void)
 		"c0 soft.0 0: 16 16 16 52\n"
 		"c1 soft.1 0: 40 40 40 76\n", "a long product lets others in between");
 	bench_release(&b);
+
+	/* Three parts each, all that one lane may have there: the last part of mma.0 leaves when that of mma.1 comes. */
+	bench_init(&b);
+	b.device.seu[MATRIX].depth = 5;
+	b.device.seu[MATRIX].step = 0;
+	ping_pong_program(&b, 1);
+	put(&b, "mma.0", "c", 40, 0);
+	put(&b, "mma.1", "c", 40, 0);
+	put(&b, "soft.0", "c", 30, 0);
+	put(&b, "soft.1", "c", 30, 0);
+	begin_price(&b, &x);
+	for (int i = 0; i < 2; i++)
+		x.tasks[task(&b, i ? "mma.1" : "mma.0")] = (struct task_price){ .known = true, .stored_to_shared = i,
+			.drain = NONE, .drain_after = NONE, .steps = 5 };
+	run_price(&b, &x);
+	is_str(trace(&b),
+		"c mma.0 0: 0 0 0 60\n"
+		"c mma.1 0: 4 4 40 100 seu mma.0\n"
+		"c soft.0 0: 100 100 100 130\n"
+		"c soft.1 0: 130 130 130 160\n", "a lane waits for the product that it stores, not for the one before");
+	bench_release(&b);
 }
 
 /* During a product a lane computes at half its rate; two lanes together use the full rate of the unit. */
