@@ -79,7 +79,7 @@ end
 
 local function bind(s, p)
   local bound = s:bound(p)
-  return results.bound(s:add_program(bound), bound)
+  return results.bound(s:keep("program", bound), bound)
 end
 
 local function graph(s, p) return results.graph(s:bound(p):graph{tile = p.tile}, p.drawing) end

@@ -13,11 +13,14 @@ local failure = {__tostring = function(e) return e.message end}
 -- Raise an error with a code. data: a table with more for programs, or nil.
 function rpc.fail(code, message, data) error(setmetatable({code = code, message = message, data = data}, failure), 0) end
 
--- "plan 3:12: append: ..." -> what the message says, and {file=, line=}, or null.
+-- "plan 3:12: append: ..." -> the message without its location, and that as {file=, line=}, or null. It may also stand behind the name
+-- of the call: "load_plan: plan 3:12: ...".
 function rpc.located(text)
   local file, line, message = text:match "^([^:\n]+):(%d+): (.*)$"
+  local call = ""
+  if not file then call, file, line, message = text:match "^([%a_]+: )([^:\n]+):(%d+): (.*)$" end
   if not file then return text, json.null end
-  return message, {file = file, line = math.tointeger(line)}
+  return call .. message, {file = file, line = math.tointeger(line)}
 end
 
 -- What call(method, params) returns: true and the result, or false and an error as a table. Ctrl-C ends the call alone.

@@ -14,19 +14,30 @@ local mr = require "millrace"
 local session = {}
 session.__index = session
 
-function session.new() return setmetatable({programs = {}, plans = {}}, session) end
+local KEPT <const> = 10000                              -- the last ones of each kind
+
+function session.new() return setmetatable({lists = {program = {made = 0}, plan = {made = 0}}}, session) end
 
 -- The parameter `name` is not as it must be.
 local function refuse(name, message, nearest) rpc.fail(rpc.PARAMS, message, {parameter = name, nearest = nearest}) end
 
 session.refuse = refuse
 
--- What a list of the session has under an id such as "plan 7"; nil: the text is no id.
-local function kept(list, kind, text)
-  local i = text:match("^" .. kind .. " (%d+)$")
+-- Keep an object; returns its id, "plan 7".
+function session:keep(kind, object)
+  local list = self.lists[kind]
+  list.made = list.made + 1
+  list[list.made], list[list.made - KEPT] = object, nil
+  return ("%s %d"):format(kind, list.made)
+end
+
+-- What is kept under an id; nil: the text is no id.
+function session:kept(kind, text)
+  local list, i = self.lists[kind], text:match("^" .. kind .. " (%d+)$")
   if not i then return nil end
-  local found = list[math.tointeger(i)]
-  return found or refuse(kind, "there is no " .. text)
+  i = tonumber(i)
+  local gone = i > 0 and i <= list.made
+  return list[i] or refuse(kind, gone and ("%s is no longer kept; the last %d are"):format(text, KEPT) or "there is no " .. text)
 end
 
 ---- programs -----------------------------------------------------------------------------------
@@ -47,16 +58,11 @@ function session:bound(p)
   if (p.program == nil) == (p.source == nil) then
     refuse("program", p.program and "both 'program' and 'source' are given" or "'program' or 'source' is missing")
   end
-  local found = p.program and kept(self.programs, "program", p.program)
+  local found = p.program and self:kept("program", p.program)
   if found and p.sizes then refuse("sizes", ("'%s' has its sizes; give the example or the source with others"):format(p.program)) end
   if found then return found end
   local program = p.source and program_of_source(p.source) or mr.examples[p.program]
   return confine.call("program", bind, program, p.sizes or {})
-end
-
-function session:add_program(bound)
-  self.programs[#self.programs + 1] = bound
-  return "program " .. #self.programs
 end
 
 ---- devices ------------------------------------------------------------------------------------
@@ -77,7 +83,7 @@ end
 -- The plan that the text means: an id, the name of one that comes with Millrace, or a script; and its id, if it has one. bound: the
 -- program for it, or nil.
 function session:plan(text, bound)
-  local found = kept(self.plans, "plan", text)
+  local found = self:kept("plan", text)
   if found then
     if bound then refuse("program", ("'%s' has its program"):format(text)) end
     return made(found.script, text, found.bound), text
@@ -88,8 +94,8 @@ end
 
 -- Keep a plan. Returns its id, and the plan as made from its script.
 function session:add_plan(plan)
-  local script, bound, id = plan:script(), plan.graph.program, "plan " .. #self.plans + 1
-  self.plans[#self.plans + 1] = {script = script, bound = bound}
+  local script, bound = plan:script(), plan.graph.program
+  local id = self:keep("plan", {script = script, bound = bound})
   return id, made(script, id, bound)
 end
 

@@ -1,5 +1,5 @@
 -- Random requests to millrace serve: each is answered, as the schema says, and with what the Lua call gives, or its error. Damaged
--- ones get an error or an answer that is well formed. MILLRACE_REQUESTS is how many there are (250), MILLRACE_SEED the first of
+-- ones get an error or an answer that is well formed. MILLRACE_REQUESTS is how many there are (150), MILLRACE_SEED the first of
 -- the random numbers (1).
 local mr = require "millrace"
 local draft = require "millrace.draft"
@@ -14,7 +14,7 @@ local parse = dofile(here .. "lib/parse_json.lua")
 local check_schema = dofile(here .. "lib/check_schema.lua")
 local null = parse.null
 
-local COUNT = math.tointeger(os.getenv "MILLRACE_REQUESTS" or 250)
+local COUNT = math.tointeger(os.getenv "MILLRACE_REQUESTS" or 150)
 math.randomseed(math.tointeger(os.getenv "MILLRACE_SEED" or 1))
 local random = math.random
 
@@ -116,7 +116,8 @@ end
 
 ---- what the Lua call gives --------------------------------------------------------------------------------
 
-local function message_of(e) return (rpc.located(tostring(e))) end
+-- Without the location in this file, and that in a text.
+local function message_of(e) return (rpc.located((rpc.located(tostring(e))))) end
 
 -- A problem, location and all, as one text.
 local function problem_text(p)
