@@ -61,6 +61,7 @@ end
 -- Options of core.explore for a plan.
 local function of_plan(plan)
   return {plan = plan, title = title_of(plan), view = "plan",
+    why = function() return tostring((plan:simulate():why())) end,
     path = function() return plan.path or free_path(plan) end,
     save = function(path) return plan:save(path) end,
     overwrite = function(path) return plan:save(path, {overwrite = true}) end,

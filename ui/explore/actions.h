@@ -32,6 +32,8 @@
 	X(RIGHT, ANY, "Right l", "", "right: the next event, an offset more") \
 	X(PAGE_UP, ANY, "PgUp C-b", "", "a page up; in the timeline half a window back") \
 	X(PAGE_DOWN, ANY, "PgDn C-f", "", "a page down; in the timeline half a window forward") \
+	X(PANE_DOWN, ANY, "C-d", "", "scroll the details or the summary down") \
+	X(PANE_UP, ANY, "C-u", "", "scroll them up") \
 	X(HOME, ANY, "Home g", "", "to the beginning; in the timeline to the prologue") \
 	X(END, ANY, "End G", "", "to the end") \
 	\
@@ -68,6 +70,7 @@
 	X(TILE, EDIT, "t", "tile", "another tile; asks which extents change") \
 	X(REPAIR, EDIT, "f", "", "try to repair a plan that is not legal") \
 	X(IMPROVE, EDIT, "i", "", "search from this plan; asks what must stay as it is") \
+	X(WHY, EDIT, "y", "why", "try changes of the plan, and list which would help") \
 	X(UNDO, EDIT, "u", "undo", "undo the last edit") \
 	X(REDO, EDIT, "U C-r", "", "redo it") \
 	X(BASE, EDIT, "b", "", "from now on, compare with the plan as it is now") \

@@ -1,9 +1,10 @@
-/* Details of the selected event and sTask. The most important lines are first; those that do not fit are left out. */
+/* Details of the selected event and sTask. The most important lines are first. */
 #include <string.h>
 
 #include "draw/label.h"
 #include "draw/units.h"
 #include "explore/page.h"
+#include "explore/pane.h"
 
 enum { WRAP_LEAST = 12, KERNEL_ROWS = 3 };
 
@@ -253,19 +254,15 @@ static const char *title_text(struct model *m, const struct event *e)
 	return b.text;
 }
 
-void details_draw(struct model *m, struct cells *out, int y)
+int details_draw(struct model *m, struct cells *out)
 {
-	struct lines x = { m, out, y };
+	struct lines x = { m, out, 0 };
 	const struct event *e = model_event(m);
 
-	if (m->sel.task == NONE) {
-		put_line(&x, "", "no event is selected: use the arrows, or click one");
-		return;
-	}
-	if (x.y < out->h)
-		cells_text(out, 0, x.y++, out->w, title_text(m, e), BOLD);
+	cells_text(out, 0, x.y++, out->w, title_text(m, e), BOLD);
 	if (e && m->now->tl)
 		put_event(&x, e);
 	put_task(&x, m->sel.task, e);
 	put_kernel(&x, m->now->graph->tasks.v[m->sel.task].name);
+	return x.y;
 }

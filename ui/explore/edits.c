@@ -421,6 +421,24 @@ void model_improve(struct model *m, const char *pinned)
 		model_say(m, "%s: nothing better was found", what);
 }
 
+void model_why(struct model *m)
+{
+	const char *text;
+
+	if (!model_can_edit(m))
+		return;
+	if (!m->now->legal) {
+		model_refuse(m, "the plan is not legal: f repairs it");
+		return;
+	}
+	text = m->calls.why ? m->calls.why(m) : NULL;
+	if (!text)
+		return;
+	m->now->why = arena_strdup(&m->now->arena, text);
+	m->sel.task = m->sel.event = NONE;	/* so that the summary is shown */
+	model_say(m, "the summary lists which changes would help");
+}
+
 /* ---- back and forth ---- */
 
 void model_undo(struct model *m, bool redo)

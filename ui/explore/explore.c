@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "explore/explorer.h"
+#include "explore/pane.h"
 #include "explore/positions.h"
 
 static const struct view_ops *const view_list[] = {
@@ -104,9 +105,8 @@ static int draw_message(struct explorer *x, struct cells *out)
 			.attr = STYLE_BOLD } : BOLD);
 	else if (m->positions)
 		cells_text(out, 0, y, out->w, "arrows choose a position, Enter puts it there, Esc cancels", FAINT);
-	else if (m->now->checked && !m->now->legal)
-		cells_text(out, 0, y, out->w, arena_strf(&x->m.frame, "not legal: %d problem%s (8)",
-			m->now->problems.v.n, m->now->problems.v.n == 1 ? "" : "s"), FAINT);
+	else
+		cells_text(out, 0, y, out->w, model_usage_text(&x->m), FAINT);
 	return -1;
 }
 
@@ -373,6 +373,13 @@ static bool act_edit(struct explorer *x, enum action a)
 	case ACT_IMPROVE: ask_improve(m); return true;
 	case ACT_UNDO: model_undo(m, false); return true;
 	case ACT_REDO: model_undo(m, true); return true;
+	case ACT_WHY:
+		model_say(m, "trying changes of the plan: Ctrl-C stops this");
+		draw(x);
+		model_why(m);
+		if (!x->view->ops->picks)
+			m->go = VIEW_plan;	/* where the summary is */
+		return true;
 	case ACT_BASE: model_set_base(m); return true;
 	case ACT_RUN:				/* takes seconds, so the message is drawn first */
 		model_say(m, "compiling, checking against the reference, measuring: Ctrl-C stops this");
@@ -423,7 +430,9 @@ static bool act_anywhere(struct explorer *x, enum action a)
 	case ACT_SEARCH: model_ask(&x->m, "/", "", find_first); return true;
 	case ACT_FIND_NEXT: find(x, 1); return true;
 	case ACT_FIND_PREV: find(x, -1); return true;
-	case ACT_CANCEL: x->help = false; return true;
+	case ACT_CANCEL: x->m.sel.task = x->m.sel.event = NONE; return true;
+	case ACT_PANE_DOWN: pane_scroll(&x->m, 1); return true;
+	case ACT_PANE_UP: pane_scroll(&x->m, -1); return true;
 	case ACT_VIEW_1: case ACT_VIEW_2: case ACT_VIEW_3: case ACT_VIEW_4: case ACT_VIEW_5:
 	case ACT_VIEW_6: case ACT_VIEW_7: case ACT_VIEW_8:
 		show_view(x, (int)a - ACT_VIEW_1);

@@ -19,8 +19,7 @@ static const struct {
 } named[] = { { "Up", KEY_CODE_UP }, { "Down", KEY_CODE_DOWN }, { "Left", KEY_CODE_LEFT }, { "Right", KEY_CODE_RIGHT },
 	{ "Home", KEY_CODE_HOME }, { "End", KEY_CODE_END }, { "PgUp", KEY_CODE_PAGE_UP },
 	{ "PgDn", KEY_CODE_PAGE_DOWN }, { "F1", KEY_CODE_F1 }, { "Bs", KEY_CODE_BACKSPACE },
-	{ "BTab", KEY_CODE_BACKTAB }, { "Tab", '\t' }, { "Enter", '\r' }, { "Esc", 27 }, { "Space", ' ' }, { "C-b", 2 },
-	{ "C-f", 6 }, { "C-l", 12 }, { "C-r", 18 } };
+	{ "BTab", KEY_CODE_BACKTAB }, { "Tab", '\t' }, { "Enter", '\r' }, { "Esc", 27 }, { "Space", ' ' } };
 
 /* The code of the key whose name is the first n bytes of s. */
 static int key_code(const char *s, size_t n)
@@ -28,6 +27,8 @@ static int key_code(const char *s, size_t n)
 	for (int i = 0; i < LEN(named); i++)
 		if (strlen(named[i].name) == n && !strncmp(named[i].name, s, n))
 			return named[i].code;
+	if (n == 3 && !strncmp(s, "C-", 2))
+		return s[2] & 31;
 	return n == 1 ? (unsigned char)*s : KEY_CODE_NONE;
 }
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "draw/units.h"
 #include "emit/emit.h"
 #include "role/role.h"
 
@@ -193,6 +194,36 @@ const char *model_source_text(struct model *m)
 		return no_kernel(m->now);
 	put_kernels(m, m->now, true, &out);
 	return out.text;
+}
+
+/* "legal: 384 of 1,024 threads, ...": what an EU has of each resource, and what the plan takes. */
+const char *model_usage_text(struct model *m)
+{
+	const struct usage *u = &m->now->usage;
+	struct unit_text used, most;
+	const struct vdevice *d;
+	struct buf b = buf_new(&m->frame);
+
+	if (!m->now->plan || !m->now->checked)
+		return m->now->unchecked ? m->now->unchecked : "";
+	d = m->now->plan->device;
+	if (m->now->legal)
+		buf_puts(&b, "legal");
+	else
+		buf_printf(&b, "not legal: %d problem%s (8)", m->now->problems.v.n, m->now->problems.v.n == 1 ? "" : "s");
+	buf_printf(&b, "; %s of %s threads", unit_count(u->threads).s, unit_count(d->max_threads).s);
+	used = unit_bytes((double)u->shared_bytes);
+	most = unit_bytes((double)d->shared_bytes);
+	if (strchr(used.s, ' ') && !strcmp(strchr(used.s, ' '), strchr(most.s, ' ')))
+		*strchr(used.s, ' ') = '\0';	/* the same unit */
+	buf_printf(&b, ", %s of %s shared", used.s, most.s);
+	if (u->registers)		/* 0: not known of a plan that is not legal */
+		buf_printf(&b, ", %s of %s registers", unit_count(u->registers).s, unit_count(d->registers).s);
+	if (u->named_barriers)
+		buf_printf(&b, ", %d of %d named barriers", u->named_barriers, d->named_barriers);
+	if (u->flags)
+		buf_printf(&b, ", %d mbarrier%s", u->flags, u->flags == 1 ? "" : "s");
+	return b.text;
 }
 
 bool model_message(struct model *m, bool wrong, const char *fmt, ...)

@@ -30,6 +30,7 @@ struct state {
 	const char *unchecked;		/* why it could not be checked; NULL */
 	const char *script;		/* statements of the plan; "" */
 	const char *kernel;		/* cached by state_kernel_text; NULL */
+	const char *why;		/* which changes would help, in lines; NULL until it is asked for */
 	/* owned, freed by state_free; views do not use these */
 	struct graph *own_graph;
 	struct plan *own_plan;
@@ -62,6 +63,8 @@ struct question {
 /* Functions of the Lua side, for the present plan. Each leaves a message if it fails. */
 struct model_calls {
 	void *arg;
+	/* Which changes of the plan would help, in lines, in m->frame; NULL if it failed. */
+	const char *(*why)(struct model *m);
 	/* A path to propose for the plan, in m->frame; NULL if it failed. */
 	const char *(*path)(struct model *m);
 	/* Save the plan's script; a file that exists is replaced only if `overwrite`. */
@@ -74,6 +77,7 @@ struct model_calls {
 };
 
 struct positions;
+struct pane;
 
 struct model {
 	struct mem *mem;
@@ -96,6 +100,7 @@ struct model {
 	const char *saved;		/* statements when it was opened or saved last */
 	struct selection sel;
 	struct positions *positions;	/* of the sTask that is picked up; NULL: none is */
+	struct pane *pane;		/* NULL until it is drawn */
 	struct question ask;
 	char message[512];		/* shown until the next key */
 	bool wrong;			/* the message is an error */
@@ -128,6 +133,9 @@ void state_free(struct state *s);	/* NULL is fine */
 const char *state_kernel_text(struct model *m, struct state *s);
 /* The source code for the plan's device, in m->frame. */
 const char *model_source_text(struct model *m);
+
+/* "legal; 384 of 1,024 threads, ...": what the plan takes of an EU; "" if it is not known. In m->frame. */
+const char *model_usage_text(struct model *m);
 
 /* ---- messages ---- */
 
@@ -170,6 +178,7 @@ void model_wait(struct model *m, const char *on, bool add);
 void model_tile(struct model *m, const char *words);	/* "m=128 n=64" */
 void model_repair(struct model *m);
 void model_improve(struct model *m, const char *pinned);	/* "softmax tile": names that must stay as they are */
+void model_why(struct model *m);		/* find out which changes would help */
 void model_undo(struct model *m, bool redo);	/* or redo */
 bool model_save(struct model *m, const char *path, bool overwrite);	/* false: the message says why not */
 void model_run(struct model *m);

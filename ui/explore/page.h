@@ -66,7 +66,5 @@ void draw_separator(struct cells *out, bool upright, int at);
 /* "attention.lua:12", "explorer", or "" if there is no location; in `a`. Without folders, which differ from machine
  * to machine. */
 const char *loc_text(struct arena *a, struct srcloc loc);
-/* Details of the selected event and sTask, from row y to the end of the grid. */
-void details_draw(struct model *m, struct cells *out, int y);
 
 #endif

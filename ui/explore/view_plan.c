@@ -2,13 +2,13 @@
 #include <string.h>
 
 #include "draw/label.h"
-#include "draw/units.h"
 #include "explore/page.h"
+#include "explore/pane.h"
 #include "explore/positions.h"
 #include "explore/view.h"
 #include "plan/order.h"
 
-enum { PANEL_ROWS = 10, NAME_COLUMNS = 20, UNIT_COLUMNS = 8, AT_COLUMNS = 7 };
+enum { PANEL_ROWS = 10, BESIDE_AT = 110, BESIDE_LEAST = 44, NAME_COLUMNS = 20, UNIT_COLUMNS = 8, AT_COLUMNS = 7 };
 
 /* A line of the list: the head of a lane, of a phase or loop, an entry, or another text. */
 struct row {
@@ -101,28 +101,6 @@ static const char *rings_text(struct model *m)
 	return b.text;
 }
 
-/* "legal: 384 of 1,024 threads, ...": what an EU has of each resource, and what the plan takes. */
-static const char *usage_text(struct model *m)
-{
-	const struct usage *u = &m->now->usage;
-	const struct vdevice *d = m->now->plan->device;
-	struct buf b = buf_new(&m->frame);
-
-	if (!m->now->checked)
-		return m->now->unchecked ? m->now->unchecked : "";
-	buf_printf(&b, "%s: %s of %s threads", m->now->legal ? "legal" : "not legal (8)", unit_count(u->threads).s,
-		unit_count(d->max_threads).s);
-	buf_printf(&b, ", %s of %s shared memory", unit_bytes((double)u->shared_bytes).s,
-		unit_bytes((double)d->shared_bytes).s);
-	if (u->registers)		/* 0: not known of a plan that is not legal */
-		buf_printf(&b, ", %s of %s registers", unit_count(u->registers).s, unit_count(d->registers).s);
-	if (u->named_barriers)
-		buf_printf(&b, ", %d of %d named barriers", u->named_barriers, d->named_barriers);
-	if (u->flags)
-		buf_printf(&b, ", %d mbarrier%s", u->flags, u->flags == 1 ? "" : "s");
-	return b.text;
-}
-
 static void make_list(struct model *m, struct list *out)
 {
 	const struct plan *p = m->now->plan;
@@ -133,7 +111,6 @@ static void make_list(struct model *m, struct list *out)
 		add_lane(m, out, l);
 	VEC_PUSH(a, &out->v, ((struct row){ ROW_TEXT, 0, "" }));
 	VEC_PUSH(a, &out->v, ((struct row){ ROW_TEXT, 0, rings_text(m) }));
-	VEC_PUSH(a, &out->v, ((struct row){ ROW_TEXT, 0, usage_text(m) }));
 	for (int t = 0; t < p->graph->tasks.n; t++)
 		if (plan_entry_of(p, t) == NONE)
 			VEC_PUSH(a, &out->v, ((struct row){ ROW_TEXT, 0, arena_strf(a,
@@ -172,32 +149,78 @@ static void draw_entry(struct model *m, struct cells *out, int y, int entry, boo
 		cells_text(out, x, y, out->w - x, arena_strf(&m->frame, "waits for %s", waits), PLAIN);
 }
 
+/* Columns of the list: as many as its rows need, and the details beside it are left readable. */
+static int list_width(struct model *m, const struct list *list, int w)
+{
+	struct cells probe;
+	int most = 0;
+
+	for (int i = 0; i < list->v.n; i++) {
+		const struct row *r = &list->v.v[i];
+
+		if (r->kind != ROW_ENTRY) {
+			most = (int)max_i64(most, text_width(r->text));
+			continue;
+		}
+		cells_init(&probe, &m->frame, w, 1);
+		draw_entry(m, &probe, 0, r->id, false);
+		for (int x = w; x > most; x--) {
+			const char *c = cells_at(&probe, x - 1, 0)->utf8;
+
+			if (c[0] && strcmp(c, " "))
+				most = x;
+		}
+	}
+	return (int)min_i64(most + 2, w - BESIDE_LEAST);
+}
+
+/* The list in the left or upper part of the grid, scrolled so that the selected sTask is in sight. */
+static void draw_list(struct view *v, const struct list *list, struct cells *out, int w, int rows)
+{
+	struct own *own = v->own;
+	int at = selected_row(v->m, list);
+	struct cells part;
+
+	cells_init(&part, &v->m->frame, w, rows);
+	if (at >= 0)
+		own->top = (int)max_i64(min_i64(own->top, at > 0 ? at - 1 : 0), at - rows + 1);
+	own->top = (int)max_i64(0, min_i64(own->top, list->v.n - rows));
+	for (int i = 0; i < rows && own->top + i < list->v.n; i++) {
+		const struct row *r = &list->v.v[own->top + i];
+
+		if (r->kind == ROW_ENTRY)
+			draw_entry(v->m, &part, i, r->id, own->top + i == at);
+		else
+			cells_text(&part, 0, i, w, r->text, r->kind == ROW_LANE ? BOLD : FAINT);
+	}
+	if (own->top + rows < list->v.n)
+		cells_text(&part, w - 2, rows - 1, 2, " ▼", BOLD);
+	if (own->top)
+		cells_text(&part, w - 2, 0, 2, " ▲", BOLD);
+	cells_blit(out, 0, 0, w, rows, &part, 0, 0);
+}
+
+/* The list, and the pane beside it on a wide terminal, else below it. */
 static void draw(struct view *v, struct cells *out)
 {
 	struct model *m = v->m;
-	struct own *own = v->own;
-	int panel = m->positions ? (int)min_i64(PANEL_ROWS, out->h / 2) : 0, rows = out->h - panel, at;
+	int panel = (int)min_i64(PANEL_ROWS, out->h / 2), rows, w;
 	struct list list;
 
 	make_list(m, &list);
-	if (!panel && out->h > list.v.n + 6)
-		panel = out->h - list.v.n - 1, rows = list.v.n;
-	at = selected_row(m, &list);
-	if (at >= 0)
-		own->top = (int)max_i64(min_i64(own->top, at > 0 ? at - 1 : 0), at - rows + 1);
-	own->top = (int)max_i64(0, min_i64(own->top, list.v.n - rows));
-	for (int i = 0; i < rows && own->top + i < list.v.n; i++) {
-		const struct row *r = &list.v.v[own->top + i];
-
-		if (r->kind == ROW_ENTRY)
-			draw_entry(m, out, i, r->id, own->top + i == at);
-		else
-			cells_text(out, 0, i, out->w, r->text, r->kind == ROW_LANE ? BOLD : FAINT);
+	if (m->positions) {
+		draw_list(v, &list, out, out->w, out->h - panel);
+		positions_draw(m, out, out->h - panel);
+	} else if (out->w >= BESIDE_AT) {
+		w = list_width(m, &list, out->w);
+		draw_list(v, &list, out, w, out->h);
+		draw_separator(out, true, w);
+		pane_draw(m, out, w + 2, 0, out->w - w - 2, out->h);
+	} else {
+		rows = (int)min_i64(list.v.n + 1, out->h - (int)max_i64(out->h / 3, 1));
+		draw_list(v, &list, out, out->w, rows);
+		pane_draw(m, out, 0, rows, out->w, out->h - rows);
 	}
-	if (m->positions)
-		positions_draw(m, out, rows);
-	else if (panel > 2)
-		details_draw(m, out, rows + 1);
 }
 
 /* ---- keys ---- */

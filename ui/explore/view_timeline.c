@@ -3,6 +3,7 @@
 
 #include "draw/units.h"
 #include "explore/page.h"
+#include "explore/pane.h"
 #include "explore/positions.h"
 #include "explore/view.h"
 
@@ -11,6 +12,7 @@ enum {
 	CHAIN_MAX = 4096,		/* events of the critical path */
 	FEWEST = 12,			/* cycles in a window, at least */
 	DETAIL_ROWS = 8,		/* rows for details from which on they are set off by a blank row */
+	SMALL_ROWS = 3,			/* rows that are left for details, however many rows the chart has */
 };
 
 struct own {
@@ -297,6 +299,16 @@ static void draw_chart(struct view *v, struct cells *out, struct chart_map *map)
 	map->bottom = (int)min_i64(map->bottom, out->h);
 }
 
+/* From row y on, over the lowest rows of a chart that leaves none. */
+static void draw_pane(struct view *v, struct cells *out, int y)
+{
+	int top = (int)min_i64(y, max_i64(out->h - SMALL_ROWS, 0));
+
+	for (int row = top; row < y && row < out->h; row++)
+		cells_fill(out, 0, row, out->w, " ", PLAIN);
+	pane_draw(v->m, out, 0, top, out->w, out->h - top);
+}
+
 static void draw(struct view *v, struct cells *out)
 {
 	struct own *own = v->own;
@@ -323,8 +335,8 @@ static void draw(struct view *v, struct cells *out)
 		draw_busy(v, out, y++);
 	if (v->m->positions)
 		positions_draw(v->m, out, (int)min_i64(y + (y + DETAIL_ROWS < out->h), max_i64(out->h - 8, 2)));
-	else if (!own->short_details && y < out->h)
-		details_draw(v->m, out, y + (y + DETAIL_ROWS < out->h));
+	else if (!own->short_details)
+		draw_pane(v, out, y + (y + DETAIL_ROWS < out->h));
 }
 
 /* ---- keys ---- */
@@ -467,6 +479,8 @@ static bool act_event(struct view *v, enum action a)
 		break;
 	default: return false;
 	}
+	if (a == ACT_CANCEL && !model_event(v->m))
+		return false;
 	if (!select_any(v))
 		return true;
 	switch ((int)a) {
@@ -493,8 +507,9 @@ static bool act_event(struct view *v, enum action a)
 		sel->mark = sel->cursor;
 		break;
 	case ACT_CANCEL:
-		sel->marked = false;
-		own->ruler = own->critical = false;
+		if (!sel->marked && !own->ruler && !own->critical)
+			sel->event = sel->task = NONE;
+		sel->marked = own->ruler = own->critical = false;
 		break;
 	default: break;
 	}
