@@ -32,6 +32,17 @@ serve '{"jsonrpc": "2.0", "id": 1, "method": "plan", "params": {"plan": "os.exit
 	'{"jsonrpc": "2.0", "id": 2, "method": "bind", "params": {"source": "print(1)"}}'
 t_is 'a plan or program that wants more than it may ends nothing' "$? $(grep -c '"code": -32000' "$T/out")" '0 2'
 
+# What a device measures, by fake libraries.
+fakes=$(dirname "$(readlink -f "$MILLRACE")")/fake
+if [ -e "$fakes/fake_cuda.so" ] && [ -e "$fakes/fake_nvrtc.so" ]; then
+	MILLRACE_LIBCUDA=$fakes/fake_cuda.so MILLRACE_LIBNVML=$fakes/fake_nvml.so MILLRACE_LIBNVRTC=$fakes/fake_nvrtc.so \
+		serve '{"jsonrpc": "2.0", "id": 1, "method": "search", "params": {"program": "gemm", "sizes": {"m": 256, "n": 256, "k": 256}, "measure": true, "trials": 2}}' \
+		'{"jsonrpc": "2.0", "id": 2, "method": "measure", "params": {"plan": "plan 1", "seconds": 0.01}}'
+	t_like 'a search can measure' "$(<"$T/out")" '"measured": \{"value": [0-9.e-]+, "unit": "s", "evidence": "measured"'
+	t_like 'measure gives the measured time' "$(<"$T/out")" '"id": 2, "result": \{"plan": "plan 1", "seconds": \{"value": [0-9.e-]+, "unit": "s", "evidence": "measured"'
+	t_like 'and what the board does not report is unknown' "$(<"$T/out")" '"power": \{"value": null, "unit": "W", "evidence": "unknown"'
+fi
+
 # Ctrl-C ends a search, which the clock says is under way, and not the server.
 mkfifo "$T/in"
 "$MILLRACE" serve <"$T/in" >"$T/out" 2>"$T/err" &
