@@ -5,9 +5,6 @@
 
 #include "plan/diff.h"
 
-/* What a plan keeps: its graph, its device, and the path of its file or nil. */
-enum { PLAN_SLOTS = 3 };
-
 struct history *check_plan(lua_State *L, int idx, const char *what)
 {
 	return box_get(L, idx, PLAN_CLASS, what);
@@ -419,13 +416,23 @@ FIELD(edges, push_edges(L, o->graph))
 FIELD(tile, push_tile(L, o->graph->program, &o->graph->tiling))
 FIELD(graph, ((void)o, lua_getiuservalue(L, 1, 1)))
 FIELD(device, ((void)o, lua_getiuservalue(L, 1, 2)))
-FIELD(path, ((void)o, lua_getiuservalue(L, 1, 3)))
+FIELD(path, ((void)o, lua_getiuservalue(L, 1, PLAN_PATH)))
 
-/* core.set_path(plan, path) */
+FIELD(made_for, ((void)o, lua_getiuservalue(L, 1, PLAN_MADE_FOR)))
+
+/* core.set_path(plan, path), core.set_made_for(plan, text) */
 static int set_path_l(lua_State *L)
 {
 	plan_arg(L, "set_path");
-	keep(L, 1, 3, 2);
+	keep(L, 1, PLAN_PATH, 2);
+	return 0;
+}
+
+static int set_made_for_l(lua_State *L)
+{
+	plan_arg(L, "set_made_for");
+	lua_settop(L, 2);
+	keep(L, 1, PLAN_MADE_FOR, 2);
 	return 0;
 }
 
@@ -484,11 +491,11 @@ void lua_open_plan(lua_State *L)
 		{ "table", plan_table_l }, { "simulate", plan_simulate_l }, { NULL, NULL } };
 	static const luaL_Reg fields[] = { { "tasks", plan_tasks_l }, { "edges", plan_edges_l }, { "rings", plan_rings_l },
 		{ "tile", plan_tile_l }, { "graph", plan_graph_l }, { "device", plan_device_l }, { "path", plan_path_l },
-		{ "usage", plan_usage_l }, { NULL, NULL } };
+		{ "made_for", plan_made_for_l }, { "usage", plan_usage_l }, { NULL, NULL } };
 	static const luaL_Reg meta[] = { { "__gc", plan_gc_l }, { "__tostring", plan_tostring_l }, { NULL, NULL } };
 	static const luaL_Reg functions[] = {
 		{ "plan", plan_new_l }, { "diff", diff_l }, { "statements", plan_statements_l }, { "mark", plan_mark_l },
-		{ "back", plan_back_l }, { "is_at", plan_is_at_l }, { "set_path", set_path_l },
+		{ "back", plan_back_l }, { "is_at", plan_is_at_l }, { "set_path", set_path_l }, { "set_made_for", set_made_for_l },
 		{ "become", plan_become_l }, { NULL, NULL } };
 
 	class_new(L, &(struct class_def){ PLAN_CLASS, methods, fields, meta });

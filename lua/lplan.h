@@ -18,6 +18,10 @@
 #define LOWERED_CLASS "millrace.lowered"
 #define ON_HOST_CLASS "millrace.on_host"
 
+/* What a plan keeps in its uservalues: its graph and device; the path of its file; the program and sizes that the file is
+ * for, if it was loaded for others. The last two may be nil. */
+enum { PLAN_PATH = 3, PLAN_MADE_FOR = 4, PLAN_SLOTS = 4 };
+
 const struct graph *check_graph(lua_State *L, int idx, const char *what);
 struct history *check_plan(lua_State *L, int idx, const char *what);
 /* The present plan of the one at 1, which no edit changes until the C function ends. */

@@ -17,6 +17,7 @@ function confine.call(what, f, ...)
   core.cap_memory(limited and used + BYTES or cap)
   local result = table.pack(coroutine.resume(thread, ...))
   core.cap_memory(cap)
+  coroutine.close(thread)                               -- after an error: ends what is to be closed
   if result[1] then return table.unpack(result, 2, result.n) end
   if limited and tostring(result[2]):find("not enough memory", 1, true) then
     collectgarbage()

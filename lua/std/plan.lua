@@ -15,15 +15,14 @@ local function has_literal(t)
   return true
 end
 
--- How a script gets at the program: a shipped one by name; of any other, the caller
--- passes the bound program along.
+-- How a script gets at the program: a shipped one by name; of any other, the caller passes the program along.
 local function program_line(mr, bound)
   local prog, given = tile.origin(bound)
   if prog and rawget(mr.examples, prog.name) == prog and has_literal(given) then
     return ("local bound = ... or mr.examples.%s%s"):format(prog.name, literal(given))
   end
-  return ("local bound = assert(..., \"this plan is for program '%s': mr.load_plan(path, bound)\")")
-    :format(bound.name)
+  if not (prog and has_literal(given)) then return ("local bound = mr.bound(..., %q)"):format(bound.name) end
+  return ("local bound = mr.bound(..., %q, %s)"):format(bound.name, literal(given))
 end
 
 -- Where the shipped plan of that name is: next to the programs, or among those for one shape.
@@ -69,12 +68,15 @@ return function(mr, made)
   end))
 
   -- A path, or the name of a plan in examples/.
-  plan.load_plan = entry(function(path, bound)
+  plan.bound = entry(loader.bound)
+
+  plan.load_plan = entry(function(path, x)
     expect(type(path) == "string", "load_plan", "path", path)
-    expect(bound == nil or core.is(bound, "millrace.program"), "load_plan", "program with sizes", bound)
-    if not path:find "[/.]" then return loader.of_file(mr, shipped(path), bound) end
-    local p = loader.of_file(mr, path, bound)
+    expect(x == nil or core.is(x, "millrace.program") or tile.is_program(x), "load_plan", "program", x)
+    if not path:find "[/.]" then return (loader.of_file(mr, shipped(path), x)) end
+    local p, wanted = loader.of_file(mr, path, x)
     core.set_path(p, path)
+    core.set_made_for(p, wanted)
     return p
   end)
 

@@ -1,7 +1,7 @@
 -- script.lua - a plan as a Lua file: its head, and plan:save.
 --
 -- The head is a comment that says which program and device the plan is for; a saved plan also says how fast it is. These lines
--- are ours and are written anew each time. Comments before them are the user's and stay.
+-- are ours and are written again each time. Comments before them are the user's and stay.
 
 local core = require "millrace.core"
 local options = require "millrace.options"
@@ -99,6 +99,7 @@ function script.saver(mr)
     local good, why = core.replace_file(path, table.concat(lines, "\n") .. "\n" .. body)
     if not good then raise(("save: cannot write %s: %s"):format(path, why)) end
     core.set_path(plan, path)
+    core.set_made_for(plan, nil)
     return path
   end)
 end

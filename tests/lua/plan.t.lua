@@ -623,13 +623,13 @@ plan:fill_waits()
 round_trip(plan, "names that are words of Lua", own)
 like(plan:script(), 'tile={%["end"%]=64, %["in"%]=8}', "  stand in brackets")
 good, message = pcall(mr.load_plan, written(plan:script()))
-like(message, ":3: this plan is for program 'own': mr%.load_plan%(path, bound%)$",
+like(message, ":3: this plan is for program 'own': mr%.load_plan%(path, program%)$",
   "a plan of one's own program wants the program")
 local same_name = mr.program("gemm", function(p)
   local n = p:axes "n"
   p:output("Y", {n}):store(n:index())
 end):bind{n = 64}
-like(mr.plan(same_name:graph{}, device):script(), "local bound = assert%(%.%.%.",
+like(mr.plan(same_name:graph{}, device):script(), 'local bound = mr%.bound%(%.%.%., "gemm", {n=64}%)\n',
   "  so does one that is named like a shipped one")
 
 -- Options come back exactly; what has no text does not.
@@ -643,7 +643,7 @@ end)
 rawset(mr.examples, "mine", mine)
 local open = mine{n = 64, offsets = {5}}
 plan = mr.plan(open:graph{}, device)
-like(plan:script(), "assert%(%.%.%.", "an option that has no text: the program is wanted")
+like(plan:script(), 'mr%.bound%(%.%.%., "mine"%)\n', "an option that has no text: the program with sizes is wanted")
 round_trip(plan, "  and then it is the same", open)
 rawset(mr.examples, "mine", nil)
 
@@ -828,7 +828,7 @@ bad("plan:table{width = 10}", "table: width must be an integer from 20 to 1000, 
 bad("mr.load_plan()", "load_plan: path expected, got nil")
 bad("mr.load_plan('/nowhere/x.lua')",
   "load_plan: cannot open /nowhere/x.lua: No such file or directory")
-bad("mr.load_plan('/nowhere/x.lua', 5)", "load_plan: program with sizes expected, got 5")
+bad("mr.load_plan('/nowhere/x.lua', 5)", "load_plan: program expected, got 5")
 bad("plan.append('mma')", "append: plan expected, got 'mma'")
 bad("plan.check(graph)", "check: plan expected, got millrace.graph")
 bad("plan.script()", "script: plan expected, got nil")

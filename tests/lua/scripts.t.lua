@@ -71,14 +71,14 @@ is(read(at "two.lua"):sub(1, #comments + #head), comments .. head, "comments at 
 copy:save()
 copy:save()
 local lines = select(2, read(at "two.lua"):gsub("%-%- predicted [%d.]+ ms", ""))
-is(lines, 1, "  ours are written anew")
+is(lines, 1, "  ours are written again")
 is(io.popen(("cd '%s'; stat -c '%%a %%F' two.lua link.lua"):format(dir)):read "a", "600 regular file\n777 symbolic link\n",
   "permissions and links stay, too")
 
 plan = mr.plan(bound:graph{tile = {m = 128, n = 128, k = 64}}, mr.device "h200")
 plan:append "mma"
 plan:save(at "broken.lua")
-ok(not read(at "broken.lua"):find "predicted", "of a plan that is not legal no time is told")
+ok(not read(at "broken.lua"):find "predicted", "of a plan that is not legal it says no time")
 is(mr.load_plan "gemm_cooperative".path, nil, "plans that come with Millrace have no file to be written to")
 
 like(message_of(plan.save, plan, "x.lua", {overwrit = true}), "^save: unknown option 'overwrit'; did you mean 'overwrite'%?$",
@@ -88,6 +88,132 @@ like(message_of(plan.save, plan, at "none/x.lua"), "^save: cannot write .*/none/
   "a folder that is not there")
 like(message_of(plan.save, plan, "/dev/null", {overwrite = true}), "^save: /dev/null is a device or a pipe, not a file$", "a device")
 like(message_of(plan.save, plan, 5), "^save: path expected, got 5$", "what is no path")
+
+---- programs of one's own, and other sizes ---------------------------------------------------------
+
+local own = mr.program("own", function(p)
+  local m, n = p:axes("m", "n")
+  local x = p:load("load_x", p:input("X", {m, n}))
+  p:output("Y", {m}):store("store_y", p:task("sum", function() return x:rowsum(n) end))
+end)
+plan = mr.plan(own{m = 256, n = 64}:graph{tile = {m = 64}}, mr.device "h200")
+for _, task in ipairs(plan.tasks) do plan:append(task.name) end
+plan:fill_waits()
+local mine = plan:save(at "own.lua")
+like(plan:script(), 'local bound = mr%.bound%(%.%.%., "own", {m=256, n=64}%)\n', "a script of one's own program has its sizes")
+is(mr.load_plan(mine, own):script(), plan:script(), "  so load_plan takes the program alone")
+is(loadfile(mine)(own{m = 256, n = 64}):script(), plan:script(), "  it also runs as plain Lua, with the program with sizes")
+is(loadfile(mine)(own):script(), plan:script(), "  or with the program")
+is(mr.load_plan(at "two.lua", mr.examples.gemm):script(), mr.load_plan(at "two.lua"):script(), "  a shipped program can be given, too")
+like(message_of(mr.load_plan, mine), "this plan is for program 'own': mr%.load_plan%(path, program%)$", "  without it, this is an error")
+
+local larger = mr.load_plan(mine, own{m = 512, n = 64})
+is(larger.made_for, "own m=256 n=64", "a plan may be loaded for other sizes")
+like(tostring(larger), "\nits file is for other sizes: own m=256 n=64\n?$", "  and says so")
+is(larger:copy().made_for, "own m=256 n=64", "  so does a copy")
+is(mr.load_plan(mine, own).made_for, nil, "  not for its own sizes")
+larger:save(at "larger.lua")
+is(larger.made_for, nil, "  nor once it is saved for these")
+like(message_of(mr.load_plan, at "two.lua", mr.examples.gemm{m = 1, n = 512, k = 512}),
+  "%(the plan is for gemm k=512 m=512 n=512, and was loaded for gemm k=512 m=1 n=512%)$", "where that fails, the message says both sizes")
+like(message_of(mr.load_plan, at "two.lua", own{m = 256, n = 64}),
+  "%(the plan is for gemm m=512 n=512, and was loaded for own m=256 n=64%)$", "  and both programs")
+
+---- a plan is data ------------------------------------------------------------------------------------
+
+local victim = write(at "victim.txt", "precious")
+local head = 'local mr = require "millrace"\nlocal bound = ... or mr.examples.gemm{m=512, n=512, k=512}\n' ..
+  'local plan = mr.plan(bound:graph{tile={m=128, n=128, k=64}}, mr.device "h200")\n'
+
+-- What a file could have changed.
+local function world()
+  local names = {}
+  for _, t in ipairs{mr, string, debug.getmetatable "", debug.getmetatable(plan), debug.getmetatable(plan).methods, _G, package.loaded} do
+    local list = {}
+    for key, value in next, t do list[#list + 1] = tostring(key) .. "=" .. tostring(value) end
+    table.sort(list)
+    names[#names + 1] = table.concat(list, " ")
+  end
+  names[#names + 1] = read(victim) .. table.concat(core.list(dir, ".txt"), " ") .. tostring(debug.gethook())
+  return table.concat(names, "\n")
+end
+
+local function attack(code, said)
+  local path = write(at "attack.lua", head .. code:gsub("FILE", victim) .. "\nreturn plan\n")
+  local before, good, message = world(), pcall(mr.load_plan, path)
+  ok(not good, "refused: " .. code, tostring(message))
+  like(message, "attack%.lua:%d*:? .*" .. said, "  and says where and why")
+  is(world(), before, "  and nothing else has changed")
+end
+
+local data = "a plan's file is data and cannot use "
+mr.load_plan "gemm_by_threads"                          -- so that examples are known before
+for _, code in ipairs{"svg'FILE'", "png'FILE'", "pdf'FILE'", "save'FILE'", "compile{target='host'}", "simulate()", "improve{}", "kernel{}",
+    "show()", "try(function() end)", "json()", "script()"} do
+  attack("plan:" .. code, data .. "'" .. code:match "^%a+" .. "' of a plan: it makes a plan and does nothing else")
+end
+for _, name in ipairs{"search", "store", "race", "calibrate", "attached", "array", "strict", "roofline", "program", "home"} do
+  attack(("local x = mr.%s"):format(name), ("%smr%%.%s: it has mr%%.plan, mr%%.device, "):format(data, name))
+end
+for _, name in ipairs{"getmetatable(plan)", "setmetatable({}, {__gc = print})", "rawset(mr, 1, 1)", "debug.getregistry()", "pcall(plan)",
+    "coroutine.wrap(plan)", "load 'x'", "io.open('FILE', 'w')", "os.remove 'FILE'", "collectgarbage 'stop'", "string.rep('x', 9)", "error{}",
+    "dofile 'FILE'", "print(1)"} do
+  attack("local x = " .. name, "attempt to %a+ a nil value %(global '" .. name:match "^%a+")
+end
+attack("mr.search = 1", "'search' cannot be set")
+attack("mr.examples.gemm = 1", "'gemm' cannot be set")
+attack("plan.append = 1", "'append' of a plan cannot be set")
+attack("bound.graph = 1", "'graph' of a program with sizes cannot be set")
+attack("local s = ''; s.rep = 1", "attempt to index a string value")
+attack("require 'os'", "a plan may only require \"millrace\", not 'os'")
+attack("require 'millrace.core'", "a plan may only require \"millrace\"")
+attack("bound:reference{}", data .. "'reference' of a program with sizes")
+attack("bound:graph{}:png 'FILE'", data .. "'png' of a graph")
+attack("mr.load_plan 'FILE'", "can only load plans that come with Millrace, by name, not ")
+attack("mr.device '/dev/zero'", "device: '/dev/zero' is not a file")
+attack("mr.examples.gemm{m=512, n=512, k=512, activation=function() end}", "a plan's file gives data: function is none")
+attack("plan:wait('mma', {print or mr.plan})", "a plan's file gives data: function is none")
+attack("local t = {}; t[1] = t; plan:wait('mma', t)", "too large, or contains itself")
+attack("local t = {}; for i = 1, 20000 do t[i] = 'mma' end plan:wait('mma', t)", "too large")
+attack("plan.append(bound, 'mma')", "append: plan expected, got millrace.program")
+attack("plan.append({}, 'mma')", "append: plan expected, got table")
+attack("while true do end", "it takes more than 5 million steps")
+attack("local function f() f() f() end f()", "stack overflow")
+attack("local s = 'x' while true do s = s .. s end", "it takes more than %d+ MiB")
+attack("local t = ('x'):rep(1e9)", "cannot use 'rep' of a text")
+attack("local n = ('a'):find '.-.-.-b'", "cannot use 'find' of a text")
+attack("plan:append 'mmma'", "there is no sTask 'mmma'")
+
+local function fails(code, said)
+  local good, message = pcall(mr.load_plan, write(at "attack.lua", code))
+  ok(not good and type(message) == "string", "refused: " .. code, tostring(message))
+  like(message, said, "  and says why")
+end
+fails("assert(false, {function() end})", "attack%.lua ended with an error that is table$")
+fails("assert(nil, assert)", "attack%.lua ended with an error that is function$")
+fails("return require 'millrace'.plan", "returns function, not a plan$")
+fails("return (require 'millrace'.examples.gemm{m=64, n=64, k=64})", "returns millrace%.program, not a plan$")
+is(core.cap_memory((core.cap_memory(0))), 0, "the limit of memory is as it was")
+os.execute(("mkfifo '%s'"):format(at "pipe.lua"))
+like(message_of(mr.load_plan, at "pipe.lua"), "^load_plan: .*pipe%.lua is a device or a pipe, not a file$", "a pipe is not waited for")
+like(message_of(mr.load_plan, dir), "^load_plan: .* is a folder, not a file$", "nor is a folder read")
+
+-- What a file may do.
+local free = mr.load_plan(write(at "free.lua", head .. [[
+plan:split("m", 2)
+for i, task in ipairs(plan.tasks) do
+  task.name = task.name .. (i > 99 and "x" or "")
+  plan:append(task.name, {lane=task.kind == "load" and "p0" or ("c%s"):format(task.name:sub(-1) == "1" and 1 or 0)})
+end
+local n = plan:fill_waits()
+assert(n > 0 and plan:check())
+local other = plan:copy()
+other:undo()
+assert(bound.tensors[1].shape[1] == 512 and plan.rings.a == 1 and plan.graph.program.axes.k == 512 and plan.device.eus > 0)
+mr.load_plan("gemm_by_threads", bound)
+mr.device("h200", {eus = 66})
+]] .. "return plan"))
+ok(free:check(), "loops, strings, fields and copies work", select(2, free:check()))
 
 os.execute(("rm -r '%s'"):format(dir))
 tap.done_testing()

@@ -1,0 +1,150 @@
+-- membrane.lua - what a plan's file sees of us.
+--
+-- A plan is data, also if it comes from elsewhere: its file may make a plan and do nothing else. So it gets stand-ins for
+-- programs, graphs, devices and plans. A stand-in is an empty table; its metatable, which the file cannot reach, knows the few
+-- methods and fields that make plans. Only plain data goes in, and copies of plain data come out.
+
+local core = require "millrace.core"
+local raise, show, entry = core.raise, core.show, core.entry
+
+local membrane = {}
+
+local DEEPEST <const>, MOST <const> = 8, 10000          -- of a table that is given: how nested, and how many values
+
+local real = setmetatable({}, {__mode = "k"})           -- stand-in -> what it stands for
+local metatables = {}                                   -- by class
+
+-- Plain data, copied: a stand-in becomes what it stands for.
+local function inward(x, depth, count)
+  local kind = type(x)
+  if real[x] ~= nil then return real[x] end
+  if kind ~= "table" then
+    if kind == "function" or kind == "userdata" or kind == "thread" then
+      raise(("a plan's file gives data: %s is none"):format(show(x)))
+    end
+    return x
+  end
+  depth, count = (depth or 0) + 1, count or {0}
+  local copy = {}
+  for key, value in next, x do
+    count[1] = count[1] + 1
+    if depth > DEEPEST or count[1] > MOST then raise "a table in a plan's file is too large, or contains itself" end
+    copy[inward(key, depth, count)] = inward(value, depth, count)
+  end
+  return copy
+end
+
+-- Objects of ours as stand-ins, tables copied without their metatables; of anything else only plain values.
+local function outward(x)
+  local kind = type(x)
+  if kind == "table" and not metatables[getmetatable(x)] then
+    local copy = {}
+    for key, value in next, x do copy[key] = outward(value) end
+    return copy
+  end
+  for class, meta in pairs(metatables) do
+    if core.is(x, class) or kind == "table" and getmetatable(x) == class then
+      local stand_in = setmetatable({}, meta)
+      real[stand_in] = x
+      return stand_in
+    end
+  end
+  if kind ~= "function" and kind ~= "userdata" and kind ~= "thread" then return x end
+end
+membrane.outward = outward
+
+-- What the file returned, or nil if that is no plan.
+function membrane.plan_of(x) return core.is(real[x], "millrace.plan") and real[x] or nil end
+
+local function words(text)
+  local set = {}
+  for word in text:gmatch "%S+" do set[word] = true end
+  return set
+end
+
+local function pass(...)
+  local list = table.pack(...)
+  for i = 1, list.n do list[i] = outward(list[i]) end
+  return table.unpack(list, 1, list.n)
+end
+
+-- A function of ours that takes and returns plain data and stand-ins.
+function membrane.call(f)
+  return entry(function(...)
+    local list = table.pack(...)
+    for i = 1, list.n do list[i] = inward(list[i]) end
+    return pass(f(table.unpack(list, 1, list.n)))
+  end)
+end
+
+-- kind: as messages say it. methods: name -> true for the object's own, or a function.
+local function class(name, kind, methods, fields)
+  local own = {}
+  for method, f in pairs(methods) do
+    own[method] = membrane.call(function(self, ...)
+      if not core.is(self, name) and getmetatable(self) ~= name then
+        raise(("%s: %s expected, got %s"):format(method, kind, show(self)))
+      end
+      if f ~= true then return f(self, ...) end
+      return self[method](self, ...)
+    end)
+  end
+  metatables[name] = {
+    __name = name, __metatable = false,
+    __index = entry(function(self, key)
+      if own[key] then return own[key] end
+      if fields[key] then return outward(real[self][key]) end
+      raise(("a plan's file is data and cannot use %s of a %s: it makes a plan and does nothing else"):format(show(key), kind))
+    end),
+    __newindex = entry(function(_, key) raise(("%s of a %s cannot be set"):format(show(key), kind)) end),
+  }
+end
+
+class("millrace.plan", "plan", {
+  append = true, move = true, insert = true, remove = true, lane = true, wait = true, unwait = true, fill_waits = true,
+  buffers = true, grid = true, split = true, split_off = true, alias = true, propagate = true, undo = true, redo = true, copy = true,
+  cut = true, place = true,                             -- deprecated
+  check = function(plan)
+    local good, problems = plan:check()
+    return good, tostring(problems)
+  end,
+}, words "tasks edges rings tile graph device usage")
+class("millrace.graph", "graph", {}, words "tasks buffers edges tile flops bytes tiles program")
+class("millrace.program", "program with sizes", {graph = true}, words "name axes tensors")
+class("millrace.device", "device", {number = true}, words "name title arch eus clock_hz seus")
+class("millrace.tile_program", "program", {bind = true}, words "name")
+metatables["millrace.tile_program"].__call = membrane.call(function(prog, sizes) return prog:bind(sizes) end)
+
+-- A table that can only be read; missing(name) raises.
+function membrane.frozen(t, missing)
+  return setmetatable({}, {__metatable = false,
+    __index = entry(function(_, key)
+      local value = t[key]
+      if value == nil then return missing(key) end
+      return value
+    end),
+    __newindex = entry(function(_, key) raise(("%s cannot be set"):format(show(key))) end),
+  })
+end
+
+---- strings -------------------------------------------------------------------------------------
+
+-- Methods of strings that take no longer than the text that they make.
+local harmless = words "format sub upper lower len byte char reverse"
+
+-- Call f(...); meanwhile, code of the chunk `source` has no other methods of strings.
+function membrane.without_strings(source, f, ...)
+  local meta, getinfo = getmetatable "", debug.getinfo
+  local methods = meta.__index
+  local _ <close> = setmetatable({}, {__close = function() meta.__index = methods end})
+  meta.__index = function(s, key)
+    if not harmless[key] and getinfo(2, "S").source == source then
+      raise("a plan's file cannot use " .. show(key) .. " of a text")
+    end
+    if type(methods) == "function" then return methods(s, key) end
+    return methods[key]
+  end
+  return f(...)
+end
+
+return membrane
