@@ -52,29 +52,10 @@ local function devices()
   return {devices = out, attached = found and found.name, reason = why}
 end
 
-local function file_names(folder)
-  local names = core.list(mr.home .. folder, ".lua")
-  table.sort(names)
-  return names
-end
-
--- Names for mr.load_plan.
-local function plan_names()
-  local names = {}
-  for _, folder in ipairs{"/examples", "/examples/plans"} do
-    for _, name in ipairs(file_names(folder)) do
-      local file = io.open(("%s%s/%s.lua"):format(mr.home, folder, name))
-      if file and file:read "a":find "\nreturn plan%s*$" then names[#names + 1] = name end
-      if file then file:close() end
-    end
-  end
-  return names
-end
-
 local function examples()
   local out = {}
   for name in pairs(mr.examples) do out[#out + 1] = {name = name, text = known.example(name)} end
-  return {programs = out, plans = plan_names()}
+  return {programs = out, plans = session.plan_names()}
 end
 
 local function bind(s, p)
@@ -148,7 +129,7 @@ end
 local function compile(s, p)
   local of, id = s:plan(p.plan)
   local target = p.target or "cuda"
-  local k = of:compile{target = target, text = target == "cuda" and p.text ~= false or nil}
+  local k = of:compile{target = target, text = target == "cuda" and p.text ~= false and not p.check or nil}
   return results.kernel(id, k, p.check and k:check{seed = p.seed, limit = p.limit or 10} or nil)
 end
 

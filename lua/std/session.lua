@@ -75,6 +75,25 @@ end
 
 ---- plans ----------------------------------------------------------------------------------------
 
+local function file_names(folder)
+  local names = core.list(mr.home .. folder, ".lua")
+  table.sort(names)
+  return names
+end
+
+-- Names of the plans that come with Millrace, for mr.load_plan.
+function session.plan_names()
+  local names = {}
+  for _, folder in ipairs{"/examples", "/examples/plans"} do
+    for _, name in ipairs(file_names(folder)) do
+      local file = io.open(("%s%s/%s.lua"):format(mr.home, folder, name))
+      if file and file:read "a":find "\nreturn plan%s*$" then names[#names + 1] = name end
+      if file then file:close() end
+    end
+  end
+  return names
+end
+
 -- A plan from the text of a script.
 local function made(script, name, bound)
   return confine.call("plan", function() return loader.of_text(mr, script, name, bound) end)
@@ -88,8 +107,13 @@ function session:plan(text, bound)
     if bound then refuse("program", ("'%s' has its program"):format(text)) end
     return made(found.script, text, found.bound), text
   end
-  if text:find "^[%w_]+$" then return mr.load_plan(text, bound) end
-  return made(text, "script", bound)
+  if not text:find "^[%w_]+$" then return made(text, "script", bound) end
+  local names = session.plan_names()
+  for _, name in ipairs(names) do
+    if name == text then return mr.load_plan(text, bound) end
+  end
+  local near = core.hint(text, names)
+  refuse("plan", ("no plan '%s' comes with Millrace%s"):format(text, near), near:match "'(.*)'")
 end
 
 -- Keep a plan. Returns its id, and the plan as made from its script.

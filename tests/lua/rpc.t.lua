@@ -224,6 +224,7 @@ fails("compile", {plan = small, target = "cude"}, rpc.PARAMS,
   [[compile: 'target': one of "cuda", "host" expected, got 'cude'; did you mean 'cuda'?]])
 fails("bind", {sizes = SIZES}, rpc.PARAMS, "'program' or 'source' is missing")
 fails("check", {plan = "plan 999"}, rpc.PARAMS, "there is no plan 999")
+fails("check", {plan = "gem_cooperative"}, rpc.PARAMS, "no plan 'gem_cooperative' comes with Millrace; did you mean 'gemm_cooperative'?")
 fails("bind", {program = "program 9"}, rpc.PARAMS, "there is no program 9")
 fails("plan", {program = "program 1", tile = TILE, device = "../hw/h200.lua"}, rpc.PARAMS, "'device' is the name of a device, not a path")
 fails("plan", {program = "program 1", tile = TILE, device = "h300"}, rpc.MILLRACE,
