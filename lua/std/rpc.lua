@@ -29,7 +29,8 @@ function rpc.try(call, method, params)
   if good and finished then return true, result end
   if good then return false, {code = rpc.MILLRACE, message = "interrupted", data = {location = json.null}} end
   if getmetatable(finished) == failure then return false, finished end
-  local message, location = rpc.located(tostring(finished))
+  local text = type(finished) == "string" and finished or ("(error object is a %s value)"):format(type(finished))
+  local message, location = rpc.located(text)
   return false, {code = rpc.MILLRACE, message = message, data = {location = location}}
 end
 

@@ -140,7 +140,7 @@ end
 local function editable(plan)
   return setmetatable({}, {__metatable = false, __index = function(_, name)
     if not is_edit[name] then core.raise(unknown_edit(name)) end
-    return core.entry(function(_, ...) return plan[name](plan, ...) end)
+    return core.entry(function(_, ...) plan[name](plan, ...) end)
   end})
 end
 

@@ -240,6 +240,7 @@ e = fails("bind", {source = SOURCE:gsub("p.factor", "nothing"), sizes = {m = 64,
   "*: value expected, got nil")
 ok(e.data.location.file == "program" and e.data.location.line == 6, "  with its location in the source")
 fails("bind", {source = "return os.getenv 'HOME'"}, rpc.MILLRACE, "attempt to index a nil value (global 'os')")
+fails("bind", {source = "error({})"}, rpc.MILLRACE, "(error object is a table value)")
 fails("bind", {source = "return 7"}, rpc.MILLRACE, "program: the source returns 7, not a program")
 fails("bind", {source = "local t = {} for i = 1, 1e9 do t[i] = {i} end"}, rpc.MILLRACE, "program: it takes more than 5 million steps")
 fails("bind", {source = "local s = 'x' while true do s = s .. s end"}, rpc.MILLRACE, "program: it takes more than 256 MiB")
