@@ -23,9 +23,16 @@ function rpc.located(text)
   return call .. message, {file = file, line = math.tointeger(line)}
 end
 
+-- In a thread of its own, so that errors know no location but those in texts of the caller.
+local function alone(call, method, params)
+  local good, result = coroutine.resume(coroutine.create(call), method, params)
+  if not good then error(result, 0) end
+  return result
+end
+
 -- What call(method, params) returns: true and the result, or false and an error as a table. Ctrl-C ends the call alone.
 function rpc.try(call, method, params)
-  local good, finished, result = pcall(core.heed, call, method, params)
+  local good, finished, result = pcall(core.heed, alone, call, method, params)
   if good and finished then return true, result end
   if good then return false, {code = rpc.MILLRACE, message = "interrupted", data = {location = json.null}} end
   if getmetatable(finished) == failure then return false, finished end

@@ -5,6 +5,7 @@ local mr = require "millrace"
 local draft = require "millrace.draft"
 local json = require "millrace.json"
 local loader = require "millrace.loader"
+local mcp = require "millrace.mcp"
 local methods = require "millrace.methods"
 local rpc = require "millrace.rpc"
 local session = require "millrace.session"
@@ -25,6 +26,7 @@ local root = parse(json.encode(methods.schema()))
 local check = check_schema(root, parse)
 local s = session.new()
 local function answer(line) return rpc.answer(line, function(name, params) return methods.call(s, name, params) end) end
+local function answer_as_tool(line) return rpc.answer(line, function(name, params) return mcp(s, name, params) end) end
 
 ---- programs, and the plans there are ------------------------------------------------------------------
 
@@ -349,6 +351,14 @@ local begun = mr.load_plan("gemm_cooperative", mr.examples.gemm{m = 256, n = 256
 keep(parse(answer(json.line{jsonrpc = "2.0", id = 0, method = "plan", params = {plan = begun:script(), program = "gemm",
   sizes = begun.graph.program.axes}})).result, begun.graph.program)
 
+-- Why a tool of MCP answers something else than the method did; nil if it does not.
+local function differs_as_tool(name, params, text)
+  local line = json.line{jsonrpc = "2.0", id = 1, method = "tools/call", params = {name = name, arguments = params}}
+  local result = parse(answer_as_tool(line)).result
+  local inner = text:match '^{"jsonrpc": "2.0", "id": %d+, "result": (.*)}$' or text:match '"error": (.*)}$'
+  return differs("the tool's answer", result.content[1].text, inner, "isError", result.isError, parse(text).error ~= nil)
+end
+
 local wrong, results, errors = {}, 0, 0
 local function report(line, text, why) wrong[#wrong + 1] = ("%s\n  %s\n  %s"):format(why, line:sub(1, 600), tostring(text):sub(1, 600)) end
 
@@ -380,6 +390,7 @@ for i = 1, COUNT do
         end
       end
     end
+    if not why and (name == "check" or name == "diff") then why = differs_as_tool(name, params, text) end
     if why then report(line, text, why) end
   end
   if #wrong >= 10 then break end
