@@ -1,4 +1,5 @@
--- Every relative link of README.md and docs/ leads to a file that there is, and to a heading in it.
+-- Every relative link of README.md and docs/ leads to a file that there is, and to a heading in it; and every document is reached
+-- from README.md.
 
 local tap = dofile((arg[0]:match "^(.*/)" or "./") .. "tap.lua")
 
@@ -40,9 +41,10 @@ local function join(folder, path)
   return table.concat(parts, "/")
 end
 
-local count = 0
+local count, leads = 0, {}
 for _, from in ipairs(paths) do
   local wrong = {}
+  leads[from] = {}
   for target in documents[from]:gsub("`[^`\n]*`", ""):gmatch "%]%(([^()%s]+)%)" do
     local path, anchor = target:match "^([^#]*)#?(.*)$"
     if not target:find "^%a+:" then
@@ -51,11 +53,25 @@ for _, from in ipairs(paths) do
       if not there or anchor ~= "" and not (documents[to] and anchors_of(documents[to])[anchor]) then
         wrong[#wrong + 1] = target
       end
+      leads[from][to] = true
       if io.type(there) == "file" then there:close() end
       count = count + 1
     end
   end
   tap.ok(#wrong == 0, "links of " .. from, table.concat(wrong, ", "))
 end
+
+local reached = {}
+local function follow(path)
+  if reached[path] then return end
+  reached[path] = true
+  for to in pairs(leads[path] or {}) do follow(to) end
+end
+follow "README.md"
+local lost = {}
+for _, path in ipairs(paths) do
+  if not reached[path] then lost[#lost + 1] = path end
+end
+tap.ok(#lost == 0, "every document is reached from README.md", table.concat(lost, ", "))
 tap.ok(count > 100, "there are many links", count)
 tap.done_testing()
