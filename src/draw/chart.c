@@ -134,6 +134,8 @@ void chart_set_window(struct chart *c, int64_t from, int64_t to)
 	c->from = min_i64(max_i64(from, 0), CYCLES_MAX);
 	c->to = max_i64(min_i64(to, CYCLES_MAX + 1), c->from + 1);
 	c->seen = lookup_in_sight(c->arena, c->lookup, c->from, c->to);
+	if (c->shown)
+		VEC_FILTER(&c->seen, i, c->shown[chart_seen(c, i)->task]);
 }
 
 void chart_init(struct chart *c, const struct timeline *t, const struct timeline_view *v, int width,
@@ -150,6 +152,7 @@ void chart_init(struct chart *c, const struct timeline *t, const struct timeline
 	c->line = &t->phases[phase];
 	c->key = task_keys(a, c->g);
 	c->lookup = v->lookup;
+	c->shown = v->shown;
 	if (!c->lookup) {
 		struct lookup *l = ARENA_NEW(a, struct lookup);
 

@@ -20,6 +20,7 @@ struct chart {
 	int left;			/* first column of time */
 	int cols;			/* columns of time, at least 1 */
 	const struct lookup *lookup;
+	const bool *shown;		/* as in timeline_view */
 	bool steady;			/* it was left open where to begin, and the steady state was chosen */
 	struct lookup_list seen;	/* events in sight, and a few at the edges */
 	const int *deep;		/* as in timeline_view */

@@ -58,7 +58,7 @@ static void add_levels(struct arena *a, struct overview *o, struct bucket **leve
 	}
 }
 
-struct overview *overview_new(struct arena *a, const struct timeline *t, int phase)
+struct overview *overview_new(struct arena *a, const struct timeline *t, int phase, const bool *shown)
 {
 	const struct phase_line *line = &t->phases[phase];
 	const struct chart c = { .t = t, .line = line, .g = t->plan->graph, .d = t->plan->device };
@@ -75,7 +75,7 @@ struct overview *overview_new(struct arena *a, const struct timeline *t, int pha
 		bool async;
 		int row;
 
-		if (!event_is_placed(t->plan, e))
+		if (!event_is_placed(t->plan, e) || (shown && !shown[e->task]))
 			continue;
 		async = event_is_async(&c, e);
 		row = async ? LANES_MAX * REPLICAS_MAX + e->seu : e->lane * REPLICAS_MAX + e->replica;

@@ -51,7 +51,8 @@ struct timeline_view {
 	const struct lookup *lookup;	/* of the phase; NULL: the drawing makes its own */
 	const int *deep;		/* by sEU: rows of an asynchronous one, at least; NULL: as many as events
 					 * in sight need */
-	struct overview *overview;	/* of the phase, drawn where there are too many events to draw each; NULL:
+	const bool *shown;		/* by sTask: is it drawn, and its lane? NULL: all are */
+	struct overview *overview;	/* of the phase and of `shown`, drawn where there are too many events to draw each; NULL:
 					 * each event is drawn */
 };
 
@@ -82,7 +83,7 @@ void timeline_cells(const struct timeline *t, const struct timeline_view *v, int
 	unsigned flags, struct arena *a, struct cells *out, struct chart_map *map);
 /* How busy each row is, and mostly with what, in steps of cycles, of twice as many, and so on, so that a million events
  * are drawn as fast as a hundred. In `a`. */
-struct overview *overview_new(struct arena *a, const struct timeline *t, int phase);
+struct overview *overview_new(struct arena *a, const struct timeline *t, int phase, const bool *shown);
 /* Time, speed, bounds and waits in a few lines. */
 void draw_timeline_summary(const struct timeline *t, const struct draw_options *o, struct buf *out);
 

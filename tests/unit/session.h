@@ -24,7 +24,8 @@ static inline bool session_enter(struct session *p)
 	const char *home = getenv("MILLRACE_HOME");
 
 	strcpy(p->dir, "/tmp/explorerXXXXXX");
-	return realpath(home ? home : ".", p->home) && mkdtemp(p->dir) && !chdir(p->dir);
+	return realpath(home ? home : ".", p->home) && mkdtemp(p->dir) && !chdir(p->dir) &&
+		!setenv("XDG_CONFIG_HOME", p->dir, 1);	/* not the settings of whoever tests */
 }
 
 static inline void session_leave(struct session *p)

@@ -22,6 +22,7 @@
 	X(VIEW_7, ANY, "7", "", "compare") \
 	X(VIEW_8, ANY, "8", "", "problems") \
 	X(SEARCH, ANY, "/", "find", "find an sTask, or text, by part of its name") \
+	X(FILTER, ANY, "&", "filter", "show only lanes, units and sTasks with these words in their names") \
 	X(FIND_NEXT, ANY, "n", "", "the next match") \
 	X(FIND_PREV, ANY, "N", "", "the previous match") \
 	X(CANCEL, ANY, "Esc", "", "cancel, remove marks, leave the help") \

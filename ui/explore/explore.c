@@ -88,6 +88,17 @@ static void draw_keys(struct explorer *x, struct cells *out)
 	}
 }
 
+/* The filter, whether the plan is legal, and what it takes. */
+static void draw_state(struct explorer *x, struct cells *out, int y)
+{
+	struct model *m = &x->m;
+	int at = 0;
+
+	if (m->filter[0])
+		at = cells_text(out, 0, y, out->w, arena_strf(&m->frame, "only %s (& changes this); ", m->filter), BOLD);
+	cells_text(out, at, y, out->w - at, model_usage_text(m), FAINT);
+}
+
 /* The question, the message, or the state of the plan. Returns the column of the cursor; -1: none. */
 static int draw_message(struct explorer *x, struct cells *out)
 {
@@ -106,7 +117,7 @@ static int draw_message(struct explorer *x, struct cells *out)
 	else if (m->positions)
 		cells_text(out, 0, y, out->w, "arrows choose a position, Enter puts it there, Esc cancels", FAINT);
 	else
-		cells_text(out, 0, y, out->w, model_usage_text(&x->m), FAINT);
+		draw_state(x, out, y);
 	return -1;
 }
 
@@ -138,6 +149,7 @@ static void draw(struct explorer *x)
 	draw_tabs(x, &out);
 	cursor = draw_message(x, &out);
 	draw_keys(x, &out);
+	settings_paint(&x->m.settings, &out);
 	term_show(x->term, &out, cursor, h - 2);
 	arena_reset(&x->m.frame, mark);
 }
@@ -263,13 +275,19 @@ static void type_answer(struct explorer *x, int code)
 	}
 }
 
+/* Let the view know of a change. */
+static void refresh(struct explorer *x)
+{
+	if (x->view->ops->changed)
+		x->view->ops->changed(x->view);
+}
+
 static void show_view(struct explorer *x, int id)
 {
 	x->view = &x->views[id];
 	x->help = false;
 	positions_close(&x->m);
-	if (x->view->ops->changed)
-		x->view->ops->changed(x->view);
+	refresh(x);
 }
 
 static void click_tab(struct explorer *x, int column)
@@ -308,6 +326,12 @@ static void find_first(struct model *m, const char *answer)
 {
 	snprintf(m->wanted, sizeof(m->wanted), "%s", answer);
 	find(m->calls.arg, 0);
+}
+
+static void filter_by(struct model *m, const char *answer)
+{
+	model_filter(m, answer);
+	refresh(m->calls.arg);
 }
 
 static void do_wait(struct model *m, const char *answer)
@@ -428,6 +452,10 @@ static bool act_anywhere(struct explorer *x, enum action a)
 	case ACT_NEXT_VIEW: show_view(x, (id + 1) % VIEW_COUNT); return true;
 	case ACT_PREV_VIEW: show_view(x, (id + VIEW_COUNT - 1) % VIEW_COUNT); return true;
 	case ACT_SEARCH: model_ask(&x->m, "/", "", find_first); return true;
+	case ACT_FILTER:
+		model_ask(&x->m, "show only lanes, units and sTasks with (nothing: all): ", x->m.filter, filter_by);
+		x->m.ask.may_be_empty = true;
+		return true;
 	case ACT_FIND_NEXT: find(x, 1); return true;
 	case ACT_FIND_PREV: find(x, -1); return true;
 	case ACT_CANCEL: x->m.sel.task = x->m.sel.event = NONE; return true;
@@ -464,8 +492,8 @@ static void dispatch(struct explorer *x, const struct key *k)
 		act_anywhere(x, a);
 	if (x->m.go >= 0)
 		show_view(x, x->m.go);
-	if (x->m.now != before && x->view->ops->changed)
-		x->view->ops->changed(x->view);
+	if (x->m.now != before)
+		refresh(x);
 }
 
 static void take_key(struct explorer *x, const struct key *k)

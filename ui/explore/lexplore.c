@@ -253,6 +253,9 @@ static int explore_l(lua_State *L)
 		return 2;
 	m->flags = term_flags(s->term);
 	explorer_open_views(s, first_view(L, 1));
+	settings_read(&m->settings);
+	if (m->settings.wrong[0])
+		model_refuse(m, "%s", m->settings.wrong);
 	explorer_run(s);
 	lua_pushboolean(L, model_is_changed(m));
 	lua_pushboolean(L, s->interrupted);

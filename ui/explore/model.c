@@ -7,6 +7,7 @@
 
 #include "draw/units.h"
 #include "emit/emit.h"
+#include "explore/page.h"
 #include "role/role.h"
 
 /* ---- states ---- */
@@ -33,7 +34,6 @@ void state_free(struct state *s)
 static void index_events(struct state *s)
 {
 	s->lookup = ARENA_ARRAY(&s->arena, s->tl->nphases, struct lookup);
-	s->overview = ARENA_ARRAY(&s->arena, s->tl->nphases, struct overview *);
 	for (int i = 0; i < s->tl->nphases; i++)
 		lookup_init(&s->arena, &s->lookup[i], s->tl, i);
 }
@@ -109,6 +109,7 @@ void state_of_graph(struct model *m, const struct graph *g, struct state **out)
 void model_init(struct model *m, struct mem *mem)
 {
 	*m = (struct model){ .mem = mem, .sel = { .event = NONE, .task = NONE }, .go = -1, .title = "" };
+	settings_parse(&m->settings, "", "");
 	arena_init(&m->frame, mem);
 	arena_init(&m->arena, mem);
 }
@@ -261,16 +262,86 @@ const struct lookup *model_lookup(const struct model *m)
 	return line ? &m->now->lookup[line - m->now->tl->phases] : NULL;
 }
 
+struct cached_overview {
+	struct computed computed;
+	struct overview *overview;
+};
+
 struct overview *model_overview(struct model *m)
 {
 	enum { MANY = 2000 };
 	const struct phase_line *line = model_line(m);
 	int phase = (int)(line - m->now->tl->phases);
+	struct cached_overview *c;
+	uint64_t key;
 
-	if (line->events.n > MANY && !m->now->overview[phase])
-		m->now->overview[phase] = overview_new(&m->now->arena, m->now->tl, phase);
-	return m->now->overview[phase];
+	if (line->events.n <= MANY)
+		return NULL;
+	if (!m->overview)
+		m->overview = ARENA_NEW(&m->arena, struct cached_overview);
+	c = m->overview;
+	key = hash_bytes(hash_mix(key_of_state(m->now), (uint64_t)phase), m->filter, strlen(m->filter));
+	if (computed_begin(&c->computed, m, key)) {
+		c->overview = overview_new(c->computed.arena, m->now->tl, phase, model_shown(m, m->now->plan));
+		c->computed.made = true;
+	}
+	return c->overview;
 }
+
+/* ---- the filter ---- */
+
+bool model_shows(const struct model *m, const struct plan *p, int task)
+{
+	int entry = plan_entry_of(p, task);
+	const struct entry *e = &p->entries.v[entry == NONE ? 0 : entry];
+
+	for (const char *s = m->filter + strspn(m->filter, " ,"); *s; s += strspn(s, " ,")) {
+		char word[sizeof(m->filter)];
+		size_t n = strcspn(s, " ,");
+
+		snprintf(word, sizeof(word), "%.*s", (int)n, s);
+		if (strstr(p->graph->tasks.v[task].name, word) || (entry != NONE &&
+		    (strstr(p->lanes.v[e->lane].name, word) || strstr(p->device->seu[e->seu].name, word))))
+			return true;
+		s += n;
+	}
+	return !m->filter[0];
+}
+
+const bool *model_shown(struct model *m, const struct plan *p)
+{
+	bool *shown;
+
+	if (!m->filter[0])
+		return NULL;
+	shown = ARENA_ARRAY(&m->frame, p->graph->tasks.n, bool);
+	for (int t = 0; t < p->graph->tasks.n; t++)
+		shown[t] = model_shows(m, p, t);
+	return shown;
+}
+
+void model_filter(struct model *m, const char *words)
+{
+	char before[sizeof(m->filter)];
+	int n = 0;
+
+	if (!m->now->plan) {
+		model_refuse(m, "a graph has no lanes to filter");
+		return;
+	}
+	memcpy(before, m->filter, sizeof(before));
+	snprintf(m->filter, sizeof(m->filter), "%s", words + strspn(words, " ,"));
+	for (int t = 0; t < m->now->graph->tasks.n; t++)
+		n += model_shows(m, m->now->plan, t);
+	if (!n) {
+		model_refuse(m, "no lane, unit or sTask has '%s' in its name", words);
+		memcpy(m->filter, before, sizeof(before));
+	}
+	if (m->sel.task != NONE && !model_shows(m, m->now->plan, m->sel.task))
+		m->sel.task = m->sel.event = NONE;
+}
+
+/* ---- more of the selection ---- */
 
 const struct event *model_event(const struct model *m)
 {
@@ -320,7 +391,7 @@ bool model_find_task(struct model *m, const char *text, int direction)
 	int at = m->sel.task == NONE ? 0 : m->sel.task + (direction ? step : 0);
 
 	for (int i = 0; i < n; i++, at += step) {
-		if (!strstr(g->tasks.v[at % n].name, text))
+		if (!strstr(g->tasks.v[at % n].name, text) || (m->now->plan && !model_shows(m, m->now->plan, at % n)))
 			continue;
 		model_select_task(m, at % n);
 		return true;

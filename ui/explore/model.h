@@ -8,6 +8,7 @@
 #define UI_EXPLORE_MODEL_H
 
 #include "draw/draw.h"
+#include "explore/settings.h"
 #include "lower/lower.h"
 #include "plan/check.h"
 #include "plan/history.h"
@@ -21,7 +22,6 @@ struct state {
 	const struct timeline *tl;	/* simulated, or, if there is no plan to simulate, measured;
 					 * NULL: the plan is not legal */
 	struct lookup *lookup;		/* by phase of tl */
-	struct overview **overview;	/* likewise; NULL until it is asked for */
 	bool checked;			/* problems and usage are filled in */
 	bool legal;
 	bool model_only;		/* no kernels are generated for the device */
@@ -78,6 +78,7 @@ struct model_calls {
 
 struct positions;
 struct pane;
+struct cached_overview;
 
 struct model {
 	struct mem *mem;
@@ -100,6 +101,9 @@ struct model {
 	const char *saved;		/* statements when it was opened or saved last */
 	struct selection sel;
 	struct positions *positions;	/* of the sTask that is picked up; NULL: none is */
+	struct settings settings;
+	char filter[64];		/* words; only lanes, units and sTasks whose names have one of them are shown */
+	struct cached_overview *overview;	/* NULL until it is drawn */
 	struct pane *pane;		/* NULL until it is drawn */
 	struct question ask;
 	char message[512];		/* shown until the next key */
@@ -157,7 +161,12 @@ struct overview *model_overview(struct model *m);
 void model_select_event(struct model *m, int event);	/* and its sTask */
 /* Select an sTask, and its event that is nearest to the cursor. */
 void model_select_task(struct model *m, int task);
-/* Select the next sTask whose name contains the text; direction as in view_ops.find. */
+/* Does the filter show the sTask, by its own name or that of its lane or unit? By sTask of a plan, in m->frame: which are
+ * shown; NULL if all are. */
+bool model_shows(const struct model *m, const struct plan *p, int task);
+const bool *model_shown(struct model *m, const struct plan *p);
+void model_filter(struct model *m, const char *words);	/* "": show all */
+/* Select the next sTask that is shown and whose name contains the text; direction as in view_ops.find. */
 bool model_find_task(struct model *m, const char *text, int direction);
 
 /* ---- edits: each is one edit of the history, makes the new state, and says how it differs ---- */

@@ -1,4 +1,4 @@
-/* The summary of a plan, while nothing is selected: what binds it, where its lanes spend their time, what would help, what it
+/* The summary of a plan, while nothing is selected: what binds it, where the time of its lanes goes, what would help, what it
  * takes of an EU, and its rings. In two columns if there is space. */
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,7 @@ static int by_share(const void *x, const void *y)
 static void put_lanes(const struct timeline *t, struct pen *pen)
 {
 	static const struct column col[] = { { "lane", ALIGN_LEFT, 0, 0 }, { "time", ALIGN_RIGHT, 0, 0 },
-		{ "spent on", ALIGN_LEFT, 20, 0 } };
+		{ "goes to", ALIGN_LEFT, 20, 0 } };
 	struct table table = table_new(pen->arena, col, LEN(col));
 	struct blames b = { 0 };
 
@@ -38,7 +38,7 @@ static void put_lanes(const struct timeline *t, struct pen *pen)
 				blame_text(pen->arena, t->plan, x, false));
 		}
 	}
-	pen_table(pen, "where lanes spend their time", &table);
+	pen_table(pen, "where the time of lanes goes", &table);
 }
 
 static void put_time(struct model *m, struct pen *pen)

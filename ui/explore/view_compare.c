@@ -6,7 +6,7 @@
 #include "explore/page.h"
 #include "explore/view.h"
 
-enum { SPAN_MIN = 16 };
+enum { SPAN_MIN = 16, ABREAST_AT = 160, ABREAST_GAP = 4 };
 
 struct own {
 	struct page page;
@@ -95,7 +95,7 @@ static void chart(const struct view *v, const struct pair *p, int i, int w, stru
 {
 	const struct own *own = v->own;
 	struct timeline_view tv = { .phase = v->m->sel.phase, .from = own->to ? own->from : TIMELINE_STEADY,
-		.to = own->to };
+		.to = own->to, .shown = model_shown(v->m, p->plan[i]) };
 
 	if (p->lookup[i] && v->m->sel.phase < p->tl[i]->nphases)
 		tv.lookup = &p->lookup[i][v->m->sel.phase];
@@ -116,38 +116,55 @@ static void choose_span(struct view *v, const struct pair *p, int w)
 	own->to = map.to;
 }
 
+/* Both charts with their titles: side by side on a wide terminal, else below each other. */
+static struct cells charts(struct view *v, const struct pair *p, int w)
+{
+	bool abreast = w >= ABREAST_AT;
+	int each = abreast ? (w - ABREAST_GAP) / 2 : w, y = 0;
+	struct arena *a = &v->m->frame;
+	struct cells out, one;
+	int64_t at = v->m->sel.cursor;
+
+	cells_init(&out, a, w, 0);
+	if (!pair_has_one_time_axis(p))
+		return out;
+	choose_span(v, p, each);
+	for (int i = 0; i < 2; i++) {
+		int x = abreast && i ? each + ABREAST_GAP : 0;
+		struct chart_map map;
+
+		chart(v, p, i, each, &one, &map);
+		if (at >= map.from && at < map.to)	/* the cursor of the timeline view */
+			cells_mark(&one, map.left + (int)((at - map.from) * map.cols / (map.to - map.from)), 1, 1,
+				STYLE_REVERSE);
+		if (one.h)
+			cells_grow(&out, y + one.h + 2);
+		if (one.h)
+			cells_text(&out, x, y, each, arena_strf(a, "%s: %s", p->name[i], timeline_total(a, p->tl[i])), BOLD);
+		cells_blit(&out, x, y + 1, each, one.h, &one, 0, 0);
+		y += abreast || !one.h ? 0 : one.h + 2;
+	}
+	return out;
+}
+
 static void draw(struct view *v, struct cells *out)
 {
 	struct own *own = v->own;
 	struct pair p = pair_of(v);
 	struct arena *a = &v->m->frame;
-	struct cells charts[2] = { { 0 } }, all;
+	struct cells both, all;
 	int w = out->w > WIDTH_MIN ? out->w : WIDTH_MIN, y = 2;
-	int64_t at = v->m->sel.cursor;
 
 	make_page(v, &p, w);
-	if (pair_has_one_time_axis(&p)) {
-		choose_span(v, &p, w);
-		for (int i = 0; i < 2; i++) {
-			struct chart_map map;
-
-			chart(v, &p, i, w, &charts[i], &map);
-			if (at >= map.from && at < map.to)	/* the cursor of the timeline view */
-				cells_mark(&charts[i], map.left + (int)((at - map.from) * map.cols / (map.to - map.from)), 1, 1,
-					STYLE_REVERSE);
-		}
-	}
-	cells_init(&all, a, w, y + charts[0].h + charts[1].h + 4 + own->page.cells.h);
+	both = charts(v, &p, w);
+	cells_init(&all, a, w, y + both.h + 4 + own->page.cells.h);
 	own->all.still = true;
 	own->all.cells = all;
 	own->all.height = out->h;
 	page_go(&own->all, own->all.top);
 	cells_text(&all, 0, 0, w, headline(a, &p), BOLD);
-	for (int i = 0; i < 2 && charts[i].h; i++) {
-		cells_text(&all, 0, y, w, arena_strf(a, "%s: %s", p.name[i], timeline_total(a, p.tl[i])), BOLD);
-		cells_blit(&all, 0, y + 1, w, charts[i].h, &charts[i], 0, 0);
-		y += charts[i].h + 2;
-	}
+	cells_blit(&all, 0, y, w, both.h, &both, 0, 0);
+	y += both.h;
 	cells_blit(&all, 0, y - 1, w, own->page.cells.h, &own->page.cells, 0, 0);
 	cells_blit(out, 0, 0, out->w, out->h, &all, 0, own->all.top);
 }

@@ -2,13 +2,14 @@
 #include <string.h>
 
 #include "draw/label.h"
+#include "draw/units.h"
 #include "explore/page.h"
 #include "explore/pane.h"
 #include "explore/positions.h"
 #include "explore/view.h"
 #include "plan/order.h"
 
-enum { PANEL_ROWS = 10, BESIDE_AT = 110, BESIDE_LEAST = 44, NAME_COLUMNS = 20, UNIT_COLUMNS = 8, AT_COLUMNS = 7 };
+enum { PANEL_ROWS = 10, ABREAST_AT = 110, DETAILS_LEAST = 44, NAME_COLUMNS = 20 };
 
 /* A line of the list: the head of a lane, of a phase or loop, an entry, or another text. */
 struct row {
@@ -19,6 +20,8 @@ struct row {
 
 struct own {
 	int top;			/* first row shown */
+	struct computed computed;	/* of a state and phase: */
+	const struct task_sum *sums;	/* by sTask */
 };
 
 struct list {
@@ -56,13 +59,18 @@ static void add_region(struct model *m, struct list *out, int lane, int phase, i
 	int least, most, n = order_steps(a, m->now->plan, lane, phase, loop, &steps, &least, &most);
 
 	for (int i = 0; i < n; i++) {
+		int before = out->v.n;
+
 		if (!steps[i].is_loop) {
-			VEC_PUSH(a, &out->v, ((struct row){ ROW_ENTRY, steps[i].id, NULL }));
+			if (model_shows(m, m->now->plan, m->now->plan->entries.v[steps[i].id].task))
+				VEC_PUSH(a, &out->v, ((struct row){ ROW_ENTRY, steps[i].id, NULL }));
 			continue;
 		}
 		VEC_PUSH(a, &out->v, ((struct row){ ROW_REGION, steps[i].id, arena_strf(a, "  %s",
 			label_loop_trips(a, m->now->graph, steps[i].id)) }));
 		add_region(m, out, lane, phase, steps[i].id);
+		if (m->filter[0] && out->v.n == before + 1)
+			out->v.n = before;
 	}
 }
 
@@ -70,6 +78,7 @@ static void add_lane(struct model *m, struct list *out, int lane)
 {
 	const struct program *p = m->now->graph->program;
 	struct arena *a = &m->frame;
+	int head = out->v.n;
 
 	VEC_PUSH(a, &out->v, ((struct row){ ROW_LANE, lane, lane_text(m, lane) }));
 	for (int phase = 0; phase < p->phases.n; phase++) {
@@ -82,6 +91,8 @@ static void add_lane(struct model *m, struct list *out, int lane)
 		if (out->v.n == before + 1)
 			out->v.n = before;
 	}
+	if (m->filter[0] && out->v.n == head + 1)
+		out->v.n = head;
 }
 
 static const char *rings_text(struct model *m)
@@ -126,31 +137,75 @@ static int selected_row(const struct model *m, const struct list *list)
 	return -1;
 }
 
-static void draw_entry(struct model *m, struct cells *out, int y, int entry, bool selected)
+static const int column_width[] = {
+#define X(name, width) width,
+	PLAN_COLUMNS(X)
+#undef X
+};
+
+/* "1,618": cycles from issue to completion, on average. */
+static const char *takes_text(struct view *v, int task)
 {
+	struct own *own = v->own;
+	struct model *m = v->m;
+	const struct phase_line *line = NULL;
+
+	for (int i = 0; m->now->tl && i < m->now->tl->nphases; i++)
+		if (m->now->tl->phases[i].phase == m->now->graph->tasks.v[task].phase)
+			line = &m->now->tl->phases[i];
+	if (!line)
+		return "";
+	if (computed_begin(&own->computed, m, hash_mix(key_of_state(m->now), (uintptr_t)line))) {
+		own->sums = phase_sums(own->computed.arena, m->now->tl, (int)(line - m->now->tl->phases));
+		own->computed.made = true;
+	}
+	return own->sums[task].n ? unit_keep(&m->frame, unit_rounded(own->sums[task].duration / (double)own->sums[task].n)) : "";
+}
+
+static const char *column_text(struct view *v, enum plan_column c, const struct entry *e)
+{
+	struct model *m = v->m;
 	const struct plan *p = m->now->plan;
+	const char *waits;
+
+	switch (c) {
+	case COLUMN_unit: return p->device->seu[e->seu].name;
+	case COLUMN_at:
+		return p->graph->tasks.v[e->task].loop != NONE || e->at ? arena_strf(&m->frame, "at %+d", e->at) : "";
+	case COLUMN_takes: return takes_text(v, e->task);
+	case COLUMN_loc: return loc_text(&m->frame, e->loc);
+	case COLUMN_waits:
+		waits = waits_text(&m->frame, p, e->task);
+		return waits[0] ? arena_strf(&m->frame, "waits for %s", waits) : "";
+	case PLAN_COLUMN_COUNT: break;
+	}
+	return "";
+}
+
+static void draw_entry(struct view *v, struct cells *out, int y, int entry, bool selected)
+{
+	const struct settings *settings = &v->m->settings;
+	const struct plan *p = v->m->now->plan;
 	const struct entry *e = &p->entries.v[entry];
 	const struct stask *s = &p->graph->tasks.v[e->task];
 	struct style style = style_of_kind(s->kind);
-	int x = s->loop == NONE ? 2 : 4;
-	const char *waits;
+	int x = 4 + NAME_COLUMNS;
 
 	if (selected)
 		style.attr |= STYLE_REVERSE | STYLE_BOLD;
-	cells_text(out, x, y, NAME_COLUMNS - 1, s->name, style);
-	x = 4 + NAME_COLUMNS;
-	cells_text(out, x, y, UNIT_COLUMNS - 1, p->device->seu[e->seu].name, FAINT);
-	x += UNIT_COLUMNS;
-	if (s->loop != NONE || e->at)
-		cells_text(out, x, y, AT_COLUMNS - 1, arena_strf(&m->frame, "at %+d", e->at), e->at ? BOLD : FAINT);
-	x += AT_COLUMNS;
-	waits = waits_text(&m->frame, p, e->task);
-	if (waits[0])
-		cells_text(out, x, y, out->w - x, arena_strf(&m->frame, "waits for %s", waits), PLAIN);
+	cells_text(out, s->loop == NONE ? 2 : 4, y, NAME_COLUMNS - 1, s->name, style);
+	for (int i = 0; i < settings->ncolumns; i++) {
+		enum plan_column c = settings->column[i];
+		int space = i + 1 < settings->ncolumns ? column_width[c] - 1 : out->w - x;
+
+		cells_text(out, x, y, space, column_text(v, c, e), c == COLUMN_waits ? PLAIN :
+			c == COLUMN_at && e->at ? BOLD : FAINT);
+		x += column_width[c];
+	}
 }
 
-/* Columns of the list: as many as its rows need, and the details beside it are left readable. */
-static int list_width(struct model *m, const struct list *list, int w)
+/* Columns of the list: as many as its rows need, and the details next to it are left readable. */
+static int list_width(struct view *v, const struct list *list, int w)
 {
 	struct cells probe;
 	int most = 0;
@@ -162,8 +217,8 @@ static int list_width(struct model *m, const struct list *list, int w)
 			most = (int)max_i64(most, text_width(r->text));
 			continue;
 		}
-		cells_init(&probe, &m->frame, w, 1);
-		draw_entry(m, &probe, 0, r->id, false);
+		cells_init(&probe, &v->m->frame, w, 1);
+		draw_entry(v, &probe, 0, r->id, false);
 		for (int x = w; x > most; x--) {
 			const char *c = cells_at(&probe, x - 1, 0)->utf8;
 
@@ -171,7 +226,7 @@ static int list_width(struct model *m, const struct list *list, int w)
 				most = x;
 		}
 	}
-	return (int)min_i64(most + 2, w - BESIDE_LEAST);
+	return (int)min_i64(most + 2, w - DETAILS_LEAST);
 }
 
 /* The list in the left or upper part of the grid, scrolled so that the selected sTask is in sight. */
@@ -189,7 +244,7 @@ static void draw_list(struct view *v, const struct list *list, struct cells *out
 		const struct row *r = &list->v.v[own->top + i];
 
 		if (r->kind == ROW_ENTRY)
-			draw_entry(v->m, &part, i, r->id, own->top + i == at);
+			draw_entry(v, &part, i, r->id, own->top + i == at);
 		else
 			cells_text(&part, 0, i, w, r->text, r->kind == ROW_LANE ? BOLD : FAINT);
 	}
@@ -200,7 +255,7 @@ static void draw_list(struct view *v, const struct list *list, struct cells *out
 	cells_blit(out, 0, 0, w, rows, &part, 0, 0);
 }
 
-/* The list, and the pane beside it on a wide terminal, else below it. */
+/* The list, and the pane next to it on a wide terminal, else below it. */
 static void draw(struct view *v, struct cells *out)
 {
 	struct model *m = v->m;
@@ -211,8 +266,8 @@ static void draw(struct view *v, struct cells *out)
 	if (m->positions) {
 		draw_list(v, &list, out, out->w, out->h - panel);
 		positions_draw(m, out, out->h - panel);
-	} else if (out->w >= BESIDE_AT) {
-		w = list_width(m, &list, out->w);
+	} else if (out->w >= ABREAST_AT) {
+		w = list_width(v, &list, out->w);
 		draw_list(v, &list, out, w, out->h);
 		draw_separator(out, true, w);
 		pane_draw(m, out, w + 2, 0, out->w - w - 2, out->h);

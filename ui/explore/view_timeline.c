@@ -286,7 +286,7 @@ static void draw_chart(struct view *v, struct cells *out, struct chart_map *map)
 	struct own *own = v->own;
 	struct timeline_view view = { .phase = v->m->sel.phase, .by = own->by, .from = own->from,
 		.to = own->to, .deep = own->deep, .overview = model_overview(v->m),
-		.lookup = model_lookup(v->m) };
+		.lookup = model_lookup(v->m), .shown = model_shown(v->m, v->m->now->plan) };
 	struct cells chart;
 
 	if (!own->arena)
@@ -362,7 +362,7 @@ static bool select_any(struct view *v)
 	if (model_event(v->m))
 		return true;
 	for (int t = 0; t < l->plan->graph->tasks.n; t++) {
-		int e = lookup_near(l, &l->of_task[t], own->from + (own->to - own->from) / 4);
+		int e = !model_shows(v->m, l->plan, t) ? NONE : lookup_near(l, &l->of_task[t], own->from + (own->to - own->from) / 4);
 
 		if (e != NONE && (best == NONE || l->plan->graph->tasks.v[t].kind == TASK_MMA))
 			best = e;
@@ -371,6 +371,17 @@ static bool select_any(struct view *v)
 		return model_refuse(v->m, "no events were recorded");
 	select_event(v, best);
 	return false;
+}
+
+/* The next event of the lane that the filter shows; by: 1 or -1. */
+static int next_shown(const struct view *v, int event, int by)
+{
+	const struct lookup *l = model_lookup(v->m);
+
+	do
+		event = lookup_next_of_lane(l, event, by);
+	while (event != NONE && !model_shows(v->m, l->plan, l->line->events.v[event].task));
+	return event;
 }
 
 /* To the nearest event of the next lane that has any. */
@@ -383,9 +394,12 @@ static void change_row(struct view *v, int by)
 	for (int i = 1; i < n; i++) {
 		int k = (at + by * i + n) % n;
 		const struct lookup_list *list = &l->of_lane[k / REPLICAS_MAX][k % REPLICAS_MAX];
+		int near = list->n ? lookup_near(l, list, v->m->sel.cursor) : NONE;
 
-		if (list->n) {
-			select_event(v, lookup_near(l, list, v->m->sel.cursor));
+		if (near != NONE && !model_shows(v->m, l->plan, l->line->events.v[near].task))
+			near = next_shown(v, near, 1);
+		if (near != NONE) {
+			select_event(v, near);
 			return;
 		}
 	}
@@ -398,7 +412,7 @@ static void next_wait(struct view *v, int by)
 	int64_t least = max_i64(1, (int64_t)(l->line->ii / 50));
 	int e = v->m->sel.event;
 
-	while ((e = lookup_next_of_lane(l, e, by)) != NONE) {
+	while ((e = next_shown(v, e, by)) != NONE) {
 		const struct event *x = &l->line->events.v[e];
 
 		if (max_i64(x->issue - x->ready, x->cause == CAUSE_NONE ? 0 : x->start - x->ready) > least)
@@ -484,8 +498,8 @@ static bool act_event(struct view *v, enum action a)
 	if (!select_any(v))
 		return true;
 	switch ((int)a) {
-	case ACT_LEFT: select_event(v, lookup_next_of_lane(l, sel->event, -1)); break;
-	case ACT_RIGHT: select_event(v, lookup_next_of_lane(l, sel->event, 1)); break;
+	case ACT_LEFT: select_event(v, next_shown(v, sel->event, -1)); break;
+	case ACT_RIGHT: select_event(v, next_shown(v, sel->event, 1)); break;
 	case ACT_UP: change_row(v, -1); break;
 	case ACT_DOWN: change_row(v, 1); break;
 	case ACT_HOME: select_event(v, l->of_task[sel->task].v[0]); break;
@@ -564,6 +578,7 @@ static void changed(struct view *v)
 	struct own *own = v->own;
 
 	own->nback = 0;
+	memset(own->deep, 0, sizeof(own->deep));
 	if (!lacks(v->m) && own->to) {
 		set_window(v, own->from, own->to);
 		follow(v);
