@@ -69,22 +69,39 @@ run_lua_chain() {
 	lua_chain=()
 }
 
-session= blessed=()
-run_session() { # N LOCATION
-	local before=0
+# Blocks that go on are one session. Of pairs of location and file, each file has the blocks up to that one, so the
+# last is played, and what came out begins with every one of them.
+sessions=() blessed=()
+play() { # SESSION
 	mkdir -p "$T/work"
-	(cd "$T/work" && sed -n 's/^\(mr> \|>> \|>>$\|mr>$\)//p' "$session" |
+	(cd "$T/work" && sed -n 's/^\(mr> \|>> \|>>$\|mr>$\)//p' "$1" |
 		"$MILLRACE" -i >"$T/out" 2>&1)
 	rm -rf "$T/work"
-	if [ "${BLESS-}" ]; then
-		[ -e "$T/$1.before" ] && before=$(wc -l <"$T/$1.before")
-		tail -n +$((before + 1)) "$T/out" >"$T/$1.blessed"
-		blessed=("$1 $2" "${blessed[@]}")
-		cp "$T/out" "$session"
-	fi
-	cmp -s "$session" "$T/out"
-	t_result $? "$2" ||
-		diff -u --label "$2" --label got "$session" "$T/out" | sed 's/^/# /'
+}
+
+run_sessions() {
+	[ ${#sessions[@]} = 0 ] && return
+	play "${sessions[-1]}"
+	local i lines
+	for ((i = 0; i < ${#sessions[@]}; i += 2)); do
+		lines=$(wc -l <"${sessions[i + 1]}")
+		[ $((i + 2)) = ${#sessions[@]} ] && lines=$(wc -l <"$T/out")
+		head -n "$lines" "$T/out" >"$T/part"
+		cmp -s "${sessions[i + 1]}" "$T/part"
+		t_result $? "${sessions[i]}" ||
+			diff -u --label "${sessions[i]}" --label got "${sessions[i + 1]}" "$T/part" | sed 's/^/# /'
+	done
+	sessions=()
+}
+
+# Plays a session up to this block, and keeps what came out for the document.
+bless_session() { # N LOCATION
+	local before=0
+	play "$T/$1.session"
+	[ -e "$T/$1.before" ] && before=$(wc -l <"$T/$1.before")
+	tail -n +$((before + 1)) "$T/out" >"$T/$1.blessed"
+	blessed=("$1 $2" "${blessed[@]}")
+	cp "$T/out" "$T/$1.session"
 }
 
 # From the last block of a document to the first, so that lines stay where they are.
@@ -113,13 +130,14 @@ while read -r n kind location first; do
 	console)
 		grep -q '^mr> ' "$T/$n.console" || continue
 		sed -n '/^mr> /,$p' "$T/$n.console" >"$T/$n.session"
-		if [ "$first" = more ] && [ "$session" ]; then
-			cp "$session" "$T/$n.before"
+		[ "$first" = first ] && run_sessions
+		if [ ${#sessions[@]} -gt 0 ]; then
+			cp "${sessions[-1]}" "$T/$n.before"
 			cat "$T/$n.before" "$T/$n.session" >"$T/all"
 			mv "$T/all" "$T/$n.session"
 		fi
-		session=$T/$n.session
-		run_session "$n" "$location"
+		[ "${BLESS-}" ] && bless_session "$n" "$location"
+		sessions+=("$location" "$T/$n.session")
 		;;
 	excused)
 		t_is "$location: every lua block runs" excused ''
@@ -127,6 +145,7 @@ while read -r n kind location first; do
 	esac
 done <<<"$list"
 run_lua_chain
+run_sessions
 bless
 [ $t_count -gt 0 ] || t_skip_all 'no examples'
 t_done
