@@ -1,5 +1,6 @@
 /* Which cycles of a timeline a chart shows, and by which letter and colour each sTask is recognised. */
 #include "draw/chart.h"
+#include "draw/palette.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -176,9 +177,10 @@ static const char *brief_name(const char *name)
 	return last && last[1] ? last + 1 : name;
 }
 
+/* Is it a letter that no other one has, and that cannot be taken for 0, 1 or another letter? */
 static bool is_free(char c, const bool *taken)
 {
-	return ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')) && !taken[(unsigned char)c];
+	return c && !strchr("iIjJlLoO", c) && ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')) && !taken[(unsigned char)c];
 }
 
 /* The first free letter of the brief name, of the name, of the alphabet. */
@@ -207,17 +209,11 @@ static char letter_of(const struct graph *g, const struct task_key *key, int tas
 	return free_letter(s->name, taken);
 }
 
-/* The nth colour of the kind. */
-static struct style bar_style(enum task_kind kind, int nth)
+/* The colour that the sTask has in pictures, too. */
+static struct style bar_style(int ink)
 {
-	static const uint8_t colour[][5] = {
-		[TASK_LOAD] = { 74, 117, 67, 110, 153 },
-		[TASK_MMA] = { 208, 214, 173, 216, 202 },
-		[TASK_COMPUTE] = { 114, 150, 71, 186, 108 },
-		[TASK_STORE] = { 146, 103, 140, 183, 104 },
-	};
-
-	return (struct style){ .fg = 16, .bg = colour[kind][nth % LEN(colour[kind])] };
+	return (struct style){ .fg = picture_on(THEME_DARK, ink) == INK_BLACK ? 16 : 231,
+		.bg = colour_of_256(ink_colour(THEME_DARK, ink)) };
 }
 
 /* Letters are unique in a phase; sTasks in loops, which are seen most, choose first. */
@@ -243,7 +239,7 @@ struct task_key *task_keys(struct arena *a, const struct graph *g)
 		[TASK_LOAD] = "░", [TASK_MMA] = "▓", [TASK_COMPUTE] = "▒", [TASK_STORE] = "░",
 	};
 	struct task_key *key = ARENA_ARRAY(a, g->tasks.n, struct task_key);
-	int count[LEN(fill)] = { 0 };
+	const uint8_t *ink = task_inks(a, g);
 
 	for (int i = 0; i < g->program->phases.n; i++)
 		choose_letters(g, i, key);
@@ -252,7 +248,7 @@ struct task_key *task_keys(struct arena *a, const struct graph *g)
 
 		key[i].brief = brief_name(s->name);
 		key[i].fill = fill[s->kind];
-		key[i].bar = bar_style(s->kind, count[s->kind]++);
+		key[i].bar = bar_style(ink[i]);
 		key[i].tick = (struct style){ .fg = key[i].bar.bg, .attr = STYLE_BOLD };
 	}
 	return key;

@@ -14,19 +14,6 @@ enum {
 	DENSE = 5,			/* pixels for each event below which no lines are drawn */
 };
 
-const uint8_t *task_inks(struct arena *a, const struct graph *g)
-{
-	uint8_t *ink = ARENA_ARRAY(a, g->tasks.n, uint8_t);
-	int count[INK_KINDS] = { 0 };
-
-	for (int i = 0; i < g->tasks.n; i++) {
-		int kind = (int)g->tasks.v[i].kind;
-
-		ink[i] = (uint8_t)(INK_TASK + kind * INK_SHADES + count[kind]++ % INK_SHADES);
-	}
-	return ink;
-}
-
 void panel_init(struct panel *n, struct picture *p, const struct timeline *t,
 	const struct timeline_view *v, const struct picture_options *o, double x0, double x1)
 {

@@ -7,6 +7,7 @@
 #define DRAW_PANEL_H
 
 #include "draw/chart.h"
+#include "draw/palette.h"
 #include "draw/pictures.h"
 #include "sim/moments.h"
 
@@ -73,8 +74,6 @@ static inline double panel_x(const struct panel *n, int64_t cycle)
 	return n->x0 + (double)(cycle - n->c.from) * (n->x1 - n->x0) / (double)(n->c.to - n->c.from);
 }
 
-/* Ink of each sTask of a graph; in `a`. */
-const uint8_t *task_inks(struct arena *a, const struct graph *g);
 /* The options, or the usual ones for NULL; sets the picture's width. */
 const struct picture_options *picture_begin(struct picture *p, const struct picture_options *o);
 /* The title that was asked for, or "gemm{m=4096, n=4096} on NVIDIA H200". */

@@ -219,8 +219,8 @@ static double draw_share(struct panel *n, double x, double w, double y, const ch
 
 double panel_use(struct panel *n, double x, double w, double y)
 {
-	static const uint8_t inks[SEU_KINDS] = { [SEU_COPY] = INK_TASK + TASK_LOAD * INK_SHADES,
-		[SEU_MATRIX] = INK_TASK + TASK_MMA * INK_SHADES, [SEU_VECTOR] = INK_TASK + TASK_COMPUTE * INK_SHADES };
+	static const uint8_t kinds[SEU_KINDS] = { [SEU_COPY] = TASK_LOAD, [SEU_MATRIX] = TASK_MMA,
+		[SEU_VECTOR] = TASK_COMPUTE };
 	const struct phase_line *line = n->c.line;
 
 	picture_text(n->p, x, y + 10, ANCHOR_LEFT, SMALL, INK_FAINT, "busy, of all the time");
@@ -228,7 +228,7 @@ double panel_use(struct panel *n, double x, double w, double y)
 	for (int s = 0; s < n->c.d->nseus; s++)
 		if (line->seu[s].busy > 0)
 			y = draw_share(n, x, w, y, n->c.d->seu[s].name, line->seu[s].share,
-				inks[n->c.d->seu[s].kind]);
+				ink_of_task(kinds[n->c.d->seu[s].kind], 0, 0));
 	if (line->memory_share > 0)
 		y = draw_share(n, x, w, y, "memory", line->memory_share, INK_EPILOGUE);
 	return y;
@@ -252,6 +252,18 @@ static double flow_next(struct flow *f, double w)
 	}
 	f->x = x + w + 18;
 	return x;
+}
+
+/* Does any event of the sTask, or the waiting before it, lie in the window? */
+static bool is_in_sight(const struct panel *n, int task)
+{
+	for (int i = 0; i < n->c.line->events.n; i++) {
+		const struct event *e = &n->c.line->events.v[i];
+
+		if (e->task == task && e->ready < n->c.to && e->end > n->c.from)
+			return true;
+	}
+	return false;
 }
 
 static void put_key(struct panel *n, struct flow *f, int task)
@@ -294,7 +306,7 @@ double panel_legend(struct panel *n, double y)
 	if (n->only_rings)
 		return f.y;
 	for (int i = 0; i < n->c.g->tasks.n; i++)
-		if (n->c.g->tasks.v[i].phase == n->c.line->phase)
+		if (n->c.g->tasks.v[i].phase == n->c.line->phase && is_in_sight(n, i))
 			put_key(n, &f, i);
 	f.x = f.left;
 	f.y += LINE;

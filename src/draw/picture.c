@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "draw/palette.h"
 #include "draw/text.h"
 
 /* Widths of ' ' to '~' in thousandths of the size: those of DejaVu Sans, which is one of the widest common fonts. */
@@ -15,7 +16,7 @@ static const uint16_t advance[] = {
 enum { ADVANCE_OTHER = 640, ADVANCE_WIDE = 1000, BOLD_MORE = 12 };
 
 /* After Okabe and Ito (2008): they differ for colour-blind people too, and by lightness in print. */
-static const uint32_t colours[THEMES][INKS] = {
+static const uint32_t colours[THEMES][INK_TASK] = {
 	[THEME_LIGHT] = { [INK_PAPER] = 0xffffff, [INK_TEXT] = 0x1a1a1a, [INK_FAINT] = 0x5c6068,
 		[INK_LINE] = 0x6b7078, [INK_GRID] = 0xdfe2e6, [INK_PANEL] = 0xf4f5f7,
 		[INK_WAIT] = 0xb4bac2, [INK_BOUND] = 0xd55e00, [INK_PROLOGUE] = 0xf0e442,
@@ -30,30 +31,21 @@ static const uint32_t colours[THEMES][INKS] = {
 		[INK_FIRST] = 0x56b4e9, [INK_SECOND] = 0xe69f00 },
 };
 
-/* ORDER task_kind: copies in are blue, products orange, element-wise work green, copies out
- * purple. The same on dark paper. */
-static const uint32_t shades[INK_KINDS][INK_SHADES] = {
-	{ 0x56b4e9, 0xa6d8f5, 0x2e8cc4, 0xcdeafb },
-	{ 0xe69f00, 0xf5c662, 0xbd7d00, 0xfbe0a6 },
-	{ 0x009e73, 0x66c7a9, 0x00704f, 0xaadfcd },
-	{ 0xcc79a7, 0xe3b3ce, 0xa24e7d, 0xf0d5e3 },
-};
-
 uint32_t ink_colour(enum theme theme, int ink)
 {
 	if (ink >= INK_TASK)
-		return shades[(ink - INK_TASK) / INK_SHADES][(ink - INK_TASK) % INK_SHADES];
+		return task_colour(ink - INK_TASK);
 	if (ink == INK_BLACK || ink == INK_WHITE)
-		return ink == INK_BLACK ? 0x101214 : 0xffffff;
+		return ink == INK_BLACK ? 0x000000 : 0xffffff;
 	return colours[theme][ink];
 }
 
 int picture_on(enum theme theme, int fill)
 {
 	uint32_t c = ink_colour(theme, fill);
-	double light = 0.299 * (c >> 16 & 255) + 0.587 * (c >> 8 & 255) + 0.114 * (c & 255);
 
-	return light > 110 ? INK_BLACK : INK_WHITE;
+	return colour_contrast(c, ink_colour(theme, INK_BLACK)) >= colour_contrast(c, ink_colour(theme, INK_WHITE)) ?
+		INK_BLACK : INK_WHITE;
 }
 
 void picture_init(struct picture *p, struct arena *a, const char *title)

@@ -15,7 +15,8 @@
 
 enum theme { THEME_LIGHT, THEME_DARK, THEMES };
 
-enum { INK_KINDS = 4, INK_SHADES = 4 };	/* of sTasks: ORDER task_kind */
+/* Of sTasks: a family of hues for each task_kind, a hue for each sTask, a shade for each of its slices. */
+enum { INK_KINDS = 4, INK_HUES = 5, INK_SHADES = 3 };
 
 /* What a colour stands for. */
 enum ink {
@@ -28,8 +29,8 @@ enum ink {
 	INK_FILLING, INK_FULL, INK_READ, INK_FREE,	/* slots of rings */
 	INK_FIRST, INK_SECOND,		/* the first and the second of a comparison */
 	INK_BLACK, INK_WHITE,		/* texts on a fill */
-	INK_TASK,			/* first of INK_KINDS * INK_SHADES */
-	INKS = INK_TASK + INK_KINDS * INK_SHADES
+	INK_TASK,			/* first of INK_KINDS * INK_HUES * INK_SHADES */
+	INKS = INK_TASK + INK_KINDS * INK_HUES * INK_SHADES
 };
 
 enum shape_kind { SHAPE_RECT, SHAPE_LINE, SHAPE_PATH, SHAPE_TEXT };
@@ -95,11 +96,19 @@ void shape_move(struct shape *s, enum motion motion, double begin, double end);
 /* Width of a text; as much of it as fits into `space`, with an ellipsis, or "" if less than three letters would. */
 double picture_width(const char *s, double size, bool bold);
 const char *picture_fit(struct picture *p, const char *s, double size, double space);
-/* INK_BLACK or INK_WHITE, for texts on a fill. */
+/* INK_BLACK or INK_WHITE, for texts on a fill: the one with more contrast. */
 int picture_on(enum theme theme, int fill);
 
 /* 0xrrggbb */
 uint32_t ink_colour(enum theme theme, int ink);
+/* The hue of this number of a kind of sTasks (enum task_kind), in the shade of a slice. */
+int ink_of_task(int kind, int hue, int slice);
+/* How light a colour is, from 0 to 1, and how much two differ in that, from 1 to 21: relative luminance and contrast
+ * of WCAG 2. */
+double colour_light(uint32_t rgb);
+double colour_contrast(uint32_t a, uint32_t b);
+/* The colour of a terminal, from 16 to 255, that is nearest to this one. */
+uint8_t colour_of_256(uint32_t rgb);
 
 /* ---- writing -------------------------------------------------------------------- */
 

@@ -207,7 +207,7 @@ static double draw_legend(struct picture *p, double y)
 	double x = MARGIN;
 
 	for (int i = 0; i < INK_KINDS; i++) {
-		picture_rect(p, x, y - 12, 22, 15, INK_TASK + i * INK_SHADES, INK_NONE)->round = 3;
+		picture_rect(p, x, y - 12, 22, 15, ink_of_task(i, 0, 0), INK_NONE)->round = 3;
 		picture_text(p, x + 28, y, ANCHOR_LEFT, 13, INK_FAINT, kinds[i]);
 		x += 48 + picture_width(kinds[i], 13, false);
 	}

@@ -17,7 +17,8 @@ enum {
 
 static const double RADIUS = 4.5;
 
-static const uint8_t inks[] = { INK_FIRST, INK_SECOND, INK_STEADY, INK_TASK + 3 * INK_SHADES, INK_TEXT, INK_EPILOGUE };
+static const uint8_t inks[] = { INK_FIRST, INK_SECOND, INK_STEADY,
+	INK_TASK + TASK_STORE * INK_HUES * INK_SHADES, INK_TEXT, INK_EPILOGUE };
 static const double dashes[] = { 0, 7 };
 
 struct plot {

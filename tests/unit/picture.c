@@ -129,6 +129,120 @@ static void check_crowded(struct fixture *f)
 	is_int(0, outside, "nor out of the picture");
 }
 
+/* ---- colours -------------------------------------------------------------------- */
+
+/* What people see of a colour: all, without red, without green (Machado, Oliveira, Fernandes 2009). */
+static const double seen[3][3][3] = {
+	{ { 1, 0, 0 }, { 0, 1, 0 }, { 0, 0, 1 } },
+	{ { 0.152286, 1.052583, -0.204868 }, { 0.114503, 0.786281, 0.099216 }, { -0.003882, -0.048116, 1.051998 } },
+	{ { 0.367322, 0.860646, -0.227968 }, { 0.280085, 0.672501, 0.047413 }, { -0.011820, 0.042940, 0.968881 } },
+};
+
+static double cube_root(double v)
+{
+	return v > 0.008856 ? cbrt(v) : 7.787 * v + 16 / 116.0;
+}
+
+/* CIELAB, as such people see it. */
+static void lab_of(uint32_t rgb, int people, double out[3])
+{
+	double v[3], c[3];
+
+	for (int i = 0; i < 3; i++) {
+		double s = (rgb >> (16 - 8 * i) & 255) / 255.0;
+
+		v[i] = s <= 0.04045 ? s / 12.92 : pow((s + 0.055) / 1.055, 2.4);
+	}
+	for (int i = 0; i < 3; i++)
+		c[i] = fmin(fmax(seen[people][i][0] * v[0] + seen[people][i][1] * v[1] + seen[people][i][2] * v[2], 0), 1);
+	double x = cube_root((0.4124 * c[0] + 0.3576 * c[1] + 0.1805 * c[2]) / 0.9505);
+	double y = cube_root(0.2126 * c[0] + 0.7152 * c[1] + 0.0722 * c[2]);
+	double z = cube_root((0.0193 * c[0] + 0.1192 * c[1] + 0.9505 * c[2]) / 1.089);
+
+	out[0] = 116 * y - 16;
+	out[1] = 500 * (x - y);
+	out[2] = 200 * (y - z);
+}
+
+/* The least difference of two colours that any of these people see: 2.3 is just noticeable. */
+static double difference(uint32_t a, uint32_t b)
+{
+	double least = INFINITY;
+
+	for (int i = 0; i < LEN(seen); i++) {
+		double x[3], y[3];
+
+		lab_of(a, i, x);
+		lab_of(b, i, y);
+		least = fmin(least, sqrt((x[0] - y[0]) * (x[0] - y[0]) + (x[1] - y[1]) * (x[1] - y[1]) +
+			(x[2] - y[2]) * (x[2] - y[2])));
+	}
+	return least;
+}
+
+static double hue_of(uint32_t rgb)
+{
+	double v[3];
+
+	lab_of(rgb, 0, v);
+	return atan2(v[2], v[1]) * 180 / 3.14159265;
+}
+
+/* Three sTasks of each kind, each in two slices: more than most programs have in a phase. */
+static void test_colours(void)
+{
+	double apart = INFINITY, slices = INFINITY, turned = 0, text = INFINITY, paper = INFINITY, terminal = INFINITY;
+	enum { HUES = 3, SLICES = 2, N = INK_KINDS * HUES * SLICES };
+	int ink[N], n = 0;
+
+	for (int i = 0; i < N; i++)
+		ink[n++] = ink_of_task(i / (HUES * SLICES), i / SLICES % HUES, i % SLICES);
+	for (int i = 0; i < N; i++) {
+		for (int k = 0; k < i; k++) {
+			uint32_t a = ink_colour(THEME_LIGHT, ink[i]), b = ink_colour(THEME_LIGHT, ink[k]);
+
+			if (i / SLICES == k / SLICES) {
+				slices = fmin(slices, difference(a, b));
+				turned = fmax(turned, fabs(remainder(hue_of(a) - hue_of(b), 360)));
+				continue;
+			}
+			apart = fmin(apart, difference(a, b));
+			if (i % SLICES == 0 && k % SLICES == 0)
+				terminal = fmin(terminal, fabs((double)colour_of_256(a) - colour_of_256(b)));
+		}
+	}
+	for (int i = INK_TASK; i < INKS; i++) {
+		for (int theme = 0; theme < THEMES; theme++) {
+			uint32_t fill = ink_colour((enum theme)theme, i);
+
+			text = fmin(text, colour_contrast(fill, ink_colour((enum theme)theme,
+				picture_on((enum theme)theme, i))));
+			paper = fmin(paper, difference(fill, ink_colour((enum theme)theme, INK_PANEL)));
+		}
+	}
+	diag("differences %.1f, slices %.1f, hues turned by %.1f degrees, contrast %.1f, papers %.1f", apart, slices, turned,
+		text, paper);
+	ok(apart > 6, "two sTasks never look alike, whoever looks");
+	ok(slices > 6, "slices of an sTask differ");
+	ok(turned < 20, "but have one hue");
+	ok(text >= 4.5, "texts on bars can be read");
+	ok(paper > 10, "bars stand out on both papers");
+	ok(terminal >= 1, "on a terminal sTasks differ, too");
+}
+
+static void test_letters(struct fixture *f)
+{
+	struct task_key *key = task_keys(&f->arena, &f->graph);
+	int alike = 0;
+
+	for (int i = 0; i < f->graph.tasks.n; i++) {
+		alike += strpbrk(key[i].letter, "iIlLoO01") != NULL;
+		for (int k = 0; k < i; k++)
+			alike += key[i].letter[0] == key[k].letter[0];
+	}
+	is_int(alike, 0, "no letter looks like another or like a digit");
+}
+
 /* ---- searches ------------------------------------------------------------------- */
 
 static struct progress_entry searched[] = {
@@ -425,6 +539,8 @@ int main(void)
 	check_list(&f, "graph", graph);
 	check_list(&f, "roofline", roofline);
 	check_crowded(&f);
+	test_colours();
+	test_letters(&f);
 	check_list(&f, "progress", progress);
 	check_list(&f, "progresses", progresses);
 	test_progress(&f);
