@@ -250,7 +250,7 @@ static enum err_code blame_carry(const struct sample *s, int carry, int axis, co
 		leaves = "a NaN in it for some tiles";
 	else
 		return err_set(e, ERR_INPUT, n->loc, "the result depends on the tile of '%s': carry '%s' is updated "
-			"once a tile, and %s leaves a NaN in it for some tiles, as -inf - -inf is NaN; where a whole "
+			"once a tile, and %s leaves a NaN in it for some tiles, as -inf - -inf is NaN; where a complete "
 			"tile may be masked, mask with a large finite number such as -1e30", name,
 			p->carries.v[carry].name, loop.s);
 	return err_set(e, ERR_INPUT, n->loc, "the result depends on the tile of '%s': carry '%s' is updated once a "
@@ -338,11 +338,11 @@ static enum err_code check_samples(struct arena *a, const struct program *p, str
 	if (!s.nvary)
 		return OK;
 	TRY(check_sample(a, &s, e));
-	for (int i = 0; i < 2 * p->loops.n * SAMPLE_PLACES; i++) {
-		int place = i / (2 * p->loops.n), loop = i / 2 % p->loops.n;
+	for (int i = 0; i < 2 * p->loops.n * WHERE_COUNT; i++) {
+		int where = i / (2 * p->loops.n), loop = i / 2 % p->loops.n;
 
 		sample_shorten(a, p, &s);
-		if (sample_shift(a, &s, loop, i % 2, place))
+		if (sample_shift(a, &s, loop, i % 2, where))
 			TRY(check_sample(a, &s, e));
 	}
 	return OK;

@@ -158,7 +158,7 @@ static bool has_rounding(const struct program *p)
 }
 
 /* What follows from the sizes of the axes. */
-static void settle_axes(struct sample *s)
+static void derive_axes(struct sample *s)
 {
 	s->nvary = 0;
 	for (int i = 0; i < s->p.axes.n; i++) {
@@ -199,7 +199,7 @@ void sample_shorten(struct arena *a, const struct program *p, struct sample *out
 	limit(out, count_elements, ELEMENTS_MAX, false);
 	for (int i = 0; i < p->axes.n; i++)
 		out->batch[i] = use[i].batch;
-	settle_axes(out);
+	derive_axes(out);
 }
 
 /* shifts ------------------------------------------------------------------------ */
@@ -361,13 +361,13 @@ static bool shift_empty(struct arena *a, struct sample *s, int loop, bool upto)
 		shift_axis(a, s, axis, by) && sample_is_emptied(s, loop, upto);
 }
 
-bool sample_shift(struct arena *a, struct sample *s, int loop, bool upto, enum sample_place place)
+bool sample_shift(struct arena *a, struct sample *s, int loop, bool upto, enum sample_where where)
 {
 	const struct loop *l = &s->p.loops.v[loop];
 
 	if (!l->body.n || !(upto ? l->has_upto : l->has_from))
 		return false;
-	return place == PLACE_EMPTY ? shift_empty(a, s, loop, upto) :
+	return where == WHERE_EMPTY ? shift_empty(a, s, loop, upto) :
 		shift_inside(a, s, l->axis[0], upto ? &l->upto : &l->from);
 }
 
@@ -392,7 +392,7 @@ bool sample_lengthen(struct arena *a, const struct sample *s, struct sample *out
 			return false;
 		longer |= size > was;
 	}
-	settle_axes(out);
+	derive_axes(out);
 	return longer;
 }
 
@@ -411,7 +411,7 @@ bool sample_keep_one(struct arena *a, const struct sample *s, int loop, bool upt
 			return false;
 		out->p.axes.v[t->axis].size = 1;
 	}
-	settle_axes(out);
+	derive_axes(out);
 	return true;
 }
 

@@ -28,12 +28,12 @@ struct sample {
 void sample_shorten(struct arena *a, const struct program *p, struct sample *out);
 /* Where a bound of a loop leaves out a part of the sample: inside the loop's axis, or, for some elements of the other
  * axes, all of it. */
-enum sample_place { PLACE_INSIDE, PLACE_EMPTY, SAMPLE_PLACES };
+enum sample_where { WHERE_INSIDE, WHERE_EMPTY, WHERE_COUNT };
 
-/* Let the axes begin at such a place; false if they do already, or if there is none. */
-bool sample_shift(struct arena *a, struct sample *s, int loop, bool upto, enum sample_place place);
+/* Let the axes begin so that one does; false if it does already, or nowhere. */
+bool sample_shift(struct arena *a, struct sample *s, int loop, bool upto, enum sample_where where);
 /* The sample with as much of the bounded loops' axes as can be evaluated; false: it has no more. A short sample ends
- * where the program does not, so rows may be masked there as a whole that are not in the program. */
+ * where the program does not, so rows may be masked completely there that are not in the program. */
 bool sample_lengthen(struct arena *a, const struct sample *s, struct sample *out);
 /* Does the bound leave out all of the loop's axis for some elements, and not for others? */
 bool sample_is_emptied(const struct sample *s, int loop, bool upto);
