@@ -96,8 +96,11 @@ static int search_run_l(lua_State *L)
 			end = "interrupted";
 			break;
 		}
-		if (!more)
+		if (!more) {
+			if (search_best(s).trials >= SEARCH_TRIALS_MAX)
+				end = "trials";
 			break;
+		}
 		if (search_best(s).trials >= trials) {
 			end = "trials";
 			break;
@@ -220,8 +223,7 @@ static int search_found_l(lua_State *L)
 	return 1;
 }
 
-/* search:tried() -> predicted seconds of all candidates in the order in which they were tried; false: not legal, or
- * pruned */
+/* search:tried() -> predicted seconds of the plans that were tried, in order; false: the plan has no kernel */
 static int search_tried_l(lua_State *L)
 {
 	struct search *s = box_get(L, 1, SEARCH_CLASS, "tried");
@@ -229,12 +231,12 @@ static int search_tried_l(lua_State *L)
 
 	enter(L);
 	lua_newtable(L);
-	for (int i = 0; search_tried(s, i, &seconds); i++) {
+	for (int n = 1, at = 0; search_next_tried(s, &at, &seconds); n++) {
 		if (isfinite(seconds))
 			lua_pushnumber(L, seconds);
 		else
 			lua_pushboolean(L, false);
-		lua_rawseti(L, -2, i + 1);
+		lua_rawseti(L, -2, n);
 	}
 	return 1;
 }

@@ -127,7 +127,7 @@ local function count(x)
   return (digits:reverse():gsub("(%d%d%d)", "%1,"):reverse():gsub("^(%-?),", "%1"))
 end
 
-local function percent(x) return x and ("%.0f %%"):format(x * 100) or "-" end
+local function percent(x) return x and (math.abs(x) < 0.005 and "0 %" or ("%.0f %%"):format(x * 100)) or "-" end
 
 local function cells(r)
   local p, m = r.predicted or {}, r.measured or {}

@@ -92,7 +92,19 @@ end
 local methods = {}
 local progress = {__name = "millrace.progress", __index = methods}
 
--- The best of a history, the trial that found it, how many were tried.
+-- "282 plans tried, 32 measured"
+local function counts_of(history)
+  local tried, measured = 0, 0
+  for _, e in ipairs(history) do
+    if e.phase == "device" then measured = measured + 1 else tried = tried + 1 end
+  end
+  local texts = {}
+  if tried > 0 or measured == 0 then texts[1] = ("%d plan%s tried"):format(tried, tried == 1 and "" or "s") end
+  if measured > 0 then texts[#texts + 1] = measured .. " measured" end
+  return table.concat(texts, ", ")
+end
+
+-- The best of a history, and the trial that found it.
 local function best_of(history)
   local best, at, measured
   for i, e in ipairs(history) do
@@ -110,7 +122,7 @@ function progress.__tostring(p)
   local lines = {}
   for _, c in ipairs(p.curves) do
     local best, at, how = best_of(c.history)
-    lines[#lines + 1] = ("%s: %d tried, %s"):format(c.name ~= "" and c.name or "search", #c.history,
+    lines[#lines + 1] = ("%s: %s, %s"):format(c.name ~= "" and c.name or "search", counts_of(c.history),
       best and ("best %.4g ms %s, at trial %d"):format(best * 1e3, how, at) or "nothing found")
   end
   return table.concat(lines, "\n")

@@ -113,7 +113,7 @@ local function add_waits(lines, title, list)
 end
 
 local function change_text(name, from, to, form, unit)
-  return ("%s " .. form .. " -> " .. form .. " %s (%+.1f %%)"):format(name, from, to, unit, 100 * (to / from - 1))
+  return ("%s " .. form .. " -> " .. form .. " %s (%s)"):format(name, from, to, unit, times.change(to / from - 1))
 end
 
 local function times_text(r)

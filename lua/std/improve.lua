@@ -117,6 +117,12 @@ local result, plans = planned("improved plan", "plan before timeline seconds gai
   {__name = "millrace.improved", aliases = {tie = "within_noise"},   -- deprecated
   methods = {json = late("report", "improved")}})
 
+-- By r.ended.
+local endings <const> = {
+  done = "no change of the fastest plans is an improvement", trials = "no more were allowed",
+  seconds = "the time is used; seconds= gives it more", interrupted = "interrupted",
+}
+
 -- Both times, the changes and what differs, how the search ended, what to do next.
 function result.__tostring(r)
   local a, b, plan = r.before, r.timeline, plans[r]
@@ -127,11 +133,12 @@ function result.__tostring(r)
     lines[2] = ("%.1f %% less time; II %.0f -> %.0f cycles%s"):format(100 * r.gain, a.ii, b.ii,
       r.within_noise and ": too near to call" or "")
     for i, c in ipairs(r.changes) do
-      lines[#lines + 1] = ("%d. %s: %.4g ms (%+.1f %%)"):format(i, c.change, c.seconds * 1e3, -100 * c.gain)
+      lines[#lines + 1] = ("%d. %s: %.4g ms (%s)"):format(i, c.change, c.seconds * 1e3, times.change(-c.gain))
     end
     lines[#lines + 1] = tostring(r.diff)
   end
-  lines[#lines + 1] = ("%d plans; ended: %s; pinned: %s"):format(r.trials, r.ended, r.pinned)
+  lines[#lines + 1] = ("%d plan%s tried; ended: %s; pinned: %s"):format(r.trials, r.trials == 1 and "" or "s",
+    endings[r.ended], r.pinned)
   if #r.changes > 0 then
     lines[#lines + 1] = "go on with r.keep(), which makes the plan so, r.plan:show(), r.plan:script(), r.plan:compile()"
   end

@@ -35,7 +35,7 @@ local function time(seconds, unit)
 end
 
 local function percent(share)
-  local p = 100 * share
+  local p = math.abs(share) < 0.0005 and 0 or 100 * share  -- no "-0 %"
   return (math.abs(p) < 9.95 and p ~= 0 and "%.1f %%" or "%.0f %%"):format(p)
 end
 

@@ -41,15 +41,35 @@ local function tile_text(tile)
   return table.concat(texts, " ")
 end
 
+local function count(n, what) return ("%d %s%s"):format(n, what, n == 1 and "" or "s") end
+
 -- A line about what was measured; nil if nothing was.
 local function measured_text(r)
   if not r.measured then return end
   local good = 0
   for _, row in ipairs(r.measurements) do good = good + (row.status == "ok" and 1 or 0) end
   local off = 100 * (r.measured.ms * 1e-3 / r.seconds - 1)
-  return ("measured %.4g ms, %.0f TFLOP/s, %.1f %% %s than predicted; the fastest of %d plans measured%s"):format(r.measured.ms,
-    plans[r].graph.flops / r.measured.ms / 1e9, math.abs(off), off < 0 and "less" or "more", good,
+  local compared = math.abs(off) < 0.05 and "as predicted" or ("%.1f %% %s than predicted"):format(math.abs(off), off < 0 and "less" or "more")
+  return ("measured %.4g ms, %.0f TFLOP/s, %s; the fastest of %s measured%s"):format(r.measured.ms,
+    plans[r].graph.flops / r.measured.ms / 1e9, compared, count(good, "plan"),
     #r.measurements > good and (", %d more did not count"):format(#r.measurements - good) or "")
+end
+
+-- Why a search ended, by r.ended, where it measured nothing; nil: as measure() says.
+local endings <const> = {
+  done = "no neighbour of the fastest plans is faster", trials = "no more were allowed",
+  seconds = "the time is used; seconds= gives it more", interrupted = "interrupted",
+  remembered = "an earlier search was the same; fresh=true searches again",
+}
+local endings_of = setmetatable({}, {__mode = "k"})
+
+local function ending(ended) return endings[ended] end
+
+-- What was tried, and why no more.
+local function effort_text(r)
+  local text = ("%s of %s tried"):format(count(r.trials, "plan"), count(r.shapes, "tile shape"))
+  if r.pruned > 0 then text = ("%s, %d more not, as their shapes cannot be faster"):format(text, r.pruned) end
+  return r.ended == "remembered" and "ended: " .. endings.remembered or text .. "\nended: " .. endings_of[r]
 end
 
 -- What was found, how good it is, how the search went, and what to do next.
@@ -62,22 +82,25 @@ function result.__tostring(r)
   lines[#lines + 1] = ("tile %s; II %.0f%s"):format(tile_text(plan.tile), r.ii, above)
   if r.bound_seconds > 0 then
     lines[#lines + 1] = ("no tile shape tried can be under %.4g ms in the model%s"):format(r.bound_seconds * 1e3,
-      below <= 0.001 and ": this is optimal there" or (", %.1f %% less"):format(100 * below))
+      below <= 0.001 and ": this is optimal there"
+      or (", %.1f %% less: its busiest unit or device memory works that long"):format(100 * below))
   end
-  lines[#lines + 1] = ("%d plans, %d tile shapes, %d of them skipped; ended: %s"):format(r.trials, r.shapes, r.pruned, r.ended)
+  lines[#lines + 1] = effort_text(r)
   lines[#lines + 1] = "go on with r.plan:show(), r.plan:script(), r.plan:compile(), r.why()"
   return table.concat(lines, "\n")
 end
 
 ---- the history --------------------------------------------------------------------------------------
 
--- The best time so far after each trial: first of candidates in the model, then of measured ones.
-local function history_of(s, measured)
+-- The best time so far after each trial: first of the plans that these searches tried in the model, then of measured ones.
+-- In the model, trials are numbered as they are counted: a plan without a kernel is one, a candidate that is no plan is not.
+local function history_of(searches, measured)
   local list, best = {}, nil
-  for i, seconds in ipairs(s and s:tried() or {}) do
-    if seconds then
-      best = math.min(best or seconds, seconds)
-      list[#list + 1] = {trial = i, predicted = seconds, best = best, phase = "model", status = "predicted"}
+  for _, s in ipairs(searches) do
+    for _, seconds in ipairs(s:tried()) do
+      if seconds then best = math.min(best or seconds, seconds) end
+      list[#list + 1] = {trial = #list + 1, predicted = seconds or nil, best = best, phase = "model",
+        status = seconds and "predicted" or "failed"}
     end
   end
   best = nil
@@ -117,37 +140,42 @@ local function find(bound, device, o, most, measured, watch)
   local s = core.search(bound, device, o.tile, measured)
   local ended = s:run(most, number(o, "seconds", 60), function(tried, shapes, seconds)
     return watch{phase = "model", trials = tried, shapes = shapes, best = seconds > 0 and seconds or nil,
-      bound = s:counts().bound_seconds, history = history_of(s)}
+      bound = s:counts().bound_seconds, history = history_of{s}}
   end)
   local counts = s:counts()
   if counts.found == 0 then
-    return nil, ("no legal plan found (%d shapes tried, ended by %s)%s"):format(counts.shapes, ended,
+    return nil, ("no legal plan found for %s%s%s"):format(count(counts.shapes, "tile shape"),
+      ended == "done" and "" or "; ended: " .. ending(ended),
       counts.refusals ~= "" and "; what stood in the way, by how many candidates:\n" .. counts.refusals .. nearest(s, bound, device) or "")
   end
   return s, ended, counts
 end
 
-local function measure(s, bound, device, found, counts, o, most, watch)
+-- searches: takes the searches that are made of other tiles, too.
+local function measure(searches, bound, device, found, counts, o, most, watch)
+  local s = searches[1]
   return trials.run(s, bound, device, found, {trials = most, seconds = o.seconds, seed = o.seed, fresh = o.fresh,
     bound = counts.bound_seconds, make = function(search, trial)
       local statements, tile = search:plan(trial)
       return rebuild(bound, device, statements, tile)
     end,
     search = function(search)
-      local before = search:counts().trials
       local ended = search:run(math.maxinteger, number(o, "seconds", 60))
-      counts.trials = counts.trials + search:counts().trials - before
+      if searches[#searches] ~= search and search ~= s then searches[#searches + 1] = search end
+      counts.trials = 0
+      for _, x in ipairs(searches) do counts.trials = counts.trials + x:counts().trials end
       return ended
     end,
     progress = function(state)
       if o.progress then o.progress(state) end
       return watch{phase = "device", trials = counts.trials, shapes = counts.shapes, measured = state.trials, most = most,
         best = state.best and state.best.score * 1e-3, predicted = state.best and state.best.predicted, bound = counts.bound_seconds,
-        chance = state.chance, device_seconds = state.device_seconds, under_way = state.under_way, history = history_of(s, state)}
+        chance = state.chance, device_seconds = state.device_seconds, under_way = state.under_way, history = history_of(searches, state)}
     end})
 end
 
-local function answer(plan, counts, ended, fields)
+-- why_ended: in words; nil: of the search in the model.
+local function answer(plan, counts, ended, why_ended, fields)
   local tl = plan:simulate()
   local proof = tl:proof()
   local r
@@ -158,7 +186,7 @@ local function answer(plan, counts, ended, fields)
     why = function() return why(r, proof) end,
   }, result)
   for key, value in pairs(fields) do r[key] = value end
-  plans[r] = plan
+  plans[r], endings_of[r] = plan, why_ended or ending(ended)
   return r
 end
 
@@ -166,7 +194,7 @@ end
 local function remembered(bound, device, found)
   local plan, row = trials.remembered(bound, device, found)
   if not plan then return nil end
-  return answer(plan, {bound_seconds = row.bound or 0, trials = 0, shapes = 0, pruned = 0}, "remembered",
+  return answer(plan, {bound_seconds = row.bound or 0, trials = 0, shapes = 0, pruned = 0}, "remembered", nil,
     {measured = {ms = row.ms, min = row.min, max = row.max}, measurements = {row}, history = {}})
 end
 
@@ -186,10 +214,11 @@ local function search(bound, device, found, o, watch)
   local most = math.tointeger(math.min(number(o, "trials", found and MEASURED or SIMULATED), 2^53) // 1)
   local s, ended, counts = find(bound, device, o, found and math.maxinteger or most, found ~= nil, watch)
   if not s then return nil, ended end
-  local m = found and ended ~= "interrupted" and measure(s, bound, device, found, counts, o, most, watch) or nil
+  local searches = {s}
+  local m = found and ended ~= "interrupted" and measure(searches, bound, device, found, counts, o, most, watch) or nil
   local best = m and m.best
   local plan = best and best.plan or rebuild(bound, device, s:plan(s:found()[1].trial))
-  return answer(plan, counts, m and m.ended or ended, {history = history_of(s, m),
+  return answer(plan, counts, m and m.ended or ended, m and m.why, {history = history_of(searches, m),
     measured = best and {ms = best.score, min = best.min, max = best.max}, measurements = m and m.results or {}})
 end
 
@@ -206,7 +235,8 @@ local function run(bound, device, given)
   local r, reason = search(bound, device, found, o, watch)
   if not r then return nil, reason end
   local best = r.measured and r.measured.ms * 1e-3 or r.seconds
-  if watch:finish{best = best, bound = r.bound_seconds, ended = r.ended, history = r.history} == "open" then
+  if watch:finish{best = best, bound = r.bound_seconds, trials = r.trials, shapes = r.shapes, ended = endings_of[r],
+      history = r.history} == "open" then
     r.edited = r.plan:show()
   end
   return r

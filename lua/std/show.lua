@@ -38,13 +38,13 @@ local function pins_of(plan, words)
   return pin
 end
 
-local ended <const> = {trials = "their number", seconds = "time", interrupted = "Ctrl-C"}
+local ended <const> = {trials = ": no more were allowed", seconds = " until the time was used", interrupted = " until Ctrl-C"}
 
 -- Replace the plan by what a search from it finds; returns a summary, and whether it was changed.
 local function improve(plan, words)
   local r = plan:improve{pin = pins_of(plan, words), progress = function() end}
   if #r.changes > 0 then r.keep() end
-  return ("%d plans tried%s"):format(r.trials, r.ended == "done" and "" or ", ended by " .. ended[r.ended]), #r.changes > 0
+  return ("%d plan%s tried%s"):format(r.trials, r.trials == 1 and "" or "s", ended[r.ended] or ""), #r.changes > 0
 end
 
 -- Where to save a plan that has no file yet: in a file named after its program that does not exist.

@@ -9,6 +9,9 @@ function times.text(tl)
   return ("%s, %.3g TFLOP/s"):format(text, tl.tflops)
 end
 
+-- A share as "+3.1 %"; "0 %" if that is what it rounds to.
+function times.change(share) return math.abs(share) < 0.0005 and "0 %" or ("%+.1f %%"):format(100 * share) end
+
 -- Are the predicted times of two timelines within noise? True if so; otherwise, or if it is not known, nil.
 function times.near(one, other)
   local a, b = one.seconds or 1, other.seconds or 1

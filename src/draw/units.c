@@ -80,12 +80,22 @@ struct unit_text unit_count(int64_t n)
 struct unit_text unit_percent(double share)
 {
 	struct unit_text t;
-	double p = 100 * share;
+	double p = fabs(share) < 0.0005 ? 0 : 100 * share;	/* no "-0 %" */
 
 	if (!isfinite(p))
 		snprintf(t.s, sizeof(t.s), "?");
 	else
 		snprintf(t.s, sizeof(t.s), fabs(p) < 9.95 && p != 0 ? "%.1f %%" : "%.0f %%", p);
+	return t;
+}
+
+struct unit_text unit_change(double share)
+{
+	struct unit_text t;
+
+	if (fabs(share) < 0.0005)
+		return unit_percent(0);
+	snprintf(t.s, sizeof(t.s), "%+.1f %%", 100 * share);
 	return t;
 }
 

@@ -17,6 +17,7 @@ struct unit_text unit_si(double v, const char *unit);	/* powers of 1000: "4.2 Mf
 struct unit_text unit_seconds(double s);		/* "12.3 µs" */
 struct unit_text unit_count(int64_t n);			/* "1,234,567" */
 struct unit_text unit_percent(double share);		/* "87 %" of 0.87, "4.2 %" */
+struct unit_text unit_change(double share);		/* "+4.2 %" of 0.042, "0 %" of less than half of 0.1 % */
 struct unit_text unit_rounded(double n);		/* unit_count of the nearest integer */
 
 /* The least of 1, 2, 5 times a power of ten that is at least v: the distance of numbers at an axis. */

@@ -260,7 +260,8 @@ static enum err_code evaluate_plan(struct evaluator *ev, int i, double best, boo
 		keep_repaired(ev, order);
 	}
 	TRY(simulate(ev, i, best, price, stop, e));
-	ev->simulated++;
+	ev->simulated += !x->simulated;		/* not again if it is priced now */
+	x->simulated = true;
 	return OK;
 }
 

@@ -34,7 +34,7 @@ struct evaluator {
 	struct kernels *kernels;
 	struct assignment_cache assignments;
 	VEC(struct repaired) repaired;	/* waits of legal plans */
-	int simulated, pruned;		/* candidates; pruned: by their shape's bound */
+	int simulated, pruned;		/* plans, each counted once; candidates that were pruned by their shape's bound */
 	double bound_seconds;		/* the least analytic bound of all shapes */
 	struct refusal_count refusals[REFUSAL_KINDS];
 	int nearest;			/* index of the illegal candidate with the fewest problems; NONE */

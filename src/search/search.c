@@ -10,7 +10,6 @@
 enum {
 	CLIMBS = 6,			/* choices to climb from ... */
 	CLIMB_SHAPES = 5,		/* ... so many of which differ in tile or lanes */
-	TRIALS_MAX = 900,
 };
 
 #define MEASURED 1.25			/* of the best time: slower plans are not the best when measured */
@@ -301,7 +300,7 @@ static enum err_code price_next(struct search *s, const struct stop *stop, bool 
 
 enum err_code search_step(struct search *s, const struct stop *stop, bool *more, struct err *e)
 {
-	*more = (s->neighbours_only || s->ev.simulated < TRIALS_MAX) && !s->pricing;
+	*more = (s->neighbours_only || s->ev.simulated < SEARCH_TRIALS_MAX) && !s->pricing;
 	if (*more && s->next == s->batch.v.n) {
 		*more = !s->neighbours_only;
 		if (*more)
@@ -346,11 +345,13 @@ struct search_found search_ranked(struct search *s, int rank)
 	return (struct search_found){ &x->choice, x->seconds, x->priced, x->spare, (int)(x - s->tried.v.v) };
 }
 
-bool search_tried(const struct search *s, int i, double *seconds)
+bool search_next_tried(const struct search *s, int *at, double *seconds)
 {
-	if (i >= s->tried.v.n)
+	while (*at < s->tried.v.n && !s->tried.v.v[*at].simulated)
+		++*at;
+	if (*at == s->tried.v.n)
 		return false;
-	*seconds = s->tried.v.v[i].seconds;
+	*seconds = s->tried.v.v[(*at)++].seconds;
 	return true;
 }
 

@@ -15,12 +15,14 @@
 #include "search/space.h"
 #include "sim/sim.h"
 
+enum { SEARCH_TRIALS_MAX = 900 };	/* after so many the search ends */
+
 struct search;
 
 struct search_result {
 	int found;			/* legal plans: ranks of search_ranked */
 	double seconds;			/* predicted, of the best plan; 0: none is legal */
-	int trials;			/* plans simulated */
+	int trials;			/* plans that were tried: legal ones, simulated, each counted once */
 	int shapes;			/* tile shapes looked at */
 	int pruned;			/* candidates whose shape's bound is no better than the best plan */
 	double bound_seconds;		/* the least analytic bound of all shapes */
@@ -57,9 +59,9 @@ bool search_is_plan(const struct search *s, int trial);
  * as of search_step. */
 NODISCARD enum err_code search_script(struct search *s, int trial, const struct stop *stop,
 	struct buf *out, struct tiling *tile, struct err *e);
-/* Predicted seconds of candidate i, in the order in which they were tried; INFINITY: it was not legal, or pruned.
- * False: there is no such candidate. */
-bool search_tried(const struct search *s, int i, double *seconds);
+/* Goes over the plans that were tried, in order: *at is 0 for the first one, and moved on. Their predicted seconds, INFINITY:
+ * the plan has no kernel. False: there is no further one. */
+bool search_next_tried(const struct search *s, int *at, double *seconds);
 
 /* If nothing was found: the statements of the candidate with the fewest problems. *tile has no extents if there is no
  * candidate. */

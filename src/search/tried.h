@@ -9,10 +9,11 @@
 struct tried {
 	uint64_t hash;			/* choice_hash */
 	struct choice choice;
-	double seconds;			/* predicted; INFINITY: not legal, or pruned */
+	double seconds;			/* predicted; INFINITY: not legal, pruned, or without a kernel */
 	bool priced;			/* seconds counts the costs of the kernels */
 	int spare;			/* registers of a thread that the kernel leaves, if priced */
 	uint64_t plan;			/* build_hash; 0: no plan was built */
+	bool simulated;			/* it was tried: it is a legal plan, and its time was predicted */
 	bool duplicate;			/* an earlier candidate has the same plan, whose time is copied */
 };
 

@@ -310,7 +310,7 @@ ok(not r.ok and r.after == nil and r.gain == nil and r.before, "a try that is no
 like(r, "\n[^\n]*offset: ", "  and tells why not")
 r = plan:try(function() end)
 ok(r.ok and r.gain == 0, "a try of nothing brings nothing")
-like(r, "^no difference\nII .* ms %(%+0%.0 %%%)", "  as text")
+like(r, "^no difference\nII .* ms %(0 %%%)", "  as text")
 local tied = r.before.noise and true or nil
 is(r.within_noise, tied, "  which is too near to call")
 like(r, tied and ": too near to call\n" or "%%%)\n", "  and said to be")

@@ -45,7 +45,7 @@ like(text, "^flash_attention on h200: 1%.8%d+ ms, then 1%.7%d+ ms", "as text: bo
 like(text, "\n%d%.%d %% less time; II 2724 %-> %d+ cycles: too near to call\n", "  what is gained")
 like(text, "\n1%. plan:.-%(%-%d%.%d %%%)\n", "  the changes")
 ok(text:find(r.diff.text, 1, true), "  the difference")
-like(text, "\n%d+ plans; ended: done; pinned: lanes, rings k v, tile, grid\n", "  and how it was found")
+like(text, "\n%d+ plans tried; ended: no change of the fastest plans is an improvement; pinned: lanes, rings k v, tile, grid\n", "  and how it was found")
 local report = r:json()
 like(report, '"format": ?"millrace improved 1"', "as JSON")
 like(report, '"changes": ?%[', "  with the changes")
@@ -58,7 +58,7 @@ is(once.plan:script(), again.plan:script(), "the same again: the same plan")
 is(once.trials, again.trials, "  after as many trials")
 again = free.plan:improve{}
 is(#again.changes, 0, "from there it finds nothing")
-like(tostring(again), "\nnothing better was found\n%d+ plans; ended: done; pinned: nothing$", "  and says so")
+like(tostring(again), "\nnothing better was found\n%d+ plans tried; ended: no change of the fastest plans is an improvement; pinned: nothing$", "  and says so")
 local shallow = mr.load_plan "gemm_cooperative"
 shallow:buffers{a = 1, b = 1}
 ok(shallow:improve{pin = {tile = true, tasks = true, lanes = true, grid = true}}.gain > 0.25,

@@ -86,7 +86,7 @@ local third = s:plan(before[3].trial)
 s:neighbours(s:found()[3].trial)
 s:run(math.maxinteger, math.huge)
 is((s:plan(before[3].trial)), third, "  a trial keeps its number, whatever comes after it")
-ok(not pcall(s.neighbours, s, #s:tried() + 1) and s:plan(#s:tried() + 1) == nil, "  nothing has no neighbours")
+ok(not pcall(s.neighbours, s, 1 << 30) and s:plan(1 << 30) == nil, "  nothing has no neighbours")
 
 ---- twice the same -------------------------------------------------------------------------------
 
@@ -187,8 +187,24 @@ like(why, "\nthe nearest is a tile of .*registers.*\n  try: ", "  also where no 
 
 r = mr.search(bound, device, {measure = false, trials = 1})
 ok(r and r.ended == "trials" and r.trials == 1, "one trial is enough for an answer", r and r.trials)
+like(tostring(r), "\n1 plan of 1 tile shape tried\nended: no more were allowed\n", "  and says why no more")
+local shown
+local watch = require "millrace.progress".watch
+require "millrace.progress".watch = function(o)
+  return setmetatable({finish = function(_, state) shown = state end}, {__call = function() end, __close = function() end})
+end
+r = mr.search(bound, device, {measure = false})
+require "millrace.progress".watch = watch
+ok(#r.history == r.trials and r.history[#r.history].trial == r.trials and shown.trials == r.trials,
+  "result, history and progress count the same plans", r.trials, #r.history, r.history[#r.history].trial, shown.trials)
+like(tostring(r), ("\n%d plans of %d tile shapes tried[^\n]*\nended: no neighbour of the fastest plans is faster\n"):format(r.trials,
+  r.shapes), "  as does its text, which says why it ended")
+like(tostring(mr.progress(r)), (": %d plans tried, best "):format(r.trials), "  and that of its curve")
+_, why = mr.search(mr.examples.gemm{m = 1024, n = 1024, k = 1024}, device, {tile = {m = 64, n = 96, k = 8192}, measure = false})
+like(why, "^no legal plan found for 1 tile shape; what stood", "one shape is one shape")
+is(require "millrace.progress".text{phase = "device", measured = 1, chance = -1e-9}, "device: 1 measured, chance of better 0 %", "there is no -0 %")
 local phases, best, falls = {}, math.huge, true
-for _, x in ipairs(mr.search(bound, device, {measure = false}).history) do
+for _, x in ipairs(r.history) do
   phases[x.phase], falls, best = true, falls and x.best <= best, x.best
 end
 ok(phases.model and not phases.device and falls, "its history only gets better")

@@ -47,8 +47,8 @@ static void report_change(struct model *m, const char *what, const struct state 
 	if (before->tl && before->tl->seconds > 0 && now->tl) {
 		double a = timeline_longest(before->tl)->ii, z = timeline_longest(now->tl)->ii;
 
-		buf_printf(&b, "%s -> %s (%+.1f %%)", unit_seconds(before->tl->seconds).s, unit_seconds(now->tl->seconds).s,
-			100 * (now->tl->seconds / before->tl->seconds - 1));
+		buf_printf(&b, "%s -> %s (%s)", unit_seconds(before->tl->seconds).s, unit_seconds(now->tl->seconds).s,
+			unit_change(now->tl->seconds / before->tl->seconds - 1).s);
 		if (a > 0 && z > 0 && fabs(a - z) >= 0.5)
 			buf_printf(&b, ", II %s -> %s", unit_rounded(a).s, unit_rounded(z).s);
 	} else if (now->tl) {

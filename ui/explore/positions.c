@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "draw/units.h"
+
 enum { POSITIONS_MAX = 400, GAP_COLUMNS = 26, OFFSET_COLUMNS = 11 };	/* columns of the screen in one of the table */
 
 void positions_close(struct model *m)
@@ -228,7 +230,7 @@ static const char *result_text(struct model *m, const struct position *p, bool b
 		return p->why;
 	if (!(before > 0))
 		return arena_strf(&m->frame, "legal%s", brief ? "" : more);
-	return arena_strf(&m->frame, "%+.1f %%%s", 100 * (p->seconds / before - 1), more);
+	return arena_strf(&m->frame, "%s%s", unit_change(p->seconds / before - 1).s, more);
 }
 
 static struct style cell_style(const struct model *m, const struct position *p, bool chosen)
