@@ -26,6 +26,9 @@ function confine.call(what, f, ...)
   error(result[2], 0)
 end
 
+-- Functions of strings that take no longer than the text that they make.
+confine.STRINGS = {"format", "sub", "upper", "lower", "len", "byte", "char", "reverse"}
+
 local function copy(t, ...)
   local out = {}
   for key, value in pairs(t) do out[key] = value end
@@ -36,11 +39,12 @@ end
 -- The globals of a tile program: the tile language, and what of Lua computes and changes nothing.
 function confine.language()
   local tile = require "millrace.tile"
-  local mr = copy(tile.functions)
+  local mr, strings = copy(tile.functions), {}
   mr.program = tile.program
+  for _, name in ipairs(confine.STRINGS) do strings[name] = string[name] end
   return {
     mr = mr, assert = assert, error = error, ipairs = ipairs, pairs = pairs, select = select, tonumber = tonumber, tostring = tostring,
-    type = type, math = copy(math, "random", "randomseed"), string = copy(string, "dump"), table = copy(table),
+    type = type, math = copy(math, "random", "randomseed"), string = strings, table = copy(table),
     require = function(name)
       if name == "millrace" then return mr end
       core.raise(("a program may only require \"millrace\", not %s"):format(core.show(name)))

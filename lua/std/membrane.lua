@@ -5,6 +5,7 @@
 -- methods and fields that make plans. Only plain data goes in, and copies of plain data come out.
 
 local core = require "millrace.core"
+local confine = require "millrace.confine"
 local raise, show, entry = core.raise, core.show, core.entry
 
 local membrane = {}
@@ -129,8 +130,8 @@ end
 
 ---- strings -------------------------------------------------------------------------------------
 
--- Methods of strings that take no longer than the text that they make.
-local harmless = words "format sub upper lower len byte char reverse"
+local harmless = {}
+for _, name in ipairs(confine.STRINGS) do harmless[name] = true end
 
 -- Call f(...); meanwhile, code of the chunk `source` has no other methods of strings.
 function membrane.without_strings(source, f, ...)
@@ -139,7 +140,7 @@ function membrane.without_strings(source, f, ...)
   local _ <close> = setmetatable({}, {__close = function() meta.__index = methods end})
   meta.__index = function(s, key)
     if not harmless[key] and getinfo(2, "S").source == source then
-      raise("a plan's file cannot use " .. show(key) .. " of a text")
+      raise(("code that came from elsewhere cannot use %s of a text, which may take for ever"):format(show(key)))
     end
     if type(methods) == "function" then return methods(s, key) end
     return methods[key]

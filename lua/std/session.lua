@@ -7,6 +7,7 @@ local core = require "millrace.core"
 local confine = require "millrace.confine"
 local json = require "millrace.json"
 local loader = require "millrace.loader"
+local membrane = require "millrace.membrane"
 local rpc = require "millrace.rpc"
 local tile = require "millrace.tile"
 local mr = require "millrace"
@@ -40,12 +41,15 @@ function session:kept(kind, text)
   return list[i] or refuse(kind, gone and ("%s is no longer kept; the last %d are"):format(text, KEPT) or "there is no " .. text)
 end
 
+-- Run code of a text that was given as `name`.
+local function confined(name, f, ...) return membrane.without_strings("=" .. name, confine.call, name, f, ...) end
+
 ---- programs -----------------------------------------------------------------------------------
 
 local function program_of_source(source)
   local chunk, message = load(source, "=program", "t", confine.language())
   if not chunk then error(message, 0) end
-  local program = confine.call("program", chunk)
+  local program = confined("program", chunk)
   if not tile.is_program(program) then core.raise(("program: the source returns %s, not a program"):format(core.show(program))) end
   return program
 end
@@ -62,7 +66,7 @@ function session:bound(p)
   if found and p.sizes then refuse("sizes", ("'%s' has its sizes; give the example or the source with others"):format(p.program)) end
   if found then return found end
   local program = p.source and program_of_source(p.source) or mr.examples[p.program]
-  return confine.call("program", bind, program, p.sizes or {})
+  return confined("program", bind, program, p.sizes or {})
 end
 
 ---- devices ------------------------------------------------------------------------------------
@@ -94,10 +98,7 @@ function session.plan_names()
   return names
 end
 
--- A plan from the text of a script.
-local function made(script, name, bound)
-  return confine.call("plan", function() return loader.of_text(mr, script, name, bound) end)
-end
+local function made(script, name, bound) return (loader.of_text(mr, script, name, bound)) end
 
 -- The plan that the text means: an id, the name of one that comes with Millrace, or a script; and its id, if it has one. bound: the
 -- program for it, or nil.
@@ -110,7 +111,7 @@ function session:plan(text, bound)
   if not text:find "^[%w_]+$" then return made(text, "script", bound) end
   local names = session.plan_names()
   for _, name in ipairs(names) do
-    if name == text then return mr.load_plan(text, bound) end
+    if name == text then return (mr.load_plan(text, bound)) end
   end
   local near = core.hint(text, names)
   refuse("plan", ("no plan '%s' comes with Millrace%s"):format(text, near), near:match "'(.*)'")
@@ -157,7 +158,7 @@ function session.edit(plan, edits)
   if type(edits) == "string" then
     local chunk, message = load("local plan = ... " .. edits, "=edit", "t", {})
     if not chunk then error(message, 0) end
-    confine.call("edit", chunk, editable(plan))
+    confined("edit", chunk, editable(plan))
     return
   end
   for i, e in ipairs(edits) do

@@ -157,7 +157,8 @@ end
 
 local function same_seconds(got, tl)
   return differs("seconds", got.seconds.value, tl.seconds, "uncertainty", got.seconds.uncertainty, tl.uncertainty,
-    "ii", got.ii.value, tl.ii, "bound", got.bound.value, tl.bound, "power", got.power.value, tl.power, "tflops", got.tflops.value, tl.tflops)
+    "ii", got.ii.value, tl.ii, "bound", got.bound.value, tl.bound, "power", got.power.value, tl.power,
+    "tflops", got.tflops.value, tl.tflops)
 end
 
 ---- requests -----------------------------------------------------------------------------------------------

@@ -243,6 +243,11 @@ fails("bind", {source = "return os.getenv 'HOME'"}, rpc.MILLRACE, "attempt to in
 fails("bind", {source = "error({})"}, rpc.MILLRACE, "(error object is a table value)")
 fails("bind", {source = "return 7"}, rpc.MILLRACE, "program: the source returns 7, not a program")
 fails("bind", {source = "local t = {} for i = 1, 1e9 do t[i] = {i} end"}, rpc.MILLRACE, "program: it takes more than 5 million steps")
+fails("bind", {source = "return ('x'):rep(1 << 40)"}, rpc.MILLRACE,
+  "code that came from elsewhere cannot use 'rep' of a text, which may take for ever")
+fails("plan", {plan = "local mr = require 'millrace' mr.store:prune{}"}, rpc.MILLRACE,
+  "a plan's file is data and cannot use mr.store: it has mr.plan, mr.device, mr.examples, mr.bound, mr.load_plan, and nothing that runs, "
+  .. "measures or writes")
 fails("bind", {source = "local s = 'x' while true do s = s .. s end"}, rpc.MILLRACE, "program: it takes more than 256 MiB")
 local _, refusal = pcall(function() again(broken):simulate() end)
 fails("predict", {plan = broken}, rpc.MILLRACE, refusal:match "%d: (.*)", "predict: an illegal plan is an error that names the problem")
