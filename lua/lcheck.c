@@ -227,6 +227,8 @@ void lua_open_check(lua_State *L)
 
 	record_class(L, PROBLEM_RECORD, "problem", problem_fields, LEN(problem_fields));
 	record_class(L, USAGE_RECORD, "usage", usage_fields, LEN(usage_fields));
+	set_function(L, "problems_text", problems_tostring_l);	/* core.problems_text(list, {width=}) */
+	set_function(L, "check", plan_check_l);
 	luaL_newmetatable(L, PROBLEMS_CLASS);
 	luaL_setfuncs(L, list, 0);
 	lua_newtable(L);		/* for core.method */

@@ -34,10 +34,12 @@ static int plan_new_l(lua_State *L)
 	const struct graph *g = check_graph(L, 1, "plan");
 	const struct vdevice *d = check_device(L, 2, "plan");
 	void **box = box_new(L, PLAN_CLASS, PLAN_SLOTS);
+	char file[LUA_IDSIZE];
 
 	keep(L, -1, 1, 1);
 	keep(L, -1, 2, 2);
 	history_new(&h->mem, g, d, (struct history **)box);
+	history_made_at(*box, here_now(L, file));
 	return 1;
 }
 
@@ -383,6 +385,15 @@ static int plan_back_l(lua_State *L)
 /* core.is_at(plan, mark) */
 RETURNS(plan_is_at, lua_pushboolean(L, history_is_at(plan_arg(L, "is_at"), (int)luaL_checkinteger(L, 2))))
 
+/* core.edits(plan): how many there are; core.join(plan, n): the last n are one from now on */
+RETURNS(plan_edits, lua_pushinteger(L, history_edits(plan_arg(L, "edits"))))
+
+static int plan_join_l(lua_State *L)
+{
+	history_join(plan_arg(L, "join"), (int)luaL_checkinteger(L, 2));
+	return 0;
+}
+
 /* core.become(plan, other) */
 static int plan_become_l(lua_State *L)
 {
@@ -496,7 +507,8 @@ void lua_open_plan(lua_State *L)
 	static const luaL_Reg functions[] = {
 		{ "plan", plan_new_l }, { "diff", diff_l }, { "statements", plan_statements_l }, { "mark", plan_mark_l },
 		{ "back", plan_back_l }, { "is_at", plan_is_at_l }, { "set_path", set_path_l }, { "set_made_for", set_made_for_l },
-		{ "become", plan_become_l }, { NULL, NULL } };
+		{ "become", plan_become_l }, { "edits", plan_edits_l }, { "join", plan_join_l },
+		{ "split", plan_split_l }, { NULL, NULL } };
 
 	class_new(L, &(struct class_def){ PLAN_CLASS, methods, fields, meta });
 	luaL_setfuncs(L, functions, 0);

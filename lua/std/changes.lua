@@ -1,17 +1,16 @@
--- changes.lua - the changes of a plan that tl:why() and plan:improve() try, each of one decision.
+-- changes.lua - the changes of a plan that tl:why(), plan:suggest() and plan:improve() try, each of one decision.
 --
--- A change is {text=, edit=, waits=, repair=}: the statements that a user would write or change, a function that makes
--- the change in a draft (draft.lua), whether other waits may be necessary then, and whether further statements may make
--- the plan legal again. repair.lua makes the changed plan. Changes that are more likely to help come first, as there may
--- not be time for all.
+-- A change is {text=, list=, reason=, alone=}: statements, as text and as a list of {method, arguments...} (draft.lua), a
+-- sentence that says what may be gained, and whether it is not worth further statements that make the plan legal again.
+-- repair.lua makes the changed plan. Changes that are more likely to help come first, as there may not be time for all.
 
 local draft = require "millrace.draft"
 local statement = draft.statement
 
 local changes = {}
 
--- The plan as a draft, its sTasks and buffers by name; and regions: the "append" statements of each lane in each loop,
--- of split sTasks the first slice only.
+-- A plan, its statements, its sTasks and buffers by name; and regions: the "append" statements of each lane in each loop, of
+-- split sTasks the first slice only.
 local function describe(plan)
   local x = {plan = plan, draft = draft.read(plan), task = {}, buffer = {}, regions = {}, list = {}, tiles_seen = {}}
   for _, task in ipairs(plan.tasks) do x.task[task.name] = task end
@@ -33,36 +32,30 @@ local function describe(plan)
   return x
 end
 
-local function add(x, text, edit, waits)
-  x.list[#x.list + 1] = {text = text, edit = edit, waits = waits, repair = true}
+local function add(x, reason, list, alone)
+  x.list[#x.list + 1] = {text = draft.text(list), list = list, reason = reason, alone = alone}
 end
 
--- Further statements at the end of the plan.
-local function add_statements(x, list, waits)
-  local texts = {}
-  for i, s in ipairs(list) do texts[i] = statement(s) end
-  add(x, table.concat(texts, "; "), function(d)
-    for _, s in ipairs(list) do draft.add(d, table.unpack(draft.copy(s))) end
-  end, waits)
-end
-
--- A further statement that nothing else needs to repair.
-local function add_independent(x, ...)
-  add_statements(x, {{...}})
-  x.list[#x.list].repair = nil
-end
-
--- Other options of entries: edit(options, task) changes a copy of the options; it returns false if they stay.
-local function change_entries(x, edit, waits)
-  local own, texts = {}, {}
+-- The names of the sTasks for which wanted(options, task) holds; of split ones whose slices all are, the name of them all.
+local function names_of(x, wanted)
+  local names, seen = {}, {}
   for _, s in draft.each(x.draft, "append") do
-    local changed = draft.copy(s)
-    if edit(changed[3], x.task[s[2]]) then own[s[2]], texts[#texts + 1] = changed, statement(changed) end
+    local base = draft.slice_of(s[2])
+    if wanted(s[3], x.task[s[2]]) and not seen[base] then names[#names + 1], seen[base] = base, true end
   end
-  if #texts == 0 then return end
-  add(x, table.concat(texts, "; "), function(d)
-    for i, s in draft.each(d, "append") do d.list[i] = draft.copy(own[s[2]]) or s end
-  end, waits)
+  return names
+end
+
+local function one(names) return #names == 1 and names[1] or names end
+
+-- Versions by name of the buffer; a split one by the name of all its slices.
+local function by_base(depth)
+  local out = {}
+  for name, n in pairs(depth) do
+    local base = draft.slice_of(name)
+    out[base] = math.max(out[base] or 0, n)
+  end
+  return out
 end
 
 ---- rings ------------------------------------------------------------------------------
@@ -71,7 +64,7 @@ local function deeper(x, names)
   for more = 1, 2 do
     local depth = {}
     for _, name in ipairs(names) do depth[name] = (x.plan.rings[name] or 1) + more end
-    add_independent(x, "buffers", depth)
+    add(x, "loads may run further ahead", {{"buffers", by_base(depth)}}, true)
   end
 end
 
@@ -114,7 +107,7 @@ local function tiles(x, others)
       local text = statement{"propagate", {[axis] = extent}}
       if extent > 0 and extent % math.min(by[axis], 16) == 0 and not x.tiles_seen[text] then
         x.tiles_seen[text] = true
-        add(x, text, function(d) d.tile[axis] = extent end)
+        add(x, "another tile divides the work and the memory otherwise", {{"propagate", {[axis] = extent}}})
       end
     end
   end
@@ -135,45 +128,43 @@ local function lane_options(x, name)
   return s and s[3] or {}
 end
 
--- The warps of each lane. If there are more threads than before, registers are left to the plan.
-local function set_lanes(d, names, warps, replicas, more)
-  for _, name in ipairs(names) do
-    local _, s = draft.find(d, "lane", name)
-    if not s then
-      s = {"lane", name, {}}
-      table.insert(d.list, 1, s)
-    end
-    s[3].warps, s[3].replicas = warps, replicas > 1 and replicas or nil
-    if more then s[3].registers = nil end
-  end
-end
-
-local function lanes_text(x, names, warps, replicas, more)
-  local texts = {}
+-- The statements that give lanes so many warps and replicas. If there are more threads than before, registers are left to
+-- the plan.
+local function lane_statements(x, names, warps, replicas, more)
+  local list = {}
   for i, name in ipairs(names) do
-    texts[i] = statement{"lane", name, {warps = warps, replicas = replicas > 1 and replicas or nil,
+    list[i] = {"lane", name, {warps = warps, replicas = replicas > 1 and replicas or nil,
       registers = not more and lane_options(x, names[1]).registers or nil}}
   end
-  return table.concat(texts, "; ")
+  return list
 end
 
 -- Other computing lanes: so many (ways) with a slice each along the axis, each with so many warps and replicas.
 local function share(x, now, axis, ways, replicas, extent, warps)
   if extent % ways > 0 or warps % 4 > 0 or warps < 4 then return end
-  local more = ways * replicas * warps > now.warps * now.ways * now.replicas
-  local names
-  local function edit(d)
-    d.tile[axis] = extent
-    draft.join(d)
-    names = ways > 1 and draft.split(d, x.plan.graph.program, x.plan.device, now.lane, axis, ways) or {now.lane}
-    set_lanes(d, names, warps, replicas, more)
+  local list, lanes = {}, {now.lane}
+  local p = x.plan:copy()
+  local function append(s)
+    list[#list + 1] = s
+    draft.apply(p, s)
   end
-  if not pcall(edit, draft.copy(x.draft)) then return end
-  local texts = {}
-  if extent ~= x.draft.tile[axis] then texts[1] = statement{"propagate", {[axis] = extent}} end
-  if ways ~= now.ways then texts[#texts + 1] = ways > 1 and statement{"split", axis, ways} or "no plan:split" end
-  texts[#texts + 1] = lanes_text(x, names, warps, replicas, more)
-  add(x, table.concat(texts, "; "), edit, true)
+  if extent ~= x.draft.tile[axis] then append{"propagate", {[axis] = extent}} end
+  if ways ~= now.ways then append{"split", axis, ways} end
+  local d = draft.read(p)
+  lanes = ways == 1 and lanes or now.ways > 1 and draft.shared(d) or draft.lane_names(d, now.lane, ways)
+  for _, s in ipairs(lane_statements(x, lanes, warps, replicas, ways * replicas * warps > now.warps * now.ways * now.replicas)) do
+    append(s)
+  end
+  for i = 2, now.ways == 1 and ways or 1 do             -- the slices of what was one go to a lane each
+    local names = {}
+    for _, s in draft.each(d, "append") do
+      local _, slice = draft.slice_of(s[2])
+      if slice == i - 1 and s[3].lane == now.lane then names[#names + 1] = s[2] end
+    end
+    append{"move", one(names), {lane = lanes[i]}}
+  end
+  add(x, ways * replicas > now.ways * now.replicas and "one lane computes while another one multiplies" or
+    "fewer lanes leave each more registers", list)
 end
 
 -- One lane more or fewer, with slices of the same extent, or with the same tile divided among them; and replicas that
@@ -181,7 +172,7 @@ end
 local function shares(x, now, axis)
   local extent = x.draft.tile[axis]
   local each = extent // now.ways
-  local function try(...) share(x, now, axis, ...) end
+  local function try(...) pcall(share, x, now, axis, ...) end    -- not every axis can be split
   for _, ways in ipairs{now.ways + 1, now.ways - 1} do
     if ways >= 1 and now.replicas == 1 then
       try(ways, 1, each * ways, now.warps)
@@ -226,11 +217,9 @@ local function producer(x)
   for _, s in draft.each(x.draft, "append") do
     if computes.p0 or x.task[s[2]].kind == "load" and not computes[s[3].lane] then return end
   end
-  change_entries(x, function(options, task)
-    if task.kind ~= "load" then return false end
-    options.lane, options.at = "p0", nil
-    return true
-  end, true)
+  local loads = names_of(x, function(_, task) return task.kind == "load" end)
+  if #loads == 0 then return end
+  add(x, "a lane that only loads never waits for a computation", {{"move", one(loads), {lane = "p0", at = 0}}})
 end
 
 -- Lanes that only load: with half and with twice the warps.
@@ -239,29 +228,25 @@ local function loaders(x)
   for _, s in draft.each(x.draft, "append") do
     if only_loads[s[3].lane] ~= false then only_loads[s[3].lane] = x.task[s[2]].kind == "load" end
   end
-  for i, s in draft.each(x.draft, "lane") do
+  for _, s in draft.each(x.draft, "lane") do
     local warps = s[3].warps
     for _, n in ipairs(only_loads[s[2]] and warps and warps > 1 and {2 * warps, warps // 2} or {}) do
       local other = draft.copy(s)
       other[3].warps = n
-      add(x, statement(other), function(d) d.list[i] = draft.copy(other) end)
+      add(x, "so many threads issue the loads", {other})
     end
   end
 end
 
 ---- orders -----------------------------------------------------------------------------
 
--- Move an entry to another offset, and behind another entry if one is given, with other versions if any are given.
-local function move(x, s, at, behind, versions)
-  local own = draft.copy(s)
-  own[3].at = at ~= 0 and at or nil
-  local text = statement(own) .. (behind and (" behind %q"):format(behind[2]) or "")
-  if select(2, draft.slice_of(s[2])) then text = text .. ", other slices likewise" end
-  if versions then text = text .. "; " .. statement{"buffers", versions} end
-  add(x, text, function(d)
-    draft.move(d, s[2], at, behind and behind[2])
-    if versions then draft.add(d, "buffers", versions) end
-  end, true)
+-- Move an entry and its slices to another offset, and behind another entry if one is given, with other versions if any are given.
+local function move(x, reason, s, at, behind, versions)
+  local list = {}
+  if versions then list[1] = {"buffers", by_base(versions)} end
+  list[#list + 1] = {"move", (draft.slice_of(s[2])), {at = at ~= (s[3].at or 0) and at or nil,
+    after = behind and draft.slice_of(behind[2]) or nil}}
+  add(x, reason, list)
 end
 
 -- One version more of each of these values that is in registers and that others of the loop use, so that the sTask need
@@ -282,32 +267,33 @@ end
 -- Software pipelining by one entry: the last of a loop an iteration later, overlapping the first ones of the next
 -- iteration; or the first one an iteration earlier. The lane no longer waits for what was between them.
 local function overlaps(x)
+  local later, earlier = "the end of one iteration overlaps the beginning of the next", "the next iteration begins before this one ends"
   for _, region in ipairs(x.regions) do
     local n = region.only_loads and 0 or #region
     local last, first = region[n], region[1]
     for i = 1, n - 2 do
       local at, versions = (last[3].at or 0) - 1, another_version(x, x.task[last[2]].reads)
-      if versions then move(x, last, at, region[i], versions) end
-      move(x, last, at, region[i])
+      if versions then move(x, later, last, at, region[i], versions) end
+      move(x, later, last, at, region[i])
     end
     for i = 2, n do
       local at, versions = (first[3].at or 0) + 1, another_version(x, x.task[first[2]].writes)
-      if versions then move(x, first, at, region[i], versions) end
-      move(x, first, at, region[i])
+      if versions then move(x, earlier, first, at, region[i], versions) end
+      move(x, earlier, first, at, region[i])
     end
   end
 end
 
 local function swaps(x)
   for _, region in ipairs(x.regions) do
-    for i = 1, #region - 1 do move(x, region[i], region[i][3].at or 0, region[i + 1]) end
+    for i = 1, #region - 1 do move(x, "the other one need not wait for it", region[i], region[i][3].at or 0, region[i + 1]) end
   end
 end
 
 local function offsets(x)
   for _, region in ipairs(x.regions) do
     for _, s in ipairs(region.only_loads and {} or region) do
-      for _, by in ipairs{1, -1} do move(x, s, (s[3].at or 0) + by) end
+      for _, by in ipairs{1, -1} do move(x, "it overlaps other iterations", s, (s[3].at or 0) + by) end
     end
   end
 end
@@ -324,7 +310,7 @@ local function grid(x)
       {raster = "columns", cluster = 2}, {longest_first = true}, {longest_first = false}} do
     local changed = true
     for key, value in pairs(other) do changed = changed and now[key] ~= value end
-    if changed then add_independent(x, "grid", other) end
+    if changed then add(x, "EUs that work at the same time share more of what they load", {{"grid", other}}, true) end
   end
 end
 
@@ -366,7 +352,7 @@ local function issue_order(x)
       if distance < 0 then break end
       waits[i] = {"wait", first[2], {{last[2], distance = distance, when = "issued"}}}
     end
-    if #ends > 0 and #waits == #ends then add_statements(x, waits) end
+    if #ends > 0 and #waits == #ends then add(x, "lanes use the matrix unit alternately: ping-pong", waits) end
   end
 end
 
@@ -380,20 +366,6 @@ local function new_task(x)
   return name
 end
 
--- Split the last step towards a value off sTask `base`, and insert the new sTask (its slices) behind it.
-local function split_off(d, base, name, value, alias)
-  table.insert(d.list, 1, {"split_off", value, name})
-  if alias then table.insert(d.list, #draft.shaping(d) + 1, {"alias", alias}) end
-  for i = #d.list, 1, -1 do
-    local new = draft.copy(d.list[i])
-    local of, slice = draft.slice_of(new[1] == "append" and new[2] or "")
-    if of == base then
-      new[2] = slice and ("%s.%d"):format(name, slice) or name
-      table.insert(d.list, i + 1, new)
-    end
-  end
-end
-
 -- Has an sTask of the kind the value among what it reads or writes (list)?
 local function is_in(x, kind, list, value)
   for _, task in ipairs(x.plan.tasks) do
@@ -405,13 +377,13 @@ end
 
 -- What the split-off step reads; and the product that this value is computed from, of which it may be an alias.
 local function alias_of(x, s, name, value)
-  local d = {tile = x.draft.tile, list = draft.shaping(x.draft)}
-  table.insert(d.list, 1, {"split_off", value, name})
+  local p = x.plan:copy()
   local product
+  p:split_off(value, name)
   for _, read in ipairs(x.task[s[2]].reads) do
     product = product or is_in(x, "mma", "writes", read) and draft.slice_of(read)
   end
-  for _, task in ipairs(draft.make(d, x.plan.graph.program, x.plan.device).tasks) do
+  for _, task in ipairs(p.tasks) do
     if draft.slice_of(task.name) == name then return draft.slice_of(task.reads[1]), product end
   end
 end
@@ -421,14 +393,11 @@ end
 local function conversion(x, s, value)
   local name, base = new_task(x), draft.slice_of(s[2])
   local good, unconverted, product = pcall(alias_of, x, s, name, value)
-  local text = statement{"split_off", value, name}
-  local insert = ("; plan:insert(%q, {after=%q})"):format(name, base)
+  local list = {{"split_off", value, name}, {"insert", name, {at = s[3].at, after = base}}}
+  local reason = "only the conversion waits for the product that reads its value"
   if not good or not unconverted then return end
-  if product then
-    local alias = {[unconverted] = product}
-    add(x, text .. "; " .. statement{"alias", alias} .. insert, function(d) split_off(d, base, name, value, alias) end, true)
-  end
-  add(x, text .. insert, function(d) split_off(d, base, name, value) end, true)
+  if product then add(x, reason, {list[1], {"alias", {[unconverted] = product}}, list[2]}) end
+  add(x, reason, list)
 end
 
 local function conversions(x)
@@ -447,11 +416,9 @@ local function stores(x)
   local unit
   for _, seu in ipairs(x.plan.device.seus) do unit = unit or seu.kind == "vector" and seu.name end
   if not unit then return end
-  change_entries(x, function(options, task)
-    if task.kind ~= "store" or options.seu == unit then return false end
-    options.seu = unit
-    return true
-  end, true)
+  local names = names_of(x, function(options, task) return task.kind == "store" and options.seu ~= unit end)
+  if #names == 0 then return end
+  add(x, "threads store from registers, without a copy in shared memory", {{"move", one(names), {seu = unit}}})
 end
 
 -- One version less of a loop's value, of all its slices: its memory may hold something else then.
@@ -465,13 +432,13 @@ local function shallower(x)
       if n and n > 1 then depth[slice] = n - 1 end
     end
     seen[base] = true
-    if next(depth) then add_statements(x, {{"buffers", depth}}, true) end
+    if next(depth) then add(x, "its memory can hold something else", {{"buffers", by_base(depth)}}) end
   end
 end
 
 ---- all ----------------------------------------------------------------------------------
 
--- The changes of a plan, and its draft. more: also changes of another kind, which fewer plans gain by.
+-- The changes of a plan. more: also changes of another kind, which fewer plans gain by.
 function changes.of(plan, more)
   local x = describe(plan)
   rings(x, true)
@@ -492,7 +459,7 @@ function changes.of(plan, more)
     stores(x)
     shallower(x)
   end
-  return x.list, x.draft
+  return x.list
 end
 
 return changes

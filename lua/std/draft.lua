@@ -44,6 +44,16 @@ function draft.statement(s)
   return ("plan:%s" .. (lone and "%s" or "(%s)")):format(s[1], table.concat(arguments, ", "))
 end
 
+-- Statements in one line of Lua.
+function draft.text(list)
+  local texts = {}
+  for i, s in ipairs(list) do texts[i] = draft.statement(s) end
+  return table.concat(texts, "; ")
+end
+
+-- Edit a plan by a statement.
+function draft.apply(plan, s) return plan[s[1]](plan, table.unpack(s, 2)) end
+
 local function clone(x)
   if type(x) ~= "table" then return x end
   local copy = {}
@@ -67,7 +77,7 @@ function draft.read(plan) return draft.parse(core.statements(plan), plan.tile) e
 
 function draft.make(d, bound, device)
   local plan = core.plan(bound:graph{tile = d.tile}, device)
-  for _, s in ipairs(d.list) do plan[s[1]](plan, table.unpack(s, 2)) end
+  for _, s in ipairs(d.list) do draft.apply(plan, s) end
   return plan
 end
 
@@ -106,26 +116,6 @@ function draft.slices(name, has)
     if has[other] then names[#names + 1] = other end
   end
   return names
-end
-
-local function appended(d)
-  local has = {}
-  for i, s in draft.each(d, "append") do has[s[2]] = i end
-  return has
-end
-
--- The sTask in another iteration, and if one is named, behind another one; its slices too.
-function draft.move(d, task, at, behind)
-  for _, name in ipairs(draft.slices(task, appended(d))) do
-    local i, s = draft.find(d, "append", name)
-    s[3].at = at ~= 0 and at or nil
-    if behind then
-      local _, slice = slice_of(name)
-      table.remove(d.list, i)
-      local after = slice and ("%s.%d"):format(slice_of(behind), slice) or behind
-      table.insert(d.list, assert(draft.find(d, "append", after)) + 1, s)
-    end
-  end
 end
 
 ---- lanes that share a tile ----------------------------------------------------------------
@@ -207,7 +197,7 @@ local function names_of(d, bound, device)
 end
 
 -- Names of so many lanes: the one there is, and others that none has.
-local function lane_names(d, first, ways)
+function draft.lane_names(d, first, ways)
   local taken, names, i = {}, {first}, 0
   for _, s in draft.each(d, "lane") do taken[s[2]] = true end
   while #names < ways do
@@ -267,7 +257,7 @@ function draft.split(d, bound, device, lane, axis, ways)
   while d.list[at] and d.list[at][1] == "split_off" do at = at + 1 end
   table.insert(d.list, at, {"split", axis, ways})
   local tasks, buffers = names_of(d, bound, device)
-  local lanes, list, own, waits = lane_names(d, lane, ways), {}, {}, {}
+  local lanes, list, own, waits = draft.lane_names(d, lane, ways), {}, {}, {}
   for _, s in ipairs(d.list) do
     local method = s[1]
     if method == "buffers" then s[2] = split_versions(s[2], buffers, ways) end

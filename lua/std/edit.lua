@@ -1,4 +1,5 @@
--- edit.lua - plan:diff and plan:try: what differs between two plans, and what an edit would bring.
+-- edit.lua - plan:diff and plan:try: what differs between two plans, and what an edit would bring; and plan:split of what is
+-- split already.
 
 local core = require "millrace.core"
 local draft = require "millrace.draft"
@@ -190,7 +191,24 @@ local function try(plan, f, options)
   return setmetatable(r, result)
 end
 
+---- another split ------------------------------------------------------------------------------
+
+-- If lanes share the tile along this axis already, so many lanes share it instead; otherwise a split like any other. A plan
+-- cannot forget a split, so it becomes another one that has been made without it, by one edit.
+local function split(plan, ...)
+  local axis, ways, tasks = ...
+  local d, lanes, now = core.is(plan, "millrace.plan") and draft.read(plan), nil, nil
+  if d then lanes, now = draft.shared(d) end
+  if not lanes or now[2] ~= axis or now[4] or tasks ~= nil or math.type(ways) ~= "integer" or ways < 1 then
+    return core.split(plan, ...)
+  end
+  draft.join(d)
+  if ways > 1 then draft.split(d, plan.graph.program, plan.device, lanes[1], axis, ways) end
+  core.become(plan, draft.make(d, plan.graph.program, plan.device))
+end
+
 return function()
+  core.method("millrace.plan", "split", entry(split))
   core.method("millrace.plan", "diff", entry(diff))
   core.method("millrace.plan", "try", entry(try))
   return {}

@@ -52,9 +52,9 @@ end
 
 -- Try one change, x: of the node, as repair.make takes it.
 local function try(run, x, node, change)
-  local good, plan, text = core.try(repair.make, x, change)
+  local good, plan, list = core.try(repair.make, x, change)
   if not good or not plan or not pins.hold(run.pins, plan) then return end
-  local found = node_of(plan, 0, node, text)
+  local found = node_of(plan, 0, node, draft.text(list))
   local key = key_of(found)
   if run.seen[key] then return end
   run.seen[key], run.trials = true, run.trials + 1
@@ -69,9 +69,9 @@ local function climb(run)
   while not is_over(run) do
     local node, best = take_next(run.open), run.best
     if not node or in_vain >= PATIENCE or node.seconds > best.seconds * (1 + SLACK) then return end
-    local d = draft.parse(node.text, node.tile)
-    local x = {draft = d, bound = run.bound, device = run.device, pinned = {rings = run.pins.rings or {}}}
-    for _, change in ipairs(changes.of(draft.make(d, x.bound, x.device), true)) do
+    local plan = draft.make(draft.parse(node.text, node.tile), run.bound, run.device)
+    local x = {plan = plan, pinned = {rings = run.pins.rings or {}}}
+    for _, change in ipairs(changes.of(plan, true)) do
       try(run, x, node, change)
       if is_over(run) then return end
     end

@@ -75,7 +75,7 @@ mr.examples = setmetatable({}, {
 ---- other modules --------------------------------------------------------------------------------
 
 local made = setmetatable({}, {__mode = "k"})           -- {name or path, changes} of devices that have them
-for _, part in ipairs{"devices", "plan", "edit", "kernel", "trace", "compare", "blame", "pictures", "lesson", "show"} do
+for _, part in ipairs{"devices", "plan", "edit", "problems", "kernel", "trace", "compare", "blame", "pictures", "lesson", "show"} do
   for name, f in pairs(require("millrace." .. part)(mr, made)) do mr[name] = f end
 end
 
@@ -83,6 +83,7 @@ for _, name in ipairs{"search", "race", "calibrate"} do mr[name] = late(name, na
 mr.progress = late("curves", "progress")
 core.method("millrace.timeline", "why", late("why", "why"))
 core.method("millrace.timeline", "proof", late("proof", "proof"))
+core.method("millrace.plan", "suggest", late("suggest", "suggest"))
 core.method("millrace.plan", "improve", late("improve", "improve"))
 
 mr.store = core.store()

@@ -11,70 +11,115 @@ local none <const> = {rings = {}}
 
 -- The versions that the order needs, of all slices of a buffer.
 local function more_versions(plan, problems)
-  local depth, any = {}, false
+  local depth = {}
   for _, p in ipairs(problems) do
-    for _, name in ipairs(p.code == "versions" and p.edge and draft.slices(p.edge.buffer, plan.rings) or {}) do
-      depth[name], any = plan.rings[name] + 1, true
-    end
+    local buffer = p.code == "versions" and p.edge and p.edge.buffer
+    if buffer then depth[(draft.slice_of(buffer))] = plan.rings[buffer] + 1 end
   end
-  return any and {"buffers", depth}
+  return next(depth) and {{"buffers", depth}}
 end
 
 -- One version less of all rings of loops, except pinned ones.
 local function fewer_versions(plan, pinned)
-  local depth, any = {}, false
+  local depth = {}
   for _, b in ipairs(plan.graph.buffers) do
     local n = plan.rings[b.name]
-    if b.loop and b.scope == "shared" and n and n > 1 and not pinned[b.name] then depth[b.name], any = n - 1, true end
+    if b.loop and b.scope == "shared" and n and n > 1 and not pinned[b.name] then depth[b.name] = n - 1 end
   end
-  return any and {"buffers", depth}
+  return next(depth) and {{"buffers", depth}}
+end
+
+-- All lanes with as many registers as they need, if any number was given.
+local function free_registers(plan)
+  local list = {}
+  for _, s in draft.each(draft.read(plan), "lane") do
+    if s[3].registers then
+      s[3].registers = nil
+      list[#list + 1] = s
+    end
+  end
+  return #list > 0 and list
 end
 
 -- Twice the warps for a lane whose registers do not suffice, if the tile is not split.
-local function more_warps(d, problem)
+local function more_warps(plan, problem)
+  local d = draft.read(plan)
   local _, s = draft.find(d, "append", problem.task or "")
   local _, lane = draft.find(d, "lane", s and s[3].lane or "")
-  if not lane or draft.shared(d) then return end
+  if not lane or draft.shared(d) then return nil end
   local options = draft.copy(lane[3])
   options.warps = 2 * (options.warps or 4)
-  return options.warps <= 16 and {"lane", lane[2], options}
+  return options.warps <= 16 and {{"lane", lane[2], options}}
 end
 
--- A statement that solves the first problem of the changed plan, or nil.
-local function repair_of(d, plan, problems, pinned)
+-- Is any problem that of a missing wait?
+local function lacks_waits(problems)
+  for _, p in ipairs(problems) do
+    if p.code == "missing_wait" or p.code == "misplaced_wait" then return true end
+  end
+end
+
+-- The hint of the first problem that has statements for one, as such.
+local function hinted(problems)
+  for _, p in ipairs(problems) do
+    if p.hint:find "^plan:" then return draft.parse(p.hint).list end
+  end
+end
+
+-- Statements that solve some of the problems, or nil. filled: plan:fill_waits() was the last one; any: whatever they are, also
+-- what would only take the change back.
+local function repair_of(plan, problems, pinned, filled, any)
   local code = problems[1].code
+  if lacks_waits(problems) and not filled then return {{"fill_waits"}} end
   if code == "versions" then return more_versions(plan, problems) end
-  if code == "shared_memory" then return fewer_versions(plan, pinned.rings) end
-  if code == "registers" then return more_warps(d, problems[1]) end
+  if code == "shared_memory" then return fewer_versions(plan, pinned) or any and hinted(problems) end
+  if code == "registers" then return any and free_registers(plan) or more_warps(plan, problems[1]) end
+  return any and hinted(problems)
 end
 
 ---- the changed plan ------------------------------------------------------------------------------
 
--- Add a statement; one about a lane replaces the earlier one.
-local function add(d, s)
-  local i = s[1] == "lane" and draft.find(d, "lane", s[2])
-  if i then d.list[i] = s else draft.add(d, table.unpack(s)) end
+-- Statements in which later ones about the same lane, or versions, replace those right before them.
+local function joined(list)
+  local out = {}
+  for _, s in ipairs(list) do
+    local last = out[#out]
+    local same = last and last[1] == s[1] and (s[1] == "buffers" or s[1] == "lane" and last[2] == s[2])
+    if same and s[1] == "buffers" then
+      for name, n in pairs(s[2]) do last[2][name] = n end
+    else
+      out[same and #out or #out + 1] = draft.copy(s)
+    end
+  end
+  return out
 end
 
--- Make a change in a copy of x.draft, and repair the plan. Returns the plan and the text of all statements; nil if the plan
--- cannot be made legal. x: {draft=, bound=, device=, pinned=}; pinned.rings: names of rings that no repair may change.
-function repair.make(x, change)
-  local d, texts = draft.copy(x.draft), {change.text}
-  local last
-  change.edit(d)
-  for _ = 0, REPAIRS do
-    local plan = draft.make(d, x.bound, x.device)
-    local filled = change.waits and plan:fill_waits() > 0
+local function make(plan, list)
+  for _, s in ipairs(list) do draft.apply(plan, s) end
+  return plan
+end
+
+-- Make a change, {list=, alone=}, in a copy of x.plan, and repair the plan by a few further edits; of a plan that was not legal
+-- before, by any of no more than `most`. Returns the plan and
+-- all statements, as a list; nil if the plan cannot be made legal. x: {plan=, pinned=}; pinned.rings: names of rings that no
+-- repair may change.
+function repair.make(x, change, most)
+  local plan, list, filled = make(x.plan:copy(), change.list), draft.copy(change.list), false
+  for _ = 0, change.alone and 0 or most or REPAIRS do
     local good, problems = plan:check()
     if good then
-      if filled then texts[#texts + 1] = "plan:fill_waits()" end
-      return plan, table.concat(texts, "; ")
+      local short = joined(list)
+      if #short < #list then
+        plan = make(x.plan:copy(), short)
+        good = plan:check()
+      end
+      return good and plan or nil, short
     end
-    local more = change.repair and repair_of(d, plan, problems, x.pinned or none)
+    local more = not change.alone and repair_of(plan, problems, (x.pinned or none).rings, filled, most)
     if not more then return nil end
-    texts[last == more[1] and #texts or #texts + 1] = draft.statement(more)
-    last = more[1]
-    add(d, more)
+    filled = more[1][1] == "fill_waits"
+    make(plan, more)
+    table.move(more, 1, #more, #list + 1, list)
   end
 end
 

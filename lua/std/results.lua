@@ -183,48 +183,35 @@ function results.timeline(id, tl, events, drawing)
     drawing = drawing and tl:text{width = 100, ascii = true, color = false} or nil}
 end
 
-local suggestion = named("suggestion", object({{"statements", text "what to write, or to change"}, {"reason", maybe_text},
+local suggestion = named("suggestion", object({{"statements", text "code for `edit`"}, {"reason", maybe_text},
   {"gain", quantity_schema}, {"within_noise", nullable(flag "true: too near to call")},
-  {"script", nullable(text "the changed plan; null: it was not tried")}}, "A change of a plan."))
+  {"script", nullable(text "the changed plan; null: it is not legal")}}, "A change of a plan."))
 
 results.why_schema = object{{"plan", maybe_text}, {"text", text "what limits the plan, and what would help"}, {"seconds", quantity_schema},
   {"tried", integer "how many changes are legal"}, {"changes", list(suggestion)}}
 results.suggest_schema = object{{"plan", maybe_text}, {"legal", flag()}, {"suggestions", list(suggestion)}}
 
--- The first of the changes that tl:why() tried, best first. tl: the timeline that they were compared with.
+-- The first of some suggestions. tl: the timeline that they were compared with; nil if the plan was not legal.
 local function changes_of(tl, found, most)
   local out = {}
   for i = 1, math.min(most, #found) do
     local f = found[i]
-    out[i] = {statements = f.change, gain = quantity(f.gain, "share", "predicted"), script = f.script}
-    if tl.noise then out[i].within_noise = math.abs(f.gain) <= tl.noise end
+    out[i] = {statements = f.text, reason = f.reason, gain = quantity(f.gain, "share", "predicted"), script = f.script}
+    if tl and tl.noise then out[i].within_noise = math.abs(f.gain) <= tl.noise end
   end
   return out
 end
 
 function results.why(id, tl, most)
   local said, found = tl:why()
-  return {plan = id, text = said, seconds = quantity(tl.seconds, "s", "predicted", tl.uncertainty), tried = #found,
+  return {plan = id, text = tostring(said), seconds = quantity(tl.seconds, "s", "predicted", tl.uncertainty), tried = #found,
     changes = changes_of(tl, found, most)}
 end
 
--- What makes a plan legal, or if it is, faster.
+-- What plan:suggest() says.
 function results.suggest(id, plan, most)
-  local out, legal, problems = {}, plan:check()
-  if legal then
-    local tl = plan:simulate()
-    local _, found = tl:why()
-    for _, x in ipairs(changes_of(tl, found, most)) do
-      if x.gain.value > 0 then out[#out + 1] = x end
-    end
-  else
-    for _, p in ipairs(problems_of(problems)) do
-      if p.repair and #out < most then
-        out[#out + 1] = {statements = p.repair, reason = p.message, gain = quantity(nil, "share")}
-      end
-    end
-  end
-  return {plan = id, legal = legal, suggestions = out}
+  local legal = plan:check()
+  return {plan = id, legal = legal, suggestions = changes_of(legal and plan:simulate{events = 0} or nil, plan:suggest(), most)}
 end
 
 ---- searches and kernels --------------------------------------------------------------------------

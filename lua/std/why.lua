@@ -2,13 +2,11 @@
 
 local core = require "millrace.core"
 local changes = require "millrace.changes"
-local repair = require "millrace.repair"
+local suggest = require "millrace.suggest"
 local raise = core.raise
 
-local LEAST <const> = 0.005                             -- of the time: less is not worth a line
+local LEAST <const> = suggest.LEAST
 local BINDS <const> = 0.85                              -- of the time a unit is at work that binds
--- Trying stops when so many events have been played; making and checking a plan counts as some.
-local EVENTS <const>, EVENTS_A_TRY <const>, EVENTS_A_PLAN <const> = 3300000, 20000, 50000
 
 ---- what binds -----------------------------------------------------------------------------
 
@@ -71,28 +69,11 @@ end
 
 ---- what would help ---------------------------------------------------------------------------
 
--- What comes of the changes, best first, until so many events have been played.
-local function try(x, now)
-  local found, played = {}, 0
-  for _, change in ipairs(x.list) do
-    if played > EVENTS then break end
-    local ok, plan, text = pcall(repair.make, x, change)
-    played = played + EVENTS_A_TRY
-    if not ok and tostring(plan):find("interrupted", 1, true) then error(plan, 0) end
-    if ok and plan then
-      local tl = plan:simulate{events = 0}
-      found[#found + 1] = {change = text, gain = 1 - tl.seconds / now, script = plan:script()}
-      played = played + EVENTS_A_PLAN + tl.played
-    end
-  end
-  local position = {}
-  for i, f in ipairs(found) do position[f] = i end
-  table.sort(found, function(a, b)
-    if a.gain ~= b.gain then return a.gain > b.gain end
-    if #a.change ~= #b.change then return #a.change < #b.change end
-    return position[a] < position[b]
-  end)
-  return found
+-- The result: what binds, and suggestions. It was a text before, so it takes methods of strings.
+local answer = {__name = "millrace.why", __tostring = function(w) return w.text end,
+  __concat = function(a, b) return tostring(a) .. tostring(b) end, __index = {}}
+for _, name in ipairs{"find", "match", "gmatch", "gsub", "sub"} do
+  answer.__index[name] = function(w, ...) return w.text[name](w.text, ...) end
 end
 
 local function why(tl)
@@ -101,21 +82,23 @@ local function why(tl)
   local plan = core.plan_of(tl)
   local now = plan:check() and plan:simulate()
   if not now or now.seconds ~= tl.seconds then raise "why: the plan has changed since" end
-  local list, of = changes.of(plan)
-  local found = try({list = list, draft = of, bound = plan.graph.program, device = plan.device}, now.seconds)
-  local out, kind = {what_binds(now)}, nil
-  for _, f in ipairs(found) do                          -- the best, and the best of another kind
-    local other = f.change:match "%a+:(%a+)"
-    if f.gain >= LEAST and #out < 3 and other ~= kind then
-      out[#out + 1] = ("%s would take %.1f %% less time"):format(f.change, 100 * f.gain)
+  local found = suggest.try(plan, changes.of(plan), now.seconds)
+  local out, lines, kind = {binds = what_binds(now)}, {}, nil
+  lines[1] = out.binds
+  for _, s in ipairs(found) do                          -- the best, and the best of another kind
+    local other = suggest.kind(s)
+    if s.gain >= LEAST and #out < 2 and other ~= kind then
+      out[#out + 1] = s
+      lines[#lines + 1] = ("%s would take %.1f %% less time"):format(s.text, 100 * s.gain)
       kind = other
     end
   end
-  if #out == 1 then
-    out[2] = ("none of %d other rings, orders, lanes and tiles would take %.1f %% less time")
+  if #out == 0 then
+    lines[2] = ("none of %d other rings, orders, lanes and tiles would take %.1f %% less time")
       :format(#found, 100 * LEAST)
   end
-  return table.concat(out, "\n"), found
+  out.text = table.concat(lines, "\n")
+  return setmetatable(out, answer), found
 end
 
 return {why = why}

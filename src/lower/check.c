@@ -32,9 +32,18 @@ static const char *hint_of(enum problem_code code)
 	return "let another lane make the value, so that it lies in shared memory, or take another tile";
 }
 
-static void add_refusal(const struct refusal *why, const struct err *e, struct arena *a, struct problems *out)
+/* A location in the program is of no use to somebody who writes a plan for it: that of the entry, or of the plan. */
+static void add_refusal(const struct plan *p, const struct refusal *why, const struct err *e, struct arena *a,
+	struct problems *out)
 {
-	struct srcloc loc = e->line ? (struct srcloc){ arena_strdup(a, e->file), e->line } : NOWHERE;
+	struct srcloc loc = e->line ? (struct srcloc){ arena_strdup(a, e->file), e->line } : p->made_at;
+
+	for (int t = 0; t < p->graph->tasks.n; t++) {
+		struct srcloc own = p->graph->tasks.v[t].loc;
+
+		if (own.file && loc.file && own.line == loc.line && !strcmp(own.file, loc.file))
+			loc = p->entries.v[plan_entry_of(p, why->task == NONE ? t : why->task)].loc;
+	}
 
 	problem_add(a, out, why->code, loc, hint_of(why->code), "%s", e->msg)->task = why->task;
 }
@@ -124,7 +133,7 @@ enum err_code lower_check(struct mem *mem, const struct plan *p, struct arena *a
 		if (code && code != ERR_ILLEGAL)
 			return code;
 		if (code) {
-			add_refusal(&why, e, a, out);
+			add_refusal(p, &why, e, a, out);
 		} else {
 			raise_usage(*held, &u);
 			note_loads(*held, a, out);

@@ -47,7 +47,7 @@ struct problem {
 	int edge;			/* of the graph; NONE. Its two instances: */
 	int64_t from_iteration, to_iteration;
 	const char *message;		/* complete sentence with the names */
-	const char *hint;		/* what would repair it, as a statement where possible */
+	const char *hint;		/* what would repair it: statements if it begins with "plan:" */
 	struct srcloc loc;		/* of the entry, wait or task to blame */
 };
 

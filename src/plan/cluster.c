@@ -144,12 +144,11 @@ static bool loop_agrees(const struct plan *p, const struct cluster *c, int phase
 
 void cluster_check(const struct plan *p, struct arena *a, struct problems *out)
 {
-	static const char hint[] = "take no clusters, or another raster= or group=, which decide whose neighbours go "
-		"together";
+	static const char hint[] = "plan:grid{cluster=1}";
 	int eus = p->grid.eus ? p->grid.eus : (int)min_i64(p->device->eus, p->device->cluster_eus);
 	int size = p->grid.cluster;
 	const struct program *g = p->graph->program;
-	struct srcloc loc = p->entries.v[0].loc;
+	struct srcloc loc = p->grid_loc;
 	struct cluster first = possible_cluster(p, 0);
 	bool any = false;
 
@@ -166,7 +165,7 @@ void cluster_check(const struct plan *p, struct arena *a, struct problems *out)
 		any |= c.size > 1;
 		for (int l = 0; l < g->loops.n && c.size > 1; l++)
 			if (g->loops.v[l].phase == phase && !loop_agrees(p, &c, phase, l))
-				problem_add(a, out, PROBLEM_CLUSTER, g->loops.v[l].loc, hint, "clusters of %d take "
+				problem_add(a, out, PROBLEM_CLUSTER, loc, hint, "clusters of %d take "
 					"neighbours along '%s' together, but a loop over '%s' does not run over the "
 					"same tiles in all of them", c.size, g->axes.v[c.axis].name,
 					g->axes.v[g->loops.v[l].axis[0]].name);

@@ -97,23 +97,23 @@ static void count_barriers(const struct plan *p, int phase, struct usage *u)
 	u->flags = flags > u->flags ? flags : u->flags;
 }
 
-static struct srcloc last_issue_order(const struct plan *p)
+/* The issue order that was written last. */
+static const struct wait *last_issue_order(const struct plan *p)
 {
-	struct srcloc loc = NOWHERE;
+	const struct wait *last = NULL;
 
 	for (int i = 0; i < p->waits.n; i++)
-		if (p->waits.v[i].when == WAIT_ISSUED && p->waits.v[i].loc.line >= loc.line)
-			loc = p->waits.v[i].loc;
-	return loc;
+		if (p->waits.v[i].when == WAIT_ISSUED && (!last || p->waits.v[i].loc.line >= last->loc.line))
+			last = &p->waits.v[i];
+	return last;
 }
 
 static void blame_shared(const struct plan *p, int phase, int64_t bytes, struct arena *a, struct problems *out)
 {
 	const struct graph *g = p->graph;
 	const char *hint = "take a smaller tile";
-	struct srcloc loc = NOWHERE;
 	int task = NONE;
-	int64_t most = -1;
+	int64_t most = -1, over;
 
 	for (int i = 0; i < g->buffers.n; i++) {
 		const struct buffer *b = &g->buffers.v[i];
@@ -122,12 +122,22 @@ static void blame_shared(const struct plan *p, int phase, int64_t bytes, struct 
 			continue;
 		most = b->bytes * p->versions[i];
 		task = b->first;
-		loc = b->loc;
-		hint = arena_strf(a, "'%s' takes most: %lld bytes, %d version%s; lower it with plan:buffers, or take a "
-			"smaller tile", b->name, (long long)b->bytes, p->versions[i], p->versions[i] == 1 ? "" : "s");
+		over = ceil_div(bytes - p->device->shared_bytes, max_i64(b->bytes, 1));
+		hint = over < p->versions[i] ? arena_strf(a, script_is_key(b->name) ? "plan:buffers{%s=%d}" :
+			"plan:buffers{[\"%s\"]=%d}", b->name, (int)(p->versions[i] - over)) : arena_strf(a, "'%s' takes most: "
+			"%lld bytes, %d version%s; lower it with plan:buffers, or take a smaller tile", b->name,
+			(long long)b->bytes, p->versions[i], p->versions[i] == 1 ? "" : "s");
 	}
-	problem_add(a, out, PROBLEM_SHARED_MEMORY, loc, hint, "the plan needs %lld bytes of shared memory, '%s' has "
+	problem_add(a, out, PROBLEM_SHARED_MEMORY, p->versions_loc, hint, "the plan needs %lld bytes of shared memory, '%s' has "
 		"%lld", (long long)bytes, p->device->name, (long long)p->device->shared_bytes)->task = task;
+}
+
+/* Statements that leave a wait out. */
+static const char *without(const struct plan *p, const struct wait *w, struct arena *a)
+{
+	const struct stask *tasks = p->graph->tasks.v;
+
+	return arena_strf(a, "plan:unwait(\"%s\", \"%s\"); plan:fill_waits()", tasks[w->task].name, tasks[w->on].name);
 }
 
 void fit_memory(const struct plan *p, struct arena *a, struct problems *out, struct usage *u)
@@ -150,9 +160,8 @@ void fit_memory(const struct plan *p, struct arena *a, struct problems *out, str
 			"use fewer lanes", "the lanes have %d threads, an EU of '%s' takes %d", u->threads, d->name,
 			d->max_threads);
 	if (u->named_barriers > d->named_barriers)
-		problem_add(a, out, PROBLEM_BARRIERS, last_issue_order(p), "wait for completion instead of "
-			"issue, or use fewer lanes", "the issue orders need %d named barriers, '%s' has %d",
-			u->named_barriers, d->name, d->named_barriers);
+		problem_add(a, out, PROBLEM_BARRIERS, last_issue_order(p)->loc, without(p, last_issue_order(p), a),
+			"the issue orders need %d named barriers, '%s' has %d", u->named_barriers, d->name, d->named_barriers);
 }
 
 static int64_t thread_registers(const struct plan *p, int buffer, int lane)

@@ -14,6 +14,17 @@ void history_new(struct mem *mem, const struct graph *g, const struct vdevice *d
 	(*out)->plan = plan_new(mem, g, d);
 }
 
+static void set_made_at(struct plan *p, struct srcloc loc)
+{
+	p->made_at = p->versions_loc = p->grid_loc = loc;
+}
+
+void history_made_at(struct history *h, struct srcloc loc)
+{
+	h->made_at = (struct srcloc){ loc.file ? arena_strdup(&h->arena, loc.file) : NULL, loc.line };
+	set_made_at(h->plan, h->made_at);
+}
+
 void history_free(struct history *h)
 {
 	if (!h)
@@ -338,8 +349,10 @@ static enum err_code replay(struct history *h, const struct record *log, int n, 
 
 	history_drop_next(h);
 	code = replay_graph(h, log, n, false, &h->next_graph, e);
-	if (!code)
+	if (!code) {
 		h->next_plan = plan_new(h->mem, h->next_graph ? h->next_graph : h->base, h->device);
+		set_made_at(h->next_plan, h->made_at);
+	}
 	while (!code && ++i < n) {
 		struct record r = record_to_replay(h, log, n, i);
 
@@ -512,6 +525,7 @@ void history_copy(struct history *h, struct history **out)
 
 	history_new(h->mem, h->base, h->device, out);
 	c = *out;
+	history_made_at(c, h->made_at);
 	c->log.v = ARENA_ARRAY(&c->arena, h->done, struct record);
 	for (int i = 0; i < h->done; i++)
 		c->log.v[i] = keep(c, h->log.v[i]);

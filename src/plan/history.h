@@ -26,6 +26,8 @@ struct versions_of {
 /* graph and device are borrowed and outlive the history. *out is set first, so that the caller can free it if memory
  * runs out in here. */
 void history_new(struct mem *mem, const struct graph *g, const struct vdevice *d, struct history **out);
+/* The source location at which the user made the plan, for problems that are of no statement. */
+void history_made_at(struct history *h, struct srcloc loc);
 void history_free(struct history *h);
 /* The present plan, until the next edit. It is sorted. */
 struct plan *history_plan(struct history *h);
@@ -48,6 +50,7 @@ NODISCARD enum err_code history_wait(struct history *h, const char *task, const 
 	int n, struct srcloc loc, struct err *e);
 NODISCARD enum err_code history_unwait(struct history *h, const char *task, const char *on,
 	struct srcloc loc, struct err *e);
+/* Waits that are necessary then come with it, if none was missing before. */
 NODISCARD enum err_code history_versions(struct history *h, const struct versions_of *v, int n,
 	struct srcloc loc, struct err *e);
 NODISCARD enum err_code history_grid(struct history *h, const struct grid_plan *g, struct srcloc loc, struct err *e);

@@ -46,15 +46,6 @@ enum err_code history_unwait(struct history *h, const char *task, const char *on
 	return commit_one(h, (struct record){ .kind = EDIT_UNWAIT, .name = task, .other = on, .loc = loc }, e);
 }
 
-enum err_code history_versions(struct history *h, const struct versions_of *v, int n, struct srcloc loc, struct err *e)
-{
-	struct record *r = ARENA_ARRAY(&h->arena, n, struct record);
-
-	for (int i = 0; i < n; i++)
-		r[i] = (struct record){ .kind = EDIT_VERSIONS, .name = v[i].buffer, .a = v[i].versions, .loc = loc };
-	return history_commit(h, r, n, e);
-}
-
 enum err_code history_grid(struct history *h, const struct grid_plan *g, struct srcloc loc, struct err *e)
 {
 	return commit_one(h, (struct record){ .kind = EDIT_GRID, .grid = *g, .loc = loc }, e);
@@ -91,6 +82,53 @@ static struct record record_of_wait(const struct graph *g, const struct wait *w,
 {
 	return (struct record){ .kind = kind, .name = g->tasks.v[w->task].name, .other = g->tasks.v[w->on].name,
 		.a = w->distance, .b = w->when, .loc = loc };
+}
+
+/* Does the plan, which is complete, lack waits? Not known of one that is incomplete: then no. */
+static enum err_code lacks_waits(struct history *h, const struct plan *p, bool *out, struct err *e)
+{
+	struct plan *copy = NULL;
+	enum err_code code;
+	int added = 0;
+
+	plan_copy(h->mem, p, &copy);
+	code = plan_fill_waits(copy, NULL, &added, e);
+	plan_free(copy);
+	*out = added > 0;
+	return code;
+}
+
+/* Waits that other versions make necessary come with them, if none was missing before. */
+static enum err_code build_versions(struct history *h, struct record *r, int n, int *added, struct err *e)
+{
+	bool lacks;
+
+	*added = 0;
+	history_copy_to_next(h);
+	for (int i = 0; i < n; i++)
+		TRY(record_apply(h, h->next_plan, &r[i], e));
+	TRY(lacks_waits(h, h->plan, &lacks, e));
+	return lacks ? OK : plan_fill_waits(h->next_plan, NULL, added, e);
+}
+
+enum err_code history_versions(struct history *h, const struct versions_of *v, int n, struct srcloc loc, struct err *e)
+{
+	int had = h->plan->waits.n, added;
+	struct record *r = ARENA_ARRAY(&h->arena, n, struct record), *all;
+	enum err_code code;
+
+	for (int i = 0; i < n; i++)
+		r[i] = (struct record){ .kind = EDIT_VERSIONS, .name = v[i].buffer, .a = v[i].versions, .loc = loc };
+	code = build_versions(h, r, n, &added, e);
+	if (code) {
+		history_drop_next(h);
+		return code;
+	}
+	all = ARENA_ARRAY(&h->arena, n + added, struct record);
+	memcpy(all, r, (size_t)n * sizeof(*r));
+	for (int i = 0; i < added; i++)
+		all[n + i] = record_of_wait(h->plan->graph, &h->next_plan->waits.v[had + i], EDIT_WAIT, loc);
+	return history_commit(h, all, n + added, e);
 }
 
 enum err_code history_fill_waits(struct history *h, const struct stop *stop, struct srcloc loc,

@@ -35,6 +35,9 @@ void plan_copy(struct mem *mem, const struct plan *p, struct plan **out)
 
 	memcpy(q->versions, p->versions, (size_t)p->graph->buffers.n * sizeof(int));
 	q->grid = p->grid;
+	q->made_at = p->made_at;
+	q->versions_loc = p->versions_loc;
+	q->grid_loc = p->grid_loc;
 	q->without = p->without;
 	for (int i = 0; i < p->lanes.n; i++) {
 		struct lane l = p->lanes.v[i];
@@ -322,6 +325,7 @@ enum err_code plan_versions(struct plan *p, int buffer, int versions, struct src
 		return err_set(e, ERR_INPUT, loc, "buffer '%s' has 1 to %d versions, not %d",
 			p->graph->buffers.v[buffer].name, VERSIONS_MAX, versions);
 	p->versions[buffer] = versions;
+	p->versions_loc = loc;
 	return OK;
 }
 
@@ -335,6 +339,7 @@ enum err_code plan_grid(struct plan *p, const struct grid_plan *g, struct srcloc
 		return err_set(e, ERR_INPUT, loc, "a cluster on '%s' is 1 to %d EUs, not %d",
 			p->device->name, p->device->max_cluster, g->cluster);
 	p->grid = *g;
+	p->grid_loc = loc;
 	return OK;
 }
 

@@ -89,6 +89,8 @@ struct plan {
 	VEC(struct wait) waits;		/* in order of adding, or as plan_sort says */
 	int *versions;			/* by buffer */
 	struct grid_plan grid;
+	struct srcloc made_at;		/* where the plan began */
+	struct srcloc versions_loc, grid_loc;	/* of the last statements about versions and the grid; made_at before */
 	unsigned without;		/* passes of lowering that are left out, to see what they
 					 * bring: nothing that the plan says, nor a script of it */
 };
@@ -146,5 +148,7 @@ void plan_sort(struct plan *p);
 /* Statements that rebuild the plan on a new one for the program's own graph, a line each, with the variable named
  * `plan`. Equal plans that are sorted print equal text. */
 void plan_script(const struct plan *p, struct buf *out);
+/* May the name be written as {name=...}? */
+bool script_is_key(const char *name);
 
 #endif

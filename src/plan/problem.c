@@ -1,6 +1,7 @@
 #include "plan/problem.h"
 
 #include <stdarg.h>
+#include <string.h>
 
 const char *problem_name(enum problem_code c)
 {
@@ -18,10 +19,77 @@ struct problem *problem_add(struct arena *a, struct problems *out, enum problem_
 	va_list ap;
 
 	va_start(ap, fmt);
-	*pr = (struct problem){ .code = code, .task = NONE, .other = NONE, .edge = NONE, .loc = loc, .hint = hint,
+	*pr = (struct problem){ .code = code, .task = NONE, .other = NONE, .edge = NONE, .from_iteration = NONE,
+		.to_iteration = NONE, .loc = loc, .hint = hint,
 		.message = arena_vstrf(a, fmt, ap) };
 	va_end(ap);
 	return pr;
+}
+
+/* Where the append of an sTask belongs: before the first one of its lane and region that the program has behind it, with
+ * the offset of the one before it. */
+static const char *append_text(const struct plan *p, struct arena *a, int task)
+{
+	const struct graph *g = p->graph;
+	const struct stask *s = &g->tasks.v[task];
+	int seu = device_seu_for(p->device, &s->work), at = 0, before = NONE;
+	const char *lane = NULL, *where;
+
+	for (int i = 0; i < p->entries.n; i++) {	/* that of another slice with its number, or of what is alike */
+		const struct stask *t = &g->tasks.v[p->entries.v[i].task];
+		bool alike = (t->kind == TASK_LOAD) == (s->kind == TASK_LOAD) && t->slice == s->slice;
+
+		if (alike && t->phase == s->phase)
+			lane = p->lanes.v[p->entries.v[i].lane].name;
+	}
+	if (!lane)
+		lane = s->kind == TASK_LOAD && seu != NONE && p->device->seu[seu].kind == SEU_COPY &&
+			p->device->seu[seu].async ? "p0" : arena_strf(a, "c%d", s->slice);
+	for (int i = 0; i < p->entries.n && before == NONE; i++) {
+		const struct stask *t = &g->tasks.v[p->entries.v[i].task];
+
+		if (strcmp(p->lanes.v[p->entries.v[i].lane].name, lane) || t->phase != s->phase || t->loop != s->loop)
+			continue;
+		if (t->position > s->position)
+			before = i;
+		else
+			at = p->entries.v[i].at;
+	}
+	where = arena_strf(a, "seu=\"%s\", lane=\"%s\"%s", seu == NONE ? "" : p->device->seu[seu].name, lane,
+		at ? arena_strf(a, ", at=%d", at) : "");
+	if (seu == NONE)
+		return "no sEU of this device can do it: another type of elements, or another device";
+	if (before == NONE)
+		return arena_strf(a, "plan:append(\"%s\", {%s})", s->name, where);
+	return arena_strf(a, "plan:insert(\"%s\", {before=\"%s\", %s})", s->name,
+		g->tasks.v[p->entries.v[before].task].name, where);
+}
+
+/* How a task that was appended n times becomes one that was appended once: if on as many lanes, as its slices. */
+static const char *once_text(const struct plan *p, struct arena *a, int task, int n)
+{
+	const struct graph *g = p->graph;
+	const struct stask *s = &g->tasks.v[task];
+	int first = plan_entry_of(p, task), after = NONE, axis = 0;
+	const struct entry *e = &p->entries.v[first];
+	bool lanes = true;
+
+	for (int i = 0; i < p->entries.n; i++)
+		for (int k = 0; k < i; k++)
+			lanes &= p->entries.v[i].task != task || p->entries.v[k].task != task ||
+				p->entries.v[i].lane != p->entries.v[k].lane;
+	while (axis < s->naxes && s->extent[axis] % n)
+		axis++;
+	if (lanes && s->slices == 1 && s->kind != TASK_LOAD && axis < s->naxes)
+		return arena_strf(a, "plan:split(\"%s\", %d)", g->program->axes.v[s->axis[axis]].name, n);
+	for (int i = 0; i < first; i++)
+		if (p->entries.v[i].lane == e->lane && g->tasks.v[p->entries.v[i].task].phase == s->phase &&
+		    g->tasks.v[p->entries.v[i].task].loop == s->loop)
+			after = p->entries.v[i].task;
+	return arena_strf(a, "plan:remove(\"%s\"); plan:%s(\"%s\", {seu=\"%s\", lane=\"%s\"%s%s})", s->name,
+		after == NONE ? "append" : "insert", s->name, p->device->seu[e->seu].name, p->lanes.v[e->lane].name,
+		e->at ? arena_strf(a, ", at=%d", e->at) : "", after == NONE ? "" :
+		arena_strf(a, ", after=\"%s\"", g->tasks.v[after].name));
 }
 
 void problem_add_entries(const struct plan *p, struct arena *a, struct problems *out)
@@ -40,11 +108,10 @@ void problem_add_entries(const struct plan *p, struct arena *a, struct problems 
 				last = &p->entries.v[i];
 			}
 		if (n == 0)
-			pr = problem_add(a, out, PROBLEM_MISSING_TASK, s->loc, arena_strf(a, "plan:append(\"%s\")",
-				s->name), "sTask '%s' is not in the plan", s->name);
+			pr = problem_add(a, out, PROBLEM_MISSING_TASK, p->made_at, append_text(p, a, t),
+				"sTask '%s' is not in the plan", s->name);
 		else if (n > 1)
-			pr = problem_add(a, out, PROBLEM_DUPLICATE_TASK, last->loc, arena_strf(a, "plan:remove(\"%s\") "
-				"and append it once; to run it on several lanes, split it", s->name),
+			pr = problem_add(a, out, PROBLEM_DUPLICATE_TASK, last->loc, once_text(p, a, t, n),
 				"sTask '%s' is appended %d times", s->name, n);
 		else if (!device_can(p->device, last->seu, &s->work))
 			pr = problem_add(a, out, PROBLEM_WRONG_SEU, last->loc, able == NONE ? "no sEU of this device "
@@ -95,7 +162,7 @@ void problem_add_aliases(const struct plan *p, struct arena *a, struct problems 
 		const char *why = b->alias_of == NONE ? NULL : alias_conflict(p, a, i, b->alias_of);
 
 		if (why) {
-			struct problem *pr = problem_add(a, out, PROBLEM_ALIAS, g->tasks.v[b->first].loc,
+			struct problem *pr = problem_add(a, out, PROBLEM_ALIAS, p->entries.v[plan_entry_of(p, b->first)].loc,
 				"in registers, let one lane make and use both, in one version each; in shared memory, "
 				"give both as many versions; or take out plan:alias", "'%s' cannot be an alias of "
 				"'%s': %s", b->name, g->buffers.v[b->alias_of].name, why);
@@ -106,15 +173,41 @@ void problem_add_aliases(const struct plan *p, struct arena *a, struct problems 
 	}
 }
 
-/* How to bring two sTasks into order of which the second has come first. */
-static const char *order_hint(const struct plan *p, struct arena *a, int from, int to)
+/* How to bring two sTasks into order of which the second has come first: behind the other in its lane's order, or, on
+ * another lane, by an offset that lets it run no further ahead. */
+static const char *order_hint(const struct plan *p, struct arena *a, const struct edge *e)
 {
-	const struct stask *s = &p->graph->tasks.v[from], *t = &p->graph->tasks.v[to];
-	bool same = p->entries.v[plan_entry_of(p, from)].lane == p->entries.v[plan_entry_of(p, to)].lane &&
-		s->phase == t->phase && s->loop == t->loop;
+	const struct stask *s = &p->graph->tasks.v[e->from], *t = &p->graph->tasks.v[e->to];
+	const struct entry *from = &p->entries.v[plan_entry_of(p, e->from)], *to = &p->entries.v[plan_entry_of(p, e->to)];
+	int distance = edge_distance(p, e), at = from->at + distance;
+	bool same_region = s->phase == t->phase && s->loop == t->loop;
 
-	return arena_strf(a, same ? "plan:move(\"%s\", {after=\"%s\"}), or give it a smaller at=" :
-		"append '%s' after '%s', or give it a smaller at=", t->name, s->name);
+	if (from->lane == to->lane && same_region)
+		return arena_strf(a, "plan:move(\"%s\", {%safter=\"%s\"})", t->name, to->at > at ?
+			arena_strf(a, "at=%d, ", at) : "", s->name);
+	if (same_region && to->at > at)
+		return arena_strf(a, "plan:move(\"%s\", {at=%d})", t->name, at);
+	return arena_strf(a, "append '%s' after '%s', or give it a smaller at=", t->name, s->name);
+}
+
+/* A wait of the cycle that can go: one whose distance was given, or else any. Others are added again where needed. */
+static const char *deadlock_hint(const struct findings *f, struct arena *a)
+{
+	const struct plan *p = f->plan;
+	const struct stask *tasks = p->graph->tasks.v;
+	const struct wait *best = NULL;
+
+	for (int i = 0; i < p->waits.n; i++) {
+		const struct wait *w = &p->waits.v[i];
+		bool given = w->distance != DISTANCE_AUTO || w->when == WAIT_ISSUED;
+
+		if (ints_hold(f->cycle, f->ncycle, w->task) && ints_hold(f->cycle, f->ncycle, w->on) &&
+		    (!best || (given && best->distance == DISTANCE_AUTO && best->when == WAIT_COMPLETE)))
+			best = w;
+	}
+	if (!best)
+		return "raise an offset or the versions of a ring, or change the order";
+	return arena_strf(a, "plan:unwait(\"%s\", \"%s\"); plan:fill_waits()", tasks[best->task].name, tasks[best->on].name);
 }
 
 void problem_add_deadlock(const struct findings *f, struct arena *a, struct problems *out)
@@ -127,11 +220,21 @@ void problem_add_deadlock(const struct findings *f, struct arena *a, struct prob
 	buf_init(&b, a);
 	for (int i = 0; i < f->ncycle; i++)
 		buf_printf(&b, "'%s' after ", p->graph->tasks.v[f->cycle[i]].name);
-	pr = problem_add(a, out, PROBLEM_DEADLOCK, p->entries.v[plan_entry_of(p, task)].loc, "take out one of these "
-		"waits, raise its distance, give the ring more versions, or change the order", "the lanes wait for "
+	pr = problem_add(a, out, PROBLEM_DEADLOCK, p->entries.v[plan_entry_of(p, task)].loc,
+		deadlock_hint(f, a), "the lanes wait for "
 		"each other for ever: %s'%s'", b.text, p->graph->tasks.v[task].name);
 	pr->task = task;
 	pr->other = f->ncycle > 1 ? f->cycle[1] : task;
+}
+
+/* " of the iteration before", " of 3 tiles before"; "" if it is the same one. */
+static const char *when_text(struct arena *a, const struct edge *e, int distance)
+{
+	const char *unit = e->loop == NONE ? "tile" : "iteration";
+
+	if (distance <= 1)
+		return distance ? arena_strf(a, " of the %s before", unit) : "";
+	return arena_strf(a, " of %d %ss before", distance, unit);
 }
 
 void problem_add_breach(const struct findings *f, int edge, struct arena *a, struct problems *out)
@@ -140,27 +243,31 @@ void problem_add_breach(const struct findings *f, int edge, struct arena *a, str
 	const struct graph *g = p->graph;
 	const struct edge *e = &g->edges.v[edge];
 	const struct breach *b = &f->edge[edge];
+	enum problem_code code = b->code;
 	const char *from = g->tasks.v[e->from].name, *to = g->tasks.v[e->to].name;
-	const char *buffer = g->buffers.v[e->buffer].name;
+	const char *buffer = g->buffers.v[e->buffer].name, *hint, *message;
+	const char *does = e->kind == EDGE_FLOW ? "reads" : "overwrites", *done = e->kind == EDGE_ANTI ? "read" : "written";
 	int versions = p->versions[e->buffer];
+	const char *what = arena_strf(a, "'%s' %s '%s'%s", to, does, buffer, when_text(a, e, edge_distance(p, e)));
 	struct problem *pr;
-	const char *which = arena_strf(a, "iteration %lld of '%s' %s '%s' of iteration %lld of '%s'", (long long)b->to,
-		to, e->kind == EDGE_FLOW ? "reads" : "overwrites", buffer, (long long)b->from, from);
-	struct srcloc loc = p->entries.v[plan_entry_of(p, e->to)].loc;
 
-	if (b->code == PROBLEM_VERSIONS)
-		pr = problem_add(a, out, b->code, loc, arena_strf(a, "plan:buffers{[\"%s\"]=%d}, or change the order",
-			buffer, versions + 1), "%s before that is complete: %d version%s of '%s' %s too few for this "
-			"order", which, versions, versions == 1 ? "" : "s", buffer, versions == 1 ? "is" : "are");
-	else if (b->code == PROBLEM_OFFSET)
-		pr = problem_add(a, out, b->code, loc, order_hint(p, a, e->from, e->to),
-			"%s, but the order has it come first", which);
-	else
-		pr = problem_add(a, out, b->code, loc, arena_strf(a, b->code == PROBLEM_MISPLACED_WAIT ?
-			"plan:wait(\"%s\", {\"%s\"}) without a distance" : "plan:wait(\"%s\", {\"%s\"})", to, from),
-			"%s, but %s (%s dependence, distance %d)", which, b->code == PROBLEM_MISPLACED_WAIT ?
-			"its wait is for another iteration" : "does not wait until that is complete",
-			edge_kind_name(e->kind), edge_distance(p, e));
+	if (code == PROBLEM_VERSIONS) {
+		hint = arena_strf(a, script_is_key(buffer) ? "plan:buffers{%s=%d}" : "plan:buffers{[\"%s\"]=%d}", buffer,
+			versions + 1);
+		message = arena_strf(a, "%s although '%s' has not %s that yet: %d version%s of '%s' %s too few for this "
+			"order", what, from, done, versions, versions == 1 ? "" : "s", buffer, versions == 1 ? "is" : "are");
+	} else if (code == PROBLEM_OFFSET) {
+		hint = order_hint(p, a, e);
+		message = arena_strf(a, "%s, but the order has it come before '%s' has %s that", what, from, done);
+	} else if (code == PROBLEM_MISPLACED_WAIT) {
+		hint = arena_strf(a, "plan:wait(\"%s\", {\"%s\"})", to, from);
+		message = arena_strf(a, "%s, but its wait for '%s' is for another iteration than the one that has %s that", what,
+			from, done);
+	} else {
+		hint = arena_strf(a, "plan:wait(\"%s\", {\"%s\"})", to, from);
+		message = arena_strf(a, "%s, but does not wait until '%s' has %s that", what, from, done);
+	}
+	pr = problem_add(a, out, code, p->entries.v[plan_entry_of(p, e->to)].loc, hint, "%s", message);
 	pr->task = e->to;
 	pr->other = e->from;
 	pr->edge = edge;

@@ -39,6 +39,7 @@ struct history {
 	int step;
 	VEC(struct mark) marks;
 	const char *file;		/* of the last record: most come from one file */
+	struct srcloc made_at;
 	/* what the log makes; next_*: under construction, so that they can be freed */
 	struct plan *plan, *next_plan;
 	struct graph *graph, *next_graph;	/* NULL: base */

@@ -20,8 +20,7 @@ static void print_lanes(const struct plan *p, struct buf *out)
 	}
 }
 
-/* May the name be written as {name=...}? */
-static bool is_key(const char *name)
+bool script_is_key(const char *name)
 {
 	static const char *const words[] = { "and", "break", "do", "else", "elseif", "end", "false", "for", "function",
 		"goto", "if", "in", "local", "nil", "not", "or", "repeat", "return", "then", "true", "until", "while" };
@@ -113,7 +112,7 @@ static void print_aliases(const struct graph *g, struct buf *out)
 			what = arena_strf(out->arena, "%.*s", (int)strcspn(what, "."), what);
 			of = arena_strf(out->arena, "%.*s", (int)strcspn(of, "."), of);
 		}
-		buf_printf(out, is_key(what) ? "plan:alias{%s=\"%s\"}\n" : "plan:alias{[\"%s\"]=\"%s\"}\n", what, of);
+		buf_printf(out, script_is_key(what) ? "plan:alias{%s=\"%s\"}\n" : "plan:alias{[\"%s\"]=\"%s\"}\n", what, of);
 	}
 }
 
@@ -127,7 +126,7 @@ static void print_buffers(const struct plan *p, struct buf *out)
 		if (p->versions[i] == 1)
 			continue;
 		buf_puts(out, *comma ? comma : "plan:buffers{");
-		buf_printf(out, is_key(p->graph->buffers.v[i].name) ? "%s=%d" : "[\"%s\"]=%d",
+		buf_printf(out, script_is_key(p->graph->buffers.v[i].name) ? "%s=%d" : "[\"%s\"]=%d",
 			p->graph->buffers.v[i].name, p->versions[i]);
 		comma = ", ";
 	}

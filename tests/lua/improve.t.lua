@@ -149,10 +149,10 @@ local function same(plan, other, kind)
 end
 
 for name, plan in pairs{serial = serial, pingpong = split, gemm = shallow, narrow = narrow} do
-  local list, from = changes.of(plan, true)
+  local list = changes.of(plan, true)
   local wrong, held, broken, made = nil, {}, {}, 0
   for _, change in ipairs(list) do
-    local made_it, other = pcall(repair.make, {draft = from, bound = plan.graph.program, device = plan.device}, change)
+    local made_it, other = pcall(repair.make, {plan = plan}, change)
     for _, kind in ipairs(made_it and other and {"tasks", "lanes", "rings", "tile", "grid"} or {}) do
       local holds, want = pins.hold(pins.of(plan, {[kind] = true}), other), same(plan, other, kind)
       if holds ~= want then wrong = kind .. ": " .. change.text end
@@ -168,10 +168,9 @@ end
 ---- changes that only a search tries ------------------------------------------------------------------
 
 local function find(plan, text)
-  local list, from = changes.of(plan, true)
-  for _, change in ipairs(list) do
+  for _, change in ipairs(changes.of(plan, true)) do
     if change.text:find(text, 1, true) then
-      return repair.make({draft = from, bound = plan.graph.program, device = plan.device}, change), change.text
+      return repair.make({plan = plan}, change), change.text
     end
   end
 end

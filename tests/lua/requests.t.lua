@@ -261,7 +261,7 @@ request(1, function()
   local p, most = pick(plans), random(0, 6)
   return "why", {plan = p.id, most = most}, function(got)
     local said, found = plan_of(p):simulate():why()
-    return differs("text", got.text, said, "tried", got.tried, #found, "changes", #got.changes, math.min(most, #found))
+    return differs("text", got.text, tostring(said), "tried", got.tried, #found, "changes", #got.changes, math.min(most, #found))
   end
 end)
 request(2, function()
@@ -269,10 +269,9 @@ request(2, function()
   return "suggest", {plan = p.id, most = 100}, function(got)
     local plan = plan_of(p)
     local legal = plan:check()
-    for _, x in ipairs(got.suggestions) do              -- each can be followed
-      if not legal then session.edit(plan:copy(), x.statements) end
-    end
-    return differs("legal", got.legal, legal)
+    local first = plan:suggest()[1]
+    for _, x in ipairs(got.suggestions) do session.edit(plan:copy(), x.statements) end    -- each can be followed
+    return differs("legal", got.legal, legal, "first", got.suggestions[1] and got.suggestions[1].statements, first and first.text)
   end
 end)
 request(8, function()
