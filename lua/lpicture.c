@@ -130,13 +130,13 @@ static int finish_picture(lua_State *L, const struct request *r, bool show)
 	return 1;
 }
 
-/* core.picture(x, format, path or nil, options or nil, script, other timeline or nil, show) */
+/* core.picture(x, format, path or nil, options or nil, script, other timeline or nil, show[, name, name of the other]) */
 static int picture_l(lua_State *L)
 {
 	struct timeline *t = NULL, *other = NULL;
 	struct request r;
 
-	lua_settop(L, 7);
+	lua_settop(L, 9);
 	if (luaL_testudata(L, 1, TIMELINE_CLASS))
 		t = check_timeline(L, 1, "picture");
 	if (!lua_isnil(L, 6))
@@ -145,6 +145,8 @@ static int picture_l(lua_State *L)
 	if (r.wish.how.animate && (r.wish.how.format != PICTURE_SVG || other))
 		throw_msg(L, "%s: only the svg of one timeline can be animated; tl:frames writes single pictures",
 			r.what);
+	for (int i = 0; i < 2 && other; i++)
+		r.wish.options.names[i] = check_text(L, 8 + i, r.what, "name");
 	if (other)
 		picture_compare(&r.picture, t, other, &r.wish.view, &r.wish.options);
 	else if (t)

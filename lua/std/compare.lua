@@ -2,6 +2,7 @@
 
 local core = require "millrace.core"
 local record = require("millrace.record").of
+local options = require "millrace.options"
 local times = require "millrace.times"
 local raise, show, entry = core.raise, core.show, core.entry
 
@@ -187,7 +188,7 @@ local function comparison_text(c)
 end
 
 local methods = {}                                      -- those that write pictures (pictures.lua)
-local comparison = record("comparison", "within_noise rows causes brief ratio title times png svg pdf trace", {methods = methods,
+local comparison = record("comparison", "within_noise rows causes names brief ratio title times png svg pdf trace", {methods = methods,
   aliases = {tie = "within_noise"},                     -- deprecated
   __name = "millrace.comparison", __tostring = comparison_text}, function(_, name) return methods[name] end)
 
@@ -200,7 +201,31 @@ local function check(tl, which)
 end
 
 local function kind(tl) return tl.measured and "measured" or "predicted" end
-local brief = {measured = "meas.", predicted = "pred.", first = "first", second = "second"}
+local brief = {measured = "meas.", predicted = "pred."}
+local NAME = 7                                          -- letters of a name above a column, at most
+
+-- What the two are called: as the user says, else how they were made, if they differ in that.
+local function names_of(one, other, o)
+  local given = options.check(o, "compare", {"names"}).names
+  if given == nil then
+    local a, b = kind(one), kind(other)
+    if a == b then a, b = "first", "second" end
+    return {a, b}
+  end
+  if type(given) ~= "table" or #given ~= 2 or type(given[1]) ~= "string" or type(given[2]) ~= "string" then
+    raise(('compare: names are two texts, as in {names={"serial", "overlap"}}, got %s'):format(show(given)))
+  end
+  for _, name in ipairs(given) do
+    if not name:find "%S" or name:find "%c" then raise(("compare: %s is no name"):format(show(name))) end
+  end
+  if given[1] == given[2] then raise(("compare: both are called %s"):format(show(given[1]))) end
+  return {given[1], given[2]}
+end
+
+local function brief_name(name)
+  if brief[name] or not utf8.len(name) or utf8.len(name) <= NAME then return brief[name] or name end
+  return name:sub(1, utf8.offset(name, NAME) - 1) .. "."
+end
 
 -- Both times; of a prediction and a measurement, whether they agree as far as the model claims.
 local function times_text(names, one, other)
@@ -212,7 +237,7 @@ local function times_text(names, one, other)
   return ("%s: %s the uncertainty"):format(text, off <= guess.uncertainty and "within" or "beyond")
 end
 
-local function compare(one, other)
+local function compare(one, other, o)
   check(one, "first")
   check(other, "second")
   if one.program ~= other.program then
@@ -222,6 +247,7 @@ local function compare(one, other)
     raise(("compare: one timeline counts %s, the other %s, which have no length: compare the order of their events")
       :format(one.unit == "stamps" and other.unit or one.unit, "stamps"))
   end
+  local names = names_of(one, other, o)
   local a, _, alanes = gather(one)
   local b, order, blanes = gather(other)
   local rows = {}
@@ -236,11 +262,10 @@ local function compare(one, other)
     return x.position < y.position
   end)
   for _, r in ipairs(rows) do r.position = nil end
-  local names = {kind(one), kind(other)}
-  if names[1] == names[2] then names = {"first", "second"} end
   return setmetatable({
     times = times_text(names, one, other),
-    within_noise = times.near(one, other), rows = rows, causes = changes(one, other), brief = {brief[names[1]], brief[names[2]]}, ratio = other.cycles / one.cycles,
+    within_noise = times.near(one, other), rows = rows, causes = changes(one, other),
+    names = names, brief = {brief_name(names[1]), brief_name(names[2])}, ratio = other.cycles / one.cycles,
     title = ("%s: %s %s %s, %s %s, %.2f times as many; II %s and %s"):format(one.program:match "^[^{]*", names[1],
       count(one.cycles), one.unit, names[2], count(other.cycles), other.cycles / one.cycles, count(one.ii), count(other.ii)),
   }, comparison)

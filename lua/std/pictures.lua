@@ -29,9 +29,9 @@ local classes = {
 }
 
 -- The script of a comparison: that of both timelines.
-local function pair_script(one, other, call)
-  return ("-- the first\n%s-- the second\n%s-- mr.compare(first, second):%s\n"):format(
-    timeline_script(one, "summary()"), timeline_script(other, "summary()"), call)
+local function pair_script(one, other, names, call)
+  return ("-- %s: the first\n%s-- %s: the second\n%s-- mr.compare(first, second, {names={%q, %q}}):%s\n"):format(
+    names[1], timeline_script(one, "summary()"), names[2], timeline_script(other, "summary()"), names[1], names[2], call)
 end
 
 ---- arguments ----------------------------------------------------------------------------
@@ -88,15 +88,16 @@ local function comparison_methods(pairs_of)
     methods[format] = entry(function(c, path, options)
       local one, other = pair(format, c)
       local file, o, show_it = where(format, path, options)
-      say(format, file, core.picture(one, format, file, o, pair_script(one, other, call_of(format, file or "FILE")), other, show_it))
+      say(format, file, core.picture(one, format, file, o, pair_script(one, other, c.names, call_of(format, file or "FILE")), other, show_it,
+        c.names[1], c.names[2]))
     end)
   end
   methods.trace = entry(function(c, path)
     local one, other = pair("trace", c)
     check_path("trace", path)
-    local a, b = kind(one), kind(other)
-    if a == b then a, b = "first", "second" end
-    return core.trace_json(path, pair_script(one, other, call_of("trace", path)), one, process_name(one, a), other, process_name(other, b))
+    local a, b = c.names[1], c.names[2]
+    return core.trace_json(path, pair_script(one, other, c.names, call_of("trace", path)), one, process_name(one, a), other,
+      process_name(other, b))
   end)
   return methods
 end
@@ -179,8 +180,8 @@ return function(mr)
   local compare, pairs_of = mr.compare, setmetatable({}, {__mode = "k"})
   local methods = comparison_methods(pairs_of)
   -- mr.compare, with methods for pictures
-  local function with_pictures(one, other)
-    local c = compare(one, other)
+  local function with_pictures(one, other, o)
+    local c = compare(one, other, o)
     pairs_of[c] = {one, other}
     for name, f in pairs(methods) do getmetatable(c).methods[name] = f end
     return c

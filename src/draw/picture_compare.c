@@ -14,7 +14,7 @@ struct pair {
 	int phase;
 };
 
-static void choose_names(struct pair *c)
+static void choose_names(struct pair *c, const struct picture_options *o)
 {
 	for (int i = 0; i < 2; i++)
 		c->name[i] = c->t[i]->measured ? "measured" : "predicted";
@@ -22,6 +22,8 @@ static void choose_names(struct pair *c)
 		c->name[0] = "first";
 		c->name[1] = "second";
 	}
+	for (int i = 0; i < 2; i++)
+		c->name[i] = o->names[i] ? o->names[i] : c->name[i];
 }
 
 /* "predicted: 71,000 cycles, II 1,312" */
@@ -126,13 +128,16 @@ void picture_compare(struct picture *p, const struct timeline *a, const struct t
 {
 	struct pair c = { .t = { a, b }, .phase = v ? v->phase : 0 };
 	double y, end[2], side, labels;
-	const char *line;
+	const char *line, *title;
 
 	o = picture_begin(p, o);
-	choose_names(&c);
+	choose_names(&c, o);
 	line = arena_strf(p->arena, "%s above %s, which takes %.2f times as many %s", c.name[0], c.name[1],
 		(double)b->cycles / (double)max_i64(a->cycles, 1), timeline_unit(a));
-	y = picture_top(p, picture_title(p, b->plan, o), 1, &line) + 4;
+	title = picture_title(p, b->plan, o);
+	if (o->names[0] && o->names[1] && !o->title)
+		title = arena_strf(p->arena, "%s and %s: %s", o->names[0], o->names[1], title);
+	y = picture_top(p, title, 1, &line) + 4;
 	side = p->width > 700 ? USE + GAP : 0;
 	labels = fmax(panel_labels(a, v, o->rings || o->only_rings), panel_labels(b, v, o->rings || o->only_rings));
 	for (int i = 0; i < 2; i++)

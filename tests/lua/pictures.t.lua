@@ -85,7 +85,12 @@ end
 writes(tl, "timeline", "local tl = plan:simulate()")
 writes(plan, "plan", "plan:append(")
 writes(graph, "graph", "bound:graph{tile=")
-writes(mr.compare(tl, other), "compare", "mr.compare(first, second)")
+writes(mr.compare(tl, other, {names = {"three slots", "one <slot>"}}), "compare",
+  "mr.compare(first, second, {names={")
+for _, text in ipairs{"three slots and one &lt;slot&gt;: two_products{", "three slots above one &lt;slot&gt;, which takes", ">one &lt;slot&gt;: ",
+    ": three slots | one &lt;slot&gt;"} do
+  ok(read(dir .. "/compare.svg"):find(text, 1, true) ~= nil, "a comparison says which plan is which: " .. text)
+end
 writes(mr.roofline{tl, plan, {plan, name = "mine", ms = 0.5}}, "roofline", "mr.roofline{")
 
 local tried = {{trial = 1, predicted = 3e-3, text = "m=64"}, {trial = 2, predicted = 2e-3, status = "failed", text = 'a "b"\n'},
@@ -138,6 +143,9 @@ refuses('tl:svg("x", {theme="drak"})', "user.lua:1: svg: unknown theme 'drak'; d
 refuses('tl:png("x", {animate=true})', "user.lua:1: png: only the svg of one timeline can be animated; tl:frames writes "
   .. "single pictures")
 refuses('tl:png("x", {from=10, to=10})', "user.lua:1: png: `to` must be after `from`, got from 10 to 10")
+refuses('mr.compare(tl, other, {names={"a"}})', 'user.lua:1: compare: names are two texts, as in {names={"serial", "overlap"}}, got table')
+refuses('mr.compare(tl, other, {names={"a", "a"}})', "user.lua:1: compare: both are called 'a'")
+refuses('mr.compare(tl, other, {name="a"})', "user.lua:1: compare: unknown option 'name'; did you mean 'names'?")
 refuses("mr.roofline{}", "user.lua:1: roofline: list of kernels expected, got table")
 refuses("mr.roofline{3}", "user.lua:1: roofline: kernel, plan or timeline expected as entry 1, got 3")
 refuses("mr.progress(3)", "user.lua:1: progress: table of searches expected, got 3")
