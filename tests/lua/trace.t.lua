@@ -263,7 +263,7 @@ for line in (tostring(c) .. "\n"):gmatch "(.-)\n" do ok(#line <= 100, "a line of
 like(c, "^flash_attention: first [%d,]+ cycles, second [%d,]+, 0%.%d%d times as many", "it says how they differ")
 local named = mr.compare(serial, overlap, {names = {"serial", "a step ahead"}})
 like(named, "^flash_attention: serial [%d,]+ cycles, a step ahead [%d,]+,", "or by the names that they are given")
-like(named, "\nsTask +lane +serial  a step%. ", "which stand above the columns, too")
+like(named, "\nsTask +lane +serial +a step%. ", "which stand above the columns, too")
 for line in (tostring(named) .. "\n"):gmatch "(.-)\n" do ok(#line <= 100, "in at most 100 columns", line) end
 local same = mr.compare(serial, serial)
 for _, r in ipairs(same.rows) do ok(r.difference == 0 and r.ratio == 1, r.task .. " is as long as itself") end
