@@ -63,8 +63,9 @@ local function manual_page()
   put ".PP"
   put_text(known.topics.shell.text)
   put_section "options"
+  put_section "subcommands"
   put ".SH \"EXIT STATUS\""
-  put "0; 1 after an error in a script; 2 for a wrong option; what os.exit(n) was given."
+  put "0; 1 after an error in a script or for a plan that is not legal; 2 for a wrong option; what os.exit(n) was given."
   put_section "commands"
   put_section "keys"
   put_section "environment"
@@ -87,15 +88,30 @@ end
 
 ---- completion of the command line ----------------------------------------------------------------
 
+-- {word, what it does, its options}
+local function subcommands()
+  local list = {}
+  for i = 2, #section_of "subcommands" do
+    local topic = section_of("subcommands")[i]
+    local options = {"--help"}
+    for option in topic.call:gmatch "%-%-%a+" do options[#options + 1] = option end
+    list[#list + 1] = {topic.names[1]:match "%a+$", topic.text:match "^[^.:?]*", table.concat(options, " ")}
+  end
+  return list
+end
+
 local function bash()
-  local words = {}
+  local words, of, cases = {}, {}, {}
+  for i, sub in ipairs(subcommands()) do
+    of[i], cases[i] = sub[1], ("\t%s) flags='%s' ;;"):format(sub[1], sub[3])
+  end
   for i = 2, #section_of "options" do
     for _, name in ipairs(section_of("options")[i].names) do words[#words + 1] = name end
   end
   return ([[
-# bash completion of millrace: options, then scripts, then any file.
+# bash completion of millrace: options, then scripts and subcommands, then any file.
 _millrace() {
-	local cur=${COMP_WORDS[COMP_CWORD]} i script=
+	local cur=${COMP_WORDS[COMP_CWORD]} i script= flags=
 	COMPREPLY=()
 	[ "${COMP_WORDS[COMP_CWORD - 1]}" = -e ] && return
 	for ((i = 1; i < COMP_CWORD; i++)); do
@@ -105,18 +121,38 @@ _millrace() {
 		*) script=1 ;;
 		esac
 	done
+	[ "$COMP_CWORD" -gt 1 ] && case ${COMP_WORDS[1]} in
+%s
+	esac
+	case $flags:$cur in
+	?*:-*) mapfile -t COMPREPLY < <(compgen -W "$flags" -- "$cur"); return ;;
+	?*:*) mapfile -t COMPREPLY < <(compgen -f -X '!*.lua' -- "$cur"; compgen -d -- "$cur"); return ;;
+	esac
 	case $script$cur in
 	-*) mapfile -t COMPREPLY < <(compgen -W '%s' -- "$cur") ;;
 	1*) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
-	*) mapfile -t COMPREPLY < <(compgen -f -X '!*.lua' -- "$cur"; compgen -d -- "$cur") ;;
+	*) mapfile -t COMPREPLY < <(compgen -f -X '!*.lua' -- "$cur"; compgen -d -- "$cur"; [ "$COMP_CWORD" = 1 ] &&
+		compgen -W '%s' -- "$cur") ;;
 	esac
 }
 complete -o filenames -F _millrace millrace
-]]):format(table.concat(words, " "))
+]]):format(table.concat(cases, "\n"), table.concat(words, " "), table.concat(of, " "))
 end
 
 local function zsh()
-  local lines = {"#compdef millrace", "_arguments -s \\"}
+  local lines, of = {"#compdef millrace", "case $words[2] in"}, {}
+  for _, sub in ipairs(subcommands()) do
+    local options = {}
+    for option in sub[3]:gmatch "%S+" do
+      local value = option == "--program" and ":file:_files" or option == "--on" and ":target:(cuda host)" or ""
+      options[#options + 1] = ("'*%s%s'"):format(option, value)
+    end
+    of[#of + 1] = ("%s\\:%q"):format(sub[1], (sub[2]:gsub("'", "")))
+    lines[#lines + 1] = ("%s) (( CURRENT > 2 )) && { shift words; (( CURRENT-- )); _arguments %s '*:plan:_files -g \"*.lua(-.)\"'; return } ;;")
+      :format(sub[1], table.concat(options, " "))
+  end
+  lines[#lines + 1] = "esac"
+  lines[#lines + 1] = "_arguments -s \\"
   for i = 2, #section_of "options" do
     local topic = section_of("options")[i]
     local text = topic.text:gsub("\n", " "):gsub("'", ""):gsub("[%[%]:]", "\\%0"):gsub("%.$", "")
@@ -127,7 +163,8 @@ local function zsh()
       end
     end
   end
-  lines[#lines + 1] = "\t'1:script:_files -g \"*.lua(-.)\"' \\"
+  lines[#lines + 1] = ("\t'1: :_alternative \"commands:command:((%s))\" \"scripts:script:_files -g *.lua(-.)\"' \\")
+    :format((table.concat(of, " "):gsub('"', '\\"')))
   lines[#lines + 1] = "\t'*:argument:_files'"
   return table.concat(lines, "\n") .. "\n"
 end

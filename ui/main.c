@@ -20,7 +20,13 @@ static const double MIB_MAX = 1 << 30;
 enum { SCRIPT_MAX = 64 << 20 };		/* bytes of a script that is no file: /dev/zero has no end */
 
 static const char usage[] = "usage: millrace [options] [FILE.lua [arguments]]\n"
-	"       millrace serve [--mcp]   answer other programs; millrace serve --help\n"
+	"       millrace check FILE...   are these plans legal?\n"
+	"       millrace diff A B        the statements that differ\n"
+	"       millrace show FILE       the plan in the explorer, or as text\n"
+	"       millrace predict FILE... its time by the model\n"
+	"       millrace run FILE        its kernel, checked and timed\n"
+	"       millrace serve [--mcp]   answer other programs\n"
+	"       (each has --help; a script of such a name is ./check)\n"
 	"  -e CODE  run CODE (may be given again)\n"
 	"  -s       strict: reading a global or field that does not exist is an error\n"
 	"  -i       open the shell after the script\n"
@@ -261,15 +267,20 @@ static bool run_options(lua_State *L, const struct options *o)
 	return true;
 }
 
-/* Words that stand for a script: the chunk of lua/std that is called with the arguments and returns the status. */
-static const struct command { const char *word, *module; } commands[] = {
-	{ "serve", "millrace.agent" },
+/* Words that stand for a script: the chunk of lua/std, and a function in the table that it returns, or that function. It
+ * is called with the arguments and returns the status. */
+static const struct command { const char *word, *module, *function; } commands[] = {
+	{ "serve", "millrace.agent", NULL }, { "check", "millrace.commands", "check" },
+	{ "diff", "millrace.commands", "diff" }, { "show", "millrace.commands", "show" },
+	{ "predict", "millrace.commands", "predict" }, { "run", "millrace.commands", "run" },
 };
 
 static const struct command *command_of(const struct options *o)
 {
-	for (int i = 0; i < LEN(commands); i++)
-		if (o->script < o->argc && !strcmp(o->argv[o->script], commands[i].word))
+	bool named = o->script < o->argc && strcmp(o->argv[o->script - 1], "--");
+
+	for (int i = 0; i < LEN(commands) && named; i++)
+		if (!strcmp(o->argv[o->script], commands[i].word))
 			return &commands[i];
 	return NULL;
 }
@@ -279,6 +290,8 @@ static void run_command(lua_State *L, struct options *o, const struct command *c
 	lua_getglobal(L, "require");
 	lua_pushstring(L, c->module);
 	lua_call(L, 1, 1);
+	if (c->function)
+		lua_getfield(L, -1, c->function);
 	if (user_call(L, push_arguments(L, o), 1) == LUA_OK)
 		o->status = (int)lua_tointeger(L, -1);
 	else

@@ -11,7 +11,7 @@ local loader = {}
 local allowed <const> = {"plan", "device", "examples", "bound", "load_plan"}
 
 local function forbidden(name)
-  raise(("a plan's file is data and cannot use mr.%s: it has mr.%s, and nothing that runs, measures or writes%s"):format(
+  membrane.refuse(("a plan's file is data and cannot use mr.%s: it has mr.%s, and nothing that runs, measures or writes%s"):format(
     tostring(name), table.concat(allowed, ", mr."), type(name) == "string" and hint(name, allowed) or ""))
 end
 
@@ -50,16 +50,20 @@ end
 
 ---- what a script sees --------------------------------------------------------------------------
 
--- given: the program or bound program that the user gave, or nil.
-local function environment(mr, given)
+-- What a script has as mr. given: the program, with sizes or not, that the user gave, or nil. made: a list for the plans made.
+local function own_mr(mr, given, made)
   local program = tile.is_program(given) and given or nil
-  local examples = membrane.frozen({}, function(name)
-    if type(name) ~= "string" then raise "examples are named by texts" end
-    return membrane.outward(program or mr.examples[name])
-  end)
-  local own = membrane.frozen({
-    version = mr.version, examples = examples,
-    plan = membrane.call(function(graph, device) return mr.plan(graph, device) end),
+  local function keep(plan)
+    made[#made + 1] = plan
+    return plan
+  end
+  return {
+    version = mr.version,
+    examples = membrane.frozen({}, function(name)
+      if type(name) ~= "string" then raise "examples are named by texts" end
+      return membrane.outward(program or mr.examples[name])
+    end),
+    plan = membrane.call(function(graph, device) return keep(mr.plan(graph, device)) end),
     bound = membrane.call(function(x, name, sizes) return loader.bound(x or program, name, sizes) end),
     device = membrane.call(function(name, changes)
       if type(name) == "string" and name:find "[/.]" and core.file_kind(name) ~= "file" then
@@ -71,16 +75,32 @@ local function environment(mr, given)
       if type(name) ~= "string" or name:find "[/.]" then
         raise(("a plan's file can only load plans that come with Millrace, by name, not %s"):format(show(name)))
       end
-      return mr.load_plan(name, bound)
-    end),
-  }, forbidden)
-  return {
-    assert = assert, ipairs = ipairs, pairs = pairs,
-    require = entry(function(name)
-      if name == "millrace" then return own end
-      raise(("a plan may only require \"millrace\", not %s"):format(show(name)))
+      return keep(mr.load_plan(name, bound))
     end),
   }
+end
+
+local function requires(own)
+  return entry(function(name)
+    if name == "millrace" then return own end
+    raise(("a plan may only require \"millrace\", not %s"):format(show(name)))
+  end)
+end
+
+local function environment(mr, given)
+  return {assert = assert, ipairs = ipairs, pairs = pairs, require = requires(membrane.frozen(own_mr(mr, given, {}), forbidden))}
+end
+
+-- For scripts that also make programs: with the tile language, and what of Lua only computes.
+local function wide_environment(mr, given, made)
+  local env, own = confine.language(), own_mr(mr, given, made)
+  for name, f in pairs(tile.functions) do own[name] = f end
+  own.program = entry(function(name, body) return membrane.outward(tile.program(name, body)) end)
+  env.mr = membrane.frozen(own, forbidden)
+  env.require, env.print = requires(env.mr), function() end
+  return setmetatable(env, {__metatable = false, __index = function(_, name)
+    if rawget(_G, name) ~= nil then membrane.refuse(("a script that is only checked cannot use %s"):format(tostring(name))) end
+  end})
 end
 
 -- mr.bound: the program with sizes for which a plan is loaded: x, or x with these sizes.
@@ -95,37 +115,66 @@ end
 
 ---- loading -------------------------------------------------------------------------------------
 
--- text, source: of the chunk, as load takes them. name: what messages call it.
-local function run(what, name, mr, text, source, given)
-  local chunk, message = load(text, source, "t", environment(mr, given))
+-- What the text of a script returns, as a stand-in. source: as load takes it; name: what messages call it.
+local function evaluate(what, name, text, source, env, given)
+  local chunk, message = load(text, source, "t", env)
   if not chunk then raise(("%s: %s"):format(what, message)) end
   local bound = core.is(given, "millrace.program") and membrane.outward(given) or nil
+  return confine.call(("%s: %s"):format(what, name), chunk, bound)
+end
+
+local function run(what, name, mr, text, source, given)
+  local good, result = core.try(membrane.without_strings, source, evaluate, what, name, text, source, environment(mr, given), given)
   local wanted, got = mismatch(text, given)
-  local good, result = core.try(membrane.without_strings, source, confine.call, ("%s: %s"):format(what, name), chunk, bound)
   if not good then
     if type(result) ~= "string" then result = ("%s: %s ended with an error that is %s"):format(what, name, show(result)) end
     if wanted then result = ("%s (the plan is for %s, and was loaded for %s)"):format(result, wanted, got) end
     error(result, 0)
   end
-  local p = membrane.plan_of(result)
-  if not p then raise(("%s: %s returns %s, not a plan"):format(what, name, show(result))) end
+  local p = membrane.real(result)
+  if not core.is(p, "millrace.plan") then raise(("%s: %s returns %s, not a plan"):format(what, name, show(result))) end
   return p, wanted
+end
+
+-- The file of a plan: a name without / and . is that of one that comes with Millrace, next to the programs or among the plans for
+-- one shape.
+function loader.path_of(name)
+  if name:find "[/.]" then return name end
+  local special = ("%s/examples/plans/%s.lua"):format(core.home(), name)
+  return core.file_kind(special) and special or ("%s/examples/%s.lua"):format(core.home(), name)
+end
+
+local function read(what, path)
+  local kind = core.file_kind(path)
+  if kind and kind ~= "file" then
+    raise(("%s: %s is a %s, not a file"):format(what, path, kind == "folder" and kind or "device or a pipe"))
+  end
+  local file, why = io.open(path)
+  if not file then raise(("%s: cannot open %s"):format(what, why)) end
+  local text = file:read "a"
+  file:close()
+  return (text:gsub("^#[^\n]*", ""))
 end
 
 -- given: a program with sizes, instead of the one that the script names; or a program, for which the script has sizes. Returns
 -- the plan, and for which program and sizes the script is if these are others.
-function loader.of_file(mr, path, given)
-  local kind = core.file_kind(path)
-  if kind and kind ~= "file" then
-    raise(("load_plan: %s is a %s, not a file"):format(path, kind == "folder" and kind or "device or a pipe"))
-  end
-  local file, why = io.open(path)
-  if not file then raise(("load_plan: cannot open %s"):format(why)) end
-  local text <const> = file:read "a"
-  file:close()
-  return run("load_plan", path, mr, (text:gsub("^#[^\n]*", "")), "@" .. path, given)
-end
+function loader.of_file(mr, path, given) return run("load_plan", path, mr, read("load_plan", path), "@" .. path, given) end
 
 function loader.of_text(mr, text, name, bound) return run("plan", name, mr, text, "=" .. name, bound) end
+
+-- Evaluate a script that may make programs, too; like the file of a plan it can change nothing. programs: by name, for plans of
+-- programs that are elsewhere. Returns the plan or program that it returns, else the last plan that it made, else nil; and the
+-- message if it went on to something that a script cannot do here.
+function loader.evaluate(mr, what, path, programs)
+  local text, made = read(what, path), {}
+  local given = programs[named(text)]
+  membrane.refusal = nil
+  local good, result = core.try(evaluate, what, path, text, "@" .. path, wide_environment(mr, given, made), given)
+  local refused = not good and membrane.refusal and type(result) == "string" and result:find(membrane.refusal, 1, true)
+  if not good and not (refused and made[1]) then
+    error(type(result) == "string" and result or ("%s: an error that is %s"):format(path, show(result)), 0)
+  end
+  return good and membrane.real(result) or made[#made], refused and result or nil, text
+end
 
 return loader

@@ -12,6 +12,14 @@ local membrane = {}
 
 local DEEPEST <const>, MOST <const> = 8, 10000          -- of a table that is given: how nested, and how many values
 
+-- The message of the last attempt to do more than make a plan.
+membrane.refusal = nil
+
+function membrane.refuse(message)
+  membrane.refusal = message
+  raise(message)
+end
+
 local real = setmetatable({}, {__mode = "k"})           -- stand-in -> what it stands for
 local metatables = {}                                   -- by class
 
@@ -54,8 +62,8 @@ local function outward(x)
 end
 membrane.outward = outward
 
--- What the file returned, or nil if that is no plan.
-function membrane.plan_of(x) return core.is(real[x], "millrace.plan") and real[x] or nil end
+-- What a stand-in stands for; nil.
+function membrane.real(x) return real[x] end
 
 local function words(text)
   local set = {}
@@ -95,7 +103,8 @@ local function class(name, kind, methods, fields)
     __index = entry(function(self, key)
       if own[key] then return own[key] end
       if fields[key] then return outward(real[self][key]) end
-      raise(("a plan's file is data and cannot use %s of a %s: it makes a plan and does nothing else"):format(show(key), kind))
+      membrane.refuse(("a plan's file is data and cannot use %s of a %s: it makes a plan and does nothing else"):format(
+        show(key), kind))
     end),
     __newindex = entry(function(_, key) raise(("%s of a %s cannot be set"):format(show(key), kind)) end),
   }

@@ -25,15 +25,6 @@ local function program_line(mr, bound)
   return ("local bound = mr.bound(..., %q, %s)"):format(bound.name, literal(given))
 end
 
--- Where the shipped plan of that name is: next to the programs, or among those for one shape.
-local function shipped(name)
-  local special = ("%s/examples/plans/%s.lua"):format(core.home(), name)
-  local file = io.open(special)
-  if not file then return ("%s/examples/%s.lua"):format(core.home(), name) end
-  file:close()
-  return special
-end
-
 return function(mr, made)
   local plan = {}
 
@@ -73,8 +64,8 @@ return function(mr, made)
   plan.load_plan = entry(function(path, x)
     expect(type(path) == "string", "load_plan", "path", path)
     expect(x == nil or core.is(x, "millrace.program") or tile.is_program(x), "load_plan", "program", x)
-    if not path:find "[/.]" then return (loader.of_file(mr, shipped(path), x)) end
-    local p, wanted = loader.of_file(mr, path, x)
+    local p, wanted = loader.of_file(mr, loader.path_of(path), x)
+    if not path:find "[/.]" then return p end
     core.set_path(p, path)
     core.set_made_for(p, wanted)
     return p

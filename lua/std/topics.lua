@@ -54,9 +54,9 @@ local function add_kind(section, kind, cell, text, fix)
   local names, call = {}, nil
   for name in plain(cell):gmatch "[^,]+" do
     name = name:match "^%s*(.*)$"
-    if kind == "options" or kind == "commands" then
+    if kind == "options" or kind == "commands" or kind == "subcommands" then
       call = name:find " " and name
-      name = name:match "^%S+"
+      name = name:match(kind == "subcommands" and "^%S+ %S+" or "^%S+")
     end
     names[#names + 1] = section.kind == "problems" and "check." .. name or name
   end
@@ -90,7 +90,7 @@ local function read(reference)
       if row > 0 and marker == "names" then
         add_names(section, value, cell, plain(text:gsub("%z", "|")), row == 1)
       elseif row > 0 then
-        add_kind(section, value, cell, plain(text:gsub("%z", "|")), fix ~= "" and plain(fix) or nil)
+        add_kind(section, value, (cell:gsub("%z", "|")), plain(text:gsub("%z", "|")), fix ~= "" and plain(fix) or nil)
       end
     elseif marker == "kind" and row == -2 and line ~= "" then
       add(section, {names = {value}, text = plain(line), kind = value})

@@ -42,7 +42,10 @@ mkdir -p "$T/work/folder"
 touch "$T/work/plan.lua" "$T/work/plan.txt"
 cd "$T/work" || exit
 t_is 'bash completes options' "$(complete_words --)" '--version --help --'
-t_is 'scripts and folders' "$(complete_words '')" 'plan.lua folder'
+t_is 'scripts, folders and subcommands' "$(complete_words '')" 'plan.lua folder check diff show predict run serve'
+t_is 'subcommands' "$(complete_words pr)" 'predict'
+t_is 'their options' "$(complete_words check --p)" '--program'
+t_is 'and their plans' "$(complete_words check --json pl)" 'plan.lua'
 t_is 'also behind options' "$(complete_words -s -e x pl)" 'plan.lua'
 t_is 'nothing behind -e' "$(complete_words -e pl)" ''
 t_is 'and any file behind the script' "$(complete_words plan.lua pl | tr ' ' '\n' | sort | tr '\n' ' ')" 'plan.lua plan.txt '
@@ -63,7 +66,10 @@ E
 	}
 	zsh_shows 'and offers the options' 'millrace --' '*--help*--version*'
 	zsh_shows 'and scripts' 'millrace pl' '*millrace plan.lua*'
-	zsh_shows 'also behind options' 'millrace -s -e x pl' '*-e x plan.lua*'
+	zsh_shows 'subcommands' 'millrace pred' '*millrace predict*'
+	zsh_shows 'their options' 'millrace check --pro' '*check --program*'
+	zsh_shows 'and their plans' 'millrace check pl' '*check plan.lua*'
+	zsh_shows 'scripts also behind options' 'millrace -s -e x pl' '*-e x plan.lua*'
 fi
 
 t_cmd 'make uninstall' 0 at uninstall

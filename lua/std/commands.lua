@@ -1,0 +1,264 @@
+-- commands.lua - millrace check, diff, show, predict and run: plans in files, for people, hooks and CI jobs.
+--
+-- Each function takes the arguments of the command line and returns the exit status. The files are data: they are evaluated as by
+-- mr.load_plan, with the tile language besides, so that a file may have its program in it, and can change nothing.
+
+local core = require "millrace.core"
+local json = require "millrace.json"
+local loader = require "millrace.loader"
+local tile = require "millrace.tile"
+local times = require "millrace.times"
+local mr = require "millrace"
+
+local commands = {}
+
+local GOOD <const>, BAD <const>, WRONG <const> = 0, 1, 2
+local FEW <const> = 2e9                                 -- flops: some seconds of a CPU
+
+---- the command line ----------------------------------------------------------------------------
+
+local texts <const> = {
+  check = {"check [--program FILE] [--json] FILE...", [[
+Says of each plan whether it is legal, and where it is not: FILE:LINE, the
+problem, its repair. Of a script that makes several plans, the last one.]]},
+  diff = {"diff [--program FILE] A B", [[
+The statements to remove from plan A and to add to get plan B.
+Exit status: 0 if there are none, 1 if there are, 2 if a plan cannot be loaded.]]},
+  show = {"show [--program FILE] FILE", [[
+Opens the plan in the explorer; without a terminal, prints it as a table.]]},
+  predict = {"predict [--program FILE] [--json] FILE...", [[
+The time of each plan by the model of its device, and how far it may be off.
+--json prints an object a line.]]},
+  run = {"run [--program FILE] [--on cuda|host] FILE...", [[
+Compiles the kernel of each plan, runs it, compares the outputs with the
+reference and, on a device, times it. --on: by default cuda if there is a
+device, else host, the CPU.]]},
+}
+
+local function usage_of(name)
+  return ("usage: millrace %s\n%s\nFILE is a plan of plan:save, a script that makes one, or the name of a plan that comes\n"
+    .. "with Millrace. --program: a file that returns the program of plans for programs of\nyour own; may be given again.\n")
+    :format(texts[name][1], texts[name][2])
+end
+
+local function complain(name, message)
+  io.stderr:write(("millrace %s: %s\n%s"):format(name, message, usage_of(name)))
+  return WRONG
+end
+
+-- A message as it is printed: with the path instead of Lua's short form of a long one.
+local function spell(message, path)
+  local tail = message:match "^%.%.%.([^:]*):%d+:"
+  return tail and path:sub(-#tail) == tail and path .. message:sub(#tail + 4) or message
+end
+
+-- The program that a file returns.
+local function program_of(path)
+  local x = loader.evaluate(mr, "program", path, {})
+  if tile.is_program(x) then return x.name, x end
+  if core.is(x, "millrace.program") then return x.name, x end
+  error(("%s returns no program"):format(path), 0)
+end
+
+-- -> files, options; or nil and the exit status. flags: the options that this command has besides --program and --help.
+local function parse(name, flags, least, most, ...)
+  local files, o, only_files, list = {}, {programs = {}}, false, {...}
+  local known = {"--program", "--help"}
+  for flag in flags:gmatch "%S+" do known[#known + 1] = flag end
+  local i = 1
+  while i <= #list do
+    local word, value = list[i], list[i + 1]
+    if only_files or not word:find "^%-." then
+      files[#files + 1] = word
+    elseif word == "--" then
+      only_files = true
+    elseif word == "--help" or word == "-h" then
+      io.write(usage_of(name))
+      return nil, GOOD
+    elseif word == "--json" and flags:find(word, 1, true) then
+      o.json = true
+    elseif word == "--program" or word == "--on" and flags:find(word, 1, true) then
+      if not value then return nil, complain(name, word .. " needs a value") end
+      i = i + 1
+      if word == "--on" then
+        o.on = value
+      else
+        local good, program, x = core.try(program_of, value)
+        if not good then return nil, complain(name, spell(tostring(program), value)) end
+        o.programs[program] = x
+      end
+    else
+      return nil, complain(name, ("unknown option '%s'%s"):format(word, core.hint(word, known)))
+    end
+    i = i + 1
+  end
+  if #files < least or #files > most then
+    return nil, complain(name, least == most and ("%d file%s expected, got %d"):format(least, least == 1 and "" or "s", #files)
+      or "no file is given")
+  end
+  return files, o
+end
+
+---- plans in files --------------------------------------------------------------------------------
+
+-- The plan of a file; or nil and what is wrong, which begins with FILE:LINE where that is known. And the text of the file.
+local function load_file(name, o)
+  local path = loader.path_of(name)
+  local good, plan, refused, text = core.try(loader.evaluate, mr, "load_plan", path, o.programs)
+  if good and not core.is(plan, "millrace.plan") then good, plan = false, ("%s: it makes no plan"):format(path) end
+  if not good then
+    local message = spell(plan, path):gsub("mr%.load_plan%(path, program%)$", "give the file that returns it: --program FILE")
+    return nil, message
+  end
+  if name == path then core.set_path(plan, path) end
+  return plan, refused and spell(refused, path), text
+end
+
+-- FILE:LINE of a problem: in the file itself. What is missing has no line there; then that of the last append.
+local function location_of(problem, path, text)
+  local file, line = (problem.location or ""):match "^(.*):(%d+)$"
+  local tail = file and file:match "^%.%.%.(.*)$"
+  if file and (file == path or "./" .. file == path or tail and path:sub(-#tail) == tail) then return path, math.tointeger(line) end
+  local last, n = 1, 0
+  for one in (text .. "\n"):gmatch "([^\n]*)\n" do
+    n = n + 1
+    if one:find(":append%(") or one:find "mr%.plan%(" then last = n end
+  end
+  return path, last
+end
+
+local function problem_texts(list, path, text)
+  local out = {}
+  for i, p in ipairs(list) do
+    local file, line = location_of(p, path, text)
+    out[i] = ("%s:%d: %s: %s"):format(file, line, p.code, p.message)
+    if p.hint then out[i] = ("%s\n  repair: %s"):format(out[i], p.hint) end
+  end
+  return out
+end
+
+local function problems_as_json(list, path, text)
+  local out = {}
+  for i, p in ipairs(list) do
+    local file, line = location_of(p, path, text)
+    out[i] = json.object("file line code message hint", {file = file, line = line, code = p.code, message = p.message, hint = p.hint})
+  end
+  return json.list(out)
+end
+
+-- Call f(plan, path, text, refused) with each plan; what it raises, and files without a plan, are printed. Returns the exit status.
+local function each(files, o, f)
+  local status = GOOD
+  for _, name in ipairs(files) do
+    local path = loader.path_of(name)
+    local plan, message, text = load_file(name, o)
+    local good, result = true, false
+    if plan then good, result = core.try(f, plan, path, text, message) end
+    if not (plan and good) then
+      message = plan and tostring(result) or message
+      if o.json then
+        io.write(json.line(json.object("file legal error", {file = path, legal = false, error = message})), "\n")
+      else
+        io.stderr:write(message:find(path, 1, true) and "" or path .. ": ", message, "\n")
+      end
+    end
+    if not (plan and good and result) then status = BAD end
+  end
+  return status
+end
+
+-- The plan is legal and complete; otherwise what is wrong is raised.
+local function need_legal(plan, path, text, refused)
+  if refused then error(refused, 0) end
+  local good, list = plan:check()
+  if not good then error(table.concat(problem_texts(list, path, text), "\n"), 0) end
+end
+
+---- the commands --------------------------------------------------------------------------------
+
+function commands.check(...)
+  local files, o = parse("check", "--json", 1, math.huge, ...)
+  if not files then return o end
+  return each(files, o, function(plan, path, text, refused)
+    local good, list = plan:check()
+    if o.json then
+      io.write(json.line(json.object("file legal problems checked_up_to", {file = path, legal = good,
+        problems = problems_as_json(list, path, text), checked_up_to = refused})), "\n")
+      return good
+    end
+    for _, problem in ipairs(problem_texts(list, path, text)) do io.write(problem, "\n") end
+    if refused then
+      io.write((refused:gsub("a plan's file is data and cannot use (.-): it .*$", "check does not run %1")), "; what comes before is checked\n")
+    end
+    if good then io.write(path, ": legal\n") end
+    return good
+  end)
+end
+
+function commands.diff(...)
+  local files, o = parse("diff", "", 2, 2, ...)
+  if not files then return o end
+  local plans = {}
+  local status = each(files, o, function(plan, _, _, refused)
+    if refused then error(refused, 0) end
+    plans[#plans + 1] = plan
+    return true
+  end)
+  if status ~= GOOD then return WRONG end
+  local good, diff = core.try(plans[1].diff, plans[1], plans[2])
+  if not good then
+    io.stderr:write("millrace ", diff, "\n")
+    return WRONG
+  end
+  if #diff == 0 then return GOOD end
+  io.write("--- ", files[1], "\n+++ ", files[2], "\n", diff.text, "\n")
+  return BAD
+end
+
+function commands.show(...)
+  local files, o = parse("show", "", 1, 1, ...)
+  if not files then return o end
+  return each(files, o, function(plan, _, _, refused)
+    if refused then error(refused, 0) end
+    plan:show()
+    return true
+  end)
+end
+
+function commands.predict(...)
+  local files, o = parse("predict", "--json", 1, math.huge, ...)
+  if not files then return o end
+  return each(files, o, function(plan, path, text, refused)
+    need_legal(plan, path, text, refused)
+    local tl, bound = plan:simulate{events = 0}, plan.graph.program
+    local _, _, sizes = core.identity(bound)
+    if o.json then
+      io.write(json.line(json.object("file legal program sizes device evidence seconds uncertainty tflops cycles ii", {file = path,
+        legal = true, program = bound.name, sizes = sizes, device = plan.device.name, evidence = "predicted", seconds = tl.seconds,
+        uncertainty = tl.uncertainty, tflops = tl.tflops, cycles = tl.cycles, ii = tl.ii})), "\n")
+    else
+      io.write(("%s: predicted %s; %s %s on %s\n"):format(path, times.text(tl), bound.name, sizes, plan.device.name))
+    end
+    return true
+  end)
+end
+
+function commands.run(...)
+  local files, o = parse("run", "--on", 1, math.huge, ...)
+  if not files then return o end
+  if o.on and o.on ~= "cuda" and o.on ~= "host" then return complain("run", "--on is cuda or host, not " .. o.on) end
+  return each(files, o, function(plan, path, text, refused)
+    need_legal(plan, path, text, refused)
+    local target, flops = o.on or core.attached() and "cuda" or "host", plan.graph.flops
+    if not o.on and target == "host" and flops > FEW then
+      error(("%s: no device is attached, and %.2g flops take the CPU long; --on host does it anyway"):format(path, flops), 0)
+    end
+    local kernel = plan:compile{target = target}
+    local result = kernel:check{}
+    io.write(("%s: on %s, it %s\n"):format(path, target == "host" and "the CPU" or "the device", tostring(result)))
+    if target == "cuda" and result.ok then io.write(("%s: measured %s\n"):format(path, tostring(kernel:bench{}))) end
+    return result.ok
+  end)
+end
+
+return commands

@@ -1,0 +1,143 @@
+# Subcommands for plans in files: check, diff, show, predict, run.
+. tests/lib.sh
+top=$PWD
+cp examples/attention_overlap.lua "$T/" && mkdir "$T/plans" && cd "$T" || exit
+
+cat >scale.lua <<'E'
+local mr = require "millrace"
+return mr.program("scale", function(p)
+  local m, n = p:axes("m", "n")
+  local x = p:load("load_x", p:input("X", {m, n}))
+  p:output("Y", {m, n}):store("store_y", p:task("double", function() return x * 2 end))
+end)
+E
+"$MILLRACE" - <<'E'
+local plan = mr.plan(dofile "scale.lua"{m=128, n=128}:graph{tile={m=64, n=64}}, mr.device "h200")
+for _, task in ipairs(plan.tasks) do plan:append(task.name) end
+plan:fill_waits()
+plan:save "plans/scale.lua"
+plan:move("load_x", {at=1})
+plan:save "plans/ahead.lua"
+local gemm = mr.load_plan("gemm_cooperative", mr.examples.gemm{m=512, n=512, k=512})
+gemm:unwait("mma.0", "load_a")
+gemm:save "plans/broken.lua"
+E
+
+# check
+t_cmd 'check of legal plans' 0 "$MILLRACE" check --program scale.lua plans/scale.lua plans/ahead.lua attention_overlap.lua
+t_out 'says so' <<'E'
+plans/scale.lua: legal
+plans/ahead.lua: legal
+attention_overlap.lua: legal
+E
+t_cmd 'check of a plan that is not' 1 "$MILLRACE" check attention_overlap.lua plans/broken.lua
+line=$(grep -n 'append("mma.0"' plans/broken.lua | cut -d: -f1)
+t_like 'names the line of its script' "$(<"$T/out")" "^plans/broken\.lua:$line: missing_wait: .*'mma\.0' .*'load_a'"
+t_like 'and the repair' "$(<"$T/out")" '^  repair: plan:wait\("mma\.0", \{"load_a"\}\)'
+t_like 'and checks the others' "$(<"$T/out")" '^attention_overlap\.lua: legal$'
+t_cmd 'the same as JSON' 1 "$MILLRACE" check --json attention_overlap.lua plans/broken.lua plans/none.lua
+t_is 'an object a line' "$(python3 -c 'import json, sys
+for line in open(sys.argv[1]):
+    x = json.loads(line)
+    print(x["file"], x["legal"], [(p["line"], p["code"]) for p in x.get("problems", [])], x.get("error"))' "$T/out")" \
+	"attention_overlap.lua True [] None
+plans/broken.lua False [($line, 'missing_wait')] None
+plans/none.lua False [] load_plan: cannot open plans/none.lua: No such file or directory"
+t_cmd 'a plan of a program that is elsewhere' 1 "$MILLRACE" check plans/scale.lua
+t_err 'says how to give it' "^plans/scale\.lua:[0-9]+: this plan is for program 'scale': give the file that returns it: --program FILE$"
+
+cat >script.lua <<'E'
+local mr = require "millrace"
+local m <const> = math.max(128, 64)
+local own = mr.program("own", function(p)
+  local axis = p:axes("m")
+  p:output("Y", {axis}):store("store_y", p:task("fill", function() return axis:index() * 2 end))
+end)
+local plan = mr.plan(own{m=m}:graph{}, mr.device "h200")
+plan:append "fill"
+print(plan:check())
+io.open("touched", "w"):write(tostring(plan:simulate()))
+E
+t_cmd 'check of an ordinary script' 1 "$MILLRACE" check script.lua
+t_out 'that ends with a plan that is not legal' <<'E'
+script.lua:7: missing_task: sTask 'store_y' is not in the plan
+  repair: plan:append("store_y", {seu="tma", lane="c0"})
+script.lua:10: a script that is only checked cannot use io; what comes before is checked
+E
+t_ok 'and it has done nothing else' test ! -e touched
+echo 'x = = 1' >syntax.lua
+t_cmd 'check of what is no Lua' 1 "$MILLRACE" check syntax.lua scale.lua .
+t_err 'says where' 'syntax\.lua:1: unexpected symbol'
+t_err 'of what makes no plan' '^scale\.lua: it makes no plan$'
+t_err 'and of a folder' '^load_plan: \. is a folder, not a file$'
+
+# diff
+t_cmd 'diff of equal plans' 0 "$MILLRACE" diff attention_overlap.lua attention_overlap
+t_is 'prints nothing' "$(<"$T/out")" ''
+t_cmd 'diff of others' 1 "$MILLRACE" diff --program scale.lua plans/scale.lua plans/ahead.lua
+t_out 'prints the statements' <<'E'
+--- plans/scale.lua
++++ plans/ahead.lua
+  plan:lane("c0", {})
+- plan:append("load_x", {seu="tma", lane="p0"})
++ plan:append("load_x", {seu="tma", lane="p0", at=1})
+  plan:append("double", {seu="cuda", lane="c0"})
+E
+t_cmd 'diff of plans of different programs' 2 "$MILLRACE" diff attention_overlap.lua plans/broken.lua
+t_err 'says so' "the plans are of different programs: 'flash_attention' and 'gemm'"
+
+# show, predict, run
+t_cmd 'show' 0 "$MILLRACE" show --program scale.lua plans/scale.lua
+t_like 'prints the plan, where there is no terminal' "$(<"$T/out")" '^lane p0: '
+t_cmd 'predict' 0 "$MILLRACE" predict attention_overlap.lua
+t_like 'says the time and its uncertainty' "$(<"$T/out")" \
+	'^attention_overlap\.lua: predicted [0-9.]+ ms \+- [0-9.]+ %, [0-9]+ TFLOP/s; flash_attention b=2 h=16 .* on h200$'
+t_cmd 'predict --json, one plan not legal' 1 "$MILLRACE" predict --json attention_overlap.lua plans/broken.lua
+t_is 'an object a line, with its evidence' "$(python3 -c 'import json, sys
+for line in open(sys.argv[1]):
+    x = json.loads(line)
+    print(x["file"], x["legal"], x.get("evidence"), x.get("seconds", 0) > 0, x.get("uncertainty", 0) > 0)' "$T/out")" \
+	'attention_overlap.lua True predicted True True
+plans/broken.lua False None False False'
+t_cmd 'run' 0 "$MILLRACE" run --program scale.lua --on host plans/scale.lua
+t_like 'compares with the reference' "$(<"$T/out")" '^plans/scale\.lua: on the CPU, it agrees with the reference'
+t_cmd 'run of a plan that is not legal' 1 "$MILLRACE" run --on host plans/broken.lua
+t_err 'says why' '^plans/broken\.lua:[0-9]+: missing_wait: '
+
+# The job of docs/manual.md: its commands, in a repository like the one that it is for.
+python3 -c 'import re, sys
+job = re.search(r"```yaml\n(.*?)```", open(sys.argv[1]).read(), re.S).group(1)
+for block in re.findall(r"run: \|\n((?:          .*\n|\n)+)", job):
+    if "git clone" not in block:
+        print(re.sub("(?m)^          ", "", block))' "$top/docs/manual.md" >job.sh
+mkdir programs bin && mv scale.lua programs/ && mv plans/broken.lua . && ln -s "$MILLRACE" bin/millrace
+git init -q -b main && git config user.email a@b && git config user.name a && git add programs plans && git commit -qm one
+cp plans/ahead.lua plans/scale.lua && git commit -qam two
+t_cmd 'the CI job of the manual' 0 env PATH="$T/bin:$PATH" BASE=HEAD~1 bash -e job.sh
+t_like 'checks the plans' "$(<"$T/out")" '^plans/scale\.lua: legal$'
+t_like 'shows what has changed' "$(<"$T/out")" '^\+ plan:append\("load_x", \{seu="tma", lane="p0", at=1\}\)$'
+t_like 'and predicts' "$(<predicted.jsonl)" '"evidence": "predicted"'
+cp broken.lua plans/
+t_cmd 'it fails' 1 env PATH="$T/bin:$PATH" BASE=HEAD~1 bash -e job.sh
+t_like 'for a plan that is not legal' "$(<"$T/out")" '^plans/broken\.lua:[0-9]+: missing_wait: '
+
+# the command line
+usage=$("$MILLRACE" --help)
+for command in check diff show predict run; do
+	t_cmd "$command --help" 0 "$MILLRACE" "$command" --help
+	t_like 'says how it is used' "$(<"$T/out")" "^usage: millrace $command "
+	t_cmd "$command alone" 2 "$MILLRACE" "$command"
+	t_like 'millrace --help lists it' "$usage" "^ +millrace $command "
+done
+t_cmd 'an unknown option' 2 "$MILLRACE" check --jsn x.lua
+t_err 'has a hint' "^millrace check: unknown option '--jsn'; did you mean '--json'\?$"
+t_cmd 'a program that is not there' 2 "$MILLRACE" check --program none.lua plans/scale.lua
+t_err 'is named' '^millrace check: program: cannot open none\.lua: No such file or directory$'
+echo 'print("a script", ...)' >check
+t_cmd 'a script that is named like a subcommand' 0 "$MILLRACE" ./check x
+t_is 'is run by its path' "$(<"$T/out")" 'a script	x'
+t_cmd 'or behind --' 0 "$MILLRACE" -- check x
+t_is 'as well' "$(<"$T/out")" 'a script	x'
+
+cd "$top" || exit
+t_done
