@@ -55,8 +55,11 @@ plan:move("mma_qk", {at=2})
 print(plan.rings.mma_qk, plan.usage.lanes.c0 .. " registers a thread")]]},
   {claim = "a version more, and more registers",
     that = "plan.rings.mma_qk == 3 and plan:check() and plan.usage.lanes.c0 > moved(1).usage.lanes.c0"},
+  {claim = "the second version took 32 registers", that = "moved(1).usage.lanes.c0 - moved(0).usage.lanes.c0 == 32"},
   {text = [[
-Scores of 64 x 64 take 32 registers of every thread, and each further version takes as many. An offset costs registers.
+Scores of 64 x 64 take 32 registers of every thread. What a lane needs is what is in use at its fullest moment. The second version
+came on top of all else there: $(moved(0).usage.lanes.c0) registers became $(moved(1).usage.lanes.c0). With the third the fullest moment is another one, at
+which less else is in use, and it costs $(plan.usage.lanes.c0 - moved(1).usage.lanes.c0) more. An offset costs registers.
 
 Back to an offset of one, then, and a look at the first iterations in time: one q in iteration -1, and then one q and one p in
 each.]]},
