@@ -104,16 +104,16 @@ t_like 'compares with the reference' "$(<"$T/out")" '^plans/scale\.lua: on the C
 t_cmd 'run of a plan that is not legal' 1 "$MILLRACE" run --on host plans/broken.lua
 t_err 'says why' '^plans/broken\.lua:[0-9]+: missing_wait: '
 
-# The job of docs/manual.md: its commands, in a repository like the one that it is for.
+# The job of docs/howto/schedules-under-ci.md: its commands, in a repository like the one that it is for.
 python3 -c 'import re, sys
 job = re.search(r"```yaml\n(.*?)```", open(sys.argv[1]).read(), re.S).group(1)
 for block in re.findall(r"run: \|\n((?:          .*\n|\n)+)", job):
     if "git clone" not in block:
-        print(re.sub("(?m)^          ", "", block))' "$top/docs/manual.md" >job.sh
+        print(re.sub("(?m)^          ", "", block))' "$top/docs/howto/schedules-under-ci.md" >job.sh
 mkdir programs bin && mv scale.lua programs/ && mv plans/broken.lua . && ln -s "$MILLRACE" bin/millrace
 git init -q -b main && git config user.email a@b && git config user.name a && git add programs plans && git commit -qm one
 cp plans/ahead.lua plans/scale.lua && git commit -qam two
-t_cmd 'the CI job of the manual' 0 env PATH="$T/bin:$PATH" BASE=HEAD~1 bash -e job.sh
+t_cmd 'the CI job of the guide' 0 env PATH="$T/bin:$PATH" BASE=HEAD~1 bash -e job.sh
 t_like 'checks the plans' "$(<"$T/out")" '^plans/scale\.lua: legal$'
 t_like 'shows what has changed' "$(<"$T/out")" '^\+ plan:append\("load_x", \{seu="tma", lane="p0", at=1\}\)$'
 t_like 'and predicts' "$(<predicted.jsonl)" '"evidence": "predicted"'

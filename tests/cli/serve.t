@@ -1,4 +1,4 @@
-# millrace serve as a process: lines, what is no request, the end of the input, and MCP; the example of docs/manual.md.
+# millrace serve as a process: lines, what is no request, the end of the input, and MCP; the example of docs/howto/agents-and-other-programs.md.
 . tests/lib.sh
 
 options=
@@ -97,13 +97,13 @@ else
 	echo "ok $t_count # SKIP the client of PyPI: python3 has no package mcp (pip install mcp)"
 fi
 
-# The client in the manual, and what it prints.
+# The client in the guide, and what it prints.
 awk -v dir="$T" '
 	/^```python/ { out = dir "/client.py"; next }
 	/^```text/ && out == "" && client { out = dir "/printed"; client = 0; next }
 	/^```/ { if (out ~ /client/) client = !done++; if (out) close(out); out = ""; next }
-	out { print >out }' <(sed -n '/^## .*other programs/,/^## /p' docs/manual.md)
+	out { print >out }' docs/howto/agents-and-other-programs.md
 mkdir "$T/bin" && ln -s "$MILLRACE" "$T/bin/millrace"
-t_cmd 'the example of the manual' 0 env PATH="$T/bin:$PATH" python3 "$T/client.py"
-t_out 'prints what the manual says' <"$T/printed"
+t_cmd 'the example of the guide' 0 env PATH="$T/bin:$PATH" python3 "$T/client.py"
+t_out 'prints what the guide says' <"$T/printed"
 t_done
