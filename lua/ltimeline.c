@@ -163,6 +163,18 @@ static int timeline_program_l(lua_State *L)
 	return 1;
 }
 
+/* sEU -> share of the time in which anything is under way, as its row shows */
+static int timeline_under_way_l(lua_State *L)
+{
+	const struct timeline *t = check_timeline(L, 1, "under_way");
+	const struct phase_line *p = timeline_longest(t);
+
+	lua_newtable(L);
+	for (int i = 0; i < t->plan->device->nseus; i++)
+		set_real(L, t->plan->device->seu[i].name, unit_share(p, t->plan->device, i));
+	return 1;
+}
+
 /* sEU -> share of the time; if simulated, "memory" too */
 static int timeline_utilization_l(lua_State *L)
 {
@@ -389,7 +401,7 @@ void lua_open_timeline(lua_State *L)
 		{ "tflops", timeline_tflops_l }, { "ii", timeline_ii_l },
 		{ "bound", timeline_bound_l }, { "res_mii", timeline_res_mii_l },
 		{ "rec_mii", timeline_rec_mii_l }, { "measured", timeline_measured_l },
-		{ "utilization", timeline_utilization_l }, { "events", timeline_events_l },
+		{ "utilization", timeline_utilization_l }, { "under_way", timeline_under_way_l }, { "events", timeline_events_l },
 		{ "phases", timeline_phases_l }, { "unit", timeline_unit_l },
 		{ "overhead", timeline_overhead_l }, { "unpriced", timeline_unpriced_l },
 		{ "cache", timeline_cache_l },

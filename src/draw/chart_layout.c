@@ -17,6 +17,24 @@ const char *lane_label(struct arena *a, const struct plan *p, int lane, int repl
 	return l->replicas > 1 ? arena_strf(a, "%s.%d", l->name, replica) : l->name;
 }
 
+const char *unit_label(struct arena *a, const struct phase_line *p, const struct vdevice *d, int seu)
+{
+	return p->seu[seu].by_threads ? arena_strf(a, "threads (%s)", d->seu[seu].name) : d->seu[seu].name;
+}
+
+double unit_share(const struct phase_line *p, const struct vdevice *d, int seu)
+{
+	return d->seu[seu].kind == SEU_COPY ? p->seu[seu].under_way : p->seu[seu].share;
+}
+
+const char *unit_issue(struct arena *a, const struct phase_line *p, const struct vdevice *d, int seu)
+{
+	const struct seu_use *u = &p->seu[seu];
+
+	return d->seu[seu].kind != SEU_COPY || !(u->share > 0) || u->under_way <= u->share ? "" :
+		arena_strf(a, "issuing %s", unit_percent(u->share).s);
+}
+
 int chart_label_width(const struct chart *c)
 {
 	const struct plan *p = c->t->plan;
@@ -25,7 +43,7 @@ int chart_label_width(const struct chart *c)
 	for (int i = 0; i < p->lanes.n; i++)
 		lanes = (int)max_i64(lanes, text_width(lane_label(c->arena, p, i, 0)));
 	for (int i = 0; i < c->d->nseus; i++)
-		most = (int)max_i64(most, text_width(c->d->seu[i].name) +
+		most = (int)max_i64(most, text_width(unit_label(c->arena, c->line, c->d, i)) +
 			(c->by == TIMELINE_SEUS && !c->d->seu[i].async ? 1 + lanes : 0));
 	return (int)min_i64(max_i64(most, lanes), 16);
 }
@@ -125,7 +143,7 @@ void chart_lay_out(const struct chart *c, int most, int64_t slack, struct chart_
 		out->queue_row[s] = out->rows.n;
 		for (int k = 0; k < out->queue_depth[s] && c->d->seu[s].async; k++)
 			VEC_PUSH(c->arena, &out->rows, ((struct layout_row){ .lane = NONE, .seu = s,
-				.label = k ? "" : c->d->seu[s].name }));
+				.label = k ? "" : unit_label(c->arena, c->line, c->d, s) }));
 		if (!c->d->seu[s].async && c->by == TIMELINE_SEUS)
 			add_lane_rows(c, s, out->seu_row[s], out);
 	}

@@ -32,8 +32,9 @@ void panel_init(struct panel *n, struct picture *p, const struct timeline *t,
 	p->to = (double)n->c.to;
 }
 
-double panel_labels(const struct timeline *t, const struct timeline_view *v, bool rings)
+double panel_labels(struct picture *p, const struct timeline *t, const struct timeline_view *v, bool rings)
 {
+	const struct phase_line *line = &t->phases[v && v->phase < t->nphases ? v->phase : 0];
 	const struct plan *plan = t->plan;
 	bool both = v && v->by == TIMELINE_SEUS;	/* "cuda c0" */
 	double w = picture_width("cycles", TEXT, true), lanes = 0;
@@ -42,7 +43,7 @@ double panel_labels(const struct timeline *t, const struct timeline_view *v, boo
 		lanes = fmax(lanes, picture_width(plan->lanes.v[i].name, TEXT, true) +
 			(plan->lanes.v[i].replicas > 1 ? 24 : 0));
 	for (int i = 0; i < plan->device->nseus; i++)
-		w = fmax(w, picture_width(plan->device->seu[i].name, TEXT, true) +
+		w = fmax(w, picture_width(unit_label(p->arena, line, plan->device, i), TEXT, true) +
 			(both && !plan->device->seu[i].async ? lanes + 6 : 0));
 	for (int i = 0; i < plan->graph->buffers.n && rings; i++)
 		if (plan_scope(plan, i) == SCOPE_SHARED || plan->versions[i] > 1)

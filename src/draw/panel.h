@@ -42,7 +42,7 @@ struct panel {
 void panel_init(struct panel *n, struct picture *p, const struct timeline *t,
 	const struct timeline_view *v, const struct picture_options *o, double x0, double x1);
 /* Width of the widest label of a row; v may be NULL. */
-double panel_labels(const struct timeline *t, const struct timeline_view *v, bool rings);
+double panel_labels(struct picture *p, const struct timeline *t, const struct timeline_view *v, bool rings);
 /* Choose the rows and their heights, from y down; returns where they end. */
 double panel_arrange(struct panel *n, double y);
 /* Draw the background and the labels of the rows; then, after the axis, what is on the rows. */

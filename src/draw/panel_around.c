@@ -225,10 +225,13 @@ double panel_use(struct panel *n, double x, double w, double y)
 
 	picture_text(n->p, x, y + 10, ANCHOR_LEFT, SMALL, INK_FAINT, "busy, of all the time");
 	y += 18;
-	for (int s = 0; s < n->c.d->nseus; s++)
-		if (line->seu[s].busy > 0)
-			y = draw_share(n, x, w, y, n->c.d->seu[s].name, line->seu[s].share,
-				ink_of_task(kinds[n->c.d->seu[s].kind], 0, 0));
+	for (int s = 0; s < n->c.d->nseus; s++) {
+		const char *issue = unit_issue(n->p->arena, line, n->c.d, s), *name = unit_label(n->p->arena, line, n->c.d, s);
+
+		if (unit_share(line, n->c.d, s) > 0)
+			y = draw_share(n, x, w, y, issue[0] ? arena_strf(n->p->arena, "%s (%s)", name, issue) : name,
+				unit_share(line, n->c.d, s), ink_of_task(kinds[n->c.d->seu[s].kind], 0, 0));
+	}
 	if (line->memory_share > 0)
 		y = draw_share(n, x, w, y, "memory", line->memory_share, INK_EPILOGUE);
 	return y;

@@ -139,7 +139,7 @@ void picture_compare(struct picture *p, const struct timeline *a, const struct t
 		title = arena_strf(p->arena, "%s and %s: %s", o->names[0], o->names[1], title);
 	y = picture_top(p, title, 1, &line) + 4;
 	side = p->width > 700 ? USE + GAP : 0;
-	labels = fmax(panel_labels(a, v, o->rings || o->only_rings), panel_labels(b, v, o->rings || o->only_rings));
+	labels = fmax(panel_labels(p, a, v, o->rings || o->only_rings), panel_labels(p, b, v, o->rings || o->only_rings));
 	for (int i = 0; i < 2; i++)
 		c.panel[i] = ARENA_NEW(p->arena, struct panel);
 	choose_window(&c, p, v, o, MARGIN + labels + 10, p->width - MARGIN - side);

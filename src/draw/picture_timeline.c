@@ -51,7 +51,7 @@ void picture_timeline(struct picture *p, const struct timeline *t, const struct 
 		return;
 	}
 	side = p->width > 700 ? USE + GAP : 0;
-	panel_init(n, p, t, v, o, MARGIN + panel_labels(t, v, o->rings || o->only_rings) + 10, p->width - MARGIN - side);
+	panel_init(n, p, t, v, o, MARGIN + panel_labels(p, t, v, o->rings || o->only_rings) + 10, p->width - MARGIN - side);
 	y = picture_top(p, picture_title(p, t->plan, o), 2,
 		(const char *[]){ first_line(p, n), second_line(p, n) });
 	strip = panel_strip_height(n);

@@ -206,9 +206,10 @@ static const char *busy_text(struct arena *a, const struct timeline *t, const st
 	struct buf b = buf_new(a);
 
 	for (int s = 0; s < t->plan->device->nseus; s++)
-		if (p->seu[s].busy > 0)
-			buf_printf(&b, "%s%s %s", b.len ? ", " : "busy: ",
-				t->plan->device->seu[s].name, unit_percent(p->seu[s].share).s);
+		if (unit_share(p, t->plan->device, s) > 0)
+			buf_printf(&b, "%s%s %s%s", b.len ? ", " : "busy: ", unit_label(a, p, t->plan->device, s),
+				unit_percent(unit_share(p, t->plan->device, s)).s,
+				t->plan->device->seu[s].kind == SEU_COPY ? " (transfers under way)" : "");
 	if (p->memory_share > 0)
 		buf_printf(&b, "%smemory %s", b.len ? ", " : "busy: ", unit_percent(p->memory_share).s);
 	return b.text;

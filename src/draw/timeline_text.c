@@ -118,14 +118,27 @@ static void put_use(const struct timeline *t, const struct phase_line *p, struct
 	const struct column col[] = { { "busy", ALIGN_LEFT, 8, 0 }, { "", ALIGN_LEFT, 0, 0 }, { "", ALIGN_RIGHT, 0, 0 },
 		{ timeline_unit(t), ALIGN_RIGHT, 0, 1 } };
 	int bar = (int)min_i64(max_i64(pen->width - 32, 8), BAR);
+	const struct vdevice *d = t->plan->device;
+	double cycles = (double)p->cycles;
 	struct table use = table_new(pen->arena, col, LEN(col));
 
-	for (int s = 0; s < t->plan->device->nseus; s++)
-		if (p->seu[s].busy > 0)
-			add_use(&use, t->plan->device->seu[s].name, p->seu[s].busy, p->seu[s].share, bar);
+	for (int s = 0; s < d->nseus; s++)
+		if (unit_share(p, d, s) > 0)
+			add_use(&use, unit_label(pen->arena, p, d, s), d->seu[s].kind == SEU_COPY ? p->seu[s].under_way * cycles :
+				p->seu[s].busy, unit_share(p, d, s), bar);
 	if (p->memory_share > 0)
 		add_use(&use, "memory", 0, p->memory_share, bar);
 	table_print(&use, 0, pen->width, pen->flags, pen->out);
+	for (int s = 0; s < d->nseus; s++) {
+		const char *issue = unit_issue(pen->arena, p, d, s);
+
+		if (p->seu[s].by_threads)
+			pen_wrap(pen, "", 2, arena_strf(pen->arena, "%s: threads copy in place of %s",
+				unit_label(pen->arena, p, d, s), d->seu[s].name));
+		else if (issue[0])
+			pen_wrap(pen, "", 2, arena_strf(pen->arena, "%s: the time with transfers under way; %s",
+				d->seu[s].name, issue));
+	}
 }
 
 static const char *chart_title(const struct chart *c)

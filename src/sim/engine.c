@@ -34,6 +34,7 @@ struct engine {
 	struct steps steps;
 	int64_t next[RUNS_MAX];		/* tick at which each lane issues; NEVER: unknown or finished */
 	struct queue unit[SEU_MAX];
+	int64_t under_way_until[SEU_MAX];	/* tick at which all that was issued to such a unit is complete */
 	struct queue l2, global;
 	struct pool pool[SEU_MAX];	/* of vector units */
 	struct server server[SEU_MAX];	/* of matrix units */
@@ -338,6 +339,8 @@ static void run_queued(struct engine *e, int lane, int64_t issue)
 	if (e->device->seu[step->seu].ordered)
 		end = max_i64(end, l->unit_end[step->seu]);
 	l->unit_end[step->seu] = end;
+	e->run->under_way[step->seu] += max_i64(0, end - max_i64(start, e->under_way_until[step->seu]));
+	e->under_way_until[step->seu] = max_i64(end, e->under_way_until[step->seu]);
 	if (ev) {
 		ev->start = to_cycles(start);
 		ev->end = to_cycles(end);

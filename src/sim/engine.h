@@ -28,6 +28,7 @@ struct eu_run {
 	/* results */
 	int64_t nevents, nkept;		/* events simulated, and kept in `events` */
 	int64_t noted;			/* completions recorded in `ends` */
+	int64_t under_way[SEU_MAX];	/* ticks in which anything was under way, of units that are queues */
 	int64_t ticks;			/* from the start to the last completion */
 };
 

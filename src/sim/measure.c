@@ -115,7 +115,8 @@ static void measure_use(const struct plan *p, struct phase_line *line)
 			busy += e->end - max_i64(e->start, until);
 			until = e->end;
 		}
-		line->seu[s] = (struct seu_use){ (double)busy, (double)busy / (double)time };
+		line->seu[s] = (struct seu_use){ .busy = (double)busy, .share = (double)busy / (double)time,
+			.under_way = (double)busy / (double)time };
 	}
 }
 

@@ -73,22 +73,31 @@ static void measure_interval(const struct job *j, const struct eu_run *r, int64_
 }
 
 /* Utilization: the work of each unit, from the costs, over the time. */
-static void measure_use(const struct job *j, const struct walk *w, int64_t ticks)
+static void measure_use(const struct job *j, const struct walk *w, const struct eu_run *r)
 {
 	struct phase_line *line = j->line;
-	double cycles = fmax((double)ticks / TICKS, 1), l2 = 0, global = 0;
+	double cycles = fmax((double)r->ticks / TICKS, 1), l2 = 0, global = 0;
+	bool by_engine[SEU_MAX] = { 0 };
 
 	for (int i = 0; i < SEU_MAX; i++)
 		line->seu[i] = (struct seu_use){ 0 };
 	EACH_ENTRY(j, i) {
 		double times = (double)walk_count(w, task_of(j, i)->loop);
+		int task = j->plan->entries.v[i].task, seu = j->plan->entries.v[i].seu;
 
-		line->seu[j->plan->entries.v[i].seu].busy += times * j->costs[i].cost.busy;
+		line->seu[seu].busy += times * j->costs[i].cost.busy;
+		if (j->price && j->price->tasks[task].known && j->price->tasks[task].by_threads)
+			line->seu[seu].by_threads = true;
+		else
+			by_engine[seu] = true;
 		l2 += times * j->costs[i].cost.l2;
 		global += times * j->costs[i].cost.global;
 	}
-	for (int i = 0; i < SEU_MAX; i++)
+	for (int i = 0; i < SEU_MAX; i++) {
 		line->seu[i].share = line->seu[i].busy / cycles;
+		line->seu[i].under_way = fmax(line->seu[i].share, (double)r->under_way[i] / TICKS / cycles);
+		line->seu[i].by_threads &= !by_engine[i];
+	}
 	line->memory_share = fmax(l2, global) / cycles;
 }
 
@@ -157,7 +166,7 @@ static enum err_code play_class(struct job *j, const struct eu_class *c, bool ke
 			j->ticks = r.ticks;
 			j->line->ii_loop = loop;
 			measure_interval(j, &r, count);
-			measure_use(j, &w, r.ticks);
+			measure_use(j, &w, &r);
 		}
 	}
 	arena_reset(j->a, scratch);

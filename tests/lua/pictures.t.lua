@@ -66,6 +66,18 @@ end
 is(svg_begins{animate = true}, 0, "an animation begins with the prologue")
 like(tl:text(), "the steady%s+state; from=0 begins with the prologue", "the drawing says how to see the prologue")
 
+---- what the row of a copy engine shows -------------------------------------------------
+
+local busy = tl:text{width = 120, ascii = true}
+like(busy, ("\ntma +#[#.]+ +%.0f %%%% "):format(tl.under_way.tma * 100), "busy is the time with transfers under way")
+ok(tl.under_way.tma > 0.5 and tl.utilization.tma < 0.1, "not the time that issuing takes")
+like(busy, ("tma: the time with transfers under way; issuing %.1f %%%%"):format(tl.utilization.tma * 100), "which is given apart")
+is(tl.under_way.tensor, tl.utilization.tensor, "other units have one figure")
+local by_threads = mr.load_plan("gemm_by_threads"):simulate()
+like(by_threads:text(), "\nthreads %(tma%) ", "a row says that threads copy in place of an engine")
+by_threads:svg(dir .. "/threads.svg")
+like(read(dir .. "/threads.svg"), ">threads %(tma%)<", "in pictures, too")
+
 ---- every call ---------------------------------------------------------------------
 
 local starts = {svg = "^<svg ", png = "^\x89PNG\r\n", pdf = "^%%PDF"}

@@ -113,6 +113,8 @@ static void test_rings(void)
 	is_near(b.t->phases[0].res_mii, 30, 0, "... the bound leaves out the wait");
 	is_int(b.t->phases[0].binding_seu, VECTOR, "... and is the vector unit's");
 	is_int(b.t->nevents, 800, "... every instance is an event");
+	is_near(b.t->phases[0].seu[COPY].under_way, 1, 0.02, "transfers are under way nearly all the time");
+	ok(b.t->phases[0].seu[COPY].share < 0.9, "... and issuing them takes less");
 	bench_release(&b);
 }
 

@@ -91,9 +91,15 @@ static void add_units(struct numbers *n, const struct phase_line *one, const str
 {
 	const struct vdevice *d = n->p->plan[1]->device;
 
-	for (int s = 0; s < d->nseus; s++)
-		add_value(n, arena_strf(n->a, "busy: %s", d->seu[s].name), one ? one->seu[s].share : 0,
-			two ? two->seu[s].share : 0, "%", 0);
+	for (int s = 0; s < d->nseus; s++) {
+		bool copies = d->seu[s].kind == SEU_COPY;
+
+		add_value(n, arena_strf(n->a, "%s: %s", copies ? "under way" : "busy", d->seu[s].name),
+			one ? unit_share(one, d, s) : 0, two ? unit_share(two, d, s) : 0, "%", 0);
+		if (copies && !n->p->measured)
+			add_value(n, arena_strf(n->a, "issuing: %s", d->seu[s].name), one ? one->seu[s].share : 0,
+				two ? two->seu[s].share : 0, "%", 0);
+	}
 	if (!n->p->measured)
 		add_value(n, "busy: memory", one ? one->memory_share : 0, two ? two->memory_share : 0, "%", 0);
 }

@@ -10,6 +10,7 @@
 enum {
 	BACK_MAX = 64,			/* events to go back to */
 	CHAIN_MAX = 4096,		/* events of the critical path */
+	WIDE = 140,			/* columns from which on there is space for longer bars */
 	FEWEST = 12,			/* cycles in a window, at least */
 	DETAIL_ROWS = 8,		/* rows for details from which on they are set off by a blank row */
 	SMALL_ROWS = 3,			/* rows that are left for details, however many rows the chart has */
@@ -267,14 +268,19 @@ static void draw_busy(struct view *v, struct cells *out, int y)
 	if (line->ii > 0 && bound > 0)
 		buf_printf(&b, " (bound %s)", unit_rounded(bound).s);
 	for (int s = 0; s < t->plan->device->nseus; s++) {
-		int full = (int)(line->seu[s].share * 8 + 0.5);
+		const struct vdevice *d = t->plan->device;
+		const char *issue = unit_issue(&v->m->frame, line, d, s);
+		double share = unit_share(line, d, s);
+		int bar = out->w >= WIDE ? 8 : 5, full = (int)(share * bar + 0.5);
 
-		if (!(line->seu[s].busy > 0))
+		if (!(share > 0))
 			continue;
-		buf_printf(&b, "  %s ", t->plan->device->seu[s].name);
-		for (int i = 0; i < 8; i++)
+		buf_printf(&b, "  %s ", unit_label(&v->m->frame, line, d, s));
+		for (int i = 0; i < bar; i++)
 			buf_puts(&b, i < full ? "█" : "░");
-		buf_printf(&b, " %s", unit_percent(line->seu[s].share).s);
+		buf_printf(&b, " %s", unit_percent(share).s);
+		if (issue[0])
+			buf_printf(&b, " (%s)", issue);
 	}
 	if (line->memory_share > 0)
 		buf_printf(&b, "  memory %s", unit_percent(line->memory_share).s);
