@@ -431,14 +431,20 @@ FIELD(path, ((void)o, lua_getiuservalue(L, 1, PLAN_PATH)))
 
 FIELD(made_for, ((void)o, lua_getiuservalue(L, 1, PLAN_MADE_FOR)))
 
-/* core.set_path(plan, path), core.set_made_for(plan, text) */
+/* core.set_path(plan, path, hash of the file's text) */
 static int set_path_l(lua_State *L)
 {
 	plan_arg(L, "set_path");
+	lua_settop(L, 3);
 	keep(L, 1, PLAN_PATH, 2);
+	keep(L, 1, PLAN_HASH, 3);
 	return 0;
 }
 
+/* core.hash_of_file(plan) -> what set_path was given, or nil */
+RETURNS(hash_of_file, (plan_arg(L, "hash_of_file"), lua_getiuservalue(L, 1, PLAN_HASH)))
+
+/* core.set_made_for(plan, text) */
 static int set_made_for_l(lua_State *L)
 {
 	plan_arg(L, "set_made_for");
@@ -507,6 +513,7 @@ void lua_open_plan(lua_State *L)
 	static const luaL_Reg functions[] = {
 		{ "plan", plan_new_l }, { "diff", diff_l }, { "statements", plan_statements_l }, { "mark", plan_mark_l },
 		{ "back", plan_back_l }, { "is_at", plan_is_at_l }, { "set_path", set_path_l }, { "set_made_for", set_made_for_l },
+		{ "hash_of_file", hash_of_file_l },
 		{ "become", plan_become_l }, { "edits", plan_edits_l }, { "join", plan_join_l },
 		{ "split", plan_split_l }, { NULL, NULL } };
 

@@ -19,8 +19,8 @@
 #define ON_HOST_CLASS "millrace.on_host"
 
 /* What a plan keeps in its uservalues: its graph and device; the path of its file; the program and sizes that the file is
- * for, if it was loaded for others. The last two may be nil. */
-enum { PLAN_PATH = 3, PLAN_MADE_FOR = 4, PLAN_SLOTS = 4 };
+ * for, if it was loaded for others; the hash of the file's text. The last three may be nil. */
+enum { PLAN_PATH = 3, PLAN_MADE_FOR, PLAN_HASH, PLAN_SLOTS = PLAN_HASH };
 
 const struct graph *check_graph(lua_State *L, int idx, const char *what);
 struct history *check_plan(lua_State *L, int idx, const char *what);

@@ -219,6 +219,25 @@ static bool is_named_pipe(const char *path, const struct stat *st)
 	return S_ISFIFO(st->st_mode) && strncmp(path, "/dev/", 5) && strncmp(path, "/proc/", 6);
 }
 
+/* Words that stand for a script: the chunk of lua/std, and a function in the table that it returns, or that function. It
+ * is called with the arguments and returns the status. */
+static const struct command { const char *word, *module, *function; } commands[] = {
+	{ "serve", "millrace.agent", NULL }, { "check", "millrace.commands", "check" },
+	{ "diff", "millrace.commands", "diff" }, { "show", "millrace.commands", "show" },
+	{ "predict", "millrace.commands", "predict" }, { "run", "millrace.commands", "run" },
+};
+
+/* What to say of a script that is not there, if it is perhaps a subcommand that is misspelt. */
+static void push_missing(lua_State *L, const char *path)
+{
+	const char *words[LEN(commands)];
+
+	for (int i = 0; i < LEN(commands); i++)
+		words[i] = commands[i].word;
+	lua_pushfstring(L, "cannot open %s: %s%s; --help lists subcommands and options", path, strerror(errno),
+		nearest_hint(path, words, LEN(commands)).text);
+}
+
 /* Load a file, or what is no file but can be read to an end. */
 static int load_path(lua_State *L, const char *path)
 {
@@ -226,6 +245,10 @@ static int load_path(lua_State *L, const char *path)
 	FILE *f;
 	int loaded;
 
+	if (stat(path, &st) && !strpbrk(path, "./")) {
+		push_missing(L, path);
+		return LUA_ERRRUN;
+	}
 	if (stat(path, &st) || S_ISREG(st.st_mode))
 		return luaL_loadfilex(L, path, "t");
 	if (S_ISDIR(st.st_mode) || S_ISBLK(st.st_mode) || is_named_pipe(path, &st)) {
@@ -266,14 +289,6 @@ static bool run_options(lua_State *L, const struct options *o)
 	}
 	return true;
 }
-
-/* Words that stand for a script: the chunk of lua/std, and a function in the table that it returns, or that function. It
- * is called with the arguments and returns the status. */
-static const struct command { const char *word, *module, *function; } commands[] = {
-	{ "serve", "millrace.agent", NULL }, { "check", "millrace.commands", "check" },
-	{ "diff", "millrace.commands", "diff" }, { "show", "millrace.commands", "show" },
-	{ "predict", "millrace.commands", "predict" }, { "run", "millrace.commands", "run" },
-};
 
 static const struct command *command_of(const struct options *o)
 {

@@ -6,6 +6,7 @@
 local core = require "millrace.core"
 local json = require "millrace.json"
 local loader = require "millrace.loader"
+local script = require "millrace.script"
 local tile = require "millrace.tile"
 local times = require "millrace.times"
 local mr = require "millrace"
@@ -110,7 +111,7 @@ local function load_file(name, o)
     local message = spell(plan, path):gsub("mr%.load_plan%(path, program%)$", "give the file that returns it: --program FILE")
     return nil, message
   end
-  if name == path then core.set_path(plan, path) end
+  if name == path then script.keep_path(plan, path) end
   return plan, refused and spell(refused, path), text
 end
 

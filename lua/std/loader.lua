@@ -153,7 +153,7 @@ local function read(what, path)
   if not file then raise(("%s: cannot open %s"):format(what, why)) end
   local text = file:read "a"
   file:close()
-  return (text:gsub("^#[^\n]*", ""))
+  return (text:gsub("^\xEF\xBB\xBF", ""):gsub("^#[^\n]*", ""))    -- a mark of UTF-8, the line for the system
 end
 
 -- given: a program with sizes, instead of the one that the script names; or a program, for which the script has sizes. Returns

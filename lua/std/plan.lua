@@ -66,7 +66,7 @@ return function(mr, made)
     expect(x == nil or core.is(x, "millrace.program") or tile.is_program(x), "load_plan", "program", x)
     local p, wanted = loader.of_file(mr, loader.path_of(path), x)
     if not path:find "[/.]" then return p end
-    core.set_path(p, path)
+    script.keep_path(p, path)
     core.set_made_for(p, wanted)
     return p
   end)

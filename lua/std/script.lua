@@ -53,12 +53,19 @@ local function speed(mr, plan)
   return parts[1] and "-- " .. table.concat(parts, ", ")
 end
 
--- The user's comments at the head of a file.
-local function kept_comments(path)
+local function text_of(path)
   local file = io.open(path)
   local text = file and file:read "a" or ""
   if file then file:close() end
-  local _, comments = script.body(text)
+  return text
+end
+
+-- The plan is from then on that of the file.
+function script.keep_path(plan, path) core.set_path(plan, path, core.hash(text_of(path))) end
+
+-- The user's comments at the head of a file.
+local function kept_comments(path)
+  local _, comments = script.body(text_of(path))
   local kept, ours = {}, false
   for _, line in ipairs(comments) do
     local head = line:find(HEAD) ~= nil
@@ -76,6 +83,9 @@ local function check_target(plan, path, overwrite)
   local own = plan.path and select(2, core.file_kind(plan.path))
   if not overwrite and own ~= id then
     raise(("save: %s exists, and is not the file of this plan; plan:save(%q, {overwrite=true}) replaces it"):format(path, path))
+  end
+  if not overwrite and core.hash(text_of(path)) ~= core.hash_of_file(plan) then
+    raise(("save: %s has changed since the plan was loaded from it; plan:save(%q, {overwrite=true}) replaces it"):format(path, path))
   end
   return true
 end
@@ -98,7 +108,7 @@ function script.saver(mr)
     lines[#lines + 1] = speed(mr, plan)
     local good, why = core.replace_file(path, table.concat(lines, "\n") .. "\n" .. body)
     if not good then raise(("save: cannot write %s: %s"):format(path, why)) end
-    core.set_path(plan, path)
+    script.keep_path(plan, path)
     core.set_made_for(plan, nil)
     return path
   end)

@@ -133,6 +133,8 @@ t_cmd 'an unknown option' 2 "$MILLRACE" check --jsn x.lua
 t_err 'has a hint' "^millrace check: unknown option '--jsn'; did you mean '--json'\?$"
 t_cmd 'a program that is not there' 2 "$MILLRACE" check --program none.lua plans/scale.lua
 t_err 'is named' '^millrace check: program: cannot open none\.lua: No such file or directory$'
+t_cmd 'a subcommand that is misspelt' 1 "$MILLRACE" chek x.lua
+t_err 'has a hint, too' "^millrace: cannot open chek: No such file or directory; did you mean 'check'\?; --help lists"
 echo 'print("a script", ...)' >check
 t_cmd 'a script that is named like a subcommand' 0 "$MILLRACE" ./check x
 t_is 'is run by its path' "$(<"$T/out")" 'a script	x'

@@ -75,6 +75,17 @@ is(lines, 1, "  ours are written again")
 is(io.popen(("cd '%s'; stat -c '%%a %%F' two.lua link.lua"):format(dir)):read "a", "600 regular file\n777 symbolic link\n",
   "permissions and links stay, too")
 
+-- Somebody else writes the file.
+local theirs = write(at "theirs.lua", "\xEF\xBB\xBF" .. plan:script())
+loaded = mr.load_plan(theirs)
+write(theirs, "-- a night's work\n" .. plan:script())
+like(message_of(loaded.save, loaded), "^save: .*theirs%.lua has changed since the plan was loaded from it; plan:save%(",
+  "a file that has changed since is not replaced")
+like(read(theirs), "night's work", "  and is as it was")
+loaded:save(theirs, {overwrite = true})
+loaded:save()
+like(read(theirs), "^%-%- a night's work\n", "  unless that is asked for")
+
 plan = mr.plan(bound:graph{tile = {m = 128, n = 128, k = 64}}, mr.device "h200")
 plan:append "mma"
 plan:save(at "broken.lua")
