@@ -82,7 +82,7 @@ local function manual_page()
   put ".I share/millrace/hw, share/millrace/examples"
   put "devices; programs, plans and lessons"
   put ".SH \"SEE ALSO\""
-  put "docs/manual.md and docs/reference.md of the sources; in the shell, help."
+  put "docs/README.md of the sources; in the shell, help."
   return table.concat(out, "\n") .. "\n"
 end
 
