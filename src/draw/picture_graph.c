@@ -5,21 +5,24 @@
 #include "draw/layers.h"
 #include "draw/panel.h"
 #include "draw/units.h"
+#include "draw/wires.h"
 
 enum {
-	COLUMN = 9, BOX = 62, BETWEEN = 46, PAD = 16, HEAD = 26,
-	NAME_SIZE = 15, LINE_SIZE = 12, BACK_WIDTH = 22,
+	PAD = 16, HEAD = 24, LEAVE = 10, ENTER = 28,
+	NAME_SIZE = 15, LINE_SIZE = 12,
 	WRITTEN = 340,			/* most width for what an sTask writes */
 };
 
 struct graph_picture {
 	struct picture *p;
 	struct sketch s;
+	struct wires wires;
 	const struct graph *g;
 	const uint8_t *ink;
 	enum theme theme;
-	double x, y;			/* of the first layer's left box */
+	double x;			/* of the leftmost box */
 	double *top;			/* by layer */
+	double *frame_top;		/* by frame */
 	double w;
 };
 
@@ -39,13 +42,15 @@ static const char *written_text(struct picture *p, const struct graph *g, int ta
 	return b.text;
 }
 
-static double box_pixels(struct picture *p, const struct graph *g, int task)
+static double box_pixels(const struct graph_picture *d, int task)
 {
+	struct picture *p = d->p;
+	const struct graph *g = d->g;
 	double w = picture_width(g->tasks.v[task].name, NAME_SIZE, true);
 
 	w = fmax(w, picture_width(label_shape(p->arena, g, task), LINE_SIZE, false));
 	w = fmax(w, fmin(picture_width(written_text(p, g, task), LINE_SIZE, false), WRITTEN));
-	return w + 22;
+	return fmax(w + 22, wires_width(&d->wires, task));
 }
 
 static bool arrange(struct graph_picture *d, int columns)
@@ -57,7 +62,7 @@ static bool arrange(struct graph_picture *d, int columns)
 	for (int i = 0; i < d->g->tasks.n; i++) {
 		if (s->layer[i] == NONE)
 			continue;
-		s->node[i] = layout_add(&s->layout, i, s->layer[i], (int)ceil(box_pixels(d->p, d->g, i) / COLUMN));
+		s->node[i] = layout_add(&s->layout, i, s->layer[i], (int)ceil(box_pixels(d, i) / COLUMN));
 		n++;
 	}
 	if (!n || n > LAYOUT_NODES_MAX)
@@ -68,83 +73,79 @@ static bool arrange(struct graph_picture *d, int columns)
 	return layout_arrange(&s->layout, columns);
 }
 
-static double node_x(const struct graph_picture *d, const struct layout_node *n)
+static int frames_at(const struct sketch *s, int layer, bool end)
 {
-	return d->x + n->x * COLUMN;
+	int n = 0;
+
+	for (int f = 0; f < s->frames.n; f++)
+		n += (end ? s->frames.v[f].last : s->frames.v[f].first) == layer;
+	return n;
 }
 
-static double node_middle(const struct graph_picture *d, const struct layout_node *n)
+/* Choose where layers, frames and tracks are, from y down; returns where the last layer ends. */
+static double choose_heights(struct graph_picture *d, double y)
 {
-	return node_x(d, n) + n->width * COLUMN / 2.0;
+	struct sketch *s = &d->s;
+
+	d->top = ARENA_ARRAY(d->p->arena, s->nlayers, double);
+	d->frame_top = ARENA_ARRAY(d->p->arena, s->frames.n, double);
+	for (int k = 0; k <= s->nlayers; k++) {
+		struct wire_gap *gap = &d->wires.gap[k];
+		int ends = k ? frames_at(s, k - 1, true) : 0;
+
+		y += (k > 0) * LEAVE + (ends ? PAD + 6 * (ends - 1) : 0);
+		gap->y = y + TRACK / 2.0;
+		y += gap->ntracks * TRACK;
+		if (k == s->nlayers)
+			break;
+		for (int f = 0; f < s->frames.n; f++) {
+			if (s->frames.v[f].first != k)
+				continue;
+			d->frame_top[f] = y + 4;
+			y += HEAD;
+		}
+		d->top[k] = y + (gap->parts.n ? ENTER : 8);
+		y = d->top[k] + BOX;
+	}
+	return y;
+}
+
+/* Put the title of a frame between the lines that enter it: into the first gap in which it fits, or shortened into the
+ * widest one. */
+static void draw_title(struct graph_picture *d, const struct frame *f, double left, double right, double y)
+{
+	const char *title = label_loop_trips(d->p->arena, d->g, f->loop);
+	const struct wire_gap *gap = &d->wires.gap[f->first];
+	double want = picture_width(title, 13, false), best = left, space = 0;
+
+	for (double x = left, end; x < right && space < want; x = end + 6) {
+		end = right;
+		for (int i = 0; i < gap->parts.n; i++)
+			for (int j = 0; j < gap->parts.v[i].nto; j++)
+				if (gap->parts.v[i].to_x[j] > x - 6)
+					end = fmin(end, fmax(gap->parts.v[i].to_x[j] - 6, x));
+		if (end - x > space) {
+			best = x;
+			space = end - x;
+		}
+		end += 6;
+	}
+	picture_text(d->p, best, y, ANCHOR_LEFT, 13, INK_FAINT, picture_fit(d->p, title, 13, space));
 }
 
 static void draw_frames(struct graph_picture *d)
 {
 	for (int i = 0; i < d->s.frames.n; i++) {
 		const struct frame *f = &d->s.frames.v[i];
-		double in = f->depth * (PAD + 4.0), top = d->top[f->first] - HEAD - 4 + 6.0 * f->depth;
-		double h = d->top[f->last] + BOX + PAD - 4 - top - 4.0 * f->depth;
+		double out = (d->s.depth + 0.5 - f->depth) * (PAD + 4.0), x = d->x - out, w = d->w + 2 * out;
+		int inside = 0;
 
-		picture_rect(d->p, d->x - (d->s.depth + 0.5) * (PAD + 4) + in, top, d->w + 2 * ((d->s.depth + 0.5) *
-			(PAD + 4) - in), h, f->depth % 2 ? INK_PAPER : INK_PANEL, INK_LINE)->round = 6;
-		picture_text(d->p, d->x - (d->s.depth + 0.5) * (PAD + 4) + in + 10, top + 16, ANCHOR_LEFT, 13,
-			INK_FAINT, label_loop_trips(d->p->arena, d->g, f->loop));
+		for (int k = 0; k < d->s.frames.n; k++)
+			inside += d->s.frames.v[k].last == f->last && d->s.frames.v[k].depth > f->depth;
+		picture_rect(d->p, x, d->frame_top[i], w, d->top[f->last] + BOX + PAD - 4 + 6.0 * inside - d->frame_top[i],
+			f->depth % 2 ? INK_PAPER : INK_PANEL, INK_LINE)->round = 6;
+		draw_title(d, f, x + 10, x + w - 6, d->frame_top[i] + 16);
 	}
-}
-
-/* A smooth line from the bottom of one layer to the top of the next. */
-static void draw_link(struct graph_picture *d, const struct layout_link *l, int ink)
-{
-	const struct layout_node *from = &d->s.layout.nodes.v[l->from], *to = &d->s.layout.nodes.v[l->to];
-	double x0 = node_middle(d, from), x1 = node_middle(d, to), y0 = d->top[from->layer] + BOX;
-	double y1 = d->top[to->layer] - (to->passing ? 0 : 5);
-	enum { STEPS = 16 };
-	struct point v[STEPS + 1];
-
-	for (int i = 0; i <= STEPS; i++) {
-		double t = (double)i / STEPS, e = t * t * (3 - 2 * t);
-
-		v[i] = (struct point){ x0 + (x1 - x0) * e, y0 + (y1 - y0) * t };
-	}
-	picture_path(d->p, v, STEPS + 1, false, INK_NONE, ink)->width = 1.6;
-	if (to->passing)
-		picture_line(d->p, x1, y1, x1, y1 + BOX, ink, 1.6);
-	else
-		picture_head(d->p, x1, y1 + 5, 0, 1, 9, ink);
-}
-
-/* Values that are read in a later iteration: dashed lines upward, right of the boxes. Returns how many. */
-static int draw_carried(struct graph_picture *d)
-{
-	const struct layout_node *nodes = d->s.layout.nodes.v;
-	int backs = 0;
-
-	for (int i = 0; i < d->g->edges.n; i++) {
-		const struct edge *e = &d->g->edges.v[i];
-		const char *buffers;
-		const struct layout_node *from, *to;
-		double x, y0, y1;
-
-		if (d->s.layer[e->to] == NONE || d->s.layer[e->from] == NONE || e->kind != EDGE_FLOW ||
-		    edge_is_inner(e) || e->reuse)
-			continue;
-		buffers = label_edge_buffers(d->p->arena, d->g, i);
-		if (!buffers)
-			continue;
-		from = &nodes[d->s.node[e->from]];
-		to = &nodes[d->s.node[e->to]];
-		x = d->x + d->w + PAD + 24 + BACK_WIDTH * backs++;
-		y0 = d->top[from->layer] + BOX * 0.7;
-		y1 = d->top[to->layer] + BOX * 0.3;
-		picture_path(d->p, (struct point[]){ { node_x(d, from) + from->width * COLUMN, y0 }, { x, y0 },
-			{ x, y1 }, { node_x(d, to) + to->width * COLUMN + 6, y1 } }, 4, false, INK_NONE,
-			INK_BOUND)->dash = 5;
-		picture_head(d->p, node_x(d, to) + to->width * COLUMN, y1, -1, 0, 9, INK_BOUND);
-		picture_text(d->p, x + 4, (y0 + y1) / 2 + 14 * (backs % 2 ? -0.5 : 0.5), ANCHOR_LEFT,
-			LINE_SIZE, INK_BOUND, picture_fit(d->p, arena_strf(d->p->arena, "%s %s",
-			label_distance(d->p->arena, e), buffers), LINE_SIZE, 130));
-	}
-	return backs;
 }
 
 static void draw_boxes(struct graph_picture *d)
@@ -157,9 +158,9 @@ static void draw_boxes(struct graph_picture *d)
 		if (d->s.layer[i] == NONE)
 			continue;
 		n = &d->s.layout.nodes.v[d->s.node[i]];
-		x = node_x(d, n);
+		x = wires_node_x(&d->wires, d->s.node[i]);
 		y = d->top[n->layer];
-		w = n->width * COLUMN;
+		w = wires_node_width(&d->wires, d->s.node[i]);
 		on = picture_on(d->theme, d->ink[i]);
 		picture_rect(d->p, x, y, w, BOX, d->ink[i], INK_PAPER)->round = 6;
 		picture_bold(d->p, x + w / 2, y + 19, ANCHOR_MIDDLE, NAME_SIZE, on, d->g->tasks.v[i].name);
@@ -173,32 +174,25 @@ static void draw_boxes(struct graph_picture *d)
 static double draw_phase(struct graph_picture *d, int phase, double y)
 {
 	struct sketch *s = &d->s;
-	double most;
-	int backs;
+	double side;
 
 	sketch_init(s, d->p->arena, d->g, phase);
+	wires_init(&d->wires, d->p, s);
 	if (!arrange(d, (PICTURE_WIDTH_MAX - 500) / COLUMN)) {
 		picture_text(d->p, MARGIN, y + 20, ANCHOR_LEFT, TEXT, INK_FAINT,
 			"too many sTasks to be drawn: graph:table() lists them");
 		return y + 40;
 	}
+	side = (s->depth + 0.5) * (PAD + 4);
 	d->w = s->layout.width * COLUMN;
-	d->x = MARGIN + (s->depth + 0.5) * (PAD + 4);
-	d->top = ARENA_ARRAY(d->p->arena, s->nlayers, double);
-	for (int i = 0; i < s->nlayers; i++) {
-		for (int f = 0; f < s->frames.n; f++)
-			y += (s->frames.v[f].first == i) * HEAD + (i > 0 && s->frames.v[f].last == i - 1) * 6;
-		d->top[i] = y;
-		y += BOX + BETWEEN;
-	}
+	d->x = MARGIN + side;
+	wires_route(&d->wires, d->x, d->x + d->w + side);
+	y = choose_heights(d, y) + PAD;
 	draw_frames(d);
-	backs = draw_carried(d);
-	for (int i = 0; i < s->layout.links.n; i++)
-		draw_link(d, &s->layout.links.v[i], INK_LINE);
+	wires_draw(&d->wires, d->top);
 	draw_boxes(d);
-	most = d->x + d->w + (s->depth + 0.5) * (PAD + 4) + (backs ? 24 + BACK_WIDTH * backs + 140 : 0) + MARGIN;
-	d->p->width = fmax(d->p->width, most);
-	return y - BETWEEN + PAD;
+	d->p->width = fmax(d->p->width, d->x + d->w + side + d->wires.width + MARGIN);
+	return y;
 }
 
 static double draw_legend(struct picture *p, double y)
@@ -207,13 +201,15 @@ static double draw_legend(struct picture *p, double y)
 	double x = MARGIN;
 
 	for (int i = 0; i < INK_KINDS; i++) {
-		picture_rect(p, x, y - 12, 22, 15, ink_of_task(i, 0, 0), INK_NONE)->round = 3;
+		for (int k = 0; k < 3; k++)
+			picture_rect(p, x + 8 * k, y - 12, 6, 15, ink_of_task(i, k, 0), INK_NONE)->round = 2;
 		picture_text(p, x + 28, y, ANCHOR_LEFT, 13, INK_FAINT, kinds[i]);
 		x += 48 + picture_width(kinds[i], 13, false);
 	}
 	picture_line(p, x, y - 5, x + 28, y - 5, INK_BOUND, 1)->dash = 5;
 	picture_text(p, x + 34, y, ANCHOR_LEFT, 13, INK_FAINT, "read so many iterations later");
-	picture_text(p, MARGIN, y + 20, ANCHOR_LEFT, 13, INK_FAINT, "· summed over; → what it writes, and its size");
+	picture_text(p, MARGIN, y + 20, ANCHOR_LEFT, 13, INK_FAINT,
+		"· summed over; → what it writes, and its size; at an arrow: what is read");
 	p->width = fmax(p->width, x + 34 + picture_width("read so many iterations later", 13, false) + MARGIN);
 	return y + 20;
 }

@@ -129,6 +129,151 @@ static void check_crowded(struct fixture *f)
 	is_int(0, outside, "nor out of the picture");
 }
 
+/* ---- geometry -------------------------------------------------------------------- */
+
+struct area {
+	double x0, y0, x1, y1;
+};
+
+/* Where the letters of a text are, without its descenders. */
+static struct area area_of(const struct shape *s)
+{
+	double w = fmin(picture_width(s->text, s->size, s->bold), s->max_width);
+	double x = s->x - (s->anchor == ANCHOR_MIDDLE ? w / 2 : s->anchor == ANCHOR_RIGHT ? w : 0);
+
+	return (struct area){ x, s->y - 0.7 * s->size, x + w, s->y };
+}
+
+static bool touch(struct area a, struct area b)
+{
+	return a.x0 < b.x1 - 0.5 && b.x0 < a.x1 - 0.5 && a.y0 < b.y1 - 0.5 && b.y0 < a.y1 - 0.5;
+}
+
+/* Pairs of texts that lie upon each other, and texts that leave the picture. `what` names the first one. */
+static int collisions(const struct picture *p, const char **what)
+{
+	int n = 0;
+
+	for (int i = 0; i < p->shapes.n; i++) {
+		const struct shape *s = &p->shapes.v[i];
+		struct area a;
+
+		if (s->kind != SHAPE_TEXT || !*s->text)
+			continue;
+		a = area_of(s);
+		if (a.x0 < -0.5 || a.x1 > p->width + 0.5 || a.y1 > p->height || a.y0 < 0) {
+			*what = n++ ? *what : arena_strf(p->arena, "'%s' at %.0f, %.0f leaves the picture", s->text, a.x0, a.y1);
+			continue;
+		}
+		for (int k = 0; k < i; k++) {
+			const struct shape *o = &p->shapes.v[k];
+
+			if (o->kind != SHAPE_TEXT || !*o->text || !touch(a, area_of(o)))
+				continue;
+			*what = n++ ? *what : arena_strf(p->arena, "'%s' and '%s' at %.0f, %.0f", o->text, s->text, a.x0, a.y1);
+		}
+	}
+	return n;
+}
+
+/* Does a line from a to b enter the area? */
+static bool enters(struct point a, struct point b, struct area r)
+{
+	for (int i = 0; i <= 40; i++) {
+		double t = i / 40.0, x = a.x + (b.x - a.x) * t, y = a.y + (b.y - a.y) * t;
+
+		if (x > r.x0 + 1 && x < r.x1 - 1 && y > r.y0 + 1 && y < r.y1 - 1)
+			return true;
+	}
+	return false;
+}
+
+/* Lines of a graph that run behind a box, or through a text. */
+static int crossings(const struct picture *p, const char **what)
+{
+	int n = 0;
+
+	for (int i = 0; i < p->shapes.n; i++) {
+		const struct shape *s = &p->shapes.v[i];
+		struct point ends[] = { { s->x, s->y }, { s->w, s->h } };
+		const struct point *v = s->kind == SHAPE_PATH ? s->point : ends;
+		int npoints = s->kind == SHAPE_PATH && !s->closed ? s->npoints : s->kind == SHAPE_LINE ? 2 : 0;
+
+		for (int k = 0; k < p->shapes.n; k++) {
+			const struct shape *o = &p->shapes.v[k];
+			bool is_box = o->kind == SHAPE_RECT && o->fill >= INK_TASK && o->h > 50;
+			struct area r = is_box ? (struct area){ o->x, o->y, o->x + o->w, o->y + o->h } :
+				o->kind == SHAPE_TEXT ? area_of(o) : (struct area){ 0 };
+
+			for (int m = 0; m + 1 < npoints && (is_box || o->kind == SHAPE_TEXT); m++) {
+				if (!enters(v[m], v[m + 1], r))
+					continue;
+				*what = n++ ? *what : arena_strf(p->arena, "a line from %.0f, %.0f crosses %s", v[0].x, v[0].y,
+					is_box ? "a box" : o->text);
+				break;
+			}
+		}
+	}
+	return n;
+}
+
+static void is_clear(int n, const char *what, const char *name)
+{
+	ok(n == 0, name);
+	if (n)
+		diag("%s: %s", name, what);
+}
+
+/* Graphs whose flow goes anywhere downward, with values for later iterations between any two. */
+static void test_random_graphs(struct fixture *f)
+{
+	const char *what = "";
+	struct prng r = { 7 };
+	int n = 0;
+
+	for (int round = 0; round < 60; round++) {
+		struct edge edges[24];
+		struct picture p;
+		int nedges = 0;
+
+		for (int i = 0; i < LEN(edges); i++) {
+			int from = (int)prng_below(&r, NTASKS), to = (int)prng_below(&r, NTASKS);
+			bool later = from >= to || !prng_below(&r, 6);
+			bool inside = from > T_LOAD_Q && from < T_NORMALISE && to > T_LOAD_Q && to < T_NORMALISE;
+
+			if (later && !inside)
+				continue;
+			edges[nedges++] = (struct edge){ from, to, EDGE_FLOW, inside ? 0 : NONE, later, false, false,
+				(int)prng_below(&r, NBUFFERS) };
+		}
+		set_edges(f, edges, nedges);
+		picture_init(&p, &f->arena, "");
+		picture_graph(&p, &f->graph, &(struct picture_options){ .theme = round % 2 });
+		n += collisions(&p, &what) + crossings(&p, &what);
+	}
+	is_clear(n, what, "lines of any graph run beside boxes and texts");
+	set_edges(f, fixture_edges, LEN(fixture_edges));
+}
+
+static void test_geometry(struct fixture *f)
+{
+	static void (*const draw[])(struct fixture *, struct picture *) = { timeline, seus, plan, graph };
+	static const char *const names[] = { "texts of a timeline lie apart",
+		"texts of units", "texts of a plan", "texts of a graph" };
+	const char *what = "";
+
+	for (int i = 0; i < LEN(draw); i++) {
+		struct picture p;
+		int n;
+
+		picture_init(&p, &f->arena, "");
+		draw[i](f, &p);
+		n = collisions(&p, &what);
+		is_clear(n, what, names[i]);
+	}
+	test_random_graphs(f);
+}
+
 /* ---- colours -------------------------------------------------------------------- */
 
 /* What people see of a colour: all, without red, without green (Machado, Oliveira, Fernandes 2009). */
@@ -539,6 +684,7 @@ int main(void)
 	check_list(&f, "graph", graph);
 	check_list(&f, "roofline", roofline);
 	check_crowded(&f);
+	test_geometry(&f);
 	test_colours();
 	test_letters(&f);
 	check_list(&f, "progress", progress);
