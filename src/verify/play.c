@@ -82,7 +82,7 @@ static bool is_ready(struct play *p, struct warp *w, const struct act *a)
 	int flag = flag_in(p, w->block, a->at);
 
 	if (a->kind == ACT_WAIT)
-		return a->n >= p->ninstances[flag] || p->phase[flag][a->n].complete;
+		return a->n >= p->ninstances[flag] || p->generation[flag][a->n].complete;
 	if (a->kind == ACT_GROUPS)
 		return issued_by_all(p, w) >= w->groups - a->n;
 	if (a->kind == ACT_SYNC)
@@ -151,7 +151,7 @@ static enum err_code go_on(struct play *p, struct warp *w, bool *moved)
 	return OK;
 }
 
-/* The last instance of the flag's sTask in phase n; NONE: a run without instances. */
+/* The last instance of the flag's sTask in generation n; NONE: a run without instances. */
 static int last_of(const struct play *p, int flag, int n)
 {
 	const struct role_flag *f = &p->r->flags.v[flag];
@@ -232,7 +232,7 @@ static bool block_knows(const struct play *p, int block, int component, int leas
 /* No warp may arrive at a barrier of a block that has ended. */
 static enum err_code check_peers(const struct play *p, int flag, int n)
 {
-	const struct phase_state *ph = &p->phase[flag][n];
+	const struct generation_state *ph = &p->generation[flag][n];
 	int block = flag / p->r->flags.n, lane = completer(p, flag, n)->lane;
 
 	for (int i = 0; i < p->nwarps && flag_at(p, flag)->all; i++) {
@@ -262,10 +262,10 @@ static enum err_code check_end(const struct play *p)
 		const struct role_flag *flag = flag_at(p, f);
 
 		for (int n = 0; n < p->ninstances[f]; n++) {
-			if (!p->phase[f][n].complete)
+			if (!p->generation[f][n].complete)
 				return err_set(p->e, ERR_ILLEGAL, play_flag_line(p, f), "%s is not signalled",
 					play_flag_name(p, f, n));
-			/* a warp of the block must know that the phase, and so its copies, is over */
+			/* a warp of the block must know that the generation, and so its copies, is over */
 			if ((flag->bytes || flag->copies) && !block_knows(p, f / p->r->flags.n,
 			    barrier_of(p, f, n), n / flag->depth + 1))
 				return err_set(p->e, ERR_ILLEGAL, play_flag_line(p, f), "the kernel may "
@@ -292,18 +292,18 @@ static void init_flags(struct play *p)
 
 	p->first_barrier = ARENA_ARRAY(p->a, n, int);
 	p->ninstances = ARENA_ARRAY(p->a, n, int);
-	p->phase = ARENA_ARRAY(p->a, n, struct phase_state *);
+	p->generation = ARENA_ARRAY(p->a, n, struct generation_state *);
 	for (int f = 0; f < n; f++) {
 		p->ninstances[f] = (int)walk_count(p->s->walk, flag_at(p, f)->loop);
-		p->phase[f] = ARENA_ARRAY(p->a, p->ninstances[f], struct phase_state);
+		p->generation[f] = ARENA_ARRAY(p->a, p->ninstances[f], struct generation_state);
 		for (int i = 0; i < p->ninstances[f]; i++)
-			p->phase[f][i].waiter = NONE;
+			p->generation[f][i].waiter = NONE;
 		p->first_barrier[f] = p->nclock;
 		p->nclock += depth_of(p, f);
 	}
 }
 
-/* Find which phases of each barrier a lane waits for. */
+/* Find which generations of each barrier a lane waits for. */
 static void find_awaited(struct play *p)
 {
 	p->awaited = ARENA_ARRAY(p->a, p->nclock, int);

@@ -1,4 +1,4 @@
-/* Phases of flags: which warps may arrive, copy and wait, and when a phase is complete. */
+/* Generations of flags: which warps may arrive, copy and wait, and when a generation is complete. */
 #include "verify/play_state.h"
 
 static enum err_code check_number(const struct play *p, int flag, int n, int instance, const char *what)
@@ -9,8 +9,8 @@ static enum err_code check_number(const struct play *p, int flag, int n, int ins
 		play_name(p, instance), what, p->s->set->plan->graph->tasks.v[flag_at(p, flag)->task].name);
 }
 
-/* Does the order of arrivals matter for this phase? Not if nobody waits for it or a later one on its barrier. It
- * still does for the phase after the last one that is waited for, which must not complete too early by an arrival
+/* Does the order of arrivals matter for this generation? Not if nobody waits for it or a later one on its barrier. It
+ * still does for the generation after the last one that is waited for, which must not complete too early by an arrival
  * that is meant for the next. */
 static bool is_awaited(const struct play *p, int flag, int n)
 {
@@ -19,11 +19,11 @@ static bool is_awaited(const struct play *p, int flag, int n)
 	return last && n / depth_of(p, flag) < last + 2;
 }
 
-/* Does the warp know that the phase of instance n is over? It has seen this phase or a later one of the barrier, or
+/* Does the warp know that the generation of instance n is over? It has seen this one or a later one of the barrier, or
  * it knows of all arrivals. */
 static bool is_over(const struct play *p, const struct warp *w, int flag, int n)
 {
-	const struct phase_state *ph = &p->phase[flag][n];
+	const struct generation_state *ph = &p->generation[flag][n];
 
 	if (w->clock[barrier_of(p, flag, n)] > n / depth_of(p, flag))
 		return true;
@@ -37,7 +37,7 @@ static bool is_over(const struct play *p, const struct warp *w, int flag, int n)
 	return true;
 }
 
-/* A warp must know that the phase before on the same barrier is over: by its parity that phase looks like the one
+/* A warp must know that the generation before on the same barrier is over: by its parity that one looks like the one
  * that the warp means. */
 static enum err_code check_parity(const struct play *p, const struct warp *w, int flag, int n,
 	int instance, const char *what)
@@ -47,17 +47,17 @@ static enum err_code check_parity(const struct play *p, const struct warp *w, in
 	if (n < depth || is_over(p, w, flag, n - depth))
 		return OK;
 	blame_flag(p, flag);
-	return err_set(p->e, ERR_ILLEGAL, play_line(p, instance), "%s %s %s on a flag of %d phases, on "
+	return err_set(p->e, ERR_ILLEGAL, play_line(p, instance), "%s %s %s on a flag of %d mbarriers, on "
 		"which %s may not be over", play_name(p, instance), what, play_flag_name(p, flag, n), depth,
 		play_flag_name(p, flag, n - depth));
 }
 
-/* A phase may not complete before all who wait for the phase before on its barrier have seen that one. */
-static enum err_code check_waiters(const struct play *p, int flag, int n, const struct phase_state *ph)
+/* A generation may not complete before all who wait for the generation before on its barrier have seen that one. */
+static enum err_code check_waiters(const struct play *p, int flag, int n, const struct generation_state *ph)
 {
 	int depth = depth_of(p, flag);
 
-	for (int i = n < depth ? NONE : p->phase[flag][n - depth].waiter; i != NONE;
+	for (int i = n < depth ? NONE : p->generation[flag][n - depth].waiter; i != NONE;
 	     i = p->waiters.v[i].next) {
 		const struct waiter *w = &p->waiters.v[i];
 
@@ -72,9 +72,9 @@ static enum err_code check_waiters(const struct play *p, int flag, int n, const 
 	return OK;
 }
 
-static struct phase_state *phase_at(const struct play *p, int flag, int n)
+static struct generation_state *generation_at(const struct play *p, int flag, int n)
 {
-	struct phase_state *ph = &p->phase[flag][n];
+	struct generation_state *ph = &p->generation[flag][n];
 
 	if (!ph->clock) {
 		ph->clock = ARENA_ARRAY(p->a, p->nclock, int);
@@ -83,11 +83,11 @@ static struct phase_state *phase_at(const struct play *p, int flag, int n)
 	return ph;
 }
 
-/* The phase is complete when all have arrived and all `copies` parts of the load are there: one part of a block's
+/* The generation is complete when all have arrived and all `copies` parts of the load are there: one part of a block's
  * own load, one from each block of a shared load. */
 static enum err_code try_complete(struct play *p, int flag, int n, int copies)
 {
-	struct phase_state *ph = &p->phase[flag][n];
+	struct generation_state *ph = &p->generation[flag][n];
 
 	if (ph->arrived != arrivals_of(p, flag, n) || ph->copies < copies)
 		return OK;
@@ -101,7 +101,7 @@ static enum err_code arrive(struct play *p, struct warp *w, int flag, int n, int
 	TRY(check_number(p, flag, n, instance, "arrives for"));
 	if (is_awaited(p, flag, n))
 		TRY(check_parity(p, w, flag, n, instance, "arrives for"));
-	struct phase_state *ph = phase_at(p, flag, n);
+	struct generation_state *ph = generation_at(p, flag, n);
 	if (ph->arrived >> bit_of(w) & 1)
 		return err_set(p->e, ERR_ILLEGAL, play_line(p, instance), "%s arrives twice for %s",
 			play_name(p, instance), play_flag_name(p, flag, n));
@@ -131,7 +131,7 @@ static enum err_code copy_to(struct play *p, int block, struct warp *w, const st
 	TRY(play_add_access(p, block, w, a->to, (struct access){ .of = barrier_of(p, flag, a->n),
 		.until = a->n / depth_of(p, flag) + 1, .instance = a->instance, .warp = NONE,
 		.copied = a->kind == ACT_COPY_THREADS, .writes = true }));
-	struct phase_state *ph = phase_at(p, flag, a->n);
+	struct generation_state *ph = generation_at(p, flag, a->n);
 	join(p, ph->clock, w->clock);
 	ph->copies++;
 	return OK;
@@ -158,9 +158,9 @@ enum err_code play_wait(struct play *p, struct warp *w, const struct act *a)
 	int flag = flag_in(p, w->block, a->at), depth = depth_of(p, flag);
 
 	TRY(check_number(p, flag, a->n, a->instance, "waits for"));
-	struct phase_state *ph = &p->phase[flag][a->n];
+	struct generation_state *ph = &p->generation[flag][a->n];
 	TRY(check_parity(p, w, flag, a->n, a->instance, "waits for"));
-	if (a->n + depth < p->ninstances[flag] && p->phase[flag][a->n + depth].complete) {
+	if (a->n + depth < p->ninstances[flag] && p->generation[flag][a->n + depth].complete) {
 		blame_flag(p, flag);
 		return err_set(p->e, ERR_ILLEGAL, play_line(p, a->instance), "%s waits for %s, but %s "
 			"may be over by then too, on the same barrier of %d", play_name(p, a->instance),

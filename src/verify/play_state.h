@@ -37,8 +37,8 @@ struct waiter {
 	int warp, event, next;
 };
 
-/* The phase that instance n of a flag completes in one block. */
-struct phase_state {
+/* The generation that instance n of a flag completes in one block. */
+struct generation_state {
 	uint32_t arrived;		/* a bit a warp, by block */
 	int *event;			/* of each arrival, by bit */
 	int copies;			/* parts of a load that are issued */
@@ -66,9 +66,9 @@ struct play {
 	struct warp *warp;
 	/* flags are numbered over all blocks, those of the first block as in the kernel */
 	int *first_barrier;		/* by flag: component of the clock */
-	int *awaited;			/* by component of a barrier: phases up to the last one that a lane waits for */
+	int *awaited;			/* by component of a barrier: generations up to the last that a lane awaits */
 	int *ninstances;		/* by flag */
-	struct phase_state **phase;		/* by flag and instance */
+	struct generation_state **generation;	/* by flag and instance */
 	struct cell_state *cell;	/* by block: slots, then the other cells of each of the WARPS */
 	VEC(struct waiter) waiters;
 	struct counterexample *counterexample;
@@ -116,7 +116,7 @@ static inline const struct warp *completer(const struct play *p, int flag, int n
 	return w;
 }
 
-/* The warp's bit in phase_state.arrived. */
+/* The warp's bit in generation_state.arrived. */
 static inline int bit_of(const struct warp *w)
 {
 	return w->block * WARPS + w->number;
@@ -135,8 +135,8 @@ static inline uint32_t arrivals_of(const struct play *p, int flag, int n)
 	return all;
 }
 
-/* Components of a clock: events of each warp, groups and stores of each warp that are over, phases of barriers that
- * are over. */
+/* Components of a clock: events of each warp, groups and stores of each warp that are over, generations of barriers
+ * that are over. */
 enum warp_component { EVENTS, GROUPS, STORES, WARP_COMPONENTS };
 
 static inline int component(int warp, enum warp_component of)
@@ -155,7 +155,7 @@ static inline void join(const struct play *p, int *into, const int *from)
 		into[i] = into[i] > from[i] ? into[i] : from[i];
 }
 
-/* A warp may take a phase of the flag for another one. */
+/* A warp may take a generation of the flag for another one. */
 static inline void blame_flag(const struct play *p, int flag)
 {
 	p->counterexample->mistaken = kernel_flag(p, flag);

@@ -213,7 +213,7 @@ static void note_pin(struct run *x, const struct role_op *o)
 
 /* synchronisation -------------------------------------------------------------- */
 
-/* One thread acts for its warp. What it allows others to do may end the phase that the other threads still wait
+/* One thread acts for its warp. What it allows others to do may end the generation that the other threads still wait
  * for, or change what they still read. A store allows nobody anything, and only reads what the warp has written. */
 static enum err_code check_together(struct run *x, const struct role_op *o)
 {

@@ -5,13 +5,12 @@
  * trip counts (a *play* of a scenario, acts.h) and proves, or says what is wrong:
  *
  *  - no lane waits for ever;
- *  - phases of a barrier, which only their parity distinguishes, are not mistaken: a warp that waits or arrives
- *    for a phase knows that the phase before is over, and no phase completes before all who wait for the phase before
- *    have seen it;
- *  - each phase gets just the arrivals and bytes that its flag expects;
+ *  - generations of a barrier, which only their parity distinguishes, are not mistaken: a warp that waits or arrives
+ *    for one knows that the one before is over, and none completes before all waiters have seen the one before;
+ *  - each generation gets just the arrivals and bytes that its flag expects;
  *  - a read of a slot or of registers finds the value of the instance that the program says, and a write comes after
- *    all reads of what was there. This must follow from the order of each warp, phases seen, groups waited for and the
- *    lane's own barrier alone;
+ *    all reads of what was there. This must follow from the order of each warp, generations seen, groups waited for
+ *    and the lane's own barrier alone;
  *  - an engine reads what a warp wrote only after that warp's fence;
  *  - every instance is executed once, and a block ends with nothing under way.
  *
@@ -30,13 +29,13 @@
 
 #include "verify/play.h"
 
-enum { VERIFY_ACTIONS = 200000 };
+enum { VERIFY_ACTIONS = 200000 };	/* of all plays, which then take some 15 ms */
 
 /* What was done. */
 struct verified {
 	int plays;
 	int64_t actions;
-	int period;
+	int period;			/* iterations after which everything repeats (verify.c) */
 	bool complete;			/* else a sample: it stopped at VERIFY_ACTIONS, or the period is too long */
 	struct counterexample counterexample;	/* on failure */
 };
