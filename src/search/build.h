@@ -4,12 +4,12 @@
 
 #include "search/space.h"
 
-/* The graph of a choice: tiled, split over lanes, with the space's conversions split off and aliases if it says so. *out
- * stays NULL on failure. */
+/* The graph of a choice: tiled, split over lanes, with the space's conversions split off and its aliases if
+ * the choice says so (split_off). *out stays NULL on failure. */
 NODISCARD enum err_code build_graph(const struct space *s, const struct choice *c, struct graph **out, struct err *e);
 
-/* Fill p, an empty plan of that graph: lanes, entries, rings, the grid. plan_repair_waits then adds waits, and the versions that
- * the order needs. ERR_INPUT, ERR_LIMIT: the choice has no plan. The plan need not be legal. */
+/* Fill p, an empty plan of that graph: lanes, entries, rings, the grid. Waits, and the versions that the
+ * order needs, the caller adds by plan_repair_waits. ERR_INPUT, ERR_LIMIT: there is no plan. It need not be legal. */
 NODISCARD enum err_code build_plan(const struct space *s, const struct choice *c, struct plan *p, struct err *e);
 
 /* Equal if choices have the same plan, and hardly ever otherwise. p: before plan_repair_waits. */

@@ -4,9 +4,9 @@
 
 #include "search/neighbours.h"
 
-/* Solve every loop of p, the plan of choice c. New orders are added to the space's orders, and c with the new orders, with
- * and without an issue order of its lanes, is appended to *out. Scratch memory in `scratch`, released on return.
- * ERR_INTERRUPTED. */
+/* Solve each loop of p, the plan of choice c. Add the orders to the space's. If any is not that of c, c with all of
+ * them is appended to *out: without an issue order of lanes and, if split over several, with one. Scratch memory
+ * in `scratch`, released unless it fails. ERR_INTERRUPTED: *out is as before. */
 NODISCARD enum err_code exact_orders(struct space *s, const struct choice *c, const struct plan *p,
 	struct arena *scratch, const struct stop *stop, struct choices *out, struct err *e);
 

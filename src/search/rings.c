@@ -4,7 +4,7 @@
 
 enum {
 	TILE_RING_MAX = 4,		/* versions of a ring that is filled once a tile */
-	FLAG_BYTES = 1024,		/* reserved for mbarriers */
+	FLAG_BYTES = 1024,		/* reserved for mbarriers: 128 of 8 bytes, generously */
 };
 
 static bool fits(const struct plan *p)
@@ -22,7 +22,7 @@ static bool is_loaded(const struct plan *p, int buffer)
 }
 
 /* Does a load fill it in each iteration of a loop? */
-static bool is_ring(const struct plan *p, int buffer)
+static bool is_loaded_in_loop(const struct plan *p, int buffer)
 {
 	return p->graph->buffers.v[buffer].loop != NONE && is_loaded(p, buffer);
 }
@@ -36,8 +36,8 @@ static bool loop_reads(const struct graph *g, int buffer)
 	return false;
 }
 
-/* Rings of one kind get equally many versions. Those of tiles are loaded once a tile, and EUs have several tiles, so
- * that the next tile can be loaded ahead. */
+/* Rings of one kind get equally many versions. Those of tiles are loaded once a tile, and are of a kind only if EUs
+ * have several tiles, so that the next tile can be loaded ahead. FOR_LOOPS: a loop reads them. */
 enum kind { OF_LOOPS, OF_TILES_FOR_LOOPS, OF_TILES };
 
 static bool is_kind(const struct plan *p, int buffer, enum kind kind)
@@ -45,7 +45,7 @@ static bool is_kind(const struct plan *p, int buffer, enum kind kind)
 	const struct buffer *b = &p->graph->buffers.v[buffer];
 
 	if (kind == OF_LOOPS)
-		return is_ring(p, buffer);
+		return is_loaded_in_loop(p, buffer);
 	return b->loop == NONE && is_loaded(p, buffer) && p->graph->grids[b->phase].total > p->device->eus &&
 		loop_reads(p->graph, buffer) == (kind == OF_TILES_FOR_LOOPS);
 }
@@ -73,7 +73,7 @@ static void deepen(struct plan *p, enum kind kind, int most)
 static void set_deeper(struct plan *p, int n)
 {
 	for (int i = 0; i < p->graph->buffers.n && n > 0; i++)
-		if (is_ring(p, i)) {
+		if (is_loaded_in_loop(p, i)) {
 			p->versions[i]++;
 			n--;
 		}

@@ -11,7 +11,7 @@ struct branch {
 	struct modulo_propagator g;
 	struct modulo_try *t;
 	struct prng prng;
-	struct modulo_found *best;
+	struct modulo_found *found;	/* what this try finds */
 	double *y;			/* by task: earliest starts; scratch */
 	int *integers;			/* by pair; scratch */
 	VEC(struct modulo_state) states;	/* by depth, reused */
@@ -21,10 +21,10 @@ struct branch {
 
 /* The next decision at a node. */
 struct decision {
-	enum { DECIDED_ALL, DECIDE_LANE, DECIDE_PAIR, DECIDE_VERSIONS, DECIDE_NOTHING } what;
+	enum { DECIDED_ALL, DECIDE_LANE, DECIDE_PAIR, DECIDE_VERSIONS, CANNOT_DECIDE } what;
 	int index;			/* task, pair, value */
-	int integer;			/* of the pair, before the gap; versions at most, or one more */
-	bool later;			/* try first that the pair's second task comes after the gap */
+	int integer;			/* y[j] - y[i] is below the gap at integer + 1, or above; versions at most */
+	bool later;			/* try first that it is above the gap */
 };
 
 /* The task that holds its lane longest, of those whose lane is not decided. */
@@ -40,8 +40,8 @@ static bool pick_lane(const struct branch *b, const struct modulo_state *s, stru
 	return best != MODULO_NONE;
 }
 
-/* The violated pair with the least slack; of similar ones, the pair both of whose orders have little (the bslack of Smith and
- * Cheng). */
+/* The violated pair with the least slack; of similar ones, the pair both of whose orders have little (the bslack of
+ * Smith and Cheng). */
 static bool pick_pair(struct branch *b, struct modulo_state *s, struct decision *d)
 {
 	double urgent = INFINITY;
@@ -70,7 +70,7 @@ static bool pick_pair(struct branch *b, struct modulo_state *s, struct decision 
 	return urgent < INFINITY;
 }
 
-/* The versions that the earliest starts need. Uses in other parts never need more than the least. */
+/* The versions that the earliest starts need. Between parts (modulo_net.h) the least suffice: a part can be delayed. */
 static int versions_needed(const struct branch *b, const struct modulo_state *s, int value)
 {
 	double most = s->low[value];
@@ -91,15 +91,14 @@ static bool pick_versions(struct branch *b, struct modulo_state *s, struct decis
 	const struct modulo_problem *p = b->g.net->p;
 
 	for (int i = 0; i < p->nvalues; i++)
-		b->best->versions[i] = versions_needed(b, s, i);
-	modulo_memory_loads(p, s->lanes, b->best->versions, b->g.load);
+		b->found->versions[i] = versions_needed(b, s, i);
+	modulo_memory_loads(p, s->lanes, b->found->versions, b->g.load);
 	for (int i = 0; i < p->nvalues; i++) {
 		int memory = modulo_state_memory(&b->g, s, i);
 
-		if (memory != MODULO_NONE && b->best->versions[i] > s->low[i] &&
+		if (memory != MODULO_NONE && b->found->versions[i] > s->low[i] &&
 		    b->g.load[memory] > modulo_memory_limit(&p->memories[memory])) {
-			*d = (struct decision){ .what = DECIDE_VERSIONS, .index = i,
-				.integer = s->low[i] };
+			*d = (struct decision){ .what = DECIDE_VERSIONS, .index = i, .integer = s->low[i] };
 			return true;
 		}
 	}
@@ -114,7 +113,8 @@ static int integer_of(const struct branch *b, int from, int to)
 	return b->g.net->pairs.v[k].i == from ? b->integers[k] : -b->integers[k] - 1;
 }
 
-/* From a to b, to c, and back to a are one interval or two. An order that is kept has one. */
+/* Modulo II, the way from a to b, to c, and back to a is II or 2 II long: the integers sum up to -1 or -2. The order is
+ * kept if it is II. Otherwise decide a pair of it of which several integers are left. */
 static bool pick_order(struct branch *b, struct modulo_state *s, struct decision *d)
 {
 	for (int k = 0; k < b->g.net->p->norders; k++) {
@@ -123,7 +123,7 @@ static bool pick_order(struct branch *b, struct modulo_state *s, struct decision
 
 		if (integer_of(b, o->a, o->b) + integer_of(b, o->b, o->c) + integer_of(b, o->c, o->a) == -1)
 			continue;
-		d->what = DECIDE_NOTHING;
+		d->what = CANNOT_DECIDE;
 		for (int i = 0; i < 3; i++) {
 			int pair = modulo_net_pair(b->g.net, ends[i], ends[i + 1]), first, last;
 			const struct modulo_pair *x = &b->g.net->pairs.v[pair];
@@ -162,12 +162,12 @@ static struct decision decide(struct branch *b, struct modulo_state *s)
 	if (pick_lane(b, s, &d))
 		return d;
 	d.what = DECIDED_ALL;
-	memcpy(b->y, least_of(&b->g, s, 0, 0), (size_t)b->g.n * sizeof(*b->y));
+	memcpy(b->y, least_of(&b->g, s, 0, 0), (size_t)b->g.n * sizeof(*b->y));	/* earliest starts, of task 0: 0 */
 	if (pick_pair(b, s, &d))
 		return d;
 	clamp_integers(b, s);
-	if (pick_order(b, s, &d) || pick_versions(b, s, &d))
-		return d;
+	if (!pick_order(b, s, &d))
+		(void)pick_versions(b, s, &d);
 	return d;
 }
 
@@ -186,7 +186,7 @@ static enum modulo_end explore(struct branch *b, int depth);
 static enum modulo_end keep_schedule(struct branch *b, const struct modulo_state *s)
 {
 	const struct modulo_net *net = b->g.net;
-	struct modulo_found *f = b->best;
+	struct modulo_found *f = b->found;
 	struct modulo_choice c = { s->lanes, f->versions, b->integers };
 	double ii = modulo_choice_ii(b->arena, net, &c, b->y, f->links, &f->nlinks);
 
@@ -308,7 +308,7 @@ static enum modulo_end explore(struct branch *b, int depth)
 	d = decide(b, &b->states.v[depth]);
 	if (d.what == DECIDED_ALL)
 		return keep_schedule(b, &b->states.v[depth]);
-	if (d.what == DECIDE_NOTHING)
+	if (d.what == CANNOT_DECIDE)
 		return MODULO_END_REFUTED;
 	if (d.what == DECIDE_LANE)
 		return explore_lanes(b, depth, d.index);
@@ -349,13 +349,12 @@ enum modulo_end modulo_branch(struct arena *a, const struct modulo_net *net, str
 	b.y = ARENA_ARRAY(a, net->p->ntasks, double);
 	b.integers = ARENA_ARRAY(a, net->pairs.n + 1, int);
 	modulo_found_init(a, net->p, &found);
-	b.best = &found;
+	b.found = &found;
 	if (stop_asked(t->stop))
 		end = MODULO_END_STOPPED;
 	else if (modulo_root(&b.g, state_at(&b, 0)) && modulo_tighten(&b.g, &b.states.v[0])) {
-		b.g.memory = MODULO_NONE;
 		end = explore(&b, 0);
-		b.g.memory = MODULO_NONE;
+		b.g.memory = MODULO_NONE;	/* one that was too small only after decisions */
 	}
 	if (end == MODULO_END_FOUND && found.ii < best->ii)
 		modulo_found_copy(net->p, best, &found);
