@@ -41,7 +41,7 @@ bool lower_is_matrix_operand(const struct kernel *k, int buffer);
 bool lower_is_partial_sum(const struct kernel *k, int node);
 bool lower_joins_partial_sums(const struct kernel *k, int node);
 
-/* computes: own, a copy of the plan whose waits the two functions below change
+/* computes: own, a copy of the plan, which k->plan is from now on; the two functions below change its waits
  * promises: every order that the plan's waits guarantee still holds */
 void lower_copy_waits(struct kernel *k);
 /* needs: own, rings, refinements; removes or replaces waits of own
@@ -49,11 +49,11 @@ void lower_copy_waits(struct kernel *k);
  * show (is_hidden in sync/own_waits.c) is not implied by others and cannot be replaced */
 NODISCARD enum err_code lower_remove_hidden_waits(struct kernel *k, struct err *e);
 /* Holds back a lane that runs ahead: adds to `own` a wait in the other direction, by which the awaited sTask of wait
- * number `wait` awaits an earlier instance of the waiting one. False: each would be a deadlock, or is one too many. */
+ * number `wait` awaits an earlier instance of the waiting one. False: each would be a deadlock; or too many waits. */
 bool lower_hold_back(struct kernel *k, int wait);
 
-/* The part of a ring that belongs to sTask s, if the ring holds all slices of a split value: its extents, and in rows
- * and cols what s fills, which with the last slice includes zeros beyond the value's end. */
+/* The part of a ring that belongs to sTask s; all of it unless it holds all slices of a split value. height and width
+ * are its extents, rows and cols what s fills, which with the last slice includes zeros beyond the value's end. */
 struct frag lower_ring_slice(const struct stask *s, const struct ring *r);
 /* needs: rings. Access width of a load by threads: contiguous elements that a thread copies at once. */
 int lower_copy_width(const struct kernel *k, int task);
@@ -137,9 +137,9 @@ int lower_run_flag(const struct kernel *k, int task, int loop);
 bool lower_shown_by_flag(const struct kernel *k, const struct wait *w, const struct relation *r, int i, int on);
 /* Adds to entry x the waits on flags that wait number `wait` of the plan comes to. Needs flags. */
 void lower_flag_waits(struct kernel *k, struct kentry *x, int wait);
-/* Does the wait await an sTask in a loop inside the waiting one's, and must a flag of that loop's runs show it? *depth
+/* Does the wait await an sTask in a loop inside the waiting one's, and must a flag of that loop's runs show it? *back
  * is how many runs back the wait looks. */
-bool lower_waits_for_run(const struct kernel *k, const struct wait *w, int *depth);
+bool lower_waits_for_run(const struct kernel *k, const struct wait *w, int *back);
 /* Must the awaited load wait for the runs of the waiting sTask's loop, so that it cannot run ahead of empty ones? */
 bool lower_keeps_lockstep(const struct kernel *k, const struct wait *w);
 /* Adds waits that are not in the plan but needed because a loop may make no iteration. */
@@ -150,7 +150,7 @@ void lower_carry_starts(struct kernel *k, struct kentry *x);
  * lane_replica: its number among the replicas of all lanes of the plan, as relations count them. */
 void lower_groups(struct kernel *k, struct klane *l, int lane_replica);
 /* Adds waits until no group is left to those of lower_groups, without which ptxas would run the products one by one. */
-void lower_stages(struct kernel *k, struct klane *l);
+void lower_end_stages(struct kernel *k, struct klane *l);
 
 /* The relation of the plan's events over `ntiles` tiles in which each loop makes `trips` iterations, or the most that
  * it can make. Allocated in `a`. */
@@ -162,7 +162,7 @@ bool lower_all_windows(struct kernel *k, bool (*holds)(void *ctx, const struct r
 int lower_tile_offsets(const struct kernel *k, int lane, int *least);
 /* That difference summed over all replicas of all lanes: tiles that lanes may be apart in addition to their waits. */
 int lower_tile_spread(const struct kernel *k);
-/* So many iterations show every pair of iterations that can interact; more show nothing new. */
+/* Among so many iterations are any two that can interact. */
 int64_t lower_window_iterations(const struct kernel *k);
 
 static inline const struct stask *stask_at(const struct kernel *k, int task)
@@ -231,8 +231,8 @@ static inline bool awaits_own_load(const struct kernel *k, const struct wait *w)
 	return on_same_lane(k, w) && is_async_load(k, w->on) && w->when != WAIT_ISSUED;
 }
 
-/* Is the wait, or a part of it, shown by a flag? A lane knows what it has issued itself, and counts groups of its own
- * products; but it needs flags for its asynchronous loads, and for what other replicas of it did. */
+/* Is the wait, or a part of it, shown by a flag? A lane knows what it has issued itself, and counts its own products;
+ * but it needs flags for its asynchronous loads, which name one even if they never run, and for other replicas. */
 static inline bool needs_flag(const struct kernel *k, const struct wait *w)
 {
 	if (graph_never_runs(k->plan->graph, w->on) && !is_async_load(k, w->on))

@@ -2,16 +2,16 @@
  * shared memory into fragments in the layout of the instruction (mma), which is complete when the lane goes on. */
 #include "lower/select/lowering.h"
 
-struct fetched {
+struct step_product {
 	struct lowering *c;
 	const struct stask *s;
 	const struct sync_product *p;
 	const struct matrix_instruction *by;
-	int depth, steps;
+	int depth, steps;		/* contracted elements of a k step; k steps */
 };
 
 /* The operand as a matrix: its rows are the axes it shares with the result, its columns the contracted axes. */
-static struct shape2 operand_shape(const struct fetched *x, int arg)
+static struct shape2 operand_shape(const struct step_product *x, int arg)
 {
 	const struct sync_product *p = x->p;
 	struct shape2 v = { .nrow = arg ? p->at.ncol : p->at.nrow, .ncol = p->along.nrow,
@@ -29,7 +29,7 @@ static struct shape2 operand_shape(const struct fetched *x, int arg)
 }
 
 /* Declares the registers of an operand for one k step. */
-static const struct frag *step_frag(const struct fetched *x, int arg)
+static const struct frag *step_frag(const struct step_product *x, int arg)
 {
 	struct lowering *c = x->c;
 	const struct frag *sum = x->p->sum.frag;
@@ -47,7 +47,7 @@ static const struct frag *step_frag(const struct fetched *x, int arg)
 }
 
 /* Set of the axes that the product contracts. */
-static uint64_t contracted_axes(const struct fetched *x)
+static uint64_t contracted_axes(const struct step_product *x)
 {
 	uint64_t axes = 0;
 
@@ -58,7 +58,7 @@ static uint64_t contracted_axes(const struct fetched *x)
 
 /* Can the n elements of a register be loaded as one word? They must be contiguous in the ring, and all within the
  * contracted axis or all beyond it. */
-static bool can_fetch_words(const struct fetched *x, const struct ring *r, int n)
+static bool can_fetch_words(const struct step_product *x, const struct ring *r, int n)
 {
 	const struct shape2 *along = &x->p->along;
 	int axis = along->row[along->nrow - 1];
@@ -68,8 +68,9 @@ static bool can_fetch_words(const struct fetched *x, const struct ring *r, int n
 		size % n == 0 && tile % n == 0 && r->panel_cols % n == 0;
 }
 
-/* Loads one k step of an operand from its ring, with zeros beyond the ends of axes. */
-static enum err_code fetch_operand(const struct fetched *x, int arg, struct frag_at *out, struct err *e)
+/* Loads one k step of an operand from its ring, with zeros beyond the ends of contracted axes, and of axes that the
+ * ring but not the result has in full: there the tile may reach beyond the ring. */
+static enum err_code fetch_operand(const struct step_product *x, int arg, struct frag_at *out, struct err *e)
 {
 	struct lowering *c = x->c;
 	int buffer = buffer_of_node(c, x->s, x->p->mma->arg[arg]);
@@ -103,7 +104,7 @@ static enum err_code fetch_operand(const struct fetched *x, int arg, struct frag
 }
 
 /* The first operand of a k step: from its ring, or from registers, which then have all steps. */
-static enum err_code first_operand(const struct fetched *x, const struct kentry *entry,
+static enum err_code first_operand(const struct step_product *x, const struct kentry *entry,
 	struct frag_at *out, struct err *e)
 {
 	struct lowering *c = x->c;
@@ -118,7 +119,7 @@ static enum err_code first_operand(const struct fetched *x, const struct kentry 
 	return use_registers(c, entry, buffer, TOUCH_READ, out, e);
 }
 
-static void add_product(const struct fetched *x, struct frag_at a, struct frag_at b)
+static void add_product(const struct step_product *x, struct frag_at a, struct frag_at b)
 {
 	struct lowering *c = x->c;
 	struct role_op *o = add_op(c, DO_PRODUCT);
@@ -138,7 +139,7 @@ static void add_product(const struct fetched *x, struct frag_at a, struct frag_a
 enum err_code select_step_products(struct lowering *c, const struct kentry *entry,
 	const struct sync_product *p, struct err *e)
 {
-	struct fetched x = { .c = c, .s = stask_of(c, entry), .p = p };
+	struct step_product x = { .c = c, .s = stask_of(c, entry), .p = p };
 	struct frag_at a = { 0 }, b;
 	struct role_body *outer;
 	struct role_op *each;
@@ -146,7 +147,7 @@ enum err_code select_step_products(struct lowering *c, const struct kentry *entr
 	TRY(find_matrix_instruction(c, x.s, p->sum.frag, &x.by, e));
 	x.depth = matrix_depth(x.by, x.s->work.type);
 	x.steps = (int)ceil_div(p->along.rows, x.depth);
-	if (!entry->result_shared) {	/* the touch is of all steps */
+	if (!entry->result_shared) {	/* else the accumulator is no buffer's; a touch is of all steps */
 		add_touch(c, TOUCH_READ, TOUCH_FRAG, p->result, p->sum.version);
 		add_touch(c, TOUCH_WRITE, TOUCH_FRAG, p->result, p->sum.version);
 	}

@@ -66,8 +66,8 @@ int lower_tile_spread(const struct kernel *k)
 }
 
 /* A ring's slot is used again after as many iterations as the ring has versions. Two more show an instance before and
- * one behind. These numbers and the margin are generous, not derived: if a window is too small after all, verify
- * finds it in the finished kernel, and the next attempt makes the flag deeper (refine.h). */
+ * one behind. Windows have up to twice as many iterations. All this is generous, not derived: if a window is too small
+ * after all, verify finds it in the finished kernel, and the next attempt makes the flag deeper (refine.h). */
 int64_t lower_window_iterations(const struct kernel *k)
 {
 	int64_t n = WINDOW_ITERATIONS;
@@ -124,8 +124,8 @@ static bool arrival_holds(const struct proof *p, int depth, int64_t n)
 	return false;
 }
 
-/* Could a wait notice that a warp arrived twice in one generation at the barrier of instance n? A wait for n or for
- * either of the two generations before could, and any later wait on that barrier, as all its generations shift. */
+/* Could a wait notice that a warp, arriving for instance n, is counted in the generation before? That is complete too
+ * early: for a wait for it, and for one for its predecessor that has not looked yet. All later generations shift. */
 static bool is_awaited(const struct proof *p, int depth, int64_t n)
 {
 	for (int64_t x = n < 2 * depth ? n % depth : n - 2 * depth; x < p->n; x += depth)
@@ -165,7 +165,7 @@ static bool wait_is_safe(const struct proof *p, const struct wait *w, int depth)
 			p->awaited[n] = true;
 			if (!wait_holds(p, depth, waiter, n))
 				return false;
-			/* A replica begins its tile when the one before has seen all flags of its own. The relation
+			/* A replica begins its tile when the one before has made all waits of its tile. The relation
 			 * does not know that: it is a wait of the kernel, not of the plan. */
 			p->seen[n] = has_replicas;
 		}
@@ -190,10 +190,10 @@ static int last_in_run(const struct proof *p, int64_t run)
 	return last;
 }
 
-/* The same for a flag of runs. A waiter sees the runs one after the other, so it knows that the generation before is
- * complete. What remains: the run `depth` runs after the awaited one must not end before the waiter has looked. The
- * relation has no events for runs without an iteration. Waits behind the loop put those in order (lower_run_waits), and
- * verify checks them. */
+/* The same for a demand on a flag of runs. A waiter sees the runs one after the other, so it knows that the generation
+ * before is complete. What remains: the run `depth` runs after the awaited one must not end before the waiter has
+ * looked. The relation has no events for runs without an iteration. Waits behind the loop put those in order
+ * (lower_run_waits), and verify checks them. */
 static bool run_wait_is_safe(const struct proof *p, const struct wait *w, const struct flag_demand *demand, int depth)
 {
 	int loop = stask_at(p->k, w->task)->loop;
@@ -210,7 +210,8 @@ static bool run_wait_is_safe(const struct proof *p, const struct wait *w, const 
 }
 
 /* With this depth, can no wait on the flag and no arrival at it mistake one generation for another? If one can, *wait
- * is a wait on the flag: the one that can, or the last one if it is an arrival. */
+ * is a wait on the flag: the one that can, or the last one if it is an arrival. On a flag of runs a wait's first demand
+ * is tested: what makes others safe are often waits that the relation lacks (lower_run_waits). verify checks all. */
 static bool depth_holds(const struct proof *p, int depth, int *wait)
 {
 	const struct plan *plan = p->k->plan;
@@ -226,7 +227,7 @@ static bool depth_holds(const struct proof *p, int depth, int *wait)
 		if (!(p->f->runs ? run_wait_is_safe(p, w, &demand, depth) : wait_is_safe(p, w, depth)))
 			return false;
 	}
-	/* If one arrival completes a generation, none can be counted in a wrong one. */
+	/* If one arrival completes a generation, none is counted in a wrong one. Those of runs are left to verify. */
 	for (int64_t n = depth; n < p->n && p->f->arrivals > 1 && !p->f->runs; n++)
 		if (is_awaited(p, depth, n) && !arrival_holds(p, depth, n))
 			return false;

@@ -344,6 +344,6 @@ void lower_groups(struct kernel *k, struct klane *l, int lane_replica)
 	if (!multiplies)
 		return;
 	count_pass(k, l, lane_replica, false);
-	lower_stages(k, l);
+	lower_end_stages(k, l);
 	count_pass(k, l, lane_replica, true);
 }

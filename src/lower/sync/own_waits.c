@@ -4,8 +4,8 @@
  * A flag shows a wait if the wait can be made as a test of one of the flag's mbarriers. A few waits cannot be shown:
  * they are removed if other waits imply them, else replaced, else the plan is refused (lower_remove_hidden_waits).
  *
- * A flag has a limited number of mbarriers, so a lane that runs far ahead of those that wait for it would overwrite
- * phases that these have not seen. It gets additional waits (lower_hold_back).
+ * A flag has a limited number of mbarriers, so a lane that runs far ahead of those that wait for it would use
+ * one again whose last generation these have not seen. It gets additional waits (lower_hold_back).
  *
  * Whether waits imply others or make a deadlock is decided on the relation of events over a few tiles, once for each
  * number of iterations that may make a difference (lower_all_windows). */
@@ -16,7 +16,7 @@
 enum {
 	/* how many instances a lane may be ahead of a waiter: the numbers that lower_hold_back tries */
 	AHEAD_FIRST = DEPTH_MAX / 2, AHEAD_LAST = DEPTH_MAX,
-	WAITS_MOST = 256,		/* a kernel with more, the plan's included, gets no additional waits */
+	WAITS_MOST = 256,		/* with more, the plan's included, none is added: attempts must end */
 };
 
 void lower_copy_waits(struct kernel *k)
@@ -84,8 +84,8 @@ static bool has_no_cycle(void *ctx, const struct relation *r)
 	return !r->ncycle;
 }
 
-/* Does the wait await all copies in a run of a loop, by one phase for the run? No flag shows that: the copy engine
- * completes a phase when one instance of a load is complete, and no lane knows when the last one is. */
+/* Does the wait await all copies in a run of a loop, by one generation for the run? No flag shows that: the copy engine
+ * completes a generation with each instance of a load, and no lane knows when the last one is complete. */
 static bool is_hidden(struct kernel *k, const struct wait *w)
 {
 	struct flag_demand part;
@@ -99,9 +99,9 @@ static bool is_hidden(struct kernel *k, const struct wait *w)
 	return hidden;
 }
 
-/* Replaces wait number i, which is `w` and has been removed, by a wait for an sTask that reads what is loaded and so
- * has waited for the load itself. False: every such wait would be a deadlock. A wait without a distance awaits what its
- * dependences say, which are not those of the reader, so it cannot be replaced. */
+/* Replaces wait number i, which is `w` and has been removed, by a wait for an sTask of the load's loop that reads
+ * what is loaded in the same iteration, so has waited for it. False: every such wait would be a deadlock. A wait
+ * without a distance awaits what its dependences say, which are not those of the reader, so it is not replaced. */
 static bool wait_for_reader(struct kernel *k, int i, struct wait w)
 {
 	const struct graph *g = k->plan->graph;

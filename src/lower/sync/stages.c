@@ -133,7 +133,7 @@ static void separate_stages(const struct iteration_order *t)
 	}
 }
 
-void lower_stages(struct kernel *k, struct klane *l)
+void lower_end_stages(struct kernel *k, struct klane *l)
 {
 	for (int loop = 0; loop < k->plan->graph->program->loops.n; loop++) {
 		struct iteration_order t = { k, l, &l->regions[loop + 1], loop };

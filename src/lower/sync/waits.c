@@ -40,17 +40,17 @@ static bool is_awaited_inside(const struct kernel *k, int task)
 
 /* A lane that has sTasks in the loop itself needs no flag of runs if there is a flag of instances: the last instance so
  * far shows as much, and is seen sooner. */
-bool lower_waits_for_run(const struct kernel *k, const struct wait *w, int *depth)
+bool lower_waits_for_run(const struct kernel *k, const struct wait *w, int *back)
 {
 	const struct graph *g = k->plan->graph;
 	int mine = loop_of(k, w->task), theirs = loop_of(k, w->on);
 	int lane = lane_of(k, w->task);
 
-	*depth = greatest_distance(k, w);
+	*back = greatest_distance(k, w);
 	if (theirs == NONE || g->program->loops.v[theirs].parent != mine || w->when == WAIT_ISSUED ||
 	    is_async_load(k, w->on))
 		return false;
-	return *depth > 1 || g->trips[theirs].least == 0 || !lane_has_loop(k->plan, lane, theirs) ||
+	return *back > 1 || g->trips[theirs].least == 0 || !lane_has_loop(k->plan, lane, theirs) ||
 		!is_awaited_inside(k, w->on);
 }
 
