@@ -19,12 +19,14 @@ local function more_versions(plan, problems)
   return next(depth) and {{"buffers", depth}}
 end
 
--- One version less of all rings of loops, except pinned ones.
-local function fewer_versions(plan, pinned)
-  local depth = {}
+-- One version less of all rings of loops, or of all, except pinned ones; of far too many, the share that fits.
+local function fewer_versions(plan, pinned, all)
+  local depth, share = {}, plan.device:number "memory.shared.bytes" / plan.usage.shared_bytes
   for _, b in ipairs(plan.graph.buffers) do
     local n = plan.rings[b.name]
-    if b.loop and b.scope == "shared" and n and n > 1 and not pinned[b.name] then depth[b.name] = n - 1 end
+    if (b.loop or all) and b.scope == "shared" and n and n > 1 and not pinned[b.name] then
+      depth[b.name] = math.max(1, math.min(n - 1, share < 0.5 and math.floor(n * share) or n))
+    end
   end
   return next(depth) and {{"buffers", depth}}
 end
@@ -52,6 +54,16 @@ local function more_warps(plan, problem)
   return options.warps <= 16 and {{"lane", lane[2], options}}
 end
 
+-- Half of the warps for the lane that has most.
+local function fewer_warps(plan)
+  local widest
+  for _, s in draft.each(draft.read(plan), "lane") do
+    if (s[3].warps or 0) > (widest and widest[3].warps or 4) then widest = s end
+  end
+  if widest then widest[3].warps = widest[3].warps // 2 end
+  return widest and {widest}
+end
+
 -- Is any problem that of a missing wait?
 local function lacks_waits(problems)
   for _, p in ipairs(problems) do
@@ -59,10 +71,10 @@ local function lacks_waits(problems)
   end
 end
 
--- The hint of the first problem that has statements for one, as such.
-local function hinted(problems)
+-- The hint of the first problem that has statements for one, as such; of the first with that code, if one is given.
+local function hinted(problems, code)
   for _, p in ipairs(problems) do
-    if p.hint:find "^plan:" then return draft.parse(p.hint).list end
+    if p.hint:find "^plan:" and (not code or p.code == code) then return draft.parse(p.hint).list end
   end
 end
 
@@ -71,9 +83,11 @@ end
 local function repair_of(plan, problems, pinned, filled, any)
   local code = problems[1].code
   if lacks_waits(problems) and not filled then return {{"fill_waits"}} end
+  local fewer = any and hinted(problems, "threads")     -- before memory, as threads take some
+  if fewer then return fewer end
   if code == "versions" then return more_versions(plan, problems) end
-  if code == "shared_memory" then return fewer_versions(plan, pinned) or any and hinted(problems) end
-  if code == "registers" then return any and free_registers(plan) or more_warps(plan, problems[1]) end
+  if code == "shared_memory" then return fewer_versions(plan, pinned, any) or any and hinted(problems) end
+  if code == "registers" then return any and free_registers(plan) or more_warps(plan, problems[1]) or any and fewer_warps(plan) end
   return any and hinted(problems)
 end
 

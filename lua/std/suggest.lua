@@ -13,6 +13,7 @@ local suggest = {}
 
 suggest.LEAST = 0.005                                   -- of the time: less is not worth a line
 local SHOWN <const> = 5
+local FIRST <const> = 3                                 -- changes tried with others where none helps alone
 local REPAIRS <const> = 12                              -- the most further statements that make a plan legal
 -- Trying stops when so many events have been played; making and checking a plan counts as some.
 local EVENTS <const>, EVENTS_A_TRY <const>, EVENTS_A_PLAN <const> = 3300000, 20000, 50000
@@ -112,6 +113,29 @@ local function repairs(plan, problems, limits)
   return found
 end
 
+-- The suggestions that save at least LEAST.
+local function helpful(found)
+  local out = {}
+  for i, s in ipairs(found) do
+    if s.gain >= suggest.LEAST then out[i] = s end      -- the best come first
+  end
+  return out
+end
+
+-- Where no change helps alone: each of the best few with any other one.
+local function pairs_of(plan, found)
+  local out = {}
+  for i = 1, math.min(#found, FIRST) do
+    local first = origin[found[i]].list
+    local made = repair.make({plan = plan}, {list = first})
+    for _, change in ipairs(made and changes.of(made, true) or {}) do
+      local both = table.move(change.list, 1, #change.list, #first + 1, table.move(first, 1, #first, 1, {}))
+      out[#out + 1] = {list = both, reason = ("%s; and %s"):format(found[i].reason, change.reason)}
+    end
+  end
+  return out
+end
+
 local list = {__name = "millrace.suggestions"}
 
 function list.__tostring(found)
@@ -134,10 +158,12 @@ function suggest.suggest(plan, given)
     events = 2 * EVENTS}
   local good, problems = plan:check()
   if not good then return setmetatable(repairs(plan, problems, limits), list) end
-  local found = suggest.try(plan, changes.of(plan, true), plan:simulate{events = 0}.seconds, nil, limits)
-  local tried = #found
-  for i = #found, 1, -1 do
-    if found[i].gain < suggest.LEAST then found[i] = nil end
+  local now = plan:simulate{events = 0}.seconds
+  local all = suggest.try(plan, changes.of(plan, true), now, nil, limits)
+  local tried, found = #all, helpful(all)
+  if #found == 0 then
+    all = suggest.try(plan, pairs_of(plan, all), now, nil, {trials = limits.trials, events = EVENTS})
+    tried, found = tried + #all, helpful(all)
   end
   found.none = ("none of %d changes tried would take %.1f %% less time; plan:improve() tries them one after the other, and together")
     :format(tried, 100 * suggest.LEAST)

@@ -140,6 +140,23 @@ static const char *without(const struct plan *p, const struct wait *w, struct ar
 	return arena_strf(a, "plan:unwait(\"%s\", \"%s\"); plan:fill_waits()", tasks[w->task].name, tasks[w->on].name);
 }
 
+/* The statement that gives the lane with most threads half of its warps. */
+static const char *smaller_lane(const struct plan *p, struct arena *a)
+{
+	const struct lane *l = &p->lanes.v[0];
+	int most = 0;
+
+	for (int i = 0; i < p->lanes.n; i++)
+		if (lane_warps(p, i) * p->lanes.v[i].replicas > most) {
+			most = lane_warps(p, i) * p->lanes.v[i].replicas;
+			l = &p->lanes.v[i];
+		}
+	most /= l->replicas;
+	return arena_strf(a, "plan:lane(\"%s\", {warps=%d%s%s})", l->name, most > 1 ? most / 2 : 1,
+		l->registers ? arena_strf(a, ", registers=%d", l->registers) : "",
+		l->replicas > 1 ? arena_strf(a, ", replicas=%d", most > 1 ? l->replicas : l->replicas - 1) : "");
+}
+
 void fit_memory(const struct plan *p, struct arena *a, struct problems *out, struct usage *u)
 {
 	const struct vdevice *d = p->device;
@@ -156,8 +173,7 @@ void fit_memory(const struct plan *p, struct arena *a, struct problems *out, str
 	for (int i = 0; i < p->lanes.n; i++)
 		u->threads += lane_warps(p, i) * p->lanes.v[i].replicas * d->warp;
 	if (u->threads > d->max_threads)
-		problem_add(a, out, PROBLEM_THREADS, p->lanes.v[p->lanes.n - 1].loc, "give the lanes fewer warps, or "
-			"use fewer lanes", "the lanes have %d threads, an EU of '%s' takes %d", u->threads, d->name,
+		problem_add(a, out, PROBLEM_THREADS, p->lanes.v[p->lanes.n - 1].loc, smaller_lane(p, a), "the lanes have %d threads, an EU of '%s' takes %d", u->threads, d->name,
 			d->max_threads);
 	if (u->named_barriers > d->named_barriers)
 		problem_add(a, out, PROBLEM_BARRIERS, last_issue_order(p)->loc, without(p, last_issue_order(p), a),

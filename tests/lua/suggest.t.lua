@@ -1,0 +1,213 @@
+-- plan:suggest(): from an empty plan to a fast one by what it says alone; and all that it, tl:why() and plan:check() say is code that
+-- does what is promised.
+--
+-- MILLRACE_PLANS in the environment is the number of plans, at most 50 of each sort.
+local mr = require "millrace"
+local tap = dofile((arg[0]:match "^(.*/)" or "./") .. "tap.lua")
+local programs = dofile((arg[0]:match "^(.*/)" or "./") .. "lib/programs.lua")
+local changes, core = require "millrace.changes", require "millrace.core"
+local ok, is, like = tap.ok, tap.is, tap.like
+local device = mr.device "h200"
+
+local function run(plan, text)
+  local copy = plan:copy()
+  assert(load("local plan = ...\n" .. text, "=suggestion", "t", {}))(copy)
+  return copy
+end
+
+local function seconds_of(plan) return plan:check() and plan:simulate{events = 0}.seconds end
+
+---- from an empty plan ------------------------------------------------------------------------------
+
+-- Do the first suggestion until there is none, or until the plan takes no more than so many seconds. Returns the plan and how
+-- many statements that were.
+local function follow(bound, tile, most)
+  local plan, statements = mr.plan(bound:graph{tile = tile}, device), 0
+  for _ = 1, 40 do
+    local s = not (most and (seconds_of(plan) or math.huge) <= most) and plan:suggest()[1]
+    if not s then break end
+    local _, n = s.text:gsub("plan:", "")
+    statements = statements + n
+    plan = run(plan, s.text)                            -- as if it were pasted
+  end
+  return plan, statements
+end
+
+local pingpong = mr.load_plan "attention_pingpong"
+local by_hand = pingpong:simulate().seconds
+local plan, statements = follow(pingpong.graph.program, {m = 128, n = 128}, by_hand / 0.97)
+local share = by_hand / (seconds_of(plan) or math.huge)
+ok(share >= 0.97 and statements <= 25, ("attention: %.3f of the speed of ping-pong in %d statements"):format(share, statements), plan:script())
+local square = mr.examples.gemm{m = 4096, n = 4096, k = 4096}
+by_hand = mr.load_plan("gemm_cooperative", square):simulate().seconds
+plan, statements = follow(square, {m = 128, n = 256, k = 64}, by_hand / 0.97)
+share = by_hand / (seconds_of(plan) or math.huge)
+ok(share >= 0.97 and statements <= 25, ("a product: %.3f of the speed of the cooperative one in %d statements"):format(share, statements))
+local gated = programs.gated{m = 2048, n = 2048, k = 2048}
+plan, statements = follow(gated, {m = 128, n = 128, k = 64})
+local tl = plan:simulate()
+ok(tl.ii <= 1.1 * tl.bound and statements <= 25, ("a program of one's own: near its bound in %d statements"):format(statements), tl.ii, tl.bound)
+like(plan:suggest(), "^none of %d+ changes tried would take 0%.5 %% less time; plan:improve%(%)", "then there is nothing to suggest")
+
+---- values ------------------------------------------------------------------------------------------
+
+plan = mr.load_plan "attention_serial"
+local script, first = plan:script(), plan:suggest()[1]
+ok(first.gain > 0.03 and first.text == first.change and #first.reason > 10, "a suggestion has a gain and a reason", first.reason)
+is(tostring(first), ("%s: %.1f %% less time"):format(first.text, 100 * first.gain), "  and is shown with it")
+is(first:apply(), plan, "apply() returns the plan")
+is(plan:script(), run(mr.load_plan "attention_serial", first.text):script(), "  and does what its text does")
+ok(plan:undo() and plan:script() == script, "  as one edit")
+local why = plan:simulate():why()
+like(why.binds, "^no unit binds", "why is a list with its text")
+is(why[1].text, first.text, "  of suggestions")
+plan:buffers{k = 3}
+local good, message = pcall(why[1].apply, why[1])
+ok(not good and message:find("apply: the plan has changed since; ask again for what helps now", 1, true), "not of a plan that has changed", message)
+local bare = mr.plan(gated:graph{tile = {m = 128, n = 128, k = 64}}, device)
+for _, text in ipairs{'plan:append("load_a", {seu="tma", lane="p0"})', 'plan:append("load_g", {seu="tma", lane="p0"})'} do
+  is(bare:suggest()[1]:apply() == bare and bare:suggest()[1].text ~= text and core.statements(bare):find(text, 1, true) ~= nil, true,
+    "what comes next: " .. text)
+end
+for _, name in ipairs{"load_h", "mma_h", "gate"} do bare:append(name, {at = name ~= "gate" and 1 or nil}) end
+is(bare:suggest()[1].text, 'plan:insert("mma_g", {seu="tensor", lane="c0", before="mma_h"})', "  or where it belongs")
+tap.refuses("require 'millrace'.load_plan('attention_serial'):suggest(1)", "user.lua:1: suggest: table of options expected, got 1")
+tap.refuses("require 'millrace'.load_plan('attention_serial'):suggest{trial = 1}",
+  "user.lua:1: suggest: unknown option 'trial'; did you mean 'trials'?")
+
+---- searched plans ------------------------------------------------------------------------------------
+
+-- Plans that searches have found, of smaller sizes, so that much can be tried.
+local MOST <const> = {b = 1, h = 2, hkv = 2, m = 512, n = 512, k = 512, s = 512, c = 64}
+local PLANS <const> = math.min(50, tonumber(os.getenv "MILLRACE_PLANS") or 50)
+
+local function searched()
+  local list = {}
+  for line in io.lines(mr.home .. "/tests/perf/sweep-h200.jsonl") do
+    local text = line:find('"name": "search', 1, true) and require("millrace.json").decode(line).script
+    local name, given = (text or ""):match "mr%.examples%.([%w_]+)(%b{})"
+    local sizes = name and load("return " .. given)()
+    for axis, most in pairs(sizes and MOST or {}) do
+      if math.type(sizes[axis]) == "integer" then sizes[axis] = math.min(sizes[axis], most) end
+    end
+    local bound, found = name and select(2, pcall(mr.examples[name], sizes)), nil
+    if core.is(bound, "millrace.program") then good, found = pcall(load(text), bound) end
+    if found and good and found:check() then list[#list + 1] = found end
+  end
+  return list
+end
+
+local plans = searched()
+ok(#plans >= 20, "there are searched plans", #plans)
+
+-- Other changes are tried of each plan, as there is not time for all of all.
+local all_changes, turn = changes.of, 0
+function changes.of(...)
+  local list = all_changes(...)
+  local out = {}
+  for i = 1, #list do out[i] = list[(i + turn - 1) % #list + 1] end
+  return out
+end
+
+local function judge(plan, s, now)
+  local good, made = pcall(run, plan, s.text)
+  if not good then return "fails: " .. made end
+  local seconds = seconds_of(made)
+  if s.seconds ~= nil and seconds ~= s.seconds then return ("takes %s, not %s"):format(seconds, s.seconds) end
+  if s.gain and math.abs(1 - seconds / now - s.gain) > 1e-12 then return "gains otherwise" end
+  if s.script and made:script() ~= s.script then return "makes another plan" end
+end
+
+local wrong, count = nil, 0
+for i = 1, PLANS do
+  local plan = plans[(i - 1) % #plans + 1]
+  turn = 11 * i
+  local now = seconds_of(plan)
+  for _, s in ipairs(plan:suggest{trials = 3}) do
+    count = count + 1
+    local problem = judge(plan, s, now)
+    if problem then wrong = s.text .. " " .. problem .. "\n" .. plan:script() end
+  end
+end
+ok(not wrong and count >= 0.5 * PLANS, ("%d suggestions for searched plans are code that does what they say"):format(count), wrong)
+
+---- broken plans --------------------------------------------------------------------------------------
+
+local function first_of(plan, kind)
+  for _, t in ipairs(plan.tasks) do
+    if t.kind == kind then return t.name end
+  end
+end
+
+local breaks = {
+  function(p)
+    local task, on = core.statements(p):match 'plan:wait%("([^"]+)", {"([^"]+)"'
+    p:unwait(task, on)
+  end,
+  function(p) p:remove(first_of(p, "mma") or p.tasks[1].name) end,
+  function(p) p:append(p.tasks[#p.tasks].name) end,
+  function(p) p:move(first_of(p, "load"), {seu = "tensor", repair_waits = false}) end,
+  function(p)
+    for _, b in ipairs(p.graph.buffers) do
+      if b.scope == "shared" and p.rings[b.name] then p:buffers{[b.name] = 40} end
+    end
+  end,
+  function(p) p:lane("c0", {warps = 4, registers = 24}) end,
+  function(p) p:lane("c0", {warps = 32}) end,
+  function(p) p:grid{eus = 1, cluster = 2} end,
+  function(p)                                           -- all waits
+    for task, list in core.statements(p):gmatch 'plan:wait%("([^"]+)", (%b{})' do
+      for on in list:gmatch '"([%w_%.]+)"' do
+        if on ~= "issued" then pcall(p.unwait, p, task, on) end
+      end
+    end
+  end,
+  function(p) p:wait(first_of(p, "load"), {{first_of(p, "mma"), distance = 0}}) end,
+  function(p) p:move(first_of(p, "mma"), {at = 3, repair_waits = false}) end,
+  function(p) for i = #p.tasks, 3, -1 do p:remove(p.tasks[i].name) end end,
+}
+
+-- The statements behind each "try:" of the printed problems.
+local function printed(problems)
+  local list = {}
+  for text in (tostring(problems):gsub("\n +try: ", "\0"):gsub("\n +", " ") .. "\n"):gmatch "\0([^\n]*)\n" do list[#list + 1] = text end
+  return list
+end
+
+local broken, followed, legal, tries, worse = 0, 0, 0, 0, nil
+wrong = nil
+for i = 1, PLANS do
+  local plan = plans[(i * 7) % #plans + 1]:copy()
+  local how = (i - 1) % #breaks + 1
+  turn = 7 * i
+  pcall(breaks[how], plan)
+  local fine, problems = plan:check()
+  if not fine then
+    broken = broken + 1
+    local list = plan:suggest{trials = 8}
+    for k = 1, math.min(#list, 5) do
+      local problem = judge(plan, list[k])
+      if problem then wrong = list[k].text .. " " .. problem .. "\n" .. plan:script() end
+    end
+    for _, text in ipairs(i % 3 == 0 and printed(problems) or {}) do
+      tries = tries + 1
+      local good, made = true, nil
+      if text:find "^plan:" then good, made = pcall(run, plan, text) end
+      if not good then wrong = ("try: %s: %s\n%s\n%s"):format(text, made, problems, plan:script()) end
+    end
+    followed = followed + (#list > 0 and 1 or 0)
+    local seen = 0
+    while not fine and list[1] and seen < 12 do         -- one after the other they lead to a legal plan
+      plan, seen = run(plan, list[1].text), seen + 1
+      fine = plan:check()
+      list = fine and {} or plan:suggest{trials = 8}
+    end
+    legal = legal + (fine and 1 or 0)
+    if not fine then worse = ("break %d: %s\n%s"):format(how, select(2, plan:check()), plan:script()) end
+  end
+end
+ok(not wrong and tries > 0, ("what is printed about %d broken plans is code, too"):format(broken), wrong)
+ok(broken >= 0.9 * PLANS and followed == broken, "there are suggestions for each of them", followed)
+ok(legal == broken, "  and the first ones, followed, make all of them legal", legal, worse)
+changes.of = all_changes
+tap.done_testing()
