@@ -109,7 +109,7 @@ local tried = {{trial = 1, predicted = 3e-3, text = "m=64"}, {trial = 2, predict
   {trial = 3, predicted = 2e-3, measured = 2.5e-3, phase = "device"}}
 writes(mr.progress{history = tried, bound_seconds = 1e-3}, "progress", "mr.progress{")
 writes(mr.progress{tried, other = {history = tried}}, "progresses", "history = {")
-is(tostring(mr.progress(tried)), "search: 3 tried, best 2.5 ms measured, at trial 3", "what came of a search")
+is(tostring(mr.progress(tried)), "search: 2 plans tried, 1 measured, best 2.5 ms measured, at trial 3", "what came of a search")
 is(#mr.progress{tried, other = tried}.curves, 2, "of several there are as many curves")
 
 -- The script in the file makes the same file.
@@ -165,7 +165,7 @@ refuses("mr.progress{}", "user.lua:1: progress: there is no search to draw")
 refuses("mr.progress{a=3}", "user.lua:1: progress: what a search tried expected as a, got 3")
 refuses("mr.progress(setmetatable({}, {__len = function() return 1 << 40 end}))", "user.lua:1: progress: there is no search to draw")
 is(tostring(mr.progress{endless = setmetatable({}, {__index = function() return {predicted = 1} end, __len = function() return 1 << 40 end})}),
-  "endless: 0 tried, nothing found", "a table without end has what is in it")
+  "endless: 0 plans tried, nothing found", "a table without end has what is in it")
 refuses("mr.progress{a={{}}}", "user.lua:1: progress: what a search tried expected as a, got table")
 refuses("mr.progress{[true]={}}", "user.lua:1: progress: names are strings, got true")
 refuses("local t = {} for i = 1, 13 do t['s' .. i] = {} end mr.progress(t)",
