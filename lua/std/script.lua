@@ -75,19 +75,24 @@ local function kept_comments(path)
   return kept
 end
 
+-- Why a file is not simply replaced by the plan: "exists, and is not the file of this plan"; nil if it may be, or there is none.
+-- Also whether there is one. Raises if it is no file.
+function script.obstacle(plan, path)
+  local kind, id = core.file_kind(path)
+  if kind == nil then return nil, false end
+  if kind ~= "file" then raise(("save: %s is a %s, not a file"):format(path, kind == "folder" and kind or "device or a pipe")) end
+  if id ~= (plan.path and select(2, core.file_kind(plan.path))) then return "exists, and is not the file of this plan", true end
+  if core.hash(text_of(path)) ~= core.hash_of_file(plan) then return "has changed since the plan was loaded from it", true end
+  return nil, true
+end
+
 -- May the plan be written there? Raises if not; returns whether there is a file.
 local function check_target(plan, path, overwrite)
-  local kind, id = core.file_kind(path)
-  if kind == nil then return false end
-  if kind ~= "file" then raise(("save: %s is a %s, not a file"):format(path, kind == "folder" and kind or "device or a pipe")) end
-  local own = plan.path and select(2, core.file_kind(plan.path))
-  if not overwrite and own ~= id then
-    raise(("save: %s exists, and is not the file of this plan; plan:save(%q, {overwrite=true}) replaces it"):format(path, path))
+  local why, exists = script.obstacle(plan, path)
+  if why and not overwrite then
+    raise(("save: %s %s; plan:save(%q, {overwrite=true}) replaces it"):format(path, why, path))
   end
-  if not overwrite and core.hash(text_of(path)) ~= core.hash_of_file(plan) then
-    raise(("save: %s has changed since the plan was loaded from it; plan:save(%q, {overwrite=true}) replaces it"):format(path, path))
-  end
-  return true
+  return exists
 end
 
 -- -> function plan:save(path, {overwrite=})

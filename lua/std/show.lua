@@ -2,6 +2,7 @@
 
 local core = require "millrace.core"
 local draft = require "millrace.draft"
+local script = require "millrace.script"
 local raise, show, entry = core.raise, core.show, core.entry
 
 local function title_of(plan) return ("%s on %s"):format(plan.graph.program.name, plan.device.name) end
@@ -63,6 +64,10 @@ local function of_plan(plan)
   return {plan = plan, title = title_of(plan), view = "plan",
     why = function() return tostring((plan:simulate():why())) end,
     path = function() return plan.path or free_path(plan) end,
+    asks = function(path)
+      local why, exists = script.obstacle(plan, path)
+      return exists and (why or "exists") or ""
+    end,
     save = function(path) return plan:save(path) end,
     overwrite = function(path) return plan:save(path, {overwrite = true}) end,
     measure = function() return measure(plan) end,

@@ -3,7 +3,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "explore/explorer.h"
 #include "explore/pane.h"
@@ -171,14 +170,17 @@ static void replace_or_ask(struct model *m, const char *answer)
 static void save_to(struct model *m, const char *path)
 {
 	struct explorer *x = m->calls.arg;
-	struct stat st;
+	const char *why = m->calls.asks ? m->calls.asks(m, path) : "";
 
-	if (stat(path, &st) || !S_ISREG(st.st_mode)) {
+	if (!why)
+		return;
+	if (!why[0]) {
 		x->done = model_save(m, path, false) && x->leaving;
 		return;
 	}
 	snprintf(x->path, sizeof(x->path), "%s", path);
-	snprintf(x->question, sizeof(x->question), "%s exists: y replace it, n choose another name, Esc do not save ", x->path);
+	snprintf(x->question, sizeof(x->question), "%s %s: y replace it, n choose another name, Esc do not save ",
+		x->path, why);
 	model_ask(m, x->question, "", replace_or_ask);
 	m->ask.keys = "yn";
 }

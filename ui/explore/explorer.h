@@ -12,7 +12,7 @@ struct explorer {
 	bool help;
 	bool done;
 	bool leaving;			/* once the plan is saved */
-	char path[256], question[384];	/* where to save it, if the file may be replaced, and how that is asked */
+	char path[256], question[512];	/* where to save it, if the file may be replaced, and how that is asked */
 	bool interrupted;		/* it ended by Ctrl-C, or because the terminal is gone */
 	struct lua_State *L;		/* for lexplore.c: the caller, */
 	int options;			/* and the stack index of its table of options */

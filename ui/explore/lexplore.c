@@ -111,6 +111,11 @@ static const char *path_of(struct model *m)
 	return call_text(m, "path", NULL, NULL);
 }
 
+static const char *asks(struct model *m, const char *path)
+{
+	return call_text(m, "asks", path, NULL);
+}
+
 static bool save(struct model *m, const char *path, bool overwrite)
 {
 	return call_text(m, overwrite ? "overwrite" : "save", path, NULL) != NULL;
@@ -219,7 +224,7 @@ static int first_view(lua_State *L, int options)
 }
 
 /* core.explore{plan=, timeline=, plan_of_timeline=, graph=, base=, plan_of_base=, measured=, title=, view=,
- * why=f, path=f, save=f, overwrite=f, measure=f, improve=f} -> edited, interrupted
+ * why=f, path=f, asks=f, save=f, overwrite=f, measure=f, improve=f} -> edited, interrupted
  * Shows the explorer until the user leaves. Returns whether the plan was edited, and whether Ctrl-C ended it. Without a
  * terminal it returns nothing; with one that cannot be used, nil and the reason. */
 static int explore_l(lua_State *L)
@@ -243,7 +248,7 @@ static int explore_l(lua_State *L)
 	model_init(m, &h->mem);
 	m->interrupted = &h->interrupted;
 	m->stop = stop_of(h);
-	m->calls = (struct model_calls){ s, why, path_of, save, measure, improve };
+	m->calls = (struct model_calls){ s, why, path_of, asks, save, measure, improve };
 	lua_getfield(L, 1, "title");
 	m->title = luaL_optstring(L, -1, "");
 	hold_finalizers(L);

@@ -67,6 +67,9 @@ struct model_calls {
 	const char *(*why)(struct model *m);
 	/* A path to propose for the plan, in m->frame; NULL if it failed. */
 	const char *(*path)(struct model *m);
+	/* "exists, and is not the file of this plan": why to ask before the plan is saved there; "": no need to. In
+	 * m->frame; NULL if it failed. */
+	const char *(*asks)(struct model *m, const char *path);
 	/* Save the plan's script; a file that exists is replaced only if `overwrite`. */
 	bool (*save)(struct model *m, const char *path, bool overwrite);
 	/* Compile, check and trace the plan on the device; NULL if it failed. */
