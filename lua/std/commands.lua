@@ -23,7 +23,8 @@ local texts <const> = {
 Says of each plan whether it is legal, and where it is not: FILE:LINE, the
 problem, its repair. Of a script that makes several plans, the last one.]]},
   diff = {"diff [--program FILE] A B", [[
-The statements to remove from plan A and to add to get plan B.
+The lines to remove from plan A and to add to get plan B, as plan:script writes
+both: comments, and how a plan was made, are no difference.
 Exit status: 0 if there are none, 1 if there are, 2 if a plan cannot be loaded.]]},
   show = {"show [--program FILE] FILE", [[
 Opens the plan in the explorer; without a terminal, prints it as a table.]]},
@@ -206,13 +207,9 @@ function commands.diff(...)
     return true
   end)
   if status ~= GOOD then return WRONG end
-  local good, diff = core.try(plans[1].diff, plans[1], plans[2])
-  if not good then
-    io.stderr:write("millrace ", diff, "\n")
-    return WRONG
-  end
-  if #diff == 0 then return GOOD end
-  io.write("--- ", files[1], "\n+++ ", files[2], "\n", diff.text, "\n")
+  local one, other = script.body(plans[1]:script()), script.body(plans[2]:script())
+  if one == other then return GOOD end
+  io.write("--- ", files[1], "\n+++ ", files[2], "\n", script.diff_text(core.diff(one, other)), "\n")
   return BAD
 end
 

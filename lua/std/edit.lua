@@ -4,6 +4,7 @@
 local core = require "millrace.core"
 local draft = require "millrace.draft"
 local record = require("millrace.record").of
+local script = require "millrace.script"
 local times = require "millrace.times"
 local raise, show, hint, entry, expect = core.raise, core.show, core.hint, core.entry, core.expect
 
@@ -37,24 +38,11 @@ local function with_head(one, other)
   return table.concat(lines, "\n")
 end
 
--- The lines that differ, with one before and after them.
-local function text_of(rows)
-  local out, last = {}, 0
-  for i, row in ipairs(rows) do
-    local before, after = rows[i - 1], rows[i + 1]
-    if row[1] ~= " " or before and before[1] ~= " " or after and after[1] ~= " " then
-      if last > 0 and last < i - 1 then out[#out + 1] = "  ..." end
-      out[#out + 1], last = row[1] .. " " .. row[2], i
-    end
-  end
-  return #out > 0 and table.concat(out, "\n") or "no difference"
-end
-
 local difference = record("difference", "text", {__name = "millrace.diff", __tostring = function(d) return d.text end})
 
 local function diff_of(one, other)
   local rows = core.diff(with_head(one, other), with_head(other, one))
-  local d = {text = text_of(rows)}
+  local d = {text = script.diff_text(rows)}
   for _, row in ipairs(rows) do
     if row[1] ~= " " then d[#d + 1] = row end
   end

@@ -30,6 +30,19 @@ function script.body(text)
   return text:sub(at), comments
 end
 
+-- Of core.diff: the lines that differ, with one before and after them.
+function script.diff_text(rows)
+  local out, last = {}, 0
+  for i, row in ipairs(rows) do
+    local before, after = rows[i - 1], rows[i + 1]
+    if row[1] ~= " " or before and before[1] ~= " " or after and after[1] ~= " " then
+      if last > 0 and last < i - 1 then out[#out + 1] = "  ..." end
+      out[#out + 1], last = row[1] .. " " .. row[2], i
+    end
+  end
+  return #out > 0 and table.concat(out, "\n") or "no difference"
+end
+
 ---- saving -------------------------------------------------------------------------------------
 
 local function ms(x) return ("%.4g ms"):format(x) end

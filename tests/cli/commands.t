@@ -83,8 +83,18 @@ t_out 'prints the statements' <<'E'
 + plan:append("load_x", {seu="tma", lane="p0", at=1})
   plan:append("double", {seu="cuda", lane="c0"})
 E
-t_cmd 'diff of plans of different programs' 2 "$MILLRACE" diff attention_overlap.lua plans/broken.lua
-t_err 'says so' "the plans are of different programs: 'flash_attention' and 'gemm'"
+sed 's/m=128/m=256/' plans/scale.lua >larger.lua
+t_cmd 'diff of plans for other sizes' 1 "$MILLRACE" diff --program scale.lua plans/scale.lua larger.lua
+t_out 'prints these' <<'E'
+--- plans/scale.lua
++++ larger.lua
+  local mr = require "millrace"
+- local bound = mr.bound(..., "scale", {m=128, n=128})
++ local bound = mr.bound(..., "scale", {m=256, n=128})
+  local plan = mr.plan(bound:graph{tile={m=64, n=64}}, mr.device "h200")
+E
+t_cmd 'diff with a plan that is not there' 2 "$MILLRACE" diff attention_overlap.lua plans/none.lua
+t_err 'says so' 'cannot open plans/none\.lua'
 
 # show, predict, run
 t_cmd 'show' 0 "$MILLRACE" show --program scale.lua plans/scale.lua
