@@ -1,5 +1,7 @@
 #include "lcore.h"
 
+#include <string.h>
+
 #include "draw/draw.h"
 #include "lplan.h"
 
@@ -20,6 +22,20 @@ const struct graph *check_graph(lua_State *L, int idx, const char *what)
 BOX_GC(graph_gc, GRAPH_CLASS, graph_free)
 
 /* bound:graph{tile={m=128, ...}} */
+/* Extents that were given as options: graph{m=128}. */
+static void check_extents(lua_State *L, const struct program *p)
+{
+	for (int i = 0; i < p->axes.n && lua_istable(L, 2); i++) {
+		const char *name = p->axes.v[i].name;
+
+		lua_pushstring(L, name);
+		if (strcmp(name, "tile") && lua_rawget(L, 2) == LUA_TNUMBER)
+			throw_msg(L, "graph: '%s' is an axis, whose extent belongs in tile=: graph{tile={%s=%d, ...}}", name,
+				name, (int)lua_tonumber(L, -1));
+		lua_pop(L, 1);
+	}
+}
+
 static int program_graph_l(lua_State *L)
 {
 	struct host *h = enter(L);
@@ -29,6 +45,7 @@ static int program_graph_l(lua_State *L)
 	void **box;
 
 	lua_settop(L, 2);
+	check_extents(L, p);
 	OPTIONS_CHECK(L, 2, "graph", "tile");
 	if (option_push(L, 2, "graph", "tile", LUA_TTABLE))
 		check_tiling(L, -1, "graph", p, &t);

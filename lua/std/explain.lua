@@ -95,6 +95,7 @@ function explain.topic(topic, width)
   flow(out, topic.call or (topic.title:gsub("check%.", "problem: ")), "", "    ", width)
   fill(topic.text, 2, width, out)
   if topic.fix then flow(out, "repair: " .. topic.fix, "  ", "  ", width) end
+  if topic.elsewhere then flow(out, "elsewhere: " .. topic.elsewhere, "  ", "    ", width) end
   if topic.names[1] == topic.kind then
     for _, section in ipairs(sections) do
       if section.kind == topic.kind then add_section(out, section, width) end
@@ -108,23 +109,65 @@ function explain.topic(topic, width)
   return table.concat(out, "\n")
 end
 
--- What there is: the names of all topics but fields, which are too many.
-function explain.all(width)
-  local out = {}
-  for _, section in ipairs(sections) do
-    local names = {}
-    if section[1] then flow(out, section.title, "", "", width) end
-    for _, topic in ipairs(section) do
-      for _, name in ipairs(topic.names) do
-        name = name:gsub("^check%.", "")
-        if topic.kind ~= "fields" then names[#names + 1] = name:gsub(" ", "\0") end
+-- The first sentence of a text.
+local function first_sentence(text)
+  text = text:gsub("%s+", " ")
+  return text:match "^(.-[^.]%.)%s" or text
+end
+
+-- A line for each: the name, and as much of the text as there is room for.
+local function add_lines(out, list, width)
+  local most = 0
+  for _, x in ipairs(list) do most = math.max(most, size(x.name)) end
+  most = math.min(most, width // 3)
+  for _, x in ipairs(list) do
+    local lead = ("  %s%s  "):format(x.name, (" "):rep(most - size(x.name)))
+    if size(lead) >= width - 8 then
+      flow(out, x.name .. ": " .. x.text, "  ", "    ", width)
+    else
+      local text, dots = x.text, width - size(lead)
+      if size(text) > dots then
+        text = divide(text, dots - 3):gsub("%s+%S*$", "") .. "..."
       end
+      out[#out + 1] = lead .. text
     end
-    local lines = {}
-    flow(lines, table.concat(names, section.kind == "words" and ", " or " "), "  ", "  ", width)
-    for _, line in ipairs(lines) do out[#out + 1] = line:gsub("\0", " ") end
   end
-  flow(out, 'help "NAME" tells more; help "start" where to begin.', "", "", width)
+end
+
+local function line_of(topic)
+  return {name = (topic.names[1]:gsub("^check%.", "")), text = first_sentence(topic.text)}
+end
+
+-- The topics of a list, a line each, under a title.
+function explain.list(title, topics, width)
+  local out, list = {}, {}
+  flow(out, title, "", "", width)
+  for i, topic in ipairs(topics) do list[i] = line_of(topic) end
+  add_lines(out, list, width)
+  flow(out, 'help "NAME" tells more.', "", "", width)
+  return table.concat(out, "\n")
+end
+
+-- The topics of a section, but not those about fields of objects.
+function explain.section(section, width)
+  local list = {}
+  for _, topic in ipairs(section) do
+    if topic.kind ~= "fields" then list[#list + 1] = topic end
+  end
+  return explain.list(section.title .. (section.about and ": " .. section.about or ""), list, width)
+end
+
+-- The table of contents: a line for each section.
+function explain.all(width)
+  local out, list = {}, {}
+  flow(out, 'help "start" says where to begin. help "NAME" tells about a part of this list, a function, a field, a word, a problem:', "", "", width)
+  for _, section in ipairs(sections) do
+    if section[1] then
+      list[#list + 1] = {name = section.title, text = section.about or first_sentence(section[1].text)}
+    end
+  end
+  add_lines(out, list, width)
+  flow(out, "Words of CUDA, CUTLASS and Triton are found, too.", "", "", width)
   return table.concat(out, "\n")
 end
 

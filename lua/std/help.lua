@@ -7,16 +7,18 @@ local explain = require "millrace.explain"
 local known = require "millrace.topics"
 local topics, sections, example = known.topics, known.sections, known.example
 
+local APROPOS <const> = 8                               -- lines at most
+
 ---- finding a topic -----------------------------------------------------------
 
 -- Names by which our kinds of objects know themselves, where the topic has another.
 local kinds = {["millrace.program"] = "bound", ["millrace.tile_program"] = "program",
   ["millrace.index"] = "p:load", ["millrace.search"] = "mr.search"}
 
--- "plan:move(task, ...)" -> "plan:move"; "steady state" stays, as there is such a topic.
+-- "plan:move(task, ...)" -> "plan:move"
 local function trim(name)
   name = name:match "^%s*(.-)%s*$"
-  return topics[name] and name or (name:gsub("[%s%(%{].*$", ""))
+  return topics[name] and name or (name:gsub("%s*[%(%{].*$", ""))
 end
 
 -- Topics that a text means: of that name, also a problem's; mr's; else a field or method anywhere.
@@ -36,6 +38,62 @@ local function find(name)
     end
   end
   return found
+end
+
+local function section_of(name)
+  for _, section in ipairs(sections) do
+    if section[1] and section.title:lower() == name:lower() then return section end
+  end
+end
+
+---- apropos ----------------------------------------------------------------------
+
+-- As words between spaces, in small letters, without differences of spelling.
+local function normal(text)
+  text = (" " .. text:lower() .. " "):gsub("[^%w]+", " "):gsub("isation", "ization"):gsub("ised%f[%W]", "ized"):gsub("ise%f[%W]", "ize")
+  return text
+end
+
+-- "buffering" -> "buffer"
+local function stem(word) return #word > 5 and word:gsub("ing$", ""):gsub("ed$", ""):gsub("s$", "") or word end
+
+-- How well a text fits: the phrase as it is, with other endings, or all of its words; nil: it does not.
+local function fit(text, phrase)
+  text = normal(text)
+  if text:find(normal(phrase), 1, true) then return 1 end
+  local all = true
+  for word in normal(phrase):gmatch "%w+" do all = all and text:find(" " .. stem(word), 1, true) ~= nil end
+  return all and #phrase > 3 and 2 or nil
+end
+
+-- Is it one of the names that others have for the topic?
+local function is_term(topic, phrase)
+  for term in (topic.elsewhere or ""):gmatch "[^;,:]+" do
+    if normal(term) == normal(phrase) then return true end
+  end
+end
+
+-- Topics in whose names, names elsewhere or text the phrase is, the best first.
+local function apropos(phrase)
+  local list, rank, order = {}, {}, 0
+  if not phrase:find "%w" then return list end
+  for _, section in ipairs(sections) do
+    for _, topic in ipairs(section) do
+      order = order + 1
+      local parts = {table.concat(topic.names, " | "), topic.elsewhere or "", topic.text .. " " .. (topic.fix or "")}
+      local best = is_term(topic, phrase) and 0 or nil
+      for i, part in ipairs(parts) do
+        local f = fit(part, phrase)
+        if f then best = math.min(best or 9, f == 1 and i or 3 + i) end
+      end
+      if best then
+        list[#list + 1] = topic
+        rank[topic] = best * 1e6 + (topic.kind == "fields" and 1e5 or 0) + order
+      end
+    end
+  end
+  table.sort(list, function(a, b) return rank[a] < rank[b] end)
+  return list, list[1] and rank[list[1]] // 1e6
 end
 
 local function name_of_function(f)
@@ -64,6 +122,18 @@ local function show(text) (core.page or print)(text) end
 
 local function show_all() show(explain.all(core.terminal().width)) end
 
+-- The topic whose name, or name elsewhere, has the phrase, and a line for each other one.
+local function show_apropos(name, list, rank)
+  local width, texts = core.terminal().width, {}
+  local from = rank <= 2 and 2 or 1
+  if from == 2 then texts[1] = explain.topic(list[1], width) end
+  local others = table.move(list, from, math.min(#list, from + APROPOS - 1), 1, {})
+  if #others > 0 then
+    texts[#texts + 1] = explain.list(from == 2 and "see also" or ("nothing is called '%s' here; it is in:"):format(name), others, width)
+  end
+  show(table.concat(texts, "\n"))
+end
+
 local function unknown(name)
   local names, fields = {}, {}
   for full, topic in pairs(topics) do
@@ -78,7 +148,8 @@ local function unknown(name)
   print(table.concat(explain.fill(text, 0, core.terminal().width), "\n"))
 end
 
-local function help(...)
+local help
+function help(...)
   local x = ...
   if select("#", ...) == 0 then return show_all() end
   if x == nil then return print "that is nil: nothing to tell about it" end
@@ -91,7 +162,14 @@ local function help(...)
   for i, topic in ipairs(found) do texts[i] = explain.topic(topic, core.terminal().width) end
   if #found > 0 then return show(table.concat(texts, "\n")) end
   local text = example(name)
-  if text then show(text) else unknown(name) end
+  if text then return show(text) end
+  local section = section_of(name)
+  if section then return show(explain.section(section, core.terminal().width)) end
+  local list, rank = apropos(name)
+  if #list > 0 then return show_apropos(name, list, rank) end
+  local first = name:match "^(%S+)%s"
+  if first and #find(known.full_name(first)) > 0 then return help(first) end
+  unknown(name)
 end
 
 return help

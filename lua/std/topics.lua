@@ -4,8 +4,10 @@
 --                           the first row plan itself, and `tl:print{by=}` is a call; *: all names are complete
 --   <!-- kind: words -->    the paragraph behind it is the topic "words", and each row of the table is one of that kind
 --   <!-- topic: start -->   the lines up to <!-- end --> are the topic "start"; indented ones are kept as they are
+--   <!-- about: ... -->     what the part behind this heading is about, for the table of contents
 --
--- The functions that are operations are described in src/tile/ops.def.
+-- The functions that are operations are described in src/tile/ops.def. Words that docs/glossary.md alone has are a part of their own;
+-- what CUTLASS, Triton and CUDA call a word is `elsewhere` of its topic.
 
 local core = require "millrace.core"
 
@@ -67,6 +69,8 @@ local function read(reference)
   local heading, section, marker, value, row, prose
   local by_kind = {}
   for line in reference:gmatch "([^\n]*)\n" do
+    local about = line:match "^<!%-%- about: (.-) %-%->$"
+    if about then heading.about = about end
     local new_marker, new_value = line:match "^<!%-%- (%a+):? ?([%w_*]*) %-%->$"
     if prose and not new_marker then
       prose[#prose + 1] = line:gsub("^    ", "  ")
@@ -100,7 +104,27 @@ local function read(reference)
   end
 end
 
+-- The tables of the glossary: | word | meaning | elsewhere |.
+local function read_glossary(text)
+  local section = {title = "Glossary", kind = "glossary", about = "more words, and what CUTLASS, Triton and CUDA call them"}
+  sections[#sections + 1] = section
+  for line in text:gmatch "[^\n]+" do
+    local cell, meaning, elsewhere = line:match "^| ([^|]+) | ([^|]+) |%s*([^|]-)%s*|$"
+    if cell and cell ~= "word" and not cell:find "^%-" then
+      local names, topic = {}, nil
+      for name in cell:gmatch "[^,]+" do names[#names + 1] = name:match "^%s*(.-)%s*$" end
+      for _, name in ipairs(names) do topic = topic or topics[name] end
+      if not topic then
+        topic = {names = names, text = plain(meaning):gsub("%*", ""), kind = "glossary"}
+        add(section, topic)
+      end
+      topic.elsewhere = elsewhere ~= "" and plain(elsewhere) or nil
+    end
+  end
+end
+
 read(require "millrace.reference.md")
+read_glossary(require "millrace.glossary.md")
 for _, section in ipairs(sections) do
   if section.title == "The tile language" then
     for _, op in ipairs(core.operations()) do

@@ -155,6 +155,42 @@ for _, width in ipairs{20, 40, 80, 200} do
   ok(not wide, ("no topic is wider than %d columns"):format(width), wide)
   ok(widest(explain.all(width)) <= width, ("nor is the list of all, at %d"):format(width))
 end
+---- what others call it -------------------------------------------------------------------------
+
+-- The first line that help prints of it.
+local help, core = require "millrace.help", require "millrace.core"
+local shown
+local page = core.page
+core.page = function(text) shown = text end
+local function first(text)
+  shown = nil
+  help(text)
+  return shown and shown:match "^[^\n]*"
+end
+for text, topic in pairs{["double buffering"] = "ring", ["Double-Buffering"] = "ring", pipeline = "pipelined loop", SM = "EU", sm = "EU",
+    overlap = "overlap", occupancy = "occupancy", num_stages = "ring", ["warp specialization"] = "lane", ["warp specialisation"] = "lane",
+    ["warp-specialized"] = "lane", ["software pipelining"] = "offset", ["split-K"] = "partition", ["persistent kernel"] = "assign tiles",
+    ["thread block cluster"] = "cluster", ["plan:move(softmax)"] = "plan:move(task, {at=, before=, after=, lane=, seu=, repair_waits=})",
+    ["deadlock"] = "problem: deadlock", ["tl:why softmax"] = topics["timeline:why"].call} do
+  is(first(text), topic, ("help '%s'"):format(text))
+end
+for line in read "docs/glossary.md":gmatch "[^\n]+" do
+  local word, elsewhere = line:match "^| ([^|,]+)[^|]* | [^|]+ |%s*([^|]-)%s*|$"
+  if word and word ~= "word" and not word:find "^%-" then
+    word = word:gsub("%s+$", "")
+    ok(topics[word], "the word of the glossary " .. word)
+  end
+end
+ok(first "bank conflict" == nil, "what nobody has a word for is not found")
+is(first "PLANS", "Plans: lanes, order, waits, rings, splits; check, edits, scripts", "a part of the list by its title, a line for each topic")
+for line in shown:gmatch "[^\n]+" do
+  ok(widest(line) <= core.terminal().width, "  " .. line)
+end
+help()
+local contents = select(2, shown:gsub("\n", "\n"))
+ok(contents < 30 and shown:find("\n  Timelines +simulate, print"), "the list of all is a table of contents, a line each", shown)
+core.page = page
+
 local lines = explain.fill("one two\nthree\n  code  stays\nfour", 2, 12)
 is(table.concat(lines, "|"), "  one two|  three|    code|      stays|  four", "text is filled, code keeps its lines")
 is(table.concat(explain.fill("abcdefghij", 0, 4), "|"), "abcd|efgh|ij", "a word without a space is divided")

@@ -257,6 +257,9 @@ end
 -- What the runtime reports comes back as text, and outputs as they are.
 local plan = gemm({m = 64, n = 64, k = 64}, {m = 64, n = 64, k = 32}, 2, 1)
 local kernel = plan:compile{target = "host"}
+local timed, why = pcall(function() kernel:bench() end)
+tap.ok(not timed and why:find("bench: a kernel for the CPU is for its results", 1, true) and why:find("plan:simulate() predicts it", 1, true),
+  "it has no time, and says where there is one", why)
 tap.like(kernel.source, "HOST_ENTRY%(gemm_main, %d+%)", "the source is the kernel's")
 local inputs = plan.graph.program:inputs{}
 local a, b = core.host_run(kernel, inputs, {seed = 1}), core.host_run(kernel, inputs, {seed = 2})
