@@ -115,7 +115,7 @@ local function first_sentence(text)
   return text:match "^(.-[^.]%.)%s" or text
 end
 
--- A line for each: the name, and as much of the text as there is room for.
+-- A line for each: the name, and as much of the text as fits.
 local function add_lines(out, list, width)
   local most = 0
   for _, x in ipairs(list) do most = math.max(most, size(x.name)) end
