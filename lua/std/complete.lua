@@ -227,8 +227,8 @@ local function common(list)
 end
 
 -- The sorted words that could replace the end of the text, which is the unfinished chunk up to the cursor, and how many
--- characters they replace. Words are keywords, locals and globals; fields after '.', methods after ':'; "option=" in the table
--- of a call; inside quotes what the call expects there, such as sTasks, or names of files. With a width in columns, returns the
+-- characters they replace. Words are keywords, locals and globals; fields after '.', methods after ':'; "option=" alone in the
+-- table of a call of ours; inside quotes what the call expects there, such as sTasks, or names of files. With a width in columns, returns the
 -- text to insert, or else the words to choose from as lines; nil if there is none.
 return function(text, width)
   local locals = {}
@@ -243,10 +243,14 @@ return function(text, width)
   elseif not kind and find(before, "[.:]$") and not find(before, "%.[.:]$") then
     add_fields(words, value_of(sub(before, 1, -2), locals), sub(before, -1) == ":")
   elseif not kind and not find(words.prefix, "^%d") then
-    if find(before, "[{,]%s*$") then add_call_words(words, before, false) end
-    add_keys(words, keywords)
-    add_keys(words, locals)
-    add_fields(words, globals)
+    local open = open_brackets(before)
+    local in_table = #open > 0 and open[#open].sign == "{" and find(before, "[{,;]%s*$")
+    if in_table then add_call_words(words, before, false) end
+    if next(words.set) == nil then                       -- in the table of a call of ours, its options alone
+      add_keys(words, keywords)
+      add_keys(words, locals)
+      add_fields(words, globals)
+    end
   end
   local list = {}
   for word in next, words.set do list[#list + 1] = word end

@@ -33,14 +33,16 @@ end
 
 local function plan_of(x) return is(x, "millrace.plan") and x or nil end
 
-local function tasks(x)
-  local names = plan_of(x) and names_of(x.tasks) or {}
-  for i = 1, #names do                                  -- "mma" means mma.0, mma.1, ...
+-- Names, and of slices the name of all of them: "mma" means mma.0, mma.1, ...
+local function with_bases(names)
+  for i = 1, #names do
     local base = match(names[i], "^(.*)%.%d+$")
     if base then names[#names + 1] = base end
   end
   return names
 end
+
+local function tasks(x) return with_bases(plan_of(x) and names_of(x.tasks) or {}) end
 
 local function lanes(x)
   local names = {"c0", "p0"}
@@ -49,7 +51,7 @@ local function lanes(x)
   return names
 end
 
-local function buffers(x) return plan_of(x) and keys_of(x.rings) or {} end
+local function buffers(x) return with_bases(plan_of(x) and keys_of(x.rings) or {}) end
 
 local function axes(x)
   local bound = plan_of(x) and x.graph.program or is(x, "millrace.program") and x
@@ -99,8 +101,8 @@ end
 -- elements of lists in any argument; files: a name of a file may stand there.
 local signatures = {
   append = {tasks, lane = lanes, seu = units}, remove = {tasks},
-  move = {tasks, lane = lanes, seu = units, before = tasks, after = tasks},
-  insert = {tasks, lane = lanes, seu = units, before = tasks, after = tasks},
+  move = {tasks, [0] = tasks, lane = lanes, seu = units, before = tasks, after = tasks},
+  insert = {tasks, [0] = tasks, lane = lanes, seu = units, before = tasks, after = tasks},
   wait = {tasks, tasks, [0] = tasks, when = one_of("complete", "issued")}, unwait = {tasks, tasks, [0] = tasks},
   lane = {lanes}, split = {axes, [0] = tasks}, split_off = {buffers},
   cut = {buffers}, place = {["*"] = buffers},            -- deprecated names
@@ -144,9 +146,13 @@ local function example_options(path)
   return words
 end
 
+-- Those names that can stand before a sign, with it.
 local function with_sign(names)
-  for i = 1, #names do names[i] = names[i] .. "=" end
-  return names
+  local words = {}
+  for i = 1, #names do
+    if not find(names[i], "%.") then words[#words + 1] = names[i] .. "=" end
+  end
+  return words
 end
 
 -- Options of a call, written "at=". keys: those of the tables that the cursor is in, from within.
