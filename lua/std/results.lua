@@ -183,35 +183,37 @@ function results.timeline(id, tl, events, drawing)
     drawing = drawing and tl:text{width = 100, ascii = true, color = false} or nil}
 end
 
-local suggestion = named("suggestion", object({{"statements", text "code for `edit`"}, {"reason", maybe_text},
-  {"gain", quantity_schema}, {"within_noise", nullable(flag "true: too near to call")},
-  {"script", nullable(text "the changed plan; null: it is not legal")}}, "A change of a plan."))
+local suggestion = named("suggestion", object({{"statements", text "for `edit`"}, {"reason", maybe_text}, {"gain", quantity_schema},
+  {"within_noise", nullable(flag "true: too near to call")}, {"seconds", quantity_schema},
+  {"script", nullable(text "the changed plan; null: it was not tried")}}, "A change of a plan."))
 
-results.why_schema = object{{"plan", maybe_text}, {"text", text "what limits the plan, and what would help"}, {"seconds", quantity_schema},
-  {"tried", integer "how many changes are legal"}, {"changes", list(suggestion)}}
-results.suggest_schema = object{{"plan", maybe_text}, {"legal", flag()}, {"suggestions", list(suggestion)}}
+results.why_schema = object{{"plan", maybe_text}, {"text", text "what limits the plan, and what would help"},
+  {"binds", text "what limits it"}, {"seconds", quantity_schema}, {"tried", integer "how many changes are legal"}, {"changes", list(suggestion)}}
+results.suggest_schema = object{{"plan", maybe_text}, {"legal", flag()}, {"text", text "the first of them, in words"},
+  {"suggestions", list(suggestion)}}
 
--- The first of some suggestions. tl: the timeline that they were compared with; nil if the plan was not legal.
-local function changes_of(tl, found, most)
+-- The first of some suggestions, which come best first. noise: of the timeline that they were compared with, or nil.
+local function suggestions_of(found, most, noise)
   local out = {}
   for i = 1, math.min(most, #found) do
-    local f = found[i]
-    out[i] = {statements = f.text, reason = f.reason, gain = quantity(f.gain, "share", "predicted"), script = f.script}
-    if tl and tl.noise then out[i].within_noise = math.abs(f.gain) <= tl.noise end
+    local s = found[i]
+    out[i] = {statements = s.text, reason = s.reason, gain = quantity(s.gain, "share", "predicted"),
+      seconds = quantity(s.seconds, "s", "predicted"), script = s.script}
+    if noise and s.gain then out[i].within_noise = math.abs(s.gain) <= noise end
   end
   return out
 end
 
 function results.why(id, tl, most)
   local said, found = tl:why()
-  return {plan = id, text = tostring(said), seconds = quantity(tl.seconds, "s", "predicted", tl.uncertainty), tried = #found,
-    changes = changes_of(tl, found, most)}
+  return {plan = id, text = tostring(said), binds = said.binds, seconds = quantity(tl.seconds, "s", "predicted", tl.uncertainty),
+    tried = #found, changes = suggestions_of(found, most, tl.noise)}
 end
 
--- What plan:suggest() says.
 function results.suggest(id, plan, most)
-  local legal = plan:check()
-  return {plan = id, legal = legal, suggestions = changes_of(legal and plan:simulate{events = 0} or nil, plan:suggest(), most)}
+  local legal, found = plan:check(), plan:suggest()
+  return {plan = id, legal = legal, text = tostring(found),
+    suggestions = suggestions_of(found, most, legal and plan:simulate{events = 0}.noise or nil)}
 end
 
 ---- searches and kernels --------------------------------------------------------------------------

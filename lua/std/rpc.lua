@@ -25,7 +25,9 @@ end
 
 -- In a thread of its own, so that errors know no location but those in texts of the caller.
 local function alone(call, method, params)
-  local good, result = coroutine.resume(coroutine.create(call), method, params)
+  local thread = coroutine.create(call)
+  local good, result = coroutine.resume(thread, method, params)
+  coroutine.close(thread)                               -- after an error: ends what is to be closed
   if not good then error(result, 0) end
   return result
 end

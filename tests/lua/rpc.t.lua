@@ -179,13 +179,28 @@ if not tl.power then says(got.power, nil, "unknown", nil, "  power is then unkno
 
 local said, found = plan:simulate():why()
 got = ask("why", {plan = cooperative, most = 3})
-ok(got.text == tostring(said) and got.tried == #found and #got.changes == 3 and got.changes[1].script == found[1].script, "why: what tl:why() says")
+ok(got.text == tostring(said) and got.binds == said.binds and got.tried == #found and #got.changes == 3
+  and got.changes[1].script == found[1].script and got.changes[1].statements == found[1].text, "why: what tl:why() says")
 says(got.changes[1].gain, found[1].gain, "predicted", nil, "  and the gains")
 got = ask("suggest", {plan = broken})
-ok(not got.legal and got.suggestions[1].statements == "plan:fill_waits()", "suggest: how to make a plan legal")
+found = again(broken):suggest()
+ok(not got.legal and got.text == tostring(found) and got.suggestions[1].statements == found[1].text, "suggest: how to make a plan legal")
 says(got.suggestions[1].gain, nil, "unknown", nil, "  whose gain is not known")
-got = ask("suggest", {plan = cooperative, most = 1})
-ok(got.legal and #got.suggestions == 1 and got.suggestions[1].script == plan:suggest()[1].script, "  and how to make it faster")
+got, found = ask("suggest", {plan = cooperative, most = 1}), plan:suggest()
+ok(got.legal and #got.suggestions == math.min(1, #found) and got.text == tostring(found), "  and how to make it faster")
+
+-- Doing what is suggested, from an empty plan on.
+local last, next_plan, steps = nil, ask("plan", {program = "program 1", tile = TILE, device = "h200"}), 0
+repeat
+  got = ask("suggest", {plan = next_plan.plan, most = 1})
+  if got.suggestions[1] then
+    next_plan, steps = ask("edit", {plan = next_plan.plan, edits = got.suggestions[1].statements}).plan, steps + 1
+  end
+  local seconds = next_plan.legal and ask("predict", {plan = next_plan.plan}).seconds.value or math.huge
+  if last and seconds > last then ok(false, "  a suggestion makes no plan slower") end
+  last = seconds
+until not got.suggestions[1] or steps == 20
+ok(last < math.huge and steps < 20, ("  %d suggestions lead from an empty plan to one for which there are none"):format(steps))
 
 ---- searches and kernels -------------------------------------------------------------------------------------
 
