@@ -106,14 +106,14 @@ end
 -- The plan of a file; or nil and what is wrong, which begins with FILE:LINE where that is known. And the text of the file.
 local function load_file(name, o)
   local path = loader.path_of(name)
-  local good, plan, refused, text = core.try(loader.evaluate, mr, "load_plan", path, o.programs)
+  local good, plan, stopped, text = core.try(loader.evaluate, mr, "load_plan", path, o.programs)
   if good and not core.is(plan, "millrace.plan") then good, plan = false, ("%s: it makes no plan"):format(path) end
   if not good then
     local message = spell(plan, path):gsub("mr%.load_plan%(path, program%)$", "give the file that returns it: --program FILE")
     return nil, message
   end
   if name == path then script.keep_path(plan, path) end
-  return plan, refused and spell(refused, path), text
+  return plan, stopped and spell(stopped, path), text
 end
 
 -- FILE:LINE of a problem: in the file itself. What is missing has no line there; then that of the last append.
@@ -148,7 +148,7 @@ local function problems_as_json(list, path, text)
   return json.list(out)
 end
 
--- Call f(plan, path, text, refused) with each plan; what it raises, and files without a plan, are printed. Returns the exit status.
+-- Call f(plan, path, text, stopped) with each plan; what it raises, and files without a plan, are printed. Returns the exit status.
 local function each(files, o, f)
   local status = GOOD
   for _, name in ipairs(files) do
@@ -170,8 +170,8 @@ local function each(files, o, f)
 end
 
 -- The plan is legal and complete; otherwise what is wrong is raised.
-local function need_legal(plan, path, text, refused)
-  if refused then error(refused, 0) end
+local function need_legal(plan, path, text, stopped)
+  if stopped then error(stopped, 0) end
   local good, list = plan:check()
   if not good then error(table.concat(problem_texts(list, path, text), "\n"), 0) end
 end
@@ -181,17 +181,15 @@ end
 function commands.check(...)
   local files, o = parse("check", "--json", 1, math.huge, ...)
   if not files then return o end
-  return each(files, o, function(plan, path, text, refused)
+  return each(files, o, function(plan, path, text, stopped)
     local good, list = plan:check()
     if o.json then
       io.write(json.line(json.object("file legal problems checked_up_to", {file = path, legal = good,
-        problems = problems_as_json(list, path, text), checked_up_to = refused})), "\n")
+        problems = problems_as_json(list, path, text), checked_up_to = stopped})), "\n")
       return good
     end
     for _, problem in ipairs(problem_texts(list, path, text)) do io.write(problem, "\n") end
-    if refused then
-      io.write((refused:gsub("a plan's file is data and cannot use (.-): it .*$", "check does not run %1")), "; what comes before is checked\n")
-    end
+    if stopped then io.write(stopped, "; what comes before is checked\n") end
     if good then io.write(path, ": legal\n") end
     return good
   end)
@@ -201,8 +199,8 @@ function commands.diff(...)
   local files, o = parse("diff", "", 2, 2, ...)
   if not files then return o end
   local plans = {}
-  local status = each(files, o, function(plan, _, _, refused)
-    if refused then error(refused, 0) end
+  local status = each(files, o, function(plan, _, _, stopped)
+    if stopped then error(stopped, 0) end
     plans[#plans + 1] = plan
     return true
   end)
@@ -216,8 +214,8 @@ end
 function commands.show(...)
   local files, o = parse("show", "", 1, 1, ...)
   if not files then return o end
-  return each(files, o, function(plan, _, _, refused)
-    if refused then error(refused, 0) end
+  return each(files, o, function(plan, _, _, stopped)
+    if stopped then error(stopped, 0) end
     plan:show()
     return true
   end)
@@ -226,8 +224,8 @@ end
 function commands.predict(...)
   local files, o = parse("predict", "--json", 1, math.huge, ...)
   if not files then return o end
-  return each(files, o, function(plan, path, text, refused)
-    need_legal(plan, path, text, refused)
+  return each(files, o, function(plan, path, text, stopped)
+    need_legal(plan, path, text, stopped)
     local tl, bound = plan:simulate{events = 0}, plan.graph.program
     local _, _, sizes = core.identity(bound)
     if o.json then
@@ -245,8 +243,8 @@ function commands.run(...)
   local files, o = parse("run", "--on", 1, math.huge, ...)
   if not files then return o end
   if o.on and o.on ~= "cuda" and o.on ~= "host" then return complain("run", "--on is cuda or host, not " .. o.on) end
-  return each(files, o, function(plan, path, text, refused)
-    need_legal(plan, path, text, refused)
+  return each(files, o, function(plan, path, text, stopped)
+    need_legal(plan, path, text, stopped)
     local target, flops = o.on or core.attached() and "cuda" or "host", plan.graph.flops
     if not o.on and target == "host" and flops > FEW then
       error(("%s: no device is attached, and %.2g flops take the CPU long; --on host does it anyway"):format(path, flops), 0)

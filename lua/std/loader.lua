@@ -11,7 +11,7 @@ local loader = {}
 local allowed <const> = {"plan", "device", "examples", "bound", "load_plan"}
 
 local function forbidden(name)
-  membrane.refuse(("a plan's file is data and cannot use mr.%s: it has mr.%s, and nothing that runs, measures or writes%s"):format(
+  return membrane.refuse(("a plan's file is data and cannot use mr.%s: it has mr.%s, and nothing that runs, measures or writes%s"):format(
     tostring(name), table.concat(allowed, ", mr."), type(name) == "string" and hint(name, allowed) or ""))
 end
 
@@ -99,7 +99,7 @@ local function wide_environment(mr, given, made)
   env.mr = membrane.frozen(own, forbidden)
   env.require, env.print = requires(env.mr), function() end
   return setmetatable(env, {__metatable = false, __index = function(_, name)
-    if rawget(_G, name) ~= nil then membrane.refuse(("a script that is only checked cannot use %s"):format(tostring(name))) end
+    if rawget(_G, name) ~= nil then return membrane.refuse("a script that is only checked does not use " .. tostring(name)) end
   end})
 end
 
@@ -162,19 +162,17 @@ function loader.of_file(mr, path, given) return run("load_plan", path, mr, read(
 
 function loader.of_text(mr, text, name, bound) return run("plan", name, mr, text, "=" .. name, bound) end
 
--- Evaluate a script that may make programs, too; like the file of a plan it can change nothing. programs: by name, for plans of
--- programs that are elsewhere. Returns the plan or program that it returns, else the last plan that it made, else nil; and the
--- message if it went on to something that a script cannot do here.
+-- Evaluate a script that may make programs, too. It can change nothing: what it runs, measures or writes has no effect. programs:
+-- by name, for plans of programs that are elsewhere. Returns the plan or program that it returns, else the last plan that it made,
+-- else nil; the message if it ended early, as it needed what was not done; and the text.
 function loader.evaluate(mr, what, path, programs)
   local text, made = read(what, path), {}
   local given = programs[named(text)]
-  membrane.refusal = nil
-  local good, result = core.try(evaluate, what, path, text, "@" .. path, wide_environment(mr, given, made), given)
-  local refused = not good and membrane.refusal and type(result) == "string" and result:find(membrane.refusal, 1, true)
-  if not good and not (refused and made[1]) then
-    error(type(result) == "string" and result or ("%s: an error that is %s"):format(path, show(result)), 0)
-  end
-  return good and membrane.real(result) or made[#made], refused and result or nil, text
+  local refused, good, result = membrane.leniently(evaluate, what, path, text, "@" .. path, wide_environment(mr, given, made), given)
+  if good then return membrane.real(result) or made[#made], nil, text end
+  if type(result) ~= "string" then result = ("%s: an error that is %s"):format(path, show(result)) end
+  if not (refused and made[1]) then error(result, 0) end
+  return made[#made], ("%s (%s)"):format(result, refused), text
 end
 
 return loader

@@ -12,12 +12,33 @@ local membrane = {}
 
 local DEEPEST <const>, MOST <const> = 8, 10000          -- of a table that is given: how nested, and how many values
 
--- The message of the last attempt to do more than make a plan.
-membrane.refusal = nil
+-- What a script that is only checked gets instead of what it may not use: it can be called and read, and is nothing again.
+local nothing = {}
+local function same() return nothing end
+local without <const> = {__metatable = false, __name = "nothing", __call = same, __unm = same, __len = function() return 0 end,
+  __tostring = function() return "nothing" end, __concat = function() return "" end,
+  __index = function(_, key) return type(key) == "string" and nothing or nil end, __newindex = function() end}
+for _, operator in ipairs{"add", "sub", "mul", "div", "mod", "pow", "idiv"} do without["__" .. operator] = same end
+setmetatable(nothing, without)
 
+local lenient, refusal = false, nil
+
+-- The file tries to do more than make a plan. Raises, or in membrane.leniently returns nothing.
 function membrane.refuse(message)
-  membrane.refusal = message
-  raise(message)
+  if not lenient then raise(message) end
+  refusal = refusal or message
+  return nothing
+end
+
+-- Call f(...), in which what is refused has no effect -> true and its results, or false and its error; and before these, what
+-- was refused first, or nil.
+function membrane.leniently(f, ...)
+  local before, was = lenient, refusal
+  lenient, refusal = true, nil
+  local result = table.pack(core.try(f, ...))
+  local refused = refusal
+  lenient, refusal = before, was
+  return refused, table.unpack(result, 1, result.n)
 end
 
 local real = setmetatable({}, {__mode = "k"})           -- stand-in -> what it stands for
@@ -27,6 +48,7 @@ local metatables = {}                                   -- by class
 local function inward(x, depth, count)
   local kind = type(x)
   if real[x] ~= nil then return real[x] end
+  if x == nothing then raise "this depends on what a script that is only checked does not do" end
   if kind ~= "table" then
     if kind == "function" or kind == "userdata" or kind == "thread" then
       raise(("a plan's file gives data: %s is none"):format(show(x)))
@@ -103,7 +125,7 @@ local function class(name, kind, methods, fields)
     __index = entry(function(self, key)
       if own[key] then return own[key] end
       if fields[key] then return outward(real[self][key]) end
-      membrane.refuse(("a plan's file is data and cannot use %s of a %s: it makes a plan and does nothing else"):format(
+      return membrane.refuse(("a plan's file is data and cannot use %s of a %s: it makes a plan and does nothing else"):format(
         show(key), kind))
     end),
     __newindex = entry(function(_, key) raise(("%s of a %s cannot be set"):format(show(key), kind)) end),

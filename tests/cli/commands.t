@@ -55,16 +55,24 @@ local own = mr.program("own", function(p)
 end)
 local plan = mr.plan(own{m=m}:graph{}, mr.device "h200")
 plan:append "fill"
-print(plan:check())
-io.open("touched", "w"):write(tostring(plan:simulate()))
+print(plan:check(), plan:simulate(), mr.search(own{m=m}).plan)
+io.open("touched", "w"):write("cycles: " .. plan:simulate().cycles / 2)
+local kernel = plan:compile{target="host"}
+for i, outputs in ipairs{kernel:run(own{m=m}:inputs())} do print(i, outputs.Y:get(1)) end
+plan:append "store_y"
+plan:remove "fill"
+for i = 1, #arg do plan:append(arg[i]) end
 E
 t_cmd 'check of an ordinary script' 1 "$MILLRACE" check script.lua
 t_out 'that ends with a plan that is not legal' <<'E'
-script.lua:7: missing_task: sTask 'store_y' is not in the plan
-  repair: plan:append("store_y", {seu="tma", lane="c0"})
-script.lua:10: a script that is only checked cannot use io; what comes before is checked
+script.lua:7: missing_task: sTask 'fill' is not in the plan
+  repair: plan:insert("fill", {before="store_y", seu="cuda", lane="c0"})
 E
 t_ok 'and it has done nothing else' test ! -e touched
+{ sed '/^print/,$d' script.lua; echo 'if plan:simulate().cycles < 1 then plan:append "store_y" end'; } >early.lua
+t_cmd 'check of a script that needs what is not done' 1 "$MILLRACE" check early.lua
+t_like 'says up to where it is checked' "$(<"$T/out")" \
+	"^early\.lua:9: attempt to compare .* \(a plan's file is data and cannot use 'simulate' .*\); what comes before is checked$"
 echo 'x = = 1' >syntax.lua
 t_cmd 'check of what is no Lua' 1 "$MILLRACE" check syntax.lua scale.lua .
 t_err 'says where' 'syntax\.lua:1: unexpected symbol'
