@@ -190,17 +190,12 @@ got, found = ask("suggest", {plan = cooperative, most = 1}), plan:suggest()
 ok(got.legal and #got.suggestions == math.min(1, #found) and got.text == tostring(found), "  and how to make it faster")
 
 -- Doing what is suggested, from an empty plan on.
-local last, next_plan, steps = nil, ask("plan", {program = "program 1", tile = TILE, device = "h200"}), 0
-repeat
-  got = ask("suggest", {plan = next_plan.plan, most = 1})
-  if got.suggestions[1] then
-    next_plan, steps = ask("edit", {plan = next_plan.plan, edits = got.suggestions[1].statements}).plan, steps + 1
-  end
-  local seconds = next_plan.legal and ask("predict", {plan = next_plan.plan}).seconds.value or math.huge
-  if last and seconds > last then ok(false, "  a suggestion makes no plan slower") end
-  last = seconds
-until not got.suggestions[1] or steps == 20
-ok(last < math.huge and steps < 20, ("  %d suggestions lead from an empty plan to one for which there are none"):format(steps))
+local next_plan, steps = ask("plan", {program = "program 1", tile = TILE, device = "h200"}), 0
+while not next_plan.legal and steps < 20 do
+  local first = ask("suggest", {plan = next_plan.plan, most = 1}).suggestions[1]
+  next_plan, steps = ask("edit", {plan = next_plan.plan, edits = first.statements}).plan, steps + 1
+end
+ok(next_plan.legal, ("  %d suggestions lead from an empty plan to a legal one"):format(steps))
 
 ---- searches and kernels -------------------------------------------------------------------------------------
 
