@@ -1,7 +1,7 @@
 -- commands.lua - millrace check, diff, show, predict and run: plans in files, for people, hooks and CI jobs.
 --
 -- Each function takes the arguments of the command line and returns the exit status. The files are data: they are evaluated as by
--- mr.load_plan, with the tile language besides, so that a file may have its program in it, and can change nothing.
+-- mr.load_plan, and see the tile language, so that a file may have its program in it, and can change nothing.
 
 local core = require "millrace.core"
 local json = require "millrace.json"
@@ -57,12 +57,11 @@ end
 -- The program that a file returns.
 local function program_of(path)
   local x = loader.evaluate(mr, "program", path, {})
-  if tile.is_program(x) then return x.name, x end
-  if core.is(x, "millrace.program") then return x.name, x end
+  if tile.is_program(x) or core.is(x, "millrace.program") then return x.name, x end
   error(("%s returns no program"):format(path), 0)
 end
 
--- -> files, options; or nil and the exit status. flags: the options that this command has besides --program and --help.
+-- -> files, options; or nil and the exit status. flags: the options that this command has in addition to --program and --help.
 local function parse(name, flags, least, most, ...)
   local files, o, only_files, list = {}, {programs = {}}, false, {...}
   local known = {"--program", "--help"}

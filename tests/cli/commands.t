@@ -31,7 +31,7 @@ plans/ahead.lua: legal
 attention_overlap.lua: legal
 E
 t_cmd 'check of a plan that is not' 1 "$MILLRACE" check attention_overlap.lua plans/broken.lua
-line=$(grep -n 'append("mma.0"' plans/broken.lua | cut -d: -f1)
+line=$(grep -n 'append("mma.0"' plans/broken.lua) line=${line%%:*}
 t_like 'names the line of its script' "$(<"$T/out")" "^plans/broken\.lua:$line: missing_wait: .*'mma\.0' .*'load_a'"
 t_like 'and the repair' "$(<"$T/out")" '^  repair: plan:wait\("mma\.0", \{"load_a"\}\)'
 t_like 'and checks the others' "$(<"$T/out")" '^attention_overlap\.lua: legal$'
