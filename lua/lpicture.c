@@ -21,6 +21,7 @@ struct picture_wish {
 	struct timeline_view view;
 	struct picture_options options;
 	struct picture_how how;
+	double enlarge;			/* of the picture that is drawn */
 	int64_t count;			/* of frames */
 	int format;
 };
@@ -52,16 +53,34 @@ static void check_view(lua_State *L, int idx, const char *what, const struct tim
 		throw_msg(L, "%s: seconds are from 0.1 to 3600", what);
 }
 
+/* Sizes for a purpose, which options of their own override. */
+static const struct preset {
+	int64_t width;
+	double enlarge, scale;
+	bool brief;
+} presets[] = {
+	{ 640, 1.25, 3, true },		/* slide: legible at a third of a screen */
+	{ 640, 1, 4, false },		/* print: as wide as the text of a page, with 400 dots an inch */
+};
+
 /* Read the options at idx; t is NULL if the picture is not of a timeline. */
 static void check_wish(lua_State *L, int idx, const char *what, const struct timeline *t, bool frames,
 	struct picture_wish *w)
 {
-	static const char *const names[] = { "width", "height", "theme", "title", "scale", "by", "phase",
+	static const char *const names[] = { "width", "height", "theme", "title", "scale", "preset", "by", "phase",
 		"tile", "from", "to", "rings", "animate", "seconds", "count", "format" };
+	static const char *const purposes[] = { "slide", "print" };	/* ORDER presets */
 	int64_t width = 0, height = 0;
-	int theme = THEME_LIGHT;
+	int theme = THEME_LIGHT, preset = NONE;
 
-	options_check(L, idx, what, names, frames ? LEN(names) : t ? LEN(names) - 2 : 5);
+	options_check(L, idx, what, names, frames ? LEN(names) : t ? LEN(names) - 2 : 6);
+	w->enlarge = 1;
+	if (option_name(L, idx, what, "preset", purposes, LEN(purposes), &preset)) {
+		width = presets[preset].width;
+		w->enlarge = presets[preset].enlarge;
+		w->how.scale = presets[preset].scale;
+		w->options.brief = presets[preset].brief;
+	}
 	option_integer(L, idx, what, "width", PICTURE_WIDTH_MIN, PICTURE_WIDTH_MAX, &width);
 	option_integer(L, idx, what, "height", 100, PICTURE_WIDTH_MAX, &height);
 	option_name(L, idx, what, "theme", themes, LEN(themes), &theme);
@@ -74,8 +93,8 @@ static void check_wish(lua_State *L, int idx, const char *what, const struct tim
 		option_integer(L, idx, what, "count", 1, FRAMES_MAX, &w->count);
 		option_name(L, idx, what, "format", formats, LEN(formats), &w->format);
 	}
-	w->options.width = (double)width;
-	w->options.height = (double)height;
+	w->options.width = (double)width / w->enlarge;
+	w->options.height = (double)height / w->enlarge;
 	w->options.theme = w->how.theme = (enum theme)theme;
 }
 
@@ -118,10 +137,12 @@ static void begin_picture(lua_State *L, int first, const struct timeline *t, str
 
 /* Save the picture if there is a path, and show it on the terminal if that is wanted: returns nothing, or why it
  * cannot be shown. */
-static int finish_picture(lua_State *L, const struct request *r, bool show)
+static int finish_picture(lua_State *L, struct request *r, bool show)
 {
 	struct err e;
 
+	if (r->wish.enlarge != 1)
+		picture_enlarge(&r->picture, r->wish.enlarge);
 	if (r->path && picture_save(&r->picture, &r->wish.how, r->path, &e))
 		throw_err(L, &e);
 	if (!show)
@@ -177,6 +198,7 @@ static int frames_l(lua_State *L)
 	picture_init(&p, scratch_push(L), "");
 	enter(L);
 	picture_timeline(&p, t, &w.view, &w.options);
+	picture_enlarge(&p, w.enlarge);
 	p.height += 12;
 	p.script = lua_isnil(L, 4) ? "" : check_text(L, 4, "frames", "script");
 	if (mkdir(dir, 0777) && errno != EEXIST)

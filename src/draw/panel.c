@@ -198,7 +198,13 @@ static void draw_wait(struct panel *n, const struct event *e, struct panel_row *
 	double x, w;
 	struct shape *s;
 
-	if (end <= begin || !clip(n, &begin, &end, &x, &w) || w < 1)
+	if (end <= begin || !clip(n, &begin, &end, &x, &w))
+		return;
+	if (x < r->done) {		/* not under a bar */
+		w -= r->done - x;
+		x = r->done;
+	}
+	if (w < 1)
 		return;
 	s = picture_rect(n->p, x, r->y + r->h * 0.38, w, r->h * 0.22, INK_NONE, INK_NONE);
 	s->hatched = true;

@@ -5,7 +5,7 @@
 #include "draw/panel.h"
 #include "draw/units.h"
 
-enum { AXIS_GAP = 90, BAND = 18, BRACKET = 20, USE_ROW = 30, LINE = 22 };
+enum { AXIS_GAP = 90, TITLE_LEAST = 18, BAND = 18, BRACKET = 20, USE_ROW = 30, LINE = 22 };
 
 const char *program_text(struct arena *a, const struct program *p)
 {
@@ -67,11 +67,26 @@ double picture_top(struct picture *p, const char *title, int n, const char *cons
 {
 	double y = MARGIN + TITLE, size = TITLE, w = picture_width(title, size, true), space = p->width - 2 * MARGIN;
 	struct buf about = buf_new(p->arena);
+	const char *remainder;
+	int lines;
 
 	if (w > space)
-		size = fmax(size * space / w, 14);
-	title = picture_width(title, size, true) <= space + 1 ? title : picture_fit(p, title, size * 1.12, space);
-	picture_bold(p, MARGIN, y, ANCHOR_LEFT, size, INK_TEXT, title);
+		size = fmax(size * space / w, TITLE_LEAST);
+	/* a title that is still too long goes on in a second line */
+	for (remainder = title, lines = 0; picture_width(remainder, size, true) > space + 1 && lines < 1; lines++) {
+		int end = 0;
+
+		for (int i = 0; remainder[i]; i++)
+			if (remainder[i] == ' ' && picture_width(arena_strf(p->arena, "%.*s", i, remainder), size, true) <= space)
+				end = i;
+		if (!end)
+			break;
+		picture_bold(p, MARGIN, y, ANCHOR_LEFT, size, INK_TEXT, arena_strf(p->arena, "%.*s", end, remainder));
+		remainder += end + 1;
+		y += size * 1.25;
+	}
+	picture_bold(p, MARGIN, y, ANCHOR_LEFT, size, INK_TEXT, picture_width(remainder, size, true) <= space + 1 ? remainder :
+		picture_fit(p, remainder, size * 1.12, space));
 	y += TEXT * 1.7;
 	for (int i = 0; i < n; i++) {
 		if (!line[i][0])
@@ -169,7 +184,13 @@ void panel_strip(struct panel *n, double y)
 
 static void draw_ticks(struct panel *n, double y, double grid, const struct chart_axis *axis)
 {
-	picture_text(n->p, n->x0 - 18, y + 18, ANCHOR_RIGHT, 13, INK_FAINT, axis->unit);
+	double unit = n->x0 - 18;	/* where the unit ends: before the first number */
+
+	if (axis->ticks.n)
+		unit = fmin(unit, n->x0 + axis->ticks.v[0].at * (n->x1 - n->x0) -
+			picture_width(axis->ticks.v[0].text, 13, false) / 2 - 8);
+	if (axis->unit && unit - picture_width(axis->unit, 13, false) >= 2)
+		picture_text(n->p, unit, y + 18, ANCHOR_RIGHT, 13, INK_FAINT, axis->unit);
 	picture_line(n->p, n->x0, y, n->x1, y, INK_LINE, 1);
 	for (int i = 0; i < axis->ticks.n; i++) {
 		double x = n->x0 + axis->ticks.v[i].at * (n->x1 - n->x0);
@@ -177,13 +198,20 @@ static void draw_ticks(struct panel *n, double y, double grid, const struct char
 		picture_line(n->p, x, y, x, y + 5, INK_LINE, 1);
 		if (grid < y)
 			picture_line(n->p, x, grid, x, y, INK_GRID, 1);
-		picture_text(n->p, x, y + 18, ANCHOR_MIDDLE, 13, INK_FAINT, axis->ticks.v[i].text);
+		if (x + picture_width(axis->ticks.v[i].text, 13, false) / 2 < n->p->width - 2)
+			picture_text(n->p, x, y + 18, ANCHOR_MIDDLE, 13, INK_FAINT, axis->ticks.v[i].text);
 	}
+}
+
+/* The distance of numbers at the axis, as a share of it: more where they are long. */
+static double axis_gap(const struct panel *n)
+{
+	return fmax(AXIS_GAP, picture_width(unit_count(n->c.to).s, 13, false) + 24) / (n->x1 - n->x0);
 }
 
 void panel_grid(struct panel *n, double top, double bottom)
 {
-	struct chart_axis axis = chart_axis(&n->c, false, AXIS_GAP / (n->x1 - n->x0));
+	struct chart_axis axis = chart_axis(&n->c, false, axis_gap(n));
 
 	for (int i = 0; i < axis.ticks.n; i++) {
 		double x = n->x0 + axis.ticks.v[i].at * (n->x1 - n->x0);
@@ -194,8 +222,8 @@ void panel_grid(struct panel *n, double top, double bottom)
 
 double panel_axis(struct panel *n, double y, double grid)
 {
-	struct chart_axis cycles = chart_axis(&n->c, false, AXIS_GAP / (n->x1 - n->x0));
-	struct chart_axis seconds = chart_axis(&n->c, true, AXIS_GAP / (n->x1 - n->x0));
+	struct chart_axis cycles = chart_axis(&n->c, false, axis_gap(n));
+	struct chart_axis seconds = chart_axis(&n->c, true, axis_gap(n));
 
 	draw_ticks(n, y, grid, &cycles);
 	y += 26;

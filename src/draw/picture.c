@@ -147,6 +147,28 @@ const char *picture_fit(struct picture *p, const char *s, double size, double sp
 	return letters < 3 ? "" : arena_strf(p->arena, "%.*s…", (int)(at - s), s);
 }
 
+void picture_enlarge(struct picture *p, double factor)
+{
+	p->width *= factor;
+	p->height *= factor;
+	for (int i = 0; i < p->shapes.n; i++) {
+		struct shape *s = &p->shapes.v[i];
+		double *const v[] = { &s->x, &s->y, &s->w, &s->h, &s->width, &s->dash, &s->round, &s->size, &s->max_width };
+		struct point *point;
+
+		for (int k = 0; k < LEN(v); k++)
+			*v[k] *= factor;
+		if (s->motion == MOTION_SWEEP)
+			s->end *= factor;
+		if (!s->npoints)
+			continue;
+		point = ARENA_ARRAY(p->arena, s->npoints, struct point);
+		for (int k = 0; k < s->npoints; k++)
+			point[k] = (struct point){ s->point[k].x * factor, s->point[k].y * factor };
+		s->point = point;
+	}
+}
+
 void shape_move(struct shape *s, enum motion motion, double begin, double end)
 {
 	s->motion = (uint8_t)motion;

@@ -90,6 +90,9 @@ struct shape *picture_bold(struct picture *p, double x, double y, enum anchor an
 /* An arrow head at (x, y) that points along (dx, dy). */
 void picture_head(struct picture *p, double x, double y, double dx, double dy, double size, int ink);
 
+/* Make all of it larger, texts and lines too. */
+void picture_enlarge(struct picture *p, double factor);
+
 /* Let time do this to the shape; `end` is ignored by MOTION_APPEAR. */
 void shape_move(struct shape *s, enum motion motion, double begin, double end);
 

@@ -1,5 +1,6 @@
 /* Two timelines over one axis, and below, how long each sTask takes in both. */
 #include <math.h>
+#include <string.h>
 
 #include "draw/panel.h"
 #include "draw/units.h"
@@ -40,11 +41,13 @@ static const char *head_of(struct picture *p, const struct pair *c, int i)
 /* Draw one timeline with its heading from y down; returns where its rows end. */
 static double draw_half(struct panel *n, const char *head, int ink, double y)
 {
-	double strip = panel_strip_height(n), end;
+	double strip = panel_strip_height(n), space = n->p->width - 2 * MARGIN - 16, size, end;
 
 	picture_rect(n->p, MARGIN, y + 2, 8, HEAD - 6, ink, INK_NONE);
-	picture_bold(n->p, MARGIN + 16, y + 16, ANCHOR_LEFT, TEXT, INK_TEXT,
-		picture_fit(n->p, head, TEXT, n->p->width - 2 * MARGIN - 40));
+	if (picture_width(head, TEXT, true) > space)
+		head = arena_strf(n->p->arena, "%.*s", (int)strcspn(head, ";"), head);
+	size = fmin(fmax(TEXT * space / picture_width(head, TEXT, true), SMALL), TEXT);
+	picture_bold(n->p, MARGIN + 16, y + 16, ANCHOR_LEFT, size, INK_TEXT, picture_fit(n->p, head, size * 1.12, space));
 	y += HEAD + 4;
 	end = panel_arrange(n, y + strip);
 	panel_strip(n, y);
@@ -100,10 +103,9 @@ static double draw_tasks(struct picture *p, const struct pair *c, double y)
 	}
 	label = fmin(label, w / 3);
 	rows = (n + columns - 1) / columns;
-	picture_text(p, MARGIN, y, ANCHOR_LEFT, 13, INK_FAINT, arena_strf(p->arena, "mean %s of an "
+	y = picture_wrap(p, MARGIN, y, p->width - 2 * MARGIN, 13, INK_FAINT, arena_strf(p->arena, "mean %s of an "
 		"sTask from issue to completion: %s | %s, and how many times as long", timeline_unit(c->t[0]),
-		c->name[0], c->name[1]));
-	y += 10;
+		c->name[0], c->name[1])) - 8;
 	for (int i = 0; i < n; i++)
 		draw_pair(p, g[task[i] >= 0]->tasks.v[task[i] >= 0 ? task[i] : -1 - task[i]].name, mean[i],
 			most, MARGIN + (i / rows) * w, y + (i % rows) * TASK_ROW, w, label);
@@ -152,6 +154,6 @@ void picture_compare(struct picture *p, const struct timeline *a, const struct t
 	panel_draw(c.panel[0]);
 	panel_draw(c.panel[1]);
 	end[1] = side > 0 ? panel_use(c.panel[1], c.panel[1]->x1 + GAP, USE, c.panel[1]->top) : 0;
-	y = draw_tasks(p, &c, fmax(y, end[1]) + 26);
+	y = o->brief ? fmax(y, end[1]) : draw_tasks(p, &c, fmax(y, end[1]) + 26);
 	p->height = fmax(panel_legend(c.panel[1], y + 24), o->height);
 }

@@ -233,7 +233,7 @@ void picture_graph(struct picture *p, const struct graph *g, const struct pictur
 				(long long)g->tiling.extent[i]);
 	line = arena_strf(p->arena, "sTask-graph, tile {%s}, %s tiles", b.len ? b.text : "", unit_count(tiles).s);
 	title = o->title ? o->title : program_text(p->arena, g->program);
-	p->width = o->width;
+	p->width = fmax(o->width, picture_width(title, 18, true) + 2 * MARGIN + 2);
 	y = MARGIN + TITLE + TEXT * 1.7 + TEXT * 1.4 + 14;
 	for (int i = 0; i < g->program->phases.n; i++) {
 		if (g->program->phases.n > 1) {

@@ -6,7 +6,11 @@
 
 enum {
 	LIST = 400, DOT = 7, HEIGHT = 680, CORNERS = 20,
-	STEP = 13, FAR = 8,		/* numbers of crowded points are moved out by such steps, at most so often */
+	NARROW = 900,			/* a narrower picture has its list below the plot, ... */
+	NARROW_PLOT = 380,		/* ... which is then so high */
+	ENTRY = 46,			/* of the list */
+	STEP = 13, FAR = 24,		/* labels of crowded points are moved out by such steps, at most so often */
+	FEW = 8,			/* so many points have their names in the plot */
 	FINE = 3			/* up to so many decades there are grid lines within them */
 };
 
@@ -87,47 +91,95 @@ static double next_round(double v, double from, double to)
 
 static void draw_grid(const struct roof *r)
 {
+	double last = -INFINITY;
+
 	for (double i = r->i0; i <= r->i1 * 1.001; i = next_round(i, r->i0, r->i1)) {
 		picture_line(r->p, at_x(r, i), r->y0, at_x(r, i), r->y1, INK_GRID, 1);
-		picture_text(r->p, at_x(r, i), r->y0 + 20, ANCHOR_MIDDLE, 14, INK_FAINT,
-			i < 1 ? arena_strf(r->p->arena, "%g", i) : arena_strdup(r->p->arena, unit_count(llround(i)).s));
+		const char *text = i < 1 ? arena_strf(r->p->arena, "%g", i) : unit_keep(r->p->arena, unit_count(llround(i)));
+		double half = picture_width(text, 14, false) / 2;
+
+		if (at_x(r, i) - half < last + 10)
+			continue;
+		last = at_x(r, i) + half;
+		picture_text(r->p, at_x(r, i), r->y0 + 20, ANCHOR_MIDDLE, 14, INK_FAINT, text);
 	}
+	last = INFINITY;
 	for (double f = r->f0; f <= r->f1 * 1.001; f = next_round(f, r->f0, r->f1)) {
 		picture_line(r->p, r->x0, at_y(r, f), r->x1, at_y(r, f), INK_GRID, 1);
-		picture_text(r->p, r->x0 - 8, at_y(r, f) + 5, ANCHOR_RIGHT, 14, INK_FAINT,
-			unit_keep(r->p->arena, unit_si(f, "")));
+		if (at_y(r, f) > last - 20)
+			continue;
+		last = at_y(r, f);
+		picture_text(r->p, r->x0 - 8, last + 5, ANCHOR_RIGHT, 14, INK_FAINT, unit_keep(r->p->arena, unit_si(f, "")));
 	}
 	picture_line(r->p, r->x0, r->y0, r->x1, r->y0, INK_LINE, 1);
 	picture_line(r->p, r->x0, r->y0, r->x0, r->y1, INK_LINE, 1);
-	picture_text(r->p, (r->x0 + r->x1) / 2, r->y0 + 44, ANCHOR_MIDDLE, TEXT, INK_FAINT,
-		"flop for each byte of the tensors, each moved once");
+	picture_text(r->p, r->x1, r->y0 + 44, ANCHOR_RIGHT, TEXT, INK_FAINT, picture_fit(r->p,
+		"flop for each byte of the tensors, each moved once", TEXT, r->x1 - MARGIN));
 	picture_text(r->p, r->x0 - 50, r->y1 - 10, ANCHOR_LEFT, TEXT, INK_FAINT, "flop/s");
 }
 
-/* The slope of a memory of `rate` bytes a second, up to the peak. */
-static void draw_slope(const struct roof *r, double rate, double width, double dash, const char *name)
+/* ---- labels --------------------------------------------------------------------- */
+
+struct box {
+	double x0, y0, x1, y1;
+};
+
+/* Areas that dots and texts occupy. */
+struct occupied {
+	VEC(struct box) boxes;
+};
+
+static struct box box_around(double x, double y, double w, double h)
 {
-	double from = fmax(r->i0, r->f0 / rate), to = fmin(r->i1, r->peak / rate);
-	struct shape *s;
+	return (struct box){ x - w / 2, y - h / 2, x + w / 2, y + h / 2 };
+}
+
+static bool is_free(const struct occupied *s, const struct box *b)
+{
+	bool free = true;
+
+	for (int i = 0; i < s->boxes.n; i++)
+		free &= b->x1 <= s->boxes.v[i].x0 || s->boxes.v[i].x1 <= b->x0 || b->y1 <= s->boxes.v[i].y0 ||
+			s->boxes.v[i].y1 <= b->y0;
+	return free;
+}
+
+static void occupy(const struct roof *r, struct occupied *s, struct box b)
+{
+	VEC_PUSH(r->p->arena, &s->boxes, b);
+}
+
+/* The slope of a memory of `rate` bytes a second, up to the peak. Its name is where there is space along it. */
+static void draw_slope(const struct roof *r, struct occupied *s, double rate, double width, double dash, const char *name)
+{
+	double from = fmax(r->i0, r->f0 / rate), to = fmin(r->i1, r->peak / rate), w = picture_width(name, 13, false);
 
 	if (!(rate > 0) || from >= to)
 		return;
-	s = picture_line(r->p, at_x(r, from), at_y(r, from * rate), at_x(r, to), at_y(r, to * rate),
-		INK_BOUND, width);
-	s->dash = dash;
-	from *= pow(to / from, 0.12);
-	picture_text(r->p, at_x(r, from) + 12, at_y(r, from * rate) + 18, ANCHOR_LEFT, 13, INK_BOUND, name);
+	picture_line(r->p, at_x(r, from), at_y(r, from * rate), at_x(r, to), at_y(r, to * rate), INK_BOUND, width)->dash = dash;
+	for (int i = 0; i < 24; i++) {
+		double at = from * pow(to / from, 0.1 + 0.8 * (i / 2) / 12), x = at_x(r, at), y = at_y(r, at * rate);
+		struct box b = i % 2 ? (struct box){ x - w - 12, y - 20, x - 12, y - 4 } : (struct box){ x + 12, y + 6, x + w + 12, y + 22 };
+
+		if (b.x0 < r->x0 + 2 || b.x1 > r->x1 || b.y1 > r->y0 - 2 || b.y0 < r->y1 || !is_free(s, &b))
+			continue;
+		occupy(r, s, b);
+		picture_text(r->p, b.x0, b.y1 - 4, ANCHOR_LEFT, 13, INK_BOUND, name);
+		return;
+	}
 }
 
-static void draw_roofs(const struct roof *r, enum dtype type)
+static void draw_roofs(const struct roof *r, struct occupied *s, enum dtype type)
 {
-	double from = fmax(r->i0, r->peak / fmax(r->memory, r->l2));
+	double from = fmax(r->i0, r->peak / fmax(r->memory, r->l2)), y = at_y(r, r->peak);
+	const char *peak = picture_fit(r->p, arena_strf(r->p->arena, "%s on %s %s", dtype_name(type), r->unit,
+		unit_si(r->peak, "FLOP/s").s), 14, r->x1 - r->x0);
 
-	draw_slope(r, r->memory, 2.5, 0, arena_strf(r->p->arena, "device memory %s", unit_si(r->memory, "B/s").s));
-	draw_slope(r, r->l2, 1.5, 6, arena_strf(r->p->arena, "L2 %s", unit_si(r->l2, "B/s").s));
-	picture_line(r->p, at_x(r, from), at_y(r, r->peak), r->x1, at_y(r, r->peak), INK_BOUND, 2.5);
-	picture_text(r->p, r->x1, at_y(r, r->peak) - 9, ANCHOR_RIGHT, 14, INK_BOUND,
-		arena_strf(r->p->arena, "%s on %s %s", dtype_name(type), r->unit, unit_si(r->peak, "FLOP/s").s));
+	picture_line(r->p, at_x(r, from), y, r->x1, y, INK_BOUND, 2.5);
+	picture_text(r->p, r->x1, y - 9, ANCHOR_RIGHT, 14, INK_BOUND, peak);
+	occupy(r, s, (struct box){ r->x1 - picture_width(peak, 14, false), y - 22, r->x1, y + 2 });
+	draw_slope(r, s, r->memory, 2.5, 0, arena_strf(r->p->arena, "device memory %s", unit_si(r->memory, "B/s").s));
+	draw_slope(r, s, r->l2, 1.5, 6, arena_strf(r->p->arena, "L2 %s", unit_si(r->l2, "B/s").s));
 }
 
 static void draw_dot(struct picture *p, double x, double y, bool full, int ink)
@@ -142,31 +194,6 @@ static void draw_dot(struct picture *p, double x, double y, bool full, int ink)
 
 /* ---- points --------------------------------------------------------------------- */
 
-struct box {
-	double x0, y0, x1, y1;
-};
-
-/* Areas that dots and numbers occupy. */
-struct occupied {
-	struct box *box;
-	int nboxes;
-};
-
-static struct box box_around(double x, double y, double w, double h)
-{
-	return (struct box){ x - w / 2, y - h / 2, x + w / 2, y + h / 2 };
-}
-
-static bool is_free(const struct occupied *s, const struct box *b)
-{
-	bool free = true;
-
-	for (int i = 0; i < s->nboxes; i++)
-		free &= b->x1 <= s->box[i].x0 || s->box[i].x1 <= b->x0 || b->y1 <= s->box[i].y0 ||
-			s->box[i].y1 <= b->y0;
-	return free;
-}
-
 static bool is_drawn(const struct roof_point *v)
 {
 	return v->seconds > 0 && v->flops > 0;
@@ -177,42 +204,74 @@ static struct point point_of(const struct roof *r, const struct roof_point *v)
 	return (struct point){ at_x(r, v->flops / fmax(v->bytes, 1)), at_y(r, v->flops / v->seconds) };
 }
 
-/* The position of a number: next to its dot, or if that is occupied further out at the end of a line; next to the dot if
- * all positions are occupied. */
-static struct point find_position(const struct roof *r, struct occupied *s, struct point dot, double width, bool *line)
+/* Does a line from a to b pass a box other than those at its ends? */
+static bool passes_box(const struct occupied *s, struct point a, struct point b)
+{
+	for (int i = 0; i < s->boxes.n; i++) {
+		const struct box *o = &s->boxes.v[i];
+		struct box inner = { o->x0 + 2, o->y0 + 2, o->x1 - 2, o->y1 - 2 };
+
+		if (a.x > o->x0 && a.x < o->x1 && a.y > o->y0 && a.y < o->y1)
+			continue;
+		for (int t = 1; t < 20; t++) {
+			double x = a.x + (b.x - a.x) * t / 20, y = a.y + (b.y - a.y) * t / 20;
+
+			if (x > inner.x0 && x < inner.x1 && y > inner.y0 && y < inner.y1)
+				return true;
+		}
+	}
+	return false;
+}
+
+/* The middle of a label: next to its dot, or if that is occupied further out at the end of a line. False if there is no
+ * space up to `far` steps out. */
+static bool find_position(const struct roof *r, struct occupied *s, struct point dot, double width, int far, bool *line,
+	struct point *out)
 {
 	static const double around[][2] = { { 1, 0 }, { -1, 0 }, { 1, 1 }, { -1, 1 }, { 1, -1 }, { -1, -1 } };
 
-	for (int i = 0; i < FAR * (int)LEN(around); i++) {
+	for (int i = 0; i < far * (int)LEN(around); i++) {
 		double more = STEP * (double)(i / (int)LEN(around));
 		const double *side = around[i % (int)LEN(around)];
 		struct point c = { dot.x + side[0] * (DOT + 5 + width / 2 + more),
 			dot.y + side[1] * (DOT + TEXT / 2.0 + more) };
-		struct box b = box_around(c.x, c.y, width + 2, TEXT);
+		struct box b = box_around(c.x, c.y, width + 4, TEXT + 2);
 
-		if (b.x0 < r->x0 || b.x1 > r->x1 || b.y0 < r->y1 || b.y1 > r->y0 || !is_free(s, &b))
+		if (b.x0 < r->x0 || b.x1 > r->x1 || b.y0 < r->y1 || b.y1 > r->y0 || !is_free(s, &b) ||
+		    (i > 1 && passes_box(s, dot, (struct point){ c.x - side[0] * width / 2, c.y })))
 			continue;
-		s->box[s->nboxes++] = b;
+		occupy(r, s, b);
 		*line = i > 1;
-		return c;
+		*out = c;
+		return true;
 	}
-	*line = false;
-	return (struct point){ dot.x + DOT + 5 + width / 2, dot.y };
+	return false;
 }
 
-static void draw_number(const struct roof *r, struct occupied *s, const struct roof_point *v, int i)
+/* The number of a point, with its name if few are there; else the list says whose number it is. */
+static void draw_label(const struct roof *r, struct occupied *s, const struct roof_point *v, int i, bool few)
 {
-	const char *text = arena_strf(r->p->arena, "%d", i + 1);
-	double width = picture_width(text, TEXT, true);
+	const char *number = arena_strf(r->p->arena, "%d", i + 1), *text = number;
 	struct point dot = point_of(r, v), c;
-	bool line;
+	bool line = false, found = false;
+	double width;
 
-	c = find_position(r, s, dot, width, &line);
+	if (few) {
+		text = arena_strf(r->p->arena, "%d %s", i + 1, picture_fit(r->p, v->name, TEXT, (r->x1 - r->x0) / 3));
+		found = find_position(r, s, dot, picture_width(text, TEXT, true), 4, &line, &c);
+	}
+	if (!found) {
+		text = number;
+		found = find_position(r, s, dot, picture_width(text, TEXT, true), FAR, &line, &c);
+	}
+	if (!found)
+		return;
+	width = picture_width(text, TEXT, true);
 	if (line) {
-		double l = hypot(c.x - dot.x, c.y - dot.y), from = DOT / l, to = 1 - (TEXT / 2.0 + 1) / l;
+		struct point end = { c.x + (c.x > dot.x ? -1 : 1) * (width / 2 + 2), c.y };
+		double l = fmax(hypot(end.x - dot.x, end.y - dot.y), 1), from = DOT / l;
 
-		picture_line(r->p, dot.x + (c.x - dot.x) * from, dot.y + (c.y - dot.y) * from,
-			dot.x + (c.x - dot.x) * to, dot.y + (c.y - dot.y) * to, INK_FAINT, 1);
+		picture_line(r->p, dot.x + (end.x - dot.x) * from, dot.y + (end.y - dot.y) * from, end.x, end.y, INK_FAINT, 1);
 	}
 	picture_bold(r->p, c.x, c.y + 5, ANCHOR_MIDDLE, TEXT, INK_TEXT, text);
 }
@@ -228,9 +287,9 @@ static int next_down(const struct roof *r, const struct roof_point *v, int n, co
 	return best;
 }
 
-static void draw_points(const struct roof *r, const struct roof_point *v, int n)
+static void draw_points(const struct roof *r, const struct roof_point *v, int n, enum dtype type)
 {
-	struct occupied s = { .box = ARENA_ARRAY(r->p->arena, 2 * n, struct box) };
+	struct occupied s = { 0 };
 	bool *chosen = ARENA_ARRAY(r->p->arena, n, bool);
 
 	for (int i = 0; i < n; i++) {
@@ -239,12 +298,13 @@ static void draw_points(const struct roof *r, const struct roof_point *v, int n)
 		if (!is_drawn(&v[i]))
 			continue;
 		c = point_of(r, &v[i]);
-		s.box[s.nboxes++] = box_around(c.x, c.y, 2 * DOT + 2, 2 * DOT + 2);
+		occupy(r, &s, box_around(c.x, c.y, 2 * DOT + 2, 2 * DOT + 2));
 		picture_line(r->p, c.x, c.y, c.x, at_y(r, most_at(r, &v[i])), INK_LINE, 1)->dash = 3;
 	}
-	/* from the top down, so that lines to numbers do not cross */
+	draw_roofs(r, &s, type);
+	/* from the top down, so that lines to labels do not cross */
 	for (int i; (i = next_down(r, v, n, chosen)) != NONE; chosen[i] = true)
-		draw_number(r, &s, &v[i], i);
+		draw_label(r, &s, &v[i], i, n <= FEW);
 	for (int i = 0; i < n; i++) {
 		if (is_drawn(&v[i]))
 			draw_dot(r->p, point_of(r, &v[i]).x, point_of(r, &v[i]).y, v[i].measured,
@@ -253,9 +313,9 @@ static void draw_points(const struct roof *r, const struct roof_point *v, int n)
 }
 
 /* The list of numbers; returns where it ends. */
-static double draw_list(const struct roof *r, const struct roof_point *v, int n, double y)
+static double draw_list(const struct roof *r, const struct roof_point *v, int n, double left, double y)
 {
-	double left = r->x1 + 40;
+	double space = r->p->width - MARGIN - left - 24;
 
 	for (int i = 0; i < n; i++) {
 		double f = v[i].flops / v[i].seconds;
@@ -264,11 +324,11 @@ static double draw_list(const struct roof *r, const struct roof_point *v, int n,
 			continue;
 		draw_dot(r->p, left + DOT, y - 5, v[i].measured, v[i].measured ? INK_SECOND : INK_FIRST);
 		picture_bold(r->p, left + 24, y, ANCHOR_LEFT, TEXT, INK_TEXT, arena_strf(r->p->arena, "%d %s",
-			i + 1, picture_fit(r->p, v[i].name, TEXT, LIST - 100)));
-		picture_text(r->p, left + 24, y + 19, ANCHOR_LEFT, 13, INK_FAINT, arena_strf(r->p->arena,
+			i + 1, picture_fit(r->p, v[i].name, TEXT, space - 40)));
+		picture_text(r->p, left + 24, y + 19, ANCHOR_LEFT, 13, INK_FAINT, picture_fit(r->p, arena_strf(r->p->arena,
 			"%s, %s: %s of the roof here", unit_si(f, "FLOP/s").s, unit_seconds(v[i].seconds).s,
-			unit_percent(f / most_at(r, &v[i])).s));
-		y += 46;
+			unit_percent(f / most_at(r, &v[i])).s), 13, space));
+		y += ENTRY;
 	}
 	return y;
 }
@@ -278,7 +338,8 @@ void picture_roofline(struct picture *p, const struct vdevice *d, enum dtype typ
 {
 	struct roof r = { .p = p };
 	const char *line = "roofline: the speeds that are possible if each byte is moved once, and those of kernels";
-	double y, list;
+	double y, list, left;
+	bool narrow;
 
 	o = picture_begin(p, o);
 	p->height = o->height > 0 ? o->height : HEIGHT;
@@ -290,18 +351,22 @@ void picture_roofline(struct picture *p, const struct vdevice *d, enum dtype typ
 		return;
 	}
 	choose_range(&r, v, n);
-	list = y + 40 + n * 46.0 + 70;
-	p->height = fmax(p->height, list);
+	narrow = p->width < NARROW;
+	list = n * (double)ENTRY + 40;
+	if (narrow)
+		p->height = fmax(o->height, y + 30 + NARROW_PLOT + 70 + list);
+	else
+		p->height = fmax(p->height, y + 40 + list + 30);
 	r.x0 = MARGIN + 70;
-	r.x1 = fmax(p->width - LIST - MARGIN, r.x0 + 200);
+	r.x1 = narrow ? p->width - MARGIN - 20 : p->width - LIST - MARGIN;
 	r.y1 = y + 30;
-	r.y0 = p->height - 70;
+	r.y0 = p->height - 70 - (narrow ? list : 0);
 	draw_grid(&r);
-	draw_roofs(&r, type);
-	draw_points(&r, v, n);
-	y = draw_list(&r, v, n, r.y1 + 10);
-	draw_dot(p, r.x1 + 40 + DOT, y + 5, true, INK_SECOND);
-	picture_text(p, r.x1 + 64, y + 10, ANCHOR_LEFT, 13, INK_FAINT, "measured");
-	draw_dot(p, r.x1 + 160 + DOT, y + 5, false, INK_FIRST);
-	picture_text(p, r.x1 + 184, y + 10, ANCHOR_LEFT, 13, INK_FAINT, "predicted");
+	draw_points(&r, v, n, type);
+	left = narrow ? MARGIN : r.x1 + 40;
+	y = draw_list(&r, v, n, left, narrow ? r.y0 + 84 : r.y1 + 10);
+	draw_dot(p, left + DOT, y + 5, true, INK_SECOND);
+	picture_text(p, left + 24, y + 10, ANCHOR_LEFT, 13, INK_FAINT, "measured");
+	draw_dot(p, left + 120 + DOT, y + 5, false, INK_FIRST);
+	picture_text(p, left + 144, y + 10, ANCHOR_LEFT, 13, INK_FAINT, "predicted");
 }

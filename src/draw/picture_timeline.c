@@ -1,5 +1,6 @@
 /* A timeline as a picture. */
 #include <math.h>
+#include <string.h>
 
 #include "draw/panel.h"
 #include "draw/units.h"
@@ -31,6 +32,12 @@ static const char *second_line(struct picture *p, const struct panel *n)
 	return b.text;
 }
 
+/* What stands before the first semicolon. */
+static const char *first_part(struct picture *p, const char *text)
+{
+	return arena_strf(p->arena, "%.*s", (int)strcspn(text, ";"), text);
+}
+
 /* The factor by which rows must be stretched to fill a height; `others`: the height of all else. */
 static double stretch(double height, double others, double rows)
 {
@@ -52,8 +59,12 @@ void picture_timeline(struct picture *p, const struct timeline *t, const struct 
 	}
 	side = p->width > 700 ? USE + GAP : 0;
 	panel_init(n, p, t, v, o, MARGIN + panel_labels(p, t, v, o->rings || o->only_rings) + 10, p->width - MARGIN - side);
-	y = picture_top(p, picture_title(p, t->plan, o), 2,
-		(const char *[]){ first_line(p, n), second_line(p, n) });
+	if (o->brief)
+		y = picture_top(p, picture_title(p, t->plan, o), 2, (const char *[]){
+			first_part(p, first_line(p, n)), first_part(p, timeline_ii(p->arena, t, n->c.line)) });
+	else
+		y = picture_top(p, picture_title(p, t->plan, o), 2,
+			(const char *[]){ first_line(p, n), second_line(p, n) });
 	strip = panel_strip_height(n);
 	top = y + 6;
 	y = panel_arrange(n, top + strip);

@@ -370,7 +370,7 @@ static double part_y(const struct wires *w, int gap, int back, bool out)
 	return 0;
 }
 
-/* The row of the text beside a channel: none in which a line crosses it on the way to a channel further right. */
+/* The row of the text next to a channel: none in which a line crosses it on the way to a channel further right. */
 static double text_y(const struct wires *w, const struct wire_back *b)
 {
 	double mid = (b->from_y + b->to_y) / 2, half = fabs(b->from_y - b->to_y) / 2;

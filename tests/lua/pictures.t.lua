@@ -133,6 +133,17 @@ for _, options in ipairs{{theme = "dark"}, {by = "seu"}, {by = "ring"}, {tile = 
   tl:svg(dir .. "/o.svg", options)
   ok(#read(dir .. "/o.svg") > 500, "options " .. next(options))
 end
+for _, x in ipairs{tl, plan, mr.compare(tl, other), mr.roofline{tl}} do
+  x:svg(dir .. "/slide.svg", {preset = "slide", title = "Two products"})
+  local slide, least = read(dir .. "/slide.svg"), 100
+  for size in slide:gmatch 'font%-size="([%d.]+)"' do least = math.min(least, tonumber(size)) end
+  like(slide, '^<svg [^>]*width="640"', "a slide is 640 wide")
+  ok(least >= 13.7, "its least text can be read at a third of a screen", least)
+end
+tl:svg(dir .. "/print.svg", {preset = "print"})
+like(read(dir .. "/print.svg"), '^<svg [^>]*width="640"', "as wide as a page")
+tl:svg(dir .. "/print.svg", {preset = "print", width = 700})
+like(read(dir .. "/print.svg"), '^<svg [^>]*width="700"', "or as one says")
 tl:svg(dir .. "/a.svg", {to = 3000})
 tl:svg(dir .. "/b.svg", {to = 3000})
 is(read(dir .. "/a.svg"), read(dir .. "/b.svg"):gsub("b%.svg", "a.svg"), "the same picture twice is the same file")
@@ -152,6 +163,7 @@ refuses('plan:svg("/nowhere/x.svg")', "user.lua:1: cannot write /nowhere/x.svg: 
 refuses("tl:png()", "user.lua:1: png: path of a file expected, got nil")
 refuses('graph:pdf("x", {by="lane"})', "user.lua:1: pdf: unknown option 'by'")
 refuses('tl:svg("x", {theme="drak"})', "user.lua:1: svg: unknown theme 'drak'; did you mean 'dark'?")
+refuses('tl:svg("x", {preset="slides"})', "user.lua:1: svg: unknown preset 'slides'; did you mean 'slide'?")
 refuses('tl:png("x", {animate=true})', "user.lua:1: png: only the svg of one timeline can be animated; tl:frames writes "
   .. "single pictures")
 refuses('tl:png("x", {from=10, to=10})', "user.lua:1: png: `to` must be after `from`, got from 10 to 10")
