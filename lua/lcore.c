@@ -20,11 +20,33 @@ struct host *host_of(lua_State *L)
 	return *(struct host **)lua_getextraspace(L);
 }
 
+/* The registry's field of this address has host.holder, so that it lives as long. */
+static const char holder_key;
+
+/* holder: L or NULL. */
+static void set_holder(lua_State *L, lua_State *holder)
+{
+	if (holder)
+		lua_pushthread(L);
+	else
+		lua_pushboolean(L, false);
+	lua_rawsetp(L, LUA_REGISTRYINDEX, &holder_key);
+	host_of(L)->holder = holder;
+}
+
+static void end_hold(lua_State *L)
+{
+	set_holder(L, NULL);
+	lua_gc(L, LUA_GCRESTART);
+}
+
 struct host *enter(lua_State *L)
 {
 	struct host *h = host_of(L);
 
 	h->L = L;
+	if (h->holder && lua_status(h->holder) > LUA_YIELD)
+		end_hold(L);		/* a coroutine that ended with an error and that nobody closed */
 	return h;
 }
 
@@ -405,7 +427,7 @@ static int scratch_gc_l(lua_State *L)
 
 static int hold_end_l(lua_State *L)
 {
-	lua_gc(L, LUA_GCRESTART);
+	end_hold(L);
 	return 0;
 }
 
@@ -415,6 +437,7 @@ void hold_finalizers(lua_State *L)
 		return;			/* stopped by the user, or in a finalizer */
 	lua_newuserdatauv(L, 0, 0);
 	luaL_setmetatable(L, HOLD_CLASS);
+	set_holder(L, L);
 	lua_toclose(L, -1);
 	lua_gc(L, LUA_GCSTOP);
 }

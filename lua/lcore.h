@@ -32,6 +32,7 @@ struct host {
 	lua_State *L;			/* the Lua thread that called the core last: set by enter() */
 	enum strict strict;		/* set by strict_set */
 	const char *home;		/* folder of hw/ and examples/; borrowed from main */
+	lua_State *holder;		/* the thread in which hold_finalizers holds; NULL: none */
 };
 
 /* lua/std/NAME.lua, and docs/reference.md for help, as text, made by the Makefile; the last one has no name. */

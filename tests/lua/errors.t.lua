@@ -1010,6 +1010,8 @@ ok(new_plan(graph):check(), "with the collector stopped")
 ok(not collectgarbage "isrunning", "  which stays stopped")
 collectgarbage "restart"
 ok(collectgarbage "isrunning", "and with it running")
+local dead = coroutine.create(function() return mr.plan(graph):simulate() end)
+ok(not coroutine.resume(dead) and new_plan(graph) and collectgarbage "isrunning", "it runs after an error that ended a coroutine")
 still_works "changing tables"
 
 -- Coroutines ----------------------------------------------------------------------------
