@@ -1,0 +1,105 @@
+-- Pictures of the shipped plans can be read: no two texts touch, no line of a graph runs behind a box, and sTasks of one phase
+-- have different colours. tests/unit/legible.c does the same with random graphs and at many widths.
+local mr = require "millrace"
+local tap = dofile((arg[0]:match "^(.*/)" or "./") .. "tap.lua")
+
+local path = os.tmpname()
+local NARROW <const> = {["'"] = true, [","] = true, ["."] = true, [":"] = true, [";"] = true, i = true, l = true, I = true, j = true,
+  t = true, f = true, r = true, [" "] = true, ["1"] = false}
+
+-- Width of a text, rather too little: fonts differ.
+local function width(text, size)
+  local w = 0
+  for _, c in utf8.codes(text) do w = w + (NARROW[utf8.char(c)] and 0.28 or 0.52) end
+  return w * size
+end
+
+local function number(tag, name) return tonumber(tag:match(" " .. name .. '="([-%d.]+)"')) end
+
+-- Texts, boxes of sTasks and lines of a picture.
+local function read(svg)
+  local texts, boxes, lines = {}, {}, {}
+  for tag, text in svg:gmatch "<text([^>]*)>([^<]*)</text>" do
+    local x, y, size = number(tag, "x"), number(tag, "y"), number(tag, "font%-size")
+    local w = width(text:gsub("&lt;", "<"):gsub("&gt;", ">"):gsub("&amp;", "&"):gsub("&quot;", '"'), size)
+    local anchor = tag:match 'text%-anchor="(%a+)"'
+    x = anchor == "middle" and x - w / 2 or anchor == "end" and x - w or x
+    texts[#texts + 1] = {x, y - 0.7 * size, x + w, y, text = text}
+  end
+  for tag in svg:gmatch "<rect([^>]*)>" do
+    local x, y, w, h = number(tag, "x"), number(tag, "y"), number(tag, "width"), number(tag, "height")
+    if h == 62 and x then boxes[#boxes + 1] = {x + 1, y + 1, x + w - 1, y + h - 1, text = "a box"} end
+  end
+  for d in svg:gmatch '<path d="(M[^"Z]*)"' do
+    local line = {}
+    for x, y in d:gmatch "[ML]([-%d.]+) ([-%d.]+)" do line[#line + 1] = {tonumber(x), tonumber(y)} end
+    lines[#lines + 1] = line
+  end
+  for tag in svg:gmatch "<line([^>]*)>" do
+    lines[#lines + 1] = {{number(tag, "x1"), number(tag, "y1")}, {number(tag, "x2"), number(tag, "y2")}}
+  end
+  return texts, boxes, lines
+end
+
+local function touching(texts)
+  for i, a in ipairs(texts) do
+    for k = 1, i - 1 do
+      local b = texts[k]
+      if a[1] < b[3] and b[1] < a[3] and a[2] < b[4] and b[2] < a[4] and a.text ~= "" and b.text ~= "" then
+        return ("%s | %s"):format(a.text, b.text)
+      end
+    end
+  end
+end
+
+local function crossing(lines, things)
+  for _, line in ipairs(lines) do
+    for i = 2, #line do
+      local a, b = line[i - 1], line[i]
+      for t = 0, 1, 0.05 do
+        local x, y = a[1] + (b[1] - a[1]) * t, a[2] + (b[2] - a[2]) * t
+        for _, o in ipairs(things) do
+          if x > o[1] and x < o[3] and y > o[2] and y < o[4] then return ("a line through %s at %.0f, %.0f"):format(o.text, x, y) end
+        end
+      end
+    end
+  end
+end
+
+local function drawn(x, options)
+  x:svg(path, options)
+  local file <close> = assert(io.open(path))
+  return file:read "a"
+end
+
+-- Each sTask of a program with one phase has a colour of its own; its box is the only one that has it.
+local function same_colour(svg)
+  local seen = {}
+  for fill in svg:gmatch '<rect [^>]*height="62"[^>]*fill="(#%x+)"' do
+    if seen[fill] then return fill end
+    seen[fill] = true
+  end
+end
+
+for _, name in ipairs{"attention_serial", "attention_overlap", "attention_pingpong", "attention_d128", "attention_d128_causal", "attention_d256",
+    "attention_d64", "gemm_cooperative", "gemm_by_threads", "decoding_split"} do
+  local plan = mr.load_plan(name)
+  local graph = drawn(plan.graph)
+  local texts, boxes, lines = read(graph)
+  tap.ok(#boxes >= 4 and #lines >= 4, name .. " has a graph")
+  tap.is(touching(texts), nil, "  whose texts lie apart")
+  tap.is(crossing(lines, boxes), nil, "  whose lines do not run behind boxes")
+  tap.is(crossing(lines, texts), nil, "  or through texts")
+  if name ~= "decoding_split" then tap.is(same_colour(graph), nil, "  whose boxes differ in colour") end
+  local tl = plan:simulate()
+  for _, o in ipairs{{}, {width = 640}, {preset = "slide"}, {from = 0}, {rings = true}} do
+    local what = ("%s with %s"):format(name, next(o) or "no options")
+    tap.is(touching((read(drawn(tl, o)))), nil, what .. ": texts of the timeline lie apart")
+    o.rings, o.from = nil, nil
+    if next(o) then tap.is(touching((read(drawn(plan, o)))), nil, what .. ": texts of the plan, too") end
+  end
+  tap.is(touching((read(drawn(mr.compare(tl, tl, {names = {"one", "other"}}), {width = 640})))), nil, name .. ": and of a comparison")
+end
+
+os.remove(path)
+tap.done_testing()
