@@ -136,11 +136,11 @@ static const struct eu_class *class_of_first_eu(const struct own *own, int eu)
 
 /* ---- letters and colours --------------------------------------------------------- */
 
-/* a to z, A to Z, and a again. */
+/* a to z, A to Z, and a again, without those that look like digits or like each other. */
 static const char *wave_letter(int nth)
 {
-	static const char letters[] = "a\0b\0c\0d\0e\0f\0g\0h\0i\0j\0k\0l\0m\0n\0o\0p\0q\0r\0s\0t\0u\0v\0w\0x"
-		"\0y\0z\0A\0B\0C\0D\0E\0F\0G\0H\0I\0J\0K\0L\0M\0N\0O\0P\0Q\0R\0S\0T\0U\0V\0W\0X\0Y\0Z";
+	static const char letters[] = "a\0b\0c\0d\0e\0f\0g\0h\0k\0m\0n\0p\0q\0r\0s\0t\0u\0v\0w\0x\0y\0z"
+		"\0A\0B\0C\0D\0E\0F\0G\0H\0K\0M\0N\0P\0Q\0R\0S\0T\0U\0V\0W\0X\0Y\0Z";
 
 	return nth < 0 ? "·" : &letters[nth % (LEN(letters) / 2) * 2];
 }
