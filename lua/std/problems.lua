@@ -52,21 +52,37 @@ end
 
 -- A problem whose hint is no statement, with the statements that were tried and make the plan legal, if there are some.
 local function tried(list, p)
-  local plan = not p.hint:find "^plan:" and copy_of(list)
+  local plan = p.hint and not p.hint:find "^plan:" and copy_of(list)
   local first = plan and require("millrace.suggest").suggest(plan)[1]
   return first and {location = p.location, code = p.code, message = p.message, hint = first.text} or p
 end
 
-local function text_of(list, ...)
-  local shown, group = {}, grouped(list)
+-- The problems as they are shown: all missing waits as one, and those that one hint repairs.
+local function shown_of(list)
+  local shown, alike, group = {}, {}, grouped(list)
   for _, p in ipairs(list) do
-    if not group or not is_missing_wait(p) then
-      shown[#shown + 1] = p
-    elseif group.message then
-      shown[#shown + 1] = group
-      group = {}
+    if group and is_missing_wait(p) then p = group end
+    local key = p.hint or p
+    local same = alike[key]
+    if not same then
+      same = {of = p, count = 0}
+      shown[#shown + 1], alike[key] = same, same
+    elseif p ~= group and same.of.code == p.code then
+      same.count = same.count + 1
+    elseif p ~= group then
+      shown[#shown + 1] = {of = p, count = 0}
     end
   end
+  for i, s in ipairs(shown) do
+    local p = s.of
+    shown[i] = s.count == 0 and p or {location = p.location, code = p.code, hint = p.hint,
+      message = ("%s, and so on: %d more are repaired alike"):format(p.message, s.count)}
+  end
+  return shown
+end
+
+local function text_of(list, ...)
+  local shown = shown_of(list)
   if #shown == 1 and shown[1] == list[1] then shown[1] = tried(list, shown[1]) end
   return core.problems_text(shown, ...)
 end

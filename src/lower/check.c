@@ -113,7 +113,7 @@ enum err_code lower_check_plan(const struct plan *p, struct arena *a, const stru
 		return plan_check(p, a, stop, out, u, e);
 	TRY(plan_check_order(p, a, stop, out, u, e));
 	memset(u->lane_registers, 0, sizeof(u->lane_registers));	/* estimates; kernels say it exactly */
-	if (p->lanes.n)			/* if rings alone do not fit, say which one is large before lowering fails */
+	if (p->lanes.n && !problems_have(out, PROBLEM_DUPLICATE_TASK))	/* if rings alone do not fit, say which one is large before lowering fails */
 		fit_memory(p, a, out, u);
 	return OK;
 }

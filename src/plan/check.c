@@ -38,7 +38,7 @@ enum err_code plan_check(const struct plan *p, struct arena *a, const struct sto
 	struct usage u;
 
 	TRY(plan_check_order(p, a, stop, out, &u, e));
-	if (p->lanes.n) {
+	if (p->lanes.n && !problems_have(out, PROBLEM_DUPLICATE_TASK)) {
 		fit_memory(p, a, out, &u);
 		fit_register_file(p, a, out, &u);
 	}

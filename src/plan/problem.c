@@ -26,6 +26,14 @@ struct problem *problem_add(struct arena *a, struct problems *out, enum problem_
 	return pr;
 }
 
+bool problems_have(const struct problems *list, enum problem_code code)
+{
+	int i;
+
+	FIND_FIRST(i, list->v.n, list->v.v[i].code == code);
+	return i != NONE;
+}
+
 /* Where the append of an sTask belongs: before the first one of its lane and region that the program has behind it, with
  * the offset of the one before it. */
 static const char *append_text(const struct plan *p, struct arena *a, int task)

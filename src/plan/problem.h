@@ -13,6 +13,10 @@
 struct problem *problem_add(struct arena *a, struct problems *out, enum problem_code code, struct srcloc loc,
 	const char *hint, const char *fmt, ...) PRINTF(6, 7);
 
+/* Is there one of that kind? What is appended twice on two lanes seems to need memory that it does not: what the plan takes is
+ * not known then. */
+bool problems_have(const struct problems *list, enum problem_code code);
+
 /* Every sTask must be there once, on a unit that can run it: then a plan has an order that can be looked at. */
 void problem_add_entries(const struct plan *p, struct arena *a, struct problems *out);
 /* Aliases must be in registers of one lane, in one version, or in shared memory with as many versions. */

@@ -427,6 +427,7 @@ do
   like(tostring(missing):gsub("\n *", " "), ": missing_wait: " .. #missing .. " dependences are not kept, and %d+ waits keep them: " ..
     "load_q for mma_qk; .* The first one: 'mma_qk' reads 'q', but does not wait until 'load_q' has written that " ..
     "try: plan:fill_waits%(%)$", "  are one paragraph, and one statement")
+  like(tostring(empty), "\n%s+and %d+ more dependences that no wait keeps\n%s+%S+ plan:fill_waits%(%)", "  of the plan as text, too")
   empty:fill_waits()
   like(tostring(select(2, empty:check())):gsub("\n *", " "), "registers: lane 'c0' needs .* try: plan:", "registers: statements that were tried")
   -- a move without a second version, and the version later: its waits come with it
@@ -447,6 +448,26 @@ plan = new_gemm()
 plan:append("mma", {lane = "c1"})
 problem(plan, "duplicate_task", here(-1),
   "sTask 'mma' is appended 2 times", {task = "mma"}, "hint")
+
+do
+  local two = mr.plan(attention_graph, device)
+  for _, t in ipairs(two.tasks) do
+    two:append(t.name)
+    if t.kind ~= "load" then two:append(t.name, {lane = "c1"}) end
+  end
+  local _, list = two:check()
+  like(tostring(list):gsub("\n *", " "), "'mma_qk' is appended 2 times, and so on: 5 more are repaired alike try: plan:split%(\"m\", 2%)$",
+    "appended on two lanes: a split, told once")
+  two:split("m", 2)
+  two:fill_waits()
+  two:buffers{k = 2}
+  local _, now = two:check()
+  ok(#now == 0, "  which gives each lane a slice", now)
+  is(made_by(function(p) for _, t in ipairs{"mma", "epilogue"} do p:append(t) p:append(t, {lane = "c1"}) end p:split("m", 2) end),
+    'plan:split("m", 2)\nplan:lane("c0", {})\nplan:lane("c1", {})\n' ..
+    'plan:append("mma.0", {seu="tensor", lane="c0"})\nplan:append("epilogue.0", {seu="cuda", lane="c0"})\n' ..
+    'plan:append("mma.1", {seu="tensor", lane="c1"})\nplan:append("epilogue.1", {seu="cuda", lane="c1"})\n', "  in the order of each")
+end
 
 -- Clusters: what their EUs load together, and which tiles cannot go together.
 plan = new_gemm()
