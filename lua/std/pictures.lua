@@ -158,7 +158,7 @@ for _, format in ipairs(formats) do
 end
 
 local function make_roofline(list)
-  if type(list) ~= "table" or #list == 0 then raise("roofline: list of kernels expected, got " .. show(list)) end
+  if type(list) ~= "table" or rawlen(list) == 0 then raise("roofline: list of kernels expected, got " .. show(list)) end
   local r, scripts = {points = {}}, {}
   for i, x in ipairs(list) do
     local points, plan = points_of(x, i)
