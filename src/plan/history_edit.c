@@ -84,18 +84,15 @@ static struct record record_of_wait(const struct graph *g, const struct wait *w,
 		.a = w->distance, .b = w->when, .loc = loc };
 }
 
-/* Does the plan, which is complete, lack waits? Not known of one that is incomplete: then no. */
-static enum err_code lacks_waits(struct history *h, const struct plan *p, bool *out, struct err *e)
+/* Does the present plan, which is complete, lack waits? Not known of one that is incomplete: then no. */
+static enum err_code lacks_waits(struct history *h, bool *out, struct err *e)
 {
-	struct plan *copy = NULL;
-	enum err_code code;
 	int added = 0;
 
-	plan_copy(h->mem, p, &copy);
-	code = plan_fill_waits(copy, NULL, &added, e);
-	plan_free(copy);
+	history_copy_to_next(h);	/* which is freed even if memory runs out in here */
+	TRY(plan_fill_waits(h->next_plan, NULL, &added, e));
 	*out = added > 0;
-	return code;
+	return OK;
 }
 
 /* Waits that other versions make necessary come with them, if none was missing before. */
@@ -104,10 +101,10 @@ static enum err_code build_versions(struct history *h, struct record *r, int n, 
 	bool lacks;
 
 	*added = 0;
+	TRY(lacks_waits(h, &lacks, e));
 	history_copy_to_next(h);
 	for (int i = 0; i < n; i++)
 		TRY(record_apply(h, h->next_plan, &r[i], e));
-	TRY(lacks_waits(h, h->plan, &lacks, e));
 	return lacks ? OK : plan_fill_waits(h->next_plan, NULL, added, e);
 }
 
