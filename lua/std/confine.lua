@@ -9,11 +9,14 @@ local STEPS <const>, BYTES <const> = 5000000, 1 << 28
 
 -- What f(...) returns. It is ended when it takes too many steps or too much memory; its errors are raised again.
 function confine.call(what, f, ...)
-  local thread, cap, used = coroutine.create(f), core.cap_memory(0)
-  local limited = cap == 0 or used + BYTES < cap
+  local thread = coroutine.create(f)
   debug.sethook(thread, function()
     core.raise(("%s: it takes more than %d million steps"):format(what, STEPS // 1000000))
   end, "", STEPS)
+  local cap, used = 0, 0
+  local _ <close> = setmetatable({}, {__close = function() core.cap_memory(cap) end})
+  cap, used = core.cap_memory(0)
+  local limited = cap == 0 or used + BYTES < cap
   core.cap_memory(limited and used + BYTES or cap)
   local result = table.pack(coroutine.resume(thread, ...))
   core.cap_memory(cap)
