@@ -47,7 +47,7 @@ static double draw_half(struct panel *n, const char *head, int ink, double y)
 	if (picture_width(head, TEXT, true) > space)
 		head = arena_strf(n->p->arena, "%.*s", (int)strcspn(head, ";"), head);
 	size = fmin(fmax(TEXT * space / picture_width(head, TEXT, true), SMALL), TEXT);
-	picture_bold(n->p, MARGIN + 16, y + 16, ANCHOR_LEFT, size, INK_TEXT, picture_fit(n->p, head, size * 1.12, space));
+	picture_bold(n->p, MARGIN + 16, y + 16, ANCHOR_LEFT, size, INK_TEXT, picture_fit(n->p, head, size * 1.12, space + 1));
 	y += HEAD + 4;
 	end = panel_arrange(n, y + strip);
 	panel_strip(n, y);

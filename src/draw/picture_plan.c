@@ -98,7 +98,7 @@ static double draw_loop(const struct plan_picture *s, int loop, const struct ord
 	struct iterations t = iterations_of(trips, least, most, (int)max_i64(columns, LEAST));
 
 	picture_text(s->p, MARGIN + 10, y + 15, ANCHOR_LEFT, 13, INK_FAINT,
-		picture_fit(s->p, label_loop_trips(s->p->arena, s->g, loop), 13, s->name + s->unit - 72));
+		picture_fit(s->p, label_loop_trips(s->p->arena, s->g, loop), 13, s->name + s->unit - 60));
 	picture_text(s->p, s->x - 8, y + 15, ANCHOR_RIGHT, 12, INK_FAINT, "iteration");
 	for (int64_t j = t.from; j <= t.to; j = j + 1 == t.skip ? t.resume : j + 1) {
 		double x = column_x(s, &t, j);
