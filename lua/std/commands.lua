@@ -105,13 +105,13 @@ end
 -- The plan of a file; or nil and what is wrong, which begins with FILE:LINE where that is known. And the text of the file.
 local function load_file(name, o)
   local path = loader.path_of(name)
-  local good, plan, stopped, text = core.try(loader.evaluate, mr, "load_plan", path, o.programs)
+  local good, plan, stopped, text, is_plain = core.try(loader.evaluate, mr, "load_plan", path, o.programs)
   if good and not core.is(plan, "millrace.plan") then good, plan = false, ("%s: it makes no plan"):format(path) end
   if not good then
     local message = spell(plan, path):gsub("mr%.load_plan%(path, program%)$", "give the file that returns it: --program FILE")
     return nil, message
   end
-  if name == path then script.keep_path(plan, path) end
+  if name == path and is_plain then script.keep_path(plan, path) end
   return plan, stopped and spell(stopped, path), text
 end
 

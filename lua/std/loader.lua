@@ -95,7 +95,10 @@ end
 local function wide_environment(mr, given, made)
   local env, own = confine.language(), own_mr(mr, given, made)
   for name, f in pairs(tile.functions) do own[name] = f end
-  own.program = entry(function(name, body) return membrane.outward(tile.program(name, body)) end)
+  own.program = entry(function(name, body)
+    made.program = true
+    return membrane.outward(tile.program(name, body))
+  end)
   env.mr = membrane.frozen(own, forbidden)
   env.require, env.print = requires(env.mr), function() end
   return setmetatable(env, {__metatable = false, __index = function(_, name)
@@ -164,12 +167,14 @@ function loader.of_text(mr, text, name, bound) return run("plan", name, mr, text
 
 -- Evaluate a script that may make programs, too. It can change nothing: what it runs, measures or writes has no effect. programs:
 -- by name, for plans of programs that are elsewhere. Returns the plan or program that it returns, else the last plan that it made,
--- else nil; the message if it ended early, as it needed what was not done; and the text.
+-- else nil; the message if it ended early, as it needed what was not done; the text; and whether it is a plan and no more, so that
+-- nothing but comments is lost if the plan is saved there.
 function loader.evaluate(mr, what, path, programs)
   local text, made = read(what, path), {}
   local given = programs[named(text)]
   local refused, good, result = membrane.leniently(evaluate, what, path, text, "@" .. path, wide_environment(mr, given, made), given)
-  if good then return membrane.real(result) or made[#made], nil, text end
+  local x = good and membrane.real(result)
+  if good then return x or made[#made], nil, text, x and not made.program and not refused end
   if type(result) ~= "string" then result = ("%s: an error that is %s"):format(path, show(result)) end
   if not (refused and made[1]) then error(result, 0) end
   return made[#made], ("%s (%s)"):format(result, refused), text

@@ -79,6 +79,17 @@ t_err 'says where' 'syntax\.lua:1: unexpected symbol'
 t_err 'of what makes no plan' '^scale\.lua: it makes no plan$'
 t_err 'and of a folder' '^load_plan: \. is a folder, not a file$'
 
+# A script is no file of a plan: the explorer must not propose to replace it.
+"$MILLRACE" -e 'local core = require "millrace.core"
+core.method("millrace.plan", "show", function(plan) print(plan.path) end)
+local commands = require "millrace.commands"
+commands.show("script.lua") commands.show("--program", "scale.lua", "plans/scale.lua") commands.show("attention_overlap")' >"$T/out" 2>&1
+t_out 'only the file of a plan is where it may be saved to' <<'E'
+nil
+plans/scale.lua
+nil
+E
+
 # diff
 t_cmd 'diff of equal plans' 0 "$MILLRACE" diff attention_overlap.lua attention_overlap
 t_is 'prints nothing' "$(<"$T/out")" ''
