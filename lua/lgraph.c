@@ -30,8 +30,8 @@ static void check_extents(lua_State *L, const struct program *p)
 
 		lua_pushstring(L, name);
 		if (strcmp(name, "tile") && lua_rawget(L, 2) == LUA_TNUMBER)
-			throw_msg(L, "graph: '%s' is an axis, whose extent belongs in tile=: graph{tile={%s=%d, ...}}", name,
-				name, (int)lua_tonumber(L, -1));
+			throw_msg(L, "graph: '%s' is an axis, whose extent belongs in tile=: graph{tile={%s=%d, ...}}",
+				name, name, (int)lua_tonumber(L, -1));
 		lua_pop(L, 1);
 	}
 }

@@ -96,8 +96,8 @@ static bool find_home(char home[PATH_MAX])
 	if (given && *given) {
 		snprintf(home, PATH_MAX, "%s", given);
 		if (!is_home(home))
-			fprintf(stderr, "millrace: MILLRACE_HOME is %s, which has no folder hw; set it to the folder that "
-				"has hw and examples, or unset it\n", given);
+			fprintf(stderr, "millrace: MILLRACE_HOME is %s, which has no folder hw; set it to the folder "
+				"that has hw and examples, or unset it\n", given);
 		return is_home(home);
 	}
 	dir[n > 0 ? n : 0] = '\0';
@@ -253,8 +253,8 @@ static int load_path(lua_State *L, const char *path)
 		return luaL_loadfilex(L, path, "t");
 	if (S_ISDIR(st.st_mode) || S_ISBLK(st.st_mode) || is_named_pipe(path, &st)) {
 		lua_pushfstring(L, S_ISDIR(st.st_mode) ? "%s is a folder, not a script" : S_ISBLK(st.st_mode) ?
-			"%s is a disk, not a script" : "%s is a named pipe, not a script; to wait for what is written to it, "
-			"run millrace - <%s", path, path);
+			"%s is a disk, not a script" : "%s is a named pipe, not a script; to wait for what is written "
+			"to it, run millrace - <%s", path, path);
 		return LUA_ERRRUN;
 	}
 	f = fopen(path, "r");

@@ -10,8 +10,8 @@
 #include <stddef.h>
 
 /* Find the path: $MILLRACE_HISTORY ("" or "/dev/null": no history), or $XDG_STATE_HOME/millrace/history, or
- * ~/.local/state/millrace/history. The folders of the latter two are created. False: there is something else than a file,
- * such as a pipe, where reading or writing might never end. */
+ * ~/.local/state/millrace/history. The folders of the latter two are created. False: there is something else than a
+ * file, such as a pipe, where reading or writing might never end. */
 bool past_find(char *path, size_t size);
 /* Call f(ud, entry) for the last entries of the file, oldest first. */
 void past_load(const char *path, void (*f)(void *ud, const char *entry), void *ud);

@@ -225,8 +225,8 @@ static void open_terminal(struct repl *r)
 		history(r->history, &ev, H_SETUNIQUE, 1);
 		el_set(r->el, EL_HIST, history, r->history);
 		if (!past_find(r->history_path, sizeof(r->history_path))) {
-			fprintf(stderr, "millrace: the history %s is not a file, so none is kept; set MILLRACE_HISTORY to "
-				"one\n", r->history_path);
+			fprintf(stderr, "millrace: the history %s is not a file, so none is kept; set MILLRACE_HISTORY "
+				"to one\n", r->history_path);
 			r->history_path[0] = '\0';
 		}
 		past_load(r->history_path, enter_history, r);

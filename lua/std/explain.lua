@@ -160,7 +160,8 @@ end
 -- The table of contents: a line for each section.
 function explain.all(width)
   local out, list = {}, {}
-  flow(out, 'help "start" says where to begin. help "NAME" tells about a part of this list, a function, a field, a word, a problem:', "", "", width)
+  flow(out, 'help "start" says where to begin. help "NAME" tells about a part of this list, a function, a field, a word, a problem:',
+    "", "", width)
   for _, section in ipairs(sections) do
     if section[1] then
       list[#list + 1] = {name = section.title, text = section.about or first_sentence(section[1].text)}

@@ -49,7 +49,8 @@ local function measured_text(r)
   local good = 0
   for _, row in ipairs(r.measurements) do good = good + (row.status == "ok" and 1 or 0) end
   local off = 100 * (r.measured.ms * 1e-3 / r.seconds - 1)
-  local compared = math.abs(off) < 0.05 and "as predicted" or ("%.1f %% %s than predicted"):format(math.abs(off), off < 0 and "less" or "more")
+  local compared = math.abs(off) < 0.05 and "as predicted"
+    or ("%.1f %% %s than predicted"):format(math.abs(off), off < 0 and "less" or "more")
   return ("measured %.4g ms, %.0f TFLOP/s, %s; the fastest of %s measured%s"):format(r.measured.ms,
     plans[r].graph.flops / r.measured.ms / 1e9, compared, count(good, "plan"),
     #r.measurements > good and (", %d more did not count"):format(#r.measurements - good) or "")

@@ -59,8 +59,8 @@ bool search_is_plan(const struct search *s, int trial);
  * as of search_step. */
 NODISCARD enum err_code search_script(struct search *s, int trial, const struct stop *stop,
 	struct buf *out, struct tiling *tile, struct err *e);
-/* Goes over the plans that were tried, in order: *at is 0 for the first one, and moved on. Their predicted seconds, INFINITY:
- * the plan has no kernel. False: there is no further one. */
+/* Goes over the plans that were tried, in order: *at is 0 for the first one, and moved on. Their predicted seconds;
+ * INFINITY: the plan has no kernel. False: there is no further one. */
 bool search_next_tried(const struct search *s, int *at, double *seconds);
 
 /* If nothing was found: the statements of the candidate with the fewest problems. *tile has no extents if there is no

@@ -250,8 +250,8 @@ static enum err_code blame_carry(const struct sample *s, int carry, int axis, co
 		leaves = "a NaN in it for some tiles";
 	else
 		return err_set(e, ERR_INPUT, n->loc, "the result depends on the tile of '%s': carry '%s' is updated "
-			"once a tile, and %s leaves a NaN in it for some tiles, as -inf - -inf is NaN; where a complete "
-			"tile may be masked, mask with a large finite number such as -1e30", name,
+			"once a tile, and %s leaves a NaN in it for some tiles, as -inf - -inf is NaN; where a "
+			"complete tile may be masked, mask with a large finite number such as -1e30", name,
 			p->carries.v[carry].name, loop.s);
 	return err_set(e, ERR_INPUT, n->loc, "the result depends on the tile of '%s': carry '%s' is updated once a "
 		"tile, and %s leaves %s; write an update that gives the same whether '%s' is taken in one tile or in "

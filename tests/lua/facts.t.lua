@@ -16,7 +16,8 @@ local function says(name, sentence)
   tap.ok(text:find(sentence, 1, true), ("%s: %s"):format(name, sentence))
 end
 
-local words <const> = {"one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve", "thirteen", "fourteen"}
+local words <const> = {"one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
+  "thirteen", "fourteen"}
 
 ---- how many there are ---------------------------------------------------------------------------
 
@@ -46,8 +47,8 @@ local four, two = product(4), product(2)
 says("README.md", ("reduces the clock to %.1f GHz"):format(four.clock_hz / 1e9))
 says("README.md", ("With two, the same plan takes %.1f times as many cycles"):format(two.cycles / four.cycles))
 says("docs/manual.md", ("Each wait costs time (%.0f cycles on the H200 model)"):format(h200:number "sync.wait_cost"))
-says("docs/manual.md", ("`attention_d64` with %d keys a tile, `attention_d128` with %d, `attention_d128_causal` with %d, `attention_d256` with %d")
-  :format(mr.load_plan "attention_d64".tile.n, mr.load_plan "attention_d128".tile.n, mr.load_plan "attention_d128_causal".tile.n,
+says("docs/manual.md", ("`attention_d64` with %d keys a tile, `attention_d128` with %d, `attention_d128_causal` with %d, "
+  .. "`attention_d256` with %d"):format(mr.load_plan "attention_d64".tile.n, mr.load_plan "attention_d128".tile.n, mr.load_plan "attention_d128_causal".tile.n,
     mr.load_plan "attention_d256".tile.n))
 
 -- How tiles go to EUs, in section 8 of the manual: tiles of an EU, and the share of the longest one in its iterations.

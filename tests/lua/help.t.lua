@@ -182,7 +182,8 @@ for line in read "docs/glossary.md":gmatch "[^\n]+" do
   end
 end
 ok(first "bank conflict" == nil, "what nobody has a word for is not found")
-is(first "PLANS", "Plans: lanes, order, waits, rings, splits; check, edits, scripts", "a part of the list by its title, a line for each topic")
+is(first "PLANS", "Plans: lanes, order, waits, rings, splits; check, edits, scripts",
+  "a part of the list by its title, a line for each topic")
 for line in shown:gmatch "[^\n]+" do
   ok(widest(line) <= core.terminal().width, "  " .. line)
 end

@@ -176,7 +176,8 @@ refuses("mr.progress(3)", "user.lua:1: progress: table of searches expected, got
 refuses("mr.progress{}", "user.lua:1: progress: there is no search to draw")
 refuses("mr.progress{a=3}", "user.lua:1: progress: what a search tried expected as a, got 3")
 refuses("mr.progress(setmetatable({}, {__len = function() return 1 << 40 end}))", "user.lua:1: progress: there is no search to draw")
-is(tostring(mr.progress{endless = setmetatable({}, {__index = function() return {predicted = 1} end, __len = function() return 1 << 40 end})}),
+local endless = setmetatable({}, {__index = function() return {predicted = 1} end, __len = function() return 1 << 40 end})
+is(tostring(mr.progress{endless = endless}),
   "endless: 0 plans tried, nothing found", "a table without end has what is in it")
 refuses("mr.progress{a={{}}}", "user.lua:1: progress: what a search tried expected as a, got table")
 refuses("mr.progress{[true]={}}", "user.lua:1: progress: names are strings, got true")

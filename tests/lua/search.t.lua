@@ -202,7 +202,8 @@ like(tostring(r), ("\n%d plans of %d tile shapes tried[^\n]*\nended: no neighbou
 like(tostring(mr.progress(r)), (": %d plans tried, best "):format(r.trials), "  and that of its curve")
 _, why = mr.search(mr.examples.gemm{m = 1024, n = 1024, k = 1024}, device, {tile = {m = 64, n = 96, k = 8192}, measure = false})
 like(why, "^no legal plan found for 1 tile shape; what stood", "one shape is one shape")
-is(require "millrace.progress".text{phase = "device", measured = 1, chance = -1e-9}, "device: 1 measured, chance of better 0 %", "there is no -0 %")
+is(require "millrace.progress".text{phase = "device", measured = 1, chance = -1e-9}, "device: 1 measured, chance of better 0 %",
+  "there is no -0 %")
 local phases, best, falls = {}, math.huge, true
 for _, x in ipairs(r.history) do
   phases[x.phase], falls, best = true, falls and x.best <= best, x.best
