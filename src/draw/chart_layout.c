@@ -101,7 +101,8 @@ static void find_used(const struct chart *c, int seu, bool used[LANES_MAX][REPLI
 	for (int i = 0; i < p->entries.n; i++) {
 		const struct entry *e = &p->entries.v[i];
 
-		if ((c->shown && !c->shown[e->task]) || c->g->tasks.v[e->task].phase != c->line->phase || (seu != NONE && e->seu != seu))
+		if ((c->shown && !c->shown[e->task]) || c->g->tasks.v[e->task].phase != c->line->phase ||
+		    (seu != NONE && e->seu != seu))
 			continue;
 		for (int k = 0; k < p->lanes.v[e->lane].replicas && k < REPLICAS_MAX; k++)
 			used[e->lane][k] |= c->lookup->of_lane[e->lane][k].n > 0;

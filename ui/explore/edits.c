@@ -336,12 +336,13 @@ static bool read_tile(struct model *m, const char *words, struct tiling *t)
 		int axis = program_find_axis(p, name);
 
 		if (axis == NONE)
-			return model_refuse(m, "'%s' is not an axis of %s; write a tile like m=128 n=64", name, p->name);
+			return model_refuse(m, "'%s' is not an axis of %s; write a tile like m=128 n=64", name,
+				p->name);
 		if (!digits || digits > 15)
 			return model_refuse(m, "'%s' needs an extent, as in %s=64", name, name);
 		if (*end && !strchr(" ,", *end))
-			return model_refuse(m, "'%.*s' is not an extent of '%s': numbers end with a space, as in m=128 n=64",
-				(int)strcspn(s + n + 1, " ,"), s + n + 1, name);
+			return model_refuse(m, "'%.*s' is not an extent of '%s': numbers end with a space, as in "
+				"m=128 n=64", (int)strcspn(s + n + 1, " ,"), s + n + 1, name);
 		if (given[axis])
 			return model_refuse(m, "'%s' has two extents", name);
 		given[axis] = true;

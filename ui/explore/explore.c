@@ -94,7 +94,8 @@ static void draw_state(struct explorer *x, struct cells *out, int y)
 	int at = 0;
 
 	if (m->filter[0])
-		at = cells_text(out, 0, y, out->w, arena_strf(&m->frame, "only %s (& changes this); ", m->filter), BOLD);
+		at = cells_text(out, 0, y, out->w, arena_strf(&m->frame, "only %s (& changes this); ", m->filter),
+			BOLD);
 	cells_text(out, at, y, out->w - at, model_usage_text(m), FAINT);
 }
 

@@ -211,7 +211,8 @@ const char *model_usage_text(struct model *m)
 	if (m->now->legal)
 		buf_puts(&b, "legal");
 	else
-		buf_printf(&b, "not legal: %d problem%s (8)", m->now->problems.v.n, m->now->problems.v.n == 1 ? "" : "s");
+		buf_printf(&b, "not legal: %d problem%s (8)", m->now->problems.v.n,
+			m->now->problems.v.n == 1 ? "" : "s");
 	buf_printf(&b, "; %s of %s threads", unit_count(u->threads).s, unit_count(d->max_threads).s);
 	used = unit_bytes((double)u->shared_bytes);
 	most = unit_bytes((double)d->shared_bytes);

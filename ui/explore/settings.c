@@ -9,7 +9,7 @@
 
 enum { FILE_MAX = 1 << 16, SHADES = 5, BLACK = 16, WHITE = 231 };
 
-/* What can have another colour, and by which colours of the palette it is drawn: that of its name, then further shades. */
+/* What can have another colour, and by which colours of the palette it is drawn: the usual one, then further shades. */
 static const struct {
 	const char *name;
 	uint8_t shade[SHADES + 1];	/* ends with 0 */
@@ -58,7 +58,8 @@ static bool set_colour(const struct line *l, int which, char *value)
 		long v = strtol(word, &end, 10);
 
 		if (*end || v < 1 || v > 255 || n == SHADES)
-			return complain(l, n == SHADES ? "there are only five shades; not" : "a colour is a number from 1 to 255, not", word);
+			return complain(l, n == SHADES ? "there are only five shades; not" :
+				"a colour is a number from 1 to 255, not", word);
 		given[n++] = (uint8_t)v;
 	}
 	if (!n)

@@ -1,5 +1,5 @@
-/* The summary of a plan, while nothing is selected: what binds it, where the time of its lanes goes, what would help, what it
- * takes of an EU, and its rings. In two columns if there is space. */
+/* The summary of a plan, while nothing is selected: what binds it, where the time of its lanes goes, what would help,
+ * what it takes of an EU, and its rings. In two columns if there is space. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,8 +34,8 @@ static void put_lanes(const struct timeline *t, struct pen *pen)
 
 			if (x->lane != l || lane_only_feeds(t->plan, l))
 				continue;
-			TABLE_ROW(&table, n++ ? NULL : t->plan->lanes.v[l].name, unit_keep(pen->arena, unit_percent(x->share)),
-				blame_text(pen->arena, t->plan, x, false));
+			TABLE_ROW(&table, n++ ? NULL : t->plan->lanes.v[l].name,
+				unit_keep(pen->arena, unit_percent(x->share)), blame_text(pen->arena, t->plan, x, false));
 		}
 	}
 	pen_table(pen, "where the time of lanes goes", &table);

@@ -140,7 +140,8 @@ static struct cells charts(struct view *v, const struct pair *p, int w)
 		if (one.h)
 			cells_grow(&out, y + one.h + 2);
 		if (one.h)
-			cells_text(&out, x, y, each, arena_strf(a, "%s: %s", p->name[i], timeline_total(a, p->tl[i])), BOLD);
+			cells_text(&out, x, y, each, arena_strf(a, "%s: %s", p->name[i],
+				timeline_total(a, p->tl[i])), BOLD);
 		cells_blit(&out, x, y + 1, each, one.h, &one, 0, 0);
 		y += abreast || !one.h ? 0 : one.h + 2;
 	}

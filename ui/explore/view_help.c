@@ -94,8 +94,8 @@ static void draw(struct view *v, struct cells *out)
 	}
 	page_draw(page, out, 0, 0, out->w, out->h, NONE);
 	if (page->cells.h > out->h)
-		model_say(v->m, "help: lines %d to %d of %d; arrows and PgDn scroll, / finds, ? goes back", page->top + 1,
-			(int)min_i64(page->top + out->h, page->cells.h), page->cells.h);
+		model_say(v->m, "help: lines %d to %d of %d; arrows and PgDn scroll, / finds, ? goes back",
+			page->top + 1, (int)min_i64(page->top + out->h, page->cells.h), page->cells.h);
 }
 
 static bool act(struct view *v, enum action a, const struct key *k)

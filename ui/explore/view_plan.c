@@ -159,7 +159,8 @@ static const char *takes_text(struct view *v, int task)
 		own->sums = phase_sums(own->computed.arena, m->now->tl, (int)(line - m->now->tl->phases));
 		own->computed.made = true;
 	}
-	return own->sums[task].n ? unit_keep(&m->frame, unit_rounded(own->sums[task].duration / (double)own->sums[task].n)) : "";
+	return own->sums[task].n ? unit_keep(&m->frame,
+		unit_rounded(own->sums[task].duration / (double)own->sums[task].n)) : "";
 }
 
 static const char *column_text(struct view *v, enum plan_column c, const struct entry *e)

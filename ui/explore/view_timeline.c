@@ -368,7 +368,8 @@ static bool select_any(struct view *v)
 	if (model_event(v->m))
 		return true;
 	for (int t = 0; t < l->plan->graph->tasks.n; t++) {
-		int e = !model_shows(v->m, l->plan, t) ? NONE : lookup_near(l, &l->of_task[t], own->from + (own->to - own->from) / 4);
+		int e = !model_shows(v->m, l->plan, t) ? NONE :
+			lookup_near(l, &l->of_task[t], own->from + (own->to - own->from) / 4);
 
 		if (e != NONE && (best == NONE || l->plan->graph->tasks.v[t].kind == TASK_MMA))
 			best = e;
