@@ -149,7 +149,7 @@ function list.__tostring(found)
   if #found > 0 then lines[#lines + 1] = "plan:suggest()[1]:apply() does the first one; all of it is one edit" end
   return #found > 0 and table.concat(lines, "\n") or found.none
 end
-list.__index = {none = "nothing to suggest"}
+list.__index = {none = "no change that was tried makes the plan legal; plan:check() lists its problems"}
 
 -- The next best steps for a plan, best first: what is missing, what makes it legal, or what makes it faster.
 function suggest.suggest(plan, given)

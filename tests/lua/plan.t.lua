@@ -429,6 +429,7 @@ do
     "try: plan:fill_waits%(%)$", "  are one paragraph, and one statement")
   like(tostring(empty), "\n%s+and %d+ more dependences that no wait keeps\n%s+%S+ plan:fill_waits%(%)", "  of the plan as text, too")
   empty:fill_waits()
+  like(select(2, empty:check())[1].location, "plan%.t%.lua:%d+$", "registers: a line of the plan, not of the program")
   like(tostring(select(2, empty:check())):gsub("\n *", " "), "registers: lane 'c0' needs .* try: plan:", "registers: statements that were tried")
   -- a move without a second version, and the version later: its waits come with it
   full:move("mma_pv", {at = -1, after = "mma_qk"})

@@ -101,11 +101,11 @@ local plans = searched()
 ok(#plans >= 20, "there are searched plans", #plans)
 
 -- Other changes are tried of each plan, as there is not time for all of all.
-local all_changes, turn = changes.of, 0
+local all_changes, shift = changes.of, 0
 function changes.of(...)
   local list = all_changes(...)
   local out = {}
-  for i = 1, #list do out[i] = list[(i + turn - 1) % #list + 1] end
+  for i = 1, #list do out[i] = list[(i + shift - 1) % #list + 1] end
   return out
 end
 
@@ -121,7 +121,7 @@ end
 local wrong, count = nil, 0
 for i = 1, PLANS do
   local plan = plans[(i - 1) % #plans + 1]
-  turn = 11 * i
+  shift = 11 * i
   local now = seconds_of(plan)
   for _, s in ipairs(plan:suggest{trials = 3}) do
     count = count + 1
@@ -179,7 +179,7 @@ wrong = nil
 for i = 1, PLANS do
   local plan = plans[(i * 7) % #plans + 1]:copy()
   local how = (i - 1) % #breaks + 1
-  turn = 7 * i
+  shift = 7 * i
   pcall(breaks[how], plan)
   local fine, problems = plan:check()
   if not fine then
