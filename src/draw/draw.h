@@ -123,7 +123,7 @@ const char *reason_text(struct arena *a, const struct graph *g, struct reason r)
 /* "c0", "c0.1" of a lane with replicas; in `a`. */
 const char *lane_label(struct arena *a, const struct plan *p, int lane, int replica);
 
-/* "tma", or "threads (tma)" if threads copy in its place; in `a`. */
+/* "tma", or "threads (tma)" if threads copy instead; in `a`. */
 const char *unit_label(struct arena *a, const struct phase_line *p, const struct vdevice *d, int seu);
 /* The share of the time in which the row of the unit shows anything: of a copy engine, transfers under way. */
 double unit_share(const struct phase_line *p, const struct vdevice *d, int seu);

@@ -226,12 +226,12 @@ static void put_usage(const struct plan *p, const struct usage *u, struct pen *p
 			unit_bytes((double)u->flags * target_of(p->device)->shared.flag).s));
 }
 
-/* Many missing waits are told by the first few, as one statement adds them all. */
+/* Of many missing waits only the first few are shown, as one statement adds them all. */
 static void put_problems(const struct problems *pr, struct pen *pen)
 {
 	enum { FEW = 4, SHOWN = 2 };
 	const struct style red = { .fg = 203, .attr = STYLE_BOLD };
-	int missing = 0, told = 0;
+	int missing = 0, shown = 0;
 
 	if (!pr->v.n)
 		pen_puts(pen, "\nlegal: no problems\n", PLAIN);
@@ -249,7 +249,7 @@ static void put_problems(const struct problems *pr, struct pen *pen)
 		const char *at = x->loc.file && x->loc.line ? arena_strf(pen->arena, " (%s:%d)",
 			x->loc.file, x->loc.line) : "";
 
-		if (missing > FEW && x->code == PROBLEM_MISSING_WAIT && ++told > SHOWN)
+		if (missing > FEW && x->code == PROBLEM_MISSING_WAIT && ++shown > SHOWN)
 			continue;
 		pen_wrap(pen, arena_strf(pen->arena, "%3d. ", i + 1), 5,
 			arena_strf(pen->arena, "%s: %s%s", problem_name(x->code), x->message, at));

@@ -133,7 +133,7 @@ static void put_use(const struct timeline *t, const struct phase_line *p, struct
 		const char *issue = unit_issue(pen->arena, p, d, s);
 
 		if (p->seu[s].by_threads)
-			pen_wrap(pen, "", 2, arena_strf(pen->arena, "%s: threads copy in place of %s",
+			pen_wrap(pen, "", 2, arena_strf(pen->arena, "%s: threads copy instead of %s",
 				unit_label(pen->arena, p, d, s), d->seu[s].name));
 		else if (issue[0])
 			pen_wrap(pen, "", 2, arena_strf(pen->arena, "%s: the time with transfers under way; %s",

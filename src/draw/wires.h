@@ -55,7 +55,7 @@ struct wires {
 	VEC(struct wire_port) ports;
 	VEC(struct wire_back) backs;
 	double x;			/* of column 0 */
-	double width;			/* beside the boxes, for values of earlier iterations */
+	double width;			/* next to the boxes, for values of earlier iterations */
 };
 
 /* Find the lines; after sketch_init. wires_width: what a box needs at least for those that enter it. */

@@ -46,7 +46,7 @@ struct seu_use {
 	double busy;			/* cycles at work; of a copy engine, cycles that it takes to issue copies */
 	double share;			/* of the phase's time, 0 to 1 */
 	double under_way;		/* share of the time in which anything is under way: of a copy engine, transfers */
-	bool by_threads;		/* threads copy in its place: it has no work of its own */
+	bool by_threads;		/* threads copy instead: it has no work of its own */
 };
 
 /* The cost of an instance of an sTask, in cycles unless stated otherwise. */

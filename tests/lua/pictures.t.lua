@@ -74,7 +74,7 @@ ok(tl.under_way.tma > 0.5 and tl.utilization.tma < 0.1, "not the time that issui
 like(busy, ("tma: the time with transfers under way; issuing %.1f %%%%"):format(tl.utilization.tma * 100), "which is given apart")
 is(tl.under_way.tensor, tl.utilization.tensor, "other units have one figure")
 local by_threads = mr.load_plan("gemm_by_threads"):simulate()
-like(by_threads:text(), "\nthreads %(tma%) ", "a row says that threads copy in place of an engine")
+like(by_threads:text(), "\nthreads %(tma%) ", "a row says that threads copy instead of an engine")
 by_threads:svg(dir .. "/threads.svg")
 like(read(dir .. "/threads.svg"), ">threads %(tma%)<", "in pictures, too")
 

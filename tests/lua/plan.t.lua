@@ -458,7 +458,7 @@ do
   end
   local _, list = two:check()
   like(tostring(list):gsub("\n *", " "), "'mma_qk' is appended 2 times, and so on: 5 more are repaired alike try: plan:split%(\"m\", 2%)$",
-    "appended on two lanes: a split, told once")
+    "appended on two lanes: a split, reported once")
   two:split("m", 2)
   two:fill_waits()
   two:buffers{k = 2}

@@ -128,7 +128,7 @@ static void test_random_graphs(struct fixture *f)
 		picture_graph(&p, &f->graph, &(struct picture_options){ .theme = round % 2 });
 		n += collisions(&p, &what) + crossings(&p, &what);
 	}
-	is_clear(n, what, "lines of any graph run beside boxes and texts");
+	is_clear(n, what, "lines of any graph run past boxes and texts");
 	set_edges(f, fixture_edges, LEN(fixture_edges));
 }
 
