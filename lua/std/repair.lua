@@ -64,6 +64,31 @@ local function fewer_warps(plan)
   return widest and {widest}
 end
 
+-- Half of the longest of these extents by axis that can be shorter; nil.
+local function halved(plan, extents)
+  local axes = draft.keys(extents)
+  table.sort(axes, function(a, b)
+    local m, n = extents[a], extents[b]
+    return m > n or m == n and a < b
+  end)
+  for _, axis in ipairs(axes) do
+    local n = extents[axis]
+    local half = {[axis] = n > 32 and (n // 2 + 15) // 16 * 16 or n // 2}
+    if half[axis] > 0 and pcall(function() plan:copy():propagate(half) end) then return {{"propagate", half}} end
+  end
+end
+
+-- A smaller tile of the sTask that a problem names; where it cannot be smaller itself, as its axes are made of others, of these.
+local function smaller_tile(plan, problem)
+  local all = {}
+  for axis, size in pairs(plan.graph.program.axes) do all[axis] = plan.tile[axis] or size end
+  for _, task in ipairs(plan.tasks) do
+    local found = task.name == problem.task and halved(plan, task.shape)
+    if found then return found end
+  end
+  return halved(plan, all)
+end
+
 -- Is any problem that of a missing wait?
 local function lacks_waits(problems)
   for _, p in ipairs(problems) do
@@ -79,27 +104,28 @@ local function hinted(problems, code)
 end
 
 -- Statements that solve some of the problems, or nil. filled: plan:fill_waits() was the last one; any: whatever they are, also
--- what would only take the change back.
-local function repair_of(plan, problems, pinned, filled, any)
+-- what would only take the change back; shrink: by a smaller tile where nothing else helps.
+local function repair_of(plan, problems, pinned, filled, any, shrink)
   local code = problems[1].code
   if lacks_waits(problems) and not filled then return {{"fill_waits"}} end
   local fewer = any and hinted(problems, "threads")     -- before memory, as threads take some
   if fewer then return fewer end
   if code == "versions" then return more_versions(plan, problems) end
-  if code == "shared_memory" then return fewer_versions(plan, pinned, any) or any and hinted(problems) end
-  if code == "registers" then return any and free_registers(plan) or more_warps(plan, problems[1]) or any and fewer_warps(plan) end
+  if code == "shared_memory" then return fewer_versions(plan, pinned, any) or any and hinted(problems) or shrink and smaller_tile(plan, problems[1]) end
+  if code == "registers" then return any and free_registers(plan) or more_warps(plan, problems[1]) or any and fewer_warps(plan) or
+    shrink and smaller_tile(plan, problems[1]) end
   return any and hinted(problems)
 end
 
 ---- the changed plan ------------------------------------------------------------------------------
 
--- Statements in which later ones about the same lane, or versions, replace those right before them.
+-- Statements in which later ones about the same lane, the tile or versions, replace those right before them.
 local function joined(list)
   local out = {}
   for _, s in ipairs(list) do
     local last = out[#out]
-    local same = last and last[1] == s[1] and (s[1] == "buffers" or s[1] == "lane" and last[2] == s[2])
-    if same and s[1] == "buffers" then
+    local same = last and last[1] == s[1] and (s[1] == "buffers" or s[1] == "propagate" or s[1] == "lane" and last[2] == s[2])
+    if same and s[1] ~= "lane" then
       for name, n in pairs(s[2]) do last[2][name] = n end
     else
       out[same and #out or #out + 1] = draft.copy(s)
@@ -113,7 +139,7 @@ local function make(plan, list)
   return plan
 end
 
--- Make a change, {list=, alone=}, in a copy of x.plan, and repair the plan by a few further edits; of a plan that was not legal
+-- Make a change, {list=, alone=, shrink=}, in a copy of x.plan, and repair the plan by a few further edits; of a plan that was not legal
 -- before, by any of no more than `most`. Returns the plan and
 -- all statements, as a list; nil if the plan cannot be made legal. x: {plan=, pinned=}; pinned.rings: names of rings that no
 -- repair may change.
@@ -129,7 +155,7 @@ function repair.make(x, change, most)
       end
       return good and plan or nil, short
     end
-    local more = not change.alone and repair_of(plan, problems, (x.pinned or none).rings, filled, most)
+    local more = not change.alone and repair_of(plan, problems, (x.pinned or none).rings, filled, most, change.shrink)
     if not more then return nil end
     filled = more[1][1] == "fill_waits"
     make(plan, more)

@@ -103,6 +103,9 @@ local function repairs(plan, problems, limits)
     found = suggest.try(plan, changes.of(plan, true), nil, REPAIRS, limits)
     for _, s in ipairs(found) do s.reason = "makes the plan legal; it has " .. what end
   end
+  if complete and #found == 0 then
+    found = suggest.try(plan, {{list = {}, shrink = true, reason = "makes the plan legal; it has " .. what}}, nil, 2 * REPAIRS)
+  end
   seen = {}
   for _, p in ipairs(#found == 0 and problems or {}) do
     if p.hint:find "^plan:" and not seen[p.hint] then

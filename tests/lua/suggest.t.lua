@@ -49,6 +49,9 @@ local tl = plan:simulate()
 ok(tl.ii <= 1.1 * tl.bound and statements <= 25, ("a program of one's own: near its bound in %d statements"):format(statements), tl.ii, tl.bound)
 like(plan:suggest(), "^none of %d+ changes tried would take 0%.5 %% less time; plan:improve%(%)", "then there is nothing to suggest")
 
+plan, statements = follow(mr.examples.chunk_scan{b = 2, s = 2048, h = 8, p = 64, n = 64}, {}, 1)
+ok(plan:check() and statements > 12 and next(plan.tile), "without any tile that fits: to a legal plan, with a smaller tile", plan)
+
 ---- values ------------------------------------------------------------------------------------------
 
 plan = mr.load_plan "attention_serial"
