@@ -374,6 +374,24 @@ static enum err_code replay(struct history *h, const struct record *log, int n, 
 	return OK;
 }
 
+/* Apply a record that leaves the graph as it is; on failure, also of memory, nothing changes. */
+static enum err_code apply_to_present(struct history *h, const struct record *r, struct err *e)
+{
+	enum err_code code;
+
+	history_copy_to_next(h);
+	code = record_apply(h, h->next_plan, r, e);
+	if (code) {
+		history_drop_next(h);
+		return code;
+	}
+	plan_sort(h->next_plan);
+	plan_free(h->plan);
+	h->plan = h->next_plan;
+	h->next_plan = NULL;
+	return OK;
+}
+
 static const char *keep_text(struct history *h, const char *s)
 {
 	return s ? arena_strdup(&h->arena, s) : NULL;
@@ -429,11 +447,9 @@ enum err_code history_commit(struct history *h, struct record *r, int n, struct 
 		log[h->done + i] = keep(h, r[i]);
 		log[h->done + i].step = h->step + 1;
 	}
-	code = simple ? record_apply(h, h->plan, &log[h->done], e) : replay(h, log, total, e);
+	code = simple ? apply_to_present(h, &log[h->done], e) : replay(h, log, total, e);
 	if (code)
 		return code;
-	if (simple)
-		plan_sort(h->plan);
 	h->log.v = log;
 	h->log.cap = cap;
 	h->log.n = h->done = total;
