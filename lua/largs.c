@@ -3,6 +3,54 @@
 #include <stdio.h>
 #include <string.h>
 
+/* unknown names ---------------------------------------------------------- */
+
+/* The option that other tools call `name`; NULL. */
+static const char *option_called(const char *name, const char *const *names, int n)
+{
+	static const char *const words[][2] = { { "num_warps", "warps" }, { "maxnreg", "registers" },
+		{ "offset", "at" }, { "stage", "at" }, { "unit", "seu" }, { "num_ctas", "cluster" },
+		{ "swizzle", "group" }, { "force", "overwrite" } };
+
+	for (int i = 0; i < (int)LEN(words); i++)
+		for (int j = 0; strcmp(name, words[i][0]) == 0 && j < n; j++)
+			if (strcmp(words[i][1], names[j]) == 0)
+				return names[j];
+	return NULL;
+}
+
+const char *name_meant(const char *name, const char *const *names, int n)
+{
+	const char *option = option_called(name, names, n);
+
+	return option ? option : nearest_name(name, names, n);
+}
+
+/* Push "m, n, k". */
+static const char *push_list(lua_State *L, const char *const *names, int n)
+{
+	luaL_Buffer b;
+
+	luaL_buffinit(L, &b);
+	for (int i = 0; i < n; i++) {
+		luaL_addstring(&b, i ? ", " : "");
+		luaL_addstring(&b, names[i]);
+	}
+	luaL_pushresult(&b);
+	return lua_tostring(L, -1);
+}
+
+void throw_unknown(lua_State *L, const char *what, const char *kind, const char *name, const char *const *names, int n)
+{
+	const char *near = name_meant(name, names, n);
+
+	if (near)
+		throw_msg(L, "%s: unknown %s '%.60s'; did you mean '%s'?", what, kind, name, near);
+	if (strcmp(kind, "option") == 0 && n > 0)
+		throw_msg(L, "%s: unknown option '%.60s' (known: %s)", what, name, push_list(L, names, n));
+	throw_msg(L, "%s: unknown %s '%.60s'", what, kind, name);
+}
+
 /* arguments -------------------------------------------------------------- */
 
 bool is_integer(lua_State *L, int idx, int64_t *out)

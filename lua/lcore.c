@@ -276,20 +276,26 @@ const char *show(lua_State *L, int idx, char buf[SHOW_MAX])
 	return buf;
 }
 
+/* How what was given becomes what is expected, where that is one step; "". got: as show() writes it. */
+static const char *cure(lua_State *L, int idx, const char *expected, const char *got)
+{
+	if (strcmp(expected, "device") == 0 && lua_type(L, idx) == LUA_TSTRING)
+		return lua_pushfstring(L, "; mr.device %s gives it", got);
+	if (strcmp(expected, "graph") == 0 && strcmp(got, "millrace.program") == 0)
+		return "; prog:graph{tile={...}} makes one of it";
+	if (strcmp(expected, "program with sizes") == 0 && strcmp(got, "program") == 0)
+		return "; give it sizes, as in prog{m=4096, n=4096}";
+	if (strcmp(expected, "value") == 0 && strcmp(got, "tensor") == 0)
+		return "; p:load gives its tile";
+	return "";
+}
+
 void throw_type(lua_State *L, int idx, const char *what, const char *expected)
 {
 	char got[SHOW_MAX];
 
-	throw_msg(L, "%s: %s expected, got %s", what, expected, show(L, idx, got));
-}
-
-void throw_unknown(lua_State *L, const char *what, const char *kind, const char *name, const char *const *names, int n)
-{
-	const char *near = nearest_name(name, names, n);
-
-	if (near)
-		throw_msg(L, "%s: unknown %s '%.60s'; did you mean '%s'?", what, kind, name, near);
-	throw_msg(L, "%s: unknown %s '%.60s'", what, kind, name);
+	show(L, idx, got);
+	throw_msg(L, "%s: %s expected, got %s%s", what, expected, got, cure(L, idx, expected, got));
 }
 
 /* classes and boxes ------------------------------------------------------ */
@@ -376,6 +382,8 @@ void *box_get(lua_State *L, int idx, const char *class_name, const char *what)
 	void **box = luaL_testudata(L, idx, class_name);
 	const char *kind = strchr(class_name, '.') + 1;
 
+	if (!box && idx == 1 && lua_isnone(L, 1))
+		throw_msg(L, "%s: %s expected, got nothing; it is called with a colon, as in %s:%s()", what, kind, kind, what);
 	if (!box)
 		throw_type(L, idx, what, kind);
 	if (!*box)
@@ -535,6 +543,14 @@ static int show_l(lua_State *L)
 	return 1;
 }
 
+/* core.expect(good, what, expected, x): raise an error about an argument or option x, unless it is as expected. */
+static int expect_l(lua_State *L)
+{
+	if (lua_toboolean(L, 1))
+		return 0;
+	throw_type(L, 4, luaL_checkstring(L, 2), luaL_checkstring(L, 3));
+}
+
 /* core.hint(name, {names}) -> "; did you mean 'x'?" or "" */
 static int hint_l(lua_State *L)
 {
@@ -549,7 +565,7 @@ static int hint_l(lua_State *L)
 		names[n++] = lua_tostring(L, -1);	/* kept alive by the table */
 		lua_pop(L, 1);
 	}
-	near = nearest_name(name, names, n);
+	near = name_meant(name, names, n);
 	if (near)
 		lua_pushfstring(L, "; did you mean '%s'?", near);
 	else
@@ -641,7 +657,7 @@ int luaopen_millrace_core(lua_State *L)
 {
 	static const luaL_Reg functions[] = {
 		{ "entry", entry_l }, { "location", location_l }, { "raise", raise_l }, { "show", show_l },
-		{ "hint", hint_l }, { "integer", integer_l }, { "dtype", dtype_l }, { "dtypes", dtypes_l },
+		{ "hint", hint_l }, { "expect", expect_l }, { "integer", integer_l }, { "dtype", dtype_l }, { "dtypes", dtypes_l },
 		{ "clock", clock_l }, { "is", is_l }, { "method", method_l }, { "field", field_l },
 		{ "shown", shown_l }, { "sized", sized_l }, { NULL, NULL } };
 

@@ -72,7 +72,9 @@ void raise_if(lua_State *L, enum err_code code, const struct err *e);
 NORETURN void throw_msg(lua_State *L, const char *fmt, ...) PRINTF(2, 3);
 /* "WHAT: EXPECTED expected, got ..." about the value at idx. */
 NORETURN void throw_type(lua_State *L, int idx, const char *what, const char *expected);
-/* "WHAT: unknown KIND 'NAME'; did you mean '...'?" */
+/* Which of the names was meant: the nearest one, or the option that other tools call so ("num_warps"); NULL. */
+const char *name_meant(const char *name, const char *const *names, int n);
+/* "WHAT: unknown KIND 'NAME'; did you mean '...'?", or of an option that is near to none, which ones there are. */
 NORETURN void throw_unknown(lua_State *L, const char *what, const char *kind, const char *name,
 	const char *const *names, int n);
 /* A value as messages show it: 1.5, 'text', nil, table, millrace.plan. Returns buf. */

@@ -183,6 +183,8 @@ static int on_error(lua_State *L)
 		return 1;
 	luaL_buffinit(L, &b);
 	luaL_addstring(&b, msg);
+	if (host_of(L)->strict == STRICT_OFF && strstr(msg, "attempt to call a nil value ("))
+		luaL_addstring(&b, "; millrace -s says which name is wrong");
 	add_trace(L, &b, msg);
 	luaL_pushresult(&b);
 	return 1;

@@ -40,6 +40,17 @@ local function find(name)
   return found
 end
 
+-- Topics of calls that have such an option.
+local function with_option(name)
+  local list = {}
+  for _, section in ipairs(name:find "^[%a_][%w_]*$" and sections or {}) do
+    for _, topic in ipairs(section) do
+      if topic.call and topic.call:find("%f[%w_]" .. name .. "=") then list[#list + 1] = topic end
+    end
+  end
+  return list
+end
+
 local function section_of(name)
   for _, section in ipairs(sections) do
     if section[1] and section.title:lower() == name:lower() then return section end
@@ -159,12 +170,19 @@ function help(...)
   if not name then return print("a " .. type(x) .. " of your own or of Lua's: no help about it") end
   local found = find(topics[name] and name or known.full_name(name))
   local texts = {}
-  for i, topic in ipairs(found) do texts[i] = explain.topic(topic, core.terminal().width) end
+  local width, are_fields = core.terminal().width, true
+  for i, topic in ipairs(found) do
+    texts[i], are_fields = explain.topic(topic, width), are_fields and topic.kind == "fields"
+  end
+  local calls = are_fields and with_option(name) or {}
+  local few = table.move(calls, 1, math.min(#calls, APROPOS), 1, {})
+  if #found > 0 and #few > 0 then texts[#texts + 1] = explain.list(("%s= is an option of"):format(name), few, width) end
   if #found > 0 then return show(table.concat(texts, "\n")) end
   local text = example(name)
   if text then return show(text) end
   local section = section_of(name)
   if section then return show(explain.section(section, core.terminal().width)) end
+  if #few > 0 then return show(explain.list(("%s= is an option of"):format(name), few, width)) end
   local list, rank = apropos(name)
   if #list > 0 then return show_apropos(name, list, rank) end
   local first = name:match "^(%S+)%s"

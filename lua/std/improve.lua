@@ -18,7 +18,7 @@ local GAIN <const> = 0.002                              -- relative: less is no 
 local SLACK <const> = 0.03                              -- relative to the best: slower plans are not expanded
 local SAME <const> = 1e-5                               -- relative: a change with less effect has none
 local PATIENCE <const> = 4                              -- plans expanded without a better one
-local known <const> = {"pin", "trials", "seconds", "progress"}
+local known <const> = {"pin", "trials", "seconds", "progress", "measure"}
 local SECONDS_SHOWN <const> = 0.2                       -- between two lines of progress
 
 ---- the search -------------------------------------------------------------------------------------
@@ -96,6 +96,7 @@ local function options_of(given)
   if o.progress ~= nil and type(o.progress) ~= "function" then
     raise("improve: progress must be a function, not " .. show(o.progress))
   end
+  if o.measure then raise "improve: it predicts and measures nothing; leave measure= out, or measure with mr.search" end
   return {trials = math.min(options.number(o, "improve", "trials", 1000), 2^53) // 1, seconds = options.number(o, "improve", "seconds", 60),
     pin = o.pin, progress = o.progress}
 end

@@ -3,11 +3,6 @@
 local core = require "millrace.core"
 local raise, hint, show, entry = core.raise, core.hint, core.show, core.entry
 
--- Raise an error about an argument or option x, unless it is as expected.
-function core.expect(ok, what, expected, x)
-  if not ok then raise(("%s: %s expected, got %s"):format(what, expected, show(x))) end
-end
-
 -- A function of a module that its first call loads.
 function core.late(module, name) return entry(function(...) return require("millrace." .. module)[name](...) end) end
 local late = core.late

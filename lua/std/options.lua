@@ -11,7 +11,11 @@ function options.check(o, what, known)
   for key in pairs(o or {}) do
     local found = false
     for _, name in ipairs(known) do found = found or name == key end
-    if not found then raise(("%s: unknown option %s%s"):format(what, show(key), hint(key, known))) end
+    if not found then
+      local near = hint(key, known)
+      raise(("%s: unknown option %s%s"):format(what, show(key), near ~= "" and near
+        or (" (known: %s)"):format(table.concat(known, ", "))))
+    end
   end
   return o or {}
 end

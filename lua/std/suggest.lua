@@ -44,7 +44,8 @@ end
 local suggestion = record("suggestion", "text change gain reason seconds script", {__name = "millrace.suggestion",
   methods = {apply = core.entry(apply)},
   __tostring = function(s)
-    return s.gain and ("%s: %.1f %% less time"):format(s.text, 100 * s.gain) or s.text
+    if not s.gain then return s.text end
+    return ("%s  -- %.1f %% %s time"):format(s.text, 100 * math.abs(s.gain), s.gain < 0 and "more" or "less")
   end})
 
 -- What a suggestion changes, as the method that does it: "move", also if versions come with the move.
@@ -148,7 +149,7 @@ function list.__tostring(found)
     lines[#lines + 1] = ("%d. %s"):format(i, s)
     lines[#lines + 1] = "   " .. s.reason
   end
-  if #found > SHOWN then lines[#lines + 1] = ("%d more"):format(#found - SHOWN) end
+  if #found > SHOWN then lines[#lines + 1] = ("%d more: plan:suggest()[%d] and so on"):format(#found - SHOWN, SHOWN + 1) end
   if #found > 0 then lines[#lines + 1] = "plan:suggest()[1]:apply() does the first one; all of it is one edit" end
   return #found > 0 and table.concat(lines, "\n") or found.none
 end

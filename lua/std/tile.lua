@@ -115,7 +115,8 @@ end
 
 local function no_compare(op, method)
   return function()
-    raise(("'%s' can only give true or false: use a:%s(b), of an axis a:index():%s(b)"):format(op, method, method))
+    local turned = op ~= "==" and (" or a:%s(b) for '%s'"):format((method:gsub("l", "g")), (op:gsub("<", ">"))) or ""
+    raise(("'%s' can only give true or false: use a:%s(b)%s, of an axis a:index():%s(b)"):format(op, method, turned, method))
   end
 end
 
@@ -378,13 +379,21 @@ local function new_axis(p, name, size)
   return new(AXIS, {id = id, owner = p, name = name, size = size, expr = core.index_axis(id)})
 end
 
-local function check_size(name, size, what, location)
+-- "; sizes have the names of axes: 'm', not 'M'" if that was given; else "".
+local function other_case(p, name)
+  for key in pairs(p[GIVEN]) do
+    if key:lower() == name:lower() then return ("; sizes have the names of axes: '%s', not '%s'"):format(name, key) end
+  end
+  return ""
+end
+
+local function check_size(p, name, size, what, location)
   local n = core.integer(size)
   if n and n > 1 << 40 then
     raise(("%s: axis '%s' has size %d; sizes are 1 to 2^40"):format(what, name, n), location)
   end
   if n and n >= 1 then return n end
-  raise(("%s: size of axis '%s' %s"):format(what, name, size == nil and "is missing"
+  raise(("%s: size of axis '%s' %s"):format(what, name, size == nil and "is missing" .. other_case(p, name)
     or "must be an integer of at least 1, got " .. show(size)), location)
 end
 
@@ -417,7 +426,7 @@ function p_methods.axes(p, ...)
   for i, name in ipairs(axes) do
     expect(type(name) == "string", "axes", "name of an axis", name)
     p[READ][name] = true
-    axes[i] = new_axis(p, name, check_size(name, p[GIVEN][name], "bind", p[LOCATION]))
+    axes[i] = new_axis(p, name, check_size(p, name, p[GIVEN][name], "bind", p[LOCATION]))
   end
   return table.unpack(axes)
 end
@@ -426,7 +435,7 @@ function p_methods.axis(p, name, size)
   self_p(p, "axis")
   expect(type(name) == "string", "axis", "name of an axis", name)
   local location = blame(p, name, size)
-  return new_axis(p, name, check_size(name, size, location and "bind" or "axis", location))
+  return new_axis(p, name, check_size(p, name, size, location and "bind" or "axis", location))
 end
 
 function p_methods.batch(p, ...)

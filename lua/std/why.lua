@@ -76,6 +76,11 @@ for _, name in ipairs{"find", "match", "gmatch", "gsub", "sub"} do
   answer.__index[name] = function(w, ...) return w.text[name](w.text, ...) end
 end
 
+-- All that was tried, as the prompt shows it: in one line.
+local all_tried = {__name = "millrace.tried_changes", __tostring = function(found)
+  return ("%d changes tried, best first; `why, tried = tl:why()` keeps them, and print(tried[1].text) shows one"):format(#found)
+end}
+
 local function why(tl)
   if not core.is(tl, "millrace.timeline") then raise "why: timeline expected" end
   if tl.measured then raise "why: this timeline is measured; ask the simulated one" end
@@ -98,7 +103,7 @@ local function why(tl)
       :format(#found, 100 * LEAST)
   end
   out.text = table.concat(lines, "\n")
-  return setmetatable(out, answer), found
+  return setmetatable(out, answer), setmetatable(found, all_tried)
 end
 
 return {why = why}

@@ -22,7 +22,8 @@ enum err_code named_task(struct arena *a, const struct graph *g, const char *nam
 	struct srcloc loc, int *out, struct err *e)
 {
 	struct arena_mark mark = arena_mark(a);
-	const char **names;
+	const char **names, *hint;
+	struct name_hint near;
 
 	*out = graph_find_task(g, name);
 	if (*out != NONE)
@@ -34,7 +35,12 @@ enum err_code named_task(struct arena *a, const struct graph *g, const char *nam
 		names[i] = g->tasks.v[i].name;
 		names[g->tasks.n + i] = arena_strf(a, "%.*s", (int)strcspn(names[i], "."), names[i]);
 	}
-	err_set(e, ERR_INPUT, loc, "there is no sTask '%s'%s", name, nearest_hint(name, names, 2 * g->tasks.n).text);
+	near = nearest_hint(name, names, 2 * g->tasks.n);
+	hint = near.text;
+	for (int i = 0; i < g->tasks.n && *name && !*hint; i++)		/* "mma" where there are mma_qk and mma_pv */
+		if (strncmp(names[i], name, strlen(name)) == 0)
+			hint = arena_strf(a, "; did you mean '%s'?", names[i]);
+	err_set(e, ERR_INPUT, loc, "there is no sTask '%s'%s", name, hint);
 	arena_reset(a, mark);
 	return ERR_INPUT;
 }

@@ -54,6 +54,9 @@ t_err 'names file and line' "^millrace: $T/bad\.lua:2: attempt to index a nil va
 t_err 'shows the line' '^  2 \|   return t\.x\.y$'
 t_err 'and who called' "^  called from $T/bad\.lua:4$"
 t_is 'on stderr only' "$(<"$T/out")" ''
+printf 'local t = {}\nt:nothing()\n' >"$T/call.lua"
+t_cmd 'a call of a name that is wrong' 1 "$MILLRACE" "$T/call.lua"
+t_err 'says how to find it' "nil value \(method 'nothing'\); millrace -s says which name is wrong$"
 printf 'x = = 1\n' >"$T/syntax.lua"
 t_cmd 'a syntax error in a script' 1 "$MILLRACE" "$T/syntax.lua"
 t_err 'names file and line' "^millrace: $T/syntax\.lua:1: unexpected symbol"

@@ -320,7 +320,7 @@ bad("mr.array('f32', {1, 1, 1, 1, 1, 1, 1, 1, 1})",
   "array: a shape has at most 8 dimensions, got 9")
 bad("mr.examples.gemm{m = 64, n = 64, k = 64}:graph{m = 32, n = 32}",
   "graph: 'm' is an axis, whose extent belongs in tile=: graph{tile={m=32, ...}}")
-bad("mr.examples.gemm{m = 64, n = 64, k = 64}:graph{mm = 32}", "graph: unknown option 'mm'")
+bad("mr.examples.gemm{m = 64, n = 64, k = 64}:graph{mm = 32}", "graph: unknown option 'mm' (known: tile)")
 bad("mr.examples.gemm{m = 2^40, n = 1, k = 1}:graph{tile = {m = 1}}",
   "the grid of phase 'main' has too many tiles; choose larger ones")
 bad("mr.examples.gemm{m = 2^24, n = 2^24, k = 1}:graph{tile = {m = 2^24, n = 2^24}}",

@@ -171,7 +171,9 @@ for text, topic in pairs{["double buffering"] = "ring", ["Double-Buffering"] = "
     overlap = "overlap", occupancy = "occupancy", num_stages = "ring", ["warp specialization"] = "lane", ["warp specialisation"] = "lane",
     ["warp-specialized"] = "lane", ["software pipelining"] = "offset", ["split-K"] = "partition", ["persistent kernel"] = "assign tiles",
     ["thread block cluster"] = "cluster", ["plan:move(softmax)"] = "plan:move(task, {at=, before=, after=, lane=, seu=, repair_waits=})",
-    ["deadlock"] = "problem: deadlock", ["tl:why softmax"] = topics["timeline:why"].call} do
+    autotune = "candidate", do_bench = "round", num_ctas = "cluster", wgmma = "product", ["launch bounds"] = "lane", fp16 = "dtype",
+    num_warps = "lane", TMA = "sEU", producer = "lane", barrier = "flag", ["named barrier"] = "issue order", swizzle = "raster",
+    at = "at= is an option of", ["deadlock"] = "problem: deadlock", ["tl:why softmax"] = topics["timeline:why"].call} do
   is(first(text), topic, ("help '%s'"):format(text))
 end
 for line in read "docs/glossary.md":gmatch "[^\n]+" do
@@ -181,6 +183,12 @@ for line in read "docs/glossary.md":gmatch "[^\n]+" do
     ok(topics[word], "the word of the glossary " .. word)
   end
 end
+first "from"
+ok(shown:find("from= is an option of", 1, true) and shown:find("timeline:print", 1, true),
+  "an option's calls, behind fields of that name", shown)
+first "swizzle"
+ok(shown:find("swizzle of shared memory", 1, true), "swizzle has two meanings", shown)
+ok(first "relu" ~= nil, "how to write relu is found")
 ok(first "bank conflict" == nil, "what nobody has a word for is not found")
 is(first "PLANS", "Plans: lanes, order, waits, rings, splits; check, edits, scripts",
   "a part of the list by its title, a line for each topic")

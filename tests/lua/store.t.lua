@@ -205,7 +205,8 @@ is(mr.store:prune{program = bound, keep = 2}, 2, "all but the two best")
 is(list{program = bound}, "4 2", "  which are right")
 is(mr.store:prune{version = "0.0.1"}, 0, "by version")
 is(refused(mr.store.prune, mr.store, {keep = -1}), "prune: keep must be an integer of at least 0, got -1")
-is(refused(mr.store.prune, mr.store, {limit = 3}), "prune: unknown option 'limit'")
+is(refused(mr.store.prune, mr.store, {limit = 3}),
+  "prune: unknown option 'limit' (known: program, device, sizes, kind, status, version, before, keep)")
 
 ---- a walk that is disturbed ---------------------------------------------------------------------------
 

@@ -57,7 +57,7 @@ ok(plan:check() and statements > 12 and next(plan.tile), "without any tile that 
 plan = mr.load_plan "attention_serial"
 local script, first = plan:script(), plan:suggest()[1]
 ok(first.gain > 0.03 and first.text == first.change and #first.reason > 10, "a suggestion has a gain and a reason", first.reason)
-is(tostring(first), ("%s: %.1f %% less time"):format(first.text, 100 * first.gain), "  and is shown with it")
+is(tostring(first), ("%s  -- %.1f %% less time"):format(first.text, 100 * first.gain), "  and is shown with it")
 is(first:apply(), plan, "apply() returns the plan")
 is(plan:script(), run(mr.load_plan "attention_serial", first.text):script(), "  and does what its text does")
 ok(plan:undo() and plan:script() == script, "  as one edit")

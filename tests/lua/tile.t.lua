@@ -397,6 +397,7 @@ return t:bind%s
 end
 
 bad_bind("{m=1}", "bind: size of axis 'n' is missing")
+bad_bind("{m=1, N=1}", "bind: size of axis 'n' is missing; sizes have the names of axes: 'n', not 'N'")
 bad_bind("{m=1, n=0}", "bind: size of axis 'n' must be an integer of at least 1, got 0")
 bad_bind("{m=1, n=1.5}", "bind: size of axis 'n' must be an integer of at least 1, got 1.5")
 bad_bind("{m='4', n=1}", "bind: size of axis 'm' must be an integer of at least 1, got '4'")
@@ -479,21 +480,21 @@ bad('C:store(a)',
 bad('C.store(a)', "store: tensor expected, got value")
 bad('C:store("x")', "store: value expected, got nil")
 
-bad('p:mma(a, A)', "mma: value expected, got tensor")
+bad('p:mma(a, A)', "mma: value expected, got tensor; p:load gives its tile")
 bad('p:mma(a, other.v)', "mma: this value belongs to another program")
 bad('return a + n', "+: axis 'n' is no value; n:index() is the index along it, n.size its size")
 bad('return n + a',
   "+: an axis is no value; axis:index() is the index along it, axis.size its size")
-bad('return a + A', "+: value expected, got tensor")
+bad('return a + A', "+: value expected, got tensor; p:load gives its tile")
 bad('return a + "1"', "+: value expected, got '1'")
 bad('return a + nil', "+: value expected, got nil")
 bad('return a + (n + 1)', "+: value expected, got index expression")
-bad('return a < b', "'<' can only give true or false: use a:lt(b), of an axis a:index():lt(b)")
-bad('return a >= b', "'<=' can only give true or false: use a:le(b), of an axis a:index():le(b)")
+bad('return a < b', "'<' can only give true or false: use a:lt(b) or a:gt(b) for '>', of an axis a:index():lt(b)")
+bad('return a >= b', "'<=' can only give true or false: use a:le(b) or a:ge(b) for '>=', of an axis a:index():le(b)")
 bad('return a == b', "'==' can only give true or false: use a:eq(b), of an axis a:index():eq(b)")
 bad('return n:index() <= 1',
-  "'<=' can only give true or false: use a:le(b), of an axis a:index():le(b)")
-bad('return m < n', "'<' can only give true or false: use a:lt(b), of an axis a:index():lt(b)")
+  "'<=' can only give true or false: use a:le(b) or a:ge(b) for '>=', of an axis a:index():le(b)")
+bad('return m < n', "'<' can only give true or false: use a:lt(b) or a:gt(b) for '>', of an axis a:index():lt(b)")
 bad('return a:rowsm(k)', "value has no 'rowsm'; did you mean 'rowsum'?")
 bad('return n:idx()', "axis has no 'idx'")
 bad('return A.laod', "tensor has no 'laod'")

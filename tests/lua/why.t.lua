@@ -107,6 +107,9 @@ like(mr.load_plan "gemm_cooperative":simulate():why(), "^tensor binds: it is at 
 local tl = mr.load_plan "attention_d128":simulate{events = 0}
 like(tl:why(), "^no unit binds: tensor.*\nplan:", "a timeline without events")
 is(tostring(tl:why()), tostring(tl:why()), "says the same again")
+local _, all = tl:why()
+like(all, ("^%d changes tried, best first; [^\n]*$"):format(#all), "what was tried is shown in a line")
+like(all[#all], "  %-%- %d+%.%d %% more time$", "what takes more time says so")
 
 ---- mistakes ------------------------------------------------------------------------------------
 
