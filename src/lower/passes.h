@@ -149,14 +149,14 @@ void lower_carry_starts(struct kernel *k, struct kentry *x);
 /* Fills in the waits for groups of lane l, and after which entries it waits until one group is left (kentry.drains).
  * lane_replica: its number among the replicas of all lanes of the plan, as relations count them. */
 void lower_groups(struct kernel *k, struct klane *l, int lane_replica);
-/* Adds waits until no group is left to those of lower_groups, without which ptxas would run the products one by one. */
+/* Adds waits for all groups. They end what ptxas calls a pipeline stage, else it would run products one by one. */
 void lower_end_stages(struct kernel *k, struct klane *l);
 
 /* The relation of the plan's events over `ntiles` tiles in which each loop makes `trips` iterations, or the most that
  * it can make. Allocated in `a`. */
 void lower_relation(struct kernel *k, struct arena *a, int64_t trips, int ntiles, struct walk *w, struct relation *r);
-/* Does `holds` accept the relation of every window (depths.c): a few tiles, with each number of iterations that may
- * make a difference? Stops at the first that it rejects. */
+/* Does `holds` accept the relation of every window (depths.c): a few tiles, in which all loops make equally many
+ * iterations, or the most that they can? Stops at the first that it rejects. */
 bool lower_all_windows(struct kernel *k, bool (*holds)(void *ctx, const struct relation *r), void *ctx);
 /* Difference of the greatest and the least offset of a lane in the tile loop; *least is the latter. */
 int lower_tile_offsets(const struct kernel *k, int lane, int *least);

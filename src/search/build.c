@@ -180,10 +180,10 @@ uint64_t build_hash(const struct choice *c, const struct plan *p)
 {
 	const int64_t tiles[] = { p->grid.raster, p->grid.group, p->grid.longest_first };
 
-	return hash_bytes(build_order_hash(c, p), tiles, sizeof(tiles));
+	return hash_bytes(build_hash_without_raster(c, p), tiles, sizeof(tiles));
 }
 
-uint64_t build_order_hash(const struct choice *c, const struct plan *p)
+uint64_t build_hash_without_raster(const struct choice *c, const struct plan *p)
 {
 	const int64_t numbers[] = { c->split_off, c->ways, c->split, c->warps, c->replicas, p->grid.eus, p->grid.cluster };
 	uint64_t h = hash_bytes(hash_basis(0), c->tiling.extent, sizeof(c->tiling.extent));

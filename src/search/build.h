@@ -15,6 +15,6 @@ NODISCARD enum err_code build_plan(const struct space *s, const struct choice *c
 /* Equal if choices have the same plan, and hardly ever otherwise. p: before plan_repair_waits. */
 uint64_t build_hash(const struct choice *c, const struct plan *p);
 /* Equal, too, if the plans differ only in the order of tiles: they have the same waits and problems. */
-uint64_t build_order_hash(const struct choice *c, const struct plan *p);
+uint64_t build_hash_without_raster(const struct choice *c, const struct plan *p);
 
 #endif

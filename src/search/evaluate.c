@@ -13,7 +13,7 @@
 
 /* What plan_repair_waits made of a legal plan. */
 struct repaired {
-	uint64_t order;			/* build_order_hash, before the repair */
+	uint64_t order;			/* build_hash_without_raster, before the repair */
 	struct wait *waits;
 	int nwaits, *versions;
 };
@@ -191,7 +191,7 @@ enum err_code evaluator_build(struct evaluator *ev, const struct choice *c, cons
 	TRY(build_graph(ev->space, c, &ev->graph, e));
 	ev->plan = plan_new(ev->mem, ev->graph, ev->space->device);
 	TRY(build_plan(ev->space, c, ev->plan, e));
-	return repair_waits(ev, build_order_hash(c, ev->plan), &known, stop, e);
+	return repair_waits(ev, build_hash_without_raster(c, ev->plan), &known, stop, e);
 }
 
 static enum err_code check(struct evaluator *ev, int i, const struct stop *stop, bool *legal, bool *full, struct err *e)
@@ -249,7 +249,7 @@ static enum err_code evaluate_plan(struct evaluator *ev, int i, double best, boo
 	TRY(build_plan(ev->space, &x->choice, ev->plan, e));
 	if (!price && is_duplicate(ev, x))
 		return OK;
-	order = build_order_hash(&x->choice, ev->plan);
+	order = build_hash_without_raster(&x->choice, ev->plan);
 	TRY(repair_waits(ev, order, &known, stop, e));
 	if (known) {
 		*full = is_shallow(ev);

@@ -321,14 +321,12 @@ static enum err_code play_pair(struct check *c, int u, int v, int16_t *trips)
 			int which = (s + 1) / 2 % 2 ? v : u;
 
 			trips[l * STEPS_MAX + s] = (int16_t)c->counts[l][which % c->ncounts[l]];
-			if (trips[l * STEPS_MAX + s] < least)
-				least = trips[l * STEPS_MAX + s];
+			least = (int)min_i64(least, trips[l * STEPS_MAX + s]);
 		}
 	}
 	/* in so many tiles each ring of a loop, and each of the tile loop, goes round twice */
 	least = least < 1 || least > 2 * c->period ? 1 : least;	/* 1 also if there is no loop */
-	int tiles = (2 * c->period + least - 1) / least + 2;
-	tiles = tiles < c->margin + 2 ? c->margin + 2 : tiles;
+	int tiles = (int)max_i64((2 * c->period + least - 1) / least, c->margin) + 2;
 	return play_once(c, tiles < c->tiles ? tiles : c->tiles, trips);
 }
 

@@ -21,8 +21,8 @@
  *
  * Few trip counts stand for all: a rule is about instances that are a few iterations apart, and everything repeats with
  * the least common multiple of depths, versions and unrolling (docs/internals/verify.md has the argument). For a phase
- * with one loop the plays are complete in this sense if they stay within VERIFY_ACTIONS. Beyond that, for nested loops
- * and for long sequences of unequal tiles they are a sample, shorter ones first.
+ * with one loop the plays are complete in this sense unless a limit is reached: VERIFY_ACTIONS, or one of verify.c.
+ * Then, and for several loops or long sequences of unequal tiles, they are a sample, shorter ones first.
  */
 #ifndef VERIFY_VERIFY_H
 #define VERIFY_VERIFY_H
@@ -36,7 +36,7 @@ struct verified {
 	int plays;
 	int64_t actions;
 	int period;			/* iterations after which everything repeats (verify.c) */
-	bool complete;			/* else a sample: it stopped at VERIFY_ACTIONS, or the period is too long */
+	bool complete;			/* neither VERIFY_ACTIONS nor PERIOD_MAX was reached; may still be a sample */
 	struct counterexample counterexample;	/* on failure */
 };
 

@@ -28,7 +28,7 @@ static struct shape2 operand_shape(const struct step_product *x, int arg)
 	return v;
 }
 
-/* Declares the registers of an operand for one k step. */
+/* Declares the registers of an operand for one k step. Where a kernel is made, synchronous products have 16 bits. */
 static const struct frag *step_frag(const struct step_product *x, int arg)
 {
 	struct lowering *c = x->c;
@@ -124,9 +124,8 @@ static void add_product(const struct step_product *x, struct frag_at a, struct f
 	struct lowering *c = x->c;
 	struct role_op *o = add_op(c, DO_PRODUCT);
 
-	o->u.product.form = (struct product_form){ .by = x->by, .registers = true,
-		.b_registers = true, .cols = x->by->cols_most, .depth = x->depth,
-		.type = x->s->work.type };
+	o->u.product.form = (struct product_form){ .by = x->by, .registers = true, .b_registers = true,
+		.cols = x->by->cols_most, .depth = x->depth, .type = x->s->work.type };
 	note_product_form(c, &o->u.product.form);
 	o->u.product.sum = x->p->sum;
 	o->u.product.a = a;
@@ -147,7 +146,8 @@ enum err_code select_step_products(struct lowering *c, const struct kentry *entr
 	TRY(find_matrix_instruction(c, x.s, p->sum.frag, &x.by, e));
 	x.depth = matrix_depth(x.by, x.s->work.type);
 	x.steps = (int)ceil_div(p->along.rows, x.depth);
-	if (!entry->result_shared) {	/* else the accumulator is no buffer's; a touch is of all steps */
+	if (!entry->result_shared) {	/* else the accumulator is no buffer's */
+		/* verify counts touches of DO_EACH once; in its body, step 2 would read what step 1 wrote */
 		add_touch(c, TOUCH_READ, TOUCH_FRAG, p->result, p->sum.version);
 		add_touch(c, TOUCH_WRITE, TOUCH_FRAG, p->result, p->sum.version);
 	}

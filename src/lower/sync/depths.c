@@ -7,8 +7,7 @@
  * of one barrier are more instances apart, so fewer waits of the plan suffice to guarantee both.
  *
  * Depths grow until that is proven for windows. A window is a few consecutive tiles in which loops make few iterations;
- * of its events, the relation (plan/events.h) knows which come before which in every execution.
- * docs/internals/check.md says why few iterations are enough.
+ * its relation (plan/events.h) knows what comes first in all executions. docs/internals/check.md: why few suffice.
  *
  * "Phase" is a phase of the program here, never that of an mbarrier. passes.h describes functions for other files. */
 #include "lower/refine.h"
@@ -18,7 +17,7 @@
 
 enum {
 	WINDOW_TILES = 3,		/* least tiles of each lane replica in a window */
-	WINDOW_ITERATIONS = 4,		/* least iterations in a window, without the margin */
+	WINDOW_ITERATIONS = 4,		/* least that lower_window_iterations gives, without the margin */
 	WINDOW_MARGIN = 2,		/* iterations */
 };
 
@@ -256,7 +255,7 @@ static int tiles_in_window(struct kernel *k, int64_t trips)
 
 /* All loops of a window make `trips` iterations, or as many as they can. The counts begin where each loop makes at
  * least its least number, and at 1, as the relation has no events for empty runs. They end with the longest loop, or
- * where more iterations show nothing new. */
+ * where more iterations show nothing new. Short runs of a loop next to a longer one are left to verify. */
 bool lower_all_windows(struct kernel *k, bool (*holds)(void *ctx, const struct relation *r), void *ctx)
 {
 	const struct graph *g = k->plan->graph;
@@ -283,7 +282,7 @@ bool lower_all_windows(struct kernel *k, bool (*holds)(void *ctx, const struct r
 
 struct deepening {
 	struct kernel *k;
-	int unserved;			/* a wait for which even DEPTH_MAX mbarriers are too few; NONE */
+	int *unserved;			/* a wait for which even DEPTH_MAX mbarriers are too few; NONE */
 };
 
 /* Deepen each flag until this window proves its depth. Always true: a flag that is too deep does not end the search, so
@@ -302,7 +301,7 @@ static bool deepen(void *ctx, const struct relation *r)
 
 		while (f->depth <= DEPTH_MAX && !depth_holds(&p, f->depth, &wait))
 			if (++f->depth > DEPTH_MAX)
-				d->unserved = wait;
+				*d->unserved = wait;
 	}
 	return true;
 }
@@ -335,14 +334,14 @@ static enum err_code check_depths(const struct kernel *k, struct err *e)
 
 enum err_code lower_depths(struct kernel *k, int *unserved, struct err *e)
 {
-	struct deepening d = { k, NONE };
+	struct deepening d = { k, unserved };
 
+	*unserved = NONE;
 	refined_set_depths(k);
 	TRY(check_depths(k, e));	/* the flag of a load has as many as its ring has versions */
 	lower_all_windows(k, deepen, &d);
-	*unserved = d.unserved;
-	if (d.unserved != NONE) {
-		const struct wait *w = &k->plan->waits.v[d.unserved];
+	if (*unserved != NONE) {
+		const struct wait *w = &k->plan->waits.v[*unserved];
 		const char *on = stask_at(k, w->on)->name, *waiter = stask_at(k, w->task)->name;
 
 		return err_set(e, ERR_ILLEGAL, w->loc, "'%s' may run so far ahead of '%s', which waits for it, that "

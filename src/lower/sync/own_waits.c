@@ -7,8 +7,8 @@
  * A flag has a limited number of mbarriers, so a lane that runs far ahead of those that wait for it would use
  * one again whose last generation these have not seen. It gets additional waits (lower_hold_back).
  *
- * Whether waits imply others or make a deadlock is decided on the relation of events over a few tiles, once for each
- * number of iterations that may make a difference (lower_all_windows). */
+ * Whether waits imply others or make a deadlock is decided on the relation of events over a few tiles, for small
+ * numbers of iterations (lower_all_windows). */
 #include "lower/passes.h"
 
 #include <string.h>
@@ -123,7 +123,8 @@ static bool wait_for_reader(struct kernel *k, int i, struct wait w)
 
 /* Wait i looks `distance` iterations back, in a lane with replicas. In the first iterations of a tile these are the
  * last ones of the replica's tile before, and a replica does not know how many that had. So the kernel waits only for
- * instances of the same tile. Mostly other waits imply the earlier ones; if not, the plan is refused. */
+ * instances of the same tile. Mostly other waits imply the earlier ones; if not, the plan is refused. The others are
+ * taken in full, even if the kernel shortens or removes them, too; verify checks that no dependence is lost. */
 static enum err_code check_last_tile(struct kernel *k, int i, struct err *e)
 {
 	struct wait w = k->plan->waits.v[i];
@@ -168,8 +169,10 @@ static bool has_wait(const struct plan *p, const struct wait *w)
 }
 
 /* Adds the reverse of a wait: if instance i of sTask A awaits instance i - back of B, then instance j of B is to await
- * instance j - (ahead - back) of A. So B is always fewer than `ahead` instances before the one that A awaits next. A
- * small `ahead` can be a deadlock, or hold back B without need; with a great one the flag needs more mbarriers. */
+ * instance j - (ahead - back) of A. So B is always fewer than `ahead` instances before the one that A awaits next (with
+ * DISTANCE_AUTO, by the dependence's distance more). A small `ahead` can be a deadlock, or hold back B without need;
+ * with a great one the flag needs more mbarriers. Where B has the wait already, a greater `ahead` makes a weaker one,
+ * which may add something if both lanes have replicas. */
 bool lower_hold_back(struct kernel *k, int wait)
 {
 	struct wait w = k->plan->waits.v[wait];
@@ -178,7 +181,7 @@ bool lower_hold_back(struct kernel *k, int wait)
 
 	for (int ahead = AHEAD_FIRST; ahead <= AHEAD_LAST; ahead++) {
 		/* When A is issued it has made its wait, so its issue is enough. But if A is in another loop, the flag
-		 * may be one of runs, which shows only that they are complete; of loads not even that (is_hidden). */
+		 * may be one of runs. It shows that a run is complete, but of loads only that they are issued. */
 		struct wait hold = { .task = w.on, .on = w.task, .distance = ahead - back,
 			.when = same_loop || is_async_load(k, w.task) ? WAIT_ISSUED : WAIT_COMPLETE, .loc = w.loc };
 
