@@ -227,7 +227,7 @@ type '"short"'
 t_until 20 eval "screen | grep -q '^\"short'"
 t_ok 'and what does not, does not' test ! -e "$T/paged"
 type 'help'
-t_ok 'help does, too' t_until 20 grep -q '^Environment' "$T/paged"
+t_ok 'help does, too' t_until 20 grep -q '^  Environment' "$T/paged"
 type 'long = setmetatable({}, {__tostring = function() return ("line\n"):rep(10) .. "second" end})'
 type 'return "first", long'
 t_ok 'and of several values the long one' t_until 20 grep -q '^second' "$T/paged"
