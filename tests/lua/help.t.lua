@@ -187,7 +187,7 @@ first "from"
 ok(shown:find("from= is an option of", 1, true) and shown:find("timeline:print", 1, true),
   "an option's calls, behind fields of that name", shown)
 first "swizzle"
-ok(shown:find("swizzle of shared memory", 1, true), "swizzle has two meanings", shown)
+ok(shown:find "swizzle of shared%s+memory", "swizzle has two meanings", shown)
 ok(first "relu" ~= nil, "how to write relu is found")
 ok(first "bank conflict" == nil, "what nobody has a word for is not found")
 is(first "PLANS", "Plans: lanes, order, waits, rings, splits; check, edits, scripts",
