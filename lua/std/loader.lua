@@ -130,8 +130,11 @@ local function run(what, name, mr, text, source, given)
   local good, result = core.try(membrane.without_strings, source, evaluate, what, name, text, source, environment(mr, given), given)
   local wanted, got = mismatch(text, given)
   if not good then
+    local program = named(text)
     if type(result) ~= "string" then result = ("%s: %s ended with an error that is %s"):format(what, name, show(result)) end
-    if wanted then result = ("%s (the plan is for %s, and was loaded for %s)"):format(result, wanted, got) end
+    if given and program and program ~= given.name then
+      result = ("%s: %s is for program '%s', but was given '%s' (%s)"):format(what, name, program, given.name, result)
+    elseif wanted then result = ("%s (the plan is for %s, and was loaded for %s)"):format(result, wanted, got) end
     error(result, 0)
   end
   local p = membrane.real(result)
@@ -139,18 +142,41 @@ local function run(what, name, mr, text, source, given)
   return p, wanted
 end
 
--- The file of a plan: a name without / and . is that of one that comes with Millrace, next to the programs or among the plans for
--- one shape.
+local folders <const> = {"/examples", "/examples/plans"}
+
+-- Names of the plans that come with Millrace: next to the programs, and those for one shape.
+function loader.plan_names()
+  local names = {}
+  for _, folder in ipairs(folders) do
+    local files = core.list(core.home() .. folder, ".lua")
+    table.sort(files)
+    for _, name in ipairs(files) do
+      local file = io.open(("%s%s/%s.lua"):format(core.home(), folder, name))
+      if file and file:read "a":find "\nreturn plan%s*$" then names[#names + 1] = name end
+      if file then file:close() end
+    end
+  end
+  return names
+end
+
+-- The file of a plan: a name without / and . is that of one that comes with Millrace. There may be no such file.
 function loader.path_of(name)
   if name:find "[/.]" then return name end
-  local special = ("%s/examples/plans/%s.lua"):format(core.home(), name)
-  return core.file_kind(special) and special or ("%s/examples/%s.lua"):format(core.home(), name)
+  for _, folder in ipairs(folders) do
+    local path = ("%s%s/%s.lua"):format(core.home(), folder, name)
+    if core.file_kind(path) then return path end
+  end
+  return name
 end
 
 local function read(what, path)
   local kind = core.file_kind(path)
   if kind and kind ~= "file" then
     raise(("%s: %s is a %s, not a file"):format(what, path, kind == "folder" and kind or "device or a pipe"))
+  end
+  if what == "load_plan" and not path:find "[/.]" then
+    raise(("%s: no plan '%s' comes with Millrace%s; to load a file of that name, say ./%s"):format(what, path,
+      hint(path, loader.plan_names()), path))
   end
   local file, why = io.open(path)
   if not file then raise(("%s: cannot open %s"):format(what, why)) end

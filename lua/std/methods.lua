@@ -5,6 +5,7 @@
 
 local core = require "millrace.core"
 local known = require "millrace.topics"
+local loader = require "millrace.loader"
 local json = require "millrace.json"
 local results = require "millrace.results"
 local rpc = require "millrace.rpc"
@@ -55,7 +56,7 @@ end
 local function examples()
   local out = {}
   for name in pairs(mr.examples) do out[#out + 1] = {name = name, text = known.example(name)} end
-  return {programs = out, plans = session.plan_names()}
+  return {programs = out, plans = loader.plan_names()}
 end
 
 local function bind(s, p)

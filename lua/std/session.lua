@@ -79,25 +79,6 @@ end
 
 ---- plans ----------------------------------------------------------------------------------------
 
-local function file_names(folder)
-  local names = core.list(mr.home .. folder, ".lua")
-  table.sort(names)
-  return names
-end
-
--- Names of the plans that come with Millrace, for mr.load_plan.
-function session.plan_names()
-  local names = {}
-  for _, folder in ipairs{"/examples", "/examples/plans"} do
-    for _, name in ipairs(file_names(folder)) do
-      local file = io.open(("%s%s/%s.lua"):format(mr.home, folder, name))
-      if file and file:read "a":find "\nreturn plan%s*$" then names[#names + 1] = name end
-      if file then file:close() end
-    end
-  end
-  return names
-end
-
 local function made(script, name, bound) return (loader.of_text(mr, script, name, bound)) end
 
 -- The plan that the text means: an id, the name of one that comes with Millrace, or a script; and its id, if it has one. bound: the
@@ -109,7 +90,7 @@ function session:plan(text, bound)
     return made(found.script, text, found.bound), text
   end
   if not text:find "^[%w_]+$" then return made(text, "script", bound) end
-  local names = session.plan_names()
+  local names = loader.plan_names()
   for _, name in ipairs(names) do
     if name == text then return (mr.load_plan(text, bound)) end
   end

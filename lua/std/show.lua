@@ -59,6 +59,14 @@ local function free_path(plan)
   return path
 end
 
+-- Save the plan. Returns the statement that loads it again, which needs the program if that is none of mr.examples.
+local function save(plan, path, given)
+  plan:save(path, given)
+  if not path:find "[/.]" then path = "./" .. path end
+  local own = plan:script():find("\nlocal bound = mr.bound(", 1, true)
+  return (own and "mr.load_plan(%q, program)" or "mr.load_plan %q"):format(path)
+end
+
 -- Options of core.explore for a plan.
 local function of_plan(plan)
   return {plan = plan, title = title_of(plan), view = "plan",
@@ -68,8 +76,8 @@ local function of_plan(plan)
       local why, exists = script.obstacle(plan, path)
       return exists and (why or "exists") or ""
     end,
-    save = function(path) return plan:save(path) end,
-    overwrite = function(path) return plan:save(path, {overwrite = true}) end,
+    save = function(path) return save(plan, path) end,
+    overwrite = function(path) return save(plan, path, {overwrite = true}) end,
     measure = function() return measure(plan) end,
     improve = function(words) return improve(plan, words) end}
 end

@@ -128,7 +128,21 @@ is(larger.made_for, nil, "  nor once it is saved for these")
 like(message_of(mr.load_plan, at "two.lua", mr.examples.gemm{m = 1, n = 512, k = 512}),
   "%(the plan is for gemm k=512 m=512 n=512, and was loaded for gemm k=512 m=1 n=512%)$", "where that fails, the message says both sizes")
 like(message_of(mr.load_plan, at "two.lua", own{m = 256, n = 64}),
-  "%(the plan is for gemm m=512 n=512, and was loaded for own m=256 n=64%)$", "  and both programs")
+  "^load_plan: .*two%.lua is for program 'gemm', but was given 'own' %(", "  and of another program, whose it is")
+like(message_of(mr.load_plan, mine, mr.examples.gemm), "^load_plan: .*own%.lua is for program 'own', but was given 'gemm' %(", "  also without sizes")
+like(message_of(mr.load_plan, "own"), "^load_plan: no plan 'own' comes with Millrace; to load a file of that name, say %./own$", "a name without a file")
+
+-- What the explorer's `s` says.
+local explore, saved = core.explore, {}
+core.explore = function(o)
+  saved[#saved + 1] = o.save(at(("saved%d.lua"):format(#saved)))
+  return false
+end
+plan:show()
+mr.load_plan "gemm_by_threads":show()
+core.explore = explore
+like(saved[1], '^mr%.load_plan%(".*saved0%.lua", program%)$', "a plan of one's own program is loaded with the program")
+like(saved[2], '^mr%.load_plan ".*saved1%.lua"$', "  one of a shipped program without")
 
 ---- a plan is data ------------------------------------------------------------------------------------
 

@@ -475,10 +475,12 @@ void model_set_base(struct model *m)
 
 bool model_save(struct model *m, const char *path, bool overwrite)
 {
-	if (!m->calls.save || !m->calls.save(m, path, overwrite))
+	const char *loads = m->calls.save ? m->calls.save(m, path, overwrite) : NULL;
+
+	if (!loads)
 		return false;
 	m->saved = arena_strdup(&m->arena, m->now->script);
-	return model_say(m, "saved as %s: mr.load_plan \"%s%s\" reads it", path, strpbrk(path, "/.") ? "" : "./", path);
+	return model_say(m, "saved as %s: %s reads it", path, loads);
 }
 
 void model_run(struct model *m)

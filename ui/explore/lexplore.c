@@ -116,9 +116,9 @@ static const char *asks(struct model *m, const char *path)
 	return call_text(m, "asks", path, NULL);
 }
 
-static bool save(struct model *m, const char *path, bool overwrite)
+static const char *save(struct model *m, const char *path, bool overwrite)
 {
-	return call_text(m, overwrite ? "overwrite" : "save", path, NULL) != NULL;
+	return call_text(m, overwrite ? "overwrite" : "save", path, NULL);
 }
 
 static const char *improve(struct model *m, const char *pinned, bool *changed)

@@ -70,8 +70,9 @@ struct model_calls {
 	/* "exists, and is not the file of this plan": why to ask before the plan is saved there; "": no need to. In
 	 * m->frame; NULL if it failed. */
 	const char *(*asks)(struct model *m, const char *path);
-	/* Save the plan's script; a file that exists is replaced only if `overwrite`. */
-	bool (*save)(struct model *m, const char *path, bool overwrite);
+	/* Save the plan's script; a file that exists is replaced only if `overwrite`. The statement that loads it again,
+	 * in m->frame; NULL if it failed. */
+	const char *(*save)(struct model *m, const char *path, bool overwrite);
 	/* Compile, check and trace the plan on the device; NULL if it failed. */
 	const struct timeline *(*measure)(struct model *m);
 	/* Search from the plan, and replace it by what was found, as one edit; *changed: something better was found.
