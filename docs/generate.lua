@@ -144,7 +144,7 @@ local function zsh()
   for _, sub in ipairs(subcommands()) do
     local options = {}
     for option in sub[3]:gmatch "%S+" do
-      local value = option == "--program" and ":file:_files" or option == "--on" and ":target:(cuda host)" or ""
+      local value = option == "--program" and ":file:_files" or option == "--on" and ":target:(cuda host)" or option == "--sizes" and ":sizes:" or ""
       options[#options + 1] = ("'*%s%s'"):format(option, value)
     end
     of[#of + 1] = ("%s\\:%q"):format(sub[1], (sub[2]:gsub("'", "")))

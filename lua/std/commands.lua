@@ -14,14 +14,16 @@ local mr = require "millrace"
 local commands = {}
 
 local GOOD <const>, BAD <const>, WRONG <const> = 0, 1, 2
-local FEW <const> = 2e9                                 -- flops: some seconds of a CPU
+local FEW <const> = 1e10                                -- flops: a quarter of a minute of a CPU
+local RATE <const> = 6e8                                -- flops a second of a kernel on the CPU, which looks for races, too
 
 ---- the command line ----------------------------------------------------------------------------
 
 local texts <const> = {
   check = {"check [--program FILE] [--json] FILE...", [[
 Says of each plan whether it is legal, and where it is not: FILE:LINE, the
-problem, its repair. Of a script that makes several plans, the last one.]]},
+problem, its repair. Of a script that makes several plans, the last one.
+Exit status: 0 if all are legal, 1 if one is not, 2 if one cannot be loaded.]]},
   diff = {"diff [--program FILE] A B", [[
 The lines to remove from plan A and to add to get plan B, as plan:script writes
 both: comments, and how a plan was made, are no difference.
@@ -31,10 +33,11 @@ Opens the plan in the explorer; without a terminal, prints it as a table.]]},
   predict = {"predict [--program FILE] [--json] FILE...", [[
 The time of each plan by the model of its device, and how far it may be off.
 --json prints an object a line.]]},
-  run = {"run [--program FILE] [--on cuda|host] FILE...", [[
+  run = {"run [--program FILE] [--sizes NAME=N,...] [--on cuda|host] FILE...", [[
 Compiles the kernel of each plan, runs it, compares the outputs with the
 reference and, on a device, times it. --on: by default cuda if there is a
-device, else host, the CPU.]]},
+device, else host, the CPU, which is slow. --sizes: for these sizes instead
+of those in FILE; the others stay.]]},
 }
 
 local function usage_of(name)
@@ -61,6 +64,17 @@ local function program_of(path)
   error(("%s returns no program"):format(path), 0)
 end
 
+-- The sizes in "m=256,n=256"; nil if it is something else.
+local function sizes_of(text)
+  local sizes = {}
+  for part in (text .. ","):gmatch "([^,]*)," do
+    local axis, n = part:match "^%s*([%a_][%w_]*)=(%d+)%s*$"
+    if not axis then return nil end
+    sizes[axis] = math.tointeger(tonumber(n))
+  end
+  return sizes
+end
+
 -- -> files, options; or nil and the exit status. flags: the options that this command has in addition to --program and --help.
 local function parse(name, flags, least, most, ...)
   local files, o, only_files, list = {}, {programs = {}}, false, {...}
@@ -78,11 +92,14 @@ local function parse(name, flags, least, most, ...)
       return nil, GOOD
     elseif word == "--json" and flags:find(word, 1, true) then
       o.json = true
-    elseif word == "--program" or word == "--on" and flags:find(word, 1, true) then
+    elseif word == "--program" or (word == "--on" or word == "--sizes") and flags:find(word, 1, true) then
       if not value then return nil, complain(name, word .. " needs a value") end
       i = i + 1
       if word == "--on" then
         o.on = value
+      elseif word == "--sizes" then
+        o.sizes = sizes_of(value)
+        if not o.sizes then return nil, complain(name, ("--sizes is NAME=N,..., as in m=256,n=256, not '%s'"):format(value)) end
       else
         local good, program, x = core.try(program_of, value)
         if not good then return nil, complain(name, spell(tostring(program), value)) end
@@ -109,6 +126,7 @@ local function load_file(name, o)
   if good and not core.is(plan, "millrace.plan") then good, plan = false, ("%s: it makes no plan"):format(path) end
   if not good then
     local message = spell(plan, path):gsub("mr%.load_plan%(path, program%)$", "give the file that returns it: --program FILE")
+      :gsub(" is a folder, not a file$", ("%%0; give its files: %s/*.lua"):format((name:gsub("/+$", ""):gsub("%%", "%%%%"))))
     return nil, message
   end
   if name == path and is_plain then script.keep_path(plan, path) end
@@ -147,6 +165,38 @@ local function problems_as_json(list, path, text)
   return json.list(out)
 end
 
+-- The same plan for other sizes, which a file of plan:save takes; the sizes that are not given stay.
+local function at_sizes(plan, path, sizes)
+  local program, own = tile.origin(plan.graph.program)
+  if not program then error(("%s: --sizes needs a program that is bound by name"):format(path), 0) end
+  local all = {}
+  for axis, n in pairs(own) do all[axis] = n end
+  for axis, n in pairs(sizes) do all[axis] = n end
+  local good, bound = core.try(program.bind, program, all)
+  if not good then error(("%s: --sizes: %s"):format(path, bound), 0) end
+  local other = loader.evaluate(mr, "load_plan", path, {[bound.name] = bound})
+  if select(3, core.identity(other.graph.program)) ~= select(3, core.identity(bound)) then
+    error(("%s: --sizes is for files of plan:save; this one has its sizes from elsewhere"):format(path), 0)
+  end
+  return other
+end
+
+-- Smaller sizes for which the plan is legal, as --sizes has them: of each axis four tiles. nil if none are known.
+local function smaller_sizes(plan, path)
+  local _, own = tile.origin(plan.graph.program)
+  local sizes, list = {}, {}
+  for axis, n in pairs(plan.tile) do
+    local size = plan.graph.program.axes[axis]
+    if own and own[axis] == size and 4 * n < size then
+      sizes[axis] = 4 * n
+      list[#list + 1] = ("%s=%d"):format(axis, 4 * n)
+    end
+  end
+  table.sort(list)
+  local good, other = core.try(at_sizes, plan, path, sizes)
+  return list[1] and good and other:check() and table.concat(list, ",") or nil
+end
+
 -- Call f(plan, path, text, stopped) with each plan; what it raises, and files without a plan, are printed. Returns the exit status.
 local function each(files, o, f)
   local status = GOOD
@@ -163,7 +213,8 @@ local function each(files, o, f)
         io.stderr:write(message:find(path, 1, true) and "" or path .. ": ", message, "\n")
       end
     end
-    if not (plan and good and result) then status = BAD end
+    if not plan then status = WRONG end
+    if status == GOOD and not (good and result) then status = BAD end
   end
   return status
 end
@@ -239,14 +290,20 @@ function commands.predict(...)
 end
 
 function commands.run(...)
-  local files, o = parse("run", "--on", 1, math.huge, ...)
+  local files, o = parse("run", "--on --sizes", 1, math.huge, ...)
   if not files then return o end
   if o.on and o.on ~= "cuda" and o.on ~= "host" then return complain("run", "--on is cuda or host, not " .. o.on) end
   return each(files, o, function(plan, path, text, stopped)
+    if o.sizes and not stopped then plan = at_sizes(plan, path, o.sizes) end
     need_legal(plan, path, text, stopped)
     local target, flops = o.on or core.attached() and "cuda" or "host", plan.graph.flops
-    if not o.on and target == "host" and flops > FEW then
-      error(("%s: no device is attached, and %.2g flops take the CPU long; --on host does it anyway"):format(path, flops), 0)
+    if target == "host" and flops > FEW then
+      local less = smaller_sizes(plan, path)
+      local seconds = flops / RATE
+      local time = seconds < 120 and ("%.0f seconds"):format(seconds) or ("%.0f minutes"):format(seconds / 60)
+      local slow = ("%.2g flops take the CPU some %s; --sizes %s is faster"):format(flops, time, less or "NAME=N,... with smaller sizes")
+      if not o.on then error(("%s: no device is attached, and %s; --on host does it anyway"):format(path, slow), 0) end
+      io.stderr:write(path, ": ", slow, "\n")
     end
     local kernel = plan:compile{target = target}
     local result = kernel:check{}

@@ -35,7 +35,7 @@ line=$(grep -n 'append("mma.0"' plans/broken.lua) line=${line%%:*}
 t_like 'names the line of its script' "$(<"$T/out")" "^plans/broken\.lua:$line: missing_wait: .*'mma\.0' .*'load_a'"
 t_like 'and the repair' "$(<"$T/out")" '^  repair: plan:wait\("mma\.0", \{"load_a"\}\)'
 t_like 'and checks the others' "$(<"$T/out")" '^attention_overlap\.lua: legal$'
-t_cmd 'the same as JSON' 1 "$MILLRACE" check --json attention_overlap.lua plans/broken.lua plans/none.lua
+t_cmd 'the same as JSON, and a file that is not there' 2 "$MILLRACE" check --json attention_overlap.lua plans/broken.lua plans/none.lua
 t_is 'an object a line' "$(python3 -c 'import json, sys
 for line in open(sys.argv[1]):
     x = json.loads(line)
@@ -43,7 +43,7 @@ for line in open(sys.argv[1]):
 	"attention_overlap.lua True [] None
 plans/broken.lua False [($line, 'missing_wait')] None
 plans/none.lua False [] load_plan: cannot open plans/none.lua: No such file or directory"
-t_cmd 'a plan of a program that is elsewhere' 1 "$MILLRACE" check plans/scale.lua
+t_cmd 'a plan of a program that is elsewhere' 2 "$MILLRACE" check plans/scale.lua
 t_err 'says how to give it' "^plans/scale\.lua:[0-9]+: this plan is for program 'scale': give the file that returns it: --program FILE$"
 
 cat >script.lua <<'E'
@@ -74,10 +74,13 @@ t_cmd 'check of a script that needs what is not done' 1 "$MILLRACE" check early.
 t_like 'says up to where it is checked' "$(<"$T/out")" \
 	"^early\.lua:9: attempt to compare .* \(a plan's file is data and cannot use 'simulate' .*\); what comes before is checked$"
 echo 'x = = 1' >syntax.lua
-t_cmd 'check of what is no Lua' 1 "$MILLRACE" check syntax.lua scale.lua .
+t_cmd 'check of what is no Lua' 2 "$MILLRACE" check syntax.lua scale.lua .
 t_err 'says where' 'syntax\.lua:1: unexpected symbol'
 t_err 'of what makes no plan' '^scale\.lua: it makes no plan$'
-t_err 'and of a folder' '^load_plan: \. is a folder, not a file$'
+t_err 'and of a folder' '^load_plan: \. is a folder, not a file; give its files: \./\*\.lua$'
+t_cmd 'check of names' 2 "$MILLRACE" check plans gemm_coperative
+t_err 'says of a folder what to give' '^load_plan: plans is a folder, not a file; give its files: plans/\*\.lua$'
+t_err 'and which plans there are' "^load_plan: no plan 'gemm_coperative' comes with Millrace; did you mean 'gemm_cooperative'\?; to load a file"
 
 # A script is no file of a plan: the explorer must not propose to replace it.
 "$MILLRACE" -e 'local core = require "millrace.core"
@@ -130,15 +133,30 @@ for line in open(sys.argv[1]):
 plans/broken.lua False None False False'
 t_cmd 'run' 0 "$MILLRACE" run --program scale.lua --on host plans/scale.lua
 t_like 'compares with the reference' "$(<"$T/out")" '^plans/scale\.lua: on the CPU, it agrees with the reference'
+t_cmd 'run of a large plan without a device' 1 env CUDA_VISIBLE_DEVICES= "$MILLRACE" run attention_overlap.lua
+t_err 'says how long it takes, and for which sizes less' \
+	'^attention_overlap\.lua: no device is attached, and .* flops take the CPU some [0-9]+ minutes; --sizes b?=?[0-9]*.*m=[0-9]+,n=[0-9]+ is faster;'
+t_cmd 'run for other sizes' 0 "$MILLRACE" run --on host --sizes m=64 --program scale.lua plans/scale.lua
+t_like 'compares these' "$(<"$T/out")" '^plans/scale\.lua: on the CPU, it agrees with the reference'
+t_cmd 'run for an axis that there is not' 1 "$MILLRACE" run --on host --sizes z=64 --program scale.lua plans/scale.lua
+t_err 'names it' "^plans/scale\.lua: --sizes: bind: unknown size or option 'z' of 'scale'"
+t_cmd 'run with what are no sizes' 2 "$MILLRACE" run --sizes 64 plans/scale.lua
+t_err 'says what they look like' '^millrace run: --sizes is NAME=N,\.\.\., as in m=256,n=256, not .64.$'
 t_cmd 'run of a plan that is not legal' 1 "$MILLRACE" run --on host plans/broken.lua
 t_err 'says why' '^plans/broken\.lua:[0-9]+: missing_wait: '
 
 # The job of docs/howto/schedules-under-ci.md: its commands, in a repository like the one that it is for.
+# After a step that failed, those with `if: ${{ !cancelled() }}` are run.
 python3 -c 'import re, sys
-job = re.search(r"```yaml\n(.*?)```", open(sys.argv[1]).read(), re.S).group(1)
-for block in re.findall(r"run: \|\n((?:          .*\n|\n)+)", job):
-    if "git clone" not in block:
-        print(re.sub("(?m)^          ", "", block))' "$top/docs/howto/schedules-under-ci.md" >job.sh
+text = open(sys.argv[1]).read()
+open("hook.sh", "w").write(re.search(r"```sh\n(.*?)```", text, re.S).group(1))
+print("status=0")
+for step in re.search(r"```yaml\n(.*?)```", text, re.S).group(1).split("\n      - ")[1:]:
+    block = re.search(r"run: \|\n((?:          .*(?:\n|$)|\n)+)", step)
+    if block and "git clone" not in step:
+        print("!cancelled()" in step and "true" or "[ $status = 0 ]", "&& { bash -e <<\"STEP\" || status=1")
+        print(re.sub("(?m)^          ", "", block.group(1)) + "\nSTEP\n}")
+print("exit $status")' "$top/docs/howto/schedules-under-ci.md" >job.sh
 mkdir programs bin && mv scale.lua programs/ && mv plans/broken.lua . && ln -s "$MILLRACE" bin/millrace
 git init -q -b main && git config user.email a@b && git config user.name a && git add programs plans && git commit -qm one
 cp plans/ahead.lua plans/scale.lua && git commit -qam two
@@ -149,6 +167,16 @@ t_like 'and predicts' "$(<predicted.jsonl)" '"evidence": "predicted"'
 cp broken.lua plans/
 t_cmd 'it fails' 1 env PATH="$T/bin:$PATH" BASE=HEAD~1 bash -e job.sh
 t_like 'for a plan that is not legal' "$(<"$T/out")" '^plans/broken\.lua:[0-9]+: missing_wait: '
+t_like 'and still shows what has changed' "$(<"$T/out")" '^\+ plan:append\("load_x", \{seu="tma", lane="p0", at=1\}\)$'
+
+# Its hook.
+rm plans/broken.lua && install -m 755 hook.sh .git/hooks/pre-commit
+t_cmd 'the hook lets a commit without plans pass' 0 env PATH="$T/bin:$PATH" git commit -q --allow-empty -m none
+sed 's/m=128/m=256/' plans/scale.lua >larger.lua && cp larger.lua plans/scale.lua && git add plans && cp broken.lua plans/scale.lua
+t_cmd 'checks what is staged' 0 env PATH="$T/bin:$PATH" git commit -q -m larger
+git add plans && cp larger.lua plans/scale.lua
+t_cmd 'and stops the commit of a plan that is not legal' 1 env PATH="$T/bin:$PATH" git commit -q -m broken
+t_like 'which it names' "$(cat "$T/out" "$T/err")" '^plans/scale\.lua:[0-9]+: missing_wait: '
 
 # the command line
 usage=$("$MILLRACE" --help)
