@@ -55,12 +55,12 @@ static void check_view(lua_State *L, int idx, const char *what, const struct tim
 
 /* Sizes for a purpose, which options of their own override. */
 static const struct preset {
-	int64_t width;
+	int64_t width, height;		/* height 0: what the rows need */
 	double enlarge, scale;
 	bool brief;
 } presets[] = {
-	{ 640, 1.25, 3, true },		/* slide: legible at a third of a screen */
-	{ 640, 1, 4, false },		/* print: as wide as the text of a page, with 400 dots an inch */
+	{ 640, 360, 0.9, 3, true },	/* slide: as wide and high as a screen, and legible on half of one */
+	{ 640, 0, 1, 4, false },	/* print: as wide as the text of a page, with 400 dots an inch */
 };
 
 /* Read the options at idx; t is NULL if the picture is not of a timeline. */
@@ -82,6 +82,10 @@ static void check_wish(lua_State *L, int idx, const char *what, const struct tim
 		w->options.brief = presets[preset].brief;
 	}
 	option_integer(L, idx, what, "width", PICTURE_WIDTH_MIN, PICTURE_WIDTH_MAX, &width);
+	if (preset != NONE && presets[preset].height) {		/* the shape and the pixels of a screen, whatever the width */
+		height = width * presets[preset].height / presets[preset].width;
+		w->how.scale *= (double)presets[preset].width / (double)width;
+	}
 	option_integer(L, idx, what, "height", 100, PICTURE_WIDTH_MAX, &height);
 	option_name(L, idx, what, "theme", themes, LEN(themes), &theme);
 	option_text(L, idx, what, "title", &w->options.title);

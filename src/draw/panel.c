@@ -11,6 +11,8 @@ enum {
 	COLUMN = 9,			/* pixels for each column that a chart of text would have */
 	BAR_TEXT = 13,
 	LETTER_LEAST = 11,		/* least width of a bar with a letter */
+	SIZE_LEAST = 10,		/* of a text in a bar */
+	TWO_TEXTS = 26,			/* height of a row in which two texts are above each other */
 	DENSE = 5,			/* pixels for each event below which no lines are drawn */
 };
 
@@ -25,6 +27,7 @@ void panel_init(struct panel *n, struct picture *p, const struct timeline *t,
 	n->stretch = 1;
 	n->rings = o->rings || o->only_rings;
 	n->only_rings = o->only_rings;
+	n->brief = n->no_seconds = o->brief;
 	chart_init(&n->c, t, v, (int)((x1 - x0) / COLUMN), 0, p->arena);
 	chart_set_window(&n->c, n->c.from, min_i64(n->c.to, max_i64(n->c.line->cycles, n->c.lookup->last)));
 	n->ink = task_inks(p->arena, n->c.g);
@@ -67,9 +70,14 @@ static double arrange_queue(struct panel *n, int seu, double y)
 
 	for (int k = 0; k < deep; k++) {
 		add_row(n, n->layout.rows.v[n->rows.n].label, y, h);
-		y += h + (k + 1 < deep ? 1 : ROW_GAP * n->stretch);
+		y += h + (k + 1 < deep ? 1 : ROW_GAP) * n->stretch;
 	}
 	return y;
+}
+
+double panel_stretch(double height, double others, double rows)
+{
+	return height > 0 ? fmin(fmax((height - others) / fmax(rows, 1), 0.5), 4) : 1;
 }
 
 double panel_arrange(struct panel *n, double y)
@@ -85,7 +93,7 @@ double panel_arrange(struct panel *n, double y)
 		const struct layout_row *r = &n->layout.rows.v[n->rows.n];
 
 		if (n->rows.n && n->rows.n == n->layout.nlanes)
-			y += GROUP_GAP;
+			y += GROUP_GAP * n->stretch;
 		if (r->lane == NONE) {
 			y = arrange_queue(n, r->seu, y);
 			continue;
@@ -94,7 +102,7 @@ double panel_arrange(struct panel *n, double y)
 		y += (ROW + ROW_GAP) * n->stretch;
 	}
 	if (n->rings)
-		y = panel_arrange_rings(n, y + GROUP_GAP);
+		y = panel_arrange_rings(n, y + GROUP_GAP * n->stretch);
 	n->bottom = y - ROW_GAP * n->stretch;
 	return n->bottom;
 }
@@ -165,7 +173,7 @@ static void draw_bar(struct panel *n, const struct event *e, struct panel_row *r
 	s->round = w > 8 ? 2 : 0;
 	s->tip = w > 1 ? tip_of(n, e) : NULL;
 	shape_move(s, MOTION_GROW, (double)begin, (double)end);
-	text = w < LETTER_LEAST ? "" : bar_text(n, e, size, w - 4);
+	text = w < LETTER_LEAST || size < SIZE_LEAST ? "" : bar_text(n, e, size, w - 4);
 	if (!*text)
 		return;
 	s = picture_text(n->p, x + w / 2, r->y + r->h / 2 + size * 0.36, ANCHOR_MIDDLE, size,
@@ -196,6 +204,7 @@ static void draw_wait(struct panel *n, const struct event *e, struct panel_row *
 	const char *letter = (char[]){ cause_letter(why.cause), '\0' }, *text;
 	int64_t waited = end - begin;
 	double x, w;
+	bool low;
 	struct shape *s;
 
 	if (end <= begin || !clip(n, &begin, &end, &x, &w))
@@ -206,7 +215,8 @@ static void draw_wait(struct panel *n, const struct event *e, struct panel_row *
 	}
 	if (w < 1)
 		return;
-	s = picture_rect(n->p, x, r->y + r->h * 0.38, w, r->h * 0.22, INK_NONE, INK_NONE);
+	low = r->h < TWO_TEXTS;		/* there, the text is above the hatching */
+	s = picture_rect(n->p, x, low ? r->y + r->h - 4 : r->y + r->h * 0.38, w, low ? 3 : r->h * 0.22, INK_NONE, INK_NONE);
 	s->hatched = true;
 	s->tip = arena_strf(n->p->arena, "%s %d waits %s cycles %s", n->c.g->tasks.v[e->task].name,
 		e->seq, unit_count(waited).s, reason_text(n->p->arena, n->c.g, why));
@@ -217,7 +227,7 @@ static void draw_wait(struct panel *n, const struct event *e, struct panel_row *
 		arena_strf(n->p->arena, "%s:%s", letter, n->c.g->tasks.v[why.task].name);
 	if (picture_width(text, SMALL, false) > w - 8)
 		text = arena_strdup(n->p->arena, letter);
-	s = picture_text(n->p, x + w / 2, r->y + r->h - 2.5, ANCHOR_MIDDLE, SMALL, INK_FAINT, text);
+	s = picture_text(n->p, x + w / 2, r->y + r->h - (low ? 5 : 2.5), ANCHOR_MIDDLE, SMALL, INK_FAINT, text);
 	panel_appear(s, x, w, begin, end);
 }
 
@@ -290,8 +300,8 @@ static bool is_issue(const struct panel *n, const struct event *e)
 	return event_is_async(&n->c, e) && n->c.by == TIMELINE_LANES;
 }
 
-/* Pixels until the next event in the lane's row. */
-static double space_after(const struct panel *n, int event)
+/* Pixels until the next event in the lane's row, or until what is written about its waiting in the same line. */
+static double space_after(struct panel *n, int event)
 {
 	const struct event *e = &n->c.line->events.v[event], *f;
 	int next = lookup_next_of_lane(n->c.lookup, event, 1);
@@ -300,7 +310,7 @@ static double space_after(const struct panel *n, int event)
 	if (next == NONE)
 		return n->x1 - panel_x(n, e->issue);
 	f = &n->c.line->events.v[next];
-	until = event_is_async(&n->c, f) ? f->issue : f->start;
+	until = lane_row_of(n, e)->h < TWO_TEXTS ? f->ready : event_is_async(&n->c, f) ? f->issue : f->start;
 	return fmin(panel_x(n, until), n->x1) - panel_x(n, e->issue);
 }
 

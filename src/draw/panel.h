@@ -32,7 +32,8 @@ struct panel {
 	double top, bottom;		/* of the rows */
 	double stretch;			/* of the heights of rows, to fill the height that was asked for; 1: none */
 	bool rings, only_rings;
-	bool no_seconds;		/* no axis of seconds, because two clocks share the axis */
+	bool no_seconds;		/* no axis of seconds: two clocks share the axis, or few words are wanted */
+	bool brief;			/* fewer words */
 	struct moments *moments;	/* if rings are drawn */
 	struct chart_layout layout;
 	VEC(struct panel_row) rows;	/* those of the layout, then those of rings */
@@ -60,6 +61,11 @@ void panel_grid(struct panel *n, double top, double bottom);
 double panel_use(struct panel *n, double x, double w, double y);
 /* Draw the legend of colours, letters and marks; returns where it ends. */
 double panel_legend(struct panel *n, double y);
+
+/* The height of axes and legend, which are not drawn. */
+double panel_below(struct panel *n);
+/* The factor by which rows must be stretched to fill a height; `others`: the height of all else. */
+double panel_stretch(double height, double others, double rows);
 
 /* In animations, a text in a bar that grows from x to x + w appears when the bar has reached the end of the text. */
 void panel_appear(struct shape *s, double x, double w, int64_t begin, int64_t end);

@@ -308,10 +308,15 @@ static void put_key(struct panel *n, struct flow *f, int task)
 	picture_text(n->p, x + 28, f->y + 1, ANCHOR_LEFT, 13, INK_TEXT, name);
 }
 
-static void put_words(struct flow *f, double sample, const char *text, double *x)
+/* Reserve space for a sample and write what it stands for, in several lines if one is too short; returns where the
+ * sample belongs. */
+static struct point put_words(struct flow *f, double sample, const char *text)
 {
-	*x = flow_next(f, sample + picture_width(text, 13, false));
-	picture_text(f->p, *x + sample, f->y + 1, ANCHOR_LEFT, 13, INK_FAINT, text);
+	double w = fmin(sample + picture_width(text, 13, false), f->right - f->left);
+	double x = flow_next(f, w), y = f->y;
+
+	f->y = picture_wrap(f->p, x + sample, y + 1, w - sample + 0.1, 13, INK_FAINT, text) - 13 * 1.4 - 1;
+	return (struct point){ x, y };
 }
 
 static bool has_cause(const struct panel *n, int cause)
@@ -330,7 +335,7 @@ double panel_legend(struct panel *n, double y)
 		{ CAUSE_DRAIN, "d its products to drain" } };
 	struct flow f = { .p = n->p, .x = MARGIN, .y = y, .left = MARGIN, .right = n->p->width - MARGIN };
 	struct buf b = buf_new(n->p->arena);
-	double x;
+	struct point at;
 
 	if (n->rings)
 		f.y = panel_legend_rings(n, f.y);
@@ -345,17 +350,28 @@ double panel_legend(struct panel *n, double y)
 		if (has_cause(n, causes[i].cause))
 			buf_printf(&b, "%s%s", b.len ? ", " : "the lane waits for: ", causes[i].text);
 	if (b.len) {
-		put_words(&f, 44, b.text, &x);
-		picture_rect(n->p, x, f.y - 8, 38, 9, INK_NONE, INK_NONE)->hatched = true;
+		at = put_words(&f, 44, b.text);
+		picture_rect(n->p, at.x, at.y - 8, 38, 9, INK_NONE, INK_NONE)->hatched = true;
 	}
+	if (n->brief)
+		return f.y + LINE;
 	if (n->c.by == TIMELINE_LANES) {
-		put_words(&f, 26, "issued by the lane, begun on the unit", &x);
-		picture_rect(n->p, x, f.y - 12, 2.4, 10, INK_LINE, INK_NONE);
-		picture_line(n->p, x + 1, f.y - 2, x + 14, f.y + 4, INK_LINE, 1);
-		picture_rect(n->p, x + 14, f.y + 1, 8, 5, INK_LINE, INK_NONE);
+		at = put_words(&f, 26, "issued by the lane, begun on the unit");
+		picture_rect(n->p, at.x, at.y - 12, 2.4, 10, INK_LINE, INK_NONE);
+		picture_line(n->p, at.x + 1, at.y - 2, at.x + 14, at.y + 4, INK_LINE, 1);
+		picture_rect(n->p, at.x + 14, at.y + 1, 8, 5, INK_LINE, INK_NONE);
 	}
-	put_words(&f, 28, "until its result is seen", &x);
-	picture_rect(n->p, x, f.y - 4, 22, 2.5, INK_LINE, INK_NONE);
-	picture_rect(n->p, x + 20, f.y - 8, 2, 8, INK_LINE, INK_NONE);
+	at = put_words(&f, 28, "until its result is seen");
+	picture_rect(n->p, at.x, at.y - 4, 22, 2.5, INK_LINE, INK_NONE);
+	picture_rect(n->p, at.x + 20, at.y - 8, 2, 8, INK_LINE, INK_NONE);
 	return f.y + LINE;
+}
+
+double panel_below(struct panel *n)
+{
+	int before = n->p->shapes.n;
+	double y = panel_legend(n, panel_axis(n, 6, 6) + 24);
+
+	n->p->shapes.n = before;
+	return y;
 }

@@ -106,6 +106,10 @@ double panel_legend_rings(struct panel *n, double y)
 	for (int i = SLOT_FILLING; i <= SLOT_FREE; i++) {
 		const char *text = i == SLOT_FREE ? words[i] : arena_strf(n->p->arena, "%s, by life", words[i]);
 
+		if (x > MARGIN && x + 28 + picture_width(text, 13, false) > n->p->width - MARGIN) {
+			x = MARGIN;
+			y += LINE;
+		}
 		picture_rect(n->p, x, y - 12, 22, 15, inks[i], INK_NONE);
 		picture_text(n->p, x + 28, y + 1, ANCHOR_LEFT, 13, INK_FAINT, text);
 		x += 46 + picture_width(text, 13, false);

@@ -6,7 +6,7 @@
 #include "draw/units.h"
 #include "sim/timeline.h"
 
-enum { USE = 170, GAP = 28, HEAD = 24, TASK_ROW = 30, COLUMNS_AT = 1000 };
+enum { USE = 170, GAP = 28, HEAD = 24, TASK_ROW = 30, COLUMNS_AT = 1000, HALF_GAP = 20 };
 
 struct pair {
 	const struct timeline *t[2];
@@ -38,10 +38,29 @@ static const char *head_of(struct picture *p, const struct pair *c, int i)
 	return b.text;
 }
 
+/* Of a picture with few words, the headings have the interval, too. */
+static double strip_height(const struct panel *n)
+{
+	return n->brief ? 0 : panel_strip_height(n);
+}
+
+/* Let the rows of both fill the height; `top`: where the first heading begins. */
+static void choose_stretch(const struct pair *c, double height, double top)
+{
+	double others = top + HALF_GAP + panel_below(c->panel[1]), rows = 0;
+
+	for (int i = 0; i < 2; i++) {
+		others += HEAD + 4 + strip_height(c->panel[i]);
+		rows += panel_arrange(c->panel[i], 0);
+	}
+	for (int i = 0; i < 2; i++)
+		c->panel[i]->stretch = panel_stretch(height, others, rows);
+}
+
 /* Draw one timeline with its heading from y down; returns where its rows end. */
 static double draw_half(struct panel *n, const char *head, int ink, double y)
 {
-	double strip = panel_strip_height(n), space = n->p->width - 2 * MARGIN - 16, size, end;
+	double strip = strip_height(n), space = n->p->width - 2 * MARGIN - 16, size, end;
 
 	picture_rect(n->p, MARGIN, y + 2, 8, HEAD - 6, ink, INK_NONE);
 	if (picture_width(head, TEXT, true) > space)
@@ -50,7 +69,8 @@ static double draw_half(struct panel *n, const char *head, int ink, double y)
 	picture_bold(n->p, MARGIN + 16, y + 16, ANCHOR_LEFT, size, INK_TEXT, picture_fit(n->p, head, size * 1.12, space + 1));
 	y += HEAD + 4;
 	end = panel_arrange(n, y + strip);
-	panel_strip(n, y);
+	if (strip > 0)
+		panel_strip(n, y);
 	panel_ground(n);
 	return end;
 }
@@ -140,15 +160,17 @@ void picture_compare(struct picture *p, const struct timeline *a, const struct t
 	if (o->names[0] && o->names[1] && !o->title)
 		title = arena_strf(p->arena, "%s and %s: %s", o->names[0], o->names[1], title);
 	y = picture_top(p, title, 1, &line) + 4;
-	side = p->width > 700 ? USE + GAP : 0;
+	side = p->width > 700 && !o->brief ? USE + GAP : 0;
 	labels = fmax(panel_labels(p, a, v, o->rings || o->only_rings), panel_labels(p, b, v, o->rings || o->only_rings));
 	for (int i = 0; i < 2; i++)
 		c.panel[i] = ARENA_NEW(p->arena, struct panel);
 	choose_window(&c, p, v, o, MARGIN + labels + 10, p->width - MARGIN - side);
-	c.panel[1]->no_seconds = fabs(a->clock_hz - b->clock_hz) > 1e-3 * b->clock_hz;
+	c.panel[1]->no_seconds |= fabs(a->clock_hz - b->clock_hz) > 1e-3 * b->clock_hz;
+	if (o->brief)
+		choose_stretch(&c, o->height, y);
 	end[0] = draw_half(c.panel[0], head_of(p, &c, 0), INK_FIRST, y);
 	end[0] = fmax(end[0], side > 0 ? panel_use(c.panel[0], c.panel[0]->x1 + GAP, USE, c.panel[0]->top) : 0);
-	end[1] = draw_half(c.panel[1], head_of(p, &c, 1), INK_SECOND, end[0] + 20);
+	end[1] = draw_half(c.panel[1], head_of(p, &c, 1), INK_SECOND, end[0] + HALF_GAP);
 	y = panel_axis(c.panel[1], end[1] + 6, c.panel[1]->top);
 	panel_grid(c.panel[0], c.panel[0]->top, c.panel[0]->bottom);
 	panel_draw(c.panel[0]);

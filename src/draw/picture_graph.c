@@ -50,7 +50,7 @@ static double box_pixels(const struct graph_picture *d, int task)
 
 	w = fmax(w, picture_width(label_shape(p->arena, g, task), LINE_SIZE, false));
 	w = fmax(w, fmin(picture_width(written_text(p, g, task), LINE_SIZE, false), WRITTEN));
-	return fmax(w + 22, wires_width(&d->wires, task));
+	return fmax(w + 22, wires_width(&d->wires, task)) + wires_own(&d->wires, task);
 }
 
 static bool arrange(struct graph_picture *d, int columns)

@@ -22,6 +22,7 @@ struct plan_picture {
 	double name, unit, cell, waits;	/* widths of columns */
 	double x;			/* where the columns of iterations begin */
 	int phase, lane;
+	bool *stages;			/* which of prologue, steady state and epilogue are drawn */
 };
 
 /* What an entry waits for, in one line or in two smaller ones. */
@@ -96,20 +97,21 @@ static double draw_loop(const struct plan_picture *s, int loop, const struct ord
 	int columns = (int)((s->p->width - MARGIN - s->waits - 12 - s->x) / s->cell);
 	int64_t trips = max_i64(s->g->trips[loop].most, 1);
 	struct iterations t = iterations_of(trips, least, most, (int)max_i64(columns, LEAST));
+	double space = s->name + s->unit - 2;
+	const char *title = label_loop_trips(s->p->arena, s->g, loop);
 
-	picture_text(s->p, MARGIN + 10, y + 15, ANCHOR_LEFT, 13, INK_FAINT,
-		picture_fit(s->p, label_loop_trips(s->p->arena, s->g, loop), 13, s->name + s->unit - 60));
-	picture_text(s->p, s->x - 8, y + 15, ANCHOR_RIGHT, 12, INK_FAINT, "iteration");
+	picture_text(s->p, MARGIN + 10, y + 15, ANCHOR_LEFT, 13, INK_FAINT, picture_fit(s->p, title, 13, space));
+	if (picture_width(title, 13, false) + 8 + picture_width("iteration", 12, false) <= space)
+		picture_text(s->p, s->x - 8, y + 15, ANCHOR_RIGHT, 12, INK_FAINT, "iteration");
 	for (int64_t j = t.from; j <= t.to; j = j + 1 == t.skip ? t.resume : j + 1) {
 		double x = column_x(s, &t, j);
-		bool steady = j + least >= 0 && j + most < trips;
-
+		int stage = j + least >= 0 && j + most < trips ? 1 : j + least < 0 ? 0 : 2;
 		struct shape *number = picture_text(s->p, x + s->cell / 2, y + 15, ANCHOR_MIDDLE, 12, INK_FAINT,
 			arena_strf(s->p->arena, "%lld", (long long)j));
 
 		number->max_width = fmin(number->max_width, s->cell - 4);
-		picture_rect(s->p, x + 1, y + 19, s->cell - 2, 4, steady ? INK_STEADY : j + least < 0 ?
-			INK_PROLOGUE : INK_EPILOGUE, INK_NONE);
+		picture_rect(s->p, x + 1, y + 19, s->cell - 2, 4, INK_PROLOGUE + stage, INK_NONE);
+		s->stages[stage] = true;
 	}
 	if (t.skip < t.resume && t.resume <= t.to)
 		picture_text(s->p, column_x(s, &t, t.resume) - s->cell / 2, y + 15, ANCHOR_MIDDLE, 13, INK_FAINT, "…");
@@ -197,13 +199,15 @@ static double draw_rings(struct picture *p, const struct plan *plan, double y)
 	return b.len ? picture_wrap(p, MARGIN, y + 12, p->width - 2 * MARGIN, 13, INK_FAINT, b.text) : y;
 }
 
-static double draw_legend(struct picture *p, double y)
+static double draw_legend(struct picture *p, const bool *stages, double y)
 {
 	static const char *const words[] = { "prologue: some entries have nothing to do yet",
 		"steady state: all entries work", "epilogue: some have no more to do" };
 	double x = MARGIN;
 
 	for (int i = 0; i < LEN(words); i++) {
+		if (!stages[i])
+			continue;
 		if (x > MARGIN && x + 28 + picture_width(words[i], 13, false) > p->width - MARGIN) {
 			x = MARGIN;
 			y += 20;
@@ -218,6 +222,8 @@ static double draw_legend(struct picture *p, double y)
 
 void picture_plan(struct picture *p, const struct plan *plan, const struct picture_options *o)
 {
+	static const char head[] = "waits for; +1: of the iteration before";
+	bool stages[3] = { false };
 	const char *line;
 	struct plan_picture s;
 	double y;
@@ -226,7 +232,8 @@ void picture_plan(struct picture *p, const struct plan *plan, const struct pictu
 	line = "the plan as a table: entry, unit and offset, what it performs in each iteration of the pipelined loop, waits";
 	y = picture_top(p, picture_title(p, plan, o), 1, &line) + 8;
 	s = (struct plan_picture){ .p = p, .plan = plan, .g = plan->graph, .theme = o->theme,
-		.ink = task_inks(p->arena, plan->graph), .name = 130, .unit = 70, .cell = 46, .waits = 300 };
+		.ink = task_inks(p->arena, plan->graph), .name = 130, .unit = 70, .cell = 46, .waits = 300,
+		.stages = stages };
 	if (p->width < NARROW) {
 		s.name = 100;
 		s.unit = 64;
@@ -234,8 +241,8 @@ void picture_plan(struct picture *p, const struct plan *plan, const struct pictu
 		s.waits = fmax(p->width - 2 * MARGIN - 32 - s.name - s.unit - LEAST * s.cell, 80);
 	}
 	s.x = MARGIN + 20 + s.name + s.unit;
-	picture_text(p, p->width - MARGIN - s.waits, y + 10, ANCHOR_LEFT, 12, INK_FAINT, picture_fit(p,
-		"waits for; +1: of the iteration before", 12, s.waits));
+	picture_text(p, p->width - MARGIN - fmax(s.waits, picture_width(head, 12, false)), y + 10, ANCHOR_LEFT, 12,
+		INK_FAINT, head);
 	for (int l = 0; l < plan->lanes.n; l++) {
 		for (int i = 0; i < plan->graph->program->phases.n; i++) {
 			s.lane = l;
@@ -244,7 +251,7 @@ void picture_plan(struct picture *p, const struct plan *plan, const struct pictu
 				y = draw_lane_rows(&s, y);
 		}
 	}
-	y = draw_legend(p, y + 10);
+	y = draw_legend(p, stages, y + 10);
 	y = draw_rings(p, plan, y + 10);
 	p->height = fmax(y + MARGIN, o->height);
 }

@@ -5,7 +5,7 @@
 #include "draw/panel.h"
 #include "draw/units.h"
 
-enum { USE = 170, GAP = 28 };
+enum { USE = 170, GAP = 28, BRACKETS = 40 };	/* a higher strip shows the interval and its bound */
 
 /* "predicted: 71,000 cycles, 0.68 ms at 1.65 GHz, ...; shown: cycles 0 to 6,400" */
 static const char *first_line(struct picture *p, const struct panel *n)
@@ -38,12 +38,6 @@ static const char *first_part(struct picture *p, const char *text)
 	return arena_strf(p->arena, "%.*s", (int)strcspn(text, ";"), text);
 }
 
-/* The factor by which rows must be stretched to fill a height; `others`: the height of all else. */
-static double stretch(double height, double others, double rows)
-{
-	return height > 0 ? fmin(fmax((height - others) / fmax(rows, 1), 0.4), 4) : 1;
-}
-
 void picture_timeline(struct picture *p, const struct timeline *t, const struct timeline_view *v,
 	const struct picture_options *o)
 {
@@ -57,19 +51,20 @@ void picture_timeline(struct picture *p, const struct timeline *t, const struct 
 		p->height = fmax(p->height, y + MARGIN);
 		return;
 	}
-	side = p->width > 700 ? USE + GAP : 0;
+	side = p->width > 700 && !o->brief ? USE + GAP : 0;
 	panel_init(n, p, t, v, o, MARGIN + panel_labels(p, t, v, o->rings || o->only_rings) + 10, p->width - MARGIN - side);
 	if (o->brief)
 		y = picture_top(p, picture_title(p, t->plan, o), 2, (const char *[]){
-			first_part(p, first_line(p, n)), first_part(p, timeline_ii(p->arena, t, n->c.line)) });
+			first_part(p, first_line(p, n)), panel_strip_height(n) > BRACKETS ? "" :
+			first_part(p, timeline_ii(p->arena, t, n->c.line)) });
 	else
 		y = picture_top(p, picture_title(p, t->plan, o), 2,
 			(const char *[]){ first_line(p, n), second_line(p, n) });
 	strip = panel_strip_height(n);
-	top = y + 6;
+	top = o->brief ? y - 13 : y + 6;
 	y = panel_arrange(n, top + strip);
 	rows = y - top - strip;
-	n->stretch = stretch(o->height, top + strip + 150, rows);
+	n->stretch = panel_stretch(o->height, top + strip + panel_below(n), rows);
 	y = panel_arrange(n, top + strip);
 	panel_strip(n, top);
 	panel_ground(n);

@@ -23,7 +23,9 @@ double wires_node_x(const struct wires *w, int node)
 
 double wires_node_width(const struct wires *w, int node)
 {
-	return node_at(w, node)->width * (double)COLUMN;
+	const struct layout_node *n = node_at(w, node);
+
+	return n->width * (double)COLUMN - (n->passing ? 0 : w->own[n->item]);
 }
 
 static double middle(const struct wires *w, int node)
@@ -48,6 +50,19 @@ static const char *flow_text(const struct wires *w, int from, int to)
 	return b.len ? picture_fit(w->p, b.text, EDGE_SIZE, LABEL_MAX) : "";
 }
 
+static bool has_neighbours(const struct sketch *s, int task)
+{
+	for (int i = 0; i < s->g->tasks.n; i++)
+		if (i != task && s->layer[i] == s->layer[task])
+			return true;
+	return false;
+}
+
+static double channel_width(const struct wire_back *b)
+{
+	return CHANNEL + 4 + picture_width(b->text, EDGE_SIZE, false);
+}
+
 void wires_init(struct wires *w, struct picture *p, struct sketch *s)
 {
 	*w = (struct wires){ .p = p, .s = s };
@@ -60,6 +75,15 @@ void wires_init(struct wires *w, struct picture *p, struct sketch *s)
 				.text = picture_fit(p, arena_strf(p->arena, "%s %s", label_distance(p->arena, e), buffers),
 					EDGE_SIZE, LABEL_MAX) }));
 	}
+	w->own = ARENA_ARRAY(p->arena, s->g->tasks.n, double);
+	for (int i = 0; i < w->backs.n; i++)
+		if (w->backs.v[i].from == w->backs.v[i].to && has_neighbours(s, w->backs.v[i].from))
+			w->own[w->backs.v[i].from] += channel_width(&w->backs.v[i]);
+}
+
+double wires_own(const struct wires *w, int task)
+{
+	return w->own[task];
 }
 
 static double port_width(const char *text)
@@ -259,20 +283,19 @@ static void assign_tracks(struct wire_gap *g)
 	}
 }
 
-/* Values that are read in a near layer are inside of those that go far. */
+/* Values that are read in a near layer are inside of those that go far; own ones are next to their boxes. */
 static void choose_channels(struct wires *w, double right)
 {
-	int far = w->s->nlayers, nth = 0;
+	int far = w->s->nlayers;
 
 	for (int length = 0; length <= far; length++) {
 		for (int i = 0; i < w->backs.n; i++) {
 			struct wire_back *b = &w->backs.v[i];
 
-			if (abs(node_at(w, b->from)->layer - node_at(w, b->to)->layer) != length)
+			if (b->own || abs(node_at(w, b->from)->layer - node_at(w, b->to)->layer) != length)
 				continue;
 			b->x = right + CHANNEL + w->width;
-			w->width += CHANNEL + 4 + picture_width(b->text, EDGE_SIZE, false);
-			nth++;
+			w->width += channel_width(b);
 		}
 	}
 }
@@ -285,14 +308,20 @@ void wires_route(struct wires *w, double x, double right)
 	w->gap = ARENA_ARRAY(w->p->arena, w->s->nlayers + 1, struct wire_gap);
 	for (int i = 0; i < w->backs.n; i++) {
 		struct wire_back *b = &w->backs.v[i];
+		double beside = CHANNEL;
 		int below = 0;
 
+		b->own = b->from == b->to && w->own[b->from] > 0 && !is_rightmost(w, w->s->node[b->from]);
 		b->from = w->s->node[b->from];
 		b->to = w->s->node[b->to];
-		b->from_side = is_rightmost(w, b->from);
-		b->to_side = is_rightmost(w, b->to);
-		for (int k = 0; k < i; k++)
+		b->from_side = b->own || is_rightmost(w, b->from);
+		b->to_side = b->own || is_rightmost(w, b->to);
+		for (int k = 0; k < i; k++) {
 			below += w->backs.v[k].from == b->from;
+			beside += w->backs.v[k].own && w->backs.v[k].from == b->from ? channel_width(&w->backs.v[k]) : 0;
+		}
+		if (b->own)
+			b->x = wires_node_x(w, b->from) + wires_node_width(w, b->from) + beside;
 		b->from_x = wires_node_x(w, b->from) + wires_node_width(w, b->from) - SIDE - below * PORT_GAP;
 	}
 	choose_channels(w, right);
@@ -375,7 +404,7 @@ static double text_y(const struct wires *w, const struct wire_back *b)
 {
 	double mid = (b->from_y + b->to_y) / 2, half = fabs(b->from_y - b->to_y) / 2;
 
-	for (int step = 0; step < 2 * half + 10 * BOX; step += 4) {
+	for (int step = 0; step < 2 * half + 10 * BOX && !b->own; step += 4) {
 		double y = mid + (step % 8 ? step / 2 + 2 : -step / 2);
 		bool free = true;
 

@@ -3,7 +3,8 @@
  * A line leaves a box below, runs from left to right on a track of the gap between two layers, and enters the next box
  * above, at a port of its own with the name of the buffer next to it. A line over several layers passes between the boxes
  * of each (layout.h). A value for a later iteration goes upward right of all boxes: from and to the side of a box if nothing
- * is right of that, else through the gaps. So no line touches a box at which it does not end.
+ * is right of that, else through the gaps; one that the same sTask reads stays next to its box. So no line touches a box
+ * at which it does not end.
  */
 #ifndef DRAW_WIRES_H
 #define DRAW_WIRES_H
@@ -43,6 +44,7 @@ struct wire_back {
 	int from, to;			/* nodes */
 	const char *text;
 	bool from_side, to_side;	/* at the right of the box? */
+	bool own;			/* next to its box, with boxes at its right */
 	double from_x, to_x;		/* else: ports below and above it */
 	double from_y, to_y;		/* of the horizontal parts */
 	double x;			/* of the channel */
@@ -54,6 +56,7 @@ struct wires {
 	struct wire_gap *gap;		/* by layer: above it; and one below the last */
 	VEC(struct wire_port) ports;
 	VEC(struct wire_back) backs;
+	double *own;			/* by sTask: wires_own */
 	double x;			/* of column 0 */
 	double width;			/* next to the boxes, for values of earlier iterations */
 };
@@ -61,6 +64,8 @@ struct wires {
 /* Find the lines; after sketch_init. wires_width: what a box needs at least for those that enter it. */
 void wires_init(struct wires *w, struct picture *p, struct sketch *s);
 double wires_width(const struct wires *w, int task);
+/* What it needs at its right side for a value of its own of an earlier iteration, if another sTask is in its layer. */
+double wires_own(const struct wires *w, int task);
 /* Choose ports and tracks in a finished layout, whose column 0 is at x; channels begin at `right`. */
 void wires_route(struct wires *w, double x, double right);
 /* Draw all; `top`: by layer, where its boxes begin. */

@@ -1,5 +1,5 @@
--- Pictures of the shipped plans can be read: no two texts touch, no line of a graph runs behind a box, and sTasks of one phase
--- have different colours. tests/unit/legible.c does the same with random graphs and at many widths.
+-- Pictures of the shipped plans can be read: no two texts touch, none leaves the picture, no line of a graph runs behind a box, and
+-- sTasks of one phase have different colours. tests/unit/legible.c does the same with random graphs and at many widths.
 local mr = require "millrace"
 local tap = dofile((arg[0]:match "^(.*/)" or "./") .. "tap.lua")
 
@@ -52,6 +52,16 @@ local function touching(texts)
   end
 end
 
+-- Two texts that touch, or one that leaves the picture.
+local function unclear(svg)
+  local w, h = number(svg, "width"), number(svg, "height")
+  local texts = read(svg)
+  for _, t in ipairs(texts) do
+    if t[1] < 0 or t[3] > w or t[2] < 0 or t[4] > h then return t.text .. " leaves the picture" end
+  end
+  return touching(texts)
+end
+
 local function crossing(lines, things)
   for _, line in ipairs(lines) do
     for i = 2, #line do
@@ -87,18 +97,21 @@ for _, name in ipairs{"attention_serial", "attention_overlap", "attention_pingpo
   local graph = drawn(plan.graph)
   local texts, boxes, lines = read(graph)
   tap.ok(#boxes >= 4 and #lines >= 4, name .. " has a graph")
-  tap.is(touching(texts), nil, "  whose texts lie apart")
+  tap.is(unclear(graph), nil, "  whose texts lie apart")
   tap.is(crossing(lines, boxes), nil, "  whose lines do not run behind boxes")
   tap.is(crossing(lines, texts), nil, "  or through texts")
   if name ~= "decoding_split" then tap.is(same_colour(graph), nil, "  whose boxes differ in colour") end
   local tl = plan:simulate()
   for _, o in ipairs{{}, {width = 640}, {preset = "slide"}, {from = 0}, {rings = true}} do
     local what = ("%s with %s"):format(name, next(o) or "no options")
-    tap.is(touching((read(drawn(tl, o)))), nil, what .. ": texts of the timeline lie apart")
+    tap.is(unclear(drawn(tl, o)), nil, what .. ": texts of the timeline lie apart")
     o.rings, o.from = nil, nil
-    if next(o) then tap.is(touching((read(drawn(plan, o)))), nil, what .. ": texts of the plan, too") end
+    if next(o) then tap.is(unclear(drawn(plan, o)), nil, what .. ": texts of the plan, too") end
   end
-  tap.is(touching((read(drawn(mr.compare(tl, tl, {names = {"one", "other"}}), {width = 640})))), nil, name .. ": and of a comparison")
+  for _, o in ipairs{{width = 640}, {preset = "slide"}} do
+    local pair = mr.compare(tl, tl, {names = {"one", "other"}})
+    tap.is(unclear(drawn(pair, o)), nil, ("%s with %s: and of a comparison"):format(name, next(o)))
+  end
 end
 
 os.remove(path)

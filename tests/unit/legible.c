@@ -132,6 +132,37 @@ static void test_random_graphs(struct fixture *f)
 	set_edges(f, fixture_edges, LEN(fixture_edges));
 }
 
+/* Two sTasks of one layer read what they wrote themselves: these lines do not run around the others. */
+static void test_own_values(struct fixture *f)
+{
+	static struct edge edges[] = { { T_LOAD_K, T_MMA_QK, EDGE_FLOW, 0, 0, false, false, B_K },
+		{ T_LOAD_K, T_SOFTMAX, EDGE_FLOW, 0, 0, false, false, B_K },
+		{ T_MMA_QK, T_MMA_QK, EDGE_FLOW, 0, 1, false, false, B_S },
+		{ T_SOFTMAX, T_SOFTMAX, EDGE_FLOW, 0, 1, false, false, B_MX } };
+	int dashed = 0, high = 0;
+	struct picture p;
+
+	set_edges(f, edges, LEN(edges));
+	picture_init(&p, &f->arena, "");
+	picture_graph(&p, &f->graph, NULL);
+	for (int i = 0; i < p.shapes.n; i++) {
+		const struct shape *s = &p.shapes.v[i];
+		double least = INFINITY, most = 0;
+
+		if (s->kind != SHAPE_PATH || s->stroke != INK_BOUND)
+			continue;
+		for (int k = 0; k < s->npoints; k++) {
+			least = fmin(least, s->point[k].y);
+			most = fmax(most, s->point[k].y);
+		}
+		dashed++;
+		high += most - least > 62;
+	}
+	is_int(dashed, 2, "values of their own are dashed lines");
+	is_int(high, 0, "which are no higher than their boxes");
+	set_edges(f, fixture_edges, LEN(fixture_edges));
+}
+
 static const struct picture_options *options;
 
 static void timeline(struct fixture *f, struct picture *p)
@@ -182,10 +213,12 @@ static void test_geometry(struct fixture *f)
 	for (int i = 0; i < LEN(draw); i++) {
 		int n = 0;
 
-		for (int width = 480; width <= 1440; width += 80) {
+		for (int look = 0; look < 3 * 13; look++) {
+			double width = 480 + 80 * (look / 3);
 			struct picture p;
 
-			options = &(struct picture_options){ .width = width };
+			options = &(struct picture_options){ .width = width, .height = look % 3 == 1 ? width * 9 / 16 : 0,
+				.brief = look % 3 == 1, .rings = look % 3 == 2 };
 			picture_init(&p, &f->arena, "");
 			draw[i](f, &p);
 			n += collisions(&p, &what);
@@ -193,6 +226,7 @@ static void test_geometry(struct fixture *f)
 		is_clear(n, what, names[i]);
 	}
 	test_random_graphs(f);
+	test_own_values(f);
 }
 
 /* ---- colours -------------------------------------------------------------------- */
@@ -314,6 +348,9 @@ int main(void)
 	struct fixture f;
 
 	fixture_init(&f);
+	for (int i = 0; i < f.line.events.n; i++)	/* all that a legend can have */
+		f.line.events.v[i].held = (uint8_t[]){ CAUSE_WAIT, CAUSE_ISSUE_ORDER, CAUSE_SEU, CAUSE_MEMORY,
+			CAUSE_DRAIN }[i % 5];
 	test_geometry(&f);
 	test_colours();
 	test_letters(&f);
