@@ -308,7 +308,7 @@ void wires_route(struct wires *w, double x, double right)
 	w->gap = ARENA_ARRAY(w->p->arena, w->s->nlayers + 1, struct wire_gap);
 	for (int i = 0; i < w->backs.n; i++) {
 		struct wire_back *b = &w->backs.v[i];
-		double beside = CHANNEL;
+		double distance = CHANNEL;
 		int below = 0;
 
 		b->own = b->from == b->to && w->own[b->from] > 0 && !is_rightmost(w, w->s->node[b->from]);
@@ -318,10 +318,10 @@ void wires_route(struct wires *w, double x, double right)
 		b->to_side = b->own || is_rightmost(w, b->to);
 		for (int k = 0; k < i; k++) {
 			below += w->backs.v[k].from == b->from;
-			beside += w->backs.v[k].own && w->backs.v[k].from == b->from ? channel_width(&w->backs.v[k]) : 0;
+			distance += w->backs.v[k].own && w->backs.v[k].from == b->from ? channel_width(&w->backs.v[k]) : 0;
 		}
 		if (b->own)
-			b->x = wires_node_x(w, b->from) + wires_node_width(w, b->from) + beside;
+			b->x = wires_node_x(w, b->from) + wires_node_width(w, b->from) + distance;
 		b->from_x = wires_node_x(w, b->from) + wires_node_width(w, b->from) - SIDE - below * PORT_GAP;
 	}
 	choose_channels(w, right);
