@@ -59,7 +59,7 @@ static const struct preset {
 	double enlarge, scale;
 	bool brief;
 } presets[] = {
-	{ 640, 360, 0.9, 3, true },	/* slide: as wide and high as a screen, and legible on half of one */
+	{ 640, 360, 1.25, 3, true },	/* slide: as wide and, if its rows fit, as high as a screen; legible at a third of one */
 	{ 640, 0, 1, 4, false },	/* print: as wide as the text of a page, with 400 dots an inch */
 };
 

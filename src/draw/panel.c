@@ -77,7 +77,7 @@ static double arrange_queue(struct panel *n, int seu, double y)
 
 double panel_stretch(double height, double others, double rows)
 {
-	return height > 0 ? fmin(fmax((height - others) / fmax(rows, 1), 0.5), 4) : 1;
+	return height > 0 ? fmin(fmax((height - others) / fmax(rows, 1), 0.55), 4) : 1;
 }
 
 double panel_arrange(struct panel *n, double y)

@@ -30,7 +30,8 @@ local function copy(plan)
   return new
 end
 
--- Waits as pairs of sTasks: unwait takes all waits between two.
+-- Waits as pairs of sTasks, by the alphabet, so that what is drawn does not depend on how a plan lists its waits: unwait takes all
+-- waits between two.
 local function pairs_of_waits(plan)
   local list, seen = {}, {}
   for _, w in ipairs(random_plans.waits(plan)) do
@@ -38,6 +39,10 @@ local function pairs_of_waits(plan)
     if not seen[key] then list[#list + 1] = w end
     seen[key] = true
   end
+  table.sort(list, function(a, b)
+    if a.task ~= b.task then return a.task < b.task end
+    return a.on < b.on
+  end)
   return list
 end
 
@@ -120,6 +125,6 @@ while done < PLANS do
   end
 end
 tap.ok(refused >= PLANS * 0.9, ("%d plans were refused, %d accepted"):format(refused, accepted))
-tap.ok(harmless <= refused * 0.35, ("%d kernels wait anyway"):format(harmless))
+tap.ok(harmless <= refused * 0.3, ("%d kernels wait anyway"):format(harmless))
 for what, n in pairs(counts) do tell(("%d times: %s"):format(n, what)) end
 tap.done_testing()
