@@ -54,6 +54,11 @@ end
 -- Edit a plan by a statement.
 function draft.apply(plan, s) return plan[s[1]](plan, table.unpack(s, 2)) end
 
+-- Is the hint of a problem code, and not words? nil is none.
+function draft.is_code(hint)
+  return hint ~= nil and hint:find "^plan:" ~= nil and load("local plan = ... " .. hint, "=hint", "t") ~= nil
+end
+
 local function clone(x)
   if type(x) ~= "table" then return x end
   local copy = {}

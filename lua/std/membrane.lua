@@ -132,15 +132,17 @@ local function class(name, kind, methods, fields)
   }
 end
 
-class("millrace.plan", "plan", {
-  append = true, move = true, insert = true, remove = true, lane = true, wait = true, unwait = true, fill_waits = true,
-  buffers = true, grid = true, split = true, split_off = true, alias = true, propagate = true, undo = true, redo = true, copy = true,
-  cut = true, place = true,                             -- deprecated
-  check = function(plan)
-    local good, problems = plan:check()
-    return good, tostring(problems)
-  end,
-}, words "tasks edges rings tile graph device usage")
+-- The statements that edit a plan.
+membrane.EDITS = {"alias", "append", "buffers", "fill_waits", "grid", "insert", "lane", "move", "propagate", "remove", "split",
+  "split_off", "unwait", "wait"}
+
+local of_plan = words(table.concat(membrane.EDITS, " ") .. " undo redo copy cut place") -- cut and place are deprecated
+function of_plan.check(plan)
+  local good, problems = plan:check()
+  return good, tostring(problems)
+end
+
+class("millrace.plan", "plan", of_plan, words "tasks edges rings tile graph device usage")
 class("millrace.graph", "graph", {}, words "tasks buffers edges tile flops bytes tiles program")
 class("millrace.program", "program with sizes", {graph = true}, words "name axes tensors")
 class("millrace.device", "device", {number = true}, words "name title arch eus clock_hz seus")

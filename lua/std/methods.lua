@@ -7,6 +7,7 @@ local core = require "millrace.core"
 local known = require "millrace.topics"
 local loader = require "millrace.loader"
 local json = require "millrace.json"
+local membrane = require "millrace.membrane"
 local results = require "millrace.results"
 local rpc = require "millrace.rpc"
 local schema = require "millrace.schema"
@@ -84,7 +85,7 @@ end
 
 local edit_property = {"edits", any({"string", "array"}, "statements of a script, such as plan:wait(\"mma\", {\"load_a\"}); or a list of "
     .. "methods and arguments, in which a wait for more than a name is {\"on\": name, \"distance\": 1, \"when\": \"issued\"}",
-  {items = object{{"method", text(nil, {enum = session.EDITS})},
+  {items = object{{"method", text(nil, {enum = membrane.EDITS})},
     {"arguments", list(any{"string", "number", "object", "array", "null"}), true}}})}
 
 local function edit(s, p)

@@ -52,7 +52,7 @@ end
 
 -- A problem whose hint is no statement, with the statements that were tried and make the plan legal, if there are some.
 local function tried(list, p)
-  local plan = p.hint and not p.hint:find "^plan:" and copy_of(list)
+  local plan = p.hint and not draft.is_code(p.hint) and copy_of(list)
   local first = plan and require("millrace.suggest").suggest(plan)[1]
   return first and {location = p.location, code = p.code, message = p.message, hint = first.text} or p
 end

@@ -99,7 +99,7 @@ end
 -- The hint of the first problem that has statements for one, as such; of the first with that code, if one is given.
 local function hinted(problems, code)
   for _, p in ipairs(problems) do
-    if p.hint:find "^plan:" and (not code or p.code == code) then return draft.parse(p.hint).list end
+    if draft.is_code(p.hint) and (not code or p.code == code) then return draft.parse(p.hint).list end
   end
 end
 

@@ -3,6 +3,7 @@
 -- A number that was not counted has its evidence with it: measured, predicted by the model, a bound that is proven, or unknown, and
 -- then it is null.
 
+local draft = require "millrace.draft"
 local json = require "millrace.json"
 local rpc = require "millrace.rpc"
 local schema = require "millrace.schema"
@@ -55,13 +56,11 @@ local problem_schema = named("problem", object({
 }, "A reason why a plan is not legal; of notes: what one should know, and what forbids nothing."))
 local problem_list = list(problem_schema)
 
-local function is_statement(hint) return hint:find "^plan:" ~= nil and load("local plan = ... " .. hint, "=hint", "t") ~= nil end
-
 local function problems_of(problems)
   local out = {}
   for i, p in ipairs(problems or {}) do
     local _, at = rpc.located((p.location or "") .. ": ")
-    out[i] = {code = p.code, message = p.message, location = at, repair = p.hint and is_statement(p.hint) and p.hint or nil,
+    out[i] = {code = p.code, message = p.message, location = at, repair = draft.is_code(p.hint) and p.hint or nil,
       hint = p.hint, task = p.task, other = p.other}
   end
   return out

@@ -73,8 +73,8 @@ local function text_of(path)
   return text
 end
 
--- The plan is from then on that of the file.
-function script.keep_path(plan, path) core.set_path(plan, path, core.hash(text_of(path))) end
+-- The plan is from then on that of the file. text: what is in it, if that is known.
+function script.keep_path(plan, path, text) core.set_path(plan, path, core.hash(text or text_of(path))) end
 
 -- The user's comments at the head of a file.
 local function kept_comments(path)
@@ -124,9 +124,10 @@ function script.saver(mr)
     local body = script.body(plan:script())
     lines[#lines + 1] = script.head(mr.version, plan)
     lines[#lines + 1] = speed(mr, plan)
-    local good, why = core.replace_file(path, table.concat(lines, "\n") .. "\n" .. body)
+    local text = table.concat(lines, "\n") .. "\n" .. body
+    local good, why = core.replace_file(path, text)
     if not good then raise(("save: cannot write %s: %s"):format(path, why)) end
-    script.keep_path(plan, path)
+    script.keep_path(plan, path, text)
     core.set_made_for(plan, nil)
     return path
   end)

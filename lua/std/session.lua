@@ -107,9 +107,7 @@ end
 
 ---- edits ----------------------------------------------------------------------------------------
 
-local EDITS <const> = {"alias", "append", "buffers", "fill_waits", "grid", "insert", "lane", "move", "propagate", "remove", "split",
-  "split_off", "unwait", "wait"}
-session.EDITS = EDITS
+local EDITS <const> = membrane.EDITS
 
 local is_edit = {}
 for _, name in ipairs(EDITS) do is_edit[name] = true end

@@ -109,7 +109,7 @@ local function repairs(plan, problems, limits)
   end
   seen = {}
   for _, p in ipairs(#found == 0 and problems or {}) do
-    if p.hint:find "^plan:" and not seen[p.hint] then
+    if draft.is_code(p.hint) and not seen[p.hint] then
       seen[p.hint] = true
       found[#found + 1] = suggest.new(plan, draft.parse(p.hint).list, {reason = p.message})
     end

@@ -38,9 +38,9 @@ complete_words() {
 	bash -c '. "$1"; shift; COMP_WORDS=(millrace "$@"); COMP_CWORD=$#; _millrace; echo "${COMPREPLY[@]}"' \
 		- "$T/stage/opt/m/share/bash-completion/completions/millrace" "$@"
 }
-mkdir -p "$T/work/folder"
-touch "$T/work/plan.lua" "$T/work/plan.txt"
-cd "$T/work" || exit
+mkdir -p "$T/here/folder"
+touch "$T/here/plan.lua" "$T/here/plan.txt"
+cd "$T/here" || exit
 t_is 'bash completes options' "$(complete_words --)" '--version --help --'
 t_is 'scripts, folders and subcommands' "$(complete_words '')" 'plan.lua folder check diff show predict run serve'
 t_is 'subcommands' "$(complete_words pr)" 'predict'
@@ -62,7 +62,7 @@ zpty -w -n z "$3"$'\t'
 zpty -r z out "$4"
 E
 	zsh_shows() { # TITLE TEXT PATTERN: what is seen in a terminal after the text and a tab
-		t_ok "$1" timeout 60 zsh -f "$T/type.zsh" "$T/stage/opt/m/share/zsh/site-functions" "$T/work" "$2" "$3"
+		t_ok "$1" timeout 60 zsh -f "$T/type.zsh" "$T/stage/opt/m/share/zsh/site-functions" "$T/here" "$2" "$3"
 	}
 	zsh_shows 'and offers the options' 'millrace --' '*--help*--version*'
 	zsh_shows 'and scripts' 'millrace pl' '*millrace plan.lua*'
