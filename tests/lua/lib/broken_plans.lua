@@ -10,13 +10,14 @@
 -- goes on, or for an own product that it must signal to others. Then nothing goes wrong, and the
 -- protocol check agrees.
 --
--- MILLRACE_PLANS in the environment is the number of plans.
+-- The number of plans is fixed: the share of kernels that wait anyway is bounded below, and that
+-- of fewer plans is chance.
 local mr = require "millrace"
 local core = require "millrace.core"
 local dir = debug.getinfo(1, "S").source:match "^@(.*/)"
 local tap, random_plans = dofile(dir .. "../tap.lua"), dofile(dir .. "random_plans.lua")
 
-local PLANS <const> = math.min(120, tonumber(os.getenv "MILLRACE_PLANS") or 120)
+local PLANS <const> = 120
 local SEEDS <const> = 8                                 -- orders tried of a plan that is refused
 
 local function tell(text) print("# " .. tostring(text):gsub("\n", "\n# ")) end
