@@ -63,7 +63,8 @@ int lower_unaligned_width(const struct kernel *k, int task);
 bool lower_copies_arrive(const struct kernel *k, int task);
 
 /* needs: own, rings, refinements
- * computes: flags except depth and offset; flag_of, issue_flag_of, handover_flag_of
+ * computes: flags except offset, each with the depth to begin with (a load's: its ring's versions);
+ *           flag_of, issue_flag_of, handover_flag_of
  * promises: all that a wait of `own`, or the issue order of replicas, asks for is shown by a generation of a flag */
 void lower_flags(struct kernel *k);
 
@@ -72,7 +73,7 @@ void lower_flags(struct kernel *k);
 void lower_cluster(struct kernel *k);
 
 /* needs: own, flags, refinements
- * computes: depth and offset of each flag; shared_bytes so far
+ * computes: offset of each flag, and its depth, which only grows; shared_bytes so far
  * promises: as far as the relation of the plan's events says, no waiter mistakes a generation of a barrier for another
  * ERR_ILLEGAL: a flag needs more than DEPTH_MAX mbarriers. If lanes run too far apart for a wait of `own`, *unserved is
  * that wait; otherwise NONE. */
@@ -182,7 +183,8 @@ static inline const struct node *last_node_of(const struct kernel *k, const stru
 	return &k->plan->graph->program->nodes.v[last_node(k->plan->graph, s)];
 }
 
-/* Can registers hold numbers of the type? Truth values are none, and packed types are only unpacked. */
+/* Do kernels compute with numbers of the type in registers? With f64 no target does (it is the reference's type). Truth
+ * values are no numbers, and 4-bit elements are only unpacked. */
 static inline bool is_number_type(enum dtype t)
 {
 	return t == DT_F32 || t == DT_TF32 || t == DT_F16 || t == DT_BF16 || t == DT_E4M3 || t == DT_E5M2 ||

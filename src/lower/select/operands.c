@@ -28,7 +28,8 @@ static struct shape2 operand_shape(const struct step_product *x, int arg)
 	return v;
 }
 
-/* Declares the registers of an operand for one k step. Where a kernel is made, synchronous products have 16 bits. */
+/* Declares the registers of an operand for one k step. Operands of 16 bits are packed, two elements in a register. Those
+ * of other widths are only priced: targets that print synchronous products have instructions of 16 bits alone. */
 static const struct frag *step_frag(const struct step_product *x, int arg)
 {
 	struct lowering *c = x->c;
@@ -154,7 +155,7 @@ enum err_code select_step_products(struct lowering *c, const struct kentry *entr
 	each = add_op(c, DO_EACH);
 	each->u.region.var = VAR_KS;
 	each->u.region.of = NONE;
-	each->u.region.step = x.steps;
+	each->u.region.step = x.steps;	/* DO_EACH: how many, not a stride */
 	outer = enter_body(c, &each->u.region.body);
 	TRY(fetch_operand(&x, 1, &b, e));
 	TRY(first_operand(&x, entry, &a, e));

@@ -187,7 +187,7 @@ static void store_panels(struct lowering *c, const struct kentry *x, const struc
 
 	each->u.region.var = VAR_ROUND;
 	each->u.region.of = NONE;
-	each->u.region.step = rounds;
+	each->u.region.step = rounds;	/* DO_EACH: how many, not a stride */
 	wait = add_op(c, DO_STORES_WAIT);
 	wait->u.stores.elected = true;
 	wait->u.stores.first = o->unread[0];

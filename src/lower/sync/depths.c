@@ -226,7 +226,9 @@ static bool depth_holds(const struct proof *p, int depth, int *wait)
 		if (!(p->f->runs ? run_wait_is_safe(p, w, &demand, depth) : wait_is_safe(p, w, depth)))
 			return false;
 	}
-	/* If one arrival completes a generation, none is counted in a wrong one. Those of runs are left to verify. */
+	/* Where one arrival completes a generation, two arrivals in the wrong order do no harm: by wait_is_safe, the waiter
+	 * for the first is done before the second, and the waiter for the second knows that the first is complete.
+	 * (Handover waits are not in the relation; see lower_depths.) Arrivals of runs are left to verify. */
 	for (int64_t n = depth; n < p->n && p->f->arrivals > 1 && !p->f->runs; n++)
 		if (is_awaited(p, depth, n) && !arrival_holds(p, depth, n))
 			return false;
@@ -338,7 +340,7 @@ enum err_code lower_depths(struct kernel *k, int *unserved, struct err *e)
 
 	*unserved = NONE;
 	refined_set_depths(k);
-	TRY(check_depths(k, e));	/* the flag of a load has as many as its ring has versions */
+	TRY(check_depths(k, e));	/* a load's flag begins with its ring's versions, which may be too many */
 	lower_all_windows(k, deepen, &d);
 	if (*unserved != NONE) {
 		const struct wait *w = &k->plan->waits.v[*unserved];
