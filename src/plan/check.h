@@ -82,6 +82,11 @@ NODISCARD enum err_code plan_check_order(const struct plan *p, struct arena *a,
  * nothing but to be freed. */
 NODISCARD enum err_code plan_fill_waits(struct plan *p, const struct stop *stop, int *added, struct err *e);
 
+/* Adapt waits to other versions: the waits that edits had added go, and those that are needed come, as plan_fill_waits finds
+ * them; so the plan is the same in whatever steps its versions were changed. If something is broken then, none goes.
+ * Nothing changes in a plan that is incomplete. Fails like plan_fill_waits. */
+NODISCARD enum err_code plan_adapt_waits(struct plan *p, struct err *e);
+
 /* Repair waits after a change of the order. The waits from and to the n sTasks that are for completion, with the
  * distance open, go; the waits that are needed come, as plan_fill_waits finds them; such a wait between others goes if
  * it was needed in `was`, the plan before the change, and is no more. If the order needs more versions of a value, it

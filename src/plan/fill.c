@@ -229,6 +229,29 @@ enum err_code plan_fill_waits(struct plan *p, const struct stop *stop, int *adde
 	return OK;
 }
 
+enum err_code plan_adapt_waits(struct plan *p, struct err *e)
+{
+	const struct filling x = { p, &p->arena, false, NULL, e };
+	int had = p->waits.n, added;
+	struct wait *waits = arena_copy(&p->arena, p->waits.v, (size_t)had, sizeof(*waits));
+	struct filled filled;
+
+	if (!is_complete(p, &p->arena))
+		return OK;
+	VEC_FILTER(&p->waits, i, !p->waits.v[i].added);
+	if (p->waits.n < had) {
+		int stated = p->waits.n;
+
+		TRY(add_waits(&x, true, &filled));
+		TRY(add_waits(&x, false, &filled));
+		if (!filled.breaches)
+			return drop_needless(&x, stated, &filled);
+		p->waits.v = waits;
+		p->waits.n = p->waits.cap = had;
+	}
+	return plan_fill_waits(p, NULL, &added, e);
+}
+
 /* ---- after a change of the order ------------------------------------------------------- */
 
 /* Is the wait only for free slots? */

@@ -106,6 +106,15 @@ static bool slice_waits(const struct graph *g, int task, int on, int first_on, i
 	return s->slices != n_on || s->slice == g->tasks.v[on].slice;
 }
 
+static enum err_code add_wait(struct plan *p, int task, int on, const struct record *r, struct err *e)
+{
+	struct wait w = { .task = task, .on = on, .distance = r->a, .when = (enum wait_when)r->b };
+
+	TRY(plan_wait(p, task, on, r->a, w.when, r->loc, e));
+	p->waits.v[plan_find_wait(p, &w)].added = r->c;
+	return OK;
+}
+
 static enum err_code apply_wait(struct history *h, struct plan *p, const struct record *r, struct err *e)
 {
 	const struct graph *g = p->graph;
@@ -126,7 +135,7 @@ static enum err_code apply_wait(struct history *h, struct plan *p, const struct 
 				TRY(plan_unwait(p, i, k, r->loc, e));
 			else if (r->kind == EDIT_WAIT &&
 				 (ntasks == 1 || non == 1 || slice_waits(g, i, k, on, non)))
-				TRY(plan_wait(p, i, k, r->a, (enum wait_when)r->b, r->loc, e));
+				TRY(add_wait(p, i, k, r, e));
 		}
 	if (r->kind == EDIT_UNWAIT && p->waits.n == had)
 		return err_set(e, ERR_INPUT, r->loc, "'%s' does not wait for '%s'", r->name, r->other);

@@ -6,6 +6,12 @@
 #include "plan/check.h"
 #include "plan/names.h"
 
+/* An edit that is put together on next_plan. */
+struct change {
+	VEC(struct record) records;
+	VEC(int) tasks;
+};
+
 static enum err_code commit_one(struct history *h, struct record r, struct err *e)
 {
 	return history_commit(h, &r, 1, e);
@@ -81,7 +87,7 @@ enum err_code history_propagate(struct history *h, const struct tiling *t, struc
 static struct record record_of_wait(const struct graph *g, const struct wait *w, enum edit_kind kind, struct srcloc loc)
 {
 	return (struct record){ .kind = kind, .name = g->tasks.v[w->task].name, .other = g->tasks.v[w->on].name,
-		.a = w->distance, .b = w->when, .loc = loc };
+		.a = w->distance, .b = w->when, .c = kind == EDIT_WAIT, .loc = loc };
 }
 
 /* Does the present plan, which is complete, lack waits? Not known of one that is incomplete: then no. */
@@ -95,37 +101,52 @@ static enum err_code lacks_waits(struct history *h, bool *out, struct err *e)
 	return OK;
 }
 
-/* Waits that other versions make necessary come with them, if none was missing before. */
-static enum err_code build_versions(struct history *h, struct record *r, int n, int *added, struct err *e)
+/* Record the waits that differ between the present plan and next_plan. */
+static void add_wait_changes(struct history *h, struct change *c, struct srcloc loc)
+{
+	const struct plan *plans[] = { h->plan, h->next_plan };
+
+	for (int k = 0; k < 2; k++)
+		for (int i = 0; i < plans[k]->waits.n; i++) {
+			const struct wait *w = &plans[k]->waits.v[i];
+
+			if (plan_find_wait(plans[!k], w) == NONE)
+				VEC_PUSH(&h->arena, &c->records, record_of_wait(h->plan->graph, w,
+					k ? EDIT_WAIT : EDIT_DROP_WAIT, loc));
+		}
+}
+
+/* Waits that other versions make necessary come with them, and those that edits had added and that they make needless go, if
+ * none was missing before. */
+static enum err_code build_versions(struct history *h, struct change *c, struct srcloc loc, struct err *e)
 {
 	bool lacks;
 
-	*added = 0;
 	TRY(lacks_waits(h, &lacks, e));
 	history_copy_to_next(h);
-	for (int i = 0; i < n; i++)
-		TRY(record_apply(h, h->next_plan, &r[i], e));
-	return lacks ? OK : plan_fill_waits(h->next_plan, NULL, added, e);
+	for (int i = 0; i < c->records.n; i++)
+		TRY(record_apply(h, h->next_plan, &c->records.v[i], e));
+	if (lacks)
+		return OK;
+	TRY(plan_adapt_waits(h->next_plan, e));
+	add_wait_changes(h, c, loc);
+	return OK;
 }
 
 enum err_code history_versions(struct history *h, const struct versions_of *v, int n, struct srcloc loc, struct err *e)
 {
-	int had = h->plan->waits.n, added;
-	struct record *r = ARENA_ARRAY(&h->arena, n, struct record), *all;
+	struct change c = { 0 };
 	enum err_code code;
 
 	for (int i = 0; i < n; i++)
-		r[i] = (struct record){ .kind = EDIT_VERSIONS, .name = v[i].buffer, .a = v[i].versions, .loc = loc };
-	code = build_versions(h, r, n, &added, e);
+		VEC_PUSH(&h->arena, &c.records, ((struct record){ .kind = EDIT_VERSIONS, .name = v[i].buffer,
+			.a = v[i].versions, .loc = loc }));
+	code = build_versions(h, &c, loc, e);
 	if (code) {
 		history_drop_next(h);
 		return code;
 	}
-	all = ARENA_ARRAY(&h->arena, n + added, struct record);
-	memcpy(all, r, (size_t)n * sizeof(*r));
-	for (int i = 0; i < added; i++)
-		all[n + i] = record_of_wait(h->plan->graph, &h->next_plan->waits.v[had + i], EDIT_WAIT, loc);
-	return history_commit(h, all, n + added, e);
+	return history_commit(h, c.records.v, c.records.n, e);
 }
 
 enum err_code history_fill_waits(struct history *h, const struct stop *stop, struct srcloc loc,
@@ -148,12 +169,6 @@ enum err_code history_fill_waits(struct history *h, const struct stop *stop, str
 }
 
 /* ---- moves --------------------------------------------------------------------------------- */
-
-/* An edit that is put together on next_plan. */
-struct change {
-	VEC(struct record) records;
-	VEC(int) tasks;
-};
 
 /* The lane for an sTask that is inserted: the named one, else that of the sTask that it comes before or after. */
 static const char *lane_to_insert(const struct history *h, const struct move *m)
@@ -204,17 +219,9 @@ static enum err_code add_named(struct history *h, struct change *c, const char *
 /* Record the waits and versions that differ between the present plan and next_plan. */
 static void add_repairs(struct history *h, struct change *c, struct srcloc loc)
 {
-	const struct plan *plans[] = { h->plan, h->next_plan };
 	const struct graph *g = h->plan->graph;
 
-	for (int k = 0; k < 2; k++)
-		for (int i = 0; i < plans[k]->waits.n; i++) {
-			const struct wait *w = &plans[k]->waits.v[i];
-
-			if (plan_find_wait(plans[!k], w) == NONE)
-				VEC_PUSH(&h->arena, &c->records, record_of_wait(g, w, k ? EDIT_WAIT : EDIT_DROP_WAIT,
-					loc));
-		}
+	add_wait_changes(h, c, loc);
 	for (int b = 0; b < g->buffers.n; b++)
 		if (h->plan->versions[b] != h->next_plan->versions[b])
 			VEC_PUSH(&h->arena, &c->records, ((struct record){ .kind = EDIT_VERSIONS,

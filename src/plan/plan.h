@@ -57,6 +57,7 @@ struct wait {
 	int task, on;
 	int distance;			/* or DISTANCE_AUTO */
 	enum wait_when when;
+	bool added;			/* by an edit that needed it, so that edits of versions may take it out again */
 	struct srcloc loc;
 };
 

@@ -15,7 +15,7 @@ struct record {
 	enum edit_kind kind;
 	int step;			/* records of one edit share it */
 	const char *name, *other, *lane;
-	int a, b, c;
+	int a, b, c;			/* c of EDIT_WAIT: was it added by an edit that needs it? */
 	struct grid_plan grid;
 	const struct move *move;
 	const struct tiling *tiling;

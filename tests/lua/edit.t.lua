@@ -345,6 +345,40 @@ r = empty:try(function(p)
 end)
 ok(not r.ok and r.before == nil, "of a plan that is not legal there are no times")
 
+---- versions, one after the other -------------------------------------------------------------
+
+local programs = dofile((arg[0]:match "^(.*/)" or "./") .. "lib/programs.lua")
+local gated = programs.gated{m = 1024, n = 1024, k = 1024}:graph{tile = {m = 128, n = 128, k = 64}}
+
+-- stated: a wait that the user writes.
+local function new_gated(stated)
+  local p = mr.plan(gated, device)
+  p:lane("c0", {warps = 8})
+  for _, task in ipairs{"load_a", "load_g", "load_h"} do p:append(task, {lane = "p0"}) end
+  for _, task in ipairs{"mma_g", "mma_h", "gate", "store_c"} do p:append(task, {lane = "c0"}) end
+  if stated then p:wait("load_g", {"mma_g"}) end
+  p:fill_waits()
+  return p
+end
+
+for _, stated in ipairs{false, true} do
+  local at_once = new_gated(stated)
+  at_once:buffers{a = 4, g = 4, h = 4}
+  for _, order in ipairs{{"a", "g", "h"}, {"h", "g", "a"}, {"g", "a", "h"}} do
+    local p = new_gated(stated)
+    for _, buffer in ipairs(order) do
+      for n = 2, 4 do p:buffers{[buffer] = n} end
+      if buffer == order[1] then
+        ok(p:check(), "one ring is deeper: legal")
+        before = p:script()
+      end
+    end
+    is(statements(p), statements(at_once), ("rings made deeper in the order %s leave no wait behind"):format(table.concat(order, ", ")))
+    is(statements(p):find('wait("load_g", {"mma_g"})', 1, true) ~= nil, stated, "  and the waits that the user wrote")
+    ok(undone_to(p, before) and p:redo(), "  and can be undone")
+  end
+end
+
 ---- the plan of a search ----------------------------------------------------------------------
 
 local found = mr.search(mr.examples.gemm{m = 512, n = 512, k = 512}, device, {trials = 20})
