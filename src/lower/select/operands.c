@@ -28,8 +28,8 @@ static struct shape2 operand_shape(const struct step_product *x, int arg)
 	return v;
 }
 
-/* Declares the registers of an operand for one k step. Operands of 16 bits are packed, two elements in a register. Those
- * of other widths are only priced: targets that print synchronous products have instructions of 16 bits alone. */
+/* Declares the registers of an operand for one k step. Operands of 16 bits are packed, two elements in a register.
+ * Those of other widths are only priced: targets that print synchronous products have instructions of 16 bits alone. */
 static const struct frag *step_frag(const struct step_product *x, int arg)
 {
 	struct lowering *c = x->c;

@@ -114,8 +114,8 @@ static int integer_of(const struct branch *b, int from, int to)
 }
 
 /* Modulo II, the way from a to b, to c, and back to a is II or 2 II long: the integers sum up to -1 or -2. The order is
- * kept if it is II. Otherwise decide a pair of it of which several integers are left. A pair of an order always has gaps
- * (modulo_pair.ordered), so pick_pair has set its integer. */
+ * kept if it is II. Otherwise decide a pair of it of which several integers are left. A pair of an order always has
+ * gaps (modulo_pair.ordered), so pick_pair has set its integer. */
 static bool pick_order(struct branch *b, struct modulo_state *s, struct decision *d)
 {
 	for (int k = 0; k < b->g.net->p->norders; k++) {
