@@ -81,6 +81,7 @@ struct touch {
 	int version;			/* FRAG: version; STAGING: number of batches. A SLOT is the one that
 					 * the last DO_SLOT of the ring has chosen */
 	bool initial;			/* WRITE: an initial value of no instance; READ: it may be one */
+	bool own;			/* READ: of what this instance of the sTask has written */
 	bool sums;			/* WRITE: by a product that adds to what is there */
 };
 

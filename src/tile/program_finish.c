@@ -92,6 +92,37 @@ static enum err_code check_phases(const struct program *p, struct err *e)
 	return OK;
 }
 
+/* A loop of the phase over the axis; NONE: there is none, and the axis has one tile wherever the phase is. */
+static int find_loop_over(const struct program *p, int phase, int axis)
+{
+	for (int i = 0; i < p->loops.n; i++)
+		if (p->loops.v[i].phase == phase && ints_hold(p->loops.v[i].axis, p->loops.v[i].naxes, axis))
+			return i;
+	return NONE;
+}
+
+/* What a loop's bounds depend on must have a tile where the loop begins. */
+static enum err_code check_bounds(const struct program *p, struct err *e)
+{
+	for (int i = 0; i < p->loops.n; i++) {
+		const struct loop *l = &p->loops.v[i];
+
+		for (int a = 0; a < p->axes.n; a++) {
+			bool from = l->has_from && index_uses(&l->from, a);
+			int over = find_loop_over(p, l->phase, a);
+
+			if ((!from && !(l->has_upto && index_uses(&l->upto, a))) || over == NONE ||
+			    program_axis_bound(p, l->parent, a))
+				continue;
+			return err_set(e, ERR_INPUT, l->loc, "'%s' of the loop over '%s' depends on '%s', but this "
+				"loop is not inside %s, so '%s' has no tile here; put it inside that loop, or bound it "
+				"by an axis from outside", from ? "from" : "upto", p->axes.v[l->axis[0]].name,
+				p->axes.v[a].name, loop_phrase(p, over).s, p->axes.v[a].name);
+		}
+	}
+	return OK;
+}
+
 /* Element-wise work that nothing needs is dropped; a load or product must have been meant for something. */
 static enum err_code check_used(const struct program *p, const struct live *l, struct err *e)
 {
@@ -187,6 +218,7 @@ enum err_code program_finish(struct program *p, struct err *e)
 	code = check_ended(p, e);
 	code = code ? code : check_stores(p, e);
 	code = code ? code : check_phases(p, e);
+	code = code ? code : check_bounds(p, e);
 	code = code ? code : check_used(p, &l, e);
 	if (!code) {
 		widen_types(p);

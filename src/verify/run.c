@@ -187,7 +187,9 @@ static enum err_code run_touch(struct run *x, const struct role_op *o, const str
 	x->scattered |= in_shared;
 	x->writing |= in_shared && writes;
 	x->unfenced |= in_shared && writes;
-	if (!writes || t->sums)
+	if (t->own)
+		a->want = x->instance;
+	else if (!writes || t->sums)
 		note_expected(x, a, t->of);
 	else
 		a->initial = t->initial;

@@ -1106,4 +1106,25 @@ collectgarbage()
 collectgarbage()
 is(next(live), nil, "what failed is collected")
 
+---- bounds of loops --------------------------------------------------------------
+
+-- A bound by an axis that another loop runs over, inside this one or beside it, has no value where the loop begins.
+for _, inside in ipairs{true, false} do
+  local program = mr.program("bounds", function(p)
+    local i, j = p:axes("i", "j")
+    local X, Y = p:input("X", {i, j}), p:output("Y", {i, j}, "f32")
+    local function copy() p:loop(j, function() Y:store("put", p:load("get", X)) end) end
+    if inside then return p:loop(i, {from = j + 5}, copy) end
+    copy()
+    local Z = p:output("Z", {j}, "f32")
+    local z = p:carry("z", {j}, 0)
+    p:loop(i, {upto = j + 1}, function() z:add(mr.rowsum(p:load("again", X), i)) end)
+    Z:store("sums", z)
+  end)
+  local good, message = pcall(program.bind, program, {i = 8, j = 16})
+  ok(not good, "a bound by the axis of a loop " .. (inside and "inside" or "beside"))
+  like(message, "errors%.t%.lua:%d+: '" .. (inside and "from" or "upto") .. "' of the loop over 'i' depends on 'j', but this " ..
+    "loop is not inside the loop over {j} at line %d+", "  says which loop and axis")
+end
+
 tap.done_testing()

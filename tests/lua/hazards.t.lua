@@ -85,4 +85,52 @@ for _, versions in ipairs{1, 3} do
   end
 end
 
+-- One sTask sets an accumulator and reads what was there before, what it has set, or both: in registers, in
+-- registers that lie transposed, and in shared memory, as another lane adds the products.
+local reads = {
+  {"the old value", function(c, q, n) local old = c + 0 c:set(old * 0.5 + 1) return mr.rowsum(old * q, n) end},
+  {"the new value", function(c, q, n) c:set(c * 0.5 + 1) return mr.rowsum(c * q, n) end},
+  {"both", function(c, q, n)
+    local old = c + 0
+    c:set(old * 0.5 + 1)
+    local new = c + 0
+    c:set(new * 0.25)
+    return mr.rowsum(old * q + new, n) + mr.rowmax(c + 0, n)
+  end},
+}
+local function set_and_read(read, transposed)
+  return mr.program("set_and_read", function(p)
+    local m, n, k = p:axes("m", "n", "k")
+    local A, B, Q = p:input("A", {m, k}), p:input("B", {n, k}), p:input("Q", {m, n})
+    local C, S = p:output("C", {m, n}, "f32"), p:output("S", {m}, "f32")
+    local c, a, b = p:carry("c", {m, n}, 0), p:load("load_a", A), p:load("load_b", B)
+    if transposed then c:add(p:mma("mma", b, a)) else c:add(p:mma("mma", a, b)) end
+    local q = p:load("load_q", Q)
+    local s = p:task("scale", function() return read(c, q, n) end)
+    p:task("again", function() c:set(c + s) end)
+    C:store("store_c", c)
+    S:store("store_s", s)
+  end)
+end
+for _, read in ipairs(reads) do
+  for _, where in ipairs{"registers", "transposed registers", "shared memory"} do
+    local plan = schedule(set_and_read(read[2], where == "transposed registers"){m = 128, n = 64, k = 64}, {m = 64}, {}, {})
+    if where == "shared memory" then
+      plan:lane("c1", {warps = 4})
+      plan:move("scale", {lane = "c1"})
+      plan:fill_waits()
+    end
+    correct(("an accumulator in %s is set, and %s read"):format(where, read[1]), plan)
+  end
+end
+for init = 0, 1 do
+  correct("an accumulation outside of all loops, from " .. init, schedule(mr.program("outside", function(p)
+    local i, j = p:axes("i", "j")
+    local X, Y = p:input("X", {i, j}), p:output("Y", {i}, "f32")
+    local c = p:carry("c", {i}, init)
+    c:add(mr.rowsum(p:load("load_x", X), j))
+    Y:store("store", c)
+  end){i = 48, j = 40}, {i = 16}, {}, {}))
+end
+
 tap.done_testing()

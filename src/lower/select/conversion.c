@@ -28,8 +28,8 @@ const struct num *scratch_address(struct lowering *c, const struct stask *s, int
 		row_major_offset(c, s, from, to)));
 }
 
-/* The value's current element, and the fragment that has it. */
-static enum err_code find_source(struct lowering *c, const struct kentry *x, const struct layout_conversion *d,
+/* The current element of the value that the node reads, and the fragment that has it. */
+static enum err_code find_source(struct lowering *c, const struct kentry *x, int node, const struct layout_conversion *d,
 	const struct frag **over, const struct val **out, struct err *e)
 {
 	const struct stask *s = stask_of(c, x);
@@ -42,19 +42,20 @@ static enum err_code find_source(struct lowering *c, const struct kentry *x, con
 		return operand_value(c, x, d->arg, d->arg, out, e);
 	}
 	TRY(use_registers(c, x, buffer_of_carry(c, s, d->carry), TOUCH_READ, &at, e));
+	note_own_reads(c, s, node);
 	*over = at.frag;
 	*out = val_frag(c, at);
 	return OK;
 }
 
-static enum err_code put_converted(struct lowering *c, const struct kentry *x, const struct layout_conversion *d,
-	int64_t at, struct err *e)
+static enum err_code put_converted(struct lowering *c, const struct kentry *x, int node,
+	const struct layout_conversion *d, int64_t at, struct err *e)
 {
 	const struct stask *s = stask_of(c, x);
 	const struct val *value;
 	const struct frag *over;
 
-	TRY(find_source(c, x, d, &over, &value, e));
+	TRY(find_source(c, x, node, d, &over, &value, e));
 	add_put(c, over, owner_condition(c, s, d->from, over), scratch_address(c, s, at, d->from, d->from), value,
 		scratch_type(value_type(c, d->arg, d->carry)));
 	return OK;
@@ -73,7 +74,7 @@ enum err_code add_layout_conversions(struct lowering *c, const struct kentry *x,
 		for (int k = 0; conversion_next(c->k, s, t->nodes.v[i], &k, &d);) {
 			if (!c->conversions.n)
 				add_lane_sync(c, "what was in the scratch has been read");
-			TRY(put_converted(c, x, &d, at, e));
+			TRY(put_converted(c, x, t->nodes.v[i], &d, at, e));
 			VEC_PUSH(c->a, &c->conversions, ((struct converted){ t->nodes.v[i], d.arg, d.carry, at }));
 			at += scratch_bytes(s, d.from);
 		}

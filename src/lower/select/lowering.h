@@ -94,6 +94,8 @@ static inline void append_op(struct lowering *c, struct role_op *o)
 }
 /* Notes that the next operation reads or writes a buffer; a touch that is noted already is ignored. */
 void add_touch(struct lowering *c, enum touch_how how, enum touch_what what, int of, int version);
+/* node: an OP_GET of the sTask. If the sTask has set the carry before, what the next operation reads of it is that. */
+void note_own_reads(struct lowering *c, const struct stask *s, int node);
 
 /* Regions; `note` is a comment for the printed kernel, or NULL. */
 struct role_op *add_block(struct lowering *c, const char *note);

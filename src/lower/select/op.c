@@ -37,6 +37,19 @@ void add_touch(struct lowering *c, enum touch_how how, enum touch_what what, int
 	VEC_PUSH(c->a, &c->touches, t);
 }
 
+void note_own_reads(struct lowering *c, const struct stask *s, int node)
+{
+	const struct task *t = &c->p->tasks.v[s->task];
+	int carry = c->p->nodes.v[node].ref, buffer = buffer_of_carry(c, s, carry);
+	bool set = false;
+
+	for (int i = 0; t->nodes.v[i] != node; i++)
+		set |= c->p->nodes.v[t->nodes.v[i]].op == OP_SET && c->p->nodes.v[t->nodes.v[i]].ref == carry;
+	for (int i = 0; i < c->touches.n; i++)
+		if (c->touches.v[i].how == TOUCH_READ && c->touches.v[i].of == buffer)
+			c->touches.v[i].own = set;
+}
+
 struct role_op *add_block(struct lowering *c, const char *note)
 {
 	struct role_op *o = add_op(c, DO_BLOCK);

@@ -182,11 +182,15 @@ static enum err_code carry_value(struct lowering *c, const struct kentry *x, int
 	int buffer = buffer_of_carry(c, stask_of(c, x), n->ref);
 	struct frag_at at;
 
-	if (has_ring(c, buffer))
-		return ring_value_of_node(c, x, ring_of(c, buffer), node, out, e);
+	if (has_ring(c, buffer)) {
+		TRY(ring_value_of_node(c, x, ring_of(c, buffer), node, out, e));
+		note_own_reads(c, stask_of(c, x), node);
+		return OK;
+	}
 	if (!has_same_layout(&c->k->node_shape[node], &c->k->carry_shape[n->ref]))
 		return converted_value(c, x, node, NONE, n->ref, out, e);
 	TRY(use_registers(c, x, buffer, TOUCH_READ, &at, e));
+	note_own_reads(c, stask_of(c, x), node);
 	*out = val_frag(c, at);
 	if (c->has_spare_registers && lower_joins_partial_sums(c->k, node))
 		return join_partial_sums(c, x, node, *out, out, e);
