@@ -1108,7 +1108,7 @@ is(next(live), nil, "what failed is collected")
 
 ---- bounds of loops --------------------------------------------------------------
 
--- A bound by an axis that another loop runs over, inside this one or beside it, has no value where the loop begins.
+-- A bound by an axis that another loop runs over, inside this one or next to it, has no value where the loop begins.
 for _, inside in ipairs{true, false} do
   local program = mr.program("bounds", function(p)
     local i, j = p:axes("i", "j")
@@ -1122,7 +1122,7 @@ for _, inside in ipairs{true, false} do
     Z:store("sums", z)
   end)
   local good, message = pcall(program.bind, program, {i = 8, j = 16})
-  ok(not good, "a bound by the axis of a loop " .. (inside and "inside" or "beside"))
+  ok(not good, "a bound by the axis of a loop " .. (inside and "inside" or "next to it"))
   like(message, "errors%.t%.lua:%d+: '" .. (inside and "from" or "upto") .. "' of the loop over 'i' depends on 'j', but this " ..
     "loop is not inside the loop over {j} at line %d+", "  says which loop and axis")
 end
