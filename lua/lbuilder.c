@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "tile/coverage.h"
 #include "tile/meaning.h"
 
 /* The builder that lua/std/tile.lua calls. Errors of the user are found there and in the core; here it is only
@@ -465,6 +466,8 @@ static int builder_finish_l(lua_State *L)
 
 	b->busy = true;
 	code = program_finish(b->p, &e);
+	if (!code)
+		code = coverage_check(&b->p->arena, b->p, &e);
 	if (!code)
 		code = meaning_check(&b->p->arena, b->p, &e);
 	done(L, b, code, &e);

@@ -491,4 +491,65 @@ means("a running sum along an axis of the grid", {m = 8, n = 500}, function(p)
   Y:store(cumsum(p:load(X), n))
 end)
 
+---- what no store writes ------------------------------------------------------------
+
+-- A temporary is stored at some indices and read at others: the program is refused if and only if one that is read is
+-- stored by none. Indices are functions that work on axes as well as on numbers.
+local function partial(n, size, stores, load)
+  return bind({i = n, u = n, v = 3, h = size}, function(p)
+    local i, u, v, h = p:axes("i", "u", "v", "h")
+    local X, T, Y = p:input("X", {i}), p:temp("T", {h}, "f32"), p:output("Y", {u, v}, "f32")
+    p:phase("write", function()
+      for k, at in ipairs(stores) do T:store("put" .. k, p:load("x" .. k, X), {at(i)}) end
+    end)
+    p:phase("read", function()
+      local t = p:load("t", T, {load(u, v)})
+      Y:store("out", p:task("all", function() return t + u:index() * 0 + v:index() * 0 end))
+    end)
+  end)
+end
+
+local function unwritten(n, size, stores, load)
+  local written = {}
+  for _, at in ipairs(stores) do
+    for i = 0, n - 1 do written[at(i)] = true end
+  end
+  for u = 0, n - 1 do
+    for v = 0, 2 do
+      local h = load(u, v)
+      if h >= 0 and h < size and not written[h] then return true end
+    end
+  end
+  return false
+end
+
+math.randomseed(5)
+local refused, wrong = 0, nil
+for _ = 1, 300 do
+  local n, size, step, stores = math.random(1, 20), math.random(1, 60), math.random(1, 3), {}
+  for k = 1, math.random(step) do
+    local shift = k - math.random(1, 3)
+    stores[k] = function(i) return i * step + shift end
+  end
+  local a, b, c, d, e = math.random(-1, 3), math.random(0, 3), math.random(-3, 6), math.random(1, 3), math.random(2, 5)
+  local load = math.random(2) == 1 and function(u, v) return u * a + v * b + c end or
+    function(u, v) return (u // d) * a + (u % e) * b + v * step + c end
+  local good, message = partial(n, size, stores, load)
+  if good == unwritten(n, size, stores, load) then
+    wrong = wrong or ("n=%d size=%d: %s"):format(n, size, message)
+  elseif not good then
+    refused = refused + 1
+    if not message:find "'t' reads element %d+ along 'h' of temporary 'T', which no store writes" then wrong = wrong or message end
+  end
+end
+tap.ok(not wrong, "temporaries of which something is read that no store writes are refused, and no others", wrong)
+tap.ok(refused > 60 and refused < 240, refused .. " of 300 are refused")
+means("a temporary of which a part is stored, and that part read", {i = 24, j = 16}, function(p)
+  local i, j = p:axes("i", "j")
+  local h = p:axis("h", i.size * 2)
+  local X, T, Y = p:input("X", {i, j}), p:temp("T", {h, j}), p:output("Y", {i, j}, "f32")
+  p:phase("a", function() T:store("put", p:load("x", X), {i * 2, j}) end)
+  p:phase("b", function() Y:store("out", p:load("t", T, {i * 2, j}) * 2) end)
+end)
+
 tap.done_testing()
