@@ -1,9 +1,10 @@
 /* passes.h - the analyses and allocations that fill in a kernel, what each needs of the others, and the functions that
  * they share; for use inside src/lower.
  *
- * refine.c calls them in the order of this file. Each fills in fields that none before it reads, and adds to
- * shared_bytes what it allocates. verify (verify/verify.h), which shares no code with them, checks the finished kernel,
- * and a counterexample that it finds becomes a refinement of the next attempt (refine.h).
+ * refine.c calls them in the order of this file. Each fills in fields that none before it reads (only lower_copy_waits
+ * replaces one, by an equal copy), and adds to shared_bytes what it allocates. verify (verify/verify.h), which shares no
+ * code with them, checks the finished kernel, and a counterexample that it finds becomes a refinement of the next
+ * attempt (refine.h).
  *
  * The passes that make and change the tree of operations are in passes.def and pass/. */
 #ifndef LOWER_PASSES_H
@@ -49,7 +50,9 @@ void lower_copy_waits(struct kernel *k);
  * show (is_hidden in sync/own_waits.c) is not implied by others and cannot be replaced */
 NODISCARD enum err_code lower_remove_hidden_waits(struct kernel *k, struct err *e);
 /* Holds back a lane that runs ahead: adds to `own` a wait in the other direction, by which the awaited sTask of wait
- * number `wait` awaits an earlier instance of the waiting one. False: each would be a deadlock; or too many waits. */
+ * number `wait` awaits an earlier instance of the waiting one. refine.c calls it when no depth serves that wait, and
+ * then makes all again from the flags on. False: there is no such wait to add (each would be a deadlock, is there
+ * already, or awaits no earlier instance), or there are too many waits. */
 bool lower_hold_back(struct kernel *k, int wait);
 
 /* The part of a ring that belongs to sTask s; all of it unless it holds all slices of a split value. height and width
@@ -75,8 +78,8 @@ void lower_cluster(struct kernel *k);
 /* needs: own, flags, refinements
  * computes: offset of each flag, and its depth, which only grows; shared_bytes so far
  * promises: as far as the relation of the plan's events says, no waiter mistakes a generation of a barrier for another
- * ERR_ILLEGAL: a flag needs more than DEPTH_MAX mbarriers. If lanes run too far apart for a wait of `own`, *unserved is
- * that wait; otherwise NONE. */
+ * ERR_ILLEGAL: a flag needs more than DEPTH_MAX mbarriers. If windows show that lanes run too far apart for a wait of
+ * `own`, *unserved is that wait; otherwise NONE. What only longer runs show, verify finds (refine.c). */
 NODISCARD enum err_code lower_depths(struct kernel *k, int *unserved, struct err *e);
 
 /* needs: own, rings, flags with depths, refinements
@@ -163,7 +166,7 @@ bool lower_all_windows(struct kernel *k, bool (*holds)(void *ctx, const struct r
 int lower_tile_offsets(const struct kernel *k, int lane, int *least);
 /* That difference summed over all replicas of all lanes: tiles that lanes may be apart in addition to their waits. */
 int lower_tile_spread(const struct kernel *k);
-/* Among so many iterations are any two that can interact. */
+/* Iterations of a window, among which any two that interact are expected to be (depths.c; verify finds exceptions). */
 int64_t lower_window_iterations(const struct kernel *k);
 
 static inline const struct stask *stask_at(const struct kernel *k, int task)

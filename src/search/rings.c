@@ -3,7 +3,7 @@
 #include "plan/fit.h"
 
 enum {
-	TILE_RING_MAX = 4,		/* versions of a ring that is filled once a tile */
+	TILE_RING_MAX = 4,		/* versions of a ring that is filled once a tile and that no loop reads */
 	FLAG_BYTES = 1024,		/* reserved for mbarriers: 128 of 8 bytes, generously */
 };
 
@@ -36,8 +36,9 @@ static bool loop_reads(const struct graph *g, int buffer)
 	return false;
 }
 
-/* Rings of one kind get equally many versions. Those of tiles are loaded once a tile, and are of a kind only if EUs
- * have several tiles, so that the next tile can be loaded ahead. FOR_LOOPS: a loop reads them. */
+/* Rings of one kind get equally many versions; set_deeper gives some of loops one more. Those of tiles are loaded once a
+ * tile, and are of a kind only if EUs have several tiles, so that the next tile can be loaded ahead. FOR_LOOPS: a loop
+ * reads them. */
 enum kind { OF_LOOPS, OF_TILES_FOR_LOOPS, OF_TILES };
 
 static bool is_kind(const struct plan *p, int buffer, enum kind kind)

@@ -104,7 +104,8 @@ static enum err_code fetch_operand(const struct step_product *x, int arg, struct
 	return OK;
 }
 
-/* The first operand of a k step: from its ring, or from registers, which then have all steps. */
+/* The first operand of a k step: from its ring, or from registers, which then have the columns of all steps: a product
+ * takes those of step VAR_KS if an operand has more columns than the step (print_product_of_registers). */
 static enum err_code first_operand(const struct step_product *x, const struct kentry *entry,
 	struct frag_at *out, struct err *e)
 {
@@ -148,7 +149,8 @@ enum err_code select_step_products(struct lowering *c, const struct kentry *entr
 	x.depth = matrix_depth(x.by, x.s->work.type);
 	x.steps = (int)ceil_div(p->along.rows, x.depth);
 	if (!entry->result_shared) {	/* else the accumulator is no buffer's */
-		/* verify counts touches of DO_EACH once; in its body, step 2 would read what step 1 wrote */
+		/* These touches become the DO_EACH's, which verify plays once. As the product's, once for each step,
+		 * step 2 would find what step 1 wrote. Operands are the same in each step, so their touches stay. */
 		add_touch(c, TOUCH_READ, TOUCH_FRAG, p->result, p->sum.version);
 		add_touch(c, TOUCH_WRITE, TOUCH_FRAG, p->result, p->sum.version);
 	}

@@ -157,7 +157,7 @@ static bool wait_is_safe(const struct proof *p, const struct wait *w, int depth)
 		int ns = walk_wait_spans(p->r->walk, plan, w, s, spans);
 
 		for (int i = 0; i < ns; i++) {
-			int64_t n = spans[i].last - 1;
+			int64_t n = spans[i].last - 1;	/* complete after all others of the span */
 
 			if (!lower_shown_by_flag(p->k, w, p->r, waiter, flag_instance(p, n)))
 				continue;
@@ -236,8 +236,8 @@ static bool depth_holds(const struct proof *p, int depth, int *wait)
 }
 
 /* The tiles of a window if loops make `trips` iterations: enough that each lane replica gets several, that rings of the
- * tile loop wrap around, and that loops make as many iterations in all as two windows of one loop have. Never more than
- * an EU gets: what happens only with more tiles does not happen. */
+ * tile loop wrap around, and that loops make as many iterations in all as the longest window of one loop. Never more
+ * than an EU gets: what happens only with more tiles does not happen. */
 static int tiles_in_window(struct kernel *k, int64_t trips)
 {
 	const struct graph *g = k->plan->graph;
@@ -257,7 +257,8 @@ static int tiles_in_window(struct kernel *k, int64_t trips)
 
 /* All loops of a window make `trips` iterations, or as many as they can. The counts begin where each loop makes at
  * least its least number, and at 1, as the relation has no events for empty runs. They end with the longest loop, or
- * where more iterations show nothing new. Short runs of a loop next to a longer one are left to verify. */
+ * where more iterations show nothing new; if the least number is beyond that, one count is tried, which is enough to
+ * show what more would. Short runs of a loop next to a longer one are left to verify. */
 bool lower_all_windows(struct kernel *k, bool (*holds)(void *ctx, const struct relation *r), void *ctx)
 {
 	const struct graph *g = k->plan->graph;
@@ -287,8 +288,8 @@ struct deepening {
 	int *unserved;			/* a wait for which even DEPTH_MAX mbarriers are too few; NONE */
 };
 
-/* Deepen each flag until this window proves its depth. Always true: a flag that is too deep does not end the search, so
- * that all others get their depths, too. */
+/* Deepen each flag until this window proves its depth. Always true, so that all windows are looked at. Of the waits that
+ * no depth serves, the last is held back in the next attempt, and mostly that serves the others, too (refine.c). */
 static bool deepen(void *ctx, const struct relation *r)
 {
 	struct deepening *d = ctx;

@@ -169,9 +169,9 @@ static bool has_wait(const struct plan *p, const struct wait *w)
 }
 
 /* Adds the reverse of a wait: if instance i of sTask A awaits instance i - back of B, then instance j of B is to await
- * instance j - (ahead - back) of A. So B is always fewer than `ahead` instances before the one that A awaits next (with
- * DISTANCE_AUTO, by the dependence's distance more). A small `ahead` can be a deadlock, or hold back B without need;
- * with a great one the flag needs more mbarriers. Where B has the wait already, a greater `ahead` makes a weaker one,
+ * instance j - (ahead - back) of A. So B runs ahead of the instance that A awaits next by fewer than `ahead` instances
+ * (with DISTANCE_AUTO, by the dependence's distance more). A small `ahead` can be a deadlock, or hold back B without
+ * need; with a great one the flag needs more mbarriers. Where B has the wait already, a greater `ahead` makes a weaker one,
  * which may add something if both lanes have replicas. */
 bool lower_hold_back(struct kernel *k, int wait)
 {

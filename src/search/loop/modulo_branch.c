@@ -85,7 +85,8 @@ static int versions_needed(const struct branch *b, const struct modulo_state *s,
 	return (int)min_i64((int64_t)most, s->most[value]);
 }
 
-/* The earliest starts violate no pair. If memories do not hold the versions that these need, pick a value to decide. */
+/* The earliest starts violate no pair. If memories do not hold the versions that these need, pick a value to decide:
+ * one has more than its least, as modulo_tighten refutes states whose memories do not hold those. */
 static bool pick_versions(struct branch *b, struct modulo_state *s, struct decision *d)
 {
 	const struct modulo_problem *p = b->g.net->p;
