@@ -11,6 +11,7 @@ local mr = require "millrace"
 local raise, show, late, expect = core.raise, core.show, core.late, core.expect
 
 local SIMULATED <const>, MEASURED <const> = 2000, 32   -- trials, unless the caller gives a number
+local CHECKED <const> = 64                             -- of the best plans, if check() refuses one after the other
 
 local known = {"seconds", "trials", "measure", "tile", "seed", "fresh", "show", "progress"}
 
@@ -136,6 +137,20 @@ local function nearest(s, bound, device)
   return ("\nthe nearest is a tile of %s: %s%s"):format(tile_text(tile), first.message, first.hint and "\n  try: " .. first.hint or "")
 end
 
+-- The best plan that check() accepts, too. The search itself checks the plan and prices its kernel, but leaves out the proof
+-- that the kernel is right, and takes plans without a kernel last. nil and why not: check() refuses each of the best.
+local function best_legal(s, bound, device)
+  local first
+  for rank, x in ipairs(s:found()) do
+    local plan = rebuild(bound, device, s:plan(x.trial))
+    local good, problems = plan:check()
+    if good then return plan end
+    first = first or ("no legal plan found; the fastest of %s: %s"):format(count(#s:found(), "candidate"), tostring(problems))
+    if rank == CHECKED then break end
+  end
+  return nil, first
+end
+
 -- Search in the model. Returns the search, why it ended, and its counts; or nil and why there is no legal plan.
 local function find(bound, device, o, most, measured, watch)
   local s = core.search(bound, device, o.tile, measured)
@@ -218,7 +233,9 @@ local function search(bound, device, found, o, watch)
   local searches = {s}
   local m = found and ended ~= "interrupted" and measure(searches, bound, device, found, counts, o, most, watch) or nil
   local best = m and m.best
-  local plan = best and best.plan or rebuild(bound, device, s:plan(s:found()[1].trial))
+  local plan, problems = best and best.plan
+  if not plan then plan, problems = best_legal(s, bound, device) end
+  if not plan then return nil, problems end
   return answer(plan, counts, m and m.ended or ended, m and m.why, {history = history_of(searches, m),
     measured = best and {ms = best.score, min = best.min, max = best.max}, measurements = m and m.results or {}})
 end

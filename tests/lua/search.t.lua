@@ -210,4 +210,26 @@ for _, x in ipairs(r.history) do
 end
 ok(phases.model and not phases.device and falls, "its history only gets better")
 
+---- what check() refuses is not returned -----------------------------------------------
+
+-- The search does not prove that kernels are right; check() does. Here it finds a fault in every kernel but the third.
+do
+  local bound = mr.examples.gemm{m = 256, n = 256, k = 128}
+  local methods = debug.getmetatable(mr.plan(bound:graph{tile = {}}, mr.device "h200")).methods
+  local check, calls, refuse = methods.check, 0, nil
+  function methods.check(plan, ...)
+    calls = calls + 1
+    if refuse(calls) then return false, {{code = "kernel", message = "a fault"}} end
+    return check(plan, ...)
+  end
+  refuse = function(n) return n < 3 end
+  local found = mr.search(bound, mr.device "h200", {trials = 20, measure = false})
+  tap.ok(found and calls == 3, "the best plan that check() accepts is returned", calls)
+  refuse = function() return true end
+  local none, why = mr.search(bound, mr.device "h200", {trials = 20, measure = false})
+  tap.ok(not none, "or none")
+  tap.like(why, "^no legal plan found; the fastest of %d+ candidates: ", "  and why")
+  methods.check = check
+end
+
 tap.done_testing()
