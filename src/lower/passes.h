@@ -46,8 +46,9 @@ bool lower_joins_partial_sums(const struct kernel *k, int node);
  * promises: every order that the plan's waits guarantee still holds */
 void lower_copy_waits(struct kernel *k);
 /* needs: own, rings, refinements; removes or replaces waits of own
- * promises: a flag can show each wait that is left, or the lane needs none for it. ERR_ILLEGAL: a wait that no flag can
- * show (is_hidden in sync/own_waits.c) is not implied by others and cannot be replaced */
+ * promises: a flag can show each wait that is left, or the lane needs none for it, except for the instances of earlier
+ * tiles that replicas cannot count, which other waits imply. ERR_ILLEGAL: a wait that no flag can show (is_hidden in
+ * sync/own_waits.c) is not implied by others and cannot be replaced, or such instances are not (check_last_tile) */
 NODISCARD enum err_code lower_remove_hidden_waits(struct kernel *k, struct err *e);
 /* Holds back a lane that runs ahead: adds to `own` a wait in the other direction, by which the awaited sTask of wait
  * number `wait` awaits an earlier instance of the waiting one. refine.c calls it when no depth serves that wait, and

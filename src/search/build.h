@@ -12,8 +12,8 @@ NODISCARD enum err_code build_graph(const struct space *s, const struct choice *
  * order needs, the caller adds by plan_repair_waits. ERR_INPUT, ERR_LIMIT: there is no plan. It need not be legal. */
 NODISCARD enum err_code build_plan(const struct space *s, const struct choice *c, struct plan *p, struct err *e);
 
-/* Equal if choices have the same plan, and hardly ever otherwise. p: before plan_repair_waits. c says what p does not
- * without its graph: the tile, how it is split over lanes, and the lanes' warps and replicas. */
+/* Equal if choices have the same plan, and hardly ever otherwise. p: before plan_repair_waits. c adds the tile and
+ * how it is split over lanes, which only p's graph says, and warps and replicas, as of p's lanes nothing is hashed. */
 uint64_t build_hash(const struct choice *c, const struct plan *p);
 /* Equal, too, if the plans differ only in the order of tiles: they have the same waits and problems. */
 uint64_t build_hash_without_raster(const struct choice *c, const struct plan *p);
