@@ -83,24 +83,6 @@ static int64_t choose_span(const struct chart *c)
 	return want > span ? min_i64(want, span * 3 / 2) : span;
 }
 
-/* The first start, from a cycle on, of the sTask of the busiest loop that begins each iteration but for its copies. */
-static int64_t iteration_begin(const struct chart *c, int64_t from, int64_t to)
-{
-	const struct event *all = c->line->events.v;
-
-	for (int t = 0; t < c->g->tasks.n; t++) {
-		const struct stask *s = &c->g->tasks.v[t];
-		const struct lookup_list *list = &c->lookup->of_task[t];
-		int lo;
-
-		if (s->loop != c->line->ii_loop || s->kind == TASK_LOAD || !list->n)
-			continue;
-		BISECT(lo, list->n, all[list->v[lo]].start < from);
-		return lo < list->n && all[list->v[lo]].start < to ? all[list->v[lo]].start : from;
-	}
-	return from;
-}
-
 /* Where the steady state begins, or earlier if the window would reach beyond the last event; 0 if there is none, or if
  * all events fit. */
 static int64_t steady_begin(const struct chart *c)
@@ -115,7 +97,7 @@ static int64_t steady_begin(const struct chart *c)
 		int64_t begin, from, to, end;
 
 		if (lookup_steady(c->lookup, t, &begin, &from, &to, &end))
-			return min_i64(iteration_begin(c, from, to), c->lookup->last - span);
+			return min_i64(from, c->lookup->last - span);
 	}
 	return 0;
 }

@@ -190,6 +190,7 @@ static void draw_tail(struct panel *n, const struct event *e, const struct panel
 
 	if (end <= begin || !clip(n, &begin, &end, &x, &w) || w < 3)
 		return;
+	n->drawn |= DRAWN_TAIL;
 	s = picture_rect(n->p, x, y, w, 2.5, n->ink[e->task], INK_NONE);
 	shape_move(s, MOTION_GROW, (double)begin, (double)end);
 	if (end < e->end)
@@ -215,6 +216,7 @@ static void draw_wait(struct panel *n, const struct event *e, struct panel_row *
 	}
 	if (w < 1)
 		return;
+	n->drawn |= DRAWN_WAIT;
 	low = r->h < TWO_TEXTS;		/* there, the text is above the hatching */
 	s = picture_rect(n->p, x, low ? r->y + r->h - 4 : r->y + r->h * 0.38, w, low ? 3 : r->h * 0.22, INK_NONE, INK_NONE);
 	s->hatched = true;
@@ -223,6 +225,7 @@ static void draw_wait(struct panel *n, const struct event *e, struct panel_row *
 	shape_move(s, MOTION_GROW, (double)begin, (double)end);
 	if (!*letter || w < 14)
 		return;
+	n->drawn |= (unsigned)DRAWN_CAUSE << why.cause;
 	text = why.task < 0 || why.task >= n->c.g->tasks.n ? arena_strdup(n->p->arena, letter) :
 		arena_strf(n->p->arena, "%s:%s", letter, n->c.g->tasks.v[why.task].name);
 	if (picture_width(text, SMALL, false) > w - 8)
@@ -267,6 +270,7 @@ static void draw_link(struct panel *n, int seen)
 
 	if (e->issue < n->c.from || e->issue > n->c.to || begin > n->c.to)
 		return;
+	n->drawn |= DRAWN_LINK;
 	s = picture_line(n->p, panel_x(n, e->issue), lane->y + lane->h, panel_x(n, begin), r->y,
 		n->ink[e->task], 0.9);
 	shape_move(s, MOTION_APPEAR, (double)begin, 0);

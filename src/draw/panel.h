@@ -6,6 +6,8 @@
 #ifndef DRAW_PANEL_H
 #define DRAW_PANEL_H
 
+#include <math.h>
+
 #include "draw/chart.h"
 #include "draw/palette.h"
 #include "draw/pictures.h"
@@ -23,6 +25,9 @@ struct panel_row {
 	double done;			/* right end of the bars drawn so far */
 };
 
+/* What panel_draw has drawn; DRAWN_CAUSE << c: the letter of cause c. */
+enum drawn { DRAWN_WAIT = 1, DRAWN_LINK = 2, DRAWN_TAIL = 4, DRAWN_CAUSE = 8 };
+
 struct panel {
 	struct picture *p;
 	struct chart c;
@@ -34,6 +39,8 @@ struct panel {
 	bool rings, only_rings;
 	bool no_seconds;		/* no axis of seconds: two clocks share the axis, or few words are wanted */
 	bool brief;			/* fewer words */
+	unsigned drawn;			/* enum drawn: what the legend has to explain */
+	struct panel *above;		/* of a comparison: the other timeline, whose legend is that of this one; NULL */
 	struct moments *moments;	/* if rings are drawn */
 	struct chart_layout layout;
 	VEC(struct panel_row) rows;	/* those of the layout, then those of rings */
@@ -59,10 +66,15 @@ double panel_axis(struct panel *n, double y, double grid);
 void panel_grid(struct panel *n, double top, double bottom);
 /* Draw how busy each unit is, from y down; returns where that ends. */
 double panel_use(struct panel *n, double x, double w, double y);
-/* Draw the legend of colours, letters and marks; returns where it ends. */
+/* Draw the legend of colours, letters and marks that panel_draw has drawn; returns where it ends. Its first line is so
+ * far below the axes: panel_legend_gap. */
 double panel_legend(struct panel *n, double y);
+static inline double panel_legend_gap(const struct panel *n)
+{
+	return n->brief ? 16 : 24;
+}
 
-/* The height of axes and legend, which are not drawn. */
+/* The height of axes and legend, which are not drawn. Rows have to be arranged again. */
 double panel_below(struct panel *n);
 /* The factor by which rows must be stretched to fill a height; `others`: the height of all else. */
 double panel_stretch(double height, double others, double rows);
@@ -82,10 +94,17 @@ static inline double panel_x(const struct panel *n, int64_t cycle)
 
 /* The options, or the usual ones for NULL; sets the picture's width. */
 const struct picture_options *picture_begin(struct picture *p, const struct picture_options *o);
+/* How high a brief picture may be. */
+static inline double picture_most(const struct picture_options *o)
+{
+	return o->brief && o->height > 0 ? 2 * o->height : INFINITY;
+}
 /* The title that was asked for, or "gemm{m=4096, n=4096} on NVIDIA H200". */
 const char *picture_title(struct picture *p, const struct plan *plan, const struct picture_options *o);
+/* "m=4096, n=4096", which brief pictures have below their title; "" if the title has them, or was asked for. */
+const char *picture_sizes(struct picture *p, const struct program *program, const struct picture_options *o);
 /* Draw the title and n lines below it, within the picture's width; returns where they end. */
-double picture_top(struct picture *p, const char *title, int n, const char *const *line);
+double picture_top(struct picture *p, const struct picture_options *o, const char *title, int n, const char *const *line);
 /* Draw a text in lines at most `space` wide; returns the base line after the last. */
 double picture_wrap(struct picture *p, double x, double y, double space, double size, int ink, const char *text);
 /* "gemm{m=4096, n=4096, k=4096}" */

@@ -1,11 +1,13 @@
-/* Around the rows of a timeline: title, axes, intervals, shares, legend; and titles of all pictures. */
+/* Around the rows of a timeline: title, axes, intervals, shares; and titles of all pictures. */
 #include <math.h>
 #include <string.h>
 
 #include "draw/panel.h"
 #include "draw/units.h"
 
-enum { AXIS_GAP = 90, TITLE_LEAST = 18, BAND = 18, BRACKET = 20, USE_ROW = 30, LINE = 22 };
+enum { AXIS_GAP = 90, TITLE_LEAST = 18, TEXT_BRIEF = 13, BAND = 18, BRACKET = 20, USE_ROW = 30, STEPS = 4 };
+
+static const double NEARLY = 0.02;	/* an interval that is off by less is drawn as the interval */
 
 const char *program_text(struct arena *a, const struct program *p)
 {
@@ -59,13 +61,24 @@ const char *picture_title(struct picture *p, const struct plan *plan, const stru
 {
 	const struct vdevice *d = plan->device;
 
-	return o->title ? o->title : arena_strf(p->arena, "%s on %s", program_text(p->arena, plan->graph->program),
-		d->title ? d->title : d->name);
+	return o->title ? o->title : arena_strf(p->arena, "%s on %s", o->brief ? plan->graph->program->name :
+		program_text(p->arena, plan->graph->program), d->title ? d->title : d->name);
 }
 
-double picture_top(struct picture *p, const char *title, int n, const char *const *line)
+const char *picture_sizes(struct picture *p, const struct program *program, const struct picture_options *o)
 {
-	double y = MARGIN + TITLE, size = TITLE, w = picture_width(title, size, true), space = p->width - 2 * MARGIN;
+	const char *text = program_text(p->arena, program);
+	size_t name = strlen(program->name), end = strlen(text);
+
+	if (!o->brief || o->title || end < name + 2)
+		return "";
+	return arena_strf(p->arena, "%.*s", (int)(end - name - 2), text + name + 1);
+}
+
+double picture_top(struct picture *p, const struct picture_options *o, const char *title, int n, const char *const *line)
+{
+	double size = o->brief ? TITLE_LEAST : TITLE, text = o->brief ? TEXT_BRIEF : TEXT, y = o->brief ? 28 : MARGIN + TITLE;
+	double w = picture_width(title, size, true), space = p->width - 2 * MARGIN;
 	struct buf about = buf_new(p->arena);
 	const char *remainder;
 	int lines;
@@ -87,12 +100,12 @@ double picture_top(struct picture *p, const char *title, int n, const char *cons
 	}
 	picture_bold(p, MARGIN, y, ANCHOR_LEFT, size, INK_TEXT, picture_width(remainder, size, true) <= space + 1 ? remainder :
 		picture_fit(p, remainder, size * 1.12, space));
-	y += TEXT * 1.7;
+	y += text * (o->brief ? 1.5 : 1.7);
 	for (int i = 0; i < n; i++) {
 		if (!line[i][0])
 			continue;
 		buf_printf(&about, "%s%s", about.len ? "; " : "", line[i]);
-		y = picture_wrap(p, MARGIN, y, space, TEXT, INK_FAINT, line[i]);
+		y = picture_wrap(p, MARGIN, y, space, text, INK_FAINT, line[i]);
 	}
 	p->title = title;
 	p->about = about.len ? about.text : "";
@@ -118,18 +131,31 @@ static void draw_band(struct panel *n, double y, int64_t from, int64_t to, int s
 		picture_text(n->p, (x + end) / 2, y + BAND - 8, ANCHOR_MIDDLE, SMALL, INK_FAINT, text);
 }
 
-/* |---| NAME, so many cycles long; returns where the name ends. */
-static double draw_bracket(struct panel *n, double y, int64_t from, double cycles, int ink, const char *name)
+/* |---| from x to x + w. */
+static void draw_bracket(struct panel *n, double x, double w, double y, int ink)
 {
-	double x = panel_x(n, from), w = cycles * (n->x1 - n->x0) / (double)(n->c.to - n->c.from);
-
-	if (x < n->x0 || x + w > n->x1 || w < 6)
-		return x;
 	picture_rect(n->p, x, y - 1.2, w, 2.4, ink, INK_NONE);
 	picture_rect(n->p, x, y - 6, 2.4, 12, ink, INK_NONE);
 	picture_rect(n->p, x + w - 2.4, y - 6, 2.4, 12, ink, INK_NONE);
-	picture_bold(n->p, x + w + 6, y + 5, ANCHOR_LEFT, 13, ink, name);
-	return x + w + 6 + picture_width(name, 13, true);
+}
+
+/* Write the name of a bracket from x to `end` at its right, or at its left, or into it, where there is space; returns
+ * where the name ends if it is at its right, else `end`. */
+static double draw_bracket_name(struct panel *n, double x, double end, double y, int ink, const char *name)
+{
+	double w = picture_width(name, 13, true);
+
+	if (end + 6 + w <= n->p->width - 4) {
+		picture_bold(n->p, end + 6, y + 5, ANCHOR_LEFT, 13, ink, name);
+		return end + 6 + w;
+	}
+	if (x - 6 - w >= n->x0) {
+		picture_bold(n->p, x - 6, y + 5, ANCHOR_RIGHT, 13, ink, name);
+		return end;
+	}
+	picture_rect(n->p, x + 12, y - 6, w + 8, 12, INK_PAPER, INK_NONE);
+	picture_bold(n->p, x + 16, y + 5, ANCHOR_LEFT, 13, ink, name);
+	return end;
 }
 
 /* The first tile in sight that has a steady state. */
@@ -148,13 +174,76 @@ double panel_strip_height(const struct panel *n)
 {
 	int64_t from, to;
 
-	return first_steady(n, &from, &to) ? BAND + 2 * BRACKET + 4 : n->c.line->ii > 0 ? 4 : 0;
+	return first_steady(n, &from, &to) ? BAND + (n->brief ? 1 : 2) * BRACKET + 4 : n->c.line->ii > 0 ? 4 : 0;
+}
+
+/* Where the bar of an event begins. */
+static double bar_x(const struct panel *n, const struct event *e)
+{
+	return panel_x(n, event_is_async(&n->c, e) ? event_seu_begin(e) : e->start);
+}
+
+/* Two starts of one sTask, in sight and in the steady state, that are as far from each other as the interval says, or as
+ * nearly as any; the sTasks that take most of an iteration are seen best, but copies are made ahead. Times are cycles.
+ * Returns how many iterations lie between them; 0: there are none. */
+static int find_interval(const struct panel *n, int64_t from, double *begin, double *length)
+{
+	double least = INFINITY;
+	int found = 0;
+
+	for (int step = 1; step <= STEPS && least > NEARLY; step++) {
+		for (int t = 0; t < n->c.g->tasks.n; t++) {
+			const struct stask *s = &n->c.g->tasks.v[t];
+			const struct lookup_list *list = &n->c.lookup->of_task[t];
+
+			for (int i = 0; i + step < list->n && s->loop == n->c.line->ii_loop && s->kind != TASK_LOAD; i++) {
+				const struct event *e = &n->c.line->events.v[list->v[i]], *f = &n->c.line->events.v[list->v[i + step]];
+				double x = bar_x(n, e), w = bar_x(n, f) - x, cycles = (double)(n->c.to - n->c.from) * w / (n->x1 - n->x0);
+				double off = fabs(cycles / step / n->c.line->ii - 1);
+
+				if (x < n->x0 || e->start < from || e->tile != f->tile || off > least - NEARLY / 10)
+					continue;
+				if (x + w > n->x1)
+					break;
+				least = off;
+				found = step;
+				*begin = x;
+				*length = w;
+			}
+		}
+	}
+	return found;
+}
+
+/* The interval, between two starts, and its bound. */
+static void draw_interval(struct panel *n, int64_t from, double y)
+{
+	const struct phase_line *line = n->c.line;
+	double bound = n->c.t->logical ? 0 : fmax(line->res_mii, line->rec_mii), x = 0, w = 0, end;
+	int steps = find_interval(n, from, &x, &w);
+	const char *times = steps > 1 ? arena_strf(n->p->arena, "%d x ", steps) : "";
+	double scale = (n->x1 - n->x0) / (double)(n->c.to - n->c.from) * steps;
+	struct buf b = buf_new(n->p->arena);
+
+	if (!steps || w < 6)
+		return;
+	buf_printf(&b, "%sII %s", times, unit_rounded(line->ii).s);
+	if (fabs(w / scale / line->ii - 1) > NEARLY)
+		buf_printf(&b, ", here %s", unit_rounded(w / scale).s);
+	draw_bracket(n, x, w, y, INK_TEXT);
+	end = draw_bracket_name(n, x, x + w, y, INK_TEXT, b.text);
+	if (!(bound > 0))
+		return;
+	w = fmin(bound * scale, n->x1 - x);
+	y += n->brief ? 0 : BRACKET;		/* few words: the bound is on the interval */
+	draw_bracket(n, x, w, y, INK_BOUND);
+	draw_bracket_name(n, x, n->brief ? end + 6 : x + w, y, INK_BOUND, arena_strf(n->p->arena, "%sbound %s", times,
+		unit_rounded(bound).s));
 }
 
 void panel_strip(struct panel *n, double y)
 {
 	const struct phase_line *line = n->c.line;
-	double bound = fmax(line->res_mii, line->rec_mii);
 	int64_t steady, until;
 
 	if (!first_steady(n, &steady, &until))
@@ -170,14 +259,8 @@ void panel_strip(struct panel *n, double y)
 		draw_band(n, y, from, to, 1);
 		draw_band(n, y, to, end, 2);
 	}
-	y += BAND + BRACKET / 2.0 + 2;
-	steady = max_i64(steady, n->c.from);
 	if (line->ii > 0)
-		draw_bracket(n, y, steady, line->ii, INK_TEXT, arena_strf(n->p->arena, "II %s",
-			unit_rounded(line->ii).s));
-	if (bound > 0 && !n->c.t->logical && line->ii > 0)
-		draw_bracket(n, y + BRACKET, steady, bound, INK_BOUND, arena_strf(n->p->arena,
-			"bound %s", unit_rounded(bound).s));
+		draw_interval(n, steady, y + BAND + BRACKET / 2.0 + 2);
 }
 
 /* ---- axes ----------------------------------------------------------------------- */
@@ -262,116 +345,5 @@ double panel_use(struct panel *n, double x, double w, double y)
 	}
 	if (line->memory_share > 0)
 		y = draw_share(n, x, w, y, "memory", line->memory_share, INK_EPILOGUE);
-	return y;
-}
-
-/* ---- legend --------------------------------------------------------------------- */
-
-struct flow {
-	struct picture *p;
-	double x, y, left, right;
-};
-
-/* Reserve a width for the next item; returns its left side. */
-static double flow_next(struct flow *f, double w)
-{
-	double x = f->x;
-
-	if (x + w > f->right && x > f->left) {
-		x = f->left;
-		f->y += LINE;
-	}
-	f->x = x + w + 18;
-	return x;
-}
-
-/* Does any event of the sTask, or the waiting before it, lie in the window? */
-static bool is_in_sight(const struct panel *n, int task)
-{
-	for (int i = 0; i < n->c.line->events.n; i++) {
-		const struct event *e = &n->c.line->events.v[i];
-
-		if (e->task == task && e->ready < n->c.to && e->end > n->c.from)
-			return true;
-	}
-	return false;
-}
-
-static void put_key(struct panel *n, struct flow *f, int task)
-{
-	const char *name = n->c.g->tasks.v[task].name;
-	double x = flow_next(f, 28 + picture_width(name, 13, false));
-
-	picture_rect(n->p, x, f->y - 12, 22, 16, n->ink[task], INK_NONE)->round = 2;
-	picture_bold(n->p, x + 11, f->y + 1, ANCHOR_MIDDLE, 13, picture_on(n->theme, n->ink[task]),
-		n->c.key[task].letter);
-	picture_text(n->p, x + 28, f->y + 1, ANCHOR_LEFT, 13, INK_TEXT, name);
-}
-
-/* Reserve space for a sample and write what it stands for, in several lines if one is too short; returns where the
- * sample belongs. */
-static struct point put_words(struct flow *f, double sample, const char *text)
-{
-	double w = fmin(sample + picture_width(text, 13, false), f->right - f->left);
-	double x = flow_next(f, w), y = f->y;
-
-	f->y = picture_wrap(f->p, x + sample, y + 1, w - sample + 0.1, 13, INK_FAINT, text) - 13 * 1.4 - 1;
-	return (struct point){ x, y };
-}
-
-static bool has_cause(const struct panel *n, int cause)
-{
-	for (int i = 0; i < n->c.line->events.n; i++)
-		if (n->c.line->events.v[i].cause == cause || n->c.line->events.v[i].held == cause)
-			return true;
-	return false;
-}
-
-double panel_legend(struct panel *n, double y)
-{
-	static const struct { int cause; const char *text; } causes[] = {
-		{ CAUSE_WAIT, "w completion" }, { CAUSE_ISSUE_ORDER, "o the issue order" },
-		{ CAUSE_SEU, "u its sEU" }, { CAUSE_MEMORY, "m memory" },
-		{ CAUSE_DRAIN, "d its products to drain" } };
-	struct flow f = { .p = n->p, .x = MARGIN, .y = y, .left = MARGIN, .right = n->p->width - MARGIN };
-	struct buf b = buf_new(n->p->arena);
-	struct point at;
-
-	if (n->rings)
-		f.y = panel_legend_rings(n, f.y);
-	if (n->only_rings)
-		return f.y;
-	for (int i = 0; i < n->c.g->tasks.n; i++)
-		if (n->c.g->tasks.v[i].phase == n->c.line->phase && is_in_sight(n, i))
-			put_key(n, &f, i);
-	f.x = f.left;
-	f.y += LINE;
-	for (int i = 0; i < LEN(causes); i++)
-		if (has_cause(n, causes[i].cause))
-			buf_printf(&b, "%s%s", b.len ? ", " : "the lane waits for: ", causes[i].text);
-	if (b.len) {
-		at = put_words(&f, 44, b.text);
-		picture_rect(n->p, at.x, at.y - 8, 38, 9, INK_NONE, INK_NONE)->hatched = true;
-	}
-	if (n->brief)
-		return f.y + LINE;
-	if (n->c.by == TIMELINE_LANES) {
-		at = put_words(&f, 26, "issued by the lane, begun on the unit");
-		picture_rect(n->p, at.x, at.y - 12, 2.4, 10, INK_LINE, INK_NONE);
-		picture_line(n->p, at.x + 1, at.y - 2, at.x + 14, at.y + 4, INK_LINE, 1);
-		picture_rect(n->p, at.x + 14, at.y + 1, 8, 5, INK_LINE, INK_NONE);
-	}
-	at = put_words(&f, 28, "until its result is seen");
-	picture_rect(n->p, at.x, at.y - 4, 22, 2.5, INK_LINE, INK_NONE);
-	picture_rect(n->p, at.x + 20, at.y - 8, 2, 8, INK_LINE, INK_NONE);
-	return f.y + LINE;
-}
-
-double panel_below(struct panel *n)
-{
-	int before = n->p->shapes.n;
-	double y = panel_legend(n, panel_axis(n, 6, 6) + 24);
-
-	n->p->shapes.n = before;
 	return y;
 }

@@ -147,26 +147,39 @@ const char *picture_fit(struct picture *p, const char *s, double size, double sp
 	return letters < 3 ? "" : arena_strf(p->arena, "%.*s…", (int)(at - s), s);
 }
 
+/* x and y become factor * x + dx and factor * y; sizes, factor times as much. */
+static void change_shape(struct arena *a, struct shape *s, double factor, double dx)
+{
+	double *const v[] = { &s->x, &s->y, &s->w, &s->h, &s->width, &s->dash, &s->round, &s->size, &s->max_width };
+	struct point *point;
+
+	for (int k = 0; k < LEN(v); k++)
+		*v[k] *= factor;
+	s->x += dx;
+	if (s->kind == SHAPE_LINE)
+		s->w += dx;
+	if (s->motion == MOTION_SWEEP)
+		s->end *= factor;
+	if (!s->npoints)
+		return;
+	point = ARENA_ARRAY(a, s->npoints, struct point);
+	for (int k = 0; k < s->npoints; k++)
+		point[k] = (struct point){ s->point[k].x * factor + dx, s->point[k].y * factor };
+	s->point = point;
+}
+
+void picture_shift(struct picture *p, int first, double dx)
+{
+	for (int i = first; i < p->shapes.n && dx > 0; i++)
+		change_shape(p->arena, &p->shapes.v[i], 1, dx);
+}
+
 void picture_enlarge(struct picture *p, double factor)
 {
 	p->width *= factor;
 	p->height *= factor;
-	for (int i = 0; i < p->shapes.n; i++) {
-		struct shape *s = &p->shapes.v[i];
-		double *const v[] = { &s->x, &s->y, &s->w, &s->h, &s->width, &s->dash, &s->round, &s->size, &s->max_width };
-		struct point *point;
-
-		for (int k = 0; k < LEN(v); k++)
-			*v[k] *= factor;
-		if (s->motion == MOTION_SWEEP)
-			s->end *= factor;
-		if (!s->npoints)
-			continue;
-		point = ARENA_ARRAY(p->arena, s->npoints, struct point);
-		for (int k = 0; k < s->npoints; k++)
-			point[k] = (struct point){ s->point[k].x * factor, s->point[k].y * factor };
-		s->point = point;
-	}
+	for (int i = 0; i < p->shapes.n; i++)
+		change_shape(p->arena, &p->shapes.v[i], factor, 0);
 }
 
 void shape_move(struct shape *s, enum motion motion, double begin, double end)

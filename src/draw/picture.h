@@ -90,6 +90,8 @@ struct shape *picture_bold(struct picture *p, double x, double y, enum anchor an
 /* An arrow head at (x, y) that points along (dx, dy). */
 void picture_head(struct picture *p, double x, double y, double dx, double dy, double size, int ink);
 
+/* Move all shapes from number `first` on to the right. */
+void picture_shift(struct picture *p, int first, double dx);
 /* Make all of it larger, texts and lines too. */
 void picture_enlarge(struct picture *p, double factor);
 

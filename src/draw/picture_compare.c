@@ -157,14 +157,15 @@ void picture_compare(struct picture *p, const struct timeline *a, const struct t
 	line = arena_strf(p->arena, "%s above %s, which takes %.2f times as many %s", c.name[0], c.name[1],
 		(double)b->cycles / (double)max_i64(a->cycles, 1), timeline_unit(a));
 	title = picture_title(p, b->plan, o);
-	if (o->names[0] && o->names[1] && !o->title)
+	if (o->names[0] && o->names[1] && !o->title && !o->brief)
 		title = arena_strf(p->arena, "%s and %s: %s", o->names[0], o->names[1], title);
-	y = picture_top(p, title, 1, &line) + 4;
+	y = picture_top(p, o, title, 2, (const char *[]){ picture_sizes(p, b->plan->graph->program, o), line }) + (o->brief ? -8 : 4);
 	side = p->width > 700 && !o->brief ? USE + GAP : 0;
 	labels = fmax(panel_labels(p, a, v, o->rings || o->only_rings), panel_labels(p, b, v, o->rings || o->only_rings));
 	for (int i = 0; i < 2; i++)
 		c.panel[i] = ARENA_NEW(p->arena, struct panel);
 	choose_window(&c, p, v, o, MARGIN + labels + 10, p->width - MARGIN - side);
+	c.panel[1]->above = c.panel[0];
 	c.panel[1]->no_seconds |= fabs(a->clock_hz - b->clock_hz) > 1e-3 * b->clock_hz;
 	if (o->brief)
 		choose_stretch(&c, o->height, y);
@@ -177,5 +178,5 @@ void picture_compare(struct picture *p, const struct timeline *a, const struct t
 	panel_draw(c.panel[1]);
 	end[1] = side > 0 ? panel_use(c.panel[1], c.panel[1]->x1 + GAP, USE, c.panel[1]->top) : 0;
 	y = o->brief ? fmax(y, end[1]) : draw_tasks(p, &c, fmax(y, end[1]) + 26);
-	p->height = fmax(panel_legend(c.panel[1], y + 24), o->height);
+	p->height = fmax(panel_legend(c.panel[1], y + panel_legend_gap(c.panel[1])), o->height);
 }

@@ -8,9 +8,18 @@
 #include "draw/wires.h"
 
 enum {
-	PAD = 16, HEAD = 24, LEAVE = 10, ENTER = 28,
-	NAME_SIZE = 15, LINE_SIZE = 12,
 	WRITTEN = 340,			/* most width for what an sTask writes */
+	NEXT_GAP = 24,			/* between phases that are next to each other */
+};
+
+enum { LOOKS = 4 };
+
+/* The usual one; one for slides, with names only; and others for slides of higher graphs. */
+static const struct graph_look looks[LOOKS] = {
+	{ .box = 62, .name = 15, .line = 12, .edge = 12, .track = 9, .leave = 10, .enter = 28, .head = 24, .pad = 16, .labels = true },
+	{ .box = 26, .name = 14, .edge = 11.5, .track = 7, .leave = 6, .enter = 22, .head = 20, .pad = 10, .labels = true },
+	{ .box = 22, .name = 13, .edge = 11.5, .track = 5, .leave = 3, .enter = 10, .head = 18, .pad = 7 },
+	{ .box = 18, .name = 12.5, .edge = 11.5, .track = 4, .leave = 2, .enter = 9, .head = 16, .pad = 5 },
 };
 
 struct graph_picture {
@@ -18,12 +27,16 @@ struct graph_picture {
 	struct sketch s;
 	struct wires wires;
 	const struct graph *g;
+	const struct graph_look *look;
 	const uint8_t *ink;
 	enum theme theme;
-	double x;			/* of the leftmost box */
+	double left, x;			/* of the phase; of its leftmost box */
+	double more;			/* all but the frames and their titles is moved to the right by this */
 	double *top;			/* by layer */
 	double *frame_top;		/* by frame */
 	double w;
+	bool carried;			/* is a value drawn that is read in a later iteration? */
+	bool kinds[INK_KINDS];		/* which are drawn? */
 };
 
 /* "→ k 32 KiB": what an sTask writes. */
@@ -46,10 +59,10 @@ static double box_pixels(const struct graph_picture *d, int task)
 {
 	struct picture *p = d->p;
 	const struct graph *g = d->g;
-	double w = picture_width(g->tasks.v[task].name, NAME_SIZE, true);
+	double w = picture_width(g->tasks.v[task].name, d->look->name, true);
 
-	w = fmax(w, picture_width(label_shape(p->arena, g, task), LINE_SIZE, false));
-	w = fmax(w, fmin(picture_width(written_text(p, g, task), LINE_SIZE, false), WRITTEN));
+	w = fmax(w, picture_width(label_shape(p->arena, g, task), d->look->line, false));
+	w = fmax(w, fmin(picture_width(written_text(p, g, task), d->look->line, false), WRITTEN));
 	return fmax(w + 22, wires_width(&d->wires, task)) + wires_own(&d->wires, task);
 }
 
@@ -93,58 +106,75 @@ static double choose_heights(struct graph_picture *d, double y)
 		struct wire_gap *gap = &d->wires.gap[k];
 		int ends = k ? frames_at(s, k - 1, true) : 0;
 
-		y += (k > 0) * LEAVE + (ends ? PAD + 6 * (ends - 1) : 0);
-		gap->y = y + TRACK / 2.0;
-		y += gap->ntracks * TRACK;
+		y += (k > 0) * d->look->leave + (ends ? d->look->pad + 6 * (ends - 1) : 0);
+		gap->y = y + d->look->track / 2;
+		y += gap->ntracks * d->look->track;
 		if (k == s->nlayers)
 			break;
 		for (int f = 0; f < s->frames.n; f++) {
 			if (s->frames.v[f].first != k)
 				continue;
 			d->frame_top[f] = y + 4;
-			y += HEAD;
+			y += d->look->head;
 		}
-		d->top[k] = y + (gap->parts.n ? ENTER : 8);
-		y = d->top[k] + BOX;
+		d->top[k] = y + (gap->parts.n ? d->look->enter : fmin(d->look->enter, 8));
+		y = d->top[k] + d->look->box;
 	}
 	return y;
 }
 
-/* Put the title of a frame between the lines that enter it: into the first gap in which it fits, or shortened into the
- * widest one. */
-static void draw_title(struct graph_picture *d, const struct frame *f, double left, double right, double y)
+static const char *title_of(const struct graph_picture *d, const struct frame *f)
 {
-	const char *title = label_loop_trips(d->p->arena, d->g, f->loop);
-	const struct wire_gap *gap = &d->wires.gap[f->first];
-	double want = picture_width(title, 13, false), best = left, space = 0;
+	return label_loop_trips(d->p->arena, d->g, f->loop);
+}
 
-	for (double x = left, end; x < right && space < want; x = end + 6) {
+/* How far the frame is left of column 0, and right of the last one. */
+static double frame_side(const struct graph_picture *d, const struct frame *f)
+{
+	return (d->s.depth + 0.5 - f->depth) * (d->look->pad + 4.0);
+}
+
+/* The first gap between the lines that enter a frame in which its title fits, else the leftmost one. Returns its width. */
+static double title_gap(const struct graph_picture *d, const struct frame *f, double *x)
+{
+	double side = frame_side(d, f), left = d->x - side + 10, right = d->x + d->w + side + d->more - 6, first = 0;
+	double want = picture_width(title_of(d, f), 13, false);
+	const struct wire_gap *gap = &d->wires.gap[f->first];
+
+	for (double from = left, end; from < right; from = end + 12) {
 		end = right;
 		for (int i = 0; i < gap->parts.n; i++)
 			for (int j = 0; j < gap->parts.v[i].nto; j++)
-				if (gap->parts.v[i].to_x[j] > x - 6)
-					end = fmin(end, fmax(gap->parts.v[i].to_x[j] - 6, x));
-		if (end - x > space) {
-			best = x;
-			space = end - x;
-		}
-		end += 6;
+				if (gap->parts.v[i].to_x[j] + d->more > from - 6)
+					end = fmin(end, fmax(gap->parts.v[i].to_x[j] + d->more - 6, from));
+		*x = from;
+		if (end - from >= want)
+			return end - from;
+		first = from == left ? end - from : first;
 	}
-	picture_text(d->p, best, y, ANCHOR_LEFT, 13, INK_FAINT, picture_fit(d->p, title, 13, space));
+	*x = left;
+	return first;
 }
 
 static void draw_frames(struct graph_picture *d)
 {
+	double x;
+
+	/* make frames wider at the left where there is no space for a title */
+	for (int i = 0; i < d->s.frames.n; i++)
+		d->more += fmax(0, picture_width(title_of(d, &d->s.frames.v[i]), 13, false) + 1 -
+			title_gap(d, &d->s.frames.v[i], &x));
 	for (int i = 0; i < d->s.frames.n; i++) {
 		const struct frame *f = &d->s.frames.v[i];
-		double out = (d->s.depth + 0.5 - f->depth) * (PAD + 4.0), x = d->x - out, w = d->w + 2 * out;
+		double side = frame_side(d, f);
 		int inside = 0;
 
 		for (int k = 0; k < d->s.frames.n; k++)
 			inside += d->s.frames.v[k].last == f->last && d->s.frames.v[k].depth > f->depth;
-		picture_rect(d->p, x, d->frame_top[i], w, d->top[f->last] + BOX + PAD - 4 + 6.0 * inside - d->frame_top[i],
-			f->depth % 2 ? INK_PAPER : INK_PANEL, INK_LINE)->round = 6;
-		draw_title(d, f, x + 10, x + w - 6, d->frame_top[i] + 16);
+		picture_rect(d->p, d->x - side, d->frame_top[i], d->w + 2 * side + d->more, d->top[f->last] + d->look->box +
+			fmax(d->look->pad - 4, 4) + 6.0 * inside - d->frame_top[i], f->depth % 2 ? INK_PAPER : INK_PANEL, INK_LINE)->round = 6;
+		title_gap(d, f, &x);
+		picture_text(d->p, x, d->frame_top[i] + d->look->head - 7, ANCHOR_LEFT, 13, INK_FAINT, title_of(d, f));
 	}
 }
 
@@ -162,56 +192,135 @@ static void draw_boxes(struct graph_picture *d)
 		y = d->top[n->layer];
 		w = wires_node_width(&d->wires, d->s.node[i]);
 		on = picture_on(d->theme, d->ink[i]);
-		picture_rect(d->p, x, y, w, BOX, d->ink[i], INK_PAPER)->round = 6;
-		picture_bold(d->p, x + w / 2, y + 19, ANCHOR_MIDDLE, NAME_SIZE, on, d->g->tasks.v[i].name);
-		picture_text(d->p, x + w / 2, y + 37, ANCHOR_MIDDLE, LINE_SIZE, on,
-			picture_fit(d->p, label_shape(d->p->arena, d->g, i), LINE_SIZE, w - 8));
-		picture_text(d->p, x + w / 2, y + 53, ANCHOR_MIDDLE, LINE_SIZE, on,
-			picture_fit(d->p, written_text(d->p, d->g, i), LINE_SIZE, w - 8));
+		d->kinds[d->g->tasks.v[i].kind] = true;
+		picture_rect(d->p, x, y, w, d->look->box, d->ink[i], INK_PAPER)->round = 6;
+		picture_bold(d->p, x + w / 2, y + (d->look->line > 0 ? 19 : d->look->box / 2 + d->look->name * 0.36), ANCHOR_MIDDLE,
+			d->look->name, on, d->g->tasks.v[i].name);
+		if (!(d->look->line > 0))
+			continue;
+		picture_text(d->p, x + w / 2, y + 37, ANCHOR_MIDDLE, d->look->line, on,
+			picture_fit(d->p, label_shape(d->p->arena, d->g, i), d->look->line, w - 8));
+		picture_text(d->p, x + w / 2, y + 53, ANCHOR_MIDDLE, d->look->line, on,
+			picture_fit(d->p, written_text(d->p, d->g, i), d->look->line, w - 8));
 	}
 }
 
-static double draw_phase(struct graph_picture *d, int phase, double y)
+/* Draw a phase from d->left and y down; returns where it ends, and its right end in *right. */
+static double draw_phase(struct graph_picture *d, int phase, double y, double *right)
 {
 	struct sketch *s = &d->s;
 	double side;
+	int first;
 
 	sketch_init(s, d->p->arena, d->g, phase);
-	wires_init(&d->wires, d->p, s);
+	wires_init(&d->wires, d->p, s, d->look);
 	if (!arrange(d, (PICTURE_WIDTH_MAX - 500) / COLUMN)) {
-		picture_text(d->p, MARGIN, y + 20, ANCHOR_LEFT, TEXT, INK_FAINT,
+		*right = d->left;
+		picture_text(d->p, d->left, y + 20, ANCHOR_LEFT, TEXT, INK_FAINT,
 			"too many sTasks to be drawn: graph:table() lists them");
 		return y + 40;
 	}
-	side = (s->depth + 0.5) * (PAD + 4);
+	side = (s->depth + 0.5) * (d->look->pad + 4);
 	d->w = s->layout.width * COLUMN;
-	d->x = MARGIN + side;
+	d->x = d->left + side;
+	d->more = 0;
+	d->carried |= d->wires.backs.n > 0;
 	wires_route(&d->wires, d->x, d->x + d->w + side);
-	y = choose_heights(d, y) + PAD;
+	y = choose_heights(d, y) + d->look->pad;
 	draw_frames(d);
+	first = d->p->shapes.n;
 	wires_draw(&d->wires, d->top);
 	draw_boxes(d);
-	d->p->width = fmax(d->p->width, d->x + d->w + side + d->wires.width + MARGIN);
+	picture_shift(d->p, first, d->more);
+	*right = d->x + d->w + side + d->wires.width + d->more;
 	return y;
 }
 
-static double draw_legend(struct picture *p, double y)
+/* Put an item of the legend where there is space; returns its left side. */
+static double legend_next(const struct picture *p, double w, double *x, double *y)
+{
+	double at;
+
+	if (*x > MARGIN && *x + w > p->width - MARGIN) {
+		*x = MARGIN;
+		*y += 20;
+	}
+	at = *x;
+	*x += w + 20;
+	return at;
+}
+
+static double draw_legend(const struct graph_picture *d, double y)
 {
 	static const char *const kinds[] = { "copies in", "products", "element-wise", "copies out" };
-	double x = MARGIN;
+	static const char later[] = "read so many iterations later";
+	struct picture *p = d->p;
+	double x = MARGIN, at;
+	const char *more;
 
 	for (int i = 0; i < INK_KINDS; i++) {
+		if (!d->kinds[i])
+			continue;
+		at = legend_next(p, 28 + picture_width(kinds[i], 13, false), &x, &y);
 		for (int k = 0; k < 3; k++)
-			picture_rect(p, x + 8 * k, y - 12, 6, 15, ink_of_task(i, k, 0), INK_NONE)->round = 2;
-		picture_text(p, x + 28, y, ANCHOR_LEFT, 13, INK_FAINT, kinds[i]);
-		x += 48 + picture_width(kinds[i], 13, false);
+			picture_rect(p, at + 8 * k, y - 12, 6, 15, ink_of_task(i, k, 0), INK_NONE)->round = 2;
+		picture_text(p, at + 28, y, ANCHOR_LEFT, 13, INK_FAINT, kinds[i]);
 	}
-	picture_line(p, x, y - 5, x + 28, y - 5, INK_BOUND, 1)->dash = 5;
-	picture_text(p, x + 34, y, ANCHOR_LEFT, 13, INK_FAINT, "read so many iterations later");
-	picture_text(p, MARGIN, y + 20, ANCHOR_LEFT, 13, INK_FAINT,
-		"· summed over; → what it writes, and its size; at an arrow: what is read");
-	p->width = fmax(p->width, x + 34 + picture_width("read so many iterations later", 13, false) + MARGIN);
-	return y + 20;
+	if (d->carried) {
+		at = legend_next(p, 34 + picture_width(later, 13, false), &x, &y);
+		picture_line(p, at, y - 5, at + 28, y - 5, INK_BOUND, 1)->dash = 5;
+		picture_text(p, at + 34, y, ANCHOR_LEFT, 13, INK_FAINT, later);
+	}
+	more = d->look->line > 0 ? "· summed over; → what it writes, and its size; at an arrow: what is read" :
+		d->look->labels ? "at an arrow: what is read" : "";
+	return *more ? picture_wrap(p, MARGIN, y + 20, p->width - 2 * MARGIN, 13, INK_FAINT, more) - 13 * 1.4 : y;
+}
+
+/* Draw the phases from y down, below or next to each other; returns where they end. */
+static double draw_phases(struct graph_picture *d, bool side_by_side, double y)
+{
+	double end = y, right;
+
+	d->left = MARGIN;
+	for (int i = 0; i < d->g->program->phases.n; i++) {
+		double from = side_by_side ? y : end;
+
+		if (d->g->program->phases.n > 1) {
+			picture_bold(d->p, d->left, from + 8, ANCHOR_LEFT, TEXT, INK_TEXT, arena_strf(d->p->arena,
+				"phase %s", d->g->program->phases.v[i].name));
+			from += d->look->enter < 20 ? 14 : 24;
+		}
+		end = fmax(end, draw_phase(d, i, from, &right) + (d->look->line > 0 ? 16 : 8));
+		d->p->width = fmax(d->p->width, right + MARGIN);
+		if (side_by_side)
+			d->left = right + NEXT_GAP;
+	}
+	return end;
+}
+
+/* Choose the look in which the graph has the size that was asked for, or least exceeds it, and draw it. */
+static double draw_brief(struct graph_picture *d, const struct picture_options *o, double y)
+{
+	int first = d->p->shapes.n, chosen = 0;
+	double least = INFINITY;
+
+	for (int i = 0;; i++) {
+		bool last = i == 2 * (LOOKS - 1) || least <= 1;
+		int k = last ? chosen : i;
+		double end, over;
+
+		d->p->shapes.n = first;
+		d->p->width = o->width;
+		d->look = &looks[1 + k / 2];
+		end = draw_phases(d, k % 2, y);
+		if (last)
+			return end;
+		over = fmax(d->p->width / o->width, (end + 20 * 3 + MARGIN) / picture_most(o));
+		if (over < least) {
+			least = over;
+			chosen = i;
+		}
+	}
 }
 
 void picture_graph(struct picture *p, const struct graph *g, const struct picture_options *o)
@@ -223,7 +332,7 @@ void picture_graph(struct picture *p, const struct graph *g, const struct pictur
 	double y;
 
 	o = picture_begin(p, o);
-	*d = (struct graph_picture){ .p = p, .g = g, .theme = o->theme, .ink = task_inks(p->arena, g) };
+	*d = (struct graph_picture){ .p = p, .g = g, .look = looks, .theme = o->theme, .ink = task_inks(p->arena, g) };
 	for (int i = 0; i < g->program->phases.n; i++)
 		tiles += g->grids[i].total;
 	buf_init(&b, p->arena);
@@ -232,19 +341,17 @@ void picture_graph(struct picture *p, const struct graph *g, const struct pictur
 			buf_printf(&b, "%s%s=%lld", b.len ? ", " : "", g->program->axes.v[i].name,
 				(long long)g->tiling.extent[i]);
 	line = arena_strf(p->arena, "sTask-graph, tile {%s}, %s tiles", b.len ? b.text : "", unit_count(tiles).s);
-	title = o->title ? o->title : program_text(p->arena, g->program);
-	p->width = fmax(o->width, picture_width(title, 18, true) + 2 * MARGIN + 2);
-	y = MARGIN + TITLE + TEXT * 1.7 + TEXT * 1.4 + 14;
-	for (int i = 0; i < g->program->phases.n; i++) {
-		if (g->program->phases.n > 1) {
-			picture_bold(p, MARGIN, y + 8, ANCHOR_LEFT, TEXT, INK_TEXT, arena_strf(p->arena,
-				"phase %s", g->program->phases.v[i].name));
-			y += 24;
-		}
-		y = draw_phase(d, i, y) + 16;
+	if (o->brief) {
+		title = picture_fit(p, o->title ? o->title : g->program->name, 20, p->width - 2 * MARGIN);
+		y = picture_top(p, o, title, 2, (const char *[]){ picture_sizes(p, g->program, o), line });
+		y = draw_brief(d, o, y - (g->program->phases.n > 1 ? 2 : 8));
+	} else {
+		title = o->title ? o->title : program_text(p->arena, g->program);
+		p->width = fmax(o->width, picture_width(title, 18, true) + 2 * MARGIN + 2);
+		y = draw_phases(d, false, MARGIN + TITLE + TEXT * 1.7 + TEXT * 1.4 + 14);
+		p->width = fmax(p->width, 560);
+		picture_top(p, o, title, 1, &line);
 	}
-	y = draw_legend(p, y + 12);
-	p->width = fmax(p->width, 560);
-	picture_top(p, title, 1, &line);
-	p->height = fmax(y + MARGIN, o->height);
+	y = draw_legend(d, y + 12);
+	p->height = fmax(y + (o->brief ? 14 : MARGIN), o->brief ? 0 : o->height);
 }

@@ -1,6 +1,7 @@
 /* A plan as tables: for each lane, which iteration of the source loop each entry performs in each iteration of the
  * pipelined loop. */
 #include <math.h>
+#include <string.h>
 
 #include "draw/label.h"
 #include "draw/panel.h"
@@ -8,7 +9,8 @@
 #include "plan/order.h"
 
 enum {
-	CELL_H = 28, LEAST = 4,		/* columns of a loop, at least */
+	LEAST = 4,			/* columns of a loop, at least */
+	TWO_LINES = 25,			/* height of an entry with two lines */
 	NARROW = 800,			/* a narrower picture has narrower columns */
 	LAST_SHOWN = 3,			/* columns at the end of a loop that is too long, at least */
 };
@@ -19,39 +21,106 @@ struct plan_picture {
 	const struct graph *g;
 	const uint8_t *ink;
 	enum theme theme;
+	bool brief;
 	double name, unit, cell, waits;	/* widths of columns */
+	double row;			/* height of an entry, at least */
+	double lanes_top, lanes_end;	/* where the first lane begins and the last one ends */
+	double end;			/* below it, entries are only counted ... */
+	int hidden;			/* ... here */
 	double x;			/* where the columns of iterations begin */
 	int phase, lane;
 	bool *stages;			/* which of prologue, steady state and epilogue are drawn */
 };
 
+/* Does a list of waits have the item that consists of these two parts? */
+static bool has_item(const char *list, const char *name, const char *behind, int nbehind)
+{
+	size_t n = strlen(name);
+
+	for (const char *at = list; *at; at += strcspn(at, ","), at += strspn(at, ", "))
+		if (!strncmp(at, name, n) && !strncmp(at + n, behind, (size_t)nbehind) && strchr(",", at[n + (size_t)nbehind]))
+			return true;
+	return false;
+}
+
+/* As waits_text, but "mma +1" instead of "mma.0 +1, mma.1 +1" if all slices of an sTask are awaited alike. */
+static const char *brief_waits(const struct plan_picture *s, int task)
+{
+	const char *list = waits_text(s->p->arena, s->plan, task);
+	struct buf b = buf_new(s->p->arena);
+
+	for (const char *at = list; *at; at += strcspn(at, ","), at += strspn(at, ", ")) {
+		int n = (int)strcspn(at, ","), name = (int)strcspn(at, " ,");
+		int first = graph_find_task(s->g, arena_strf(s->p->arena, "%.*s", name, at));
+		const struct stask *on = first == NONE ? NULL : &s->g->tasks.v[first];
+		bool all = on && on->slices > 1 && strchr(on->name, '.');
+
+		first -= on ? on->slice : 0;
+		for (int k = 0; all && k < on->slices; k++)
+			all = has_item(list, s->g->tasks.v[first + k].name, at + name, n - name);
+		if (all && on->slice)
+			continue;
+		buf_printf(&b, "%s%.*s%.*s", b.len ? ", " : "", all ? (int)(strrchr(on->name, '.') - on->name) : name, at,
+			n - name, at + name);
+	}
+	return b.text;
+}
+
+static const char *text_of_waits(const struct plan_picture *s, int task)
+{
+	return s->brief ? brief_waits(s, task) : waits_text(s->p->arena, s->plan, task);
+}
+
+/* The height of an entry: more, if what it waits for takes two lines. */
+static double row_of(const struct plan_picture *s, const struct entry *e)
+{
+	return !s->brief || picture_width(text_of_waits(s, e->task), 11.5, false) <= s->waits ? s->row : fmax(s->row, TWO_LINES);
+}
+
 /* What an entry waits for, in one line or in two smaller ones. */
 static void draw_waits(const struct plan_picture *s, int task, double x, double y)
 {
-	const char *text = waits_text(s->p->arena, s->plan, task);
+	const char *text = text_of_waits(s, task);
+	double small = s->brief ? 11.5 : 11, size = s->brief ? small : 12, row = fmax(s->row, TWO_LINES);
 	int end = 0;
 
-	if (picture_width(text, 12, false) <= s->waits) {
-		picture_text(s->p, x, y + CELL_H / 2.0 + 5, ANCHOR_LEFT, 12, INK_FAINT, text);
+	if (picture_width(text, size, false) <= s->waits) {
+		picture_text(s->p, x, y + s->row / 2 + 5, ANCHOR_LEFT, size, INK_FAINT, text);
 		return;
 	}
 	for (int i = 0; text[i]; i++)
-		if (text[i] == ' ' && picture_width(arena_strf(s->p->arena, "%.*s", i, text), 11, false) <= s->waits)
+		if (text[i] == ' ' && picture_width(arena_strf(s->p->arena, "%.*s", i, text), small, false) <= s->waits)
 			end = i;
-	picture_text(s->p, x, y + 12, ANCHOR_LEFT, 11, INK_FAINT, picture_fit(s->p,
-		end ? arena_strf(s->p->arena, "%.*s", end, text) : text, 11, s->waits));
+	picture_text(s->p, x, y + row / 2 - 2, ANCHOR_LEFT, small, INK_FAINT, picture_fit(s->p,
+		end ? arena_strf(s->p->arena, "%.*s", end, text) : text, small, s->waits));
 	if (end)
-		picture_text(s->p, x, y + 25, ANCHOR_LEFT, 11, INK_FAINT, picture_fit(s->p, text + end + 1, 11, s->waits));
+		picture_text(s->p, x, y + row / 2 + 10.5, ANCHOR_LEFT, small, INK_FAINT, picture_fit(s->p, text + end + 1, small, s->waits));
+}
+
+/* Is there no space for an entry at y? Then it is only counted. */
+static bool is_hidden(struct plan_picture *s, const struct entry *e, double y)
+{
+	bool hidden = y + row_of(s, e) > s->end;
+
+	s->hidden += hidden;
+	return hidden;
+}
+
+/* "tensor +1" */
+static const char *unit_text(const struct plan_picture *s, const struct entry *e)
+{
+	const char *name = s->plan->device->seu[e->seu].name;
+
+	return e->at ? arena_strf(s->p->arena, "%s %+d", name, e->at) : name;
 }
 
 static void draw_names(const struct plan_picture *s, const struct entry *e, double y)
 {
-	double base = y + CELL_H / 2.0 + 5, right = s->p->width - MARGIN;
+	double base = y + row_of(s, e) / 2 + 5, right = s->p->width - MARGIN;
 
 	picture_text(s->p, MARGIN + 10, base, ANCHOR_LEFT, 14, INK_TEXT,
 		picture_fit(s->p, s->g->tasks.v[e->task].name, 14, s->name - 4));
-	picture_text(s->p, MARGIN + 10 + s->name, base, ANCHOR_LEFT, 13, INK_FAINT, arena_strf(s->p->arena, "%s%s",
-		s->plan->device->seu[e->seu].name, e->at ? arena_strf(s->p->arena, " %+d", e->at) : ""));
+	picture_text(s->p, MARGIN + 10 + s->name, base, ANCHOR_LEFT, 13, INK_FAINT, unit_text(s, e));
 	draw_waits(s, e->task, right - s->waits, y);
 }
 
@@ -60,8 +129,9 @@ static void draw_cell(const struct plan_picture *s, const struct entry *e, doubl
 {
 	int ink = s->ink[e->task];
 
-	picture_rect(s->p, x + 1, y + 2, w - 2, CELL_H - 4, ink, INK_NONE)->round = 3;
-	picture_text(s->p, x + w / 2, y + CELL_H / 2.0 + 5, ANCHOR_MIDDLE, 14, picture_on(s->theme, ink), text)->max_width =
+	y += (row_of(s, e) - s->row) / 2;
+	picture_rect(s->p, x + 1, y + 2, w - 2, s->row - 4, ink, INK_NONE)->round = 3;
+	picture_text(s->p, x + w / 2, y + s->row / 2 + 5, ANCHOR_MIDDLE, 14, picture_on(s->theme, ink), text)->max_width =
 		fmin(picture_width(text, 14, false), w - 4);
 }
 
@@ -91,7 +161,7 @@ static double column_x(const struct plan_picture *s, const struct iterations *t,
 }
 
 /* Rows of a loop, with the numbers of iterations above; returns where they end. */
-static double draw_loop(const struct plan_picture *s, int loop, const struct order_step *steps, int n,
+static double draw_loop(struct plan_picture *s, int loop, const struct order_step *steps, int n,
 	int least, int most, double y)
 {
 	int columns = (int)((s->p->width - MARGIN - s->waits - 12 - s->x) / s->cell);
@@ -99,43 +169,50 @@ static double draw_loop(const struct plan_picture *s, int loop, const struct ord
 	struct iterations t = iterations_of(trips, least, most, (int)max_i64(columns, LEAST));
 	double space = s->name + s->unit - 2;
 	const char *title = label_loop_trips(s->p->arena, s->g, loop);
+	double head = s->brief ? 22 : 26;
 
-	picture_text(s->p, MARGIN + 10, y + 15, ANCHOR_LEFT, 13, INK_FAINT, picture_fit(s->p, title, 13, space));
+	if (y + head + s->row > s->end) {		/* no space for its heading and an entry */
+		for (int i = 0; i < n; i++)
+			s->hidden += !steps[i].is_loop;
+		return y;
+	}
+	picture_text(s->p, MARGIN + 10, y + head - (s->brief ? 9.5 : 11), ANCHOR_LEFT, 13, INK_FAINT, picture_fit(s->p, title, 13, space));
 	if (picture_width(title, 13, false) + 8 + picture_width("iteration", 12, false) <= space)
-		picture_text(s->p, s->x - 8, y + 15, ANCHOR_RIGHT, 12, INK_FAINT, "iteration");
+		picture_text(s->p, s->x - 8, y + head - (s->brief ? 9.5 : 11), ANCHOR_RIGHT, 12, INK_FAINT, "iteration");
 	for (int64_t j = t.from; j <= t.to; j = j + 1 == t.skip ? t.resume : j + 1) {
 		double x = column_x(s, &t, j);
 		int stage = j + least >= 0 && j + most < trips ? 1 : j + least < 0 ? 0 : 2;
-		struct shape *number = picture_text(s->p, x + s->cell / 2, y + 15, ANCHOR_MIDDLE, 12, INK_FAINT,
+		struct shape *number = picture_text(s->p, x + s->cell / 2, y + head - (s->brief ? 9.5 : 11), ANCHOR_MIDDLE, 12, INK_FAINT,
 			arena_strf(s->p->arena, "%lld", (long long)j));
 
 		number->max_width = fmin(number->max_width, s->cell - 4);
-		picture_rect(s->p, x + 1, y + 19, s->cell - 2, 4, INK_PROLOGUE + stage, INK_NONE);
+		picture_rect(s->p, x + 1, y + head - (s->brief ? 6 : 7), s->cell - 2, 4, INK_PROLOGUE + stage, INK_NONE);
 		s->stages[stage] = true;
 	}
 	if (t.skip < t.resume && t.resume <= t.to)
-		picture_text(s->p, column_x(s, &t, t.resume) - s->cell / 2, y + 15, ANCHOR_MIDDLE, 13, INK_FAINT, "…");
-	y += 26;
+		picture_text(s->p, column_x(s, &t, t.resume) - s->cell / 2, y + head - (s->brief ? 9.5 : 11), ANCHOR_MIDDLE, 13, INK_FAINT, "…");
+	y += head;
 	for (int i = 0; i < n; i++) {
 		const struct entry *e = &s->plan->entries.v[steps[i].id];
 
-		if (steps[i].is_loop)
+		if (steps[i].is_loop || is_hidden(s, e, y))
 			continue;
 		draw_names(s, e, y);
 		for (int64_t j = t.from; j <= t.to; j = j + 1 == t.skip ? t.resume : j + 1) {
 			double x = column_x(s, &t, j);
 
 			if (j + e->at < 0 || j + e->at >= trips)
-				picture_rect(s->p, x + 1, y + 2, s->cell - 2, CELL_H - 4, INK_NONE, INK_GRID)->round = 3;
+				picture_rect(s->p, x + 1, y + (row_of(s, e) - s->row) / 2 + 2, s->cell - 2, s->row - 4, INK_NONE,
+					INK_GRID)->round = 3;
 			else
 				draw_cell(s, e, x, y, s->cell, arena_strf(s->p->arena, "%lld", (long long)(j + e->at)));
 		}
-		y += CELL_H;
+		y += row_of(s, e);
 	}
 	return y;
 }
 
-static double draw_region(const struct plan_picture *s, int loop, double y)
+static double draw_region(struct plan_picture *s, int loop, double y)
 {
 	struct order_step *steps;
 	int least, most, n = order_steps(s->p->arena, s->plan, s->lane, s->phase, loop, &steps, &least, &most);
@@ -149,11 +226,11 @@ static double draw_region(const struct plan_picture *s, int loop, double y)
 			y = draw_region(s, steps[i].id, y);
 			continue;
 		}
-		if (loop != NONE)
+		if (loop != NONE || is_hidden(s, e, y))
 			continue;
 		draw_names(s, e, y);
 		draw_cell(s, e, s->x, y, s->cell * 3, e->at ? arena_strf(s->p->arena, "tile %+d", e->at) : "once a tile");
-		y += CELL_H;
+		y += row_of(s, e);
 	}
 	return y;
 }
@@ -167,6 +244,12 @@ static double draw_lane_rows(struct plan_picture *s, double y)
 	double top = y, left;
 	struct buf b = buf_new(s->p->arena);
 
+	if (y + 28 + s->row > s->end) {
+		for (int i = 0; i < p->entries.n; i++)
+			s->hidden += p->entries.v[i].lane == s->lane && s->g->tasks.v[p->entries.v[i].task].phase == s->phase;
+		return y;
+	}
+	y -= s->brief ? 4 : 0;
 	buf_printf(&b, "%d warp%s", warps, warps == 1 ? "" : "s");
 	if (l->replicas > 1)
 		buf_printf(&b, ", %d replicas", l->replicas);
@@ -177,81 +260,134 @@ static double draw_lane_rows(struct plan_picture *s, double y)
 	picture_bold(s->p, MARGIN + 10, y + 18, ANCHOR_LEFT, 17, INK_TEXT, l->name);
 	left = MARGIN + 20 + picture_width(l->name, 17, true);
 	picture_text(s->p, left, y + 18, ANCHOR_LEFT, 13, INK_FAINT, picture_fit(s->p, b.text, 13,
-		s->p->width - MARGIN - s->waits - 12 - left));
-	y = draw_region(s, NONE, y + 28);
+		s->p->width - MARGIN - (top > s->lanes_top ? 0 : s->waits + 12) - left));
+	y = draw_region(s, NONE, y + (s->brief ? 24 : 28));
 	picture_rect(s->p, MARGIN, top, 3, y - top, INK_LINE, INK_NONE);
-	return y + 16;
+	return y + (s->brief ? 6 : 16);
 }
 
-static double draw_rings(struct picture *p, const struct plan *plan, double y)
+static double draw_rings(const struct plan_picture *s, double y)
 {
-	struct buf b = buf_new(p->arena);
+	struct buf b = buf_new(s->p->arena);
 
-	for (int i = 0; i < plan->graph->buffers.n; i++) {
-		const struct buffer *x = &plan->graph->buffers.v[i];
+	for (int i = 0; i < s->g->buffers.n; i++) {
+		const struct buffer *x = &s->g->buffers.v[i];
 
-		if (plan_scope(plan, i) != SCOPE_SHARED && plan->versions[i] == 1)
+		if (plan_scope(s->plan, i) != SCOPE_SHARED && s->plan->versions[i] == 1)
 			continue;
-		buf_printf(&b, "%s%s %d", b.len ? ", " : "rings, versions and size of each: ", x->name,
-			plan->versions[i]);
+		buf_printf(&b, "%s%s %d", b.len ? ", " : s->brief ? "rings: " : "rings, versions and size of each: ", x->name,
+			s->plan->versions[i]);
 		buf_printf(&b, " x %s", unit_bytes((double)x->bytes).s);
 	}
-	return b.len ? picture_wrap(p, MARGIN, y + 12, p->width - 2 * MARGIN, 13, INK_FAINT, b.text) : y;
+	return b.len ? picture_wrap(s->p, MARGIN, y + 12, s->p->width - 2 * MARGIN, 13, INK_FAINT, b.text) : y;
 }
 
-static double draw_legend(struct picture *p, const bool *stages, double y)
+static double draw_legend(const struct plan_picture *s, double y)
 {
 	static const char *const words[] = { "prologue: some entries have nothing to do yet",
 		"steady state: all entries work", "epilogue: some have no more to do" };
+	static const char numbers[] = "numbers in cells: the iteration of the source loop that is performed in the iteration "
+		"above, from top to bottom";
+	struct picture *p = s->p;
 	double x = MARGIN;
 
 	for (int i = 0; i < LEN(words); i++) {
-		if (!stages[i])
+		const char *text = s->brief ? arena_strf(p->arena, "%.*s", (int)strcspn(words[i], ":"), words[i]) : words[i];
+
+		if (!s->stages[i])
 			continue;
-		if (x > MARGIN && x + 28 + picture_width(words[i], 13, false) > p->width - MARGIN) {
+		if (x > MARGIN && x + 28 + picture_width(text, 13, false) > p->width - MARGIN) {
 			x = MARGIN;
 			y += 20;
 		}
 		picture_rect(p, x, y - 6, 22, 4, INK_PROLOGUE + i, INK_NONE);
-		picture_text(p, x + 28, y, ANCHOR_LEFT, 13, INK_FAINT, words[i]);
-		x += 46 + picture_width(words[i], 13, false);
+		picture_text(p, x + 28, y, ANCHOR_LEFT, 13, INK_FAINT, text);
+		x += 46 + picture_width(text, 13, false);
 	}
-	return picture_wrap(p, MARGIN, y + 20, p->width - 2 * MARGIN, 13, INK_FAINT, "numbers in cells: the iteration of the "
-		"source loop that is performed in the iteration above, from top to bottom") - 18;
+	return s->brief ? y : picture_wrap(p, MARGIN, y + 20, p->width - 2 * MARGIN, 13, INK_FAINT, numbers) - 18;
+}
+
+/* All but the title, from y down; returns where it ends. */
+static double draw_lanes(struct plan_picture *s, double y)
+{
+	const char *head = s->brief ? "waits for (+1: before)" : "waits for; +1: of the iteration before";
+	double size = s->brief ? 11.5 : 12;
+
+	s->hidden = 0;
+	s->lanes_top = y;
+	picture_text(s->p, s->p->width - MARGIN - fmax(s->waits, picture_width(head, size, false)), y + 10, ANCHOR_LEFT, size,
+		INK_FAINT, head);
+	for (int l = 0; l < s->plan->lanes.n; l++) {
+		for (int i = 0; i < s->g->program->phases.n; i++) {
+			s->lane = l;
+			s->phase = i;
+			if (lane_has_entries(s->plan, l, i))
+				y = draw_lane_rows(s, y);
+		}
+	}
+	s->lanes_end = y;
+	if (s->hidden) {
+		picture_text(s->p, MARGIN + 10, y + 14, ANCHOR_LEFT, 13, INK_TEXT, arena_strf(s->p->arena,
+			"and %d more entr%s", s->hidden, s->hidden == 1 ? "y" : "ies"));
+		y += 22;
+	}
+	y = draw_legend(s, y + 10);
+	return draw_rings(s, y + 10);
+}
+
+/* With the highest rows that make it no higher than `most`; if none do, without the last entries. */
+static double draw_brief(struct plan_picture *s, double y, double most)
+{
+	static const double rows[] = { TWO_LINES, 22, 20, 18, 16.5 };
+	int first = s->p->shapes.n;
+	double end = 0;
+
+	s->end = INFINITY;
+	for (int i = 0; i < LEN(rows); i++) {
+		s->p->shapes.n = first;
+		s->row = rows[i];
+		if ((end = draw_lanes(s, y)) <= most)
+			return end;
+	}
+	s->p->shapes.n = first;
+	s->end = most - (end - s->lanes_end) - 30;
+	return draw_lanes(s, y);
+}
+
+/* Columns as wide as they must be in a narrow picture. */
+static void choose_columns(struct plan_picture *s)
+{
+	s->name = s->unit = 30;
+	for (int i = 0; i < s->plan->entries.n; i++) {
+		const struct entry *e = &s->plan->entries.v[i];
+
+		s->name = fmax(s->name, picture_width(s->g->tasks.v[e->task].name, 14, false) + 8);
+		s->unit = fmax(s->unit, picture_width(unit_text(s, e), 13, false) + 6);
+	}
+	for (int i = 0; i < s->g->program->loops.n; i++)		/* the heading of a loop is in both */
+		s->unit = fmax(s->unit, picture_width(label_loop_trips(s->p->arena, s->g, i), 13, false) + 4 - s->name);
+	s->name = fmin(s->name, 130);
+	s->cell = 34;
+	s->waits = fmax(s->p->width - 2 * MARGIN - 32 - s->name - s->unit - LEAST * s->cell, 80);
 }
 
 void picture_plan(struct picture *p, const struct plan *plan, const struct picture_options *o)
 {
-	static const char head[] = "waits for; +1: of the iteration before";
 	bool stages[3] = { false };
 	const char *line;
 	struct plan_picture s;
 	double y;
 
 	o = picture_begin(p, o);
-	line = "the plan as a table: entry, unit and offset, what it performs in each iteration of the pipelined loop, waits";
-	y = picture_top(p, picture_title(p, plan, o), 1, &line) + 8;
-	s = (struct plan_picture){ .p = p, .plan = plan, .g = plan->graph, .theme = o->theme,
+	line = o->brief ? picture_sizes(p, plan->graph->program, o) :
+		"the plan as a table: entry, unit and offset, what it performs in each iteration of the pipelined loop, waits";
+	y = picture_top(p, o, picture_title(p, plan, o), 1, &line) + (o->brief ? -9 : 8);
+	s = (struct plan_picture){ .p = p, .plan = plan, .g = plan->graph, .theme = o->theme, .brief = o->brief,
 		.ink = task_inks(p->arena, plan->graph), .name = 130, .unit = 70, .cell = 46, .waits = 300,
-		.stages = stages };
-	if (p->width < NARROW) {
-		s.name = 100;
-		s.unit = 64;
-		s.cell = 34;
-		s.waits = fmax(p->width - 2 * MARGIN - 32 - s.name - s.unit - LEAST * s.cell, 80);
-	}
+		.row = 28, .end = INFINITY, .stages = stages };
+	if (p->width < NARROW)
+		choose_columns(&s);
 	s.x = MARGIN + 20 + s.name + s.unit;
-	picture_text(p, p->width - MARGIN - fmax(s.waits, picture_width(head, 12, false)), y + 10, ANCHOR_LEFT, 12,
-		INK_FAINT, head);
-	for (int l = 0; l < plan->lanes.n; l++) {
-		for (int i = 0; i < plan->graph->program->phases.n; i++) {
-			s.lane = l;
-			s.phase = i;
-			if (lane_has_entries(plan, l, i))
-				y = draw_lane_rows(&s, y);
-		}
-	}
-	y = draw_legend(p, stages, y + 10);
-	y = draw_rings(p, plan, y + 10);
-	p->height = fmax(y + MARGIN, o->height);
+	y = s.brief ? draw_brief(&s, y, picture_most(o) - 2) + 2 : draw_lanes(&s, y) + MARGIN;
+	p->height = fmax(y, s.brief ? 0 : o->height);
 }

@@ -110,8 +110,9 @@ static void draw_bounds(const struct plot *r)
 static void draw_begin_of_device(const struct plot *r)
 {
 	const struct progress_curve *c = &r->v[0];
+	const char *text;
 	int i = 0;
-	double x;
+	double x, w;
 
 	while (i < c->n && !c->v[i].device)
 		i++;
@@ -119,10 +120,12 @@ static void draw_begin_of_device(const struct plot *r)
 		return;
 	x = (at_x(r, (double)c->v[i].trial) + at_x(r, (double)c->v[i - 1].trial)) / 2;
 	picture_line(r->p, x, r->y0, x, r->y1, INK_LINE, 1)->dash = 3;
-	if (x < r->x1 - 130)
-		picture_text(r->p, x + 6, r->y1 + 14, ANCHOR_LEFT, 13, INK_FAINT, "on the device");
-	else
-		picture_text(r->p, x - 6, r->y1 + 14, ANCHOR_RIGHT, 13, INK_FAINT, "on the device from here on");
+	/* on paper, so that curves do not run through the letters */
+	text = x < r->x1 - 130 ? "on the device" : "on the device from here on";
+	w = picture_width(text, 13, false);
+	x += x < r->x1 - 130 ? 6 : -6 - w;
+	picture_rect(r->p, x - 2, r->y1 + 2, w + 4, 16, INK_PAPER, INK_NONE);
+	picture_text(r->p, x, r->y1 + 14, ANCHOR_LEFT, 13, INK_FAINT, text);
 }
 
 /* ---- points --------------------------------------------------------------------- */
@@ -330,7 +333,7 @@ void picture_progress(struct picture *p, const struct progress_curve *v, int n, 
 
 	o = picture_begin(p, o);
 	p->height = o->height > 0 ? o->height : HEIGHT;
-	y = picture_top(p, o->title ? o->title : title, 1, &line);
+	y = picture_top(p, o, o->title ? o->title : title, 1, &line);
 	if (!count_points(&r)) {
 		picture_text(p, MARGIN, y + 20, ANCHOR_LEFT, TEXT, INK_FAINT, "nothing was tried");
 		return;
@@ -348,11 +351,11 @@ void picture_progress(struct picture *p, const struct progress_curve *v, int n, 
 	r.y0 = below ? r.y0 : p->height - 70;
 	r.radius = count_points(&r) > 300 ? RADIUS * 0.6 : n > 1 ? RADIUS * 0.75 : RADIUS;
 	draw_grid(&r);
-	draw_begin_of_device(&r);
 	draw_points(&r);
 	draw_bounds(&r);
 	for (int k = 0; k < n; k++)
 		draw_curve(&r, k);
+	draw_begin_of_device(&r);
 	y = draw_list(&r, y + 12);
 	draw_marks(&r, y + 4);
 }

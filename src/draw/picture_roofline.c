@@ -8,7 +8,8 @@ enum {
 	LIST = 400, DOT = 7, HEIGHT = 680, CORNERS = 20,
 	NARROW = 900,			/* a narrower picture has its list below the plot, ... */
 	NARROW_PLOT = 380,		/* ... which is then so high */
-	ENTRY = 46,			/* of the list */
+	LEAST_PLOT = 180,		/* ... or, on a slide with many points, at least so high */
+	ENTRY = 46, ENTRY_BRIEF = 22,	/* of the list */
 	STEP = 13, FAR = 24,		/* labels of crowded points are moved out by such steps, at most so often */
 	FEW = 8,			/* so many points have their names in the plot */
 	FINE = 3			/* up to so many decades there are grid lines within them */
@@ -20,6 +21,8 @@ struct roof {
 	double i0, i1, f0, f1;		/* flop/byte and flop/s at its sides */
 	double peak, memory, l2;	/* flop/s, bytes/s */
 	const char *unit;		/* sEU that has the peak */
+	bool brief;
+	double entry;			/* height of an entry of the list */
 };
 
 static double at_x(const struct roof *r, double intensity)
@@ -312,25 +315,47 @@ static void draw_points(const struct roof *r, const struct roof_point *v, int n,
 	}
 }
 
-/* The list of numbers; returns where it ends. */
+/* The list of numbers, with two lines for each or, in a brief picture, one; returns where it ends. */
 static double draw_list(const struct roof *r, const struct roof_point *v, int n, double left, double y)
 {
 	double space = r->p->width - MARGIN - left - 24;
 
 	for (int i = 0; i < n; i++) {
-		double f = v[i].flops / v[i].seconds;
+		double f = v[i].flops / v[i].seconds, x = left + 24;
+		const char *name, *speed = arena_strf(r->p->arena, "%s, %s: %s of the roof here", unit_si(f, "FLOP/s").s,
+			unit_seconds(v[i].seconds).s, unit_percent(f / most_at(r, &v[i])).s);
 
 		if (!is_drawn(&v[i]))
 			continue;
+		if (r->brief)
+			speed = arena_strf(r->p->arena, "%s, %s of the roof", unit_si(f, "FLOP/s").s,
+				unit_percent(f / most_at(r, &v[i])).s);
 		draw_dot(r->p, left + DOT, y - 5, v[i].measured, v[i].measured ? INK_SECOND : INK_FIRST);
-		picture_bold(r->p, left + 24, y, ANCHOR_LEFT, TEXT, INK_TEXT, arena_strf(r->p->arena, "%d %s",
-			i + 1, picture_fit(r->p, v[i].name, TEXT, space - 40)));
-		picture_text(r->p, left + 24, y + 19, ANCHOR_LEFT, 13, INK_FAINT, picture_fit(r->p, arena_strf(r->p->arena,
-			"%s, %s: %s of the roof here", unit_si(f, "FLOP/s").s, unit_seconds(v[i].seconds).s,
-			unit_percent(f / most_at(r, &v[i])).s), 13, space));
-		y += ENTRY;
+		name = arena_strf(r->p->arena, "%d %s", i + 1, picture_fit(r->p, v[i].name, TEXT, r->brief ? space -
+			picture_width(speed, 13, false) - 30 : space - 40));
+		picture_bold(r->p, x, y, ANCHOR_LEFT, TEXT, INK_TEXT, name);
+		if (r->brief)
+			x += picture_width(name, TEXT, true) + 10;
+		picture_text(r->p, x, r->brief ? y : y + 19, ANCHOR_LEFT, 13, INK_FAINT, picture_fit(r->p, speed, 13, space));
+		y += r->entry;
 	}
 	return y;
+}
+
+/* What the dots mean, of those that are drawn. */
+static void draw_meaning(const struct roof *r, const struct roof_point *v, int n, double x, double y)
+{
+	for (int measured = 1; measured >= 0; measured--) {
+		bool any = false;
+
+		for (int i = 0; i < n; i++)
+			any |= is_drawn(&v[i]) && v[i].measured == measured;
+		if (!any)
+			continue;
+		draw_dot(r->p, x + DOT, y + 5, measured, measured ? INK_SECOND : INK_FIRST);
+		picture_text(r->p, x + 24, y + 10, ANCHOR_LEFT, 13, INK_FAINT, measured ? "measured" : "predicted");
+		x += 120;
+	}
 }
 
 void picture_roofline(struct picture *p, const struct vdevice *d, enum dtype type,
@@ -338,12 +363,14 @@ void picture_roofline(struct picture *p, const struct vdevice *d, enum dtype typ
 {
 	struct roof r = { .p = p };
 	const char *line = "roofline: the speeds that are possible if each byte is moved once, and those of kernels";
-	double y, list, left;
+	double y, list, left, plot;
 	bool narrow;
 
 	o = picture_begin(p, o);
+	r.brief = o->brief;
+	r.entry = r.brief ? ENTRY_BRIEF : ENTRY;
 	p->height = o->height > 0 ? o->height : HEIGHT;
-	y = picture_top(p, o->title ? o->title : arena_strf(p->arena, "%s",
+	y = picture_top(p, o, o->title ? o->title : arena_strf(p->arena, "%s",
 		d->title ? d->title : d->name), 1, &line);
 	find_peak(&r, d, type);
 	if (!(r.peak > 0) || !(r.memory > 0) || !n) {
@@ -352,9 +379,10 @@ void picture_roofline(struct picture *p, const struct vdevice *d, enum dtype typ
 	}
 	choose_range(&r, v, n);
 	narrow = p->width < NARROW;
-	list = n * (double)ENTRY + 40;
+	list = n * r.entry + (r.brief ? 24 : 40);
+	plot = r.brief ? fmin(fmax(picture_most(o) * 0.75 - y - 100 - list, LEAST_PLOT), NARROW_PLOT) : NARROW_PLOT;
 	if (narrow)
-		p->height = fmax(o->height, y + 30 + NARROW_PLOT + 70 + list);
+		p->height = fmax(o->height, y + 30 + plot + 70 + list);
 	else
 		p->height = fmax(p->height, y + 40 + list + 30);
 	r.x0 = MARGIN + 70;
@@ -364,9 +392,6 @@ void picture_roofline(struct picture *p, const struct vdevice *d, enum dtype typ
 	draw_grid(&r);
 	draw_points(&r, v, n, type);
 	left = narrow ? MARGIN : r.x1 + 40;
-	y = draw_list(&r, v, n, left, narrow ? r.y0 + 84 : r.y1 + 10);
-	draw_dot(p, left + DOT, y + 5, true, INK_SECOND);
-	picture_text(p, left + 24, y + 10, ANCHOR_LEFT, 13, INK_FAINT, "measured");
-	draw_dot(p, left + 120 + DOT, y + 5, false, INK_FIRST);
-	picture_text(p, left + 144, y + 10, ANCHOR_LEFT, 13, INK_FAINT, "predicted");
+	y = draw_list(&r, v, n, left, narrow ? r.y0 + (r.brief ? 72 : 84) : r.y1 + 10);
+	draw_meaning(&r, v, n, left, y - (r.brief ? 8 : 0));
 }

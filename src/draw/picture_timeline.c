@@ -47,23 +47,22 @@ void picture_timeline(struct picture *p, const struct timeline *t, const struct 
 	o = picture_begin(p, o);
 	p->height = o->height;
 	if (!t->nphases || !t->phases[v ? v->phase : 0].events.n) {
-		y = picture_top(p, picture_title(p, t->plan, o), 1, (const char *[]){ "no events were recorded" });
+		y = picture_top(p, o, picture_title(p, t->plan, o), 1, (const char *[]){ "no events were recorded" });
 		p->height = fmax(p->height, y + MARGIN);
 		return;
 	}
 	side = p->width > 700 && !o->brief ? USE + GAP : 0;
 	panel_init(n, p, t, v, o, MARGIN + panel_labels(p, t, v, o->rings || o->only_rings) + 10, p->width - MARGIN - side);
 	if (o->brief)
-		y = picture_top(p, picture_title(p, t->plan, o), 2, (const char *[]){
-			first_part(p, first_line(p, n)), panel_strip_height(n) > BRACKETS ? "" :
+		y = picture_top(p, o, picture_title(p, t->plan, o), 3, (const char *[]){
+			picture_sizes(p, n->c.g->program, o), first_part(p, first_line(p, n)), panel_strip_height(n) > BRACKETS ? "" :
 			first_part(p, timeline_ii(p->arena, t, n->c.line)) });
 	else
-		y = picture_top(p, picture_title(p, t->plan, o), 2,
+		y = picture_top(p, o, picture_title(p, t->plan, o), 2,
 			(const char *[]){ first_line(p, n), second_line(p, n) });
 	strip = panel_strip_height(n);
 	top = o->brief ? y - 13 : y + 6;
-	y = panel_arrange(n, top + strip);
-	rows = y - top - strip;
+	rows = panel_arrange(n, 0);
 	n->stretch = panel_stretch(o->height, top + strip + panel_below(n), rows);
 	y = panel_arrange(n, top + strip);
 	panel_strip(n, top);
@@ -73,6 +72,6 @@ void picture_timeline(struct picture *p, const struct timeline *t, const struct 
 	shape_move(picture_line(p, n->x0, top + strip - 4, n->x0, y + 6, INK_BOUND, 1.5), MOTION_SWEEP, (double)n->c.from,
 		n->x1 - n->x0);		/* in animations, a line moves with time */
 	use = side > 0 ? panel_use(n, n->x1 + GAP, USE, top + strip) : 0;
-	y = panel_legend(n, fmax(rows, use) + 24);
+	y = panel_legend(n, fmax(rows, use) + panel_legend_gap(n));
 	p->height = fmax(p->height, y);
 }

@@ -15,7 +15,7 @@ struct picture_options {
 	const char *title;		/* NULL: program and device */
 	enum theme theme;		/* some texts are light or dark by theme */
 	const char *names[2];		/* of a comparison: what the timelines are called */
-	bool brief;			/* fewer words, for slides */
+	bool brief;			/* fewer words and less height, for slides: at most twice `height`, if possible */
 	bool rings;			/* timelines: slots of rings below the rows */
 	bool only_rings;		/* timelines: slots of rings, no rows */
 };

@@ -47,25 +47,17 @@ static const char *flow_text(const struct wires *w, int from, int to)
 	for (int i = g->first_in[to]; i != NONE; i = g->next_in.v[i])
 		if (g->edges.v[i].from == from && sketch_is_flow(w->s, &g->edges.v[i]))
 			buf_printf(&b, "%s%s", b.len ? ", " : "", g->buffers.v[g->edges.v[i].buffer].name);
-	return b.len ? picture_fit(w->p, b.text, EDGE_SIZE, LABEL_MAX) : "";
+	return b.len ? picture_fit(w->p, b.text, w->look->edge, LABEL_MAX) : "";
 }
 
-static bool has_neighbours(const struct sketch *s, int task)
+static double channel_width(const struct wires *w, const struct wire_back *b)
 {
-	for (int i = 0; i < s->g->tasks.n; i++)
-		if (i != task && s->layer[i] == s->layer[task])
-			return true;
-	return false;
+	return CHANNEL + 4 + picture_width(b->text, w->look->edge, false);
 }
 
-static double channel_width(const struct wire_back *b)
+void wires_init(struct wires *w, struct picture *p, struct sketch *s, const struct graph_look *look)
 {
-	return CHANNEL + 4 + picture_width(b->text, EDGE_SIZE, false);
-}
-
-void wires_init(struct wires *w, struct picture *p, struct sketch *s)
-{
-	*w = (struct wires){ .p = p, .s = s };
+	*w = (struct wires){ .p = p, .s = s, .look = look };
 	for (int i = 0; i < s->g->edges.n; i++) {
 		const struct edge *e = &s->g->edges.v[i];
 		const char *buffers = is_carried(s, e) ? label_edge_buffers(p->arena, s->g, i) : NULL;
@@ -73,12 +65,12 @@ void wires_init(struct wires *w, struct picture *p, struct sketch *s)
 		if (buffers)
 			VEC_PUSH(p->arena, &w->backs, ((struct wire_back){ .from = e->from, .to = e->to,
 				.text = picture_fit(p, arena_strf(p->arena, "%s %s", label_distance(p->arena, e), buffers),
-					EDGE_SIZE, LABEL_MAX) }));
+					w->look->edge, LABEL_MAX) }));
 	}
 	w->own = ARENA_ARRAY(p->arena, s->g->tasks.n, double);
 	for (int i = 0; i < w->backs.n; i++)
-		if (w->backs.v[i].from == w->backs.v[i].to && has_neighbours(s, w->backs.v[i].from))
-			w->own[w->backs.v[i].from] += channel_width(&w->backs.v[i]);
+		if (w->backs.v[i].from == w->backs.v[i].to)
+			w->own[w->backs.v[i].from] += channel_width(w, &w->backs.v[i]);
 }
 
 double wires_own(const struct wires *w, int task)
@@ -86,9 +78,9 @@ double wires_own(const struct wires *w, int task)
 	return w->own[task];
 }
 
-static double port_width(const char *text)
+static double port_width(const struct wires *w, const char *text)
 {
-	return (*text ? 4 + picture_width(text, EDGE_SIZE, false) : 0) + PORT_GAP;
+	return (*text && w->look->labels ? 4 + picture_width(text, w->look->edge, false) : 0) + PORT_GAP;
 }
 
 double wires_width(const struct wires *w, int task)
@@ -99,7 +91,7 @@ double wires_width(const struct wires *w, int task)
 	for (int from = 0; from < w->s->g->tasks.n; from++) {
 		const char *text = w->s->layer[from] == NONE ? "" : flow_text(w, from, task);
 
-		sum += *text ? port_width(text) : 0;
+		sum += *text ? port_width(w, text) : 0;
 		n += *text != '\0';
 	}
 	for (int i = 0; i < w->backs.n; i++)
@@ -127,7 +119,7 @@ static double side_y(const struct wires *w, int back, bool out)
 		nth += i < back;
 		n++;
 	}
-	return BOX * ((out ? 0.5 : 0) + 0.5 * (nth + 1) / (n + 1));
+	return w->look->box * ((out ? 0.5 : 0) + 0.5 * (nth + 1) / (n + 1));
 }
 
 /* Ports of a box from left to right: in the order of where lines come from, those of earlier iterations last. */
@@ -154,13 +146,13 @@ static void choose_ports(struct wires *w, int node)
 			VEC_PUSH(w->p->arena, &w->ports, ((struct wire_port){ node, NONE, i, "", 0 }));
 	n = w->ports.n - first;
 	for (int i = first; i < w->ports.n; i++)
-		sum += port_width(w->ports.v[i].text);
+		sum += port_width(w, w->ports.v[i].text);
 	x = n == 1 ? middle(w, node) : middle(w, node) - (sum - PORT_GAP) / 2;
 	for (int i = first; i < w->ports.n; i++) {
 		w->ports.v[i].x = x;
 		if (w->ports.v[i].back != NONE)
 			w->backs.v[w->ports.v[i].back].to_x = x;
-		x += port_width(w->ports.v[i].text);
+		x += port_width(w, w->ports.v[i].text);
 	}
 }
 
@@ -295,7 +287,7 @@ static void choose_channels(struct wires *w, double right)
 			if (b->own || abs(node_at(w, b->from)->layer - node_at(w, b->to)->layer) != length)
 				continue;
 			b->x = right + CHANNEL + w->width;
-			w->width += channel_width(b);
+			w->width += channel_width(w, b);
 		}
 	}
 }
@@ -309,16 +301,19 @@ void wires_route(struct wires *w, double x, double right)
 	for (int i = 0; i < w->backs.n; i++) {
 		struct wire_back *b = &w->backs.v[i];
 		double distance = CHANNEL;
+		bool from_loop, to_loop;		/* is the side of the box taken? */
 		int below = 0;
 
-		b->own = b->from == b->to && w->own[b->from] > 0 && !is_rightmost(w, w->s->node[b->from]);
+		b->own = b->from == b->to;
+		from_loop = w->own[b->from] > 0;
+		to_loop = w->own[b->to] > 0;
 		b->from = w->s->node[b->from];
 		b->to = w->s->node[b->to];
-		b->from_side = b->own || is_rightmost(w, b->from);
-		b->to_side = b->own || is_rightmost(w, b->to);
+		b->from_side = b->own || (!from_loop && is_rightmost(w, b->from));
+		b->to_side = b->own || (!to_loop && is_rightmost(w, b->to));
 		for (int k = 0; k < i; k++) {
 			below += w->backs.v[k].from == b->from;
-			distance += w->backs.v[k].own && w->backs.v[k].from == b->from ? channel_width(&w->backs.v[k]) : 0;
+			distance += w->backs.v[k].own && w->backs.v[k].from == b->from ? channel_width(w, &w->backs.v[k]) : 0;
 		}
 		if (b->own)
 			b->x = wires_node_x(w, b->from) + wires_node_width(w, b->from) + distance;
@@ -367,16 +362,16 @@ static struct shape *draw_bent(struct picture *p, const struct point *v, int n, 
 
 static double track_y(const struct wires *w, int gap, const struct wire_part *part)
 {
-	return w->gap[gap].y + part->track * TRACK;
+	return w->gap[gap].y + part->track * w->look->track;
 }
 
 static void draw_part(struct wires *w, int k, const struct wire_part *part, const double *top)
 {
-	double y0 = top[k - 1] + BOX;
+	double y0 = top[k - 1] + w->look->box;
 
 	for (int i = 0; i < part->nto; i++) {
 		bool passing = node_at(w, part->to[i])->passing;
-		double y1 = passing ? top[k] + BOX : top[k] - ARROW + 2, x = part->to_x[i], y = track_y(w, k, part);
+		double y1 = passing ? top[k] + w->look->box : top[k] - ARROW + 2, x = part->to_x[i], y = track_y(w, k, part);
 
 		if (part->track == NONE)
 			picture_line(w->p, x, y0, x, y1, INK_LINE, 1.6);
@@ -404,14 +399,14 @@ static double text_y(const struct wires *w, const struct wire_back *b)
 {
 	double mid = (b->from_y + b->to_y) / 2, half = fabs(b->from_y - b->to_y) / 2;
 
-	for (int step = 0; step < 2 * half + 10 * BOX && !b->own; step += 4) {
+	for (int step = 0; step < 2 * half + 10 * w->look->box && !b->own; step += 4) {
 		double y = mid + (step % 8 ? step / 2 + 2 : -step / 2);
 		bool free = true;
 
 		for (int i = 0; i < w->backs.n; i++) {
 			const struct wire_back *o = &w->backs.v[i];
 
-			free &= o == b || o->x < b->x || (fabs(o->from_y - y) > EDGE_SIZE && fabs(o->to_y - y) > EDGE_SIZE);
+			free &= o == b || o->x < b->x || (fabs(o->from_y - y) > w->look->edge && fabs(o->to_y - y) > w->look->edge);
 		}
 		if (free)
 			return y;
@@ -421,7 +416,7 @@ static double text_y(const struct wires *w, const struct wire_back *b)
 
 static void draw_back(struct wires *w, const struct wire_back *b, const double *top)
 {
-	double from_x = wires_node_x(w, b->from) + wires_node_width(w, b->from), from_y = top[node_at(w, b->from)->layer] + BOX;
+	double from_x = wires_node_x(w, b->from) + wires_node_width(w, b->from), from_y = top[node_at(w, b->from)->layer] + w->look->box;
 	double to_x = wires_node_x(w, b->to) + wires_node_width(w, b->to), to_y = top[node_at(w, b->to)->layer];
 	struct point v[6];
 	int n = 0;
@@ -436,12 +431,12 @@ static void draw_back(struct wires *w, const struct wire_back *b, const double *
 		v[n++] = (struct point){ to_x + ARROW - 2, b->to_y };
 	else
 		v[n++] = (struct point){ b->to_x, b->to_y }, v[n++] = (struct point){ b->to_x, to_y - ARROW + 2 };
-	draw_bent(w->p, v, n, INK_BOUND)->dash = 5;
+	draw_bent(w->p, v, n, INK_BOUND)->dash = b->own ? 3 : 5;
 	if (b->to_side)
 		picture_head(w->p, to_x, b->to_y, -1, 0, ARROW, INK_BOUND);
 	else
 		picture_head(w->p, b->to_x, to_y, 0, 1, ARROW, INK_BOUND);
-	picture_text(w->p, b->x + 5, text_y(w, b) + 4, ANCHOR_LEFT, EDGE_SIZE, INK_BOUND, b->text);
+	picture_text(w->p, b->x + 5, text_y(w, b) + 4, ANCHOR_LEFT, w->look->edge, INK_BOUND, b->text);
 }
 
 void wires_draw(struct wires *w, const double *top)
@@ -453,8 +448,8 @@ void wires_draw(struct wires *w, const double *top)
 	for (int i = 0; i < w->ports.n; i++) {
 		const struct wire_port *o = &w->ports.v[i];
 
-		if (*o->text)
-			picture_text(w->p, o->x + 5, top[node_at(w, o->node)->layer] - 5, ANCHOR_LEFT, EDGE_SIZE, INK_FAINT, o->text);
+		if (*o->text && w->look->labels)
+			picture_text(w->p, o->x + 5, top[node_at(w, o->node)->layer] - 5, ANCHOR_LEFT, w->look->edge, INK_FAINT, o->text);
 	}
 	for (int i = 0; i < w->backs.n; i++) {
 		struct wire_back *b = &w->backs.v[i];

@@ -1,6 +1,7 @@
 /* Indices of a phase's events by sTask and by lane, sorted by issue, and binary searches in them (lookup.h). */
 #include "sim/lookup.h"
 
+#include <limits.h>
 #include <stdlib.h>
 
 static int64_t begin_of(const struct event *e)
@@ -142,32 +143,91 @@ int lookup_near(const struct lookup *l, const struct lookup_list *list, int64_t 
 	return list->v[lo];
 }
 
+/* The n-th event of an sTask in one tile, counted from 0, or for n < 0 from the end, where the last is -1; NULL if there
+ * are too few. Events come tile by tile, except those of replicas. */
+static const struct event *event_of_tile(const struct lookup *l, const struct entry *e, int tile, int n)
+{
+	const struct lookup_list *list = &l->of_task[e->task];
+	const struct event *all = l->line->events.v;
+	bool mixed = l->plan->lanes.v[e->lane].replicas > 1;
+	int step = n < 0 ? -1 : 1, i;
+
+	BISECT(i, list->n, all[list->v[i]].tile < tile + (n < 0));
+	i -= n < 0;
+	if (mixed)
+		i = n < 0 ? list->n - 1 : 0;
+	for (n = n < 0 ? -1 - n : n; i >= 0 && i < list->n; i += step) {
+		const struct event *x = &all[list->v[i]];
+
+		if (x->tile == tile && !n--)
+			return x;
+		if (x->tile != tile && !mixed)
+			return NULL;
+	}
+	return NULL;
+}
+
+/* Offsets of a lane's entries in the busiest loop; false if it has none. */
+static bool offsets_of(const struct lookup *l, int lane, int *least, int *most)
+{
+	const struct plan *p = l->plan;
+
+	*least = INT_MAX;
+	*most = INT_MIN;
+	for (int i = 0; i < p->entries.n; i++) {
+		const struct entry *e = &p->entries.v[i];
+
+		if (e->lane != lane || p->graph->tasks.v[e->task].loop != l->line->ii_loop)
+			continue;
+		*least = (int)min_i64(*least, e->at);
+		*most = (int)max_i64(*most, e->at);
+	}
+	return *least <= *most;
+}
+
+/* In iteration j of its loop, an entry performs j + `at`. So all entries of a lane have something to do from iteration
+ * -least to the one that performs the last instance of the entry with the highest offset. */
+static bool steady_of_lane(const struct lookup *l, int lane, int tile, struct lookup_span *all, struct lookup_span *steady)
+{
+	const struct plan *p = l->plan;
+	int least, most;
+
+	*all = *steady = (struct lookup_span){ INT64_MAX, 0 };
+	if (!offsets_of(l, lane, &least, &most))
+		return false;
+	for (int i = 0; i < p->entries.n; i++) {
+		const struct entry *e = &p->entries.v[i];
+		const struct event *x;
+
+		if (e->lane != lane || p->graph->tasks.v[e->task].loop != l->line->ii_loop || !(x = event_of_tile(l, e, tile, 0)))
+			continue;
+		all->begin = min_i64(all->begin, x->start - x->before);
+		all->end = max_i64(all->end, event_of_tile(l, e, tile, -1)->end);
+		/* with too few iterations, there is no steady state: *steady stays empty */
+		x = event_of_tile(l, e, tile, e->at - least);
+		steady->begin = x ? min_i64(steady->begin, x->start - x->before) : steady->begin;
+		x = event_of_tile(l, e, tile, -1 - (most - e->at));
+		steady->end = x ? max_i64(steady->end, x->end) : steady->end;
+	}
+	return all->begin != INT64_MAX;
+}
+
 bool lookup_steady(const struct lookup *l, int tile, int64_t *begin, int64_t *from, int64_t *to, int64_t *end)
 {
-	const struct graph *g = l->plan->graph;
-	const struct event *all = l->line->events.v;
 	bool any = false;
 
 	*begin = *to = INT64_MAX;
 	*from = *end = 0;
-	for (int t = 0; t < g->tasks.n && l->line->ii_loop != NONE; t++) {
-		const struct lookup_list *list = &l->of_task[t];
-		int first = NONE, last = NONE, lo;
+	for (int lane = 0; lane < l->plan->lanes.n && l->line->ii_loop != NONE; lane++) {
+		struct lookup_span all, steady;
 
-		if (g->tasks.v[t].loop != l->line->ii_loop)
-			continue;
-		BISECT(lo, list->n, all[list->v[lo]].tile < tile);	/* events of a task come tile by tile */
-		for (; lo < list->n && all[list->v[lo]].tile == tile; lo++) {
-			first = first == NONE ? list->v[lo] : first;
-			last = list->v[lo];
-		}
-		if (first == NONE)
+		if (!steady_of_lane(l, lane, tile, &all, &steady))
 			continue;
 		any = true;
-		*begin = min_i64(*begin, all[first].start);
-		*from = max_i64(*from, all[first].start);
-		*to = min_i64(*to, all[last].end);
-		*end = max_i64(*end, all[last].end);
+		*begin = min_i64(*begin, all.begin);
+		*from = max_i64(*from, steady.begin);
+		*to = min_i64(*to, steady.end);
+		*end = max_i64(*end, all.end);
 	}
 	return any && *from < *to;
 }

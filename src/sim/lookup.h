@@ -42,9 +42,9 @@ int lookup_next_of_task(const struct lookup *l, int event, int n);
 /* The event of a list whose issue is nearest to a cycle; NONE if the list is empty. */
 int lookup_near(const struct lookup *l, const struct lookup_list *list, int64_t cycle);
 
-/* The steady state of the busiest loop (ii_loop) in one tile: [*from, *to) begins when each sTask of the loop has
- * started its first instance, and ends when one has ended its last; [*begin, *end) is all of the loop. False if
- * there is no such time, or the timeline has no event of the tile. */
+/* The steady state of the busiest loop (ii_loop) in one tile: [*from, *to) begins when every lane has begun the first
+ * iteration in which all its entries have something to do, and ends when a lane has completed its last such iteration;
+ * [*begin, *end) is all of the loop. False if there is no such time, or the timeline has no event of the tile. */
 bool lookup_steady(const struct lookup *l, int tile, int64_t *begin, int64_t *from, int64_t *to, int64_t *end);
 
 #endif

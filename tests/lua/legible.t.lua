@@ -82,6 +82,40 @@ local function drawn(x, options)
   return file:read "a"
 end
 
+-- Where bars of one colour begin, and where the interval and the steady state are drawn.
+local function bars(svg)
+  local starts, interval, steady = {}, {}, {}
+  for tag in svg:gmatch "<rect([^>]*)>" do
+    local x, w, fill = number(tag, "x"), number(tag, "width"), tag:match ' fill="(#%x+)"'
+    if tag:find 'height="2.4" fill="#1a1a1a"' then interval = {x, x + w} end
+    if tag:find 'height="4" fill="#009e73"' then steady[#steady + 1] = {x, x + w} end
+    if fill and tag:find 'stroke="#ffffff"' then starts[fill] = starts[fill] or {} table.insert(starts[fill], x) end
+  end
+  return starts, interval, steady
+end
+
+local function near(list, x)
+  for _, other in ipairs(list) do if math.abs(other - x) < 0.6 then return true end end
+  return false
+end
+
+-- Does the bracket of the interval reach from one start of an sTask to another one?
+local function between_starts(svg)
+  local starts, interval = bars(svg)
+  for _, list in pairs(starts) do
+    if interval[1] and near(list, interval[1]) and near(list, interval[2]) then return true end
+  end
+  return false
+end
+
+-- A letter of a cause that the legend explains, but no row has.
+local function explained_in_vain(svg)
+  local rows, causes = svg:match "^(.*)the lane waits for: ([^<]*)"
+  for letter in (", " .. (causes or "")):gmatch ", (%l) " do
+    if not rows:find(">" .. letter .. "[:<]") then return letter end
+  end
+end
+
 -- Each sTask of a program with one phase has a colour of its own; its box is the only one that has it.
 local function same_colour(svg)
   local seen = {}
@@ -89,6 +123,15 @@ local function same_colour(svg)
     if seen[fill] then return fill end
     seen[fill] = true
   end
+end
+
+-- 640 pixels wide, at most twice as high as a third of a screen, and legible there.
+local function slide(svg, what)
+  local least = 100
+  for size in svg:gmatch 'font%-size="([%d.]+)"' do least = math.min(least, tonumber(size)) end
+  tap.is(number(svg, "width"), 640, what .. " is as wide as a third of a screen")
+  tap.ok(number(svg, "height") <= 720, "  and at most twice as high", number(svg, "height"))
+  tap.ok(least >= 13.7, "  with text that can be read", least)
 end
 
 for _, name in ipairs{"attention_serial", "attention_overlap", "attention_pingpong", "attention_d128", "attention_d128_causal", "attention_d256",
@@ -104,15 +147,48 @@ for _, name in ipairs{"attention_serial", "attention_overlap", "attention_pingpo
   local tl = plan:simulate()
   for _, o in ipairs{{}, {width = 640}, {preset = "slide"}, {from = 0}, {rings = true}} do
     local what = ("%s with %s"):format(name, next(o) or "no options")
-    tap.is(unclear(drawn(tl, o)), nil, what .. ": texts of the timeline lie apart")
+    local picture = drawn(tl, o)
+    tap.is(unclear(picture), nil, what .. ": texts of the timeline lie apart")
+    tap.is(explained_in_vain(picture), nil, what .. ": its legend explains what is drawn")
+    if not o.preset then tap.ok(between_starts(picture) or o.from and not picture:find ">II ", what .. ": its interval lies between two starts of an sTask") end
+    if o.preset then tap.ok(number(picture, "height") <= 480, what .. ": as high as a third of a screen, or little higher") end
     o.rings, o.from = nil, nil
-    if next(o) then tap.is(unclear(drawn(plan, o)), nil, what .. ": texts of the plan, too") end
+    if next(o) then
+      picture = drawn(plan, o)
+      tap.is(unclear(picture), nil, what .. ": texts of the plan, too")
+      if o.preset then slide(picture, what .. ": the plan") end
+    end
   end
   for _, o in ipairs{{width = 640}, {preset = "slide"}} do
-    local pair = mr.compare(tl, tl, {names = {"one", "other"}})
-    tap.is(unclear(drawn(pair, o)), nil, ("%s with %s: and of a comparison"):format(name, next(o)))
+    local pair = drawn(mr.compare(tl, tl, {names = {"one", "other"}}), o)
+    tap.is(unclear(pair), nil, ("%s with %s: and of a comparison"):format(name, next(o)))
+    if o.preset then slide(pair, name .. ": the comparison") end
   end
+  local small = drawn(plan.graph, {preset = "slide"})
+  slide(small, name .. ": the graph")
+  tap.is(unclear(small), nil, "  whose texts lie apart")
+  tap.is(crossing(select(3, read(small)), (read(small))), nil, "  with no line through them")
 end
+
+-- The steady state begins with the first iteration in which all entries of a lane have something to do, on the lane that
+-- reaches it last: with offsets the second product of the one instance is that of the other's first.
+for name, first in pairs{attention_serial = "mma_qk 0", attention_overlap = "mma_qk 1", attention_pingpong = "mma_qk.1 1"} do
+  local svg = drawn(mr.load_plan(name):simulate(), {from = 0, to = 9000})
+  local _, _, steady = bars(svg)
+  local starts = svg:match('<rect x="([%d.]+)"[^>]*stroke="#ffffff"[^>]*><title>' .. first:gsub("%p", "%%%0") .. " of ")
+  tap.ok(#steady > 0 and math.abs(steady[1][1] - tonumber(starts)) < 0.6, name .. ": the steady state begins with " .. first, starts)
+end
+
+-- A loop edge of an sTask on itself stays at its box, also if no other box is in its row.
+local function farthest_dash(svg)
+  local x = 0
+  for d in svg:gmatch '<path d="(M[^"]*)"[^>]*stroke%-dasharray' do for at in d:gmatch "[ML]([%d.]+) " do x = math.max(x, tonumber(at)) end end
+  return x
+end
+local _, boxes = read(drawn(mr.load_plan "gemm_cooperative".graph))
+local right = 0
+for _, box in ipairs(boxes) do if box[3] > right and box[2] > boxes[1][4] then right = box[3] end end
+tap.ok(farthest_dash(drawn(mr.load_plan "gemm_cooperative".graph)) <= right + 16, "a loop at its box is small", right)
 
 os.remove(path)
 tap.done_testing()

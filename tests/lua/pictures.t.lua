@@ -133,11 +133,14 @@ for _, options in ipairs{{theme = "dark"}, {by = "seu"}, {by = "ring"}, {tile = 
   tl:svg(dir .. "/o.svg", options)
   ok(#read(dir .. "/o.svg") > 500, "options " .. next(options))
 end
-for _, x in ipairs{tl, plan, mr.compare(tl, other), mr.roofline{tl}} do
+local points = {}
+for i = 1, 8 do points[i] = {plan, ms = i / 10} end
+for _, x in ipairs{tl, plan, graph, mr.compare(tl, other), mr.roofline{tl}, mr.roofline(points), mr.progress{tried}} do
   x:svg(dir .. "/slide.svg", {preset = "slide", title = "Two products"})
   local slide, least = read(dir .. "/slide.svg"), 100
   for size in slide:gmatch 'font%-size="([%d.]+)"' do least = math.min(least, tonumber(size)) end
-  like(slide, '^<svg [^>]*width="640"', "a slide is 640 wide")
+  local high = tonumber(slide:match '^<svg [^>]*width="640" height="([%d.]+)"')
+  ok(high and high <= 720, "a slide is 640 wide, and at most twice as high as a third of a screen", high)
   ok(least >= 13.7, "its least text can be read at a third of a screen", least)
 end
 tl:svg(dir .. "/slide.svg", {preset = "slide", title = "Two products"})
