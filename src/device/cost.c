@@ -15,6 +15,17 @@ static bool is_valid_type(enum dtype t)
 	return (int)t >= 0 && (int)t < RATE_TYPES;
 }
 
+/* Matrix instructions name the type of each operand only where both are floats of 8 bits (PTX ISA, wgmma; CDNA 3 ISA,
+ * MFMA); all others read both operands as one type. */
+static bool can_multiply(const struct seu *s, const struct work *w)
+{
+	bool can = is_valid_type(w->type) && s->flops[w->type] > 0;
+
+	for (int i = 0; i < LEN(w->operand) && w->mixed; i++)
+		can &= (w->operand[i] == DT_E4M3 || w->operand[i] == DT_E5M2) && s->flops[w->operand[i]] > 0;
+	return can;
+}
+
 bool device_can(const struct vdevice *d, int seu, const struct work *w)
 {
 	if (seu < 0 || seu >= d->nseus)
@@ -23,7 +34,7 @@ bool device_can(const struct vdevice *d, int seu, const struct work *w)
 	case SEU_COPY:
 		return w->kind == WORK_LOAD || w->kind == WORK_STORE;
 	case SEU_MATRIX:
-		return w->kind == WORK_MMA && is_valid_type(w->type) && d->seu[seu].flops[w->type] > 0;
+		return w->kind == WORK_MMA && can_multiply(&d->seu[seu], w);
 	case SEU_VECTOR:
 		return true;
 	case SEU_KINDS:

@@ -131,7 +131,9 @@ enum work_kind { WORK_LOAD, WORK_STORE, WORK_MMA, WORK_COMPUTE };
 
 struct work {
 	enum work_kind kind;
-	enum dtype type;		/* of the operands (MMA) or elements moved */
+	enum dtype type;		/* of the elements moved; MMA: of the operands, the wider one of two */
+	bool mixed;			/* MMA: the operands are of different types, */
+	enum dtype operand[2];		/* ... these */
 	int64_t m, n, k;		/* MMA: extents of the product */
 	bool a_in_registers;		/* MMA: the first operand is in registers */
 	double flops;
@@ -158,7 +160,8 @@ struct cost {
 
 /* The sEU that executes this work by default; NONE if none can. */
 int device_seu_for(const struct vdevice *d, const struct work *w);
-/* Can sEU number `seu` execute the work? */
+/* Can sEU number `seu` execute the work? A matrix unit multiplies operands of one type, and of those of different types
+ * only the two floats of 8 bits. */
 bool device_can(const struct vdevice *d, int seu, const struct work *w);
 /* The sEU of that name; NONE. */
 int device_find_seu(const struct vdevice *d, const char *name);

@@ -5,13 +5,12 @@
  * which axis is contiguous. */
 static void put_wgmma(struct buf *o, const struct product_form *f)
 {
-	const char *type = dtype_name(f->type);
 	int sums = f->cols / 2;		/* of a thread; operands are numbered behind them */
-	bool says_axis = dtype_bits(f->type) == 16;
+	bool says_axis = dtype_bits(f->b_type) == 16;
 
 	buf_printf(o, "\tasm volatile(\"{\\n.reg .pred p;\\nsetp.ne.b32 p, %%%d, 0;\\n\"\n"
 		"\t\t\"wgmma.mma_async.sync.aligned.m64n%dk%d.f32.%s.%s {",
-		sums + (f->registers ? 5 : 2), f->cols, 32 * 8 / dtype_bits(f->type), type, type);
+		sums + (f->registers ? 5 : 2), f->cols, f->depth, dtype_name(f->a_type), dtype_name(f->b_type));
 	for (int i = 0; i < sums; i++)
 		buf_printf(o, "%s%%%d", i ? ", " : "", i);
 	if (f->registers)
@@ -33,14 +32,12 @@ static void put_wgmma(struct buf *o, const struct product_form *f)
 /* mma.sync, 16 x 8 x 32 bytes: no registers but the operands' and four sums. */
 static void put_mma_sync(struct buf *o, const struct product_form *f)
 {
-	const char *type = dtype_name(f->type);
-
 	buf_puts(o, "\tif (!add) EACH(i, 4) d[i] = 0.f;\n");
 	buf_printf(o, "\tasm volatile(\"mma.sync.aligned.m16n8k%d.row.col.f32.%s.%s.f32 "
 		"{%%0, %%1, %%2, %%3}, {%%4, %%5, %%6, %%7}, {%%8, %%9}, {%%0, %%1, %%2, %%3};\"\n"
 		"\t\t: \"+f\"(d[0]), \"+f\"(d[1]), \"+f\"(d[2]), \"+f\"(d[3])\n"
 		"\t\t: \"r\"(a[0]), \"r\"(a[1]), \"r\"(a[2]), \"r\"(a[3]), \"r\"(b[0]), \"r\"(b[1]));\n",
-		f->depth, type, type);
+		f->depth, dtype_name(f->a_type), dtype_name(f->b_type));
 }
 
 static void put_product(struct buf *o, const struct product_form *f)

@@ -71,6 +71,9 @@ static void mma_work(const struct builder *b, struct stask *s, const struct node
 
 	s->work.kind = WORK_MMA;
 	s->work.type = dtype_bits(x->type) >= dtype_bits(y->type) ? x->type : y->type;
+	s->work.mixed = x->type != y->type;
+	s->work.operand[0] = x->type;
+	s->work.operand[1] = y->type;
 	s->work.m = s->work.n = 1;
 	s->work.k = contracted(b, s, node);
 	for (int i = 0; i < node->naxes; i++)

@@ -130,9 +130,10 @@ static inline void quad_transpose(u32 *y, int q)
 #define groups_commit() host_rt->groups_commit()
 #define stores_commit() host_rt->stores_commit()
 #define STORES_READ(n) host_rt->stores_read(n)
-#define host_mma_ss(d, a, b, add, columns, ta, tb, type) host_rt->product(d, NULL, a, b, add, columns, ta, tb, type)
-#define host_mma_rs(d, a, b, add, columns, ta, tb, type) host_rt->product(d, a, 0, b, add, columns, ta, tb, type)
-#define host_mma_warp(d, a, b, add, type) host_rt->warp_product(d, a, b, add, type)
+/* The last two arguments are the types of the operands. */
+#define host_mma_ss(d, a, b, add, columns, ta, tb, ...) host_rt->product(d, NULL, a, b, add, columns, ta, tb, __VA_ARGS__)
+#define host_mma_rs(d, a, b, add, columns, ta, tb, ...) host_rt->product(d, a, 0, b, add, columns, ta, tb, __VA_ARGS__)
+#define host_mma_warp(d, a, b, add, ...) host_rt->warp_product(d, a, b, add, __VA_ARGS__)
 
 static inline u64 descriptor(u64 bits, u32 from, u32 by)
 {

@@ -60,9 +60,10 @@ struct host_runtime {
 	void (*groups_wait)(int n);
 	/* regs NULL: the first operand is in shared memory at descriptor a */
 	void (*product)(float *d, const uint32_t *regs, uint64_t a, uint64_t b, int add,
-		int columns, int ta, int tb, int type);
+		int columns, int ta, int tb, int type_a, int type_b);
 	/* of a warp, synchronous: 16 x 8 sums, 16 deep */
-	void (*warp_product)(float *d, const uint32_t *a, const uint32_t *b, int add, int type);
+	void (*warp_product)(float *d, const uint32_t *a, const uint32_t *b, int add, int type_a,
+		int type_b);
 	void (*get)(uint32_t address, void *to, uint32_t n);
 	void (*put)(uint32_t address, const void *from, uint32_t n);
 	void (*put_copied)(uint32_t address, const void *from, uint32_t n);

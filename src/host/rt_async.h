@@ -58,7 +58,7 @@ struct host_product {
 	uint64_t a, b;
 	int columns, group;
 	uint32_t block;			/* of the cluster */
-	enum host_type type;
+	enum host_type type_a, type_b;	/* as wide as each other */
 	struct host_sums *sums;
 	struct host_access who;
 	const uint32_t *from[HOST_GROUP];	/* A's registers, and their values at the issue */
@@ -328,17 +328,17 @@ static inline uint32_t host_element(const struct host_matrix *m, bool transposed
 /* Elements of the contracted axis that an instruction takes. */
 static inline int host_depth(const struct host_product *p)
 {
-	return HOST_DEPTH_BYTES / host_type_bytes(p->type);
+	return HOST_DEPTH_BYTES / host_type_bytes(p->type_a);
 }
 
-static inline float host_fetch(const struct host_product *p, const struct host_matrix *m,
+static inline float host_fetch(const struct host_product *p, const struct host_matrix *m, enum host_type type,
 	bool transposed, int i, int k, const struct host_actor *actor)
 {
-	uint32_t x = 0, bytes = (uint32_t)host_type_bytes(p->type);
+	uint32_t x = 0, bytes = (uint32_t)host_type_bytes(type);
 
 	memcpy(&x, host_access(host_address_in(p->block, host_element(m, transposed, i, k, (int)bytes)),
 		bytes, false, actor), bytes);
-	return host_from_bits(p->type, x);
+	return host_from_bits(type, x);
 }
 
 static inline void host_fetch_a(const struct host_product *p, const struct host_actor *actor,
@@ -350,14 +350,14 @@ static inline void host_fetch_a(const struct host_product *p, const struct host_
 		m = host_descriptor(p->a);
 		for (int i = 0; i < HOST_ROWS; i++)
 			for (int k = 0; k < host_depth(p); k++)
-				a[i][k] = host_fetch(p, &m, p->ta, i, k, actor);
+				a[i][k] = host_fetch(p, &m, p->type_a, p->ta, i, k, actor);
 		return;
 	}
 	for (int t = 0; t < HOST_GROUP; t++)
 		for (int r = 0; r < 4; r++)
 			for (int e = 0; e < 2; e++)
 				a[t / 32 * 16 + t % 32 / 4 + 8 * (r & 1)]
-					[2 * (t % 4) + e + 8 * (r >> 1)] = host_from_bits(p->type,
+					[2 * (t % 4) + e + 8 * (r >> 1)] = host_from_bits(p->type_a,
 					p->held[t][r] >> 16 * e & 0xffff);
 }
 
@@ -421,7 +421,7 @@ static inline void host_multiply(struct host_product *p)
 	host_fetch_a(p, &actor, a);
 	for (int j = 0; j < p->columns; j++)
 		for (int k = 0; k < host_depth(p); k++)
-			b[k][j] = host_fetch(p, &m, p->tb, j, k, &actor);
+			b[k][j] = host_fetch(p, &m, p->type_b, p->tb, j, k, &actor);
 	for (int i = 0; i < HOST_ROWS; i++) {
 		float *d = p->sums->v[i];
 
@@ -540,7 +540,9 @@ static inline void host_mma(float *d, const struct host_product *what, const uin
 		host_fail("a product without groups_fence since the last wait for groups");
 	if (what->columns % 8 || what->columns < 8 || what->columns > HOST_COLUMNS_MAX)
 		host_fail("a product of %d columns", what->columns);
-	if (host_type_bytes(what->type) != 2 && (what->registers || what->ta || what->tb))
+	if (host_type_bytes(what->type_a) != host_type_bytes(what->type_b))
+		host_fail("a product of operands that are not as wide as each other");
+	if (host_type_bytes(what->type_a) != 2 && (what->registers || what->ta || what->tb))
 		host_fail("a product of operands that are not of 16 bits, in registers or transposed");
 	p = host_deposit(what);
 	if (!p->sums) {
@@ -556,22 +558,24 @@ static inline void host_mma(float *d, const struct host_product *what, const uin
 }
 
 static inline void host_product(float *d, const uint32_t *regs, uint64_t a, uint64_t b, int add,
-	int columns, int ta, int tb, int type)
+	int columns, int ta, int tb, int type_a, int type_b)
 {
 	host_mma(d, &(struct host_product){ .a = a, .b = b, .add = add != 0, .ta = ta != 0, .tb = tb != 0,
-		.columns = columns, .type = (enum host_type)type, .registers = regs != NULL }, regs);
+		.columns = columns, .type_a = (enum host_type)type_a, .type_b = (enum host_type)type_b,
+		.registers = regs != NULL }, regs);
 }
 
 /* mma.sync.m16n8k16: of the first operand, thread t has rows t / 4 and t / 4 + 8, of the second one
  * column t / 4, and along what is contracted 2 (t mod 4) and the next, and the same of the second
  * eight; of the sums its rows in columns 2 (t mod 4) and the next. */
-static inline void host_warp_product(float *d, const uint32_t *a, const uint32_t *b, int add, int type)
+static inline void host_warp_product(float *d, const uint32_t *a, const uint32_t *b, int add, int type_a,
+	int type_b)
 {
 	int me = host.self->thread, t = me % HOST_WARP;
 	struct host_warp *w = &host_sync.warp[me / HOST_WARP];
 	int half = w->meeting.generation & 1;
 
-	if (host_type_bytes((enum host_type)type) != 2)
+	if (host_type_bytes((enum host_type)type_a) != 2 || host_type_bytes((enum host_type)type_b) != 2)
 		host_fail("a product of a warp on operands that are not of 16 bits");
 	memcpy(w->words[half][t].a, a, sizeof(w->words[half][t].a));
 	memcpy(w->words[half][t].b, b, sizeof(w->words[half][t].b));
@@ -585,8 +589,8 @@ static inline void host_warp_product(float *d, const uint32_t *a, const uint32_t
 			uint32_t x = w->words[half][row + from].a[k / 8 * 2 + i / 2] >> shift;
 			uint32_t y = w->words[half][col + from].b[k / 8] >> shift;
 
-			sum += host_from_bits((enum host_type)type, x & 0xffff) *
-				host_from_bits((enum host_type)type, y & 0xffff);
+			sum += host_from_bits((enum host_type)type_a, x & 0xffff) *
+				host_from_bits((enum host_type)type_b, y & 0xffff);
 		}
 		d[i] = sum;
 	}

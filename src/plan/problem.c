@@ -100,6 +100,32 @@ static const char *once_text(const struct plan *p, struct arena *a, int task, in
 		arena_strf(a, ", after=\"%s\"", g->tasks.v[after].name));
 }
 
+/* The sTask has an sEU that cannot do its work. Of a product that the unit could do if one of its operands was cast, the
+ * message names the cast. */
+static struct problem *add_wrong_seu(const struct plan *p, struct arena *a, const struct stask *s, const struct entry *x,
+	struct problems *out)
+{
+	const struct work *w = &s->work;
+	const struct seu *seu = &p->device->seu[x->seu];
+	int able = device_seu_for(p->device, w);
+	const char *hint = able == NONE ? "no sEU of this device can" : arena_strf(a, "plan:move(\"%s\", {seu=\"%s\"})",
+		s->name, p->device->seu[able].name);
+	const enum dtype types[] = { w->type, w->operand[0], w->operand[1] };
+	struct work cast = *w;
+
+	cast.mixed = false;
+	for (int i = 0; i < LEN(types) && w->mixed; i++) {
+		cast.type = types[i];
+		if (dtype_is_float(cast.type) && device_can(p->device, x->seu, &cast))
+			return problem_add(a, out, PROBLEM_WRONG_SEU, x->loc, hint, "'%s' multiplies %s by %s, and sEU "
+				"'%s' multiplies operands of one type: cast one of them, :to \"%s\", or take another sEU",
+				s->name, dtype_name(w->operand[0]), dtype_name(w->operand[1]), seu->name,
+				dtype_name(cast.type));
+	}
+	return problem_add(a, out, PROBLEM_WRONG_SEU, x->loc, hint, "'%s' (%s of %s) cannot run on sEU '%s'", s->name,
+		task_kind_name(s->kind), dtype_name(w->type), seu->name);
+}
+
 void problem_add_entries(const struct plan *p, struct arena *a, struct problems *out)
 {
 	const struct graph *g = p->graph;
@@ -108,7 +134,7 @@ void problem_add_entries(const struct plan *p, struct arena *a, struct problems 
 		const struct stask *s = &g->tasks.v[t];
 		const struct entry *last = NULL;
 		struct problem *pr = NULL;
-		int n = 0, able = device_seu_for(p->device, &s->work);
+		int n = 0;
 
 		for (int i = 0; i < p->entries.n; i++)
 			if (p->entries.v[i].task == t) {
@@ -122,10 +148,7 @@ void problem_add_entries(const struct plan *p, struct arena *a, struct problems 
 			pr = problem_add(a, out, PROBLEM_DUPLICATE_TASK, last->loc, once_text(p, a, t, n),
 				"sTask '%s' is appended %d times", s->name, n);
 		else if (!device_can(p->device, last->seu, &s->work))
-			pr = problem_add(a, out, PROBLEM_WRONG_SEU, last->loc, able == NONE ? "no sEU of this device "
-				"can" : arena_strf(a, "plan:move(\"%s\", {seu=\"%s\"})", s->name,
-				p->device->seu[able].name), "'%s' (%s of %s) cannot run on sEU '%s'", s->name,
-				task_kind_name(s->kind), dtype_name(s->work.type), p->device->seu[last->seu].name);
+			pr = add_wrong_seu(p, a, s, last, out);
 		if (pr)
 			pr->task = t;
 	}

@@ -109,17 +109,24 @@ static const char *steps_text(const struct dump *d, const struct role_op *o)
 	return b.text;
 }
 
+/* The type of both operands, or each. */
+static const char *operand_types(const struct dump *d, const struct product_form *f)
+{
+	return f->a_type == f->b_type ? dtype_name(f->a_type) : arena_strf(d->a, "%s x %s", dtype_name(f->a_type),
+		dtype_name(f->b_type));
+}
+
 static const char *product_text(const struct dump *d, const struct role_op *o)
 {
 	const struct product_form *f = &o->u.product.form;
 
 	if (f->b_registers)
 		return arena_strf(d->a, "%s += %s x %s, %s, %s, %d at once", frag_text(d, o->u.product.sum),
-			frag_text(d, o->u.product.a), frag_text(d, o->u.product.b), dtype_name(f->type), f->by->name,
+			frag_text(d, o->u.product.a), frag_text(d, o->u.product.b), operand_types(d, f), f->by->name,
 			o->u.product.sum.frag->blocks * o->u.product.col_steps);
 	return arena_strf(d->a, "%s%s += %s x b, %s, %d columns, %d steps, in %d", frag_text(d,
 		o->u.product.sum), o->u.product.first ? arena_strf(d->a, " from column %d",
-		o->u.product.first) : "", f->registers ? frag_text(d, o->u.product.a) : "a", dtype_name(f->type),
+		o->u.product.first) : "", f->registers ? frag_text(d, o->u.product.a) : "a", operand_types(d, f),
 		f->cols, o->u.product.steps, o->u.product.sum.frag->blocks * o->u.product.col_steps);
 }
 

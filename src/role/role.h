@@ -101,7 +101,7 @@ struct product_form {
 					 * has them for wgmma, of swizzled shared memory */
 	bool a_rows, b_rows;		/* in memory the contracted axis goes along rows, not columns */
 	int cols, depth;
-	enum dtype type;		/* of a and b */
+	enum dtype a_type, b_type;
 };
 
 /* An operand in shared memory. The instruction at (rb, cb, ks) reads from `from` + `by`. */

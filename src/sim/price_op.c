@@ -260,10 +260,11 @@ double price_boxes(const struct cost_context *x, const struct role_op *o, double
 double price_sector_ratio(const struct cost_context *x, const struct role_op *o)
 {
 	bool is_ring = o->what == DO_LOAD_THREADS || o->what == DO_STORE_RING;
-	double bytes = dtype_bits(o->u.move.type) / 8.0, run;
+	double bytes, run;
 
 	if (!is_ring && o->what != DO_STORE_THREADS)
 		return 0;
+	bytes = dtype_bits(o->u.move.type) / 8.0;
 	if (!o->u.move.rank || !num_uses(o->u.move.index[o->u.move.rank - 1].at, is_ring ?
 	    VAR_COL0 : VAR_COL_GROUP))
 		return SECTOR_BYTES / bytes;

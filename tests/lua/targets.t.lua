@@ -72,4 +72,39 @@ tap.ok(not good, "a type without instruction")
 tap.like(tostring(problems):gsub("%s+", " "), "is not lowered for mma_sync, which multiplies f16 or bf16, by single warps",
   "... is refused with the reason")
 
+-- A matrix unit reads both operands as one type, but for the two floats of 8 bits, each of which its instructions name. Products of
+-- other pairs are computed on the CUDA cores.
+local function product_of(a, b)
+  return mr.program("product", function(p)
+    local m, n, k = p:axes("m", "n", "k")
+    local A, B, Y = p:input("A", {m, k}, a), p:input("B", {n, k}, b), p:output("Y", {m, n}, "f32")
+    Y:store("store", p:mma("mma", p:load("a", A), p:load("b", B)))
+  end){m = 64, n = 72, k = 64}
+end
+local function on_unit(bound, seu, on)
+  local p = mr.plan(bound:graph{tile = {}}, mr.device(on or "h200"))
+  for _, t in ipairs(p.tasks) do p:append(t.name, t.name == "mma" and seu and {seu = seu} or nil) end
+  p:fill_waits()
+  return p
+end
+for _, pair in ipairs{{"e4m3", "e5m2"}, {"e5m2", "e4m3"}} do
+  local p, types = on_unit(product_of(pair[1], pair[2])), table.concat(pair, ".")
+  random_plans.correct(tap, "a product of " .. types, p, {1})
+  tap.like(p:compile{target = "cuda", text = true}.source, "m64n72k32%.f32%." .. types .. " ", "... by an instruction for both types")
+  tap.ok(on_unit(product_of(pair[1], pair[2]), "mfma", "mi300x"):check(), "... and on another device")
+end
+for _, pair in ipairs{{"bf16", "f16", "bf16"}, {"f16", "bf16", "f16"}, {"bf16", "e4m3", "bf16"}, {"tf32", "bf16", "tf32"},
+    {"f32", "bf16", "bf16"}, {"i8", "bf16", "bf16"}, {"i8", "e4m3", "e4m3"}} do
+  local bound, types = product_of(pair[1], pair[2]), pair[1] .. " by " .. pair[2]
+  local sound, found = on_unit(bound, "tensor"):check()
+  tap.ok(not sound and found[1].code == "wrong_seu", types .. ": refused on the matrix unit", found)
+  tap.is(found and found[1] and found[1].message, ("'mma' multiplies %s, and sEU 'tensor' multiplies operands of one type: cast one " ..
+    "of them, :to \"%s\", or take another sEU"):format(types, pair[3]), "... with the types and the cast")
+  tap.is(found and found[1] and found[1].hint, 'plan:move("mma", {seu="cuda"})', "... and a unit that can")
+  random_plans.correct(tap, types .. ", on the unit by default", on_unit(bound), {1})
+end
+local searched = mr.search(product_of("bf16", "f16"), mr.device "h200", {trials = 20, measure = false}).plan
+tap.like(searched:script(), 'append%("mma[.0]*", {seu="cuda"', "a search multiplies them on the CUDA cores", searched:script())
+random_plans.correct(tap, "... and its plan", searched, {1})
+
 tap.done_testing()

@@ -35,11 +35,12 @@ static const struct frag *step_frag(const struct step_product *x, int arg)
 	struct lowering *c = x->c;
 	const struct frag *sum = x->p->sum.frag;
 	const struct frag_layout *l = arg ? x->by->b_layout : x->by->a_layout;
+	enum dtype type = x->s->work.operand[arg];
 	struct frag *f = ARENA_NEW(c->a, struct frag);
 
 	*f = (struct frag){ .name = arena_strf(c->a, "%c%d", arg ? 'b' : 'a', x->p->node),
-		.kind = FRAG_FULL, .type = x->s->work.type, .buffer = NONE,
-		.packed = dtype_bits(x->s->work.type) == 16, .layout = l ? l : &c->k->target->frag };
+		.kind = FRAG_FULL, .type = type, .buffer = NONE,
+		.packed = dtype_bits(type) == 16, .layout = l ? l : &c->k->target->frag };
 	f->rows = f->height = arg ? sum->cols : sum->rows;
 	f->cols = f->width = x->depth;
 	f->blocks = (int)(f->rows / (f->layout->rows * (f->layout->every_warp ? 1 : c->lane->warps)));
@@ -75,7 +76,6 @@ static enum err_code fetch_operand(const struct step_product *x, int arg, struct
 {
 	struct lowering *c = x->c;
 	int buffer = buffer_of_node(c, x->s, x->p->mma->arg[arg]);
-	const struct buffer *b = &c->g->buffers.v[buffer];
 	const struct frag *sum = x->p->sum.frag;
 	const struct ring *r = ring_of(c, buffer);
 	struct shape2 v = operand_shape(x, arg);
@@ -85,9 +85,6 @@ static enum err_code fetch_operand(const struct step_product *x, int arg, struct
 	struct role_op *o;
 
 	TRY(check_contiguous(c, x->s, r, e));
-	if (b->type != x->s->work.type)
-		return err_set(e, ERR_ILLEGAL, x->s->loc, "'%s': '%s' multiplies two operands of one type, "
-			"not %s and %s", x->s->name, x->by->name, dtype_name(b->type), dtype_name(x->s->work.type));
 	*out = (struct frag_at){ step_frag(x, arg), 0 };
 	c->element_layout = out->frag->layout;
 	c->k_step_cols = x->steps > 1 ? x->depth : 0;
@@ -127,7 +124,8 @@ static void add_product(const struct step_product *x, struct frag_at a, struct f
 	struct role_op *o = add_op(c, DO_PRODUCT);
 
 	o->u.product.form = (struct product_form){ .by = x->by, .registers = true, .b_registers = true,
-		.cols = x->by->cols_most, .depth = x->depth, .type = x->s->work.type };
+		.cols = x->by->cols_most, .depth = x->depth, .a_type = x->s->work.operand[0],
+		.b_type = x->s->work.operand[1] };
 	note_product_form(c, &o->u.product.form);
 	o->u.product.sum = x->p->sum;
 	o->u.product.a = a;

@@ -324,7 +324,8 @@ void note_product_form(struct lowering *c, const struct product_form *f)
 		const struct product_form *x = &c->r->products.v[i];
 
 		if (x->registers == f->registers && x->b_registers == f->b_registers &&
-		    x->a_rows == f->a_rows && x->b_rows == f->b_rows && x->cols == f->cols && x->type == f->type)
+		    x->a_rows == f->a_rows && x->b_rows == f->b_rows && x->cols == f->cols && x->a_type == f->a_type &&
+		    x->b_type == f->b_type)
 			return;
 	}
 	VEC_PUSH(c->a, &c->r->products, *f);
@@ -359,7 +360,8 @@ static void add_product(struct lowering *c, const struct stask *s, const struct 
 
 	o->u.product.form = (struct product_form){ .by = p->by, .registers = p->registers,
 		.a_rows = !p->registers && !p->a.k_major, .b_rows = !p->b.k_major, .cols = cols,
-		.depth = matrix_depth(p->by, s->work.type), .type = s->work.type };
+		.depth = matrix_depth(p->by, s->work.type), .a_type = s->work.operand[0],
+		.b_type = s->work.operand[1] };
 	note_product_form(c, &o->u.product.form);
 	o->u.product.sum = sum;
 	o->u.product.first = first;
