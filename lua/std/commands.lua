@@ -28,8 +28,9 @@ Exit status: 0 if all are legal, 1 if one is not, 2 if one cannot be loaded.]]},
 The lines to remove from plan A and to add to get plan B, as plan:script writes
 both: comments, and how a plan was made, are no difference.
 Exit status: 0 if there are none, 1 if there are, 2 if a plan cannot be loaded.]]},
-  show = {"show [--program FILE] FILE", [[
-Opens the plan in the explorer; without a terminal, prints it as a table.]]},
+  show = {"show [--program FILE] FILE [FILE]", [[
+Opens the plan in the explorer, or two plans to be compared; without a
+terminal, prints it as a table, or how the two differ.]]},
   predict = {"predict [--program FILE] [--json] FILE...", [[
 The time of each plan by the model of its device, and how far it may be off.
 --json prints an object a line.]]},
@@ -112,7 +113,7 @@ local function parse(name, flags, least, most, ...)
   end
   if #files < least or #files > most then
     return nil, complain(name, least == most and ("%d file%s expected, got %d"):format(least, least == 1 and "" or "s", #files)
-      or "no file is given")
+      or #files < least and "no file is given" or ("%d files are given, at most %d can be"):format(#files, most))
   end
   return files, o
 end
@@ -262,13 +263,20 @@ function commands.diff(...)
 end
 
 function commands.show(...)
-  local files, o = parse("show", "", 1, 1, ...)
+  local files, o = parse("show", "", 1, 2, ...)
   if not files then return o end
-  return each(files, o, function(plan, _, _, stopped)
+  local plans = {}
+  local status = each(files, o, function(plan, _, _, stopped)
     if stopped then error(stopped, 0) end
-    plan:show()
+    plans[#plans + 1] = plan
     return true
   end)
+  if status ~= GOOD then return status end
+  local good, why = core.try(function()
+    if plans[2] then mr.show(plans[1], plans[2], {names = files}) else plans[1]:show() end
+  end)
+  if not good then io.stderr:write(tostring(why), "\n") end
+  return good and GOOD or BAD
 end
 
 function commands.predict(...)

@@ -46,6 +46,7 @@ local shell = {}
 
 -- Load a chunk as an expression, or else as statements. Returns a function; or nil, a message, and whether it is not complete.
 function shell.load(text, name)
+  core.last_shown = nil
   local chunk, why = load("return " .. text, name, "t")
   if chunk then return chunk end
   local more = find(why, "<eof>$")
@@ -58,6 +59,8 @@ function shell.show(width, ...)
   local first, texts, any, lines = ..., {}, false, false
   if select("#", ...) == 1 and type(first) == "function" and first == rawget(globals, "help") then return first() end
   if first ~= nil then rawset(globals, "_", first) end
+  local last = core.last_shown
+  if select("#", ...) == 1 and last and rawequal(first, last.plan) then return last.line end
   for i = 1, select("#", ...) do
     local value = select(i, ...)
     texts[i] = inspect(value, width)

@@ -2,8 +2,14 @@
 
 local core = require "millrace.core"
 local draft = require "millrace.draft"
+local options = require "millrace.options"
 local script = require "millrace.script"
-local raise, show, entry = core.raise, core.show, core.entry
+local raise, show, entry, expect = core.raise, core.show, core.entry, core.expect
+
+-- At the prompt, the shell shows an edited plan that a show method returns in one line, and does not print it.
+local function line_of(plan)
+  return ("the edited plan of %s: print(_) prints it, _:undo() undoes an edit"):format(plan.graph.program.name)
+end
 
 local function title_of(plan) return ("%s on %s"):format(plan.graph.program.name, plan.device.name) end
 
@@ -48,9 +54,9 @@ local function improve(plan, words)
   return ("%d plan%s tried%s"):format(r.trials, r.trials == 1 and "" or "s", ended[r.ended] or ""), #r.changes > 0
 end
 
--- Where to save a plan that has no file yet: in a file named after its program that does not exist.
+-- Where to save a plan that has no file yet: in a file named after its program, as the program's own may be, that does not exist.
 local function free_path(plan)
-  local name = plan.graph.program.name:gsub("[^%w_-]", "_")
+  local name = plan.graph.program.name:gsub("[^%w_-]", "_") .. "_plan"
   local path, n = name .. ".lua", 1
   while core.file_kind(path) do
     n = n + 1
@@ -67,10 +73,53 @@ local function save(plan, path, given)
   return (own and "mr.load_plan(%q, program)" or "mr.load_plan %q"):format(path)
 end
 
+local REPAIRS <const> = 24                              -- the most suggestions that are applied to make a plan legal
+
+-- What y shows: what binds a plan, or that nothing would help, in the first line, then of each suggestion a line, with tabs.
+local function text_of(plan, found)
+  local lines = {#found == 0 and found.none or plan:check() and plan:simulate():why().binds or ""}
+  for _, s in ipairs(found) do
+    lines[#lines + 1] = ("%s\t%s\t%s"):format(s.gain and ("%.1f %% less time"):format(100 * s.gain) or "", s.text, s.reason)
+  end
+  return table.concat(lines, "\n") .. "\n"
+end
+
+-- Make a plan legal by the suggestions that come first, as one edit. Returns them and true; or what is in the way and false.
+local function repair(plan)
+  local from, edits, done, texts = core.mark(plan), core.edits(plan), false, {}
+  local good, message = core.try(function()
+    while not plan:check() and #texts < REPAIRS do
+      local first = plan:suggest()[1]
+      if not first then return end
+      first:apply()
+      texts[#texts + 1] = first.text
+    end
+    done = plan:check()
+  end)
+  if not done then core.back(plan, from) end
+  if not good then raise(message) end
+  if done then
+    core.join(plan, core.edits(plan) - edits)
+    return table.concat(texts, "; "), true
+  end
+  local _, problems = plan:check()
+  local p = problems[1]
+  return ("no change that was tried makes the plan legal: %s%s"):format(p.message, p.hint and "; what would: " .. p.hint or ""), false
+end
+
 -- Options of core.explore for a plan.
 local function of_plan(plan)
+  local found
   return {plan = plan, title = title_of(plan), view = "plan",
-    why = function() return tostring((plan:simulate():why())) end,
+    changes = function()
+      found = plan:suggest()
+      return text_of(plan, found)
+    end,
+    apply = function(number)
+      found[math.tointeger(tonumber(number))]:apply()
+      return ""
+    end,
+    repair = function() return repair(plan) end,
     path = function() return plan.path or free_path(plan) end,
     asks = function(path)
       local why, exists = script.obstacle(plan, path)
@@ -86,7 +135,7 @@ local function of_timeline(tl)
   if tl.measured then
     local plan = tl.kernel.plan
     local o = {timeline = tl, plan_of_timeline = plan, title = title_of(plan) .. ", measured", view = "timeline"}
-    if plan:check() then o.base, o.plan_of_base = plan:simulate(), plan end
+    if plan:check() then o.base, o.plan_of_base, o.base_name, o.name = plan:simulate(), plan, "predicted", "measured" end
     return o
   end
   local o = of_plan(core.plan_of(tl))
@@ -106,32 +155,81 @@ local function of(x)
   raise("show: timeline, plan, graph or kernel expected, got " .. show(x))
 end
 
--- Instead of the explorer, if there is no terminal.
-local function as_text(x, y)
-  if y then
-    print(core.is(x, "millrace.timeline") and require "millrace".compare(x, y) or y)
-  elseif core.is(x, "millrace.timeline") then
-    x:print()
-  else
-    print(x)
+---- names of what is compared -----------------------------------------------------------------
+
+local getlocal, getinfo, globals = debug.getlocal, debug.getinfo, _G
+local LONG <const> = 24                                 -- columns of a path in titles, at most
+local here <const> = getinfo(1, "S").source
+
+-- The name of the variable that has a value: a local one of the functions that run, else a global one; nil.
+local function variable_of(x)
+  local level, info = 2, getinfo(2, "S")
+  while info do
+    local i, name, value = 0, "", nil
+    while name and info.source ~= here do
+      i = i + 1
+      name, value = getlocal(level, i)
+      if name and rawequal(value, x) and name:find "^[%a_]" then return name end
+    end
+    level = level + 1
+    info = getinfo(level, "S")
+  end
+  for name, value in next, globals do
+    if rawequal(value, x) and type(name) == "string" and name ~= "_" then return name end
   end
 end
 
-local function run(x, y)
-  local o = of(x)
+local function file_of(x)
+  local path = (core.is(x, "millrace.timeline") and not x.measured and core.plan_of(x) or x).path
+  return path and (#path <= LONG and path or path:match "[^/]*$")
+end
+
+-- What two things are called that are compared: the files that they were loaded from, or variables, or what they are.
+local function names_of(x, y)
+  for _, f in ipairs{file_of, variable_of} do
+    local one, other = f(x) or variable_of(x) or "first", f(y) or variable_of(y) or "second"
+    if one ~= other then return {one, other} end
+  end
+  return {"first", "second"}
+end
+
+---- to show -----------------------------------------------------------------------------------
+
+-- Instead of the explorer, if there is no terminal.
+local function as_text(x, y, names)
+  if not y then
+    if core.is(x, "millrace.timeline") then x:print() else print(x) end
+    return
+  end
+  if core.is(y, "millrace.plan") and core.is(x, "millrace.plan") then
+    print(("from %s to %s:"):format(names[1], names[2]))
+    print(x:diff(y))
+    x, y = x:simulate(), y:simulate()
+  end
+  print(require "millrace".compare(x, y, {names = names}))
+end
+
+local function run(x, y, given)
+  local o, names = of(x), nil
   if y ~= nil then
     local first = core.is(x, "millrace.plan") and x:simulate() or x
     if not core.is(first, "millrace.timeline") then
       raise("show: two plans or timelines are compared, got " .. show(x))
     end
+    names = options.check(given, "show", {"names"}).names or names_of(x, y)
+    expect(type(names) == "table" and type(names[1]) == "string" and type(names[2]) == "string", "show", "two names", names)
     o = of(y)
     o.base, o.plan_of_base, o.view = first, first.measured and first.kernel.plan or core.plan_of(first), "compare"
+    o.base_name, o.name, o.title = names[1], names[2], ("%s: %s"):format(names[2], o.title)
   end
   local edited, interrupted = core.explore(o)
   if edited == nil and interrupted then io.stderr:write(interrupted, "\n") end
-  if edited == nil then return as_text(x, y) end
+  if edited == nil then return as_text(x, y, names) end
   if interrupted then io.stderr:write("interrupted; the plan keeps its edits: plan:undo() undoes them\n") end
-  if edited then return o.plan end
+  if edited then
+    core.last_shown = {plan = o.plan, line = line_of(o.plan)}
+    return o.plan
+  end
 end
 
 -- The list of keys by group.

@@ -118,10 +118,10 @@ static void put_lane_title(const struct plan *p, int lane, const struct usage *u
 	buf_printf(&b, "%d warp%s", warps, warps == 1 ? "" : "s");
 	if (l->replicas > 1)
 		buf_printf(&b, ", %d replicas", l->replicas);
-	if (u && l->registers)
+	if (u && l->registers && u->lane_registers[lane])	/* 0: not known of a plan that is not legal */
 		buf_printf(&b, ", needs %d of its %d registers a thread", u->lane_registers[lane], l->registers);
-	else if (u || l->registers)
-		buf_printf(&b, ", %d registers a thread", u ? u->lane_registers[lane] : l->registers);
+	else if ((u && u->lane_registers[lane]) || l->registers)
+		buf_printf(&b, ", %d registers a thread", l->registers ? l->registers : u->lane_registers[lane]);
 	pen_puts(pen, "\n", PLAIN);
 	pen_name(pen, arena_strf(pen->arena, "lane %s:", l->name), b.text);
 }

@@ -121,6 +121,12 @@ t_err 'says so' 'cannot open plans/none\.lua'
 # show, predict, run
 t_cmd 'show' 0 "$MILLRACE" show --program scale.lua plans/scale.lua
 t_like 'prints the plan, where there is no terminal' "$(<"$T/out")" '^lane p0: '
+t_cmd 'show of two' 0 "$MILLRACE" show attention_serial attention_overlap
+t_like 'names both' "$(<"$T/out")" '^from attention_serial to attention_overlap:$'
+t_like 'and shows the statements that differ' "$(<"$T/out")" '^- plan:buffers\{k=2, v=2\}$'
+t_like 'and both times' "$(<"$T/out")" '^attention_serial 1\.[0-9]+ ms .*; attention_overlap 1\.[0-9]+ ms '
+t_cmd 'show of three' 2 "$MILLRACE" show attention_serial attention_overlap attention_pingpong
+t_err 'are too many' '^millrace show: 3 files are given, at most 2 can be$'
 t_cmd 'predict' 0 "$MILLRACE" predict attention_overlap.lua
 t_like 'says the time and its uncertainty' "$(<"$T/out")" \
 	'^attention_overlap\.lua: predicted [0-9.]+ ms \+- [0-9.]+ %, [0-9]+ TFLOP/s; flash_attention b=2 h=16 .* on h200$'

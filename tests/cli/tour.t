@@ -25,21 +25,21 @@ cat >"$T/seen" <<'E'
 mr>
 mr>
 waits for load_q, load_k
-append  attention_serial.lua:18
+mma_pv 0, tile 0
 mma_pv is picked up
-with one version more of what it reads
+with one version more
 ms (-
 steady state, tile 0
 now takes
-@-1  tensor
+print(_) prints it
 E
 t_is 'the tour is as long as what is to be seen' "$(wc -l <"$T/tour")" "$(wc -l <"$T/seen")"
 
 env -i PATH="$PATH" LC_ALL=C.UTF-8 TERM=screen HOME="$T" \
-	tmux -L "mrt$$" -f /dev/null new-session -d -x 110 -y 50 "exec env -i PATH='$PATH' HOME='$T' LC_ALL=C.UTF-8 \
+	tmux -L "mrt$$" -f /dev/null new-session -d -x 80 -y 24 "exec env -i PATH='$PATH' HOME='$T' LC_ALL=C.UTF-8 \
 	TERM=screen-256color MILLRACE_HOME='$MILLRACE_HOME' MILLRACE_HISTORY= PS1='sh> ' bash --norc --noprofile -i"
 tmux set -g status off
-tmux resize-window -x 110 -y 50
+tmux resize-window -x 80 -y 24
 t_until 20 has 'sh>'
 
 # type WHAT: a command of a shell, or one key, which must be on the screen.

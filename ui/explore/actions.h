@@ -69,14 +69,15 @@
 	X(WAIT_ADD, EDIT, "a", "", "add a wait for another sTask; asks which") \
 	X(WAIT_DROP, EDIT, "D", "", "remove a wait; asks which") \
 	X(TILE, EDIT, "t", "tile", "another tile; asks which extents change") \
-	X(REPAIR, EDIT, "f", "", "try to repair a plan that is not legal") \
+	X(REPAIR, EDIT, "f", "", "make a plan legal by the changes that come first in y") \
 	X(IMPROVE, EDIT, "i", "", "search from this plan; asks what must stay as it is") \
-	X(WHY, EDIT, "y", "why", "try changes of the plan, and list which would help") \
+	X(WHY, EDIT, "y", "why", "try changes, and list those that would help, or make the plan legal, to be applied") \
 	X(UNDO, EDIT, "u", "undo", "undo the last edit") \
 	X(REDO, EDIT, "U C-r", "", "redo it") \
 	X(BASE, EDIT, "b", "", "from now on, compare with the plan as it is now") \
 	X(SAVE, EDIT, "s", "save", "save the plan as a script; asks where, and before it replaces a file") \
 	X(RUN, EDIT, "!", "run", "run it on the device; compare (7) then shows predicted and measured") \
+	X(APPLY, CHANGES, "Enter", "apply", "apply the change that is marked, as one edit; a digit applies the one of that number") \
 	X(DROP, PICKED, "Enter Space", "put down", "put it at the selected position") \
 	\
 	X(GO, ITEM, "Enter", "go", "to the sTask in the plan") \
@@ -97,7 +98,7 @@ enum action {
 
 enum action_group {
 	GROUP_ANY = 1, GROUP_TIME = 2, GROUP_EDIT = 4, GROUP_PICKED = 8, GROUP_STEP = 16,
-	GROUP_ITEM = 32, GROUP_SIDES = 64, GROUP_SPAN = 128,
+	GROUP_ITEM = 32, GROUP_SIDES = 64, GROUP_SPAN = 128, GROUP_CHANGES = 256,
 };
 
 struct action_row {

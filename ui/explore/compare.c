@@ -215,7 +215,7 @@ static void put_causes(const struct pair *p, struct pen *pen)
 			less ? BETTER : WORSE;
 	}
 	pen_section(pen, arena_strf(pen->arena, "in causes, as shares of the time %s%s",
-		strcmp(p->name[0], "the other") ? "" : "of ", p->name[0]));	/* "the time before" or "of the other" */
+		strcmp(p->name[0], "before") && strcmp(p->name[0], "predicted") ? "of " : "", p->name[0]));
 	if (!t.rows.n)
 		pen_puts(pen, "  lanes wait for the same things for as long\n", FAINT);
 	pen_table(pen, NULL, &t);
@@ -318,7 +318,7 @@ static void put_tasks(const struct pair *p, int phase, struct pen *pen)
 
 /* ---- statements ----------------------------------------------------------------- */
 
-static void put_diff(const struct pair *p, struct pen *pen)
+void put_statements(const struct pair *p, struct pen *pen)
 {
 	struct diff d;
 	int same = 0;
@@ -347,12 +347,8 @@ static void put_diff(const struct pair *p, struct pen *pen)
 void put_comparison(const struct pair *p, int phase, struct pen *pen)
 {
 	put_numbers(p, phase, pen);
-	if (!p->measured)
-		put_diff(p, pen);
 	if (pair_has_one_time_axis(p)) {
 		put_causes(p, pen);
 		put_tasks(p, phase, pen);
 	}
-	if (p->measured)
-		put_diff(p, pen);
 }

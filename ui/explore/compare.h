@@ -21,7 +21,8 @@ struct pair {
 const struct phase_line *pair_line(const struct timeline *t, int phase);
 /* Can both timelines be drawn over one axis: do both have a clock, or neither? */
 bool pair_has_one_time_axis(const struct pair *p);
-/* Sections of text: numbers, causes of waiting, sTasks, statements of the plans. */
+/* Sections of text: the statements that differ; numbers, causes of waiting, sTasks. */
+void put_statements(const struct pair *p, struct pen *pen);
 void put_comparison(const struct pair *p, int phase, struct pen *pen);
 
 #endif

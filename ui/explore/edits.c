@@ -5,15 +5,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "draw/label.h"
 #include "draw/units.h"
 #include "explore/model.h"
 #include "explore/positions.h"
 
 const struct srcloc model_loc = { .file = "explorer", .line = 0 };
 
-/* How many waits of `a` there are not in `b`. */
-static int waits_without(const struct plan *a, const struct plan *b)
+enum { WAITS_NAMED = 4 };
+
+/* Write how many waits of `a` there are not in `b`, and which: " +2 (load_k for mma_qk, load_v for mma_pv)". */
+static void put_waits_without(const struct plan *a, const struct plan *b, char sign, struct buf *out)
 {
+	struct buf names = buf_new(out->arena);
 	int n = 0;
 
 	for (int i = 0; i < a->waits.n; i++) {
@@ -25,17 +29,37 @@ static int waits_without(const struct plan *a, const struct plan *b)
 			found = !strcmp(b->graph->tasks.v[b->waits.v[k].task].name, task) &&
 				!strcmp(b->graph->tasks.v[b->waits.v[k].on].name, on) && a->waits.v[i].distance ==
 				b->waits.v[k].distance && a->waits.v[i].when == b->waits.v[k].when;
-		n += !found;
+		if (!found && n++ < WAITS_NAMED)
+			buf_printf(&names, "%s%s for %s", n > 1 ? ", " : "", task, on);
 	}
-	return n;
+	if (n > WAITS_NAMED)
+		buf_printf(&names, " and %d more", n - WAITS_NAMED);
+	if (n)
+		buf_printf(out, " %c%d (%s)", sign, n, names.text);
 }
 
-/* Say how time, II and waits have changed, or what is not legal now. */
+/* Write which buffers have other versions now than before, but for those that `what` names. */
+static void put_other_versions(const struct model *m, const char *what, const struct plan *before, struct buf *out)
+{
+	const struct plan *now = m->now->plan;
+	int n = 0;
+
+	for (int i = 0; i < now->graph->buffers.n && strncmp(what, "plan:", 5); i++) {
+		const struct buffer *b = &now->graph->buffers.v[i];
+		int was = graph_find_buffer(before->graph, b->name), versions = now->versions[i];
+		const char *text = arena_strf(out->arena, "%s: %d version%s", b->name, versions, versions == 1 ? "" : "s");
+
+		if (was == NONE || before->versions[was] == versions || !strcmp(what, text))
+			continue;
+		buf_printf(out, "%s%s", n++ ? ", " : ", also ", text);
+	}
+}
+
+/* Say how time, II, versions and waits have changed, or what is not legal now. */
 static void report_change(struct model *m, const char *what, const struct state *before)
 {
 	const struct state *now = m->now;
-	struct buf b = buf_new(&m->frame);
-	int came, went;
+	struct buf b = buf_new(&m->frame), waits = buf_new(&m->frame);
 
 	buf_printf(&b, "%s: ", what);
 	if (!now->legal) {
@@ -54,11 +78,10 @@ static void report_change(struct model *m, const char *what, const struct state 
 	} else if (now->tl) {
 		buf_printf(&b, "legal, %s", unit_seconds(now->tl->seconds).s);
 	}
-	came = waits_without(now->plan, before->plan);
-	went = waits_without(before->plan, now->plan);
-	if (came || went)
-		buf_printf(&b, ", waits +%d -%d", came, went);
-	model_say(m, "%s", b.text);
+	put_other_versions(m, what, before->plan, &b);
+	put_waits_without(now->plan, before->plan, '+', &waits);
+	put_waits_without(before->plan, now->plan, '-', &waits);
+	model_say(m, "%s%s%s", b.text, waits.len ? ", waits" : "", waits.len ? waits.text : "");
 }
 
 /* ---- the new state ---- */
@@ -236,6 +259,26 @@ static int neighbour(const struct model *m, int entry, int by)
 	return NONE;
 }
 
+/* The selected sTask has no neighbour on that side, among which are only those of its loop, or those outside of loops. */
+static void refuse_end(struct model *m, int by)
+{
+	const struct plan *p = m->now->plan;
+	const struct entry *e = &p->entries.v[plan_entry_of(p, m->sel.task)];
+	const struct stask *s = &p->graph->tasks.v[e->task];
+	const char *end = by < 0 ? "first" : "last", *lane = p->lanes.v[e->lane].name;
+	bool has_loop = false;
+
+	for (int i = 0; i < p->entries.n; i++)
+		has_loop |= p->entries.v[i].lane == e->lane && p->graph->tasks.v[p->entries.v[i].task].loop != NONE;
+	if (s->loop != NONE)
+		model_refuse(m, "'%s' is already the %s of loop %s on %s; sTasks do not leave their loop", s->name, end,
+			label_loop(&m->frame, p->graph->program, s->loop), lane);
+	else if (has_loop)
+		model_refuse(m, "'%s' is already the %s outside loops on %s; it does not enter the loop", s->name, end, lane);
+	else
+		model_refuse(m, "'%s' is already the %s on %s", s->name, end, lane);
+}
+
 void model_reorder(struct model *m, int by)
 {
 	const struct plan *p = m->now->plan;
@@ -246,7 +289,7 @@ void model_reorder(struct model *m, int by)
 		return;
 	other = neighbour(m, plan_entry_of(p, m->sel.task), by);
 	if (other == NONE) {
-		model_refuse(m, "it is already the %s in its lane's order", by < 0 ? "first" : "last");
+		refuse_end(m, by);
 		return;
 	}
 	name = p->graph->tasks.v[p->entries.v[other].task].name;
@@ -364,28 +407,11 @@ void model_tile(struct model *m, const char *words)
 	finish_edit(m, history_propagate(m->history, &t, model_loc, &e), &e, arena_strf(&m->frame, "propagate %s", words));
 }
 
-/* Add a version where there are too few, or else the missing waits. */
-static enum err_code repair_once(struct model *m, const char **what, struct err *e)
-{
-	const struct problem *pr = &m->now->problems.v.v[0];
-	const struct plan *p = m->now->plan;
-	int added;
-
-	if (pr->code == PROBLEM_VERSIONS && pr->edge != NONE) {
-		int b = p->graph->edges.v[pr->edge].buffer;
-		struct versions_of v = { p->graph->buffers.v[b].name, p->versions[b] + 1 };
-
-		*what = arena_strf(&m->frame, "%s: %d versions", v.buffer, v.versions);
-		return history_versions(m->history, &v, 1, model_loc, e);
-	}
-	TRY(history_fill_waits(m->history, &m->stop, model_loc, &added, e));
-	*what = arena_strf(&m->frame, "%d wait%s added", added, added == 1 ? "" : "s");
-	return added ? OK : err_set(e, ERR_ILLEGAL, model_loc, "nothing to add; %s", pr->hint);
-}
-
+/* By what plan:suggest() gives, as y does, so that both say the same. */
 void model_repair(struct model *m)
 {
-	enum { TRIES = 8 };
+	const char *what;
+	bool changed;
 
 	if (!model_can_edit(m))
 		return;
@@ -393,15 +419,11 @@ void model_repair(struct model *m)
 		model_say(m, "the plan is legal: nothing to repair");
 		return;
 	}
-	for (int i = 0; i < TRIES && !m->now->legal && m->now->problems.v.n; i++) {
-		const char *what = "repair";
-		struct err e;
-		enum err_code code = repair_once(m, &what, &e);
-
-		finish_edit(m, code, &e, what);
-		if (code)
-			return;
-	}
+	what = m->calls.repair ? m->calls.repair(m, &changed) : NULL;
+	if (what && changed)
+		show_edit(m, what);
+	else if (what)
+		model_refuse(m, "%s", what);
 }
 
 void model_improve(struct model *m, const char *pinned)
@@ -412,7 +434,7 @@ void model_improve(struct model *m, const char *pinned)
 	if (!model_can_edit(m))
 		return;
 	if (!m->now->legal) {
-		model_refuse(m, "the plan is not legal: f repairs it");
+		model_refuse(m, "the plan is not legal: f tries to make it so, y lists what would");
 		return;
 	}
 	what = m->calls.improve ? m->calls.improve(m, pinned, &changed) : NULL;
@@ -422,22 +444,45 @@ void model_improve(struct model *m, const char *pinned)
 		model_say(m, "%s: nothing better was found", what);
 }
 
-void model_why(struct model *m)
+/* The text of a line up to the next tab or its end, which *at is moved behind. */
+static const char *next_text(struct arena *a, const char **at, const char *end)
 {
+	size_t n = strcspn(*at, end);
+	const char *text = arena_strf(a, "%.*s", (int)n, *at);
+
+	*at += n + ((*at)[n] != '\0');
+	return text;
+}
+
+bool model_try_changes(struct model *m)
+{
+	struct state *s = m->now;
 	const char *text;
 
 	if (!model_can_edit(m))
-		return;
-	if (!m->now->legal) {
-		model_refuse(m, "the plan is not legal: f repairs it");
-		return;
-	}
-	text = m->calls.why ? m->calls.why(m) : NULL;
+		return false;
+	if (s->why)
+		return true;
+	text = m->calls.changes ? m->calls.changes(m) : NULL;
 	if (!text)
-		return;
-	m->now->why = arena_strdup(&m->now->arena, text);
-	m->sel.task = m->sel.event = NONE;	/* so that the summary is shown */
-	model_say(m, "the summary lists which changes would help");
+		return false;
+	s->why = next_text(&s->arena, &text, "\n");
+	while (*text) {
+		struct change_tried c;
+
+		c.gain = next_text(&s->arena, &text, "\t");
+		c.statements = next_text(&s->arena, &text, "\t");
+		c.reason = next_text(&s->arena, &text, "\n");
+		VEC_PUSH(&s->arena, &s->changes, c);
+	}
+	m->message[0] = '\0';
+	return true;
+}
+
+void model_apply(struct model *m, int change)
+{
+	if (m->calls.apply && m->calls.apply(m, arena_strf(&m->frame, "%d", change + 1)))
+		show_edit(m, arena_strdup(&m->frame, m->now->changes.v[change].statements));
 }
 
 /* ---- back and forth ---- */

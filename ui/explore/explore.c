@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "explore/explorer.h"
+#include "explore/bars.h"
 #include "explore/pane.h"
 #include "explore/positions.h"
 
@@ -14,126 +14,21 @@ static const struct view_ops *const view_list[] = {
 #undef X
 };
 
-enum { BAR_ROWS = 3 };			/* tabs above the view, message and keys below */
+/* ---- drawing ---- */
 
-/* ---- around the view: tabs, message, keys ---- */
-
-static unsigned groups_of(const struct explorer *x)
+static void draw_view(struct explorer *x, struct cells *out, int bars)
 {
-	return GROUP_ANY | (x->m.positions ? (unsigned)GROUP_PICKED : x->help ? 0 : x->view->ops->groups);
-}
-
-/* " 2 plan "; on a narrow terminal the number alone, but for the tab of the view that is shown. */
-static const char *tab_text(struct explorer *x, int i, int width)
-{
-	bool brief = width < 100 && (x->help || x->view != &x->views[i]);
-
-	return brief ? arena_strf(&x->m.frame, " %d ", i + 1) :
-		arena_strf(&x->m.frame, " %d %s ", i + 1, view_list[i]->name);
-}
-
-/* Why the view cannot show the model; NULL if it can. */
-static const char *lack_of(struct explorer *x, const struct view_ops *ops)
-{
-	return ops->lacks ? ops->lacks(&x->m) : NULL;
-}
-
-static void draw_tabs(struct explorer *x, struct cells *out)
-{
-	const char *title = arena_strf(&x->m.frame, "%s%s", x->m.title, model_is_changed(&x->m) ? " *" : "");
-	int at = 0, space = out->w - text_width(title) - 1;
-
-	for (int i = 0; i < VIEW_COUNT; i++) {
-		bool here = x->view == &x->views[i] && !x->help;
-		struct style style = here ? (struct style){ .attr = STYLE_REVERSE | STYLE_BOLD } :
-			lack_of(x, view_list[i]) ? FAINT : PLAIN;
-
-		at += cells_text(out, at, 0, out->w - at, tab_text(x, i, out->w), style);
-	}
-	if (space > at)
-		cells_text(out, out->w - text_width(title), 0, out->w, title, BOLD);
-}
-
-/* Keys that are the same in all views are first in the bar. */
-static bool comes_first(int a)
-{
-	return a == ACT_QUIT || a == ACT_HELP || a == ACT_NEXT_VIEW || a == ACT_SEARCH;
-}
-
-/* "q quit  ? help", as many as fit. */
-static void draw_keys(struct explorer *x, struct cells *out)
-{
-	unsigned groups = groups_of(x);
-	int at = 0;
-
-	if (x->m.ask.text) {
-		if (!x->m.ask.keys)
-			cells_text(out, 0, out->h - 1, out->w, x->m.ask.offered ? "Enter confirms  Esc cancels  typing "
-				"replaces the proposal  Right: edit it" : "Enter confirms  Esc cancels", FAINT);
-		return;
-	}
-	for (int i = 0; i < 2 * ACTION_COUNT; i++) {
-		int a = i % ACTION_COUNT;
-		const struct action_row *r = &action_rows[a];
-		char key[8];
-
-		if (!r->brief[0] || !(r->group & groups) || comes_first(a) != (i < ACTION_COUNT))
-			continue;
-		action_key((enum action)a, key);
-		if (at + text_width(key) + 1 + text_width(r->brief) > out->w)
-			return;
-		at += cells_text(out, at, out->h - 1, out->w - at, key, BOLD) + 1;
-		at += cells_text(out, at, out->h - 1, out->w - at, r->brief, FAINT) + 2;
-	}
-}
-
-/* The filter, whether the plan is legal, and what it takes. */
-static void draw_state(struct explorer *x, struct cells *out, int y)
-{
-	struct model *m = &x->m;
-	int at = 0;
-
-	if (m->filter[0])
-		at = cells_text(out, 0, y, out->w, arena_strf(&m->frame, "only %s (& changes this); ", m->filter),
-			BOLD);
-	cells_text(out, at, y, out->w - at, model_usage_text(m), FAINT);
-}
-
-/* The question, the message, or the state of the plan. Returns the column of the cursor; -1: none. */
-static int draw_message(struct explorer *x, struct cells *out)
-{
-	const struct model *m = &x->m;
-	int y = out->h - 2, at;
-
-	if (m->ask.text) {
-		at = cells_text(out, 0, y, out->w, m->ask.text, BOLD);
-		at += cells_text(out, at, y, out->w - at, m->ask.answer, m->ask.offered ?
-			(struct style){ .attr = STYLE_REVERSE } : PLAIN);
-		return at;
-	}
-	if (m->message[0])
-		cells_text(out, 0, y, out->w, m->message, m->wrong ? (struct style){ .fg = 203,
-			.attr = STYLE_BOLD } : BOLD);
-	else if (m->positions)
-		cells_text(out, 0, y, out->w, "arrows choose a position, Enter puts it there, Esc cancels", FAINT);
-	else
-		draw_state(x, out, y);
-	return -1;
-}
-
-static void draw_view(struct explorer *x, struct cells *out)
-{
-	const struct view_ops *ops = x->help ? &view_help : x->view->ops;
-	const char *lacks = lack_of(x, ops);
+	struct view *v = x->over ? x->over : x->view;
+	const char *lacks = lack_of(x, v->ops);
 	struct cells area;
 
-	if (out->h <= BAR_ROWS)
+	if (out->h <= bars)
 		return;
-	cells_init(&area, &x->m.frame, out->w, out->h - BAR_ROWS);
+	cells_init(&area, &x->m.frame, out->w, out->h - bars);
 	if (lacks)
 		cells_text(&area, 0, 0, area.w, lacks, FAINT);
 	else
-		ops->draw(x->help ? &x->helper : x->view, &area);
+		v->ops->draw(v, &area);
 	cells_blit(out, 0, 1, area.w, area.h, &area, 0, 0);
 }
 
@@ -141,16 +36,20 @@ static void draw(struct explorer *x)
 {
 	struct arena_mark mark = arena_mark(&x->m.frame);
 	struct cells out;
-	int w, h, cursor;
+	int w, h, rows, cursor, row;
 
 	term_size(x->term, &w, &h);
 	cells_init(&out, &x->m.frame, w, h);
-	draw_view(x, &out);
+	rows = message_rows(x, w, h);
+	draw_view(x, &out, BAR_ROWS + rows - 1);
 	draw_tabs(x, &out);
-	cursor = draw_message(x, &out);
+	rows = message_rows(x, w, h);	/* the view may have given a message */
+	for (int y = h - 1 - rows; y < h; y++)
+		cells_fill(&out, 0, y, w, " ", PLAIN);
+	draw_message(x, &out, rows, &cursor, &row);
 	draw_keys(x, &out);
 	settings_paint(&x->m.settings, &out);
-	term_show(x->term, &out, cursor, h - 2);
+	term_show(x->term, &out, cursor, row);
 	arena_reset(&x->m.frame, mark);
 }
 
@@ -238,6 +137,8 @@ static void answered(struct model *m, bool given)
 	m->ask.text = NULL;
 	if (given && (q.answer[0] || q.may_be_empty))
 		q.then(m, q.answer);
+	else if (!given && q.off)
+		q.off(m);
 }
 
 /* Write a character as UTF-8; returns how many bytes. */
@@ -265,6 +166,9 @@ static void type_answer(struct explorer *x, int code)
 		return;
 	} else if (code == KEY_CODE_RIGHT || code == KEY_CODE_END) {
 		q->offered = false;
+	} else if (code == ('u' & 31)) {
+		q->answer[0] = '\0';
+		q->offered = false;
 	} else if (code == KEY_CODE_BACKSPACE) {
 		n = q->offered ? 0 : n;
 		while (n && ((unsigned char)q->answer[--n] & 0xc0) == 0x80)
@@ -288,7 +192,7 @@ static void refresh(struct explorer *x)
 static void show_view(struct explorer *x, int id)
 {
 	x->view = &x->views[id];
-	x->help = false;
+	x->over = NULL;
 	positions_close(&x->m);
 	refresh(x);
 }
@@ -299,7 +203,7 @@ static void click_tab(struct explorer *x, int column)
 
 	term_size(x->term, &w, &h);
 	for (int i = 0; i < VIEW_COUNT; i++) {
-		at += text_width(tab_text(x, i, w));
+		at += tab_width(x, i, w);
 		if (column < at) {
 			show_view(x, i);
 			return;
@@ -335,6 +239,28 @@ static void filter_by(struct model *m, const char *answer)
 {
 	model_filter(m, answer);
 	refresh(m->calls.arg);
+}
+
+static void filter_by_nothing(struct model *m)
+{
+	filter_by(m, "");
+	model_say(m, "all lanes, units and sTasks are shown");
+}
+
+static void ask_filter(struct model *m)
+{
+	model_ask(m, "show only lanes, units and sTasks with: ", m->filter, filter_by);
+	m->ask.may_be_empty = true;
+	m->ask.off = filter_by_nothing;
+	m->ask.hint = "Enter filters, an empty line shows all  Esc shows all";
+}
+
+/* What Esc does where the view has nothing to cancel. */
+static void cancel(struct model *m)
+{
+	if (m->sel.task == NONE && m->sel.event == NONE && m->filter[0])
+		filter_by_nothing(m);
+	m->sel.task = m->sel.event = NONE;
 }
 
 static void do_wait(struct model *m, const char *answer)
@@ -401,11 +327,14 @@ static bool act_edit(struct explorer *x, enum action a)
 	case ACT_UNDO: model_undo(m, false); return true;
 	case ACT_REDO: model_undo(m, true); return true;
 	case ACT_WHY:
-		model_say(m, "trying changes of the plan: Ctrl-C stops this");
-		draw(x);
-		model_why(m);
-		if (!x->view->ops->picks)
-			m->go = VIEW_plan;	/* where the summary is */
+		if (!m->now->why && model_can_edit(m)) {
+			model_say(m, "trying changes of the plan: Ctrl-C stops this");
+			draw(x);
+		}
+		if (model_try_changes(m)) {
+			x->over = &x->changes;
+			x->over->ops->changed(x->over);
+		}
 		return true;
 	case ACT_BASE: model_set_base(m); return true;
 	case ACT_RUN:				/* takes seconds, so the message is drawn first */
@@ -451,17 +380,17 @@ static bool act_anywhere(struct explorer *x, enum action a)
 
 	switch ((int)a) {
 	case ACT_QUIT: ask_to_leave(x); return true;
-	case ACT_HELP: x->help = !x->help; return true;
+	case ACT_HELP: x->over = x->over == &x->helper ? NULL : &x->helper; return true;
 	case ACT_NEXT_VIEW: show_view(x, (id + 1) % VIEW_COUNT); return true;
 	case ACT_PREV_VIEW: show_view(x, (id + VIEW_COUNT - 1) % VIEW_COUNT); return true;
-	case ACT_SEARCH: model_ask(&x->m, "/", "", find_first); return true;
-	case ACT_FILTER:
-		model_ask(&x->m, "show only lanes, units and sTasks with (nothing: all): ", x->m.filter, filter_by);
-		x->m.ask.may_be_empty = true;
+	case ACT_SEARCH:
+		model_ask(&x->m, "/", "", find_first);
+		x->m.ask.hint = "Enter finds  Esc cancels";
 		return true;
+	case ACT_FILTER: ask_filter(&x->m); return true;
 	case ACT_FIND_NEXT: find(x, 1); return true;
 	case ACT_FIND_PREV: find(x, -1); return true;
-	case ACT_CANCEL: x->m.sel.task = x->m.sel.event = NONE; return true;
+	case ACT_CANCEL: cancel(&x->m); return true;
 	case ACT_PANE_DOWN: pane_scroll(&x->m, 1); return true;
 	case ACT_PANE_UP: pane_scroll(&x->m, -1); return true;
 	case ACT_VIEW_1: case ACT_VIEW_2: case ACT_VIEW_3: case ACT_VIEW_4: case ACT_VIEW_5:
@@ -475,7 +404,7 @@ static bool act_anywhere(struct explorer *x, enum action a)
 static void dispatch(struct explorer *x, const struct key *k)
 {
 	enum action a = action_of(k->code, groups_of(x));
-	struct view *v = x->help ? &x->helper : x->view;
+	struct view *v = x->over ? x->over : x->view;
 	bool lacks = lack_of(x, v->ops);
 	const struct state *before = x->m.now;
 	struct key own = *k;
@@ -485,8 +414,8 @@ static void dispatch(struct explorer *x, const struct key *k)
 	x->m.go = -1;
 	if (x->m.positions && act_picked(x, a))
 		;
-	else if (x->help && (a == ACT_HELP || a == ACT_CANCEL || a == ACT_QUIT))
-		x->help = false;
+	else if (x->over && (a == ACT_HELP || a == ACT_CANCEL || a == ACT_QUIT))
+		x->over = NULL;
 	else if (k->code == KEY_CODE_CLICK && k->y == 0)
 		click_tab(x, k->x);
 	else if (!lacks && v->ops->act && v->ops->act(v, a, &own))
@@ -495,8 +424,10 @@ static void dispatch(struct explorer *x, const struct key *k)
 		act_anywhere(x, a);
 	if (x->m.go >= 0)
 		show_view(x, x->m.go);
-	if (x->m.now != before)
+	if (x->m.now != before) {
+		x->over = NULL;
 		refresh(x);
+	}
 }
 
 static void take_key(struct explorer *x, const struct key *k)
@@ -523,10 +454,11 @@ static void take_key(struct explorer *x, const struct key *k)
 
 void explorer_open_views(struct explorer *x, int first)
 {
-	for (int i = 0; i <= VIEW_COUNT; i++) {
-		struct view *v = i < VIEW_COUNT ? &x->views[i] : &x->helper;
+	for (int i = 0; i < VIEW_COUNT + 2; i++) {
+		struct view *v = i < VIEW_COUNT ? &x->views[i] : i == VIEW_COUNT ? &x->helper : &x->changes;
 
-		*v = (struct view){ .ops = i < VIEW_COUNT ? view_list[i] : &view_help, .m = &x->m };
+		*v = (struct view){ .ops = i < VIEW_COUNT ? view_list[i] : i == VIEW_COUNT ? &view_help : &view_changes,
+			.m = &x->m };
 		v->own = arena_alloc(&x->m.arena, v->ops->size + 1);
 	}
 	x->view = &x->views[first];

@@ -7,9 +7,9 @@
 struct explorer {
 	struct model m;
 	struct term *term;
-	struct view views[VIEW_COUNT], helper;
-	struct view *view;		/* that is shown, or that the help hides */
-	bool help;
+	struct view views[VIEW_COUNT], helper, changes;
+	struct view *view;		/* that is shown, or that `over` hides */
+	struct view *over;		/* helper or changes; NULL */
 	bool done;
 	bool leaving;			/* once the plan is saved */
 	char path[256], question[512];	/* where to save it, if the file may be replaced, and how that is asked */

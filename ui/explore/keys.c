@@ -59,6 +59,7 @@ const char *action_group_name(enum action_group g)
 	case GROUP_SPAN: return "in the timeline and in compare";
 	case GROUP_TIME: return "in the timeline";
 	case GROUP_EDIT: return "to edit";
+	case GROUP_CHANGES: return "in the list of changes of y";
 	case GROUP_PICKED: return "with an sTask picked up";
 	case GROUP_STEP: return "step by step";
 	case GROUP_ITEM: return "in graph, kernel and problems";

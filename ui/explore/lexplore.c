@@ -101,9 +101,19 @@ static const char *call_text(struct model *m, const char *name, const char *word
 	return text;
 }
 
-static const char *why(struct model *m)
+static const char *changes(struct model *m)
 {
-	return call_text(m, "why", NULL, NULL);
+	return call_text(m, "changes", NULL, NULL);
+}
+
+static bool apply(struct model *m, const char *number)
+{
+	return call_text(m, "apply", number, NULL);
+}
+
+static const char *repair(struct model *m, bool *changed)
+{
+	return call_text(m, "repair", NULL, changed);
 }
 
 static const char *path_of(struct model *m)
@@ -223,8 +233,8 @@ static int first_view(lua_State *L, int options)
 	return luaL_checkoption(L, -1, "timeline", names);
 }
 
-/* core.explore{plan=, timeline=, plan_of_timeline=, graph=, base=, plan_of_base=, measured=, title=, view=,
- * why=f, path=f, asks=f, save=f, overwrite=f, measure=f, improve=f} -> edited, interrupted
+/* core.explore{plan=, timeline=, plan_of_timeline=, graph=, base=, plan_of_base=, measured=, title=, name=, base_name=, view=,
+ * changes=f, apply=f, repair=f, path=f, asks=f, save=f, overwrite=f, measure=f, improve=f} -> edited, interrupted
  * Shows the explorer until the user leaves. Returns whether the plan was edited, and whether Ctrl-C ended it. Without a
  * terminal it returns nothing; with one that cannot be used, nil and the reason. */
 static int explore_l(lua_State *L)
@@ -248,9 +258,13 @@ static int explore_l(lua_State *L)
 	model_init(m, &h->mem);
 	m->interrupted = &h->interrupted;
 	m->stop = stop_of(h);
-	m->calls = (struct model_calls){ s, why, path_of, asks, save, measure, improve };
+	m->calls = (struct model_calls){ s, changes, apply, repair, path_of, asks, save, measure, improve };
 	lua_getfield(L, 1, "title");
 	m->title = luaL_optstring(L, -1, "");
+	lua_getfield(L, 1, "base_name");
+	m->base_name = luaL_optstring(L, -1, "first");
+	lua_getfield(L, 1, "name");
+	m->name = luaL_optstring(L, -1, "second");
 	hold_finalizers(L);
 	enter(L);
 	first_state(s);

@@ -15,6 +15,13 @@
 #include "sim/lookup.h"
 #include "sim/priced.h"
 
+/* A change of the plan that was tried: what plan:suggest() says of it. */
+struct change_tried {
+	const char *gain;		/* "4.2 % less time"; "" of a plan that was not legal */
+	const char *statements;		/* "plan:buffers{k=3}" */
+	const char *reason;
+};
+
 struct state {
 	struct arena arena;
 	const struct graph *graph;	/* never NULL */
@@ -30,7 +37,8 @@ struct state {
 	const char *unchecked;		/* why it could not be checked; NULL */
 	const char *script;		/* statements of the plan; "" */
 	const char *kernel;		/* cached by state_kernel_text; NULL */
-	const char *why;		/* which changes would help, in lines; NULL until it is asked for */
+	const char *why;		/* what binds it, or that no change would help; NULL until changes are tried */
+	VEC(struct change_tried) changes;	/* that would help, or make it legal, best first */
 	/* owned, freed by state_free; views do not use these */
 	struct graph *own_graph;
 	struct plan *own_plan;
@@ -57,14 +65,22 @@ struct question {
 	bool offered;			/* the answer is a proposal: the first character that is typed replaces it */
 	void (*then)(struct model *m, const char *answer);	/* not called if the question is called off */
 	bool may_be_empty;		/* the answer "" means something */
+	void (*off)(struct model *m);	/* called if it is called off; NULL */
+	const char *hint;		/* what Enter and Esc do, for the line of keys; NULL: confirm and cancel */
 	const char *keys;		/* it is answered by one of these, without Enter; NULL: by a text */
 };
 
 /* Functions of the Lua side, for the present plan. Each leaves a message if it fails. */
 struct model_calls {
 	void *arg;
-	/* Which changes of the plan would help, in lines, in m->frame; NULL if it failed. */
-	const char *(*why)(struct model *m);
+	/* Which changes of the plan would help, or make it legal: struct state's `why` in the first line, then a line for each
+	 * with tabs between its texts. In m->frame; NULL if it failed. */
+	const char *(*changes)(struct model *m);
+	/* Apply the change of that number, "1" for the first, as one edit; false if it failed. */
+	bool (*apply)(struct model *m, const char *number);
+	/* Make the plan legal, as one edit, by the changes that come first, and return them; if they cannot, *changed is false
+	 * and it says what would. In m->frame; NULL if it failed. */
+	const char *(*repair)(struct model *m, bool *changed);
 	/* A path to propose for the plan, in m->frame; NULL if it failed. */
 	const char *(*path)(struct model *m);
 	/* "exists, and is not the file of this plan": why to ask before the plan is saved there; "": no need to. In
@@ -93,6 +109,7 @@ struct model {
 	VEC(struct arena *) kept;	/* see model_arena */
 	unsigned flags;			/* enum draw_flags of the terminal */
 	const char *title;		/* "flash_attention on h200" */
+	const char *name, *base_name;	/* of the plan, and of another object of the user that is the baseline */
 	struct history *history;	/* borrowed; NULL: nothing can be edited */
 	struct state *now;
 	struct state *next;		/* under construction; kept here so that it is freed also after an error of Lua */
@@ -110,7 +127,7 @@ struct model {
 	struct cached_overview *overview;	/* NULL until it is drawn */
 	struct pane *pane;		/* NULL until it is drawn */
 	struct question ask;
-	char message[512];		/* shown until the next key */
+	char message[1024];		/* shown until the next key */
 	bool wrong;			/* the message is an error */
 	char wanted[64];		/* text that was searched for last; "" */
 	int go;				/* enum view_id to be shown next, set by a view; -1 */
@@ -191,7 +208,8 @@ void model_wait(struct model *m, const char *on, bool add);
 void model_tile(struct model *m, const char *words);	/* "m=128 n=64" */
 void model_repair(struct model *m);
 void model_improve(struct model *m, const char *pinned);	/* "softmax tile": names that must stay as they are */
-void model_why(struct model *m);		/* find out which changes would help */
+bool model_try_changes(struct model *m);	/* find out which changes would help; false: the message says why not */
+void model_apply(struct model *m, int change);	/* of m->now->changes */
 void model_undo(struct model *m, bool redo);	/* or redo */
 bool model_save(struct model *m, const char *path, bool overwrite);	/* false: the message says why not */
 void model_run(struct model *m);

@@ -195,6 +195,16 @@ void draw_separator(struct cells *out, bool upright, int at)
 		cells_fill(out, 0, at, out->w, "─", FAINT);
 }
 
+void draw_scroll_marks(struct cells *out, int x, int y, int w, int h, int top, int all)
+{
+	if (w < 2 || h < 1)
+		return;
+	if (top + h < all)
+		cells_text(out, x + w - 2, y + h - 1, 2, " ▼", BOLD);
+	if (top > 0)
+		cells_text(out, x + w - 2, y, 2, " ▲", BOLD);
+}
+
 const char *loc_text(struct arena *a, struct srcloc loc)
 {
 	const char *slash = loc.file ? strrchr(loc.file, '/') : NULL, *file = slash ? slash + 1 : loc.file;

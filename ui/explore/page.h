@@ -63,6 +63,8 @@ void page_go(struct page *p, int line);
 
 /* A line across the grid: upright in column `at`, or in row `at`. */
 void draw_separator(struct cells *out, bool upright, int at);
+/* In a part of the grid that shows rows from `top` on of `all`: marks where there is more, above and below. */
+void draw_scroll_marks(struct cells *out, int x, int y, int w, int h, int top, int all);
 /* "attention.lua:12", "explorer", or "" if there is no location; in `a`. Without folders, which differ from machine
  * to machine. */
 const char *loc_text(struct arena *a, struct srcloc loc);

@@ -1,10 +1,12 @@
 #include "explore/positions.h"
 
 #include <stdlib.h>
+#include <string.h>
 
+#include "draw/text.h"
 #include "draw/units.h"
 
-enum { POSITIONS_MAX = 400, GAP_COLUMNS = 26, OFFSET_COLUMNS = 11 };	/* columns of the screen in one of the table */
+enum { POSITIONS_MAX = 400, GAP_COLUMNS = 26, OFFSET_COLUMNS = 11, HEAD_ROWS = 2 };	/* columns of the screen in one of the table; rows above it */
 
 void positions_close(struct model *m)
 {
@@ -109,12 +111,36 @@ static struct move move_to(struct model *m, const struct position *p)
 	return move;
 }
 
+/* A problem in the columns of a cell. */
+static const char *brief_name(enum problem_code code)
+{
+	switch ((int)code) {
+	case PROBLEM_MISSING_WAIT: return "no wait";
+	case PROBLEM_MISPLACED_WAIT: return "wrong wait";
+	case PROBLEM_SHARED_MEMORY: return "shared mem";
+	case PROBLEM_MISSING_TASK: return "missing";
+	case PROBLEM_DUPLICATE_TASK: return "twice";
+	default: return problem_name(code);
+	}
+}
+
+/* "k: 2 versions, v: 3": the buffers that have more versions in the state than now. */
+static const char *deeper_text(const struct model *m, const struct state *s, struct arena *a)
+{
+	struct buf b = buf_new(a);
+
+	for (int i = 0; i < s->graph->buffers.n; i++)
+		if (s->plan->versions[i] > m->now->plan->versions[i])
+			buf_printf(&b, b.len ? ", %s: %d" : "%s: %d versions", s->graph->buffers.v[i].name, s->plan->versions[i]);
+	return b.len ? b.text : "";
+}
+
 /* Try a position with one version more of some values. A version more takes registers, so its result replaces one with
  * fewer or other ones only if it is clearly faster. The problem that is shown is that of the move alone. */
 static void try_with_extra(struct model *m, struct position *p, const struct move *move, enum extra_versions extra)
 {
 	struct positions *s = m->positions;
-	const char *name = model_moved_name(m, s->task), *why = NULL;
+	const char *name = model_moved_name(m, s->task), *why = NULL, *brief = "refused";
 	struct versions_of v[16];
 	int n = model_extra_versions(m, s->task, extra, v, LEN(v));
 	struct err e;
@@ -125,15 +151,21 @@ static void try_with_extra(struct model *m, struct position *p, const struct mov
 	    history_move(s->copy, &name, 1, move, true, &m->stop, model_loc, &e) ||
 	    state_of_history(m, s->copy, false, &s->state, &e))
 		why = arena_strdup(&s->arena, e.msg);
-	else if (!s->state->legal || !s->state->tl)
-		why = s->state->problems.v.n ? problem_name(s->state->problems.v.v[0].code) : "not checked";
-	else if (!p->legal || s->state->tl->seconds < p->seconds * 0.998) {
+	else if (!s->state->legal || !s->state->tl) {
+		bool known = s->state->problems.v.n > 0;
+
+		why = known ? arena_strdup(&s->arena, s->state->problems.v.v[0].message) : "it cannot be checked";
+		brief = known ? brief_name(s->state->problems.v.v[0].code) : "not checked";
+	} else if (!p->legal || s->state->tl->seconds < p->seconds * 0.998) {
 		p->legal = true;
 		p->seconds = s->state->tl->seconds;
 		p->extra = extra;
+		p->also = deeper_text(m, s->state, &s->arena);
 	}
-	if (!extra)
+	if (!extra) {
 		p->why = why;
+		p->brief = brief;
+	}
 	state_free(s->state);
 	s->state = NULL;
 	history_return(s->copy, s->mark);
@@ -219,15 +251,16 @@ void positions_drop(struct model *m)
 static const char *result_text(struct model *m, const struct position *p, bool brief)
 {
 	double before = m->now->tl ? m->now->tl->seconds : 0;
-	const char *more = !p->extra ? "" : brief ? " +" : p->extra == EXTRA_OF_READS ?
-		", with one version more of what it reads" : ", with one version more of what it writes";
+	const char *also = p->legal && p->also ? p->also : "", *more = !also[0] ? "" : brief ? " +" :
+		arena_strf(&m->frame, ", with%s %s", p->extra == EXTRA_OF_READS ? " one version more of what it reads:" :
+			p->extra ? " one version more of what it writes:" : "", also);
 
 	if (p->here)
 		return brief ? "here" : "where it is";
 	if (!p->tried)
 		return brief ? "..." : "being tried";
 	if (!p->legal)
-		return p->why;
+		return brief ? p->brief : p->why;
 	if (!(before > 0))
 		return arena_strf(&m->frame, "legal%s", brief ? "" : more);
 	return arena_strf(&m->frame, "%s%s", unit_change(p->seconds / before - 1).s, more);
@@ -266,7 +299,9 @@ void positions_draw(struct model *m, struct cells *out, int y)
 {
 	const struct positions *s = m->positions;
 	const struct position *chosen = positions_chosen(m);
-	int least = s->v.v[0].at, row = -1, chosen_row = 0, rows = out->h - y - 2, skip;
+	int least = s->v.v[0].at, row = -1, chosen_row = 0, rows = out->h - y - 1 - HEAD_ROWS, skip;
+	struct buf head = buf_new(&m->frame);
+	const char *text;
 
 	for (int i = 0; i < s->v.n; i++) {
 		least = (int)min_i64(least, s->v.v[i].at);
@@ -274,18 +309,24 @@ void positions_draw(struct model *m, struct cells *out, int y)
 		chosen_row = &s->v.v[i] == chosen ? row : chosen_row;
 	}
 	skip = (int)max_i64(0, chosen_row - rows + 1);
-	cells_text(out, 0, y, out->w, arena_strf(&m->frame, "%s at: %s, %s%s, at %+d: %s", model_moved_name(m, s->task),
+	text_wrap(&head, arena_strf(&m->frame, "%s at: %s, %s%s, at %+d: %s", model_moved_name(m, s->task),
 		m->now->plan->lanes.v[chosen->lane].name, chosen->before == NONE ? "last" : "before ",
 		chosen->before == NONE ? "" : m->now->graph->tasks.v[chosen->before].name, chosen->at,
-		result_text(m, chosen, false)), BOLD);
+		result_text(m, chosen, false)), 0, 2, out->w, 0);
+	text = head.text;
+	for (int i = 0; i < HEAD_ROWS && *text; i++) {
+		cells_text(out, 0, y + i, out->w, arena_strf(&m->frame, "%.*s", (int)strcspn(text, "\n"), text), BOLD);
+		text += strcspn(text, "\n");
+		text += *text == '\n';
+	}
 	row = -1;
 	for (int i = 0; i < s->v.n; i++) {
 		const struct position *p = &s->v.v[i];
 		int x = GAP_COLUMNS + (p->at - least) * OFFSET_COLUMNS, w = OFFSET_COLUMNS - 1, line;
 
 		row += is_row_start(s, i);
-		line = y + 2 + row - skip;
-		cells_text(out, x, y + 1, w, arena_strf(&m->frame, "at %+d", p->at), FAINT);
+		line = y + HEAD_ROWS + 1 + row - skip;
+		cells_text(out, x, y + HEAD_ROWS, w, arena_strf(&m->frame, "at %+d", p->at), FAINT);
 		if (row < skip || row - skip >= rows)
 			continue;
 		if (is_row_start(s, i))

@@ -16,7 +16,8 @@ struct position {
 	bool tried, legal;
 	double seconds;			/* time of the plan, if it is legal */
 	enum extra_versions extra;	/* values that have one version more for that time */
-	const char *why;		/* name of the problem, if it is not legal */
+	const char *also;		/* "k: 2 versions": what the move and `extra` make deeper; "" */
+	const char *brief, *why;	/* the problem, in a word and in a sentence, if it is not legal */
 };
 
 struct positions {

@@ -7,16 +7,21 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "draw/label.h"
+#include "draw/picture.h"
+
 enum { FILE_MAX = 1 << 16, SHADES = 5, BLACK = 16, WHITE = 231 };
 
-/* What can have another colour, and by which colours of the palette it is drawn: the usual one, then further shades. */
+/* What can have another colour. Kinds of sTasks have that of their names, and of bars in timelines. */
 static const struct {
 	const char *name;
-	uint8_t shade[SHADES + 1];	/* ends with 0 */
+	bool is_kind;
+	enum task_kind kind;
+	uint8_t colour;			/* of the palette, in which it is drawn */
 } colours[] = {
-	{ "colour.load", { 74, 117, 67, 110, 153 } }, { "colour.product", { 208, 214, 173, 216, 202 } },
-	{ "colour.compute", { 114, 150, 71, 186, 108 } }, { "colour.store", { 68, 146, 103, 140, 183 } },
-	{ "colour.faint", { 245 } }, { "colour.mark", { 220 } }, { "colour.error", { 203 } },
+	{ "colour.load", true, TASK_LOAD, 0 }, { "colour.product", true, TASK_MMA, 0 },
+	{ "colour.compute", true, TASK_COMPUTE, 0 }, { "colour.store", true, TASK_STORE, 0 },
+	{ "colour.faint", false, 0, 245 }, { "colour.mark", false, 0, 220 }, { "colour.error", false, 0, 203 },
 };
 
 static const char *const column_names[] = {
@@ -48,6 +53,36 @@ static char *next_word(char **at)
 	return word[0] ? word : NULL;
 }
 
+/* The colour of the palette that bars of timelines have: of a kind, of an sTask of it, of a slice of that. */
+static uint8_t colour_of_bar(enum task_kind kind, int hue, int shade)
+{
+	return colour_of_256(ink_colour(THEME_DARK, ink_of_task((int)kind, hue, shade)));
+}
+
+/* Does this kind have the colour, or share it with kinds for which it is less important: of further slices, or later kinds? */
+static bool owns_colour(enum task_kind kind, uint8_t colour)
+{
+	for (int shade = 0; shade < INK_SHADES; shade++)
+		for (int k = 0; k < INK_KINDS; k++)
+			for (int hue = 0; hue < INK_HUES; hue++)
+				if (colour_of_bar((enum task_kind)k, hue, shade) == colour)
+					return k == (int)kind;
+	return false;
+}
+
+/* The n-th sTask of the kind has the n-th colour; so have its slices. */
+static void set_kind(struct settings *s, enum task_kind kind, const uint8_t *given, int n)
+{
+	for (int shade = INK_SHADES - 1; shade >= 0; shade--)
+		for (int hue = INK_HUES - 1; hue >= 0; hue--) {
+			uint8_t usual = colour_of_bar(kind, hue, shade);
+
+			if (owns_colour(kind, usual))
+				s->colour[usual] = given[hue % n];
+		}
+	s->colour[style_of_kind(kind).fg] = given[0];
+}
+
 static bool set_colour(const struct line *l, int which, char *value)
 {
 	uint8_t given[SHADES];
@@ -64,8 +99,10 @@ static bool set_colour(const struct line *l, int which, char *value)
 	}
 	if (!n)
 		return complain(l, "no colour is given for", colours[which].name);
-	for (int i = 0; i < SHADES && colours[which].shade[i]; i++)
-		l->s->colour[colours[which].shade[i]] = given[i % n];
+	if (colours[which].is_kind)
+		set_kind(l->s, colours[which].kind, given, n);
+	else
+		l->s->colour[colours[which].colour] = given[0];
 	l->s->coloured = true;
 	return true;
 }
@@ -183,7 +220,7 @@ void settings_paint(const struct settings *s, struct cells *c)
 
 		style->bg = s->colour[bg];
 		style->fg = s->colour[style->fg];
-		if (style->bg != bg && style->fg == BLACK && is_dark(style->bg))
-			style->fg = WHITE;
+		if (style->bg != bg && (style->fg == BLACK || style->fg == WHITE))
+			style->fg = is_dark(style->bg) ? WHITE : BLACK;
 	}
 }

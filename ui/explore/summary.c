@@ -7,7 +7,7 @@
 #include "explore/page.h"
 #include "explore/pane.h"
 
-enum { WIDE = 100, GAP = 4, PARTS = 3, PROBLEMS = 6 };
+enum { WIDE = 100, GAP = 4, PARTS = 3, PROBLEMS = 6, CHANGES = 3 };
 
 static int by_share(const void *x, const void *y)
 {
@@ -41,6 +41,20 @@ static void put_lanes(const struct timeline *t, struct pen *pen)
 	pen_table(pen, "where the time of lanes goes", &table);
 }
 
+/* Those that y found. */
+static void put_changes(const struct model *m, struct pen *pen)
+{
+	const struct state *s = m->now;
+
+	pen_section(pen, s->legal ? "what would help" : "what would make it legal");
+	pen_line(pen, s->why ? s->why : "y tries changes of the plan, and lists which would help");
+	for (int i = 0; i < s->changes.n && i < CHANGES; i++)
+		pen_wrap(pen, arena_strf(pen->arena, "  %d ", i + 1), 4, arena_strf(pen->arena, "%s%s%s",
+			s->changes.v[i].gain, s->changes.v[i].gain[0] ? ": " : "", s->changes.v[i].statements));
+	if (s->changes.n)
+		pen_line(pen, "y lists them all, to be applied");
+}
+
 static void put_time(struct model *m, struct pen *pen)
 {
 	const struct timeline *t = m->now->tl;
@@ -49,14 +63,7 @@ static void put_time(struct model *m, struct pen *pen)
 	pen_line(pen, timeline_total(pen->arena, t));
 	pen_line(pen, timeline_ii(pen->arena, t, model_line(m)));
 	pen_line(pen, timeline_waits(pen->arena, t, model_line(m)));
-	pen_section(pen, "what would help");
-	pen_line(pen, m->now->why ? "" : "y tries changes of the plan, and lists here which would help");
-	for (const char *s = m->now->why ? m->now->why : ""; *s;) {
-		size_t n = strcspn(s, "\n");
-
-		pen_line(pen, arena_strf(pen->arena, "%.*s", (int)n, s));
-		s += n + (s[n] == '\n');
-	}
+	put_changes(m, pen);
 	if (t->phases[0].events.n)
 		put_lanes(t, pen);
 }
@@ -65,12 +72,14 @@ static void put_problems(struct model *m, struct pen *pen)
 {
 	const struct problems *all = &m->now->problems;
 
-	pen_section(pen, arena_strf(pen->arena, "not legal: %d problem%s; 8 shows where, f tries to repair the plan",
+	pen_section(pen, arena_strf(pen->arena, "not legal: %d problem%s; 8 shows where, f tries to repair the plan, y lists repairs",
 		all->v.n, all->v.n == 1 ? "" : "s"));
 	for (int i = 0; i < all->v.n && i < PROBLEMS; i++)
 		pen_line(pen, all->v.v[i].message);
 	if (all->v.n > PROBLEMS)
 		pen_line(pen, arena_strf(pen->arena, "and %d more", all->v.n - PROBLEMS));
+	if (m->now->why)
+		put_changes(m, pen);
 }
 
 static void put_column(struct model *m, bool left, bool right, struct pen *pen)

@@ -54,6 +54,6 @@ extern const struct view_ops
 #define X(name) view_##name,
 	VIEWS(X)
 #undef X
-	view_help;			/* stands in for any of the others */
+	view_help, view_changes;	/* stand in for any of the others */
 
 #endif

@@ -6,13 +6,14 @@
 #include "explore/page.h"
 #include "explore/view.h"
 
-enum { SPAN_MIN = 16, ABREAST_AT = 160, ABREAST_GAP = 4 };
+enum { SPAN_MIN = 16, STATEMENTS_LEAST = 6, ABREAST_AT = 160, ABREAST_GAP = 4 };
 
 struct own {
-	struct page page;
+	struct page statements, page;
 	bool unmeasured;		/* the user wants to see edits although there is a measured timeline */
 	int64_t from, to;		/* cycles in sight; 0, 0: not chosen yet */
-	struct page all;		/* charts and page, as they are scrolled; its cells are those of the last drawing */
+	int statements_at, page_at;	/* rows of `all` where these begin */
+	struct page all;		/* charts and pages, as they are scrolled; its cells are those of the last drawing */
 };
 
 static bool is_measured_shown(const struct view *v)
@@ -27,8 +28,8 @@ static struct pair pair_of(const struct view *v)
 	struct pair p = { .plan = { one->plan, two->plan }, .tl = { one->tl, two->tl },
 		.lookup = { one->lookup, two->lookup }, .script = { one->script, two->script } };
 
-	p.name[0] = m->base_given ? "the other" : "before";
-	p.name[1] = m->base_given ? "this one" : "now";
+	p.name[0] = m->base_given ? m->base_name : "before";
+	p.name[1] = m->base_given ? m->name : "now";
 	p.usage[0] = one->checked ? &one->usage : NULL;
 	p.usage[1] = two->checked ? &two->usage : NULL;
 	if (!is_measured_shown(v))
@@ -76,13 +77,17 @@ static const char *headline(struct arena *a, const struct pair *p)
 		p->name[0], unit_seconds(one).s, 100 * fabs(two / one - 1), two < one ? "less" : "more");
 }
 
-static void make_page(struct view *v, const struct pair *p, int w)
+static void make_pages(struct view *v, const struct pair *p, int w)
 {
 	struct own *own = v->own;
 	uint64_t key = hash_mix(hash_mix(key_of_state(v->m->now), key_of_state(v->m->base)),
 		(uintptr_t)p->tl[1] + (uintptr_t)v->m->sel.phase);
 	struct pen pen;
 
+	if (page_begin(&own->statements, v->m, key, w, &pen)) {
+		put_statements(p, &pen);
+		page_end(&own->statements, &pen, NULL);
+	}
 	if (!page_begin(&own->page, v->m, key, w, &pen))
 		return;
 	put_comparison(p, v->m->sel.phase, &pen);
@@ -148,26 +153,40 @@ static struct cells charts(struct view *v, const struct pair *p, int w)
 	return out;
 }
 
+/* Few statements come before the charts, so that they are in sight; many come behind them. */
 static void draw(struct view *v, struct cells *out)
 {
 	struct own *own = v->own;
 	struct pair p = pair_of(v);
 	struct arena *a = &v->m->frame;
-	struct cells both, all;
-	int w = out->w > WIDTH_MIN ? out->w : WIDTH_MIN, y = 2;
+	struct cells both, all, *said = &own->statements.cells;
+	int w = out->w > WIDTH_MIN ? out->w : WIDTH_MIN, y = 1;
+	bool few;
 
-	make_page(v, &p, w);
+	make_pages(v, &p, w);
 	both = charts(v, &p, w);
-	cells_init(&all, a, w, y + both.h + 4 + own->page.cells.h);
+	few = !p.measured && said->h <= max_i64(STATEMENTS_LEAST, out->h / 3);
+	cells_init(&all, a, w, 4 + both.h + said->h + own->page.cells.h);
 	own->all.still = true;
 	own->all.cells = all;
 	own->all.height = out->h;
 	page_go(&own->all, own->all.top);
 	cells_text(&all, 0, 0, w, headline(a, &p), BOLD);
-	cells_blit(&all, 0, y, w, both.h, &both, 0, 0);
-	y += both.h;
-	cells_blit(&all, 0, y - 1, w, own->page.cells.h, &own->page.cells, 0, 0);
+	for (int part = 0; part < 2; part++) {
+		if (few == !part) {
+			own->statements_at = y;
+			cells_blit(&all, 0, y, w, said->h, said, 0, 0);
+			y += said->h + !part;
+		} else {
+			y += part ? 0 : 1;
+			cells_blit(&all, 0, y, w, both.h, &both, 0, 0);
+			y += both.h - 1;
+		}
+	}
+	own->page_at = y;
+	cells_blit(&all, 0, y, w, own->page.cells.h, &own->page.cells, 0, 0);
 	cells_blit(out, 0, 0, out->w, out->h, &all, 0, own->all.top);
+	draw_scroll_marks(out, 0, 0, out->w, out->h, own->all.top, y + own->page.cells.h);
 }
 
 /* ---- keys ----------------------------------------------------------------------- */
@@ -235,15 +254,21 @@ static bool act(struct view *v, enum action a, const struct key *k)
 	return page_act(&own->all, a);
 }
 
+/* In numbers and causes, or else in the statements. */
 static bool find(struct view *v, const char *text, int direction)
 {
 	struct own *own = v->own;
-	int charts = own->all.cells.h - own->page.cells.h;
+	struct page *p = &own->page;
 
-	own->page.cursor = (int)max_i64(own->all.top - charts, 0);
-	if (!page_find(&own->page, text, direction))
+	p->cursor = (int)max_i64(own->all.top - own->page_at, 0);
+	if (page_find(p, text, direction)) {
+		page_go(&own->all, own->page_at + p->cursor);
+		return true;
+	}
+	p = &own->statements;
+	if (!page_find(p, text, direction))
 		return false;
-	page_go(&own->all, charts + own->page.cursor);
+	page_go(&own->all, own->statements_at + p->cursor);
 	return true;
 }
 

@@ -7,7 +7,7 @@
 
 enum { WIDE = 104, GAP = 4, KEYS = 16, SINGLE_MAX = 90 };
 
-static const enum action_group groups[] = { GROUP_ANY, GROUP_SPAN, GROUP_TIME, GROUP_EDIT, GROUP_PICKED,
+static const enum action_group groups[] = { GROUP_ANY, GROUP_SPAN, GROUP_TIME, GROUP_EDIT, GROUP_CHANGES, GROUP_PICKED,
 	GROUP_ITEM, GROUP_SIDES, GROUP_STEP };
 
 static const char *const words[][2] = {

@@ -9,7 +9,7 @@
 #include "explore/view.h"
 #include "plan/order.h"
 
-enum { PANEL_ROWS = 10, ABREAST_AT = 110, DETAILS_LEAST = 44, NAME_COLUMNS = 20 };
+enum { PANEL_ROWS = 11, ABREAST_AT = 110, DETAILS_LEAST = 44, NAME_COLUMNS = 20 };
 
 /* A line of the list: the head of a lane, of a phase or loop, an entry, or another text. */
 struct row {
