@@ -37,7 +37,7 @@ static bool is_in_sight(const struct panel *n, int task)
 }
 
 /* What an sTask is called before it is split. */
-static const char *whole_name(const struct panel *n, int task)
+static const char *unsplit_name(const struct panel *n, int task)
 {
 	const struct stask *s = &n->c.g->tasks.v[task];
 	const char *dot = s->slices > 1 ? strrchr(s->name, '.') : NULL;
@@ -52,10 +52,10 @@ struct key {
 };
 
 /* Add the keys of all slices of an sTask that are in sight and differ from those that are there. */
-static void add_keys(const struct panel *n, const char *whole, struct key *key, int *found)
+static void add_keys(const struct panel *n, const char *unsplit, struct key *key, int *found)
 {
 	for (int i = 0; i < n->c.g->tasks.n && *found < KEYS; i++) {
-		bool known = n->c.g->tasks.v[i].phase != n->c.line->phase || strcmp(whole_name(n, i), whole) || !is_in_sight(n, i);
+		bool known = n->c.g->tasks.v[i].phase != n->c.line->phase || strcmp(unsplit_name(n, i), unsplit) || !is_in_sight(n, i);
 
 		for (int k = 0; k < *found; k++)
 			known |= key[k].ink == n->ink[i] && !strcmp(key[k].letter, n->c.key[i].letter);
@@ -65,19 +65,19 @@ static void add_keys(const struct panel *n, const char *whole, struct key *key, 
 }
 
 /* The letters of an sTask, then its name; of one that is split, the letters of all slices. */
-static void put_keys(struct panel *n, struct flow *f, const char *whole)
+static void put_keys(struct panel *n, struct flow *f, const char *unsplit)
 {
 	struct key key[KEYS];
 	const char *name;
 	int found = 0;
 	double x;
 
-	add_keys(n, whole, key, &found);
+	add_keys(n, unsplit, key, &found);
 	if (n->above)
-		add_keys(n->above, whole, key, &found);
+		add_keys(n->above, unsplit, key, &found);
 	if (!found)
 		return;
-	name = found > 1 ? whole : key[0].name;
+	name = found > 1 ? unsplit : key[0].name;
 	x = flow_next(f, (KEY + 2) * found + 4 + picture_width(name, 13, false));
 	for (int i = 0; i < found; i++, x += KEY + 2) {
 		picture_rect(n->p, x, f->y - 12, KEY, 16, key[i].ink, INK_NONE)->round = 2;
@@ -90,15 +90,15 @@ static void put_keys(struct panel *n, struct flow *f, const char *whole)
 static void put_all_keys(struct panel *n, struct flow *f, const struct panel *of, const struct panel *but)
 {
 	for (int i = 0; i < of->c.g->tasks.n; i++) {
-		const char *whole = whole_name(of, i);
+		const char *unsplit = unsplit_name(of, i);
 		bool first = of->c.g->tasks.v[i].phase == of->c.line->phase;
 
 		for (int k = 0; k < i; k++)
-			first &= of->c.g->tasks.v[k].phase != of->c.line->phase || strcmp(whole_name(of, k), whole);
+			first &= of->c.g->tasks.v[k].phase != of->c.line->phase || strcmp(unsplit_name(of, k), unsplit);
 		for (int k = 0; but && k < but->c.g->tasks.n; k++)
-			first &= but->c.g->tasks.v[k].phase != but->c.line->phase || strcmp(whole_name(but, k), whole);
+			first &= but->c.g->tasks.v[k].phase != but->c.line->phase || strcmp(unsplit_name(but, k), unsplit);
 		if (first)
-			put_keys(n, f, whole);
+			put_keys(n, f, unsplit);
 	}
 }
 
