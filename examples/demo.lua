@@ -25,8 +25,8 @@ attention = mr.program("attention", function(p)
     local s = p:mma("mma_qk", q, p:load("load_k", K))
     local pr, alpha = p:task("softmax", function()
       local new = mr.max(mx, s:rowmax(n))
-      local pr = mr.exp2((s - new) * scale)
-      local alpha = mr.exp2((mx - new) * scale)
+      local top = new * scale
+      local pr, alpha = mr.exp2(s * scale - top), mr.exp2(mx * scale - top)
       l:set(l * alpha + pr:rowsum(n))
       mx:set(new)
       return pr:to "bf16", alpha

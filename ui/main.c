@@ -19,13 +19,10 @@ enum { EXIT_SCRIPT = 1, EXIT_USAGE = 2 };
 static const double MIB_MAX = 1 << 30;
 enum { SCRIPT_MAX = 64 << 20 };		/* bytes of a script that is no file: /dev/zero has no end */
 
+/* The lines of subcommands, which come from lua/std/commands.lua, stand for %s. */
 static const char usage[] = "usage: millrace [options] [FILE.lua [arguments]]\n"
-	"       millrace check FILE...   are these plans legal?\n"
-	"       millrace diff A B        the statements that differ\n"
-	"       millrace show FILE       the plan in the explorer, or as text\n"
-	"       millrace predict FILE... its time by the model\n"
-	"       millrace run FILE        its kernel, checked and timed\n"
-	"       millrace serve [--mcp]   answer other programs\n"
+	"%s"
+	"       millrace serve [--mcp]    answer other programs\n"
 	"       (each has --help; a script of such a name is ./check)\n"
 	"  -e CODE  run CODE (may be given again)\n"
 	"  -s       strict: reading a global or field that does not exist is an error\n"
@@ -313,6 +310,17 @@ static void run_command(lua_State *L, struct options *o, const struct command *c
 		user_report(L, "millrace: ");
 }
 
+static void print_usage(lua_State *L, FILE *f)
+{
+	lua_getglobal(L, "require");
+	lua_pushstring(L, "millrace.commands");
+	lua_call(L, 1, 1);
+	lua_getfield(L, -1, "summary");
+	lua_call(L, 0, 1);
+	fprintf(f, usage, lua_tostring(L, -1));
+	lua_settop(L, 1);
+}
+
 /* Everything that may raise an error of Lua. Sets o->status. */
 static int main_l(lua_State *L)
 {
@@ -323,6 +331,13 @@ static int main_l(lua_State *L)
 	set_arg(L, o);
 	host_set_mr(L);
 	lua_open_explore(L);
+	if (o->wrong)
+		fprintf(stderr, "millrace: unknown option '%s'\n", o->wrong);
+	if (o->wrong || o->help) {
+		print_usage(L, o->wrong ? stderr : stdout);
+		o->status = o->wrong ? EXIT_USAGE : 0;
+		return 0;
+	}
 	if (o->strict)
 		strict_set(L, STRICT_ALL);
 	o->status = EXIT_SCRIPT;
@@ -363,16 +378,8 @@ int main(int argc, char **argv)
 	setlocale(LC_NUMERIC, "C");	/* Lua and JSON write numbers with a point */
 	setlocale(LC_COLLATE, "C");	/* and sort by bytes, so that every machine has the same lists */
 	read_options(&o);
-	if (o.wrong) {
-		fprintf(stderr, "millrace: unknown option '%s'\n%s", o.wrong, usage);
-		return EXIT_USAGE;
-	}
-	if (o.help) {
-		fputs(usage, stdout);
-		return 0;
-	}
 	h.mem.cap = memory_cap();
-	if (!h.mem.cap || !find_home(home))
+	if (!h.mem.cap || (!find_home(home) && !o.help))
 		return EXIT_USAGE;
 	h.home = home;
 	L = host_open(&h);

@@ -19,22 +19,23 @@ local RATE <const> = 6e8                                -- flops a second of a k
 
 ---- the command line ----------------------------------------------------------------------------
 
+-- How they are called, what they are for in a few words, which `millrace --help` prints, and what else they say.
 local texts <const> = {
-  check = {"check [--program FILE] [--json] FILE...", [[
+  {"check", "[--program FILE] [--json] FILE...", "are these plans legal?", [[
 Says of each plan whether it is legal, and where it is not: FILE:LINE, the
 problem, its repair. Of a script that makes several plans, the last one.
 Exit status: 0 if all are legal, 1 if one is not, 2 if one cannot be loaded.]]},
-  diff = {"diff [--program FILE] A B", [[
+  {"diff", "[--program FILE] A B", "the statements that differ", [[
 The lines to remove from plan A and to add to get plan B, as plan:script writes
 both: comments, and how a plan was made, are no difference.
 Exit status: 0 if there are none, 1 if there are, 2 if a plan cannot be loaded.]]},
-  show = {"show [--program FILE] FILE [FILE]", [[
+  {"show", "[--program FILE] FILE [FILE]", "the plan in the explorer, or as text", [[
 Opens the plan in the explorer, or two plans to be compared; without a
 terminal, prints it as a table, or how the two differ.]]},
-  predict = {"predict [--program FILE] [--json] FILE...", [[
+  {"predict", "[--program FILE] [--json] FILE...", "its time by the model", [[
 The time of each plan by the model of its device, and how far it may be off.
 --json prints an object a line.]]},
-  run = {"run [--program FILE] [--sizes NAME=N,...] [--on cuda|host] FILE...", [[
+  {"run", "[--program FILE] [--sizes NAME=N,...] [--on cuda|host] FILE...", "its kernel, checked and timed", [[
 Compiles the kernel of each plan, runs it, compares the outputs with the
 reference and, on a device, times it. --on: by default cuda if there is a
 device, else host, the CPU, which is slow. --sizes: for these sizes instead
@@ -42,9 +43,23 @@ of those in FILE; the others stay.]]},
 }
 
 local function usage_of(name)
-  return ("usage: millrace %s\n%s\nFILE is a plan of plan:save, a script that makes one, or the name of a plan that comes\n"
-    .. "with Millrace. --program: a file that returns the program of plans for programs of\nyour own; may be given again.\n")
-    :format(texts[name][1], texts[name][2])
+  for _, t in ipairs(texts) do
+    if t[1] == name then
+      return ("usage: millrace %s %s\n%s\nFILE is a plan of plan:save, a script that makes one, or the name of a plan that comes\n"
+        .. "with Millrace. --program: a file that returns the program of plans for programs of\nyour own; may be given again.\n")
+        :format(name, t[2], t[4])
+    end
+  end
+end
+
+-- Lines of `millrace --help`.
+function commands.summary()
+  local lines = {}
+  for i, t in ipairs(texts) do
+    local call = ("%s %s"):format(t[1], t[2]:gsub("%[.-%] ", ""))
+    lines[i] = ("       millrace %-16s %s\n"):format(call, t[3])
+  end
+  return table.concat(lines)
 end
 
 local function complain(name, message)
@@ -220,6 +235,20 @@ local function each(files, o, f)
   return status
 end
 
+-- Is the plan legal? What is wrong is printed, as check prints it.
+local function report_legality(plan, path, text, stopped, as_json)
+  local good, list = plan:check()
+  if as_json then
+    io.write(json.line(json.object("file legal problems checked_up_to", {file = path, legal = good,
+      problems = problems_as_json(list, path, text), checked_up_to = stopped})), "\n")
+    return good
+  end
+  for _, problem in ipairs(problem_texts(list, path, text)) do io.write(problem, "\n") end
+  if stopped then io.write(stopped, "; what comes before is checked\n") end
+  if good then io.write(path, ": legal\n") end
+  return good
+end
+
 -- The plan is legal and complete; otherwise what is wrong is raised.
 local function need_legal(plan, path, text, stopped)
   if stopped then error(stopped, 0) end
@@ -232,18 +261,7 @@ end
 function commands.check(...)
   local files, o = parse("check", "--json", 1, math.huge, ...)
   if not files then return o end
-  return each(files, o, function(plan, path, text, stopped)
-    local good, list = plan:check()
-    if o.json then
-      io.write(json.line(json.object("file legal problems checked_up_to", {file = path, legal = good,
-        problems = problems_as_json(list, path, text), checked_up_to = stopped})), "\n")
-      return good
-    end
-    for _, problem in ipairs(problem_texts(list, path, text)) do io.write(problem, "\n") end
-    if stopped then io.write(stopped, "; what comes before is checked\n") end
-    if good then io.write(path, ": legal\n") end
-    return good
-  end)
+  return each(files, o, function(plan, path, text, stopped) return report_legality(plan, path, text, stopped, o.json) end)
 end
 
 function commands.diff(...)
@@ -283,6 +301,10 @@ function commands.predict(...)
   local files, o = parse("predict", "--json", 1, math.huge, ...)
   if not files then return o end
   return each(files, o, function(plan, path, text, stopped)
+    if o.json and not stopped and not plan:check() then
+      report_legality(plan, path, text, nil, true)
+      return false
+    end
     need_legal(plan, path, text, stopped)
     local tl, bound = plan:simulate{events = 0}, plan.graph.program
     local _, _, sizes = core.identity(bound)

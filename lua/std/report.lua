@@ -68,7 +68,7 @@ function report.timeline(tl, given)
   }
   return text_of("format program device measured unit cycles seconds clock_hz full_clock_hz power energy uncertainty noise "
     .. "doubt tie "                                     -- deprecated
-    .. "cache overhead tflops ii res_mii rec_mii bound utilization played unpriced phases lanes events", parts, tl)
+    .. "cache overhead tflops ii res_mii rec_mii bound utilization under_way played unpriced phases lanes events", parts, tl)
 end
 
 function report.graph(g)

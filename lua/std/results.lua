@@ -156,7 +156,8 @@ results.timeline_schema = object{
   {"seconds", quantity_schema}, {"cycles", quantity_schema}, {"tflops", quantity_schema},
   {"ii", quantity_schema}, {"bound", quantity_schema}, {"res_mii", quantity_schema}, {"rec_mii", quantity_schema},
   {"clock", quantity_schema}, {"power", quantity_schema}, {"energy", map(quantity_schema, "by kind")},
-  {"utilization", map(quantity_schema, "of each unit, and of memory")},
+  {"utilization", map(quantity_schema, "of each unit, and of memory; of a copy engine, the time that issuing takes")},
+  {"under_way", map(quantity_schema, "of each unit; of a copy engine, the time with transfers under way")},
   {"noise", nullable(number "a share: two predictions that differ by more are in the right order")},
   {"cache", maybe_text}, {"unpriced", nullable(text "why no kernel can be made of the plan, so that its costs are not in the times")},
   {"phases", list(phase)},
@@ -177,7 +178,8 @@ function results.timeline(id, tl, events, drawing)
     bound = quantity(tl.bound, "cycles", "bound"), res_mii = quantity(tl.res_mii, "cycles", "bound"),
     rec_mii = quantity(tl.rec_mii, "cycles", "bound"), clock = quantity(tl.clock_hz, "Hz", "predicted"),
     power = quantity(tl.power, "W", "predicted"), energy = quantities(tl.energy, "J", "predicted"),
-    utilization = quantities(tl.utilization, "share", "predicted"), noise = tl.noise, cache = tl.cache, unpriced = tl.unpriced,
+    utilization = quantities(tl.utilization, "share", "predicted"), under_way = quantities(tl.under_way, "share", "predicted"),
+    noise = tl.noise, cache = tl.cache, unpriced = tl.unpriced,
     phases = phases, events = events and {unit = tl.unit, evidence = "predicted", list = tl.events} or nil,
     drawing = drawing and tl:text{width = 100, ascii = true, color = false} or nil}
 end

@@ -289,8 +289,8 @@ static void put_names(struct trace *r, const char *name)
 	for (int s = 0; s < p->device->nseus; s++)
 		for (int k = 0; k < r->depth[s]; k++)
 			put_name(r, "thread_name", THREADS_SEU + s * QUEUE_THREADS + k, k ?
-				arena_strf(r->a, "%s (%d)", p->device->seu[s].name, k + 1) :
-				p->device->seu[s].name, THREADS_SEU + s * QUEUE_THREADS + k);
+				arena_strf(r->a, "%s (%d)", unit_label(r->a, &r->t->phases[0], p->device, s), k + 1) :
+				unit_label(r->a, &r->t->phases[0], p->device, s), THREADS_SEU + s * QUEUE_THREADS + k);
 }
 
 static void put_phase(struct trace *r, int phase)

@@ -514,6 +514,41 @@ static int last_eu(const struct kernel *k, const uint32_t *words, int eus, bool 
 	return best;
 }
 
+/* Which sTasks does the kernel copy by threads instead of an engine? */
+static void find_threads(const struct role_body *b, bool *by_threads)
+{
+	for (int i = 0; i < b->v.n; i++) {
+		const struct role_op *o = b->v.v[i];
+
+		if (role_is_region(o->what)) {
+			find_threads(&o->u.region.body, by_threads);
+			find_threads(&o->u.region.other, by_threads);
+		} else if (o->task != NONE && (o->what == DO_LOAD_THREADS || o->what == DO_STORE_THREADS || o->what == DO_STORE_RING)) {
+			by_threads[o->task] = true;
+		}
+	}
+}
+
+/* The row of a copy engine says whether threads copy instead, as that of a simulated timeline does. */
+static void name_units(const struct kernel *k, struct phase_line *line, struct arena *a)
+{
+	const struct plan *p = k->plan;
+	bool *by_threads = ARENA_ARRAY(a, p->graph->tasks.n, bool), by_engine[SEU_MAX] = { 0 };
+
+	for (int i = 0; i < k->role->roles.n; i++)
+		find_threads(&k->role->roles.v[i].body, by_threads);
+	for (int i = 0; i < p->entries.n; i++) {
+		const struct entry *e = &p->entries.v[i];
+
+		if (p->graph->tasks.v[e->task].phase != line->phase)
+			continue;
+		line->seu[e->seu].by_threads |= by_threads[e->task];
+		by_engine[e->seu] |= !by_threads[e->task];
+	}
+	for (int i = 0; i < SEU_MAX; i++)
+		line->seu[i].by_threads &= !by_engine[i];
+}
+
 static enum err_code read_phase(struct timeline *t, const struct built_phase *in, int phase,
 	const struct trace_options *o, struct arena *a, struct err *e)
 {
@@ -550,6 +585,7 @@ static enum err_code read_phase(struct timeline *t, const struct built_phase *in
 	t->nevents += line->events.n;
 	t->cycles += line->cycles;
 	measure_line(a, t->plan, &walk, line);
+	name_units(k, line, a);
 	return OK;
 }
 

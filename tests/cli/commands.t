@@ -137,6 +137,8 @@ for line in open(sys.argv[1]):
     print(x["file"], x["legal"], x.get("evidence"), x.get("seconds", 0) > 0, x.get("uncertainty", 0) > 0)' "$T/out")" \
 	'attention_overlap.lua True predicted True True
 plans/broken.lua False None False False'
+"$MILLRACE" check --json plans/broken.lua >checked.json
+t_is 'of one that is not legal, the problems, as check has them' "$(tail -1 "$T/out")" "$(<checked.json)"
 t_cmd 'run' 0 "$MILLRACE" run --program scale.lua --on host plans/scale.lua
 t_like 'compares with the reference' "$(<"$T/out")" '^plans/scale\.lua: on the CPU, it agrees with the reference'
 t_cmd 'run of a large plan without a device' 1 env CUDA_VISIBLE_DEVICES= "$MILLRACE" run attention_overlap.lua
@@ -192,6 +194,9 @@ for command in check diff show predict run; do
 	t_cmd "$command alone" 2 "$MILLRACE" "$command"
 	t_like 'millrace --help lists it' "$usage" "^ +millrace $command "
 done
+t_like 'with the files that it takes' "$usage" '^ +millrace run FILE\.\.\. +its kernel'
+t_cmd '--help in spite of a wrong MILLRACE_HOME' 0 env MILLRACE_HOME=/nowhere "$MILLRACE" --help
+t_is 'prints the same' "$(<"$T/out")" "$usage"
 t_cmd 'an unknown option' 2 "$MILLRACE" check --jsn x.lua
 t_err 'has a hint' "^millrace check: unknown option '--jsn'; did you mean '--json'\?$"
 t_cmd 'a program that is not there' 2 "$MILLRACE" check --program none.lua plans/scale.lua

@@ -437,4 +437,13 @@ for _, case in ipairs {
   like(message, "^[^:]*examples%.t%.lua:%d+: .*" .. case[3], "  and says where and why")
 end
 
+-- The demo shows its program; the figures of its plans are those that the documents have of the shipped program.
+local demo <close> = assert(io.open(((arg[0]:match "^(.*/)") or "./") .. "../../examples/demo.lua"))
+assert(load(demo:read "a":match "local text = %[%[(.-)%]%]"))()
+local shown = attention{b = 2, h = 16, m = 8192, n = 8192, d = 128}
+for _, name in ipairs{"serial", "overlap", "pingpong"} do
+  tap.is(mr.load_plan("attention_" .. name, shown):simulate().seconds, mr.load_plan("attention_" .. name):simulate().seconds,
+    "the demo predicts what the documents say: " .. name)
+end
+
 tap.done_testing()

@@ -111,11 +111,12 @@ local got, order = parse(tl:json())
 keys(order, got, "format program device measured unit cycles seconds clock_hz full_clock_hz power energy uncertainty "
   .. "noise " ..
   "doubt tie " ..                                       -- deprecated
-  "cache overhead tflops ii res_mii rec_mii bound utilization played unpriced phases lanes events", "a timeline's fields")
+  "cache overhead tflops ii res_mii rec_mii bound utilization under_way played unpriced phases lanes events", "a timeline's fields")
 is(got.format, "millrace timeline 1", "  its format")
 same(got, tl, "format device", "  and what they say")
 is(got.device, "h200", "  its device")
 same(got.utilization, tl.utilization, nil, "  its units")
+same(got.under_way, tl.under_way, nil, "  and the transfers under way")
 same(got.energy, tl.energy, nil, "  its energy")
 same_list(got.events, tl.events, nil, "events")
 same_list(got.phases, tl.phases, nil, "phases")

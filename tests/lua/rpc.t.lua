@@ -167,6 +167,7 @@ says(got.seconds, tl.seconds, "predicted", tl.uncertainty, "predict: the time, w
 says(got.ii, tl.ii, "predicted", nil, "  the interval")
 says(got.rec_mii, tl.rec_mii, "bound", nil, "  its bounds")
 says(got.utilization.tensor, tl.utilization.tensor, "predicted", nil, "  the units")
+says(got.under_way.tma, tl.under_way.tma, "predicted", nil, "  the transfers under way")
 local event = got.events.list[7]
 ok(#got.events.list == #tl.events and event.task == tl.events[7].task and event.issue == tl.events[7].issue, "  events")
 is(got.drawing, plan:simulate{events = 100}:text{width = 100, ascii = true}, "  a drawing")

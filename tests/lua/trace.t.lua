@@ -297,6 +297,17 @@ refuses("mr.compare(S, U)", "user.lua:1: compare: one timeline counts cycles, th
 refuses("mr.compare(S, 3)", "user.lua:1: compare: timeline expected as the second, got 3")
 refuses("mr.compare()", "user.lua:1: compare: timeline expected as the first, got nil")
 
+---- who copied ------------------------------------------------------------------------------------
+
+-- A copy engine cannot copy rows of 72 bytes: threads do, and a trace says so, as the simulation does.
+local odd = gemm(false, {m = 64, n = 36, k = 36}):compile{target = "host"}:trace{}
+like(odd:text{width = 120, ascii = true}, "\nthreads %(tma%) ", "where threads do all, the row is theirs")
+local perfetto = os.tmpname()
+odd:trace(perfetto)
+local file <close> = assert(io.open(perfetto))
+like(file:read "a", '"threads %(tma%)"', "  in a trace for Perfetto, too")
+os.remove(perfetto)
+
 ---- on a device -----------------------------------------------------------------------------------
 
 if mr.attached() then
