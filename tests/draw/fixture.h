@@ -214,14 +214,14 @@ static void make_plan(struct fixture *f)
 		{ T_RESCALE, 1, SEU_CUDA, 1, { 0 } }, { T_NORMALISE, 1, SEU_CUDA, 0, { 0 } },
 	};
 	static struct wait waits[] = {
-		{ T_LOAD_Q, T_MMA_QK, DISTANCE_AUTO, WAIT_COMPLETE, { 0 } },
-		{ T_LOAD_K, T_MMA_QK, DISTANCE_AUTO, WAIT_COMPLETE, { 0 } },
-		{ T_LOAD_V, T_MMA_PV, DISTANCE_AUTO, WAIT_COMPLETE, { 0 } },
-		{ T_MMA_QK, T_LOAD_Q, DISTANCE_AUTO, WAIT_COMPLETE, { 0 } },
-		{ T_MMA_QK, T_LOAD_K, DISTANCE_AUTO, WAIT_COMPLETE, { 0 } },
-		{ T_MMA_QK, T_MMA_PV, 2, WAIT_ISSUED, { 0 } },
-		{ T_MMA_PV, T_LOAD_V, DISTANCE_AUTO, WAIT_COMPLETE, { 0 } },
-		{ T_SOFTMAX, T_MMA_QK, DISTANCE_AUTO, WAIT_COMPLETE, { 0 } },
+		{ T_LOAD_Q, T_MMA_QK, DISTANCE_AUTO, WAIT_COMPLETE, false, { 0 } },
+		{ T_LOAD_K, T_MMA_QK, DISTANCE_AUTO, WAIT_COMPLETE, false, { 0 } },
+		{ T_LOAD_V, T_MMA_PV, DISTANCE_AUTO, WAIT_COMPLETE, false, { 0 } },
+		{ T_MMA_QK, T_LOAD_Q, DISTANCE_AUTO, WAIT_COMPLETE, false, { 0 } },
+		{ T_MMA_QK, T_LOAD_K, DISTANCE_AUTO, WAIT_COMPLETE, false, { 0 } },
+		{ T_MMA_QK, T_MMA_PV, 2, WAIT_ISSUED, false, { 0 } },
+		{ T_MMA_PV, T_LOAD_V, DISTANCE_AUTO, WAIT_COMPLETE, false, { 0 } },
+		{ T_SOFTMAX, T_MMA_QK, DISTANCE_AUTO, WAIT_COMPLETE, false, { 0 } },
 	};
 	static int versions[NBUFFERS] = { 1, 2, 1, 1, 1, 1, 1, 2, 2, 1 };
 
