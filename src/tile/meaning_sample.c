@@ -204,6 +204,39 @@ void sample_shorten(struct arena *a, const struct program *p, struct sample *out
 
 /* shifts ------------------------------------------------------------------------ */
 
+/* By multiples of this, all parts of the expression that divide the axis can be adjusted; at most `most`. */
+static int64_t index_step(const struct index_expr *x, int axis, int64_t step, int64_t most)
+{
+	for (int i = 0; i < x->n; i++) {
+		const struct index_term *t = &x->term[i];
+		int64_t period;
+
+		if (t->axis != axis)
+			continue;
+		period = t->div * (t->mod ? t->mod : 1);
+		if (period > most || step / gcd_i64(step, period) > most / period)
+			return most;
+		step = step / gcd_i64(step, period) * period;
+	}
+	return step;
+}
+
+/* The same for all loads and bounds of the sample. */
+static int64_t axis_step(const struct sample *s, int axis)
+{
+	const struct program *p = &s->p;
+	int64_t step = 1, most = max_i64(s->size[axis], 1);
+
+	for (int i = 0; i < p->nodes.n; i++)
+		for (int d = 0; p->nodes.v[i].op == OP_LOAD && d < p->tensors.v[p->nodes.v[i].ref].rank; d++)
+			step = index_step(&p->nodes.v[i].index[d], axis, step, most);
+	for (int i = 0; i < p->loops.n; i++) {
+		step = index_step(&p->loops.v[i].from, axis, step, most);
+		step = index_step(&p->loops.v[i].upto, axis, step, most);
+	}
+	return step;
+}
+
 /* Adjust the expression to an axis that begins at `by` instead of 0; false if it divides the axis so that no constant
  * can adjust it. */
 static bool shift_index(struct index_expr *x, int axis, int64_t by)
@@ -213,9 +246,9 @@ static bool shift_index(struct index_expr *x, int axis, int64_t by)
 
 		if (t->axis != axis)
 			continue;
-		if (t->div != 1 || t->mod)
+		if (by % t->div || (t->mod && by / t->div % t->mod))
 			return false;
-		x->k += t->coef * by;
+		x->k += t->mod ? 0 : t->coef * (by / t->div);
 	}
 	return true;
 }
@@ -314,9 +347,10 @@ static bool find_axis_shift(const struct sample *s, const struct index_expr *x, 
 		const struct index_term *t = &x->term[i];
 
 		*axis = t->axis;
-		*by = min_i64((2 * middle - r.lo - r.hi) / 2 / t->coef,
+		*by = min_i64((2 * middle - r.lo - r.hi) / 2 / t->coef * t->div,
 			s->size[t->axis] - s->p.axes.v[t->axis].size - s->begin[t->axis]);
-		if (t->div == 1 && !t->mod && *by > 0)
+		*by -= *by % axis_step(s, t->axis);
+		if (!t->mod && *by > 0)
 			return true;
 	}
 	return false;

@@ -552,4 +552,24 @@ means("a temporary of which a part is stored, and that part read", {i = 24, j = 
   p:phase("b", function() Y:store("out", p:load("t", T, {i * 2, j}) * 2) end)
 end)
 
+-- A bound that divides an axis is tried where it lies inside the loop, also if that is far from the beginning.
+local function divided(by, masked)
+  return function(p)
+    local m, n = p:axes("m", "n")
+    local X, Y = p:input("X", {m, n}), p:output("Y", {m}, "f32")
+    local s = p:carry("s", {m}, 0)
+    p:loop(n, {upto = m // by - 8000 // by}, function()
+      local x = p:load("load_x", X):to "f32"
+      p:task("step", function() s:set(s + rowsum(masked and where((n:index() * by):le(m:index() - 8000), x, 0) or x, n)) end)
+    end)
+    Y:store(s)
+  end
+end
+for _, by in ipairs{1, 8} do
+  local good, message = bind({m = 65536, n = 4096}, divided(by))
+  tap.ok(not good and message:find("the result depends on the tile of 'n'", 1, true), ("a bound of m // %d far away, unmasked, has none"):format(by),
+    message)
+  means("masked, it", {m = 65536, n = 4096}, divided(by, true))
+end
+
 tap.done_testing()
