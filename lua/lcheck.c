@@ -1,6 +1,7 @@
 /* Checking plans: plan:check, plan.usage, and plans and problems as text. */
 #include "lplan.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "draw/text.h"
@@ -159,6 +160,32 @@ void check_legal(lua_State *L, const struct plan *p, const char *what)
 	lua_pop(L, 1);
 }
 
+/* The problems in the table at idx, as they are to be shown. Texts are kept alive by the table. */
+static struct problems shown_problems(lua_State *L, int idx, struct arena *a)
+{
+	struct problems out = { 0 };
+
+	for (int i = 1; i <= (int)lua_rawlen(L, idx); i++) {
+		const char *location, *code, *line;
+		struct problem *x = VEC_ADD(a, &out.v);
+		int c;
+
+		lua_rawgeti(L, idx, i);
+		location = text_at(L, "location");
+		code = text_at(L, "code");
+		line = strrchr(location, ':');
+		FIND_FIRST(c, NOTE_BY_THREADS, !strcmp(problem_name((enum problem_code)c), code));
+		*x = (struct problem){ .code = (enum problem_code)(c == NONE ? 0 : c), .message = text_at(L, "message"),
+			.hint = text_at(L, "hint") };
+		if (line)
+			x->loc = (struct srcloc){ arena_strf(a, "%.*s", (int)(line - location), location),
+				atoi(line + 1) };
+		lua_pop(L, 1);
+	}
+	return out;
+}
+
+/* plan, options, problems to be shown instead of its own or nil */
 static int plan_text(lua_State *L, const char *what)
 {
 	struct history *h = check_plan(L, 1, what);
@@ -173,7 +200,7 @@ static int plan_text(lua_State *L, const char *what)
 	struct err e;
 	enum err_code code;
 
-	lua_settop(L, 2);
+	lua_settop(L, 3);
 	check_drawing(L, 2, what, &o);
 	held = (struct kernel **)box_new(L, LOWERED_CLASS, 0);
 	a = scratch_push(L);
@@ -182,6 +209,8 @@ static int plan_text(lua_State *L, const char *what)
 	code = lower_check(&host_of(L)->mem, history_plan(h), a, &stop, held, &problems, &usage, &model_only, &e);
 	if (code == ERR_INTERRUPTED)
 		throw_err(L, &e);
+	if (lua_istable(L, 3))
+		problems.v = shown_problems(L, 3, a).v;
 	draw_plan(history_plan(h), code ? NULL : &usage, code ? NULL : &problems, &o, &text);
 	if (code)
 		buf_printf(&text, "not checked: %s\n", e.msg);
@@ -197,8 +226,43 @@ int plan_table_l(lua_State *L)
 
 int plan_tostring_l(lua_State *L)
 {
-	lua_settop(L, 1);
+	lua_settop(L, 3);
+	lua_pushnil(L);
+	lua_replace(L, 2);
 	return plan_text(L, "tostring");
+}
+
+/* core.units_for(plan, sTask) -> {{name=, seconds=}, ...}: the units that can run it, that which such work goes to first;
+ * and the seconds that all its work takes there at full speed */
+static int units_for_l(lua_State *L)
+{
+	const struct plan *p = plan_present(L, "units_for");
+	const struct graph *g = p->graph;
+	const struct vdevice *d = p->device;
+	const char *name = luaL_checkstring(L, 2);
+	const struct stask *s;
+	int t, first, eus, n = 0;
+
+	FIND_FIRST(t, g->tasks.n, !strcmp(g->tasks.v[t].name, name));
+	if (t == NONE)
+		throw_msg(L, "units_for: no sTask '%s'", name);
+	s = &g->tasks.v[t];
+	first = device_seu_for(d, &s->work);
+	eus = (int)min_i64(d->eus, g->grids[s->phase].total);
+	lua_newtable(L);
+	for (int again = 0; again < 2; again++)
+		for (int i = 0; i < d->nseus; i++) {
+			double runs = (double)g->grids[s->phase].total / eus * graph_runs(g, s->loop, NONE);
+
+			if ((i == first) == again || !device_can(d, i, &s->work))
+				continue;
+			lua_createtable(L, 0, 2);
+			set_text(L, "name", d->seu[i].name);
+			set_real(L, "seconds", runs / d->clock_hz *
+				device_cost(d, i, &s->work, 4, (struct pace){ eus, d->clock_hz }).busy);
+			lua_rawseti(L, -2, ++n);
+		}
+	return 1;
 }
 
 /* {threads=, registers=, shared_bytes=, lanes={name=registers}} */
@@ -227,6 +291,9 @@ void lua_open_check(lua_State *L)
 
 	record_class(L, PROBLEM_RECORD, "problem", problem_fields, LEN(problem_fields));
 	record_class(L, USAGE_RECORD, "usage", usage_fields, LEN(usage_fields));
+	set_function(L, "units_for", units_for_l);
+	set_function(L, "plan_table", plan_table_l);	/* core.plan_table(plan, options, problems to be shown) */
+	set_function(L, "plan_tostring", plan_tostring_l);
 	set_function(L, "problems_text", problems_tostring_l);	/* core.problems_text(list, {width=}) */
 	set_function(L, "check", plan_check_l);
 	luaL_newmetatable(L, PROBLEMS_CLASS);

@@ -139,19 +139,55 @@ static int plan_remove_l(lua_State *L)
 	return 0;
 }
 
-/* plan:lane(name[, {warps=, registers=, replicas=}]); turns= is deprecated for replicas= */
+/* {name=, warps=, registers=, replicas=}; without registers they are what the lane needs. */
+static int push_lane(lua_State *L, const struct plan *p, int lane)
+{
+	const struct lane *l = &p->lanes.v[lane];
+
+	lua_createtable(L, 0, 4);
+	set_text(L, "name", l->name);
+	set_integer(L, "warps", lane_warps(p, lane));
+	if (l->registers)
+		set_integer(L, "registers", l->registers);
+	set_integer(L, "replicas", l->replicas);
+	return 1;
+}
+
+/* An option of a lane, as it is unless given: false is 0, which leaves it to the plan. */
+static void lane_option(lua_State *L, const char *name, int64_t *out)
+{
+	bool free = lua_istable(L, 3) && lua_getfield(L, 3, name) == LUA_TBOOLEAN && !lua_toboolean(L, -1);
+
+	lua_settop(L, 3);
+	if (free)
+		*out = 0;
+	else
+		option_integer(L, 3, "lane", name, 1, 1 << 20, out);
+}
+
+/* plan:lane(name[, {warps=, registers=, replicas=}]); turns= is deprecated for replicas=. Of a lane that there is, what
+ * is not given stays; if nothing is given, the plan is not edited, and the call returns what the lane is. */
 static int plan_lane_l(lua_State *L)
 {
 	struct history *h = plan_arg(L, "lane");
 	const char *name = check_text(L, 2, "lane", "name");
-	int64_t warps = 0, registers = 0, replicas = 1;
+	int i = plan_find_lane(history_plan(h), name);
+	const struct lane *now = i == NONE ? NULL : &history_plan(h)->lanes.v[i];
+	int64_t warps = now ? now->warps : 0, registers = now ? now->registers : 0, replicas = now ? now->replicas : 1;
+	bool given;
 
+	lua_settop(L, 3);
 	OPTIONS_CHECK(L, 3, "lane", "warps", "registers", "replicas", "turns" /* deprecated */);
-	option_integer(L, 3, "lane", "warps", 1, 1 << 20, &warps);
-	option_integer(L, 3, "lane", "registers", 1, 1 << 20, &registers);
+	lane_option(L, "warps", &warps);
+	lane_option(L, "registers", &registers);
 	option_integer(L, 3, "lane", "turns", 1, 1 << 20, &replicas);	/* deprecated */
 	option_integer(L, 3, "lane", "replicas", 1, 1 << 20, &replicas);
-	EDIT(lane, h, name, (int)warps, (int)registers, (int)replicas);
+	given = lua_istable(L, 3) && (lua_pushnil(L), lua_next(L, 3));
+	lua_settop(L, 3);
+	if (!now || given)
+		EDIT(lane, h, name, (int)warps, (int)registers, (int)replicas);
+	if (now && !given)
+		return push_lane(L, history_plan(h), i);
 	return 0;
 }
 

@@ -223,6 +223,29 @@ static int search_found_l(lua_State *L)
 	return 1;
 }
 
+/* search:tiles() -> {{tile=, seconds=, bytes=}, ...}: tiles to begin with, the best first (search.h) */
+static int search_tiles_l(lua_State *L)
+{
+	struct search *s = box_get(L, 1, SEARCH_CLASS, "tiles");
+	struct host *h = enter(L);
+	struct stop stop = stop_of(h);
+	struct search_tile *tiles;
+	struct err e;
+	int n;
+
+	raise_if(L, search_tiles(s, &stop, &tiles, &n, &e), &e);
+	lua_createtable(L, n, 0);
+	for (int i = 0; i < n; i++) {
+		lua_createtable(L, 0, 3);
+		push_tile(L, search_program(s), &tiles[i].tiling);
+		lua_setfield(L, -2, "tile");
+		set_real(L, "seconds", tiles[i].seconds);
+		set_real(L, "bytes", tiles[i].bytes);
+		lua_rawseti(L, -2, i + 1);
+	}
+	return 1;
+}
+
 /* search:tried() -> predicted seconds of the plans that were tried, in order; false: the plan has no kernel */
 static int search_tried_l(lua_State *L)
 {
@@ -266,7 +289,7 @@ void lua_open_search(lua_State *L)
 {
 	static const luaL_Reg methods[] = {
 		{ "run", search_run_l }, { "plan", search_plan_l }, { "counts", search_counts_l },
-		{ "found", search_found_l }, { "nearest", search_nearest_l },
+		{ "found", search_found_l }, { "tiles", search_tiles_l }, { "nearest", search_nearest_l },
 		{ "neighbours", search_neighbours_l }, { "tried", search_tried_l }, { NULL, NULL } };
 	static const luaL_Reg meta[] = { { "__gc", search_gc_l }, { NULL, NULL } };
 

@@ -4,16 +4,20 @@
 -- sentence that says what may be gained, and whether it is not worth further statements that make the plan legal again.
 -- repair.lua makes the changed plan. Changes that are more likely to help come first, as there may not be time for all.
 
+local core = require "millrace.core"
 local draft = require "millrace.draft"
 local statement = draft.statement
 
 local changes = {}
 
--- A plan, its statements, its sTasks and buffers by name; and regions: the "append" statements of each lane in each loop, of
--- split sTasks the first slice only.
+-- A plan, its statements, its sTasks by name and by what they write, its buffers by name; and regions: the "append" statements of
+-- each lane in each loop, of split sTasks the first slice only.
 local function describe(plan)
-  local x = {plan = plan, draft = draft.read(plan), task = {}, buffer = {}, regions = {}, list = {}, tiles_seen = {}}
-  for _, task in ipairs(plan.tasks) do x.task[task.name] = task end
+  local x = {plan = plan, draft = draft.read(plan), task = {}, writer = {}, buffer = {}, regions = {}, list = {}, tiles_seen = {}}
+  for _, task in ipairs(plan.tasks) do
+    x.task[task.name] = task
+    for _, value in ipairs(task.writes) do x.writer[value] = x.writer[value] or task end
+  end
   for _, b in ipairs(plan.graph.buffers) do x.buffer[b.name] = b end
   local regions = {}
   for _, s in draft.each(x.draft, "append") do
@@ -113,6 +117,38 @@ local function tiles(x, others)
   end
 end
 
+-- As many versions of all rings of loops as fit if all have the same number, with half the extent of an axis or (nil) as it is: a
+-- table by name; nil if there are no rings, or they have as many.
+local function level(x, half)
+  local space, sum, out, differs = x.space, 0, {}, half ~= nil
+  for _, b in ipairs(x.plan.graph.buffers) do
+    local task, now = x.writer[b.name], x.plan.rings[b.name]
+    if b.loop and b.scope == "shared" and task and now then
+      local bytes = b.bytes
+      for axis, extent in pairs(task.shape) do bytes = bytes * extent / (b.shape[axis] or extent) end
+      space, sum, out[b.name] = space + now * bytes, sum + (task.shape[half] and bytes / 2 or bytes), now
+    end
+  end
+  local n = sum > 0 and math.tointeger(space // sum) or 0
+  for name, now in pairs(out) do out[name], differs = n, differs or n ~= now end
+  return n > 1 and differs and out or nil
+end
+
+-- Rings of equal depth, as deep as fits: now, and with less of each axis that makes them smaller.
+local function leveled(x)
+  x.space = x.plan.device:number "memory.shared.bytes" - x.plan.usage.shared_bytes
+  local by, now = steps(x), level(x)
+  if now then add(x, "all rings of a loop are as deep as fits", {{"buffers", now}}) end
+  for _, axis in ipairs(draft.keys(x.draft.tile)) do
+    local half, versions = x.draft.tile[axis] // 2, level(x, axis)
+    local deeper = false
+    for name, n in pairs(versions or {}) do deeper = deeper or n > x.plan.rings[name] end
+    if deeper and half >= 16 and half % math.min(by[axis], 16) == 0 then
+      add(x, "smaller slots leave memory for more of them", {{"propagate", {[axis] = half}}, {"buffers", versions}})
+    end
+  end
+end
+
 local function doubled(n) return {2 * n, n // 2} end
 local function wider(n, by) return {n + math.max(64, by), n - math.max(64, by)} end
 local function finer(n, by)
@@ -128,13 +164,14 @@ local function lane_options(x, name)
   return s and s[3] or {}
 end
 
--- The statements that give lanes so many warps and replicas. If there are more threads than before, registers are left to
--- the plan.
+-- The statements that give lanes so many warps and replicas, and the registers of the first one. If there are more threads than
+-- before, registers are left to the plan.
 local function lane_statements(x, names, warps, replicas, more)
   local list = {}
   for i, name in ipairs(names) do
-    list[i] = {"lane", name, {warps = warps, replicas = replicas > 1 and replicas or nil,
-      registers = not more and lane_options(x, names[1]).registers or nil}}
+    local now, registers = lane_options(x, name), lane_options(x, names[1]).registers
+    if more then registers = now.registers and false end
+    list[i] = {"lane", name, {warps = warps, replicas = (replicas > 1 or now.replicas) and replicas or nil, registers = registers}}
   end
   return list
 end
@@ -231,9 +268,64 @@ local function loaders(x)
   for _, s in draft.each(x.draft, "lane") do
     local warps = s[3].warps
     for _, n in ipairs(only_loads[s[2]] and warps and warps > 1 and {2 * warps, warps // 2} or {}) do
-      local other = draft.copy(s)
-      other[3].warps = n
-      add(x, "so many threads issue the loads", {other})
+      add(x, "so many threads issue the loads", {{"lane", s[2], {warps = n}}})
+    end
+  end
+end
+
+-- The slices of a split on lanes of their own, if one lane has them all: each with its share of the warps, or with as many.
+local function apart(x)
+  local lane_of, ways, names, first = {}, 1, {}, nil
+  for _, s in draft.each(x.draft, "append") do
+    local _, slice = draft.slice_of(s[2])
+    if slice then
+      names[slice] = names[slice] or {}
+      table.insert(names[slice], s[2])
+      ways, first, lane_of[s[3].lane] = math.max(ways, slice + 1), first or s[3].lane, true
+    end
+  end
+  if ways == 1 or next(lane_of, next(lane_of)) then return end
+  local lanes, now = draft.lane_names(x.draft, first, ways), lane_options(x, first).warps or 4
+  local shared = math.max(4, (now // ways + 3) // 4 * 4)
+  for _, warps in ipairs(shared < now and {shared, now} or {now}) do
+    local list = lane_statements(x, lanes, warps, 1, ways * warps > now)
+    for i = 2, ways do list[#list + 1] = {"move", one(names[i - 1]), {lane = lanes[i]}} end
+    add(x, "each slice has a lane of its own, with registers of its own", list)
+  end
+end
+
+-- All that a lane computes and stores, on the lane that makes what it reads.
+local function merges(x)
+  local maker, computes, names, target, shared = {}, {}, {}, {}, draft.shared(x.draft)
+  for _, s in draft.each(x.draft, "append") do
+    for _, value in ipairs(x.task[s[2]].writes) do maker[value] = maker[value] or s[3].lane end
+    computes[s[3].lane] = computes[s[3].lane] or x.task[s[2]].kind ~= "load"
+  end
+  for _, s in draft.each(x.draft, "append") do
+    local lane = s[3].lane
+    names[lane] = names[lane] or {}
+    table.insert(names[lane], s[2])
+    for _, value in ipairs(x.task[s[2]].reads) do
+      local from = maker[value]
+      if from and from ~= lane and computes[from] then target[lane] = target[lane] or from end
+    end
+  end
+  for _, s in draft.each(x.draft, "lane") do
+    local lane = s[2]
+    if computes[lane] and target[lane] and not shared then
+      add(x, "values stay in the registers of the lane that makes them", {{"move", one(names[lane]), {lane = target[lane]}}})
+    end
+  end
+end
+
+-- Lanes that compute, with half and with twice the warps.
+local function warps(x)
+  local shared = draft.shared(x.draft)
+  local now = consumer(x)
+  if not now then return end
+  for _, n in ipairs{(now.warps // 2 + 3) // 4 * 4, 2 * now.warps} do
+    if n >= 4 and n <= 16 and n ~= now.warps then
+      add(x, "so many threads compute", lane_statements(x, shared or {now.lane}, n, now.replicas, n > now.warps), true)
     end
   end
 end
@@ -411,14 +503,34 @@ local function conversions(x)
   end
 end
 
--- All stores by the threads of lanes, not by a copy engine.
-local function stores(x)
-  local unit
-  for _, seu in ipairs(x.plan.device.seus) do unit = unit or seu.kind == "vector" and seu.name end
-  if not unit then return end
-  local names = names_of(x, function(options, task) return task.kind == "store" and options.seu ~= unit end)
-  if #names == 0 then return end
-  add(x, "threads store from registers, without a copy in shared memory", {{"move", one(names), {seu = unit}}})
+-- sTasks on other units that can run them: on those that such work goes to, all together and each; or on others, where the work
+-- alone would not take longer than the plan does now.
+local function units(x, usual)
+  local together, each, seen = {}, {}, {}
+  local appended = {}                                     -- stores, which come last, are tried first
+  for _, s in draft.each(x.draft, "append") do table.insert(appended, 1, s) end
+  for _, s in ipairs(appended) do
+    local base = draft.slice_of(s[2])
+    for i, unit in ipairs(not seen[base] and core.units_for(x.plan, s[2]) or {}) do
+      if unit.name ~= s[3].seu and (i == 1) == usual and (usual or unit.seconds < x.now) then
+        each[#each + 1] = {base, unit.name}
+        together[unit.name] = together[unit.name] or {}
+        table.insert(together[unit.name], base)
+      end
+    end
+    seen[base] = true
+  end
+  for _, unit in ipairs(usual and draft.keys(together) or {}) do
+    if #together[unit] > 1 then
+      add(x, ("such work goes to %s"):format(unit), {{"move", together[unit], {seu = unit}}})
+    end
+  end
+  for _, e in ipairs(each) do
+    local kind = x.task[e[1]] or x.task[e[1] .. ".0"]
+    local reason = usual and "such work goes to %s" or "%s does it instead"
+    if not usual and kind.kind == "store" then reason = "it is stored from registers, without a copy in shared memory" end
+    add(x, reason:format(e[2]), {{"move", e[1], {seu = e[2]}}})
+  end
 end
 
 -- One version less of a loop's value, of all its slices: its memory may hold something else then.
@@ -438,9 +550,12 @@ end
 
 ---- all ----------------------------------------------------------------------------------
 
--- The changes of a plan. more: also changes of another kind, which fewer plans gain by.
-function changes.of(plan, more)
+-- The changes of a plan that takes so many seconds (nil: any number). more: also changes of another kind, which fewer plans gain by.
+function changes.of(plan, more, now)
   local x = describe(plan)
+  x.now = now or math.huge
+  units(x, true)
+  apart(x)
   rings(x, true)
   overlaps(x)
   tiles(x, doubled)
@@ -454,10 +569,28 @@ function changes.of(plan, more)
   offsets(x)
   tiles(x, finer)
   if more then
+    merges(x)
+    leveled(x)
     issue_order(x)
     conversions(x)
-    stores(x)
     shallower(x)
+    warps(x)
+    units(x, false)
+  end
+  return x.list
+end
+
+-- Other tiles: those that a search begins with, with whatever lanes and versions they need.
+function changes.tiles(plan, most)
+  local x, device = describe(plan), plan.device
+  for _, t in ipairs(core.search(plan.graph.program, device, nil, false):tiles()) do
+    local other = {}
+    for axis, extent in pairs(t.tile) do
+      if plan.tile[axis] ~= extent then other[axis] = extent end
+    end
+    if next(other) and #x.list < most then
+      add(x, "a tile of which no unit and no memory takes longer", {{"propagate", other}})
+    end
   end
   return x.list
 end

@@ -6,6 +6,7 @@
 local core = require "millrace.core"
 local json = require "millrace.json"
 local loader = require "millrace.loader"
+local repairs = require "millrace.repairs"
 local script = require "millrace.script"
 local tile = require "millrace.tile"
 local times = require "millrace.times"
@@ -164,7 +165,7 @@ end
 
 local function problem_texts(list, path, text)
   local out = {}
-  for i, p in ipairs(list) do
+  for i, p in ipairs(repairs.shown(list)) do
     local file, line = location_of(p, path, text)
     out[i] = ("%s:%d: %s: %s"):format(file, line, p.code, p.message)
     if p.hint then out[i] = ("%s\n  repair: %s"):format(out[i], p.hint) end
@@ -174,7 +175,7 @@ end
 
 local function problems_as_json(list, path, text)
   local out = {}
-  for i, p in ipairs(list) do
+  for i, p in ipairs(repairs.shown(list)) do
     local file, line = location_of(p, path, text)
     out[i] = json.object("file line code message hint", {file = file, line = line, code = p.code, message = p.message, hint = p.hint})
   end

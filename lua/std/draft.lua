@@ -201,10 +201,10 @@ local function names_of(d, bound, device)
   return tasks, buffers
 end
 
--- Names of so many lanes: the one there is, and others that none has.
+-- Names of so many lanes: the one there is, and others that have no sTasks.
 function draft.lane_names(d, first, ways)
-  local taken, names, i = {}, {first}, 0
-  for _, s in draft.each(d, "lane") do taken[s[2]] = true end
+  local taken, names, i = {[first] = true}, {first}, 0
+  for _, s in draft.each(d, "append") do taken[s[3].lane] = true end
   while #names < ways do
     local name = ("c%d"):format(i)
     if not taken[name] then names[#names + 1] = name end

@@ -71,7 +71,7 @@ local function climb(run)
     if not node or in_vain >= PATIENCE or node.seconds > best.seconds * (1 + SLACK) then return end
     local plan = draft.make(draft.parse(node.text, node.tile), run.bound, run.device)
     local x = {plan = plan, pinned = {rings = run.pins.rings or {}}}
-    for _, change in ipairs(changes.of(plan, true)) do
+    for _, change in ipairs(changes.of(plan, true, node.seconds)) do
       try(run, x, node, change)
       if is_over(run) then return end
     end

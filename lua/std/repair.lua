@@ -35,33 +35,36 @@ end
 local function free_registers(plan)
   local list = {}
   for _, s in draft.each(draft.read(plan), "lane") do
-    if s[3].registers then
-      s[3].registers = nil
-      list[#list + 1] = s
-    end
+    if s[3].registers then list[#list + 1] = {"lane", s[2], {registers = false}} end
   end
   return #list > 0 and list
 end
 
--- Twice the warps for a lane whose registers do not suffice, if the tile is not split.
-local function more_warps(plan, problem)
+-- The statement that gives a lane so many warps; nil if `seen` says that it had them with this tile.
+local function with_warps(plan, lane, now, warps, seen)
+  local function key(n) return ("%s %d %s"):format(lane, n, draft.literal(plan.tile)) end
+  if seen[key(warps)] then return nil end
+  seen[key(now)], seen[key(warps)] = true, true
+  return {{"lane", lane, {warps = warps}}}
+end
+
+-- Twice the warps for a lane whose registers do not suffice, if the tile is not split over lanes.
+local function more_warps(plan, problem, seen)
   local d = draft.read(plan)
   local _, s = draft.find(d, "append", problem.task or "")
   local _, lane = draft.find(d, "lane", s and s[3].lane or "")
   if not lane or draft.shared(d) then return nil end
-  local options = draft.copy(lane[3])
-  options.warps = 2 * (options.warps or 4)
-  return options.warps <= 16 and {{"lane", lane[2], options}}
+  local now = lane[3].warps or 4
+  return now <= 8 and with_warps(plan, lane[2], now, 2 * now, seen)
 end
 
 -- Half of the warps for the lane that has most.
-local function fewer_warps(plan)
+local function fewer_warps(plan, seen)
   local widest
   for _, s in draft.each(draft.read(plan), "lane") do
     if (s[3].warps or 0) > (widest and widest[3].warps or 4) then widest = s end
   end
-  if widest then widest[3].warps = widest[3].warps // 2 end
-  return widest and {widest}
+  return widest and with_warps(plan, widest[2], widest[3].warps, widest[3].warps // 2, seen)
 end
 
 -- Half of the longest of these extents by axis that can be shorter; nil.
@@ -89,10 +92,12 @@ local function smaller_tile(plan, problem)
   return halved(plan, all)
 end
 
--- Is any problem that of a missing wait?
+-- Is a wait missing, or is it for another iteration?
+function repair.is_missing_wait(p) return p.code == "missing_wait" or p.code == "misplaced_wait" end
+
 local function lacks_waits(problems)
   for _, p in ipairs(problems) do
-    if p.code == "missing_wait" or p.code == "misplaced_wait" then return true end
+    if repair.is_missing_wait(p) then return true end
   end
 end
 
@@ -103,33 +108,40 @@ local function hinted(problems, code)
   end
 end
 
--- Statements that solve some of the problems, or nil. filled: plan:fill_waits() was the last one; any: whatever they are, also
--- what would only take the change back; shrink: by a smaller tile where nothing else helps.
-local function repair_of(plan, problems, pinned, filled, any, shrink)
-  local code = problems[1].code
-  if lacks_waits(problems) and not filled then return {{"fill_waits"}} end
-  local fewer = any and hinted(problems, "threads")     -- before memory, as threads take some
-  if fewer then return fewer end
+-- Registers: as many as the lanes need, then other warps.
+local function other_registers(plan, problem, any, seen)
+  return any and free_registers(plan) or more_warps(plan, problem, seen) or any and not problem.task and fewer_warps(plan, seen)
+end
+
+-- Statements that solve some of the problems, or nil. x: as of repair.make; how: {any=, shrink=, filled=, seen=}. any: whatever they
+-- are, also what would only take the change back; shrink: by a smaller tile where nothing else helps; filled: plan:fill_waits()
+-- was the last one.
+local function repair_of(x, plan, problems, how)
+  local code, any, found = problems[1].code, how.any, nil
+  if lacks_waits(problems) and not how.filled then return {{"fill_waits"}} end
+  found = any and hinted(problems, "threads")           -- before memory, as threads take some
+  if found then return found end
   if code == "versions" then return more_versions(plan, problems) end
-  if code == "shared_memory" then return fewer_versions(plan, pinned, any) or any and hinted(problems) or shrink and smaller_tile(plan, problems[1]) end
-  if code == "registers" then return any and free_registers(plan) or more_warps(plan, problems[1]) or any and fewer_warps(plan) or
-    shrink and smaller_tile(plan, problems[1]) end
-  return any and hinted(problems)
+  if code == "shared_memory" then
+    found = fewer_versions(plan, (x.pinned or none).rings, any) or any and hinted(problems)
+  elseif code == "registers" then
+    found = other_registers(plan, problems[1], any, how.seen)
+  else
+    return any and hinted(problems)
+  end
+  return found or how.shrink and smaller_tile(plan, problems[1])
 end
 
 ---- the changed plan ------------------------------------------------------------------------------
 
--- Statements in which later ones about the same lane, the tile or versions, replace those right before them.
+-- Statements in which later ones about the same lane, the tile or versions, are one with those right before them.
 local function joined(list)
   local out = {}
   for _, s in ipairs(list) do
     local last = out[#out]
     local same = last and last[1] == s[1] and (s[1] == "buffers" or s[1] == "propagate" or s[1] == "lane" and last[2] == s[2])
-    if same and s[1] ~= "lane" then
-      for name, n in pairs(s[2]) do last[2][name] = n end
-    else
-      out[same and #out or #out + 1] = draft.copy(s)
-    end
+    for name, value in pairs(same and s[#s] or {}) do last[#last][name] = value end
+    if not same then out[#out + 1] = draft.copy(s) end
   end
   return out
 end
@@ -144,7 +156,8 @@ end
 -- all statements, as a list; nil if the plan cannot be made legal. x: {plan=, pinned=}; pinned.rings: names of rings that no
 -- repair may change.
 function repair.make(x, change, most)
-  local plan, list, filled = make(x.plan:copy(), change.list), draft.copy(change.list), false
+  local plan, list = make(x.plan:copy(), change.list), draft.copy(change.list)
+  local how = {any = most, shrink = change.shrink, seen = {}}
   for _ = 0, change.alone and 0 or most or REPAIRS do
     local good, problems = plan:check()
     if good then
@@ -155,9 +168,9 @@ function repair.make(x, change, most)
       end
       return good and plan or nil, short
     end
-    local more = not change.alone and repair_of(plan, problems, (x.pinned or none).rings, filled, most, change.shrink)
+    local more = not change.alone and repair_of(x, plan, problems, how)
     if not more then return nil end
-    filled = more[1][1] == "fill_waits"
+    how.filled = more[1][1] == "fill_waits"
     make(plan, more)
     table.move(more, 1, #more, #list + 1, list)
   end

@@ -2,11 +2,13 @@
 -- tl:why() gives are some.
 
 local core = require "millrace.core"
+local become = require "millrace.become"
 local changes = require "millrace.changes"
 local draft = require "millrace.draft"
 local options = require "millrace.options"
 local record = require("millrace.record").of
 local repair = require "millrace.repair"
+local grouped = require("millrace.repairs").grouped
 local raise, expect = core.raise, core.expect
 
 local suggest = {}
@@ -15,6 +17,7 @@ suggest.LEAST = 0.005                                   -- of the time: less is 
 local SHOWN <const> = 5
 local FIRST <const> = 3                                 -- changes tried with others where none helps alone
 local REPAIRS <const> = 12                              -- the most further statements that make a plan legal
+local TILES <const>, ENOUGH <const> = 64, 6             -- other tiles tried at most, and as many that are legal are enough
 -- Trying stops when so many events have been played; making and checking a plan counts as some.
 local EVENTS <const>, EVENTS_A_TRY <const>, EVENTS_A_PLAN <const> = 3300000, 20000, 50000
 
@@ -41,11 +44,13 @@ local function apply(s)
   return plan
 end
 
+local function gain_text(gain) return ("%.1f %% %s time"):format(100 * math.abs(gain), gain < 0 and "more" or "less") end
+
 local suggestion = record("suggestion", "text change gain reason seconds script", {__name = "millrace.suggestion",
   methods = {apply = core.entry(apply)},
   __tostring = function(s)
     if not s.gain then return s.text end
-    return ("%s  -- %.1f %% %s time"):format(s.text, 100 * math.abs(s.gain), s.gain < 0 and "more" or "less")
+    return ("%s  -- %s"):format(s.text, gain_text(s.gain))
   end})
 
 -- What a suggestion changes, as the method that does it: "move", also if versions come with the move.
@@ -64,18 +69,21 @@ end
 ---- trying ----------------------------------------------------------------------------------------
 
 -- Suggestions that come of changes of a plan, best first. now: its seconds; nil if it is not legal, then `most` repairs may
--- make it so. limits: at most so many `trials`, and until so many `events` have been played, EVENTS unless given.
+-- make it so. limits: at most so many `trials`, and until so many `events` have been played (EVENTS unless given) or suggestions `found`.
 function suggest.try(plan, list, now, most, limits)
-  local found, played, mark = {}, 0, core.mark(plan)
+  local found, played, mark, seen = {}, 0, core.mark(plan), {[plan:script()] = true}
   local trials, events = limits and limits.trials or math.huge, limits and limits.events or EVENTS
+  local enough = limits and limits.found or math.huge
   for i, change in ipairs(list) do
-    if played > events or i > trials then break end
+    if played > events or i > trials or #found >= enough then break end
     local good, made, statements = core.try(repair.make, {plan = plan}, change, most)
     played = played + EVENTS_A_TRY
-    if good and made then
+    local script = good and made and made:script()
+    if script and not seen[script] then
       local tl = made:simulate{events = 0}
+      seen[script] = true
       found[#found + 1] = suggest.new(plan, statements, {gain = now and 1 - tl.seconds / now, seconds = tl.seconds,
-        reason = change.reason, script = made:script()}, mark, #change.list > 0 and change.list[#change.list][1] or nil)
+        reason = change.reason, script = script}, mark, #change.list > 0 and change.list[#change.list][1] or nil)
       played = played + EVENTS_A_PLAN + tl.played
     end
   end
@@ -91,24 +99,46 @@ end
 
 ---- what to suggest -------------------------------------------------------------------------------
 
--- Of a plan that is not legal: what makes it so, alone or with a change; else the repairs of single problems.
-local function repairs(plan, problems, limits)
+-- What is wrong, by codes: "9 problems: missing_wait, registers"; and the codes as a set.
+local function what_is_wrong(problems)
   local codes, seen = {}, {}
   for _, p in ipairs(problems) do
     if not seen[p.code] then codes[#codes + 1], seen[p.code] = p.code, true end
   end
-  local what = ("%d problem%s: %s"):format(#problems, #problems == 1 and "" or "s", table.concat(codes, ", "))
-  local complete = not (seen.missing_task or seen.duplicate_task or seen.wrong_seu)
-  local found = complete and suggest.try(plan, {{list = {}, reason = "makes the plan legal; it has " .. what}}, nil, REPAIRS) or {}
-  if complete and #found == 0 then
-    found = suggest.try(plan, changes.of(plan, true), nil, REPAIRS, limits)
-    for _, s in ipairs(found) do s.reason = "makes the plan legal; it has " .. what end
+  return ("%d problem%s: %s"):format(#problems, #problems == 1 and "" or "s", table.concat(codes, ", ")), seen
+end
+
+-- All statements of hints; nil if one is none.
+local function all_hints(problems)
+  local all = {}
+  for _, p in ipairs(problems) do
+    if not draft.is_code(p.hint) then return nil end
+    local list = draft.parse(p.hint).list
+    table.move(list, 1, #list, #all + 1, all)
   end
-  if complete and #found == 0 then
-    found = suggest.try(plan, {{list = {}, shrink = true, reason = "makes the plan legal; it has " .. what}}, nil, 2 * REPAIRS)
+  return all
+end
+
+-- Of a plan that is not legal: what makes it so, alone or with a change; else the repairs of single problems.
+local function repairs(plan, problems, limits)
+  local what, seen = what_is_wrong(problems)
+  local shown = grouped(problems)
+  local reason = "makes the plan legal; it has " .. what
+  local function try(list, most, limits)
+    local found = suggest.try(plan, list, nil, most, limits)
+    for _, s in ipairs(found) do s.reason = reason end
+    return found
+  end
+  local found, hints = {}, all_hints(shown)
+  if not (seen.missing_task or seen.duplicate_task or seen.wrong_seu) then
+    if hints then found = try({{list = hints}}, 0) end
+    if #found == 0 then found = try({{list = {}}}, REPAIRS) end
+    if #found == 0 then found = try(changes.of(plan, true), REPAIRS, limits) end
+    if #found == 0 then found = try(changes.tiles(plan, TILES), REPAIRS, {found = ENOUGH}) end
+    if #found == 0 then found = try({{list = {}, shrink = true}}, 2 * REPAIRS) end
   end
   seen = {}
-  for _, p in ipairs(#found == 0 and problems or {}) do
+  for _, p in ipairs(#found == 0 and shown or {}) do
     if draft.is_code(p.hint) and not seen[p.hint] then
       seen[p.hint] = true
       found[#found + 1] = suggest.new(plan, draft.parse(p.hint).list, {reason = p.message})
@@ -117,22 +147,25 @@ local function repairs(plan, problems, limits)
   return found
 end
 
--- The suggestions that save at least LEAST.
-local function helpful(found)
-  local out = {}
+-- The suggestions that save at least LEAST, best first; but the first one is the shortest of those that are as good within LEAST.
+function suggest.helpful(found)
+  local out, first = {}, 1
   for i, s in ipairs(found) do
-    if s.gain >= suggest.LEAST then out[i] = s end      -- the best come first
+    if s.gain >= suggest.LEAST then out[i] = s end
+    if out[i] and s.gain > found[1].gain - suggest.LEAST and #s.text < #out[first].text then first = i end
   end
+  if out[1] then table.insert(out, 1, table.remove(out, first)) end
   return out
 end
 
 -- Where no change helps alone: each of the best few with any other one.
-local function pairs_of(plan, found)
+local function pairs_of(plan, found, now, most)
   local out = {}
   for i = 1, math.min(#found, FIRST) do
+    if #out >= most then break end
     local first = origin[found[i]].list
     local made = repair.make({plan = plan}, {list = first})
-    for _, change in ipairs(made and changes.of(made, true) or {}) do
+    for _, change in ipairs(made and changes.of(made, true, now) or {}) do
       local both = table.move(change.list, 1, #change.list, #first + 1, table.move(first, 1, #first, 1, {}))
       out[#out + 1] = {list = both, reason = ("%s; and %s"):format(found[i].reason, change.reason)}
     end
@@ -142,15 +175,18 @@ end
 
 local list = {__name = "millrace.suggestions"}
 
+-- Each line is code or a comment, so that any of them can be pasted.
 function list.__tostring(found)
   local lines = {}
   for i = 1, math.min(#found, SHOWN) do
     local s = found[i]
-    lines[#lines + 1] = ("%d. %s"):format(i, s)
-    lines[#lines + 1] = "   " .. s.reason
+    lines[#lines + 1] = ("-- %d. %s%s"):format(i, s.gain and gain_text(s.gain) .. ": " or "", s.reason)
+    lines[#lines + 1] = s.text
   end
-  if #found > SHOWN then lines[#lines + 1] = ("%d more: plan:suggest()[%d] and so on"):format(#found - SHOWN, SHOWN + 1) end
-  if #found > 0 then lines[#lines + 1] = "plan:suggest()[1]:apply() does the first one; all of it is one edit" end
+  if #found > SHOWN then
+    lines[#lines + 1] = ("-- %d more: for i, s in ipairs(plan:suggest()) do print(i, s) end"):format(#found - SHOWN)
+  end
+  if #found > 0 then lines[#lines + 1] = "-- plan:suggest()[1]:apply() does the first one; all of it is one edit" end
   return #found > 0 and table.concat(lines, "\n") or found.none
 end
 list.__index = {none = "no change that was tried makes the plan legal; plan:check() lists its problems"}
@@ -163,11 +199,19 @@ function suggest.suggest(plan, given)
   local good, problems = plan:check()
   if not good then return setmetatable(repairs(plan, problems, limits), list) end
   local now = plan:simulate{events = 0}.seconds
-  local all = suggest.try(plan, changes.of(plan, true), now, nil, limits)
-  local tried, found = #all, helpful(all)
+  local all = suggest.try(plan, changes.of(plan, true, now), now, nil, limits)
+  local tried, found = #all, suggest.helpful(all)
   if #found == 0 then
-    all = suggest.try(plan, pairs_of(plan, all), now, nil, {trials = limits.trials, events = EVENTS})
-    tried, found = tried + #all, helpful(all)
+    local change, better = nil, true
+    if limits.trials >= become.trials(plan) then change, better = become.found(plan, now) end
+    if change then
+      all = suggest.try(plan, {change}, now, REPAIRS)
+    elseif better then
+      all = suggest.try(plan, pairs_of(plan, all, now, limits.trials), now, nil, {trials = limits.trials, events = EVENTS})
+    else
+      all = {}
+    end
+    tried, found = tried + #all, suggest.helpful(all)
   end
   found.none = ("none of %d changes tried would take %.1f %% less time; plan:improve() tries them one after the other, and together")
     :format(tried, 100 * suggest.LEAST)

@@ -87,12 +87,12 @@ local function why(tl)
   local plan = core.plan_of(tl)
   local now = plan:check() and plan:simulate()
   if not now or now.seconds ~= tl.seconds then raise "why: the plan has changed since" end
-  local found = suggest.try(plan, changes.of(plan), now.seconds)
+  local found = suggest.try(plan, changes.of(plan, false, now.seconds), now.seconds)
   local out, lines, kind = {binds = what_binds(now)}, {}, nil
   lines[1] = out.binds
-  for _, s in ipairs(found) do                          -- the best, and the best of another kind
+  for _, s in ipairs(suggest.helpful(found)) do         -- the best, and the best of another kind
     local other = suggest.kind(s)
-    if s.gain >= LEAST and #out < 2 and other ~= kind then
+    if #out < 2 and other ~= kind then
       out[#out + 1] = s
       lines[#lines + 1] = ("%s would take %.1f %% less time"):format(s.text, 100 * s.gain)
       kind = other

@@ -226,12 +226,9 @@ static void put_usage(const struct plan *p, const struct usage *u, struct pen *p
 			unit_bytes((double)u->flags * target_of(p->device)->shared.flag).s));
 }
 
-/* Of many missing waits only the first few are shown, as one statement adds them all. */
 static void put_problems(const struct problems *pr, struct pen *pen)
 {
-	enum { FEW = 4, SHOWN = 2 };
 	const struct style red = { .fg = 203, .attr = STYLE_BOLD };
-	int missing = 0, shown = 0;
 
 	if (!pr->v.n)
 		pen_puts(pen, "\nlegal: no problems\n", PLAIN);
@@ -241,24 +238,16 @@ static void put_problems(const struct problems *pr, struct pen *pen)
 	}
 	if (!pr->v.n)
 		return;
-	for (int i = 0; i < pr->v.n; i++)
-		missing += pr->v.v[i].code == PROBLEM_MISSING_WAIT;
 	pen_puts(pen, arena_strf(pen->arena, "\n%d problem%s\n", pr->v.n, pr->v.n == 1 ? "" : "s"), red);
 	for (int i = 0; i < pr->v.n; i++) {
 		const struct problem *x = &pr->v.v[i];
 		const char *at = x->loc.file && x->loc.line ? arena_strf(pen->arena, " (%s:%d)",
 			x->loc.file, x->loc.line) : "";
 
-		if (missing > FEW && x->code == PROBLEM_MISSING_WAIT && ++shown > SHOWN)
-			continue;
 		pen_wrap(pen, arena_strf(pen->arena, "%3d. ", i + 1), 5,
 			arena_strf(pen->arena, "%s: %s%s", problem_name(x->code), x->message, at));
 		if (x->hint && x->hint[0])
 			pen_wrap(pen, "     → ", 7, x->hint);
-	}
-	if (missing > FEW) {
-		pen_wrap(pen, "     ", 5, arena_strf(pen->arena, "and %d more dependences that no wait keeps", missing - SHOWN));
-		pen_wrap(pen, "     → ", 7, "plan:fill_waits()");
 	}
 }
 

@@ -6,6 +6,7 @@
 #include "lower/passes.h"
 #include "plan/fit.h"
 #include "plan/problem.h"
+#include "target/target.h"
 
 bool lower_has_target(const struct vdevice *d)
 {
@@ -14,8 +15,24 @@ bool lower_has_target(const struct vdevice *d)
 	return t && t->lowers;
 }
 
-static const char *hint_of(enum problem_code code)
+/* The lane of the sTask with as many warps as the target takes; NULL if it has. */
+static const char *warps_text(const struct plan *p, int task, struct arena *a)
 {
+	int lane = task == NONE ? NONE : p->entries.v[plan_entry_of(p, task)].lane;
+	int warps = lane == NONE ? 0 : target_warps(target_of(p->device), lane_warps(p, lane));
+
+	if (lane == NONE || warps == lane_warps(p, lane))
+		return NULL;
+	return arena_strf(a, "plan:lane(\"%s\", {warps=%d})", p->lanes.v[lane].name, warps);
+}
+
+static const char *hint_of(const struct plan *p, const struct refusal *why, struct arena *a)
+{
+	enum problem_code code = why->code;
+	const char *warps = code == PROBLEM_PRODUCT ? warps_text(p, why->task, a) : NULL;
+
+	if (warps)
+		return warps;
 	if (code == PROBLEM_PRODUCT)
 		return "take another tile, split, or number of warps of the lane; or let CUDA cores do it";
 	if (code == PROBLEM_WAITS)
@@ -45,7 +62,7 @@ static void add_refusal(const struct plan *p, const struct refusal *why, const s
 			loc = p->entries.v[plan_entry_of(p, why->task == NONE ? t : why->task)].loc;
 	}
 
-	problem_add(a, out, why->code, loc, hint_of(why->code), "%s", e->msg)->task = why->task;
+	problem_add(a, out, why->code, loc, hint_of(p, why, a), "%s", e->msg)->task = why->task;
 }
 
 /* Raises the usage to what this kernel takes of an EU, which executes one phase at a time. */

@@ -38,6 +38,18 @@ double limit_seconds(const struct program *p, const struct vdevice *d, const str
 		graph_bytes(g) / d->global_rate);
 }
 
+double limit_traffic(const struct graph *g)
+{
+	double bytes = 0;
+
+	for (int i = 0; i < g->tasks.n; i++) {
+		const struct stask *t = &g->tasks.v[i];
+
+		bytes += t->work.global_bytes * (double)g->grids[t->phase].total * graph_runs(g, t->loop, NONE);
+	}
+	return bytes;
+}
+
 bool limit_suits(const struct vdevice *d, const struct graph *g, const struct choice *c)
 {
 	const struct target *t = target_of(d);

@@ -1,10 +1,13 @@
 #include "search/search.h"
 
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "search/build.h"
 #include "search/evaluate.h"
 #include "search/exact.h"
+#include "search/limits.h"
 #include "search/neighbours.h"
 
 enum {
@@ -64,6 +67,55 @@ void search_free(struct search *s)
 		return;
 	evaluator_free(&s->ev);
 	arena_release(&s->arena);
+}
+
+/* ---- tiles ------------------------------------------------------------------------------- */
+
+static int compare_tiles(const void *a, const void *b)
+{
+	const struct search_tile *x = a, *y = b;
+
+	if (x->seconds != y->seconds)
+		return x->seconds < y->seconds ? -1 : 1;
+	if (x->bytes != y->bytes)
+		return x->bytes < y->bytes ? -1 : 1;
+	return memcmp(x->tiling.extent, y->tiling.extent, sizeof(x->tiling.extent));
+}
+
+enum err_code search_tiles(struct search *s, const struct stop *stop, struct search_tile **out, int *n, struct err *e)
+{
+	const struct vdevice *d = s->space.device;
+	VEC(struct search_tile) list = { 0 };
+	const struct choice *last = NULL;
+
+	for (int i = 0; i < s->batch.v.n; i++) {
+		const struct choice *c = &s->batch.v.v[i];
+		const struct graph *g;
+		bool fits;
+
+		if (c->ways > 1 || c->split_off || (last && !memcmp(&last->tiling, &c->tiling, sizeof(c->tiling))))
+			continue;
+		if (stop_asked(stop))
+			return err_set(e, ERR_INTERRUPTED, NOWHERE, "interrupted");
+		last = c;
+		evaluator_release(&s->ev);
+		if (build_graph(&s->space, c, &s->ev.graph, e))
+			continue;
+		g = s->ev.graph;
+		fits = !limit_sums(g) && limit_shared(g) <= d->shared_bytes;
+		if (fits) {
+			double bytes = limit_traffic(g), l2 = bytes / d->l2_rate / d->clock_hz;
+
+			VEC_PUSH(&s->arena, &list, ((struct search_tile){ c->tiling,
+				fmax(limit_seconds(s->space.program, d, g), l2), bytes }));
+		}
+	}
+	evaluator_release(&s->ev);
+	if (list.n)
+		qsort(list.v, (size_t)list.n, sizeof(*list.v), compare_tiles);
+	*out = list.v;
+	*n = list.n;
+	return OK;
 }
 
 /* ---- one candidate ----------------------------------------------------------------------- */

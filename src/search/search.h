@@ -40,6 +40,15 @@ NODISCARD enum err_code search_step(struct search *s, const struct stop *stop, b
 /* When no candidates are left: add all neighbours of candidate `trial` (search_found), even those of which the model
  * expects nothing. */
 void search_neighbours(struct search *s, int trial);
+/* A tile that the search starts from, of which the registers and the shared memory of an EU may hold everything once. */
+struct search_tile {
+	struct tiling tiling;
+	double seconds;			/* no plan is faster: a bound of units, device memory, and L2 */
+	double bytes;			/* that all tiles load and store */
+};
+/* All of them, best first: *out has *n and belongs to the search. Before the first step. */
+NODISCARD enum err_code search_tiles(struct search *s, const struct stop *stop, struct search_tile **out, int *n,
+	struct err *e);
 struct search_result search_best(const struct search *s);
 const struct program *search_program(const struct search *s);
 

@@ -84,8 +84,14 @@ is(statements(plan), [[
 plan:lane("c0", {warps=8, registers=240, replicas=2})
 plan:lane("p0", {warps=1})
 ]], "lane declares a lane, or changes it")
-plan:lane "c0"
+local before, lane = statements(plan), plan:lane "c0"
+ok(statements(plan) == before and lane.name == "c0" and lane.warps == 8 and lane.registers == 240 and lane.replicas == 2,
+  "without options it changes nothing and gives what the lane is")
+plan:lane("c0", {warps = 4})
+like(statements(plan), '^plan:lane%("c0", {warps=4, registers=240, replicas=2}%)', "  what is not given stays")
+plan:lane("c0", {warps = false, registers = false, replicas = 1})
 is(statements(plan), 'plan:lane("c0", {})\nplan:lane("p0", {warps=1})\n', "  back to nothing given")
+is(plan:lane "c0".warps, 1, "  which is one warp as long as nothing computes there")
 
 plan = mr.plan(graph, device)
 plan:wait("mma", {"load_a", "load_b"})
@@ -427,7 +433,8 @@ do
   like(tostring(missing):gsub("\n *", " "), ": missing_wait: " .. #missing .. " dependences are not kept, and %d+ waits keep them: " ..
     "load_q for mma_qk; .* The first one: 'mma_qk' reads 'q', but does not wait until 'load_q' has written that " ..
     "try: plan:fill_waits%(%)$", "  are one paragraph, and one statement")
-  like(tostring(empty), "\n%s+and %d+ more dependences that no wait keeps\n%s+%S+ plan:fill_waits%(%)", "  of the plan as text, too")
+  like(tostring(empty):gsub("\n *", " "), "1 problem 1%. missing_wait: " .. #missing .. " dependences are not kept, and %d+ waits keep them: .*" ..
+    " %S+ plan:fill_waits%(%) ?$", "  of the plan as text, too")
   empty:fill_waits()
   like(select(2, empty:check())[1].location, "plan%.t%.lua:%d+$", "registers: a line of the plan, not of the program")
   like(tostring(select(2, empty:check())):gsub("\n *", " "), "registers: lane 'c0' needs .* try: plan:", "registers: statements that were tried")

@@ -52,6 +52,124 @@ like(plan:suggest(), "^none of %d+ changes tried would take 0%.5 %% less time; p
 plan, statements = follow(mr.examples.chunk_scan{b = 2, s = 2048, h = 8, p = 64, n = 64}, {}, 1)
 ok(plan:check() and statements > 12 and next(plan.tile), "without any tile that fits: to a legal plan, with a smaller tile", plan)
 
+---- programs of one's own, as a new user begins ---------------------------------------------------------
+
+-- gelu(X W^T + B + R)
+local residual = mr.program("residual", function(p)
+  local m, n, k = p:axes("m", "n", "k")
+  local X, W, B, R = p:input("X", {m, k}), p:input("W", {n, k}), p:input("B", {n}, "f32"), p:input("R", {m, n})
+  local O, acc = p:output("O", {m, n}), p:carry("acc", {m, n}, 0)
+  p:loop(k, function() acc:add(p:mma("mma", p:load("load_x", X), p:load("load_w", W))) end)
+  local b, r = p:load("load_b", B), p:load("load_r", R)
+  O:store("store_o", p:task("finish", function() return mr.gelu(acc + b + r:to "f32"):to "bf16" end))
+end)
+
+-- softmax of the rows of X / 8, in two passes
+local softmax = mr.program("softmax", function(p)
+  local m, n = p:axes("m", "n")
+  local X, O = p:input("X", {m, n}), p:output("O", {m, n})
+  local top, sum = p:carry("top", {m}, -1e30), p:carry("sum", {m}, 0)
+  p:loop(n, function()
+    local x = p:load("load_x", X)
+    p:task("add", function()
+      local s = x:to "f32" * 0.125
+      local new = mr.max(top, mr.rowmax(s, n))
+      sum:set(sum * mr.exp(top - new) + mr.rowsum(mr.exp(s - new), n))
+      top:set(new)
+    end)
+  end)
+  p:loop(n, function()
+    local x = p:load("load_x2", X)
+    O:store("store_o", p:task("scale", function() return (mr.exp(x:to "f32" * 0.125 - top) / sum):to "bf16" end))
+  end)
+end)
+
+-- From no tile at all, to within a twentieth of what a search finds.
+for name, bound in pairs{residual = residual{m = 1024, n = 1024, k = 512}, softmax = softmax{m = 1024, n = 1024}} do
+  plan = follow(bound, {})
+  local best = mr.search(bound, device, {measure = false}).seconds
+  local ratio = (seconds_of(plan) or math.huge) / best
+  ok(ratio <= 1.05, ("%s: followed to the end, %.3f of the time of what a search finds"):format(name, ratio), plan:script())
+end
+
+-- All sTasks in program order, loads on p0; options: lanes by name, rings, edit (before the waits)
+local function planned(bound, tile, o)
+  local p = mr.plan(bound:graph{tile = tile}, device)
+  for lane, options in pairs(o.lanes or {}) do p:lane(lane, options) end
+  for _, t in ipairs(p.tasks) do p:append(t.name) end
+  if o.rings then p:buffers(o.rings) end
+  if o.edit then o.edit(p) end
+  p:fill_waits()
+  return p
+end
+
+-- The first suggestion, and what comes of it.
+local function first_of_list(p)
+  local s = p:suggest()[1]
+  return s and s.text, s and run(p, s.text)
+end
+
+local small = programs.gated{m = 1024, n = 1024, k = 1024}
+for _, tile in ipairs{{m = 256, n = 256, k = 64}, {m = 512, n = 128, k = 64}, {m = 128}, {}} do
+  local text, made = first_of_list(planned(small, tile, {}))
+  ok(made and made:check() and text:find "^plan:propagate{", "from a tile that is too large: to a smaller one", text)
+end
+local _, made = first_of_list(planned(mr.examples.conv2d{n = 2, h = 28, w = 28, c = 64, k = 64, r = 3, s = 3, pad = 1}, {}, {}))
+ok(made and made:check(), "  also of a convolution without any tile")
+bare = mr.plan(gated:graph{tile = {m = 128, n = 128, k = 64}}, device)
+for _, t in ipairs(bare.tasks) do bare:append(t.name) end
+like(bare:suggest()[1].text, "^plan:fill_waits%(%)", "missing waits come by one statement")
+
+local fast = {lanes = {p0 = {warps = 1}, c0 = {warps = 8}}, rings = {a = 4, g = 4, h = 4}}
+local narrow = {m = 128, n = 128, k = 64}
+plan = planned(gated, narrow, fast)
+plan:move("mma_h", {seu = "cuda"})
+is(plan:suggest()[1].text, 'plan:move("mma_h", {seu="tensor"})', "a product on the wrong unit is moved")
+is(plan:simulate():why()[1].text, plan:suggest()[1].text, "  says why, too")
+is(plan:improve{trials = 1}.changes[1].change, plan:suggest()[1].text, "  and improve tries it first")
+plan = planned(gated, narrow, {lanes = fast.lanes})
+plan:move({"gate", "store_c"}, {lane = "e0"})
+is(plan:suggest()[1].text, 'plan:move({"gate", "store_c"}, {lane="c0"})', "an epilogue on another lane comes back")
+plan = planned(residual{m = 2048, n = 2048, k = 1024}, {m = 128, n = 256, k = 128}, {lanes = fast.lanes})
+like(plan:suggest()[1].text, "^plan:propagate{k=%d+}; plan:buffers{w=%d+, x=%d+}$", "shorter tiles and deeper rings, where neither helps alone")
+
+---- one repair for one problem ----------------------------------------------------------------------------
+
+-- What check() prints, what the plan prints, the first suggestion and `millrace check` say.
+local function repairs_of(p)
+  local function after(text, sign) return (tostring(text):gsub("\n *", " "):match(sign .. " (plan:.-) *$")) end
+  local path = os.tmpname()
+  p:save(path, {overwrite = true})
+  local pipe = io.popen(("MILLRACE_STORE=none %s check %s"):format(os.getenv "MILLRACE" or "build/millrace", path))
+  local printed = pipe:read "a"
+  pipe:close()
+  os.remove(path)
+  return after(select(2, p:check()), "try:"), after(p, "[>\u{2192}]+"), p:suggest()[1].text, after(printed, "repair:")
+end
+
+local function same_repair(p, want, what)
+  local checked, shown, suggested, command = repairs_of(p)
+  is(checked, want, what .. ": check()")
+  is(shown, want, "  print(plan)")
+  is(suggested, want, "  suggest()")
+  is(command, want, "  millrace check")
+end
+
+local product, tile = mr.examples.gemm{m = 2048, n = 2048, k = 2048}, {m = 128, n = 256, k = 64}
+local eight = {lanes = fast.lanes, rings = {a = 4, b = 4}}
+plan = planned(product, tile, eight)
+plan:unwait("load_a", "mma")
+same_repair(plan, 'plan:wait("load_a", {"mma"})', "a wait")
+plan = planned(product, tile, eight)
+plan:lane("c0", {warps = 3})
+same_repair(plan, 'plan:lane("c0", {warps=8})', "three warps for a product")
+plan = planned(product, tile, eight)
+plan:split("m", 2)
+same_repair(plan, 'plan:lane("c0", {warps=4}); plan:lane("c1", {warps=4}); plan:move({"mma.1", "epilogue.1", "store_c.1"}, {lane="c1"})',
+  "slices on one lane")
+plan:lane("c1", {warps = 4})
+like(plan:suggest()[1].text, '{lane="c1"}%)$', "  and if the lane is there, they go there")
+
 ---- values ------------------------------------------------------------------------------------------
 
 plan = mr.load_plan "attention_serial"
@@ -60,6 +178,7 @@ ok(first.gain > 0.03 and first.text == first.change and #first.reason > 10, "a s
 is(tostring(first), ("%s  -- %.1f %% less time"):format(first.text, 100 * first.gain), "  and is shown with it")
 is(first:apply(), plan, "apply() returns the plan")
 is(plan:script(), run(mr.load_plan "attention_serial", first.text):script(), "  and does what its text does")
+ok(load("local plan = ...\n" .. tostring(mr.load_plan "attention_serial":suggest())), "a list prints as code and comments")
 ok(plan:undo() and plan:script() == script, "  as one edit")
 local why = plan:simulate():why()
 like(why.binds, "^no unit binds", "why is a list with its text")

@@ -88,7 +88,7 @@ ok(pair and pair.gain > 0.02, "... the longest with fewer versions", pair and pa
 text, tried = judge(attention(1, {m = 64, n = 128}), "one lane of four warps")
 like(text, "^no unit binds: tensor is at work 5%d %% of the time, and c0 waits %d+ %% of the time for products of its own %(mma_qk%)",
   "it waits for its own products")
-like(text, '\nplan:propagate{m=128}; plan:lane%("c0", {warps=8, registers=240}%) would', "twice the rows and warps help")
+like(text, '\nplan:propagate{m=128}; plan:lane%("c0", {warps=8}%) would', "twice the rows and warps help")
 tap.near(1 - tried[1].gain, seconds_of(attention(1)) / seconds_of(attention(1, {m = 64, n = 128})), 1e-12, "... by hand")
 text, tried = judge(attention(1), "one lane of two warpgroups")
 local two
