@@ -73,6 +73,7 @@ local function save(plan, path, given)
   return (own and "mr.load_plan(%q, program)" or "mr.load_plan %q"):format(path)
 end
 
+local TRIALS <const> = 12                                -- changes tried where no repair alone makes a plan legal
 local REPAIRS <const> = 24                              -- the most suggestions that are applied to make a plan legal
 
 -- What y shows: what binds a plan, or that nothing would help, in the first line, then of each suggestion a line, with tabs.
@@ -84,12 +85,14 @@ local function text_of(plan, found)
   return table.concat(lines, "\n") .. "\n"
 end
 
+local function suggestions(plan) return plan:suggest(not plan:check() and {trials = TRIALS} or nil) end
+
 -- Make a plan legal by the suggestions that come first, as one edit. Returns them and true; or what is in the way and false.
 local function repair(plan)
   local from, edits, done, texts = core.mark(plan), core.edits(plan), false, {}
   local good, message = core.try(function()
     while not plan:check() and #texts < REPAIRS do
-      local first = plan:suggest()[1]
+      local first = suggestions(plan)[1]
       if not first then return end
       first:apply()
       texts[#texts + 1] = first.text
@@ -112,7 +115,7 @@ local function of_plan(plan)
   local found
   return {plan = plan, title = title_of(plan), view = "plan",
     changes = function()
-      found = plan:suggest()
+      found = suggestions(plan)
       return text_of(plan, found)
     end,
     apply = function(number)

@@ -409,6 +409,7 @@ problem(plan, "shared_memory", here(-1),
   ("the plan needs %d bytes of shared memory, 'h200' has 232448")
     :format(15 * 128 * 64 * 2 + 128 * 128 + (12 + 3) * 2 * 8),
   {task = "load_a"}, "hint")
+ok(not tostring(plan):find(" 0 registers", 1, true), "the table does not say that lanes need no registers, where it is not known")
 
 plan = new_gemm()
 plan:lane("c0", {warps = 32})

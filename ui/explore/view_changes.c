@@ -29,8 +29,9 @@ static void make(struct view *v, int w)
 	int *line, cols;
 	struct pen pen;
 
-	if (!page_begin(&own->page, v->m, hash_mix(key_of_state(s), (uint64_t)own->chosen), w, &pen))
+	if (!page_begin(&own->page, v->m, hash_mix(hash_mix(key_of_state(s), (uintptr_t)s->why), (uint64_t)own->chosen), w, &pen))
 		return;
+	own->line = NULL;		/* page_end frees it */
 	line = ARENA_ARRAY(&v->m->frame, s->changes.n + 1, int);
 	pen_puts(&pen, s->legal ? "what would help\n" : "what would make the plan legal\n", BOLD);
 	pen_line(&pen, s->why);
