@@ -131,4 +131,34 @@ for _, n in ipairs{64, 128, 150} do
   correct(("weights of %d keys"):format(n), schedule(weighed{m = 72, n = n, d = 64}, {m = 64, n = 64}))
 end
 
+
+-- Rows of a product that are two axes, in each order in memory, with tiles of one: right, or refused for their order. A value that is
+-- reduced along an axis has all of it, whatever the tile of the output.
+local counts = {right = 0, refused = 0}
+for _, order in ipairs{{"k", "i"}, {"i", "k"}} do
+  local prog = mr.program("rows", function(p)
+    local axis = {}
+    axis.i, axis.k = p:axes("i", "k")
+    local j, l = p:axes("j", "l")
+    local X, W, Y = p:input("X", {axis[order[1]], axis[order[2]], l}), p:input("W", {j, l}), p:output("Y", {axis.i, axis.k, j}, "f32")
+    local v = p:mma("mma", p:load("x", X), p:load("w", W))
+    Y:store("st", v - rowsum(v, axis.i) * 0.25)
+  end)
+  for _, s in ipairs{{i = 16, k = 8, j = 8, l = 16}, {i = 64, k = 2, j = 16, l = 16}} do
+    for _, tile in ipairs{{}, {i = 1}, {i = 8}, {k = 1}, {i = 1, k = 1}} do
+      local plan = mr.plan(prog(s):graph{tile = tile}, mr.device "h200")
+      for _, t in ipairs(plan.tasks) do plan:append(t.name) end
+      plan:fill_waits()
+      local what = ("rows %s, %s of %d and %d, tile %s x %s"):format(order[1], order[2], s.i, s.k, tile.i, tile.k)
+      local good, problems = plan:check()
+      counts[good and "right" or "refused"] = counts[good and "right" or "refused"] + 1
+      if good then
+        random_plans.correct(tap, what, plan, {1})
+      else
+        tap.is(problems[1].code, "product", what .. ": refused", problems)
+      end
+    end
+  end
+end
+tap.is(counts.right .. " " .. counts.refused, "14 6", "no more are refused than must be")
 tap.done_testing()

@@ -92,4 +92,35 @@ try("four warps store", "engine", product "bf16"(interior), {m = 64, n = 64, k =
 try("one lane stores for two", "engine", product "bf16"{m = 256, n = 128, k = 64}, {m = 128, n = 128, k = 32},
   {ways = 2, lane = "s0", versions = 2})
 try("the lane that loads stores", "engine", product "bf16"(interior), {m = 64, n = 64, k = 32}, {lane = "p0"})
+
+-- What is loaded, stored as it is. Where an index is a quotient, neighbours share what is loaded, and each is stored.
+local function load_and_store(what, at, sizes, tile, o)
+  local prog = mr.program("copy", function(p)
+    local i, j, n, m = p:axes("i", "j", "n", "m")
+    local X, Y = p:input("X", {n, m}, o.dtype), p:output("Y", o.turned and {j, i} or {i, j}, o.dtype)
+    Y:store("put", p:load("get", X, at(i, j)))
+  end)
+  local plan = mr.plan(prog(sizes):graph{tile = tile}, mr.device "h200")
+  if o.ways then plan:split(o.ways, 2) end
+  plan:lane("c0", {warps = o.warps})
+  for _, t in ipairs(plan.tasks) do
+    plan:append(t.name, t.kind == "load" and {lane = "p0"} or {lane = "c0", seu = o.seu})
+  end
+  plan:fill_waits()
+  local result, message = random_plans.verify(plan, {1})
+  tap.ok(result == "ok", what, message, plan:script())
+end
+for what, at in pairs{
+  ["i // 2, j"] = function(i, j) return {i // 2, j} end, ["i // 4, j // 2"] = function(i, j) return {i // 4, j // 2} end,
+  ["i, j // 4"] = function(i, j) return {i, j // 4} end, ["i // 32, j"] = function(i, j) return {i // 32, j} end,
+  ["i // 3, j"] = function(i, j) return {i // 3, j} end, ["i % 8, j"] = function(i, j) return {i % 8, j} end,
+  ["i * 2 + 1, j // 8"] = function(i, j) return {i * 2 + 1, j // 8} end, ["j // 8, i // 8"] = function(i, j) return {j // 8, i // 8} end,
+  ["i // 2 % 3, j"] = function(i, j) return {i // 2 % 3, j} end, ["i // 4 * 16 + j, 0"] = function(i, j) return {i // 4 * 16 + j, 0} end,
+} do
+  for k, tile in ipairs{{i = 16}, {i = 16, j = 4}, {i = 5, j = 8}, {i = 48}} do
+    local o = {dtype = ({"f16", "f32", "i8"})[k % 3 + 1], seu = k % 2 == 0 and "cuda" or "tma", turned = k == 2,
+      warps = k == 4 and 4 or 1, ways = k % 3 == 1 and "i" or k == 2 and "j" or nil}
+    load_and_store(("X[%s], %s, tile %s x %s"):format(what, o.dtype, tile.i, tile.j), at, {i = 48, j = 16, n = 196, m = 48}, tile, o)
+  end
+end
 tap.done_testing()

@@ -23,7 +23,8 @@ static int stored_buffer(const struct kernel *k, const struct stask *s)
  * that axis plus what is constant in a tile. */
 enum { UNFIT = -2 };
 
-static int moving_axis(const struct kernel *k, const struct tensor *t, int d, const struct index_expr *x)
+static int moving_axis(const struct kernel *k, const struct tensor *t, int d, const struct index_expr *x,
+	const struct shape2 *v)
 {
 	const struct program *p = k->plan->graph->program;
 	const int64_t *tile = k->plan->graph->extents.tile;
@@ -31,12 +32,12 @@ static int moving_axis(const struct kernel *k, const struct tensor *t, int d, co
 
 	for (int i = 0; i < x->n; i++) {
 		const struct index_term *m = &x->term[i];
-		int64_t size = p->axes.v[m->axis].size;
+		int64_t size = p->axes.v[m->axis].size, extent = v->full_axes >> m->axis & 1 ? size : tile[m->axis];
 		bool ends = x->n == 1 && !x->k && size == p->axes.v[t->dim[d]].size;
 
-		if (tile[m->axis] == 1)
+		if (extent == 1)
 			continue;
-		if (axis != NONE || m->coef != 1 || m->div != 1 || m->mod || (size % tile[m->axis] && !ends))
+		if (axis != NONE || m->coef != 1 || m->div != 1 || m->mod || (size % extent && !ends))
 			return UNFIT;
 		axis = m->axis;
 	}
@@ -54,7 +55,7 @@ static bool goes_in_boxes(const struct kernel *k, const struct node *n, const st
 	    p->axes.v[t->dim[t->rank - 1]].size * dtype_bits(t->type) % (8 * k->target->shared.chunk)))
 		return false;
 	for (int d = 0; d < t->rank; d++) {
-		int axis = moving_axis(k, t, d, &n->index[d]);
+		int axis = moving_axis(k, t, d, &n->index[d], v);
 
 		if (axis == UNFIT || (d == t->rank - 1) != (axis == v->col[0]))
 			return false;

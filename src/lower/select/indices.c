@@ -295,6 +295,14 @@ static const struct num *ring_axis_index(struct lowering *c, const struct stask 
 	return at;
 }
 
+/* Elements of the ring's value along an axis. */
+static int64_t ring_value_extent(const struct lowering *c, const struct stask *s, const struct ring *r, int axis)
+{
+	int64_t x = has_full_axis(&r->shape, axis) ? c->p->axes.v[axis].size : c->g->extents.tile[axis];
+
+	return r->one_slice && axis == s->split_axis ? x / s->slices : x;	/* the ring holds no other slice */
+}
+
 /* Number of the current element's row or column in a ring. It counts over the n axes, the last one fastest. */
 static const struct num *flatten(struct lowering *c, const struct stask *s, const struct ring *r,
 	const int *axes, int n, const struct shape2 *shape)
@@ -303,12 +311,9 @@ static const struct num *flatten(struct lowering *c, const struct stask *s, cons
 
 	for (int i = 0; i < n; i++) {
 		int axis = axes[i];
-		int64_t extent = has_full_axis(&r->shape, axis) ? c->p->axes.v[axis].size : c->g->extents.tile[axis];
+		int64_t extent = ceil_div(ring_value_extent(c, s, r, axis), axis_share(&r->shape, axis));
 		const struct num *at = ring_axis_index(c, s, r, axis, shape);
 
-		if (r->one_slice && axis == s->split_axis)	/* the ring holds no other slice */
-			extent /= s->slices;
-		extent = ceil_div(extent, axis_share(&r->shape, axis));
 		flat = i ? ADD(MUL(flat, N(c, extent)), at) : at;
 	}
 	return flat;
@@ -436,18 +441,36 @@ const struct num *owner_condition(struct lowering *c, const struct stask *s, con
 	return NUM2(BOTH, one_holder_condition(c, f->kind), inside_condition(c, s, shape, f, 0));
 }
 
-const struct num *walk_ring(struct lowering *c, const struct stask *s, const struct ring *r, struct role_op *o)
+struct shape2 unshared_shape(const struct lowering *c, const struct stask *s, const struct ring *r)
 {
-	struct frag f = lower_ring_slice(s, r);
+	struct shape2 v = { .full_axes = r->shape.full_axes, .rows = 1, .cols = 1 };
+
+	for (int i = 0; i < shape_rank(&r->shape); i++)
+		shape_add_axis(&v, i < r->shape.nrow, shape_axis(&r->shape, i), ring_value_extent(c, s, r, shape_axis(
+			&r->shape, i)));
+	return v;
+}
+
+const struct num *walk_ring(struct lowering *c, const struct stask *s, const struct ring *r,
+	const struct shape2 *shape, struct role_op *o)
+{
+	bool is_shared = shape->rows != r->shape.rows || shape->cols != r->shape.cols;
+	struct ring walked = *r;
+	struct frag f;
+
+	walked.shape = *shape;
+	walked.full_rows += shape->rows - r->shape.rows;
+	walked.full_cols += shape->cols - r->shape.cols;
+	f = lower_ring_slice(s, &walked);
 
 	o->u.move.elements = f.rows * f.cols;
 	o->u.move.cols = f.cols;
 	c->walks_ring = true;
-	o->u.move.address = f.rows == r->full_rows && f.cols == r->full_cols ?
+	o->u.move.address = !is_shared && f.rows == r->full_rows && f.cols == r->full_cols ?
 		ring_element_address(c, r, V(c, VAR_ROW0, NONE), V(c, VAR_COL0, NONE)) :
-		ring_address(c, s, r, &r->shape);
+		ring_address(c, s, r, shape);
 	c->walks_ring = false;
-	return inside_condition(c, s, &r->shape, &f, ALL_AXES);
+	return inside_condition(c, s, shape, &f, ALL_AXES);
 }
 
 void add_ring_touch(struct lowering *c, const struct stask *s, int buffer)

@@ -102,7 +102,7 @@ static void load_elements(struct lowering *c, const struct kentry *x, const stru
 	o = add_op(c, DO_LOAD_THREADS);
 	o->u.move.flag = NONE;
 	o->u.move.run = lower_copy_width(c->k, x->task);
-	set_move(c, o, s, n, &r->shape, walk_ring(c, s, r, o));
+	set_move(c, o, s, n, &r->shape, walk_ring(c, s, r, &r->shape, o));
 	if (o->u.move.run * dtype_bits(o->u.move.type) >= 32)
 		o->u.move.stride = find_stride(c, x, r, o);
 	else

@@ -206,10 +206,14 @@ const struct num *ring_address(struct lowering *c, const struct stask *s, const 
 /* Row-major number, in a value of shape `from`, of the current element of a value of shape `to`. */
 const struct num *row_major_offset(struct lowering *c, const struct stask *s,
 	const struct shape2 *from, const struct shape2 *to);
-/* Fills in the `move` operands of o by which the lane's threads walk over a ring, or over the slice of s in it:
- * element count, columns, and the address of element (ROW0, COL0). Returns the condition that the element is one of
- * the tile, within the ends of its axes. */
-const struct num *walk_ring(struct lowering *c, const struct stask *s, const struct ring *r, struct role_op *o);
+/* The shape of the value in a ring: that of the ring, but with all of its elements, of which neighbours may share one of
+ * the ring's. */
+struct shape2 unshared_shape(const struct lowering *c, const struct stask *s, const struct ring *r);
+/* Fills in the `move` operands of o by which the lane's threads walk over a ring, or over the slice of s in it, or, with
+ * the unshared shape, over the elements of its value: element count, columns, and the address of element (ROW0, COL0).
+ * Returns the condition that the element is one of the tile, within the ends of its axes. */
+const struct num *walk_ring(struct lowering *c, const struct stask *s, const struct ring *r,
+	const struct shape2 *shape, struct role_op *o);
 /* Notes that s reads the buffer's ring, with all slices of the value that it takes. */
 void add_ring_touch(struct lowering *c, const struct stask *s, int buffer);
 

@@ -10,16 +10,30 @@ struct operand {
 	const struct num *k_first;	/* k step at which this iteration begins; NULL: 0 */
 };
 
-/* Do the axes of more than one element agree, in order? */
-static bool same_order(const struct lowering *c, const int *a, int na, const int *b, int nb)
+static bool shape_has_axis(const struct shape2 *v, int axis)
 {
-	const int64_t *tile = c->g->extents.tile;
+	return ints_hold(v->row, v->nrow, axis) || ints_hold(v->col, v->ncol, axis);
+}
+
+/* Does a product take one element along the axis? Of an axis that the result has, the operand may have more, which
+ * find_first_line selects from. */
+static bool takes_one(const struct lowering *c, const struct shape2 *result, const struct shape2 *operand, int axis)
+{
+	uint64_t full = shape_has_axis(result, axis) ? result->full_axes : operand->full_axes;
+
+	return (full >> axis & 1 ? c->p->axes.v[axis].size : c->g->extents.tile[axis]) == 1;
+}
+
+/* Do the axes of the result, and those of an operand, agree in order? Those of one element do not count. */
+static bool same_order(const struct lowering *c, const struct shape2 *result, const int *a, int na,
+	const struct shape2 *operand, const int *b, int nb)
+{
 	int i = 0, k = 0;
 
 	for (;;) {
-		while (i < na && tile[a[i]] == 1)
+		while (i < na && takes_one(c, result, operand, a[i]))
 			i++;
-		while (k < nb && tile[b[k]] == 1)
+		while (k < nb && takes_one(c, result, operand, b[k]))
 			k++;
 		if (i == na || k == nb)
 			return i == na && k == nb;
@@ -51,8 +65,8 @@ static enum err_code find_first_step(struct lowering *c, const struct stask *s, 
 }
 
 /* own: the axes of the result that the operand has. */
-static enum err_code find_operand(struct lowering *c, const struct kentry *x, int arg, const int *own,
-	int nown, struct operand *o, struct err *e)
+static enum err_code find_operand(struct lowering *c, const struct kentry *x, int arg, const struct shape2 *result,
+	const int *own, int nown, struct operand *o, struct err *e)
 {
 	const struct stask *s = stask_of(c, x);
 	const struct node *mma = last_node_of(c->k, s);
@@ -65,8 +79,8 @@ static enum err_code find_operand(struct lowering *c, const struct kentry *x, in
 		return err_set(e, ERR_ILLEGAL, b->loc, "'%s': the contiguous axis of an operand "
 			"must be one axis", b->name);
 	o->k_major = !node_has_axis(mma, shape->col[0]);
-	if (o->k_major ? !same_order(c, own, nown, shape->row, shape->nrow) :
-	    !same_order(c, own, nown, shape->col, 1) || shape->nrow > 1)
+	if (o->k_major ? !same_order(c, result, own, nown, shape, shape->row, shape->nrow) :
+	    !same_order(c, result, own, nown, shape, shape->col, 1) || shape->nrow > 1)
 		return err_set(e, ERR_ILLEGAL, b->loc, "'%s' lies in memory with its axes in an order "
 			"that the matrix unit cannot read for '%s'", b->name, s->name);
 	return find_first_step(c, s, b, o, e);
@@ -147,7 +161,7 @@ static enum err_code check_rows_contiguous(const struct lowering *c, const struc
 	const struct shape2 *shape = &o->ring->shape;
 
 	for (int i = 0; o->k_major && i < shape->nrow && shape->row[i] != axis; i++)
-		if (c->g->extents.tile[shape->row[i]] > 1)
+		if (axis_extent(c, s, shape, shape->row[i]) > 1)
 			return err_set(e, ERR_ILLEGAL, s->loc, "'%s' reads "
 				"a slice along '%s' of '%s', whose rows are not contiguous, as each '%s' has some "
 				"of them; split '%s', or choose a tile of 1 along it", s->name, c->p->axes.v[axis].name,
@@ -308,12 +322,12 @@ static enum err_code find_product(struct lowering *c, const struct kentry *x, st
 	p->pb = buffer_of_node(c, s, p->mma->arg[1]);
 	p->registers = !has_ring(c, p->pa);
 	p->steps = (int)ceil_div(s->work.k, matrix_depth(p->by, s->work.type));
-	TRY(find_operand(c, x, p->mma->arg[1], shape->col, shape->ncol, &p->b, e));
+	TRY(find_operand(c, x, p->mma->arg[1], shape, shape->col, shape->ncol, &p->b, e));
 	TRY(find_first_line(c, s, &p->b, &c->g->buffers.v[p->pb], shape, p->sum->width, &p->first_b, e));
 	split_columns(c, p);
 	if (p->registers)
 		return check_operands(s, p, e);
-	TRY(find_operand(c, x, p->mma->arg[0], shape->row, shape->nrow, &p->a, e));
+	TRY(find_operand(c, x, p->mma->arg[0], shape, shape->row, shape->nrow, &p->a, e));
 	TRY(check_operands(s, p, e));
 	return find_first_line(c, s, &p->a, &c->g->buffers.v[p->pa], shape, p->sum->height, &p->first_a, e);
 }

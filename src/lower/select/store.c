@@ -59,17 +59,21 @@ static void store_fragment(struct lowering *c, const struct kentry *x, const str
 	o->u.move.value = value;
 }
 
-/* From a ring, where another lane has left the value, by the lane's threads. */
+/* From a ring, where another lane has left the value, by the lane's threads. Where neighbours share an element of the
+ * ring, they walk over the value's elements, which are more. */
 static void store_ring(struct lowering *c, const struct kentry *x, const struct node *n, int buffer)
 {
 	const struct stask *s = stask_of(c, x);
 	const struct ring *r = ring_of(c, buffer);
 	enum dtype t = c->g->buffers.v[buffer].type;
+	struct shape2 shape = unshared_shape(c, s, r);
+	const struct num *inside;
 	struct role_op *o;
 
 	add_ring_touch(c, s, buffer);
 	o = add_op(c, DO_STORE_RING);
-	set_move(c, o, s, n, &r->shape, walk_ring(c, s, r, o));
+	inside = walk_ring(c, s, r, &shape, o);
+	set_move(c, o, s, n, &shape, inside);
 	o->u.move.value = as_tensor_type(c, n, buffer, val_shared(c, t, t, o->u.move.address));
 }
 
