@@ -70,6 +70,10 @@ static inline int64_t ceil_div(int64_t a, int64_t b)
 {
 	return a / b + (a % b > 0);
 }
+static inline int64_t round_up(int64_t x, int64_t unit)
+{
+	return ceil_div(x, unit) * unit;
+}
 
 /* Remainder in [0, b); b > 0. */
 static inline int64_t floor_mod(int64_t a, int64_t b)

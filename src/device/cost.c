@@ -68,7 +68,7 @@ static double positive(double x)
 	return x > 0 ? x : 0;
 }
 
-static double round_up(double x, int64_t step)
+static double round_up_real(double x, int64_t step)
 {
 	return step > 1 ? ceil(x / (double)step) * (double)step : x;
 }
@@ -107,8 +107,8 @@ static void memory_cycles(const struct vdevice *d, const struct work *w, int war
  * w->shared_bytes. */
 static void matrix_cost(const struct vdevice *d, const struct seu *s, const struct work *w, int warps, struct cost *c)
 {
-	double m = round_up(positive((double)w->m), s->min_m), n = round_up(positive((double)w->n), s->min_n);
-	double k = round_up(positive((double)w->k) * dtype_bits(w->type) / 8, s->min_k);	/* bytes */
+	double m = round_up_real(positive((double)w->m), s->min_m), n = round_up_real(positive((double)w->n), s->min_n);
+	double k = round_up_real(positive((double)w->k) * dtype_bits(w->type) / 8, s->min_k);	/* bytes */
 	double flops = fmax(2 * m * n * k * 8 / dtype_bits(w->type), positive(w->flops));
 	double own = flops / (s->flops[w->type] * s->efficiency), bytes = positive(w->shared_bytes);
 

@@ -19,7 +19,7 @@ struct shared {
 	size_t *at;			/* of each buffer */
 };
 
-static size_t round_up(size_t x, size_t to)
+static size_t round_up_size(size_t x, size_t to)
 {
 	return (x + to - 1) / to * to;
 }
@@ -29,8 +29,8 @@ static void share_layout(const struct host_job *job, size_t page, struct arena *
 	s->at = ARENA_ARRAY(a, job->nbuffers + 1, size_t);
 	s->bytes = REPORT_BYTES + page;
 	for (int i = 0; i < job->nbuffers; i++) {
-		size_t n = round_up(job->buffers[i].bytes, ALIGN);
-		size_t pages = round_up(n ? n : 1, page);
+		size_t n = round_up_size(job->buffers[i].bytes, ALIGN);
+		size_t pages = round_up_size(n ? n : 1, page);
 
 		s->at[i] = s->bytes + pages - n;
 		s->bytes += pages + page;
@@ -46,7 +46,7 @@ static enum err_code share_memory(const struct host_job *job, size_t page, struc
 	for (int i = 0; i < job->nbuffers; i++) {
 		const struct host_buffer *b = &job->buffers[i];
 
-		mprotect(s->base + s->at[i] + round_up(b->bytes, ALIGN), page, PROT_NONE);
+		mprotect(s->base + s->at[i] + round_up_size(b->bytes, ALIGN), page, PROT_NONE);
 		if (b->from)
 			memcpy(s->base + s->at[i], b->from, b->bytes);
 		else

@@ -248,9 +248,4 @@ static inline bool needs_flag(const struct kernel *k, const struct wait *w)
 	return awaits_own_load(k, w) || lower_awaits_replicas(k, w);
 }
 
-static inline int64_t round_up(int64_t x, int64_t unit)
-{
-	return ceil_div(x, unit) * unit;
-}
-
 #endif

@@ -75,8 +75,10 @@ static enum err_code append(const struct builder *m, int task, int at)
 	const struct stask *s = &m->p->graph->tasks.v[task];
 	char name[16];
 
-	return plan_append(m->p, task, m->c->stores_by_threads && s->kind == TASK_STORE ?
-		vector_unit(m->p, task) : NULL, lane_of(m->p, task, name), at, NOWHERE, m->e);
+	bool by_threads = (s->kind == TASK_STORE && m->c->stores_by_threads) ||
+		(s->kind == TASK_MMA && m->c->products_by_threads);
+
+	return plan_append(m->p, task, by_threads ? vector_unit(m->p, task) : NULL, lane_of(m->p, task, name), at, NOWHERE, m->e);
 }
 
 /* Append the entries of a slice in a region, in the chosen order, or the program's. */

@@ -73,6 +73,8 @@ void evaluator_refusals(const struct evaluator *ev, struct buf *out)
 {
 	bool written[REFUSAL_KINDS] = { false };
 
+	if (!ev->space->variants[0].exists && !ev->space->variants[1].exists)
+		buf_printf(out, "%s", ev->space->unbuilt.msg);
 	for (;;) {
 		int most = NONE;
 

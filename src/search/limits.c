@@ -63,7 +63,7 @@ bool limit_suits(const struct vdevice *d, const struct graph *g, const struct ch
 			continue;
 		if (w->m * g->tasks.v[i].slices > ROWS_MAX)
 			return false;
-		if (unit == NONE || d->seu[unit].kind != SEU_MATRIX)
+		if (unit == NONE || d->seu[unit].kind != SEU_MATRIX || c->products_by_threads)
 			continue;
 		/* warps without rows would idle, and a remainder of rows would waste an instruction; a slice must
 		 * begin where the swizzle's pattern of rows begins */

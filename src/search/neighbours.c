@@ -78,6 +78,28 @@ void space_starts(const struct space *s, struct arena *a, struct choices *out)
 	}
 }
 
+void space_smaller(const struct space *s, int level, bool by_threads, struct arena *a, struct choices *out)
+{
+	int halved[AXES_MAX] = { 0 };
+	bool begun = false;
+	struct choice c = space_first_choice(s);
+
+	c.products_by_threads = by_threads;
+	while (space_next_smaller(s, level, halved, &begun, &c))
+		for (int split_off = 0; split_off < 2; split_off++)
+			for (int warps = 4; warps <= 8 && s->variants[split_off].exists; warps += 4) {
+				struct choice x = c;
+
+				x.split_off = split_off;
+				x.warps = warps;
+				set_orders(s, &x, false);
+				VEC_PUSH(a, &out->v, x);
+				x.ring_depth = x.tile_versions = 1;
+				x.stores_by_threads = true;
+				VEC_PUSH(a, &out->v, x);
+			}
+}
+
 /* ---- neighbours ------------------------------------------------------------------------ */
 
 enum coordinate { BY_ORDER, BY_ISSUE_ORDER = BY_ORDER + CHOICE_REGIONS, BY_SPLIT_OFF, BY_GROUP, BY_RASTER, BY_CLUSTER,

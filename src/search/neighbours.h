@@ -13,6 +13,9 @@ struct choices {
 
 /* Choices to start from, in `a`: all usual extents with all usual lanes, loops in the program's order. */
 void space_starts(const struct space *s, struct arena *a, struct choices *out);
+/* Choices of smaller shapes (space_next_smaller) with one lane, and of each one that takes as little shared memory as
+ * possible, too. by_threads: threads compute the products. */
+void space_smaller(const struct space *s, int level, bool by_threads, struct arena *a, struct choices *out);
 /* *out: c, but in each loop as much as possible runs ahead, with the versions for it. False if nothing can. */
 bool space_ahead(const struct space *s, const struct choice *c, struct choice *out);
 

@@ -13,13 +13,14 @@
 enum {
 	CLIMBS = 6,			/* choices to climb from ... */
 	CLIMB_SHAPES = 5,		/* ... so many of which differ in tile or lanes */
+	SMALLER_MOST = 400,		/* candidates of smaller shapes, with products on one unit */
 };
 
 #define MEASURED 1.25			/* of the best time: slower plans are not the best when measured */
 #define FAR 1.25			/* of the best time: no order makes slower plans the best */
 #define EQUAL 0.002			/* relative: times nearer than this are equal to the model */
 
-enum policy_phase { PHASE_STARTS, PHASE_AHEAD, PHASE_CLIMB };
+enum policy_phase { PHASE_STARTS, PHASE_AHEAD, PHASE_SMALLER, PHASE_CLIMB };
 
 struct search {
 	struct arena arena;
@@ -30,6 +31,9 @@ struct search {
 	int next;
 	VEC(uint64_t) shapes;		/* hashes of the tile shapes in `tried` */
 	enum policy_phase phase;
+	/* smaller shapes, if none of the usual ones has a plan */
+	int level, smaller;		/* halvings so far; candidates so far, with products on one unit */
+	bool by_threads;		/* products are now tried on the vector unit */
 	/* climbing */
 	int nstarts, start;
 	int starts[CLIMBS];
@@ -296,6 +300,34 @@ static enum err_code batch_next(struct search *s, const struct stop *stop, bool 
 	return OK;
 }
 
+/* No usual shape has a plan: smaller and smaller ones are tried, first with products on the matrix unit, then with products
+ * by threads. False: there is a plan now, or nothing left. */
+static bool batch_smaller(struct search *s)
+{
+	while (!s->found) {
+		s->batch.v.n = s->next = 0;
+		if (s->level > SPACE_LEVELS || s->smaller > SMALLER_MOST) {
+			if (s->by_threads || !s->space.has_products)
+				return false;
+			s->by_threads = true;
+			s->level = s->smaller = 0;
+		}
+		space_smaller(&s->space, s->level++, s->by_threads, &s->arena, &s->batch);
+		s->smaller += s->batch.v.n;
+		if (s->batch.v.n)
+			return true;
+	}
+	return false;
+}
+
+/* The climb leads from the smaller shapes that have plans to others like them. */
+static void add_found_extents(struct search *s)
+{
+	for (int i = 0; i < s->tried.v.n; i++)
+		if (tried_is_plan(&s->tried.v.v[i]))
+			space_add_extents(&s->space, &s->tried.v.v[i].choice);
+}
+
 /* Fill the batch. *more is false if there is nothing left to try. */
 static enum err_code refill(struct search *s, const struct stop *stop, bool *more, struct err *e)
 {
@@ -307,7 +339,13 @@ static enum err_code refill(struct search *s, const struct stop *stop, bool *mor
 		if (s->batch.v.n)
 			return OK;
 	}
-	if (s->phase == PHASE_AHEAD) {
+	if (s->phase == PHASE_AHEAD && !s->found)
+		s->phase = PHASE_SMALLER;
+	if (s->phase == PHASE_SMALLER && batch_smaller(s))
+		return OK;
+	if (s->phase != PHASE_CLIMB) {
+		if (s->phase == PHASE_SMALLER)
+			add_found_extents(s);
 		s->phase = PHASE_CLIMB;
 		find_starts(s);
 		s->start = -1;

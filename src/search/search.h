@@ -3,7 +3,8 @@
  * Between EUs (Cheng et al., OSDI 2025, Fig. 9) the policy chooses tile shapes, lanes, and how tiles are assigned to
  * EUs; within an EU, what of a loop runs ahead, and how deep rings are. A choice (space.h) holds both.
  *
- * The search evaluates usual choices first. Then it climbs from the best of these: along one coordinate at a time it
+ * The search evaluates usual choices first. If none of them has a plan, it goes on with smaller and smaller shapes, and
+ * with products by threads, until some have. Then it climbs from the best of these: along one coordinate at a time it
  * moves to the best neighbour, until no coordinate has a better one (coordinate descent). Shapes whose analytic bound
  * (limits.h) is no better than the best plan are pruned. evaluate.h says what a candidate's time is.
  *

@@ -18,6 +18,7 @@ enum {
 	SMALL_AXIS = 16,		/* up to this size, a loop takes one element at a time, or all */
 	SHORT_AXIS = 64,		/* below this size, an axis of the grid gets a few small extents */
 	FULL_MAX = 16384,		/* up to this size, a contiguous axis may be one tile */
+	BUILDS_MOST = 256,		/* graphs that are tried until one can be built */
 };
 
 /* Powers of two from `from` to `to`. The first start is start_from, each other is start_step times the one before. */
@@ -62,7 +63,7 @@ static struct axis_use use_of(const struct program *p, int axis)
  * start if `start` says so. */
 static void add_extent(struct dim *d, int64_t size, int64_t extent, bool start)
 {
-	extent = min_i64(extent, size);
+	extent = min_i64(round_up(extent, d->multiple), size);
 	for (int i = 0; i < d->n; i++)
 		if (d->extent[i] == extent) {
 			d->starts |= (uint32_t)start << i;
@@ -131,19 +132,33 @@ static void fill_dim(const struct program *p, struct dim *d)
 	}
 }
 
-/* Is the axis tiled over the grid in some phase, and neither batch nor full in any? */
+static bool has_role(const struct program *p, int axis, enum axis_role role)
+{
+	for (int ph = 0; ph < p->phases.n; ph++)
+		if (program_axis_role(p, ph, axis) == role)
+			return true;
+	return false;
+}
+
+/* Is there something to choose? An axis that is batch in any phase has tiles of one value, and words are tiled with what
+ * they hold. Others are tiled if a loop runs over them, or if they are tiled over the grid in some phase and complete in
+ * none. */
 static bool is_tiled(const struct program *p, int axis)
 {
-	bool grid = false;
+	if (p->axes.v[axis].packs != NONE || has_role(p, axis, AXIS_BATCH))
+		return false;
+	return has_role(p, axis, AXIS_LOOP) || (has_role(p, axis, AXIS_GRID) && !has_role(p, axis, AXIS_FULL));
+}
 
-	for (int ph = 0; ph < p->phases.n; ph++) {
-		enum axis_role r = program_axis_role(p, ph, axis);
+/* Elements of the axis in a packed word; 1: it is not packed. */
+static int packed_per_word(const struct program *p, int axis)
+{
+	int per = 1;
 
-		if (r == AXIS_BATCH || r == AXIS_FULL)
-			return false;
-		grid |= r == AXIS_GRID;
-	}
-	return grid;
+	for (int a = 0; a < p->axes.n; a++)
+		if (p->axes.v[a].packs == axis)
+			per = p->axes.v[a].per > per ? p->axes.v[a].per : per;
+	return per;
 }
 
 /* Take the extents that the caller asks for, all of them as starts. False if there are none. */
@@ -163,18 +178,19 @@ static enum err_code find_dims(struct space *s, const struct wanted *want, struc
 
 	s->dims = ARENA_ARRAY(s->a, p->axes.n, struct dim);
 	for (int a = 0; a < p->axes.n; a++) {
-		struct axis_use u = use_of(p, a);
+		struct dim *d = &s->dims[s->ndims];
 
-		s->has_products |= u.row;
-		if (!u.looped && !is_tiled(p, a)) {
-			if (want && want->n[a])
-				return err_set(e, ERR_INPUT, NOWHERE, "axis '%s' is not tiled: "
-					"every tile has all of it", p->axes.v[a].name);
+		s->has_products |= use_of(p, a).row;
+		if (want && want->n[a] && !is_tiled(p, a) && !has_role(p, a, AXIS_LOOP))
+			return err_set(e, ERR_INPUT, NOWHERE, "axis '%s' is not tiled: every tile has all of it",
+				p->axes.v[a].name);
+		if (!is_tiled(p, a) && !(want && want->n[a]))
 			continue;
-		}
-		s->dims[s->ndims].axis = a;
-		if (!take_wanted(want, p->axes.v[a].size, &s->dims[s->ndims]))
-			fill_dim(p, &s->dims[s->ndims]);
+		d->axis = a;
+		d->multiple = packed_per_word(p, a);
+		d->wanted = take_wanted(want, p->axes.v[a].size, d);
+		if (!d->wanted)
+			fill_dim(p, d);
 		s->ndims++;
 	}
 	return OK;
@@ -309,6 +325,89 @@ struct choice space_first_choice(const struct space *s)
 	return c;
 }
 
+/* ---- smaller shapes ---------------------------------------------------------------------- */
+
+/* The least start of the dimension, halved so many times. */
+static int64_t halved_extent(const struct space *s, const struct dim *d, int times)
+{
+	int64_t extent = d->extent[__builtin_ctz(d->starts)];
+
+	return min_i64(round_up(max_i64(extent >> times, 1), d->multiple), s->program->axes.v[d->axis].size);
+}
+
+/* How many halvings give another extent each time. */
+static int halvings(const struct space *s, const struct dim *d)
+{
+	int n = 0;
+
+	while (!d->wanted && halved_extent(s, d, n + 1) < halved_extent(s, d, n))
+		n++;
+	return n;
+}
+
+/* Goes to the next way to distribute `level` halvings over dimensions from `from` on; the first way if all are zero. */
+static bool distribute(const struct space *s, int from, int level, int halved[AXES_MAX], bool begun)
+{
+	int most = from < s->ndims ? halvings(s, &s->dims[from]) : 0;
+
+	if (from == s->ndims)
+		return level == 0 && !begun;
+	if (begun && distribute(s, from + 1, level - halved[from], halved, true))
+		return true;
+	for (halved[from] = begun ? halved[from] + 1 : 0; halved[from] <= most && halved[from] <= level; halved[from]++)
+		if (distribute(s, from + 1, level - halved[from], halved, false))
+			return true;
+	return false;
+}
+
+bool space_next_smaller(const struct space *s, int level, int halved[AXES_MAX], bool *begun, struct choice *c)
+{
+	if (!distribute(s, 0, level, halved, *begun))
+		return false;
+	*begun = true;
+	for (int i = 0; i < s->ndims; i++)
+		c->tiling.extent[s->dims[i].axis] = halved_extent(s, &s->dims[i], halved[i]);
+	return true;
+}
+
+void space_add_extents(struct space *s, const struct choice *c)
+{
+	for (int i = 0; i < s->ndims; i++) {
+		struct dim *d = &s->dims[i];
+		int64_t extent = c->tiling.extent[d->axis];
+		uint32_t below;
+		int at = 0;
+
+		while (at < d->n && d->extent[at] < extent)
+			at++;
+		if (d->n == EXTENTS_MAX || (at < d->n && d->extent[at] == extent))
+			continue;
+		for (int k = d->n++; k > at; k--)
+			d->extent[k] = d->extent[k - 1];
+		d->extent[at] = extent;
+		below = d->starts & ((1u << at) - 1);
+		d->starts = below | (d->starts & ~below) << 1;
+	}
+}
+
+/* ---- variants ------------------------------------------------------------------------------ */
+
+/* A choice whose graph can be built, in *graph: with the first extents or, if that is too large, smaller ones. */
+static enum err_code build_any(struct space *s, struct graph **graph, struct choice *c, struct err *e)
+{
+	enum err_code code = build_graph(s, c, graph, e);
+
+	for (int level = 1, tried = 0; code && level <= SPACE_LEVELS; level++) {
+		int halved[AXES_MAX] = { 0 };
+		bool begun = false;
+		struct err other;
+
+		while (code && tried++ < BUILDS_MOST && space_next_smaller(s, level, halved, &begun, c))
+			code = build_graph(s, c, graph, &other);
+	}
+	return code;
+}
+
 /* Find what depends on the graph: first with each conversion in its sTask, then with conversions split off. There is
  * only one graph at a time, *graph, so that the caller can free it if memory runs out (space.h). */
 static void find_variants(struct space *s, struct graph **graph)
@@ -316,7 +415,7 @@ static void find_variants(struct space *s, struct graph **graph)
 	struct choice c = space_first_choice(s);
 	struct err e;
 
-	if (!build_graph(s, &c, graph, &e)) {
+	if (!build_any(s, graph, &c, &s->unbuilt)) {
 		for (int l = 0; l < s->program->loops.n; l++)
 			s->uneven |= (*graph)->trips[l].least != (*graph)->trips[l].most;
 		find_orders(s, *graph, &s->variants[c.split_off]);
@@ -346,7 +445,7 @@ enum err_code space_init(struct space *s, struct arena *a, struct mem *mem, cons
 uint64_t choice_hash(const struct choice *c)
 {
 	const int64_t v[] = { c->split_off, c->ways, c->warps, c->replicas, c->split, c->issue_order, c->extra_versions,
-		c->ring_depth, c->deeper_rings, c->tile_versions, c->stores_by_threads, c->grid.eus, c->grid.raster,
+		c->ring_depth, c->deeper_rings, c->tile_versions, c->stores_by_threads, c->products_by_threads, c->grid.eus, c->grid.raster,
 		c->grid.group, c->grid.longest_first, c->grid.cluster };
 	uint64_t h = hash_bytes(hash_basis(0), c->tiling.extent, sizeof(c->tiling.extent));
 

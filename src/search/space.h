@@ -15,6 +15,7 @@ enum {
 	CHOICE_REGIONS = 8,		/* loops and phases whose orders are chosen; others keep the program's */
 	EXTENTS_MAX = 24,		/* of an axis */
 	CONVERSIONS_MAX = 4,
+	SPACE_LEVELS = 24,		/* most halvings of smaller shapes */
 };
 
 /* What is split over the computing lanes: rows or columns of products; or the axis that products contract. In the last
@@ -33,12 +34,15 @@ struct choice {
 	int deeper_rings;		/* ... and how many of these rings get one version more */
 	int tile_versions;		/* most versions of what is loaded once a tile and read by a loop */
 	bool stores_by_threads;		/* threads store results, not a copy engine */
+	bool products_by_threads;	/* threads compute products, not the matrix unit */
 	struct grid_plan grid;
 };
 
 /* The extents of one tiled axis, in increasing order. */
 struct dim {
 	int axis, n;
+	int multiple;			/* of which all extents are, or the axis's size: elements of a packed word */
+	bool wanted;			/* the caller has given the extents */
 	int64_t extent[EXTENTS_MAX];
 	uint32_t starts;		/* bits: the extents that the search starts from */
 };
@@ -69,6 +73,7 @@ struct space {
 	struct alias aliases[CONVERSIONS_MAX];
 	bool has_products;
 	bool uneven;			/* loops of some tiles have more iterations than those of others */
+	struct err unbuilt;		/* why there is no graph, if no variant exists */
 	struct variant variants[2];	/* by choice.split_off */
 };
 
@@ -84,6 +89,12 @@ uint64_t choice_hash(const struct choice *c);
 
 /* The choice with the space's first extents, and usual values of everything else. */
 struct choice space_first_choice(const struct space *s);
+/* Shapes that are smaller than all that the search starts from: dimension d has its least start halved[d] times. Goes
+ * over those with `level` halvings in all, for which *halved begins as zeros; false: there is no further one. *c gets
+ * the extents. */
+bool space_next_smaller(const struct space *s, int level, int halved[AXES_MAX], bool *begun, struct choice *c);
+/* Adds the extents of such a shape to the space, so that neighbours lead from it. */
+void space_add_extents(struct space *s, const struct choice *c);
 
 /* The index in choice.order of a loop, or (loop NONE) of the tiles of a phase without loops. NONE if its order is not
  * chosen. */

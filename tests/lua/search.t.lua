@@ -210,6 +210,48 @@ for _, x in ipairs(r.history) do
 end
 ok(phases.model and not phases.device and falls, "its history only gets better")
 
+---- when no usual shape has a plan ------------------------------------------------------
+
+-- Searches back off to smaller shapes, and to products by threads, until there is a plan.
+local function finds(what, bound)
+  local found, reason = mr.search(bound, mr.device "h200", {trials = 300, measure = false})
+  ok(found and found.plan:check(), what .. ": a search finds a plan", reason)
+  return found and found.plan
+end
+finds("an axis that one phase has as batch and another loops over", mr.program("state", function(p)
+  local c, m, n = p:axes("c", "m", "n")
+  local X, T, Y = p:input("X", {c, m, n}, "f32"), p:temp("T", {c, m}, "f32"), p:output("Y", {m}, "f32")
+  p:phase("one", function() p:batch(c) T:store("t", mr.rowsum(p:load("x", X), n)) end)
+  p:phase("two", function()
+    local s = p:carry("s", {m}, 0)
+    p:loop(c, function() local t = p:load("t2", T) s:set(s * 0.5 + mr.rowsum(t, c)) end)
+    Y:store("y", s)
+  end)
+end){c = 64, m = 64, n = 64})
+finds("packed words without a loop", mr.program("unpack", function(p)
+  local n, k = p:axes("n", "k")
+  local w = p:axis("w", k.size // 8)
+  local b = p:load("b", p:input("B", {n, w}, "i32"))
+  p:output("C", {n, k}, "i8"):store("store", p:task("unpack", function() return mr.unpack(b, w, k, "i4"):to "i8" end))
+end){n = 64, k = 256})
+finds("full rows that take all of shared memory at the usual shapes", mr.program("pool", function(p)
+  local b, j, d = p:axes("b", "j", "d")
+  local X, S, Y = p:input("X", {b, j, d}, "f32"), p:input("S", {b, j}, "f32"), p:output("Y", {b, d}, "f32")
+  p:batch(b)
+  local sum = p:carry("sum", {d}, 0)
+  p:loop(j, function() local x, s = p:load("x", X), p:load("s", S) sum:add(mr.rowsum(x * s, j)) end)
+  Y:store("store", sum / mr.rowmax(sum, d))
+end){b = 8, j = 128, d = 128})
+finds("rows of a product over three axes", mr.examples.conv2d{n = 4, c = 64, h = 64, w = 64, k = 64, r = 3, s = 3, pad = 1})
+local plan = finds("a product of a type that kernels multiply by threads alone", mr.program("f32", function(p)
+  local m, n, k = p:axes("m", "n", "k")
+  local A, B, C, c = p:input("A", {m, k}, "i8"), p:input("B", {n, k}, "i8"), p:output("C", {m, n}, "i32"), p:carry("c", {m, n}, 0)
+  p:loop(k, function() c:add(p:mma("mma", p:load("a", A), p:load("b", B))) end)
+  C:store("store", c)
+end){m = 64, n = 64, k = 128})
+local result = plan and plan:compile{target = "host"}:check{seed = 1}
+ok(result and result.ok, "  and its kernel is right", tostring(result))
+
 ---- what check() refuses is not returned -----------------------------------------------
 
 -- The search does not prove that kernels are right; check() does. Here it finds a fault in every kernel but the third.
