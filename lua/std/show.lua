@@ -73,8 +73,8 @@ local function save(plan, path, given)
   return (own and "mr.load_plan(%q, program)" or "mr.load_plan %q"):format(path)
 end
 
-local TRIALS <const> = 12                                -- changes tried where no repair alone makes a plan legal
-local REPAIRS <const> = 24                              -- the most suggestions that are applied to make a plan legal
+local TRIALS <const> = 3                                -- changes tried where no repair alone makes a plan legal
+local REPAIRS <const> = 8                              -- the most suggestions that are applied to make a plan legal
 
 -- What y shows: what binds a plan, or that nothing would help, in the first line, then of each suggestion a line, with tabs.
 local function text_of(plan, found)
