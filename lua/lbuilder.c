@@ -494,7 +494,7 @@ static int operations_l(lua_State *L)
 	for (int i = 0; i < OP_COUNT; i++) {
 		enum op op = (enum op)i;
 
-		if (op_kind(op) == OP_SPECIAL)
+		if (op_kind(op) == OP_SPECIAL || op_kind(op) == OP_ERROR_BOUND)
 			continue;
 		lua_newtable(L);
 		set_text(L, "name", op_name(op));

@@ -1,8 +1,12 @@
 /* bound:reference: the answer on given inputs, by the interpreter or by the plain kernel. */
 #include "lkernel.h"
 
+#include <math.h>
+#include <string.h>
+
 #include "run/reference.h"
 #include "tile/interp.h"
+#include "tile/roundings.h"
 
 #define REFERENCE_CLASS "millrace.reference"
 
@@ -34,16 +38,29 @@ static void check_asked(lua_State *L, int opts, const char *what, const struct p
 	}
 }
 
-/* Push zeros for an output, into the table at `results` too. */
-static double *new_output(lua_State *L, int results, const struct program *p, int tensor)
+/* Where outputs go: tables from their names to arrays. */
+struct results {
+	int values, allowances;		/* stack indices; the second 0: there are none */
+	const struct program *named;	/* the program whose outputs they are */
+	const int *allowance;		/* by tensor of it: the one that holds its allowance */
+};
+
+/* Push zeros for an output, into its table too. */
+static double *new_output(lua_State *L, const struct results *results, const struct program *p, int tensor)
 {
 	const struct tensor *t = &p->tensors.v[tensor];
+	int into = results->values;
 	int64_t dim[RANK_MAX];
 	struct array *array;
 
 	tensor_dims(p, tensor, dim);
 	array = array_new(L, "reference", DT_F64, t->rank, dim);
-	lua_setfield(L, results, t->name);
+	for (int i = 0; results->allowances && i < results->named->tensors.n; i++)
+		if (results->allowance[i] == tensor) {
+			into = results->allowances;
+			t = &results->named->tensors.v[i];
+		}
+	lua_setfield(L, into, t->name);
 	return array->data;
 }
 
@@ -60,7 +77,8 @@ static void check_reference_memory(lua_State *L, const struct program *p)
 }
 
 /* The elements of a tensor as doubles: those of an input, or zeros. */
-static double *tensor_data(lua_State *L, int inputs, int results, const struct program *p, int tensor, struct arena *a)
+static double *tensor_data(lua_State *L, int inputs, const struct results *results, const struct program *p, int tensor,
+	struct arena *a)
 {
 	const struct tensor *t = &p->tensors.v[tensor];
 	double *data;
@@ -76,7 +94,8 @@ static double *tensor_data(lua_State *L, int inputs, int results, const struct p
 	return data;
 }
 
-static void interpret(lua_State *L, int inputs, int results, const struct program *p, const struct asked *asked)
+static void interpret(lua_State *L, int inputs, const struct results *results, const struct program *p,
+	const struct asked *asked)
 {
 	struct stop stop = stop_of(enter(L));
 	struct extents extents;
@@ -86,7 +105,8 @@ static void interpret(lua_State *L, int inputs, int results, const struct progra
 
 	check_reference_memory(L, p);
 	a = scratch_push(L);
-	raise_if(L, asked->tiled ? extents_infer(a, p, &asked->tiling, &extents, &e) : interp_extents(a, p, &extents, &e), &e);
+	raise_if(L, asked->tiled ? extents_infer(a, p, &asked->tiling, &extents, &e) :
+		interp_extents(a, p, &extents, &e), &e);
 	data = ARENA_ARRAY(a, p->tensors.n, double *);
 	for (int i = 0; i < p->tensors.n; i++)
 		data[i] = tensor_data(L, inputs, results, p, i, a);
@@ -135,7 +155,8 @@ static void *input_data(lua_State *L, int inputs, const struct tensor *t, struct
 	return data;
 }
 
-static void play(lua_State *L, int inputs, int results, const struct program *p, const struct asked *asked)
+static void play(lua_State *L, int inputs, const struct results *results, const struct program *p,
+	const struct asked *asked)
 {
 	struct reference *r = emit(L, p, asked);
 	struct stop stop = stop_of(host_of(L));
@@ -159,24 +180,168 @@ static void play(lua_State *L, int inputs, int results, const struct program *p,
 		throw_err(L, &e);
 }
 
+/* Run the reference that is asked for. */
+static void evaluate(lua_State *L, int inputs, const struct results *results, const struct program *p,
+	const struct asked *asked)
+{
+	if (asked->on == INTERPRETER)
+		interpret(L, inputs, results, p, asked);
+	else
+		play(L, inputs, results, p, asked);
+}
+
+/* Arguments program, inputs, options. */
+static const struct program *check_call(lua_State *L, struct asked *asked)
+{
+	const struct program *p = check_program(L, 1, "reference");
+
+	lua_settop(L, 3);
+	enter(L);
+	check_asked(L, 3, "reference", p, asked);
+	if (asked->on != DEVICE || !lua_isnil(L, 2))
+		check_inputs(L, 2, "reference", p);
+	return p;
+}
+
 /* bound:reference(inputs[, {tile=, round=, on=, limit=, seed=}]) -> name -> array of f64. On the device
  * inputs may be nil: random ones of the seed. */
 static int program_reference_l(lua_State *L)
 {
-	const struct program *p = check_program(L, 1, "reference");
 	struct asked asked;
+	const struct program *p = check_call(L, &asked);
 
-	lua_settop(L, 3);
-	enter(L);
-	check_asked(L, 3, "reference", p, &asked);
-	if (asked.on != DEVICE || !lua_isnil(L, 2))
-		check_inputs(L, 2, "reference", p);
 	lua_newtable(L);			/* -- program inputs options results */
-	if (asked.on == INTERPRETER)
-		interpret(L, 2, 4, p, &asked);
-	else
-		play(L, 2, 4, p, &asked);
+	evaluate(L, 2, &(struct results){ .values = 4 }, p, &asked);
 	lua_pushvalue(L, 4);
+	return 1;
+}
+
+/* Unless tiles are asked for: those that suit the program itself, so that more values do not make them smaller. */
+static void take_tiles(lua_State *L, struct arena *a, const struct program *p, struct asked *asked)
+{
+	struct extents x;
+	struct err e;
+
+	if (asked->tiled)
+		return;
+	enter(L);
+	raise_if(L, asked->on == INTERPRETER ? interp_extents(a, p, &x, &e) : plain_extents(a, p, &x, &e), &e);
+	for (int i = 0; i < p->axes.n; i++)
+		asked->tiling.extent[i] = p->axes.v[i].packs == NONE ? x.tile[i] : 0;
+	asked->tiled = true;
+}
+
+/* core.reference_allowing(bound, inputs[, {on=, limit=, seed=}]) -> the same; name -> array of how far a right
+ * kernel's elements may be from these (0: the program stores no such element) */
+static int reference_allowing_l(lua_State *L)
+{
+	struct asked asked;
+	const struct program *p = check_call(L, &asked), *with;
+	struct results results = { .values = 4, .allowances = 5, .named = p };
+	struct arena *a;
+	int *allowance;
+
+	lua_newtable(L);
+	lua_newtable(L);			/* -- program inputs options values allowances */
+	enter(L);
+	a = scratch_push(L);
+	program_with_roundings(a, p, &with, &allowance);
+	results.allowance = allowance;
+	take_tiles(L, a, p, &asked);
+	evaluate(L, 2, &results, with, &asked);
+	lua_pushvalue(L, 4);
+	lua_pushvalue(L, 5);
+	return 2;
+}
+
+/* comparing ------------------------------------------------------------------ */
+
+enum { COMPARED = 1 << 10 };			/* elements at a time */
+
+/* What is found out about the elements of an output. */
+struct comparison {
+	double greatest;		/* difference */
+	double off, size, most;		/* squares: of differences, of the reference, of what is allowed */
+	double worst;				/* the greatest share of what is allowed */
+	int64_t wrong, compared, at;		/* elements; where the worst one is */
+	double got, want, allowed;		/* of the worst one */
+};
+
+static void compare_element(struct comparison *c, int64_t at, double got, double want, double allowed)
+{
+	double d = got == want || (isnan(got) && isnan(want)) ? 0 : fabs(got - want), share;
+
+	if (allowed == 0)			/* never stored */
+		return;
+	if (isnan(allowed))
+		allowed = INFINITY;
+	share = d == 0 || isinf(allowed) ? 0 : isnan(d) ? INFINITY : d / allowed;
+	if (isinf(allowed) && isnan(d))
+		d = 0;				/* a number that may be anything */
+	c->greatest = d <= c->greatest ? c->greatest : d;
+	c->off += d * d;
+	c->size += isfinite(want) ? want * want : 0;
+	c->most += allowed * allowed;
+	c->wrong += share > 1;
+	if (c->compared++ && share <= c->worst)
+		return;
+	c->worst = share;
+	c->at = at;
+	c->got = got;
+	c->want = want;
+	c->allowed = allowed;
+}
+
+static double relative_to(double squares, double size)
+{
+	return squares == 0 ? 0 : sqrt(squares) / sqrt(size);
+}
+
+/* core.compare(got, want, allowed) -> {wrong=, compared=, relative=, max_abs=, allowed= (all relative), share=,
+ * worst = {index=, got=, want=, allowed=}} */
+static int compare_l(lua_State *L)
+{
+	const struct array *got = check_array(L, 1, "check"), *want = check_array(L, 2, "check");
+	const struct array *allowed = check_array(L, 3, "check");
+	struct comparison c = { 0 };
+	double x[COMPARED], y[COMPARED], z[COMPARED];
+
+	if (got->n != want->n || want->n != allowed->n)
+		throw_msg(L, "check: the arrays have different shapes");
+	for (int64_t from = 0; from < got->n; from += COMPARED) {
+		size_t n = (size_t)min_i64(COMPARED, got->n - from);
+
+		check_stop(L);
+		dtype_load_many(got->type, got->data, (size_t)from, n, x);
+		dtype_load_many(want->type, want->data, (size_t)from, n, y);
+		dtype_load_many(allowed->type, allowed->data, (size_t)from, n, z);
+		for (size_t i = 0; i < n; i++)
+			compare_element(&c, from + (int64_t)i, x[i], y[i], z[i]);
+	}
+	lua_settop(L, 3);
+	lua_newtable(L);
+	set_integer(L, "wrong", c.wrong);
+	set_integer(L, "compared", c.compared);
+	set_real(L, "max_abs", c.greatest);
+	set_real(L, "relative", relative_to(c.off, c.size));
+	set_real(L, "allowed", relative_to(c.most, c.size));
+	set_real(L, "share", c.worst);
+	if (c.compared) {
+		int64_t at = c.at;
+
+		lua_newtable(L);
+		set_real(L, "got", c.got);
+		set_real(L, "want", c.want);
+		set_real(L, "allowed", c.allowed);
+		lua_createtable(L, want->rank, 0);
+		for (int i = want->rank; i > 0; i--) {
+			lua_pushinteger(L, at % want->dim[i - 1] + 1);
+			lua_rawseti(L, -2, i);
+			at /= want->dim[i - 1];
+		}
+		lua_setfield(L, -2, "index");
+		lua_setfield(L, -2, "worst");
+	}
 	return 1;
 }
 
@@ -194,7 +359,8 @@ static int plain_l(lua_State *L)
 void lua_open_reference(lua_State *L)
 {
 	static const luaL_Reg meta[] = { { "__gc", reference_gc_l }, { "__close", reference_gc_l }, { NULL, NULL } };
-	static const luaL_Reg functions[] = { { "plain", plain_l }, { NULL, NULL } };
+	static const luaL_Reg functions[] = { { "plain", plain_l }, { "compare", compare_l },
+		{ "reference_allowing", reference_allowing_l }, { NULL, NULL } };
 
 	class_new(L, &(struct class_def){ .name = REFERENCE_CLASS, .meta = meta });
 	class_method(L, PROGRAM_CLASS, "reference", program_reference_l);

@@ -56,10 +56,20 @@ local function reference_for(k)
   return "host"
 end
 
-local checked = record("comparison with the reference", "relative max_abs ok reference allowed",
+local element = record("element", "output index tile got want allowed", {__name = "millrace.element", __tostring = function(w)
+  local tile = {}
+  for axis, i in pairs(w.tile) do tile[#tile + 1] = ("%s=%d"):format(axis, i) end
+  table.sort(tile)
+  return ("%s[%s]%s is %.5g instead of %.5g, off by %.2g; its roundings allow %.2g"):format(w.output, table.concat(w.index, ", "),
+    #tile > 0 and (" in tile {%s}"):format(table.concat(tile, ", ")) or "", w.got, w.want, math.abs(w.got - w.want), w.allowed)
+end})
+
+local checked = record("comparison with the reference", "relative max_abs ok reference allowed wrong worst",
   {methods = {json = late("report", "comparison")}, __name = "millrace.check", __tostring = function(e)
-    return ("%s the reference (%s): relative error %.2g, of %.2g allowed; greatest difference %.2g"):format(
+    local text = ("%s the reference (%s): relative error %.2g, of %.2g allowed; greatest difference %.2g"):format(
       e.ok and "agrees with" or "differs from", e.reference, e.relative, e.allowed, e.max_abs)
+    if e.ok then return text end
+    return ("%s\n%d element%s wrong; the worst: %s"):format(text, e.wrong, e.wrong == 1 and " is" or "s are", e.worst)
   end})
 
 local function check(k, given)
@@ -74,9 +84,12 @@ local function check(k, given)
   local bound = bound_of(k)
   local on_device = k.target == "cuda" and where == "device"
   local inputs = not on_device and bound:inputs{seed = o.seed} or nil
-  local got, want = execute(k, inputs, o), bound:reference(inputs, {on = where, seed = o.seed})
-  local right, relative, max_abs, allowed = within(bound, got, want)
-  return setmetatable({relative = relative, max_abs = max_abs, ok = right, reference = where, allowed = allowed}, checked)
+  local got = execute(k, inputs, o)
+  local want, allowed = core.reference_allowing(bound, inputs, {on = where, seed = o.seed})
+  local found = within(bound, got, want, allowed, k.plan.graph.tile)
+  found.reference = where
+  if found.worst then setmetatable(found.worst, element) end
+  return setmetatable(found, checked)
 end
 
 local timed = record("benchmark", "ms min max runs tflops gbps watts cache",

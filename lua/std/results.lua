@@ -26,6 +26,9 @@ local quantity_schema = named("quantity", object({
   {"uncertainty", nullable(number "a share of the value: nine of ten measured ones are nearer; null: it is not known")},
 }, "A number with its evidence."))
 
+-- The number, or nil if JSON cannot have it.
+local function finite(x) return x == x and math.abs(x) ~= math.huge and x or nil end
+
 local function quantity(value, unit, evidence, uncertainty)
   local known = value and value == value and math.abs(value) ~= math.huge
   return {value = known and value or nil, unit = unit, evidence = known and evidence or "unknown",
@@ -234,8 +237,14 @@ function results.search(id, plan, r)
     ended = r.ended, why = r.why()}
 end
 
-local comparison = object({{"ok", flag()}, {"relative", quantity_schema}, {"allowed", number "what the relative error may be"},
-  {"max_abs", quantity_schema}, {"reference", text()}}, "Its results compared with the reference's.")
+local maybe_number = nullable(number "null: it is infinite or not a number")
+local element = object({{"output", text()}, {"index", list(integer "from 1")}, {"tile", map(integer "from 0", "by axis")},
+  {"got", maybe_number}, {"want", maybe_number}, {"allowed", maybe_number}},
+  "The element that is off by the greatest share of what roundings explain.")
+local comparison = object({{"ok", flag()}, {"relative", quantity_schema},
+  {"allowed", nullable(number "the relative error if each element were off by what roundings explain")}, {"max_abs", quantity_schema},
+  {"reference", text()}, {"wrong", integer "how many elements are off by more than roundings explain"}, {"worst", nullable(element)}},
+  "Its results compared with the reference's.")
 
 results.kernel_schema = object{
   {"plan", maybe_text}, {"target", text()}, {"source", text "the text of the kernel"},
@@ -249,8 +258,12 @@ function results.kernel(id, k, compared)
   local t = {plan = id, target = k.target, source = k.source, problems = problems_of(compiled and k.problems),
     warnings = compiled and k.warnings or {}}
   if compiled then t.registers, t.spills, t.shared_bytes = k.registers, k.spills, k.smem end
-  t.check = compared and {ok = compared.ok, relative = quantity(compared.relative, "share", "measured"), allowed = compared.allowed,
-    max_abs = quantity(compared.max_abs, "of an element", "measured"), reference = compared.reference}
+  local worst = compared and compared.worst
+  t.check = compared and {ok = compared.ok, relative = quantity(compared.relative, "share", "measured"),
+    allowed = finite(compared.allowed), max_abs = quantity(compared.max_abs, "of an element", "measured"),
+    reference = compared.reference, wrong = compared.wrong,
+    worst = worst and {output = worst.output, index = worst.index, tile = worst.tile, got = finite(worst.got),
+      want = finite(worst.want), allowed = finite(worst.allowed)}}
   return t
 end
 

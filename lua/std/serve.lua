@@ -38,10 +38,11 @@ function server:wait(seconds) core.compile_wait(seconds) end
 
 function server:end_idle() core.compile_end_idle() end
 
--- The reference's outputs. Computed when the first kernel is compiled: by then the compilers have other work.
+-- The reference's outputs, and how far those of a kernel may be from them. Computed when the first kernel is compiled: by then
+-- the compilers have other work.
 function server:reference()
-  self.want = self.want or self.bound:reference(nil, {on = "device", seed = self.seed})
-  return self.want
+  if not self.want then self.want, self.allowed = core.reference_allowing(self.bound, nil, {on = "device", seed = self.seed}) end
+  return self.want, self.allowed
 end
 
 -- The kernel of an item that was measured before, perhaps by another run.
@@ -82,10 +83,11 @@ function server:wrong(item)
   local known = self.compared[item.id]
   if not known then
     local got = core.run(self:kernel(item), nil, {seed = self.seed, limit = self.limit})
-    local right, relative = within(self.bound, got, self:reference())
-    known = {why = not right and ("its result is off by %.3g"):format(relative) or nil, relative = relative}
+    local want, allowed = self:reference()
+    local found = within(self.bound, got, want, allowed, {})
+    known = {why = not found.ok and ("its result is off by %.3g"):format(found.relative) or nil, relative = found.relative}
     self.compared[item.id] = known
-    if not right then self.kernels[item.id] = nil end
+    if not found.ok then self.kernels[item.id] = nil end
   end
   return known.why, known.relative
 end

@@ -1,21 +1,39 @@
--- within.lua - are outputs as right as their types allow?
+-- within.lua - are outputs right, as far as the roundings of their program allow?
 
--- Relative error that an output's element type allows, and what it was computed in.
-local tolerance = {bf16 = 1e-2, f16 = 2e-3, f32 = 5e-3, tf32 = 5e-3, f64 = 1e-12, e4m3 = 0.1, e5m2 = 0.2}
+local core = require "millrace.core"
 
--- within(bound, got, want) -> right?, the relative error (Frobenius), the largest one, the relative one that is
--- allowed
-return function(bound, got, want)
-  local right, relative, max_abs, allowed = true, 0, 0, math.huge
+-- Which of the tiles along each axis an element is in, from 0: by the names of the axes that the tensor and the tile have.
+local function tile_of(tensor, index, tile)
+  local at = {}
+  for i, axis in ipairs(tensor.axes) do
+    if tile[axis] then at[axis] = (index[i] - 1) // tile[axis] end
+  end
+  return at
+end
+
+-- within(bound, got, want, allowed, tile) compares the outputs element by element. Of want and allowed: what
+-- core.reference_allowing gives; tile: extents by axis. Returns
+--   ok, wrong     are all elements right; how many are not
+--   relative      the greatest error of an output in the Frobenius norm, and
+--   allowed       what that could be if each element were off by what is allowed
+--   max_abs       the greatest difference
+--   worst         the element that is off by the greatest share of what is allowed: output=, index= (from 1), tile=,
+--                 got=, want=, allowed=
+return function(bound, got, want, allowed, tile)
+  local all, share = {ok = true, wrong = 0, relative = 0, allowed = 0, max_abs = 0}, -1
   for _, t in ipairs(bound.tensors) do
     if t.role == "output" then
-      local largest, share = got[t.name]:max_error(want[t.name])
-      if not (largest <= max_abs) then max_abs = largest end        -- NaN stays
-      if not (share <= relative) then relative = share end
-      local most = tolerance[t.dtype] or 1e-2
-      allowed = math.min(allowed, most)
-      if not (share <= most) then right = false end
+      local one = core.compare(got[t.name], want[t.name], allowed[t.name])
+      all.wrong = all.wrong + one.wrong
+      if not (one.max_abs <= all.max_abs) then all.max_abs = one.max_abs end       -- NaN stays
+      if not (one.relative <= all.relative) then all.relative = one.relative end
+      if not (one.allowed <= all.allowed) then all.allowed = one.allowed end
+      if one.worst and one.share > share then
+        share, all.worst = one.share, one.worst
+        all.worst.output, all.worst.tile = t.name, tile_of(t, one.worst.index, tile)
+      end
     end
   end
-  return right, relative, max_abs, allowed
+  all.ok = all.wrong == 0
+  return all
 end

@@ -98,6 +98,33 @@ static double max_value(enum dtype t)
 	return top * pow2(has_inf(t) ? bias_of(f) : (1 << f->exp) - 1 - bias_of(f));
 }
 
+double dtype_roundoff(enum dtype t)
+{
+	return pow2(-format_of(t)->mant - 1);
+}
+
+double dtype_least_half(enum dtype t)
+{
+	return ldexp(1, 1 - bias_of(format_of(t)) - formats[t].mant - 1);
+}
+
+double dtype_greatest(enum dtype t)
+{
+	format_of(t);
+	return max_value(t);
+}
+
+bool dtype_loses(enum dtype from, enum dtype to)
+{
+	const struct format *f = format_of(from), *t = format_of(to);
+
+	if (from == DT_BOOL)
+		return false;
+	if (f->exp == 0)
+		return f->bits - 1 > t->mant + 1;
+	return f->mant > t->mant || f->exp > t->exp;
+}
+
 /* The spacing of the type's values around x, which has at least that exponent. */
 static int quantum_exp(const struct format *f, double x)
 {

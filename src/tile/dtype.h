@@ -43,6 +43,13 @@ bool dtype_is_float(enum dtype t);
  * has none and takes its largest value, as the GPUs' conversion; 0 in integers. */
 double dtype_round(enum dtype t, double x);
 
+/* Of a float type: half of the relative spacing of its values; half of the spacing around zero; the greatest value. */
+double dtype_roundoff(enum dtype t);
+double dtype_least_half(enum dtype t);
+double dtype_greatest(enum dtype t);
+/* Can rounding a value of one type to another, a float, change it? */
+bool dtype_loses(enum dtype from, enum dtype to);
+
 /* Bytes of n packed elements (4-bit types: two to a byte, the even index low). */
 size_t dtype_bytes(enum dtype t, size_t n);
 /* Element i of an array of packed elements, rounded on storing. */

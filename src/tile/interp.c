@@ -503,10 +503,29 @@ enum err_code interp_sample(struct arena *a, const struct extents *x, double *co
 	return run_program(&(struct run){ .p = x->program, .x = x, .data = data, .sample = sample, .arena = a }, e);
 }
 
+/* Is all of an axis needed of a value, although tiles divide it? Each tile would compute the value again. */
+static bool is_recomputed(const struct extents *x, int axis)
+{
+	const struct program *p = x->program;
+
+	for (int i = 0; i < p->nodes.n; i++) {
+		const struct node *n = &p->nodes.v[i];
+
+		for (int j = 0; n->task != NONE && j < n->naxes; j++)
+			if (n->axis[j] == axis && x->full_axis[i * RANK_MAX + j] &&
+			    p->axes.v[axis].size > x->tile[axis] &&
+			    program_axis_role(p, p->tasks.v[n->task].phase, axis) == AXIS_GRID)
+				return true;
+	}
+	return false;
+}
+
 enum err_code interp_extents(struct arena *a, const struct program *p, struct extents *out, struct err *e)
 {
 	enum { TILE = 128 };		/* a multiple of what a word can hold */
+	bool undivided[AXES_MAX] = { false };
 	struct tiling t = { { 0 } };
+	int64_t longest = TILE;
 
 	for (int i = 0; i < p->phases.n; i++) {
 		enum axis_role role[AXES_MAX];
@@ -519,5 +538,17 @@ enum err_code interp_extents(struct arena *a, const struct program *p, struct ex
 	for (int i = 0; i < p->phases.n; i++)
 		for (int j = 0; j < p->phases.v[i].nbatch; j++)
 			t.extent[p->phases.v[i].batch[j]] = 0;
+	TRY(extents_infer(a, p, &t, out, e));
+	for (int j = 0; j < p->axes.n; j++) {
+		undivided[j] = t.extent[j] && is_recomputed(out, j);
+		if (undivided[j])
+			longest = max_i64(longest, p->axes.v[j].size);
+	}
+	if (longest == TILE)
+		return OK;
+	/* Such axes are not divided, the others into so much less. */
+	for (int j = 0; j < p->axes.n; j++)
+		if (t.extent[j])
+			t.extent[j] = undivided[j] ? 0 : is_packed(p, j) ? TILE : max_i64(1, TILE * TILE / longest);
 	return extents_infer(a, p, &t, out, e);
 }

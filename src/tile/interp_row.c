@@ -4,6 +4,8 @@
 
 /* What the formulas of ops.def use, here and in the prelude of the compiled reference (plain_prelude.c). */
 
+#define INF HUGE_VAL
+
 /* The bits of an i32, and the i32 of bits. */
 static uint32_t word(double x)
 {
@@ -57,6 +59,7 @@ void row_apply(enum op op, enum dtype t, int64_t n, double *out, const double *c
 	} else {
 #define ELEMENTWISE(id, name, arity, class, types, value, kernel, call, help) ROW(id, value)
 #define REDUCTION(id, name, class, pair, call, help)
+#define ERROR_BOUND(id, name, arity, value) ROW(id, value)
 #include "tile/ops.def"
 	}
 	BUG("no element-wise %s of %s", op_name(op), dtype_name(t));

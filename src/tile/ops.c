@@ -33,6 +33,8 @@ static const struct {
 	[OP_##id] = { name, arity, OP_ELEMENTWISE, CLASS_##class, types, { #value, kernel }, OP_COUNT, call, help },
 #define REDUCTION(id, name, class, pair, call, help) \
 	[OP_##id] = { name, 1, OP_REDUCTION, CLASS_##class, ARITHMETIC, { 0 }, OP_##pair, call, help },
+#define ERROR_BOUND(id, name, arity, value) \
+	[OP_##id] = { name, arity, OP_ERROR_BOUND, CLASS_ALU, SPECIAL, { #value, NULL }, OP_COUNT, NULL, NULL },
 #include "tile/ops.def"
 };
 
@@ -126,7 +128,7 @@ const char *op_value_text(enum op op, bool integer)
 {
 	if (integer)
 		return on_i32[op].value;
-	return ops[op].form.kernel ? ops[op].form.value : NULL;
+	return ops[op].form.kernel || ops[op].kind == OP_ERROR_BOUND ? ops[op].form.value : NULL;
 }
 
 enum op op_pair(enum op op)

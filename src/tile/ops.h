@@ -1,8 +1,9 @@
 /* ops.h - the operations on tiles and their properties: the table of ops.def as functions.
  *
- * There are three kinds. An element-wise operation computes each element of its result from those of its arguments;
+ * There are four kinds. An element-wise operation computes each element of its result from those of its arguments;
  * a reduction or scan joins elements along an axis, pair by pair; each other operation (loads, products, casts) has
- * a meaning that the code for it knows. The table holds all properties of the first two kinds, so that a new
+ * a meaning that the code for it knows; and steps of bounds of errors, which only roundings.h makes, are element-wise in
+ * double precision. The table holds all properties of the first two kinds, so that a new
  * element-wise operation is one row (docs/internals/adding.md).
  */
 #ifndef TILE_OPS_H
@@ -17,7 +18,7 @@ enum op {
 	OP_COUNT
 };
 
-enum op_kind { OP_SPECIAL, OP_ELEMENTWISE, OP_REDUCTION };
+enum op_kind { OP_SPECIAL, OP_ELEMENTWISE, OP_REDUCTION, OP_ERROR_BOUND };
 
 enum op_class { CLASS_FREE, CLASS_FMA, CLASS_ALU, CLASS_SFU, CLASS_CVT, CLASS_DIV, CLASS_REDUCE,
 	CLASS_SCAN, CLASS_MOVE, CLASS_MMA, CLASS_COUNT };

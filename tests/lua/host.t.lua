@@ -275,8 +275,8 @@ local k = plan:compile{target = "host"}
 tap.is(k.target, "host", "plan:compile has the target")
 local err = k:check{seed = 4}
 tap.ok(err.ok and err.relative < 1e-2, "k:check agrees with the reference")
-tap.is(err.allowed, 1e-2, "by what bf16 allows")
-tap.like(tostring(err), "^agrees with the reference %(interpreter%): relative error [%d.e-]+, of 0%.01 allowed; greatest difference",
+tap.ok(err.allowed > 0.0039 and err.allowed < 0.0041, "by what its roundings allow: one to bf16 for the most part", err.allowed)
+tap.like(tostring(err), "^agrees with the reference %(interpreter%): relative error [%d.e-]+, of 0%.004 allowed; greatest difference",
   "and says so in a line")
 err.ok = false
 tap.like(tostring(err), "^differs from the reference", "or that it does not")

@@ -1,0 +1,59 @@
+/* roundings_build.h - what the files of roundings.h share. */
+#ifndef TILE_ROUNDINGS_BUILD_H
+#define TILE_ROUNDINGS_BUILD_H
+
+#include "tile/program.h"
+
+/* Bounds of the error of a value, as nodes; NONE: there is no such error. A bound may lack axes of its value. */
+struct deviation {
+	int joint;			/* errors that elements may have in common: they add up in a sum */
+	int lone;			/* errors of roundings, each of its own element */
+	/* Is `lone` made by conversions alone, and not by sums of such errors? Only then have elements along every axis
+	 * errors that do not know of each other. */
+	bool fresh;
+};
+
+/* Another value of the same shape, for the error of each kind. */
+struct twins {
+	int joint, lone;		/* ids of carries or tensors; NONE */
+};
+
+struct roundings {
+	struct arena *arena;
+	const struct program *from;
+	struct program *to;
+	bool has_f64;
+	struct deviation *of;		/* by node of `from` */
+	int *value;			/* by node of `from`: the node of `to` that its users read */
+	struct twins *carry, *tensor;
+	/* Which twins are wanted: all is built again until no more are. */
+	struct twins_wanted {
+		bool joint, lone;
+	} *carry_wanted, *tensor_wanted;
+	bool more_wanted;
+	int task;			/* that nodes are added to */
+	struct srcloc loc;
+};
+
+/* roundings.c */
+int rounding_const(struct roundings *r, double k);
+/* A node of the present task; its axes are all that its arguments have. NONE for arguments that the operation lacks. */
+int rounding_apply(struct roundings *r, enum op op, enum dtype type, int x, int y, int z);
+int rounding_sum(struct roundings *r, int x, int y);	/* of two bounds, each perhaps NONE */
+int rounding_ones(struct roundings *r, int axis);	/* 1 for each position along the axis */
+/* The bound of an argument of a node. What is broadcast is an error in common. */
+struct deviation rounding_argument(struct roundings *r, const struct node *n, int arg);
+int rounding_total(struct roundings *r, struct deviation d);	/* NONE: it is exact */
+void rounding_want(struct roundings *r, struct twins_wanted *w, struct deviation d);
+/* A get, set, load or store like `like` of a twin; value NONE for those that have none. */
+int rounding_move(struct roundings *r, const struct node *like, int twin, int value);
+
+/* The share by which a step in f32 may be off, or of a type t of f64. */
+double rounding_unit(enum dtype t);
+
+/* roundings_sum.c: bounds of products, reductions and scans. before: what the carry held; NONE: there is none. */
+struct deviation rounding_mma(struct roundings *r, int node, int before);
+struct deviation rounding_reduce(struct roundings *r, int node);
+struct deviation rounding_scan(struct roundings *r, int node);
+
+#endif

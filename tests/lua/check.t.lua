@@ -1,0 +1,191 @@
+-- k:check measures by the roundings of the program: nothing that a rounding cannot explain passes, no right kernel is wrong.
+local mr = require "millrace"
+local core = require "millrace.core"
+local within = require "millrace.within"
+local tap = dofile((arg[0]:match "^(.*/)" or "./") .. "tap.lua")
+local ok, is, like = tap.ok, tap.is, tap.like
+
+local function kernel_of(bound, tile, seu)
+  local plan = mr.plan(bound:graph{tile = tile}, mr.device "h200")
+  for _, t in ipairs(plan.tasks) do plan:append(t.name, t.kind == "mma" and seu and {seu = seu} or nil) end
+  plan:fill_waits()
+  return plan:compile{target = "host"}
+end
+
+---- right kernels whose programs round inside -----------------------------------------------------
+
+local quant = mr.program("quant", function(p)
+  local i, j = p:axes("i", "j")
+  local X, Y = p:input("X", {i, j}), p:output("Y", {i, j})
+  local x = p:load("get", X)
+  Y:store("put", p:task("t", function() return x:to "e5m2" end))
+end)
+
+-- Quantise, multiply: f(element of A) as `dtype`.
+local function quant_gemm(name, dtype, f)
+  return mr.program(name, function(p)
+    local m, n, k = p:axes("m", "n", "k")
+    local A, B, C = p:input("A", {m, k}), p:input("B", {n, k}, dtype), p:output("C", {m, n}, dtype == "i8" and "i32" or "f32")
+    local c = p:carry("c", {m, n}, 0)
+    p:loop(k, function()
+      local a = p:load("a", A)
+      local q = p:task("q", function() return f(a):to(dtype) end)
+      c:add(p:mma("mma", q, p:load("b", B)))
+    end)
+    C:store("st", c)
+  end)
+end
+
+local function rows(name, out, f)
+  return mr.program(name, function(p)
+    local m, n = p:axes("m", "n")
+    local X, Y = p:input("X", {m, n}, "f32"), p:output("Y", {m, n}, out)
+    local x = p:load("x", X)
+    Y:store("st", p:task("t", function() return f(x, m, n) end))
+  end)
+end
+
+local gemm_sizes, row_sizes = {m = 64, n = 64, k = 64}, {m = 16, n = 128}
+local right = {
+  {quant{i = 64, j = 64}},
+  {quant_gemm("of_e4m3", "e4m3", function(a) return a end)(gemm_sizes)},
+  {quant_gemm("saturates", "e4m3", function(a) return a * 1000 end)(gemm_sizes)},
+  {quant_gemm("of_i8", "i8", function(a) return mr.floor(a * 40.3 + 0.5) end)(gemm_sizes)},
+  {rows("steps", "i32", function(x) return (x * 2e5):to "i32" end)(row_sizes), {m = 16}},
+  {rows("overflows", "f16", function(x) return (mr.exp2(x * 300) * 1e5):to "f16" end)(row_sizes), {m = 16}},
+  {rows("softmax", "bf16", function(x, _, n)
+    local e = mr.exp2(x * 20 - mr.rowmax(x * 20, n))
+    return (e / mr.rowsum(e, n)):to "bf16"
+  end)(row_sizes), {m = 16}},
+  {rows("mean", "f32", function(x, _, n)       -- one error, of a rounded mean, n times in the sum
+    local mean = (mr.rowsum(mr.exp2(x), n) * (1 / 128)):to "bf16"
+    return mr.rowsum(mr.exp2(x) - mean, n) + x
+  end)(row_sizes), {m = 16}},
+  {rows("few", "f32", function(x, _, n) return mr.rowsum(mr.where(x:gt(0), 0.1, 0.3):to "bf16", n) + x end)(row_sizes), {m = 16}},
+}
+for _, case in ipairs(right) do
+  local k = kernel_of(case[1], case[2] or {}, "cuda")
+  local found = k:check{}
+  ok(found.ok, case[1].name .. " is right", tostring(found))
+end
+
+---- spoiled results --------------------------------------------------------------------------------
+
+local examples = {
+  {"gemm", {m = 128, n = 128, k = 256}, {m = 64, n = 64, k = 64}},
+  {"gemm", {m = 100, n = 72, k = 88, out = "f32"}, {m = 64, n = 64, k = 32}},
+  {"flash_attention", {b = 1, h = 2, m = 100, n = 136, d = 64, causal = true}, {m = 64, n = 64}},
+  {"dequant_gemm", {m = 64, n = 64, k = 128, group = 64}, {m = 64, n = 64, k = 64}},
+  {"chunk_scan", {b = 1, s = 128, h = 1, p = 64, n = 64, chunk = 64}, {}},
+  {"conv2d", {n = 1, c = 64, h = 8, w = 8, k = 64, r = 3, s = 3, pad = 1}, {c = 64, k = 64, r = 1, s = 1}},
+  {"matmul_sum", {k = 64, m = 256, n = 128}, {k = 32, m = 64, n = 64}},
+}
+
+-- Each tile of an output, as positions of elements, flat.
+local function tiles_of(tensor, tile)
+  local tiles, order, n = {}, {}, 1
+  for _, d in ipairs(tensor.shape) do n = n * d end
+  for i = 1, n do
+    local left, at = i - 1, {}
+    for d = #tensor.shape, 1, -1 do
+      local size = tensor.shape[d]
+      at[#at + 1] = left % size // (tile[tensor.axes[d]] or size)
+      left = left // size
+    end
+    local name = table.concat(at, ",")
+    if not tiles[name] then
+      tiles[name] = {}
+      order[#order + 1] = tiles[name]
+    end
+    table.insert(tiles[name], i)
+  end
+  return order
+end
+
+for _, x in ipairs(examples) do
+  local bound = mr.examples[x[1]](x[2])
+  local inputs = bound:inputs{seed = 1}
+  local want, allowed = core.reference_allowing(bound, inputs)
+  local rounded = bound:reference(inputs, {round = true, tile = x[3]})
+  ok(within(bound, rounded, want, allowed, x[3]).ok, x[1] .. ": what rounds where a kernel does is right")
+  for _, t in ipairs(bound.tensors) do
+    if t.role == "output" then
+      local missed, least, all = 0, 1, tiles_of(t, x[3])
+      for _, tile in ipairs(all) do
+        local beyond = 0
+        for _, i in ipairs(tile) do
+          if math.abs(want[t.name][i]) > allowed[t.name][i] then beyond = beyond + 1 end
+        end
+        if beyond == 0 then missed = missed + 1 end
+        least = math.min(least, beyond / #tile)
+      end
+      is(missed, 0, x[1] .. ": no tile can be left zero unnoticed")
+      ok(least > 0.5, "  nor half of a tile", least)
+      -- One element that is off by twice of what is allowed.
+      local i = #want[t.name] // 3 + 1
+      local spoiled = {[t.name] = want[t.name]:copy()}
+      spoiled[t.name][i] = want[t.name][i] + 2 * allowed[t.name][i]
+      local found = within(bound, setmetatable(spoiled, {__index = want}), want, allowed, x[3])
+      ok(not found.ok and found.wrong == 1, "  nor one element be off", found.wrong)
+      is(want[t.name]:get(table.unpack(found.worst.index)), want[t.name][i], "  which is found")
+      ok(allowed[t.name][i] < 0.25 * want[t.name]:max_error(want[t.name]:copy():fill(0)), "  and small")
+    end
+  end
+end
+
+-- A tile that is as it was an iteration before.
+do
+  local bound = mr.examples.gemm{m = 64, n = 64, k = 1024}
+  local inputs = bound:inputs{seed = 1}
+  local want, allowed = core.reference_allowing(bound, inputs)
+  local A = inputs.A:copy()
+  for i = 1, 64 do
+    for k = 1024 - 63, 1024 do A:set(0, i, k) end
+  end
+  local stale = bound:reference{A = A, B = inputs.B}
+  ok(within(bound, stale, want, allowed, {}).wrong > 3000, "a sum without its last iteration is wrong")
+end
+
+---- what is said -----------------------------------------------------------------------------------
+
+local bound = mr.examples.gemm{m = 128, n = 128, k = 32}
+local want, allowed = core.reference_allowing(bound, bound:inputs{})
+local got = {C = want.C:copy()}
+for i = 65, 128 do
+  for j = 1, 64 do got.C:set(0, i, j) end
+end
+local found = within(bound, got, want, allowed, {m = 64, n = 64, k = 32})
+is(found.worst.output, "C", "the worst element: its output")
+ok(found.worst.tile.m == 1 and found.worst.tile.n == 0 and found.worst.index[1] > 64 and found.worst.index[2] <= 64,
+  "  its tile, and where it is")
+ok(found.worst.got == 0 and found.worst.want ~= 0 and found.worst.allowed > 0, "  what it is, and ought to be")
+
+local k = kernel_of(bound, {m = 64, n = 64, k = 32})
+local checked = k:check{}
+ok(checked.ok and checked.wrong == 0 and checked.worst.output == "C", "k:check has the worst element of a right kernel, too")
+like(tostring(checked), "^agrees with the reference %(interpreter%): relative error [%d.e-]+, of [%d.e-]+ allowed; greatest difference [%d.e-]+$",
+  "  and does not speak of it")
+checked.ok, checked.wrong, checked.worst.index, checked.worst.tile = false, 1, {2, 3}, {m = 0, n = 1}
+like(tostring(checked), "^differs from .*\n1 element is wrong; the worst: C%[2, 3%] in tile {m=0, n=1} is %S+ instead of %S+, off by %S+; .* allow %S+$",
+  "  but of one of a wrong one")
+
+---- what is never stored -----------------------------------------------------------------------------
+
+local partial = mr.program("partial", function(p)
+  local i, j = p:axes("i", "j")
+  local h = p:axis("h", i.size * 2)
+  local X, Y = p:input("X", {i, j}), p:output("Y", {h, j})
+  Y:store("st", p:load("x", X), {i * 2, j})
+end)
+checked = kernel_of(partial{i = 24, j = 16}, {i = 8}):check{}
+ok(checked.ok, "elements that the program never stores are not compared", tostring(checked))
+
+---- both references ---------------------------------------------------------------------------------
+
+bound = quant_gemm("both", "e4m3", function(a) return mr.tanh(a) end)(gemm_sizes)
+local inputs = bound:inputs{}
+local _, one = core.reference_allowing(bound, inputs, {tile = {k = 32}})
+local _, other = core.reference_allowing(bound, inputs, {on = "host", tile = {k = 32}})
+ok(one.C:max_error(other.C) < 1e-9, "the plain kernel allows what the interpreter does", one.C:max_error(other.C))
+
+tap.done_testing()
