@@ -96,18 +96,18 @@ static enum err_code check_phases(const struct program *p, struct err *e)
 static int find_loop_over(const struct program *p, int phase, int axis)
 {
 	for (int i = 0; i < p->loops.n; i++)
-		if (p->loops.v[i].phase == phase && ints_hold(p->loops.v[i].axis, p->loops.v[i].naxes, axis))
+		if (p->loops.v[i].body.n && p->loops.v[i].phase == phase && ints_hold(p->loops.v[i].axis, p->loops.v[i].naxes, axis))
 			return i;
 	return NONE;
 }
 
-/* What a loop's bounds depend on must have a tile where the loop begins. */
+/* What a loop's bounds depend on must have a tile where the loop begins. Loops of which nothing is left do not count. */
 static enum err_code check_bounds(const struct program *p, struct err *e)
 {
 	for (int i = 0; i < p->loops.n; i++) {
 		const struct loop *l = &p->loops.v[i];
 
-		for (int a = 0; a < p->axes.n; a++) {
+		for (int a = 0; a < p->axes.n && l->body.n; a++) {
 			bool from = l->has_from && index_uses(&l->from, a);
 			int over = find_loop_over(p, l->phase, a);
 
@@ -218,7 +218,6 @@ enum err_code program_finish(struct program *p, struct err *e)
 	code = check_ended(p, e);
 	code = code ? code : check_stores(p, e);
 	code = code ? code : check_phases(p, e);
-	code = code ? code : check_bounds(p, e);
 	code = code ? code : check_used(p, &l, e);
 	if (!code) {
 		widen_types(p);
@@ -229,6 +228,7 @@ enum err_code program_finish(struct program *p, struct err *e)
 		for (int i = 0; i < p->phases.n; i++)
 			drop_items(p, p->phases.v[i].body.v, &p->phases.v[i].body.n);
 		p->cur_phase = p->cur_loop = p->cur_task = NONE;
+		code = check_bounds(p, e);
 	}
 	arena_reset(&p->arena, mark);
 	return code;
