@@ -25,7 +25,7 @@
 	X(FILTER, ANY, "&", "filter", "show only lanes, units and sTasks with these words in their names") \
 	X(FIND_NEXT, ANY, "n", "", "the next match") \
 	X(FIND_PREV, ANY, "N", "", "the previous match") \
-	X(CANCEL, ANY, "Esc", "", "cancel, remove marks, leave the help") \
+	X(CANCEL, ANY, "Esc", "", "cancel; or end the first of: help, filter, marks, selection") \
 	X(REDRAW, ANY, "C-l", "", "redraw the screen") \
 	X(UP, ANY, "Up k", "", "up: another row, a line") \
 	X(DOWN, ANY, "Down j", "", "down") \

@@ -65,7 +65,7 @@ int tab_width(struct explorer *x, int i, int width)
 	return text_width(tab_with(x, i, width, tab_letters(x, width)));
 }
 
-const char *lack_of(struct explorer *x, const struct view_ops *ops)
+const char *lack_of(const struct explorer *x, const struct view_ops *ops)
 {
 	return ops->lacks ? ops->lacks(&x->m) : NULL;
 }
@@ -91,10 +91,20 @@ static bool comes_first(int a)
 	return a == ACT_QUIT || a == ACT_HELP || a == ACT_NEXT_VIEW || a == ACT_SEARCH;
 }
 
-/* "q quit  ? help", as many as fit. */
+/* A key and what it does, if both fit; the column behind it, or -1. */
+static int draw_key(struct cells *out, int at, const char *key, const char *brief)
+{
+	if (at + text_width(key) + 1 + text_width(brief) > out->w)
+		return -1;
+	at += cells_text(out, at, out->h - 1, out->w - at, key, BOLD) + 1;
+	return at + cells_text(out, at, out->h - 1, out->w - at, brief, FAINT) + 2;
+}
+
+/* "q quit  ? help  Esc deselect", as many as fit. */
 void draw_keys(struct explorer *x, struct cells *out)
 {
 	unsigned groups = groups_of(x);
+	const char *cancels = explorer_cancels(x);
 	int at = 0;
 
 	if (x->m.ask.text) {
@@ -111,11 +121,11 @@ void draw_keys(struct explorer *x, struct cells *out)
 
 		if (!r->brief[0] || !(r->group & groups) || comes_first(a) != (i < ACTION_COUNT))
 			continue;
-		action_key((enum action)a, key);
-		if (at + text_width(key) + 1 + text_width(r->brief) > out->w)
+		at = draw_key(out, at, action_key((enum action)a, key), r->brief);
+		if (a == ACT_HELP && at > 0 && cancels)
+			at = draw_key(out, at, "Esc", cancels);
+		if (at < 0)
 			return;
-		at += cells_text(out, at, out->h - 1, out->w - at, key, BOLD) + 1;
-		at += cells_text(out, at, out->h - 1, out->w - at, r->brief, FAINT) + 2;
 	}
 }
 
@@ -126,8 +136,8 @@ static void draw_state(struct explorer *x, struct cells *out, int y)
 	int at = 0;
 
 	if (m->filter[0])
-		at = cells_text(out, 0, y, out->w, arena_strf(&m->frame, "only %s (& changes this, Esc shows all); ", m->filter),
-			BOLD);
+		at = cells_text(out, 0, y, out->w, arena_strf(&m->frame, "only %s (& changes this%s); ", m->filter,
+			x->over ? "" : ", Esc shows all"), BOLD);
 	cells_text(out, at, y, out->w - at, model_usage_text(m), FAINT);
 }
 

@@ -9,7 +9,7 @@ enum { BAR_ROWS = 3 };			/* in all, where the message has one row */
 /* The groups of actions that are active. */
 unsigned groups_of(const struct explorer *x);
 /* Why the view cannot show the model; NULL if it can. */
-const char *lack_of(struct explorer *x, const struct view_ops *ops);
+const char *lack_of(const struct explorer *x, const struct view_ops *ops);
 /* Columns of the tab of a view. */
 int tab_width(struct explorer *x, int i, int width);
 void draw_tabs(struct explorer *x, struct cells *out);

@@ -255,12 +255,42 @@ static void ask_filter(struct model *m)
 	m->ask.hint = "Enter filters, an empty line shows all  Esc shows all";
 }
 
-/* What Esc does where the view has nothing to cancel. */
-static void cancel(struct model *m)
+static const char *view_cancels(const struct explorer *x)
 {
-	if (m->sel.task == NONE && m->sel.event == NONE && m->filter[0])
+	const struct view_ops *ops = x->view->ops;
+
+	return ops->cancels && !lack_of(x, ops) ? ops->cancels(x->view) : NULL;
+}
+
+const char *explorer_cancels(const struct explorer *x)
+{
+	const struct model *m = &x->m;
+
+	if (m->positions)
+		return "put back";
+	if (x->over)
+		return "back";
+	if (m->filter[0])
+		return "show all";
+	if (view_cancels(x))
+		return view_cancels(x);
+	return m->sel.task != NONE || m->sel.event != NONE ? "deselect" : NULL;
+}
+
+/* Esc where nothing hides the view and nothing is picked up: one thing, in the order of explorer_cancels. */
+static void cancel(struct explorer *x)
+{
+	struct model *m = &x->m;
+
+	if (!explorer_cancels(x)) {
+		model_say(m, "there is nothing to cancel: q leaves the explorer");
+	} else if (m->filter[0]) {
 		filter_by_nothing(m);
-	m->sel.task = m->sel.event = NONE;
+	} else if (view_cancels(x)) {
+		x->view->ops->act(x->view, ACT_CANCEL, &(struct key){ 0 });
+	} else {
+		m->sel.task = m->sel.event = NONE;
+	}
 }
 
 static void do_wait(struct model *m, const char *answer)
@@ -390,7 +420,6 @@ static bool act_anywhere(struct explorer *x, enum action a)
 	case ACT_FILTER: ask_filter(&x->m); return true;
 	case ACT_FIND_NEXT: find(x, 1); return true;
 	case ACT_FIND_PREV: find(x, -1); return true;
-	case ACT_CANCEL: cancel(&x->m); return true;
 	case ACT_PANE_DOWN: pane_scroll(&x->m, 1); return true;
 	case ACT_PANE_UP: pane_scroll(&x->m, -1); return true;
 	case ACT_VIEW_1: case ACT_VIEW_2: case ACT_VIEW_3: case ACT_VIEW_4: case ACT_VIEW_5:
@@ -416,6 +445,8 @@ static void dispatch(struct explorer *x, const struct key *k)
 		;
 	else if (x->over && (a == ACT_HELP || a == ACT_CANCEL || a == ACT_QUIT))
 		x->over = NULL;
+	else if (a == ACT_CANCEL)
+		cancel(x);
 	else if (k->code == KEY_CODE_CLICK && k->y == 0)
 		click_tab(x, k->x);
 	else if (!lacks && v->ops->act && v->ops->act(v, a, &own))

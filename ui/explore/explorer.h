@@ -20,6 +20,9 @@ struct explorer {
 
 /* Create the views; the model is filled in and the terminal open before. first: enum view_id. */
 void explorer_open_views(struct explorer *x, int first);
+/* What Esc does now, as a verb for the bar of keys: "show all". It does one thing at a time: what hides the view or asks
+ * for a position goes first, then the filter, then marks, then the selection. NULL: there is nothing to cancel. */
+const char *explorer_cancels(const struct explorer *x);
 /* Draw and take keys until the user leaves. */
 void explorer_run(struct explorer *x);
 /* Give back the terminal and all memory; idempotent. */

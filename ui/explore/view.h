@@ -28,6 +28,9 @@ struct view_ops {
 	/* Perform an action; false if it is not one of the view's. k: the key; for the mouse, `a` is ACT_NONE and k has
 	 * the coordinates in the view's grid. */
 	bool (*act)(struct view *v, enum action a, const struct key *k);
+	/* What Esc removes in the view before the selection, as a verb for the bar of keys: "remove marks". `act` does it.
+	 * NULL, or it returns NULL: nothing. */
+	const char *(*cancels)(const struct view *v);
 	void (*changed)(struct view *v);	/* may be NULL */
 	/* Find a text (ACT_SEARCH): direction 1 or -1 searches from the next or previous line on, 0 from the cursor's line.
 	 * False if it is not found. NULL: model_find_task is used. */

@@ -483,6 +483,7 @@ static bool act_window(struct view *v, enum action a)
 	case ACT_PHASE: change_phase(v); return true;
 	case ACT_DETAILS: own->short_details = !own->short_details; return true;
 	case ACT_MEASURED: v->m->go = VIEW_compare; return true;
+	case ACT_CANCEL: v->m->sel.marked = own->ruler = own->critical = false; return true;
 	default: return false;
 	}
 }
@@ -496,12 +497,10 @@ static bool act_event(struct view *v, enum action a)
 	switch ((int)a) {
 	case ACT_LEFT: case ACT_RIGHT: case ACT_UP: case ACT_DOWN: case ACT_HOME: case ACT_END:
 	case ACT_NEXT_WAIT: case ACT_PREV_WAIT: case ACT_TO_CAUSE: case ACT_BACK: case ACT_CRITICAL:
-	case ACT_RULER: case ACT_MARK: case ACT_CANCEL:
+	case ACT_RULER: case ACT_MARK:
 		break;
 	default: return false;
 	}
-	if (a == ACT_CANCEL && !model_event(v->m))
-		return false;
 	if (!select_any(v))
 		return true;
 	switch ((int)a) {
@@ -526,11 +525,6 @@ static bool act_event(struct view *v, enum action a)
 	case ACT_MARK:
 		sel->marked = true;
 		sel->mark = sel->cursor;
-		break;
-	case ACT_CANCEL:
-		if (!sel->marked && !own->ruler && !own->critical)
-			sel->event = sel->task = NONE;
-		sel->marked = own->ruler = own->critical = false;
 		break;
 	default: break;
 	}
@@ -580,6 +574,13 @@ static bool act(struct view *v, enum action a, const struct key *k)
 	return act_window(v, a) || act_event(v, a) || act_mouse(v, k);
 }
 
+static const char *cancels(const struct view *v)
+{
+	const struct own *own = v->own;
+
+	return v->m->sel.marked || own->ruler || own->critical ? "remove marks" : NULL;
+}
+
 static void changed(struct view *v)
 {
 	struct own *own = v->own;
@@ -594,5 +595,5 @@ static void changed(struct view *v)
 
 const struct view_ops view_timeline = {
 	.name = "timeline", .groups = GROUP_SPAN | GROUP_TIME | GROUP_EDIT, .size = sizeof(struct own),
-	.lacks = lacks, .draw = draw, .act = act, .changed = changed, .picks = true,
+	.lacks = lacks, .draw = draw, .act = act, .cancels = cancels, .changed = changed, .picks = true,
 };
