@@ -153,6 +153,20 @@ static struct cells charts(struct view *v, const struct pair *p, int w)
 	return out;
 }
 
+/* In the headline's row, if there is space: which of the texts begin below what is in sight. */
+static void draw_below(struct view *v, struct cells *out, int behind)
+{
+	struct own *own = v->own;
+	bool statements = own->statements.cells.h > 0 && own->statements_at >= own->all.height;
+	bool numbers = own->page.cells.h > 0 && own->page_at >= own->all.height;
+	const char *text = arena_strf(&v->m->frame, "PgDn: %s%s%s", statements ? "statements" : "",
+		statements && numbers ? ", " : "", numbers ? "numbers" : "");
+	int at = out->w - text_width(text);
+
+	if ((statements || numbers) && own->all.top == 0 && at > behind + 1)
+		cells_text(out, at, 0, out->w, text, FAINT);
+}
+
 /* Few statements come before the charts, so that they are in sight; many come behind them. */
 static void draw(struct view *v, struct cells *out)
 {
@@ -161,6 +175,7 @@ static void draw(struct view *v, struct cells *out)
 	struct arena *a = &v->m->frame;
 	struct cells both, all, *said = &own->statements.cells;
 	int w = out->w > WIDTH_MIN ? out->w : WIDTH_MIN, y = 1;
+	const char *head = headline(a, &p);
 	bool few;
 
 	make_pages(v, &p, w);
@@ -171,7 +186,7 @@ static void draw(struct view *v, struct cells *out)
 	own->all.cells = all;
 	own->all.height = out->h;
 	page_go(&own->all, own->all.top);
-	cells_text(&all, 0, 0, w, headline(a, &p), BOLD);
+	cells_text(&all, 0, 0, w, head, BOLD);
 	for (int part = 0; part < 2; part++) {
 		if (few == !part) {
 			own->statements_at = y;
@@ -186,6 +201,7 @@ static void draw(struct view *v, struct cells *out)
 	own->page_at = y;
 	cells_blit(&all, 0, y, w, own->page.cells.h, &own->page.cells, 0, 0);
 	cells_blit(out, 0, 0, out->w, out->h, &all, 0, own->all.top);
+	draw_below(v, out, text_width(head));
 	draw_scroll_marks(out, 0, 0, out->w, out->h, own->all.top, y + own->page.cells.h);
 }
 
