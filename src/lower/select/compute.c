@@ -27,6 +27,12 @@ static enum err_code set_carry(struct lowering *c, const struct kentry *x, int n
 	return OK;
 }
 
+/* Constants and indices are computed where they are used. */
+static bool is_made_at_use(enum op op)
+{
+	return op == OP_CONST || op == OP_INDEX;
+}
+
 /* Can the node be computed in one loop over the elements with a node whose fragment is `with`? If it has no layout the
  * error is not lost: select_compute finds it again where the next loop begins. */
 static bool can_fuse(struct lowering *c, const struct stask *s, int node, const struct frag *with)
@@ -67,6 +73,8 @@ static enum err_code select_fused(struct lowering *c, const struct kentry *x, in
 	for (int i = first; i < last; i++) {
 		struct role_step step = { .node = t->nodes.v[i] };
 
+		if (is_made_at_use(c->p->nodes.v[step.node].op))
+			continue;
 		if (is_used_from(c, s, step.node, last)) {
 			TRY(find_node_frag(c, s, step.node, &step.to, e));
 			add_op(c, DO_FRAGMENT)->u.frag.at.frag = step.to;
@@ -135,7 +143,7 @@ enum err_code select_compute(struct lowering *c, const struct kentry *x, struct 
 		struct frag f;
 
 		next = i + 1;
-		if (op == OP_CONST || op == OP_INDEX)	/* computed where it is used */
+		if (is_made_at_use(op))
 			continue;
 		if (op != OP_SET)
 			TRY(lay_out_node(c, s, node, &f, e));
