@@ -37,6 +37,9 @@ NODISCARD enum err_code lower_rings(struct kernel *k, struct err *e);
 bool lower_is_shared_operand(const struct kernel *k, int buffer);
 /* Do they read it out of shared memory or registers? Then it must be zero beyond the end of a contracted axis. */
 bool lower_is_matrix_operand(const struct kernel *k, int buffer);
+/* Can the matrix instructions of product s read its argument number `arg` from a ring of this shape (layout/
+ * operand_shape.c; needs shapes)? Then *k_major says whether they contract the columns, or else the rows. */
+bool lower_reads_operand(const struct kernel *k, const struct stask *s, int arg, const struct shape2 *v, bool *k_major);
 /* Is the node a sum of which each thread keeps its own partial sum? Does the node read a carry to which such sums are
  * added, so that the partial sums must be added up first? (layout/partial.c; needs shapes and rings.) */
 bool lower_is_partial_sum(const struct kernel *k, int node);

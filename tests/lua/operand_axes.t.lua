@@ -86,4 +86,148 @@ for _, batch in ipairs{true, false} do
   end)
   right(batch and "an index alone, by batch" or "an index alone, in one tile", program{b = 2, page = 6, t = 8})
 end
+
+-- Products over two axes ---------------------------------------------------------------------------
+
+-- a, b: the orders of the operands' axes in memory. loop: the axes of a loop, if any.
+local function contract(a, b, loop, dtype)
+  return mr.program("two", function(p)
+    local axes = {}
+    axes.m, axes.n, axes.q, axes.r = p:axes("m", "n", "q", "r")
+    local A, B = p:input("A", by_letters(axes, a), dtype), p:input("B", by_letters(axes, b), dtype)
+    local C = p:output("C", {axes.m, axes.n}, "f32")
+    if not loop then
+      C:store("store", p:mma("mma", p:load("a", A), p:load("b", B)))
+      return
+    end
+    local c = p:carry("c", {axes.m, axes.n}, 0)
+    p:loop(by_letters(axes, loop), function() c:add(p:mma("mma", p:load("a", A), p:load("b", B))) end)
+    C:store("store", c)
+  end)
+end
+
+local orders = {"mqr", "mrq", "qmr", "qrm", "rmq", "rqm"}
+for i, a in ipairs(orders) do
+  for _, b in ipairs{a:gsub("m", "n") .. "", (orders[i % 6 + 1]:gsub("m", "n"))} do
+    local what = ("contracted, %s and %s"):format(a, b)
+    right(what, contract(a, b){m = 72, n = 40, q = 6, r = 4}, {m = 64, n = 32})
+    right(what .. ", in a loop", contract(a, b, "q"){m = 64, n = 24, q = 5, r = 16}, {m = 64, n = 24, q = 2})
+  end
+end
+for _, s in ipairs{{32, 4, 8}, {3, 5, 2}, {1, 40, 1}, {40, 1, 16}, {4, 64, 1}, {7, 24, 3}} do
+  for _, loop in ipairs{"q", "r", "qr"} do
+    local q, r, part = table.unpack(s)
+    right(("contracted, %d x %d, loop over %s"):format(q, r, loop), contract("mqr", "nqr", loop){m = 64, n = 64, q = q, r = r},
+      {m = 64, n = 64, q = loop:find "q" and part or nil, r = loop:find "r" and 1 or nil})
+  end
+end
+right("contracted, f16", contract("mqr", "rnq", "q", "f16"){m = 64, n = 64, q = 32, r = 4})
+right("contracted, e4m3", contract("mqr", "rnq", "q", "e4m3"){m = 64, n = 64, q = 32, r = 4})
+right("contracted, two lanes", contract("mqr", "qrn", "q"){m = 64, n = 64, q = 32, r = 4}, nil, true)
+
+-- Own axes in another order than the result has them; a part of them, and all of what each iteration multiplies a tile of.
+for _, order in ipairs{"ikl", "kil", "kli", "lik", "lki", "ilk"} do
+  for _, tile in ipairs{{}, {i = 8}, {k = 1}, {i = 1, k = 1}} do
+    local program = mr.program("own", function(p)
+      local axes = {}
+      axes.i, axes.k, axes.j, axes.l = p:axes("i", "k", "j", "l")
+      local X, W = p:input("X", by_letters(axes, order)), p:input("W", by_letters(axes, order:find "^l" and "lj" or "jl"))
+      local v = p:mma("mma", p:load("x", X), p:load("w", W))
+      p:output("Y", by_letters(axes, "ikj"), "f32"):store("st", p:task("halve", function() return v * 0.5 end))
+    end)
+    right(("own axes, %s, tile %s x %s"):format(order, tile.i, tile.k), program{i = 16, k = 6, j = 24, l = 16}, tile)
+  end
+end
+
+-- An axis of one value -----------------------------------------------------------------------------
+
+for _, kind in ipairs{"loaded", "computed"} do
+  for _, order in ipairs{"bcj", "bjc", "cbj"} do
+    for _, s in ipairs{{3, 64}, {2, 40}, {1, 16}} do
+      local program = mr.program("states", function(p)
+        local axes = {}
+        axes.b, axes.c, axes.j, axes.d, axes.e = p:axes("b", "c", "j", "d", "e")
+        local b, c, d, e = axes.b, axes.c, axes.d, axes.e
+        local K, W = p:input("K", by_letters(axes, order .. "d")), p:input("W", by_letters(axes, order .. "d"))
+        local U, F = p:input("U", by_letters(axes, order .. "e")), p:output("F", {b, d, e}, "f32")
+        local G, T = p:input("G", {b, c}, "f32"), p:output("T", {b, c}, "f32")
+        p:phase("one_chunk", function()
+          p:batch(b, c)
+          T:store("put", p:load("get", G))
+        end)
+        p:phase("states", function()
+          p:batch(b)
+          local S = p:carry("S", {d, e}, 0)
+          p:loop(c, function()
+            local w, u, k = p:load("w", W), p:load("u", U), p:load("k", K)
+            local s16 = p:task("round", function() return S:to "bf16" end)
+            local x = p:mma("mma_ws", w, s16)
+            local v = p:task("delta", function() return ((u - x) * 0.125):to "bf16" end)
+            if kind == "computed" then
+              local k0 = k
+              k = p:task("minus", function() return (-k0):to "bf16" end)
+            end
+            S:add(p:mma("mma_kv", k, v))
+          end)
+          F:store("f", S)
+        end)
+      end)
+      right(("one value, %s, %s, %d of %d"):format(kind, order, s[1], s[2]),
+        program{b = 1, c = s[1], j = s[2], d = 64, e = 64})
+    end
+  end
+end
+
+-- Blocks -------------------------------------------------------------------------------------------
+
+-- dims: where the number of the block (N, K) and the index in it (n, k) are found in memory.
+local function blocks(dims, side, block)
+  return mr.program("blocks", function(p)
+    local m, n, k = p:axes("m", "n", "k")
+    local own = side == "B" and n or m
+    local axis = {N = p:axis("no", own.size // block), K = p:axis("ko", k.size // block), n = p:axis("ni", block),
+      k = p:axis("ki", block)}
+    local at = {N = own // block, K = k // block, n = own % block, k = k % block}
+    local T = p:input("T", by_letters(axis, dims))
+    local O = p:input("O", {side == "B" and m or n, k})
+    local C, c = p:output("C", {m, n}, "f32"), p:carry("c", {m, n}, 0)
+    p:loop(k, function()
+      local t, o = p:load("t", T, by_letters(at, dims)), p:load("o", O)
+      c:add(side == "B" and p:mma("mma", o, t) or p:mma("mma", t, o))
+    end)
+    C:store("store", c)
+  end)
+end
+
+for _, dims in ipairs{"NKnk", "NKkn", "KNnk", "NnKk", "kKnN", "nNkK"} do
+  for _, side in ipairs{"A", "B"} do
+    for _, block in ipairs{8, 16} do
+      right(("blocks of %d, %s of %s"):format(block, dims, side), blocks(dims, side, block){m = 64, n = 64, k = 128},
+        {m = 64, n = 64, k = block == 8 and 64 or nil})
+    end
+  end
+end
+
+-- Computed operands ----------------------------------------------------------------------------------
+
+-- The second product contracts one or two axes of what the first one makes; what is behind the last k step is zero.
+for _, over in ipairs{"q", "r", "qr", "mq", "m"} do
+  for _, first in ipairs{true, false} do
+    for _, s in ipairs{{q = 4, r = 8}, {q = 3, r = 5}} do
+      local program = mr.program("chained", function(p)
+        local axes = {}
+        axes.m, axes.q, axes.r, axes.k, axes.d = p:axes("m", "q", "r", "k", "d")
+        local A, B = p:input("A", by_letters(axes, "mk")), p:input("B", by_letters(axes, "rkq"))
+        local V = p:input("V", by_letters(axes, "d" .. over))
+        local x = p:mma("mma_x", p:load("a", A), p:load("b", B))
+        local h = p:task("narrow", function() return (x * 0.25):to "bf16" end)
+        local v, left = p:load("v", V), ("mqr"):gsub("[" .. over .. "]", "")
+        local y = first and p:mma("mma_y", h, v) or p:mma("mma_y", v, h)
+        p:output("Y", by_letters(axes, left .. "d"), "f32"):store("st", p:task("add", function() return y + 1 end))
+      end)
+      right(("chained over %s, %s, %d x %d"):format(over, first and "first" or "second", s.q, s.r),
+        program{m = 40, q = s.q, r = s.r, k = 24, d = 16})
+    end
+  end
+end
 tap.done_testing()

@@ -44,8 +44,7 @@ bool lower_is_matrix_operand(const struct kernel *k, int buffer)
 	return false;
 }
 
-/* The products that read the ring of a value, one after the other; NULL: there are no more. */
-static const struct stask *next_product(const struct kernel *k, int buffer, int *i)
+const struct stask *lower_next_product(const struct kernel *k, int buffer, int *i)
 {
 	for (; *i < k->plan->graph->tasks.n; ++*i)
 		if (is_shared_operand(k, *i, buffer))
@@ -55,14 +54,14 @@ static const struct stask *next_product(const struct kernel *k, int buffer, int 
 
 bool lower_is_shared_operand(const struct kernel *k, int buffer)
 {
-	return next_product(k, buffer, &(int){ 0 });
+	return lower_next_product(k, buffer, &(int){ 0 });
 }
 
 bool lower_is_contracted(const struct kernel *k, int buffer, int axis)
 {
 	const struct stask *s;
 
-	for (int i = 0; (s = next_product(k, buffer, &i));)
+	for (int i = 0; (s = lower_next_product(k, buffer, &i));)
 		if (!node_has_axis(last_node_of(k, s), axis))
 			return true;
 	return false;
@@ -101,10 +100,27 @@ static struct operand_tiling operand_tiling(const struct kernel *k, const struct
 	return x.count == 1 ? (struct operand_tiling){ side, 1 } : x;
 }
 
-/* Is the operand's contiguous axis the one that the product contracts? */
+/* Does the product contract the operand's columns, whose elements are contiguous? If it cannot read the ring at all,
+ * product.c refuses that. */
 static bool is_k_major(const struct kernel *k, const struct ring *r, const struct stask *s)
 {
-	return r->shape.ncol && !node_has_axis(last_node_of(k, s), r->shape.col[0]);
+	const struct node *mma = last_node_of(k, s);
+	bool k_major = false;
+
+	(void)lower_reads_operand(k, s, mma->arg[0] == k->plan->graph->buffers.v[r->buffer].node ? 0 : 1,
+		&r->shape, &k_major);
+	return k_major;
+}
+
+/* Does any product contract the columns? */
+static bool has_contracted_columns(const struct kernel *k, const struct ring *r)
+{
+	const struct stask *s;
+
+	for (int i = 0; (s = lower_next_product(k, r->buffer, &i));)
+		if (is_k_major(k, r, s))
+			return true;
+	return false;
 }
 
 /* Extent with the last tile padded to complete units, as the instructions read it. */
@@ -133,7 +149,7 @@ static void pad_operand(const struct kernel *k, struct ring *r, const struct buf
 	int64_t depth = k_step_depth(k, b);
 	const struct stask *s;
 
-	for (int i = 0; (s = next_product(k, r->buffer, &i));) {
+	for (int i = 0; (s = lower_next_product(k, r->buffer, &i));) {
 		bool by_rows = is_k_major(k, r, s);
 		int64_t rows = r->shape.rows, cols = r->shape.cols;
 		int64_t own = padded_extent(operand_tiling(k, s, b, true, by_rows ? rows : cols), block_extent(k,
@@ -155,7 +171,7 @@ static int64_t find_grain(const struct kernel *k, const struct ring *r, const st
 	const struct stask *s;
 	int64_t grain = 0;
 
-	for (int i = 0; (s = next_product(k, r->buffer, &i));) {
+	for (int i = 0; (s = lower_next_product(k, r->buffer, &i));) {
 		struct operand_tiling x = operand_tiling(k, s, b, true, r->shape.cols);
 
 		if (is_k_major(k, r, s) || x.count == 1)
@@ -216,7 +232,7 @@ static void choose_panels(const struct kernel *k, struct ring *r, const struct b
 	struct limits limits = { most, operand ? find_grain(k, r, b, &by) : 0,
 		l->widest * 8 / bits, l->narrowest * 8 / bits };
 
-	if (operand && r->shape.ncol && !lower_is_contracted(k, r->buffer, r->shape.col[0]))
+	if (operand && r->shape.ncol && !has_contracted_columns(k, r))
 		fill_columns(r, limits);
 	r->panel_cols = operand ? widest_panel(r, limits) : min_i64(r->cols, limits.widest);
 	r->swizzle = (int)(r->panel_cols * bits / 8);
@@ -306,6 +322,8 @@ static enum err_code add_ring(struct kernel *k, int buffer, struct err *e)
 	r.one_slice = b->slices > 1 && !b->together && ints_hold(b->axis, b->naxes, buffer_split_axis(k, b));
 	if (r.one_slice && !loaded)
 		restrict_to_slice(k, b, &r.shape);
+	if (lower_is_shared_operand(k, buffer) && lower_make_readable(k, buffer, &r.shape))
+		r.engine = false;
 	r.rows = r.full_rows = r.shape.rows;
 	r.cols = r.full_cols = r.shape.cols;
 	pad_operand(k, &r, b);
@@ -330,7 +348,7 @@ static enum err_code check_steps(const struct kernel *k, const struct ring *r, c
 	const struct program *p = k->plan->graph->program;
 	const struct stask *s;
 
-	for (int i = 0; (s = next_product(k, r->buffer, &i));) {
+	for (int i = 0; (s = lower_next_product(k, r->buffer, &i));) {
 		struct operand_tiling x = operand_tiling(k, s, b, false, depth);
 
 		for (int a = 0; a < b->naxes && x.extent % depth; a++)

@@ -35,6 +35,12 @@ static inline int64_t k_step_depth(const struct kernel *k, const struct buffer *
 	return matrix_depth(&k->target->matrix[0], b->type);
 }
 
+/* The products on a matrix unit that read the buffer's ring, one after the other: *i is 0 at first. NULL: there are no
+ * more. In rings.c. */
+const struct stask *lower_next_product(const struct kernel *k, int buffer, int *i);
+/* Changes the shape of an operand, which has the elements of the buffer's ring, to one that all products can read.
+ * False: *v is such a shape already, or there is none, which product.c refuses. */
+bool lower_make_readable(const struct kernel *k, int buffer, struct shape2 *v);
 /* Does a product that reads the buffer from shared memory contract the axis? In rings.c. */
 bool lower_is_contracted(const struct kernel *k, int buffer, int axis);
 /* Sets *s to the rows and columns of a loaded tile in its ring. Returns whether the copy engine can load it. */

@@ -178,8 +178,59 @@ static enum err_code keep_in_registers(struct lowering *c, const struct kentry *
 	return OK;
 }
 
-static enum err_code store_in_ring(struct lowering *c, const struct kentry *x, int buffer,
-	const struct num *inside, struct err *e)
+/* Are the rows and columns of the ring those of the value's fragment? Axes of one element do not matter. */
+static bool lies_as_fragment(const struct lowering *c, const struct stask *s, const struct shape2 *shape,
+	const struct ring *r)
+{
+	const int *a[] = { shape->row, shape->col }, *b[] = { r->shape.row, r->shape.col };
+	int na[] = { shape->nrow, shape->ncol }, nb[] = { r->shape.nrow, r->shape.ncol };
+
+	for (int side = 0; side < 2; side++) {
+		int i = 0, k = 0;
+
+		for (;; i++, k++) {
+			while (i < na[side] && axis_extent(c, s, shape, a[side][i]) == 1)
+				i++;
+			while (k < nb[side] && axis_extent(c, s, shape, b[side][k]) == 1)
+				k++;
+			if (i == na[side] || k == nb[side])
+				break;
+			if (a[side][i] != b[side][k])
+				return false;
+		}
+		if (i < na[side] || k < nb[side])
+			return false;
+	}
+	return true;
+}
+
+/* Zeros in rows [row, row + rows) and columns [col, col + cols) of the ring's slot. */
+static void zero_rectangle(struct lowering *c, const struct ring *r, int64_t row, int64_t rows, int64_t col, int64_t cols)
+{
+	enum dtype type = c->g->buffers.v[r->buffer].type;
+	const struct num *at = V(c, VAR_EACH, NONE);
+	struct role_op *o;
+
+	if (rows < 1 || cols < 1)
+		return;
+	o = add_op(c, DO_FILL);
+	o->u.fill.ring = c->k->ring_of[r->buffer];
+	o->u.fill.elements = rows * cols;
+	o->u.fill.address = ring_element_address(c, r, ADD(N(c, row), DIV(at, N(c, cols))),
+		ADD(N(c, col), MOD(at, N(c, cols))));
+	o->u.fill.value = val_const(c, dtype_is_float(type) ? DT_F32 : DT_I32, 0);
+	o->u.fill.type = type;
+}
+
+/* How the elements of a computed value get into its ring. */
+struct placement {
+	const struct num *inside;	/* condition: the element is itself, not zero */
+	bool padded;			/* the fragment's padding holds the zeros behind the value; otherwise they are
+					 * written in addition */
+};
+
+static enum err_code store_in_ring(struct lowering *c, const struct kentry *x, int buffer, struct placement p,
+	struct err *e)
 {
 	const struct buffer *b = &c->g->buffers.v[buffer];
 	const struct stask *s = stask_of(c, x);
@@ -192,8 +243,10 @@ static enum err_code store_in_ring(struct lowering *c, const struct kentry *x, i
 	TRY(find_node_frag(c, s, b->node, &from, e));
 	slice = lower_ring_slice(s, r);
 	written = *from;
-	written.height = min_i64(from->rows, slice.rows);
-	written.width = min_i64(from->cols, slice.cols);
+	if (p.padded) {
+		written.height = min_i64(from->rows, slice.rows);
+		written.width = min_i64(from->cols, slice.cols);
+	}
 	add_touch(c, TOUCH_WRITE, TOUCH_SLOT, buffer, 0);
 	o = add_op(c, DO_PUT);
 	o->u.put.over = from;
@@ -203,8 +256,12 @@ static enum err_code store_in_ring(struct lowering *c, const struct kentry *x, i
 	o->u.put.when = NUM2(BOTH, one_holder_condition(c, from->kind), inside_condition(c, s, shape, &written, 0));
 	/* Two elements are written as one word if the fragment holds them so, none is set to zero alone, they are
 	 * neighbours in the ring because its columns are those of the value, and no word crosses the last column. */
-	o->u.put.pairs = from->packed && num_is(inside, 1) && shape->ncol == r->shape.ncol && from->width % 2 == 0;
-	o->u.put.inside = inside;
+	o->u.put.pairs = from->packed && num_is(p.inside, 1) && lies_as_fragment(c, s, shape, r) && from->width % 2 == 0;
+	o->u.put.inside = p.inside;
+	if (!p.padded && (r->one_slice || s->slice == s->slices - 1)) {
+		zero_rectangle(c, r, r->shape.rows, r->full_rows - r->shape.rows, 0, r->full_cols);
+		zero_rectangle(c, r, 0, r->shape.rows, r->shape.cols, r->full_cols - r->shape.cols);
+	}
 	add_op(c, DO_FENCE)->why = "engines may read it";
 	return OK;
 }
@@ -230,21 +287,18 @@ static const struct num *within_contracted(struct lowering *c, const struct stas
 enum err_code write_result(struct lowering *c, const struct kentry *x, int buffer, struct err *e)
 {
 	const struct buffer *b = &c->g->buffers.v[buffer];
-	const struct num *inside = N(c, 1);
+	struct placement p = { .inside = N(c, 1) };
 	const struct ring *r;
 	struct frag f, part;
 
 	TRY(lay_out_buffer(c, buffer, &f, e));
 	if (lower_is_matrix_operand(c->k, buffer))
-		inside = within_contracted(c, stask_of(c, x), b->node, &f);
+		p.inside = within_contracted(c, stask_of(c, x), b->node, &f);
 	if (!has_ring(c, buffer))
-		return keep_in_registers(c, x, buffer, inside, e);
+		return keep_in_registers(c, x, buffer, p.inside, e);
 	r = ring_of(c, buffer);
 	part = lower_ring_slice(stask_of(c, x), r);
-	if (lower_is_shared_operand(c->k, buffer) && (f.rows < part.rows || f.cols < part.cols))
-		return err_set(e, ERR_ILLEGAL, b->loc, "matrix instructions read %lld x %lld elements of '%s', but the "
-			"sTask that computes it fills %lld x %lld, and only loads write zeros beyond that: %s",
-			(long long)part.rows, (long long)part.cols, b->name, (long long)f.rows, (long long)f.cols,
-			b->slices > 1 ? "split into fewer slices" : "take a larger tile along the contracted axis");
-	return store_in_ring(c, x, buffer, inside, e);
+	p.padded = !lower_is_shared_operand(c->k, buffer) || (f.rows >= part.rows && f.cols >= part.cols &&
+		lies_as_fragment(c, stask_of(c, x), &c->k->node_shape[b->node], r));
+	return store_in_ring(c, x, buffer, p, e);
 }

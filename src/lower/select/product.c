@@ -10,77 +10,51 @@ struct operand {
 	const struct num *k_first;	/* k step at which this iteration begins; NULL: 0 */
 };
 
-static bool shape_has_axis(const struct shape2 *v, int axis)
+/* Is the axis the outermost of the columns, or the rows? Then *below is how many of these each of its elements has. */
+static bool find_lines_below(const struct lowering *c, const struct stask *s, const struct shape2 *v, bool columns,
+	int axis, int64_t *below)
 {
-	return ints_hold(v->row, v->nrow, axis) || ints_hold(v->col, v->ncol, axis);
-}
+	const int *axes = columns ? v->col : v->row;
+	int n = columns ? v->ncol : v->nrow, first = 0;
 
-/* Does a product take one element along the axis? Of an axis that the result has, the operand may have more, which
- * find_first_line selects from. */
-static bool takes_one(const struct lowering *c, const struct shape2 *result, const struct shape2 *operand, int axis)
-{
-	uint64_t full = shape_has_axis(result, axis) ? result->full_axes : operand->full_axes;
-
-	return (full >> axis & 1 ? c->p->axes.v[axis].size : c->g->extents.tile[axis]) == 1;
-}
-
-/* Do the axes of the result, and those of an operand, agree in order? Those of one element do not count. */
-static bool same_order(const struct lowering *c, const struct shape2 *result, const int *a, int na,
-	const struct shape2 *operand, const int *b, int nb)
-{
-	int i = 0, k = 0;
-
-	for (;;) {
-		while (i < na && takes_one(c, result, operand, a[i]))
-			i++;
-		while (k < nb && takes_one(c, result, operand, b[k]))
-			k++;
-		if (i == na || k == nb)
-			return i == na && k == nb;
-		if (a[i++] != b[k++])
-			return false;
-	}
+	*below = 1;
+	while (first < n && axes[first] != axis && axis_extent(c, s, v, axes[first]) == 1)
+		first++;
+	for (int i = first + 1; i < n; i++)
+		*below *= axis_extent(c, s, v, axes[i]);
+	return first < n && axes[first] == axis;
 }
 
 /* Finds the k step at which the current iteration begins, of an operand that holds the full contracted axis. */
 static enum err_code find_first_step(struct lowering *c, const struct stask *s, const struct buffer *b,
 	struct operand *o, struct err *e)
 {
-	int64_t step = matrix_depth(o->by, b->type);
+	int64_t step = matrix_depth(o->by, b->type), below;
 
 	for (int i = 0; i < b->naxes; i++) {
 		int axis = b->axis[i];
 
 		if (!(o->ring->shape.full_axes >> axis & 1) || !program_axis_bound(c->p, s->loop, axis))
 			continue;
-		if ((!o->k_major && !o->ring->shape.nrow) || (o->k_major ?
-		    o->ring->shape.col[0] : o->ring->shape.row[0]) != axis || c->g->extents.tile[axis] % step)
+		if (!find_lines_below(c, s, &o->ring->shape, o->k_major, axis, &below) || c->g->extents.tile[axis] * below % step)
 			return err_set(e,
 				ERR_ILLEGAL, b->loc, "'%s' holds all of '%s', of which each iteration multiplies "
 				"%lld; the matrix unit finds them where they are a multiple of %lld and lie together",
 				b->name, c->p->axes.v[axis].name, (long long)c->g->extents.tile[axis], (long long)step);
-		o->k_first = DIV(axis_first(c, s, NULL, axis), N(c, step));
+		o->k_first = below > 1 ? DIV(MUL(axis_first(c, s, NULL, axis), N(c, below)), N(c, step)) :
+			DIV(axis_first(c, s, NULL, axis), N(c, step));
 	}
 	return OK;
 }
 
-/* own: the axes of the result that the operand has. */
-static enum err_code find_operand(struct lowering *c, const struct kentry *x, int arg, const struct shape2 *result,
-	const int *own, int nown, struct operand *o, struct err *e)
+static enum err_code find_operand(struct lowering *c, const struct kentry *x, int arg, struct operand *o, struct err *e)
 {
 	const struct stask *s = stask_of(c, x);
-	const struct node *mma = last_node_of(c->k, s);
-	const struct buffer *b = &c->g->buffers.v[buffer_of_node(c, s, arg)];
-	const struct shape2 *shape;
+	int buffer = buffer_of_node(c, s, last_node_of(c->k, s)->arg[arg]);
+	const struct buffer *b = &c->g->buffers.v[buffer];
 
-	o->ring = ring_of(c, buffer_of_node(c, s, arg));
-	shape = &o->ring->shape;
-	if (shape->ncol != 1)
-		return err_set(e, ERR_ILLEGAL, b->loc, "'%s': the contiguous axis of an operand "
-			"must be one axis", b->name);
-	o->k_major = !node_has_axis(mma, shape->col[0]);
-	if (o->k_major ? !same_order(c, result, own, nown, shape, shape->row, shape->nrow) :
-	    !same_order(c, result, own, nown, shape, shape->col, 1) || shape->nrow > 1)
+	o->ring = ring_of(c, buffer);
+	if (!lower_reads_operand(c->k, s, arg, &o->ring->shape, &o->k_major))
 		return err_set(e, ERR_ILLEGAL, b->loc, "'%s' lies in memory with its axes in an order "
 			"that the matrix unit cannot read for '%s'", b->name, s->name);
 	return find_first_step(c, s, b, o, e);
@@ -154,18 +128,20 @@ static const struct num *accumulate_condition(struct lowering *c, const struct k
 	return later;
 }
 
-/* The rows of a slice are contiguous only if the axis is the outermost row axis. */
-static enum err_code check_rows_contiguous(const struct lowering *c, const struct stask *s,
+/* The rows or columns of a slice are contiguous only if the axis is the outermost of them. */
+static enum err_code check_contiguous_part(const struct lowering *c, const struct stask *s,
 	const struct operand *o, const struct buffer *b, int axis, struct err *e)
 {
-	const struct shape2 *shape = &o->ring->shape;
+	const struct shape2 *v = &o->ring->shape;
+	const int *axes = o->k_major ? v->row : v->col;
+	int n = o->k_major ? v->nrow : v->ncol;
 
-	for (int i = 0; o->k_major && i < shape->nrow && shape->row[i] != axis; i++)
-		if (axis_extent(c, s, shape, shape->row[i]) > 1)
+	for (int i = 0; i < n && axes[i] != axis; i++)
+		if (axis_extent(c, s, v, axes[i]) > 1)
 			return err_set(e, ERR_ILLEGAL, s->loc, "'%s' reads "
 				"a slice along '%s' of '%s', whose rows are not contiguous, as each '%s' has some "
 				"of them; split '%s', or choose a tile of 1 along it", s->name, c->p->axes.v[axis].name,
-				b->name, c->p->axes.v[shape->row[i]].name, c->p->axes.v[shape->row[i]].name);
+				b->name, c->p->axes.v[axes[i]].name, c->p->axes.v[axes[i]].name);
 	return OK;
 }
 
@@ -199,13 +175,13 @@ static enum err_code find_first_line(struct lowering *c, const struct stask *s, 
 		for (int k = 0; k < shape_rank(result); k++)
 			own |= shape_axis(result, k) == axis;
 		if (own && s->slices > 1 && axis == s->split_axis && !r->one_slice) {
-			TRY(check_rows_contiguous(c, s, o, b, axis, e));
+			TRY(check_contiguous_part(c, s, o, b, axis, e));
 			TRY(check_first_line(c, s, o, b, axis, extent * s->slice, e));
 			*begin = ADD(*begin, N(c, extent * s->slice));
 			inner /= s->slices;
 		}
 		if (own && (r->shape.full_axes & ~result->full_axes) >> axis & 1 && tile < c->p->axes.v[axis].size) {
-			TRY(check_rows_contiguous(c, s, o, b, axis, e));
+			TRY(check_contiguous_part(c, s, o, b, axis, e));
 			TRY(check_first_line(c, s, o, b, axis, extent / inner * tile, e));
 			*begin = ADD(*begin, MUL(axis_first(c, s, result, axis), N(c, extent / inner)));
 		}
@@ -322,12 +298,12 @@ static enum err_code find_product(struct lowering *c, const struct kentry *x, st
 	p->pb = buffer_of_node(c, s, p->mma->arg[1]);
 	p->registers = !has_ring(c, p->pa);
 	p->steps = (int)ceil_div(s->work.k, matrix_depth(p->by, s->work.type));
-	TRY(find_operand(c, x, p->mma->arg[1], shape, shape->col, shape->ncol, &p->b, e));
+	TRY(find_operand(c, x, 1, &p->b, e));
 	TRY(find_first_line(c, s, &p->b, &c->g->buffers.v[p->pb], shape, p->sum->width, &p->first_b, e));
 	split_columns(c, p);
 	if (p->registers)
 		return check_operands(s, p, e);
-	TRY(find_operand(c, x, p->mma->arg[0], shape, shape->row, shape->nrow, &p->a, e));
+	TRY(find_operand(c, x, 0, &p->a, e));
 	TRY(check_operands(s, p, e));
 	return find_first_line(c, s, &p->a, &c->g->buffers.v[p->pa], shape, p->sum->height, &p->first_a, e);
 }
