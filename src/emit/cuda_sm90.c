@@ -1,30 +1,37 @@
 /* Matrix instructions of sm_90a; cuda_prelude.c has the other definitions. */
 #include "emit/print.h"
 
+/* Integers are called by their signs in PTX. */
+static const char *ptx_type(enum dtype t)
+{
+	return t == DT_I8 ? "s8" : dtype_name(t);
+}
+
 /* wgmma, 64 x cols x 32 bytes of the contracted axis. Only instructions on operands of 16 bits say
- * which axis is contiguous. */
+ * which axis is contiguous, and only those on floats whether operands are negated. */
 static void put_wgmma(struct buf *o, const struct product_form *f)
 {
 	int sums = f->cols / 2;		/* of a thread; operands are numbered behind them */
-	bool says_axis = dtype_bits(f->b_type) == 16;
+	bool says_axis = dtype_bits(f->b_type) == 16, is_float = dtype_is_float(f->b_type);
+	const char *signs = is_float ? ", 1, 1" : "";
 
 	buf_printf(o, "\tasm volatile(\"{\\n.reg .pred p;\\nsetp.ne.b32 p, %%%d, 0;\\n\"\n"
-		"\t\t\"wgmma.mma_async.sync.aligned.m64n%dk%d.f32.%s.%s {",
-		sums + (f->registers ? 5 : 2), f->cols, f->depth, dtype_name(f->a_type), dtype_name(f->b_type));
+		"\t\t\"wgmma.mma_async.sync.aligned.m64n%dk%d.%s.%s.%s {", sums + (f->registers ? 5 : 2), f->cols,
+		f->depth, is_float ? "f32" : "s32", ptx_type(f->a_type), ptx_type(f->b_type));
 	for (int i = 0; i < sums; i++)
 		buf_printf(o, "%s%%%d", i ? ", " : "", i);
 	if (f->registers)
-		buf_printf(o, "}, {%%%d, %%%d, %%%d, %%%d}, %%%d, p, 1, 1", sums, sums + 1, sums + 2,
-			sums + 3, sums + 4);
+		buf_printf(o, "}, {%%%d, %%%d, %%%d, %%%d}, %%%d, p%s", sums, sums + 1, sums + 2,
+			sums + 3, sums + 4, signs);
 	else
-		buf_printf(o, "}, %%%d, %%%d, p, 1, 1", sums, sums + 1);
+		buf_printf(o, "}, %%%d, %%%d, p%s", sums, sums + 1, signs);
 	if (says_axis && !f->registers)
 		buf_printf(o, ", %d", f->a_rows);
 	if (says_axis)
 		buf_printf(o, ", %d", f->b_rows);
 	buf_puts(o, ";\\n}\"\n\t\t: ");
 	for (int i = 0; i < sums; i++)
-		buf_printf(o, "%s\"+f\"(d[%d])", i ? ", " : "", i);
+		buf_printf(o, "%s\"+%c\"(d[%d])", i ? ", " : "", is_float ? 'f' : 'r', i);
 	buf_printf(o, "\n\t\t: %s, \"l\"(b), \"r\"(add));\n", f->registers ?
 		"\"r\"(a[0]), \"r\"(a[1]), \"r\"(a[2]), \"r\"(a[3])" : "\"l\"(a)");
 }

@@ -7,8 +7,8 @@ static void put_product(struct buf *o, const struct product_form *f)
 		buf_printf(o, "\thost_mma_warp(d, a, b, add, HOST_%s, HOST_%s);\n", dtype_name(f->a_type),
 			dtype_name(f->b_type));
 	else
-		buf_printf(o, "\thost_mma_%s(d, a, b, add, %d, %d, %d, HOST_%s, HOST_%s);\n", f->registers ? "rs" :
-			"ss", f->cols, f->a_rows, f->b_rows, dtype_name(f->a_type), dtype_name(f->b_type));
+		buf_printf(o, "\thost_mma_%s(%sd, a, b, add, %d, %d, %d, HOST_%s, HOST_%s);\n", f->registers ? "rs" :
+			"ss", dtype_is_float(f->b_type) ? "" : "(float *)", f->cols, f->a_rows, f->b_rows, dtype_name(f->a_type), dtype_name(f->b_type));
 }
 
 /* A function that calls the kernel with the arguments in an array. */

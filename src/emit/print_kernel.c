@@ -97,8 +97,8 @@ static void put_products(const struct role_program *r, const struct printer *pri
 	for (int i = 0; i < r->products.n; i++) {
 		const struct product_form *f = &r->products.v[i];
 
-		buf_printf(out, "DEV void %s(float *d, %s, %s, int add)\n{\n", product_name(a, f),
-			f->registers ? "const u32 *a" : "u64 a", f->b_registers ? "const u32 *b" :
+		buf_printf(out, "DEV void %s(%s *d, %s, %s, int add)\n{\n", product_name(a, f),
+			register_type(f->b_type), f->registers ? "const u32 *a" : "u64 a", f->b_registers ? "const u32 *b" :
 			"u64 b");
 		printer->product(out, f);
 		buf_puts(out, "}\n");

@@ -411,6 +411,19 @@ static inline void host_give_sums(const struct host_product *p, struct host_sums
 
 /* ---- products ------------------------------------------------------------------------ */
 
+/* A row of sums of products of integers: d has the bits of 32-bit integers, which wrap around. */
+static inline void host_add_integers(const struct host_product *p, float *d, const float *a,
+	float (*b)[HOST_COLUMNS_MAX])
+{
+	for (int j = 0; j < p->columns; j++) {
+		uint32_t sum = host_bits(d[j]);
+
+		for (int k = 0; k < host_depth(p); k++)
+			sum += (uint32_t)((int32_t)a[k] * (int32_t)b[k][j]);
+		d[j] = host_float(sum);
+	}
+}
+
 static inline void host_multiply(struct host_product *p)
 {
 	static float a[HOST_ROWS][HOST_DEPTH_MAX], b[HOST_DEPTH_MAX][HOST_COLUMNS_MAX];
@@ -427,6 +440,10 @@ static inline void host_multiply(struct host_product *p)
 
 		if (!p->add)
 			memset(d, 0, (size_t)p->columns * sizeof(*d));
+		if (p->type_b == HOST_i8) {
+			host_add_integers(p, d, a[i], b);
+			continue;
+		}
 		for (int k = 0; k < host_depth(p); k++)
 			for (int j = 0; j < p->columns; j += 8)
 				for (int e = 0; e < 8; e++)	/* one or two vectors */

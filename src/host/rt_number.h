@@ -1,4 +1,4 @@
-/* rt_number.h - conversions of 16-bit and 8-bit floats; for kernels and for the runtime. */
+/* rt_number.h - conversions of 16-bit and 8-bit numbers; for kernels and for the runtime. */
 #ifndef HOST_RT_NUMBER_H
 #define HOST_RT_NUMBER_H
 
@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* The operand types of matrix instructions. */
-enum host_type { HOST_bf16, HOST_f16, HOST_e4m3, HOST_e5m2, HOST_tf32 };
+enum host_type { HOST_bf16, HOST_f16, HOST_e4m3, HOST_e5m2, HOST_tf32, HOST_i8 };
 
 static inline float host_float(uint32_t bits)
 {
@@ -126,6 +126,8 @@ static inline float host_from_bits(enum host_type t, uint32_t bits)
 		return host_from_e4m3(bits);
 	case HOST_e5m2:
 		return host_from_f16((uint16_t)(bits << 8));
+	case HOST_i8:
+		return (float)(int8_t)bits;
 	case HOST_tf32:			/* the instruction ignores the low bits */
 		break;
 	}

@@ -3,11 +3,13 @@
 
 #define TYPES_16 (1u << DT_BF16 | 1u << DT_F16)
 
+/* ptxas asks for 26 (C7602), whatever setmaxnreg gives */
+#define WGMMA .name = "wgmma", .async = true, .warps = 4, .rows = 64, .cols_most = 256, .cols_step = 8, \
+	.more_registers = 26, .k_bytes = 32, .a = FROM_REGISTERS | FROM_SHARED, .b = FROM_SHARED
+
 static const struct matrix_instruction matrix[] = {
-	{ .name = "wgmma", .async = true, .warps = 4, .rows = 64, .cols_most = 256, .cols_step = 8,
-		/* ptxas asks for 26 (C7602), whatever setmaxnreg gives */
-		.more_registers = 26, .k_bytes = 32, .types = TYPES_16 | 1u << DT_TF32 | 1u << DT_E4M3 | 1u << DT_E5M2,
-		.loose = TYPES_16, .a = FROM_REGISTERS | FROM_SHARED, .b = FROM_SHARED },
+	{ WGMMA, .types = TYPES_16 | 1u << DT_TF32 | 1u << DT_E4M3 | 1u << DT_E5M2, .loose = TYPES_16 },
+	{ WGMMA, .types = 1u << DT_I8, .cols_step_wide = 16 },
 };
 
 static const struct completion completes[] = {

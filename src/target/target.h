@@ -50,7 +50,8 @@ struct matrix_instruction {
 	bool async;			/* the lane goes on behind it, and counts groups of them */
 	int warps;
 	int rows;
-	int cols_most, cols_step;	/* as many as that, and a multiple of this */
+	int cols_most, cols_step;	/* as many as that, and a multiple of this; */
+	int cols_step_wide;		/* from twice as many columns as this on, a multiple of this. 0: of cols_step */
 	int more_registers;		/* that the launch must give a thread in addition to those of sums and
 					 * operands, or its compiler fails; 0: it never does */
 	int k_bytes;
@@ -117,6 +118,13 @@ const struct target *target_usual(void);
 enum seen_by target_seen(const struct target *t, const struct seu *unit, bool own);
 /* Its instruction for operands of a type, asynchronous or not; NULL. */
 const struct matrix_instruction *target_matrix(const struct target *t, bool async, enum dtype type);
+/* Can it make so many columns? */
+static inline bool matrix_has_width(const struct matrix_instruction *x, int64_t cols)
+{
+	return cols > 0 && cols <= x->cols_most && cols % x->cols_step == 0 &&
+		(!x->cols_step_wide || cols < 2 * x->cols_step_wide || cols % x->cols_step_wide == 0);
+}
+
 /* Elements of a type that an instruction takes of what is contracted. */
 static inline int matrix_depth(const struct matrix_instruction *x, enum dtype type)
 {

@@ -103,6 +103,39 @@ for _, pair in ipairs{{"bf16", "f16", "bf16"}, {"f16", "bf16", "f16"}, {"bf16", 
   tap.is(found and found[1] and found[1].hint, 'plan:move("mma", {seu="cuda"})', "... and a unit that can")
   random_plans.correct(tap, types .. ", on the unit by default", on_unit(bound), {1})
 end
+
+-- Integers: wgmma has no widths that are odd multiples of 8 from 40 on, so these take two or more instructions.
+for width, instructions in pairs{[8] = {8}, [16] = {16}, [24] = {24}, [32] = {32}, [40] = {32, 8}, [56] = {48, 8}, [80] = {80}, [136] = {128, 8},
+    [256] = {256}, [264] = {256, 8}, [296] = {144, 8}} do
+  local bound = mr.program("integers", function(p)
+    local m, n, k = p:axes("m", "n", "k")
+    local c = p:carry("c", {m, n}, 0)
+    local A, B, C = p:input("A", {m, k}, "i8"), p:input("B", {n, k}, "i8"), p:output("C", {m, n}, "i32")
+    p:loop(k, function() c:add(p:mma("mma", p:load("a", A), p:load("b", B))) end)
+    C:store("store", c)
+  end){m = 100, n = width, k = 80}
+  local p = mr.plan(bound:graph{tile = {m = width > 200 and 128 or 64, n = width, k = 32}}, mr.device "h200")
+  p:lane("c0", {warps = width > 200 and 8 or 4})
+  p:buffers{a = 2, b = 2}
+  for _, t in ipairs(p.tasks) do p:append(t.name) end
+  p:fill_waits()
+  local found = {}
+  for n in p:compile{target = "cuda", text = true}.source:gmatch "m64n(%d+)k32%.s32%.s8%.s8" do found[#found + 1] = tonumber(n) end
+  table.sort(found, function(a, b) return a > b end)
+  tap.is(table.concat(found, " "), table.concat(instructions, " "), "a product of integers of " .. width .. " columns")
+  random_plans.correct(tap, "... is right", p, {1})
+end
+do
+  local bound = mr.program("great", function(p)
+    local m, n, k = p:axes("m", "n", "k")
+    local A, B, C = p:input("A", {m, k}, "i8"), p:input("B", {n, k}, "i8"), p:output("C", {m, n}, "i32")
+    C:store("store", p:mma("mma", p:load("a", A), p:load("b", B)))
+  end){m = 64, n = 8, k = 1536}
+  local a, b = mr.array("i8", {64, 1536}, 127), mr.array("i8", {8, 1536}, 127)
+  local out = on_unit(bound):compile{target = "host"}:run{A = a, B = b}
+  tap.is(out.C[1], 127 * 127 * 1536, "a sum of integers that no f32 holds")
+end
+
 local searched = mr.search(product_of("bf16", "f16"), mr.device "h200", {trials = 20, measure = false}).plan
 tap.like(searched:script(), 'append%("mma[.0]*", {seu="cuda"', "a search multiplies them on the CUDA cores", searched:script())
 random_plans.correct(tap, "... and its plan", searched, {1})

@@ -220,21 +220,24 @@ static int widest_instruction(const struct lowering *c, const struct product *p)
 }
 
 /* Splits the columns into the fewest equal instructions, if that is at most twice the least number; else into the
- * widest ones and one for the remainder. */
+ * widest ones that leave a remainder for one more. */
 static void split_columns(const struct lowering *c, struct product *p)
 {
 	int cols = (int)p->sum->cols, most = widest_instruction(c, p), least = (int)ceil_div(cols, most);
-	int unit = least > 1 && !p->b.k_major ? (int)p->b.ring->panel_cols : p->by->cols_step;
+	int unit = least > 1 && !p->b.k_major ? (int)p->b.ring->panel_cols : 1;
 
 	p->last_cols = 0;
 	for (p->instructions = least; p->instructions <= 2 * least; p->instructions++) {
 		p->cols = cols / p->instructions;
-		if (cols % p->instructions == 0 && p->cols % unit == 0)
+		if (cols % p->instructions == 0 && p->cols % unit == 0 && matrix_has_width(p->by, p->cols))
 			return;
 	}
-	p->cols = most;
-	p->instructions = cols / most;
-	p->last_cols = cols % most;
+	for (p->cols = most; p->cols > p->by->cols_step; p->cols -= p->by->cols_step)
+		if (p->cols <= cols && matrix_has_width(p->by, p->cols) && (cols % p->cols == 0 ||
+		    matrix_has_width(p->by, cols % p->cols)))
+			break;
+	p->instructions = cols / p->cols;
+	p->last_cols = cols % p->cols;
 }
 
 /* The types that the target multiplies, as a list for messages. */
