@@ -28,10 +28,30 @@ static void set_holder(lua_State *L, lua_State *holder)
 	host_of(L)->holder = holder;
 }
 
+/* The next collection is due when as much again has been allocated as is in use now, in and outside of Lua; with a cap
+ * earlier, when half of what is left is used. */
+static void plan_collection(struct host *h)
+{
+	size_t used = h->mem.used, least = 8 << 20, more = used > least ? used : least;
+
+	if (h->mem.cap) {
+		size_t left = h->mem.cap > used ? h->mem.cap - used : 0;
+
+		more = more < left / 2 ? more : left / 2;
+	}
+	h->collect_at = used + more;
+}
+
+/* A restart makes Lua collect at once, however recent the last collection is. So tell it how much of the pause is left. */
 static void end_hold(lua_State *L)
 {
+	struct host *h = host_of(L);
+	size_t kib = h->collect_at > h->mem.used ? (h->collect_at - h->mem.used) >> 10 : 0;
+
 	set_holder(L, NULL);
 	lua_gc(L, LUA_GCRESTART);
+	if (kib > 0)
+		lua_gc(L, LUA_GCSTEP, -(int)(kib < INT_MAX >> 10 ? kib : INT_MAX >> 10));
 }
 
 struct host *enter(lua_State *L)
@@ -126,6 +146,7 @@ static int setup_l(lua_State *L)
 	luaL_openlibs(L);
 	lua_guard(L);
 	make_buffer_class(L);
+	plan_collection(host_of(L));
 	luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
 	lua_pushcfunction(L, luaopen_millrace_core);
 	lua_setfield(L, -2, "millrace.core");
@@ -429,7 +450,13 @@ static int scratch_gc_l(lua_State *L)
 
 static int hold_end_l(lua_State *L)
 {
+	struct host *h = host_of(L);
+
 	end_hold(L);
+	if (h->mem.used >= h->collect_at) {
+		lua_gc(L, LUA_GCCOLLECT);
+		plan_collection(h);
+	}
 	return 0;
 }
 

@@ -33,6 +33,7 @@ struct host {
 	enum strict strict;		/* set by strict_set */
 	const char *home;		/* folder of hw/ and examples/; borrowed from main */
 	lua_State *holder;		/* the thread in which hold_finalizers holds; NULL: none */
+	size_t collect_at;		/* bytes of `mem` in use at which a collection is due */
 };
 
 /* lua/std/NAME.lua, and docs/reference.md for help, as text, made by the Makefile; the last one has no name. */

@@ -959,6 +959,15 @@ for _ = 1, 30 do
     if j % 5 == 0 then pcall(p.simulate, p) end
   end
 end
+do
+  local p, cycles = new_plan(graph), 0
+  local function watch() setmetatable({}, {__gc = function() cycles = cycles + 1; watch() end}) end
+  watch()
+  for _ = 1, 1000 do local _ = p.tile end
+  ok(cycles < 10, "reading fields of a plan collects no more often than memory is used", cycles)
+  for _ = 1, 300 do p:simulate() end
+  ok(cycles > 0, "  what is outside of Lua counts", cycles)
+end
 for what, trick in ordered{
   ["wait"] = function(p)
     local list = {{"load_a"}, {"load_b"}}
