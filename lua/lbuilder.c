@@ -126,6 +126,7 @@ static struct index_expr check_own_index(lua_State *L, int arg, const struct bui
 
 	for (int i = 0; i < x.n; i++)
 		luaL_argcheck(L, x.term[i].axis < b->p->axes.n, arg, "no such axis");
+	luaL_argcheck(L, x.value <= b->p->nodes.n, arg, "no such value");
 	return x;
 }
 
@@ -133,6 +134,14 @@ static struct index_expr check_own_index(lua_State *L, int arg, const struct bui
 static int index_axis_l(lua_State *L)
 {
 	struct index_expr x = index_axis(check_id(L, 1, AXES_MAX));
+
+	return push_index(L, &x);
+}
+
+/* core.index_value(id) */
+static int index_value_l(lua_State *L)
+{
+	struct index_expr x = index_of_value(check_id(L, 1, INT_MAX));
 
 	return push_index(L, &x);
 }
@@ -180,7 +189,10 @@ static int builder_show_index_l(lua_State *L)
 	for (int i = 0; i < b->p->axes.n; i++)
 		names[i] = b->p->axes.v[i].name;
 	buf_init(&text, scratch_push(L));
-	index_print(&x, names, &text);
+	if (x.value)
+		buf_puts(&text, x.n || x.k ? "a value + " : "a value");
+	if (!x.value || x.n || x.k)
+		index_print(&x, names, &text);
 	return push_buf(L, &text);
 }
 
@@ -454,6 +466,15 @@ static int builder_show_l(lua_State *L)
 	return push_buf(L, &text);
 }
 
+/* b:dtype(value) -> "bf16" */
+static int builder_dtype_l(lua_State *L)
+{
+	struct builder *b = check_builder(L);
+
+	lua_pushstring(L, dtype_name(b->p->nodes.v[check_value(L, 2, b)].type));
+	return 1;
+}
+
 /* completion -------------------------------------------------------------- */
 
 /* b:finish() -> bound program */
@@ -532,7 +553,7 @@ void lua_open_builder(lua_State *L)
 		{ "carry", builder_carry_l }, { "get", builder_get_l }, { "set", builder_set_l },
 		{ "add", builder_accumulate_l }, { "const", builder_const_l }, { "index", builder_index_l },
 		{ "op", builder_op_l }, { "cast", builder_cast_l }, { "reduce", builder_reduce_l },
-		{ "unpack", builder_unpack_l }, { "show", builder_show_l }, { "show_index", builder_show_index_l },
+		{ "unpack", builder_unpack_l }, { "show", builder_show_l }, { "dtype", builder_dtype_l }, { "show_index", builder_show_index_l },
 		{ "finish", builder_finish_l }, { NULL, NULL } };
 	static const luaL_Reg meta[] = { { "__gc", builder_gc_l }, { NULL, NULL } };
 
@@ -541,5 +562,6 @@ void lua_open_builder(lua_State *L)
 	set_function(L, "builder", builder_new_l);
 	set_function(L, "operations", operations_l);
 	set_function(L, "index_axis", index_axis_l);
+	set_function(L, "index_value", index_value_l);
 	set_function(L, "index_op", index_op_l);
 }

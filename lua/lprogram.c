@@ -83,7 +83,8 @@ static int program_inputs_l(lua_State *L)
 		if (t->role != TENSOR_INPUT)
 			continue;
 		tensor_dims(p, i, dim);
-		array_random(L, array_new(L, "inputs", t->type, t->rank, dim), (uint64_t)seed, t->name);
+		array_random(L, array_new(L, "inputs", t->type, t->rank, dim), (uint64_t)seed, t->name,
+			t->index_below);
 		lua_setfield(L, -2, t->name);
 	}
 	return 1;

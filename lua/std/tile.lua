@@ -82,11 +82,22 @@ end
 
 ---- index expressions ---------------------------------------------------------
 
--- What the builder takes as an index: a number, or the expression of an object.
+local id_of
+
+-- The builder's id of an i32 value, which an index may add; nil: it is none.
+local function integer_of(x, what)
+  if not is_value(x) then return nil end
+  local id = id_of(x.owner, x, what)
+  return x.owner[BUILDER]:dtype(id) == "i32" and id or nil
+end
+
+-- What the builder takes as an index: a number, or the expression of an object. An index may add a value.
 local function expression(x, what)
   local kind = getmetatable(x)
   if kind == AXIS or kind == INDEX then return x.expr end
-  if kind == VALUE or kind == CARRY then
+  local id = (what == "+" or what == "-") and integer_of(x, what)
+  if id then return core.index_value(id) end
+  if is_value(x) then
     raise(("%s: an axis is no value; axis:index() is the index along it, axis.size its size"):format(what))
   end
   expect(type(x) == "number", what, "axis, index expression or integer", x)
@@ -96,11 +107,20 @@ end
 local function own_expression(p, x, what)
   local kind = getmetatable(x)
   if kind == AXIS or kind == INDEX then own(p, x, kind, what, "axis") end
-  if kind == VALUE or kind == CARRY then
+  if is_value(x) or kind == INDEX and x.has_value then
     raise(("%s: an index is made of axes and numbers, not of values"):format(what))
   end
   return expression(x, what)
 end
+
+-- The index of a dimension of a load, which may be, or add, the element of an i32 value.
+local function load_expression(p, x, what)
+  if is_value(x) then return core.index_value(id_of(p, x, what)) end
+  if getmetatable(x) == INDEX and x.has_value then return own(p, x, INDEX, what, "index").expr end
+  return own_expression(p, x, what)
+end
+
+local function has_value(x) return is_value(x) or getmetatable(x) == INDEX and x.has_value end
 
 local function index_operator(op)
   return function(a, b)
@@ -109,7 +129,7 @@ local function index_operator(op)
     if type(a) == "table" and type(b) == "table" and a.owner ~= b.owner then
       raise(op .. ": axes of different programs")
     end
-    return new(INDEX, {expr = core.index_op(op, x, y), owner = p})
+    return new(INDEX, {expr = core.index_op(op, x, y), owner = p, has_value = has_value(a) or has_value(b)})
   end
 end
 
@@ -146,7 +166,7 @@ class(AXIS, "axis", {
 ---- values --------------------------------------------------------------------
 
 -- The builder's id of what stands for a value in p: a value, a carry, a number.
-local function id_of(p, x, what)
+function id_of(p, x, what)
   if type(x) == "number" then return p[BUILDER]:const(x) end
   local kind = getmetatable(x)
   if kind == AXIS then
@@ -278,9 +298,19 @@ function value_methods.to(v, dtype)
   return value(p, p[BUILDER]:cast(id_of(p, v, "to"), check_dtype(p, dtype, "to")))
 end
 
+-- A sum of a value and an index expression is an index of a load.
+local function sum(op, what, of_index)
+  local f = operation(op, what)
+  return function(a, b)
+    local x, y = getmetatable(a), getmetatable(b)
+    local is_index = (x == AXIS or x == INDEX) and integer_of(b, what) or (y == AXIS or y == INDEX) and integer_of(a, what)
+    return is_index and of_index(a, b) or f(a, b)
+  end
+end
+
 local function value_meta(tostring)
   return {
-    __add = operation("add", "+"), __sub = operation("sub", "-"),
+    __add = sum("add", "+", add), __sub = sum("sub", "-", sub),
     __mul = operation("mul", "*"), __div = operation("div", "/"), __unm = unary("neg", "-"),
     __band = operation("and", "&"), __bor = operation("or", "|"),
     __bxor = operation("xor", "~"), __bnot = unary("not", "~"),
@@ -331,7 +361,7 @@ local function axis_list(p, list, what)
 end
 
 -- One expression for each dimension of the tensor; without `index` its own axes.
-local function index_list(p, tensor, index, what)
+local function index_list(p, tensor, index, what, expression_of)
   local list, rank = {}, #tensor.dims
   index = index or tensor.dims
   expect(type(index) == "table" and getmetatable(index) == nil, what, "index {expression, ...}", index)
@@ -340,7 +370,7 @@ local function index_list(p, tensor, index, what)
       raise(("%s: '%s' has %d dimensions, the index %s"):format(what, tensor.name, rank,
         #index == rank and "lacks the one at " .. i or "has " .. #index))
     end
-    list[i] = own_expression(p, index[i], what)
+    list[i] = expression_of(p, index[i], what)
   end
   return list
 end
@@ -351,7 +381,7 @@ class(TENSOR, "tensor", {
     if type(name) ~= "string" then name, v, index = nil, name, v end
     local p = tensor.owner
     local id = id_of(p, v, "store")
-    p[BUILDER]:store(name, tensor.id, index and index_list(p, tensor, index, "store"), id)
+    p[BUILDER]:store(name, tensor.id, index and index_list(p, tensor, index, "store", own_expression), id)
   end,
 }, {
   __tostring = function(t)
@@ -481,7 +511,7 @@ function p_methods.load(p, name, tensor, index)
   local b = self_p(p, "load")
   if type(name) ~= "string" then name, tensor, index = nil, name, tensor end
   own(p, tensor, TENSOR, "load", "tensor")
-  return value(p, b:load(name, tensor.id, index_list(p, tensor, index, "load")))
+  return value(p, b:load(name, tensor.id, index_list(p, tensor, index, "load", load_expression)))
 end
 
 function p_methods.mma(p, name, x, y)

@@ -69,13 +69,22 @@ static void print_store_boxes(struct print *c, const struct role_op *o)
 
 /* by threads ------------------------------------------------------------------- */
 
+/* The index of the element at hand along a dimension. */
+static const char *index_text(struct print *c, const struct role_index *x)
+{
+	if (!x->value)
+		return num(c, x->at);
+	return num_is(x->at, 0) ? value(c, x->value) : arena_strf(c->a, "(long)%s + (%s)", value(c, x->value), num(c,
+		x->at));
+}
+
 /* Declare the indices i0, i1 ... of the element at hand in the tensor; C text of it. */
 static const char *put_indices(struct print *c, const struct role_op *o)
 {
 	const char *at = "0";
 
 	for (int d = 0; d < o->u.move.rank; d++) {
-		put(c, "\tconst long i%d = %s;", d, num(c, o->u.move.index[d].at));
+		put(c, "\tconst long i%d = %s;", d, index_text(c, &o->u.move.index[d]));
 		at = d ? arena_strf(c->a, "(%s) * %lldl + i%d", at, (long long)o->u.move.index[d].size, d) : "i0";
 	}
 	return arena_strf(c->a, "tensor_%s[%s]", c->r->tensors.v[o->u.move.tensor].name, at);
@@ -141,7 +150,7 @@ static void put_tested_indices(struct print *c, const struct role_op *o, const c
 {
 	for (int d = 0; d < o->u.move.rank; d++)
 		if (num_uses_of(o->u.move.inside, VAR_INDEX, d))
-			put(c, "%sconst long i%d = %s;", indent, d, num(c, o->u.move.index[d].at));
+			put(c, "%sconst long i%d = %s;", indent, d, index_text(c, &o->u.move.index[d]));
 }
 
 /* Begin a loop over the rows that are unrolled. The row at hand, and its indices in the tensor, are declared if

@@ -265,7 +265,7 @@ static void find_apart(struct builder *b)
 	for (int i = 0; i < b->p->nodes.n; i++) {
 		const struct node *n = &b->p->nodes.v[i];
 
-		for (int k = 0; k < op_arity(n->op) && n->task != NONE; k++) {
+		for (int k = 0; k < node_arity(n) && n->task != NONE; k++) {
 			const struct node *arg = &b->p->nodes.v[n->arg[k]];
 
 			if (!node_is_free(arg) && arg->task != NONE && !split_alike(b, arg->task, n->task))
@@ -298,8 +298,9 @@ static bool takes_tile(const struct builder *b, const struct node *product, int 
 }
 
 /* Let sTask `s` read `node`, made by another task: its own slice if both are split alike; otherwise all slices, or one
- * if all slices make the same. What other threads made must be in shared memory. If a product reads it, `product` is
- * that, and `operand` says as which of its operands. */
+ * if all slices make the same. What other threads made must be in shared memory, and so must indices of a load, whose
+ * threads take elements in an order of their own. If a product reads it, `product` is that, and `operand` says as which
+ * of its operands. */
 static void read_value(struct builder *b, int stask, int node, const struct node *product, int operand)
 {
 	const struct node *n = &b->p->nodes.v[node];
@@ -308,7 +309,7 @@ static void read_value(struct builder *b, int stask, int node, const struct node
 	bool divided = is_divided(b, b->slices[n->task], b->split_axis[n->task], node);
 	/* where the slices make up one tile, instructions of a product read beyond its own slice */
 	bool alike = split_alike(b, n->task, s->task) && !(product && divided && b->apart[node]);
-	bool moves = (!alike && (divided || is_divided(b, s->slices, s->split_axis, node))) ||
+	bool moves = s->kind == TASK_LOAD || (!alike && (divided || is_divided(b, s->slices, s->split_axis, node))) ||
 		(product && (operand == 1 || takes_tile(b, product, node)));
 
 	for (int slice = 0; slice < b->node_slices[node]; slice++) {
@@ -331,7 +332,7 @@ static enum err_code connect_node(struct builder *b, int stask, int node, struct
 	struct stask *s = &b->g->tasks.v[stask];
 	int buffer;
 
-	for (int i = 0; i < op_arity(n->op); i++) {
+	for (int i = 0; i < node_arity(n); i++) {
 		const struct node *arg = &b->p->nodes.v[n->arg[i]];
 
 		if (!node_is_free(arg) && arg->task != n->task)
@@ -376,12 +377,13 @@ static enum err_code connect(struct builder *b, struct err *e)
 
 /* How many neighbours along an axis of a loaded value come from one element of its tensor: 32 where the index is
  * x // 32. Tiles begin at multiples of their extent. */
-static int64_t same_element_run(const struct node *n, int rank, int axis, int64_t tile)
+static int64_t same_element_run(const struct program *p, const struct node *n, int axis, int64_t tile)
 {
 	int64_t share = 1;
 	int uses = 0;
 
-	for (int d = 0; d < rank; d++)
+	for (int d = 0; d < p->tensors.v[n->ref].rank; d++) {
+		uses += index_value_has(p, &n->index[d], axis) ? 2 : 0;
 		for (int i = 0; i < n->index[d].n; i++) {
 			const struct index_term *t = &n->index[d].term[i];
 
@@ -390,6 +392,7 @@ static int64_t same_element_run(const struct node *n, int rank, int axis, int64_
 			uses++;
 			share = t->mod || (tile % t->div && t->div % tile) ? 1 : min_i64(t->div, tile);
 		}
+	}
 	return uses == 1 ? share : 1;
 }
 
@@ -404,8 +407,7 @@ static void set_loaded_bytes(struct builder *b)
 		if (!n || n->op != OP_LOAD || x->matrix_a || x->matrix_b)
 			continue;
 		for (int k = 0; k < x->naxes; k++)
-			elements *= ceil_div(x->extent[k], same_element_run(n, b->p->tensors.v[n->ref].rank, x->axis[k],
-				x->extent[k]));
+			elements *= ceil_div(x->extent[k], same_element_run(b->p, n, x->axis[k], x->extent[k]));
 		x->bytes = (int64_t)dtype_bytes(x->type, (size_t)elements);
 	}
 }

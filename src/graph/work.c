@@ -6,7 +6,23 @@
 
 #include "target/target.h"
 
-/* Elements of a tensor that a load or store of one complete tile touches, and the number of boxes for a copy engine. */
+/* How many elements of a load by values lie one behind the other in its tensor: along the last dimension, if its index
+ * has no value. */
+static int64_t gathered_run(const struct builder *b, const struct stask *s, const struct node *n, int node)
+{
+	const struct tensor *t = &b->p->tensors.v[n->ref];
+	const struct index_expr *last = &n->index[t->rank - 1];
+	int64_t run = 1;
+
+	for (int i = 0; i < last->n && !last->value; i++)
+		for (int k = 0; k < n->naxes; k++)
+			if (n->axis[k] == last->term[i].axis)
+				run *= slice_extent(b, s->task, node, k);
+	return run;
+}
+
+/* Elements of a tensor that a load or store of one complete tile touches, and the number of boxes for a copy engine.
+ * Where values name the elements, no two need be the same. */
 static void count_region(const struct builder *b, struct stask *s, const struct node *n, int node)
 {
 	const struct tensor *t = &b->p->tensors.v[n->ref];
@@ -30,6 +46,11 @@ static void count_region(const struct builder *b, struct stask *s, const struct 
 			rows *= len;
 		else
 			inner = len;
+	}
+	if (has_index_values(n)) {
+		elements = slice_elements(b, s->task, node);
+		inner = gathered_run(b, s, n, node);
+		rows = elements / inner;
 	}
 	s->work.type = t->type;
 	s->work.global_bytes = (double)elements * dtype_bits(t->type) / 8;
@@ -97,7 +118,7 @@ static bool is_fused(const struct builder *b, const struct task *t, int node)
 	for (int i = 0; i < t->nodes.n; i++) {
 		const struct node *n = &b->p->nodes.v[t->nodes.v[i]];
 
-		for (int j = 0; j < op_arity(n->op); j++) {
+		for (int j = 0; j < node_arity(n); j++) {
 			if (n->arg[j] != node)
 				continue;
 			uses++;

@@ -14,6 +14,8 @@ static bool is_same(const struct plan *p, const struct cluster *c, const struct 
 {
 	const struct program *g = p->graph->program;
 
+	if (x->value)
+		return false;
 	for (int i = 0; i < x->n; i++) {
 		const struct index_term *t = &x->term[i];
 

@@ -27,6 +27,8 @@ static const char *index_text(struct plain_text *t, const struct node *n, const 
 			at = arena_strf(t->a, "%s * %lldll", at, (long long)term->coef);
 		s = i == 0 && x->k == 0 ? at : arena_strf(t->a, "%s + %s", s, at);
 	}
+	if (x->value)
+		s = arena_strf(t->a, "(i64)%s + %s", plain_value(t, index_value(x)), s);
 	return s;
 }
 

@@ -154,6 +154,10 @@ static const char *move_text(const struct dump *d, const struct role_op *o)
 {
 	const char *name = d->r->tensors.v[o->u.move.tensor].name;
 
+	for (int i = 0; i < o->u.move.rank; i++)
+		if (o->u.move.index[i].value)
+			name = arena_strf(d->a, "%s by index %s", name, value_text(d, o->u.move.index[i].value));
+
 	if (o->what == DO_LOAD_THREADS && o->u.move.run > 1)
 		return arena_strf(d->a, "%s, %lld elements, %d at once%s%s", name, (long long)o->u.move.elements,
 			o->u.move.run, o->u.move.shifted ? ", shifted" : "", o->u.move.arrives ? arena_strf(d->a,

@@ -61,8 +61,10 @@ void role_each_field(struct role_op *o, role_field_fn *fn, void *ctx)
 			}
 			break;
 		case OPERAND_INDICES:
-			for (int d = 0; d < o->u.move.rank; d++)
+			for (int d = 0; d < o->u.move.rank; d++) {
 				fn(ctx, OPERAND_NUM, &o->u.move.index[d].at);
+				fn(ctx, OPERAND_VALUE, &o->u.move.index[d].value);
+			}
 			break;
 		case OPERAND_BOXES:
 			for (int i = 0; i < o->u.boxes.boxes.n; i++) {
@@ -147,8 +149,10 @@ static struct role_op settings_of(const struct role_op *o)
 	memcpy(&s, o, sizeof(s));
 	for (const struct role_operand *x = role_op_info[o->what].operands; x->kind != OPERAND_END; x++) {
 		memset((void *)role_field(&s, x), 0, operand_bytes(o, x->kind));
-		for (int d = 0; x->kind == OPERAND_INDICES && d < RANK_MAX; d++)
+		for (int d = 0; x->kind == OPERAND_INDICES && d < RANK_MAX; d++) {
 			s.u.move.index[d].at = NULL;
+			s.u.move.index[d].value = NULL;
+		}
 	}
 	if (role_is_region(o->what))
 		memset(&s.u.region.body, 0, sizeof(s.u.region.body) + sizeof(s.u.region.other));

@@ -30,7 +30,8 @@ struct load {
 						 * the time of repeated requests */
 };
 
-/* The elements of a tensor that an access covers, as a range for each dimension; it may extend beyond the tensor. */
+/* The elements of a tensor that an access covers, as a range for each dimension; it may extend beyond the tensor. A
+ * value may name any index. */
 struct box {
 	struct index_range of[RANK_MAX];
 };
@@ -39,7 +40,8 @@ static void box_at(const struct tensor *t, const struct index_expr *index, const
 	struct box *out)
 {
 	for (int i = 0; i < t->rank; i++)
-		out->of[i] = index_bounds(&index[i], at->lo, at->hi);
+		out->of[i] = index[i].value ? (struct index_range){ 0, INT64_MAX } :
+			index_bounds(&index[i], at->lo, at->hi);
 }
 
 /* Bytes of the tensor that are in the box. */
@@ -200,6 +202,9 @@ struct fetched *traffic_fetched(struct arena *a, const struct plan *p, int phase
 		const struct stask *s = &g->tasks.v[t];
 		int64_t look = fits ? 0 : min_i64(waves, WAVES_MAX);
 
+		/* where values name the rows, no two EUs are taken to read the same ones */
+		if (!fits && has_index_values(access_of(g, s)))
+			continue;
 		if (s->phase != phase || s->kind != TASK_LOAD || s->slice)
 			continue;
 		const struct node *node = access_of(g, s);

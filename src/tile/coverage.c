@@ -117,9 +117,12 @@ static bool is_own_axis(const struct tensor *t, int d, const struct index_expr *
 		x->term[0].mod == 0;
 }
 
-/* Are all combinations of its axes' values read? Not inside a loop with bounds, and not of packed words. */
+/* Are all combinations of its axes' values read? Not inside a loop with bounds, and not of packed words, nor at indices
+ * that only a run shows. */
 static bool reads_all(const struct program *p, const struct node *load)
 {
+	if (has_index_values(load))
+		return false;
 	for (int l = p->tasks.v[load->task].loop; l != NONE; l = p->loops.v[l].parent)
 		if (p->loops.v[l].has_from || p->loops.v[l].has_upto)
 			return false;

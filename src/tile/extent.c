@@ -160,7 +160,7 @@ static void propagate(struct infer *f, int node)
 	for (int i = 0; i < n->naxes && sets; i++)
 		if (carry_full[i])
 			need_full(f, full, n->naxes, n->axis, c->axis[i]);
-	for (int i = 0; i < op_arity(n->op); i++) {
+	for (int i = 0; i < node_arity(n); i++) {
 		const struct node *arg = &f->p->nodes.v[n->arg[i]];
 
 		for (int j = 0; j < arg->naxes; j++)

@@ -5,7 +5,8 @@
  * that IEEE 754 defines, and none can be contracted with another to a different result.
  *
  * Element i is made of the (i + 1)th number that splitmix64 (base/prng.h) gives from `state` on:
- * floats are uniform in [-1, 1], integers over all that the type holds. dtype_store rounds so, too.
+ * floats are uniform in [-1, 1], integers over all that the type holds or, if `below` is given, over
+ * [0, below). dtype_store rounds so, too.
  */
 #ifndef TILE_FILL_H
 #define TILE_FILL_H
@@ -18,9 +19,11 @@
 
 typedef unsigned long long fill_word;
 
-/* As dtype_format says; exponent 0: an integer, of 1 bit in a byte: a truth value. */
+/* As dtype_format says; exponent 0: an integer, of 1 bit in a byte: a truth value. below: of integers of 32 bits;
+ * 0: any. */
 struct fill_type {
 	int bits, exponent, mantissa;
+	unsigned below;
 };
 
 union fill_double {
@@ -76,6 +79,8 @@ FILL unsigned fill_bits(struct fill_type t, fill_word v)
 {
 	union fill_float single;
 
+	if (t.below)
+		return (unsigned)((v >> 32) * t.below >> 32);
 	if (!t.exponent)
 		return (unsigned)(v >> (64 - t.mantissa)) ^ (t.mantissa > 1 ? 1u << (t.mantissa - 1) : 0);
 	if (t.bits < 32)

@@ -33,6 +33,17 @@ struct index_expr index_axis(int axis)
 	return (struct index_expr){ .n = 1, .term[0] = { .axis = axis, .coef = 1, .div = 1 } };
 }
 
+struct index_expr index_of_value(int node)
+{
+	return (struct index_expr){ .value = node + 1 };
+}
+
+static enum err_code check_no_value(const struct index_expr *x, struct err *e)
+{
+	return x->value ? err_set(e, ERR_INPUT, NOWHERE, "an index is the sum of a value and an expression of axes; compute "
+		"the value itself first, as in (table * 16)") : OK;
+}
+
 static enum err_code add_term(struct index_expr *x, const struct index_term *t, struct err *e)
 {
 	for (int i = 0; i < x->n; i++) {
@@ -64,7 +75,10 @@ enum err_code index_add(const struct index_expr *a, const struct index_expr *b, 
 
 	if (!fits(a->k) || !fits(b->k) || !fits(a->k + b->k))
 		return too_large(e);
+	if (a->value && b->value)
+		return err_set(e, ERR_INPUT, NOWHERE, "an index has two values; add the values themselves first");
 	sum.k += b->k;
+	sum.value += b->value;
 	for (int i = 0; i < b->n; i++)
 		TRY(add_term(&sum, &b->term[i], e));
 	*out = sum;
@@ -75,6 +89,7 @@ enum err_code index_scale(const struct index_expr *a, int64_t by, struct index_e
 {
 	struct index_expr x = *a;
 
+	TRY(check_no_value(a, e));
 	if (by == 0) {
 		*out = index_const(0);
 		return OK;
@@ -154,6 +169,7 @@ enum err_code index_div(const struct index_expr *a, int64_t by, struct index_exp
 	struct split s;
 
 	TRY(check_divisor(by, "divided", e));
+	TRY(check_no_value(a, e));
 	TRY(split_by(a, by, "dividing an index by", &s, e));
 	if (s.has_term) {
 		/* (c * t) / by = t / (by / c) */
@@ -175,6 +191,7 @@ enum err_code index_mod(const struct index_expr *a, int64_t by, struct index_exp
 	int64_t m;
 
 	TRY(check_divisor(by, "taken modulo", e));
+	TRY(check_no_value(a, e));
 	TRY(split_by(a, by, "an index modulo", &s, e));
 	x = index_const(s.k);
 	if (s.has_term) {

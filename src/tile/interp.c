@@ -71,9 +71,25 @@ struct access_walk {
 	const struct value *box;
 	int row_axis;			/* NONE: a scalar */
 	int64_t row_len, pos[AXES_MAX];
+	const struct value *value[RANK_MAX];	/* by dimension: what is added to its index; NULL: nothing */
 	int64_t *part;			/* dimension * row_len + i: what the row adds */
 	int64_t *offset;		/* of each element of the row; -1: outside */
 };
+
+/* The element of a value at a position, and how far it is to the next one along an axis (NONE: 0). */
+static const double *value_at(const struct value *v, const int64_t *pos, int axis, int64_t *step)
+{
+	int64_t at = 0, stride = 1;
+
+	*step = 0;
+	for (int i = v->n - 1; i >= 0; i--) {
+		at += (pos[v->axis[i]] - v->lo[i]) * stride;
+		if (v->axis[i] == axis)
+			*step = stride;
+		stride *= v->len[i];
+	}
+	return v->v + at;
+}
 
 static void access_begin(struct access_walk *w, struct run *r, const struct node *n, const struct value *box)
 {
@@ -97,6 +113,10 @@ static void access_begin(struct access_walk *w, struct run *r, const struct node
 			*part = index_part(&n->index[d], w->pos, w->row_axis, false);
 		w->pos[w->row_axis]++;
 	}
+	for (int d = 0; d < rank; d++)
+		w->value[d] = n->index[d].value ? &r->node[index_value(&n->index[d])] : NULL;
+	if (w->row_axis != NONE)
+		w->pos[w->row_axis] = box->lo[last];
 }
 
 static void access_offsets(struct access_walk *w)
@@ -112,9 +132,11 @@ static void access_offsets(struct access_walk *w)
 		int64_t size = w->r->p->axes.v[t->dim[d]].size;
 		int64_t within = sample ? sample->size[t->dim[d]] : size;
 		const int64_t *part = w->part + d * w->row_len;
+		int64_t step = 0;
+		const double *value = w->value[d] ? value_at(w->value[d], w->pos, w->row_axis, &step) : NULL;
 
 		for (int64_t i = 0; i < w->row_len; i++) {
-			int64_t at = base + part[i];
+			int64_t at = base + part[i] + (value ? (int64_t)value[i * step] : 0);
 			bool inside = w->offset[i] >= 0 && at >= 0 && at < within;
 
 			w->offset[i] = inside ? w->offset[i] + at % size * stride : -1;

@@ -103,7 +103,7 @@ static int find_update(const struct program *p, int carry, int axis)
 static void mark_arguments(const struct program *p, bool *mark)
 {
 	for (int i = p->nodes.n - 1; i >= 0; i--)
-		for (int j = 0; mark[i] && j < op_arity(p->nodes.v[i].op); j++)
+		for (int j = 0; mark[i] && j < node_arity(&p->nodes.v[i]); j++)
 			mark[p->nodes.v[i].arg[j]] = true;
 }
 

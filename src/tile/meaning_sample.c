@@ -500,6 +500,7 @@ static double random_input(struct prng *r, enum dtype t, int inputs)
 	return floor(unit * 16) - (inputs == 0 ? 8 : 0);
 }
 
+/* Indices lie inside the tensors of the program itself, and a load wraps around what they are in the sample. */
 static void fill_input(const struct program *p, int tensor, int inputs, double *v)
 {
 	const struct tensor *t = &p->tensors.v[tensor];
@@ -511,6 +512,8 @@ static void fill_input(const struct program *p, int tensor, int inputs, double *
 	for (int64_t i = 0; i < tensor_elements(p, tensor); i++) {
 		if (words)
 			v[i] = dtype_round(t->type, (int32_t)(uint32_t)prng_next(&r));
+		else if (t->index_below)
+			v[i] = floor(prng_unit(&r) * (double)t->index_below);
 		else
 			v[i] = random_input(&r, t->type, inputs);
 	}

@@ -60,6 +60,9 @@ struct tensor {
 	enum dtype type;
 	int rank;
 	int dim[RANK_MAX];		/* axis of each dimension; the last is contiguous */
+	/* If elements make indices of loads, a number below which random ones should be so that these loads stay inside
+	 * their tensors, a guess where several values are added or chosen from; 0: they make none. By program_finish. */
+	int64_t index_below;
 	struct srcloc loc;
 };
 
@@ -68,7 +71,7 @@ struct node {
 	enum dtype type;
 	int naxes;
 	int axis[RANK_MAX];		/* axes of the value, batch axes left out */
-	int arg[3];			/* nodes; NONE beyond the op's arity */
+	int arg[3];			/* nodes; NONE beyond those that node_arity counts */
 	int ref;			/* axis, tensor or carry, by op; NONE */
 	/* CONST, exact whatever its type (i32 or f32); INDEX: where the axis begins, 0 but in samples */
 	double k;
@@ -76,6 +79,16 @@ struct node {
 	int task;			/* where it is computed; NONE: CONST, or dropped */
 	struct srcloc loc;
 };
+
+/* Values that a node takes: those of its operation; of a load also those that its indices name, each once. */
+static inline int node_arity(const struct node *n)
+{
+	int arity = op_arity(n->op);
+
+	while (n->op == OP_LOAD && arity < 3 && n->arg[arity] != NONE)
+		arity++;
+	return arity;
+}
 
 struct carry {
 	const char *name;
@@ -178,9 +191,10 @@ NODISCARD enum err_code program_loop_end(struct program *p, struct srcloc loc, s
 NODISCARD enum err_code program_task_begin(struct program *p, const char *name, struct srcloc loc, struct err *e);
 NODISCARD enum err_code program_task_end(struct program *p, struct srcloc loc, struct err *e);
 
-/* A load is a task of its own; its value has one axis for every non-batch axis that the index expressions use, in order
- * of first use. index: one expression a dimension of the tensor; NULL: each at its own axis. name NULL: "load_" and the
- * tensor's name. */
+/* A load is a task of its own; its value has one axis for every non-batch axis that the index expressions use, and for
+ * each that their values have, in order of first use, a value before the expression that it is added to. index: one
+ * expression a dimension of the tensor; NULL: each at its own axis. At most 3 values, which are i32, may be added. name
+ * NULL: "load_" and the tensor's name. */
 NODISCARD enum err_code program_load(struct program *p, const char *name, int tensor,
 	const struct index_expr *index, struct srcloc loc, int *out, struct err *e);
 /* index may be NULL: each dimension at its own axis. The value's axes must be those that the expressions use, and no
@@ -255,6 +269,18 @@ static inline bool loop_bounds_use(const struct loop *l, int axis)
 static inline bool node_has_axis(const struct node *n, int axis)
 {
 	return ints_hold(n->axis, n->naxes, axis);
+}
+
+/* Does the value that is added to the index have the axis? */
+static inline bool index_value_has(const struct program *p, const struct index_expr *x, int axis)
+{
+	return x->value && node_has_axis(&p->nodes.v[index_value(x)], axis);
+}
+
+/* Does a load add a value to an index? */
+static inline bool has_index_values(const struct node *n)
+{
+	return n->op == OP_LOAD && n->arg[0] != NONE;
 }
 
 /* Elements of a tensor. */

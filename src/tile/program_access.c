@@ -1,29 +1,67 @@
 #include "tile/program_build.h"
 
-/* Add the axes of an expression that the value has: all but batch axes. */
+static enum err_code add_axis(const struct program *p, const struct tensor *t, int axis, struct srcloc loc,
+			      struct access *out, struct err *e)
+{
+	if (axis_is_batch(p, p->cur_phase, axis) || ints_hold(out->axis, out->naxes, axis))
+		return OK;
+	if (out->naxes == RANK_MAX)
+		return err_set(e, ERR_LIMIT, loc, "tensor '%s' is indexed by more than "
+			"%d axes; a value has at most that many", t->name, RANK_MAX);
+	out->axis[out->naxes++] = axis;
+	return OK;
+}
+
+/* Add the axes of the value that is added to an expression, then those of the expression: all but batch axes. */
 static enum err_code add_axes(const struct program *p, const struct tensor *t, const struct index_expr *x,
 			      struct srcloc loc, struct access *out, struct err *e)
 {
-	for (int i = 0; i < x->n; i++) {
-		int axis = x->term[i].axis;
+	const struct node *v = x->value ? node_at(p, index_value(x)) : NULL;
 
-		if (axis_is_batch(p, p->cur_phase, axis) || ints_hold(out->axis, out->naxes, axis))
-			continue;
-		if (out->naxes == RANK_MAX)
-			return err_set(e, ERR_LIMIT, loc, "tensor '%s' is indexed by more than "
-				"%d axes; a value has at most that many", t->name, RANK_MAX);
-		out->axis[out->naxes++] = axis;
-	}
+	for (int i = 0; v && i < v->naxes; i++)
+		TRY(add_axis(p, t, v->axis[i], loc, out, e));
+	for (int i = 0; i < x->n; i++)
+		TRY(add_axis(p, t, x->term[i].axis, loc, out, e));
+	return OK;
+}
+
+enum err_code check_index_type(const struct program *p, const struct tensor *t, int d, int value, struct srcloc loc,
+			       struct err *e)
+{
+	enum dtype type = node_at(p, value)->type;
+
+	return type == DT_I32 ? OK : err_set(e, ERR_INPUT, loc, "%s, an index of dimension '%s' of '%s', is %s; an index "
+		"is i32: %s", value_phrase(p, value).s, p->axes.v[t->dim[d]].name, t->name, dtype_name(type),
+		type == DT_BOOL ? "choose between two with where" : "cast it with :to \"i32\"");
+}
+
+/* Note the value that is added to the index of dimension d. */
+static enum err_code add_value(const struct program *p, const struct tensor *t, int d, struct srcloc loc,
+			       struct access *out, struct err *e)
+{
+	int value = index_value(&out->index[d]);
+
+	if (value == NONE)
+		return OK;
+	TRY(check_value(p, value, loc, e));
+	TRY(check_index_type(p, t, d, value, loc, e));
+	if (ints_hold(out->value, out->nvalues, value))
+		return OK;
+	if (out->nvalues == LEN(out->value))
+		return err_set(e, ERR_LIMIT, loc, "tensor '%s' is indexed by more than %d values; let one value give "
+			"several of its indices, or reshape the tensor", t->name, LEN(out->value));
+	out->value[out->nvalues++] = value;
 	return OK;
 }
 
 enum err_code check_access(const struct program *p, const struct tensor *t, const struct index_expr *index,
 			   struct srcloc loc, struct access *out, struct err *e)
 {
-	out->naxes = 0;
+	out->naxes = out->nvalues = 0;
 	for (int i = 0; i < t->rank; i++) {
 		out->index[i] = index ? index[i] : index_axis(t->dim[i]);
 		TRY(check_index(p, &out->index[i], loc, e));
+		TRY(add_value(p, t, i, loc, out, e));
 		TRY(add_axes(p, t, &out->index[i], loc, out, e));
 	}
 	return OK;

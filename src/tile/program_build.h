@@ -54,10 +54,15 @@ struct access {
 	struct index_expr index[RANK_MAX];
 	int naxes;
 	int axis[RANK_MAX];
+	int nvalues;
+	int value[3];			/* that are added to indices, each once */
 };
-/* index NULL: each dimension at its own axis. */
+/* index NULL: each dimension at its own axis. May the values be used here, and are they integers? */
 NODISCARD enum err_code check_access(const struct program *p, const struct tensor *t, const struct index_expr *index,
 	struct srcloc loc, struct access *out, struct err *e);
+/* Is the value of a type that an index of dimension d can have? */
+NODISCARD enum err_code check_index_type(const struct program *p, const struct tensor *t, int d, int value,
+	struct srcloc loc, struct err *e);
 /* Does every element of every tile that is stored so have coordinates of its own? */
 NODISCARD enum err_code check_apart(const struct program *p, const struct tensor *t,
 	const struct access *x, struct srcloc loc, struct err *e);
@@ -85,6 +90,8 @@ const struct tensor *tensor_at(const struct program *p, int id);
 const struct node *node_at(const struct program *p, int id);
 const struct carry *carry_at(const struct program *p, int id);
 
+/* Sets index_below of all tensors (program_indices.c). */
+void find_index_ranges(struct program *p);
 /* Roles of all axes in a phase. */
 void axis_roles(const struct program *p, int phase, enum axis_role role[AXES_MAX]);
 

@@ -20,7 +20,7 @@ static void mark_node(const struct program *p, struct live *l, int id, bool *aga
 		l->node[id] = true;
 	if (!l->node[id])
 		return;
-	for (int i = 0; i < op_arity(n->op); i++)
+	for (int i = 0; i < node_arity(n); i++)
 		l->node[n->arg[i]] = true;
 	if ((n->op == OP_GET || adds_to_carry(n)) && !l->carry[n->ref])
 		*again = l->carry[n->ref] = true;
@@ -148,7 +148,7 @@ static enum dtype final_type(const struct program *p, const struct node *n)
 	enum op_class class = op_class(n->op);
 	bool widened = adds_to_carry(n) && p->carries.v[n->ref].type == DT_F64;
 
-	for (int i = 0; i < op_arity(n->op); i++)
+	for (int i = 0; i < node_arity(n); i++)
 		t[i] = p->nodes.v[n->arg[i]].type;
 	if (n->op == OP_GET || n->op == OP_SET)
 		return p->carries.v[n->ref].type;
@@ -183,6 +183,19 @@ static void widen_types(struct program *p)
 			n->type = t;
 		}
 	}
+}
+
+/* A carry that an index is made of may have become f64 after that. */
+static enum err_code check_index_types(const struct program *p, const struct live *l, struct err *e)
+{
+	for (int i = 0; i < p->nodes.n; i++) {
+		const struct node *n = &p->nodes.v[i];
+
+		for (int d = 0; l->node[i] && has_index_values(n) && d < p->tensors.v[n->ref].rank; d++)
+			if (n->index[d].value)
+				TRY(check_index_type(p, &p->tensors.v[n->ref], d, index_value(&n->index[d]), n->loc, e));
+	}
+	return OK;
 }
 
 static void drop_nodes(struct program *p, const struct live *l)
@@ -221,12 +234,16 @@ enum err_code program_finish(struct program *p, struct err *e)
 	code = code ? code : check_used(p, &l, e);
 	if (!code) {
 		widen_types(p);
+		code = check_index_types(p, &l, e);
+	}
+	if (!code) {
 		drop_nodes(p, &l);
 		/* Loops after those inside them, which have greater ids. */
 		for (int i = p->loops.n - 1; i >= 0; i--)
 			drop_items(p, p->loops.v[i].body.v, &p->loops.v[i].body.n);
 		for (int i = 0; i < p->phases.n; i++)
 			drop_items(p, p->phases.v[i].body.v, &p->phases.v[i].body.n);
+		find_index_ranges(p);
 		p->cur_phase = p->cur_loop = p->cur_task = NONE;
 		code = check_bounds(p, e);
 	}

@@ -105,6 +105,7 @@ enum err_code program_load(struct program *p, const char *name, int tensor, cons
 	TRY(check_access(p, t, index, loc, &x, e));
 	n.ref = tensor;
 	take_access(p, t, &x, &n);
+	memcpy(n.arg, x.value, (size_t)x.nvalues * sizeof(*x.value));
 	*out = build_alone(p, build_task_name(p, name, stem, false), TASK_LOAD, &n);
 	return OK;
 }
@@ -143,6 +144,9 @@ enum err_code program_store(struct program *p, const char *name, int tensor, con
 	TRY(check_value(p, value, loc, e));
 	TRY(check_writable(p, tensor, value, loc, e));
 	TRY(check_access(p, t, index, loc, &x, e));
+	if (x.nvalues)
+		return err_set(e, ERR_INPUT, loc, "'%s' is stored at an index that is a value, which only loads can have; "
+			"index it by axes, and load what goes there", t->name);
 	if (!same_axes(v->naxes, v->axis, x.naxes, x.axis))
 		return err_set(e, ERR_INPUT, loc, "a value over %s cannot be stored to '%s', which is indexed by %s; "
 			"reduce or broadcast it to the same axes", axes_phrase(p, v->naxes, v->axis).s, t->name,

@@ -18,7 +18,16 @@ static void print_number(double x, struct buf *out)
 static void print_index(const struct program *p, const struct index_expr *x, struct buf *out)
 {
 	const char *names[AXES_MAX];
+	const struct node *v = x->value ? &p->nodes.v[index_value(x)] : NULL;
 
+	if (v && v->op == OP_CONST)
+		print_number(v->k, out);
+	else if (v)
+		buf_printf(out, "%%%d", index_value(x));
+	if (v && !x->n && !x->k)
+		return;
+	if (v)
+		buf_puts(out, " + ");
 	for (int i = 0; i < p->axes.n; i++)
 		names[i] = p->axes.v[i].name;
 	index_print(x, names, out);
@@ -39,7 +48,7 @@ static void print_indices(const struct program *p, const struct node *n, struct 
 
 static void print_args(const struct program *p, const struct node *n, struct buf *out)
 {
-	for (int i = 0; i < op_arity(n->op); i++) {
+	for (int i = 0; i < node_arity(n); i++) {
 		const struct node *a = &p->nodes.v[n->arg[i]];
 
 		buf_putc(out, ' ');

@@ -13,7 +13,7 @@ static bool is_last_step(const struct program *p, const struct node *n)
 	if (n->task == NONE || p->tasks.v[n->task].kind != TASK_COMPUTE || !(c == CLASS_FMA || c == CLASS_ALU ||
 	    c == CLASS_SFU || c == CLASS_CVT || c == CLASS_DIV))
 		return false;
-	for (int i = 0; i < op_arity(n->op); i++) {
+	for (int i = 0; i < node_arity(n); i++) {
 		const struct node *arg = &p->nodes.v[n->arg[i]];
 
 		if (arg->op == OP_GET)
@@ -33,7 +33,7 @@ static enum err_code check_split_off(const struct program *p, const struct split
 	for (int i = 0; i < p->tasks.v[n->task].nodes.n; i++) {
 		const struct node *user = &p->nodes.v[p->tasks.v[n->task].nodes.v[i]];
 
-		if (ints_hold(user->arg, op_arity(user->op), x->node))
+		if (ints_hold(user->arg, node_arity(user), x->node))
 			return err_set(e, ERR_INPUT, x->loc, "'%s' goes on with '%s': it cannot be made "
 				"later", p->tasks.v[n->task].name, x->value);
 	}

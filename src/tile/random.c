@@ -5,10 +5,10 @@
 #include "base/hash.h"
 #include "base/prng.h"
 
-struct fill_type random_type(enum dtype t)
+struct fill_type random_type(enum dtype t, int64_t below)
 {
 	static const struct fill_type types[DT_COUNT] = {
-#define X(id, name, bits, e, m) { bits, e, e ? m : bits },
+#define X(id, name, bits, e, m) { bits, e, e ? m : bits, 0 },
 		DTYPES(X)
 #undef X
 	};
@@ -16,6 +16,8 @@ struct fill_type random_type(enum dtype t)
 
 	if (t == DT_BOOL)
 		out.mantissa = 1;
+	if (t == DT_I32)
+		out.below = (unsigned)below;
 	return out;
 }
 

@@ -388,7 +388,8 @@ int rounding_move(struct roundings *r, const struct node *like, int twin, int va
 
 	n.type = DT_F64;
 	n.ref = twin;
-	n.arg[0] = value;
+	if (n.op != OP_LOAD)		/* whose arguments are indices, the same as those of the value itself */
+		n.arg[0] = value;
 	return add_node(r, n);
 }
 
@@ -400,6 +401,21 @@ static struct deviation read_twins(struct roundings *r, const struct node *n, co
 		d.joint = rounding_move(r, n, t->joint, NONE);
 	if (t->lone != NONE)
 		d.lone = rounding_move(r, n, t->lone, NONE);
+	return d;
+}
+
+/* Of a loaded value: what its tensor has. An index that may be off, as an integer that is made of a rounded number,
+ * may name any other element. */
+static struct deviation of_load(struct roundings *r, const struct node *n)
+{
+	struct deviation d = read_twins(r, n, &r->tensor[n->ref], true);
+
+	for (int i = 0; i < node_arity(n); i++) {
+		int error = rounding_total(r, rounding_argument(r, n, n->arg[i]));
+
+		if (error != NONE)
+			d.joint = rounding_sum(r, d.joint, scaled(r, rounding_const(r, HUGE_VAL), error, NONE));
+	}
 	return d;
 }
 
@@ -458,7 +474,7 @@ static void add_rounding(struct roundings *r, int node)
 		return;
 	r->task = n->task;
 	r->loc = n->loc;
-	for (int i = 0; i < op_arity(n->op); i++)
+	for (int i = 0; i < node_arity(n); i++)
 		copy->arg[i] = r->value[n->arg[i]];
 	if (n->op == OP_MMA && n->ref != NONE) {
 		struct node get = *n;
@@ -480,7 +496,7 @@ static void add_rounding(struct roundings *r, int node)
 	else if (n->op == OP_SET)
 		on_set(r, n);
 	else if (n->op == OP_LOAD)
-		d = read_twins(r, n, &r->tensor[n->ref], true);
+		d = of_load(r, n);
 	else if (n->op == OP_GET)
 		d = read_twins(r, n, &r->carry[n->ref], false);
 	else if (n->op == OP_UNPACK && !is_exact(r->of[n->arg[0]]))

@@ -278,11 +278,13 @@ static void run_stores(struct run *x, const struct role_op *o)
 
 /* engines ---------------------------------------------------------------------- */
 
-/* By the engine, or copies that their threads do not wait for. */
+/* By the engine, or copies that their threads do not wait for. Indices are read when the copies are issued. */
 static enum err_code run_load(struct run *x, const struct role_op *o)
 {
 	struct act *a;
 
+	for (int i = 1; i < o->touches.n; i++)
+		TRY(run_touch(x, o, &o->touches.v[i]));
 	if (o->what == DO_LOAD_THREADS) {
 		a = add_act(x, ACT_COPY_THREADS, o->u.move.flag, value(x, o->u.move.n));
 		x->scattered = x->writing = true;

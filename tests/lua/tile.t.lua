@@ -462,7 +462,7 @@ bad('p:load(A, {m})', "load: 'A' has 2 dimensions, the index has 1")
 bad('p:load(A, {m, k, n})', "load: 'A' has 2 dimensions, the index has 3")
 bad('p:load(A, {nil, k})', "load: 'A' has 2 dimensions, the index lacks the one at 1")
 bad('p:load(A, m)', "load: index {expression, ...} expected, got axis")
-bad('p:load(A, {m, a})', "load: an index is made of axes and numbers, not of values")
+bad('p:load(A, {m, a})', "'load_A', an index of dimension 'k' of 'A', is bf16; an index is i32: cast it with :to \"i32\"")
 bad('p:load(A, {m, "k"})', "load: axis, index expression or integer expected, got 'k'")
 bad('p:load(A, {m, k / 2})', "an index expression is divided by //, which rounds down")
 bad('p:load(A, {m, k * n})',

@@ -41,14 +41,44 @@ static int64_t share_of(const struct kernel *k, const struct buffer *b, const st
 	return min_i64(t->div, tile);
 }
 
+/* Does any index of the load add a value that has the axis? */
+static bool is_axis_of_value(const struct kernel *k, const struct buffer *b, int axis)
+{
+	const struct program *p = k->plan->graph->program;
+	const struct node *n = &p->nodes.v[b->node];
+
+	for (int d = 0; d < p->tensors.v[n->ref].rank; d++)
+		if (index_value_has(p, &n->index[d], axis))
+			return true;
+	return false;
+}
+
+/* Adds the axes of the value that is added to a dimension's index. Neighbours along them are anywhere in the tensor. */
+static void add_value_axes(const struct kernel *k, const struct buffer *b, const struct index_expr *x, bool last,
+	struct shape2 *s)
+{
+	const struct node *v = &k->plan->graph->program->nodes.v[index_value(x)];
+	int *n = last ? &s->ncol : &s->nrow, *axes = last ? s->col : s->row;
+
+	for (int i = 0; i < v->naxes; i++) {
+		if (ring_axis_extent(k, b, v->axis[i]) == 1 || ints_hold(s->row, s->nrow, v->axis[i]) ||
+		    ints_hold(s->col, s->ncol, v->axis[i]))
+			continue;
+		axes[*n] = v->axis[i];
+		(last ? s->col_share : s->row_share)[(*n)++] = 1;
+	}
+}
+
 /* Adds the axes of one dimension's index. Returns whether the copy engine can load it: one axis at most, as it is. */
 static bool add_dimension(const struct kernel *k, const struct buffer *b,
 	const struct index_expr *x, bool last, struct shape2 *s)
 {
 	int *n = last ? &s->ncol : &s->nrow, *axes = last ? s->col : s->row, before = *n;
 	int64_t *share = last ? s->col_share : s->row_share;
-	bool plain = true, operand = lower_is_shared_operand(k, buffer_index(k, b));
+	bool plain = !x->value, operand = lower_is_shared_operand(k, buffer_index(k, b));
 
+	if (x->value)
+		add_value_axes(k, b, x, last, s);
 	for (int i = 0; i < x->n; i++) {
 		const struct index_term *t = &x->term[i];
 		int known = NONE;
@@ -66,7 +96,7 @@ static bool add_dimension(const struct kernel *k, const struct buffer *b,
 		if (known != NONE)
 			continue;
 		axes[*n] = t->axis;
-		share[(*n)++] = share_of(k, b, t);
+		share[(*n)++] = is_axis_of_value(k, b, t->axis) ? 1 : share_of(k, b, t);
 	}
 	/* an operand has columns, be it one */
 	for (int i = 0; i < x->n && last && !*n && operand; i++)
@@ -188,7 +218,7 @@ static int axis_in_row(const struct kernel *k, const struct ring *r, const struc
 	const struct index_expr *last = t->rank ? &n->index[t->rank - 1] : NULL;
 	int axis = r->shape.ncol == 1 ? r->shape.col[0] : NONE;
 
-	if (!last || axis == NONE || p->axes.v[axis].packs != NONE || r->shape.col_share[0] != 1 || last->n != 1 ||
+	if (!last || last->value || axis == NONE || p->axes.v[axis].packs != NONE || r->shape.col_share[0] != 1 || last->n != 1 ||
 	    last->term[0].axis != axis || last->term[0].coef != 1 || last->term[0].div != 1 || last->term[0].mod)
 		return NONE;
 	return axis;

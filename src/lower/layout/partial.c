@@ -48,7 +48,7 @@ static int find_set(const struct program *p, int carry)
 static bool is_only_user(const struct program *p, int node, int by)
 {
 	for (int i = 0; i < p->nodes.n; i++)
-		for (int k = 0; i != by && k < op_arity(p->nodes.v[i].op); k++)
+		for (int k = 0; i != by && k < node_arity(&p->nodes.v[i]); k++)
 			if (p->nodes.v[i].arg[k] == node)
 				return false;
 	return true;

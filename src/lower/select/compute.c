@@ -53,7 +53,7 @@ static bool is_used_from(const struct lowering *c, const struct stask *s, int no
 	for (int i = from; i < t->nodes.n; i++) {
 		const struct node *n = &c->p->nodes.v[t->nodes.v[i]];
 
-		for (int k = 0; k < op_arity(n->op); k++)
+		for (int k = 0; k < node_arity(n); k++)
 			if (n->arg[k] == node)
 				return true;
 	}

@@ -490,6 +490,8 @@ static bool may_leave_tensor(const struct lowering *c, const struct index_expr *
 	int64_t least[AXES_MAX] = { 0 }, most[AXES_MAX];
 	struct index_range r;
 
+	if (x->value)
+		return true;
 	for (int i = 0; i < c->p->axes.n; i++) {
 		most[i] = c->p->axes.v[i].size - 1;
 		if (c->p->axes.v[i].packs != NONE && index_uses(x, i))
@@ -516,7 +518,9 @@ void set_move(struct lowering *c, struct role_op *o, const struct stask *s, cons
 		if (!may_leave_tensor(c, &n->index[d], out[d].size))
 			continue;
 		within = NUM2(BOTH, NUM2(GE, i, N(c, 0)), NUM2(LT, i, N(c, out[d].size)));
-		inside = NUM2(BOTH, inside, mark_index(c, s, shape, &n->index[d], out[d].size, within));
+		if (!n->index[d].value)
+			within = mark_index(c, s, shape, &n->index[d], out[d].size, within);
+		inside = NUM2(BOTH, inside, within);
 	}
 	o->u.move.inside = inside;
 }

@@ -19,6 +19,48 @@ static bool reads_own_load(const struct lowering *c, const struct kentry *x, boo
 	return false;
 }
 
+static bool value_uses(const struct val *v, enum var var)
+{
+	if (v->num && num_uses(v->num, var))
+		return true;
+	for (int i = 0; i < LEN(v->arg) && v->arg[i]; i++)
+		if (value_uses(v->arg[i], var))
+			return true;
+	return false;
+}
+
+/* The value that is added to the index of a dimension: the element for the element of ring r at hand. Where that is none
+ * of the tile, it is 0: its address may be outside of the value's ring. */
+static const struct val *added_value(struct lowering *c, const struct kentry *x, const struct ring *r,
+	int node, const struct num *inside)
+{
+	const struct stask *s = stask_of(c, x);
+	const struct node *n = &c->p->nodes.v[node];
+	const struct val *v;
+	const struct ring *from;
+
+	if (n->op == OP_CONST)
+		return val_const(c, DT_I32, n->k);
+	if (n->op == OP_INDEX)
+		return val_num(c, ADD(axis_first(c, s, &r->shape, n->ref), axis_local_index(c, s, &r->shape, n->ref)));
+	from = ring_of(c, buffer_of_node(c, s, node));
+	c->walks_ring = true;
+	v = val_shared(c, DT_I32, DT_I32, ring_address(c, s, from, &r->shape));
+	c->walks_ring = false;
+	return value_uses(v, VAR_ROW0) || value_uses(v, VAR_COL0) ? val_guard(c, inside, v, val_const(c, DT_I32, 0)) : v;
+}
+
+/* The load reads the values that its indices add. */
+static void touch_added_values(struct lowering *c, const struct stask *s, const struct node *n)
+{
+	for (int i = 0; i < node_arity(n); i++) {
+		int buffer = buffer_of_node(c, s, n->arg[i]);
+
+		if (buffer != NONE)
+			add_ring_touch(c, s, buffer);
+	}
+}
+
 /* Distance in memory, in elements, from a row of the ring to the next. False: it is not constant. */
 static bool row_stride(const struct role_op *o, int64_t *out)
 {
@@ -26,9 +68,11 @@ static bool row_stride(const struct role_op *o, int64_t *out)
 
 	*out = 0;
 	for (int d = 0; d < o->u.move.rank; d++) {
-		if (!num_slope(o->u.move.index[d].at, VAR_ROW0, &by))
+		const struct role_index *x = &o->u.move.index[d];
+
+		if (!num_slope(x->at, VAR_ROW0, &by) || (x->value && value_uses(x->value, VAR_ROW0)))
 			return false;
-		*out = *out * (d ? o->u.move.index[d].size : 1) + by;
+		*out = *out * (d ? x->size : 1) + by;
 	}
 	return true;
 }
@@ -94,15 +138,21 @@ static void signal_thread_load(struct lowering *c, const struct kentry *x)
 static void load_elements(struct lowering *c, const struct kentry *x, const struct ring *r, const struct node *n)
 {
 	const struct stask *s = stask_of(c, x);
+	const struct num *inside;
 	struct role_op *o;
 
 	if (reads_own_load(c, x, true))	/* its threads may still read the slot */
 		add_lane_sync(c, "all are done with the slot");
-	add_touch(c, TOUCH_WRITE, TOUCH_SLOT, r->buffer, 0);
+	add_touch(c, TOUCH_WRITE, TOUCH_SLOT, r->buffer, 0);	/* the first one: verify/run.c */
+	touch_added_values(c, s, n);
 	o = add_op(c, DO_LOAD_THREADS);
 	o->u.move.flag = NONE;
 	o->u.move.run = lower_copy_width(c->k, x->task);
-	set_move(c, o, s, n, &r->shape, walk_ring(c, s, r, &r->shape, o));
+	inside = walk_ring(c, s, r, &r->shape, o);
+	set_move(c, o, s, n, &r->shape, inside);
+	for (int d = 0; d < o->u.move.rank; d++)
+		if (n->index[d].value)
+			o->u.move.index[d].value = added_value(c, x, r, index_value(&n->index[d]), inside);
 	if (o->u.move.run * dtype_bits(o->u.move.type) >= 32)
 		o->u.move.stride = find_stride(c, x, r, o);
 	else

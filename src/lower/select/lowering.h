@@ -265,6 +265,7 @@ bool mark_where(struct lowering *c, const struct stask *s, int node);
 /* ---- expressions of single elements (value.c) ------------------------------------------ */
 
 const struct val *val_const(struct lowering *c, enum dtype t, double k);
+const struct val *val_num(struct lowering *c, const struct num *x);
 const struct val *val_frag(struct lowering *c, struct frag_at at);
 /* An element of type `from` in shared memory, as `type`. */
 const struct val *val_shared(struct lowering *c, enum dtype type, enum dtype from, const struct num *address);

@@ -11,6 +11,11 @@ const struct val *val_const(struct lowering *c, enum dtype t, double k)
 	return make_val(c, (struct val){ .kind = VAL_CONST, .type = t, .k = k });
 }
 
+const struct val *val_num(struct lowering *c, const struct num *x)
+{
+	return make_val(c, (struct val){ .kind = VAL_NUM, .type = DT_I32, .num = x });
+}
+
 const struct val *val_frag(struct lowering *c, struct frag_at at)
 {
 	return make_val(c, (struct val){ .kind = VAL_FRAG, .type = at.frag->type, .frag = at });
@@ -98,8 +103,7 @@ enum err_code operand_value(struct lowering *c, const struct kentry *x, int node
 		return OK;
 	}
 	if (a->op == OP_INDEX) {
-		*out = make_val(c, (struct val){ .kind = VAL_NUM, .type = DT_I32,
-			.num = ADD(axis_first(c, s, shape, a->ref), axis_local_index(c, s, shape, a->ref)) });
+		*out = val_num(c, ADD(axis_first(c, s, shape, a->ref), axis_local_index(c, s, shape, a->ref)));
 		return OK;
 	}
 	buffer = a->task == s->task ? NONE : buffer_of_node(c, s, arg);

@@ -1,0 +1,85 @@
+/* The numbers that integers of a program should be below so that loads whose indices they make stay inside their tensors:
+ * backward from each such index to what it is computed from. Random inputs are made so. */
+#include "tile/program_build.h"
+
+enum { PASSES = 4 };			/* backward, as one carry may follow from another */
+
+/* By node and by carry; 0: there is no such number. */
+struct index_ranges {
+	const struct program *p;
+	int64_t *node, *carry;
+};
+
+static void lower_to(int64_t *below, int64_t x)
+{
+	*below = *below ? min_i64(*below, x) : x;
+}
+
+/* The range that is left for the value: an axis's index may be added to it. */
+static int64_t range_of_value(const struct program *p, const struct index_expr *x, int64_t size)
+{
+	int64_t lo[AXES_MAX] = { 0 }, hi[AXES_MAX], most;
+
+	for (int a = 0; a < p->axes.n; a++)
+		hi[a] = p->axes.v[a].size - 1;
+	most = index_bounds(x, lo, hi).hi;
+	return most > 0 && most < size ? size - most : size;
+}
+
+/* What argument `arg` of a node should be below, if the node should be below x; 0: that does not matter. */
+static int64_t range_of_argument(const struct program *p, const struct node *n, int arg, int64_t x)
+{
+	const struct node *other = op_arity(n->op) == 2 ? &p->nodes.v[n->arg[1 - arg]] : NULL;
+	bool by_constant = other && other->op == OP_CONST && other->k >= 1 && other->k < x;
+
+	switch ((int)n->op) {
+	case OP_MUL:
+		return by_constant ? x / (int64_t)other->k : x;
+	case OP_SHL:
+		return arg == 0 && by_constant && other->k < 31 ? max_i64(1, x >> (int)other->k) : 0;
+	case OP_WHERE:
+		return arg ? x : 0;
+	case OP_ADD: case OP_SUB: case OP_MIN: case OP_MAX: case OP_CAST: case OP_SET: case OP_RMAX: case OP_RMIN:
+		return x;
+	}
+	return 0;
+}
+
+static void spread(struct index_ranges *r, int node)
+{
+	const struct program *p = r->p;
+	const struct node *n = &p->nodes.v[node];
+	int64_t x = n->op == OP_SET ? r->carry[n->ref] : r->node[node];
+
+	for (int d = 0; has_index_values(n) && d < p->tensors.v[n->ref].rank; d++)
+		if (n->index[d].value)
+			lower_to(&r->node[index_value(&n->index[d])], range_of_value(p, &n->index[d],
+				p->axes.v[p->tensors.v[n->ref].dim[d]].size));
+	if (!x)
+		return;
+	if (n->op == OP_GET)
+		lower_to(&r->carry[n->ref], x);
+	for (int i = 0; i < op_arity(n->op); i++) {
+		int64_t y = range_of_argument(p, n, i, x);
+
+		if (y)
+			lower_to(&r->node[n->arg[i]], y);
+	}
+}
+
+void find_index_ranges(struct program *p)
+{
+	struct index_ranges r = { p, ARENA_ARRAY(&p->arena, p->nodes.n, int64_t),
+		ARENA_ARRAY(&p->arena, p->carries.n, int64_t) };
+
+	for (int pass = 0; pass < PASSES; pass++)
+		for (int i = p->nodes.n - 1; i >= 0; i--)
+			if (p->nodes.v[i].task != NONE)
+				spread(&r, i);
+	for (int i = 0; i < p->nodes.n; i++) {
+		const struct node *n = &p->nodes.v[i];
+
+		if (n->op == OP_LOAD && r.node[i] && r.node[i] <= INT32_MAX && p->tensors.v[n->ref].type == DT_I32)
+			lower_to(&p->tensors.v[n->ref].index_below, r.node[i]);
+	}
+}

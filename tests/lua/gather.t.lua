@@ -1,0 +1,310 @@
+-- gather.t.lua - loads whose indices are values: programs against formulas in plain Lua, kernels against the reference,
+-- families of plans, and refusals.
+--
+--   millrace gather.t.lua [PATTERN]   runs the families' cases whose names match
+local mr = require "millrace"
+local dir = arg[0]:match "^(.*/)" or "./"
+local tap, random_plans = dofile(dir .. "tap.lua"), dofile(dir .. "lib/random_plans.lua")
+random_plans.target = "host"
+local only = arg[1]
+local SEEDS <const> = {1, 2}                            -- accesses are watched with the first
+
+---- formulas -------------------------------------------------------------------
+
+-- The output Y must be want(i, j, ...) of the positions from 0, of the reference and of a kernel without any choice.
+local function follows(what, bound, inputs, want)
+  local reference, host = bound:reference(inputs), bound:reference(inputs, {on = "host"})
+  local plan = mr.plan(bound:graph{}, mr.device "h200")
+  for _, t in ipairs(plan.tasks) do plan:append(t.name) end
+  plan:fill_waits()
+  local kernel = plan:compile{target = "host"}
+  local shape = reference.Y:shape()
+  local expected = mr.array("f64", shape, function(...)
+    local at = {...}
+    for i = 1, #at do at[i] = at[i] - 1 end
+    return want(table.unpack(at))
+  end)
+  for name, got in pairs{["the reference"] = reference.Y, ["that of C"] = host.Y, ["a kernel"] = kernel:run(inputs, {race = true}).Y} do
+    local most = got:max_error(expected)
+    tap.ok(most <= 1e-5, what .. ", " .. name, "greatest difference " .. most)
+  end
+end
+
+-- An array and a function of positions from 0, which is 0 outside.
+local function tensor(dtype, shape, f)
+  local a = mr.array(dtype, shape, function(...)
+    local at = {...}
+    for i = 1, #at do at[i] = at[i] - 1 end
+    return f(table.unpack(at))
+  end)
+  return a, function(...)
+    local at = {...}
+    for i = 1, #at do
+      if at[i] < 0 or at[i] >= shape[i] then return 0 end
+      at[i] = at[i] + 1
+    end
+    return a:get(table.unpack(at))
+  end
+end
+
+local function mixed(...)
+  local x = 17
+  for _, v in ipairs{...} do x = (x * 31 + v * 7 + 3) % 101 end
+  return x / 64 - 0.75
+end
+
+local rows = mr.program("rows", function(p)
+  local n, d = p:axes("n", "d")
+  local r = p:axis("r", 7)
+  local T, X, Y = p:input("T", {n}, "i32"), p:input("X", {r, d}, p.dtype), p:output("Y", {n, d}, "f32")
+  local x = p:load("load_x", X, {p:load("load_t", T), d})
+  Y:store(p:task("double", function() return x * 2 end))
+end)
+
+for _, dtype in ipairs{"f32", "bf16", "e4m3"} do
+  for _, d in ipairs{8, 19} do
+    local T, t = tensor("i32", {13}, function(n) return (n * 5 + 2) % 11 - 2 end)      -- -2 to 8: some are outside
+    local X, x = tensor(dtype, {7, d}, mixed)
+    follows(("rows by a table, %s, %d columns"):format(dtype, d), rows{n = 13, d = d, dtype = dtype}, {T = T, X = X},
+      function(n, j) return 2 * x(t(n), j) end)
+  end
+end
+
+local T, t = tensor("i32", {4}, function(i) return ({2147483647, -2147483647 - 1, 3, -1})[i + 1] end)
+local X, x = tensor("f32", {7, 8}, mixed)
+follows("the greatest and least numbers are outside", rows{n = 4, d = 8, dtype = "f32"}, {T = T, X = X},
+  function(n, j) return 2 * x(t(n), j) end)
+
+local paged = mr.program("paged", function(p)
+  local b, n, d = p:axes("b", "n", "d")
+  local pages, slot, blocks = p:axis("pages", 9), p:axis("slot", 4), p:axis("blocks", (n.size + 3) // 4)
+  local T, K = p:input("T", {b, blocks}, "i32"), p:input("K", {pages, slot, d}, "bf16")
+  local Y = p:output("Y", {b, n, d}, "f32")
+  p:batch(b)
+  local k = p:load("load_k", K, {p:load("load_t", T, {b, n // 4}), n % 4, d})
+  Y:store(p:task("double", function() return k * 2 end))
+end)
+T, t = tensor("i32", {3, 5}, function(b, i) return (b * 5 + i * 7 + 4) % 11 - 1 end)
+X, x = tensor("bf16", {9, 4, 16}, mixed)
+follows("pages, of which a table is given for each batch", paged{b = 3, n = 18, d = 16}, {T = T, K = X},
+  function(b, n, j) return 2 * x(t(b, n // 4), n % 4, j) end)
+
+-- One row of the values' axes for each of the rows, a sum of a value and an expression, and element-wise work.
+local shifted = mr.program("shifted", function(p)
+  local g, m, d = p:axes("g", "m", "d")
+  local r = p:axis("r", 40)
+  local First, X, Y = p:input("First", {g}, "i32"), p:input("X", {r, d}, "f32"), p:output("Y", {g, m, d}, "f32")
+  p:batch(g)
+  local first = p:load("load_t", First)
+  local y
+  if p.form == "index" then
+    y = p:load("load_x", X, {first + m * 2 - 1, d})
+  elseif p.form == "before" then
+    y = p:load("load_x", X, {m * 2 - 1 + first, d})
+  else
+    local at = p:task("at", function() return first + m:index() * 2 - 1 end)
+    y = p:load("load_x", X, {at, d})
+  end
+  Y:store(p:task("double", function() return y * 2 end))
+end)
+X, x = tensor("f32", {40, 8}, mixed)
+T, t = tensor("i32", {3}, function(g) return ({0, 11, 30})[g + 1] end)
+for _, form in ipairs{"index", "before", "value"} do
+  follows("rows from a first one on, by " .. form, shifted{g = 3, m = 11, d = 8, form = form}, {First = T, X = X},
+    function(g, m, j) return 2 * x(t(g) + 2 * m - 1, j) end)
+end
+
+-- Two values, over two axes, and over the contiguous dimension; a value used twice.
+local both = mr.program("both", function(p)
+  local n, m = p:axes("n", "m")
+  local r, s = p:axis("r", 6), p:axis("s", 10)
+  local T, U = p:input("T", {n, m}, "i32"), p:input("U", {m}, "i32")
+  local X, Y = p:input("X", {r, s}, "f32"), p:output("Y", {n, m}, "f32")
+  local i, j = p:load("load_t", T), p:load("load_u", U)
+  local y = p:load("load_x", X, {i, p.twice and i + 2 or j})
+  Y:store(p:task("double", function() return y * 2 end))
+end)
+T, t = tensor("i32", {5, 9}, function(n, m) return (n * 9 + m * 5) % 7 end)
+local U, u = tensor("i32", {9}, function(m) return (m * 7) % 12 - 1 end)
+X, x = tensor("f32", {6, 10}, mixed)
+follows("elements by two values", both{n = 5, m = 9}, {T = T, U = U, X = X}, function(n, m) return 2 * x(t(n, m), u(m)) end)
+local twice = mr.program("twice", function(p)
+  local n = p:axes("n")
+  local r, c = p:axis("r", 6), p:axis("c", 6)
+  local T, X, Y = p:input("T", {n}, "i32"), p:input("X", {r, c}, "f32"), p:output("Y", {n}, "f32")
+  local i = p:load("load_t", T)
+  local y = p:load("load_x", X, {i, i + n % 2})
+  Y:store(p:task("double", function() return y * 2 end))
+end)
+T, t = tensor("i32", {9}, function(n) return (n * 5) % 7 end)
+X, x = tensor("f32", {6, 6}, mixed)
+follows("one value for two dimensions", twice{n = 9}, {T = T, X = X}, function(n) return 2 * x(t(n), t(n) + n % 2) end)
+
+-- A table in a table, and one that a carry moves on: the sum of the elements that a chain of n leads to.
+local chained = mr.program("chained", function(p)
+  local n, m = p:axes("n", "m")
+  local r = p:axis("r", 8)
+  local T, U, X = p:input("T", {m}, "i32"), p:input("U", {r}, "i32"), p:input("X", {r}, "f32")
+  local Y = p:output("Y", {m}, "f32")
+  local y = p:load("load_x", X, {p:load("load_u", U, {p:load("load_t", T)})})
+  Y:store(p:task("double", function() return y * 2 + n.size end))
+end)
+T, t = tensor("i32", {11}, function(m) return (m * 3) % 9 end)
+U, u = tensor("i32", {8}, function(i) return (i * 5 + 1) % 8 end)
+X, x = tensor("f32", {8}, mixed)
+follows("a table of a table", chained{n = 2, m = 11}, {T = T, U = U, X = X}, function(m) return 2 * x(u(t(m))) + 2 end)
+
+-- In a loop: a product with rows that a table names, and an index that a carry counts on.
+local gathered = mr.program("gathered", function(p)
+  local m, n, d = p:axes("m", "n", "d")
+  local r, s = p:axis("r", 50), p:axis("s", 16)
+  local A, T = p:input("A", {m, d}), p:input("T", {n}, "i32")
+  local X, Y = p:input("X", {r, d}), p:output("Y", {m, n}, "f32")
+  local acc = p:carry("acc", {m, n}, 0)
+  local rows_of = p:load("load_t", T)
+  p:loop(d, function() acc:add(p:mma("mma", p:load("load_a", A), p:load("load_x", X, {rows_of, d}))) end)
+  Y:store(acc)
+end)
+local counted = mr.program("counted", function(p)
+  local n, k = p:axes("n", "k")
+  local r = p:axis("r", 12)
+  local First, X, Y = p:input("First", {n}, "i32"), p:input("X", {r}, "f32"), p:output("Y", {n}, "f32")
+  local sum, at = p:carry("sum", {n}, 0), p:carry("at", {n}, 0)
+  at:set(p:load("load_t", First))
+  p:loop(k, function()
+    local x = p:load("load_x", X, {at - 1 + k})
+    sum:add(mr.rowsum(x, k))
+  end)
+  Y:store(sum)
+end)
+T, t = tensor("i32", {10}, function(n) return (n * 3) % 11 end)
+X, x = tensor("f32", {12}, mixed)
+follows("rows from a carry on", counted{n = 10, k = 5}, {First = T, X = X}, function(n)
+  local sum = 0
+  for k = 0, 4 do sum = sum + x(t(n) - 1 + k) end
+  return sum
+end)
+T, t = tensor("i32", {16}, function(n) return (n * 13) % 53 - 1 end)
+local A, a = tensor("bf16", {16, 32}, mixed)
+X, x = tensor("bf16", {50, 32}, mixed)
+follows("a product with rows of a table", gathered{m = 16, n = 16, d = 32}, {A = A, T = T, X = X}, function(m, n)
+  local sum = 0
+  for d = 0, 31 do sum = sum + a(m, d) * x(t(n), d) end
+  return sum
+end)
+
+---- families of plans ----------------------------------------------------------
+
+-- Case `name` if it is asked for: build(plan) sets lanes and appends what it likes; all else goes to lane "c0".
+local function correct(name, bound, tile, build)
+  if only and not name:find(only) then return end
+  local plan = mr.plan(bound:graph{tile = tile}, mr.device "h200")
+  build(plan)
+  plan:grid{eus = 1}                                    -- one EU has all tiles, one after the other
+  plan:fill_waits()
+  random_plans.correct(tap, name, plan, SEEDS)
+end
+
+-- Which lane has which sTask, by name; what is not named is on "c0".
+local function lanes_of(tables, rows_from, warps)
+  return function(plan)
+    local made = {}
+    for _, t in ipairs(plan.tasks) do
+      local stem = t.name:gsub("%.%d+$", "")
+      local lane = stem == "load_t" and tables or t.kind == "load" and rows_from or "c0"
+      if not made[lane] then plan:lane(lane, lane:find "^c" and {warps = warps} or {}) end
+      made[lane] = true
+      plan:append(t.name, {lane = lane})
+    end
+  end
+end
+
+local widths = {{"bf16", 64}, {"f32", 32}, {"e4m3", 48}, {"bf16", 20}, {"bf16", 7}}
+for _, w in ipairs(widths) do
+  for _, tile in ipairs{16, 48, 64} do
+    for _, lanes in ipairs{{"c0", "c0"}, {"p0", "p0"}, {"p0", "p1"}, {"c0", "p0"}} do
+      local name = ("rows of %d %s, tiles of %d, table on %s, rows on %s"):format(w[2], w[1], tile, lanes[1], lanes[2])
+      correct(name, rows{n = 104, d = w[2], dtype = w[1]}, {n = tile, d = w[2]}, lanes_of(lanes[1], lanes[2], 4))
+    end
+  end
+end
+for _, tile in ipairs{8, 32, 36} do
+  for i, split in ipairs{{}, {"double", "store_Y"}, {"load_k", "double", "store_Y"}, {"load_t", "load_k", "double", "store_Y"}} do
+    for _, lanes in ipairs{{"c0", "c0"}, {"p0", "p1"}} do
+      correct(("pages, tiles of %d, %d tasks split, lanes %s and %s"):format(tile, #split, lanes[1], lanes[2]),
+        paged{b = 2, n = 66, d = 64}, {n = tile, d = 64}, function(plan)
+          if i > 1 then plan:split("n", 2, split) end
+          lanes_of(lanes[1], lanes[2], 4)(plan)
+        end)
+    end
+  end
+end
+for _, tile in ipairs{{m = 64, n = 64, d = 32}, {m = 64, n = 32, d = 64}, {m = 64, n = 24, d = 64}} do
+  for _, lanes in ipairs{{"p0", "p0"}, {"c0", "p0"}} do
+    for versions = 1, 3 do
+      correct(("a product, tiles of %d x %d x %d, lanes %s and %s, %d versions"):format(tile.m, tile.n, tile.d, lanes[1],
+        lanes[2], versions), gathered{m = 128, n = 72, d = 128}, tile, function(plan)
+        lanes_of(lanes[1], lanes[2], 4)(plan)
+        plan:buffers{x = versions, a = versions}
+      end)
+    end
+  end
+end
+for _, form in ipairs{"index", "value"} do
+  correct("rows from a first one on, by " .. form, shifted{g = 3, m = 90, d = 24, form = form}, {m = 32, d = 24},
+    lanes_of("p0", "p0", 4))
+end
+for _, lane in ipairs{"c0", "p0"} do
+  correct("two values, tables on " .. lane, both{n = 40, m = 24}, {n = 16, m = 8}, lanes_of(lane, "p0", 4))
+  correct("a carry, table on " .. lane, counted{n = 40, k = 20}, {n = 16, k = 8}, lanes_of(lane, lane, 4))
+end
+
+-- Plans that the search makes by itself.
+for name, bound in pairs{pages = paged{b = 2, n = 96, d = 64}, product = gathered{m = 128, n = 64, d = 128}} do
+  if not only then
+    local found = mr.search(bound, mr.device "h200", {seconds = 3, trials = 2, measure = false})
+    random_plans.correct(tap, name .. " of a search", found.plan, SEEDS)
+  end
+end
+
+---- what inputs are ------------------------------------------------------------
+
+local inputs = paged{b = 3, n = 64, d = 16}:inputs{}
+local inside = true
+for _, v in ipairs(inputs.T) do inside = inside and v >= 0 and v < 9 end
+tap.ok(inside, "random tables name pages that there are")
+inside = true
+for _, v in ipairs(shifted{g = 50, m = 11, d = 8, form = "index"}:inputs{}.First) do inside = inside and v >= 0 and v < 40 - 19 end
+tap.ok(inside, "and first rows such that all that follow are there")
+tap.like(tostring(paged{b = 3, n = 64, d = 16}), "load K%[%%0, n %% 4, d%]", "a listing shows the value")
+tap.like(tostring(shifted{g = 3, m = 11, d = 8, form = "index"}), "load X%[%%0 %+ 2%*m %- 1, d%]", "and what is added to it")
+
+---- refusals -------------------------------------------------------------------
+
+local head = [[
+local mr = require "millrace"
+mr.program("bad", function(p)
+  local n, d, a, c = p:axes("n", "d", "a", "c")
+  local T, F, B = p:input("T", {n}, "i32"), p:input("F", {n}, "f32"), p:input("B", {n}, "bool")
+  local X, Z, Y = p:input("X", {n, d}), p:input("Z", {n, d, a, c}), p:output("Y", {n, d})
+  local t, f, b = p:load(T), p:load(F), p:load(B)
+  ]]
+local function refused(line, message)
+  tap.refuses(head .. line .. "\nend){n=8, d=8, a=8, c=8}", "user.lua:7: " .. message, line)
+end
+refused("p:load(X, {f, d})", "'load_F', an index of dimension 'n' of 'X', is f32; an index is i32: cast it with :to \"i32\"")
+refused("p:load(X, {b, d})",
+  "'load_B', an index of dimension 'n' of 'X', is bool; an index is i32: choose between two with where")
+refused("p:load(Z, {t, t + 1, t + 2, t + 3})",
+  "tensor 'Z' is indexed by more than 3 values; let one value give several of its indices, or reshape the tensor")
+refused("p:load(X, {(t + n) * 2, d})",
+  "an index is the sum of a value and an expression of axes; compute the value itself first, as in (table * 16)")
+refused("p:load(X, {n - t, d})",
+  "an index is the sum of a value and an expression of axes; compute the value itself first, as in (table * 16)")
+refused("p:load(X, {(t + n) + t, d})", "an index has two values; add the values themselves first")
+refused("p:loop(d, {upto = t}, function() end)", "loop: an index is made of axes and numbers, not of values")
+refused("p:loop(d, {upto = t + n}, function() end)", "loop: an index is made of axes and numbers, not of values")
+refused("Y:store(p:load(X), {t, d})", "store: an index is made of axes and numbers, not of values")
+refused("mr.exp2(t + n)", "exp2: value expected, got index expression")
+
+tap.done_testing()
