@@ -230,4 +230,23 @@ for _, over in ipairs{"q", "r", "qr", "mq", "m"} do
     end
   end
 end
+
+-- All of the contracted axis, computed in slices that are no multiples of a k step.
+for _, d in ipairs{24, 32, 40, 56} do
+  for _, where_from in ipairs{"dn", "nd"} do
+    local program = mr.program("slices", function(p)
+      local axes = {}
+      axes.m, axes.n, axes.d, axes.f = p:axes("m", "n", "d", "f")
+      local A, B, C = p:input("A", by_letters(axes, where_from)), p:input("B", {axes.m, axes.n}), p:input("C", {axes.f, axes.d})
+      local s = p:mma("mma_s", p:load("a", A), p:load("b", B))
+      local h = p:task("narrow", function() return (s * 0.25):to "bf16" end)
+      p:output("Y", {axes.f, axes.m}, "f32"):store("st", p:mma("mma_y", p:load("c", C), h))
+    end)
+    local plan = mr.plan(program{m = 16, n = 16, d = d, f = 64}:graph{}, mr.device "h200")
+    plan:split("d", 2, {"a", "mma_s", "narrow"})
+    for _, t in ipairs(plan.tasks) do plan:append(t.name) end
+    plan:fill_waits()
+    tap.ok(tostring(plan:compile{target = "host"}:check{}):find "^agrees", ("%d in two slices, %s"):format(d, where_from))
+  end
+end
 tap.done_testing()

@@ -83,10 +83,12 @@ static struct operand_tiling operand_tiling(const struct kernel *k, const struct
 
 	for (int i = 0; i < b->naxes; i++) {
 		int axis = b->axis[i];
-		int64_t take = ring_slice_extent(k, b, axis);
+		int64_t take = ring_axis_extent(k, b, axis);
 
 		if (node_has_axis(mma, axis) != own)
 			continue;
+		if (axis == s->split_axis && s->slices > 1)
+			take = ring_slice_extent(k, b, axis);
 		if (!own && program_axis_bound(g->program, s->loop, axis))
 			take = g->extents.tile[axis];
 		for (int j = 0; j < mma->naxes && own; j++)

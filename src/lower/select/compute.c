@@ -178,30 +178,10 @@ static enum err_code keep_in_registers(struct lowering *c, const struct kentry *
 	return OK;
 }
 
-/* Are the rows and columns of the ring those of the value's fragment? Axes of one element do not matter. */
-static bool lies_as_fragment(const struct lowering *c, const struct stask *s, const struct shape2 *shape,
-	const struct ring *r)
+/* Are the rows and columns of the ring those of the value's fragment, so that its padding is that of the fragment? */
+static bool has_fragment_padding(const struct shape2 *shape, const struct ring *r)
 {
-	const int *a[] = { shape->row, shape->col }, *b[] = { r->shape.row, r->shape.col };
-	int na[] = { shape->nrow, shape->ncol }, nb[] = { r->shape.nrow, r->shape.ncol };
-
-	for (int side = 0; side < 2; side++) {
-		int i = 0, k = 0;
-
-		for (;; i++, k++) {
-			while (i < na[side] && axis_extent(c, s, shape, a[side][i]) == 1)
-				i++;
-			while (k < nb[side] && axis_extent(c, s, shape, b[side][k]) == 1)
-				k++;
-			if (i == na[side] || k == nb[side])
-				break;
-			if (a[side][i] != b[side][k])
-				return false;
-		}
-		if (i < na[side] || k < nb[side])
-			return false;
-	}
-	return true;
+	return shape->nrow == r->shape.nrow && shape->ncol == r->shape.ncol && has_same_layout(&r->shape, shape);
 }
 
 /* Zeros in rows [row, row + rows) and columns [col, col + cols) of the ring's slot. */
@@ -256,7 +236,7 @@ static enum err_code store_in_ring(struct lowering *c, const struct kentry *x, i
 	o->u.put.when = NUM2(BOTH, one_holder_condition(c, from->kind), inside_condition(c, s, shape, &written, 0));
 	/* Two elements are written as one word if the fragment holds them so, none is set to zero alone, they are
 	 * neighbours in the ring because its columns are those of the value, and no word crosses the last column. */
-	o->u.put.pairs = from->packed && num_is(p.inside, 1) && lies_as_fragment(c, s, shape, r) && from->width % 2 == 0;
+	o->u.put.pairs = from->packed && num_is(p.inside, 1) && has_fragment_padding(shape, r) && from->width % 2 == 0;
 	o->u.put.inside = p.inside;
 	if (!p.padded && (r->one_slice || s->slice == s->slices - 1)) {
 		zero_rectangle(c, r, r->shape.rows, r->full_rows - r->shape.rows, 0, r->full_cols);
@@ -299,6 +279,6 @@ enum err_code write_result(struct lowering *c, const struct kentry *x, int buffe
 	r = ring_of(c, buffer);
 	part = lower_ring_slice(stask_of(c, x), r);
 	p.padded = !lower_is_shared_operand(c->k, buffer) || (f.rows >= part.rows && f.cols >= part.cols &&
-		lies_as_fragment(c, stask_of(c, x), &c->k->node_shape[b->node], r));
+		has_fragment_padding(&c->k->node_shape[b->node], r));
 	return store_in_ring(c, x, buffer, p, e);
 }
