@@ -104,6 +104,7 @@ struct ring {
 	int boxes;			/* panels without those of padding alone; bytes filled in one */
 	int64_t box_bytes;
 	bool engine;			/* filled by the copy engine, one box a panel */
+	bool reordered;			/* ... whose dimensions are in another order than the tensor's */
 	enum cluster_share share;
 	int64_t box_rows;		/* of one box: full_rows, or a block's share of them */
 };

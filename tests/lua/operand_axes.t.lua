@@ -125,6 +125,24 @@ right("contracted, f16", contract("mqr", "rnq", "q", "f16"){m = 64, n = 64, q = 
 right("contracted, e4m3", contract("mqr", "rnq", "q", "e4m3"){m = 64, n = 64, q = 32, r = 4})
 right("contracted, two lanes", contract("mqr", "qrn", "q"){m = 64, n = 64, q = 32, r = 4}, nil, true)
 
+-- Types of which the matrix unit contracts columns alone: what is contiguous in memory is transposed.
+for _, dtype in ipairs{"e4m3", "e5m2", "tf32"} do
+  for _, order in ipairs{{"mqr", "qrn"}, {"qrm", "nrq"}, {"qmr", "rqn"}} do
+    right(("contracted, %s, %s and %s"):format(dtype, order[1], order[2]),
+      contract(order[1], order[2], "q", dtype){m = 64, n = 72, q = 6, r = 8}, {q = 4, m = 64, n = 64})
+  end
+end
+
+-- The copy engine follows another order of axes, if neighbours in the ring are so in memory, too.
+for _, case in ipairs{{"mqr", "nqr", 16, 0}, {"qmr", "nqr", 16, 0}, {"qmr", "qnr", 32, 0}, {"rmq", "nqr", 16, 1}, {"mqr", "nqr", 8, 2}} do
+  local a, b, r, by_threads = table.unpack(case)
+  local plan = schedule(contract(a, b, "q"){m = 64, n = 64, q = 8, r = r}, {m = 64, n = 64, q = 2})
+  local _, problems = plan:check()
+  tap.is(#(problems.notes or {}), by_threads, ("%s and %s of %d: loads by threads"):format(a, b, r), problems)
+  local _, loads = plan:compile{target = "cuda", text = true}.source:gsub("tma_load_[once_]*3d%(slot", "")
+  tap.ok(by_threads == 2 or loads > 0, "  others by the copy engine", loads)
+end
+
 -- Own axes in another order than the result has them; a part of them, and all of what each iteration multiplies a tile of.
 for _, order in ipairs{"ikl", "kil", "kli", "lik", "lki", "ilk"} do
   for _, tile in ipairs{{}, {i = 8}, {k = 1}, {i = 1, k = 1}} do
@@ -199,6 +217,11 @@ local function blocks(dims, side, block)
   end)
 end
 
+for _, dims in ipairs{"NKnk", "KNnk"} do
+  local plan = schedule(blocks(dims, "B", 16){m = 64, n = 64, k = 128}, {m = 64, n = 64})
+  local _, problems = plan:check()
+  tap.is(#(problems.notes or {}), 0, ("blocks of 16, %s: loaded by the copy engine"):format(dims), problems)
+end
 for _, dims in ipairs{"NKnk", "NKkn", "KNnk", "NnKk", "kKnN", "nNkK"} do
   for _, side in ipairs{"A", "B"} do
     for _, block in ipairs{8, 16} do

@@ -8,7 +8,7 @@ static bool rows_divide(const struct ring *r, int blocks, const struct shared_la
 {
 	int64_t rows = r->full_rows / blocks;
 
-	return r->shape.nrow == 1 && r->full_rows % blocks == 0 &&
+	return r->shape.nrow == 1 && !r->reordered && r->full_rows % blocks == 0 &&
 		rows % shared_pattern_rows(l) == 0 && r->box_bytes / blocks % l->copy_align == 0;
 }
 

@@ -133,6 +133,16 @@ static bool begins_aligned(const struct kernel *k, const struct buffer *b, const
 	return x->k * bits % chunk_bits(k) == 0;
 }
 
+bool lower_rows_aligned(const struct kernel *k, const struct buffer *b)
+{
+	const struct program *p = k->plan->graph->program;
+	const struct node *n = &p->nodes.v[b->node];
+	const struct tensor *t = &p->tensors.v[n->ref];
+
+	return t->rank && begins_aligned(k, b, &n->index[t->rank - 1]) && (t->rank == 1 ||
+		dtype_bits(t->type) * p->axes.v[t->dim[t->rank - 1]].size % chunk_bits(k) == 0);
+}
+
 /* Rows and columns of a loaded tile as its tensor lies in memory. True if the copy
  * engine can bring it: plain indices, strides and rows of complete chunks. */
 bool lower_find_load_shape(const struct kernel *k, const struct buffer *b, struct shape2 *s)
@@ -141,12 +151,10 @@ bool lower_find_load_shape(const struct kernel *k, const struct buffer *b, struc
 	const struct node *n = &p->nodes.v[b->node];
 	const struct tensor *t = &p->tensors.v[n->ref];
 	bool engine = t->rank <= k->target->shared.box_rank;
-	int64_t stride;
 
 	*s = (struct shape2){ .rows = 1, .cols = 1, .full_axes = k->node_shape[b->node].full_axes };
 	if (!t->rank)
 		return false;
-	stride = dtype_bits(t->type) * p->axes.v[t->dim[t->rank - 1]].size;
 	for (int d = 0; d < t->rank; d++)
 		engine &= add_dimension(k, b, &n->index[d], d == t->rank - 1, s);
 	for (int i = 0; i < s->nrow; i++)
@@ -155,8 +163,7 @@ bool lower_find_load_shape(const struct kernel *k, const struct buffer *b, struc
 		s->cols *= ceil_div(ring_axis_extent(k, b, s->col[i]), s->col_share[i]);
 	for (int i = 0; i < shape_rank(s); i++)
 		engine &= ends_with_tensor(k, b, n, shape_axis(s, i));
-	engine &= begins_aligned(k, b, &n->index[t->rank - 1]);
-	return engine && (t->rank == 1 || stride % chunk_bits(k) == 0) && s->rows <= k->target->shared.box_rows &&
+	return engine && lower_rows_aligned(k, b) && s->rows <= k->target->shared.box_rows &&
 		(s->cols * dtype_bits(t->type) % chunk_bits(k) == 0 || lower_is_shared_operand(k, buffer_index(k, b)));
 }
 

@@ -3,7 +3,8 @@
  * One side of the ring, rows or columns, has the axes that the result has from the operand: its own. The other has those
  * that the product contracts. Instructions number the elements of each side from the first to the last. So own axes go in
  * the order of the result's fragment, and contracted axes in an order on which both operands agree: that of the
- * program, which fragments have too (shape.c). Axes of which the product takes one element may lie anywhere.
+ * program, which fragments have too (shape.c). Axes of which the product takes one element may lie anywhere. Some types must
+ * have the contracted axes as columns.
  *
  * A value lies in its ring as in its tensor, or as in the registers of the sTask that makes it, if all products can read
  * that. Otherwise the products decide, and the elements are moved one by one or in short runs. */
@@ -49,6 +50,25 @@ static bool is_contracted_side(const struct side *x, const struct node *mma)
 	return true;
 }
 
+/* Are the columns those that the product contracts? If the product takes one element of each axis there, the rows tell. */
+static bool is_k_major(const struct node *mma, const struct shape2 *v, const struct side *rows, const struct side *cols)
+{
+	if (cols->n)
+		return !node_has_axis(mma, cols->axis[0]);
+	for (int i = 0; i < v->ncol && rows->n; i++)
+		if (!node_has_axis(mma, v->col[i]))
+			return node_has_axis(mma, rows->axis[0]);
+	return !node_has_axis(mma, v->col[0]);
+}
+
+/* Can the instructions of product s contract rows? Those for some types contract columns alone. */
+static bool may_contract_rows(const struct kernel *k, const struct stask *s)
+{
+	const struct matrix_instruction *by = instruction_for(k, seu_of(k, (int)(s - k->plan->graph->tasks.v)), s->work.type);
+
+	return by && by->loose >> s->work.type & 1;
+}
+
 bool lower_reads_operand(const struct kernel *k, const struct stask *s, int arg, const struct shape2 *v, bool *k_major)
 {
 	const struct node *mma = last_node_of(k, s);
@@ -60,9 +80,9 @@ bool lower_reads_operand(const struct kernel *k, const struct stask *s, int arg,
 
 	if (!v->ncol)
 		return false;
-	*k_major = !node_has_axis(mma, cols.n ? cols.axis[0] : v->col[0]);
+	*k_major = is_k_major(mma, v, &rows, &cols);
 	have = *k_major ? &rows : &cols;
-	if (have->n != own.n || !is_contracted_side(*k_major ? &cols : &rows, mma))
+	if ((!*k_major && !may_contract_rows(k, s)) || have->n != own.n || !is_contracted_side(*k_major ? &cols : &rows, mma))
 		return false;
 	for (int i = 0; i < own.n; i++)
 		if (have->axis[i] != own.axis[i])

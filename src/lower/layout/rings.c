@@ -184,15 +184,16 @@ static int64_t find_grain(const struct kernel *k, const struct ring *r, const st
 	return grain;
 }
 
-/* How wide panels may be: at most a row of the tensor, and a divisor of the grain (find_grain). */
+/* How wide panels may be: at most a row of the tensor, and a divisor of the grain (find_grain) ... */
 struct limits {
 	int64_t most, grain;
+	int64_t box;			/* ... and of what a box has of the contiguous axis; 0: no such limit */
 	int64_t widest, least;		/* panels of the target */
 };
 
 static bool may_be_wide(int64_t wide, struct limits x)
 {
-	return wide <= max_i64(x.most, x.least) && x.grain % wide == 0;
+	return wide <= max_i64(x.most, x.least) && x.grain % wide == 0 && x.box % wide == 0;
 }
 
 /* The widest panel whose rows are swizzled and make up the columns; 0 if there is none. */
@@ -232,6 +233,7 @@ static void choose_panels(const struct kernel *k, struct ring *r, const struct b
 	/* no box may be wider than the tensor: the copy engine faults */
 	int64_t most = r->engine ? tensor_row(k, b) : INT64_MAX;
 	struct limits limits = { most, operand ? find_grain(k, r, b, &by) : 0,
+		r->reordered ? lower_box_grain(k, b, &r->shape) : 0,
 		l->widest * 8 / bits, l->narrowest * 8 / bits };
 
 	if (operand && r->shape.ncol && !has_contracted_columns(k, r))
@@ -325,10 +327,13 @@ static enum err_code add_ring(struct kernel *k, int buffer, struct err *e)
 	if (r.one_slice && !loaded)
 		restrict_to_slice(k, b, &r.shape);
 	if (lower_is_shared_operand(k, buffer) && lower_make_readable(k, buffer, &r.shape))
-		r.engine = false;
+		r.engine = false;	/* unless it can follow that shape */
 	r.rows = r.full_rows = r.shape.rows;
 	r.cols = r.full_cols = r.shape.cols;
 	pad_operand(k, &r, b);
+	if (loaded && !r.engine && is_async_load(k, b->first) && lower_is_shared_operand(k, buffer))
+		r.engine = r.reordered = r.full_rows == r.shape.rows && r.full_cols == r.shape.cols &&
+			lower_box_grain(k, b, &r.shape);
 	choose_panels(k, &r, b);
 	r.slot_bytes = round_up(r.panel_bytes * (r.cols / r.panel_cols), k->target->shared.align);
 	r.offset = k->shared_bytes;

@@ -5,6 +5,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The number of a tensor map, which the kernel may have already. */
+static int map_number(struct lowering *c, const struct role_map *m)
+{
+	for (int i = 0; i < c->r->maps.n; i++) {
+		const struct role_map *x = &c->r->maps.v[i];
+
+		if (x->tensor == m->tensor && x->swizzle == m->swizzle && !memcmp(x->box, m->box, sizeof(m->box)) &&
+		    !memcmp(x->stride, m->stride, sizeof(m->stride)))
+			return i;
+	}
+	VEC_PUSH(c->a, &c->r->maps, *m);
+	return c->r->maps.n - 1;
+}
+
 int tensor_map(struct lowering *c, const struct stask *s, const struct node *n, const struct shape2 *v, int buffer,
 	int64_t rows, int64_t cols, int swizzle)
 {
@@ -25,14 +39,27 @@ int tensor_map(struct lowering *c, const struct stask *s, const struct node *n, 
 				if (b->axis[i] == x->term[k].axis && ints_hold(v->row, v->nrow, b->axis[i]))
 					m.box[d] = v->nrow == 1 ? rows : b->extent[i];
 	}
-	for (int i = 0; i < c->r->maps.n; i++) {
-		const struct role_map *x = &c->r->maps.v[i];
+	return map_number(c, &m);
+}
 
-		if (x->tensor == m.tensor && x->swizzle == swizzle && !memcmp(x->box, m.box, sizeof(m.box)))
-			return i;
+/* The tensor map for the boxes of a ring. */
+static int ring_map(struct lowering *c, const struct stask *s, const struct node *n, const struct ring *r)
+{
+	const struct tensor *t = &c->p->tensors.v[n->ref];
+	struct role_map m = { .tensor = n->ref, .rank = t->rank, .task = (int)(s - c->g->tasks.v), .swizzle = r->swizzle };
+	struct box_order order;
+
+	if (!r->reordered)
+		return tensor_map(c, s, n, &r->shape, r->buffer, r->box_rows, r->panel_cols, r->swizzle);
+	lower_order_box(c->k, r, &order);
+	for (int i = 0; i < t->rank; i++) {
+		m.dim[i] = c->p->axes.v[t->dim[order.dim[i]]].size;
+		m.box[i] = order.extent[i];
+		m.stride[i] = dtype_bits(t->type) / 8;
+		for (int d = order.dim[i] + 1; d < t->rank; d++)
+			m.stride[i] *= c->p->axes.v[t->dim[d]].size;
 	}
-	VEC_PUSH(c->a, &c->r->maps, m);
-	return c->r->maps.n - 1;
+	return map_number(c, &m);
 }
 
 /* Does the index have a different value for each combination of its axes? Only mixed-radix sums are recognized:
@@ -87,6 +114,28 @@ static int row_dimension(const struct lowering *c, const struct ring *r, const s
 	return NONE;
 }
 
+/* The first index in dimension d of a panel of a reordered ring. */
+static const struct num *reordered_corner(struct lowering *c, const struct stask *s, const struct ring *r,
+	const struct index_expr *x, const struct num *panel)
+{
+	const struct num *col = MUL(panel, N(c, r->panel_cols)), *at;
+	int64_t below = 1;
+
+	for (int i = 0; i < r->shape.nrow; i++)
+		c->axis_index[r->shape.row[i]] = N(c, 0);
+	for (int i = r->shape.ncol - 1; i >= 0; i--) {
+		int64_t extent = axis_extent(c, s, &r->shape, r->shape.col[i]);
+		const struct num *part = below > 1 ? DIV(col, N(c, below)) : col;
+
+		c->axis_index[r->shape.col[i]] = i ? MOD(part, N(c, extent)) : part;
+		below *= extent;
+	}
+	at = tensor_index(c, s, x, &r->shape, true);
+	for (int i = 0; i < shape_rank(&r->shape); i++)
+		c->axis_index[shape_axis(&r->shape, i)] = NULL;
+	return at;
+}
+
 /* One box: panel number `panel`, or this block's share of its rows. */
 static void add_box(struct lowering *c, const struct stask *s, const struct ring *r,
 	const struct node *n, const struct num *when, const struct num *panel, struct role_op *o)
@@ -97,13 +146,18 @@ static void add_box(struct lowering *c, const struct stask *s, const struct ring
 	const struct buffer *buf = &c->g->buffers.v[r->buffer];
 	int64_t first = r->first_row * r->swizzle + r->first_col / r->panel_cols * r->panel_bytes;
 	int64_t part = 0;
+	struct box_order order;
 	struct role_box *b = VEC_ADD(c->a, &o->u.boxes.boxes);
 
 	*b = (struct role_box){ .when = when };
 	for (int i = 0; i < buf->naxes; i++)
 		if (buf->axis[i] == s->split_axis)
 			part = buf->extent[i];
-	for (int d = t->rank - 1; d >= 0; d--) {
+	if (r->reordered)
+		lower_order_box(c->k, r, &order);
+	for (int i = 0; i < t->rank && r->reordered; i++)
+		b->corner[i] = reordered_corner(c, s, r, &n->index[order.dim[i]], panel);
+	for (int d = t->rank - 1; d >= 0 && !r->reordered; d--) {
 		const struct num *at = tensor_index(c, s, &n->index[d], &r->shape, false);
 
 		for (int i = 0; i < n->index[d].n && s->slices > 1; i++)
@@ -164,7 +218,7 @@ void select_boxes(struct lowering *c, const struct kentry *x, const struct ring 
 	o->u.boxes.flag = x->flag;
 	o->u.boxes.n = instance_number(c, s->loop);
 	o->u.boxes.bytes = c->k->flags.v[x->flag].bytes;
-	o->u.boxes.map = tensor_map(c, s, n, &r->shape, r->buffer, r->box_rows, r->panel_cols, r->swizzle);
+	o->u.boxes.map = ring_map(c, s, n, r);
 	o->u.boxes.ring = c->k->ring_of[r->buffer];
 	o->u.boxes.multicast = r->share != SHARE_NONE;
 	o->u.boxes.once = !o->u.boxes.multicast && is_read_once(c, s, n);

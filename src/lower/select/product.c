@@ -276,15 +276,15 @@ enum err_code find_matrix_instruction(struct lowering *c, const struct stask *s,
 	return OK;
 }
 
-/* Only operands of some types may be in registers, or have another axis than the contracted one contiguous. */
-static enum err_code check_operands(const struct stask *s, const struct product *p, struct err *e)
+/* Only operands of some types may be in registers. */
+static enum err_code check_registers(const struct lowering *c, const struct stask *s, const struct product *p, struct err *e)
 {
-	bool loose = p->by->loose >> s->work.type & 1;
+	const char *name = c->g->buffers.v[p->pa].name;
 
-	if (p->registers ? loose && p->by->a & FROM_REGISTERS : loose || (p->a.k_major && p->b.k_major))
+	if (p->by->loose >> s->work.type & 1 && p->by->a & FROM_REGISTERS)
 		return OK;
-	return err_set(e, ERR_ILLEGAL, s->loc, "'%s': the matrix unit takes operands of %s out of shared memory "
-		"alone, and the axis that it contracts must be the contiguous one", s->name, dtype_name(s->work.type));
+	return err_set(e, ERR_ILLEGAL, s->loc, "'%s' takes '%s' out of registers, and the matrix unit takes operands of %s "
+		"out of shared memory alone: let another lane make '%s'", s->name, name, dtype_name(s->work.type), name);
 }
 
 static enum err_code find_product(struct lowering *c, const struct kentry *x, struct product *p, struct err *e)
@@ -305,9 +305,8 @@ static enum err_code find_product(struct lowering *c, const struct kentry *x, st
 	TRY(find_first_line(c, s, &p->b, &c->g->buffers.v[p->pb], shape, p->sum->width, &p->first_b, e));
 	split_columns(c, p);
 	if (p->registers)
-		return check_operands(s, p, e);
+		return check_registers(c, s, p, e);
 	TRY(find_operand(c, x, 0, &p->a, e));
-	TRY(check_operands(s, p, e));
 	return find_first_line(c, s, &p->a, &c->g->buffers.v[p->pa], shape, p->sum->height, &p->first_a, e);
 }
 
