@@ -304,6 +304,8 @@ static const char *cure(lua_State *L, int idx, const char *expected, const char 
 		return lua_pushfstring(L, "; mr.device %s gives it", got);
 	if (strcmp(expected, "graph") == 0 && strcmp(got, "millrace.program") == 0)
 		return "; prog:graph{tile={...}} makes one of it";
+	if (strcmp(expected, "graph") == 0 && strcmp(got, "program") == 0)
+		return "; with sizes and a tile it gives one, as in prog{m=4096, n=4096}:graph{tile={m=128}}";
 	if (strcmp(expected, "program with sizes") == 0 && strcmp(got, "program") == 0)
 		return "; give it sizes, as in prog{m=4096, n=4096}";
 	if (strcmp(expected, "value") == 0 && strcmp(got, "tensor") == 0)
@@ -321,11 +323,45 @@ void throw_type(lua_State *L, int idx, const char *what, const char *expected)
 
 /* classes and boxes ------------------------------------------------------ */
 
+/* How an object that has a member is made of one that has it not. */
+static const struct way { const char *of, *class_name, *made; } ways[] = {
+	{ PLAN_CLASS, TIMELINE_CLASS, "plan:simulate()" }, { PLAN_CLASS, KERNEL_CLASS, "plan:compile()" },
+	{ PLAN_CLASS, GRAPH_CLASS, "plan.graph" }, { GRAPH_CLASS, PROGRAM_CLASS, "graph.program" },
+	{ PROGRAM_CLASS, GRAPH_CLASS, "prog:graph{tile={...}}" },
+};
+
+/* Has the class such a method (or field)? */
+static bool class_has(lua_State *L, const char *class_name, const char *kind, const char *name)
+{
+	int top = lua_gettop(L);
+	bool has = luaL_getmetatable(L, class_name) == LUA_TTABLE && lua_getfield(L, -1, kind) == LUA_TTABLE &&
+		lua_getfield(L, -1, name) != LUA_TNIL;
+
+	lua_settop(L, top);
+	return has;
+}
+
+const char *push_way_to(lua_State *L, const char *of, const char *name)
+{
+	for (int i = 0; i < LEN(ways); i++) {
+		bool method = class_has(L, ways[i].class_name, "methods", name);
+
+		if ((!of || !strcmp(of, ways[i].of)) && (method || class_has(L, ways[i].class_name, "fields", name)))
+			return lua_pushfstring(L, "%s%s%s%s", ways[i].made, method ? ":" : ".", name, method ? "()" : "");
+	}
+	return NULL;
+}
+
 /* Kernels for the CPU are kernels. */
 static int missing_member(lua_State *L)
 {
-	const char *kind = "object", *point;
+	const char *kind = "object", *point, *way = NULL;
 
+	if (lua_type(L, 2) == LUA_TSTRING && is_strict(L) && luaL_getmetafield(L, 1, "__name") == LUA_TSTRING)
+		way = push_way_to(L, lua_tostring(L, -1), lua_tostring(L, 2));
+	if (way)
+		throw_msg(L, "%s has no '%s'; did you mean %s?", strchr(lua_tostring(L, -2), '.') + 1, lua_tostring(L, 2), way);
+	lua_settop(L, 2);
 	if (luaL_getmetafield(L, 1, "__name") == LUA_TSTRING) {
 		kind = lua_tostring(L, -1);	/* which the metatable keeps */
 		point = strchr(kind, '.');

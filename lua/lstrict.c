@@ -5,13 +5,13 @@
 #include "lcore.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { NAMES_MAX = 1024 };
 
-/* Is a missing name an error in the Lua function that reads it, the caller of the running C function? */
-static bool reader_is_strict(lua_State *L)
+bool is_strict(lua_State *L)
 {
 	enum strict strict = host_of(L)->strict;
 	lua_Debug ar;
@@ -62,7 +62,7 @@ int missing_field(lua_State *L, const char *kind, int one, int two)
 {
 	const char *name, *near;
 
-	if (lua_type(L, 2) == LUA_TSTRING && reader_is_strict(L)) {
+	if (lua_type(L, 2) == LUA_TSTRING && is_strict(L)) {
 		name = lua_tostring(L, 2);
 		near = near_key(L, name, one, two, NULL, 0);
 		if (near)
@@ -126,7 +126,7 @@ static int global_index_l(lua_State *L)
 
 	lua_settop(L, 2);
 	lua_pushvalue(L, 2);
-	if (lua_rawget(L, lua_upvalueindex(1)) != LUA_TNIL || lua_type(L, 2) != LUA_TSTRING || !reader_is_strict(L))
+	if (lua_rawget(L, lua_upvalueindex(1)) != LUA_TNIL || lua_type(L, 2) != LUA_TSTRING || !is_strict(L))
 		return 0;
 	name = lua_tostring(L, 2);
 	if (strlen(name) > 1)		/* one letter is near to every other one */
@@ -163,6 +163,40 @@ static void set_unless(lua_State *L, const char *key, lua_CFunction f, int seen)
 		lua_setfield(L, -3, key);
 	}
 	lua_pop(L, 1);
+}
+
+void push_name_hint(lua_State *L, const char *msg)
+{
+	const char *at = strstr(msg, "a nil value ("), *near = NULL, *of = "", *end;
+	char name[64];
+
+	lua_pushliteral(L, "");
+	if (!at || host_of(L)->strict != STRICT_OFF)
+		return;
+	at += strlen("a nil value (");
+	end = strchr(at, '\'');
+	snprintf(name, sizeof(name), "%.*s", end ? (int)strcspn(end + 1, "'") : 0, end ? end + 1 : "");
+	if (!strncmp(at, "global '", 8) && strlen(name) > 1) {
+		lua_pushglobaltable(L);
+		near = near_key(L, name, lua_gettop(L), 0, NULL, 0);
+		if (!near) {
+			lua_getfield(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
+			lua_getfield(L, -1, "millrace");
+			near = near_key(L, name, lua_gettop(L), 0, NULL, 0);
+			of = "mr.";
+		}
+		if (near) {
+			lua_pushfstring(L, "; did you mean '%s%s'?", of, near);
+			return;
+		}
+	} else if (!strncmp(at, "method '", 8)) {
+		near = push_way_to(L, NULL, name);
+		if (near) {
+			lua_pushfstring(L, "; did you mean %s?", near);
+			return;
+		}
+	}
+	lua_pushstring(L, strstr(msg, "attempt to call a nil value (") ? "; millrace -s says which name is wrong" : "");
 }
 
 void strict_set(lua_State *L, enum strict strict)

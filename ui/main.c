@@ -164,6 +164,28 @@ static int push_arguments(lua_State *L, const struct options *o)
 	return n;
 }
 
+/* help([topic]), also in what is given on the command line or in a pipe */
+static int help_l(lua_State *L)
+{
+	lua_getglobal(L, "require");
+	lua_pushliteral(L, "millrace.help");
+	lua_call(L, 1, 1);
+	lua_insert(L, 1);
+	lua_call(L, lua_gettop(L) - 1, 0);
+	return 0;
+}
+
+/* Load what is typed without a prompt: there the word help alone calls it, as at the prompt. */
+static int load_typed(lua_State *L, const char *text, size_t len, const char *name)
+{
+	size_t at = strspn(text, " \t\n");
+	bool help = !strncmp(text + at, "help", 4) && at + 4 + strspn(text + at + 4, " \t\n;") == len;
+
+	lua_pushcfunction(L, help_l);
+	lua_setglobal(L, "help");
+	return help ? user_load(L, "help()", 6, name) : user_load(L, text, len, name);
+}
+
 /* Call a chunk with its arguments, which are on the stack; false if loading or calling it failed. */
 static bool call_chunk(lua_State *L, int loaded, int nargs)
 {
@@ -203,7 +225,7 @@ static int load_stream(lua_State *L, FILE *f, const char *name)
 
 	if (push_stream(L, f, name)) {
 		text = lua_tolstring(L, -1, &len);
-		loaded = user_load(L, text, len, name);
+		loaded = f == stdin ? load_typed(L, text, len, name) : user_load(L, text, len, name);
 	}
 	lua_remove(L, -2);
 	return loaded;
@@ -281,7 +303,7 @@ static bool run_options(lua_State *L, const struct options *o)
 		if (s[0] != '-' || s[1] != 'e')
 			continue;
 		s = s[2] ? s + 2 : o->argv[++i];
-		if (!call_chunk(L, user_load(L, s, strlen(s), "(command line)"), 0))
+		if (!call_chunk(L, load_typed(L, s, strlen(s), "(command line)"), 0))
 			return false;
 	}
 	return true;

@@ -172,7 +172,7 @@ static void add_trace(lua_State *L, luaL_Buffer *b, const char *msg)
 
 static int on_error(lua_State *L)
 {
-	const char *msg;
+	const char *msg, *hint;
 	luaL_Buffer b;
 
 	if (lua_islightuserdata(L, 1))
@@ -181,10 +181,11 @@ static int on_error(lua_State *L)
 	msg = error_text(L);
 	if (host_of(L)->interrupted)
 		return 1;
+	push_name_hint(L, msg);
+	hint = lua_tostring(L, -1);
 	luaL_buffinit(L, &b);
 	luaL_addstring(&b, msg);
-	if (host_of(L)->strict == STRICT_OFF && strstr(msg, "attempt to call a nil value ("))
-		luaL_addstring(&b, "; millrace -s says which name is wrong");
+	luaL_addstring(&b, hint);
 	add_trace(L, &b, msg);
 	luaL_pushresult(&b);
 	return 1;
@@ -305,7 +306,9 @@ void user_report(lua_State *L, const char *prefix)
 	int n = source_line(L, msg, line);
 
 	fflush(stdout);
-	fprintf(stderr, "%s%s%.*s%s\n", colour ? "\033[31m" : "", prefix, (int)head, msg, colour ? "\033[0m" : "");
+	fprintf(stderr, "%s%s%.*s%s%s\n", colour ? "\033[31m" : "", prefix, (int)head, msg, strstr(msg,
+		": function arguments expected near ") ? "; a method is called with (), as in plan:check(), and a "
+		"field read with a point" : "", colour ? "\033[0m" : "");
 	if (n)
 		fprintf(stderr, "  %d | %s\n", n, line);
 	if (msg[head])

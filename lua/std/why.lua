@@ -7,6 +7,7 @@ local raise = core.raise
 
 local LEAST <const> = suggest.LEAST
 local BINDS <const> = 0.85                              -- of the time a unit is at work that binds
+local LANE_BINDS <const> = 0.95                         -- the same of a lane: less, and others may be worth more
 
 ---- what binds -----------------------------------------------------------------------------
 
@@ -34,31 +35,35 @@ local function power_of(energy)
   return table.concat(texts, ", ")
 end
 
--- The lane that waits least, of those that do not only feed others: it is critical. Of its waiting,
--- that which takes most.
-local function waits(tl)
-  local busy, sums = {}, {}
+-- The lane that waits least, of those that do not only feed others: it is critical. Its name, the share of the time that it is at
+-- work, and the sTask that takes most of that; then of its waiting, that which takes most, and its share.
+local function critical(tl)
+  local busy, waits, works = {}, {}, {}
   for _, part in ipairs((core.blame(tl))) do
     local lane = part.lane
     if not part.feeds then
-      busy[lane], sums[lane] = busy[lane] or 0, sums[lane] or {}
-      if part.awaited then
-        sums[lane][part.awaited] = (sums[lane][part.awaited] or 0) + part.share
-      else
-        busy[lane] = busy[lane] + part.share
-      end
+      busy[lane], waits[lane], works[lane] = busy[lane] or 0, waits[lane] or {}, works[lane] or {}
+      local sums, key = works[lane], part.task
+      if part.awaited then sums, key = waits[lane], part.awaited else busy[lane] = busy[lane] + part.share end
+      sums[key] = (sums[key] or 0) + part.share
     end
   end
-  local lane = greatest(busy)
-  local text, most = greatest(lane and sums[lane] or {})
-  return text and ("%s waits %.0f %% of the time for %s"):format(lane, 100 * most, text) or "lanes wait"
+  local lane, share = greatest(busy)
+  return lane, share, (greatest(lane and works[lane] or {})), greatest(lane and waits[lane] or {})
 end
 
 local function what_binds(tl)
   local unit, share = greatest(tl.utilization)
   local text = ("%s binds: it is at work %.0f %% of the time"):format(unit, 100 * share)
   if share <= BINDS then
-    text = ("no unit binds: %s is at work %.0f %% of the time, and %s"):format(unit, 100 * share, waits(tl))
+    local lane, busy, work, awaited, most = critical(tl)
+    if busy and busy > LANE_BINDS then
+      text = ("lane %s binds: it is at work %.0f %% of the time, most of it with %s, while %s is %.0f %%"):format(lane, 100 * busy,
+        work, unit, 100 * share)
+    else
+      text = ("no unit binds: %s is at work %.0f %% of the time, and %s"):format(unit, 100 * share,
+        awaited and ("%s waits %.0f %% of the time for %s"):format(lane, 100 * most, awaited) or "lanes wait")
+    end
   end
   if tl.clock_hz and tl.clock_hz < tl.full_clock_hz then
     text = ("%s; power holds the clock at %.2f of %.2f GHz (%s of it)"):format(text, tl.clock_hz / 1e9,
@@ -85,8 +90,12 @@ local function why(tl)
   if not core.is(tl, "millrace.timeline") then raise "why: timeline expected" end
   if tl.measured then raise "why: this timeline is measured; ask the simulated one" end
   local plan = core.plan_of(tl)
-  local now = plan:check() and plan:simulate()
-  if not now or now.seconds ~= tl.seconds then raise "why: the plan has changed since" end
+  local legal, problems = plan:check()
+  local good, now = core.try(plan.simulate, plan)
+  if not good or now.seconds ~= tl.seconds then raise "why: the plan has changed since; simulate it again" end
+  if not legal then
+    raise(("why: the plan is not legal: %s: %s; plan:suggest() says what makes it so"):format(problems[1].code, problems[1].message))
+  end
   local found = suggest.try(plan, changes.of(plan, false, now.seconds), now.seconds)
   local out, lines, kind = {binds = what_binds(now)}, {}, nil
   lines[1] = out.binds

@@ -57,6 +57,15 @@ t_is 'on stderr only' "$(<"$T/out")" ''
 printf 'local t = {}\nt:nothing()\n' >"$T/call.lua"
 t_cmd 'a call of a name that is wrong' 1 "$MILLRACE" "$T/call.lua"
 t_err 'says how to find it' "nil value \(method 'nothing'\); millrace -s says which name is wrong$"
+for case in 'prnt(1)|global .prnt.\); did you mean .print.\?$' 'plam.x = 1|global .plam.\); did you mean .mr.plan.\?$' \
+	'mr.load_plan("gemm_cooperative"):why()|method .why.\); did you mean plan:simulate\(\):why\(\)\?$' \
+	'mr:plan|arguments expected near <eof>; a method is called with \(\), as in plan:check\(\)'; do
+	t_cmd "a hint without a prompt: ${case%%|*}" 1 "$MILLRACE" -e "${case%%|*}"
+	t_err 'says what was meant' "${case#*|}"
+done
+t_cmd 'help on the command line' 0 "$MILLRACE" -e 'help "lane"'
+t_like 'prints help' "$(<"$T/out")" '^lane$'
+t_is 'the word alone, in a pipe' "$(echo help | "$MILLRACE")" "$("$MILLRACE" -e 'help()')"
 printf 'x = = 1\n' >"$T/syntax.lua"
 t_cmd 'a syntax error in a script' 1 "$MILLRACE" "$T/syntax.lua"
 t_err 'names file and line' "^millrace: $T/syntax\.lua:1: unexpected symbol"

@@ -948,6 +948,11 @@ for what, change in ordered{
 end
 still_works "metatables"
 
+refuses("local mr = require 'millrace'; mr.plan(mr.examples.gemm)", "user.lua:1: plan: graph expected, got program; with sizes and " ..
+  "a tile it gives one, as in prog{m=4096, n=4096}:graph{tile={m=128}}")
+refuses("local mr = require 'millrace'; mr.strict(); local p <close> = setmetatable({}, {__close = function() mr.strict(false) end}); " ..
+  "mr.load_plan 'gemm_cooperative':why()", "user.lua:1: plan has no 'why'; did you mean plan:simulate():why()?")
+
 -- What scripts do while the collector runs, and with tables that change -----------------
 
 for _ = 1, 30 do

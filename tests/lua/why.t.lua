@@ -104,6 +104,12 @@ like(text, '\nplan:move%(.-"load_[ab]".-, {', "loads elsewhere, or earlier, help
 like(gemm{rings = 4, k = 16384}:simulate():why(), "^tensor binds: it is at work %d+ %% of the time", "deep rings: products bind")
 like(mr.load_plan "gemm_cooperative":simulate():why(), "^tensor binds: it is at work 9[89] %% of the time; " ..
   "power holds the clock at 1%.%d%d of 1%.[78]%d GHz %(product %d+ %%, l2 %d+ %% of it%)\n", "and power, with what takes it")
+local serial = mr.plan(mr.examples.gemm{m = 1024, n = 1024, k = 1024}:graph{tile = {m = 128, n = 128, k = 64}}, mr.device "h200")
+for _, t in ipairs(serial.tasks) do serial:append(t.name) end
+serial:fill_waits()
+serial:move("mma", {seu = "cuda"})
+like(serial:simulate():why(), "^lane c0 binds: it is at work %d+ %% of the time, most of it with mma, while cuda is %d+ %%",
+  "a product on CUDA cores: the lane that computes it binds")
 local tl = mr.load_plan "attention_d128":simulate{events = 0}
 like(tl:why(), "^no unit binds: tensor.*\nplan:", "a timeline without events")
 is(tostring(tl:why()), tostring(tl:why()), "says the same again")
@@ -118,6 +124,11 @@ tl = plan:simulate()
 plan:buffers{a = 2}
 local fine, message = pcall(tl.why, tl)
 ok(not fine and message:find("why: the plan has changed since", 1, true), "a plan that was changed", message)
+plan = mr.load_plan "attention_serial"
+plan:lane("c0", {registers = 144})
+tl = plan:simulate()
+fine, message = pcall(tl.why, tl)
+ok(not fine and message:find("why: the plan is not legal: registers: lane 'c0' needs", 1, true), "a plan that never was legal", message)
 fine, message = pcall(tl.why, 1)
 ok(not fine and message:find("why: timeline expected", 1, true), "no timeline", message)
 local traced = gemm{rings = 2}:compile{target = "host"}:trace{}
