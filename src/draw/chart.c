@@ -152,17 +152,24 @@ void chart_init(struct chart *c, const struct timeline *t, const struct timeline
 	c->overview = v->overview && c->seen.n > MANY * c->cols ? v->overview : NULL;
 }
 
+static bool is_letter(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+/* "qk" of "mma_qk"; but "mma_2", as a number alone would be taken for an iteration. */
 static const char *brief_name(const char *name)
 {
 	const char *last = strrchr(name, '_');
 
-	return last && last[1] ? last + 1 : name;
+	return last && is_letter(last[1]) ? last + 1 : name;
 }
 
-/* Is it a letter that no other one has, and that cannot be taken for 0, 1 or another letter? */
+/* Is it a letter that no other one has, and that cannot be taken for 0, 1, another letter, or a mark of a cause
+ * (cause_mark)? */
 static bool is_free(char c, const bool *taken)
 {
-	return c && !strchr("iIjJlLoO", c) && ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')) && !taken[(unsigned char)c];
+	return c && !strchr("iIjJlLoOwud", c) && is_letter(c) && !taken[(unsigned char)c];
 }
 
 /* The first free letter of the brief name, of the name, of the alphabet. */
@@ -236,9 +243,12 @@ struct task_key *task_keys(struct arena *a, const struct graph *g)
 	return key;
 }
 
-char cause_letter(int cause)
+const char *cause_mark(int cause)
 {
-	return cause > CAUSE_NONE && cause < CAUSES ? "woumd"[cause - CAUSE_WAIT] : '\0';
+	static const char *const marks[CAUSES] = { [CAUSE_WAIT] = "w", [CAUSE_ISSUE_ORDER] = "o", [CAUSE_SEU] = "u",
+		[CAUSE_MEMORY] = "mem", [CAUSE_DRAIN] = "d" };
+
+	return cause > CAUSE_NONE && cause < CAUSES ? marks[cause] : "";
 }
 
 struct reason event_held_for(const struct plan *p, const struct event *e)

@@ -179,19 +179,20 @@ static void draw_wait(const struct chart *c, struct cells *out, int x, int y, in
 {
 	const struct event *e = &c->line->events.v[s->event];
 	struct reason r = s->part == PART_HELD ? event_held_for(c->t->plan, e) : (struct reason){ e->cause, e->cause_task };
-	char letter[2] = { cause_letter(r.cause), '\0' }, text[96] = "";
+	const char *mark = cause_mark(r.cause);
+	char text[96] = "";
 	int w;
 
 	cells_fill(out, x, y, n, "·", FAINT);
-	if (!letter[0] || n < 3)
+	if (!mark[0] || n < text_width(mark) + 2)
 		return;
 	if (r.task >= 0 && r.task < c->g->tasks.n) {
-		snprintf(text, sizeof(text), "%s:%s", letter, c->g->tasks.v[r.task].name);
+		snprintf(text, sizeof(text), "%s:%s", mark, c->g->tasks.v[r.task].name);
 		if (text_width(text) > n - 2)
-			snprintf(text, sizeof(text), "%s:%s", letter, c->key[r.task].letter);
+			snprintf(text, sizeof(text), "%s:%s", mark, c->key[r.task].letter);
 	}
 	if (!text[0] || text_width(text) > n - 2)
-		snprintf(text, sizeof(text), "%s", letter);
+		snprintf(text, sizeof(text), "%s", mark);
 	w = text_width(text);
 	cells_text(out, x + (n - w) / 2, y, w, text, FAINT);
 }

@@ -103,8 +103,8 @@ struct task_key {
 /* By sTask of the graph; in `a`. */
 struct task_key *task_keys(struct arena *a, const struct graph *g);
 
-/* 'w', 'o', 'u', 'm', 'd', or '\0' for CAUSE_NONE; what each means is in the legends. */
-char cause_letter(int cause);
+/* "w", "o", "u", "mem", "d", or "" for CAUSE_NONE; what each means is in the legends. No sTask has one as its letter. */
+const char *cause_mark(int cause);
 
 struct reason {
 	int cause, task;		/* enum cause; NONE */

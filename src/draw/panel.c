@@ -202,7 +202,7 @@ static void draw_tail(struct panel *n, const struct event *e, const struct panel
 static void draw_wait(struct panel *n, const struct event *e, struct panel_row *r, int64_t begin,
 	int64_t end, struct reason why)
 {
-	const char *letter = (char[]){ cause_letter(why.cause), '\0' }, *text;
+	const char *mark = cause_mark(why.cause), *text;
 	int64_t waited = end - begin;
 	double x, w;
 	bool low;
@@ -223,13 +223,13 @@ static void draw_wait(struct panel *n, const struct event *e, struct panel_row *
 	s->tip = arena_strf(n->p->arena, "%s %d waits %s cycles %s", n->c.g->tasks.v[e->task].name,
 		e->seq, unit_count(waited).s, reason_text(n->p->arena, n->c.g, why));
 	shape_move(s, MOTION_GROW, (double)begin, (double)end);
-	if (!*letter || w < 14)
+	if (!*mark || w < fmax(14, picture_width(mark, SMALL, false) + 4))
 		return;
 	n->drawn |= (unsigned)DRAWN_CAUSE << why.cause;
-	text = why.task < 0 || why.task >= n->c.g->tasks.n ? arena_strdup(n->p->arena, letter) :
-		arena_strf(n->p->arena, "%s:%s", letter, n->c.g->tasks.v[why.task].name);
+	text = why.task < 0 || why.task >= n->c.g->tasks.n ? mark :
+		arena_strf(n->p->arena, "%s:%s", mark, n->c.g->tasks.v[why.task].name);
 	if (picture_width(text, SMALL, false) > w - 8)
-		text = arena_strdup(n->p->arena, letter);
+		text = mark;
 	s = picture_text(n->p, x + w / 2, r->y + r->h - (low ? 5 : 2.5), ANCHOR_MIDDLE, SMALL, INK_FAINT, text);
 	panel_appear(s, x, w, begin, end);
 }

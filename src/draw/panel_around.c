@@ -5,9 +5,12 @@
 #include "draw/panel.h"
 #include "draw/units.h"
 
-enum { AXIS_GAP = 90, TITLE_LEAST = 18, TEXT_BRIEF = 13, BAND = 18, BRACKET = 20, USE_ROW = 30, STEPS = 4 };
+enum {
+	AXIS_GAP = 90, TITLE_LEAST = 18, TEXT_BRIEF = 13, BAND = 18, BAND_MARGIN = 12, BRACKET = 20, NAME_GAP = 12,
+	USE_ROW = 30, STEPS = 4,
+};
 
-static const double NEARLY = 0.02;	/* an interval that is off by less is drawn as the interval */
+static const double NEARLY = 0.02;	/* two starts that are off by more do not show the interval */
 
 const char *program_text(struct arena *a, const struct program *p)
 {
@@ -117,17 +120,19 @@ double picture_top(struct picture *p, const struct picture_options *o, const cha
 static const char *const stages[] = { "prologue", "steady state", "epilogue" };
 static const char *const short_stages[] = { "", "steady", "" };
 
-static void draw_band(struct panel *n, double y, int64_t from, int64_t to, int stage)
+/* Not over the bands before, which end at *done. */
+static void draw_band(struct panel *n, double y, int64_t from, int64_t to, int stage, double *done)
 {
-	double x = fmax(panel_x(n, from), n->x0), end = fmin(panel_x(n, to), n->x1);
+	double x = fmax(panel_x(n, from), *done), end = fmin(panel_x(n, to), n->x1), margin = BAND_MARGIN;
 	const char *text = stages[stage];
 
 	if (end - x < 2)
 		return;
+	*done = end;
 	picture_rect(n->p, x, y + BAND - 5, end - x - 1, 4, INK_PROLOGUE + stage, INK_NONE);
-	if (picture_width(text, SMALL, false) > end - x - 4)
+	if (picture_width(text, SMALL, false) > end - x - margin)
 		text = short_stages[stage];
-	if (picture_width(text, SMALL, false) <= end - x - 4)
+	if (picture_width(text, SMALL, false) <= end - x - margin)
 		picture_text(n->p, (x + end) / 2, y + BAND - 8, ANCHOR_MIDDLE, SMALL, INK_FAINT, text);
 }
 
@@ -139,23 +144,53 @@ static void draw_bracket(struct panel *n, double x, double w, double y, int ink)
 	picture_rect(n->p, x + w - 2.4, y - 6, 2.4, 12, ink, INK_NONE);
 }
 
-/* Write the name of a bracket from x to `end` at its right, or at its left, or into it, where there is space; returns
- * where the name ends if it is at its right, else `end`. */
-static double draw_bracket_name(struct panel *n, double x, double end, double y, int ink, const char *name)
-{
-	double w = picture_width(name, 13, true);
+/* Names of brackets, at most two in one row; of those that are one, the other has no text. */
+struct bracket_name {
+	const char *text;
+	int ink;
+	double w;
+};
 
-	if (end + 6 + w <= n->p->width - 4) {
-		picture_bold(n->p, end + 6, y + 5, ANCHOR_LEFT, 13, ink, name);
-		return end + 6 + w;
+static void draw_bracket_name(struct panel *n, const struct bracket_name *name, double x, double y)
+{
+	if (name->text)
+		picture_bold(n->p, x, y + 5, ANCHOR_LEFT, 13, name->ink, name->text);
+}
+
+/* Into the bracket, whose line ends around it. */
+static void draw_name_inside(struct panel *n, const struct bracket_name *name, double x, double y)
+{
+	if (name->text)
+		picture_rect(n->p, x - 4, y - 6, name->w + 8, 12, INK_PAPER, INK_NONE);
+	draw_bracket_name(n, name, x, y);
+}
+
+/* Write the names of a bracket from x to `end`: both at its right, the first there and the second at its left or in it, both
+ * at its left, or, where there is no other space, both in it. */
+static void draw_bracket_names(struct panel *n, double x, double end, double y, struct bracket_name *first,
+	struct bracket_name *second)
+{
+	double right = n->p->width - 4 - (end + 6), left = x - 6 - n->x0, both;
+
+	first->w = picture_width(first->text, 13, true);
+	second->w = second->text ? picture_width(second->text, 13, true) : 0;
+	both = first->w + NAME_GAP + second->w;
+	if (first->w <= right) {
+		draw_bracket_name(n, first, end + 6, y);
+		if (both <= right)
+			draw_bracket_name(n, second, end + 6 + first->w + NAME_GAP, y);
+		else if (second->w <= left)
+			draw_bracket_name(n, second, x - 6 - second->w, y);
+		else
+			draw_name_inside(n, second, fmin(x + 16, n->p->width - 4 - second->w), y);
+	} else if (both <= left) {
+		draw_bracket_name(n, second, x - 6 - both, y);
+		draw_bracket_name(n, first, x - 6 - first->w, y);
+	} else {
+		x = fmax(n->x0, fmin(x + 16, n->p->width - 4 - both));
+		draw_name_inside(n, first, x, y);
+		draw_name_inside(n, second, x + first->w + NAME_GAP, y);
 	}
-	if (x - 6 - w >= n->x0) {
-		picture_bold(n->p, x - 6, y + 5, ANCHOR_RIGHT, 13, ink, name);
-		return end;
-	}
-	picture_rect(n->p, x + 12, y - 6, w + 8, 12, INK_PAPER, INK_NONE);
-	picture_bold(n->p, x + 16, y + 5, ANCHOR_LEFT, 13, ink, name);
-	return end;
 }
 
 /* The first tile in sight that has a steady state. */
@@ -170,41 +205,48 @@ static bool first_steady(const struct panel *n, int64_t *from, int64_t *to)
 	return false;
 }
 
-double panel_strip_height(const struct panel *n)
-{
-	int64_t from, to;
-
-	return first_steady(n, &from, &to) ? BAND + (n->brief ? 1 : 2) * BRACKET + 4 : n->c.line->ii > 0 ? 4 : 0;
-}
-
 /* Where the bar of an event begins. */
 static double bar_x(const struct panel *n, const struct event *e)
 {
 	return panel_x(n, event_is_async(&n->c, e) ? event_seu_begin(e) : e->start);
 }
 
-/* Two starts of one sTask, in sight and in the steady state, that are as far from each other as the interval says, or as
- * nearly as any; the sTasks that take most of an iteration are seen best, but copies are made ahead. Times are cycles.
- * Returns how many iterations lie between them; 0: there are none. */
-static int find_interval(const struct panel *n, int64_t from, double *begin, double *length)
+/* The steady state of a tile; it stays empty if there is none. */
+static struct lookup_span steady_of(const struct panel *n, int tile)
 {
-	double least = INFINITY;
-	int found = 0;
+	struct lookup_span all, steady = { 0 };
 
-	for (int step = 1; step <= STEPS && least > NEARLY; step++) {
+	if (!lookup_steady(n->c.lookup, tile, &all.begin, &steady.begin, &steady.end, &all.end))
+		return (struct lookup_span){ 0 };
+	return steady;
+}
+
+/* Two starts of one sTask, in sight and in the steady state of their tile, that are as far from each other as the interval
+ * says, or nearly; the sTasks that take most of an iteration are seen best, but copies are made ahead. Returns how many
+ * iterations lie between them, as few as possible; 0: there are none. */
+static int find_interval(const struct panel *n, double *begin, double *length)
+{
+	double scale = (n->x1 - n->x0) / (double)(n->c.to - n->c.from), least = NEARLY;
+	struct lookup_span steady = { 0 };
+	int found = 0, tile = NONE;
+
+	for (int step = 1; step <= STEPS && !found; step++) {
 		for (int t = 0; t < n->c.g->tasks.n; t++) {
 			const struct stask *s = &n->c.g->tasks.v[t];
 			const struct lookup_list *list = &n->c.lookup->of_task[t];
 
 			for (int i = 0; i + step < list->n && s->loop == n->c.line->ii_loop && s->kind != TASK_LOAD; i++) {
 				const struct event *e = &n->c.line->events.v[list->v[i]], *f = &n->c.line->events.v[list->v[i + step]];
-				double x = bar_x(n, e), w = bar_x(n, f) - x, cycles = (double)(n->c.to - n->c.from) * w / (n->x1 - n->x0);
-				double off = fabs(cycles / step / n->c.line->ii - 1);
+				double x = bar_x(n, e), w = bar_x(n, f) - x, off = fabs(w / scale / step / n->c.line->ii - 1);
 
-				if (x < n->x0 || e->start < from || e->tile != f->tile || off > least - NEARLY / 10)
+				if (x < n->x0 || e->tile != f->tile || off > least - (found ? NEARLY / 10 : 0))
 					continue;
 				if (x + w > n->x1)
 					break;
+				if (e->tile != tile)
+					steady = steady_of(n, tile = e->tile);
+				if (e->start - e->before < steady.begin || f->start >= steady.end)
+					continue;
 				least = off;
 				found = step;
 				*begin = x;
@@ -212,55 +254,69 @@ static int find_interval(const struct panel *n, int64_t from, double *begin, dou
 			}
 		}
 	}
-	return found;
+	return *length < 6 ? 0 : found;
+}
+
+double panel_strip_height(const struct panel *n)
+{
+	int64_t from, to;
+	double x, w = 0;
+
+	if (!first_steady(n, &from, &to))
+		return n->c.line->ii > 0 ? 4 : 0;
+	return BAND + (!find_interval(n, &x, &w) ? 0 : n->brief ? 1 : 2) * BRACKET + 4;
 }
 
 /* The interval, between two starts, and its bound. */
-static void draw_interval(struct panel *n, int64_t from, double y)
+static void draw_interval(struct panel *n, double y)
 {
 	const struct phase_line *line = n->c.line;
-	double bound = n->c.t->logical ? 0 : fmax(line->res_mii, line->rec_mii), x = 0, w = 0, end;
-	int steps = find_interval(n, from, &x, &w);
+	double bound = n->c.t->logical ? 0 : fmax(line->res_mii, line->rec_mii), x = 0, w = 0, least;
+	int steps = find_interval(n, &x, &w);
 	const char *times = steps > 1 ? arena_strf(n->p->arena, "%d x ", steps) : "";
 	double scale = (n->x1 - n->x0) / (double)(n->c.to - n->c.from) * steps;
-	struct buf b = buf_new(n->p->arena);
+	struct bracket_name none = { 0 };
+	struct bracket_name interval = { arena_strf(n->p->arena, "%sII %s", times, unit_rounded(line->ii).s), INK_TEXT, 0 };
+	struct bracket_name low = { arena_strf(n->p->arena, "%sbound %s", times, unit_rounded(bound).s), INK_BOUND, 0 };
 
-	if (!steps || w < 6)
+	if (!steps)
 		return;
-	buf_printf(&b, "%sII %s", times, unit_rounded(line->ii).s);
-	if (fabs(w / scale / line->ii - 1) > NEARLY)
-		buf_printf(&b, ", here %s", unit_rounded(w / scale).s);
+	least = fmin(bound * scale, n->x1 - x);
 	draw_bracket(n, x, w, y, INK_TEXT);
-	end = draw_bracket_name(n, x, x + w, y, INK_TEXT, b.text);
+	if (n->brief && bound > 0) {		/* few words: the bound is on the interval */
+		draw_bracket(n, x, least, y, INK_BOUND);
+		draw_bracket_names(n, x, fmax(x + w, x + least), y, &interval, &low);
+		return;
+	}
+	draw_bracket_names(n, x, x + w, y, &interval, &none);
 	if (!(bound > 0))
 		return;
-	w = fmin(bound * scale, n->x1 - x);
-	y += n->brief ? 0 : BRACKET;		/* few words: the bound is on the interval */
-	draw_bracket(n, x, w, y, INK_BOUND);
-	draw_bracket_name(n, x, n->brief ? end + 6 : x + w, y, INK_BOUND, arena_strf(n->p->arena, "%sbound %s", times,
-		unit_rounded(bound).s));
+	draw_bracket(n, x, least, y + BRACKET, INK_BOUND);
+	draw_bracket_names(n, x, x + least, y + BRACKET, &low, &none);
 }
 
 void panel_strip(struct panel *n, double y)
 {
 	const struct phase_line *line = n->c.line;
 	int64_t steady, until;
+	double done = n->x0;
 
 	if (!first_steady(n, &steady, &until))
 		return;
 	for (int t = 0; t <= line->events.v[line->events.n - 1].tile; t++) {
 		int64_t begin, from, to, end;
+		struct lookup_span next = steady_of(n, t + 1);
 
 		if (!lookup_steady(n->c.lookup, t, &begin, &from, &to, &end))
 			continue;
 		if (begin >= n->c.to)
 			break;
-		draw_band(n, y, begin, from, 0);
-		draw_band(n, y, from, to, 1);
-		draw_band(n, y, to, end, 2);
+		draw_band(n, y, begin, from, 0, &done);
+		draw_band(n, y, from, to, 1, &done);
+		draw_band(n, y, to, next.begin > to ? min_i64(end, next.begin) : end, 2, &done);
 	}
 	if (line->ii > 0)
-		draw_interval(n, steady, y + BAND + BRACKET / 2.0 + 2);
+		draw_interval(n, y + BAND + BRACKET / 2.0 + 2);
 }
 
 /* ---- axes ----------------------------------------------------------------------- */

@@ -117,7 +117,7 @@ static void put_waits(struct flow *f, unsigned drawn)
 {
 	static const struct { int cause; const char *text; } causes[] = {
 		{ CAUSE_WAIT, "w completion" }, { CAUSE_ISSUE_ORDER, "o the issue order" },
-		{ CAUSE_SEU, "u its sEU" }, { CAUSE_MEMORY, "m memory" },
+		{ CAUSE_SEU, "u its sEU" }, { CAUSE_MEMORY, "mem memory" },
 		{ CAUSE_DRAIN, "d its products to drain" } };
 	struct buf b = buf_new(f->p->arena);
 	struct point at;

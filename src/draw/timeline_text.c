@@ -101,7 +101,7 @@ static void put_legend(const struct chart *c, struct pen *pen)
 	if (!(pen->flags & DRAW_COLOUR))
 		buf_puts(&b, "▓ matrix, ▒ vector, ░ copy; ");
 	buf_puts(&b, c->by == TIMELINE_LANES ? "▸ issued; dots: waiting, w for completion, "
-		"o for the issue order, u for its sEU, m for memory" : "dots: waiting, u for its sEU, m for memory");
+		"o for the issue order, u for its sEU, mem for memory" : "dots: waiting, u for its sEU, mem for memory");
 	if (c->by == TIMELINE_LANES && has_drains(c))
 		buf_puts(&b, ", d to drain the lane's products");
 	pen_wrap(pen, "", 0, b.text);

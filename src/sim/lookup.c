@@ -2,7 +2,12 @@
 #include "sim/lookup.h"
 
 #include <limits.h>
+#include <math.h>
 #include <stdlib.h>
+
+enum { STEPS = 4 };			/* iterations after which a steady state repeats, at most */
+
+static const double UNEQUAL = 0.02;	/* intervals that differ by more are not the same */
 
 static int64_t begin_of(const struct event *e)
 {
@@ -185,16 +190,68 @@ static bool offsets_of(const struct lookup *l, int lane, int *least, int *most)
 	return *least <= *most;
 }
 
+/* The first event of the entry in the tile from which on its starts keep the interval for half of the iterations; a loop may
+ * end otherwise. They are as far apart, every `step` iterations, as II says. -1: there is none. */
+static int first_regular(const struct lookup *l, const struct entry *e, int tile, int step)
+{
+	const struct lookup_list *list = &l->of_task[e->task];
+	const struct event *all = l->line->events.v;
+	double want = l->line->ii * step;
+	int first, end, run = 0;
+
+	BISECT(first, list->n, all[list->v[first]].tile < tile);
+	BISECT(end, list->n, all[list->v[end]].tile <= tile);
+	for (int i = first; i + step < end; i++) {
+		double took = (double)(all[list->v[i + step]].start - all[list->v[i]].start);
+
+		run = fabs(took / want - 1) <= UNEQUAL ? run + 1 : 0;
+		if (run > 0 && 2 * run >= end - first - step)
+			return i - run + 1 - first;
+	}
+	return -1;
+}
+
+/* How many iterations it takes in the tile until the products and the element-wise work of the lane keep the interval: the
+ * first iterations wait for the first tiles, or find all of them there. Over one iteration or a few, whichever takes least: offsets
+ * and rings can make iterations alternate. 0 if they never do, as may be in what was measured. Copies are made ahead, in
+ * their own time. */
+static int regular_from(const struct lookup *l, int lane, int tile, int least)
+{
+	const struct plan *p = l->plan;
+	int best = INT_MAX;
+
+	for (int step = 1; step <= STEPS && l->line->ii > 0 && p->lanes.v[lane].replicas == 1; step++) {
+		bool all = true;
+		int from = 0;
+
+		for (int i = 0; i < p->entries.n && all; i++) {
+			const struct entry *e = &p->entries.v[i];
+			const struct stask *s = &p->graph->tasks.v[e->task];
+			int first = 0;
+
+			if (e->lane != lane || s->loop != l->line->ii_loop || s->kind == TASK_LOAD)
+				continue;
+			first = first_regular(l, e, tile, step);
+			all = first >= 0;
+			from = (int)max_i64(from, first - (e->at - least));
+		}
+		if (all)
+			best = (int)min_i64(best, from);
+	}
+	return best == INT_MAX ? 0 : best;
+}
+
 /* In iteration j of its loop, an entry performs j + `at`. So all entries of a lane have something to do from iteration
  * -least to the one that performs the last instance of the entry with the highest offset. */
 static bool steady_of_lane(const struct lookup *l, int lane, int tile, struct lookup_span *all, struct lookup_span *steady)
 {
 	const struct plan *p = l->plan;
-	int least, most;
+	int least, most, skip;
 
 	*all = *steady = (struct lookup_span){ INT64_MAX, 0 };
 	if (!offsets_of(l, lane, &least, &most))
 		return false;
+	skip = regular_from(l, lane, tile, least);
 	for (int i = 0; i < p->entries.n; i++) {
 		const struct entry *e = &p->entries.v[i];
 		const struct event *x;
@@ -204,7 +261,7 @@ static bool steady_of_lane(const struct lookup *l, int lane, int tile, struct lo
 		all->begin = min_i64(all->begin, x->start - x->before);
 		all->end = max_i64(all->end, event_of_tile(l, e, tile, -1)->end);
 		/* with too few iterations, there is no steady state: *steady stays empty */
-		x = event_of_tile(l, e, tile, e->at - least);
+		x = event_of_tile(l, e, tile, e->at - least + skip);
 		steady->begin = x ? min_i64(steady->begin, x->start - x->before) : steady->begin;
 		x = event_of_tile(l, e, tile, -1 - (most - e->at));
 		steady->end = x ? max_i64(steady->end, x->end) : steady->end;

@@ -43,8 +43,8 @@ int lookup_next_of_task(const struct lookup *l, int event, int n);
 int lookup_near(const struct lookup *l, const struct lookup_list *list, int64_t cycle);
 
 /* The steady state of the busiest loop (ii_loop) in one tile: [*from, *to) begins when every lane has begun the first
- * iteration in which all its entries have something to do, and ends when a lane has completed its last such iteration;
- * [*begin, *end) is all of the loop. False if there is no such time, or the timeline has no event of the tile. */
+ * iteration in which all its entries have something to do and from which on they keep the interval, if they do, and ends
+ * when a lane has completed its last such iteration; [*begin, *end) is all of the loop. False if there is no such time, or the timeline has no event of the tile. */
 bool lookup_steady(const struct lookup *l, int tile, int64_t *begin, int64_t *from, int64_t *to, int64_t *end);
 
 #endif
