@@ -307,8 +307,8 @@ static int builder_load_l(lua_State *L)
 	return push_id(L, id);
 }
 
-/* b:store(name or nil, tensor, index or nil, value) */
-static int builder_store_l(lua_State *L)
+/* b:store(name or nil, tensor, index or nil, value), and b:add_to */
+static int builder_store(lua_State *L, bool adds)
 {
 	struct builder *b = check_builder(L);
 	const char *name = check_name(L, 2, true);
@@ -320,8 +320,19 @@ static int builder_store_l(lua_State *L)
 
 	if (indexed)
 		check_indices(L, 4, b, tensor, index);
-	done(L, b, program_store(b->p, name, tensor, indexed ? index : NULL, value, begin_call(L, b), &e), &e);
+	done(L, b, (adds ? program_add : program_store)(b->p, name, tensor, indexed ? index : NULL, value,
+		begin_call(L, b), &e), &e);
 	return 0;
+}
+
+static int builder_store_l(lua_State *L)
+{
+	return builder_store(L, false);
+}
+
+static int builder_add_l(lua_State *L)
+{
+	return builder_store(L, true);
 }
 
 /* b:mma(name or nil, a, b) -> id */
@@ -549,7 +560,7 @@ void lua_open_builder(lua_State *L)
 		{ "phase_begin", builder_phase_begin_l }, { "phase_end", builder_phase_end_l },
 		{ "loop_begin", builder_loop_begin_l }, { "loop_end", builder_loop_end_l },
 		{ "task_begin", builder_task_begin_l }, { "task_end", builder_task_end_l },
-		{ "load", builder_load_l }, { "store", builder_store_l }, { "mma", builder_mma_l },
+		{ "load", builder_load_l }, { "store", builder_store_l }, { "add_to", builder_add_l }, { "mma", builder_mma_l },
 		{ "carry", builder_carry_l }, { "get", builder_get_l }, { "set", builder_set_l },
 		{ "add", builder_accumulate_l }, { "const", builder_const_l }, { "index", builder_index_l },
 		{ "op", builder_op_l }, { "cast", builder_cast_l }, { "reduce", builder_reduce_l },

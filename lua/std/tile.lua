@@ -375,15 +375,18 @@ local function index_list(p, tensor, index, what, expression_of)
   return list
 end
 
-class(TENSOR, "tensor", {
-  store = function(tensor, name, v, index)
-    expect(getmetatable(tensor) == TENSOR, "store", "tensor", tensor)
+-- tensor:store([name,] value[, index]), and tensor:add
+local function writer(what, call)
+  return function(tensor, name, v, index)
+    expect(getmetatable(tensor) == TENSOR, what, "tensor", tensor)
     if type(name) ~= "string" then name, v, index = nil, name, v end
     local p = tensor.owner
-    local id = id_of(p, v, "store")
-    p[BUILDER]:store(name, tensor.id, index and index_list(p, tensor, index, "store", own_expression), id)
-  end,
-}, {
+    local id = id_of(p, v, what)
+    p[BUILDER][call](p[BUILDER], name, tensor.id, index and index_list(p, tensor, index, what, own_expression), id)
+  end
+end
+
+class(TENSOR, "tensor", {store = writer("store", "store"), add = writer("add", "add_to")}, {
   __tostring = function(t)
     local names = {}
     for i, axis in ipairs(t.dims) do names[i] = axis.name end

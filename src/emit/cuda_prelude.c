@@ -18,6 +18,12 @@
 	"{ asm volatile(\"cp.async.bulk.tensor." #rank "d.global.shared::cta.bulk_group\"\n" \
 	"\t\" [%0, {" coords "}], [%1];\" :: \"l\"(map), \"r\"(from), " operands " : \"memory\"); }\n"
 
+/* The map has the type of the elements. */
+#define TMA_ADD(rank, args, coords, operands) \
+	"DEV void tma_add_" #rank "d(const TensorMap *map, u32 from, " args ")\n" \
+	"{ asm volatile(\"cp.reduce.async.bulk.tensor." #rank "d.global.shared::cta.add.bulk_group\"\n" \
+	"\t\" [%0, {" coords "}], [%1];\" :: \"l\"(map), \"r\"(from), " operands " : \"memory\"); }\n"
+
 #define COPY(bytes, cache) \
 	"DEV void copy_" #bytes "(u32 to, const void *from, int inside)\n" \
 	"{ asm volatile(\"cp.async." cache ".shared.global [%0], [%1], " #bytes ", %2;\"\n" \
@@ -242,6 +248,20 @@ const char *const cuda_cluster[] = {
 	TMA_ALL(4, "int c0, int c1, int c2, int c3", "%4, %5, %6, %7",
 		"\"r\"(c0), \"r\"(c1), \"r\"(c2), \"r\"(c3)"),
 	TMA_ALL(5, "int c0, int c1, int c2, int c3, int c4", "%4, %5, %6, %7, %8",
+		"\"r\"(c0), \"r\"(c1), \"r\"(c2), \"r\"(c3), \"r\"(c4)"),
+	"\n",
+	NULL
+};
+
+const char *const cuda_additions[] = {
+	"/* Additions in memory, in any order. */\n",
+	"#define add_to(to, x) ((void)atomicAdd(to, x))\n",
+	TMA_ADD(1, "int c0", "%2", "\"r\"(c0)"),
+	TMA_ADD(2, "int c0, int c1", "%2, %3", "\"r\"(c0), \"r\"(c1)"),
+	TMA_ADD(3, "int c0, int c1, int c2", "%2, %3, %4", "\"r\"(c0), \"r\"(c1), \"r\"(c2)"),
+	TMA_ADD(4, "int c0, int c1, int c2, int c3", "%2, %3, %4, %5",
+		"\"r\"(c0), \"r\"(c1), \"r\"(c2), \"r\"(c3)"),
+	TMA_ADD(5, "int c0, int c1, int c2, int c3, int c4", "%2, %3, %4, %5, %6",
 		"\"r\"(c0), \"r\"(c1), \"r\"(c2), \"r\"(c3), \"r\"(c4)"),
 	"\n",
 	NULL

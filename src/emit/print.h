@@ -13,6 +13,7 @@
 extern const char *const cuda_prelude[];	/* line by line, then NULL */
 extern const char *const cuda_stamps[];		/* the same, of a traced kernel */
 extern const char *const cuda_cluster[];	/* ... of one whose blocks form clusters */
+extern const char *const cuda_additions[];	/* ... of one that adds to elements in memory */
 
 struct print {
 	const struct role_program *r;

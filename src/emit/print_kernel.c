@@ -136,6 +136,14 @@ static void list_params(const struct role_program *r, struct arena *a, struct so
 		add_param(a, s, PARAM_TRACE, NONE);
 }
 
+static bool adds_in_memory(const struct role_program *r)
+{
+	for (int t = 0; t < r->tensors.n; t++)
+		if (r->tensors.v[t].added)
+			return true;
+	return false;
+}
+
 void emit_text(const struct role_program *r, const struct printer *printer, struct arena *a, struct source *out)
 {
 	struct print c = { .r = r, .a = a, .indent = 1 };
@@ -151,6 +159,8 @@ void emit_text(const struct role_program *r, const struct printer *printer, stru
 	put_lines(c.out, printer->prelude);
 	if (r->cluster > 1)
 		put_lines(c.out, printer->cluster);
+	if (adds_in_memory(r))
+		put_lines(c.out, printer->additions);
 	if (r->stamp_words)
 		put_lines(c.out, printer->stamps);
 	put_products(r, printer, a, c.out);

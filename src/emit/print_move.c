@@ -59,11 +59,11 @@ static const char *each_panel(struct print *c, int panels)
 static void print_store_boxes(struct print *c, const struct role_op *o)
 {
 	const struct role_box *b = &o->u.boxes.boxes.v[0];
-	int rank = c->r->maps.v[o->u.boxes.map].rank;
+	const struct role_map *m = &c->r->maps.v[o->u.boxes.map];
 
 	put(c, "if (%s) {", o->u.boxes.elected ? "elected" : "leader");
-	put(c, "\t%s%stma_store_%dd(&map%d, %s%s);", each_panel(c, o->u.boxes.panels), guard(c,
-		b->when), rank, map_param(c, o->u.boxes.map), num(c, b->to), corner_text(c, b, rank));
+	put(c, "\t%s%stma_%s_%dd(&map%d, %s%s);", each_panel(c, o->u.boxes.panels), guard(c, b->when),
+		o->u.boxes.adds ? "add" : "store", m->rank, map_param(c, o->u.boxes.map), num(c, b->to), corner_text(c, b, m->rank));
 	put(c, "}");
 }
 
@@ -274,12 +274,21 @@ static void print_load_threads(struct print *c, const struct role_op *o)
 		load_elements(c, o);
 }
 
+/* Store to the element of the tensor, or add to it. */
+static void put_element(struct print *c, const struct role_op *o, const char *element, const char *x)
+{
+	if (o->u.move.adds)
+		put(c, "\t%sadd_to(&%s, %s);", guard(c, o->u.move.inside), element, x);
+	else
+		put(c, "\t%s%s = %s;", guard(c, o->u.move.inside), element, x);
+}
+
 static void print_store_ring(struct print *c, const struct role_op *o)
 {
 	put_each_of_ring(c, o, "for", 1);
 	const char *element = put_indices(c, o);
-	put(c, "\t%s%s = %s;", guard(c, o->u.move.inside), element, o->u.move.value ? to_bits(c,
-		o->u.move.type, value(c, o->u.move.value)) : shared_get(c, o->u.move.type, num(c, o->u.move.address)));
+	put_element(c, o, element, o->u.move.value ? to_bits(c, o->u.move.type, value(c, o->u.move.value)) :
+		shared_get(c, o->u.move.type, num(c, o->u.move.address)));
 	put(c, "}");
 }
 
@@ -333,8 +342,7 @@ static void store_elements(struct print *c, const struct role_op *o)
 
 	put(c, "%s{", frag_loops(c, f));
 	const char *element = put_indices(c, o);
-	put(c, "\t%s%s = %s;", guard(c, o->u.move.inside), element, element_bits(c, o->u.move.from, o->u.move.type,
-		o->u.move.value));
+	put_element(c, o, element, element_bits(c, o->u.move.from, o->u.move.type, o->u.move.value));
 	put(c, "}");
 }
 

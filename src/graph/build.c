@@ -288,7 +288,7 @@ static bool takes_tile(const struct builder *b, const struct node *product, int 
 
 	for (int i = 0; i < a->naxes; i++) {
 		int pos = ints_find(product->axis, product->naxes, a->axis[i]);
-		bool full = pos == NONE ? !program_axis_bound(b->p, task_at(b, product->task)->loop, a->axis[i]) :
+		bool full = pos == NONE ? !program_reduces_tile(b->p, product, a->axis[i]) :
 			x->full_axis[mma * RANK_MAX + pos];
 
 		if (x->full_axis[arg * RANK_MAX + i] && !full && x->tile[a->axis[i]] < b->p->axes.v[a->axis[i]].size)

@@ -162,6 +162,12 @@ static inline u64 descriptor(u64 bits, u32 from, u32 by)
 #define tma_store_3d(map, from, ...) host_rt->store(*(map), from, 3, HOST_BOX(__VA_ARGS__))
 #define tma_store_4d(map, from, ...) host_rt->store(*(map), from, 4, HOST_BOX(__VA_ARGS__))
 #define tma_store_5d(map, from, ...) host_rt->store(*(map), from, 5, HOST_BOX(__VA_ARGS__))
+#define tma_add_1d(map, from, ...) host_rt->add(*(map), from, 1, HOST_BOX(__VA_ARGS__))
+#define tma_add_2d(map, from, ...) host_rt->add(*(map), from, 2, HOST_BOX(__VA_ARGS__))
+#define tma_add_3d(map, from, ...) host_rt->add(*(map), from, 3, HOST_BOX(__VA_ARGS__))
+#define tma_add_4d(map, from, ...) host_rt->add(*(map), from, 4, HOST_BOX(__VA_ARGS__))
+#define tma_add_5d(map, from, ...) host_rt->add(*(map), from, 5, HOST_BOX(__VA_ARGS__))
+#define add_to(to, x) ((void)(*(to) += (x)))
 
 /* Without an L2 there is no eviction hint. */
 #define tma_load_once_1d tma_load_1d

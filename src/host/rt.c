@@ -202,6 +202,7 @@ const struct host_runtime host_runtime = {
 	.fence = host_fence,
 	.copy = host_copy_start,
 	.store = host_store_start,
+	.add = host_add_start,
 	.stores_commit = host_stores_commit,
 	.stores_read = host_stores_read,
 	.groups_fence = host_groups_fence,

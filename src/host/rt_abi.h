@@ -22,6 +22,7 @@ enum {
 struct host_map {
 	unsigned char *base;
 	int rank, element_bytes, swizzle;
+	int integer;				/* elements are of i32: where they are added to */
 	int64_t dim[HOST_DIMS_MAX], box[HOST_DIMS_MAX];
 	int64_t stride[HOST_DIMS_MAX];		/* bytes */
 };
@@ -53,6 +54,8 @@ struct host_runtime {
 	void (*copy)(uint32_t to, const struct host_map *map, uint32_t flag, unsigned blocks, int rank, const int *at);
 	/* copy shared memory at `from` to a box of the tensor; it belongs to the thread's next group */
 	void (*store)(const struct host_map *map, uint32_t from, int rank, const int *at);
+	/* likewise, but add it to what the tensor holds */
+	void (*add)(const struct host_map *map, uint32_t from, int rank, const int *at);
 	void (*stores_commit)(void);
 	void (*stores_read)(int n);
 	void (*groups_fence)(void);

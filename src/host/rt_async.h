@@ -26,6 +26,7 @@ enum {
 
 struct host_copy {
 	struct host_stored *stored;	/* of a copy out of shared memory; else NULL */
+	bool adds;			/* such a copy: to what the tensor holds */
 	const struct host_map *map;
 	uint32_t to;			/* in shared memory */
 	struct host_flag *flag;		/* of a load */
@@ -191,6 +192,17 @@ static inline bool host_copy_row(const struct host_copy *c, int64_t row, int64_t
 	return true;
 }
 
+/* Add an element to one of a tensor. */
+static inline void host_add_element(const struct host_map *m, unsigned char *to, const unsigned char *from)
+{
+	uint32_t x, y;
+
+	memcpy(&x, to, sizeof(x));
+	memcpy(&y, from, sizeof(y));
+	x = m->integer ? x + y : host_bits(host_float(x) + host_float(y));
+	memcpy(to, &x, sizeof(x));
+}
+
 static inline void host_copy_one_row(const struct host_copy *c, int64_t row)
 {
 	const struct host_map *m = c->map;
@@ -206,7 +218,9 @@ static inline void host_copy_one_row(const struct host_copy *c, int64_t row)
 			(uint32_t)m->element_bytes, !c->stored, &actor);
 		bool there = inside && x >= 0 && x < m->dim[0];
 
-		if (there && c->stored)
+		if (there && c->adds)
+			host_add_element(m, m->base + offset + x * m->stride[0], p);
+		else if (there && c->stored)
 			memcpy(m->base + offset + x * m->stride[0], p, (size_t)m->element_bytes);
 		else if (there)
 			memcpy(p, m->base + offset + x * m->stride[0], (size_t)m->element_bytes);
@@ -238,7 +252,7 @@ static inline void host_copy_step(struct host_copy *c)
 
 /* ---- stores ------------------------------------------------------------------------ */
 
-static inline void host_store_start(const struct host_map *map, uint32_t from, int rank, const int *at)
+static inline void host_copy_out(const struct host_map *map, uint32_t from, int rank, const int *at, bool adds)
 {
 	struct host_copy *c = host_copy_make(host_here(from), map, rank, at);
 	struct host_stored *s = host_alloc(1, sizeof(*s));
@@ -246,9 +260,22 @@ static inline void host_store_start(const struct host_map *map, uint32_t from, i
 	*s = (struct host_stored){ .next = host_async.stored, .thread = host.self->thread,
 		.group = host.self->stores, .who = c->who };
 	host_async.stored = c->stored = s;
+	c->adds = adds;
 	if (host_racing())
 		host.self->clock[host.self->thread]++;
 	host_pause();
+}
+
+static inline void host_store_start(const struct host_map *map, uint32_t from, int rank, const int *at)
+{
+	host_copy_out(map, from, rank, at, false);
+}
+
+static inline void host_add_start(const struct host_map *map, uint32_t from, int rank, const int *at)
+{
+	if (map->element_bytes != 4)
+		host_fail("an addition to elements of %d bytes", map->element_bytes);
+	host_copy_out(map, from, rank, at, true);
 }
 
 static inline void host_stores_commit(void)

@@ -144,6 +144,22 @@ static bool loop_agrees(const struct plan *p, const struct cluster *c, int phase
 	return true;
 }
 
+/* A tile that several EUs have would be added to memory several times. */
+static void check_additions(const struct plan *p, const struct cluster *c, int phase, struct arena *a,
+	struct problems *out)
+{
+	const struct program *g = p->graph->program;
+
+	for (int i = 0; i < g->nodes.n && c->tiles % c->size; i++) {
+		const struct node *n = &g->nodes.v[i];
+
+		if (n->adds && g->tasks.v[n->task].phase == phase)
+			problem_add(a, out, PROBLEM_CLUSTER, p->grid_loc, "plan:grid{cluster=1}", "clusters of %d do not divide "
+				"the %lld tiles along '%s', so that several EUs have the last one, and '%s' would add it several "
+				"times", c->size, (long long)c->tiles, g->axes.v[c->axis].name, g->tasks.v[n->task].name);
+	}
+}
+
 void cluster_check(const struct plan *p, struct arena *a, struct problems *out)
 {
 	static const char hint[] = "plan:grid{cluster=1}";
@@ -165,6 +181,8 @@ void cluster_check(const struct plan *p, struct arena *a, struct problems *out)
 		struct cluster c = plan_cluster(p, phase);
 
 		any |= c.size > 1;
+		if (c.size > 1)
+			check_additions(p, &c, phase, a, out);
 		for (int l = 0; l < g->loops.n && c.size > 1; l++)
 			if (g->loops.v[l].phase == phase && !loop_agrees(p, &c, phase, l))
 				problem_add(a, out, PROBLEM_CLUSTER, loc, hint, "clusters of %d take "

@@ -4,7 +4,7 @@
 /* Does a contraction or reduction go over all of the axis, not only the present tile of it? */
 static bool contracts_full_axis(const struct plain_text *t, const struct node *n, int axis)
 {
-	return !program_axis_bound(t->p, t->p->tasks.v[n->task].loop, axis);
+	return !program_reduces_tile(t->p, n, axis);
 }
 
 /* loads and stores ---------------------------------------------------------- */
@@ -77,8 +77,12 @@ static void put_store(struct plain_text *t, int node)
 	plain_each_of_node(t, node, " {");
 	put_location(t, n);
 	plain_line(t, "if (inside)");
-	plain_statement(t, arena_strf(t->a, "t_%s[at]", t->p->tensors.v[n->ref].name),
-		rounded_text(t, n->type, plain_value(t, n->arg[0])));
+	if (n->adds)
+		plain_line(t, "\tADD(t_%s[at], %s);", t->p->tensors.v[n->ref].name,
+			rounded_text(t, n->type, plain_value(t, n->arg[0])));
+	else
+		plain_statement(t, arena_strf(t->a, "t_%s[at]", t->p->tensors.v[n->ref].name),
+			rounded_text(t, n->type, plain_value(t, n->arg[0])));
 	plain_line(t, "}");
 }
 

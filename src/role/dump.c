@@ -147,6 +147,8 @@ static const char *boxes_text(const struct dump *d, const struct role_op *o)
 		buf_puts(&b, ", to all blocks");
 	if (o->u.boxes.once)
 		buf_puts(&b, ", evicted first");
+	if (o->u.boxes.adds)
+		buf_puts(&b, ", added");
 	return b.text;
 }
 
@@ -163,9 +165,10 @@ static const char *move_text(const struct dump *d, const struct role_op *o)
 			o->u.move.run, o->u.move.shifted ? ", shifted" : "", o->u.move.arrives ? arena_strf(d->a,
 			", on '%s' %s", flag_name(d, o->u.move.flag), number_text(d, o->u.move.n)) : "");
 	if (o->what != DO_STORE_THREADS)
-		return arena_strf(d->a, "%s, %lld elements one by one", name, (long long)o->u.move.elements);
-	return arena_strf(d->a, "%s from %s, %d neighbour%s at once", name, frag_text(d, o->u.move.from),
-		o->u.move.width, o->u.move.width == 1 ? "" : "s");
+		return arena_strf(d->a, "%s, %lld elements one by one%s", name, (long long)o->u.move.elements,
+			o->u.move.adds ? ", added" : "");
+	return arena_strf(d->a, "%s from %s, %d neighbour%s at once%s", name, frag_text(d, o->u.move.from),
+		o->u.move.width, o->u.move.width == 1 ? "" : "s", o->u.move.adds ? ", added" : "");
 }
 
 static const char *reduction_text(const struct dump *d, const struct role_op *o)

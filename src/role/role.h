@@ -222,6 +222,7 @@ struct role_op {
 			bool once;			/* LOAD: these bytes are not read again */
 			int panels;			/* STORE: boxes of the batch, VAR_PANEL from 0 */
 			bool elected;			/* STORE: by one thread of each warp; else one of the lane */
+			bool adds;			/* STORE: to the elements of the tensor */
 			VEC(struct role_box) boxes;	/* STORE: one, a function of VAR_PANEL */
 		} boxes;
 		struct {		/* LOAD_THREADS, STORE_THREADS, STORE_RING: without the copy engine */
@@ -231,6 +232,7 @@ struct role_op {
 			enum dtype type;		/* of the tensor */
 			struct frag_at from;		/* STORE_THREADS */
 			const struct val *value;	/* STORE: the converted element; NULL: as it is there */
+			bool adds;			/* STORE: to the element of the tensor */
 			enum access_width width;	/* STORE_THREADS */
 			int64_t elements, cols;		/* of the ring's slot: all, and of a row */
 			int run;			/* LOAD: neighbours in one access, 4, 8 or 16 bytes; or 1 */
@@ -385,7 +387,7 @@ struct role_map {
 struct role_tensor {
 	const char *name;
 	enum dtype type;
-	bool input;
+	bool input, added;		/* added: elements are added to in memory */
 };
 
 /* How a loop, or the tile loop, was pipelined. */

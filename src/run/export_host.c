@@ -15,7 +15,8 @@ static void put_map(const struct export_kit *k, const struct param *x, struct bu
 	struct host_map m = on_host_map(k->p, x);
 
 	buf_printf(out, "\t/* %s */\n\t{ .kind = MAP, .tensor = %d, .map = {\n\t\t.rank = %d, .element_bytes = %d, "
-		".swizzle = %d", export_param_text(k, x), export_number(k, x->tensor), m.rank, m.element_bytes, m.swizzle);
+		".swizzle = %d%s", export_param_text(k, x), export_number(k, x->tensor), m.rank, m.element_bytes, m.swizzle,
+		m.integer ? ", .integer = 1" : "");
 	put_list(out, "dim", m.dim, m.rank);
 	put_list(out, "box", m.box, m.rank);
 	put_list(out, "stride", m.stride, m.rank);

@@ -2,7 +2,7 @@
 
 struct host_map on_host_map(const struct program *p, const struct param *x)
 {
-	struct host_map m = { .rank = x->rank, .swizzle = x->swizzle,
+	struct host_map m = { .rank = x->rank, .swizzle = x->swizzle, .integer = p->tensors.v[x->tensor].type == DT_I32,
 		.element_bytes = dtype_bits(p->tensors.v[x->tensor].type) / 8 };
 
 	for (int i = 0; i < x->rank && i < HOST_DIMS_MAX; i++) {

@@ -167,7 +167,7 @@ static int64_t find_unwritten(struct arena *a, const struct program *p, const st
 		const struct node *n = &p->nodes.v[i];
 		struct value_set s;
 
-		if (n->op != OP_STORE || n->ref != load->ref || p->tasks.v[n->task].phase >= phase)
+		if (n->op != OP_STORE || n->adds || n->ref != load->ref || p->tasks.v[n->task].phase >= phase)
 			continue;
 		if (is_own_axis(t, d, &n->index[d]) || !find_values(a, p, &n->index[d], &s))
 			return NONE;
@@ -196,9 +196,11 @@ static enum err_code check_load(struct arena *a, const struct program *p, const 
 
 		arena_reset(a, mark);
 		if (at != NONE)
-			return err_set(e, ERR_INPUT, load->loc, "'%s' reads element %lld along '%s' of temporary '%s', "
-				"which no store writes; store all of it, or read only what is stored",
-				p->tasks.v[load->task].name, (long long)at, p->axes.v[t->dim[d]].name, t->name);
+			return err_set(e, ERR_INPUT, load->loc, "'%s' %s element %lld along '%s' of %s '%s', "
+				"which no store writes; store all of it, or %s only what is stored",
+				p->tasks.v[load->task].name, load->adds ? "adds to" : "reads", (long long)at,
+				p->axes.v[t->dim[d]].name, t->role == TENSOR_TEMP ? "temporary" : "output", t->name,
+				load->adds ? "add to" : "read");
 	}
 	return OK;
 }
@@ -208,7 +210,7 @@ enum err_code coverage_check(struct arena *a, const struct program *p, struct er
 	for (int i = 0; i < p->nodes.n; i++) {
 		const struct node *n = &p->nodes.v[i];
 
-		if (n->op == OP_LOAD && n->task != NONE && p->tensors.v[n->ref].role == TENSOR_TEMP)
+		if (n->task != NONE && (n->adds || (n->op == OP_LOAD && p->tensors.v[n->ref].role == TENSOR_TEMP)))
 			TRY(check_load(a, p, n, e));
 	}
 	return OK;

@@ -142,8 +142,7 @@ static bool needs_full(const struct infer *f, int node, int axis)
 		return is_full(f, node, axis);
 	if (n->op == OP_UNPACK && a->packs == n->ref)
 		return is_full(f, node, n->ref);
-	/* Reduced or contracted: the present tile if a loop runs over the axis, else all of it. */
-	return !program_axis_bound(f->p, f->p->tasks.v[n->task].loop, axis);
+	return !program_reduces_tile(f->p, n, axis);
 }
 
 static void propagate(struct infer *f, int node)

@@ -39,11 +39,10 @@ static void gather(struct run *r, struct value *want, int node)
 	value_copy(want, &r->node[node]);
 }
 
-/* Add the part of an axis that a reduction or contraction goes over: the present tile
- * if a loop runs over the axis, else all of it. */
-static void add_contracted(const struct run *r, struct value *v, int loop, int axis)
+/* Add the part of an axis that the reduction or contraction n goes over: the present tile, or all of it. */
+static void add_contracted(const struct run *r, struct value *v, const struct node *n, int axis)
 {
-	if (program_axis_bound(r->p, loop, axis))
+	if (program_reduces_tile(r->p, n, axis))
 		value_add_axis(v, axis, r->at.lo[axis], r->at.hi[axis] - r->at.lo[axis] + 1);
 	else
 		value_add_axis(v, axis, 0, r->p->axes.v[axis].size);
@@ -195,9 +194,13 @@ static void eval_store(struct run *r, const struct node *n, const struct value *
 	do {
 		access_offsets(&w);
 		round_stored(r, n->type, w.row_len, from);
-		for (int64_t i = 0; i < w.row_len; i++)
-			if (w.offset[i] >= 0)
-				data[w.offset[i]] = from[i];
+		for (int64_t i = 0; i < w.row_len; i++) {
+			if (w.offset[i] < 0)
+				continue;
+			data[w.offset[i]] = from[i] + (n->adds ? data[w.offset[i]] : 0);
+			if (n->adds)
+				round_stored(r, n->type, 1, &data[w.offset[i]]);
+		}
 		from += w.row_len;
 	} while (access_next(&w));
 }
@@ -269,7 +272,7 @@ static struct value gather_rows(struct run *r, const struct node *n, const struc
 	struct value box = { 0 };
 
 	if (same == NONE)
-		add_contracted(r, &box, r->p->tasks.v[n->task].loop, n->ref);
+		add_contracted(r, &box, n, n->ref);
 	else
 		value_add_axis(&box, n->ref, out->lo[same], out->len[same]);
 	for (int i = 0; i < out->n; i++)
@@ -307,7 +310,6 @@ static void eval_scan(struct run *r, const struct node *n, struct value *out)
 static void eval_mma(struct run *r, const struct node *n, struct value *out)
 {
 	const struct node *a = &r->p->nodes.v[n->arg[0]], *b = &r->p->nodes.v[n->arg[1]];
-	int loop = r->p->tasks.v[n->task].loop;
 	struct value x = { 0 }, y = { 0 };
 	int64_t rows = 1, cols = 1, depth = 1;
 	int of_a = 0;
@@ -321,7 +323,7 @@ static void eval_mma(struct run *r, const struct node *n, struct value *out)
 	for (int i = 0; i < a->naxes; i++) {
 		if (!ints_hold(b->axis, b->naxes, a->axis[i]))
 			continue;
-		add_contracted(r, &x, loop, a->axis[i]);
+		add_contracted(r, &x, n, a->axis[i]);
 		value_add_axis(&y, a->axis[i], x.lo[x.n - 1], x.len[x.n - 1]);
 		depth *= x.len[x.n - 1];
 	}

@@ -143,7 +143,7 @@ static int find_carry(struct arena *a, const struct sample *s, const struct pair
 	return first;
 }
 
-/* The first store in a loop over the axis of a tensor that differs. */
+/* The first store in a loop over the axis, or addition, of a tensor that differs. */
 static int find_store(const struct sample *s, const struct pair *pair, int axis)
 {
 	const struct program *p = &s->p;
@@ -151,7 +151,7 @@ static int find_store(const struct sample *s, const struct pair *pair, int axis)
 	for (int i = 0; i < p->nodes.n; i++) {
 		const struct node *n = &p->nodes.v[i];
 
-		if (n->op == OP_STORE && program_axis_bound(p, p->tasks.v[n->task].loop, axis) &&
+		if (n->op == OP_STORE && (n->adds || program_axis_bound(p, p->tasks.v[n->task].loop, axis)) &&
 		    !same_tensor(s, n->ref, &pair->one, &pair->other))
 			return i;
 	}
@@ -264,6 +264,10 @@ static enum err_code blame_store(struct arena *a, const struct program *p, int s
 	const char *name = p->axes.v[axis].name, *tensor = p->tensors.v[n->ref].name;
 	int partial = find_partial(a, p, store, axis);
 
+	if (n->adds)
+		return err_set(e, ERR_INPUT, n->loc, "the result depends on the tile of '%s': each of its tiles adds to "
+			"'%s' what does not come from this tile alone; add the part of one tile, or take '%s' in a loop "
+			"and add behind it", name, tensor, name);
 	if (partial != NONE)
 		return err_set(e, ERR_INPUT, p->nodes.v[partial].loc, "the result depends on the tile "
 			"of '%s': inside a loop over '%s' this %s goes along one tile, and '%s' is "

@@ -39,16 +39,28 @@ static void use_index(struct use *use, const struct index_expr *x)
 		use[x->term[i].axis].placed = true;
 }
 
+static bool adds_in_memory(const struct program *p, int phase)
+{
+	for (int i = 0; i < p->nodes.n; i++)
+		if (p->nodes.v[i].adds && p->tasks.v[p->nodes.v[i].task].phase == phase)
+			return true;
+	return false;
+}
+
+/* Each tile of the grid stores its own elements, so the grid makes no difference unless tiles add to the same ones. */
 static void find_uses(const struct program *p, struct sample *s, struct use *use)
 {
 	for (int i = 0; i < p->phases.n; i++) {
 		enum axis_role role[AXES_MAX];
 
+		bool adds = adds_in_memory(p, i);
+
 		axis_roles(p, i, role);
 		for (int a = 0; a < p->axes.n; a++) {
 			use[a].batch |= role[a] == AXIS_BATCH;
 			s->grid[a] |= role[a] == AXIS_GRID && p->axes.v[a].packs == NONE;
-			s->looped[a] |= role[a] == AXIS_LOOP && p->axes.v[a].packs == NONE;
+			s->looped[a] |= (role[a] == AXIS_LOOP || (adds && role[a] == AXIS_GRID)) &&
+				p->axes.v[a].packs == NONE;
 		}
 	}
 	for (int i = 0; i < p->nodes.n; i++)

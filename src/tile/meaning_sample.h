@@ -15,7 +15,7 @@
 struct sample {
 	struct program p;		/* shares with the program all but the sizes of axes */
 	int64_t size[AXES_MAX];		/* of the program itself */
-	bool looped[AXES_MAX];		/* some loop runs over it */
+	bool looped[AXES_MAX];		/* some loop runs over it, or tiles of the grid that add in memory */
 	bool batch[AXES_MAX];
 	int64_t begin[AXES_MAX];	/* where the sample's part of it begins */
 	bool varies[AXES_MAX];		/* and may do so in one tile or in several */

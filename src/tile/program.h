@@ -76,6 +76,9 @@ struct node {
 	/* CONST, exact whatever its type (i32 or f32); INDEX: where the axis begins, 0 but in samples */
 	double k;
 	const struct index_expr *index;	/* LOAD, STORE: one a dimension */
+	bool adds;			/* STORE: to what the tensor holds */
+	/* MMA, sums: only additions in memory use the value, so that each tile of the grid can give its part */
+	bool partial;
 	int task;			/* where it is computed; NONE: CONST, or dropped */
 	struct srcloc loc;
 };
@@ -201,6 +204,11 @@ NODISCARD enum err_code program_load(struct program *p, const char *name, int te
  * two elements may have the same coordinates: all batch axes take part. name NULL: "store_" and the tensor's name. */
 NODISCARD enum err_code program_store(struct program *p, const char *name, int tensor,
 	const struct index_expr *index, int value, struct srcloc loc, struct err *e);
+/* Adds the value to what stores of earlier phases left in the tensor, an f32 or i32 one. Otherwise as program_store, but
+ * that several elements may have the same coordinates, and batch axes need not take part: all are added, in any order.
+ * name NULL: "add_" and the tensor's name. */
+NODISCARD enum err_code program_add(struct program *p, const char *name, int tensor, const struct index_expr *index,
+	int value, struct srcloc loc, struct err *e);
 /* Contracts every axis that both operands have, of which there must be at least one. The result has a's other axes,
  * then b's, and type f32 (i32 for integers). A task of its own, named `name` ("mma1", ... if NULL). */
 NODISCARD enum err_code program_mma(struct program *p, const char *name, int a, int b,
@@ -260,6 +268,9 @@ int program_find_tensor(const struct program *p, const char *name);	/* NONE */
 bool program_loop_within(const struct program *p, int loop, int outer);
 /* Does a loop that surrounds region `loop` (itself included) run over the axis? */
 bool program_axis_bound(const struct program *p, int loop, int axis);
+/* Does a contraction or reduction go over the present tile of the axis alone? It does inside a loop over the axis; and
+ * over the grid, where the results of all tiles are added up in memory. */
+bool program_reduces_tile(const struct program *p, const struct node *n, int axis);
 /* Does a bound of the loop depend on the axis? */
 static inline bool loop_bounds_use(const struct loop *l, int axis)
 {

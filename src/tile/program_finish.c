@@ -1,8 +1,9 @@
 #include "tile/program_build.h"
 
-/* What reaches a store. */
+/* What reaches a store, or one that does not add. */
 struct live {
 	bool *node, *carry;
+	bool without_adds;
 };
 
 static bool adds_to_carry(const struct node *n)
@@ -14,7 +15,7 @@ static void mark_node(const struct program *p, struct live *l, int id, bool *aga
 {
 	const struct node *n = &p->nodes.v[id];
 
-	if (n->op == OP_STORE)
+	if (n->op == OP_STORE && !(n->adds && l->without_adds))
 		l->node[id] = true;
 	if ((n->op == OP_SET || adds_to_carry(n)) && l->carry[n->ref])
 		l->node[id] = true;
@@ -221,10 +222,23 @@ static void drop_items(const struct program *p, struct item *v, int *n)
 	*n = kept;
 }
 
+/* Note which sums and products are used by additions in memory alone. */
+static void mark_partial(struct program *p)
+{
+	struct live l = { ARENA_ARRAY(&p->arena, p->nodes.n, bool), ARENA_ARRAY(&p->arena, p->carries.n, bool), true };
+
+	mark_live(p, &l);
+	for (int i = 0; i < p->nodes.n; i++) {
+		struct node *n = &p->nodes.v[i];
+
+		n->partial = (n->op == OP_MMA || n->op == OP_SUM) && n->task != NONE && !l.node[i];
+	}
+}
+
 enum err_code program_finish(struct program *p, struct err *e)
 {
 	struct arena_mark mark = arena_mark(&p->arena);
-	struct live l = { ARENA_ARRAY(&p->arena, p->nodes.n, bool), ARENA_ARRAY(&p->arena, p->carries.n, bool) };
+	struct live l = { ARENA_ARRAY(&p->arena, p->nodes.n, bool), ARENA_ARRAY(&p->arena, p->carries.n, bool), false };
 	enum err_code code;
 
 	mark_live(p, &l);
@@ -238,6 +252,7 @@ enum err_code program_finish(struct program *p, struct err *e)
 	}
 	if (!code) {
 		drop_nodes(p, &l);
+		mark_partial(p);
 		/* Loops after those inside them, which have greater ids. */
 		for (int i = p->loops.n - 1; i >= 0; i--)
 			drop_items(p, p->loops.v[i].body.v, &p->loops.v[i].body.n);

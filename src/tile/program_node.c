@@ -130,8 +130,34 @@ static enum err_code check_writable(const struct program *p, int tensor, int val
 	return OK;
 }
 
-enum err_code program_store(struct program *p, const char *name, int tensor, const struct index_expr *index, int value,
-			    struct srcloc loc, struct err *e)
+/* Is the tensor stored in this phase, or added to? */
+static bool is_stored_here(const struct program *p, int tensor, bool adds)
+{
+	for (int i = 0; i < p->nodes.n && p->cur_phase != NONE; i++) {
+		const struct node *n = &p->nodes.v[i];
+
+		if (n->op == OP_STORE && n->ref == tensor && n->adds == adds && p->tasks.v[n->task].phase == p->cur_phase)
+			return true;
+	}
+	return false;
+}
+
+/* The tiles of a phase run in any order, so no store may come between additions. */
+static enum err_code check_addable(const struct program *p, int tensor, struct srcloc loc, struct err *e)
+{
+	const struct tensor *t = tensor_at(p, tensor);
+
+	if (t->type != DT_F32 && t->type != DT_I32)
+		return err_set(e, ERR_INPUT, loc, "'%s' holds %s, and only f32 and i32 are added to in memory; declare it "
+			"f32, and cast it in a later phase", t->name, dtype_name(t->type));
+	if (p->cur_phase == NONE || p->cur_phase == 0 || !find_access(p, OP_STORE, tensor, 0, p->cur_phase - 1))
+		return err_set(e, ERR_INPUT, loc, "'%s' is added to before any phase stores it; store what it begins with, "
+			"such as zeros, in an earlier phase", t->name);
+	return OK;
+}
+
+static enum err_code build_store(struct program *p, const char *name, int tensor, const struct index_expr *index,
+				 int value, bool adds, struct srcloc loc, struct err *e)
 {
 	const struct tensor *t = tensor_at(p, tensor);
 	const struct node *v = node_at(p, value);
@@ -139,26 +165,45 @@ enum err_code program_store(struct program *p, const char *name, int tensor, con
 	struct access x;
 	char stem[80];
 
-	snprintf(stem, sizeof(stem), "store_%s", t->name);
-	TRY(check_own_task(p, "store", name, stem, loc, e));
+	snprintf(stem, sizeof(stem), "%s_%s", adds ? "add" : "store", t->name);
+	TRY(check_own_task(p, adds ? "add" : "store", name, stem, loc, e));
 	TRY(check_value(p, value, loc, e));
 	TRY(check_writable(p, tensor, value, loc, e));
+	if (is_stored_here(p, tensor, !adds))
+		return err_set(e, ERR_INPUT, loc, "'%s' is stored and added to in one phase, whose tiles run in any order; "
+			"store it in an earlier phase", t->name);
+	if (adds)
+		TRY(check_addable(p, tensor, loc, e));
 	TRY(check_access(p, t, index, loc, &x, e));
 	if (x.nvalues)
 		return err_set(e, ERR_INPUT, loc, "'%s' is stored at an index that is a value, which only loads can have; "
 			"index it by axes, and load what goes there", t->name);
 	if (!same_axes(v->naxes, v->axis, x.naxes, x.axis))
-		return err_set(e, ERR_INPUT, loc, "a value over %s cannot be stored to '%s', which is indexed by %s; "
-			"reduce or broadcast it to the same axes", axes_phrase(p, v->naxes, v->axis).s, t->name,
-			axes_phrase(p, x.naxes, x.axis).s);
-	TRY(check_apart(p, t, &x, loc, e));
+		return err_set(e, ERR_INPUT, loc, "a value over %s cannot be %s to '%s', which is indexed by %s; "
+			"reduce or broadcast it to the same axes", axes_phrase(p, v->naxes, v->axis).s, adds ? "added" : "stored",
+			t->name, axes_phrase(p, x.naxes, x.axis).s);
+	if (!adds)
+		TRY(check_apart(p, t, &x, loc, e));
 	for (int i = 0; i < x.naxes; i++)
 		TRY(check_not_words(p, x.axis[i], "stored over", loc, e));
 	n.ref = tensor;
 	n.arg[0] = value;
+	n.adds = adds;
 	take_access(p, t, &x, &n);
 	build_alone(p, build_task_name(p, name, stem, false), TASK_STORE, &n);
 	return OK;
+}
+
+enum err_code program_store(struct program *p, const char *name, int tensor, const struct index_expr *index, int value,
+			    struct srcloc loc, struct err *e)
+{
+	return build_store(p, name, tensor, index, value, false, loc, e);
+}
+
+enum err_code program_add(struct program *p, const char *name, int tensor, const struct index_expr *index, int value,
+			  struct srcloc loc, struct err *e)
+{
+	return build_store(p, name, tensor, index, value, true, loc, e);
 }
 
 /* The axes of a product: those of one operand only. */

@@ -93,7 +93,7 @@ static void print_node(const struct program *p, int id, int depth, struct buf *o
 		print_args(p, n, out);
 	} else if (n->op == OP_STORE) {
 		print_indices(p, n, out);
-		buf_puts(out, " :=");
+		buf_puts(out, n->adds ? " +=" : " :=");
 		print_args(p, n, out);
 	} else {
 		buf_printf(out, "%%%d %s ", id, dtype_name(n->type));

@@ -191,3 +191,11 @@ enum axis_role program_axis_role(const struct program *p, int phase, int axis)
 	axis_roles(p, phase, role);
 	return role[axis];
 }
+
+bool program_reduces_tile(const struct program *p, const struct node *n, int axis)
+{
+	const struct task *t = &p->tasks.v[n->task];
+
+	return program_axis_bound(p, t->loop, axis) || (n->partial && !node_has_axis(n, axis) &&
+		program_axis_role(p, t->phase, axis) == AXIS_GRID);
+}

@@ -435,6 +435,35 @@ static void on_set(struct roundings *r, const struct node *n)
 	write_twins(r, n, &r->carry[n->ref], d);
 }
 
+/* At most so many values are added to an element: one for each index of the axes that do not determine it. */
+static double count_additions(const struct program *p, const struct node *n)
+{
+	bool determines[AXES_MAX] = { false };
+	double count = 1;
+
+	for (int d = 0; d < p->tensors.v[n->ref].rank; d++)
+		for (int i = 0; i < n->index[d].n; i++)
+			determines[n->index[d].term[i].axis] |= n->index[d].term[i].div == 1 && !n->index[d].term[i].mod;
+	for (int a = 0; a < p->axes.n; a++) {
+		enum axis_role role = program_axis_role(p, p->tasks.v[n->task].phase, a);
+
+		if (role != AXIS_UNUSED && role != AXIS_FULL && !determines[a])
+			count *= (double)p->axes.v[a].size;
+	}
+	return count;
+}
+
+/* Each addition to an element in memory rounds a partial sum, which is at most the sum of all magnitudes. The errors are
+ * of mean 0 and independent, so that for many the root of their number counts, as in sums (roundings_sum.c). */
+static int error_of_additions(struct roundings *r, const struct node *n, int value)
+{
+	double count = count_additions(r->from, n);
+
+	if (!n->adds || !dtype_is_float(r->from->tensors.v[n->ref].type))
+		return NONE;
+	return scaled(r, value, rounding_const(r, rounding_unit(DT_F32) * fmin(count, 4 * sqrt(count))), NONE);
+}
+
 static void on_store(struct roundings *r, const struct node *n, int node)
 {
 	const struct tensor *t = &r->from->tensors.v[n->ref];
@@ -445,6 +474,7 @@ static void on_store(struct roundings *r, const struct node *n, int node)
 		value = to_float(r, value, r->from->nodes.v[n->arg[0]].type, t->type, &d);
 	r->to->nodes.v[node].arg[0] = value;
 	VEC_PUSH(r->arena, &r->to->tasks.v[r->task].nodes, node);
+	d.joint = rounding_sum(r, d.joint, error_of_additions(r, n, value));
 	if (t->role == TENSOR_OUTPUT) {
 		rounding_move(r, n, r->tensor[n->ref].joint, rounding_sum(r, rounding_const(r, EXACT),
 			rounding_total(r, d)));
@@ -474,6 +504,7 @@ static void add_rounding(struct roundings *r, int node)
 		return;
 	r->task = n->task;
 	r->loc = n->loc;
+	r->partial = n->partial;
 	for (int i = 0; i < node_arity(n); i++)
 		copy->arg[i] = r->value[n->arg[i]];
 	if (n->op == OP_MMA && n->ref != NONE) {

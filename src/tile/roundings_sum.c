@@ -31,6 +31,7 @@ static int along(struct roundings *r, enum op op, enum dtype type, int value, in
 	struct node *x = &r->to->nodes.v[id];
 
 	x->ref = axis;
+	x->partial = r->partial;
 	for (int i = 0; i < x->naxes; i++)
 		if (op_class(op) == CLASS_SCAN || x->axis[i] != axis)
 			x->axis[n++] = x->axis[i];

@@ -497,7 +497,7 @@ bad('return n:index() <= 1',
 bad('return m < n', "'<' can only give true or false: use a:lt(b) or a:gt(b) for '>', of an axis a:index():lt(b)")
 bad('return a:rowsm(k)', "value has no 'rowsm'; did you mean 'rowsum'?")
 bad('return n:idx()', "axis has no 'idx'")
-bad('return A.laod', "tensor has no 'laod'")
+bad('return A.read', "tensor has no 'read'")
 bad('return mr.exp2(2)', "exp2: value expected, got 2")
 bad('return mr.exp(n)', "exp: value expected, got axis")
 bad('return a.exp2()', "exp2: value expected, got nil")

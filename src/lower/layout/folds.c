@@ -90,7 +90,7 @@ void fold_of(const struct kernel *k, const struct stask *s, int node, struct fol
 
 	*out = (struct fold){ .shared = p->nodes.v[n->arg[0]].task != n->task &&
 			conversion_in_ring(k, s, n->arg[0], NONE),
-		.full = !program_axis_bound(p, s->loop, n->ref) };
+		.full = !program_reduces_tile(p, n, n->ref) };
 	if (op_class(n->op) == CLASS_SCAN ? scans_in_registers(k, n, to, out) : reduces_in_registers(k, n, to, out))
 		return;
 	out->way = FOLD_LINES;

@@ -89,7 +89,7 @@ static struct operand_tiling operand_tiling(const struct kernel *k, const struct
 			continue;
 		if (axis == s->split_axis && s->slices > 1)
 			take = ring_slice_extent(k, b, axis);
-		if (!own && program_axis_bound(g->program, s->loop, axis))
+		if (!own && program_reduces_tile(g->program, mma, axis))
 			take = g->extents.tile[axis];
 		for (int j = 0; j < mma->naxes && own; j++)
 			if (mma->axis[j] == axis)
@@ -360,7 +360,7 @@ static enum err_code check_steps(const struct kernel *k, const struct ring *r, c
 
 		for (int a = 0; a < b->naxes && x.extent % depth; a++)
 			if (!node_has_axis(last_node_of(k, s), b->axis[a]) &&
-			    program_axis_bound(p, s->loop, b->axis[a]))
+			    program_reduces_tile(p, last_node_of(k, s), b->axis[a]))
 				return err_set(e, ERR_ILLEGAL, s->loc, "'%s' multiplies %lld of '%s' in "
 					"an iteration, and '%s' holds all of them: the matrix unit takes "
 					"multiples of %lld; take such a tile of '%s', or load '%s' inside the "

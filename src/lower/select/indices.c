@@ -510,6 +510,7 @@ void set_move(struct lowering *c, struct role_op *o, const struct stask *s, cons
 	o->u.move.tensor = n->ref;
 	o->u.move.rank = t->rank;
 	o->u.move.type = t->type;
+	o->u.move.adds = n->adds;
 	for (int d = 0; d < t->rank; d++) {
 		const struct num *i = V(c, VAR_INDEX, d), *within;
 

@@ -34,7 +34,7 @@ static enum err_code find_first_step(struct lowering *c, const struct stask *s, 
 	for (int i = 0; i < b->naxes; i++) {
 		int axis = b->axis[i];
 
-		if (!(o->ring->shape.full_axes >> axis & 1) || !program_axis_bound(c->p, s->loop, axis))
+		if (!(o->ring->shape.full_axes >> axis & 1) || !program_reduces_tile(c->p, last_node_of(c->k, s), axis))
 			continue;
 		if (!find_lines_below(c, s, &o->ring->shape, o->k_major, axis, &below) || c->g->extents.tile[axis] * below % step)
 			return err_set(e,

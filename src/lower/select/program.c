@@ -3,12 +3,25 @@
 #include "verify/verify.h"
 #include "role/live.h"
 
+/* Does the phase add to the tensor? */
+static bool is_added_to(const struct lowering *c, int tensor)
+{
+	for (int i = 0; i < c->p->nodes.n; i++) {
+		const struct node *n = &c->p->nodes.v[i];
+
+		if (n->adds && n->ref == tensor && c->p->tasks.v[n->task].phase == c->k->phase)
+			return true;
+	}
+	return false;
+}
+
 static void list_tensors(struct lowering *c)
 {
 	for (int t = 0; t < c->p->tensors.n; t++) {
 		const struct tensor *x = &c->p->tensors.v[t];
 
-		VEC_PUSH(c->a, &c->r->tensors, ((struct role_tensor){ x->name, x->type, x->role == TENSOR_INPUT }));
+		VEC_PUSH(c->a, &c->r->tensors, ((struct role_tensor){ x->name, x->type, x->role == TENSOR_INPUT,
+			is_added_to(c, t) }));
 	}
 }
 

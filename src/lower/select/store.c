@@ -140,6 +140,7 @@ static void store_batch(struct lowering *c, const struct stask *s, const struct 
 	op->u.boxes.outbox = (int)(o - c->k->outboxes.v);
 	op->u.boxes.elected = o->ring == NONE;
 	op->u.boxes.panels = o->batch;
+	op->u.boxes.adds = n->adds;
 	b.to = o->batch > 1 ? ADD(from, MUL(V(c, VAR_PANEL, NONE), N(c, o->panel_bytes))) : from;
 	find_corner(c, s, n, v, o, &b);
 	VEC_PUSH(c->a, &op->u.boxes.boxes, b);

@@ -15,7 +15,7 @@ static void find_contracted_axes(const struct lowering *c, const struct stask *s
 	p->at = c->k->node_shape[p->node];
 	p->along = (struct shape2){ .rows = 1, .cols = 1 };
 	for (int i = 0; i < n; i++) {
-		bool bound = program_axis_bound(c->p, s->loop, axes[i]);
+		bool bound = program_reduces_tile(c->p, p->mma, axes[i]);
 
 		if (node_has_axis(p->mma, axes[i]))
 			continue;

@@ -1,0 +1,272 @@
+-- tensor:add: what several tiles add to one element of a tensor.
+local mr = require "millrace"
+local dir = arg[0]:match "^(.*/)" or "./"
+local tap, random_plans = dofile(dir .. "tap.lua"), dofile(dir .. "lib/random_plans.lua")
+local dev = mr.device "h200"
+
+local function zeros(p, tensor, ...)
+  local axes = {...}
+  p:phase("zero_" .. tensor.name, function()
+    tensor:store(p:task("zeros_" .. tensor.name, function()
+      local z = 0
+      for _, axis in ipairs(axes) do z = z + axis:index() * 0 end
+      return tensor.dtype == "i32" and z or z:to(tensor.dtype)
+    end))
+  end)
+end
+
+-- A plan in the order of the program, with stores on `seu`, and all on `lanes` lanes.
+local function plan_of(bound, tile, seu, split, lanes)
+  local plan = mr.plan(bound:graph{tile = tile}, dev)
+  if split then plan:split(split, lanes) end
+  for _, t in ipairs(plan.tasks) do
+    local o = {}
+    if t.kind == "store" then o.seu = seu end
+    if split and t.kind ~= "load" then o.lane = t.name:find "%.1" and "c1" or "c0" end
+    plan:append(t.name, o)
+  end
+  plan:fill_waits()
+  return plan
+end
+
+local function check(what, bound, tile, split)
+  for _, seu in ipairs{"tma", "cuda"} do
+    random_plans.correct(tap, what .. ", by " .. seu, plan_of(bound, tile, seu, split, 2), {1, 2})
+  end
+end
+
+---- what is right -----------------------------------------------------------------------------------
+
+local split_k = mr.program("split_k", function(p)
+  local m, n, k, s = p:axes("m", "n", "k", "s")
+  local part = p:axis("part", k.size // s.size)
+  local A, B, C = p:input("A", {m, k}), p:input("B", {n, k}), p:output("C", {m, n}, "f32")
+  zeros(p, C, m, n)
+  p:phase("sum", function()
+    p:batch(s)
+    local c = p:carry("c", {m, n}, 0)
+    p:loop(part, function()
+      c:add(p:mma("mma", p:load("a", A, {m, s * part.size + part}), p:load("b", B, {n, s * part.size + part})))
+    end)
+    C:add("add", c)
+  end)
+end)
+check("parts of a product", split_k{m = 128, n = 64, k = 192, s = 3}, {m = 64, n = 64, part = 64})
+check("parts of a product with ragged tiles", split_k{m = 100, n = 72, k = 256, s = 4}, {m = 64, n = 64, part = 32})
+check("parts of a product on two lanes", split_k{m = 128, n = 64, k = 128, s = 2}, {m = 128, n = 64, part = 64}, "m")
+
+-- The value is over rows, over columns, or over nothing: registers of several threads hold each element.
+local function sums_of(name, axes)
+  return mr.program(name, function(p)
+    local m, n, s = p:axes("m", "n", "s")
+    local axis = {m = m, n = n}
+    local X = p:input("X", {s, m, n}, "f32")
+    local dims = {}
+    for i, a in ipairs(axes) do dims[i] = axis[a] end
+    if #dims == 0 then dims[1] = p:axis("one", 1) end
+    local S = p:output("S", dims, "f32")
+    zeros(p, S, table.unpack(dims))
+    p:phase("sum", function()
+      p:batch(s)
+      local x = p:load("x", X)
+      local v = p:task("square", function()
+        local v = x * x
+        if not axis.n or axes[1] ~= "n" and axes[2] ~= "n" then v = mr.rowsum(v, n) end
+        if axes[1] ~= "m" then v = mr.rowsum(v, m) end
+        return v
+      end)
+      S:add("add", v, #axes == 0 and {0} or nil)
+    end)
+  end)
+end
+for _, axes in ipairs{{"m", "n"}, {"m"}, {"n"}, {}} do
+  local bound = sums_of("sums_" .. table.concat(axes), axes){m = 64, n = 48, s = 5}
+  for _, warps in ipairs{4, 8} do
+    local plan = mr.plan(bound:graph{tile = {}}, dev)
+    plan:lane("c0", {warps = warps})
+    for _, t in ipairs(plan.tasks) do
+      plan:append(t.name, t.kind ~= "load" and {lane = "c0", seu = t.kind == "store" and "cuda" or nil} or nil)
+    end
+    plan:fill_waits()
+    random_plans.correct(tap, ("sums over {%s}, on %d warps"):format(table.concat(axes, ", "), warps), plan, {1, 2})
+  end
+end
+
+-- In each iteration, as the gradient of queries: each tile of keys adds its part of a product to all rows.
+local gradient = mr.program("gradient", function(p)
+  local m, n, d = p:axes("m", "n", "d")
+  local Q, K = p:input("Q", {m, d}), p:input("K", {n, d})
+  local D, N, Y = p:temp("D", {m, d}, "f32"), p:output("N", {n}, "f32"), p:output("Y", {m, d})
+  zeros(p, D, m, d)
+  p:phase("keys", function()
+    local k, most = p:load("load_k", K), p:carry("most", {n}, -math.huge)
+    p:loop(m, function()
+      local s = p:mma("mma_s", p:load("load_q", Q), k)
+      local w = p:task("weights", function()
+        most:set(mr.max(most, mr.rowmax(s, m)))
+        return (s * 0.125):to "bf16"
+      end)
+      D:add("add_d", p:mma("mma_d", w, k))
+    end)
+    N:store("store_n", most)
+  end)
+  p:phase("cast", function()
+    local d = p:load("load_d", D)
+    Y:store("store_y", p:task("round", function() return d:to "bf16" end))
+  end)
+end)
+
+-- Several elements of one tile, and of others, have one index.
+local counts = mr.program("counts", function(p)
+  local m, n = p:axes("m", "n")
+  local group = p:axis("group", (m.size + 5) // 6)
+  local X, C = p:input("X", {m, n}, "i32"), p:output("C", {group}, "i32")
+  zeros(p, C, group)
+  p:phase("count", function()
+    local x = p:load("x", X)
+    local c = p:task("select", function() return mr.rowsum(mr.where(x:gt(0), 1, 0), n) end)
+    C:add("add", c, {m // 6})
+  end)
+end)
+check("counts of groups of rows", counts{m = 70, n = 16}, {m = 16})
+
+do
+  local bound = counts{m = 70, n = 16}
+  local x = mr.array("i32", {70, 16}, function(i, j) return (i * 7 + j * 3) % 5 - 2 end)
+  local out = plan_of(bound, {m = 16}):compile{target = "host"}:run{X = x}
+  local want = {}
+  for i = 1, 70 do
+    for j = 1, 16 do
+      local group = (i - 1) // 6 + 1
+      want[group] = (want[group] or 0) + (x:get(i, j) > 0 and 1 or 0)
+    end
+  end
+  local same = true
+  for g = 1, #want do same = same and out.C[g] == want[g] end
+  tap.ok(same, "counts are those of a formula")
+end
+
+local function texts(plan)
+  return plan:compile{target = "cuda", text = true}.source
+end
+local bound = split_k{m = 128, n = 64, k = 192, s = 3}
+tap.like(texts(plan_of(bound, {m = 64, n = 64, part = 64}, "tma")), "cp%.reduce%.async%.bulk%.tensor%.2d%.global%.shared::cta%.add",
+  "the copy engine adds boxes")
+tap.like(texts(plan_of(bound, {m = 64, n = 64, part = 64}, "cuda")), "add_to%(&tensor_C", "threads add elements")
+tap.ok(not texts(plan_of(mr.examples.gemm{m = 64, n = 64, k = 64}, {m = 64, n = 64, k = 64})):find "add_to", "where nothing is added, neither is there")
+
+local found = mr.search(split_k{m = 256, n = 256, k = 2048, s = 4}, dev, {trials = 30, measure = false})
+tap.ok(found and found.plan:check(), "a search finds a plan")
+random_plans.correct(tap, "a plan by search", mr.search(bound, dev, {trials = 30, measure = false}).plan, {1})
+
+for _, sizes in ipairs{{m = 128, n = 128, d = 64}, {m = 100, n = 150, d = 64}, {m = 64, n = 40, d = 32}} do
+  check(("each tile of %d adds its part of a product, %d iterations"):format(sizes.n, sizes.m // 64 + 1), gradient(sizes), {m = 64, n = 64})
+end
+
+-- A sum over the axis that an output's tiles go along, as the gradient of a norm's weights.
+local weights = mr.program("weights", function(p)
+  local m, n = p:axes("m", "n")
+  local X, W, Y, G = p:input("X", {m, n}, "f32"), p:input("W", {n}, "f32"), p:output("Y", {m, n}), p:output("G", {n}, "f32")
+  zeros(p, G, n)
+  p:phase("rows", function()
+    local x, w = p:load("x", X), p:load("w", W)
+    local y, g = p:task("norm", function()
+      local r = mr.rsqrt(mr.rowsum(x * x, n) * (1 / n.size) + 1e-5)
+      return (x * r * w):to "bf16", mr.rowsum(x * r, m)
+    end)
+    Y:store("store_y", y)
+    G:add("add_g", g)
+  end)
+end)
+for _, sizes in ipairs{{m = 64, n = 32}, {m = 50, n = 40}} do
+  check(("sums over tiles of %d rows"):format(sizes.m), weights(sizes), {m = 16})
+end
+
+-- In clusters: where they do not divide the grid, several blocks have its last tile.
+do
+  local function clustered(m)
+    local plan = mr.plan(split_k{m = m, n = 64, k = 128, s = 2}:graph{tile = {m = 64, n = 64, part = 64}}, dev)
+    plan:grid{cluster = 2, raster = "columns"}
+    for _, t in ipairs(plan.tasks) do plan:append(t.name, {lane = t.kind == "load" and "p0" or "c0"}) end
+    plan:fill_waits()
+    return plan
+  end
+  random_plans.correct(tap, "clusters that divide the grid", clustered(256), {1})
+  local good, found = clustered(192):check()
+  tap.ok(not good and found[1].code == "cluster", "clusters that do not are refused", found)
+  tap.like(found[1] and found[1].message or "", "several EUs have the last one, and 'add' would add it several times", "... with the reason")
+end
+
+---- a missed addition is noticed --------------------------------------------------------------------
+
+do
+  local within, core = require "millrace.within", require "millrace.core"
+  local inputs = bound:inputs{seed = 1}
+  local want, allowed = core.reference_allowing(bound, inputs)
+  local A = inputs.A:copy()
+  for i = 1, 128 do
+    for k = 65, 128 do A:set(0, i, k) end
+  end
+  tap.ok(within(bound, bound:reference(inputs, {round = true}), want, allowed, {}).ok, "sums that are rounded at each addition are right")
+  tap.ok(within(bound, bound:reference{A = A, B = inputs.B}, want, allowed, {}).wrong > 8000, "without one part they are wrong")
+end
+
+---- what is refused ---------------------------------------------------------------------------------
+
+local function refused(what, message, f)
+  local ok, e = pcall(function()
+    return mr.program("refused", function(p)
+      local m, n = p:axes("m", "n")
+      f(p, m, n, p:input("X", {m, n}, "f32"), p:output("Y", {m, n}, "f32"))
+    end){m = 8, n = 8}
+  end)
+  tap.ok(not ok and tostring(e):gsub("%s+", " "):find(message, 1, true), what, e)
+end
+
+refused("before any store", "'Y' is added to before any phase stores it; store what it begins with, such as zeros, in an earlier phase",
+  function(p, _, _, X, Y) Y:add(p:load(X)) end)
+refused("behind a store of the same phase", "'Y' is stored and added to in one phase, whose tiles run in any order", function(p, m, n, X, Y)
+  zeros(p, Y, m, n)
+  p:phase("sum", function()
+    local x = p:load(X)
+    Y:store(x)
+    Y:add(x)
+  end)
+end)
+refused("before a store of the same phase", "'Y' is stored and added to in one phase, whose tiles run in any order", function(p, m, n, X, Y)
+  zeros(p, Y, m, n)
+  p:phase("sum", function()
+    local x = p:load(X)
+    Y:add(x)
+    Y:store(x)
+  end)
+end)
+refused("to what is not stored", "'add_Y' adds to element 1 along 'n' of output 'Y', which no store writes", function(p, m, n, X, Y)
+  p:phase("zero", function() Y:store(p:task("zeros", function() return (m:index() * 0):to "f32" end), {m, 0}) end)
+  p:phase("sum", function() Y:add(p:load(X)) end)
+end)
+refused("to 16 bits", "'Z' holds bf16, and only f32 and i32 are added to in memory", function(p, m, n, X, Y)
+  local Z = p:output("Z", {m, n})
+  zeros(p, Y, m, n)
+  zeros(p, Z, m, n)
+  p:phase("sum", function() Z:add(p:load(X)) end)
+end)
+refused("a value over other axes", "a value over {m, n} cannot be added to 'Y', which is indexed by {m}", function(p, m, n, X, Y)
+  zeros(p, Y, m, n)
+  p:phase("sum", function() Y:add(p:load(X), {m, 0}) end)
+end)
+refused("to an input", "'X' is an input and cannot be stored", function(p, m, n, X, Y)
+  zeros(p, Y, m, n)
+  p:phase("sum", function() X:add(p:load(X)) end)
+end)
+refused("the greatest of each tile, added up", "the result depends on the tile of 'n': each of its tiles adds to 'S'", function(p, m, n, X, Y)
+  local S = p:output("S", {m}, "f32")
+  p:phase("zero", function() S:store(p:task("zeros", function() return (m:index() * 0):to "f32" end)) end)
+  p:phase("sum", function()
+    local x = p:load("x", X)
+    Y:store("y", x)
+    S:add("s", p:task("all", function() return mr.rowmax(x, n) end))
+  end)
+end)
+
+tap.done_testing()
