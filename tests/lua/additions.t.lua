@@ -3,6 +3,7 @@ local mr = require "millrace"
 local dir = arg[0]:match "^(.*/)" or "./"
 local tap, random_plans = dofile(dir .. "tap.lua"), dofile(dir .. "lib/random_plans.lua")
 local dev = mr.device "h200"
+random_plans.target = arg[1] or "host"
 
 local function zeros(p, tensor, ...)
   local axes = {...}
@@ -133,7 +134,7 @@ check("counts of groups of rows", counts{m = 70, n = 16}, {m = 16})
 do
   local bound = counts{m = 70, n = 16}
   local x = mr.array("i32", {70, 16}, function(i, j) return (i * 7 + j * 3) % 5 - 2 end)
-  local out = plan_of(bound, {m = 16}):compile{target = "host"}:run{X = x}
+  local out = plan_of(bound, {m = 16}):compile{target = random_plans.target}:run{X = x}
   local want = {}
   for i = 1, 70 do
     for j = 1, 16 do

@@ -87,6 +87,7 @@ local function on_unit(bound, seu, on)
   p:fill_waits()
   return p
 end
+random_plans.target = arg[1] or "host"
 for _, pair in ipairs{{"e4m3", "e5m2"}, {"e5m2", "e4m3"}} do
   local p, types = on_unit(product_of(pair[1], pair[2])), table.concat(pair, ".")
   random_plans.correct(tap, "a product of " .. types, p, {1})
@@ -132,7 +133,7 @@ do
     C:store("store", p:mma("mma", p:load("a", A), p:load("b", B)))
   end){m = 64, n = 8, k = 1536}
   local a, b = mr.array("i8", {64, 1536}, 127), mr.array("i8", {8, 1536}, 127)
-  local out = on_unit(bound):compile{target = "host"}:run{A = a, B = b}
+  local out = on_unit(bound):compile{target = random_plans.target}:run{A = a, B = b}
   tap.is(out.C[1], 127 * 127 * 1536, "a sum of integers that no f32 holds")
 end
 
