@@ -19,8 +19,12 @@ static const char *corner_text(struct print *c, const struct role_box *b, int ra
 	struct buf text;
 
 	buf_init(&text, c->a);
-	for (int d = 0; d < rank; d++)
-		buf_printf(&text, ", %s", num(c, b->corner[d]));
+	for (int d = 0; d < rank; d++) {
+		if (b->value[d])	/* beyond an int it is outside of the tensor, also if it wraps around */
+			buf_printf(&text, ", (int)((u32)%s + (u32)(%s))", value(c, b->value[d]), num(c, b->corner[d]));
+		else
+			buf_printf(&text, ", %s", num(c, b->corner[d]));
+	}
 	return text.text;
 }
 

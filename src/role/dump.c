@@ -138,6 +138,9 @@ static const char *boxes_text(const struct dump *d, const struct role_op *o)
 	buf_init(&b, d->a);
 	buf_puts(&b, d->r->tensors.v[m->tensor].name);
 	for (int i = m->rank - 1; i >= 0; i--)
+		if (o->u.boxes.boxes.v[0].value[i])
+			buf_printf(&b, " by index %s", value_text(d, o->u.boxes.boxes.v[0].value[i]));
+	for (int i = m->rank - 1; i >= 0; i--)
 		buf_printf(&b, "%s%lld", i == m->rank - 1 ? " in boxes of " : " x ", (long long)m->box[i]);
 	buf_printf(&b, ", %d", o->what == DO_LOAD_BOXES ? o->u.boxes.boxes.n : o->u.boxes.panels);
 	if (o->what == DO_LOAD_BOXES)

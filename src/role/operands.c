@@ -72,8 +72,10 @@ void role_each_field(struct role_op *o, role_field_fn *fn, void *ctx)
 
 				fn(ctx, OPERAND_NUM, &b->when);
 				fn(ctx, OPERAND_NUM, &b->to);
-				for (int d = 0; d < RANK_MAX; d++)
+				for (int d = 0; d < RANK_MAX; d++) {
 					fn(ctx, OPERAND_NUM, &b->corner[d]);
+					fn(ctx, OPERAND_VALUE, &b->value[d]);
+				}
 			}
 			break;
 		case OPERAND_STEPS:

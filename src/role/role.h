@@ -123,6 +123,7 @@ struct role_box {
 	const struct num *when;		/* NULL: always */
 	const struct num *to;		/* its address in shared memory, for stores too */
 	const struct num *corner[RANK_MAX];	/* its first index; innermost dimension first */
+	const struct val *value[RANK_MAX];	/* LOAD: is added to it; NULL: nothing */
 };
 
 /* How many elements a thread moves between registers and global memory in one access. */

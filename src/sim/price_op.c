@@ -245,6 +245,17 @@ static struct op_cost price_fetch(const struct cost_context *x, const struct rol
 	return s;
 }
 
+/* The thread that issues a box reads from shared memory, one after the other, the values that its indices add. */
+static struct op_cost price_box_values(const struct cost_context *x, const struct role_op *o)
+{
+	int n = 0;
+
+	for (int i = 0; i < o->u.boxes.boxes.n; i++)
+		for (int d = 0; d < RANK_MAX; d++)
+			n += o->u.boxes.boxes.v[i].value[d] != NULL;
+	return cycles(n * x->vector->latency);
+}
+
 double price_boxes(const struct cost_context *x, const struct role_op *o, double *issued)
 {
 	*issued = 0;
@@ -335,6 +346,8 @@ struct op_cost price_op(const struct cost_context *x, const struct role_op *o)
 {
 	const struct vdevice *d = x->device;
 
+	if (o->what == DO_LOAD_BOXES)
+		return price_box_values(x, o);
 	if (role_op_info[o->what].cost != COST_LANE && role_op_info[o->what].cost != COST_STAGED)
 		return (struct op_cost){ 0 };
 	switch ((int)o->what) {

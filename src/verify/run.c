@@ -283,13 +283,15 @@ static enum err_code run_load(struct run *x, const struct role_op *o)
 {
 	struct act *a;
 
+	if (o->what == DO_LOAD_BOXES)
+		TRY(check_together(x, o));
 	for (int i = 1; i < o->touches.n; i++)
 		TRY(run_touch(x, o, &o->touches.v[i]));
 	if (o->what == DO_LOAD_THREADS) {
 		a = add_act(x, ACT_COPY_THREADS, o->u.move.flag, value(x, o->u.move.n));
 		x->scattered = x->writing = true;
 	} else {
-		TRY(check_together(x, o));
+		x->scattered = false;	/* the thread that issues the copy reads the values itself */
 		a = add_act(x, ACT_COPY, o->u.boxes.flag, value(x, o->u.boxes.n));
 		a->multicast = o->u.boxes.multicast;
 	}

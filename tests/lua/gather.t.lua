@@ -267,6 +267,93 @@ for name, bound in pairs{pages = paged{b = 2, n = 96, d = 64}, product = gathere
   end
 end
 
+---- boxes: rows that the copy engine brings, as many as a value is the same for -------------
+
+-- Two products with keys and values in pages of 16, and a product of each group with rows from a first one on.
+local cached = mr.program("cached", function(p)
+  local b, m, n, d = p:axes("b", "m", "n", "d")
+  local pages, slot, blocks = p:axis("pages", 11), p:axis("slot", 16), p:axis("blocks", n.size // 16)
+  local Q, T, Y = p:input("Q", {b, m, d}), p:input("T", {b, blocks}, "i32"), p:output("Y", {b, m, d}, "f32")
+  local K, V = p:input("K", {pages, slot, d}), p:input("V", {pages, slot, d})
+  p:batch(b)
+  local q, y = p:load("load_q", Q), p:carry("y", {m, d}, 0)
+  p:loop(n, function()
+    local page = p:load("load_t", T, {b, n // 16})
+    if p.next then page = p:task("next", function() return page + 1 end) end
+    local s = p:mma("mma_qk", q, p:load("load_k", K, {page, n % 16, d}))
+    local s = p:task("halve", function() return (s * 0.5):to "bf16" end)
+    y:add(p:mma("mma_pv", s, p:load("load_v", V, {p.next and page or page + 0 * b, n % 16, d})))
+  end)
+  Y:store(p:task("round", function() return y * 1 end))
+end)
+local grouped = mr.program("grouped", function(p)
+  local g, m, n, k = p:axes("g", "m", "n", "k")
+  local r = p:axis("r", 150)
+  local First, X, W = p:input("First", {g}, "i32"), p:input("X", {r, k}), p:input("W", {g, n, k})
+  local Y = p:output("Y", {g, m, n}, "f32")
+  p:batch(g)
+  local first, acc = p:load("load_t", First), p:carry("acc", {m, n}, 0)
+  p:loop(k, function() acc:add(p:mma("mma", p:load("load_x", X, {first + m - 2, k}), p:load("load_w", W))) end)
+  Y:store(acc)
+end)
+
+local function small(...) return math.floor(mixed(...) * 3 + 0.5) % 3 - 1 end       -- what is made of it needs no rounding
+local Q, q = tensor("bf16", {2, 16, 32}, small)
+local K, kk = tensor("bf16", {11, 16, 32}, small)
+local V, v = tensor("bf16", {11, 16, 32}, mixed)
+T, t = tensor("i32", {2, 3}, function(b, i) return (b * 5 + i * 4) % 13 - 1 end)
+local scores = {}
+follows("keys and values in pages", cached{b = 2, m = 16, n = 48, d = 32}, {Q = Q, K = K, V = V, T = T}, function(b, m, d)
+  local sum = 0
+  for n = 0, 47 do
+    local s, key = 0, (b * 16 + m) * 48 + n
+    for i = 0, scores[key] and -1 or 31 do s = s + q(b, m, i) * kk(t(b, n // 16), n % 16, i) end
+    scores[key] = scores[key] or s * 0.5
+    sum = sum + scores[key] * v(t(b, n // 16), n % 16, d)
+  end
+  return sum
+end)
+
+T, t = tensor("i32", {4}, function(g) return ({0, 61, 140, -3})[g + 1] end)
+X, x = tensor("bf16", {150, 32}, mixed)
+local W, w = tensor("bf16", {4, 8, 32}, mixed)
+follows("groups of rows", grouped{g = 4, m = 20, n = 8, k = 32}, {First = T, X = X, W = W}, function(g, m, n)
+  local sum = 0
+  for k = 0, 31 do sum = sum + x(t(g) + m - 2, k) * w(g, n, k) end
+  return sum
+end)
+
+local function boxes_of(plan, load)
+  return tostring(plan:kernel{}):match("load_boxes " .. load .. "[^\n]*in boxes of ([%d x]+), (%d+)")
+end
+
+for _, case in ipairs{{16, "1 x 16 x 64, 1"}, {32, "1 x 16 x 64, 2"}, {48, "1 x 16 x 64, 3"}, {64, "1 x 16 x 64, 4"}} do
+  for _, of in ipairs{"load", "task"} do
+    for versions = 1, 2 do
+      correct(("pages by boxes, tiles of %d, indices of a %s, %d versions"):format(case[1], of, versions),
+        cached{b = 2, m = 64, n = 192, d = 64, next = of == "task" or nil}, {m = 64, n = case[1]}, function(plan)
+          lanes_of("p0", "p1", 4)(plan)
+          plan:buffers{k = versions, v = versions, t = versions}
+          plan:fill_waits()
+          tap.is(table.concat({boxes_of(plan, "K")}, ", "), case[2], "its boxes")
+        end)
+    end
+  end
+end
+correct("pages in tiles of 8, less than a page", cached{b = 2, m = 64, n = 96, d = 64}, {m = 64, n = 8}, lanes_of("p0", "p1", 4))
+correct("pages in tiles of 24, which pages do not divide", cached{b = 2, m = 64, n = 96, d = 64}, {m = 64, n = 24},
+  lanes_of("p0", "p1", 4))
+correct("pages, a table on the lane of the products", cached{b = 2, m = 64, n = 96, d = 128}, {m = 64, n = 32},
+  lanes_of("c0", "p1", 4))
+correct("pages, all on one lane", cached{b = 2, m = 64, n = 96, d = 128}, {m = 64, n = 32}, lanes_of("c0", "c0", 4))
+correct("pages, a ragged last tile", cached{b = 2, m = 64, n = 80, d = 64}, {m = 64, n = 32}, lanes_of("p0", "p0", 4))
+for _, lanes in ipairs{{"p0", "p0"}, {"c0", "p0"}, {"c0", "c0"}} do
+  for _, tile in ipairs{{m = 64, n = 64, k = 32}, {m = 128, n = 32, k = 64}} do
+    correct(("groups by boxes, tiles of %d x %d x %d, lanes %s and %s"):format(tile.m, tile.n, tile.k, lanes[1], lanes[2]),
+      grouped{g = 3, m = 100, n = 64, k = 128}, tile, lanes_of(lanes[1], lanes[2], 4))
+  end
+end
+
 ---- what inputs are ------------------------------------------------------------
 
 local inputs = paged{b = 3, n = 64, d = 16}:inputs{}

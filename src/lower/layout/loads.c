@@ -20,10 +20,13 @@ static bool ends_with_tensor(const struct kernel *k, const struct buffer *b, con
 		return true;
 	if (tile % depth && tile < size)
 		return false;
-	for (int d = 0; d < t->rank; d++)
-		if (n->index[d].n == 1 && n->index[d].term[0].axis == axis && !n->index[d].k &&
-		    p->axes.v[t->dim[d]].size == size)
+	for (int d = 0; d < t->rank; d++) {
+		const struct index_expr *x = &n->index[d];
+
+		if (x->n == 1 && x->term[0].axis == axis && x->term[0].div == 1 && !x->term[0].mod && !x->k &&
+		    !x->value && p->axes.v[t->dim[d]].size == size)
 			return true;
+	}
 	return false;
 }
 
@@ -143,27 +146,102 @@ bool lower_rows_aligned(const struct kernel *k, const struct buffer *b)
 		dtype_bits(t->type) * p->axes.v[t->dim[t->rank - 1]].size % chunk_bits(k) == 0);
 }
 
-/* Rows and columns of a loaded tile as its tensor lies in memory. True if the copy
- * engine can bring it: plain indices, strides and rows of complete chunks. */
-bool lower_find_load_shape(const struct kernel *k, const struct buffer *b, struct shape2 *s)
+/* boxes of rows that values name ------------------------------------------------ */
+
+enum { VALUE_DEPTH = 6 };		/* nodes one behind the other that are looked at */
+
+/* Neighbours along the axis for which the node's value is the same, from multiples of that number on: 16, if it is loaded
+ * by n // 16. 0: all of them. */
+static int64_t constant_run(const struct program *p, int node, int axis, int depth)
+{
+	const struct node *n = &p->nodes.v[node];
+	int64_t run = 0;
+
+	if (!node_has_axis(n, axis))
+		return 0;
+	if (depth == VALUE_DEPTH || (n->op != OP_LOAD && op_kind(n->op) != OP_ELEMENTWISE))
+		return 1;
+	for (int d = 0; n->op == OP_LOAD && d < p->tensors.v[n->ref].rank; d++)
+		for (int i = 0; i < n->index[d].n; i++)
+			if (n->index[d].term[i].axis == axis)
+				run = gcd_i64(run, n->index[d].term[i].div);
+	for (int i = 0; i < node_arity(n); i++)
+		run = gcd_i64(run, constant_run(p, n->arg[i], axis, depth + 1));
+	return run;
+}
+
+/* Which dimension the rows of a box lie along, and how many there can be. */
+struct row_boxes {
+	int axis;			/* of the tile's rows; NONE: there is one row */
+	int dimensions;			/* along which the index advances with the row */
+	int64_t run;			/* 0: all rows of the tile */
+};
+
+/* One term of an index of a dimension that is not the last one. False: the engine cannot follow it. */
+static bool add_row_term(const struct kernel *k, const struct buffer *b, const struct index_term *t,
+	struct row_boxes *r)
+{
+	if (ring_axis_extent(k, b, t->axis) == 1)
+		return true;
+	if (t->axis != r->axis || (t->div > 1 && t->mod))
+		return false;
+	r->dimensions += t->div == 1;
+	if (t->div > 1 || t->mod)
+		r->run = gcd_i64(r->run, t->div > 1 ? t->div : t->mod);
+	return t->div > 1 || t->coef == 1;
+}
+
+/* Loads whose indices are values: the engine can bring boxes of as many rows as all values are the same for, if the other
+ * dimensions advance by one element with each row of the box. *run: rows of a box; 0: all of the tile. */
+static bool goes_in_row_boxes(const struct kernel *k, const struct buffer *b, const struct shape2 *s, int64_t *run)
+{
+	const struct program *p = k->plan->graph->program;
+	const struct node *n = &p->nodes.v[b->node];
+	int rank = p->tensors.v[n->ref].rank;
+	const struct index_expr *last = &n->index[rank - 1];
+	struct row_boxes r = { .axis = s->nrow ? s->row[0] : NONE };
+	int64_t tile = s->nrow ? ring_slice_extent(k, b, r.axis) : 1;
+
+	if (s->nrow > 1 || s->ncol > 1 || last->value || (s->nrow && s->row_share[0] != 1))
+		return false;
+	for (int i = 0; i < last->n; i++)
+		if (ring_axis_extent(k, b, last->term[i].axis) > 1 && (last->term[i].coef != 1 || last->term[i].div != 1 ||
+		    last->term[i].mod || last->term[i].axis == r.axis))
+			return false;
+	for (int d = 0; d < rank - 1; d++) {
+		for (int i = 0; i < n->index[d].n; i++)
+			if (!add_row_term(k, b, &n->index[d].term[i], &r))
+				return false;
+		if (n->index[d].value && r.axis != NONE)
+			r.run = gcd_i64(r.run, constant_run(p, index_value(&n->index[d]), r.axis, 0));
+	}
+	*run = r.run ? gcd_i64(r.run, tile) : 0;
+	return r.dimensions == (r.axis != NONE) && (!*run || *run % shared_pattern_rows(&k->target->shared) == 0);
+}
+
+/* the shape --------------------------------------------------------------------- */
+
+bool lower_find_load_shape(const struct kernel *k, const struct buffer *b, struct shape2 *s, int64_t *run)
 {
 	const struct program *p = k->plan->graph->program;
 	const struct node *n = &p->nodes.v[b->node];
 	const struct tensor *t = &p->tensors.v[n->ref];
-	bool engine = t->rank <= k->target->shared.box_rank;
+	bool engine = t->rank <= k->target->shared.box_rank, plain = true;
 
+	*run = 0;
 	*s = (struct shape2){ .rows = 1, .cols = 1, .full_axes = k->node_shape[b->node].full_axes };
 	if (!t->rank)
 		return false;
 	for (int d = 0; d < t->rank; d++)
-		engine &= add_dimension(k, b, &n->index[d], d == t->rank - 1, s);
+		plain &= add_dimension(k, b, &n->index[d], d == t->rank - 1, s);
 	for (int i = 0; i < s->nrow; i++)
 		s->rows *= ceil_div(ring_axis_extent(k, b, s->row[i]), s->row_share[i]);
 	for (int i = 0; i < s->ncol; i++)
 		s->cols *= ceil_div(ring_axis_extent(k, b, s->col[i]), s->col_share[i]);
+	engine &= has_index_values(n) ? goes_in_row_boxes(k, b, s, run) : plain;
 	for (int i = 0; i < shape_rank(s); i++)
 		engine &= ends_with_tensor(k, b, n, shape_axis(s, i));
-	return engine && lower_rows_aligned(k, b) && s->rows <= k->target->shared.box_rows &&
+	return engine && lower_rows_aligned(k, b) && (*run ? *run : s->rows) <= k->target->shared.box_rows &&
 		(s->cols * dtype_bits(t->type) % chunk_bits(k) == 0 || lower_is_shared_operand(k, buffer_index(k, b)));
 }
 
@@ -182,6 +260,7 @@ enum err_code lower_find_boxes(const struct kernel *k, struct ring *r, const str
 			"share a ring, and read by one sTask; do not split its load", b->name);
 	*(by_rows ? &r->first_row : &r->first_col) = b->slice * part;
 	if (by_rows) {
+		r->engine &= !r->run || part % r->run == 0;
 		r->engine &= part % shared_pattern_rows(&k->target->shared) == 0 &&
 			part * bytes % k->target->shared.copy_align == 0 && r->full_rows == v->rows;
 		r->box_rows = part;

@@ -251,7 +251,7 @@ static void choose_panels(const struct kernel *k, struct ring *r, const struct b
 	r->box_rows = r->full_rows;
 	r->box_bytes = r->full_rows * r->panel_cols * bits / 8;
 	/* zeros that follow a contracted axis of one element are in no box */
-	r->engine = r->engine && r->full_rows <= l->box_rows && (r->swizzle || r->cols <= l->box_cols) &&
+	r->engine = r->engine && (r->run ? r->full_rows == r->shape.rows : r->full_rows <= l->box_rows) && (r->swizzle || r->cols <= l->box_cols) &&
 		r->panel_cols <= most && (r->shape.nrow == 1 || r->full_rows == r->shape.rows);
 }
 
@@ -320,7 +320,7 @@ static enum err_code add_ring(struct kernel *k, int buffer, struct err *e)
 	if (b->together && b->slice)
 		return add_same_ring(k, buffer, k->rings.v[k->ring_of[buffer - b->slice]].engine, e);
 	if (loaded)
-		r.engine = lower_find_load_shape(k, b, &r.shape) && is_async_load(k, b->first);
+		r.engine = lower_find_load_shape(k, b, &r.shape, &r.run) && is_async_load(k, b->first);
 	else
 		r.shape = b->node != NONE ? k->node_shape[b->node] : k->carry_shape[b->carry];
 	r.one_slice = b->slices > 1 && !b->together && ints_hold(b->axis, b->naxes, buffer_split_axis(k, b));

@@ -36,7 +36,7 @@ int tensor_map(struct lowering *c, const struct stask *s, const struct node *n, 
 		m.box[d] = d ? 1 : cols;
 		for (int k = 0; k < x->n && d; k++)
 			for (int i = 0; i < b->naxes; i++)
-				if (b->axis[i] == x->term[k].axis && ints_hold(v->row, v->nrow, b->axis[i]))
+				if (b->axis[i] == x->term[k].axis && x->term[k].div == 1 && ints_hold(v->row, v->nrow, b->axis[i]))
 					m.box[d] = v->nrow == 1 ? rows : b->extent[i];
 	}
 	return map_number(c, &m);
@@ -50,7 +50,8 @@ static int ring_map(struct lowering *c, const struct stask *s, const struct node
 	struct box_order order;
 
 	if (!r->reordered)
-		return tensor_map(c, s, n, &r->shape, r->buffer, r->box_rows, r->panel_cols, r->swizzle);
+		return tensor_map(c, s, n, &r->shape, r->buffer, r->run ? r->run : r->box_rows, r->panel_cols,
+			r->swizzle);
 	lower_order_box(c->k, r, &order);
 	for (int i = 0; i < t->rank; i++) {
 		m.dim[i] = c->p->axes.v[t->dim[order.dim[i]]].size;
@@ -86,7 +87,7 @@ static bool is_read_once(const struct lowering *c, const struct stask *s, const 
 	bool used[AXES_MAX] = { false };
 
 	for (int d = 0; d < t->rank; d++) {
-		if (!is_one_to_one(c, &n->index[d]))
+		if (n->index[d].value || !is_one_to_one(c, &n->index[d]))
 			return false;
 		for (int k = 0; k < n->index[d].n; k++)
 			used[n->index[d].term[k].axis] = true;
@@ -134,6 +135,49 @@ static const struct num *reordered_corner(struct lowering *c, const struct stask
 	for (int i = 0; i < shape_rank(&r->shape); i++)
 		c->axis_index[shape_axis(&r->shape, i)] = NULL;
 	return at;
+}
+
+/* The value that is added to the index of a dimension, for all rows of the box that begins at local row `row`. */
+static const struct val *box_value(struct lowering *c, const struct stask *s, const struct ring *r, int node,
+	int64_t row)
+{
+	int axis = r->shape.nrow ? r->shape.row[0] : NONE;
+	const struct val *v;
+
+	if (axis != NONE)
+		c->axis_index[axis] = N(c, row);
+	v = added_value(c, s, &r->shape, node, axis == NONE ? N(c, 1) : within_ends(c, s, &r->shape, &axis, 1));
+	if (axis != NONE)
+		c->axis_index[axis] = NULL;
+	return v;
+}
+
+/* The boxes of a panel where values name rows: each has as many rows as all values are the same for. */
+static void add_row_boxes(struct lowering *c, const struct stask *s, const struct ring *r, const struct node *n,
+	int panel, struct role_op *o)
+{
+	const struct tensor *t = &c->p->tensors.v[n->ref];
+	int64_t rows = r->run ? r->box_rows : 1, step = r->run ? r->run : 1;
+	int64_t pitch = r->swizzle ? r->swizzle : r->panel_cols * dtype_bits(t->type) / 8;
+	int64_t first = r->first_row * pitch + r->first_col / r->panel_cols * r->panel_bytes + panel * r->panel_bytes;
+
+	for (int64_t row = 0; row < rows; row += step) {
+		struct role_box b = { .to = ADD(slot_address(c, r), N(c, first + row * pitch)) };
+
+		for (int i = 0; i < shape_rank(&r->shape); i++)
+			c->axis_index[shape_axis(&r->shape, i)] = N(c, i < r->shape.nrow ? row : 0);
+		for (int d = t->rank - 1; d >= 0; d--) {
+			b.corner[t->rank - 1 - d] = tensor_index(c, s, &n->index[d], &r->shape, true);
+			if (d == t->rank - 1 && panel)
+				b.corner[0] = ADD(b.corner[0], N(c, panel * r->panel_cols));
+		}
+		for (int i = 0; i < shape_rank(&r->shape); i++)
+			c->axis_index[shape_axis(&r->shape, i)] = NULL;
+		for (int d = 0; d < t->rank; d++)
+			if (n->index[d].value)
+				b.value[t->rank - 1 - d] = box_value(c, s, r, index_value(&n->index[d]), row);
+		VEC_PUSH(c->a, &o->u.boxes.boxes, b);
+	}
 }
 
 /* One box: panel number `panel`, or this block's share of its rows. */
@@ -213,7 +257,8 @@ void select_boxes(struct lowering *c, const struct kentry *x, const struct ring 
 
 	if (follows_work(c, x))
 		add_lane_sync(c, "all warps have looked at the flag, or are done with the slot");
-	add_touch(c, TOUCH_WRITE, TOUCH_SLOT, r->buffer, 0);
+	add_touch(c, TOUCH_WRITE, TOUCH_SLOT, r->buffer, 0);	/* the first one: verify/run.c */
+	touch_added_values(c, s, n);
 	o = add_op(c, DO_LOAD_BOXES);
 	o->u.boxes.flag = x->flag;
 	o->u.boxes.n = instance_number(c, s->loop);
@@ -224,6 +269,8 @@ void select_boxes(struct lowering *c, const struct kentry *x, const struct ring 
 	o->u.boxes.once = !o->u.boxes.multicast && is_read_once(c, s, n);
 	if (o->u.boxes.multicast)
 		add_shared_boxes(c, s, r, n, o);
-	for (int p = 0; p < r->boxes && !o->u.boxes.multicast; p++)
+	for (int p = 0; p < r->boxes && has_index_values(n); p++)
+		add_row_boxes(c, s, r, n, p, o);
+	for (int p = 0; p < r->boxes && !o->u.boxes.multicast && !has_index_values(n); p++)
 		add_box(c, s, r, n, NULL, N(c, p), o);
 }

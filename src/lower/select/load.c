@@ -29,12 +29,9 @@ static bool value_uses(const struct val *v, enum var var)
 	return false;
 }
 
-/* The value that is added to the index of a dimension: the element for the element of ring r at hand. Where that is none
- * of the tile, it is 0: its address may be outside of the value's ring. */
-static const struct val *added_value(struct lowering *c, const struct kentry *x, const struct ring *r,
-	int node, const struct num *inside)
+const struct val *added_value(struct lowering *c, const struct stask *s, const struct shape2 *shape, int node,
+	const struct num *inside)
 {
-	const struct stask *s = stask_of(c, x);
 	const struct node *n = &c->p->nodes.v[node];
 	const struct val *v;
 	const struct ring *from;
@@ -42,16 +39,15 @@ static const struct val *added_value(struct lowering *c, const struct kentry *x,
 	if (n->op == OP_CONST)
 		return val_const(c, DT_I32, n->k);
 	if (n->op == OP_INDEX)
-		return val_num(c, ADD(axis_first(c, s, &r->shape, n->ref), axis_local_index(c, s, &r->shape, n->ref)));
+		return val_num(c, ADD(axis_first(c, s, shape, n->ref), axis_local_index(c, s, shape, n->ref)));
 	from = ring_of(c, buffer_of_node(c, s, node));
 	c->walks_ring = true;
-	v = val_shared(c, DT_I32, DT_I32, ring_address(c, s, from, &r->shape));
+	v = val_shared(c, DT_I32, DT_I32, ring_address(c, s, from, shape));
 	c->walks_ring = false;
-	return value_uses(v, VAR_ROW0) || value_uses(v, VAR_COL0) ? val_guard(c, inside, v, val_const(c, DT_I32, 0)) : v;
+	return n->naxes ? val_guard(c, inside, v, val_const(c, DT_I32, 0)) : v;
 }
 
-/* The load reads the values that its indices add. */
-static void touch_added_values(struct lowering *c, const struct stask *s, const struct node *n)
+void touch_added_values(struct lowering *c, const struct stask *s, const struct node *n)
 {
 	for (int i = 0; i < node_arity(n); i++) {
 		int buffer = buffer_of_node(c, s, n->arg[i]);
@@ -152,7 +148,8 @@ static void load_elements(struct lowering *c, const struct kentry *x, const stru
 	set_move(c, o, s, n, &r->shape, inside);
 	for (int d = 0; d < o->u.move.rank; d++)
 		if (n->index[d].value)
-			o->u.move.index[d].value = added_value(c, x, r, index_value(&n->index[d]), inside);
+			o->u.move.index[d].value = added_value(c, s, &r->shape, index_value(&n->index[d]),
+				inside);
 	if (o->u.move.run * dtype_bits(o->u.move.type) >= 32)
 		o->u.move.stride = find_stride(c, x, r, o);
 	else

@@ -366,6 +366,12 @@ NODISCARD enum err_code set_shared_carry(struct lowering *c, const struct kentry
 
 NODISCARD enum err_code select_load(struct lowering *c, const struct kentry *x, struct err *e);
 NODISCARD enum err_code select_store(struct lowering *c, const struct kentry *x, struct err *e);
+/* The value of `node` that is added to an index of a load: the element for the one at hand of a ring with that shape.
+ * Where that is none of the tile (`inside`), it is 0: its address may be outside of the value's ring. */
+const struct val *added_value(struct lowering *c, const struct stask *s, const struct shape2 *shape, int node,
+	const struct num *inside);
+/* Notes that load n of s reads the values that its indices add; before the operation that does. */
+void touch_added_values(struct lowering *c, const struct stask *s, const struct node *n);
 /* A load by the copy engine. */
 void select_boxes(struct lowering *c, const struct kentry *x, const struct ring *r, const struct node *n);
 /* Index of the tensor map of a load or store, whose boxes have that many rows and columns of a value with shape v, and
