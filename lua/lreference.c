@@ -226,8 +226,13 @@ static void take_tiles(lua_State *L, struct arena *a, const struct program *p, s
 		return;
 	enter(L);
 	raise_if(L, asked->on == INTERPRETER ? interp_extents(a, p, &x, &e) : plain_extents(a, p, &x, &e), &e);
-	for (int i = 0; i < p->axes.n; i++)
-		asked->tiling.extent[i] = p->axes.v[i].packs == NONE ? x.tile[i] : 0;
+	for (int i = 0; i < p->axes.n; i++) {
+		bool follows = p->axes.v[i].packs != NONE;
+
+		for (int j = 0; j < p->phases.n; j++)	/* where it is no batch axis, it may be complete in every tile */
+			follows |= ints_hold(p->phases.v[j].batch, p->phases.v[j].nbatch, i);
+		asked->tiling.extent[i] = follows ? 0 : x.tile[i];
+	}
 	asked->tiled = true;
 }
 

@@ -76,6 +76,7 @@ local examples = {
   {"gemm", {m = 100, n = 72, k = 88, out = "f32"}, {m = 64, n = 64, k = 32}},
   {"flash_attention", {b = 1, h = 2, m = 100, n = 136, d = 64, causal = true}, {m = 64, n = 64}},
   {"dequant_gemm", {m = 64, n = 64, k = 128, group = 64}, {m = 64, n = 64, k = 64}},
+  {"flash_decoding", {b = 1, h = 16, hkv = 2, n = 512, d = 64, splits = 4}, {key = 64}},
   {"chunk_scan", {b = 1, s = 128, h = 1, p = 64, n = 64, chunk = 64}, {}},
   {"conv2d", {n = 1, c = 64, h = 8, w = 8, k = 64, r = 3, s = 3, pad = 1}, {c = 64, k = 64, r = 1, s = 1}},
   {"matmul_sum", {k = 64, m = 256, n = 128}, {k = 32, m = 64, n = 64}},
