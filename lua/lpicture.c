@@ -155,7 +155,8 @@ static int finish_picture(lua_State *L, struct request *r, bool show)
 	return 1;
 }
 
-/* core.picture(x, format, path or nil, options or nil, script, other timeline or nil, show[, name, name of the other]) */
+/* core.picture(x, format, path or nil, options or nil, script, other timeline or nil, show[, name, name of the other]); of a
+ * plan, the other timeline is its simulation */
 static int picture_l(lua_State *L)
 {
 	struct timeline *t = NULL, *other = NULL;
@@ -167,12 +168,13 @@ static int picture_l(lua_State *L)
 	if (!lua_isnil(L, 6))
 		other = check_timeline(L, 6, "picture");
 	begin_picture(L, 2, t, &r);
+	r.wish.options.predicted = t ? NULL : other;
 	if (r.wish.how.animate && (r.wish.how.format != PICTURE_SVG || other))
 		throw_msg(L, "%s: only the svg of one timeline can be animated; tl:frames writes single pictures",
 			r.what);
-	for (int i = 0; i < 2 && other; i++)
+	for (int i = 0; i < 2 && t && other; i++)
 		r.wish.options.names[i] = check_text(L, 8 + i, r.what, "name");
-	if (other)
+	if (t && other)
 		picture_compare(&r.picture, t, other, &r.wish.view, &r.wish.options);
 	else if (t)
 		picture_timeline(&r.picture, t, &r.wish.view, &r.wish.options);

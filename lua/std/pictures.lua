@@ -50,12 +50,16 @@ end
 
 ---- timelines, plans, graphs ------------------------------------------------------------------
 
+-- The simulation of a plan, whose time is in the head of its picture; nil if it is not legal.
+local function predicted(plan) return plan:check() and plan:simulate{events = 0} or nil end
+
 local function add_methods(class, script)
   for _, format in ipairs(formats) do
     core.method("millrace." .. class, format, entry(function(x, path, options)
       check_class(format, class, x)
       local file, o, show_it = where(format, path, options)
-      say(format, file, core.picture(x, format, file, o, script(x, call_of(format, file or "FILE")), nil, show_it))
+      local text = script(x, call_of(format, file or "FILE"))
+      say(format, file, core.picture(x, format, file, o, text, class == "plan" and predicted(x) or nil, show_it))
     end))
   end
 end

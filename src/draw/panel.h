@@ -101,7 +101,9 @@ static inline double picture_most(const struct picture_options *o)
 }
 /* The title that was asked for, or "gemm{m=4096, n=4096} on NVIDIA H200". */
 const char *picture_title(struct picture *p, const struct plan *plan, const struct picture_options *o);
-/* "m=4096, n=4096", which brief pictures have below their title; "" if the title has them, or was asked for. */
+/* "tile m=128, n=256", or "untiled" */
+const char *picture_tile(struct picture *p, const struct graph *g);
+/* "sizes m=4096, n=4096", which brief pictures have below their title; "" if the title has them, or was asked for. */
 const char *picture_sizes(struct picture *p, const struct program *program, const struct picture_options *o);
 /* Draw the title and n lines below it, within the picture's width; returns where they end. */
 double picture_top(struct picture *p, const struct picture_options *o, const char *title, int n, const char *const *line);

@@ -75,7 +75,18 @@ const char *picture_sizes(struct picture *p, const struct program *program, cons
 
 	if (!o->brief || o->title || end < name + 2)
 		return "";
-	return arena_strf(p->arena, "%.*s", (int)(end - name - 2), text + name + 1);
+	return arena_strf(p->arena, "sizes %.*s", (int)(end - name - 2), text + name + 1);
+}
+
+const char *picture_tile(struct picture *p, const struct graph *g)
+{
+	struct buf b = buf_new(p->arena);
+
+	for (int i = 0; i < g->program->axes.n; i++)
+		if (g->tiling.extent[i])
+			buf_printf(&b, "%s%s=%lld", b.len ? ", " : "tile ", g->program->axes.v[i].name,
+				(long long)g->tiling.extent[i]);
+	return b.len ? b.text : "untiled";
 }
 
 double picture_top(struct picture *p, const struct picture_options *o, const char *title, int n, const char *const *line)

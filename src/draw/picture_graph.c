@@ -36,7 +36,7 @@ struct graph_picture {
 	double *frame_top;		/* by frame */
 	double w;
 	bool carried;			/* is a value drawn that is read in a later iteration? */
-	bool kinds[INK_KINDS];		/* which are drawn? */
+	bool drawn[INKS];		/* which colours are? */
 };
 
 /* "→ k 32 KiB": what an sTask writes. */
@@ -192,7 +192,7 @@ static void draw_boxes(struct graph_picture *d)
 		y = d->top[n->layer];
 		w = wires_node_width(&d->wires, d->s.node[i]);
 		on = picture_on(d->theme, d->ink[i]);
-		d->kinds[d->g->tasks.v[i].kind] = true;
+		d->drawn[d->ink[i]] = true;
 		picture_rect(d->p, x, y, w, d->look->box, d->ink[i], INK_PAPER)->round = 6;
 		picture_bold(d->p, x + w / 2, y + (d->look->line > 0 ? 19 : d->look->box / 2 + d->look->name * 0.36), ANCHOR_MIDDLE,
 			d->look->name, on, d->g->tasks.v[i].name);
@@ -259,12 +259,17 @@ static double draw_legend(const struct graph_picture *d, double y)
 	const char *more;
 
 	for (int i = 0; i < INK_KINDS; i++) {
-		if (!d->kinds[i])
+		int ink[INK_HUES * INK_SHADES], n = 0;
+
+		for (int k = 0; k < INK_HUES * INK_SHADES; k++)
+			if (d->drawn[ink_of_task(i, k % INK_HUES, k / INK_HUES)])
+				ink[n++] = ink_of_task(i, k % INK_HUES, k / INK_HUES);
+		if (!n)
 			continue;
-		at = legend_next(p, 28 + picture_width(kinds[i], 13, false), &x, &y);
-		for (int k = 0; k < 3; k++)
-			picture_rect(p, at + 8 * k, y - 12, 6, 15, ink_of_task(i, k, 0), INK_NONE)->round = 2;
-		picture_text(p, at + 28, y, ANCHOR_LEFT, 13, INK_FAINT, kinds[i]);
+		at = legend_next(p, 8 * n + 4 + picture_width(kinds[i], 13, false), &x, &y);
+		for (int k = 0; k < n; k++)
+			picture_rect(p, at + 8 * k, y - 12, 6, 15, ink[k], INK_NONE)->round = 2;
+		picture_text(p, at + 8 * n + 4, y, ANCHOR_LEFT, 13, INK_FAINT, kinds[i]);
 	}
 	if (d->carried) {
 		at = legend_next(p, 34 + picture_width(later, 13, false), &x, &y);
@@ -328,19 +333,13 @@ void picture_graph(struct picture *p, const struct graph *g, const struct pictur
 	struct graph_picture *d = ARENA_NEW(p->arena, struct graph_picture);
 	const char *title, *line;
 	int64_t tiles = 0;
-	struct buf b;
 	double y;
 
 	o = picture_begin(p, o);
 	*d = (struct graph_picture){ .p = p, .g = g, .look = looks, .theme = o->theme, .ink = task_inks(p->arena, g) };
 	for (int i = 0; i < g->program->phases.n; i++)
 		tiles += g->grids[i].total;
-	buf_init(&b, p->arena);
-	for (int i = 0; i < g->program->axes.n; i++)
-		if (g->tiling.extent[i])
-			buf_printf(&b, "%s%s=%lld", b.len ? ", " : "", g->program->axes.v[i].name,
-				(long long)g->tiling.extent[i]);
-	line = arena_strf(p->arena, "sTask-graph, tile {%s}, %s tiles", b.len ? b.text : "", unit_count(tiles).s);
+	line = arena_strf(p->arena, "sTask-graph, %s; %s tiles", picture_tile(p, g), unit_count(tiles).s);
 	if (o->brief) {
 		title = picture_fit(p, o->title ? o->title : g->program->name, 20, p->width - 2 * MARGIN);
 		y = picture_top(p, o, title, 2, (const char *[]){ picture_sizes(p, g->program, o), line });

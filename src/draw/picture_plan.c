@@ -263,23 +263,29 @@ static double draw_lane_rows(struct plan_picture *s, double y)
 		s->p->width - MARGIN - (top > s->lanes_top ? 0 : s->waits + 12) - left));
 	y = draw_region(s, NONE, y + (s->brief ? 24 : 28));
 	picture_rect(s->p, MARGIN, top, 3, y - top, INK_LINE, INK_NONE);
-	return y + (s->brief ? 6 : 16);
+	return y + (s->brief ? 4 : 16);
 }
 
 static double draw_rings(const struct plan_picture *s, double y)
 {
-	struct buf b = buf_new(s->p->arena);
+	const char *line = "", *head = s->brief ? "rings: " : "rings, versions and size of each: ";
 
 	for (int i = 0; i < s->g->buffers.n; i++) {
 		const struct buffer *x = &s->g->buffers.v[i];
+		const char *item, *longer;
 
 		if (plan_scope(s->plan, i) != SCOPE_SHARED && s->plan->versions[i] == 1)
 			continue;
-		buf_printf(&b, "%s%s %d", b.len ? ", " : s->brief ? "rings: " : "rings, versions and size of each: ", x->name,
-			s->plan->versions[i]);
-		buf_printf(&b, " x %s", unit_bytes((double)x->bytes).s);
+		item = arena_strf(s->p->arena, "%s %d x %s", x->name, s->plan->versions[i], unit_bytes((double)x->bytes).s);
+		longer = arena_strf(s->p->arena, "%s%s%s", line, *line ? ", " : head, item);
+		y += *line ? 0 : 12;
+		if (*line && picture_width(longer, 13, false) > s->p->width - 2 * MARGIN) {	/* an item stays in one line */
+			y = picture_wrap(s->p, MARGIN, y, INFINITY, 13, INK_FAINT, arena_strf(s->p->arena, "%s,", line));
+			longer = item;
+		}
+		line = longer;
 	}
-	return b.len ? picture_wrap(s->p, MARGIN, y + 12, s->p->width - 2 * MARGIN, 13, INK_FAINT, b.text) : y;
+	return picture_wrap(s->p, MARGIN, y, s->p->width - 2 * MARGIN, 13, INK_FAINT, line);
 }
 
 static double draw_legend(const struct plan_picture *s, double y)
@@ -310,7 +316,7 @@ static double draw_legend(const struct plan_picture *s, double y)
 /* All but the title, from y down; returns where it ends. */
 static double draw_lanes(struct plan_picture *s, double y)
 {
-	const char *head = s->brief ? "waits for (+1: before)" : "waits for; +1: of the iteration before";
+	const char *head = s->brief ? "waits for (+1: one before)" : "waits for; +1: of the iteration before";
 	double size = s->brief ? 11.5 : 12;
 
 	s->hidden = 0;
@@ -331,14 +337,14 @@ static double draw_lanes(struct plan_picture *s, double y)
 			"and %d more entr%s", s->hidden, s->hidden == 1 ? "y" : "ies"));
 		y += 22;
 	}
-	y = draw_legend(s, y + 10);
-	return draw_rings(s, y + 10);
+	y = draw_legend(s, y + (s->brief ? 9 : 10));
+	return draw_rings(s, y + (s->brief ? 6 : 10));
 }
 
 /* With the highest rows that make it no higher than `most`; if none do, without the last entries. */
 static double draw_brief(struct plan_picture *s, double y, double most)
 {
-	static const double rows[] = { TWO_LINES, 22, 20, 18, 16.5 };
+	static const double rows[] = { TWO_LINES, 22, 20, 18, 16.5, 16 };
 	int first = s->p->shapes.n;
 	double end = 0;
 
@@ -374,14 +380,19 @@ static void choose_columns(struct plan_picture *s)
 void picture_plan(struct picture *p, const struct plan *plan, const struct picture_options *o)
 {
 	bool stages[3] = { false };
-	const char *line;
+	const char *how, *expected = "";
 	struct plan_picture s;
 	double y;
 
 	o = picture_begin(p, o);
-	line = o->brief ? picture_sizes(p, plan->graph->program, o) :
+	how = o->brief ? picture_sizes(p, plan->graph->program, o) :
 		"the plan as a table: entry, unit and offset, what it performs in each iteration of the pipelined loop, waits";
-	y = picture_top(p, o, picture_title(p, plan, o), 1, &line) + (o->brief ? -9 : 8);
+	if (o->predicted && o->predicted->seconds > 0)
+		expected = arena_strf(p->arena, "; predicted time %s%s%s", unit_seconds(o->predicted->seconds).s,
+			o->predicted->uncertainty > 0 ? " +- " : "", o->predicted->uncertainty > 0 ?
+			unit_percent(o->predicted->uncertainty).s : "");
+	y = picture_top(p, o, picture_title(p, plan, o), 2, (const char *[]){ how,
+		arena_strf(p->arena, "%s%s", picture_tile(p, plan->graph), expected) }) + (o->brief ? -11 : 8);
 	s = (struct plan_picture){ .p = p, .plan = plan, .g = plan->graph, .theme = o->theme, .brief = o->brief,
 		.ink = task_inks(p->arena, plan->graph), .name = 130, .unit = 70, .cell = 46, .waits = 300,
 		.row = 28, .end = INFINITY, .stages = stages };

@@ -133,6 +133,20 @@ for _, options in ipairs{{theme = "dark"}, {by = "seu"}, {by = "ring"}, {tile = 
   tl:svg(dir .. "/o.svg", options)
   ok(#read(dir .. "/o.svg") > 500, "options " .. next(options))
 end
+-- The head of a slide says in words what its numbers are; the legend of a graph has the colours of its boxes alone.
+plan:svg(dir .. "/plan.svg", {preset = "slide"})
+local head = read(dir .. "/plan.svg")
+for _, text in ipairs{">two_products on ", ">sizes m=1024, n=2048, k=64, l=64<", ">tile m=128, n=128; predicted time "} do
+  ok(head:find(text, 1, true) ~= nil, "the slide of a plan has " .. text)
+end
+graph:svg(dir .. "/graph.svg", {preset = "slide"})
+local boxes, legend = {}, {}
+for tag in read(dir .. "/graph.svg"):gmatch "<rect([^>]*)>" do
+  local fill = tag:match ' fill="(#%x+)"'
+  if fill and tag:find 'width="7.5"' then legend[fill] = true elseif fill and tag:find "rx=" then boxes[fill] = true end
+end
+ok(next(legend) ~= nil, "there is a legend")
+for fill in pairs(legend) do ok(boxes[fill], "the legend of a graph explains what is drawn: " .. fill) end
 local points = {}
 for i = 1, 8 do points[i] = {plan, ms = i / 10} end
 for _, x in ipairs{tl, plan, graph, mr.compare(tl, other), mr.roofline{tl}, mr.roofline(points), mr.progress{tried}} do
