@@ -156,6 +156,31 @@ local function flash_attention(z, t)
   return O
 end
 
+local function paged_decoding(z, t)
+  local hkv, scale, page = z.hkv or z.h, z.scale or 1 / sqrt(z.d), z.page or 16
+  local pages = z.pages or z.b * z.n // page
+  local Q, O, Table = view(t.Q, z.b, z.h, z.d), {}, view(t.Table, z.b, z.n // page)
+  local K, V = view(t.K, pages, page, hkv, z.d), view(t.V, pages, page, hkv, z.d)
+  for b = 0, z.b - 1 do
+    for h = 0, z.h - 1 do
+      local head = h // (z.h // hkv)
+      local function of(x)
+        return function(j, i)
+          local at = Table(b, j // page)
+          return at >= 0 and at < pages and x(at, j % page, head, i) or 0
+        end
+      end
+      local key, value = of(K), of(V)
+      attention_row(function(j)
+        local s = 0
+        for x = 0, z.d - 1 do s = s + Q(b, h, x) * key(j, x) end
+        return s * scale
+      end, max(1, min(z.n, t.Length[b + 1])), function() return true end, value, z.d, O)
+    end
+  end
+  return O
+end
+
 local function flash_decoding(z, t)
   local hkv, scale = z.hkv or z.h, z.scale or 1 / sqrt(z.d)
   local Q, O = view(t.Q, z.b, z.h, z.d), {}
@@ -277,6 +302,7 @@ end
 local formulas = {
   matmul_sum = {matmul_sum, "S"}, gemm = {gemm, "C"},
   flash_attention = {flash_attention, "O"}, flash_decoding = {flash_decoding, "O"},
+  paged_decoding = {paged_decoding, "O"},
   chunk_state = {chunk_state, "states"}, chunk_scan = {chunk_scan, "out"},
   dequant_gemm = {dequant_gemm, "C"}, conv2d = {conv2d, "Y"},
 }
@@ -333,6 +359,16 @@ each("flash_decoding", {
 -- Splits without a key: 5 keys in 4 parts of 2, and fewer keys than parts.
 each("flash_decoding", {{b = 1, h = 2, n = 5, d = 4}, {b = 1, h = 2, n = 1, d = 4}},
   {{splits = 4}, {}}, {{key = 1}})
+
+-- Random tables name pages that there are, random lengths are beyond both ends; then some of each are others.
+local paged_sizes <const> = {{b = 1, h = 4, n = 16, d = 4}, {b = 3, h = 4, n = 64, d = 16}, {b = 2, h = 4, n = 112, d = 19}}
+local paged_options <const> = {{}, {hkv = 1, pages = 5}, {hkv = 2, splits = 1, page = 8}, {splits = 3, scale = 0.3, page = 4},
+  {hkv = 1, splits = 7}}
+each("paged_decoding", paged_sizes, paged_options, {{key = 16, g = 1}, {key = 3, g = 3, d = 8}})
+each("paged_decoding", paged_sizes, paged_options, {{key = 32}}, function(inputs, z)
+  for b = 1, z.b do inputs.Length[b] = 1 + (b * 37 + z.n // 3) % z.n end
+  for i = 1, #inputs.Table, 5 do inputs.Table[i] = i % 2 == 0 and -1 or 1000000 end
+end)
 
 -- dt > 0 and dA = cumsum(dt A) with A < 0, as a model has them; constant beyond the end.
 local function decaying(inputs, z)
@@ -395,6 +431,7 @@ for name, sizes in pairs {
   gemm = {m = 32, n = 40, k = 64, bias = true, activation = "gelu"},
   flash_attention = {b = 1, h = 2, m = 40, d = 32, causal = true},
   flash_decoding = {b = 1, h = 4, hkv = 2, n = 100, d = 32},
+  paged_decoding = {b = 8, h = 4, hkv = 2, n = 96, d = 32},
   chunk_state = ssd_sizes[2], chunk_scan = ssd_sizes[2],
   dequant_gemm = {m = 16, n = 40, k = 256},
   conv2d = {n = 1, c = 16, h = 8, w = 8, k = 8, r = 3, s = 3},
@@ -418,6 +455,11 @@ for _, case in ipairs {
   {"flash_decoding", {b = 1, h = 1, n = 4, d = 4, splits = 0}, "size of axis 'splits' must be"},
   {"flash_decoding", {b = 1, h = 1, n = 4, d = 4, scale = -1}, "scale must be positive"},
   {"flash_decoding", {b = 1, h = 3, hkv = 2, n = 4, d = 4}, "hkv must divide h"},
+  {"paged_decoding", {b = 1, h = 3, hkv = 2, n = 16, d = 4}, "hkv must divide h"},
+  {"paged_decoding", {b = 1, h = 1, n = 24, d = 4}, "page must divide n"},
+  {"paged_decoding", {b = 1, h = 1, n = 16, d = 4, page = "x"}, "size of axis 'page' must be"},
+  {"paged_decoding", {b = 1, h = 1, n = 16, d = 4, pages = 0}, "size of axis 'pages' must be"},
+  {"paged_decoding", {b = 1, h = 1, n = 16, d = 4, scale = -1}, "scale must be positive"},
   {"chunk_state", {b = 1, s = 4, h = 3, g = 2, p = 4, n = 4}, "g must divide h"},
   {"chunk_scan", {b = 1, s = 4, h = 3, g = 2, p = 4, n = 4}, "g must divide h"},
   {"chunk_state", {b = 1, s = 4, h = 1, p = 4, n = 4, chunk = 0}, "chunk must be at least 1"},

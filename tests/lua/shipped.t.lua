@@ -21,6 +21,9 @@ local programs = {
   flash_decoding = {tile = {n = 64, key = 128},
     {b = 1, h = 64, hkv = 1, n = 256, d = 64, splits = 2}, {b = 1, h = 16, hkv = 2, n = 512, d = 64, splits = 4},
     {b = 1, h = 8, hkv = 1, n = 328, d = 64, splits = 2}},
+  paged_decoding = {tile = {n = 64, key = 64},
+    {b = 1, h = 64, hkv = 1, n = 256, d = 64, splits = 2}, {b = 2, h = 16, hkv = 2, n = 512, d = 64, splits = 4},
+    {b = 2, h = 8, hkv = 1, n = 208, d = 64, splits = 2}},
   chunk_state = {tile = {},
     {b = 1, s = 128, h = 1, p = 64, n = 64, chunk = 64}, {b = 1, s = 256, h = 2, p = 64, n = 64, chunk = 128},
     {b = 1, s = 128, h = 2, p = 40, n = 72, chunk = 64}},
@@ -91,5 +94,5 @@ for _, name in ipairs(names) do
     end
   end
 end
-tap.is(#names, 8, "eight programs are shipped")
+tap.is(#names, 9, "nine programs are shipped")
 tap.done_testing()
