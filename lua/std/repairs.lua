@@ -51,7 +51,13 @@ end
 
 local repairs = {}
 
--- The problems in fewer: all missing waits as one, and those that one hint repairs.
+-- Does the plan not fit an EU, so that no statement about a single ring or lane helps? What else is wrong may be otherwise with
+-- another tile.
+function repairs.is_too_large(p)
+  return (p.code == "shared_memory" or p.code == "registers") and not draft.is_code(p.hint)
+end
+
+-- The problems in fewer: all missing waits as one, and those that one hint repairs; first that the tile is too large, if it is.
 function repairs.grouped(list)
   local shown, alike, group = {}, {}, missing_waits(list)
   for _, p in ipairs(list) do
@@ -72,7 +78,11 @@ function repairs.grouped(list)
     shown[i] = s.count == 0 and p or {location = p.location, code = p.code, hint = p.hint, task = p.task,
       message = ("%s, and so on: %d more are repaired alike"):format(p.message, s.count)}
   end
-  return shown
+  local first = {}
+  for i = #shown, 1, -1 do
+    if repairs.is_too_large(shown[i]) then table.insert(first, 1, table.remove(shown, i)) end
+  end
+  return table.move(shown, 1, #shown, #first + 1, first)
 end
 
 -- Is there more to do about the problem, one of those shown, than its hint says? Of missing waits the hint says all, also if

@@ -8,7 +8,8 @@ local draft = require "millrace.draft"
 local options = require "millrace.options"
 local record = require("millrace.record").of
 local repair = require "millrace.repair"
-local grouped = require("millrace.repairs").grouped
+local shown_problems = require "millrace.repairs"
+local grouped, is_too_large = shown_problems.grouped, shown_problems.is_too_large
 local raise, expect = core.raise, core.expect
 
 local suggest = {}
@@ -119,14 +120,27 @@ local function all_hints(problems)
   return all
 end
 
+-- The statements that bring all missing sTasks, in the order of the program; nil if there is one, or if they do not go together.
+local function all_missing(plan, problems)
+  local list = {}
+  for _, p in ipairs(problems) do
+    if p.code ~= "missing_task" or not draft.is_code(p.hint) then return nil end
+    table.move(draft.parse(p.hint).list, 1, 1, #list + 1, list)
+  end
+  local copy = plan:copy()
+  local function append() for _, s in ipairs(list) do draft.apply(copy, s) end end
+  return #list > 1 and core.try(append) and list or nil
+end
+
 -- Of a plan that is not legal: what makes it so, alone or with a change; else the repairs of single problems.
 local function repairs(plan, problems, limits)
   local what, seen = what_is_wrong(problems)
   local shown = grouped(problems)
   local reason = "makes the plan legal; it has " .. what
+  local why = shown[1] and is_too_large(shown[1]) and shown[1].message
   local function try(list, most, limits)
     local found = suggest.try(plan, list, nil, most, limits)
-    for _, s in ipairs(found) do s.reason = reason end
+    for i, s in ipairs(found) do s.reason = i == 1 and why and ("%s; it makes the plan legal"):format(why) or reason end
     return found
   end
   local found, hints = {}, all_hints(shown)
@@ -137,8 +151,12 @@ local function repairs(plan, problems, limits)
     if #found == 0 then found = try(changes.tiles(plan, TILES), REPAIRS, {found = ENOUGH}) end
     if #found == 0 then found = try({{list = {}, shrink = true}}, 2 * REPAIRS) end
   end
+  local missing = all_missing(plan, problems)
+  if missing then
+    found[1] = suggest.new(plan, missing, {reason = ("%d sTasks are not in the plan; here they are in the order of the program"):format(#missing)})
+  end
   seen = {}
-  for _, p in ipairs(#found == 0 and shown or {}) do
+  for _, p in ipairs((missing or #found == 0) and shown or {}) do
     if draft.is_code(p.hint) and not seen[p.hint] then
       seen[p.hint] = true
       found[#found + 1] = suggest.new(plan, draft.parse(p.hint).list, {reason = p.message})

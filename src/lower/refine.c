@@ -150,16 +150,24 @@ static enum err_code check_threads(struct kernel *k, struct err *e)
 		"have %d threads; an EU of '%s' takes %d", k->target->group, k->threads, d->name, d->max_threads);
 }
 
+/* More than the rings take, which print(plan) shows: a message that says what for. */
 static enum err_code check_bytes(struct kernel *k, struct err *e)
 {
 	const struct vdevice *d = k->plan->device;
-	int64_t bytes = k->shared_bytes + k->target->shared.align;
+	int64_t align = k->target->shared.align, bytes = k->shared_bytes + align, rings = 0, flags = 0;
 
 	k->refusal.code = PROBLEM_SHARED_MEMORY;
 	if (bytes <= d->shared_bytes)
 		return OK;
+	for (int i = 0; i < k->rings.n; i++)
+		if (k->plan->graph->buffers.v[k->rings.v[i].buffer].alias_of == NONE)
+			rings += k->rings.v[i].slot_bytes * k->rings.v[i].versions;
+	for (int i = 0; i < k->flags.n; i++)
+		flags += (int64_t)k->flags.v[i].depth * k->target->shared.flag;
 	return err_set(e, ERR_ILLEGAL, NOWHERE, "the kernel needs %lld bytes of shared memory, '%s' "
-		"has %lld", (long long)bytes, d->name, (long long)d->shared_bytes);
+		"has %lld: %lld for rings, %lld for mbarriers, %lld to stage stores and to exchange values between the threads "
+		"of a lane, %lld to align all of it", (long long)bytes, d->name, (long long)d->shared_bytes, (long long)rings,
+		(long long)flags, (long long)(bytes - align - rings - flags), (long long)align);
 }
 
 static int most_tiles(struct kernel *k)

@@ -108,28 +108,55 @@ static const struct wait *last_issue_order(const struct plan *p)
 	return last;
 }
 
-static void blame_shared(const struct plan *p, int phase, int64_t bytes, struct arena *a, struct problems *out)
+/* What takes so many bytes in all: ": 196608 for rings, 32768 to stage stores, 96 for mbarriers". */
+static const char *parts_text(const struct plan *p, int phase, int64_t bytes, int64_t flags, struct arena *a)
+{
+	int64_t staging = 0;
+
+	for (int i = 0; i < p->graph->tasks.n; i++)
+		if (p->graph->tasks.v[i].phase == phase)
+			staging += fit_staging(p, i);
+	return arena_strf(a, ": %lld for rings%s%s", (long long)(bytes - staging - flags), staging ?
+		arena_strf(a, ", %lld to stage stores", (long long)staging) : "",
+		flags ? arena_strf(a, ", %lld for mbarriers", (long long)flags) : "");
+}
+
+static void blame_shared(const struct plan *p, int phase, int64_t bytes, int64_t flags, struct arena *a,
+	struct problems *out)
 {
 	const struct graph *g = p->graph;
-	const char *hint = "take a smaller tile";
+	struct problem *found;
+	int64_t one = bytes;		/* with one version of each */
+	const char *hint = "take a smaller tile", *name = "";
 	int task = NONE;
-	int64_t most = -1, over;
+	int64_t most = -1, size = 0, over;
 
 	for (int i = 0; i < g->buffers.n; i++) {
 		const struct buffer *b = &g->buffers.v[i];
 
+		if (b->phase == phase && plan_scope(p, i) == SCOPE_SHARED && b->alias_of == NONE)
+			one -= b->bytes * (p->versions[i] - 1);
 		if (b->phase != phase || plan_scope(p, i) != SCOPE_SHARED || b->bytes * p->versions[i] <= most)
 			continue;
 		most = b->bytes * p->versions[i];
 		task = b->first;
+		name = b->name;
+		size = b->bytes;
 		over = ceil_div(bytes - p->device->shared_bytes, max_i64(b->bytes, 1));
 		hint = over < p->versions[i] ? arena_strf(a, script_is_key(b->name) ? "plan:buffers{%s=%d}" :
 			"plan:buffers{[\"%s\"]=%d}", b->name, (int)(p->versions[i] - over)) : arena_strf(a, "'%s' takes most: "
 			"%lld bytes, %d version%s; lower it with plan:buffers, or take a smaller tile", b->name,
 			(long long)b->bytes, p->versions[i], p->versions[i] == 1 ? "" : "s");
 	}
-	problem_add(a, out, PROBLEM_SHARED_MEMORY, p->versions_loc, hint, "the plan needs %lld bytes of shared memory, '%s' has "
-		"%lld", (long long)bytes, p->device->name, (long long)p->device->shared_bytes)->task = task;
+	if (one > p->device->shared_bytes)
+		found = problem_add(a, out, PROBLEM_SHARED_MEMORY, p->versions_loc, hint, "the tile does not fit: with one "
+			"version of each value it needs %lld bytes of shared memory, '%s' has %lld; '%s' takes most, %lld",
+			(long long)one, p->device->name, (long long)p->device->shared_bytes, name, (long long)size);
+	else
+		found = problem_add(a, out, PROBLEM_SHARED_MEMORY, p->versions_loc, hint, "the plan needs %lld bytes of shared "
+			"memory, '%s' has %lld%s", (long long)bytes, p->device->name, (long long)p->device->shared_bytes,
+			parts_text(p, phase, bytes, flags, a));
+	found->task = task;
 }
 
 /* Statements that leave a wait out. */
@@ -162,12 +189,13 @@ void fit_memory(const struct plan *p, struct arena *a, struct problems *out, str
 	const struct vdevice *d = p->device;
 
 	for (int phase = 0; phase < p->graph->program->phases.n; phase++) {
-		int64_t bytes = fit_shared(p, phase);
+		int64_t bytes = fit_shared(p, phase), flags;
 
 		count_barriers(p, phase, u);
-		bytes += (int64_t)u->flags * target_of(p->device)->shared.flag;
+		flags = (int64_t)u->flags * target_of(p->device)->shared.flag;
+		bytes += flags;
 		if (bytes > d->shared_bytes)
-			blame_shared(p, phase, bytes, a, out);
+			blame_shared(p, phase, bytes, flags, a, out);
 		u->shared_bytes = max_i64(u->shared_bytes, bytes);
 	}
 	for (int i = 0; i < p->lanes.n; i++)

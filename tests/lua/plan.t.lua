@@ -406,8 +406,8 @@ problem(plan, "registers", here(-1),
 plan = new_gemm()
 plan:buffers{a = 12}
 problem(plan, "shared_memory", here(-1),
-  ("the plan needs %d bytes of shared memory, 'h200' has 232448")
-    :format(15 * 128 * 64 * 2 + 128 * 128 + (12 + 3) * 2 * 8),
+  ("the plan needs %d bytes of shared memory, 'h200' has 232448: %d for rings, %d to stage stores, %d for mbarriers")
+    :format(15 * 128 * 64 * 2 + 128 * 128 + (12 + 3) * 2 * 8, 15 * 128 * 64 * 2, 128 * 128, (12 + 3) * 2 * 8),
   {task = "load_a"}, "hint")
 ok(not tostring(plan):find(" 0 registers", 1, true), "the table does not say that lanes need no registers, where it is not known")
 

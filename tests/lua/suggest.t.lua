@@ -114,6 +114,13 @@ for _, tile in ipairs{{m = 256, n = 256, k = 64}, {m = 512, n = 128, k = 64}, {m
   local text, made = first_of_list(planned(small, tile, {}))
   ok(made and made:check() and text:find "^plan:propagate{", "from a tile that is too large: to a smaller one", text)
 end
+local large = mr.plan(small:graph{tile = {m = 512, n = 512, k = 512}}, device)
+for _, t in ipairs(large.tasks) do large:append(t.name) end
+local _, problems = large:check()
+like(problems, "^%S+:%d+: shared_memory: the tile does not fit: with one\n? *version of each value it\n? *needs %d+ bytes",
+  "what is said first of a plan without waits: that the tile does not fit")
+like(problems, "\n    try: plan:propagate{", "  and a statement")
+like(large:suggest()[1].reason, "^the tile does not fit: with one version of each value it needs %d+ bytes", "  suggest() says so, too")
 local _, made = first_of_list(planned(mr.examples.conv2d{n = 2, h = 28, w = 28, c = 64, k = 64, r = 3, s = 3, pad = 1}, {}, {}))
 ok(made and made:check(), "  also of a convolution without any tile")
 bare = mr.plan(gated:graph{tile = {m = 128, n = 128, k = 64}}, device)
@@ -186,12 +193,20 @@ is(why[1].text, first.text, "  of suggestions")
 plan:buffers{k = 3}
 local good, message = pcall(why[1].apply, why[1])
 ok(not good and message:find("apply: the plan has changed since; ask again for what helps now", 1, true), "not of a plan that has changed", message)
-local bare = mr.plan(gated:graph{tile = {m = 128, n = 128, k = 64}}, device)
-for _, text in ipairs{'plan:append("load_a", {seu="tma", lane="p0"})', 'plan:append("load_g", {seu="tma", lane="p0"})'} do
-  is(bare:suggest()[1]:apply() == bare and bare:suggest()[1].text ~= text and core.statements(bare):find(text, 1, true) ~= nil, true,
-    "what comes next: " .. text)
+local function empty() return mr.plan(gated:graph{tile = {m = 128, n = 128, k = 64}}, device) end
+local bare = empty()
+local appended = {'plan:append("load_a", {seu="tma", lane="p0"})', 'plan:append("load_g", {seu="tma", lane="p0"})',
+  'plan:append("mma_g", {seu="tensor", lane="c0"})', 'plan:append("load_h", {seu="tma", lane="p0"})',
+  'plan:append("mma_h", {seu="tensor", lane="c0"})', 'plan:append("gate", {seu="cuda", lane="c0"})',
+  'plan:append("store_c", {seu="tma", lane="c0"})'}
+is(bare:suggest()[1].text, table.concat(appended, "; "), "an empty plan: all sTasks in the order of the program")
+like(bare:suggest()[1].reason, "^7 sTasks are not in the plan", "  says how many")
+is(bare:suggest()[2].text, appended[1], "  then each of them")
+ok(bare:suggest()[1]:apply() == bare and #core.statements(bare) > 0 and bare:suggest()[1].text:find "^plan:fill_waits", "  then their waits")
+bare = empty()
+for _, name in ipairs{"load_a", "load_g", "load_h", "mma_h", "gate", "store_c"} do
+  bare:append(name, {at = name:find "[hg]$" and 1 or nil})
 end
-for _, name in ipairs{"load_h", "mma_h", "gate"} do bare:append(name, {at = name ~= "gate" and 1 or nil}) end
 is(bare:suggest()[1].text, 'plan:insert("mma_g", {seu="tensor", lane="c0", before="mma_h"})', "  or where it belongs")
 tap.refuses("require 'millrace'.load_plan('attention_serial'):suggest(1)", "user.lua:1: suggest: table of options expected, got 1")
 tap.refuses("require 'millrace'.load_plan('attention_serial'):suggest{trial = 1}",
