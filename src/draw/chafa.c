@@ -31,7 +31,8 @@ struct gstring {			/* GString of glib */
 	X(void, canvas_config_set_pixel_mode, (void *config, int mode)) \
 	X(void *, canvas_new, (const void *config)) \
 	X(void, canvas_unref, (void *canvas)) \
-	X(void, canvas_draw_all_pixels, (void *canvas, int type, const unsigned char *pixels, int w, int h, int stride)) \
+	X(void, canvas_draw_all_pixels, (void *canvas, int type, const unsigned char *pixels, int w, int h, \
+		int stride)) \
 	X(struct gstring *, canvas_print, (void *canvas, void *info))
 
 struct chafa {

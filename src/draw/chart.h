@@ -73,8 +73,8 @@ struct chart_layout {
 /* In the arena of the chart. `most`: rows of one asynchronous sEU, at most CHART_DEPTH_MAX; 0: one each, without
  * looking at events. `slack`: cycles by which two events of one row may overlap. */
 void chart_lay_out(const struct chart *c, int most, int64_t slack, struct chart_layout *out);
-/* The row on which a unit works on an event, given by its index in chart.seen; the row of the event's lane, NONE if rows
- * are by sEU. */
+/* The row on which a unit works on an event, given by its index in chart.seen; the row of the event's lane, NONE if
+ * rows are by sEU. */
 int layout_row_of(const struct chart *c, const struct chart_layout *l, int seen);
 int layout_lane_row_of(const struct chart *c, const struct chart_layout *l, const struct event *e);
 

@@ -125,7 +125,8 @@ static void add_lane_rows(const struct chart *c, int seu, int row[LANES_MAX][REP
 			label = lane_label(c->arena, c->t->plan, l, k);
 			row[l][k] = out->rows.n;
 			VEC_PUSH(c->arena, &out->rows, ((struct layout_row){ .lane = l, .replica = k, .seu = seu,
-				.label = seu == NONE ? label : arena_strf(c->arena, "%s %s", c->d->seu[seu].name, label) }));
+				.label = seu == NONE ? label :
+					arena_strf(c->arena, "%s %s", c->d->seu[seu].name, label) }));
 		}
 	}
 }

@@ -178,7 +178,8 @@ static void draw_bar(const struct chart *c, struct cells *out, int x, int y, int
 static void draw_wait(const struct chart *c, struct cells *out, int x, int y, int n, const struct slot *s)
 {
 	const struct event *e = &c->line->events.v[s->event];
-	struct reason r = s->part == PART_HELD ? event_held_for(c->t->plan, e) : (struct reason){ e->cause, e->cause_task };
+	struct reason r = s->part == PART_HELD ? event_held_for(c->t->plan, e) :
+		(struct reason){ e->cause, e->cause_task };
 	const char *mark = cause_mark(r.cause);
 	char text[96] = "";
 	int w;

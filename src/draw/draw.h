@@ -36,8 +36,8 @@ enum timeline_rows {
 	TIMELINE_SEUS,			/* sEUs only */
 };
 
-/* For timeline_view.from: begin in the steady state of the first tile that has one, or at the beginning of the phase, if
- * no tile has one or all events fit. */
+/* For timeline_view.from: begin in the steady state of the first tile that has one, or at the beginning of the
+ * phase, if no tile has one or all events fit. */
 #define TIMELINE_STEADY ((int64_t)-1)
 
 /* What to show of a timeline; NULL: the steady state of the first phase. */
@@ -52,11 +52,12 @@ struct timeline_view {
 	const int *deep;		/* by sEU: rows of an asynchronous one, at least; NULL: as many as events
 					 * in sight need */
 	const bool *shown;		/* by sTask: is it drawn, and its lane? NULL: all are */
-	struct overview *overview;	/* of the phase and of `shown`, drawn where there are too many events to draw each; NULL:
-					 * each event is drawn */
+	struct overview *overview;	/* of the phase and of `shown`, where events are too many to draw each;
+					 * NULL: each event is drawn */
 };
 
-/* What of an event a column shows: its work, its time in the queue of a busy sEU, the waiting of its lane, its issue. */
+/* What of an event a column shows: its work, its time in the queue of a busy sEU, the waiting of its lane, its
+ * issue. */
 enum chart_part { PART_WORK, PART_QUEUED, PART_HELD, PART_ISSUE };
 
 /* Where the rows of a chart are, and which event each of their columns shows; for displays with a mouse. */
@@ -103,7 +104,8 @@ struct task_key {
 /* By sTask of the graph; in `a`. */
 struct task_key *task_keys(struct arena *a, const struct graph *g);
 
-/* "w", "o", "u", "mem", "d", or "" for CAUSE_NONE; what each means is in the legends. No sTask has one as its letter. */
+/* "w", "o", "u", "mem", "d", or "" for CAUSE_NONE; what each means is in the legends. No sTask has one as its
+ * letter. */
 const char *cause_mark(int cause);
 
 struct reason {

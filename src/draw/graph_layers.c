@@ -249,7 +249,8 @@ static void list_rings(const struct graph *g, int phase, struct pen *pen)
 		for (int j = 0; j < g->edges.n; j++)
 			if (g->edges.v[j].reuse && g->edges.v[j].buffer == i && g->edges.v[j].from != b->first)
 				buf_printf(&users, "%s%s", users.len ? ", " : "", g->tasks.v[g->edges.v[j].from].name);
-		TABLE_ROW(&t, b->name, g->tasks.v[b->first].name, label_loop(pen->arena, g->program, b->loop), users.text);
+		TABLE_ROW(&t, b->name, g->tasks.v[b->first].name, label_loop(pen->arena, g->program, b->loop),
+			users.text);
 	}
 	if (t.rows.n)
 		pen_table(pen, "rings in shared memory", &t);

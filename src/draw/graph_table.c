@@ -48,7 +48,8 @@ static void put_axes(const struct graph *g, struct pen *pen)
 	for (int i = 0; i < g->program->axes.n; i++) {
 		int64_t size = g->program->axes.v[i].size, tile = g->extents.tile[i];
 
-		TABLE_ROW(&t, g->program->axes.v[i].name, STR(a, "%lld", (long long)size), STR(a, "%lld", (long long)tile),
+		TABLE_ROW(&t, g->program->axes.v[i].name, STR(a, "%lld", (long long)size),
+			STR(a, "%lld", (long long)tile),
 			tile > 0 ? STR(a, "%lld", (long long)ceil_div(size, tile)) : "", axis_roles(a, g->program, i));
 	}
 	pen_table(pen, "axes", &t);

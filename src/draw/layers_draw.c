@@ -326,7 +326,8 @@ bool sketch_draw(struct sketch *s, int width, struct cells *out)
 	v.mask = ARENA_ARRAY(s->arena, (size_t)w * (size_t)h, uint8_t);
 	v.owner = ARENA_ARRAY(s->arena, (size_t)w * (size_t)h, int);
 	for (int f = 0; f < s->frames.n; f++)
-		draw_border(out, INSET * s->frames.v[f].depth, v.top_y[f], w - 1 - INSET * s->frames.v[f].depth, v.bottom_y[f],
+		draw_border(out, INSET * s->frames.v[f].depth, v.top_y[f], w - 1 - INSET * s->frames.v[f].depth,
+			v.bottom_y[f],
 			&round_border, FAINT);
 	draw_wires(&v);
 	for (int f = 0; f < s->frames.n; f++)

@@ -4,10 +4,11 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* ORDER task_kind: copies in are blue or violet, products orange or red, element-wise work green or yellow, copies out pink. Chosen
- * by simulated annealing so that the least distance in CIELAB between two sTasks is as large as possible, also for people
- * who see no red or no green (after Machado, Oliveira, Fernandes 2009); hues that are used most come first. Each is far
- * enough from both papers. A shade differs in lightness only: as it is, lighter, darker. */
+/* ORDER task_kind: copies in are blue or violet, products orange or red, element-wise work green or yellow, copies
+ * out pink. Chosen by simulated annealing so that the least distance in CIELAB between two sTasks is as large as
+ * possible, also for people who see no red or no green (after Machado, Oliveira, Fernandes 2009); hues that are used
+ * most come first. Each is far enough from both papers. A shade differs in lightness only: as it is, lighter,
+ * darker. */
 static const uint32_t colours[INK_KINDS][INK_HUES][INK_SHADES] = {
 	{ { 0x4394f0, 0x80b0fd, 0x287dd2 }, { 0x7f40cc, 0x9b65d5, 0x652bad }, { 0x2fc5d3, 0x7ee1ec, 0x0dabb8 },
 		{ 0x3b63a2, 0x657eb3, 0x234e87 }, { 0x6e92d4, 0x96afe5, 0x587bb7 } },

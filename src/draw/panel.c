@@ -1,5 +1,5 @@
-/* Rows of a timeline in a picture: bars where a unit works, hatched bars where a lane waits, marks where it issues, with
- * lines from the marks to the bars that they start. */
+/* Rows of a timeline in a picture: bars where a unit works, hatched bars where a lane waits, marks where it issues,
+ * with lines from the marks to the bars that they start. */
 #include "draw/panel.h"
 
 #include <math.h>
@@ -218,7 +218,8 @@ static void draw_wait(struct panel *n, const struct event *e, struct panel_row *
 		return;
 	n->drawn |= DRAWN_WAIT;
 	low = r->h < TWO_TEXTS;		/* there, the text is above the hatching */
-	s = picture_rect(n->p, x, low ? r->y + r->h - 4 : r->y + r->h * 0.38, w, low ? 3 : r->h * 0.22, INK_NONE, INK_NONE);
+	s = picture_rect(n->p, x, low ? r->y + r->h - 4 : r->y + r->h * 0.38, w, low ? 3 : r->h * 0.22, INK_NONE,
+		INK_NONE);
 	s->hatched = true;
 	s->tip = arena_strf(n->p->arena, "%s %d waits %s cycles %s", n->c.g->tasks.v[e->task].name,
 		e->seq, unit_count(waited).s, reason_text(n->p->arena, n->c.g, why));

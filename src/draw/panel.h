@@ -40,7 +40,7 @@ struct panel {
 	bool no_seconds;		/* no axis of seconds: two clocks share the axis, or few words are wanted */
 	bool brief;			/* fewer words */
 	unsigned drawn;			/* enum drawn: what the legend has to explain */
-	struct panel *above;		/* of a comparison: the other timeline, whose legend is that of this one; NULL */
+	struct panel *above;		/* of a comparison: the other timeline, with the same legend; NULL */
 	struct moments *moments;	/* if rings are drawn */
 	struct chart_layout layout;
 	VEC(struct panel_row) rows;	/* those of the layout, then those of rings */
@@ -106,7 +106,8 @@ const char *picture_tile(struct picture *p, const struct graph *g);
 /* "sizes m=4096, n=4096", which brief pictures have below their title; "" if the title has them, or was asked for. */
 const char *picture_sizes(struct picture *p, const struct program *program, const struct picture_options *o);
 /* Draw the title and n lines below it, within the picture's width; returns where they end. */
-double picture_top(struct picture *p, const struct picture_options *o, const char *title, int n, const char *const *line);
+double picture_top(struct picture *p, const struct picture_options *o, const char *title, int n,
+	const char *const *line);
 /* Draw a text in lines at most `space` wide; returns the base line after the last. */
 double picture_wrap(struct picture *p, double x, double y, double space, double size, int ink, const char *text);
 /* "gemm{m=4096, n=4096, k=4096}" */

@@ -89,9 +89,11 @@ const char *picture_tile(struct picture *p, const struct graph *g)
 	return b.len ? b.text : "untiled";
 }
 
-double picture_top(struct picture *p, const struct picture_options *o, const char *title, int n, const char *const *line)
+double picture_top(struct picture *p, const struct picture_options *o, const char *title, int n,
+	const char *const *line)
 {
-	double size = o->brief ? TITLE_LEAST : TITLE, text = o->brief ? TEXT_BRIEF : TEXT, y = o->brief ? 28 : MARGIN + TITLE;
+	double size = o->brief ? TITLE_LEAST : TITLE, text = o->brief ? TEXT_BRIEF : TEXT,
+		y = o->brief ? 28 : MARGIN + TITLE;
 	double w = picture_width(title, size, true), space = p->width - 2 * MARGIN;
 	struct buf about = buf_new(p->arena);
 	const char *remainder;
@@ -104,7 +106,8 @@ double picture_top(struct picture *p, const struct picture_options *o, const cha
 		int end = 0;
 
 		for (int i = 0; remainder[i]; i++)
-			if (remainder[i] == ' ' && picture_width(arena_strf(p->arena, "%.*s", i, remainder), size, true) <= space)
+			if (remainder[i] == ' ' &&
+			    picture_width(arena_strf(p->arena, "%.*s", i, remainder), size, true) <= space)
 				end = i;
 		if (!end)
 			break;
@@ -112,7 +115,8 @@ double picture_top(struct picture *p, const struct picture_options *o, const cha
 		remainder += end + 1;
 		y += size * 1.25;
 	}
-	picture_bold(p, MARGIN, y, ANCHOR_LEFT, size, INK_TEXT, picture_width(remainder, size, true) <= space + 1 ? remainder :
+	picture_bold(p, MARGIN, y, ANCHOR_LEFT, size, INK_TEXT,
+		picture_width(remainder, size, true) <= space + 1 ? remainder :
 		picture_fit(p, remainder, size * 1.12, space));
 	y += text * (o->brief ? 1.5 : 1.7);
 	for (int i = 0; i < n; i++) {
@@ -176,8 +180,8 @@ static void draw_name_inside(struct panel *n, const struct bracket_name *name, d
 	draw_bracket_name(n, name, x, y);
 }
 
-/* Write the names of a bracket from x to `end`: both at its right, the first there and the second at its left or in it, both
- * at its left, or, where there is no other space, both in it. */
+/* Write the names of a bracket from x to `end`: both at its right, the first there and the second at its left or in
+ * it, both at its left, or, where there is no other space, both in it. */
 static void draw_bracket_names(struct panel *n, double x, double end, double y, struct bracket_name *first,
 	struct bracket_name *second)
 {
@@ -232,9 +236,9 @@ static struct lookup_span steady_of(const struct panel *n, int tile)
 	return steady;
 }
 
-/* Two starts of one sTask, in sight and in the steady state of their tile, that are as far from each other as the interval
- * says, or nearly; the sTasks that take most of an iteration are seen best, but copies are made ahead. Returns how many
- * iterations lie between them, as few as possible; 0: there are none. */
+/* Two starts of one sTask, in sight and in the steady state of their tile, that are as far from each other as the
+ * interval says, or nearly; the sTasks that take most of an iteration are seen best, but copies are made ahead.
+ * Returns how many iterations lie between them, as few as possible; 0: there are none. */
 static int find_interval(const struct panel *n, double *begin, double *length)
 {
 	double scale = (n->x1 - n->x0) / (double)(n->c.to - n->c.from), least = NEARLY;
@@ -246,9 +250,12 @@ static int find_interval(const struct panel *n, double *begin, double *length)
 			const struct stask *s = &n->c.g->tasks.v[t];
 			const struct lookup_list *list = &n->c.lookup->of_task[t];
 
-			for (int i = 0; i + step < list->n && s->loop == n->c.line->ii_loop && s->kind != TASK_LOAD; i++) {
-				const struct event *e = &n->c.line->events.v[list->v[i]], *f = &n->c.line->events.v[list->v[i + step]];
-				double x = bar_x(n, e), w = bar_x(n, f) - x, off = fabs(w / scale / step / n->c.line->ii - 1);
+			for (int i = 0; i + step < list->n && s->loop == n->c.line->ii_loop &&
+			     s->kind != TASK_LOAD; i++) {
+				const struct event *e = &n->c.line->events.v[list->v[i]],
+					*f = &n->c.line->events.v[list->v[i + step]];
+				double x = bar_x(n, e), w = bar_x(n, f) - x,
+					off = fabs(w / scale / step / n->c.line->ii - 1);
 
 				if (x < n->x0 || e->tile != f->tile || off > least - (found ? NEARLY / 10 : 0))
 					continue;
@@ -287,7 +294,8 @@ static void draw_interval(struct panel *n, double y)
 	const char *times = steps > 1 ? arena_strf(n->p->arena, "%d x ", steps) : "";
 	double scale = (n->x1 - n->x0) / (double)(n->c.to - n->c.from) * steps;
 	struct bracket_name none = { 0 };
-	struct bracket_name interval = { arena_strf(n->p->arena, "%sII %s", times, unit_rounded(line->ii).s), INK_TEXT, 0 };
+	struct bracket_name interval = { arena_strf(n->p->arena, "%sII %s", times, unit_rounded(line->ii).s),
+		INK_TEXT, 0 };
 	struct bracket_name low = { arena_strf(n->p->arena, "%sbound %s", times, unit_rounded(bound).s), INK_BOUND, 0 };
 
 	if (!steps)
@@ -404,7 +412,8 @@ double panel_use(struct panel *n, double x, double w, double y)
 	picture_text(n->p, x, y + 10, ANCHOR_LEFT, SMALL, INK_FAINT, "busy, of all the time");
 	y += 18;
 	for (int s = 0; s < n->c.d->nseus; s++) {
-		const char *issue = unit_issue(n->p->arena, line, n->c.d, s), *name = unit_label(n->p->arena, line, n->c.d, s);
+		const char *issue = unit_issue(n->p->arena, line, n->c.d, s),
+			*name = unit_label(n->p->arena, line, n->c.d, s);
 
 		if (unit_share(line, n->c.d, s) > 0)
 			y = draw_share(n, x, w, y, issue[0] ? arena_strf(n->p->arena, "%s (%s)", name, issue) : name,

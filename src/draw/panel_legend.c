@@ -55,7 +55,8 @@ struct key {
 static void add_keys(const struct panel *n, const char *unsplit, struct key *key, int *found)
 {
 	for (int i = 0; i < n->c.g->tasks.n && *found < KEYS; i++) {
-		bool known = n->c.g->tasks.v[i].phase != n->c.line->phase || strcmp(unsplit_name(n, i), unsplit) || !is_in_sight(n, i);
+		bool known = n->c.g->tasks.v[i].phase != n->c.line->phase || strcmp(unsplit_name(n, i), unsplit) ||
+			!is_in_sight(n, i);
 
 		for (int k = 0; k < *found; k++)
 			known |= key[k].ink == n->ink[i] && !strcmp(key[k].letter, n->c.key[i].letter);
@@ -81,7 +82,8 @@ static void put_keys(struct panel *n, struct flow *f, const char *unsplit)
 	x = flow_next(f, (KEY + 2) * found + 4 + picture_width(name, 13, false));
 	for (int i = 0; i < found; i++, x += KEY + 2) {
 		picture_rect(n->p, x, f->y - 12, KEY, 16, key[i].ink, INK_NONE)->round = 2;
-		picture_bold(n->p, x + KEY / 2, f->y + 1, ANCHOR_MIDDLE, 13, picture_on(n->theme, key[i].ink), key[i].letter);
+		picture_bold(n->p, x + KEY / 2, f->y + 1, ANCHOR_MIDDLE, 13, picture_on(n->theme, key[i].ink),
+			key[i].letter);
 	}
 	picture_text(n->p, x + 4, f->y + 1, ANCHOR_LEFT, 13, INK_TEXT, name);
 }
@@ -96,7 +98,8 @@ static void put_all_keys(struct panel *n, struct flow *f, const struct panel *of
 		for (int k = 0; k < i; k++)
 			first &= of->c.g->tasks.v[k].phase != of->c.line->phase || strcmp(unsplit_name(of, k), unsplit);
 		for (int k = 0; but && k < but->c.g->tasks.n; k++)
-			first &= but->c.g->tasks.v[k].phase != but->c.line->phase || strcmp(unsplit_name(but, k), unsplit);
+			first &= but->c.g->tasks.v[k].phase != but->c.line->phase ||
+				strcmp(unsplit_name(but, k), unsplit);
 		if (first)
 			put_keys(n, f, unsplit);
 	}

@@ -66,7 +66,8 @@ static double draw_half(struct panel *n, const char *head, int ink, double y)
 	if (picture_width(head, TEXT, true) > space)
 		head = arena_strf(n->p->arena, "%.*s", (int)strcspn(head, ";"), head);
 	size = fmin(fmax(TEXT * space / picture_width(head, TEXT, true), SMALL), TEXT);
-	picture_bold(n->p, MARGIN + 16, y + 16, ANCHOR_LEFT, size, INK_TEXT, picture_fit(n->p, head, size * 1.12, space + 1));
+	picture_bold(n->p, MARGIN + 16, y + 16, ANCHOR_LEFT, size, INK_TEXT,
+		picture_fit(n->p, head, size * 1.12, space + 1));
 	y += HEAD + 4;
 	end = panel_arrange(n, y + strip);
 	if (strip > 0)
@@ -159,9 +160,11 @@ void picture_compare(struct picture *p, const struct timeline *a, const struct t
 	title = picture_title(p, b->plan, o);
 	if (o->names[0] && o->names[1] && !o->title && !o->brief)
 		title = arena_strf(p->arena, "%s and %s: %s", o->names[0], o->names[1], title);
-	y = picture_top(p, o, title, 2, (const char *[]){ picture_sizes(p, b->plan->graph->program, o), line }) + (o->brief ? -8 : 4);
+	y = picture_top(p, o, title, 2, (const char *[]){ picture_sizes(p, b->plan->graph->program, o), line }) +
+		(o->brief ? -8 : 4);
 	side = p->width > 700 && !o->brief ? USE + GAP : 0;
-	labels = fmax(panel_labels(p, a, v, o->rings || o->only_rings), panel_labels(p, b, v, o->rings || o->only_rings));
+	labels = fmax(panel_labels(p, a, v, o->rings || o->only_rings),
+		panel_labels(p, b, v, o->rings || o->only_rings));
 	for (int i = 0; i < 2; i++)
 		c.panel[i] = ARENA_NEW(p->arena, struct panel);
 	choose_window(&c, p, v, o, MARGIN + labels + 10, p->width - MARGIN - side);

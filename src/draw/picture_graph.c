@@ -16,8 +16,10 @@ enum { LOOKS = 4 };
 
 /* The usual one; one for slides, with names only; and others for slides of higher graphs. */
 static const struct graph_look looks[LOOKS] = {
-	{ .box = 62, .name = 15, .line = 12, .edge = 12, .track = 9, .leave = 10, .enter = 28, .head = 24, .pad = 16, .labels = true },
-	{ .box = 26, .name = 14, .edge = 11.5, .track = 7, .leave = 6, .enter = 22, .head = 20, .pad = 10, .labels = true },
+	{ .box = 62, .name = 15, .line = 12, .edge = 12, .track = 9, .leave = 10, .enter = 28, .head = 24, .pad = 16,
+		.labels = true },
+	{ .box = 26, .name = 14, .edge = 11.5, .track = 7, .leave = 6, .enter = 22, .head = 20, .pad = 10,
+		.labels = true },
 	{ .box = 22, .name = 13, .edge = 11.5, .track = 5, .leave = 3, .enter = 10, .head = 18, .pad = 7 },
 	{ .box = 18, .name = 12.5, .edge = 11.5, .track = 4, .leave = 2, .enter = 9, .head = 16, .pad = 5 },
 };
@@ -134,7 +136,8 @@ static double frame_side(const struct graph_picture *d, const struct frame *f)
 	return (d->s.depth + 0.5 - f->depth) * (d->look->pad + 4.0);
 }
 
-/* The first gap between the lines that enter a frame in which its title fits, else the leftmost one. Returns its width. */
+/* The first gap between the lines that enter a frame in which its title fits, else the leftmost one. Returns its
+ * width. */
 static double title_gap(const struct graph_picture *d, const struct frame *f, double *x)
 {
 	double side = frame_side(d, f), left = d->x - side + 10, right = d->x + d->w + side + d->more - 6, first = 0;
@@ -171,8 +174,10 @@ static void draw_frames(struct graph_picture *d)
 
 		for (int k = 0; k < d->s.frames.n; k++)
 			inside += d->s.frames.v[k].last == f->last && d->s.frames.v[k].depth > f->depth;
-		picture_rect(d->p, d->x - side, d->frame_top[i], d->w + 2 * side + d->more, d->top[f->last] + d->look->box +
-			fmax(d->look->pad - 4, 4) + 6.0 * inside - d->frame_top[i], f->depth % 2 ? INK_PAPER : INK_PANEL, INK_LINE)->round = 6;
+		picture_rect(d->p, d->x - side, d->frame_top[i], d->w + 2 * side + d->more,
+			d->top[f->last] + d->look->box +
+			fmax(d->look->pad - 4, 4) + 6.0 * inside - d->frame_top[i],
+			f->depth % 2 ? INK_PAPER : INK_PANEL, INK_LINE)->round = 6;
 		title_gap(d, f, &x);
 		picture_text(d->p, x, d->frame_top[i] + d->look->head - 7, ANCHOR_LEFT, 13, INK_FAINT, title_of(d, f));
 	}
@@ -194,7 +199,8 @@ static void draw_boxes(struct graph_picture *d)
 		on = picture_on(d->theme, d->ink[i]);
 		d->drawn[d->ink[i]] = true;
 		picture_rect(d->p, x, y, w, d->look->box, d->ink[i], INK_PAPER)->round = 6;
-		picture_bold(d->p, x + w / 2, y + (d->look->line > 0 ? 19 : d->look->box / 2 + d->look->name * 0.36), ANCHOR_MIDDLE,
+		picture_bold(d->p, x + w / 2, y + (d->look->line > 0 ? 19 : d->look->box / 2 + d->look->name * 0.36),
+			ANCHOR_MIDDLE,
 			d->look->name, on, d->g->tasks.v[i].name);
 		if (!(d->look->line > 0))
 			continue;

@@ -38,7 +38,8 @@ static bool has_item(const char *list, const char *name, const char *behind, int
 	size_t n = strlen(name);
 
 	for (const char *at = list; *at; at += strcspn(at, ","), at += strspn(at, ", "))
-		if (!strncmp(at, name, n) && !strncmp(at + n, behind, (size_t)nbehind) && strchr(",", at[n + (size_t)nbehind]))
+		if (!strncmp(at, name, n) && !strncmp(at + n, behind, (size_t)nbehind) &&
+			strchr(",", at[n + (size_t)nbehind]))
 			return true;
 	return false;
 }
@@ -60,7 +61,8 @@ static const char *brief_waits(const struct plan_picture *s, int task)
 			all = has_item(list, s->g->tasks.v[first + k].name, at + name, n - name);
 		if (all && on->slice)
 			continue;
-		buf_printf(&b, "%s%.*s%.*s", b.len ? ", " : "", all ? (int)(strrchr(on->name, '.') - on->name) : name, at,
+		buf_printf(&b, "%s%.*s%.*s", b.len ? ", " : "", all ? (int)(strrchr(on->name, '.') - on->name) : name,
+			at,
 			n - name, at + name);
 	}
 	return b.text;
@@ -74,7 +76,8 @@ static const char *text_of_waits(const struct plan_picture *s, int task)
 /* The height of an entry: more, if what it waits for takes two lines. */
 static double row_of(const struct plan_picture *s, const struct entry *e)
 {
-	return !s->brief || picture_width(text_of_waits(s, e->task), 11.5, false) <= s->waits ? s->row : fmax(s->row, TWO_LINES);
+	return !s->brief || picture_width(text_of_waits(s, e->task), 11.5, false) <= s->waits ? s->row :
+		fmax(s->row, TWO_LINES);
 }
 
 /* What an entry waits for, in one line or in two smaller ones. */
@@ -94,7 +97,8 @@ static void draw_waits(const struct plan_picture *s, int task, double x, double 
 	picture_text(s->p, x, y + row / 2 - 2, ANCHOR_LEFT, small, INK_FAINT, picture_fit(s->p,
 		end ? arena_strf(s->p->arena, "%.*s", end, text) : text, small, s->waits));
 	if (end)
-		picture_text(s->p, x, y + row / 2 + 10.5, ANCHOR_LEFT, small, INK_FAINT, picture_fit(s->p, text + end + 1, small, s->waits));
+		picture_text(s->p, x, y + row / 2 + 10.5, ANCHOR_LEFT, small, INK_FAINT,
+			picture_fit(s->p, text + end + 1, small, s->waits));
 }
 
 /* Is there no space for an entry at y? Then it is only counted. */
@@ -131,7 +135,8 @@ static void draw_cell(const struct plan_picture *s, const struct entry *e, doubl
 
 	y += (row_of(s, e) - s->row) / 2;
 	picture_rect(s->p, x + 1, y + 2, w - 2, s->row - 4, ink, INK_NONE)->round = 3;
-	picture_text(s->p, x + w / 2, y + s->row / 2 + 5, ANCHOR_MIDDLE, 14, picture_on(s->theme, ink), text)->max_width =
+	picture_text(s->p, x + w / 2, y + s->row / 2 + 5, ANCHOR_MIDDLE, 14, picture_on(s->theme, ink), text)
+		->max_width =
 		fmin(picture_width(text, 14, false), w - 4);
 }
 
@@ -176,21 +181,26 @@ static double draw_loop(struct plan_picture *s, int loop, const struct order_ste
 			s->hidden += !steps[i].is_loop;
 		return y;
 	}
-	picture_text(s->p, MARGIN + 10, y + head - (s->brief ? 9.5 : 11), ANCHOR_LEFT, 13, INK_FAINT, picture_fit(s->p, title, 13, space));
+	picture_text(s->p, MARGIN + 10, y + head - (s->brief ? 9.5 : 11), ANCHOR_LEFT, 13, INK_FAINT,
+		picture_fit(s->p, title, 13, space));
 	if (picture_width(title, 13, false) + 8 + picture_width("iteration", 12, false) <= space)
-		picture_text(s->p, s->x - 8, y + head - (s->brief ? 9.5 : 11), ANCHOR_RIGHT, 12, INK_FAINT, "iteration");
+		picture_text(s->p, s->x - 8, y + head - (s->brief ? 9.5 : 11), ANCHOR_RIGHT, 12, INK_FAINT,
+			"iteration");
 	for (int64_t j = t.from; j <= t.to; j = j + 1 == t.skip ? t.resume : j + 1) {
 		double x = column_x(s, &t, j);
 		int stage = j + least >= 0 && j + most < trips ? 1 : j + least < 0 ? 0 : 2;
-		struct shape *number = picture_text(s->p, x + s->cell / 2, y + head - (s->brief ? 9.5 : 11), ANCHOR_MIDDLE, 12, INK_FAINT,
+		struct shape *number = picture_text(s->p, x + s->cell / 2, y + head - (s->brief ? 9.5 : 11),
+			ANCHOR_MIDDLE, 12, INK_FAINT,
 			arena_strf(s->p->arena, "%lld", (long long)j));
 
 		number->max_width = fmin(number->max_width, s->cell - 4);
-		picture_rect(s->p, x + 1, y + head - (s->brief ? 6 : 7), s->cell - 2, 4, INK_PROLOGUE + stage, INK_NONE);
+		picture_rect(s->p, x + 1, y + head - (s->brief ? 6 : 7), s->cell - 2, 4, INK_PROLOGUE + stage,
+			INK_NONE);
 		s->stages[stage] = true;
 	}
 	if (t.skip < t.resume && t.resume <= t.to)
-		picture_text(s->p, column_x(s, &t, t.resume) - s->cell / 2, y + head - (s->brief ? 9.5 : 11), ANCHOR_MIDDLE, 13, INK_FAINT, "…");
+		picture_text(s->p, column_x(s, &t, t.resume) - s->cell / 2, y + head - (s->brief ? 9.5 : 11),
+			ANCHOR_MIDDLE, 13, INK_FAINT, "…");
 	y += head;
 	for (int i = 0; i < n; i++) {
 		const struct entry *e = &s->plan->entries.v[steps[i].id];
@@ -202,7 +212,8 @@ static double draw_loop(struct plan_picture *s, int loop, const struct order_ste
 			double x = column_x(s, &t, j);
 
 			if (j + e->at < 0 || j + e->at >= trips)
-				picture_rect(s->p, x + 1, y + (row_of(s, e) - s->row) / 2 + 2, s->cell - 2, s->row - 4, INK_NONE,
+				picture_rect(s->p, x + 1, y + (row_of(s, e) - s->row) / 2 + 2, s->cell - 2, s->row - 4,
+					INK_NONE,
 					INK_GRID)->round = 3;
 			else
 				draw_cell(s, e, x, y, s->cell, arena_strf(s->p->arena, "%lld", (long long)(j + e->at)));
@@ -229,7 +240,8 @@ static double draw_region(struct plan_picture *s, int loop, double y)
 		if (loop != NONE || is_hidden(s, e, y))
 			continue;
 		draw_names(s, e, y);
-		draw_cell(s, e, s->x, y, s->cell * 3, e->at ? arena_strf(s->p->arena, "tile %+d", e->at) : "once a tile");
+		draw_cell(s, e, s->x, y, s->cell * 3, e->at ? arena_strf(s->p->arena, "tile %+d", e->at) :
+			"once a tile");
 		y += row_of(s, e);
 	}
 	return y;
@@ -246,7 +258,8 @@ static double draw_lane_rows(struct plan_picture *s, double y)
 
 	if (y + 28 + s->row > s->end) {
 		for (int i = 0; i < p->entries.n; i++)
-			s->hidden += p->entries.v[i].lane == s->lane && s->g->tasks.v[p->entries.v[i].task].phase == s->phase;
+			s->hidden += p->entries.v[i].lane == s->lane &&
+				s->g->tasks.v[p->entries.v[i].task].phase == s->phase;
 		return y;
 	}
 	y -= s->brief ? 4 : 0;
@@ -276,11 +289,14 @@ static double draw_rings(const struct plan_picture *s, double y)
 
 		if (plan_scope(s->plan, i) != SCOPE_SHARED && s->plan->versions[i] == 1)
 			continue;
-		item = arena_strf(s->p->arena, "%s %d x %s", x->name, s->plan->versions[i], unit_bytes((double)x->bytes).s);
+		item = arena_strf(s->p->arena, "%s %d x %s", x->name, s->plan->versions[i],
+			unit_bytes((double)x->bytes).s);
 		longer = arena_strf(s->p->arena, "%s%s%s", line, *line ? ", " : head, item);
 		y += *line ? 0 : 12;
-		if (*line && picture_width(longer, 13, false) > s->p->width - 2 * MARGIN) {	/* an item stays in one line */
-			y = picture_wrap(s->p, MARGIN, y, INFINITY, 13, INK_FAINT, arena_strf(s->p->arena, "%s,", line));
+		/* an item stays in one line */
+		if (*line && picture_width(longer, 13, false) > s->p->width - 2 * MARGIN) {
+			y = picture_wrap(s->p, MARGIN, y, INFINITY, 13, INK_FAINT,
+				arena_strf(s->p->arena, "%s,", line));
 			longer = item;
 		}
 		line = longer;
@@ -292,13 +308,15 @@ static double draw_legend(const struct plan_picture *s, double y)
 {
 	static const char *const words[] = { "prologue: some entries have nothing to do yet",
 		"steady state: all entries work", "epilogue: some have no more to do" };
-	static const char numbers[] = "numbers in cells: the iteration of the source loop that is performed in the iteration "
+	static const char numbers[] =
+		"numbers in cells: the iteration of the source loop that is performed in the iteration "
 		"above, from top to bottom";
 	struct picture *p = s->p;
 	double x = MARGIN;
 
 	for (int i = 0; i < LEN(words); i++) {
-		const char *text = s->brief ? arena_strf(p->arena, "%.*s", (int)strcspn(words[i], ":"), words[i]) : words[i];
+		const char *text = s->brief ? arena_strf(p->arena, "%.*s", (int)strcspn(words[i], ":"), words[i]) :
+			words[i];
 
 		if (!s->stages[i])
 			continue;
@@ -321,7 +339,8 @@ static double draw_lanes(struct plan_picture *s, double y)
 
 	s->hidden = 0;
 	s->lanes_top = y;
-	picture_text(s->p, s->p->width - MARGIN - fmax(s->waits, picture_width(head, size, false)), y + 10, ANCHOR_LEFT, size,
+	picture_text(s->p, s->p->width - MARGIN - fmax(s->waits, picture_width(head, size, false)), y + 10,
+		ANCHOR_LEFT, size,
 		INK_FAINT, head);
 	for (int l = 0; l < s->plan->lanes.n; l++) {
 		for (int i = 0; i < s->g->program->phases.n; i++) {
@@ -386,7 +405,8 @@ void picture_plan(struct picture *p, const struct plan *plan, const struct pictu
 
 	o = picture_begin(p, o);
 	how = o->brief ? picture_sizes(p, plan->graph->program, o) :
-		"the plan as a table: entry, unit and offset, what it performs in each iteration of the pipelined loop, waits";
+		"the plan as a table: entry, unit and offset, what it performs in each iteration of the pipelined "
+		"loop, waits";
 	if (o->predicted && o->predicted->seconds > 0)
 		expected = arena_strf(p->arena, "; predicted time %s%s%s", unit_seconds(o->predicted->seconds).s,
 			o->predicted->uncertainty > 0 ? " +- " : "", o->predicted->uncertainty > 0 ?

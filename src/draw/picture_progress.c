@@ -100,7 +100,8 @@ static void draw_bounds(const struct plot *r)
 		if (!(r->v[k].bound > 0) || is_bound_of_one_before(r, k))
 			continue;
 		picture_line(r->p, r->x0, y, r->x1, y, INK_BOUND, 2)->dash = 8;
-		picture_text(r->p, r->x1, y + 18 < r->y0 ? y + 16 : y - 7, ANCHOR_RIGHT, 14, INK_BOUND, arena_strf(r->p->arena,
+		picture_text(r->p, r->x1, y + 18 < r->y0 ? y + 16 : y - 7, ANCHOR_RIGHT, 14, INK_BOUND,
+			arena_strf(r->p->arena,
 			"bound %s%s%s", unit_seconds(r->v[k].bound).s, differ && r->v[k].name[0] ? " of " : "",
 			differ ? r->v[k].name : ""));
 	}

@@ -98,7 +98,8 @@ static void draw_grid(const struct roof *r)
 
 	for (double i = r->i0; i <= r->i1 * 1.001; i = next_round(i, r->i0, r->i1)) {
 		picture_line(r->p, at_x(r, i), r->y0, at_x(r, i), r->y1, INK_GRID, 1);
-		const char *text = i < 1 ? arena_strf(r->p->arena, "%g", i) : unit_keep(r->p->arena, unit_count(llround(i)));
+		const char *text = i < 1 ? arena_strf(r->p->arena, "%g", i) :
+			unit_keep(r->p->arena, unit_count(llround(i)));
 		double half = picture_width(text, 14, false) / 2;
 
 		if (at_x(r, i) - half < last + 10)
@@ -112,7 +113,8 @@ static void draw_grid(const struct roof *r)
 		if (at_y(r, f) > last - 20)
 			continue;
 		last = at_y(r, f);
-		picture_text(r->p, r->x0 - 8, last + 5, ANCHOR_RIGHT, 14, INK_FAINT, unit_keep(r->p->arena, unit_si(f, "")));
+		picture_text(r->p, r->x0 - 8, last + 5, ANCHOR_RIGHT, 14, INK_FAINT,
+			unit_keep(r->p->arena, unit_si(f, "")));
 	}
 	picture_line(r->p, r->x0, r->y0, r->x1, r->y0, INK_LINE, 1);
 	picture_line(r->p, r->x0, r->y0, r->x0, r->y1, INK_LINE, 1);
@@ -153,16 +155,19 @@ static void occupy(const struct roof *r, struct occupied *s, struct box b)
 }
 
 /* The slope of a memory of `rate` bytes a second, up to the peak. Its name is where there is space along it. */
-static void draw_slope(const struct roof *r, struct occupied *s, double rate, double width, double dash, const char *name)
+static void draw_slope(const struct roof *r, struct occupied *s, double rate, double width, double dash,
+	const char *name)
 {
 	double from = fmax(r->i0, r->f0 / rate), to = fmin(r->i1, r->peak / rate), w = picture_width(name, 13, false);
 
 	if (!(rate > 0) || from >= to)
 		return;
-	picture_line(r->p, at_x(r, from), at_y(r, from * rate), at_x(r, to), at_y(r, to * rate), INK_BOUND, width)->dash = dash;
+	picture_line(r->p, at_x(r, from), at_y(r, from * rate), at_x(r, to), at_y(r, to * rate), INK_BOUND, width)
+		->dash = dash;
 	for (int i = 0; i < 24; i++) {
 		double at = from * pow(to / from, 0.1 + 0.8 * (i / 2) / 12), x = at_x(r, at), y = at_y(r, at * rate);
-		struct box b = i % 2 ? (struct box){ x - w - 12, y - 20, x - 12, y - 4 } : (struct box){ x + 12, y + 6, x + w + 12, y + 22 };
+		struct box b = i % 2 ? (struct box){ x - w - 12, y - 20, x - 12, y - 4 } :
+			(struct box){ x + 12, y + 6, x + w + 12, y + 22 };
 
 		if (b.x0 < r->x0 + 2 || b.x1 > r->x1 || b.y1 > r->y0 - 2 || b.y0 < r->y1 || !is_free(s, &b))
 			continue;
@@ -274,7 +279,8 @@ static void draw_label(const struct roof *r, struct occupied *s, const struct ro
 		struct point end = { c.x + (c.x > dot.x ? -1 : 1) * (width / 2 + 2), c.y };
 		double l = fmax(hypot(end.x - dot.x, end.y - dot.y), 1), from = DOT / l;
 
-		picture_line(r->p, dot.x + (end.x - dot.x) * from, dot.y + (end.y - dot.y) * from, end.x, end.y, INK_FAINT, 1);
+		picture_line(r->p, dot.x + (end.x - dot.x) * from, dot.y + (end.y - dot.y) * from, end.x, end.y,
+			INK_FAINT, 1);
 	}
 	picture_bold(r->p, c.x, c.y + 5, ANCHOR_MIDDLE, TEXT, INK_TEXT, text);
 }
@@ -322,7 +328,8 @@ static double draw_list(const struct roof *r, const struct roof_point *v, int n,
 
 	for (int i = 0; i < n; i++) {
 		double f = v[i].flops / v[i].seconds, x = left + 24;
-		const char *name, *speed = arena_strf(r->p->arena, "%s, %s: %s of the roof here", unit_si(f, "FLOP/s").s,
+		const char *name, *speed = arena_strf(r->p->arena, "%s, %s: %s of the roof here",
+			unit_si(f, "FLOP/s").s,
 			unit_seconds(v[i].seconds).s, unit_percent(f / most_at(r, &v[i])).s);
 
 		if (!is_drawn(&v[i]))
@@ -336,7 +343,8 @@ static double draw_list(const struct roof *r, const struct roof_point *v, int n,
 		picture_bold(r->p, x, y, ANCHOR_LEFT, TEXT, INK_TEXT, name);
 		if (r->brief)
 			x += picture_width(name, TEXT, true) + 10;
-		picture_text(r->p, x, r->brief ? y : y + 19, ANCHOR_LEFT, 13, INK_FAINT, picture_fit(r->p, speed, 13, space));
+		picture_text(r->p, x, r->brief ? y : y + 19, ANCHOR_LEFT, 13, INK_FAINT,
+			picture_fit(r->p, speed, 13, space));
 		y += r->entry;
 	}
 	return y;

@@ -52,10 +52,12 @@ void picture_timeline(struct picture *p, const struct timeline *t, const struct 
 		return;
 	}
 	side = p->width > 700 && !o->brief ? USE + GAP : 0;
-	panel_init(n, p, t, v, o, MARGIN + panel_labels(p, t, v, o->rings || o->only_rings) + 10, p->width - MARGIN - side);
+	panel_init(n, p, t, v, o, MARGIN + panel_labels(p, t, v, o->rings || o->only_rings) + 10,
+		p->width - MARGIN - side);
 	if (o->brief)
 		y = picture_top(p, o, picture_title(p, t->plan, o), 3, (const char *[]){
-			picture_sizes(p, n->c.g->program, o), first_part(p, first_line(p, n)), panel_strip_height(n) > BRACKETS ? "" :
+			picture_sizes(p, n->c.g->program, o), first_part(p, first_line(p, n)),
+			panel_strip_height(n) > BRACKETS ? "" :
 			first_part(p, timeline_ii(p->arena, t, n->c.line)) });
 	else
 		y = picture_top(p, o, picture_title(p, t->plan, o), 2,
@@ -69,7 +71,8 @@ void picture_timeline(struct picture *p, const struct timeline *t, const struct 
 	panel_ground(n);
 	rows = panel_axis(n, y + 6, top + strip);
 	panel_draw(n);
-	shape_move(picture_line(p, n->x0, top + strip - 4, n->x0, y + 6, INK_BOUND, 1.5), MOTION_SWEEP, (double)n->c.from,
+	shape_move(picture_line(p, n->x0, top + strip - 4, n->x0, y + 6, INK_BOUND, 1.5), MOTION_SWEEP,
+		(double)n->c.from,
 		n->x1 - n->x0);		/* in animations, a line moves with time */
 	use = side > 0 ? panel_use(n, n->x1 + GAP, USE, top + strip) : 0;
 	y = panel_legend(n, fmax(rows, use) + panel_legend_gap(n));

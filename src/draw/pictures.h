@@ -15,8 +15,8 @@ struct picture_options {
 	const char *title;		/* NULL: program and device */
 	enum theme theme;		/* some texts are light or dark by theme */
 	const char *names[2];		/* of a comparison: what the timelines are called */
-	const struct timeline *predicted;	/* of a plan: its simulation, for the head; NULL: it is not legal, or not wanted */
-	bool brief;			/* fewer words and less height, for slides: at most twice `height`, if possible */
+	const struct timeline *predicted;	/* of a plan: its simulation, for the head; NULL: not legal */
+	bool brief;			/* fewer words, for slides; at most twice as high as `height`, if possible */
 	bool rings;			/* timelines: slots of rings below the rows */
 	bool only_rings;		/* timelines: slots of rings, no rows */
 };

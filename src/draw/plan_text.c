@@ -172,7 +172,8 @@ static void put_rings(const struct plan *p, struct pen *pen)
 		TABLE_ROW(&t, b->name, arena_strf(t.arena, "%d", p->versions[i]),
 			unit_keep(t.arena, unit_bytes((double)b->bytes)),
 			unit_keep(t.arena, unit_bytes((double)b->bytes * p->versions[i])),
-			scope == SCOPE_SHARED ? "shared" : "registers", label_loop(t.arena, p->graph->program, b->loop));
+			scope == SCOPE_SHARED ? "shared" : "registers",
+			label_loop(t.arena, p->graph->program, b->loop));
 	}
 	if (t.rows.n)
 		pen_table(pen, "rings", &t);
@@ -221,7 +222,8 @@ static void put_usage(const struct plan *p, const struct usage *u, struct pen *p
 	pen_puts(pen, "\n", PLAIN);
 	pen_table(pen, NULL, &t);
 	if (u->flags)
-		pen_wrap(pen, "  ", 2, arena_strf(pen->arena, "and %d mbarrier%s, limited by shared memory alone: %s of it",
+		pen_wrap(pen, "  ", 2,
+			arena_strf(pen->arena, "and %d mbarrier%s, limited by shared memory alone: %s of it",
 			u->flags, u->flags == 1 ? "" : "s",
 			unit_bytes((double)u->flags * target_of(p->device)->shared.flag).s));
 }

@@ -30,7 +30,8 @@ struct progress_curve {
 	double bound;			/* lower bound; 0: not known */
 };
 
-/* Compute `best` of entries in which it is 0: of the measured times, once there is one, before of the predicted ones. */
+/* Compute `best` of entries in which it is 0: of the measured times, once there is one, before of the predicted
+ * ones. */
 void progress_fill(struct progress_entry *v, int n);
 /* The measured time, or else the predicted one; 0 if neither is known. */
 double progress_seconds(const struct progress_entry *x);

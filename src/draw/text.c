@@ -22,8 +22,8 @@ static int decode(const unsigned char *s, uint32_t *cp)
 	return n;
 }
 
-/* Widths after Unicode's East Asian Width (UAX 11), for the ranges that matter in names and messages; wcwidth depends on
- * the locale. */
+/* Widths after Unicode's East Asian Width (UAX 11), for the ranges that matter in names and messages; wcwidth
+ * depends on the locale. */
 static int columns_of(uint32_t cp)
 {
 	static const struct {
@@ -76,7 +76,8 @@ char glyph_ascii(const char *utf8)
 
 	if (!(utf8[0] & 0x80))
 		return utf8[0];
-	if ((unsigned char)utf8[0] == 0xe2 && ((unsigned char)utf8[1] & 0xfc) == 0xa0)	/* U+2800 to U+28FF: eight dots */
+	if ((unsigned char)utf8[0] == 0xe2 &&
+		((unsigned char)utf8[1] & 0xfc) == 0xa0)	/* U+2800 to U+28FF: eight dots */
 		return ascii_dots(utf8);
 	for (int i = 0; i < LEN(map); i++)
 		if (strstr(map[i].from, utf8))

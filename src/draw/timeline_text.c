@@ -101,7 +101,8 @@ static void put_legend(const struct chart *c, struct pen *pen)
 	if (!(pen->flags & DRAW_COLOUR))
 		buf_puts(&b, "▓ matrix, ▒ vector, ░ copy; ");
 	buf_puts(&b, c->by == TIMELINE_LANES ? "▸ issued; dots: waiting, w for completion, "
-		"o for the issue order, u for its sEU, mem for memory" : "dots: waiting, u for its sEU, mem for memory");
+		"o for the issue order, u for its sEU, mem for memory" :
+		"dots: waiting, u for its sEU, mem for memory");
 	if (c->by == TIMELINE_LANES && has_drains(c))
 		buf_puts(&b, ", d to drain the lane's products");
 	pen_wrap(pen, "", 0, b.text);
@@ -124,7 +125,8 @@ static void put_use(const struct timeline *t, const struct phase_line *p, struct
 
 	for (int s = 0; s < d->nseus; s++)
 		if (unit_share(p, d, s) > 0)
-			add_use(&use, unit_label(pen->arena, p, d, s), d->seu[s].kind == SEU_COPY ? p->seu[s].under_way * cycles :
+			add_use(&use, unit_label(pen->arena, p, d, s), d->seu[s].kind == SEU_COPY ?
+				p->seu[s].under_way * cycles :
 				p->seu[s].busy, unit_share(p, d, s), bar);
 	if (p->memory_share > 0)
 		add_use(&use, "memory", 0, p->memory_share, bar);

@@ -35,7 +35,8 @@ static double middle(const struct wires *w, int node)
 
 static bool is_carried(const struct sketch *s, const struct edge *e)
 {
-	return s->layer[e->to] != NONE && s->layer[e->from] != NONE && e->kind == EDGE_FLOW && !edge_is_inner(e) && !e->reuse;
+	return s->layer[e->to] != NONE && s->layer[e->from] != NONE && e->kind == EDGE_FLOW && !edge_is_inner(e) &&
+		!e->reuse;
 }
 
 /* "o", "mx, l": the buffers in which an sTask leaves what the other one reads. */
@@ -64,7 +65,8 @@ void wires_init(struct wires *w, struct picture *p, struct sketch *s, const stru
 
 		if (buffers)
 			VEC_PUSH(p->arena, &w->backs, ((struct wire_back){ .from = e->from, .to = e->to,
-				.text = picture_fit(p, arena_strf(p->arena, "%s %s", label_distance(p->arena, e), buffers),
+				.text = picture_fit(p, arena_strf(p->arena, "%s %s", label_distance(p->arena, e),
+				buffers),
 					w->look->edge, LABEL_MAX) }));
 	}
 	w->own = ARENA_ARRAY(p->arena, s->g->tasks.n, double);
@@ -134,7 +136,8 @@ static void choose_ports(struct wires *w, int node)
 
 		VEC_PUSH(w->p->arena, &w->ports, ((struct wire_port){ node, from, NONE,
 			flow_text(w, node_at(w, from)->item, node_at(w, node)->item), 0 }));
-		for (at = w->ports.n - 1; at > first && node_at(w, w->ports.v[at - 1].link_from)->pos > node_at(w, from)->pos; at--) {
+		for (at = w->ports.n - 1; at > first &&
+		     node_at(w, w->ports.v[at - 1].link_from)->pos > node_at(w, from)->pos; at--) {
 			struct wire_port other = w->ports.v[at - 1];
 
 			w->ports.v[at - 1] = w->ports.v[at];
@@ -313,7 +316,8 @@ void wires_route(struct wires *w, double x, double right)
 		b->to_side = b->own || (!to_loop && is_rightmost(w, b->to));
 		for (int k = 0; k < i; k++) {
 			below += w->backs.v[k].from == b->from;
-			distance += w->backs.v[k].own && w->backs.v[k].from == b->from ? channel_width(w, &w->backs.v[k]) : 0;
+			distance += w->backs.v[k].own && w->backs.v[k].from == b->from ?
+				channel_width(w, &w->backs.v[k]) : 0;
 		}
 		if (b->own)
 			b->x = wires_node_x(w, b->from) + wires_node_width(w, b->from) + distance;
@@ -371,12 +375,14 @@ static void draw_part(struct wires *w, int k, const struct wire_part *part, cons
 
 	for (int i = 0; i < part->nto; i++) {
 		bool passing = node_at(w, part->to[i])->passing;
-		double y1 = passing ? top[k] + w->look->box : top[k] - ARROW + 2, x = part->to_x[i], y = track_y(w, k, part);
+		double y1 = passing ? top[k] + w->look->box : top[k] - ARROW + 2, x = part->to_x[i],
+			y = track_y(w, k, part);
 
 		if (part->track == NONE)
 			picture_line(w->p, x, y0, x, y1, INK_LINE, 1.6);
 		else
-			draw_bent(w->p, (struct point[]){ { part->from_x, y0 }, { part->from_x, y }, { x, y }, { x, y1 } }, 4,
+			draw_bent(w->p, (struct point[]){ { part->from_x, y0 }, { part->from_x, y }, { x, y },
+				{ x, y1 } }, 4,
 				INK_LINE)->width = 1.6;
 		if (!passing)
 			picture_head(w->p, x, top[k], 0, 1, ARROW, INK_LINE);
@@ -406,7 +412,8 @@ static double text_y(const struct wires *w, const struct wire_back *b)
 		for (int i = 0; i < w->backs.n; i++) {
 			const struct wire_back *o = &w->backs.v[i];
 
-			free &= o == b || o->x < b->x || (fabs(o->from_y - y) > w->look->edge && fabs(o->to_y - y) > w->look->edge);
+			free &= o == b || o->x < b->x || (fabs(o->from_y - y) > w->look->edge &&
+				fabs(o->to_y - y) > w->look->edge);
 		}
 		if (free)
 			return y;
@@ -416,7 +423,8 @@ static double text_y(const struct wires *w, const struct wire_back *b)
 
 static void draw_back(struct wires *w, const struct wire_back *b, const double *top)
 {
-	double from_x = wires_node_x(w, b->from) + wires_node_width(w, b->from), from_y = top[node_at(w, b->from)->layer] + w->look->box;
+	double from_x = wires_node_x(w, b->from) + wires_node_width(w, b->from),
+		from_y = top[node_at(w, b->from)->layer] + w->look->box;
 	double to_x = wires_node_x(w, b->to) + wires_node_width(w, b->to), to_y = top[node_at(w, b->to)->layer];
 	struct point v[6];
 	int n = 0;
@@ -449,7 +457,8 @@ void wires_draw(struct wires *w, const double *top)
 		const struct wire_port *o = &w->ports.v[i];
 
 		if (*o->text && w->look->labels)
-			picture_text(w->p, o->x + 5, top[node_at(w, o->node)->layer] - 5, ANCHOR_LEFT, w->look->edge, INK_FAINT, o->text);
+			picture_text(w->p, o->x + 5, top[node_at(w, o->node)->layer] - 5, ANCHOR_LEFT, w->look->edge,
+				INK_FAINT, o->text);
 	}
 	for (int i = 0; i < w->backs.n; i++) {
 		struct wire_back *b = &w->backs.v[i];

@@ -1,10 +1,10 @@
 /* wires.h - the lines of a graph in a picture; private to src/draw.
  *
- * A line leaves a box below, runs from left to right on a track of the gap between two layers, and enters the next box
- * above, at a port of its own with the name of the buffer next to it. A line over several layers passes between the boxes
- * of each (layout.h). A value for a later iteration goes upward right of all boxes: from and to the side of a box if nothing
- * is right of that, else through the gaps; one that the same sTask reads is a small loop at its box. So no line touches a box at
- * which it does not end.
+ * A line leaves a box below, runs from left to right on a track of the gap between two layers, and enters the next
+ * box above, at a port of its own with the name of the buffer next to it. A line over several layers passes between
+ * the boxes of each (layout.h). A value for a later iteration goes upward right of all boxes: from and to the side
+ * of a box if nothing is right of that, else through the gaps; one that the same sTask reads is a small loop at its
+ * box. So no line touches a box at which it does not end.
  */
 #ifndef DRAW_WIRES_H
 #define DRAW_WIRES_H
