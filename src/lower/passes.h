@@ -43,8 +43,9 @@ bool lower_reads_operand(const struct kernel *k, const struct stask *s, int arg,
 /* The order in which the copy engine walks over a tensor for a ring that lies otherwise (layout/box_order.c): by position,
  * innermost first, the dimension of the tensor, and the elements of a box along it. */
 struct box_order {
-	int dim[RANK_MAX];
+	int n, dim[RANK_MAX];
 	int64_t extent[RANK_MAX];
+	int merged;			/* so many of the last dimensions of the tensor are one, the first */
 };
 /* Sets *out for a ring that is `reordered`. */
 void lower_order_box(const struct kernel *k, const struct ring *r, struct box_order *out);

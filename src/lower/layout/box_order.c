@@ -2,7 +2,8 @@
  * in any order but for the contiguous one, which is always the innermost.
  *
  * A box fills one panel. So the innermost dimension goes along the last axis of the columns, and panels must divide
- * that; the other columns have one value in a panel. Dimensions of row axes follow, the last axis first, then all others.
+ * that; the other columns have one value in a panel. Neighbouring dimensions of which the tile has all but the outermost are
+ * one dimension. Dimensions of row axes follow, the last axis first, then all others.
  * An axis may have two dimensions, as in blocks of 16 along n: n % 16 is the inner one, n // 16 the outer one. */
 #include "lower/layout/rings.h"
 
@@ -61,13 +62,26 @@ static bool covers_axis(const struct kernel *k, const struct buffer *b, int axis
 		p->axes.v[t->dim[dims->inner]].size == size;
 }
 
-/* Elements along the innermost dimension that are neighbours in the columns of the ring; 0: there is no box. */
+/* Is the axis all of dimension d, so that it and the axis of the dimension before are one? */
+static bool fills_dimension(const struct kernel *k, const struct buffer *b, int axis, int d)
+{
+	const struct program *p = k->plan->graph->program;
+	const struct node *n = &p->nodes.v[b->node];
+	int64_t extent = ring_axis_extent(k, b, axis);
+
+	return n->index[d].n == 1 && !n->index[d].k && n->index[d].term[0].div == 1 && !n->index[d].term[0].mod &&
+		extent == p->axes.v[axis].size && extent == p->axes.v[p->tensors.v[n->ref].dim[d]].size;
+}
+
+/* Elements that are neighbours in the columns of the ring and in the tensor, where they are along the last *merged
+ * dimensions; 0: there is no box. */
 static int64_t innermost_extent(const struct kernel *k, const struct buffer *b, const struct shape2 *v,
-	struct axis_dims *dims)
+	struct axis_dims *dims, int *merged)
 {
 	const struct program *p = k->plan->graph->program;
 	const struct node *n = &p->nodes.v[b->node];
 	int rank = p->tensors.v[n->ref].rank, last = v->ncol ? v->col[v->ncol - 1] : NONE;
+	int64_t extent;
 
 	for (int a = 0; a < p->axes.n; a++)
 		dims[a] = (struct axis_dims){ NONE, NONE, 0 };
@@ -78,7 +92,19 @@ static int64_t innermost_extent(const struct kernel *k, const struct buffer *b, 
 		if (ring_axis_extent(k, b, shape_axis(v, i)) > 1 &&
 		    !covers_axis(k, b, shape_axis(v, i), &dims[shape_axis(v, i)]))
 			return 0;
-	return last == NONE || !rank || dims[last].inner != rank - 1 ? 0 : dims[last].block;
+	if (last == NONE || !rank || dims[last].inner != rank - 1)
+		return 0;
+	extent = dims[last].block;
+	*merged = 1;
+	for (int i = v->ncol - 2; i >= 0 && fills_dimension(k, b, v->col[i + 1], rank - *merged); i--) {
+		const struct axis_dims *x = &dims[v->col[i]];
+
+		if (x->outer != NONE || x->inner != rank - 1 - *merged)
+			break;
+		extent *= x->block;
+		++*merged;
+	}
+	return extent;
 }
 
 int64_t lower_box_grain(const struct kernel *k, const struct buffer *b, const struct shape2 *v)
@@ -87,11 +113,13 @@ int64_t lower_box_grain(const struct kernel *k, const struct buffer *b, const st
 	const struct tensor *t = &p->tensors.v[p->nodes.v[b->node].ref];
 	int64_t least = (int64_t)k->target->shared.narrowest * 8 / dtype_bits(b->type), grain;
 	struct axis_dims dims[AXES_MAX];
+	int merged = 0;
 
-	if (b->slices > 1 || t->rank > k->target->shared.box_rank || !lower_rows_aligned(k, b))
+	if (b->slices > 1)
 		return 0;
-	grain = innermost_extent(k, b, v, dims);
-	return grain % least ? 0 : grain;
+	grain = innermost_extent(k, b, v, dims, &merged);
+	return !grain || grain % least || t->rank - merged >= k->target->shared.box_rank ||
+		!lower_rows_aligned(k, b, merged) ? 0 : grain;
 }
 
 void lower_order_box(const struct kernel *k, const struct ring *r, struct box_order *out)
@@ -101,29 +129,30 @@ void lower_order_box(const struct kernel *k, const struct ring *r, struct box_or
 	int rank = p->tensors.v[p->nodes.v[b->node].ref].rank;
 	struct axis_dims dims[AXES_MAX];
 	bool have[RANK_MAX] = { false };
-	int n = 0;
 
-	(void)innermost_extent(k, b, &r->shape, dims);
-	have[rank - 1] = true;
-	out->extent[n] = r->panel_cols;
-	out->dim[n++] = rank - 1;
+	*out = (struct box_order){ .merged = 0 };
+	(void)innermost_extent(k, b, &r->shape, dims, &out->merged);
+	for (int d = rank - out->merged; d < rank; d++)
+		have[d] = true;
+	out->extent[out->n] = r->panel_cols;
+	out->dim[out->n++] = rank - 1;
 	for (int i = r->shape.nrow - 1; i >= 0; i--) {
 		int axis = r->shape.row[i];
 		const struct axis_dims *x = &dims[axis];
 
-		out->extent[n] = x->block;
-		out->dim[n++] = x->inner;
+		out->extent[out->n] = x->block;
+		out->dim[out->n++] = x->inner;
 		have[x->inner] = true;
 		if (x->outer == NONE)
 			continue;
-		out->extent[n] = ring_axis_extent(k, b, axis) / x->block;
-		out->dim[n++] = x->outer;
+		out->extent[out->n] = ring_axis_extent(k, b, axis) / x->block;
+		out->dim[out->n++] = x->outer;
 		have[x->outer] = true;
 	}
 	for (int d = rank - 1; d >= 0; d--) {
 		if (have[d])
 			continue;
-		out->extent[n] = 1;
-		out->dim[n++] = d;
+		out->extent[out->n] = 1;
+		out->dim[out->n++] = d;
 	}
 }

@@ -117,11 +117,12 @@ static int chunk_bits(const struct kernel *k)
 	return 8 * k->target->shared.chunk;
 }
 
-/* Does every box begin where a chunk of the tensor's rows does? */
-static bool begins_aligned(const struct kernel *k, const struct buffer *b, const struct index_expr *x)
+/* Does every box begin where a chunk of the tensor's rows does? x: the index in a dimension with `below` elements for each
+ * of its values. */
+static bool begins_aligned(const struct kernel *k, const struct buffer *b, const struct index_expr *x, int64_t below)
 {
 	const struct graph *g = k->plan->graph;
-	int bits = dtype_bits(b->type);
+	int64_t bits = dtype_bits(b->type) * below;
 
 	for (int i = 0; i < x->n; i++) {
 		const struct index_term *t = &x->term[i];
@@ -136,14 +137,19 @@ static bool begins_aligned(const struct kernel *k, const struct buffer *b, const
 	return x->k * bits % chunk_bits(k) == 0;
 }
 
-bool lower_rows_aligned(const struct kernel *k, const struct buffer *b)
+bool lower_rows_aligned(const struct kernel *k, const struct buffer *b, int merged)
 {
 	const struct program *p = k->plan->graph->program;
 	const struct node *n = &p->nodes.v[b->node];
 	const struct tensor *t = &p->tensors.v[n->ref];
+	int64_t below = 1;
 
-	return t->rank && begins_aligned(k, b, &n->index[t->rank - 1]) && (t->rank == 1 ||
-		dtype_bits(t->type) * p->axes.v[t->dim[t->rank - 1]].size % chunk_bits(k) == 0);
+	for (int d = t->rank - 1; d >= t->rank - merged; d--) {
+		if (!begins_aligned(k, b, &n->index[d], below))
+			return false;
+		below *= p->axes.v[t->dim[d]].size;
+	}
+	return t->rank == merged || dtype_bits(t->type) * below % chunk_bits(k) == 0;
 }
 
 /* boxes of rows that values name ------------------------------------------------ */
@@ -241,7 +247,7 @@ bool lower_find_load_shape(const struct kernel *k, const struct buffer *b, struc
 	engine &= has_index_values(n) ? goes_in_row_boxes(k, b, s, run) : plain;
 	for (int i = 0; i < shape_rank(s); i++)
 		engine &= ends_with_tensor(k, b, n, shape_axis(s, i));
-	return engine && lower_rows_aligned(k, b) && (*run ? *run : s->rows) <= k->target->shared.box_rows &&
+	return engine && lower_rows_aligned(k, b, 1) && (*run ? *run : s->rows) <= k->target->shared.box_rows &&
 		(s->cols * dtype_bits(t->type) % chunk_bits(k) == 0 || lower_is_shared_operand(k, buffer_index(k, b)));
 }
 

@@ -231,9 +231,10 @@ static void choose_panels(const struct kernel *k, struct ring *r, const struct b
 	bool operand = lower_is_shared_operand(k, r->buffer);
 	const struct stask *by;
 	/* no box may be wider than the tensor: the copy engine faults */
-	int64_t most = r->engine ? tensor_row(k, b) : INT64_MAX;
+	int64_t box = r->reordered ? lower_box_grain(k, b, &r->shape) : 0;
+	int64_t most = box ? box : r->engine ? tensor_row(k, b) : INT64_MAX;
 	struct limits limits = { most, operand ? find_grain(k, r, b, &by) : 0,
-		r->reordered ? lower_box_grain(k, b, &r->shape) : 0,
+		box,
 		l->widest * 8 / bits, l->narrowest * 8 / bits };
 
 	if (operand && r->shape.ncol && !has_contracted_columns(k, r))
@@ -326,8 +327,10 @@ static enum err_code add_ring(struct kernel *k, int buffer, struct err *e)
 	r.one_slice = b->slices > 1 && !b->together && ints_hold(b->axis, b->naxes, buffer_split_axis(k, b));
 	if (r.one_slice && !loaded)
 		restrict_to_slice(k, b, &r.shape);
-	if (lower_is_shared_operand(k, buffer) && lower_make_readable(k, buffer, &r.shape))
+	if (lower_is_shared_operand(k, buffer) && lower_make_readable(k, buffer, &r.shape)) {
 		r.engine = false;	/* unless it can follow that shape */
+		r.run = 0;
+	}
 	r.rows = r.full_rows = r.shape.rows;
 	r.cols = r.full_cols = r.shape.cols;
 	pad_operand(k, &r, b);

@@ -41,7 +41,7 @@ const struct stask *lower_next_product(const struct kernel *k, int buffer, int *
 /* Changes the shape of an operand, which has the elements of the buffer's ring, to one that all products can read.
  * False: *v is such a shape already, or there is none, which product.c refuses. */
 bool lower_make_readable(const struct kernel *k, int buffer, struct shape2 *v);
-/* Elements of the innermost dimension that are neighbours in a ring of this shape, which need not lie as the tensor. Panels
+/* Elements of the innermost dimensions that are neighbours in a ring of this shape, which need not lie as the tensor. Panels
  * must divide them. 0: the copy engine cannot load the buffer so. In box_order.c. */
 int64_t lower_box_grain(const struct kernel *k, const struct buffer *b, const struct shape2 *v);
 /* Does a product that reads the buffer from shared memory contract the axis? In rings.c. */
@@ -50,8 +50,8 @@ bool lower_is_contracted(const struct kernel *k, int buffer, int axis);
  * values name rows (0: all rows of the tile). Returns whether the copy engine can load it: plain indices, strides and
  * rows of complete chunks. */
 bool lower_find_load_shape(const struct kernel *k, const struct buffer *b, struct shape2 *s, int64_t *run);
-/* Do the rows of the tensor, and all boxes in them, begin where a chunk does? */
-bool lower_rows_aligned(const struct kernel *k, const struct buffer *b);
+/* Do the rows of the tensor, and all boxes in them, begin where a chunk does? The last `merged` dimensions are a row. */
+bool lower_rows_aligned(const struct kernel *k, const struct buffer *b, int merged);
 /* Sets in r what the load of one slice fills if the ring has all slices. ERR_ILLEGAL: that is not contiguous. */
 NODISCARD enum err_code lower_find_boxes(const struct kernel *k, struct ring *r, const struct buffer *b, struct err *e);
 

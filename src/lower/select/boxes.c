@@ -53,13 +53,16 @@ static int ring_map(struct lowering *c, const struct stask *s, const struct node
 		return tensor_map(c, s, n, &r->shape, r->buffer, r->run ? r->run : r->box_rows, r->panel_cols,
 			r->swizzle);
 	lower_order_box(c->k, r, &order);
-	for (int i = 0; i < t->rank; i++) {
+	m.rank = order.n;
+	for (int i = 0; i < order.n; i++) {
 		m.dim[i] = c->p->axes.v[t->dim[order.dim[i]]].size;
 		m.box[i] = order.extent[i];
 		m.stride[i] = dtype_bits(t->type) / 8;
 		for (int d = order.dim[i] + 1; d < t->rank; d++)
 			m.stride[i] *= c->p->axes.v[t->dim[d]].size;
 	}
+	for (int i = 1; i < order.merged; i++)
+		m.dim[0] *= c->p->axes.v[t->dim[t->rank - 1 - i]].size;
 	return map_number(c, &m);
 }
 
@@ -190,7 +193,8 @@ static void add_box(struct lowering *c, const struct stask *s, const struct ring
 	const struct buffer *buf = &c->g->buffers.v[r->buffer];
 	int64_t first = r->first_row * r->swizzle + r->first_col / r->panel_cols * r->panel_bytes;
 	int64_t part = 0;
-	struct box_order order;
+	int64_t below = 1;
+	struct box_order order = { 0 };
 	struct role_box *b = VEC_ADD(c->a, &o->u.boxes.boxes);
 
 	*b = (struct role_box){ .when = when };
@@ -199,8 +203,13 @@ static void add_box(struct lowering *c, const struct stask *s, const struct ring
 			part = buf->extent[i];
 	if (r->reordered)
 		lower_order_box(c->k, r, &order);
-	for (int i = 0; i < t->rank && r->reordered; i++)
+	for (int i = 0; i < order.n && r->reordered; i++)
 		b->corner[i] = reordered_corner(c, s, r, &n->index[order.dim[i]], panel);
+	for (int i = 1; i < order.merged && r->reordered; i++) {
+		below *= c->p->axes.v[t->dim[t->rank - i]].size;
+		b->corner[0] = ADD(MUL(reordered_corner(c, s, r, &n->index[t->rank - 1 - i], panel), N(c, below)),
+			b->corner[0]);
+	}
 	for (int d = t->rank - 1; d >= 0 && !r->reordered; d--) {
 		const struct num *at = tensor_index(c, s, &n->index[d], &r->shape, false);
 
