@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "target/target.h"
+
 static struct task *task_at(const struct builder *b, int task)
 {
 	return &b->p->tasks.v[task];
@@ -222,6 +224,26 @@ static int buffer_of_value(struct builder *b, int node)
 	return b->node_buffer[node] = add_buffer(b, buf, value_name(b, node), b->slices[n->task]);
 }
 
+/* Do products add to the carry whose first operands have different axes of it? They are the rows of sums in registers. */
+static bool has_other_rows(const struct builder *b, int carry)
+{
+	const struct carry *c = &b->p->carries.v[carry];
+	const struct node *first = NULL;
+
+	for (int i = 0; i < b->p->nodes.n; i++) {
+		const struct node *n = &b->p->nodes.v[i];
+
+		if (n->op != OP_MMA || n->ref != carry)
+			continue;
+		for (int k = 0; k < c->naxes && first; k++)
+			if (node_has_axis(&b->p->nodes.v[n->arg[0]], c->axis[k]) !=
+			    node_has_axis(&b->p->nodes.v[first->arg[0]], c->axis[k]))
+				return true;
+		first = first ? first : n;
+	}
+	return false;
+}
+
 /* A carry is split as the tasks that use it are; they must agree. */
 static enum err_code buffer_of_carry(struct builder *b, int carry, int task, int *out, struct err *e)
 {
@@ -242,6 +264,8 @@ static enum err_code buffer_of_carry(struct builder *b, int carry, int task, int
 		return OK;
 	}
 	set_shape(b, &buf, task, c->naxes, c->axis);
+	if (has_other_rows(b, carry))
+		buf.scope = SCOPE_SHARED;
 	b->carry_slices[carry] = b->slices[task];
 	b->carry_split[carry] = b->split_axis[task];
 	*out = b->carry_buffer[carry] = add_buffer(b, buf, unique_name(b, c->name, b->slices[task]), b->slices[task]);
@@ -297,6 +321,32 @@ static bool takes_tile(const struct builder *b, const struct node *product, int 
 	return false;
 }
 
+/* Do matrix instructions take operands of the type out of shared memory alone? */
+static bool is_multiplied_from_shared(enum dtype type)
+{
+	const struct matrix_instruction *by = target_matrix(target_usual(), true, type);
+
+	return by && !(by->loose >> type & 1);
+}
+
+/* Does another product, too, have the value as its first operand, but contract other axes of it? Registers hold rows and
+ * columns for one of the two alone. */
+static bool is_contracted_otherwise(const struct builder *b, const struct node *product, int node)
+{
+	const struct node *n = &b->p->nodes.v[node];
+
+	for (int i = 0; i < b->p->nodes.n; i++) {
+		const struct node *other = &b->p->nodes.v[i];
+
+		if (other->op != OP_MMA || other->arg[0] != node)
+			continue;
+		for (int k = 0; k < n->naxes; k++)
+			if (node_has_axis(other, n->axis[k]) != node_has_axis(product, n->axis[k]))
+				return true;
+	}
+	return false;
+}
+
 /* Let sTask `s` read `node`, made by another task: its own slice if both are split alike; otherwise all slices, or one
  * if all slices make the same. What other threads made must be in shared memory, and so must indices of a load, whose
  * threads take elements in an order of their own. If a product reads it, `product` is that, and `operand` says as which
@@ -310,7 +360,8 @@ static void read_value(struct builder *b, int stask, int node, const struct node
 	/* where the slices make up one tile, instructions of a product read beyond its own slice */
 	bool alike = split_alike(b, n->task, s->task) && !(product && divided && b->apart[node]);
 	bool moves = s->kind == TASK_LOAD || (!alike && (divided || is_divided(b, s->slices, s->split_axis, node))) ||
-		(product && (operand == 1 || takes_tile(b, product, node)));
+		(product && (operand == 1 || takes_tile(b, product, node) || is_contracted_otherwise(b, product, node) ||
+			is_multiplied_from_shared(n->type)));
 
 	for (int slice = 0; slice < b->node_slices[node]; slice++) {
 		struct buffer *buf = &b->g->buffers.v[first + slice];

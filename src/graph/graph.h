@@ -27,8 +27,8 @@
 
 enum edge_kind { EDGE_FLOW, EDGE_ANTI, EDGE_OUTPUT };
 
-/* Where a value lives if producer and users are on one lane: shared if it is loaded, a second operand, or taken in
- * other slices than it was made in. A plan moves a register value to shared memory when it crosses lanes. */
+/* Where a value lives if producer and users are on one lane: shared if it is loaded, a second operand, taken in
+ * other slices than it was made in, or if products have different axes of it as rows. A plan moves a register value to shared memory when it crosses lanes. */
 enum scope { SCOPE_REGISTERS, SCOPE_SHARED };
 
 struct stask {

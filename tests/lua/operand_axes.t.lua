@@ -256,6 +256,48 @@ for _, over in ipairs{"q", "r", "qr", "mq", "m"} do
   end
 end
 
+-- One value that two products have as first operand, of which they contract different axes; in some types even one product reads it
+-- from shared memory.
+for _, dtype in ipairs{"bf16", "f16", "e4m3", "tf32"} do
+  local narrow = dtype == "e4m3" or dtype == "tf32"      -- no ring has contracted axes as columns for both products
+  for _, orders in ipairs{{"sn", narrow and "sn" or "sm"}, {"sn", "ns"}, {"sn", "sn"}} do
+    local program = mr.program("twice", function(p)
+      local m, n, k, d = p:axes("m", "n", "k", "d")
+      local Q, K = p:input("Q", {m, k}), p:input("K", {n, k})
+      local W, V = p:input("W", {n, d}, dtype), p:input("V", {m, d}, dtype)
+      local s = p:mma("mma_s", p:load("q", Q), p:load("k", K))
+      local h = p:task("narrow", function() return (s * 0.25):to(dtype) end)
+      for i, order in ipairs(orders) do
+        local by = order:find "n" and p:load("w" .. i, W) or p:load("v" .. i, V)
+        local y = order:find "^s" and p:mma("mma_" .. i, h, by) or p:mma("mma_" .. i, by, h)
+        p:output("Y" .. i, {order:find "n" and m or n, d}, "f32"):store("st" .. i, y)
+      end
+    end)
+    right(("operand of two products, %s, %s and %s"):format(dtype, orders[1], orders[2]), program{m = 64, n = 72, k = 32, d = 64})
+  end
+end
+
+-- Products that add to one carry, with its axes as rows in one, as columns in the other.
+for _, second in ipairs{"ba", "ab"} do
+  for _, inner in ipairs{false, true} do
+    local program = mr.program("sum", function(p)
+      local m, n, k = p:axes("m", "n", "k")
+      local A, B = p:input("A", {m, k}), p:input("B", {n, k})
+      local c = p:carry("c", {m, n}, 0)
+      local function add(x, y, name) c:add(p:mma(name, x, y)) end
+      p:loop(k, function()
+        local a, b = p:load("a", A), p:load("b", B)
+        add(a, b, "mma_1")
+        if inner then p:task("halve", function() c:set(c * 0.5 + c * 0.5) end) end
+        add(second == "ba" and b or a, second == "ba" and a or b, "mma_2")
+      end)
+      p:output("C", {m, n}, "f32"):store("st", p:task("add", function() return c + 1 end))
+    end)
+    right(("sums of ab and %s%s"):format(second, inner and ", with a task between" or ""), program{m = 72, n = 64, k = 96},
+      {m = 64, n = 64, k = 32})
+  end
+end
+
 -- All of the contracted axis, computed in slices that are no multiples of a k step.
 for _, d in ipairs{24, 32, 40, 56} do
   for _, where_from in ipairs{"dn", "nd"} do
