@@ -139,6 +139,7 @@ struct built *push_built(lua_State *L, const char *class_name, enum backend back
 {
 	struct host *h = enter(L);
 	struct history *plan = check_plan(L, 1, "compile");
+	struct stop stop = stop_of(h);
 	struct built *b;
 	struct err e;
 	void **box;
@@ -151,7 +152,7 @@ struct built *push_built(lua_State *L, const char *class_name, enum backend back
 	b = *box;
 	raise_if(L, history_snapshot(plan, &b->graph, &b->plan, &e), &e);
 	b->plan->without = (unsigned)lua_tointeger(L, 4);
-	raise_if(L, built_emit(b, NULL, NULL, &e), &e);
+	raise_if(L, built_emit(b, NULL, NULL, &stop, &e), &e);
 	if (lua_isfunction(L, 3))
 		edit_sources(L, 3, b);
 	enter(L);

@@ -54,6 +54,7 @@ static int lower_l(lua_State *L)
 	enum backend backend = check_backend(L, 2, "compile");
 	bool traced = lua_toboolean(L, 3);
 	struct host *h = enter(L);
+	struct stop stop = stop_of(h);
 	const struct plan *p = history_plan(check_plan(L, 1, "compile"));
 	struct source s;
 	struct arena *a;
@@ -67,7 +68,7 @@ static int lower_l(lua_State *L)
 		box = box_new(L, LOWERED_CLASS, 0);
 		a = scratch_push(L);
 		enter(L);
-		if (lower_plan(&h->mem, p, i, (struct kernel **)box, &e) || (traced && lower_stamps(*box, &e)))
+		if (lower_plan(&h->mem, p, i, &stop, (struct kernel **)box, &e) || (traced && lower_stamps(*box, &e)))
 			throw_err(L, &e);
 		kernel_finish(*box);
 		backends[backend].emit(((struct kernel *)*box)->role, a, &s);
@@ -86,6 +87,7 @@ static int role_text_l(lua_State *L)
 	int after = (int)luaL_optinteger(L, 2, 0);
 	bool traced = lua_toboolean(L, 3);
 	struct host *h = enter(L);
+	struct stop stop = stop_of(h);
 	const struct plan *p = history_plan(check_plan(L, 1, "kernel"));
 	struct buf out;
 	struct err e;
@@ -97,7 +99,7 @@ static int role_text_l(lua_State *L)
 	for (int i = 0; i < p->graph->program->phases.n; i++) {
 		box = box_new(L, LOWERED_CLASS, 0);
 		enter(L);
-		if (lower_plan(&h->mem, p, i, (struct kernel **)box, &e) || (traced && lower_stamps(*box, &e)) ||
+		if (lower_plan(&h->mem, p, i, &stop, (struct kernel **)box, &e) || (traced && lower_stamps(*box, &e)) ||
 		    (after && kernel_after(*box, (enum pass_id)(after - 1), &e)))
 			throw_err(L, &e);
 		role_print(((struct kernel *)*box)->role, &out);

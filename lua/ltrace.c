@@ -76,7 +76,7 @@ static struct tracing tracing_begin(lua_State *L, const struct built *b, const c
 	t.stop = stop_of(t.host);
 	built_new_traced(&t.host->mem, b, (struct built **)box);
 	t.traced = *box;
-	if (built_emit(t.traced, NULL, NULL, &e) || built_compile(t.traced, gpu_of(L), &t.stop, &e))
+	if (built_emit(t.traced, NULL, NULL, &t.stop, &e) || built_compile(t.traced, gpu_of(L), &t.stop, &e))
 		throw_err(L, &e);
 	return t;
 }

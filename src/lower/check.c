@@ -26,17 +26,64 @@ static const char *warps_text(const struct plan *p, int task, struct arena *a)
 	return arena_strf(a, "plan:lane(\"%s\", {warps=%d})", p->lanes.v[lane].name, warps);
 }
 
+/* The statement by which all values in registers of a lane that live in one region have as many versions. */
+static const char *equal_versions_text(const struct plan *p, struct arena *a)
+{
+	const struct graph *g = p->graph;
+	const char *text = "";
+
+	for (int b = 0; b < g->buffers.n; b++) {
+		const struct buffer *x = &g->buffers.v[b];
+		int most = p->versions[b], lane = p->entries.v[plan_entry_of(p, x->first)].lane;
+
+		for (int c = 0; c < g->buffers.n; c++) {
+			const struct buffer *y = &g->buffers.v[c];
+
+			if (y->loop == x->loop && y->phase == x->phase && plan_scope(p, c) == SCOPE_REGISTERS &&
+			    p->entries.v[plan_entry_of(p, y->first)].lane == lane && p->versions[c] > most)
+				most = p->versions[c];
+		}
+		if (p->versions[b] > 1 && p->versions[b] < most && plan_scope(p, b) == SCOPE_REGISTERS)
+			text = arena_strf(a, script_is_key(x->name) ? "%s%s%s=%d" : "%s%s[\"%s\"]=%d", text,
+				*text ? ", " : "", x->name, most);
+	}
+	return arena_strf(a, "plan:buffers{%s}", text);
+}
+
+/* The statement by which no ring that the sTask fills asynchronously has too many versions; NULL: none has. */
+static const char *shorter_rings_text(const struct plan *p, int task, struct arena *a)
+{
+	const struct graph *g = p->graph;
+	const char *text = "";
+
+	for (int b = 0; b < g->buffers.n && task != NONE && g->tasks.v[task].kind == TASK_LOAD; b++) {
+		int first = g->buffers.v[b].first;
+		const struct entry *x = &p->entries.v[plan_entry_of(p, first)];
+
+		if (p->versions[b] > DEPTH_MAX && g->tasks.v[first].kind == TASK_LOAD && p->device->seu[x->seu].async)
+			text = arena_strf(a, script_is_key(g->buffers.v[b].name) ? "%s%s%s=%d" : "%s%s[\"%s\"]=%d", text,
+				*text ? ", " : "", g->buffers.v[b].name, DEPTH_MAX);
+	}
+	return *text ? arena_strf(a, "plan:buffers{%s}", text) : NULL;
+}
+
 static const char *hint_of(const struct plan *p, const struct refusal *why, struct arena *a)
 {
 	enum problem_code code = why->code;
 	const char *warps = code == PROBLEM_PRODUCT ? warps_text(p, why->task, a) : NULL;
+	const char *shorter = code == PROBLEM_WAITS ? shorter_rings_text(p, why->task, a) : NULL;
 
 	if (warps)
 		return warps;
 	if (code == PROBLEM_PRODUCT)
 		return "take another tile, split, or number of warps of the lane; or let CUDA cores do it";
+	if (code == PROBLEM_WAITS && shorter)
+		return shorter;
 	if (code == PROBLEM_WAITS)
 		return "wait for an sTask that reads what is loaded, or give the ring fewer versions";
+	if (code == PROBLEM_COPIES)
+		return why->equal_versions ? equal_versions_text(p, a) :
+			"use fewer versions of values in registers (plan:buffers), or smaller offsets (plan:move)";
 	if (code == PROBLEM_BARRIERS || code == PROBLEM_THREADS)
 		return "use fewer lanes, or give them fewer warps";
 	if (code == PROBLEM_SHARED_MEMORY)
@@ -128,8 +175,8 @@ enum err_code lower_check_plan(const struct plan *p, struct arena *a, const stru
 {
 	if (!lower_has_target(p->device))
 		return plan_check(p, a, stop, out, u, e);
-	TRY(plan_check_order(p, a, stop, out, u, e));
-	memset(u->lane_registers, 0, sizeof(u->lane_registers));	/* estimates; kernels say it exactly */
+	TRY(plan_check_order(p, a, stop, out, NULL, e));	/* registers are not estimated: kernels say them exactly */
+	*u = (struct usage){ 0 };
 	if (p->lanes.n && !problems_have(out, PROBLEM_DUPLICATE_TASK))	/* if rings alone do not fit, say which one is large before lowering fails */
 		fit_memory(p, a, out, u);
 	return OK;
@@ -145,7 +192,7 @@ enum err_code lower_check(struct mem *mem, const struct plan *p, struct arena *a
 	TRY(lower_check_plan(p, a, stop, out, &u, e));
 	for (int phase = 0; phase < p->graph->program->phases.n && !*model_only && !out->v.n; phase++) {
 		struct refusal why;
-		enum err_code code = lower_or_refuse(mem, p, phase, false, held, &why, e);
+		enum err_code code = lower_or_refuse(mem, p, phase, false, stop, held, &why, e);
 
 		if (code && code != ERR_ILLEGAL)
 			return code;

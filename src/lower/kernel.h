@@ -291,6 +291,7 @@ static inline int64_t lane_tiles(const struct klane *l, int64_t tiles)
 struct refusal {
 	enum problem_code code;
 	int task;			/* NONE */
+	bool equal_versions;		/* PROBLEM_COPIES: equal versions of what is in registers would do */
 };
 
 struct refinements;
@@ -304,6 +305,7 @@ struct kernel {
 					 * can show, with some that hold back lanes that run too far
 					 * ahead; borrows everything else from the user's plan */
 	int phase;
+	const struct stop *stop;	/* borrowed; NULL */
 	bool unproven;			/* made without verify, only to be priced */
 	int passes;			/* the tree is as it is after so many passes of passes.def; 0: all */
 	VEC(struct klane) lanes;

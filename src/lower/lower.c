@@ -7,6 +7,7 @@
 /* How a kernel is made: without verify; with values spread over threads by lines. */
 struct lower_options {
 	bool unproven, lines;
+	const struct stop *stop;
 };
 
 static enum err_code lower(struct mem *mem, const struct plan *p, int phase, struct lower_options how,
@@ -26,9 +27,12 @@ static enum err_code lower(struct mem *mem, const struct plan *p, int phase, str
 	}
 	(*out)->phase = phase;
 	(*out)->unproven = how.unproven;
+	(*out)->stop = how.stop;
 	(*out)->cluster = 1;
 	code = lower_refined(*out, wrong, e);
 	*why = (*out)->refusal;
+	if (stop_asked(how.stop))	/* what ended early for it may have left anything */
+		code = err_set(e, ERR_INTERRUPTED, NOWHERE, "interrupted");
 	if (code) {
 		kernel_free(*out);
 		*out = NULL;
@@ -65,25 +69,29 @@ static enum err_code lower_checked(struct mem *mem, const struct plan *p, int ph
 }
 
 enum err_code lower_or_refuse(struct mem *mem, const struct plan *p, int phase, bool unproven,
-	struct kernel **out, struct refusal *why, struct err *e)
+	const struct stop *stop, struct kernel **out, struct refusal *why, struct err *e)
 {
 	enum err_code code;
+	enum err_code other_code;
 	struct refusal other;
 	struct err other_error;
 
 	*out = NULL;
-	*why = (struct refusal){ PROBLEM_KERNEL, NONE };
+	*why = (struct refusal){ .code = PROBLEM_KERNEL, .task = NONE };
 	if (!lower_has_target(p->device))
 		return err_set(e, ERR_INPUT, NOWHERE, "plans for '%s' are model_only: they are checked, "
 			"simulated and searched, but no kernels are printed for it", p->device->name);
-	code = lower_checked(mem, p, phase, (struct lower_options){ unproven, false }, out, why, e);
+	code = lower_checked(mem, p, phase, (struct lower_options){ unproven, false, stop }, out, why, e);
 	if (code != ERR_ILLEGAL || (why->code != PROBLEM_REGISTERS && why->code != PROBLEM_LAYOUT) ||
 	    has_products(p, phase))
 		return code;
 	/* a row that is spread over few threads may need too many registers of each; in lines, all of a warp share
 	 * it */
-	return lower_checked(mem, p, phase, (struct lower_options){ unproven, true }, out, &other, &other_error) ?
-		code : OK;
+	other_code = lower_checked(mem, p, phase, (struct lower_options){ unproven, true, stop }, out, &other,
+		&other_error);
+	if (other_code == ERR_INTERRUPTED)
+		*e = other_error;
+	return !other_code || other_code == ERR_INTERRUPTED ? other_code : code;
 }
 
 const struct pass_info lower_passes[OPTION_COUNT] = {
@@ -93,18 +101,20 @@ const struct pass_info lower_passes[OPTION_COUNT] = {
 	{ "partial_sums", true, "shapes and rings", "the threads of a row each add up their own part of a sum" },
 };
 
-enum err_code lower_plan(struct mem *mem, const struct plan *p, int phase, struct kernel **out, struct err *e)
+enum err_code lower_plan(struct mem *mem, const struct plan *p, int phase, const struct stop *stop,
+	struct kernel **out, struct err *e)
 {
 	struct refusal why;
 
-	return lower_or_refuse(mem, p, phase, false, out, &why, e);
+	return lower_or_refuse(mem, p, phase, false, stop, out, &why, e);
 }
 
-enum err_code lower_for_price(struct mem *mem, const struct plan *p, int phase, struct kernel **out, struct err *e)
+enum err_code lower_for_price(struct mem *mem, const struct plan *p, int phase, const struct stop *stop,
+	struct kernel **out, struct err *e)
 {
 	struct refusal why;
 
-	return lower_or_refuse(mem, p, phase, true, out, &why, e);
+	return lower_or_refuse(mem, p, phase, true, stop, out, &why, e);
 }
 
 void kernel_free(struct kernel *k)

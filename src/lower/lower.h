@@ -27,11 +27,12 @@ static inline bool lower_does(const struct kernel *k, enum pass_id id)
 }
 
 /* The plan must be legal and outlives the kernel. ERR_ILLEGAL says, with the user's
- * line, what cannot be lowered. *out is set first. Free with kernel_free. */
-NODISCARD enum err_code lower_plan(struct mem *mem, const struct plan *p, int phase,
+ * line, what cannot be lowered; ERR_INTERRUPTED: `stop`, which may be NULL, asked for it. *out is set first. Free with
+ * kernel_free. */
+NODISCARD enum err_code lower_plan(struct mem *mem, const struct plan *p, int phase, const struct stop *stop,
 	struct kernel **out, struct err *e);
 /* The same without verify: to price the kernel. Nothing may run it before lower_plan has accepted the plan. */
-NODISCARD enum err_code lower_for_price(struct mem *mem, const struct plan *p, int phase,
+NODISCARD enum err_code lower_for_price(struct mem *mem, const struct plan *p, int phase, const struct stop *stop,
 	struct kernel **out, struct err *e);
 /* The same, but a kernel that verify rejects is returned, too: for tests of plans that are not legal. */
 NODISCARD enum err_code lower_unchecked(struct mem *mem, const struct plan *p, int phase,

@@ -18,7 +18,7 @@ enum { DEPTH_MAX = 16 };			/* the most mbarriers that a flag may have */
 /* Like lower_plan or, if `unproven`, lower_for_price (lower.h); on ERR_ILLEGAL *why says which limit or rule the plan
  * breaks. */
 NODISCARD enum err_code lower_or_refuse(struct mem *mem, const struct plan *p, int phase, bool unproven,
-	struct kernel **out, struct refusal *why, struct err *e);
+	const struct stop *stop, struct kernel **out, struct refusal *why, struct err *e);
 
 /* Before each pass: the fields of the kernel that it needs, those that it computes, and what holds afterwards. */
 
@@ -163,17 +163,20 @@ bool lower_keeps_lockstep(const struct kernel *k, const struct wait *w);
 void lower_run_waits(struct kernel *k, struct kentry *x);
 /* Fills in x->carry_starts: the carries in shared memory whose initial value entry x may have to write. */
 void lower_carry_starts(struct kernel *k, struct kentry *x);
-/* Fills in the waits for groups of lane l, and after which entries it waits until one group is left (kentry.drains).
- * lane_replica: its number among the replicas of all lanes of the plan, as relations count them. */
-void lower_groups(struct kernel *k, struct klane *l, int lane_replica);
+/* Fills in the waits for groups of all lanes, and after which entries they wait until one group is left
+ * (kentry.drains). */
+void lower_groups(struct kernel *k);
 /* Adds waits for all groups. They end what ptxas calls a pipeline stage, else it would run products one by one. */
 void lower_end_stages(struct kernel *k, struct klane *l);
 
-/* The relation of the plan's events over `ntiles` tiles in which each loop makes `trips` iterations, or the most that
- * it can make. Allocated in `a`. */
-void lower_relation(struct kernel *k, struct arena *a, int64_t trips, int ntiles, struct walk *w, struct relation *r);
+/* The relation of the plan's events over `ntiles` tiles in which each loop makes so many iterations: trips, by loop.
+ * Allocated in `a`. */
+void lower_relation(struct kernel *k, struct arena *a, const int64_t *trips, int ntiles, struct walk *w, struct relation *r);
+/* As many as `trips` iterations of each loop, at least 1, that in so many tiles are not too many to look at. */
+int64_t lower_fitting_trips(const struct kernel *k, int64_t trips, int64_t tiles);
 /* Does `holds` accept the relation of every window (depths.c): a few tiles, in which all loops make equally many
- * iterations, or the most that they can? Stops at the first that it rejects. */
+ * iterations, or as nearly as many as they can? Stops at the first that it rejects, and where the user interrupts: then false,
+ * and lowering ends with ERR_INTERRUPTED whatever is made of that. */
 bool lower_all_windows(struct kernel *k, bool (*holds)(void *ctx, const struct relation *r), void *ctx);
 /* Difference of the greatest and the least offset of a lane in the tile loop; *least is the latter. */
 int lower_tile_offsets(const struct kernel *k, int lane, int *least);

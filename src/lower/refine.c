@@ -221,7 +221,7 @@ enum err_code lower_refined(struct kernel *k, enum err_code *wrong, struct err *
 
 	k->most_tiles = most_tiles(k);
 	k->refinements = ARENA_NEW(&k->arena, struct refinements);
-	k->refusal = (struct refusal){ PROBLEM_LAYOUT, NONE };
+	k->refusal = (struct refusal){ .code = PROBLEM_LAYOUT, .task = NONE };
 	TRY(lower_shapes(k, e));
 	TRY(lower_rings(k, e));
 	bytes = k->shared_bytes;
@@ -229,6 +229,8 @@ enum err_code lower_refined(struct kernel *k, enum err_code *wrong, struct err *
 	for (;;) {
 		enum err_code code = attempt(k, &out, e);
 
+		if (stop_asked(k->stop))
+			return OK;
 		if (out.unserved != NONE && lower_hold_back(k, out.unserved)) {
 			k->shared_bytes = bytes;
 			continue;

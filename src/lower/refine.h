@@ -25,7 +25,7 @@ struct refinements {
 	VEC(struct flag) in_loop;	/* flags of runs that are signaled with the last instance */
 };
 
-/* Makes the kernel of k->plan: all of it, as lower.h says. *wrong: what is wrong with the kernel in the end, as verify
+/* Makes the kernel of k->plan: all of it, as lower.h says. If the user interrupts (k->stop), it returns early. *wrong: what is wrong with the kernel in the end, as verify
  * or the account of registers says; then `e` says it, too, and the kernel is there to be looked at. */
 NODISCARD enum err_code lower_refined(struct kernel *k, enum err_code *wrong, struct err *e);
 

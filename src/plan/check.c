@@ -16,7 +16,7 @@ enum err_code plan_check_order(const struct plan *p, struct arena *a, const stru
 	problem_add_entries(p, a, out);
 	if (!out->v.n) {
 		for (int phase = 0; phase < g->program->phases.n && !f.ncycle && !f.code; phase++)
-			findings_add_phase(&f, phase, false, a, &u);
+			findings_add_phase(&f, phase, false, a, usage ? &u : NULL);
 		if (f.code)
 			return f.code;
 		if (f.ncycle)

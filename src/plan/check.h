@@ -32,6 +32,7 @@ enum problem_code {
 	PROBLEM_LAYOUT,			/* a value whose axes cannot lie as they are needed */
 	PROBLEM_PRODUCT,		/* a product that its unit cannot do */
 	PROBLEM_WAITS,			/* a wait that no flag can show */
+	PROBLEM_COPIES,			/* a text with too many copies of sTasks */
 	PROBLEM_KERNEL,			/* the kernel would break its own rules: a mistake of ours */
 	/* of kernels, not of plans (run/run.h) */
 	PROBLEM_SPILLS,			/* registers kept in memory */
@@ -73,7 +74,7 @@ NODISCARD enum err_code plan_check(const struct plan *p, struct arena *a, const 
 	struct problems *out, struct usage *usage, struct err *e);
 
 /* The same without asking what the plan needs of an EU, which lowering finds out exactly. Of usage
- * only lane_registers are filled in, and not rounded up. */
+ * only lane_registers are filled in, and not rounded up; NULL saves their estimate. */
 NODISCARD enum err_code plan_check_order(const struct plan *p, struct arena *a,
 	const struct stop *stop, struct problems *out, struct usage *usage, struct err *e);
 

@@ -53,7 +53,7 @@ static void make_stamps(struct built *b, struct built_phase *p, int phase)
 	p->stamps = ARENA_ARRAY(&b->arena, p->kernel->traced.words * d.eus, uint32_t);
 }
 
-enum err_code built_emit(struct built *b, lower_fn *lower, void *ud, struct err *e)
+enum err_code built_emit(struct built *b, lower_fn *lower, void *ud, const struct stop *stop, struct err *e)
 {
 	int n = b->plan->graph->program->phases.n;
 
@@ -61,7 +61,7 @@ enum err_code built_emit(struct built *b, lower_fn *lower, void *ud, struct err 
 	b->nphases = n;
 	for (int i = 0; i < n; i++) {
 		TRY(lower ? lower(b->arena.mem, b->plan, i, ud, &b->kernel, e) :
-			lower_plan(b->arena.mem, b->plan, i, &b->kernel, e));
+			lower_plan(b->arena.mem, b->plan, i, stop, &b->kernel, e));
 		if (b->traced)
 			TRY(lower_stamps(b->kernel, e));
 		kernel_finish(b->kernel);

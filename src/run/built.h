@@ -49,10 +49,11 @@ void built_free(struct built *b);	/* NULL is fine */
 /* The same plan, to be built with stamps. `of` must outlive it. *out is set first. */
 void built_new_traced(struct mem *mem, const struct built *of, struct built **out);
 
-/* Print the sources of all phases. lower: instead of lower_plan, unless NULL; `ud` is passed on to it. */
+/* Print the sources of all phases. lower: instead of lower_plan, unless NULL; `ud` is passed on to it.
+ * stop: interrupts lower_plan; may be NULL. */
 typedef enum err_code lower_fn(struct mem *mem, const struct plan *p, int phase, void *ud,
 	struct kernel **out, struct err *e);
-NODISCARD enum err_code built_emit(struct built *b, lower_fn *lower, void *ud, struct err *e);
+NODISCARD enum err_code built_emit(struct built *b, lower_fn *lower, void *ud, const struct stop *stop, struct err *e);
 
 /* Compile what built_emit printed. CUDA: by NVRTC in the worker of g. Host: by the system's C compiler;
  * g is not used. */

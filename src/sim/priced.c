@@ -29,10 +29,11 @@ void kernels_free(struct kernels *k)
 	arena_release(&k->arena);
 }
 
-static enum err_code lower_phases(struct mem *mem, const struct plan *p, bool rough, struct kernels *k, struct err *e)
+static enum err_code lower_phases(struct mem *mem, const struct plan *p, bool rough, const struct stop *stop,
+	struct kernels *k, struct err *e)
 {
 	for (int i = 0; i < k->nphases; i++) {
-		TRY((rough ? lower_for_price : lower_plan)(mem, p, i, &k->of[i], e));
+		TRY((rough ? lower_for_price : lower_plan)(mem, p, i, stop, &k->of[i], e));
 		price_add(&k->price, k->of[i]->plan, i, k->of[i]->role);
 	}
 	return OK;
@@ -61,8 +62,13 @@ enum err_code priced_run(struct mem *mem, const struct plan *p, const struct sim
 	struct err why;
 
 	kernels_new(mem, p, k);
-	with.price = lower_phases(mem, p, with.rough, *k, &why) ? NULL : &(*k)->price;
-	enum err_code code = sim_run(mem, p, &with, stop, out, e);
+	enum err_code code = lower_phases(mem, p, with.rough, stop, *k, &why);
+
+	with.price = code ? NULL : &(*k)->price;
+	if (code == ERR_INTERRUPTED)
+		*e = why;
+	else
+		code = sim_run(mem, p, &with, stop, out, e);
 	if (!code && !with.price)
 		(*out)->unpriced = arena_strf(&(*out)->arena, "%s", why.msg);
 	if (!code && with.price)

@@ -42,6 +42,12 @@ stops 'plan:fill_waits' 'plan:fill_waits()' \
 	'plan = mr.plan(chain:graph{tile = {m = 64, n = 64}}, mr.device "h200") ' \
 	'for i, t in ipairs(plan.tasks) do plan:append(t.name, {lane = "c" .. i % 12}) end'
 
+# Checks, kernels and simulations, one after the other. (tests/unit/verify.c interrupts inside of one.)
+for call in 'check()' 'compile{target = "cuda", text = true}' 'compile{target = "host"}' 'simulate()'; do
+	stops "plan:$call" "while true do pcall(function() plan:$call end) end" \
+		'plan = mr.load_plan("attention_serial", mr.examples.flash_attention{b = 8, h = 16, m = 8192, d = 128})'
+done
+
 # A script ends with status 1.
 rm -f "$T/err"
 "$MILLRACE" -e 'io.stderr:write "started\n" while true do end' 2>"$T/err" &

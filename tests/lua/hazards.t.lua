@@ -133,4 +133,77 @@ for init = 0, 1 do
   end){i = 48, j = 40}, {i = 16}, {}, {}))
 end
 
+-- Versions of values in registers: the loop is there once for each that meet, so that they multiply. With too many
+-- the plan is refused, at its line and at once; with as many as there may be the kernel is right.
+local function chain(versions)
+  local plan = mr.plan(mr.program("chain", function(p)
+    local m, k = p:axes("m", "k")
+    local X, Y = p:input("X", {m, k}, "f32"), p:output("Y", {m, k}, "f32")
+    p:loop(k, function()
+      local v = p:load("load", X)
+      for i = 1, 5 do v = p:task("t" .. i, function() return v * 0.5 + i end) end
+      Y:store("store", v)
+    end)
+  end){m = 16, k = 600}:graph{tile = {m = 4, k = 1}}, mr.device "h200")
+  plan:buffers(versions)
+  local line = debug.getinfo(1, "l").currentline - 1
+  plan:lane("c0", {warps = 1})
+  plan:grid{eus = 1}
+  for _, t in ipairs(plan.tasks) do plan:append(t.name, {lane = "c0"}) end
+  plan:fill_waits()
+  return plan, line
+end
+for _, versions in ipairs{{t1 = 8, t2 = 9, t3 = 5, t4 = 7}, {t1 = 64, t2 = 63, t3 = 61, t4 = 59}} do
+  local plan, line = chain(versions)
+  local start = os.clock()
+  local good, problems = plan:check()
+  tap.ok(not good and os.clock() - start < 5, "a kernel of thousands of copies is refused at once")
+  tap.is(problems[1].code, "copies", "  with a code of its own")
+  tap.like(problems[1].location, "hazards%.t%.lua:" .. line .. "$", "  at the line of the versions")
+  for name, n in pairs(versions) do
+    tap.like(problems[1].message, ("'%s' (%d)"):format(name, n):gsub("%p", "%%%0"), "  it names the versions of " .. name)
+  end
+  tap.like(problems[1].hint, "^plan:buffers{", "  the hint says which there may be")
+  load("local plan = ... " .. problems[1].hint)(plan)
+  tap.ok(plan:check(), "  with which the plan is legal")
+end
+correct("a loop unrolled 280 times", (chain{t1 = 7, t3 = 40}))
+local ahead = chain{t1 = 17, t2 = 17, t3 = 17, t4 = 17}
+for i = 1, 5 do ahead:move("t" .. i, {at = i < 4 and 16 or 0}) end
+ahead:move("load", {at = 16})
+local _, problems = ahead:check()
+tap.is(problems[1] and problems[1].code, nil, "offsets of 16 and 17 versions", tostring(problems))
+
+-- A lane of several warps that copies for itself, by its threads, because rows of 4 bytes are too short for the copy
+-- engine: each warp sees itself that the copies before are complete, no other lane need say it.
+for _, warps in ipairs{1, 4} do
+  local plan = mr.plan(mr.program("sums", function(p)
+    local m, k, j = p:axes("m", "k", "j")
+    local X, Y = p:input("X", {m, k}, "f32"), p:output("Y", {m}, "f32")
+    local sum = p:carry("sum", {m}, 0)
+    p:loop(k, function()
+      p:loop(j, function()
+        local x = p:load("load", X, {m, k + j})
+        p:task("add", function() sum:add(mr.rowsum(mr.rowsum(x, k), j)) end)
+      end)
+    end)
+    Y:store("store", sum)
+  end){m = 16, k = 6, j = 5}:graph{tile = {m = 4, k = 1, j = 1}}, mr.device "h200")
+  plan:lane("c0", {warps = warps})
+  plan:grid{eus = 2}
+  for _, t in ipairs(plan.tasks) do plan:append(t.name, {lane = "c0"}) end
+  plan:fill_waits()
+  correct("a lane of " .. warps .. " warps that copies rows of 4 bytes for itself", plan)
+end
+
+-- The versions of a ring that loads fill.
+local deep = schedule(programs.highest{m = 128, n = 64, k = 160}, {m = 64, n = 64, k = 16}, {a = 20}, {})
+good, problems = deep:check()
+tap.ok(not good and problems[1].code == "waits", "a ring of 20 versions is refused")
+tap.like(problems[1].location, "hazards%.t%.lua:22$", "  at the line of the versions")
+tap.like(problems[1].message, "'a' has 20 versions.*may have 16", "  which the message says")
+tap.is(problems[1].hint, "plan:buffers{a=16}", "  and what there may be")
+deep:buffers{a = 16}
+correct("a ring of 16 versions", deep)
+
 tap.done_testing()

@@ -45,7 +45,7 @@ static inline void bench_others(struct bench *b)
 
 		if (i == b->phase)
 			continue;
-		must(b, lower_plan(&b->mem, b->plan, i, &k, &b->e));
+		must(b, lower_plan(&b->mem, b->plan, i, NULL, &k, &b->e));
 		emit_host(k->role, &b->arena, &b->phases[i].source);
 		kernel_free(k);
 		must(b, host_compile(&b->mem, b->phases[i].source.text.text, b->phases[i].source.text.len, false, NULL,
@@ -70,7 +70,7 @@ static inline void bench_open(struct bench *b, const char *script, int phase)
 	if (b->nphases > BENCH_PHASES)
 		script_stop("too many phases");
 	bench_others(b);
-	must(b, lower_plan(&b->mem, b->plan, phase, &b->k, &b->e));
+	must(b, lower_plan(&b->mem, b->plan, phase, NULL, &b->k, &b->e));
 	emit_host(b->k->role, &b->arena, &b->was);
 }
 

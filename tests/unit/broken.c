@@ -74,7 +74,7 @@ static int force_l(lua_State *L)
 	built_new(&host->mem, BACKEND_HOST, (struct built **)box);
 	h = *box;
 	if (!history_snapshot(plan, &h->graph, &h->plan, &e) &&
-	    !built_emit(h, lower_broken, &x, &e) && !built_compile(h, NULL, NULL, &e)) {
+	    !built_emit(h, lower_broken, &x, NULL, &e) && !built_compile(h, NULL, NULL, &e)) {
 		lua_pushstring(L, *x.wrong ? x.wrong : NULL);
 		return 2;
 	}

@@ -151,7 +151,7 @@ static void test_drops(const char *script)
 
 	bench_open(&b, script);
 	for (int i = 0; i < b.plan->graph->program->phases.n; i++) {
-		must(&b, lower_plan(&b.mem, b.plan, i, &k, &b.e));
+		must(&b, lower_plan(&b.mem, b.plan, i, NULL, &k, &b.e));
 		for (int r = 0; r < k->role->roles.n; r++)
 			for (int what = 0; what < DO_COUNT; what++)
 				for (int t = NONE; t < b.plan->graph->tasks.n && is_dear((enum role_do)what); t++)
@@ -179,7 +179,7 @@ static void test_numbers(void)
 	int missed = 0;
 
 	bench_open(&b, "large_gemm(99, {apart = true, loading = 3})");
-	must(&b, lower_plan(&b.mem, b.plan, 0, &k, &b.e));
+	must(&b, lower_plan(&b.mem, b.plan, 0, NULL, &k, &b.e));
 	price_of(&b, k, &was);
 	for (int i = 0; i < LEN(number); i++) {
 		struct vdevice d = *b.plan->device;
@@ -249,7 +249,7 @@ static double lane_of(const char *script, const char *name)
 	double lane;
 
 	bench_open(&b, script);
-	must(&b, lower_plan(&b.mem, b.plan, 0, &k, &b.e));
+	must(&b, lower_plan(&b.mem, b.plan, 0, NULL, &k, &b.e));
 	price_of(&b, k, &x);
 	lane = x.tasks[graph_find_task(b.plan->graph, name)].before.lane;
 	printf("# %s of %s: %.0f cycles\n", name, script, lane);

@@ -334,7 +334,7 @@ static void count(lua_State *L, const char *name, const char *script, bool trace
 	const char *out;
 
 	arena_init(&a, &mem);
-	if (lower_plan(&mem, p, 0, &k, &e) || (traced && lower_stamps(k, &e)))
+	if (lower_plan(&mem, p, 0, NULL, &k, &e) || (traced && lower_stamps(k, &e)))
 		script_stop(e.msg);
 	emit_counting(k->role, &a, &s);
 	plan_assign_tiles(&a, p, 0, &d);
@@ -443,7 +443,7 @@ static const char *cuda_text(lua_State *L, struct arena *a)
 	struct source s;
 	struct err e;
 
-	if (lower_plan(&mem, p, 0, &k, &e) || lower_stamps(k, &e))
+	if (lower_plan(&mem, p, 0, NULL, &k, &e) || lower_stamps(k, &e))
 		script_stop(e.msg);
 	emit_cuda_sm90(k->role, a, &s);
 	kernel_free(k);

@@ -155,7 +155,7 @@ static void put_kernels(struct model *m, struct state *s, bool source, struct bu
 	struct err e;
 
 	for (int i = 0; i < s->plan->graph->program->phases.n; i++) {
-		if (lower_plan(m->mem, s->plan, i, &s->held, &e)) {
+		if (lower_plan(m->mem, s->plan, i, &m->stop, &s->held, &e)) {
 			buf_printf(out, "%s\n", e.msg);
 			return;
 		}

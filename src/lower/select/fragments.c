@@ -208,9 +208,11 @@ static bool has_spare_registers(const struct lowering *c)
 			return false;
 	for (int i = 0; i < c->lane->entries.n; i++) {
 		int task = c->lane->entries.v[i].task, loop = c->g->tasks.v[task].loop;
-		int words, widest, more = 0;
+		int words, widest, more = 0, first = 0;
 
-		if (loop == NONE)
+		while (c->g->tasks.v[c->lane->entries.v[first].task].loop != loop)
+			first++;
+		if (loop == NONE || first < i)	/* each loop once */
 			continue;
 		words = live_words(c, loop, task, &widest);
 		if (ends_in_flight(c, loop))

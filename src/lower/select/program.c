@@ -127,6 +127,8 @@ static enum err_code run_passes(struct lowering *c, struct err *e)
 	c->role->body = (struct role_body){ 0 };
 	for (int i = 0; i < n; i++) {
 		c->body = &c->role->body;
+		if (stop_asked(c->k->stop))
+			return err_set(e, ERR_INTERRUPTED, NOWHERE, "interrupted");
 		TRY(run_pass(c, (enum pass_id)i, e));
 		if (CHECK_PASSES)
 			check_promises(c, &c->role->body, (enum pass_id)i);

@@ -19,18 +19,39 @@ enum {
 	WINDOW_TILES = 3,		/* least tiles of each lane replica in a window */
 	WINDOW_ITERATIONS = 4,		/* least that lower_window_iterations gives, without the margin */
 	WINDOW_MARGIN = 2,		/* iterations */
+	WINDOW_INSTANCES = 1 << 16,	/* of a window, iterations of loops included; more would take seconds */
 };
 
-void lower_relation(struct kernel *k, struct arena *a, int64_t trips, int ntiles, struct walk *w, struct relation *r)
+void lower_relation(struct kernel *k, struct arena *a, const int64_t *trips, int ntiles, struct walk *w, struct relation *r)
 {
 	const struct graph *g = k->plan->graph;
 	int nloops = g->program->loops.n;
 	int64_t *iterations = ARENA_ARRAY(a, nloops * ntiles, int64_t);
 
 	for (int i = 0; i < nloops * ntiles; i++)
-		iterations[i] = min_i64(trips, g->trips[i / ntiles].most);
+		iterations[i] = trips[i / ntiles];
 	walk_init_counts(a, w, g, k->phase, ntiles, iterations);
 	relation_build(a, k->plan, w, NULL, r);
+}
+
+int64_t lower_fitting_trips(const struct kernel *k, int64_t trips, int64_t tiles)
+{
+	const struct graph *g = k->plan->graph;
+
+	for (; trips > 1; trips--) {
+		int64_t sum = 0;
+
+		for (int t = 0; t < g->tasks.n; t++) {
+			int64_t n = g->tasks.v[t].phase == k->phase ? tiles : 0;
+
+			for (int l = g->tasks.v[t].loop; l != NONE && n <= WINDOW_INSTANCES; l = g->program->loops.v[l].parent)
+				n *= min_i64(trips, g->trips[l].most);
+			sum += n;
+		}
+		if (sum <= WINDOW_INSTANCES)
+			break;
+	}
+	return trips;
 }
 
 int lower_tile_offsets(const struct kernel *k, int lane, int *least)
@@ -110,16 +131,31 @@ static bool wait_holds(const struct proof *p, int depth, int waiter, int64_t n)
 
 /* When the warps of the lane arrive for instance n, does each know that all have arrived for n - depth? Otherwise a
  * fast warp could arrive twice in one generation, and complete it for a slow one. The warps know it if another lane
- * replica has seen n - depth complete, and they have waited for that replica since. */
+ * replica has seen n - depth complete, and they have waited for that replica since. That a load is complete they may
+ * have seen themselves: each of them makes the lane's waits. */
 static bool arrival_holds(const struct proof *p, int depth, int64_t n)
 {
 	const struct relation *r = p->r;
 	int old = flag_instance(p, n - depth), now = flag_instance(p, n);
+	bool own = is_async_load(p->k, p->f->task) && !p->f->issued;
 
-	for (int j = 0; j < r->n; j++)
-		if (r->inst[j].lane_replica != r->inst[old].lane_replica && relation_before(r, j, AT_ISSUE, now,
-		    AT_ISSUE) && relation_before(r, old, flag_event(p->f), j, AT_ISSUE))
+	/* Of each replica, the last instance before `now` knows most; those before `now` are its first ones. */
+	for (int l = 0; l < r->nlanes; l++) {
+		int first = r->lane_first[l], end = r->lane_first[l + 1];
+
+		if (l == r->inst[old].lane_replica && !own)
+			continue;
+		while (first < end) {
+			int middle = first + (end - first) / 2;
+
+			if (relation_before(r, middle, AT_ISSUE, now, AT_ISSUE))
+				first = middle + 1;
+			else
+				end = middle;
+		}
+		if (first > r->lane_first[l] && relation_before(r, old, flag_event(p->f), first - 1, AT_ISSUE))
 			return true;
+	}
 	return false;
 }
 
@@ -255,32 +291,55 @@ static int tiles_in_window(struct kernel *k, int64_t trips)
 	return (int)min_i64(k->most_tiles, max_i64(least, ceil_div(2 * lower_window_iterations(k), trips)));
 }
 
-/* All loops of a window make `trips` iterations, or as many as they can. The counts begin where each loop makes at
- * least its least number, and at 1, as the relation has no events for empty runs. They end with the longest loop, or
- * where more iterations show nothing new; if the least number is beyond that, one count is tried, which is enough to
- * show what more would. Short runs of a loop next to a longer one are left to verify. */
+/* The iterations of a loop in a window of `trips`, of which the longest window has `last`: as near as the loop can make.
+ * 1 at least, as the relation has no events for empty runs. */
+static int64_t trips_in_window(const struct kernel *k, int loop, int64_t trips, int64_t last)
+{
+	int64_t least = max_i64(1, min_i64(k->plan->graph->trips[loop].least, last));
+
+	return min_i64(max_i64(trips, least), k->plan->graph->trips[loop].most);
+}
+
+/* Does some loop make more iterations in a window of `trips` than in the one before? */
+static bool is_new_window(const struct kernel *k, int64_t trips, int64_t last)
+{
+	for (int l = 0; l < k->plan->graph->program->loops.n; l++)
+		if (k->plan->graph->program->loops.v[l].phase == k->phase && trips_in_window(k, l, trips, last) !=
+		    trips_in_window(k, l, trips - 1, last))
+			return true;
+	return trips == 1;
+}
+
+/* In a window all loops make `trips` iterations, or as nearly as many as they can make, so that short runs of one stand
+ * next to long ones of another. The windows end with the longest loop, or where more iterations show nothing new, or
+ * where loops in one another would make too many: verify finds what these would show. If a loop must make more, it
+ * makes as many as in the longest window, which is enough to show what more would. */
 bool lower_all_windows(struct kernel *k, bool (*holds)(void *ctx, const struct relation *r), void *ctx)
 {
 	const struct graph *g = k->plan->graph;
-	int64_t first = 1, last = 1;
+	int64_t last = 1;
 	bool all = true;
 
 	for (int l = 0; l < g->program->loops.n; l++)
-		if (g->program->loops.v[l].phase == k->phase) {
-			first = max_i64(first, g->trips[l].least);
+		if (g->program->loops.v[l].phase == k->phase)
 			last = max_i64(last, g->trips[l].most);
-		}
 	last = min_i64(last, 2 * lower_window_iterations(k));
-	for (int64_t trips = min_i64(first, last); trips <= last && all; trips++) {
+	last = lower_fitting_trips(k, last, tiles_in_window(k, last));
+	for (int64_t trips = 1; trips <= last && all && !stop_asked(k->stop); trips++) {
 		struct arena_mark mark = arena_mark(&k->arena);
+		int64_t *counts = ARENA_ARRAY(&k->arena, g->program->loops.n, int64_t);
 		struct relation r;
 		struct walk w;
 
-		lower_relation(k, &k->arena, trips, tiles_in_window(k, trips), &w, &r);
-		all = holds(ctx, &r);
+		for (int l = 0; l < g->program->loops.n; l++)
+			counts[l] = trips_in_window(k, l, trips, last);
+		if (is_new_window(k, trips, last)) {
+			lower_relation(k, &k->arena, counts, tiles_in_window(k, trips), &w, &r);
+			all = holds(ctx, &r);
+		}
 		arena_reset(&k->arena, mark);
 	}
-	return all;
+	return all && !stop_asked(k->stop);
 }
 
 struct deepening {
@@ -325,13 +384,33 @@ static bool may_hand_over(const struct kernel *k, int flag)
 		lower_tile_offsets(k, lane, &least));
 }
 
-static enum err_code check_depths(const struct kernel *k, struct err *e)
+/* A ring that asynchronous loads fill has a barrier for each slot. */
+static enum err_code check_load_ring(struct kernel *k, const struct flag *f, struct err *e)
 {
-	for (const struct flag *f = k->flags.v; f < k->flags.v + k->flags.n; f++)
-		if (f->depth > DEPTH_MAX)
-			return err_set(e, ERR_ILLEGAL, NOWHERE, "the flag of '%s' needs %d mbarriers, and may have %d: "
-				"use fewer versions of its value, a shorter distance of waits for it, or fewer "
-				"replicas of its lane", stask_at(k, f->task)->name, f->depth, DEPTH_MAX);
+	int buffer, versions;
+
+	if (f->issued || !is_async_load(k, f->task))
+		return OK;
+	buffer = stask_at(k, f->task)->writes.v[0];
+	versions = k->rings.v[k->ring_of[buffer]].versions;
+	if (versions <= DEPTH_MAX)
+		return OK;
+	k->refusal.task = f->task;
+	return err_set(e, ERR_ILLEGAL, k->plan->versions_loc, "'%s' has %d versions; a ring that asynchronous loads fill has "
+		"an mbarrier for each, and may have %d", k->plan->graph->buffers.v[buffer].name, versions, DEPTH_MAX);
+}
+
+static enum err_code check_depths(struct kernel *k, struct err *e)
+{
+	for (const struct flag *f = k->flags.v; f < k->flags.v + k->flags.n; f++) {
+		TRY(check_load_ring(k, f, e));
+		if (f->depth <= DEPTH_MAX)
+			continue;
+		k->refusal.task = f->task;
+		return err_set(e, ERR_ILLEGAL, k->plan->entries.v[plan_entry_of(k->plan, f->task)].loc, "the flag of "
+			"'%s' needs %d mbarriers, and may have %d: use fewer versions of its value, a shorter distance "
+			"of waits for it, or fewer replicas of its lane", stask_at(k, f->task)->name, f->depth, DEPTH_MAX);
+	}
 	return OK;
 }
 

@@ -300,50 +300,134 @@ static void count_instance(const struct counting *c, int inst)
 	count_runs(c, inst);
 }
 
-/* Count in executions of so many tiles. One with a deadlock is left out: plan_check refuses such plans. */
-static void count_with_tiles(struct kernel *k, struct klane *l, int lane_replica, bool second_pass, int tiles)
+/* A lane whose groups are counted: in executions of `first` to `most` tiles, but only the least and the greatest of
+ * these numbers, see is_extreme. */
+struct counted_lane {
+	struct klane *l;
+	int lane_replica, first, few, most;
+};
+struct counted_lanes {
+	VEC(struct counted_lane) v;
+};
+
+/* Of the executions with the same number of iterations, or of tiles, those in between need not be looked at. A wait
+ * leaves fewest groups under way if nothing is awaited yet and few have been issued, or if it awaits an instance, which
+ * are more waits the longer the execution is. Of those, one that looks back in a loop finds fewest groups in between
+ * where runs are long, as these lie in fewer tiles; one that looks back over tiles where runs are short. Short runs and
+ * few tiles in which the offsets leave out some entries each have counts of their own: all of these are looked at. */
+static bool is_extreme(int64_t n, int64_t few, int64_t last, int64_t most)
 {
-	for (int64_t trips = 0; trips <= lower_window_iterations(k); trips++) {
+	return n <= few || (n > most - last && n <= most);
+}
+
+/* The most iterations of a run in which the offsets leave out some entries, and one more. */
+static int few_iterations(const struct kernel *k)
+{
+	int most = 0;
+
+	for (int i = 0; i < k->lanes.n; i++)
+		for (int r = 1; r <= k->plan->graph->program->loops.n; r++)
+			most = (int)max_i64(most, k->lanes.v[i].regions[r].max_offset);
+	return most + 1;
+}
+
+static bool is_counted(const struct counted_lane *x, int tiles)
+{
+	return tiles >= x->first && tiles <= x->most && is_extreme(tiles, x->few, x->l->replicas, x->most);
+}
+
+/* Count in executions of so many tiles. One with a deadlock is left out: plan_check refuses such plans. */
+static void count_with_tiles(struct kernel *k, const struct counted_lanes *lanes, bool second_pass, int tiles)
+{
+	int64_t most = lower_fitting_trips(k, lower_window_iterations(k), tiles), few = few_iterations(k);
+
+	for (int64_t trips = 0; trips <= most && !stop_asked(k->stop); trips++) {
+		if (!is_extreme(trips, few, 1, most))
+			continue;
 		struct arena_mark mark = arena_mark(&k->arena);
-		struct counting c = { .k = k, .l = l, .lane_replica = lane_replica, .second_pass = second_pass,
-			.scratch = ARENA_ARRAY(&k->arena, k->plan->graph->tasks.n, int) };
+		int *scratch = ARENA_ARRAY(&k->arena, k->plan->graph->tasks.n, int);
+		int64_t *counts = ARENA_ARRAY(&k->arena, k->plan->graph->program->loops.n, int64_t);
 		struct relation r;
 		struct walk w;
 
-		lower_relation(k, &k->arena, trips, tiles, &w, &r);
-		c.r = &r;
-		for (int i = r.lane_first[lane_replica]; !r.ncycle && i < r.lane_first[lane_replica + 1]; i++)
-			count_instance(&c, i);
+		for (int l = 0; l < k->plan->graph->program->loops.n; l++)
+			counts[l] = min_i64(trips, k->plan->graph->trips[l].most);
+		lower_relation(k, &k->arena, counts, tiles, &w, &r);
+		for (int n = 0; n < lanes->v.n && !r.ncycle; n++) {
+			const struct counted_lane *x = &lanes->v.v[n];
+			struct counting c = { k, x->l, &r, x->lane_replica, second_pass, scratch };
+
+			if (!is_counted(x, tiles))
+				continue;
+			for (int i = r.lane_first[x->lane_replica]; i < r.lane_first[x->lane_replica + 1]; i++)
+				count_instance(&c, i);
+		}
 		arena_reset(&k->arena, mark);
 	}
 }
 
-static void count_pass(struct kernel *k, struct klane *l, int lane_replica, bool second_pass)
+/* Relations are made once for all lanes, because they take the most time by far. */
+static void count_pass(struct kernel *k, const struct counted_lanes *lanes, bool second_pass)
 {
-	int spread = lower_tile_spread(k), most = 2 * l->replicas;
+	int first = INT_MAX, most = 0;
 
-	if (shifts_tiles(l))
-		most = l->replicas * (int)lower_window_iterations(k) + spread;
-	if (spread)			/* else no lane has tile offsets, and any number of tiles is legal */
-		most = (int)min_i64(most, k->most_tiles);
-	/* With tile offsets, few tiles never reach the steady state. Without, two tiles of each replica show all. */
-	for (int tiles = shifts_tiles(l) ? 1 : most; tiles <= most; tiles++)
-		count_with_tiles(k, l, lane_replica, second_pass, tiles);
+	for (int i = 0; i < lanes->v.n; i++) {
+		first = lanes->v.v[i].first < first ? lanes->v.v[i].first : first;
+		most = lanes->v.v[i].most > most ? lanes->v.v[i].most : most;
+	}
+	for (int tiles = first; tiles <= most; tiles++) {
+		bool wanted = false;
+
+		for (int i = 0; i < lanes->v.n; i++)
+			wanted |= is_counted(&lanes->v.v[i], tiles);
+		if (wanted)
+			count_with_tiles(k, lanes, second_pass, tiles);
+	}
 }
 
-void lower_groups(struct kernel *k, struct klane *l, int lane_replica)
+/* With tile offsets, few tiles never reach the steady state. Without, two tiles of each replica show all. */
+static void set_tiles(struct kernel *k, struct counted_lane *x)
 {
-	bool multiplies = false;
+	int spread = lower_tile_spread(k);
 
-	find_drains(k, l);
-	for (int i = 0; i < l->entries.n; i++) {
-		init_group_wait(k, &l->entries.v[i].before);
-		init_group_wait(k, &l->entries.v[i].after);
-		multiplies |= is_async_product(k, l->entries.v[i].task);
+	x->most = 2 * x->l->replicas;
+	if (shifts_tiles(x->l))
+		x->most = x->l->replicas * (int)lower_window_iterations(k) + spread;
+	if (spread)			/* else no lane has tile offsets, and any number of tiles is legal */
+		x->most = (int)min_i64(x->most, k->most_tiles);
+	x->first = shifts_tiles(x->l) ? 1 : x->most;
+	x->few = x->l->replicas * (x->l->regions[0].max_offset + 1) + spread;
+}
+
+static int lane_replica_of(const struct plan *p, const struct klane *l)
+{
+	int n = l->replica;
+
+	for (int i = 0; i < l->lane; i++)
+		n += p->lanes.v[i].replicas;
+	return n;
+}
+
+void lower_groups(struct kernel *k)
+{
+	struct counted_lanes lanes = { 0 };
+
+	for (int n = 0; n < k->lanes.n; n++) {
+		struct counted_lane x = { .l = &k->lanes.v[n], .lane_replica = lane_replica_of(k->plan, &k->lanes.v[n]) };
+		bool multiplies = false;
+
+		find_drains(k, x.l);
+		for (int i = 0; i < x.l->entries.n; i++) {
+			init_group_wait(k, &x.l->entries.v[i].before);
+			init_group_wait(k, &x.l->entries.v[i].after);
+			multiplies |= is_async_product(k, x.l->entries.v[i].task);
+		}
+		set_tiles(k, &x);
+		if (multiplies)
+			VEC_PUSH(&k->arena, &lanes.v, x);
 	}
-	if (!multiplies)
-		return;
-	count_pass(k, l, lane_replica, false);
-	lower_end_stages(k, l);
-	count_pass(k, l, lane_replica, true);
+	count_pass(k, &lanes, false);
+	for (int i = 0; i < lanes.v.n; i++)
+		lower_end_stages(k, lanes.v.v[i].l);
+	count_pass(k, &lanes, true);
 }
