@@ -15,6 +15,7 @@ enum {
 	STEPS_MAX = 64,			/* runs of a loop with trip counts of their own; later ones repeat the last */
 	RANDOM_PLAYS = 16,
 	FEW_COUNTS = 4,			/* trip counts that are tried with each small number of tiles */
+	INSTANCES_MOST = 1 << 18,	/* of one play, iterations of loops included */
 };
 
 struct check {
@@ -257,19 +258,25 @@ static void find_period(struct check *c)
 	c->margin += spread;
 }
 
-/* The trip counts up to the margin and two periods, or the first COUNTS_MAX of these. A greater one is like the
- * greatest of them that differs from it by a multiple of the period. */
+/* The trip counts up to the margin and two periods. A greater one is like the greatest of them that differs from it by a
+ * multiple of the period. If they are more than COUNTS_MAX, the plays are only a sample: the least and the greatest. */
 static void find_counts(struct check *c, int loop)
 {
 	int64_t least = c->plan->graph->trips[loop].least, most = c->plan->graph->trips[loop].most;
 	int64_t bound = c->margin + 2 * c->period;
 	int n = 0, *v = ARENA_ARRAY(c->a, COUNTS_MAX, int);
 
-	for (int64_t t = least; t <= most && t < least + COUNTS_MAX * (int64_t)c->period; t++) {
+	for (int64_t t = least; t <= most && t <= max_i64(least, bound) + c->period; t++) {
 		int like = (int)(t <= bound ? t : bound - floor_mod(bound - t, c->period));
 
-		if (!ints_hold(v, n, like) && n < COUNTS_MAX)
-			v[n++] = like;
+		if (ints_hold(v, n, like))
+			continue;
+		if (n == COUNTS_MAX) {
+			c->done.complete = false;
+			v[n - 1] = like > v[n - 1] ? like : v[n - 1];
+			continue;
+		}
+		v[n++] = like;
 	}
 	c->counts[loop] = v;
 	c->ncounts[loop] = n;
@@ -294,6 +301,30 @@ static void find_plays(struct check *c)
 		c->tiles = (int)max_i64(c->tiles, min_i64(d.start[i + 1] - d.start[i], TILES_MAX));
 }
 
+/* Iterations of all loops and instances of all sTasks in a scenario, INSTANCES_MOST + 1 at most. Parents come before the
+ * loops inside. */
+static int64_t scenario_size(const struct check *c, int ntiles, const int16_t *trips)
+{
+	const struct graph *g = c->plan->graph;
+	int64_t *count = ARENA_ARRAY(c->a, g->program->loops.n, int64_t), sum = 0;
+
+	for (int l = 0; l < g->program->loops.n; l++) {
+		int parent = g->program->loops.v[l].parent;
+		int64_t runs = g->program->loops.v[l].phase != c->phase ? 0 : parent == NONE ? ntiles : count[parent];
+
+		for (int s = 0; s < STEPS_MAX && s < runs; s++)
+			count[l] += trips[l * STEPS_MAX + s];
+		if (runs > STEPS_MAX)
+			count[l] += (runs - STEPS_MAX) * trips[l * STEPS_MAX + STEPS_MAX - 1];
+		count[l] = min_i64(count[l], INSTANCES_MOST + 1);
+		sum += count[l];
+	}
+	for (int t = 0; t < g->tasks.n; t++)
+		if (g->tasks.v[t].phase == c->phase)
+			sum += g->tasks.v[t].loop == NONE ? ntiles : count[g->tasks.v[t].loop];
+	return min_i64(sum, INSTANCES_MOST + 1);
+}
+
 /* Plays one scenario. trips: by loop, the trip counts in STEPS_MAX iterations of the region around it. */
 static enum err_code play_once(struct check *c, int ntiles, const int16_t *trips)
 {
@@ -301,6 +332,13 @@ static enum err_code play_once(struct check *c, int ntiles, const int16_t *trips
 	struct scenario s;
 	struct walk w;
 
+	if (scenario_size(c, ntiles, trips) > INSTANCES_MOST) {
+		arena_reset(c->a, mark);
+		c->done.complete = false;
+		return c->done.plays ? OK : err_set(c->e, ERR_LIMIT, NOWHERE, "checking the kernel takes more than %d "
+			"instances of sTasks; put fewer loops in one another, or use fewer versions and smaller "
+			"offsets", INSTANCES_MOST);
+	}
 	walk_init_trips(c->a, &w, c->plan->graph, c->phase, ntiles, STEPS_MAX, trips);
 	TRY(scenario_init(c->a, &c->set, &w, &s, c->e));
 	for (int i = 0; i < c->r->roles.n; i++)
@@ -366,6 +404,8 @@ static enum err_code play_all(struct check *c)
 	int16_t *trips = ARENA_ARRAY(c->a, c->plan->graph->program->loops.n * STEPS_MAX, int16_t);
 	struct prng r = { 1 };
 
+	if (c->most_counts == COUNTS_MAX)	/* in the order below the limit may come before the greatest */
+		TRY(play_pair(c, COUNTS_MAX - 1, COUNTS_MAX - 1, trips));
 	TRY(play_few_tiles(c, trips));
 	for (int u = 0; u < c->most_counts && !is_at_limit(c); u++)
 		TRY(play_pair(c, u, u, trips));

@@ -36,12 +36,13 @@ struct verified {
 	int plays;
 	int64_t actions;
 	int period;			/* iterations after which everything repeats (verify.c) */
-	bool complete;			/* neither VERIFY_ACTIONS nor PERIOD_MAX was reached; may still be a sample */
+	bool complete;			/* no limit (VERIFY_ACTIONS, those of verify.c) was reached; may still be a sample */
 	struct counterexample counterexample;	/* on failure */
 };
 
 /* Does r implement phase `phase` of plan p? ERR_ILLEGAL, with sTasks, iterations and the user's line, if not; because
- * the plan is legal, that is an error of lowering. `a` is scratch; out may be NULL. */
+ * the plan is legal, that is an error of lowering. ERR_LIMIT: loops in one another take too many iterations for a single
+ * play. `a` is scratch; out may be NULL. */
 NODISCARD enum err_code verify(const struct role_program *r, const struct plan *p, int phase,
 	struct arena *a, struct verified *out, struct err *e);
 

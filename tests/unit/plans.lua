@@ -203,4 +203,24 @@ function P.flipped(n)
   return on_lanes(bound, {m = 64, n = 64}, {}, {}, nil, false)
 end
 
+-- So many versions in registers, in a loop of 1 to 200 iterations; each EU has one tile.
+function P.many_versions(n)
+  local bound = mr.program("triangle", function(p)
+    local m, k = p:axes("m", "k")
+    local X, Y = p:input("X", {m, k}, "f32"), p:output("Y", {m}, "f32")
+    local sum = p:carry("sum", {m}, 0)
+    p:loop(k, {upto = m}, function()
+      local x = p:load("load", X)
+      local half = p:task("half", function() return mr.where(k:index():le(m:index()), x * 0.5, 0) end)
+      p:task("add", function() sum:add(mr.rowsum(half, k)) end)
+    end)
+    Y:store("store", sum)
+  end){m = 100, k = 200}
+  local plan = mr.plan(bound:graph{tile = {m = 1, k = 1}}, mr.device "h200")
+  for _, t in ipairs(plan.tasks) do plan:append(t.name, {lane = "c0"}) end
+  plan:buffers{half = n}
+  plan:fill_waits()
+  return plan
+end
+
 return P

@@ -357,6 +357,64 @@ static void check_states_of(const char *name, const char *script, int tiles, int
 	bench_close(&b);
 }
 
+/* 33 versions in registers: 99 trip counts differ, of which 64 are tried. That is a sample, with the greatest in it. */
+static void test_sample(void)
+{
+	struct verified v;
+	struct bench b;
+
+	bench_open(&b, "return many_versions(33)", 0);
+	if (!ok(!check_kernel(&b, &v, &b.e), "a kernel with 33 versions in registers"))
+		diag("%s", b.e.msg);
+	ok(v.actions < VERIFY_ACTIONS && v.period < 60 && !v.complete, "  of which not all trip counts are played");
+	bench_close(&b);
+	bench_open(&b, "return many_versions(3)", 0);
+	ok(!check_kernel(&b, &v, &b.e) && v.complete, "a kernel with 3 versions, of which all are played");
+	bench_close(&b);
+}
+
+/* Interrupts lowering at its n-th request for memory, for ever greater n, until it is through. */
+static volatile int interrupted;
+static uint64_t interrupt_at;
+
+static void interrupt_late(struct mem *m)
+{
+	interrupted |= m->calls >= interrupt_at;
+}
+
+static void test_interrupted(void)
+{
+	const struct stop stop = { &interrupted };
+	int interruptions = 0, others = 0;
+	uint64_t most_left = 0;
+	struct kernel *k;
+	struct bench b;
+
+	bench_open(&b, "return attention{overlap=true, causal=true, k=3}", 0);
+	b.mem.fine = true;
+	for (uint64_t n = 1;; n += 1 + n / 4) {
+		uint64_t before = b.mem.calls;
+		enum err_code code;
+
+		interrupted = 0;
+		interrupt_at = before + n;
+		b.mem.on_request = interrupt_late;
+		code = lower_plan(&b.mem, b.plan, 0, &stop, &k, &b.e);
+		b.mem.on_request = NULL;
+		interruptions += code == ERR_INTERRUPTED;
+		others += code && code != ERR_INTERRUPTED;
+		if (code && b.mem.calls - interrupt_at > most_left)
+			most_left = b.mem.calls - interrupt_at;
+		if (!code)
+			break;
+	}
+	ok(interruptions > 10 && !others, "lowering can be interrupted");
+	diag("%d times; at most %llu requests for memory later", interruptions, (unsigned long long)most_left);
+	kernel_free(k);
+	b.mem.fine = false;
+	bench_close(&b);
+}
+
 int main(void)
 {
 	check_states_of("all states of a gemm, five iterations",
@@ -446,5 +504,7 @@ int main(void)
 	check_plan_of("ping-pong", "return on_one_eu('attention_pingpong', attention_of{m=384, n=512, d=128})");
 	check_plan_of("ping-pong, tiles without iterations", "local plan = on_one_eu('attention_pingpong', "
 		"attention_of{m=512, n=200, causal=true}) plan:fill_waits() return plan");
+	test_sample();
+	test_interrupted();
 	return tap_done();
 }
