@@ -181,6 +181,29 @@ end)
 checked = kernel_of(partial{i = 24, j = 16}, {i = 8}):check{}
 ok(checked.ok, "elements that the program never stores are not compared", tostring(checked))
 
+---- not a number, and infinity -----------------------------------------------------------------------
+
+local nan <const> = 0.0 / 0
+for _, x in ipairs{
+  {nan, nan, 1, true}, {1, nan, 1, false}, {nan, 1, 1, false}, {math.huge, math.huge, 1, true}, {-math.huge, math.huge, 1, false},
+  {1, math.huge, 1, false}, {math.huge, 1, 1, false}, {nan, math.huge, 1, false}, {math.huge, nan, 1, false},
+  {nan, 1, math.huge, true}, {math.huge, 1, math.huge, true}, {1, 1, nan, true},
+} do
+  local function one(v) return mr.array("f64", {1}, {v}) end
+  local found = core.compare(one(x[1]), one(x[2]), one(x[3]))
+  is(found.wrong == 0, x[4], ("%s instead of %s, with %s allowed"):format(x[1], x[2], x[3]))
+end
+local makes = mr.program("makes", function(p)
+  local i = p:axes("i")
+  local X, Y = p:input("X", {i}, "f32"), p:output("Y", {i}, "f32")
+  local x = p:load("x", X)
+  Y:store("st", p:task("t", function()
+    return mr.where(i:index():le(7), mr.log2(-x * x - 1), 1 / (x * 0))
+  end))
+end)
+checked = kernel_of(makes{i = 16}, {i = 16}):check{}
+ok(checked.ok, "a kernel that makes NaN and infinities as the reference does agrees with it", tostring(checked))
+
 ---- both references ---------------------------------------------------------------------------------
 
 bound = quant_gemm("both", "e4m3", function(a) return mr.tanh(a) end)(gemm_sizes)
