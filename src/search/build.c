@@ -50,19 +50,37 @@ static const char *vector_unit(const struct plan *p, int task)
 	return NULL;
 }
 
+/* Does a load of the same loop take its indices from what this one loads? On a lane of its own it is there in time: the
+ * lane that needs it would wait for it in every iteration. */
+static bool loads_indices(const struct graph *g, int task)
+{
+	const struct stask *s = &g->tasks.v[task];
+
+	for (int i = 0; i < g->tasks.n && s->kind == TASK_LOAD; i++)
+		if (g->tasks.v[i].kind == TASK_LOAD && g->tasks.v[i].loop == s->loop &&
+		    stask_reads(&g->tasks.v[i], s->writes.v[0]))
+			return true;
+	return false;
+}
+
 static const char *lane_of(const struct plan *p, int task, char name[16])
 {
 	const struct stask *s = &p->graph->tasks.v[task];
 
 	snprintf(name, 16, "c%d", s->slices > 1 ? s->slice : 0);
-	return s->kind == TASK_LOAD ? "p0" : name;
+	return s->kind != TASK_LOAD ? name : loads_indices(p->graph, task) ? "p1" : "p0";
 }
 
 static enum err_code add_lanes(const struct builder *m)
 {
 	char name[16];
+	bool indices = false;
 
+	for (int i = 0; i < m->p->graph->tasks.n; i++)
+		indices |= loads_indices(m->p->graph, i);
 	TRY(plan_lane(m->p, "p0", 0, 0, 1, NOWHERE, m->e));
+	if (indices)
+		TRY(plan_lane(m->p, "p1", 0, 0, 1, NOWHERE, m->e));
 	for (int i = 0; i < m->c->ways; i++) {
 		snprintf(name, sizeof(name), "c%d", i);
 		TRY(plan_lane(m->p, name, m->c->warps, 0, m->c->replicas, NOWHERE, m->e));

@@ -1,16 +1,31 @@
 #include "search/rings.h"
 
 #include "plan/fit.h"
+#include "target/target.h"
 
 enum {
 	TILE_RING_MAX = 4,		/* versions of a ring that is filled once a tile and that no loop reads */
 	FLAG_BYTES = 1024,		/* reserved for mbarriers: 128 of 8 bytes, generously */
 };
 
+/* What slots take beyond their bytes in a kernel, which aligns them: much, where tables of indices have many versions. */
+static int64_t between_slots(const struct plan *p, int phase)
+{
+	int64_t bytes = 0, align = target_of(p->device)->shared.align;
+
+	for (int i = 0; i < p->graph->buffers.n; i++) {
+		const struct buffer *b = &p->graph->buffers.v[i];
+
+		if (b->phase == phase && b->alias_of == NONE && plan_scope(p, i) == SCOPE_SHARED)
+			bytes += (ceil_div(b->bytes, align) * align - b->bytes) * p->versions[i];
+	}
+	return bytes;
+}
+
 static bool fits(const struct plan *p)
 {
 	for (int ph = 0; ph < p->graph->program->phases.n; ph++)
-		if (fit_shared(p, ph) + FLAG_BYTES > p->device->shared_bytes)
+		if (fit_shared(p, ph) + between_slots(p, ph) + FLAG_BYTES > p->device->shared_bytes)
 			return false;
 	return true;
 }

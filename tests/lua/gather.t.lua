@@ -264,6 +264,8 @@ for name, bound in pairs{pages = paged{b = 2, n = 96, d = 64}, product = gathere
   if not only then
     local found = mr.search(bound, mr.device "h200", {seconds = 3, trials = 2, measure = false})
     random_plans.correct(tap, name .. " of a search", found.plan, SEEDS)
+    tap.ok(found.plan:script():find(('append("load_t", {seu="tma", lane="%s"})'):format(name == "pages" and "p1" or "p0"), 1, true),
+      "  has a lane of its own for indices of the same loop", found.plan:script())
   end
 end
 
