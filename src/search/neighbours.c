@@ -1,9 +1,15 @@
 #include "search/neighbours.h"
 
+#include <math.h>
+
 enum {
 	STARTS_MAX = 4096,
 	DEPTH_MAX = 8,			/* of loaded rings; a lane that still waits then waits for something else */
 	FREE_VERSIONS = 4,		/* values whose extra versions are tried one by one */
+	/* Tiles of a grid with smaller shapes than usual: more cost the search memory and time, and each tile takes about a
+	 * microsecond. Or so many times those of the usual shape, if that is more. */
+	SMALLER_TILES_MOST = 1 << 18,
+	SMALLER_TILES_RATIO = 8,
 };
 
 /* Computing lanes that are tried. Programs without products start from the first three only. */
@@ -78,14 +84,40 @@ void space_starts(const struct space *s, struct arena *a, struct choices *out)
 	}
 }
 
+/* The most tiles of a phase's grid. */
+static double grid_tiles(const struct space *s, const struct choice *c)
+{
+	const struct program *p = s->program;
+	double most = 0;
+
+	for (int phase = 0; phase < p->phases.n; phase++) {
+		double tiles = 1;
+
+		for (int axis = 0; axis < p->axes.n; axis++) {
+			enum axis_role role = program_axis_role(p, phase, axis);
+			int64_t extent = c->tiling.extent[axis];
+
+			if (role == AXIS_BATCH)
+				tiles *= (double)p->axes.v[axis].size;
+			else if (role == AXIS_GRID && extent)
+				tiles *= (double)ceil_div(p->axes.v[axis].size, extent);
+		}
+		most = fmax(most, tiles);
+	}
+	return most;
+}
+
 void space_smaller(const struct space *s, int level, bool by_threads, struct arena *a, struct choices *out)
 {
 	int halved[AXES_MAX] = { 0 };
 	bool begun = false;
 	struct choice c = space_first_choice(s);
+	double most = fmax(SMALLER_TILES_MOST, SMALLER_TILES_RATIO * grid_tiles(s, &c));
 
 	c.products_by_threads = by_threads;
-	while (space_next_smaller(s, level, halved, &begun, &c))
+	while (space_next_smaller(s, level, halved, &begun, &c)) {
+		if (grid_tiles(s, &c) > most)
+			continue;
 		for (int split_off = 0; split_off < 2; split_off++)
 			for (int warps = 4; warps <= 8 && s->variants[split_off].exists; warps += 4) {
 				struct choice x = c;
@@ -98,6 +130,7 @@ void space_smaller(const struct space *s, int level, bool by_threads, struct are
 				x.stores_by_threads = true;
 				VEC_PUSH(a, &out->v, x);
 			}
+	}
 }
 
 /* ---- neighbours ------------------------------------------------------------------------ */

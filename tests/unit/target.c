@@ -3,7 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "emit/emit.h"
+#include "emit/print.h"
 #include "lower/lower.h"
 #include "lower/stamps.h"
 #include "lua/lplan.h"
@@ -84,6 +84,12 @@ static const char *const prelude[] = {
 	"#define tma_store_3d(...) (copies++)\n",
 	"#define tma_store_4d(...) (copies++)\n",
 	"#define tma_store_5d(...) (copies++)\n",
+	"#define tma_add_1d(...) (copies++)\n",
+	"#define tma_add_2d(...) (copies++)\n",
+	"#define tma_add_3d(...) (copies++)\n",
+	"#define tma_add_4d(...) (copies++)\n",
+	"#define tma_add_5d(...) (copies++)\n",
+	"#define add_to(to, x) (*(to) += (x))\n",
 	"#define stores_commit() ((void)0)\n",
 	"#define STORES_READ(n) ((void)0)\n",
 	"#define in_block(at) (at)\n",
@@ -434,12 +440,14 @@ static const char *names_in(struct arena *a, const char *x, const char *y, bool 
 	return out;
 }
 
+/* A text with clusters, and what one that adds in memory has besides. */
 static const char *cuda_text(lua_State *L, struct arena *a)
 {
 	const struct plan *p = plan_of(L, "local plan = mr.load_plan('gemm_cooperative') "
 		"plan:grid{cluster=2} return plan");
 	struct mem mem = { 0 };
 	struct kernel *k;
+	const char *text;
 	struct source s;
 	struct err e;
 
@@ -447,7 +455,10 @@ static const char *cuda_text(lua_State *L, struct arena *a)
 		script_stop(e.msg);
 	emit_cuda_sm90(k->role, a, &s);
 	kernel_free(k);
-	return s.text.text;
+	text = s.text.text;
+	for (int i = 0; cuda_additions[i]; i++)
+		text = arena_strf(a, "%s%s", text, cuda_additions[i]);
+	return text;
 }
 
 /* The page tells all names that both shipped targets define, and no others. */
