@@ -440,7 +440,7 @@ static const char *names_in(struct arena *a, const char *x, const char *y, bool 
 	return out;
 }
 
-/* A text with clusters, and what one that adds in memory has besides. */
+/* A text with clusters, and what one that adds in memory adds to it. */
 static const char *cuda_text(lua_State *L, struct arena *a)
 {
 	const struct plan *p = plan_of(L, "local plan = mr.load_plan('gemm_cooperative') "
