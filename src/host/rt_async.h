@@ -69,7 +69,7 @@ struct host_product {
 	bool unfenced;			/* a thread has had no fence */
 };
 
-enum { HOST_SUMS_MAX = 32 };
+enum { HOST_SUMS_MAX = 64 };
 
 struct host_group {
 	int issued, done;		/* instructions; those in between are in the queue */
