@@ -125,6 +125,8 @@ right("contracted, f16", contract("mqr", "rnq", "q", "f16"){m = 64, n = 64, q = 
 right("contracted, e4m3", contract("mqr", "rnq", "q", "e4m3"){m = 64, n = 64, q = 32, r = 4})
 right("contracted, two lanes", contract("mqr", "qrn", "q"){m = 64, n = 64, q = 32, r = 4}, nil, true)
 
+right("contracted, with 36 accumulators at once", contract("mqr", "qnr"){m = 2304, n = 8, q = 4, r = 4})
+
 -- Types of which the matrix unit contracts columns alone: what is contiguous in memory is transposed.
 for _, dtype in ipairs{"e4m3", "e5m2", "tf32"} do
   for _, order in ipairs{{"mqr", "qrn"}, {"qrm", "nrq"}, {"qmr", "rqn"}} do
@@ -296,6 +298,24 @@ for _, second in ipairs{"ba", "ab"} do
     right(("sums of ab and %s%s"):format(second, inner and ", with a task between" or ""), program{m = 72, n = 64, k = 96},
       {m = 64, n = 64, k = 32})
   end
+end
+
+-- Both products are in slices of one element along an axis of their own.
+do
+  local program = mr.program("narrow", function(p)
+    local b, m, n, k, d = p:axes("b", "m", "n", "k", "d")
+    local A, B, C = p:input("A", {b, m, k}), p:input("B", {n, k}), p:input("C", {d, m})
+    local s = p:mma("mma_s", p:load("a", A), p:load("b", B))
+    local h = p:task("narrow", function() return (s * 0.25):to "bf16" end)
+    p:output("Y", {d, b, n}, "f32"):store("st", p:mma("mma_y", p:load("c", C), h))
+  end)
+  local plan = mr.plan(program{b = 2, m = 24, n = 32, k = 16, d = 64}:graph{}, mr.device "h200")
+  plan:split("b", 2)
+  for _, t in ipairs(plan.tasks) do plan:append(t.name) end
+  plan:fill_waits()
+  local legal, problems = plan:check()
+  tap.ok(legal, "slices of one element: legal", tostring(problems))
+  tap.ok(legal and tostring(plan:compile{target = "host"}:check{}):find "^agrees", "slices of one element")
 end
 
 -- All of the contracted axis, computed in slices that are no multiples of a k step.

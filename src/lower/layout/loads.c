@@ -308,18 +308,21 @@ static int axis_in_row(const struct kernel *k, const struct ring *r, const struc
 	const struct program *p = k->plan->graph->program;
 	const struct tensor *t = &p->tensors.v[n->ref];
 	const struct index_expr *last = t->rank ? &n->index[t->rank - 1] : NULL;
-	int axis = r->shape.ncol == 1 ? r->shape.col[0] : NONE;
+	int cols = r->shape.ncol, axis = cols ? r->shape.col[cols - 1] : NONE;
 
-	if (!last || last->value || axis == NONE || p->axes.v[axis].packs != NONE || r->shape.col_share[0] != 1 || last->n != 1 ||
-	    last->term[0].axis != axis || last->term[0].coef != 1 || last->term[0].div != 1 || last->term[0].mod)
+	if (!last || last->value || axis == NONE || p->axes.v[axis].packs != NONE || r->shape.col_share[cols - 1] != 1 ||
+	    last->n != 1 || last->term[0].axis != axis || last->term[0].coef != 1 || last->term[0].div != 1)
 		return NONE;
 	return axis;
 }
 
-/* Do `run` of them begin at a multiple of that in the ring, and are all of the tile? */
+/* Do `run` of them begin at a multiple of that in the ring, and are all of one value of other axes of the columns, and of the
+ * tile? */
 static bool in_runs(const struct kernel *k, const struct stask *s, const struct ring *r, int axis, int64_t run)
 {
+	const struct buffer *b = &k->plan->graph->buffers.v[r->buffer];
 	int64_t sizes[] = { r->shape.cols, lower_ring_slice(s, r).cols, r->panel_cols,
+		r->shape.ncol > 1 ? ring_axis_extent(k, b, axis) : 0,
 		r->shape.full_axes >> axis & 1 ? 0 : k->plan->graph->extents.tile[axis] };
 
 	for (int i = 0; i < LEN(sizes); i++)
@@ -333,9 +336,10 @@ static bool in_aligned_runs(const struct kernel *k, const struct node *n, int ax
 {
 	const struct program *p = k->plan->graph->program;
 	const struct tensor *t = &p->tensors.v[n->ref];
+	const struct index_expr *last = &n->index[t->rank - 1];
 
-	return p->axes.v[axis].size % run == 0 && p->axes.v[t->dim[t->rank - 1]].size % run == 0 &&
-		n->index[t->rank - 1].k % run == 0;
+	return p->axes.v[axis].size % run == 0 && p->axes.v[t->dim[t->rank - 1]].size % run == 0 && last->k % run == 0 &&
+		last->term[0].mod % run == 0;
 }
 
 static int element_bytes(const struct kernel *k, const struct stask *s)
@@ -361,10 +365,14 @@ int lower_unaligned_width(const struct kernel *k, int task)
 {
 	const struct stask *s = stask_at(k, task);
 	const struct ring *r = &k->rings.v[k->ring_of[s->writes.v[0]]];
-	int bytes = element_bytes(k, s), axis = axis_in_row(k, r, last_node_of(k, s));
+	const struct node *n = last_node_of(k, s);
+	const struct tensor *t = &k->plan->graph->program->tensors.v[n->ref];
+	const struct index_expr *last = t->rank ? &n->index[t->rank - 1] : NULL;
+	int bytes = element_bytes(k, s), axis = axis_in_row(k, r, n);
 	int run = bytes ? k->target->shared.chunk / bytes : 1;
+	bool plain = axis != NONE && r->shape.ncol == 1 && !last->term[0].mod;
 
-	return axis != NONE && run > 1 && bytes < 4 && in_runs(k, s, r, axis, run) ? run : 1;
+	return plain && run > 1 && bytes < 4 && in_runs(k, s, r, axis, run) ? run : 1;
 }
 
 bool lower_copies_arrive(const struct kernel *k, int task)

@@ -22,21 +22,23 @@ static bool shape_has_axis(const struct shape2 *v, int axis)
 
 /* Does a product take one element along the axis? Of an axis that the result has, the operand may have more, of which
  * the product takes a tile. */
-static bool takes_one(const struct kernel *k, const struct shape2 *result, const struct shape2 *operand, int axis)
+static bool takes_one(const struct kernel *k, const struct stask *s, const struct shape2 *operand, int axis)
 {
 	const struct graph *g = k->plan->graph;
+	const struct shape2 *result = &k->node_shape[last_node(g, s)];
 	uint64_t full = shape_has_axis(result, axis) ? result->full_axes : operand->full_axes;
+	int64_t extent = full >> axis & 1 ? g->program->axes.v[axis].size : g->extents.tile[axis];
 
-	return (full >> axis & 1 ? g->program->axes.v[axis].size : g->extents.tile[axis]) == 1;
+	return extent == (axis == s->split_axis && shape_has_axis(result, axis) ? s->slices : 1);
 }
 
-static struct side side_of(const struct kernel *k, const struct shape2 *result, const struct shape2 *operand,
+static struct side side_of(const struct kernel *k, const struct stask *s, const struct shape2 *operand,
 	const int *axes, int n)
 {
 	struct side x = { 0 };
 
 	for (int i = 0; i < n; i++)
-		if (!takes_one(k, result, operand, axes[i]))
+		if (!takes_one(k, s, operand, axes[i]))
 			x.axis[x.n++] = axes[i];
 	return x;
 }
@@ -73,9 +75,9 @@ bool lower_reads_operand(const struct kernel *k, const struct stask *s, int arg,
 {
 	const struct node *mma = last_node_of(k, s);
 	const struct shape2 *result = &k->node_shape[last_node(k->plan->graph, s)];
-	struct side own = arg ? side_of(k, result, v, result->col, result->ncol) :
-		side_of(k, result, v, result->row, result->nrow);
-	struct side rows = side_of(k, result, v, v->row, v->nrow), cols = side_of(k, result, v, v->col, v->ncol);
+	struct side own = arg ? side_of(k, s, v, result->col, result->ncol) :
+		side_of(k, s, v, result->row, result->nrow);
+	struct side rows = side_of(k, s, v, v->row, v->nrow), cols = side_of(k, s, v, v->col, v->ncol);
 	const struct side *have;
 
 	if (!v->ncol)

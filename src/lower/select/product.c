@@ -55,8 +55,8 @@ static enum err_code find_operand(struct lowering *c, const struct kentry *x, in
 
 	o->ring = ring_of(c, buffer);
 	if (!lower_reads_operand(c->k, s, arg, &o->ring->shape, &o->k_major))
-		return err_set(e, ERR_ILLEGAL, b->loc, "'%s' lies in memory with its axes in an order "
-			"that the matrix unit cannot read for '%s'", b->name, s->name);
+		return err_set(e, ERR_ILLEGAL, b->loc, "'%s' lies in shared memory as another product reads it, and the "
+			"matrix unit cannot read that for '%s': load or compute it once more", b->name, s->name);
 	return find_first_step(c, s, b, o, e);
 }
 
