@@ -223,4 +223,27 @@ function P.many_versions(n)
   return plan
 end
 
+-- A loop of 40 iterations, and one of 1 to 40 behind it.
+function P.two_loops()
+  local bound = mr.program("two_loops", function(p)
+    local m, k, n = p:axes("m", "k", "n")
+    local X, Z, Y = p:input("X", {m, k}, "f32"), p:input("Z", {m, n}, "f32"), p:output("Y", {m}, "f32")
+    local sum = p:carry("sum", {m}, 0)
+    p:loop(k, function()
+      local x = p:load("load_x", X)
+      p:task("add_x", function() sum:add(mr.rowsum(x, k)) end)
+    end)
+    p:loop(n, {upto = m}, function()
+      local z = p:load("load_z", Z)
+      p:task("add_z", function() sum:add(mr.rowsum(mr.where(n:index():le(m:index()), z, 0), n)) end)
+    end)
+    Y:store("store", sum)
+  end){m = 40, k = 40, n = 40}
+  local plan = mr.plan(bound:graph{tile = {m = 1, k = 1, n = 1}}, mr.device "h200")
+  for _, t in ipairs(plan.tasks) do plan:append(t.name, {lane = t.kind == "load" and "p0" or "c0"}) end
+  plan:grid{eus = 1}
+  plan:fill_waits()
+  return plan
+end
+
 return P

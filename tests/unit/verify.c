@@ -373,6 +373,28 @@ static void test_sample(void)
 	bench_close(&b);
 }
 
+/* The least iterations of the second loop in a window in which the first makes many. */
+static bool note_window(void *ctx, const struct relation *r)
+{
+	int64_t *least = ctx, tiles = r->walk->ntiles;
+
+	if (walk_count(r->walk, 0) >= 6 * tiles)
+		*least = min_i64(*least, walk_count(r->walk, 1) / tiles);
+	return true;
+}
+
+/* Flags are as deep as windows ask for; those of a kernel that is made for its price are seen by nobody else. */
+static void test_windows(void)
+{
+	int64_t least = INT64_MAX;
+	struct bench b;
+
+	bench_open(&b, "return two_loops()", 0);
+	ok(lower_all_windows(b.k, note_window, &least), "all windows are looked at");
+	is_int(least, 1, "  also short runs of one loop next to long ones of another");
+	bench_close(&b);
+}
+
 /* Interrupts lowering at its n-th request for memory, for ever greater n, until it is through. */
 static volatile int interrupted;
 static uint64_t interrupt_at;
@@ -506,5 +528,6 @@ int main(void)
 		"attention_of{m=512, n=200, causal=true}) plan:fill_waits() return plan");
 	test_sample();
 	test_interrupted();
+	test_windows();
 	return tap_done();
 }
