@@ -329,8 +329,8 @@ static bool is_multiplied_from_shared(enum dtype type)
 	return by && !(by->loose >> type & 1);
 }
 
-/* Does another product, too, have the value as its first operand, but contract other axes of it? Registers hold rows and
- * columns for one of the two alone. */
+/* Does another product, too, have the value as its first operand, but contract other axes of it? Registers hold rows
+ * and columns for one of the two alone. */
 static bool is_contracted_otherwise(const struct builder *b, const struct node *product, int node)
 {
 	const struct node *n = &b->p->nodes.v[node];
@@ -360,8 +360,8 @@ static void read_value(struct builder *b, int stask, int node, const struct node
 	/* where the slices make up one tile, instructions of a product read beyond its own slice */
 	bool alike = split_alike(b, n->task, s->task) && !(product && divided && b->apart[node]);
 	bool moves = s->kind == TASK_LOAD || (!alike && (divided || is_divided(b, s->slices, s->split_axis, node))) ||
-		(product && (operand == 1 || takes_tile(b, product, node) || is_contracted_otherwise(b, product, node) ||
-			is_multiplied_from_shared(n->type)));
+		(product && (operand == 1 || takes_tile(b, product, node) ||
+			is_contracted_otherwise(b, product, node) || is_multiplied_from_shared(n->type)));
 
 	for (int slice = 0; slice < b->node_slices[node]; slice++) {
 		struct buffer *buf = &b->g->buffers.v[first + slice];

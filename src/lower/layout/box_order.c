@@ -1,10 +1,10 @@
-/* Boxes of a tensor for a ring that does not lie as the tensor does: the copy engine walks over the dimensions of a tensor
- * in any order but for the contiguous one, which is always the innermost.
+/* Boxes of a tensor for a ring that does not lie as the tensor does: the copy engine walks over the dimensions of a
+ * tensor in any order but for the contiguous one, which is always the innermost.
  *
  * A box fills one panel. So the innermost dimension goes along the last axis of the columns, and panels must divide
- * that; the other columns have one value in a panel. Neighbouring dimensions of which the tile has all but the outermost are
- * one dimension. Dimensions of row axes follow, the last axis first, then all others.
- * An axis may have two dimensions, as in blocks of 16 along n: n % 16 is the inner one, n // 16 the outer one. */
+ * that; the other columns have one value in a panel. Neighbouring dimensions of which the tile has all but the
+ * outermost are one dimension. Dimensions of row axes follow, the last axis first, then all others. An axis may have
+ * two dimensions, as in blocks of 16 along n: n % 16 is the inner one, n // 16 the outer one. */
 #include "lower/layout/rings.h"
 
 /* The dimensions along which an axis of the ring moves. */

@@ -310,14 +310,15 @@ static int axis_in_row(const struct kernel *k, const struct ring *r, const struc
 	const struct index_expr *last = t->rank ? &n->index[t->rank - 1] : NULL;
 	int cols = r->shape.ncol, axis = cols ? r->shape.col[cols - 1] : NONE;
 
-	if (!last || last->value || axis == NONE || p->axes.v[axis].packs != NONE || r->shape.col_share[cols - 1] != 1 ||
-	    last->n != 1 || last->term[0].axis != axis || last->term[0].coef != 1 || last->term[0].div != 1)
+	if (!last || last->value || axis == NONE || p->axes.v[axis].packs != NONE ||
+	    r->shape.col_share[cols - 1] != 1 || last->n != 1 || last->term[0].axis != axis ||
+	    last->term[0].coef != 1 || last->term[0].div != 1)
 		return NONE;
 	return axis;
 }
 
-/* Do `run` of them begin at a multiple of that in the ring, and are all of one value of other axes of the columns, and of the
- * tile? */
+/* Do `run` of them begin at a multiple of that in the ring, and are all of one value of other axes of the columns, and
+ * of the tile? */
 static bool in_runs(const struct kernel *k, const struct stask *s, const struct ring *r, int axis, int64_t run)
 {
 	const struct buffer *b = &k->plan->graph->buffers.v[r->buffer];
@@ -338,8 +339,8 @@ static bool in_aligned_runs(const struct kernel *k, const struct node *n, int ax
 	const struct tensor *t = &p->tensors.v[n->ref];
 	const struct index_expr *last = &n->index[t->rank - 1];
 
-	return p->axes.v[axis].size % run == 0 && p->axes.v[t->dim[t->rank - 1]].size % run == 0 && last->k % run == 0 &&
-		last->term[0].mod % run == 0;
+	return p->axes.v[axis].size % run == 0 && p->axes.v[t->dim[t->rank - 1]].size % run == 0 &&
+		last->k % run == 0 && last->term[0].mod % run == 0;
 }
 
 static int element_bytes(const struct kernel *k, const struct stask *s)

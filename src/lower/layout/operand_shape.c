@@ -1,13 +1,13 @@
 /* Shapes in which matrix instructions read an operand from shared memory.
  *
- * One side of the ring, rows or columns, has the axes that the result has from the operand: its own. The other has those
- * that the product contracts. Instructions number the elements of each side from the first to the last. So own axes go in
- * the order of the result's fragment, and contracted axes in an order on which both operands agree: that of the
- * program, which fragments have too (shape.c). Axes of which the product takes one element may lie anywhere. Some types must
- * have the contracted axes as columns.
+ * One side of the ring, rows or columns, has the axes that the result has from the operand: its own. The other has
+ * those that the product contracts. Instructions number the elements of each side from the first to the last. So own
+ * axes go in the order of the result's fragment, and contracted axes in an order on which both operands agree: that of
+ * the program, which fragments have too (shape.c). Axes of which the product takes one element may lie anywhere. Some
+ * types must have the contracted axes as columns.
  *
- * A value lies in its ring as in its tensor, or as in the registers of the sTask that makes it, if all products can read
- * that. Otherwise the products decide, and the elements are moved one by one or in short runs. */
+ * A value lies in its ring as in its tensor, or as in the registers of the sTask that makes it, if all products can
+ * read that. Otherwise the products decide, and the elements are moved one by one or in short runs. */
 #include "lower/layout/rings.h"
 
 /* Axes of one side, without those of which the product takes one element. */
@@ -52,7 +52,8 @@ static bool is_contracted_side(const struct side *x, const struct node *mma)
 	return true;
 }
 
-/* Are the columns those that the product contracts? If the product takes one element of each axis there, the rows tell. */
+/* Are the columns those that the product contracts? If the product takes one element of each axis there, the rows
+ * tell. */
 static bool is_k_major(const struct node *mma, const struct shape2 *v, const struct side *rows, const struct side *cols)
 {
 	if (cols->n)
@@ -66,7 +67,8 @@ static bool is_k_major(const struct node *mma, const struct shape2 *v, const str
 /* Can the instructions of product s contract rows? Those for some types contract columns alone. */
 static bool may_contract_rows(const struct kernel *k, const struct stask *s)
 {
-	const struct matrix_instruction *by = instruction_for(k, seu_of(k, (int)(s - k->plan->graph->tasks.v)), s->work.type);
+	int task = (int)(s - k->plan->graph->tasks.v);
+	const struct matrix_instruction *by = instruction_for(k, seu_of(k, task), s->work.type);
 
 	return by && by->loose >> s->work.type & 1;
 }
@@ -84,7 +86,8 @@ bool lower_reads_operand(const struct kernel *k, const struct stask *s, int arg,
 		return false;
 	*k_major = is_k_major(mma, v, &rows, &cols);
 	have = *k_major ? &rows : &cols;
-	if ((!*k_major && !may_contract_rows(k, s)) || have->n != own.n || !is_contracted_side(*k_major ? &cols : &rows, mma))
+	if ((!*k_major && !may_contract_rows(k, s)) || have->n != own.n ||
+	    !is_contracted_side(*k_major ? &cols : &rows, mma))
 		return false;
 	for (int i = 0; i < own.n; i++)
 		if (have->axis[i] != own.axis[i])

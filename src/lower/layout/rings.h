@@ -41,8 +41,8 @@ const struct stask *lower_next_product(const struct kernel *k, int buffer, int *
 /* Changes the shape of an operand, which has the elements of the buffer's ring, to one that all products can read.
  * False: *v is such a shape already, or there is none, which product.c refuses. */
 bool lower_make_readable(const struct kernel *k, int buffer, struct shape2 *v);
-/* Elements of the innermost dimensions that are neighbours in a ring of this shape, which need not lie as the tensor. Panels
- * must divide them. 0: the copy engine cannot load the buffer so. In box_order.c. */
+/* Elements of the innermost dimensions that are neighbours in a ring of this shape, which need not lie as the tensor.
+ * Panels must divide them. 0: the copy engine cannot load the buffer so. In box_order.c. */
 int64_t lower_box_grain(const struct kernel *k, const struct buffer *b, const struct shape2 *v);
 /* Does a product that reads the buffer from shared memory contract the axis? In rings.c. */
 bool lower_is_contracted(const struct kernel *k, int buffer, int axis);

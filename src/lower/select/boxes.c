@@ -46,7 +46,7 @@ int tensor_map(struct lowering *c, const struct stask *s, const struct node *n, 
 static int ring_map(struct lowering *c, const struct stask *s, const struct node *n, const struct ring *r)
 {
 	const struct tensor *t = &c->p->tensors.v[n->ref];
-	struct role_map m = { .tensor = n->ref, .rank = t->rank, .task = (int)(s - c->g->tasks.v), .swizzle = r->swizzle };
+	struct role_map m = { .tensor = n->ref, .task = (int)(s - c->g->tasks.v), .swizzle = r->swizzle };
 	struct box_order order;
 
 	if (!r->reordered)

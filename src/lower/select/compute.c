@@ -185,7 +185,8 @@ static bool has_fragment_padding(const struct shape2 *shape, const struct ring *
 }
 
 /* Zeros in rows [row, row + rows) and columns [col, col + cols) of the ring's slot. */
-static void zero_rectangle(struct lowering *c, const struct ring *r, int64_t row, int64_t rows, int64_t col, int64_t cols)
+static void zero_rectangle(struct lowering *c, const struct ring *r, int64_t row, int64_t rows, int64_t col,
+	int64_t cols)
 {
 	enum dtype type = c->g->buffers.v[r->buffer].type;
 	const struct num *at = V(c, VAR_EACH, NONE);

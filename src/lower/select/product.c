@@ -36,7 +36,8 @@ static enum err_code find_first_step(struct lowering *c, const struct stask *s, 
 
 		if (!(o->ring->shape.full_axes >> axis & 1) || !program_reduces_tile(c->p, last_node_of(c->k, s), axis))
 			continue;
-		if (!find_lines_below(c, s, &o->ring->shape, o->k_major, axis, &below) || c->g->extents.tile[axis] * below % step)
+		if (!find_lines_below(c, s, &o->ring->shape, o->k_major, axis, &below) ||
+		    c->g->extents.tile[axis] * below % step)
 			return err_set(e,
 				ERR_ILLEGAL, b->loc, "'%s' holds all of '%s', of which each iteration multiplies "
 				"%lld; the matrix unit finds them where they are a multiple of %lld and lie together",
@@ -55,8 +56,8 @@ static enum err_code find_operand(struct lowering *c, const struct kentry *x, in
 
 	o->ring = ring_of(c, buffer);
 	if (!lower_reads_operand(c->k, s, arg, &o->ring->shape, &o->k_major))
-		return err_set(e, ERR_ILLEGAL, b->loc, "'%s' lies in shared memory as another product reads it, and the "
-			"matrix unit cannot read that for '%s': load or compute it once more", b->name, s->name);
+		return err_set(e, ERR_ILLEGAL, b->loc, "'%s' lies in shared memory as another product reads it, and "
+			"the matrix unit cannot read that for '%s': load or compute it once more", b->name, s->name);
 	return find_first_step(c, s, b, o, e);
 }
 
@@ -277,14 +278,16 @@ enum err_code find_matrix_instruction(struct lowering *c, const struct stask *s,
 }
 
 /* Only operands of some types may be in registers. */
-static enum err_code check_registers(const struct lowering *c, const struct stask *s, const struct product *p, struct err *e)
+static enum err_code check_registers(const struct lowering *c, const struct stask *s, const struct product *p,
+	struct err *e)
 {
 	const char *name = c->g->buffers.v[p->pa].name;
 
 	if (p->by->loose >> s->work.type & 1 && p->by->a & FROM_REGISTERS)
 		return OK;
-	return err_set(e, ERR_ILLEGAL, s->loc, "'%s' takes '%s' out of registers, and the matrix unit takes operands of %s "
-		"out of shared memory alone: let another lane make '%s'", s->name, name, dtype_name(s->work.type), name);
+	return err_set(e, ERR_ILLEGAL, s->loc, "'%s' takes '%s' out of registers, and the matrix unit takes operands "
+		"of %s out of shared memory alone: let another lane make '%s'", s->name, name,
+		dtype_name(s->work.type), name);
 }
 
 static enum err_code find_product(struct lowering *c, const struct kentry *x, struct product *p, struct err *e)
