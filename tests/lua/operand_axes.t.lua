@@ -87,6 +87,47 @@ for _, batch in ipairs{true, false} do
   right(batch and "an index alone, by batch" or "an index alone, in one tile", program{b = 2, page = 6, t = 8})
 end
 
+-- Values of 16 bits ----------------------------------------------------------------------------------
+
+-- Chosen as they are, without a cast behind that; a carry of them.
+for _, dtype in ipairs{"bf16", "f16"} do
+  local chosen = mr.program("chosen", function(p)
+    local m, n, k = p:axes("m", "n", "k")
+    local a, b = p:load("a", p:input("A", {m, n}, dtype)), p:load("b", p:input("B", {m, n}, dtype))
+    local c = p:mma("mma", p:load("u", p:input("U", {m, k})), p:load("w", p:input("W", {n, k})))
+    p:output("Y", {m, n}, dtype):store("st_y", p:task("choose", function()
+      return where(a:gt(b) & n:index():lt(20), a, b)
+    end))
+    p:output("Z", {m, n}, dtype):store("st_z", p:task("choose_more", function()
+      local h = c:to(dtype)
+      return where(h:gt(a), h, where(m:index():lt(n:index()), b, a))
+    end))
+  end)
+  local operands = mr.program("operands", function(p)
+    local m, n, k = p:axes("m", "n", "k")
+    local a, d = p:load("a", p:input("A", {m, k}, dtype)), p:load("d", p:input("D", {m, k}, dtype))
+    local b, e = p:load("b", p:input("B", {n, k}, dtype)), p:load("e", p:input("E", {k}, dtype))
+    local h = p:task("mask_a", function() return where(m:index():ge(k:index()), a, d) end)
+    local g = p:task("mask_b", function() return where(b:gt(e), b, e) end)
+    p:output("Y", {m, n}, "f32"):store("st", p:mma("mma", h, g))
+  end)
+  local carried = mr.program("carried", function(p)
+    local m, n, k = p:axes("m", "n", "k")
+    local c = p:carry("c", {m, n}, 0, dtype)
+    p:loop(k, function()
+      local x = p:load("x", p:input("X", {k, m, n}, dtype))
+      p:task("keep", function() c:set(mr.max(c:to "f32", mr.rowmax(x:to "f32", k)):to(dtype)) end)
+    end)
+    p:output("Y", {m, n}, dtype):store("st", p:task("choose", function() return where(c:gt(0.5), c, mr.where(c:lt(0), 1, 0)):to(dtype) end))
+  end)
+  for _, tile in ipairs{{}, {m = 64, n = 16}} do
+    local what = (", %s, tile of %s"):format(dtype, tile.m)
+    right("chosen" .. what, chosen{m = 72, n = 40, k = 32}, tile)
+    right("chosen operands" .. what, operands{m = 72, n = 40, k = 24}, tile)
+    right("carried" .. what, carried{m = 72, n = 40, k = 6}, tile)
+  end
+end
+
 -- Products over two axes ---------------------------------------------------------------------------
 
 -- a, b: the orders of the operands' axes in memory. loop: the axes of a loop, if any.

@@ -120,9 +120,12 @@ static enum err_code select_single_node(struct lowering *c, const struct kentry 
 	add_op(c, DO_FRAGMENT)->u.frag.at.frag = f;
 	if (is_fold(n->op))
 		return select_fold(c, x, node, e);
-	if (!f->packed || n->op != OP_CAST)
+	if (!f->packed)
 		return refuse_node(n, e);
-	TRY(operand_value(c, x, node, n->arg[0], &value, e));
+	if (n->op == OP_CAST)			/* packing is the cast */
+		TRY(operand_value(c, x, node, n->arg[0], &value, e));
+	else
+		TRY(element_value(c, x, node, &value, e));
 	struct role_op *o = add_op(c, DO_PACK);
 	o->u.pack.to.frag = f;
 	o->u.pack.value = value;
