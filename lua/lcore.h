@@ -243,9 +243,9 @@ struct array {
 /* Push a new array of zeros. Raises if it would be too large. */
 struct array *array_new(lua_State *L, const char *what, enum dtype type, int rank, const int64_t *dim);
 struct array *check_array(lua_State *L, int idx, const char *what);
-/* Uniform values from -1 to 1, of integers the full range or, of i32, [0, below) unless that is 0; the same for the same
- * seed and name. */
-void array_random(lua_State *L, struct array *a, uint64_t seed, const char *name, int64_t below);
+/* Uniform values from -1 to 1, of integers the full range or, of i32, [0, below) unless that is 0, as different from each
+ * other as they can be if they should be distinct; the same for the same seed and name. */
+void array_random(lua_State *L, struct array *a, uint64_t seed, const char *name, int64_t below, bool distinct);
 /* All elements as double, rounded to `as` on the way. */
 void array_read(lua_State *L, const struct array *a, enum dtype as, double *out);
 void array_show_shape(char *buf, size_t size, int rank, const int64_t *dim);

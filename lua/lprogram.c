@@ -84,7 +84,7 @@ static int program_inputs_l(lua_State *L)
 			continue;
 		tensor_dims(p, i, dim);
 		array_random(L, array_new(L, "inputs", t->type, t->rank, dim), (uint64_t)seed, t->name,
-			t->index_below);
+			t->index_below, t->index_distinct);
 		lua_setfield(L, -2, t->name);
 	}
 	return 1;

@@ -113,8 +113,8 @@ local function own_expression(p, x, what)
   return expression(x, what)
 end
 
--- The index of a dimension of a load, which may be, or add, the element of an i32 value.
-local function load_expression(p, x, what)
+-- The index of a dimension of a load or store, which may be, or add, the element of an i32 value.
+local function access_expression(p, x, what)
   if is_value(x) then return core.index_value(id_of(p, x, what)) end
   if getmetatable(x) == INDEX and x.has_value then return own(p, x, INDEX, what, "index").expr end
   return own_expression(p, x, what)
@@ -298,7 +298,7 @@ function value_methods.to(v, dtype)
   return value(p, p[BUILDER]:cast(id_of(p, v, "to"), check_dtype(p, dtype, "to")))
 end
 
--- A sum of a value and an index expression is an index of a load.
+-- A sum of a value and an index expression is an index of a load or store.
 local function sum(op, what, of_index)
   local f = operation(op, what)
   return function(a, b)
@@ -382,7 +382,7 @@ local function writer(what, call)
     if type(name) ~= "string" then name, v, index = nil, name, v end
     local p = tensor.owner
     local id = id_of(p, v, what)
-    p[BUILDER][call](p[BUILDER], name, tensor.id, index and index_list(p, tensor, index, what, own_expression), id)
+    p[BUILDER][call](p[BUILDER], name, tensor.id, index and index_list(p, tensor, index, what, access_expression), id)
   end
 end
 
@@ -514,7 +514,7 @@ function p_methods.load(p, name, tensor, index)
   local b = self_p(p, "load")
   if type(name) ~= "string" then name, tensor, index = nil, name, tensor end
   own(p, tensor, TENSOR, "load", "tensor")
-  return value(p, b:load(name, tensor.id, index_list(p, tensor, index, "load", load_expression)))
+  return value(p, b:load(name, tensor.id, index_list(p, tensor, index, "load", access_expression)))
 end
 
 function p_methods.mma(p, name, x, y)

@@ -348,7 +348,7 @@ static bool is_contracted_otherwise(const struct builder *b, const struct node *
 }
 
 /* Let sTask `s` read `node`, made by another task: its own slice if both are split alike; otherwise all slices, or one
- * if all slices make the same. What other threads made must be in shared memory, and so must indices of a load, whose
+ * if all slices make the same. What other threads made must be in shared memory, and so must indices of a load or store, whose
  * threads take elements in an order of their own. If a product reads it, `product` is that, and `operand` says as which
  * of its operands. */
 static void read_value(struct builder *b, int stask, int node, const struct node *product, int operand)
@@ -359,7 +359,8 @@ static void read_value(struct builder *b, int stask, int node, const struct node
 	bool divided = is_divided(b, b->slices[n->task], b->split_axis[n->task], node);
 	/* where the slices make up one tile, instructions of a product read beyond its own slice */
 	bool alike = split_alike(b, n->task, s->task) && !(product && divided && b->apart[node]);
-	bool moves = s->kind == TASK_LOAD || (!alike && (divided || is_divided(b, s->slices, s->split_axis, node))) ||
+	bool moves = s->kind == TASK_LOAD || (s->kind == TASK_STORE && operand) ||
+		(!alike && (divided || is_divided(b, s->slices, s->split_axis, node))) ||
 		(product && (operand == 1 || takes_tile(b, product, node) ||
 			is_contracted_otherwise(b, product, node) || is_multiplied_from_shared(n->type)));
 

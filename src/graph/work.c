@@ -6,7 +6,7 @@
 
 #include "target/target.h"
 
-/* How many elements of a load by values lie one behind the other in its tensor: along the last dimension, if its index
+/* How many elements of a load or store by values lie one behind the other in its tensor: along the last dimension, if its index
  * has no value. */
 static int64_t gathered_run(const struct builder *b, const struct stask *s, const struct node *n, int node)
 {
@@ -15,8 +15,8 @@ static int64_t gathered_run(const struct builder *b, const struct stask *s, cons
 	int64_t run = 1;
 
 	for (int i = 0; i < last->n && !last->value; i++)
-		for (int k = 0; k < n->naxes; k++)
-			if (n->axis[k] == last->term[i].axis)
+		for (int k = 0; k < b->p->nodes.v[node].naxes; k++)
+			if (b->p->nodes.v[node].axis[k] == last->term[i].axis)
 				run *= slice_extent(b, s->task, node, k);
 	return run;
 }

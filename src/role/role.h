@@ -114,7 +114,7 @@ struct matrix_operand {
 /* The index of an element in one dimension of a tensor. */
 struct role_index {
 	const struct num *at;
-	const struct val *value;	/* LOAD: is added to it; NULL: nothing */
+	const struct val *value;	/* is added to it; NULL: nothing */
 	int64_t size;			/* of the dimension */
 };
 

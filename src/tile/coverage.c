@@ -169,7 +169,7 @@ static int64_t find_unwritten(struct arena *a, const struct program *p, const st
 
 		if (n->op != OP_STORE || n->adds || n->ref != load->ref || p->tasks.v[n->task].phase >= phase)
 			continue;
-		if (is_own_axis(t, d, &n->index[d]) || !find_values(a, p, &n->index[d], &s))
+		if (has_index_values(n) || is_own_axis(t, d, &n->index[d]) || !find_values(a, p, &n->index[d], &s))
 			return NONE;
 		VEC_PUSH(a, &written, s);
 	}

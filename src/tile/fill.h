@@ -6,7 +6,7 @@
  *
  * Element i is made of the (i + 1)th number that splitmix64 (base/prng.h) gives from `state` on:
  * floats are uniform in [-1, 1], integers over all that the type holds or, if `below` is given, over
- * [0, below). dtype_store rounds so, too.
+ * [0, below), as different from each other as they can be if `step` is given. dtype_store rounds so, too.
  */
 #ifndef TILE_FILL_H
 #define TILE_FILL_H
@@ -23,7 +23,7 @@ typedef unsigned long long fill_word;
  * 0: any. */
 struct fill_type {
 	int bits, exponent, mantissa;
-	unsigned below;
+	unsigned below, step;
 };
 
 union fill_double {
@@ -89,6 +89,12 @@ FILL unsigned fill_bits(struct fill_type t, fill_word v)
 	return t.mantissa == 23 ? single.bits : fill_encode(t, fill_real(v)) << (23 - t.mantissa);
 }
 
+/* Goes through all numbers before it comes to one again, as `below` and `step` have no common divisor. */
+FILL unsigned fill_distinct(struct fill_type t, fill_word state, fill_word i)
+{
+	return (unsigned)((i % t.below * t.step + state % t.below) % t.below);
+}
+
 /* Of n elements the i-th, or of those of 4 bits two, a byte. */
 FILL void fill_unit(struct fill_type t, void *data, fill_word n, fill_word state, fill_word i)
 {
@@ -97,7 +103,7 @@ FILL void fill_unit(struct fill_type t, void *data, fill_word n, fill_word state
 	if (t.bits == 64) {
 		((double *)data)[i] = fill_real(fill_draw(state, i));
 	} else if (t.bits == 32) {
-		((unsigned *)data)[i] = fill_bits(t, fill_draw(state, i));
+		((unsigned *)data)[i] = t.step ? fill_distinct(t, state, i) : fill_bits(t, fill_draw(state, i));
 	} else if (t.bits == 16) {
 		((unsigned short *)data)[i] = (unsigned short)fill_bits(t, fill_draw(state, i));
 	} else if (t.bits == 8) {

@@ -1,5 +1,6 @@
 #include "tile/interp.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "tile/interp_row.h"
@@ -16,6 +17,10 @@ struct run {
 	struct arena *arena;
 	struct value *node, *carry;
 	struct axis_ranges at;		/* the present tile */
+	/* by tensor: 1 + the number of the element that was stored there, at an index that is a value, 0: none was; NULL:
+	 * there is no such store */
+	uint64_t **written;
+	const struct node *twice;	/* a store of two elements at one index; NULL */
 };
 
 /* Set the value's box: the present range of each axis, or all of a full one. */
@@ -181,6 +186,45 @@ static void eval_load(struct run *r, const struct node *n, struct value *out)
 	} while (access_next(&w));
 }
 
+/* Which of two elements stays that are stored at one index is not defined. In a sample, whose tensors are too short for all
+ * indices to differ, it is NaN. */
+static void note_written(struct run *r, const struct node *n, int64_t at, uint64_t number)
+{
+	uint64_t *written = has_index_values(n) && !n->adds ? r->written[n->ref] : NULL;
+
+	if (!written)
+		return;
+	if (!written[at])
+		written[at] = number + 1;
+	if (written[at] == number + 1)
+		return;
+	written[at] = UINT64_MAX;	/* for good, whichever is stored again */
+	if (r->sample)
+		r->data[n->ref][at] = NAN;
+	else
+		r->twice = n;
+}
+
+/* Number of the first element of a row that is stored, by its position along the value's axes and the batch axes: tiles
+ * that differ only along others store it again. *step: to the next one of the row. */
+static uint64_t element_number(const struct access_walk *w, uint64_t *step)
+{
+	const struct program *p = w->r->p;
+	const struct phase *ph = &p->phases.v[p->tasks.v[w->n->task].phase];
+	uint64_t at = 0, stride = 1;
+
+	*step = 0;
+	for (int a = 0; a < p->axes.n; a++) {
+		if (!node_has_axis(w->n, a) && !ints_hold(ph->batch, ph->nbatch, a))
+			continue;
+		at += (uint64_t)w->pos[a] * stride;
+		if (a == w->row_axis)
+			*step = stride;
+		stride *= (uint64_t)p->axes.v[a].size;
+	}
+	return at;
+}
+
 static void eval_store(struct run *r, const struct node *n, const struct value *box)
 {
 	struct value want = *box;
@@ -192,12 +236,15 @@ static void eval_store(struct run *r, const struct node *n, const struct value *
 	from = want.v;
 	access_begin(&w, r, n, box);
 	do {
+		uint64_t step, number = element_number(&w, &step);
+
 		access_offsets(&w);
 		round_stored(r, n->type, w.row_len, from);
 		for (int64_t i = 0; i < w.row_len; i++) {
 			if (w.offset[i] < 0)
 				continue;
 			data[w.offset[i]] = from[i] + (n->adds ? data[w.offset[i]] : 0);
+			note_written(r, n, w.offset[i], number + (uint64_t)i * step);
 			if (n->adds)
 				round_stored(r, n->type, 1, &data[w.offset[i]]);
 		}
@@ -456,6 +503,10 @@ static enum err_code run_body(struct run *r, int phase, int loop, struct err *e)
 		for (int k = 0; k < r->p->tasks.v[body.v[i].id].nodes.n; k++)
 			eval_node(r, r->p->tasks.v[body.v[i].id].nodes.v[k]);
 		arena_reset(r->arena, mark);
+		if (r->twice)
+			return err_set(e, ERR_INPUT, r->twice->loc, "'%s' stores two elements at one index of '%s', and which of "
+				"them stays is not defined; give them different indices, or add them up with add",
+				r->p->tasks.v[r->twice->task].name, r->p->tensors.v[r->twice->ref].name);
 	}
 	probe_carries(r, phase, loop);
 	return OK;
@@ -505,6 +556,13 @@ static enum err_code run_program(struct run *r, struct err *e)
 
 	r->node = ARENA_ARRAY(r->arena, p->nodes.n, struct value);
 	r->carry = ARENA_ARRAY(r->arena, p->carries.n, struct value);
+	r->written = ARENA_ARRAY(r->arena, p->tensors.n, uint64_t *);
+	for (int i = 0; i < p->nodes.n; i++) {
+		const struct node *n = &p->nodes.v[i];
+
+		if (n->op == OP_STORE && has_index_values(n) && !n->adds && !r->written[n->ref])
+			r->written[n->ref] = ARENA_ARRAY(r->arena, tensor_elements(p, n->ref), uint64_t);
+	}
 	for (int i = 0; i < p->nodes.n; i++)
 		if (p->nodes.v[i].op == OP_CONST)
 			r->node[i].v = arena_copy(r->arena, &p->nodes.v[i].k, 1, sizeof(double));

@@ -63,6 +63,7 @@ struct tensor {
 	/* If elements make indices of loads, a number below which random ones should be so that these loads stay inside
 	 * their tensors, a guess where several values are added or chosen from; 0: they make none. By program_finish. */
 	int64_t index_below;
+	bool index_distinct;		/* ... and they name elements that are stored, so they should differ */
 	struct srcloc loc;
 };
 
@@ -83,12 +84,12 @@ struct node {
 	struct srcloc loc;
 };
 
-/* Values that a node takes: those of its operation; of a load also those that its indices name, each once. */
+/* Values that a node takes: those of its operation; of a load or store also those that its indices add, each once. */
 static inline int node_arity(const struct node *n)
 {
 	int arity = op_arity(n->op);
 
-	while (n->op == OP_LOAD && arity < 3 && n->arg[arity] != NONE)
+	while ((n->op == OP_LOAD || n->op == OP_STORE) && arity < 3 && n->arg[arity] != NONE)
 		arity++;
 	return arity;
 }
@@ -200,8 +201,9 @@ NODISCARD enum err_code program_task_end(struct program *p, struct srcloc loc, s
  * NULL: "load_" and the tensor's name. */
 NODISCARD enum err_code program_load(struct program *p, const char *name, int tensor,
 	const struct index_expr *index, struct srcloc loc, int *out, struct err *e);
-/* index may be NULL: each dimension at its own axis. The value's axes must be those that the expressions use, and no
- * two elements may have the same coordinates: all batch axes take part. name NULL: "store_" and the tensor's name. */
+/* index may be NULL: each dimension at its own axis. The value's axes must be those that the expressions use and their
+ * values have, and no two elements may have the same coordinates: all batch axes take part. If values are added to
+ * indices, at most 2, the user promises that. name NULL: "store_" and the tensor's name. */
 NODISCARD enum err_code program_store(struct program *p, const char *name, int tensor,
 	const struct index_expr *index, int value, struct srcloc loc, struct err *e);
 /* Adds the value to what stores of earlier phases left in the tensor, an f32 or i32 one. Otherwise as program_store, but
@@ -288,10 +290,10 @@ static inline bool index_value_has(const struct program *p, const struct index_e
 	return x->value && node_has_axis(&p->nodes.v[index_value(x)], axis);
 }
 
-/* Does a load add a value to an index? */
+/* Does a load or store add a value to an index? */
 static inline bool has_index_values(const struct node *n)
 {
-	return n->op == OP_LOAD && n->arg[0] != NONE;
+	return (n->op == OP_LOAD || n->op == OP_STORE) && node_arity(n) > op_arity(n->op);
 }
 
 /* Elements of a tensor. */

@@ -8,6 +8,7 @@ enum { PASSES = 4 };			/* backward, as one carry may follow from another */
 struct index_ranges {
 	const struct program *p;
 	int64_t *node, *carry;
+	bool *distinct;			/* by node: should its elements differ? */
 };
 
 static void lower_to(int64_t *below, int64_t x)
@@ -52,9 +53,11 @@ static void spread(struct index_ranges *r, int node)
 	int64_t x = n->op == OP_SET ? r->carry[n->ref] : r->node[node];
 
 	for (int d = 0; has_index_values(n) && d < p->tensors.v[n->ref].rank; d++)
-		if (n->index[d].value)
+		if (n->index[d].value) {
+			r->distinct[index_value(&n->index[d])] |= n->op == OP_STORE && !n->adds;
 			lower_to(&r->node[index_value(&n->index[d])], range_of_value(p, &n->index[d],
 				p->axes.v[p->tensors.v[n->ref].dim[d]].size));
+		}
 	if (!x)
 		return;
 	if (n->op == OP_GET)
@@ -62,15 +65,17 @@ static void spread(struct index_ranges *r, int node)
 	for (int i = 0; i < op_arity(n->op); i++) {
 		int64_t y = range_of_argument(p, n, i, x);
 
-		if (y)
-			lower_to(&r->node[n->arg[i]], y);
+		if (!y)
+			continue;
+		lower_to(&r->node[n->arg[i]], y);
+		r->distinct[n->arg[i]] |= r->distinct[node];
 	}
 }
 
 void find_index_ranges(struct program *p)
 {
 	struct index_ranges r = { p, ARENA_ARRAY(&p->arena, p->nodes.n, int64_t),
-		ARENA_ARRAY(&p->arena, p->carries.n, int64_t) };
+		ARENA_ARRAY(&p->arena, p->carries.n, int64_t), ARENA_ARRAY(&p->arena, p->nodes.n, bool) };
 
 	for (int pass = 0; pass < PASSES; pass++)
 		for (int i = p->nodes.n - 1; i >= 0; i--)
@@ -79,7 +84,9 @@ void find_index_ranges(struct program *p)
 	for (int i = 0; i < p->nodes.n; i++) {
 		const struct node *n = &p->nodes.v[i];
 
-		if (n->op == OP_LOAD && r.node[i] && r.node[i] <= INT32_MAX && p->tensors.v[n->ref].type == DT_I32)
-			lower_to(&p->tensors.v[n->ref].index_below, r.node[i]);
+		if (n->op != OP_LOAD || !r.node[i] || r.node[i] > INT32_MAX || p->tensors.v[n->ref].type != DT_I32)
+			continue;
+		lower_to(&p->tensors.v[n->ref].index_below, r.node[i]);
+		p->tensors.v[n->ref].index_distinct |= r.distinct[i];
 	}
 }

@@ -175,20 +175,21 @@ static enum err_code build_store(struct program *p, const char *name, int tensor
 	if (adds)
 		TRY(check_addable(p, tensor, loc, e));
 	TRY(check_access(p, t, index, loc, &x, e));
-	if (x.nvalues)
-		return err_set(e, ERR_INPUT, loc, "'%s' is stored at an index that is a value, which only loads can have; "
-			"index it by axes, and load what goes there", t->name);
+	if (x.nvalues > LEN(n.arg) - 1)
+		return err_set(e, ERR_LIMIT, loc, "'%s' is %s at indices of more than %d values; let one value give several "
+			"of them, or reshape the tensor", t->name, adds ? "added to" : "stored", LEN(n.arg) - 1);
 	if (!same_axes(v->naxes, v->axis, x.naxes, x.axis))
 		return err_set(e, ERR_INPUT, loc, "a value over %s cannot be %s to '%s', which is indexed by %s; "
 			"reduce or broadcast it to the same axes", axes_phrase(p, v->naxes, v->axis).s, adds ? "added" : "stored",
 			t->name, axes_phrase(p, x.naxes, x.axis).s);
-	if (!adds)
+	if (!adds && !x.nvalues)
 		TRY(check_apart(p, t, &x, loc, e));
 	for (int i = 0; i < x.naxes; i++)
 		TRY(check_not_words(p, x.axis[i], "stored over", loc, e));
 	n.ref = tensor;
 	n.arg[0] = value;
 	n.adds = adds;
+	memcpy(n.arg + 1, x.value, (size_t)x.nvalues * sizeof(*x.value));
 	take_access(p, t, &x, &n);
 	build_alone(p, build_task_name(p, name, stem, false), TASK_STORE, &n);
 	return OK;

@@ -48,7 +48,7 @@ static void print_indices(const struct program *p, const struct node *n, struct 
 
 static void print_args(const struct program *p, const struct node *n, struct buf *out)
 {
-	for (int i = 0; i < node_arity(n); i++) {
+	for (int i = 0; i < op_arity(n->op); i++) {
 		const struct node *a = &p->nodes.v[n->arg[i]];
 
 		buf_putc(out, ' ');

@@ -5,10 +5,20 @@
 #include "base/hash.h"
 #include "base/prng.h"
 
-struct fill_type random_type(enum dtype t, int64_t below)
+/* About as far from the last number as from the next but one, and without a common divisor with `below`. */
+static unsigned distinct_step(int64_t below)
+{
+	int64_t step = max_i64(1, below * 5 / 13);
+
+	while (gcd_i64(step, below) != 1)
+		step++;
+	return (unsigned)step;
+}
+
+struct fill_type random_type(enum dtype t, int64_t below, bool distinct)
 {
 	static const struct fill_type types[DT_COUNT] = {
-#define X(id, name, bits, e, m) { bits, e, e ? m : bits, 0 },
+#define X(id, name, bits, e, m) { bits, e, e ? m : bits, 0, 0 },
 		DTYPES(X)
 #undef X
 	};
@@ -18,6 +28,8 @@ struct fill_type random_type(enum dtype t, int64_t below)
 		out.mantissa = 1;
 	if (t == DT_I32)
 		out.below = (unsigned)below;
+	if (out.below && distinct)
+		out.step = distinct_step(below);
 	return out;
 }
 

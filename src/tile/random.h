@@ -5,8 +5,8 @@
 #include "tile/dtype.h"
 #include "tile/fill.h"
 
-/* below: of numbers that make indices (struct tensor); 0: any. */
-struct fill_type random_type(enum dtype t, int64_t below);
+/* below: of numbers that make indices (struct tensor); 0: any. distinct: they should differ. */
+struct fill_type random_type(enum dtype t, int64_t below, bool distinct);
 /* Every tensor has a stream of its own, by its name. */
 uint64_t random_state(uint64_t seed, const char *tensor);
 

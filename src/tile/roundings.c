@@ -404,18 +404,23 @@ static struct deviation read_twins(struct roundings *r, const struct node *n, co
 	return d;
 }
 
-/* Of a loaded value: what its tensor has. An index that may be off, as an integer that is made of a rounded number,
- * may name any other element. */
+/* An index that may be off, as an integer that is made of a rounded number, may name any other element. */
+static void add_index_errors(struct roundings *r, const struct node *n, struct deviation *d)
+{
+	for (int i = op_arity(n->op); i < node_arity(n); i++) {
+		int error = rounding_total(r, rounding_argument(r, n, n->arg[i]));
+
+		if (error != NONE)
+			d->joint = rounding_sum(r, d->joint, scaled(r, rounding_const(r, HUGE_VAL), error, NONE));
+	}
+}
+
+/* Of a loaded value: what its tensor has. */
 static struct deviation of_load(struct roundings *r, const struct node *n)
 {
 	struct deviation d = read_twins(r, n, &r->tensor[n->ref], true);
 
-	for (int i = 0; i < node_arity(n); i++) {
-		int error = rounding_total(r, rounding_argument(r, n, n->arg[i]));
-
-		if (error != NONE)
-			d.joint = rounding_sum(r, d.joint, scaled(r, rounding_const(r, HUGE_VAL), error, NONE));
-	}
+	add_index_errors(r, n, &d);
 	return d;
 }
 
@@ -475,6 +480,7 @@ static void on_store(struct roundings *r, const struct node *n, int node)
 	r->to->nodes.v[node].arg[0] = value;
 	VEC_PUSH(r->arena, &r->to->tasks.v[r->task].nodes, node);
 	d.joint = rounding_sum(r, d.joint, error_of_additions(r, n, value));
+	add_index_errors(r, n, &d);
 	if (t->role == TENSOR_OUTPUT) {
 		rounding_move(r, n, r->tensor[n->ref].joint, rounding_sum(r, rounding_const(r, EXACT),
 			rounding_total(r, d)));

@@ -51,7 +51,7 @@ static bool goes_in_boxes(const struct kernel *k, const struct node *n, const st
 	const struct tensor *t = &p->tensors.v[n->ref];
 	int rows = 0;
 
-	if (v->nrow != 1 || v->ncol != 1 || t->rank > k->target->shared.box_rank || (t->rank > 1 &&
+	if (has_index_values(n) || v->nrow != 1 || v->ncol != 1 || t->rank > k->target->shared.box_rank || (t->rank > 1 &&
 	    p->axes.v[t->dim[t->rank - 1]].size * dtype_bits(t->type) % (8 * k->target->shared.chunk)))
 		return false;
 	for (int d = 0; d < t->rank; d++) {

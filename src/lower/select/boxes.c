@@ -149,7 +149,8 @@ static const struct val *box_value(struct lowering *c, const struct stask *s, co
 
 	if (axis != NONE)
 		c->axis_index[axis] = N(c, row);
-	v = added_value(c, s, &r->shape, node, axis == NONE ? N(c, 1) : within_ends(c, s, &r->shape, &axis, 1));
+	v = added_value(c, s, &r->shape, node, axis == NONE ? N(c, 1) : within_ends(c, s, &r->shape, &axis, 1),
+		true);
 	if (axis != NONE)
 		c->axis_index[axis] = NULL;
 	return v;

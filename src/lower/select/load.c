@@ -30,7 +30,7 @@ static bool value_uses(const struct val *v, enum var var)
 }
 
 const struct val *added_value(struct lowering *c, const struct stask *s, const struct shape2 *shape, int node,
-	const struct num *inside)
+	const struct num *inside, bool walks_ring)
 {
 	const struct node *n = &c->p->nodes.v[node];
 	const struct val *v;
@@ -41,15 +41,23 @@ const struct val *added_value(struct lowering *c, const struct stask *s, const s
 	if (n->op == OP_INDEX)
 		return val_num(c, ADD(axis_first(c, s, shape, n->ref), axis_local_index(c, s, shape, n->ref)));
 	from = ring_of(c, buffer_of_node(c, s, node));
-	c->walks_ring = true;
+	c->walks_ring = walks_ring;
 	v = val_shared(c, DT_I32, DT_I32, ring_address(c, s, from, shape));
 	c->walks_ring = false;
 	return n->naxes ? val_guard(c, inside, v, val_const(c, DT_I32, 0)) : v;
 }
 
+void add_values(struct lowering *c, const struct stask *s, const struct node *n, const struct shape2 *shape,
+	const struct num *inside, bool walks_ring, struct role_op *o)
+{
+	for (int d = 0; d < o->u.move.rank; d++)
+		if (n->index[d].value)
+			o->u.move.index[d].value = added_value(c, s, shape, index_value(&n->index[d]), inside, walks_ring);
+}
+
 void touch_added_values(struct lowering *c, const struct stask *s, const struct node *n)
 {
-	for (int i = 0; i < node_arity(n); i++) {
+	for (int i = op_arity(n->op); i < node_arity(n); i++) {
 		int buffer = buffer_of_node(c, s, n->arg[i]);
 
 		if (buffer != NONE)
@@ -146,10 +154,7 @@ static void load_elements(struct lowering *c, const struct kentry *x, const stru
 	o->u.move.run = lower_copy_width(c->k, x->task);
 	inside = walk_ring(c, s, r, &r->shape, o);
 	set_move(c, o, s, n, &r->shape, inside);
-	for (int d = 0; d < o->u.move.rank; d++)
-		if (n->index[d].value)
-			o->u.move.index[d].value = added_value(c, s, &r->shape, index_value(&n->index[d]),
-				inside);
+	add_values(c, s, n, &r->shape, inside, true, o);
 	if (o->u.move.run * dtype_bits(o->u.move.type) >= 32)
 		o->u.move.stride = find_stride(c, x, r, o);
 	else

@@ -366,11 +366,15 @@ NODISCARD enum err_code set_shared_carry(struct lowering *c, const struct kentry
 
 NODISCARD enum err_code select_load(struct lowering *c, const struct kentry *x, struct err *e);
 NODISCARD enum err_code select_store(struct lowering *c, const struct kentry *x, struct err *e);
-/* The value of `node` that is added to an index of a load: the element for the one at hand of a ring with that shape.
- * Where that is none of the tile (`inside`), it is 0: its address may be outside of the value's ring. */
+/* The value of `node` that is added to an index of a load or store: the element for the one at hand, of a value with that
+ * shape in registers or, if it walks over one, in a ring. Where that is none of the tile (`inside`), it is 0: its address may
+ * be outside of the value's ring. */
 const struct val *added_value(struct lowering *c, const struct stask *s, const struct shape2 *shape, int node,
-	const struct num *inside);
-/* Notes that load n of s reads the values that its indices add; before the operation that does. */
+	const struct num *inside, bool walks_ring);
+/* Sets the values that indices of n add, in the `move` operands of o. */
+void add_values(struct lowering *c, const struct stask *s, const struct node *n, const struct shape2 *shape,
+	const struct num *inside, bool walks_ring, struct role_op *o);
+/* Notes that load or store n of s reads the values that its indices add; before the operation that does. */
 void touch_added_values(struct lowering *c, const struct stask *s, const struct node *n);
 /* A load by the copy engine. */
 void select_boxes(struct lowering *c, const struct kentry *x, const struct ring *r, const struct node *n);

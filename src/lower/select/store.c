@@ -10,7 +10,10 @@ static bool can_store_vectors(const struct lowering *c, const struct node *n, co
 	const struct index_expr *last = &n->index[t->rank - 1];
 	int axis = shape->ncol ? shape->col[shape->ncol - 1] : NONE;
 
-	return f->packed && last->n == 1 && last->term[0].axis == axis && last->term[0].coef == 1 &&
+	for (int d = 0; d < t->rank && axis != NONE; d++)
+		if (index_value_has(c->p, &n->index[d], axis))
+			return false;
+	return !last->value && f->packed && last->n == 1 && last->term[0].axis == axis && last->term[0].coef == 1 &&
 		last->term[0].div == 1 && !last->term[0].mod && last->k % width == 0 &&
 		c->p->axes.v[axis].size % width == 0 && c->g->extents.tile[axis] % width == 0 &&
 		f->width % width == 0 && c->p->axes.v[t->dim[t->rank - 1]].size % width == 0;
@@ -52,8 +55,10 @@ static void store_fragment(struct lowering *c, const struct kentry *x, const str
 	if (width == ACCESS_ONE)
 		inside = NUM2(BOTH, one_holder_condition(c, f->kind), inside);
 	add_touch(c, TOUCH_READ, TOUCH_FRAG, buffer, from.version);
+	touch_added_values(c, s, n);
 	o = add_op(c, DO_STORE_THREADS);
 	set_move(c, o, s, n, shape, inside);
+	add_values(c, s, n, shape, inside, false, o);
 	o->u.move.from = from;
 	o->u.move.width = width;
 	o->u.move.value = value;
@@ -71,9 +76,11 @@ static void store_ring(struct lowering *c, const struct kentry *x, const struct 
 	struct role_op *o;
 
 	add_ring_touch(c, s, buffer);
+	touch_added_values(c, s, n);
 	o = add_op(c, DO_STORE_RING);
 	inside = walk_ring(c, s, r, &shape, o);
 	set_move(c, o, s, n, &shape, inside);
+	add_values(c, s, n, &shape, inside, true, o);
 	o->u.move.value = as_tensor_type(c, n, buffer, val_shared(c, t, t, o->u.move.address));
 }
 
