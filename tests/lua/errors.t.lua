@@ -356,6 +356,7 @@ local examples <const> = {
   flash_decoding = {{b = 1, h = 2, n = 16, d = 16}, "hkv", "splits", "scale", "dtype"},
   gemm = {{m = 16, n = 16, k = 16}, "a", "b", "bias", "activation", "dtype", "out"},
   matmul_sum = {{m = 16, n = 16, k = 16}, "dtype", "out"},
+  attention_backward = {{b = 1, h = 2, m = 16, d = 16}, "n", "hkv", "causal", "scale", "dtype"},
   paged_decoding = {{b = 1, h = 2, n = 16, d = 16}, "hkv", "page", "pages", "splits", "scale", "dtype"},
 }
 is(table.concat(sorted(examples), " "), (tostring(mr.examples):gsub("^examples\n  ", "")
@@ -379,7 +380,7 @@ for name, case in ordered(examples) do
   end
   ok(#failures == 0, "wrong sizes and options of " .. name, table.unpack(failures, 1, 5))
   is(table.concat(accepted, ", "), name == "flash_attention" and "softcap = 1e+300, scale = 1e+300"
-    or (name == "flash_decoding" or name == "paged_decoding") and "scale = 1e+300" or "", "  none is accepted")
+    or (name == "flash_decoding" or name == "paged_decoding" or name == "attention_backward") and "scale = 1e+300" or "", "  none is accepted")
 end
 bad("mr.examples.flash_attention{b = 1, h = 1, m = 4, d = 4, scale = 'x'}",
   "flash_attention: scale must be a number, got 'x'")

@@ -156,6 +156,41 @@ local function flash_attention(z, t)
   return O
 end
 
+-- The gradients of an attention whose sums have the logarithms L, whatever these are: three lists.
+local function attention_gradients(z, t)
+  local n, hkv, scale = z.n or z.m, z.hkv or z.h, z.scale or 1 / sqrt(z.d)
+  local Q, O, dO = view(t.Q, z.b, z.h, z.m, z.d), view(t.O, z.b, z.h, z.m, z.d), view(t.dO, z.b, z.h, z.m, z.d)
+  local K, V, L = view(t.K, z.b, hkv, n, z.d), view(t.V, z.b, hkv, n, z.d), view(t.L, z.b, z.h, z.m)
+  local dQ, dK, dV = {}, {}, {}
+  for i = 1, z.b * z.h * z.m * z.d do dQ[i] = 0.0 end
+  for i = 1, z.b * hkv * n * z.d do dK[i], dV[i] = 0.0, 0.0 end
+  local function dot(x, y)
+    local s = 0
+    for i = 0, z.d - 1 do s = s + x(i) * y(i) end
+    return s
+  end
+  for b = 0, z.b - 1 do
+    for h = 0, z.h - 1 do
+      local head = h // (z.h // hkv)
+      for i = 0, z.m - 1 do
+        local function q(x) return Q(b, h, i, x) end
+        local function g(x) return dO(b, h, i, x) end
+        local delta = dot(g, function(x) return O(b, h, i, x) end)
+        for j = 0, z.causal and i + n - z.m or n - 1 do
+          local function k(x) return K(b, head, j, x) end
+          local w = exp(dot(q, k) * scale - L(b, h, i))
+          local ds = w * (dot(g, function(x) return V(b, head, j, x) end) - delta) * scale
+          for x = 0, z.d - 1 do
+            local of_q, of_k = ((b * z.h + h) * z.m + i) * z.d + x + 1, ((b * hkv + head) * n + j) * z.d + x + 1
+            dQ[of_q], dK[of_k], dV[of_k] = dQ[of_q] + ds * k(x), dK[of_k] + ds * q(x), dV[of_k] + w * g(x)
+          end
+        end
+      end
+    end
+  end
+  return dQ, dK, dV
+end
+
 local function paged_decoding(z, t)
   local hkv, scale, page = z.hkv or z.h, z.scale or 1 / sqrt(z.d), z.page or 16
   local pages = z.pages or z.b * z.n // page
@@ -302,7 +337,7 @@ end
 local formulas = {
   matmul_sum = {matmul_sum, "S"}, gemm = {gemm, "C"},
   flash_attention = {flash_attention, "O"}, flash_decoding = {flash_decoding, "O"},
-  paged_decoding = {paged_decoding, "O"},
+  paged_decoding = {paged_decoding, "O"}, attention_backward = {attention_gradients, "dQ"},
   chunk_state = {chunk_state, "states"}, chunk_scan = {chunk_scan, "out"},
   dequant_gemm = {dequant_gemm, "C"}, conv2d = {conv2d, "Y"},
 }
@@ -359,6 +394,16 @@ each("flash_decoding", {
 -- Splits without a key: 5 keys in 4 parts of 2, and fewer keys than parts.
 each("flash_decoding", {{b = 1, h = 2, n = 5, d = 4}, {b = 1, h = 2, n = 1, d = 4}},
   {{splits = 4}, {}}, {{key = 1}})
+
+local backward_options <const> = {{}, {causal = true}, {hkv = 1, causal = true}, {n = 21, hkv = 2, scale = 0.4}, {n = 24, causal = true}}
+for i, output in ipairs{"dQ", "dK", "dV"} do
+  for _, z in ipairs{{b = 1, h = 2, m = 3, d = 4}, {b = 2, h = 4, m = 20, d = 9}} do
+    for _, o in ipairs(backward_options) do
+      check("attention_backward", with(z, o), output, function(...) return (select(i, attention_gradients(...))) end,
+        {{m = 16, n = 8}, {m = 5, n = 32, d = 4}})
+    end
+  end
+end
 
 -- Random tables name pages that there are, random lengths are beyond both ends; then some of each are others.
 local paged_sizes <const> = {{b = 1, h = 4, n = 16, d = 4}, {b = 3, h = 4, n = 64, d = 16}, {b = 2, h = 4, n = 112, d = 19}}
@@ -432,6 +477,7 @@ for name, sizes in pairs {
   flash_attention = {b = 1, h = 2, m = 40, d = 32, causal = true},
   flash_decoding = {b = 1, h = 4, hkv = 2, n = 100, d = 32},
   paged_decoding = {b = 8, h = 4, hkv = 2, n = 96, d = 32},
+  attention_backward = {b = 1, h = 2, m = 40, d = 32, causal = true},
   chunk_state = ssd_sizes[2], chunk_scan = ssd_sizes[2],
   dequant_gemm = {m = 16, n = 40, k = 256},
   conv2d = {n = 1, c = 16, h = 8, w = 8, k = 8, r = 3, s = 3},
@@ -460,6 +506,8 @@ for _, case in ipairs {
   {"paged_decoding", {b = 1, h = 1, n = 16, d = 4, page = "x"}, "size of axis 'page' must be"},
   {"paged_decoding", {b = 1, h = 1, n = 16, d = 4, pages = 0}, "size of axis 'pages' must be"},
   {"paged_decoding", {b = 1, h = 1, n = 16, d = 4, scale = -1}, "scale must be positive"},
+  {"attention_backward", {b = 1, h = 3, hkv = 2, m = 4, d = 4}, "hkv must divide h"},
+  {"attention_backward", {b = 1, h = 1, m = 4, d = 4, scale = 0}, "scale must be positive"},
   {"chunk_state", {b = 1, s = 4, h = 3, g = 2, p = 4, n = 4}, "g must divide h"},
   {"chunk_scan", {b = 1, s = 4, h = 3, g = 2, p = 4, n = 4}, "g must divide h"},
   {"chunk_state", {b = 1, s = 4, h = 1, p = 4, n = 4, chunk = 0}, "chunk must be at least 1"},

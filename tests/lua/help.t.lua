@@ -189,7 +189,7 @@ ok(shown:find("from= is an option of", 1, true) and shown:find("timeline:print",
 first "swizzle"
 ok(shown:find "swizzle of shared%s+memory", "swizzle has two meanings", shown)
 ok(first "relu" ~= nil, "how to write relu is found")
-ok(first "bank conflict" == nil, "what nobody has a word for is not found")
+ok(first "gradient checkpointing" == nil, "what nobody has a word for is not found")
 is(first "PLANS", "Plans: lanes, order, waits, rings, splits; check, edits, scripts",
   "a part of the list by its title, a line for each topic")
 for line in shown:gmatch "[^\n]+" do

@@ -21,6 +21,8 @@ local programs = {
   flash_decoding = {tile = {n = 64, key = 128},
     {b = 1, h = 64, hkv = 1, n = 256, d = 64, splits = 2}, {b = 1, h = 16, hkv = 2, n = 512, d = 64, splits = 4},
     {b = 1, h = 8, hkv = 1, n = 328, d = 64, splits = 2}},
+  attention_backward = {tile = {m = 64, n = 64, g = 1},
+    {b = 1, h = 2, m = 128, d = 64}, {b = 1, h = 2, hkv = 1, m = 100, d = 64, causal = true}, {b = 1, h = 1, m = 64, n = 128, d = 128}},
   paged_decoding = {tile = {n = 64, key = 64},
     {b = 1, h = 64, hkv = 1, n = 256, d = 64, splits = 2}, {b = 2, h = 16, hkv = 2, n = 512, d = 64, splits = 4},
     {b = 2, h = 8, hkv = 1, n = 208, d = 64, splits = 2}},
@@ -94,5 +96,5 @@ for _, name in ipairs(names) do
     end
   end
 end
-tap.is(#names, 9, "nine programs are shipped")
+tap.is(#names, 10, "ten programs are shipped")
 tap.done_testing()
