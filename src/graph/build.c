@@ -348,8 +348,8 @@ static bool is_contracted_otherwise(const struct builder *b, const struct node *
 }
 
 /* Let sTask `s` read `node`, made by another task: its own slice if both are split alike; otherwise all slices, or one
- * if all slices make the same. What other threads made must be in shared memory, and so must indices of a load or store, whose
- * threads take elements in an order of their own. If a product reads it, `product` is that, and `operand` says as which
+ * if all slices make the same. What other threads made must be in shared memory, and so must indices of a load or store,
+ * whose threads take elements in an order of their own. If a product reads it, `product` is that, and `operand` says as which
  * of its operands. */
 static void read_value(struct builder *b, int stask, int node, const struct node *product, int operand)
 {

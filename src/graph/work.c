@@ -6,8 +6,8 @@
 
 #include "target/target.h"
 
-/* How many elements of a load or store by values lie one behind the other in its tensor: along the last dimension, if its index
- * has no value. */
+/* How many elements of a load or store by values lie one behind the other in its tensor: along the last dimension, if its
+ * index has no value. */
 static int64_t gathered_run(const struct builder *b, const struct stask *s, const struct node *n, int node)
 {
 	const struct tensor *t = &b->p->tensors.v[n->ref];

@@ -8,7 +8,8 @@ enum {
 	FLAG_BYTES = 1024,		/* reserved for mbarriers: 128 of 8 bytes, generously */
 };
 
-/* What slots take beyond their bytes in a kernel, which aligns them: much, where tables of indices have many versions. */
+/* What slots take beyond their bytes in a kernel, which aligns them: much, where tables of indices have many
+ * versions. */
 static int64_t between_slots(const struct plan *p, int phase)
 {
 	int64_t bytes = 0, align = target_of(p->device)->shared.align;

@@ -171,7 +171,8 @@ static double index_instructions(const struct role_op *o)
 	double n = num_instructions(o->u.move.inside);
 
 	for (int d = 0; d < o->u.move.rank; d++)
-		n += num_instructions(o->u.move.index[d].at) + DIMENSION + (o->u.move.index[d].value ? DIMENSION + ACCESS : 0);
+		n += num_instructions(o->u.move.index[d].at) + DIMENSION +
+			(o->u.move.index[d].value ? DIMENSION + ACCESS : 0);
 	return n;
 }
 

@@ -40,8 +40,8 @@ struct index_expr index_of_value(int node)
 
 static enum err_code check_no_value(const struct index_expr *x, struct err *e)
 {
-	return x->value ? err_set(e, ERR_INPUT, NOWHERE, "an index is the sum of a value and an expression of axes; compute "
-		"the value itself first, as in (table * 16)") : OK;
+	return x->value ? err_set(e, ERR_INPUT, NOWHERE, "an index is the sum of a value and an expression of axes; "
+		"compute the value itself first, as in (table * 16)") : OK;
 }
 
 static enum err_code add_term(struct index_expr *x, const struct index_term *t, struct err *e)

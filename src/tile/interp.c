@@ -17,8 +17,8 @@ struct run {
 	struct arena *arena;
 	struct value *node, *carry;
 	struct axis_ranges at;		/* the present tile */
-	/* by tensor: 1 + the number of the element that was stored there, at an index that is a value, 0: none was; NULL:
-	 * there is no such store */
+	/* by tensor: 1 + the number of the element that was stored there, at an index that is a value, 0: none was;
+	 * NULL: there is no such store */
 	uint64_t **written;
 	const struct node *twice;	/* a store of two elements at one index; NULL */
 };
@@ -186,8 +186,8 @@ static void eval_load(struct run *r, const struct node *n, struct value *out)
 	} while (access_next(&w));
 }
 
-/* Which of two elements stays that are stored at one index is not defined. In a sample, whose tensors are too short for all
- * indices to differ, it is NaN. */
+/* Which of two elements stays that are stored at one index is not defined. In a sample, whose tensors are too short for
+ * all indices to differ, it is NaN. */
 static void note_written(struct run *r, const struct node *n, int64_t at, uint64_t number)
 {
 	uint64_t *written = has_index_values(n) && !n->adds ? r->written[n->ref] : NULL;
@@ -504,8 +504,8 @@ static enum err_code run_body(struct run *r, int phase, int loop, struct err *e)
 			eval_node(r, r->p->tasks.v[body.v[i].id].nodes.v[k]);
 		arena_reset(r->arena, mark);
 		if (r->twice)
-			return err_set(e, ERR_INPUT, r->twice->loc, "'%s' stores two elements at one index of '%s', and which of "
-				"them stays is not defined; give them different indices, or add them up with add",
+			return err_set(e, ERR_INPUT, r->twice->loc, "'%s' stores two elements at one index of '%s', and "
+				"which of them stays is not defined; give them different indices, or add them up with add",
 				r->p->tasks.v[r->twice->task].name, r->p->tensors.v[r->twice->ref].name);
 	}
 	probe_carries(r, phase, loop);

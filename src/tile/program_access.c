@@ -30,8 +30,8 @@ enum err_code check_index_type(const struct program *p, const struct tensor *t, 
 {
 	enum dtype type = node_at(p, value)->type;
 
-	return type == DT_I32 ? OK : err_set(e, ERR_INPUT, loc, "%s, an index of dimension '%s' of '%s', is %s; an index "
-		"is i32: %s", value_phrase(p, value).s, p->axes.v[t->dim[d]].name, t->name, dtype_name(type),
+	return type == DT_I32 ? OK : err_set(e, ERR_INPUT, loc, "%s, an index of dimension '%s' of '%s', is %s; an "
+		"index is i32: %s", value_phrase(p, value).s, p->axes.v[t->dim[d]].name, t->name, dtype_name(type),
 		type == DT_BOOL ? "choose between two with where" : "cast it with :to \"i32\"");
 }
 

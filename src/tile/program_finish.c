@@ -194,7 +194,8 @@ static enum err_code check_index_types(const struct program *p, const struct liv
 
 		for (int d = 0; l->node[i] && has_index_values(n) && d < p->tensors.v[n->ref].rank; d++)
 			if (n->index[d].value)
-				TRY(check_index_type(p, &p->tensors.v[n->ref], d, index_value(&n->index[d]), n->loc, e));
+				TRY(check_index_type(p, &p->tensors.v[n->ref], d, index_value(&n->index[d]), n->loc,
+					e));
 	}
 	return OK;
 }

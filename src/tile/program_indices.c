@@ -1,5 +1,5 @@
-/* The numbers that integers of a program should be below so that loads whose indices they make stay inside their tensors:
- * backward from each such index to what it is computed from. Random inputs are made so. */
+/* The numbers that integers of a program should be below so that loads whose indices they make stay inside their
+ * tensors: backward from each such index to what it is computed from. Random inputs are made so. */
 #include "tile/program_build.h"
 
 enum { PASSES = 4 };			/* backward, as one carry may follow from another */

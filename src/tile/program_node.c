@@ -176,8 +176,8 @@ static enum err_code build_store(struct program *p, const char *name, int tensor
 		TRY(check_addable(p, tensor, loc, e));
 	TRY(check_access(p, t, index, loc, &x, e));
 	if (x.nvalues > LEN(n.arg) - 1)
-		return err_set(e, ERR_LIMIT, loc, "'%s' is %s at indices of more than %d values; let one value give several "
-			"of them, or reshape the tensor", t->name, adds ? "added to" : "stored", LEN(n.arg) - 1);
+		return err_set(e, ERR_LIMIT, loc, "'%s' is %s at indices of more than %d values; let one value give "
+			"several of them, or reshape the tensor", t->name, adds ? "added to" : "stored", LEN(n.arg) - 1);
 	if (!same_axes(v->naxes, v->axis, x.naxes, x.axis))
 		return err_set(e, ERR_INPUT, loc, "a value over %s cannot be %s to '%s', which is indexed by %s; "
 			"reduce or broadcast it to the same axes", axes_phrase(p, v->naxes, v->axis).s, adds ? "added" : "stored",

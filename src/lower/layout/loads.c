@@ -156,8 +156,8 @@ bool lower_rows_aligned(const struct kernel *k, const struct buffer *b, int merg
 
 enum { VALUE_DEPTH = 6 };		/* nodes one behind the other that are looked at */
 
-/* Neighbours along the axis for which the node's value is the same, from multiples of that number on: 16, if it is loaded
- * by n // 16. 0: all of them. */
+/* Neighbours along the axis for which the node's value is the same, from multiples of that number on: 16, if it is
+ * loaded by n // 16. 0: all of them. */
 static int64_t constant_run(const struct program *p, int node, int axis, int depth)
 {
 	const struct node *n = &p->nodes.v[node];
@@ -197,8 +197,8 @@ static bool add_row_term(const struct kernel *k, const struct buffer *b, const s
 	return t->div > 1 || t->coef == 1;
 }
 
-/* Loads whose indices are values: the engine can bring boxes of as many rows as all values are the same for, if the other
- * dimensions advance by one element with each row of the box. *run: rows of a box; 0: all of the tile. */
+/* Loads whose indices are values: the engine can bring boxes of as many rows as all values are the same for, if the
+ * other dimensions advance by one element with each row of the box. *run: rows of a box; 0: all of the tile. */
 static bool goes_in_row_boxes(const struct kernel *k, const struct buffer *b, const struct shape2 *s, int64_t *run)
 {
 	const struct program *p = k->plan->graph->program;
@@ -211,8 +211,8 @@ static bool goes_in_row_boxes(const struct kernel *k, const struct buffer *b, co
 	if (s->nrow > 1 || s->ncol > 1 || last->value || (s->nrow && s->row_share[0] != 1))
 		return false;
 	for (int i = 0; i < last->n; i++)
-		if (ring_axis_extent(k, b, last->term[i].axis) > 1 && (last->term[i].coef != 1 || last->term[i].div != 1 ||
-		    last->term[i].mod || last->term[i].axis == r.axis))
+		if (ring_axis_extent(k, b, last->term[i].axis) > 1 && (last->term[i].coef != 1 ||
+		    last->term[i].div != 1 || last->term[i].mod || last->term[i].axis == r.axis))
 			return false;
 	for (int d = 0; d < rank - 1; d++) {
 		for (int i = 0; i < n->index[d].n; i++)

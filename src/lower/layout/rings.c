@@ -252,8 +252,8 @@ static void choose_panels(const struct kernel *k, struct ring *r, const struct b
 	r->box_rows = r->full_rows;
 	r->box_bytes = r->full_rows * r->panel_cols * bits / 8;
 	/* zeros that follow a contracted axis of one element are in no box */
-	r->engine = r->engine && (r->run ? r->full_rows == r->shape.rows : r->full_rows <= l->box_rows) && (r->swizzle || r->cols <= l->box_cols) &&
-		r->panel_cols <= most && (r->shape.nrow == 1 || r->full_rows == r->shape.rows);
+	r->engine = r->engine && (r->run ? r->full_rows == r->shape.rows : r->full_rows <= l->box_rows) &&
+		(r->swizzle || r->cols <= l->box_cols) && r->panel_cols <= most && (r->shape.nrow == 1 || r->full_rows == r->shape.rows);
 }
 
 /* A ring of one slice of a computed value: the shape was that of the full value. */

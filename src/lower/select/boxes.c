@@ -36,7 +36,8 @@ int tensor_map(struct lowering *c, const struct stask *s, const struct node *n, 
 		m.box[d] = d ? 1 : cols;
 		for (int k = 0; k < x->n && d; k++)
 			for (int i = 0; i < b->naxes; i++)
-				if (b->axis[i] == x->term[k].axis && x->term[k].div == 1 && ints_hold(v->row, v->nrow, b->axis[i]))
+				if (b->axis[i] == x->term[k].axis && x->term[k].div == 1 && ints_hold(v->row, v->nrow,
+				    b->axis[i]))
 					m.box[d] = v->nrow == 1 ? rows : b->extent[i];
 	}
 	return map_number(c, &m);

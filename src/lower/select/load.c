@@ -52,7 +52,8 @@ void add_values(struct lowering *c, const struct stask *s, const struct node *n,
 {
 	for (int d = 0; d < o->u.move.rank; d++)
 		if (n->index[d].value)
-			o->u.move.index[d].value = added_value(c, s, shape, index_value(&n->index[d]), inside, walks_ring);
+			o->u.move.index[d].value = added_value(c, s, shape, index_value(&n->index[d]), inside,
+				walks_ring);
 }
 
 void touch_added_values(struct lowering *c, const struct stask *s, const struct node *n)
