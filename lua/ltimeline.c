@@ -52,6 +52,20 @@ struct timeline **timeline_box(lua_State *L, int owner)
 	return &held->timeline;
 }
 
+/* A window is for the picture: all of the plan is simulated. */
+static void refuse_window(lua_State *L)
+{
+	static const char *const names[] = { "from", "to" };
+
+	for (size_t i = 0; i < LEN(names) && lua_istable(L, 2); i++) {
+		lua_pushstring(L, names[i]);
+		if (lua_rawget(L, 2) != LUA_TNIL)
+			throw_msg(L, "simulate: unknown option '%s' (known: events); for a window of the timeline use "
+				"tl:print{from=, to=}", names[i]);
+		lua_pop(L, 1);
+	}
+}
+
 /* plan:simulate([{events=}]) */
 int plan_simulate_l(lua_State *L)
 {
@@ -63,6 +77,7 @@ int plan_simulate_l(lua_State *L)
 	struct err e;
 
 	lua_settop(L, 2);
+	refuse_window(L);
 	OPTIONS_CHECK(L, 2, "simulate", "events");
 	option_integer(L, 2, "simulate", "events", 0, 1 << 30, &o.keep);
 	hold_finalizers(L);

@@ -872,6 +872,7 @@ bad("plan:propagate{m = 0}",
 bad("plan:split('m', 2); plan:propagate{m = 33}",
   "'mma' cannot be split 2 ways along 'm': its tile has 33 there")
 bad("plan:simulate{event = 1}", "simulate: unknown option 'event'; did you mean 'events'?")
+bad("plan:simulate{from = 1}", "simulate: unknown option 'from' (known: events); for a window of the timeline use tl:print{from=, to=}")
 bad("plan:simulate()", "simulate: the plan is not legal (5 problems; plan:check() lists them): " ..
   "missing_task: sTask 'load_a' is not in the plan; " ..
   'try plan:append("load_a", {seu="tma", lane="p0"})')
