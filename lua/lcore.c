@@ -42,7 +42,10 @@ static void plan_collection(struct host *h)
 	h->collect_at = used + more;
 }
 
-/* A restart makes Lua collect at once, however recent the last collection is. So tell it how much of the pause is left. */
+/* A restart makes Lua collect at once, however recent the last collection is. So tell it how much of the pause is left.
+ * The manual describes LUA_GCSTEP only for sizes above zero; of Lua 5.4 nothing it describes sets what may be allocated
+ * until the next step, as the pause counts from the end of a cycle only. If another Lua takes a negative size otherwise,
+ * it collects too often, which tests/lua/errors.t.lua finds, but nothing goes wrong. */
 static void end_hold(lua_State *L)
 {
 	struct host *h = host_of(L);
