@@ -44,7 +44,8 @@ local function missing_waits(list)
   local plan = count > 1 and copy_of(list)
   if not plan or plan:fill_waits() == 0 then return nil end
   local texts, n, statement = waits_text(plan, origin[list].plan)
-  return {location = first.location, code = "missing_wait", hint = statement or "plan:fill_waits()",
+  return {of = first, location = first.location, code = "missing_wait", hint = statement or "plan:fill_waits()", task = first.task,
+    other = first.other,
     message = ("%d dependences are not kept, and %d wait%s them: %s. The first one: %s"):format(count, n,
       n == 1 and " keeps" or "s keep", texts, first.message)}
 end
@@ -58,6 +59,7 @@ function repairs.is_too_large(p)
 end
 
 -- The problems in fewer: all missing waits as one, and those that one hint repairs; first that the tile is too large, if it is.
+-- A problem that is not as it was in the list has the one that it begins with in `of`.
 function repairs.grouped(list)
   local shown, alike, group = {}, {}, missing_waits(list)
   for _, p in ipairs(list) do
@@ -75,7 +77,7 @@ function repairs.grouped(list)
   end
   for i, s in ipairs(shown) do
     local p = s.of
-    shown[i] = s.count == 0 and p or {location = p.location, code = p.code, hint = p.hint, task = p.task,
+    shown[i] = s.count == 0 and p or {of = p.of or p, location = p.location, code = p.code, hint = p.hint, task = p.task, other = p.other,
       message = ("%s, and so on: %d more are repaired alike"):format(p.message, s.count)}
   end
   local first = {}
@@ -101,7 +103,8 @@ function repairs.shown(list)
     local plan = first == nil and needs_more(p, shown) and copy_of(list)
     if plan then first = require("millrace.suggest").suggest(plan)[1] or false end
     if first and first.seconds and needs_more(p, shown) then
-      shown[i] = {location = p.location, code = p.code, message = p.message, task = p.task, hint = first.text}
+      shown[i] = {of = p.of or p, location = p.location, code = p.code, message = p.message, task = p.task, other = p.other,
+        hint = first.text}
     end
   end
   if from then from.shown = shown end

@@ -5,6 +5,7 @@
 
 local draft = require "millrace.draft"
 local json = require "millrace.json"
+local repairs = require "millrace.repairs"
 local rpc = require "millrace.rpc"
 local schema = require "millrace.schema"
 local object, list, map, text, integer, number, flag = schema.object, schema.list, schema.map, schema.text, schema.integer,
@@ -74,7 +75,7 @@ results.check_schema = object{{"plan", maybe_text}, {"legal", flag "true: no exe
 
 function results.check(id, plan)
   local legal, problems = plan:check()
-  return {plan = id, legal = legal, problems = problems_of(problems), notes = problems_of(problems.notes)}
+  return {plan = id, legal = legal, problems = problems_of(repairs.shown(problems)), notes = problems_of(problems.notes)}
 end
 
 ---- programs, graphs, plans --------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 local core = require "millrace.core"
 local draft = require "millrace.draft"
 local options = require "millrace.options"
+local repairs = require "millrace.repairs"
 local script = require "millrace.script"
 local raise, show, entry, expect = core.raise, core.show, core.entry, core.expect
 
@@ -110,6 +111,18 @@ local function repair(plan)
   return ("no change that was tried makes the plan legal: %s%s"):format(p.message, p.hint and "; what would: " .. p.hint or ""), false
 end
 
+-- The problems as check() shows them: for each a line with the number of the problem that it begins with, its message and its hint,
+-- with tabs.
+local function problem_texts(plan)
+  local _, list = plan:check()
+  local number, lines = {}, {}
+  for i, p in ipairs(list) do number[p] = i end
+  for i, p in ipairs(repairs.shown(list)) do
+    lines[i] = ("%d\t%s\t%s\n"):format(number[p.of or p], p.message, p.hint or "")
+  end
+  return table.concat(lines)
+end
+
 -- Options of core.explore for a plan.
 local function of_plan(plan)
   local found
@@ -123,6 +136,7 @@ local function of_plan(plan)
       return ""
     end,
     repair = function() return repair(plan) end,
+    problems = function() return problem_texts(plan) end,
     path = function() return plan.path or free_path(plan) end,
     asks = function(path)
       local why, exists = script.obstacle(plan, path)

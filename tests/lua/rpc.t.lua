@@ -3,6 +3,7 @@ local mr = require "millrace"
 local json = require "millrace.json"
 local loader = require "millrace.loader"
 local methods = require "millrace.methods"
+local repairs = require "millrace.repairs"
 local rpc = require "millrace.rpc"
 local session = require "millrace.session"
 local here = arg[0]:match "^(.*/)" or "./"
@@ -120,7 +121,8 @@ got = ask("plan", {program = "program 1", tile = TILE, device = "h200"})
 local empty = mr.plan(graph, mr.device "h200")
 is(got.script, empty:script(), "plan: an empty one")
 local legal, problems = empty:check()
-ok(got.plan == "plan 1" and got.legal == legal and same_problems(got.problems, problems), "  with its id and its problems")
+ok(got.plan == "plan 1" and got.legal == legal and same_problems(got.problems, repairs.shown(problems)),
+  "  with its id and its problems, as check() shows them")
 
 local id, edits = "plan 1", 0
 while edits < 25 do                                     -- do what the repairs say
@@ -146,7 +148,13 @@ copy:buffers{a = 3}
 ok(got.plan.script == copy:script() and got.diff == plan:diff(copy).text, "edit: statements")
 local broken = got.plan.plan
 _, problems = made(got.plan):check()
-ok(not got.plan.legal and same_problems(got.plan.problems, problems), "  the problems of the edited plan")
+ok(not got.plan.legal and same_problems(got.plan.problems, repairs.shown(problems)), "  the problems of the edited plan")
+do
+  local several = ask("edit", {plan = "attention_pingpong",
+    edits = 'plan:unwait("mma_qk.0", "load_k")\nplan:unwait("load_v", "mma_pv.1")'}).plan.problems
+  ok(#several == 1 and several[1].repair == "plan:fill_waits()" and several[1].task ~= null, "  waits that are missing are one problem",
+    #several)
+end
 is(got.plan.script:match(("[^\n]*\n"):rep(got.plan.problems[1].location.line - 1) .. "([^\n]*)"),
   'plan:append("mma.0", {seu="tensor", lane="c0"})',
   "  whose locations are lines of its script")

@@ -144,6 +144,20 @@ core.explore = explore
 like(saved[1], '^mr%.load_plan%(".*saved0%.lua", program%)$', "a plan of one's own program is loaded with the program")
 like(saved[2], '^mr%.load_plan ".*saved1%.lua"$', "  one of a shipped program without")
 
+-- What the explorer's problems show.
+do
+  local two, shown = mr.load_plan "attention_pingpong", nil
+  two:unwait("mma_qk.0", "load_k")
+  two:unwait("load_v", "mma_pv.1")
+  core.explore = function(o)
+    shown = o.problems()
+    return false
+  end
+  two:show()
+  core.explore = explore
+  like(shown, "^1\t2 dependences are not kept[^\n]*\tplan:fill_waits%(%)\n$", "the explorer shows problems as check() does")
+end
+
 ---- a plan is data ------------------------------------------------------------------------------------
 
 local victim = write(at "victim.txt", "precious")

@@ -271,6 +271,13 @@ static void test_compare(void)
 	scene_close(&s);
 }
 
+/* What the Lua side would say of two missing waits: one problem, which begins with the second. */
+static const char *one_problem(struct model *m)
+{
+	(void)m;
+	return "2\t2 dependences are not kept\tplan:fill_waits()\n";
+}
+
 static void test_problems(void)
 {
 	struct scene s;
@@ -286,6 +293,11 @@ static void test_problems(void)
 	act(&s, ACT_GO);
 	is_int(s.m.go, VIEW_plan, "Enter leads to the plan");
 	shake(&s, "problems at any size");
+	s.m.calls.problems = one_problem;
+	scene_look(&s, &view_problems);
+	edit(&s, "local p = ...; p:buffers{k=3}");
+	picture(&s, "as check() shows them", 100, 12);
+	s.m.calls.problems = NULL;
 	scene_look(&s, &view_problems);
 	edit(&s, "local p = ...; p:buffers{k=8}; p:fill_waits()");
 	picture(&s, "too much memory", 80, 40);

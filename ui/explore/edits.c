@@ -479,6 +479,41 @@ bool model_try_changes(struct model *m)
 	return true;
 }
 
+/* What is shown of a problem keeps all that the picture of the problem needs. */
+static void read_problems(struct state *s, const char *text)
+{
+	while (*text) {
+		int number = atoi(next_text(&s->arena, &text, "\t"));
+		const char *message = next_text(&s->arena, &text, "\t"), *hint = next_text(&s->arena, &text, "\n");
+		struct problem *x;
+
+		if (number < 1 || number > s->problems.v.n)
+			continue;
+		x = VEC_ADD(&s->arena, &s->shown.v);
+		*x = s->problems.v.v[number - 1];
+		x->message = message;
+		x->hint = hint;
+	}
+}
+
+const struct problems *model_problems(struct model *m)
+{
+	struct state *s = m->now;
+	const char *text = NULL;
+
+	if (s->shown_made)
+		return &s->shown;
+	s->shown_made = true;
+	s->shown.notes = s->problems.notes;
+	if (m->history && s->problems.v.n && m->calls.problems)
+		text = m->calls.problems(m);
+	if (text)
+		read_problems(s, text);
+	if (!s->shown.v.n)
+		s->shown.v = s->problems.v;
+	return &s->shown;
+}
+
 void model_apply(struct model *m, int change)
 {
 	if (m->calls.apply && m->calls.apply(m, arena_strf(&m->frame, "%d", change + 1)))

@@ -116,6 +116,11 @@ static const char *repair(struct model *m, bool *changed)
 	return call_text(m, "repair", NULL, changed);
 }
 
+static const char *problems(struct model *m)
+{
+	return call_text(m, "problems", NULL, NULL);
+}
+
 static const char *path_of(struct model *m)
 {
 	return call_text(m, "path", NULL, NULL);
@@ -234,7 +239,7 @@ static int first_view(lua_State *L, int options)
 }
 
 /* core.explore{plan=, timeline=, plan_of_timeline=, graph=, base=, plan_of_base=, measured=, title=, name=, base_name=, view=,
- * changes=f, apply=f, repair=f, path=f, asks=f, save=f, overwrite=f, measure=f, improve=f} -> edited, interrupted
+ * changes=f, apply=f, repair=f, problems=f, path=f, asks=f, save=f, overwrite=f, measure=f, improve=f} -> edited, interrupted
  * Shows the explorer until the user leaves. Returns whether the plan was edited, and whether Ctrl-C ended it. Without a
  * terminal it returns nothing; with one that cannot be used, nil and the reason. */
 static int explore_l(lua_State *L)
@@ -258,7 +263,7 @@ static int explore_l(lua_State *L)
 	model_init(m, &h->mem);
 	m->interrupted = &h->interrupted;
 	m->stop = stop_of(h);
-	m->calls = (struct model_calls){ s, changes, apply, repair, path_of, asks, save, measure, improve };
+	m->calls = (struct model_calls){ s, changes, apply, repair, problems, path_of, asks, save, measure, improve };
 	lua_getfield(L, 1, "title");
 	m->title = luaL_optstring(L, -1, "");
 	lua_getfield(L, 1, "base_name");

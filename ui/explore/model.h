@@ -33,6 +33,8 @@ struct state {
 	bool legal;
 	bool model_only;		/* no kernels are generated for the device */
 	struct problems problems;
+	struct problems shown;		/* as plan:check() shows them: in fewer, with statements as hints; by model_problems */
+	bool shown_made;
 	struct usage usage;
 	const char *unchecked;		/* why it could not be checked; NULL */
 	const char *script;		/* statements of the plan; "" */
@@ -81,6 +83,9 @@ struct model_calls {
 	/* Make the plan legal, as one edit, by the changes that come first, and return them; if they cannot, *changed is false
 	 * and it says what would. In m->frame; NULL if it failed. */
 	const char *(*repair)(struct model *m, bool *changed);
+	/* The problems of the plan as plan:check() shows them: for each a line with the number of the problem that it begins
+	 * with, from 1, its message and its hint, with tabs between them. In m->frame; NULL if it failed. */
+	const char *(*problems)(struct model *m);
 	/* A path to propose for the plan, in m->frame; NULL if it failed. */
 	const char *(*path)(struct model *m);
 	/* "exists, and is not the file of this plan": why to ask before the plan is saved there; "": no need to. In
@@ -158,6 +163,10 @@ void state_free(struct state *s);	/* NULL is fine */
 const char *state_kernel_text(struct model *m, struct state *s);
 /* The source code for the plan's device, in m->frame. */
 const char *model_source_text(struct model *m);
+
+/* The problems and notes of `now` as plan:check() shows them, if the Lua side says so, else as they were found. Cached in
+ * the state. */
+const struct problems *model_problems(struct model *m);
 
 /* "legal; 384 of 1,024 threads, ...": what the plan takes of an EU; "" if it is not known. In m->frame. */
 const char *model_usage_text(struct model *m);

@@ -14,14 +14,16 @@ struct own {
 	int at;				/* selected problem; notes follow problems */
 };
 
-static int count(const struct model *m)
+static int count(struct model *m)
 {
-	return m->now->problems.v.n + m->now->problems.notes.n;
+	const struct problems *p = model_problems(m);
+
+	return p->v.n + p->notes.n;
 }
 
-static const struct problem *problem_at(const struct model *m, int i)
+static const struct problem *problem_at(struct model *m, int i)
 {
-	const struct problems *p = &m->now->problems;
+	const struct problems *p = model_problems(m);
 
 	return i < p->v.n ? &p->v.v[i] : i < count(m) ? &p->notes.v[i - p->v.n] : NULL;
 }
@@ -32,13 +34,13 @@ static const char *lacks(const struct model *m)
 		return "there is no plan";
 	if (!m->now->checked)
 		return m->now->unchecked ? m->now->unchecked : "the plan has not been checked";
-	return count(m) ? NULL : "the plan is legal: there are no problems";
+	return m->now->problems.v.n || m->now->problems.notes.n ? NULL : "the plan is legal: there are no problems";
 }
 
-static void put_problem(const struct model *m, int i, struct pen *pen)
+static void put_problem(struct model *m, int i, struct pen *pen)
 {
 	const struct problem *x = problem_at(m, i);
-	bool note = i >= m->now->problems.v.n;
+	bool note = i >= model_problems(m)->v.n;
 	const char *name = problem_name(x->code);
 
 	pen_puts(pen, note ? "note " : arena_strf(pen->arena, "%d ", i + 1), BOLD);
