@@ -33,7 +33,7 @@ void array_show_shape(char *buf, size_t size, int rank, const int64_t *dim)
 }
 
 /* "bf16 {64, 128}" */
-static void array_show(char *buf, size_t size, const struct array *a)
+void array_show(char *buf, size_t size, const struct array *a)
 {
 	size_t n = (size_t)snprintf(buf, size, "%s ", dtype_name(a->type));
 

@@ -248,6 +248,7 @@ struct array *check_array(lua_State *L, int idx, const char *what);
 void array_random(lua_State *L, struct array *a, uint64_t seed, const char *name, int64_t below, bool distinct);
 /* All elements as double, rounded to `as` on the way. */
 void array_read(lua_State *L, const struct array *a, enum dtype as, double *out);
+void array_show(char *buf, size_t size, const struct array *a);	/* "bf16 {512, 256}" */
 void array_show_shape(char *buf, size_t size, int rank, const int64_t *dim);
 
 /* lprogram.c */

@@ -68,7 +68,52 @@ RETURNS_TEXT(program_tostring, const struct program *, check_program(L, 1, "tost
 
 /* inputs ------------------------------------------------------------------ */
 
-/* bound:inputs{seed=1} -> name -> array of random values */
+#define INPUTS_CLASS "millrace.inputs"	/* the metatable of what bound:inputs returns, which is a plain table otherwise */
+
+/* Push the first name after `last` of the table at 1 (NULL: the first of all); false, and push nothing, at the end. */
+static bool push_next_name(lua_State *L, const char *last)
+{
+	const char *first = NULL;
+
+	for (lua_pushnil(L); lua_next(L, 1); lua_pop(L, 1)) {
+		const char *name = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : NULL;
+
+		if (name && (!last || strcmp(name, last) > 0) && (!first || strcmp(name, first) < 0))
+			first = name;
+	}
+	if (first)
+		lua_pushstring(L, first);
+	return first != NULL;
+}
+
+/* "A: bf16 {512, 256}", a line for each, by name; values that the user has put there by their types. */
+static int inputs_tostring_l(lua_State *L)
+{
+	const char *last = NULL;
+	char thing[160];
+
+	luaL_checktype(L, 1, LUA_TTABLE);
+	lua_settop(L, 1);
+	lua_pushliteral(L, "");
+	while (push_next_name(L, last)) {
+		const struct array *a;
+
+		last = lua_tostring(L, -1);
+		lua_pushvalue(L, -1);
+		lua_rawget(L, 1);
+		a = luaL_testudata(L, -1, ARRAY_CLASS);
+		if (a)
+			array_show(thing, sizeof(thing), a);
+		else
+			snprintf(thing, sizeof(thing), "%s", luaL_typename(L, -1));
+		lua_pushfstring(L, "%s%s%s: %s", lua_tostring(L, 2), *lua_tostring(L, 2) ? "\n" : "", last, thing);
+		lua_replace(L, 2);
+		lua_settop(L, 2);
+	}
+	return 1;
+}
+
+/* bound:inputs{seed=1} -> name -> array of random values; print shows names, types and shapes */
 static int program_inputs_l(lua_State *L)
 {
 	const struct program *p = check_program(L, 1, "inputs");
@@ -77,6 +122,11 @@ static int program_inputs_l(lua_State *L)
 	OPTIONS_CHECK(L, 2, "inputs", "seed");
 	option_integer(L, 2, "inputs", "seed", INT64_MIN, INT64_MAX, &seed);
 	lua_newtable(L);
+	if (luaL_newmetatable(L, INPUTS_CLASS)) {
+		lua_pushcfunction(L, inputs_tostring_l);
+		lua_setfield(L, -2, "__tostring");
+	}
+	lua_setmetatable(L, -2);
 	for (int i = 0; i < p->tensors.n; i++) {
 		const struct tensor *t = &p->tensors.v[i];
 

@@ -204,6 +204,13 @@ end)
 checked = kernel_of(makes{i = 16}, {i = 16}):check{}
 ok(checked.ok, "a kernel that makes NaN and infinities as the reference does agrees with it", tostring(checked))
 
+do
+  local given, names = mr.examples.gemm{m = 64, n = 32, k = 16}:inputs(), {}
+  is(tostring(given), "A: bf16 {64, 16}\nB: bf16 {32, 16}", "inputs are printed with names, types and shapes")
+  for name in pairs(given) do names[#names + 1] = name end
+  is(#names, 2, "  and hold nothing else")
+end
+
 ---- both references ---------------------------------------------------------------------------------
 
 bound = quant_gemm("both", "e4m3", function(a) return mr.tanh(a) end)(gemm_sizes)
