@@ -12,9 +12,9 @@ static const char kernel[] =
 	"\tfill_word state, int bits, int exponent, int mantissa, unsigned below, unsigned step)\n"
 	"{\n"
 	"\tstruct fill_type t = { bits, exponent, mantissa, below, step };\n"
-	"\tfill_word units = fill_units(t, n), step = (fill_word)gridDim.x * blockDim.x;\n"
+	"\tfill_word units = fill_units(t, n), threads = (fill_word)gridDim.x * blockDim.x;\n"
 	"\n"
-	"\tfor (fill_word i = (fill_word)blockIdx.x * blockDim.x + threadIdx.x; i < units; i += step)\n"
+	"\tfor (fill_word i = (fill_word)blockIdx.x * blockDim.x + threadIdx.x; i < units; i += threads)\n"
 	"\t\tfill_unit(t, data, n, state, i);\n"
 	"}\n";
 
