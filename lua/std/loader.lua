@@ -10,9 +10,10 @@ local loader = {}
 
 local allowed <const> = {"plan", "device", "examples", "bound", "load_plan"}
 
-local function forbidden(name)
+-- What is asked of mr. that a plan's file does not have.
+local function forbidden(mr, name)
   return membrane.refuse(("a plan's file is data and cannot use mr.%s: it has mr.%s, and nothing that runs, measures or writes%s"):format(
-    tostring(name), table.concat(allowed, ", mr."), type(name) == "string" and hint(name, allowed) or ""))
+    tostring(name), table.concat(allowed, ", mr."), type(name) == "string" and hint(name, allowed) or ""), mr[name] == nil)
 end
 
 ---- for which sizes -----------------------------------------------------------------------------
@@ -88,7 +89,7 @@ local function requires(own)
 end
 
 local function environment(mr, given)
-  return {assert = assert, ipairs = ipairs, pairs = pairs, require = requires(membrane.frozen(own_mr(mr, given, {}), forbidden))}
+  return {assert = assert, ipairs = ipairs, pairs = pairs, require = requires(membrane.frozen(own_mr(mr, given, {}), function(name) return forbidden(mr, name) end))}
 end
 
 -- For scripts that also make programs: with the tile language, and what of Lua only computes.
@@ -99,7 +100,7 @@ local function wide_environment(mr, given, made)
     made.program = true
     return membrane.outward(tile.program(name, body))
   end)
-  env.mr = membrane.frozen(own, forbidden)
+  env.mr = membrane.frozen(own, function(name) return forbidden(mr, name) end)
   env.require, env.print = requires(env.mr), function() end
   return setmetatable(env, {__metatable = false, __index = function(_, name)
     if rawget(_G, name) ~= nil then return membrane.refuse("a script that is only checked does not use " .. tostring(name)) end

@@ -6,7 +6,7 @@
 
 local core = require "millrace.core"
 local confine = require "millrace.confine"
-local raise, show, entry = core.raise, core.show, core.entry
+local raise, show, hint, entry = core.raise, core.show, core.hint, core.entry
 
 local membrane = {}
 
@@ -23,9 +23,10 @@ setmetatable(nothing, without)
 
 local lenient, refusal = false, nil
 
--- The file tries to do more than make a plan. Raises, or in membrane.leniently returns nothing.
-function membrane.refuse(message)
-  if not lenient then raise(message) end
+-- The file tries to do more than make a plan. Raises, or in membrane.leniently returns nothing; `unknown`: nobody has such a name,
+-- which is a mistake and nothing to be left out.
+function membrane.refuse(message, unknown)
+  if unknown or not lenient then raise(message) end
   refusal = refusal or message
   return nothing
 end
@@ -125,6 +126,13 @@ local function class(name, kind, methods, fields)
     __index = entry(function(self, key)
       if own[key] then return own[key] end
       if fields[key] then return outward(real[self][key]) end
+      if real[self][key] == nil then
+        local known = {}
+        for method in pairs(own) do known[#known + 1] = method end
+        for field in pairs(fields) do known[#known + 1] = field end
+        table.sort(known)
+        return membrane.refuse(("a %s has no %s%s"):format(kind, show(key), type(key) == "string" and hint(key, known) or ""), true)
+      end
       return membrane.refuse(("a plan's file is data and cannot use %s of a %s: it makes a plan and does nothing else"):format(
         show(key), kind))
     end),

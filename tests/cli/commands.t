@@ -73,6 +73,14 @@ t_ok 'and it has done nothing else' test ! -e touched
 t_cmd 'check of a script that needs what is not done' 1 "$MILLRACE" check early.lua
 t_like 'says up to where it is checked' "$(<"$T/out")" \
 	"^early\.lua:9: attempt to compare .* \(a plan's file is data and cannot use 'simulate' .*\); what comes before is checked$"
+"$MILLRACE" -e 'mr.load_plan("gemm_cooperative"):save "right.lua"'
+for name in 's/plan:buffers/plan:bufers/' 's/plan:grid/plan:gird/' 's/^return/mr.nope() return/'; do
+	sed "$name" right.lua >misspelt.lua
+	for command in check predict; do
+		t_cmd "$command of a plan with a misspelt name, $name" 2 "$MILLRACE" $command misspelt.lua
+		t_err '  says it at its line' '^misspelt\.lua:[0-9]+: .*(no .bufers.*buffers|no .gird.*grid|cannot use mr\.nope)'
+	done
+done
 echo 'x = = 1' >syntax.lua
 t_cmd 'check of what is no Lua' 2 "$MILLRACE" check syntax.lua scale.lua .
 t_err 'says where' 'syntax\.lua:1: unexpected symbol'
