@@ -7,13 +7,15 @@
  *
  * Errors of the terms add up. Where they are of conversions of the elements alone, they do as independent numbers do:
  * by their squares. A conversion is off by at most the bound and equally likely by less, so that its standard deviation
- * is the bound over the root of 3, and FACTOR is 7 of these. Squares of products are bounded by fourth powers of the
+ * is the bound over the root of 3, and FACTOR is 7 of these. But values of a row that differ by less than a rounding step,
+ * because most of each is the same number, are converted with nearly the same error. So twice as much is allowed for
+ * conversions, which for up to 64 terms is all of their errors. Squares of products are bounded by fourth powers of the
  * factors (Cauchy, Schwarz), which costs a sum along each row instead of one more product. */
 #include "tile/roundings_build.h"
 
 #include "tile/program_build.h"
 
-static const double FACTOR = 4;
+static const double FACTOR = 4, CONVERSIONS_FACTOR = 8;
 
 /* The tensor cores of Hopper sum 32 products of 8-bit floats at a time, in 14 bits: a rounding of 2^-13 for each 32
  * (DeepSeek-V3 Technical Report, 2024, section 3.5.2). */
@@ -80,9 +82,9 @@ static int count_terms(struct roundings *r, const struct contracted *c)
 	return sum_over(r, rounding_const(r, 1), c);
 }
 
-static int factor_of(struct roundings *r, int count)
+static int factor_of(struct roundings *r, int count, double most)
 {
-	return apply(r, OP_MIN, apply(r, OP_SQRT, count, NONE, NONE), rounding_const(r, FACTOR), NONE);
+	return apply(r, OP_MIN, apply(r, OP_SQRT, count, NONE, NONE), rounding_const(r, most), NONE);
 }
 
 /* The errors of the summation itself: of `count` terms, whose squares have the root `size`. Partial sums are as great
@@ -91,7 +93,7 @@ static int of_summation(struct roundings *r, int count, int size, int ends, doub
 {
 	int more = apply(r, OP_ADD, count, rounding_const(r, 1), NONE);
 	int steps = apply(r, OP_MUL, more, rounding_const(r, unit), NONE);
-	int most = apply(r, OP_ADD, ends, apply(r, OP_MUL, factor_of(r, count), size, NONE), NONE);
+	int most = apply(r, OP_ADD, ends, apply(r, OP_MUL, factor_of(r, count, FACTOR), size, NONE), NONE);
 
 	return apply(r, OP_ROUNDED, most, steps,
 		error == NONE ? rounding_const(r, 0) : error);
@@ -132,7 +134,7 @@ static struct deviation of_operands(struct roundings *r, const struct node *n, c
 	lone_b = y.lone == NONE ? NONE : times(r, norm4(r, a, c), norm4(r, y.lone, c));
 	d.lone = lone_a == NONE || lone_b == NONE ? rounding_sum(r, lone_a, lone_b) :
 		apply(r, OP_HYPOT, lone_a, lone_b, NONE);
-	d.lone = times(r, d.lone, factor_of(r, count));
+	d.lone = times(r, d.lone, factor_of(r, count, CONVERSIONS_FACTOR));
 	return d;
 }
 
