@@ -32,16 +32,21 @@ int feed_randoms(const struct program *p, const struct feed *f)
 	return n;
 }
 
-enum err_code feed_binary(struct gpu *g, const char *arch, const struct stop *stop, struct arena *a,
-	struct gpu_binary *out, struct err *e)
+const char *feed_text(struct arena *a)
 {
-	struct compile_job job = { .name = "fill.cu", .arch = arch };
-	struct compile_result r;
 	const struct export_template *t = export_templates;
 
 	while (strcmp(t->name, "fill.h"))
 		t++;
-	job.source = arena_strf(a, "%s%s", t->text, kernel);
+	return arena_strf(a, "%s%s", t->text, kernel);
+}
+
+enum err_code feed_binary(struct gpu *g, const char *arch, const struct stop *stop, struct arena *a,
+	struct gpu_binary *out, struct err *e)
+{
+	struct compile_job job = { .name = "fill.cu", .arch = arch, .source = feed_text(a) };
+	struct compile_result r;
+
 	TRY(gpu_compile(g, &job, stop, a, &r, e));
 	*out = (struct gpu_binary){ r.cubin, r.cubin_bytes };
 	return OK;

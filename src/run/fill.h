@@ -13,7 +13,9 @@ struct feed {
 
 /* How many inputs are random. */
 int feed_randoms(const struct program *p, const struct feed *f);
-/* Compile the kernel that fills a tensor, unless the cache has it. *out lies in `a`. */
+/* The text of the kernel that fills a tensor, CUDA C++, in `a`. */
+const char *feed_text(struct arena *a);
+/* Compile it, unless the cache has it. *out lies in `a`. */
 NODISCARD enum err_code feed_binary(struct gpu *g, const char *arch, const struct stop *stop,
 	struct arena *a, struct gpu_binary *out, struct err *e);
 /* A step for each random input. `binary` is the index of feed_binary's result; tensor t must be buffer t of the

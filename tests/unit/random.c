@@ -2,9 +2,11 @@
 #include "tile/random.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/prng.h"
+#include "run/fill.h"
 #include "tests/tap.h"
 
 enum { ELEMENTS = 40001, BYTES = 8 * ELEMENTS };
@@ -53,6 +55,28 @@ static void check_edges(enum dtype t)
 	is_int(wrong, 0, dtype_name(t));
 }
 
+/* The kernel that fills an input on a GPU is C but for how it is declared; here a C compiler reads it. */
+static void compile_kernel(void)
+{
+	static const char declaration[] = "extern \"C\" __global__ void __launch_bounds__(256)";
+	struct mem mem = { 0 };
+	const char *text, *at;
+	struct arena a;
+	FILE *f;
+
+	arena_init(&a, &mem);
+	text = feed_text(&a);
+	at = strstr(text, declaration);
+	ok(at != NULL, "the kernel that fills an input is declared as such");
+	f = at ? popen("${CC:-cc} -std=c11 -Wall -Werror -Wno-unused-function -fsyntax-only -x c -", "w") : NULL;
+	if (f) {
+		fputs("static struct { unsigned x; } gridDim, blockDim, blockIdx, threadIdx;\n", f);
+		fprintf(f, "%.*svoid%s", (int)(at - text), text, at + strlen(declaration));
+	}
+	ok(f && !pclose(f), "... and a compiler takes it");
+	arena_release(&a);
+}
+
 int main(void)
 {
 	static const enum dtype small[] = { DT_F16, DT_BF16, DT_E4M3, DT_E5M2, DT_E2M1 };
@@ -62,5 +86,6 @@ int main(void)
 			check_type((enum dtype)t, seed);
 	for (int i = 0; i < LEN(small); i++)
 		check_edges(small[i]);
+	compile_kernel();
 	return tap_done();
 }
