@@ -240,7 +240,7 @@ static void make_timeline(struct fixture *f)
 {
 	f->line = (struct phase_line){ .eus = 4, .tiles = 32, .cycles = 8000, .ii = 630,
 		.res_mii = 600, .rec_mii = 512.4, .binding_seu = SEU_TENSOR,
-		.seu = { { 400, 0.05, 0.6 }, { 6800, 0.85, 0.85 }, { 4000, 0.5, 0.5 } }, .memory_share = 0.3 };
+		.seu = { { 400, 0.05, 0.6, false }, { 6800, 0.85, 0.85, false }, { 4000, 0.5, 0.5, false } }, .memory_share = 0.3 };
 	for (int i = 0; i < 3; i++) {
 		int64_t t = 900 + 600 * i;
 
