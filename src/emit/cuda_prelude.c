@@ -13,16 +13,20 @@
 	TMA_LOAD(rank, "once_", ".L2::cache_hint", args, coords, ", %" last, \
 		operands ", \"l\"(EVICT_FIRST)")
 
-#define TMA_STORE(rank, args, coords, operands) \
-	"DEV void tma_store_" #rank "d(const TensorMap *map, u32 from, " args ")\n" \
-	"{ asm volatile(\"cp.async.bulk.tensor." #rank "d.global.shared::cta.bulk_group\"\n" \
+/* Boxes out of shared memory, of each rank. An addition finds the type of elements in the map. */
+#define TMA_BOX_OUT(name, instruction, how, rank, args, coords, operands) \
+	"DEV void tma_" name "_" #rank "d(const TensorMap *map, u32 from, " args ")\n" \
+	"{ asm volatile(\"" instruction ".async.bulk.tensor." #rank "d.global.shared::cta" how ".bulk_group\"\n" \
 	"\t\" [%0, {" coords "}], [%1];\" :: \"l\"(map), \"r\"(from), " operands " : \"memory\"); }\n"
-
-/* The map has the type of the elements. */
-#define TMA_ADD(rank, args, coords, operands) \
-	"DEV void tma_add_" #rank "d(const TensorMap *map, u32 from, " args ")\n" \
-	"{ asm volatile(\"cp.reduce.async.bulk.tensor." #rank "d.global.shared::cta.add.bulk_group\"\n" \
-	"\t\" [%0, {" coords "}], [%1];\" :: \"l\"(map), \"r\"(from), " operands " : \"memory\"); }\n"
+#define TMA_OUT(name, instruction, how) \
+	TMA_BOX_OUT(name, instruction, how, 1, "int c0", "%2", "\"r\"(c0)"), \
+	TMA_BOX_OUT(name, instruction, how, 2, "int c0, int c1", "%2, %3", "\"r\"(c0), \"r\"(c1)"), \
+	TMA_BOX_OUT(name, instruction, how, 3, "int c0, int c1, int c2", "%2, %3, %4", \
+		"\"r\"(c0), \"r\"(c1), \"r\"(c2)"), \
+	TMA_BOX_OUT(name, instruction, how, 4, "int c0, int c1, int c2, int c3", "%2, %3, %4, %5", \
+		"\"r\"(c0), \"r\"(c1), \"r\"(c2), \"r\"(c3)"), \
+	TMA_BOX_OUT(name, instruction, how, 5, "int c0, int c1, int c2, int c3, int c4", "%2, %3, %4, %5, %6", \
+		"\"r\"(c0), \"r\"(c1), \"r\"(c2), \"r\"(c3), \"r\"(c4)")
 
 #define COPY(bytes, cache) \
 	"DEV void copy_" #bytes "(u32 to, const void *from, int inside)\n" \
@@ -110,13 +114,7 @@ const char *const cuda_prelude[] = {
 		"\"r\"(c0), \"r\"(c1), \"r\"(c2), \"r\"(c3)"),
 	TMA(5, "int c0, int c1, int c2, int c3, int c4", "%3, %4, %5, %6, %7", "8",
 		"\"r\"(c0), \"r\"(c1), \"r\"(c2), \"r\"(c3), \"r\"(c4)"),
-	TMA_STORE(1, "int c0", "%2", "\"r\"(c0)"),
-	TMA_STORE(2, "int c0, int c1", "%2, %3", "\"r\"(c0), \"r\"(c1)"),
-	TMA_STORE(3, "int c0, int c1, int c2", "%2, %3, %4", "\"r\"(c0), \"r\"(c1), \"r\"(c2)"),
-	TMA_STORE(4, "int c0, int c1, int c2, int c3", "%2, %3, %4, %5",
-		"\"r\"(c0), \"r\"(c1), \"r\"(c2), \"r\"(c3)"),
-	TMA_STORE(5, "int c0, int c1, int c2, int c3, int c4", "%2, %3, %4, %5, %6",
-		"\"r\"(c0), \"r\"(c1), \"r\"(c2), \"r\"(c3), \"r\"(c4)"),
+	TMA_OUT("store", "cp", ""),
 	"DEV void stores_commit(void) { asm volatile(\"cp.async.bulk.commit_group;\" ::: \"memory\"); }\n",
 	"#define STORES_READ(n) asm volatile(\"cp.async.bulk.wait_group.read \" #n \";\" ::: \"memory\")\n",
 	"/* Addresses are a field of 14 bits, in units of 16 bytes: what is added stays within. Where a\n",
@@ -256,13 +254,7 @@ const char *const cuda_cluster[] = {
 const char *const cuda_additions[] = {
 	"/* Additions in memory, in any order. */\n",
 	"#define add_to(to, x) ((void)atomicAdd(to, x))\n",
-	TMA_ADD(1, "int c0", "%2", "\"r\"(c0)"),
-	TMA_ADD(2, "int c0, int c1", "%2, %3", "\"r\"(c0), \"r\"(c1)"),
-	TMA_ADD(3, "int c0, int c1, int c2", "%2, %3, %4", "\"r\"(c0), \"r\"(c1), \"r\"(c2)"),
-	TMA_ADD(4, "int c0, int c1, int c2, int c3", "%2, %3, %4, %5",
-		"\"r\"(c0), \"r\"(c1), \"r\"(c2), \"r\"(c3)"),
-	TMA_ADD(5, "int c0, int c1, int c2, int c3, int c4", "%2, %3, %4, %5, %6",
-		"\"r\"(c0), \"r\"(c1), \"r\"(c2), \"r\"(c3), \"r\"(c4)"),
+	TMA_OUT("add", "cp.reduce", ".add"),
 	"\n",
 	NULL
 };
