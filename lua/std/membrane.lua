@@ -131,7 +131,7 @@ local function class(name, kind, methods, fields)
         for method in pairs(own) do known[#known + 1] = method end
         for field in pairs(fields) do known[#known + 1] = field end
         table.sort(known)
-        return membrane.refuse(("a %s has no %s%s"):format(kind, show(key), type(key) == "string" and hint(key, known) or ""), true)
+        raise(("a %s has no %s%s"):format(kind, show(key), type(key) == "string" and hint(key, known) or ""))
       end
       return membrane.refuse(("a plan's file is data and cannot use %s of a %s: it makes a plan and does nothing else"):format(
         show(key), kind))

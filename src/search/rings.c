@@ -18,7 +18,7 @@ static int64_t between_slots(const struct plan *p, int phase)
 		const struct buffer *b = &p->graph->buffers.v[i];
 
 		if (b->phase == phase && b->alias_of == NONE && plan_scope(p, i) == SCOPE_SHARED)
-			bytes += (ceil_div(b->bytes, align) * align - b->bytes) * p->versions[i];
+			bytes += (round_up(b->bytes, align) - b->bytes) * p->versions[i];
 	}
 	return bytes;
 }

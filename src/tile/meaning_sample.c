@@ -53,7 +53,6 @@ static void find_uses(const struct program *p, struct sample *s, struct use *use
 {
 	for (int i = 0; i < p->phases.n; i++) {
 		enum axis_role role[AXES_MAX];
-
 		bool adds = adds_in_memory(p, i);
 
 		axis_roles(p, i, role);

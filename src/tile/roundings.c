@@ -462,10 +462,11 @@ static double count_additions(const struct program *p, const struct node *n)
  * of mean 0 and independent, so that for many the root of their number counts, as in sums (roundings_sum.c). */
 static int error_of_additions(struct roundings *r, const struct node *n, int value)
 {
-	double count = count_additions(r->from, n);
+	double count;
 
 	if (!n->adds || !dtype_is_float(r->from->tensors.v[n->ref].type))
 		return NONE;
+	count = count_additions(r->from, n);
 	return scaled(r, value, rounding_const(r, rounding_unit(DT_F32) * fmin(count, 4 * sqrt(count))), NONE);
 }
 
