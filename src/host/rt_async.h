@@ -209,15 +209,17 @@ static inline void host_copy_one_row(const struct host_copy *c, int64_t row)
 	struct host_actor actor = { .who = c->who, .clock = host_racing() ? c->clock : NULL,
 		.fenced = c->fenced, .async = true };
 	int64_t offset, width = m->box[0] * m->element_bytes;
+	unsigned char *p = NULL;
 	bool inside = host_copy_row(c, row, &offset);
 
 	for (int64_t i = 0; i < m->box[0]; i++) {
-		int64_t x = c->at[0] + i;
-		uint32_t to = c->to + (uint32_t)(row * width + i * m->element_bytes);
-		unsigned char *p = host_access(host_swizzled(to, m->swizzle),
-			(uint32_t)m->element_bytes, !c->stored, &actor);
+		int64_t x = c->at[0] + i, byte = row * width + i * m->element_bytes;
 		bool there = inside && x >= 0 && x < m->dim[0];
 
+		if (byte % 16 == 0)	/* no swizzle moves these 16 bytes apart */
+			p = host_access(host_swizzled(c->to + (uint32_t)byte, m->swizzle), 16, !c->stored, &actor);
+		else
+			p += m->element_bytes;
 		if (there && c->adds)
 			host_add_element(m, m->base + offset + x * m->stride[0], p);
 		else if (there && c->stored)
@@ -358,26 +360,40 @@ static inline int host_depth(const struct host_product *p)
 	return HOST_DEPTH_BYTES / host_type_bytes(p->type_a);
 }
 
-static inline float host_fetch(const struct host_product *p, const struct host_matrix *m, enum host_type type,
-	bool transposed, int i, int k, const struct host_actor *actor)
+/* Read the 16 bytes that begin at element (i, k): elements along the own axis if `transposed`, else along the depth. */
+static inline void host_fetch(const struct host_product *p, const struct host_matrix *m, enum host_type type,
+	bool transposed, int i, int k, const struct host_actor *actor, float *to)
 {
-	uint32_t x = 0, bytes = (uint32_t)host_type_bytes(type);
+	int bytes = host_type_bytes(type);
+	const unsigned char *from = host_access(host_address_in(p->block, host_element(m, transposed, i, k, bytes)), 16,
+		false, actor);
 
-	memcpy(&x, host_access(host_address_in(p->block, host_element(m, transposed, i, k, (int)bytes)),
-		bytes, false, actor), bytes);
-	return host_from_bits(type, x);
+	for (int e = 0; e < 16 / bytes; e++) {
+		uint32_t x = 0;
+
+		memcpy(&x, from + e * bytes, (size_t)bytes);
+		to[e] = host_from_bits(type, x);
+	}
 }
 
 static inline void host_fetch_a(const struct host_product *p, const struct host_actor *actor,
 	float a[HOST_ROWS][HOST_DEPTH_MAX])
 {
 	struct host_matrix m;
+	int atom = 16 / host_type_bytes(p->type_a);
+	float own[16];
 
 	if (!p->registers) {
 		m = host_descriptor(p->a);
-		for (int i = 0; i < HOST_ROWS; i++)
-			for (int k = 0; k < host_depth(p); k++)
-				a[i][k] = host_fetch(p, &m, p->type_a, p->ta, i, k, actor);
+		for (int i = 0; i < HOST_ROWS && !p->ta; i++)
+			for (int k = 0; k < host_depth(p); k += atom)
+				host_fetch(p, &m, p->type_a, false, i, k, actor, a[i] + k);
+		for (int i = 0; i < HOST_ROWS && p->ta; i += atom)
+			for (int k = 0; k < host_depth(p); k++) {
+				host_fetch(p, &m, p->type_a, true, i, k, actor, own);
+				for (int e = 0; e < atom; e++)
+					a[i + e][k] = own[e];
+			}
 		return;
 	}
 	for (int t = 0; t < HOST_GROUP; t++)
@@ -457,11 +473,19 @@ static inline void host_multiply(struct host_product *p)
 	struct host_actor actor = { .who = p->who, .clock = p->clock, .fenced = p->unfenced ? NULL :
 		p->fenced, .async = true };
 	struct host_matrix m = host_descriptor(p->b);
+	int atom = 16 / host_type_bytes(p->type_b);
+	float depth[16];
 
 	host_fetch_a(p, &actor, a);
-	for (int j = 0; j < p->columns; j++)
-		for (int k = 0; k < host_depth(p); k++)
-			b[k][j] = host_fetch(p, &m, p->type_b, p->tb, j, k, &actor);
+	for (int j = 0; j < p->columns && !p->tb; j++)
+		for (int k = 0; k < host_depth(p); k += atom) {
+			host_fetch(p, &m, p->type_b, false, j, k, &actor, depth);
+			for (int e = 0; e < atom; e++)
+				b[k + e][j] = depth[e];
+		}
+	for (int k = 0; k < host_depth(p) && p->tb; k++)
+		for (int j = 0; j < p->columns; j += atom)
+			host_fetch(p, &m, p->type_b, true, j, k, &actor, b[k] + j);
 	for (int i = 0; i < HOST_ROWS; i++) {
 		float *d = p->sums->v[i];
 

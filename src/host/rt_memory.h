@@ -27,11 +27,20 @@ struct host_access {
 	int thread;			/* -1: there was no access yet */
 };
 
+/* The accesses of a word of four bytes, or of a byte. */
 struct host_unit {
 	/* of an ordinary write: thread + 1, and its fences before that; HOST_COPIED: a cp.async */
 	uint32_t writer, fences;
 	struct host_access write, *reads;
-	uint16_t nreads, cap;
+	uint32_t nreads, cap;		/* reads since the last write, and those there is memory for */
+};
+
+/* Most accesses are of complete words, whose bytes have one history. `byte` holds each byte's once one is accessed alone,
+ * until the word is written completely. */
+struct host_word {
+	struct host_unit all;
+	struct host_unit *byte;		/* four, or NULL; only valid while `split` */
+	bool split;
 };
 
 /* A thread or an asynchronous queue that accesses shared memory. */
@@ -44,10 +53,11 @@ struct host_actor {
 
 struct host_memory {
 	unsigned char *bytes;
-	struct host_unit *units;
+	struct host_word *words;
 	uint32_t end;			/* one past a block's last address */
 	uint32_t window;		/* from a block's memory to the next one's */
 	int nclock;			/* entries of a clock */
+	uint32_t *seen, trims;		/* scratch of host_trim_reads for each entry of a clock; its calls so far */
 };
 
 static struct host_memory host_shared;
@@ -190,21 +200,44 @@ static inline bool host_before(const struct host_access *a, const uint32_t *cloc
 	host_stop(); \
 } while (0)
 
+/* Make the full list of reads longer, or forget those that a later write need not be compared with: those before
+ * `clock`, as the caller's read with that clock will stand for them, and all but the last of each thread. */
+static inline void host_trim_reads(struct host_unit *u, const uint32_t *clock)
+{
+	uint32_t first = u->nreads;	/* of those that stay, which move to the end */
+
+	host_shared.trims++;
+	for (uint32_t i = u->nreads; i-- > 0;) {
+		const struct host_access r = u->reads[i];
+
+		if (host_before(&r, clock) || host_shared.seen[r.thread] == host_shared.trims)
+			continue;
+		host_shared.seen[r.thread] = host_shared.trims;
+		u->reads[--first] = r;
+	}
+	u->nreads -= first;
+	if (first)
+		memmove(u->reads, u->reads + first, u->nreads * sizeof(*u->reads));
+	if (first && first >= u->cap / 4)
+		return;
+	u->cap = u->cap ? 2 * u->cap : 2;
+	u->reads = realloc(u->reads, u->cap * sizeof(*u->reads));
+	if (!u->reads)
+		host_fail("out of memory");
+}
+
+/* Many threads read the same byte between two writes. Each read is added to the list at once, and old ones are
+ * forgotten when the list is full: to look for one at each read would take a time that grows with their number. */
 static inline void host_watch_read(struct host_unit *u, const struct host_actor *a, uint32_t at)
 {
 	if (!host_before(&u->write, a->clock))
 		host_race(&a->who, "reads", &u->write, "writes", at);
-	for (int i = 0; i < u->nreads; i++)
-		if (host_before(&u->reads[i], a->clock)) {
-			u->reads[i] = a->who;
-			return;
-		}
-	if (u->nreads == u->cap) {
-		u->cap = (uint16_t)(u->cap ? 2 * u->cap : 2);
-		u->reads = realloc(u->reads, u->cap * sizeof(*u->reads));
-		if (!u->reads)
-			host_fail("out of memory");
+	if (u->nreads && host_before(&u->reads[u->nreads - 1], a->clock)) {
+		u->reads[u->nreads - 1] = a->who;
+		return;
 	}
+	if (u->nreads == u->cap)
+		host_trim_reads(u, a->clock);
 	u->reads[u->nreads++] = a->who;
 }
 
@@ -212,7 +245,7 @@ static inline void host_watch_write(struct host_unit *u, const struct host_actor
 {
 	if (!host_before(&u->write, a->clock))
 		host_race(&a->who, "overwrites", &u->write, "writes", at);
-	for (int i = 0; i < u->nreads; i++)
+	for (uint32_t i = 0; i < u->nreads; i++)
 		if (!host_before(&u->reads[i], a->clock))
 			host_race(&a->who, "overwrites", &u->reads[i], "reads", at);
 	u->nreads = 0;
@@ -243,27 +276,76 @@ static inline void host_unfenced(const struct host_unit *u, const struct host_ac
 	host_stop();
 }
 
+static inline void host_access_unit(struct host_unit *u, bool write, const struct host_actor *a, uint32_t at)
+{
+	if (a->async && u->writer && !host_fenced(u, a))
+		host_unfenced(u, a, at);
+	if (a->clock && write)
+		host_watch_write(u, a, at);
+	else if (a->clock)
+		host_watch_read(u, a, at);
+	if (!write)
+		return;
+	u->writer = a->async ? 0 : (uint32_t)a->who.thread + 1;
+	u->fences = a->async ? 0 : host.self->fences;
+	u->write.task = a->who.task;
+	u->write.iteration = a->who.iteration;
+}
+
+static inline void host_split_word(struct host_word *w)
+{
+	if (!w->byte)
+		w->byte = host_alloc(4, sizeof(*w->byte));
+	for (int i = 0; i < 4; i++) {
+		struct host_unit old = w->byte[i], *u = &w->byte[i];
+
+		*u = w->all;
+		u->reads = old.reads;
+		u->cap = old.cap;
+		if (u->cap < u->nreads) {
+			u->cap = w->all.cap;
+			u->reads = realloc(u->reads, u->cap * sizeof(*u->reads));
+			if (!u->reads)
+				host_fail("out of memory");
+		}
+		if (u->nreads)
+			memcpy(u->reads, w->all.reads, u->nreads * sizeof(*u->reads));
+	}
+	w->split = true;
+}
+
+/* All bytes of the word have just been written together. */
+static inline void host_join_word(struct host_word *w)
+{
+	struct host_unit old = w->all;
+
+	w->all = w->byte[0];
+	w->all.reads = old.reads;
+	w->all.cap = old.cap;
+	w->split = false;
+}
+
 /* Check an access and return its memory. */
 static inline unsigned char *host_access(uint32_t at, uint32_t n, bool write, const struct host_actor *a)
 {
 	if (host_offset(at) < 0 || at % host_shared.window + n > host_shared.end || at % n)
 		host_fail("address %d of %u bytes in shared memory is outside of its %u bytes or not "
 			"aligned", host_offset(at), n, host_shared.end - HOST_FIRST);
-	for (uint32_t i = at; i < at + n; i++) {
-		struct host_unit *u = &host_shared.units[i];
+	for (uint32_t i = at, next; i < at + n; i = next) {
+		struct host_word *w = &host_shared.words[i / 4];
+		bool complete = i % 4 == 0 && at + n - i >= 4;
 
-		if (a->async && u->writer && !host_fenced(u, a))
-			host_unfenced(u, a, at);
-		if (a->clock && write)
-			host_watch_write(u, a, at);
-		else if (a->clock)
-			host_watch_read(u, a, at);
-		if (!write)
+		next = complete ? i + 4 : i + 1;
+		if (!complete && !w->split)
+			host_split_word(w);
+		if (!w->split) {
+			host_access_unit(&w->all, write, a, i);
 			continue;
-		u->writer = a->async ? 0 : (uint32_t)a->who.thread + 1;
-		u->fences = a->async ? 0 : host.self->fences;
-		u->write.task = a->who.task;
-		u->write.iteration = a->who.iteration;
+		}
+		for (uint32_t k = i; k < next; k++)
+			host_access_unit(&w->byte[k % 4], write, a, k);
+		if (complete && write)
+			host_join_word(w);
 	}
 	return host_shared.bytes + at;
 }
@@ -296,8 +378,11 @@ static inline void host_put(uint32_t at, const void *from, uint32_t n)
 static inline void host_put_copied(uint32_t at, const void *from, uint32_t n)
 {
 	host_put(at, from, n);
-	for (uint32_t i = 0; i < n; i++)
-		host_shared.units[host_here(at) + i].fences = HOST_COPIED;
+	for (uint32_t i = host_here(at), end = i + n; i < end; i++) {
+		struct host_word *w = &host_shared.words[i / 4];
+
+		(w->split ? &w->byte[i % 4] : &w->all)->fences = HOST_COPIED;
+	}
 }
 
 static inline void host_fence(void)
@@ -327,9 +412,11 @@ static inline void host_memory_open(void)
 	host_shared.end = (uint32_t)(host.launch->shared_bytes - 1024 + HOST_FIRST + 15) & ~15u;
 	host_shared.window = (host_shared.end + 1023) & ~1023u;	/* swizzling depends on the address */
 	host_shared.bytes = host_alloc((size_t)host.cluster, host_shared.window);
-	host_shared.units = host_map_memory((size_t)host.cluster * host_shared.window * sizeof(struct host_unit));
-	madvise(host_shared.units, (size_t)host.cluster * host_shared.window * sizeof(struct host_unit), MADV_HUGEPAGE);
+	host_shared.words = host_map_memory((size_t)host.cluster * host_shared.window / 4 * sizeof(struct host_word));
+	madvise(host_shared.words, (size_t)host.cluster * host_shared.window / 4 * sizeof(struct host_word),
+		MADV_HUGEPAGE);
 	host_shared.nclock = host.all + (HOST_GROUPS_MAX + HOST_COPIES_MAX) * host.cluster;
+	host_shared.seen = host_clock_new();
 	for (int i = 0; i < host.all && host_racing(); i++)
 		host.thread[i].clock = host_clock_new();
 }
@@ -339,12 +426,13 @@ static inline void host_memory_start(void)
 	uint32_t bytes = (uint32_t)host.cluster * host_shared.window;
 
 	memset(host_shared.bytes, 0xff, bytes);
-	for (uint32_t i = 0; i < bytes; i++) {
-		struct host_unit *u = &host_shared.units[i];
+	for (uint32_t i = 0; i < bytes / 4; i++) {
+		struct host_word *w = &host_shared.words[i];
 
-		u->write = (struct host_access){ .thread = -1 };
-		u->writer = 0;
-		u->nreads = 0;
+		w->all.write = (struct host_access){ .thread = -1 };
+		w->all.writer = 0;
+		w->all.nreads = 0;
+		w->split = false;
 	}
 	for (int i = 0; i < host.all && host_racing(); i++) {
 		memset(host.thread[i].clock, 0, (size_t)host_shared.nclock * sizeof(uint32_t));
