@@ -52,6 +52,9 @@ NODISCARD enum err_code lower_check(struct mem *mem, const struct plan *p, struc
 /* The part of that which needs no kernel; lowering reports the other problems. */
 NODISCARD enum err_code lower_check_plan(const struct plan *p, struct arena *a,
 	const struct stop *stop, struct problems *out, struct usage *usage, struct err *e);
+/* The registers of a thread with which a lane that copies unaligned rows has as many accesses in flight as it can use. 0: on
+ * the device all lanes have equally many. */
+int lower_copy_registers(const struct vdevice *d);
 /* Can kernels be made for the device at all? */
 bool lower_has_target(const struct vdevice *d);
 

@@ -63,24 +63,56 @@ static bool loads_indices(const struct graph *g, int task)
 	return false;
 }
 
-static const char *lane_of(const struct plan *p, int task, char name[16])
+static bool has_indices(const struct graph *g)
 {
-	const struct stask *s = &p->graph->tasks.v[task];
+	for (int i = 0; i < g->tasks.n; i++)
+		if (loads_indices(g, i))
+			return true;
+	return false;
+}
+
+/* The lane that shares the loads of p0; NULL: there is none. */
+static const char *second_loader(const struct builder *m)
+{
+	return m->c->load_lanes < 2 ? NULL : has_indices(m->p->graph) ? "p2" : "p1";
+}
+
+/* Every other load of a loop goes to the second lane, if there is one. */
+static bool is_for_second(const struct graph *g, int task)
+{
+	const struct stask *s = &g->tasks.v[task];
+	int before = 0;
+
+	for (int i = 0; i < task; i++)
+		before += g->tasks.v[i].kind == TASK_LOAD && g->tasks.v[i].loop == s->loop && !loads_indices(g, i);
+	return s->loop != NONE && before % 2;
+}
+
+static const char *lane_of(const struct builder *m, int task, char name[16])
+{
+	const struct graph *g = m->p->graph;
+	const struct stask *s = &g->tasks.v[task];
+	const char *second = s->kind == TASK_LOAD ? second_loader(m) : NULL;
 
 	snprintf(name, 16, "c%d", s->slices > 1 ? s->slice : 0);
-	return s->kind != TASK_LOAD ? name : loads_indices(p->graph, task) ? "p1" : "p0";
+	if (s->kind != TASK_LOAD)
+		return name;
+	if (loads_indices(g, task))
+		return "p1";
+	return second && is_for_second(g, task) ? second : "p0";
 }
 
 static enum err_code add_lanes(const struct builder *m)
 {
+	const struct choice *c = m->c;
+	const char *second = second_loader(m);
 	char name[16];
-	bool indices = false;
 
-	for (int i = 0; i < m->p->graph->tasks.n; i++)
-		indices |= loads_indices(m->p->graph, i);
-	TRY(plan_lane(m->p, "p0", 0, 0, 1, NOWHERE, m->e));
-	if (indices)
+	TRY(plan_lane(m->p, "p0", c->load_warps, c->load_registers, 1, NOWHERE, m->e));
+	if (has_indices(m->p->graph))
 		TRY(plan_lane(m->p, "p1", 0, 0, 1, NOWHERE, m->e));
+	if (second)
+		TRY(plan_lane(m->p, second, c->load_warps, c->load_registers, 1, NOWHERE, m->e));
 	for (int i = 0; i < m->c->ways; i++) {
 		snprintf(name, sizeof(name), "c%d", i);
 		TRY(plan_lane(m->p, name, m->c->warps, 0, m->c->replicas, NOWHERE, m->e));
@@ -96,7 +128,7 @@ static enum err_code append(const struct builder *m, int task, int at)
 	bool by_threads = (s->kind == TASK_STORE && m->c->stores_by_threads) ||
 		(s->kind == TASK_MMA && m->c->products_by_threads);
 
-	return plan_append(m->p, task, by_threads ? vector_unit(m->p, task) : NULL, lane_of(m->p, task, name), at, NOWHERE, m->e);
+	return plan_append(m->p, task, by_threads ? vector_unit(m->p, task) : NULL, lane_of(m, task, name), at, NOWHERE, m->e);
 }
 
 /* Append the entries of a slice in a region, in the chosen order, or the program's. */
@@ -205,7 +237,8 @@ uint64_t build_hash(const struct choice *c, const struct plan *p)
 
 uint64_t build_hash_without_raster(const struct choice *c, const struct plan *p)
 {
-	const int64_t numbers[] = { c->split_off, c->ways, c->split, c->warps, c->replicas, p->grid.eus, p->grid.cluster };
+	const int64_t numbers[] = { c->split_off, c->ways, c->split, c->warps, c->replicas, c->load_warps, c->load_registers,
+		p->grid.eus, p->grid.cluster };
 	uint64_t h = hash_bytes(hash_basis(0), c->tiling.extent, sizeof(c->tiling.extent));
 
 	h = hash_bytes(h, numbers, sizeof(numbers));

@@ -11,6 +11,8 @@
 
 #define TOO_LARGE 1e6			/* problems of a graph that is too large for any plan: more than plans have */
 
+#define CONSIDERABLE 0.1		/* of the loaded bytes */
+
 /* What plan_repair_waits made of a legal plan. */
 struct repaired {
 	uint64_t order;			/* build_hash_without_raster, before the repair */
@@ -200,9 +202,14 @@ static enum err_code check(struct evaluator *ev, int i, const struct stop *stop,
 {
 	struct arena_mark mark = arena_mark(&ev->plan->arena);
 	struct problems problems;
+	struct usage usage;
 
-	TRY(plan_check(ev->plan, &ev->plan->arena, stop, &problems, NULL, e));
+	if (ev->exact_registers)
+		TRY(lower_check_plan(ev->plan, &ev->plan->arena, stop, &problems, &usage, e));
+	else
+		TRY(plan_check(ev->plan, &ev->plan->arena, stop, &problems, NULL, e));
 	*legal = problems.v.n == 0;
+	ev->tried->v.v[i].doubtful = !*legal && problems.v.v[0].code == PROBLEM_REGISTERS && !ev->exact_registers;
 	*full = problems.v.n ? problems.v.v[0].code == PROBLEM_SHARED_MEMORY : is_shallow(ev);
 	if (problems.v.n) {
 		refuse(ev, problems.v.v[0].code, problems.v.v[0].message);
@@ -213,6 +220,30 @@ static enum err_code check(struct evaluator *ev, int i, const struct stop *stop,
 }
 
 /* ---- its time ---------------------------------------------------------------------------- */
+
+/* Do threads copy a considerable part of what the lanes of loads bring, though the plan gives it to an engine? What a few
+ * threads bring on the side, as lengths and scales, does not matter. */
+static void note_copies(const struct timeline *line, struct tried *x)
+{
+	const struct plan *p = line->plan;
+	double all = 0, by_threads = 0, shifted = 0;
+
+	for (int i = 0; i < line->nphases; i++)
+		for (int k = 0; k < p->entries.n; k++) {
+			const struct entry *en = &p->entries.v[k];
+			const struct stask *s = &p->graph->tasks.v[en->task];
+			const struct task_cost *c = &line->phases[i].costs[en->task];
+			double bytes = s->work.global_bytes * graph_runs(p->graph, s->loop, NONE);
+
+			if (s->phase != line->phases[i].phase || s->kind != TASK_LOAD || !p->device->seu[en->seu].async)
+				continue;
+			all += bytes;
+			by_threads += c->by_threads ? bytes : 0;
+			shifted += c->shifted ? bytes : 0;
+		}
+	x->by_threads = by_threads > CONSIDERABLE * all;
+	x->shifted = shifted > CONSIDERABLE * all;
+}
 
 static enum err_code simulate(struct evaluator *ev, int i, double best, bool price, const struct stop *stop,
 	struct err *e)
@@ -230,6 +261,8 @@ static enum err_code simulate(struct evaluator *ev, int i, double best, bool pri
 	x->priced = ev->line->priced;
 	x->seconds = x->priced ? ev->line->seconds : INFINITY;
 	x->spare = ev->line->spare_registers;
+	if (x->priced)
+		note_copies(ev->line, x);
 	if (!x->priced) {
 		refuse(ev, PROBLEM_KERNEL, ev->line->unpriced);
 		note_problems(ev, i, 0);
@@ -244,6 +277,7 @@ static enum err_code evaluate_plan(struct evaluator *ev, int i, double best, boo
 	bool known, legal;
 	uint64_t order;
 
+	x->doubtful = false;
 	TRY(build_graph(ev->space, &x->choice, &ev->graph, e));
 	if (is_too_large(ev, i) || !limit_suits(ev->space->device, ev->graph, &x->choice) || is_pruned(ev, best))
 		return OK;

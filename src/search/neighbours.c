@@ -5,6 +5,9 @@
 enum {
 	STARTS_MAX = 4096,
 	DEPTH_MAX = 8,			/* of loaded rings; a lane that still waits then waits for something else */
+	LOAD_WARPS_MOST = 16,
+	USUAL_RINGS = 3,		/* sets of rings that are made deeper for any plan */
+	CONTRACTED_STEP = 32,		/* of extents between powers of two */
 	FREE_VERSIONS = 4,		/* values whose extra versions are tried one by one */
 	/* Tiles of a grid with smaller shapes than usual: more cost the search memory and time, and each tile takes about a
 	 * microsecond. Or so many times those of the usual shape, if that is more. */
@@ -136,15 +139,16 @@ void space_smaller(const struct space *s, int level, bool by_threads, struct are
 /* ---- neighbours ------------------------------------------------------------------------ */
 
 enum coordinate { BY_ORDER, BY_ISSUE_ORDER = BY_ORDER + CHOICE_REGIONS, BY_SPLIT_OFF, BY_GROUP, BY_RASTER, BY_CLUSTER,
-	BY_LONGEST_FIRST, BY_DEPTH, BY_DEEPER_RINGS, BY_TILE_VERSIONS, BY_STORES, BY_VERSIONS, BY_LANES, BY_EXTENT };
+	BY_LONGEST_FIRST, BY_DEPTH, BY_DEEPER_RINGS, BY_TILE_VERSIONS, BY_STORES, BY_VERSIONS, BY_LANES, BY_LOADERS, BY_EXTENT };
 
 int space_coordinates(const struct space *s)
 {
 	return BY_EXTENT + s->ndims;
 }
 
-/* The three next extents in either direction, and all extents that the search starts from. */
-static void along_extent(const struct dim *d, const struct choice *c, struct arena *a, struct choices *out)
+/* The three next extents in either direction, and all extents that the search starts from; finer: of a contracted axis also those
+ * between powers of two. */
+static void along_extent(const struct space *s, const struct dim *d, const struct choice *c, struct arena *a, struct choices *out)
 {
 	struct choice x = *c;
 	int at = 0;
@@ -157,6 +161,14 @@ static void along_extent(const struct dim *d, const struct choice *c, struct are
 		if (far == 0 || (far > 3 && !(d->starts >> i & 1)))
 			continue;
 		x.tiling.extent[d->axis] = d->extent[i];
+		VEC_PUSH(a, &out->v, x);
+	}
+	for (int i = -2; i <= 2 && s->finer && d->contracted && !d->wanted; i++) {
+		int64_t extent = c->tiling.extent[d->axis] + i * CONTRACTED_STEP;
+
+		if (i == 0 || extent <= 0 || extent % d->multiple || extent > s->program->axes.v[d->axis].size)
+			continue;
+		x.tiling.extent[d->axis] = extent;
 		VEC_PUSH(a, &out->v, x);
 	}
 }
@@ -195,6 +207,23 @@ static void along_lanes(const struct space *s, const struct choice *c, struct ar
 	}
 }
 
+/* Other lanes that load, if threads copy (space.h): with fewer and more warps, as many registers as they can use, and two lanes
+ * instead of one. */
+static void along_loaders(const struct space *s, const struct choice *c, struct arena *a, struct choices *out)
+{
+	for (int ways = 1; ways <= 2 && c->load_warps; ways++)
+		for (int warps = 1; warps <= LOAD_WARPS_MOST; warps *= 2)
+			for (int shifts = 0; shifts < 2; shifts++) {
+				struct choice x = *c;
+
+				x.load_lanes = ways;
+				x.load_warps = warps;
+				x.load_registers = shifts ? s->copy_registers : 0;
+				if (choice_hash(&x) != choice_hash(c) && (!shifts || c->load_registers))
+					VEC_PUSH(a, &out->v, x);
+			}
+}
+
 /* Orders belong to a variant: the other one begins with its own. */
 static void along_split_off(const struct space *s, const struct choice *c, struct arena *a, struct choices *out)
 {
@@ -217,6 +246,19 @@ static void along_range(struct choice *x, int *field, int first, int last, struc
 			VEC_PUSH(a, &out->v, *x);
 }
 
+/* The first rings deeper; finer: also one of the others alone. */
+static void along_deeper_rings(const struct space *s, const struct choice *c, struct arena *a, struct choices *out)
+{
+	static const unsigned rings[] = { 0, 1, 3, 2, 4, 7, 8, 15 };
+	struct choice x = *c;
+
+	for (int i = 0; i < (s->finer ? LEN(rings) : USUAL_RINGS); i++) {
+		x.deeper_rings = rings[i];
+		if (rings[i] != c->deeper_rings)
+			VEC_PUSH(a, &out->v, x);
+	}
+}
+
 void space_neighbours(const struct space *s, const struct choice *c, int coordinate, struct arena *a,
 	struct choices *out)
 {
@@ -224,7 +266,7 @@ void space_neighbours(const struct space *s, const struct choice *c, int coordin
 	struct choice x = *c;
 
 	if (coordinate >= BY_EXTENT) {
-		along_extent(&s->dims[coordinate - BY_EXTENT], c, a, out);
+		along_extent(s, &s->dims[coordinate - BY_EXTENT], c, a, out);
 		return;
 	}
 	if (coordinate < BY_ISSUE_ORDER) {
@@ -264,7 +306,7 @@ void space_neighbours(const struct space *s, const struct choice *c, int coordin
 		along_range(&x, &x.ring_depth, 1, DEPTH_MAX, a, out);
 		break;
 	case BY_DEEPER_RINGS:
-		along_range(&x, &x.deeper_rings, 0, 2, a, out);
+		along_deeper_rings(s, c, a, out);
 		break;
 	case BY_TILE_VERSIONS:
 		x.tile_versions = c->tile_versions == 1 ? 2 : 1;
@@ -282,6 +324,9 @@ void space_neighbours(const struct space *s, const struct choice *c, int coordin
 		break;
 	case BY_LANES:
 		along_lanes(s, c, a, out);
+		break;
+	case BY_LOADERS:
+		along_loaders(s, c, a, out);
 		break;
 	}
 }

@@ -87,16 +87,16 @@ static void deepen(struct plan *p, enum kind kind, int most)
 }
 
 /* Does not ask whether these fit: plan_check does. */
-static void set_deeper(struct plan *p, int n)
+static void set_deeper(struct plan *p, unsigned rings)
 {
-	for (int i = 0; i < p->graph->buffers.n && n > 0; i++)
+	for (int i = 0; i < p->graph->buffers.n && rings; i++)
 		if (is_loaded_in_loop(p, i)) {
-			p->versions[i]++;
-			n--;
+			p->versions[i] += rings & 1;
+			rings >>= 1;
 		}
 }
 
-void search_rings(struct plan *p, int depth, int deeper, int tiles)
+void search_rings(struct plan *p, int depth, unsigned deeper, int tiles)
 {
 	deepen(p, OF_LOOPS, depth);
 	set_deeper(p, deeper);

@@ -13,6 +13,7 @@
 enum {
 	CLIMBS = 6,			/* choices to climb from ... */
 	CLIMB_SHAPES = 5,		/* ... so many of which differ in tile or lanes */
+	LOAD_WARPS = 4,			/* that copy, to start from */
 	SMALLER_MOST = 400,		/* candidates of smaller shapes, with products on one unit */
 };
 
@@ -155,7 +156,7 @@ static void note_best(struct search *s, int i)
 }
 
 /* Variants of a candidate that shared memory does not hold: stores by threads, which need no staging there, and then no
- * deeper rings. Of one that is refused for any reason: without extra versions, which take registers. */
+ * deeper rings. Of one that is refused for any reason: without registers for loads, or extra versions, which take some. */
 static void add_smaller(struct search *s, struct choice c, bool full, bool refused)
 {
 	struct choice smaller = c;
@@ -166,10 +167,41 @@ static void add_smaller(struct search *s, struct choice c, bool full, bool refus
 		smaller.deeper_rings = 0;
 	if (full && (!c.stores_by_threads || c.deeper_rings))
 		VEC_PUSH(&s->arena, &s->batch.v, smaller);
+	if (refused && c.load_registers) {
+		smaller = c;
+		smaller.load_registers = 0;
+		VEC_PUSH(&s->arena, &s->batch.v, smaller);
+	}
 	if (refused && c.extra_versions) {
 		c.extra_versions = 0;
 		VEC_PUSH(&s->arena, &s->batch.v, c);
 	}
+}
+
+/* Where threads load, one warp can hardly ever keep the memory busy: the same choice with the usual number of them, and with
+ * registers for what they have in flight. Where an engine loads, one warp is enough. */
+static struct choice usual_loaders(const struct search *s, const struct tried *x)
+{
+	struct choice c = x->choice;
+
+	c.load_warps = x->by_threads ? LOAD_WARPS : 0;
+	c.load_registers = x->by_threads && x->shifted ? s->space.copy_registers : 0;
+	return c;
+}
+
+/* Candidates to start from whose loads are copied otherwise than their lanes are made for are tried again, and those
+ * still to come get such lanes at once: loads that differ from tile to tile are rare. */
+static void set_loaders(struct search *s, const struct tried *x)
+{
+	struct choice c = usual_loaders(s, x);
+
+	if (!x->priced || x->by_threads == (x->choice.load_warps > 0))
+		return;
+	for (int i = s->next; i < s->batch.v.n; i++) {
+		s->batch.v.v[i].load_warps = c.load_warps;
+		s->batch.v.v[i].load_registers = c.load_registers;
+	}
+	VEC_PUSH(&s->arena, &s->batch.v, c);
 }
 
 static enum err_code try_candidate(struct search *s, const struct choice *c, const struct stop *stop, struct err *e)
@@ -178,13 +210,15 @@ static enum err_code try_candidate(struct search *s, const struct choice *c, con
 	bool known, full;
 	int i = add_candidate(s, c, &known);
 
-	if (known)
+	if (known && !(s->ev.exact_registers && s->tried.v.v[i].doubtful))
 		return OK;
 	s->tried.sorted = false;
 	if (evaluate(&s->ev, i, best_seconds(s), false, stop, &full, e) == ERR_INTERRUPTED)
 		return ERR_INTERRUPTED;
 	x = &s->tried.v.v[i];
 	add_smaller(s, x->choice, full, isinf(x->seconds));
+	if (s->phase != PHASE_CLIMB)
+		set_loaders(s, x);
 	if (tried_is_plan(x)) {
 		s->found++;
 		note_best(s, i);
@@ -284,15 +318,20 @@ static enum err_code batch_next(struct search *s, const struct stop *stop, bool 
 	int n = space_coordinates(&s->space);
 
 	s->batch.v.n = s->next = 0;
-	if (s->idle == n) {
+	if (s->idle == n && !s->ev.exact_registers) {
 		s->idle++;
 		return batch_exact_orders(s, stop, e) == ERR_INTERRUPTED ? ERR_INTERRUPTED : OK;
 	}
-	if (s->idle > n) {
-		*more = ++s->start < s->nstarts;
-		if (!*more)
+	if (s->idle >= n) {
+		if (++s->start < s->nstarts) {
+			s->at = s->starts[s->start];
+		} else if (s->best != NONE && !s->ev.exact_registers) {
+			s->ev.exact_registers = s->space.finer = true;
+			s->at = s->best;
+		} else {
+			*more = false;
 			return OK;
-		s->at = s->starts[s->start];
+		}
 		s->idle = s->coordinate = 0;
 	}
 	space_neighbours(&s->space, &s->tried.v.v[s->at].choice, s->coordinate, &s->arena, &s->batch);

@@ -7,9 +7,11 @@
 #include "search/space.h"
 
 #include "base/hash.h"
+#include "lower/lower.h"
 #include "search/build.h"
 
 enum {
+	FEW_LEAST = 16,			/* rows or columns of a product if there are fewer tiles than EUs otherwise */
 	ROWS = 64,			/* rows of a product: those of a warpgroup's matrix instruction */
 	COLUMNS = 16,			/* columns of a product come in steps of so many, ... */
 	COLUMNS_LEAST = 32,		/* ... from these */
@@ -79,6 +81,8 @@ static void fill_product(struct dim *d, int64_t size, const struct axis_use *u)
 {
 	int64_t step = u->row ? ROWS : COLUMNS;
 
+	for (int64_t x = FEW_LEAST; d->few && x < (u->row ? ROWS : COLUMNS_LEAST); x *= 2)
+		add_extent(d, size, x, false);
 	for (int64_t x = u->row ? ROWS : COLUMNS_LEAST; x <= PRODUCT_MOST && x < size + step; x += step)
 		add_extent(d, size, x, x % ROWS == 0 && (!u->looped || x <= LOOPED_START_MOST));
 }
@@ -111,6 +115,7 @@ static void fill_dim(const struct program *p, struct dim *d)
 	struct axis_use u = use_of(p, d->axis);
 	bool product = u.row || u.column;
 
+	d->contracted = u.contracted && !product;
 	if (u.looped && size <= SMALL_AXIS) {
 		add_extent(d, size, 1, size <= SMALL_AXIS / 2);
 		add_extent(d, size, size, size > SMALL_AXIS / 2);
@@ -172,9 +177,31 @@ static bool take_wanted(const struct wanted *w, int64_t size, struct dim *d)
 	return d->n > 0;
 }
 
+/* The most tiles that a phase has with the least of the usual extents of products' rows and columns. */
+static int64_t most_tiles(const struct program *p)
+{
+	int64_t most = 0;
+
+	for (int phase = 0; phase < p->phases.n; phase++) {
+		int64_t tiles = 1;
+
+		for (int a = 0; a < p->axes.n; a++) {
+			enum axis_role role = program_axis_role(p, phase, a);
+			struct axis_use u = use_of(p, a);
+			int64_t least = role == AXIS_BATCH ? 1 : u.row ? ROWS : u.column ? COLUMNS_LEAST : 1;
+
+			if (role == AXIS_BATCH || role == AXIS_GRID)
+				tiles = min_i64(tiles * ceil_div(p->axes.v[a].size, least), INT32_MAX);
+		}
+		most = max_i64(most, tiles);
+	}
+	return most;
+}
+
 static enum err_code find_dims(struct space *s, const struct wanted *want, struct err *e)
 {
 	const struct program *p = s->program;
+	bool few = most_tiles(p) < s->device->eus;
 
 	s->dims = ARENA_ARRAY(s->a, p->axes.n, struct dim);
 	for (int a = 0; a < p->axes.n; a++) {
@@ -187,6 +214,7 @@ static enum err_code find_dims(struct space *s, const struct wanted *want, struc
 		if (!is_tiled(p, a) && !(want && want->n[a]))
 			continue;
 		d->axis = a;
+		d->few = few;
 		d->multiple = packed_per_word(p, a);
 		d->wanted = take_wanted(want, p->axes.v[a].size, d);
 		if (!d->wanted)
@@ -313,7 +341,7 @@ static void find_orders(struct space *s, const struct graph *g, struct variant *
 struct choice space_first_choice(const struct space *s)
 {
 	/* one lane of a warpgroup computes; rings as deep as usual plans have them; the next tile's loads run ahead */
-	struct choice c = { .ways = 1, .warps = 4, .replicas = 1, .ring_depth = 6, .tile_versions = 2 };
+	struct choice c = { .ways = 1, .warps = 4, .replicas = 1, .load_lanes = 1, .ring_depth = 6, .tile_versions = 2 };
 
 	for (int i = 0; i < s->ndims; i++)
 		for (int k = 0; k < s->dims[i].n && !c.tiling.extent[s->dims[i].axis]; k++)
@@ -436,7 +464,8 @@ static void find_variants(struct space *s, struct graph **graph)
 enum err_code space_init(struct space *s, struct arena *a, struct mem *mem, const struct program *p,
 	const struct vdevice *d, const struct wanted *want, struct graph **graph, struct err *e)
 {
-	*s = (struct space){ .a = a, .mem = mem, .program = p, .device = d };
+	*s = (struct space){ .a = a, .mem = mem, .program = p, .device = d,
+		.copy_registers = lower_has_target(d) ? lower_copy_registers(d) : 0 };
 	TRY(find_dims(s, want, e));
 	find_variants(s, graph);
 	return OK;
@@ -444,7 +473,8 @@ enum err_code space_init(struct space *s, struct arena *a, struct mem *mem, cons
 
 uint64_t choice_hash(const struct choice *c)
 {
-	const int64_t v[] = { c->split_off, c->ways, c->warps, c->replicas, c->split, c->issue_order, c->extra_versions,
+	const int64_t v[] = { c->split_off, c->ways, c->warps, c->replicas, c->split, c->load_lanes, c->load_warps,
+		c->load_registers, c->issue_order, c->extra_versions,
 		c->ring_depth, c->deeper_rings, c->tile_versions, c->stores_by_threads, c->products_by_threads, c->grid.eus, c->grid.raster,
 		c->grid.group, c->grid.longest_first, c->grid.cluster };
 	uint64_t h = hash_bytes(hash_basis(0), c->tiling.extent, sizeof(c->tiling.extent));

@@ -27,11 +27,15 @@ struct choice {
 	bool split_off;			/* conversions of what products read are sTasks of their own */
 	int ways, warps, replicas;	/* computing lanes, of which each has one slice; warps and replicas of each */
 	enum split_kind split;
+	/* The lanes that load. Threads copy what no copy engine can bring: then it matters how many there are. */
+	int load_lanes;			/* among which the loads of a loop are divided: 1 or 2 */
+	int load_warps;			/* of each; 0: the plan does not say, so one */
+	int load_registers;		/* of their threads; 0: the plan does not say */
 	int order[CHOICE_REGIONS];	/* by region (space_order_index): index into the space's orders */
 	bool issue_order;		/* lanes agree on who issues products next */
 	unsigned extra_versions;	/* bits, by order_value: values with 2 versions, or what the order needs */
 	int ring_depth;			/* most versions of rings that loads of loops fill ... */
-	int deeper_rings;		/* ... and how many of these rings get one version more */
+	unsigned deeper_rings;		/* ... and bits: which of these rings get one version more */
 	int tile_versions;		/* most versions of what is loaded once a tile and read by a loop */
 	bool stores_by_threads;		/* threads store results, not a copy engine */
 	bool products_by_threads;	/* threads compute products, not the matrix unit */
@@ -42,7 +46,9 @@ struct choice {
 struct dim {
 	int axis, n;
 	int multiple;			/* of which all extents are, or the axis's size: elements of a packed word */
+	bool few;			/* tiles: fewer than EUs, if extents are usual ones */
 	bool wanted;			/* the caller has given the extents */
+	bool contracted;		/* by products; of these no rows or columns */
 	int64_t extent[EXTENTS_MAX];
 	uint32_t starts;		/* bits: the extents that the search starts from */
 };
@@ -73,6 +79,8 @@ struct space {
 	struct alias aliases[CONVERSIONS_MAX];
 	bool has_products;
 	bool uneven;			/* loops of some tiles have more iterations than those of others */
+	bool finer;			/* neighbours include those that seldom pay: for the best plan alone */
+	int copy_registers;		/* lower_copy_registers of the device */
 	struct err unbuilt;		/* why there is no graph, if no variant exists */
 	struct variant variants[2];	/* by choice.split_off */
 };

@@ -70,6 +70,7 @@ static void end_occurrence(struct reader *r, const struct task_price *t)
 	add_cost(&sum->before, t->before);
 	add_cost(&sum->after, t->after);
 	sum->by_threads |= t->by_threads;
+	sum->shifted |= t->shifted;
 	sum->arrives |= t->arrives;
 	sum->stored_to_shared |= t->stored_to_shared;
 	sum->drain = fewer(sum->drain, t->drain);
@@ -120,6 +121,7 @@ static void read_inside(struct reader *r, const struct role_op *o, struct op_cos
 	t->sector_ratio = fmax(t->sector_ratio, price_sector_ratio(&r->context, o));
 	t->arrives |= o->what == DO_LOAD_THREADS && o->u.move.arrives;
 	t->by_threads |= o->what == DO_LOAD_THREADS || o->what == DO_STORE_THREADS || o->what == DO_STORE_RING;
+	t->shifted |= o->what == DO_LOAD_THREADS && o->u.move.shifted;
 	t->stored_to_shared |= r->multiplied && o->what == DO_PUT;
 	if (o->what == DO_PRODUCT)
 		t->steps += runs * o->u.product.steps * o->u.product.col_steps * o->u.product.sum.frag->blocks;

@@ -53,6 +53,7 @@ static inline struct op_cost op_cost_sum(struct op_cost a, struct op_cost b)
 struct task_price {
 	bool known;			/* the role program has it */
 	bool by_threads;		/* a load or store by threads, not by an engine */
+	bool shifted;			/* ... through registers, which limit how much of it is in flight */
 	bool arrives;			/* ... whose completion is signaled later, when the copies arrive */
 	bool stored_to_shared;		/* a product that the lane waits for and then stores to shared
 					 * memory: it is complete when that is done */

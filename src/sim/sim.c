@@ -230,8 +230,11 @@ static void note_costs(const struct job *j, struct task_cost *costs)
 	EACH_ENTRY(j, i) {
 		const struct entry_cost *c = &j->costs[i];
 		double stored = c->stored_to_shared ? c->after : 0;
+		int task = j->plan->entries.v[i].task;
+		const struct task_price *t = price_knows(j->price, j->phase) ? &j->price->tasks[task] : NULL;
 
-		costs[j->plan->entries.v[i].task] = (struct task_cost){
+		costs[task] = (struct task_cost){
+			.by_threads = t && t->by_threads, .shifted = t && t->shifted,
 			.lane = c->cost.issue + c->before + (c->stored_to_shared ? 0 : c->after),
 			.shared = c->cost.busy > 0 ? c->cost.shared / c->cost.busy : 0,
 			.l2 = c->cost.l2, .global = c->cost.global, .handover = c->handover + stored,

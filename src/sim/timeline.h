@@ -56,6 +56,8 @@ struct task_cost {
 	double l2, global;		/* of the EU's shares of L2 and device memory */
 	double latency;			/* from the end of the work to completion ... */
 	double handover;			/* ... and of that, to hand its value to another lane */
+	bool by_threads;		/* a copy by the threads of its lane, as its kernel says */
+	bool shifted;			/* ... through registers, which limit how much of it is in flight */
 };
 
 struct entry_cost;			/* price.h */

@@ -173,6 +173,22 @@ r = mr.search(two:bind{m = 8192, n = 128, k = 128, j = 4096}, device, {measure =
 ok(r and r.plan:check(), "two products with something between")
 ok(r.seconds < 2 * r.bound_seconds, "  at half of what the tensor cores could", r.seconds, r.bound_seconds)
 
+---- loads that threads copy ----------------------------------------------------------------------------
+
+-- Rows of 2,050 bytes go through registers, those of 2,056 are copied asynchronously; a page of one key is no run of rows.
+for _, k in ipairs{1025, 1028} do
+  local bound = mr.examples.gemm{m = 2048, n = 2048, k = k}
+  local by_hand = mr.load_plan("gemm_by_threads", bound):simulate{events = 0}
+  r = mr.search(bound, device, {measure = false})
+  ok(r and r.plan:check() and r.seconds <= by_hand.seconds, ("rows of %d bytes: as fast as the plan by hand"):format(2 * k), r.seconds,
+    by_hand.seconds)
+end
+r = mr.search(mr.examples.paged_decoding{b = 4, h = 8, n = 512, d = 128, hkv = 2, page = 1}, device, {measure = false, trials = 20})
+local one = r.plan:copy()
+one:lane("p0", {warps = 1})
+ok(r.plan:check() and r.seconds < 0.7 * one:simulate{events = 0}.seconds, "pages of one key: faster than with one warp that loads",
+  r.seconds, one:simulate{events = 0}.seconds)
+
 ---- no plan ------------------------------------------------------------------------------------------
 
 local none, why = mr.search(mr.examples.flash_attention{b = 1, h = 1, m = 256, d = 256}, device,

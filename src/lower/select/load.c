@@ -1,4 +1,5 @@
 /* Loads: by the copy engine (boxes.c), or by the lane's threads. */
+#include "lower/lower.h"
 #include "lower/select/lowering.h"
 
 enum {
@@ -102,6 +103,11 @@ static struct role_stride find_stride(const struct lowering *c, const struct ken
 	s.from *= s.rows;
 	s.to = s.rows * pitch;
 	return s;
+}
+
+int lower_copy_registers(const struct vdevice *d)
+{
+	return target_of(d)->registers.step ? d->reserved_registers + SHIFTED_WORDS * SHIFTED_MOST : 0;
 }
 
 /* Shifted accesses go through registers: as many are in flight as the lane has registers for. */
