@@ -280,6 +280,18 @@ static int builder_loop_begin_l(lua_State *L)
 	return 0;
 }
 
+/* b:loop_length(length, typical): behind loop_begin; typical 0: none is given */
+static int builder_loop_length_l(lua_State *L)
+{
+	struct builder *b = check_builder(L);
+	struct index_expr length = check_own_index(L, 2, b);
+	int64_t typical = luaL_checkinteger(L, 3);
+	struct err e;
+
+	done(L, b, program_loop_length(b->p, &length, typical, begin_call(L, b), &e), &e);
+	return 0;
+}
+
 /* loads, stores, products ------------------------------------------------- */
 
 /* The list of index expressions at arg, one for each dimension of the tensor. */
@@ -558,7 +570,8 @@ void lua_open_builder(lua_State *L)
 	static const luaL_Reg methods[] = {
 		{ "axis", builder_axis_l }, { "tensor", builder_tensor_l }, { "batch", builder_batch_l },
 		{ "phase_begin", builder_phase_begin_l }, { "phase_end", builder_phase_end_l },
-		{ "loop_begin", builder_loop_begin_l }, { "loop_end", builder_loop_end_l },
+		{ "loop_begin", builder_loop_begin_l },
+		{ "loop_length", builder_loop_length_l }, { "loop_end", builder_loop_end_l },
 		{ "task_begin", builder_task_begin_l }, { "task_end", builder_task_end_l },
 		{ "load", builder_load_l }, { "store", builder_store_l }, { "add_to", builder_add_l }, { "mma", builder_mma_l },
 		{ "carry", builder_carry_l }, { "get", builder_get_l }, { "set", builder_set_l },

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "run/lengths.h"
 #include "run/trace.h"
 
 static int by_value(const void *x, const void *y)
@@ -76,7 +77,7 @@ static struct tracing tracing_begin(lua_State *L, const struct built *b, const c
 	t.stop = stop_of(t.host);
 	built_new_traced(&t.host->mem, b, (struct built **)box);
 	t.traced = *box;
-	if (built_emit(t.traced, NULL, NULL, &t.stop, &e) || built_compile(t.traced, gpu_of(L), &t.stop, &e))
+	if (lengths_check(b->graph, t.data, &e) || built_emit(t.traced, NULL, NULL, &t.stop, &e) || built_compile(t.traced, gpu_of(L), &t.stop, &e))
 		throw_err(L, &e);
 	return t;
 }
@@ -143,9 +144,33 @@ static int host_trace_l(lua_State *L)
 	return 2;
 }
 
+/* core.typical_lengths(program) -> table: by name of the input, the length that all its elements should be in a trace; nil
+ * if no loop has a length */
+static int typical_lengths_l(lua_State *L)
+{
+	const struct program *p = check_program(L, 1, "trace");
+	bool any = false;
+
+	for (int i = 0; i < p->loops.n; i++)
+		any |= p->loops.v[i].has_length;
+	if (!any)
+		return 0;
+	lua_newtable(L);
+	for (int i = 0; i < p->tensors.n; i++) {
+		int64_t n = lengths_typical(p, i);
+
+		if (!n)
+			continue;
+		lua_pushinteger(L, n);
+		lua_setfield(L, -2, p->tensors.v[i].name);
+	}
+	return 1;
+}
+
 void lua_open_trace(lua_State *L)
 {
-	static const luaL_Reg functions[] = { { "trace", trace_l }, { "host_trace", host_trace_l }, { NULL, NULL } };
+	static const luaL_Reg functions[] = { { "trace", trace_l }, { "host_trace", host_trace_l },
+		{ "typical_lengths", typical_lengths_l }, { NULL, NULL } };
 
 	luaL_setfuncs(L, functions, 0);
 }

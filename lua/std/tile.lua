@@ -441,12 +441,32 @@ local function check_block(what, name, f)
   expect(type(f) == "function", what, "function", f)
 end
 
-local loop_options = {"from", "upto"}
+local loop_options = {"from", "upto", "length", "typical"}
+local known_options = {}
+for _, name in ipairs(loop_options) do known_options[name] = true end
 
 -- A bound may also be false, so that `upto = p.causal and m` reads well.
 local function loop_bound(p, options, name)
   local x = options[name]
+  if x and name == "upto" and has_value(x) then
+    raise "loop: 'upto' is an index made of axes and numbers; for a value, write length = ..., at which the axis ends"
+  end
   if x then return own_expression(p, x, "loop") end
+end
+
+-- The length of a loop and a typical one; nil: it has none.
+local function loop_length(p, options)
+  local x, typical = options.length, options.typical
+  if not x then
+    if typical then raise("loop: 'typical' is a length that predictions assume; it needs a length = ...") end
+    return nil
+  end
+  expect(has_value(x) or is_value(x), "loop", "length: an i32 value, or one plus an index", x)
+  local n = typical and core.integer(typical)
+  if typical and (not n or n < 1) then
+    raise(("loop: 'typical' is a length, an integer of at least 1, got %s"):format(show(typical)))
+  end
+  return access_expression(p, x, "loop"), n or 0
 end
 
 local p_methods = {
@@ -501,12 +521,14 @@ function p_methods.loop(p, axes, options, f)
   expect(type(options) == "table", "loop", "table of options", options)
   expect(type(f) == "function", "loop", "function", f)
   for _, key in ipairs(draft.keys(options)) do
-    if key ~= "from" and key ~= "upto" then
+    if not known_options[key] then
       raise(("loop: unknown option '%s'%s"):format(key, hint(key, loop_options)))
     end
   end
   local _ <close> = nest "loop"
+  local length, typical = loop_length(p, options)
   b:loop_begin(ids, loop_bound(p, options, "from"), loop_bound(p, options, "upto"))
+  if length then b:loop_length(length, typical) end
   return enclosed(b, "loop_end", f())
 end
 

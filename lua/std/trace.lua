@@ -27,10 +27,12 @@ local function trace(k, given)
   if k.target == "cuda" and k.registers == 0 then
     raise "trace: this kernel is text alone; compile it without text=true"
   end
-  local inputs = o.inputs
+  local inputs, program = o.inputs, k.plan.graph.program
+  local lengths = not inputs and core.typical_lengths(program)
   o.inputs = nil
+  if not inputs and (lengths or k.target ~= "cuda") then inputs = program:inputs{seed = o.seed} end
+  for name, n in pairs(lengths or {}) do inputs[name]:fill(n) end
   if k.target == "cuda" then return core.trace(k, inputs, o) end
-  inputs = inputs or k.plan.graph.program:inputs{seed = o.seed}
   local tl, report = core.host_trace(k, inputs, o)
   if report then raise("trace: " .. report) end
   return tl

@@ -86,7 +86,8 @@ static void put_counts(const struct graph *g, struct pen *pen)
 			if (p->loops.v[l].phase != i)
 				continue;
 			if (g->trips[l].least != g->trips[l].most)
-				trips = STR(pen->arena, "%s, %.4g on average", trips, g->trips[l].mean);
+				trips = STR(pen->arena, p->loops.v[l].has_length ? "%s by its length, %.4g assumed" :
+					"%s, %.4g on average", trips, g->trips[l].mean);
 			pen_wrap(pen, "  ", 4, trips);
 		}
 	}

@@ -40,6 +40,24 @@ const char *label_loop_trips(struct arena *a, const struct graph *g, int loop)
 	return b.text;
 }
 
+const char *label_lengths(struct arena *a, const struct program *p)
+{
+	struct buf b = buf_new(a);
+
+	for (int i = 0; i < p->loops.n; i++) {
+		const struct loop *l = &p->loops.v[i];
+
+		if (!l->has_length || !l->body.n)
+			continue;
+		buf_printf(&b, "%s loop %s ", b.len ? "," : "assumed length of", label_loop(a, p, i));
+		if (l->typical)
+			buf_printf(&b, "%lld", (long long)l->typical);
+		else
+			buf_printf(&b, "%lld, all", (long long)p->axes.v[l->axis[0]].size);
+	}
+	return b.text;
+}
+
 const char *label_tiles(struct arena *a, const struct graph *g, int phase)
 {
 	int64_t n = g->grids[phase].total;

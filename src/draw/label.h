@@ -12,6 +12,8 @@
 const char *label_loop(struct arena *a, const struct program *p, int loop);
 /* "loop n, 32 iterations", "loop n, 1 to 32 iterations" */
 const char *label_loop_trips(struct arena *a, const struct graph *g, int loop);
+/* What predictions assume of loops whose lengths are values: "assumed length of loop n 130"; empty: there is none. */
+const char *label_lengths(struct arena *a, const struct program *p);
 /* "main: 512 tiles" */
 const char *label_tiles(struct arena *a, const struct graph *g, int phase);
 /* "m=128 n=64"; of an empty list "scalar" */

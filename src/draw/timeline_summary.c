@@ -197,6 +197,8 @@ const char *timeline_total(struct arena *a, const struct timeline *t)
 			t->phases[i].tiles == 1 ? "" : "s", t->phases[i].eus, t->phases[i].eus == 1 ? "" : "s");
 	if (t->cache)
 		buf_printf(&b, "; %s", t->cache);
+	if (*label_lengths(a, t->plan->graph->program))
+		buf_printf(&b, "; %s", label_lengths(a, t->plan->graph->program));
 	return b.text;
 }
 

@@ -190,6 +190,7 @@ enum { TRIPS_SAMPLES = 1 << 16 };
  * bounds use (evenly spaced ones, if there are very many). */
 static void count_trips(struct graph *g, int loop)
 {
+	const struct loop *l = &g->program->loops.v[loop];
 	struct trips *t = &g->trips[loop];
 	int axes[AXES_MAX], n = 0;
 	int64_t total = 1, step, seen = 0;
@@ -197,7 +198,7 @@ static void count_trips(struct graph *g, int loop)
 	double sum = 0;
 
 	for (int a = 0; a < g->program->axes.n; a++)
-		if (loop_bounds_use(&g->program->loops.v[loop], a)) {
+		if (loop_bounds_use(g->program, l, a)) {
 			axes[n++] = a;
 			total *= extent_tiles(&g->extents, a);
 		}
@@ -219,9 +220,11 @@ static void count_trips(struct graph *g, int loop)
 			others /= tiles;
 		}
 		visited_iterations(&g->extents, loop, &at, &first, &last);
-		t->least = min_i64(t->least, last - first);
-		t->most = max_i64(t->most, last - first);
 		sum += (double)(last - first);
+		if (l->has_length)	/* of any length */
+			visited_before(&g->extents, loop, &at, g->program->axes.v[l->axis[0]].size, &first, &last);
+		t->least = l->has_length ? 0 : min_i64(t->least, last - first);
+		t->most = max_i64(t->most, last - first);
 	}
 	t->mean = sum / (double)seen;
 }

@@ -34,8 +34,8 @@ static void count_body(struct counter *c, const struct item *items, int n, const
 			continue;
 		l = &p->loops.v[items[i].id];
 		for (int k = 0; k < p->loops.n; k++)
-			bounded_inside |= k != items[i].id && (p->loops.v[k].has_from || p->loops.v[k].has_upto) &&
-				program_loop_within(p, k, items[i].id);
+			bounded_inside |= k != items[i].id && (p->loops.v[k].has_from || p->loops.v[k].has_upto ||
+				p->loops.v[k].has_length) && program_loop_within(p, k, items[i].id);
 		visited_iterations(&c->graph->extents, items[i].id, at, &first, &last);
 		c->iterations += times * (last - first);
 		c->pattern = hash_mix(c->pattern, last - first);
@@ -99,7 +99,7 @@ static void find_kinds(struct arena *a, const struct graph *g, int phase, struct
 
 		for (int l = 0; l < g->program->loops.n; l++)
 			bounds |= g->program->loops.v[l].phase == phase &&
-				loop_bounds_use(&g->program->loops.v[l], grid->axis[i]);
+				loop_bounds_use(g->program, &g->program->loops.v[l], grid->axis[i]);
 		step[i] = tiles;
 		tiles *= grid->tiles[i];
 		if (bounds) {

@@ -134,9 +134,9 @@ static bool loop_agrees(const struct plan *p, const struct cluster *c, int phase
 	const struct grid *g = &p->graph->grids[phase];
 	const struct loop *l = &p->graph->program->loops.v[loop];
 
-	if (!loop_bounds_use(l, c->axis))
+	if (!loop_bounds_use(p->graph->program, l, c->axis))
 		return true;
-	if (l->parent != NONE || c->groups > GROUPS_MOST)
+	if (l->has_length || l->parent != NONE || c->groups > GROUPS_MOST)
 		return false;
 	for (int64_t t = 0; t < g->total; t++)
 		if (t / c->stride % c->tiles % c->size == 0 && !group_agrees(p, c, phase, loop, t))

@@ -11,14 +11,14 @@ static const struct item *body_of(const struct plain_text *t, int phase, int loo
 	return t->p->phases.v[phase].body.v;
 }
 
-/* Where an axis, and those of words of it, stand when it is at the tile that `tile` is the text of. */
-static void put_axis(struct plain_text *t, int axis, const char *tile)
+/* Where an axis, and those of words of it, stand when it is at the tile that `tile` is the text of, and ends at `end`. */
+static void put_axis(struct plain_text *t, int axis, const char *tile, const char *end)
 {
 	const struct program *p = t->p;
 	const char *name = plain_axis(t, axis);
 
-	plain_line(t, "const i64 lo_%s = %s * %lld, hi_%s = min_of(lo_%s + %lld, %lldll) - 1;", name, tile,
-		(long long)t->x->tile[axis], name, name, (long long)t->x->tile[axis], (long long)p->axes.v[axis].size);
+	plain_line(t, "const i64 lo_%s = %s * %lld, hi_%s = min_of(lo_%s + %lld, %s) - 1;", name, tile,
+		(long long)t->x->tile[axis], name, name, (long long)t->x->tile[axis], end);
 	plain_line(t, "const int len_%s = (int)(hi_%s - lo_%s + 1);", name, name, name);
 	for (int a = 0; a < p->axes.n; a++) {
 		const char *words = plain_axis(t, a);
@@ -29,6 +29,11 @@ static void put_axis(struct plain_text *t, int axis, const char *tile)
 			p->axes.v[a].per, words, name, p->axes.v[a].per);
 		plain_line(t, "const int len_%s = (int)(hi_%s - lo_%s + 1);", words, words, words);
 	}
+}
+
+static const char *size_text(struct plain_text *t, int axis)
+{
+	return arena_strf(t->a, "%lldll", (long long)t->p->axes.v[axis].size);
 }
 
 static void put_carries(struct plain_text *t, int phase, int loop)
@@ -64,24 +69,30 @@ static const char *bound_text(struct plain_text *t, const struct index_expr *x, 
 	return s;
 }
 
-/* Tiles [first, last) of the loop, as visited_iterations has them. */
+/* Tiles [first, last) of the loop, as visited_before has them. */
 static void put_trips(struct plain_text *t, int loop)
 {
 	const struct loop *l = &t->p->loops.v[loop];
 	long long n = 1, tile = (long long)t->x->tile[l->axis[0]];
+	const char *last;
 
 	for (int i = 0; i < l->naxes; i++)
 		n *= (long long)extent_tiles(t->x, l->axis[i]);
+	last = arena_strf(t->a, "%lldll", n);
 	if (l->has_from)
 		plain_line(t, "const i64 first = max_of(0, min_of(%lldll, floor_div(%s, %lld)));", n,
 			bound_text(t, &l->from, false), tile);
 	else
 		plain_line(t, "const i64 first = 0;");
+	if (l->has_length)
+		plain_line(t, "const i64 end_%d = max_of(0, min_of(%lldll, %s));", loop,
+			(long long)t->p->axes.v[l->axis[0]].size, plain_length_index(t, &l->length));
 	if (l->has_upto)
-		plain_line(t, "const i64 last = max_of(0, min_of(%lldll, floor_div(%s, %lld) + 1));",
-			n, bound_text(t, &l->upto, true), tile);
-	else
-		plain_line(t, "const i64 last = %lldll;", n);
+		last = arena_strf(t->a, "max_of(0, min_of(%s, floor_div(%s, %lld) + 1))", last,
+			bound_text(t, &l->upto, true), tile);
+	if (l->has_length)
+		last = arena_strf(t->a, "min_of(%s, (end_%d + %lld) / %lld)", last, loop, tile - 1, tile);
+	plain_line(t, "const i64 last = %s;", last);
 }
 
 static void put_loop(struct plain_text *t, int phase, int loop)
@@ -96,7 +107,8 @@ static void put_loop(struct plain_text *t, int phase, int loop)
 	for (int i = l->naxes - 1; i >= 0; i--) {
 		int64_t n = extent_tiles(t->x, l->axis[i]);
 
-		put_axis(t, l->axis[i], arena_strf(t->a, "(j%d / %lld %% %lld)", loop, (long long)below, (long long)n));
+		put_axis(t, l->axis[i], arena_strf(t->a, "(j%d / %lld %% %lld)", loop, (long long)below, (long long)n),
+			l->has_length ? arena_strf(t->a, "end_%d", loop) : size_text(t, l->axis[i]));
 		below *= n;
 	}
 	plain_gap(t);
@@ -163,7 +175,7 @@ static void put_kernel(struct plain_text *t, int phase, const struct plain_memor
 	plain_line(t, "for (i64 tile = BLOCK; tile < %lldll; tile += BLOCKS) {", (long long)g.total);
 	for (int i = g.n - 1; i >= 0; i--) {
 		put_axis(t, g.axis[i], arena_strf(t->a, "(tile / %lld %% %lld)", (long long)below,
-			(long long)g.tiles[i]));
+			(long long)g.tiles[i]), size_text(t, g.axis[i]));
 		below *= g.tiles[i];
 	}
 	plain_gap(t);

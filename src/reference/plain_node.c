@@ -32,6 +32,63 @@ static const char *index_text(struct plain_text *t, const struct node *n, const 
 	return s;
 }
 
+/* The function of put_operations that computes the element-wise operation. (A comparison of integers gives a bool.) */
+static const char *function_of(struct plain_text *t, enum op op, enum dtype type)
+{
+	return arena_strf(t->a, "%c_%s", type == DT_I32 ? 'i' : 'f', op_name(op));
+}
+
+/* lengths of loops ----------------------------------------------------------- */
+
+static const char *length_node_text(struct plain_text *t, int node);
+
+/* The axes stand where the tile is, and have one index there. */
+const char *plain_length_index(struct plain_text *t, const struct index_expr *x)
+{
+	const char *s = arena_strf(t->a, "%lldll", (long long)x->k);
+
+	for (int i = 0; i < x->n; i++) {
+		const struct index_term *term = &x->term[i];
+
+		s = arena_strf(t->a, "%s + %lldll * (lo_%s / %lld", s, (long long)term->coef, plain_axis(t, term->axis),
+			(long long)term->div);
+		s = arena_strf(t->a, term->mod ? "%s %% %lld)" : "%s)", s, (long long)term->mod);
+	}
+	return x->value ? arena_strf(t->a, "(i64)%s + %s", length_node_text(t, index_value(x)), s) : s;
+}
+
+/* An element of an input; 0 outside of it. */
+static const char *length_element_text(struct plain_text *t, const struct node *n)
+{
+	const struct tensor *x = &t->p->tensors.v[n->ref];
+	const char *inside = "1", *at = "0ll";
+
+	for (int d = 0; d < x->rank; d++) {
+		const char *i = arena_strf(t->a, "(%s)", plain_length_index(t, &n->index[d]));
+		long long size = (long long)t->p->axes.v[x->dim[d]].size;
+
+		inside = arena_strf(t->a, "%s && %s >= 0 && %s < %lld", inside, i, i, size);
+		at = arena_strf(t->a, "(%s) * %lld + %s", at, size, i);
+	}
+	return arena_strf(t->a, "(%s ? load_%s(t_%s, %s) : 0)", inside, dtype_name(x->type), x->name, at);
+}
+
+static const char *length_node_text(struct plain_text *t, int node)
+{
+	const struct node *n = &t->p->nodes.v[node];
+	const char *args = "";
+
+	if (n->op == OP_CONST)
+		return plain_number(t->a, n->k);
+	if (n->op == OP_INDEX)
+		return arena_strf(t->a, "(double)lo_%s", plain_axis(t, n->ref));
+	if (n->op == OP_LOAD)
+		return length_element_text(t, n);
+	for (int i = 0; i < op_arity(n->op); i++)
+		args = arena_strf(t->a, "%s%s%s", args, i ? ", " : "", length_node_text(t, n->arg[i]));
+	return arena_strf(t->a, "%s(%s)", function_of(t, n->op, n->type), args);
+}
+
 /* Inside the braces of a load or store: i64 at, and is it inside the tensor? */
 static void put_location(struct plain_text *t, const struct node *n)
 {
@@ -87,12 +144,6 @@ static void put_store(struct plain_text *t, int node)
 }
 
 /* element-wise -------------------------------------------------------------- */
-
-/* The function of put_operations that computes the element-wise operation. (A comparison of integers gives a bool.) */
-static const char *function_of(struct plain_text *t, enum op op, enum dtype type)
-{
-	return arena_strf(t->a, "%c_%s", type == DT_I32 ? 'i' : 'f', op_name(op));
-}
 
 static const char *apply_text(struct plain_text *t, const struct node *n)
 {

@@ -39,6 +39,9 @@ const char *plain_position(struct plain_text *t, int axis, bool looped);
 const char *plain_value(struct plain_text *t, int node);
 const char *plain_carry_element(struct plain_text *t, int carry);
 
+/* A length of a loop, as an expression of inputs where the run begins. */
+const char *plain_length_index(struct plain_text *t, const struct index_expr *x);
+
 /* Loops over some axes: each over all of the axis, or over the present tile. */
 struct plain_loops {
 	int n;

@@ -70,6 +70,14 @@ const struct num *num_make(struct arena *a, enum num_op op, const struct num *x,
 	return new_num(a, op, x, y);
 }
 
+const struct num *num_element(struct arena *a, int tensor, const struct num *at)
+{
+	struct num *n = new_num(a, NUM_ELEMENT, at, NULL);
+
+	n->of = tensor;
+	return n;
+}
+
 const struct num *num_of_lane(struct arena *a, int64_t first, int64_t step)
 {
 	return new_num(a, NUM_OF_LANE, num_const(a, first), num_const(a, step));
@@ -157,6 +165,7 @@ int64_t num_value(const struct num *n, const struct num_env *env)
 	case NUM_SELECT: return num_value(num_value(n->a, env) ? n->b : n->c, env);
 	case NUM_TILE_AT: case NUM_INTERIOR: case NUM_OF_LANE: return num_value(n->a, env);
 	case NUM_BOTH: return num_value(n->a, env) && num_value(n->b, env);
+	case NUM_ELEMENT: BUG("an element of tensor %d is known in a kernel alone", n->of);
 	}
 	int64_t x = num_value(n->a, env), y = num_value(n->b, env);
 	switch ((int)n->op) {
@@ -240,6 +249,11 @@ static void print_num(struct buf *out, const struct num *x, const struct num_nam
 		buf_puts(out, x->b ? "order[start[BLOCK] + " : "order[");
 		print_num(out, x->a, names, 9);
 		buf_putc(out, ']');
+		return;
+	case NUM_ELEMENT:		/* the same for all threads of a warp, and compilers should know it */
+		buf_printf(out, "UNIFORM((int)tensor_%s[", names->tensors[x->of]);
+		print_num(out, x->a, names, 0);
+		buf_puts(out, "])");
 		return;
 	case NUM_INTERIOR:
 		print_num(out, x->a, names, least);

@@ -27,6 +27,7 @@ enum var_index {
 	X(ALL_TILES, "start[BLOCK + 1] - start[BLOCK]", OF_NONE, GIVEN)	/* the same, not declared */ \
 	X(LO, "lo_%s", OF_AXIS, LET)		/* first index of an axis in the tile at hand */ \
 	X(FIRST, "first_%d", OF_LOOP, LET)	/* tile of its axes with which a loop begins */ \
+	X(END, "end_%d", OF_LOOP, LET)		/* where the axis of a loop with a length ends in this run */ \
 	X(TRIPS, "trips_%d", OF_LOOP, LET)	/* iterations of this run of a loop */ \
 	X(BASE, "base_%d", OF_LOOP, LET)	/* iterations of all runs before */ \
 	X(I, "i_%d", OF_LOOP, LET)		/* number of the source iteration in this run */ \
@@ -88,19 +89,22 @@ enum num_op {
 	NUM_INTERIOR,			/* a, which holds in iterations in which no axis ends (role.h) */
 	NUM_OF_LANE,			/* a + b * number of the lane among those that share a tree */
 	NUM_TILE_AT,			/* the tile at position a of the order; b: a is relative to START[BLOCK] */
+	NUM_ELEMENT,			/* element a of tensor `of`, an input of i32, row-major */
 };
 
 struct num {
 	enum num_op op;
 	int64_t k;			/* CONST */
 	enum var var;			/* VAR */
-	int of;				/* loop, flag, axis, ring, dimension; NONE: the tile loop */
+	int of;				/* loop, flag, axis, ring, dimension; NONE: the tile loop. ELEMENT: tensor */
 	const struct num *a, *b, *c;
 };
 
 const struct num *num_const(struct arena *a, int64_t k);
 const struct num *num_var(struct arena *a, enum var v, int of);
 const struct num *num_make(struct arena *a, enum num_op op, const struct num *x, const struct num *y);
+/* NUM_ELEMENT. It has no value but in a kernel. */
+const struct num *num_element(struct arena *a, int tensor, const struct num *at);
 /* NUM_OF_LANE. */
 const struct num *num_of_lane(struct arena *a, int64_t first, int64_t step);
 const struct num *num_select(struct arena *a, const struct num *when, const struct num *x, const struct num *y);
@@ -133,7 +137,7 @@ int64_t num_value(const struct num *x, const struct num_env *env);
 
 /* As C has it, with as few parentheses as it takes; names[] are what %s stands for. */
 struct num_names {
-	const char *const *axes, *const *rings;
+	const char *const *axes, *const *rings, *const *tensors;
 };
 
 const char *num_text(struct arena *a, const struct num *x, const struct num_names *names);

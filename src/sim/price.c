@@ -159,7 +159,7 @@ struct loop_iteration {
 	struct num_env env;
 	const struct axis_ranges *at;
 	int loop;
-	int64_t first, trips, iteration;
+	int64_t first, end, trips, iteration;
 };
 
 static int64_t iteration_var(const struct num_env *env, enum var v, int of)
@@ -170,7 +170,7 @@ static int64_t iteration_var(const struct num_env *env, enum var v, int of)
 		return t->at->lo[of];
 	if (of != t->loop)
 		return v == VAR_TRIPS || v == VAR_STEADY ? 1 : 0;
-	return v == VAR_FIRST ? t->first : v == VAR_TRIPS || v == VAR_STEADY ? t->trips :
+	return v == VAR_FIRST ? t->first : v == VAR_END ? t->end : v == VAR_TRIPS || v == VAR_STEADY ? t->trips :
 		v == VAR_J || v == VAR_I ? t->iteration : 0;
 }
 
@@ -204,6 +204,7 @@ static double interior_share(const struct reader *r, const struct role_op *o)
 
 		ranges_set_tile(&r->graph->extents, grid, tile, &at);
 		visited_iterations(&r->graph->extents, t.loop, &at, &t.first, &last);
+		t.end = typical_end(&r->graph->extents, t.loop, &at);
 		t.trips = max_i64(last - t.first, 0);
 		interior += interior_iterations(&t, o->u.region.unmasked);
 		all += t.trips;

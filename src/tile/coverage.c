@@ -124,7 +124,7 @@ static bool reads_all(const struct program *p, const struct node *load)
 	if (has_index_values(load))
 		return false;
 	for (int l = p->tasks.v[load->task].loop; l != NONE; l = p->loops.v[l].parent)
-		if (p->loops.v[l].has_from || p->loops.v[l].has_upto)
+		if (p->loops.v[l].has_from || p->loops.v[l].has_upto || p->loops.v[l].has_length)
 			return false;
 	for (int d = 0; d < p->tensors.v[load->ref].rank; d++)
 		for (int i = 0; i < load->index[d].n; i++)

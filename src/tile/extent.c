@@ -301,6 +301,16 @@ struct grid extents_grid(const struct extents *x, int phase)
 	return g;
 }
 
+/* Set the ranges of axes of words that pack the axis. */
+static void set_words(const struct program *p, int axis, struct axis_ranges *at)
+{
+	for (int a = 0; a < p->axes.n; a++)
+		if (p->axes.v[a].packs == axis) {
+			at->lo[a] = at->lo[axis] / p->axes.v[a].per;
+			at->hi[a] = at->hi[axis] / p->axes.v[a].per;
+		}
+}
+
 /* Set the ranges of an axis, and of the axes of words that pack it, to one of its tiles. */
 static void set_range(const struct extents *x, int axis, int64_t tile, struct axis_ranges *at)
 {
@@ -310,11 +320,7 @@ static void set_range(const struct extents *x, int axis, int64_t tile, struct ax
 
 	at->lo[axis] = lo;
 	at->hi[axis] = hi;
-	for (int a = 0; a < p->axes.n; a++)
-		if (p->axes.v[a].packs == axis) {
-			at->lo[a] = lo / p->axes.v[a].per;
-			at->hi[a] = hi / p->axes.v[a].per;
-		}
+	set_words(p, axis, at);
 }
 
 void ranges_set_tile(const struct extents *x, const struct grid *g, int64_t tile, struct axis_ranges *out)
@@ -331,7 +337,28 @@ void ranges_set_tile(const struct extents *x, const struct grid *g, int64_t tile
 	}
 }
 
+int64_t loop_end(const struct extents *x, int loop, const struct axis_ranges *at, int64_t value)
+{
+	const struct loop *l = &x->program->loops.v[loop];
+
+	return max_i64(0, min_i64(value + index_bounds(&l->length, at->lo, at->hi).hi,
+		x->program->axes.v[l->axis[0]].size));
+}
+
+int64_t typical_end(const struct extents *x, int loop, const struct axis_ranges *at)
+{
+	const struct loop *l = &x->program->loops.v[loop];
+
+	return l->has_length && l->typical ? loop_end(x, loop, at, l->typical) : x->program->axes.v[l->axis[0]].size;
+}
+
 void visited_iterations(const struct extents *x, int loop, const struct axis_ranges *at, int64_t *first, int64_t *last)
+{
+	visited_before(x, loop, at, typical_end(x, loop, at), first, last);
+}
+
+void visited_before(const struct extents *x, int loop, const struct axis_ranges *at, int64_t end, int64_t *first,
+	int64_t *last)
 {
 	const struct loop *l = &x->program->loops.v[loop];
 	int64_t n = 1;
@@ -350,6 +377,8 @@ void visited_iterations(const struct extents *x, int loop, const struct axis_ran
 
 		*last = max_i64(0, min_i64(n, floor_div(most, x->tile[l->axis[0]]) + 1));
 	}
+	if (l->has_length)
+		*last = min_i64(*last, ceil_div(end, x->tile[l->axis[0]]));
 	*last = max_i64(*first, *last);
 }
 
@@ -363,4 +392,12 @@ void ranges_set_iteration(const struct extents *x, int loop, int64_t tile, struc
 		set_range(x, l->axis[i], tile % n, at);
 		tile /= n;
 	}
+}
+
+void ranges_end(const struct extents *x, int loop, int64_t end, struct axis_ranges *at)
+{
+	int axis = x->program->loops.v[loop].axis[0];
+
+	at->hi[axis] = min_i64(at->hi[axis], end - 1);
+	set_words(x->program, axis, at);
 }

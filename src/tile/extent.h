@@ -56,7 +56,16 @@ void ranges_set_tile(const struct extents *x, const struct grid *g, int64_t tile
 /* The loop visits tiles [*first, *last) of its axes (row-major) while the surrounding
  * loops and the grid have these ranges. */
 void visited_iterations(const struct extents *x, int loop, const struct axis_ranges *at, int64_t *first, int64_t *last);
+/* The end of the axis of a loop with a length whose value is `value`: 0 at least and the axis's size at most.
+ * typical_end: of any loop, as predictions assume it. */
+int64_t loop_end(const struct extents *x, int loop, const struct axis_ranges *at, int64_t value);
+int64_t typical_end(const struct extents *x, int loop, const struct axis_ranges *at);
+/* As visited_iterations, where the loop's axis ends at `end`; that function takes the typical end of a loop with a length. */
+void visited_before(const struct extents *x, int loop, const struct axis_ranges *at, int64_t end, int64_t *first,
+	int64_t *last);
 /* Set the loop's axes for one of these tiles. */
 void ranges_set_iteration(const struct extents *x, int loop, int64_t tile, struct axis_ranges *at);
+/* Then let the loop's axis end at `end`, which is behind the beginning of the tile. */
+void ranges_end(const struct extents *x, int loop, int64_t end, struct axis_ranges *at);
 
 #endif

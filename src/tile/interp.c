@@ -5,6 +5,7 @@
 
 #include "tile/interp_row.h"
 #include "tile/interp_value.h"
+#include "tile/length.h"
 #include "tile/program_build.h"
 
 struct run {
@@ -469,15 +470,46 @@ static void probe_carries(struct run *r, int phase, int loop)
 
 static enum err_code run_body(struct run *r, int phase, int loop, struct err *e);
 
+/* Reads the inputs of a run. */
+struct run_reader {
+	struct length_reader reader;
+	const struct run *r;
+};
+
+static double input_element(const struct length_reader *x, int tensor, int64_t at)
+{
+	const struct run *r = ((const struct run_reader *)x)->r;
+
+	return dtype_round(r->p->tensors.v[tensor].type, r->data[tensor][at]);
+}
+
+/* Where the axis of a loop with a length ends in this run. In a sample, whose axis is shorter than the program's, each
+ * length is another one. */
+static int64_t length_end(struct run *r, int loop)
+{
+	const struct loop *l = &r->p->loops.v[loop];
+	struct run_reader reader = { { input_element, r->sample }, r };
+	int64_t value = length_value(r->p, loop, r->at.lo, &reader.reader);
+	int64_t size = r->p->axes.v[l->axis[0]].size;
+
+	if (r->sample)
+		return floor_mod(value + index_bounds(&l->length, r->at.lo, r->at.hi).hi, size + 1);
+	return loop_end(r->x, loop, &r->at, value);
+}
+
 static enum err_code run_loop(struct run *r, int loop, struct err *e)
 {
 	const struct loop *l = &r->p->loops.v[loop];
 	struct axis_ranges before = r->at;
-	int64_t first, last;
+	int64_t first, last, end = 0;
 
-	visited_iterations(r->x, loop, &r->at, &first, &last);
+	if (l->has_length)
+		end = length_end(r, loop);
+	visited_before(r->x, loop, &r->at, end, &first, &last);
 	for (int64_t i = first; i < last; i++) {
 		ranges_set_iteration(r->x, loop, i, &r->at);
+		if (l->has_length)
+			ranges_end(r->x, loop, end, &r->at);
 		TRY(run_body(r, l->phase, loop, e));
 	}
 	r->at = before;

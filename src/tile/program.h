@@ -132,6 +132,12 @@ struct loop {
 	 * value of `upto`], inclusive, taken over the output tile and the surrounding loops' tiles. */
 	bool has_from, has_upto;
 	struct index_expr from, upto;
+	/* Of a loop over one axis: in a run of it the axis ends at `length`, a value plus an expression, if that is less
+	 * than its size. What lies behind is nowhere in the loop, as behind the end of the axis itself. The value is
+	 * computed from inputs where the run begins, not by a task (program_is_length). */
+	bool has_length;
+	struct index_expr length;
+	int64_t typical;		/* the value that predictions assume; 0: one that ends no run early */
 	VEC(struct item) body;
 	struct srcloc loc;
 };
@@ -188,6 +194,11 @@ NODISCARD enum err_code program_batch(struct program *p, int axis, struct srcloc
 /* from, upto: NULL if not bounded. */
 NODISCARD enum err_code program_loop_begin(struct program *p, int naxes, const int *axes, const struct index_expr *from,
 	const struct index_expr *upto, struct srcloc loc, struct err *e);
+/* Right behind program_loop_begin: the loop's axis ends at `length`. That is an i32 value without axes, plus an
+ * expression of batch axes. The value is an element of an input at indices of such axes, or is computed from such elements,
+ * constants and indices by + - * min max. typical: at least 1, or 0: none is given. */
+NODISCARD enum err_code program_loop_length(struct program *p, const struct index_expr *length, int64_t typical,
+	struct srcloc loc, struct err *e);
 NODISCARD enum err_code program_loop_end(struct program *p, struct srcloc loc, struct err *e);
 
 /* Element-wise nodes, sets and reductions between begin and end form the task `name`. Without an open task each run of
@@ -273,11 +284,10 @@ bool program_axis_bound(const struct program *p, int loop, int axis);
 /* Does a contraction or reduction go over the present tile of the axis alone? It does inside a loop over the axis; and
  * over the grid, where the results of all tiles are added up in memory. */
 bool program_reduces_tile(const struct program *p, const struct node *n, int axis);
-/* Does a bound of the loop depend on the axis? */
-static inline bool loop_bounds_use(const struct loop *l, int axis)
-{
-	return (l->has_from && index_uses(&l->from, axis)) || (l->has_upto && index_uses(&l->upto, axis));
-}
+/* Does a bound of the loop depend on the axis, or the value of its length? */
+bool loop_bounds_use(const struct program *p, const struct loop *l, int axis);
+/* The loop over the axis around region `loop` (itself included), if it has a length; NONE. */
+int program_length_loop(const struct program *p, int loop, int axis);
 
 static inline bool node_has_axis(const struct node *n, int axis)
 {

@@ -90,6 +90,8 @@ const struct tensor *tensor_at(const struct program *p, int id);
 const struct node *node_at(const struct program *p, int id);
 const struct carry *carry_at(const struct program *p, int id);
 
+/* Marks the nodes that lengths of loops are computed from. */
+void mark_lengths(const struct program *p, bool *mark);
 /* Sets index_below of all tensors (program_indices.c). */
 void find_index_ranges(struct program *p);
 /* Roles of all axes in a phase. */

@@ -4,6 +4,7 @@
 struct live {
 	bool *node, *carry;
 	bool without_adds;
+	const bool *length;		/* what makes lengths of loops; it needs no task */
 };
 
 static bool adds_to_carry(const struct node *n)
@@ -130,7 +131,7 @@ static enum err_code check_used(const struct program *p, const struct live *l, s
 	for (int i = 0; i < p->nodes.n; i++) {
 		const struct node *n = &p->nodes.v[i];
 
-		if (l->node[i] || (n->op != OP_LOAD && n->op != OP_MMA))
+		if (l->node[i] || l->length[i] || (n->op != OP_LOAD && n->op != OP_MMA))
 			continue;
 		if (adds_to_carry(n))
 			return err_set(e, ERR_INPUT, n->loc, "'%s' adds to carry '%s', which "
@@ -226,7 +227,8 @@ static void drop_items(const struct program *p, struct item *v, int *n)
 /* Note which sums and products are used by additions in memory alone. */
 static void mark_partial(struct program *p)
 {
-	struct live l = { ARENA_ARRAY(&p->arena, p->nodes.n, bool), ARENA_ARRAY(&p->arena, p->carries.n, bool), true };
+	struct live l = { ARENA_ARRAY(&p->arena, p->nodes.n, bool), ARENA_ARRAY(&p->arena, p->carries.n, bool), true,
+		NULL };
 
 	mark_live(p, &l);
 	for (int i = 0; i < p->nodes.n; i++) {
@@ -239,10 +241,13 @@ static void mark_partial(struct program *p)
 enum err_code program_finish(struct program *p, struct err *e)
 {
 	struct arena_mark mark = arena_mark(&p->arena);
-	struct live l = { ARENA_ARRAY(&p->arena, p->nodes.n, bool), ARENA_ARRAY(&p->arena, p->carries.n, bool), false };
+	bool *length = ARENA_ARRAY(&p->arena, p->nodes.n, bool);
+	struct live l = { ARENA_ARRAY(&p->arena, p->nodes.n, bool), ARENA_ARRAY(&p->arena, p->carries.n, bool), false,
+		length };
 	enum err_code code;
 
 	mark_live(p, &l);
+	mark_lengths(p, length);
 	code = check_ended(p, e);
 	code = code ? code : check_stores(p, e);
 	code = code ? code : check_phases(p, e);

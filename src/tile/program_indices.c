@@ -1,5 +1,6 @@
 /* The numbers that integers of a program should be below so that loads whose indices they make stay inside their
- * tensors: backward from each such index to what it is computed from. Random inputs are made so. */
+ * tensors: backward from each such index to what it is computed from; and from each length of a loop. Random inputs are
+ * made so. */
 #include "tile/program_build.h"
 
 enum { PASSES = 4 };			/* backward, as one carry may follow from another */
@@ -25,6 +26,16 @@ static int64_t range_of_value(const struct program *p, const struct index_expr *
 		hi[a] = p->axes.v[a].size - 1;
 	most = index_bounds(x, lo, hi).hi;
 	return most > 0 && most < size ? size - most : size;
+}
+
+/* What the value of a length should be below: each length from 0 to the size of the axis occurs. */
+static int64_t range_of_length(const struct program *p, const struct loop *l)
+{
+	int64_t lo[AXES_MAX] = { 0 }, hi[AXES_MAX];
+
+	for (int a = 0; a < p->axes.n; a++)
+		hi[a] = p->axes.v[a].size - 1;
+	return max_i64(1, p->axes.v[l->axis[0]].size - index_bounds(&l->length, lo, hi).lo + 1);
 }
 
 /* What argument `arg` of a node should be below, if the node should be below x; 0: that does not matter. */
@@ -77,9 +88,12 @@ void find_index_ranges(struct program *p)
 	struct index_ranges r = { p, ARENA_ARRAY(&p->arena, p->nodes.n, int64_t),
 		ARENA_ARRAY(&p->arena, p->carries.n, int64_t), ARENA_ARRAY(&p->arena, p->nodes.n, bool) };
 
+	for (int i = 0; i < p->loops.n; i++)
+		if (p->loops.v[i].has_length && p->loops.v[i].body.n)
+			lower_to(&r.node[index_value(&p->loops.v[i].length)], range_of_length(p, &p->loops.v[i]));
 	for (int pass = 0; pass < PASSES; pass++)
 		for (int i = p->nodes.n - 1; i >= 0; i--)
-			if (p->nodes.v[i].task != NONE)
+			if (p->nodes.v[i].task != NONE || r.node[i])
 				spread(&r, i);
 	for (int i = 0; i < p->nodes.n; i++) {
 		const struct node *n = &p->nodes.v[i];

@@ -120,6 +120,49 @@ static void print_carries(const struct program *p, int phase, int loop, int dept
 	}
 }
 
+static void print_length(const struct program *p, const struct index_expr *x, struct buf *out);
+
+/* The nodes that a length is computed from may be in no task, so that they are printed here alone. */
+static void print_length_node(const struct program *p, int node, struct buf *out)
+{
+	const struct node *n = &p->nodes.v[node];
+
+	if (n->op == OP_CONST) {
+		print_number(n->k, out);
+	} else if (n->op == OP_INDEX) {
+		buf_puts(out, p->axes.v[n->ref].name);
+	} else if (n->op == OP_LOAD) {
+		buf_printf(out, "%s[", p->tensors.v[n->ref].name);
+		for (int d = 0; d < p->tensors.v[n->ref].rank; d++) {
+			buf_puts(out, d ? ", " : "");
+			print_length(p, &n->index[d], out);
+		}
+		buf_putc(out, ']');
+	} else {
+		buf_printf(out, "%s(", op_name(n->op));
+		for (int i = 0; i < op_arity(n->op); i++) {
+			buf_puts(out, i ? ", " : "");
+			print_length_node(p, n->arg[i], out);
+		}
+		buf_putc(out, ')');
+	}
+}
+
+static void print_length(const struct program *p, const struct index_expr *x, struct buf *out)
+{
+	const char *names[AXES_MAX];
+
+	if (x->value)
+		print_length_node(p, index_value(x), out);
+	if (x->value && !x->n && !x->k)
+		return;
+	if (x->value)
+		buf_puts(out, " + ");
+	for (int i = 0; i < p->axes.n; i++)
+		names[i] = p->axes.v[i].name;
+	index_print(x, names, out);
+}
+
 static void print_loop_head(const struct program *p, const struct loop *l, struct buf *out)
 {
 	buf_puts(out, "loop ");
@@ -132,6 +175,12 @@ static void print_loop_head(const struct program *p, const struct loop *l, struc
 	if (l->has_upto) {
 		buf_puts(out, " upto ");
 		print_index(p, &l->upto, out);
+	}
+	if (l->has_length) {
+		buf_puts(out, " length ");
+		print_length(p, &l->length, out);
+		if (l->typical)
+			buf_printf(out, " typical %lld", (long long)l->typical);
 	}
 	buf_putc(out, '\n');
 }

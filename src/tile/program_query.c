@@ -111,6 +111,36 @@ bool program_axis_bound(const struct program *p, int loop, int axis)
 	return false;
 }
 
+/* Does an index that the node has, or a node that it is computed from, depend on the axis? */
+static bool value_uses(const struct program *p, int node, int axis)
+{
+	const struct node *n = &p->nodes.v[node];
+
+	if (n->op == OP_INDEX)
+		return n->ref == axis;
+	for (int d = 0; n->op == OP_LOAD && d < p->tensors.v[n->ref].rank; d++)
+		if (index_uses(&n->index[d], axis))
+			return true;
+	for (int i = 0; i < node_arity(n); i++)
+		if (value_uses(p, n->arg[i], axis))
+			return true;
+	return false;
+}
+
+bool loop_bounds_use(const struct program *p, const struct loop *l, int axis)
+{
+	return (l->has_from && index_uses(&l->from, axis)) || (l->has_upto && index_uses(&l->upto, axis)) ||
+		(l->has_length && (index_uses(&l->length, axis) || value_uses(p, index_value(&l->length), axis)));
+}
+
+int program_length_loop(const struct program *p, int loop, int axis)
+{
+	for (; loop != NONE; loop = p->loops.v[loop].parent)
+		if (p->loops.v[loop].has_length && p->loops.v[loop].axis[0] == axis)
+			return loop;
+	return NONE;
+}
+
 int loop_over(const struct program *p, int loop, int axis)
 {
 	while (program_axis_bound(p, p->loops.v[loop].parent, axis))

@@ -96,7 +96,7 @@ static enum err_code let_value(struct run *x, const struct role_let *l, int64_t 
 		return OK;
 	}
 	/* coordinates and addresses make no difference here */
-	*out = l->var == VAR_LO || l->var == VAR_FIRST || l->var == VAR_TO ? 0 : value(x, l->to);
+	*out = l->var == VAR_LO || l->var == VAR_FIRST || l->var == VAR_END || l->var == VAR_TO ? 0 : value(x, l->to);
 	return OK;
 }
 

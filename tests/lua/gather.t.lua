@@ -503,8 +503,8 @@ refused("p:load(X, {(t + n) * 2, d})",
 refused("p:load(X, {n - t, d})",
   "an index is the sum of a value and an expression of axes; compute the value itself first, as in (table * 16)")
 refused("p:load(X, {(t + n) + t, d})", "an index has two values; add the values themselves first")
-refused("p:loop(d, {upto = t}, function() end)", "loop: an index is made of axes and numbers, not of values")
-refused("p:loop(d, {upto = t + n}, function() end)", "loop: an index is made of axes and numbers, not of values")
+refused("p:loop(d, {upto = t}, function() end)", "loop: 'upto' is an index made of axes and numbers; for a value, write length = ..., at which the axis ends")
+refused("p:loop(d, {upto = t + n}, function() end)", "loop: 'upto' is an index made of axes and numbers; for a value, write length = ..., at which the axis ends")
 refused("Z:store(p:load(X), {t, t + 1, t + 2, d})", "'Z' is an input and cannot be stored; declare an output or a temporary")
 refused("p:output('W', {n, d, a, c}):store(t, {t, t + 1, t + 2, 0})",
   "'W' is stored at indices of more than 2 values; let one value give several of them, or reshape the tensor")

@@ -521,7 +521,7 @@ bad('p:loop(k, 1, function() end)', "loop: table of options expected, got 1")
 bad('p:loop(k, {})', "loop: function expected, got nil")
 bad('p:loop(k, {unto=m}, function() end)', "loop: unknown option 'unto'; did you mean 'upto'?")
 bad('p:loop(k, {upto=a}, function() end)',
-  "loop: an index is made of axes and numbers, not of values")
+  "loop: 'upto' is an index made of axes and numbers; for a value, write length = ..., at which the axis ends")
 bad('p:loop(k, {upto=k}, function() end)',
   "'upto' of the loop over 'k' depends on 'k' itself; use axes from outside the loop")
 bad('p:task("t")', "task: function expected, got nil")

@@ -56,6 +56,9 @@ static bool covers_axis(const struct kernel *k, const struct buffer *b, int axis
 
 	if (dims->inner == NONE || (in_blocks && (dims->outer == NONE || extent % dims->block)))
 		return false;
+	if (lower_is_contracted(k, buffer_index(k, b), axis) && program_length_loop(p, p->tasks.v[n->task].loop, axis) !=
+	    NONE)
+		return false;
 	if (size % extent == 0 || !lower_is_contracted(k, buffer_index(k, b), axis))
 		return true;
 	return !in_blocks && !n->index[dims->inner].k && n->index[dims->inner].n == 1 &&

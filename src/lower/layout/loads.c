@@ -16,7 +16,11 @@ static bool ends_with_tensor(const struct kernel *k, const struct buffer *b, con
 	int64_t size = p->axes.v[axis].size, tile = ring_axis_extent(k, b, axis);
 	int64_t depth = k_step_depth(k, b);
 
-	if ((size % tile == 0 && tile % depth == 0) || !lower_is_contracted(k, buffer_index(k, b), axis))
+	if (!lower_is_contracted(k, buffer_index(k, b), axis))
+		return true;
+	if (program_length_loop(p, p->tasks.v[n->task].loop, axis) != NONE)
+		return false;
+	if (size % tile == 0 && tile % depth == 0)
 		return true;
 	if (tile % depth && tile < size)
 		return false;
@@ -339,7 +343,8 @@ static bool in_aligned_runs(const struct kernel *k, const struct node *n, int ax
 	const struct tensor *t = &p->tensors.v[n->ref];
 	const struct index_expr *last = &n->index[t->rank - 1];
 
-	return p->axes.v[axis].size % run == 0 && p->axes.v[t->dim[t->rank - 1]].size % run == 0 &&
+	return program_length_loop(p, p->tasks.v[n->task].loop, axis) == NONE && p->axes.v[axis].size % run == 0 &&
+		p->axes.v[t->dim[t->rank - 1]].size % run == 0 &&
 		last->k % run == 0 && last->term[0].mod % run == 0;
 }
 

@@ -23,7 +23,7 @@ static int stored_buffer(const struct kernel *k, const struct stask *s)
  * that axis plus what is constant in a tile. */
 enum { UNFIT = -2 };
 
-static int moving_axis(const struct kernel *k, const struct tensor *t, int d, const struct index_expr *x,
+static int moving_axis(const struct kernel *k, int loop, const struct tensor *t, int d, const struct index_expr *x,
 	const struct shape2 *v)
 {
 	const struct program *p = k->plan->graph->program;
@@ -37,6 +37,8 @@ static int moving_axis(const struct kernel *k, const struct tensor *t, int d, co
 
 		if (extent == 1)
 			continue;
+		if (program_length_loop(p, loop, m->axis) != NONE)
+			return UNFIT;
 		if (axis != NONE || m->coef != 1 || m->div != 1 || m->mod || (size % extent && !ends))
 			return UNFIT;
 		axis = m->axis;
@@ -55,7 +57,7 @@ static bool goes_in_boxes(const struct kernel *k, const struct node *n, const st
 	    p->axes.v[t->dim[t->rank - 1]].size * dtype_bits(t->type) % (8 * k->target->shared.chunk)))
 		return false;
 	for (int d = 0; d < t->rank; d++) {
-		int axis = moving_axis(k, t, d, &n->index[d], v);
+		int axis = moving_axis(k, p->tasks.v[n->task].loop, t, d, &n->index[d], v);
 
 		if (axis == UNFIT || (d == t->rank - 1) != (axis == v->col[0]))
 			return false;

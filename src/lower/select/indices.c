@@ -216,15 +216,23 @@ const struct num *axis_local_index(struct lowering *c, const struct stask *s, co
 	return at;
 }
 
-bool axis_is_ragged(const struct lowering *c, const struct shape2 *shape, int axis)
+bool axis_is_ragged(const struct lowering *c, const struct stask *s, const struct shape2 *shape, int axis)
 {
-	return !has_full_axis(shape, axis) && c->p->axes.v[axis].size % c->g->extents.tile[axis];
+	return !has_full_axis(shape, axis) && (c->p->axes.v[axis].size % c->g->extents.tile[axis] ||
+		program_length_loop(c->p, s->loop, axis) != NONE);
+}
+
+const struct num *axis_end(struct lowering *c, const struct stask *s, const struct shape2 *shape, int axis)
+{
+	int loop = has_full_axis(shape, axis) ? NONE : program_length_loop(c->p, s->loop, axis);
+
+	return loop == NONE ? N(c, c->p->axes.v[axis].size) : V(c, VAR_END, loop);
 }
 
 static const struct num *before_end(struct lowering *c, const struct stask *s, const struct shape2 *shape, int axis)
 {
 	return NUM2(LT, ADD(axis_first(c, s, shape, axis), axis_local_index(c, s, shape, axis)),
-		N(c, c->p->axes.v[axis].size));
+		axis_end(c, s, shape, axis));
 }
 
 const struct num *within_ends(struct lowering *c,
@@ -233,7 +241,7 @@ const struct num *within_ends(struct lowering *c,
 	const struct num *all = N(c, 1);
 
 	for (int i = 0; i < n; i++)
-		if (axis_is_ragged(c, shape, axes[i]))
+		if (axis_is_ragged(c, s, shape, axes[i]))
 			all = NUM2(BOTH, all, before_end(c, s, shape, axes[i]));
 	return all;
 }
@@ -250,7 +258,7 @@ const struct num *inside_condition(struct lowering *c, const struct stask *s, co
 	for (int i = 0; i < shape_rank(shape); i++) {
 		int axis = shape_axis(shape, i);
 
-		if (ends >> axis & 1 && axis_is_ragged(c, shape, axis))
+		if (ends >> axis & 1 && axis_is_ragged(c, s, shape, axis))
 			all = NUM2(BOTH, all, mark_axis_end(c, s, shape, axis, before_end(c, s, shape, axis)));
 	}
 	return all;
@@ -484,8 +492,7 @@ void add_ring_touch(struct lowering *c, const struct stask *s, int buffer)
 	}
 }
 
-/* Can the index be outside of the dimension although all axes are within their ends? */
-static bool may_leave_tensor(const struct lowering *c, const struct index_expr *x, int64_t size)
+bool index_may_leave(const struct lowering *c, const struct index_expr *x, int64_t size)
 {
 	int64_t least[AXES_MAX] = { 0 }, most[AXES_MAX];
 	struct index_range r;
@@ -516,7 +523,7 @@ void set_move(struct lowering *c, struct role_op *o, const struct stask *s, cons
 
 		out[d].at = tensor_index(c, s, &n->index[d], shape, true);
 		out[d].size = c->p->axes.v[t->dim[d]].size;
-		if (!may_leave_tensor(c, &n->index[d], out[d].size))
+		if (!index_may_leave(c, &n->index[d], out[d].size))
 			continue;
 		within = NUM2(BOTH, NUM2(GE, i, N(c, 0)), NUM2(LT, i, N(c, out[d].size)));
 		if (!n->index[d].value)

@@ -42,9 +42,9 @@ static const struct num *line_length(struct lowering *c, const struct stask *s, 
 {
 	const struct num *extent = N(c, axis_extent(c, s, over, along));
 
-	if (!axis_is_ragged(c, over, along))
+	if (!axis_is_ragged(c, s, over, along))
 		return extent;
-	return NUM2(MIN, extent, SUB(N(c, c->p->axes.v[along].size), axis_first(c, s, over, along)));
+	return NUM2(MIN, extent, SUB(axis_end(c, s, over, along), axis_first(c, s, over, along)));
 }
 
 /* Writes an argument in registers to the scratch, in its own layout. */

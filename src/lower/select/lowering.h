@@ -173,7 +173,11 @@ const struct num *axis_local_index(struct lowering *c, const struct stask *s, co
 /* Elements along an axis of the shape, in the slice of s. */
 int64_t axis_extent(const struct lowering *c, const struct stask *s, const struct shape2 *shape, int axis);
 /* Does the last tile of the axis reach beyond its end? */
-bool axis_is_ragged(const struct lowering *c, const struct shape2 *shape, int axis);
+bool axis_is_ragged(const struct lowering *c, const struct stask *s, const struct shape2 *shape, int axis);
+/* Where the axis ends: at its size, or where a loop with a length around the sTask ends. */
+const struct num *axis_end(struct lowering *c, const struct stask *s, const struct shape2 *shape, int axis);
+/* Can the index be outside of a dimension of that size although all axes are within their ends? */
+bool index_may_leave(const struct lowering *c, const struct index_expr *x, int64_t size);
 /* Condition: the current element is within the ends of these axes. Constant 1 if nothing needs to be tested. */
 const struct num *within_ends(struct lowering *c,
 	const struct stask *s, const struct shape2 *shape, const int *axes, int n);

@@ -58,8 +58,8 @@ const struct num *mark_axis_end(struct lowering *c, const struct stask *s, const
 {
 	if (!is_in_unmaskable_loop(c, s) || c->p->axes.v[axis].packs != NONE)
 		return inside;
-	add_hint(c, true, NUM2(LE, ADD(axis_first_in_steady(c, s, shape, axis), N(c, c->g->extents.tile[axis])), N(c,
-		c->p->axes.v[axis].size)));
+	add_hint(c, true, NUM2(LE, ADD(axis_first_in_steady(c, s, shape, axis), N(c, c->g->extents.tile[axis])),
+		axis_end(c, s, shape, axis)));
 	return num_mark_interior(c->a, inside);
 }
 

@@ -48,12 +48,30 @@ static enum err_code find_first_step(struct lowering *c, const struct stask *s, 
 	return OK;
 }
 
+/* The matrix unit reads all elements of a tile along the axes that it contracts. Those behind the end of a loop with a
+ * length are zero in what is made in that loop alone. */
+static enum err_code check_length(const struct lowering *c, const struct stask *s, const struct buffer *b, struct err *e)
+{
+	for (int i = 0; i < b->naxes; i++) {
+		int axis = b->axis[i], loop = program_length_loop(c->p, s->loop, axis);
+
+		if (loop == NONE || node_has_axis(last_node_of(c->k, s), axis) ||
+		    program_loop_within(c->p, c->g->tasks.v[b->first].loop, loop))
+			continue;
+		return err_set(e, ERR_ILLEGAL, b->loc, "'%s' is made before the loop over '%s', whose length may end within a "
+			"tile, and the matrix unit would multiply what lies behind for '%s'; make it inside of the loop", b->name,
+			c->p->axes.v[axis].name, s->name);
+	}
+	return OK;
+}
+
 static enum err_code find_operand(struct lowering *c, const struct kentry *x, int arg, struct operand *o, struct err *e)
 {
 	const struct stask *s = stask_of(c, x);
 	int buffer = buffer_of_node(c, s, last_node_of(c->k, s)->arg[arg]);
 	const struct buffer *b = &c->g->buffers.v[buffer];
 
+	TRY(check_length(c, s, b, e));
 	o->ring = ring_of(c, buffer);
 	if (!lower_reads_operand(c->k, s, arg, &o->ring->shape, &o->k_major))
 		return err_set(e, ERR_ILLEGAL, b->loc, "'%s' lies in shared memory as another product reads it, and "

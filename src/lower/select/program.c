@@ -29,10 +29,13 @@ static void list_names(struct lowering *c)
 {
 	const char **axes = ARENA_ARRAY(c->a, c->p->axes.n, const char *);
 	const char **rings = ARENA_ARRAY(c->a, c->k->rings.n, const char *);
+	const char **tensors = ARENA_ARRAY(c->a, c->p->tensors.n, const char *);
 	const char **tasks = ARENA_ARRAY(c->a, c->g->tasks.n, const char *);
 
 	for (int i = 0; i < c->p->axes.n; i++)
 		axes[i] = c->p->axes.v[i].name;
+	for (int i = 0; i < c->p->tensors.n; i++)
+		tensors[i] = c->p->tensors.v[i].name;
 	for (int i = 0; i < c->g->tasks.n; i++)
 		tasks[i] = c->g->tasks.v[i].name;
 	for (int i = 0; i < c->k->rings.n; i++) {
@@ -42,7 +45,7 @@ static void list_names(struct lowering *c)
 		VEC_PUSH(c->a, &c->r->rings, ((struct role_ring){ rings[i], r->buffer, r->offset,
 			r->slot_bytes, r->versions, r->share != SHARE_NONE }));
 	}
-	c->r->names = (struct num_names){ axes, rings };
+	c->r->names = (struct num_names){ axes, rings, tensors };
 	c->r->tasks = tasks;
 }
 

@@ -3,13 +3,15 @@
 
 /* Can `width` neighbouring columns be stored as one vector? They must be contiguous in the tensor, aligned, and all
  * within its ends or all outside. */
-static bool can_store_vectors(const struct lowering *c, const struct node *n, const struct shape2 *shape,
-	const struct frag *f, int64_t width)
+static bool can_store_vectors(const struct lowering *c, const struct stask *s, const struct node *n,
+	const struct shape2 *shape, const struct frag *f, int64_t width)
 {
 	const struct tensor *t = &c->p->tensors.v[n->ref];
 	const struct index_expr *last = &n->index[t->rank - 1];
 	int axis = shape->ncol ? shape->col[shape->ncol - 1] : NONE;
 
+	if (axis != NONE && program_length_loop(c->p, s->loop, axis) != NONE)
+		return false;
 	for (int d = 0; d < t->rank && axis != NONE; d++)
 		if (index_value_has(c->p, &n->index[d], axis))
 			return false;
@@ -21,15 +23,15 @@ static bool can_store_vectors(const struct lowering *c, const struct node *n, co
 
 /* Elements per store: one; a pair, as a thread holds them; or eight, after the threads of a quad have exchanged
  * theirs. */
-static enum access_width store_width(const struct lowering *c, const struct node *n,
+static enum access_width store_width(const struct lowering *c, const struct stask *s, const struct node *n,
 	const struct shape2 *shape, const struct frag *f)
 {
 	const struct frag_layout *l = f->layout;
 	bool quads = l->col.div == 1 && l->col.mod == 4 && l->pair == ACCESS_PAIR;
 
-	if (quads && f->cols > l->cols && can_store_vectors(c, n, shape, f, ACCESS_EIGHT))
+	if (quads && f->cols > l->cols && can_store_vectors(c, s, n, shape, f, ACCESS_EIGHT))
 		return ACCESS_EIGHT;
-	return can_store_vectors(c, n, shape, f, ACCESS_PAIR) ? ACCESS_PAIR : ACCESS_ONE;
+	return can_store_vectors(c, s, n, shape, f, ACCESS_PAIR) ? ACCESS_PAIR : ACCESS_ONE;
 }
 
 /* The value converted to the tensor's type; NULL: it has that type already. */
@@ -48,7 +50,7 @@ static void store_fragment(struct lowering *c, const struct kentry *x, const str
 	const struct shape2 *shape = buffer_shape(c, &c->g->buffers.v[buffer]);
 	const struct frag *f = from.frag;
 	const struct val *value = as_tensor_type(c, n, buffer, val_frag(c, from));
-	enum access_width width = value ? ACCESS_ONE : store_width(c, n, shape, f);
+	enum access_width width = value ? ACCESS_ONE : store_width(c, s, n, shape, f);
 	const struct num *inside = inside_condition(c, s, shape, f, ALL_AXES);
 	struct role_op *o;
 

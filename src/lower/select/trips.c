@@ -8,7 +8,7 @@ static const struct num *term_bound(struct lowering *c, const struct stask *s,
 {
 	int64_t tile = c->g->extents.tile[t->axis];
 	const struct num *least = axis_first(c, s, NULL, t->axis);
-	const struct num *most = SUB(NUM2(MIN, ADD(least, N(c, tile)), N(c, c->p->axes.v[t->axis].size)), N(c, 1));
+	const struct num *most = SUB(NUM2(MIN, ADD(least, N(c, tile)), axis_end(c, s, NULL, t->axis)), N(c, 1));
 	const struct num *at;
 
 	least = DIV(least, N(c, t->div));
@@ -45,6 +45,50 @@ static const struct stask *any_task_in_loop(const struct lowering *c, int loop)
 	BUG("loop %d is empty", loop);
 }
 
+static const struct num *length_node(struct lowering *c, const struct stask *s, int node);
+
+/* A length, or an index on the way to it: its axes have one index in a tile. */
+static const struct num *length_index(struct lowering *c, const struct stask *s, const struct index_expr *x)
+{
+	const struct num *at = tensor_index(c, s, x, NULL, false);
+
+	if (!x->value)
+		return at;
+	return x->n || x->k ? ADD(length_node(c, s, index_value(x)), at) : length_node(c, s, index_value(x));
+}
+
+/* An element of an input; 0 outside of it. */
+static const struct num *length_element(struct lowering *c, const struct stask *s, const struct node *n)
+{
+	const struct tensor *t = &c->p->tensors.v[n->ref];
+	const struct num *at = N(c, 0), *inside = N(c, 1);
+
+	for (int d = 0; d < t->rank; d++) {
+		const struct num *i = length_index(c, s, &n->index[d]), *size = N(c, c->p->axes.v[t->dim[d]].size);
+
+		at = d ? ADD(MUL(at, size), i) : i;
+		if (index_may_leave(c, &n->index[d], c->p->axes.v[t->dim[d]].size))
+			inside = NUM2(BOTH, inside, NUM2(BOTH, NUM2(GE, i, N(c, 0)), NUM2(LT, i, size)));
+	}
+	return num_select(c->a, inside, num_element(c->a, n->ref, at), N(c, 0));
+}
+
+/* The value of a node that lengths are computed from, where a run begins. Recursion is as deep as the expression. */
+static const struct num *length_node(struct lowering *c, const struct stask *s, int node)
+{
+	static const enum num_op ops[OP_COUNT] = { [OP_ADD] = NUM_ADD, [OP_SUB] = NUM_SUB, [OP_MUL] = NUM_MUL,
+		[OP_MIN] = NUM_MIN, [OP_MAX] = NUM_MAX };
+	const struct node *n = &c->p->nodes.v[node];
+
+	if (n->op == OP_CONST)
+		return N(c, (int64_t)n->k);
+	if (n->op == OP_INDEX)
+		return axis_first(c, s, NULL, n->ref);
+	if (n->op == OP_LOAD)
+		return length_element(c, s, n);
+	return num_make(c->a, ops[n->op], length_node(c, s, n->arg[0]), length_node(c, s, n->arg[1]));
+}
+
 void add_trips(struct lowering *c, int loop)
 {
 	const struct loop *l = &c->p->loops.v[loop];
@@ -65,6 +109,12 @@ void add_trips(struct lowering *c, int loop)
 		end = NUM2(MIN, end, num_select(c->a, NUM2(LT, most, zero), zero, ADD(DIV(most, tile), N(c, 1))));
 	}
 	let = add_let(c, VAR_FIRST, loop, first);
+	if (l->has_length) {
+		const struct num *size = N(c, c->p->axes.v[l->axis[0]].size);
+
+		add_let_more(c, let, VAR_END, loop, NUM2(MAX, zero, NUM2(MIN, size, length_index(c, any, &l->length))));
+		end = NUM2(MIN, end, DIV(ADD(V(c, VAR_END, loop), SUB(tile, N(c, 1))), tile));
+	}
 	add_let_more(c, let, VAR_TRIPS, loop, NUM2(MAX, zero, SUB(end, V(c, VAR_FIRST, loop))));
 }
 

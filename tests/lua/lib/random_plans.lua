@@ -258,6 +258,30 @@ M.wild_programs = {}
 for name in pairs(wild_draws) do M.wild_programs[#M.wild_programs + 1] = name end
 table.sort(M.wild_programs)
 
+-- Programs with lengths; they are no part of the wild ones, so that these stay what they were.
+local lengths = dofile(dir .. "length_programs.lua")
+M.length_programs = {}
+for name, program in pairs(lengths) do
+  M.length_programs[#M.length_programs + 1] = "length_" .. name
+  wild_draws["length_" .. name] = function()
+    local tile = {m = extent(), n = extent(), k = extent()}
+    local sizes = operands(sizes_of(tile, 3))
+    sizes.g, sizes.d = 3, choose{16, 24, 32, 64}
+    if name == "attention" then sizes.b, sizes.g, sizes.causal = 3, nil, chance(0.4) or nil end
+    if name == "groups" or name == "products" then sizes.a, sizes.b = choose{"mk", "km"}, choose{"nk", "kn"} end
+    if name == "nested" then sizes.both = chance(0.7) or nil end
+    if name == "rows" then sizes.out = choose{"bf16", "f32"} end
+    if name == "parts" then sizes.s, sizes.scan = 3, chance(0.3) or nil end
+    if name ~= "attention" and name ~= "rows" then sizes.d = nil end
+    if name == "attention" or name == "rows" or name == "parts" then sizes.k, tile.k = nil, nil end
+    if name == "rows" then sizes.n, tile.n = nil, nil end
+    if name == "unpacked" then sizes.dtype = choose{"bf16", "f16"} end
+    if name == "unpacked" and tile.k then tile.k = (tile.k + 7) // 8 * 8 end
+    return program(sizes), tile
+  end
+end
+table.sort(M.length_programs)
+
 ---- the plan -------------------------------------------------------------------
 
 -- Offsets that fall along the program's order, or anything.

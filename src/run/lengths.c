@@ -1,0 +1,62 @@
+#include "run/lengths.h"
+
+#include "tile/length.h"
+
+struct input_reader {
+	struct length_reader reader;
+	void *const *data;
+};
+
+static double input_element(const struct length_reader *r, int tensor, int64_t at)
+{
+	return ((const int32_t *)((const struct input_reader *)r)->data[tensor])[at];
+}
+
+static enum err_code check_tile(const struct graph *g, int loop, const struct axis_ranges *at, void *const *data,
+	struct err *e)
+{
+	struct input_reader reader = { { .element = input_element }, data };
+	const struct loop *l = &g->program->loops.v[loop];
+	int64_t value = length_value(g->program, loop, at->lo, &reader.reader);
+	int64_t end = loop_end(&g->extents, loop, at, value), typical = typical_end(&g->extents, loop, at);
+	int64_t first, last, as_typical;
+
+	visited_before(&g->extents, loop, at, end, &first, &last);
+	visited_before(&g->extents, loop, at, typical, &first, &as_typical);
+	if (last == as_typical)
+		return OK;
+	return err_set(e, ERR_INPUT, l->loc, "the length of the loop over '%s' is %lld in some tile, and timelines show "
+		"runs of the length that predictions assume, %lld; give inputs of such lengths, or the loop another "
+		"'typical'", g->program->axes.v[l->axis[0]].name, (long long)end, (long long)typical);
+}
+
+enum err_code lengths_check(const struct graph *g, void *const *data, struct err *e)
+{
+	for (int l = 0; l < g->program->loops.n; l++) {
+		const struct loop *loop = &g->program->loops.v[l];
+
+		for (int64_t t = 0; loop->has_length && loop->body.n && t < g->grids[loop->phase].total; t++) {
+			struct axis_ranges at;
+
+			ranges_set_tile(&g->extents, &g->grids[loop->phase], t, &at);
+			TRY(check_tile(g, l, &at, data, e));
+		}
+	}
+	return OK;
+}
+
+int64_t lengths_typical(const struct program *p, int tensor)
+{
+	for (int i = 0; i < p->loops.n; i++) {
+		const struct loop *l = &p->loops.v[i];
+		const struct node *n = l->has_length ? &p->nodes.v[index_value(&l->length)] : NULL;
+		int64_t lo[AXES_MAX] = { 0 }, hi[AXES_MAX];
+
+		if (!n || n->op != OP_LOAD || n->ref != tensor)
+			continue;
+		for (int a = 0; a < p->axes.n; a++)
+			hi[a] = p->axes.v[a].size - 1;
+		return l->typical ? l->typical : p->axes.v[l->axis[0]].size - index_bounds(&l->length, lo, hi).lo;
+	}
+	return 0;
+}

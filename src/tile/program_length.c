@@ -1,0 +1,104 @@
+/* Lengths of loops: what the value of a length may be computed from. It is known where a run of the loop begins, to every
+ * lane by itself, because it comes from inputs at indices that all elements of a tile share. */
+#include "tile/program_build.h"
+
+static enum err_code check_one_index(const struct program *p, const struct index_expr *x, struct srcloc loc, struct err *e)
+{
+	for (int i = 0; i < x->n; i++) {
+		const char *name = p->axes.v[x->term[i].axis].name;
+
+		if (!axis_is_batch(p, p->cur_phase, x->term[i].axis))
+			return err_set(e, ERR_INPUT, loc, "the length of a loop depends on axis '%s', of which a tile has "
+				"several indices, and a loop has one length in a tile; declare p:batch(%s)", name, name);
+	}
+	return OK;
+}
+
+static enum err_code check_length_load(const struct program *p, const struct node *n, struct srcloc loc, struct err *e)
+{
+	const struct tensor *t = &p->tensors.v[n->ref];
+
+	if (t->role != TENSOR_INPUT)
+		return err_set(e, ERR_INPUT, loc, "the length of a loop comes from '%s', which the program stores; lanes "
+			"read lengths from inputs alone: make '%s' an input, and compute it before", t->name, t->name);
+	for (int d = 0; d < t->rank; d++)
+		TRY(check_one_index(p, &n->index[d], loc, e));
+	return OK;
+}
+
+/* Recursion is as deep as expressions are, and LENGTH_DEPTH at most. */
+enum { LENGTH_DEPTH = 16 };
+
+static enum err_code check_length_node(const struct program *p, int node, int depth, struct srcloc loc, struct err *e)
+{
+	const struct node *n = node_at(p, node);
+
+	if (n->naxes)
+		return err_set(e, ERR_INPUT, loc, "the length of a loop is %s, which has an element for each %s; a loop has "
+			"one length in a tile: declare p:batch(%s)",
+			value_phrase(p, node).s, p->axes.v[n->axis[0]].name, p->axes.v[n->axis[0]].name);
+	if (n->type != DT_I32)
+		return err_set(e, ERR_INPUT, loc, "%s, of which the length of a loop is made, is %s; a length is i32: keep "
+			"it as i32 in the input", value_phrase(p, node).s, dtype_name(n->type));
+	if (depth == LENGTH_DEPTH)
+		return err_set(e, ERR_LIMIT, loc, "the length of a loop is an expression of more than %d operations one "
+			"behind the other; compute it before, and make it an input", LENGTH_DEPTH);
+	switch ((int)n->op) {
+	case OP_CONST:
+		return OK;
+	case OP_INDEX:
+		return check_one_index(p, &(struct index_expr){ .n = 1, .term[0].axis = n->ref }, loc, e);
+	case OP_LOAD:
+		TRY(check_length_load(p, n, loc, e));
+		break;
+	case OP_ADD: case OP_SUB: case OP_MUL: case OP_MIN: case OP_MAX:
+		break;
+	default:
+		return err_set(e, ERR_INPUT, loc, "the length of a loop is made of %s; it may be made of elements of inputs, "
+			"constants and indices by + - * min max: make it an input", value_phrase(p, node).s);
+	}
+	for (int i = 0; i < node_arity(n); i++)
+		TRY(check_length_node(p, n->arg[i], depth + 1, loc, e));
+	return OK;
+}
+
+enum err_code program_loop_length(struct program *p, const struct index_expr *length, int64_t typical,
+				  struct srcloc loc, struct err *e)
+{
+	struct loop *l;
+
+	if (p->cur_loop == NONE || p->loops.v[p->cur_loop].body.n)
+		BUG("a length is given where no loop has just begun");
+	l = &p->loops.v[p->cur_loop];
+	if (l->naxes > 1)
+		return err_set(e, ERR_INPUT, loc, "'length' needs a loop over one axis; nest a loop for each of the %d axes",
+			l->naxes);
+	if (index_value(length) == NONE)
+		return err_set(e, ERR_INPUT, loc, "'length' of the loop over '%s' is no value that is loaded; for a bound "
+			"that follows from the tile, write upto", p->axes.v[l->axis[0]].name);
+	TRY(check_value(p, index_value(length), loc, e));
+	TRY(check_length_node(p, index_value(length), 0, loc, e));
+	TRY(check_one_index(p, length, loc, e));
+	TRY(check_index(p, length, loc, e));
+	if (typical < 0)
+		return err_set(e, ERR_INPUT, loc, "'typical' is %lld; a length that is typical is at least 1",
+			(long long)typical);
+	l->has_length = true;
+	l->length = *length;
+	l->typical = typical;
+	return OK;
+}
+
+static void mark_node(const struct program *p, int node, bool *mark)
+{
+	mark[node] = true;
+	for (int i = 0; i < node_arity(&p->nodes.v[node]); i++)
+		mark_node(p, p->nodes.v[node].arg[i], mark);
+}
+
+void mark_lengths(const struct program *p, bool *mark)
+{
+	for (int i = 0; i < p->loops.n; i++)
+		if (p->loops.v[i].has_length)
+			mark_node(p, index_value(&p->loops.v[i].length), mark);
+}

@@ -1,0 +1,405 @@
+-- lengths.t.lua - loops whose lengths are values: programs against formulas in plain Lua, kernels against the reference,
+-- plans by hand and of a search, what predictions assume, traces, and refusals.
+--
+--   millrace lengths.t.lua [PATTERN]   runs the families' cases whose names match
+local mr = require "millrace"
+local dir = arg[0]:match "^(.*/)" or "./"
+local tap, random_plans = dofile(dir .. "tap.lua"), dofile(dir .. "lib/random_plans.lua")
+local programs = dofile(dir .. "lib/length_programs.lua")
+random_plans.target = "host"
+local only = arg[1]
+local SEEDS <const> = {1, 2}                            -- accesses are watched with the first
+
+---- formulas -------------------------------------------------------------------
+
+-- An array and a function of positions from 0.
+local function tensor(dtype, shape, f)
+  local a = mr.array(dtype, shape, function(...)
+    local at = {...}
+    for i = 1, #at do at[i] = at[i] - 1 end
+    return f(table.unpack(at))
+  end)
+  return a, function(...)
+    local at = {...}
+    for i = 1, #at do at[i] = at[i] + 1 end
+    return a:get(table.unpack(at))
+  end
+end
+
+local function mixed(...)
+  local x = 17
+  for _, v in ipairs{...} do x = (x * 31 + v * 7 + 3) % 101 end
+  return x / 64 - 0.75
+end
+
+-- The tensor beyond a length is not a number, so that it is seen if anything is made of it.
+local function behind(dtype, shape, length, axis, f)
+  return tensor(dtype, shape, function(...)
+    local at = {...}
+    return at[axis] < length(at[1]) and f(...) or 0 / 0
+  end)
+end
+
+-- The output must be want(i, j, ...) of the positions from 0: of the reference, and of kernels in the program's order with
+-- various tiles, of which the loops are ragged. nil: any number.
+local function follows(what, bound, inputs, tiles, want)
+  local output = "Y"
+  for _, t in ipairs(bound.tensors) do if t.role == "output" then output = t.name end end
+  local results = {["the reference"] = bound:reference(inputs), ["that of C"] = bound:reference(inputs, {on = "host"})}
+  for i, tile in ipairs(tiles) do
+    results["tiles " .. i] = bound:reference(inputs, {tile = tile})
+    local plan = mr.plan(bound:graph{tile = tile}, mr.device "h200")
+    for _, t in ipairs(plan.tasks) do plan:append(t.name) end
+    plan:grid{eus = 1}
+    plan:fill_waits()
+    local kernel = plan:compile{target = "host"}
+    for _, seed in ipairs(SEEDS) do
+      results[("kernel %d, seed %d"):format(i, seed)] = kernel:run(inputs, {seed = seed, race = seed == 1})
+    end
+  end
+  local expected = mr.array("f64", results["the reference"][output]:shape(), function(...)
+    local at = {...}
+    for i = 1, #at do at[i] = at[i] - 1 end
+    return want(table.unpack(at)) or 1e30
+  end)
+  for name, got in pairs(results) do
+    got = got[output]
+    for i = 1, #expected do if expected[i] == 1e30 then got[i] = 1e30 end end
+    local most = got:max_error(expected)
+    tap.ok(most <= 1e-3, what .. ", " .. name, "greatest difference " .. most)
+  end
+end
+
+local LENGTHS <const> = {0, 1, 16, 23, 40}
+local function length_of(b) return LENGTHS[b + 1] end
+local Length = tensor("i32", {5}, length_of)
+
+-- Attention over the first keys must be that of a program with so many keys.
+local Q, q = tensor("bf16", {5, 16, 32}, mixed)
+local K, k = behind("bf16", {5, 40, 32}, length_of, 2, mixed)
+local V, v = behind("bf16", {5, 40, 32}, length_of, 2, mixed)
+for _, causal in ipairs{false, true} do
+  local rows = {}
+  local function row(b, m)                              -- weights of the keys of a query
+    local key = b * 16 + m
+    if rows[key] then return rows[key] end
+    local s, sum, most = {}, 0, -1e30
+    for n = 0, math.min(length_of(b), causal and m + 1 or 40) - 1 do
+      s[n] = 0
+      for d = 0, 31 do s[n] = s[n] + q(b, m, d) * k(b, n, d) end
+      s[n] = s[n] / 8
+      most = math.max(most, s[n])
+    end
+    for n, x in pairs(s) do s[n], sum = 2 ^ (x - most), sum + 2 ^ (x - most) end
+    for n, x in pairs(s) do s[n] = x / sum end
+    rows[key] = s
+    return s
+  end
+  follows(causal and "causal attention" or "attention", programs.attention{b = 5, m = 16, n = 40, d = 32, causal = causal or nil},
+    {Q = Q, K = K, V = V, Length = Length}, {{m = 16, n = 16}, {m = 16, n = 40}, {m = 16, n = 8}}, function(b, m, d)
+      local sum = 0
+      for n, weight in pairs(row(b, m)) do sum = sum + weight * v(b, n, d) end
+      return sum
+    end)
+end
+
+-- The dense program with as many keys gives the same.
+for _, n in ipairs{1, 23} do
+  local few = mr.examples.flash_attention{b = 1, h = 1, m = 16, n = n, d = 32, scale = math.log(2) / 8}
+  local at = n == 1 and 1 or 3
+  local got = programs.attention{b = 5, m = 16, n = 40, d = 32}:reference{Q = Q, K = K, V = V, Length = Length}.O
+  local want = few:reference{Q = tensor("bf16", {1, 1, 16, 32}, function(_, _, m, d) return q(at, m, d) end),
+    K = tensor("bf16", {1, 1, n, 32}, function(_, _, i, d) return k(at, i, d) end),
+    V = tensor("bf16", {1, 1, n, 32}, function(_, _, i, d) return v(at, i, d) end)}.O
+  local most = 0
+  for m = 1, 16 do
+    for d = 1, 32 do most = math.max(most, math.abs(got:get(at + 1, m, d) - want:get(1, 1, m, d))) end
+  end
+  tap.ok(most < 1e-9, ("attention over %d keys of 40 is flash_attention over %d"):format(n, n), most)
+end
+
+-- Lengths are differences of where groups begin; the last group is longer than the loop's axis, and one is negative.
+local First, first = tensor("i32", {6}, function(i) return ({0, 7, 7, 30, 26, 49})[i + 1] end)
+for _, a in ipairs{"mk", "km"} do
+  local A, x = tensor("bf16", a == "mk" and {16, 49} or {49, 16}, mixed)
+  local B, y = tensor("bf16", a == "mk" and {8, 49} or {49, 8}, mixed)
+  local function get(f, i, j) if a == "mk" then return f(i, j) end return f(j, i) end
+  follows("products of groups, " .. a, programs.groups{g = 5, m = 16, n = 8, k = 40, a = a, b = a == "mk" and "nk" or "kn"},
+    {First = First, A = A, B = B}, {{k = 16}, {k = 40}, {k = 32}}, function(g, m, n)
+      local sum = 0
+      for i = first(g), math.min(first(g + 1), first(g) + 40) - 1 do
+        if i < 49 then sum = sum + get(x, m, i) * get(y, n, i) end
+      end
+      return sum
+    end)
+end
+
+-- Neither operand counts behind the length, whatever is there, and however it lies.
+for _, a in ipairs{"mk", "km"} do
+  for _, b in ipairs{"nk", "kn"} do
+    for _, dtype in ipairs{"bf16", "f32"} do
+      local A, x = behind(dtype, a == "mk" and {5, 16, 40} or {5, 40, 16}, length_of, a == "mk" and 3 or 2, mixed)
+      local B, y = behind(dtype, b == "nk" and {5, 8, 40} or {5, 40, 8}, length_of, b == "nk" and 3 or 2, mixed)
+      follows(("products of %s, %s and %s"):format(dtype, a, b),
+        programs.products{g = 5, m = 16, n = 8, k = 40, a = a, b = b, dtype = dtype},
+        {A = A, B = B, Length = Length}, {{k = 16}, {k = 40}}, function(g, m, n)
+          local sum = 0
+          for i = 0, length_of(g) - 1 do
+            sum = sum + (a == "mk" and x(g, m, i) or x(g, i, m)) * (b == "nk" and y(g, n, i) or y(g, i, n))
+          end
+          return 2 * sum
+        end)
+    end
+  end
+end
+
+-- A loop with a length in one with a length.
+local N, n_of = tensor("i32", {5}, function(g) return ({20, 0, 9, 16, 1})[g + 1] end)
+local A, a = tensor("bf16", {5, 16, 40}, mixed)
+local B, b = tensor("bf16", {5, 20, 40}, mixed)
+follows("a loop in a loop", programs.nested{g = 5, m = 16, n = 20, k = 40, both = true}, {A = A, B = B, N = N, K = Length},
+  {{n = 8, k = 16}, {n = 16, k = 40}}, function(g, m)
+    local sum = 0
+    for j = 0, n_of(g) - 1 do
+      for i = 0, length_of(g) - 1 do sum = sum + a(g, m, i) * b(g, j, i) end
+    end
+    return sum
+  end)
+
+-- What is stored in the loop is stored up to the length; what lies behind keeps what was there.
+for _, out in ipairs{"f32", "bf16"} do
+  local X, x = behind("bf16", {5, 40, 32}, length_of, 2, mixed)
+  local bound = programs.rows{g = 5, m = 40, d = 32, out = out}
+  local tiles = {{m = 16}, {m = 40}, {m = 12}}
+  follows("the greatest of the rows, " .. out, bound, {X = X, Length = Length}, tiles, function(g, d)
+    local most = -4
+    for m = 0, length_of(g) - 1 do most = math.max(most, x(g, m, d)) end
+    return most * 2
+  end)
+  for i, tile in ipairs(tiles) do
+    for _, seu in ipairs{"tma", "cuda"} do
+      local plan = mr.plan(bound:graph{tile = tile}, mr.device "h200")
+      for _, t in ipairs(plan.tasks) do plan:append(t.name, {seu = t.kind == "store" and seu or nil}) end
+      plan:fill_waits()
+      local got, wrong = plan:compile{target = "host"}:run({X = X, Length = Length}, {race = true}).Y, 0
+      for g = 0, 4 do
+        for m = 0, 39 do
+          for d = 0, 31 do
+            local y = got:get(g + 1, m + 1, d + 1)
+            local right = m >= length_of(g) and y ~= y or m < length_of(g) and math.abs(y - x(g, m, d) / 2) < 1e-2
+            wrong = wrong + (right and 0 or 1)
+          end
+        end
+      end
+      tap.is(wrong, 0, ("rows are stored up to the length, %s by %s, tile %d"):format(out, seu, i))
+    end
+  end
+end
+
+-- Parts of an axis, of which the last ones end early or have nothing.
+for _, scan in ipairs{false, true} do
+  local X, x = behind("f32", {5, 16, 60}, length_of, 3, mixed)
+  follows(scan and "a scan over parts" or "sums over parts",
+    programs.parts{g = 5, s = 3, m = 16, n = 20, dtype = "f32", scan = scan or nil}, {X = X, Length = Length},
+    {{n = 8}, {n = 20}, {n = 16}}, function(g, s, m)
+      local sum, best = 0, -9
+      for i = s * 20, math.min(length_of(g), s * 20 + 20) - 1 do
+        sum = sum + x(g, m, i)
+        best = math.max(best, sum)
+      end
+      return scan and math.max(best, sum) or sum
+    end)
+end
+
+-- Fields of words: the last word of a length has some that do not count.
+local W, w = tensor("i32", {8, 5}, function(n, i) return (n * 305419 + i * 1234577 + 89) % 0x7fffffff end)
+A, a = behind("bf16", {5, 16, 40}, length_of, 3, mixed)
+follows("unpacked words", programs.unpacked{g = 5, m = 16, n = 8, k = 40}, {A = A, W = W, Length = Length},
+  {{k = 16}, {k = 40}, {k = 24}}, function(g, m, n)
+    local sum = 0
+    for i = 0, length_of(g) - 1 do
+      local field = w(n, i // 8) >> (i % 8 * 4) & 15
+      sum = sum + a(g, m, i) * (field >= 8 and field - 16 or field)
+    end
+    return sum
+  end)
+
+---- families of plans ----------------------------------------------------------
+
+-- Case `name` if it is asked for: build(plan) sets lanes and appends what it likes.
+local function correct(name, bound, tile, build)
+  if only and not name:find(only) then return end
+  local plan = mr.plan(bound:graph{tile = tile}, mr.device "h200")
+  build(plan)
+  plan:fill_waits()
+  random_plans.correct(tap, name, plan, SEEDS)
+end
+
+local function lanes_of(loads, warps, offset)
+  return function(plan)
+    if loads ~= "c0" then plan:lane(loads, {}) end
+    for i = 0, 1 do
+      if i == 0 or plan.graph.tasks[#plan.graph.tasks].name:find "%.1$" then plan:lane("c" .. i, {warps = warps}) end
+    end
+    for _, t in ipairs(plan.tasks) do
+      local lane = t.kind == "load" and loads or "c" .. (t.name:match "%.(%d)$" or 0)
+      plan:append(t.name, {lane = lane, at = offset and offset[t.name:gsub("%.%d$", "")] or 0})
+    end
+  end
+end
+
+local attention = programs.attention{b = 4, m = 128, n = 200, d = 64}
+for _, loads in ipairs{"p0", "c0"} do
+  for versions = 1, 3 do
+    correct(("attention, loads on %s, %d versions"):format(loads, versions), attention, {m = 64, n = 64}, function(plan)
+      lanes_of(loads, 4)(plan)
+      plan:buffers{k = versions, v = versions}
+    end)
+  end
+end
+correct("attention, two lanes", attention, {m = 128, n = 64}, function(plan)
+  plan:split("m", 2)
+  lanes_of("p0", 4)(plan)
+  plan:buffers{k = 2, v = 2}
+end)
+for _, at in ipairs{1, 2} do
+  correct(("attention, products %d ahead"):format(at), attention, {m = 64, n = 32}, function(plan)
+    lanes_of("p0", 4, {mma_qk = at, softmax = at - 1})(plan)
+    plan:buffers{k = at + 2, v = 2, mma_qk = at + 1, softmax = at, softmax_2 = at}
+    plan:grid{eus = 3}
+  end)
+end
+correct("products ahead of the last tile", programs.products{g = 9, m = 64, n = 32, k = 200}, {m = 64, n = 32, k = 64},
+  function(plan)
+    lanes_of("p0", 4, {store_y = -1})(plan)
+    plan:buffers{a = 3, b = 3, double = 2}
+    plan:grid{eus = 2}
+  end)
+correct("replicas", programs.products{g = 9, m = 64, n = 32, k = 200}, {m = 64, n = 32, k = 64}, function(plan)
+  plan:lane("c0", {warps = 4, replicas = 2})
+  plan:lane("p0", {})
+  for _, t in ipairs(plan.tasks) do plan:append(t.name, {lane = t.kind == "load" and "p0" or "c0"}) end
+  plan:buffers{a = 3, b = 3}
+  plan:grid{eus = 2}
+end)
+
+-- Plans that the search makes by itself, of which tiles are placed on EUs by the assumed length.
+if not only then
+  for _, typical in ipairs{false, 70} do
+    local found = mr.search(programs.attention{b = 4, m = 128, n = 200, d = 64, typical = typical or nil}, mr.device "h200",
+      {seconds = 3, trials = 2, measure = false})
+    random_plans.correct(tap, "of a search, typical " .. tostring(typical), found.plan, SEEDS)
+  end
+end
+
+---- what predictions assume ----------------------------------------------------
+
+local full = programs.attention{b = 4, m = 64, n = 640, d = 64}
+local half = programs.attention{b = 4, m = 64, n = 640, d = 64, typical = 300}
+local function planned(bound)
+  local plan = mr.plan(bound:graph{tile = {m = 64, n = 64}}, mr.device "h200")
+  lanes_of("p0", 4)(plan)
+  plan:fill_waits()
+  return plan
+end
+local long, short = planned(full), planned(half)
+local function flat(x) return (tostring(x):gsub("%s+", " ")) end
+tap.like(flat(long), "assumed length of loop n 640, all", "a plan says that lengths are assumed to be complete")
+tap.like(flat(short), "assumed length of loop n 300", "a plan says which length is assumed")
+tap.like(flat(short.graph), "loop n, 0 to 10 iterations by its length, 5 assumed", "so does its graph")
+local ratio = short:simulate().cycles / long:simulate().cycles
+tap.ok(ratio > 0.4 and ratio < 0.75, "half of the length takes about half of the time", ratio)
+tap.is(short.graph.flops * 2, long.graph.flops, "and half of the work")
+tap.like(tostring(full), "loop n length Length%[b%]\n", "a program is printed with its length")
+tap.like(tostring(half), "loop n length Length%[b%] typical 300\n", "and with what is typical")
+
+---- inputs ---------------------------------------------------------------------
+
+local least, most = 641, -1
+for seed = 1, 100 do
+  local inputs = half:inputs{seed = seed}
+  for i = 1, 4 do least, most = math.min(least, inputs.Length[i]), math.max(most, inputs.Length[i]) end
+end
+tap.ok(least >= 0 and least < 40 and most > 600 and most <= 640, "random lengths are from 0 to the size", least .. " to " .. most)
+for _, seed in ipairs(SEEDS) do
+  tap.ok(short:compile{target = "host"}:check{seed = seed, race = seed == 1}.ok, "k:check has random lengths, seed " .. seed)
+end
+
+---- traces ---------------------------------------------------------------------
+
+local kernel = short:compile{target = "host"}
+local line = kernel:trace{}
+local products = 0
+for _, e in ipairs(line.events) do products = products + (e.task == "mma_pv" and 1 or 0) end
+tap.is(products, 5, "a trace shows runs of the length that is assumed")
+local good, message = pcall(kernel.trace, kernel, {inputs = half:inputs{}})
+tap.ok(not good and message:find("timelines show runs of the length that predictions assume, 300", 1, true),
+  "a trace of other lengths is refused", message)
+local inputs = half:inputs{}
+inputs.Length:fill(260)
+tap.ok(pcall(kernel.trace, kernel, {inputs = inputs}), "but not one of as many iterations")
+
+---- refusals -------------------------------------------------------------------
+
+local function refuses(options, message, batch)
+  tap.refuses(([[
+local mr = require "millrace"
+mr.program("x", function(p)
+  local b, n, d = p:axes("b", "n", "d")
+  local X, Length = p:input("X", {b, n, d}, "i32"), p:input("Length", {b}, "i32")
+  local Real, T, O = p:input("Real", {b}, "f32"), p:temp("T", {b}, "i32"), p:output("O", {b}, "f32")
+  p:phase("first", function() p:batch(b) T:store(p:task("t", function() return b:index() * 2 end)) end)
+  p:phase("main", function()
+  %s
+  local length, real, c = p:load(Length), p:load("load_r", Real), p:carry("c", {}, 0)
+  p:loop(%s, function() c:set(c + mr.rowsum(mr.rowsum(p:load("load_x", X), d) + 0.0, n)) end)
+  O:store(c + real)
+  end)
+end):bind{b = 2, n = 20, d = 4}]]):format(batch or "p:batch(b)", options), message, options)
+end
+
+refuses("n, {upto = length}", "user.lua:10: loop: 'upto' is an index made of axes and numbers; for a value, write length = ..., at "
+  .. "which the axis ends")
+refuses("n, {from = length}", "user.lua:10: loop: an index is made of axes and numbers, not of values")
+refuses("n, {length = 5}", "user.lua:10: loop: length: an i32 value, or one plus an index expected, got 5")
+refuses("n, {length = n}", "user.lua:10: loop: length: an i32 value, or one plus an index expected, got axis")
+refuses("n, {typical = 5}", "user.lua:10: loop: 'typical' is a length that predictions assume; it needs a length = ...")
+refuses("n, {length = length, typical = 0.5}", "user.lua:10: loop: 'typical' is a length, an integer of at least 1, got 0.5")
+refuses("n, {lenght = length}", "user.lua:10: loop: unknown option 'lenght'; did you mean 'length'?")
+refuses("{n, d}, {length = length}", "user.lua:10: 'length' needs a loop over one axis; nest a loop for each of the 2 axes")
+refuses("n, {length = real}", "user.lua:10: 'load_r', of which the length of a loop is made, is f32; a length is i32: keep it as i32 in "
+  .. "the input")
+refuses("n, {length = p:load('load_t', T)}", "user.lua:10: the length of a loop comes from 'T', which the program stores; lanes read "
+  .. "lengths from inputs alone: make 'T' an input, and compute it before")
+refuses("n, {length = length & 7}", "user.lua:10: the length of a loop is made of the and in 'ew1'; it may be made of elements of "
+  .. "inputs, constants and indices by + - * min max: make it an input")
+refuses("n, {length = length + d}", "user.lua:10: the length of a loop depends on axis 'd', of which a tile has several indices, and a "
+  .. "loop has one length in a tile; declare p:batch(d)")
+refuses("n, {length = length}", "user.lua:10: the length of a loop is 'load_Length', which has an element for each b; a loop has one "
+  .. "length in a tile: declare p:batch(b)", "")
+
+-- An operand that is made before the loop has numbers behind the end, which the matrix unit would multiply.
+local before = mr.program("before", function(p)
+  local b, m, n, d = p:axes("b", "m", "n", "d")
+  local A, V = p:input("A", {b, m, n}), p:input("V", {b, n, d})
+  local Length, O = p:input("Length", {b}, "i32"), p:output("O", {b, m, d}, "f32")
+  p:batch(b)
+  local v, length, o = p:load("load_v", V), p:load(Length), p:carry("o", {m, d}, 0)
+  p:loop(n, {length = length}, function() o:add(p:mma("mma", p:load("load_a", A), v)) end)
+  O:store(o)
+end){b = 3, m = 64, n = 128, d = 64}
+for _, unit in ipairs{"tensor", "cuda"} do
+  local plan = mr.plan(before:graph{tile = {m = 64, n = 32}}, mr.device "h200")
+  plan:lane("c0", {warps = 4})
+  for _, t in ipairs(plan.tasks) do plan:append(t.name, {seu = t.kind == "mma" and unit or nil}) end
+  plan:fill_waits()
+  local good, problems = plan:check()
+  if unit == "tensor" then
+    tap.ok(not good and problems[1].code == "product" and problems[1].message:find("'v' is made before the loop over 'n'", 1, true),
+      "an operand made before the loop is refused by matrix units", problems)
+  else
+    random_plans.correct(tap, "an operand made before the loop, on CUDA cores", plan, SEEDS)
+  end
+end
+
+tap.done_testing()

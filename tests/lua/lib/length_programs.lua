@@ -1,0 +1,132 @@
+-- length_programs.lua - programs whose loops have lengths that are values, for random plans.
+local mr = require "millrace"
+local max, exp2, where, rowmax, rowsum = mr.max, mr.exp2, mr.where, mr.rowmax, mr.rowsum
+
+local M = {}
+
+-- Attention over the first Length[b] keys; causal, if p.causal.
+M.attention = mr.program("length_attention", function(p)
+  local b, m, n, d = p:axes("b", "m", "n", "d")
+  local Q, K, V = p:input("Q", {b, m, d}), p:input("K", {b, n, d}), p:input("V", {b, n, d})
+  local Length, O = p:input("Length", {b}, "i32"), p:output("O", {b, m, d}, "f32")
+  p:batch(b)
+  local q, length = p:load("load_q", Q), p:load("load_length", Length)
+  local mx, l, o = p:carry("mx", {m}, -1e30), p:carry("l", {m}, 0), p:carry("o", {m, d}, 0)
+  p:loop(n, {length = length, typical = p.typical, upto = p.causal and m}, function()
+    local s = p:mma("mma_qk", q, p:load("load_k", K))
+    local pr, alpha = p:task("softmax", function()
+      local s = s * (1 / 8)
+      if p.causal then s = where(n:index():le(m:index()), s, -1e30) end
+      local new = max(mx, rowmax(s, n))
+      local pr, alpha = exp2(s - new), exp2(mx - new)
+      l:set(l * alpha + rowsum(pr, n))
+      mx:set(new)
+      return pr:to(p.dtype or "bf16"), alpha
+    end)
+    p:task("rescale", function() o:set(o * alpha) end)
+    o:add(p:mma("mma_pv", pr, p:load("load_v", V)))
+  end)
+  O:store("store_o", p:task("normalise", function() return o / max(l, 1e-20) end))
+end)
+
+-- Products of groups, each over its own number of rows of a list, from a first one on: gradients of weights of experts.
+M.groups = mr.program("length_groups", function(p)
+  local g, m, n, k = p:axes("g", "m", "n", "k")
+  local First = p:input("First", {p:axis("firsts", g.size + 1)}, "i32")
+  local rows = p:axis("rows", k.size + 9)
+  local A = p:input("A", p.a == "mk" and {m, rows} or {rows, m})
+  local B = p:input("B", p.b == "nk" and {n, rows} or {rows, n})
+  local Y = p:output("Y", {g, m, n}, "f32")
+  p:batch(g)
+  local first, acc = p:load("load_first", First, {g}), p:carry("acc", {m, n}, 0)
+  local length = p:load("load_next", First, {g + 1}) - first
+  p:loop(k, {length = length}, function()
+    local a = p:load("load_a", A, p.a == "mk" and {m, first + k} or {first + k, m})
+    acc:add(p:mma("mma", a, p:load("load_b", B, p.b == "nk" and {n, first + k} or {first + k, n})))
+  end)
+  Y:store("store_y", acc)
+end)
+
+-- C = A B over the first Length[g] elements of k, and what is derived from it.
+M.products = mr.program("length_products", function(p)
+  local g, m, n, k = p:axes("g", "m", "n", "k")
+  local A, B = p:input("A", p.a == "mk" and {g, m, k} or {g, k, m}), p:input("B", p.b == "nk" and {g, n, k} or {g, k, n})
+  local Length, Y = p:input("Length", {g}, "i32"), p:output("Y", {g, m, n}, "f32")
+  p:batch(g)
+  local acc = p:carry("acc", {m, n}, 0)
+  p:loop(k, {length = p:load("load_length", Length)}, function()
+    acc:add(p:mma("mma", p:load("load_a", A), p:load("load_b", B)))
+  end)
+  Y:store("store_y", p:task("double", function() return acc * 2 end))
+end)
+
+-- Sums over n and k of two lengths; the second loop is in the first.
+M.nested = mr.program("length_nested", function(p)
+  local g, m, n, k = p:axes("g", "m", "n", "k")
+  local A, B = p:input("A", {g, m, k}), p:input("B", {g, n, k})
+  local N, K, Y = p:input("N", {g}, "i32"), p:input("K", {g}, "i32"), p:output("Y", {g, m}, "f32")
+  p:batch(g)
+  local sum, ns, ks = p:carry("sum", {m}, 0), p:load("load_ns", N), p.both and p:load("load_ks", K)
+  p:loop(n, {length = ns}, function()
+    local acc = p:carry("acc", {m, n}, 0)
+    p:loop(k, {length = p.both and ks, upto = not p.both and n}, function()
+      acc:add(p:mma("mma", p:load("load_a", A), p:load("load_b", B)))
+    end)
+    p:task("fold", function() sum:set(sum + rowsum(p.both and acc or acc * 0 + 1.0, n)) end)
+  end)
+  Y:store("store_y", sum)
+end)
+
+-- Rows are stored inside of the loop, up to a length that is also a value of a task.
+M.rows = mr.program("length_rows", function(p)
+  local g, m, d = p:axes("g", "m", "d")
+  local X, Length = p:input("X", {g, m, d}), p:input("Length", {g}, "i32")
+  local Y, Z = p:output("Y", {g, m, d}, p.out or "f32"), p:output("Z", {g, d}, "f32")
+  p:batch(g)
+  local length, most = p:load("load_length", Length), p:carry("most", {d}, -4)
+  p:loop(m, {length = length}, function()
+    local x = p:load("load_x", X)
+    local y = p:task("half", function()
+      most:set(max(most, rowmax(x, m)))
+      return x * where(m:index():lt(length), 0.5, 100)
+    end)
+    Y:store("store_y", p:task("round", function() return y:to(p.out or "f32") end))
+  end)
+  Z:store("store_z", p:task("last", function() return most * 2 end))
+end)
+
+-- A scan and sums along an axis in parts, of which the last ones end early or are empty.
+M.parts = mr.program("length_parts", function(p)
+  local g, s, m, n = p:axes("g", "s", "m", "n")
+  local all = p:axis("all", s.size * n.size)
+  local X, Length, Y = p:input("X", {g, m, all}), p:input("Length", {g}, "i32"), p:output("Y", {g, s, m}, "f32")
+  p:batch(g, s)
+  local y, best = p:carry("y", {m}, 0), p.scan and p:carry("best", {m}, -9)
+  local length = p:load("load_length", Length)
+  p:loop(n, {length = length - s * n.size}, function()
+    local x = p:load("load_x", X, {g, m, s * n.size + n})
+    p:task("sum", function()
+      if p.scan then best:set(max(best, rowmax(mr.cumsum(x, n), n) + y)) end
+      y:set(y + rowsum(x, n))
+    end)
+  end)
+  Y:store("store_y", p.scan and p:task("join", function() return max(best, y) end) or y)
+end)
+
+-- Weights in words of i32, four bits each, of which a part of k counts.
+M.unpacked = mr.program("length_unpacked", function(p)
+  local g, m, n, k = p:axes("g", "m", "n", "k")
+  local words = p:axis("words", (k.size + 7) // 8)
+  local A, W = p:input("A", {g, m, k}), p:input("W", {n, words}, "i32")
+  local Length, Y = p:input("Length", {g}, "i32"), p:output("Y", {g, m, n}, "f32")
+  p:batch(g)
+  local acc = p:carry("acc", {m, n}, 0)
+  p:loop(k, {length = p:load("load_length", Length)}, function()
+    local w = p:load("load_w", W)
+    local b = p:task("unpack", function() return w:unpack(words, k, "i4"):to(p.dtype or "bf16") end)
+    acc:add(p:mma("mma", p:load("load_a", A), b))
+  end)
+  Y:store("store_y", acc)
+end)
+
+return M
