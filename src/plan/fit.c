@@ -127,31 +127,37 @@ static void blame_shared(const struct plan *p, int phase, int64_t bytes, int64_t
 	const struct graph *g = p->graph;
 	struct problem *found;
 	int64_t one = bytes;		/* with one version of each */
-	const char *hint = "take a smaller tile", *name = "";
+	const char *hint = "take a smaller tile", *name = "", *why = "";
 	int task = NONE;
 	int64_t most = -1, size = 0, over;
 
 	for (int i = 0; i < g->buffers.n; i++) {
 		const struct buffer *b = &g->buffers.v[i];
+		int64_t spare, each;
 
-		if (b->phase == phase && plan_scope(p, i) == SCOPE_SHARED && b->alias_of == NONE)
-			one -= b->bytes * (p->versions[i] - 1);
-		if (b->phase != phase || plan_scope(p, i) != SCOPE_SHARED || b->bytes * p->versions[i] <= most)
+		if (b->phase != phase || plan_scope(p, i) != SCOPE_SHARED)
 			continue;
-		most = b->bytes * p->versions[i];
+		spare = spare_rows(p, i);
+		each = b->bytes + spare;
+		if (b->alias_of == NONE)
+			one -= each * (p->versions[i] - 1);
+		if (each * p->versions[i] <= most)
+			continue;
+		most = each * p->versions[i];
 		task = b->first;
 		name = b->name;
-		size = b->bytes;
-		over = ceil_div(bytes - p->device->shared_bytes, max_i64(b->bytes, 1));
+		size = each;
+		why = spare > b->bytes ? ", as a product's instructions read more rows than it has" : "";
+		over = ceil_div(bytes - p->device->shared_bytes, max_i64(each, 1));
 		hint = over < p->versions[i] ? arena_strf(a, script_is_key(b->name) ? "plan:buffers{%s=%d}" :
 			"plan:buffers{[\"%s\"]=%d}", b->name, (int)(p->versions[i] - over)) : arena_strf(a, "'%s' takes most: "
 			"%lld bytes, %d version%s; lower it with plan:buffers, or take a smaller tile", b->name,
-			(long long)b->bytes, p->versions[i], p->versions[i] == 1 ? "" : "s");
+			(long long)each, p->versions[i], p->versions[i] == 1 ? "" : "s");
 	}
 	if (one > p->device->shared_bytes)
 		found = problem_add(a, out, PROBLEM_SHARED_MEMORY, p->versions_loc, hint, "the tile does not fit: with one "
-			"version of each value it needs %lld bytes of shared memory, '%s' has %lld; '%s' takes most, %lld",
-			(long long)one, p->device->name, (long long)p->device->shared_bytes, name, (long long)size);
+			"version of each value it needs %lld bytes of shared memory, '%s' has %lld; '%s' takes most, %lld%s",
+			(long long)one, p->device->name, (long long)p->device->shared_bytes, name, (long long)size, why);
 	else
 		found = problem_add(a, out, PROBLEM_SHARED_MEMORY, p->versions_loc, hint, "the plan needs %lld bytes of shared "
 			"memory, '%s' has %lld%s", (long long)bytes, p->device->name, (long long)p->device->shared_bytes,
