@@ -135,7 +135,7 @@ static struct deviation shared_out(struct roundings *r, int total, struct deviat
 	if (total == NONE || from.lone == NONE)
 		return (struct deviation){ total, NONE, true };
 	lone = apply(r, OP_PART, total, from.lone, rounding_total(r, from));
-	return (struct deviation){ apply(r, OP_REST, total, lone, NONE), lone, from.fresh };
+	return (struct deviation){ apply(r, OP_REMAINDER, total, lone, NONE), lone, from.fresh };
 }
 
 /* Of any operation: how its result changes when an argument changes by its error, one argument after the other. */

@@ -608,9 +608,9 @@ local function wild_split(plan, info)
   end
 end
 
--- One try of a wild plan; what an edit refuses is no plan.
-local function try_wild(name)
-  local bound, tile = (wild_draws[name] or draws[name])(1)
+-- One try of a wild plan: the plan and what is special about it, or nil and why there is none. What an edit refuses is no
+-- plan.
+function M.try_wild(name, bound, tile)
   local info = {program = name, ways = 1, wide = 1, wild = true, dtype = bound.tensors[1].dtype}
   local plan
   local good, why = pcall(function()
@@ -656,7 +656,11 @@ function M.draw(seed, names, spread, wild)
   local refusals = {}
   for tries = 1, 200 do
     local plan, info
-    if wild then plan, info = try_wild(name) else plan, info = try(name, spread) end
+    if wild then
+      plan, info = M.try_wild(name, (wild_draws[name] or draws[name])(1))
+    else
+      plan, info = try(name, spread)
+    end
     if plan then
       info.tries, info.refusals = tries, refusals
       return plan, info
