@@ -106,37 +106,56 @@ static const char *text_at(lua_State *L, const char *key)
 	return s;
 }
 
-/* A list of problems, as people read it. */
-static int problems_tostring_l(lua_State *L)
+/* Each problem of the list at idx as a paragraph, `what` first. */
+static void put_problems(lua_State *L, int idx, const char *what, const struct draw_options *o, struct buf *b)
 {
-	struct draw_options o;
-	struct arena *a;
-	struct buf b;
-	int n;
+	for (int i = 1; i <= (int)lua_rawlen(L, idx); i++) {
+		const char *location, *hint;
 
-	luaL_checktype(L, 1, LUA_TTABLE);
-	n = (int)lua_rawlen(L, 1);
-	lua_settop(L, 1);
-	check_drawing(L, 2, "tostring", &o);
-	a = scratch_push(L);
-	enter(L);
-	buf_init(&b, a);
-	for (int i = 1; i <= n; i++) {
-		const char *location;
-
-		if (lua_rawgeti(L, 1, i) != LUA_TTABLE)
+		if (lua_rawgeti(L, idx, i) != LUA_TTABLE)
 			throw_msg(L, "tostring: list of problems expected");
 		location = text_at(L, "location");
-		text_wrap(&b, arena_strf(a, "%s%s%s: %s", location, *location ? ": " : "",
-			text_at(L, "code"), text_at(L, "message")), 0, 4, o.width, o.flags);
-		buf_puts(&b, "\n    try: ");
-		text_wrap(&b, text_at(L, "hint"), 9, 9, o.width, o.flags);
-		buf_puts(&b, i < n ? "\n" : "");
+		buf_puts(b, b->len ? "\n" : "");
+		text_wrap(b, arena_strf(b->arena, "%s%s%s%s: %s", location, *location ? ": " : "", what,
+			text_at(L, "code"), text_at(L, "message")), 0, 4, o->width, o->flags);
+		hint = text_at(L, "hint");
+		if (*hint) {
+			buf_puts(b, "\n    try: ");
+			text_wrap(b, hint, 9, 9, o->width, o->flags);
+		}
 		lua_pop(L, 1);
 	}
-	if (n == 0)
+}
+
+/* core.problems_text(list, {width=} or nil, notes or nil): as people read them */
+static int problems_text_l(lua_State *L)
+{
+	struct draw_options o;
+	struct buf b;
+
+	luaL_checktype(L, 1, LUA_TTABLE);
+	lua_settop(L, 3);
+	check_drawing(L, 2, "tostring", &o);
+	buf_init(&b, scratch_push(L));
+	enter(L);
+	put_problems(L, 1, "", &o, &b);
+	if (lua_rawlen(L, 1) == 0)
 		buf_puts(&b, "no problems");
+	if (lua_istable(L, 3))
+		put_problems(L, 3, "note: ", &o, &b);
 	return push_buf(L, &b);
+}
+
+/* The registry's field of this address has the function of core.illegal. */
+static const char illegal_key;
+
+/* core.illegal(f): f(plan) -> how many problems a plan that is not legal has as they are shown, and the first one */
+static int illegal_l(lua_State *L)
+{
+	luaL_checktype(L, 1, LUA_TFUNCTION);
+	lua_settop(L, 1);
+	lua_rawsetp(L, LUA_REGISTRYINDEX, &illegal_key);
+	return 0;
 }
 
 void check_legal(lua_State *L, const struct plan *p, const char *what)
@@ -150,11 +169,14 @@ void check_legal(lua_State *L, const struct plan *p, const char *what)
 	enter(L);
 	raise_if(L, lower_check_plan(p, a, &stop, &problems, &usage, &e), &e);
 	if (problems.v.n) {
-		const struct problem *first = &problems.v.v[0];
+		int n;
 
-		throw_msg(L, "%s: the plan is not legal (%d problem%s; plan:check() lists them): "
-			"%s: %s; try %s", what, problems.v.n, problems.v.n == 1 ? "" : "s",
-			problem_name(first->code), first->message, first->hint);
+		lua_rawgetp(L, LUA_REGISTRYINDEX, &illegal_key);
+		lua_pushvalue(L, 1);
+		lua_call(L, 1, 2);
+		n = (int)luaL_checkinteger(L, -2);
+		throw_msg(L, "%s: the plan is not legal (%d problem%s; plan:check() lists them): %s: %s; try %s", what, n,
+			n == 1 ? "" : "s", text_at(L, "code"), text_at(L, "message"), text_at(L, "hint"));
 	}
 	lua_closeslot(L, -1);
 	lua_pop(L, 1);
@@ -287,17 +309,15 @@ int plan_usage_l(lua_State *L)
 
 void lua_open_check(lua_State *L)
 {
-	static const luaL_Reg list[] = { { "__tostring", problems_tostring_l }, { NULL, NULL } };
-
 	record_class(L, PROBLEM_RECORD, "problem", problem_fields, LEN(problem_fields));
 	record_class(L, USAGE_RECORD, "usage", usage_fields, LEN(usage_fields));
 	set_function(L, "units_for", units_for_l);
 	set_function(L, "plan_table", plan_table_l);	/* core.plan_table(plan, options, problems to be shown) */
 	set_function(L, "plan_tostring", plan_tostring_l);
-	set_function(L, "problems_text", problems_tostring_l);	/* core.problems_text(list, {width=}) */
+	set_function(L, "problems_text", problems_text_l);
+	set_function(L, "illegal", illegal_l);
 	set_function(L, "check", plan_check_l);
 	luaL_newmetatable(L, PROBLEMS_CLASS);
-	luaL_setfuncs(L, list, 0);
 	lua_newtable(L);		/* for core.method */
 	lua_pushvalue(L, -1);
 	lua_setfield(L, -3, "methods");

@@ -47,7 +47,7 @@ struct terminal terminal_get(void);
 /* {width=, ascii=, color=}, by default what the terminal can show, without colour */
 void check_drawing(lua_State *L, int idx, const char *what, struct draw_options *o);
 
-/* Raise if the plan at hand is not legal, telling its first problem. */
+/* Raise if the plan, which is argument 1, is not legal, telling its first problem as plan:check() shows it. */
 void check_legal(lua_State *L, const struct plan *p, const char *what);
 
 /* A new timeline of a plan that the object at `owner` owns, which it keeps; returns where to put it. */

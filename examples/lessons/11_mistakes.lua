@@ -41,8 +41,8 @@ whatever the number of versions.]]},
 plan:unwait("load_a", "mma")
 plan:wait("load_a", {{"mma", distance=5}})
 ok, problems = plan:check()
-print(ok, #problems, problems[2].code)
-print(problems[2].hint)
+print(ok, #problems, problems[1].code)
+print(problems[1].hint)
 plan = legal()]]},
   {ask = "load_b also waits for the product of its own iteration.", choices = {"it is still right", "a wrong answer", "it hangs"},
     answer = 'kind(function(p) p:wait("load_b", {{"mma", distance=0}}) end)',

@@ -1,5 +1,6 @@
 -- repair.lua - make a changed plan, with the waits, versions and warps that it needs to be legal.
 
+local core = require "millrace.core"
 local draft = require "millrace.draft"
 
 local repair = {}
@@ -159,12 +160,12 @@ function repair.make(x, change, most)
   local plan, list = make(x.plan:copy(), change.list), draft.copy(change.list)
   local how = {any = most, shrink = change.shrink, seen = {}}
   for _ = 0, change.alone and 0 or most or REPAIRS do
-    local good, problems = plan:check()
+    local good, problems = core.check(plan)
     if good then
       local short = joined(list)
       if #short < #list then
         plan = make(x.plan:copy(), short)
-        good = plan:check()
+        good = core.check(plan)
       end
       return good and plan or nil, short
     end

@@ -214,7 +214,7 @@ function suggest.suggest(plan, given)
   expect(core.is(plan, "millrace.plan"), "suggest", "plan", plan)
   local limits = {trials = options.number(options.check(given, "suggest", {"trials"}), "suggest", "trials", math.huge),
     events = 2 * EVENTS}
-  local good, problems = plan:check()
+  local good, problems = shown_problems.raw(plan)
   if not good then return setmetatable(repairs(plan, problems, limits), list) end
   local now = plan:simulate{events = 0}.seconds
   local all = suggest.try(plan, changes.of(plan, true, now), now, nil, limits)

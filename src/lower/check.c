@@ -151,7 +151,8 @@ static void note_load(const struct kernel *k, int task, struct arena *a, struct 
 	if (last && last->size * bits % (8 * chunk)) {
 		n.message = arena_strf(a, "%s: rows of '%s' have %lld bytes, the copy engine takes multiples of %d",
 			by_threads, x->name, (long long)(last->size * bits / 8), chunk);
-		n.hint = arena_strf(a, "pad axis '%s' with zeros to a multiple of %d", last->name, 8 * chunk / bits);
+		n.hint = arena_strf(a, "pad axis '%s' with zeros to a multiple of %d, or give lane '%s' more warps", last->name,
+			8 * chunk / bits, k->plan->lanes.v[k->plan->entries.v[plan_entry_of(k->plan, task)].lane].name);
 	} else {
 		n.message = arena_strf(a, "%s: the copy engine cannot follow its indices, or "
 			"cannot write the layout that readers need", by_threads);
@@ -198,6 +199,7 @@ enum err_code lower_check(struct mem *mem, const struct plan *p, struct arena *a
 			return code;
 		if (code) {
 			add_refusal(p, &why, e, a, out);
+			u.shared_bytes = max_i64(u.shared_bytes, why.shared_bytes);
 		} else {
 			raise_usage(*held, &u);
 			note_loads(*held, a, out);

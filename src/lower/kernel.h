@@ -292,6 +292,7 @@ struct refusal {
 	enum problem_code code;
 	int task;			/* NONE */
 	bool equal_versions;		/* PROBLEM_COPIES: equal versions of what is in registers would do */
+	int64_t shared_bytes;		/* PROBLEM_SHARED_MEMORY: so many would be needed; else 0 */
 };
 
 struct refinements;

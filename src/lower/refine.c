@@ -157,8 +157,10 @@ static enum err_code check_bytes(struct kernel *k, struct err *e)
 	int64_t align = k->target->shared.align, bytes = k->shared_bytes + align, rings = 0, flags = 0;
 
 	k->refusal.code = PROBLEM_SHARED_MEMORY;
+	k->refusal.shared_bytes = 0;
 	if (bytes <= d->shared_bytes)
 		return OK;
+	k->refusal.shared_bytes = bytes;
 	for (int i = 0; i < k->rings.n; i++)
 		if (k->plan->graph->buffers.v[k->rings.v[i].buffer].alias_of == NONE)
 			rings += k->rings.v[i].slot_bytes * k->rings.v[i].versions;

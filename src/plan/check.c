@@ -5,6 +5,18 @@
 #include "plan/fit.h"
 #include "plan/problem.h"
 
+/* Adds the breaches of the dependences of a buffer. A wait until the old value is read also keeps that it was written
+ * before; so writes after writes come last, for those who repair one after the other. */
+static void add_breaches(const struct findings *f, int buffer, struct arena *a, struct problems *out)
+{
+	const struct edge *edges = f->plan->graph->edges.v;
+
+	for (int last = 0; last < 2; last++)
+		for (int i = 0; i < f->plan->graph->edges.n; i++)
+			if (f->edge[i].found && edges[i].buffer == buffer && (edges[i].kind == EDGE_OUTPUT) == last)
+				problem_add_breach(f, i, a, out);
+}
+
 enum err_code plan_check_order(const struct plan *p, struct arena *a, const struct stop *stop,
 	struct problems *out, struct usage *usage, struct err *e)
 {
@@ -21,9 +33,8 @@ enum err_code plan_check_order(const struct plan *p, struct arena *a, const stru
 			return f.code;
 		if (f.ncycle)
 			problem_add_deadlock(&f, a, out);
-		for (int i = 0; i < g->edges.n && !f.ncycle; i++)
-			if (f.edge[i].found)
-				problem_add_breach(&f, i, a, out);
+		for (int b = 0; b < g->buffers.n && !f.ncycle; b++)
+			add_breaches(&f, b, a, out);
 		cluster_check(p, a, out);
 		problem_add_aliases(p, a, out);
 	}

@@ -73,7 +73,23 @@ static const char *append_text(const struct plan *p, struct arena *a, int task)
 		g->tasks.v[p->entries.v[before].task].name, where);
 }
 
-/* How a task that was appended n times becomes one that was appended once: if on as many lanes, as its slices. */
+/* Has each sTask of the phase that is in the plan been appended n times, but for loads? */
+static bool all_appended(const struct plan *p, int phase, int n)
+{
+	for (int i = 0; i < p->entries.n; i++) {
+		const struct stask *s = &p->graph->tasks.v[p->entries.v[i].task];
+		int count = 0;
+
+		for (int k = 0; k < p->entries.n; k++)
+			count += p->entries.v[k].task == p->entries.v[i].task;
+		if (s->phase == phase && s->kind != TASK_LOAD && count != n)
+			return false;
+	}
+	return true;
+}
+
+/* How a task that was appended n times becomes one that was appended once: as its slices, if it is on as many lanes and so
+ * is all that goes with it, as otherwise one of the appends was a mistake. */
 static const char *once_text(const struct plan *p, struct arena *a, int task, int n)
 {
 	const struct graph *g = p->graph;
@@ -88,7 +104,7 @@ static const char *once_text(const struct plan *p, struct arena *a, int task, in
 				p->entries.v[i].lane != p->entries.v[k].lane;
 	while (axis < s->naxes && s->extent[axis] % n)
 		axis++;
-	if (lanes && s->slices == 1 && s->kind != TASK_LOAD && axis < s->naxes)
+	if (lanes && s->slices == 1 && s->kind != TASK_LOAD && axis < s->naxes && all_appended(p, s->phase, n))
 		return arena_strf(a, "plan:split(\"%s\", %d)", g->program->axes.v[s->axis[axis]].name, n);
 	for (int i = 0; i < first; i++)
 		if (p->entries.v[i].lane == e->lane && g->tasks.v[p->entries.v[i].task].phase == s->phase &&

@@ -361,8 +361,16 @@ problem(plan, "missing_wait", appended_at, "'mma' reads 'b', but does not wait u
 plan = new_gemm()
 plan:unwait("load_a", "mma")
 problem(plan, "missing_wait", appended_at, "'load_a' overwrites 'a' of 3 iterations before, but does not wait until " ..
-  "'load_a' has written that",
-  {task = "load_a", other = "load_a", edge = "output a"}, "hint")
+  "'mma' has read that",
+  {task = "load_a", other = "mma", edge = "anti a"}, "hint")
+do                                                      -- each of the first hints, one after the other
+  local two = new_gemm()
+  two:unwait("load_a", "mma")
+  local _, list = two:check()
+  is(list[#list].edge.kind, "output", "  what another wait would keep, too, comes last")
+  while not two:check() do assert(load("local plan = ... " .. select(2, two:check())[1].hint))(two) end
+  is(two:script(), new_gemm():script(), "  so that the hints, followed, give no wait too many")
+end
 
 plan = new_gemm()
 plan:unwait("load_a", "mma")
@@ -395,13 +403,27 @@ plan = new_gemm()
 plan:lane("c0", {registers = 24})
 problem(plan, "registers", here(-1),
   ("lane 'c0' needs %d registers a thread, for what it has in 'store_c'; it has 24"):format(usage.lanes.c0),
-  {task = "store_c"},
-  function(p) p:lane("c0", {warps = 8, registers = 160}) end)
+  {task = "store_c"}, "hint")
 plan = new_gemm()
 plan:lane("c0", {warps = 16, registers = 255})
 problem(plan, "registers", here(-1),
   ("the lanes need %d registers, an EU of 'h200' has %d for 640 threads"):format(248 * 512 + 24 * 128, 96 * 640), {},
-  function(p) p:lane("c0", {warps = 8, registers = 200}) end)
+  "hint")
+plan = new_gemm()
+plan:lane("c0", {registers = 24})
+do                                                      -- a hint is what is shown, also to a script
+  local _, list = plan:check()
+  local hint = list[1].hint
+  ok(hint:find "^plan:lane", "the hint is the statement that is shown", hint)
+  ok(tostring(list):find("try: " .. hint, 1, true), "  the same", tostring(list))
+  is(require "millrace.json".decode(list:json())[1].hint, hint, "  and in JSON")
+  is(tostring(list[1]), tostring(list), "a problem as text")
+  local seen
+  for key, value in pairs(select(2, plan:check())[1]) do seen = seen or key == "hint" and value end
+  is(seen, hint, "  and in pairs()")
+  plan:lane("c0", {warps = 8, registers = 24})
+  is(list[1].hint, hint, "  also when the plan has changed")
+end
 
 plan = new_gemm()
 plan:buffers{a = 12}
@@ -409,6 +431,16 @@ problem(plan, "shared_memory", here(-1),
   ("the plan needs %d bytes of shared memory, 'h200' has 232448: %d for rings, %d to stage stores, %d for mbarriers")
     :format(15 * 128 * 64 * 2 + 128 * 128 + (12 + 3) * 2 * 8, 15 * 128 * 64 * 2, 128 * 128, (12 + 3) * 2 * 8),
   {task = "load_a"}, "hint")
+-- Staging takes more than rings and stores alone let expect: the number of the problem is that of the plan.
+do
+  local tight = mr.plan(mr.examples.gemm{m = 4096, n = 4096, k = 4096}:graph{tile = {m = 64, n = 80, k = 48}}, device)
+  for _, t in ipairs(tight.tasks) do tight:append(t.name) end
+  tight:fill_waits()
+  tight:buffers{a = 16, b = 16}
+  local _, list = tight:check()
+  is(tostring(tight.usage.shared_bytes), list[1].message:match "^the kernel needs (%d+) bytes", "  the usage of a plan whose kernel is too large")
+  ok(tostring(tight):find "shared memory%s+241 KiB", "  the same in its table", tostring(tight))
+end
 ok(not tostring(plan):find(" 0 registers", 1, true), "the table does not say that lanes need no registers, where it is not known")
 
 plan = new_gemm()
@@ -521,6 +553,12 @@ is(tostring(problems):gsub("\n%s*", " "), problems[1].location .. ": duplicate_t
 good, message = pcall(plan.simulate, plan)
 like(message, "simulate: the plan is not legal %(1 problem; plan:check%(%) lists them%): " ..
   "duplicate_task: sTask 'mma' is appended 2 times; try plan:remove", "  and in an error")
+plan = new_gemm()
+plan:unwait("mma", "load_b")
+plan:unwait("load_a", "mma")
+good, message = pcall(plan.simulate, plan)
+like(message, "simulate: the plan is not legal %(1 problem; plan:check%(%) lists them%): missing_wait: %d+ dependences are not kept, .*" ..
+  "; try plan:fill_waits%(%)$", "  in an error as check() shows them")
 
 -- Simulation and tables -----------------------------------------------------------------
 
