@@ -47,7 +47,8 @@ local function usage_of(name)
   for _, t in ipairs(texts) do
     if t[1] == name then
       return ("usage: millrace %s %s\n%s\nFILE is a plan of plan:save, a script that makes one, or the name of a plan that comes\n"
-        .. "with Millrace. --program: a file that returns the program of plans for programs of\nyour own; may be given again.\n")
+        .. "with Millrace. --program: a file that returns the program of plans for programs of\nyour own, or a folder of such files; "
+        .. "may be given again.\n")
         :format(name, t[2], t[4])
     end
   end
@@ -74,11 +75,20 @@ local function spell(message, path)
   return tail and path:sub(-#tail) == tail and path .. message:sub(#tail + 4) or message
 end
 
--- The program that a file returns.
-local function program_of(path)
+local function is_program(x) return tile.is_program(x) or core.is(x, "millrace.program") end
+
+-- Adds the program that a file returns; of a folder, those of all its files.
+local function add_programs(programs, path)
+  if core.file_kind(path) == "folder" then
+    local names = core.list(path, ".lua")
+    table.sort(names)
+    for _, name in ipairs(names) do add_programs(programs, ("%s/%s.lua"):format((path:gsub("(.)/+$", "%1")), name)) end
+    if not names[1] then error(("%s: no file of this folder ends in .lua"):format(path), 0) end
+    return
+  end
   local x = loader.evaluate(mr, "program", path, {})
-  if tile.is_program(x) or core.is(x, "millrace.program") then return x.name, x end
-  error(("%s returns no program"):format(path), 0)
+  if not is_program(x) then error(("%s returns no program"):format(path), 0) end
+  programs[x.name] = x
 end
 
 -- The sizes in "m=256,n=256"; nil if it is something else.
@@ -118,9 +128,8 @@ local function parse(name, flags, least, most, ...)
         o.sizes = sizes_of(value)
         if not o.sizes then return nil, complain(name, ("--sizes is NAME=N,..., as in m=256,n=256, not '%s'"):format(value)) end
       else
-        local good, program, x = core.try(program_of, value)
-        if not good then return nil, complain(name, spell(tostring(program), value)) end
-        o.programs[program] = x
+        local good, wrong = core.try(add_programs, o.programs, value)
+        if not good then return nil, complain(name, spell(tostring(wrong), value)) end
       end
     else
       return nil, complain(name, ("unknown option '%s'%s"):format(word, core.hint(word, known)))
@@ -140,7 +149,12 @@ end
 local function load_file(name, o)
   local path = loader.path_of(name)
   local good, plan, stopped, text, is_plain = core.try(loader.evaluate, mr, "load_plan", path, o.programs)
-  if good and not core.is(plan, "millrace.plan") then good, plan = false, ("%s: it makes no plan"):format(path) end
+  if good and is_program(plan) then
+    good, plan = false, ("%s: it returns a program, not a plan: --program goes before each file with one, or before their folder")
+      :format(path)
+  elseif good and not core.is(plan, "millrace.plan") then
+    good, plan = false, ("%s: it makes no plan"):format(path)
+  end
   if not good then
     local message = spell(plan, path):gsub("mr%.load_plan%(path, program%)$", "give the file that returns it: --program FILE")
       :gsub(" is a folder, not a file$", ("%%0; give its files: %s/*.lua"):format((name:gsub("/+$", ""):gsub("%%", "%%%%"))))
@@ -163,19 +177,20 @@ local function location_of(problem, path, text)
   return path, last
 end
 
-local function problem_texts(list, path, text)
+-- Of a list as repairs.shown gives it, or of notes: each one as text. what: "note: "; "" unless given.
+local function problem_texts(list, path, text, what)
   local out = {}
-  for i, p in ipairs(repairs.shown(list)) do
+  for i, p in ipairs(list) do
     local file, line = location_of(p, path, text)
-    out[i] = ("%s:%d: %s: %s"):format(file, line, p.code, p.message)
-    if p.hint then out[i] = ("%s\n  repair: %s"):format(out[i], p.hint) end
+    out[i] = ("%s:%d: %s%s: %s"):format(file, line, what or "", p.code, p.message)
+    if p.hint then out[i] = ("%s\n  %s: %s"):format(out[i], what and "try" or "repair", p.hint) end
   end
   return out
 end
 
 local function problems_as_json(list, path, text)
   local out = {}
-  for i, p in ipairs(repairs.shown(list)) do
+  for i, p in ipairs(list) do
     local file, line = location_of(p, path, text)
     out[i] = json.object("file line code message hint", {file = file, line = line, code = p.code, message = p.message, hint = p.hint})
   end
@@ -240,21 +255,24 @@ end
 local function report_legality(plan, path, text, stopped, as_json)
   local good, list = plan:check()
   if as_json then
-    io.write(json.line(json.object("file legal problems checked_up_to", {file = path, legal = good,
-      problems = problems_as_json(list, path, text), checked_up_to = stopped})), "\n")
+    io.write(json.line(json.object("file legal problems notes checked_up_to", {file = path, legal = good,
+      problems = problems_as_json(repairs.shown(list), path, text), notes = problems_as_json(list.notes or {}, path, text),
+      checked_up_to = stopped})), "\n")
     return good
   end
-  for _, problem in ipairs(problem_texts(list, path, text)) do io.write(problem, "\n") end
+  for _, problem in ipairs(problem_texts(repairs.shown(list), path, text)) do io.write(problem, "\n") end
+  for _, note in ipairs(problem_texts(repairs.notes(list), path, text, "note: ")) do io.write(note, "\n") end
   if stopped then io.write(stopped, "; what comes before is checked\n") end
   if good then io.write(path, ": legal\n") end
   return good
 end
 
--- The plan is legal and complete; otherwise what is wrong is raised.
+-- The plan is legal and complete; otherwise what is wrong is raised. Returns its notes.
 local function need_legal(plan, path, text, stopped)
   if stopped then error(stopped, 0) end
   local good, list = plan:check()
-  if not good then error(table.concat(problem_texts(list, path, text), "\n"), 0) end
+  if not good then error(table.concat(problem_texts(repairs.shown(list), path, text), "\n"), 0) end
+  return repairs.notes(list)
 end
 
 ---- the commands --------------------------------------------------------------------------------
@@ -306,15 +324,17 @@ function commands.predict(...)
       report_legality(plan, path, text, nil, true)
       return false
     end
-    need_legal(plan, path, text, stopped)
+    local notes = need_legal(plan, path, text, stopped)
     local tl, bound = plan:simulate{events = 0}, plan.graph.program
     local _, _, sizes = core.identity(bound)
     if o.json then
-      io.write(json.line(json.object("file legal program sizes device evidence seconds uncertainty tflops cycles ii", {file = path,
-        legal = true, program = bound.name, sizes = sizes, device = plan.device.name, evidence = "predicted", seconds = tl.seconds,
+      io.write(json.line(json.object("file legal program sizes device evidence seconds uncertainty tflops cycles ii notes", {file = path,
+        legal = true, notes = problems_as_json(notes, path, text), program = bound.name, sizes = sizes, device = plan.device.name,
+        evidence = "predicted", seconds = tl.seconds,
         uncertainty = tl.uncertainty, tflops = tl.tflops, cycles = tl.cycles, ii = tl.ii})), "\n")
     else
       io.write(("%s: predicted %s; %s %s on %s\n"):format(path, times.text(tl), bound.name, sizes, plan.device.name))
+      for _, note in ipairs(problem_texts(notes, path, text, "note: ")) do io.write(note, "\n") end
     end
     return true
   end)

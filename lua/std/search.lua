@@ -4,6 +4,7 @@
 local core = require "millrace.core"
 local draft = require "millrace.draft"
 local options = require "millrace.options"
+local repairs = require "millrace.repairs"
 local planned = require("millrace.record").of_plan
 local times = require "millrace.times"
 local trials = require "millrace.trials"
@@ -74,6 +75,14 @@ local function effort_text(r)
   return r.ended == "remembered" and "ended: " .. endings.remembered or text .. "\nended: " .. endings_of[r]
 end
 
+-- Which loads threads copy, as the copy engine cannot; nil: none.
+local function notes_text(plan)
+  local _, problems = core.check(plan)
+  local names = {}
+  for i, note in ipairs(repairs.notes(problems)) do names[i] = note.task end
+  return names[1] and ("by_threads: the copy engine cannot do %s; r.plan:check() says why, and what to do"):format(table.concat(names, ", "))
+end
+
 -- What was found, how good it is, how the search went, and what to do next.
 function result.__tostring(r)
   local plan, tl = plans[r], r.timeline
@@ -87,6 +96,7 @@ function result.__tostring(r)
       below <= 0.001 and ": this is optimal there"
       or (", %.1f %% less: its busiest unit or device memory works that long"):format(100 * below))
   end
+  lines[#lines + 1] = notes_text(plan)
   lines[#lines + 1] = effort_text(r)
   lines[#lines + 1] = "go on with r.plan:show(), r.plan:script(), r.plan:compile(), r.why()"
   return table.concat(lines, "\n")

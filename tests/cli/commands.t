@@ -46,6 +46,31 @@ plans/none.lua False [] load_plan: cannot open plans/none.lua: No such file or d
 t_cmd 'a plan of a program that is elsewhere' 2 "$MILLRACE" check plans/scale.lua
 t_err 'says how to give it' "^plans/scale\.lua:[0-9]+: this plan is for program 'scale': give the file that returns it: --program FILE$"
 
+cat >unaligned.lua <<'E'
+local bound = require "millrace".examples.gemm{m=512, n=512, k=516}
+local plan = require "millrace".load_plan("gemm_by_threads", bound)
+for _, t in ipairs(plan.tasks) do if t.kind == "load" then plan:move(t.name, {seu="tma"}) end end
+E
+t_cmd 'check of a plan whose loads threads copy' 0 "$MILLRACE" check unaligned.lua
+t_like 'says so' "$(<"$T/out")" "^unaligned\.lua:3: note: by_threads: 'load_a' is copied by the threads of its lane, 8 bytes at a time: rows of 'A'"
+t_like 'and what to do' "$(<"$T/out")" "^  try: pad axis 'k' with zeros to a multiple of 8, or give lane 'p0' more warps$"
+t_like 'and that it is legal' "$(<"$T/out")" '^unaligned\.lua: legal$'
+t_cmd 'its time' 0 "$MILLRACE" predict unaligned.lua
+t_like 'comes with the same' "$(<"$T/out")" "^unaligned\.lua:3: note: by_threads: 'load_b' is copied by the threads"
+t_cmd 'the same as JSON' 0 "$MILLRACE" check --json unaligned.lua
+t_like 'has notes' "$(<"$T/out")" '"notes": \[\{"file": "unaligned\.lua", "line": 3, "code": "by_threads"'
+echo 'print(plan:check())' >>unaligned.lua
+t_like 'in a script, too' "$("$MILLRACE" unaligned.lua)" "^unaligned\.lua:3: note: by_threads: 'load_a' is copied by the threads"
+
+mkdir both
+cp scale.lua both/
+sed 's/"scale"/"other"/' scale.lua >both/other.lua
+t_cmd 'programs of a folder' 0 "$MILLRACE" check --program both plans/scale.lua
+t_cmd 'of several files, after one --program' 2 "$MILLRACE" check --program both/other.lua both/scale.lua plans/scale.lua
+t_err 'says how to give more' '^both/scale\.lua: it returns a program, not a plan: --program goes before each file with one, or before their folder$'
+t_cmd 'a folder with a file that is no program' 2 "$MILLRACE" check --program plans plans/scale.lua
+t_err 'is refused' "^millrace check: plans/ahead\.lua:4: this plan is for program 'scale'"
+
 cat >script.lua <<'E'
 local mr = require "millrace"
 local m <const> = math.max(128, 64)
@@ -84,8 +109,11 @@ done
 echo 'x = = 1' >syntax.lua
 t_cmd 'check of what is no Lua' 2 "$MILLRACE" check syntax.lua scale.lua .
 t_err 'says where' 'syntax\.lua:1: unexpected symbol'
-t_err 'of what makes no plan' '^scale\.lua: it makes no plan$'
+t_err 'of a program' '^scale\.lua: it returns a program, not a plan: '
 t_err 'and of a folder' '^load_plan: \. is a folder, not a file; give its files: \./\*\.lua$'
+echo 'return 1' >nothing.lua
+t_cmd 'check of what makes nothing' 2 "$MILLRACE" check nothing.lua
+t_err 'says so' '^nothing\.lua: it makes no plan$'
 t_cmd 'check of names' 2 "$MILLRACE" check plans gemm_coperative
 t_err 'says of a folder what to give' '^load_plan: plans is a folder, not a file; give its files: plans/\*\.lua$'
 t_err 'and which plans there are' "^load_plan: no plan 'gemm_coperative' comes with Millrace; did you mean 'gemm_cooperative'\?; to load a file"
