@@ -63,7 +63,8 @@ static void report_change(struct model *m, const char *what, const struct state 
 
 	buf_printf(&b, "%s: ", what);
 	if (!now->legal) {
-		const char *why = now->problems.v.n ? now->problems.v.v[0].message : now->unchecked;
+		const struct problems *shown = model_problems(m);
+		const char *why = shown->v.n ? shown->v.v[0].message : now->unchecked;
 
 		model_refuse(m, "%snot legal: %s (8: all problems, f: repair, u: undo)", b.text, why);
 		return;

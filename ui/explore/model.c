@@ -204,15 +204,16 @@ const char *model_usage_text(struct model *m)
 	struct unit_text used, most;
 	const struct vdevice *d;
 	struct buf b = buf_new(&m->frame);
+	int n;
 
 	if (!m->now->plan || !m->now->checked)
 		return m->now->unchecked ? m->now->unchecked : "";
 	d = m->now->plan->device;
+	n = model_problems(m)->v.n;
 	if (m->now->legal)
 		buf_puts(&b, "legal");
 	else
-		buf_printf(&b, "not legal: %d problem%s (8)", m->now->problems.v.n,
-			m->now->problems.v.n == 1 ? "" : "s");
+		buf_printf(&b, "not legal: %d problem%s (8)", n, n == 1 ? "" : "s");
 	buf_printf(&b, "; %s of %s threads", unit_count(u->threads).s, unit_count(d->max_threads).s);
 	used = unit_bytes((double)u->shared_bytes);
 	most = unit_bytes((double)d->shared_bytes);

@@ -70,7 +70,7 @@ static void put_time(struct model *m, struct pen *pen)
 
 static void put_problems(struct model *m, struct pen *pen)
 {
-	const struct problems *all = &m->now->problems;
+	const struct problems *all = model_problems(m);
 
 	pen_section(pen, arena_strf(pen->arena, "not legal: %d problem%s; 8 shows where, f tries to repair the plan, y lists repairs",
 		all->v.n, all->v.n == 1 ? "" : "s"));
