@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { LISTED_MOST = 16 };		/* names that a message lists */
+
 /* unknown names ---------------------------------------------------------- */
 
 /* The option that other tools call `name`; NULL. */
@@ -46,8 +48,8 @@ void throw_unknown(lua_State *L, const char *what, const char *kind, const char 
 
 	if (near)
 		throw_msg(L, "%s: unknown %s '%.60s'; did you mean '%s'?", what, kind, name, near);
-	if (strcmp(kind, "option") == 0 && n > 0)
-		throw_msg(L, "%s: unknown option '%.60s' (known: %s)", what, name, push_list(L, names, n));
+	if (n > 0 && n <= LISTED_MOST)
+		throw_msg(L, "%s: unknown %s '%.60s' (known: %s)", what, kind, name, push_list(L, names, n));
 	throw_msg(L, "%s: unknown %s '%.60s'", what, kind, name);
 }
 

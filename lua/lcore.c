@@ -311,6 +311,8 @@ static const char *cure(lua_State *L, int idx, const char *expected, const char 
 		return "; with sizes and a tile it gives one, as in prog{m=4096, n=4096}:graph{tile={m=128}}";
 	if (strcmp(expected, "program with sizes") == 0 && strcmp(got, "program") == 0)
 		return "; give it sizes, as in prog{m=4096, n=4096}";
+	if (strcmp(expected, "timeline") == 0 && strcmp(got, PLAN_CLASS) == 0)
+		return "; plan:simulate() gives one";
 	if (strcmp(expected, "value") == 0 && strcmp(got, "tensor") == 0)
 		return "; p:load gives its tile";
 	return "";
@@ -322,6 +324,14 @@ void throw_type(lua_State *L, int idx, const char *what, const char *expected)
 
 	show(L, idx, got);
 	throw_msg(L, "%s: %s expected, got %s%s", what, expected, got, cure(L, idx, expected, got));
+}
+
+void throw_self(lua_State *L, int idx, const char *what, const char *expected)
+{
+	if (idx == 1 && lua_isnone(L, 1))
+		throw_msg(L, "%s: %s expected, got nothing; it is called with a colon, as in %s:%s()", what, expected, expected,
+			what);
+	throw_type(L, idx, what, expected);
 }
 
 /* classes and boxes ------------------------------------------------------ */
@@ -442,10 +452,8 @@ void *box_get(lua_State *L, int idx, const char *class_name, const char *what)
 	void **box = luaL_testudata(L, idx, class_name);
 	const char *kind = strchr(class_name, '.') + 1;
 
-	if (!box && idx == 1 && lua_isnone(L, 1))
-		throw_msg(L, "%s: %s expected, got nothing; it is called with a colon, as in %s:%s()", what, kind, kind, what);
 	if (!box)
-		throw_type(L, idx, what, kind);
+		throw_self(L, idx, what, kind);
 	if (!*box)
 		throw_msg(L, "%s: this %s was never completed", what, kind);
 	return *box;
@@ -684,9 +692,25 @@ static int extend_class(lua_State *L, const char *table, const char *key)
 	return 0;
 }
 
+/* A method written in Lua. Upvalues: the function, what its objects are called, its name. */
+static int method_call_l(lua_State *L)
+{
+	if (lua_isnone(L, 1))
+		throw_self(L, 1, lua_tostring(L, lua_upvalueindex(3)), lua_tostring(L, lua_upvalueindex(2)));
+	return entry_call_l(L);
+}
+
 /* core.method(class, name, f): a method written in Lua */
 static int method_l(lua_State *L)
 {
+	const char *class_name = luaL_checkstring(L, 1), *kind = strchr(class_name, '.');
+
+	luaL_checktype(L, 3, LUA_TFUNCTION);
+	lua_settop(L, 3);
+	kind = !kind ? class_name : !strcmp(kind, ".on_host") ? "kernel" : kind + 1;
+	lua_pushstring(L, kind);
+	lua_pushvalue(L, 2);
+	lua_pushcclosure(L, method_call_l, 3);
 	return extend_class(L, "methods", luaL_checkstring(L, 2));
 }
 
@@ -694,6 +718,24 @@ static int method_l(lua_State *L)
 static int field_l(lua_State *L)
 {
 	return extend_class(L, "fields", luaL_checkstring(L, 2));
+}
+
+/* core.methods() -> by class, its methods by name: those of all classes that have some */
+static int methods_l(lua_State *L)
+{
+	lua_settop(L, 0);
+	lua_newtable(L);
+	lua_pushnil(L);
+	while (lua_next(L, LUA_REGISTRYINDEX)) {
+		if (lua_type(L, 2) == LUA_TSTRING && !strncmp(lua_tostring(L, 2), "millrace.", 9) && lua_istable(L, 3) &&
+		    lua_getfield(L, 3, "methods") == LUA_TTABLE) {
+			lua_pushvalue(L, 2);
+			lua_insert(L, -2);
+			lua_rawset(L, 1);
+		}
+		lua_settop(L, 2);
+	}
+	return 1;
 }
 
 /* core.shown(class, f): its __tostring */
@@ -724,7 +766,7 @@ int luaopen_millrace_core(lua_State *L)
 	static const luaL_Reg functions[] = {
 		{ "entry", entry_l }, { "location", location_l }, { "raise", raise_l }, { "show", show_l },
 		{ "hint", hint_l }, { "expect", expect_l }, { "integer", integer_l }, { "dtype", dtype_l }, { "dtypes", dtypes_l },
-		{ "clock", clock_l }, { "is", is_l }, { "method", method_l }, { "field", field_l },
+		{ "clock", clock_l }, { "is", is_l }, { "method", method_l }, { "methods", methods_l }, { "field", field_l },
 		{ "shown", shown_l }, { "sized", sized_l }, { NULL, NULL } };
 
 	luaL_newlib(L, functions);

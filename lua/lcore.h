@@ -73,6 +73,8 @@ void raise_if(lua_State *L, enum err_code code, const struct err *e);
 NORETURN void throw_msg(lua_State *L, const char *fmt, ...) PRINTF(2, 3);
 /* "WHAT: EXPECTED expected, got ..." about the value at idx. */
 NORETURN void throw_type(lua_State *L, int idx, const char *what, const char *expected);
+/* The same about the object of a method, which there is not if it was called with a point. */
+NORETURN void throw_self(lua_State *L, int idx, const char *what, const char *expected);
 /* Which of the names was meant: the nearest one, or the option that other tools call so ("num_warps"); NULL. */
 const char *name_meant(const char *name, const char *const *names, int n);
 /* "WHAT: unknown KIND 'NAME'; did you mean '...'?", or of an option that is near to none, which ones there are. */

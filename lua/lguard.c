@@ -117,6 +117,25 @@ static int searcher_l(lua_State *L)
 	return 2;
 }
 
+static int pass_results(lua_State *L, int status, lua_KContext ctx)
+{
+	(void)status;
+	(void)ctx;
+	return lua_gettop(L);
+}
+
+/* ipairs(t), pairs(t): Lua's, upvalue 1, which of nil only say later that something is nil. Upvalue 2: the name. */
+static int over_l(lua_State *L)
+{
+	if (lua_isnil(L, 1))
+		throw_msg(L, "%s: table expected, got nil%s", lua_tostring(L, lua_upvalueindex(2)),
+			host_of(L)->strict == STRICT_OFF ? "; millrace -s finds misspelt names of Millrace" : "");
+	lua_pushvalue(L, lua_upvalueindex(1));
+	lua_insert(L, 1);
+	lua_callk(L, lua_gettop(L) - 1, LUA_MULTRET, 0, pass_results);
+	return lua_gettop(L);
+}
+
 /* debug.getlocal([thread,] function or level, n) */
 static int getlocal_l(lua_State *L)
 {
@@ -152,11 +171,18 @@ void lua_guard(lua_State *L)
 {
 	static const luaL_Reg text_only[] = { { "load", load_l }, { "loadfile", loadfile_l },
 		{ "dofile", dofile_l }, { NULL, NULL } };
+	static const char *const over[] = { "ipairs", "pairs" };
 	static const char *const doors[] = { "getregistry", "setlocal", "setmetatable",
 		"setupvalue", "setuservalue", "upvaluejoin" };
 
 	lua_pushglobaltable(L);
 	luaL_setfuncs(L, text_only, 0);
+	for (int i = 0; i < LEN(over); i++) {
+		lua_getfield(L, -1, over[i]);
+		lua_pushstring(L, over[i]);
+		lua_pushcclosure(L, over_l, 2);
+		lua_setfield(L, -2, over[i]);
+	}
 	lua_getfield(L, -1, LUA_LOADLIBNAME);
 	lua_getfield(L, -1, "searchers");
 	lua_pushvalue(L, -2);

@@ -118,6 +118,17 @@ void record_class(lua_State *L, const char *name, const char *kind, const char *
 
 /* ---- globals ---- */
 
+/* Is a name of mr meant by a global of about that name? Not if it begins otherwise: 'found' is no 'bound'. */
+static const char *near_in_mr(lua_State *L, const char *name)
+{
+	const char *near;
+
+	lua_getfield(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
+	lua_getfield(L, -1, "millrace");
+	near = near_key(L, name, lua_gettop(L), 0, NULL, 0);
+	return near && (near[0] == name[0] || (near[0] == name[1] && near[1] == name[0])) ? near : NULL;
+}
+
 /* __index of _G. Upvalue: the names that were assigned once. */
 static int global_index_l(lua_State *L)
 {
@@ -132,9 +143,7 @@ static int global_index_l(lua_State *L)
 	if (strlen(name) > 1)		/* one letter is near to every other one */
 		near = near_key(L, name, 1, 0, values, LEN(values));
 	if (!near && strlen(name) > 1) {
-		lua_getfield(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
-		lua_getfield(L, -1, "millrace");
-		near = near_key(L, name, lua_gettop(L), 0, NULL, 0);
+		near = near_in_mr(L, name);
 		of = "mr.";
 	}
 	if (near)
@@ -165,6 +174,14 @@ static void set_unless(lua_State *L, const char *key, lua_CFunction f, int seen)
 	lua_pop(L, 1);
 }
 
+/* What finds a name that is wrong, of a message about a value that is nil: of a field of the user's own tables, nothing. */
+static const char *way_to_find(const char *msg, const char *name)
+{
+	if (strstr(msg, "attempt to call a nil value ("))
+		return "; millrace -s says which name is wrong";
+	return isalpha((unsigned char)name[0]) && !strchr(name, ' ') ? "; millrace -s finds misspelt names of Millrace" : "";
+}
+
 void push_name_hint(lua_State *L, const char *msg)
 {
 	const char *at = strstr(msg, "a nil value ("), *near = NULL, *of = "", *end;
@@ -173,16 +190,21 @@ void push_name_hint(lua_State *L, const char *msg)
 	lua_pushliteral(L, "");
 	if (!at || host_of(L)->strict != STRICT_OFF)
 		return;
+	if (strstr(msg, "a nil value (global 'help')")) {
+		lua_pushliteral(L, "; help is a word of the shell: type it there (millrace -i opens it after a script), or "
+			"millrace -e 'help \"plan\"'");
+		return;
+	}
 	at += strlen("a nil value (");
 	end = strchr(at, '\'');
 	snprintf(name, sizeof(name), "%.*s", end ? (int)strcspn(end + 1, "'") : 0, end ? end + 1 : "");
+	if (!strncmp(at, "local '", 7) || !strncmp(at, "upvalue '", 9) || !strncmp(at, "constant '", 10))
+		name[0] = '\0';
 	if (!strncmp(at, "global '", 8) && strlen(name) > 1) {
 		lua_pushglobaltable(L);
 		near = near_key(L, name, lua_gettop(L), 0, NULL, 0);
 		if (!near) {
-			lua_getfield(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
-			lua_getfield(L, -1, "millrace");
-			near = near_key(L, name, lua_gettop(L), 0, NULL, 0);
+			near = near_in_mr(L, name);
 			of = "mr.";
 		}
 		if (near) {
@@ -196,7 +218,7 @@ void push_name_hint(lua_State *L, const char *msg)
 			return;
 		}
 	}
-	lua_pushstring(L, strstr(msg, "attempt to call a nil value (") ? "; millrace -s says which name is wrong" : "");
+	lua_pushstring(L, way_to_find(msg, name));
 }
 
 void strict_set(lua_State *L, enum strict strict)

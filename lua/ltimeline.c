@@ -21,7 +21,7 @@ struct timeline *check_timeline(lua_State *L, int idx, const char *what)
 	struct held *h = luaL_testudata(L, idx, TIMELINE_CLASS);
 
 	if (!h)
-		throw_type(L, idx, what, "timeline");
+		throw_self(L, idx, what, "timeline");
 	if (!h->timeline)
 		throw_msg(L, "%s: this timeline was never completed", what);
 	return h->timeline;

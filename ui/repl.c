@@ -32,6 +32,7 @@ struct repl {
 	bool colour;
 	bool cleared;			/* Ctrl-C dropped what was typed */
 	bool timed;			/* print how long the chunk takes */
+	bool pasted;			/* the unfinished chunk begins with a prompt */
 	EditLine *el;			/* NULL: no terminal */
 	History *history;
 	char *line;			/* the line just read, owned */
@@ -474,8 +475,22 @@ static bool run_command(struct repl *r)
 	return r->timed;
 }
 
+/* A line that was copied with its prompt, from documents for example, is what follows the prompt. */
+static void drop_prompt(struct repl *r)
+{
+	const char *copied = !r->text ? "mr> " : r->pasted ? ">> " : "";
+	size_t n = strlen(copied);
+
+	if (!r->text)
+		r->pasted = !strncmp(r->line, copied, n);
+	if (n && !strncmp(r->line, copied, n))
+		memmove(r->line, r->line + n, strlen(r->line + n) + 1);
+}
+
 static void take_line(struct repl *r)
 {
+	if (!r->cleared)
+		drop_prompt(r);
 	if (r->cleared) {		/* the history keeps the complete lines of what is dropped */
 		if (r->text)
 			remember(r, lead_of(r), r->text);

@@ -297,6 +297,20 @@ static int source_line(lua_State *L, const char *msg, char line[LINE_SHOWN])
 	return 0;
 }
 
+/* What was perhaps meant by what is no Lua; line: the one that the message is about. */
+static const char *syntax_hint(const char *msg, const char *line)
+{
+	if (strstr(msg, ": function arguments expected near "))
+		return "; a method is called with (), as in plan:check(), and a field read with a point";
+	if (!strstr(msg, ": syntax error near ") && !strstr(msg, ": unexpected symbol near "))
+		return "";
+	if (!strncmp(line, "mr> ", 4) || !strncmp(line, ">> ", 3))
+		return "; the prompt is no part of what is typed";
+	if (!strncmp(line, "help ", 5))
+		return "; what help is asked about is a text, as in help \"plan\"";
+	return strstr(msg, ": syntax error near <eof>") ? "; a value alone is no statement: print(...) shows it" : "";
+}
+
 void user_report(lua_State *L, const char *prefix)
 {
 	bool colour = isatty(STDERR_FILENO) && !getenv("NO_COLOR");
@@ -306,9 +320,8 @@ void user_report(lua_State *L, const char *prefix)
 	int n = source_line(L, msg, line);
 
 	fflush(stdout);
-	fprintf(stderr, "%s%s%.*s%s%s\n", colour ? "\033[31m" : "", prefix, (int)head, msg, strstr(msg,
-		": function arguments expected near ") ? "; a method is called with (), as in plan:check(), and a "
-		"field read with a point" : "", colour ? "\033[0m" : "");
+	fprintf(stderr, "%s%s%.*s%s%s\n", colour ? "\033[31m" : "", prefix, (int)head, msg, syntax_hint(msg, n ? line : ""),
+		colour ? "\033[0m" : "");
 	if (n)
 		fprintf(stderr, "  %d | %s\n", n, line);
 	if (msg[head])

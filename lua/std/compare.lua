@@ -196,7 +196,8 @@ local comparison = record("comparison", "within_noise rows causes names brief ra
 
 local function check(tl, which)
   if not core.is(tl, "millrace.timeline") then
-    raise(("compare: timeline expected as the %s, got %s"):format(which, show(tl)))
+    raise(("compare: timeline expected as the %s, got %s%s"):format(which, show(tl),
+      core.is(tl, "millrace.plan") and "; plan:simulate() gives one" or ""))
   end
 end
 

@@ -77,7 +77,11 @@ return function(_, made)
 
   return {
     devices = entry(names),
-    device = entry(function(name, changes)
+    device = entry(function(...)
+      local name, changes = ...
+      if select("#", ...) > 0 and name == nil then
+        raise "device: name expected, got nil; mr.device() is the attached device, or the model h200 if there is none"
+      end
       if name == nil then
         if not chosen and not refusal then chosen, refusal = choose() end
         if refusal then raise("device: " .. refusal) end

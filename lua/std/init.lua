@@ -36,6 +36,7 @@ local function example(examples, name)
   local file = path and io.open(path)
   if not file then
     local near = type(name) == "string" and hint(name, example_names()) or ""
+    if near == "" then near = "; there are " .. table.concat(example_names(), ", ") end
     raise(("examples: there is no example %s%s"):format(show(name), near))
   end
   file:close()
@@ -76,6 +77,7 @@ end
 
 for _, name in ipairs{"search", "race", "calibrate"} do mr[name] = late(name, name) end
 mr.progress = late("curves", "progress")
+mr.json = late("report", "value")
 core.method("millrace.timeline", "why", late("why", "why"))
 core.method("millrace.timeline", "proof", late("proof", "proof"))
 core.method("millrace.plan", "suggest", late("suggest", "suggest"))

@@ -70,6 +70,7 @@ local function own_mr(mr, given, made)
       if type(name) == "string" and name:find "[/.]" and core.file_kind(name) ~= "file" then
         raise(("device: %s is not a file"):format(show(name)))
       end
+      if name == nil and changes == nil then return mr.device() end
       return mr.device(name, changes)
     end),
     load_plan = membrane.call(function(name, bound)

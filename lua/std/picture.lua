@@ -13,6 +13,18 @@ function picture.check_path(what, path)
   if path == "" then raise(what .. ": the path of the file is empty") end
 end
 
+-- Endings that say another format than the one that is written.
+local other_formats = {jpg = true, jpeg = true, gif = true, webp = true, bmp = true, tif = true, tiff = true, ps = true, eps = true}
+for _, format in ipairs(picture.formats) do other_formats[format] = true end
+
+local function check_ending(format, path)
+  local ending = path:match "%.(%w+)$"
+  if not ending or ending:lower() == format or not other_formats[ending:lower()] then return end
+  local written = table.concat(picture.formats, ", ")
+  raise(("%s: %s would have the wrong ending: this writes .%s; pictures are written as %s, each by a method of that name"):format(format,
+    show(path), format, written))
+end
+
 -- Arguments of the user -> path or nil, options without `show`, whether to show it. A png that is shown needs no path.
 function picture.where(format, path, options)
   if options == nil and type(path) == "table" then path, options = nil, path end
@@ -27,7 +39,10 @@ function picture.where(format, path, options)
     for key, value in pairs(options) do if key ~= "show" then others[key] = value end end
     options = others
   end
-  if path ~= nil or not show_it then picture.check_path(format, path) end
+  if path ~= nil or not show_it then
+    picture.check_path(format, path)
+    check_ending(format, path)
+  end
   return path, options, show_it
 end
 

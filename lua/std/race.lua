@@ -65,7 +65,11 @@ local function run(given, o)
   if o.base ~= nil then
     base = nil
     for i, name in ipairs(names) do if name == tostring(o.base) then base = i end end
-    if not base then raise(("race: there is no %s to compare with%s"):format(show(o.base), hint(tostring(o.base), names))) end
+    if not base then
+      local near = hint(tostring(o.base), names)
+      raise(("race: there is no %s to compare with%s"):format(show(o.base), near ~= "" and near
+        or (" (known: %s)"):format(table.concat(names, ", "))))
+    end
   end
   compile(list, names)
   local rounds = core.race(list, names, {seconds = o.seconds or SECONDS, sample = o.sample or o.turn or SAMPLE,  -- deprecated: turn

@@ -121,6 +121,7 @@ function report.problems(list_of) return json.encode(list(list_of, problem)) .. 
 
 -- Of mr.search: r.plan is what it found.
 function report.search(r)
+  expect(getmetatable(r) and getmetatable(r).__name == "millrace.search", "json", "search result", r)
   local p = r.plan
   return text_of("format program device tile seconds ii bound gap bound_seconds proven trials shapes pruned ended why plan", {
       format = "millrace search 1", program = program(p.graph.program), device = p.device.name, tile = p.tile,
@@ -144,6 +145,45 @@ end
 
 function report.comparison(c)
   return text_of("format ok relative max_abs reference allowed wrong worst", {format = "millrace check 1"}, c)
+end
+
+---- values of the user ---------------------------------------------------------------------------
+
+local DEEPEST <const> = 64                              -- tables within each other
+
+local plain
+
+-- A table without methods of its own: a list if its keys are 1 to n, else an object.
+local function plain_table(t, where, depth)
+  if depth > DEEPEST then raise(("json: tables are nested deeper than %d, or contain themselves"):format(DEEPEST)) end
+  local out, n, count = {}, rawlen(t), 0
+  for key, value in pairs(t) do
+    local index = math.type(key) == "integer" and key >= 1 and key <= n
+    if not index and (n > 0 or type(key) ~= "string") then
+      raise(("json: %s has %s %s; JSON has lists, from 1 on without holes, and objects, whose keys are texts"):format(where,
+        n > 0 and "elements and also the key" or "the key", show(key)))
+    end
+    count = count + 1
+    out[key] = plain(value, index and ("%s[%d]"):format(where, key) or ("%s.%s"):format(where, key), depth + 1)
+  end
+  return n > 0 and json.list(out) or out
+end
+
+-- As json.encode takes it: what has a method json as that gives it.
+function plain(x, where, depth)
+  local kind = type(x)
+  if kind == "string" or kind == "number" or kind == "boolean" or x == json.null then return x end
+  local good, method = pcall(function() return not (kind == "table" and rawget(x, "json")) and debug.getmetatable(x) and x.json end)
+  if good and type(method) == "function" then return json.decode(method(x)) end
+  if kind == "table" then return plain_table(x, where, depth) end
+  raise(("json: %s is %s, which has no JSON"):format(where, kind == "userdata" and show(x) or "a " .. kind))
+end
+
+-- mr.json: a value of the user's own as JSON.
+function report.value(...)
+  local x = ...
+  if select("#", ...) == 0 then raise "json: value expected, got nothing" end
+  return json.encode(x == nil and json.null or plain(x, "value", 1)) .. "\n"
 end
 
 return report

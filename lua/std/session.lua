@@ -74,7 +74,7 @@ end
 -- A device by its name; nil: the attached one, or the usual model.
 function session.device(name)
   if name and name:find "[/.]" then refuse("device", "'device' is the name of a device, not a path") end
-  return mr.device(name)
+  return name and mr.device(name) or mr.device()
 end
 
 ---- plans ----------------------------------------------------------------------------------------

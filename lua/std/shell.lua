@@ -50,6 +50,8 @@ function shell.load(text, name)
   local chunk, why = load("return " .. text, name, "t")
   if chunk then return chunk end
   local more = find(why, "<eof>$")
+  local topic = match(text, "^%s*help%s+([%w_][%w_.:%- ]*)$")
+  if topic then return load(format("return help %q", topic), name, "t") end
   chunk, why = load(text, name, "t")
   return chunk, why, not chunk and (more or find(why, "<eof>$")) and true
 end

@@ -517,6 +517,7 @@ function p_methods.loop(p, axes, options, f)
   if type(options) == "function" and f == nil then options, f = nil, options end
   options = options or {}
   if getmetatable(axes) == AXIS then axes = {axes} end
+  if axes == nil then raise "loop: axis, or list of axes, expected, got nil; p:axes gives an axis for each of its names" end
   local ids = axis_list(p, axes, "loop")
   expect(type(options) == "table", "loop", "table of options", options)
   expect(type(f) == "function", "loop", "function", f)
@@ -608,7 +609,10 @@ end
 local function check_read(prog, given, read, location)
   for _, key in ipairs(draft.keys(given)) do
     if not read[key] then
-      raise(("bind: unknown size or option '%s' of '%s'%s"):format(key, prog.name, hint(key, draft.keys(read))), location)
+      local known = draft.keys(read)
+      local near = hint(key, known)
+      raise(("bind: unknown size or option '%s' of '%s'%s"):format(key, prog.name, near ~= "" and near
+        or (" (known: %s)"):format(table.concat(known, ", "))), location)
     end
   end
 end

@@ -30,7 +30,7 @@ void bug_at(const char *file, int line, const char *fmt, ...)
 	abort();
 }
 
-enum { NAME_MAX_LEN = 64 };
+enum { NAME_MAX_LEN = 64, PART_MIN_LEN = 4, SHORT_LEN = 6 };
 
 /* Letters to change, add, leave out or exchange with the next one; both names at most NAME_MAX_LEN long. */
 static int edit_distance(const char *a, const char *b)
@@ -63,12 +63,23 @@ static int edit_distance(const char *a, const char *b)
 	return row[nb];
 }
 
+/* Is `part` the beginning of the name, or some of its words, which are divided by _? */
+static bool is_part(const char *part, const char *name)
+{
+	size_t len = strlen(part);
+
+	for (const char *at = strstr(name, part); at; at = strstr(at + 1, part))
+		if (at == name || (at[-1] == '_' && (!at[len] || at[len] == '_')))
+			return true;
+	return false;
+}
+
 const char *nearest_name(const char *name, const char *const *names, int n)
 {
 	const char *best = NULL;
-	int len = (int)strlen(name), least = len <= 3 ? 4 : 6;
+	int len = (int)strlen(name), least = len < SHORT_LEN ? 4 : 6;
 
-	for (int i = 0; i < n && len <= NAME_MAX_LEN; i++) {
+	for (int i = 0; i < n && len > 1 && len <= NAME_MAX_LEN; i++) {
 		int d;
 
 		if (strlen(names[i]) > NAME_MAX_LEN)
@@ -80,6 +91,11 @@ const char *nearest_name(const char *name, const char *const *names, int n)
 			best = names[i];
 		}
 	}
+	for (int i = 0, found = 0; i < n && (found || !best) && len >= PART_MIN_LEN; i++)
+		if (is_part(name, names[i]) && (!best || strlen(names[i]) < strlen(best))) {
+			best = names[i];
+			found = 1;
+		}
 	return best;
 }
 

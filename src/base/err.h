@@ -51,8 +51,8 @@ static inline bool stop_asked(const struct stop *s)
 /* What names consist of, for strspn. */
 #define NAME_LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789"
 
-/* Of names[0..n), the one nearest to `name` by edit distance, or NULL if none is
- * near enough to be a likely slip of the keyboard. */
+/* Of names[0..n), the one nearest to `name` by edit distance; if none is near enough to be a likely slip of the keyboard, the
+ * shortest that begins with it, or has it as a word; else NULL. Of one letter, none is near: it may mean any other one. */
 const char *nearest_name(const char *name, const char *const *names, int n);
 /* The same as the end of a message: "; did you mean 'x'?", or "". */
 struct name_hint {

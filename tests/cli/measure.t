@@ -91,7 +91,7 @@ refuses 'mr.race{}' 'there is no kernel to race'
 refuses 'mr.race{3}' 'kernel or plan expected as 1, got 3'
 refuses 'mr.race({plans[2]}, {second = 1})' "unknown option 'second'; did you mean 'seconds'\\?"
 refuses 'mr.race({plans[2]}, {seconds = 0})' 'seconds must be a number of seconds, got 0'
-refuses 'mr.race({a = plans[2]}, {base = "b"})' "there is no 'b' to compare with; did you mean 'a'\\?"
+refuses 'mr.race({a = plans[2]}, {base = "b"})' "there is no 'b' to compare with \\(known: a\\)"
 refuses 'mr.race{plans[2]:compile{text=true}}' '1 is text alone; compile it without text=true'
 refuses 'mr.race{plans[2], mr.load_plan("gemm_cooperative", mr.examples.gemm{m=256, n=256, k=512})}' \
 	"'1' and '2' do not compute the same"

@@ -57,6 +57,32 @@ t_is 'on stderr only' "$(<"$T/out")" ''
 printf 'local t = {}\nt:nothing()\n' >"$T/call.lua"
 t_cmd 'a call of a name that is wrong' 1 "$MILLRACE" "$T/call.lua"
 t_err 'says how to find it' "nil value \(method 'nothing'\); millrace -s says which name is wrong$"
+printf 'local mr = require "millrace"\n%s\n' 'print(mr.exampels.gemm)' >"$T/index.lua"
+t_cmd 'a field that is misspelt' 1 "$MILLRACE" "$T/index.lua"
+t_err 'says how to find it' "index a nil value \(field 'exampels'\); millrace -s finds misspelt names of Millrace$"
+t_cmd 'an element that is not there' 1 "$MILLRACE" -e 'local t = {} print(t[1].x)'
+t_ok 'says nothing about names' eval '! grep -q "millrace -s" "$T/err"'
+t_cmd 'a local variable that is nil' 1 "$MILLRACE" -e 'local t print(t.x)'
+t_ok 'neither' eval '! grep -q "millrace -s" "$T/err"'
+t_cmd 'ipairs of nil' 1 "$MILLRACE" -e 'for _ in ipairs(mr.load_plan("gemm_cooperative").task) do end'
+t_err 'says where' "^millrace: .*:1: ipairs: table expected, got nil; millrace -s finds misspelt names of Millrace$"
+t_cmd 'pairs of nil' 1 "$MILLRACE" -s -e 'local x for _ in pairs(x) do end'
+t_err 'says so' "^millrace: .*:1: pairs: table expected, got nil$"
+echo 'help "plan"' >"$T/help.lua"
+t_cmd 'help in a script' 1 "$MILLRACE" "$T/help.lua"
+t_err 'is a word of the shell' "\(global 'help'\); help is a word of the shell: .*millrace -e 'help \"plan\"'$"
+t_cmd 'a name from the text of a search' 1 "$MILLRACE" -e 'print(found.plan)'
+t_err 'is no slip of another one' "\(global 'found'\); millrace -s finds misspelt names of Millrace$"
+t_cmd 'no device by mistake' 1 "$MILLRACE" -e 'mr.device(target)'
+t_err 'is not the usual one' "device: name expected, got nil; mr.device\(\) is the attached device, or the model h200"
+printf 'x = 1\nmr> x = 2\n' >"$T/prompt.lua"
+t_cmd 'a prompt in a script' 1 "$MILLRACE" "$T/prompt.lua"
+t_err 'is said to be one' "near '>'; the prompt is no part of what is typed$"
+for case in 'mr|syntax error near <eof>; a value alone is no statement: print\(\.\.\.\) shows it$' \
+	'help plan|near .plan.; what help is asked about is a text, as in help "plan"$'; do
+	t_cmd "in a pipe: ${case%%|*}" 1 "$MILLRACE" - <<<"${case%%|*}"
+	t_err 'says what was meant' "${case#*|}"
+done
 for case in 'prnt(1)|global .prnt.\); did you mean .print.\?$' 'plam.x = 1|global .plam.\); did you mean .mr.plan.\?$' \
 	'mr.load_plan("gemm_cooperative"):why()|method .why.\); did you mean plan:simulate\(\):why\(\)\?$' \
 	'mr:plan|arguments expected near <eof>; a method is called with \(\), as in plan:check\(\)'; do

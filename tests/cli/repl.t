@@ -52,6 +52,28 @@ mr> #s
 5
 E
 
+session 'what is copied with its prompt' <<'E'
+mr> mr> x = 4
+mr> mr> x
+4
+mr> mr> for i = 1, 2 do
+>> >>   print(i)
+>> >> end
+1
+2
+mr> (8
+>> >> 1)
+4
+E
+
+session 'help without quotes' <<'E'
+mr> help full axes
+no help about 'full axes'
+mr> help plan:undo
+plan:undo()
+  Undo the last edit; plan:redo() makes it again.
+E
+
 session 'the last value' <<'E'
 mr> 6 * 7
 42

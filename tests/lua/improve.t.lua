@@ -278,7 +278,7 @@ is(one.shapes, 1, "all named: one shape")
 local extents = {}
 for i = 1, 25 do extents[i] = 16 * i end
 many = extents
-bad("mr.search(bound, nil, {tile = {x = 64}})", "search: unknown axis 'x'; did you mean 'm'?")
+bad("mr.search(bound, nil, {tile = {x = 64}})", "search: unknown axis 'x' (known: m, n, k)")
 bad("mr.search(bound, nil, {tile = {m = many}})", "search: 1 to 24 extents of axis 'm' can be tried, not 25")
 bad("mr.search(bound, nil, {tile = {m = {}}})", "search: 1 to 24 extents of axis 'm' can be tried, not 0")
 bad("mr.search(bound, nil, {tile = {m = 0}})", "search: tile extent must be an integer of at least 1, got 0")

@@ -214,4 +214,18 @@ local timed = {ms = 0.5, min = 0.4, max = 0.75, runs = 20, tflops = 660.5, gbps 
 got, order = parse(require("millrace.report").benchmark(timed))
 same(got, timed, "format", "what bench gives")
 keys(order, got, "format ms min max runs tflops gbps watts cache", "  its fields")
+
+-- Values of the user's own.
+is(mr.json{{name = "a\"", ms = 0.5, none = 0/0, tile = {m = 1}}, {1, 2}, {}, true},
+  '[\n {\n  "ms": 0.5,\n  "name": "a\\"",\n  "none": null,\n  "tile": {"m": 1}\n },\n [1, 2],\n {},\n true\n]\n', "a table of the user's own")
+is(mr.json(nil) .. mr.json "x" .. mr.json(2), 'null\n"x"\n2\n', "single values")
+is(parse(mr.json{found = r}).found.plan, r.plan:script(), "objects with a method json are as that gives them")
+local self = {}
+self.self = self
+for text, x in pairs{["value%.rows%[1%]%.f is a function, which has no JSON"] = {rows = {{f = print}}},
+    ["value has elements and also the key 'x'; JSON has lists,"] = {1, x = 2}, ["value has the key true; JSON has lists,"] = {[true] = 1},
+    ["value%.a is millrace%.array, which has no JSON"] = {a = mr.array("f32", {1})}, ["nested deeper than 64, or contain themselves"] = self} do
+  local good, message = pcall(mr.json, x)
+  like(not good and message, "^%S*json%.t%.lua:%d+: json: .*" .. text, "json: " .. text)
+end
 tap.done_testing()

@@ -182,6 +182,11 @@ like(read(frames[1]), "frame 1 of 2: cycle 2,000", "or SVG, which say when")
 _G.tl, _G.plan, _G.graph, _G.other = tl, plan, graph, other
 refuses('tl:png("/dev/full")', "user.lua:1: cannot write /dev/full: No space left on device")
 refuses('plan:svg("/nowhere/x.svg")', "user.lua:1: cannot write /nowhere/x.svg: No such file or directory")
+refuses('tl:png("x.jpg")', "user.lua:1: png: 'x.jpg' would have the wrong ending: this writes .png; pictures are written as svg, png, pdf, "
+  .. "each by a method of that name")
+refuses('mr.compare(tl, other):svg("a/x.PNG")', "user.lua:1: svg: 'a/x.PNG' would have the wrong ending: this writes .svg; pictures are "
+  .. "written as svg, png, pdf, each by a method of that name")
+refuses("mr.compare(tl, plan)", "user.lua:1: compare: timeline expected as the second, got millrace.plan; plan:simulate() gives one")
 refuses("tl:png()", "user.lua:1: png: path of a file expected, got nil")
 refuses('graph:pdf("x", {by="lane"})', "user.lua:1: pdf: unknown option 'by' (known: width, height, theme, title, scale, preset)")
 refuses('tl:svg("x", {theme="drak"})', "user.lua:1: svg: unknown theme 'drak'; did you mean 'dark'?")

@@ -876,7 +876,7 @@ bad("plan:wait('mma', {{'load_a', distance = 65}})",
   "wait: distance must be an integer from 0 to 64, got 65")
 bad("plan:wait('mma', {{'load_a', distance = -1}})",
   "wait: distance must be an integer from 0 to 64, got -1")
-bad("plan:wait('mma', {{'load_a', when = 'start'}})", "wait: unknown when 'start'")
+bad("plan:wait('mma', {{'load_a', when = 'start'}})", "wait: unknown when 'start' (known: complete, issued)")
 bad("plan:unwait('mma', 'load_a')", "'mma' does not wait for 'load_a'")
 bad("plan:unwait('mma')", "unwait: sTask must be a string, got nothing")
 bad("plan:buffers()", "buffers: table of versions by buffer expected, got nil")
@@ -904,7 +904,7 @@ bad("plan:split('m', 2); plan:split('n', 2)", "'mma' is split already")
 bad("plan:move({}, {at = 1})", "move: the list names no sTask")
 bad("plan:move({'mma', 1}, {at = 1})", "move: sTask must be a string, got 1")
 bad("plan:propagate()", "propagate: table of tile extents expected, got nothing")
-bad("plan:propagate{q = 1}", "propagate: unknown axis 'q'; did you mean 'm'?")
+bad("plan:propagate{q = 1}", "propagate: unknown axis 'q' (known: m, n, k)")
 bad("plan:propagate{m = 0}",
   "propagate: tile extent of axis 'm' must be an integer of at least 1, got 0")
 bad("plan:split('m', 2); plan:propagate{m = 33}",
@@ -921,7 +921,7 @@ bad("mr.load_plan('/nowhere/x.lua')",
 bad("mr.load_plan('/nowhere/x.lua', 5)", "load_plan: program expected, got 5")
 bad("plan.append('mma')", "append: plan expected, got 'mma'")
 bad("plan.check(graph)", "check: plan expected, got millrace.graph")
-bad("plan.script()", "script: plan expected, got nil")
+bad("plan.script()", "script: plan expected, got nothing; it is called with a colon, as in plan:script()")
 
 local split = mr.examples.flash_decoding{b = 1, h = 2, n = 64, d = 16, splits = 8}
 good, message = pcall(function()

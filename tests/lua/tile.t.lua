@@ -404,7 +404,7 @@ bad_bind("{m='4', n=1}", "bind: size of axis 'm' must be an integer of at least 
 bad_bind("{m=1, n=1, c=-1}", "bind: size of axis 'c' must be an integer of at least 1, got -1")
 bad_bind("{m=1, n=1, casual=true}",
   "bind: unknown size or option 'casual' of 't'; did you mean 'causal'?")
-bad_bind("{m=1, n=1, xyzzy=true}", "bind: unknown size or option 'xyzzy' of 't'")
+bad_bind("{m=1, n=1, xyzzy=true}", "bind: unknown size or option 'xyzzy' of 't' (known: c, causal, dtype, group, m, n)")
 bad_bind("{m=1, n=1, dtype='bf17'}", "bind: unknown dtype 'bf17'; did you mean 'bf16'?")
 bad_bind("{m=1, n=1, dtype=16}", "bind: unknown dtype 16")
 bad_bind("{1, 2}", "bind: sizes and options are given by name, as in bind{m=4096, n=4096}")
@@ -516,6 +516,7 @@ bad('p:carry({m}, 0)', "carry: name expected, got table")
 bad('p:carry("c", {m}, 0):set()', "set: value expected, got nil")
 bad('p:carry("c", {m}, 0).add(a)', "add: carry expected, got value")
 bad('p:loop("k", function() end)', "loop: list of axes expected, got 'k'")
+bad('p:loop(nil, function() end)', "loop: axis, or list of axes, expected, got nil; p:axes gives an axis for each of its names")
 bad('p:loop(k)', "loop: function expected, got nil")
 bad('p:loop(k, 1, function() end)', "loop: table of options expected, got 1")
 bad('p:loop(k, {})', "loop: function expected, got nil")
@@ -551,8 +552,10 @@ refuses('local mr = require "millrace"\nmr.program("a b", print)',
   "user.lua:2: program: 'a b' cannot name a program; use letters, digits and '_'")
 refuses('local mr = require "millrace"\nreturn mr.examples.gem',
   "user.lua:2: examples: there is no example 'gem'; did you mean 'gemm'?")
+refuses('local mr = require "millrace"\nreturn mr.examples.attention',
+  "user.lua:2: examples: there is no example 'attention'; did you mean 'flash_attention'?")
 refuses('local mr = require "millrace"\nreturn mr.examples[1]',
-  "user.lua:2: examples: there is no example 1")
+  "user.lua:2: examples: there is no example 1; there are " .. tostring(mr.examples):gsub("^examples%s*", ""):gsub("%s+", ", "))
 
 -- Refusals: inputs and the reference ------------------------------------------------------
 
@@ -583,11 +586,11 @@ bad_run("t:reference{A=1}", "reference: input 'A' must be an array, got 1")
 bad_run("t:reference{A={1, 2}}", "reference: input 'A' must be an array, got table")
 bad_run("t:reference{A=mr.array('f32', {8, 4})}",
   "reference: input 'A' has shape {8, 4}, the program wants {4, 8}")
-bad_run("t:reference{A=a, B=a}", "reference: unknown input 'B'; did you mean 'A'?")
+bad_run("t:reference{A=a, B=a}", "reference: unknown input 'B' (known: A)")
 bad_run("t:reference{a}", "reference: inputs are given by name")
 bad_run("t:reference({A=a}, {til={}})", "reference: unknown option 'til'; did you mean 'tile'?")
 bad_run("t:reference({A=a}, {tile=1})", "reference: tile must be a table, got 1")
-bad_run("t:reference({A=a}, {tile={n=1}})", "reference: unknown axis 'n'; did you mean 'm'?")
+bad_run("t:reference({A=a}, {tile={n=1}})", "reference: unknown axis 'n' (known: m, k)")
 bad_run("t:reference({A=a}, {tile={m=0}})",
   "reference: tile extent of axis 'm' must be an integer of at least 1, got 0")
 bad_run("t:reference({A=a}, {tile={4, 4}})",

@@ -60,6 +60,7 @@ static void test_nearest(void)
 {
 	static const char *const names[] = {
 		"softmax", "load_q", "load_k", "mma_qk", "mma_pv", "m" };
+	static const char *const words[] = { "gemm_cooperative", "flash_attention_gradients", "flash_attention", "bound", "stop" };
 	char long_name[100];
 
 	is_str(nearest_name("sofmax", names, LEN(names)), "softmax", "a letter left out");
@@ -67,7 +68,11 @@ static void test_nearest(void)
 	is_str(nearest_name("load_q", names, LEN(names)), "load_q", "the name itself");
 	is_str(nearest_name("mma_kq", names, LEN(names)), "mma_qk", "the nearer of two");
 	ok(!nearest_name("epilogue", names, LEN(names)), "nothing near");
-	is_str(nearest_name("n", names, LEN(names)), "m", "one letter for another");
+	ok(!nearest_name("n", names, LEN(names)), "one letter for another may mean any");
+	ok(!nearest_name("stax", words, LEN(words)), "half of the letters are too far");
+	is_str(nearest_name("gemm_coop", words, LEN(words)), "gemm_cooperative", "the beginning of a name");
+	is_str(nearest_name("attention", words, LEN(words)), "flash_attention", "a word of a name, the shortest");
+	ok(!nearest_name("tent", words, LEN(words)), "  but no other part");
 	ok(!nearest_name("xyz", names, LEN(names)), "three letters for one are too far");
 	ok(!nearest_name("m", names, 0), "no names");
 	memset(long_name, 'a', sizeof(long_name) - 1);
