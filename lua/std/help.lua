@@ -68,20 +68,31 @@ end
 -- "buffering" -> "buffer"
 local function stem(word) return #word > 5 and word:gsub("ing$", ""):gsub("ed$", ""):gsub("s$", "") or word end
 
+-- A term without its endings and what is between its words: "split-K" and "splitk", "multi-stage" and "multistage" are the same.
+local function bare(text) return (normal(text):gsub("%w+", stem):gsub(" ", "")) end
+
 -- How well a text fits: the phrase as it is, with other endings, or all of its words; nil: it does not.
 local function fit(text, phrase)
   text = normal(text)
   if text:find(normal(phrase), 1, true) then return 1 end
   local all = true
-  for word in normal(phrase):gmatch "%w+" do all = all and text:find(" " .. stem(word), 1, true) ~= nil end
+  for word in normal(phrase):gmatch "%w+" do
+    local begin = " " .. stem(word) .. (#word < 4 and " " or "")    -- a short one begins many others
+    all = all and text:find(begin, 1, true) ~= nil
+  end
   return all and #phrase > 3 and 2 or nil
 end
 
--- Is it one of the names that others have for the topic?
-local function is_term(topic, phrase)
-  for term in (topic.elsewhere or ""):gmatch "[^;,:]+" do
-    if normal(term) == normal(phrase) then return true end
+-- Is it one of the names of the topic, or that others have for it: 0; the beginning of one, of some length: 1; nil.
+local function term_fit(topic, phrase)
+  local wanted, best = bare(phrase), nil
+  local function look(term)
+    local is = bare(term)
+    if is == wanted then best = 0 elseif #wanted > 5 and is:sub(1, #wanted) == wanted then best = best or 1 end
   end
+  for term in (topic.elsewhere or ""):gmatch "[^;,:]+" do look(term) end
+  for _, name in ipairs(topic.names) do look(name) end
+  return best
 end
 
 -- Topics in whose names, names elsewhere or text the phrase is, the best first.
@@ -91,8 +102,9 @@ local function apropos(phrase)
   for _, section in ipairs(sections) do
     for _, topic in ipairs(section) do
       order = order + 1
+      if topic.names[1] == "help" then goto next end    -- whose text has phrases as examples
       local parts = {table.concat(topic.names, " | "), topic.elsewhere or "", topic.text .. " " .. (topic.fix or "")}
-      local best = is_term(topic, phrase) and 0 or nil
+      local best = term_fit(topic, phrase)
       for i, part in ipairs(parts) do
         local f = fit(part, phrase)
         if f then best = math.min(best or 9, f == 1 and i or 3 + i) end
@@ -101,10 +113,25 @@ local function apropos(phrase)
         list[#list + 1] = topic
         rank[topic] = best * 1e6 + (topic.kind == "fields" and 1e5 or 0) + order
       end
+      ::next::
     end
   end
   table.sort(list, function(a, b) return rank[a] < rank[b] end)
   return list, list[1] and rank[list[1]] // 1e6
+end
+
+-- The name of a method of our objects, "plan:wait"; of a method that several have, without the object: then each is shown.
+local function name_of_method(f)
+  local last
+  for class, methods in pairs(core.methods()) do
+    local kind = kinds[class] or class:gsub("^millrace%.", "")
+    for name, value in pairs(methods) do
+      local full = ("%s:%s"):format(kind, name)
+      if value == f and topics[full] then return full end
+      if value == f then last = name end
+    end
+  end
+  return last
 end
 
 local function name_of_function(f)
@@ -112,6 +139,7 @@ local function name_of_function(f)
     if value == f then return "mr." .. name end
   end
   if f == _G.help then return "help" end
+  return name_of_method(f)
 end
 
 local function name_of_object(x)

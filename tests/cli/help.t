@@ -24,6 +24,6 @@ t_like 'the keys of the explorer' "$(help explorer)" '^    \? F1 '
 t_is 'a slip' "$(help deadlok)" "no help about 'deadlok'; did you mean 'deadlock'?"
 t_is 'a word of two' "$(help 'steady state' | head -1)" 'steady state'
 t_is 'a call as it is written' "$(help 'plan:undo()' | head -1)" 'plan:undo()'
-t_like 'bank conflicts: where the swizzle is' "$("$MILLRACE" -e 'help "bank conflict"')" '  raster '
+t_like 'bank conflicts: where the swizzle is' "$("$MILLRACE" -e 'help "bank conflicts"')" 'swizzle'
 t_like 'the size of a png is said' "$("$MILLRACE" -e 'help "pictures"' | tr -s '\n ' ' ')" 'a png has scale= times as many'
 t_done

@@ -169,10 +169,14 @@ local function first(text)
 end
 for text, topic in pairs{["double buffering"] = "ring", ["Double-Buffering"] = "ring", pipeline = "pipelined loop", SM = "EU", sm = "EU",
     overlap = "overlap", occupancy = "occupancy", num_stages = "ring", ["warp specialization"] = "lane", ["warp specialisation"] = "lane",
-    ["warp-specialized"] = "lane", ["software pipelining"] = "offset", ["split-K"] = "partition", ["persistent kernel"] = "assign tiles",
+    ["warp-specialized"] = "lane", ["software pipelining"] = "offset", ["split-K"] = "partition", ["persistent kernel"] = "persistent kernel",
     ["thread block cluster"] = "cluster", ["plan:move(softmax)"] = "plan:move(task, {at=, before=, after=, lane=, seu=, repair_waits=})",
     autotune = "candidate", do_bench = "round", num_ctas = "cluster", wgmma = "product", ["launch bounds"] = "lane", fp16 = "dtype",
     num_warps = "lane", TMA = "sEU", producer = "lane", barrier = "flag", ["named barrier"] = "issue order", swizzle = "raster",
+    pingpong = "replica", ["double buffer"] = "ring", ["multi-stage"] = "ring", splitk = "partition", warpgroup = "lane",
+    ["tail effect"] = "wave", pytorch = "PyTorch", ["bank conflicts"] = "bank conflict", swish = "swish", ["L2 hit rate"] = "L2, L2 hit rate",
+    ["thread block"] = "thread block, CTA", stall = "stall", setmaxnreg = "setmaxnreg", ["cp.async"] = "cp.async", attention = "attention",
+    ["register spill"] = "register spill", by_threads = "problem: by_threads", ["problems.notes"] = "problems.notes",
     at = "at= is an option of", ["deadlock"] = "problem: deadlock", ["tl:why softmax"] = topics["timeline:why"].call} do
   is(first(text), topic, ("help '%s'"):format(text))
 end
@@ -183,6 +187,18 @@ for line in read "docs/glossary.md":gmatch "[^\n]+" do
     ok(topics[word], "the word of the glossary " .. word)
   end
 end
+do                                                      -- functions of ours
+  local plan = mr.load_plan "gemm_cooperative"
+  for _, x in ipairs{{plan.wait, "plan:wait"}, {plan.check, "plan:check"}, {plan.simulate, "plan:simulate"}, {plan.json, "plan:json"},
+      {plan:simulate().why, "timeline:why"}, {mr.json, "mr.json"}} do
+    is(first(x[1]), topics[x[2]].call:match "^[^%(%[{]*" and first(x[2]), "help of the function " .. x[2])
+  end
+end
+first "split-K"
+ok(shown:find("tensor:add", 1, true) and shown:find("flash_decoding", 1, true), "split-K: how it is done", shown)
+ok(not shown:find("spills", 1, true), "  and nothing that only has its letters", shown)
+first "double buffer"
+ok(not shown:find("see also", 1, true), "the text of help itself is not among the others", shown)
 first "from"
 ok(shown:find("from= is an option of", 1, true) and shown:find("timeline:print", 1, true),
   "an option's calls, behind fields of that name", shown)
