@@ -262,7 +262,7 @@ END(phase_end)
 END(loop_end)
 END(task_end)
 
-/* b:loop_begin(axes, from or nil, upto or nil) */
+/* b:loop_begin(axes, from or nil, upto or nil, batch) */
 static int builder_loop_begin_l(lua_State *L)
 {
 	struct builder *b = check_builder(L);
@@ -277,6 +277,8 @@ static int builder_loop_begin_l(lua_State *L)
 		upto = check_own_index(L, 4, b);
 	done(L, b, program_loop_begin(b->p, n, axes, has_from ? &from : NULL,
 		has_upto ? &upto : NULL, begin_call(L, b), &e), &e);
+	if (lua_toboolean(L, 5))
+		done(L, b, program_loop_batch(b->p, begin_call(L, b), &e), &e);
 	return 0;
 }
 

@@ -227,10 +227,9 @@ static void take_tiles(lua_State *L, struct arena *a, const struct program *p, s
 	enter(L);
 	raise_if(L, asked->on == INTERPRETER ? interp_extents(a, p, &x, &e) : plain_extents(a, p, &x, &e), &e);
 	for (int i = 0; i < p->axes.n; i++) {
-		bool follows = p->axes.v[i].packs != NONE;
+		/* Where an axis is not batch, it may be complete in every tile. */
+		bool follows = p->axes.v[i].packs != NONE || p->axes.v[i].single;
 
-		for (int j = 0; j < p->phases.n; j++)	/* where it is no batch axis, it may be complete in every tile */
-			follows |= ints_hold(p->phases.v[j].batch, p->phases.v[j].nbatch, i);
 		asked->tiling.extent[i] = follows ? 0 : x.tile[i];
 	}
 	asked->tiled = true;

@@ -441,7 +441,7 @@ local function check_block(what, name, f)
   expect(type(f) == "function", what, "function", f)
 end
 
-local loop_options = {"from", "upto", "length", "typical"}
+local loop_options = {"from", "upto", "length", "typical", "batch"}
 local known_options = {}
 for _, name in ipairs(loop_options) do known_options[name] = true end
 
@@ -526,9 +526,10 @@ function p_methods.loop(p, axes, options, f)
       raise(("loop: unknown option '%s'%s"):format(key, hint(key, loop_options)))
     end
   end
+  expect(not options.batch or options.batch == true, "loop: batch", "true or false", options.batch)
   local _ <close> = nest "loop"
   local length, typical = loop_length(p, options)
-  b:loop_begin(ids, loop_bound(p, options, "from"), loop_bound(p, options, "upto"))
+  b:loop_begin(ids, loop_bound(p, options, "from"), loop_bound(p, options, "upto"), options.batch)
   if length then b:loop_length(length, typical) end
   return enclosed(b, "loop_end", f())
 end

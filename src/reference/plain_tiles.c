@@ -111,21 +111,16 @@ static int64_t memory_wanted(struct arena *a, const struct program *p, const str
 
 static void first_tiles(const struct program *p, struct tiling *t)
 {
-	bool batch[AXES_MAX] = { false };
-
 	*t = (struct tiling){ { 0 } };
 	for (int i = 0; i < p->phases.n; i++) {
 		for (int a = 0; a < p->axes.n; a++) {
 			enum axis_role role = program_axis_role(p, i, a);
 
-			batch[a] |= role == AXIS_BATCH;
-			if ((role == AXIS_GRID || role == AXIS_LOOP) && p->axes.v[a].packs == NONE)
+			if ((role == AXIS_GRID || role == AXIS_LOOP) && p->axes.v[a].packs == NONE &&
+			    !p->axes.v[a].single)
 				t->extent[a] = p->axes.v[a].size > 2 * TILE_FIRST ? TILE_FIRST : p->axes.v[a].size;
 		}
 	}
-	for (int a = 0; a < p->axes.n; a++)
-		if (batch[a])
-			t->extent[a] = 0;
 }
 
 static int64_t halved(int64_t tile)

@@ -145,14 +145,29 @@ static bool has_role(const struct program *p, int axis, enum axis_role role)
 	return false;
 }
 
+/* Does a scan go along the axis where no loop does? A tile of it needs all before it, so all of the axis is loaded and
+ * computed again for each of several tiles. */
+static bool is_scanned(const struct program *p, int axis)
+{
+	for (int i = 0; i < p->nodes.n; i++) {
+		const struct node *n = &p->nodes.v[i];
+
+		if (n->task != NONE && op_class(n->op) == CLASS_SCAN && n->ref == axis &&
+		    !program_axis_bound(p, p->tasks.v[n->task].loop, axis))
+			return true;
+	}
+	return false;
+}
+
 /* Is there something to choose? An axis that is batch in any phase has tiles of one value, and words are tiled with what
  * they hold. Others are tiled if a loop runs over them, or if they are tiled over the grid in some phase and complete in
  * none. */
 static bool is_tiled(const struct program *p, int axis)
 {
-	if (p->axes.v[axis].packs != NONE || has_role(p, axis, AXIS_BATCH))
+	if (p->axes.v[axis].packs != NONE || p->axes.v[axis].single)
 		return false;
-	return has_role(p, axis, AXIS_LOOP) || (has_role(p, axis, AXIS_GRID) && !has_role(p, axis, AXIS_FULL));
+	return has_role(p, axis, AXIS_LOOP) || (has_role(p, axis, AXIS_GRID) && !has_role(p, axis, AXIS_FULL) &&
+		!is_scanned(p, axis));
 }
 
 /* Elements of the axis in a packed word; 1: it is not packed. */

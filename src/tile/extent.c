@@ -42,7 +42,7 @@ static enum err_code check_extent(const struct infer *f, int axis, int64_t given
 	if (a->packs != NONE)
 		return err_set(f->e, ERR_INPUT, NOWHERE, "axis '%s' counts words of '%s' and is tiled with it; leave "
 			"it out of tile=", a->name, f->p->axes.v[a->packs].name);
-	if (has_role(f, axis, AXIS_BATCH) && given != 1)
+	if (a->single && given != 1)
 		return err_set(f->e, ERR_INPUT, NOWHERE, "axis '%s' is batch, so a tile has one "
 			"value of it; leave it out of tile=", a->name);
 	if (!tiled && has_role(f, axis, AXIS_FULL) && given < a->size)
@@ -75,7 +75,7 @@ static enum err_code choose_tiles(struct infer *f, const struct tiling *t)
 
 		TRY(check_extent(f, a, given));
 		f->x->tile[a] = given && given < size ? given : size;
-		if (has_role(f, a, AXIS_BATCH))
+		if (p->axes.v[a].single)
 			f->x->tile[a] = 1;
 	}
 	for (int a = 0; a < p->axes.n; a++)

@@ -206,17 +206,28 @@ static void note_written(struct run *r, const struct node *n, int64_t at, uint64
 		r->twice = n;
 }
 
+/* Is the axis batch where the task is: in its phase, or in a loop around it? */
+static bool is_batch_of_task(const struct program *p, const struct task *t, int axis)
+{
+	const struct phase *ph = &p->phases.v[t->phase];
+
+	for (int l = t->loop; l != NONE; l = p->loops.v[l].parent)
+		if (p->loops.v[l].batch && ints_hold(p->loops.v[l].axis, p->loops.v[l].naxes, axis))
+			return true;
+	return ints_hold(ph->batch, ph->nbatch, axis);
+}
+
 /* Number of the first element of a row that is stored, by its position along the value's axes and the batch axes: tiles
  * that differ only along others store it again. *step: to the next one of the row. */
 static uint64_t element_number(const struct access_walk *w, uint64_t *step)
 {
 	const struct program *p = w->r->p;
-	const struct phase *ph = &p->phases.v[p->tasks.v[w->n->task].phase];
+	const struct task *t = &p->tasks.v[w->n->task];
 	uint64_t at = 0, stride = 1;
 
 	*step = 0;
 	for (int a = 0; a < p->axes.n; a++) {
-		if (!node_has_axis(w->n, a) && !ints_hold(ph->batch, ph->nbatch, a))
+		if (!node_has_axis(w->n, a) && !is_batch_of_task(p, t, a))
 			continue;
 		at += (uint64_t)w->pos[a] * stride;
 		if (a == w->row_axis)
@@ -646,12 +657,10 @@ enum err_code interp_extents(struct arena *a, const struct program *p, struct ex
 
 		axis_roles(p, i, role);
 		for (int j = 0; j < p->axes.n; j++)
-			if ((role[j] == AXIS_GRID || role[j] == AXIS_LOOP) && p->axes.v[j].packs == NONE)
+			if ((role[j] == AXIS_GRID || role[j] == AXIS_LOOP) && p->axes.v[j].packs == NONE &&
+			    !p->axes.v[j].single)
 				t.extent[j] = TILE;
 	}
-	for (int i = 0; i < p->phases.n; i++)
-		for (int j = 0; j < p->phases.v[i].nbatch; j++)
-			t.extent[p->phases.v[i].batch[j]] = 0;
 	TRY(extents_infer(a, p, &t, out, e));
 	for (int j = 0; j < p->axes.n; j++) {
 		undivided[j] = t.extent[j] && is_recomputed(out, j);

@@ -255,7 +255,8 @@ static enum err_code blame_carry(const struct sample *s, int carry, int axis, co
 			p->carries.v[carry].name, loop.s);
 	return err_set(e, ERR_INPUT, n->loc, "the result depends on the tile of '%s': carry '%s' is updated once a "
 		"tile, and %s leaves %s; write an update that gives the same whether '%s' is taken in one tile or in "
-		"several", name, p->carries.v[carry].name, loop.s, leaves, name);
+		"several, or take one index after the other, with batch=true of the loop", name,
+		p->carries.v[carry].name, loop.s, leaves, name);
 }
 
 static enum err_code blame_store(struct arena *a, const struct program *p, int store, int axis, struct err *e)

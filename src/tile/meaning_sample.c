@@ -57,7 +57,7 @@ static void find_uses(const struct program *p, struct sample *s, struct use *use
 
 		axis_roles(p, i, role);
 		for (int a = 0; a < p->axes.n; a++) {
-			use[a].batch |= role[a] == AXIS_BATCH;
+			use[a].batch |= p->axes.v[a].single;
 			s->grid[a] |= role[a] == AXIS_GRID && p->axes.v[a].packs == NONE;
 			s->looped[a] |= (role[a] == AXIS_LOOP || (adds && role[a] == AXIS_GRID)) &&
 				p->axes.v[a].packs == NONE;

@@ -246,6 +246,7 @@ enum err_code program_batch(struct program *p, int axis, struct srcloc loc, stru
 	build_enter_phase(p, loc);
 	ph = &p->phases.v[p->cur_phase];
 	ph->batch[ph->nbatch++] = axis;
+	p->axes.v[axis].single = true;
 	return OK;
 }
 
@@ -325,6 +326,25 @@ enum err_code program_loop_begin(struct program *p, int naxes, const int *axes, 
 	push_item(p, (struct item){ true, p->loops.n - 1 });
 	p->cur_loop = p->loops.n - 1;
 	p->cur_task = NONE;
+	return OK;
+}
+
+enum err_code program_loop_batch(struct program *p, struct srcloc loc, struct err *e)
+{
+	struct loop *l;
+
+	if (p->cur_loop == NONE)
+		BUG("program_loop_batch comes behind program_loop_begin");
+	l = &p->loops.v[p->cur_loop];
+	for (int i = 0; i < l->naxes; i++) {
+		struct axis *a = &p->axes.v[l->axis[i]];
+
+		if (is_packed(p, l->axis[i]))
+			return err_set(e, ERR_INPUT, loc, "axis '%s' is unpacked from words, several at "
+				"a time, so it cannot be batch", a->name);
+		a->single = true;
+	}
+	l->batch = true;
 	return OK;
 }
 

@@ -49,6 +49,7 @@ struct axis {
 	/* An axis of packed words (see program_unpack) stands wherever axis `packs` stands, an index of it for `per` of
 	 * that one; it is never tiled, looped over, stored over or batch by itself. NONE: an ordinary axis. */
 	int packs, per;
+	bool single;			/* batch, in a phase or in a loop: one value a tile, wherever it is tiled */
 	struct srcloc loc;
 };
 
@@ -131,6 +132,7 @@ struct loop {
 	/* Of a loop over one axis: only the tiles are visited that meet the range [least value of `from`, greatest
 	 * value of `upto`], inclusive, taken over the output tile and the surrounding loops' tiles. */
 	bool has_from, has_upto;
+	bool batch;			/* an iteration has one value of each axis: they are batch axes inside */
 	struct index_expr from, upto;
 	/* Of a loop over one axis: in a run of it the axis ends at `length`, a value plus an expression, if that is less
 	 * than its size. What lies behind is nowhere in the loop, as behind the end of the axis itself. The value is
@@ -194,6 +196,8 @@ NODISCARD enum err_code program_batch(struct program *p, int axis, struct srcloc
 /* from, upto: NULL if not bounded. */
 NODISCARD enum err_code program_loop_begin(struct program *p, int naxes, const int *axes, const struct index_expr *from,
 	const struct index_expr *upto, struct srcloc loc, struct err *e);
+/* The loop that has just begun takes one value of each of its axes at a time, which are batch axes inside. */
+NODISCARD enum err_code program_loop_batch(struct program *p, struct srcloc loc, struct err *e);
 /* Right behind program_loop_begin: the loop's axis ends at `length`. That is an i32 value without axes, plus an
  * expression of batch axes. The value is an element of an input at indices of such axes, or is computed from such elements,
  * constants and indices by + - * min max. typical: at least 1, or 0: none is given. */

@@ -3,7 +3,7 @@
 static enum err_code add_axis(const struct program *p, const struct tensor *t, int axis, struct srcloc loc,
 			      struct access *out, struct err *e)
 {
-	if (axis_is_batch(p, p->cur_phase, axis) || ints_hold(out->axis, out->naxes, axis))
+	if (axis_is_batch_here(p, axis) || ints_hold(out->axis, out->naxes, axis))
 		return OK;
 	if (out->naxes == RANK_MAX)
 		return err_set(e, ERR_LIMIT, loc, "tensor '%s' is indexed by more than "

@@ -29,6 +29,8 @@ struct phrase value_phrase(const struct program *p, int node);
 /* As sets. */
 bool same_axes(int na, const int *a, int nb, const int *b);
 bool axis_is_batch(const struct program *p, int phase, int axis);
+/* Is the axis batch where the program is being built, so that values do not have it? */
+bool axis_is_batch_here(const struct program *p, int axis);
 /* Is there an axis of words that hold elements of this one? */
 bool is_packed(const struct program *p, int axis);
 /* Can an i32 hold it exactly? */

@@ -22,7 +22,7 @@ enum err_code program_carry(struct program *p, const char *name, int naxes, cons
 		if (ints_hold(axes, i, axes[i]))
 			return err_set(e, ERR_INPUT, loc, "carry '%s' has axis '%s' twice; name it once", name, axis);
 		/* A tile has one value of a batch axis, as in what is loaded. */
-		if (!axis_is_batch(p, p->cur_phase, axes[i]))
+		if (!axis_is_batch_here(p, axes[i]))
 			c.axis[c.naxes++] = axes[i];
 	}
 	build_enter_phase(p, loc);

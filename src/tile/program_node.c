@@ -275,7 +275,7 @@ enum err_code program_index(struct program *p, int axis, struct srcloc loc, int 
 		return err_set(e, ERR_LIMIT, loc, "axis '%s' has %lld elements, too many for an index of type i32; at "
 			"most 2^31 are possible", a->name, (long long)a->size);
 	n.ref = axis;
-	if (!axis_is_batch(p, p->cur_phase, axis))
+	if (!axis_is_batch_here(p, axis))
 		n.axis[n.naxes++] = axis;
 	*out = build_node(p, &n);
 	return OK;
@@ -369,7 +369,7 @@ static enum err_code check_has_axis(const struct program *p, int value, int axis
 
 	if (ints_hold(v->axis, v->naxes, axis))
 		return OK;
-	if (axis_is_batch(p, p->cur_phase, axis))
+	if (axis_is_batch_here(p, axis))
 		return err_set(e, ERR_INPUT, loc, "%s over '%s': a tile has one value of a batch "
 			"axis; do not declare '%s' batch, or leave this out", what, name, name);
 	return err_set(e, ERR_INPUT, loc, "%s over '%s': the value has axes %s; name one of them", what, name,
@@ -401,9 +401,8 @@ enum err_code program_reduce(struct program *p, enum op op, int value, int axis,
 /* Is the axis tiled in a way of its own anywhere: batch, looped over or stored? */
 static bool is_tiled_itself(const struct program *p, int axis)
 {
-	for (int i = 0; i < p->phases.n; i++)
-		if (axis_is_batch(p, i, axis))
-			return true;
+	if (p->axes.v[axis].single)
+		return true;
 	for (int i = 0; i < p->loops.n; i++)
 		if (ints_hold(p->loops.v[i].axis, p->loops.v[i].naxes, axis))
 			return true;
@@ -411,6 +410,20 @@ static bool is_tiled_itself(const struct program *p, int axis)
 		if (p->nodes.v[i].op == OP_STORE && node_has_axis(&p->nodes.v[i], axis))
 			return true;
 	return false;
+}
+
+/* Where the axis is batch: "phase 'main'", "the loop over {n} at line 12". */
+static struct phrase batch_phrase(const struct program *p, int axis)
+{
+	struct phrase x = { "" };
+
+	for (int i = 0; i < p->phases.n; i++)
+		if (axis_is_batch(p, i, axis))
+			snprintf(x.s, sizeof(x.s), "phase '%.150s'", p->phases.v[i].name);
+	for (int i = 0; i < p->loops.n; i++)
+		if (p->loops.v[i].batch && ints_hold(p->loops.v[i].axis, p->loops.v[i].naxes, axis))
+			return loop_phrase(p, i);
+	return x;
 }
 
 /* May `from` become the words of `to`? */
@@ -429,12 +442,8 @@ static enum err_code check_packs(const struct program *p, int from, int to, int 
 	if (t->packs != NONE || is_packed(p, from))
 		return err_set(e, ERR_INPUT, loc, "unpack: '%s' to '%s' would be words of words; "
 			"unpack to an axis that counts none", f->name, t->name);
-	for (int i = 0; i < p->phases.n; i++) {
-		if (axis_is_batch(p, i, to))
-			return err_set(e, ERR_INPUT, loc, "unpack: axis '%s' is batch in phase '%s', but words hold "
-				"several of it; do not declare it batch", t->name, p->phases.v[i].name);
-	}
-	return OK;
+	return !t->single ? OK : err_set(e, ERR_INPUT, loc, "unpack: axis '%s' is batch in %s, but words hold several "
+		"of it; do not declare it batch", t->name, batch_phrase(p, to).s);
 }
 
 static enum err_code check_unpack(const struct program *p, int value, int from, int to,

@@ -182,7 +182,7 @@ static void print_loop_head(const struct program *p, const struct loop *l, struc
 		if (l->typical)
 			buf_printf(out, " typical %lld", (long long)l->typical);
 	}
-	buf_putc(out, '\n');
+	buf_puts(out, l->batch ? " batch\n" : "\n");
 }
 
 /* Recursion as deep as loops nest: each takes an axis, so at most AXES_MAX. */

@@ -59,6 +59,14 @@ bool axis_is_batch(const struct program *p, int phase, int axis)
 	return phase != NONE && ints_hold(p->phases.v[phase].batch, p->phases.v[phase].nbatch, axis);
 }
 
+bool axis_is_batch_here(const struct program *p, int axis)
+{
+	for (int l = p->cur_loop; l != NONE; l = p->loops.v[l].parent)
+		if (p->loops.v[l].batch && ints_hold(p->loops.v[l].axis, p->loops.v[l].naxes, axis))
+			return true;
+	return axis_is_batch(p, p->cur_phase, axis);
+}
+
 bool is_packed(const struct program *p, int axis)
 {
 	for (int i = 0; i < p->axes.n; i++)

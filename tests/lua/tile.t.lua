@@ -521,6 +521,13 @@ bad('p:loop(k)', "loop: function expected, got nil")
 bad('p:loop(k, 1, function() end)', "loop: table of options expected, got 1")
 bad('p:loop(k, {})', "loop: function expected, got nil")
 bad('p:loop(k, {unto=m}, function() end)', "loop: unknown option 'unto'; did you mean 'upto'?")
+bad('p:loop(k, {batch=1}, function() end)', "loop: batch: true or false expected, got 1")
+bad('p:loop(k, {batch=true}, function() local x = p:load(A) x:rowsum(k) end)',
+  "sum over 'k': a tile has one value of a batch axis; do not declare 'k' batch, or leave this out")
+bad('p:loop(k, {batch=true}, function() end) mr.unpack(p:load(p:input("W", {m, n}, "i32")), n, k, "i4")',
+  "unpack: axis 'k' is batch in the loop over {k} at line 9, but words hold several of it; do not declare it batch")
+bad('local w = mr.unpack(p:load(p:input("W", {m, n}, "i32")), n, k, "i4") p:loop(k, {batch=true}, function() end)',
+  "axis 'k' is unpacked from words, several at a time, so it cannot be batch")
 bad('p:loop(k, {upto=a}, function() end)',
   "loop: 'upto' is an index made of axes and numbers; for a value, write length = ..., at which the axis ends")
 bad('p:loop(k, {upto=k}, function() end)',
