@@ -279,34 +279,51 @@ void assignment_cache_init(struct assignment_cache *d, struct mem *mem)
 {
 	*d = (struct assignment_cache){ 0 };
 	for (int i = 0; i < ASSIGNMENTS_KEPT; i++)
-		arena_init(&d->arenas[i], mem);
+		arena_init(&d->v[i].arena, mem);
 }
 
 void assignment_cache_free(struct assignment_cache *d)
 {
 	for (int i = 0; i < ASSIGNMENTS_KEPT; i++)
-		arena_release(&d->arenas[i]);
+		arena_release(&d->v[i].arena);
 }
 
-const struct tile_assignment *assignment_of(struct assignment_cache *d, const struct plan *p, int phase)
+static void drop_oldest(struct assignment_cache *d)
+{
+	struct kept_assignment *x = &d->v[d->oldest];
+
+	d->tiles -= x->of.total;
+	x->key = 0;
+	x->fetched = NULL;
+	x->of.total = 0;
+	arena_reset(&x->arena, (struct arena_mark){ 0 });
+	d->oldest = (d->oldest + 1) % ASSIGNMENTS_KEPT;
+	d->n--;
+}
+
+struct kept_assignment *assignment_of(struct assignment_cache *d, const struct plan *p, int phase)
 {
 	const struct tiling *t = &p->graph->tiling;
 	struct cluster c = plan_cluster(p, phase);
 	const int64_t others[] = { phase, plan_eus(p, phase), p->grid.raster, p->grid.group, p->grid.longest_first,
-		c.size, c.axis, c.groups };
+		c.size, c.axis, c.groups, p->graph->program->tasks.n };
 	uint64_t key = hash_bytes(hash_bytes(hash_basis(0), t->extent, sizeof(t->extent)), others, sizeof(others));
-	int i = d->next;
+	struct kept_assignment *x;
 
-	for (int k = 0; k < d->n; k++)
-		if (d->keys[k] == key)
-			return &d->v[k];
-	arena_reset(&d->arenas[i], (struct arena_mark){ 0 });
-	d->keys[i] = 0;
-	plan_assign_tiles(&d->arenas[i], p, phase, &d->v[i]);
-	d->keys[i] = key;
-	d->n = d->n < ASSIGNMENTS_KEPT ? d->n + 1 : ASSIGNMENTS_KEPT;
-	d->next = (i + 1) % ASSIGNMENTS_KEPT;
-	return &d->v[i];
+	for (int k = 0; k < d->n; k++) {
+		x = &d->v[(d->oldest + k) % ASSIGNMENTS_KEPT];
+		if (x->key == key)
+			return x;
+	}
+	while (d->n == ASSIGNMENTS_KEPT || (d->n && d->tiles + c.groups * c.size > TILES_KEPT))
+		drop_oldest(d);
+	x = &d->v[(d->oldest + d->n) % ASSIGNMENTS_KEPT];
+	arena_reset(&x->arena, (struct arena_mark){ 0 });	/* of a call that ran out of memory */
+	plan_assign_tiles(&x->arena, p, phase, &x->of);
+	x->key = key;
+	d->tiles += x->of.total;
+	d->n++;
+	return x;
 }
 
 static int by_class_work(const void *x, const void *y)

@@ -25,18 +25,26 @@ struct tile_assignment {
 void plan_assign_tiles(struct arena *a, const struct plan *p, int phase, struct tile_assignment *out);
 
 /* The last few assignments, for callers with many plans of one program, most of which differ in other things. */
-enum { ASSIGNMENTS_KEPT = 4 };
+enum {
+	ASSIGNMENTS_KEPT = 32,
+	TILES_KEPT = 1 << 20,		/* of all kept ones together, but that the newest is kept in any case */
+};
+struct kept_assignment {
+	uint64_t key;			/* 0: none is here */
+	struct arena arena;		/* holds all of it */
+	struct tile_assignment of;
+	/* What is known of it elsewhere, by task of the program: sim/traffic.h says what. NULL: nothing yet */
+	struct fetched *fetched;
+};
 struct assignment_cache {
-	struct arena arenas[ASSIGNMENTS_KEPT];	/* of which each has one */
-	uint64_t keys[ASSIGNMENTS_KEPT];
-	struct tile_assignment v[ASSIGNMENTS_KEPT];
-	int n, next;
+	struct kept_assignment v[ASSIGNMENTS_KEPT];	/* the oldest first, from `oldest` on, round robin */
+	int n, oldest;
+	int64_t tiles;
 };
 void assignment_cache_init(struct assignment_cache *d, struct mem *mem);
 void assignment_cache_free(struct assignment_cache *d);
-/* The same as plan_assign_tiles, for plans of one program and device. Good until ASSIGNMENTS_KEPT others are asked
- * for. */
-const struct tile_assignment *assignment_of(struct assignment_cache *d, const struct plan *p, int phase);
+/* The same as plan_assign_tiles, for plans of one program and device. Good until another one is asked for. */
+struct kept_assignment *assignment_of(struct assignment_cache *d, const struct plan *p, int phase);
 
 /* Iterations of all loops in a tile of the grid, and 1 for everything else. */
 int64_t tile_iterations(const struct graph *g, int phase, int64_t tile);

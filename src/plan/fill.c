@@ -1,5 +1,6 @@
 /* plan_fill_waits: add a wait for the first breach until there is none, then take out the waits that are needless.
- * plan_repair_waits: the same after a change of the order, with versions. */
+ * plan_repair_waits: the same after a change of the order, with versions. Phases run one after the other, so no wait of one
+ * has an effect on another, and each is looked at alone. */
 #include "plan/check.h"
 
 #include <string.h>
@@ -46,6 +47,7 @@ static int first_breach(const struct findings *f, bool raise)
 
 /* How much is looked at. */
 struct looking {
+	int phase;			/* NONE: all */
 	bool quick;			/* one list only */
 	bool reads;			/* dependences of readers on writers only */
 	int most;			/* breaches: one more than that is enough */
@@ -60,7 +62,8 @@ static enum err_code look(const struct filling *x, struct looking how, struct fi
 	f->reads = how.reads;
 	f->needed = how.needed;
 	for (int phase = 0; phase < x->plan->graph->program->phases.n && !f->code; phase++)
-		findings_add_phase(f, phase, how.quick, x->a, NULL);
+		if (how.phase == NONE || how.phase == phase)
+			findings_add_phase(f, phase, how.quick, x->a, NULL);
 	return f->code;
 }
 
@@ -70,13 +73,13 @@ static int breaches_of(const struct findings *f)
 	return f->ncycle ? INT32_MAX : f->broken;
 }
 
-/* The same of the plan; if more than `most`, any number above it. */
-static enum err_code count_breaches(const struct filling *x, bool quick, int most, int *n)
+/* The same of a phase, or of all if it is NONE; if more than `most`, any number above it. */
+static enum err_code count_breaches(const struct filling *x, int phase, bool quick, int most, int *n)
 {
 	struct arena_mark mark = arena_mark(x->a);
 	struct findings f;
 
-	TRY(look(x, (struct looking){ .quick = quick, .most = most }, &f));
+	TRY(look(x, (struct looking){ .phase = phase, .quick = quick, .most = most }, &f));
 	*n = breaches_of(&f);
 	arena_reset(x->a, mark);
 	return OK;
@@ -93,9 +96,9 @@ struct filled {
 	bool *needed;			/* by wait: nothing else does what it does. All false: it is not known */
 };
 
-/* Add waits until nothing is missing, after those that there are. Dependences of readers come first: nothing else is
- * looked at until they are kept. */
-static enum err_code add_waits(const struct filling *x, bool quick, struct filled *out)
+/* Add waits to a phase until nothing is missing, after those that there are. Dependences of readers come first: nothing
+ * else is looked at until they are kept. */
+static enum err_code add_waits_of(const struct filling *x, int phase, bool quick, struct filled *out)
 {
 	struct plan *p = x->plan;
 	const struct graph *g = p->graph;
@@ -108,7 +111,7 @@ static enum err_code add_waits(const struct filling *x, bool quick, struct fille
 		struct findings f;
 		int edge;
 
-		TRY(look(x, (struct looking){ quick, reads, reads ? 0 : INT32_MAX, quick ? NULL : needed }, &f));
+		TRY(look(x, (struct looking){ phase, quick, reads, reads ? 0 : INT32_MAX, quick ? NULL : needed }, &f));
 		*out = (struct filled){ breaches_of(&f), needed };
 		edge = f.any ? first_breach(&f, x->raise) : NONE;
 		if (edge != NONE) {
@@ -133,6 +136,27 @@ static enum err_code add_waits(const struct filling *x, bool quick, struct fille
 			VEC_PUSH(x->a, &p->waits, w);
 		}
 	}
+	return OK;
+}
+
+/* The same for all phases. */
+static enum err_code add_waits(const struct filling *x, bool quick, struct filled *out)
+{
+	struct plan *p = x->plan;
+	const struct graph *g = p->graph;
+	int nphases = g->program->phases.n, *had = arena_ints(x->a, nphases, 0);
+	struct filled *of = ARENA_ARRAY(x->a, nphases, struct filled);
+
+	*out = (struct filled){ 0 };
+	for (int i = 0; i < nphases; i++) {
+		TRY(add_waits_of(x, i, quick, &of[i]));
+		had[i] = p->waits.n;	/* later ones are of other phases */
+		out->breaches = of[i].breaches > INT32_MAX - out->breaches ? INT32_MAX : out->breaches + of[i].breaches;
+	}
+	out->needed = ARENA_ARRAY(x->a, p->waits.n, bool);
+	for (int i = 0; i < nphases; i++)
+		for (int k = 0; k < had[i]; k++)
+			out->needed[k] |= of[i].needed[k];
 	if (out->breaches)
 		memset(out->needed, 0, (size_t)p->waits.n * sizeof(bool));
 	/* what a wait keeps through the order of its unit, other waits may keep, too */
@@ -149,12 +173,12 @@ static enum err_code is_needless(const struct filling *x, int i, int breaches, b
 {
 	struct plan *p = x->plan;
 	struct wait w = p->waits.v[i];
-	int n;
+	int n, phase = breaches ? NONE : p->graph->tasks.v[w.task].phase;
 
 	plan_drop_wait(p, &w);
-	TRY(count_breaches(x, true, breaches, &n));
+	TRY(count_breaches(x, phase, true, breaches, &n));
 	if (n <= breaches && !quick)
-		TRY(count_breaches(x, false, breaches, &n));
+		TRY(count_breaches(x, phase, false, breaches, &n));
 	*out = n <= breaches;
 	memmove(&p->waits.v[i + 1], &p->waits.v[i], (size_t)(p->waits.n - i) * sizeof(w));
 	p->waits.v[i] = w;
@@ -193,7 +217,7 @@ static enum err_code drop_needless(const struct filling *x, int n, const struct 
 	TRY(drop_each(x, n, filled, true));
 	if (p->waits.n == had)
 		return OK;
-	TRY(count_breaches(x, false, filled->breaches, &left));
+	TRY(count_breaches(x, NONE, false, filled->breaches, &left));
 	if (left <= filled->breaches)
 		return OK;
 	memcpy(p->waits.v, waits, (size_t)had * sizeof(*waits));
@@ -297,7 +321,7 @@ static enum err_code drop_idle(const struct filling *x, const struct plan *was, 
 
 	baseline.waits.v = arena_copy(x->a, was->waits.v, (size_t)was->waits.n, sizeof(struct wait));
 	baseline.waits.cap = was->waits.n;
-	TRY(count_breaches(&before, false, INT32_MAX, &had));
+	TRY(count_breaches(&before, NONE, false, INT32_MAX, &had));
 	for (int i = 0; i < n;) {
 		struct wait w = p->waits.v[i];
 		int then = plan_find_wait(&baseline, &w);

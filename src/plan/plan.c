@@ -374,7 +374,7 @@ enum scope plan_scope(const struct plan *p, int buffer)
 	for (int i = 0; i < p->entries.n; i++) {
 		const struct stask *s = &g->tasks.v[p->entries.v[i].task];
 
-		if (!stask_touches(s, buffer))
+		if (s->phase != g->buffers.v[buffer].phase || !stask_touches(s, buffer))
 			continue;
 		if (lane != NONE && lane != p->entries.v[i].lane)
 			return SCOPE_SHARED;

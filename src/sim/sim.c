@@ -43,6 +43,7 @@ struct job {
 	const struct stop *stop;
 	struct tile_assignment assignment;
 	struct assignment_cache *assignments;		/* or NULL */
+	struct kept_assignment *known;	/* the assignment in it; NULL: there is no cache */
 	const struct entry_cost *costs;
 	struct phase_line *line;
 	const struct eu_class *slowest;
@@ -297,16 +298,39 @@ static int active_eus(struct job *j)
 
 static void assign_tiles(struct job *j)
 {
-	if (j->assignments)
-		j->assignment = *assignment_of(j->assignments, j->plan, j->phase);
+	j->known = j->assignments ? assignment_of(j->assignments, j->plan, j->phase) : NULL;
+	if (j->known)
+		j->assignment = j->known->of;
 	else
 		plan_assign_tiles(j->a, j->plan, j->phase, &j->assignment);
+}
+
+/* What L2 saves depends on the assignment alone, but not on lanes or orders, so it is kept with it. */
+static const struct fetched *fetched_of(struct job *j)
+{
+	const struct graph *g = j->plan->graph;
+	struct fetched *out;
+
+	if (!j->known)
+		return traffic_fetched(j->a, j->plan, j->phase, &j->assignment);
+	if (j->known->fetched) {
+		out = ARENA_ARRAY(j->a, g->tasks.n, struct fetched);
+		for (int i = 0; i < g->tasks.n; i++)
+			out[i] = j->known->fetched[g->tasks.v[i].task];
+		return out;
+	}
+	out = traffic_fetched(j->a, j->plan, j->phase, &j->assignment);
+	struct fetched *by_task = ARENA_ARRAY(&j->known->arena, g->program->tasks.n, struct fetched);
+	for (int i = 0; i < g->tasks.n; i++)
+		by_task[g->tasks.v[i].task] = out[i];
+	j->known->fetched = by_task;
+	return out;
 }
 
 /* Set the costs of entries for the clock j->clock, which is estimated if it is 0. Returns the effort. */
 static struct effort price_work(struct job *j)
 {
-	const struct fetched *fetched = traffic_fetched(j->a, j->plan, j->phase, &j->assignment);
+	const struct fetched *fetched = fetched_of(j);
 	struct pace pace = { j->clock > 0 ? active_eus(j) : j->assignment.eus, j->plan->device->clock_hz };
 
 	j->costs = traffic_costs(j->a, j->plan, j->phase, fetched, j->price, pace);
