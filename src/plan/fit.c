@@ -239,9 +239,17 @@ static int held_until(const struct relation *r, int lane_replica, int i)
 	return r->inst[i + k].position;
 }
 
-/* Add the lives of one buffer and its aliases to the registers that a lane replica holds: `step` is how many more (or
- * fewer) it holds at each position of its order than at the one before. */
-static void add_lives(const struct relation *r, int lane_replica, int buffer, struct arena *a, int64_t *step)
+/* Registers that a lane replica holds, by position of its order. */
+struct held {
+	int64_t *step;			/* how many more (or fewer) it holds all along an instance than along the one before */
+	/* Element by element, the result of element-wise work takes the registers of what is read there for the last
+	 * time: of these two the greater counts. */
+	int64_t *last, *first;
+	bool *elementwise;
+};
+
+/* Add the lives of one buffer and its aliases. */
+static void add_lives(const struct relation *r, int lane_replica, int buffer, struct arena *a, const struct held *h)
 {
 	const struct graph *g = r->plan->graph;
 	int first = r->lane_first[lane_replica], end = r->lane_first[lane_replica + 1];
@@ -265,16 +273,23 @@ static void add_lives(const struct relation *r, int lane_replica, int buffer, st
 		from[s] = from[s] == NONE ? r->inst[i].position : from[s];
 		to[s] = until > to[s] ? until : to[s];
 	}
-	for (int64_t s = 0; s < lives; s++)
-		if (from[s] != NONE) {
-			step[from[s]] += each;
-			step[to[s] + 1] -= each;
-		}
+	for (int64_t s = 0; s < lives; s++) {
+		bool begins, ends;
+
+		if (from[s] == NONE)
+			continue;
+		begins = from[s] < to[s] && h->elementwise[from[s]];
+		ends = from[s] < to[s] && h->elementwise[to[s]];
+		h->first[from[s]] += begins ? each : 0;
+		h->last[to[s]] += ends ? each : 0;
+		h->step[from[s] + begins] += each;
+		h->step[to[s] + !ends] -= each;
+	}
 }
 
 /* A product whose result is in shared memory has it in registers while it runs: the lane loads what it adds to,
  * and stores it back. */
-static void add_shared_results(const struct relation *r, int lane_replica, int64_t *step)
+static void add_shared_results(const struct relation *r, int lane_replica, const struct held *h)
 {
 	const struct graph *g = r->plan->graph;
 	int end = r->lane_first[lane_replica + 1];
@@ -287,8 +302,8 @@ static void add_shared_results(const struct relation *r, int lane_replica, int64
 
 			if (plan_scope(r->plan, t->writes.v[k]) != SCOPE_SHARED)
 				continue;
-			step[r->inst[i].position] += each;
-			step[r->inst[i].position + 1] -= each;
+			h->step[r->inst[i].position] += each;
+			h->step[r->inst[i].position + 1] -= each;
 		}
 	}
 }
@@ -300,23 +315,27 @@ void fit_registers(const struct relation *r, struct arena *a, struct usage *u)
 
 	for (int l = 0; l < r->nlanes; l++) {
 		int first = r->lane_first[l], n = r->lane_first[l + 1] - first, lane;
-		int64_t *step = ARENA_ARRAY(a, n + 1, int64_t), count = 0, most = 0;
+		struct held h = { ARENA_ARRAY(a, n + 1, int64_t), ARENA_ARRAY(a, n, int64_t),
+			ARENA_ARRAY(a, n, int64_t), ARENA_ARRAY(a, n, bool) };
+		int64_t count = 0, most = 0;
 
 		if (!n)
 			continue;
 		lane = r->inst[first].lane;
+		for (int i = first; i < first + n; i++)
+			h.elementwise[r->inst[i].position] = g->tasks.v[r->inst[i].task].kind == TASK_COMPUTE;
 		for (int b = 0; b < g->buffers.n; b++) {
 			bool here = g->buffers.v[b].phase == r->walk->phase &&
 				g->buffers.v[b].alias_of == NONE && plan_scope(p, b) == SCOPE_REGISTERS;
 			int e = plan_entry_of(p, g->buffers.v[b].first);
 
 			if (here && e != NONE && p->entries.v[e].lane == lane)
-				add_lives(r, l, b, a, step);
+				add_lives(r, l, b, a, &h);
 		}
-		add_shared_results(r, l, step);
+		add_shared_results(r, l, &h);
 		for (int i = 0; i < n; i++) {
-			count += step[i];
-			most = max_i64(most, count);
+			count += h.step[i];
+			most = max_i64(most, count + max_i64(h.last[i], h.first[i]));
 		}
 		most += p->device->reserved_registers;
 		most = ceil_div(most, p->device->register_step) * p->device->register_step;
