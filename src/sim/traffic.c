@@ -3,7 +3,10 @@
  * If all tensors of a phase fit into the usable part of L2, each byte is fetched once. Else loads are
  * examined wave by wave: a wave is the w-th tile of every EU. What several tiles of a wave load is fetched
  * once; a later wave finds nothing in L2. A request for bytes that n other EUs have requested in the same
- * wave takes again^n of a fetch's time, where `again` is the device's memory.l2.again. */
+ * wave takes again^n of a fetch's time, where `again` is the device's memory.l2.again.
+ *
+ * An index that is a value names the same elements in two tiles if the axes from which the value was loaded and computed
+ * are at the same place in both. Other tiles are taken to read other elements, as far as the tensor has so many. */
 #include "sim/traffic.h"
 
 #include <math.h>
@@ -28,7 +31,35 @@ struct load {
 	double bytes;			/* a time, all parts */
 	double requested, unique, fetched;	/* bytes in the waves examined: requested, fetched, and fetched with
 						 * the time of repeated requests */
+	bool chooses[AXES_MAX];		/* do values that are indices depend on the axis? */
 };
+
+/* Note the axes on which a value depends; false if it depends on more: on what a loop has left in a carry. */
+static bool find_choosers(const struct program *p, int value, bool *chooses)
+{
+	const struct node *n = &p->nodes.v[value];
+	const struct tensor *t = n->op == OP_LOAD ? &p->tensors.v[n->ref] : NULL;
+
+	if (n->op == OP_GET || n->op == OP_MMA)
+		return false;
+	if (n->op == OP_INDEX)
+		chooses[n->ref] = true;
+	for (int i = 0; t && i < t->rank; i++)
+		for (int k = 0; k < n->index[i].n; k++)
+			chooses[n->index[i].term[k].axis] = true;
+	for (int i = 0; i < node_arity(n); i++)
+		if (!find_choosers(p, n->arg[i], chooses))
+			return false;
+	return true;
+}
+
+static void find_all_choosers(const struct program *p, const struct node *load, bool *chooses)
+{
+	for (int i = op_arity(OP_LOAD); i < node_arity(load); i++)
+		if (!find_choosers(p, load->arg[i], chooses))
+			for (int a = 0; a < p->axes.n; a++)
+				chooses[a] = true;
+}
 
 /* The elements of a tensor that an access covers, as a range for each dimension; it may extend beyond the tensor. A
  * value may name any index. */
@@ -123,18 +154,43 @@ struct box_use {
 	int64_t most, requests;
 };
 
+/* The use of all boxes that differ in nothing but values, which together have no more than `all` bytes. */
+struct range_use {
+	double all, unique, requested;
+};
+
+static uint64_t box_key(const struct box *b, int rank)
+{
+	uint64_t key = 0;	/* a hash of the box, which stands for the box */
+
+	for (int i = 0; i < rank; i++)
+		key = hash_mix(hash_mix(key, b->of[i].lo), b->of[i].hi);
+	return key;
+}
+
+/* The same for boxes of one place of the axes that determine the values. */
+static uint64_t chosen_key(const struct program *p, const struct load *r, const struct axis_ranges *at, uint64_t key)
+{
+	for (int a = 0; a < p->axes.n; a++)
+		if (r->chooses[a])
+			key = hash_mix(hash_mix(key, at->lo[a]), at->hi[a]);
+	return key;
+}
+
 /* Add one wave: the w-th tile of each EU. The EUs run the same loops at the same pace, so what several of them
  * load is fetched for all. If loop bounds make one EU load more of a box than another, the most counts. */
 static void count_wave(struct arena *a, const struct graph *g, int phase,
 	const struct tile_assignment *d, double repeat, int64_t w, struct load *r)
 {
 	struct box_use *uses = ARENA_ARRAY(a, d->eus, struct box_use);
-	struct keys seen;
+	struct range_use *ranges = ARENA_ARRAY(a, d->eus, struct range_use);
+	struct keys seen, seen_ranges;
 	struct box hull;
 	double unique = 0, fetched = 0;
-	int n = 0;
+	int n = 0, nranges = 0;
 
 	keys_init(&seen, a, d->eus);
+	keys_init(&seen_ranges, a, d->eus);
 	for (int u = 0; u < d->eus; u++) {
 		struct axis_ranges at;
 		struct box box;
@@ -148,20 +204,30 @@ static void count_wave(struct arena *a, const struct graph *g, int phase,
 		int64_t bytes = (int64_t)fmin(requested, box_bytes(g->program, r->tensor, &box));
 		if (!n)
 			hull = box;
-		uint64_t key = 0;	/* a hash of the box, which stands for the box */
 		for (int i = 0; i < r->tensor->rank; i++) {
-			key = hash_mix(hash_mix(key, box.of[i].lo), box.of[i].hi);
 			hull.of[i].lo = min_i64(hull.of[i].lo, box.of[i].lo);
 			hull.of[i].hi = max_i64(hull.of[i].hi, box.of[i].hi);
 		}
-		int64_t *at_use = keys_at(&seen, key, &is_new);
+		uint64_t key = box_key(&box, r->tensor->rank);
+		int64_t *at_range = keys_at(&seen_ranges, key, &is_new);
+		if (is_new) {
+			ranges[nranges].all = box_bytes(g->program, r->tensor, &box);
+			*at_range = nranges++;
+		}
+		struct range_use *range = &ranges[*at_range];
+		int64_t *at_use = keys_at(&seen, chosen_key(g->program, r, &at, key), &is_new);
 		if (is_new)
 			*at_use = n++;
 		struct box_use *use = &uses[*at_use];
 		int64_t old = min_i64(bytes, use->most);
+		/* of what no place before has named, as much is new as is left in the tensor */
+		double fresh = fmin((double)(bytes - old), range->all - range->unique);
+		double others = fmax((double)use->requests, range->all > 0 ? floor(range->requested / range->all) : 0);
 		r->requested += requested;
-		unique += (double)(bytes - old);
-		fetched += (double)(bytes - old) + (double)old * repeat_time(repeat, (double)use->requests);
+		unique += fresh;
+		fetched += fresh + ((double)bytes - fresh) * repeat_time(repeat, others);
+		range->unique += fresh;
+		range->requested += (double)bytes;
 		use->most = max_i64(bytes, use->most);
 		use->requests++;
 	}
@@ -202,15 +268,13 @@ struct fetched *traffic_fetched(struct arena *a, const struct plan *p, int phase
 		const struct stask *s = &g->tasks.v[t];
 		int64_t look = fits ? 0 : min_i64(waves, WAVES_MAX);
 
-		/* where values name the rows, no two EUs are taken to read the same ones */
-		if (!fits && has_index_values(access_of(g, s)))
-			continue;
 		if (s->phase != phase || s->kind != TASK_LOAD || s->slice)
 			continue;
 		const struct node *node = access_of(g, s);
 		struct load r = { .loop = s->loop, .index = node->index, .bytes = s->work.global_bytes * s->slices,
 			.tensor = &g->program->tensors.v[node->ref] };
 		struct fetched f = { 1, 1 };
+		find_all_choosers(g->program, node, r.chooses);
 		for (int64_t i = 0; i < look; i++)
 			count_wave(a, g, phase, d, p->device->l2_again, i * waves / look, &r);
 		if (fits)

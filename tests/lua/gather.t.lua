@@ -493,6 +493,33 @@ mr.program("bad", function(p)
 local function refused(line, message)
   tap.refuses(head .. line .. "\nend){n=8, d=8, a=8, c=8}", "user.lua:7: " .. message, line)
 end
+---- what is fetched once ---------------------------------------------------------
+
+-- Products of rows that a table names for a block, of weights that another one chooses: the seconds of the same plan. The rows are
+-- the same in all tiles of a block, unless each tile has a table of its own; of few weights, most tiles have the same.
+local function seconds(weights, own_table)
+  local bound = mr.program("grouped", function(p)
+    local b, i, c, j, k = p:axes("b", "i", "c", "j", "k")
+    local e, m = p:axis("e", weights), p:axis("m", b.size * i.size)
+    local X, W = p:input("X", {m, k}), p:input("W", {e, c, j, k})
+    local Row, Expert, Y = p:input("Row", {b, c, i}, "i32"), p:input("Expert", {b}, "i32"), p:output("Y", {b, i, c, j})
+    p:batch(b, c)
+    local row, expert = p:load("load_row", Row, {b, own_table and c or 0, i}), p:load("load_expert", Expert)
+    local y = p:carry("y", {i, j}, 0)
+    p:loop(k, function() y:add(p:mma("mma", p:load("load_x", X, {row, k}), p:load("load_w", W, {expert, c, j, k}))) end)
+    Y:store("store_y", p:task("convert", function() return y:to "bf16" end))
+  end){b = 64, i = 128, c = 32, j = 128, k = 8192}
+  local plan = mr.plan(bound:graph{tile = {k = 64}}, mr.device "h200")
+  plan:lane("p0", {warps = 4})
+  for _, t in ipairs(plan.tasks) do plan:append(t.name) end
+  plan:buffers{x = 4, w = 4}
+  plan:fill_waits()
+  return plan:simulate{events = 0}.seconds
+end
+local few, many, own = seconds(2), seconds(64), seconds(64, true)
+tap.ok(few < 0.97 * many, "tiles that choose among few weights load the same ones", few, many)
+tap.ok(many < 0.97 * own, "tiles of which one table names the rows load the same ones", many, own)
+
 refused("p:load(X, {f, d})", "'load_F', an index of dimension 'n' of 'X', is f32; an index is i32: cast it with :to \"i32\"")
 refused("p:load(X, {b, d})",
   "'load_B', an index of dimension 'n' of 'X', is bool; an index is i32: choose between two with where")
