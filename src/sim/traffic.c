@@ -6,7 +6,7 @@
  * wave takes again^n of a fetch's time, where `again` is the device's memory.l2.again.
  *
  * An index that is a value names the same elements in two tiles if the axes from which the value was loaded and computed
- * are at the same place in both. Other tiles are taken to read other elements, as far as the tensor has so many. */
+ * have the same coordinates in both. Other tiles are taken to read other elements, as far as the tensor has so many. */
 #include "sim/traffic.h"
 
 #include <math.h>
@@ -168,7 +168,7 @@ static uint64_t box_key(const struct box *b, int rank)
 	return key;
 }
 
-/* The same for boxes of one place of the axes that determine the values. */
+/* The same, for boxes at the same coordinates of the axes that determine the values. */
 static uint64_t chosen_key(const struct program *p, const struct load *r, const struct axis_ranges *at, uint64_t key)
 {
 	for (int a = 0; a < p->axes.n; a++)
@@ -220,7 +220,7 @@ static void count_wave(struct arena *a, const struct graph *g, int phase,
 			*at_use = n++;
 		struct box_use *use = &uses[*at_use];
 		int64_t old = min_i64(bytes, use->most);
-		/* of what no place before has named, as much is new as is left in the tensor */
+		/* of what no box before has named, as much is new as is left in the tensor */
 		double fresh = fmin((double)(bytes - old), range->all - range->unique);
 		double others = fmax((double)use->requests, range->all > 0 ? floor(range->requested / range->all) : 0);
 		r->requested += requested;

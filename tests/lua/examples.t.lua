@@ -280,6 +280,106 @@ local function chunk_scan(z, t)
   return out
 end
 
+-- Position by position, as the recurrence says: the output and the last state.
+local function mamba2(z, t)
+  local g = z.g or 1
+  local X, B, C = view(t.X, z.b, z.s, z.h, z.p), view(t.B, z.b, z.s, g, z.n), view(t.C, z.b, z.s, g, z.n)
+  local dt, Z = view(t.dt, z.b, z.s, z.h), z.z and view(t.Z, z.b, z.s, z.h, z.p)
+  local Init, out, last = z.init and view(t.init, z.b, z.h, z.p, z.n), {}, {}
+  for b = 0, z.b - 1 do for h = 0, z.h - 1 do for p = 0, z.p - 1 do
+    local state, group = {}, h // (z.h // g)
+    for n = 0, z.n - 1 do state[n] = Init and Init(b, h, p, n) or 0.0 end
+    for s = 0, z.s - 1 do
+      local keep, add, y = exp(dt(b, s, h) * t.A[h + 1]), dt(b, s, h) * X(b, s, h, p), 0
+      for n = 0, z.n - 1 do
+        state[n] = keep * state[n] + add * B(b, s, group, n)
+        y = y + C(b, s, group, n) * state[n]
+      end
+      if z.D ~= false then y = y + t.D[h + 1] * X(b, s, h, p) end
+      if Z then y = y * act.silu(Z(b, s, h, p)) end
+      out[((b * z.s + s) * z.h + h) * z.p + p + 1] = y
+    end
+    for n = 0, z.n - 1 do last[#last + 1] = state[n] end
+  end end end
+  return out, last
+end
+
+local function cross_entropy(z, t)
+  local X, loss, sums = view(t.X, z.m, z.n), {}, {}
+  for i = 0, z.m - 1 do
+    local top, sum, mean, target = -math.huge, 0, 0, t.Target[i + 1]
+    for j = 0, z.n - 1 do top, mean = max(top, X(i, j)), mean + X(i, j) / z.n end
+    for j = 0, z.n - 1 do sum = sum + exp(X(i, j) - top) end
+    local lse, share = top + math.log(sum), z.smoothing or 0
+    sums[i + 1] = lse
+    loss[i + 1] = target < 0 and 0.0 or lse - (1 - share) * X(i, target) - share * mean
+  end
+  return loss, sums
+end
+
+local function rmsnorm_gemm(z, t)
+  local X, W, C = view(t.X, z.m, z.k), view(t.W, z.n, z.k), {}
+  for i = 0, z.m - 1 do
+    local square = 0
+    for k = 0, z.k - 1 do square = square + X(i, k) ^ 2 / z.k end
+    for j = 0, z.n - 1 do
+      local sum = 0
+      for k = 0, z.k - 1 do sum = sum + X(i, k) / sqrt(square + (z.eps or 1e-6)) * (t.G and t.G[k + 1] or 1) * W(j, k) end
+      C[#C + 1] = sum
+    end
+  end
+  return C
+end
+
+local function fp8_block_scales(z, t)
+  local L, C = z.block or 128, {}
+  local kb, nb = (z.k + L - 1) // L, (z.n + L - 1) // L
+  local A, B, SA, SB = view(t.A, z.m, z.k), view(t.B, z.n, z.k), view(t.SA, kb, z.m), view(t.SB, nb, kb)
+  for i = 0, z.m - 1 do
+    for j = 0, z.n - 1 do
+      local sum = 0
+      for k = 0, z.k - 1 do sum = sum + A(i, k) * SA(k // L, i) * B(j, k) * SB(j // L, k // L) end
+      C[#C + 1] = sum
+    end
+  end
+  return C
+end
+
+local function mla_decoding(z, t)
+  local d, r, O = z.d or 512, z.r or 64, {}
+  local scale, Q, R = z.scale or 1 / sqrt(128 + r), view(t.Q, z.b, z.h, d), view(t.R, z.b, z.h, r)
+  local C, P = view(t.C, z.b, z.n, d), view(t.P, z.b, z.n, r)
+  for b = 0, z.b - 1 do
+    for h = 0, z.h - 1 do
+      attention_row(function(j)
+        local s = 0
+        for x = 0, d - 1 do s = s + Q(b, h, x) * C(b, j, x) end
+        for x = 0, r - 1 do s = s + R(b, h, x) * P(b, j, x) end
+        return s * scale
+      end, z.n, function() return true end, function(j, x) return C(b, j, x) end, d, O)
+    end
+  end
+  return O
+end
+
+local function grouped_gemm(z, t)
+  local block, Y = z.block or 128, {}
+  local X, W, V = view(t.X, z.m, z.k), view(t.W, z.e, z.n, z.k), z.gated and view(t.V, z.e, z.n, z.k)
+  for r = 0, #t.Token - 1 do
+    local row, e = t.Token[r + 1], t.Expert[r // block + 1]
+    local known = row >= 0 and row < z.m and e >= 0 and e < z.e
+    for n = 0, z.n - 1 do
+      local y, g = 0, 0
+      for k = 0, known and z.k - 1 or -1 do
+        y = y + X(row, k) * W(e, n, k)
+        g = V and g + X(row, k) * V(e, n, k)
+      end
+      Y[#Y + 1] = V and act.silu(y) * g or y
+    end
+  end
+  return Y
+end
+
 local E2M1 <const> = {[0] = 0, 0.5, 1, 1.5, 2, 3, 4, 6}
 local decode = {
   i4 = function(x) return x < 8 and x or x - 16 end,
@@ -339,7 +439,9 @@ local formulas = {
   flash_attention = {flash_attention, "O"}, flash_decoding = {flash_decoding, "O"},
   paged_decoding = {paged_decoding, "O"}, attention_backward = {attention_gradients, "dQ"},
   chunk_state = {chunk_state, "states"}, chunk_scan = {chunk_scan, "out"},
-  dequant_gemm = {dequant_gemm, "C"}, conv2d = {conv2d, "Y"},
+  dequant_gemm = {dequant_gemm, "C"}, conv2d = {conv2d, "Y"}, cross_entropy = {cross_entropy, "Loss"},
+  rmsnorm_gemm = {rmsnorm_gemm, "C"}, fp8_block_scales = {fp8_block_scales, "C"}, mla_decoding = {mla_decoding, "O"},
+  grouped_gemm = {grouped_gemm, "Y"}, mamba2 = {mamba2, "out"},
 }
 
 local function with(sizes, options)
@@ -469,6 +571,42 @@ each("conv2d", {
 each("conv2d", {{n = 2, c = 9, h = 5, w = 6, k = 4, r = 1, s = 1}}, {{}, {stride = 2}},
   {{r = 1, s = 1, c = 4}})
 
+for i, output in ipairs{"Loss", "Lse"} do
+  for _, z in ipairs{{m = 3, n = 7}, {m = 20, n = 33, smoothing = 0.3}} do
+    check("cross_entropy", z, output, function(...) return (select(i, cross_entropy(...))) end,
+      {{m = 4, n = 8}, {m = 1, n = 5}}, function(inputs) inputs.Target[2] = -100 end)
+  end
+end
+
+each("rmsnorm_gemm", {{m = 3, n = 2, k = 5}, {m = 37, n = 53, k = 29}}, {{}, {gain = false, eps = 0.1}, {out = "f32", dtype = "f16"}},
+  {{m = 16, n = 32, k = 16}, {m = 1, n = 64, k = 7}})
+
+each("fp8_block_scales", {{m = 3, n = 2, k = 5}, {m = 20, n = 37, k = 50}}, {{block = 16}, {block = 7, dtype = "e5m2"}, {}},
+  {{m = 16, j = 4}, {m = 3, j = 16}})
+
+each("mla_decoding", {{b = 2, h = 3, n = 37, d = 9, r = 4}, {b = 1, h = 5, n = 70, d = 8, r = 3}},
+  {{}, {splits = 2}, {splits = 3, scale = 0.4}}, {{h = 2, key = 16, d = 4, head = 2}, {key = 5, h = 3}})
+
+for _, z in ipairs{{m = 6, n = 5, k = 7, e = 3, block = 4}, {m = 20, n = 9, k = 12, e = 4, block = 8, blocks = 3}} do
+  each("grouped_gemm", {z}, {{}, {gated = true}}, {{i = 3, n = 4, k = 5}, {i = 8}}, function(inputs)
+    for i = 1, #inputs.Token, 3 do inputs.Token[i] = i % 2 == 0 and -1 or 1000000 end
+    inputs.Expert[2] = -1
+  end)
+end
+
+for i, output in ipairs{"out", "final"} do
+  local function formula(...) return (select(i, mamba2(...))) end
+  for _, z in ipairs{{b = 1, s = 5, h = 1, p = 2, n = 3, chunk = 2}, {b = 2, s = 21, h = 4, p = 3, n = 5, chunk = 8, g = 2}} do
+    for _, o in ipairs{{}, {init = true, D = false}, {z = true, decay = "f64"}} do
+      check("mamba2", with(z, o), output, formula, {{t = 8, l = 3, j = 4, k = 2, p = 2}, {l = 2, k = 8, head = 2}},
+        function(inputs)
+          for j = 1, #inputs.A do inputs.A[j] = -uniform(1, 16) end
+          for j = 1, #inputs.dt do inputs.dt[j] = exp(uniform(math.log(0.001), math.log(0.1))) end
+        end)
+    end
+  end
+end
+
 -- Rounding as stored: near the exact answer, and not the same -------------------------------
 
 for name, sizes in pairs {
@@ -480,6 +618,12 @@ for name, sizes in pairs {
   attention_backward = {b = 1, h = 2, m = 40, d = 32, causal = true},
   chunk_state = ssd_sizes[2], chunk_scan = ssd_sizes[2],
   dequant_gemm = {m = 16, n = 40, k = 256},
+  cross_entropy = {m = 32, n = 100},
+  rmsnorm_gemm = {m = 16, n = 40, k = 256},
+  fp8_block_scales = {m = 16, n = 40, k = 256},
+  mla_decoding = {b = 2, h = 4, n = 100, d = 32, r = 8},
+  grouped_gemm = {m = 16, n = 40, k = 64, e = 3, block = 16},
+  mamba2 = {b = 1, s = 40, h = 2, p = 8, n = 8, chunk = 16},
   conv2d = {n = 1, c = 16, h = 8, w = 8, k = 8, r = 3, s = 3},
 } do
   local bound, output = mr.examples[name](sizes), formulas[name][2]
@@ -518,6 +662,13 @@ for _, case in ipairs {
   {"dequant_gemm", {m = 1, n = 1, k = 8, group = 0}, "group must be at least 1"},
   {"dequant_gemm", {m = 1, n = 1, k = 12}, "k must be a multiple of 8"},
   {"dequant_gemm", {m = 1, n = 1, k = 8, wtype = "i3"}, "wtype must be"},
+  {"cross_entropy", {m = 1, n = 1, smoothing = 2}, "smoothing must be from 0 to 1"},
+  {"rmsnorm_gemm", {m = 1, n = 1, k = 1, eps = -1}, "eps must be at least 0"},
+  {"fp8_block_scales", {m = 1, n = 1, k = 1, block = 0}, "block must be at least 1"},
+  {"mla_decoding", {b = 1, h = 1, n = 1, scale = 0}, "scale must be positive"},
+  {"grouped_gemm", {m = 1, n = 1, k = 1, e = 1, block = 0}, "block must be at least 1"},
+  {"mamba2", {b = 1, s = 4, h = 3, g = 2, p = 4, n = 4}, "g must divide h"},
+  {"mamba2", {b = 1, s = 4, h = 1, p = 4, n = 4, chunk = 0}, "chunk must be at least 1"},
   {"conv2d", {n = 1, c = 1, h = 2, w = 2, k = 1, r = 3, s = 3}, "larger than the image"},
   {"conv2d", {n = 1, c = 1, h = 2, w = 2, k = 1, r = 1, s = 1, stride = 0}, "stride must be at"},
   {"gemm", {m = 1, n = 1, k = 1, biass = true}, "biass"},

@@ -229,8 +229,8 @@ ok(phases.model and not phases.device and falls, "its history only gets better")
 ---- when no usual shape has a plan ------------------------------------------------------
 
 -- Searches back off to smaller shapes, and to products by threads, until there is a plan.
-local function finds(what, bound)
-  local found, reason = mr.search(bound, mr.device "h200", {trials = 300, measure = false})
+local function finds(what, bound, tile)
+  local found, reason = mr.search(bound, mr.device "h200", {trials = 300, measure = false, tile = tile})
   ok(found and found.plan:check(), what .. ": a search finds a plan", reason)
   return found and found.plan
 end
@@ -267,6 +267,14 @@ local plan = finds("a product of a type that kernels multiply by threads alone",
 end){m = 64, n = 64, k = 128})
 local result = plan and plan:compile{target = "host"}:check{seed = 1}
 ok(result and result.ok, "  and its kernel is right", tostring(result))
+
+-- Two lanes have 64 x 512 sums, which are stored as they are: what is stored takes the registers of the sums.
+plan = finds("sums that take half of the registers", mr.examples.mla_decoding{b = 8, h = 64, n = 512}, {d = 512, h = 64, key = 64})
+ok(plan and plan.usage.lanes.c0 > 160, "  with all of them", plan and plan.usage.lanes.c0)
+-- Rows that a table names are copied by threads.
+plan = finds("copies by threads in a loop", mr.examples.grouped_gemm{m = 1024, n = 1024, k = 512, e = 4}, {i = 128, k = 64, n = 256})
+local lane = plan and plan:script():match 'append%("load_x", {seu="tma", lane="(p%d)"'
+ok(lane and plan:lane(lane).warps >= 4, "  which have warps enough", lane)
 
 ---- what check() refuses is not returned -----------------------------------------------
 

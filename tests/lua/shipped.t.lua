@@ -35,6 +35,20 @@ local programs = {
   dequant_gemm = {tile = {m = 64, n = 64, k = 64},
     {m = 64, n = 64, k = 128, group = 64}, {m = 128, n = 128, k = 256, group = 128},
     {m = 100, n = 72, k = 192, group = 64}},
+  cross_entropy = {tile = {m = 16, n = 64},
+    {m = 64, n = 128}, {m = 48, n = 320, smoothing = 0.1}, {m = 37, n = 200}},
+  rmsnorm_gemm = {tile = {m = 64, n = 64, k = 32},
+    {m = 64, n = 64, k = 64}, {m = 128, n = 128, k = 160, gain = false}, {m = 100, n = 72, k = 88}},
+  fp8_block_scales = {tile = {m = 64, j = 64},
+    {m = 64, n = 64, k = 128}, {m = 128, n = 256, k = 384}, {m = 100, n = 200, k = 272}},
+  mla_decoding = {tile = {h = 64, key = 64, d = 64},
+    {b = 1, h = 64, n = 128, d = 64, r = 16, splits = 1}, {b = 2, h = 16, n = 256, d = 64, r = 16, splits = 2},
+    {b = 1, h = 24, n = 200, d = 64, r = 32, splits = 2}},
+  mamba2 = {tile = {l = 64, head = 2},
+    {b = 1, s = 128, h = 1, p = 32, n = 32, chunk = 64}, {b = 1, s = 80, h = 2, g = 2, p = 32, n = 32, chunk = 32, init = true}},
+  grouped_gemm = {tile = {n = 64, k = 64, i = 64},
+    {m = 64, n = 64, k = 64, e = 2, block = 64, blocks = 3}, {m = 100, n = 128, k = 96, e = 5, blocks = 2, gated = true},
+    {m = 40, n = 72, k = 88, e = 3, block = 32, blocks = 4}},
   conv2d = {tile = {c = 64, k = 64, r = 1, s = 1},
     {n = 1, c = 64, h = 8, w = 8, k = 64, r = 1, s = 1}, {n = 1, c = 64, h = 8, w = 8, k = 64, r = 3, s = 3, pad = 1},
     {n = 2, c = 64, h = 9, w = 7, k = 72, r = 3, s = 3, stride = 2, pad = 1}},
@@ -96,5 +110,5 @@ for _, name in ipairs(names) do
     end
   end
 end
-tap.is(#names, 10, "ten programs are shipped")
+tap.is(#names, 16, "sixteen programs are shipped")
 tap.done_testing()
