@@ -3,6 +3,7 @@
 #include "lprogress.h"
 
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
@@ -59,7 +60,7 @@ static const struct preset {
 	double enlarge, scale;
 	bool brief;
 } presets[] = {
-	{ 640, 360, 1.25, 3, true },	/* slide: as wide and, if its rows fit, as high as a screen; legible at a third of one */
+	{ 640, 360, 1.25, 3, true },	/* slide: the shape of a screen; with little on it, legible at a third of one */
 	{ 640, 0, 1, 4, false },	/* print: as wide as the text of a page, with 400 dots an inch */
 };
 
@@ -117,12 +118,53 @@ static const char *show_picture(const struct picture *p, const struct picture_wi
 		size.ws_row ? size.ws_ypixel / size.ws_row : CELL_H, stdout);
 }
 
-/* A picture that a function of core is asked for. */
+/* A picture that a function of core is asked for, and of what. */
 struct request {
 	const char *what, *path;	/* for messages: the format; NULL: to no file */
 	struct picture_wish wish;
 	struct picture picture;
+	const struct timeline *timeline, *other;
+	const struct plan *plan;
+	const struct graph *graph;
+	const struct vdevice *device;
+	enum dtype type;		/* of the products of a roofline */
+	const struct roof_point *points;
+	const struct progress_curve *curves;
+	int n;				/* of points or of curves */
 };
+
+static void draw_request(struct picture *p, const void *what, const struct picture_options *o)
+{
+	const struct request *r = what;
+
+	if (r->points)
+		picture_roofline(p, r->device, r->type, r->points, r->n, o);
+	else if (r->curves)
+		picture_progress(p, r->curves, r->n, o);
+	else if (r->timeline && r->other)
+		picture_compare(p, r->timeline, r->other, &r->wish.view, o);
+	else if (r->timeline)
+		picture_timeline(p, r->timeline, &r->wish.view, o);
+	else if (r->plan)
+		picture_plan(p, r->plan, o);
+	else
+		picture_graph(p, r->graph, o);
+}
+
+/* Draw in the size that is wished for; slides get the shape of a screen. `below`: pixels that are added later. */
+static void draw_wish(struct request *r, double below)
+{
+	struct picture_options *o = &r->wish.options;
+
+	if (o->brief && o->height > 0) {
+		o->height = fmax(o->height - below / r->wish.enlarge, 1);
+		picture_on_screen(&r->picture, draw_request, r, o);
+	} else {
+		draw_request(&r->picture, r, o);
+	}
+	if (r->wish.enlarge != 1)
+		picture_enlarge(&r->picture, r->wish.enlarge);
+}
 
 /* Read format, path or nil, options or nil and script from index `first` on; t as in check_wish. Leaves scratch
  * memory on the stack, in which the picture is. */
@@ -139,14 +181,13 @@ static void begin_picture(lua_State *L, int first, const struct timeline *t, str
 	enter(L);
 }
 
-/* Save the picture if there is a path, and show it on the terminal if that is wanted: returns nothing, or why it
- * cannot be shown. */
+/* Draw the picture, save it if there is a path, and show it on the terminal if that is wanted: returns nothing, or why
+ * it cannot be shown. */
 static int finish_picture(lua_State *L, struct request *r, bool show)
 {
 	struct err e;
 
-	if (r->wish.enlarge != 1)
-		picture_enlarge(&r->picture, r->wish.enlarge);
+	draw_wish(r, 0);
 	if (r->path && picture_save(&r->picture, &r->wish.how, r->path, &e))
 		throw_err(L, &e);
 	if (!show)
@@ -174,54 +215,54 @@ static int picture_l(lua_State *L)
 			r.what);
 	for (int i = 0; i < 2 && t && other; i++)
 		r.wish.options.names[i] = check_text(L, 8 + i, r.what, "name");
-	if (t && other)
-		picture_compare(&r.picture, t, other, &r.wish.view, &r.wish.options);
-	else if (t)
-		picture_timeline(&r.picture, t, &r.wish.view, &r.wish.options);
-	else if (luaL_testudata(L, 1, PLAN_CLASS))
-		picture_plan(&r.picture, history_plan(check_plan(L, 1, r.what)), &r.wish.options);
-	else
-		picture_graph(&r.picture, check_graph(L, 1, r.what), &r.wish.options);
+	r.timeline = t;
+	r.other = other;
+	if (!t && luaL_testudata(L, 1, PLAN_CLASS))
+		r.plan = history_plan(check_plan(L, 1, r.what));
+	else if (!t)
+		r.graph = check_graph(L, 1, r.what);
 	return finish_picture(L, &r, lua_toboolean(L, 7));
 }
 
 /* core.frames(timeline, folder, options or nil, script) -> list of the paths written */
 static int frames_l(lua_State *L)
 {
+	enum { CAPTION = 20 };		/* height that the number of the frame needs more */
 	struct timeline *t = check_timeline(L, 1, "frames");
 	const char *dir = check_text(L, 2, "frames", "folder");
-	struct picture_wish w = { .count = 24, .format = PICTURE_PNG, .options.rings = true };
-	struct picture p;
+	struct request r = { .what = "frames", .timeline = t,
+		.wish = { .count = 24, .format = PICTURE_PNG, .options.rings = true } };
+	struct picture_how *how = &r.wish.how;
+	struct picture *p = &r.picture;
 	struct err e;
 	int shapes;
 
 	lua_settop(L, 4);
-	check_wish(L, 3, "frames", t, true, &w);
-	if (w.how.animate)
+	check_wish(L, 3, "frames", t, true, &r.wish);
+	if (how->animate)
 		throw_msg(L, "frames: each frame is still; tl:svg(path, {animate=true}) moves");
-	w.how.format = (enum picture_format)w.format;
-	w.how.still = true;
-	picture_init(&p, scratch_push(L), "");
+	how->format = (enum picture_format)r.wish.format;
+	how->still = true;
+	picture_init(p, scratch_push(L), "");
 	enter(L);
-	picture_timeline(&p, t, &w.view, &w.options);
-	picture_enlarge(&p, w.enlarge);
-	p.height += 12;
-	p.script = lua_isnil(L, 4) ? "" : check_text(L, 4, "frames", "script");
+	draw_wish(&r, CAPTION);
+	p->height += CAPTION;
+	p->script = lua_isnil(L, 4) ? "" : check_text(L, 4, "frames", "script");
 	if (mkdir(dir, 0777) && errno != EEXIST)
 		throw_msg(L, "cannot create the folder %s: %s", dir, strerror(errno));
-	shapes = p.shapes.n;
-	lua_createtable(L, (int)w.count, 0);
-	for (int64_t i = 1; i <= w.count; i++) {
+	shapes = p->shapes.n;
+	lua_createtable(L, (int)r.wish.count, 0);
+	for (int64_t i = 1; i <= r.wish.count; i++) {
 		const char *path = lua_pushfstring(L, "%s/%s%d.%s", dir, i < 10 ? "000" : i < 100 ? "00" :
-			i < 1000 ? "0" : "", (int)i, formats[w.format]);
+			i < 1000 ? "0" : "", (int)i, formats[r.wish.format]);
 
 		check_stop(L);
-		w.how.at = p.from + (p.to - p.from) * (double)i / (double)w.count;
-		p.shapes.n = shapes;
-		picture_bold(&p, p.width - 24, p.height - 12, ANCHOR_RIGHT, 15, INK_BOUND,
-			arena_strf(p.arena, "frame %lld of %lld: cycle %s", (long long)i, (long long)w.count,
-			unit_count((int64_t)w.how.at).s));
-		raise_if(L, picture_save(&p, &w.how, path, &e), &e);
+		how->at = p->from + (p->to - p->from) * (double)i / (double)r.wish.count;
+		p->shapes.n = shapes;
+		picture_bold(p, p->width - 24, p->height - 12, ANCHOR_RIGHT, 15, INK_BOUND,
+			arena_strf(p->arena, "frame %lld of %lld: cycle %s", (long long)i, (long long)r.wish.count,
+			unit_count((int64_t)how->at).s));
+		raise_if(L, picture_save(p, how, path, &e), &e);
 		lua_rawseti(L, -2, (lua_Integer)i);
 	}
 	return 1;
@@ -299,14 +340,13 @@ static int roofline_l(lua_State *L)
 	enum dtype type = check_dtype(L, 6, "roofline");
 	struct roof_point *v;
 	struct request r;
-	int n;
 
 	lua_settop(L, 8);
 	luaL_checktype(L, 7, LUA_TTABLE);
 	begin_picture(L, 2, NULL, &r);
-	n = (int)lua_rawlen(L, 7);
-	v = ARENA_ARRAY(r.picture.arena, n, struct roof_point);
-	for (int i = 0; i < n; i++) {
+	r.n = (int)lua_rawlen(L, 7);
+	v = ARENA_ARRAY(r.picture.arena, r.n, struct roof_point);
+	for (int i = 0; i < r.n; i++) {
 		lua_rawgeti(L, 7, i + 1);
 		v[i] = (struct roof_point){ .name = name_at(L, &r), .flops = number_at(L, "flops"),
 			.bytes = number_at(L, "bytes"), .seconds = number_at(L, "seconds") };
@@ -314,7 +354,9 @@ static int roofline_l(lua_State *L)
 		v[i].measured = lua_toboolean(L, -1);
 		lua_pop(L, 2);
 	}
-	picture_roofline(&r.picture, d, type, v, n, &r.wish.options);
+	r.device = d;
+	r.type = type;
+	r.points = v;
 	return finish_picture(L, &r, lua_toboolean(L, 8));
 }
 
@@ -324,23 +366,22 @@ static int progress_l(lua_State *L)
 {
 	struct progress_curve *v;
 	struct request r;
-	int n;
 
 	lua_settop(L, 6);
 	luaL_checktype(L, 5, LUA_TTABLE);
 	begin_picture(L, 1, NULL, &r);
-	n = (int)lua_rawlen(L, 5);
-	if (n < 1 || n > PROGRESS_CURVES)
+	r.n = (int)lua_rawlen(L, 5);
+	if (r.n < 1 || r.n > PROGRESS_CURVES)
 		throw_msg(L, "%s: from 1 to %d searches are drawn", r.what, PROGRESS_CURVES);
-	v = ARENA_ARRAY(r.picture.arena, n, struct progress_curve);
-	for (int i = 0; i < n; i++) {
+	v = ARENA_ARRAY(r.picture.arena, r.n, struct progress_curve);
+	for (int i = 0; i < r.n; i++) {
 		lua_rawgeti(L, 5, i + 1);
 		v[i] = (struct progress_curve){ .name = name_at(L, &r), .bound = number_at(L, "bound") };
 		lua_getfield(L, -1, "history");
 		read_history(L, lua_gettop(L), r.picture.arena, &v[i]);
 		lua_pop(L, 2);
 	}
-	picture_progress(&r.picture, v, n, &r.wish.options);
+	r.curves = v;
 	return finish_picture(L, &r, lua_toboolean(L, 6));
 }
 

@@ -83,9 +83,23 @@ static int64_t choose_span(const struct chart *c)
 	return want > span ? min_i64(want, span * 3 / 2) : span;
 }
 
-/* Where the steady state begins, or earlier if the window would reach beyond the last event; 0 if there is none, or if
- * all events fit. */
-static int64_t steady_begin(const struct chart *c)
+/* When the last work ends that a lane does or issues; after that, only what was issued goes on. */
+static int64_t last_work(const struct chart *c)
+{
+	int64_t last = 0;
+
+	for (int i = 0; i < c->line->events.n; i++) {
+		const struct event *e = &c->line->events.v[i];
+
+		if (event_is_placed(c->t->plan, e))
+			last = max_i64(last, c->d->seu[e->seu].kind == SEU_COPY ? e->issue : e->end);
+	}
+	return last;
+}
+
+/* Where the steady state begins, or earlier if the window would reach beyond the last event or, where the steady
+ * state is short, beyond the last work; 0 if there is none, or if all events fit. Sets c->steady. */
+static int64_t steady_begin(struct chart *c)
 {
 	const struct phase_line *line = c->line;
 	int64_t span = choose_span(c);
@@ -94,10 +108,15 @@ static int64_t steady_begin(const struct chart *c)
 	if (c->lookup->last <= span)
 		return 0;
 	for (int t = 0; t < tiles && line->ii_loop != NONE; t++) {
-		int64_t begin, from, to, end;
+		int64_t begin, from, to, end, latest;
 
-		if (lookup_steady(c->lookup, t, &begin, &from, &to, &end))
-			return min_i64(from, c->lookup->last - span);
+		if (!lookup_steady(c->lookup, t, &begin, &from, &to, &end))
+			continue;
+		c->from = from;
+		span = choose_span(c);
+		latest = max_i64((2 * (to - from) < span ? last_work(c) : c->lookup->last) - span, 0);
+		c->steady = from > 0 && from <= latest;
+		return min_i64(from, latest);
 	}
 	return 0;
 }
@@ -146,7 +165,6 @@ void chart_init(struct chart *c, const struct timeline *t, const struct timeline
 	c->left = chart_label_width(c) + 2;
 	c->cols = (int)max_i64(width - c->left, TIME_COLUMNS_MIN);
 	c->from = v->from == TIMELINE_STEADY ? steady_begin(c) : v->from;
-	c->steady = v->from == TIMELINE_STEADY && c->from > 0;
 	c->from = max_i64(c->from, v->tile > 0 ? tile_begin(c, v->tile) : 0);
 	chart_set_window(c, c->from, v->to > 0 ? v->to : min_i64(c->from + choose_span(c), c->lookup->last));
 	c->overview = v->overview && c->seen.n > MANY * c->cols ? v->overview : NULL;

@@ -21,7 +21,7 @@ struct chart {
 	int cols;			/* columns of time, at least 1 */
 	const struct lookup *lookup;
 	const bool *shown;		/* as in timeline_view */
-	bool steady;			/* it was left open where to begin, and the steady state was chosen */
+	bool steady;			/* it was left open where to begin, and a steady state is what was chosen */
 	struct lookup_list seen;	/* events in sight, and a few at the edges */
 	const int *deep;		/* as in timeline_view */
 	const struct overview *overview;	/* NULL: events one by one */

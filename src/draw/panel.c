@@ -16,6 +16,8 @@ enum {
 	DENSE = 5,			/* pixels for each event below which no lines are drawn */
 };
 
+static const double STRETCH_LEAST = 0.55, STRETCH_MOST = 4;
+
 void panel_init(struct panel *n, struct picture *p, const struct timeline *t,
 	const struct timeline_view *v, const struct picture_options *o, double x0, double x1)
 {
@@ -62,12 +64,13 @@ static void add_row(struct panel *n, const char *label, double y, double h)
 		.done = -INFINITY }));
 }
 
-/* The rows of an asynchronous sEU are less high the more of them there are. */
+/* The rows of an asynchronous sEU are less high the more of them there are, but high enough for letters. */
 static double arrange_queue(struct panel *n, int seu, double y)
 {
 	int deep = n->layout.queue_depth[seu];
 	double h = (deep > 8 ? STACK_ROW / 2.0 : deep > 4 ? STACK_ROW * 0.75 : deep > 1 ? STACK_ROW : ROW) * n->stretch;
 
+	h = fmax(h, SIZE_LEAST + 2);
 	for (int k = 0; k < deep; k++) {
 		add_row(n, n->layout.rows.v[n->rows.n].label, y, h);
 		y += h + (k + 1 < deep ? 1 : ROW_GAP) * n->stretch;
@@ -75,10 +78,6 @@ static double arrange_queue(struct panel *n, int seu, double y)
 	return y;
 }
 
-double panel_stretch(double height, double others, double rows)
-{
-	return height > 0 ? fmin(fmax((height - others) / fmax(rows, 1), 0.55), 4) : 1;
-}
 
 double panel_arrange(struct panel *n, double y)
 {
@@ -88,7 +87,8 @@ double panel_arrange(struct panel *n, double y)
 		n->bottom = panel_arrange_rings(n, y) - ROW_GAP;
 		return n->bottom;
 	}
-	chart_lay_out(&n->c, CHART_DEPTH_MAX, 0, &n->layout);
+	if (!n->layout.rows.n)
+		chart_lay_out(&n->c, CHART_DEPTH_MAX, 0, &n->layout);
 	while (n->rows.n < n->layout.rows.n) {
 		const struct layout_row *r = &n->layout.rows.v[n->rows.n];
 
@@ -105,6 +105,27 @@ double panel_arrange(struct panel *n, double y)
 		y = panel_arrange_rings(n, y + GROUP_GAP * n->stretch);
 	n->bottom = y - ROW_GAP * n->stretch;
 	return n->bottom;
+}
+
+void panel_stretch(struct panel *const *v, int n, double rows)
+{
+	double low = STRETCH_LEAST, high = STRETCH_MOST;
+
+	/* by halves, as some gaps stay as they are */
+	for (int step = 0; step < 16; step++) {
+		double sum = 0;
+
+		for (int i = 0; i < n; i++) {
+			v[i]->stretch = (low + high) / 2;
+			sum += panel_arrange(v[i], 0);
+		}
+		if (sum > rows)
+			high = v[0]->stretch;
+		else
+			low = v[0]->stretch;
+	}
+	for (int i = 0; i < n; i++)
+		v[i]->stretch = low;
 }
 
 /* ---- bars ----------------------------------------------------------------------- */
@@ -151,11 +172,23 @@ static bool clip(const struct panel *n, int64_t *begin, int64_t *end, double *x,
 	return *w >= 0;
 }
 
-void panel_appear(struct shape *s, double x, double w, int64_t begin, int64_t end)
+double panel_appears(double text, double w, int64_t begin, int64_t end)
 {
-	double right = s->x + s->max_width / 2 - x;
+	return (double)begin + (double)(end - begin) * fmin(fmax((w + text) / 2 / w, 0), 1);
+}
 
-	shape_move(s, MOTION_APPEAR, (double)begin + (double)(end - begin) * fmin(fmax(right / w, 0), 1), 0);
+/* A text for which lines to other rows are interrupted. `y`: its base line. */
+static struct shape *draw_on_ground(struct panel *n, double x, double y, enum anchor anchor, int ink, const char *text,
+	double appears)
+{
+	double w = picture_width(text, SMALL, false);
+	struct shape *s = picture_rect(n->p, (anchor == ANCHOR_MIDDLE ? x - w / 2 : x) - 1, y - 9.5, w + 2, 11.5,
+		INK_PANEL, INK_NONE);
+
+	shape_move(s, MOTION_APPEAR, appears, 0);
+	s = picture_text(n->p, x, y, anchor, SMALL, ink, text);
+	shape_move(s, MOTION_APPEAR, appears, 0);
+	return s;
 }
 
 static void draw_bar(struct panel *n, const struct event *e, struct panel_row *r, int64_t begin, int64_t end)
@@ -178,7 +211,7 @@ static void draw_bar(struct panel *n, const struct event *e, struct panel_row *r
 		return;
 	s = picture_text(n->p, x + w / 2, r->y + r->h / 2 + size * 0.36, ANCHOR_MIDDLE, size,
 		picture_on(n->theme, ink), text);
-	panel_appear(s, x, w, begin, end);
+	shape_move(s, MOTION_APPEAR, panel_appears(s->max_width, w, begin, end), 0);
 }
 
 /* A line from the end of the work to the completion, while the unit works on other events. */
@@ -231,8 +264,8 @@ static void draw_wait(struct panel *n, const struct event *e, struct panel_row *
 		arena_strf(n->p->arena, "%s:%s", mark, n->c.g->tasks.v[why.task].name);
 	if (picture_width(text, SMALL, false) > w - 8)
 		text = mark;
-	s = picture_text(n->p, x + w / 2, r->y + r->h - (low ? 5 : 2.5), ANCHOR_MIDDLE, SMALL, INK_FAINT, text);
-	panel_appear(s, x, w, begin, end);
+	draw_on_ground(n, x + w / 2, r->y + r->h - (low ? 5 : 2.5), ANCHOR_MIDDLE, INK_FAINT, text,
+		panel_appears(picture_width(text, SMALL, false), w, begin, end));
 }
 
 static struct panel_row *lane_row_of(struct panel *n, const struct event *e)
@@ -296,8 +329,7 @@ static void draw_mark(struct panel *n, int seen, double space)
 		text = n->c.key[e->task].letter;
 	if (picture_width(text, SMALL, false) > space - 5)
 		return;
-	s = picture_text(n->p, x + 3, lane->y + 11, ANCHOR_LEFT, SMALL, INK_TEXT, text);
-	shape_move(s, MOTION_APPEAR, (double)e->issue, 0);
+	draw_on_ground(n, x + 3, lane->y + 11, ANCHOR_LEFT, INK_TEXT, text, (double)e->issue);
 }
 
 static bool is_issue(const struct panel *n, const struct event *e)

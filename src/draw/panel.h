@@ -42,7 +42,7 @@ struct panel {
 	unsigned drawn;			/* enum drawn: what the legend has to explain */
 	struct panel *above;		/* of a comparison: the other timeline, with the same legend; NULL */
 	struct moments *moments;	/* if rings are drawn */
-	struct chart_layout layout;
+	struct chart_layout layout;	/* without rows until panel_arrange */
 	VEC(struct panel_row) rows;	/* those of the layout, then those of rings */
 };
 
@@ -76,11 +76,12 @@ static inline double panel_legend_gap(const struct panel *n)
 
 /* The height of axes and legend, which are not drawn. Rows have to be arranged again. */
 double panel_below(struct panel *n);
-/* The factor by which rows must be stretched to fill a height; `others`: the height of all else. */
-double panel_stretch(double height, double others, double rows);
+/* Stretch the rows of so many panels alike, so that all of them together are as high as `rows`; within limits. */
+void panel_stretch(struct panel *const *v, int n, double rows);
 
-/* In animations, a text in a bar that grows from x to x + w appears when the bar has reached the end of the text. */
-void panel_appear(struct shape *s, double x, double w, int64_t begin, int64_t end);
+/* When, in animations, a text in the middle of a bar that grows to the width w appears: when the bar has reached
+ * the end of the text. */
+double panel_appears(double text, double w, int64_t begin, int64_t end);
 
 /* The same for rings: panel_rings.c. */
 double panel_arrange_rings(struct panel *n, double y);
@@ -97,7 +98,7 @@ const struct picture_options *picture_begin(struct picture *p, const struct pict
 /* How high a brief picture may be. */
 static inline double picture_most(const struct picture_options *o)
 {
-	return o->brief && o->height > 0 ? 2 * o->height : INFINITY;
+	return o->brief && o->height > 0 ? o->height : INFINITY;
 }
 /* The title that was asked for, or "gemm{m=4096, n=4096} on NVIDIA H200". */
 const char *picture_title(struct picture *p, const struct plan *plan, const struct picture_options *o);

@@ -6,8 +6,8 @@
 #include "draw/units.h"
 
 enum {
-	AXIS_GAP = 90, TITLE_LEAST = 18, TEXT_BRIEF = 13, BAND = 18, BAND_MARGIN = 12, BRACKET = 20, NAME_GAP = 12,
-	USE_ROW = 30, STEPS = 4,
+	AXIS_GAP = 90, TITLE_LEAST = 18, TITLE_LINES = 4, TEXT_BRIEF = 13, BAND = 18, BAND_MARGIN = 12, BRACKET = 20,
+	NAME_GAP = 12, USE_ROW = 30, STEPS = 4,
 };
 
 static const double NEARLY = 0.02;	/* two starts that are off by more do not show the interval */
@@ -101,10 +101,12 @@ double picture_top(struct picture *p, const struct picture_options *o, const cha
 
 	if (w > space)
 		size = fmax(size * space / w, TITLE_LEAST);
-	/* a title that is still too long goes on in a second line */
-	for (remainder = title, lines = 0; picture_width(remainder, size, true) > space + 1 && lines < 1; lines++) {
+	/* a title that is still too long goes on in more lines */
+	for (remainder = title, lines = 1; lines < TITLE_LINES; lines++) {
 		int end = 0;
 
+		if (picture_width(remainder, size, true) <= space + 1)
+			break;
 		for (int i = 0; remainder[i]; i++)
 			if (remainder[i] == ' ' &&
 			    picture_width(arena_strf(p->arena, "%.*s", i, remainder), size, true) <= space)
@@ -185,7 +187,7 @@ static void draw_name_inside(struct panel *n, const struct bracket_name *name, d
 static void draw_bracket_names(struct panel *n, double x, double end, double y, struct bracket_name *first,
 	struct bracket_name *second)
 {
-	double right = n->p->width - 4 - (end + 6), left = x - 6 - n->x0, both;
+	double right = n->p->width - 4 - (end + 6), left = x - 6 - MARGIN, both;
 
 	first->w = picture_width(first->text, 13, true);
 	second->w = second->text ? picture_width(second->text, 13, true) : 0;
@@ -203,8 +205,9 @@ static void draw_bracket_names(struct panel *n, double x, double end, double y, 
 		draw_bracket_name(n, first, x - 6 - first->w, y);
 	} else {
 		x = fmax(n->x0, fmin(x + 16, n->p->width - 4 - both));
-		draw_name_inside(n, first, x, y);
-		draw_name_inside(n, second, x + first->w + NAME_GAP, y);
+		picture_rect(n->p, x - 4, y - 6, both + 8, 12, INK_PAPER, INK_NONE);
+		draw_bracket_name(n, first, x, y);
+		draw_bracket_name(n, second, x + first->w + NAME_GAP, y);
 	}
 }
 
@@ -294,9 +297,9 @@ static void draw_interval(struct panel *n, double y)
 	const char *times = steps > 1 ? arena_strf(n->p->arena, "%d x ", steps) : "";
 	double scale = (n->x1 - n->x0) / (double)(n->c.to - n->c.from) * steps;
 	struct bracket_name none = { 0 };
-	struct bracket_name interval = { arena_strf(n->p->arena, "%sII %s", times, unit_rounded(line->ii).s),
+	struct bracket_name interval = { arena_strf(n->p->arena, "II %s%s", times, unit_rounded(line->ii).s),
 		INK_TEXT, 0 };
-	struct bracket_name low = { arena_strf(n->p->arena, "%sbound %s", times, unit_rounded(bound).s), INK_BOUND, 0 };
+	struct bracket_name low = { arena_strf(n->p->arena, "bound %s%s", times, unit_rounded(bound).s), INK_BOUND, 0 };
 
 	if (!steps)
 		return;

@@ -152,14 +152,14 @@ double panel_legend(struct panel *n, double y)
 	f.x = f.left;
 	f.y += LINE;
 	put_waits(&f, drawn);
-	if (drawn & DRAWN_LINK && !n->brief) {
-		at = put_words(&f, 26, "issued by the lane, begun on the unit");
+	if (drawn & DRAWN_LINK) {
+		at = put_words(&f, 26, n->brief ? "from issue to work" : "issued by the lane, begun on the unit");
 		picture_rect(n->p, at.x, at.y - 12, 2.4, 10, INK_LINE, INK_NONE);
 		picture_line(n->p, at.x + 1, at.y - 2, at.x + 14, at.y + 4, INK_LINE, 1);
 		picture_rect(n->p, at.x + 14, at.y + 1, 8, 5, INK_LINE, INK_NONE);
 	}
-	if (drawn & DRAWN_TAIL && !n->brief) {
-		at = put_words(&f, 28, "until its result is seen");
+	if (drawn & DRAWN_TAIL) {
+		at = put_words(&f, 28, n->brief ? "to its result" : "until its result is seen");
 		picture_rect(n->p, at.x, at.y - 4, 22, 2.5, INK_LINE, INK_NONE);
 		picture_rect(n->p, at.x + 20, at.y - 8, 2, 8, INK_LINE, INK_NONE);
 	}

@@ -22,8 +22,10 @@ double panel_arrange_rings(struct panel *n, double y)
 {
 	const struct plan *p = n->c.t->plan;
 
-	n->moments = ARENA_NEW(n->p->arena, struct moments);
-	moments_init(n->p->arena, n->moments, n->c.lookup);
+	if (!n->moments) {
+		n->moments = ARENA_NEW(n->p->arena, struct moments);
+		moments_init(n->p->arena, n->moments, n->c.lookup);
+	}
 	for (int i = 0; i < n->moments->nrings; i++) {
 		int b = n->moments->ring[i];
 
@@ -55,7 +57,7 @@ static void draw_span(struct panel *n, const struct slot_span *h, int64_t until)
 		return;
 	s = picture_text(n->p, x + w / 2, r->y + r->h / 2 + SMALL * 0.36, ANCHOR_MIDDLE, SMALL,
 		picture_on(n->theme, inks[h->state]), text);
-	panel_appear(s, x, w, h->since, until);
+	shape_move(s, MOTION_APPEAR, panel_appears(s->max_width, w, h->since, until), 0);
 }
 
 /* Draw the ring whose slots begin at this row, moment by moment. */

@@ -45,29 +45,40 @@ static double strip_height(const struct panel *n)
 }
 
 /* Let the rows of both fill the height; `top`: where the first heading begins. */
-static void choose_stretch(const struct pair *c, double height, double top)
+static void choose_stretch(struct pair *c, double height, double top)
 {
-	double others = top + HALF_GAP + panel_below(c->panel[1]), rows = 0;
+	double others = top + HALF_GAP + panel_below(c->panel[1]);
 
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < 2; i++)
 		others += HEAD + 4 + strip_height(c->panel[i]);
-		rows += panel_arrange(c->panel[i], 0);
+	panel_stretch(c->panel, 2, height - others);
+}
+
+/* Shorten the headings alike until both fit; returns their size. */
+static double fit_heads(struct picture *p, const char *head[2])
+{
+	double space = p->width - 2 * MARGIN - 16, size = TEXT;
+	bool shorten = false;
+
+	for (int i = 0; i < 2; i++)
+		shorten |= picture_width(head[i], TEXT, true) > space;
+	for (int i = 0; i < 2; i++) {
+		if (shorten)
+			head[i] = arena_strf(p->arena, "%.*s", (int)strcspn(head[i], ";"), head[i]);
+		size = fmin(size, fmax(TEXT * space / picture_width(head[i], TEXT, true), SMALL));
 	}
 	for (int i = 0; i < 2; i++)
-		c->panel[i]->stretch = panel_stretch(height, others, rows);
+		head[i] = picture_fit(p, head[i], size * 1.12, space + 1);
+	return size;
 }
 
 /* Draw one timeline with its heading from y down; returns where its rows end. */
-static double draw_half(struct panel *n, const char *head, int ink, double y)
+static double draw_half(struct panel *n, const char *head, double size, int ink, double y)
 {
-	double strip = strip_height(n), space = n->p->width - 2 * MARGIN - 16, size, end;
+	double strip = strip_height(n), end;
 
 	picture_rect(n->p, MARGIN, y + 2, 8, HEAD - 6, ink, INK_NONE);
-	if (picture_width(head, TEXT, true) > space)
-		head = arena_strf(n->p->arena, "%.*s", (int)strcspn(head, ";"), head);
-	size = fmin(fmax(TEXT * space / picture_width(head, TEXT, true), SMALL), TEXT);
-	picture_bold(n->p, MARGIN + 16, y + 16, ANCHOR_LEFT, size, INK_TEXT,
-		picture_fit(n->p, head, size * 1.12, space + 1));
+	picture_bold(n->p, MARGIN + 16, y + 16, ANCHOR_LEFT, size, INK_TEXT, head);
 	y += HEAD + 4;
 	end = panel_arrange(n, y + strip);
 	if (strip > 0)
@@ -150,8 +161,8 @@ void picture_compare(struct picture *p, const struct timeline *a, const struct t
 	const struct timeline_view *v, const struct picture_options *o)
 {
 	struct pair c = { .t = { a, b }, .phase = v ? v->phase : 0 };
-	double y, end[2], side, labels;
-	const char *line, *title;
+	double y, end[2], side, labels, size;
+	const char *line, *title, *head[2];
 
 	o = picture_begin(p, o);
 	choose_names(&c, o);
@@ -170,11 +181,14 @@ void picture_compare(struct picture *p, const struct timeline *a, const struct t
 	choose_window(&c, p, v, o, MARGIN + labels + 10, p->width - MARGIN - side);
 	c.panel[1]->above = c.panel[0];
 	c.panel[1]->no_seconds |= fabs(a->clock_hz - b->clock_hz) > 1e-3 * b->clock_hz;
-	if (o->brief)
+	if (o->brief && o->height > 0)
 		choose_stretch(&c, o->height, y);
-	end[0] = draw_half(c.panel[0], head_of(p, &c, 0), INK_FIRST, y);
+	for (int i = 0; i < 2; i++)
+		head[i] = head_of(p, &c, i);
+	size = fit_heads(p, head);
+	end[0] = draw_half(c.panel[0], head[0], size, INK_FIRST, y);
 	end[0] = fmax(end[0], side > 0 ? panel_use(c.panel[0], c.panel[0]->x1 + GAP, USE, c.panel[0]->top) : 0);
-	end[1] = draw_half(c.panel[1], head_of(p, &c, 1), INK_SECOND, end[0] + HALF_GAP);
+	end[1] = draw_half(c.panel[1], head[1], size, INK_SECOND, end[0] + HALF_GAP);
 	y = panel_axis(c.panel[1], end[1] + 6, c.panel[1]->top);
 	panel_grid(c.panel[0], c.panel[0]->top, c.panel[0]->bottom);
 	panel_draw(c.panel[0]);

@@ -10,6 +10,7 @@
 enum {
 	WRITTEN = 340,			/* most width for what an sTask writes */
 	NEXT_GAP = 24,			/* between phases that are next to each other */
+	LEAST_WIDTH = 560, LEGEND_GAP = 12, LEGEND_END = 14,
 };
 
 enum { LOOKS = 4 };
@@ -33,6 +34,7 @@ struct graph_picture {
 	const uint8_t *ink;
 	enum theme theme;
 	double left, x;			/* of the phase; of its leftmost box */
+	double right;			/* of all phases */
 	double more;			/* all but the frames and their titles is moved to the right by this */
 	double *top;			/* by layer */
 	double *frame_top;		/* by frame */
@@ -179,7 +181,8 @@ static void draw_frames(struct graph_picture *d)
 			fmax(d->look->pad - 4, 4) + 6.0 * inside - d->frame_top[i],
 			f->depth % 2 ? INK_PAPER : INK_PANEL, INK_LINE)->round = 6;
 		title_gap(d, f, &x);
-		picture_text(d->p, x, d->frame_top[i] + d->look->head - 7, ANCHOR_LEFT, 13, INK_FAINT, title_of(d, f));
+		picture_text(d->p, x, d->frame_top[i] + fmax(d->look->head - 7, 13.5), ANCHOR_LEFT, 13, INK_FAINT,
+			title_of(d, f));
 	}
 }
 
@@ -293,6 +296,7 @@ static double draw_phases(struct graph_picture *d, bool side_by_side, double y)
 	double end = y, right;
 
 	d->left = MARGIN;
+	d->right = 0;
 	for (int i = 0; i < d->g->program->phases.n; i++) {
 		double from = side_by_side ? y : end;
 
@@ -302,6 +306,7 @@ static double draw_phases(struct graph_picture *d, bool side_by_side, double y)
 			from += d->look->enter < 20 ? 14 : 24;
 		}
 		end = fmax(end, draw_phase(d, i, from, &right) + (d->look->line > 0 ? 16 : 8));
+		d->right = fmax(d->right, right);
 		d->p->width = fmax(d->p->width, right + MARGIN);
 		if (side_by_side)
 			d->left = right + NEXT_GAP;
@@ -326,7 +331,7 @@ static double draw_brief(struct graph_picture *d, const struct picture_options *
 		end = draw_phases(d, k % 2, y);
 		if (last)
 			return end;
-		over = fmax(d->p->width / o->width, (end + 20 * 3 + MARGIN) / picture_most(o));
+		over = fmax(d->p->width / o->width, (draw_legend(d, end + LEGEND_GAP) + LEGEND_END) / picture_most(o));
 		if (over < least) {
 			least = over;
 			chosen = i;
@@ -339,6 +344,7 @@ void picture_graph(struct picture *p, const struct graph *g, const struct pictur
 	struct graph_picture *d = ARENA_NEW(p->arena, struct graph_picture);
 	const char *title, *line;
 	int64_t tiles = 0;
+	int first;
 	double y;
 
 	o = picture_begin(p, o);
@@ -346,17 +352,21 @@ void picture_graph(struct picture *p, const struct graph *g, const struct pictur
 	for (int i = 0; i < g->program->phases.n; i++)
 		tiles += g->grids[i].total;
 	line = arena_strf(p->arena, "sTask-graph, %s; %s tiles", picture_tile(p, g), unit_count(tiles).s);
-	if (o->brief) {
-		title = picture_fit(p, o->title ? o->title : g->program->name, 20, p->width - 2 * MARGIN);
-		y = picture_top(p, o, title, 2, (const char *[]){ picture_sizes(p, g->program, o), line });
+	title = o->title ? o->title : o->brief ? g->program->name : program_text(p->arena, g->program);
+	if (o->brief)
+		title = picture_fit(p, title, 20, p->width - 2 * MARGIN);
+	else if (!(o->width > 0))
+		p->width = fmax(picture_width(title, 18, true) + 2 * MARGIN + 2, LEAST_WIDTH);
+	y = picture_top(p, o, title, 2, (const char *[]){ picture_sizes(p, g->program, o), line });
+	first = p->shapes.n;
+	if (o->brief)
 		y = draw_brief(d, o, y - (g->program->phases.n > 1 ? 2 : 8));
-	} else {
-		title = o->title ? o->title : program_text(p->arena, g->program);
-		p->width = fmax(o->width, picture_width(title, 18, true) + 2 * MARGIN + 2);
-		y = draw_phases(d, false, MARGIN + TITLE + TEXT * 1.7 + TEXT * 1.4 + 14);
-		p->width = fmax(p->width, 560);
-		picture_top(p, o, title, 1, &line);
-	}
-	y = draw_legend(d, y + 12);
-	p->height = fmax(y + (o->brief ? 14 : MARGIN), o->brief ? 0 : o->height);
+	else
+		y = draw_phases(d, false, y + 14);
+	picture_shift(p, first, (p->width - MARGIN - d->right) / 2);
+	y = draw_legend(d, y + LEGEND_GAP);
+	p->height = fmax(y + (o->brief ? LEGEND_END : MARGIN), o->brief ? 0 : o->height);
+	/* a graph that needs more space than there is becomes smaller; a slide has a larger sheet instead */
+	if (!o->brief && o->width > 0 && p->width > o->width)
+		picture_enlarge(p, o->width / p->width);
 }

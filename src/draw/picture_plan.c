@@ -13,6 +13,14 @@ enum {
 	TWO_LINES = 25,			/* height of an entry with two lines */
 	NARROW = 800,			/* a narrower picture has narrower columns */
 	LAST_SHOWN = 3,			/* columns at the end of a loop that is too long, at least */
+	BLOCKS_MOST = 3,		/* tables next to each other on a slide */
+	STAGES = 3, BLOCK_GAP = 28, WAITS_LEAST = 80,
+};
+
+/* The entries of a lane in one phase. */
+struct block {
+	int lane, phase, column;
+	double height;
 };
 
 struct plan_picture {
@@ -27,7 +35,9 @@ struct plan_picture {
 	double lanes_top, lanes_end;	/* where the first lane begins and the last one ends */
 	double end;			/* below it, entries are only counted ... */
 	int hidden;			/* ... here */
-	double x;			/* where the columns of iterations begin */
+	double left, right;		/* of the table that is being drawn */
+	double x;			/* where its columns of iterations begin */
+	VEC(struct block) blocks;
 	int phase, lane;
 	bool *stages;			/* which of prologue, steady state and epilogue are drawn */
 };
@@ -120,12 +130,12 @@ static const char *unit_text(const struct plan_picture *s, const struct entry *e
 
 static void draw_names(const struct plan_picture *s, const struct entry *e, double y)
 {
-	double base = y + row_of(s, e) / 2 + 5, right = s->p->width - MARGIN;
+	double base = y + row_of(s, e) / 2 + 5;
 
-	picture_text(s->p, MARGIN + 10, base, ANCHOR_LEFT, 14, INK_TEXT,
+	picture_text(s->p, s->left + 10, base, ANCHOR_LEFT, 14, INK_TEXT,
 		picture_fit(s->p, s->g->tasks.v[e->task].name, 14, s->name - 4));
-	picture_text(s->p, MARGIN + 10 + s->name, base, ANCHOR_LEFT, 13, INK_FAINT, unit_text(s, e));
-	draw_waits(s, e->task, right - s->waits, y);
+	picture_text(s->p, s->left + 10 + s->name, base, ANCHOR_LEFT, 13, INK_FAINT, unit_text(s, e));
+	draw_waits(s, e->task, s->right - s->waits, y);
 }
 
 static void draw_cell(const struct plan_picture *s, const struct entry *e, double x, double y, double w,
@@ -169,7 +179,7 @@ static double column_x(const struct plan_picture *s, const struct iterations *t,
 static double draw_loop(struct plan_picture *s, int loop, const struct order_step *steps, int n,
 	int least, int most, double y)
 {
-	int columns = (int)((s->p->width - MARGIN - s->waits - 12 - s->x) / s->cell);
+	int columns = (int)((s->right - s->waits - 12 - s->x) / s->cell);
 	int64_t trips = max_i64(s->g->trips[loop].most, 1);
 	struct iterations t = iterations_of(trips, least, most, (int)max_i64(columns, LEAST));
 	double space = s->name + s->unit - 2;
@@ -181,7 +191,7 @@ static double draw_loop(struct plan_picture *s, int loop, const struct order_ste
 			s->hidden += !steps[i].is_loop;
 		return y;
 	}
-	picture_text(s->p, MARGIN + 10, y + head - (s->brief ? 9.5 : 11), ANCHOR_LEFT, 13, INK_FAINT,
+	picture_text(s->p, s->left + 10, y + head - (s->brief ? 9.5 : 11), ANCHOR_LEFT, 13, INK_FAINT,
 		picture_fit(s->p, title, 13, space));
 	if (picture_width(title, 13, false) + 8 + picture_width("iteration", 12, false) <= space)
 		picture_text(s->p, s->x - 8, y + head - (s->brief ? 9.5 : 11), ANCHOR_RIGHT, 12, INK_FAINT,
@@ -247,6 +257,17 @@ static double draw_region(struct plan_picture *s, int loop, double y)
 	return y;
 }
 
+/* Above the column of waits. */
+static const char *head_text(const struct plan_picture *s)
+{
+	return s->brief ? "waits for (+1: one before)" : "waits for; +1: of the iteration before";
+}
+
+static double head_width(const struct plan_picture *s)
+{
+	return fmax(s->waits, picture_width(head_text(s), s->brief ? 11.5 : 12, false));
+}
+
 /* A lane in one phase. */
 static double draw_lane_rows(struct plan_picture *s, double y)
 {
@@ -263,19 +284,19 @@ static double draw_lane_rows(struct plan_picture *s, double y)
 		return y;
 	}
 	y -= s->brief ? 4 : 0;
+	if (p->graph->program->phases.n > 1)
+		buf_printf(&b, "phase %s, ", p->graph->program->phases.v[s->phase].name);
 	buf_printf(&b, "%d warp%s", warps, warps == 1 ? "" : "s");
 	if (l->replicas > 1)
 		buf_printf(&b, ", %d replicas", l->replicas);
 	if (l->registers)
-		buf_printf(&b, ", %d registers a thread", l->registers);
-	if (p->graph->program->phases.n > 1)
-		buf_printf(&b, ", phase %s", p->graph->program->phases.v[s->phase].name);
-	picture_bold(s->p, MARGIN + 10, y + 18, ANCHOR_LEFT, 17, INK_TEXT, l->name);
-	left = MARGIN + 20 + picture_width(l->name, 17, true);
+		buf_printf(&b, ", %d registers%s", l->registers, s->brief ? "" : " a thread");
+	picture_bold(s->p, s->left + 10, y + 18, ANCHOR_LEFT, 17, INK_TEXT, l->name);
+	left = s->left + 20 + picture_width(l->name, 17, true);
 	picture_text(s->p, left, y + 18, ANCHOR_LEFT, 13, INK_FAINT, picture_fit(s->p, b.text, 13,
-		s->p->width - MARGIN - (top > s->lanes_top ? 0 : s->waits + 12) - left));
+		s->right - (top > s->lanes_top ? 0 : head_width(s) + 12) - left));
 	y = draw_region(s, NONE, y + (s->brief ? 24 : 28));
-	picture_rect(s->p, MARGIN, top, 3, y - top, INK_LINE, INK_NONE);
+	picture_rect(s->p, s->left, top, 3, y - top, INK_LINE, INK_NONE);
 	return y + (s->brief ? 4 : 16);
 }
 
@@ -331,26 +352,40 @@ static double draw_legend(const struct plan_picture *s, double y)
 	return s->brief ? y : picture_wrap(p, MARGIN, y + 20, p->width - 2 * MARGIN, 13, INK_FAINT, numbers) - 18;
 }
 
-/* All but the title, from y down; returns where it ends. */
-static double draw_lanes(struct plan_picture *s, double y)
+/* The tables of one column, from y down; returns where they end. */
+static double draw_column(struct plan_picture *s, int column, double y)
 {
-	const char *head = s->brief ? "waits for (+1: one before)" : "waits for; +1: of the iteration before";
-	double size = s->brief ? 11.5 : 12;
+	picture_text(s->p, s->right - head_width(s), y + 10, ANCHOR_LEFT, s->brief ? 11.5 : 12, INK_FAINT,
+		head_text(s));
+	for (int i = 0; i < s->blocks.n; i++) {
+		struct block *b = &s->blocks.v[i];
+		double top = y;
+
+		if (b->column != column)
+			continue;
+		s->lane = b->lane;
+		s->phase = b->phase;
+		y = draw_lane_rows(s, y);
+		b->height = y - top;
+	}
+	return y;
+}
+
+/* All but the title, in so many columns from y down; returns where it ends. */
+static double draw_lanes(struct plan_picture *s, int columns, double y)
+{
+	double w = (s->p->width - 2 * MARGIN - (columns - 1) * BLOCK_GAP) / columns, end = y;
 
 	s->hidden = 0;
 	s->lanes_top = y;
-	picture_text(s->p, s->p->width - MARGIN - fmax(s->waits, picture_width(head, size, false)), y + 10,
-		ANCHOR_LEFT, size,
-		INK_FAINT, head);
-	for (int l = 0; l < s->plan->lanes.n; l++) {
-		for (int i = 0; i < s->g->program->phases.n; i++) {
-			s->lane = l;
-			s->phase = i;
-			if (lane_has_entries(s->plan, l, i))
-				y = draw_lane_rows(s, y);
-		}
+	memset(s->stages, 0, STAGES * sizeof(*s->stages));
+	for (int i = 0; i < columns; i++) {
+		s->left = MARGIN + i * (w + BLOCK_GAP);
+		s->right = s->left + w;
+		s->x = s->left + 20 + s->name + s->unit;
+		end = fmax(end, draw_column(s, i, y));
 	}
-	s->lanes_end = y;
+	s->lanes_end = y = end;
 	if (s->hidden) {
 		picture_text(s->p, MARGIN + 10, y + 14, ANCHOR_LEFT, 13, INK_TEXT, arena_strf(s->p->arena,
 			"and %d more entr%s", s->hidden, s->hidden == 1 ? "y" : "ies"));
@@ -360,27 +395,8 @@ static double draw_lanes(struct plan_picture *s, double y)
 	return draw_rings(s, y + (s->brief ? 6 : 10));
 }
 
-/* With the highest rows that make it no higher than `most`; if none do, without the last entries. */
-static double draw_brief(struct plan_picture *s, double y, double most)
-{
-	static const double rows[] = { TWO_LINES, 22, 20, 18, 16.5, 16 };
-	int first = s->p->shapes.n;
-	double end = 0;
-
-	s->end = INFINITY;
-	for (int i = 0; i < LEN(rows); i++) {
-		s->p->shapes.n = first;
-		s->row = rows[i];
-		if ((end = draw_lanes(s, y)) <= most)
-			return end;
-	}
-	s->p->shapes.n = first;
-	s->end = most - (end - s->lanes_end) - 30;
-	return draw_lanes(s, y);
-}
-
 /* Columns as wide as they must be in a narrow picture. */
-static void choose_columns(struct plan_picture *s)
+static void choose_columns(struct plan_picture *s, double width)
 {
 	s->name = s->unit = 30;
 	for (int i = 0; i < s->plan->entries.n; i++) {
@@ -393,12 +409,89 @@ static void choose_columns(struct plan_picture *s)
 		s->unit = fmax(s->unit, picture_width(label_loop_trips(s->p->arena, s->g, i), 13, false) + 4 - s->name);
 	s->name = fmin(s->name, 130);
 	s->cell = 34;
-	s->waits = fmax(s->p->width - 2 * MARGIN - 32 - s->name - s->unit - LEAST * s->cell, 80);
+	s->waits = fmax(width - 32 - s->name - s->unit - LEAST * s->cell, WAITS_LEAST);
+}
+
+/* Do so many columns fit? */
+static bool fits_in(struct plan_picture *s, int columns)
+{
+	double w = (s->p->width - 2 * MARGIN - (columns - 1) * BLOCK_GAP) / columns;
+
+	choose_columns(s, w);
+	return columns == 1 || 32 + s->name + s->unit + LEAST * s->cell + s->waits <= w;
+}
+
+/* Give each table, in their order, the first column that it makes no higher than `most`; false if that needs too many
+ * columns. */
+static bool assign_blocks(struct plan_picture *s, int columns, double most)
+{
+	double sum = 0;
+	int at = 0;
+
+	for (int i = 0; i < s->blocks.n; i++) {
+		struct block *b = &s->blocks.v[i];
+
+		if (sum > 0 && sum + b->height > most) {
+			at++;
+			sum = 0;
+		}
+		b->column = at < columns ? at : columns - 1;
+		sum += b->height;
+	}
+	return at < columns;
+}
+
+/* Share the tables among columns so that the highest one is as low as possible. */
+static void balance_blocks(struct plan_picture *s, int columns, double y)
+{
+	int first = s->p->shapes.n;
+	double low = 0, high = 0;
+
+	for (int i = 0; i < s->blocks.n; i++)
+		s->blocks.v[i].column = 0;
+	draw_lanes(s, columns, y);
+	s->p->shapes.n = first;
+	for (int i = 0; i < s->blocks.n; i++)
+		high += s->blocks.v[i].height;
+	for (int step = 0; step < 16; step++) {
+		if (assign_blocks(s, columns, (low + high) / 2))
+			high = (low + high) / 2;
+		else
+			low = (low + high) / 2;
+	}
+	assign_blocks(s, columns, high);
+}
+
+/* With the highest rows that make it no higher than `most`, in one column or more; if none do and it must fit, without
+ * the last entries. */
+static double draw_brief(struct plan_picture *s, double y, double most, bool shorten)
+{
+	static const double rows[] = { TWO_LINES, 22, 20, 18 };
+	int first = s->p->shapes.n, columns = 1;
+	double end = 0, least = INFINITY;
+
+	for (int i = 0; i < LEN(rows) && least > most; i++) {
+		s->row = rows[i];
+		for (columns = 1; columns <= BLOCKS_MOST && fits_in(s, columns); columns++) {
+			balance_blocks(s, columns, y);
+			end = draw_lanes(s, columns, y);
+			least = fmin(least, end);
+			if (end <= most)
+				return end;
+			s->p->shapes.n = first;
+		}
+	}
+	if (!shorten)
+		return least;
+	fits_in(s, columns = (int)max_i64(columns - 1, 1));
+	balance_blocks(s, columns, y);
+	s->end = most - (end - s->lanes_end) - 30;
+	return draw_lanes(s, columns, y);
 }
 
 void picture_plan(struct picture *p, const struct plan *plan, const struct picture_options *o)
 {
-	bool stages[3] = { false };
+	bool stages[STAGES] = { false };
 	const char *how, *expected = "";
 	struct plan_picture s;
 	double y;
@@ -417,8 +510,11 @@ void picture_plan(struct picture *p, const struct plan *plan, const struct pictu
 		.ink = task_inks(p->arena, plan->graph), .name = 130, .unit = 70, .cell = 46, .waits = 300,
 		.row = 28, .end = INFINITY, .stages = stages };
 	if (p->width < NARROW)
-		choose_columns(&s);
-	s.x = MARGIN + 20 + s.name + s.unit;
-	y = s.brief ? draw_brief(&s, y, picture_most(o) - 2) + 2 : draw_lanes(&s, y) + MARGIN;
+		choose_columns(&s, p->width - 2 * MARGIN);
+	for (int l = 0; l < plan->lanes.n; l++)
+		for (int i = 0; i < plan->graph->program->phases.n; i++)
+			if (lane_has_entries(plan, l, i))
+				VEC_PUSH(p->arena, &s.blocks, ((struct block){ .lane = l, .phase = i }));
+	y = s.brief ? draw_brief(&s, y, picture_most(o) - 2, o->shorten) + 2 : draw_lanes(&s, 1, y) + MARGIN;
 	p->height = fmax(y, s.brief ? 0 : o->height);
 }

@@ -7,10 +7,12 @@
 
 enum {
 	LIST = 360, HEIGHT = 640, LEFT = 78,
+	LIST_BRIEF = 240,		/* on a slide, ... */
+	PLOT_BRIEF = 300,		/* ... whose plot has at least this width */
+	BOUND_GAP = 17,			/* names of bounds are at least so far apart */
 	LEAST = 150,			/* height of the plot */
 	NARROW = 760,			/* a narrower picture has its list below the plot */
-	ENTRY = 84,			/* height of a curve's entry in the list, at most */
-	LINE = 18,
+	LINE = 18,			/* between the first two lines of the list */
 	MANY = 400,			/* points of several curves, above which none are drawn */
 	SHOWN = 4000			/* points of one curve that are drawn, about */
 };
@@ -25,6 +27,7 @@ struct plot {
 	struct picture *p;
 	double x0, x1, y0, y1;		/* y1 is its top */
 	double left;			/* of the list */
+	bool brief;
 	struct progress_axes a;
 	const struct progress_curve *v;
 	int n;
@@ -90,20 +93,27 @@ static bool is_bound_of_one_before(const struct plot *r, int k)
 
 static void draw_bounds(const struct plot *r)
 {
+	double last = -INFINITY;
 	bool differ = false;
 
 	for (int k = 1; k < r->n; k++)
 		differ |= r->v[k].bound > 0 && !is_bound_of_one_before(r, k);
 	for (int k = 0; k < r->n; k++) {
-		double y = at_y(r, r->v[k].bound);
+		double y = at_y(r, r->v[k].bound), w;
+		const char *text;
 
 		if (!(r->v[k].bound > 0) || is_bound_of_one_before(r, k))
 			continue;
 		picture_line(r->p, r->x0, y, r->x1, y, INK_BOUND, 2)->dash = 8;
-		picture_text(r->p, r->x1, y + 18 < r->y0 ? y + 16 : y - 7, ANCHOR_RIGHT, 14, INK_BOUND,
-			arena_strf(r->p->arena,
-			"bound %s%s%s", unit_seconds(r->v[k].bound).s, differ && r->v[k].name[0] ? " of " : "",
-			differ ? r->v[k].name : ""));
+		y = y + 18 < r->y0 ? y + 16 : y - 7;
+		if (fabs(y - last) < BOUND_GAP)
+			continue;
+		last = y;
+		text = arena_strf(r->p->arena, "bound %s%s%s", unit_seconds(r->v[k].bound).s,
+			differ && r->v[k].name[0] ? " of " : "", differ ? r->v[k].name : "");
+		w = picture_width(text, 14, false);
+		picture_rect(r->p, r->x1 - w - 2, y - 12, w + 2, 15, INK_PAPER, INK_NONE);
+		picture_text(r->p, r->x1, y, ANCHOR_RIGHT, 14, INK_BOUND, text);
 	}
 }
 
@@ -152,7 +162,7 @@ static struct shape *draw_point(struct picture *p, double x, double y, double ra
 		s->width = 1.8;
 		return s;
 	}
-	ink = ink ? ink : look == LOOK_MEASURED ? INK_SECOND : look == LOOK_SKIPPED ? INK_WAIT : INK_FIRST;
+	ink = look == LOOK_SKIPPED ? INK_WAIT : ink ? ink : look == LOOK_MEASURED ? INK_SECOND : INK_FIRST;
 	s = picture_rect(p, x - radius, y - radius, 2 * radius, 2 * radius,
 		look == LOOK_MEASURED ? ink : INK_PAPER, ink);
 	s->round = radius;
@@ -275,7 +285,8 @@ static int describe_curve(const struct plot *r, const struct progress_curve *c, 
 	line[n++] = !(best > 0) ? "nothing found" : arena_strf(a, "best %s at trial %s", unit_seconds(best).s,
 		unit_count(c->v[at].trial).s);
 	line[n++] = r->n == 1 ? trials_text(a, c) : near == NONE ? "never within 1 % of the best of all" :
-		arena_strf(a, "within 1 %% of the best of all from trial %s", unit_count(c->v[near].trial).s);
+		arena_strf(a, "within 1 %% of the best%s from trial %s", r->brief ? "" : " of all",
+		unit_count(c->v[near].trial).s);
 	if (best > 0 && c->bound > 0)
 		line[n++] = arena_strf(a, "%s above its bound", unit_percent(best / c->bound - 1).s);
 	return n;
@@ -295,21 +306,22 @@ static double draw_list(const struct plot *r, double y)
 		s->dash = dash_of(r, k);
 		picture_bold(r->p, left + 40, y, ANCHOR_LEFT, TEXT, INK_TEXT, picture_fit(r->p,
 			r->n > 1 && c->name[0] ? c->name : "best so far", TEXT, space));
+		y += 1 + LINE;
 		for (int i = 0; i < n; i++)
-			picture_text(r->p, left + 40, y + 1 + LINE * (i + 1), ANCHOR_LEFT, 13, INK_FAINT,
-				picture_fit(r->p, line[i], 13, space));
-		y += LINE * n + 30;
+			y = picture_wrap(r->p, left + 40, y, space, 13, INK_FAINT, line[i]);
+		y += 11;
 	}
 	return y;
 }
 
-static void draw_marks(const struct plot *r, double y)
+/* Returns where they end. */
+static double draw_marks(const struct plot *r, double y)
 {
 	static const char *const names[LOOKS] = { "predicted", "measured", "skipped", "wrong or failed" };
 	double left = r->left;
 
 	if (r->n > 1 && count_points(r) > MANY)
-		return;
+		return y;
 	for (int look = 0; look < LOOKS; look++) {
 		bool there = false;
 
@@ -322,6 +334,13 @@ static void draw_marks(const struct plot *r, double y)
 		picture_text(r->p, left + 40, y, ANCHOR_LEFT, 14, INK_FAINT, names[look]);
 		y += 24;
 	}
+	return y;
+}
+
+/* The list and the marks from y down, after everything else; returns where they end. */
+static double draw_words(const struct plot *r, double y)
+{
+	return draw_marks(r, draw_list(r, y + 12) + 4);
 }
 
 void picture_progress(struct picture *p, const struct progress_curve *v, int n, const struct picture_options *o)
@@ -329,8 +348,9 @@ void picture_progress(struct picture *p, const struct progress_curve *v, int n, 
 	struct plot r = { .p = p, .v = v, .n = n };
 	const char *line = n == 1 ? "what a search tried, and its best so far" : "the best so far of several searches";
 	const char *title = n == 1 && v[0].name[0] ? v[0].name : "Search";
+	double y, space;
 	bool below;
-	double y;
+	int shapes;
 
 	o = picture_begin(p, o);
 	p->height = o->height > 0 ? o->height : HEIGHT;
@@ -339,24 +359,31 @@ void picture_progress(struct picture *p, const struct progress_curve *v, int n, 
 		picture_text(p, MARGIN, y + 20, ANCHOR_LEFT, TEXT, INK_FAINT, "nothing was tried");
 		return;
 	}
-	below = p->width < NARROW;
-	p->height = fmax(p->height, y + 100 + LEAST);
-	r.x0 = MARGIN + LEFT;
-	r.x1 = below ? p->width - MARGIN : p->width - LIST - MARGIN;
-	r.y1 = y + 30;
-	r.left = below ? MARGIN : r.x1 + 36;
-	y = below ? p->height : r.y1;		/* where the list begins */
+	r.brief = o->brief;
+	below = p->width < NARROW && !r.brief;
+	space = r.brief ? LIST_BRIEF : LIST;
+	r.x0 = MARGIN + (r.brief ? LEFT - 12 : LEFT);
+	if (r.brief)
+		p->width = fmax(p->width, r.x0 + PLOT_BRIEF + space + MARGIN);
+	r.x1 = below ? p->width - MARGIN : p->width - space - MARGIN;
+	r.y1 = y + (r.brief ? 20 : 30);
+	r.left = below ? MARGIN : r.x1 + (r.brief ? 24 : 36);
+	p->height = fmax(p->height, r.y1 + LEAST + (r.brief ? 56 : 70));
 	r.a = progress_axes_of(v, n);
-	r.y0 = p->height - 70;
-	p->height = fmax(p->height, y + n * ENTRY + LOOKS * 24 + MARGIN);
-	r.y0 = below ? r.y0 : p->height - 70;
 	r.radius = count_points(&r) > 300 ? RADIUS * 0.6 : n > 1 ? RADIUS * 0.75 : RADIUS;
+	/* the plot has the height that was asked for, if its list is below, or that of the list */
+	r.y0 = p->height - (r.brief ? 56 : 70);
+	shapes = p->shapes.n;
+	y = draw_words(&r, below ? p->height : r.y1);
+	p->shapes.n = shapes;
+	p->height = fmax(p->height, y + (r.brief ? 0 : MARGIN / 2));
+	if (!below)
+		r.y0 = p->height - (r.brief ? 56 : 70);
 	draw_grid(&r);
 	draw_points(&r);
 	draw_bounds(&r);
 	for (int k = 0; k < n; k++)
 		draw_curve(&r, k);
 	draw_begin_of_device(&r);
-	y = draw_list(&r, y + 12);
-	draw_marks(&r, y + 4);
+	draw_words(&r, below ? r.y0 + 70 : r.y1);
 }

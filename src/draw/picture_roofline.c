@@ -6,11 +6,14 @@
 
 enum {
 	LIST = 400, DOT = 7, HEIGHT = 680, CORNERS = 20,
+	LIST_BRIEF = 270,		/* on a slide, ... */
+	PLOT_BRIEF = 310,		/* ... whose plot has at least this width */
 	NARROW = 900,			/* a narrower picture has its list below the plot, ... */
 	NARROW_PLOT = 380,		/* ... which is then so high */
-	LEAST_PLOT = 180,		/* ... or, on a slide with many points, at least so high */
-	ENTRY = 46, ENTRY_BRIEF = 22,	/* of the list */
+	LEAST_PLOT = 150,		/* and this height */
+	ENTRY = 46, ENTRY_BRIEF = 40,	/* of the list */
 	STEP = 13, FAR = 24,		/* labels of crowded points are moved out by such steps, at most so often */
+	SLOPE_BOXES = 32,		/* areas that a slope occupies */
 	FEW = 8,			/* so many points have their names in the plot */
 	FINE = 3			/* up to so many decades there are grid lines within them */
 };
@@ -119,7 +122,8 @@ static void draw_grid(const struct roof *r)
 	picture_line(r->p, r->x0, r->y0, r->x1, r->y0, INK_LINE, 1);
 	picture_line(r->p, r->x0, r->y0, r->x0, r->y1, INK_LINE, 1);
 	picture_text(r->p, r->x1, r->y0 + 44, ANCHOR_RIGHT, TEXT, INK_FAINT, picture_fit(r->p,
-		"flop for each byte of the tensors, each moved once", TEXT, r->x1 - MARGIN));
+		r->brief ? "flop for each byte" : "flop for each byte of the tensors, each moved once", TEXT,
+		r->x1 - MARGIN));
 	picture_text(r->p, r->x0 - 50, r->y1 - 10, ANCHOR_LEFT, TEXT, INK_FAINT, "flop/s");
 }
 
@@ -154,19 +158,34 @@ static void occupy(const struct roof *r, struct occupied *s, struct box b)
 	VEC_PUSH(r->p->arena, &s->boxes, b);
 }
 
-/* The slope of a memory of `rate` bytes a second, up to the peak. Its name is where there is space along it. */
-static void draw_slope(const struct roof *r, struct occupied *s, double rate, double width, double dash,
-	const char *name)
+/* The slope of a memory of `rate` bytes a second, up to the peak. Texts keep off it. */
+static void draw_slope(const struct roof *r, struct occupied *s, double rate, double width, double dash)
 {
-	double from = fmax(r->i0, r->f0 / rate), to = fmin(r->i1, r->peak / rate), w = picture_width(name, 13, false);
+	double from = fmax(r->i0, r->f0 / rate), to = fmin(r->i1, r->peak / rate);
 
 	if (!(rate > 0) || from >= to)
 		return;
 	picture_line(r->p, at_x(r, from), at_y(r, from * rate), at_x(r, to), at_y(r, to * rate), INK_BOUND, width)
 		->dash = dash;
-	for (int i = 0; i < 24; i++) {
-		double at = from * pow(to / from, 0.1 + 0.8 * (i / 2) / 12), x = at_x(r, at), y = at_y(r, at * rate);
-		struct box b = i % 2 ? (struct box){ x - w - 12, y - 20, x - 12, y - 4 } :
+	for (int i = 0; i < SLOPE_BOXES; i++) {
+		double a = from * pow(to / from, (double)i / SLOPE_BOXES),
+			b = from * pow(to / from, (i + 1.0) / SLOPE_BOXES);
+
+		occupy(r, s, (struct box){ at_x(r, a), at_y(r, b * rate) - 1, at_x(r, b), at_y(r, a * rate) + 1 });
+	}
+}
+
+/* The name of a slope, where there is space along it. */
+static void draw_slope_name(const struct roof *r, struct occupied *s, double rate, const char *name)
+{
+	double from = fmax(r->i0, r->f0 / rate), to = fmin(r->i1, r->peak / rate), w = picture_width(name, 13, false);
+
+	if (!(rate > 0) || from >= to)
+		return;
+	for (int i = 0; i < 36; i++) {		/* below it, above it, or a line higher */
+		double at = from * pow(to / from, 0.1 + 0.8 * (i / 3) / 12), x = at_x(r, at), y = at_y(r, at * rate);
+		struct box b = i % 3 == 1 ? (struct box){ x - w - 8, y - 18, x - 8, y - 2 } :
+			i % 3 ? (struct box){ x - w - 8, y - 34, x - 8, y - 18 } :
 			(struct box){ x + 12, y + 6, x + w + 12, y + 22 };
 
 		if (b.x0 < r->x0 + 2 || b.x1 > r->x1 || b.y1 > r->y0 - 2 || b.y0 < r->y1 || !is_free(s, &b))
@@ -186,8 +205,10 @@ static void draw_roofs(const struct roof *r, struct occupied *s, enum dtype type
 	picture_line(r->p, at_x(r, from), y, r->x1, y, INK_BOUND, 2.5);
 	picture_text(r->p, r->x1, y - 9, ANCHOR_RIGHT, 14, INK_BOUND, peak);
 	occupy(r, s, (struct box){ r->x1 - picture_width(peak, 14, false), y - 22, r->x1, y + 2 });
-	draw_slope(r, s, r->memory, 2.5, 0, arena_strf(r->p->arena, "device memory %s", unit_si(r->memory, "B/s").s));
-	draw_slope(r, s, r->l2, 1.5, 6, arena_strf(r->p->arena, "L2 %s", unit_si(r->l2, "B/s").s));
+	draw_slope(r, s, r->memory, 2.5, 0);
+	draw_slope(r, s, r->l2, 1.5, 6);
+	draw_slope_name(r, s, r->l2, arena_strf(r->p->arena, "L2 %s", unit_si(r->l2, "B/s").s));
+	draw_slope_name(r, s, r->memory, arena_strf(r->p->arena, "device memory %s", unit_si(r->memory, "B/s").s));
 }
 
 static void draw_dot(struct picture *p, double x, double y, bool full, int ink)
@@ -265,7 +286,8 @@ static void draw_label(const struct roof *r, struct occupied *s, const struct ro
 	double width;
 
 	if (few) {
-		text = arena_strf(r->p->arena, "%d %s", i + 1, picture_fit(r->p, v->name, TEXT, (r->x1 - r->x0) / 3));
+		text = arena_strf(r->p->arena, "%d %s", i + 1, picture_fit(r->p, v->name, TEXT,
+			(r->x1 - r->x0) * (r->brief ? 0.45 : 0.33)));
 		found = find_position(r, s, dot, picture_width(text, TEXT, true), 4, &line, &c);
 	}
 	if (!found) {
@@ -321,30 +343,24 @@ static void draw_points(const struct roof *r, const struct roof_point *v, int n,
 	}
 }
 
-/* The list of numbers, with two lines for each or, in a brief picture, one; returns where it ends. */
+/* The list of numbers, with two lines for each; returns where it ends. */
 static double draw_list(const struct roof *r, const struct roof_point *v, int n, double left, double y)
 {
 	double space = r->p->width - MARGIN - left - 24;
 
 	for (int i = 0; i < n; i++) {
-		double f = v[i].flops / v[i].seconds, x = left + 24;
-		const char *name, *speed = arena_strf(r->p->arena, "%s, %s: %s of the roof here",
-			unit_si(f, "FLOP/s").s,
-			unit_seconds(v[i].seconds).s, unit_percent(f / most_at(r, &v[i])).s);
+		double f = v[i].flops / v[i].seconds;
+		const char *number = arena_strf(r->p->arena, "%d ", i + 1), *speed = r->brief ?
+			arena_strf(r->p->arena, "%s, %s of the roof", unit_si(f, "FLOP/s").s,
+			unit_percent(f / most_at(r, &v[i])).s) : arena_strf(r->p->arena, "%s, %s: %s of the roof here",
+			unit_si(f, "FLOP/s").s, unit_seconds(v[i].seconds).s, unit_percent(f / most_at(r, &v[i])).s);
 
 		if (!is_drawn(&v[i]))
 			continue;
-		if (r->brief)
-			speed = arena_strf(r->p->arena, "%s, %s of the roof", unit_si(f, "FLOP/s").s,
-				unit_percent(f / most_at(r, &v[i])).s);
 		draw_dot(r->p, left + DOT, y - 5, v[i].measured, v[i].measured ? INK_SECOND : INK_FIRST);
-		name = arena_strf(r->p->arena, "%d %s", i + 1, picture_fit(r->p, v[i].name, TEXT, r->brief ? space -
-			picture_width(speed, 13, false) - 30 : space - 40));
-		picture_bold(r->p, x, y, ANCHOR_LEFT, TEXT, INK_TEXT, name);
-		if (r->brief)
-			x += picture_width(name, TEXT, true) + 10;
-		picture_text(r->p, x, r->brief ? y : y + 19, ANCHOR_LEFT, 13, INK_FAINT,
-			picture_fit(r->p, speed, 13, space));
+		picture_bold(r->p, left + 24, y, ANCHOR_LEFT, TEXT, INK_TEXT, arena_strf(r->p->arena, "%s%s", number,
+			picture_fit(r->p, v[i].name, TEXT, (space - picture_width(number, TEXT, true)) / 1.12)));
+		picture_text(r->p, left + 24, y + 19, ANCHOR_LEFT, 13, INK_FAINT, picture_fit(r->p, speed, 13, space));
 		y += r->entry;
 	}
 	return y;
@@ -362,7 +378,7 @@ static void draw_meaning(const struct roof *r, const struct roof_point *v, int n
 			continue;
 		draw_dot(r->p, x + DOT, y + 5, measured, measured ? INK_SECOND : INK_FIRST);
 		picture_text(r->p, x + 24, y + 10, ANCHOR_LEFT, 13, INK_FAINT, measured ? "measured" : "predicted");
-		x += 120;
+		x += 110;
 	}
 }
 
@@ -370,14 +386,16 @@ void picture_roofline(struct picture *p, const struct vdevice *d, enum dtype typ
 	const struct roof_point *v, int n, const struct picture_options *o)
 {
 	struct roof r = { .p = p };
-	const char *line = "roofline: the speeds that are possible if each byte is moved once, and those of kernels";
-	double y, list, left, plot;
+	double y, list, left, space;
+	const char *line;
 	bool narrow;
 
 	o = picture_begin(p, o);
 	r.brief = o->brief;
 	r.entry = r.brief ? ENTRY_BRIEF : ENTRY;
 	p->height = o->height > 0 ? o->height : HEIGHT;
+	line = r.brief ? "roofline: what is possible if each byte is moved once" :
+		"roofline: the speeds that are possible if each byte is moved once, and those of kernels";
 	y = picture_top(p, o, o->title ? o->title : arena_strf(p->arena, "%s",
 		d->title ? d->title : d->name), 1, &line);
 	find_peak(&r, d, type);
@@ -386,20 +404,22 @@ void picture_roofline(struct picture *p, const struct vdevice *d, enum dtype typ
 		return;
 	}
 	choose_range(&r, v, n);
-	narrow = p->width < NARROW;
-	list = n * r.entry + (r.brief ? 24 : 40);
-	plot = r.brief ? fmin(fmax(picture_most(o) * 0.75 - y - 100 - list, LEAST_PLOT), NARROW_PLOT) : NARROW_PLOT;
+	narrow = p->width < NARROW && !r.brief;
+	list = n * r.entry + 40;
+	space = r.brief ? LIST_BRIEF : LIST;
+	if (r.brief)
+		p->width = fmax(p->width, MARGIN + 50 + PLOT_BRIEF + space + MARGIN);
+	r.y1 = y + (r.brief ? 20 : 30);
 	if (narrow)
-		p->height = fmax(o->height, y + 30 + plot + 70 + list);
+		p->height = fmax(o->height, r.y1 + NARROW_PLOT + 70 + list);
 	else
-		p->height = fmax(p->height, y + 40 + list + 30);
-	r.x0 = MARGIN + 70;
-	r.x1 = narrow ? p->width - MARGIN - 20 : p->width - LIST - MARGIN;
-	r.y1 = y + 30;
-	r.y0 = p->height - 70 - (narrow ? list : 0);
+		p->height = fmax(p->height, r.y1 + fmax(10 + list, r.brief ? LEAST_PLOT + 56 : 0) + (r.brief ? 0 : 30));
+	r.x0 = MARGIN + (r.brief ? 50 : 70);
+	r.x1 = narrow ? p->width - MARGIN - 20 : p->width - space - MARGIN;
+	r.y0 = p->height - (r.brief ? 56 : 70) - (narrow ? list : 0);
 	draw_grid(&r);
 	draw_points(&r, v, n, type);
-	left = narrow ? MARGIN : r.x1 + 40;
-	y = draw_list(&r, v, n, left, narrow ? r.y0 + (r.brief ? 72 : 84) : r.y1 + 10);
-	draw_meaning(&r, v, n, left, y - (r.brief ? 8 : 0));
+	left = narrow ? MARGIN : r.x1 + (r.brief ? 32 : 40);
+	y = draw_list(&r, v, n, left, narrow ? r.y0 + 84 : r.y1 + 10);
+	draw_meaning(&r, v, n, left, y);
 }

@@ -64,8 +64,8 @@ void picture_timeline(struct picture *p, const struct timeline *t, const struct 
 			(const char *[]){ first_line(p, n), second_line(p, n) });
 	strip = panel_strip_height(n);
 	top = o->brief ? y - 13 : y + 6;
-	rows = panel_arrange(n, 0);
-	n->stretch = panel_stretch(o->height, top + strip + panel_below(n), rows);
+	if (o->height > 0)
+		panel_stretch(&n, 1, o->height - top - strip - panel_below(n));
 	y = panel_arrange(n, top + strip);
 	panel_strip(n, top);
 	panel_ground(n);

@@ -16,7 +16,8 @@ struct picture_options {
 	enum theme theme;		/* some texts are light or dark by theme */
 	const char *names[2];		/* of a comparison: what the timelines are called */
 	const struct timeline *predicted;	/* of a plan: its simulation, for the head; NULL: not legal */
-	bool brief;			/* fewer words, for slides; at most twice as high as `height`, if possible */
+	bool brief;			/* fewer words, for slides */
+	bool shorten;			/* a brief table may leave out entries to be no higher than `height` */
 	bool rings;			/* timelines: slots of rings below the rows */
 	bool only_rings;		/* timelines: slots of rings, no rows */
 };
@@ -48,5 +49,11 @@ enum { PROGRESS_CURVES = 12 };
 
 /* The best time of searches over their trials, with all trials; n is at most PROGRESS_CURVES. */
 void picture_progress(struct picture *p, const struct progress_curve *v, int n, const struct picture_options *o);
+
+typedef void picture_function(struct picture *p, const void *what, const struct picture_options *o);
+
+/* Draw `what` with exactly the width and the height of the options, both above 0. What needs more space is drawn on a
+ * larger sheet of the same shape, and made smaller. */
+void picture_on_screen(struct picture *p, picture_function *draw, const void *what, const struct picture_options *o);
 
 #endif

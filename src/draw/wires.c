@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "draw/label.h"
 
@@ -56,19 +57,36 @@ static double channel_width(const struct wires *w, const struct wire_back *b)
 	return CHANNEL + 4 + picture_width(b->text, w->look->edge, false);
 }
 
+/* Values of an sTask of its own are one line, whose text has each of them once, of whichever loop. */
+static void add_back(struct wires *w, int edge)
+{
+	struct arena *a = w->p->arena;
+	const struct edge *e = &w->s->g->edges.v[edge];
+	const char *buffers = label_edge_buffers(a, w->s->g, edge), *text;
+
+	if (!buffers)
+		return;
+	text = arena_strf(a, "%s %s", label_distance(a, e), buffers);
+	for (int i = 0; i < w->backs.n && e->from == e->to; i++) {
+		struct wire_back *b = &w->backs.v[i];
+
+		if (b->from != e->from || b->to != e->to)
+			continue;
+		if (!strstr(arena_strf(a, "%s, +", b->text), arena_strf(a, "%s, +", text)))
+			b->text = arena_strf(a, "%s, %s", b->text, text);
+		return;
+	}
+	VEC_PUSH(a, &w->backs, ((struct wire_back){ .from = e->from, .to = e->to, .text = text }));
+}
+
 void wires_init(struct wires *w, struct picture *p, struct sketch *s, const struct graph_look *look)
 {
 	*w = (struct wires){ .p = p, .s = s, .look = look };
-	for (int i = 0; i < s->g->edges.n; i++) {
-		const struct edge *e = &s->g->edges.v[i];
-		const char *buffers = is_carried(s, e) ? label_edge_buffers(p->arena, s->g, i) : NULL;
-
-		if (buffers)
-			VEC_PUSH(p->arena, &w->backs, ((struct wire_back){ .from = e->from, .to = e->to,
-				.text = picture_fit(p, arena_strf(p->arena, "%s %s", label_distance(p->arena, e),
-				buffers),
-					w->look->edge, LABEL_MAX) }));
-	}
+	for (int i = 0; i < s->g->edges.n; i++)
+		if (is_carried(s, &s->g->edges.v[i]))
+			add_back(w, i);
+	for (int i = 0; i < w->backs.n; i++)
+		w->backs.v[i].text = picture_fit(p, w->backs.v[i].text, look->edge, LABEL_MAX);
 	w->own = ARENA_ARRAY(p->arena, s->g->tasks.n, double);
 	for (int i = 0; i < w->backs.n; i++)
 		if (w->backs.v[i].from == w->backs.v[i].to)

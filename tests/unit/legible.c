@@ -94,6 +94,46 @@ static int crossings(const struct picture *p, const char **what)
 	return n;
 }
 
+/* Is there something between a line and a text that hides the line? */
+static bool is_hidden(const struct picture *p, int line, int text, struct area a)
+{
+	for (int i = line + 1; i < text; i++) {
+		const struct shape *s = &p->shapes.v[i];
+
+		if (s->kind == SHAPE_RECT && s->fill != INK_NONE && s->x <= a.x0 + 0.5 && s->x + s->w >= a.x1 - 0.5 &&
+		    s->y <= a.y0 + 0.5 && s->y + s->h >= a.y1 - 0.5)
+			return true;
+	}
+	return false;
+}
+
+/* Texts through which a line of a colour runs, or the edge of a frame. */
+static int struck(const struct picture *p, const char **what)
+{
+	int n = 0;
+
+	for (int i = 0; i < p->shapes.n; i++) {
+		const struct shape *s = &p->shapes.v[i];
+		bool is_line = s->kind == SHAPE_LINE && (s->stroke >= INK_TASK || s->stroke == INK_BOUND);
+		bool is_frame = s->kind == SHAPE_RECT && s->stroke == INK_LINE;
+
+		for (int k = 0; k < p->shapes.n && (is_line || is_frame) && s->motion != MOTION_SWEEP; k++) {
+			const struct shape *o = &p->shapes.v[k];
+			struct area a;
+
+			if (o->kind != SHAPE_TEXT || !*o->text)
+				continue;
+			a = area_of(o);
+			if (is_line ? !enters((struct point){ s->x, s->y }, (struct point){ s->w, s->h }, a) ||
+			    is_hidden(p, i, k, a) : !(a.x0 < s->x + s->w && s->x < a.x1 && a.y0 < s->y + 1.5 && s->y < a.y1))
+				continue;
+			*what = n++ ? *what : arena_strf(p->arena, "%s crosses '%s' at %.0f, %.0f", is_line ? "a line" :
+				"the edge of a frame", o->text, a.x0, a.y1);
+		}
+	}
+	return n;
+}
+
 static void is_clear(int n, const char *what, const char *name)
 {
 	ok(n == 0, name);
@@ -138,7 +178,11 @@ static void test_own_values(struct fixture *f)
 	static struct edge edges[] = { { T_LOAD_K, T_MMA_QK, EDGE_FLOW, 0, 0, false, false, B_K },
 		{ T_LOAD_K, T_SOFTMAX, EDGE_FLOW, 0, 0, false, false, B_K },
 		{ T_MMA_QK, T_MMA_QK, EDGE_FLOW, 0, 1, false, false, B_S },
-		{ T_SOFTMAX, T_SOFTMAX, EDGE_FLOW, 0, 1, false, false, B_MX } };
+		{ T_SOFTMAX, T_SOFTMAX, EDGE_FLOW, 0, 1, false, false, B_MX },
+		/* the same value, for the next tile */
+		{ T_SOFTMAX, T_SOFTMAX, EDGE_FLOW, NONE, 1, false, false, B_MX },
+		{ T_SOFTMAX, T_SOFTMAX, EDGE_FLOW, NONE, 1, false, false, B_L } };
+	const char *what = "";
 	int dashed = 0, high = 0;
 	struct picture p;
 
@@ -160,6 +204,7 @@ static void test_own_values(struct fixture *f)
 	}
 	is_int(dashed, 2, "values of their own are dashed lines");
 	is_int(high, 0, "which are no higher than their boxes");
+	is_clear(collisions(&p, &what) + crossings(&p, &what), what, "and no text lies on another one's line");
 	set_edges(f, fixture_edges, LEN(fixture_edges));
 }
 
@@ -202,12 +247,62 @@ static void roofline(struct fixture *f, struct picture *p)
 	picture_roofline(p, &f->device, DT_BF16, v, LEN(v), options);
 }
 
+/* Two searches with bounds that are near to each other. */
+static void progress(struct fixture *f, struct picture *p)
+{
+	enum { TRIALS = 40 };
+	struct progress_entry *v = ARENA_ARRAY(&f->arena, TRIALS, struct progress_entry);
+
+	for (int i = 0; i < TRIALS; i++)
+		v[i] = (struct progress_entry){ .trial = i + 1, .predicted = 1e-3 + 1e-2 / (i + 1),
+			.best = 1e-3 + 1e-2 / (i + 1), .text = "" };
+	picture_progress(p, (struct progress_curve[]){ { "by model", v, TRIALS, 8e-4 }, { "at random", v, TRIALS, 8.2e-4 } }, 2,
+		options);
+}
+
+static void (*const draw[])(struct fixture *, struct picture *) = { timeline, units, compare, plan, graph, roofline, progress };
+
+struct subject {
+	struct fixture *f;
+	int kind;
+};
+
+static void draw_subject(struct picture *p, const void *what, const struct picture_options *o)
+{
+	const struct subject *s = what;
+
+	options = o;
+	draw[s->kind](s->f, p);
+}
+
+/* On a screen all has the shape of a screen, and texts lie apart, too. */
+static void test_screens(struct fixture *f)
+{
+	static const char *const names[] = { "a timeline has the shape of a screen", "units", "a comparison", "a plan", "a graph",
+		"a roofline", "a search" };
+	for (int i = 0; i < LEN(draw); i++) {
+		const char *what = "";
+		int n = 0;
+
+		for (int look = 0; look < 8; look++) {
+			double width = 400 + 60 * look;
+			struct picture p;
+
+			picture_init(&p, &f->arena, "");
+			picture_on_screen(&p, draw_subject, &(struct subject){ f, i }, &(struct picture_options){ .width = width,
+				.height = width * 9 / 16, .brief = true, .rings = look % 2 });
+			n += fabs(p.width - width) > 0.01 || fabs(p.height - width * 9 / 16) > 0.01;
+			n += collisions(&p, &what) + struck(&p, &what);
+		}
+		is_clear(n, what, names[i]);
+	}
+}
+
 static void test_geometry(struct fixture *f)
 {
-	static void (*const draw[])(struct fixture *, struct picture *) = { timeline, units, compare, plan, graph, roofline };
 	static const char *const names[] = { "texts of a timeline lie apart",
 		"texts of units", "texts of a comparison", "texts of a plan", "texts of a graph",
-		"texts of a roofline" };
+		"texts of a roofline", "texts of a search" };
 	const char *what = "";
 
 	for (int i = 0; i < LEN(draw); i++) {
@@ -221,10 +316,11 @@ static void test_geometry(struct fixture *f)
 				.brief = look % 3 == 1, .rings = look % 3 == 2 };
 			picture_init(&p, &f->arena, "");
 			draw[i](f, &p);
-			n += collisions(&p, &what);
+			n += collisions(&p, &what) + struck(&p, &what);
 		}
 		is_clear(n, what, names[i]);
 	}
+	test_screens(f);
 	test_random_graphs(f);
 	test_own_values(f);
 }
