@@ -235,7 +235,19 @@ static void take_tiles(lua_State *L, struct arena *a, const struct program *p, s
 	asked->tiled = true;
 }
 
-/* core.reference_allowing(bound, inputs[, {on=, limit=, seed=}]) -> the same; name -> array of how far a right
+/* core.adds(bound) -> are there additions? What each tile adds is rounded, so that the allowances depend on the tiles. */
+static int adds_l(lua_State *L)
+{
+	const struct program *p = check_program(L, 1, "adds");
+	bool adds = false;
+
+	for (int i = 0; i < p->nodes.n; i++)
+		adds |= p->nodes.v[i].adds;
+	lua_pushboolean(L, adds);
+	return 1;
+}
+
+/* core.reference_allowing(bound, inputs[, {tile=, on=, limit=, seed=}]) -> the same; name -> array of how far a right
  * kernel's elements may be from these (0: the program stores no such element) */
 static int reference_allowing_l(lua_State *L)
 {
@@ -364,7 +376,8 @@ void lua_open_reference(lua_State *L)
 {
 	static const luaL_Reg meta[] = { { "__gc", reference_gc_l }, { "__close", reference_gc_l }, { NULL, NULL } };
 	static const luaL_Reg functions[] = { { "plain", plain_l }, { "compare", compare_l },
-		{ "reference_allowing", reference_allowing_l }, { NULL, NULL } };
+		{ "reference_allowing", reference_allowing_l },
+		{ "adds", adds_l }, { NULL, NULL } };
 
 	class_new(L, &(struct class_def){ .name = REFERENCE_CLASS, .meta = meta });
 	class_method(L, PROGRAM_CLASS, "reference", program_reference_l);

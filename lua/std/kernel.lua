@@ -85,7 +85,8 @@ local function check(k, given)
   local on_device = k.target == "cuda" and where == "device"
   local inputs = not on_device and bound:inputs{seed = o.seed} or nil
   local got = execute(k, inputs, o)
-  local want, allowed = core.reference_allowing(bound, inputs, {on = where, seed = o.seed})
+  local want, allowed = core.reference_allowing(bound, inputs,
+    {on = where, seed = o.seed, tile = core.adds(bound) and k.plan.graph.tile or nil})
   local found = within(bound, got, want, allowed, k.plan.graph.tile)
   found.reference = where
   if found.worst then setmetatable(found.worst, element) end

@@ -22,6 +22,14 @@ handle.__index = handle
 local function plan_of(item) return item.plan or assert(load(item.script, "=[millrace.serve]", "t"))(item.bound) end
 
 -- The row of an item. Drops the location from the message, which is that of the caller of the search.
+-- Are the extents the same? Of nil, they are.
+local function same(tile, other)
+  for axis, extent in pairs(tile or {}) do
+    if not other or other[axis] ~= extent then return false end
+  end
+  return true
+end
+
 local function answer(item, status, why)
   return {id = item.id, status = status, why = why and why:gsub("^[^:]+:%d+: ", ""), script = item.script}
 end
@@ -39,9 +47,13 @@ function server:wait(seconds) core.compile_wait(seconds) end
 function server:end_idle() core.compile_end_idle() end
 
 -- The reference's outputs, and how far those of a kernel may be from them. Computed when the first kernel is compiled: by then
--- the compilers have other work.
-function server:reference()
-  if not self.want then self.want, self.allowed = core.reference_allowing(self.bound, nil, {on = "device", seed = self.seed}) end
+-- the compilers have other work. A program with additions has others for each tile shape, of which the last are kept.
+function server:reference(k)
+  local tile = core.adds(self.bound) and k.plan.graph.tile or nil
+  if not self.want or not same(tile, self.tile) then
+    self.want, self.allowed = core.reference_allowing(self.bound, nil, {on = "device", seed = self.seed, tile = tile})
+    self.tile = tile
+  end
   return self.want, self.allowed
 end
 
@@ -83,7 +95,7 @@ function server:wrong(item)
   local known = self.compared[item.id]
   if not known then
     local got = core.run(self:kernel(item), nil, {seed = self.seed, limit = self.limit})
-    local want, allowed = self:reference()
+    local want, allowed = self:reference(self:kernel(item))
     local found = within(self.bound, got, want, allowed, {})
     known = {why = not found.ok and ("its result is off by %.3g"):format(found.relative) or nil, relative = found.relative}
     self.compared[item.id] = known
@@ -156,7 +168,7 @@ function handle:poll(incumbent)
     row.registers, row.spills, row.problems = k.registers, k.spills, #k.problems
     return row
   end
-  self.server:reference()                               -- here: its error is not the candidate's
+  self.server:reference(k)                              -- here: its error is not the candidate's
   good, failed = core.try(self.trial, self, k, incumbent)
   return good and failed or answer(item, "failed", failed)
 end

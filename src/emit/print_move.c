@@ -240,21 +240,35 @@ static void load_runs(struct print *c, const struct role_op *o, int bytes)
 		put(c, "copies_wait();");
 }
 
-/* Elements too small for asynchronous copies: loads several to registers, then stores them to shared memory. */
+static bool indexed_by_values(const struct role_op *o)
+{
+	for (int d = 0; d < o->u.move.rank; d++)
+		if (o->u.move.index[d].value)
+			return true;
+	return false;
+}
+
+/* Elements too small for asynchronous copies: loads several to registers, then stores them to shared memory. Threads
+ * whose element is behind the last one take its index from a table's last element: behind it there may be no memory. */
 static void load_elements(struct print *c, const struct role_op *o)
 {
-	const char *type = bits_type(o->u.move.type);
+	const char *type = bits_type(o->u.move.type), *mine = "at";
 	long long threads = lane_threads(c), n = o->u.move.elements;
 
 	put(c, "LOOP (int first = thread; first < %lld; first += %lld) {", n, LOADS * threads);
 	put(c, "\t%s value[%d];", type, LOADS);
 	put(c, "\tEACH(u, %d) {", LOADS);
-	put(c, "\t\tconst int at = first + u * %lld;", threads);
+	if (indexed_by_values(o) && n % (LOADS * threads)) {
+		mine = "mine";
+		put(c, "\t\tconst int mine = first + u * %lld, at = mine < %lld ? mine : %lld;", threads, n, n - 1);
+	} else {
+		put(c, "\t\tconst int at = first + u * %lld;", threads);
+	}
 	put_element_coordinates(c, o, "\t", 1);
 	c->indent++;
 	const char *element = put_indices(c, o);
 	c->indent--;
-	put(c, "\t\tvalue[u] = at < %lld%s ? %s : (%s)0;", n, is_tested(o->u.move.inside) ?
+	put(c, "\t\tvalue[u] = %s < %lld%s ? %s : (%s)0;", mine, n, is_tested(o->u.move.inside) ?
 		arena_strf(c->a, " && %s", num(c, o->u.move.inside)) : "", element, type);
 	put(c, "\t}");
 	put(c, "\tEACH(u, %d) {", LOADS);

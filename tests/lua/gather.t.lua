@@ -480,6 +480,23 @@ tap.ok(inside, "and first rows such that all that follow are there")
 tap.like(tostring(paged{b = 3, n = 64, d = 16}), "load K%[%%0, n %% 4, d%]", "a listing shows the value")
 tap.like(tostring(shifted{g = 3, m = 11, d = 8, form = "index"}), "load X%[%%0 %+ 2%*m %- 1, d%]", "and what is added to it")
 
+---- fewer elements than threads --------------------------------------------------
+
+-- A table has no index for threads that load nothing.
+do
+  local bound = mr.program("few", function(p)
+    local n, k = p:axes("n", "k")
+    local T, X = p:input("T", {n}, "i32"), p:input("X", {p:axis("rows", 64), k}, "i8")
+    local Y = p:output("Y", {n, k}, "f32")
+    local x = p:load("x", X, {p:load("t", T), k})
+    Y:store("y", p:task("v", function() return x:to "f32" end))
+  end){n = 8, k = 3}
+  local plan = mr.plan(bound:graph{}, mr.device "h200")
+  plan:lane("c0", {warps = 8})
+  for _, t in ipairs(plan.tasks) do plan:append(t.name, {lane = "c0", seu = "cuda"}) end
+  random_plans.correct(tap, "8 rows of a table, by 256 threads", plan, SEEDS)
+end
+
 ---- refusals -------------------------------------------------------------------
 
 local head = [[

@@ -754,7 +754,7 @@ function M.verify(plan, seeds, options)
   if not built then return "failed", k end
   local bound = plan.graph.program
   local inputs = bound:inputs{seed = seeds[1]}
-  local want, allowed = core.reference_allowing(bound, inputs)
+  local want, allowed = core.reference_allowing(bound, inputs, {tile = core.adds(bound) and plan.graph.tile or nil})
   for i, seed in ipairs(seeds) do
     local ran, got = pcall(k.run, k, inputs, {seed = seed, race = i % 2 == 1, limit = 30})
     if not ran then return "failed", ("seed %d: %s"):format(seed, got) end
