@@ -3,8 +3,8 @@
 -- K[Table[b, j // page], j % page, hk, :], hk = h // (h / hkv), and V alike.
 --
 -- Kwon et al., "Efficient memory management for large language model serving with
--- PagedAttention", 2023. Length[b] keys of a sequence count, at least 1 and at most n; pages
--- behind them may be anything that the table can have, best -1, which loads nothing. The keys
+-- PagedAttention", 2023. Length[b] (context_lens) keys of a sequence count, at least 1 and at
+-- most n; what lies behind them is not read, so that the table may have anything there. The keys
 -- are split over the machine, as in flash_decoding: a split without keys that count has a
 -- maximum of -1e30, and so the weight 0 when the splits are combined.
 --
@@ -14,12 +14,13 @@
 --          pages   in the cache (as many as all sequences take at most)
 --          splits  parts of the keys (so many that some 500 tiles are there to share, of
 --                  128 keys or more, and 4 at least)
+--          typical keys of a sequence that predictions assume (n)
 --          scale   of the scores (1 / sqrt(d)); positive
 --          dtype   of Q, K, V and O ("bf16")
 local mr = require "millrace"
-local max, min, exp2, where, rowmax, rowsum = mr.max, mr.min, mr.exp2, mr.where, mr.rowmax, mr.rowsum
+local max, min, exp2, rowmax, rowsum = mr.max, mr.min, mr.exp2, mr.rowmax, mr.rowsum
 
-local LOG2E <const>, MASKED <const> = 1.4426950408889634, -1e30
+local LOG2E <const>, NOTHING <const> = 1.4426950408889634, -1e30
 
 local function parts(tiles, keys)
   local each = 128
@@ -44,7 +45,9 @@ return mr.program("paged_decoding", function(p)
   local dtype = p.dtype or "bf16"
   local wide = dtype == "f64" and "f64" or "f32"
   local to_log2 = p:option("scale", "number", 1 / math.sqrt(d.size)) * LOG2E
+  local typical = p:option("typical", "integer")
   p:check(to_log2 > 0, "scale must be positive")
+  p:check(not typical or typical >= 1, "typical must be at least 1")
 
   local Q, O = p:input("Q", {b, h, d}), p:output("O", {b, h, d})
   local K, V = p:input("K", {pages, page, hkv, d}), p:input("V", {pages, page, hkv, d})
@@ -54,16 +57,14 @@ return mr.program("paged_decoding", function(p)
 
   p:phase("split", function()
     p:batch(b, hkv, split)
-    local ragged = per * split.size ~= n.size           -- the last split has fewer keys, or none
     local head, at = hkv * g.size + g, split * per + key
-    local q, length = p:load("load_q", Q, {b, head, d}), p:load("load_length", Length)
-    local mx, l, o = p:carry("mx", {g}, -math.huge), p:carry("l", {g}, 0), p:carry("o", {g, d}, 0)
-    p:loop(key, {upto = ragged and n.size - 1 - split * per}, function()
+    local q, length = p:load("load_q", Q, {b, head, d}), max(1, min(n.size, p:load("load_length", Length)))
+    local mx, l, o = p:carry("mx", {g}, NOTHING), p:carry("l", {g}, 0), p:carry("o", {g, d}, 0)
+    p:loop(key, {length = length - split * per, typical = typical}, function()
       local index = p:load("load_table", Table, {b, at // page.size})
       local qk = p:mma("mma_qk", q, p:load("load_k", K, {index, key % page.size, hkv, d}))
       local pr, alpha = p:task("softmax", function()
-        local counts = (split:index() * per + key:index()):lt(max(1, min(n.size, length)))
-        local s = where(counts, qk * to_log2, MASKED)
+        local s = qk * to_log2
         local new = max(mx, rowmax(s, key))
         local pr, alpha = exp2(s - new), exp2(mx - new)
         l:set(l * alpha + rowsum(pr, key))

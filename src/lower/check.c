@@ -153,6 +153,11 @@ static void note_load(const struct kernel *k, int task, struct arena *a, struct 
 			by_threads, x->name, (long long)(last->size * bits / 8), chunk);
 		n.hint = arena_strf(a, "pad axis '%s' with zeros to a multiple of %d, or give lane '%s' more warps", last->name,
 			8 * chunk / bits, k->plan->lanes.v[k->plan->entries.v[plan_entry_of(k->plan, task)].lane].name);
+	} else if (lower_ends_by_length(k, &g->buffers.v[s->writes.v[0]])) {
+		n.message = arena_strf(a, "%s: the copy engine does not write zeros behind the length of the loop, and threads "
+			"of several warps, or tiles that are no multiple of what a matrix instruction takes, cannot do it for it",
+			by_threads);
+		n.hint = "give the lane one warp, or take a tile that is a multiple of 32";
 	} else {
 		n.message = arena_strf(a, "%s: the copy engine cannot follow its indices, or "
 			"cannot write the layout that readers need", by_threads);

@@ -105,6 +105,7 @@ struct ring {
 	int64_t box_bytes;
 	bool engine;			/* filled by the copy engine, one box a panel */
 	bool reordered;			/* ... whose dimensions are in another order than the tensor's */
+	bool ends_by_threads;		/* ... but by threads where the length of the loop ends within the tile */
 	int64_t run;			/* if not 0: values name rows, and each so many rows of a panel are a box */
 	enum cluster_share share;
 	int64_t box_rows;		/* of one box: full_rows, or a block's share of them */

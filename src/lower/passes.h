@@ -40,6 +40,9 @@ bool lower_is_matrix_operand(const struct kernel *k, int buffer);
 /* Can the matrix instructions of product s read its argument number `arg` from a ring of this shape (layout/
  * operand_shape.c; needs shapes)? Then *k_major says whether they contract the columns, or else the rows. */
 bool lower_reads_operand(const struct kernel *k, const struct stask *s, int arg, const struct shape2 *v, bool *k_major);
+/* Does a product contract an axis of what is loaded whose end is the length of a loop around the load? Behind the end
+ * there must be zeros, which the copy engine does not write (layout/loads.c). */
+bool lower_ends_by_length(const struct kernel *k, const struct buffer *b);
 /* The order in which the copy engine walks over a tensor for a ring that lies otherwise (layout/box_order.c): by
  * position, innermost first, the dimension of the tensor, and the elements of a box along it. */
 struct box_order {

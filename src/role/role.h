@@ -62,6 +62,7 @@ enum role_section {
 	SECTION_EPILOGUE,		/* IF: the steady state ends here; what follows is the epilogue */
 	SECTION_TRIPS,			/* IF: for so many iterations, or at least so many */
 	SECTION_SKIP,			/* IF: a tile of another replica, which the lane passes over */
+	SECTION_LENGTH,			/* IF: the length of the loop ends within the tile; else it is complete */
 };
 
 struct point;				/* of lowering: lower/pass/pass.h */

@@ -36,6 +36,7 @@ struct reader {
 	struct task_price *occurrence;	/* of the current sTask; NULL: outside of sTasks */
 	int task;			/* ... and which it is */
 	bool multiplied;		/* its product has been issued */
+	bool ends;			/* threads do what the engine does otherwise (SECTION_LENGTH) */
 	int wait, waits;		/* the current wait of the plan, and its operations so far */
 	struct stages stages;		/* of the current sTask */
 };
@@ -110,6 +111,10 @@ static void read_inside(struct reader *r, const struct role_op *o, struct op_cos
 	if (stage) {
 		memcpy(s.ops[stage], s.ops[0], sizeof(s.ops[0]));
 		memset(s.ops[0], 0, sizeof(s.ops[0]));
+	}
+	if (r->ends) {
+		add_cost(&t->before, op_cost_times(s, runs));
+		return;
 	}
 	if (o->what == DO_GROUPS_WAIT && !r->multiplied)
 		t->drain_cost += s.lane * runs;
@@ -221,6 +226,17 @@ static void read_if(struct reader *r, const struct role_op *o)
 
 	if (o->u.region.section == SECTION_SKIP)
 		return;
+	if (o->u.region.section == SECTION_LENGTH) {	/* once in a run threads do the work of the engine */
+		double runs = r->in.runs, once = runs / mean_trips(r, r->graph->tasks.v[r->task].loop);
+
+		r->in.runs = once;
+		r->ends = true;
+		read_body(r, &o->u.region.body);
+		r->ends = false;
+		r->in.runs = runs - once;
+		read_body(r, &o->u.region.other);
+		return;
+	}
 	if (r->occurrence) {
 		r->in.runs /= mean_trips(r, r->graph->tasks.v[r->task].loop);
 	} else if (o->u.region.section == SECTION_EPILOGUE) {

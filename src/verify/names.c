@@ -222,6 +222,34 @@ static void read_perhaps(struct names *c, const struct role_body *b)
 	names_forget(c, since);
 }
 
+/* The touch that writes a slot in one of the operations of the body, from number *i on; NULL: there is none. */
+static const struct touch *next_written_slot(const struct role_body *b, int *i)
+{
+	for (; *i < b->v.n; ++*i)
+		for (int k = 0; k < b->v.v[*i]->touches.n; k++) {
+			const struct touch *t = &b->v.v[*i]->touches.v[k];
+
+			if (t->how == TOUCH_WRITE && t->what == TOUCH_SLOT && !t->initial) {
+				++*i;
+				return t;
+			}
+		}
+	return NULL;
+}
+
+/* One of the bodies is executed: slots that both write are written. */
+static void note_written_slots(struct names *c, const struct role_body *one, const struct role_body *other)
+{
+	const struct touch *t, *u;
+
+	for (int i = 0; !c->depth && (t = next_written_slot(one, &i));)
+		for (int k = 0; (u = next_written_slot(other, &k));)
+			if (u->of == t->of) {
+				VEC_PUSH(c->a, &c->wrote, t->of);
+				break;
+			}
+}
+
 /* Regions whose header declares names, which their body can see. */
 static void read_header(struct names *c, const struct role_op *o)
 {
@@ -334,6 +362,7 @@ static void read_region(struct names *c, const struct role_op *o)
 		read_num(c, o->u.region.when);
 		read_perhaps(c, &o->u.region.body);
 		read_perhaps(c, &o->u.region.other);
+		note_written_slots(c, &o->u.region.body, &o->u.region.other);
 	} else {
 		read_header(c, o);
 	}

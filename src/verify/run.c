@@ -83,6 +83,19 @@ static int64_t iteration_of(struct run *x, int loop)
 	return at >= 0 && at < end ? first + at : NONE;
 }
 
+/* Where a loop with a length ends: it makes the iterations of the scenario from tile 0 of its axis on, and ends within
+ * the last one in every other run. */
+static int64_t end_of(struct run *x, int loop)
+{
+	const struct loop *l = &graph_of(x)->program->loops.v[loop];
+	int64_t at = iteration_of(x, l->parent), n;
+
+	if (at == NONE)
+		return 0;
+	n = (x->s->walk->cum[loop][at + 1] - x->s->walk->cum[loop][at]) * graph_of(x)->extents.tile[l->axis[0]];
+	return n - (n && at % 2);
+}
+
 static enum err_code let_value(struct run *x, const struct role_let *l, int64_t *out)
 {
 	if (l->var == VAR_TRIPS && l->of != NONE) {	/* the scenario has the trip counts */
@@ -96,7 +109,8 @@ static enum err_code let_value(struct run *x, const struct role_let *l, int64_t 
 		return OK;
 	}
 	/* coordinates and addresses make no difference here */
-	*out = l->var == VAR_LO || l->var == VAR_FIRST || l->var == VAR_END || l->var == VAR_TO ? 0 : value(x, l->to);
+	*out = l->var == VAR_LO || l->var == VAR_FIRST || l->var == VAR_TO ? 0 : l->var == VAR_END ? end_of(x, l->of) :
+		value(x, l->to);
 	return OK;
 }
 

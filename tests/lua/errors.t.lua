@@ -357,7 +357,7 @@ local examples <const> = {
   gemm = {{m = 16, n = 16, k = 16}, "a", "b", "bias", "activation", "dtype", "out"},
   matmul_sum = {{m = 16, n = 16, k = 16}, "dtype", "out"},
   attention_backward = {{b = 1, h = 2, m = 16, d = 16}, "n", "hkv", "causal", "scale", "dtype"},
-  paged_decoding = {{b = 1, h = 2, n = 16, d = 16}, "hkv", "page", "pages", "splits", "scale", "dtype"},
+  paged_decoding = {{b = 1, h = 2, n = 16, d = 16}, "hkv", "page", "pages", "splits", "typical", "scale", "dtype"},
 }
 is(table.concat(sorted(examples), " "), (tostring(mr.examples):gsub("^examples\n  ", "")
   :gsub("\n  ", " ")), "these are all examples")

@@ -507,7 +507,7 @@ for i, output in ipairs{"dQ", "dK", "dV"} do
   end
 end
 
--- Random tables name pages that there are, random lengths are beyond both ends; then some of each are others.
+-- Random tables name pages that there are, random lengths are from 0 to beyond the last one; then some of each are others.
 local paged_sizes <const> = {{b = 1, h = 4, n = 16, d = 4}, {b = 3, h = 4, n = 64, d = 16}, {b = 2, h = 4, n = 112, d = 19}}
 local paged_options <const> = {{}, {hkv = 1, pages = 5}, {hkv = 2, splits = 1, page = 8}, {splits = 3, scale = 0.3, page = 4},
   {hkv = 1, splits = 7}}

@@ -283,6 +283,24 @@ correct("replicas", programs.products{g = 9, m = 64, n = 32, k = 200}, {m = 64, 
   plan:grid{eus = 2}
 end)
 
+-- The copy engine loads complete tiles of what is contracted, and one warp the tile in which the length ends; several warps
+-- load all tiles by threads.
+for warps = 1, 2 do
+  local plan = mr.plan(attention:graph{tile = {m = 64, n = 64}}, mr.device "h200")
+  plan:lane("p0", {warps = warps})
+  plan:lane("c0", {warps = 4})
+  for _, t in ipairs(plan.tasks) do plan:append(t.name, {lane = t.kind == "load" and "p0" or "c0"}) end
+  plan:buffers{k = 2, v = 3}
+  plan:fill_waits()
+  local dump = tostring(plan:kernel{})
+  tap.ok(dump:find "load_boxes K" and not dump:find "load_threads K", "the copy engine loads keys")
+  tap.is(dump:find "load_boxes V" ~= nil, warps == 1, ("and values, %d warps"):format(warps))
+  tap.ok(dump:find "load_threads V", "  a warp those where the length ends")
+  tap.is(tostring(plan):gsub("%s+", " "):find "does not write zeros behind the length" ~= nil, warps == 2,
+    "  a note says why, if it does not")
+  random_plans.correct(tap, ("values by the copy engine, %d warps"):format(warps), plan, SEEDS)
+end
+
 -- Plans that the search makes by itself, of which tiles are placed on EUs by the assumed length.
 if not only then
   for _, typical in ipairs{false, 70} do

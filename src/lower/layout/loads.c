@@ -7,6 +7,28 @@
  * the words around them, and shifted in registers. */
 #include "lower/layout/rings.h"
 
+/* Can the threads of the load's lane copy the tile in which a loop ends, and signal as the engine does? A warp arrives
+ * once, as the thread that issues a copy does. */
+static bool can_end_by_threads(const struct kernel *k, const struct buffer *b, int axis)
+{
+	const struct plan *p = k->plan;
+	const struct stask *s = &p->graph->tasks.v[b->first];
+
+	return lane_warps(p, lane_of(k, b->first)) == 1 && p->grid.cluster <= 1 &&
+		program_length_loop(p->graph->program, s->loop, axis) == s->loop;
+}
+
+bool lower_ends_by_length(const struct kernel *k, const struct buffer *b)
+{
+	int loop = k->plan->graph->tasks.v[b->first].loop;
+
+	for (int i = 0; i < b->naxes; i++)
+		if (program_length_loop(k->plan->graph->program, loop, b->axis[i]) != NONE &&
+		    lower_is_contracted(k, buffer_index(k, b), b->axis[i]))
+			return true;
+	return false;
+}
+
 /* Beyond the end of an axis that a product contracts there must be zeros, as far as a k step goes. The copy engine
  * writes them only beyond the end of the tensor. */
 static bool ends_with_tensor(const struct kernel *k, const struct buffer *b, const struct node *n, int axis)
@@ -19,7 +41,7 @@ static bool ends_with_tensor(const struct kernel *k, const struct buffer *b, con
 	if (!lower_is_contracted(k, buffer_index(k, b), axis))
 		return true;
 	if (program_length_loop(p, p->tasks.v[n->task].loop, axis) != NONE)
-		return false;
+		return tile % depth == 0 && can_end_by_threads(k, b, axis);
 	if (size % tile == 0 && tile % depth == 0)
 		return true;
 	if (tile % depth && tile < size)

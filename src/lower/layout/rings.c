@@ -338,6 +338,7 @@ static enum err_code add_ring(struct kernel *k, int buffer, struct err *e)
 		r.engine = r.reordered = r.full_rows == r.shape.rows && r.full_cols == r.shape.cols &&
 			lower_box_grain(k, b, &r.shape);
 	choose_panels(k, &r, b);
+	r.ends_by_threads = loaded && r.engine && lower_ends_by_length(k, b);
 	r.slot_bytes = round_up(r.panel_bytes * (r.cols / r.panel_cols), k->target->shared.align);
 	r.offset = k->shared_bytes;
 	if (b->alias_of != NONE)

@@ -176,6 +176,26 @@ static void load_elements(struct lowering *c, const struct kentry *x, const stru
 	add_op(c, DO_WARP_SYNC)->why = "all of its threads copy";
 }
 
+/* The copy engine fills with zeros behind the end of a tensor alone. So where the length of the loop ends within the tile,
+ * the threads of the lane, which is a warp, copy, and arrive at the flag instead of the engine. */
+static void load_to_length(struct lowering *c, const struct kentry *x, const struct ring *r, const struct node *n)
+{
+	const struct stask *s = stask_of(c, x);
+	const struct num *next = ADD(ADD(V(c, VAR_FIRST, s->loop), V(c, VAR_I, s->loop)), N(c, 1));
+	const struct num *tile = N(c, c->g->extents.tile[c->p->loops.v[s->loop].axis[0]]);
+	struct role_op *o = add_if(c, NUM2(GT, MUL(next, tile), V(c, VAR_END, s->loop)), "the length ends here");
+	struct role_body *outer;
+
+	o->u.region.section = SECTION_LENGTH;
+	outer = enter_body(c, &o->u.region.body);
+	c->keeps_conditions = true;
+	load_elements(c, x, r, n);
+	c->keeps_conditions = false;
+	enter_body(c, &o->u.region.other);
+	select_boxes(c, x, r, n);
+	leave_body(c, outer);
+}
+
 enum err_code select_load(struct lowering *c, const struct kentry *x, struct err *e)
 {
 	const struct stask *s = stask_of(c, x);
@@ -184,7 +204,9 @@ enum err_code select_load(struct lowering *c, const struct kentry *x, struct err
 
 	if (x->flag == NONE && is_async_load(c->k, x->task))
 		return err_set(e, ERR_ILLEGAL, s->loc, "nobody waits for '%s'", s->name);
-	if (r->engine)
+	if (r->ends_by_threads)
+		load_to_length(c, x, r, n);
+	else if (r->engine)
 		select_boxes(c, x, r, n);
 	else
 		load_elements(c, x, r, n);

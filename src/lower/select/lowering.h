@@ -62,6 +62,7 @@ struct lowering {
 	const struct num *axis_index[AXES_MAX];	/* by axis: its index in the tile; NULL: from the fragment's element */
 	const struct frag_layout *element_layout;	/* of the fragment; NULL: the target's default layout */
 	int k_step_cols;		/* columns of a k step, of which step KS is current; 0: all columns at once */
+	bool keeps_conditions;		/* they are not marked, as no copy of the loop leaves them out */
 	const struct shape2 *contracted;	/* axes that a thread product contracts, as rows, with KS as the current
 						 * row; NULL */
 	bool walks_ring;		/* row and column are those of a walk over a ring, not of a fragment */
