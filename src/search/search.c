@@ -339,6 +339,15 @@ static enum err_code batch_next(struct search *s, const struct stop *stop, bool 
 	return OK;
 }
 
+/* Are there any products? Also of vectors, which have no rows. */
+static bool multiplies(const struct program *p)
+{
+	for (int i = 0; i < p->nodes.n; i++)
+		if (p->nodes.v[i].op == OP_MMA)
+			return true;
+	return false;
+}
+
 /* No usual shape has a plan: smaller and smaller ones are tried, first with products on the matrix unit, then with products
  * by threads. False: there is a plan now, or nothing left. */
 static bool batch_smaller(struct search *s)
@@ -346,7 +355,7 @@ static bool batch_smaller(struct search *s)
 	while (!s->found) {
 		s->batch.v.n = s->next = 0;
 		if (s->level > SPACE_LEVELS || s->smaller > SMALLER_MOST) {
-			if (s->by_threads || !s->space.has_products)
+			if (s->by_threads || !multiplies(s->space.program))
 				return false;
 			s->by_threads = true;
 			s->level = s->smaller = 0;

@@ -259,6 +259,12 @@ finds("full rows that take all of shared memory at the usual shapes", mr.program
   Y:store("store", sum / mr.rowmax(sum, d))
 end){b = 8, j = 128, d = 128})
 finds("rows of a product over three axes", mr.examples.conv2d{n = 4, c = 64, h = 64, w = 64, k = 64, r = 3, s = 3, pad = 1})
+finds("a vector times a matrix", mr.program("vector", function(p)
+  local n, k = p:axes("n", "k")
+  local x, y = p:load("x", p:input("X", {n}), {n}), p:load("y", p:input("Y", {p:axis("rows", k.size * 2), p:axis("parts", 4)}),
+    {k * 2 + 1, n // 16})
+  p:output("Z", {k}, "f32"):store("store", p:mma("mma", x, y))
+end){n = 64, k = 24})
 local plan = finds("a product of a type that kernels multiply by threads alone", mr.program("f32", function(p)
   local m, n, k = p:axes("m", "n", "k")
   local A, B, C, c = p:input("A", {m, k}, "i8"), p:input("B", {n, k}, "i8"), p:output("C", {m, n}, "i32"), p:carry("c", {m, n}, 0)
