@@ -17,9 +17,9 @@
 
 static const double FACTOR = 4, CONVERSIONS_FACTOR = 8;
 
-/* The tensor cores of Hopper sum 32 products of 8-bit floats at a time, in 14 bits: a rounding of 2^-13 for each 32
- * (DeepSeek-V3 Technical Report, 2024, section 3.5.2). */
-static const double UNIT_F8 = 0x1p-18;
+/* The tensor cores of Hopper sum 32 products of 8-bit floats at a time, in 14 bits: a rounding of 2^-13 for each 32, and
+ * for fewer (DeepSeek-V3 Technical Report, 2024, section 3.5.2). */
+static const double UNIT_F8 = 0x1p-18, TOGETHER_F8 = 32;
 
 static int apply(struct roundings *r, enum op op, int x, int y, int z)
 {
@@ -91,7 +91,7 @@ static int factor_of(struct roundings *r, int count, double most)
  * as the value at the ends. */
 static int of_summation(struct roundings *r, int count, int size, int ends, double unit, int error)
 {
-	int more = apply(r, OP_ADD, count, rounding_const(r, 1), NONE);
+	int more = apply(r, OP_ADD, count, rounding_const(r, unit == UNIT_F8 ? TOGETHER_F8 : 1), NONE);
 	int steps = apply(r, OP_MUL, more, rounding_const(r, unit), NONE);
 	int most = apply(r, OP_ADD, ends, apply(r, OP_MUL, factor_of(r, count, FACTOR), size, NONE), NONE);
 

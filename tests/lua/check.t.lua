@@ -205,6 +205,15 @@ local _, allowed = core.reference_allowing(root{i = 1, j = 1},
   {X = mr.array("f32", {1}, 0.2501), Z = mr.array("f32", {1}, 1)})
 is(allowed.Y[1], math.huge, "where an error has no bound, what is computed with it has none")
 
+-- The matrix unit sums few products of 8-bit floats as it does 32.
+local few = mr.program("few", function(p)
+  local m, n, k = p:axes("m", "n", "k")
+  local A, B, C = p:input("A", {m, k}, "e4m3"), p:input("B", {n, k}, "e4m3"), p:output("C", {m, n}, "f32")
+  C:store("st", p:mma("mma", p:load("a", A), p:load("b", B)))
+end){m = 1, n = 1, k = 3}
+_, allowed = core.reference_allowing(few, {A = mr.array("e4m3", {1, 3}, 1), B = mr.array("e4m3", {1, 3}, 1)})
+ok(allowed.C[1] >= 2 ^ -13, "sums of three products of 8-bit floats are off by a step of 14 bits", allowed.C[1])
+
 local makes = mr.program("makes", function(p)
   local i = p:axes("i")
   local X, Y = p:input("X", {i}, "f32"), p:output("Y", {i}, "f32")
