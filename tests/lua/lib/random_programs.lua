@@ -132,6 +132,15 @@ local function table_value(draft, axis, by)
   return {name = value, axes = {axis}, dtype = "i32"}
 end
 
+-- A length of a loop, one for each index of the batch axis.
+local function length_value(draft)
+  local tensor, value = name_of(draft, "T"), name_of(draft, "t")
+  declare(draft, ('local %s = p:input("%s", {%s}, "i32")'):format(tensor, tensor, draft.batch or
+    ('p:axis("%s_one", 1)'):format(tensor:lower())))
+  emit(draft, ('local %s = p:load("load_%s", %s, {%s})'):format(value, value, tensor, draft.batch or 0))
+  return value
+end
+
 -- A tensor's tile over the axes, of which the order of dimensions is any.
 local function load_value(draft, axes, dtype)
   local tensor, value = name_of(draft, "X"), name_of(draft, "x")
@@ -370,10 +379,13 @@ local function loop(draft, axis, nested)
     if r.kind == "stored" or r.axes[1] ~= row then row = nil end
   end
   for _, around in ipairs(draft.loops) do if around == row then row = nil end end
+  local options = {}
+  if chance(0.2) then options[1] = "length = " .. length_value(draft) end
   if row and chance(0.3) then                           -- each row has the elements up to its own
-    bounds = ("{upto = %s}, "):format(row)
+    options[#options + 1] = "upto = " .. row
     mask = ("mr.where(%s:index():le(%s:index()), %%s, %%s)"):format(axis, row)
   end
+  if #options > 0 then bounds = "{" .. list(options) .. "}, " end
   open(draft, ("p:loop(%s, %sfunction()"):format(axis, bounds))
   table.insert(draft.loops, axis)
   table.insert(draft.values, {})
