@@ -272,6 +272,8 @@ int main(void)
 		"{m=32, n=48, k=32}, {a=2, b=2})");
 	check_plan_of("attention of warps", "return of_warps(attention_of{m=64, n=96, d=32}, "
 		"{m=32, n=32}, {k=2, v=2})");
+	check_plan_of("attention with lengths", "return with_lengths('attention', {b=4, m=64, n=160, d=32}, {m=64, n=64}, "
+		"{k=2, v=2})");
 	say(&all);
 	return tap_done();
 }

@@ -51,6 +51,11 @@ local function on_lanes(bound, tile, rings, on, loading, eus)
     {lanes = lanes, rings = rings, eus = eus})
 end
 
+-- A program of lib/length_programs.lua, with loads on a lane of one warp.
+function P.with_lengths(name, sizes, tile, rings)
+  return on_lanes(dofile(home .. "/tests/lua/lib/length_programs.lua")[name](sizes), tile, rings, {})
+end
+
 ---- verify ---------------------------------------------------------------------------
 
 -- A GEMM of `ways` slices, each on a lane.
