@@ -40,6 +40,12 @@ bool lower_is_matrix_operand(const struct kernel *k, int buffer);
 /* Can the matrix instructions of product s read its argument number `arg` from a ring of this shape (layout/
  * operand_shape.c; needs shapes)? Then *k_major says whether they contract the columns, or else the rows. */
 bool lower_reads_operand(const struct kernel *k, const struct stask *s, int arg, const struct shape2 *v, bool *k_major);
+/* May the length of a loop around the region end within a tile of the axis? Tiles of one element are there or not. */
+static inline bool ends_within_tile(const struct graph *g, int loop, int axis)
+{
+	return g->extents.tile[axis] > 1 && program_length_loop(g->program, loop, axis) != NONE;
+}
+
 /* Does a product contract an axis of what is loaded whose end is the length of a loop around the load? Behind the end
  * there must be zeros, which the copy engine does not write (layout/loads.c). */
 bool lower_ends_by_length(const struct kernel *k, const struct buffer *b);

@@ -211,6 +211,36 @@ for _, scan in ipairs{false, true} do
     end)
 end
 
+-- Blocks of keys, a list of them for each block of queries; what is behind in the list names blocks that are not there.
+do
+  local Q, q = tensor("bf16", {1, 48, 32}, mixed)
+  local K, k = tensor("bf16", {1, 80, 32}, function(b, n, d) return mixed(n, b, d) end)
+  local V, v = tensor("bf16", {1, 80, 32}, function(b, n, d) return mixed(d, n, b) end)
+  local lists <const> = {{}, {64, 0, 33}, {16}}
+  local Count = tensor("i32", {1, 3}, function(_, mb) return #lists[mb + 1] end)
+  local First = tensor("i32", {1, 3, 4}, function(_, mb, j) return lists[mb + 1][j + 1] or 1000 end)
+  local rows = {}
+  follows("attention over lists of blocks", programs.blocks{b = 1, mb = 3, m = 16, j = 4, n = 16, d = 32, keys = 80},
+    {Q = Q, K = K, V = V, Count = Count, First = First}, {{j = 1}, {j = 2}, {j = 4, m = 8}}, function(_, m, d)
+      local row, sum = rows[m], 0
+      if not row then
+        row = {}
+        for _, first in ipairs(lists[m // 16 + 1]) do
+          for n = first, first + 15 do
+            local s = 0
+            for i = 0, 31 do s = s + q(0, m, i) * k(0, n, i) end
+            row[n] = 2 ^ (s / 8)
+          end
+        end
+        for _, x in pairs(row) do sum = sum + x end
+        for n, x in pairs(row) do row[n] = x / sum end
+        rows[m], sum = row, 0
+      end
+      for n, weight in pairs(row) do sum = sum + weight * v(0, n, d) end
+      return sum
+    end)
+end
+
 -- Fields of words: the last word of a length has some that do not count.
 local W, w = tensor("i32", {8, 5}, function(n, i) return (n * 305419 + i * 1234577 + 89) % 0x7fffffff end)
 A, a = behind("bf16", {5, 16, 40}, length_of, 3, mixed)
@@ -299,6 +329,23 @@ for warps = 1, 2 do
   tap.is(tostring(plan):gsub("%s+", " "):find "does not write zeros behind the length" ~= nil, warps == 2,
     "  a note says why, if it does not")
   random_plans.correct(tap, ("values by the copy engine, %d warps"):format(warps), plan, SEEDS)
+end
+
+-- Lists of blocks: the engine loads each, and no value goes through the scratch.
+do
+  local bound = programs.blocks{b = 2, mb = 2, m = 64, j = 3, n = 64, d = 64, keys = 256}
+  local plan = mr.plan(bound:graph{tile = {m = 64, j = 1}}, mr.device "h200")
+  plan:lane("p0", {})
+  plan:lane("p1", {})
+  plan:lane("c0", {warps = 4})
+  for _, t in ipairs(plan.tasks) do
+    plan:append(t.name, {lane = t.name == "load_first" and "p1" or t.kind == "load" and "p0" or "c0"})
+  end
+  plan:buffers{k = 2, v = 2, first = 2}
+  plan:fill_waits()
+  local dump = tostring(plan:kernel{})
+  tap.ok(dump:find "load_boxes V by index" and not dump:find "load_threads V" and not dump:find "lines ", "blocks are loaded by boxes", dump)
+  random_plans.correct(tap, "lists of blocks", plan, SEEDS)
 end
 
 -- Plans that the search makes by itself, of which tiles are placed on EUs by the assumed length.

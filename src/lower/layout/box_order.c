@@ -56,8 +56,8 @@ static bool covers_axis(const struct kernel *k, const struct buffer *b, int axis
 
 	if (dims->inner == NONE || (in_blocks && (dims->outer == NONE || extent % dims->block)))
 		return false;
-	if (lower_is_contracted(k, buffer_index(k, b), axis) && program_length_loop(p, p->tasks.v[n->task].loop, axis) !=
-	    NONE)
+	if (lower_is_contracted(k, buffer_index(k, b), axis) && ends_within_tile(k->plan->graph, p->tasks.v[n->task].loop,
+	    axis))
 		return false;
 	if (size % extent == 0 || !lower_is_contracted(k, buffer_index(k, b), axis))
 		return true;

@@ -82,6 +82,19 @@ static bool scans_in_registers(const struct kernel *k, const struct node *n, con
 		is_only_axis_of_side(k, f, to, n->ref) && f->way == FOLD_COLUMNS;
 }
 
+/* Is there nothing to combine, as the axis has one element, of values in registers? Not if it is alone on its side: then
+ * the result has another kind of fragment. */
+static bool is_unit(const struct kernel *k, const struct node *n, const struct shape2 *to, const struct fold *f)
+{
+	const struct graph *g = k->plan->graph;
+	const struct shape2 *from = &k->node_shape[n->arg[0]];
+	bool column = ints_hold(from->col, from->ncol, n->ref);
+	int64_t extent = f->full ? g->program->axes.v[n->ref].size : g->extents.tile[n->ref];
+
+	return extent == 1 && !f->shared && (column ? from->ncol : from->nrow) > 1 &&
+		has_result_layout(k, to, from, n->ref);
+}
+
 void fold_of(const struct kernel *k, const struct stask *s, int node, struct fold *out)
 {
 	const struct program *p = k->plan->graph->program;
@@ -91,6 +104,11 @@ void fold_of(const struct kernel *k, const struct stask *s, int node, struct fol
 	*out = (struct fold){ .shared = p->nodes.v[n->arg[0]].task != n->task &&
 			conversion_in_ring(k, s, n->arg[0], NONE),
 		.full = !program_reduces_tile(p, n, n->ref) };
+	if (op_class(n->op) == CLASS_REDUCE && is_unit(k, n, to, out)) {
+		out->way = FOLD_UNIT;
+		out->over = k->node_shape[n->arg[0]];
+		return;
+	}
 	if (op_class(n->op) == CLASS_SCAN ? scans_in_registers(k, n, to, out) : reduces_in_registers(k, n, to, out))
 		return;
 	out->way = FOLD_LINES;

@@ -9,13 +9,14 @@
 
 #include "lower/layout/conversions.h"
 
-enum fold_way { FOLD_COLUMNS, FOLD_ROWS, FOLD_LINES };
+/* UNIT: the axis has one element, and the others lie as in the result: each element is its own result. */
+enum fold_way { FOLD_COLUMNS, FOLD_ROWS, FOLD_LINES, FOLD_UNIT };
 
 struct fold {
 	enum fold_way way;
 	bool shared;			/* the argument is found in shared memory */
 	bool full;			/* along the full axis, not the tile of an iteration */
-	/* COLUMNS, ROWS: the argument's shape. LINES: the result's shape, whose full_axes say whether the
+	/* COLUMNS, ROWS, UNIT: the argument's shape. LINES: the result's shape, whose full_axes say whether the
 	 * full axis is processed. */
 	struct shape2 over;
 };

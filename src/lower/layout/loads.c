@@ -23,7 +23,7 @@ bool lower_ends_by_length(const struct kernel *k, const struct buffer *b)
 	int loop = k->plan->graph->tasks.v[b->first].loop;
 
 	for (int i = 0; i < b->naxes; i++)
-		if (program_length_loop(k->plan->graph->program, loop, b->axis[i]) != NONE &&
+		if (ends_within_tile(k->plan->graph, loop, b->axis[i]) &&
 		    lower_is_contracted(k, buffer_index(k, b), b->axis[i]))
 			return true;
 	return false;
@@ -40,7 +40,7 @@ static bool ends_with_tensor(const struct kernel *k, const struct buffer *b, con
 
 	if (!lower_is_contracted(k, buffer_index(k, b), axis))
 		return true;
-	if (program_length_loop(p, p->tasks.v[n->task].loop, axis) != NONE)
+	if (ends_within_tile(k->plan->graph, p->tasks.v[n->task].loop, axis))
 		return tile % depth == 0 && can_end_by_threads(k, b, axis);
 	if (size % tile == 0 && tile % depth == 0)
 		return true;
@@ -365,7 +365,7 @@ static bool in_aligned_runs(const struct kernel *k, const struct node *n, int ax
 	const struct tensor *t = &p->tensors.v[n->ref];
 	const struct index_expr *last = &n->index[t->rank - 1];
 
-	return program_length_loop(p, p->tasks.v[n->task].loop, axis) == NONE && p->axes.v[axis].size % run == 0 &&
+	return !ends_within_tile(k->plan->graph, p->tasks.v[n->task].loop, axis) && p->axes.v[axis].size % run == 0 &&
 		p->axes.v[t->dim[t->rank - 1]].size % run == 0 &&
 		last->k % run == 0 && last->term[0].mod % run == 0;
 }

@@ -37,7 +37,7 @@ static int moving_axis(const struct kernel *k, int loop, const struct tensor *t,
 
 		if (extent == 1)
 			continue;
-		if (program_length_loop(p, loop, m->axis) != NONE)
+		if (ends_within_tile(k->plan->graph, loop, m->axis))
 			return UNFIT;
 		if (axis != NONE || m->coef != 1 || m->div != 1 || m->mod || (size % extent && !ends))
 			return UNFIT;

@@ -219,7 +219,7 @@ const struct num *axis_local_index(struct lowering *c, const struct stask *s, co
 bool axis_is_ragged(const struct lowering *c, const struct stask *s, const struct shape2 *shape, int axis)
 {
 	return !has_full_axis(shape, axis) && (c->p->axes.v[axis].size % c->g->extents.tile[axis] ||
-		program_length_loop(c->p, s->loop, axis) != NONE);
+		ends_within_tile(c->g, s->loop, axis));
 }
 
 const struct num *axis_end(struct lowering *c, const struct stask *s, const struct shape2 *shape, int axis)

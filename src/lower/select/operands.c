@@ -66,7 +66,7 @@ static bool can_fetch_words(const struct step_product *x, const struct ring *r, 
 	int axis = along->row[along->nrow - 1];
 	int64_t size = x->c->p->axes.v[axis].size, tile = x->c->g->extents.tile[axis];
 
-	return program_length_loop(x->c->p, x->s->loop, axis) == NONE && r->shape.ncol == 1 && r->shape.col[0] == axis && r->shape.col_share[0] == 1 &&
+	return !ends_within_tile(x->c->g, x->s->loop, axis) && r->shape.ncol == 1 && r->shape.col[0] == axis && r->shape.col_share[0] == 1 &&
 		size % n == 0 && tile % n == 0 && r->panel_cols % n == 0;
 }
 

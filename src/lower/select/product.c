@@ -55,7 +55,7 @@ static enum err_code check_length(const struct lowering *c, const struct stask *
 	for (int i = 0; i < b->naxes; i++) {
 		int axis = b->axis[i], loop = program_length_loop(c->p, s->loop, axis);
 
-		if (loop == NONE || node_has_axis(last_node_of(c->k, s), axis) ||
+		if (!ends_within_tile(c->g, s->loop, axis) || node_has_axis(last_node_of(c->k, s), axis) ||
 		    program_loop_within(c->p, c->g->tasks.v[b->first].loop, loop))
 			continue;
 		return err_set(e, ERR_ILLEGAL, b->loc, "'%s' is made before the loop over '%s', whose length may end within a "

@@ -77,9 +77,17 @@ enum err_code join_partial_sums(struct lowering *c, const struct kentry *x, int 
 enum err_code select_fold(struct lowering *c, const struct kentry *x, int node, struct err *e)
 {
 	const struct node *n = &c->p->nodes.v[node];
+	const struct val *value;
+	const struct frag *to;
 	struct fold f;
 
 	fold_of(c->k, stask_of(c, x), node, &f);
+	if (f.way == FOLD_UNIT) {
+		TRY(operand_value(c, x, n->arg[0], n->arg[0], &value, e));
+		TRY(find_node_frag(c, stask_of(c, x), node, &to, e));
+		add_map(c, (struct frag_at){ to, 0 }, node, value);
+		return OK;
+	}
 	if (f.way == FOLD_LINES)
 		return select_lines(c, x, node, &f, identity_of(c, n->op, n->type), e);
 	return fold_in_registers(c, x, node, &f, e);

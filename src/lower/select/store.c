@@ -10,7 +10,7 @@ static bool can_store_vectors(const struct lowering *c, const struct stask *s, c
 	const struct index_expr *last = &n->index[t->rank - 1];
 	int axis = shape->ncol ? shape->col[shape->ncol - 1] : NONE;
 
-	if (axis != NONE && program_length_loop(c->p, s->loop, axis) != NONE)
+	if (axis != NONE && ends_within_tile(c->g, s->loop, axis))
 		return false;
 	for (int d = 0; d < t->rank && axis != NONE; d++)
 		if (index_value_has(c->p, &n->index[d], axis))

@@ -267,12 +267,16 @@ for name, program in pairs(lengths) do
     local tile = {m = extent(), n = extent(), k = extent()}
     local sizes = operands(sizes_of(tile, 3))
     sizes.g, sizes.d = 3, choose{16, 24, 32, 64}
+    if name == "blocks" then
+      sizes.b, sizes.g, sizes.mb, sizes.j, sizes.keys = 2, nil, 2, 3, 3 * sizes.n
+      sizes.k, tile.k, tile.j = nil, nil, choose{1, 1, 1, 2}
+    end
     if name == "attention" then sizes.b, sizes.g, sizes.causal = 3, nil, chance(0.4) or nil end
     if name == "groups" or name == "products" then sizes.a, sizes.b = choose{"mk", "km"}, choose{"nk", "kn"} end
     if name == "nested" then sizes.both = chance(0.7) or nil end
     if name == "rows" then sizes.out = choose{"bf16", "f32"} end
     if name == "parts" then sizes.s, sizes.scan = 3, chance(0.3) or nil end
-    if name ~= "attention" and name ~= "rows" then sizes.d = nil end
+    if name ~= "attention" and name ~= "rows" and name ~= "blocks" then sizes.d = nil end
     if name == "attention" or name == "rows" or name == "parts" then sizes.k, tile.k = nil, nil end
     if name == "rows" then sizes.n, tile.n = nil, nil end
     if name == "unpacked" then sizes.dtype = choose{"bf16", "f16"} end
