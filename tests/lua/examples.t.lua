@@ -304,6 +304,43 @@ local function mamba2(z, t)
   return out, last
 end
 
+-- Position by position, as the recurrence says, whatever the decay of a position and key dim: the output and the last state.
+local function delta_rule(z, t, decay)
+  local hk, scale = z.hk or z.h, z.scale or 1 / sqrt(z.k)
+  local Q, K, V = view(t.q, z.b, z.s, hk, z.k), view(t.k, z.b, z.s, hk, z.k), view(t.v, z.b, z.s, z.h, z.v)
+  local Beta, Init, out, last = view(t.beta, z.b, z.s, z.h), z.init and view(t.init, z.b, z.h, z.k, z.v), {}, {}
+  for b = 0, z.b - 1 do for h = 0, z.h - 1 do
+    local S, head = {}, h // (z.h // hk)
+    for x = 0, z.k - 1 do
+      S[x] = {}
+      for y = 0, z.v - 1 do S[x][y] = Init and Init(b, h, x, y) or 0.0 end
+    end
+    for s = 0, z.s - 1 do
+      for x = 0, z.k - 1 do
+        for y = 0, z.v - 1 do S[x][y] = S[x][y] * exp(decay(b, s, h, x)) end
+      end
+      for y = 0, z.v - 1 do
+        local seen, o = 0, 0
+        for x = 0, z.k - 1 do seen = seen + K(b, s, head, x) * S[x][y] end
+        for x = 0, z.k - 1 do
+          S[x][y] = S[x][y] + K(b, s, head, x) * Beta(b, s, h) * (V(b, s, h, y) - seen)
+          o = o + Q(b, s, head, x) * S[x][y] * scale
+        end
+        out[((b * z.s + s) * z.h + h) * z.v + y + 1] = o
+      end
+    end
+    for x = 0, z.k - 1 do
+      for y = 0, z.v - 1 do last[#last + 1] = S[x][y] end
+    end
+  end end
+  return out, last
+end
+
+local function gated_delta_rule(z, t)
+  local g = view(t.g, z.b, z.s, z.h)
+  return delta_rule(z, t, function(b, s, h) return g(b, s, h) end)
+end
+
 local function cross_entropy(z, t)
   local X, loss, sums = view(t.X, z.m, z.n), {}, {}
   for i = 0, z.m - 1 do
@@ -441,7 +478,7 @@ local formulas = {
   chunk_state = {chunk_state, "states"}, chunk_scan = {chunk_scan, "out"},
   dequant_gemm = {dequant_gemm, "C"}, conv2d = {conv2d, "Y"}, cross_entropy = {cross_entropy, "Loss"},
   rmsnorm_gemm = {rmsnorm_gemm, "C"}, fp8_block_scales = {fp8_block_scales, "C"}, mla_decoding = {mla_decoding, "O"},
-  grouped_gemm = {grouped_gemm, "Y"}, mamba2 = {mamba2, "out"},
+  grouped_gemm = {grouped_gemm, "Y"}, mamba2 = {mamba2, "out"}, gated_delta_rule = {gated_delta_rule, "out"},
 }
 
 local function with(sizes, options)
@@ -607,6 +644,20 @@ for i, output in ipairs{"out", "final"} do
   end
 end
 
+-- Decays below 0, rates from 0 to 1.
+local function forgetting(inputs)
+  for i = 1, #inputs.g do inputs.g[i] = -exp(uniform(math.log(0.001), math.log(2))) end
+  for i = 1, #inputs.beta do inputs.beta[i] = uniform(0, 1) end
+end
+for i, output in ipairs{"out", "final"} do
+  local function formula(...) return (select(i, gated_delta_rule(...))) end
+  for _, z in ipairs{{b = 1, s = 5, h = 1, k = 3, v = 2, chunk = 2}, {b = 2, s = 21, h = 4, k = 5, v = 6, chunk = 8, hk = 2}} do
+    for _, o in ipairs{{}, {init = true, scale = 0.7}, {decay = "f64"}} do
+      check("gated_delta_rule", with(z, o), output, formula, {{col = 4, i = 3, v = 2}, {head = 2, i = 4, j = 4}}, forgetting)
+    end
+  end
+end
+
 -- Rounding as stored: near the exact answer, and not the same -------------------------------
 
 for name, sizes in pairs {
@@ -624,6 +675,7 @@ for name, sizes in pairs {
   mla_decoding = {b = 2, h = 4, n = 100, d = 32, r = 8},
   grouped_gemm = {m = 16, n = 40, k = 64, e = 3, block = 16},
   mamba2 = {b = 1, s = 40, h = 2, p = 8, n = 8, chunk = 16},
+  gated_delta_rule = {b = 1, s = 40, h = 2, k = 8, v = 8, chunk = 16},
   conv2d = {n = 1, c = 16, h = 8, w = 8, k = 8, r = 3, s = 3},
 } do
   local bound, output = mr.examples[name](sizes), formulas[name][2]
@@ -667,6 +719,8 @@ for _, case in ipairs {
   {"fp8_block_scales", {m = 1, n = 1, k = 1, block = 0}, "block must be at least 1"},
   {"mla_decoding", {b = 1, h = 1, n = 1, scale = 0}, "scale must be positive"},
   {"grouped_gemm", {m = 1, n = 1, k = 1, e = 1, block = 0}, "block must be at least 1"},
+  {"gated_delta_rule", {b = 1, s = 4, h = 3, hk = 2, k = 4, v = 4}, "hk must divide h"},
+  {"gated_delta_rule", {b = 1, s = 4, h = 1, k = 4, v = 4, chunk = 0}, "chunk must be at least 1"},
   {"mamba2", {b = 1, s = 4, h = 3, g = 2, p = 4, n = 4}, "g must divide h"},
   {"mamba2", {b = 1, s = 4, h = 1, p = 4, n = 4, chunk = 0}, "chunk must be at least 1"},
   {"conv2d", {n = 1, c = 1, h = 2, w = 2, k = 1, r = 3, s = 3}, "larger than the image"},

@@ -8,7 +8,7 @@ local tap, random_plans = dofile(dir .. "tap.lua"), dofile(dir .. "lib/random_pl
 local SEEDS <const> = {1, 2}
 local target = arg[1] or "host"
 
--- Sizes of each program, the last one ragged, and the tile of hand-made plans.
+-- Sizes of each program, the last one ragged, the tile of hand-made plans, and how many plans a search tries (200).
 local programs = {
   matmul_sum = {tile = {m = 64, n = 64, k = 32},
     {m = 64, n = 64, k = 64}, {m = 128, n = 192, k = 96}, {m = 100, n = 136, k = 72}},
@@ -44,7 +44,9 @@ local programs = {
   mla_decoding = {tile = {h = 64, key = 64, d = 64},
     {b = 1, h = 64, n = 128, d = 64, r = 16, splits = 1}, {b = 2, h = 16, n = 256, d = 64, r = 16, splits = 2},
     {b = 1, h = 24, n = 200, d = 64, r = 32, splits = 2}},
-  mamba2 = {tile = {l = 64, head = 2},
+  gated_delta_rule = {tile = {head = 1, v = 64}, trials = 30,
+    {b = 1, s = 64, h = 1, k = 32, v = 32}, {b = 1, s = 40, h = 2, hk = 1, k = 32, v = 32, init = true, chunk = 16}},
+  mamba2 = {tile = {l = 64, head = 2}, trials = 60,
     {b = 1, s = 128, h = 1, p = 32, n = 32, chunk = 64}, {b = 1, s = 80, h = 2, g = 2, p = 32, n = 32, chunk = 32, init = true}},
   grouped_gemm = {tile = {n = 64, k = 64, i = 64},
     {m = 64, n = 64, k = 64, e = 2, block = 64, blocks = 3}, {m = 100, n = 128, k = 96, e = 5, blocks = 2, gated = true},
@@ -103,12 +105,12 @@ for _, name in ipairs(names) do
         make(plan)
         correct(("%s, plan %d"):format(what, how), plan)
       end
-      local found, why = mr.search(bound, mr.device "h200", {trials = 200, seconds = 20})
+      local found, why = mr.search(bound, mr.device "h200", {trials = of.trials or 200, seconds = 20})
       if tap.ok(found, what .. ": the search finds a plan", why) then
         correct(what .. ", as searched", found.plan)
       end
     end
   end
 end
-tap.is(#names, 16, "sixteen programs are shipped")
+tap.is(#names, 17, "seventeen programs are shipped")
 tap.done_testing()

@@ -1,0 +1,135 @@
+-- gated_delta_rule: attention that is linear in the sequence, with a state that forgets and corrects itself. For each
+-- batch and head, position by position,
+--
+--   S = exp(g[t]) S,   S = S + k[t] (beta[t] (v[t] - k[t] S)),   out[t] = scale q[t] S
+--
+-- with S over {k, v}, the dims of keys and values (Yang et al., "Gated Delta Networks", 2024). It is computed in chunks.
+-- In a chunk, let G be the running sums of g, and A[i,j] = beta[i] exp(G[i] - G[j]) (k[i] . k[j]) for j < i. Then
+-- with T = (I + A)^-1 the corrections of all positions are V = T (beta v) - T (beta exp(G) k) S at once. The phases:
+--
+--   decay    G, and beta, by head
+--   scores   A, transposed
+--   inverse  T, by forward substitution: a row after the other is taken from all rows below it
+--   values   U = T (beta v) and W = T (beta exp(G) k)
+--   state    from chunk to chunk: V = U - W S, and the state S before and behind the chunk
+--   output   scale (exp(G) q S + (q k^T exp(G[i] - G[j]), for j <= i) V)
+--
+-- sizes    b batch, s sequence, h heads, k and v head dims of keys and values
+-- options  hk     heads of q and k; must divide h (h)
+--          chunk  (64)
+--          init   true: with the state before the first position; else it is zero (false)
+--          scale  (1 / sqrt(k))
+--          dtype  of q, k, v, out and of what is between the phases ("bf16")
+--          decay  dtype of g, beta and of sums and states that are kept in full ("f32"; "f64" if dtype is)
+local mr = require "millrace"
+local exp2, where = mr.exp2, mr.where
+
+local LOG2E <const> = 1.4426950408889634
+
+return mr.program("gated_delta_rule", function(p)
+  local b, s, h, dk, dv = p:axes("b", "s", "h", "k", "v")
+  local chunk = p:option("chunk", "integer", 64)
+  p:check(chunk >= 1, "chunk must be at least 1")
+  local hk, c = p:axis("hk", p.hk or h.size), p:axis("c", (s.size + chunk - 1) // chunk)
+  p:check(h.size % hk.size == 0, "hk must divide h")
+  local i, j = p:axis("i", chunk), p:axis("j", chunk)     -- positions of a chunk
+  local t, r, col = p:axis("t", chunk), p:axis("r", chunk), p:axis("col", chunk)
+  local head = p:axis("head", h.size)                     -- h, of which a tile has several
+  local dtype = p.dtype or "bf16"
+  local decay = p.decay or (dtype == "f64" and "f64" or "f32")
+  local scale = p:option("scale", "number", 1 / math.sqrt(dk.size))
+  local function pos(x) return c * chunk + x end
+  local key_head = h // (h.size // hk.size)
+
+  local Q, K = p:input("q", {b, s, hk, dk}), p:input("k", {b, s, hk, dk})
+  local V, G, Beta = p:input("v", {b, s, h, dv}), p:input("g", {b, s, h}, decay), p:input("beta", {b, s, h}, decay)
+  local Init = p:option("init", "boolean") and p:input("init", {b, h, dk, dv}, decay)
+  local Out, Final = p:output("out", {b, s, h, dv}), p:output("final", {b, h, dk, dv}, decay)
+  local Sum, Rate = p:temp("sum", {b, c, h, i}, decay), p:temp("rate", {b, c, h, i}, decay)
+  local At, T = p:temp("At", {b, c, h, r, i}, decay), p:temp("T", {b, c, h, i, j})
+  local U, W = p:temp("U", {b, c, h, i, dv}), p:temp("W", {b, c, h, i, dk})
+  local New, State = p:temp("new", {b, c, h, i, dv}), p:temp("state", {b, c, h, dk, dv})
+
+  p:phase("decay", function()
+    p:batch(b, c)
+    local g, beta = p:load("load_g", G, {b, pos(t), head}), p:load("load_beta", Beta, {b, pos(t), head})
+    Sum:store("store_sum", p:task("sums", function() return mr.cumsum(g * LOG2E, t):to(decay) end), {b, c, head, t})
+    Rate:store("store_rate", beta, {b, c, head, t})
+  end)
+
+  p:phase("scores", function()
+    p:batch(b, c, h)
+    local ki, kc = p:load("load_ki", K, {b, pos(i), key_head, dk}), p:load("load_kc", K, {b, pos(col), key_head, dk})
+    local si, sc = p:load("load_si", Sum), p:load("load_sc", Sum, {b, c, h, col})
+    local beta = p:load("load_rate", Rate)
+    local kk = p:mma("mma_kk", kc, ki)                    -- {col, i}
+    At:store("store_at", p:task("scores", function()
+      return where(col:index():lt(i:index()), kk * exp2(mr.min(si - sc, 0)) * beta, 0):to(decay)
+    end), {b, c, h, col, i})
+  end)
+
+  p:phase("inverse", function()
+    p:batch(b, c)
+    local rows = p:carry("rows", {head, i, j}, 0)
+    p:task("identity", function() rows:set(where(i:index():eq(j:index()), 1, 0) + (head:index() * 0):to "f32") end)
+    p:loop(r, {batch = true}, function()
+      local a = p:load("load_at", At, {b, c, head, r, i})
+      p:task("substitute", function()
+        local row = mr.rowsum(where(i:index():eq(r:index()), rows, 0), i)       -- {head, j}
+        rows:set(rows - a * row)
+      end)
+    end)
+    T:store("store_t", p:task("round_t", function() return rows:to(dtype) end), {b, c, head, i, j})
+  end)
+
+  p:phase("values", function()
+    p:batch(b, c, h)
+    local rows, beta, sum = p:load("load_t", T), p:load("load_bj", Rate, {b, c, h, j}), p:load("load_sj", Sum, {b, c, h, j})
+    local tv, tk = p:task("scale_t", function()
+      local tv = rows * beta
+      return tv:to(dtype), (tv * exp2(sum)):to(dtype)
+    end)
+    local u = p:mma("mma_u", tv, p:load("load_v", V, {b, pos(j), h, dv}))
+    local w = p:mma("mma_w", tk, p:load("load_k", K, {b, pos(j), key_head, dk}))
+    U:store("store_u", p:task("round_u", function() return u:to(dtype) end))
+    W:store("store_w", p:task("round_w", function() return w:to(dtype) end))
+  end)
+
+  p:phase("state", function()
+    p:batch(b, h)
+    local state = p:carry("S", {dk, dv}, 0)
+    if Init then
+      local init = p:load("load_init", Init)
+      p:task("begin", function() state:set(init) end)
+    end
+    p:loop(c, {batch = true}, function()
+      local before = p:task("before", function() return state:to(dtype) end)
+      State:store("store_state", before)
+      local sum, last = p:load("load_sum", Sum), p:load("load_last", Sum, {b, c, h, chunk - 1})
+      local u, ws = p:load("load_u", U), p:mma("mma_ws", p:load("load_w", W), before)
+      local new, decayed = p:task("correct", function()
+        local new = u - ws
+        return new:to(dtype), (new * exp2(last - sum)):to(dtype)
+      end)
+      New:store("store_new", new)
+      p:task("forget", function() state:set(state * exp2(last)) end)
+      state:add(p:mma("mma_s", p:load("load_ks", K, {b, pos(i), key_head, dk}), decayed))
+    end)
+    Final:store("store_final", p:task("after", function() return state:to(decay) end))
+  end)
+
+  p:phase("output", function()
+    p:batch(b, c, h)
+    local q, k = p:load("load_q", Q, {b, pos(i), key_head, dk}), p:load("load_kj", K, {b, pos(j), key_head, dk})
+    local si, sj = p:load("load_sumi", Sum), p:load("load_sumj", Sum, {b, c, h, j})
+    local out = p:carry("o", {i, dv}, 0)
+    out:add(p:mma("mma_qs", q, p:load("load_state", State)))
+    p:task("scale_o", function() out:set(out * exp2(si)) end)
+    local qk = p:mma("mma_qk", q, k)
+    local weights = p:task("weights", function()
+      return where(j:index():le(i:index()), qk * exp2(mr.min(si - sj, 0)), 0):to(dtype)
+    end)
+    out:add(p:mma("mma_o", weights, p:load("load_new", New, {b, c, h, j, dv})))
+    Out:store("store_out", p:task("finish", function() return (out * scale):to(dtype) end), {b, pos(i), h, dv})
+  end)
+end)
