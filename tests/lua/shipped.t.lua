@@ -45,7 +45,7 @@ local programs = {
     {b = 1, h = 64, n = 128, d = 64, r = 16, splits = 1}, {b = 2, h = 16, n = 256, d = 64, r = 16, splits = 2},
     {b = 1, h = 24, n = 200, d = 64, r = 32, splits = 2}},
   gated_delta_rule = {tile = {head = 1, v = 64}, trials = 30,
-    {b = 1, s = 64, h = 1, k = 32, v = 32}, {b = 1, s = 40, h = 2, hk = 1, k = 32, v = 32, init = true, chunk = 16}},
+    {b = 1, s = 24, h = 2, hk = 1, k = 32, v = 32, init = true, chunk = 16}},
   mamba2 = {tile = {l = 64, head = 2}, trials = 60,
     {b = 1, s = 128, h = 1, p = 32, n = 32, chunk = 64}, {b = 1, s = 80, h = 2, g = 2, p = 32, n = 32, chunk = 32, init = true}},
   grouped_gemm = {tile = {n = 64, k = 64, i = 64},
