@@ -33,6 +33,7 @@ return {
       bytes = 32 * 2^20,            -- L3 of a Zen 4 die
       rate = 32,                    -- two cores at 16
       eu_rate = 16,                 -- half of the 32 bytes a cycle that L3 can give a Zen core
+      add_rate = 16,                -- estimate: a read and a write
       latency = 50,                 -- L3 of Zen 4, about
     },
     shared = {

@@ -82,12 +82,12 @@ static double sharers(const struct work *w)
 /* Cycles of the EU's share of L2 and of device memory. L2: bytes / min(rate of one EU or of its threads, the EU's
  * share of the device's rate). Device memory: bytes * unique_share / its share of that rate, which is in seconds.
  * The two are pipelined, so the slower one counts. Bytes that EUs of a cluster share leave L2 once for all of
- * them, but each EU receives all of them. */
+ * them, but each EU receives all of them. An addition in memory is a read, a sum and a write in L2: a rate of its own. */
 static void memory_cycles(const struct vdevice *d, const struct work *w, int warps, struct pace pace, struct cost *c)
 {
 	double own = w->by_threads ? fmin(d->l2_thread_rate, warps * d->l2_warp_rate) : d->l2_eu_rate;
 	double longer = d->clock_hz / pace.clock_hz;
-	double l2 = fmin(own, sharers(w) * d->l2_rate * longer / pace.active);
+	double l2 = fmin(own, sharers(w) * (w->adds ? d->l2_add_rate : d->l2_rate) * longer / pace.active);
 	double global = d->global_rate / pace.clock_hz / pace.active;
 	double bytes = positive(w->global_bytes);
 

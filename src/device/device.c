@@ -71,6 +71,7 @@ static const struct field device_fields[] = {
 	D("memory.l2.eu_rate", NUM, l2_eu_rate, 1e-3, 1e9, "B/cycle", "that one EU can draw"),
 	D("memory.l2.thread_rate", NUM, l2_thread_rate, 1e-3, 1e9, "B/cycle", "... by loads of its threads"),
 	D("memory.l2.warp_rate", NUM, l2_warp_rate, 1e-3, 1e9, "B/cycle", "... of one warp"),
+	D("memory.l2.add_rate", NUM, l2_add_rate, 1e-3, 1e9, "B/cycle", "of the device, of additions in memory"),
 	D("memory.l2.latency", NUM, l2_latency, 0, 1e9, "cycles", "of a read that hits"),
 	D("memory.l2.again", NUM, l2_again, 0, 0.9, "", "of a fetch's time, for another EU's request"),
 	D("memory.shared.bytes", BYTES, shared_bytes, 1, 0x1p50, "B", "that a block can use"),
@@ -149,6 +150,7 @@ static const char *const at_most[][2] = {
 	{ "memory.l2.eu_rate", "memory.l2.rate" },
 	{ "memory.l2.thread_rate", "memory.l2.eu_rate" },
 	{ "memory.l2.warp_rate", "memory.l2.thread_rate" },
+	{ "memory.l2.add_rate", "memory.l2.rate" },
 	{ "memory.l2.latency", "memory.global.latency" },
 	{ "power.idle", "power.limit" },
 };
@@ -483,6 +485,7 @@ static void use_defaults(struct vdevice *d)
 {
 	use_default(&d->l2_thread_rate, d->l2_eu_rate);
 	use_default(&d->l2_warp_rate, d->l2_thread_rate / 2);
+	use_default(&d->l2_add_rate, d->l2_rate / 2);	/* a read and a write */
 	use_default(&d->l2_again, 0);
 	use_default(&d->drain_cost, d->wait_cost);
 	use_default(&d->uncertainty_products, 0);

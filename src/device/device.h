@@ -99,6 +99,7 @@ struct vdevice {
 	double l2_eu_rate;		/* bytes per cycle that one EU can load */
 	double l2_thread_rate;		/* ... by loads of its threads, counting complete sectors */
 	double l2_warp_rate;		/* ... of one warp */
+	double l2_add_rate;		/* bytes per cycle, of the device, that additions in memory bring to L2 */
 	double l2_latency;		/* cycles */
 	double l2_again;		/* time of a request for bytes that another EU is fetching, over that of
 					 * the fetch */
@@ -141,6 +142,7 @@ struct work {
 	double unique_share;		/* share of them that is not in L2 */
 	double times;			/* LOAD: factor on their time because other EUs request them, too; 0: 1 */
 	bool by_threads;		/* LOAD: by threads, not by an engine */
+	bool adds;			/* STORE: adds to what is there */
 	double sharers;			/* LOAD: EUs of a cluster that load these bytes for each other; else 0 */
 	double shared_bytes;		/* read or written in shared memory */
 	double boxes;			/* boxes that a copy engine is given */

@@ -173,6 +173,7 @@ void build_work(const struct builder *b, struct stask *s)
 		s->work.kind = WORK_STORE;
 		count_region(b, s, n, n->arg[0]);
 		s->work.unique_share = 1;
+		s->work.adds = n->adds;
 		s->work.shared_bytes = s->work.global_bytes;
 		break;
 	case TASK_MMA:

@@ -289,4 +289,30 @@ refused("the greatest of each tile, added up", "the result depends on the tile o
   end)
 end)
 
+---- what they cost ------------------------------------------------------------
+
+-- Many tiles that add to the same ones: the rate of additions bounds them.
+do
+  local bound = mr.program("sums", function(p)
+    local b, m, n = p:axes("b", "m", "n")
+    local Y = p:output("Y", {m, n}, "f32")
+    p:phase("zero", function() Y:store(p:task("zeros", function() return (m:index() + n:index()):to "f32" * 0 end)) end)
+    p:phase("main", function()
+      p:batch(b)
+      Y:add(p:task("ones", function() return (m:index() + n:index()):to "f32" * 0 + 1 end), {m, n})
+    end)
+  end){b = 512, m = 512, n = 512}
+  local function seconds(rate)
+    local plan = mr.plan(bound:graph{tile = {m = 64, n = 64}}, mr.device("h200", {["memory.l2.add_rate"] = rate}))
+    for _, t in ipairs(plan.tasks) do plan:append(t.name) end
+    plan:fill_waits()
+    return plan:simulate{events = 0}.seconds
+  end
+  local bytes = 512 * 512 * 512 * 4
+  for _, rate in ipairs{500, 1000} do
+    local least, got = bytes / rate / mr.device "h200".clock_hz, seconds(rate)
+    tap.ok(got > least and got < 1.2 * least, ("%d bytes a cycle are added"):format(rate), got, least)
+  end
+end
+
 tap.done_testing()

@@ -395,6 +395,11 @@ static void test_copy(const struct vdevice *d)
 	is_near(device_cost(d, TMA, &w, 1, PACE(1)).memory, 768, 1e-9, "alone: as fast as an EU draws");
 	w.unique_share = 0;
 	is_near(device_cost(d, TMA, &w, 1, PACE(100)).latency, 180 + 280, 1e-9, "all from L2");
+	w.kind = WORK_STORE;
+	w.adds = true;
+	is_near(device_cost(d, TMA, &w, 1, PACE(100)).memory, 2048, 1e-9, "additions: half of L2's rate unless given");
+	w.kind = WORK_LOAD;
+	w.adds = false;
 	w.boxes = 1;
 	is_near(busy(d, TMA, &w), 128, 1e-9, "48 KiB are two boxes at least");
 	w.kind = WORK_STORE;
