@@ -209,8 +209,9 @@ static void draw_bar(struct panel *n, const struct event *e, struct panel_row *r
 	text = w < LETTER_LEAST || size < SIZE_LEAST ? "" : bar_text(n, e, size, w - 4);
 	if (!*text)
 		return;
-	s = picture_text(n->p, x + w / 2, r->y + r->h / 2 + size * 0.36, ANCHOR_MIDDLE, size,
-		picture_on(n->theme, ink), text);
+	/* in a low row a little higher, so that an underscore stays within it */
+	s = picture_text(n->p, x + w / 2, r->y + fmin(r->h / 2 + size * 0.36, r->h - size * 0.24 - 0.8),
+		ANCHOR_MIDDLE, size, picture_on(n->theme, ink), text);
 	shape_move(s, MOTION_APPEAR, panel_appears(s->max_width, w, begin, end), 0);
 }
 

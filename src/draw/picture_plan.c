@@ -14,7 +14,7 @@ enum {
 	NARROW = 800,			/* a narrower picture has narrower columns */
 	LAST_SHOWN = 3,			/* columns at the end of a loop that is too long, at least */
 	BLOCKS_MOST = 3,		/* tables next to each other on a slide */
-	STAGES = 3, BLOCK_GAP = 28, WAITS_LEAST = 80,
+	STAGES = 3, BLOCK_GAP = 28, WAITS_LEAST = 80, WAITS_MOST = 180,
 };
 
 /* The entries of a lane in one phase. */
@@ -90,25 +90,53 @@ static double row_of(const struct plan_picture *s, const struct entry *e)
 		fmax(s->row, TWO_LINES);
 }
 
+/* How much of a text is in the first of two lines: up to the last space that fits; 0: nothing. */
+static int first_line(const struct plan_picture *s, const char *text, double size, double space)
+{
+	int end = 0;
+
+	for (int i = 0; text[i]; i++)
+		if (text[i] == ' ' && picture_width(arena_strf(s->p->arena, "%.*s", i, text), size, false) <= space)
+			end = i;
+	return end;
+}
+
 /* What an entry waits for, in one line or in two smaller ones. */
 static void draw_waits(const struct plan_picture *s, int task, double x, double y)
 {
 	const char *text = text_of_waits(s, task);
 	double small = s->brief ? 11.5 : 11, size = s->brief ? small : 12, row = fmax(s->row, TWO_LINES);
-	int end = 0;
+	int end;
 
 	if (picture_width(text, size, false) <= s->waits) {
 		picture_text(s->p, x, y + s->row / 2 + 5, ANCHOR_LEFT, size, INK_FAINT, text);
 		return;
 	}
-	for (int i = 0; text[i]; i++)
-		if (text[i] == ' ' && picture_width(arena_strf(s->p->arena, "%.*s", i, text), small, false) <= s->waits)
-			end = i;
+	end = first_line(s, text, small, s->waits);
 	picture_text(s->p, x, y + row / 2 - 2, ANCHOR_LEFT, small, INK_FAINT, picture_fit(s->p,
 		end ? arena_strf(s->p->arena, "%.*s", end, text) : text, small, s->waits));
 	if (end)
 		picture_text(s->p, x, y + row / 2 + 10.5, ANCHOR_LEFT, small, INK_FAINT,
 			picture_fit(s->p, text + end + 1, small, s->waits));
+}
+
+/* The width at which each list of waits of a slide fits into two lines; WAITS_MOST if some fit into none so wide. */
+static double waits_width(const struct plan_picture *s)
+{
+	double w = WAITS_LEAST;
+
+	for (int i = 0; i < s->plan->entries.n; i++) {
+		const char *text = text_of_waits(s, s->plan->entries.v[i].task);
+
+		while (w < WAITS_MOST && picture_width(text, 11.5, false) > w) {
+			int end = first_line(s, text, 11.5, w);
+
+			if (end && picture_width(text + end + 1, 11.5, false) <= w)
+				break;
+			w += 4;
+		}
+	}
+	return w;
 }
 
 /* Is there no space for an entry at y? Then it is only counted. */
@@ -418,7 +446,7 @@ static bool fits_in(struct plan_picture *s, int columns)
 	double w = (s->p->width - 2 * MARGIN - (columns - 1) * BLOCK_GAP) / columns;
 
 	choose_columns(s, w);
-	return columns == 1 || 32 + s->name + s->unit + LEAST * s->cell + s->waits <= w;
+	return columns == 1 || 32 + s->name + s->unit + LEAST * s->cell + waits_width(s) <= w;
 }
 
 /* Give each table, in their order, the first column that it makes no higher than `most`; false if that needs too many

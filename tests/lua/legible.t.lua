@@ -198,7 +198,11 @@ for _, name in ipairs{"attention_serial", "attention_overlap", "attention_pingpo
     if next(o) then
       picture = drawn(plan, o)
       tap.is(unclear(picture), nil, what .. ": texts of the plan, too")
-      if o.preset then slide(picture, what .. ": the plan", 7) end
+      if o.preset then
+        slide(picture, what .. ": the plan", 7)
+        tap.is(picture:match ">([^<]+…)<", nil, "  which says all that is waited for")
+        tap.is(picture:match ">(and %d+ more[^<]*)<", nil, "  of all entries")
+      end
     end
   end
   for _, o in ipairs{{width = 640}, {preset = "slide"}} do
@@ -218,9 +222,20 @@ for _, name in ipairs{"attention_serial", "attention_overlap", "attention_pingpo
   tap.ok(math.abs(640 - right - left) < 80, "  in the middle", left, 640 - right)
 end
 
--- A row of transfers that are under way together has names, too, if there are many of them.
-for name, text in pairs{decoding_split = ">load_v 1<", gemm_cooperative = ">load_b 6<"} do
-  tap.ok(drawn(mr.load_plan(name):simulate(), {preset = "slide"}):find(text, 1, true) ~= nil, "a bar of " .. name .. " is " .. text)
+-- A row of transfers that are under way together has names, too, if there are many of them, and they are in it with their
+-- underscores.
+for name, text in pairs{decoding_split = "load_v 1", gemm_cooperative = "load_b 6"} do
+  for _, o in ipairs{{}, {preset = "slide"}} do
+    local svg, inside = drawn(mr.load_plan(name):simulate(), o), false
+    local y, size = svg:match('<text [^>]*y="([%d.]+)" font%-size="([%d.]+)"[^>]*>' .. text .. "<")
+    tap.ok(y, ("a bar of %s is %s"):format(name, text), next(o))
+    y, size = tonumber(y or 0), tonumber(size or 0)
+    for top, high in svg:gmatch '<rect [^>]*y="([%d.]+)" width="[%d.]+" height="([%d.]+)" rx=' do
+      local below = top + high - y
+      inside = inside or below > 0.23 * size + 0.5 and below < tonumber(high)
+    end
+    tap.ok(inside, "  and that is within its row", next(o))
+  end
 end
 
 -- The steady state begins with the first iteration in which all entries of a lane have something to do, on the lane that
