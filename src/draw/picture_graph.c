@@ -290,26 +290,38 @@ static double draw_legend(const struct graph_picture *d, double y)
 	return *more ? picture_wrap(p, MARGIN, y + 20, p->width - 2 * MARGIN, 13, INK_FAINT, more) - 13 * 1.4 : y;
 }
 
-/* Draw the phases from y down, below or next to each other; returns where they end. */
-static double draw_phases(struct graph_picture *d, bool side_by_side, double y)
+/* Draw a phase with its name, if there are several, at d->left; returns where it ends. */
+static double draw_named(struct graph_picture *d, int phase, double y, double *right)
+{
+	if (d->g->program->phases.n > 1) {
+		picture_bold(d->p, d->left, y + 8, ANCHOR_LEFT, TEXT, INK_TEXT, arena_strf(d->p->arena, "phase %s",
+			d->g->program->phases.v[phase].name));
+		y += d->look->enter < 20 ? 14 : 24;
+	}
+	return draw_phase(d, phase, y, right) + (d->look->line > 0 ? 16 : 8);
+}
+
+/* Draw the phases from y down; next to each other as long as they end before `limit`. Returns where they end. */
+static double draw_phases(struct graph_picture *d, double limit, double y)
 {
 	double end = y, right;
 
 	d->left = MARGIN;
 	d->right = 0;
 	for (int i = 0; i < d->g->program->phases.n; i++) {
-		double from = side_by_side ? y : end;
+		int first = d->p->shapes.n;
+		double below = draw_named(d, i, y, &right);
 
-		if (d->g->program->phases.n > 1) {
-			picture_bold(d->p, d->left, from + 8, ANCHOR_LEFT, TEXT, INK_TEXT, arena_strf(d->p->arena,
-				"phase %s", d->g->program->phases.v[i].name));
-			from += d->look->enter < 20 ? 14 : 24;
+		if (d->left > MARGIN && right > limit) {
+			d->p->shapes.n = first;
+			d->left = MARGIN;
+			y = end;
+			below = draw_named(d, i, y, &right);
 		}
-		end = fmax(end, draw_phase(d, i, from, &right) + (d->look->line > 0 ? 16 : 8));
+		end = fmax(end, below);
 		d->right = fmax(d->right, right);
 		d->p->width = fmax(d->p->width, right + MARGIN);
-		if (side_by_side)
-			d->left = right + NEXT_GAP;
+		d->left = right + NEXT_GAP;
 	}
 	return end;
 }
@@ -320,15 +332,15 @@ static double draw_brief(struct graph_picture *d, const struct picture_options *
 	int first = d->p->shapes.n, chosen = 0;
 	double least = INFINITY;
 
-	for (int i = 0;; i++) {
-		bool last = i == 2 * (LOOKS - 1) || least <= 1;
+	for (int i = 1;; i++) {
+		bool last = i == LOOKS || least <= 1;
 		int k = last ? chosen : i;
 		double end, over;
 
 		d->p->shapes.n = first;
 		d->p->width = o->width;
-		d->look = &looks[1 + k / 2];
-		end = draw_phases(d, k % 2, y);
+		d->look = &looks[k];
+		end = draw_phases(d, o->width - MARGIN, y);
 		if (last)
 			return end;
 		over = fmax(d->p->width / o->width, (draw_legend(d, end + LEGEND_GAP) + LEGEND_END) / picture_most(o));
@@ -362,7 +374,7 @@ void picture_graph(struct picture *p, const struct graph *g, const struct pictur
 	if (o->brief)
 		y = draw_brief(d, o, y - (g->program->phases.n > 1 ? 2 : 8));
 	else
-		y = draw_phases(d, false, y + 14);
+		y = draw_phases(d, 0, y + 14);
 	picture_shift(p, first, (p->width - MARGIN - d->right) / 2);
 	y = draw_legend(d, y + LEGEND_GAP);
 	p->height = fmax(y + (o->brief ? LEGEND_END : MARGIN), o->brief ? 0 : o->height);

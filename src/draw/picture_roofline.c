@@ -182,11 +182,11 @@ static void draw_slope_name(const struct roof *r, struct occupied *s, double rat
 
 	if (!(rate > 0) || from >= to)
 		return;
-	for (int i = 0; i < 36; i++) {		/* below it, above it, or a line higher */
-		double at = from * pow(to / from, 0.1 + 0.8 * (i / 3) / 12), x = at_x(r, at), y = at_y(r, at * rate);
-		struct box b = i % 3 == 1 ? (struct box){ x - w - 8, y - 18, x - 8, y - 2 } :
-			i % 3 ? (struct box){ x - w - 8, y - 34, x - 8, y - 18 } :
-			(struct box){ x + 12, y + 6, x + w + 12, y + 22 };
+	for (int i = 0; i < 4 * 12; i++) {		/* next to it, then further away */
+		double at = from * pow(to / from, 0.1 + 0.8 * (i % 24 / 2) / 12), x = at_x(r, at),
+			y = at_y(r, at * rate), far = i < 24 ? 0 : 16;
+		struct box b = i % 2 ? (struct box){ x - w - 8, y - 18 - far, x - 8, y - 2 - far } :
+			(struct box){ x + 12, y + 6 + 2 * far, x + w + 12, y + 22 + 2 * far };
 
 		if (b.x0 < r->x0 + 2 || b.x1 > r->x1 || b.y1 > r->y0 - 2 || b.y0 < r->y1 || !is_free(s, &b))
 			continue;
@@ -331,6 +331,7 @@ static void draw_points(const struct roof *r, const struct roof_point *v, int n,
 		c = point_of(r, &v[i]);
 		occupy(r, &s, box_around(c.x, c.y, 2 * DOT + 2, 2 * DOT + 2));
 		picture_line(r->p, c.x, c.y, c.x, at_y(r, most_at(r, &v[i])), INK_LINE, 1)->dash = 3;
+		occupy(r, &s, (struct box){ c.x - 1, at_y(r, most_at(r, &v[i])), c.x + 1, c.y });
 	}
 	draw_roofs(r, &s, type);
 	/* from the top down, so that lines to labels do not cross */
@@ -355,9 +356,10 @@ static double draw_list(const struct roof *r, const struct roof_point *v, int n,
 			unit_percent(f / most_at(r, &v[i])).s) : arena_strf(r->p->arena, "%s, %s: %s of the roof here",
 			unit_si(f, "FLOP/s").s, unit_seconds(v[i].seconds).s, unit_percent(f / most_at(r, &v[i])).s);
 
-		if (!is_drawn(&v[i]))
-			continue;
-		draw_dot(r->p, left + DOT, y - 5, v[i].measured, v[i].measured ? INK_SECOND : INK_FIRST);
+		if (is_drawn(&v[i]))
+			draw_dot(r->p, left + DOT, y - 5, v[i].measured, v[i].measured ? INK_SECOND : INK_FIRST);
+		else
+			speed = arena_strf(r->p->arena, "%s, has no products", unit_seconds(v[i].seconds).s);
 		picture_bold(r->p, left + 24, y, ANCHOR_LEFT, TEXT, INK_TEXT, arena_strf(r->p->arena, "%s%s", number,
 			picture_fit(r->p, v[i].name, TEXT, (space - picture_width(number, TEXT, true)) / 1.12)));
 		picture_text(r->p, left + 24, y + 19, ANCHOR_LEFT, 13, INK_FAINT, picture_fit(r->p, speed, 13, space));

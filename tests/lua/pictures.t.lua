@@ -114,6 +114,23 @@ for _, text in ipairs{"three slots and one &lt;slot&gt;: two_products{", "three 
 end
 writes(mr.roofline{tl, plan, {plan, name = "mine", ms = 0.5}}, "roofline", "mr.roofline{")
 
+-- What has no products is in the list of a roofline, if not in its plot.
+local double = mr.program("double", function(p)
+  local m, n = p:axes("m", "n")
+  local X, Y = p:input("X", {m, n}), p:output("Y", {m, n}, "bf16")
+  local x = p:load("load_x", X)
+  Y:store("store_y", p:task("twice", function() return (x * 2):to "bf16" end))
+end)
+local doubled = mr.plan(double:bind{m = 1024, n = 128}:graph{tile = {m = 128, n = 128}}, mr.device "h200")
+doubled:lane("p0", {warps = 1})
+doubled:lane("c0", {warps = 8})
+for _, task in ipairs(doubled.tasks) do doubled:append(task.name, {lane = task.kind == "load" and "p0" or "c0"}) end
+doubled:fill_waits()
+for _, o in ipairs{{}, {preset = "slide"}} do
+  mr.roofline{tl, doubled:simulate()}:svg(dir .. "/none.svg", o)
+  like(read(dir .. "/none.svg"), ">2 double</text>.*, has no products<", "a roofline says what has no products")
+end
+
 local tried = {{trial = 1, predicted = 3e-3, text = "m=64"}, {trial = 2, predicted = 2e-3, status = "failed", text = 'a "b"\n'},
   {trial = 3, predicted = 2e-3, measured = 2.5e-3, phase = "device"}}
 writes(mr.progress{history = tried, bound_seconds = 1e-3}, "progress", "mr.progress{")
