@@ -9,6 +9,7 @@ local raise, show, entry, late = core.raise, core.show, core.entry, core.late
 -- Which reference check() uses: the flops a second of the interpreter and of the plain kernel on one core; the
 -- interpreter if it takes at most SOON seconds; an error if the CPU would take more than LATE seconds.
 local INTERPRETER, HOST, SOON, LATE = 1.3e9, 5e9, 2, 300
+local A_BYTE <const> = 50                               -- element-wise work on one, as so many operations of products
 
 local function median(list)
   table.sort(list)
@@ -46,11 +47,11 @@ end
 
 -- The fastest reference that is there.
 local function reference_for(k)
-  local flops = k.plan.graph.flops
+  local flops = k.plan.graph.flops + A_BYTE * k.plan.graph.bytes
   if flops / INTERPRETER <= SOON then return "interpreter" end
   if k.target == "cuda" or core.attached() then return "device" end
   if flops / HOST > LATE then
-    raise(("check: the reference for %.3g flops takes this CPU about %.0f minutes; check the plan at smaller "
+    raise(("check: the reference for %.3g operations takes this CPU about %.0f minutes; check the plan at smaller "
       .. "sizes, or say check{reference=\"host\"} and wait"):format(flops, flops / HOST / 60))
   end
   return "host"

@@ -214,6 +214,18 @@ end){m = 1, n = 1, k = 3}
 _, allowed = core.reference_allowing(few, {A = mr.array("e4m3", {1, 3}, 1), B = mr.array("e4m3", {1, 3}, 1)})
 ok(allowed.C[1] >= 2 ^ -13, "sums of three products of 8-bit floats are off by a step of 14 bits", allowed.C[1])
 
+local large = mr.program("large", function(p)
+  local i = p:axes("i")
+  local X, Y, Z = p:input("X", {i}, "f32"), p:output("Y", {i}), p:output("Z", {i}, "f32")
+  local x = p:load("x", X)
+  local square = p:task("square", function() return x * x end)
+  Y:store("y", p:task("convert", function() return square:to "bf16" end))
+  Z:store("z", square)
+end){i = 2}
+_, allowed = core.reference_allowing(large, {X = mr.array("f32", {2}, {1e18, 1e20})})
+ok(allowed.Z[1] < 1e30 and allowed.Z[2] == math.huge, "what is greater than any f32 may be anything")
+ok(allowed.Y[1] < 1e35 and allowed.Y[2] == math.huge, "  also where it is converted")
+
 local makes = mr.program("makes", function(p)
   local i = p:axes("i")
   local X, Y = p:input("X", {i}, "f32"), p:output("Y", {i}, "f32")
