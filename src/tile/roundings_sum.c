@@ -134,6 +134,8 @@ static struct deviation of_operands(struct roundings *r, const struct node *n, c
 	lone_b = y.lone == NONE ? NONE : times(r, norm4(r, a, c), norm4(r, y.lone, c));
 	d.lone = lone_a == NONE || lone_b == NONE ? rounding_sum(r, lone_a, lone_b) :
 		apply(r, OP_HYPOT, lone_a, lone_b, NONE);
+	if (lone_a != NONE && lone_b != NONE)	/* two errors in each term */
+		count = apply(r, OP_MUL, count, rounding_const(r, 2), NONE);
 	d.lone = times(r, d.lone, factor_of(r, count, CONVERSIONS_FACTOR));
 	return d;
 }

@@ -205,6 +205,16 @@ local _, allowed = core.reference_allowing(root{i = 1, j = 1},
   {X = mr.array("f32", {1}, 0.2501), Z = mr.array("f32", {1}, 1)})
 is(allowed.Y[1], math.huge, "where an error has no bound, what is computed with it has none")
 
+-- Both factors of the only product are rounded.
+local one_term = mr.program("one_term", function(p)
+  local m, n, k = p:axes("m", "n", "k")
+  local A, B, C = p:input("A", {m, k}, "f32"), p:input("B", {n, k}, "f32"), p:output("C", {m, n}, "f32")
+  C:store("st", p:mma("mma", p:load("a", A):to "f16", p:load("b", B):to "f16"))
+end){m = 1, n = 1, k = 1}
+local above <const> = 1 + 2 ^ -11 * 0.99                -- rounded down to 1
+_, allowed = core.reference_allowing(one_term, {A = mr.array("f32", {1, 1}, above), B = mr.array("f32", {1, 1}, above)})
+ok(allowed.C[1] > above * above - 1, "the rounding of both factors of a product is allowed", allowed.C[1])
+
 -- The matrix unit sums few products of 8-bit floats as it does 32.
 local few = mr.program("few", function(p)
   local m, n, k = p:axes("m", "n", "k")
