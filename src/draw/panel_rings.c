@@ -105,16 +105,19 @@ double panel_legend_rings(struct panel *n, double y)
 {
 	double x = MARGIN;
 
-	for (int i = SLOT_FILLING; i <= SLOT_FREE; i++) {
-		const char *text = i == SLOT_FREE ? words[i] : arena_strf(n->p->arena, "%s, by life", words[i]);
+	for (int i = SLOT_FILLING; i <= SLOT_FREE + 1; i++) {
+		bool sample = i <= SLOT_FREE;		/* the last words have none */
+		const char *text = sample ? words[i] : "number: which life of the buffer";
+		double w = picture_width(text, 13, false) + (sample ? 28 : 0);
 
-		if (x > MARGIN && x + 28 + picture_width(text, 13, false) > n->p->width - MARGIN) {
+		if (x > MARGIN && x + w > n->p->width - MARGIN) {
 			x = MARGIN;
 			y += LINE;
 		}
-		picture_rect(n->p, x, y - 12, 22, 15, inks[i], INK_NONE);
-		picture_text(n->p, x + 28, y + 1, ANCHOR_LEFT, 13, INK_FAINT, text);
-		x += 46 + picture_width(text, 13, false);
+		if (sample)
+			picture_rect(n->p, x, y - 12, 22, 15, inks[i], INK_NONE);
+		picture_text(n->p, x + (sample ? 28 : 0), y + 1, ANCHOR_LEFT, 13, INK_FAINT, text);
+		x += w + 18;
 	}
 	return y + LINE;
 }
