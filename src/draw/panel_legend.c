@@ -27,10 +27,12 @@ static double flow_next(struct flow *f, double w)
 /* Does any event of the sTask, or the waiting before it, lie in the window? */
 static bool is_in_sight(const struct panel *n, int task)
 {
-	for (int i = 0; i < n->c.line->events.n; i++) {
-		const struct event *e = &n->c.line->events.v[i];
+	const struct lookup_list *list = &n->c.lookup->of_task[task];
 
-		if (e->task == task && e->ready < n->c.to && e->end > n->c.from)
+	for (int i = 0; i < list->n; i++) {
+		const struct event *e = &n->c.line->events.v[list->v[i]];
+
+		if (e->ready < n->c.to && e->end > n->c.from)
 			return true;
 	}
 	return false;
