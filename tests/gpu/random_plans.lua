@@ -15,10 +15,12 @@ if not found then
   return
 end
 
-local ran, refused, seed = 0, 0, first - 1
-while ran < wanted and refused <= wanted do
+-- Behind those of any program a quarter as many of programs with lengths.
+local ran, refused, seed, others = 0, 0, first - 1, wanted + wanted // 4
+while ran < others and refused <= wanted do
   seed = seed + 1
-  local plan, info = random_plans.draw(seed)
+  local lengths = ran >= wanted
+  local plan, info = random_plans.draw(seed, lengths and random_plans.length_programs or nil, nil, lengths)
   local result, message = random_plans.verify(plan, {seed, seed + 1}, {target = "cuda"})
   if result == "refused" then
     refused = refused + 1

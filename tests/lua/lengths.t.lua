@@ -1,13 +1,12 @@
 -- lengths.t.lua - loops whose lengths are values: programs against formulas in plain Lua, kernels against the reference,
 -- plans by hand and of a search, what predictions assume, traces, and refusals.
 --
---   millrace lengths.t.lua [PATTERN]   runs the families' cases whose names match
+--   millrace lengths.t.lua [cuda]      kernels run on the CPU, or on a device
 local mr = require "millrace"
 local dir = arg[0]:match "^(.*/)" or "./"
 local tap, random_plans = dofile(dir .. "tap.lua"), dofile(dir .. "lib/random_plans.lua")
 local programs = dofile(dir .. "lib/length_programs.lua")
-random_plans.target = "host"
-local only = arg[1]
+random_plans.target = arg[1] or "host"
 local SEEDS <const> = {1, 2}                            -- accesses are watched with the first
 
 ---- formulas -------------------------------------------------------------------
@@ -52,7 +51,7 @@ local function follows(what, bound, inputs, tiles, want)
     for _, t in ipairs(plan.tasks) do plan:append(t.name) end
     plan:grid{eus = 1}
     plan:fill_waits()
-    local kernel = plan:compile{target = "host"}
+    local kernel = plan:compile{target = random_plans.target}
     for _, seed in ipairs(SEEDS) do
       results[("kernel %d, seed %d"):format(i, seed)] = kernel:run(inputs, {seed = seed, race = seed == 1})
     end
@@ -181,7 +180,7 @@ for _, out in ipairs{"f32", "bf16"} do
       local plan = mr.plan(bound:graph{tile = tile}, mr.device "h200")
       for _, t in ipairs(plan.tasks) do plan:append(t.name, {seu = t.kind == "store" and seu or nil}) end
       plan:fill_waits()
-      local got, wrong = plan:compile{target = "host"}:run({X = X, Length = Length}, {race = true}).Y, 0
+      local got, wrong = plan:compile{target = random_plans.target}:run({X = X, Length = Length}, {race = true}).Y, 0
       for g = 0, 4 do
         for m = 0, 39 do
           for d = 0, 31 do
@@ -256,9 +255,8 @@ follows("unpacked words", programs.unpacked{g = 5, m = 16, n = 8, k = 40}, {A = 
 
 ---- families of plans ----------------------------------------------------------
 
--- Case `name` if it is asked for: build(plan) sets lanes and appends what it likes.
+-- build(plan) sets lanes and appends what it likes.
 local function correct(name, bound, tile, build)
-  if only and not name:find(only) then return end
   local plan = mr.plan(bound:graph{tile = tile}, mr.device "h200")
   build(plan)
   plan:fill_waits()
@@ -349,12 +347,10 @@ do
 end
 
 -- Plans that the search makes by itself, of which tiles are placed on EUs by the assumed length.
-if not only then
-  for _, typical in ipairs{false, 70} do
-    local found = mr.search(programs.attention{b = 4, m = 128, n = 200, d = 64, typical = typical or nil}, mr.device "h200",
-      {seconds = 3, trials = 2, measure = false})
-    random_plans.correct(tap, "of a search, typical " .. tostring(typical), found.plan, SEEDS)
-  end
+for _, typical in ipairs{false, 70} do
+  local found = mr.search(programs.attention{b = 4, m = 128, n = 200, d = 64, typical = typical or nil}, mr.device "h200",
+    {seconds = 3, trials = 2, measure = false})
+  random_plans.correct(tap, "of a search, typical " .. tostring(typical), found.plan, SEEDS)
 end
 
 ---- what predictions assume ----------------------------------------------------
@@ -387,7 +383,7 @@ for seed = 1, 100 do
 end
 tap.ok(least >= 0 and least < 40 and most > 600 and most <= 640, "random lengths are from 0 to the size", least .. " to " .. most)
 for _, seed in ipairs(SEEDS) do
-  tap.ok(short:compile{target = "host"}:check{seed = seed, race = seed == 1}.ok, "k:check has random lengths, seed " .. seed)
+  tap.ok(short:compile{target = random_plans.target}:check{seed = seed, race = seed == 1}.ok, "k:check has random lengths, seed " .. seed)
 end
 
 ---- traces ---------------------------------------------------------------------
