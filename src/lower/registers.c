@@ -38,8 +38,7 @@ static enum work_on work_of(const struct kernel *k, const struct klane *l)
 			if (k->ring_of[s->reads.v[b]] == NONE)
 				return ON_VALUES;
 		for (int b = 0; b < s->writes.n; b++)
-			if (!k->rings.v[k->ring_of[s->writes.v[b]]].engine ||
-			    k->rings.v[k->ring_of[s->writes.v[b]]].ends_by_threads)
+			if (!k->rings.v[k->ring_of[s->writes.v[b]]].engine)
 				most = ON_BYTES;
 		if (s->kind == TASK_STORE && seu_of(k, l->entries.v[i].task)->kind != SEU_COPY)
 			most = ON_BYTES;

@@ -189,6 +189,7 @@ static void load_to_length(struct lowering *c, const struct kentry *x, const str
 	o->u.region.section = SECTION_LENGTH;
 	outer = enter_body(c, &o->u.region.body);
 	c->keeps_conditions = true;
+	add_op(c, DO_OPAQUE);		/* else compilers keep its addresses in registers from tile to tile */
 	load_elements(c, x, r, n);
 	c->keeps_conditions = false;
 	enter_body(c, &o->u.region.other);
