@@ -144,6 +144,8 @@ local function run(what, name, mr, text, source, given)
   return p, wanted
 end
 
+loader.shipped = setmetatable({}, {__mode = "k"})       -- by plan that came with Millrace: its name
+
 local folders <const> = {"/examples", "/examples/plans"}
 
 -- Names of the plans that come with Millrace: next to the programs, and those for one shape.

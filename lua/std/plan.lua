@@ -65,7 +65,10 @@ return function(mr, made)
     expect(type(path) == "string", "load_plan", "path", path)
     expect(x == nil or core.is(x, "millrace.program") or tile.is_program(x), "load_plan", "program", x)
     local p, wanted = loader.of_file(mr, loader.path_of(path), x)
-    if not path:find "[/.]" then return p end
+    if not path:find "[/.]" then
+      loader.shipped[p] = path
+      return p
+    end
     script.keep_path(p, path)
     core.set_made_for(p, wanted)
     return p

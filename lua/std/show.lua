@@ -2,6 +2,7 @@
 
 local core = require "millrace.core"
 local draft = require "millrace.draft"
+local loader = require "millrace.loader"
 local options = require "millrace.options"
 local repairs = require "millrace.repairs"
 local script = require "millrace.script"
@@ -126,6 +127,12 @@ end
 -- Options of core.explore for a plan.
 local function of_plan(plan)
   local found
+  local written = {}                                    -- paths that were saved to here: not asked again
+  local function save_to(path, given)
+    local text = save(plan, path, given)
+    written[path] = true
+    return text
+  end
   return {plan = plan, title = title_of(plan), view = "plan",
     changes = function()
       found = suggestions(plan)
@@ -140,10 +147,10 @@ local function of_plan(plan)
     path = function() return plan.path or free_path(plan) end,
     asks = function(path)
       local why, exists = script.obstacle(plan, path)
-      return exists and (why or "exists") or ""
+      return why or exists and not written[path] and "exists" or ""
     end,
-    save = function(path) return save(plan, path) end,
-    overwrite = function(path) return save(plan, path, {overwrite = true}) end,
+    save = save_to,
+    overwrite = function(path) return save_to(path, {overwrite = true}) end,
     measure = function() return measure(plan) end,
     improve = function(words) return improve(plan, words) end}
 end
@@ -196,18 +203,24 @@ local function variable_of(x)
   end
 end
 
+local function plan_of(x) return core.is(x, "millrace.timeline") and not x.measured and core.plan_of(x) or x end
+
 local function file_of(x)
-  local path = (core.is(x, "millrace.timeline") and not x.measured and core.plan_of(x) or x).path
+  local path = plan_of(x).path
   return path and (#path <= LONG and path or path:match "[^/]*$")
 end
 
--- What two things are called that are compared: the files that they were loaded from, or variables, or what they are.
+-- What two things are called that are compared: the files that they were loaded from, a plan that came with Millrace by its name next
+-- to a file; or variables, or what they are.
 local function names_of(x, y)
-  for _, f in ipairs{file_of, variable_of} do
-    local one, other = f(x) or variable_of(x) or "first", f(y) or variable_of(y) or "second"
+  local one, other = file_of(x), file_of(y)
+  if one or other then
+    one = one or loader.shipped[plan_of(x)] or variable_of(x) or "first"
+    other = other or loader.shipped[plan_of(y)] or variable_of(y) or "second"
     if one ~= other then return {one, other} end
   end
-  return {"first", "second"}
+  one, other = variable_of(x) or "first", variable_of(y) or "second"
+  return one ~= other and {one, other} or {"first", "second"}
 end
 
 ---- to show -----------------------------------------------------------------------------------

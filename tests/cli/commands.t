@@ -161,6 +161,8 @@ t_cmd 'show of two' 0 "$MILLRACE" show attention_serial attention_overlap
 t_like 'names both' "$(<"$T/out")" '^from attention_serial to attention_overlap:$'
 t_like 'and shows the statements that differ' "$(<"$T/out")" '^- plan:buffers\{k=2, v=2\}$'
 t_like 'and both times' "$(<"$T/out")" '^attention_serial 1\.[0-9]+ ms .*; attention_overlap 1\.[0-9]+ ms '
+t_like 'in a script, too' "$("$MILLRACE" -e 'local b = mr.load_plan "attention_serial" mr.show(b, mr.load_plan "./attention_overlap.lua")' </dev/null)" \
+	'^from attention_serial to \./attention_overlap\.lua:$'
 t_cmd 'show of three' 2 "$MILLRACE" show attention_serial attention_overlap attention_pingpong
 t_err 'are too many' '^millrace show: 3 files are given, at most 2 can be$'
 t_cmd 'predict' 0 "$MILLRACE" predict attention_overlap.lua

@@ -6,6 +6,7 @@ enum {
 	MESSAGE_ROWS = 6,		/* of a long message or question, at most */
 	NAMED_AT = 100,			/* columns from which on tabs have complete names, */
 	TABS_WIDTH = 78,		/* which take so many */
+	TITLE_LEAST = 8,		/* columns that a title is shortened to, at least */
 	LETTERS_LEAST = 3,		/* of the name of a view; with fewer, tabs have numbers alone */
 };
 
@@ -19,15 +20,6 @@ unsigned groups_of(const struct explorer *x)
 static bool is_shown(const struct explorer *x, int i)
 {
 	return !x->over && x->view == &x->views[i];
-}
-
-/* "gemm on h200 *": `*` if it is edited. On a narrow terminal without the device. */
-static const char *title_text(struct explorer *x, int width)
-{
-	const char *title = x->m.title, *device = width < TABS_WIDTH + text_width(title) + 3 ? strstr(title, " on ") : NULL;
-
-	return arena_strf(&x->m.frame, "%.*s%s", device ? (int)(device - title) : (int)strlen(title), title,
-		model_is_changed(&x->m) ? " *" : "");
 }
 
 /* " 2 plan ", with so many letters of names. */
@@ -48,6 +40,23 @@ static int tabs_width(struct explorer *x, int width, int letters)
 	for (int i = 0; i < VIEW_COUNT; i++)
 		sum += text_width(tab_with(x, i, width, letters));
 	return sum;
+}
+
+/* "gemm on h200 *": `*` if it is edited. On a narrow terminal without the device, and as much as tabs with letters leave. */
+static const char *title_text(struct explorer *x, int width)
+{
+	const char *title = x->m.title, *device = width < TABS_WIDTH + text_width(title) + 3 ? strstr(title, " on ") : NULL;
+	const char *changed = model_is_changed(&x->m) ? " *" : "";
+	int space = width - tabs_width(x, width, LETTERS_LEAST) - 2 - (int)strlen(changed);
+	struct buf b = buf_new(&x->m.frame);
+
+	title = arena_strf(&x->m.frame, "%.*s", device ? (int)(device - title) : (int)strlen(title), title);
+	if (text_width(title) > space && space >= TITLE_LEAST)
+		text_fit(&b, title, space, ALIGN_LEFT, x->m.flags);
+	else
+		buf_puts(&b, title);
+	buf_puts(&b, changed);
+	return b.text;
 }
 
 /* Letters of names for which tabs and title have space; 0: the numbers must do. */

@@ -350,21 +350,37 @@ void model_deepen(struct model *m, int by)
 		"%s: %d version%s", v[0].buffer, v[0].versions, v[0].versions == 1 ? "" : "s"));
 }
 
+const char *model_waits(struct model *m)
+{
+	const struct plan *p = m->now->plan;
+	struct buf b = buf_new(&m->frame);
+
+	if (!has_entry(m))
+		return NULL;
+	for (int i = 0; i < p->waits.n; i++)
+		if (p->waits.v[i].task == m->sel.task)
+			buf_printf(&b, "%s%s", b.len ? " " : "", p->graph->tasks.v[p->waits.v[i].on].name);
+	return b.len ? b.text : "";
+}
+
 void model_wait(struct model *m, const char *on, bool add)
 {
 	struct wait_on w = { .task = on, .distance = DISTANCE_AUTO };
-	const char *name;
+	const char *name, *waits;
+	enum err_code code;
 	struct err e;
 
 	if (!has_entry(m))
 		return;
 	name = m->now->graph->tasks.v[m->sel.task].name;
-	if (add)
-		finish_edit(m, history_wait(m->history, name, &w, 1, model_loc, &e), &e,
-			arena_strf(&m->frame, "%s waits for %s", name, on));
+	waits = model_waits(m);
+	code = add ? history_wait(m->history, name, &w, 1, model_loc, &e) :
+		history_unwait(m->history, name, on, model_loc, &e);
+	if (code)
+		model_refuse(m, "%s%s%s", e.msg, add ? "" : waits[0] ? "; it waits for " : "; it waits for nothing",
+			add ? "" : waits);
 	else
-		finish_edit(m, history_unwait(m->history, name, on, model_loc, &e), &e,
-			arena_strf(&m->frame, "%s no longer waits for %s", name, on));
+		show_edit(m, arena_strf(&m->frame, "%s %s %s", name, add ? "waits for" : "no longer waits for", on));
 }
 
 /* "m=128 n=64": axes that are not named keep their extents. */

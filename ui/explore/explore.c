@@ -303,6 +303,23 @@ static void do_unwait(struct model *m, const char *answer)
 	model_wait(m, answer, false);
 }
 
+/* With the waits that there are, of which the first is proposed. */
+static void ask_unwait(struct explorer *x)
+{
+	struct model *m = &x->m;
+	const char *waits = model_waits(m);
+
+	if (!waits)
+		return;
+	if (!waits[0]) {
+		model_refuse(m, "'%s' waits for nothing", m->now->graph->tasks.v[m->sel.task].name);
+		return;
+	}
+	snprintf(x->question, sizeof(x->question), "remove the wait of '%s' for which sTask (%s)? ",
+		m->now->graph->tasks.v[m->sel.task].name, waits);
+	model_ask(m, x->question, arena_strf(&m->frame, "%.*s", (int)strcspn(waits, " "), waits), do_unwait);
+}
+
 /* The present tile: "m=128 n=64". */
 static const char *tile_text(struct model *m)
 {
@@ -379,7 +396,7 @@ static bool act_edit(struct explorer *x, enum action a)
 		return true;
 	case ACT_SAVE: ask_save(x, false); return true;
 	case ACT_WAIT_ADD: model_ask(m, "add a wait for which sTask? ", "", do_wait); return true;
-	case ACT_WAIT_DROP: model_ask(m, "remove the wait for which sTask? ", "", do_unwait); return true;
+	case ACT_WAIT_DROP: ask_unwait(x); return true;
 	case ACT_TILE: model_ask(m, "tile: ", tile_text(m), model_tile); return true;
 	default: return false;
 	}
@@ -430,6 +447,13 @@ static bool act_anywhere(struct explorer *x, enum action a)
 	}
 }
 
+/* A key without an action here: where it would have one. */
+static void refuse_key(struct explorer *x, int code)
+{
+	if (!x->over && !x->m.positions && action_of(code, GROUP_EDIT) != ACT_NONE)
+		model_refuse(&x->m, "plans are not edited in this view, but in 1 (timeline) and 2 (plan)");
+}
+
 static void dispatch(struct explorer *x, const struct key *k)
 {
 	enum action a = action_of(k->code, groups_of(x));
@@ -451,8 +475,8 @@ static void dispatch(struct explorer *x, const struct key *k)
 		click_tab(x, k->x);
 	else if (!lacks && v->ops->act && v->ops->act(v, a, &own))
 		;
-	else if (!((v->ops->groups & GROUP_EDIT) && act_edit(x, a)))
-		act_anywhere(x, a);
+	else if (!((v->ops->groups & GROUP_EDIT) && act_edit(x, a)) && !act_anywhere(x, a))
+		refuse_key(x, k->code);
 	if (x->m.go >= 0)
 		show_view(x, x->m.go);
 	if (x->m.now != before) {

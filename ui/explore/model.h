@@ -213,6 +213,8 @@ void model_shift(struct model *m, int by);	/* change the offset of the selected 
 void model_reorder(struct model *m, int by);	/* move it up or down in its lane's order */
 void model_change_lane(struct model *m);
 void model_deepen(struct model *m, int by);	/* change the versions of the values that it writes */
+/* Names of what the selected sTask waits for, with spaces between them, in m->frame; NULL after a message: none is selected. */
+const char *model_waits(struct model *m);
 void model_wait(struct model *m, const char *on, bool add);
 void model_tile(struct model *m, const char *words);	/* "m=128 n=64" */
 void model_repair(struct model *m);

@@ -6,7 +6,8 @@
 #include "explore/page.h"
 #include "explore/view.h"
 
-enum { SPAN_MIN = 16, STATEMENTS_LEAST = 6, ABREAST_AT = 160, ABREAST_GAP = 4 };
+enum { SPAN_MIN = 16, STATEMENTS_LEAST = 6, ABREAST_AT = 160, ABREAST_GAP = 4,
+	NEAR_AT = 100 };		/* columns from which on the headline says a difference that is within noise */
 
 struct own {
 	struct page statements, page;
@@ -56,9 +57,18 @@ static const char *lacks(const struct model *m)
 	return "nothing to compare yet: edit the plan, or run it on the device";
 }
 
-/* "now takes 0.612 ms, 1.12 times as fast as before" */
-static const char *headline(struct arena *a, const struct pair *p)
+/* Are the predicted times too near to each other to say which is less? */
+static bool is_near(const struct pair *p, double one, double two)
 {
+	double noise = fmax(p->plan[0]->device->uncertainty_order, p->plan[1]->device->uncertainty_order);
+
+	return !p->tl[0]->measured && !p->tl[1]->measured && fmax(one, two) / fmin(one, two) - 1 < noise;
+}
+
+/* "now takes 0.612 ms, before 0.698 ms: 12.3 % less"; of two that are too near, without the share where space is scarce. */
+static const char *headline(struct arena *a, const struct pair *p, int width)
+{
+	const char *near = "too near to call";
 	double one, two;
 
 	if (!p->tl[0] || !p->tl[1])
@@ -73,8 +83,10 @@ static const char *headline(struct arena *a, const struct pair *p)
 			unit_seconds(one).s, 100 * fabs(two / one - 1), two < one ? "less" : "longer");
 	if (fabs(two / one - 1) < 0.0005)
 		return arena_strf(a, "%s takes %s, as long as %s", p->name[1], unit_seconds(two).s, p->name[0]);
-	return arena_strf(a, "%s takes %s, %s %s: %.1f %% %s", p->name[1], unit_seconds(two).s,
-		p->name[0], unit_seconds(one).s, 100 * fabs(two / one - 1), two < one ? "less" : "more");
+	return arena_strf(a, "%s takes %s, %s %s: %s", p->name[1], unit_seconds(two).s, p->name[0],
+		unit_seconds(one).s, is_near(p, one, two) && width < NEAR_AT ? near :
+		arena_strf(a, "%.1f %% %s%s%s", 100 * fabs(two / one - 1), two < one ? "less" : "more",
+		is_near(p, one, two) ? ", " : "", is_near(p, one, two) ? near : ""));
 }
 
 static void make_pages(struct view *v, const struct pair *p, int w)
@@ -175,7 +187,7 @@ static void draw(struct view *v, struct cells *out)
 	struct arena *a = &v->m->frame;
 	struct cells both, all, *said = &own->statements.cells;
 	int w = out->w > WIDTH_MIN ? out->w : WIDTH_MIN, y = 1;
-	const char *head = headline(a, &p);
+	const char *head = headline(a, &p, out->w);
 	bool few;
 
 	make_pages(v, &p, w);

@@ -12,7 +12,7 @@ enum {
 	CHAIN_MAX = 4096,		/* events of the critical path */
 	WIDE = 140,			/* columns from which on there is space for longer bars */
 	FEWEST = 12,			/* cycles in a window, at least */
-	DETAIL_ROWS = 8,		/* rows for details from which on they are set off by a blank row */
+	DETAIL_ROWS = 8,		/* rows for details from which on they are set off by a row, with letters and names */
 	SMALL_ROWS = 3,			/* rows that are left for details, however many rows the chart has */
 };
 
@@ -287,6 +287,27 @@ static void draw_busy(struct view *v, struct cells *out, int y)
 	cells_text(out, 0, y, out->w, b.text, PLAIN);
 }
 
+/* "k load_k  qQ mma_qk": what the letters of the bars mean, one row. */
+static void draw_letters(struct view *v, struct cells *out, int y)
+{
+	const struct graph *g = v->m->now->tl->plan->graph;
+	const struct task_key *key = task_keys(&v->m->frame, g);
+	int x = 0;
+
+	for (int t = 0; t < g->tasks.n; t++) {
+		const struct stask *s = &g->tasks.v[t];
+		const char *dot = s->slices > 1 ? strrchr(s->name, '.') : NULL;
+
+		if (s->phase != model_line(v->m)->phase || (s->slices > 1 && s->slice > 0))
+			continue;
+		for (int i = t; i < g->tasks.n; i++)
+			if (i == t || (s->slices > 1 && g->tasks.v[i].task == s->task))
+				x += cells_text(out, x, y, out->w - x, key[i].letter, (struct style){ .fg = key[i].tick.fg });
+		x += cells_text(out, x, y, out->w - x, arena_strf(&v->m->frame, " %.*s  ",
+			(int)(dot ? dot - s->name : (int)strlen(s->name)), s->name), FAINT);
+	}
+}
+
 static void draw_chart(struct view *v, struct cells *out, struct chart_map *map)
 {
 	struct own *own = v->own;
@@ -339,6 +360,8 @@ static void draw(struct view *v, struct cells *out)
 		draw_stages(v, map, out, y++);
 	if (y < out->h)
 		draw_busy(v, out, y++);
+	if (y + DETAIL_ROWS < out->h)
+		draw_letters(v, out, y);
 	if (v->m->positions)
 		positions_draw(v->m, out, (int)min_i64(y + (y + DETAIL_ROWS < out->h), max_i64(out->h - 8, 2)));
 	else if (!own->short_details)
