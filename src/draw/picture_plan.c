@@ -338,8 +338,8 @@ static double draw_rings(const struct plan_picture *s, double y)
 
 		if (plan_scope(s->plan, i) != SCOPE_SHARED && s->plan->versions[i] == 1)
 			continue;
-		item = arena_strf(s->p->arena, "%s %d x %s", x->name, s->plan->versions[i],
-			unit_bytes((double)x->bytes).s);
+		item = arena_strf(s->p->arena, "%s %d x %s%s", x->name, s->plan->versions[i], unit_bytes((double)x->bytes).s,
+			plan_scope(s->plan, i) == SCOPE_SHARED ? "" : " in registers");
 		longer = arena_strf(s->p->arena, "%s%s%s", line, *line ? ", " : head, item);
 		y += *line ? 0 : 12;
 		/* an item stays in one line */
