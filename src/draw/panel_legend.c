@@ -121,9 +121,9 @@ static struct point put_words(struct flow *f, double sample, const char *text)
 static void put_waits(struct flow *f, unsigned drawn)
 {
 	static const struct { int cause; const char *text; } causes[] = {
-		{ CAUSE_WAIT, "w completion" }, { CAUSE_ISSUE_ORDER, "o the issue order" },
-		{ CAUSE_SEU, "u its sEU" }, { CAUSE_MEMORY, "mem memory" },
-		{ CAUSE_DRAIN, "d its products to drain" } };
+		{ CAUSE_WAIT, "w for a completion" }, { CAUSE_ISSUE_ORDER, "o for the issue order" },
+		{ CAUSE_SEU, "u for its sEU" }, { CAUSE_MEMORY, "mem for memory" },
+		{ CAUSE_DRAIN, "d for its products to drain" } };
 	struct buf b = buf_new(f->p->arena);
 	struct point at;
 	int n = 0;
@@ -133,7 +133,7 @@ static void put_waits(struct flow *f, unsigned drawn)
 	buf_puts(&b, "the lane waits");
 	for (int i = 0; i < LEN(causes); i++)
 		if (drawn & DRAWN_CAUSE << causes[i].cause)
-			buf_printf(&b, "%s%s", n++ ? ", " : " for: ", causes[i].text);
+			buf_printf(&b, "%s%s", n++ ? ", " : ": ", causes[i].text);
 	at = put_words(f, 44, b.text);
 	picture_rect(f->p, at.x, at.y - 8, 38, 9, INK_NONE, INK_NONE)->hatched = true;
 }
