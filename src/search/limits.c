@@ -6,7 +6,8 @@
 
 enum { ROWS_MAX = 512 };
 
-/* Cycles of the busiest unit of an EU that gets the mean number of tiles of a phase. *sum: effort is added. */
+/* Cycles of the busiest unit of an EU that gets the mean number of tiles of a phase. *sum: effort that every plan needs is added:
+ * products, L2, and EUs that have tiles. */
 static double phase_cycles(const struct vdevice *d, const struct graph *g, int phase, struct effort *sum)
 {
 	double unit[SEU_MAX] = { 0 }, worst = 0;
@@ -16,26 +17,31 @@ static double phase_cycles(const struct vdevice *d, const struct graph *g, int p
 		const struct stask *t = &g->tasks.v[i];
 		int seu = device_seu_for(d, &t->work);
 		double runs = (double)g->grids[phase].total / eus * graph_runs(g, t->loop, NONE);
+		struct effort effort;
 
-		if (t->phase != phase || seu == NONE || d->seu[seu].kind == SEU_COPY)
+		if (t->phase != phase || seu == NONE)
+			continue;
+		effort = device_effort(d, seu, &t->work);
+		sum->of[EFFORT_PRODUCT] += effort.of[EFFORT_PRODUCT] * runs * eus;
+		sum->of[EFFORT_L2] += effort.of[EFFORT_L2] * runs * eus;
+		if (d->seu[seu].kind == SEU_COPY)
 			continue;
 		unit[seu] += device_cost(d, seu, &t->work, 4, (struct pace){ eus, d->clock_hz }).busy * runs;
-		sum->of[EFFORT_PRODUCT] += device_effort(d, seu, &t->work).of[EFFORT_PRODUCT];
 	}
 	for (int u = 0; u < SEU_MAX; u++)
 		worst = fmax(worst, unit[u]);
+	sum->of[EFFORT_EU] += worst * eus;
 	return worst;
 }
 
 double limit_seconds(const struct program *p, const struct vdevice *d, const struct graph *g)
 {
 	struct effort sum = { 0 };
-	double cycles = 0;
+	double cycles = 0, launches = p->phases.n * d->launch_seconds, watts;
 
 	for (int ph = 0; ph < p->phases.n; ph++)
 		cycles += phase_cycles(d, g, ph, &sum);
-	return p->phases.n * d->launch_seconds + fmax(cycles / device_full_clock(d, &sum),
-		graph_bytes(g) / d->global_rate);
+	return launches + fmax(cycles / device_clock(d, &sum, cycles, launches, &watts), graph_bytes(g) / d->global_rate);
 }
 
 double limit_traffic(const struct graph *g)
