@@ -4,7 +4,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "lower/lower.h"
 #include "sim/blame.h"
+#include "sim/bounds.h"
 #include "sim/priced.h"
 
 /* What a timeline in Lua owns. A simulated one has a copy of its plan, which later edits do not change, and its plan
@@ -312,6 +314,78 @@ static int timeline_blame_l(lua_State *L)
 	return 2;
 }
 
+/* core.copies(timeline) -> by name of each sTask that threads copy though its unit is a copy engine: the registers that their lane
+ * needs to have all accesses in flight; 0: the copies are asynchronous and take none */
+static int timeline_copies_l(lua_State *L)
+{
+	const struct timeline *t = check_timeline(L, 1, "copies");
+	const struct plan *p = t->plan;
+
+	lua_newtable(L);
+	for (int i = 0; i < p->entries.n; i++) {
+		const struct stask *s = &p->graph->tasks.v[p->entries.v[i].task];
+		const struct phase_line *line = &t->phases[s->phase];
+		const struct task_cost *c = line->costs ? &line->costs[p->entries.v[i].task] : NULL;
+
+		if (c && c->by_threads && p->device->seu[p->entries.v[i].seu].kind == SEU_COPY)
+			set_integer(L, s->name, c->shifted ? lower_copy_registers(p->device) : 0);
+	}
+	return 1;
+}
+
+/* The sTasks that hold a lane in the loop that the interval is of: {{task=, hold= cycles an iteration, by_threads=}, ...} */
+static void push_holds(lua_State *L, const struct timeline *t, const struct phase_line *line, int lane)
+{
+	const struct plan *p = t->plan;
+	const struct graph *g = p->graph;
+	int n = 0;
+
+	lua_newtable(L);
+	for (int i = 0; i < p->entries.n; i++) {
+		int task = p->entries.v[i].task, loop = g->tasks.v[task].loop;
+
+		if (p->entries.v[i].lane != lane || g->tasks.v[task].phase != line->phase ||
+		    !program_loop_within(g->program, loop, line->ii_loop))
+			continue;
+		lua_createtable(L, 0, 3);
+		set_text(L, "task", g->tasks.v[task].name);
+		set_real(L, "hold", bounds_hold(p, line->entry_costs, i) * graph_runs(g, loop, line->ii_loop));
+		set_bool(L, "by_threads", line->costs[task].by_threads);
+		lua_rawseti(L, -2, ++n);
+	}
+}
+
+/* core.binding(timeline) -> what determines timeline.res_mii: "lane", "unit" or "memory", its name, and of a lane what holds it;
+ * nothing if the timeline is measured */
+static int timeline_binding_l(lua_State *L)
+{
+	const struct timeline *t = check_timeline(L, 1, "binding");
+	const struct phase_line *line = timeline_longest(t);
+	int binding = line->binding_seu;
+
+	if (t->measured || !line->entry_costs)
+		return 0;
+	lua_pushstring(L, binding >= BINDING_LANE ? "lane" : binding < t->plan->device->nseus ? "unit" : "memory");
+	lua_pushstring(L, binding_name(t->plan, binding));
+	if (binding < BINDING_LANE)
+		return 2;
+	push_holds(L, t, line, binding - BINDING_LANE);
+	return 3;
+}
+
+/* core.seconds_at(timeline, cycles) -> the time of the same work in so many cycles, at the clock that power allows then */
+static int timeline_seconds_at_l(lua_State *L)
+{
+	const struct timeline *t = check_timeline(L, 1, "seconds_at");
+	double cycles = check_real(L, 2, "seconds_at", "cycles"), watts;
+	double waits = t->nphases * t->plan->device->launch_seconds;
+	struct effort effort = t->effort;
+
+	effort.of[EFFORT_EU] *= cycles / fmax((double)t->cycles, 1);
+	lua_pushnumber(L, cycles / device_clock(t->plan->device, &effort, cycles, waits, &watts) + waits);
+	return 1;
+}
+
 /* drawings ---------------------------------------------------------------- */
 
 static void check_view(lua_State *L, int idx, const char *what, const struct timeline *t,
@@ -436,4 +510,7 @@ void lua_open_timeline(lua_State *L)
 	set_function(L, "plan_of", timeline_plan_l);
 	set_function(L, "blame", timeline_blame_l);
 	set_function(L, "lanes", timeline_lanes_l);
+	set_function(L, "copies", timeline_copies_l);
+	set_function(L, "binding", timeline_binding_l);
+	set_function(L, "seconds_at", timeline_seconds_at_l);
 }

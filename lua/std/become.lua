@@ -221,15 +221,17 @@ end
 
 local searched = setmetatable({}, {__mode = "k"})       -- by program, then by the text of the device: what a search has found
 
--- The best plan of a short search, its seconds, and how many plans that tried; nil.
-local function search(bound, device, most)
+-- The best plan of a short search, its seconds, and how many plans that tried; nil. What the time ended is not kept.
+local function search(bound, device, most, seconds)
   local by, key = searched[bound] or {}, tostring(device)
   searched[bound] = by
   if by[key] == nil then
     local s = core.search(bound, device, nil, false)
-    s:run(most, math.huge)
+    local ended = s:run(most, seconds or math.huge)
     local best = s:found()[1]
-    by[key] = best and {seconds = best.seconds, trials = s:counts().trials, plan = {s:plan(best.trial)}} or false
+    local found = best and {seconds = best.seconds, trials = s:counts().trials, plan = {s:plan(best.trial)}} or false
+    if ended == "seconds" or ended == "interrupted" then return found end
+    by[key] = found
   end
   return by[key]
 end
@@ -239,14 +241,15 @@ function become.trials(plan) return TASKS // #plan.graph.tasks end
 
 -- What a search finds, as a change of the plan, which takes so many seconds; nil if it finds nothing better, or no statements lead
 -- there; then also true if it found something better.
-function become.found(plan, now)
+-- seconds: at most so many for the search.
+function become.found(plan, now, seconds)
   local bound, device = plan.graph.program, plan.device
-  local best = search(bound, device, become.trials(plan))
+  local best = search(bound, device, become.trials(plan), seconds)
   if not best or best.seconds >= now then return nil, false end
   local statements, tile = table.unpack(best.plan)
   local good, list = core.try(become.statements, plan, draft.make(draft.parse(statements, tile), bound, device))
   if not good or not list or #list == 0 then return nil, true end
-  return {text = draft.text(list), list = list,
+  return {text = draft.text(list), list = list, trials = best.trials,
     reason = ("what a search of %d plans finds; no change of less helps"):format(best.trials)}
 end
 

@@ -10,6 +10,8 @@ local statement = draft.statement
 
 local changes = {}
 
+local CONSIDERABLE <const> = 0.1                        -- of the loaded bytes: if threads copy less, it hardly matters how
+
 -- A plan, its statements, its sTasks by name and by what they write, its buffers by name; and regions: the "append" statements of
 -- each lane in each loop, of split sTasks the first slice only.
 local function describe(plan)
@@ -259,16 +261,78 @@ local function producer(x)
   add(x, "a lane that only loads never waits for a computation", {{"move", one(loads), {lane = "p0", at = 0}}})
 end
 
--- Lanes that only load: with half and with twice the warps.
-local function loaders(x)
-  local only_loads = {}
+-- Lanes that do nothing but load, in order, each with its loads: {{lane=, tasks=}, ...}.
+local function loading_lanes(x)
+  local list, by = {}, {}
   for _, s in draft.each(x.draft, "append") do
-    if only_loads[s[3].lane] ~= false then only_loads[s[3].lane] = x.task[s[2]].kind == "load" end
+    local lane, task = s[3].lane, x.task[s[2]]
+    if not by[lane] then
+      by[lane] = {lane = lane, tasks = {}}
+      list[#list + 1] = by[lane]
+    end
+    by[lane].computes = by[lane].computes or task.kind ~= "load"
+    table.insert(by[lane].tasks, task)
   end
-  for _, s in draft.each(x.draft, "lane") do
-    local warps = s[3].warps
-    for _, n in ipairs(only_loads[s[2]] and warps and warps > 1 and {2 * warps, warps // 2} or {}) do
-      add(x, "so many threads issue the loads", {{"lane", s[2], {warps = n}}})
+  local out = {}
+  for _, l in ipairs(list) do out[#out + 1] = not l.computes and l or nil end
+  return out
+end
+
+-- Do threads copy a considerable part of what these sTasks load? The registers that they can use for it, 0: none; nil: no.
+local function copied(x, tasks)
+  local all, copied, most, loops = 0, 0, 0, false
+  for _, task in ipairs(tasks) do loops = loops or task.loop end
+  for _, task in ipairs(tasks) do
+    local registers = x.copies[task.name]
+    if task.loop or not loops then
+      all, copied, most = all + task.bytes, copied + (registers and task.bytes or 0), math.max(most, registers or 0)
+    end
+  end
+  return copied > CONSIDERABLE * all and most or nil
+end
+
+-- Every other load of a lane, of those of one loop, on a lane of its own with as many threads.
+local function divide_loads(x, l, warps, registers)
+  local taken, names, before, i = {}, {}, {}, 0
+  for _, s in draft.each(x.draft, "append") do taken[s[3].lane] = true end
+  for _, task in ipairs(l.tasks) do
+    local key = task.loop or ""
+    before[key] = (before[key] or 0) + 1
+    if before[key] % 2 == 0 then names[#names + 1] = task.name end
+  end
+  while taken[("p%d"):format(i)] do i = i + 1 end
+  local other = ("p%d"):format(i)
+  local list = {{"lane", other, {warps = warps, registers = registers}}, {"move", one(names), {lane = other}}}
+  if warps ~= x.plan:lane(l.lane).warps then table.insert(list, 1, {"lane", l.lane, {warps = warps}}) end
+  if #names > 0 then add(x, "two lanes copy at the same time", list) end
+end
+
+-- Where threads copy: lanes that load with other numbers of warps, with registers for what they have in flight, and two of them.
+local function copiers(x)
+  for _, l in ipairs(loading_lanes(x)) do
+    local most = copied(x, l.tasks)
+    local now = most and x.plan:lane(l.lane) or {}
+    local registers = most and most > (now.registers or 0) and most or nil
+    local seen = {}
+    for _, n in ipairs(most and {4, 8, now.warps, 2 * now.warps, now.warps // 2} or {}) do
+      for _, with in ipairs(registers and {registers, false} or {false}) do
+        local key = n .. " " .. tostring(with)
+        if n >= 1 and n <= 16 and not seen[key] and (n ~= now.warps or with) then
+          add(x, "so many threads copy what no engine can bring", {{"lane", l.lane, {warps = n, registers = with or nil}}})
+        end
+        seen[key] = true
+      end
+    end
+    for _, n in ipairs(most and (now.warps == 4 and {4} or {now.warps, 4}) or {}) do divide_loads(x, l, n, now.registers) end
+  end
+end
+
+-- Lanes that only load: with half and with twice the warps, if an engine does it.
+local function loaders(x)
+  for _, l in ipairs(loading_lanes(x)) do
+    local warps = lane_options(x, l.lane).warps
+    for _, n in ipairs(warps and warps > 1 and not copied(x, l.tasks) and {2 * warps, warps // 2} or {}) do
+      add(x, "so many threads issue the loads", {{"lane", l.lane, {warps = n}}})
     end
   end
 end
@@ -550,11 +614,15 @@ end
 
 ---- all ----------------------------------------------------------------------------------
 
--- The changes of a plan that takes so many seconds (nil: any number). more: also changes of another kind, which fewer plans gain by.
-function changes.of(plan, more, now)
+-- What changes.of wants to know of the timeline of a plan, {seconds=, copies=}; nil of none.
+function changes.state(tl) return tl and {seconds = tl.seconds, copies = core.copies(tl)} end
+
+-- The changes of a plan, all that there are. now: changes.state of its timeline; nil: there is none.
+function changes.of(plan, now)
   local x = describe(plan)
-  x.now = now or math.huge
+  x.now, x.copies = now and now.seconds or math.huge, now and now.copies or {}
   units(x, true)
+  copiers(x)
   apart(x)
   rings(x, true)
   overlaps(x)
@@ -568,15 +636,13 @@ function changes.of(plan, more, now)
   swaps(x)
   offsets(x)
   tiles(x, finer)
-  if more then
-    merges(x)
-    leveled(x)
-    issue_order(x)
-    conversions(x)
-    shallower(x)
-    warps(x)
-    units(x, false)
-  end
+  merges(x)
+  leveled(x)
+  issue_order(x)
+  conversions(x)
+  shallower(x)
+  warps(x)
+  units(x, false)
   return x.list
 end
 

@@ -5,6 +5,7 @@
 -- when several plans in a row brought nothing better.
 
 local core = require "millrace.core"
+local become = require "millrace.become"
 local changes = require "millrace.changes"
 local draft = require "millrace.draft"
 local options = require "millrace.options"
@@ -17,16 +18,17 @@ local raise, show, entry, late, expect = core.raise, core.show, core.entry, core
 local GAIN <const> = 0.002                              -- relative: less is no better plan
 local SLACK <const> = 0.03                              -- relative to the best: slower plans are not expanded
 local SAME <const> = 1e-5                               -- relative: a change with less effect has none
-local PATIENCE <const> = 4                              -- plans expanded without a better one
+local PATIENCE <const> = 4                              -- plans expanded without a better one; so many are at least
+local REPAIRS <const> = 12                              -- the most further statements of what a search finds
 local known <const> = {"pin", "trials", "seconds", "progress", "measure"}
 local SECONDS_SHOWN <const> = 0.2                       -- between two lines of progress
 
 ---- the search -------------------------------------------------------------------------------------
 
--- A plan that was found, as text: there may be many. parent: the node that it is a change of.
-local function node_of(plan, seconds, parent, change)
-  return {text = core.statements(plan), tile = plan.tile, seconds = seconds, parent = parent, change = change,
-    depth = parent and parent.depth + 1 or 0}
+-- A plan that was found, as text: there may be many. tl: its timeline; parent: the node that it is a change of.
+local function node_of(plan, tl, parent, change)
+  return {text = core.statements(plan), tile = plan.tile, seconds = tl and tl.seconds, state = changes.state(tl), parent = parent,
+    change = change, depth = parent and parent.depth + 1 or 0}
 end
 
 local function key_of(node) return draft.literal(node.tile) .. "\n" .. node.text end
@@ -51,32 +53,50 @@ local function is_over(run)
 end
 
 -- Try one change, x: of the node, as repair.make takes it.
-local function try(run, x, node, change)
-  local good, plan, list = core.try(repair.make, x, change)
+local function try(run, x, node, change, most)
+  local good, plan, list = core.try(repair.make, x, change, most)
   if not good or not plan or not pins.hold(run.pins, plan) then return end
-  local found = node_of(plan, 0, node, draft.text(list))
+  local found = node_of(plan, nil, node, draft.text(list))
   local key = key_of(found)
   if run.seen[key] then return end
   run.seen[key], run.trials = true, run.trials + 1
-  found.seconds = plan:simulate{events = 0}.seconds
+  local tl = plan:simulate{events = 0}
+  found.seconds, found.state = tl.seconds, changes.state(tl)
   if math.abs(found.seconds / node.seconds - 1) > SAME then table.insert(run.open, found) end
   if found.seconds < run.best.seconds * (1 - GAIN) then run.best = found end
   if run.o.progress then run.o.progress(run.trials, run.best.seconds) end
 end
 
+local function plan_of(run, node) return draft.make(draft.parse(node.text, node.tile), run.bound, run.device) end
+
 local function climb(run)
-  local in_vain = 0
+  local in_vain, expanded = 0, 0
   while not is_over(run) do
     local node, best = take_next(run.open), run.best
-    if not node or in_vain >= PATIENCE or node.seconds > best.seconds * (1 + SLACK) then return end
-    local plan = draft.make(draft.parse(node.text, node.tile), run.bound, run.device)
+    if not node or in_vain >= PATIENCE or node.seconds > best.seconds * (1 + SLACK) and expanded >= PATIENCE then return end
+    expanded = expanded + 1
+    local plan = plan_of(run, node)
     local x = {plan = plan, pinned = {rings = run.pins.rings or {}}}
-    for _, change in ipairs(changes.of(plan, true, node.seconds)) do
+    for _, change in ipairs(changes.of(plan, node.state)) do
       try(run, x, node, change)
       if is_over(run) then return end
     end
     in_vain = run.best ~= best and 0 or in_vain + 1
   end
+end
+
+-- Climb; then go to what a search finds, as plan:suggest() does, if that is better, and climb from there. A search knows nothing of
+-- pinned things.
+local function climb_and_search(run)
+  climb(run)
+  local best = run.best
+  local plan = plan_of(run, best)
+  if run.ended or pins.text(run.pins) ~= "nothing" or run.o.trials - run.trials < become.trials(plan) then return end
+  local change = become.found(plan, best.seconds * (1 - GAIN), run.deadline - core.clock())
+  if not change then return end
+  run.trials = run.trials + change.trials
+  try(run, {plan = plan}, best, change, REPAIRS)
+  if run.best ~= best then climb(run) end
 end
 
 -- The best plan, and the changes that made it in order.
@@ -86,7 +106,7 @@ local function result_of(run)
     table.insert(path, 1, {change = node.change, seconds = node.seconds, gain = 1 - node.seconds / node.parent.seconds})
     node = node.parent
   end
-  return draft.make(draft.parse(run.best.text, run.best.tile), run.bound, run.device), path
+  return plan_of(run, run.best), path
 end
 
 ---- options --------------------------------------------------------------------------------------
@@ -159,10 +179,10 @@ local function improve(plan, options)
   if not good then raise("improve: the plan is not legal: " .. problems[1].message) end
   local line = not o.progress and progress_line()
   o.progress = o.progress or line
-  local start = node_of(plan, plan:simulate{events = 0}.seconds)
+  local start = node_of(plan, plan:simulate{events = 0})
   local run = {o = o, pins = pins.of(plan, o.pin), deadline = core.clock() + o.seconds, bound = plan.graph.program,
     device = plan.device, trials = 0, open = {start}, best = start, seen = {[key_of(start)] = true}}
-  local finished = core.heed(climb, run)
+  local finished = core.heed(climb_and_search, run)
   if line then io.stderr:write "\r\27[K" end
   local found, path = result_of(run)
   local before, after = plan:simulate(), found:simulate()

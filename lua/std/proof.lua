@@ -3,6 +3,7 @@
 
 local core = require "millrace.core"
 local record = require("millrace.record").of
+local times = require "millrace.times"
 local raise = core.raise
 
 local REACHED <const> = 1.001                           -- times the bound: an interval up to that is at the bound
@@ -120,9 +121,14 @@ local function helps(p, out)
     if e.gain < LEAST then
       useless[#useless + 1] = e
     elseif shown < LINES and not again then
-      if shown == 0 then out[#out + 1] = "what would allow less, each solved again:" end
+      if shown == 0 then
+        out[#out + 1] = p.power and ("what would allow fewer cycles, each solved again, and less time, as %s:"):format(p.power)
+          or "what would allow less, each solved again:"
+      end
       shown = shown + 1
-      out[#out + 1] = ("  %-32s %6s cycles, %s%.1f %%"):format(ease_text(e), cycles(e.bound), e.exact and "" or "at most ", 100 * e.gain)
+      local most = e.exact and "" or "at most "
+      out[#out + 1] = ("  %-32s %6s cycles, %s%.1f %%"):format(ease_text(e), cycles(e.bound), most, 100 * e.gain)
+      if e.time_gain then out[#out] = ("%s; time: %s%.1f %%"):format(out[#out], most, 100 * e.time_gain) end
     end
   end
   if #useless > 0 then out[#out + 1] = "nothing: " .. useless_text(useless) end
@@ -155,12 +161,12 @@ end
 
 ---- the record --------------------------------------------------------------------------------
 
-local ease = record("ease", "buffer memory unit task lane times bound gain exact",
+local ease = record("ease", "buffer memory unit task lane times bound gain exact time_gain",
   {aliases = {room = "memory"}, __tostring = ease_text})  -- deprecated: room
 need.__tostring = need_text
 
 local proof = record("proof", "loop ii bound gap proven best exact solver unstated tile tasks versions circle core eases "
-  .. "binding best_loop rec_of_plan", {__name = "millrace.proof", __tostring = text_of})
+  .. "binding best_loop rec_of_plan power", {__name = "millrace.proof", __tostring = text_of})
 
 local function each(v, meta)
   for _, x in ipairs(v or {}) do setmetatable(x, meta) end
@@ -174,6 +180,10 @@ local function make(tl)
   p.proven = p.ii <= p.bound * REACHED
   p.tasks, p.core, p.eases = each(p.tasks, task), each(p.core, need), each(p.eases, ease)
   p.versions, p.exact = p.versions or {}, p.exact or false
+  p.power = times.power(tl)
+  for _, e in ipairs(p.power and p.eases or {}) do      -- the same work in fewer cycles draws more power; less work does not
+    e.time_gain = not e.task and 1 - core.seconds_at(tl, tl.cycles * (1 - e.gain)) / tl.seconds or nil
+  end
   p.circle = setmetatable(p.circle or {cycles = 0, iterations = 0}, circle)
   return setmetatable(p, proof)
 end

@@ -21,6 +21,7 @@ local REPAIRS <const> = 12                              -- the most further stat
 local TILES <const>, ENOUGH <const> = 64, 6             -- other tiles tried at most, and as many that are legal are enough
 -- Trying stops when so many events have been played; making and checking a plan counts as some.
 local EVENTS <const>, EVENTS_A_TRY <const>, EVENTS_A_PLAN <const> = 3300000, 20000, 50000
+local ALL_EVENTS <const> = 2 * EVENTS                   -- of all changes, each alone
 
 ---- a suggestion ------------------------------------------------------------------------------
 
@@ -98,6 +99,11 @@ function suggest.try(plan, list, now, most, limits)
   return found
 end
 
+-- All changes of a legal plan, each alone, best first. now: its timeline. tl:why() gives these, and plan:suggest() first.
+function suggest.alone(plan, now, trials)
+  return suggest.try(plan, changes.of(plan, changes.state(now)), now.seconds, nil, {trials = trials or math.huge, events = ALL_EVENTS})
+end
+
 ---- what to suggest -------------------------------------------------------------------------------
 
 -- What is wrong, by codes: "9 problems: missing_wait, registers"; and the codes as a set.
@@ -147,7 +153,7 @@ local function repairs(plan, problems, limits)
   if not (seen.missing_task or seen.duplicate_task or seen.wrong_seu) then
     if hints then found = try({{list = hints}}, 0) end
     if #found == 0 then found = try({{list = {}}}, REPAIRS) end
-    if #found == 0 then found = try(changes.of(plan, true), REPAIRS, limits) end
+    if #found == 0 then found = try(changes.of(plan), REPAIRS, limits) end
     if #found == 0 then found = try(changes.tiles(plan, TILES), REPAIRS, {found = ENOUGH}) end
     if #found == 0 then found = try({{list = {}, shrink = true}}, 2 * REPAIRS) end
   end
@@ -183,7 +189,7 @@ local function pairs_of(plan, found, now, most)
     if #out >= most then break end
     local first = origin[found[i]].list
     local made = repair.make({plan = plan}, {list = first})
-    for _, change in ipairs(made and changes.of(made, true, now) or {}) do
+    for _, change in ipairs(made and changes.of(made, now) or {}) do
       local both = table.move(change.list, 1, #change.list, #first + 1, table.move(first, 1, #first, 1, {}))
       out[#out + 1] = {list = both, reason = ("%s; and %s"):format(found[i].reason, change.reason)}
     end
@@ -213,11 +219,11 @@ list.__index = {none = "no change that was tried makes the plan legal; plan:chec
 function suggest.suggest(plan, given)
   expect(core.is(plan, "millrace.plan"), "suggest", "plan", plan)
   local limits = {trials = options.number(options.check(given, "suggest", {"trials"}), "suggest", "trials", math.huge),
-    events = 2 * EVENTS}
+    events = ALL_EVENTS}
   local good, problems = shown_problems.raw(plan)
   if not good then return setmetatable(repairs(plan, problems, limits), list) end
-  local now = plan:simulate{events = 0}.seconds
-  local all = suggest.try(plan, changes.of(plan, true, now), now, nil, limits)
+  local tl = plan:simulate{events = 0}
+  local now, all = tl.seconds, suggest.alone(plan, tl, limits.trials)
   local tried, found = #all, suggest.helpful(all)
   if #found == 0 then
     local change, better = nil, true
@@ -225,7 +231,7 @@ function suggest.suggest(plan, given)
     if change then
       all = suggest.try(plan, {change}, now, REPAIRS)
     elseif better then
-      all = suggest.try(plan, pairs_of(plan, all, now, limits.trials), now, nil, {trials = limits.trials, events = EVENTS})
+      all = suggest.try(plan, pairs_of(plan, all, changes.state(tl), limits.trials), now, nil, {trials = limits.trials, events = EVENTS})
     else
       all = {}
     end

@@ -2,11 +2,34 @@
 
 local times = {}
 
+local FULL <const> = 0.998                              -- of the full clock: power holds it below, if at all
+
 -- "0.2032 ms +- 6.6 %, 676 TFLOP/s"
 function times.text(tl)
   local text = ("%.4g ms"):format(tl.seconds * 1e3)
   if tl.uncertainty then text = ("%s +- %.2g %%"):format(text, 100 * tl.uncertainty) end
   return ("%s, %.3g TFLOP/s"):format(text, tl.tflops)
+end
+
+-- "product 62 %, l2 9 %": what draws most of the power.
+local function drawn(energy)
+  local sum, names, texts = 0, {}, {}
+  for name, joules in pairs(energy) do
+    if name ~= "idle" then names[#names + 1] = name end
+    sum = sum + joules
+  end
+  table.sort(names, function(a, b)
+    if energy[a] ~= energy[b] then return energy[a] > energy[b] end
+    return a < b
+  end)
+  for i = 1, 2 do texts[i] = ("%s %.0f %%"):format(names[i], 100 * energy[names[i]] / sum) end
+  return table.concat(texts, ", ")
+end
+
+-- "power holds the clock at 1.53 of 1.79 GHz (product 55 %, l2 11 % of it)"; nil if it does not.
+function times.power(tl)
+  if not tl.clock_hz or tl.measured or tl.clock_hz >= FULL * tl.full_clock_hz then return nil end
+  return ("power holds the clock at %.2f of %.2f GHz (%s of it)"):format(tl.clock_hz / 1e9, tl.full_clock_hz / 1e9, drawn(tl.energy))
 end
 
 -- A share as "+3.1 %"; "0 %" if that is what it rounds to.

@@ -1,13 +1,14 @@
 -- why.lua - tl:why(): what binds a simulated timeline, and what would help, tried.
 
 local core = require "millrace.core"
-local changes = require "millrace.changes"
 local suggest = require "millrace.suggest"
+local times = require "millrace.times"
 local raise = core.raise
 
 local LEAST <const> = suggest.LEAST
 local BINDS <const> = 0.85                              -- of the time a unit is at work that binds
 local LANE_BINDS <const> = 0.95                         -- the same of a lane: less, and others may be worth more
+local IDLE <const> = 0.1                                -- of the EUs: if fewer have no tile, it is no cause
 
 ---- what binds -----------------------------------------------------------------------------
 
@@ -20,23 +21,8 @@ local function greatest(t)
   return key, most
 end
 
--- "product 62 %, l2 9 %"
-local function power_of(energy)
-  local sum, names, texts = 0, {}, {}
-  for name, joules in pairs(energy) do
-    if name ~= "idle" then names[#names + 1] = name end
-    sum = sum + joules
-  end
-  table.sort(names, function(a, b)
-    if energy[a] ~= energy[b] then return energy[a] > energy[b] end
-    return a < b
-  end)
-  for i = 1, 2 do texts[i] = ("%s %.0f %%"):format(names[i], 100 * energy[names[i]] / sum) end
-  return table.concat(texts, ", ")
-end
-
--- The lane that waits least, of those that do not only feed others: it is critical. Its name, the share of the time that it is at
--- work, and the sTask that takes most of that; then of its waiting, that which takes most, and its share.
+-- The lane that waits least, of those that do not only feed others: its name, the share of the time that it is at work, and the sTask
+-- that takes most of that; then of its waiting, that which takes most, and its share.
 local function critical(tl)
   local busy, waits, works = {}, {}, {}
   for _, part in ipairs((core.blame(tl))) do
@@ -52,24 +38,81 @@ local function critical(tl)
   return lane, share, (greatest(lane and works[lane] or {})), greatest(lane and waits[lane] or {})
 end
 
+-- "load_a and load_b"
+local function listed(names)
+  return #names < 2 and names[1] or table.concat(names, ", ", 1, #names - 1) .. " and " .. names[#names]
+end
+
+-- The lane that the summary says binds by its ResMII, the share of the interval for which it is held, and what it does; nil.
+local function held(tl)
+  local kind, lane, holds = core.binding(tl)
+  local busy = tl.ii > 0 and math.min(tl.res_mii / tl.ii, 1) or 0
+  if kind ~= "lane" or busy < LANE_BINDS then return nil end
+  local copied, by_task = {}, {}
+  for _, h in ipairs(holds) do
+    copied[#copied + 1] = h.by_threads and h.task or nil
+    by_task[h.task] = h.hold
+  end
+  return lane, busy, #copied > 0 and ("copying %s by threads"):format(listed(copied)) or "most of it with " .. greatest(by_task)
+end
+
+-- The phase that takes longest; if a considerable part of the EUs has no tile of it, the share of the machine that idles.
+local function longest(tl)
+  local most
+  for _, phase in ipairs(tl.phases) do
+    if not most or phase.cycles > most.cycles then most = phase end
+  end
+  local idle = 1 - most.eus / core.plan_of(tl).device.eus
+  return most, idle >= IDLE and idle or nil
+end
+
+-- What idles, if much does; with a colon, as what binds the others follows.
+local function idle_text(tl)
+  local phase, idle = longest(tl)
+  if not idle then return "" end
+  local eus = core.plan_of(tl).device.eus
+  return ("%d of %d EUs idle, %.0f %% of the machine, as there are %d tiles; of the others, "):format(eus - phase.eus, eus, 100 * idle,
+    phase.tiles)
+end
+
+local function unit_text(tl, unit, share)
+  local text = ("%s binds: it is at work %.0f %% of the time"):format(unit, 100 * share)
+  if unit ~= "memory" or not select(2, longest(tl)) then return text end
+  local plan = core.plan_of(tl)                         -- each of few EUs can have no more than its own share
+  local device = plan.graph.bytes / tl.seconds / plan.device:number "memory.global.rate"
+  return ("memory binds: each is at work %.0f %% of the time on what an EU can get of it, which is %.0f %% of the device memory"):format(
+    100 * share, 100 * math.min(device, 1))
+end
+
 local function what_binds(tl)
   local unit, share = greatest(tl.utilization)
-  local text = ("%s binds: it is at work %.0f %% of the time"):format(unit, 100 * share)
-  if share <= BINDS then
-    local lane, busy, work, awaited, most = critical(tl)
-    if busy and busy > LANE_BINDS then
-      text = ("lane %s binds: it is at work %.0f %% of the time, most of it with %s, while %s is %.0f %%"):format(lane, 100 * busy,
-        work, unit, 100 * share)
+  local lane, busy, work = held(tl)
+  local text = not lane and share > BINDS and unit_text(tl, unit, share)
+  if not text and not lane then
+    local critical, at_work, task, awaited, most = critical(tl)
+    if at_work and at_work > LANE_BINDS then
+      lane, busy, work = critical, at_work, "most of it with " .. task
     else
       text = ("no unit binds: %s is at work %.0f %% of the time, and %s"):format(unit, 100 * share,
-        awaited and ("%s waits %.0f %% of the time for %s"):format(lane, 100 * most, awaited) or "lanes wait")
+        awaited and ("%s waits %.0f %% of the time for %s"):format(critical, 100 * most, awaited) or "lanes wait")
     end
   end
-  if tl.clock_hz and tl.clock_hz < tl.full_clock_hz then
-    text = ("%s; power holds the clock at %.2f of %.2f GHz (%s of it)"):format(text, tl.clock_hz / 1e9,
-      tl.full_clock_hz / 1e9, power_of(tl.energy))
+  text = text or ("lane %s binds: it is at work %.0f %% of the time, %s, while %s is %.0f %%"):format(lane, 100 * busy, work, unit,
+    100 * share)
+  return table.concat({idle_text(tl) .. text, times.power(tl)}, "; ")
+end
+
+-- The loop of the longest phase that could be divided among EUs that idle: a line about that; nil.
+local function divide_text(tl)
+  local phase, idle = longest(tl)
+  local plan, most, axis = core.plan_of(tl), 1, nil
+  for _, task in ipairs(idle and plan.tasks or {}) do
+    local size = task.loop and plan.graph.program.axes[task.loop]
+    local trips = size and plan.tile[task.loop] and size // plan.tile[task.loop] or 1
+    if trips > most then most, axis = trips, task.loop end
   end
-  return text
+  return axis and ("EUs that idle could share the loop over %s: one phase makes parts, another one combines them; or tensor:add")
+    :format(axis)
 end
 
 ---- what would help ---------------------------------------------------------------------------
@@ -96,7 +139,7 @@ local function why(tl)
   if not legal then
     raise(("why: the plan is not legal: %s: %s; plan:suggest() says what makes it so"):format(problems[1].code, problems[1].message))
   end
-  local found = suggest.try(plan, changes.of(plan, false, now.seconds), now.seconds)
+  local found = suggest.alone(plan, now)
   local out, lines, kind = {binds = what_binds(now)}, {}, nil
   lines[1] = out.binds
   for _, s in ipairs(suggest.helpful(found)) do         -- the best, and the best of another kind
@@ -108,9 +151,10 @@ local function why(tl)
     end
   end
   if #out == 0 then
-    lines[2] = ("none of %d other rings, orders, lanes and tiles would take %.1f %% less time")
+    lines[2] = ("none of %d other rings, orders, lanes and tiles would take %.1f %% less time; plan:suggest() tries two together")
       :format(#found, 100 * LEAST)
   end
+  lines[#lines + 1] = divide_text(now)
   out.text = table.concat(lines, "\n")
   return setmetatable(out, answer), setmetatable(found, all_tried)
 end

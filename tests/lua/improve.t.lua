@@ -50,8 +50,10 @@ local report = r:json()
 like(report, '"format": ?"millrace improved 1"', "as JSON")
 like(report, '"changes": ?%[', "  with the changes")
 
-local free = serial:improve{}
-ok(free.seconds <= r.seconds, "with all free it finds no less")
+local short = mr.examples.flash_attention{b = 1, h = 8, m = 2048, d = 128}
+local short_serial = mr.load_plan("attention_serial", short)
+local free = short_serial:improve{}
+ok(free.seconds <= short_serial:improve{pin = orders}.seconds, "with all free it finds no less")
 is(free.pinned, "nothing", "  as nothing is pinned")
 local once, again = serial:improve{pin = orders}, r
 is(once.plan:script(), again.plan:script(), "the same again: the same plan")
@@ -63,6 +65,22 @@ local shallow = mr.load_plan "gemm_cooperative"
 shallow:buffers{a = 1, b = 1}
 ok(shallow:improve{pin = {tile = true, tasks = true, lanes = true, grid = true}}.gain > 0.25,
   "a product with rings of one: deeper ones")
+
+-- From an order by hand that no single change improves: what why(), suggest() and improve() say agrees.
+local stuck = mr.plan(short:graph{tile = {m = 128, n = 128}}, mr.device "h200")
+stuck:lane("c0", {warps = 8})
+for _, t in ipairs(stuck.tasks) do stuck:append(t.name) end
+stuck:buffers{k = 2, v = 2}
+stuck:fill_waits()
+stuck:move("mma_qk", {at = 1, after = "softmax"})
+local said = stuck:simulate():why()
+like(said, "\nnone of %d+ other rings, orders, lanes and tiles would take 0%.5 %% less time; plan:suggest%(%) tries two together$",
+  "none alone helps, says why(), and who tries more")
+local suggested = stuck:suggest()[1]
+ok(suggested and suggested.gain > 0.005, "suggest() finds more", suggested)
+r = stuck:improve()
+ok(r.seconds <= suggested.seconds and r.plan:check(), "  and improve() no less", r.seconds, suggested.seconds)
+is(#r.plan:suggest(), 0, "  after which there is nothing to suggest")
 
 ---- pins -----------------------------------------------------------------------------------------
 
@@ -149,7 +167,7 @@ local function same(plan, other, kind)
 end
 
 for name, plan in pairs{serial = serial, pingpong = split, gemm = shallow, narrow = narrow} do
-  local list = changes.of(plan, true)
+  local list = changes.of(plan)
   local wrong, held, broken, made = nil, {}, {}, 0
   for _, change in ipairs(list) do
     local made_it, other = pcall(repair.make, {plan = plan}, change)
@@ -168,7 +186,7 @@ end
 ---- changes that only a search tries ------------------------------------------------------------------
 
 local function find(plan, text)
-  for _, change in ipairs(changes.of(plan, true)) do
+  for _, change in ipairs(changes.of(plan)) do
     if change.text:find(text, 1, true) then
       return repair.make({plan = plan}, change), change.text
     end

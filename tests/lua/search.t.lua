@@ -189,6 +189,21 @@ one:lane("p0", {warps = 1})
 ok(r.plan:check() and r.seconds < 0.7 * one:simulate{events = 0}.seconds, "pages of one key: faster than with one warp that loads",
   r.seconds, one:simulate{events = 0}.seconds)
 
+---- what why() says of searched plans ------------------------------------------------------------------
+
+for _, bound in ipairs{mr.examples.gemm{m = 128, n = 128, k = 16384}, mr.examples.gemm{m = 1024, n = 1024, k = 1025},
+    mr.examples.chunk_state{b = 1, s = 1024, h = 8, p = 64, n = 64}} do
+  local tl = mr.search(bound, device, {measure = false}).plan:simulate()
+  local _, tried = tl:why()
+  ok(tried[1].gain < 0.02, bound.name .. ": why() knows no statement that would help a searched plan much", tried[1].gain, tried[1].text)
+end
+r = mr.search(mr.examples.gemm{m = 2048, n = 2048, k = 2048}, device, {measure = false})
+like(tostring(r), "\npower holds the clock at 1%.%d%d of 1%.%d%d GHz %(product %d+ %%, l2 %d+ %% of it%)\n", "the text says that power limits the clock")
+like(r.why(), "\nwhat would allow fewer cycles, each solved again, and less time, as power\n  holds the clock at 1%.%d%d of", "so does its proof")
+local half = r.why():match "\n  tensor 2 times as fast +%d+ cycles, 50%.0 %%; time: (%d+%.%d) %%\n"
+ok(tonumber(half) and tonumber(half) < 45, "  which says how much less time that is", r.why())
+ok(r.bound_seconds > 0.75 * r.seconds, "and its bound counts the energy that products need", r.bound_seconds, r.seconds)
+
 ---- no plan ------------------------------------------------------------------------------------------
 
 local none, why = mr.search(mr.examples.flash_attention{b = 1, h = 1, m = 256, d = 256}, device,

@@ -108,7 +108,7 @@ local serial = mr.plan(mr.examples.gemm{m = 1024, n = 1024, k = 1024}:graph{tile
 for _, t in ipairs(serial.tasks) do serial:append(t.name) end
 serial:fill_waits()
 serial:move("mma", {seu = "cuda"})
-like(serial:simulate():why(), "^lane c0 binds: it is at work %d+ %% of the time, most of it with mma, while cuda is %d+ %%",
+like(serial:simulate():why(), "^68 of 132 EUs idle, 52 %% of the machine, as there are 64 tiles; of the others, lane c0 binds: it is at work %d+ %% of the time, most of it with mma, while cuda is %d+ %%",
   "a product on CUDA cores: the lane that computes it binds")
 local tl = mr.load_plan "attention_d128":simulate{events = 0}
 like(tl:why(), "^no unit binds: tensor.*\nplan:", "a timeline without events")
@@ -116,6 +116,38 @@ is(tostring(tl:why()), tostring(tl:why()), "says the same again")
 local _, all = tl:why()
 like(all, ("^%d changes tried, best first; [^\n]*$"):format(#all), "what was tried is shown in a line")
 like(all[#all], "  %-%- %d+%.%d %% more time$", "what takes more time says so")
+
+---- loads that threads copy ------------------------------------------------------------------------
+
+-- Rows of 1,026 bytes, copied by one warp: the summary and why() name the same lane.
+local copied = mr.load_plan("gemm_by_threads", mr.examples.gemm{m = 2048, n = 2048, k = 513})
+copied:lane("p0", {warps = 1, registers = false})
+tl = copied:simulate()
+like(tl:summary(), "ResMII [%d,]+ %(p0%)", "one warp that copies: the summary says that its lane binds")
+text, tried = judge(copied, "one warp that copies")
+like(text, "^lane p0 binds: it is at work 9%d %% of the time, copying load_a and load_b by threads, while memory is %d+ %%", "so does why()")
+like(text, '\nplan:lane%("p0", {warps=4, registers=88}%) would take 8%d%.%d %% less time', "more warps help, with registers for what is in flight")
+local another
+for _, t in ipairs(tried) do another = another or t.text:find('plan:move("load_b", {lane="p1"})', 1, true) and t.gain end
+ok(another and another > 0.5, "and so does another lane", another)
+
+---- fewer tiles than EUs ------------------------------------------------------------------------------
+
+local function few(k, rings)
+  local plan = mr.plan(mr.examples.gemm{m = 128, n = 128, k = 16384}:graph{tile = {m = 64, n = 32, k = k}}, mr.device "h200")
+  plan:buffers{a = rings, b = rings}
+  for _, t in ipairs(plan.tasks) do plan:append(t.name) end
+  plan:fill_waits()
+  return plan:simulate():why()
+end
+local share <const> = "\nEUs that idle could share the loop over k: one phase makes parts, another one combines them; or tensor:add$"
+text = few(128, 9)
+like(text, "^124 of 132 EUs idle, 94 %% of the machine, as there are 8 tiles; of the others, memory binds: each is at work %d+ %% of the time " ..
+  "on what an EU can get of it, which is [1-9] %% of the device memory\n", "few tiles: EUs idle, and memory is that of an EU")
+like(text, share, "parts of the sum would give them work")
+text = few(256, 4)
+like(text, "^124 of 132 EUs idle.-\nplan:propagate{n=16}[^\n]+ would take 2%d%.%d %% less time\n", "so do smaller tiles")
+like(text, share, "  and parts")
 
 ---- mistakes ------------------------------------------------------------------------------------
 
