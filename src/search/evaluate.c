@@ -202,14 +202,9 @@ static enum err_code check(struct evaluator *ev, int i, const struct stop *stop,
 {
 	struct arena_mark mark = arena_mark(&ev->plan->arena);
 	struct problems problems;
-	struct usage usage;
 
-	if (ev->exact_registers)
-		TRY(lower_check_plan(ev->plan, &ev->plan->arena, stop, &problems, &usage, e));
-	else
-		TRY(plan_check(ev->plan, &ev->plan->arena, stop, &problems, NULL, e));
+	TRY(plan_check(ev->plan, &ev->plan->arena, stop, &problems, NULL, e));
 	*legal = problems.v.n == 0;
-	ev->tried->v.v[i].doubtful = !*legal && problems.v.v[0].code == PROBLEM_REGISTERS && !ev->exact_registers;
 	*full = problems.v.n ? problems.v.v[0].code == PROBLEM_SHARED_MEMORY : is_shallow(ev);
 	if (problems.v.n) {
 		refuse(ev, problems.v.v[0].code, problems.v.v[0].message);
@@ -277,7 +272,6 @@ static enum err_code evaluate_plan(struct evaluator *ev, int i, double best, boo
 	bool known, legal;
 	uint64_t order;
 
-	x->doubtful = false;
 	TRY(build_graph(ev->space, &x->choice, &ev->graph, e));
 	if (is_too_large(ev, i) || !limit_suits(ev->space->device, ev->graph, &x->choice) || is_pruned(ev, best))
 		return OK;

@@ -28,8 +28,6 @@ struct evaluator {
 	const struct space *space;
 	struct tried_list *tried;
 	bool has_target;		/* kernels can be made for the device */
-	bool exact_registers;		/* kernels alone say whether registers suffice, and not the plan's estimate, which may
-					 * be too high: it counts twice what a kernel overwrites */
 	struct graph *graph;		/* of the candidate at hand, as the next three */
 	struct plan *plan;
 	struct timeline *line;

@@ -210,7 +210,7 @@ static enum err_code try_candidate(struct search *s, const struct choice *c, con
 	bool known, full;
 	int i = add_candidate(s, c, &known);
 
-	if (known && !(s->ev.exact_registers && s->tried.v.v[i].doubtful))
+	if (known)
 		return OK;
 	s->tried.sorted = false;
 	if (evaluate(&s->ev, i, best_seconds(s), false, stop, &full, e) == ERR_INTERRUPTED)
@@ -312,21 +312,21 @@ static enum err_code batch_exact_orders(struct search *s, const struct stop *sto
 }
 
 /* The neighbours along the next coordinate. After all coordinates brought nothing: exact orders, once; then the next
- * start. *more is false if there is no start left. */
+ * start; at last the best plan, whose neighbours are finer. *more is false if there is no start left. */
 static enum err_code batch_next(struct search *s, const struct stop *stop, bool *more, struct err *e)
 {
 	int n = space_coordinates(&s->space);
 
 	s->batch.v.n = s->next = 0;
-	if (s->idle == n && !s->ev.exact_registers) {
+	if (s->idle == n && !s->space.finer) {
 		s->idle++;
 		return batch_exact_orders(s, stop, e) == ERR_INTERRUPTED ? ERR_INTERRUPTED : OK;
 	}
 	if (s->idle >= n) {
 		if (++s->start < s->nstarts) {
 			s->at = s->starts[s->start];
-		} else if (s->best != NONE && !s->ev.exact_registers) {
-			s->ev.exact_registers = s->space.finer = true;
+		} else if (s->best != NONE && !s->space.finer) {
+			s->space.finer = true;
 			s->at = s->best;
 		} else {
 			*more = false;

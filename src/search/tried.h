@@ -11,7 +11,6 @@ struct tried {
 	struct choice choice;
 	double seconds;			/* predicted; INFINITY: not legal, pruned, or without a kernel */
 	bool priced;			/* seconds counts the costs of the kernels */
-	bool doubtful;			/* refused for an estimate of its registers (struct evaluator) */
 	bool by_threads, shifted;	/* priced: threads load something; through registers (struct task_cost) */
 	int spare;			/* registers of a thread that the kernel leaves, if priced */
 	uint64_t plan;			/* build_hash; 0: no plan was built */
