@@ -341,6 +341,10 @@ local function gated_delta_rule(z, t)
   return delta_rule(z, t, function(b, s, h) return g(b, s, h) end)
 end
 
+local function kimi_delta_attention(z, t)
+  return delta_rule(z, t, view(t.g, z.b, z.s, z.h, z.k))
+end
+
 local function cross_entropy(z, t)
   local X, loss, sums = view(t.X, z.m, z.n), {}, {}
   for i = 0, z.m - 1 do
@@ -479,6 +483,7 @@ local formulas = {
   dequant_gemm = {dequant_gemm, "C"}, conv2d = {conv2d, "Y"}, cross_entropy = {cross_entropy, "Loss"},
   rmsnorm_gemm = {rmsnorm_gemm, "C"}, fp8_block_scales = {fp8_block_scales, "C"}, mla_decoding = {mla_decoding, "O"},
   grouped_gemm = {grouped_gemm, "Y"}, mamba2 = {mamba2, "out"}, gated_delta_rule = {gated_delta_rule, "out"},
+  kimi_delta_attention = {kimi_delta_attention, "out"},
 }
 
 local function with(sizes, options)
@@ -656,6 +661,12 @@ for i, output in ipairs{"out", "final"} do
       check("gated_delta_rule", with(z, o), output, formula, {{col = 4, i = 3, v = 2}, {head = 2, i = 4, j = 4}}, forgetting)
     end
   end
+  local function each_dim(...) return (select(i, kimi_delta_attention(...))) end
+  for _, z in ipairs{{b = 1, s = 5, h = 1, k = 3, v = 2, chunk = 2}, {b = 2, s = 21, h = 2, k = 5, v = 6, chunk = 8}} do
+    for _, o in ipairs{{}, {init = true, scale = 0.7}, {decay = "f64"}} do
+      check("kimi_delta_attention", with(z, o), output, each_dim, {{col = 4, i = 3, v = 2}, {head = 2, x = 4}}, forgetting)
+    end
+  end
 end
 
 -- Rounding as stored: near the exact answer, and not the same -------------------------------
@@ -676,6 +687,7 @@ for name, sizes in pairs {
   grouped_gemm = {m = 16, n = 40, k = 64, e = 3, block = 16},
   mamba2 = {b = 1, s = 40, h = 2, p = 8, n = 8, chunk = 16},
   gated_delta_rule = {b = 1, s = 40, h = 2, k = 8, v = 8, chunk = 16},
+  kimi_delta_attention = {b = 1, s = 20, h = 2, k = 8, v = 8, chunk = 8},
   conv2d = {n = 1, c = 16, h = 8, w = 8, k = 8, r = 3, s = 3},
 } do
   local bound, output = mr.examples[name](sizes), formulas[name][2]
@@ -721,6 +733,7 @@ for _, case in ipairs {
   {"grouped_gemm", {m = 1, n = 1, k = 1, e = 1, block = 0}, "block must be at least 1"},
   {"gated_delta_rule", {b = 1, s = 4, h = 3, hk = 2, k = 4, v = 4}, "hk must divide h"},
   {"gated_delta_rule", {b = 1, s = 4, h = 1, k = 4, v = 4, chunk = 0}, "chunk must be at least 1"},
+  {"kimi_delta_attention", {b = 1, s = 4, h = 1, k = 4, v = 4, chunk = 0}, "chunk must be at least 1"},
   {"mamba2", {b = 1, s = 4, h = 3, g = 2, p = 4, n = 4}, "g must divide h"},
   {"mamba2", {b = 1, s = 4, h = 1, p = 4, n = 4, chunk = 0}, "chunk must be at least 1"},
   {"conv2d", {n = 1, c = 1, h = 2, w = 2, k = 1, r = 3, s = 3}, "larger than the image"},
