@@ -23,7 +23,7 @@ return mr.program("grouped_gemm", function(p)
   local i = p:axis("i", block)
   local X, W = p:input("X", {m, k}), p:input("W", {e, n, k})
   local V = gated and p:input("V", {e, n, k})
-  local Token, Expert = p:input("Token", {blk, i}, "i32"), p:input("Expert", {blk}, "i32")
+  local Token, Expert = p:input("Token", {blk, i}, "i32"), p:input("Expert", {blk}, "i32", {sorted = true})
   local Y = p:output("Y", {blk, i, n}, out)
 
   p:batch(blk)

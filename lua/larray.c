@@ -274,9 +274,10 @@ static int array_new_l(lua_State *L)
 	return 1;
 }
 
-void array_random(lua_State *L, struct array *a, uint64_t seed, const char *name, int64_t below, bool distinct)
+void array_random(lua_State *L, struct array *a, uint64_t seed, const char *name, int64_t below, bool distinct,
+	int64_t row)
 {
-	struct fill_type type = random_type(a->type, below, distinct);
+	struct fill_type type = random_type(a->type, below, distinct, row);
 	uint64_t state = random_state(seed, name), n = fill_units(type, (uint64_t)a->n);
 
 	for (uint64_t i = 0; i < n; i++) {

@@ -211,7 +211,7 @@ static int builder_axis_l(lua_State *L)
 	return push_id(L, id);
 }
 
-/* b:tensor(role, name, dtype, axes) -> id */
+/* b:tensor(role, name, dtype, axes, sorted) -> id */
 static int builder_tensor_l(lua_State *L)
 {
 	/* ORDER tensor_role */
@@ -224,6 +224,8 @@ static int builder_tensor_l(lua_State *L)
 	struct err e;
 
 	done(L, b, program_tensor(b->p, role, name, type, rank, dims, begin_call(L, b), &id, &e), &e);
+	if (lua_toboolean(L, 6))
+		done(L, b, program_sorted(b->p, id, begin_call(L, b), &e), &e);
 	return push_id(L, id);
 }
 

@@ -134,7 +134,7 @@ static int program_inputs_l(lua_State *L)
 			continue;
 		tensor_dims(p, i, dim);
 		array_random(L, array_new(L, "inputs", t->type, t->rank, dim), (uint64_t)seed, t->name,
-			t->index_below, t->index_distinct);
+			t->index_below, t->index_distinct, tensor_sorted_row(p, i));
 		lua_setfield(L, -2, t->name);
 	}
 	return 1;

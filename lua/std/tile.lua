@@ -394,13 +394,24 @@ class(TENSOR, "tensor", {store = writer("store", "store"), add = writer("add", "
   end,
 })
 
+-- Is the input sorted? Of {sorted = true}, what an input may be given behind its dtype.
+local function is_sorted(role, options)
+  if options == nil then return false end
+  expect(role == "input" and type(options) == "table", role, "nothing behind the dtype, or of an input {sorted = true},", options)
+  for _, key in ipairs(draft.keys(options)) do
+    if key ~= "sorted" then raise(("input: unknown option '%s'%s"):format(key, hint(key, {"sorted"}))) end
+  end
+  expect(not options.sorted or options.sorted == true, "input: sorted", "true or false", options.sorted)
+  return options.sorted
+end
+
 local function declare(role)
-  return function(p, name, dims, dtype)
+  return function(p, name, dims, dtype, options)
     local b = self_p(p, role)
     expect(type(name) == "string", role, "name", name)
     local ids, axes = axis_list(p, dims, role)
     dtype = check_dtype(p, dtype or p.dtype or "bf16", role)
-    local id = b:tensor(role, name, dtype, ids)
+    local id = b:tensor(role, name, dtype, ids, is_sorted(role, options))
     return new(TENSOR, {id = id, owner = p, name = name, dims = axes, dtype = core.dtype(dtype)})
   end
 end

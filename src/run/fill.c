@@ -9,9 +9,9 @@ enum { THREADS = 256, UNITS_A_THREAD = 16 };
 
 static const char kernel[] =
 	"extern \"C\" __global__ void __launch_bounds__(256) fill(void *data, fill_word n,\n"
-	"\tfill_word state, int bits, int exponent, int mantissa, unsigned below, unsigned step)\n"
+	"\tfill_word state, int bits, int exponent, int mantissa, unsigned below, unsigned step, unsigned row)\n"
 	"{\n"
-	"\tstruct fill_type t = { bits, exponent, mantissa, below, step };\n"
+	"\tstruct fill_type t = { bits, exponent, mantissa, below, step, row };\n"
 	"\tfill_word units = fill_units(t, n), threads = (fill_word)gridDim.x * blockDim.x;\n"
 	"\n"
 	"\tfor (fill_word i = (fill_word)blockIdx.x * blockDim.x + threadIdx.x; i < units; i += threads)\n"
@@ -60,8 +60,8 @@ static struct gpu_param bits_param(enum gpu_param_kind kind, uint64_t x)
 static struct gpu_step fill_step(const struct program *p, int tensor, uint64_t seed, int binary, struct arena *a)
 {
 	const struct tensor *t = &p->tensors.v[tensor];
-	struct fill_type type = random_type(t->type, t->index_below, t->index_distinct);
-	struct gpu_param *v = ARENA_ARRAY(a, 8, struct gpu_param);
+	struct fill_type type = random_type(t->type, t->index_below, t->index_distinct, tensor_sorted_row(p, tensor));
+	struct gpu_param *v = ARENA_ARRAY(a, 9, struct gpu_param);
 	uint64_t n = (uint64_t)tensor_elements(p, tensor);
 	uint64_t blocks = fill_units(type, n) / (THREADS * UNITS_A_THREAD) + 1;
 
@@ -73,9 +73,10 @@ static struct gpu_step fill_step(const struct program *p, int tensor, uint64_t s
 	v[5] = bits_param(GPU_PARAM_BITS32, (uint64_t)type.mantissa);
 	v[6] = bits_param(GPU_PARAM_BITS32, type.below);
 	v[7] = bits_param(GPU_PARAM_BITS32, type.step);
+	v[8] = bits_param(GPU_PARAM_BITS32, type.row);
 	return (struct gpu_step){ .kind = GPU_STEP_KERNEL, .once = true, .binary = binary, .entry = "fill",
 		.grid = { (unsigned)(blocks < 1 << 20 ? blocks : 1 << 20) }, .block = { THREADS },
-		.params = v, .nparams = 8 };
+		.params = v, .nparams = 9 };
 }
 
 void feed_steps(const struct program *p, const struct feed *f, int binary, struct arena *a, struct gpu_step *out)

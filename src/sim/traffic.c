@@ -6,7 +6,7 @@
  * wave takes again^n of a fetch's time, where `again` is the device's memory.l2.again.
  *
  * An index that is a value names the same elements in two tiles if the axes from which the value was loaded and computed
- * have the same coordinates in both. Other tiles are taken to read other elements, as far as the tensor has so many. */
+ * have the same coordinates in both, or neighbouring ones in a sorted tensor of few numbers. Other tiles are taken to read other elements, as far as the tensor has so many. */
 #include "sim/traffic.h"
 
 #include <math.h>
@@ -31,11 +31,30 @@ struct load {
 	double bytes;			/* a time, all parts */
 	double requested, unique, fetched;	/* bytes in the waves examined: requested, fetched, and fetched with
 						 * the time of repeated requests */
-	bool chooses[AXES_MAX];		/* do values that are indices depend on the axis? */
+	/* 0: no value that is an index depends on the axis; else how many indices along it in a row have about the same value:
+	 * more than 1 if it is loaded from a tensor that is sorted along the axis */
+	int64_t chooses[AXES_MAX];
 };
 
+/* Note that a value depends on the axis, and is the same for `run` indices in a row. */
+static void note_chooser(int64_t *chooses, int axis, int64_t run)
+{
+	chooses[axis] = chooses[axis] ? min_i64(chooses[axis], run) : run;
+}
+
+/* How many elements in a row of a sorted tensor are alike, about: all numbers below index_below are as frequent. */
+static int64_t sorted_run(const struct program *p, const struct node *load)
+{
+	const struct tensor *t = &p->tensors.v[load->ref];
+	const struct index_expr *last = t->rank ? &load->index[t->rank - 1] : NULL;
+
+	if (!t->sorted || !t->index_below || last->n != 1 || last->term[0].coef != 1 || last->term[0].mod)
+		return 1;
+	return max_i64(1, p->axes.v[t->dim[t->rank - 1]].size / t->index_below) * last->term[0].div;
+}
+
 /* Note the axes on which a value depends; false if it depends on more: on what a loop has left in a carry. */
-static bool find_choosers(const struct program *p, int value, bool *chooses)
+static bool find_choosers(const struct program *p, int value, int64_t *chooses)
 {
 	const struct node *n = &p->nodes.v[value];
 	const struct tensor *t = n->op == OP_LOAD ? &p->tensors.v[n->ref] : NULL;
@@ -43,22 +62,22 @@ static bool find_choosers(const struct program *p, int value, bool *chooses)
 	if (n->op == OP_GET || n->op == OP_MMA)
 		return false;
 	if (n->op == OP_INDEX)
-		chooses[n->ref] = true;
+		note_chooser(chooses, n->ref, 1);
 	for (int i = 0; t && i < t->rank; i++)
 		for (int k = 0; k < n->index[i].n; k++)
-			chooses[n->index[i].term[k].axis] = true;
+			note_chooser(chooses, n->index[i].term[k].axis, i == t->rank - 1 ? sorted_run(p, n) : 1);
 	for (int i = 0; i < node_arity(n); i++)
 		if (!find_choosers(p, n->arg[i], chooses))
 			return false;
 	return true;
 }
 
-static void find_all_choosers(const struct program *p, const struct node *load, bool *chooses)
+static void find_all_choosers(const struct program *p, const struct node *load, int64_t *chooses)
 {
 	for (int i = op_arity(OP_LOAD); i < node_arity(load); i++)
 		if (!find_choosers(p, load->arg[i], chooses))
 			for (int a = 0; a < p->axes.n; a++)
-				chooses[a] = true;
+				chooses[a] = 1;
 }
 
 /* The elements of a tensor that an access covers, as a range for each dimension; it may extend beyond the tensor. A
@@ -173,7 +192,7 @@ static uint64_t chosen_key(const struct program *p, const struct load *r, const 
 {
 	for (int a = 0; a < p->axes.n; a++)
 		if (r->chooses[a])
-			key = hash_mix(hash_mix(key, at->lo[a]), at->hi[a]);
+			key = hash_mix(hash_mix(key, at->lo[a] / r->chooses[a]), at->hi[a] / r->chooses[a]);
 	return key;
 }
 

@@ -6,7 +6,8 @@
  *
  * Element i is made of the (i + 1)th number that splitmix64 (base/prng.h) gives from `state` on:
  * floats are uniform in [-1, 1], integers over all that the type holds or, if `below` is given, over
- * [0, below), as different from each other as they can be if `step` is given. dtype_store rounds so, too.
+ * [0, below), as different from each other as they can be if `step` is given, or ascending in rows of `row`. dtype_store
+ * rounds so, too.
  */
 #ifndef TILE_FILL_H
 #define TILE_FILL_H
@@ -23,7 +24,7 @@ typedef unsigned long long fill_word;
  * 0: any. */
 struct fill_type {
 	int bits, exponent, mantissa;
-	unsigned below, step;
+	unsigned below, step, row;
 };
 
 union fill_double {
@@ -95,6 +96,21 @@ FILL unsigned fill_distinct(struct fill_type t, fill_word state, fill_word i)
 	return (unsigned)((i % t.below * t.step + state % t.below) % t.below);
 }
 
+/* Ascending in each row, with about equal steps; different, too, if there are enough numbers. */
+FILL unsigned fill_ascending(struct fill_type t, fill_word state, fill_word i)
+{
+	fill_word within = t.step ? 0 : (fill_draw(state, i) >> 32) * t.below >> 32;
+
+	return (unsigned)((i % t.row * t.below + within) / t.row);
+}
+
+FILL unsigned fill_word_of(struct fill_type t, fill_word state, fill_word i)
+{
+	if (t.row)
+		return fill_ascending(t, state, i);
+	return t.step ? fill_distinct(t, state, i) : fill_bits(t, fill_draw(state, i));
+}
+
 /* Of n elements the i-th, or of those of 4 bits two, a byte. */
 FILL void fill_unit(struct fill_type t, void *data, fill_word n, fill_word state, fill_word i)
 {
@@ -103,7 +119,7 @@ FILL void fill_unit(struct fill_type t, void *data, fill_word n, fill_word state
 	if (t.bits == 64) {
 		((double *)data)[i] = fill_real(fill_draw(state, i));
 	} else if (t.bits == 32) {
-		((unsigned *)data)[i] = t.step ? fill_distinct(t, state, i) : fill_bits(t, fill_draw(state, i));
+		((unsigned *)data)[i] = fill_word_of(t, state, i);
 	} else if (t.bits == 16) {
 		((unsigned short *)data)[i] = (unsigned short)fill_bits(t, fill_draw(state, i));
 	} else if (t.bits == 8) {

@@ -525,7 +525,7 @@ static void fill_input(const struct program *p, int tensor, int inputs, double *
 		if (words)
 			v[i] = dtype_round(t->type, (int32_t)(uint32_t)prng_next(&r));
 		else if (t->index_below)
-			v[i] = t->index_distinct ? fill_distinct(random_type(t->type, t->index_below, true), 0,
+			v[i] = t->index_distinct ? fill_distinct(random_type(t->type, t->index_below, true, 0), 0,
 				(fill_word)i) : floor(prng_unit(&r) * (double)t->index_below);
 		else
 			v[i] = random_input(&r, t->type, inputs);

@@ -113,6 +113,17 @@ enum err_code program_tensor(struct program *p, enum tensor_role role, const cha
 	return OK;
 }
 
+enum err_code program_sorted(struct program *p, int tensor, struct srcloc loc, struct err *e)
+{
+	struct tensor *t = &p->tensors.v[tensor];
+
+	if (t->role != TENSOR_INPUT || t->type != DT_I32 || !t->rank)
+		return err_set(e, ERR_INPUT, loc, "'%s' cannot be sorted: that is promised of an input of i32 with a dimension",
+			t->name);
+	t->sorted = true;
+	return OK;
+}
+
 enum err_code check_in_phase(const struct program *p, const char *what, struct srcloc loc, struct err *e)
 {
 	if (p->cur_phase == NONE && p->phases.n > 0)

@@ -65,6 +65,7 @@ struct tensor {
 	 * their tensors, a guess where several values are added or chosen from; 0: they make none. By program_finish. */
 	int64_t index_below;
 	bool index_distinct;		/* ... and they name elements that are stored, so they should differ */
+	bool sorted;			/* input of i32 that is promised to ascend along its last dimension */
 	struct srcloc loc;
 };
 
@@ -185,6 +186,10 @@ NODISCARD enum err_code program_axis(struct program *p, const char *name, int64_
 	struct srcloc loc, int *out, struct err *e);
 NODISCARD enum err_code program_tensor(struct program *p, enum tensor_role role, const char *name,
 	enum dtype type, int rank, const int *dims, struct srcloc loc, int *out, struct err *e);
+
+/* The promise that an input of i32 ascends along its last dimension: what is loaded by its elements lies together.
+ * ERR_INPUT: it is another tensor. */
+NODISCARD enum err_code program_sorted(struct program *p, int tensor, struct srcloc loc, struct err *e);
 
 /* A program has at least one phase; one named "main" begins by itself if a node,
  * loop or batch axis comes before any. Phases do not nest. */
@@ -312,6 +317,8 @@ static inline bool has_index_values(const struct node *n)
 
 /* Elements of a tensor. */
 int64_t tensor_elements(const struct program *p, int tensor);
+/* Elements in a row that ascends; 0: the tensor is not sorted. */
+int64_t tensor_sorted_row(const struct program *p, int tensor);
 /* Readable listing, one node a line. Programs with the same one differ only in the lines of the user's file. */
 void program_print(const struct program *p, struct buf *out);
 /* The same without the sizes of the axes. */

@@ -166,6 +166,13 @@ int64_t tensor_elements(const struct program *p, int tensor)
 	return n;
 }
 
+int64_t tensor_sorted_row(const struct program *p, int tensor)
+{
+	const struct tensor *t = tensor_at(p, tensor);
+
+	return t->sorted ? p->axes.v[t->dim[t->rank - 1]].size : 0;
+}
+
 /* An axis that the node or its indices use is full, unless a stronger role is found. */
 static void use_axes(const struct program *p, enum axis_role *role, const struct node *n)
 {

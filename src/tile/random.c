@@ -15,10 +15,10 @@ static unsigned distinct_step(int64_t below)
 	return (unsigned)step;
 }
 
-struct fill_type random_type(enum dtype t, int64_t below, bool distinct)
+struct fill_type random_type(enum dtype t, int64_t below, bool distinct, int64_t row)
 {
 	static const struct fill_type types[DT_COUNT] = {
-#define X(id, name, bits, e, m) { bits, e, e ? m : bits, 0, 0 },
+#define X(id, name, bits, e, m) { bits, e, e ? m : bits, 0, 0, 0 },
 		DTYPES(X)
 #undef X
 	};
@@ -30,6 +30,8 @@ struct fill_type random_type(enum dtype t, int64_t below, bool distinct)
 		out.below = (unsigned)below;
 	if (out.below && distinct)
 		out.step = distinct_step(below);
+	if (out.below)
+		out.row = (unsigned)row;
 	return out;
 }
 

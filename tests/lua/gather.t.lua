@@ -480,6 +480,51 @@ tap.ok(inside, "and first rows such that all that follow are there")
 tap.like(tostring(paged{b = 3, n = 64, d = 16}), "load K%[%%0, n %% 4, d%]", "a listing shows the value")
 tap.like(tostring(shifted{g = 3, m = 11, d = 8, form = "index"}), "load X%[%%0 %+ 2%*m %- 1, d%]", "and what is added to it")
 
+---- sorted numbers ----------------------------------------------------------------
+
+-- Weights that blocks of rows choose: sorted choices are read about once, and the kernel is the same.
+local function chosen(sorted)
+  return mr.program("chosen", function(p)
+    local e, n, k, blk, i = p:axes("e", "n", "k", "blk", "i")
+    local E = p:input("E", {blk}, "i32", sorted and {sorted = true} or nil)
+    local X, W, Y = p:input("X", {blk, i, k}), p:input("W", {e, n, k}), p:output("Y", {blk, i, n})
+    p:batch(blk)
+    local c = p:carry("c", {i, n}, 0)
+    local expert = p:load("expert", E)
+    p:loop(k, function() c:add(p:mma("mma", p:load("x", X), p:load("w", W, {expert, n, k}))) end)
+    Y:store("y", p:task("convert", function() return c:to "bf16" end))
+  end)
+end
+do
+  local sizes, times, texts = {e = 64, n = 4096, k = 4096, blk = 256, i = 128}, {}, {}
+  for _, sorted in ipairs{false, true} do
+    local plan = mr.plan(chosen(sorted)(sizes):graph{tile = {n = 128, k = 64}}, mr.device "h200")
+    for _, t in ipairs(plan.tasks) do plan:append(t.name) end
+    plan:buffers{x = 4, w = 4}
+    plan:fill_waits()
+    times[#times + 1] = plan:simulate().seconds
+    texts[#texts + 1] = tostring(plan:compile{text = true}.source)
+  end
+  tap.ok(times[2] < 0.9 * times[1], "sorted choices of weights are predicted to be faster", table.concat(times, ", "))
+  tap.is(texts[1], texts[2], "  by the same kernel")
+  local E = chosen(true){e = 5, n = 8, k = 16, blk = 100, i = 8}:inputs{seed = 3}.E
+  local ascends, all = true, {}
+  for j = 1, #E do
+    ascends = ascends and (j == 1 or E[j] >= E[j - 1])
+    all[E[j]] = true
+  end
+  tap.ok(ascends and all[0] and all[4] and not all[5], "random numbers ascend through all there are", tostring(E))
+end
+for text, message in pairs{
+  ['p:input("X", {m}, "bf16", {sorted = true})'] = "'X' cannot be sorted: that is promised of an input of i32 with a dimension",
+  ['p:input("X", {m}, "i32", {sorted = 1})'] = "input: sorted: true or false expected, got 1",
+  ['p:input("X", {m}, "i32", {sort = true})'] = "input: unknown option 'sort'; did you mean 'sorted'?",
+  ['p:output("X", {m}, "i32", {sorted = true})'] = "output: nothing behind the dtype, or of an input {sorted = true}, expected, got table",
+} do
+  tap.refuses('local mr = require "millrace"\nmr.program("bad", function(p) local m = p:axes("m")\n' .. text .. "\nend){m = 8}",
+    "user.lua:3: " .. message, text)
+end
+
 ---- fewer elements than threads --------------------------------------------------
 
 -- A table has no index for threads that load nothing.

@@ -27,7 +27,7 @@ static void check_type(enum dtype t, uint64_t seed)
 {
 	static double want[ELEMENTS], got[ELEMENTS];
 	struct prng r = { random_state(seed, "A") };
-	struct fill_type type = random_type(t, 0, false);
+	struct fill_type type = random_type(t, 0, false, 0);
 
 	memset(want, 0, sizeof(want));
 	memset(got, 0, sizeof(got));
@@ -50,7 +50,7 @@ static void check_edges(enum dtype t)
 		uint32_t want = 0;
 
 		dtype_store(t, &want, 0, x[i]);
-		wrong += fill_encode(random_type(t, 0, false), x[i]) != want;
+		wrong += fill_encode(random_type(t, 0, false, 0), x[i]) != want;
 	}
 	is_int(wrong, 0, dtype_name(t));
 }
