@@ -358,9 +358,24 @@ local examples <const> = {
   matmul_sum = {{m = 16, n = 16, k = 16}, "dtype", "out"},
   attention_backward = {{b = 1, h = 2, m = 16, d = 16}, "n", "hkv", "causal", "scale", "dtype"},
   paged_decoding = {{b = 1, h = 2, n = 16, d = 16}, "hkv", "page", "pages", "splits", "typical", "scale", "dtype"},
+  cross_entropy = {{m = 16, n = 16}, "smoothing", "dtype"},
+  fp8_block_scales = {{m = 16, n = 16, k = 128}, "block", "dtype", "out"},
+  gated_delta_rule = {{b = 1, s = 64, h = 2, k = 16, v = 16}, "hk", "chunk", "init", "scale", "dtype", "decay"},
+  kimi_delta_attention = {{b = 1, s = 64, h = 2, k = 16, v = 16}, "chunk", "init", "scale", "dtype", "decay"},
+  grouped_gemm = {{m = 16, n = 16, k = 16, e = 2}, "blocks", "block", "gated", "dtype", "out"},
+  mamba2 = {{b = 1, s = 64, h = 2, p = 16, n = 16}, "g", "chunk", "init", "D", "z", "dtype", "decay"},
+  mla_decoding = {{b = 1, h = 2, n = 16}, "d", "r", "splits", "scale", "dtype"},
+  rmsnorm_gemm = {{m = 16, n = 16, k = 16}, "gain", "eps", "dtype", "out"},
 }
 is(table.concat(sorted(examples), " "), (tostring(mr.examples):gsub("^examples\n  ", "")
   :gsub("\n  ", " ")), "these are all examples")
+-- Numbers that are as good as others.
+local any_scale <const> = "scale = 1e+300, scale = -1, scale = -1.5"
+local accepts <const> = {
+  flash_attention = "softcap = 1e+300, scale = 1e+300", flash_decoding = "scale = 1e+300", paged_decoding = "scale = 1e+300",
+  mla_decoding = "scale = 1e+300", attention_backward = "scale = 1e+300", gated_delta_rule = any_scale,
+  kimi_delta_attention = any_scale, rmsnorm_gemm = "eps = 1e+300",
+}
 for name, case in ordered(examples) do
   local failures, accepted = {}, {}
   local keys = sorted(case[1])
@@ -379,8 +394,7 @@ for name, case in ordered(examples) do
     end
   end
   ok(#failures == 0, "wrong sizes and options of " .. name, table.unpack(failures, 1, 5))
-  is(table.concat(accepted, ", "), name == "flash_attention" and "softcap = 1e+300, scale = 1e+300"
-    or (name == "flash_decoding" or name == "paged_decoding" or name == "attention_backward") and "scale = 1e+300" or "", "  none is accepted")
+  is(table.concat(accepted, ", "), accepts[name] or "", "  no other is accepted")
 end
 bad("mr.examples.flash_attention{b = 1, h = 1, m = 4, d = 4, scale = 'x'}",
   "flash_attention: scale must be a number, got 'x'")
