@@ -210,6 +210,18 @@ for _, scan in ipairs{false, true} do
     end)
 end
 
+-- Numbers that no length is: nothing and all, although an expression is added to them.
+do
+  local Extreme, extreme = tensor("i32", {5}, function(g) return ({-2147483647 - 1, 2147483647, -1, 61, 0})[g + 1] end)
+  local X, x = tensor("f32", {5, 16, 60}, mixed)
+  follows("the least and greatest numbers", programs.parts{g = 5, s = 3, m = 16, n = 20, dtype = "f32"}, {X = X, Length = Extreme},
+    {{n = 8}, {n = 20}}, function(g, s, m)
+      local sum = 0
+      for i = s * 20, math.min(extreme(g), s * 20 + 20) - 1 do sum = sum + x(g, m, i) end
+      return sum
+    end)
+end
+
 -- Blocks of keys, a list of them for each block of queries; what is behind in the list names blocks that are not there.
 do
   local Q, q = tensor("bf16", {1, 48, 32}, mixed)

@@ -47,7 +47,7 @@ static const struct stask *any_task_in_loop(const struct lowering *c, int loop)
 
 static const struct num *length_node(struct lowering *c, const struct stask *s, int node);
 
-/* A length, or an index on the way to it: its axes have one index in a tile. */
+/* An index on the way to a length: its axes have one index in a tile. */
 static const struct num *length_index(struct lowering *c, const struct stask *s, const struct index_expr *x)
 {
 	const struct num *at = tensor_index(c, s, x, NULL, false);
@@ -89,6 +89,19 @@ static const struct num *length_node(struct lowering *c, const struct stask *s, 
 	return num_make(c->a, ops[n->op], length_node(c, s, n->arg[0]), length_node(c, s, n->arg[1]));
 }
 
+/* Where the axis of a loop with a length ends: the value plus an expression, from 0 to the axis's size. The value is
+ * limited before it is added to, as it may be any i32. */
+static const struct num *loop_end_num(struct lowering *c, const struct stask *s, const struct loop *l)
+{
+	const struct num *size = N(c, c->p->axes.v[l->axis[0]].size), *zero = N(c, 0);
+	const struct num *value = length_node(c, s, index_value(&l->length));
+	const struct num *at = tensor_index(c, s, &l->length, NULL, false);
+
+	if (num_is(at, 0))
+		return NUM2(MAX, zero, NUM2(MIN, size, value));
+	return ADD(NUM2(MAX, SUB(zero, at), NUM2(MIN, SUB(size, at), value)), at);
+}
+
 void add_trips(struct lowering *c, int loop)
 {
 	const struct loop *l = &c->p->loops.v[loop];
@@ -110,9 +123,7 @@ void add_trips(struct lowering *c, int loop)
 	}
 	let = add_let(c, VAR_FIRST, loop, first);
 	if (l->has_length) {
-		const struct num *size = N(c, c->p->axes.v[l->axis[0]].size);
-
-		add_let_more(c, let, VAR_END, loop, NUM2(MAX, zero, NUM2(MIN, size, length_index(c, any, &l->length))));
+		add_let_more(c, let, VAR_END, loop, loop_end_num(c, any, l));
 		end = NUM2(MIN, end, DIV(ADD(V(c, VAR_END, loop), SUB(tile, N(c, 1))), tile));
 	}
 	add_let_more(c, let, VAR_TRIPS, loop, NUM2(MAX, zero, SUB(end, V(c, VAR_FIRST, loop))));
