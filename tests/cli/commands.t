@@ -62,6 +62,9 @@ t_like 'has notes' "$(<"$T/out")" '"notes": \[\{"file": "unaligned\.lua", "line"
 echo 'print(plan:check())' >>unaligned.lua
 t_like 'in a script, too' "$("$MILLRACE" unaligned.lua)" "^unaligned\.lua:3: note: by_threads: 'load_a' is copied by the threads"
 
+t_like 'and a search' "$("$MILLRACE" -e 'print((mr.search(mr.examples.gemm{m=512, n=512, k=516}, mr.device "h200", {trials=20})))')" \
+	'^by_threads: the copy engine cannot do load_a, load_b; r\.plan:check\(\) says why, and what to do$'
+
 mkdir both
 cp scale.lua both/
 sed 's/"scale"/"other"/' scale.lua >both/other.lua
