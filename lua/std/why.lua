@@ -9,6 +9,7 @@ local LEAST <const> = suggest.LEAST
 local BINDS <const> = 0.85                              -- of the time a unit is at work that binds
 local LANE_BINDS <const> = 0.95                         -- the same of a lane: less, and others may be worth more
 local IDLE <const> = 0.1                                -- of the EUs: if fewer have no tile, it is no cause
+local MANY <const> = 0.5                                -- of the EUs: if fewer idle, parts of a tile would not be worth it
 
 ---- what binds -----------------------------------------------------------------------------
 
@@ -102,11 +103,11 @@ local function what_binds(tl)
   return table.concat({idle_text(tl) .. text, times.power(tl)}, "; ")
 end
 
--- The loop of the longest phase that could be divided among EUs that idle: a line about that; nil.
+-- The loop of the longest phase that could be divided among EUs if many idle: a line about that; nil.
 local function divide_text(tl)
   local phase, idle = longest(tl)
   local plan, most, axis = core.plan_of(tl), 1, nil
-  for _, task in ipairs(idle and plan.tasks or {}) do
+  for _, task in ipairs(idle and idle >= MANY and plan.tasks or {}) do
     local size = task.loop and plan.graph.program.axes[task.loop]
     local trips = size and plan.tile[task.loop] and size // plan.tile[task.loop] or 1
     if trips > most then most, axis = trips, task.loop end
@@ -151,8 +152,8 @@ local function why(tl)
     end
   end
   if #out == 0 then
-    lines[2] = ("none of %d other rings, orders, lanes and tiles would take %.1f %% less time; plan:suggest() tries two together")
-      :format(#found, 100 * LEAST)
+    lines[2] = ("none of %d other rings, orders, lanes and tiles would take %.1f %% less time; plan:suggest() tries a search, and two "
+      .. "together"):format(#found, 100 * LEAST)
   end
   lines[#lines + 1] = divide_text(now)
   out.text = table.concat(lines, "\n")

@@ -74,7 +74,7 @@ stuck:buffers{k = 2, v = 2}
 stuck:fill_waits()
 stuck:move("mma_qk", {at = 1, after = "softmax"})
 local said = stuck:simulate():why()
-like(said, "\nnone of %d+ other rings, orders, lanes and tiles would take 0%.5 %% less time; plan:suggest%(%) tries two together$",
+like(said, "\nnone of %d+ other rings, orders, lanes and tiles would take 0%.5 %% less time; plan:suggest%(%) tries a search, and two together$",
   "none alone helps, says why(), and who tries more")
 local suggested = stuck:suggest()[1]
 ok(suggested and suggested.gain > 0.005, "suggest() finds more", suggested)
