@@ -190,25 +190,40 @@ static bool offsets_of(const struct lookup *l, int lane, int *least, int *most)
 	return *least <= *most;
 }
 
-/* The first event of the entry in the tile from which on its starts keep the interval for half of the iterations; a loop may
- * end otherwise. They are as far apart, every `step` iterations, as II says. -1: there is none. */
-static int first_regular(const struct lookup *l, const struct entry *e, int tile, int step)
+/* Of the events [first, end) of a list, how many come before those whose starts are `want` cycles apart every `step`
+ * events, for half of all; a loop may end otherwise. -1: there are none. */
+static int first_apart(const struct lookup *l, const struct lookup_list *list, int first, int end, int step,
+	double want)
 {
-	const struct lookup_list *list = &l->of_task[e->task];
 	const struct event *all = l->line->events.v;
-	double want = l->line->ii * step;
-	int first, end, run = 0;
+	int run = 0;
 
-	BISECT(first, list->n, all[list->v[first]].tile < tile);
-	BISECT(end, list->n, all[list->v[end]].tile <= tile);
 	for (int i = first; i + step < end; i++) {
 		double took = (double)(all[list->v[i + step]].start - all[list->v[i]].start);
 
-		run = fabs(took / want - 1) <= UNEQUAL ? run + 1 : 0;
+		run = fabs(took - want) <= UNEQUAL * want ? run + 1 : 0;
 		if (run > 0 && 2 * run >= end - first - step)
 			return i - run + 1 - first;
 	}
 	return -1;
+}
+
+/* The first event of the entry in the tile from which on its starts keep the interval: II, or else one of the tile's
+ * own, which may have the memory for itself. -1: there is none. */
+static int first_regular(const struct lookup *l, const struct entry *e, int tile, int step)
+{
+	const struct lookup_list *list = &l->of_task[e->task];
+	const struct event *all = l->line->events.v;
+	int first, end, at, mid;
+
+	BISECT(first, list->n, all[list->v[first]].tile < tile);
+	BISECT(end, list->n, all[list->v[end]].tile <= tile);
+	at = first_apart(l, list, first, end, step, l->line->ii * step);
+	mid = first + (end - first - step) / 2;
+	if (at >= 0 || end - first <= step)
+		return at;
+	return first_apart(l, list, first, end, step,
+		(double)(all[list->v[mid + step]].start - all[list->v[mid]].start));
 }
 
 /* How many iterations it takes in the tile until the products and the element-wise work of the lane keep the interval: the

@@ -180,6 +180,45 @@ static void test_lookup(void)
 	bench_release(&b);
 }
 
+/* Where the steady state begins if the uses of an iteration begin after these cycles, of which the last two alternate. */
+static int64_t steady_after(const int *after, int n, double ii)
+{
+	int64_t begin, from = -1, to, end, now = 100;
+	struct lookup l;
+	struct bench b;
+	int use, load;
+
+	make_ring(&b, 2, 24);
+	use = task(&b, "use");
+	load = task(&b, "load_X");
+	b.t->phases[0].ii = ii;
+	for (int i = 0; i < b.t->phases[0].events.n; i++) {
+		struct event *e = &b.t->phases[0].events.v[i];
+
+		now = 100;
+		for (int k = 0; k < e->seq; k++)
+			now += after[k < n ? k : n - 2 + (k - n) % 2];
+		e->start = e->task == use ? now : now - 30;
+		e->end = e->start + 20;
+		e->before = 0;
+	}
+	lookup_init(&b.arena, &l, b.t, 0);
+	ok(use != load && lookup_steady(&l, 0, &begin, &from, &to, &end), "there is a steady state");
+	bench_release(&b);
+	return from;
+}
+
+/* It begins where the tile keeps an interval, be it over two iterations or not that of others. */
+static void test_steady(void)
+{
+	static const int even[] = { 40, 70, 50, 50 }, pairs[] = { 40, 75, 30, 50 };
+
+	is_int(steady_after(even, LEN(even), 50), 210, "from the third iteration on");
+	is_int(steady_after(pairs, LEN(pairs), 40), 215, "also if iterations alternate");
+	is_int(steady_after(even, LEN(even), 57), 210, "and if II is that of another tile");
+	is_int(steady_after(pairs, LEN(pairs), 47), 215, "and both");
+}
+
 /* ---- moments ------------------------------------------------------------------------ */
 
 /* What the slots of X hold at a cycle: "0 read by use, 1 filling". */
@@ -1224,6 +1263,7 @@ int main(void)
 {
 	test_rings();
 	test_lookup();
+	test_steady();
 	test_moments();
 	test_sharing();
 	test_by_age();
