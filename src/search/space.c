@@ -6,6 +6,8 @@
  * the usual values of everything else (space_first_choice). They decide how long a search takes, not what is legal. */
 #include "search/space.h"
 
+#include <math.h>
+
 #include "base/hash.h"
 #include "lower/lower.h"
 #include "search/build.h"
@@ -38,8 +40,34 @@ static const struct powers OTHER = { 1, 256, 4, 256, 4 };
 struct axis_use {
 	bool row, column, contracted;	/* by products */
 	bool looped;
-	bool contiguous;		/* the last dimension of a tensor */
+	bool contiguous;		/* the last dimension of the largest tensor that has it */
 };
+
+static double tensor_bytes(const struct program *p, const struct tensor *t)
+{
+	double bits = dtype_bits(t->type);
+
+	for (int i = 0; i < t->rank; i++)
+		bits *= (double)p->axes.v[t->dim[i]].size;
+	return bits / 8;
+}
+
+/* A few numbers for each row are contiguous along the rows, but what matters are the rows themselves. */
+static bool is_contiguous(const struct program *p, int axis)
+{
+	double most = 0, last = 0;
+
+	for (int i = 0; i < p->tensors.n; i++) {
+		const struct tensor *t = &p->tensors.v[i];
+		double bytes = tensor_bytes(p, t);
+
+		if (ints_hold(t->dim, t->rank, axis))
+			most = fmax(most, bytes);
+		if (t->dim[t->rank - 1] == axis)
+			last = fmax(last, bytes);
+	}
+	return last > 0 && last >= most;
+}
 
 static struct axis_use use_of(const struct program *p, int axis)
 {
@@ -54,8 +82,7 @@ static struct axis_use use_of(const struct program *p, int axis)
 		u.column |= node_has_axis(n, axis) && node_has_axis(&p->nodes.v[n->arg[1]], axis);
 		u.contracted |= !node_has_axis(n, axis) && node_has_axis(&p->nodes.v[n->arg[0]], axis);
 	}
-	for (int t = 0; t < p->tensors.n; t++)
-		u.contiguous |= p->tensors.v[t].dim[p->tensors.v[t].rank - 1] == axis;
+	u.contiguous = is_contiguous(p, axis);
 	for (int l = 0; l < p->loops.n; l++)
 		u.looped |= ints_hold(p->loops.v[l].axis, p->loops.v[l].naxes, axis);
 	return u;

@@ -289,6 +289,10 @@ end){m = 64, n = 64, k = 128})
 local result = plan and plan:compile{target = "host"}:check{seed = 1}
 ok(result and result.ok, "  and its kernel is right", tostring(result))
 
+-- Three numbers of each row are contiguous along the rows; so few rows a tile are tried all the same, and all EUs have some.
+plan = finds("rows with a few numbers each", mr.examples.cross_entropy{m = 4096, n = 32000})
+local least = 4096 * 32000 * 2 / device:number "memory.global.rate"
+ok(plan and plan:simulate().seconds < 1.4 * least, "  near what memory allows", plan and plan:simulate().seconds, least)
 -- Two lanes have 64 x 512 sums, which are stored as they are: what is stored takes the registers of the sums.
 plan = finds("sums that take half of the registers", mr.examples.mla_decoding{b = 8, h = 64, n = 512}, {d = 512, h = 64, key = 64})
 ok(plan and plan.usage.lanes.c0 > 160, "  with all of them", plan and plan.usage.lanes.c0)
