@@ -386,6 +386,25 @@ for _, copied in ipairs{false, true} do
       end)
   end
 end
+-- In a loop that takes one index after the other, what each of its iterations stores is an element of its own.
+do
+  local rows = mr.program("rows", function(p)
+    local c, i = p:axes("c", "i")
+    local r = p:axis("r", c.size * i.size)
+    local X, Row, Y = p:input("X", {c, i}, "f32"), p:input("Row", {c, i}, "i32"), p:output("Y", {r}, "f32")
+    p:loop(c, {batch = true}, function()
+      local row, x = p:load("load_row", Row), p:load("load_x", X)
+      Y:store("store_y", p:task("double", function() return x * 2 end), {row})
+    end)
+  end){c = 3, i = 5}
+  local X, x = tensor("f32", {3, 5}, mixed)
+  local Row = mr.array("i32", {3, 5}, function(c, i) return (c - 1 + 3 * (i - 1)) end)
+  follows("rows of each iteration", rows, {X = X, Row = Row}, function(r) return 2 * x(r % 3, r // 3) end)
+  Row:set(Row:get(1, 2), 3, 4)
+  local good, why = pcall(rows.reference, rows, {X = X, Row = Row})
+  tap.ok(not good and why:find("'store_y' stores two elements at one index of 'Y'", 1, true), "  but not at one index", why)
+end
+
 -- Additions at the same indices add up.
 local summed = mr.program("summed", function(p)
   local n, d = p:axes("n", "d")
