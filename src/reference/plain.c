@@ -54,17 +54,20 @@ static void put_carries(struct plain_text *t, int phase, int loop)
 static void put_body(struct plain_text *t, int phase, int loop);
 
 /* Least or greatest value of a bound over the tiles at hand. */
-static const char *bound_text(struct plain_text *t, const struct index_expr *x, bool upper)
+static const char *bound_text(struct plain_text *t, int loop, const struct index_expr *x, bool upper)
 {
 	const char *s = arena_strf(t->a, "%lldll", (long long)x->k);
 
 	for (int i = 0; i < x->n; i++) {
 		const struct index_term *term = &x->term[i];
-		const char *name = plain_axis(t, term->axis);
+		const char *name = plain_axis(t, term->axis), *range = arena_strf(t->a, "lo_%s, hi_%s", name, name);
+		int64_t lo = NONE, hi;
 
-		s = arena_strf(t->a, "%s + %lldll * %s(lo_%s, hi_%s, %lld, %lld)", s,
-			(long long)term->coef, (term->coef > 0) == upper ? "most" : "least", name,
-			name, (long long)term->div, (long long)term->mod);
+		loop_bound_range(t->x, loop, term->axis, &lo, &hi);
+		if (lo != NONE)
+			range = arena_strf(t->a, "%lldll, %lldll", (long long)lo, (long long)hi);
+		s = arena_strf(t->a, "%s + %lldll * %s(%s, %lld, %lld)", s, (long long)term->coef,
+			(term->coef > 0) == upper ? "most" : "least", range, (long long)term->div, (long long)term->mod);
 	}
 	return s;
 }
@@ -81,7 +84,7 @@ static void put_trips(struct plain_text *t, int loop)
 	last = arena_strf(t->a, "%lldll", n);
 	if (l->has_from)
 		plain_line(t, "const i64 first = max_of(0, min_of(%lldll, floor_div(%s, %lld)));", n,
-			bound_text(t, &l->from, false), tile);
+			bound_text(t, loop, &l->from, false), tile);
 	else
 		plain_line(t, "const i64 first = 0;");
 	if (l->has_length)
@@ -89,7 +92,7 @@ static void put_trips(struct plain_text *t, int loop)
 			(long long)t->p->axes.v[l->axis[0]].size, plain_length_index(t, &l->length));
 	if (l->has_upto)
 		last = arena_strf(t->a, "max_of(0, min_of(%s, floor_div(%s, %lld) + 1))", last,
-			bound_text(t, &l->upto, true), tile);
+			bound_text(t, loop, &l->upto, true), tile);
 	if (l->has_length)
 		last = arena_strf(t->a, "min_of(%s, (end_%d + %lld) / %lld)", last, loop, tile - 1, tile);
 	plain_line(t, "const i64 last = %s;", last);

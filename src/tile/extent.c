@@ -169,6 +169,33 @@ static void propagate(struct infer *f, int node)
 	}
 }
 
+/* A stored value of which all of an axis is there is stored at the indices of all of it. */
+static void propagate_store(struct infer *f, int node)
+{
+	const struct node *n = &f->p->nodes.v[node], *value = &f->p->nodes.v[n->arg[0]];
+
+	if (!has_index_values(n))
+		return;
+	for (int i = 0; i < value->naxes; i++)
+		for (int k = 1; is_full(f, n->arg[0], value->axis[i]) && k < node_arity(n); k++)
+			need_full(f, &f->x->full_axis[n->arg[k] * RANK_MAX], f->p->nodes.v[n->arg[k]].naxes,
+				f->p->nodes.v[n->arg[k]].axis, value->axis[i]);
+}
+
+static void find_bounds_by_all(struct infer *f)
+{
+	const struct program *p = f->p;
+
+	for (int i = 0; i < p->nodes.n; i++) {
+		const struct node *n = &p->nodes.v[i];
+
+		for (int l = n->task == NONE ? NONE : p->tasks.v[n->task].loop; l != NONE; l = p->loops.v[l].parent)
+			for (int j = 0; j < n->naxes; j++)
+				if (f->x->full_axis[i * RANK_MAX + j])
+					f->x->bounded_by_all[l * AXES_MAX + n->axis[j]] = true;
+	}
+}
+
 /* In a loop over an axis only the present tile of it exists. The building calls check that, except for axes that
  * became axes of packed words later. */
 static enum err_code check_present(const struct infer *f)
@@ -231,7 +258,8 @@ enum err_code extents_infer(struct arena *a, const struct program *p, const stru
 			    struct extents *out, struct err *e)
 {
 	struct extents x = { .program = p, .full_axis = ARENA_ARRAY(a, (size_t)p->nodes.n * RANK_MAX, uint8_t),
-		.carry_full_axis = ARENA_ARRAY(a, (size_t)p->carries.n * RANK_MAX, uint8_t) };
+		.carry_full_axis = ARENA_ARRAY(a, (size_t)p->carries.n * RANK_MAX, uint8_t),
+		.bounded_by_all = ARENA_ARRAY(a, (size_t)p->loops.n * AXES_MAX, uint8_t) };
 	struct infer f = { .p = p, .x = &x, .changed = true, .e = e,
 		.role = ARENA_ARRAY(a, (size_t)p->phases.n * AXES_MAX, enum axis_role) };
 
@@ -244,9 +272,13 @@ enum err_code extents_infer(struct arena *a, const struct program *p, const stru
 	while (f.changed) {
 		f.changed = false;
 		for (int i = p->nodes.n - 1; i >= 0; i--)
-			if (p->nodes.v[i].task != NONE)
+			if (p->nodes.v[i].task != NONE) {
 				propagate(&f, i);
+				if (p->nodes.v[i].op == OP_STORE)
+					propagate_store(&f, i);
+			}
 	}
+	find_bounds_by_all(&f);
 	TRY(check_present(&f));
 	TRY(check_sizes(&f));
 	*out = x;
@@ -357,11 +389,23 @@ void visited_iterations(const struct extents *x, int loop, const struct axis_ran
 	visited_before(x, loop, at, typical_end(x, loop, at), first, last);
 }
 
-void visited_before(const struct extents *x, int loop, const struct axis_ranges *at, int64_t end, int64_t *first,
+void loop_bound_range(const struct extents *x, int loop, int axis, int64_t *lo, int64_t *hi)
+{
+	if (!x->bounded_by_all[loop * AXES_MAX + axis] || x->tile[axis] >= x->program->axes.v[axis].size)
+		return;
+	*lo = 0;
+	*hi = x->program->axes.v[axis].size - 1;
+}
+
+void visited_before(const struct extents *x, int loop, const struct axis_ranges *tile, int64_t end, int64_t *first,
 	int64_t *last)
 {
 	const struct loop *l = &x->program->loops.v[loop];
+	struct axis_ranges by = *tile, *at = &by;
 	int64_t n = 1;
+
+	for (int i = 0; i < x->program->axes.n; i++)
+		loop_bound_range(x, loop, i, &by.lo[i], &by.hi[i]);
 
 	for (int i = 0; i < l->naxes; i++)
 		n *= extent_tiles(x, l->axis[i]);

@@ -22,12 +22,17 @@ struct extents {
 	int64_t tile[AXES_MAX];
 	uint8_t *full_axis;			/* node * RANK_MAX + position of the axis: is it a full one? */
 	uint8_t *carry_full_axis;		/* carry * RANK_MAX + position */
+	/* loop * AXES_MAX + axis: do its bounds go by all of the axis, as something in the loop is computed for all of it? */
+	uint8_t *bounded_by_all;
 };
 
 /* Arrays in `a`. ERR_INPUT if an extent is not positive, names an axis
  * that cannot be tiled, or all of an axis is needed of a value made in a loop over it. */
 NODISCARD enum err_code extents_infer(struct arena *a, const struct program *p,
 	const struct tiling *t, struct extents *out, struct err *e);
+
+/* The indices of an axis that a loop's bounds go by, *lo to *hi: those of the tile, as given, or all. */
+void loop_bound_range(const struct extents *x, int loop, int axis, int64_t *lo, int64_t *hi);
 
 /* Nominal extent of position i of a node's axes (of a ragged last tile: less). */
 int64_t extent_of_node(const struct extents *x, int node, int i);

@@ -55,6 +55,24 @@ for seed = 1, 3 do
   tap.ok(checked.ok, "roundings of six parts of a sum are allowed", tostring(checked))
 end
 
+-- What is added is also summed up: each tile has all of it.
+local twice = mr.program("twice", function(p)
+  local m, n = p:axes("m", "n")
+  local X, Y = p:input("X", {m, n}, "f32"), p:output("Y", {m, n}, "f32")
+  local Z, S = p:output("Z", {m, n}, "f32"), p:output("S", {n}, "f32")
+  zeros(p, Z, m, n)
+  p:phase("sum", function()
+    local x = p:load("x", X)
+    Z:add("add", x)
+    Y:store("y", x)
+    S:store("s", p:task("sum", function() return mr.rowsum(x, m) end))
+  end)
+end){m = 6, n = 8}
+local good, message = pcall(twice.graph, twice, {tile = {m = 2}})
+tap.ok(not good and message:find("'add' would add all of axis 'm' in each of its tiles", 1, true), "nothing is added once a tile",
+  tostring(message))
+random_plans.correct(tap, "what is added and summed up, in one tile", plan_of(twice, {n = 4}, "tma"), {1, 2})
+
 ---- what is right -----------------------------------------------------------------------------------
 
 local split_k = mr.program("split_k", function(p)

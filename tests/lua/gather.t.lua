@@ -544,6 +544,24 @@ for text, message in pairs{
     "user.lua:3: " .. message, text)
 end
 
+---- all of an axis ----------------------------------------------------------------
+
+-- All rows are summed up, so that each tile stores all of them, at all indices.
+do
+  local bound = mr.program("summed", function(p)
+    local m, n = p:axes("m", "n")
+    local X, T = p:input("X", {m, n}, "f32"), p:input("T", {m}, "i32")
+    local Y, S = p:output("Y", {p:axis("rows", 9), n}, "f32"), p:output("S", {n}, "f32")
+    local x = p:load("x", X)
+    Y:store("y", x, {p:load("t", T), n})
+    S:store("s", p:task("sum", function() return mr.rowsum(x, m) end))
+  end){m = 5, n = 8}
+  local plan = mr.plan(bound:graph{tile = {m = 2}}, mr.device "h200")
+  for _, t in ipairs(plan.tasks) do plan:append(t.name) end
+  plan:fill_waits()
+  random_plans.correct(tap, "rows that are summed up and stored by a table", plan, SEEDS)
+end
+
 ---- fewer elements than threads --------------------------------------------------
 
 -- A table has no index for threads that load nothing.

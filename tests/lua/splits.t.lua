@@ -115,4 +115,16 @@ for _, layout in ipairs{"nk", "kn"} do
     {m = 64, n = 344, k = 16}, nil, false, {lanes = {c0 = {warps = 8}}})
 end
 
+---- parts narrower than a wide store --------------------------------------------
+
+local halves = mr.program("halves", function(p)
+  local m, n, k = p:axes("m", "n", "k")
+  local X, Y = p:input("X", {n, k, m}, "f32"), p:output("Y", {m, n, k}, "f16")
+  local x = p:load("x", X)
+  Y:store("store_y", p:task("convert", function() return (x * 2):to "f16" end))
+end)
+for _, columns in ipairs{8, 12, 24, 40} do
+  correct(columns .. " columns in two parts", halves{m = 16, n = 8, k = columns}, {m = 16, n = 8}, {k = {2}}, true)
+end
+
 tap.done_testing()

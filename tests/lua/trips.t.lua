@@ -176,4 +176,26 @@ for _, x in ipairs{
   end
 end
 
+-- A sum over all rows needs the loops of all of them, in each tile of the rows.
+do
+  local bound = mr.program("rows", function(p)
+    local m, k = p:axes("m", "k")
+    local X, Y, S = p:input("X", {m, k}, "f32"), p:output("Y", {m}, "f32"), p:output("S", {p:axis("one", 1)}, "f32")
+    local c = p:carry("c", {m}, 0)
+    p:loop(k, {upto = m}, function()
+      local x = p:load("x", X)
+      p:task("add", function() c:add(mr.rowsum(mr.where(k:index():le(m:index()), x, 0), k)) end)
+    end)
+    Y:store("y", p:task("out", function() return c + 0 end))
+    S:store("s", p:task("sum", function() return mr.rowsum(c, m) end), {0})
+  end){m = 24, k = 24}
+  local plan = mr.plan(bound:graph{tile = {m = 8, k = 4}}, mr.device "h200")
+  for _, t in ipairs(plan.tasks) do plan:append(t.name) end
+  plan:fill_waits()
+  random_plans.correct(tap, "bounds by rows of which all are needed", plan, {1, 2})
+  local inputs = bound:inputs{}
+  local one, other = bound:reference(inputs, {tile = {m = 8, k = 4}}), bound:reference(inputs, {on = "host", tile = {m = 8, k = 4}})
+  tap.ok(one.S:max_error(bound:reference(inputs).S) < 1e-12 and other.S:max_error(one.S) < 1e-12, "  also in both references")
+end
+
 tap.done_testing()

@@ -1,15 +1,22 @@
 /* Trip counts of loops, and the first indices of their axes in an iteration. */
 #include "lower/select/lowering.h"
 
-/* Least or greatest value of (axis / div) mod mod over the current tile. If its elements
+/* Least or greatest value of (axis / div) mod mod over the current tile, or over all of the axis. If its elements
  * cross a multiple of `mod`, the bounds are 0 and mod - 1. */
-static const struct num *term_bound(struct lowering *c, const struct stask *s,
+static const struct num *term_bound(struct lowering *c, const struct stask *s, int loop,
 	const struct index_term *t, bool greatest)
 {
-	int64_t tile = c->g->extents.tile[t->axis];
+	int64_t tile = c->g->extents.tile[t->axis], lo = NONE, hi;
 	const struct num *least = axis_first(c, s, NULL, t->axis);
 	const struct num *most = SUB(NUM2(MIN, ADD(least, N(c, tile)), axis_end(c, s, NULL, t->axis)), N(c, 1));
 	const struct num *at;
+
+	loop_bound_range(&c->g->extents, loop, t->axis, &lo, &hi);
+	if (lo != NONE) {
+		least = N(c, lo);
+		most = N(c, hi);
+		tile = hi + 1;
+	}
 
 	least = DIV(least, N(c, t->div));
 	most = DIV(most, N(c, t->div));
@@ -24,7 +31,7 @@ static const struct num *term_bound(struct lowering *c, const struct stask *s,
 }
 
 /* Least or greatest value of a bound over the current tile. */
-static const struct num *loop_bound(struct lowering *c, const struct stask *s, const struct index_expr *x,
+static const struct num *loop_bound(struct lowering *c, const struct stask *s, int loop, const struct index_expr *x,
 	bool greatest)
 {
 	const struct num *sum = N(c, x->k);
@@ -32,7 +39,7 @@ static const struct num *loop_bound(struct lowering *c, const struct stask *s, c
 	for (int i = 0; i < x->n; i++) {
 		const struct index_term *t = &x->term[i];
 
-		sum = ADD(sum, MUL(N(c, t->coef), term_bound(c, s, t, (t->coef > 0) == greatest)));
+		sum = ADD(sum, MUL(N(c, t->coef), term_bound(c, s, loop, t, (t->coef > 0) == greatest)));
 	}
 	return sum;
 }
@@ -115,9 +122,9 @@ void add_trips(struct lowering *c, int loop)
 		tiles *= extent_tiles(&c->g->extents, l->axis[i]);
 	end = N(c, tiles);
 	if (l->has_from)
-		first = NUM2(MAX, zero, DIV(loop_bound(c, any, &l->from, false), tile));
+		first = NUM2(MAX, zero, DIV(loop_bound(c, any, loop, &l->from, false), tile));
 	if (l->has_upto) {
-		const struct num *most = loop_bound(c, any, &l->upto, true);
+		const struct num *most = loop_bound(c, any, loop, &l->upto, true);
 
 		end = NUM2(MIN, end, num_select(c->a, NUM2(LT, most, zero), zero, ADD(DIV(most, tile), N(c, 1))));
 	}
