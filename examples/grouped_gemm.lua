@@ -3,7 +3,7 @@
 --
 -- The rows are sorted by expert, and each expert's are filled up to complete blocks, as MegaBlocks (Gale et al., 2023)
 -- and the kernels of vLLM have it. Two tables say what is where: Token[blk,i] is the row of X that row i of a block
--- multiplies, or -1 for a row of padding, which is zero; Expert[blk] is whose weights the block takes, or -1 for a block
+-- multiplies, or -1 for a row of padding, which is zero; Expert[blk] is whose weights the block takes, or e for a block
 -- behind the last one. With gated, an expert has two products, and Y = silu(X W) * (X V).
 --
 -- sizes    m rows of X, n, k, e experts
