@@ -13,6 +13,8 @@
  * factors (Cauchy, Schwarz), which costs a sum along each row instead of one more product. */
 #include "tile/roundings_build.h"
 
+#include <math.h>
+
 #include "tile/program_build.h"
 
 static const double FACTOR = 4, CONVERSIONS_FACTOR = 8;
@@ -118,10 +120,26 @@ static struct deviation operand(struct roundings *r, int arg)
 	return d;
 }
 
+/* How many products a sum has at most: those of the instance, and if it is a carry's those of all iterations. */
+static double terms_at_most(const struct roundings *r, const struct node *n, const struct contracted *c)
+{
+	const struct program *p = r->from;
+	double terms = 1;
+
+	for (int i = 0; i < c->n; i++)
+		terms *= (double)p->axes.v[c->axis[i]].size;
+	for (int l = n->ref == NONE ? NONE : p->tasks.v[n->task].loop; l != NONE; l = p->loops.v[l].parent)
+		for (int i = 0; i < p->loops.v[l].naxes; i++)
+			if (!ints_hold(c->axis, c->n, p->loops.v[l].axis[i]))
+				terms *= (double)p->axes.v[p->loops.v[l].axis[i]].size;
+	return terms;
+}
+
 /* What the errors of the operands do: what is in common adds up, what is not does by the squares. */
-static struct deviation of_operands(struct roundings *r, const struct node *n, const struct contracted *c, int count)
+static struct deviation of_operands(struct roundings *r, const struct node *n, const struct contracted *c)
 {
 	struct deviation x = operand(r, n->arg[0]), y = operand(r, n->arg[1]), d = { NONE, NONE, false };
+	double errors = terms_at_most(r, n, c);
 	int a = r->value[n->arg[0]], b = r->value[n->arg[1]], lone_a, lone_b;
 
 	if (y.joint != NONE)
@@ -135,8 +153,8 @@ static struct deviation of_operands(struct roundings *r, const struct node *n, c
 	d.lone = lone_a == NONE || lone_b == NONE ? rounding_sum(r, lone_a, lone_b) :
 		apply(r, OP_HYPOT, lone_a, lone_b, NONE);
 	if (lone_a != NONE && lone_b != NONE)	/* two errors in each term */
-		count = apply(r, OP_MUL, count, rounding_const(r, 2), NONE);
-	d.lone = times(r, d.lone, factor_of(r, count, CONVERSIONS_FACTOR));
+		errors *= 2;
+	d.lone = times(r, d.lone, rounding_const(r, fmin(sqrt(errors), CONVERSIONS_FACTOR)));
 	return d;
 }
 
@@ -171,7 +189,7 @@ struct deviation rounding_mma(struct roundings *r, int node, int before)
 		if (!node_has_axis(n, a->axis[i]))
 			c.axis[c.n++] = a->axis[i];
 	count = count_terms(r, &c);
-	d = of_operands(r, n, &c, count);
+	d = of_operands(r, n, &c);
 	if (n->type != DT_I32) {
 		ends = apply(r, OP_ABS, node, NONE, NONE);
 		if (before != NONE)

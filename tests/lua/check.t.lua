@@ -215,6 +215,24 @@ local above <const> = 1 + 2 ^ -11 * 0.99                -- rounded down to 1
 _, allowed = core.reference_allowing(one_term, {A = mr.array("f32", {1, 1}, above), B = mr.array("f32", {1, 1}, above)})
 ok(allowed.C[1] > above * above - 1, "the rounding of both factors of a product is allowed", allowed.C[1])
 
+-- As many roundings add up, whatever the tiles are.
+do
+  local gemm = mr.program("converted", function(p)
+    local m, n, k = p:axes("m", "n", "k")
+    local A, B, C, c = p:input("A", {m, k}, "f32"), p:input("B", {n, k}, "f32"), p:output("C", {m, n}, "f32"), p:carry("c", {m, n}, 0)
+    p:loop(k, function() c:add(p:mma("mma", p:load("a", A):to "bf16", p:load("b", B):to "bf16")) end)
+    C:store("st", c)
+  end){m = 4, n = 4, k = 16}
+  local given = gemm:inputs{}
+  local _, few_tiles = core.reference_allowing(gemm, given, {tile = {k = 16}})
+  local _, many_tiles = core.reference_allowing(gemm, given, {tile = {k = 1}})
+  local least, most = math.huge, 0
+  for i = 1, 16 do
+    least, most = math.min(least, many_tiles.C[i] / few_tiles.C[i]), math.max(most, many_tiles.C[i] / few_tiles.C[i])
+  end
+  ok(least > 0.4 and most < 1.5, "what products allow does not get less with smaller tiles, but for a sharper bound of norms", least, most)
+end
+
 -- The matrix unit sums few products of 8-bit floats as it does 32.
 local few = mr.program("few", function(p)
   local m, n, k = p:axes("m", "n", "k")
