@@ -391,7 +391,7 @@ void visited_iterations(const struct extents *x, int loop, const struct axis_ran
 
 void loop_bound_range(const struct extents *x, int loop, int axis, int64_t *lo, int64_t *hi)
 {
-	if (!x->bounded_by_all[loop * AXES_MAX + axis] || x->tile[axis] >= x->program->axes.v[axis].size)
+	if (!x->bounded_by_all || !x->bounded_by_all[loop * AXES_MAX + axis] || x->tile[axis] >= x->program->axes.v[axis].size)
 		return;
 	*lo = 0;
 	*hi = x->program->axes.v[axis].size - 1;

@@ -22,7 +22,8 @@ struct extents {
 	int64_t tile[AXES_MAX];
 	uint8_t *full_axis;			/* node * RANK_MAX + position of the axis: is it a full one? */
 	uint8_t *carry_full_axis;		/* carry * RANK_MAX + position */
-	/* loop * AXES_MAX + axis: do its bounds go by all of the axis, as something in the loop is computed for all of it? */
+	/* loop * AXES_MAX + axis: do its bounds go by all of the axis, as something in the loop is computed for all of it?
+	 * NULL: of no loop do they. */
 	uint8_t *bounded_by_all;
 };
 
