@@ -61,11 +61,9 @@ static const char *bound_text(struct plain_text *t, int loop, const struct index
 	for (int i = 0; i < x->n; i++) {
 		const struct index_term *term = &x->term[i];
 		const char *name = plain_axis(t, term->axis), *range = arena_strf(t->a, "lo_%s, hi_%s", name, name);
-		int64_t lo = NONE, hi;
 
-		loop_bound_range(t->x, loop, term->axis, &lo, &hi);
-		if (lo != NONE)
-			range = arena_strf(t->a, "%lldll, %lldll", (long long)lo, (long long)hi);
+		if (loop_bounded_by_all(t->x, loop, term->axis))
+			range = arena_strf(t->a, "0ll, %lldll", (long long)t->p->axes.v[term->axis].size - 1);
 		s = arena_strf(t->a, "%s + %lldll * %s(%s, %lld, %lld)", s, (long long)term->coef,
 			(term->coef > 0) == upper ? "most" : "least", range, (long long)term->div, (long long)term->mod);
 	}

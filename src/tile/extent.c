@@ -389,12 +389,10 @@ void visited_iterations(const struct extents *x, int loop, const struct axis_ran
 	visited_before(x, loop, at, typical_end(x, loop, at), first, last);
 }
 
-void loop_bound_range(const struct extents *x, int loop, int axis, int64_t *lo, int64_t *hi)
+bool loop_bounded_by_all(const struct extents *x, int loop, int axis)
 {
-	if (!x->bounded_by_all || !x->bounded_by_all[loop * AXES_MAX + axis] || x->tile[axis] >= x->program->axes.v[axis].size)
-		return;
-	*lo = 0;
-	*hi = x->program->axes.v[axis].size - 1;
+	return x->bounded_by_all && x->bounded_by_all[loop * AXES_MAX + axis] &&
+		x->tile[axis] < x->program->axes.v[axis].size;
 }
 
 void visited_before(const struct extents *x, int loop, const struct axis_ranges *tile, int64_t end, int64_t *first,
@@ -405,7 +403,10 @@ void visited_before(const struct extents *x, int loop, const struct axis_ranges 
 	int64_t n = 1;
 
 	for (int i = 0; i < x->program->axes.n; i++)
-		loop_bound_range(x, loop, i, &by.lo[i], &by.hi[i]);
+		if (loop_bounded_by_all(x, loop, i)) {
+			by.lo[i] = 0;
+			by.hi[i] = x->program->axes.v[i].size - 1;
+		}
 
 	for (int i = 0; i < l->naxes; i++)
 		n *= extent_tiles(x, l->axis[i]);

@@ -32,8 +32,8 @@ struct extents {
 NODISCARD enum err_code extents_infer(struct arena *a, const struct program *p,
 	const struct tiling *t, struct extents *out, struct err *e);
 
-/* The indices of an axis that a loop's bounds go by, *lo to *hi: those of the tile, as given, or all. */
-void loop_bound_range(const struct extents *x, int loop, int axis, int64_t *lo, int64_t *hi);
+/* Do the loop's bounds go by all indices of the axis, not by those of the tile at hand? */
+bool loop_bounded_by_all(const struct extents *x, int loop, int axis);
 
 /* Nominal extent of position i of a node's axes (of a ragged last tile: less). */
 int64_t extent_of_node(const struct extents *x, int node, int i);

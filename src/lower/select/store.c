@@ -18,7 +18,8 @@ static bool can_store_vectors(const struct lowering *c, const struct stask *s, c
 	return !last->value && f->packed && last->n == 1 && last->term[0].axis == axis && last->term[0].coef == 1 &&
 		last->term[0].div == 1 && !last->term[0].mod && last->k % width == 0 &&
 		c->p->axes.v[axis].size % width == 0 && c->g->extents.tile[axis] % width == 0 &&
-		axis_extent(c, s, shape, axis) % width == 0 && f->width % width == 0 && c->p->axes.v[t->dim[t->rank - 1]].size % width == 0;
+		axis_extent(c, s, shape, axis) % width == 0 && f->width % width == 0 &&
+		c->p->axes.v[t->dim[t->rank - 1]].size % width == 0;
 }
 
 /* Elements per store: one; a pair, as a thread holds them; or eight, after the threads of a quad have exchanged

@@ -6,16 +6,15 @@
 static const struct num *term_bound(struct lowering *c, const struct stask *s, int loop,
 	const struct index_term *t, bool greatest)
 {
-	int64_t tile = c->g->extents.tile[t->axis], lo = NONE, hi;
+	int64_t tile = c->g->extents.tile[t->axis];
 	const struct num *least = axis_first(c, s, NULL, t->axis);
 	const struct num *most = SUB(NUM2(MIN, ADD(least, N(c, tile)), axis_end(c, s, NULL, t->axis)), N(c, 1));
 	const struct num *at;
 
-	loop_bound_range(&c->g->extents, loop, t->axis, &lo, &hi);
-	if (lo != NONE) {
-		least = N(c, lo);
-		most = N(c, hi);
-		tile = hi + 1;
+	if (loop_bounded_by_all(&c->g->extents, loop, t->axis)) {
+		tile = c->p->axes.v[t->axis].size;
+		least = N(c, 0);
+		most = N(c, tile - 1);
 	}
 
 	least = DIV(least, N(c, t->div));
