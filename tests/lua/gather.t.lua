@@ -5,6 +5,8 @@
 local mr = require "millrace"
 local dir = arg[0]:match "^(.*/)" or "./"
 local tap, random_plans = dofile(dir .. "tap.lua"), dofile(dir .. "lib/random_plans.lua")
+local tensors = dofile(dir .. "lib/tensors.lua")
+local tensor, mixed = tensors.tensor, tensors.mixed
 random_plans.target = "host"
 local only = arg[1]
 local SEEDS <const> = {1, 2}                            -- accesses are watched with the first
@@ -34,29 +36,6 @@ local function follows(what, bound, inputs, want)
     local most = got:max_error(expected)
     tap.ok(most <= 1e-5, what .. ", " .. name, "greatest difference " .. most)
   end
-end
-
--- An array and a function of positions from 0, which is 0 outside.
-local function tensor(dtype, shape, f)
-  local a = mr.array(dtype, shape, function(...)
-    local at = {...}
-    for i = 1, #at do at[i] = at[i] - 1 end
-    return f(table.unpack(at))
-  end)
-  return a, function(...)
-    local at = {...}
-    for i = 1, #at do
-      if at[i] < 0 or at[i] >= shape[i] then return 0 end
-      at[i] = at[i] + 1
-    end
-    return a:get(table.unpack(at))
-  end
-end
-
-local function mixed(...)
-  local x = 17
-  for _, v in ipairs{...} do x = (x * 31 + v * 7 + 3) % 101 end
-  return x / 64 - 0.75
 end
 
 local rows = mr.program("rows", function(p)

@@ -5,31 +5,13 @@
 local mr = require "millrace"
 local dir = arg[0]:match "^(.*/)" or "./"
 local tap, random_plans = dofile(dir .. "tap.lua"), dofile(dir .. "lib/random_plans.lua")
+local tensors = dofile(dir .. "lib/tensors.lua")
+local tensor, mixed = tensors.tensor, tensors.mixed
 local programs = dofile(dir .. "lib/length_programs.lua")
 random_plans.target = arg[1] or "host"
 local SEEDS <const> = {1, 2}                            -- accesses are watched with the first
 
 ---- formulas -------------------------------------------------------------------
-
--- An array and a function of positions from 0.
-local function tensor(dtype, shape, f)
-  local a = mr.array(dtype, shape, function(...)
-    local at = {...}
-    for i = 1, #at do at[i] = at[i] - 1 end
-    return f(table.unpack(at))
-  end)
-  return a, function(...)
-    local at = {...}
-    for i = 1, #at do at[i] = at[i] + 1 end
-    return a:get(table.unpack(at))
-  end
-end
-
-local function mixed(...)
-  local x = 17
-  for _, v in ipairs{...} do x = (x * 31 + v * 7 + 3) % 101 end
-  return x / 64 - 0.75
-end
 
 -- The tensor beyond a length is not a number, so that it is seen if anything is made of it.
 local function behind(dtype, shape, length, axis, f)

@@ -16,9 +16,6 @@ local function chance(p) return random() < p end
 
 ---- a program under way ------------------------------------------------------------
 
-local Draft = {}
-Draft.__index = Draft
-
 local function name_of(draft, stem)
   draft.names = draft.names + 1
   return stem .. draft.names
@@ -50,10 +47,12 @@ local function list(names) return table.concat(names, ", ") end
 ---- values -------------------------------------------------------------------------
 
 -- A value: {name=, axes={names}, dtype=, made="load" or not}. Regions are lists of values that can be used.
-local function has(value, axis)
-  for _, a in ipairs(value.axes) do if a == axis then return true end end
+local function holds(axes, axis)
+  for _, a in ipairs(axes) do if a == axis then return true end end
   return false
 end
+
+local function has(value, axis) return holds(value.axes, axis) end
 
 local function union(a, b)
   local axes = {table.unpack(a.axes)}
@@ -65,6 +64,13 @@ local function without(axes, axis)
   local others = {}
   for _, a in ipairs(axes) do if a ~= axis then others[#others + 1] = a end end
   return others
+end
+
+-- Is the value over exactly these axes?
+local function is_over(value, axes)
+  if #value.axes ~= #axes then return false end
+  for _, axis in ipairs(axes) do if not has(value, axis) then return false end end
+  return true
 end
 
 local function shuffled(axes)
@@ -173,9 +179,7 @@ local function some_axes(draft, most)
   for _, axis in ipairs(all) do
     local loop_elsewhere = draft.looped[axis]
     if #axes < most and not loop_elsewhere and chance(0.6) then
-      local there = false
-      for _, a in ipairs(axes) do there = there or a == axis end
-      if not there then axes[#axes + 1] = axis end
+      if not holds(axes, axis) then axes[#axes + 1] = axis end
     end
   end
   if #axes == 0 then axes[1] = draft.loops[1] or all[1] end
@@ -227,16 +231,12 @@ local function compute(draft)
     text = ("%s + %s:index():to \"f32\" * 0.01"):format(text, choose(axes))
   elseif (roll == 4 or roll == 5) and #axes > 0 then
     local axis = choose(axes)
-    local inside = false
-    for _, loop in ipairs(draft.loops) do inside = inside or loop == axis end
-    if not inside then                                  -- else it would depend on the tile of the loop
+    if not holds(draft.loops, axis) then                                  -- else it would depend on the tile of the loop
       text = ("mr.%s(%s, %s)"):format(choose{"cumsum", "cummax", "cummin"}, text, axis)
     end
   elseif roll <= 7 and #axes > 0 then
     local axis = choose(axes)
-    local inside = false
-    for _, loop in ipairs(draft.loops) do inside = inside or loop == axis end
-    if not inside then
+    if not holds(draft.loops, axis) then
       text, axes = ("mr.%s(%s, %s)"):format(choose{"rowsum", "rowmax", "rowmin"}, text, axis), without(axes, axis)
     end
   end
@@ -253,11 +253,7 @@ end
 
 -- An operand of a product over these axes.
 local function operand(draft, axes, dtype)
-  local found = in_sight(draft, function(v)
-    if #v.axes ~= #axes or v.dtype ~= dtype then return false end
-    for _, axis in ipairs(axes) do if not has(v, axis) then return false end end
-    return true
-  end)
+  local found = in_sight(draft, function(v) return v.dtype == dtype and is_over(v, axes) end)
   if #found > 0 and chance(0.5) then return choose(found).name end
   if dtype ~= "i8" and chance(0.2) then                  -- of what has been computed, as when weights are unpacked
     local x, value = load_value(draft, axes, choose(TYPES)), name_of(draft, "c")
@@ -265,11 +261,7 @@ local function operand(draft, axes, dtype)
       choose(UNARY):format(number(x)), dtype))
     return value
   end
-  local made = in_sight(draft, function(v)
-    if #v.axes ~= #axes or v.dtype ~= "f32" or dtype == "i8" then return false end
-    for _, axis in ipairs(axes) do if not has(v, axis) then return false end end
-    return true
-  end)
+  local made = in_sight(draft, function(v) return v.dtype == "f32" and dtype ~= "i8" and is_over(v, axes) end)
   if #made > 0 and chance(0.5) then
     local value = name_of(draft, "c")
     emit(draft, ('local %s = p:task("%s", function() return %s:to "%s" end)'):format(value, value, choose(made).name, dtype))
@@ -310,11 +302,7 @@ end
 
 -- The first value in sight over exactly these axes, or a load.
 local function value_over(draft, axes)
-  local suits = in_sight(draft, function(v)
-    if #v.axes ~= #axes then return false end
-    for _, a in ipairs(axes) do if not has(v, a) then return false end end
-    return true
-  end)
+  local suits = in_sight(draft, function(v) return is_over(v, axes) end)
   return #suits > 0 and choose(suits) or load_value(draft, axes, choose(TYPES))
 end
 
@@ -378,7 +366,7 @@ local function loop(draft, axis, nested)
   for _, r in ipairs(results) do
     if r.kind == "stored" or r.axes[1] ~= row then row = nil end
   end
-  for _, around in ipairs(draft.loops) do if around == row then row = nil end end
+  if holds(draft.loops, row) then row = nil end
   local options = {}
   if chance(0.2) then options[1] = "length = " .. length_value(draft) end
   if row and chance(0.3) then                           -- each row has the elements up to its own
