@@ -14,17 +14,40 @@ int map_param(const struct print *c, int map)
 
 /* boxes ------------------------------------------------------------------------ */
 
+static const char *coordinate_text(struct print *c, const struct role_box *b, int d)
+{
+	if (!b->value[d])
+		return num(c, b->corner[d]);
+	/* beyond an int it is outside of the tensor, also if it wraps around */
+	return arena_strf(c->a, "(int)((u32)%s + (u32)(%s))", value(c, b->value[d]), num(c, b->corner[d]));
+}
+
 static const char *corner_text(struct print *c, const struct role_box *b, int rank)
 {
 	struct buf text;
 
 	buf_init(&text, c->a);
+	for (int d = 0; d < rank; d++)
+		buf_printf(&text, ", %s", coordinate_text(c, b, d));
+	return text.text;
+}
+
+/* Before the last box is copied, all coordinates that are values in shared memory have been read. The copy engine may
+ * fill their slots again once the boxes are there, so the thread that has read them fences now. Returns the corner. */
+static const char *put_last_corner(struct print *c, const struct role_box *b, int rank)
+{
+	struct buf text;
+	bool values = false;
+
+	buf_init(&text, c->a);
 	for (int d = 0; d < rank; d++) {
-		if (b->value[d])	/* beyond an int it is outside of the tensor, also if it wraps around */
-			buf_printf(&text, ", (int)((u32)%s + (u32)(%s))", value(c, b->value[d]), num(c, b->corner[d]));
-		else
-			buf_printf(&text, ", %s", num(c, b->corner[d]));
+		if (b->value[d])
+			put(c, "\tconst int last%d = %s;", d, coordinate_text(c, b, d));
+		buf_printf(&text, ", %s", b->value[d] ? arena_strf(c->a, "last%d", d) : coordinate_text(c, b, d));
+		values |= b->value[d] != NULL;
 	}
+	if (values)
+		put(c, "\tfence_async();");
 	return text.text;
 }
 
@@ -43,13 +66,15 @@ static void print_load_boxes(struct print *c, const struct role_op *o)
 	put(c, "\tflag_expect(full, %lld);", (long long)o->u.boxes.bytes);
 	for (int i = 0; i < o->u.boxes.boxes.n; i++) {
 		const struct role_box *b = &o->u.boxes.boxes.v[i];
+		const char *corner = i < o->u.boxes.boxes.n - 1 ? corner_text(c, b, m->rank) :
+			put_last_corner(c, b, m->rank);
 
 		if (o->u.boxes.multicast)
 			put(c, "\t%stma_load_all_%dd(%s, &map%d, full, %d%s);", guard(c, b->when), m->rank,
-				num(c, b->to), map, (1 << c->r->cluster) - 1, corner_text(c, b, m->rank));
+				num(c, b->to), map, (1 << c->r->cluster) - 1, corner);
 		else
 			put(c, "\ttma_load_%s%dd(%s, &map%d, full%s);", o->u.boxes.once ? "once_" : "",
-				m->rank, num(c, b->to), map, corner_text(c, b, m->rank));
+				m->rank, num(c, b->to), map, corner);
 	}
 	put(c, "}");
 }
@@ -223,6 +248,14 @@ static void shift_strides(struct print *c, const struct role_op *o)
 	end_strides(c, &x);
 }
 
+static bool indexed_by_values(const struct role_op *o)
+{
+	for (int d = 0; d < o->u.move.rank; d++)
+		if (o->u.move.index[d].value)
+			return true;
+	return false;
+}
+
 /* If the lane waits, then after it has issued all copies. */
 static void load_runs(struct print *c, const struct role_op *o, int bytes)
 {
@@ -234,18 +267,12 @@ static void load_runs(struct print *c, const struct role_op *o, int bytes)
 		put(c, "\tcopy_%d(%s, &%s, %s);", bytes, num(c, o->u.move.address), element, num(c, o->u.move.inside));
 		put(c, "}");
 	}
+	if (o->u.move.arrives && indexed_by_values(o))	/* the slots of these may be filled again */
+		put(c, "fence_async();");
 	if (o->u.move.arrives)
 		put(c, "copies_arrive(%s);", flag_barrier(c, o, num(c, o->u.move.n)));
 	else
 		put(c, "copies_wait();");
-}
-
-static bool indexed_by_values(const struct role_op *o)
-{
-	for (int d = 0; d < o->u.move.rank; d++)
-		if (o->u.move.index[d].value)
-			return true;
-	return false;
 }
 
 /* Elements too small for asynchronous copies: loads several to registers, then stores them to shared memory. Threads

@@ -132,7 +132,8 @@ static inline struct host_copy *host_copy_make(uint32_t to, const struct host_ma
 {
 	const struct host_thread *t = host.self;
 	struct host_copy *c = host_copy_new();
-	struct host_access who = { t->task, t->iteration, c->who.time + 1, host_copy_entry((int)(c - host_async.copy)) };
+	struct host_access who = { .task = t->task, .iteration = t->iteration, .time = c->who.time + 1,
+		.thread = host_copy_entry((int)(c - host_async.copy)) };
 
 	*c = (struct host_copy){ .map = map, .to = to, .clock = c->clock, .rows = 1, .who = who,
 		.fenced = t->fence_seen };
@@ -565,8 +566,8 @@ static inline struct host_product *host_deposit(const struct host_product *what)
 		*p = *what;
 		p->group = host.self->commits;
 		p->block = host_rank();
-		p->who = (struct host_access){ host.self->task, host.self->iteration,
-			(uint32_t)p->group + 1, host_group_entry(group) };
+		p->who = (struct host_access){ .task = host.self->task, .iteration = host.self->iteration,
+			.time = (uint32_t)p->group + 1, .thread = host_group_entry(group) };
 		g->queue[g->issued++ % HOST_QUEUE_MAX] = p;
 	}
 	p = g->queue[host.self->deposits++ % HOST_QUEUE_MAX];

@@ -8,6 +8,9 @@
  * the thread that wrote. A byte that a thread copied (cp.async) it also sees after a fence by a thread
  * that knows of the copy's end and then starts the asynchronous access.
  *
+ * The other way round, in race mode: the asynchronous proxy may overwrite what a thread read by ordinary loads only
+ * after a fence by that thread. Else loads may still be under way, whatever the thread has signaled since.
+ *
  * In race mode, vector clocks tell which accesses are ordered (FastTrack, Flanagan and Freund, PLDI 2009). Each thread
  * has a clock, and so has each warpgroup's queue of matrix instructions and each copy in flight. An access is ordered
  * after an earlier one if its clock has reached the time of the earlier one.
@@ -25,6 +28,7 @@ struct host_access {
 	int iteration;
 	uint32_t time;
 	int thread;			/* -1: there was no access yet */
+	uint32_t fences;		/* an ordinary access: the thread's fences before it */
 };
 
 /* The accesses of a word of four bytes, or of a byte. */
@@ -193,6 +197,15 @@ static inline bool host_before(const struct host_access *a, const uint32_t *cloc
 	return a->thread < 0 || a->time <= clock[a->thread];
 }
 
+static inline void host_unfenced(const struct host_actor *a, const char *what_a, int thread,
+	const struct host_access *b, const char *what_b, uint32_t at)
+{
+	host_say("block %d: %s %s shared memory at %u asynchronously, which thread %d %s in %s without a fence "
+		"(fence_async) in between", host_owner(at), HOST_WHERE(a->who), what_a, (unsigned)host_offset(at),
+		thread % host.threads, what_b, HOST_WHERE(*b));
+	host_stop();
+}
+
 #define host_race(a, what_a, b, what_b, address) do { \
 	host_say("block %d: race in shared memory at %u: %s %s what %s %s, and nothing orders them", \
 		host_owner(address), (unsigned)host_offset(address), HOST_WHERE(*(a)), what_a, \
@@ -200,9 +213,30 @@ static inline bool host_before(const struct host_access *a, const uint32_t *cloc
 	host_stop(); \
 } while (0)
 
-/* Make the full list of reads longer, or forget those that a later write need not be compared with: those before
- * `clock`, as the caller's read with that clock will stand for them, and all but the last of each thread. */
-static inline void host_trim_reads(struct host_unit *u, const uint32_t *clock)
+/* Does `clock` know of a fence by the thread of an ordinary access after it? `fences` are those before the access. */
+static inline bool host_knows_fence(int thread, uint32_t fences, const uint32_t *clock)
+{
+	const struct host_thread *t = &host.thread[thread];
+
+	return t->fences > fences && t->fence_clock[fences] <= clock[thread];
+}
+
+static inline bool host_is_ordinary(const struct host_access *a)
+{
+	return a->thread >= 0 && a->thread < host.all;
+}
+
+/* May read `r` be forgotten when another one, that starts with `clock`, is added? Then no later write is a fault because
+ * of it alone: it came before, and if it is an ordinary one, its thread has fenced since, or reads again. */
+static inline bool host_stands_for(const struct host_access *r, const struct host_actor *a)
+{
+	return host_before(r, a->clock) && (!host_is_ordinary(r) || r->thread == a->who.thread ||
+		host_knows_fence(r->thread, r->fences, a->clock));
+}
+
+/* Make the full list of reads longer, or forget those that a later write need not be compared with: those that the
+ * caller's read will stand for, and all but the last of each thread. */
+static inline void host_trim_reads(struct host_unit *u, const struct host_actor *a)
 {
 	uint32_t first = u->nreads;	/* of those that stay, which move to the end */
 
@@ -210,7 +244,7 @@ static inline void host_trim_reads(struct host_unit *u, const uint32_t *clock)
 	for (uint32_t i = u->nreads; i-- > 0;) {
 		const struct host_access r = u->reads[i];
 
-		if (host_before(&r, clock) || host_shared.seen[r.thread] == host_shared.trims)
+		if (host_stands_for(&r, a) || host_shared.seen[r.thread] == host_shared.trims)
 			continue;
 		host_shared.seen[r.thread] = host_shared.trims;
 		u->reads[--first] = r;
@@ -232,12 +266,12 @@ static inline void host_watch_read(struct host_unit *u, const struct host_actor 
 {
 	if (!host_before(&u->write, a->clock))
 		host_race(&a->who, "reads", &u->write, "writes", at);
-	if (u->nreads && host_before(&u->reads[u->nreads - 1], a->clock)) {
+	if (u->nreads && host_stands_for(&u->reads[u->nreads - 1], a)) {
 		u->reads[u->nreads - 1] = a->who;
 		return;
 	}
 	if (u->nreads == u->cap)
-		host_trim_reads(u, a->clock);
+		host_trim_reads(u, a);
 	u->reads[u->nreads++] = a->who;
 }
 
@@ -245,9 +279,14 @@ static inline void host_watch_write(struct host_unit *u, const struct host_actor
 {
 	if (!host_before(&u->write, a->clock))
 		host_race(&a->who, "overwrites", &u->write, "writes", at);
-	for (uint32_t i = 0; i < u->nreads; i++)
-		if (!host_before(&u->reads[i], a->clock))
-			host_race(&a->who, "overwrites", &u->reads[i], "reads", at);
+	for (uint32_t i = 0; i < u->nreads; i++) {
+		const struct host_access *r = &u->reads[i];
+
+		if (!host_before(r, a->clock))
+			host_race(&a->who, "overwrites", r, "reads", at);
+		if (a->async && host_is_ordinary(r) && !host_knows_fence(r->thread, r->fences, a->clock))
+			host_unfenced(a, "overwrites", r->thread, r, "read", at);
+	}
 	u->nreads = 0;
 	u->write = a->who;
 }
@@ -267,19 +306,10 @@ static inline bool host_fenced(const struct host_unit *u, const struct host_acto
 	return t->fences > u->fences && (!a->clock || t->fence_clock[u->fences] <= a->clock[u->writer - 1]);
 }
 
-static inline void host_unfenced(const struct host_unit *u, const struct host_actor *a, uint32_t at)
-{
-	host_say("block %d: %s reads or overwrites shared memory at %u asynchronously, which "
-		"thread %u wrote in %s without a fence (fence_async) in between", host_owner(at),
-		HOST_WHERE(a->who), (unsigned)host_offset(at), (u->writer - 1) % (unsigned)host.threads,
-		HOST_WHERE(u->write));
-	host_stop();
-}
-
 static inline void host_access_unit(struct host_unit *u, bool write, const struct host_actor *a, uint32_t at)
 {
 	if (a->async && u->writer && !host_fenced(u, a))
-		host_unfenced(u, a, at);
+		host_unfenced(a, "reads or overwrites", (int)u->writer - 1, &u->write, "wrote", at);
 	if (a->clock && write)
 		host_watch_write(u, a, at);
 	else if (a->clock)
@@ -357,7 +387,7 @@ static inline struct host_actor host_me(void)
 	const struct host_thread *t = host.self;
 
 	return (struct host_actor){ .who = { t->task, t->iteration, t->clock ?
-		t->clock[t->thread] : 0, t->thread }, .clock = t->clock };
+		t->clock[t->thread] : 0, t->thread, t->fences }, .clock = t->clock };
 }
 
 static inline void host_get(uint32_t at, void *to, uint32_t n)

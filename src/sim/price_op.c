@@ -246,7 +246,8 @@ static struct op_cost price_fetch(const struct cost_context *x, const struct rol
 	return s;
 }
 
-/* The thread that issues a box reads from shared memory, one after the other, the values that its indices add. */
+/* The thread that issues a box reads from shared memory, one after the other, the values that its indices add, and then
+ * fences. */
 static struct op_cost price_box_values(const struct cost_context *x, const struct role_op *o)
 {
 	int n = 0;
@@ -254,7 +255,7 @@ static struct op_cost price_box_values(const struct cost_context *x, const struc
 	for (int i = 0; i < o->u.boxes.boxes.n; i++)
 		for (int d = 0; d < RANK_MAX; d++)
 			n += o->u.boxes.boxes.v[i].value[d] != NULL;
-	return cycles(n * x->vector->latency);
+	return cycles(n ? n * x->vector->latency + x->device->fence_cost : 0);
 }
 
 double price_boxes(const struct cost_context *x, const struct role_op *o, double *issued)

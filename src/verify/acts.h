@@ -41,6 +41,7 @@ struct act {
 					 * the current life of the value */
 	bool initial;			/* reads, if `want` is NONE: the cell must have an initial value; WRITE: it
 					 * writes one */
+	bool fenced;			/* READ: the operation itself has a fence behind it */
 	bool multicast;			/* COPY: to all blocks */
 	bool leader;
 };

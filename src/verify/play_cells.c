@@ -20,10 +20,12 @@ static enum err_code check_order(const struct play *p, int cell, const struct ac
 		return err_set(p->e, ERR_ILLEGAL, play_line(p, x->instance), "%s %s '%s' while %s may still be "
 			"about to %s it", play_name(p, x->instance), verb, buffer, play_name(p, old->instance),
 			old->writes ? "write" : "read");
-	if (by_engine && old->warp != NONE && old->writes &&
+	/* what threads copy themselves (copied) is ordered after their reads by signals alone */
+	if (by_engine && old->warp != NONE && (old->writes || !x->copied) &&
 	    (!old->fence || clock[component(old->warp, EVENTS)] < old->fence))
 		return err_set(p->e, ERR_ILLEGAL, play_line(p, x->instance), "%s %s '%s' by an engine, without a fence "
-			"after %s wrote it", play_name(p, x->instance), verb, buffer, play_name(p, old->instance));
+			"after %s %s it", play_name(p, x->instance), verb, buffer, play_name(p, old->instance),
+			old->writes ? "wrote" : "read");
 	/* a warp that has an engine read what threads have copied must fence after it has seen the copies complete */
 	if (by_engine && !x->copied && old->copied && p->warp[x->by].fenced[old->of] < old->until)
 		return err_set(p->e, ERR_ILLEGAL, play_line(p, x->instance), "%s %s '%s' by an engine, without a fence "
@@ -84,12 +86,12 @@ enum err_code play_access(struct play *p, struct warp *w, const struct act *a)
 	struct access x = { .of = component(me, of), .instance = a->instance, .by = me,
 		.until = of == GROUPS ? w->groups + 1 : of == STORES ? w->stores + 1 : w->event,
 		.warp = of == EVENTS ? me : NONE, .writes = writes, .sums = sums,
-		.initial = writes && a->initial && !sums };
+		.initial = writes && a->initial && !sums, .fence = a->fenced ? w->event : 0 };
 
 	if (!writes || sums)
 		TRY(check_value(p, cell_at(p, w->block, w, a->at), a->at, a));
 	TRY(play_add_access(p, w->block, w, a->at, x));
-	if (writes && of == EVENTS && a->at < p->s->set->nshared)
+	if (of == EVENTS && a->at < p->s->set->nshared && !a->fenced)
 		VEC_PUSH(p->a, &w->unfenced, a->at);
 	return OK;
 }
@@ -103,7 +105,7 @@ void play_fence(struct play *p, struct warp *w)
 		struct cell_state *at = cell_at(p, w->block, w, w->unfenced.v[i]);
 
 		for (int k = 0; k < at->now.n; k++)
-			if (at->now.v[k].warp == me && at->now.v[k].writes && !at->now.v[k].fence)
+			if (at->now.v[k].warp == me && !at->now.v[k].fence)
 				at->now.v[k].fence = w->event;
 	}
 	w->unfenced.n = 0;

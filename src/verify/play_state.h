@@ -55,7 +55,7 @@ struct warp {
 	bool multiplies, stores_on;	/* products, stores that are not committed */
 	bool meets;			/* waits at an ACT_SYNC or ACT_CLUSTER */
 	int *clock, *fenced;		/* now; at its last fence */
-	VEC(int) unfenced;		/* cells that it has written since */
+	VEC(int) unfenced;		/* cells that it has accessed since */
 };
 
 struct play {

@@ -29,7 +29,7 @@ struct run {
 	/* Since the threads of a warp last met, some of them may not have touched shared memory, written to it,
 	 * looked at a flag, although the warp has */
 	bool scattered, writing, looking;
-	bool unfenced;			/* the warp has written to shared memory, with no fence since */
+	bool unfenced, written;		/* the warp has touched shared memory, has written to it, with no fence since */
 	int unread;			/* stores that may be unread, as the thread that issues them knows; NONE:
 					 * it has not waited since the threads met */
 	int issued, complete;		/* groups of products */
@@ -200,7 +200,8 @@ static enum err_code run_touch(struct run *x, const struct role_op *o, const str
 
 	x->scattered |= in_shared;
 	x->writing |= in_shared && writes;
-	x->unfenced |= in_shared && writes;
+	x->unfenced |= in_shared;
+	x->written |= in_shared && writes;
 	if (t->own)
 		a->want = x->instance;
 	else if (!writes || t->sums)
@@ -295,12 +296,16 @@ static void run_stores(struct run *x, const struct role_op *o)
 /* By the engine, or copies that their threads do not wait for. Indices are read when the copies are issued. */
 static enum err_code run_load(struct run *x, const struct role_op *o)
 {
+	bool unfenced = x->unfenced;
 	struct act *a;
 
 	if (o->what == DO_LOAD_BOXES)
 		TRY(check_together(x, o));
-	for (int i = 1; i < o->touches.n; i++)
+	for (int i = 1; i < o->touches.n; i++) {
 		TRY(run_touch(x, o, &o->touches.v[i]));
+		x->acts.v[x->acts.n - 1].fenced = true;
+	}
+	x->unfenced = unfenced;
 	if (o->what == DO_LOAD_THREADS) {
 		a = add_act(x, ACT_COPY_THREADS, o->u.move.flag, value(x, o->u.move.n));
 		x->scattered = x->writing = true;
@@ -428,10 +433,10 @@ static enum err_code run_own(struct run *x, const struct role_op *o)
 		if (o->what == DO_LANE_SYNC)
 			add_act(x, ACT_SYNC, NONE, 0);
 		return OK;
-	case DO_FENCE:			/* is about what its own thread wrote: the threads have to meet after it */
+	case DO_FENCE:			/* is about what its own thread did: the threads have to meet after it */
 		x->scattered |= x->unfenced;
-		x->writing |= x->unfenced;
-		x->unfenced = false;
+		x->writing |= x->written;
+		x->unfenced = x->written = false;
 		add_act(x, ACT_FENCE, NONE, 0);
 		return OK;
 	case DO_GROUPS_COMMIT:

@@ -11,7 +11,7 @@
  *  - a read of a slot or of registers finds the value of the instance that the program says, and a write comes after
  *    all reads of what was there. This must follow from the order of each warp, generations seen, groups waited for
  *    and the lane's own barrier alone;
- *  - an engine reads what a warp wrote only after that warp's fence;
+ *  - an engine reads or overwrites what a warp wrote, and overwrites what it read, only after that warp's fence;
  *  - every instance is executed once, and a block ends with nothing under way.
  *
  * One play proves this for its trip counts. No action depends on data, and an action that can be executed stays so

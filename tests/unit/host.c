@@ -96,7 +96,7 @@ static void refuses(struct bench *b, bool race, bool all, const char *words, con
  * columns. */
 static const char ring_text[] =
 	"#include \"millrace_host.h\"\n"
-	"struct ring_options { int trips, expect, waits, arrives; };\n"
+	"struct ring_options { int trips, expect, waits, arrives, unfenced; };\n"
 	"KERNEL(ring, 160)(MAP map, float *out, const struct ring_options *o)\n"
 	"{\n"
 	"	const u32 shared = shared_base(), full = shared + 4096, empty = shared + 4096 + 16;\n"
@@ -126,6 +126,7 @@ static const char ring_text[] =
 	"			u32 a = shared + 2048 * (i % 2) + 128 * r + 4 * (THREAD % 32);\n"
 	"			sum += shared_f32(a ^ (r % 8) << 4);\n"
 	"		}\n"
+	"		if (THREAD != o->unfenced) fence_async();\n"
 	"		WARP_SYNC();\n"
 	"		if (THREAD % 32 == 0) EACH(n, o->arrives) host_rt->flag_arrive(empty + 8 * (i % 2), 0);\n"
 	"	}\n"
@@ -136,7 +137,7 @@ static const char ring_text[] =
 enum { RING_TRIPS = 7, RING_ROWS = 16 * RING_TRIPS - 3 };
 
 static float ring_data[RING_ROWS][32], ring_out[2][128];
-static struct { int trips, expect, waits, arrives; } ring_options;
+static struct { int trips, expect, waits, arrives, unfenced; } ring_options;
 
 static void ring_bench(struct bench *b)
 {
@@ -175,6 +176,7 @@ static void set_ring(int expect, int waits, int arrives)
 	ring_options.expect = expect;
 	ring_options.waits = waits;
 	ring_options.arrives = arrives;
+	ring_options.unfenced = -1;	/* no thread */
 }
 
 static void test_ring(void)
@@ -206,6 +208,10 @@ static void test_ring(void)
 	refuses(&b, true, false, "'use' iteration", "which names the accesses");
 	set_ring(2048, 1, 2);
 	refuses(&b, true, false, "race in shared memory", "a slot released too early is a race");
+	set_ring(2048, 1, 1);
+	ring_options.unfenced = 77;
+	refuses(&b, true, true, "asynchronously, which thread 77 read in 'use' iteration 0 without a fence",
+		"a copy over what a thread has read without a fence");
 	bench_free(&b);
 }
 
@@ -370,7 +376,7 @@ static void test_clusters(void)
 		{ "CLUSTER_SYNC(); if (rank == 0 && t == 0) tma_load_all_2d(shared, &map, full, 2, 0, 0);",
 			"block 1 has ended while the copy of its start into its memory is under way",
 			false, true },
-		{ SHARE " CLUSTER_SYNC(); if (t == 0) flag_expect(full, 1024),"
+		{ SHARE " fence_async(); CLUSTER_SYNC(); if (t == 0) flag_expect(full, 1024),"
 			" tma_load_all_2d(shared + rank * 512, &map, full, 3, 0, 0); flag_wait(full, 1);"
 			" shared_f32(shared); if (t == 0) flag_expect(full, 512),"
 			" tma_load_all_2d(shared, &map, full, 1 << rank, 0, 0); flag_wait(full, 2);"
