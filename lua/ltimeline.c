@@ -211,16 +211,41 @@ static int timeline_utilization_l(lua_State *L)
 #define PHASE_RECORD "millrace.phase"
 
 static const char *const event_fields[] = { "task", "lane", "seu", "cause", "on", "late", "iteration",
-	"replica", "copy", "phase", "tile", "ready", "issue", "start", "end" };
+	"replica", "copy", "phase", "tile", "ready", "issue", "start", "end", "warpgroups" };
 static const char *const phase_fields[] = { "name", "cycles", "tiles", "eus", "eu", "ii", "res_mii", "rec_mii" };
 
-static void push_event(lua_State *L, const struct timeline *t, const struct event *e)
+static void set_times(lua_State *L, const struct event *e)
+{
+	set_integer(L, "ready", e->ready);
+	set_integer(L, "issue", e->issue);
+	set_integer(L, "start", e->start);
+	set_integer(L, "end", e->end);
+}
+
+/* Sets `warpgroups`, if those of the lane run separately: the times of each. */
+static void set_warpgroups(lua_State *L, const struct phase_line *p, int event)
+{
+	int others = p->events.v[event].nparts;
+
+	if (!others)
+		return;
+	lua_createtable(L, others + 1, 0);
+	for (int g = 0; g <= others; g++) {
+		lua_createtable(L, 0, 4);
+		set_times(L, event_part(p, event, g));
+		lua_rawseti(L, -2, g + 1);
+	}
+	lua_setfield(L, -2, "warpgroups");
+}
+
+static void push_event(lua_State *L, const struct timeline *t, const struct phase_line *p, int event)
 {
 	static const char *const causes[] = { NULL, "wait", "turn", "seu", "memory",
 		"drain" };		/* ORDER cause */
 	const struct graph *g = t->plan->graph;
+	const struct event *e = &p->events.v[event];
 
-	lua_createtable(L, 0, 15);
+	lua_createtable(L, 0, 16);
 	set_text(L, "task", g->tasks.v[e->task].name);
 	set_text(L, "lane", t->plan->lanes.v[e->lane].name);
 	set_text(L, "seu", t->plan->device->seu[e->seu].name);
@@ -234,10 +259,8 @@ static void push_event(lua_State *L, const struct timeline *t, const struct even
 	set_integer(L, "copy", e->replica);	/* deprecated */
 	set_integer(L, "phase", g->tasks.v[e->task].phase + 1);
 	set_integer(L, "tile", e->tile);
-	set_integer(L, "ready", e->ready);
-	set_integer(L, "issue", e->issue);
-	set_integer(L, "start", e->start);
-	set_integer(L, "end", e->end);
+	set_times(L, e);
+	set_warpgroups(L, p, event);
 	luaL_setmetatable(L, EVENT_RECORD);
 }
 
@@ -250,7 +273,7 @@ static int timeline_events_l(lua_State *L)
 	lua_newtable(L);
 	for (int i = 0; i < t->nphases; i++) {
 		for (int k = 0; k < t->phases[i].events.n; k++) {
-			push_event(L, t, &t->phases[i].events.v[k]);
+			push_event(L, t, &t->phases[i], k);
 			lua_rawseti(L, -2, ++n);
 		}
 	}

@@ -49,7 +49,7 @@ end
 ---- one function for each kind ------------------------------------------------------------------
 
 local phase = fields "name cycles tiles eus eu ii res_mii rec_mii"
-local event = fields "task lane replica copy seu phase iteration tile ready issue start end cause on late"
+local event = fields "task lane replica copy seu phase iteration tile ready issue start end cause on late warpgroups"
 
 local function bound_of(tl) return (tl.measured and tl.kernel.plan or core.plan_of(tl)).graph.program end
 

@@ -153,7 +153,9 @@ local phase = object{{"name", maybe_text}, {"tiles", integer()}, {"eus", integer
   {"res_mii", quantity_schema}, {"rec_mii", quantity_schema}}
 local event = object{{"task", text()}, {"lane", text()}, {"replica", integer()}, {"seu", text()}, {"phase", integer()},
   {"iteration", integer()}, {"tile", integer()}, {"ready", number()}, {"issue", number()}, {"start", number()}, {"end", number()},
-  {"cause", maybe_text}, {"on", maybe_text}}
+  {"cause", maybe_text}, {"on", maybe_text},
+  {"warpgroups", nullable(list(object{{"ready", number()}, {"issue", number()}, {"start", number()}, {"end", number()}}),
+    "what each does of it, where those of the lane run separately; the times above are the last one's")}}
 
 results.timeline_schema = object{
   {"plan", maybe_text}, {"program", program}, {"device", text()},

@@ -26,6 +26,14 @@ int64_t event_seu_end(const struct chart *c, const struct event *e)
 	return max_i64(e->start, e->end - (int64_t)s->latency);
 }
 
+bool chart_is_split(const struct chart *c)
+{
+	for (int i = 0; i < LANES_MAX; i++)
+		if (c->split[i])
+			return true;
+	return false;
+}
+
 static int compare_cycles(const void *a, const void *b)
 {
 	const int64_t *x = a, *y = b;
@@ -131,13 +139,83 @@ static int64_t tile_begin(const struct chart *c, int tile)
 	return begin == INT64_MAX ? 0 : begin;
 }
 
+/* Add what each warpgroup did. On the unit, those that follow each other without a pause are one bar, which belongs to the
+ * last of them. */
+static void add_parts(struct chart *c, int event)
+{
+	int first = c->seen.n, groups = c->line->events.v[event].nparts + 1;
+
+	for (int g = 0; g < groups; g++) {
+		VEC_PUSH(c->arena, &c->seen, ((struct seen){ *event_part(c->line, event, g), event, false }));
+		c->seen.v[first + g].e.replica = (uint8_t)g;
+		c->seen.v[first + g].e.before = 0;
+	}
+	for (int n = 0; n < groups; n++)	/* as long as some can be joined */
+		for (struct seen *x = &c->seen.v[first]; x < &c->seen.v[first + groups]; x++)
+			for (struct seen *y = &c->seen.v[first]; y < &c->seen.v[first + groups]; y++) {
+				if (x == y || x->joined || y->joined || !event_is_async(c, &x->e) || x->e.end > y->e.end ||
+				    event_seu_begin(&y->e) > event_seu_end(c, &x->e))
+					continue;
+				x->joined = true;
+				y->e.before = (int32_t)max_i64(y->e.before, y->e.start - event_seu_begin(&x->e));
+			}
+}
+
+/* By issue, like the events of a timeline. */
+static int compare_seen(const void *a, const void *b)
+{
+	const struct seen *x = a, *y = b;
+
+	return x->e.issue != y->e.issue ? (x->e.issue > y->e.issue) - (x->e.issue < y->e.issue) :
+		x->event != y->event ? (x->event > y->event) - (x->event < y->event) :
+		(x->e.group > y->e.group) - (x->e.group < y->e.group);
+}
+
+/* The event of a lane in one row. A bar on an asynchronous unit begins with the first warpgroup, which therefore is the one
+ * that issues it. */
+static void add_unsplit(struct chart *c, int event)
+{
+	struct seen x = { c->line->events.v[event], event, false };
+
+	for (int g = 0; g < x.e.nparts && event_is_async(c, &x.e); g++) {
+		x.e.issue = min_i64(x.e.issue, event_part(c->line, event, g)->issue);
+		x.e.ready = min_i64(x.e.ready, event_part(c->line, event, g)->ready);
+		x.e.end = max_i64(x.e.end, event_part(c->line, event, g)->end);
+	}
+	VEC_PUSH(c->arena, &c->seen, x);
+}
+
+static void find_seen(struct chart *c)
+{
+	const struct lookup_list list = lookup_in_sight(c->arena, c->lookup, c->from, c->to);
+
+	memset(c->split, 0, sizeof(c->split));
+	for (int i = 0; i < list.n; i++) {
+		int lane = c->line->events.v[list.v[i]].lane;
+
+		if (c->lookup->drifts[lane] && lookup_drifts(c->line, list.v[i]))
+			c->split[lane] = c->lookup->drifts[lane];
+	}
+	c->seen.n = 0;
+	for (int i = 0; i < list.n; i++) {
+		const struct event *e = &c->line->events.v[list.v[i]];
+
+		if (c->shown && !c->shown[e->task])
+			continue;
+		if (c->split[e->lane])
+			add_parts(c, list.v[i]);
+		else
+			add_unsplit(c, list.v[i]);
+	}
+	if (chart_is_split(c))
+		qsort(c->seen.v, (size_t)c->seen.n, sizeof(*c->seen.v), compare_seen);
+}
+
 void chart_set_window(struct chart *c, int64_t from, int64_t to)
 {
 	c->from = min_i64(max_i64(from, 0), CYCLES_MAX);
 	c->to = max_i64(min_i64(to, CYCLES_MAX + 1), c->from + 1);
-	c->seen = lookup_in_sight(c->arena, c->lookup, c->from, c->to);
-	if (c->shown)
-		VEC_FILTER(&c->seen, i, c->shown[chart_seen(c, i)->task]);
+	find_seen(c);
 }
 
 void chart_init(struct chart *c, const struct timeline *t, const struct timeline_view *v, int width,

@@ -8,6 +8,13 @@
 
 #include "draw/draw.h"
 
+/* What is drawn of an event: all of it, or what one warpgroup of its lane did. */
+struct seen {
+	struct event e;			/* .replica: the row of its lane, of a warpgroup that has one of its own */
+	int event;			/* index in the events of the phase */
+	bool joined;			/* the work on the unit is drawn with that of another warpgroup */
+};
+
 struct chart {
 	const struct timeline *t;
 	const struct phase_line *line;
@@ -22,7 +29,9 @@ struct chart {
 	const struct lookup *lookup;
 	const bool *shown;		/* as in timeline_view */
 	bool steady;			/* it was left open where to begin, and a steady state is what was chosen */
-	struct lookup_list seen;	/* events in sight, and a few at the edges */
+	VEC(struct seen) seen;		/* events in sight, and a few at the edges; where warpgroups of a lane drift
+					 * apart in sight, one for each */
+	uint8_t split[LANES_MAX];	/* rows of warpgroups that such a lane has; 0: it has one row, or its replicas */
 	const int *deep;		/* as in timeline_view */
 	const struct overview *overview;	/* NULL: events one by one */
 	const struct task_key *key;	/* by sTask */
@@ -33,10 +42,12 @@ void chart_init(struct chart *c, const struct timeline *t, const struct timeline
 	unsigned flags, struct arena *a);
 /* Show other cycles. */
 void chart_set_window(struct chart *c, int64_t from, int64_t to);
+/* Does any lane have rows for its warpgroups? */
+bool chart_is_split(const struct chart *c);
 /* The i-th event in sight. */
 static inline const struct event *chart_seen(const struct chart *c, int i)
 {
-	return &c->line->events.v[c->seen.v[i]];
+	return &c->seen.v[i].e;
 }
 
 /* Does its lane go on while the sEU works? */
@@ -55,7 +66,7 @@ bool chart_shows(const struct chart *c, int64_t begin, int64_t end);
 
 enum { CHART_DEPTH_MAX = 16 };
 
-/* What is drawn on one row: a replica of a lane (seu is NONE), its use of a synchronous sEU, or some of the events
+/* What is drawn on one row: a replica of a lane, or a warpgroup of it (seu is NONE), its use of a synchronous sEU, or some of the events
  * of an asynchronous sEU (lane is NONE). */
 struct layout_row {
 	int lane, replica, seu;

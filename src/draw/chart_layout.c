@@ -17,6 +17,11 @@ const char *lane_label(struct arena *a, const struct plan *p, int lane, int repl
 	return l->replicas > 1 ? arena_strf(a, "%s.%d", l->name, replica) : l->name;
 }
 
+const char *warpgroup_label(struct arena *a, const struct plan *p, int lane, int group)
+{
+	return arena_strf(a, "%s wg%d", p->lanes.v[lane].name, group);
+}
+
 const char *unit_label(struct arena *a, const struct phase_line *p, const struct vdevice *d, int seu)
 {
 	return p->seu[seu].by_threads ? arena_strf(a, "threads (%s)", d->seu[seu].name) : d->seu[seu].name;
@@ -41,7 +46,8 @@ int chart_label_width(const struct chart *c)
 	int most = 6, lanes = 0;	/* "cycles" */
 
 	for (int i = 0; i < p->lanes.n; i++)
-		lanes = (int)max_i64(lanes, text_width(lane_label(c->arena, p, i, 0)));
+		lanes = (int)max_i64(lanes, text_width(c->lookup->drifts[i] ? warpgroup_label(c->arena, p, i, 0) :
+			lane_label(c->arena, p, i, 0)));
 	for (int i = 0; i < c->d->nseus; i++)
 		most = (int)max_i64(most, text_width(unit_label(c->arena, c->line, c->d, i)) +
 			(c->by == TIMELINE_SEUS && !c->d->seu[i].async ? 1 + lanes : 0));
@@ -58,7 +64,7 @@ static int sort_begins(const struct chart *c, struct event_time *v)
 	for (int i = 0; i < c->seen.n; i++) {
 		const struct event *e = chart_seen(c, i);
 
-		if (!event_is_async(c, e) || !chart_shows(c, event_seu_begin(e), event_seu_end(c, e)))
+		if (!event_is_async(c, e) || c->seen.v[i].joined || !chart_shows(c, event_seu_begin(e), event_seu_end(c, e)))
 			continue;
 		sorted &= !n || v[n - 1].at <= event_seu_begin(e);
 		v[n++] = (struct event_time){ event_seu_begin(e), i };
@@ -93,7 +99,7 @@ static void stack_events(const struct chart *c, int most, int64_t slack, struct 
 	}
 }
 
-/* Which replicas of lanes do something in this phase on an sEU, or on any (NONE). */
+/* Which replicas or warpgroups of lanes do something in this phase on an sEU, or on any (NONE). */
 static void find_used(const struct chart *c, int seu, bool used[LANES_MAX][REPLICAS_MAX])
 {
 	const struct plan *p = c->t->plan;
@@ -104,6 +110,8 @@ static void find_used(const struct chart *c, int seu, bool used[LANES_MAX][REPLI
 		if ((c->shown && !c->shown[e->task]) || c->g->tasks.v[e->task].phase != c->line->phase ||
 		    (seu != NONE && e->seu != seu))
 			continue;
+		for (int k = 0; k < c->split[e->lane] && k < REPLICAS_MAX; k++)
+			used[e->lane][k] |= c->lookup->of_lane[e->lane][0].n > 0;
 		for (int k = 0; k < p->lanes.v[e->lane].replicas && k < REPLICAS_MAX; k++)
 			used[e->lane][k] |= c->lookup->of_lane[e->lane][k].n > 0;
 	}
@@ -122,7 +130,8 @@ static void add_lane_rows(const struct chart *c, int seu, int row[LANES_MAX][REP
 			row[l][k] = NONE;
 			if (!used[l][k])
 				continue;
-			label = lane_label(c->arena, c->t->plan, l, k);
+			label = c->split[l] ? warpgroup_label(c->arena, c->t->plan, l, k) :
+				lane_label(c->arena, c->t->plan, l, k);
 			row[l][k] = out->rows.n;
 			VEC_PUSH(c->arena, &out->rows, ((struct layout_row){ .lane = l, .replica = k, .seu = seu,
 				.label = seu == NONE ? label :

@@ -17,6 +17,7 @@ struct overview {
 	int64_t step;			/* cycles of a bucket of level 0 */
 	int n;				/* buckets of level 0 */
 	struct bucket *row[ROWS][LEVELS];	/* NULL: the row has no events */
+	uint8_t split[LANES_MAX];	/* as in struct chart */
 };
 
 static void add_work(struct overview *o, struct bucket *v, int event, int64_t from, int64_t to)
@@ -58,6 +59,21 @@ static void add_levels(struct arena *a, struct overview *o, struct bucket **leve
 	}
 }
 
+/* Add event `i`, whose work is `e`: all of it, or what one warpgroup did. */
+static void add_event(struct arena *a, struct overview *o, const struct chart *c, int i, const struct event *e, int replica)
+{
+	bool async = event_is_async(c, e);
+	int row = async ? LANES_MAX * REPLICAS_MAX + e->seu : e->lane * REPLICAS_MAX + replica;
+
+	if (!o->row[row][0]) {
+		o->row[row][0] = ARENA_ARRAY(a, o->n, struct bucket);
+		for (int k = 0; k < o->n; k++)
+			o->row[row][0][k].event = NONE;
+	}
+	add_work(o, o->row[row][0], i, async && !o->split[e->lane] ? event_seu_begin(e) : e->start,
+		async ? event_seu_end(c, e) : e->end);
+}
+
 struct overview *overview_new(struct arena *a, const struct timeline *t, int phase, const bool *shown)
 {
 	const struct phase_line *line = &t->phases[phase];
@@ -68,24 +84,20 @@ struct overview *overview_new(struct arena *a, const struct timeline *t, int pha
 	for (int i = 0; i < line->events.n; i++)
 		if (event_is_placed(t->plan, &line->events.v[i]))
 			last = max_i64(last, line->events.v[i].end);
+	for (int i = 0; i < line->events.n; i++)
+		if (event_is_placed(t->plan, &line->events.v[i]) && lookup_drifts(line, i))
+			o->split[line->events.v[i].lane] = (uint8_t)(line->events.v[i].nparts + 1);
 	o->step = max_i64(1, ceil_div(last, BUCKETS));
 	o->n = (int)ceil_div(last, o->step);
 	for (int i = 0; i < line->events.n; i++) {
 		const struct event *e = &line->events.v[i];
-		bool async;
-		int row;
 
 		if (!event_is_placed(t->plan, e) || (shown && !shown[e->task]))
 			continue;
-		async = event_is_async(&c, e);
-		row = async ? LANES_MAX * REPLICAS_MAX + e->seu : e->lane * REPLICAS_MAX + e->replica;
-		if (!o->row[row][0]) {
-			o->row[row][0] = ARENA_ARRAY(a, o->n, struct bucket);
-			for (int k = 0; k < o->n; k++)
-				o->row[row][0][k].event = NONE;
-		}
-		add_work(o, o->row[row][0], i, async ? event_seu_begin(e) : e->start,
-			async ? event_seu_end(&c, e) : e->end);
+		for (int g = 0; g < o->split[e->lane]; g++)
+			add_event(a, o, &c, i, event_part(line, i, g), g);
+		if (!o->split[e->lane])
+			add_event(a, o, &c, i, e, e->replica);
 	}
 	for (int r = 0; r < ROWS; r++)
 		if (o->row[r][0])
@@ -139,6 +151,7 @@ int chart_many(const struct chart *c, struct cells *out, int y, struct chart_map
 	struct chart_map own;
 
 	lanes.by = TIMELINE_LANES;
+	memcpy(lanes.split, c->overview->split, sizeof(lanes.split));
 	chart_lay_out(&lanes, 0, 0, &layout);
 	map = map ? map : &own;
 	*map = (struct chart_map){ .left = c->left, .cols = c->cols, .from = c->from, .to = c->to,

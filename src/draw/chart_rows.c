@@ -13,7 +13,7 @@ enum {
 
 /* What a column of a row shows. */
 struct slot {
-	int event;			/* NONE */
+	int seen;			/* index in chart.seen; NONE */
 	int64_t cover;			/* of the column, in cycles * columns */
 	enum chart_part part;
 	char mark;			/* letter of an issue, '>' before one, or '\0' */
@@ -32,7 +32,7 @@ static struct slot *slot_at(const struct board *b, int row, int64_t col)
 
 /* Give [start, end) to the event in every column of which it takes more than any event so far; work hides waiting. An
  * interval without length is shown where there is nothing else. */
-static void cover(struct board *b, int row, int event, int64_t start, int64_t end, enum chart_part part)
+static void cover(struct board *b, int row, int seen, int64_t start, int64_t end, enum chart_part part)
 {
 	const struct chart *c = b->c;
 	int64_t span = c->to - c->from, lo, hi, first, last;
@@ -48,33 +48,33 @@ static void cover(struct board *b, int row, int event, int64_t start, int64_t en
 		int64_t filled = min_i64(hi, (col + 1) * span) - max_i64(lo, col * span);
 		bool both = (s->part == PART_WORK) == (part == PART_WORK);
 
-		if (s->event != NONE && (both ? filled <= s->cover : part != PART_WORK))
+		if (s->seen != NONE && (both ? filled <= s->cover : part != PART_WORK))
 			continue;
-		*s = (struct slot){ .event = event, .cover = filled, .part = part };
+		*s = (struct slot){ .seen = seen, .cover = filled, .part = part };
 	}
 }
 
-/* By index in chart.seen. */
 static void cover_event(struct board *b, int seen)
 {
 	const struct chart *c = b->c;
 	const struct event *e = chart_seen(c, seen);
-	int row = layout_row_of(c, &b->layout, seen), lane = layout_lane_row_of(c, &b->layout, e), i = c->seen.v[seen];
+	int row = layout_row_of(c, &b->layout, seen), lane = layout_lane_row_of(c, &b->layout, e);
 
 	if (event_is_async(c, e)) {
-		cover(b, row, i, event_seu_begin(e), event_seu_end(c, e), PART_WORK);
+		if (!c->seen.v[seen].joined)
+			cover(b, row, seen, event_seu_begin(e), event_seu_end(c, e), PART_WORK);
 	} else {
-		cover(b, row, i, e->start, e->end, PART_WORK);
+		cover(b, row, seen, e->start, e->end, PART_WORK);
 		if (e->start > e->issue)
-			cover(b, row, i, e->issue, e->start, PART_QUEUED);
+			cover(b, row, seen, e->issue, e->start, PART_QUEUED);
 	}
 	if (e->issue > e->ready)
-		cover(b, lane, i, e->ready, e->issue, PART_HELD);
+		cover(b, lane, seen, e->ready, e->issue, PART_HELD);
 }
 
 static bool is_open(const struct slot *s)
 {
-	return !s->mark && (s->event == NONE || s->part != PART_WORK);
+	return !s->mark && (s->seen == NONE || s->part != PART_WORK);
 }
 
 /* May a mark hide the first column of the bar that begins there? Only if the bar is long. */
@@ -83,7 +83,7 @@ static bool may_steal(const struct board *b, int row, int64_t col)
 	const struct slot *s = slot_at(b, row, col);
 
 	for (int64_t k = col; k < col + 4; k++)
-		if (k >= b->c->cols || slot_at(b, row, k)->event != s->event || slot_at(b, row, k)->mark)
+		if (k >= b->c->cols || slot_at(b, row, k)->seen != s->seen || slot_at(b, row, k)->mark)
 			return false;
 	return true;
 }
@@ -93,17 +93,17 @@ static bool may_steal(const struct board *b, int row, int64_t col)
 static void mark_issue(struct board *b, int i)
 {
 	const struct chart *c = b->c;
-	const struct event *e = &c->line->events.v[i];
+	const struct event *e = chart_seen(c, i);
 	int row = layout_lane_row_of(c, &b->layout, e);
 	int64_t col = floor_div((e->issue - c->from) * c->cols, c->to - c->from);
-	struct slot mark = { .event = i, .mark = c->key[e->task].letter[0] };
+	struct slot mark = { .seen = i, .mark = c->key[e->task].letter[0] };
 
 	if (row == NONE || col < 0 || col >= c->cols)
 		return;
 	for (int64_t k = col; k < col + MARK_SHIFT && k + 1 < c->cols; k++) {
 		if (!is_open(slot_at(b, row, k)) || !is_open(slot_at(b, row, k + 1)))
 			continue;
-		*slot_at(b, row, k) = (struct slot){ .event = i, .mark = '>' };
+		*slot_at(b, row, k) = (struct slot){ .seen = i, .mark = '>' };
 		*slot_at(b, row, k + 1) = mark;
 		return;
 	}
@@ -112,6 +112,59 @@ static void mark_issue(struct board *b, int i)
 			continue;
 		*slot_at(b, row, k) = mark;
 		return;
+	}
+}
+
+/* When what a column shows happens in its lane. */
+static int64_t slot_time(const struct board *b, const struct slot *s)
+{
+	const struct event *e = chart_seen(b->c, s->seen);
+
+	return s->mark || s->part == PART_QUEUED ? e->issue : s->part == PART_HELD ? e->ready : e->start;
+}
+
+/* The end of the columns from `col` on that show the same. */
+static int stretch_end(const struct board *b, int row, int col)
+{
+	const struct slot *s = slot_at(b, row, col);
+	int end = col + 1;
+
+	while (end < b->c->cols && slot_at(b, row, end)->seen == s->seen && !slot_at(b, row, end)->mark == !s->mark &&
+	       (s->mark || slot_at(b, row, end)->part == s->part))
+		end++;
+	return end;
+}
+
+static void reverse(struct board *b, int row, int from, int to)
+{
+	for (to--; from < to; from++, to--) {
+		struct slot s = *slot_at(b, row, from);
+
+		*slot_at(b, row, from) = *slot_at(b, row, to);
+		*slot_at(b, row, to) = s;
+	}
+}
+
+/* Marks move where there is space, maybe past a short bar. Exchange neighbours until they are in the order in
+ * which the lane does them. */
+static void order_row(struct board *b, int row)
+{
+	bool moved = true;
+
+	while (moved) {
+		moved = false;
+		for (int at = 0, mid, end; at < b->c->cols; at = mid) {
+			mid = end = stretch_end(b, row, at);
+			if (mid == b->c->cols || slot_at(b, row, at)->seen == NONE || slot_at(b, row, mid)->seen == NONE ||
+			    slot_time(b, slot_at(b, row, at)) <= slot_time(b, slot_at(b, row, mid)))
+				continue;
+			end = stretch_end(b, row, mid);
+			reverse(b, row, at, mid);
+			reverse(b, row, mid, end);
+			reverse(b, row, at, end);
+			mid = end - (mid - at);
+			moved = true;
+		}
 	}
 }
 
@@ -177,7 +230,7 @@ static void draw_bar(const struct chart *c, struct cells *out, int x, int y, int
 /* "····w:mma_qk···": why the lane waits, and for which sTask. */
 static void draw_wait(const struct chart *c, struct cells *out, int x, int y, int n, const struct slot *s)
 {
-	const struct event *e = &c->line->events.v[s->event];
+	const struct event *e = chart_seen(c, s->seen);
 	struct reason r = s->part == PART_HELD ? event_held_for(c->t->plan, e) :
 		(struct reason){ e->cause, e->cause_task };
 	const char *mark = cause_mark(r.cause);
@@ -206,12 +259,12 @@ static void draw_row(const struct board *b, struct cells *out, int row, int y)
 	cells_text(out, 0, y, c->left - 1, b->layout.rows.v[row].label, BOLD);
 	for (int x = 0; x < c->cols; x += n) {
 		const struct slot *s = slot_at(b, row, x);
-		const struct event *e = s->event == NONE ? NULL : &c->line->events.v[s->event];
+		const struct event *e = s->seen == NONE ? NULL : chart_seen(c, s->seen);
 
 		for (n = 1; x + n < c->cols && !s->mark; n++) {
 			const struct slot *next = slot_at(b, row, x + n);
 
-			if (next->event != s->event || next->part != s->part || next->mark)
+			if (next->seen != s->seen || next->part != s->part || next->mark)
 				break;
 		}
 		if (!e)
@@ -235,7 +288,7 @@ static void fill_map(const struct board *b, struct chart_map *map)
 	uint8_t *part = ARENA_ARRAY(c->arena, n, uint8_t);
 
 	for (size_t i = 0; i < n; i++) {
-		event[i] = b->slots[i].event;
+		event[i] = b->slots[i].seen == NONE ? NONE : c->seen.v[b->slots[i].seen].event;
 		part[i] = b->slots[i].mark ? PART_ISSUE : (uint8_t)b->slots[i].part;
 	}
 	*map = (struct chart_map){ .left = c->left, .cols = c->cols, .from = c->from, .to = c->to,
@@ -257,12 +310,14 @@ int chart_rows(const struct chart *c, struct cells *out, int y, struct chart_map
 	n = (size_t)rows * (size_t)c->cols;
 	b.slots = ARENA_ARRAY(c->arena, n, struct slot);
 	for (size_t i = 0; i < n; i++)
-		b.slots[i].event = NONE;
+		b.slots[i].seen = NONE;
 	for (int i = 0; i < c->seen.n; i++)
 		cover_event(&b, i);
 	for (int i = 0; i < c->seen.n && c->by == TIMELINE_LANES; i++)
 		if (event_is_async(c, chart_seen(c, i)))
-			mark_issue(&b, c->seen.v[i]);
+			mark_issue(&b, i);
+	for (int r = 0; r < lanes; r++)
+		order_row(&b, r);
 	cells_grow(out, y + rows + 1);
 	if (map)
 		fill_map(&b, map);

@@ -124,6 +124,8 @@ const char *reason_text(struct arena *a, const struct graph *g, struct reason r)
 
 /* "c0", "c0.1" of a lane with replicas; in `a`. */
 const char *lane_label(struct arena *a, const struct plan *p, int lane, int replica);
+/* "c0 wg1": one of several warpgroups of a lane that drift apart. */
+const char *warpgroup_label(struct arena *a, const struct plan *p, int lane, int group);
 
 /* "tma", or "threads (tma)" if threads copy instead; in `a`. */
 const char *unit_label(struct arena *a, const struct phase_line *p, const struct vdevice *d, int seu);

@@ -47,6 +47,10 @@ double panel_labels(struct picture *p, const struct timeline *t, const struct ti
 	for (int i = 0; i < plan->lanes.n; i++)
 		lanes = fmax(lanes, picture_width(plan->lanes.v[i].name, TEXT, true) +
 			(plan->lanes.v[i].replicas > 1 ? 24 : 0));
+	for (int i = 0; i < line->events.n; i++)	/* where warpgroups drift apart, they have rows of their own */
+		if (event_is_placed(plan, &line->events.v[i]) && lookup_drifts(line, i))
+			lanes = fmax(lanes, picture_width(warpgroup_label(p->arena, plan, line->events.v[i].lane, 0),
+				TEXT, true));
 	for (int i = 0; i < plan->device->nseus; i++)
 		w = fmax(w, picture_width(unit_label(p->arena, line, plan->device, i), TEXT, true) +
 			(both && !plan->device->seu[i].async ? lanes + 6 : 0));
@@ -152,6 +156,7 @@ static const char *tip_of(struct panel *n, const struct event *e)
 	struct buf b = buf_new(a);
 
 	buf_printf(&b, "%s %d of %s on %s: issued %s, at work %s to %s", n->c.g->tasks.v[e->task].name, e->seq,
+		n->c.split[e->lane] ? warpgroup_label(a, n->c.t->plan, e->lane, e->group) :
 		lane_label(a, n->c.t->plan, e->lane, e->replica), n->c.d->seu[e->seu].name, unit_count(e->issue).s,
 		unit_count(e->start).s, unit_count(e->end).s);
 	if (e->issue > e->ready)
@@ -284,10 +289,10 @@ static void draw_work(struct panel *n, int seen)
 
 	if (lane)
 		draw_wait(n, e, lane, e->ready, e->issue, event_held_by(n->c.t, e));
-	if (event_is_async(&n->c, e)) {
+	if (event_is_async(&n->c, e) && !n->c.seen.v[seen].joined) {
 		draw_bar(n, e, r, event_seu_begin(e), event_seu_end(&n->c, e));
 		draw_tail(n, e, r);
-	} else {
+	} else if (!event_is_async(&n->c, e)) {
 		draw_wait(n, e, r, e->issue, e->start, (struct reason){ e->cause, e->cause_task });
 		draw_bar(n, e, r, e->start, e->end);
 	}
@@ -295,12 +300,12 @@ static void draw_work(struct panel *n, int seen)
 
 /* ---- issues --------------------------------------------------------------------- */
 
-/* The line from the mark of an issue to the bar; it ends where the part that this issue started begins. */
+/* The line from the mark of an issue to the bar. */
 static void draw_link(struct panel *n, int seen)
 {
 	const struct event *e = chart_seen(&n->c, seen);
 	struct panel_row *r = &n->rows.v[layout_row_of(&n->c, &n->layout, seen)], *lane = lane_row_of(n, e);
-	int64_t begin = e->start;
+	int64_t begin = event_seu_begin(e);
 	struct shape *s;
 
 	if (e->issue < n->c.from || e->issue > n->c.to || begin > n->c.to)
@@ -338,16 +343,17 @@ static bool is_issue(const struct panel *n, const struct event *e)
 	return event_is_async(&n->c, e) && n->c.by == TIMELINE_LANES;
 }
 
-/* Pixels until the next event in the lane's row, or until what is written about its waiting in the same line. */
-static double space_after(struct panel *n, int event)
+/* Pixels until the next event in the lane's row, or until what is written about its waiting in the same line. By index
+ * in chart.seen. */
+static double space_after(struct panel *n, int seen)
 {
-	const struct event *e = &n->c.line->events.v[event], *f;
-	int next = lookup_next_of_lane(n->c.lookup, event, 1);
+	const struct event *e = chart_seen(&n->c, seen), *f;
+	int next = lookup_next_of_lane(n->c.lookup, n->c.seen.v[seen].event, 1);
 	int64_t until;
 
 	if (next == NONE)
 		return n->x1 - panel_x(n, e->issue);
-	f = &n->c.line->events.v[next];
+	f = event_part(n->c.line, next, e->group);
 	until = lane_row_of(n, e)->h < TWO_TEXTS ? f->ready : event_is_async(&n->c, f) ? f->issue : f->start;
 	return fmin(panel_x(n, until), n->x1) - panel_x(n, e->issue);
 }
@@ -388,5 +394,5 @@ void panel_draw(struct panel *n)
 		draw_work(n, i);
 	for (int i = 0; i < n->c.seen.n && !dense; i++)
 		if (is_issue(n, chart_seen(&n->c, i)))
-			draw_mark(n, i, space_after(n, n->c.seen.v[i]));
+			draw_mark(n, i, space_after(n, i));
 }

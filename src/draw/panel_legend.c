@@ -165,6 +165,8 @@ double panel_legend(struct panel *n, double y)
 		picture_rect(n->p, at.x, at.y - 4, 22, 2.5, INK_LINE, INK_NONE);
 		picture_rect(n->p, at.x + 20, at.y - 8, 2, 8, INK_LINE, INK_NONE);
 	}
+	if (chart_is_split(&n->c) || (n->above && chart_is_split(&n->above->c)))
+		put_words(&f, 0, n->brief ? "wg: a warpgroup" : "wg0, wg1: warpgroups of a lane that drift apart");
 	return f.y + (n->brief ? 12 : f.x > f.left ? LINE : 4);
 }
 

@@ -105,6 +105,8 @@ static void put_legend(const struct chart *c, struct pen *pen)
 		"dots: waiting, u for its sEU, mem for memory");
 	if (c->by == TIMELINE_LANES && has_drains(c))
 		buf_puts(&b, ", d to drain the lane's products");
+	if (chart_is_split(c))
+		buf_puts(&b, "; wg0, wg1: warpgroups of a lane that drift apart, each with its part of the work");
 	pen_wrap(pen, "", 0, b.text);
 }
 

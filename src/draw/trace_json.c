@@ -26,10 +26,11 @@ struct trace {
 	int pid, flows;
 	double scale;			/* picoseconds a cycle */
 	int64_t offset;			/* cycles of the phases before */
-	struct slice *work, *issue;	/* by event */
+	struct slice *work, *issue;	/* by event; then by part of one (phase_line.parts) */
 	int64_t queue[SEU_MAX][QUEUE_THREADS];
 	int depth[SEU_MAX];
 	bool lane[LANES_MAX][REPLICAS_MAX];
+	bool split[LANES_MAX];		/* its warpgroups have threads of their own, instead of replicas */
 	bool any;
 };
 
@@ -63,9 +64,9 @@ static void put_name(struct trace *r, const char *what, int thread, const char *
 		process ? "process_sort_index" : "thread_sort_index", order);
 }
 
-static int lane_thread(const struct event *e)
+static int lane_thread(const struct event *e, int replica)
 {
-	return THREADS_LANE + e->lane * REPLICAS_MAX + e->replica;
+	return THREADS_LANE + e->lane * REPLICAS_MAX + replica;
 }
 
 /* A complete event, without what overlaps an earlier one of its thread; false if nothing is left of it. */
@@ -103,49 +104,62 @@ static void put_args(struct trace *r, const struct event *e)
 	buf_puts(r->out, "}}");
 }
 
-/* The events of a lane: it waits, issues or executes. */
+/* The events of a lane, or of a warpgroup that drifts from the others: it waits, issues or executes. */
 static void put_lane(struct trace *r, int lane, int replica)
 {
-	const struct lookup_list *list = &r->lookup.of_lane[lane][replica];
+	int groups = r->lookup.drifts[lane];
+	const struct lookup_list none = { 0 }, *list = !groups ? &r->lookup.of_lane[lane][replica] :
+		replica < groups ? &r->lookup.of_lane[lane][0] : &none;
 	const struct plan *p = r->t->plan;
 	int64_t until = INT64_MIN;
 
 	for (int i = 0; i < list->n; i++) {
-		const struct event *e = &r->line->events.v[list->v[i]];
-		const struct event *next = i + 1 < list->n ? &r->line->events.v[list->v[i + 1]] : NULL;
+		const struct event *e = event_part(r->line, list->v[i], groups ? replica : REPLICAS_MAX);
+		bool is_part = groups && replica < groups - 1;
+		int at = is_part ? r->line->events.n + r->line->events.v[list->v[i]].part + replica : list->v[i];
+		const struct event *next = i + 1 < list->n ?
+			event_part(r->line, list->v[i + 1], groups ? replica : REPLICAS_MAX) : NULL;
 		bool async = p->device->seu[e->seu].async;
 		const char *name = p->graph->tasks.v[e->task].name;
 		int64_t begins = async ? e->issue : e->start, ends = e->end;
 
 		if (async)
 			ends = e->issue + (next && next->ready > e->issue ? min_i64(next->ready - e->issue, 64) : 1);
-		if (put_slice(r, &until, lane_thread(e), time_of(r, e->ready), time_of(r, begins),
+		if (put_slice(r, &until, lane_thread(e, replica), time_of(r, e->ready), time_of(r, begins),
 		    arena_strf(r->a, "wait of %s", name), "wait", NULL))
 			put_args(r, e);
-		if (put_slice(r, &until, lane_thread(e), time_of(r, begins), time_of(r, ends),
+		if (put_slice(r, &until, lane_thread(e, replica), time_of(r, begins), time_of(r, ends),
 		    arena_strf(r->a, async ? "issue %s %d" : "%s %d", name, e->seq),
-		    async ? "issue" : "work", async ? &r->issue[list->v[i]] : &r->work[list->v[i]]))
+		    async ? "issue" : "work", async ? &r->issue[at] : &r->work[at]))
 			put_args(r, e);
 	}
 	r->lane[lane][replica] |= list->n > 0;
+	r->split[lane] |= groups > 0;
 }
 
 /* The work of an asynchronous sEU, on as many threads as it has events at a time. */
 static void put_queue(struct trace *r, int seu)
 {
-	struct event_time *v = ARENA_ARRAY(r->a, r->line->events.n, struct event_time);
+	int events = r->line->events.n, n = 0;
+	struct event_time *v = ARENA_ARRAY(r->a, events + r->line->parts.n, struct event_time);
 	const struct plan *p = r->t->plan;
-	int n = 0;
 
-	for (int i = 0; i < r->line->events.n; i++) {
+	for (int i = 0; i < events; i++) {
 		const struct event *e = &r->line->events.v[i];
+		bool split;
 
-		if (event_is_placed(p, e) && e->seu == seu)
-			v[n++] = (struct event_time){ e->start - e->before, i };
+		if (!event_is_placed(p, e) || e->seu != seu)
+			continue;
+		split = r->lookup.drifts[e->lane];
+		v[n++] = (struct event_time){ split ? e->start : e->start - e->before, i };
+		for (int g = 0; split && g < e->nparts; g++)
+			v[n++] = (struct event_time){ event_part(r->line, i, g)->start, events + e->part + g };
 	}
 	qsort(v, (size_t)n, sizeof(*v), event_time_compare);
 	for (int i = 0; i < n; i++) {
-		const struct event *e = &r->line->events.v[v[i].event];
+		bool is_part = v[i].event >= events;
+		const struct event *e = is_part ? &r->line->parts.v[v[i].event - events] :
+			&r->line->events.v[v[i].event];
 		int64_t from = time_of(r, v[i].at), to = time_of(r, e->end);
 		int k = 0;
 
@@ -181,6 +195,9 @@ static void put_flow(struct trace *r, const struct slice *from, const struct sli
 
 static void put_flows(struct trace *r)
 {
+	for (int i = 0; i < r->line->parts.n; i++)
+		put_flow(r, &r->issue[r->line->events.n + i], &r->work[r->line->events.n + i],
+			time_of(r, r->line->parts.v[i].start), "issue");
 	for (int i = 0; i < r->line->events.n; i++) {
 		const struct event *e = &r->line->events.v[i];
 		int cause;
@@ -285,7 +302,8 @@ static void put_names(struct trace *r, const char *name)
 		for (int c = 0; c < REPLICAS_MAX; c++)
 			if (r->lane[l][c])
 				put_name(r, "thread_name", THREADS_LANE + l * REPLICAS_MAX + c,
-					arena_strf(r->a, "lane %s", lane_label(r->a, p, l, c)), l * REPLICAS_MAX + c);
+					arena_strf(r->a, "lane %s", r->split[l] ? warpgroup_label(r->a, p, l, c) :
+						lane_label(r->a, p, l, c)), l * REPLICAS_MAX + c);
 	for (int s = 0; s < p->device->nseus; s++)
 		for (int k = 0; k < r->depth[s]; k++)
 			put_name(r, "thread_name", THREADS_SEU + s * QUEUE_THREADS + k, k ?
@@ -297,8 +315,8 @@ static void put_phase(struct trace *r, int phase)
 {
 	r->line = &r->t->phases[phase];
 	lookup_init(r->a, &r->lookup, r->t, phase);
-	r->work = ARENA_ARRAY(r->a, r->line->events.n, struct slice);
-	r->issue = ARENA_ARRAY(r->a, r->line->events.n, struct slice);
+	r->work = ARENA_ARRAY(r->a, r->line->events.n + r->line->parts.n, struct slice);
+	r->issue = ARENA_ARRAY(r->a, r->line->events.n + r->line->parts.n, struct slice);
 	for (int l = 0; l < LANES_MAX; l++)
 		for (int c = 0; c < REPLICAS_MAX; c++)
 			put_lane(r, l, c);

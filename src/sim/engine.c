@@ -278,22 +278,31 @@ static void note_cause(struct engine *e, struct event *ev, int64_t delay, enum c
 	ev->cause_task = (int16_t)task;
 }
 
+/* Where the event of the current instance is kept; NULL: it is not. The last warpgroup's event stands for all, those of
+ * the others are its parts. */
+static struct event *event_slot(struct engine *e, const struct step *step)
+{
+	struct eu_run *r = e->run;
+
+	if (step->group < step->groups - 1)
+		return r->nkept < r->keep && r->nparts < r->keep_parts ? &r->parts[r->nparts++] : NULL;
+	r->nevents++;
+	return r->nkept < r->keep ? &r->events[r->nkept++] : NULL;
+}
+
 /* Keeps the event of the current instance, whose end the caller fills in. NULL if it is not kept. */
 static struct event *keep_event(struct engine *e, const struct lane_run *l, int64_t issue)
 {
-	struct eu_run *r = e->run;
 	const struct step *step = l->step;
+	struct event *ev = event_slot(e, step);
 	int64_t cycle = to_cycles(issue);
 
-	if (step->group < step->groups - 1)
-		return NULL;		/* the last warpgroup's event stands for all */
-	r->nevents++;
-	if (r->nkept == r->keep)
+	if (!ev)
 		return NULL;
-	struct event *ev = &r->events[r->nkept++];
 	*ev = (struct event){ .ready = to_cycles(l->ready), .issue = cycle, .start = cycle, .seq = (int32_t)l->seq,
 		.tile = step->tile, .task = (int16_t)step->task, .cause_task = NONE, .held_task = NONE,
-		.lane = (uint8_t)l->lane, .replica = (uint8_t)l->replica, .seu = (uint8_t)step->seu };
+		.lane = (uint8_t)l->lane, .replica = (uint8_t)l->replica, .seu = (uint8_t)step->seu,
+		.group = (uint8_t)step->group };
 	e->worst_delay = 0;
 	if (l->seen_until <= l->paid_until || (!l->last_wait && l->drained_task == NONE))
 		return ev;
@@ -384,22 +393,12 @@ static void start_part(struct engine *e, int unit, int64_t now)
 	struct lane_run *l = &e->steps.lanes[server_first(s)];
 	struct product *p = product_at(l, l->ncomplete);
 	const struct step *step = p->step;
-	int64_t start = max_i64(now, l->unit_free[unit]), first = start;
+	int64_t start = max_i64(now, l->unit_free[unit]);
 
-	if (!p->done && step->groups > 1) {	/* note by how much the first warpgroup began before this one */
-		struct group_start *f = &step->group_starts[p->seq % GROUP_STARTS];
-
-		if (f->number != p->seq + 1)
-			*f = (struct group_start){ p->seq + 1, start };
-		first = f->start;
-	}
-	if (!p->done && p->event >= 0) {
-		struct event *ev = &e->run->events[p->event];
-
-		ev->before = (int32_t)min_i64(to_cycles(start) - to_cycles(first), INT32_MAX);
-		ev->start = to_cycles(start);
+	if (!p->done && p->event) {
+		p->event->start = to_cycles(start);
 		e->worst_delay = p->worst;
-		note_cause(e, ev, start - p->given, CAUSE_SEU, e->unit[unit].task == NONE ? step->task :
+		note_cause(e, p->event, start - p->given, CAUSE_SEU, e->unit[unit].task == NONE ? step->task :
 			e->unit[unit].task);
 	}
 	s->next = start + part_ticks(step->busy, p->parts, p->done);
@@ -456,8 +455,8 @@ static void run_product(struct engine *e, int lane, int64_t now)
 	struct event *ev = keep_event(e, l, l->preparing_since);
 	if (ev)
 		e->open_events++;
-	*push_product(e, l) = (struct product){ .step = step, .seq = l->seq, .given = now, .end = NEVER, .event = ev ?
-		ev - e->run->events : -1, .worst = e->worst_delay, .parts = step->parts ? step->parts : 1 };
+	*push_product(e, l) = (struct product){ .step = step, .seq = l->seq, .given = now, .end = NEVER, .event = ev,
+		.worst = e->worst_delay, .parts = step->parts ? step->parts : 1 };
 	l->ready = now + step->issue + step->after;
 	require_complete(l, step->drain_after);
 	e->next[lane] = NEVER;
@@ -481,8 +480,8 @@ static void end_product(struct engine *e, int lane, struct product *p, int64_t n
 	if (step->stored_to_shared)
 		end += step->after;
 	p->end = end;
-	if (p->event >= 0) {
-		e->run->events[p->event].end = to_cycles(end);
+	if (p->event) {
+		p->event->end = to_cycles(end);
 		e->open_events--;
 	}
 	l->ncomplete++;
@@ -533,9 +532,9 @@ static void finish_shared(struct engine *e, int lane, int64_t time)
 	struct step *step = l->step;
 	int64_t end = max_i64(time, l->memory_end) + step->latency + handover_ticks(e, step, l->seq);
 
-	if (l->event >= 0) {
-		e->run->events[l->event].end = to_cycles(end);
-		l->event = -1;
+	if (l->event) {
+		l->event->end = to_cycles(end);
+		l->event = NULL;
 		e->open_events--;
 	}
 	l->ready = end;
@@ -554,7 +553,7 @@ static void run_shared(struct engine *e, int lane, int64_t issue)
 	e->next[lane] = NEVER;
 	l->memory_end = use_memory(e, step, issue, ev);
 	if (ev) {
-		l->event = ev - e->run->events;
+		l->event = ev;
 		e->open_events++;
 	}
 	signal_instance(e, step, l->seq, WAIT_ISSUED, issue);

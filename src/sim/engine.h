@@ -20,6 +20,8 @@ struct eu_run {
 	const struct phase_price *price; /* of the kernel made of the plan; NULL: none */
 	struct event *events;		/* capacity for the first `keep` events, in cycles */
 	int64_t keep;
+	struct event *parts;		/* capacity for `keep_parts` events of warpgroups but the last of a lane */
+	int64_t keep_parts;
 	bool only_kept;			/* stop when these are complete */
 	int watch;			/* sTask whose completions are recorded; NONE */
 	int64_t *ends;			/* capacity for `nends` of them, in ticks ... */
@@ -27,6 +29,7 @@ struct eu_run {
 	const struct stop *stop;
 	/* results */
 	int64_t nevents, nkept;		/* events simulated, and kept in `events` */
+	int64_t nparts;			/* kept in `parts`; those that are not complete have no end */
 	int64_t noted;			/* completions recorded in `ends` */
 	int64_t under_way[SEU_MAX];	/* ticks in which anything was under way, of units that are queues */
 	int64_t ticks;			/* from the start to the last completion */

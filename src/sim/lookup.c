@@ -5,13 +5,47 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { STEPS = 4 };			/* iterations after which a steady state repeats, at most */
+enum {
+	STEPS = 4,			/* iterations after which a steady state repeats, at most */
+	DRIFT_LEAST = 32,		/* cycles by which warpgroups drift apart, at least, ... */
+	DRIFT_SHARE = 16,		/* ... and this part of an iteration */
+};
 
 static const double UNEQUAL = 0.02;	/* intervals that differ by more are not the same */
 
-static int64_t begin_of(const struct event *e)
+/* Of all warpgroups. */
+static int64_t begin_of(const struct phase_line *line, int event)
 {
-	return min_i64(e->ready, e->start - e->before);
+	const struct event *e = &line->events.v[event];
+	int64_t begin = min_i64(e->ready, e->start - e->before);
+
+	for (int g = 0; g < e->nparts; g++)
+		begin = min_i64(begin, event_part(line, event, g)->ready);
+	return begin;
+}
+
+static int64_t end_of(const struct phase_line *line, int event)
+{
+	int64_t end = line->events.v[event].end;
+
+	for (int g = 0; g < line->events.v[event].nparts; g++)
+		end = max_i64(end, event_part(line, event, g)->end);
+	return end;
+}
+
+bool lookup_drifts(const struct phase_line *line, int event)
+{
+	int groups = line->events.v[event].nparts + 1;
+	bool apart = false;
+
+	for (int i = 0; i < groups; i++)
+		for (int k = 0; k < groups; k++) {
+			const struct event *x = event_part(line, event, i), *y = event_part(line, event, k);
+
+			apart |= y->start > x->end &&
+				(double)(y->issue - x->issue) > fmax(DRIFT_LEAST, line->ii / DRIFT_SHARE);
+		}
+	return apart;
 }
 
 /* Sort the valid events by issue; returns their number. */
@@ -33,9 +67,11 @@ static int order_events(struct arena *a, struct lookup *l, struct event_time **o
 			continue;
 		sorted &= !n || v[n - 1].at <= e->issue;
 		v[n++] = (struct event_time){ e->issue, i };
-		span->begin = min_i64(span->begin, begin_of(e));
-		span->end = max_i64(span->end, e->end);
-		l->last = max_i64(l->last, e->end);
+		span->begin = min_i64(span->begin, begin_of(line, i));
+		span->end = max_i64(span->end, end_of(line, i));
+		l->last = max_i64(l->last, end_of(line, i));
+		if (!l->drifts[e->lane] && lookup_drifts(line, i))
+			l->drifts[e->lane] = (uint8_t)(e->nparts + 1);
 	}
 	if (!sorted)
 		qsort(v, (size_t)n, sizeof(*v), event_time_compare);
@@ -69,9 +105,8 @@ struct lookup_list lookup_in_sight(struct arena *a, const struct lookup *l, int6
 		if (l->span[b].begin > to || l->span[b].end < from)
 			continue;
 		for (int i = b * LOOKUP_BLOCK; i < end; i++) {
-			const struct event *e = &line->events.v[i];
-
-			if (event_is_placed(l->plan, e) && begin_of(e) <= to && e->end >= from)
+			if (event_is_placed(l->plan, &line->events.v[i]) && begin_of(line, i) <= to &&
+			    end_of(line, i) >= from)
 				VEC_PUSH(a, &out, i);
 		}
 	}

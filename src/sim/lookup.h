@@ -24,14 +24,17 @@ struct lookup {
 	struct lookup_list of_lane[LANES_MAX][REPLICAS_MAX];
 	struct lookup_span *span;	/* of each LOOKUP_BLOCK consecutive events */
 	int64_t last;			/* end of the last event */
+	uint8_t drifts[LANES_MAX];	/* warpgroups of the lane, if they do any event apart (lookup_drifts); else 0 */
 };
 
 /* Index one phase of a timeline, which is borrowed; allocated in `a`. A trace may hold events that cannot be: those are
  * left out (event_is_placed). */
 void lookup_init(struct arena *a, struct lookup *l, const struct timeline *t, int phase);
 /* The events that overlap the cycles [from, to], in their order; in `a`. An event begins when its lane is ready for it,
- * or its first warpgroup starts. */
+ * or its first warpgroup is. */
 struct lookup_list lookup_in_sight(struct arena *a, const struct lookup *l, int64_t from, int64_t to);
+/* Do warpgroups do their parts of the event apart: one much later than another, which is complete before? */
+bool lookup_drifts(const struct phase_line *line, int event);
 /* The event that delayed this one longest; NONE if it was not delayed, or that event is not among those of the
  * timeline. */
 int lookup_cause(const struct lookup *l, int event);

@@ -132,6 +132,51 @@ static double fewest_events(const struct job *j)
 	return sum;
 }
 
+/* Other warpgroups than the last one of a lane. */
+static int other_groups(const struct job *j, int lane)
+{
+	return price_knows(j->price, j->phase) ? (int)max_i64(j->price->phases[j->phase].lanes[lane].groups, 1) - 1 : 0;
+}
+
+/* Order what the other warpgroups did by the events that it is a part of. Where the simulation ended before such a part,
+ * it is taken to be like the last warpgroup's. */
+static void link_parts(struct job *j, const struct event *v, int64_t n)
+{
+	struct phase_line *line = j->line;
+	int ntasks = j->plan->graph->tasks.n;
+	int64_t *first = ARENA_ARRAY(j->a, ntasks + 1, int64_t);	/* by sTask: its instances in `of` */
+
+	line->parts.n = 0;
+	for (int i = 0; i < line->events.n; i++) {
+		struct event *e = &line->events.v[i];
+
+		first[e->task + 1] = max_i64(first[e->task + 1], e->seq + 1);
+		e->nparts = (uint8_t)other_groups(j, e->lane);
+		e->part = line->parts.n;
+		for (int g = 0; g < e->nparts; g++) {
+			struct event *part = &line->parts.v[line->parts.n++];
+
+			*part = *e;
+			part->group = (uint8_t)g;
+			part->nparts = 0;
+		}
+	}
+	for (int t = 0; t < ntasks; t++)
+		first[t + 1] += first[t];
+	int *of = ARENA_ARRAY(j->a, first[ntasks], int);	/* 1 + index of the event; 0: not kept */
+	for (int i = 0; i < line->events.n; i++)
+		of[first[line->events.v[i].task] + line->events.v[i].seq] = i + 1;
+	for (int64_t i = 0; i < n; i++) {
+		int64_t at = first[v[i].task] + v[i].seq;
+		struct event *e = at < first[v[i].task + 1] && of[at] ? &line->events.v[of[at] - 1] : NULL;
+
+		if (e && v[i].end > 0)
+			line->parts.v[e->part + v[i].group] = v[i];
+		if (e && v[i].end > 0)
+			e->before = (int32_t)max_i64(e->before, min_i64(e->start - v[i].start, INT32_MAX));
+	}
+}
+
 /* Play one EU of a class; if it is the slowest so far, its numbers become those of the phase. keep: keep its
  * first events. */
 static enum err_code play_class(struct job *j, const struct eu_class *c, bool keep, struct err *e)
@@ -153,11 +198,13 @@ static enum err_code play_class(struct job *j, const struct eu_class *c, bool ke
 	struct eu_run r = { .plan = j->plan, .walk = &w, .costs = j->costs, .stop = j->stop, .only_kept = again,
 		.price = price_knows(j->price, j->phase) ? &j->price->phases[j->phase] : NULL,
 		.events = j->line->events.v, .keep = keep ? j->line->events.cap : 0,
+		.parts = ARENA_ARRAY(j->a, keep ? j->line->parts.cap : 0, struct event), .keep_parts = j->line->parts.cap,
 		.watch = interval_task(j->plan, j->phase, loop), .ends = ARENA_ARRAY(j->a, nends, int64_t),
 		.nends = nends, .skip = (count - nends) / 2 };
 	TRY(eu_run_play(j->a, &r, e));
 	if (keep) {
 		j->line->events.n = (int)r.nkept;
+		link_parts(j, r.parts, r.nparts);
 		j->kept = c;
 	}
 	if (!again) {
@@ -371,6 +418,11 @@ static enum err_code play_phase(struct job *j, struct err *e)
 	if (j->keep) {			/* not in the scratch memory, because they stay */
 		line->events.cap = (int)fmin(most_events(j), (double)j->keep);
 		line->events.v = ARENA_ARRAY(j->a, line->events.cap, struct event);
+		int others = 0;
+		for (int i = 0; i < j->plan->lanes.n; i++)
+			others = (int)max_i64(others, other_groups(j, i));
+		line->parts.cap = (int)min_i64((int64_t)line->events.cap * others, INT32_MAX);
+		line->parts.v = ARENA_ARRAY(j->a, line->parts.cap, struct event);
 	}
 	struct arena_mark scratch = arena_mark(j->a);
 	struct effort effort = price_work(j);

@@ -145,14 +145,13 @@ static void register_tracks(struct steps *s, struct step *step)
 		VEC_PUSH(s->a, &step->sources.v[i].track->users, &step->sources.v[i].key);
 }
 
-/* Warpgroups of a lane are built one after the other: l[-1] is the one before. */
 static void build_lane(struct steps *s, struct lane_run *l, int lane, int replica, int groups, int group)
 {
 	const struct plan *p = s->run->plan;
 	const struct lane_price *price = s->run->price ? &s->run->price->lanes[lane] : NULL;
 
 	*l = (struct lane_run){ .signals_late = price != NULL, .lane = lane, .replica = replica, .tile = -1,
-		.event = -1, .tile_cost = cycles_to_ticks(p->device->tile_overhead + (price ? price->tile : 0)),
+		.tile_cost = cycles_to_ticks(p->device->tile_overhead + (price ? price->tile : 0)),
 		.end_cost = cycles_to_ticks(price ? price->end : 0), .tile_drain = price ? price->drain : NONE,
 		.drained_task = NONE, .must_complete = -1, .products = ARENA_ARRAY(s->a, PRODUCTS_KEPT, struct product),
 		.capacity = PRODUCTS_KEPT, .cursor = cursor_new(s->a, p, s->run->walk, lane, replica),
@@ -165,9 +164,6 @@ static void build_lane(struct steps *s, struct lane_run *l, int lane, int replic
 			continue;
 		l->step_of[i] = &l->steps[l->nsteps++];
 		fill_step(s, i, groups, group, l->step_of[i]);
-		if (groups > 1)
-			l->step_of[i]->group_starts = group ? l[-1].step_of[i]->group_starts :
-				ARENA_ARRAY(s->a, GROUP_STARTS, struct group_start);
 	}
 }
 

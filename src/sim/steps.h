@@ -46,16 +46,9 @@ struct post {
 	bool direct;
 };
 
-/* When the first warpgroup began with an instance; of several, each does a part of the instance. */
-struct group_start {
-	int64_t number, start;		/* 1 + seq of the instance; 0: none yet */
-};
-enum { GROUP_STARTS = 16 };		/* recent instances that are remembered */
-
 struct step {
 	int task, loop, seu;
 	int groups, group;		/* warpgroups of the lane that each do a part; which one this is */
-	struct group_start *group_starts;	/* GROUP_STARTS of them, shared by the warpgroups */
 	bool is_async;
 	bool is_shared;			/* on a vector unit that lanes share (pool.h) */
 	bool is_watched;		/* its completions are recorded in eu_run.ends */
@@ -80,7 +73,7 @@ struct product {
 	struct step *step;
 	int64_t seq, given;		/* iteration; tick of the issue */
 	int64_t end;			/* of its completion; NEVER: not known yet */
-	int64_t event;			/* index in eu_run.events; -1: not kept */
+	struct event *event;		/* NULL: not kept */
 	int64_t worst;			/* delay behind its event's cause */
 	int parts;			/* that it consists of ... */
 	int sent, done;			/* ... of which so many were sent to the unit, and are done */
@@ -118,7 +111,7 @@ struct lane_run {
 	const struct wait *last_wait;	/* the one that was visible latest; NULL: a product, or none */
 	int32_t tile;			/* the last one it reached; -1 at first */
 	/* while its work is on a vector unit */
-	int64_t event;			/* index in eu_run.events; -1: not kept */
+	struct event *event;		/* NULL: not kept */
 	int64_t memory_end;		/* tick at which L2 and device memory have delivered */
 	int64_t unit_free[SEU_MAX];	/* when its own work on a unit is finished ... */
 	int64_t unit_end[SEU_MAX];	/* ... and complete */

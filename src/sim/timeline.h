@@ -38,7 +38,10 @@ struct event {
 					 * CAUSE_NONE: only the cost of the waits themselves */
 	int16_t held_task;		/* NONE */
 	int32_t before;			/* if warpgroups of the lane run separately, the event is that of the
-					 * last one: cycles from the first one's start to `start` */
+					 * last one: cycles from the earliest start of one to `start` */
+	int32_t part;			/* ... and the events of the other ones are phase_line.parts[part] on, */
+	uint8_t nparts;			/* so many; 0: this event is all */
+	uint8_t group;			/* number of the warpgroup; 0 if they do not run separately */
 };
 _Static_assert(sizeof(struct event) <= 64, "there are millions of events");
 
@@ -81,7 +84,16 @@ struct phase_line {
 	const struct task_cost *costs;	/* by sTask of the graph; NULL: measured */
 	const struct entry_cost *entry_costs;	/* by entry of the simulated plan; NULL: measured */
 	VEC(struct event) events;	/* the first ones of that EU, in order of issue, as many as were kept */
+	VEC(struct event) parts;	/* what other warpgroups did in these events (struct event), in their order */
 };
+
+/* Event `i` of a phase as warpgroup `group` of its lane did it, counted from 0; the last one's is the event itself. */
+static inline const struct event *event_part(const struct phase_line *p, int i, int group)
+{
+	const struct event *e = &p->events.v[i];
+
+	return group < e->nparts ? &p->parts.v[e->part + group] : e;
+}
 
 struct timeline {
 	struct arena arena;

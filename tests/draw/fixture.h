@@ -245,15 +245,15 @@ static void make_timeline(struct fixture *f)
 		int64_t t = 900 + 600 * i;
 
 		add_event(f, (struct event){ 10 * i, 10 * i, 10 * i, 900 + 100 * i, i, 0,
-			T_LOAD_K, NONE, 0, 0, SEU_TMA, CAUSE_NONE, 0, 0, NONE, 0 });
+			T_LOAD_K, NONE, 0, 0, SEU_TMA, CAUSE_NONE, 0, 0, NONE, 0, 0, 0, 0 });
 		add_event(f, (struct event){ i ? t - 200 : 0, t, t, t + 340, i, 0, T_MMA_QK,
-			T_LOAD_K, 1, 0, SEU_TENSOR, CAUSE_WAIT, 0, 0, NONE, 0 });
+			T_LOAD_K, 1, 0, SEU_TENSOR, CAUSE_WAIT, 0, 0, NONE, 0, 0, 0, 0 });
 		add_event(f, (struct event){ t + 20, t + 340, t + 350, t + 560, i, 0, T_SOFTMAX,
-			T_MMA_QK, 1, 0, SEU_CUDA, CAUSE_WAIT, 0, 0, NONE, 0 });
+			T_MMA_QK, 1, 0, SEU_CUDA, CAUSE_WAIT, 0, 0, NONE, 0, 0, 0, 0 });
 		add_event(f, (struct event){ t + 560, t + 560, t + 560, t + 600, i, 0, T_RESCALE,
-			NONE, 1, 0, SEU_CUDA, CAUSE_NONE, 0, 0, NONE, 0 });
+			NONE, 1, 0, SEU_CUDA, CAUSE_NONE, 0, 0, NONE, 0, 0, 0, 0 });
 		add_event(f, (struct event){ t + 620, t + 620, t + 900, t + 1180, i, 0, T_MMA_PV,
-			T_MMA_QK, 1, 0, SEU_TENSOR, CAUSE_SEU, 0, 0, NONE, 0 });
+			T_MMA_QK, 1, 0, SEU_TENSOR, CAUSE_SEU, 0, 0, NONE, 0, 0, 0, 0 });
 	}
 	f->timeline = (struct timeline){ .plan = &f->plan, .nphases = 1, .phases = &f->line,
 		.cycles = 8000, .seconds = 8000 / 1.5e9, .flops = 1e9, .nevents = 15,

@@ -382,7 +382,7 @@ local function check_trace(path, processes, rings)
   ok(issued > 20, "asynchronous sTasks are issued", issued)
   is(issues, issued, "and a flow leads from each issue to its work")
   is(unnamed, 0, "every track has a name")
-  ok(lanes["lane c0"] and lanes["lane p0"] and lanes.tensor and lanes.tma, "lanes and units are named")
+  ok((lanes["lane c0"] or lanes["lane c0 wg0"] and lanes["lane c0 wg1"]) and lanes["lane p0"] and lanes.tensor and lanes.tma, "lanes and units are named")
   for ring in (rings or "b c"):gmatch "%w+" do ok(counters["ring " .. ring], "a counter for ring " .. ring) end
   ok(not counters.wrong, "no ring holds more than its versions")
   for i, name in ipairs(processes) do like(names[i], name, "process " .. i) end

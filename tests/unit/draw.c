@@ -253,14 +253,14 @@ static void test_names(struct arena *a)
 static void test_few_events(struct fixture *f, struct arena *a)
 {
 	struct event one[] = { { 0, 5, 5, 105, 0, 0, T_SOFTMAX, T_MMA_QK, 1, 0, SEU_CUDA,
-		CAUSE_WAIT, 0, 0, NONE, 0 } };
-	struct event zero[] = { { 0, 0, 0, 0, 0, 0, T_SOFTMAX, NONE, 1, 0, SEU_CUDA, 0, 0, 0, NONE, 0 },
-		{ 0, 0, 0, 95, 0, 0, T_MMA_QK, NONE, 1, 0, SEU_TENSOR, 0, 0, 0, NONE, 0 },
-		{ 50, 50, 50, 50, 1, 0, T_SOFTMAX, NONE, 1, 0, SEU_CUDA, 0, 0, 0, NONE, 0 },
-		{ 100, 100, 100, 100, 2, 0, T_SOFTMAX, NONE, 1, 0, SEU_CUDA, 0, 0, 0, NONE, 0 } };
-	struct event bad[] = { { 0, 0, 0, 9, 0, 0, 77, 78, 99, 99, 99, 99, 9, 99, 300, -9 },
-		{ 0, 0, 9, 0, 0, 0, -1, NONE, 0, 0, 0, 0, 0, 0, NONE, 0 },
-		{ -5, INT64_MIN, INT64_MIN, INT64_MAX, 0, -1, T_SOFTMAX, 300, 1, 0, SEU_CUDA, 7, 1, 7, 300, INT32_MAX } };
+		CAUSE_WAIT, 0, 0, NONE, 0, 0, 0, 0 } };
+	struct event zero[] = { { 0, 0, 0, 0, 0, 0, T_SOFTMAX, NONE, 1, 0, SEU_CUDA, 0, 0, 0, NONE, 0, 0, 0, 0 },
+		{ 0, 0, 0, 95, 0, 0, T_MMA_QK, NONE, 1, 0, SEU_TENSOR, 0, 0, 0, NONE, 0, 0, 0, 0 },
+		{ 50, 50, 50, 50, 1, 0, T_SOFTMAX, NONE, 1, 0, SEU_CUDA, 0, 0, 0, NONE, 0, 0, 0, 0 },
+		{ 100, 100, 100, 100, 2, 0, T_SOFTMAX, NONE, 1, 0, SEU_CUDA, 0, 0, 0, NONE, 0, 0, 0, 0 } };
+	struct event bad[] = { { 0, 0, 0, 9, 0, 0, 77, 78, 99, 99, 99, 99, 9, 99, 300, -9, 0, 0, 0 },
+		{ 0, 0, 9, 0, 0, 0, -1, NONE, 0, 0, 0, 0, 0, 0, NONE, 0, 0, 0, 0 },
+		{ -5, INT64_MIN, INT64_MIN, INT64_MAX, 0, -1, T_SOFTMAX, 300, 1, 0, SEU_CUDA, 7, 1, 7, 300, INT32_MAX, 0, 0, 0 } };
 	struct { const char *name; struct event *e; int n; } cases[] = { { "none", one, 0 },
 		{ "one", one, 1 }, { "zero", zero, LEN(zero) }, { "bad", bad, LEN(bad) } };
 	struct phase_line keep = f->line;

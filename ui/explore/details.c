@@ -97,6 +97,32 @@ static const char *slack_text(struct model *m, const struct event *e)
 		task_name(m, l->line->events.v[first].task), (int)l->line->events.v[first].seq);
 }
 
+/* Are the warpgroups of the event's lane at different times? */
+static bool is_apart(const struct phase_line *line, int event)
+{
+	for (int g = 0; g < line->events.v[event].nparts; g++)
+		if (event_part(line, event, g)->issue != line->events.v[event].issue)
+			return true;
+	return false;
+}
+
+/* "wg0 issued 5,275, starts 5,275, complete 5,559; wg1 ..."; "": all do it at the same time. */
+static const char *warpgroups_text(struct model *m)
+{
+	const struct phase_line *line = model_line(m);
+	struct buf b = buf_new(&m->frame);
+
+	if (!is_apart(line, m->sel.event))
+		return "";
+	for (int g = 0; g <= line->events.v[m->sel.event].nparts; g++) {
+		const struct event *e = event_part(line, m->sel.event, g);
+
+		buf_printf(&b, "%swg%d issued %s, starts %s, complete %s", g ? "; " : "", g, number(m, e->issue),
+			number(m, e->start), number(m, e->end));
+	}
+	return b.text;
+}
+
 static void put_event(struct lines *x, const struct event *e)
 {
 	struct model *m = x->m;
@@ -104,7 +130,9 @@ static void put_event(struct lines *x, const struct event *e)
 	const struct task_cost *cost = model_line(m)->costs ? &model_line(m)->costs[e->task] : NULL;
 	struct buf b = buf_new(&m->frame);
 
-	put_line(x, "when    ", arena_strf(&m->frame, "lane free %s%s, starts %s, complete %s (%s later)",
+	put_line(x, "warps   ", warpgroups_text(m));
+	put_line(x, "when    ", arena_strf(&m->frame, "%slane free %s%s, starts %s, complete %s (%s later)",
+		is_apart(model_line(m), m->sel.event) ? arena_strf(&m->frame, "wg%d, the last: ", e->nparts) : "",
 		number(m, e->ready), held_text(m, e), number(m, e->start), number(m, e->end), number(m, e->end - e->start)));
 	put_line(x, "slack   ", slack_text(m, e));
 	if (cost) {
