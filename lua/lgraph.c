@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "draw/draw.h"
+#include "draw/speed.h"
 #include "lplan.h"
 
 #define TASK_RECORD "millrace.stask"
@@ -240,6 +241,19 @@ static int graph_tostring_l(lua_State *L)
 	return graph_text(L, "tostring", draw_graph_table);
 }
 
+/* core.speed_at(graph, device, seconds) -> the speed as text, and the share of the bandwidth */
+static int speed_at_l(lua_State *L)
+{
+	const struct graph *g = check_graph(L, 1, "speed_at");
+	const struct vdevice *d = check_device(L, 2, "speed_at");
+	double seconds = luaL_checknumber(L, 3);
+
+	enter(L);
+	lua_pushstring(L, speed_text(scratch_push(L), g, d, graph_flops(g), seconds));
+	lua_pushnumber(L, bandwidth_share(g, d, seconds));
+	return 2;
+}
+
 void lua_open_graph(lua_State *L)
 {
 	static const luaL_Reg methods[] = {
@@ -252,6 +266,7 @@ void lua_open_graph(lua_State *L)
 
 	class_new(L, &(struct class_def){ GRAPH_CLASS, methods, fields, meta });
 	class_method(L, PROGRAM_CLASS, "graph", program_graph_l);
+	set_function(L, "speed_at", speed_at_l);
 	record_class(L, TASK_RECORD, "sTask", task_fields, LEN(task_fields));
 	record_class(L, BUFFER_RECORD, "buffer", buffer_fields, LEN(buffer_fields));
 	record_class(L, EDGE_RECORD, "dependence", edge_fields, LEN(edge_fields));

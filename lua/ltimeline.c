@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "draw/speed.h"
 #include "lower/lower.h"
 #include "sim/blame.h"
 #include "sim/bounds.h"
@@ -118,6 +119,8 @@ static void push_known(lua_State *L, double x)
 FIELD(cycles, lua_pushinteger(L, o->cycles))
 FIELD(seconds, push_timed(L, o, o->seconds))
 FIELD(tflops, push_timed(L, o, o->flops / o->seconds / 1e12))
+FIELD(gbps, push_timed(L, o, graph_bytes(o->plan->graph) / o->seconds / 1e9))
+FIELD(bandwidth_share, push_timed(L, o, bandwidth_share(o->plan->graph, o->plan->device, o->seconds)))
 FIELD(ii, lua_pushnumber(L, timeline_longest(o)->ii))
 FIELD(res_mii, push_timed(L, o, timeline_longest(o)->res_mii))
 FIELD(rec_mii, push_timed(L, o, timeline_longest(o)->rec_mii))
@@ -483,6 +486,17 @@ static int timeline_plan_l(lua_State *L)
 	return 1;
 }
 
+/* core.speed(timeline) -> "678 TFLOP/s", "3.41 TB/s, 71 % of the bandwidth", or both; "" without a clock */
+static int timeline_speed_l(lua_State *L)
+{
+	const struct timeline *t = check_timeline(L, 1, "speed");
+
+	enter(L);
+	lua_pushstring(L, t->logical ? "" : speed_text(scratch_push(L), t->plan->graph, t->plan->device, t->flops,
+		t->seconds));
+	return 1;
+}
+
 /* core.lanes(timeline) -> list of {name=, warps=, registers=, replicas=}; registers nil: what the lane needs */
 static int timeline_lanes_l(lua_State *L)
 {
@@ -510,7 +524,8 @@ void lua_open_timeline(lua_State *L)
 		{ "text", timeline_text_l }, { "summary", timeline_summary_l }, { NULL, NULL } };
 	static const luaL_Reg fields[] = {
 		{ "cycles", timeline_cycles_l }, { "seconds", timeline_seconds_l },
-		{ "tflops", timeline_tflops_l }, { "ii", timeline_ii_l },
+		{ "tflops", timeline_tflops_l }, { "gbps", timeline_gbps_l },
+		{ "bandwidth_share", timeline_bandwidth_share_l }, { "ii", timeline_ii_l },
 		{ "bound", timeline_bound_l }, { "res_mii", timeline_res_mii_l },
 		{ "rec_mii", timeline_rec_mii_l }, { "measured", timeline_measured_l },
 		{ "utilization", timeline_utilization_l }, { "under_way", timeline_under_way_l }, { "events", timeline_events_l },
@@ -530,6 +545,7 @@ void lua_open_timeline(lua_State *L)
 	class_new(L, &(struct class_def){ TIMELINE_CLASS, methods, fields, meta });
 	record_class(L, EVENT_RECORD, "event", event_fields, LEN(event_fields));
 	record_class(L, PHASE_RECORD, "phase", phase_fields, LEN(phase_fields));
+	set_function(L, "speed", timeline_speed_l);
 	set_function(L, "plan_of", timeline_plan_l);
 	set_function(L, "blame", timeline_blame_l);
 	set_function(L, "lanes", timeline_lanes_l);

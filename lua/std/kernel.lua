@@ -94,12 +94,18 @@ local function check(k, given)
   return setmetatable(found, checked)
 end
 
-local timed = record("benchmark", "ms min max runs tflops gbps watts cache",
+local memory_counts = setmetatable({}, {__mode = "k"})  -- benchmarks in which the bytes count
+
+local timed = record("benchmark", "ms min max runs tflops gbps bandwidth_share watts cache",
   {methods = {json = late("report", "benchmark")}, __name = "millrace.bench", __tostring = function(b)
     local how = {("%d run%s, %.4g to %.4g ms"):format(b.runs, b.runs == 1 and "" or "s", b.min, b.max)}
     how[#how + 1] = b.cache
     how[#how + 1] = b.watts and ("%.0f W"):format(b.watts)
-    return ("%.4g ms, %.3g TFLOP/s, %.3g GB/s\n%s"):format(b.ms, b.tflops, b.gbps, table.concat(how, "; "))
+    local speed = {("%.4g ms"):format(b.ms)}
+    if b.tflops > 0 then speed[2] = ("%.3g TFLOP/s"):format(b.tflops) end
+    speed[#speed + 1] = ("%.3g GB/s"):format(b.gbps)
+    if memory_counts[b] then speed[#speed + 1] = ("%.0f %% of the bandwidth"):format(100 * b.bandwidth_share) end
+    return ("%s\n%s"):format(table.concat(speed, ", "), table.concat(how, "; "))
   end})
 
 local function bench(k, given)
@@ -108,8 +114,11 @@ local function bench(k, given)
   check_compiled(k, "bench")
   local _, ms, how = core.run(k, nil, {seconds = o.seconds or 1, limit = o.limit})
   local runs, middle = #ms, median(ms)
-  return setmetatable({ms = middle, min = ms[1], max = ms[runs], runs = runs,
-    tflops = k.plan.graph.flops / middle / 1e9, gbps = k.plan.graph.bytes / middle / 1e6, watts = how.watts, cache = how.cache}, timed)
+  local speed, share = core.speed_at(k.plan.graph, k.plan.device, middle * 1e-3)
+  local b = setmetatable({ms = middle, min = ms[1], max = ms[runs], runs = runs, tflops = k.plan.graph.flops / middle / 1e9,
+    gbps = k.plan.graph.bytes / middle / 1e6, bandwidth_share = share, watts = how.watts, cache = how.cache}, timed)
+  memory_counts[b] = speed:find "bandwidth" and true or nil
+  return b
 end
 
 local function run(k, inputs, given)

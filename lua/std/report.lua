@@ -68,7 +68,7 @@ function report.timeline(tl, given)
   }
   return text_of("format program device measured unit cycles seconds clock_hz full_clock_hz power energy uncertainty noise "
     .. "doubt tie "                                     -- deprecated
-    .. "cache overhead tflops ii res_mii rec_mii bound utilization under_way played unpriced phases lanes events", parts, tl)
+    .. "cache overhead tflops gbps bandwidth_share ii res_mii rec_mii bound utilization under_way played unpriced phases lanes events", parts, tl)
 end
 
 function report.graph(g)
@@ -123,8 +123,10 @@ function report.problems(list_of) return json.encode(list(list_of, problem)) .. 
 function report.search(r)
   expect(getmetatable(r) and getmetatable(r).__name == "millrace.search", "json", "search result", r)
   local p = r.plan
-  return text_of("format program device tile seconds ii bound gap bound_seconds proven trials shapes pruned ended why plan", {
-      format = "millrace search 1", program = program(p.graph.program), device = p.device.name, tile = p.tile,
+  return text_of("format program device tile seconds tflops gbps bandwidth_share ii bound gap bound_seconds proven trials shapes "
+    .. "pruned ended why plan", {
+      format = "millrace search 1", tflops = r.timeline.tflops, gbps = r.timeline.gbps,
+      bandwidth_share = r.timeline.bandwidth_share, program = program(p.graph.program), device = p.device.name, tile = p.tile,
       why = r.why(), plan = p:script()}, r)
 end
 
@@ -140,7 +142,7 @@ end
 
 -- Of k:bench{} and k:check{}.
 function report.benchmark(b)
-  return text_of("format ms min max runs tflops gbps watts cache", {format = "millrace benchmark 1"}, b)
+  return text_of("format ms min max runs tflops gbps bandwidth_share watts cache", {format = "millrace benchmark 1"}, b)
 end
 
 function report.comparison(c)

@@ -160,6 +160,7 @@ local event = object{{"task", text()}, {"lane", text()}, {"replica", integer()},
 results.timeline_schema = object{
   {"plan", maybe_text}, {"program", program}, {"device", text()},
   {"seconds", quantity_schema}, {"cycles", quantity_schema}, {"tflops", quantity_schema},
+  {"gbps", quantity_schema}, {"bandwidth_share", quantity_schema},
   {"ii", quantity_schema}, {"bound", quantity_schema}, {"res_mii", quantity_schema}, {"rec_mii", quantity_schema},
   {"clock", quantity_schema}, {"power", quantity_schema}, {"energy", map(quantity_schema, "by kind")},
   {"utilization", map(quantity_schema, "of each unit, and of memory; of a copy engine, the time that issuing takes")},
@@ -180,7 +181,9 @@ function results.timeline(id, tl, events, drawing)
   end
   return {plan = id, program = t.program, device = t.device,
     seconds = quantity(tl.seconds, "s", "predicted", tl.uncertainty), cycles = quantity(tl.cycles, "cycles", "predicted"),
-    tflops = quantity(tl.tflops, "TFLOP/s", "predicted", tl.uncertainty), ii = quantity(tl.ii, "cycles", "predicted"),
+    tflops = quantity(tl.tflops, "TFLOP/s", "predicted", tl.uncertainty),
+    gbps = quantity(tl.gbps, "GB/s", "predicted", tl.uncertainty),
+    bandwidth_share = quantity(tl.bandwidth_share, "share", "predicted", tl.uncertainty), ii = quantity(tl.ii, "cycles", "predicted"),
     bound = quantity(tl.bound, "cycles", "bound"), res_mii = quantity(tl.res_mii, "cycles", "bound"),
     rec_mii = quantity(tl.rec_mii, "cycles", "bound"), clock = quantity(tl.clock_hz, "Hz", "predicted"),
     power = quantity(tl.power, "W", "predicted"), energy = quantities(tl.energy, "J", "predicted"),
@@ -271,12 +274,14 @@ function results.kernel(id, k, compared)
 end
 
 results.benchmark_schema = object{{"plan", maybe_text}, {"seconds", quantity_schema}, {"least", quantity_schema}, {"most", quantity_schema},
-  {"runs", integer()}, {"tflops", quantity_schema}, {"gbps", quantity_schema}, {"power", quantity_schema}, {"cache", maybe_text}}
+  {"runs", integer()}, {"tflops", quantity_schema}, {"gbps", quantity_schema}, {"bandwidth_share", quantity_schema},
+  {"power", quantity_schema}, {"cache", maybe_text}}
 
 function results.benchmark(id, b)
   return {plan = id, seconds = quantity(b.ms * 1e-3, "s", "measured"), least = quantity(b.min * 1e-3, "s", "measured"),
     most = quantity(b.max * 1e-3, "s", "measured"), runs = b.runs, tflops = quantity(b.tflops, "TFLOP/s", "measured"),
-    gbps = quantity(b.gbps, "GB/s", "measured"), power = quantity(b.watts, "W", "measured"), cache = b.cache}
+    gbps = quantity(b.gbps, "GB/s", "measured"), bandwidth_share = quantity(b.bandwidth_share, "share", "measured"),
+    power = quantity(b.watts, "W", "measured"), cache = b.cache}
 end
 
 return results

@@ -53,8 +53,8 @@ local function measured_text(r)
   local off = 100 * (r.measured.ms * 1e-3 / r.seconds - 1)
   local compared = math.abs(off) < 0.05 and "as predicted"
     or ("%.1f %% %s than predicted"):format(math.abs(off), off < 0 and "less" or "more")
-  return ("measured %.4g ms, %.0f TFLOP/s, %s; the fastest of %s measured%s"):format(r.measured.ms,
-    plans[r].graph.flops / r.measured.ms / 1e9, compared, count(good, "plan"),
+  return ("measured %.4g ms, %s, %s; the fastest of %s measured%s"):format(r.measured.ms,
+    core.speed_at(plans[r].graph, plans[r].device, r.measured.ms * 1e-3), compared, count(good, "plan"),
     #r.measurements > good and (", %d more did not count"):format(#r.measurements - good) or "")
 end
 

@@ -1,14 +1,16 @@
 -- times.lua - the times of timelines, in short and compared.
 
+local core = require "millrace.core"
+
 local times = {}
 
 local FULL <const> = 0.998                              -- of the full clock: power holds it below, if at all
 
--- "0.2032 ms +- 6.6 %, 676 TFLOP/s"
+-- "0.2032 ms +- 6.6 %, 676 TFLOP/s", or with the bytes a second where those count
 function times.text(tl)
   local text = ("%.4g ms"):format(tl.seconds * 1e3)
   if tl.uncertainty then text = ("%s +- %.2g %%"):format(text, 100 * tl.uncertainty) end
-  return ("%s, %.3g TFLOP/s"):format(text, tl.tflops)
+  return ("%s, %s"):format(text, core.speed(tl))
 end
 
 -- "product 62 %, l2 9 %": what draws most of the power.

@@ -6,6 +6,7 @@
 #include "draw/chart.h"
 #include "draw/label.h"
 #include "draw/pen.h"
+#include "draw/speed.h"
 #include "draw/units.h"
 #include "sim/blame.h"
 #include "sim/bounds.h"
@@ -190,8 +191,9 @@ const char *timeline_total(struct arena *a, const struct timeline *t)
 		buf_printf(&b, ", %s", unit_seconds(t->seconds).s);
 	if (t->uncertainty > 0)
 		buf_printf(&b, " +- %s", unit_percent(t->uncertainty).s);
-	if (t->seconds > 0 && t->flops > 0)
-		buf_printf(&b, ", %s", unit_si(t->flops / t->seconds, "FLOP/s").s);
+	const char *speed = t->logical ? "" : speed_text(a, t->plan->graph, t->plan->device, t->flops, t->seconds);
+	if (speed[0])
+		buf_printf(&b, ", %s", speed);
 	for (int i = 0; i < t->nphases; i++)
 		buf_printf(&b, "%s%s tile%s on %d EU%s", i ? " + " : "; ", unit_count(t->phases[i].tiles).s,
 			t->phases[i].tiles == 1 ? "" : "s", t->phases[i].eus, t->phases[i].eus == 1 ? "" : "s");

@@ -111,7 +111,7 @@ local got, order = parse(tl:json())
 keys(order, got, "format program device measured unit cycles seconds clock_hz full_clock_hz power energy uncertainty "
   .. "noise " ..
   "doubt tie " ..                                       -- deprecated
-  "cache overhead tflops ii res_mii rec_mii bound utilization under_way played unpriced phases lanes events", "a timeline's fields")
+  "cache overhead tflops gbps bandwidth_share ii res_mii rec_mii bound utilization under_way played unpriced phases lanes events", "a timeline's fields")
 is(got.format, "millrace timeline 1", "  its format")
 same(got, tl, "format device", "  and what they say")
 is(got.device, "h200", "  its device")
@@ -194,9 +194,9 @@ ok(next(problems) == nil, "  with nothing in it")
 
 local r = mr.search(mr.examples.gemm{m = 512, n = 512, k = 512}, mr.device "h200", {trials = 10})
 got, order = parse(r:json())
-keys(order, got, "format program device tile seconds ii bound gap bound_seconds proven trials shapes pruned ended why plan",
+keys(order, got, "format program device tile seconds tflops gbps bandwidth_share ii bound gap bound_seconds proven trials shapes pruned ended why plan",
   "a search's fields")
-same(got, r, "format device why plan", "  and what they say")
+same(got, r, "format device tflops gbps bandwidth_share why plan", "  and what they say")
 is(got.plan, r.plan:script(), "  its plan")
 is(got.why, r.why(), "  its explanation")
 same(got.tile, r.plan.tile, nil, "  its tile")
@@ -213,7 +213,7 @@ like(got.format, "^millrace check 1$", "  its format")
 local timed = {ms = 0.5, min = 0.4, max = 0.75, runs = 20, tflops = 660.5, gbps = 100, cache = "cold L2"}
 got, order = parse(require("millrace.report").benchmark(timed))
 same(got, timed, "format", "what bench gives")
-keys(order, got, "format ms min max runs tflops gbps watts cache", "  its fields")
+keys(order, got, "format ms min max runs tflops gbps bandwidth_share watts cache", "  its fields")
 
 -- Values of the user's own.
 is(mr.json{{name = "a\"", ms = 0.5, none = 0/0, tile = {m = 1}}, {1, 2}, {}, true},

@@ -270,4 +270,43 @@ for _, pair in ipairs{
   is(x.timeline.cycles, r.timeline.cycles, "  and finds as good a plan under other names")
 end
 
+-- Speed is said in bytes where those count, with the share of the device's bandwidth ------------------------
+
+do
+  local softmax = mr.program("rows", function(p)
+    local m, n = p:axes("m", "n")
+    local X, Y = p:input("X", {m, n}), p:output("Y", {m, n})
+    local x = p:load("load_x", X)
+    Y:store("store_y", p:task("softmax", function()
+      local e = mr.exp2(x - mr.rowmax(x, n))
+      return e / mr.rowsum(e, n)
+    end))
+  end)
+  local r = assert(mr.search(softmax:bind{m = 8192, n = 2048}, mr.device "h200", {tile = {m = 4, n = 2048}, trials = 20, measure = false}))
+  local tl = r.timeline
+  local bytes = 2 * 2 * 8192 * 2048
+  tap.near(tl.gbps, bytes / tl.seconds / 1e9, 1e-6 * tl.gbps, "gbps is the program's bytes over the time")
+  local rate = mr.device "h200":number "memory.global.rate"
+  tap.near(tl.bandwidth_share, bytes / tl.seconds / rate, 1e-6, "  and bandwidth_share that of the device's memory")
+  local said = ("%.3g TB/s, %.0f %% of the bandwidth"):format(tl.gbps / 1e3, 100 * tl.bandwidth_share)
+  local function says(text, what)
+    text = text:gsub("%s+", " ")
+    ok(text:find(said, 1, true) ~= nil and not text:find "FLOP/s", what, text:sub(1, 300))
+  end
+  says(tostring(r), "a search says it")
+  says(tl:text(), "a timeline")
+  says(tl:summary(), "its summary")
+  local path = os.tmpname()
+  tl:svg(path)
+  local file <close> = assert(io.open(path))
+  says(file:read "a", "the title of a picture")
+  os.remove(path)
+  like(tl:json{events = false}, '"gbps": [%d.]+, *\n? *"bandwidth_share": 0%.', "JSON has both")
+  like(r:json(), '"gbps": [%d.]+, *\n? *"bandwidth_share": 0%.', "  also that of a search")
+
+  local both = mr.load_plan "decoding_split":simulate():summary()
+  like(both, "TFLOP/s,%s+[%d.]+ TB/s, %d+ %% of%s+the%s+bandwidth", "where both count, both are said")
+  ok(not lines.gemm_cooperative:summary():find "B/s", "where products count, they alone")
+end
+
 tap.done_testing()

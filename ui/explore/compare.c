@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "draw/speed.h"
 #include "draw/units.h"
 #include "plan/diff.h"
 #include "sim/bounds.h"
@@ -124,7 +125,12 @@ static void put_numbers(const struct pair *p, int phase, struct pen *pen)
 
 	if (pair_has_one_time_axis(p) && !one->logical) {
 		add_value(&n, "time", one->seconds, two->seconds, "s", -1);
-		add_value(&n, "speed", one->flops / one->seconds, two->flops / two->seconds, "FLOP/s", 1);
+		if (one->flops > 0)
+			add_value(&n, "speed", one->flops / one->seconds, two->flops / two->seconds, "FLOP/s", 1);
+		if (strstr(speed_text(n.a, one->plan->graph, one->plan->device, one->flops,
+		    one->seconds), "B/s"))
+			add_value(&n, "bandwidth", graph_bytes(one->plan->graph) / one->seconds,
+				graph_bytes(two->plan->graph) / two->seconds, "B/s", 1);
 		add_value(&n, "clock", one->clock_hz, two->clock_hz, "Hz", 1);
 		add_value(&n, "power", one->watts, two->watts, "W", 0);
 	}
