@@ -72,6 +72,7 @@ static void check_wish(lua_State *L, int idx, const char *what, const struct tim
 		"tile", "from", "to", "rings", "animate", "seconds", "count", "format" };
 	static const char *const purposes[] = { "slide", "print" };	/* ORDER presets */
 	int64_t width = 0, height = 0;
+	double exact = 0;		/* the height; integral only if it is given */
 	int theme = THEME_LIGHT, preset = NONE;
 
 	options_check(L, idx, what, names, frames ? LEN(names) : t ? LEN(names) - 2 : 6);
@@ -84,10 +85,11 @@ static void check_wish(lua_State *L, int idx, const char *what, const struct tim
 	}
 	option_integer(L, idx, what, "width", PICTURE_WIDTH_MIN, PICTURE_WIDTH_MAX, &width);
 	if (preset != NONE && presets[preset].height) {		/* the shape and the pixels of a screen, whatever the width */
-		height = width * presets[preset].height / presets[preset].width;
+		exact = (double)(width * presets[preset].height) / (double)presets[preset].width;
 		w->how.scale *= (double)presets[preset].width / (double)width;
 	}
-	option_integer(L, idx, what, "height", 100, PICTURE_WIDTH_MAX, &height);
+	if (option_integer(L, idx, what, "height", 100, PICTURE_WIDTH_MAX, &height))
+		exact = (double)height;
 	option_name(L, idx, what, "theme", themes, LEN(themes), &theme);
 	option_text(L, idx, what, "title", &w->options.title);
 	if (option_real(L, idx, what, "scale", &w->how.scale) && !(w->how.scale >= 0.05 && w->how.scale <= 16))
@@ -99,7 +101,7 @@ static void check_wish(lua_State *L, int idx, const char *what, const struct tim
 		option_name(L, idx, what, "format", formats, LEN(formats), &w->format);
 	}
 	w->options.width = (double)width / w->enlarge;
-	w->options.height = (double)height / w->enlarge;
+	w->options.height = exact / w->enlarge;
 	w->options.theme = w->how.theme = (enum theme)theme;
 }
 

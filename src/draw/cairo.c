@@ -208,8 +208,9 @@ static cairo_surface_t *image_of(const struct picture *p, const struct picture_h
 
 	if (side * scale > SIDE_MAX)
 		scale = SIDE_MAX / side;
-	s = cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)ceil(p->width * scale),
-		(int)ceil(p->height * scale));
+	/* a sum that is 1080 but for rounding errors needs no row more */
+	s = cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)ceil(p->width * scale - 0.01),
+		(int)ceil(p->height * scale - 0.01));
 	c = cairo_create(s);
 	cairo_scale(c, scale, scale);
 	draw(c, p, how);

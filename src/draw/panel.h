@@ -104,8 +104,10 @@ static inline double picture_most(const struct picture_options *o)
 const char *picture_title(struct picture *p, const struct plan *plan, const struct picture_options *o);
 /* "tile m=128, n=256", or "untiled" */
 const char *picture_tile(struct picture *p, const struct graph *g);
-/* "sizes m=4096, n=4096", which brief pictures have below their title; "" if the title has them, or was asked for. */
-const char *picture_sizes(struct picture *p, const struct program *program, const struct picture_options *o);
+/* The line below the title: "sizes m=4096, n=4096" of a brief picture, "gemm{m=4096, n=4096} on NVIDIA H200" if another
+ * title was asked for; "" if the title has that. `d` may be NULL. */
+const char *picture_sizes(struct picture *p, const struct program *program, const struct vdevice *d,
+	const struct picture_options *o);
 /* Draw the title and n lines below it, within the picture's width; returns where they end. */
 double picture_top(struct picture *p, const struct picture_options *o, const char *title, int n,
 	const char *const *line);

@@ -7,7 +7,7 @@
 
 enum {
 	AXIS_GAP = 90, TITLE_LEAST = 18, TITLE_LINES = 4, TEXT_BRIEF = 13, BAND = 18, BAND_MARGIN = 12, BRACKET = 20,
-	NAME_GAP = 12, USE_ROW = 30, STEPS = 4,
+	NAME_GAP = 12, USE_ROW = 30, STEPS = 4, HEAD_GAP = 16,
 };
 
 static const double NEARLY = 0.02;	/* two starts that are off by more do not show the interval */
@@ -68,12 +68,15 @@ const char *picture_title(struct picture *p, const struct plan *plan, const stru
 		program_text(p->arena, plan->graph->program), d->title ? d->title : d->name);
 }
 
-const char *picture_sizes(struct picture *p, const struct program *program, const struct picture_options *o)
+const char *picture_sizes(struct picture *p, const struct program *program, const struct vdevice *d,
+	const struct picture_options *o)
 {
 	const char *text = program_text(p->arena, program);
 	size_t name = strlen(program->name), end = strlen(text);
 
-	if (!o->brief || o->title || end < name + 2)
+	if (o->title)
+		return !d ? text : arena_strf(p->arena, "%s on %s", text, d->title && !o->brief ? d->title : d->name);
+	if (!o->brief || end < name + 2)
 		return "";
 	return arena_strf(p->arena, "sizes %.*s", (int)(end - name - 2), text + name + 1);
 }
@@ -120,10 +123,19 @@ double picture_top(struct picture *p, const struct picture_options *o, const cha
 	picture_bold(p, MARGIN, y, ANCHOR_LEFT, size, INK_TEXT,
 		picture_width(remainder, size, true) <= space + 1 ? remainder :
 		picture_fit(p, remainder, size * 1.12, space));
+	/* what is below a title of the user's own on a slide may stand next to it */
+	bool joins = o->brief && o->title && n && lines == 1 &&
+		picture_width(title, size, true) + HEAD_GAP + picture_width(line[0], text, false) <= space;
+	if (joins)
+		picture_text(p, p->width - MARGIN, y, ANCHOR_RIGHT, text, INK_FAINT, line[0]);
 	y += text * (o->brief ? 1.5 : 1.7);
 	for (int i = 0; i < n; i++) {
 		if (!line[i][0])
 			continue;
+		if (!i && joins) {
+			buf_puts(&about, line[i]);
+			continue;
+		}
 		buf_printf(&about, "%s%s", about.len ? "; " : "", line[i]);
 		y = picture_wrap(p, MARGIN, y, space, text, INK_FAINT, line[i]);
 	}

@@ -171,7 +171,8 @@ void picture_compare(struct picture *p, const struct timeline *a, const struct t
 	title = picture_title(p, b->plan, o);
 	if (o->names[0] && o->names[1] && !o->title && !o->brief)
 		title = arena_strf(p->arena, "%s and %s: %s", o->names[0], o->names[1], title);
-	y = picture_top(p, o, title, 2, (const char *[]){ picture_sizes(p, b->plan->graph->program, o), line }) +
+	y = picture_top(p, o, title, 2, (const char *[]){ picture_sizes(p, b->plan->graph->program,
+		b->plan->device, o), line }) +
 		(o->brief ? -8 : 4);
 	side = p->width > 700 && !o->brief ? USE + GAP : 0;
 	labels = fmax(panel_labels(p, a, v, o->rings || o->only_rings),

@@ -369,7 +369,7 @@ void picture_graph(struct picture *p, const struct graph *g, const struct pictur
 		title = picture_fit(p, title, 20, p->width - 2 * MARGIN);
 	else if (!(o->width > 0))
 		p->width = fmax(picture_width(title, 18, true) + 2 * MARGIN + 2, LEAST_WIDTH);
-	y = picture_top(p, o, title, 2, (const char *[]){ picture_sizes(p, g->program, o), line });
+	y = picture_top(p, o, title, 2, (const char *[]){ picture_sizes(p, g->program, NULL, o), line });
 	first = p->shapes.n;
 	if (o->brief)
 		y = draw_brief(d, o, y - (g->program->phases.n > 1 ? 2 : 8));

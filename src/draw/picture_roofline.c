@@ -389,7 +389,7 @@ void picture_roofline(struct picture *p, const struct vdevice *d, enum dtype typ
 {
 	struct roof r = { .p = p };
 	double y, list, left, space;
-	const char *line;
+	const char *line, *device;
 	bool narrow;
 
 	o = picture_begin(p, o);
@@ -398,8 +398,8 @@ void picture_roofline(struct picture *p, const struct vdevice *d, enum dtype typ
 	p->height = o->height > 0 ? o->height : HEIGHT;
 	line = r.brief ? "roofline: what is possible if each byte is moved once" :
 		"roofline: the speeds that are possible if each byte is moved once, and those of kernels";
-	y = picture_top(p, o, o->title ? o->title : arena_strf(p->arena, "%s",
-		d->title ? d->title : d->name), 1, &line);
+	device = d->title ? d->title : d->name;
+	y = picture_top(p, o, o->title ? o->title : device, 2, (const char *[]){ o->title ? device : "", line });
 	find_peak(&r, d, type);
 	if (!(r.peak > 0) || !(r.memory > 0) || !n) {
 		picture_text(p, MARGIN, y + 20, ANCHOR_LEFT, TEXT, INK_FAINT, "the rates of the device are not known");

@@ -56,12 +56,12 @@ void picture_timeline(struct picture *p, const struct timeline *t, const struct 
 		p->width - MARGIN - side);
 	if (o->brief)
 		y = picture_top(p, o, picture_title(p, t->plan, o), 3, (const char *[]){
-			picture_sizes(p, n->c.g->program, o), first_part(p, first_line(p, n)),
+			picture_sizes(p, n->c.g->program, n->c.d, o), first_part(p, first_line(p, n)),
 			panel_strip_height(n) > BRACKETS ? "" :
 			first_part(p, timeline_ii(p->arena, t, n->c.line)) });
 	else
-		y = picture_top(p, o, picture_title(p, t->plan, o), 2,
-			(const char *[]){ first_line(p, n), second_line(p, n) });
+		y = picture_top(p, o, picture_title(p, t->plan, o), 3, (const char *[]){
+			picture_sizes(p, n->c.g->program, n->c.d, o), first_line(p, n), second_line(p, n) });
 	strip = panel_strip_height(n);
 	top = o->brief ? y - 13 : y + 6;
 	if (o->height > 0)

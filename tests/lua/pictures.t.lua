@@ -87,6 +87,26 @@ like(by_threads:text(), "\nthreads %(tma%) ", "a row says that threads copy inst
 by_threads:svg(dir .. "/threads.svg")
 like(read(dir .. "/threads.svg"), ">threads %(tma%)<", "in pictures, too")
 
+---- a title of the user's own, and slides -----------------------------------------------------
+
+for _, o in ipairs{{title = "Mine"}, {title = "Mine", preset = "slide"}, {title = "Mine", preset = "print"}} do
+  for name, x in pairs{timeline = tl, plan = plan, compare = mr.compare(tl, other), graph = graph} do
+    x:svg(dir .. "/titled.svg", o)
+    local text = read(dir .. "/titled.svg")
+    like(text, ">Mine<", ("%s: the title that was asked for"):format(name))
+    like(text, ">two_products{m=1024, .*l=64}" .. (name == "graph" and "" or o.preset == "slide" and " on h200" or " on NVIDIA H200"), "  and the program with its sizes below it")
+  end
+end
+for _, width in ipairs{false, 641, 700, 800, 1000, 1919} do
+  local wrong
+  for name, x in pairs{timeline = tl, plan = plan, compare = mr.compare(tl, other), graph = graph, roofline = mr.roofline{tl}} do
+    x:png(dir .. "/slide.png", {preset = "slide", width = width or nil})
+    local w, h = string.unpack(">I4I4", read(dir .. "/slide.png"), 17)
+    if w ~= 1920 or h ~= 1080 then wrong = ("%s: %d x %d"):format(name, w, h) end
+  end
+  is(wrong, nil, ("slides have the pixels of a screen%s"):format(width and (" at a width of %d"):format(width) or ""))
+end
+
 ---- every call ---------------------------------------------------------------------
 
 local starts = {svg = "^<svg ", png = "^\x89PNG\r\n", pdf = "^%%PDF"}
