@@ -223,9 +223,35 @@ local function names_of(one, other, o)
   return {given[1], given[2]}
 end
 
-local function brief_name(name)
-  if brief[name] or not utf8.len(name) or utf8.len(name) <= NAME then return brief[name] or name end
+local function is_short(name) return not utf8.len(name) or utf8.len(name) <= NAME end
+
+-- The beginning of a long name, or its end.
+local function shorten(name, keeps_end)
+  if is_short(name) then return name end
+  if keeps_end then return "." .. name:sub(utf8.offset(name, 1 - NAME)) end
   return name:sub(1, utf8.offset(name, NAME) - 1) .. "."
+end
+
+-- Two names as short as columns need, which differ: without folders, the ending, and the words that both begin with.
+local function brief_names(names)
+  local a, b = brief[names[1]] or names[1], brief[names[2]] or names[2]
+  local function drop(pattern)
+    if is_short(a) and is_short(b) then return end
+    local x, y = a:gsub(pattern, ""), b:gsub(pattern, "")
+    if x ~= y and x ~= "" and y ~= "" then a, b = x, y end
+  end
+  drop "^.*/"
+  drop "%.lua$"
+  while not (is_short(a) and is_short(b)) do
+    local first = a:match "^[^_%-./]+[_%-./]+"
+    if not first or b:sub(1, #first) ~= first or #a == #first or #b == #first then break end
+    a, b = a:sub(#first + 1), b:sub(#first + 1)
+  end
+  for _, keeps_end in ipairs{false, true} do
+    local x, y = shorten(a, keeps_end), shorten(b, keeps_end)
+    if x ~= y then return {x, y} end
+  end
+  return {"first", "second"}
 end
 
 -- Both times; of a prediction and a measurement, whether they agree as far as the model claims.
@@ -266,7 +292,7 @@ local function compare(one, other, o)
   return setmetatable({
     times = times_text(names, one, other),
     within_noise = times.near(one, other), rows = rows, causes = changes(one, other),
-    names = names, brief = {brief_name(names[1]), brief_name(names[2])}, ratio = other.cycles / one.cycles,
+    names = names, brief = brief_names(names), ratio = other.cycles / one.cycles,
     title = ("%s: %s %s %s, %s %s, %.2f times as many; II %s and %s"):format(one.program:match "^[^{]*", names[1],
       count(one.cycles), one.unit, names[2], count(other.cycles), other.cycles / one.cycles, count(one.ii), count(other.ii)),
   }, comparison)

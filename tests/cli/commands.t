@@ -166,6 +166,15 @@ t_like 'and shows the statements that differ' "$(<"$T/out")" '^- plan:buffers\{k
 t_like 'and both times' "$(<"$T/out")" '^attention_serial 1\.[0-9]+ ms .*; attention_overlap 1\.[0-9]+ ms '
 t_like 'in a script, too' "$("$MILLRACE" -e 'local b = mr.load_plan "attention_serial" mr.show(b, mr.load_plan "./attention_overlap.lua")' </dev/null)" \
 	'^from attention_serial to \./attention_overlap\.lua:$'
+cp "$MILLRACE_HOME"/examples/attention_overlap.lua plans/one_overlap.lua
+cp "$MILLRACE_HOME"/examples/attention_pingpong.lua plans/one_pingpong.lua
+"$MILLRACE" show plans/one_overlap.lua plans/one_pingpong.lua >"$T/out" 2>&1
+t_like 'the names of files above columns differ' "$(<"$T/out")" '^sTask +lane +overlap +pingpo\. +ratio'
+mkdir -p plans/a plans/b
+cp plans/one_overlap.lua plans/a/p.lua
+cp plans/one_pingpong.lua plans/b/p.lua
+"$MILLRACE" show plans/a/p.lua plans/b/p.lua >"$T/out" 2>&1
+t_like '  or are first and second' "$(<"$T/out")" '^sTask +lane +(a/p|first) +(b/p|second) +ratio'
 t_cmd 'show of three' 2 "$MILLRACE" show attention_serial attention_overlap attention_pingpong
 t_err 'are too many' '^millrace show: 3 files are given, at most 2 can be$'
 t_cmd 'predict' 0 "$MILLRACE" predict attention_overlap.lua

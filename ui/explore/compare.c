@@ -346,7 +346,7 @@ void put_statements(const struct pair *p, struct pen *pen)
 		pen_puts(pen, arena_strf(pen->arena, "%s%s\n", gone ? "  - " : "  + ", b.text),
 			(struct style){ .fg = gone ? WORSE : BETTER });
 	}
-	if (same)
+	if (same && (d.gone || d.added))
 		pen_puts(pen, arena_strf(pen->arena, "    and %d that are the same\n", same), FAINT);
 }
 
