@@ -211,19 +211,27 @@ static const char *op_text(struct print *c, enum op op, enum dtype t, const char
 	return b.text;
 }
 
+/* As part of another expression. */
+static const char *operand_text(struct print *c, const struct val *v)
+{
+	bool compound = v->kind == VAL_OP || v->kind == VAL_CAST;
+
+	return compound ? arena_strf(c->a, "(%s)", value(c, v)) : value(c, v);
+}
+
 static const char *operation_text(struct print *c, const struct val *v)
 {
 	const char *arg[3] = { NULL };
 
 	for (int i = 0; i < LEN(arg) && v->arg[i]; i++)
-		arg[i] = value(c, v->arg[i]);
+		arg[i] = operand_text(c, v->arg[i]);
 	return op_text(c, v->op, v->type, arg);
 }
 
 /* A register holds the value that an element of the type would have. */
 static const char *cast_text(struct print *c, const struct val *v)
 {
-	const char *x = value(c, v->arg[0]);
+	const char *x = operand_text(c, v->arg[0]);
 
 	if (dtype_is_float(v->type) && !dtype_is_float(v->from))
 		x = arena_strf(c->a, "(float)(%s)", x);

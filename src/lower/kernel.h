@@ -321,6 +321,7 @@ struct kernel {
 	struct shape2 *node_shape;	/* by program node */
 	struct shape2 *carry_shape;	/* by carry */
 	uint64_t contracted;		/* bit a: a product contracts axis a */
+	uint64_t one_tile;		/* bit a: axis a is one tile, which has just its size */
 	int64_t shared_bytes;
 	int threads;
 	bool shares_registers;		/* each lane has its own number of registers (setmaxnreg) */

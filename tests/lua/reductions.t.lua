@@ -228,4 +228,28 @@ for _, along in ipairs{"m", "n"} do
     {m = along == "n" and 64 or nil, n = along == "m" and 32 or nil})
 end
 
+-- Two reductions of one row, the second of squares that nothing else uses: a warp holds the row's differences alone, so
+-- that rows of 4096 fit its registers, whatever tile the store takes.
+do
+  local norm = mr.program("norm", function(p)
+    local m, n = p:axes("m", "n")
+    local x = p:load("load_x", p:input("X", {m, n}, "bf16"))
+    local y = p:task("normalize", function()
+      local d = x - rowsum(x, n) * (1 / 256)
+      return d * mr.rsqrt(rowsum(d * d, n) * (1 / 256) + 1e-5)
+    end)
+    p:output("Y", {m, n}, "bf16"):store("store_y", y)
+  end)
+  for _, tile in ipairs{{m = 4}, {m = 4, n = 256}} do
+    right("layer norm, " .. (tile.n and "the row as a tile" or "the row in full"), norm{m = 14, n = 256}, tile)
+  end
+  local plan = mr.plan(norm{m = 64, n = 4096}:graph{tile = {m = 4, n = 4096}}, mr.device "h200")
+  plan:lane("p0", {})
+  plan:lane("c0", {warps = 4})
+  for _, t in ipairs(plan.tasks) do plan:append(t.name, {lane = t.kind == "load" and "p0" or "c0"}) end
+  plan:fill_waits()
+  tap.ok(plan:check(), "rows of 4096 in a warp")
+  tap.ok(not tostring(plan:kernel()):find("scratch", 1, true), "  whose elements change no layout")
+end
+
 tap.done_testing()

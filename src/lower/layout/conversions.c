@@ -10,10 +10,12 @@ static bool same_axes(const int *a, int na, const int *b, int nb)
 	return true;
 }
 
-bool has_same_layout(const struct shape2 *to, const struct shape2 *from)
+bool has_same_layout(const struct kernel *k, const struct shape2 *to, const struct shape2 *from)
 {
+	uint64_t other = (to->full_axes ^ from->full_axes) & ~k->one_tile;
+
 	for (int i = 0; i < shape_rank(from); i++)
-		if ((to->full_axes ^ from->full_axes) >> shape_axis(from, i) & 1)
+		if (other >> shape_axis(from, i) & 1)
 			return false;
 	return (!from->nrow || same_axes(to->row, to->nrow, from->row, from->nrow)) &&
 		(!from->ncol || same_axes(to->col, to->ncol, from->col, from->ncol));
@@ -48,7 +50,7 @@ static bool needs_conversion(const struct kernel *k, const struct stask *s, int 
 		.to = sets ? &k->carry_shape[n->ref] : &k->node_shape[node] };
 	if (a->op == OP_CONST || a->op == OP_INDEX || (a->task != n->task && conversion_in_ring(k, s, arg, NONE)))
 		return false;
-	return !has_same_layout(out->to, out->from);
+	return !has_same_layout(k, out->to, out->from);
 }
 
 bool conversion_next(const struct kernel *k, const struct stask *s, int node, int *i, struct layout_conversion *out)
@@ -60,7 +62,7 @@ bool conversion_next(const struct kernel *k, const struct stask *s, int node, in
 	if (n->op == OP_GET) {
 		*out = (struct layout_conversion){ .arg = NONE, .carry = n->ref,
 			.from = &k->carry_shape[n->ref], .to = &k->node_shape[node] };
-		return !(*i)++ && !conversion_in_ring(k, s, NONE, n->ref) && !has_same_layout(out->to, out->from);
+		return !(*i)++ && !conversion_in_ring(k, s, NONE, n->ref) && !has_same_layout(k, out->to, out->from);
 	}
 	while (*i < op_arity(n->op))
 		if (needs_conversion(k, s, node, n->arg[(*i)++], out))

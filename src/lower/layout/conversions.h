@@ -13,8 +13,9 @@ struct layout_conversion {
 	const struct shape2 *from, *to;	/* its layout, and the one in which the node takes it */
 };
 
-/* Can a value of shape `from` be used in the layout of `to` without a conversion? */
-bool has_same_layout(const struct shape2 *to, const struct shape2 *from);
+/* Can a value of shape `from` be used in the layout of `to` without a conversion? Of an axis with one tile, all of it
+ * and a tile of it are the same. */
+bool has_same_layout(const struct kernel *k, const struct shape2 *to, const struct shape2 *from);
 /* Iterates over the conversions that node `node` of sTask s needs: *i is 0 at first. False: there are no more. */
 bool conversion_next(const struct kernel *k, const struct stask *s, int node, int *i, struct layout_conversion *out);
 /* Is the node's value, or the carry, in a ring for the sTask? The other is NONE. */

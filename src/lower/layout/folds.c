@@ -38,7 +38,7 @@ static bool has_result_layout(const struct kernel *k, const struct shape2 *to, c
 
 	left.nrow = remove_axis(over->row, over->nrow, axis, left.row);
 	left.ncol = remove_axis(over->col, over->ncol, axis, left.col);
-	return left.nrow == to->nrow && left.ncol == to->ncol && has_same_layout(to, &left);
+	return left.nrow == to->nrow && left.ncol == to->ncol && has_same_layout(k, to, &left);
 }
 
 /* Is the axis the only one of its side, with the extent that is reduced? Sets f->way. */

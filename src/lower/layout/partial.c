@@ -24,7 +24,7 @@ static const struct program *program_of(const struct kernel *k)
 
 static bool lies_as_carry(const struct chain *x, int node)
 {
-	return has_same_layout(&x->k->node_shape[node], &x->k->carry_shape[x->carry]);
+	return has_same_layout(x->k, &x->k->node_shape[node], &x->k->carry_shape[x->carry]);
 }
 
 /* The node that sets the carry; NONE: there are none or several. */

@@ -297,6 +297,8 @@ enum err_code lower_shapes(struct kernel *k, struct err *e)
 			prefer_columns(&s, i);
 	choose_sides(&s);
 	k->contracted = s.deep;
+	for (int i = 0; i < p->axes.n; i++)
+		k->one_tile |= (uint64_t)(g->extents.tile[i] == p->axes.v[i].size) << i;
 	k->node_shape = ARENA_ARRAY(&k->arena, p->nodes.n, struct shape2);
 	k->carry_shape = ARENA_ARRAY(&k->arena, p->carries.n, struct shape2);
 	for (int i = 0; i < p->nodes.n; i++)

@@ -1,7 +1,10 @@
 /* Element-wise sTasks. Consecutive nodes of a task whose fragments have the same layout are fused: one loop over the
  * elements computes them all. Reductions, scans, casts to packed fragments (two elements in a register) and OP_SET,
- * which gives a carry its next value, are never fused. Results are then written to registers or rings. */
+ * which gives a carry its next value, are never fused. A value that nothing but one reduction uses takes no fragment:
+ * the reduction computes its elements. Results are then written to registers or rings. */
 #include "lower/select/lowering.h"
+
+enum { INLINED_MOST = 32 };		/* nodes in a row whose elements a reduction computes */
 
 /* A reduction or scan? */
 static bool is_fold(enum op op)
@@ -45,19 +48,90 @@ static bool can_fuse(struct lowering *c, const struct stask *s, int node, const 
 		f.kind == with->kind && f.blocks == with->blocks && f.cols == with->cols && !f.packed;
 }
 
-/* Is the node's value read by nodes of its task from position `from` on, or written to a buffer? */
+/* Is the node's value read by nodes of its task from position `from` on, or by one that is computed where those read
+ * it, or written to a buffer? */
 static bool is_used_from(const struct lowering *c, const struct stask *s, int node, int from)
 {
 	const struct task *t = &c->p->tasks.v[s->task];
 
-	for (int i = from; i < t->nodes.n; i++) {
+	for (int i = 0; i < t->nodes.n; i++) {
 		const struct node *n = &c->p->nodes.v[t->nodes.v[i]];
 
 		for (int k = 0; k < node_arity(n); k++)
-			if (n->arg[k] == node)
+			if (n->arg[k] == node && (i >= from || (c->inlined[t->nodes.v[i]] &&
+			    is_used_from(c, s, t->nodes.v[i], from))))
 				return true;
 	}
 	return buffer_of_node(c, s, node) != NONE;
+}
+
+/* The task's only node that uses the node's value, and that once; NONE: there is none, or more. */
+static int only_user(const struct lowering *c, const struct stask *s, int node)
+{
+	const struct task *t = &c->p->tasks.v[s->task];
+	int user = NONE;
+
+	if (buffer_of_node(c, s, node) != NONE)
+		return NONE;
+	for (int i = 0; i < t->nodes.n; i++) {
+		const struct node *n = &c->p->nodes.v[t->nodes.v[i]];
+
+		for (int k = 0; k < node_arity(n); k++) {
+			if (n->arg[k] == node && user != NONE)
+				return NONE;
+			if (n->arg[k] == node)
+				user = t->nodes.v[i];
+		}
+	}
+	return user;
+}
+
+/* Does the text of the operation have an operand twice, which would then be computed twice? */
+static bool repeats_operand(const struct node *n)
+{
+	const char *text = op_kernel_text(n->op, n->type);
+	int operands = 0;
+
+	for (; text && *text; text++)
+		operands += *text == '$';
+	return operands > op_arity(n->op);
+}
+
+/* Can the node's elements be computed by its only user, a reduction in registers or a node that is computed so? */
+static bool can_inline(struct lowering *c, const struct stask *s, int node)
+{
+	const struct node *n = &c->p->nodes.v[node];
+	int user = only_user(c, s, node), none = 0;
+	struct layout_conversion d;
+	struct frag f;
+	struct err e;
+	struct fold fold;
+
+	if (user == NONE || is_made_at_use(n->op) || is_fold(n->op) || n->op == OP_SET || n->op == OP_GET ||
+	    n->op == OP_UNPACK || lay_out_node(c, s, node, &f, &e) || f.packed)
+		return false;
+	if (conversion_next(c->k, s, node, &none, &d))
+		return false;
+	none = 0;
+	if (c->inlined[user])
+		return c->inlined[user] < INLINED_MOST && !repeats_operand(&c->p->nodes.v[user]) &&
+			!conversion_next(c->k, s, user, &none, &d);
+	if (op_class(c->p->nodes.v[user].op) != CLASS_REDUCE)
+		return false;
+	fold_of(c->k, s, user, &fold);
+	return !fold.shared && (fold.way == FOLD_COLUMNS || fold.way == FOLD_ROWS);
+}
+
+/* From the last node on: users come behind what they use. */
+static void find_inlined(struct lowering *c, const struct stask *s)
+{
+	const struct task *t = &c->p->tasks.v[s->task];
+
+	for (int i = t->nodes.n - 1; i >= 0; i--)
+		if (can_inline(c, s, t->nodes.v[i]))
+			c->inlined[t->nodes.v[i]] = 1 + c->inlined[only_user(c, s, t->nodes.v[i])];
+		else
+			c->inlined[t->nodes.v[i]] = 0;
 }
 
 /* Nodes [first, last) of the task become one loop, so that a value that only they use takes one register, not a
@@ -73,7 +147,7 @@ static enum err_code select_fused(struct lowering *c, const struct kentry *x, in
 	for (int i = first; i < last; i++) {
 		struct role_step step = { .node = t->nodes.v[i] };
 
-		if (is_made_at_use(c->p->nodes.v[step.node].op))
+		if (is_made_at_use(c->p->nodes.v[step.node].op) || c->inlined[step.node])
 			continue;
 		if (is_used_from(c, s, step.node, last)) {
 			TRY(find_node_frag(c, s, step.node, &step.to, e));
@@ -85,6 +159,8 @@ static enum err_code select_fused(struct lowering *c, const struct kentry *x, in
 		TRY(element_value(c, x, steps.v[i].node, &steps.v[i].value, e));
 		c->fused[steps.v[i].node] = true;
 	}
+	if (!steps.n)
+		return OK;
 	struct role_op *o = add_op(c, DO_MAP);
 	o->u.map.over = over;
 	for (int i = 0; i < steps.n; i++) {
@@ -140,13 +216,14 @@ enum err_code select_compute(struct lowering *c, const struct kentry *x, struct 
 
 	for (int i = 0; i < t->nodes.n; i++)
 		c->node_frags[t->nodes.v[i]] = NULL;
+	find_inlined(c, s);
 	for (int i = 0, next; i < t->nodes.n; i = next) {
 		int node = t->nodes.v[i], fused_end = i;
 		enum op op = c->p->nodes.v[node].op;
 		struct frag f;
 
 		next = i + 1;
-		if (is_made_at_use(op))
+		if (is_made_at_use(op) || c->inlined[node])
 			continue;
 		if (op != OP_SET)
 			TRY(lay_out_node(c, s, node, &f, e));
@@ -182,9 +259,9 @@ static enum err_code keep_in_registers(struct lowering *c, const struct kentry *
 }
 
 /* Are the rows and columns of the ring those of the value's fragment, so that its padding is that of the fragment? */
-static bool has_fragment_padding(const struct shape2 *shape, const struct ring *r)
+static bool has_fragment_padding(const struct kernel *k, const struct shape2 *shape, const struct ring *r)
 {
-	return shape->nrow == r->shape.nrow && shape->ncol == r->shape.ncol && has_same_layout(&r->shape, shape);
+	return shape->nrow == r->shape.nrow && shape->ncol == r->shape.ncol && has_same_layout(k, &r->shape, shape);
 }
 
 /* Zeros in rows [row, row + rows) and columns [col, col + cols) of the ring's slot. */
@@ -240,7 +317,7 @@ static enum err_code store_in_ring(struct lowering *c, const struct kentry *x, i
 	o->u.put.when = NUM2(BOTH, one_holder_condition(c, from->kind), inside_condition(c, s, shape, &written, 0));
 	/* Two elements are written as one word if the fragment holds them so, none is set to zero alone, they are
 	 * neighbours in the ring because its columns are those of the value, and no word crosses the last column. */
-	o->u.put.pairs = from->packed && num_is(p.inside, 1) && has_fragment_padding(shape, r) && from->width % 2 == 0;
+	o->u.put.pairs = from->packed && num_is(p.inside, 1) && has_fragment_padding(c->k, shape, r) && from->width % 2 == 0;
 	o->u.put.inside = p.inside;
 	if (!p.padded && (r->one_slice || s->slice == s->slices - 1)) {
 		zero_rectangle(c, r, r->shape.rows, r->full_rows - r->shape.rows, 0, r->full_cols);
@@ -283,6 +360,6 @@ enum err_code write_result(struct lowering *c, const struct kentry *x, int buffe
 	r = ring_of(c, buffer);
 	part = lower_ring_slice(stask_of(c, x), r);
 	p.padded = !lower_is_shared_operand(c->k, buffer) || (f.rows >= part.rows && f.cols >= part.cols &&
-		has_fragment_padding(&c->k->node_shape[b->node], r));
+		has_fragment_padding(c->k, &c->k->node_shape[b->node], r));
 	return store_in_ring(c, x, buffer, p, e);
 }

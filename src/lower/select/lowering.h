@@ -56,6 +56,8 @@ struct lowering {
 	struct frag **node_frags;	/* by node: its registers; NULL: not laid out yet */
 	bool *fused;			/* by node: an earlier step of the current element-wise loop computes it, so
 					 * its element is there and needs no fragment */
+	int *inlined;			/* by node of the sTask: nodes from it to the reduction that computes its
+					 * elements, as nothing else uses them; 0: there is no such one */
 	VEC(struct converted) conversions;	/* values that are in the lane's scratch now */
 	const struct frag *stored_result;	/* accumulator of a product whose result goes to a ring; NULL */
 	/* how indices of the current element are computed (indices.c) */

@@ -78,8 +78,10 @@ static enum err_code register_value(struct lowering *c, const struct kentry *x, 
 	const struct node *a = &c->p->nodes.v[arg];
 	struct frag_at at = { 0 };
 
-	if (!has_same_layout(&c->k->node_shape[node], &c->k->node_shape[arg]))
+	if (!has_same_layout(c->k, &c->k->node_shape[node], &c->k->node_shape[arg]))
 		return converted_value(c, x, node, arg, NONE, out, e);
+	if (a->task == s->task && c->inlined[arg])
+		return element_value(c, x, arg, out, e);
 	if (a->task == s->task && c->fused[arg]) {
 		*out = make_val(c, (struct val){ .kind = VAL_NODE, .type = a->type, .node = arg });
 		return OK;
@@ -191,7 +193,7 @@ static enum err_code carry_value(struct lowering *c, const struct kentry *x, int
 		note_own_reads(c, stask_of(c, x), node);
 		return OK;
 	}
-	if (!has_same_layout(&c->k->node_shape[node], &c->k->carry_shape[n->ref]))
+	if (!has_same_layout(c->k, &c->k->node_shape[node], &c->k->carry_shape[n->ref]))
 		return converted_value(c, x, node, NONE, n->ref, out, e);
 	TRY(use_registers(c, x, buffer, TOUCH_READ, &at, e));
 	note_own_reads(c, stask_of(c, x), node);
