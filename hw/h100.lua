@@ -9,6 +9,11 @@ return {
   eus = 132,                        -- SMs; NVIDIA H100 white paper
   clock_ghz = 1.50,                 -- * as the H200: the same die and the same 700 W
 
+  uncertainty = {                   -- * of the H200, whose SMs these are. Its clock, power and memory were
+    least_products = 0.066,         -- measured, these were not, so errors can only be larger
+    least_other = 0.135,
+  },
+
   limits = {
     warp = 32,                      -- guide
     max_threads = 1024,             -- a block; guide

@@ -137,6 +137,7 @@ FIELD(full_clock_hz, push_known(L, o->measured ? 0 : device_full_clock(o->plan->
 FIELD(power, push_known(L, o->watts))			/* W */
 FIELD(uncertainty, push_known(L, o->uncertainty))	/* share of `seconds` */
 /* the share by which predictions must differ to be in the right order */
+FIELD(uncertainty_least, push_known(L, o->uncertainty_least))
 FIELD(noise, push_known(L, o->measured ? 0 : o->plan->device->uncertainty_order))
 
 /* J by kind of effort, and "idle"; nil if it is not known. */
@@ -478,11 +479,36 @@ static int timeline_tostring_l(lua_State *L)
 	return timeline_text_l(L);
 }
 
+/* Why the uncertainty of a prediction is not known; nil: it is, or it is no prediction. */
+static int timeline_uncertainty_reason_l(lua_State *L)
+{
+	const struct timeline *t = check_timeline(L, 1, "uncertainty_reason");
+	const char *device = t->plan->device->name;
+
+	if (t->measured || t->uncertainty > 0)
+		lua_pushnil(L);
+	else if (t->uncertainty_least > 0)
+		lua_pushfstring(L, "%s is not calibrated; it is at least that of a related device, uncertainty_least", device);
+	else
+		lua_pushfstring(L, "%s is not calibrated, and no prediction for it was compared with a measured time", device);
+	return 1;
+}
+
 /* core.plan_of(timeline): the plan that was simulated, in its present state. */
 static int timeline_plan_l(lua_State *L)
 {
 	check_timeline(L, 1, "plan_of");
 	lua_getiuservalue(L, 1, 1);
+	return 1;
+}
+
+/* core.uncertainty_text(timeline) -> " +- 6.6 %", or why that is not known; "": measured */
+static int timeline_uncertainty_text_l(lua_State *L)
+{
+	const struct timeline *t = check_timeline(L, 1, "uncertainty_text");
+
+	enter(L);
+	lua_pushstring(L, uncertainty_text(scratch_push(L), t));
 	return 1;
 }
 
@@ -534,7 +560,9 @@ void lua_open_timeline(lua_State *L)
 		{ "cache", timeline_cache_l },
 		{ "clock_hz", timeline_clock_hz_l }, { "full_clock_hz", timeline_full_clock_hz_l },
 		{ "played", timeline_played_l },
-		{ "uncertainty", timeline_uncertainty_l }, { "noise", timeline_noise_l },
+		{ "uncertainty", timeline_uncertainty_l },
+		{ "uncertainty_least", timeline_uncertainty_least_l },
+		{ "uncertainty_reason", timeline_uncertainty_reason_l }, { "noise", timeline_noise_l },
 		{ "doubt", timeline_uncertainty_l }, { "tie", timeline_noise_l },	/* deprecated */
 		{ "power", timeline_power_l }, { "energy", timeline_energy_l },
 		{ "kernel", timeline_kernel_l },
@@ -546,6 +574,7 @@ void lua_open_timeline(lua_State *L)
 	record_class(L, EVENT_RECORD, "event", event_fields, LEN(event_fields));
 	record_class(L, PHASE_RECORD, "phase", phase_fields, LEN(phase_fields));
 	set_function(L, "speed", timeline_speed_l);
+	set_function(L, "uncertainty_text", timeline_uncertainty_text_l);
 	set_function(L, "plan_of", timeline_plan_l);
 	set_function(L, "blame", timeline_blame_l);
 	set_function(L, "lanes", timeline_lanes_l);

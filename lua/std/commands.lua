@@ -328,10 +328,11 @@ function commands.predict(...)
     local tl, bound = plan:simulate{events = 0}, plan.graph.program
     local _, _, sizes = core.identity(bound)
     if o.json then
-      io.write(json.line(json.object("file legal program sizes device evidence seconds uncertainty tflops gbps bandwidth_share cycles ii notes", {file = path,
+      io.write(json.line(json.object("file legal program sizes device evidence seconds uncertainty uncertainty_least uncertainty_reason tflops gbps bandwidth_share cycles ii notes", {file = path,
         legal = true, notes = problems_as_json(notes, path, text), program = bound.name, sizes = sizes, device = plan.device.name,
         evidence = "predicted", seconds = tl.seconds,
-        uncertainty = tl.uncertainty, tflops = tl.tflops, gbps = tl.gbps, bandwidth_share = tl.bandwidth_share, cycles = tl.cycles, ii = tl.ii})), "\n")
+        uncertainty = tl.uncertainty,
+        uncertainty_least = tl.uncertainty_least, uncertainty_reason = tl.uncertainty_reason, tflops = tl.tflops, gbps = tl.gbps, bandwidth_share = tl.bandwidth_share, cycles = tl.cycles, ii = tl.ii})), "\n")
     else
       io.write(("%s: predicted %s; %s %s on %s\n"):format(path, times.text(tl), bound.name, sizes, plan.device.name))
       for _, note in ipairs(problem_texts(notes, path, text, "note: ")) do io.write(note, "\n") end

@@ -66,7 +66,7 @@ function report.timeline(tl, given)
     phases = list(tl.phases, phase), lanes = list(core.lanes(tl), lane),
     events = o.events ~= false and list(tl.events, event) or json.null,
   }
-  return text_of("format program device measured unit cycles seconds clock_hz full_clock_hz power energy uncertainty noise "
+  return text_of("format program device measured unit cycles seconds clock_hz full_clock_hz power energy uncertainty uncertainty_least uncertainty_reason noise "
     .. "doubt tie "                                     -- deprecated
     .. "cache overhead tflops gbps bandwidth_share ii res_mii rec_mii bound utilization under_way played unpriced phases lanes events", parts, tl)
 end
@@ -123,10 +123,12 @@ function report.problems(list_of) return json.encode(list(list_of, problem)) .. 
 function report.search(r)
   expect(getmetatable(r) and getmetatable(r).__name == "millrace.search", "json", "search result", r)
   local p = r.plan
-  return text_of("format program device tile seconds tflops gbps bandwidth_share ii bound gap bound_seconds proven trials shapes "
+  return text_of("format program device tile seconds tflops gbps bandwidth_share uncertainty uncertainty_least uncertainty_reason "
+    .. "ii bound gap bound_seconds proven trials shapes "
     .. "pruned ended why plan", {
       format = "millrace search 1", tflops = r.timeline.tflops, gbps = r.timeline.gbps,
-      bandwidth_share = r.timeline.bandwidth_share, program = program(p.graph.program), device = p.device.name, tile = p.tile,
+      bandwidth_share = r.timeline.bandwidth_share, uncertainty = r.timeline.uncertainty,
+      uncertainty_least = r.timeline.uncertainty_least, uncertainty_reason = r.timeline.uncertainty_reason, program = program(p.graph.program), device = p.device.name, tile = p.tile,
       why = r.why(), plan = p:script()}, r)
 end
 

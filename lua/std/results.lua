@@ -165,6 +165,8 @@ results.timeline_schema = object{
   {"clock", quantity_schema}, {"power", quantity_schema}, {"energy", map(quantity_schema, "by kind")},
   {"utilization", map(quantity_schema, "of each unit, and of memory; of a copy engine, the time that issuing takes")},
   {"under_way", map(quantity_schema, "of each unit; of a copy engine, the time with transfers under way")},
+  {"uncertainty_least", nullable(number "where no uncertainty is known: it is no smaller than this share")},
+  {"uncertainty_reason", nullable(text "why the uncertainty of these numbers is not known; null: it is")},
   {"noise", nullable(number "a share: two predictions that differ by more are in the right order")},
   {"cache", maybe_text}, {"unpriced", nullable(text "why no kernel can be made of the plan, so that its costs are not in the times")},
   {"phases", list(phase)},
@@ -188,6 +190,7 @@ function results.timeline(id, tl, events, drawing)
     rec_mii = quantity(tl.rec_mii, "cycles", "bound"), clock = quantity(tl.clock_hz, "Hz", "predicted"),
     power = quantity(tl.power, "W", "predicted"), energy = quantities(tl.energy, "J", "predicted"),
     utilization = quantities(tl.utilization, "share", "predicted"), under_way = quantities(tl.under_way, "share", "predicted"),
+    uncertainty_least = tl.uncertainty_least, uncertainty_reason = tl.uncertainty_reason,
     noise = tl.noise, cache = tl.cache, unpriced = tl.unpriced,
     phases = phases, events = events and {unit = tl.unit, evidence = "predicted", list = tl.events} or nil,
     drawing = drawing and tl:text{width = 100, ascii = true, color = false} or nil}

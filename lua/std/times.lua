@@ -8,9 +8,7 @@ local FULL <const> = 0.998                              -- of the full clock: po
 
 -- "0.2032 ms +- 6.6 %, 676 TFLOP/s", or with the bytes a second where those count
 function times.text(tl)
-  local text = ("%.4g ms"):format(tl.seconds * 1e3)
-  if tl.uncertainty then text = ("%s +- %.2g %%"):format(text, 100 * tl.uncertainty) end
-  return ("%s, %s"):format(text, core.speed(tl))
+  return ("%.4g ms%s, %s"):format(tl.seconds * 1e3, core.uncertainty_text(tl), core.speed(tl))
 end
 
 -- "product 62 %, l2 9 %": what draws most of the power.

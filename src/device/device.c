@@ -100,6 +100,8 @@ static const struct field device_fields[] = {
 
 	D("uncertainty.products", NUM, uncertainty_products, 0, 10, "", "share of a time, if products bind"),
 	D("uncertainty.other", NUM, uncertainty_other, 0, 10, "", "... if something else does"),
+	D("uncertainty.least_products", NUM, least_products, 0, 10, "", "... at least, if it is not known, but that of a relative is"),
+	D("uncertainty.least_other", NUM, least_other, 0, 10, "", "... at least, if something else binds"),
 	D("uncertainty.order", NUM, uncertainty_order, 0, 10, "", "... of a difference"),
 };
 
@@ -490,6 +492,8 @@ static void use_defaults(struct vdevice *d)
 	use_default(&d->drain_cost, d->wait_cost);
 	use_default(&d->uncertainty_products, 0);
 	use_default(&d->uncertainty_other, 0);
+	use_default(&d->least_products, 0);
+	use_default(&d->least_other, 0);
 	use_default(&d->uncertainty_order, 0);
 	use_default(&d->power_limit, 0);
 	if (!d->power_limit) {

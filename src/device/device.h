@@ -123,6 +123,8 @@ struct vdevice {
 	/* uncertainty: nine of ten measured times differ from the predicted one by less than this share */
 	double uncertainty_products;		/* if products bind */
 	double uncertainty_other;	/* else */
+	double least_products, least_other;	/* if those are not known, as the device is not calibrated: those of a
+					 * relative; it has no smaller ones. 0: not known either */
 	double uncertainty_order;		/* of a difference: 19 of 20 pairs that differ by more are in the
 					 * right order */
 };

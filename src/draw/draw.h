@@ -140,6 +140,8 @@ const char *timeline_unit(const struct timeline *t);
 /* Sentences about a timeline, in `a`; "" if there is nothing to say. */
 /* "on h200, measured at 1.65 GHz; stamps cost 1.2 %" */
 const char *timeline_origin(struct arena *a, const struct timeline *t);
+/* What stands behind a predicted time: " +- 6.6 %", or that it is not known, and why. */
+const char *uncertainty_text(struct arena *a, const struct timeline *t);
 const char *timeline_total(struct arena *a, const struct timeline *t);
 /* "loop n: II 1,312, 4.1 % above the bound; ResMII 1,260 (tensor), RecMII 980" */
 const char *timeline_ii(struct arena *a, const struct timeline *t, const struct phase_line *p);

@@ -528,9 +528,8 @@ void picture_plan(struct picture *p, const struct plan *plan, const struct pictu
 	how = o->brief ? "" : "the plan as a table: entry, unit and offset, what it performs in each iteration of the "
 		"pipelined loop, waits";
 	if (o->predicted && o->predicted->seconds > 0)
-		expected = arena_strf(p->arena, "; predicted time %s%s%s", unit_seconds(o->predicted->seconds).s,
-			o->predicted->uncertainty > 0 ? " +- " : "", o->predicted->uncertainty > 0 ?
-			unit_percent(o->predicted->uncertainty).s : "");
+		expected = arena_strf(p->arena, "; predicted time %s%s", unit_seconds(o->predicted->seconds).s,
+			uncertainty_text(p->arena, o->predicted));
 	y = picture_top(p, o, picture_title(p, plan, o), 3, (const char *[]){
 		picture_sizes(p, plan->graph->program, plan->device, o), how,
 		arena_strf(p->arena, "%s%s", picture_tile(p, plan->graph), expected) }) + (o->brief ? -11 : 8);

@@ -182,6 +182,17 @@ const char *timeline_origin(struct arena *a, const struct timeline *t)
 	return b.text;
 }
 
+const char *uncertainty_text(struct arena *a, const struct timeline *t)
+{
+	if (t->uncertainty > 0)
+		return arena_strf(a, " +- %s", unit_percent(t->uncertainty).s);
+	if (t->measured || t->logical)
+		return "";
+	return t->uncertainty_least > 0 ? arena_strf(a, " +- %s or more (%s is not calibrated)",
+		unit_percent(t->uncertainty_least).s, t->plan->device->name) :
+		arena_strf(a, " (+- unknown: %s is not calibrated)", t->plan->device->name);
+}
+
 const char *timeline_total(struct arena *a, const struct timeline *t)
 {
 	struct buf b = buf_new(a);
@@ -189,8 +200,7 @@ const char *timeline_total(struct arena *a, const struct timeline *t)
 	buf_printf(&b, "%s %s", unit_count(t->cycles).s, timeline_unit(t));
 	if (!t->logical)
 		buf_printf(&b, ", %s", unit_seconds(t->seconds).s);
-	if (t->uncertainty > 0)
-		buf_printf(&b, " +- %s", unit_percent(t->uncertainty).s);
+	buf_puts(&b, uncertainty_text(a, t));
 	const char *speed = t->logical ? "" : speed_text(a, t->plan->graph, t->plan->device, t->flops, t->seconds);
 	if (speed[0])
 		buf_printf(&b, ", %s", speed);

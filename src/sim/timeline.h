@@ -106,6 +106,7 @@ struct timeline {
 	double clock_hz;		/* of the EUs; 0: not known */
 	double uncertainty;		/* simulated: relative error of `seconds` that nine of ten plans do not
 					 * exceed; 0: not known */
+	double uncertainty_least;	/* simulated, if that is not known: it is no smaller; 0: not known */
 	const char *cache;		/* state of L2 at the start: "cold L2"; NULL: not known */
 	double watts;			/* simulated: power of the device; 0: not known */
 	struct effort effort, joules;	/* simulated: of all EUs and phases (device.h) */

@@ -109,7 +109,7 @@ local plan = mr.load_plan "attention_pingpong"
 local tl = plan:simulate{events = 200}
 local got, order = parse(tl:json())
 keys(order, got, "format program device measured unit cycles seconds clock_hz full_clock_hz power energy uncertainty "
-  .. "noise " ..
+  .. "uncertainty_least uncertainty_reason noise " ..
   "doubt tie " ..                                       -- deprecated
   "cache overhead tflops gbps bandwidth_share ii res_mii rec_mii bound utilization under_way played unpriced phases lanes events", "a timeline's fields")
 is(got.format, "millrace timeline 1", "  its format")
@@ -194,9 +194,9 @@ ok(next(problems) == nil, "  with nothing in it")
 
 local r = mr.search(mr.examples.gemm{m = 512, n = 512, k = 512}, mr.device "h200", {trials = 10})
 got, order = parse(r:json())
-keys(order, got, "format program device tile seconds tflops gbps bandwidth_share ii bound gap bound_seconds proven trials shapes pruned ended why plan",
+keys(order, got, "format program device tile seconds tflops gbps bandwidth_share uncertainty uncertainty_least uncertainty_reason ii bound gap bound_seconds proven trials shapes pruned ended why plan",
   "a search's fields")
-same(got, r, "format device tflops gbps bandwidth_share why plan", "  and what they say")
+same(got, r, "format device tflops gbps bandwidth_share uncertainty uncertainty_least uncertainty_reason why plan", "  and what they say")
 is(got.plan, r.plan:script(), "  its plan")
 is(got.why, r.why(), "  its explanation")
 same(got.tile, r.plan.tile, nil, "  its tile")

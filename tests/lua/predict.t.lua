@@ -270,6 +270,30 @@ for _, pair in ipairs{
   is(x.timeline.cycles, r.timeline.cycles, "  and finds as good a plan under other names")
 end
 
+-- A device on which nothing was measured does not look as if predictions for it were exact --------------------
+
+do
+  for name, least in pairs{h100 = 0.066, a100 = false, mi300x = false} do
+    local plan = mr.load_plan "attention_overlap"
+    local text = plan:script():gsub('mr.device "h200"', ("mr.device %q"):format(name)):gsub("registers=240", "registers=128")
+    local tl = name == "h100" and assert(load(text))():simulate()
+    if not tl then
+      local naive = mr.plan(mr.examples.gemm{m = 1024, n = 1024, k = 512}:graph{tile = {m = 64, n = 64, k = 32}}, mr.device(name))
+      for _ = 1, 2 do naive:suggest()[1]:apply() end
+      tl = naive:simulate()
+    end
+    is(tl.uncertainty, nil, name .. ": the uncertainty is not known")
+    is(tl.uncertainty_least, least or nil, "  at least")
+    like(tl.uncertainty_reason, "^" .. name .. " is not calibrated", "  and why")
+    local said = least and "%+%- 6.6 %% or more %(h100 is not calibrated%)" or "%(%+%- unknown: " .. name .. " is not calibrated%)"
+    like(tl:summary{width = 200}, said, "  a summary says so")
+    like(mr.compare(tl, tl).times, said, "  short texts, too")
+    like(tl:json{events = false}, '"uncertainty": null,\n "uncertainty_least": ' .. (least and "0.066" or "null") .. ',\n "uncertainty_reason": "'
+      .. name .. " is not calibrated", "  and JSON")
+  end
+  is(lines.gemm_cooperative.uncertainty_reason, nil, "where it is known, there is no reason")
+end
+
 -- Speed is said in bytes where those count, with the share of the device's bandwidth ------------------------
 
 do
