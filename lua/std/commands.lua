@@ -213,20 +213,56 @@ local function at_sizes(plan, path, sizes)
   return other
 end
 
--- Smaller sizes for which the plan is legal, as --sizes has them: of each axis four tiles. nil if none are known.
-local function smaller_sizes(plan, path)
+-- Sizes by axis, size_of(tile, size, axis) of each tiled one that the program was bound with: as --sizes has them, if the plan is
+-- legal for them; else nil. Sizes of other axes are as in `given`.
+local function legal_sizes(plan, path, size_of, given)
   local _, own = tile.origin(plan.graph.program)
   local sizes, list = {}, {}
   for axis, n in pairs(plan.tile) do
     local size = plan.graph.program.axes[axis]
-    if own and own[axis] == size and 4 * n < size then
-      sizes[axis] = 4 * n
-      list[#list + 1] = ("%s=%d"):format(axis, 4 * n)
+    local wanted = own and own[axis] == size and size_of(n, size, axis)
+    if wanted then
+      sizes[axis] = wanted
+      list[#list + 1] = ("%s=%d"):format(axis, wanted)
+    end
+  end
+  for axis, n in pairs(given or {}) do
+    if not plan.tile[axis] then
+      sizes[axis] = n
+      list[#list + 1] = ("%s=%d"):format(axis, n)
     end
   end
   table.sort(list)
   local good, other = core.try(at_sizes, plan, path, sizes)
   return list[1] and good and other:check() and table.concat(list, ",") or nil
+end
+
+-- Smaller sizes for which the plan is legal: of each axis so many tiles, four unless given. nil if none are known.
+local function smaller_sizes(plan, path, tiles, given)
+  return legal_sizes(plan, path, function(n, size) return (tiles or 4) * n < size and (tiles or 4) * n or nil end, given)
+end
+
+-- "m=192, n=128"
+local function tile_text(tile)
+  local list = {}
+  for axis, n in pairs(tile) do list[#list + 1] = ("%s=%d"):format(axis, n) end
+  table.sort(list)
+  return table.concat(list, ", ")
+end
+
+-- The plan for other sizes. If it does not fit them, the error names sizes that do: the next ones that have complete tiles, or the
+-- smallest ones.
+local function fit_sizes(plan, path, text, sizes)
+  local good, other, list = core.try(at_sizes, plan, path, sizes)
+  if good then good, list = other:check() end
+  if good then return other end
+  local why = list and table.concat(problem_texts(repairs.shown(list), path, text), "\n") or other
+  local proposed = legal_sizes(plan, path, function(n, size, axis)
+    return sizes[axis] and math.min(size, -(-sizes[axis] // n) * n)
+  end, sizes)
+  for _, tiles in ipairs{1, 2, 4} do proposed = proposed or smaller_sizes(plan, path, tiles, sizes) end
+  if not proposed then error(why, 0) end
+  error(("%s\n%s: its tile is %s; --sizes %s fits"):format(why, path, tile_text(plan.tile), proposed), 0)
 end
 
 -- Call f(plan, path, text, stopped) with each plan; what it raises, and files without a plan, are printed. Returns the exit status.
@@ -346,7 +382,7 @@ function commands.run(...)
   if not files then return o end
   if o.on and o.on ~= "cuda" and o.on ~= "host" then return complain("run", "--on is cuda or host, not " .. o.on) end
   return each(files, o, function(plan, path, text, stopped)
-    if o.sizes and not stopped then plan = at_sizes(plan, path, o.sizes) end
+    if o.sizes and not stopped then plan = fit_sizes(plan, path, text, o.sizes) end
     need_legal(plan, path, text, stopped)
     local target, flops = o.on or core.attached() and "cuda" or "host", plan.graph.flops
     if target == "host" and flops > FEW then

@@ -198,6 +198,20 @@ t_cmd 'run for other sizes' 0 "$MILLRACE" run --on host --sizes m=64 --program s
 t_like 'compares these' "$(<"$T/out")" '^plans/scale\.lua: on the CPU, it agrees with the reference'
 t_cmd 'run for an axis that there is not' 1 "$MILLRACE" run --on host --sizes z=64 --program scale.lua plans/scale.lua
 t_err 'names it' "^plans/scale\.lua: --sizes: bind: unknown size or option 'z' of 'scale'"
+cat >plans/three.lua <<'E'
+local bound = ... or mr.examples.gemm{m=1536, n=1024, k=256}
+local plan = mr.plan(bound:graph{tile={m=192, n=64, k=64}}, mr.device "h200")
+plan:split("m", 3)
+plan:lane("p0", {})
+for i = 0, 2 do plan:lane("c" .. i, {warps=4}) end
+for _, task in ipairs(plan.tasks) do plan:append(task.name, {lane=task.kind == "load" and "p0" or "c" .. task.name:match "%d$"}) end
+plan:fill_waits()
+return plan
+E
+t_cmd 'run for sizes less than its tile' 1 "$MILLRACE" run --on host --sizes m=128,n=64,k=64 plans/three.lua
+t_err 'says what does not fit' "^plans/three\.lua:3: 'mma' cannot be split 3 ways along 'm'"
+t_err 'and which sizes do' '^plans/three\.lua: its tile is k=64, m=192, n=64; --sizes k=64,m=192,n=64 fits$'
+t_cmd '  as they do' 0 "$MILLRACE" run --on host --sizes k=64,m=192,n=64 plans/three.lua
 t_cmd 'run with what are no sizes' 2 "$MILLRACE" run --sizes 64 plans/scale.lua
 t_err 'says what they look like' '^millrace run: --sizes is NAME=N,\.\.\., as in m=256,n=256, not .64.$'
 t_cmd 'run of a plan that is not legal' 1 "$MILLRACE" run --on host plans/broken.lua
