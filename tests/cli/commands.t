@@ -166,14 +166,15 @@ t_like 'and shows the statements that differ' "$(<"$T/out")" '^- plan:buffers\{k
 t_like 'and both times' "$(<"$T/out")" '^attention_serial 1\.[0-9]+ ms .*; attention_overlap 1\.[0-9]+ ms '
 t_like 'in a script, too' "$("$MILLRACE" -e 'local b = mr.load_plan "attention_serial" mr.show(b, mr.load_plan "./attention_overlap.lua")' </dev/null)" \
 	'^from attention_serial to \./attention_overlap\.lua:$'
-cp "$MILLRACE_HOME"/examples/attention_overlap.lua plans/one_overlap.lua
-cp "$MILLRACE_HOME"/examples/attention_pingpong.lua plans/one_pingpong.lua
-"$MILLRACE" show plans/one_overlap.lua plans/one_pingpong.lua >"$T/out" 2>&1
+mkdir -p more
+cp "$MILLRACE_HOME"/examples/attention_overlap.lua more/one_overlap.lua
+cp "$MILLRACE_HOME"/examples/attention_pingpong.lua more/one_pingpong.lua
+"$MILLRACE" show more/one_overlap.lua more/one_pingpong.lua >"$T/out" 2>&1
 t_like 'the names of files above columns differ' "$(<"$T/out")" '^sTask +lane +overlap +pingpo\. +ratio'
-mkdir -p plans/a plans/b
-cp plans/one_overlap.lua plans/a/p.lua
-cp plans/one_pingpong.lua plans/b/p.lua
-"$MILLRACE" show plans/a/p.lua plans/b/p.lua >"$T/out" 2>&1
+mkdir -p more/a more/b
+cp more/one_overlap.lua more/a/p.lua
+cp more/one_pingpong.lua more/b/p.lua
+"$MILLRACE" show more/a/p.lua more/b/p.lua >"$T/out" 2>&1
 t_like '  or are first and second' "$(<"$T/out")" '^sTask +lane +(a/p|first) +(b/p|second) +ratio'
 t_cmd 'show of three' 2 "$MILLRACE" show attention_serial attention_overlap attention_pingpong
 t_err 'are too many' '^millrace show: 3 files are given, at most 2 can be$'
@@ -198,7 +199,7 @@ t_cmd 'run for other sizes' 0 "$MILLRACE" run --on host --sizes m=64 --program s
 t_like 'compares these' "$(<"$T/out")" '^plans/scale\.lua: on the CPU, it agrees with the reference'
 t_cmd 'run for an axis that there is not' 1 "$MILLRACE" run --on host --sizes z=64 --program scale.lua plans/scale.lua
 t_err 'names it' "^plans/scale\.lua: --sizes: bind: unknown size or option 'z' of 'scale'"
-cat >plans/three.lua <<'E'
+cat >more/three.lua <<'E'
 local bound = ... or mr.examples.gemm{m=1536, n=1024, k=256}
 local plan = mr.plan(bound:graph{tile={m=192, n=64, k=64}}, mr.device "h200")
 plan:split("m", 3)
@@ -208,10 +209,10 @@ for _, task in ipairs(plan.tasks) do plan:append(task.name, {lane=task.kind == "
 plan:fill_waits()
 return plan
 E
-t_cmd 'run for sizes less than its tile' 1 "$MILLRACE" run --on host --sizes m=128,n=64,k=64 plans/three.lua
-t_err 'says what does not fit' "^plans/three\.lua:3: 'mma' cannot be split 3 ways along 'm'"
-t_err 'and which sizes do' '^plans/three\.lua: its tile is k=64, m=192, n=64; --sizes k=64,m=192,n=64 fits$'
-t_cmd '  as they do' 0 "$MILLRACE" run --on host --sizes k=64,m=192,n=64 plans/three.lua
+t_cmd 'run for sizes less than its tile' 1 "$MILLRACE" run --on host --sizes m=128,n=64,k=64 more/three.lua
+t_err 'says what does not fit' "^more/three\.lua:3: 'mma' cannot be split 3 ways along 'm'"
+t_err 'and which sizes do' '^more/three\.lua: its tile is k=64, m=192, n=64; --sizes k=64,m=192,n=64 fits$'
+t_cmd '  as they do' 0 "$MILLRACE" run --on host --sizes k=64,m=192,n=64 more/three.lua
 t_cmd 'run with what are no sizes' 2 "$MILLRACE" run --sizes 64 plans/scale.lua
 t_err 'says what they look like' '^millrace run: --sizes is NAME=N,\.\.\., as in m=256,n=256, not .64.$'
 t_cmd 'run of a plan that is not legal' 1 "$MILLRACE" run --on host plans/broken.lua
