@@ -87,6 +87,7 @@ static inline void host_block_start(int block)
 		struct host_thread *t = &host.thread[i];
 
 		t->thread = i;
+		t->rank = (uint32_t)(i / host.threads);
 		t->task = NULL;
 		t->fences = 0;
 		t->deposits = t->commits = t->registers = t->stores = 0;

@@ -68,6 +68,7 @@ enum host_wait {
 struct host_thread {
 	host_context context;
 	int thread, ready_at;		/* its number; its index in host.ready */
+	uint32_t rank;			/* of its block in the cluster */
 	enum host_state state;
 	const void *on;			/* the object that wakes it */
 	enum host_wait wait;

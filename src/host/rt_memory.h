@@ -39,12 +39,12 @@ struct host_unit {
 	uint32_t nreads, cap;		/* reads since the last write, and those there is memory for */
 };
 
-/* Most accesses are of complete words, whose bytes have one history. `byte` holds each byte's once one is accessed alone,
- * until the word is written completely. */
+/* Most accesses are of complete words, whose bytes have one history. Once one half or one byte is accessed alone, `part` holds
+ * the histories of the halves, at 0 and 2, or of the bytes, until the word is written completely. */
 struct host_word {
 	struct host_unit all;
-	struct host_unit *byte;		/* four, or NULL; only valid while `split` */
-	bool split;
+	struct host_unit *part;		/* four, or NULL */
+	int nparts;			/* 2 or 4; 0: `all` holds the history */
 };
 
 /* A thread or an asynchronous queue that accesses shared memory. */
@@ -149,7 +149,7 @@ static inline void host_clocks_make(struct host_clocks *c)
  * windows of all blocks of the cluster follow each other. */
 static inline uint32_t host_rank(void)
 {
-	return (uint32_t)(host.self->thread / host.threads);
+	return host.self->rank;
 }
 
 static inline uint32_t host_shared_base(void)
@@ -187,7 +187,7 @@ static inline int host_owner(uint32_t at)
 
 static inline int host_offset(uint32_t at)
 {
-	return (int)(at % host_shared.window) - HOST_FIRST;
+	return (int)(at < host_shared.window ? at : at % host_shared.window) - HOST_FIRST;
 }
 
 /* ---- checking --------------------------------------------------------------------- */
@@ -322,26 +322,32 @@ static inline void host_access_unit(struct host_unit *u, bool write, const struc
 	u->write.iteration = a->who.iteration;
 }
 
-static inline void host_split_word(struct host_word *w)
+static inline void host_copy_history(struct host_unit *to, const struct host_unit *from)
 {
-	if (!w->byte)
-		w->byte = host_alloc(4, sizeof(*w->byte));
-	for (int i = 0; i < 4; i++) {
-		struct host_unit old = w->byte[i], *u = &w->byte[i];
+	struct host_unit old = *to;
 
-		*u = w->all;
-		u->reads = old.reads;
-		u->cap = old.cap;
-		if (u->cap < u->nreads) {
-			u->cap = w->all.cap;
-			u->reads = realloc(u->reads, u->cap * sizeof(*u->reads));
-			if (!u->reads)
-				host_fail("out of memory");
-		}
-		if (u->nreads)
-			memcpy(u->reads, w->all.reads, u->nreads * sizeof(*u->reads));
+	*to = *from;
+	to->reads = old.reads;
+	to->cap = old.cap;
+	if (to->cap < to->nreads) {
+		to->cap = from->cap;
+		to->reads = realloc(to->reads, to->cap * sizeof(*to->reads));
+		if (!to->reads)
+			host_fail("out of memory");
 	}
-	w->split = true;
+	if (to->nreads)
+		memcpy(to->reads, from->reads, to->nreads * sizeof(*to->reads));
+}
+
+static inline void host_split_word(struct host_word *w, int nparts)
+{
+	if (!w->part)
+		w->part = host_alloc(4, sizeof(*w->part));
+	for (int i = 0; i < 4 && !w->nparts; i += 4 / nparts)
+		host_copy_history(&w->part[i], &w->all);
+	for (int i = 1; i < 4 && w->nparts; i += 2)
+		host_copy_history(&w->part[i], &w->part[i - 1]);
+	w->nparts = nparts;
 }
 
 /* All bytes of the word have just been written together. */
@@ -349,32 +355,35 @@ static inline void host_join_word(struct host_word *w)
 {
 	struct host_unit old = w->all;
 
-	w->all = w->byte[0];
+	w->all = w->part[0];
 	w->all.reads = old.reads;
 	w->all.cap = old.cap;
-	w->split = false;
+	w->nparts = 0;
 }
 
-/* Check an access and return its memory. */
+/* Check an access of n bytes, a power of two, and return its memory. */
 static inline unsigned char *host_access(uint32_t at, uint32_t n, bool write, const struct host_actor *a)
 {
-	if (host_offset(at) < 0 || at % host_shared.window + n > host_shared.end || at % n)
+	if (host_offset(at) < 0 || host_offset(at) + HOST_FIRST + n > host_shared.end || at & (n - 1))
 		host_fail("address %d of %u bytes in shared memory is outside of its %u bytes or not "
 			"aligned", host_offset(at), n, host_shared.end - HOST_FIRST);
-	for (uint32_t i = at, next; i < at + n; i = next) {
+	if (!write && !a->async && !a->clock)
+		return host_shared.bytes + at;	/* no rule is about it */
+	for (uint32_t i = at, bytes; i < at + n; i += bytes) {
 		struct host_word *w = &host_shared.words[i / 4];
-		bool complete = i % 4 == 0 && at + n - i >= 4;
+		int needs;
 
-		next = complete ? i + 4 : i + 1;
-		if (!complete && !w->split)
-			host_split_word(w);
-		if (!w->split) {
+		bytes = at + n - i < 4 - i % 4 ? at + n - i : 4 - i % 4;	/* of this word */
+		needs = bytes == 4 ? 0 : bytes == 2 && i % 2 == 0 ? 2 : 4;
+		if (w->nparts < needs)
+			host_split_word(w, needs);
+		if (!w->nparts) {
 			host_access_unit(&w->all, write, a, i);
 			continue;
 		}
-		for (uint32_t k = i; k < next; k++)
-			host_access_unit(&w->byte[k % 4], write, a, k);
-		if (complete && write)
+		for (uint32_t k = i; k < i + bytes; k += 4 / (uint32_t)w->nparts)
+			host_access_unit(&w->part[k % 4], write, a, k);
+		if (bytes == 4 && write)
 			host_join_word(w);
 	}
 	return host_shared.bytes + at;
@@ -382,26 +391,60 @@ static inline unsigned char *host_access(uint32_t at, uint32_t n, bool write, co
 
 /* ---- ordinary accesses ------------------------------------------------------------- */
 
-static inline struct host_actor host_me(void)
+/* The thread that runs. Only what has changed is written: each access is copied to the memory's history by wider loads than
+ * these stores, which the processor cannot forward, and would otherwise wait until all earlier stores are in the cache. */
+static inline const struct host_actor *host_me(void)
 {
+	static struct host_actor actors[HOST_ALL_MAX];
 	const struct host_thread *t = host.self;
+	struct host_actor *a = &actors[t->thread];
+	uint32_t time = t->clock ? t->clock[t->thread] : 0;
 
-	return (struct host_actor){ .who = { t->task, t->iteration, t->clock ?
-		t->clock[t->thread] : 0, t->thread, t->fences }, .clock = t->clock };
+	if (a->who.task != t->task)
+		a->who.task = t->task;
+	if (a->who.iteration != t->iteration)
+		a->who.iteration = t->iteration;
+	if (a->who.time != time)
+		a->who.time = time;
+	if (a->who.thread != t->thread)
+		a->who.thread = t->thread;
+	if (a->who.fences != t->fences)
+		a->who.fences = t->fences;
+	if (a->clock != t->clock)
+		a->clock = t->clock;
+	return a;
+}
+
+/* memcpy of the sizes that kernels access at once. For two bytes memcpy of glibc makes two stores, one byte of which overlap;
+ * the processor cannot forward them to the load that follows, which then waits until all earlier stores are in the cache. */
+static inline void host_move(void *to, const void *from, uint32_t n)
+{
+	switch (n) {
+	case 2:
+		memcpy(to, from, 2);
+		break;
+	case 4:
+		memcpy(to, from, 4);
+		break;
+	case 8:
+		memcpy(to, from, 8);
+		break;
+	case 16:
+		memcpy(to, from, 16);
+		break;
+	default:
+		memcpy(to, from, n);
+	}
 }
 
 static inline void host_get(uint32_t at, void *to, uint32_t n)
 {
-	struct host_actor a = host_me();
-
-	memcpy(to, host_access(host_here(at), n, false, &a), n);
+	host_move(to, host_access(host_here(at), n, false, host_me()), n);
 }
 
 static inline void host_put(uint32_t at, const void *from, uint32_t n)
 {
-	struct host_actor a = host_me();
-
-	memcpy(host_access(host_here(at), n, true, &a), from, n);
+	host_move(host_access(host_here(at), n, true, host_me()), from, n);
 }
 
 /* A cp.async. Its completion is tracked in race mode only, by the clocks. */
@@ -411,7 +454,7 @@ static inline void host_put_copied(uint32_t at, const void *from, uint32_t n)
 	for (uint32_t i = host_here(at), end = i + n; i < end; i++) {
 		struct host_word *w = &host_shared.words[i / 4];
 
-		(w->split ? &w->byte[i % 4] : &w->all)->fences = HOST_COPIED;
+		(w->nparts ? &w->part[i % 4 & ~(4u / (uint32_t)w->nparts - 1)] : &w->all)->fences = HOST_COPIED;
 	}
 }
 
@@ -462,7 +505,7 @@ static inline void host_memory_start(void)
 		w->all.write = (struct host_access){ .thread = -1 };
 		w->all.writer = 0;
 		w->all.nreads = 0;
-		w->split = false;
+		w->nparts = 0;
 	}
 	for (int i = 0; i < host.all && host_racing(); i++) {
 		memset(host.thread[i].clock, 0, (size_t)host_shared.nclock * sizeof(uint32_t));
