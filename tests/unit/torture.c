@@ -1,40 +1,28 @@
 /* torture.c - too little memory, at every request of a session.
  *
  * The k-th request fails, where every allocation from an arena is a request. If it is Lua's, which then collects its garbage
- * and tries again, the round is played once more with that try failing, too. Each failure must become an error of the script
+ * and tries again, it is played once more with that try failing, too. Each failure must become an error of the script
  * that mentions memory, leave a state that still works, and leave no byte allocated when the state is closed. A session
  * makes some ten thousand requests. Most are repetitions: of those made by the same functions, called by the same functions
  * and so on twelve times, at the same line of Lua, the first two fail.
+ *
+ * The session is played once, in a process that forks at each request that shall fail. It fails in the child, which goes on
+ * to the end of the script and checks what is left.
  */
 #include <execinfo.h>
 #include <lualib.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#ifdef __SANITIZE_ADDRESS__
+size_t __sanitizer_get_current_allocated_bytes(void);	/* gcc has no header for it */
+#endif
 
 #include "base/hash.h"
 #include "lua/lcore.h"
 #include "tests/unit/script.h"
-
-/* Lua's requests go through here to be seen failing, and to fail twice: see
- * host_alloc. */
-struct watch {
-	struct host *host;
-	lua_Alloc alloc;
-	bool again;			/* the try after a failure is to fail too */
-	bool failed;
-};
-
-static void *alloc_watched(void *ud, void *p, size_t old_size, size_t new_size)
-{
-	struct watch *w = ud;
-	void *q = w->alloc(w->host, p, old_size, new_size);
-
-	if (!q && new_size > 0 && !w->failed) {
-		w->failed = true;
-		if (w->again)
-			w->host->mem.fail_at = w->host->mem.calls + 1;
-	}
-	return q;
-}
 
 static int run(lua_State *L, const char *code)
 {
@@ -52,8 +40,10 @@ struct session {
 
 static char *still_works;		/* a script that must run in the same state after any failure */
 
+/* Of all failures of a session. The children count, too. */
 struct tally {
-	int rounds, raised, wrong, broken, leaked;
+	int rounds, retries, raised, wrong, broken, leaked, died;
+	bool tries_again;		/* Lua tried again in the last child */
 };
 
 /* Does the error on top mention memory, and not a consequence of the failure? */
@@ -67,58 +57,58 @@ static bool mentions_memory(lua_State *L)
 	return false;
 }
 
-static void run_failing(lua_State *L, const struct session *s, struct tally *t)
-{
-	if (run(L, s->text) == LUA_OK)
-		return;
-	t->raised++;
-	t->wrong += !mentions_memory(L);
-	lua_pop(L, 1);
-}
-
-enum outcome { ENDED, FAILED, LUA_FAILED };
-enum { ROUNDS = 16 };			/* in one state, unless the session is bare */
-
-/* A state and what was played in it. */
-struct stage {
-	struct host host;
-	struct watch watch;
-	lua_State *L;			/* NULL: closed, or there was no memory for it */
-	lua_Alloc alloc;
-	void *ud;
-	int rounds;
-};
-
-static void stage_open(struct stage *st, uint64_t fail_at)
-{
-	*st = (struct stage){ .host = { .home = script_home(), .mem = { .fail_at = fail_at,
-		.fine = true } } };
-	st->L = host_open(&st->host);
-	if (!st->L)
-		return;
-	st->alloc = lua_getallocf(st->L, &st->ud);
-	st->watch = (struct watch){ .host = &st->host, .alloc = st->alloc };
-	lua_setallocf(st->L, alloc_watched, &st->watch);
-}
-
 /* Modules that are loaded on demand are not part of the test. */
 static const char loaded[] = "require 'millrace' require 'millrace.search' "
 	"require 'millrace.progress' require 'millrace.proof'";
 
 /* ---- requests ----------------------------------------------------------------------------- */
 
-enum { CALLERS = 12, EACH = 2, SEEN_MAX = 1 << 16 };
+enum { CALLERS = 12, EACH = 2, SEEN_MAX = 1 << 16, WRONG_MOST = 5, PLAY_AGAIN_EVERY = 16 };
 
-/* The numbers of the requests that shall fail, found by playing the session once. */
-struct requests {
-	lua_State *L;			/* NULL: it does not exist yet */
-	uint64_t first;			/* number of the request before the session */
+/* A request of Lua's. */
+struct ask {
+	void *p;
+	size_t old_size, size;
+};
+
+/* The session that is played. */
+struct stage {
+	struct host host;
+	lua_State *L;			/* NULL: it does not exist yet, or there was no memory for it */
+	lua_Alloc alloc;		/* Lua's requests, which go through alloc_watched */
+	struct ask failed;		/* in a child: the request before this one, if that is what failed */
+	bool has_failed;		/* one of Lua's requests failed in this child */
 	int seen[SEEN_MAX];		/* by hash of who makes a request: how many; hashes are open-addressed */
 	uint64_t hash[SEEN_MAX];
-	uint64_t *v;
-	int n, cap;
+	size_t bytes;			/* of malloc, before the session */
+	struct tally *tally;		/* shared with the children */
+	bool child;			/* one of its requests failed */
+	uint64_t retry;			/* the request by which Lua tries again after a failure in the parent */
 };
-static struct requests requests;
+static struct stage stage;
+
+/* Lua's requests go through here once there is a state: see host_alloc. If one has failed in a child, so does the next one
+ * that asks for the same, by which Lua tries again after it has collected its garbage. Not all requests are tried again:
+ * lauxlib's are not. */
+static void *alloc_watched(void *ud, void *p, size_t old_size, size_t new_size)
+{
+	struct ask ask = { p, old_size, new_size }, failed = stage.failed;
+	struct mem *m = &stage.host.mem;
+	void *q;
+
+	if (new_size && (new_size > old_size || !p))
+		stage.failed.size = 0;
+	if (new_size && failed.size == new_size && failed.p == p && failed.old_size == old_size) {
+		stage.tally->tries_again = true;
+		m->fail_at = m->calls + 1;
+	}
+	q = stage.alloc(ud, p, old_size, new_size);
+	if (!q && new_size && stage.child && !stage.has_failed) {
+		stage.failed = ask;
+		stage.has_failed = true;
+	}
+	return q;
+}
 
 static uint64_t hash_callers(void)
 {
@@ -129,124 +119,167 @@ static uint64_t hash_callers(void)
 
 	for (int i = 0; i < n; i++)
 		h = hash_mix(h, (uint64_t)(uintptr_t)caller[i]);
-	for (int i = 0; requests.L && i < 2 && lua_getstack(requests.L, i, &line); i++) {
-		lua_getinfo(requests.L, "Sl", &line);
+	for (int i = 0; stage.L && i < 2 && lua_getstack(stage.L, i, &line); i++) {
+		lua_getinfo(stage.L, "Sl", &line);
 		h = hash_mix(h, (uint64_t)(line.currentline + 1) * 1000003 + (uint64_t)line.linedefined);
 	}
 	return h ? h : 1;
 }
 
-static void note_request(struct mem *m)
+/* Whether this request is one of those that shall fail. */
+static bool is_new_request(void)
 {
 	uint64_t h = hash_callers();
 	int i = (int)(h % SEEN_MAX);
 
-	while (requests.hash[i] && requests.hash[i] != h)
+	while (stage.hash[i] && stage.hash[i] != h)
 		i = (i + 1) % SEEN_MAX;
-	requests.hash[i] = h;
-	if (requests.seen[i]++ >= EACH)
-		return;
-	if (requests.n == requests.cap) {
-		requests.cap = requests.cap ? 2 * requests.cap : 1024;
-		requests.v = realloc(requests.v, (size_t)requests.cap * sizeof(*requests.v));
-	}
-	requests.v[requests.n++] = m->calls - requests.first;
+	stage.hash[i] = h;
+	return stage.seen[i]++ < EACH;
 }
 
-/* Plays the session without a failure and notes which requests shall fail in others. Returns how many there are. */
-static uint64_t note_requests(const struct session *s)
+static int wrong_things(const struct tally *t)
 {
-	struct host h = { .home = script_home(), .mem = { .fine = true } };
-	uint64_t all;
-
-	free(requests.v);
-	memset(&requests, 0, sizeof(requests));
-	if (s->bare)
-		h.mem.on_request = note_request;
-	requests.L = host_open(&h);
-	if (!s->bare)
-		run(requests.L, loaded);
-	requests.first = s->bare ? 0 : h.mem.calls;
-	h.mem.on_request = note_request;
-	run(requests.L, s->text);
-	all = h.mem.calls - requests.first;
-	h.mem.on_request = NULL;
-	host_close(requests.L);
-	return all;
+	return t->wrong + t->broken + t->leaked + t->died;
 }
 
-static void stage_close(struct stage *st, struct tally *t)
+enum { FILES_MAX = 16 };
+
+/* Where the open files are read next, which a child shares: note it, or go back there. */
+static void keep_offsets(off_t at[FILES_MAX], bool go_back)
 {
-	if (st->L) {
-		lua_setallocf(st->L, st->alloc, st->ud);
-		host_close(st->L);
-	}
-	st->L = NULL;
-	t->leaked += st->host.mem.used != 0;
+	for (int i = STDERR_FILENO + 1; i < FILES_MAX; i++)
+		if (!go_back)
+			at[i] = lseek(i, 0, SEEK_CUR);
+		else if (at[i] >= 0)
+			lseek(i, at[i], SEEK_SET);
 }
 
-/* A session whose k-th request fails. ENDED: it made fewer. */
-static enum outcome play(struct stage *st, const struct session *s, uint64_t k, bool again,
-	struct tally *t)
+/* Fork, and let the request that is being made fail in the child. In the parent this returns after the child has ended. */
+static void fail_in_child(struct mem *m)
 {
-	struct mem *m = &st->host.mem;
-	enum outcome end = FAILED;
+	struct tally *t = stage.tally;
+	int status, before = wrong_things(t);
+	off_t at[FILES_MAX];
+	pid_t pid;
 
 	t->rounds++;
-	if (!st->L)
-		stage_open(st, s->bare ? k : 0);
-	if (st->L) {
-		st->watch.failed = false;
-		st->watch.again = again;
-		if (!s->bare && run(st->L, loaded) == LUA_OK)
-			m->fail_at = m->calls + k;
-		run_failing(st->L, s, t);
-		if (m->calls < m->fail_at)
-			end = ENDED;
-		else if (st->watch.failed)
-			end = LUA_FAILED;
-		m->fail_at = 0;
-		if (run(st->L, still_works) != LUA_OK) {
-			diag("%s", lua_tostring(st->L, -1));
-			t->broken++;
-		}
-		lua_settop(st->L, 0);
+	t->tries_again = false;
+	keep_offsets(at, false);
+	fflush(stdout);
+	pid = fork();
+	if (pid == 0) {
+		stage.child = true;
+		m->on_request = NULL;
+		m->fail_at = m->calls;
+		return;
 	}
-	if (s->bare || ++st->rounds == ROUNDS || end == ENDED)
-		stage_close(st, t);
-	return end;
+	if (pid < 0 || waitpid(pid, &status, 0) != pid || !WIFEXITED(status) || WEXITSTATUS(status))
+		t->died++;
+	keep_offsets(at, true);
+	if (wrong_things(t) > before)
+		diag("  after request %llu", (unsigned long long)m->calls);
+}
+
+/* A request that Lua tries again fails here, too, once. */
+static void on_request(struct mem *m)
+{
+	if (m->calls == stage.retry || !is_new_request() || wrong_things(stage.tally) >= WRONG_MOST)
+		return;
+	fail_in_child(m);
+	if (stage.child || !stage.tally->tries_again)
+		return;
+	stage.tally->retries++;
+	stage.retry = m->calls + 1;
+	m->fail_at = m->calls;
+}
+
+/* ---- a session ---------------------------------------------------------------------------- */
+
+/* Bytes that malloc has handed out, to whomever: some are no arena's, as those of open files. A child ends without the
+ * sanitizer's search for leaks, which would take longer than all else. Without a sanitizer nobody knows. */
+static size_t bytes_of_malloc(void)
+{
+#ifdef __SANITIZE_ADDRESS__
+	return __sanitizer_get_current_allocated_bytes();
+#else
+	return 0;
+#endif
+}
+
+static void close_stage(void)
+{
+	if (stage.alloc)
+		lua_setallocf(stage.L, stage.alloc, &stage.host);
+	host_close(stage.L);
+	stage.tally->leaked += stage.host.mem.used != 0 || bytes_of_malloc() > stage.bytes;
+}
+
+/* In the child, at the end of the script: what is left of the state must still work. */
+static void check_state(const struct session *s, struct tally *t)
+{
+	stage.host.mem.fail_at = 0;
+	if (run(stage.L, still_works) != LUA_OK || (t->rounds % PLAY_AGAIN_EVERY == 0 && run(stage.L, s->text) != LUA_OK)) {
+		diag("%s", lua_tostring(stage.L, -1));
+		t->broken++;
+	}
+	lua_settop(stage.L, 0);
+}
+
+static void open_stage(const struct session *s, struct tally *t)
+{
+	memset(&stage, 0, sizeof(stage));
+	stage.tally = t;
+	stage.bytes = bytes_of_malloc();
+	stage.host = (struct host){ .home = script_home(), .mem = { .fine = true } };
+	if (s->bare)
+		stage.host.mem.on_request = on_request;
+	stage.L = host_open(&stage.host);
+	if (!stage.L)
+		return;
+	stage.alloc = lua_getallocf(stage.L, NULL);
+	lua_setallocf(stage.L, alloc_watched, &stage.host);
+	if (!s->bare)
+		run(stage.L, loaded);
+	stage.host.mem.on_request = stage.child ? NULL : on_request;
+}
+
+/* Play the session, here without a failure and in each child with one. */
+static bool play(const struct session *s, struct tally *t)
+{
+	bool good;
+
+	open_stage(s, t);
+	good = stage.L && run(stage.L, s->text) == LUA_OK;
+	stage.host.mem.on_request = NULL;
+	if (stage.child && !good)
+		t->raised++;
+	if (stage.child && stage.L && !good)
+		t->wrong += !mentions_memory(stage.L);
+	if (stage.child && stage.L)
+		check_state(s, t);
+	close_stage();
+	return good;
 }
 
 static void torture(const struct session *s)
 {
-	struct stage st = { 0 };
-	struct tally t = { 0 };
-	int bad = 0, lua = 0;
-	uint64_t all = note_requests(s);
+	struct tally *t = mmap(NULL, sizeof(*t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	bool good = play(s, t);
 
-	for (int i = 0; i <= requests.n && bad < 5; i++) {
-		uint64_t k = i < requests.n ? requests.v[i] : 2 * all;	/* the last one meets no failure */
-		int before = t.wrong + t.broken + t.leaked;
-		enum outcome end = play(&st, s, k, false, &t);
-
-		if (end == LUA_FAILED) {
-			lua++;
-			play(&st, s, k, true, &t);
-		}
-		if (t.wrong + t.broken + t.leaked > before)
-			diag("  after request %llu", (unsigned long long)k);
-		bad += t.wrong + t.broken + t.leaked > before;
-		if (i == requests.n)
-			ok(end == ENDED, "the last round meets no failure");
+	if (stage.child) {
+		fflush(stdout);
+		_exit(0);
 	}
-	if (st.L)
-		stage_close(&st, &t);
-	diag("%d of %llu requests failed, in %d rounds, %d of them a second try of Lua's; %d errors", requests.n,
-		(unsigned long long)all, t.rounds, lua, t.raised);
-	ok(t.raised > t.rounds / 3, "many rounds end the script");
-	is_int(t.wrong, 0, "every error mentions memory");
-	is_int(t.broken, 0, "the state still works");
-	is_int(t.leaked, 0, "and leaves nothing behind");
+	ok(good, "the session runs to its end, although Lua has to try again");
+	diag("%llu requests, %d of them failed, with %d errors; Lua tried again %d times",
+		(unsigned long long)stage.host.mem.calls, t->rounds, t->raised, t->retries);
+	ok(t->raised > t->rounds / 3, "many rounds end the script");
+	is_int(t->wrong, 0, "every error mentions memory");
+	is_int(t->broken, 0, "the state still works");
+	is_int(t->leaked, 0, "and leaves nothing behind");
+	is_int(t->died, 0, "and no process dies");
+	munmap(t, sizeof(*t));
 }
 
 static void check(struct session *s)
@@ -271,6 +304,7 @@ int main(void)
 		{ .name = "torture/searching" }, { .name = "torture/plain_kernel" } };
 
 	still_works = script_read("torture/still_works");
+	hash_callers();			/* the first call of backtrace loads a library, which is no leak */
 	for (int i = 0; i < LEN(sessions); i++)
 		check(&sessions[i]);
 	free(still_works);
