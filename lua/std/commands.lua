@@ -22,7 +22,7 @@ local RATE <const> = 6e8                                -- flops a second of a k
 
 -- How they are called, what they are for in a few words, which `millrace --help` prints, and what else they say.
 local texts <const> = {
-  {"check", "[--program FILE] [--json] FILE...", "are these plans legal?", [[
+  {"check", "[--program FILE] [--device NAME] [--json] FILE...", "are these plans legal?", [[
 Says of each plan whether it is legal, and where it is not: FILE:LINE, the
 problem, its repair. Of a script that makes several plans, the last one.
 Exit status: 0 if all are legal, 1 if one is not, 2 if one cannot be loaded.]]},
@@ -30,13 +30,13 @@ Exit status: 0 if all are legal, 1 if one is not, 2 if one cannot be loaded.]]},
 The lines to remove from plan A and to add to get plan B, as plan:script writes
 both: comments, and how a plan was made, are no difference.
 Exit status: 0 if there are none, 1 if there are, 2 if a plan cannot be loaded.]]},
-  {"show", "[--program FILE] FILE [FILE]", "the plan in the explorer, or as text", [[
+  {"show", "[--program FILE] [--device NAME] FILE [FILE]", "the plan in the explorer, or as text", [[
 Opens the plan in the explorer, or two plans to be compared; without a
 terminal, prints it as a table, or how the two differ.]]},
-  {"predict", "[--program FILE] [--json] FILE...", "its time by the model", [[
+  {"predict", "[--program FILE] [--device NAME] [--json] FILE...", "its time by the model", [[
 The time of each plan by the model of its device, and how far it may be off.
 --json prints an object a line.]]},
-  {"run", "[--program FILE] [--sizes NAME=N,...] [--on cuda|host] FILE...", "its kernel, checked and timed", [[
+  {"run", "[--program FILE] [--device NAME] [--sizes NAME=N,...] [--on cuda|host] FILE...", "its kernel, checked and timed", [[
 Compiles the kernel of each plan, runs it, compares the outputs with the
 reference and, on a device, times it. --on: by default cuda if there is a
 device, else host, the CPU, which is slow. --sizes: for these sizes instead
@@ -48,8 +48,8 @@ local function usage_of(name)
     if t[1] == name then
       return ("usage: millrace %s %s\n%s\nFILE is a plan of plan:save, a script that makes one, or the name of a plan that comes\n"
         .. "with Millrace. --program: a file that returns the program of plans for programs of\nyour own, or a folder of such files; "
-        .. "may be given again.\n")
-        :format(name, t[2], t[4])
+        .. "may be given again.\n%s")
+        :format(name, t[2], t[4], t[2]:find "--device" and "--device: for this device instead of the one in FILE: a name, as h100, or the file of one.\n" or "")
     end
   end
 end
@@ -119,11 +119,15 @@ local function parse(name, flags, least, most, ...)
       return nil, GOOD
     elseif word == "--json" and flags:find(word, 1, true) then
       o.json = true
-    elseif word == "--program" or (word == "--on" or word == "--sizes") and flags:find(word, 1, true) then
+    elseif word == "--program" or (word == "--on" or word == "--sizes" or word == "--device") and flags:find(word, 1, true) then
       if not value then return nil, complain(name, word .. " needs a value") end
       i = i + 1
       if word == "--on" then
         o.on = value
+      elseif word == "--device" then
+        local good, device = core.try(mr.device, value)
+        if not good then return nil, complain(name, tostring(device)) end
+        o.device = device
       elseif word == "--sizes" then
         o.sizes = sizes_of(value)
         if not o.sizes then return nil, complain(name, ("--sizes is NAME=N,..., as in m=256,n=256, not '%s'"):format(value)) end
@@ -148,7 +152,7 @@ end
 -- The plan of a file; or nil and what is wrong, which begins with FILE:LINE where that is known. And the text of the file.
 local function load_file(name, o)
   local path = loader.path_of(name)
-  local good, plan, stopped, text, is_plain = core.try(loader.evaluate, mr, "load_plan", path, o.programs)
+  local good, plan, stopped, text, is_plain = core.try(loader.evaluate, mr, "load_plan", path, o.programs, o.device)
   if good and is_program(plan) then
     good, plan = false, ("%s: it returns a program, not a plan: --program goes before each file with one, or before their folder")
       :format(path)
@@ -160,7 +164,7 @@ local function load_file(name, o)
       :gsub(" is a folder, not a file$", ("%%0; give its files: %s/*.lua"):format((name:gsub("/+$", ""):gsub("%%", "%%%%"))))
     return nil, message
   end
-  if name == path and is_plain then script.keep_path(plan, path) end
+  if name == path and is_plain and not o.device then script.keep_path(plan, path) end
   return plan, stopped and spell(stopped, path), text
 end
 
@@ -206,7 +210,7 @@ local function at_sizes(plan, path, sizes)
   for axis, n in pairs(sizes) do all[axis] = n end
   local good, bound = core.try(program.bind, program, all)
   if not good then error(("%s: --sizes: %s"):format(path, bound), 0) end
-  local other = loader.evaluate(mr, "load_plan", path, {[bound.name] = bound})
+  local other = loader.evaluate(mr, "load_plan", path, {[bound.name] = bound}, plan.device)
   if select(3, core.identity(other.graph.program)) ~= select(3, core.identity(bound)) then
     error(("%s: --sizes is for files of plan:save; this one has its sizes from elsewhere"):format(path), 0)
   end
@@ -288,7 +292,7 @@ local function each(files, o, f)
 end
 
 -- Is the plan legal? What is wrong is printed, as check prints it.
-local function report_legality(plan, path, text, stopped, as_json)
+local function report_legality(plan, path, text, stopped, as_json, device)
   local good, list = plan:check()
   if as_json then
     io.write(json.line(json.object("file legal problems notes checked_up_to", {file = path, legal = good,
@@ -299,7 +303,7 @@ local function report_legality(plan, path, text, stopped, as_json)
   for _, problem in ipairs(problem_texts(repairs.shown(list), path, text)) do io.write(problem, "\n") end
   for _, note in ipairs(problem_texts(repairs.notes(list), path, text, "note: ")) do io.write(note, "\n") end
   if stopped then io.write(stopped, "; what comes before is checked\n") end
-  if good then io.write(path, ": legal\n") end
+  if good then io.write(path, as_json == nil and device and (": legal on %s\n"):format(device.name) or ": legal\n") end
   return good
 end
 
@@ -314,9 +318,9 @@ end
 ---- the commands --------------------------------------------------------------------------------
 
 function commands.check(...)
-  local files, o = parse("check", "--json", 1, math.huge, ...)
+  local files, o = parse("check", "--json --device", 1, math.huge, ...)
   if not files then return o end
-  return each(files, o, function(plan, path, text, stopped) return report_legality(plan, path, text, stopped, o.json) end)
+  return each(files, o, function(plan, path, text, stopped) return report_legality(plan, path, text, stopped, o.json, o.device) end)
 end
 
 function commands.diff(...)
@@ -336,7 +340,7 @@ function commands.diff(...)
 end
 
 function commands.show(...)
-  local files, o = parse("show", "", 1, 2, ...)
+  local files, o = parse("show", "--device", 1, 2, ...)
   if not files then return o end
   local plans = {}
   local status = each(files, o, function(plan, _, _, stopped)
@@ -353,7 +357,7 @@ function commands.show(...)
 end
 
 function commands.predict(...)
-  local files, o = parse("predict", "--json", 1, math.huge, ...)
+  local files, o = parse("predict", "--json --device", 1, math.huge, ...)
   if not files then return o end
   return each(files, o, function(plan, path, text, stopped)
     if o.json and not stopped and not plan:check() then
@@ -378,7 +382,7 @@ function commands.predict(...)
 end
 
 function commands.run(...)
-  local files, o = parse("run", "--on --sizes", 1, math.huge, ...)
+  local files, o = parse("run", "--on --sizes --device", 1, math.huge, ...)
   if not files then return o end
   if o.on and o.on ~= "cuda" and o.on ~= "host" then return complain("run", "--on is cuda or host, not " .. o.on) end
   return each(files, o, function(plan, path, text, stopped)

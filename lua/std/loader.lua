@@ -52,7 +52,8 @@ end
 ---- what a script sees --------------------------------------------------------------------------
 
 -- What a script has as mr. given: the program, with sizes or not, that the user gave, or nil. made: a list for the plans made.
-local function own_mr(mr, given, made)
+-- device: instead of any that the script names; or nil.
+local function own_mr(mr, given, made, device)
   local program = tile.is_program(given) and given or nil
   local function keep(plan)
     made[#made + 1] = plan
@@ -70,6 +71,7 @@ local function own_mr(mr, given, made)
       if type(name) == "string" and name:find "[/.]" and core.file_kind(name) ~= "file" then
         raise(("device: %s is not a file"):format(show(name)))
       end
+      if device then return device end
       if name == nil and changes == nil then return mr.device() end
       return mr.device(name, changes)
     end),
@@ -77,7 +79,7 @@ local function own_mr(mr, given, made)
       if type(name) ~= "string" or name:find "[/.]" then
         raise(("a plan's file can only load plans that come with Millrace, by name, not %s"):format(show(name)))
       end
-      return keep(mr.load_plan(name, bound))
+      return keep(mr.load_plan(name, bound, device and {device = device}))
     end),
   }
 end
@@ -89,13 +91,13 @@ local function requires(own)
   end)
 end
 
-local function environment(mr, given)
-  return {assert = assert, ipairs = ipairs, pairs = pairs, require = requires(membrane.frozen(own_mr(mr, given, {}), function(name) return forbidden(mr, name) end))}
+local function environment(mr, given, device)
+  return {assert = assert, ipairs = ipairs, pairs = pairs, require = requires(membrane.frozen(own_mr(mr, given, {}, device), function(name) return forbidden(mr, name) end))}
 end
 
 -- For scripts that also make programs: with the tile language, and what of Lua only computes.
-local function wide_environment(mr, given, made)
-  local env, own = confine.language(), own_mr(mr, given, made)
+local function wide_environment(mr, given, made, device)
+  local env, own = confine.language(), own_mr(mr, given, made, device)
   for name, f in pairs(tile.functions) do own[name] = f end
   own.program = entry(function(name, body)
     made.program = true
@@ -128,8 +130,13 @@ local function evaluate(what, name, text, source, env, given)
   return confine.call(("%s: %s"):format(what, name), chunk, bound)
 end
 
-local function run(what, name, mr, text, source, given)
-  local good, result = core.try(membrane.without_strings, source, evaluate, what, name, text, source, environment(mr, given), given)
+-- What is wrong with a plan may be so because it was made for another device.
+local function for_device(message, device)
+  return device and ("%s (the plan is loaded for %s)"):format(message, device.name) or message
+end
+
+local function run(what, name, mr, text, source, given, device)
+  local good, result = core.try(membrane.without_strings, source, evaluate, what, name, text, source, environment(mr, given, device), given)
   local wanted, got = mismatch(text, given)
   if not good then
     local program = named(text)
@@ -137,7 +144,7 @@ local function run(what, name, mr, text, source, given)
     if given and program and program ~= given.name then
       result = ("%s: %s is for program '%s', but was given '%s' (%s)"):format(what, name, program, given.name, result)
     elseif wanted then result = ("%s (the plan is for %s, and was loaded for %s)"):format(result, wanted, got) end
-    error(result, 0)
+    error(for_device(result, device), 0)
   end
   local p = membrane.real(result)
   if not core.is(p, "millrace.plan") then raise(("%s: %s returns %s, not a plan"):format(what, name, show(result))) end
@@ -189,24 +196,27 @@ local function read(what, path)
   return (text:gsub("^\xEF\xBB\xBF", ""):gsub("^#[^\n]*", ""))    -- a mark of UTF-8, the line for the system
 end
 
--- given: a program with sizes, instead of the one that the script names; or a program, for which the script has sizes. Returns
--- the plan, and for which program and sizes the script is if these are others.
-function loader.of_file(mr, path, given) return run("load_plan", path, mr, read("load_plan", path), "@" .. path, given) end
+-- given: a program with sizes, instead of the one that the script names; or a program, for which the script has sizes.
+-- device: instead of the one that the script names, or nil. Returns the plan, and for which program and sizes the script is if these are
+-- others.
+function loader.of_file(mr, path, given, device)
+  return run("load_plan", path, mr, read("load_plan", path), "@" .. path, given, device)
+end
 
 function loader.of_text(mr, text, name, bound) return run("plan", name, mr, text, "=" .. name, bound) end
 
 -- Evaluate a script that may make programs, too. It can change nothing: what it runs, measures or writes has no effect. programs:
--- by name, for plans of programs that are elsewhere. Returns the plan or program that it returns, else the last plan that it made,
+-- by name, for plans of programs that are elsewhere; device: instead of those that it names, or nil. Returns the plan or program that it returns, else the last plan that it made,
 -- else nil; the message if it ended early, as it needed what was not done; the text; and whether it is a plan and no more, so that
 -- nothing but comments is lost if the plan is saved there.
-function loader.evaluate(mr, what, path, programs)
+function loader.evaluate(mr, what, path, programs, device)
   local text, made = read(what, path), {}
   local given = programs[named(text)]
-  local refused, good, result = membrane.leniently(evaluate, what, path, text, "@" .. path, wide_environment(mr, given, made), given)
+  local refused, good, result = membrane.leniently(evaluate, what, path, text, "@" .. path, wide_environment(mr, given, made, device), given)
   local x = good and membrane.real(result)
   if good then return x or made[#made], nil, text, x and not made.program and not refused end
   if type(result) ~= "string" then result = ("%s: an error that is %s"):format(path, show(result)) end
-  if not (refused and made[1]) then error(result, 0) end
+  if not (refused and made[1]) then error(for_device(result, device), 0) end
   return made[#made], ("%s (%s)"):format(result, refused), text
 end
 

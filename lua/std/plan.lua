@@ -4,6 +4,7 @@ local core = require "millrace.core"
 local tile = require "millrace.tile"
 local literal = require("millrace.draft").literal
 local loader = require "millrace.loader"
+local options = require "millrace.options"
 local script = require "millrace.script"
 local entry, expect = core.entry, core.expect
 
@@ -61,10 +62,18 @@ return function(mr, made)
   -- A path, or the name of a plan in examples/.
   plan.bound = entry(loader.bound)
 
-  plan.load_plan = entry(function(path, x)
+  plan.load_plan = entry(function(path, x, given)
+    if type(x) == "table" and given == nil and not tile.is_program(x) and getmetatable(x) == nil then x, given = nil, x end
     expect(type(path) == "string", "load_plan", "path", path)
     expect(x == nil or core.is(x, "millrace.program") or tile.is_program(x), "load_plan", "program", x)
-    local p, wanted = loader.of_file(mr, loader.path_of(path), x)
+    local device = options.check(given, "load_plan", {"device"}).device
+    if type(device) == "string" then device = mr.device(device) end
+    expect(device == nil or core.is(device, "millrace.device"), "load_plan", "device", device)
+    local p, wanted = loader.of_file(mr, loader.path_of(path), x, device)
+    if device then                                      -- another plan than that of the file, which is not to be overwritten
+      core.set_made_for(p, wanted)
+      return p
+    end
     if not path:find "[/.]" then
       loader.shipped[p] = path
       return p

@@ -176,6 +176,14 @@ cp more/one_overlap.lua more/a/p.lua
 cp more/one_pingpong.lua more/b/p.lua
 "$MILLRACE" show more/a/p.lua more/b/p.lua >"$T/out" 2>&1
 t_like '  or are first and second' "$(<"$T/out")" '^sTask +lane +(a/p|first) +(b/p|second) +ratio'
+t_cmd 'check for another device' 0 "$MILLRACE" check --device h100 more/one_overlap.lua
+t_is 'says which' "$(<"$T/out")" 'more/one_overlap.lua: legal on h100'
+t_cmd 'predict for another device' 0 "$MILLRACE" predict --device h100 more/one_overlap.lua
+t_like 'is for it' "$(<"$T/out")" ' on h100$'
+t_cmd 'check for a device whose units are others' 2 "$MILLRACE" check --device a100 more/one_overlap.lua
+t_err 'says where' "^more/one_overlap\.lua:[0-9]+: 'a100' has no sEU 'tma' \(the plan is loaded for a100\)"
+t_cmd 'check for no device' 2 "$MILLRACE" check --device h101 more/one_overlap.lua
+t_err 'names the nearest' "^millrace check: device: unknown device 'h101'; did you mean 'h100'"
 t_cmd 'show of three' 2 "$MILLRACE" show attention_serial attention_overlap attention_pingpong
 t_err 'are too many' '^millrace show: 3 files are given, at most 2 can be$'
 t_cmd 'predict' 0 "$MILLRACE" predict attention_overlap.lua

@@ -25,6 +25,26 @@ local function same(plan, what)
   tap.ok(not wrong, what, wrong, plan:script())
 end
 
+---- another device ---------------------------------------------------------------------------
+
+do
+  local plan = mr.load_plan("attention_overlap", {device = "h100"})
+  tap.is(plan.device.name, "h100", "a plan is loaded for another device")
+  tap.ok(plan:check(), "  and checked for it")
+  tap.is(plan.path, nil, "  and is no longer that of the file")
+  tap.like(plan:script(), 'mr.device "h100"', "  which its script names")
+  local prog = mr.examples.flash_attention{b = 1, h = 2, m = 256, n = 256, d = 128}
+  plan = mr.load_plan("attention_overlap", prog, {device = mr.device "h100"})
+  tap.ok(plan.device.name == "h100" and plan.graph.program.axes.b == 1, "a program may stand before it")
+  tap.refuses('mr.load_plan("attention_overlap", {device = "a100"})', mr.home .. "/examples/attention_overlap.lua:14: 'a100' has no sEU 'tma' (the plan is loaded for a100)",
+    "a plan that needs other units is refused")
+  tap.refuses('mr.load_plan("attention_overlap", {devise = "a100"})', "user.lua:1: load_plan: unknown option 'devise'; did you mean 'device'?", "options are checked")
+  tap.refuses('mr.load_plan("attention_overlap", {device = 3})', "user.lua:1: load_plan: device expected, got 3", "  and their values")
+  local small = mr.device("h200", {["memory.shared.bytes"] = 65536})
+  local good, problems = mr.load_plan("attention_overlap", {device = small}):check()
+  tap.ok(not good and problems[1].code == "shared_memory", "check says what does not fit there", tostring(problems))
+end
+
 ---- edits ------------------------------------------------------------------------------------
 
 -- Edits of every kind, undone and made again; each state is looked at.
