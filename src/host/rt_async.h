@@ -204,31 +204,42 @@ static inline void host_add_element(const struct host_map *m, unsigned char *to,
 	memcpy(to, &x, sizeof(x));
 }
 
+/* n elements from x on along the first dimension: those at p in shared memory, and `at` in the tensor. */
+static inline void host_copy_elements(const struct host_copy *c, bool inside, int64_t x, int64_t n,
+	unsigned char *p, unsigned char *at)
+{
+	const struct host_map *m = c->map;
+	uint32_t bytes = (uint32_t)m->element_bytes;
+
+	for (int64_t i = 0; i < n; i++, p += bytes, at += m->stride[0]) {
+		bool there = inside && x + i >= 0 && x + i < m->dim[0];
+
+		if (there && c->adds)
+			host_add_element(m, at, p);
+		else if (there)
+			host_move(c->stored ? at : p, c->stored ? p : at, bytes);
+		else if (!c->stored)
+			memset(p, 0, bytes);
+	}
+}
+
 static inline void host_copy_one_row(const struct host_copy *c, int64_t row)
 {
 	const struct host_map *m = c->map;
 	struct host_actor actor = { .who = c->who, .clock = host_racing() ? c->clock : NULL,
 		.fenced = c->fenced, .async = true };
-	int64_t offset, width = m->box[0] * m->element_bytes;
-	unsigned char *p = NULL;
+	int64_t offset, width = m->box[0] * m->element_bytes, n = 16 / m->element_bytes;
 	bool inside = host_copy_row(c, row, &offset);
 
-	for (int64_t i = 0; i < m->box[0]; i++) {
+	for (int64_t i = 0; i < m->box[0]; i += n) {	/* no swizzle moves these 16 bytes apart */
 		int64_t x = c->at[0] + i, byte = row * width + i * m->element_bytes;
-		bool there = inside && x >= 0 && x < m->dim[0];
+		unsigned char *p = host_access(host_swizzled(c->to + (uint32_t)byte, m->swizzle), 16, !c->stored, &actor);
+		unsigned char *at = m->base + offset + x * m->stride[0];
 
-		if (byte % 16 == 0)	/* no swizzle moves these 16 bytes apart */
-			p = host_access(host_swizzled(c->to + (uint32_t)byte, m->swizzle), 16, !c->stored, &actor);
+		if (m->stride[0] == m->element_bytes && inside && x >= 0 && x + n <= m->dim[0] && !c->adds)
+			memcpy(c->stored ? at : p, c->stored ? p : at, 16);
 		else
-			p += m->element_bytes;
-		if (there && c->adds)
-			host_add_element(m, m->base + offset + x * m->stride[0], p);
-		else if (there && c->stored)
-			memcpy(m->base + offset + x * m->stride[0], p, (size_t)m->element_bytes);
-		else if (there)
-			memcpy(p, m->base + offset + x * m->stride[0], (size_t)m->element_bytes);
-		else if (!c->stored)
-			memset(p, 0, (size_t)m->element_bytes);
+			host_copy_elements(c, inside, x, n, p, at);
 	}
 }
 
@@ -370,10 +381,12 @@ static inline void host_fetch(const struct host_product *p, const struct host_ma
 		false, actor);
 
 	for (int e = 0; e < 16 / bytes; e++) {
-		uint32_t x = 0;
+		uint16_t half;
+		uint32_t word;
 
-		memcpy(&x, from + e * bytes, (size_t)bytes);
-		to[e] = host_from_bits(type, x);
+		memcpy(&half, from + e * bytes / 2 * 2, sizeof(half));	/* of a size that the compiler knows: see host_move */
+		memcpy(&word, from + e * bytes / 4 * 4, sizeof(word));
+		to[e] = host_from_bits(type, bytes == 1 ? from[e] : bytes == 2 ? half : word);
 	}
 }
 
@@ -468,6 +481,17 @@ static inline void host_add_integers(const struct host_product *p, float *d, con
 	}
 }
 
+/* A row of sums of products, each summed in the order of the depth, which is a multiple of 4. */
+static inline void host_add_products(float *restrict d, const float *a, float (*b)[HOST_COLUMNS_MAX], int depth, int columns)
+{
+	for (int k = 0; k < depth; k += 4) {
+		const float *b0 = b[k], *b1 = b[k + 1], *b2 = b[k + 2], *b3 = b[k + 3];
+
+		for (int j = 0; j < columns; j++)
+			d[j] = d[j] + a[k] * b0[j] + a[k + 1] * b1[j] + a[k + 2] * b2[j] + a[k + 3] * b3[j];
+	}
+}
+
 static inline void host_multiply(struct host_product *p)
 {
 	static float a[HOST_ROWS][HOST_DEPTH_MAX], b[HOST_DEPTH_MAX][HOST_COLUMNS_MAX];
@@ -492,14 +516,10 @@ static inline void host_multiply(struct host_product *p)
 
 		if (!p->add)
 			memset(d, 0, (size_t)p->columns * sizeof(*d));
-		if (p->type_b == HOST_i8) {
+		if (p->type_b == HOST_i8)
 			host_add_integers(p, d, a[i], b);
-			continue;
-		}
-		for (int k = 0; k < host_depth(p); k++)
-			for (int j = 0; j < p->columns; j += 8)
-				for (int e = 0; e < 8; e++)	/* one or two vectors */
-					d[j + e] += a[i][k] * b[k][j + e];
+		else
+			host_add_products(d, a[i], b, host_depth(p), p->columns);
 	}
 }
 
