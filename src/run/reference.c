@@ -116,6 +116,19 @@ enum err_code reference_on_device(struct reference *r, struct gpu *g, const stru
 
 /* on the CPU ---------------------------------------------------------------- */
 
+/* The most operations on elements, about, that take less time in a text that is not optimised than optimising it takes. */
+static const double FEW_OPERATIONS = 2e7;
+
+/* No value has more elements than there are combinations of indices of all axes. */
+static bool is_short(const struct program *p)
+{
+	double operations = p->nodes.n;
+
+	for (int i = 0; i < p->axes.n; i++)
+		operations *= (double)p->axes.v[i].size;
+	return operations <= FEW_OPERATIONS;
+}
+
 enum err_code reference_on_host(struct reference *r, void *const *data, double limit,
 	const struct stop *stop, struct err *e)
 {
@@ -138,7 +151,7 @@ enum err_code reference_on_host(struct reference *r, void *const *data, double l
 		buffers[i].to = role == TENSOR_OUTPUT ? data[i] : NULL;
 	}
 	buffers[p->tensors.n].bytes = (size_t)r->plain.scratch_bytes;
-	TRY(host_compile(a->mem, r->plain.text.text, r->plain.text.len, true, stop, &r->object, e));
+	TRY(host_compile(a->mem, r->plain.text.text, r->plain.text.len, !is_short(p), stop, &r->object, e));
 	TRY(host_run(r->object, &job, stop, a, &report, e));
 	if (report)
 		return err_set(e, ERR_IO, NOWHERE, "the reference failed: %.400s", report);

@@ -118,8 +118,26 @@ for _, t in ipairs(dtypes) do
   if not t:find "^i" then unary("store of " .. t, function(x) return x end, {round = true}, nil, t) end
 end
 
-for _, name in ipairs{"exp2", "log2", "sqrt", "rsqrt", "tanh", "erf", "abs", "floor"} do unary(name, mr[name]) end
+local functions <const> = {"exp2", "log2", "sqrt", "rsqrt", "tanh", "erf", "abs", "floor"}
+for _, name in ipairs(functions) do unary(name, mr[name]) end
 unary("minus", function(x) return -x end)
+
+-- So little work is compiled without optimisation. All of this together, for many rows of which one counts, is optimised.
+local function together(rows, options)
+  local bound = mr.program("together", function(p)
+    local n, r = p:axes("n", "r")
+    local X, counts = p:input("X", {n}, "f64"), p:load(p:input("first", {r}, "f64")):eq(1)
+    local function add(name, y)
+      p:output(name, {n}, "f64"):store(mr.rowsum(mr.where(counts, y, 0), r))
+    end
+    for _, t in ipairs(dtypes) do add("as_" .. t, p:load(X):to(t):to "f64") end
+    for _, name in ipairs(functions) do add(name .. "_of", mr[name](p:load(X))) end
+  end):bind{n = #special, r = rows}
+  agree("together", bound, {X = all, first = mr.array("f64", {rows}, function(i) return i == 1 and 1 or 0 end)},
+    options, 2e-15, true)
+end
+together(4000)
+together(4000, {round = true})
 binary("sum", function(x, y) return x + y end, "f64")
 binary("difference", function(x, y) return x - y end, "f64")
 binary("product", function(x, y) return x * y end, "f64")
