@@ -161,10 +161,37 @@ static void put_join(struct print *c, const char *loops, const struct role_op *o
 	put(c, "\t%s{ const %s z = %s; y = %s; }", loops, register_type(t), z, joined(c, o->u.reduce.op, t, "y", "z"));
 }
 
-/* Combines y with those of the other threads of a spread. */
+/* Combines y with those of the other threads of the warp in a spread. */
 static void put_exchange(struct print *c, const struct role_op *o, const struct spread *across)
 {
 	put_join(c, each_exchange(c, across), o, shuffled(c, o->u.reduce.to->type, "xor", "y", spread_mask(c, across)));
+}
+
+/* Address in the scratch of a warp's partial result: number `at` of `n`. */
+static const char *scratch_address(struct print *c, const struct role_op *o, const char *warp, const char *at, int64_t n)
+{
+	return arena_strf(c->a, "shared + %s + 4 * (%s * %lld + %s)",
+		by_lane(c, o->u.reduce.scratch, second_of(o)->u.reduce.scratch), warp, (long long)n, at);
+}
+
+/* All warps combine their partial results through shared memory: those in `element` of the loops, which threads where
+ * `holds` write as number `at` of `n`. */
+static void join_warps(struct print *c, const struct role_op *o, const char *loops, const char *element,
+	const char *holds, const char *at, int64_t n)
+{
+	enum dtype t = o->u.reduce.to->type, kept = dtype_is_float(t) ? DT_F32 : DT_I32;
+	const char *name = o->u.reduce.to->name;
+
+	put(c, "lane_sync(%s, %d);", barrier(c), lane_threads(c));
+	put(c, "if (%s) %s%s", holds, loops, shared_put(c, kept, scratch_address(c, o, arena_strf(c->a,
+		"(thread / %d)", warp_threads(c)), at, n), arena_strf(c->a, "%s%s", name, element)));
+	put(c, "lane_sync(%s, %d);", barrier(c), lane_threads(c));
+	put(c, "%s{", loops);
+	put(c, "\t%s y = %s;", register_type(t), value(c, o->u.reduce.zero));
+	put_join(c, arena_strf(c->a, "EACH(w, %d) ", c->role->warps), o,
+		shared_get(c, kept, scratch_address(c, o, "w", at, n)));
+	put(c, "\t%s%s = y;", name, element);
+	put(c, "}");
 }
 
 /* Along columns: each thread reduces its own elements of a row, then the threads of the row combine their results. */
@@ -181,36 +208,10 @@ static void print_reduce_columns(struct print *c, const struct role_op *o)
 		put_exchange(c, o, &f->layout->col);
 	put(c, "\t%s%s = y;", o->u.reduce.to->name, has_rows(f) ? "[rb][h]" : "[0]");
 	put(c, "}");
-}
-
-/* Address in the scratch of a warp's partial result for the column at hand. */
-static const char *scratch_address(struct print *c, const struct role_op *o, const char *warp)
-{
-	const struct frag *f = o->u.reduce.over;
-
-	return arena_strf(c->a, "shared + %s + 4 * (%s * %lld + %s)",
-		by_lane(c, o->u.reduce.scratch, second_of(o)->u.reduce.scratch), warp, (long long)f->cols,
-		f->kind == FRAG_FULL ? arena_strf(c->a, "%d * j + col0 + e", f->layout->cols) : "0");
-}
-
-/* All warps combine their partial results through shared memory. */
-static void join_warps(struct print *c, const struct role_op *o, const char *columns, const char *element)
-{
-	bool full = o->u.reduce.over->kind == FRAG_FULL;
-	enum dtype t = o->u.reduce.to->type, kept = dtype_is_float(t) ? DT_F32 : DT_I32;
-	const char *name = o->u.reduce.to->name;
-
-	put(c, "lane_sync(%s, %d);", barrier(c), lane_threads(c));
-	put(c, "if (%s) %s%s", full ? spread_is_first(c, &o->u.reduce.over->layout->row) :
-		arena_strf(c->a, "thread %% %d < 1", warp_threads(c)), columns, shared_put(c, kept, scratch_address(c,
-		o, arena_strf(c->a, "(thread / %d)", warp_threads(c))), arena_strf(c->a, "%s%s", name, element)));
-	put(c, "lane_sync(%s, %d);", barrier(c), lane_threads(c));
-	put(c, "%s{", columns);
-	put(c, "\t%s y = %s;", register_type(t), value(c, o->u.reduce.zero));
-	put_join(c,
-		arena_strf(c->a, "EACH(w, %d) ", c->role->warps), o, shared_get(c, kept, scratch_address(c, o, "w")));
-	put(c, "\t%s%s = y;", name, element);
-	put(c, "}");
+	if (role_joins_warps(o, c->role->warps))
+		join_warps(c, o, each_row(c, f), has_rows(f) ? "[rb][h]" : "[0]", arena_strf(c->a, "thread %% %d < 1",
+			warp_threads(c)), has_rows(f) ? arena_strf(c->a, "(rb * %d + h)", f->layout->halves) : "0",
+			has_rows(f) ? (int64_t)f->blocks * f->layout->halves : 1);
 }
 
 /* Along rows: each thread reduces its own elements of a column, then the threads of its warp that have the column
@@ -228,8 +229,10 @@ static void print_reduce_rows(struct print *c, const struct role_op *o)
 	put_exchange(c, o, &f->layout->row);
 	put(c, "\t%s%s = y;", o->u.reduce.to->name, element);
 	put(c, "}");
-	if (c->role->warps > 1)
-		join_warps(c, o, columns, element);
+	if (role_joins_warps(o, c->role->warps))
+		join_warps(c, o, columns, element, full ? spread_is_first(c, &f->layout->row) : arena_strf(c->a,
+			"thread %% %d < 1", warp_threads(c)), full ? arena_strf(c->a, "%d * j + col0 + e",
+			f->layout->cols) : "0", f->cols);
 }
 
 /* The running value along the columns combines a thread's own pair, the pairs before it in the quad, and the groups of

@@ -130,7 +130,7 @@ const char *spread_is_first(struct print *c, const struct spread *s)
 
 const char *each_exchange(struct print *c, const struct spread *s)
 {
-	return arena_strf(c->a, "EACH(o, %d) ", log2_of(s->mod));
+	return arena_strf(c->a, "EACH(o, %d) ", log2_of(s->mod < warp_threads(c) ? s->mod : warp_threads(c)));
 }
 
 const char *spread_mask(struct print *c, const struct spread *s)

@@ -1,29 +1,64 @@
-/* From a plan to a kernel: with or without verify, and with one of two layouts of fragments. */
+/* From a plan to a kernel: with or without verify, and with one of three layouts of fragments. */
 #include "lower/lower.h"
 
 #include "lower/passes.h"
 #include "lower/refine.h"
 
-/* How a kernel is made: without verify; with values spread over threads by lines. */
+/* How values are spread over threads: as matrix instructions have them; each row over a warp; each row over all warps
+ * of its lane. */
+enum spread_by { BY_BLOCKS, BY_WARP, BY_LANE };
+
+/* How a kernel is made: without verify; how values are spread. */
 struct lower_options {
-	bool unproven, lines;
+	bool unproven;
+	enum spread_by by;
 	const struct stop *stop;
 };
+
+/* The warps of the lanes that compute in the phase; 0: they have different numbers. */
+static int computing_warps(const struct plan *p, int phase)
+{
+	int warps = 0;
+
+	for (int i = 0; i < p->entries.n; i++) {
+		const struct stask *s = &p->graph->tasks.v[p->entries.v[i].task];
+		int n = lane_warps(p, p->entries.v[i].lane);
+
+		if (s->phase != phase || s->kind != TASK_COMPUTE)
+			continue;
+		if (warps && n != warps)
+			return 0;
+		warps = n;
+	}
+	return warps;
+}
+
+/* The layout by rows of a warp, in which so many warps share each row. */
+static struct frag_layout across_warps(const struct target *t, int warps)
+{
+	struct frag_layout l = t->lines;
+
+	l.every_warp = l.across_warps = true;
+	l.cols *= warps;
+	l.deep *= warps;
+	l.col.mod *= warps;
+	return l;
+}
 
 static enum err_code lower(struct mem *mem, const struct plan *p, int phase, struct lower_options how,
 	struct kernel **out, enum err_code *wrong, struct refusal *why, struct err *e)
 {
 	const struct target *t = target_of(p->device);
-	struct target *lines;
+	struct target *other;
 	enum err_code code;
 
 	*wrong = OK;
 	*out = ARENA_OWNER(mem, struct kernel);
 	(*out)->plan = p;
 	(*out)->target = t;
-	if (how.lines) {
-		(*out)->target = lines = arena_copy(&(*out)->arena, t, 1, sizeof(*t));
-		lines->frag = t->lines;
+	if (how.by != BY_BLOCKS) {
+		(*out)->target = other = arena_copy(&(*out)->arena, t, 1, sizeof(*t));
+		other->frag = how.by == BY_WARP ? t->lines : across_warps(t, computing_warps(p, phase));
 	}
 	(*out)->phase = phase;
 	(*out)->unproven = how.unproven;
@@ -68,11 +103,16 @@ static enum err_code lower_checked(struct mem *mem, const struct plan *p, int ph
 	return code ? code : wrong;
 }
 
+static bool is_about_registers(const struct refusal *why)
+{
+	return why->code == PROBLEM_REGISTERS || why->code == PROBLEM_LAYOUT;
+}
+
 enum err_code lower_or_refuse(struct mem *mem, const struct plan *p, int phase, bool unproven,
 	const struct stop *stop, struct kernel **out, struct refusal *why, struct err *e)
 {
-	enum err_code code;
-	enum err_code other_code;
+	enum spread_by last = computing_warps(p, phase) > 1 ? BY_LANE : BY_WARP;
+	enum err_code code, other_code;
 	struct refusal other;
 	struct err other_error;
 
@@ -81,17 +121,22 @@ enum err_code lower_or_refuse(struct mem *mem, const struct plan *p, int phase, 
 	if (!lower_has_target(p->device))
 		return err_set(e, ERR_INPUT, NOWHERE, "plans for '%s' are model_only: they are checked, "
 			"simulated and searched, but no kernels are printed for it", p->device->name);
-	code = lower_checked(mem, p, phase, (struct lower_options){ unproven, false, stop }, out, why, e);
-	if (code != ERR_ILLEGAL || (why->code != PROBLEM_REGISTERS && why->code != PROBLEM_LAYOUT) ||
-	    has_products(p, phase))
-		return code;
-	/* a row that is spread over few threads may need too many registers of each; in lines, all of a warp share
-	 * it */
-	other_code = lower_checked(mem, p, phase, (struct lower_options){ unproven, true, stop }, out, &other,
-		&other_error);
-	if (other_code == ERR_INTERRUPTED)
-		*e = other_error;
-	return !other_code || other_code == ERR_INTERRUPTED ? other_code : code;
+	code = lower_checked(mem, p, phase, (struct lower_options){ unproven, BY_BLOCKS, stop }, out, why, e);
+	/* a row that is spread over few threads may need too many registers of each */
+	for (enum spread_by by = BY_WARP; by <= last && code == ERR_ILLEGAL && is_about_registers(why) &&
+	     !has_products(p, phase); by++) {
+		other_code = lower_checked(mem, p, phase, (struct lower_options){ unproven, by, stop }, out, &other,
+			&other_error);
+		if (other_code && other_code != ERR_ILLEGAL)
+			*e = other_error;
+		if (other_code == ERR_ILLEGAL && other.code == PROBLEM_REGISTERS) {
+			*why = other;	/* the rows are spread wider, so this is nearer to what it has */
+			*e = other_error;
+		}
+		if (other_code != ERR_ILLEGAL)
+			code = other_code;
+	}
+	return code;
 }
 
 const struct pass_info lower_passes[OPTION_COUNT] = {

@@ -420,6 +420,14 @@ struct role {
 
 /* The least power of two that is no less than the number of the lane's threads; does the lane begin at a multiple of
  * it? */
+/* Do the lane's warps combine, through shared memory, what each of them has reduced? */
+static inline bool role_joins_warps(const struct role_op *o, int warps)
+{
+	bool apart = o->u.reduce.over->layout->across_warps;	/* the warps have columns of their own, not rows */
+
+	return warps > 1 && !o->u.reduce.partial && (o->u.reduce.along_rows ? !apart : apart);
+}
+
 static inline int role_thread_span(const struct role *l, const struct target *t)
 {
 	int span = 1;

@@ -53,7 +53,8 @@ static double num_instructions(const struct num *x)
 static double frag_elements(const struct cost_context *x, const struct frag *f)
 {
 	switch (f->kind) {
-	case FRAG_FULL: return (double)(f->rows * f->cols) * (f->layout->every_warp ? x->warps : 1);
+	case FRAG_FULL: return (double)(f->rows * f->cols) * (f->layout->every_warp &&
+		!f->layout->across_warps ? x->warps : 1);
 	case FRAG_ROW: return (double)f->layout->halves * f->blocks * lane_threads(x);
 	case FRAG_COL: return (double)(frag_groups(f) * f->layout->pair) * lane_threads(x);
 	case FRAG_SCALAR: break;
@@ -303,15 +304,18 @@ static struct op_cost price_elements(const struct cost_context *x, const struct 
 	return s;
 }
 
-/* A reduction along rows: each warp writes its partial results to shared memory, and all combine them. */
+/* Where several warps have a part of what is reduced, each writes its partial results to shared memory, and all combine
+ * them. */
 static struct op_cost price_reduction(const struct cost_context *x, const struct role_op *o)
 {
 	const struct frag *f = o->u.reduce.over;
 	struct op_cost s = price_elements(x, o, f, 1);
 	double columns = f->kind == FRAG_FULL ? (double)f->cols : 4;
 
-	if (o->what != DO_REDUCE || !o->u.reduce.along_rows || x->warps == 1)
+	if (o->what != DO_REDUCE || !role_joins_warps(o, x->warps))
 		return s;
+	if (!o->u.reduce.along_rows)
+		columns = 4 * (double)f->blocks * f->layout->halves;
 	s = op_cost_sum(s, accesses(x, columns * x->warps, BANK_BYTES));
 	s = op_cost_sum(s, shared_reads(x, x->warps * columns / 4 * lane_threads(x)));
 	return op_cost_sum(s, cycles(2 * x->device->issue_order_latency));

@@ -25,6 +25,7 @@ struct frag_layout {
 	int pair;
 	int deep;			/* a product contracts a multiple of so many columns */
 	bool every_warp;		/* each warp has all rows, not blocks of its own */
+	bool across_warps;		/* ... with columns of its own: `col` spreads them over all threads of the lane */
 };
 
 /* How a waiting lane finds that an sTask is complete: it is when its own lane goes on; by a count of the younger ones

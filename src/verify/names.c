@@ -338,7 +338,7 @@ static void read_own(struct names *c, const struct role_op *o)
 			use_name(c, VAR_ROUND, NONE);
 		break;
 	case DO_REDUCE:
-		if (o->u.reduce.along_rows && c->role->warps > 1)
+		if (role_joins_warps(o, c->role->warps))
 			names_scratch_all(c);
 		break;
 	default:

@@ -243,6 +243,21 @@ do
   for _, tile in ipairs{{m = 4}, {m = 4, n = 256}} do
     right("layer norm, " .. (tile.n and "the row as a tile" or "the row in full"), norm{m = 14, n = 256}, tile)
   end
+  -- Rows too long for a warp are spread over all warps of the lane, which join their sums through shared memory.
+  local other = mr.program("other", function(p)
+    local m, n = p:axes("m", "n")
+    local x = p:load("load_x", p:input("X", {m, n}, "bf16"))
+    p:output("Y", {m}, "f32"):store("store_y", p:task("spread", function() return rowmax(x, n) - mr.rowmin(x, n) end))
+    p:output("V", {m, n}, "bf16"):store("store_v", p:task("weights", function()
+      local e = mr.exp(x - rowmax(x, n))
+      return cumsum(e, n) / rowsum(e, n)
+    end))
+  end)
+  for _, by in ipairs{{norm, 12000, 4}, {norm, 8200, 3}, {other, 6000, 4}} do
+    local program, n, warps = table.unpack(by)
+    right(("rows of %d in %d warps"):format(n, warps), program{m = 2, n = n}, {m = program == norm and 1 or 2, n = n},
+      compute_on "c0", function(plan) plan:lane("c0", {warps = warps}) end)
+  end
   local plan = mr.plan(norm{m = 64, n = 4096}:graph{tile = {m = 4, n = 4096}}, mr.device "h200")
   plan:lane("p0", {})
   plan:lane("c0", {warps = 4})

@@ -75,10 +75,11 @@ static bool reduces_in_registers(const struct kernel *k, const struct node *n, c
 	return is_only_axis_of_side(k, f, &over, n->ref);
 }
 
-/* There is no scan along rows in registers. */
+/* There is no scan along rows in registers, nor one across warps. */
 static bool scans_in_registers(const struct kernel *k, const struct node *n, const struct shape2 *to, struct fold *f)
 {
-	return (f->shared || has_result_layout(k, to, &k->node_shape[n->arg[0]], NONE)) &&
+	return !k->target->frag.across_warps &&
+		(f->shared || has_result_layout(k, to, &k->node_shape[n->arg[0]], NONE)) &&
 		is_only_axis_of_side(k, f, to, n->ref) && f->way == FOLD_COLUMNS;
 }
 
@@ -121,6 +122,14 @@ const struct shape2 *fold_scratch_shape(const struct kernel *k, int node, const 
 	return &k->node_shape[f->shared ? node : k->plan->graph->program->nodes.v[node].arg[0]];
 }
 
+/* Warps that each have a part of a row exchange one number for each warp and row. */
+static int64_t columns_bytes(const struct kernel *k, const struct shape2 *over, int warps)
+{
+	const struct frag_layout *l = &k->target->frag;
+
+	return l->across_warps && warps > 1 ? 4 * warps * round_up(over->rows, l->rows) : 0;
+}
+
 /* A reduction along rows exchanges one number for each warp and column, padded as those of a fragment. */
 static int64_t rows_bytes(const struct kernel *k, const struct shape2 *over, int warps)
 {
@@ -130,7 +139,7 @@ static int64_t rows_bytes(const struct kernel *k, const struct shape2 *over, int
 	for (int i = 0; i < over->ncol; i++)
 		if (k->contracted & bit(over->col[i]))
 			cols = l->deep;
-	return warps > 1 ? 4 * warps * round_up(over->cols, cols) : 0;
+	return warps > 1 && !l->across_warps ? 4 * warps * round_up(over->cols, cols) : 0;
 }
 
 int64_t fold_bytes(const struct kernel *k, const struct stask *s, int node, int warps)
@@ -140,5 +149,7 @@ int64_t fold_bytes(const struct kernel *k, const struct stask *s, int node, int 
 	fold_of(k, s, node, &f);
 	if (f.way == FOLD_LINES)
 		return scratch_bytes(s, fold_scratch_shape(k, node, &f));
+	if (f.way == FOLD_COLUMNS)
+		return columns_bytes(k, &f.over, warps);
 	return f.way == FOLD_ROWS ? rows_bytes(k, &f.over, warps) : 0;
 }

@@ -145,7 +145,8 @@ static bool is_partial(struct chain *x)
 	const struct carry *c = &x->p->carries.v[x->carry];
 	int set = find_set(x->p, x->carry);
 
-	if (!lower_does(x->k, PARTIAL_SUMS) || set == NONE || c->phase != x->k->phase || c->init != 0 ||
+	/* warps that share a row join their sums at once, through shared memory */
+	if (!lower_does(x->k, PARTIAL_SUMS) || x->k->target->frag.across_warps || set == NONE || c->phase != x->k->phase || c->init != 0 ||
 	    c->type != DT_F32 || !in_registers(x))
 		return false;
 	x->task = x->p->nodes.v[set].task;

@@ -8,7 +8,7 @@ enum err_code lay_out_shape(struct lowering *c, const struct stask *s, const str
 	enum dtype type, struct frag *f, struct err *e)
 {
 	const struct frag_layout *l = &c->k->target->frag;
-	int warps = c->lane->warps, cols = l->cols, high = l->rows * warps;
+	int warps = c->lane->warps, cols = l->cols, high = l->rows * (l->every_warp ? 1 : warps);
 
 	*f = (struct frag){ .height = shape->rows, .width = shape->cols, .type = type, .buffer = NONE,
 		.layout = l };

@@ -434,6 +434,8 @@ const struct num *one_holder_condition(struct lowering *c, enum frag_kind kind)
 	case FRAG_ROW:
 		return first_of_spread(c, thread, &l->col);
 	case FRAG_COL:
+		if (l->across_warps)
+			break;
 		if (spread_is_top(&l->row, c->k->target))	/* the first threads of the first warp */
 			return NUM2(LT, thread, N(c, l->row.div));
 		return NUM2(BOTH, NUM2(LT, thread, N(c, c->k->target->warp)), first_of_spread(c, thread, &l->row));
