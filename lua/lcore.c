@@ -409,7 +409,11 @@ void class_new(lua_State *L, const struct class_def *c)
 	static const luaL_Reg index[] = { { "__index", class_index }, { NULL, NULL } };
 
 	luaL_newmetatable(L, c->name);
-	push_functions(L, c->methods);
+	lua_newtable(L);
+	for (const luaL_Reg *r = c->methods; r && r->name; r++) {
+		push_method(L, c->name, r->name, r->func);
+		lua_setfield(L, -2, r->name);
+	}
 	lua_pushvalue(L, -1);
 	lua_setfield(L, -3, "methods");
 	push_functions(L, c->fields);
@@ -433,7 +437,7 @@ void class_method(lua_State *L, const char *name, const char *method, lua_CFunct
 {
 	luaL_getmetatable(L, name);
 	lua_getfield(L, -1, "methods");
-	lua_pushcfunction(L, f);
+	push_method(L, name, method, f);
 	lua_setfield(L, -2, method);
 	lua_pop(L, 2);
 }
@@ -568,6 +572,9 @@ static int entry_end(lua_State *L, int status, lua_KContext ctx)
 
 static int entry_call_l(lua_State *L)
 {
+	if (lua_gettop(L) > 0)
+		refuse_surplus(L, lua_isinteger(L, lua_upvalueindex(2)) ? (int)lua_tointeger(L, lua_upvalueindex(2)) :
+			most_arguments(L, lua_upvalueindex(1)));
 	lua_pushvalue(L, lua_upvalueindex(1));
 	lua_insert(L, 1);
 	lua_callk(L, lua_gettop(L) - 1, LUA_MULTRET, 0, entry_end);
@@ -577,8 +584,8 @@ static int entry_call_l(lua_State *L)
 int entry_l(lua_State *L)
 {
 	luaL_checktype(L, 1, LUA_TFUNCTION);
-	lua_settop(L, 1);
-	lua_pushcclosure(L, entry_call_l, 1);
+	lua_settop(L, 2);
+	lua_pushcclosure(L, entry_call_l, 2);
 	return 1;
 }
 
@@ -764,7 +771,7 @@ static void open_own_classes(lua_State *L)
 int luaopen_millrace_core(lua_State *L)
 {
 	static const luaL_Reg functions[] = {
-		{ "entry", entry_l }, { "location", location_l }, { "raise", raise_l }, { "show", show_l },
+		{ "entry", entry_l }, { "describe", describe_l }, { "at_most", at_most_l }, { "location", location_l }, { "raise", raise_l }, { "show", show_l },
 		{ "hint", hint_l }, { "expect", expect_l }, { "integer", integer_l }, { "dtype", dtype_l }, { "dtypes", dtypes_l },
 		{ "clock", clock_l }, { "is", is_l }, { "method", method_l }, { "methods", methods_l }, { "field", field_l },
 		{ "shown", shown_l }, { "sized", sized_l }, { NULL, NULL } };

@@ -216,7 +216,19 @@ void account(lua_State *L, size_t bytes);
 /* Push the text of a buf. */
 int push_buf(lua_State *L, const struct buf *b);
 
-/* core.entry(f): a C function that calls f. A tail call of a C function keeps the
+/* lsurplus.c. A call takes `most` arguments, with the object of a method: raise an error, with how the call is written, if it
+ * has more that are not nil. */
+void refuse_surplus(lua_State *L, int most);
+/* core.at_most(n, ...): the same of a function that takes any number */
+int at_most_l(lua_State *L);
+/* How many arguments the function at idx takes; INT_MAX: any number. */
+int most_arguments(lua_State *L, int idx);
+/* Push a method in C, which refuses more arguments than it takes. */
+void push_method(lua_State *L, const char *class_name, const char *method, lua_CFunction f);
+/* core.describe(f): f(name) gives how a call is written, or nil */
+int describe_l(lua_State *L);
+
+/* core.entry(f[, most]): a C function that calls f, with at most so many arguments; f in Lua says it itself. A tail call of a C function keeps the
  * caller's frame, so `return p:load(x)` still knows the user's line. */
 int entry_l(lua_State *L);
 

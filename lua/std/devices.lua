@@ -78,6 +78,7 @@ return function(_, made)
   return {
     devices = entry(names),
     device = entry(function(...)
+      core.at_most(2, ...)
       local name, changes = ...
       if select("#", ...) > 0 and name == nil then
         raise "device: name expected, got nil; mr.device() is the attached device, or the model h200 if there is none"

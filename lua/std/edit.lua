@@ -184,6 +184,7 @@ end
 -- If lanes share the tile along this axis already, so many lanes share it instead; otherwise a split like any other. A plan
 -- cannot forget a split, so it becomes another one that has been made without it, by one edit.
 local function split(plan, ...)
+  core.at_most(4, plan, ...)
   local axis, ways, tasks = ...
   local d, lanes, now = core.is(plan, "millrace.plan") and draft.read(plan), nil, nil
   if d then lanes, now = draft.shared(d) end

@@ -4,11 +4,17 @@ local core = require "millrace.core"
 local raise, hint, show, entry = core.raise, core.hint, core.show, core.entry
 
 -- A function of a module that its first call loads.
-function core.late(module, name) return entry(function(...) return require("millrace." .. module)[name](...) end) end
+function core.late(module, name)
+  local f
+  return entry(function(...)
+    f = f or entry(require("millrace." .. module)[name])  -- which refuses more arguments than it takes
+    return f(...)
+  end)
+end
 local late = core.late
 local tile = require "millrace.tile"
 
-local mr = {version = "0.1.0", home = core.home(), array = core.array, program = tile.program}
+local mr = {version = "0.1.0", home = core.home(), array = entry(core.array, 3), program = tile.program}
 for name, f in pairs(tile.functions) do mr[name] = f end
 
 local function path_of(folder, name) return ("%s/%s/%s.lua"):format(core.home(), folder, name) end
@@ -93,7 +99,14 @@ for _, class in ipairs{"timeline", "graph", "plan", "problems"} do
   core.method("millrace." .. class, "json", late("report", class))
 end
 
-mr.strict = entry(core.strict)
+mr.strict = entry(core.strict, 1)
+
+-- How a call is written, for messages.
+core.describe(function(name)
+  local topics = require("millrace.topics").topics
+  local topic = topics[name:find ":" and name:gsub("^program:", "bound:") or "mr." .. name]
+  return topic and topic.call
+end)
 setmetatable(mr, {__index = core.known("mr", mr)})
 
 return mr

@@ -185,6 +185,7 @@ end
 
 -- mr.json: a value of the user's own as JSON.
 function report.value(...)
+  core.at_most(1, ...)
   local x = ...
   if select("#", ...) == 0 then raise "json: value expected, got nothing" end
   return json.encode(x == nil and json.null or plain(x, "value", 1)) .. "\n"

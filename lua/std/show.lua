@@ -280,5 +280,5 @@ return function()
       return run(x)
     end))
   end
-  return {show = entry(run), keys = function() return setmetatable(core.keys(), key_list) end}
+  return {show = entry(run), keys = core.entry(function() return setmetatable(core.keys(), key_list) end)}
 end
