@@ -170,7 +170,13 @@ local function plain_table(t, where, depth)
     count = count + 1
     out[key] = plain(value, index and ("%s[%d]"):format(where, key) or ("%s.%s"):format(where, key), depth + 1)
   end
-  return n > 0 and json.list(out) or out
+  for i = 1, count < n and n or 0 do
+    if rawget(t, i) == nil then
+      raise(("json: %s[%d] is nil, and %s[%d] is not: a list has no holes; false or a text may stand for what is missing"):format(where, i,
+        where, n))
+    end
+  end
+  return n > 0 and json.list(out, n) or out
 end
 
 -- As json.encode takes it: what has a method json as that gives it.

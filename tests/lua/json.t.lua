@@ -215,7 +215,11 @@ got, order = parse(require("millrace.report").benchmark(timed))
 same(got, timed, "format", "what bench gives")
 keys(order, got, "format ms min max runs tflops gbps bandwidth_share watts cache", "  its fields")
 
--- Values of the user's own.
+-- Values of the user's own. A list with holes is refused, however Lua keeps it.
+for _, code in ipairs{"{1, nil, 3}", "{nil, 2}", "{1, nil, 3, 4}", "{a = {nil, 2}}"} do
+  local good, message = pcall(mr.json, assert(load("return " .. code))())
+  ok(not good and tostring(message):find "json: value[%w.]*%[%d%] is nil, and value[%w.]*%[%d%] is not: a list has no holes", "json of " .. code, tostring(message))
+end
 is(mr.json{{name = "a\"", ms = 0.5, none = 0/0, tile = {m = 1}}, {1, 2}, {}, true},
   '[\n {\n  "ms": 0.5,\n  "name": "a\\"",\n  "none": null,\n  "tile": {"m": 1}\n },\n [1, 2],\n {},\n true\n]\n', "a table of the user's own")
 is(mr.json(nil) .. mr.json "x" .. mr.json(2), 'null\n"x"\n2\n', "single values")
