@@ -88,6 +88,8 @@ int plan_check_l(lua_State *L)
 	bool model_only;
 
 	model_only = look(L, p, a, &problems, NULL);
+	if (!problems.v.n)
+		plan_note_waits(p, a, &problems);
 	lua_pushboolean(L, problems.v.n == 0);
 	push_problems(L, p, &problems);
 	if (model_only)

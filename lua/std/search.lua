@@ -79,7 +79,7 @@ end
 local function notes_text(plan)
   local _, problems = core.check(plan)
   local names = {}
-  for i, note in ipairs(repairs.notes(problems)) do names[i] = note.task end
+  for _, note in ipairs(repairs.notes(problems)) do names[#names + 1] = note.code == "by_threads" and note.task or nil end
   return names[1] and ("by_threads: the copy engine cannot do %s; r.plan:check() says why, and what to do"):format(table.concat(names, ", "))
 end
 

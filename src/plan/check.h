@@ -39,6 +39,7 @@ enum problem_code {
 	PROBLEM_SERIALIZED,		/* products that wait for each other */
 	/* notes */
 	NOTE_BY_THREADS,		/* loads that the copy engine cannot bring */
+	NOTE_REDUNDANT_WAIT,		/* a wait that others imply */
 };
 const char *problem_name(enum problem_code c);	/* "missing_wait", ... */
 
@@ -82,6 +83,11 @@ NODISCARD enum err_code plan_check_order(const struct plan *p, struct arena *a,
  * found; *added: how many. The plan may still have other problems. Fails like plan_check, and then the plan is good for
  * nothing but to be freed. */
 NODISCARD enum err_code plan_fill_waits(struct plan *p, const struct stop *stop, int *added, struct err *e);
+
+/* Add a note for each wait of a legal plan that says nothing, as the dependences that the plan keeps imply it: its sTask
+ * needs a value of another one, which needs one of the sTask waited for. Waits with a distance, and those for issues, are
+ * left alone. Memory in `a`. */
+void plan_note_waits(const struct plan *p, struct arena *a, struct problems *out);
 
 /* Adapt waits to other versions: the waits that edits had added go, and those that are needed come, as plan_fill_waits finds
  * them; so the plan is the same in whatever steps its versions were changed. If something is broken then, none goes.

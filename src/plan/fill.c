@@ -381,3 +381,62 @@ enum err_code plan_repair_waits(struct plan *p, const struct plan *was, const in
 	restore_order(p, waits, had);
 	return OK;
 }
+
+/* ---- notes ---------------------------------------------------------------------------- */
+
+/* Is it a dependence for a value of the same iteration, which is kept by completion? */
+static bool is_for_value(const struct edge *e)
+{
+	return e->kind == EDGE_FLOW && !e->distance && !e->reuse && !e->chain;
+}
+
+/* An sTask that `to` needs a value of, in the same iteration, and that needs one of `from` itself or by others; NONE. */
+static int between(const struct graph *g, int from, int to, struct arena *a)
+{
+	bool *behind = ARENA_ARRAY(a, g->tasks.n, bool);	/* `from` */
+	bool more = true;
+
+	behind[from] = true;
+	while (more) {
+		more = false;
+		for (int i = 0; i < g->edges.n; i++) {
+			const struct edge *e = &g->edges.v[i];
+
+			if (!is_for_value(e) || !behind[e->from] || behind[e->to])
+				continue;
+			behind[e->to] = more = true;
+		}
+	}
+	for (int i = g->first_in[to]; i != NONE; i = g->next_in.v[i])
+		if (g->edges.v[i].from != from && behind[g->edges.v[i].from] && is_for_value(&g->edges.v[i]))
+			return g->edges.v[i].from;
+	return NONE;
+}
+
+/* Has the wait a dependence of its own that is not for a value of the same iteration? */
+static bool says_more(const struct graph *g, const struct wait *w)
+{
+	for (int i = g->first_in[w->task]; i != NONE; i = g->next_in.v[i])
+		if (g->edges.v[i].from == w->on && !is_for_value(&g->edges.v[i]))
+			return true;
+	return false;
+}
+
+void plan_note_waits(const struct plan *p, struct arena *a, struct problems *out)
+{
+	const struct graph *g = p->graph;
+
+	for (int i = 0; i < p->waits.n; i++) {
+		const struct wait *w = &p->waits.v[i];
+		const char *task = g->tasks.v[w->task].name, *on = g->tasks.v[w->on].name;
+		int by = is_open(w) && g->tasks.v[w->task].loop == g->tasks.v[w->on].loop && !says_more(g, w) ?
+			between(g, w->on, w->task, a) : NONE;
+
+		if (by == NONE)
+			continue;
+		VEC_PUSH(a, &out->notes, ((struct problem){ .code = NOTE_REDUNDANT_WAIT, .task = w->task, .other = w->on,
+			.edge = NONE, .loc = w->loc, .message = arena_strf(a, "'%s' need not wait for '%s': it comes after "
+			"'%s', which comes after that", task, on, g->tasks.v[by].name),
+			.hint = arena_strf(a, "plan:unwait(\"%s\", \"%s\")", task, on) }));
+	}
+}

@@ -280,4 +280,26 @@ local _, one = core.reference_allowing(bound, inputs, {tile = {k = 32}})
 local _, other = core.reference_allowing(bound, inputs, {on = "host", tile = {k = 32}})
 ok(one.C:max_error(other.C) < 1e-9, "the plain kernel allows what the interpreter does", one.C:max_error(other.C))
 
+---- waits that others imply ---------------------------------------------------------------
+
+do
+  local plan = mr.load_plan "attention_overlap"
+  local _, problems = plan:check()
+  tap.is(problems.notes, nil, "no wait of a plan is redundant")
+  plan:wait("softmax", {"load_k"})
+  local good, list = plan:check()
+  tap.ok(good and #list == 0, "a wait that another implies is no problem")
+  local note = list.notes and list.notes[1] or {}
+  tap.is(note.code, "redundant_wait", "  but a note")
+  tap.ok(note.task == "softmax" and note.other == "load_k", "  which names both sTasks")
+  tap.is(note.message, "'softmax' need not wait for 'load_k': it comes after 'mma_qk', which comes after that", "  and says why")
+  tap.is(note.hint, 'plan:unwait("softmax", "load_k")', "  and what to do")
+  tap.like(note.location, "check%.t%.lua:%d+$", "  and where")
+  plan:unwait("softmax", "load_k")
+  tap.is(select(2, plan:check()).notes, nil, "  without it, there is none")
+  for _, name in ipairs{"attention_serial", "attention_pingpong", "gemm_cooperative", "decoding_split"} do
+    tap.is(select(2, mr.load_plan(name):check()).notes, nil, name .. " has none")
+  end
+end
+
 tap.done_testing()
