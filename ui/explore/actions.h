@@ -77,7 +77,7 @@
 	X(BASE, EDIT, "b", "", "from now on, compare with the plan as it is now") \
 	X(SAVE, EDIT, "s", "save", "save the plan as a script; asks where, and before it replaces a file") \
 	X(RUN, EDIT, "!", "run", "run it on the device; compare (7) then shows predicted and measured") \
-	X(APPLY, CHANGES, "Enter", "apply", "apply the change that is marked, as one edit; a digit applies the one of that number") \
+	X(APPLY, CHANGES, "Enter", "apply", "apply the change that is marked, as one edit; a digit marks the one of that number") \
 	X(DROP, PICKED, "Enter Space", "put down", "put it at the selected position") \
 	\
 	X(GO, ITEM, "Enter", "go", "to the sTask in the plan") \

@@ -249,7 +249,7 @@ static void filter_by_nothing(struct model *m)
 
 static void ask_filter(struct model *m)
 {
-	model_ask(m, "show only lanes, units and sTasks with: ", m->filter, filter_by);
+	model_ask(m, "show only lanes, units and sTasks with: ", "", filter_by);
 	m->ask.may_be_empty = true;
 	m->ask.off = filter_by_nothing;
 	m->ask.hint = "Enter filters, an empty line shows all  Esc shows all";

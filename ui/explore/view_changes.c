@@ -61,7 +61,7 @@ static void draw(struct view *v, struct cells *out)
 	page_draw(p, out, 0, 0, out->w, out->h, NONE);
 	draw_scroll_marks(out, 0, 0, out->w, out->h, p->top, p->cells.h);
 	if (!v->m->message[0])
-		model_say(v->m, n ? "Enter or its number applies a change, u undoes it; arrows choose, Esc leaves" :
+		model_say(v->m, n ? "Enter applies the change that is marked, u undoes it; arrows or its number mark one, Esc leaves" :
 			"Esc leaves this");
 }
 
@@ -78,10 +78,13 @@ static bool act(struct view *v, enum action a, const struct key *k)
 	struct own *own = v->own;
 
 	if (k->code > '0' && k->code <= '9') {
-		if (k->code - '0' <= v->m->now->changes.n)
-			model_apply(v->m, k->code - '1');
-		else
+		/* elsewhere digits lead to views, so one does not edit by itself */
+		if (k->code - '0' > v->m->now->changes.n) {
 			model_refuse(v->m, "there is no change %c", k->code);
+			return true;
+		}
+		own->chosen = k->code - '1';
+		model_say(v->m, "Enter applies change %c; Esc leaves, and then digits lead to views", k->code);
 		return true;
 	}
 	if (wheel_step(k))
