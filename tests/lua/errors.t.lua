@@ -358,6 +358,8 @@ local examples <const> = {
   matmul_sum = {{m = 16, n = 16, k = 16}, "dtype", "out"},
   attention_backward = {{b = 1, h = 2, m = 16, d = 16}, "n", "hkv", "causal", "scale", "dtype"},
   paged_decoding = {{b = 1, h = 2, n = 16, d = 16}, "hkv", "page", "pages", "splits", "typical", "scale", "dtype"},
+  block_sparse_attention = {{b = 1, h = 2, m = 16, d = 16, rows = 16, keys = 16}, "n", "hkv", "rows", "keys", "longest", "typical",
+    "causal", "scale", "dtype"},
   cross_entropy = {{m = 16, n = 16}, "smoothing", "dtype"},
   fp8_block_scales = {{m = 16, n = 16, k = 128}, "block", "dtype", "out"},
   gated_delta_rule = {{b = 1, s = 64, h = 2, k = 16, v = 16}, "hk", "chunk", "init", "scale", "dtype", "decay"},
@@ -373,7 +375,7 @@ is(table.concat(sorted(examples), " "), (tostring(mr.examples):gsub("^examples\n
 local any_scale <const> = "scale = 1e+300, scale = -1, scale = -1.5"
 local accepts <const> = {
   flash_attention = "softcap = 1e+300, scale = 1e+300", flash_decoding = "scale = 1e+300", paged_decoding = "scale = 1e+300",
-  mla_decoding = "scale = 1e+300", attention_backward = "scale = 1e+300", gated_delta_rule = any_scale,
+  block_sparse_attention = "scale = 1e+300", mla_decoding = "scale = 1e+300", attention_backward = "scale = 1e+300", gated_delta_rule = any_scale,
   kimi_delta_attention = any_scale, rmsnorm_gemm = "eps = 1e+300",
 }
 for name, case in ordered(examples) do

@@ -216,6 +216,31 @@ local function paged_decoding(z, t)
   return O
 end
 
+local function block_sparse_attention(z, t)
+  local n, hkv, scale, rows, keys = z.n or z.m, z.hkv or z.h, z.scale or 1 / sqrt(z.d), z.rows or 128, z.keys or 64
+  local longest = z.longest or n // keys
+  local Q, O = view(t.Q, z.b, z.h, z.m, z.d), {}
+  local K, V = view(t.K, z.b, hkv, n, z.d), view(t.V, z.b, hkv, n, z.d)
+  local Blocks, Count = view(t.Blocks, z.b, z.h, z.m // rows, longest), view(t.Count, z.b, z.h, z.m // rows)
+  for b = 0, z.b - 1 do
+    for h = 0, z.h - 1 do
+      local head = h // (z.h // hkv)
+      for i = 0, z.m - 1 do
+        local listed, count = {}, max(0, min(longest, Count(b, h, i // rows)))
+        for k = 0, count - 1 do listed[Blocks(b, h, i // rows, k)] = true end
+        attention_row(function(j)
+          local s = 0
+          for x = 0, z.d - 1 do s = s + Q(b, h, i, x) * K(b, head, j, x) end
+          return s * scale
+        end, n, function(j)
+          return listed[j // keys] and (not z.causal or j <= i + n - z.m)
+        end, function(j, x) return V(b, head, j, x) end, z.d, O)
+      end
+    end
+  end
+  return O
+end
+
 local function flash_decoding(z, t)
   local hkv, scale = z.hkv or z.h, z.scale or 1 / sqrt(z.d)
   local Q, O = view(t.Q, z.b, z.h, z.d), {}
@@ -478,7 +503,7 @@ end
 local formulas = {
   matmul_sum = {matmul_sum, "S"}, gemm = {gemm, "C"},
   flash_attention = {flash_attention, "O"}, flash_decoding = {flash_decoding, "O"},
-  paged_decoding = {paged_decoding, "O"}, attention_backward = {attention_gradients, "dQ"},
+  paged_decoding = {paged_decoding, "O"}, block_sparse_attention = {block_sparse_attention, "O"}, attention_backward = {attention_gradients, "dQ"},
   chunk_state = {chunk_state, "states"}, chunk_scan = {chunk_scan, "out"},
   dequant_gemm = {dequant_gemm, "C"}, conv2d = {conv2d, "Y"}, cross_entropy = {cross_entropy, "Loss"},
   rmsnorm_gemm = {rmsnorm_gemm, "C"}, fp8_block_scales = {fp8_block_scales, "C"}, mla_decoding = {mla_decoding, "O"},
@@ -554,6 +579,19 @@ local paged_sizes <const> = {{b = 1, h = 4, n = 16, d = 4}, {b = 3, h = 4, n = 6
 local paged_options <const> = {{}, {hkv = 1, pages = 5}, {hkv = 2, splits = 1, page = 8}, {splits = 3, scale = 0.3, page = 4},
   {hkv = 1, splits = 7}}
 each("paged_decoding", paged_sizes, paged_options, {{key = 16, g = 1}, {key = 3, g = 3, d = 8}})
+-- Lists name each block once at most: the first ones of a cyclic order that begins elsewhere for each block of queries. Behind
+-- their counts they have numbers of no block. Some lists are empty.
+each("block_sparse_attention", {{b = 1, h = 2, m = 24, d = 4, rows = 8, keys = 4}, {b = 2, h = 4, m = 48, d = 9, rows = 16, keys = 8}}, {
+  {}, {causal = true, longest = 3}, {hkv = 1, n = 64, keys = 16, longest = 4}, {hkv = 2, n = 32, causal = true, scale = 0.3},
+}, {{key = 8}, {rows = 5, key = 12, d = 8}}, function(inputs, z)
+  local there, lists = (z.n or z.m) // z.keys, z.b * z.h * z.m // z.rows
+  local longest = z.longest or there
+  for i = 0, lists - 1 do
+    local count = i % 5 == 3 and 0 or 1 + i * 7 % longest
+    inputs.Count[i + 1] = count
+    for k = 0, longest - 1 do inputs.Blocks[i * longest + k + 1] = k < count and (i * 3 + k) % there or 1000 * i end
+  end
+end)
 each("paged_decoding", paged_sizes, paged_options, {{key = 32}}, function(inputs, z)
   for b = 1, z.b do inputs.Length[b] = 1 + (b * 37 + z.n // 3) % z.n end
   for i = 1, #inputs.Table, 5 do inputs.Table[i] = i % 2 == 0 and -1 or 1000000 end
@@ -677,6 +715,7 @@ for name, sizes in pairs {
   flash_attention = {b = 1, h = 2, m = 40, d = 32, causal = true},
   flash_decoding = {b = 1, h = 4, hkv = 2, n = 100, d = 32},
   paged_decoding = {b = 8, h = 4, hkv = 2, n = 96, d = 32},
+  block_sparse_attention = {b = 1, h = 2, m = 64, d = 32, rows = 32, keys = 16},
   attention_backward = {b = 1, h = 2, m = 40, d = 32, causal = true},
   chunk_state = ssd_sizes[2], chunk_scan = ssd_sizes[2],
   dequant_gemm = {m = 16, n = 40, k = 256},
@@ -714,6 +753,9 @@ for _, case in ipairs {
   {"paged_decoding", {b = 1, h = 1, n = 16, d = 4, page = "x"}, "size of axis 'page' must be"},
   {"paged_decoding", {b = 1, h = 1, n = 16, d = 4, pages = 0}, "size of axis 'pages' must be"},
   {"paged_decoding", {b = 1, h = 1, n = 16, d = 4, scale = -1}, "scale must be positive"},
+  {"block_sparse_attention", {b = 1, h = 1, m = 100, d = 4}, "rows must divide m"},
+  {"block_sparse_attention", {b = 1, h = 1, m = 128, n = 100, d = 4}, "keys must divide n"},
+  {"block_sparse_attention", {b = 1, h = 1, m = 96, d = 4, rows = 96, keys = 24, causal = true}, "keys must be a power of two"},
   {"attention_backward", {b = 1, h = 3, hkv = 2, m = 4, d = 4}, "hkv must divide h"},
   {"attention_backward", {b = 1, h = 1, m = 4, d = 4, scale = 0}, "scale must be positive"},
   {"chunk_state", {b = 1, s = 4, h = 3, g = 2, p = 4, n = 4}, "g must divide h"},

@@ -26,6 +26,9 @@ local programs = {
   paged_decoding = {tile = {n = 64, key = 64},
     {b = 1, h = 64, hkv = 1, n = 256, d = 64, splits = 2}, {b = 2, h = 16, hkv = 2, n = 512, d = 64, splits = 4},
     {b = 2, h = 8, hkv = 1, n = 208, d = 64, splits = 2}},
+  block_sparse_attention = {tile = {rows = 64, key = 64},
+    {b = 1, h = 1, m = 128, d = 64, rows = 64}, {b = 1, h = 2, hkv = 1, m = 128, n = 192, d = 64, rows = 64, keys = 32, causal = true},
+    {b = 2, h = 1, m = 64, d = 40, rows = 32, keys = 16}},
   chunk_state = {tile = {},
     {b = 1, s = 128, h = 1, p = 64, n = 64, chunk = 64}, {b = 1, s = 256, h = 2, p = 64, n = 64, chunk = 128},
     {b = 1, s = 128, h = 2, p = 40, n = 72, chunk = 64}},
@@ -114,5 +117,5 @@ for _, name in ipairs(names) do
     end
   end
 end
-tap.is(#names, 18, "eighteen programs are shipped")
+tap.is(#names, 19, "nineteen programs are shipped")
 tap.done_testing()
