@@ -326,11 +326,33 @@ void throw_type(lua_State *L, int idx, const char *what, const char *expected)
 	throw_msg(L, "%s: %s expected, got %s%s", what, expected, got, cure(L, idx, expected, got));
 }
 
+static bool class_has(lua_State *L, const char *class_name, const char *kind, const char *name);
+
+/* Is it an object, and no plain value or table? */
+static bool is_object(lua_State *L, int idx)
+{
+	if (lua_isuserdata(L, idx))
+		return true;
+	if (luaL_getmetafield(L, idx, "__name") == LUA_TNIL)
+		return false;
+	lua_pop(L, 1);
+	return true;
+}
+
 void throw_self(lua_State *L, int idx, const char *what, const char *expected)
 {
 	if (idx == 1 && lua_isnone(L, 1))
 		throw_msg(L, "%s: %s expected, got nothing; it is called with a colon, as in %s:%s()", what, expected, expected,
 			what);
+	char class_name[SHOW_MAX];
+
+	snprintf(class_name, sizeof(class_name), "millrace.%s", expected);
+	if (idx == 1 && !is_object(L, 1) && class_has(L, class_name, "methods", what)) {
+		char got[SHOW_MAX];
+
+		throw_msg(L, "%s: %s expected, got %s; it is called with a colon, as in %s:%s%s", what, expected,
+			show(L, 1, got), expected, what, lua_istable(L, 1) ? "{...}" : "(...)");
+	}
 	throw_type(L, idx, what, expected);
 }
 
@@ -404,6 +426,16 @@ static void push_functions(lua_State *L, const luaL_Reg *r)
 		luaL_setfuncs(L, r, 0);
 }
 
+/* As __newindex of a class whose fields are read only. Upvalue: what its objects are called. */
+static int read_only_l(lua_State *L)
+{
+	const char *kind = lua_tostring(L, lua_upvalueindex(1));
+	char key[SHOW_MAX];
+
+	throw_msg(L, "%s: %s cannot be set, its fields are read only%s", kind, show(L, 2, key),
+		strcmp(kind, "plan") == 0 ? "; methods change a plan: help \"Plans\"" : "");
+}
+
 void class_new(lua_State *L, const struct class_def *c)
 {
 	static const luaL_Reg index[] = { { "__index", class_index }, { NULL, NULL } };
@@ -430,7 +462,15 @@ void class_new(lua_State *L, const struct class_def *c)
 		luaL_setfuncs(L, c->meta, 2);
 	}
 	set_bool(L, "__metatable", false);
-	lua_pop(L, 4);
+	lua_pop(L, 3);
+	if (lua_getfield(L, -1, "__newindex") == LUA_TNIL) {
+		const char *kind = strchr(c->name, '.');
+
+		lua_pushstring(L, !kind ? c->name : !strcmp(kind, ".on_host") ? "kernel" : kind + 1);
+		lua_pushcclosure(L, read_only_l, 1);
+		lua_setfield(L, -3, "__newindex");
+	}
+	lua_pop(L, 2);
 }
 
 void class_method(lua_State *L, const char *name, const char *method, lua_CFunction f)
@@ -702,8 +742,10 @@ static int extend_class(lua_State *L, const char *table, const char *key)
 /* A method written in Lua. Upvalues: the function, what its objects are called, its name. */
 static int method_call_l(lua_State *L)
 {
-	if (lua_isnone(L, 1))
-		throw_self(L, 1, lua_tostring(L, lua_upvalueindex(3)), lua_tostring(L, lua_upvalueindex(2)));
+	const char *kind = lua_tostring(L, lua_upvalueindex(2));
+
+	if (lua_isnone(L, 1) || (!is_object(L, 1) && strcmp(kind, "store") != 0))	/* which says more by itself */
+		throw_self(L, 1, lua_tostring(L, lua_upvalueindex(3)), kind);
 	return entry_call_l(L);
 }
 

@@ -223,6 +223,8 @@ local function names_of(one, other, o)
   return {given[1], given[2]}
 end
 
+local LINE <const> = 80                                 -- columns of both times, at most, if speeds can be shorter
+
 local function is_short(name) return not utf8.len(name) or utf8.len(name) <= NAME end
 
 -- The beginning of a long name, or its end.
@@ -257,7 +259,11 @@ end
 -- Both times; of a prediction and a measurement, whether they agree as far as the model claims.
 local function times_text(names, one, other)
   if not (one.seconds and other.seconds) then return nil end
-  local text = ("%s %s; %s %s"):format(names[1], times.text(one), names[2], times.text(other))
+  local text
+  for brief = 0, 2 do                                   -- as long as it fits into a line
+    text = ("%s %s; %s %s"):format(names[1], times.text(one, brief), names[2], times.text(other, brief))
+    if #text <= LINE then break end
+  end
   local guess, truth = one.measured and other or one, one.measured and one or other
   if guess.measured or not truth.measured or not guess.uncertainty then return text end
   local off = math.abs(truth.seconds / guess.seconds - 1)

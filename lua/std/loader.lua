@@ -181,6 +181,9 @@ function loader.path_of(name)
 end
 
 local function read(what, path)
+  if path:find "\n" and what == "load_plan" then
+    raise "load_plan: path expected, got the text of a script: load(text)() makes its plan; plan:save(path) writes a file for mr.load_plan"
+  end
   local kind = core.file_kind(path)
   if kind and kind ~= "file" then
     raise(("%s: %s is a %s, not a file"):format(what, path, kind == "folder" and kind or "device or a pipe"))

@@ -7,8 +7,12 @@ local times = {}
 local FULL <const> = 0.998                              -- of the full clock: power holds it below, if at all
 
 -- "0.2032 ms +- 6.6 %, 676 TFLOP/s", or with the bytes a second where those count
-function times.text(tl)
-  return ("%.4g ms%s, %s"):format(tl.seconds * 1e3, core.uncertainty_text(tl), core.speed(tl))
+-- brief: 1: without the share of the bandwidth; 2: with one speed.
+function times.text(tl, brief)
+  local speed = core.speed(tl)
+  if brief and brief > 0 then speed = speed:gsub(", [%d.]+ %% of the bandwidth", "") end
+  if brief and brief > 1 then speed = speed:gsub(", .*", "") end
+  return ("%.4g ms%s, %s"):format(tl.seconds * 1e3, core.uncertainty_text(tl), speed)
 end
 
 -- "product 62 %, l2 9 %": what draws most of the power.

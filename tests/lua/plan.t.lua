@@ -845,17 +845,17 @@ bad("plan:append('mma'); plan:insert('mma')", "'mma' is in the plan already: pla
 bad("plan:insert('mna')", "there is no sTask 'mna'; did you mean 'mma'?")
 bad("plan:insert('mma', {befor = 'load_a'})", "insert: unknown option 'befor'; did you mean 'before'?")
 bad("plan:insert('mma', {before = 'load_a'})", "'load_a' is not in the plan")
-bad("plan.move('mma')", "move: plan expected, got 'mma'")
-bad("plan.insert('mma')", "insert: plan expected, got 'mma'")
+bad("plan.move('mma')", "move: plan expected, got 'mma'; it is called with a colon, as in plan:move(...)")
+bad("plan.insert('mma')", "insert: plan expected, got 'mma'; it is called with a colon, as in plan:insert(...)")
 bad("plan.copy()", "copy: plan expected, got nothing; it is called with a colon, as in plan:copy()")
 bad("plan:diff()", "diff: plan expected, got nil")
 bad("plan:diff(graph)", "diff: plan expected, got millrace.graph")
-bad("plan.diff(1, plan)", "diff: plan expected, got 1")
+bad("plan.diff(1, plan)", "diff: plan expected, got 1; it is called with a colon, as in plan:diff(...)")
 bad("plan:try()", "try: function expected, got nil")
 bad("plan:try(print, 1)", "try: table of options expected, got 1")
 bad("plan:try(print, {kep = true})", "try: unknown option 'kep'; did you mean 'keep'?")
 bad("plan:try(print, {keep = 1})", "try: keep must be true or false, got 1")
-bad("plan.try(print, print)", "try: plan expected, got function")
+bad("plan.try(print, print)", "try: plan expected, got function; it is called with a colon, as in plan:try(...)")
 bad("plan:lane('c0', {warps = 33})", "lane 'c0': 1 to 32 warps, not 33")
 bad("plan:lane('c0', {warps = 0})", "lane: warps must be an integer from 1 to 1048576, got 0")
 bad("plan:lane('c0', {registers = 256})", "lane 'c0': a thread has at most 255 registers, not 256")
@@ -919,7 +919,7 @@ bad("mr.load_plan()", "load_plan: path expected, got nil")
 bad("mr.load_plan('/nowhere/x.lua')",
   "load_plan: cannot open /nowhere/x.lua: No such file or directory")
 bad("mr.load_plan('/nowhere/x.lua', 5)", "load_plan: program expected, got 5")
-bad("plan.append('mma')", "append: plan expected, got 'mma'")
+bad("plan.append('mma')", "append: plan expected, got 'mma'; it is called with a colon, as in plan:append(...)")
 bad("plan.check(graph)", "check: plan expected, got millrace.graph")
 bad("plan.script()", "script: plan expected, got nothing; it is called with a colon, as in plan:script()")
 
@@ -940,5 +940,19 @@ end
 collectgarbage()
 collectgarbage()
 is(next(live), nil, "plans and timelines are collected")
+
+---- what looks like a call or an assignment, and is none ---------------------------------------
+
+do
+  local with = 'local plan = require "millrace".load_plan "attention_overlap" '
+  local function says(code, want) tap.refuses(with .. code, "user.lua:1: " .. want, code) end
+  says("plan.foo = 3", "plan: 'foo' cannot be set, its fields are read only; methods change a plan: help \"Plans\"")
+  says("plan.graph.foo = 3", "graph: 'foo' cannot be set, its fields are read only")
+  says("plan.buffers{k = 2}", "buffers: plan expected, got table; it is called with a colon, as in plan:buffers{...}")
+  says("plan.suggest{}", "suggest: plan expected, got table; it is called with a colon, as in plan:suggest{...}")
+  says('plan.append("softmax", {})', "append: plan expected, got 'softmax'; it is called with a colon, as in plan:append(...)")
+  says('require "millrace".load_plan(plan:script())', "load_plan: path expected, got the text of a script: load(text)() makes its "
+    .. "plan; plan:save(path) writes a file for mr.load_plan")
+end
 
 tap.done_testing()

@@ -246,7 +246,7 @@ refuses("G:trace{seconds=1}", 'user.lua:1: trace: unknown option \'seconds\' for
 refuses("G:trace{eu=99}", "user.lua:1: there is no EU 99: 4 EUs are at work")
 refuses("G:trace(7)", "user.lua:1: trace: table of options expected, got 7")
 refuses("U.kernel:export'/tmp'", "user.lua:1: export: a traced kernel needs memory for its stamps: export the kernel that was traced")
-refuses("G.trace(7)", "user.lua:1: trace: kernel expected, got 7")
+refuses("G.trace(7)", "user.lua:1: trace: kernel expected, got 7; it is called with a colon, as in kernel:trace(...)")
 
 ---- two timelines -------------------------------------------------------------------------------
 
