@@ -177,6 +177,8 @@ for text, topic in pairs{["double buffering"] = "ring", ["Double-Buffering"] = "
     ["tail effect"] = "wave", pytorch = "PyTorch", ["bank conflicts"] = "bank conflict", swish = "swish", ["L2 hit rate"] = "L2, L2 hit rate",
     ["thread block"] = "thread block, CTA", stall = "stall", setmaxnreg = "setmaxnreg", ["cp.async"] = "cp.async", attention = "attention",
     ["register spill"] = "register spill", by_threads = "problem: by_threads", ["problems.notes"] = "problems.notes",
+    varlen = "length", ["variable length"] = "length", ["online softmax"] = "carry", ["GB/s"] = "bandwidth, GB/s", sweep = "sweep",
+    redundant = "problem: redundant_wait", drift = "drift",
     at = "at= is an option of", ["deadlock"] = "problem: deadlock", ["tl:why softmax"] = topics["timeline:why"].call} do
   is(first(text), topic, ("help '%s'"):format(text))
 end
