@@ -358,6 +358,7 @@ local examples <const> = {
   matmul_sum = {{m = 16, n = 16, k = 16}, "dtype", "out"},
   attention_backward = {{b = 1, h = 2, m = 16, d = 16}, "n", "hkv", "causal", "scale", "dtype"},
   paged_decoding = {{b = 1, h = 2, n = 16, d = 16}, "hkv", "page", "pages", "splits", "typical", "scale", "dtype"},
+  topk_routing = {{m = 16, n = 16}, "k", "all", "dtype"},
   block_sparse_attention = {{b = 1, h = 2, m = 16, d = 16, rows = 16, keys = 16}, "n", "hkv", "rows", "keys", "longest", "typical",
     "causal", "scale", "dtype"},
   cross_entropy = {{m = 16, n = 16}, "smoothing", "dtype"},

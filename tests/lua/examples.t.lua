@@ -216,6 +216,26 @@ local function paged_decoding(z, t)
   return O
 end
 
+-- Two lists: the weights and the experts.
+local function topk_routing(z, t)
+  local X, k, weights, experts = view(t.X, z.m, z.n), z.k or min(2, z.n), {}, {}
+  for i = 0, z.m - 1 do
+    local order, sum = {}, 0
+    for j = 0, z.n - 1 do order[j + 1] = j end
+    table.sort(order, function(a, b)
+      local x, y = X(i, a), X(i, b)
+      return x > y or x == y and a < b
+    end)
+    local top = X(i, order[1])
+    for j = 1, z.all and z.n or k do sum = sum + exp(X(i, order[j]) - top) end
+    for j = 1, k do
+      weights[#weights + 1] = exp(X(i, order[j]) - top) / sum
+      experts[#experts + 1] = order[j]
+    end
+  end
+  return weights, experts
+end
+
 local function block_sparse_attention(z, t)
   local n, hkv, scale, rows, keys = z.n or z.m, z.hkv or z.h, z.scale or 1 / sqrt(z.d), z.rows or 128, z.keys or 64
   local longest = z.longest or n // keys
@@ -503,7 +523,8 @@ end
 local formulas = {
   matmul_sum = {matmul_sum, "S"}, gemm = {gemm, "C"},
   flash_attention = {flash_attention, "O"}, flash_decoding = {flash_decoding, "O"},
-  paged_decoding = {paged_decoding, "O"}, block_sparse_attention = {block_sparse_attention, "O"}, attention_backward = {attention_gradients, "dQ"},
+  paged_decoding = {paged_decoding, "O"}, block_sparse_attention = {block_sparse_attention, "O"},
+  topk_routing = {topk_routing, "Weights"}, attention_backward = {attention_gradients, "dQ"},
   chunk_state = {chunk_state, "states"}, chunk_scan = {chunk_scan, "out"},
   dequant_gemm = {dequant_gemm, "C"}, conv2d = {conv2d, "Y"}, cross_entropy = {cross_entropy, "Loss"},
   rmsnorm_gemm = {rmsnorm_gemm, "C"}, fp8_block_scales = {fp8_block_scales, "C"}, mla_decoding = {mla_decoding, "O"},
@@ -579,6 +600,16 @@ local paged_sizes <const> = {{b = 1, h = 4, n = 16, d = 4}, {b = 3, h = 4, n = 6
 local paged_options <const> = {{}, {hkv = 1, pages = 5}, {hkv = 2, splits = 1, page = 8}, {splits = 3, scale = 0.3, page = 4},
   {hkv = 1, splits = 7}}
 each("paged_decoding", paged_sizes, paged_options, {{key = 16, g = 1}, {key = 3, g = 3, d = 8}})
+-- Random numbers, and small integers, of which many are equal.
+for i, output in ipairs{"Weights", "Experts"} do
+  for _, z in ipairs{{m = 5, n = 1}, {m = 16, n = 8}, {m = 21, n = 37, k = 5, all = true}, {m = 8, n = 3, k = 3}} do
+    for _, prepare in ipairs{false, function(inputs)
+      for j = 1, #inputs.X do inputs.X[j] = j * 7 % 4 end
+    end} do
+      check("topk_routing", z, output, function(...) return (select(i, topk_routing(...))) end, {{m = 16}, {m = 3}}, prepare or nil)
+    end
+  end
+end
 -- Lists name each block once at most: the first ones of a cyclic order that begins elsewhere for each block of queries. Behind
 -- their counts they have numbers of no block. Some lists are empty.
 each("block_sparse_attention", {{b = 1, h = 2, m = 24, d = 4, rows = 8, keys = 4}, {b = 2, h = 4, m = 48, d = 9, rows = 16, keys = 8}}, {
@@ -715,6 +746,7 @@ for name, sizes in pairs {
   flash_attention = {b = 1, h = 2, m = 40, d = 32, causal = true},
   flash_decoding = {b = 1, h = 4, hkv = 2, n = 100, d = 32},
   paged_decoding = {b = 8, h = 4, hkv = 2, n = 96, d = 32},
+  topk_routing = {m = 16, n = 40, k = 3, dtype = "bf16"},
   block_sparse_attention = {b = 1, h = 2, m = 64, d = 32, rows = 32, keys = 16},
   attention_backward = {b = 1, h = 2, m = 40, d = 32, causal = true},
   chunk_state = ssd_sizes[2], chunk_scan = ssd_sizes[2],
@@ -753,6 +785,8 @@ for _, case in ipairs {
   {"paged_decoding", {b = 1, h = 1, n = 16, d = 4, page = "x"}, "size of axis 'page' must be"},
   {"paged_decoding", {b = 1, h = 1, n = 16, d = 4, pages = 0}, "size of axis 'pages' must be"},
   {"paged_decoding", {b = 1, h = 1, n = 16, d = 4, scale = -1}, "scale must be positive"},
+  {"topk_routing", {m = 4, n = 4, k = 5}, "k must be at most n"},
+  {"topk_routing", {m = 4, n = 4, k = 0}, "size of axis 'k' must be"},
   {"block_sparse_attention", {b = 1, h = 1, m = 100, d = 4}, "rows must divide m"},
   {"block_sparse_attention", {b = 1, h = 1, m = 128, n = 100, d = 4}, "keys must divide n"},
   {"block_sparse_attention", {b = 1, h = 1, m = 96, d = 4, rows = 96, keys = 24, causal = true}, "keys must be a power of two"},

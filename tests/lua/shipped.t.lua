@@ -26,6 +26,7 @@ local programs = {
   paged_decoding = {tile = {n = 64, key = 64},
     {b = 1, h = 64, hkv = 1, n = 256, d = 64, splits = 2}, {b = 2, h = 16, hkv = 2, n = 512, d = 64, splits = 4},
     {b = 2, h = 8, hkv = 1, n = 208, d = 64, splits = 2}},
+  topk_routing = {tile = {m = 16}, {m = 32, n = 64}, {m = 20, n = 256, k = 3, dtype = "bf16"}, {m = 40, n = 20, k = 4, all = true}},
   block_sparse_attention = {tile = {rows = 64, key = 64},
     {b = 1, h = 1, m = 128, d = 64, rows = 64}, {b = 1, h = 2, hkv = 1, m = 128, n = 192, d = 64, rows = 64, keys = 32, causal = true},
     {b = 2, h = 1, m = 64, d = 40, rows = 32, keys = 16}},
@@ -117,5 +118,5 @@ for _, name in ipairs(names) do
     end
   end
 end
-tap.is(#names, 19, "nineteen programs are shipped")
+tap.is(#names, 20, "twenty programs are shipped")
 tap.done_testing()
