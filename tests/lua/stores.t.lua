@@ -123,4 +123,37 @@ for what, at in pairs{
     load_and_store(("X[%s], %s, tile %s x %s"):format(what, o.dtype, tile.i, tile.j), at, {i = 48, j = 16, n = 196, m = 48}, tile, o)
   end
 end
+-- Truth values are a byte each in memory: masks that are loaded, conditions that are stored, copies.
+do
+  local masks = mr.program("masks", function(p)
+    local m, n, d = p:axes("m", "n", "d")
+    local M, K = p:input("M", {m, n}, "bool"), p:input("K", {n, d})
+    local q, bound = p:load("load_q", p:input("Q", {m, d})), p:load("load_b", p:input("B", {m}, "f32"))
+    local o = p:carry("o", {m, d}, 0)
+    local Above, Copy = p:output("Above", {n, m}, "bool"), p:output("Copy", {m, n}, "bool")
+    p:loop(n, function()
+      local k, mask = p:load("load_k", K), p:load("load_m", M)
+      local s = p:mma("mma_s", q, k)
+      local w, above = p:task("weigh", function()
+        return mr.where(mask, s, 0):to "bf16", s:gt(bound) & mask
+      end)
+      Above:store("store_above", above)
+      Copy:store("store_copy", mask)
+      o:add(p:mma("mma_o", w, k))
+    end)
+    p:output("O", {m, d}, "f32"):store("store_o", p:task("finish", function() return o + 0 end))
+  end)
+  for _, z in ipairs{{m = 64, n = 64, d = 64}, {m = 70, n = 52, d = 40}} do
+    for _, seu in ipairs{"tma", "cuda"} do
+      local plan = mr.plan(masks(z):graph{tile = {m = 64, n = 32}}, mr.device "h200")
+      plan:lane("c0", {warps = 4})
+      for _, t in ipairs(plan.tasks) do
+        plan:append(t.name, {lane = t.kind == "load" and "p0" or "c0", seu = (t.kind == "load" or t.kind == "store") and seu or nil})
+      end
+      plan:fill_waits()
+      random_plans.correct(tap, ("truth values of %d x %d, moved by %s"):format(z.m, z.n, seu), plan, {1, 2})
+    end
+  end
+end
+
 tap.done_testing()

@@ -66,8 +66,7 @@ static void list_flags(struct lowering *c)
 /* Can the node have the type? */
 static bool has_lowering(const struct node *n, enum dtype t)
 {
-	return is_number_type(t) || (t == DT_BOOL && n->op != OP_LOAD && n->op != OP_STORE) ||
-		((t == DT_I4 || t == DT_E2M1) && n->op == OP_UNPACK);
+	return is_number_type(t) || t == DT_BOOL || ((t == DT_I4 || t == DT_E2M1) && n->op == OP_UNPACK);
 }
 
 static enum err_code check_types(const struct lowering *c, struct err *e)
