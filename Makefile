@@ -88,13 +88,15 @@ FUZZ_SRC := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 HEADERS := $(sort $(wildcard src/*/*.h src/lower/*/*.h src/search/*/*.h lua/*.h ui/*.h ui/*/*.h))
 TESTS ?= $(sort $(wildcard tests/lua/*.t.lua tests/*/*.t))
 
-# Tests that take 5 s of processor time and more, the longest first. `make check` begins with them, `make check-quick`
-# leaves them out.
+# Tests that take 5 s of processor time and more, but for a few that find much; the longest first. `make check` begins with
+# them, `make check-quick` leaves them out.
 lua_tests = $(patsubst %,tests/lua/%.t.lua,$(1))
-SLOW := $(addprefix $(B)/tests/,torture verify) $(wildcard tests/lua/plans_*.t.lua) $(call lua_tests,families) \
-	$(addprefix $(B)/tests/,broken mutants) tests/cli/search.t \
-	$(call lua_tests,host reference tile_offsets trips handover shipped search improve trace units) tests/cli/export.t \
-	$(call lua_tests,lean targets calibrate errors aliases reductions) $(addprefix $(B)/tests/,modulo oracle starve)
+SLOW := $(B)/tests/torture $(call lua_tests,$(addprefix plans_,lengths shaped handover chains)) $(B)/tests/monkey \
+	$(call lua_tests,plans_wild plans_products shipped) tests/cli/searches.t $(call lua_tests,search families host improve) \
+	$(addprefix $(B)/tests/,verify broken mutants modulo) $(call lua_tests,reference trips tile_offsets handover lengths) \
+	$(B)/tests/starve $(call lua_tests,errors random_programs waits gather calibrate) $(B)/tests/oracle \
+	$(call lua_tests,why targets suggest units) tests/cli/search.t tests/cli/export.t \
+	$(call lua_tests,lean trace aliases reductions)
 
 objects = $(patsubst %.c,$(B)/%.o,$(1))
 # What a unit test is linked with: everything but main() and the terminal.
@@ -201,7 +203,7 @@ docs: all
 check: setup
 	$(again) check-built
 # How many random plans a test of tests/lua runs. A sanitizer finds nothing more in many.
-MILLRACE_PLANS ?= $(if $(filter release,$(MODE)),500,40)
+MILLRACE_PLANS ?= $(if $(filter release,$(MODE)),375,40)
 prove = @MILLRACE_PLANS=$(MILLRACE_PLANS) MILLRACE='$(CURDIR)/$(B)/millrace' MILLRACE_HOME='$(CURDIR)' \
 	prove -j2 -e 'bash tests/lib.sh'
 # The longest first, so that both cores are busy to the end.

@@ -2,7 +2,7 @@
 -- loops, loops inside loops, values that later iterations read.
 local run = dofile((arg[0]:match "^(.*/)" or "./") .. "lib/plans_test.lua")
 
-run("chains", {"attention", "two_pass", "mlp", "recurrent", "sums", "scan"}, 500, {
+run("chains", {"attention", "two_pass", "mlp", "recurrent", "sums", "scan"}, 375, {
   "offset -2", "offset -1", "offset 0", "offset 1", "offset 2",
   "tile-offset -2", "tile-offset -1", "tile-offset 1", "tile-offset 2",
   "ring 1", "ring 2", "ring 3", "ring 4", "registers 2", "registers 3", "unrolled 2", "unrolled 6",

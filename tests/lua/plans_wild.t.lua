@@ -2,7 +2,7 @@
 -- with rare uses of their axes, on the CPU: each that the checker accepts is lowered, and right.
 local run = dofile((arg[0]:match "^(.*/)" or "./") .. "lib/plans_test.lua")
 
-run("wild", nil, 500, {
+run("wild", nil, 375, {
   "load on tma", "load on cuda", "store on tma", "store on cuda",
   "mma on tensor-bf16", "mma on tensor-f16", "mma on cuda-bf16", "mma on cuda-f16", "mma on cuda-f32",
   "warps of loads 1", "warps of loads 2", "warps of loads 4", "warps of loads 8",

@@ -16,7 +16,7 @@
 #include "session.h"
 #include "tap.h"
 
-enum { KEYS = 10000, SHOWN = 60, BURST = 6 };
+enum { KEYS = 7500, SHOWN = 60, BURST = 6 };
 
 static const struct opening {
 	const char *name, *chunk;

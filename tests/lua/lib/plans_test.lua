@@ -65,7 +65,7 @@ local function conclude(title, names, count, reached, by_program, seen)
     tap.ok(by_program[name] or count < 50, ("%s: there are plans of %s"):format(title, name))
   end
   for _, what in ipairs(reached) do
-    tap.ok(seen[what] or count < 500, ("%s: %s is among them"):format(title, what))
+    tap.ok(seen[what] or count < 375, ("%s: %s is among them"):format(title, what))
   end
   tap.done_testing()
 end
