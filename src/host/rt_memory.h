@@ -31,20 +31,19 @@ struct host_access {
 	uint32_t fences;		/* an ordinary access: the thread's fences before it */
 };
 
-/* The accesses of a word of four bytes, or of a byte. */
+/* The history of a word of four bytes, of a half or of a byte: a line of the cache. Most accesses are of complete words, whose
+ * bytes have one history. Once one half or one byte is accessed alone, the word has parts with histories of their own, until
+ * it is written completely. */
 struct host_unit {
 	/* of an ordinary write: thread + 1, and its fences before that; HOST_COPIED: a cp.async */
 	uint32_t writer, fences;
 	struct host_access write, *reads;
 	uint32_t nreads, cap;		/* reads since the last write, and those there is memory for */
-};
-
-/* Most accesses are of complete words, whose bytes have one history. Once one half or one byte is accessed alone, `part` holds
- * the histories of the halves, at 0 and 2, or of the bytes, until the word is written completely. */
-struct host_word {
-	struct host_unit all;
-	struct host_unit *part;		/* four, or NULL */
-	int nparts;			/* 2 or 4; 0: `all` holds the history */
+	struct {			/* of the last of `reads`, which is looked at most */
+		uint32_t time, fences;
+		int thread;
+	} last;
+	int nparts;			/* of a word: 2 or 4; 0: it has none */
 };
 
 /* A thread or an asynchronous queue that accesses shared memory. */
@@ -57,7 +56,8 @@ struct host_actor {
 
 struct host_memory {
 	unsigned char *bytes;
-	struct host_word *words;
+	struct host_unit *words;
+	struct host_unit **parts;	/* four of each word, the halves' at 0 and 2, or NULL */
 	uint32_t end;			/* one past a block's last address */
 	uint32_t window;		/* from a block's memory to the next one's */
 	int nclock;			/* entries of a clock */
@@ -264,9 +264,15 @@ static inline void host_trim_reads(struct host_unit *u, const struct host_actor 
  * forgotten when the list is full: to look for one at each read would take a time that grows with their number. */
 static inline void host_watch_read(struct host_unit *u, const struct host_actor *a, uint32_t at)
 {
+	struct host_access last;
+
 	if (!host_before(&u->write, a->clock))
 		host_race(&a->who, "reads", &u->write, "writes", at);
-	if (u->nreads && host_stands_for(&u->reads[u->nreads - 1], a)) {
+	last = (struct host_access){ .time = u->last.time, .thread = u->last.thread, .fences = u->last.fences };
+	u->last.time = a->who.time;
+	u->last.thread = a->who.thread;
+	u->last.fences = a->who.fences;
+	if (u->nreads && host_stands_for(&last, a)) {
 		u->reads[u->nreads - 1] = a->who;
 		return;
 	}
@@ -339,26 +345,36 @@ static inline void host_copy_history(struct host_unit *to, const struct host_uni
 		memcpy(to->reads, from->reads, to->nreads * sizeof(*to->reads));
 }
 
-static inline void host_split_word(struct host_word *w, int nparts)
+static inline void host_split_word(uint32_t word, int nparts)
 {
-	if (!w->part)
-		w->part = host_alloc(4, sizeof(*w->part));
+	struct host_unit *w = &host_shared.words[word], *part = host_shared.parts[word];
+
+	if (!part)
+		part = host_shared.parts[word] = host_alloc(4, sizeof(*part));
 	for (int i = 0; i < 4 && !w->nparts; i += 4 / nparts)
-		host_copy_history(&w->part[i], &w->all);
+		host_copy_history(&part[i], w);
 	for (int i = 1; i < 4 && w->nparts; i += 2)
-		host_copy_history(&w->part[i], &w->part[i - 1]);
+		host_copy_history(&part[i], &part[i - 1]);
 	w->nparts = nparts;
 }
 
 /* All bytes of the word have just been written together. */
-static inline void host_join_word(struct host_word *w)
+static inline void host_join_word(uint32_t word)
 {
-	struct host_unit old = w->all;
+	struct host_unit *w = &host_shared.words[word], old = *w;
 
-	w->all = w->part[0];
-	w->all.reads = old.reads;
-	w->all.cap = old.cap;
+	*w = host_shared.parts[word][0];
+	w->reads = old.reads;
+	w->cap = old.cap;
 	w->nparts = 0;
+}
+
+/* The history of the byte: its part's, or its word's. */
+static inline struct host_unit *host_unit_of(uint32_t at)
+{
+	struct host_unit *w = &host_shared.words[at / 4];
+
+	return w->nparts ? &host_shared.parts[at / 4][w->nparts == 2 ? at & 2 : at & 3] : w;
 }
 
 /* Check an access of n bytes, a power of two, and return its memory. */
@@ -370,21 +386,21 @@ static inline unsigned char *host_access(uint32_t at, uint32_t n, bool write, co
 	if (!write && !a->async && !a->clock)
 		return host_shared.bytes + at;	/* no rule is about it */
 	for (uint32_t i = at, bytes; i < at + n; i += bytes) {
-		struct host_word *w = &host_shared.words[i / 4];
+		struct host_unit *w = &host_shared.words[i / 4];
 		int needs;
 
 		bytes = at + n - i < 4 - i % 4 ? at + n - i : 4 - i % 4;	/* of this word */
 		needs = bytes == 4 ? 0 : bytes == 2 && i % 2 == 0 ? 2 : 4;
 		if (w->nparts < needs)
-			host_split_word(w, needs);
+			host_split_word(i / 4, needs);
 		if (!w->nparts) {
-			host_access_unit(&w->all, write, a, i);
+			host_access_unit(w, write, a, i);
 			continue;
 		}
 		for (uint32_t k = i; k < i + bytes; k += 4 / (uint32_t)w->nparts)
-			host_access_unit(&w->part[k % 4], write, a, k);
+			host_access_unit(host_unit_of(k), write, a, k);
 		if (bytes == 4 && write)
-			host_join_word(w);
+			host_join_word(i / 4);
 	}
 	return host_shared.bytes + at;
 }
@@ -451,11 +467,8 @@ static inline void host_put(uint32_t at, const void *from, uint32_t n)
 static inline void host_put_copied(uint32_t at, const void *from, uint32_t n)
 {
 	host_put(at, from, n);
-	for (uint32_t i = host_here(at), end = i + n; i < end; i++) {
-		struct host_word *w = &host_shared.words[i / 4];
-
-		(w->nparts ? &w->part[i % 4 & ~(4u / (uint32_t)w->nparts - 1)] : &w->all)->fences = HOST_COPIED;
-	}
+	for (uint32_t i = host_here(at), end = i + n; i < end; i++)
+		host_unit_of(i)->fences = HOST_COPIED;
 }
 
 static inline void host_fence(void)
@@ -482,12 +495,15 @@ static inline void host_fence(void)
 
 static inline void host_memory_open(void)
 {
+	size_t nwords;
+
 	host_shared.end = (uint32_t)(host.launch->shared_bytes - 1024 + HOST_FIRST + 15) & ~15u;
 	host_shared.window = (host_shared.end + 1023) & ~1023u;	/* swizzling depends on the address */
 	host_shared.bytes = host_alloc((size_t)host.cluster, host_shared.window);
-	host_shared.words = host_map_memory((size_t)host.cluster * host_shared.window / 4 * sizeof(struct host_word));
-	madvise(host_shared.words, (size_t)host.cluster * host_shared.window / 4 * sizeof(struct host_word),
-		MADV_HUGEPAGE);
+	nwords = (size_t)host.cluster * host_shared.window / 4;
+	host_shared.words = host_map_memory(nwords * sizeof(*host_shared.words));
+	host_shared.parts = host_map_memory(nwords * sizeof(*host_shared.parts));
+	madvise(host_shared.words, nwords * sizeof(*host_shared.words), MADV_HUGEPAGE);
 	host_shared.nclock = host.all + (HOST_GROUPS_MAX + HOST_COPIES_MAX) * host.cluster;
 	host_shared.seen = host_clock_new();
 	for (int i = 0; i < host.all && host_racing(); i++)
@@ -500,11 +516,11 @@ static inline void host_memory_start(void)
 
 	memset(host_shared.bytes, 0xff, bytes);
 	for (uint32_t i = 0; i < bytes / 4; i++) {
-		struct host_word *w = &host_shared.words[i];
+		struct host_unit *w = &host_shared.words[i];
 
-		w->all.write = (struct host_access){ .thread = -1 };
-		w->all.writer = 0;
-		w->all.nreads = 0;
+		w->write = (struct host_access){ .thread = -1 };
+		w->writer = 0;
+		w->nreads = 0;
 		w->nparts = 0;
 	}
 	for (int i = 0; i < host.all && host_racing(); i++) {
