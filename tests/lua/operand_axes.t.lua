@@ -113,7 +113,7 @@ for _, dtype in ipairs{"bf16", "f16"} do
   end)
   local carried = mr.program("carried", function(p)
     local m, n, k = p:axes("m", "n", "k")
-    local c = p:carry("c", {m, n}, 0, dtype)
+    local c = p:carry("c", {m, n}, 0)
     p:loop(k, function()
       local x = p:load("x", p:input("X", {k, m, n}, dtype))
       p:task("keep", function() c:set(mr.max(c:to "f32", mr.rowmax(x:to "f32", k)):to(dtype)) end)
