@@ -22,7 +22,19 @@ const struct graph *check_graph(lua_State *L, int idx, const char *what)
 
 BOX_GC(graph_gc, GRAPH_CLASS, graph_free)
 
-/* bound:graph{tile={m=128, ...}} */
+void push_graph(lua_State *L, int owner, const struct tiling *t)
+{
+	struct host *h = enter(L);
+	const struct program *p = check_program(L, owner, "graph");
+	struct err e;
+	void **box;
+
+	owner = lua_absindex(L, owner);
+	box = box_new(L, GRAPH_CLASS, 1);
+	keep(L, -1, 1, owner);
+	raise_if(L, graph_build(&h->mem, p, t, NULL, (struct graph **)box, &e), &e);
+}
+
 /* Extents that were given as options: graph{m=128}. */
 static void check_extents(lua_State *L, const struct program *p)
 {
@@ -37,22 +49,18 @@ static void check_extents(lua_State *L, const struct program *p)
 	}
 }
 
+/* bound:graph{tile={m=128, ...}} */
 static int program_graph_l(lua_State *L)
 {
-	struct host *h = enter(L);
 	const struct program *p = check_program(L, 1, "graph");
 	struct tiling t = { 0 };
-	struct err e;
-	void **box;
 
 	lua_settop(L, 2);
 	check_extents(L, p);
 	OPTIONS_CHECK(L, 2, "graph", "tile");
 	if (option_push(L, 2, "graph", "tile", LUA_TTABLE))
 		check_tiling(L, -1, "graph", p, &t);
-	box = box_new(L, GRAPH_CLASS, 1);
-	keep(L, -1, 1, 1);
-	raise_if(L, graph_build(&h->mem, p, &t, NULL, (struct graph **)box, &e), &e);
+	push_graph(L, 1, &t);
 	return 1;
 }
 

@@ -461,7 +461,26 @@ static int plan_copy_l(lua_State *L)
 FIELD(tasks, push_tasks(L, o->graph))
 FIELD(edges, push_edges(L, o->graph))
 FIELD(tile, push_tile(L, o->graph->program, &o->graph->tiling))
-FIELD(graph, ((void)o, lua_getiuservalue(L, 1, 1)))
+
+/* plan.graph: that with which plan:script() begins, so it has the tile of the plan, but no splits: the one given to mr.plan as long as
+ * the tile is the same, else another one, made when it is first asked for. */
+static int plan_graph_l(lua_State *L)
+{
+	struct tiling t = plan_present(L, "graph")->graph->tiling;
+	static const int slots[] = { 1, PLAN_GRAPH };
+
+	for (int i = 0; i < LEN(slots); i++) {
+		lua_getiuservalue(L, 1, slots[i]);
+		if (!lua_isnil(L, -1) && !memcmp(&check_graph(L, -1, "graph")->tiling, &t, sizeof(t)))
+			return 1;
+	}
+	lua_getiuservalue(L, 1, 1);
+	lua_getiuservalue(L, -1, 1);
+	push_graph(L, -1, &t);
+	keep(L, 1, PLAN_GRAPH, -1);
+	return 1;
+}
+
 FIELD(device, ((void)o, lua_getiuservalue(L, 1, 2)))
 FIELD(path, ((void)o, lua_getiuservalue(L, 1, PLAN_PATH)))
 

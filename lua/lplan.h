@@ -18,11 +18,14 @@
 #define LOWERED_CLASS "millrace.lowered"
 #define ON_HOST_CLASS "millrace.on_host"
 
-/* What a plan keeps in its uservalues: its graph and device; the path of its file; the program and sizes that the file is
- * for, if it was loaded for others; the hash of the file's text. The last three may be nil. */
-enum { PLAN_PATH = 3, PLAN_MADE_FOR, PLAN_HASH, PLAN_SLOTS = PLAN_HASH };
+/* What a plan keeps in its uservalues: the graph that it was made of, and its device; the path of its file; the program and sizes that
+ * the file is for, if it was loaded for others; the hash of the file's text; the graph of the present tile, if that differs and was
+ * asked for. The last four may be nil. */
+enum { PLAN_PATH = 3, PLAN_MADE_FOR, PLAN_HASH, PLAN_GRAPH, PLAN_SLOTS = PLAN_GRAPH };
 
 const struct graph *check_graph(lua_State *L, int idx, const char *what);
+/* Push the graph of the program at `owner` with these extents, without splits. */
+void push_graph(lua_State *L, int owner, const struct tiling *t);
 struct history *check_plan(lua_State *L, int idx, const char *what);
 /* The present plan of the one at 1, which no edit changes until the C function ends. */
 const struct plan *plan_present(lua_State *L, const char *what);
