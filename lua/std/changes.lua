@@ -66,6 +66,29 @@ end
 
 ---- rings ------------------------------------------------------------------------------
 
+-- How many EUs the plan uses.
+local function eus_of(x)
+  local _, s = draft.each(x.draft, "grid")()
+  return s and s[2].eus or x.plan.device.eus
+end
+
+-- The names of the rings in shared memory by what fills them again: {{names}, ...}, of each loop, and of the tiles of each phase if an
+-- EU has several tiles.
+local function rings_by_region(x)
+  local list, of, has_tiles = {}, {}, x.plan.graph.tiles > eus_of(x)
+  for _, b in ipairs(x.plan.graph.buffers) do
+    local region = b.loop and "loop " .. b.loop or has_tiles and not b.carry and "tiles of " .. b.phase
+    if region and b.scope == "shared" then
+      if not of[region] then
+        of[region] = {}
+        list[#list + 1] = of[region]
+      end
+      table.insert(of[region], b.name)
+    end
+  end
+  return list
+end
+
 local function deeper(x, names)
   for more = 1, 2 do
     local depth = {}
@@ -74,18 +97,11 @@ local function deeper(x, names)
   end
 end
 
--- Deeper rings: those of a loop together, because a product waits for the shallowest one; or each alone.
+-- Deeper rings: those of a loop, or of the tile loop, together, because a computation waits for the shallowest one; or each alone.
 local function rings(x, together)
-  local loops, of = {}, {}
-  for _, b in ipairs(x.plan.graph.buffers) do
-    if b.loop and b.scope == "shared" then
-      if not of[b.loop] then loops[#loops + 1], of[b.loop] = b.loop, {} end
-      table.insert(of[b.loop], b.name)
-    end
-  end
-  for _, loop in ipairs(loops) do
-    if together then deeper(x, of[loop]) end
-    for _, name in ipairs(not together and #of[loop] > 1 and of[loop] or {}) do deeper(x, {name}) end
+  for _, names in ipairs(rings_by_region(x)) do
+    if together then deeper(x, names) end
+    for _, name in ipairs(not together and #names > 1 and names or {}) do deeper(x, {name}) end
   end
 end
 
@@ -105,13 +121,26 @@ local function steps(x)
   return by
 end
 
--- Each axis with other extents: others(extent, step) gives them.
-local function tiles(x, others)
-  local by = steps(x)
+-- The axes that products have, whose extents are multiples of 16; others are as they please.
+local function product_axes(x)
+  local of = {}
+  for _, task in pairs(x.task) do
+    for _, name in ipairs(task.kind == "mma" and task.reads or {}) do
+      local b = x.buffer[draft.slice_of(name)]
+      for axis in pairs(b and b.shape or {}) do of[axis] = true end
+    end
+  end
+  return of
+end
+
+-- Each axis with other extents: others(extent, step) gives them. any: of axes without products, also those that are no multiples of 16.
+local function tiles(x, others, any)
+  local by, products = steps(x), product_axes(x)
   for _, axis in ipairs(draft.keys(x.draft.tile)) do
+    local unit = any and not products[axis] and 1 or math.min(by[axis], 16)
     for _, extent in ipairs(others(x.draft.tile[axis], by[axis])) do
       local text = statement{"propagate", {[axis] = extent}}
-      if extent > 0 and extent % math.min(by[axis], 16) == 0 and not x.tiles_seen[text] then
+      if extent > 0 and extent % unit == 0 and not x.tiles_seen[text] then
         x.tiles_seen[text] = true
         add(x, "another tile divides the work and the memory otherwise", {{"propagate", {[axis] = extent}}})
       end
@@ -119,13 +148,13 @@ local function tiles(x, others)
   end
 end
 
--- As many versions of all rings of loops as fit if all have the same number, with half the extent of an axis or (nil) as it is: a
--- table by name; nil if there are no rings, or they have as many.
+-- As many versions of all rings of loops, or of tiles if there are no loops, as fit if all have the same number, with half the extent of an
+-- axis or (nil) as it is: a table by name; nil if there are no rings, or they have as many.
 local function level(x, half)
   local space, sum, out, differs = x.space, 0, {}, half ~= nil
   for _, b in ipairs(x.plan.graph.buffers) do
     local task, now = x.writer[b.name], x.plan.rings[b.name]
-    if b.loop and b.scope == "shared" and task and now then
+    if x.leveled[b.name] and task and now then
       local bytes = b.bytes
       for axis, extent in pairs(task.shape) do bytes = bytes * extent / (b.shape[axis] or extent) end
       space, sum, out[b.name] = space + now * bytes, sum + (task.shape[half] and bytes / 2 or bytes), now
@@ -136,16 +165,30 @@ local function level(x, half)
   return n > 1 and differs and out or nil
 end
 
+-- The rings that are leveled, as a set of names.
+local function to_level(x)
+  local tiles, loops = {}, {}
+  for _, names in ipairs(rings_by_region(x)) do
+    for _, name in ipairs(names) do
+      local set = x.buffer[name].loop and loops or tiles
+      set[name] = true
+    end
+  end
+  return next(loops) and loops or tiles
+end
+
 -- Rings of equal depth, as deep as fits: now, and with less of each axis that makes them smaller.
 local function leveled(x)
+  x.leveled = to_level(x)
   x.space = x.plan.device:number "memory.shared.bytes" - x.plan.usage.shared_bytes
-  local by, now = steps(x), level(x)
-  if now then add(x, "all rings of a loop are as deep as fits", {{"buffers", now}}) end
+  local by, products, now = steps(x), product_axes(x), level(x)
+  if now then add(x, "all rings are as deep as fits", {{"buffers", now}}) end
   for _, axis in ipairs(draft.keys(x.draft.tile)) do
     local half, versions = x.draft.tile[axis] // 2, level(x, axis)
     local deeper = false
     for name, n in pairs(versions or {}) do deeper = deeper or n > x.plan.rings[name] end
-    if deeper and half >= 16 and half % math.min(by[axis], 16) == 0 then
+    local unit = products[axis] and math.min(by[axis], 16) or 1
+    if deeper and half >= unit and half % unit == 0 then
       add(x, "smaller slots leave memory for more of them", {{"propagate", {[axis] = half}}, {"buffers", versions}})
     end
   end
@@ -597,13 +640,16 @@ local function units(x, usual)
   end
 end
 
--- One version less of a loop's value, of all its slices: its memory may hold something else then.
+-- One version less of a loop's value, of all its slices, or of a ring of tiles: its memory may hold something else then.
 local function shallower(x)
-  local seen = {}
+  local seen, in_rings = {}, {}
+  for _, names in ipairs(rings_by_region(x)) do
+    for _, name in ipairs(names) do in_rings[name] = true end
+  end
   for _, b in ipairs(x.plan.graph.buffers) do
     local base = draft.slice_of(b.name)
     local first, depth = x.plan.rings[b.name] and b.name or b.name .. ".0", {}
-    for _, slice in ipairs(b.loop and not seen[base] and draft.slices(first, x.plan.rings) or {}) do
+    for _, slice in ipairs((b.loop or in_rings[b.name]) and not seen[base] and draft.slices(first, x.plan.rings) or {}) do
       local n = x.plan.rings[slice]
       if n and n > 1 then depth[slice] = n - 1 end
     end
@@ -626,7 +672,7 @@ function changes.of(plan, now)
   apart(x)
   rings(x, true)
   overlaps(x)
-  tiles(x, doubled)
+  tiles(x, doubled, true)
   lanes(x)
   tiles(x, wider)
   producer(x)

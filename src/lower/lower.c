@@ -155,11 +155,13 @@ enum err_code lower_plan(struct mem *mem, const struct plan *p, int phase, const
 }
 
 enum err_code lower_for_price(struct mem *mem, const struct plan *p, int phase, const struct stop *stop,
-	struct kernel **out, struct err *e)
+	struct kernel **out, int64_t *shared_bytes, struct err *e)
 {
 	struct refusal why;
+	enum err_code code = lower_or_refuse(mem, p, phase, true, stop, out, &why, e);
 
-	return lower_or_refuse(mem, p, phase, true, stop, out, &why, e);
+	*shared_bytes = code ? why.shared_bytes : 0;
+	return code;
 }
 
 void kernel_free(struct kernel *k)

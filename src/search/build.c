@@ -224,7 +224,8 @@ enum err_code build_plan(const struct space *s, const struct choice *c, struct p
 	for (int loop = NONE; c->issue_order && loop < prog->loops.n; loop++)
 		TRY(add_issue_order(&m, loop));
 	add_extra_versions(&m);
-	search_rings(p, c->ring_depth, c->deeper_rings, c->tile_versions);
+	search_rings(p, c->ring_depth, c->deeper_rings, c->tile_versions,
+		c->ring_bytes ? c->ring_bytes : p->device->shared_bytes);
 	return OK;
 }
 

@@ -7,6 +7,7 @@
 #include "plan/check.h"
 #include "search/build.h"
 #include "search/limits.h"
+#include "search/rings.h"
 #include "sim/priced.h"
 
 #define TOO_LARGE 1e6			/* problems of a graph that is too large for any plan: more than plans have */
@@ -259,6 +260,9 @@ static enum err_code simulate(struct evaluator *ev, int i, double best, bool pri
 	if (x->priced)
 		note_copies(ev->line, x);
 	if (!x->priced) {
+		/* as much less as it is too much; with that, rings are shallower */
+		if (ev->line->unpriced_bytes)
+			x->ring_bytes = search_rings_bytes(ev->plan) - (ev->line->unpriced_bytes - ev->plan->device->shared_bytes);
 		refuse(ev, PROBLEM_KERNEL, ev->line->unpriced);
 		note_problems(ev, i, 0);
 	}

@@ -146,13 +146,16 @@ int space_coordinates(const struct space *s)
 	return BY_EXTENT + s->ndims;
 }
 
-/* The three next extents in either direction, and all extents that the search starts from; finer: of a contracted axis also those
+/* Where ring_bytes is set to 0, the kernel may need other shared memory than rings do (space.h).
+ *
+ * The three next extents in either direction, and all extents that the search starts from; finer: of a contracted axis also those
  * between powers of two. */
 static void along_extent(const struct space *s, const struct dim *d, const struct choice *c, struct arena *a, struct choices *out)
 {
 	struct choice x = *c;
 	int at = 0;
 
+	x.ring_bytes = 0;
 	while (at < d->n && d->extent[at] != c->tiling.extent[d->axis])
 		at++;
 	for (int i = 0; i < d->n; i++) {
@@ -194,6 +197,7 @@ static void along_lanes(const struct space *s, const struct choice *c, struct ar
 {
 	struct choice x = *c;
 
+	x.ring_bytes = 0;
 	for (int i = 0; i < LEN(lanes); i++) {
 		if (!s->has_products && lanes[i].ways > 1)
 			continue;
@@ -230,6 +234,7 @@ static void along_split_off(const struct space *s, const struct choice *c, struc
 	struct choice x = *c;
 
 	x.split_off = !c->split_off;
+	x.ring_bytes = 0;
 	for (int ahead = 0; ahead < 2 && s->variants[x.split_off].exists; ahead++) {
 		set_orders(s, &x, ahead);
 		VEC_PUSH(a, &out->v, x);
@@ -314,6 +319,7 @@ void space_neighbours(const struct space *s, const struct choice *c, int coordin
 		break;
 	case BY_STORES:
 		x.stores_by_threads = !c->stores_by_threads;
+		x.ring_bytes = 0;
 		VEC_PUSH(a, &out->v, x);
 		break;
 	case BY_VERSIONS:

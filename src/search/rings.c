@@ -23,12 +23,13 @@ static int64_t between_slots(const struct plan *p, int phase)
 	return bytes;
 }
 
-static bool fits(const struct plan *p)
+int64_t search_rings_bytes(const struct plan *p)
 {
+	int64_t most = 0;
+
 	for (int ph = 0; ph < p->graph->program->phases.n; ph++)
-		if (fit_shared(p, ph) + between_slots(p, ph) + FLAG_BYTES > p->device->shared_bytes)
-			return false;
-	return true;
+		most = max_i64(most, fit_shared(p, ph) + between_slots(p, ph) + FLAG_BYTES);
+	return most;
 }
 
 static bool is_loaded(const struct plan *p, int buffer)
@@ -52,19 +53,30 @@ static bool loop_reads(const struct graph *g, int buffer)
 	return false;
 }
 
-/* Rings of one kind get equally many versions; set_deeper gives some of loops one more. Those of tiles are loaded once a
- * tile, and are of a kind only if EUs have several tiles, so that the next tile can be loaded ahead. FOR_LOOPS: a loop
- * reads them. */
-enum kind { OF_LOOPS, OF_TILES_FOR_LOOPS, OF_TILES };
+/* Rings of one kind get equally many versions; set_deeper gives some one more. Those of tiles are loaded once a tile, and are of a kind
+ * only if EUs have several tiles, so that the next tile can be loaded ahead. FOR_LOOPS: a loop reads them. ALONE: no load of the
+ * program is in a loop, so the loop over the tiles is what they run ahead in. */
+enum kind { OF_LOOPS, OF_TILES_FOR_LOOPS, OF_TILES_ALONE, OF_TILES };
+
+static bool loads_in_loop(const struct plan *p)
+{
+	for (int i = 0; i < p->graph->buffers.n; i++)
+		if (is_loaded_in_loop(p, i))
+			return true;
+	return false;
+}
 
 static bool is_kind(const struct plan *p, int buffer, enum kind kind)
 {
 	const struct buffer *b = &p->graph->buffers.v[buffer];
+	enum kind own = OF_LOOPS;
 
-	if (kind == OF_LOOPS)
-		return is_loaded_in_loop(p, buffer);
-	return b->loop == NONE && is_loaded(p, buffer) && p->graph->grids[b->phase].total > p->device->eus &&
-		loop_reads(p->graph, buffer) == (kind == OF_TILES_FOR_LOOPS);
+	if (kind == OF_LOOPS || b->loop != NONE)
+		return kind == OF_LOOPS && is_loaded_in_loop(p, buffer);
+	if (!is_loaded(p, buffer) || p->graph->grids[b->phase].total <= p->device->eus)
+		return false;
+	own = loop_reads(p->graph, buffer) ? OF_TILES_FOR_LOOPS : loads_in_loop(p) ? OF_TILES : OF_TILES_ALONE;
+	return kind == own;
 }
 
 static void set_depth(struct plan *p, enum kind kind, int depth)
@@ -74,12 +86,12 @@ static void set_depth(struct plan *p, enum kind kind, int depth)
 			p->versions[i] = depth;
 }
 
-/* One version after the other, as long as shared memory holds all. */
-static void deepen(struct plan *p, enum kind kind, int most)
+/* One version after the other, as long as they all take no more than so many bytes. */
+static void deepen(struct plan *p, enum kind kind, int most, int64_t bytes)
 {
 	for (int depth = 2; depth <= most; depth++) {
 		set_depth(p, kind, depth);
-		if (!fits(p)) {
+		if (search_rings_bytes(p) > bytes) {
 			set_depth(p, kind, depth - 1);
 			return;
 		}
@@ -90,16 +102,17 @@ static void deepen(struct plan *p, enum kind kind, int most)
 static void set_deeper(struct plan *p, unsigned rings)
 {
 	for (int i = 0; i < p->graph->buffers.n && rings; i++)
-		if (is_loaded_in_loop(p, i)) {
+		if (is_kind(p, i, OF_LOOPS) || is_kind(p, i, OF_TILES_ALONE)) {
 			p->versions[i] += rings & 1;
 			rings >>= 1;
 		}
 }
 
-void search_rings(struct plan *p, int depth, unsigned deeper, int tiles)
+void search_rings(struct plan *p, int depth, unsigned deeper, int tiles, int64_t bytes)
 {
-	deepen(p, OF_LOOPS, depth);
+	deepen(p, OF_LOOPS, depth, bytes);
+	deepen(p, OF_TILES_ALONE, depth, bytes);
 	set_deeper(p, deeper);
-	deepen(p, OF_TILES_FOR_LOOPS, tiles);
-	deepen(p, OF_TILES, TILE_RING_MAX);
+	deepen(p, OF_TILES_FOR_LOOPS, tiles, bytes);
+	deepen(p, OF_TILES, TILE_RING_MAX, bytes);
 }

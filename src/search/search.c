@@ -156,15 +156,22 @@ static void note_best(struct search *s, int i)
 }
 
 /* Variants of a candidate that shared memory does not hold: stores by threads, which need no staging there, and then no
- * deeper rings. Of one that is refused for any reason: without registers for loads, or extra versions, which take some. */
-static void add_smaller(struct search *s, struct choice c, bool full, bool refused)
+ * deeper rings; if its kernel needs more than the plan says, rings of no more than ring_bytes. Of one that is refused for any reason: without registers for loads, or extra versions, which take some. */
+static void add_smaller(struct search *s, struct choice c, int64_t ring_bytes, bool full, bool refused)
 {
 	struct choice smaller = c;
 
-	if (!c.stores_by_threads)
+	if (ring_bytes > 0) {
+		smaller.ring_bytes = ring_bytes;
+		VEC_PUSH(&s->arena, &s->batch.v, smaller);
+	}
+	smaller = c;
+	if (!c.stores_by_threads) {
 		smaller.stores_by_threads = true;
-	else
+		smaller.ring_bytes = 0;
+	} else {
 		smaller.deeper_rings = 0;
+	}
 	if (full && (!c.stores_by_threads || c.deeper_rings))
 		VEC_PUSH(&s->arena, &s->batch.v, smaller);
 	if (refused && c.load_registers) {
@@ -216,7 +223,7 @@ static enum err_code try_candidate(struct search *s, const struct choice *c, con
 	if (evaluate(&s->ev, i, best_seconds(s), false, stop, &full, e) == ERR_INTERRUPTED)
 		return ERR_INTERRUPTED;
 	x = &s->tried.v.v[i];
-	add_smaller(s, x->choice, full, isinf(x->seconds));
+	add_smaller(s, x->choice, x->ring_bytes, full, isinf(x->seconds));
 	if (s->phase != PHASE_CLIMB)
 		set_loaders(s, x);
 	if (tried_is_plan(x)) {

@@ -30,10 +30,14 @@ void kernels_free(struct kernels *k)
 }
 
 static enum err_code lower_phases(struct mem *mem, const struct plan *p, bool rough, const struct stop *stop,
-	struct kernels *k, struct err *e)
+	struct kernels *k, int64_t *shared_bytes, struct err *e)
 {
+	*shared_bytes = 0;
 	for (int i = 0; i < k->nphases; i++) {
-		TRY((rough ? lower_for_price : lower_plan)(mem, p, i, stop, &k->of[i], e));
+		if (rough)
+			TRY(lower_for_price(mem, p, i, stop, &k->of[i], shared_bytes, e));
+		else
+			TRY(lower_plan(mem, p, i, stop, &k->of[i], e));
 		price_add(&k->price, k->of[i]->plan, i, k->of[i]->role);
 	}
 	return OK;
@@ -60,9 +64,10 @@ enum err_code priced_run(struct mem *mem, const struct plan *p, const struct sim
 {
 	struct sim_options with = o ? *o : (struct sim_options){ .keep = -1 };
 	struct err why;
+	int64_t shared_bytes;
 
 	kernels_new(mem, p, k);
-	enum err_code code = lower_phases(mem, p, with.rough, stop, *k, &why);
+	enum err_code code = lower_phases(mem, p, with.rough, stop, *k, &shared_bytes, &why);
 
 	with.price = code ? NULL : &(*k)->price;
 	if (code == ERR_INTERRUPTED)
@@ -71,6 +76,8 @@ enum err_code priced_run(struct mem *mem, const struct plan *p, const struct sim
 		code = sim_run(mem, p, &with, stop, out, e);
 	if (!code && !with.price)
 		(*out)->unpriced = arena_strf(&(*out)->arena, "%s", why.msg);
+	if (!code)
+		(*out)->unpriced_bytes = shared_bytes;
 	if (!code && with.price)
 		(*out)->spare_registers = spare_registers(*k);
 	kernels_free(*k);
