@@ -15,10 +15,12 @@ enum {
 	SMALLER_TILES_RATIO = 8,
 };
 
-/* Computing lanes that are tried. Programs without products start from the first three only. */
+/* Computing lanes that are tried. Programs without products start from the first three only, and have the last one for themselves: what
+ * waits for memory takes more threads than the matrix unit does. */
 static const struct { int ways, warps, replicas; enum split_kind split; } lanes[] = { { 2, 4, 1, SPLIT_ROWS },
 	{ 1, 4, 1, SPLIT_ROWS }, { 1, 8, 1, SPLIT_ROWS }, { 3, 4, 1, SPLIT_ROWS }, { 1, 4, 2, SPLIT_ROWS },
-	{ 2, 4, 1, SPLIT_COLUMNS }, { 2, 4, 2, SPLIT_ROWS }, { 1, 4, 3, SPLIT_ROWS }, { 2, 4, 1, SPLIT_DEPTH } };
+	{ 2, 4, 1, SPLIT_COLUMNS }, { 2, 4, 2, SPLIT_ROWS }, { 1, 4, 3, SPLIT_ROWS }, { 2, 4, 1, SPLIT_DEPTH },
+	{ 1, 8, 2, SPLIT_ROWS } };
 
 /* Let every loop have the program's order; or, if ahead, that order in which most runs ahead, and versions for it. */
 static void set_orders(const struct space *s, struct choice *c, bool ahead)
@@ -60,7 +62,7 @@ static void add_lanes(const struct space *s, struct arena *a, const struct choic
 		for (int i = 0; i < LEN(lanes) && s->variants[split_off].exists; i++) {
 			struct choice c = *shape;
 
-			if (!s->has_products && i > 2)
+			if (s->has_products ? i == LEN(lanes) - 1 : i > 2)
 				continue;
 			c.split_off = split_off;
 			c.ways = s->has_products ? lanes[i].ways : 1;
@@ -199,13 +201,15 @@ static void along_lanes(const struct space *s, const struct choice *c, struct ar
 
 	x.ring_bytes = 0;
 	for (int i = 0; i < LEN(lanes); i++) {
-		if (!s->has_products && lanes[i].ways > 1)
+		if (s->has_products ? i == LEN(lanes) - 1 : lanes[i].ways > 1)
 			continue;
 		x.ways = lanes[i].ways;
 		x.warps = lanes[i].warps;
 		x.replicas = lanes[i].replicas;
 		x.split = lanes[i].split;
 		x.issue_order = c->issue_order && x.ways > 1;
+		/* Without loops rings are filled once a tile: each replica has a version of them, and one is filled meanwhile. */
+		x.ring_depth = s->program->loops.n || c->ring_depth > x.replicas ? c->ring_depth : x.replicas + 1;
 		if (x.ways != c->ways || x.warps != c->warps || x.replicas != c->replicas || x.split != c->split)
 			VEC_PUSH(a, &out->v, x);
 	}

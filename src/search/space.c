@@ -35,6 +35,10 @@ static const struct powers CONTRACTED = { 32, 256, 32, 128, 2 };
  * the rate. */
 static const struct powers STREAMED = { 64, 4096, 128, 2048, 4 };
 static const struct powers OTHER = { 1, 256, 4, 256, 4 };
+/* If there are fewer tiles than EUs otherwise: also a sector of memory at a time. */
+static const struct powers STREAMED_FEW = { 8, 4096, 8, 2048, 4 };
+/* Beside an axis that each tile has in full, of which one row may be all that fits. */
+static const struct powers BESIDE_FULL = { 1, 256, 1, 256, 4 };
 
 /* How the program uses an axis. */
 struct axis_use {
@@ -135,6 +139,27 @@ static bool has_mma(const struct program *p)
 	return false;
 }
 
+static bool has_role(const struct program *p, int axis, enum axis_role role)
+{
+	for (int ph = 0; ph < p->phases.n; ph++)
+		if (program_axis_role(p, ph, axis) == role)
+			return true;
+	return false;
+}
+
+/* Does every tile need all of some axis of the grid, since a reduction goes along it where no loop does? */
+static bool has_full_axis(const struct program *p)
+{
+	for (int i = 0; i < p->nodes.n; i++) {
+		const struct node *n = &p->nodes.v[i];
+
+		if (n->task != NONE && op_class(n->op) == CLASS_REDUCE && !program_reduces_tile(p, n, n->ref) &&
+		    program_axis_role(p, p->tasks.v[n->task].phase, n->ref) == AXIS_GRID)
+			return true;
+	}
+	return false;
+}
+
 static void fill_dim(const struct program *p, struct dim *d)
 {
 	static const int64_t few[] = { 1, 4, 8, 16 };
@@ -156,20 +181,12 @@ static void fill_dim(const struct program *p, struct dim *d)
 	} else if (u.contracted) {
 		fill_powers(d, size, &CONTRACTED);
 	} else if (u.looped || u.contiguous) {
-		fill_powers(d, size, &STREAMED);
+		fill_powers(d, size, d->few && !u.looped && !has_mma(p) ? &STREAMED_FEW : &STREAMED);
 		if (!u.looped && size <= FULL_MAX)
 			add_extent(d, size, size, true);
 	} else {
-		fill_powers(d, size, &OTHER);
+		fill_powers(d, size, has_full_axis(p) ? &BESIDE_FULL : &OTHER);
 	}
-}
-
-static bool has_role(const struct program *p, int axis, enum axis_role role)
-{
-	for (int ph = 0; ph < p->phases.n; ph++)
-		if (program_axis_role(p, ph, axis) == role)
-			return true;
-	return false;
 }
 
 /* Does a scan go along the axis where no loop does? A tile of it needs all before it, so all of the axis is loaded and
@@ -219,7 +236,7 @@ static bool take_wanted(const struct wanted *w, int64_t size, struct dim *d)
 	return d->n > 0;
 }
 
-/* The most tiles that a phase has with the least of the usual extents of products' rows and columns. */
+/* The most tiles that a phase has with the least of the usual extents of products' rows and columns, and of what is streamed. */
 static int64_t most_tiles(const struct program *p)
 {
 	int64_t most = 0;
@@ -230,7 +247,8 @@ static int64_t most_tiles(const struct program *p)
 		for (int a = 0; a < p->axes.n; a++) {
 			enum axis_role role = program_axis_role(p, phase, a);
 			struct axis_use u = use_of(p, a);
-			int64_t least = role == AXIS_BATCH ? 1 : u.row ? ROWS : u.column ? COLUMNS_LEAST : 1;
+			int64_t least = role == AXIS_BATCH ? 1 : u.row ? ROWS : u.column ? COLUMNS_LEAST :
+				u.contiguous && !has_mma(p) ? STREAMED.from : 1;
 
 			if (role == AXIS_BATCH || role == AXIS_GRID)
 				tiles = min_i64(tiles * ceil_div(p->axes.v[a].size, least), INT32_MAX);
@@ -383,7 +401,8 @@ static void find_orders(struct space *s, const struct graph *g, struct variant *
 struct choice space_first_choice(const struct space *s)
 {
 	/* one lane of a warpgroup computes; rings as deep as usual plans have them; the next tile's loads run ahead */
-	struct choice c = { .ways = 1, .warps = 4, .replicas = 1, .load_lanes = 1, .ring_depth = 6, .tile_versions = 2 };
+	struct choice c = { .ways = 1, .warps = 4, .replicas = 1, .load_lanes = 1, .ring_depth = s->program->loops.n ? 6 : 4,
+		.tile_versions = 2 };
 
 	for (int i = 0; i < s->ndims; i++)
 		for (int k = 0; k < s->dims[i].n && !c.tiling.extent[s->dims[i].axis]; k++)
