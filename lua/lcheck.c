@@ -67,15 +67,18 @@ static bool look(lua_State *L, const struct plan *p, struct arena *a, struct pro
 /* The list of problems on top gets a note: no kernel is made for the device. */
 static void push_note(lua_State *L, const struct plan *p)
 {
-	lua_createtable(L, 1, 0);
-	luaL_setmetatable(L, PROBLEMS_CLASS);
+	if (lua_getfield(L, -1, "notes") == LUA_TNIL) {
+		lua_pop(L, 1);
+		lua_createtable(L, 1, 0);
+		luaL_setmetatable(L, PROBLEMS_CLASS);
+	}
 	lua_createtable(L, 0, 2);
 	lua_pushliteral(L, "model_only");
 	lua_setfield(L, -2, "code");
 	lua_pushfstring(L, "kernels are printed for sm_90a and the host that plays it; plans for '%s' are "
 		"checked, simulated and searched", p->device->name);
 	lua_setfield(L, -2, "message");
-	lua_rawseti(L, -2, 1);
+	lua_rawseti(L, -2, (lua_Integer)lua_rawlen(L, -2) + 1);
 	lua_setfield(L, -2, "notes");
 }
 

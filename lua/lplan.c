@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "graph/repeats.h"
 #include "plan/diff.h"
 
 struct history *check_plan(lua_State *L, int idx, const char *what)
@@ -462,8 +463,8 @@ FIELD(tasks, push_tasks(L, o->graph))
 FIELD(edges, push_edges(L, o->graph))
 FIELD(tile, push_tile(L, o->graph->program, &o->graph->tiling))
 
-/* plan.graph: that with which plan:script() begins, so it has the tile of the plan, but no splits: the one given to mr.plan as long as
- * the tile is the same, else another one, made when it is first asked for. */
+/* plan.graph: that with which plan:script() begins, so it has the tile of the plan, but no splits: the one given to
+ * mr.plan as long as the tile is the same, else another one, made when it is first asked for. */
 static int plan_graph_l(lua_State *L)
 {
 	struct tiling t = plan_present(L, "graph")->graph->tiling;
@@ -551,6 +552,30 @@ static int diff_l(lua_State *L)
 	return 1;
 }
 
+/* core.repeats(plan) -> {{axis=, tiles=, text=}, ...}: what several tiles do alike, because they share the axis */
+static int repeats_l(lua_State *L)
+{
+	const struct graph *g = plan_present(L, "repeats")->graph;
+	struct arena *a = scratch_push(L);
+	int n = 0;
+
+	enter(L);
+	lua_newtable(L);
+	for (int phase = 0; phase < g->program->phases.n; phase++)
+		for (int i = 0; i < g->program->axes.n; i++) {
+			const char *text = graph_repeats_text(g, phase, i, a);
+
+			if (text) {
+				lua_createtable(L, 0, 3);
+				set_integer(L, "tiles", extent_tiles(&g->extents, i));
+				set_text(L, "axis", g->program->axes.v[i].name);
+				set_text(L, "text", text);
+				lua_rawseti(L, -2, ++n);
+			}
+		}
+	return 1;
+}
+
 void lua_open_plan(lua_State *L)
 {
 	static const luaL_Reg methods[] = {
@@ -570,7 +595,7 @@ void lua_open_plan(lua_State *L)
 		{ "back", plan_back_l }, { "is_at", plan_is_at_l }, { "set_path", set_path_l }, { "set_made_for", set_made_for_l },
 		{ "hash_of_file", hash_of_file_l },
 		{ "become", plan_become_l }, { "edits", plan_edits_l }, { "join", plan_join_l },
-		{ "split", plan_split_l }, { NULL, NULL } };
+		{ "split", plan_split_l }, { "repeats", repeats_l }, { NULL, NULL } };
 
 	class_new(L, &(struct class_def){ PLAN_CLASS, methods, fields, meta });
 	luaL_setfuncs(L, functions, 0);

@@ -18,9 +18,9 @@
 #define LOWERED_CLASS "millrace.lowered"
 #define ON_HOST_CLASS "millrace.on_host"
 
-/* What a plan keeps in its uservalues: the graph that it was made of, and its device; the path of its file; the program and sizes that
- * the file is for, if it was loaded for others; the hash of the file's text; the graph of the present tile, if that differs and was
- * asked for. The last four may be nil. */
+/* What a plan keeps in its uservalues: the graph that it was made of, and its device; the path of its file; the
+ * program and sizes that the file is for, if it was loaded for others; the hash of the file's text; the graph of the
+ * present tile, if that differs and was asked for. The last four may be nil. */
 enum { PLAN_PATH = 3, PLAN_MADE_FOR, PLAN_HASH, PLAN_GRAPH, PLAN_SLOTS = PLAN_GRAPH };
 
 const struct graph *check_graph(lua_State *L, int idx, const char *what);

@@ -133,12 +133,13 @@ local function product_axes(x)
   return of
 end
 
--- Each axis with other extents: others(extent, step) gives them. any: of axes without products, also those that are no multiples of 16.
+-- Each axis with other extents: others(extent, step, axis) gives them. any: of axes without products, also those
+-- that are no multiples of 16.
 local function tiles(x, others, any)
   local by, products = steps(x), product_axes(x)
   for _, axis in ipairs(draft.keys(x.draft.tile)) do
     local unit = any and not products[axis] and 1 or math.min(by[axis], 16)
-    for _, extent in ipairs(others(x.draft.tile[axis], by[axis])) do
+    for _, extent in ipairs(others(x.draft.tile[axis], by[axis], axis)) do
       local text = statement{"propagate", {[axis] = extent}}
       if extent > 0 and extent % unit == 0 and not x.tiles_seen[text] then
         x.tiles_seen[text] = true
@@ -190,6 +191,19 @@ local function leveled(x)
     local unit = products[axis] and math.min(by[axis], 16) or 1
     if deeper and half >= unit and half % unit == 0 then
       add(x, "smaller slots leave memory for more of them", {{"propagate", {[axis] = half}}, {"buffers", versions}})
+    end
+  end
+end
+
+-- Where tiles repeat what they need all of an axis for: all of it in each tile, with as much less of another axis or as much as now.
+local function complete(x)
+  for _, r in ipairs(core.repeats(x.plan)) do
+    local size, now = x.plan.graph.program.axes[r.axis], x.draft.tile[r.axis]
+    local reason = "no tile repeats what others do; now " .. r.text
+    add(x, reason, {{"propagate", {[r.axis] = size}}})
+    for _, axis in ipairs(draft.keys(x.draft.tile)) do
+      local less = x.draft.tile[axis] * now // size
+      if axis ~= r.axis and less >= 1 then add(x, reason, {{"propagate", {[r.axis] = size, [axis] = less}}}) end
     end
   end
 end
@@ -672,6 +686,7 @@ function changes.of(plan, now)
   apart(x)
   rings(x, true)
   overlaps(x)
+  complete(x)
   tiles(x, doubled, true)
   lanes(x)
   tiles(x, wider)
@@ -692,9 +707,12 @@ function changes.of(plan, now)
   return x.list
 end
 
--- Other tiles: those that a search begins with, with whatever lanes and versions they need.
+-- Other tiles: less and less of an axis, unless each tile needs all of it anyway; then those that a search begins with, with whatever
+-- lanes and versions they need.
 function changes.tiles(plan, most)
-  local x, device = describe(plan), plan.device
+  local x, device, repeated = describe(plan), plan.device, {}
+  for _, r in ipairs(core.repeats(plan)) do repeated[r.axis] = true end
+  tiles(x, function(n, _, axis) return repeated[axis] and {} or {n // 4, n // 8, n // 16, n // 32} end, true)
   for _, t in ipairs(core.search(plan.graph.program, device, nil, false):tiles()) do
     local other = {}
     for axis, extent in pairs(t.tile) do

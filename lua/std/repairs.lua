@@ -118,7 +118,10 @@ function repairs.shown(list)
   for _, p in ipairs(shown) do
     local plan = first == nil and needs_more(p, shown) and copy_of(list)
     if plan then first = require("millrace.suggest").suggest(plan)[1] or false end
-    if first and first.seconds and needs_more(p, shown) then p.instead = first.text end
+    if first and first.seconds and needs_more(p, shown) then
+      local costs = require("millrace.suggest").costs(first)
+      p.instead = costs and ("%s  -- %s"):format(first.text, costs) or first.text
+    end
   end
   for _, p in ipairs(shown) do p.hint, p.instead = p.instead or p.hint, nil end
   if from and core.is_at(from.plan, from.mark) then from.shown, from.shown_as = shown, shown_as end

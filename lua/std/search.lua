@@ -5,6 +5,7 @@ local core = require "millrace.core"
 local draft = require "millrace.draft"
 local options = require "millrace.options"
 local repairs = require "millrace.repairs"
+local suggest = require "millrace.suggest"
 local planned = require("millrace.record").of_plan
 local times = require "millrace.times"
 local trials = require "millrace.trials"
@@ -12,6 +13,7 @@ local mr = require "millrace"
 local raise, show, late, expect = core.raise, core.show, core.late, core.expect
 
 local SIMULATED <const>, MEASURED <const> = 2000, 32   -- trials, unless the caller gives a number
+local FEW <const> = 200                                -- trials, to find a tile that has a plan
 local CHECKED <const> = 64                             -- of the best plans, if check() refuses one after the other
 
 local known = {"seconds", "trials", "measure", "tile", "seed", "fresh", "show", "progress"}
@@ -75,12 +77,19 @@ local function effort_text(r)
   return r.ended == "remembered" and "ended: " .. endings.remembered or text .. "\nended: " .. endings_of[r]
 end
 
--- Which loads threads copy, as the copy engine cannot; nil: none.
+-- Which loads threads copy, as the copy engine cannot, and what tiles do alike: a line each.
 local function notes_text(plan)
   local _, problems = core.check(plan)
-  local names = {}
-  for _, note in ipairs(repairs.notes(problems)) do names[#names + 1] = note.code == "by_threads" and note.task or nil end
-  return names[1] and ("by_threads: the copy engine cannot do %s; r.plan:check() says why, and what to do"):format(table.concat(names, ", "))
+  local names, lines = {}, {}
+  for _, note in ipairs(repairs.notes(problems)) do
+    if note.code == "by_threads" then names[#names + 1] = note.task end
+    if note.code == "repeated" then lines[#lines + 1] = "repeated: " .. note.message end
+  end
+  if names[1] then
+    table.insert(lines, 1, ("by_threads: the copy engine cannot do %s; r.plan:check() says why, and what to do")
+      :format(table.concat(names, ", ")))
+  end
+  return lines
 end
 
 -- What was found, how good it is, how the search went, and what to do next.
@@ -98,7 +107,7 @@ function result.__tostring(r)
       or (", %.1f %% less: its busiest unit or device memory works that long%s"):format(100 * below,
         times.power(tl) and ", as fast as power allows" or ""))
   end
-  lines[#lines + 1] = notes_text(plan)
+  table.move(notes_text(plan), 1, 3, #lines + 1, lines)
   lines[#lines + 1] = effort_text(r)
   lines[#lines + 1] = "go on with r.plan:show(), r.plan:script(), r.plan:compile(), r.why()"
   return table.concat(lines, "\n")
@@ -139,14 +148,57 @@ local function where_to_measure(o, device)
   return found
 end
 
--- The candidate with the fewest problems: its tile, its first problem, and a hint.
-local function nearest(s, bound, device)
+-- Does a plan have the tile that was asked for?
+local function has_tile(plan, wanted)
+  for axis, extents in pairs(wanted or {}) do
+    local is = false
+    for _, n in ipairs(type(extents) == "table" and extents or {extents}) do
+      is = is or plan.tile[axis] == math.min(n, plan.graph.program.axes[axis])
+    end
+    if not is then return false end
+  end
+  return true
+end
+
+-- The best tile of a short search for any, and its seconds; nil: it finds none.
+local function without_wanted(bound, device)
+  local s = core.search(bound, device, nil, false)
+  s:run(FEW, number({}, "seconds", 60))
+  local best = s:found()[1]
+  if not best then return nil end
+  local _, tile = s:plan(best.trial)
+  return tile, best.seconds
+end
+
+-- Where no candidate is legal: what plan:suggest() makes of that with the fewest problems, if it has the tile that was asked for. Else nil,
+-- and lines that say what is wrong with that candidate, and what to do: another tile that has a plan, or another program.
+local function nearest(s, bound, device, wanted)
   local statements, tile = s:nearest()
-  if not statements then return "" end
-  local _, problems = rebuild(bound, device, statements, tile):check()
-  local first = problems[1]
-  if not first then return "" end
-  return ("\nthe nearest is a tile of %s: %s%s"):format(tile_text(tile), first.message, first.hint and "\n  try: " .. first.hint or "")
+  if not statements then return nil, "" end
+  local plan = rebuild(bound, device, statements, tile)
+  local repeats, _, problems = core.repeats(plan)[1], plan:check()
+  if not problems[1] then return nil, "" end
+  local lines = {("\nthe nearest is a tile of %s: %s"):format(tile_text(tile), problems[1].message)}
+  local first = suggest.suggest(plan)[1]
+  if first and first.seconds then
+    first:apply()
+    if has_tile(plan, wanted) then return plan end
+  end
+  local free, seconds = nil, nil
+  if wanted then free, seconds = without_wanted(bound, device) end
+  if free then
+    lines[2] = ("\n  try: without tile=, or with tile=%s, of which there is a plan of %.4g ms"):format(draft.literal(free), seconds * 1e3)
+  elseif first and first.seconds then
+    lines[2] = ("\n  try: tile=%s, of which there is a plan of %.4g ms"):format(draft.literal(plan.tile), first.seconds * 1e3)
+    repeats = core.repeats(plan)[1]
+    lines[3] = repeats and ", though " .. repeats.text
+  elseif repeats then
+    lines[2] = ("\n  %s\n  try: let the program reduce it in a loop over '%s', p:loop(%s, function() ... end), of which a tile has a part "
+      .. "at a time"):format(repeats.text, repeats.axis, repeats.axis)
+  else
+    lines[2] = "\n  try: smaller tiles, tile={...}; or a loop in the program, so that a tile has less of an axis at a time"
+  end
+  return nil, table.concat(lines)
 end
 
 -- The best plan that check() accepts, too. The search itself checks the plan and prices its kernel, but leaves out the proof
@@ -163,7 +215,8 @@ local function best_legal(s, bound, device)
   return nil, first
 end
 
--- Search in the model. Returns the search, why it ended, and its counts; or nil and why there is no legal plan.
+-- Search in the model. Returns the search, why it ended, and its counts, also a plan if none of its own is legal; or nil and why there is
+-- no legal plan.
 local function find(bound, device, o, most, measured, watch)
   local s = core.search(bound, device, o.tile, measured)
   local ended = s:run(most, number(o, "seconds", 60), function(tried, shapes, seconds)
@@ -172,9 +225,11 @@ local function find(bound, device, o, most, measured, watch)
   end)
   local counts = s:counts()
   if counts.found == 0 then
+    local plan, lines = nearest(s, bound, device, o.tile)
+    if plan then return s, ended, counts, plan end
     return nil, ("no legal plan found for %s%s%s"):format(count(counts.shapes, "tile shape"),
       ended == "done" and "" or "; ended: " .. ending(ended),
-      counts.refusals ~= "" and "; what stood in the way, by how many candidates:\n" .. counts.refusals .. nearest(s, bound, device) or "")
+      counts.refusals ~= "" and "; what stood in the way, by how many candidates:\n" .. counts.refusals .. lines or "")
   end
   return s, ended, counts
 end
@@ -240,8 +295,9 @@ end
 -- Search, then measure. watch: shows the progress.
 local function search(bound, device, found, o, watch)
   local most = math.tointeger(math.min(number(o, "trials", found and MEASURED or SIMULATED), 2^53) // 1)
-  local s, ended, counts = find(bound, device, o, found and math.maxinteger or most, found ~= nil, watch)
+  local s, ended, counts, only = find(bound, device, o, found and math.maxinteger or most, found ~= nil, watch)
   if not s then return nil, ended end
+  if only then return answer(only, counts, ended, nil, {history = history_of{s}, measurements = {}}) end
   local searches = {s}
   local m = found and ended ~= "interrupted" and measure(searches, bound, device, found, counts, o, most, watch) or nil
   local best = m and m.best

@@ -18,7 +18,7 @@ suggest.LEAST = 0.005                                   -- of the time: less is 
 local SHOWN <const> = 5
 local FIRST <const> = 3                                 -- changes tried with others where none helps alone
 local REPAIRS <const> = 12                              -- the most further statements that make a plan legal
-local TILES <const>, ENOUGH <const> = 64, 6             -- other tiles tried at most, and as many that are legal are enough
+local TILES <const>, ENOUGH <const> = 64, 8             -- other tiles tried at most, and as many that are legal are enough
 -- Trying stops when so many events have been played; making and checking a plan counts as some.
 local EVENTS <const>, EVENTS_A_TRY <const>, EVENTS_A_PLAN <const> = 3300000, 20000, 50000
 local ALL_EVENTS <const> = 2 * EVENTS                   -- of all changes, each alone
@@ -58,17 +58,29 @@ local suggestion = record("suggestion", "text change gain reason seconds script"
 -- What a suggestion changes, as the method that does it: "move", also if versions come with the move.
 function suggest.kind(s) return origin[s].kind end
 
+-- What tiles would repeat, as a sentence; nil: nothing more than before.
+function suggest.costs(s) return origin[s].costs end
+
 -- A suggestion for the plan: fields gain, reason, seconds, script. mark: it may only be applied to the plan as it is there.
-function suggest.new(plan, list, fields, mark, kind)
+-- costs: what it has tiles repeat that they did not before, as a sentence, or nil.
+function suggest.new(plan, list, fields, mark, kind, costs)
   local s = {}
   for key, value in pairs(fields) do s[key] = value end
   s.text = draft.text(list)
   s.change = s.text
-  origin[s] = {plan = plan, list = list, mark = mark, kind = kind}
+  origin[s] = {plan = plan, list = list, mark = mark, kind = kind, costs = costs}
   return setmetatable(s, suggestion)
 end
 
 ---- trying ----------------------------------------------------------------------------------------
+
+-- What the tiles of a changed plan repeat that they did not before, for the end of a sentence; nil: nothing.
+local function repeats_text(plan, made)
+  local before, new = {}, {}
+  for _, r in ipairs(core.repeats(plan)) do before[r.axis] = r.tiles end
+  for _, r in ipairs(core.repeats(made)) do new[#new + 1] = r.tiles > (before[r.axis] or 1) and r.text or nil end
+  return new[1] and table.concat(new, "; ")
+end
 
 -- Suggestions that come of changes of a plan, best first. now: its seconds; nil if it is not legal, then `most` repairs may
 -- make it so. limits: at most so many `trials`, and until so many `events` have been played (EVENTS unless given) or suggestions `found`.
@@ -82,10 +94,11 @@ function suggest.try(plan, list, now, most, limits)
     played = played + EVENTS_A_TRY
     local script = good and made and made:script()
     if script and not seen[script] then
-      local tl = made:simulate{events = 0}
+      local tl, costs, last = made:simulate{events = 0}, repeats_text(plan, made), change.list[#change.list]
       seen[script] = true
       found[#found + 1] = suggest.new(plan, statements, {gain = now and 1 - tl.seconds / now, seconds = tl.seconds,
-        reason = change.reason, script = script}, mark, #change.list > 0 and change.list[#change.list][1] or nil)
+        reason = costs and change.reason and ("%s; but %s"):format(change.reason, costs) or change.reason, script = script}, mark,
+        last and last[1], costs)
       played = played + EVENTS_A_PLAN + tl.played
     end
   end
@@ -146,7 +159,10 @@ local function repairs(plan, problems, limits)
   local why = shown[1] and is_too_large(shown[1]) and shown[1].message
   local function try(list, most, limits)
     local found = suggest.try(plan, list, nil, most, limits)
-    for i, s in ipairs(found) do s.reason = i == 1 and why and ("%s; it makes the plan legal"):format(why) or reason end
+    for i, s in ipairs(found) do
+      s.reason = i == 1 and why and ("%s; it makes the plan legal"):format(why) or reason
+      if origin[s].costs then s.reason = ("%s; but %s"):format(s.reason, origin[s].costs) end
+    end
     return found
   end
   local found, hints = {}, all_hints(shown)

@@ -156,6 +156,7 @@ local function why(tl)
       .. "together"):format(#found, 100 * LEAST)
   end
   lines[#lines + 1] = divide_text(now)
+  for _, r in ipairs(core.repeats(plan)) do lines[#lines + 1] = r.text end
   out.text = table.concat(lines, "\n")
   return setmetatable(out, answer), setmetatable(found, all_tried)
 end

@@ -4,6 +4,7 @@
 #include "draw/pen.h"
 #include "draw/table.h"
 #include "draw/units.h"
+#include "graph/repeats.h"
 
 #define STR(a, ...) arena_strf((a), __VA_ARGS__)
 
@@ -89,6 +90,12 @@ static void put_counts(const struct graph *g, struct pen *pen)
 				trips = STR(pen->arena, p->loops.v[l].has_length ? "%s by its length, %.4g assumed" :
 					"%s, %.4g on average", trips, g->trips[l].mean);
 			pen_wrap(pen, "  ", 4, trips);
+		}
+		for (int a = 0; a < p->axes.n; a++) {
+			const char *repeats = graph_repeats_text(g, i, a, pen->arena);
+
+			if (repeats)
+				pen_wrap(pen, "  ", 4, repeats);
 		}
 	}
 }

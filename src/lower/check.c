@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "graph/repeats.h"
 #include "lower/passes.h"
 #include "plan/fit.h"
 #include "plan/problem.h"
@@ -134,6 +135,100 @@ static void raise_usage(const struct kernel *k, struct usage *u)
 	u->named_barriers = (int)max_i64(u->named_barriers, k->lanes.n);	/* one synchronises a lane */
 }
 
+/* The extent of the rows of what a ring loads, and the axis that they lie along, whose tile the user can choose; else
+ * NONE. rows: or of its columns. */
+static int tiled_axis(const struct kernel *k, const struct ring *r, bool rows)
+{
+	const struct graph *g = k->plan->graph;
+	const struct program *p = g->program;
+	const struct buffer *b = &g->buffers.v[r->buffer];
+	const struct node *n = &p->nodes.v[b->node];
+	enum axis_role role;
+	int n_side = rows ? r->shape.nrow : r->shape.ncol, found = NONE, last = p->tensors.v[n->ref].rank - 1;
+
+	if (n_side > 1)
+		return NONE;
+	if (n_side == 1)
+		found = rows ? r->shape.row[0] : r->shape.col[0];
+	/* of one element: the last axis that can have more */
+	for (int d = rows ? 0 : last; d < (rows ? last : last + 1) && !n_side; d++)
+		for (int i = 0; i < n->index[d].n; i++)
+			if (!p->axes.v[n->index[d].term[i].axis].single)
+				found = n->index[d].term[i].axis;
+	if (found == NONE || r->shape.full_axes >> found & 1)
+		return NONE;
+	role = program_axis_role(p, b->phase, found);
+	return role == AXIS_GRID || role == AXIS_LOOP ? found : NONE;
+}
+
+/* "plan:propagate{m=8}", with what else would help behind it; only that if there is no such axis, or if it has no
+ * such extent. */
+static const char *with_tile(const struct kernel *k, int axis, int64_t extent, const char *else_do, struct arena *a)
+{
+	const struct axis *x = axis == NONE ? NULL : &k->plan->graph->program->axes.v[axis];
+
+	if (!x || extent > x->size)
+		return else_do;
+	return arena_strf(a, script_is_key(x->name) ? "plan:propagate{%s=%lld}  -- or %s" :
+		"plan:propagate{[\"%s\"]=%lld}  -- or %s", x->name, (long long)extent, else_do);
+}
+
+/* Why the copy engine cannot load a tile whose tensor it could load: *why as a part of a sentence, *hint what would
+ * change it. */
+static void explain_threads(const struct kernel *k, const struct ring *r, const char *more_warps, struct arena *a,
+	const char **why, const char **hint)
+{
+	const struct shared_layout *l = &k->target->shared;
+	const struct buffer *b = &k->plan->graph->buffers.v[r->buffer];
+	int bits = dtype_bits(b->type), chunk = 8 * l->chunk / bits;
+	int row = tiled_axis(k, r, true), col = tiled_axis(k, r, false);
+	long long rows = r->shape.rows, cols = r->shape.cols;
+	long long pattern = shared_pattern_rows(l), wide = l->widest * 8 / bits;
+
+	*why = "the copy engine cannot follow its indices";
+	*hint = more_warps;
+	switch (r->reason) {
+	case THREADS_INDICES:
+		break;
+	case THREADS_ZEROS:
+		*why = "there must be zeros beyond the end of an axis that a product contracts, where the copy engine "
+			"writes none";
+		*hint = arena_strf(a, "take tiles that divide that axis, and are multiples of 32; or %s", more_warps);
+		break;
+	case THREADS_BEGIN:
+		*why = arena_strf(a, "the copy engine begins at multiples of %d bytes, not all of its tiles do",
+			l->chunk);
+		*hint = with_tile(k, col, round_up(cols, chunk), more_warps, a);
+		break;
+	case THREADS_ROWS:
+		*why = arena_strf(a, "the copy engine takes %d rows, its tile has %lld", l->box_rows, rows);
+		*hint = with_tile(k, row, l->box_rows, more_warps, a);
+		break;
+	case THREADS_CHUNKS:
+		*why = arena_strf(a, "rows of its tile have %lld bytes, the copy engine takes multiples of %d",
+			cols * bits / 8, l->chunk);
+		*hint = with_tile(k, col, round_up(cols, chunk), more_warps, a);
+		break;
+	case THREADS_LAYOUT:
+		*why = "the copy engine cannot write the layout that readers need";
+		*hint = arena_strf(a, "take another tile, or %s", more_warps);
+		break;
+	case THREADS_PATTERN_ROWS:
+		*why = arena_strf(a, "rows of more than %d elements are loaded in swizzled parts of a multiple of %lld "
+			"rows, its tile has %lld", l->box_cols, pattern, rows);
+		*hint = with_tile(k, row, round_up(rows, pattern), more_warps, a);
+		break;
+	case THREADS_PATTERN_COLS:
+		*why = arena_strf(a, "rows of more than %d elements are loaded in swizzled parts of %lld, its tile has "
+			"%lld", l->box_cols, wide, cols);
+		*hint = with_tile(k, col, round_up(cols, wide), more_warps, a);
+		if (col == NONE || round_up(cols, wide) > k->plan->graph->program->axes.v[col].size)
+			*hint = arena_strf(a, "pad rows with zeros to a multiple of %lld elements, or %s", wide,
+				more_warps);
+		break;
+	}
+}
+
 /* Adds a note to a load that the plan gives to the copy engine but threads copy: why, and what to change. */
 static void note_load(const struct kernel *k, int task, struct arena *a, struct problems *out)
 {
@@ -147,21 +242,22 @@ static void note_load(const struct kernel *k, int task, struct arena *a, struct 
 	int width = lower_copy_width(k, task) * bits / 8;
 	const char *by_threads = arena_strf(a, "'%s' is copied by the threads of its lane, %s", s->name,
 		width >= 4 ? arena_strf(a, "%d bytes at a time", width) : "through registers");
+	const char *more_warps = arena_strf(a, "give lane '%s' more warps",
+		k->plan->lanes.v[k->plan->entries.v[plan_entry_of(k->plan, task)].lane].name), *why;
 
 	if (last && last->size * bits % (8 * chunk)) {
 		n.message = arena_strf(a, "%s: rows of '%s' have %lld bytes, the copy engine takes multiples of %d",
 			by_threads, x->name, (long long)(last->size * bits / 8), chunk);
-		n.hint = arena_strf(a, "pad axis '%s' with zeros to a multiple of %d, or give lane '%s' more warps", last->name,
-			8 * chunk / bits, k->plan->lanes.v[k->plan->entries.v[plan_entry_of(k->plan, task)].lane].name);
+		n.hint = arena_strf(a, "pad axis '%s' with zeros to a multiple of %d, or %s", last->name,
+			8 * chunk / bits, more_warps);
 	} else if (lower_ends_by_length(k, &g->buffers.v[s->writes.v[0]])) {
 		n.message = arena_strf(a, "%s: the copy engine does not write zeros behind the length of the loop, and threads "
 			"of several warps, or tiles that are no multiple of what a matrix instruction takes, cannot do it for it",
 			by_threads);
 		n.hint = "give the lane one warp, or take a tile that is a multiple of 32";
 	} else {
-		n.message = arena_strf(a, "%s: the copy engine cannot follow its indices, or "
-			"cannot write the layout that readers need", by_threads);
-		n.hint = "take another tile, or give the lane more warps";
+		explain_threads(k, &k->rings.v[k->ring_of[s->writes.v[0]]], more_warps, a, &why, &n.hint);
+		n.message = arena_strf(a, "%s: %s", by_threads, why);
 	}
 	VEC_PUSH(a, &out->notes, n);
 }
@@ -174,6 +270,26 @@ static void note_loads(const struct kernel *k, struct arena *a, struct problems 
 		if (g->tasks.v[t].phase == k->phase && is_async_load(k, t) &&
 		    !k->rings.v[k->ring_of[g->tasks.v[t].writes.v[0]]].engine)
 			note_load(k, t, a, out);
+}
+
+/* Adds notes on what several tiles load and compute alike. */
+static void note_repeats(const struct plan *p, struct arena *a, struct problems *out)
+{
+	const struct program *prog = p->graph->program;
+
+	for (int phase = 0; phase < prog->phases.n; phase++)
+		for (int i = 0; i < prog->axes.n; i++) {
+			const char *text = graph_repeats_text(p->graph, phase, i, a);
+			struct problem n = { .code = NOTE_REPEATED, .task = NONE, .other = NONE, .edge = NONE,
+				.loc = p->made_at, .message = text };
+
+			if (!text)
+				continue;
+			n.hint = arena_strf(a, "let a tile have all of '%s' (%lld), and less of other axes if that is "
+				"too large; or reduce it in a loop over '%s'", prog->axes.v[i].name,
+				(long long)prog->axes.v[i].size, prog->axes.v[i].name);
+			VEC_PUSH(a, &out->notes, n);
+		}
 }
 
 enum err_code lower_check_plan(const struct plan *p, struct arena *a, const struct stop *stop,
@@ -212,6 +328,7 @@ enum err_code lower_check(struct mem *mem, const struct plan *p, struct arena *a
 		kernel_free(*held);
 		*held = NULL;
 	}
+	note_repeats(p, a, out);
 	if (usage)
 		*usage = u;
 	return OK;

@@ -88,6 +88,19 @@ enum cluster_share {
 	SHARE_ROWS,			/* each block copies an equal part of the rows of each panel */
 };
 
+/* Why the copy engine cannot load a tile (layout/loads.c, layout/rings.c). */
+enum threads_reason {
+	THREADS_INDICES,		/* more than one axis, or a multiple of one, in a dimension; or values that
+					 * differ by row */
+	THREADS_ZEROS,			/* zeros beyond the end of a contracted axis that is not the tensor's */
+	THREADS_BEGIN,			/* tiles do not begin at a multiple of a chunk */
+	THREADS_ROWS,			/* more rows than a box has */
+	THREADS_CHUNKS,			/* the tile's rows are no multiple of a chunk */
+	THREADS_LAYOUT,			/* readers need another layout than the engine writes */
+	THREADS_PATTERN_ROWS,		/* rows are wider than a plain box, and too few for a swizzled one */
+	THREADS_PATTERN_COLS,		/* rows are wider than a plain box, and no multiple of a swizzled one's */
+};
+
 /* A ring in shared memory: the slots of a buffer. */
 struct ring {
 	int buffer;
@@ -104,6 +117,7 @@ struct ring {
 	int boxes;			/* panels without those of padding alone; bytes filled in one */
 	int64_t box_bytes;
 	bool engine;			/* filled by the copy engine, one box a panel */
+	enum threads_reason reason;	/* loaded, and not by the engine: why it could not do it */
 	bool reordered;			/* ... whose dimensions are in another order than the tensor's */
 	bool ends_by_threads;		/* ... but by threads where the length of the loop ends within the tile */
 	int64_t run;			/* if not 0: values name rows, and each so many rows of a panel are a box */

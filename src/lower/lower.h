@@ -31,8 +31,8 @@ static inline bool lower_does(const struct kernel *k, enum pass_id id)
  * kernel_free. */
 NODISCARD enum err_code lower_plan(struct mem *mem, const struct plan *p, int phase, const struct stop *stop,
 	struct kernel **out, struct err *e);
-/* The same without verify: to price the kernel. Nothing may run it before lower_plan has accepted the plan. *shared_bytes: those that
- * a kernel would need which is refused because it needs more than an EU has; else 0. */
+/* The same without verify: to price the kernel. Nothing may run it before lower_plan has accepted the plan.
+ * *shared_bytes: those that a kernel would need which is refused because it needs more than an EU has; else 0. */
 NODISCARD enum err_code lower_for_price(struct mem *mem, const struct plan *p, int phase, const struct stop *stop,
 	struct kernel **out, int64_t *shared_bytes, struct err *e);
 /* The same, but a kernel that verify rejects is returned, too: for tests of plans that are not legal. */

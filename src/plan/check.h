@@ -40,6 +40,7 @@ enum problem_code {
 	/* notes */
 	NOTE_BY_THREADS,		/* loads that the copy engine cannot bring */
 	NOTE_REDUNDANT_WAIT,		/* a wait that others imply */
+	NOTE_REPEATED,			/* what several tiles do alike */
 };
 const char *problem_name(enum problem_code c);	/* "missing_wait", ... */
 

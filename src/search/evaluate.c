@@ -262,7 +262,8 @@ static enum err_code simulate(struct evaluator *ev, int i, double best, bool pri
 	if (!x->priced) {
 		/* as much less as it is too much; with that, rings are shallower */
 		if (ev->line->unpriced_bytes)
-			x->ring_bytes = search_rings_bytes(ev->plan) - (ev->line->unpriced_bytes - ev->plan->device->shared_bytes);
+			x->ring_bytes = search_rings_bytes(ev->plan) + ev->plan->device->shared_bytes -
+				ev->line->unpriced_bytes;
 		refuse(ev, PROBLEM_KERNEL, ev->line->unpriced);
 		note_problems(ev, i, 0);
 	}

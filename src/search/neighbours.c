@@ -15,8 +15,8 @@ enum {
 	SMALLER_TILES_RATIO = 8,
 };
 
-/* Computing lanes that are tried. Programs without products start from the first three only, and have the last one for themselves: what
- * waits for memory takes more threads than the matrix unit does. */
+/* Computing lanes that are tried. Programs without products start from the first three only, and have the last one
+ * for themselves: what waits for memory takes more threads than the matrix unit does. */
 static const struct { int ways, warps, replicas; enum split_kind split; } lanes[] = { { 2, 4, 1, SPLIT_ROWS },
 	{ 1, 4, 1, SPLIT_ROWS }, { 1, 8, 1, SPLIT_ROWS }, { 3, 4, 1, SPLIT_ROWS }, { 1, 4, 2, SPLIT_ROWS },
 	{ 2, 4, 1, SPLIT_COLUMNS }, { 2, 4, 2, SPLIT_ROWS }, { 1, 4, 3, SPLIT_ROWS }, { 2, 4, 1, SPLIT_DEPTH },
@@ -150,8 +150,8 @@ int space_coordinates(const struct space *s)
 
 /* Where ring_bytes is set to 0, the kernel may need other shared memory than rings do (space.h).
  *
- * The three next extents in either direction, and all extents that the search starts from; finer: of a contracted axis also those
- * between powers of two. */
+ * The three next extents in either direction, and all extents that the search starts from; finer: of a contracted
+ * axis also those between powers of two. */
 static void along_extent(const struct space *s, const struct dim *d, const struct choice *c, struct arena *a, struct choices *out)
 {
 	struct choice x = *c;
@@ -208,7 +208,8 @@ static void along_lanes(const struct space *s, const struct choice *c, struct ar
 		x.replicas = lanes[i].replicas;
 		x.split = lanes[i].split;
 		x.issue_order = c->issue_order && x.ways > 1;
-		/* Without loops rings are filled once a tile: each replica has a version of them, and one is filled meanwhile. */
+		/* Without loops rings are filled once a tile: each replica has a version of them, and one is filled
+		 * meanwhile. */
 		x.ring_depth = s->program->loops.n || c->ring_depth > x.replicas ? c->ring_depth : x.replicas + 1;
 		if (x.ways != c->ways || x.warps != c->warps || x.replicas != c->replicas || x.split != c->split)
 			VEC_PUSH(a, &out->v, x);

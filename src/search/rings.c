@@ -53,9 +53,9 @@ static bool loop_reads(const struct graph *g, int buffer)
 	return false;
 }
 
-/* Rings of one kind get equally many versions; set_deeper gives some one more. Those of tiles are loaded once a tile, and are of a kind
- * only if EUs have several tiles, so that the next tile can be loaded ahead. FOR_LOOPS: a loop reads them. ALONE: no load of the
- * program is in a loop, so the loop over the tiles is what they run ahead in. */
+/* Rings of one kind get equally many versions; set_deeper gives some one more. Those of tiles are loaded once a tile,
+ * and are of a kind only if EUs have several tiles, so that the next tile can be loaded ahead. FOR_LOOPS: a loop
+ * reads them. ALONE: no load of the program is in a loop, so the loop over the tiles is what they run ahead in. */
 enum kind { OF_LOOPS, OF_TILES_FOR_LOOPS, OF_TILES_ALONE, OF_TILES };
 
 static bool loads_in_loop(const struct plan *p)

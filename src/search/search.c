@@ -155,8 +155,9 @@ static void note_best(struct search *s, int i)
 		s->best = i;
 }
 
-/* Variants of a candidate that shared memory does not hold: stores by threads, which need no staging there, and then no
- * deeper rings; if its kernel needs more than the plan says, rings of no more than ring_bytes. Of one that is refused for any reason: without registers for loads, or extra versions, which take some. */
+/* Variants of a candidate that shared memory does not hold: stores by threads, which need no staging there, and then
+ * no deeper rings; if its kernel needs more than the plan says, rings of no more than ring_bytes. Of one that is
+ * refused for any reason: without registers for loads, or extra versions, which take some. */
 static void add_smaller(struct search *s, struct choice c, int64_t ring_bytes, bool full, bool refused)
 {
 	struct choice smaller = c;

@@ -37,8 +37,8 @@ static const struct powers STREAMED = { 64, 4096, 128, 2048, 4 };
 static const struct powers OTHER = { 1, 256, 4, 256, 4 };
 /* If there are fewer tiles than EUs otherwise: also a sector of memory at a time. */
 static const struct powers STREAMED_FEW = { 8, 4096, 8, 2048, 4 };
-/* Beside an axis that each tile has in full, of which one row may be all that fits. */
-static const struct powers BESIDE_FULL = { 1, 256, 1, 256, 4 };
+/* Where each tile has an axis in full, of which one row may be all that fits. */
+static const struct powers WITH_FULL_AXIS = { 1, 256, 1, 256, 4 };
 
 /* How the program uses an axis. */
 struct axis_use {
@@ -185,7 +185,7 @@ static void fill_dim(const struct program *p, struct dim *d)
 		if (!u.looped && size <= FULL_MAX)
 			add_extent(d, size, size, true);
 	} else {
-		fill_powers(d, size, has_full_axis(p) ? &BESIDE_FULL : &OTHER);
+		fill_powers(d, size, has_full_axis(p) ? &WITH_FULL_AXIS : &OTHER);
 	}
 }
 
@@ -236,7 +236,8 @@ static bool take_wanted(const struct wanted *w, int64_t size, struct dim *d)
 	return d->n > 0;
 }
 
-/* The most tiles that a phase has with the least of the usual extents of products' rows and columns, and of what is streamed. */
+/* The most tiles that a phase has with the least of the usual extents of products' rows and columns, and of what is
+ * streamed. */
 static int64_t most_tiles(const struct program *p)
 {
 	int64_t most = 0;
@@ -401,8 +402,8 @@ static void find_orders(struct space *s, const struct graph *g, struct variant *
 struct choice space_first_choice(const struct space *s)
 {
 	/* one lane of a warpgroup computes; rings as deep as usual plans have them; the next tile's loads run ahead */
-	struct choice c = { .ways = 1, .warps = 4, .replicas = 1, .load_lanes = 1, .ring_depth = s->program->loops.n ? 6 : 4,
-		.tile_versions = 2 };
+	struct choice c = { .ways = 1, .warps = 4, .replicas = 1, .load_lanes = 1,
+		.ring_depth = s->program->loops.n ? 6 : 4, .tile_versions = 2 };
 
 	for (int i = 0; i < s->ndims; i++)
 		for (int k = 0; k < s->dims[i].n && !c.tiling.extent[s->dims[i].axis]; k++)
@@ -536,7 +537,8 @@ uint64_t choice_hash(const struct choice *c)
 {
 	const int64_t v[] = { c->split_off, c->ways, c->warps, c->replicas, c->split, c->load_lanes, c->load_warps,
 		c->load_registers, c->issue_order, c->extra_versions,
-		c->ring_bytes, c->ring_depth, c->deeper_rings, c->tile_versions, c->stores_by_threads, c->products_by_threads, c->grid.eus, c->grid.raster,
+		c->ring_bytes, c->ring_depth, c->deeper_rings, c->tile_versions, c->stores_by_threads,
+		c->products_by_threads, c->grid.eus, c->grid.raster,
 		c->grid.group, c->grid.longest_first, c->grid.cluster };
 	uint64_t h = hash_bytes(hash_basis(0), c->tiling.extent, sizeof(c->tiling.extent));
 

@@ -34,10 +34,10 @@ struct choice {
 	int order[CHOICE_REGIONS];	/* by region (space_order_index): index into the space's orders */
 	bool issue_order;		/* lanes agree on who issues products next */
 	unsigned extra_versions;	/* bits, by order_value: values with 2 versions, or what the order needs */
-	/* Shared memory that the plan may take, where a kernel needs more than the plan says: for layout conversions and stores. 0: all.
-	 * Another tile, other lanes or stores need something else, so these begin with 0. */
+	/* Shared memory that the plan may take, where a kernel needs more than the plan says: for layout conversions
+	 * and stores. 0: all. Another tile, other lanes or stores need something else, so these begin with 0. */
 	int64_t ring_bytes;
-	int ring_depth;			/* most versions of rings that loads of loops, or of tiles without loops, fill ... */
+	int ring_depth;			/* most versions of rings that loads of loops fill (else of tiles) ... */
 	unsigned deeper_rings;		/* ... and bits: which of these rings get one version more */
 	int tile_versions;		/* most versions of what is loaded once a tile and read by a loop */
 	bool stores_by_threads;		/* threads store results, not a copy engine */

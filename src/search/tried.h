@@ -12,7 +12,7 @@ struct tried {
 	double seconds;			/* predicted; INFINITY: not legal, pruned, or without a kernel */
 	bool priced;			/* seconds counts the costs of the kernels */
 	bool by_threads, shifted;	/* priced: threads load something; through registers (struct task_cost) */
-	int64_t ring_bytes;		/* choice.ring_bytes with which the kernel may fit; 0: it does, or there is none */
+	int64_t ring_bytes;		/* choice.ring_bytes with which the kernel may fit; 0: none, or it does */
 	int spare;			/* registers of a thread that the kernel leaves, if priced */
 	uint64_t plan;			/* build_hash; 0: no plan was built */
 	bool simulated;			/* it was tried: it is a legal plan, and its time was predicted */

@@ -101,7 +101,7 @@ struct timeline {
 	bool priced;			/* simulated with the costs of its kernels (price.h) */
 	int spare_registers;		/* priced: registers of a thread that remain, in the lane with the fewest */
 	const char *unpriced;		/* why there are no kernels; NULL: there are, or none were asked for */
-	int64_t unpriced_bytes;		/* of shared memory that they would need, if that is why, roughly simulated; else 0 */
+	int64_t unpriced_bytes;		/* of shared memory that they would need, if that is why; else 0 */
 	bool measured;			/* by stamps of a traced kernel (run/trace.h); else simulated */
 	bool logical;			/* measured without a clock: one cycle is one stamp */
 	double clock_hz;		/* of the EUs; 0: not known */

@@ -179,6 +179,7 @@ for text, topic in pairs{["double buffering"] = "ring", ["Double-Buffering"] = "
     ["register spill"] = "register spill", by_threads = "problem: by_threads", ["problems.notes"] = "problems.notes",
     varlen = "length", ["variable length"] = "length", ["online softmax"] = "carry", ["GB/s"] = "bandwidth, GB/s", sweep = "sweep",
     redundant = "problem: redundant_wait", drift = "drift",
+    repeated = "problem: repeated", recomputed = "redundant work", ["redundant work"] = "redundant work",
     at = "at= is an option of", ["deadlock"] = "problem: deadlock", ["tl:why softmax"] = topics["timeline:why"].call} do
   is(first(text), topic, ("help '%s'"):format(text))
 end

@@ -612,7 +612,8 @@ is(#plan.edges, #graph.edges, "  are the graph's")
 is(plan.graph, graph, "plan.graph")
 local retiled = plan:copy()
 retiled:propagate{n = 64}
-is(("%d %d %s"):format(retiled.graph.tile.n, retiled.graph.tile.m, retiled.graph == retiled.graph), "64 128 true", "  has the tile of the plan")
+is(("%d %d %s"):format(retiled.graph.tile.n, retiled.graph.tile.m, retiled.graph == retiled.graph), "64 128 true",
+  "  has the tile of the plan")
 like(retiled:script(), 'bound:graph{tile={k=64, m=128, n=64}}', "  as its script begins")
 is(mr.plan(retiled.graph, device).tile.n, 64, "  and plans can be made of it")
 retiled:undo()

@@ -253,13 +253,15 @@ static bool goes_in_row_boxes(const struct kernel *k, const struct buffer *b, co
 
 /* the shape --------------------------------------------------------------------- */
 
-bool lower_find_load_shape(const struct kernel *k, const struct buffer *b, struct shape2 *s, int64_t *run)
+bool lower_find_load_shape(const struct kernel *k, const struct buffer *b, struct shape2 *s, int64_t *run,
+	enum threads_reason *reason)
 {
 	const struct program *p = k->plan->graph->program;
 	const struct node *n = &p->nodes.v[b->node];
 	const struct tensor *t = &p->tensors.v[n->ref];
-	bool engine = t->rank <= k->target->shared.box_rank, plain = true;
+	bool plain = t->rank <= k->target->shared.box_rank, zeros = true;
 
+	*reason = THREADS_INDICES;
 	*run = 0;
 	*s = (struct shape2){ .rows = 1, .cols = 1, .full_axes = k->node_shape[b->node].full_axes };
 	if (!t->rank)
@@ -270,11 +272,21 @@ bool lower_find_load_shape(const struct kernel *k, const struct buffer *b, struc
 		s->rows *= ceil_div(ring_axis_extent(k, b, s->row[i]), s->row_share[i]);
 	for (int i = 0; i < s->ncol; i++)
 		s->cols *= ceil_div(ring_axis_extent(k, b, s->col[i]), s->col_share[i]);
-	engine &= has_index_values(n) ? goes_in_row_boxes(k, b, s, run) : plain;
+	if (has_index_values(n) ? !goes_in_row_boxes(k, b, s, run) || t->rank > k->target->shared.box_rank : !plain)
+		return false;
 	for (int i = 0; i < shape_rank(s); i++)
-		engine &= ends_with_tensor(k, b, n, shape_axis(s, i));
-	return engine && lower_rows_aligned(k, b, 1) && (*run ? *run : s->rows) <= k->target->shared.box_rows &&
-		(s->cols * dtype_bits(t->type) % chunk_bits(k) == 0 || lower_is_shared_operand(k, buffer_index(k, b)));
+		zeros &= ends_with_tensor(k, b, n, shape_axis(s, i));
+	if (!zeros)
+		*reason = THREADS_ZEROS;
+	else if (!lower_rows_aligned(k, b, 1))
+		*reason = THREADS_BEGIN;
+	else if ((*run ? *run : s->rows) > k->target->shared.box_rows)
+		*reason = THREADS_ROWS;
+	else if (s->cols * dtype_bits(t->type) % chunk_bits(k) && !lower_is_shared_operand(k, buffer_index(k, b)))
+		*reason = THREADS_CHUNKS;
+	else
+		return true;
+	return false;
 }
 
 /* The rows or columns that a split load fills in the slot of all slices. They must be contiguous; the copy engine can

@@ -243,6 +243,9 @@ static void choose_panels(const struct kernel *k, struct ring *r, const struct b
 	r->swizzle = (int)(r->panel_cols * bits / 8);
 	if (operand && r->swizzle)	/* the pattern goes by address: each panel begins with it */
 		r->rows = round_up(r->rows, l->align / r->swizzle);
+	if (r->engine)
+		r->reason = !operand && r->cols % r->panel_cols ? THREADS_PATTERN_COLS :
+			!operand && r->rows * r->swizzle % l->align ? THREADS_PATTERN_ROWS : THREADS_LAYOUT;
 	if (!shared_has_swizzle(l, r->swizzle) || r->cols % r->panel_cols || r->rows * r->swizzle % l->align)
 		r->swizzle = 0;
 	if (!r->swizzle)
@@ -321,13 +324,14 @@ static enum err_code add_ring(struct kernel *k, int buffer, struct err *e)
 	if (b->together && b->slice)
 		return add_same_ring(k, buffer, k->rings.v[k->ring_of[buffer - b->slice]].engine, e);
 	if (loaded)
-		r.engine = lower_find_load_shape(k, b, &r.shape, &r.run) && is_async_load(k, b->first);
+		r.engine = lower_find_load_shape(k, b, &r.shape, &r.run, &r.reason) && is_async_load(k, b->first);
 	else
 		r.shape = b->node != NONE ? k->node_shape[b->node] : k->carry_shape[b->carry];
 	r.one_slice = b->slices > 1 && !b->together && ints_hold(b->axis, b->naxes, buffer_split_axis(k, b));
 	if (r.one_slice && !loaded)
 		restrict_to_slice(k, b, &r.shape);
 	if (lower_is_shared_operand(k, buffer) && lower_make_readable(k, buffer, &r.shape)) {
+		r.reason = r.engine ? THREADS_LAYOUT : r.reason;
 		r.engine = false;	/* unless it can follow that shape */
 		r.run = 0;
 	}

@@ -317,7 +317,8 @@ static enum err_code store_in_ring(struct lowering *c, const struct kentry *x, i
 	o->u.put.when = NUM2(BOTH, one_holder_condition(c, from->kind), inside_condition(c, s, shape, &written, 0));
 	/* Two elements are written as one word if the fragment holds them so, none is set to zero alone, they are
 	 * neighbours in the ring because its columns are those of the value, and no word crosses the last column. */
-	o->u.put.pairs = from->packed && num_is(p.inside, 1) && has_fragment_padding(c->k, shape, r) && from->width % 2 == 0;
+	o->u.put.pairs = from->packed && num_is(p.inside, 1) && has_fragment_padding(c->k, shape, r) &&
+		from->width % 2 == 0;
 	o->u.put.inside = p.inside;
 	if (!p.padded && (r->one_slice || s->slice == s->slices - 1)) {
 		zero_rectangle(c, r, r->shape.rows, r->full_rows - r->shape.rows, 0, r->full_cols);

@@ -1,0 +1,18 @@
+/* repeats.h - what tiles do again, as each needs all of an axis that is divided among them.
+ *
+ * Every tile of a softmax of rows, say, needs all of the row for its sum. If the tile has only a part of the row's
+ * results, the tiles of one row each load the row, and each compute the sum. */
+#ifndef GRAPH_REPEATS_H
+#define GRAPH_REPEATS_H
+
+#include "graph/graph.h"
+
+/* How many tiles of the grid of its phase do the same of sTask `task`, because they share the axis and it has all of
+ * it; 1: none. */
+int64_t graph_repeats(const struct graph *g, int task, int axis);
+
+/* A sentence about all that is repeated in a phase because of the axis, in `a`, with how often and the bytes that are
+ * loaded again. NULL: nothing is. */
+const char *graph_repeats_text(const struct graph *g, int phase, int axis, struct arena *a);
+
+#endif

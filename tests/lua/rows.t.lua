@@ -1,0 +1,115 @@
+-- Programs without loops, of rows that each tile has in full: what the loop over the tiles refills is searched and suggested as rings of
+-- loops are, tiles that do the same are noted, and so is why threads copy.
+local mr = require "millrace"
+local tap = dofile((arg[0]:match "^(.*/)" or "./") .. "tap.lua")
+local ok, is, like = tap.ok, tap.is, tap.like
+local device = mr.device "h200"
+
+-- softmax of the rows of X, and R
+local function softmax(m, n, dtype)
+  return mr.program("softmax", function(p)
+    local m, n = p:axes("m", "n")
+    local X, R, O = p:input("X", {m, n}, dtype), p:input("R", {m, n}, dtype), p:output("O", {m, n}, dtype)
+    local x, r = p:load("x", X), p:load("r", R)
+    O:store("o", p:task("softmax", function()
+      local v = x:to "f32"
+      local e = mr.exp(v - mr.rowmax(v, n))
+      return e / mr.rowsum(e, n) + r:to "f32"
+    end):to(dtype))
+  end){m = m, n = n}
+end
+
+-- As a person begins: one lane loads, one computes.
+local function by_hand(bound, tile, versions)
+  local plan = mr.plan(bound:graph{tile = tile}, device)
+  plan:lane("c0", {warps = 4})
+  for _, t in ipairs(plan.tasks) do plan:append(t.name, {lane = t.kind == "load" and "p0" or "c0"}) end
+  plan:buffers{x = versions, r = versions}
+  plan:fill_waits()
+  return plan
+end
+
+local function seconds_of(plan) return plan:check() and plan:simulate{events = 0}.seconds or math.huge end
+
+local bound = softmax(8192, 2048, "bf16")
+
+---- a value in full, and a tile that has all of it ------------------------------------------------------
+
+local plan = by_hand(bound, {m = 8, n = 2048}, 1)
+ok(plan:check() and plan.usage.shared_bytes < 70000, "the tile's sum needs no copy of the tile in shared memory", plan.usage.shared_bytes)
+ok(by_hand(softmax(20, 200, "f32"), {m = 8, n = 200}, 2):compile{target = "host"}:check{}.ok, "  and is right")
+
+---- rings of tiles ------------------------------------------------------------------------------------------
+
+local function has(list, text)
+  for _, s in ipairs(list) do
+    if s.text == text then return true end
+  end
+end
+
+local deeper = by_hand(bound, {m = 8, n = 2048}, 2)
+ok(seconds_of(deeper) < 0.7 * seconds_of(plan), "a second version of what a tile loads pays")
+ok(has(plan:suggest(), "plan:buffers{r=2, x=2}"), "  suggest() tries it", plan:suggest())
+like(plan:simulate():why(), "plan:buffers{r=%d, x=%d} would take", "  and why()")
+local better = plan:improve{pin = {tile = true}, trials = 60}
+ok(better.seconds <= seconds_of(deeper), "  and improve{}", better)
+
+---- the search ------------------------------------------------------------------------------------------------
+
+local function search(b, tile) return mr.search(b, device, {tile = tile, measure = false}) end
+
+local fast = search(bound).seconds
+ok(fast < 1.01 * 26.02e-6, "a search gets near the bound by device memory", fast)
+for _, tile in ipairs{{m = 8}, {m = 8, n = 2048}} do
+  local r = search(bound, tile)
+  ok(r and r.plan.tile.n == 2048 and r.seconds < 0.95 * seconds_of(deeper), "  with a pinned tile, too", r)
+end
+ok(search(bound, {m = 16}), "  also with one of which hardly anything else fits")
+local sums = search(mr.program("sums", function(p)
+  local m, n = p:axes("m", "n")
+  local X, O, s = p:input("X", {m, n}), p:output("O", {n}, "f32"), p:carry("s", {n}, 0)
+  p:loop(m, function()
+    local x = p:load("x", X)
+    p:task("add", function() s:add(mr.rowsum(x:to "f32", m)) end)
+  end)
+  O:store("o", s + 0)
+end){m = 65536, n = 256})
+ok(sums.seconds < 200e-6 and sums.plan.graph.tiles > 20, "sums of few columns use more EUs", sums)
+
+local none, why = search(softmax(8192, 2048, "f32"), {m = 16})
+like(why, "\n  try: without tile=, or with tile={m=%d, n=2048}, of which there is a plan of 0%.0%d+ ms$", "no legal plan: another tile has one")
+none, why = search(softmax(256, 8192, "f32"))
+like(why, "\n  try: let the program reduce it in a loop over 'n', p:loop%(n, ", "  or the program needs a loop")
+is(none, nil, "  and no plan")
+
+---- what tiles repeat -----------------------------------------------------------------------------------------
+
+local repeated = "'n' is divided among 4 tiles, each of which needs all of it for 'softmax': 'x' is loaded 4 times, 96 MiB more in all; "
+  .. "'softmax' is computed 4 times"
+local split = by_hand(bound, {m = 8, n = 512}, 2)
+local good, problems = split:check()
+ok(good and #problems.notes == 1 and problems.notes[1].code == "repeated", "tiles that do the same are noted", problems)
+is(problems.notes[1].message, repeated, "  with what, and how often")
+local function flat(x) return (tostring(x):gsub("%s+", " ")) end
+ok(flat(problems):find(repeated, 1, true) and flat(split):find(repeated, 1, true) and flat(split.graph):find(repeated, 1, true) and
+  flat(split:simulate():why()):find(repeated, 1, true), "  by check(), print(plan), print(graph) and why()")
+is(split:suggest()[1].text, "plan:propagate{n=2048}", "  and the first suggestion ends it")
+is(select(2, plan:check()).notes, nil, "  not if a tile has all of the axis")
+is(select(2, mr.load_plan "gemm_cooperative":check()).notes, nil, "  nor that tiles of a product share what they load")
+local large = by_hand(bound, {m = 64, n = 2048}, 1)
+ok(not large:check() and select(2, large:check())[1].hint:find("m=%d+") and not select(2, large:check())[1].hint:find "n=",
+  "what is too large is repaired by fewer rows, not by parts of a row", select(2, large:check())[1].hint)
+
+---- why threads copy ----------------------------------------------------------------------------------------
+
+local narrow = by_hand(bound, {m = 4, n = 2048}, 1)
+local note = select(2, narrow:check()).notes[1]
+like(note.message, "rows of more than 256 elements are loaded in swizzled parts of a multiple of 8 rows, its tile has 4$",
+  "a note says why threads copy")
+like(note.hint, "^plan:propagate{m=8}  %-%- or give lane 'p0' more warps$", "  and which tile the engine loads")
+load("local plan = ...\n" .. note.hint, "=hint", "t", {})(narrow)
+is(select(2, narrow:check()).notes, nil, "  which is so")
+note = select(2, by_hand(softmax(4096, 1000, "bf16"), {m = 8, n = 1000}, 1):check()).notes[1]
+like(note.hint, "^pad rows with zeros to a multiple of 64 elements, or ", "rows that are no multiple: it says to pad them")
+
+tap.done_testing()
