@@ -13,6 +13,9 @@
 #define TOO_LARGE 1e6			/* problems of a graph that is too large for any plan: more than plans have */
 
 #define CONSIDERABLE 0.1		/* of the loaded bytes */
+/* Without products, loads and element-wise work are all there is, and only kernels say which threads do how much of it:
+ * their time may be by so much less than that of the plan alone. */
+#define UNSURE 1.5
 
 /* What plan_repair_waits made of a legal plan. */
 struct repaired {
@@ -249,7 +252,7 @@ static enum err_code simulate(struct evaluator *ev, int i, double best, bool pri
 
 	TRY(sim_run(ev->mem, ev->plan, &rough, stop, &ev->line, e));
 	x->seconds = ev->line->seconds;
-	if ((x->seconds >= best && !price) || !ev->has_target)
+	if ((x->seconds >= best * (ev->space->has_products ? 1 : UNSURE) && !price) || !ev->has_target)
 		return OK;
 	timeline_free(ev->line);
 	ev->line = NULL;

@@ -21,7 +21,7 @@ enum {
 	LOOPED_START_MOST = 128,	/* greatest start of rows or columns in a loop: the keys of attention */
 	SMALL_AXIS = 16,		/* up to this size, a loop takes one element at a time, or all */
 	SHORT_AXIS = 64,		/* below this size, an axis of the grid gets a few small extents */
-	FULL_MAX = 16384,		/* up to this size, a contiguous axis may be one tile */
+	FULL_MAX = 65536,		/* up to this size, a contiguous axis may be one tile */
 	BUILDS_MOST = 256,		/* graphs that are tried until one can be built */
 };
 
