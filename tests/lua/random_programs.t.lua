@@ -13,7 +13,7 @@ local random_programs = dofile(dir .. "lib/random_programs.lua")
 local dev = mr.device "h200"
 random_plans.target = arg[3] or "host"
 
-local plans_few = tonumber(os.getenv "MILLRACE_PLANS" or 500) < 500
+local plans_few = tonumber(os.getenv "MILLRACE_PLANS" or 375) < 375
 local first = tonumber(arg[1] or 1)
 local last = tonumber(arg[2] or arg[1] or os.getenv "MILLRACE_PROGRAMS" or (plans_few and 4 or 40))
 
