@@ -341,12 +341,16 @@ static void print_store_ring(struct print *c, const struct role_op *o)
 static void store_pairs(struct print *c, const struct role_op *o)
 {
 	const struct frag *f = o->u.move.from.frag;
+	const char *name = frag_name(c, o->u.move.from), *word = arena_strf(c->a, "%s%s", name, frag_word(c, f, "j"));
 
-	put(c, "%s{", each(c, f, "bhj"));
+	put(c, "%s{", each(c, f, has_rows(f) ? "bhj" : "j"));
+	if (!f->packed) {
+		put(c, "\tfloat y[2]; EACH(e, 2) y[e] = %s%s;", name, frag_element(c, f));
+		word = arena_strf(c->a, "pack_%s(y[0], y[1])", dtype_name(o->u.move.type));
+	}
 	put(c, "\tconst int e = 0;");
 	const char *element = put_indices(c, o);
-	put(c, "\t%s*(u32 *)&%s = %s%s;", guard(c, o->u.move.inside), element,
-		frag_name(c, o->u.move.from), frag_word(c, f, "j"));
+	put(c, "\t%s*(u32 *)&%s = %s;", guard(c, o->u.move.inside), element, word);
 	put(c, "}");
 }
 

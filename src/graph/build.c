@@ -209,11 +209,38 @@ static const char *value_name(struct builder *b, int node)
 	return unique_name(b, name, b->slices[task]);
 }
 
+/* The type in which a value is kept for other sTasks. What a compute task makes in f32, and others only store to tensors
+ * of one 16-bit type, is kept as it is stored: it takes half of the space, and two elements are moved at once. */
+static enum dtype kept_type(const struct builder *b, int node)
+{
+	const struct node *value = &b->p->nodes.v[node];
+	enum dtype stored = DT_COUNT;
+
+	if (value->type != DT_F32 || task_at(b, value->task)->kind != TASK_COMPUTE)
+		return value->type;
+	for (int i = 0; i < b->p->nodes.n; i++) {
+		const struct node *n = &b->p->nodes.v[i];
+		enum dtype type = n->op == OP_STORE && !n->adds ? b->p->tensors.v[n->ref].type : DT_COUNT;
+		bool index = false, used = false;
+
+		for (int k = 0; k < node_arity(n); k++) {
+			used |= n->arg[k] == node;
+			index |= k > 0 && n->arg[k] == node;
+		}
+		if (!used || n->task == value->task)
+			continue;
+		if (index || (type != DT_BF16 && type != DT_F16) || (stored != DT_COUNT && type != stored))
+			return value->type;
+		stored = type;
+	}
+	return stored == DT_COUNT ? value->type : stored;
+}
+
 static int buffer_of_value(struct builder *b, int node)
 {
 	const struct node *n = &b->p->nodes.v[node];
 	const struct task *t = task_at(b, n->task);
-	struct buffer buf = { .node = node, .carry = NONE, .type = n->type, .phase = t->phase,
+	struct buffer buf = { .node = node, .carry = NONE, .type = kept_type(b, node), .phase = t->phase,
 		.loop = t->loop, .loc = n->loc, .first = NONE, .alias_of = NONE };
 
 	if (b->node_buffer[node] != NONE)

@@ -55,7 +55,7 @@ struct buffer {
 	enum scope scope;
 	bool matrix_b;			/* read as the second operand of a product */
 	bool matrix_a;			/* ... as the first */
-	enum dtype type;
+	enum dtype type;		/* of the node or carry, or that of the tensors to which it is only stored */
 	int naxes;
 	int axis[RANK_MAX];
 	int64_t extent[RANK_MAX];

@@ -250,6 +250,14 @@ static enum err_code keep_in_registers(struct lowering *c, const struct kentry *
 
 	TRY(find_node_frag(c, stask_of(c, x), b->node, &from, e));
 	TRY(use_registers(c, x, buffer, TOUCH_WRITE, &to, e));
+	if (to.frag->packed && !from->packed) {		/* kept in the type in which it is only stored */
+		struct role_op *o = add_op(c, DO_PACK);
+
+		o->u.pack.to = to;
+		o->u.pack.value = val_frag(c, (struct frag_at){ .frag = from });
+		o->u.pack.type = b->type;
+		return OK;
+	}
 	struct role_op *o = add_op(c, DO_KEEP);
 	o->u.pack.to = to;
 	o->u.pack.from = from;

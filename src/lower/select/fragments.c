@@ -44,7 +44,7 @@ enum err_code lay_out_buffer(struct lowering *c, int buffer, struct frag *f, str
 	const struct stask *s = &c->g->tasks.v[b->first];
 
 	if (b->node != NONE)
-		return lay_out_node(c, s, b->node, f, e);
+		return lay_out_shape(c, s, &c->k->node_shape[b->node], b->type, f, e);
 	return lay_out_shape(c, s, &c->k->carry_shape[b->carry], b->type, f, e);
 }
 

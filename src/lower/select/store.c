@@ -1,6 +1,13 @@
 /* Stores: by the copy engine, or by the lane's threads, from registers or out of a ring. */
 #include "lower/select/lowering.h"
 
+/* Does a thread have `width` neighbouring columns as words of 16-bit elements, or two as numbers that it can pack? */
+static bool has_words(const struct frag *f, enum dtype to, int64_t width)
+{
+	return f->type == to && f->packed ? true : !f->packed && width == ACCESS_PAIR && f->layout->pair == ACCESS_PAIR &&
+		dtype_is_float(f->type) && (to == DT_BF16 || to == DT_F16);
+}
+
 /* Can `width` neighbouring columns be stored as one vector? They must be contiguous in the tensor, aligned, and all
  * within its ends or all outside. */
 static bool can_store_vectors(const struct lowering *c, const struct stask *s, const struct node *n,
@@ -15,7 +22,7 @@ static bool can_store_vectors(const struct lowering *c, const struct stask *s, c
 	for (int d = 0; d < t->rank && axis != NONE; d++)
 		if (index_value_has(c->p, &n->index[d], axis))
 			return false;
-	return !last->value && f->packed && last->n == 1 && last->term[0].axis == axis && last->term[0].coef == 1 &&
+	return !last->value && has_words(f, t->type, width) && last->n == 1 && last->term[0].axis == axis && last->term[0].coef == 1 &&
 		last->term[0].div == 1 && !last->term[0].mod && last->k % width == 0 &&
 		c->p->axes.v[axis].size % width == 0 && c->g->extents.tile[axis] % width == 0 &&
 		axis_extent(c, s, shape, axis) % width == 0 && f->width % width == 0 &&
@@ -50,13 +57,10 @@ static void store_fragment(struct lowering *c, const struct kentry *x, const str
 	const struct stask *s = stask_of(c, x);
 	const struct shape2 *shape = buffer_shape(c, &c->g->buffers.v[buffer]);
 	const struct frag *f = from.frag;
-	const struct val *value = as_tensor_type(c, n, buffer, val_frag(c, from));
-	enum access_width width = value ? ACCESS_ONE : store_width(c, s, n, shape, f);
-	const struct num *inside = inside_condition(c, s, shape, f, ALL_AXES);
+	enum access_width width = store_width(c, s, n, shape, f);
+	const struct num *inside = NUM2(BOTH, one_holder_condition(c, f->kind), inside_condition(c, s, shape, f, ALL_AXES));
 	struct role_op *o;
 
-	if (width == ACCESS_ONE)
-		inside = NUM2(BOTH, one_holder_condition(c, f->kind), inside);
 	add_touch(c, TOUCH_READ, TOUCH_FRAG, buffer, from.version);
 	touch_added_values(c, s, n);
 	o = add_op(c, DO_STORE_THREADS);
@@ -64,7 +68,7 @@ static void store_fragment(struct lowering *c, const struct kentry *x, const str
 	add_values(c, s, n, shape, inside, false, o);
 	o->u.move.from = from;
 	o->u.move.width = width;
-	o->u.move.value = value;
+	o->u.move.value = width == ACCESS_ONE ? as_tensor_type(c, n, buffer, val_frag(c, from)) : NULL;
 }
 
 /* From a ring, where another lane has left the value, by the lane's threads. Where neighbours share an element of the
