@@ -6,7 +6,7 @@
 
 /* How values are spread over threads: as matrix instructions have them; each row over a warp; each row over all warps
  * of its lane. */
-enum spread_by { BY_BLOCKS, BY_WARP, BY_LANE };
+enum spread_by { BY_BLOCKS, BY_WARP, BY_LANE, BY_COUNT };
 
 /* How a kernel is made: without verify; how values are spread. */
 struct lower_options {
@@ -45,6 +45,13 @@ static struct frag_layout across_warps(const struct target *t, int warps)
 	return l;
 }
 
+static struct frag_layout layout_of(const struct plan *p, int phase, enum spread_by by)
+{
+	const struct target *t = target_of(p->device);
+
+	return by == BY_BLOCKS ? t->frag : by == BY_WARP ? t->lines : across_warps(t, computing_warps(p, phase));
+}
+
 static enum err_code lower(struct mem *mem, const struct plan *p, int phase, struct lower_options how,
 	struct kernel **out, enum err_code *wrong, struct refusal *why, struct err *e)
 {
@@ -58,7 +65,7 @@ static enum err_code lower(struct mem *mem, const struct plan *p, int phase, str
 	(*out)->target = t;
 	if (how.by != BY_BLOCKS) {
 		(*out)->target = other = arena_copy(&(*out)->arena, t, 1, sizeof(*t));
-		other->frag = how.by == BY_WARP ? t->lines : across_warps(t, computing_warps(p, phase));
+		other->frag = layout_of(p, phase, how.by);
 	}
 	(*out)->phase = phase;
 	(*out)->unproven = how.unproven;
@@ -108,33 +115,73 @@ static bool is_about_registers(const struct refusal *why)
 	return why->code == PROBLEM_REGISTERS || why->code == PROBLEM_LAYOUT;
 }
 
+/* Words of a thread for a value of the shape, in a lane of so many warps. */
+static int64_t words_of(const struct shape2 *v, const struct frag_layout *l, int warps)
+{
+	int64_t rows = v->nrow ? ceil_div(v->rows, l->rows * (l->every_warp ? 1 : warps)) * l->halves : 1;
+
+	return v->ncol ? rows * ceil_div(v->cols, l->cols) * l->pair : rows;
+}
+
+/* The layouts of a phase without products, that with the fewest words of a thread for its largest value first. Returns
+ * how many there are. */
+static int order_layouts(struct mem *mem, const struct plan *p, int phase, enum spread_by *order)
+{
+	int warps = computing_warps(p, phase), n = warps > 1 ? BY_COUNT : BY_LANE;
+	struct kernel *k = ARENA_OWNER(mem, struct kernel);
+	int64_t most[BY_COUNT] = { 0 };
+	struct err ignored;
+	bool known;
+
+	k->plan = p;
+	k->phase = phase;
+	known = warps && !lower_shapes(k, &ignored);
+	for (int i = 0; known && i < p->graph->program->nodes.n; i++) {
+		const struct node *x = &p->graph->program->nodes.v[i];
+
+		for (int by = 0; by < n && x->task != NONE &&
+		     p->graph->program->tasks.v[x->task].phase == phase; by++) {
+			const struct frag_layout l = layout_of(p, phase, (enum spread_by)by);
+
+			most[by] = max_i64(most[by], words_of(&k->node_shape[i], &l, warps));
+		}
+	}
+	kernel_free(k);
+	for (int by = 0; by < n; by++) {
+		int at = by;
+
+		for (; at > 0 && most[order[at - 1]] > most[by]; at--)
+			order[at] = order[at - 1];
+		order[at] = (enum spread_by)by;
+	}
+	return n;
+}
+
 enum err_code lower_or_refuse(struct mem *mem, const struct plan *p, int phase, bool unproven,
 	const struct stop *stop, struct kernel **out, struct refusal *why, struct err *e)
 {
-	enum spread_by last = computing_warps(p, phase) > 1 ? BY_LANE : BY_WARP;
+	enum spread_by order[BY_COUNT] = { BY_BLOCKS };
 	enum err_code code, other_code;
 	struct refusal other;
 	struct err other_error;
+	int n = 1;
 
 	*out = NULL;
 	*why = (struct refusal){ .code = PROBLEM_KERNEL, .task = NONE };
 	if (!lower_has_target(p->device))
 		return err_set(e, ERR_INPUT, NOWHERE, "plans for '%s' are model_only: they are checked, "
 			"simulated and searched, but no kernels are printed for it", p->device->name);
-	code = lower_checked(mem, p, phase, (struct lower_options){ unproven, BY_BLOCKS, stop }, out, why, e);
-	/* a row that is spread over few threads may need too many registers of each */
-	for (enum spread_by by = BY_WARP; by <= last && code == ERR_ILLEGAL && is_about_registers(why) &&
-	     !has_products(p, phase); by++) {
-		other_code = lower_checked(mem, p, phase, (struct lower_options){ unproven, by, stop }, out, &other,
+	if (!has_products(p, phase))
+		n = order_layouts(mem, p, phase, order);
+	code = lower_checked(mem, p, phase, (struct lower_options){ unproven, order[0], stop }, out, why, e);
+	for (int i = 1; i < n && code == ERR_ILLEGAL && is_about_registers(why); i++) {
+		other_code = lower_checked(mem, p, phase, (struct lower_options){ unproven, order[i], stop }, out, &other,
 			&other_error);
-		if (other_code && other_code != ERR_ILLEGAL)
+		if (other_code == ERR_ILLEGAL)
+			continue;
+		if (other_code)
 			*e = other_error;
-		if (other_code == ERR_ILLEGAL && other.code == PROBLEM_REGISTERS) {
-			*why = other;	/* the rows are spread wider, so this is nearer to what it has */
-			*e = other_error;
-		}
-		if (other_code != ERR_ILLEGAL)
-			code = other_code;
+		code = other_code;
 	}
 	return code;
 }

@@ -56,15 +56,56 @@ static bool reads_filled_slot(const struct lowering *c, const struct role_body *
 	return false;
 }
 
+/* May another lane, or the lane's own copies, act on what the lane has done before the operation? */
+static bool releases(const struct role_op *o)
+{
+	return o->what == DO_ARRIVE || o->what == DO_RELEASE || o->what == DO_LANE_SYNC || o->what == DO_LOAD_BOXES ||
+		o->what == DO_LOAD_THREADS;
+}
+
+static bool release_in(const struct role_body *b, int from)
+{
+	for (int i = from; i < b->v.n; i++) {
+		const struct role_op *o = b->v.v[i];
+
+		if (releases(o) || (role_is_region(o->what) && (release_in(&o->u.region.body, 0) ||
+		    release_in(&o->u.region.other, 0))))
+			return true;
+	}
+	return false;
+}
+
+static void remove_op(struct role_body *b, const struct role_op *o)
+{
+	int n = 0;
+
+	for (int i = 0; i < b->v.n; i++)
+		if (b->v.v[i] != o)
+			b->v.v[n++] = b->v.v[i];
+	b->v.n = n;
+}
+
 /* The copy engine may fill a slot again once the sTask is signaled. Only a fence by each thread orders what it reads by
  * ordinary loads before what the engine writes: when a thread signals, its loads may still be under way (PTX ISA,
- * "Async proxy"). */
+ * "Async proxy"). It replaces the fence of an sTask before, behind which nothing has been signaled. */
 static void fence_reads(struct lowering *c, int from)
 {
-	const struct role_body *b = c->body;
+	struct role_body *b = c->body;
+	struct role_op *fence;
 
-	if (reads_filled_slot(c, b, from) && b->v.v[b->v.n - 1]->what != DO_FENCE)
-		add_op(c, DO_FENCE)->why = "the copy engine may fill again what has been read";
+	if (release_in(b, from))
+		c->fenced = NULL;
+	if (!reads_filled_slot(c, b, from))
+		return;
+	if (c->fenced)
+		remove_op(c->fenced, c->fence);
+	c->fenced = NULL;
+	if (b->v.v[b->v.n - 1]->what == DO_FENCE)
+		return;
+	fence = add_op(c, DO_FENCE);
+	fence->why = "the copy engine may fill again what has been read";
+	c->fence = fence;
+	c->fenced = b;
 }
 
 /* Is the sTask complete when the lane goes on? Then the next sTask in issue order need not wait for that. */
@@ -78,7 +119,7 @@ static enum err_code select_task(struct lowering *c, const struct kentry *x, str
 	const struct stask *s = stask_of(c, x);
 	const struct num *seq = instance_number(c, s->loop);
 	bool shares = s->kind == TASK_COMPUTE && writes_ring(c, s);
-	int begin;
+	int begin = c->body->v.n;
 
 	c->stored_result = NULL;
 	if (shares || x->result_shared || x->carry_starts.n)
@@ -87,27 +128,38 @@ static enum err_code select_task(struct lowering *c, const struct kentry *x, str
 	add_carry_starts(c, x);
 	if (x->issue_flag != NONE && completes_at_issue(c, x))
 		add_arrive(c, x->issue_flag, seq, "the next in issue order may start");
-	begin = c->body->v.n;
 	TRY(select_operations(c, x, e));
 	fence_reads(c, begin);
+	begin = c->body->v.n;
 	if (shares)
 		add_lane_sync(c, "all of the result is there");
 	if (x->issue_flag != NONE && !completes_at_issue(c, x))
 		add_arrive(c, x->issue_flag, seq, "the next in issue order may start");
-	return x->result_shared ? store_result(c, x, e) : OK;
+	if (x->result_shared)
+		TRY(store_result(c, x, e));
+	if (release_in(c->body, begin))
+		c->fenced = NULL;
+	return OK;
 }
 
 static enum err_code select_op(struct lowering *c, struct role_op *o, struct err *e)
 {
+	bool inside = o->what == DO_TASK || o->what == DO_BLOCK;	/* it is executed once, behind what precedes it */
+
 	if (o->what == DO_WORK)
 		return select_task(c, c->point->entry, e);
+	if (releases(o) || (role_is_region(o->what) && !inside))
+		c->fenced = NULL;
 	append_op(c, o);
 	if (o->what == DO_TASK) {
 		c->task = o->task;
 		c->point = point_new(c, o->point);
 		o->point = c->point;
 	}
-	return rewrite_inside(c, o, select_op, e);
+	TRY(rewrite_inside(c, o, select_op, e));
+	if (role_is_region(o->what) && !inside)
+		c->fenced = NULL;
+	return OK;
 }
 
 enum err_code pass_select(struct lowering *c, struct err *e)
@@ -115,6 +167,7 @@ enum err_code pass_select(struct lowering *c, struct err *e)
 	enum err_code code;
 
 	c->task = NONE;
+	c->fenced = NULL;
 	code = rewrite_body(c, &c->role->body, select_op, e);
 	if (!code)			/* else it says which sTask it was */
 		c->task = NONE;

@@ -52,6 +52,9 @@ struct lowering {
 	struct point *point;		/* the iteration they stand in (pass/pass.h) */
 	int task, wait;			/* noted in operations: sTask, wait of the plan; NONE */
 	VEC(struct touch) touches;	/* of the next operation that may have any */
+	/* the latest fence behind reads, and the body that it is in, if the lane has signaled nothing since; NULL */
+	const struct role_op *fence;
+	struct role_body *fenced;
 	/* the sTask */
 	struct frag **node_frags;	/* by node: its registers; NULL: not laid out yet */
 	bool *fused;			/* by node: an earlier step of the current element-wise loop computes it, so
