@@ -255,7 +255,7 @@ ok(r.gain > 0 and r.plan:check(), "  which is a plan", r.gain)
 plan = serial
 local function bad(code, message) tap.refuses(code, "user.lua:1: " .. message, code) end
 bad("plan:improve(1)", "improve: table of options expected, got 1")
-bad("plan.improve(1)", "improve: plan expected, got 1")
+bad("plan.improve(1)", "improve: plan expected, got 1; it is called with a colon, as in plan:improve(...)")
 bad("plan:improve{pins = {}}", "improve: unknown option 'pins'; did you mean 'pin'?")
 bad("plan:improve{trials = -1}", "improve: trials must be a number of at least 0, not -1")
 bad("plan:improve{seconds = 'x'}", "improve: seconds must be a number of at least 0, not 'x'")

@@ -214,7 +214,7 @@ local none, why = mr.search(mr.examples.flash_attention{b = 1, h = 1, m = 256, d
 is(none, nil, "no plan where none can be")
 like(why, "what stood in the way, by how many candidates:\n%d+: shared_memory: ", "  and why", why)
 like(why, "\nthe nearest is a tile of d=256 m=256 n=256: .* bytes of shared memory.*\n  try: ", "  and what came nearest, and its repair", why)
-none, why = mr.search(rows:bind{m = 16384, d = 65536}, device, {measure = false})
+none, why = mr.search(rows:bind{m = 64, d = 65536}, device, {measure = false, tile = {m = 1, d = 65536}})
 like(why, "\nthe nearest is a tile of .*registers.*\n  try: ", "  also where no kernel comes of it", why)
 
 ---- ends -----------------------------------------------------------------------------------------------
