@@ -9,6 +9,7 @@ enum {
 	TILE_FEW = 16,			/* not less to have more of them */
 	TILES_WANTED = 256,
 	MEMORY_WANTED = 1 << 18,		/* doubles a block */
+	MEMORY_MOST = 1 << 23,			/* ... if tiles would else do the same several times */
 };
 
 /* Elements: `extents` multiplied, up to the limit. */
@@ -128,8 +129,30 @@ static int64_t halved(int64_t tile)
 	return max_i64(1, (tile + 1) / 2 / TILE_LEAST * TILE_LEAST);
 }
 
-/* Halve the tile that lets the values shrink most; false if none does. */
-static bool shrink_tile(struct arena *a, const struct program *p, struct tiling *t, int64_t *memory)
+/* Set of the axes of the grid that are divided into tiles although values need all of them, as a softmax needs all of its
+ * row: each tile would compute all of that. */
+static uint64_t repeated_axes(struct arena *a, const struct program *p, const struct tiling *t)
+{
+	struct extents x;
+	struct err ignored;
+	uint64_t all = 0;
+
+	if (extents_infer(a, p, t, &x, &ignored))
+		return 0;
+	for (int i = 0; i < p->nodes.n; i++) {
+		const struct node *n = &p->nodes.v[i];
+
+		for (int k = 0; k < n->naxes && n->task != NONE; k++)
+			if (x.full_axis[i * RANK_MAX + k] && t->extent[n->axis[k]] &&
+			    t->extent[n->axis[k]] < p->axes.v[n->axis[k]].size &&
+			    program_axis_role(p, p->tasks.v[n->task].phase, n->axis[k]) == AXIS_GRID)
+				all |= (uint64_t)1 << n->axis[k];
+	}
+	return all;
+}
+
+/* Halve the tile that lets the values shrink most, but of no axis in `kept`; false if none does. */
+static bool shrink_tile(struct arena *a, const struct program *p, struct tiling *t, uint64_t kept, int64_t *memory)
 {
 	int64_t least = *memory < 0 ? INT64_MAX : *memory;
 	int best = NONE;
@@ -141,7 +164,7 @@ static bool shrink_tile(struct arena *a, const struct program *p, struct tiling 
 		struct err e;
 		int64_t n;
 
-		if (t->extent[i] <= TILE_LEAST)
+		if (t->extent[i] <= TILE_LEAST || kept >> i & 1)
 			continue;
 		one.extent[i] = halved(t->extent[i]);
 		n = memory_wanted(a, p, &one, &x, &e);
@@ -160,8 +183,9 @@ static bool shrink_tile(struct arena *a, const struct program *p, struct tiling 
 	return true;
 }
 
-/* Halve tiles of the grid until there are enough for all of a device. */
-static enum err_code split_grid(struct arena *a, const struct program *p, struct tiling *t, int phase, struct err *e)
+/* Halve tiles of the grid, but of no axis in `kept`, until there are enough for all of a device. */
+static enum err_code split_grid(struct arena *a, const struct program *p, struct tiling *t, uint64_t kept, int phase,
+	struct err *e)
 {
 	for (;;) {
 		struct extents x;
@@ -171,7 +195,7 @@ static enum err_code split_grid(struct arena *a, const struct program *p, struct
 		TRY(extents_infer(a, p, t, &x, e));
 		g = extents_grid(&x, phase);
 		for (int i = 0; i < g.n; i++)
-			if (t->extent[g.axis[i]] > TILE_FEW && (best == NONE || t->extent[g.axis[i]] > t->extent[best]))
+			if (t->extent[g.axis[i]] > TILE_FEW && !(kept >> g.axis[i] & 1) && (best == NONE || t->extent[g.axis[i]] > t->extent[best]))
 				best = g.axis[i];
 		if (g.total >= TILES_WANTED || best == NONE)
 			return OK;
@@ -179,17 +203,39 @@ static enum err_code split_grid(struct arena *a, const struct program *p, struct
 	}
 }
 
-enum err_code plain_extents(struct arena *a, const struct program *p, struct extents *out, struct err *e)
+/* Tiles whose values are of moderate size. Axes in `kept` have one tile. Returns the doubles that a block needs then; -1
+ * if that is too much. */
+static int64_t fit_tiles(struct arena *a, const struct program *p, uint64_t kept, struct tiling *t, struct err *e)
 {
 	struct extents x;
-	struct tiling t;
 	int64_t memory;
 
-	first_tiles(p, &t);
-	memory = memory_wanted(a, p, &t, &x, e);
-	while ((memory < 0 || memory > MEMORY_WANTED) && shrink_tile(a, p, &t, &memory))
+	first_tiles(p, t);
+	for (int i = 0; i < p->axes.n; i++)
+		if (kept >> i & 1)
+			t->extent[i] = p->axes.v[i].size;
+	memory = memory_wanted(a, p, t, &x, e);
+	while ((memory < 0 || memory > MEMORY_WANTED) && shrink_tile(a, p, t, kept, &memory))
 		;
+	return memory;
+}
+
+enum err_code plain_extents(struct arena *a, const struct program *p, struct extents *out, struct err *e)
+{
+	struct tiling t;
+	uint64_t kept;
+	int64_t memory;
+
+	fit_tiles(a, p, 0, &t, e);
+	kept = repeated_axes(a, p, &t);
+	if (kept) {
+		memory = fit_tiles(a, p, kept, &t, e);
+		if (memory < 0 || memory > MEMORY_MOST) {
+			kept = 0;
+			fit_tiles(a, p, kept, &t, e);
+		}
+	}
 	for (int i = 0; i < p->phases.n; i++)
-		TRY(split_grid(a, p, &t, i, e));
+		TRY(split_grid(a, p, &t, kept, i, e));
 	return extents_infer(a, p, &t, out, e);
 }

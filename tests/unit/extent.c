@@ -1,3 +1,4 @@
+#include "reference/plain.h"
 #include "tile/extent.h"
 
 #include "tests/unit/make_program.h"
@@ -441,6 +442,35 @@ static void test_two_axes(void)
 	bench_release(&b);
 }
 
+/* Tiles of the plain kernel: a row that each tile needs in full is one tile; a longer one would take too much memory. */
+static void test_plain_tiles(void)
+{
+	static const struct {
+		int64_t columns;
+		bool one;
+		const char *what;
+	} cases[] = { { 16384, true, "a row is one tile of the plain kernel" },
+		{ (int64_t)1 << 22, false, "  unless it takes too much memory" } };
+
+	for (int i = 0; i < LEN(cases); i++) {
+		struct bench b;
+		struct extents x;
+		int r, c, in, out, v;
+
+		bench_init(&b);
+		r = axis(&b, "r", 8192, 0);
+		c = axis(&b, "c", cases[i].columns, 0);
+		in = tensor(&b, TENSOR_INPUT, "X", DT_F32, DIMS(r, c, NONE, NONE));
+		out = tensor(&b, TENSOR_OUTPUT, "Y", DT_F32, DIMS(r, c, NONE, NONE));
+		v = load(&b, in);
+		store(&b, out, op(&b, OP_SUB, v, reduce(&b, OP_RMAX, v, c)));
+		must(&b, program_finish(b.p, &b.e));
+		must(&b, plain_extents(&b.arena, b.p, &x, &b.e));
+		ok((x.tile[c] == cases[i].columns) == cases[i].one, cases[i].what);
+		bench_release(&b);
+	}
+}
+
 int main(void)
 {
 	test_attention();
@@ -451,5 +481,6 @@ int main(void)
 	test_limits();
 	test_late_words();
 	test_two_axes();
+	test_plain_tiles();
 	return tap_done();
 }
