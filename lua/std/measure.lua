@@ -196,7 +196,11 @@ function run:feed()
     local _, free = self.queue:freest()
     if self.trials + self.queue:count() >= self.most or free == 0 then return true end
     self.source:drop()
-    if not self:is_repeated(c) and not self:recall(c) then self.queue:put(self:item_of(c)) end
+    if not self:is_repeated(c) and not self:recall(c) then
+      local item = self:item_of(c)
+      self.first = self.first or item
+      self.queue:put(item)
+    end
   end
 end
 
@@ -261,12 +265,22 @@ function run:more()
   return #list > 0, ended
 end
 
--- Measure until there is a reason to end, which it returns.
+-- Is the candidate that was the most promising before any result not measured yet?
+function run:awaits_first()
+  for _, work in ipairs(self.queue.under_way) do
+    if work.item == self.first then return true end
+  end
+  return false
+end
+
+-- Measure until there is a reason to end, which it returns. When the time is used, the most promising candidate is measured all
+-- the same: others may have been compiled before it, and be the fastest of few.
 function run:loop()
   local late = self.o.seconds and self.clock() + self.o.seconds
   while true do
-    local left = self:feed()
-    if late and self.clock() >= late then return "seconds" end
+    local is_late = late and self.clock() >= late
+    local left = not is_late and self:feed()
+    if is_late and not self:awaits_first() then return "seconds" end
     if self.trials >= self.most then return "trials" end
     if self.queue:count() > 0 then
       self:take()

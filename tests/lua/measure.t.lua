@@ -27,7 +27,7 @@ local function normal(seed)
 end
 
 -- A server that knows the true times; o: noise= (a share), capacity=, how= (script -> status), log= (what it was
--- asked, in order), late= (polls until an item is ready).
+-- asked, in order), late= (polls until an item is ready, of all or by script).
 local function device(times, o)
   o = o or {}
   local noise, log, clock = normal(o.seed or 7), o.log or {}, 0
@@ -41,7 +41,7 @@ local function device(times, o)
       drop = function() log[#log + 1] = "drop " .. item.script end,
       poll = function(_, incumbent)
         polls = polls + 1
-        if polls <= (o.late or 0) then return nil end
+        if polls <= (type(o.late) == "table" and o.late[item.script] or tonumber(o.late) or 0) then return nil end
         log[#log + 1] = "measure " .. (item.script or "final")
         if o.measuring then o.measuring(item) end
         clock = clock + 0.1
@@ -209,6 +209,11 @@ server, log, clock = device({a = 1, b = 1, c = 1, d = 1}, {late = 3})
 r = measure(nil, nil, candidates, {server = server, clock = clock, seconds = 0.15, uncertainty = 0.5, gain = 0, final = false})
 ok(r.ended == "seconds" and r.trials == 2, "the time is limited", r.ended, r.trials)
 ok(server.waits >= 3, "what is not ready is waited for")
+
+-- Others are compiled first, and take all the time: the most promising one is measured all the same.
+server, log, clock = device({a = 1, b = 2, c = 2, d = 2}, {late = {a = 9}})
+r = measure(nil, nil, candidates, {server = server, clock = clock, seconds = 0.05, uncertainty = 0.5, gain = 0, final = false})
+ok(r.ended == "seconds" and r.best.script == "a", "the time does not end before the most promising candidate is measured", r.best.script)
 
 ---- what goes wrong ------------------------------------------------------------------------------
 
