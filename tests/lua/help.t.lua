@@ -178,7 +178,8 @@ for text, topic in pairs{["double buffering"] = "ring", ["Double-Buffering"] = "
     ["thread block"] = "thread block, CTA", stall = "stall", setmaxnreg = "setmaxnreg", ["cp.async"] = "cp.async", attention = "attention",
     ["register spill"] = "register spill", by_threads = "problem: by_threads", ["problems.notes"] = "problems.notes",
     varlen = "length", ["variable length"] = "length", ["online softmax"] = "carry", ["GB/s"] = "bandwidth, GB/s", sweep = "sweep",
-    redundant = "problem: redundant_wait", drift = "drift",
+    redundant = "problem: redundant_wait", drift = "drift", coalescing = "coalescing, alignment, padding", reduction = "reduction",
+    ["load balancing"] = "load balancing", prefetch = "prefetch, pipeline bubble", ["register pressure"] = "register pressure",
     repeated = "problem: repeated", recomputed = "redundant work", ["redundant work"] = "redundant work",
     at = "at= is an option of", ["deadlock"] = "problem: deadlock", ["tl:why softmax"] = topics["timeline:why"].call} do
   is(first(text), topic, ("help '%s'"):format(text))
