@@ -92,6 +92,18 @@ local function notes_text(plan)
   return lines
 end
 
+-- Which products are on another unit than the one that computes them fastest; nil: none.
+local function products_text(plan)
+  local is_product, names, unit, best = {}, {}, nil, nil
+  for _, task in ipairs(plan.tasks) do is_product[task.name] = task.kind == "mma" end
+  for _, s in draft.each(draft.read(plan), "append") do
+    local usual = is_product[s[2]] and core.units_for(plan, s[2])[1].name
+    if usual and usual ~= s[3].seu then names[#names + 1], unit, best = s[2], s[3].seu, usual end
+  end
+  return names[1] and ("products on %s, not on %s, which is made for them: %s; no legal plan tried has them there, other tiles may")
+    :format(unit, best, table.concat(names, ", "))
+end
+
 -- What was found, how good it is, how the search went, and what to do next.
 function result.__tostring(r)
   local plan, tl = plans[r], r.timeline
@@ -107,6 +119,7 @@ function result.__tostring(r)
       or (", %.1f %% less: its busiest unit or device memory works that long%s"):format(100 * below,
         times.power(tl) and ", as fast as power allows" or ""))
   end
+  lines[#lines + 1] = products_text(plan)
   table.move(notes_text(plan), 1, 3, #lines + 1, lines)
   lines[#lines + 1] = effort_text(r)
   lines[#lines + 1] = "go on with r.plan:show(), r.plan:script(), r.plan:compile(), r.why()"

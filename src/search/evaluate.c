@@ -281,7 +281,7 @@ static enum err_code evaluate_plan(struct evaluator *ev, int i, double best, boo
 	uint64_t order;
 
 	TRY(build_graph(ev->space, &x->choice, &ev->graph, e));
-	if (is_too_large(ev, i) || !limit_suits(ev->space->device, ev->graph, &x->choice) || is_pruned(ev, best))
+	if (is_too_large(ev, i) || !limit_suits(ev->space, ev->graph, &x->choice) || is_pruned(ev, best))
 		return OK;
 	ev->plan = plan_new(ev->mem, ev->graph, ev->space->device);
 	TRY(build_plan(ev->space, &x->choice, ev->plan, e));

@@ -56,8 +56,9 @@ double limit_traffic(const struct graph *g)
 	return bytes;
 }
 
-bool limit_suits(const struct vdevice *d, const struct graph *g, const struct choice *c)
+bool limit_suits(const struct space *s, const struct graph *g, const struct choice *c)
 {
+	const struct vdevice *d = s->device;
 	const struct target *t = target_of(d);
 	int64_t rows = (int64_t)t->frag.rows * c->warps;
 
@@ -71,9 +72,9 @@ bool limit_suits(const struct vdevice *d, const struct graph *g, const struct ch
 			return false;
 		if (unit == NONE || d->seu[unit].kind != SEU_MATRIX || c->products_by_threads)
 			continue;
-		/* warps without rows would idle, and a remainder of rows would waste an instruction; a slice must
-		 * begin where the swizzle's pattern of rows begins */
-		if ((w->m % rows && !(c->warps == 4 && w->m < rows)) ||
+		/* warps without rows would idle, and a remainder of rows would waste an instruction, which pays where
+		 * the caller wants such rows; a slice must begin where the swizzle's pattern of rows begins */
+		if ((w->m % rows && !(c->warps == 4 && (s->wants_rows || w->m < rows))) ||
 		    (g->tasks.v[i].slices > 1 && w->m % shared_pattern_rows(&t->shared)))
 			return false;
 	}

@@ -278,6 +278,7 @@ static enum err_code find_dims(struct space *s, const struct wanted *want, struc
 		d->few = few;
 		d->multiple = packed_per_word(p, a);
 		d->wanted = take_wanted(want, p->axes.v[a].size, d);
+		s->wants_rows |= d->wanted && use_of(p, a).row;
 		if (!d->wanted)
 			fill_dim(p, d);
 		s->ndims++;

@@ -81,6 +81,7 @@ struct space {
 	int naliases;			/* of values that conversions read */
 	struct alias aliases[CONVERSIONS_MAX];
 	bool has_products;		/* with rows: not of a vector and a matrix */
+	bool wants_rows;		/* the caller has given extents of such rows */
 	bool uneven;			/* loops of some tiles have more iterations than those of others */
 	bool finer;			/* neighbours include those that seldom pay: for the best plan alone */
 	int copy_registers;		/* lower_copy_registers of the device */

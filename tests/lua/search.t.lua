@@ -292,6 +292,20 @@ end){m = 64, n = 64, k = 128})
 local result = plan and plan:compile{target = "host"}:check{seed = 1}
 ok(result and result.ok, "  and its kernel is right", tostring(result))
 
+-- Rows that the caller wants are padded for the tensor cores, where no lanes divide them into full instructions.
+for _, m in ipairs{100, 200} do
+  local padded = mr.search(mr.examples.gemm{m = 4096, n = 4096, k = 4096}, device, {tile = {m = m}, measure = false, trials = 100})
+  ok(padded and padded.timeline.tflops > 300, ("%d rows a tile, as wanted: products on the tensor cores"):format(m), padded)
+  ok(padded and not tostring(padded):find "products on", "  and no word that they are elsewhere", padded)
+end
+do
+  local found, units_for = mr.search(mr.examples.gemm{m = 1024, n = 1024, k = 1024}, device, {measure = false, trials = 20}), core.units_for
+  core.units_for = function() return {{name = "matrix"}, {name = "tensor"}} end
+  like(tostring(found), "\nproducts on tensor, not on matrix, which is made for them: mma[^;]*; no legal plan tried has them there, other tiles may\n",
+    "the summary says if products are on another unit than the one made for them")
+  core.units_for = units_for
+end
+
 -- Three numbers of each row are contiguous along the rows; so few rows a tile are tried all the same, and all EUs have some.
 plan = finds("rows with a few numbers each", mr.examples.cross_entropy{m = 4096, n = 32000})
 local least = 4096 * 32000 * 2 / device:number "memory.global.rate"
