@@ -82,6 +82,43 @@ local function repeats_text(plan, made)
   return new[1] and table.concat(new, "; ")
 end
 
+-- The statements of a plan that are no waits, as texts in one; and its waits, as a set of {task, other} by their texts.
+local function parts_of(plan)
+  local others, waits = {}, {}
+  for _, s in ipairs(draft.read(plan).list) do
+    for _, on in ipairs(s[1] == "wait" and s[3] or {}) do
+      local other = type(on) == "table" and on[1] or on
+      waits[("%s %s"):format(s[2], draft.literal{on})] = {s[2], other}
+    end
+    if s[1] ~= "wait" then others[#others + 1] = draft.statement(s) end
+  end
+  return table.concat(others, "\n"), waits
+end
+
+-- The unwait statements that make a plan the changed one, whose text is `script`; with the name of all slices where they can have
+-- that. nil if the plans differ in anything but waits that are gone.
+local function unwaits(plan, made, script)
+  local others, waits = parts_of(plan)
+  local made_others, kept = parts_of(made)
+  if others ~= made_others then return nil end
+  for key in pairs(kept) do
+    if not waits[key] then return nil end
+  end
+  for _, base in ipairs{draft.slice_of, function(name) return name end} do
+    local list, seen, copy = {}, {}, plan:copy()
+    for _, key in ipairs(draft.keys(waits)) do
+      local task, other = base(waits[key][1]), base(waits[key][2])
+      local s = {"unwait", task, other}
+      local text = draft.statement(s)
+      if not kept[key] and not seen[text] then list[#list + 1], seen[text] = s, true end
+    end
+    local good = pcall(function()
+      for _, s in ipairs(list) do draft.apply(copy, s) end
+    end)
+    if good and #list > 0 and copy:script() == script then return list end
+  end
+end
+
 -- Suggestions that come of changes of a plan, best first. now: its seconds; nil if it is not legal, then `most` repairs may
 -- make it so. limits: at most so many `trials`, and until so many `events` have been played (EVENTS unless given) or suggestions `found`.
 function suggest.try(plan, list, now, most, limits)
@@ -94,10 +131,16 @@ function suggest.try(plan, list, now, most, limits)
     played = played + EVENTS_A_TRY
     local script = good and made and made:script()
     if script and not seen[script] then
-      local tl, costs, last = made:simulate{events = 0}, repeats_text(plan, made), change.list[#change.list]
+      local tl, costs = made:simulate{events = 0}, repeats_text(plan, made)
+      local fewer = now and unwaits(plan, made, script)  -- a move there and back, say, that takes waits along
+      local last, reason = change.list[#change.list], change.reason
+      if fewer then
+        statements, last = fewer, fewer[1]
+        reason = #fewer == 1 and "every dependence is kept without this wait" or "every dependence is kept without these waits"
+      end
       seen[script] = true
       found[#found + 1] = suggest.new(plan, statements, {gain = now and 1 - tl.seconds / now, seconds = tl.seconds,
-        reason = costs and change.reason and ("%s; but %s"):format(change.reason, costs) or change.reason, script = script}, mark,
+        reason = costs and reason and ("%s; but %s"):format(reason, costs) or reason, script = script}, mark,
         last and last[1], costs)
       played = played + EVENTS_A_PLAN + tl.played
     end

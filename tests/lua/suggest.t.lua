@@ -17,6 +17,20 @@ end
 
 local function seconds_of(plan) return plan:check() and plan:simulate{events = 0}.seconds end
 
+---- what a change comes to ----------------------------------------------------------------------------
+
+-- A unit there and back, which takes a needless wait along: that wait is what is taken out.
+do
+  local plan = mr.load_plan("gemm_cooperative", mr.examples.gemm{m = 1024, n = 1024, k = 512})
+  plan:wait("epilogue", {"load_a"})
+  local found = require "millrace.suggest".try(plan, {{reason = "there and back",
+    list = {{"move", "epilogue", {seu = "tma"}}, {"move", "epilogue", {seu = "cuda"}}}}}, plan:simulate{events = 0}.seconds)
+  is(#found, 1, "a move there and back that changes waits is a change")
+  is(found[1] and found[1].text, 'plan:unwait("epilogue", "load_a")', "  which is said as what it comes to")
+  is(found[1] and found[1].reason, "every dependence is kept without this wait", "  and why")
+  is(found[1] and run(plan, found[1].text):script(), found[1] and found[1].script, "  and that gives the same plan")
+end
+
 ---- from an empty plan ------------------------------------------------------------------------------
 
 -- Do the first suggestion until there is none, or until the plan takes no more than so many seconds. Returns the plan and how
