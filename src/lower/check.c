@@ -161,14 +161,33 @@ static int tiled_axis(const struct kernel *k, const struct ring *r, bool rows)
 	return role == AXIS_GRID || role == AXIS_LOOP ? found : NONE;
 }
 
+/* Does shared memory hold one version of everything of the kernel's phase, if the tile has such an extent? */
+static bool tile_fits(const struct kernel *k, int axis, int64_t extent)
+{
+	const struct graph *g = k->plan->graph;
+	int64_t now = g->tiling.extent[axis], sum = 0;
+
+	for (int i = 0; i < g->buffers.n; i++) {
+		const struct buffer *b = &g->buffers.v[i];
+		bool has = node_has_axis(&g->program->nodes.v[b->node], axis);
+
+		if (b->phase == k->phase && b->scope == SCOPE_SHARED && b->alias_of == NONE && b->carry == NONE)
+			sum += has && now ? b->bytes / now * extent : b->bytes;
+	}
+	return sum <= k->plan->device->shared_bytes;
+}
+
 /* "plan:propagate{m=8}", with what else would help behind it; only that if there is no such axis, or if it has no
- * such extent. */
+ * such extent, or none that fits. */
 static const char *with_tile(const struct kernel *k, int axis, int64_t extent, const char *else_do, struct arena *a)
 {
 	const struct axis *x = axis == NONE ? NULL : &k->plan->graph->program->axes.v[axis];
 
 	if (!x || extent > x->size)
 		return else_do;
+	if (!tile_fits(k, axis, extent))
+		return arena_strf(a, "%s; the copy engine could load a tile of %s=%lld, which does not fit shared memory",
+			else_do, x->name, (long long)extent);
 	return arena_strf(a, script_is_key(x->name) ? "plan:propagate{%s=%lld}  -- or %s" :
 		"plan:propagate{[\"%s\"]=%lld}  -- or %s", x->name, (long long)extent, else_do);
 }

@@ -109,6 +109,9 @@ like(note.message, "rows of more than 256 elements are loaded in swizzled parts 
 like(note.hint, "^plan:propagate{m=8}  %-%- or give lane 'p0' more warps$", "  and which tile the engine loads")
 load("local plan = ...\n" .. note.hint, "=hint", "t", {})(narrow)
 is(select(2, narrow:check()).notes, nil, "  which is so")
+note = select(2, by_hand(softmax(64, 16384, "bf16"), {m = 1, n = 16384}, 1):check()).notes[1]
+is(note.hint, "give lane 'p0' more warps; the copy engine could load a tile of m=8, which does not fit shared memory",
+  "  but not a tile that shared memory cannot hold")
 note = select(2, by_hand(softmax(4096, 1000, "bf16"), {m = 8, n = 1000}, 1):check()).notes[1]
 like(note.hint, "^pad rows with zeros to a multiple of 64 elements, or ", "rows that are no multiple: it says to pad them")
 
