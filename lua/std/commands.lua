@@ -301,7 +301,7 @@ local function report_legality(plan, path, text, stopped, as_json, device)
     return good
   end
   for _, problem in ipairs(problem_texts(repairs.shown(list), path, text)) do io.write(problem, "\n") end
-  for _, note in ipairs(problem_texts(repairs.notes(list), path, text, "note: ")) do io.write(note, "\n") end
+  for _, note in ipairs(problem_texts(repairs.joined(repairs.notes(list)), path, text, "note: ")) do io.write(note, "\n") end
   if stopped then io.write(stopped, "; what comes before is checked\n") end
   if good then io.write(path, as_json == nil and device and (": legal on %s\n"):format(device.name) or ": legal\n") end
   return good
@@ -375,7 +375,7 @@ function commands.predict(...)
         uncertainty_least = tl.uncertainty_least, uncertainty_reason = tl.uncertainty_reason, tflops = tl.tflops, gbps = tl.gbps, bandwidth_share = tl.bandwidth_share, cycles = tl.cycles, ii = tl.ii})), "\n")
     else
       io.write(("%s: predicted %s; %s %s on %s\n"):format(path, times.text(tl), bound.name, sizes, plan.device.name))
-      for _, note in ipairs(problem_texts(notes, path, text, "note: ")) do io.write(note, "\n") end
+      for _, note in ipairs(problem_texts(repairs.joined(notes), path, text, "note: ")) do io.write(note, "\n") end
     end
     return true
   end)

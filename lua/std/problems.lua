@@ -16,7 +16,7 @@ return function()
   core.method("millrace.plan", "check", entry(repairs.check))
   core.method("millrace.plan", "table", plan_text "plan_table")
   core.shown("millrace.plan", plan_text "plan_tostring")
-  core.shown("millrace.problems", entry(function(list) return core.problems_text(repairs.shown(list), nil, repairs.notes(list)) end))
+  core.shown("millrace.problems", entry(function(list) return core.problems_text(repairs.shown(list), nil, repairs.joined(repairs.notes(list))) end))
   core.shown("millrace.problem", entry(function(p) return core.problems_text{p} end))
   core.illegal(repairs.first)
   return {}

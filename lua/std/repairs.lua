@@ -175,6 +175,25 @@ function repairs.notes(list)
   return out
 end
 
+-- Such notes as people read them: loads that threads copy for the same reason are in one, which has the location of the first.
+function repairs.joined(notes)
+  local out, alike = {}, {}
+  for _, note in ipairs(notes) do
+    local name, reason = note.message:match "^('[^']*') is( copied by the threads .*)$"
+    local key = note.code == "by_threads" and name and ("%s\n%s"):format(reason, note.hint)
+    local same = key and alike[key]
+    if same then
+      same.names[#same.names + 1] = name
+      out[same.at] = {location = same.location, code = note.code, hint = note.hint, message = ("%s and %s are%s"):format(
+        table.concat(same.names, ", ", 1, #same.names - 1), name, (reason:gsub("%f[%a]its%f[%A]", "their")))}
+    else
+      out[#out + 1] = note
+      if key then alike[key] = {names = {name}, at = #out, location = note.location} end
+    end
+  end
+  return out
+end
+
 -- How many problems a plan that is not legal has, as they are shown, and the first one.
 function repairs.first(plan)
   local _, list = repairs.raw(plan)

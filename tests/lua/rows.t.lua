@@ -112,6 +112,12 @@ is(select(2, narrow:check()).notes, nil, "  which is so")
 note = select(2, by_hand(softmax(64, 16384, "bf16"), {m = 1, n = 16384}, 1):check()).notes[1]
 is(note.hint, "give lane 'p0' more warps; the copy engine could load a tile of m=8, which does not fit shared memory",
   "  but not a tile that shared memory cannot hold")
+local alike = by_hand(bound, {m = 4, n = 2048}, 1)
+local text = tostring(select(2, alike:check())):gsub("%s+", " ")
+like(text, "note: by_threads: 'x' and 'r' are copied by the threads of their lane, .*, their tile has 4 try: plan:propagate{m=8}",
+  "loads with the same reason are one note as text")
+is(select(2, text:gsub("by_threads", "")), 1, "  and no second one")
+is(#select(2, alike:check()).notes, 2, "  but each has its own in the list")
 note = select(2, by_hand(softmax(4096, 1000, "bf16"), {m = 8, n = 1000}, 1):check()).notes[1]
 like(note.hint, "^pad rows with zeros to a multiple of 64 elements, or ", "rows that are no multiple: it says to pad them")
 
