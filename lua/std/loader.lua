@@ -189,8 +189,9 @@ local function read(what, path)
     raise(("%s: %s is a %s, not a file"):format(what, path, kind == "folder" and kind or "device or a pipe"))
   end
   if what == "load_plan" and not path:find "[/.]" then
-    raise(("%s: no plan '%s' comes with Millrace%s; to load a file of that name, say ./%s"):format(what, path,
-      hint(path, loader.plan_names()), path))
+    local near = hint(path, loader.plan_names())
+    raise(("%s: no plan '%s' comes with Millrace%s %s load a file of that name, say ./%s"):format(what, path,
+      near == "" and ";" or near, near == "" and "to" or "To", path))
   end
   local file, why = io.open(path)
   if not file then raise(("%s: cannot open %s"):format(what, why)) end

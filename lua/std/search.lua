@@ -321,9 +321,14 @@ local function search(bound, device, found, o, watch)
     measured = best and {ms = best.score, min = best.min, max = best.max}, measurements = m and m.results or {}})
 end
 
-local function run(bound, device, given)
+local function run(...)
+  local bound, device, given = ...
+  if select("#", ...) == 2 and device == nil then
+    raise "search: device expected, got nil; mr.search(program) takes the attached device, or the model h200 if there is none"
+  end
   local o = options.check(given, "search", known)
   check_flags(o)
+  if type(device) == "string" then device = mr.device(device) end
   expect(device == nil or core.is(device, "millrace.device"), "search", "device", device)
   device = device or mr.device()
   local found = where_to_measure(o, device)

@@ -119,7 +119,7 @@ t_cmd 'check of what makes nothing' 2 "$MILLRACE" check nothing.lua
 t_err 'says so' '^nothing\.lua: it makes no plan$'
 t_cmd 'check of names' 2 "$MILLRACE" check plans gemm_coperative
 t_err 'says of a folder what to give' '^load_plan: plans is a folder, not a file; give its files: plans/\*\.lua$'
-t_err 'and which plans there are' "^load_plan: no plan 'gemm_coperative' comes with Millrace; did you mean 'gemm_cooperative'\?; to load a file"
+t_err 'and which plans there are' "^load_plan: no plan 'gemm_coperative' comes with Millrace; did you mean 'gemm_cooperative'\? To load a file"
 
 # A script is no file of a plan: the explorer must not propose to replace it.
 "$MILLRACE" -e 'local core = require "millrace.core"

@@ -296,6 +296,9 @@ is(one.shapes, 1, "all named: one shape")
 local extents = {}
 for i = 1, 25 do extents[i] = 16 * i end
 many = extents
+bad("mr.search(bound, misspelt)",
+  "search: device expected, got nil; mr.search(program) takes the attached device, or the model h200 if there is none")
+ok(mr.search(bound, "h200", {trials = 2, measure = false}), "the name of a device does for it, as for mr.load_plan")
 bad("mr.search(bound, nil, {tile = {x = 64}})", "search: unknown axis 'x' (known: m, n, k)")
 bad("mr.search(bound, nil, {tile = {m = many}})", "search: 1 to 24 extents of axis 'm' can be tried, not 25")
 bad("mr.search(bound, nil, {tile = {m = {}}})", "search: 1 to 24 extents of axis 'm' can be tried, not 0")
