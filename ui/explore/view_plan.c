@@ -88,7 +88,7 @@ static void add_lane(struct model *m, struct list *out, int lane)
 			VEC_PUSH(a, &out->v, ((struct row){ ROW_REGION, NONE, arena_strf(a, "  phase %s",
 				p->phases.v[phase].name) }));
 		add_region(m, out, lane, phase, NONE);
-		if (out->v.n == before + 1)
+		if (p->phases.n > 1 && out->v.n == before + 1)	/* a heading with nothing below it */
 			out->v.n = before;
 	}
 	if (m->filter[0] && out->v.n == head + 1)
