@@ -50,8 +50,7 @@ static const char *held_text(struct model *m, const struct event *e)
 	struct buf b = buf_new(&m->frame);
 
 	if (e->issue > e->ready) {
-		struct reason r = e->held != CAUSE_NONE ? (struct reason){ e->held, e->held_task } :
-			(struct reason){ e->cause, e->cause_task };
+		struct reason r = event_held_by(m->now->tl, e);
 
 		buf_printf(&b, ", waits %s", number(m, e->issue - e->ready));
 		if (r.task != NONE)
