@@ -97,7 +97,7 @@ void trace_json(const struct timeline *const *t, const char *const *names, int n
 /* How an sTask looks in all rows. */
 struct task_key {
 	char letter[2];			/* unique in a phase, as long as there are letters */
-	const char *brief;		/* what follows the last '_' of the name, or the name */
+	const char *brief;		/* what follows the last '_' of the name, or the name; of one letter: `letter` */
 	const char *fill;		/* of a bar without colour, by kind of sEU */
 	struct style bar, tick;
 };
