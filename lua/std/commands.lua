@@ -14,7 +14,7 @@ local mr = require "millrace"
 
 local commands = {}
 
-local GOOD <const>, BAD <const>, WRONG <const> = 0, 1, 2
+local GOOD <const>, BAD <const>, WRONG <const>, SLOW <const> = 0, 1, 2, 3
 local FEW <const> = 1e10                                -- flops: a quarter of a minute of a CPU
 local RATE <const> = 6e8                                -- flops a second of a kernel on the CPU, which looks for races, too
 
@@ -36,11 +36,14 @@ terminal, prints it as a table, or how the two differ.]]},
   {"predict", "[--program FILE] [--device NAME] [--json] FILE...", "its time by the model", [[
 The time of each plan by the model of its device, and how far it may be off.
 --json prints an object a line.]]},
-  {"run", "[--program FILE] [--device NAME] [--sizes NAME=N,...] [--on cuda|host] FILE...", "its kernel, checked and timed", [[
+  {"run", "[--program FILE] [--device NAME] [--sizes NAME=N,...] [--on cuda|host] [--limit S] FILE...", "its kernel, checked and timed", [[
 Compiles the kernel of each plan, runs it, compares the outputs with the
 reference and, on a device, times it. --on: by default cuda if there is a
 device, else host, the CPU, which is slow. --sizes: for these sizes instead
-of those in FILE; the others stay.]]},
+of those in FILE; the others stay. --limit: so many seconds for the kernel,
+60 unless given.
+Exit status: 0 if all agree, 1 if one is not legal or wrong, 2 if one cannot be
+loaded, 3 if one was only too slow, so that nothing is known of its outputs.]]},
 }
 
 local function usage_of(name)
@@ -119,11 +122,16 @@ local function parse(name, flags, least, most, ...)
       return nil, GOOD
     elseif word == "--json" and flags:find(word, 1, true) then
       o.json = true
-    elseif word == "--program" or (word == "--on" or word == "--sizes" or word == "--device") and flags:find(word, 1, true) then
+    elseif word == "--program" or (word == "--on" or word == "--sizes" or word == "--device" or word == "--limit") and flags:find(word, 1, true) then
       if not value then return nil, complain(name, word .. " needs a value") end
       i = i + 1
       if word == "--on" then
         o.on = value
+      elseif word == "--limit" then
+        o.limit = tonumber(value)
+        if not (o.limit and o.limit > 0 and o.limit < math.huge) then
+          return nil, complain(name, ("--limit is a number of seconds, not '%s'"):format(value))
+        end
       elseif word == "--device" then
         local good, device = core.try(mr.device, value)
         if not good then return nil, complain(name, tostring(device)) end
@@ -254,6 +262,12 @@ local function tile_text(tile)
   return table.concat(list, ", ")
 end
 
+-- What its program is bound for, as "m=64, n=64".
+local function sizes_text(plan)
+  local _, own = tile.origin(plan.graph.program)
+  return own and tile_text(own) or select(3, core.identity(plan.graph.program))
+end
+
 -- The plan for other sizes. If it does not fit them, the error names sizes that do: the next ones that have complete tiles, or the
 -- smallest ones.
 local function fit_sizes(plan, path, text, sizes)
@@ -269,14 +283,15 @@ local function fit_sizes(plan, path, text, sizes)
   error(("%s\n%s: its tile is %s; --sizes %s fits"):format(why, path, tile_text(plan.tile), proposed), 0)
 end
 
--- Call f(plan, path, text, stopped) with each plan; what it raises, and files without a plan, are printed. Returns the exit status.
+-- Call f(plan, path, text, stopped) with each plan; what it raises, and files without a plan, are printed. Returns the exit status:
+-- f returns whether all is well, and may return SLOW after false, which any other failure outweighs.
 local function each(files, o, f)
   local status = GOOD
   for _, name in ipairs(files) do
     local path = loader.path_of(name)
     local plan, message, text = load_file(name, o)
-    local good, result = true, false
-    if plan then good, result = core.try(f, plan, path, text, message) end
+    local good, result, kind = true, false, nil
+    if plan then good, result, kind = core.try(f, plan, path, text, message) end
     if not (plan and good) then
       message = plan and tostring(result) or message
       if o.json then
@@ -285,8 +300,11 @@ local function each(files, o, f)
         io.stderr:write(message:find(path, 1, true) and "" or path .. ": ", message, "\n")
       end
     end
-    if not plan then status = WRONG end
-    if status == GOOD and not (good and result) then status = BAD end
+    if not plan then
+      status = WRONG
+    elseif not (good and result) and status ~= WRONG then
+      status = good and kind == SLOW and status ~= BAD and SLOW or BAD
+    end
   end
   return status
 end
@@ -382,23 +400,35 @@ function commands.predict(...)
 end
 
 function commands.run(...)
-  local files, o = parse("run", "--on --sizes --device", 1, math.huge, ...)
+  local files, o = parse("run", "--on --sizes --device --limit", 1, math.huge, ...)
   if not files then return o end
   if o.on and o.on ~= "cuda" and o.on ~= "host" then return complain("run", "--on is cuda or host, not " .. o.on) end
   return each(files, o, function(plan, path, text, stopped)
-    if o.sizes and not stopped then plan = fit_sizes(plan, path, text, o.sizes) end
+    -- As written first: sizes of few tiles hide what is wrong with waits and rings.
     need_legal(plan, path, text, stopped)
+    if o.sizes then plan = fit_sizes(plan, path, text, o.sizes) end
     local target, flops = o.on or core.attached() and "cuda" or "host", plan.graph.flops
+    local less = target == "host" and not o.sizes and smaller_sizes(plan, path)
+    local advice = ("--sizes %s is faster"):format(less or "NAME=N,... with smaller sizes")
     if target == "host" and flops > FEW then
-      local less = smaller_sizes(plan, path)
       local seconds = flops / RATE
       local time = seconds < 120 and ("%.0f seconds"):format(seconds) or ("%.0f minutes"):format(seconds / 60)
-      local slow = ("%.2g flops take the CPU some %s; --sizes %s is faster"):format(flops, time, less or "NAME=N,... with smaller sizes")
+      local slow = ("%.2g flops take the CPU some %s; %s"):format(flops, time, advice)
       if not o.on then error(("%s: no device is attached, and %s; --on host does it anyway"):format(path, slow), 0) end
       io.stderr:write(path, ": ", slow, "\n")
+    elseif target == "host" and not o.on then
+      io.stderr:write(("%s: no device is attached: it runs on the CPU, for %s%s\n"):format(path, sizes_text(plan),
+        o.sizes and "" or "; " .. advice))
     end
     local kernel = plan:compile{target = target}
-    local result = kernel:check{}
+    local good, result = core.try(kernel.check, kernel, {limit = o.limit})
+    local late = not good and tostring(result):match "did not end within .*"
+    if late then
+      io.stderr:write(("%s: too slow for %s, which says nothing of its outputs: for %s, the kernel %s; %s--limit S gives it S seconds\n")
+        :format(path, target == "host" and "the CPU" or "the device", sizes_text(plan), late, target == "host" and advice .. "; " or ""))
+      return false, SLOW
+    end
+    if not good then error(result, 0) end
     io.write(("%s: on %s, it %s\n"):format(path, target == "host" and "the CPU" or "the device", tostring(result)))
     if target == "cuda" and result.ok then io.write(("%s: measured %s\n"):format(path, tostring(kernel:bench{}))) end
     return result.ok

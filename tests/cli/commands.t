@@ -223,6 +223,25 @@ t_err 'and which sizes do' '^more/three\.lua: its tile is k=64, m=192, n=64; --s
 t_cmd '  as they do' 0 "$MILLRACE" run --on host --sizes k=64,m=192,n=64 more/three.lua
 t_cmd 'run with what are no sizes' 2 "$MILLRACE" run --sizes 64 plans/scale.lua
 t_err 'says what they look like' '^millrace run: --sizes is NAME=N,\.\.\., as in m=256,n=256, not .64.$'
+cat >more/make_wide.lua <<'E'
+local bound = ... or dofile "scale.lua"{m=4096, n=4096}
+local plan = mr.plan(bound:graph{tile={m=64, n=64}}, mr.device "h200")
+for _, task in ipairs(plan.tasks) do plan:append(task.name) end
+plan:fill_waits()
+plan:save "more/wide.lua"
+plan:unwait("load_x", "double")
+plan:save "more/unkept.lua"
+E
+"$MILLRACE" more/make_wide.lua
+t_cmd 'run of what is too slow here is not wrong' 3 env CUDA_VISIBLE_DEVICES= "$MILLRACE" run --limit 0.01 --program scale.lua more/wide.lua
+t_err 'it says at once where it runs, and which sizes are faster' \
+	'^more/wide\.lua: no device is attached: it runs on the CPU, for m=4096, n=4096; --sizes m=256,n=256 is faster$'
+t_err '  and that nothing is known' '^more/wide\.lua: too slow for the CPU, .* did not end within 0\.01 s; --sizes m=256,n=256 is faster; --limit S'
+t_cmd 'run for no time' 2 "$MILLRACE" run --limit none plans/scale.lua
+t_err 'says what a limit is' "^millrace run: --limit is a number of seconds, not 'none'$"
+t_cmd 'run of an illegal plan for sizes that hide it' 1 "$MILLRACE" run --on host --sizes m=64,n=64 --program scale.lua more/unkept.lua
+t_err 'says what is wrong' '^more/unkept\.lua:[0-9]+: missing_wait: '
+t_is '  and proposes no sizes' "$(grep -c -e --sizes "$T/err")" 0
 t_cmd 'run of a plan that is not legal' 1 "$MILLRACE" run --on host plans/broken.lua
 t_err 'says why' '^plans/broken\.lua:[0-9]+: missing_wait: '
 
