@@ -375,12 +375,18 @@ local function index_list(p, tensor, index, what, expression_of)
   return list
 end
 
+local silent = setmetatable({}, {__mode = "k"})         -- by program: the last task that returned nothing
+
 -- tensor:store([name,] value[, index]), and tensor:add
 local function writer(what, call)
   return function(tensor, name, v, index)
     expect(getmetatable(tensor) == TENSOR, what, "tensor", tensor)
     if type(name) ~= "string" then name, v, index = nil, name, v end
     local p = tensor.owner
+    if v == nil and silent[p] then
+      raise(("%s: value expected, got nil; task '%s' returns none: its function must return the value that it computes")
+        :format(what, silent[p]))
+    end
     local id = id_of(p, v, what)
     p[BUILDER][call](p[BUILDER], name, tensor.id, index and index_list(p, tensor, index, what, access_expression), id)
   end
@@ -444,6 +450,12 @@ end
 -- Run f between begin and end; what it returns.
 local function enclosed(b, finish, ...)
   b[finish](b)
+  return ...
+end
+
+-- The results of a task; one that returns none is remembered, as a use of what is missing may be far from it.
+local function noting(p, name, ...)
+  silent[p] = (...) == nil and name or silent[p]
   return ...
 end
 
@@ -520,7 +532,7 @@ function p_methods.task(p, name, f)
   check_block("task", name, f)
   local _ <close> = nest "task"
   b:task_begin(name)
-  return enclosed(b, "task_end", f())
+  return noting(p, name, enclosed(b, "task_end", f()))
 end
 
 function p_methods.loop(p, axes, options, f)

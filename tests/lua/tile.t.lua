@@ -479,6 +479,8 @@ bad('C:store(a)',
   "reduce or broadcast it to the same axes")
 bad('C.store(a)', "store: tensor expected, got value")
 bad('C:store("x")', "store: value expected, got nil")
+bad('C:store(p:task("twice", function() local c = a + a end))',
+  "store: value expected, got nil; task 'twice' returns none: its function must return the value that it computes")
 
 bad('p:mma(a, A)', "mma: value expected, got tensor; p:load gives its tile")
 bad('p:mma(a, other.v)', "mma: this value belongs to another program")
