@@ -296,14 +296,30 @@ static double head_width(const struct plan_picture *s)
 	return fmax(s->waits, picture_width(head_text(s), s->brief ? 11.5 : 12, false));
 }
 
+/* Behind the name of a lane: "phase split, 4 warps, 240 registers". */
+static const char *lane_heading(const struct plan_picture *s, int lane, int phase)
+{
+	const struct plan *p = s->plan;
+	const struct lane *l = &p->lanes.v[lane];
+	int warps = lane_warps(p, lane);
+	struct buf b = buf_new(s->p->arena);
+
+	if (p->graph->program->phases.n > 1)
+		buf_printf(&b, "phase %s, ", p->graph->program->phases.v[phase].name);
+	buf_printf(&b, "%d warp%s", warps, warps == 1 ? "" : "s");
+	if (l->replicas > 1)
+		buf_printf(&b, ", %d replicas", l->replicas);
+	if (l->registers)
+		buf_printf(&b, ", %d registers%s", l->registers, s->brief ? "" : " a thread");
+	return b.text;
+}
+
 /* A lane in one phase. */
 static double draw_lane_rows(struct plan_picture *s, double y)
 {
 	const struct plan *p = s->plan;
 	const struct lane *l = &p->lanes.v[s->lane];
-	int warps = lane_warps(p, s->lane);
 	double top = y, left;
-	struct buf b = buf_new(s->p->arena);
 
 	if (y + 28 + s->row > s->end) {
 		for (int i = 0; i < p->entries.n; i++)
@@ -312,17 +328,10 @@ static double draw_lane_rows(struct plan_picture *s, double y)
 		return y;
 	}
 	y -= s->brief ? 4 : 0;
-	if (p->graph->program->phases.n > 1)
-		buf_printf(&b, "phase %s, ", p->graph->program->phases.v[s->phase].name);
-	buf_printf(&b, "%d warp%s", warps, warps == 1 ? "" : "s");
-	if (l->replicas > 1)
-		buf_printf(&b, ", %d replicas", l->replicas);
-	if (l->registers)
-		buf_printf(&b, ", %d registers%s", l->registers, s->brief ? "" : " a thread");
 	picture_bold(s->p, s->left + 10, y + 18, ANCHOR_LEFT, 17, INK_TEXT, l->name);
 	left = s->left + 20 + picture_width(l->name, 17, true);
-	picture_text(s->p, left, y + 18, ANCHOR_LEFT, 13, INK_FAINT, picture_fit(s->p, b.text, 13,
-		s->right - (top > s->lanes_top ? 0 : head_width(s) + 12) - left));
+	picture_text(s->p, left, y + 18, ANCHOR_LEFT, 13, INK_FAINT, picture_fit(s->p,
+		lane_heading(s, s->lane, s->phase), 13, s->right - (top > s->lanes_top ? 0 : head_width(s) + 12) - left));
 	y = draw_region(s, NONE, y + (s->brief ? 24 : 28));
 	picture_rect(s->p, s->left, top, 3, y - top, INK_LINE, INK_NONE);
 	return y + (s->brief ? 4 : 16);
@@ -436,7 +445,7 @@ static void choose_columns(struct plan_picture *s, double width)
 	for (int i = 0; i < s->g->program->loops.n; i++)		/* the heading of a loop is in both */
 		s->unit = fmax(s->unit, picture_width(label_loop_trips(s->p->arena, s->g, i), 13, false) + 4 - s->name);
 	s->name = fmin(s->name, 130);
-	s->cell = 34;
+	s->cell = s->brief ? 28 : 34;
 	s->waits = fmax(width - 32 - s->name - s->unit - LEAST * s->cell, WAITS_LEAST);
 }
 
@@ -490,6 +499,24 @@ static void balance_blocks(struct plan_picture *s, int columns, double y)
 	assign_blocks(s, columns, high);
 }
 
+/* Does the heading of the first table of each of several columns fit next to that of its waits? */
+static bool headings_fit(const struct plan_picture *s, int columns)
+{
+	double w = (s->p->width - 2 * MARGIN - (columns - 1) * BLOCK_GAP) / columns;
+	int column = NONE;
+
+	for (int i = 0; columns > 1 && i < s->blocks.n; i++) {
+		const struct block *b = &s->blocks.v[i];
+		const char *name = s->plan->lanes.v[b->lane].name;
+
+		if (b->column != column && 32 + picture_width(name, 17, true) + head_width(s) +
+		    picture_width(lane_heading(s, b->lane, b->phase), 13, false) > w)
+			return false;
+		column = b->column;
+	}
+	return true;
+}
+
 /* With the highest rows that make it no higher than `most`, in one column or more; if none do and it must fit, without
  * the last entries. */
 static double draw_brief(struct plan_picture *s, double y, double most, bool shorten)
@@ -503,9 +530,11 @@ static double draw_brief(struct plan_picture *s, double y, double most, bool sho
 		for (columns = 1; columns <= BLOCKS_MOST && fits_in(s, columns); columns++) {
 			balance_blocks(s, columns, y);
 			end = draw_lanes(s, columns, y);
-			least = fmin(least, end);
-			if (end <= most)
-				return end;
+			if (headings_fit(s, columns)) {
+				least = fmin(least, end);
+				if (end <= most)
+					return end;
+			}
 			s->p->shapes.n = first;
 		}
 	}

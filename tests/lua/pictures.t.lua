@@ -185,6 +185,11 @@ local head = read(dir .. "/plan.svg")
 for _, text in ipairs{">two_products on ", ">sizes m=1024, n=2048, k=64, l=64<", ">tile m=128, n=128; predicted time "} do
   ok(head:find(text, 1, true) ~= nil, "the slide of a plan has " .. text)
 end
+-- Lanes stand next to each other, where a sheet is wide enough for two with all their waits.
+mr.load_plan "attention_pingpong":svg(dir .. "/lanes.svg", {preset = "slide"})
+local lanes = read(dir .. "/lanes.svg")
+local first, last = lanes:match '<text x="([%d.]+)"[^>]*>c0<', lanes:match '<text x="([%d.]+)"[^>]*>c1<'
+ok(first and last and tonumber(last) - tonumber(first) > 250, "a slide of three lanes has the last one in its right half")
 graph:svg(dir .. "/graph.svg", {preset = "slide"})
 local boxes, legend = {}, {}
 for tag in read(dir .. "/graph.svg"):gmatch "<rect([^>]*)>" do
