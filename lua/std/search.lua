@@ -322,6 +322,7 @@ local function search(bound, device, found, o, watch)
 end
 
 local function run(...)
+  core.at_most(3, ...)
   local bound, device, given = ...
   if select("#", ...) == 2 and device == nil then
     raise "search: device expected, got nil; mr.search(program) takes the attached device, or the model h200 if there is none"
