@@ -577,7 +577,8 @@ bool model_save(struct model *m, const char *path, bool overwrite)
 	if (!loads)
 		return false;
 	m->saved = arena_strdup(&m->arena, m->now->script);
-	return model_say(m, "saved as %s: %s reads it", path, loads);
+	return model_say(m, "saved as %s%s: %s reads it", path,
+		m->now->checked && !m->now->legal ? ", which is not legal" : "", loads);
 }
 
 void model_run(struct model *m)
