@@ -9,8 +9,8 @@
 -- sizes    b batch, h heads, m queries, d head dim
 -- options  n        keys (m)
 --          hkv      heads of K and V; must divide h (h)
---          rows     queries of a block; must divide m (128)
---          keys     of a block; must divide n (64)
+--          rows     queries per block; must divide m (128)
+--          keys     keys per block; must divide n (64)
 --          longest  blocks that a list has space for (as many as there are)
 --          typical  blocks of a list that predictions assume (longest)
 --          causal   query i sees the keys j <= i + n - m of its blocks; keys must be a power of two
@@ -36,7 +36,7 @@ return mr.program("block_sparse_attention", function(p)
   local dtype = p.dtype or "bf16"
   local to_log2 = p:option("scale", "number", 1 / math.sqrt(d.size)) * LOG2E
   local typical, causal = p:option("typical", "integer"), p:option("causal", "boolean")
-  p:check(not causal or keys.size & keys.size - 1 == 0, "with causal, keys must be a power of two")
+  p:check(not causal or (keys.size & (keys.size - 1)) == 0, "with causal, keys must be a power of two")
   p:check(to_log2 > 0, "scale must be positive")
   p:check(not typical or typical >= 1, "typical must be at least 1")
 
@@ -56,7 +56,7 @@ return mr.program("block_sparse_attention", function(p)
     local pr, alpha = p:task("softmax", function()
       local s = qk
       if causal then
-        local at = listed * keys.size + (key:index() & keys.size - 1)
+        local at = listed * keys.size + (key:index() & (keys.size - 1))
         local last = (block:index() * rows.size + rows:index()) + (n - m.size)
         s = where(at:le(last), s, -math.huge)
       end

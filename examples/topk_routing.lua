@@ -4,6 +4,7 @@
 -- The router of a mixture of experts (Shazeer et al., "Outrageously large neural networks",
 -- 2017); grouped_gemm multiplies what it sends to the experts. Each round finds the greatest that
 -- is left, and its expert as the least index that has it, so of equal logits the first counts.
+-- At least k logits of a token must be greater than -inf, and none NaN.
 --
 -- sizes    m tokens, n experts
 -- options  k      experts of a token, at most n (2)
@@ -22,16 +23,16 @@ return mr.program("topk_routing", function(p)
 
   local x = p:load("load_x", X)
   local chosen = table.pack(p:task("select", function()
-    local left, first, sum, share, expert = x, nil, 0, {}, {}
+    local left, most, sum, share, expert = x, nil, 0, {}, {}
     for s = 1, slot.size do
       local greatest = rowmax(left, n)
       expert[s] = rowmin(where(left:eq(greatest), n:index(), n.size), n)
       left = where(n:index():eq(expert[s]), -math.huge, left)
-      first = first or greatest
-      share[s] = exp(greatest - first)
+      most = most or greatest
+      share[s] = exp(greatest - most)
       sum = sum + share[s]
     end
-    if all then sum = rowsum(exp(x - first), n) end
+    if all then sum = rowsum(exp(x - most), n) end
     local results = {}
     for s = 1, slot.size do
       results[2 * s - 1], results[2 * s] = (share[s] / sum):to(dtype), expert[s]

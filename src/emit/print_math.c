@@ -174,8 +174,9 @@ static const char *scratch_address(struct print *c, const struct role_op *o, con
 		by_lane(c, o->u.reduce.scratch, second_of(o)->u.reduce.scratch), warp, (long long)n, at);
 }
 
-/* All warps combine their partial results through shared memory: those in `element` of the loops, which threads where
- * `holds` write as number `at` of `n`. */
+/* Each warp writes its partial results to the scratch, and behind a barrier every thread combines those of all warps.
+ * `loops`: over a thread's partial results; `element`: subscript of one in its registers; `holds`: condition of the
+ * threads that write it; `at`: its number among the warp's n in the scratch. */
 static void join_warps(struct print *c, const struct role_op *o, const char *loops, const char *element,
 	const char *holds, const char *at, int64_t n)
 {
@@ -194,7 +195,8 @@ static void join_warps(struct print *c, const struct role_op *o, const char *loo
 	put(c, "}");
 }
 
-/* Along columns: each thread reduces its own elements of a row, then the threads of the row combine their results. */
+/* Along columns, to one result a row: each thread reduces its own elements of the row, then the threads of its warp that
+ * have the row combine their results, then, where a row is spread over them, the lane's warps. */
 static void print_reduce_columns(struct print *c, const struct role_op *o)
 {
 	const struct frag *f = o->u.reduce.over;

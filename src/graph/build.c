@@ -209,8 +209,9 @@ static const char *value_name(struct builder *b, int node)
 	return unique_name(b, name, b->slices[task]);
 }
 
-/* The type in which a value is kept for other sTasks. What a compute task makes in f32, and others only store to tensors
- * of one 16-bit type, is kept as it is stored: it takes half of the space, and two elements are moved at once. */
+/* The type in which a value is kept for other sTasks. If a compute task makes it in f32, and all that other tasks do with it
+ * is to store it, without adding, to tensors of one 16-bit type, it is kept in that type: it takes half of the space, and
+ * two elements are moved at once. */
 static enum dtype kept_type(const struct builder *b, int node)
 {
 	const struct node *value = &b->p->nodes.v[node];

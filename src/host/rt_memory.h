@@ -2,11 +2,11 @@
  *
  * Addresses are 32-bit offsets, as on the GPU; dynamic shared memory begins at 1024. Each block of a
  * cluster has a window of its own, and the runtime adds the start of the window to the addresses that
- * its threads use. Memory holds NaN until it is written. Two rules are checked for each byte:
+ * its threads use. Memory holds NaN until it is written. Rules are checked for each byte:
  *
  * The asynchronous proxy (copies, matrix instructions) sees an ordinary write only after a fence by
  * the thread that wrote. A byte that a thread copied (cp.async) it also sees after a fence by a thread
- * that knows of the copy's end and then starts the asynchronous access.
+ * that knows of the copy's end and then starts the asynchronous access; this is checked in race mode only.
  *
  * The other way round, in race mode: the asynchronous proxy may overwrite what a thread read by ordinary loads only
  * after a fence by that thread. Else loads may still be under way, whatever the thread has signaled since.
@@ -213,7 +213,8 @@ static inline void host_unfenced(const struct host_actor *a, const char *what_a,
 	host_stop(); \
 } while (0)
 
-/* Does `clock` know of a fence by the thread of an ordinary access after it? `fences` are those before the access. */
+/* Has the thread fenced after an access, before which it had executed `fences` fences, and did that fence happen before
+ * `clock`? */
 static inline bool host_knows_fence(int thread, uint32_t fences, const uint32_t *clock)
 {
 	const struct host_thread *t = &host.thread[thread];
@@ -226,16 +227,17 @@ static inline bool host_is_ordinary(const struct host_access *a)
 	return a->thread >= 0 && a->thread < host.all;
 }
 
-/* May read `r` be forgotten when another one, that starts with `clock`, is added? Then no later write is a fault because
- * of it alone: it came before, and if it is an ordinary one, its thread has fenced since, or reads again. */
-static inline bool host_stands_for(const struct host_access *r, const struct host_actor *a)
+/* Can read r be forgotten once the actor's read is recorded? Yes if r happened before it, and r is asynchronous, or of the
+ * same thread, or its thread has fenced since and the actor knows that. Then a write that is wrong because of r is wrong
+ * because of the actor's read, too. */
+static inline bool host_is_covered(const struct host_access *r, const struct host_actor *a)
 {
 	return host_before(r, a->clock) && (!host_is_ordinary(r) || r->thread == a->who.thread ||
 		host_knows_fence(r->thread, r->fences, a->clock));
 }
 
-/* Make the full list of reads longer, or forget those that a later write need not be compared with: those that the
- * caller's read will stand for, and all but the last of each thread. */
+/* Forget reads that a later write need not be compared with: those that the caller's read covers, and all but the last of
+ * each thread. If these are few the full list becomes longer, too. */
 static inline void host_trim_reads(struct host_unit *u, const struct host_actor *a)
 {
 	uint32_t first = u->nreads;	/* of those that stay, which move to the end */
@@ -244,7 +246,7 @@ static inline void host_trim_reads(struct host_unit *u, const struct host_actor 
 	for (uint32_t i = u->nreads; i-- > 0;) {
 		const struct host_access r = u->reads[i];
 
-		if (host_stands_for(&r, a) || host_shared.seen[r.thread] == host_shared.trims)
+		if (host_is_covered(&r, a) || host_shared.seen[r.thread] == host_shared.trims)
 			continue;
 		host_shared.seen[r.thread] = host_shared.trims;
 		u->reads[--first] = r;
@@ -272,7 +274,7 @@ static inline void host_watch_read(struct host_unit *u, const struct host_actor 
 	u->last.time = a->who.time;
 	u->last.thread = a->who.thread;
 	u->last.fences = a->who.fences;
-	if (u->nreads && host_stands_for(&last, a)) {
+	if (u->nreads && host_is_covered(&last, a)) {
 		u->reads[u->nreads - 1] = a->who;
 		return;
 	}

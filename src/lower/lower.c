@@ -5,7 +5,7 @@
 #include "lower/refine.h"
 
 /* How values are spread over threads: as matrix instructions have them; each row over a warp; each row over all warps
- * of its lane. */
+ * of its lane, which is the group of warps with one role. */
 enum spread_by { BY_BLOCKS, BY_WARP, BY_LANE, BY_COUNT };
 
 /* How a kernel is made: without verify; how values are spread. */
@@ -123,11 +123,11 @@ static int64_t words_of(const struct shape2 *v, const struct frag_layout *l, int
 	return v->ncol ? rows * ceil_div(v->cols, l->cols) * l->pair : rows;
 }
 
-/* The layouts of a phase without products, that with the fewest words of a thread for its largest value first. Returns
- * how many there are. */
+/* The layouts of a phase without products, that with the fewest words of a thread for its largest value first. The last
+ * one needs the same number of warps, more than one, in all lanes that compute. Returns how many there are. */
 static int order_layouts(struct mem *mem, const struct plan *p, int phase, enum spread_by *order)
 {
-	int warps = computing_warps(p, phase), n = warps > 1 ? BY_COUNT : BY_LANE;
+	int warps = computing_warps(p, phase), n = warps > 1 ? BY_COUNT : BY_COUNT - 1;
 	struct kernel *k = ARENA_OWNER(mem, struct kernel);
 	int64_t most[BY_COUNT] = { 0 };
 	struct err ignored;

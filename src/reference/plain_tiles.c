@@ -5,14 +5,14 @@ static const int64_t ELEMENTS_MAX = (int64_t)1 << 30;	/* of one value: counted i
 
 enum {
 	TILE_FIRST = 64,
-	TILE_LEAST = 8,			/* the most that a word holds divides it */
-	TILE_FEW = 16,			/* not less to have more of them */
+	TILE_LEAST = 8,			/* tiles above it are multiples of it, as is what a word holds packed */
+	TILE_FEW = 16,			/* tiles up to it are not halved to have more of them */
 	TILES_WANTED = 256,
-	MEMORY_WANTED = 1 << 18,		/* doubles a block */
-	MEMORY_MOST = 1 << 23,			/* ... if tiles would else do the same several times */
+	MEMORY_WANTED = 1 << 18,		/* in doubles, per block */
+	MEMORY_MOST = 1 << 23,			/* ... where smaller tiles would each compute all of a row */
 };
 
-/* Elements: `extents` multiplied, up to the limit. */
+/* n * by, or ELEMENTS_MAX + 1 if that is more. */
 static int64_t multiply_capped(int64_t n, int64_t by)
 {
 	return n > ELEMENTS_MAX / by ? ELEMENTS_MAX + 1 : n * by;

@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-/* Is access `old` over for access x, which starts with this clock? */
+/* An error unless `old` happened before x, whose warp has this vector clock, and is visible to it: with a fence of the
+ * proxy in between, where an engine does x and threads did `old`. */
 static enum err_code check_order(const struct play *p, int cell, const struct access *x,
 	const struct access *old, const int *clock)
 {
@@ -20,7 +21,7 @@ static enum err_code check_order(const struct play *p, int cell, const struct ac
 		return err_set(p->e, ERR_ILLEGAL, play_line(p, x->instance), "%s %s '%s' while %s may still be "
 			"about to %s it", play_name(p, x->instance), verb, buffer, play_name(p, old->instance),
 			old->writes ? "write" : "read");
-	/* what threads copy themselves (copied) is ordered after their reads by signals alone */
+	/* a cp.async (copied) is no access by the async proxy: it may overwrite what threads have read once that is signaled */
 	if (by_engine && old->warp != NONE && (old->writes || !x->copied) &&
 	    (!old->fence || clock[component(old->warp, EVENTS)] < old->fence))
 		return err_set(p->e, ERR_ILLEGAL, play_line(p, x->instance), "%s %s '%s' by an engine, without a fence "
@@ -72,7 +73,7 @@ enum err_code play_add_access(struct play *p, int block, struct warp *w, int cel
 		struct cell_state old = *at;
 
 		*at = (struct cell_state){ .writer = writer, .written = true, .before = old.now, .now = old.before };
-		at->now.n = 0;
+		at->now.n = 0;			/* its memory is used again */
 	}
 	VEC_PUSH(p->a, &at->now, x);
 	return OK;

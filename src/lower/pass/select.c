@@ -38,14 +38,16 @@ static bool is_filled_by_engine(const struct lowering *c, int buffer)
 }
 
 /* Do threads read, in the body's operations from that one on, a slot that the copy engine fills? Asynchronous products
- * and stores by the copy engine read as engines; copies by indices that are values have a fence of their own. */
+ * and stores by the copy engine read through the async proxy, and need no fence; a copy by the engine whose coordinates
+ * are values has one inside (emit/print_move.c). */
 static bool reads_filled_slot(const struct lowering *c, const struct role_body *b, int from)
 {
 	for (int i = from; i < b->v.n; i++) {
 		const struct role_op *o = b->v.v[i];
-		bool engine = o->what == DO_STORE_BOXES || o->what == DO_LOAD_BOXES || (o->what == DO_PRODUCT && o->u.product.form.by->async);
+		bool is_async = o->what == DO_STORE_BOXES || o->what == DO_LOAD_BOXES ||
+			(o->what == DO_PRODUCT && o->u.product.form.by->async);
 
-		for (int k = 0; k < o->touches.n && !engine; k++)
+		for (int k = 0; k < o->touches.n && !is_async; k++)
 			if (o->touches.v[k].how == TOUCH_READ && o->touches.v[k].what == TOUCH_SLOT &&
 			    is_filled_by_engine(c, o->touches.v[k].of))
 				return true;
@@ -87,29 +89,31 @@ static void remove_op(struct role_body *b, const struct role_op *o)
 
 /* The copy engine may fill a slot again once the sTask is signaled. Only a fence by each thread orders what it reads by
  * ordinary loads before what the engine writes: when a thread signals, its loads may still be under way (PTX ISA,
- * "Async proxy"). It replaces the fence of an sTask before, behind which nothing has been signaled. */
+ * "Async proxy"). If the lane has signaled nothing since the fence of an earlier sTask, that one is deleted: this one
+ * covers its reads, too. */
 static void fence_reads(struct lowering *c, int from)
 {
 	struct role_body *b = c->body;
 	struct role_op *fence;
 
 	if (release_in(b, from))
-		c->fenced = NULL;
+		c->fence_body = NULL;
 	if (!reads_filled_slot(c, b, from))
 		return;
-	if (c->fenced)
-		remove_op(c->fenced, c->fence);
-	c->fenced = NULL;
+	if (c->fence_body)
+		remove_op(c->fence_body, c->fence);
+	c->fence_body = NULL;
 	if (b->v.v[b->v.n - 1]->what == DO_FENCE)
 		return;
 	fence = add_op(c, DO_FENCE);
 	fence->why = "the copy engine may fill again what has been read";
 	c->fence = fence;
-	c->fenced = b;
+	c->fence_body = b;
 }
 
-/* Is the sTask complete when the lane goes on? Then the next sTask in issue order need not wait for that. */
-static bool completes_at_issue(const struct lowering *c, const struct kentry *x)
+/* Does the lane itself execute the sTask to its end? Then issue order asks only that it has begun, and is signaled before
+ * its operations; else, of a store or of asynchronous work, once they are issued. */
+static bool is_synchronous(const struct lowering *c, const struct kentry *x)
 {
 	return stask_of(c, x)->kind != TASK_STORE && !seu_of(c->k, x->task)->async;
 }
@@ -126,19 +130,19 @@ static enum err_code select_task(struct lowering *c, const struct kentry *x, str
 		add_lane_sync(c, "its warps read and write what others of them have");
 	TRY(add_initial_of_task(c, x, e));
 	add_carry_starts(c, x);
-	if (x->issue_flag != NONE && completes_at_issue(c, x))
+	if (x->issue_flag != NONE && is_synchronous(c, x))
 		add_arrive(c, x->issue_flag, seq, "the next in issue order may start");
 	TRY(select_operations(c, x, e));
 	fence_reads(c, begin);
 	begin = c->body->v.n;
 	if (shares)
 		add_lane_sync(c, "all of the result is there");
-	if (x->issue_flag != NONE && !completes_at_issue(c, x))
+	if (x->issue_flag != NONE && !is_synchronous(c, x))
 		add_arrive(c, x->issue_flag, seq, "the next in issue order may start");
 	if (x->result_shared)
 		TRY(store_result(c, x, e));
 	if (release_in(c->body, begin))
-		c->fenced = NULL;
+		c->fence_body = NULL;
 	return OK;
 }
 
@@ -149,7 +153,7 @@ static enum err_code select_op(struct lowering *c, struct role_op *o, struct err
 	if (o->what == DO_WORK)
 		return select_task(c, c->point->entry, e);
 	if (releases(o) || (role_is_region(o->what) && !inside))
-		c->fenced = NULL;
+		c->fence_body = NULL;
 	append_op(c, o);
 	if (o->what == DO_TASK) {
 		c->task = o->task;
@@ -158,7 +162,7 @@ static enum err_code select_op(struct lowering *c, struct role_op *o, struct err
 	}
 	TRY(rewrite_inside(c, o, select_op, e));
 	if (role_is_region(o->what) && !inside)
-		c->fenced = NULL;
+		c->fence_body = NULL;
 	return OK;
 }
 
@@ -167,7 +171,7 @@ enum err_code pass_select(struct lowering *c, struct err *e)
 	enum err_code code;
 
 	c->task = NONE;
-	c->fenced = NULL;
+	c->fence_body = NULL;
 	code = rewrite_body(c, &c->role->body, select_op, e);
 	if (!code)			/* else it says which sTask it was */
 		c->task = NONE;

@@ -4,7 +4,7 @@
  * the reduction computes its elements. Results are then written to registers or rings. */
 #include "lower/select/lowering.h"
 
-enum { INLINED_MOST = 32 };		/* nodes in a row whose elements a reduction computes */
+enum { INLINE_DEPTH_MOST = 32 };	/* longest chain of nodes that a reduction computes in its loop */
 
 /* A reduction or scan? */
 static bool is_fold(enum op op)
@@ -48,8 +48,8 @@ static bool can_fuse(struct lowering *c, const struct stask *s, int node, const 
 		f.kind == with->kind && f.blocks == with->blocks && f.cols == with->cols && !f.packed;
 }
 
-/* Is the node's value read by nodes of its task from position `from` on, or by one that is computed where those read
- * it, or written to a buffer? */
+/* Is the node's value written to a buffer, or read by nodes of its task from position `from` on? An inlined node reads it
+ * where the node that uses that one stands. */
 static bool is_used_from(const struct lowering *c, const struct stask *s, int node, int from)
 {
 	const struct task *t = &c->p->tasks.v[s->task];
@@ -58,7 +58,7 @@ static bool is_used_from(const struct lowering *c, const struct stask *s, int no
 		const struct node *n = &c->p->nodes.v[t->nodes.v[i]];
 
 		for (int k = 0; k < node_arity(n); k++)
-			if (n->arg[k] == node && (i >= from || (c->inlined[t->nodes.v[i]] &&
+			if (n->arg[k] == node && (i >= from || (c->inline_depth[t->nodes.v[i]] &&
 			    is_used_from(c, s, t->nodes.v[i], from))))
 				return true;
 	}
@@ -97,7 +97,8 @@ static bool repeats_operand(const struct node *n)
 	return operands > op_arity(n->op);
 }
 
-/* Can the node's elements be computed by its only user, a reduction in registers or a node that is computed so? */
+/* Can the node's elements be computed by its only user, a reduction in registers or an inlined node? If it has no layout
+ * the error is not lost, as in can_fuse. */
 static bool can_inline(struct lowering *c, const struct stask *s, int node)
 {
 	const struct node *n = &c->p->nodes.v[node];
@@ -113,8 +114,8 @@ static bool can_inline(struct lowering *c, const struct stask *s, int node)
 	if (conversion_next(c->k, s, node, &none, &d))
 		return false;
 	none = 0;
-	if (c->inlined[user])
-		return c->inlined[user] < INLINED_MOST && !repeats_operand(&c->p->nodes.v[user]) &&
+	if (c->inline_depth[user])
+		return c->inline_depth[user] < INLINE_DEPTH_MOST && !repeats_operand(&c->p->nodes.v[user]) &&
 			!conversion_next(c->k, s, user, &none, &d);
 	if (op_class(c->p->nodes.v[user].op) != CLASS_REDUCE)
 		return false;
@@ -129,9 +130,9 @@ static void find_inlined(struct lowering *c, const struct stask *s)
 
 	for (int i = t->nodes.n - 1; i >= 0; i--)
 		if (can_inline(c, s, t->nodes.v[i]))
-			c->inlined[t->nodes.v[i]] = 1 + c->inlined[only_user(c, s, t->nodes.v[i])];
+			c->inline_depth[t->nodes.v[i]] = 1 + c->inline_depth[only_user(c, s, t->nodes.v[i])];
 		else
-			c->inlined[t->nodes.v[i]] = 0;
+			c->inline_depth[t->nodes.v[i]] = 0;
 }
 
 /* Nodes [first, last) of the task become one loop, so that a value that only they use takes one register, not a
@@ -147,7 +148,7 @@ static enum err_code select_fused(struct lowering *c, const struct kentry *x, in
 	for (int i = first; i < last; i++) {
 		struct role_step step = { .node = t->nodes.v[i] };
 
-		if (is_made_at_use(c->p->nodes.v[step.node].op) || c->inlined[step.node])
+		if (is_made_at_use(c->p->nodes.v[step.node].op) || c->inline_depth[step.node])
 			continue;
 		if (is_used_from(c, s, step.node, last)) {
 			TRY(find_node_frag(c, s, step.node, &step.to, e));
@@ -223,7 +224,7 @@ enum err_code select_compute(struct lowering *c, const struct kentry *x, struct 
 		struct frag f;
 
 		next = i + 1;
-		if (is_made_at_use(op) || c->inlined[node])
+		if (is_made_at_use(op) || c->inline_depth[node])
 			continue;
 		if (op != OP_SET)
 			TRY(lay_out_node(c, s, node, &f, e));

@@ -52,14 +52,15 @@ struct lowering {
 	struct point *point;		/* the iteration they stand in (pass/pass.h) */
 	int task, wait;			/* noted in operations: sTask, wait of the plan; NONE */
 	VEC(struct touch) touches;	/* of the next operation that may have any */
-	/* the latest fence behind reads, and the body that it is in, if the lane has signaled nothing since; NULL */
+	/* the latest fence behind reads, which a later one can replace, and the body that it is in; no body: the lane has
+	 * signaled since */
 	const struct role_op *fence;
-	struct role_body *fenced;
+	struct role_body *fence_body;
 	/* the sTask */
 	struct frag **node_frags;	/* by node: its registers; NULL: not laid out yet */
 	bool *fused;			/* by node: an earlier step of the current element-wise loop computes it, so
 					 * its element is there and needs no fragment */
-	int *inlined;			/* by node of the sTask: nodes from it to the reduction that computes its
+	int *inline_depth;		/* by node of the sTask: nodes from it to the reduction that computes its
 					 * elements, as nothing else uses them; 0: there is no such one */
 	VEC(struct converted) conversions;	/* values that are in the lane's scratch now */
 	const struct frag *stored_result;	/* accumulator of a product whose result goes to a ring; NULL */

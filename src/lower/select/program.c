@@ -162,7 +162,7 @@ enum err_code lower_body(struct kernel *k, struct err *e)
 		.a = &k->arena };
 
 	c.fused = ARENA_ARRAY(c.a, c.p->nodes.n, bool);
-	c.inlined = ARENA_ARRAY(c.a, c.p->nodes.n, int);
+	c.inline_depth = ARENA_ARRAY(c.a, c.p->nodes.n, int);
 	c.r = ARENA_NEW(c.a, struct role_program);
 	c.r->program = c.p->name;
 	c.r->phase = c.p->phases.v[k->phase].name;

@@ -80,7 +80,7 @@ static enum err_code register_value(struct lowering *c, const struct kentry *x, 
 
 	if (!has_same_layout(c->k, &c->k->node_shape[node], &c->k->node_shape[arg]))
 		return converted_value(c, x, node, arg, NONE, out, e);
-	if (a->task == s->task && c->inlined[arg])
+	if (a->task == s->task && c->inline_depth[arg])
 		return element_value(c, x, arg, out, e);
 	if (a->task == s->task && c->fused[arg]) {
 		*out = make_val(c, (struct val){ .kind = VAL_NODE, .type = a->type, .node = arg });
