@@ -222,17 +222,14 @@ static enum dtype kept_type(const struct builder *b, int node)
 	for (int i = 0; i < b->p->nodes.n; i++) {
 		const struct node *n = &b->p->nodes.v[i];
 		enum dtype type = n->op == OP_STORE && !n->adds ? b->p->tensors.v[n->ref].type : DT_COUNT;
-		bool index = false, used = false;
 
-		for (int k = 0; k < node_arity(n); k++) {
-			used |= n->arg[k] == node;
-			index |= k > 0 && n->arg[k] == node;
+		for (int k = 0; k < node_arity(n) && n->task != value->task; k++) {
+			if (n->arg[k] != node)
+				continue;
+			if (k > 0 || (type != DT_BF16 && type != DT_F16) || (stored != DT_COUNT && type != stored))
+				return value->type;	/* k > 0: it is an index */
+			stored = type;
 		}
-		if (!used || n->task == value->task)
-			continue;
-		if (index || (type != DT_BF16 && type != DT_F16) || (stored != DT_COUNT && type != stored))
-			return value->type;
-		stored = type;
 	}
 	return stored == DT_COUNT ? value->type : stored;
 }
@@ -241,11 +238,12 @@ static int buffer_of_value(struct builder *b, int node)
 {
 	const struct node *n = &b->p->nodes.v[node];
 	const struct task *t = task_at(b, n->task);
-	struct buffer buf = { .node = node, .carry = NONE, .type = kept_type(b, node), .phase = t->phase,
+	struct buffer buf = { .node = node, .carry = NONE, .type = n->type, .phase = t->phase,
 		.loop = t->loop, .loc = n->loc, .first = NONE, .alias_of = NONE };
 
 	if (b->node_buffer[node] != NONE)
 		return b->node_buffer[node];
+	buf.type = kept_type(b, node);
 	set_shape(b, &buf, n->task, n->naxes, n->axis);
 	buf.scope = t->kind == TASK_LOAD ? SCOPE_SHARED : SCOPE_REGISTERS;
 	b->node_slices[node] = b->slices[n->task];

@@ -2,16 +2,6 @@
 
 #include "base/buf.h"
 
-static bool has_all_of(const struct graph *g, int node, int axis)
-{
-	const struct node *n = &g->program->nodes.v[node];
-
-	for (int i = 0; i < n->naxes; i++)
-		if (n->axis[i] == axis && g->extents.full_axis[node * RANK_MAX + i])
-			return true;
-	return false;
-}
-
 static bool is_divided(const struct graph *g, int phase, int axis)
 {
 	return extent_tiles(&g->extents, axis) > 1 && program_axis_role(g->program, phase, axis) == AXIS_GRID;
@@ -25,13 +15,13 @@ int64_t graph_repeats(const struct graph *g, int task, int axis)
 	if (!is_divided(g, s->phase, axis))
 		return 1;
 	for (int i = 0; i < t->nodes.n; i++)
-		if (has_all_of(g, t->nodes.v[i], axis))
+		if (extent_is_full(&g->extents, t->nodes.v[i], axis))
 			return extent_tiles(&g->extents, axis);
 	/* a store is a statement, whose value is another node */
 	for (int i = 0; i < s->reads.n && s->kind == TASK_STORE; i++) {
 		int node = g->buffers.v[s->reads.v[i]].node;
 
-		if (node != NONE && has_all_of(g, node, axis))
+		if (node != NONE && extent_is_full(&g->extents, node, axis))
 			return extent_tiles(&g->extents, axis);
 	}
 	return 1;
@@ -49,7 +39,7 @@ static int needing_task(const struct graph *g, int phase, int axis)
 		if (n->task == NONE || p->tasks.v[n->task].phase != phase || !p->tasks.v[n->task].nodes.n)
 			continue;
 		for (int k = 0; k < node_arity(n); k++)
-			if (has_all_of(g, n->arg[k], axis) &&
+			if (extent_is_full(&g->extents, n->arg[k], axis) &&
 			    (!node_has_axis(n, axis) || op_class(n->op) == CLASS_SCAN))
 				return n->task;
 	}

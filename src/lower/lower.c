@@ -128,32 +128,28 @@ static int64_t words_of(const struct shape2 *v, const struct frag_layout *l, int
 static int order_layouts(struct mem *mem, const struct plan *p, int phase, enum spread_by *order)
 {
 	int warps = computing_warps(p, phase), n = warps > 1 ? BY_COUNT : BY_COUNT - 1;
+	const struct program *g = p->graph->program;
 	struct kernel *k = ARENA_OWNER(mem, struct kernel);
-	int64_t most[BY_COUNT] = { 0 };
-	struct err ignored;
 	bool known;
+	struct err ignored;
+	int64_t most[BY_COUNT];
 
 	k->plan = p;
 	k->phase = phase;
 	known = warps && !lower_shapes(k, &ignored);
-	for (int i = 0; known && i < p->graph->program->nodes.n; i++) {
-		const struct node *x = &p->graph->program->nodes.v[i];
-
-		for (int by = 0; by < n && x->task != NONE &&
-		     p->graph->program->tasks.v[x->task].phase == phase; by++) {
-			const struct frag_layout l = layout_of(p, phase, (enum spread_by)by);
-
-			most[by] = max_i64(most[by], words_of(&k->node_shape[i], &l, warps));
-		}
-	}
-	kernel_free(k);
 	for (int by = 0; by < n; by++) {
+		const struct frag_layout l = layout_of(p, phase, (enum spread_by)by);
 		int at = by;
 
+		most[by] = 0;
+		for (int i = 0; known && i < g->nodes.n; i++)
+			if (g->nodes.v[i].task != NONE && g->tasks.v[g->nodes.v[i].task].phase == phase)
+				most[by] = max_i64(most[by], words_of(&k->node_shape[i], &l, warps));
 		for (; at > 0 && most[order[at - 1]] > most[by]; at--)
 			order[at] = order[at - 1];
 		order[at] = (enum spread_by)by;
 	}
+	kernel_free(k);
 	return n;
 }
 

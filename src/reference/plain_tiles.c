@@ -143,8 +143,7 @@ static uint64_t repeated_axes(struct arena *a, const struct program *p, const st
 		const struct node *n = &p->nodes.v[i];
 
 		for (int k = 0; k < n->naxes && n->task != NONE; k++)
-			if (x.full_axis[i * RANK_MAX + k] && t->extent[n->axis[k]] &&
-			    t->extent[n->axis[k]] < p->axes.v[n->axis[k]].size &&
+			if (extent_is_full(&x, i, n->axis[k]) && extent_tiles(&x, n->axis[k]) > 1 &&
 			    program_axis_role(p, p->tasks.v[n->task].phase, n->axis[k]) == AXIS_GRID)
 				all |= (uint64_t)1 << n->axis[k];
 	}

@@ -90,12 +90,12 @@ static bool is_tiled(const struct infer *f, int phase, int loop, int axis)
 	return role_of(f, phase, axis) == AXIS_GRID || program_axis_bound(f->p, loop, axis);
 }
 
-static bool is_full(const struct infer *f, int node, int axis)
+bool extent_is_full(const struct extents *x, int node, int axis)
 {
-	const struct node *n = &f->p->nodes.v[node];
+	const struct node *n = &x->program->nodes.v[node];
 	int i = ints_find(n->axis, n->naxes, axis);
 
-	return i != NONE && f->x->full_axis[node * RANK_MAX + i];
+	return i != NONE && x->full_axis[node * RANK_MAX + i];
 }
 
 /* Note that all of an axis of a value or carry is needed, if it has the axis. */
@@ -139,9 +139,9 @@ static bool needs_full(const struct infer *f, int node, int axis)
 	const struct axis *a = &f->p->axes.v[axis];
 
 	if (ints_hold(n->axis, n->naxes, axis))
-		return is_full(f, node, axis);
+		return extent_is_full(f->x, node, axis);
 	if (n->op == OP_UNPACK && a->packs == n->ref)
-		return is_full(f, node, n->ref);
+		return extent_is_full(f->x, node, n->ref);
 	return !program_reduces_tile(f->p, n, axis);
 }
 
@@ -177,7 +177,7 @@ static void propagate_store(struct infer *f, int node)
 	if (!has_index_values(n))
 		return;
 	for (int i = 0; i < value->naxes; i++)
-		for (int k = 1; is_full(f, n->arg[0], value->axis[i]) && k < node_arity(n); k++)
+		for (int k = 1; extent_is_full(f->x, n->arg[0], value->axis[i]) && k < node_arity(n); k++)
 			need_full(f, &f->x->full_axis[n->arg[k] * RANK_MAX], f->p->nodes.v[n->arg[k]].naxes,
 				f->p->nodes.v[n->arg[k]].axis, value->axis[i]);
 }

@@ -35,6 +35,9 @@ NODISCARD enum err_code extents_infer(struct arena *a, const struct program *p,
 /* Do the loop's bounds go by all indices of the axis, not by those of the tile at hand? */
 bool loop_bounded_by_all(const struct extents *x, int loop, int axis);
 
+/* Does the node have the axis, and all of it? */
+bool extent_is_full(const struct extents *x, int node, int axis);
+
 /* Nominal extent of position i of a node's axes (of a ragged last tile: less). */
 int64_t extent_of_node(const struct extents *x, int node, int i);
 int64_t extent_of_carry(const struct extents *x, int carry, int i);

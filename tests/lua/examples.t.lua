@@ -134,7 +134,8 @@ local function attention_row(score, n, sees, value, d, out)
   for x = 0, d - 1 do out[#out + 1] = sum > 0 and row[x] / sum or 0.0 end
 end
 
-local function flash_attention(z, t)
+-- sees(b, h, i, j): may query i see key j, besides what the options say? nil: each may.
+local function flash_attention(z, t, sees)
   local n, hkv, scale = z.n or z.m, z.hkv or z.h, z.scale or 1 / sqrt(z.d)
   local Q, O = view(t.Q, z.b, z.h, z.m, z.d), {}
   local K, V = view(t.K, z.b, hkv, n, z.d), view(t.V, z.b, hkv, n, z.d)
@@ -148,7 +149,7 @@ local function flash_attention(z, t)
           for x = 0, z.d - 1 do s = s + Q(b, h, i, x) * K(b, head, j, x) end
           return z.softcap and z.softcap * tanh(s * scale / z.softcap) or s * scale
         end, n, function(j)
-          return (not z.causal or j <= at) and (not z.window or j > at - z.window)
+          return (not z.causal or j <= at) and (not z.window or j > at - z.window) and (not sees or sees(b, h, i, j))
         end, function(j, x) return V(b, head, j, x) end, z.d, O)
       end
     end
@@ -237,28 +238,15 @@ local function topk_routing(z, t)
 end
 
 local function block_sparse_attention(z, t)
-  local n, hkv, scale, rows, keys = z.n or z.m, z.hkv or z.h, z.scale or 1 / sqrt(z.d), z.rows or 128, z.keys or 64
+  local n, rows, keys = z.n or z.m, z.rows or 128, z.keys or 64
   local longest = z.longest or n // keys
-  local Q, O = view(t.Q, z.b, z.h, z.m, z.d), {}
-  local K, V = view(t.K, z.b, hkv, n, z.d), view(t.V, z.b, hkv, n, z.d)
   local Blocks, Count = view(t.Blocks, z.b, z.h, z.m // rows, longest), view(t.Count, z.b, z.h, z.m // rows)
-  for b = 0, z.b - 1 do
-    for h = 0, z.h - 1 do
-      local head = h // (z.h // hkv)
-      for i = 0, z.m - 1 do
-        local listed, count = {}, max(0, min(longest, Count(b, h, i // rows)))
-        for k = 0, count - 1 do listed[Blocks(b, h, i // rows, k)] = true end
-        attention_row(function(j)
-          local s = 0
-          for x = 0, z.d - 1 do s = s + Q(b, h, i, x) * K(b, head, j, x) end
-          return s * scale
-        end, n, function(j)
-          return listed[j // keys] and (not z.causal or j <= i + n - z.m)
-        end, function(j, x) return V(b, head, j, x) end, z.d, O)
-      end
+  return flash_attention(z, t, function(b, h, i, j)
+    for k = 0, min(longest, Count(b, h, i // rows)) - 1 do
+      if Blocks(b, h, i // rows, k) == j // keys then return true end
     end
-  end
-  return O
+    return false
+  end)
 end
 
 local function flash_decoding(z, t)

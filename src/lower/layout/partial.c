@@ -146,7 +146,8 @@ static bool is_partial(struct chain *x)
 	int set = find_set(x->p, x->carry);
 
 	/* warps that share a row join their sums at once, through shared memory */
-	if (!lower_does(x->k, PARTIAL_SUMS) || x->k->target->frag.across_warps || set == NONE || c->phase != x->k->phase || c->init != 0 ||
+	if (!lower_does(x->k, PARTIAL_SUMS) || x->k->target->frag.across_warps || set == NONE ||
+	    c->phase != x->k->phase || c->init != 0 ||
 	    c->type != DT_F32 || !in_registers(x))
 		return false;
 	x->task = x->p->nodes.v[set].task;

@@ -97,9 +97,9 @@ static bool repeats_operand(const struct node *n)
 	return operands > op_arity(n->op);
 }
 
-/* Can the node's elements be computed by its only user, a reduction in registers or an inlined node? If it has no layout
- * the error is not lost, as in can_fuse. */
-static bool can_inline(struct lowering *c, const struct stask *s, int node)
+/* Nodes from this one to the reduction in registers that can compute its elements, as its only user is that, or an inlined
+ * node. 0: there is none. If the node has no layout the error is not lost, as in can_fuse. */
+static int find_inline_depth(struct lowering *c, const struct stask *s, int node)
 {
 	const struct node *n = &c->p->nodes.v[node];
 	int user = only_user(c, s, node), none = 0;
@@ -109,16 +109,13 @@ static bool can_inline(struct lowering *c, const struct stask *s, int node)
 	struct fold fold;
 
 	if (user == NONE || is_made_at_use(n->op) || is_fold(n->op) || n->op == OP_SET || n->op == OP_GET ||
-	    n->op == OP_UNPACK || lay_out_node(c, s, node, &f, &e) || f.packed)
-		return false;
-	if (conversion_next(c->k, s, node, &none, &d))
-		return false;
-	none = 0;
-	if (c->inline_depth[user])
-		return c->inline_depth[user] < INLINE_DEPTH_MOST && !repeats_operand(&c->p->nodes.v[user]) &&
-			!conversion_next(c->k, s, user, &none, &d);
+	    n->op == OP_UNPACK || lay_out_node(c, s, node, &f, &e) || f.packed || conversion_next(c->k, s, node, &none, &d))
+		return 0;
+	if (c->inline_depth[user])	/* its own arguments need no conversion */
+		return c->inline_depth[user] < INLINE_DEPTH_MOST && !repeats_operand(&c->p->nodes.v[user]) ?
+			1 + c->inline_depth[user] : 0;
 	if (op_class(c->p->nodes.v[user].op) != CLASS_REDUCE)
-		return false;
+		return 0;
 	fold_of(c->k, s, user, &fold);
 	return !fold.shared && (fold.way == FOLD_COLUMNS || fold.way == FOLD_ROWS);
 }
@@ -129,10 +126,7 @@ static void find_inlined(struct lowering *c, const struct stask *s)
 	const struct task *t = &c->p->tasks.v[s->task];
 
 	for (int i = t->nodes.n - 1; i >= 0; i--)
-		if (can_inline(c, s, t->nodes.v[i]))
-			c->inline_depth[t->nodes.v[i]] = 1 + c->inline_depth[only_user(c, s, t->nodes.v[i])];
-		else
-			c->inline_depth[t->nodes.v[i]] = 0;
+		c->inline_depth[t->nodes.v[i]] = find_inline_depth(c, s, t->nodes.v[i]);
 }
 
 /* Nodes [first, last) of the task become one loop, so that a value that only they use takes one register, not a
@@ -160,8 +154,6 @@ static enum err_code select_fused(struct lowering *c, const struct kentry *x, in
 		TRY(element_value(c, x, steps.v[i].node, &steps.v[i].value, e));
 		c->fused[steps.v[i].node] = true;
 	}
-	if (!steps.n)
-		return OK;
 	struct role_op *o = add_op(c, DO_MAP);
 	o->u.map.over = over;
 	for (int i = 0; i < steps.n; i++) {
