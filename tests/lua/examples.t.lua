@@ -134,7 +134,7 @@ local function attention_row(score, n, sees, value, d, out)
   for x = 0, d - 1 do out[#out + 1] = sum > 0 and row[x] / sum or 0.0 end
 end
 
--- sees(b, h, i, j): may query i see key j, besides what the options say? nil: each may.
+-- sees(b, h, i, j): may query i see key j, as far as the options let it? nil: each may.
 local function flash_attention(z, t, sees)
   local n, hkv, scale = z.n or z.m, z.hkv or z.h, z.scale or 1 / sqrt(z.d)
   local Q, O = view(t.Q, z.b, z.h, z.m, z.d), {}
