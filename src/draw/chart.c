@@ -332,7 +332,7 @@ struct task_key *task_keys(struct arena *a, const struct graph *g)
 		const struct stask *s = &g->tasks.v[i];
 
 		key[i].brief = brief_name(s->name);
-		if (!key[i].brief[1] && key[i].letter[0] != '*')	/* one letter stands for one sTask everywhere */
+		if (strlen(key[i].brief) <= 1 && key[i].letter[0] != '*')	/* one letter stands for one sTask everywhere */
 			key[i].brief = key[i].letter;
 		key[i].fill = fill[s->kind];
 		key[i].bar = bar_style(ink[i]);

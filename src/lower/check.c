@@ -169,7 +169,7 @@ static bool tile_fits(const struct kernel *k, int axis, int64_t extent)
 
 	for (int i = 0; i < g->buffers.n; i++) {
 		const struct buffer *b = &g->buffers.v[i];
-		bool has = node_has_axis(&g->program->nodes.v[b->node], axis);
+		bool has = ints_hold(b->axis, b->naxes, axis);
 
 		if (b->phase == k->phase && b->scope == SCOPE_SHARED && b->alias_of == NONE && b->carry == NONE)
 			sum += has && now ? b->bytes / now * extent : b->bytes;
