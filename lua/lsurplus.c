@@ -1,5 +1,8 @@
 /* Calls with more arguments than they take are errors, so that nothing which a user says is without effect. Functions in Lua
- * that users call are entries (entry_l), and say by themselves how many they take; for methods in C it stands here. */
+ * that users call are entries (entry_l), and say by themselves how many they take; for methods in C it stands here.
+ *
+ * For the same reason nil is no way to leave an argument out, other than a table of options: it is what a misspelt name
+ * gives. */
 #include "lplan.h"
 
 #include <limits.h>
@@ -71,26 +74,94 @@ static const char *count_text(int n, char text[32])
 	return n ? text : "no";
 }
 
+/* Push how the call of that name is written, "plan:save([path])"; NULL, and something is pushed, if it is not known. */
+static const char *push_call(lua_State *L, const char *name)
+{
+	if (!name[0] || lua_getfield(L, LUA_REGISTRYINDEX, SIGNATURE) != LUA_TFUNCTION)
+		return NULL;
+	lua_pushstring(L, name);
+	lua_call(L, 1, 1);
+	return lua_tostring(L, -1);
+}
+
+/* Can the argument be left out, counted from 1 without the object of a method, and is it no table of options? In `call` it
+ * then stands in brackets. Options may be nil: functions of users pass those on that they were given, or none. */
+static bool is_optional(const char *call, int argument)
+{
+	const char *s = strchr(call, '(');
+	int depth = 0, brackets = 0, at = 1;
+
+	for (s = s ? s + 1 : ""; *s && depth >= 0; s++) {
+		if (at == argument && *s != ' ')
+			return *s == '[' ? s[1] != '{' : brackets > 0 && *s != '{';
+		if (*s == '(' || *s == '{')
+			depth++;
+		else if (*s == ')' || *s == '}')
+			depth--;
+		else if (*s == '[' || *s == ']')
+			brackets += *s == '[' ? 1 : -1;
+		else if (*s == ',' && depth == 0)
+			at++;
+	}
+	return false;
+}
+
+/* Does code of the user call the running C function, if only through Lua's own functions? */
+static bool is_called_by_user(lua_State *L)
+{
+	lua_Debug ar;
+
+	for (int level = 1; lua_getstack(L, level, &ar); level++) {
+		lua_getinfo(L, "Sl", &ar);
+		if (ar.currentline > 0)
+			return strncmp(ar.source, OUR_CHUNKS, strlen(OUR_CHUNKS)) != 0;
+	}
+	return false;
+}
+
+/* Raise an error if one of the first n arguments is nil that could have been left out. */
+static void refuse_nil(lua_State *L, int n)
+{
+	char name[2 * SHOW_MAX];
+	lua_Debug ar;
+	int at = 1, self, top = lua_gettop(L);
+
+	while (at <= n && !lua_isnil(L, at))
+		at++;
+	if (at > n || !is_called_by_user(L))
+		return;
+	called_by_user(L, &ar);
+	if (strcmp(ar.namewhat, "metamethod") == 0)
+		return;
+	called_name(L, &ar, name, sizeof(name));
+	self = strchr(name, ':') ? 1 : 0;
+	const char *call = push_call(L, name);
+
+	for (; call && at <= n; at++)
+		if (lua_isnil(L, at) && is_optional(call, at - self))
+			throw_msg(L, "%s: argument %d is nil; is a name misspelt? What is not given is left out: %s",
+				self ? strchr(name, ':') + 1 : name, at - self, call);
+	lua_settop(L, top);
+}
+
 void refuse_surplus(lua_State *L, int most)
 {
 	char name[2 * SHOW_MAX], count[32];
 	lua_Debug ar;
 	int n = lua_gettop(L);
-	const char *call = NULL;
 
 	while (n > most && lua_isnil(L, n))
 		n--;
-	if (n <= most)
+	if (n <= most) {
+		if (most < INT_MAX)
+			refuse_nil(L, n);
 		return;
+	}
 	called_by_user(L, &ar);
 	if (strcmp(ar.namewhat, "metamethod") == 0)
 		return;		/* Lua itself gives it more: both operands, or the object twice */
 	called_name(L, &ar, name, sizeof(name));
-	if (name[0] && lua_getfield(L, LUA_REGISTRYINDEX, SIGNATURE) == LUA_TFUNCTION) {
-		lua_pushstring(L, name);
-		lua_call(L, 1, 1);
-		call = lua_tostring(L, -1);
-	}
+	const char *call = push_call(L, name);
 	const char *bare = strchr(name, ':') ? strchr(name, ':') + 1 : name;
 	int self = strchr(name, ':') || is_called_object(L);
 	throw_msg(L, "%s%s%s argument%s, got %d%s%s", bare, bare[0] ? " takes " : "at most ", count_text(most - self, count),

@@ -110,8 +110,13 @@ end
 
 -- -> function plan:save(path, {overwrite=})
 function script.saver(mr)
-  return entry(function(plan, path, given)
+  return entry(function(plan, ...)
+    core.at_most(3, plan, ...)
+    local path, given = ...
     expect(core.is(plan, "millrace.plan"), "save", "plan", plan)
+    if path == nil and select("#", ...) > 0 then
+      raise(("save: path expected, got nil; plan:save() writes %s"):format(plan.path and show(plan.path) or "the file of a plan that has one"))
+    end
     if path == nil then
       path = plan.path or raise 'save: this plan has no file yet; say where, as in plan:save "plan.lua"'
     end

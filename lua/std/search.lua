@@ -324,8 +324,9 @@ end
 local function run(...)
   core.at_most(3, ...)
   local bound, device, given = ...
-  if select("#", ...) == 2 and device == nil then
-    raise "search: device expected, got nil; mr.search(program) takes the attached device, or the model h200 if there is none"
+  if select("#", ...) >= 2 and device == nil then
+    raise("search: device expected, got nil; " .. (given == nil and "mr.search(program)" or "mr.device(), as in mr.search(program, mr.device(), {...}),")
+      .. " takes the attached device, or the model h200 if there is none")
   end
   local o = options.check(given, "search", known)
   check_flags(o)

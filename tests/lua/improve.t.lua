@@ -299,12 +299,12 @@ many = extents
 bad("mr.search(bound, misspelt)",
   "search: device expected, got nil; mr.search(program) takes the attached device, or the model h200 if there is none")
 ok(mr.search(bound, "h200", {trials = 2, measure = false}), "the name of a device does for it, as for mr.load_plan")
-bad("mr.search(bound, nil, {tile = {x = 64}})", "search: unknown axis 'x' (known: m, n, k)")
-bad("mr.search(bound, nil, {tile = {m = many}})", "search: 1 to 24 extents of axis 'm' can be tried, not 25")
-bad("mr.search(bound, nil, {tile = {m = {}}})", "search: 1 to 24 extents of axis 'm' can be tried, not 0")
-bad("mr.search(bound, nil, {tile = {m = 0}})", "search: tile extent must be an integer of at least 1, got 0")
-bad("mr.search(bound, nil, {tile = {m = 1.5}})", "search: tile extent must be an integer of at least 1, got 1.5")
-bad("mr.search(bound, nil, {tile = 64})", "search: table of tile extents expected, got 64")
-bad("mr.search(mr.examples.flash_attention{b = 1, h = 2, m = 512, d = 64}, nil, {tile = {b = 1}})",
+bad("mr.search(bound, mr.device(), {tile = {x = 64}})", "search: unknown axis 'x' (known: m, n, k)")
+bad("mr.search(bound, mr.device(), {tile = {m = many}})", "search: 1 to 24 extents of axis 'm' can be tried, not 25")
+bad("mr.search(bound, mr.device(), {tile = {m = {}}})", "search: 1 to 24 extents of axis 'm' can be tried, not 0")
+bad("mr.search(bound, mr.device(), {tile = {m = 0}})", "search: tile extent must be an integer of at least 1, got 0")
+bad("mr.search(bound, mr.device(), {tile = {m = 1.5}})", "search: tile extent must be an integer of at least 1, got 1.5")
+bad("mr.search(bound, mr.device(), {tile = 64})", "search: table of tile extents expected, got 64")
+bad("mr.search(mr.examples.flash_attention{b = 1, h = 2, m = 512, d = 64}, mr.device(), {tile = {b = 1}})",
   "axis 'b' is not tiled: every tile has all of it")
 tap.done_testing()

@@ -651,7 +651,7 @@ end
 -- The plan's text builds a plan with the same text, as legal and as fast.
 local function round_trip(p, what, bound)
   local script = p:script()
-  local again, why = mr.load_plan(written(script), bound)
+  local again, why = mr.load_plan(written(script), table.unpack{bound})
   is(again:script(), script, what .. ": the same text again", why)
   local sound, list = p:check()
   local also, others = again:check()

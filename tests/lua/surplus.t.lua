@@ -39,4 +39,34 @@ says("plan:simulate(nil, nil, 3)", "simulate takes at most 1 argument, got 3: pl
 says('plan:append("softmax", {}, 3)', 'append takes at most 2 arguments, got 3: plan:append(task, {seu="tensor", lane="c0", at=1})')
 says("mr.devices(3)", "devices takes no arguments, got 1: mr.devices()")
 tap.ok(pcall(plan.copy, plan, nil, nil), "nil is no argument too many")
+
+-- nil is what a misspelt name gives: it is no way to leave an argument out.
+local path = os.tmpname()
+local kept = mr.load_plan "attention_overlap"
+os.remove(path)
+kept:save(path)
+local before = io.open(path):read "a"
+kept:buffers{v = 3}
+for _, call in ipairs{"save(nil)", "save(nil, {overwrite = true})"} do
+  tap.refuses(('local plan = require "millrace".load_plan %q plan:%s'):format(path, call),
+    ("user.lua:1: save: path expected, got nil; plan:save() writes '%s'"):format(path))
+end
+local good, message = pcall(kept.save, kept, nil)
+tap.ok(not good and tostring(message):find "save: path expected, got nil", "nor through pcall", tostring(message))
+tap.is(io.open(path):read "a", before, "  and its file is as it was")
+tap.is(kept:save(), path, "without an argument the plan's own file is written")
+os.remove(path)
+says("plan:save(nil)", "save: path expected, got nil; plan:save() writes the file of a plan that has one")
+says("mr = require 'millrace' mr.plan(plan.graph, nil)",
+  "plan: argument 2 is nil; is a name misspelt? What is not given is left out: mr.plan(graph[, device])")
+tap.ok(pcall(plan.table, plan, nil), "options may be nil, as those are that a function passes on")
+says('mr = require "millrace" mr.load_plan("gemm_cooperative", nil, {device = "h200"})', "load_plan: argument 2 is nil; "
+  .. "is a name misspelt? What is not given is left out: mr.load_plan(path or name[, program][, {device=}])")
+says('mr = require "millrace" mr.search(plan.graph.program, nil, {trials = 1})', "search: device expected, got nil; "
+  .. "mr.device(), as in mr.search(program, mr.device(), {...}), takes the attached device, or the model h200 if there is none")
+says('mr = require "millrace" mr.search(plan.graph.program, nil)',
+  "search: device expected, got nil; mr.search(program) takes the attached device, or the model h200 if there is none")
+says("plan:remove(nil)", "remove: sTask must be a string, got nil")
+says("plan:wait('softmax', nil)", "wait: list of sTasks expected, got nil")
+says("plan:buffers(nil)", "buffers: table of versions by buffer expected, got nil")
 tap.done_testing()

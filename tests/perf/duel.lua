@@ -54,7 +54,7 @@ local product, rows, low = 0, 0, 0
 
 local function duel(name, bound, others)
   local began = os.time()
-  local r, why = mr.search(bound, nil, {measure = true, fresh = true})
+  local r, why = mr.search(bound, mr.device(), {measure = true, fresh = true})
   if not r then return print(("%-36s no plan: %s"):format(name, why)) end
   local seconds, kernel = os.difftime(os.time(), began), r.plan:compile()
   local list = {searched = kernel}
