@@ -135,6 +135,7 @@ void options_check(lua_State *L, int idx, const char *what, const char *const *n
 		return;
 	if (lua_type(L, idx) != LUA_TTABLE)
 		throw_type(L, idx, what, "table of options");
+	copy_open(L, idx);
 	lua_pushnil(L);
 	while (lua_next(L, idx)) {
 		lua_pop(L, 1);
@@ -265,6 +266,7 @@ void check_tiling(lua_State *L, int idx, const char *what, const struct program 
 	if (lua_type(L, idx) != LUA_TTABLE)
 		throw_type(L, idx, what, "table of tile extents");
 	idx = lua_absindex(L, idx);
+	copy_open(L, idx);
 	lua_pushnil(L);
 	while (lua_next(L, idx)) {
 		int axis = check_axis_key(L, lua_gettop(L) - 1, what, p);

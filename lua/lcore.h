@@ -228,6 +228,12 @@ void push_method(lua_State *L, const char *class_name, const char *method, lua_C
 /* core.describe(f): f(name) gives how a call is written, or nil */
 int describe_l(lua_State *L);
 
+/* lcopies.c. Let the table on top, the copy that an object gives of something, only be read: of="plan.rings". An error
+ * about setting a field of it says how it is set instead: before and after "NAME=VALUE" stand "plan:buffers{" and "}". */
+void copy_close(lua_State *L, const char *of, const char *before, const char *after);
+/* Replace such a copy at idx by a table with its fields, for C, which looks at these alone; another value stays. */
+void copy_open(lua_State *L, int idx);
+
 /* core.entry(f[, most]): a C function that calls f, with at most so many arguments; f in Lua says it itself. A tail call of a C function keeps the
  * caller's frame, so `return p:load(x)` still knows the user's line. */
 int entry_l(lua_State *L);
@@ -236,7 +242,7 @@ int entry_l(lua_State *L);
  * functions to the module table on top of the stack. */
 #define BINDINGS(X) X(array) X(builder) X(program) X(device) X(graph) X(plan) X(check) X(timeline) X(search) X(proof) \
 	X(kernel) X(race) X(lower) X(export) X(reference) X(trace) X(picture) X(terminal) X(store) X(json) X(files) \
-	X(guard) X(strict)
+	X(guard) X(strict) X(copies)
 #define DECLARE_BINDING(name) void lua_open_##name(lua_State *L);
 BINDINGS(DECLARE_BINDING)
 int luaopen_millrace_core(lua_State *L);

@@ -295,6 +295,7 @@ static void *push_elements(lua_State *L, const char *what, const char *expected,
 	lua_settop(L, 2);
 	if (lua_type(L, 2) != LUA_TTABLE)
 		throw_type(L, 2, what, expected);
+	copy_open(L, 2);
 	for (lua_pushnil(L); lua_next(L, 2); lua_pop(L, 1))
 		++*n;
 	return lua_newuserdatauv(L, size * (size_t)(*n + 1), 0);
@@ -461,7 +462,7 @@ static int plan_copy_l(lua_State *L)
 
 FIELD(tasks, push_tasks(L, o->graph))
 FIELD(edges, push_edges(L, o->graph))
-FIELD(tile, push_tile(L, o->graph->program, &o->graph->tiling))
+FIELD(tile, (push_tile(L, o->graph->program, &o->graph->tiling), copy_close(L, "plan.tile", "plan:propagate{", "}")))
 
 /* plan.graph: that with which plan:script() begins, so it has the tile of the plan, but no splits: the one given to
  * mr.plan as long as the tile is the same, else another one, made when it is first asked for. */
@@ -516,6 +517,7 @@ static int plan_rings_l(lua_State *L)
 	lua_newtable(L);
 	for (int i = 0; i < p->graph->buffers.n; i++)
 		set_integer(L, p->graph->buffers.v[i].name, p->versions[i]);
+	copy_close(L, "plan.rings", "plan:buffers{", "}");
 	return 1;
 }
 

@@ -21,6 +21,7 @@ static int program_axes_l(lua_State *L)
 	lua_createtable(L, 0, p->axes.n);
 	for (int i = 0; i < p->axes.n; i++)
 		set_integer(L, p->axes.v[i].name, p->axes.v[i].size);
+	copy_close(L, "bound.axes", "prog:bind{", "}");
 	return 1;
 }
 

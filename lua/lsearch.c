@@ -20,6 +20,7 @@ static void check_wanted(lua_State *L, int idx, const struct program *p, struct 
 		return;
 	if (lua_type(L, idx) != LUA_TTABLE)
 		throw_type(L, idx, "search", "table of tile extents");
+	copy_open(L, idx);
 	for (lua_pushnil(L); lua_next(L, idx); lua_pop(L, 1)) {
 		int axis = check_axis_key(L, lua_gettop(L) - 1, "search", p), *n = &out->n[axis];
 		int64_t count = lua_istable(L, -1) ? (int64_t)lua_rawlen(L, -1) : 1;

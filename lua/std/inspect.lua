@@ -6,6 +6,7 @@
 local byte, find, format, gsub, match, sub = string.byte, string.find, string.format, string.gsub, string.match, string.sub
 local getinfo, getmetatable, mathtype = debug.getinfo, debug.getmetatable, math.type
 local error, next, rawget, rawlen, tostring, type = error, next, rawget, rawlen, tostring, type
+local contents = require("millrace.core").contents
 local concat, min, move, sort = table.concat, math.min, table.move, table.sort
 
 local ITEMS_SHOWN = 100                                  -- of the array part, and of the other keys
@@ -52,7 +53,7 @@ local function item(x)
   elseif type(x) == "function" then
     return function_text(x)
   elseif is_open(x) then
-    if next(x) == nil then return "{}" end
+    if next(contents(x)) == nil then return "{}" end
     local name = rawget(x, "name")
     return type(name) == "string" and "{name = " .. item(name) .. ", ...}" or "{...}"
   end
@@ -86,6 +87,7 @@ local function pair(key, name, value)
 end
 
 local function table_text(t, width)
+  t = contents(t)
   local n, list, total = rawlen(t), {}, 0
   local keys, names = other_keys(t, n)
   local items = min(n, ITEMS_SHOWN)

@@ -58,7 +58,7 @@ local function inward(x, depth, count)
   end
   depth, count = (depth or 0) + 1, count or {0}
   local copy = {}
-  for key, value in next, x do
+  for key, value in next, core.contents(x) do
     count[1] = count[1] + 1
     if depth > DEEPEST or count[1] > MOST then raise "a table in a plan's file is too large, or contains itself" end
     copy[inward(key, depth, count)] = inward(value, depth, count)
@@ -71,7 +71,7 @@ local function outward(x)
   local kind = type(x)
   if kind == "table" and not metatables[getmetatable(x)] then
     local copy = {}
-    for key, value in next, x do copy[key] = outward(value) end
+    for key, value in next, core.contents(x) do copy[key] = outward(value) end
     return copy
   end
   for class, meta in pairs(metatables) do

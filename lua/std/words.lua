@@ -11,7 +11,7 @@ local read_file, close_file = io.stdout.read, io.stdout.close
 
 local function keys_of(t)
   local list = {}
-  for key in next, t or {} do list[#list + 1] = key end
+  for key in next, core.contents(t or {}) do list[#list + 1] = key end
   return list
 end
 

@@ -398,4 +398,27 @@ local began = os.clock()
 for _ = 1, 20 do mine = found.plan end
 ok((os.clock() - began) / 20 < 0.02, ("  a copy took %.2f ms"):format((os.clock() - began) / 20 * 1e3))
 
+-- What an object gives as a copy can only be read: setting a field of it would be without effect.
+do
+  local made, bound = mr.load_plan "gemm_cooperative", mr.load_plan("gemm_cooperative").graph.program
+  local head = 'local plan = require "millrace".load_plan "gemm_cooperative" '
+  tap.refuses(head .. "plan.rings.a = 5", "user.lua:1: plan.rings is a copy: 'a' cannot be set in it; plan:buffers{a=5} does it")
+  tap.refuses(head .. "plan.rings.x = nil", "user.lua:1: plan.rings is a copy: 'x' cannot be set in it; plan:buffers{...} does it")
+  tap.refuses(head .. "plan.tile.m = 64", "user.lua:1: plan.tile is a copy: 'm' cannot be set in it; plan:propagate{m=64} does it")
+  tap.refuses(head .. "plan.graph.tile.m = 64", "user.lua:1: graph.tile is a copy: 'm' cannot be set in it; bound:graph{tile={m=64}} does it")
+  tap.refuses(head .. "plan.graph.program.axes.m = 64", "user.lua:1: bound.axes is a copy: 'm' cannot be set in it; prog:bind{m=64} does it")
+  tap.refuses(head .. "table.insert(plan.tile, 64)", "user.lua:1: plan.tile is a copy: 1 cannot be set in it; plan:propagate{...} does it")
+  is(mr.json(made.tile), '{"k": 64, "m": 128, "n": 256}\n', "  as JSON")
+  is(#made.tile, 0, "  as long as ever")
+  local n = 0
+  for name, versions in pairs(made.rings) do n = n + versions; is(made.rings[name], versions, "  pairs and fields agree") end
+  ok(n > 0, "  pairs gives all")
+  is(made.rings.no_such_ring, nil, "  and a field that is not there is nil")
+  is(mr.json(bound:graph{tile = made.tile}.tile), mr.json(made.tile), "  where a tile is taken, such a copy is taken")
+  made:buffers(made.rings)
+  made:propagate(made.tile)
+  is(mr.json(mr.examples.gemm(bound.axes).axes), mr.json(bound.axes), "  and where sizes are")
+  is(mr.json(mr.search(bound, mr.device "h200", {trials = 20, tile = made.tile}).plan.tile), mr.json(made.tile), "  also by a search")
+end
+
 tap.done_testing()
