@@ -10,10 +10,11 @@
 
 enum {
 	LEAST = 4,			/* columns of a loop, at least */
-	TWO_LINES = 25,			/* height of an entry with two lines */
+	LINES_MOST = 4,			/* that say what an entry waits for */
 	NARROW = 800,			/* a narrower picture has narrower columns */
 	LAST_SHOWN = 3,			/* columns at the end of a loop that is too long, at least */
 	BLOCKS_MOST = 3,		/* tables next to each other on a slide */
+	ROW_MOST = 34,			/* height of an entry on a slide, unless its waits need more */
 	STAGES = 3, BLOCK_GAP = 28, WAITS_LEAST = 80, WAITS_MOST = 180,
 };
 
@@ -32,6 +33,8 @@ struct plan_picture {
 	bool brief;
 	double name, unit, cell, waits;	/* widths of columns */
 	double row;			/* height of an entry, at least */
+	double small;			/* size of the text of waits that takes several lines */
+	int lines;			/* of waits, at most */
 	double lanes_top, lanes_end;	/* where the first lane begins and the last one ends */
 	double end;			/* below it, entries are only counted ... */
 	int hidden;			/* ... here */
@@ -83,44 +86,70 @@ static const char *text_of_waits(const struct plan_picture *s, int task)
 	return s->brief ? brief_waits(s, task) : waits_text(s->p->arena, s->plan, task);
 }
 
-/* The height of an entry: more, if what it waits for takes two lines. */
-static double row_of(const struct plan_picture *s, const struct entry *e)
-{
-	return !s->brief || picture_width(text_of_waits(s, e->task), 11.5, false) <= s->waits ? s->row :
-		fmax(s->row, TWO_LINES);
-}
-
-/* How much of a text is in the first of two lines: up to the last space that fits; 0: nothing. */
+/* How much of a text is in its first line: all, or up to the last space that fits and does not stand before the "+1" of a
+ * name; 0: nothing. */
 static int first_line(const struct plan_picture *s, const char *text, double size, double space)
 {
 	int end = 0;
 
+	if (picture_width(text, size, false) <= space)
+		return (int)strlen(text);
 	for (int i = 0; text[i]; i++)
-		if (text[i] == ' ' && picture_width(arena_strf(s->p->arena, "%.*s", i, text), size, false) <= space)
+		if (text[i] == ' ' && text[i + 1] != '+' &&
+		    picture_width(arena_strf(s->p->arena, "%.*s", i, text), size, false) <= space)
 			end = i;
 	return end;
 }
 
-/* What an entry waits for, in one line or in two smaller ones. */
-static void draw_waits(const struct plan_picture *s, int task, double x, double y)
+/* How many lines of that width a text takes; more than any table has, if a part of it is wider. */
+static int count_lines(const struct plan_picture *s, const char *text, double size, double space)
 {
-	const char *text = text_of_waits(s, task);
-	double small = s->brief ? 11.5 : 11, size = s->brief ? small : 12, row = fmax(s->row, TWO_LINES);
-	int end;
+	int n = 1, end;
 
-	if (picture_width(text, size, false) <= s->waits) {
-		picture_text(s->p, x, y + s->row / 2 + 5, ANCHOR_LEFT, size, INK_FAINT, text);
-		return;
-	}
-	end = first_line(s, text, small, s->waits);
-	picture_text(s->p, x, y + row / 2 - 2, ANCHOR_LEFT, small, INK_FAINT, picture_fit(s->p,
-		end ? arena_strf(s->p->arena, "%.*s", end, text) : text, small, s->waits));
-	if (end)
-		picture_text(s->p, x, y + row / 2 + 10.5, ANCHOR_LEFT, small, INK_FAINT,
-			picture_fit(s->p, text + end + 1, small, s->waits));
+	for (; (end = first_line(s, text, size, space)) && text[end]; n++)
+		text += end + 1;
+	return end || !*text ? n : LINES_MOST + 1;
 }
 
-/* The width at which each list of waits of a slide fits into two lines; WAITS_MOST if some fit into none so wide. */
+/* How many lines the waits of an entry have. */
+static int lines_of_waits(const struct plan_picture *s, int task)
+{
+	int n = count_lines(s, text_of_waits(s, task), s->small, s->waits);
+
+	return n < s->lines ? n : s->lines;
+}
+
+/* The height of an entry: more, if what it waits for takes several lines. */
+static double row_of(const struct plan_picture *s, const struct entry *e)
+{
+	int n = s->brief ? lines_of_waits(s, e->task) : 1;
+
+	return n == 1 ? s->row : fmax(s->row, n * (s->small + 1) + 2);
+}
+
+/* What an entry waits for, in one line or in several, of which the last one is cut if it must be. */
+static void draw_waits(const struct plan_picture *s, const struct entry *e, double x, double y)
+{
+	const char *text = text_of_waits(s, e->task);
+	double size = s->brief ? s->small : 12, line = s->small + 1;
+	int n = lines_of_waits(s, e->task);
+
+	if (picture_width(text, size, false) <= s->waits) {
+		picture_text(s->p, x, y + row_of(s, e) / 2 + 5, ANCHOR_LEFT, size, INK_FAINT, text);
+		return;
+	}
+	y += row_of(s, e) / 2 - n * line / 2 + 0.8 * line;
+	for (int i = 0; i < n && *text; i++, y += line) {
+		int end = first_line(s, text, s->small, s->waits);
+		bool all = i == n - 1 || !end;
+
+		picture_text(s->p, x, y, ANCHOR_LEFT, s->small, INK_FAINT,
+			picture_fit(s->p, all ? text : arena_strf(s->p->arena, "%.*s", end, text), s->small, s->waits));
+		text += all ? strlen(text) : (size_t)end + 1;
+	}
+}
+
+/* The width at which each list of waits of a slide fits into so many lines; WAITS_MOST if some fit into none so wide. */
 static double waits_width(const struct plan_picture *s)
 {
 	double w = WAITS_LEAST;
@@ -128,13 +157,8 @@ static double waits_width(const struct plan_picture *s)
 	for (int i = 0; i < s->plan->entries.n; i++) {
 		const char *text = text_of_waits(s, s->plan->entries.v[i].task);
 
-		while (w < WAITS_MOST && picture_width(text, 11.5, false) > w) {
-			int end = first_line(s, text, 11.5, w);
-
-			if (end && picture_width(text + end + 1, 11.5, false) <= w)
-				break;
+		while (w < WAITS_MOST && count_lines(s, text, s->small, w) > s->lines)
 			w += 4;
-		}
 	}
 	return w;
 }
@@ -163,7 +187,7 @@ static void draw_names(const struct plan_picture *s, const struct entry *e, doub
 	picture_text(s->p, s->left + 10, base, ANCHOR_LEFT, 14, INK_TEXT,
 		picture_fit(s->p, s->g->tasks.v[e->task].name, 14, s->name - 4));
 	picture_text(s->p, s->left + 10 + s->name, base, ANCHOR_LEFT, 13, INK_FAINT, unit_text(s, e));
-	draw_waits(s, e->task, s->right - s->waits, y);
+	draw_waits(s, e, s->right - s->waits, y);
 }
 
 static void draw_cell(const struct plan_picture *s, const struct entry *e, double x, double y, double w,
@@ -449,12 +473,23 @@ static void choose_columns(struct plan_picture *s, double width)
 	s->waits = fmax(width - 32 - s->name - s->unit - LEAST * s->cell, WAITS_LEAST);
 }
 
-/* Do so many columns fit? */
+/* The width at which the waits of each entry are in one line, with the heading above them. */
+static double longest_waits(const struct plan_picture *s)
+{
+	double w = head_width(&(struct plan_picture){ .p = s->p, .brief = s->brief });
+
+	for (int i = 0; i < s->plan->entries.n; i++)
+		w = fmax(w, picture_width(text_of_waits(s, s->plan->entries.v[i].task), s->small, false));
+	return w;
+}
+
+/* Do so many columns fit? What waits do not need is for iterations. */
 static bool fits_in(struct plan_picture *s, int columns)
 {
 	double w = (s->p->width - 2 * MARGIN - (columns - 1) * BLOCK_GAP) / columns;
 
 	choose_columns(s, w);
+	s->waits = fmin(s->waits, longest_waits(s));
 	return columns == 1 || 32 + s->name + s->unit + LEAST * s->cell + waits_width(s) <= w;
 }
 
@@ -517,30 +552,57 @@ static bool headings_fit(const struct plan_picture *s, int columns)
 	return true;
 }
 
-/* With the highest rows that make it no higher than `most`, in one column or more; if none do and it must fit, without
- * the last entries. */
+/* Draw them in so many columns that fit, with rows as high as there is space for; `first`: the first shape of them, of those that
+ * are drawn. */
+static double stretch(struct plan_picture *s, int columns, double y, double most, int first)
+{
+	while (s->row < ROW_MOST) {
+		s->row++;
+		s->p->shapes.n = first;
+		if (draw_lanes(s, columns, y) > most) {
+			s->row--;
+			break;
+		}
+	}
+	s->p->shapes.n = first;
+	return draw_lanes(s, columns, y);
+}
+
+/* With the largest text of waits, the fewest lines of it, and the highest rows that make it no higher than `most`, in one
+ * column or more; if none do and it must fit, without the last entries. */
 static double draw_brief(struct plan_picture *s, double y, double most, bool shorten)
 {
-	static const double rows[] = { TWO_LINES, 22, 20, 18 };
-	int first = s->p->shapes.n, columns = 1;
+	static const struct { double small, row; } sizes[] = { { 15, 30 }, { 14, 28 }, { 13, 25 }, { 13, 22 }, { 13, 20 },
+		{ 13, 18 }, { 11.5, 18 } };
+	int first = s->p->shapes.n;
 	double end = 0, least = INFINITY;
 
-	for (int i = 0; i < LEN(rows) && least > most; i++) {
-		s->row = rows[i];
-		for (columns = 1; columns <= BLOCKS_MOST && fits_in(s, columns); columns++) {
-			balance_blocks(s, columns, y);
-			end = draw_lanes(s, columns, y);
-			if (headings_fit(s, columns)) {
-				least = fmin(least, end);
-				if (end <= most)
-					return end;
+	for (int i = 0; i < LEN(sizes) && least > most; i++) {
+		s->small = sizes[i].small;
+		s->row = sizes[i].row;
+		for (int columns = 1; columns <= BLOCKS_MOST; columns++) {
+			for (s->lines = 1; s->lines <= LINES_MOST; s->lines++) {
+				if (!fits_in(s, columns))
+					continue;
+				balance_blocks(s, columns, y);
+				end = draw_lanes(s, columns, y);
+				if (headings_fit(s, columns)) {
+					least = fmin(least, end);
+					if (end <= most)
+						return stretch(s, columns, y, most, first);
+				}
+				s->p->shapes.n = first;
 			}
-			s->p->shapes.n = first;
 		}
 	}
 	if (!shorten)
 		return least;
-	fits_in(s, columns = (int)max_i64(columns - 1, 1));
+	int columns = 1;
+
+	s->lines = LINES_MOST;
+	while (columns < BLOCKS_MOST && fits_in(s, columns + 1))
+		columns++;
+	fits_in(s, columns);
 	balance_blocks(s, columns, y);
 	s->end = most - (end - s->lanes_end) - 30;
 	return draw_lanes(s, columns, y);
@@ -564,7 +626,7 @@ void picture_plan(struct picture *p, const struct plan *plan, const struct pictu
 		arena_strf(p->arena, "%s%s", picture_tile(p, plan->graph), expected) }) + (o->brief ? -11 : 8);
 	s = (struct plan_picture){ .p = p, .plan = plan, .g = plan->graph, .theme = o->theme, .brief = o->brief,
 		.ink = task_inks(p->arena, plan->graph), .name = 130, .unit = 70, .cell = 46, .waits = 300,
-		.row = 28, .end = INFINITY, .stages = stages };
+		.row = 28, .small = 11, .lines = 2, .end = INFINITY, .stages = stages };
 	if (p->width < NARROW)
 		choose_columns(&s, p->width - 2 * MARGIN);
 	for (int l = 0; l < plan->lanes.n; l++)
