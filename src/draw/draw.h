@@ -26,6 +26,8 @@ void draw_graph_dot(const struct graph *g, struct buf *out);
 /* A layered drawing: flow within an iteration runs downward, loops are frames, flow to a later iteration is a dashed
  * line upward, and reuse of slots is listed below. A list, if the drawing does not fit. */
 void draw_graph_layers(const struct graph *g, const struct draw_options *o, struct buf *out);
+/* The same of those sTasks alone that shown[] says, and of what is between them; NULL: of all. */
+void draw_graph_part(const struct graph *g, const bool *shown, const struct draw_options *o, struct buf *out);
 
 /* Each lane's order with its waits, the rings, and the results of plan_check; usage and problems may be NULL. */
 void draw_plan(const struct plan *p, const struct usage *usage, const struct problems *problems,

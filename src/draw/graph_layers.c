@@ -4,6 +4,11 @@
 #include "draw/layers.h"
 #include "draw/pen.h"
 
+static bool is_shown(const bool *shown, int task)
+{
+	return !shown || shown[task];
+}
+
 bool sketch_is_flow(const struct sketch *s, const struct edge *e)
 {
 	return e->kind == EDGE_FLOW && edge_is_inner(e) && s->layer[e->from] != NONE &&
@@ -66,7 +71,7 @@ static int layer_body(struct sketch *s, const struct item *items, int n, int bas
 	for (int i = 0; i <= n; i++) {
 		if (i < n && !items[i].is_loop) {
 			for (int t = 0; t < g->tasks.n; t++)
-				if (g->tasks.v[t].task == items[i].id)
+				if (g->tasks.v[t].task == items[i].id && is_shown(s->shown, t))
 					run[nrun++] = t;
 			continue;
 		}
@@ -96,11 +101,11 @@ static int layer_body(struct sketch *s, const struct item *items, int n, int bas
 	return base;
 }
 
-void sketch_init(struct sketch *s, struct arena *a, const struct graph *g, int phase)
+void sketch_init(struct sketch *s, struct arena *a, const struct graph *g, int phase, const bool *shown)
 {
 	const struct phase *p = &g->program->phases.v[phase];
 
-	*s = (struct sketch){ .arena = a, .g = g, .phase = phase };
+	*s = (struct sketch){ .arena = a, .g = g, .phase = phase, .shown = shown };
 	s->layer = ARENA_ARRAY(a, g->tasks.n, int);
 	s->node = ARENA_ARRAY(a, g->tasks.n, int);
 	for (int i = 0; i < g->tasks.n; i++)
@@ -139,7 +144,7 @@ static bool sketch_layout(struct sketch *s, int width, int most)
 }
 
 /* False if it does not fit. */
-static bool draw_sketch(const struct graph *g, int phase, struct pen *pen)
+static bool draw_sketch(const struct graph *g, int phase, const bool *shown, struct pen *pen)
 {
 	static const int most[] = { 40, 16, 10, 6 };
 	struct sketch sketch, *s = &sketch;
@@ -147,10 +152,10 @@ static bool draw_sketch(const struct graph *g, int phase, struct pen *pen)
 	int n = 0;
 
 	for (int t = 0; t < g->tasks.n; t++)
-		n += g->tasks.v[t].phase == phase;
+		n += g->tasks.v[t].phase == phase && is_shown(shown, t);
 	if (n > LAYOUT_NODES_MAX)
 		return false;
-	sketch_init(s, pen->arena, g, phase);
+	sketch_init(s, pen->arena, g, phase, shown);
 	for (int i = 0; i < LEN(most); i++) {
 		if (!sketch_layout(s, pen->width, most[i]) || !sketch_route(s) || !sketch_draw(s, pen->width, &c))
 			continue;
@@ -161,7 +166,7 @@ static bool draw_sketch(const struct graph *g, int phase, struct pen *pen)
 }
 
 /* "mma_qk, +1 mma_pv": the sTasks whose values an sTask reads. */
-static const char *sources(struct arena *a, const struct graph *g, int task)
+static const char *sources(struct arena *a, const struct graph *g, int task, const bool *shown)
 {
 	struct buf b = buf_new(a);
 
@@ -172,7 +177,7 @@ static const char *sources(struct arena *a, const struct graph *g, int task)
 		for (int j = g->first_in[task]; j != i; j = g->next_in.v[j])
 			seen |= g->edges.v[j].from == e->from && g->edges.v[j].kind == EDGE_FLOW &&
 				g->edges.v[j].distance == e->distance && !g->edges.v[j].reuse;
-		if (seen || e->kind != EDGE_FLOW || e->reuse)
+		if (seen || e->kind != EDGE_FLOW || e->reuse || !is_shown(shown, e->from))
 			continue;
 		buf_puts(&b, b.len ? ", " : "");
 		if (e->distance)
@@ -183,7 +188,7 @@ static const char *sources(struct arena *a, const struct graph *g, int task)
 }
 
 /* A list instead of boxes: the bodies in the order of the program. */
-static void list_body(const struct graph *g, const struct item *items, int n, int indent, struct pen *pen)
+static void list_body(const struct graph *g, const struct item *items, int n, int indent, const bool *shown, struct pen *pen)
 {
 	struct arena *a = pen->arena;
 
@@ -192,15 +197,16 @@ static void list_body(const struct graph *g, const struct item *items, int n, in
 
 		if (items[i].is_loop) {
 			pen_printf(pen, "%*s%s\n", indent, "", label_loop_trips(a, g, id));
-			list_body(g, g->program->loops.v[id].body.v, g->program->loops.v[id].body.n, indent + 2, pen);
+			list_body(g, g->program->loops.v[id].body.v, g->program->loops.v[id].body.n, indent + 2, shown,
+				pen);
 			continue;
 		}
 		for (int t = 0; t < g->tasks.n; t++) {
 			const char *from;
 
-			if (g->tasks.v[t].task != id)
+			if (g->tasks.v[t].task != id || !is_shown(shown, t))
 				continue;
-			from = sources(a, g, t);
+			from = sources(a, g, t, shown);
 			buf_repeat(pen->out, " ", indent);
 			pen_puts(pen, g->tasks.v[t].name, style_of_kind(g->tasks.v[t].kind));
 			pen_puts(pen, *from ? " ← " : "", PLAIN);
@@ -212,7 +218,7 @@ static void list_body(const struct graph *g, const struct item *items, int n, in
 }
 
 /* Values for later iterations, which the drawing shows only as marks. */
-static void list_carried(const struct graph *g, int phase, struct pen *pen)
+static void list_carried(const struct graph *g, int phase, const bool *shown, struct pen *pen)
 {
 	static const struct column col[] = { { "from", ALIGN_LEFT, 12, 0 }, { "to", ALIGN_LEFT, 12, 0 },
 		{ "distance", ALIGN_LEFT, 0, 0 }, { "loop", ALIGN_LEFT, 4, 2 }, { "buffers", ALIGN_LEFT, 8, 1 } };
@@ -222,7 +228,8 @@ static void list_carried(const struct graph *g, int phase, struct pen *pen)
 		const struct edge *e = &g->edges.v[i];
 		const char *buffers;
 
-		if (g->tasks.v[e->to].phase != phase || e->kind != EDGE_FLOW || edge_is_inner(e) || e->reuse)
+		if (g->tasks.v[e->to].phase != phase || e->kind != EDGE_FLOW || edge_is_inner(e) || e->reuse ||
+		    !is_shown(shown, e->from) || !is_shown(shown, e->to))
 			continue;
 		buffers = label_edge_buffers(pen->arena, g, i);
 		if (buffers)
@@ -234,7 +241,7 @@ static void list_carried(const struct graph *g, int phase, struct pen *pen)
 }
 
 /* For each shared buffer, the sTask that fills it and the sTasks that must have read it before it is filled again. */
-static void list_rings(const struct graph *g, int phase, struct pen *pen)
+static void list_rings(const struct graph *g, int phase, const bool *shown, struct pen *pen)
 {
 	static const struct column col[] = { { "buffer", ALIGN_LEFT, 12, 0 }, { "filled by", ALIGN_LEFT, 12, 0 },
 		{ "each", ALIGN_LEFT, 4, 1 }, { "freed by", ALIGN_LEFT, 12, 0 } };
@@ -244,7 +251,7 @@ static void list_rings(const struct graph *g, int phase, struct pen *pen)
 		const struct buffer *b = &g->buffers.v[i];
 		struct buf users = buf_new(pen->arena);
 
-		if (b->phase != phase || b->scope != SCOPE_SHARED || b->first == NONE)
+		if (b->phase != phase || b->scope != SCOPE_SHARED || b->first == NONE || !is_shown(shown, b->first))
 			continue;
 		for (int j = 0; j < g->edges.n; j++)
 			if (g->edges.v[j].reuse && g->edges.v[j].buffer == i && g->edges.v[j].from != b->first)
@@ -256,18 +263,34 @@ static void list_rings(const struct graph *g, int phase, struct pen *pen)
 		pen_table(pen, "rings in shared memory", &t);
 }
 
-void draw_graph_layers(const struct graph *g, const struct draw_options *o, struct buf *out)
+static bool phase_is_shown(const struct graph *g, int phase, const bool *shown)
+{
+	for (int t = 0; shown && t < g->tasks.n; t++)
+		if (g->tasks.v[t].phase == phase && shown[t])
+			return true;
+	return !shown;
+}
+
+void draw_graph_part(const struct graph *g, const bool *shown, const struct draw_options *o, struct buf *out)
 {
 	struct pen pen = pen_new(o, out);
+	size_t begin = out->len;
 
 	for (int i = 0; i < g->program->phases.n; i++) {
 		const struct phase *p = &g->program->phases.v[i];
 
+		if (!phase_is_shown(g, i, shown))
+			continue;
 		if (g->program->phases.n > 1)
-			pen_puts(&pen, arena_strf(pen.arena, "%s%s\n", i ? "\n" : "", p->name), BOLD);
-		if (!draw_sketch(g, i, &pen))
-			list_body(g, p->body.v, p->body.n, 0, &pen);
-		list_carried(g, i, &pen);
-		list_rings(g, i, &pen);
+			pen_puts(&pen, arena_strf(pen.arena, "%s%s\n", out->len > begin ? "\n" : "", p->name), BOLD);
+		if (!draw_sketch(g, i, shown, &pen))
+			list_body(g, p->body.v, p->body.n, 0, shown, &pen);
+		list_carried(g, i, shown, &pen);
+		list_rings(g, i, shown, &pen);
 	}
+}
+
+void draw_graph_layers(const struct graph *g, const struct draw_options *o, struct buf *out)
+{
+	draw_graph_part(g, NULL, o, out);
 }

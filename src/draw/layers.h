@@ -33,7 +33,8 @@ struct sketch {
 	struct arena *arena;
 	const struct graph *g;
 	int phase;
-	int *layer;			/* by sTask; NONE in other phases */
+	const bool *shown;		/* by sTask; NULL: all are */
+	int *layer;			/* by sTask; NONE in other phases, and of those that are not shown */
 	int *node;			/* by sTask: node of the layout */
 	int nlayers;
 	VEC(struct frame) frames;	/* outer before inner */
@@ -42,8 +43,9 @@ struct sketch {
 	struct gap *gaps;		/* below each layer */
 };
 
-/* Determine the layer of each sTask of a phase and the frame of each loop. Columns are found later. */
-void sketch_init(struct sketch *s, struct arena *a, const struct graph *g, int phase);
+/* Determine the layer of each sTask of a phase that is shown (NULL: of all) and the frame of each loop. Columns are found
+ * later. */
+void sketch_init(struct sketch *s, struct arena *a, const struct graph *g, int phase, const bool *shown);
 /* Fill s->gaps from a finished layout. False if two lines would overlap. */
 bool sketch_route(struct sketch *s);
 /* Draw into a new grid at most `width` wide; false if it does not fit. */

@@ -221,7 +221,7 @@ static double draw_phase(struct graph_picture *d, int phase, double y, double *r
 	double side;
 	int first;
 
-	sketch_init(s, d->p->arena, d->g, phase);
+	sketch_init(s, d->p->arena, d->g, phase, NULL);
 	wires_init(&d->wires, d->p, s, d->look);
 	if (!arrange(d, (PICTURE_WIDTH_MAX - 500) / COLUMN)) {
 		*right = d->left;

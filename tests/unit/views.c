@@ -321,6 +321,12 @@ static void test_graph(void)
 	picture(&s, "three down", 80, 30);
 	act(&s, ACT_RIGHT);
 	picture(&s, "and one to the right", 140, 50);
+	model_filter(&s.m, "c0");
+	picture(&s, "only lane c0", 140, 50);
+	is_int(s.m.sel.task, NONE, "an sTask that is not shown is not selected");
+	model_filter(&s.m, "");
+	picture(&s, "without a filter again", 80, 24);
+	act(&s, ACT_DOWN);
 	act(&s, ACT_GO);
 	is_int(s.m.go, VIEW_plan, "Enter leads to the plan");
 	scene_again(&s, gemm);

@@ -1,6 +1,7 @@
 /* The sTask-graph in layers. The cursor moves from sTask to sTask; details of the selected one are on the right or
  * below. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "draw/label.h"
 #include "draw/pen.h"
@@ -135,12 +136,14 @@ static void put_edges(const struct model *m, int task, struct pen *pen)
 static void make_page(struct view *v, int w)
 {
 	struct own *own = v->own;
+	struct model *m = v->m;
 	struct pen pen;
 
-	if (!page_begin(&own->page, v->m, key_of_state(v->m->now), w, &pen))
+	if (!page_begin(&own->page, m, hash_bytes(key_of_state(m->now), m->filter, strlen(m->filter)), w, &pen))
 		return;
-	draw_graph_layers(v->m->now->graph, &(struct draw_options){ .width = w, .flags = pen.flags }, pen.out);
-	page_end(&own->page, &pen, v->m->now->graph);
+	draw_graph_part(m->now->graph, m->now->plan ? model_shown(m, m->now->plan) : NULL,
+		&(struct draw_options){ .width = w, .flags = pen.flags }, pen.out);
+	page_end(&own->page, &pen, m->now->graph);
 	own->follow = true;
 }
 
