@@ -112,7 +112,7 @@ return function(x, width)
   if type(x) == "function" then return function_text(x) end
   if is_open(x) then return table_text(x, width) end
   local text = text_of(x)
-  if type(x) ~= "string" then return (gsub(text, "\n$", "")) end
+  if type(x) ~= "string" then return (gsub(gsub(text, "^\n", ""), "\n$", "")) end
   if not find(text, "\n", 1, true) then return quoted(text) end
   return (gsub(gsub(text, "\n$", ""), "[\0-\8\11-\31\127]", escaped))
 end

@@ -125,9 +125,10 @@ for _, name in ipairs{"find", "match", "gmatch", "gsub", "sub"} do
   answer.__index[name] = function(w, ...) return w.text[name](w.text, ...) end
 end
 
--- All that was tried, as the prompt shows it: in one line.
+-- All that was tried, as the prompt shows it: in one line. It begins with the end of the line before, because print writes it
+-- behind the first result of tl:why().
 local all_tried = {__name = "millrace.tried_changes", __tostring = function(found)
-  return ("%d changes tried, best first; `why, tried = tl:why()` keeps them, and print(tried[1].text) shows one"):format(#found)
+  return ("\n%d changes tried, best first; `why, tried = tl:why()` keeps them, and print(tried[1].text) shows one"):format(#found)
 end}
 
 local function why(tl)

@@ -114,7 +114,11 @@ local tl = mr.load_plan "attention_d128":simulate{events = 0}
 like(tl:why(), "^no unit binds: tensor.*\nplan:", "a timeline without events")
 is(tostring(tl:why()), tostring(tl:why()), "says the same again")
 local _, all = tl:why()
-like(all, ("^%d changes tried, best first; [^\n]*$"):format(#all), "what was tried is shown in a line")
+-- print has a line for the second result, where it would stand behind the last word of the first.
+local printed = {}
+for _, x in ipairs{tl:why()} do printed[#printed + 1] = tostring(x) end
+like(table.concat(printed, "\t"), "time\t\n%d+ changes tried, best first; ", "print shows both results in lines of their own")
+like(require "millrace.inspect"(all, 80), ("^%d changes tried, best first; [^\n]*$"):format(#all), "what was tried is shown in a line")
 like(all[#all], "  %-%- %d+%.%d %% more time$", "what takes more time says so")
 
 ---- loads that threads copy ------------------------------------------------------------------------
