@@ -10,8 +10,8 @@
 #define PROBLEM_RECORD "millrace.problem"
 #define USAGE_RECORD "millrace.usage"
 
-static const char *const problem_fields[] = { "code", "message", "hint", "task", "other", "edge", "location",
-	"place" /* deprecated */ };
+static const char *const problem_fields[] = { "code", "message", "hint", "task", "other", "edge", "location", "file",
+	"line", "place" /* deprecated */ };
 static const char *const usage_fields[] = { "threads", "registers", "shared_bytes", "lanes" };
 
 static void push_problem(lua_State *L, const struct plan *p, const struct problem *pr)
@@ -29,6 +29,10 @@ static void push_problem(lua_State *L, const struct plan *p, const struct proble
 		lua_setfield(L, -2, "edge");
 	}
 	set_location(L, pr->loc);
+	if (pr->loc.file) {
+		set_text(L, "file", pr->loc.file);
+		set_integer(L, "line", pr->loc.line);
+	}
 	luaL_setmetatable(L, PROBLEM_RECORD);
 }
 

@@ -84,6 +84,7 @@ end
 for _, name in ipairs{"search", "race", "calibrate"} do mr[name] = late(name, name) end
 mr.progress = late("curves", "progress")
 mr.json = late("report", "value")
+require("millrace.report").add_fields()
 core.method("millrace.timeline", "why", late("why", "why"))
 core.method("millrace.timeline", "proof", late("proof", "proof"))
 core.method("millrace.plan", "suggest", late("suggest", "suggest"))

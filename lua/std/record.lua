@@ -24,17 +24,22 @@ function record.of(kind, names, meta, getter)
 end
 
 -- The same for records about a plan that was found. Each reading of the field `plan` gives a copy, so that the caller
--- cannot change the plan that the other fields describe. Returns the metatable, and a table in which the plan of each
--- record r is kept: plans[r].
-function record.of_plan(kind, names, meta)
+-- cannot change the plan that the other fields describe. Such a record also has its program, device and tile, and those fields
+-- of its timeline that `of_timeline` names. Returns the metatable, and a table in which the plan of each record r is kept: plans[r].
+function record.of_plan(kind, names, meta, of_timeline)
+  local from = {}
+  for name in (of_timeline or ""):gmatch "%S+" do from[name] = true end
   local plans = setmetatable({}, {__mode = "k"})
   function meta.__pairs(r)
     local all = {plan = r.plan}
     for key, value in next, r do all[key] = value end
     return next, all
   end
-  return record.of(kind, names, meta, function(r, key)
+  return record.of(kind, ("%s program device tile %s"):format(names, of_timeline or ""), meta, function(r, key)
     if key == "plan" then return plans[r]:copy() end
+    if key == "program" then return plans[r].graph.program end
+    if key == "device" or key == "tile" then return plans[r][key] end
+    if from[key] then return r.timeline[key] end
   end), plans
 end
 

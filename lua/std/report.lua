@@ -51,7 +51,8 @@ end
 local phase = fields "name cycles tiles eus eu ii res_mii rec_mii"
 local event = fields "task lane replica copy seu phase iteration tile ready issue start end cause on late warpgroups"
 
-local function bound_of(tl) return (tl.measured and tl.kernel.plan or core.plan_of(tl)).graph.program end
+-- The plan that was simulated, or of the kernel that was traced.
+local function plan_of(tl) return tl.measured and tl.kernel.plan or core.plan_of(tl) end
 
 function report.timeline(tl, given)
   expect(core.is(tl, "millrace.timeline"), "json", "timeline", tl)
@@ -59,11 +60,9 @@ function report.timeline(tl, given)
   if o.events ~= nil and type(o.events) ~= "boolean" then
     raise("json: events must be true or false, got " .. show(o.events))
   end
-  local bound = bound_of(tl)
   local parts = {
-    format = "millrace timeline 1", program = program(bound), device = tl.measured and tl.kernel.plan.device.name
-      or core.plan_of(tl).device.name,
-    phases = list(tl.phases, phase), lanes = list(core.lanes(tl), lane),
+    format = "millrace timeline 1", program = program(plan_of(tl).graph.program), device = tl.device.name,
+    phases = list(tl.phases, phase), lanes = list(tl.lanes, lane),
     events = o.events ~= false and list(tl.events, event) or json.null,
   }
   return text_of("format program device measured unit cycles seconds clock_hz full_clock_hz power energy uncertainty uncertainty_least uncertainty_reason noise "
@@ -110,6 +109,22 @@ function report.plan(p)
     grid = grid, script = p:script()})
 end
 
+-- The fields of plans and timelines that they have as JSON and nowhere else.
+function report.add_fields()
+  local function add(kind, name, value)
+    core.field("millrace." .. kind, name, function(x)
+      expect(core.is(x, "millrace." .. kind), name, kind, x)
+      return value(x)
+    end)
+  end
+  add("plan", "program", function(p) return p.graph.program end)
+  add("plan", "lanes", function(p) return (statements(p)) end)
+  add("plan", "entries", function(p) return (select(2, statements(p))) end)
+  add("plan", "waits", function(p) return (select(3, statements(p))) end)
+  add("timeline", "device", function(tl) return plan_of(tl).device end)
+  add("timeline", "lanes", core.lanes)
+end
+
 local function problem(p)
   local file, line = (p.location or ""):match "^(.*):(%d+)$"
   local parts = {file = file, line = math.tointeger(line), edge = p.edge and edge(p.edge)}
@@ -122,24 +137,19 @@ function report.problems(list_of) return json.encode(list(list_of, problem)) .. 
 -- Of mr.search: r.plan is what it found.
 function report.search(r)
   expect(getmetatable(r) and getmetatable(r).__name == "millrace.search", "json", "search result", r)
-  local p = r.plan
   return text_of("format program device tile seconds tflops gbps bandwidth_share uncertainty uncertainty_least uncertainty_reason "
     .. "ii bound gap bound_seconds proven trials shapes "
     .. "pruned ended why plan", {
-      format = "millrace search 1", tflops = r.timeline.tflops, gbps = r.timeline.gbps,
-      bandwidth_share = r.timeline.bandwidth_share, uncertainty = r.timeline.uncertainty,
-      uncertainty_least = r.timeline.uncertainty_least, uncertainty_reason = r.timeline.uncertainty_reason, program = program(p.graph.program), device = p.device.name, tile = p.tile,
-      why = r.why(), plan = p:script()}, r)
+      format = "millrace search 1", program = program(r.program), device = r.device.name, why = r.why(), plan = r.plan:script()}, r)
 end
 
 -- Of plan:improve.
 function report.improved(r)
-  local p = r.plan
   return text_of("format program device tile before seconds gain within_noise "
     .. "tie "                                           -- deprecated
     .. "trials ended pinned changes diff plan", {
-      format = "millrace improved 1", program = program(p.graph.program), device = p.device.name, tile = p.tile,
-      before = r.before.seconds, changes = list(r.changes, fields "change seconds gain"), diff = r.diff.text, plan = p:script()}, r)
+      format = "millrace improved 1", program = program(r.program), device = r.device.name, before = r.before.seconds,
+      changes = list(r.changes, fields "change seconds gain"), diff = r.diff.text, plan = r.plan:script()}, r)
 end
 
 -- Of k:bench{} and k:check{}.

@@ -37,7 +37,8 @@ end
 
 local result, plans = planned("search result", "plan timeline seconds ii bound gap bound_seconds proven trials shapes pruned ended why "
   .. "measured measurements history edited", {__name = "millrace.search",
-  methods = {json = late("report", "search"), png = late("curves", "png"), svg = late("curves", "svg"), pdf = late("curves", "pdf")}})
+  methods = {json = late("report", "search"), png = late("curves", "png"), svg = late("curves", "svg"), pdf = late("curves", "pdf")}},
+  "tflops gbps bandwidth_share uncertainty uncertainty_least uncertainty_reason")
 
 local function tile_text(tile)
   local texts = draft.keys(tile)

@@ -113,7 +113,7 @@ local function sums_of(name, axes)
         if axes[1] ~= "m" then v = mr.rowsum(v, m) end
         return v
       end)
-      S:add("add", v, #axes == 0 and {0} or nil)
+      if #axes == 0 then S:add("add", v, {0}) else S:add("add", v) end
     end)
   end)
 end

@@ -232,4 +232,38 @@ for text, x in pairs{["value%.rows%[1%]%.f is a function, which has no JSON"] = 
   local good, message = pcall(mr.json, x)
   like(not good and message, "^%S*json%.t%.lua:%d+: json: .*" .. text, "json: " .. text)
 end
+
+-- What a key of the JSON says, the field by the same name says, too, where names are strict and others are errors; only `format` is
+-- about the text, `script` and `grid` are calls of plans, and what has parts is compared part by part.
+mr.strict()
+local better = mr.load_plan("gemm_cooperative"):improve{trials = 20}
+mr.strict(false)
+local calls <const> = {format = true, script = true, grid = true}
+local function has_fields(value, x, where)
+  local wrong = {}
+  local function look(v, y, at)
+    for key, said in pairs(v) do
+      local good, field = pcall(function() return y[key] end)
+      local name = ("%s.%s"):format(at, key)
+      if type(key) == "string" and calls[key] then goto next end
+      if not good then wrong[#wrong + 1] = name
+      elseif said == null then if field ~= nil and field == field and field ~= math.huge then wrong[#wrong + 1] = name .. " is null" end
+      elseif field == nil then wrong[#wrong + 1] = name .. " is nil"
+      elseif type(said) == "table" and type(field) == "table" then look(said, field, name)
+      elseif type(said) ~= "table" and type(field) == type(said) and field ~= said then wrong[#wrong + 1] = name .. " differs" end
+      ::next::
+    end
+  end
+  mr.strict()
+  look(value, x, where)
+  mr.strict(false)
+  is(table.concat(wrong, "\n", 1, math.min(#wrong, 20)), "", where .. ": the fields of its JSON")
+end
+local objects = {plan = plan, timeline = tl, graph = plan.graph, problems = select(2, copy:check()), found = r, improved = better,
+  traced = traced, checked = err}
+for name, x in pairs(objects) do has_fields(parse(x:json()), x, name) end
+is(r.program, r.plan.graph.program, "a search knows its program")
+is(better.device, r.device, "  and so does what improves a plan, and its device")
+tap.refuses('local mr = require "millrace" mr.strict() local plan = mr.load_plan "gemm_cooperative" return plan.entris',
+  "user.lua:1: plan has no 'entris'; did you mean 'entries'?")
 tap.done_testing()
