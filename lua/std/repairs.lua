@@ -137,7 +137,7 @@ local function late_hint(p, name)
   return p.hint
 end
 
-repairs.problem = record.of("problem", "code message hint task other edge location place", { -- deprecated: place
+repairs.problem = record.of("problem", "code message hint task other edge location file line place", { -- deprecated: place
   __name = "millrace.problem",
   __pairs = function(p)
     local _ = p.hint

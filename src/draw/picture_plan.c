@@ -127,7 +127,7 @@ static double row_of(const struct plan_picture *s, const struct entry *e)
 	return n == 1 ? s->row : fmax(s->row, n * (s->small + 1) + 2);
 }
 
-/* What an entry waits for, in one line or in several, of which the last one is cut if it must be. */
+/* What an entry waits for, in one line or in several, of which the last one is shortened if it must be. */
 static void draw_waits(const struct plan_picture *s, const struct entry *e, double x, double y)
 {
 	const char *text = text_of_waits(s, e->task);

@@ -194,9 +194,9 @@ ok(first and last and tonumber(last) - tonumber(first) > 250, "a slide of three 
 for name, waits in pairs{attention_pingpong = "load_v", attention_d128 = "load_q, load_k", gemm_cooperative = "mma.1, store_c.1 +1"} do
   mr.load_plan(name):svg(dir .. "/lanes.svg", {preset = "slide"})
   local text, lowest, rightmost, size = read(dir .. "/lanes.svg"), 0, 0, 0
-  for x, y, rest, what in text:gmatch '<text x="([%d.]+)" y="([%d.]+)"([^>]*)>([^<]*)<' do
+  for x, y, attributes, what in text:gmatch '<text x="([%d.]+)" y="([%d.]+)"([^>]*)>([^<]*)<' do
     lowest, rightmost = math.max(lowest, tonumber(y)), math.max(rightmost, tonumber(x))
-    if what == waits and tonumber(x) > 200 then size = tonumber(rest:match 'font%-size="([%d.]+)"') end
+    if what == waits and tonumber(x) > 200 then size = tonumber(attributes:match 'font%-size="([%d.]+)"') end
   end
   ok(size >= 9, name .. ": waits can be read on a slide", size)
   ok(lowest > 0.92 * 360 and rightmost > 0.7 * 640, "  and it is full", lowest, rightmost)
