@@ -159,7 +159,7 @@ static int typical_lengths_l(lua_State *L)
 	for (int i = 0; i < p->tensors.n; i++) {
 		int64_t n = lengths_typical(p, i);
 
-		if (!n)
+		if (!n || p->tensors.v[i].role != TENSOR_INPUT)
 			continue;
 		lua_pushinteger(L, n);
 		lua_setfield(L, -2, p->tensors.v[i].name);

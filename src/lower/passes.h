@@ -43,7 +43,9 @@ bool lower_reads_operand(const struct kernel *k, const struct stask *s, int arg,
 /* May the length of a loop around the region end within a tile of the axis? Tiles of one element are there or not. */
 static inline bool ends_within_tile(const struct graph *g, int loop, int axis)
 {
-	return g->extents.tile[axis] > 1 && program_length_loop(g->program, loop, axis) != NONE;
+	int over = program_length_loop(g->program, loop, axis);
+
+	return over != NONE && !program_length_fills_tiles(g->program, over, g->extents.tile[axis]);
 }
 
 /* Does a product contract an axis of what is loaded whose end is the length of a loop around the load? Behind the end

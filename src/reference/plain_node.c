@@ -42,6 +42,12 @@ static const char *function_of(struct plain_text *t, enum op op, enum dtype type
 
 static const char *length_node_text(struct plain_text *t, int node);
 
+/* What the program stores is kept in f64. */
+static enum dtype held_type(const struct tensor *t)
+{
+	return t->role == TENSOR_INPUT ? t->type : DT_F64;
+}
+
 /* The axes stand where the tile is, and have one index there. */
 const char *plain_length_index(struct plain_text *t, const struct index_expr *x)
 {
@@ -57,7 +63,7 @@ const char *plain_length_index(struct plain_text *t, const struct index_expr *x)
 	return x->value ? arena_strf(t->a, "(i64)%s + %s", length_node_text(t, index_value(x)), s) : s;
 }
 
-/* An element of an input; 0 outside of it. */
+/* An element of a tensor; 0 outside of it. */
 static const char *length_element_text(struct plain_text *t, const struct node *n)
 {
 	const struct tensor *x = &t->p->tensors.v[n->ref];
@@ -70,7 +76,7 @@ static const char *length_element_text(struct plain_text *t, const struct node *
 		inside = arena_strf(t->a, "%s && %s >= 0 && %s < %lld", inside, i, i, size);
 		at = arena_strf(t->a, "(%s) * %lld + %s", at, size, i);
 	}
-	return arena_strf(t->a, "(%s ? load_%s(t_%s, %s) : 0)", inside, dtype_name(x->type), x->name, at);
+	return arena_strf(t->a, "(%s ? load_%s(t_%s, %s) : 0)", inside, dtype_name(held_type(x)), x->name, at);
 }
 
 static const char *length_node_text(struct plain_text *t, int node)
@@ -111,11 +117,10 @@ static void put_load(struct plain_text *t, int node)
 {
 	const struct node *n = &t->p->nodes.v[node];
 	const struct tensor *x = &t->p->tensors.v[n->ref];
-	enum dtype held = x->role == TENSOR_INPUT ? x->type : DT_F64;
 
 	plain_each_of_node(t, node, " {");
 	put_location(t, n);
-	plain_line(t, "%s = inside ? load_%s(t_%s, at) : 0;", plain_value(t, node), dtype_name(held), x->name);
+	plain_line(t, "%s = inside ? load_%s(t_%s, at) : 0;", plain_value(t, node), dtype_name(held_type(x)), x->name);
 	plain_line(t, "}");
 }
 

@@ -30,10 +30,36 @@ static enum err_code check_tile(const struct graph *g, int loop, const struct ax
 		"'typical'", g->program->axes.v[l->axis[0]].name, (long long)end, (long long)typical);
 }
 
+/* A temporary that the value is computed from; NULL. Recursion is as deep as the expression. */
+static const struct tensor *find_temporary(const struct program *p, int node)
+{
+	const struct node *n = &p->nodes.v[node];
+	const struct tensor *t = n->op == OP_LOAD ? &p->tensors.v[n->ref] : NULL;
+
+	if (t && t->role == TENSOR_TEMP)
+		return t;
+	t = NULL;
+	for (int i = 0; i < node_arity(n) && !t; i++)
+		t = find_temporary(p, n->arg[i]);
+	return t;
+}
+
+static enum err_code check_at_hand(const struct program *p, const struct loop *l, struct err *e)
+{
+	const struct tensor *t = find_temporary(p, index_value(&l->length));
+
+	return !t ? OK : err_set(e, ERR_INPUT, l->loc, "the length of the loop over '%s' comes from '%s', which the "
+		"program stores, and timelines show runs of a length that is known before; to see one, make '%s' an input",
+		p->axes.v[l->axis[0]].name, t->name, t->name);
+}
+
 enum err_code lengths_check(const struct graph *g, void *const *data, struct err *e)
 {
 	for (int l = 0; l < g->program->loops.n; l++) {
 		const struct loop *loop = &g->program->loops.v[l];
+
+		if (loop->has_length && loop->body.n)
+			TRY(check_at_hand(g->program, loop, e));
 
 		for (int64_t t = 0; loop->has_length && loop->body.n && t < g->grids[loop->phase].total; t++) {
 			struct axis_ranges at;

@@ -186,7 +186,7 @@ static int64_t find_unwritten(struct arena *a, const struct program *p, const st
 	return NONE;
 }
 
-static enum err_code check_load(struct arena *a, const struct program *p, const struct node *load, struct err *e)
+enum err_code coverage_check_load(struct arena *a, const struct program *p, const struct node *load, struct err *e)
 {
 	const struct tensor *t = &p->tensors.v[load->ref];
 
@@ -211,7 +211,7 @@ enum err_code coverage_check(struct arena *a, const struct program *p, struct er
 		const struct node *n = &p->nodes.v[i];
 
 		if (n->task != NONE && (n->adds || (n->op == OP_LOAD && p->tensors.v[n->ref].role == TENSOR_TEMP)))
-			TRY(check_load(a, p, n, e));
+			TRY(coverage_check_load(a, p, n, e));
 	}
 	return OK;
 }

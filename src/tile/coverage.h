@@ -14,5 +14,8 @@
 
 /* ERR_INPUT at the line of the load. Scratch memory comes from `a` and is given back. */
 NODISCARD enum err_code coverage_check(struct arena *a, const struct program *p, struct err *e);
+/* The same for one load, or one addition. Its task is at hand. */
+NODISCARD enum err_code coverage_check_load(struct arena *a, const struct program *p, const struct node *load,
+	struct err *e);
 
 #endif

@@ -481,17 +481,19 @@ static void probe_carries(struct run *r, int phase, int loop)
 
 static enum err_code run_body(struct run *r, int phase, int loop, struct err *e);
 
-/* Reads the inputs of a run. */
+/* Reads the tensors of a run. */
 struct run_reader {
 	struct length_reader reader;
 	const struct run *r;
 };
 
-static double input_element(const struct length_reader *x, int tensor, int64_t at)
+/* 0 for an element of a temporary that nothing was stored to. */
+static double stored_element(const struct length_reader *x, int tensor, int64_t at)
 {
 	const struct run *r = ((const struct run_reader *)x)->r;
+	double value = r->data[tensor][at];
 
-	return dtype_round(r->p->tensors.v[tensor].type, r->data[tensor][at]);
+	return isnan(value) ? 0 : dtype_round(r->p->tensors.v[tensor].type, value);
 }
 
 /* Where the axis of a loop with a length ends in this run. In a sample, whose axis is shorter than the program's, each
@@ -499,7 +501,7 @@ static double input_element(const struct length_reader *x, int tensor, int64_t a
 static int64_t length_end(struct run *r, int loop)
 {
 	const struct loop *l = &r->p->loops.v[loop];
-	struct run_reader reader = { { input_element, r->sample }, r };
+	struct run_reader reader = { { stored_element, r->sample }, r };
 	int64_t value = length_value(r->p, loop, r->at.lo, &reader.reader);
 	int64_t size = r->p->axes.v[l->axis[0]].size;
 

@@ -1,5 +1,7 @@
 /* Lengths of loops: what the value of a length may be computed from. It is known where a run of the loop begins, to every
- * lane by itself, because it comes from inputs at indices that all elements of a tile share. */
+ * lane by itself, because it comes from inputs, or temporaries of earlier phases, at indices that all elements of a tile
+ * share. */
+#include "tile/coverage.h"
 #include "tile/program_build.h"
 
 static enum err_code check_one_index(const struct program *p, const struct index_expr *x, struct srcloc loc, struct err *e)
@@ -14,22 +16,19 @@ static enum err_code check_one_index(const struct program *p, const struct index
 	return OK;
 }
 
-static enum err_code check_length_load(const struct program *p, const struct node *n, struct srcloc loc, struct err *e)
+static enum err_code check_length_load(struct program *p, const struct node *n, struct srcloc loc, struct err *e)
 {
-	const struct tensor *t = &p->tensors.v[n->ref];
-
-	if (t->role != TENSOR_INPUT)
-		return err_set(e, ERR_INPUT, loc, "the length of a loop comes from '%s', which the program stores; lanes "
-			"read lengths from inputs alone: make '%s' an input, and compute it before", t->name, t->name);
-	for (int d = 0; d < t->rank; d++)
+	for (int d = 0; d < p->tensors.v[n->ref].rank; d++)
 		TRY(check_one_index(p, &n->index[d], loc, e));
+	if (p->tensors.v[n->ref].role == TENSOR_TEMP)
+		return coverage_check_load(&p->arena, p, n, e);
 	return OK;
 }
 
 /* Recursion is as deep as expressions are, and LENGTH_DEPTH at most. */
 enum { LENGTH_DEPTH = 16 };
 
-static enum err_code check_length_node(const struct program *p, int node, int depth, struct srcloc loc, struct err *e)
+static enum err_code check_length_node(struct program *p, int node, int depth, struct srcloc loc, struct err *e)
 {
 	const struct node *n = node_at(p, node);
 
@@ -39,10 +38,10 @@ static enum err_code check_length_node(const struct program *p, int node, int de
 			value_phrase(p, node).s, p->axes.v[n->axis[0]].name, p->axes.v[n->axis[0]].name);
 	if (n->type != DT_I32)
 		return err_set(e, ERR_INPUT, loc, "%s, of which the length of a loop is made, is %s; a length is i32: keep "
-			"it as i32 in the input", value_phrase(p, node).s, dtype_name(n->type));
+			"it as i32 in the tensor", value_phrase(p, node).s, dtype_name(n->type));
 	if (depth == LENGTH_DEPTH)
 		return err_set(e, ERR_LIMIT, loc, "the length of a loop is an expression of more than %d operations one "
-			"behind the other; compute it before, and make it an input", LENGTH_DEPTH);
+			"behind the other; make it an input, or store it in an earlier phase", LENGTH_DEPTH);
 	switch ((int)n->op) {
 	case OP_CONST:
 		return OK;
@@ -54,8 +53,8 @@ static enum err_code check_length_node(const struct program *p, int node, int de
 	case OP_ADD: case OP_SUB: case OP_MUL: case OP_MIN: case OP_MAX:
 		break;
 	default:
-		return err_set(e, ERR_INPUT, loc, "the length of a loop is made of %s; it may be made of elements of inputs, "
-			"constants and indices by + - * min max: make it an input", value_phrase(p, node).s);
+		return err_set(e, ERR_INPUT, loc, "the length of a loop is made of %s; it may be made of elements of "
+			"tensors, constants and indices by + - * min max: make it an input, or store it in an earlier phase", value_phrase(p, node).s);
 	}
 	for (int i = 0; i < node_arity(n); i++)
 		TRY(check_length_node(p, n->arg[i], depth + 1, loc, e));

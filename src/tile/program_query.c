@@ -149,6 +149,38 @@ int program_length_loop(const struct program *p, int loop, int axis)
 	return NONE;
 }
 
+/* The greatest power of two that divides the number; so products and sums that wrap around keep theirs. */
+static int64_t power_of_two_in(int64_t x)
+{
+	int64_t most = (int64_t)1 << 31;
+
+	return x == 0 ? most : min_i64(most, x & -x);
+}
+
+/* Of every value that the node can have. Recursion is as deep as the expression of a length is. */
+static int64_t length_step(const struct program *p, int node)
+{
+	const struct node *n = &p->nodes.v[node];
+
+	if (n->op == OP_CONST)
+		return power_of_two_in((int64_t)n->k);
+	if (n->op == OP_MUL)
+		return power_of_two_in(length_step(p, n->arg[0]) * length_step(p, n->arg[1]));
+	if (n->op == OP_ADD || n->op == OP_SUB || n->op == OP_MIN || n->op == OP_MAX)
+		return min_i64(length_step(p, n->arg[0]), length_step(p, n->arg[1]));
+	return 1;
+}
+
+bool program_length_fills_tiles(const struct program *p, int loop, int64_t tile)
+{
+	const struct index_expr *x = &p->loops.v[loop].length;
+	int64_t step = min_i64(length_step(p, index_value(x)), power_of_two_in(x->k));
+
+	for (int i = 0; i < x->n; i++)
+		step = min_i64(step, power_of_two_in(x->term[i].coef));
+	return step % tile == 0;
+}
+
 int loop_over(const struct program *p, int loop, int axis)
 {
 	while (program_axis_bound(p, p->loops.v[loop].parent, axis))

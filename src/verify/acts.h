@@ -29,7 +29,7 @@ enum act_kind {
 	ACT_GROUPS,			/* until at most n groups are under way */
 	ACT_STORE,			/* have the engine read cell `at`, as part of the next group of stores;
 					 * from a slot only by the lane's first warp */
-	ACT_STORE_COMMIT,		/* the stores are issued; if `leader`, by the lane's first warp */
+	ACT_STORE_COMMIT,		/* the stores are issued */
 	ACT_STORES,			/* until at most n groups of stores still read */
 };
 
@@ -43,7 +43,7 @@ struct act {
 					 * writes one */
 	bool fenced;			/* READ: the operation itself has a fence behind it */
 	bool multicast;			/* COPY: to all blocks */
-	bool leader;
+	bool leader;			/* READ, STORE_COMMIT: by a thread of the lane's first warp alone */
 };
 
 /* What all scenarios of a role program share. A cell is memory that is written and read as one:

@@ -109,7 +109,7 @@ static enum err_code do_act(struct play *p, struct warp *w, const struct act *a)
 	case ACT_GROUP_READ: case ACT_GROUP_SUM:
 		w->multiplies = true;
 		return play_access(p, w, a);
-	case ACT_READ: case ACT_WRITE: return play_access(p, w, a);
+	case ACT_READ: case ACT_WRITE: return w->number && a->leader ? OK : play_access(p, w, a);
 	case ACT_STORE:
 		if (w->number && a->at < p->s->set->nslots)
 			break;

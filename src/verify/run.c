@@ -304,6 +304,7 @@ static enum err_code run_load(struct run *x, const struct role_op *o)
 	for (int i = 1; i < o->touches.n; i++) {
 		TRY(run_touch(x, o, &o->touches.v[i]));
 		x->acts.v[x->acts.n - 1].fenced = true;
+		x->acts.v[x->acts.n - 1].leader = o->what == DO_LOAD_BOXES;
 	}
 	x->unfenced = unfenced;
 	if (o->what == DO_LOAD_THREADS) {

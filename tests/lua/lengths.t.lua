@@ -115,6 +115,22 @@ for _, a in ipairs{"mk", "km"} do
     end)
 end
 
+-- A mask becomes lists; the product of a row and a column whose mask is empty is 0.
+local Mask, mask = tensor("bool", {2, 3, 5}, function(i, j, k) return (i ~= 1 or j ~= 2) and (i + 2 * j + k) % 3 ~= 1 and 1 or 0 end)
+for _, flat in ipairs{false, true} do
+  local A, x = tensor("bf16", {2, 16, 5, 32}, mixed)
+  local B, y = tensor("bf16", {5, 32, 3, 8}, mixed)
+  local tiles = flat and {{key = 32}, {key = 64}, {key = 16}} or {{ks = 32}}
+  follows(flat and "a mask, one loop" or "a mask", programs.mask{bm = 2, bn = 3, bk = 5, rows = 16, cols = 8, ks = 32, flat = flat or nil},
+    {A = A, B = B, Mask = Mask}, tiles, function(i, r, j, c)
+      local sum = 0
+      for k = 0, 4 do
+        for e = 0, mask(i, j, k) and 31 or -1 do sum = sum + x(i, r, k, e) * y(k, e, j, c) end
+      end
+      return sum
+    end)
+end
+
 -- Neither operand counts behind the length, whatever is there, and however it lies.
 for _, a in ipairs{"mk", "km"} do
   for _, b in ipairs{"nk", "kn"} do
@@ -347,6 +363,31 @@ for _, typical in ipairs{false, 70} do
   random_plans.correct(tap, "of a search, typical " .. tostring(typical), found.plan, SEEDS)
 end
 
+-- Tiles of 64 end where lengths do, which are multiples of it: the copy engine loads the operands, zeros need not be written.
+-- Also where the thread that issues the copies of 'b' is the last that reads the list's entry.
+do
+  local bound = programs.mask{bm = 2, bn = 2, bk = 5, rows = 64, cols = 64, ks = 64, flat = true}
+  local function plan_of(key)
+    local plan = mr.plan(bound:graph{tile = {key = key}}, mr.device "h200")
+    plan:lane("p0", {})
+    plan:lane("p1", {warps = 4})
+    plan:lane("c0", {warps = 4})
+    for _, t in ipairs(plan.tasks) do
+      plan:append(t.name, {lane = t.name == "load_at" and "p0" or t.kind == "load" and "p1" or "c0"})
+    end
+    plan:fill_waits()
+    return plan
+  end
+  local dump = tostring(plan_of(64):kernel{})
+  tap.ok(dump:find "load_threads A" and dump:find "load_boxes B by index", "blocks of a list by boxes, if the length is a multiple of the tile", dump)
+  tap.ok(not tostring(plan_of(128):kernel{}):find "load_boxes B", "but not if it may end within a tile")
+  random_plans.correct(tap, "lists of a mask, by the copy engine", plan_of(64), SEEDS)
+  local found = mr.search(bound, mr.device "h200", {seconds = 3, trials = 20, measure = false})
+  random_plans.correct(tap, "lists of a mask, of a search", found.plan, SEEDS)
+  local good, message = pcall(function() return found.plan:compile{target = "host"}:trace{} end)
+  tap.ok(not good and message:find("comes from 'Count', which the program stores", 1, true), "a trace needs lengths that are inputs", message)
+end
+
 ---- what predictions assume ----------------------------------------------------
 
 local full = programs.attention{b = 4, m = 64, n = 640, d = 64}
@@ -402,8 +443,8 @@ local mr = require "millrace"
 mr.program("x", function(p)
   local b, n, d = p:axes("b", "n", "d")
   local X, Length = p:input("X", {b, n, d}, "i32"), p:input("Length", {b}, "i32")
-  local Real, T, O = p:input("Real", {b}, "f32"), p:temp("T", {b}, "i32"), p:output("O", {b}, "f32")
-  p:phase("first", function() p:batch(b) T:store(p:task("t", function() return b:index() * 2 end)) end)
+  local Real, T, O = p:input("Real", {b}, "f32"), p:temp("T", {n}, "i32"), p:output("O", {b}, "f32")
+  p:phase("first", function() p:batch(b) T:store(p:task("t", function() return b:index() * 2 end), {b}) end)
   p:phase("main", function()
   %s
   local length, real, c = p:load(Length), p:load("load_r", Real), p:carry("c", {}, 0)
@@ -423,11 +464,11 @@ refuses("n, {length = length, typical = 0.5}", "user.lua:10: loop: 'typical' is 
 refuses("n, {lenght = length}", "user.lua:10: loop: unknown option 'lenght'; did you mean 'length'?")
 refuses("{n, d}, {length = length}", "user.lua:10: 'length' needs a loop over one axis; nest a loop for each of the 2 axes")
 refuses("n, {length = real}", "user.lua:10: 'load_r', of which the length of a loop is made, is f32; a length is i32: keep it as i32 in "
-  .. "the input")
-refuses("n, {length = p:load('load_t', T)}", "user.lua:10: the length of a loop comes from 'T', which the program stores; lanes read "
-  .. "lengths from inputs alone: make 'T' an input, and compute it before")
+  .. "the tensor")
+refuses("n, {length = p:load('load_some', T, {b + 1})}", "user.lua:10: 'load_some' reads element 2 along 'n' of temporary 'T', which "
+  .. "no store writes; store all of it, or read only what is stored")
 refuses("n, {length = length & 7}", "user.lua:10: the length of a loop is made of the and in 'ew1'; it may be made of elements of "
-  .. "inputs, constants and indices by + - * min max: make it an input")
+  .. "tensors, constants and indices by + - * min max: make it an input, or store it in an earlier phase")
 refuses("n, {length = length + d}", "user.lua:10: the length of a loop depends on axis 'd', of which a tile has several indices, and a "
   .. "loop has one length in a tile; declare p:batch(d)")
 refuses("n, {length = length}", "user.lua:10: the length of a loop is 'load_Length', which has an element for each b; a loop has one "

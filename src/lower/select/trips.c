@@ -63,7 +63,7 @@ static const struct num *length_index(struct lowering *c, const struct stask *s,
 	return x->n || x->k ? ADD(length_node(c, s, index_value(x)), at) : length_node(c, s, index_value(x));
 }
 
-/* An element of an input; 0 outside of it. */
+/* An element of a tensor; 0 outside of it. */
 static const struct num *length_element(struct lowering *c, const struct stask *s, const struct node *n)
 {
 	const struct tensor *t = &c->p->tensors.v[n->ref];

@@ -56,6 +56,42 @@ M.blocks = mr.program("length_blocks", function(p)
   O:store("store_o", p:task("normalise", function() return o / max(l, 1e-20) end), {b, mb * m.size + m, d})
 end)
 
+-- Products of blocks, without those that a mask leaves out: one phase makes lists of the others, the next goes over them.
+-- flat: one loop over all elements of a list's blocks, not over the blocks.
+M.mask = mr.program("length_mask", function(p)
+  local bm, bn, bk, rows, cols, ks = p:axes("bm", "bn", "bk", "rows", "cols", "ks")
+  local step, key = p:axis("step", bk.size), p:axis("key", bk.size * ks.size)
+  local A, B = p:input("A", {bm, rows, bk, ks}), p:input("B", {bk, ks, bn, cols})
+  local Mask, C = p:input("Mask", {bm, bn, bk}, "bool"), p:output("Y", {bm, rows, bn, cols}, "f32")
+  local List, Count = p:temp("List", {bm, bn, step}, "i32"), p:temp("Count", {bm, bn}, "i32")
+  p:phase("lists", function()
+    p:batch(bm)
+    local keep = p:load("load_mask", Mask)
+    local target, count = p:task("target", function()
+      local one = where(keep, 1, 0)
+      return where(keep, mr.cumsum(one, bk) - 1, -1), rowsum(one, bk)
+    end)
+    List:store("store_list", where(keep, bk:index(), 0), {bm, bn, target})
+    Count:store("store_count", count)
+  end)
+  p:phase("products", function()
+    p:batch(bm, bn)
+    local count, c = p:load("load_count", Count), p:carry("c", {rows, cols}, 0)
+    if p.flat then
+      p:loop(key, {length = count * ks.size}, function()
+        local at = p:load("load_at", List, {bm, bn, key // ks.size})
+        c:add(p:mma("mma", p:load("load_a", A, {bm, rows, at, key % ks.size}), p:load("load_b", B, {at, key % ks.size, bn, cols})))
+      end)
+    else
+      p:loop(step, {length = count, batch = true}, function()
+        local at = p:load("load_at", List, {bm, bn, step})
+        c:add(p:mma("mma", p:load("load_a", A, {bm, rows, at, ks}), p:load("load_b", B, {at, ks, bn, cols})))
+      end)
+    end
+    C:store("store", c)
+  end)
+end)
+
 -- Products of groups, each over its own number of rows of a list, from a first one on: gradients of weights of experts.
 M.groups = mr.program("length_groups", function(p)
   local g, m, n, k = p:axes("g", "m", "n", "k")
