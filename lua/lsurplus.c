@@ -85,15 +85,16 @@ static const char *push_call(lua_State *L, const char *name)
 }
 
 /* Can the argument be left out, counted from 1 without the object of a method, and is it no table of options? In `call` it
- * then stands in brackets. Options may be nil: functions of users pass those on that they were given, or none. */
+ * then stands in brackets. In "[name,] value" the first can be the value. Options may be nil: functions of users pass
+ * those on that they were given, or none. */
 static bool is_optional(const char *call, int argument)
 {
 	const char *s = strchr(call, '(');
 	int depth = 0, brackets = 0, at = 1;
 
 	for (s = s ? s + 1 : ""; *s && depth >= 0; s++) {
-		if (at == argument && *s != ' ')
-			return *s == '[' ? s[1] != '{' : brackets > 0 && *s != '{';
+		if (at == argument && *s != ' ' && *s != ']')
+			return *s == '[' ? s[1] != '{' && strcspn(s, ",") > strcspn(s, "]") : brackets > 0 && *s != '{';
 		if (*s == '(' || *s == '{')
 			depth++;
 		else if (*s == ')' || *s == '}')

@@ -165,6 +165,18 @@ class(AXIS, "axis", {
 
 ---- values --------------------------------------------------------------------
 
+local silent = setmetatable({}, {__mode = "k"})         -- by program: the last task that returned nothing
+local building                                          -- the program whose function runs, if one does
+
+-- A value is needed in p, and x is none. If it is nil, it may be the result of a task that returns nothing.
+local function refuse_value(p, x, what)
+  if x == nil and p and silent[p] then
+    raise(("%s: value expected, got nil; task '%s' returns none: its function must return the value that it computes"):format(what,
+      silent[p]))
+  end
+  expect(false, what, "value", x)
+end
+
 -- The builder's id of what stands for a value in p: a value, a carry, a number.
 function id_of(p, x, what)
   if type(x) == "number" then return p[BUILDER]:const(x) end
@@ -172,7 +184,7 @@ function id_of(p, x, what)
   if kind == AXIS then
     raise(("%s: axis '%s' is no value; %s:index() is the index along it, %s.size its size"):format(what, x.name, x.name, x.name))
   end
-  expect(kind == VALUE or kind == CARRY, what, "value", x)
+  if kind ~= VALUE and kind ~= CARRY then refuse_value(p, x, what) end
   own(p, x, kind, what, "value")
   return kind == VALUE and x.id or p[BUILDER]:get(x.id)
 end
@@ -183,7 +195,7 @@ local function owner_of(what, ...)
     local x = select(i, ...)
     if is_value(x) then return x.owner end
   end
-  expect(false, what, "value", (...))
+  refuse_value(building, (...), what)
 end
 
 -- A carry as the value that it holds now, so that using it twice reads it once.
@@ -375,18 +387,12 @@ local function index_list(p, tensor, index, what, expression_of)
   return list
 end
 
-local silent = setmetatable({}, {__mode = "k"})         -- by program: the last task that returned nothing
-
 -- tensor:store([name,] value[, index]), and tensor:add
 local function writer(what, call)
   return function(tensor, name, v, index)
     expect(getmetatable(tensor) == TENSOR, what, "tensor", tensor)
     if type(name) ~= "string" then name, v, index = nil, name, v end
     local p = tensor.owner
-    if v == nil and silent[p] then
-      raise(("%s: value expected, got nil; task '%s' returns none: its function must return the value that it computes")
-        :format(what, silent[p]))
-    end
     local id = id_of(p, v, what)
     p[BUILDER][call](p[BUILDER], name, tensor.id, index and index_list(p, tensor, index, what, access_expression), id)
   end
@@ -650,7 +656,12 @@ local function bind(prog, sizes)
   for key, size in pairs(sizes) do given[key] = size end
   local _ <close> = nest "bind"
   local builder = core.builder(prog.name)
-  prog[BODY](new(P, {[BUILDER] = builder, [GIVEN] = given, [READ] = read, [LOCATION] = location, [NAME] = prog.name}))
+  local p, outer = new(P, {[BUILDER] = builder, [GIVEN] = given, [READ] = read, [LOCATION] = location, [NAME] = prog.name}), building
+  do
+    local _ <close> = setmetatable({}, {__close = function() building = outer end})
+    building = p
+    prog[BODY](p)
+  end
   check_read(prog, given, read, location)
   local bound = builder:finish()
   origins[bound] = {prog, given}

@@ -482,6 +482,14 @@ bad('C:store("x")', "store: value expected, got nil")
 bad('C:store(p:task("twice", function() local c = a + a end))',
   "store: value expected, got nil; task 'twice' returns none: its function must return the value that it computes")
 
+bad('local v = p:task("twice", function() local c = a + a end) C:store("c", v)',
+  "store: value expected, got nil; task 'twice' returns none: its function must return the value that it computes")
+bad('local v = p:task("twice", function() local c = a + a end) C:store(v)',
+  "store: value expected, got nil; task 'twice' returns none: its function must return the value that it computes")
+bad('local v = p:task("twice", function() local c = a + a end) C:store(mr.exp(v))',
+  "exp: value expected, got nil; task 'twice' returns none: its function must return the value that it computes")
+bad('local v = p:task("twice", function() local c = a + a end) p:mma(a, v)',
+  "mma: value expected, got nil; task 'twice' returns none: its function must return the value that it computes")
 bad('p:mma(a, A)', "mma: value expected, got tensor; p:load gives its tile")
 bad('p:mma(a, other.v)', "mma: this value belongs to another program")
 bad('return a + n', "+: axis 'n' is no value; n:index() is the index along it, n.size its size")
