@@ -392,8 +392,8 @@ function commands.predict(...)
         uncertainty = tl.uncertainty,
         uncertainty_least = tl.uncertainty_least, uncertainty_reason = tl.uncertainty_reason, tflops = tl.tflops, gbps = tl.gbps, bandwidth_share = tl.bandwidth_share, cycles = tl.cycles, ii = tl.ii})), "\n")
     else
-      io.write(("%s: predicted %s; %s %s on %s\n"):format(path, times.text(tl), bound.name, sizes, plan.device.name))
       for _, note in ipairs(problem_texts(repairs.joined(notes), path, text, "note: ")) do io.write(note, "\n") end
+      io.write(("%s: predicted %s; %s %s on %s\n"):format(path, times.text(tl), bound.name, sizes, plan.device.name))
     end
     return true
   end)

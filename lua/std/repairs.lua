@@ -175,20 +175,35 @@ function repairs.notes(list)
   return out
 end
 
--- Such notes as people read them: loads that threads copy for the same reason are in one, which has the location of the first.
+-- "'a'"; "'a' and 'b'"; "'a', 'b' and 'c'"
+local function listed(names)
+  if #names == 1 then return names[1] end
+  return ("%s and %s"):format(table.concat(names, ", ", 1, #names - 1), names[#names])
+end
+
+-- Such notes as people read them: loads that threads copy for the same reason are in one, also if that is about the rows of a tensor
+-- of each. It has the location of the first.
 function repairs.joined(notes)
   local out, alike = {}, {}
   for _, note in ipairs(notes) do
     local name, reason = note.message:match "^('[^']*') is( copied by the threads .*)$"
+    local tensor = reason and reason:match "rows of ('[^']*') have"
+    if tensor then reason = reason:gsub("rows of '[^']*' have", "rows of %%s have") end
     local key = note.code == "by_threads" and name and ("%s\n%s"):format(reason, note.hint)
     local same = key and alike[key]
     if same then
       same.names[#same.names + 1] = name
-      out[same.at] = {location = same.location, code = note.code, hint = note.hint, message = ("%s and %s are%s"):format(
-        table.concat(same.names, ", ", 1, #same.names - 1), name, (reason:gsub("%f[%a]its%f[%A]", "their")))}
+      if tensor and same.seen[tensor] == nil then same.tensors[#same.tensors + 1], same.seen[tensor] = tensor, true end
+      local why = reason:gsub("%f[%a]its%f[%A]", "their"):gsub("rows of %%s have", function()
+        return ("rows of %s have"):format(listed(same.tensors))
+      end)
+      out[same.at] = {location = same.location, code = note.code, hint = note.hint,
+        message = ("%s are%s"):format(listed(same.names), why)}
     else
       out[#out + 1] = note
-      if key then alike[key] = {names = {name}, at = #out, location = note.location} end
+      if key then
+        alike[key] = {names = {name}, tensors = {tensor}, seen = tensor and {[tensor] = true}, at = #out, location = note.location}
+      end
     end
   end
   return out

@@ -52,15 +52,18 @@ local plan = require "millrace".load_plan("gemm_by_threads", bound)
 for _, t in ipairs(plan.tasks) do if t.kind == "load" then plan:move(t.name, {seu="tma"}) end end
 E
 t_cmd 'check of a plan whose loads threads copy' 0 "$MILLRACE" check unaligned.lua
-t_like 'says so' "$(<"$T/out")" "^unaligned\.lua:3: note: by_threads: 'load_a' is copied by the threads of its lane, 8 bytes at a time: rows of 'A'"
+joined="^unaligned\.lua:3: note: by_threads: 'load_a' and 'load_b' are copied by the threads of their lane, 8 bytes at a time: rows of 'A' and 'B' have 1032 bytes, "
+t_like 'says so, once for both' "$(<"$T/out")" "$joined"
+t_is 'and not twice' "$(grep -c by_threads "$T/out")" 1
 t_like 'and what to do' "$(<"$T/out")" "^  try: pad axis 'k' with zeros to a multiple of 8, or give lane 'p0' more warps$"
 t_like 'and that it is legal' "$(<"$T/out")" '^unaligned\.lua: legal$'
 t_cmd 'its time' 0 "$MILLRACE" predict unaligned.lua
-t_like 'comes with the same' "$(<"$T/out")" "^unaligned\.lua:3: note: by_threads: 'load_b' is copied by the threads"
+t_like 'comes with the same' "$(<"$T/out")" "$joined"
+t_is 'which stands before it, as in check' "$(sed 's/: .*//' "$T/out" | tr '\n' ' ')" 'unaligned.lua:3   try unaligned.lua '
 t_cmd 'the same as JSON' 0 "$MILLRACE" check --json unaligned.lua
 t_like 'has notes' "$(<"$T/out")" '"notes": \[\{"file": "unaligned\.lua", "line": 3, "code": "by_threads"'
 echo 'print(plan:check())' >>unaligned.lua
-t_like 'in a script, too' "$("$MILLRACE" unaligned.lua)" "^unaligned\.lua:3: note: by_threads: 'load_a' is copied by the threads"
+t_like 'in a script, too' "$("$MILLRACE" unaligned.lua | tr -s ' \n' ' ')" "unaligned\.lua:3: note: by_threads: 'load_a' and 'load_b' are copied by the threads"
 
 t_like 'and a search' "$("$MILLRACE" -e 'print((mr.search(mr.examples.gemm{m=512, n=512, k=516}, mr.device "h200", {trials=20})))')" \
 	'^by_threads: the copy engine cannot do load_a, load_b; r\.plan:check\(\) says why, and what to do$'
