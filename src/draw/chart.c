@@ -381,9 +381,51 @@ const char *reason_text(struct arena *a, const struct graph *g, struct reason r)
 	}
 }
 
+/* The events of a phase are in order of issue: how many of them are issued before that cycle. */
+static int issued_before(const struct phase_line *p, int64_t cycle)
+{
+	int low = 0, high = p->events.n;
+
+	while (low < high) {
+		int middle = low + (high - low) / 2;
+
+		if (p->events.v[middle].issue < cycle)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* Of the sTasks that an event waits for, the one that completed last among the events before it; NONE: none is near. */
+static int last_awaited(const struct timeline *t, const struct event *e)
+{
+	enum { NEAR = 512 };		/* events; what was longer ago is not waited for */
+	const struct event *last = NULL;
+
+	for (int k = 0; k < t->nphases; k++) {
+		const struct phase_line *p = &t->phases[k];
+		int n = p->phase == t->plan->graph->tasks.v[e->task].phase ? issued_before(p, e->issue) : 0;
+
+		for (int i = n - 1; i >= 0 && i >= n - NEAR; i--) {
+			const struct event *x = &p->events.v[i];
+
+			for (int w = 0; w < t->plan->waits.n; w++)
+				if (t->plan->waits.v[w].task == e->task && t->plan->waits.v[w].on == x->task &&
+				    x->end <= e->issue && (!last || x->end > last->end))
+					last = x;
+		}
+	}
+	return last ? last->task : NONE;
+}
+
 struct reason event_held_by(const struct timeline *t, const struct event *e)
 {
-	if (!t->measured && e->held != CAUSE_NONE)
-		return (struct reason){ e->held, e->held_task };
-	return event_held_for(t->plan, e);
+	struct reason r = { e->held, e->held_task };
+
+	if (t->measured || e->held == CAUSE_NONE)
+		r = event_held_for(t->plan, e);
+	if (r.cause == CAUSE_WAIT && r.task == NONE)
+		r.task = last_awaited(t, e);
+	return r;
 }

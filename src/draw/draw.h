@@ -118,7 +118,7 @@ struct reason {
  * one. If the event also stood in the queue of its sEU, the cause is of that; the lane then waited for one of the
  * sTask's waits, and it is known for which only if there is just one. */
 struct reason event_held_for(const struct plan *p, const struct event *e);
-/* The same, but as the simulation knows it, if the timeline is simulated. */
+/* The same, but as the simulation knows it, if the timeline is simulated; of several waits, the one that ended last. */
 struct reason event_held_by(const struct timeline *t, const struct event *e);
 
 /* "for mma_qk", "for its sEU, busy with softmax": what is waited for; in `a`, "" for CAUSE_NONE. */

@@ -201,6 +201,12 @@ for name, waits in pairs{attention_pingpong = "load_v", attention_d128 = "load_q
   ok(size >= 9, name .. ": waits can be read on a slide", size)
   ok(lowest > 0.92 * 360 and rightmost > 0.7 * 640, "  and it is full", lowest, rightmost)
 end
+-- A bar says which sTask it waited for, also if all that it waits for was complete and only the waits themselves took time.
+for _, name in ipairs{"attention_pingpong", "attention_overlap", "gemm_cooperative", "attention_d128"} do
+  mr.load_plan(name):simulate{events = 3000}:svg(dir .. "/waits.svg", {from = 0})
+  local text = read(dir .. "/waits.svg")
+  ok(text:find "waited %d+ for %a" and not text:find "for another<", name .. ": waits say for what", text:match "[^<>]* for another<")
+end
 graph:svg(dir .. "/graph.svg", {preset = "slide"})
 local boxes, legend = {}, {}
 for tag in read(dir .. "/graph.svg"):gmatch "<rect([^>]*)>" do
