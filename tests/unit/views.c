@@ -292,6 +292,18 @@ static void test_problems(void)
 	picture(&s, "the second", 80, 24);
 	act(&s, ACT_GO);
 	is_int(s.m.go, VIEW_plan, "Enter leads to the plan");
+	static const char *const said[][2] = {
+		{ "mma_pv.0", "'mma_pv.0' continues 'o.0' of the iteration before, so that it has one version; } on 'load_v' is for "
+			"'v', which it reads" },
+		{ "store_o.0", "'store_o.0' writes memory, and no buffer" },
+		{ "load_q", "'q' is written once a tile; plan:buffers{q=2} in the shell gives it versions" },
+	};
+	for (int i = 0; i < LEN(said); i++) {
+		s.m.sel.task = graph_find_task(s.m.now->graph, said[i][0]);
+		model_deepen(&s.m, 1);
+		is_str(s.m.message, said[i][1], said[i][0]);
+		s.m.message[0] = '\0';
+	}
 	shake(&s, "problems at any size");
 	s.m.calls.problems = one_problem;
 	scene_look(&s, &view_problems);

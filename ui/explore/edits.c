@@ -317,6 +317,35 @@ void model_change_lane(struct model *m)
 
 /* ---- rings, waits, tiles ---- */
 
+/* "; } on 'load_v' is for 'v', which it reads": where the versions are that an sTask can use; "" if there are none. */
+static const char *way_to_versions(struct model *m, const struct stask *s)
+{
+	const struct graph *g = m->now->graph;
+
+	for (int i = s->reads.n - 1; i >= 0; i--) {
+		const struct buffer *b = &g->buffers.v[s->reads.v[i]];
+
+		if (b->loop != NONE && b->carry == NONE && b->first != NONE)
+			return arena_strf(&m->frame, "; } on '%s' is for '%s', which it reads", g->tasks.v[b->first].name, b->name);
+	}
+	return "";
+}
+
+/* No buffer that the sTask writes has versions that the key can change: say why, and what does. */
+static void refuse_deepening(struct model *m, const struct stask *s)
+{
+	const struct graph *g = m->now->graph;
+	const struct buffer *b = s->writes.n ? &g->buffers.v[s->writes.v[0]] : NULL;
+
+	if (!b)
+		model_refuse(m, "'%s' writes memory, and no buffer%s", s->name, way_to_versions(m, s));
+	else if (b->carry != NONE)
+		model_refuse(m, "'%s' continues '%s' of the iteration before, so that it has one version%s", s->name, b->name,
+			way_to_versions(m, s));
+	else
+		model_refuse(m, "'%s' is written once a tile; plan:buffers{%s=2} in the shell gives it versions", b->name, b->name);
+}
+
 void model_deepen(struct model *m, int by)
 {
 	const struct plan *p = m->now->plan;
@@ -343,7 +372,7 @@ void model_deepen(struct model *m, int by)
 		}
 	}
 	if (!n) {
-		model_refuse(m, "'%s' writes no value in a loop", s->name);
+		refuse_deepening(m, s);
 		return;
 	}
 	finish_edit(m, history_versions(m->history, v, n, model_loc, &e), &e, arena_strf(&m->frame,
