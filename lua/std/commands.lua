@@ -361,8 +361,9 @@ function commands.show(...)
   local files, o = parse("show", "--device", 1, 2, ...)
   if not files then return o end
   local plans = {}
-  local status = each(files, o, function(plan, _, _, stopped)
+  local status = each(files, o, function(plan, path, text, stopped)
     if stopped then error(stopped, 0) end
+    if files[2] then need_legal(plan, path, text) end      -- only plans that are legal have times to compare
     plans[#plans + 1] = plan
     return true
   end)
