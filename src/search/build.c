@@ -4,16 +4,17 @@
 
 #include "base/hash.h"
 #include "search/rings.h"
+#include "search/task_groups.h"
 
 enum err_code build_graph(const struct space *s, const struct choice *c, struct graph **out, struct err *e)
 {
 	struct arena_mark mark = arena_mark(s->a);
 	struct split split = { .ways = c->ways, .axis = NONE };
 	int *tasks = ARENA_ARRAY(s->a, s->program->tasks.n + s->nconversions, int);
-	struct shaping how = { .splits = &split, .nsplits = c->ways > 1 };
+	struct shaping how = { .splits = &split, .nsplits = c->ways > 1 && c->split != SPLIT_TASKS };
 	enum err_code code;
 
-	if (c->ways > 1) {
+	if (how.nsplits) {
 		split.axis = space_split_axis(s->program, c);
 		if (split.axis != NONE)
 			split.ntasks = split_all(s->program, s->conversions, c->split_off ? s->nconversions : 0, split.axis, tasks);
@@ -38,8 +39,22 @@ struct builder {
 	const struct space *s;
 	const struct choice *c;
 	struct plan *p;
+	const int *part;		/* by sTask: its lane among those that compute */
 	struct err *e;
 };
+
+/* The slices of a split go to a lane each, and what is not split to the first; or sTasks have lanes of their own. */
+static const int *find_parts(const struct space *s, const struct choice *c, const struct graph *g)
+{
+	int *part = ARENA_ARRAY(s->a, g->tasks.n, int);
+
+	if (c->split == SPLIT_TASKS)
+		group_tasks(s->a, g, s->device, c->ways, part);
+	for (int i = 0; i < g->tasks.n; i++)
+		if (c->split != SPLIT_TASKS || part[i] == NONE)
+			part[i] = g->tasks.v[i].slices > 1 ? g->tasks.v[i].slice : 0;
+	return part;
+}
 
 /* The name of the vector unit that can do what an engine does by default. NULL: there is none. */
 static const char *vector_unit(const struct plan *p, int task)
@@ -94,7 +109,7 @@ static const char *lane_of(const struct builder *m, int task, char name[16])
 	const struct stask *s = &g->tasks.v[task];
 	const char *second = s->kind == TASK_LOAD ? second_loader(m) : NULL;
 
-	snprintf(name, 16, "c%d", s->slices > 1 ? s->slice : 0);
+	snprintf(name, 16, "c%d", m->part[task]);
 	if (s->kind != TASK_LOAD)
 		return name;
 	if (loads_indices(g, task))
@@ -144,7 +159,7 @@ static enum err_code append_region(const struct builder *m, int phase, int loop,
 			const struct stask *s = &g->tasks.v[t];
 
 			if ((o ? s->task == o->v[i].task : t == i) && s->loop == loop &&
-			    s->phase == phase && s->slice == part && s->kind != TASK_LOAD)
+			    s->phase == phase && m->part[t] == part && s->kind != TASK_LOAD)
 				TRY(append(m, t, o ? o->v[i].at : 0));
 		}
 	return OK;
@@ -214,7 +229,7 @@ static void add_extra_versions(const struct builder *m)
 
 enum err_code build_plan(const struct space *s, const struct choice *c, struct plan *p, struct err *e)
 {
-	const struct builder m = { s, c, p, e };
+	const struct builder m = { s, c, p, find_parts(s, c, p->graph), e };
 	const struct program *prog = p->graph->program;
 
 	TRY(plan_grid(p, &c->grid, NOWHERE, e));

@@ -20,7 +20,21 @@ enum {
 static const struct { int ways, warps, replicas; enum split_kind split; } lanes[] = { { 2, 4, 1, SPLIT_ROWS },
 	{ 1, 4, 1, SPLIT_ROWS }, { 1, 8, 1, SPLIT_ROWS }, { 3, 4, 1, SPLIT_ROWS }, { 1, 4, 2, SPLIT_ROWS },
 	{ 2, 4, 1, SPLIT_COLUMNS }, { 2, 4, 2, SPLIT_ROWS }, { 1, 4, 3, SPLIT_ROWS }, { 2, 4, 1, SPLIT_DEPTH },
-	{ 1, 8, 2, SPLIT_ROWS } };
+	{ 2, 4, 1, SPLIT_TASKS }, { 3, 4, 1, SPLIT_TASKS }, { 2, 8, 1, SPLIT_TASKS }, { 1, 8, 2, SPLIT_ROWS } };
+
+enum { GROUPS_START = 9 };		/* sTasks in groups: the search starts from these lanes, and goes on to others */
+
+static bool has_lanes(const struct space *s, int i)
+{
+	if (lanes[i].split == SPLIT_TASKS && lanes[i].ways > s->ngroups)
+		return false;
+	return s->has_products ? i < LEN(lanes) - 1 : lanes[i].ways == 1;
+}
+
+static bool starts_from_lanes(const struct space *s, int i)
+{
+	return has_lanes(s, i) && (s->has_products ? lanes[i].split != SPLIT_TASKS || i == GROUPS_START : i <= 2);
+}
 
 /* Let every loop have the program's order; or, if ahead, that order in which most runs ahead, and versions for it. */
 static void set_orders(const struct space *s, struct choice *c, bool ahead)
@@ -62,7 +76,7 @@ static void add_lanes(const struct space *s, struct arena *a, const struct choic
 		for (int i = 0; i < LEN(lanes) && s->variants[split_off].exists; i++) {
 			struct choice c = *shape;
 
-			if (s->has_products ? i == LEN(lanes) - 1 : i > 2)
+			if (!starts_from_lanes(s, i))
 				continue;
 			c.split_off = split_off;
 			c.ways = s->has_products ? lanes[i].ways : 1;
@@ -201,7 +215,7 @@ static void along_lanes(const struct space *s, const struct choice *c, struct ar
 
 	x.ring_bytes = 0;
 	for (int i = 0; i < LEN(lanes); i++) {
-		if (s->has_products ? i == LEN(lanes) - 1 : lanes[i].ways > 1)
+		if (!has_lanes(s, i))
 			continue;
 		x.ways = lanes[i].ways;
 		x.warps = lanes[i].warps;

@@ -11,6 +11,7 @@
 #include "base/hash.h"
 #include "lower/lower.h"
 #include "search/build.h"
+#include "search/task_groups.h"
 
 enum {
 	FEW_LEAST = 16,			/* rows or columns of a product if there are fewer tiles than EUs otherwise */
@@ -499,6 +500,16 @@ static enum err_code build_any(struct space *s, struct graph **graph, struct cho
 	return code;
 }
 
+/* 1 without products that a matrix unit has sums of. */
+static int count_groups(const struct space *s, const struct graph *g)
+{
+	struct arena_mark mark = arena_mark(s->a);
+	int n = group_tasks(s->a, g, s->device, GROUPS_MOST, ARENA_ARRAY(s->a, g->tasks.n, int));
+
+	arena_reset(s->a, mark);
+	return s->has_products ? n : 1;
+}
+
 /* Find what depends on the graph: first with each conversion in its sTask, then with conversions split off. There is
  * only one graph at a time, *graph, so that the caller can free it if memory runs out (space.h). */
 static void find_variants(struct space *s, struct graph **graph)
@@ -511,6 +522,7 @@ static void find_variants(struct space *s, struct graph **graph)
 			s->uneven |= (*graph)->trips[l].least != (*graph)->trips[l].most;
 		find_orders(s, *graph, &s->variants[c.split_off]);
 		find_conversions(s, *graph);
+		s->ngroups = count_groups(s, *graph);
 	}
 	graph_free(*graph);
 	*graph = NULL;

@@ -16,11 +16,13 @@ enum {
 	EXTENTS_MAX = 24,		/* of an axis */
 	CONVERSIONS_MAX = 4,
 	SPACE_LEVELS = 24,		/* most halvings of smaller shapes */
+	GROUPS_MOST = 3,		/* lanes with sTasks of their own */
 };
 
-/* What is split over the computing lanes: rows or columns of products; or the axis that products contract. In the last
- * case each lane makes a slice of the operands, and one lane computes the products. */
-enum split_kind { SPLIT_ROWS, SPLIT_COLUMNS, SPLIT_DEPTH };
+/* What is split over the computing lanes: rows or columns of products; or the axis that products contract: then each lane
+ * makes a slice of the operands, and one lane computes the products. Or nothing is split, and each lane has sTasks of its
+ * own (task_groups.h). */
+enum split_kind { SPLIT_ROWS, SPLIT_COLUMNS, SPLIT_DEPTH, SPLIT_TASKS };
 
 struct choice {
 	struct tiling tiling;
@@ -82,6 +84,7 @@ struct space {
 	struct alias aliases[CONVERSIONS_MAX];
 	bool has_products;		/* with rows: not of a vector and a matrix */
 	bool wants_rows;		/* the caller has given extents of such rows */
+	int ngroups;			/* of sTasks that lanes can have for themselves, GROUPS_MOST at most */
 	bool uneven;			/* loops of some tiles have more iterations than those of others */
 	bool finer;			/* neighbours include those that seldom pay: for the best plan alone */
 	int copy_registers;		/* lower_copy_registers of the device */

@@ -317,6 +317,46 @@ plan = finds("copies by threads in a loop", mr.examples.grouped_gemm{m = 1024, n
 local lane = plan and plan:script():match 'append%("load_x", {seu="tma", lane="(p%d)"'
 ok(lane and plan:lane(lane).warps >= 4, "  which have warps enough", lane)
 
+-- A state of 128 x 128 and two sums of 64 x 128 are more than the threads of one lane have registers for, and each step adds
+-- to all. Each of two lanes takes some.
+do
+  local gradients = mr.program("gradients", function(p)
+    local s, d, v = p:axes("s", "d", "v")
+    local c, i, j = p:axis("c", s.size // 64), p:axis("i", 64), p:axis("j", 64)
+    local Q, G = p:input("Q", {s, d}), p:input("G", {s, v})
+    local K, V = p:input("K", {s, d}), p:input("V", {s, v})
+    local dK, dV = p:output("dK", {s, d}), p:output("dV", {s, v})
+    local state = p:carry("state", {d, v}, 0)
+    p:loop(c, {batch = true}, function()
+      local q, g = p:load("load_q", Q, {c * 64 + i, d}), p:load("load_g", G, {c * 64 + i, v})
+      local k, x = p:load("load_k", K, {c * 64 + j, d}), p:load("load_v", V, {c * 64 + j, v})
+      local kq, vg = p:mma("mma_kq", k, q), p:mma("mma_vg", x, g)
+      local a, b = p:task("mask", function()
+        local seen = j:index():le(i:index())
+        return mr.where(seen, kq, 0):to "bf16", mr.where(seen, vg, 0):to "bf16"
+      end)
+      local old = p:task("round_state", function() return state:to "bf16" end)
+      local dk, dv = p:carry("dk", {j, d}, 0), p:carry("dv", {j, v}, 0)
+      dk:add(p:mma("mma_vs", x, old))
+      dk:add(p:mma("mma_bq", b, q))
+      dv:add(p:mma("mma_ks", k, old))
+      dv:add(p:mma("mma_ag", a, g))
+      local k_out, v_out = p:task("round", function() return dk:to "bf16", dv:to "bf16" end)
+      dK:store("store_dk", k_out, {c * 64 + j, d})
+      dV:store("store_dv", v_out, {c * 64 + j, v})
+      state:add(p:mma("mma_qg", q, g))
+    end)
+  end)
+  local found = mr.search(gradients{s = 256, d = 128, v = 128}, device, {measure = false, trials = 200})
+  local script = found and found.plan:script() or ""
+  ok(found and not script:find '"mma_%w+", {seu="cuda"', "sums that are too many for one lane", script)
+  like(script, 'append%("mma_qg", {seu="tensor", lane="(c%d)"', "  products on the tensor cores")
+  ok(script:match 'append%("mma_qg", {seu="tensor", lane="(c%d)"' ~= script:match 'append%("mma_vs", {seu="tensor", lane="(c%d)"',
+    "  the sums on two lanes", script)
+  local result = found and found.plan:compile{target = "host"}:check{seed = 1}
+  ok(result and result.ok, "  and the kernel is right", tostring(result))
+end
+
 ---- what check() refuses is not returned -----------------------------------------------
 
 -- The search does not prove that kernels are right; check() does. Here it finds a fault in every kernel but the third.
