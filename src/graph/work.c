@@ -128,6 +128,18 @@ static bool is_fused(const struct builder *b, const struct task *t, int node)
 	return uses == 1 && add;
 }
 
+/* Where several elements are divided by the same one its reciprocal is computed once; then each division scales and
+ * multiplies. */
+static void share_reciprocals(const struct builder *b, struct stask *s, const struct node *n, int64_t elements)
+{
+	int64_t divisors = slice_elements(b, s->task, n->arg[1]);
+
+	if (divisors >= elements)
+		return;
+	s->work.ops[CLASS_DIV] -= (double)(elements - divisors);
+	s->work.ops[CLASS_FMA] += 2.0 * (double)elements;
+}
+
 static void compute_work(const struct builder *b, struct stask *s)
 {
 	const struct task *t = &b->p->tasks.v[s->task];
@@ -144,6 +156,8 @@ static void compute_work(const struct builder *b, struct stask *s)
 		if (n->op == OP_MUL && is_fused(b, t, id))
 			continue;
 		s->work.ops[c] += (double)elements;
+		if (n->op == OP_DIV && dtype_is_float(n->type))
+			share_reciprocals(b, s, n, elements);
 		if (c != CLASS_FREE)
 			s->work.flops += (double)elements;
 	}

@@ -14,8 +14,9 @@
 
 #define CONSIDERABLE 0.1		/* of the loaded bytes */
 /* Without products, loads and element-wise work are all there is, and only kernels say which threads do how much of it:
- * their time may be by so much less than that of the plan alone. */
-#define UNSURE 1.5
+ * the time of the plan alone may be above theirs by so much, or by a little more than it was before. */
+#define OVERESTIMATE 1.5
+#define OVERESTIMATE_MORE 1.1
 
 /* What plan_repair_waits made of a legal plan. */
 struct repaired {
@@ -28,7 +29,7 @@ void evaluator_init(struct evaluator *ev, struct arena *a, struct mem *mem, cons
 	const struct space *s, struct tried_list *tried)
 {
 	*ev = (struct evaluator){ .a = a, .mem = mem, .space = s, .tried = tried, .has_target = lower_has_target(d),
-		.bound_seconds = INFINITY, .nearest = NONE };
+		.bound_seconds = INFINITY, .overestimate = 1, .nearest = NONE };
 	assignment_cache_init(&ev->assignments, mem);
 }
 
@@ -250,9 +251,11 @@ static enum err_code simulate(struct evaluator *ev, int i, double best, bool pri
 	struct tried *x = &ev->tried->v.v[i];
 	struct sim_options rough = { .keep = 0, .rough = true, .assignments = &ev->assignments };
 
+	double alone;
+
 	TRY(sim_run(ev->mem, ev->plan, &rough, stop, &ev->line, e));
-	x->seconds = ev->line->seconds;
-	if ((x->seconds >= best * (ev->space->has_products ? 1 : UNSURE) && !price) || !ev->has_target)
+	x->seconds = alone = ev->line->seconds;
+	if ((alone >= best * fmax(ev->overestimate, ev->space->has_products ? 1 : OVERESTIMATE) && !price) || !ev->has_target)
 		return OK;
 	timeline_free(ev->line);
 	ev->line = NULL;
@@ -262,6 +265,8 @@ static enum err_code simulate(struct evaluator *ev, int i, double best, bool pri
 	x->spare = ev->line->spare_registers;
 	if (x->priced)
 		note_copies(ev->line, x);
+	if (x->priced && !ev->space->has_products)
+		ev->overestimate = fmax(ev->overestimate, OVERESTIMATE_MORE * alone / x->seconds);
 	if (!x->priced) {
 		/* as much less as it is too much; with that, rings are shallower */
 		if (ev->line->unpriced_bytes)

@@ -35,6 +35,7 @@ struct evaluator {
 	struct assignment_cache assignments;
 	VEC(struct repaired) repaired;	/* waits of legal plans */
 	int simulated, pruned;		/* plans, each counted once; candidates that were pruned by their shape's bound */
+	double overestimate;		/* by how much the time of a plan alone may be above that with its kernel's price */
 	double bound_seconds;		/* the least analytic bound of all shapes */
 	struct refusal_count refusals[REFUSAL_KINDS];
 	int nearest;			/* index of the illegal candidate with the fewest problems; NONE */

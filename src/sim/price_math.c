@@ -7,6 +7,7 @@
 
 enum {
 	GUARD = 2,			/* a compare and a select; the compared index advances with the loop */
+	BY_RECIPROCAL = 2,		/* a division whose divisor's reciprocal is there: it scales, then multiplies */
 	FIELD = 2,			/* of a packed word: a shift left, a shift right */
 	FOLDS = 2,			/* shuffles in which the four threads of a row combine their results */
 };
@@ -16,6 +17,13 @@ static bool is_fused(const struct val *sum, const struct val *factor)
 {
 	return sum->kind == VAL_OP && (sum->op == OP_ADD || sum->op == OP_SUB) &&
 		factor->kind == VAL_OP && factor->op == OP_MUL && dtype_is_float(factor->type);
+}
+
+/* Is the value of all elements of a row that a thread has the same? Then what depends on it alone is computed once. */
+static bool is_same_in_row(const struct val *v)
+{
+	return v->kind == VAL_CONST ||
+		(v->kind == VAL_FRAG && (v->frag.frag->kind == FRAG_ROW || v->frag.frag->kind == FRAG_SCALAR));
 }
 
 /* Operations to compute v for n elements. */
@@ -46,7 +54,10 @@ static void count_operations(const struct cost_context *x, const struct val *v, 
 			count_operations(x, v->arg[1], n, s);
 			return;
 		}
-		s->ops[0][op_class(v->op)] += n;
+		if (v->op == OP_DIV && dtype_is_float(v->type) && is_same_in_row(v->arg[1]))
+			s->ops[0][CLASS_FMA] += BY_RECIPROCAL * n;
+		else
+			s->ops[0][op_class(v->op)] += n;
 		break;
 	}
 	for (int i = 0; i < LEN(v->arg) && v->arg[i]; i++) {
