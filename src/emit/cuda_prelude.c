@@ -258,3 +258,17 @@ const char *const cuda_additions[] = {
 	"\n",
 	NULL
 };
+
+const char *const cuda_vectors[] = {
+	"/* Several words at once. */\n",
+	"DEV u32 float_bits(float x) { return __float_as_uint(x); }\n",
+	"DEV float bits_float(u32 x) { return __uint_as_float(x); }\n",
+	"DEV void store_8(void *to, const u32 *y) { *(uint2 *)to = make_uint2(y[0], y[1]); }\n",
+	"DEV void shared_8(u32 *x, u32 a)\n",
+	"{ asm volatile(\"ld.shared.v2.u32 {%0, %1}, [%2];\" : \"=r\"(x[0]), \"=r\"(x[1]) : \"r\"(a)); }\n",
+	"DEV void shared_16(u32 *x, u32 a)\n",
+	"{ asm volatile(\"ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];\"\n",
+	"\t: \"=r\"(x[0]), \"=r\"(x[1]), \"=r\"(x[2]), \"=r\"(x[3]) : \"r\"(a)); }\n",
+	"\n",
+	NULL
+};

@@ -58,7 +58,8 @@ static void put_product(struct buf *o, const struct product_form *f)
 void emit_cuda_sm90(const struct role_program *r, struct arena *a, struct source *out)
 {
 	static const struct printer sm90 = { .prelude = cuda_prelude, .stamps = cuda_stamps,
-		.cluster = cuda_cluster, .additions = cuda_additions, .product = put_product };
+		.cluster = cuda_cluster, .additions = cuda_additions, .vectors = cuda_vectors,
+		.product = put_product };
 
 	emit_text(r, &sm90, a, out);
 }

@@ -14,6 +14,14 @@ extern const char *const cuda_prelude[];	/* line by line, then NULL */
 extern const char *const cuda_stamps[];		/* the same, of a traced kernel */
 extern const char *const cuda_cluster[];	/* ... of one whose blocks form clusters */
 extern const char *const cuda_additions[];	/* ... of one that adds to elements in memory */
+extern const char *const cuda_vectors[];	/* ... of one with accesses of several words */
+
+/* A read of neighbours for all elements that a thread has of a group of columns: v0, v1, ... in the text. It is done
+ * where the condition holds for the first of them; NULL: always. */
+struct read {
+	const struct val *of;
+	const struct num *when;
+};
 
 struct print {
 	const struct role_program *r;
@@ -21,6 +29,8 @@ struct print {
 	struct arena *a;
 	struct buf *out;
 	int indent;
+	VEC(struct read) reads;		/* of the block at hand */
+	bool vectors;			/* the text has accesses of 8 or 16 bytes (printer.vectors) */
 };
 
 static inline int warp_threads(const struct print *c)
@@ -102,7 +112,16 @@ const char *each(struct print *c, const struct frag *f, const char *loops);
 const char *frag_loops(struct print *c, const struct frag *f);
 const char *frag_element(struct print *c, const struct frag *f);
 const char *frag_word(struct print *c, const struct frag *f, const char *group);
+/* The bits of the element at hand of a packed fragment; the loop over the words of a group of columns, and the head of
+ * its body, in which e is the first element of a word. */
+const char *half_at(struct print *c, struct frag_at at);
+const char *each_word(struct print *c, const struct frag *f);
 const char *value(struct print *c, const struct val *v);
+/* Notes which neighbours values read together, and returns whether there are any. Then put_reads prints these reads, in
+ * a block in which the loop over `e` follows, and in which values take them from there; end_reads behind it. */
+bool begin_reads(struct print *c, const struct val *v);
+void put_reads(struct print *c, const char *indent);
+void end_reads(struct print *c);
 /* C text that combines two values as a reduction or scan does. */
 const char *joined(struct print *c, enum op op, enum dtype t, const char *x, const char *y);
 /* The C type of what memory holds of an element, and conversions between that and a register. */

@@ -92,36 +92,64 @@ static void print_init(struct print *c, const struct role_op *o)
 		frag_name(c, o->u.frag.at), rows ? "[rb][i]" : "[i]", value(c, o->u.frag.value));
 }
 
+/* The loops over a fragment's elements without the last one, over the neighbours of a thread. */
+static const char *loops_of_neighbours(struct print *c, const struct frag *f)
+{
+	return each(c, f, has_rows(f) ? "bjh" : "j");
+}
+
 /* An element-wise loop, into one fragment or of several steps. Values that only later steps use take one register,
  * since an element passes through all steps before the next one. */
 static void print_map(struct print *c, const struct role_op *o)
 {
 	const struct frag *f = o->u.map.over;
+	const char *loops = frag_loops(c, f);
+	bool reads = false;
 
+	for (int i = 0; i < o->u.map.steps.n; i++)
+		reads |= begin_reads(c, o->u.map.steps.v[i].value);
+	if (reads) {
+		put(c, "%s{", loops_of_neighbours(c, f));
+		c->indent++;
+		put_reads(c, "");
+		loops = each(c, f, "e");
+	}
 	if (o->u.map.to.frag) {
-		put(c, "%s%s%s = %s;", frag_loops(c, f), frag_name(c, o->u.map.to),
-			frag_element(c, f), value(c, o->u.map.steps.v[0].value));
-		return;
-	}
-	put(c, "%s{", frag_loops(c, f));
-	for (int i = 0; i < o->u.map.steps.n; i++) {
-		const struct role_step *s = &o->u.map.steps.v[i];
+		put(c, "%s%s%s = %s;", loops, frag_name(c, o->u.map.to), frag_element(c, f),
+			value(c, o->u.map.steps.v[0].value));
+	} else {
+		put(c, "%s{", loops);
+		for (int i = 0; i < o->u.map.steps.n; i++) {
+			const struct role_step *s = &o->u.map.steps.v[i];
 
-		put(c, "\tconst %s e%d = %s;", register_type(s->value->type), s->node, value(c, s->value));
-		if (s->to)
-			put(c, "\t%s%s = e%d;", s->to->name, frag_element(c, s->to), s->node);
+			put(c, "\tconst %s e%d = %s;", register_type(s->value->type), s->node, value(c, s->value));
+			if (s->to)
+				put(c, "\t%s%s = e%d;", s->to->name, frag_element(c, s->to), s->node);
+		}
+		put(c, "}");
 	}
-	put(c, "}");
+	end_reads(c);
+	if (reads) {
+		c->indent--;
+		put(c, "}");
+	}
 }
 
 static void print_pack(struct print *c, const struct role_op *o)
 {
 	const struct frag *f = o->u.pack.to.frag;
+	const char *word = arena_strf(c->a, "%s%s", frag_name(c, o->u.pack.to), frag_word(c, f, "j"));
+	const char *pack = dtype_name(o->u.pack.type);
 
 	put(c, "%s{", each(c, f, "bjh"));
-	put(c, "\tfloat y[2]; EACH(e, 2) y[e] = %s;", value(c, o->u.pack.value));
-	put(c, "\t%s%s = pack_%s(y[0], y[1]);", frag_name(c, o->u.pack.to), frag_word(c, f, "j"),
-		dtype_name(o->u.pack.type));
+	if (begin_reads(c, o->u.pack.value))
+		put_reads(c, "\t");
+	put(c, "\tfloat y[%d]; %sy[e] = %s;", f->layout->pair, each(c, f, "e"), value(c, o->u.pack.value));
+	end_reads(c);
+	if (frag_words_together(f) == 1)
+		put(c, "\t%s = pack_%s(y[0], y[1]);", word, pack);
+	else
+		put(c, "\t%s %s = pack_%s(y[e], y[e + 1]); }", each_word(c, f), word, pack);
 	put(c, "}");
 }
 
@@ -136,8 +164,8 @@ static void print_keep(struct print *c, const struct role_op *o)
 	}
 	put(c, "%sEACH(i, %d) %s[rb][i] = %s[rb][i];", each(c, f, "b"), frag_block_words(f), to, from);
 	if (is_tested(o->u.pack.inside))
-		put(c, "%sif (!(%s)) %s%s &= e ? 0xffffu : 0xffff0000u;",
-			frag_loops(c, f), num(c, o->u.pack.inside), to, frag_word(c, f, "j"));
+		put(c, "%sif (!(%s)) %s%s &= e%s ? 0xffffu : 0xffff0000u;", frag_loops(c, f), num(c, o->u.pack.inside),
+			to, frag_word(c, f, "j"), frag_words_together(f) > 1 ? " & 1" : "");
 }
 
 /* reductions and scans --------------------------------------------------------- */
@@ -167,11 +195,11 @@ static void put_exchange(struct print *c, const struct role_op *o, const struct 
 	put_join(c, each_exchange(c, across), o, shuffled(c, o->u.reduce.to->type, "xor", "y", spread_mask(c, across)));
 }
 
-/* Address in the scratch of a warp's partial result: number `at` of `n`. */
-static const char *scratch_address(struct print *c, const struct role_op *o, const char *warp, const char *at, int64_t n)
+/* Address in the scratch of a partial result: number `at` of the `n` of a warp, or in a scan of a row. */
+static const char *scratch_address(struct print *c, const struct role_op *o, const char *of, const char *at, int64_t n)
 {
 	return arena_strf(c->a, "shared + %s + 4 * (%s * %lld + %s)",
-		by_lane(c, o->u.reduce.scratch, second_of(o)->u.reduce.scratch), warp, (long long)n, at);
+		by_lane(c, o->u.reduce.scratch, second_of(o)->u.reduce.scratch), of, (long long)n, at);
 }
 
 /* Each warp writes its partial results to the scratch, and behind a barrier every thread combines those of all warps.
@@ -204,8 +232,15 @@ static void print_reduce_columns(struct print *c, const struct role_op *o)
 
 	put(c, "%s{", each_row(c, f));
 	put(c, "\t%s y = %s;", type, value(c, has_cols(f) ? o->u.reduce.zero : o->u.reduce.value));
-	if (has_cols(f))
+	if (has_cols(f) && begin_reads(c, o->u.reduce.value)) {
+		put(c, "\t%s{", each(c, f, "j"));
+		put_reads(c, "\t\t");
+		put_join(c, arena_strf(c->a, "\t%s", each(c, f, "e")), o, value(c, o->u.reduce.value));
+		put(c, "\t}");
+	} else if (has_cols(f)) {
 		put_join(c, each(c, f, "je"), o, value(c, o->u.reduce.value));
+	}
+	end_reads(c);
 	if (!o->u.reduce.partial)
 		put_exchange(c, o, &f->layout->col);
 	put(c, "\t%s%s = y;", o->u.reduce.to->name, has_rows(f) ? "[rb][h]" : "[0]");
@@ -237,39 +272,118 @@ static void print_reduce_rows(struct print *c, const struct role_op *o)
 			f->layout->cols) : "0", f->cols);
 }
 
-/* The running value along the columns combines a thread's own pair, the pairs before it in the quad, and the groups of
- * columns before. */
+/* The part of a row's spread that is within a warp. */
+static struct spread within_warp(struct print *c, const struct spread *s)
+{
+	struct spread part = *s;
+
+	part.mod = s->div * s->mod > warp_threads(c) ? warp_threads(c) / s->div : s->mod;
+	return part;
+}
+
+/* y becomes the running value over the threads of a spread, from y of each of them. */
+static void put_scan_threads(struct print *c, const struct role_op *o, const struct spread *s, const char *indent,
+	const char *y)
+{
+	enum dtype t = o->u.reduce.to->type;
+
+	put(c, "%s%s{ up = %s; if (%s >= 1 << o) %s = %s; }", indent, each_exchange(c, s), shuffled(c, t, "from",
+		y, arena_strf(c->a, "(thread - (%s)) & %d", spread_mask(c, s), warp_threads(c) - 1)),
+		spread_digit(c, s), y, joined(c, o->u.reduce.op, t, "up", y));
+	put(c, "%sup = %s;", indent, shuffled(c, t, "from", y, arena_strf(c->a, "(thread - %d) & %d", s->div,
+		warp_threads(c) - 1)));
+	put(c, "%sif (%s) up = %s;", indent, spread_is_first(c, s), value(c, o->u.reduce.zero));
+}
+
+/* y of the spread's last thread. */
+static const char *of_last(struct print *c, enum dtype t, const struct spread *s, const char *y)
+{
+	return shuffled(c, t, "from", y, arena_strf(c->a, "thread & %d | %d", warp_threads(c) - 1,
+		(s->mod - 1) * s->div));
+}
+
+/* Behind a barrier, each warp goes over the parts of all warps in the order of the columns, group by group and in each
+ * warp by warp, and adds to its elements what is before them. A round has the parts of as many groups as a warp has
+ * threads for. */
+static void put_scan_warps(struct print *c, const struct role_op *o, const char *row)
+{
+	const struct frag *f = o->u.reduce.over;
+	enum dtype t = o->u.reduce.to->type, kept = dtype_is_float(t) ? DT_F32 : DT_I32;
+	const char *type = register_type(t), *zero = value(c, o->u.reduce.zero);
+	const struct spread all = { 1, warp_threads(c), 1 };
+	int warps = c->role->warps, groups = frag_groups(f), together = warp_threads(c) / warps;
+	int64_t parts = (int64_t)groups * warps;
+
+	put(c, "lane_sync(%s, %d);", barrier(c), lane_threads(c));
+	put(c, "%s{", each_row(c, f));
+	put(c, "\t%s before = %s;", type, zero);
+	put(c, "\tEACH(i, %d) {", (groups + together - 1) / together);
+	put(c, "\t\tconst int part = i * %d + thread %% %d;", together * warps, warp_threads(c));
+	put(c, "\t\t%s y = %s, up;", type, zero);
+	put(c, "\t\tif (%spart < %lld) y = %s;", together * warps < warp_threads(c) ? arena_strf(c->a,
+		"thread %% %d < %d && ", warp_threads(c), together * warps) : "", (long long)parts, shared_get(c, kept,
+		scratch_address(c, o, row, "part", parts)));
+	put_scan_threads(c, o, &all, "\t\t", "y");
+	put(c, "\t\tup = %s;", joined(c, o->u.reduce.op, t, "before", "up"));
+	put(c, "\t\tbefore = %s;", joined(c, o->u.reduce.op, t, "before", of_last(c, t, &all, "y")));
+	put(c, "\t\tEACH(k, %d) {", together);
+	put(c, "\t\t\tconst int j = i * %d + k;", together);
+	put(c, "\t\t\tconst %s z = %s;", type, shuffled(c, t, "from", "up", arena_strf(c->a, "k * %d + thread / %d",
+		warps, warp_threads(c))));
+	put(c, "\t\t\tif (j < %d) %s%s%s = %s;", groups, each(c, f, "e"), o->u.reduce.to->name, frag_element(c, f),
+		joined(c, o->u.reduce.op, t, "z", arena_strf(c->a, "%s%s", o->u.reduce.to->name, frag_element(c, f))));
+	put(c, "\t\t}");
+	put(c, "\t}");
+	put(c, "}");
+}
+
+/* The running value along the columns combines a thread's own neighbours, those before them in the threads of its warp
+ * that have the row, and the groups of columns before. If a row is spread over the lane's warps, each keeps its part of
+ * each group for the others instead. */
 static void print_scan(struct print *c, const struct role_op *o)
 {
 	const struct frag *f = o->u.reduce.over;
 	enum dtype t = o->u.reduce.to->type;
 	enum op op = o->u.reduce.op;
 	const char *type = register_type(t), *zero = value(c, o->u.reduce.zero);
-	const struct spread *s = &f->layout->col;
-	int mask = warp_threads(c) - 1, pair = f->layout->pair;
+	const struct spread s = within_warp(c, &f->layout->col);
+	const char *row = has_rows(f) ? arena_strf(c->a, "(rb * %d + h)", f->layout->halves) : "0";
+	bool joins = role_joins_warps(o, c->role->warps);
+	int pair = f->layout->pair;
 
+	if (joins)
+		put(c, "lane_sync(%s, %d);", barrier(c), lane_threads(c));
 	put(c, "%s{", each_row(c, f));
-	put(c, "\t%s before = %s;", type, zero);
+	if (!joins)
+		put(c, "\t%s before = %s;", type, zero);
 	put(c, "\t%s{", each(c, f, "j"));
+	if (begin_reads(c, o->u.reduce.value))
+		put_reads(c, "\t\t");
 	put(c, "\t\t%s y[%d], up, quad;", type, pair);
 	put(c, "\t\t%sy[e] = %s;", each(c, f, "e"), value(c, o->u.reduce.value));
+	end_reads(c);
 	for (int e = 1; e < pair; e++)
 		put(c, "\t\ty[%d] = %s;", e, joined(c, op, t, arena_strf(c->a, "y[%d]", e - 1),
 			arena_strf(c->a, "y[%d]", e)));
 	put(c, "\t\tquad = y[%d];", pair - 1);
-	put(c, "\t\t%s{ up = %s; if (%s >= 1 << o) quad = %s; }", each_exchange(c, s), shuffled(c, t, "from",
-		"quad", arena_strf(c->a, "(thread - (%s)) & %d", spread_mask(c, s), mask)),
-		spread_digit(c, s), joined(c, op, t, "up", "quad"));
-	put(c, "\t\tup = %s;", shuffled(c, t, "from", "quad", arena_strf(c->a, "(thread - %d) & %d", s->div, mask)));
-	put(c, "\t\tif (%s) up = %s;", spread_is_first(c, s), zero);
-	put(c, "\t\tup = %s;", joined(c, op, t, "before", "up"));
+	put_scan_threads(c, o, &s, "\t\t", "quad");
+	if (!joins)
+		put(c, "\t\tup = %s;", joined(c, op, t, "before", "up"));
 	put(c, "\t\t%s%s%s = %s;", each(c, f, "e"), o->u.reduce.to->name, frag_element(c, f),
 		joined(c, op, t, "up", "y[e]"));
-	put(c, "\t\tquad = %s;", shuffled(c, t, "from", "quad", arena_strf(c->a, "thread & %d | %d",
-		mask, (s->mod - 1) * s->div)));
-	put(c, "\t\tbefore = %s;", joined(c, op, t, "before", "quad"));
+	if (joins) {
+		put(c, "\t\tif (thread %% %d == %d) %s", warp_threads(c), warp_threads(c) - 1, shared_put(c,
+			dtype_is_float(t) ? DT_F32 : DT_I32, scratch_address(c, o, row, arena_strf(c->a,
+			"j * %d + thread / %d", c->role->warps, warp_threads(c)),
+			(int64_t)frag_groups(f) * c->role->warps), "quad"));
+	} else {
+		put(c, "\t\tquad = %s;", of_last(c, t, &s, "quad"));
+		put(c, "\t\tbefore = %s;", joined(c, op, t, "before", "quad"));
+	}
 	put(c, "\t}");
 	put(c, "}");
+	if (joins)
+		put_scan_warps(c, o, row);
 }
 
 /* Line by line in shared memory, each by one thread. */

@@ -337,20 +337,35 @@ static void print_store_ring(struct print *c, const struct role_op *o)
 	put(c, "}");
 }
 
-/* Two columns at once of a type of 16 bits. */
-static void store_pairs(struct print *c, const struct role_op *o)
+/* Stores words of a thread to neighbouring elements of global memory: 4, 8 or 16 bytes. */
+static const char *word_store(struct print *c, int words, const char *element, const char *word)
+{
+	return words == 1 ? arena_strf(c->a, "*(u32 *)&%s = %s;", element, word) :
+		arena_strf(c->a, "store_%d(&%s, &%s);", 4 * words, element, word);
+}
+
+/* Several columns at once. Those of a fragment that is not packed become words first. */
+static void store_vectors(struct print *c, const struct role_op *o)
 {
 	const struct frag *f = o->u.move.from.frag;
+	enum dtype t = o->u.move.type;
+	int pair = f->layout->pair, width = o->u.move.width, words = width * dtype_bits(t) / 32;
 	const char *name = frag_name(c, o->u.move.from), *word = arena_strf(c->a, "%s%s", name, frag_word(c, f, "j"));
 
 	put(c, "%s{", each(c, f, has_rows(f) ? "bhj" : "j"));
 	if (!f->packed) {
-		put(c, "\tfloat y[2]; EACH(e, 2) y[e] = %s%s;", name, frag_element(c, f));
-		word = arena_strf(c->a, "pack_%s(y[0], y[1])", dtype_name(o->u.move.type));
+		put(c, "\t%s y[%d]; %sy[e] = %s%s;", register_type(t), pair, each(c, f, "e"), name, frag_element(c, f));
+		word = dtype_bits(t) == 16 ? arena_strf(c->a, "pack_%s(y[e], y[e + 1])", dtype_name(t)) :
+			arena_strf(c->a, t == DT_I32 ? "(u32)y[e]" : "float_bits(y[e])");
+		if (words > 1) {
+			put(c, "\tu32 z[%d]; EACH(i, %d) { const int e = %d * i; z[i] = %s; }", pair * words / width,
+				pair * words / width, width / words, word);
+			word = arena_strf(c->a, words == width ? "z[e]" : "z[e / %d]", width / words);
+		}
 	}
-	put(c, "\tconst int e = 0;");
+	put(c, pair == width ? "\tconst int e = 0;" : "\tEACH(part, %d) { const int e = %d * part;", pair / width, width);
 	const char *element = put_indices(c, o);
-	put(c, "\t%s*(u32 *)&%s = %s;", guard(c, o->u.move.inside), element, word);
+	put(c, "\t%s%s%s", guard(c, o->u.move.inside), word_store(c, words, element, word), pair == width ? "" : " }");
 	put(c, "}");
 }
 
@@ -381,7 +396,7 @@ static const char *element_bits(struct print *c, struct frag_at at, enum dtype t
 	if (other)
 		return to_bits(c, t, value(c, other));
 	if (at.frag->packed)
-		return arena_strf(c->a, "half_of(%s%s, e)", frag_name(c, at), frag_word(c, at.frag, "j"));
+		return half_at(c, at);
 	return to_bits(c, t, arena_strf(c->a, "%s%s", frag_name(c, at), frag_element(c, at.frag)));
 }
 
@@ -405,8 +420,8 @@ static void print_put(struct print *c, const struct role_op *o)
 	bool tested = o->u.put.from.frag && is_tested(o->u.put.inside);
 
 	if (o->u.put.pairs)
-		put(c, "%s{ const int e = 0; %sshared_put_u32(%s, %s%s); }",
-			each(c, f, "bjh"), when, to, frag_name(c, o->u.put.from), frag_word(c, f, "j"));
+		put(c, "%s%s %sshared_put_u32(%s, %s%s); }",
+			each(c, f, "bjh"), each_word(c, f), when, to, frag_name(c, o->u.put.from), frag_word(c, f, "j"));
 	else
 		put(c, "%s%sshared_put_%s(%s, %s);", frag_loops(c, f), when, shared_type(o->u.put.type), to,
 			tested ? arena_strf(c->a, "(%s ? %s : 0)", num(c, o->u.put.inside), x) : x);
@@ -473,8 +488,7 @@ void print_move(struct print *c, const struct role_op *o)
 	case DO_LOAD_THREADS: print_load_threads(c, o); break;
 	case DO_STORE_BOXES: print_store_boxes(c, o); break;
 	case DO_STORE_THREADS:
-		(o->u.move.width == ACCESS_EIGHT ? store_eights : o->u.move.width == ACCESS_PAIR ? store_pairs :
-			store_elements)(c, o);
+		(o->u.move.quads ? store_eights : o->u.move.width > 1 ? store_vectors : store_elements)(c, o);
 		break;
 	case DO_STORE_RING: print_store_ring(c, o); break;
 	case DO_PUT: print_put(c, o); break;

@@ -73,10 +73,25 @@ const char *frag_element(struct print *c, const struct frag *f)
 	return "[0]";
 }
 
-/* Index of the word of a pair. */
 const char *frag_word(struct print *c, const struct frag *f, const char *group)
 {
-	return arena_strf(c->a, "[rb][%s * %d + h]", group, f->layout->halves);
+	int words = frag_words_together(f);
+
+	return words == 1 ? arena_strf(c->a, "[rb][%s * %d + h]", group, f->layout->halves) :
+		arena_strf(c->a, "[rb][(%s * %d + h) * %d + e / 2]", group, f->layout->halves, words);
+}
+
+const char *half_at(struct print *c, struct frag_at at)
+{
+	return arena_strf(c->a, "half_of(%s%s, e%s)", frag_name(c, at), frag_word(c, at.frag, "j"),
+		frag_words_together(at.frag) > 1 ? " & 1" : "");
+}
+
+const char *each_word(struct print *c, const struct frag *f)
+{
+	int words = frag_words_together(f);
+
+	return words == 1 ? "{ const int e = 0;" : arena_strf(c->a, "EACH(i, %d) { const int e = 2 * i;", words);
 }
 
 const char *each(struct print *c, const struct frag *f, const char *loops)
@@ -249,24 +264,96 @@ static const char *cast_text(struct print *c, const struct val *v)
 	BUG("no cast to %s", dtype_name(v->type));
 }
 
+/* reads of neighbours ----------------------------------------------------------- */
+
+/* Number of the read among those of the block; NONE. */
+static int number_of_read(const struct print *c, const struct val *v, const struct num *when)
+{
+	for (int i = 0; i < c->reads.n; i++)
+		if (c->reads.v[i].of->from == v->from && num_alike(c->reads.v[i].of->num, v->num) &&
+		    num_alike(c->reads.v[i].when, when))
+			return i;
+	return NONE;
+}
+
+static const struct num *tested_or_null(const struct val *guard)
+{
+	return is_tested(guard->num) ? guard->num : NULL;
+}
+
+static void note_reads(struct print *c, const struct val *v, const struct num *when)
+{
+	if (v->kind == VAL_SHARED && v->together > 1 && number_of_read(c, v, when) == NONE)
+		VEC_PUSH(c->a, &c->reads, ((struct read){ v, when }));
+	for (int i = 0; i < LEN(v->arg) && v->arg[i]; i++)
+		note_reads(c, v->arg[i], v->kind == VAL_GUARD && i == 0 ? tested_or_null(v) : NULL);
+}
+
+bool begin_reads(struct print *c, const struct val *v)
+{
+	note_reads(c, v, NULL);
+	return c->reads.n > 0;
+}
+
+void end_reads(struct print *c)
+{
+	c->reads.n = 0;
+}
+
+void put_reads(struct print *c, const char *indent)
+{
+	for (int i = 0; i < c->reads.n; i++) {
+		const struct val *v = c->reads.v[i].of;
+		int pair = layout(c)->pair, bits = dtype_bits(v->from), parts = pair / v->together;
+		int words = v->together * bits / 32;
+		const char *from = num(c, v->num);
+		const char *part = parts == 1 ? "" : arena_strf(c->a, "EACH(part, %d) ", parts);
+		const char *first = parts == 1 ? "0" : arena_strf(c->a, "%d * part", v->together);
+		const char *to = parts == 1 ? arena_strf(c->a, "v%d", i) : arena_strf(c->a, "v%d + %d * part", i, words);
+		const char *read = words == 1 ? arena_strf(c->a, "*(%s) = shared_u32(%s)", to, from) :
+			arena_strf(c->a, "shared_%d(%s, %s)", 4 * words, to, from);
+
+		c->vectors |= words > 1 || in_float(v->from);
+		put(c, "%su32 v%d[%d]; %s{ const int e = %s; %s%s; }", indent, i, pair * bits / 32, part, first,
+			c->reads.v[i].when ? arena_strf(c->a, "if (%s) ", num(c, c->reads.v[i].when)) : "", read);
+	}
+}
+
+/* What shared memory holds of the element at hand. */
+static const char *shared_bits(struct print *c, const struct val *v, const struct num *when)
+{
+	int i = v->together > 1 ? number_of_read(c, v, when) : NONE, bits = dtype_bits(v->from);
+
+	if (i == NONE)
+		return shared_get(c, v->from, num(c, v->num));
+	if (bits == 32)
+		return arena_strf(c->a, in_float(v->from) ? "bits_float(v%d[e])" : "v%d[e]", i);
+	return bits == 16 ? arena_strf(c->a, "half_of(v%d[e / 2], e & 1)", i) :
+		arena_strf(c->a, "(u8)(v%d[e / 4] >> 8 * (e & 3))", i);
+}
+
+static const char *shared_value(struct print *c, const struct val *v, const struct num *when)
+{
+	const char *bits = shared_bits(c, v, when);
+
+	return v->type == DT_BOOL ? arena_strf(c->a, "(%s != 0)", bits) : from_bits(c, v->from, bits);
+}
+
 const char *value(struct print *c, const struct val *v)
 {
 	static const char *const compare[] = { [NUM_LT] = "<", [NUM_LE] = "<=", [NUM_GT] = ">", [NUM_GE] = ">=",
 		[NUM_EQ] = "==", [NUM_NE] = "!=" };
 	const struct frag *f = v->frag.frag;
-	const char *bits;
 
 	switch (v->kind) {
 	case VAL_CONST: return constant_text(c, v);
 	case VAL_NUM: return arena_strf(c->a, "(%s)", num(c, v->num));
 	case VAL_FRAG:
-		return f->packed ? arena_strf(c->a, "from_%s(half_of(%s%s, e))", dtype_name(f->type),
-			frag_name(c, v->frag), frag_word(c, f, "j")) :
+		return f->packed ? arena_strf(c->a, "from_%s(%s)", dtype_name(f->type), half_at(c, v->frag)) :
 			arena_strf(c->a, "%s%s", frag_name(c, v->frag), frag_element(c, f));
 	case VAL_NODE: return arena_strf(c->a, "e%d", v->node);
 	case VAL_SHARED:
-		bits = shared_get(c, v->from, num(c, v->num));
-		return v->type == DT_BOOL ? arena_strf(c->a, "(%s != 0)", bits) : from_bits(c, v->from, bits);
+		return shared_value(c, v, NULL);
 	case VAL_OP: return operation_text(c, v);
 	case VAL_CAST: return cast_text(c, v);
 	case VAL_FIELD:
@@ -275,7 +362,8 @@ const char *value(struct print *c, const struct val *v)
 			num(c, v->num), v->per - 1, 32 / v->per);
 	case VAL_GUARD:
 		return !is_tested(v->num) ? value(c, v->arg[0]) : arena_strf(c->a, "(%s ? %s : %s)", num(c, v->num),
-			value(c, v->arg[0]), value(c, v->arg[1]));
+			v->arg[0]->kind == VAL_SHARED ? shared_value(c, v->arg[0], v->num) : value(c, v->arg[0]),
+			value(c, v->arg[1]));
 	case VAL_COLUMN:
 		break;
 	}

@@ -201,7 +201,12 @@ static inline void host_copy(u32 to, const void *from, u32 n, bool inside)
 #define copy_8(to, from, inside) host_copy(to, from, 8, inside)
 #define copy_16(to, from, inside) host_copy(to, from, 16, inside)
 
+#define shared_8(x, a) host_rt->get(a, x, 8)
+#define shared_16(x, a) host_rt->get(a, x, 16)
+#define store_8(to, y) memcpy(to, y, 8)
 #define store_16(to, y) memcpy(to, y, 16)
+#define float_bits host_bits
+#define bits_float host_float
 #define read_shifted(x, from) memcpy(x, from, 16)	/* 16 bytes at any alignment */
 #define shared_put_16(a, x) host_rt->put(a, x, 16)
 #define copies_wait() ((void)0)

@@ -1,4 +1,4 @@
-/* From a plan to a kernel: with or without verify, and with one of three layouts of fragments. */
+/* From a plan to a kernel: with or without verify, and with one of several layouts of fragments. */
 #include "lower/lower.h"
 
 #include "lower/passes.h"
@@ -8,10 +8,18 @@
  * of its lane, which is the group of warps with one role. */
 enum spread_by { BY_BLOCKS, BY_WARP, BY_LANE, BY_COUNT };
 
+enum { PAIR_LEAST = 2, PAIR_MOST = 8, VECTOR_BYTES = 16, LAYOUTS_MOST = 1 + 2 * 3 };
+
+/* A layout of fragments. `pair`: neighbouring columns of a thread, where the target leaves it open. */
+struct layout_choice {
+	enum spread_by by;
+	int pair;
+};
+
 /* How a kernel is made: without verify; how values are spread. */
 struct lower_options {
 	bool unproven;
-	enum spread_by by;
+	struct layout_choice layout;
 	const struct stop *stop;
 };
 
@@ -33,23 +41,23 @@ static int computing_warps(const struct plan *p, int phase)
 	return warps;
 }
 
-/* The layout by rows of a warp, in which so many warps share each row. */
-static struct frag_layout across_warps(const struct target *t, int warps)
+/* The target's layout by rows, each of a warp or of so many, in which a thread has `pair` neighbours. */
+static struct frag_layout layout_by_rows(const struct target *t, int pair, int warps)
 {
 	struct frag_layout l = t->lines;
 
-	l.every_warp = l.across_warps = true;
-	l.cols *= warps;
-	l.deep *= warps;
-	l.col.mod *= warps;
+	l.pair = l.col.step = pair;
+	l.cols = l.deep = t->warp * pair * warps;
+	l.col.mod = t->warp * warps;
+	l.every_warp = l.across_warps = warps > 1;
 	return l;
 }
 
-static struct frag_layout layout_of(const struct plan *p, int phase, enum spread_by by)
+static struct frag_layout layout_of(const struct plan *p, int phase, struct layout_choice x)
 {
 	const struct target *t = target_of(p->device);
 
-	return by == BY_BLOCKS ? t->frag : by == BY_WARP ? t->lines : across_warps(t, computing_warps(p, phase));
+	return x.by == BY_BLOCKS ? t->frag : layout_by_rows(t, x.pair, x.by == BY_WARP ? 1 : computing_warps(p, phase));
 }
 
 static enum err_code lower(struct mem *mem, const struct plan *p, int phase, struct lower_options how,
@@ -63,9 +71,9 @@ static enum err_code lower(struct mem *mem, const struct plan *p, int phase, str
 	*out = ARENA_OWNER(mem, struct kernel);
 	(*out)->plan = p;
 	(*out)->target = t;
-	if (how.by != BY_BLOCKS) {
+	if (how.layout.by != BY_BLOCKS) {
 		(*out)->target = other = arena_copy(&(*out)->arena, t, 1, sizeof(*t));
-		other->frag = layout_of(p, phase, how.by);
+		other->frag = layout_of(p, phase, how.layout);
 	}
 	(*out)->phase = phase;
 	(*out)->unproven = how.unproven;
@@ -123,31 +131,67 @@ static int64_t words_of(const struct shape2 *v, const struct frag_layout *l, int
 	return v->ncol ? rows * ceil_div(v->cols, l->cols) * l->pair : rows;
 }
 
-/* The layouts of a phase without products, that with the fewest words of a thread for its largest value first. The last
- * one needs the same number of warps, more than one, in all lanes that compute. Returns how many there are. */
-static int order_layouts(struct mem *mem, const struct plan *p, int phase, enum spread_by *order)
+/* Columns that a thread can read at once of the narrowest tensor that the phase loads or stores. */
+static int widest_pair(const struct plan *p, int phase)
 {
-	int warps = computing_warps(p, phase), n = warps > 1 ? BY_COUNT : BY_COUNT - 1;
 	const struct program *g = p->graph->program;
+	int64_t bits = VECTOR_BYTES * 8 / PAIR_LEAST;
+
+	for (int i = 0; i < g->nodes.n; i++) {
+		const struct node *n = &g->nodes.v[i];
+
+		if ((n->op == OP_LOAD || n->op == OP_STORE) && n->task != NONE && g->tasks.v[n->task].phase == phase)
+			bits = min_i64(bits, dtype_bits(g->tensors.v[n->ref].type));
+	}
+	return (int)max_i64(PAIR_LEAST, min_i64(PAIR_MOST, VECTOR_BYTES * 8 / bits));
+}
+
+/* Words of a thread for the largest value of a kernel's phase. */
+static int64_t most_words(const struct kernel *k, const struct layout_choice *x)
+{
+	const struct frag_layout l = layout_of(k->plan, k->phase, *x);
+	const struct program *g = k->plan->graph->program;
+	int warps = computing_warps(k->plan, k->phase);
+	int64_t most = 0;
+
+	for (int i = 0; i < g->nodes.n; i++)
+		if (g->nodes.v[i].task != NONE && g->tasks.v[g->nodes.v[i].task].phase == k->phase)
+			most = max_i64(most, words_of(&k->node_shape[i], &l, warps));
+	return most;
+}
+
+/* The layouts of a phase without products, that with the fewest words of a thread for its largest value first. A thread
+ * has more neighbours where that takes no more words. Rows over all warps of a lane need the same
+ * number of warps, more than one, in all lanes that compute. Returns how many there are. */
+static int order_layouts(struct mem *mem, const struct plan *p, int phase, struct layout_choice *order)
+{
+	int warps = computing_warps(p, phase), kinds = warps > 1 ? BY_COUNT : BY_COUNT - 1, n = 0;
 	struct kernel *k = ARENA_OWNER(mem, struct kernel);
-	bool known;
+	int64_t most[LAYOUTS_MOST];
 	struct err ignored;
-	int64_t most[BY_COUNT];
+	bool known;
 
 	k->plan = p;
 	k->phase = phase;
 	known = warps && !lower_shapes(k, &ignored);
-	for (int by = 0; by < n; by++) {
-		const struct frag_layout l = layout_of(p, phase, (enum spread_by)by);
-		int at = by;
+	for (int by = 0; by < kinds; by++) {
+		int64_t wider = INT64_MAX;
 
-		most[by] = 0;
-		for (int i = 0; known && i < g->nodes.n; i++)
-			if (g->nodes.v[i].task != NONE && g->tasks.v[g->nodes.v[i].task].phase == phase)
-				most[by] = max_i64(most[by], words_of(&k->node_shape[i], &l, warps));
-		for (; at > 0 && most[order[at - 1]] > most[by]; at--)
-			order[at] = order[at - 1];
-		order[at] = (enum spread_by)by;
+		for (int pair = by != BY_BLOCKS && known ? widest_pair(p, phase) : PAIR_LEAST; pair >= PAIR_LEAST; pair /= 2) {
+			const struct layout_choice x = { (enum spread_by)by, pair };
+			int64_t words = known ? most_words(k, &x) : 0;
+			int at = n;
+
+			if (words >= wider)
+				continue;
+			wider = words;
+			for (n++; at > 0 && most[at - 1] > words; at--) {
+				most[at] = most[at - 1];
+				order[at] = order[at - 1];
+			}
+			most[at] = words;
+			order[at] = x;
+		}
 	}
 	kernel_free(k);
 	return n;
@@ -156,7 +200,7 @@ static int order_layouts(struct mem *mem, const struct plan *p, int phase, enum 
 enum err_code lower_or_refuse(struct mem *mem, const struct plan *p, int phase, bool unproven,
 	const struct stop *stop, struct kernel **out, struct refusal *why, struct err *e)
 {
-	enum spread_by order[BY_COUNT] = { BY_BLOCKS };
+	struct layout_choice order[LAYOUTS_MOST] = { { BY_BLOCKS, PAIR_LEAST } };
 	enum err_code code, other_code;
 	struct refusal other;
 	struct err other_error;

@@ -157,6 +157,29 @@ bool num_slope(const struct num *x, enum var v, int64_t *by)
 	return !num_uses(x, v);
 }
 
+int64_t num_alignment(const struct num *x, int64_t most, int64_t (*of_var)(const void *ctx, enum var v, int of),
+	const void *ctx)
+{
+	int64_t a, b;
+
+	if (x->op == NUM_CONST)
+		return x->k ? min_i64(most, x->k & -x->k) : most;
+	if (x->op == NUM_VAR)
+		return min_i64(most, of_var(ctx, x->var, x->of));
+	if (x->op == NUM_DIV && num_is_const(x->b) && x->b->k > 0 && x->b->k <= INT32_MAX / most) {
+		/* of a number that is divisible by both */
+		a = num_alignment(x->a, most * x->b->k, of_var, ctx);
+		return a % x->b->k ? 1 : a / x->b->k;
+	}
+	if (x->op < NUM_ADD || x->op > NUM_XOR || x->op == NUM_DIV)
+		return 1;
+	a = num_alignment(x->a, most, of_var, ctx);
+	if (x->op == NUM_SHL)
+		return num_is_const(x->b) && x->b->k < 16 ? min_i64(most, a << x->b->k) : a;
+	b = num_alignment(x->b, most, of_var, ctx);
+	return x->op == NUM_MUL ? min_i64(most, a * b) : x->op == NUM_AND ? max_i64(a, b) : min_i64(a, b);
+}
+
 int64_t num_value(const struct num *n, const struct num_env *env)
 {
 	switch ((int)n->op) {

@@ -129,6 +129,11 @@ bool num_uses_of(const struct num *x, enum var v, int of);
 /* Does it go on by the same whenever the variable goes on by 1? Then *by says by how much. */
 bool num_slope(const struct num *x, enum var v, int64_t *by);
 
+/* The greatest power of two up to `most`, itself one, by which it is divisible, if variables are divisible by what
+ * `of_var` says. */
+int64_t num_alignment(const struct num *x, int64_t most, int64_t (*of_var)(const void *ctx, enum var v, int of),
+	const void *ctx);
+
 /* Its value, given those of variables. */
 struct num_env {
 	int64_t (*var)(const struct num_env *env, enum var v, int of);

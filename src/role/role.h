@@ -127,9 +127,6 @@ struct role_box {
 	const struct val *value[RANK_MAX];	/* LOAD: is added to it; NULL: nothing */
 };
 
-/* How many elements a thread moves between registers and global memory in one access. */
-enum access_width { ACCESS_ONE = 1, ACCESS_PAIR = 2, ACCESS_EIGHT = 8 };
-
 /* One step of an element-wise loop. */
 struct role_step {
 	int node;			/* of the program */
@@ -235,7 +232,8 @@ struct role_op {
 			struct frag_at from;		/* STORE_THREADS */
 			const struct val *value;	/* STORE: the converted element; NULL: as it is there */
 			bool adds;			/* STORE: to the element of the tensor */
-			enum access_width width;	/* STORE_THREADS */
+			int width;			/* STORE_THREADS: elements of one access */
+			bool quads;			/* ... for which the threads of a quad exchange theirs */
 			int64_t elements, cols;		/* of the ring's slot: all, and of a row */
 			int run;			/* LOAD: neighbours in one access, 4, 8 or 16 bytes; or 1 */
 			bool shifted;			/* LOAD: accesses of 16 bytes that need not be aligned in
@@ -420,12 +418,12 @@ struct role {
 
 /* The least power of two that is no less than the number of the lane's threads; does the lane begin at a multiple of
  * it? */
-/* Do the lane's warps combine, through shared memory, what each of them has reduced? */
+/* Do the lane's warps combine, through shared memory, what each of them has reduced or scanned? */
 static inline bool role_joins_warps(const struct role_op *o, int warps)
 {
 	bool apart = o->u.reduce.over->layout->across_warps;	/* the warps have columns of their own, not rows */
 
-	return warps > 1 && !o->u.reduce.partial && (o->u.reduce.along_rows ? !apart : apart);
+	return warps > 1 && !o->u.reduce.partial && o->u.reduce.along_rows != apart;
 }
 
 static inline int role_thread_span(const struct role *l, const struct target *t)

@@ -21,7 +21,7 @@ struct frag {
 	int64_t rows, cols;		/* ... filled up to complete blocks and groups */
 	const struct frag_layout *layout;
 	int blocks;			/* of rows, of all warps */
-	bool packed;			/* FULL of a 16-bit type: pairs of columns in a word */
+	bool packed;			/* FULL of a 16-bit type: two columns in a word */
 	enum dtype type;
 	int versions;			/* 0: one, of a single sTask */
 	int buffer;			/* of the graph; NONE: a single sTask's own */
@@ -31,6 +31,12 @@ struct frag {
 static inline int frag_groups(const struct frag *f)
 {
 	return (int)(f->cols / f->layout->cols);
+}
+
+/* Words of a packed fragment that a thread has of one group of columns, in a row. */
+static inline int frag_words_together(const struct frag *f)
+{
+	return f->layout->pair / 2;
 }
 
 /* Words of a thread in so many groups of columns of one half of a block's rows. */
@@ -94,6 +100,7 @@ struct val {
 	double k;			/* CONST */
 	int node;			/* NODE */
 	int per;			/* FIELD */
+	int together;			/* SHARED: so many neighbours of a thread, 1 or more, are read at once */
 	struct frag_at frag;		/* FRAG */
 	const struct num *num;		/* NUM, FIELD, GUARD, COLUMN; SHARED: its address */
 	const struct num *less;		/* COLUMN */

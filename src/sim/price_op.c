@@ -99,15 +99,6 @@ static double distinct_elements(const struct cost_context *x, const struct frag 
 		(num_uses(v->num, VAR_E) ? 1 : f->layout->pair);
 }
 
-/* Elements per access: neighbours that a thread holds are read together if they are contiguous. */
-static double per_access(const struct frag *f, const struct val *v)
-{
-	int64_t by;
-
-	return f->kind == FRAG_FULL && num_uses(v->num, VAR_E) && num_slope(v->num, VAR_E, &by) &&
-		by == dtype_bits(v->from) / 8 ? f->layout->pair : 1;
-}
-
 /* ---- costs ---------------------------------------------------------------------------- */
 
 /* n cycles of waiting. */
@@ -134,9 +125,9 @@ static struct op_cost accesses(const struct cost_context *x, double n, double by
 }
 
 /* Reads of shared memory; the lane waits for the first one. */
-static struct op_cost shared_reads(const struct cost_context *x, double reads)
+static struct op_cost shared_reads(const struct cost_context *x, double reads, double bytes)
 {
-	struct op_cost s = accesses(x, reads, BANK_BYTES);
+	struct op_cost s = accesses(x, reads, bytes);
 
 	if (reads > 0)
 		s.lane += x->vector->latency;
@@ -149,17 +140,18 @@ static struct op_cost shared_reads_of(const struct cost_context *x, const struct
 	double times)
 {
 	struct reads r = { .a = x->a };
-	double casts = 0, n = 0;
+	double casts = 0, n = 0, banks = 0;
 
 	role_visit(o, collect_operand, &r);
 	for (int i = 0; i < r.v.n; i++) {
 		const struct val *v = r.v.v[i];
 
-		n += times * distinct_elements(x, f, v) / per_access(f, v);
+		n += times * distinct_elements(x, f, v) / v->together;
+		banks += times * distinct_elements(x, f, v) / v->together * fmax(BANK_BYTES, v->together * dtype_bits(v->from) / 8.0);
 		if (v->from != v->type)
 			casts += times * distinct_elements(x, f, v);
 	}
-	struct op_cost s = shared_reads(x, n);
+	struct op_cost s = shared_reads(x, n, n > 0 ? banks / n : BANK_BYTES);
 	s.ops[0][CLASS_ALU] += casts;
 	return s;
 }
@@ -215,7 +207,7 @@ static struct op_cost price_store_threads(const struct cost_context *x, const st
 {
 	double chunks = frag_elements(x, o->u.move.from.frag) / (double)o->u.move.width;
 	double rows = 2.0 * o->u.move.from.frag->blocks * lane_threads(x);
-	double n = STORE + (o->u.move.width == ACCESS_EIGHT ? 4 * TRANSPOSE : 0);
+	double n = STORE + (o->u.move.quads ? 4 * TRANSPOSE : 0);
 
 	return instructions(x, chunks * n + rows * index_instructions(o));
 }
@@ -269,8 +261,8 @@ double price_boxes(const struct cost_context *x, const struct role_op *o, double
 	return *issued * (o->what == DO_STORE_BOXES && o->u.boxes.elected ? x->warps : 1);
 }
 
-/* A warp moves in one instruction a contiguous run: up to 32 elements of a row; from a fragment, four threads
- * each an element, a pair, or eight elements. A run that is not aligned touches one sector more. */
+/* A warp moves in one instruction a contiguous run: up to 32 elements of a row; from a fragment what the threads of a
+ * row have together, each an element or several neighbours. A run that is not aligned touches one sector more. */
 double price_sector_ratio(const struct cost_context *x, const struct role_op *o)
 {
 	bool is_ring = o->what == DO_LOAD_THREADS || o->what == DO_STORE_RING;
@@ -284,10 +276,11 @@ double price_sector_ratio(const struct cost_context *x, const struct role_op *o)
 		return SECTOR_BYTES / bytes;
 	if (is_ring)
 		run = fmin((double)o->u.move.cols, x->program->target->warp) * bytes;
-	else if (o->u.move.width == ACCESS_EIGHT)
+	else if (o->u.move.quads)
 		return 1;
 	else
-		return SECTOR_BYTES / (4 * bytes * (double)o->u.move.width);
+		return fmax(1, SECTOR_BYTES / (fmin(o->u.move.from.frag->layout->col.mod, x->program->target->warp) *
+			bytes * o->u.move.width));
 	run = (ceil(run / SECTOR_BYTES) + 1) * SECTOR_BYTES / run;
 	return is_ring && o->u.move.shifted ? run * SHIFTED_ASKED : run;
 }
@@ -317,7 +310,7 @@ static struct op_cost price_reduction(const struct cost_context *x, const struct
 	if (!o->u.reduce.along_rows)
 		columns = 4 * (double)f->blocks * f->layout->halves;
 	s = op_cost_sum(s, accesses(x, columns * x->warps, BANK_BYTES));
-	s = op_cost_sum(s, shared_reads(x, x->warps * columns / 4 * lane_threads(x)));
+	s = op_cost_sum(s, shared_reads(x, x->warps * columns / 4 * lane_threads(x), BANK_BYTES));
 	return op_cost_sum(s, cycles(2 * x->device->issue_order_latency));
 }
 

@@ -337,7 +337,7 @@ static void read_own(struct names *c, const struct role_op *o)
 		if (o->u.stores.first != o->u.stores.other)	/* else it is the same number in every round */
 			use_name(c, VAR_ROUND, NONE);
 		break;
-	case DO_REDUCE:
+	case DO_REDUCE: case DO_SCAN:
 		if (role_joins_warps(o, c->role->warps))
 			names_scratch_all(c);
 		break;

@@ -79,6 +79,49 @@ for _, n in ipairs{1100, 2050} do
   end
 end
 
+-- Scans of rows that all warps of a lane share: each thread has some neighbours of every group of columns. 12 warps leave threads
+-- without a part; the last group of columns is not complete.
+do
+  local function running(dtype, op, second)
+    return mr.program("running", function(p)
+      local m, n = p:axes("m", "n")
+      local x = p:load("load_x", p:input("X", {m, n}, dtype))
+      local y = p:task("scan", function()
+        local y = mr[op](x, n)
+        if second then y = y + mr[second](y - x, n) end
+        return dtype == "bf16" and y:to "bf16" or y
+      end)
+      p:output("Y", {m, n}, dtype == "i32" and "i32" or dtype):store("store_y", y)
+    end)
+  end
+
+  for line in ([[
+    bf16 cumsum - 8192 4 2
+    bf16 cumsum - 1000 8 1
+    f32 cummax - 5000 12 2
+    f32 cumsum cummin 3001 4 3
+    bf16 cummin cumsum 4100 8 2
+    i32 cumsum - 2500 5 1
+    i32 cummax cumsum 777 16 1
+    f32 cumsum - 1030 2 4
+  ]]):gmatch "[^\n]+" do
+    local dtype, op, second, n, warps, m = line:match "(%S+) (%S+) (%S+) (%d+) (%d+) (%d+)"
+    if dtype then
+      local bound = running(dtype, op, second ~= "-" and second){m = 5, n = tonumber(n)}
+      right(("%s of rows of %s %s in %s warps"):format(op, n, dtype, warps), bound, {m = tonumber(m), n = tonumber(n)},
+        compute_on "c0", function(plan)
+          plan:lane("p0", {warps = 1})
+          plan:lane("c0", {warps = tonumber(warps)})
+        end)
+    end
+  end
+
+  local best = mr.search(running("bf16", "cumsum"){m = 8192, n = 16384}, mr.device "h200", {measure = false})
+  local text = best.plan:compile{target = "host"}.source
+  tap.ok(text:find("const int part", 1, true) and not text:find("along", 1, true), "warps scan their parts of a long row in registers")
+  tap.ok(best.seconds < 0.14e-3, "  which takes as long as to load and store it", best)
+end
+
 ---- lanes, parts, types -------------------------------------------------------------------------------------------
 
 for _, warps in ipairs{1, 2, 8} do

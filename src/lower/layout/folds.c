@@ -75,11 +75,10 @@ static bool reduces_in_registers(const struct kernel *k, const struct node *n, c
 	return is_only_axis_of_side(k, f, &over, n->ref);
 }
 
-/* There is no scan along rows in registers, nor one across warps. */
+/* There is no scan along rows in registers. */
 static bool scans_in_registers(const struct kernel *k, const struct node *n, const struct shape2 *to, struct fold *f)
 {
-	return !k->target->frag.across_warps &&
-		(f->shared || has_result_layout(k, to, &k->node_shape[n->arg[0]], NONE)) &&
+	return (f->shared || has_result_layout(k, to, &k->node_shape[n->arg[0]], NONE)) &&
 		is_only_axis_of_side(k, f, to, n->ref) && f->way == FOLD_COLUMNS;
 }
 
@@ -122,12 +121,14 @@ const struct shape2 *fold_scratch_shape(const struct kernel *k, int node, const 
 	return &k->node_shape[f->shared ? node : k->plan->graph->program->nodes.v[node].arg[0]];
 }
 
-/* Warps that each have a part of a row exchange one number for each warp and row. */
-static int64_t columns_bytes(const struct kernel *k, const struct shape2 *over, int warps)
+/* Warps that each have a part of a row exchange one number for each warp and row; in a scan one for each group of
+ * columns as well. */
+static int64_t columns_bytes(const struct kernel *k, const struct shape2 *over, bool scans, int warps)
 {
 	const struct frag_layout *l = &k->target->frag;
 
-	return l->across_warps && warps > 1 ? 4 * warps * round_up(over->rows, l->rows) : 0;
+	return l->across_warps && warps > 1 ? 4 * warps * round_up(over->rows, l->rows) *
+		(scans ? ceil_div(over->cols, l->cols) : 1) : 0;
 }
 
 /* A reduction along rows exchanges one number for each warp and column, padded as those of a fragment. */
@@ -150,6 +151,6 @@ int64_t fold_bytes(const struct kernel *k, const struct stask *s, int node, int 
 	if (f.way == FOLD_LINES)
 		return scratch_bytes(s, fold_scratch_shape(k, node, &f));
 	if (f.way == FOLD_COLUMNS)
-		return columns_bytes(k, &f.over, warps);
+		return columns_bytes(k, &f.over, op_class(k->plan->graph->program->nodes.v[node].op) == CLASS_SCAN, warps);
 	return f.way == FOLD_ROWS ? rows_bytes(k, &f.over, warps) : 0;
 }

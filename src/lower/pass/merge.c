@@ -154,7 +154,7 @@ static bool merge_vals(struct merging *m, const struct val **x, const struct val
 	if (!*x || !y)
 		return *x == y;
 	*x = v = arena_copy(m->a, *x, 1, sizeof(*v));
-	if (y->kind != v->kind || y->type != v->type || y->from != v->from || y->op != v->op ||
+	if (y->kind != v->kind || y->type != v->type || y->from != v->from || y->op != v->op || y->together != v->together ||
 	    y->compare != v->compare || y->k != v->k || y->node != v->node || y->per != v->per || !merge_frags_at(m,
 	    &v->frag, &y->frag) || !merge_nums(m, &v->num, y->num, false) || !merge_nums(m, &v->less, y->less, false))
 		return false;

@@ -2,6 +2,8 @@
  * the compiler does not know that COL0 + E, an element's column within its group, is less than the group's width. */
 #include "lower/pass/pass.h"
 
+enum { VECTOR_BYTES = 16, WORD_BYTES = 4 };
+
 /* quotients ---------------------------------------------------------------------- */
 
 static const struct frag_layout *current_layout(const struct lowering *c)
@@ -401,7 +403,8 @@ const struct num *ring_element_address(struct lowering *c, const struct ring *r,
 	rows = split_multiples(c, row, shared_pattern_rows(&c->k->target->shared));
 	cols = split_multiples(c, col, current_layout(c)->cols);
 	if (!c->walks_ring && rows.others && is_fragment_column(col) && is_column_in_group(cols.others) &&
-	    r->panel_cols % current_layout(c)->cols == 0)
+	    r->panel_cols % current_layout(c)->cols == 0 &&
+	    current_layout(c)->pair * bytes <= c->k->target->shared.chunk)
 		return swizzled_address(c, r, bytes, &rows, &cols);
 	panel = MUL(DIV(col, N(c, r->panel_cols)), N(c, r->panel_bytes));
 	in_row = ADD(MUL(row, N(c, r->swizzle)), MUL(MOD(col, N(c, r->panel_cols)), N(c, bytes)));
@@ -413,6 +416,29 @@ const struct num *ring_address(struct lowering *c, const struct stask *s, const 
 {
 	return ring_element_address(c, r, flatten(c, s, r, r->shape.row, r->shape.nrow, shape),
 		flatten(c, s, r, r->shape.col, r->shape.ncol, shape));
+}
+
+static int64_t alignment_of_var(const void *layout, enum var v, int of)
+{
+	const struct frag_layout *l = layout;
+
+	(void)of;
+	/* the first of neighbours has e = 0 */
+	return v == VAR_E ? INT32_MAX / 2 + 1 : v == VAR_SLOT ? VECTOR_BYTES : v == VAR_COL0 ? l->col.step & -l->col.step : 1;
+}
+
+int together_at(const struct lowering *c, const struct num *address, enum dtype type)
+{
+	const struct frag_layout *l = current_layout(c);
+	int bytes = dtype_bits(type) / 8, most = bytes ? VECTOR_BYTES / bytes : 1;
+	int64_t by, aligned;
+
+	if (dtype_bits(type) % 8 || !num_slope(address, VAR_E, &by) || by != bytes)
+		return 1;
+	aligned = num_alignment(address, VECTOR_BYTES, alignment_of_var, l) / bytes;
+	while (most > 1 && (l->pair % most || !aligned || aligned % most))
+		most /= 2;
+	return most * bytes < WORD_BYTES ? 1 : most;
 }
 
 /* accesses by threads ----------------------------------------------------------- */

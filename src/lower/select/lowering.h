@@ -214,6 +214,9 @@ const struct num *ring_element_address(struct lowering *c, const struct ring *r,
 	const struct num *col);
 const struct num *ring_address(struct lowering *c, const struct stask *s, const struct ring *r,
 	const struct shape2 *shape);
+/* How many neighbours of a thread, 1 or more, an access can read at once: they follow each other from the address of the
+ * element at hand on, which is divisible by their bytes. */
+int together_at(const struct lowering *c, const struct num *address, enum dtype type);
 /* Row-major number, in a value of shape `from`, of the current element of a value of shape `to`. */
 const struct num *row_major_offset(struct lowering *c, const struct stask *s,
 	const struct shape2 *from, const struct shape2 *to);
@@ -284,6 +287,8 @@ const struct val *val_cast(struct lowering *c, enum dtype to, enum dtype from, c
 /* x where the condition holds, else `otherwise`. */
 const struct val *val_guard(struct lowering *c, const struct num *when, const struct val *x,
 	const struct val *otherwise);
+/* The same value, of which each read is of one element. */
+const struct val *val_one_by_one(struct lowering *c, const struct val *v);
 /* The element of a ring that belongs to the current element of a value: of that shape, unguarded; the same, with zero
  * outside of the axes that the ring has in full; the same with the shape of `node`. */
 const struct val *ring_value(struct lowering *c, const struct kentry *x, const struct ring *r,

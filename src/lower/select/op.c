@@ -128,7 +128,7 @@ void add_put(struct lowering *c, const struct frag *over, const struct num *when
 	o->u.put.over = over;
 	o->u.put.when = when;
 	o->u.put.address = address;
-	o->u.put.value = value;
+	o->u.put.value = value ? val_one_by_one(c, value) : NULL;
 	o->u.put.type = type;
 }
 

@@ -41,6 +41,8 @@ static enum err_code fold_in_registers(struct lowering *c, const struct kentry *
 	TRY(lay_out_shape(c, s, &f->over, c->p->nodes.v[n->arg[0]].type, over, e));
 	TRY(f->shared ? ring_value_as(c, x, ring_of(c, buffer_of_node(c, s, n->arg[0])), &f->over, &value, e) :
 		operand_value(c, x, n->arg[0], n->arg[0], &value, e));
+	if (f->way == FOLD_ROWS)	/* threads go through one column after the other */
+		value = val_one_by_one(c, value);
 	TRY(find_node_frag(c, s, node, &to, e));
 	o = add_op(c, scans ? DO_SCAN : DO_REDUCE);
 	o->u.reduce.over = over;

@@ -1,11 +1,14 @@
 /* Stores: by the copy engine, or by the lane's threads, from registers or out of a ring. */
 #include "lower/select/lowering.h"
 
-/* Does a thread have `width` neighbouring columns as words of 16-bit elements, or two as numbers that it can pack? */
-static bool has_words(const struct frag *f, enum dtype to, int64_t width)
+enum { VECTOR_BITS = 128, WORD_BITS = 32, OF_QUAD = 8 };
+
+/* Does a thread have neighbouring columns as words of 16-bit elements, or as numbers that it can make words of? */
+static bool has_words(const struct frag *f, enum dtype to)
 {
-	return f->type == to && f->packed ? true : !f->packed && width == ACCESS_PAIR && f->layout->pair == ACCESS_PAIR &&
-		dtype_is_float(f->type) && (to == DT_BF16 || to == DT_F16);
+	if (f->packed || dtype_bits(to) == WORD_BITS)	/* of two numbers a quad's threads would not store complete sectors */
+		return f->type == to && (f->packed || f->layout->pair > 2);
+	return dtype_is_float(f->type) && (to == DT_BF16 || to == DT_F16);
 }
 
 /* Can `width` neighbouring columns be stored as one vector? They must be contiguous in the tensor, aligned, and all
@@ -22,24 +25,27 @@ static bool can_store_vectors(const struct lowering *c, const struct stask *s, c
 	for (int d = 0; d < t->rank && axis != NONE; d++)
 		if (index_value_has(c->p, &n->index[d], axis))
 			return false;
-	return !last->value && has_words(f, t->type, width) && last->n == 1 && last->term[0].axis == axis && last->term[0].coef == 1 &&
+	return !last->value && !n->adds && has_words(f, t->type) && last->n == 1 && last->term[0].axis == axis && last->term[0].coef == 1 &&
 		last->term[0].div == 1 && !last->term[0].mod && last->k % width == 0 &&
 		c->p->axes.v[axis].size % width == 0 && c->g->extents.tile[axis] % width == 0 &&
 		axis_extent(c, s, shape, axis) % width == 0 && f->width % width == 0 &&
 		c->p->axes.v[t->dim[t->rank - 1]].size % width == 0;
 }
 
-/* Elements per store: one; a pair, as a thread holds them; or eight, after the threads of a quad have exchanged
- * theirs. */
-static enum access_width store_width(const struct lowering *c, const struct stask *s, const struct node *n,
-	const struct shape2 *shape, const struct frag *f)
+/* Elements per store: one; several that a thread holds as neighbours; or eight of a packed fragment, after the threads
+ * of a quad have exchanged theirs. */
+static void choose_width(const struct lowering *c, const struct stask *s, const struct node *n,
+	const struct shape2 *shape, const struct frag *f, struct role_op *o)
 {
 	const struct frag_layout *l = f->layout;
-	bool quads = l->col.div == 1 && l->col.mod == 4 && l->pair == ACCESS_PAIR;
+	int bits = dtype_bits(c->p->tensors.v[n->ref].type);
 
-	if (quads && f->cols > l->cols && can_store_vectors(c, s, n, shape, f, ACCESS_EIGHT))
-		return ACCESS_EIGHT;
-	return can_store_vectors(c, s, n, shape, f, ACCESS_PAIR) ? ACCESS_PAIR : ACCESS_ONE;
+	o->u.move.quads = l->col.div == 1 && l->col.mod == 4 && l->pair == 2 && f->packed && f->cols > l->cols &&
+		can_store_vectors(c, s, n, shape, f, OF_QUAD);
+	o->u.move.width = o->u.move.quads ? OF_QUAD : l->pair;
+	while (o->u.move.width > 1 && !o->u.move.quads && (o->u.move.width * bits > VECTOR_BITS ||
+	       o->u.move.width * bits % WORD_BITS || !can_store_vectors(c, s, n, shape, f, o->u.move.width)))
+		o->u.move.width /= 2;
 }
 
 /* The value converted to the tensor's type; NULL: it has that type already. */
@@ -57,7 +63,6 @@ static void store_fragment(struct lowering *c, const struct kentry *x, const str
 	const struct stask *s = stask_of(c, x);
 	const struct shape2 *shape = buffer_shape(c, &c->g->buffers.v[buffer]);
 	const struct frag *f = from.frag;
-	enum access_width width = store_width(c, s, n, shape, f);
 	const struct num *inside = NUM2(BOTH, one_holder_condition(c, f->kind), inside_condition(c, s, shape, f, ALL_AXES));
 	struct role_op *o;
 
@@ -67,8 +72,8 @@ static void store_fragment(struct lowering *c, const struct kentry *x, const str
 	set_move(c, o, s, n, shape, inside);
 	add_values(c, s, n, shape, inside, false, o);
 	o->u.move.from = from;
-	o->u.move.width = width;
-	o->u.move.value = width == ACCESS_ONE ? as_tensor_type(c, n, buffer, val_frag(c, from)) : NULL;
+	choose_width(c, s, n, shape, f, o);
+	o->u.move.value = o->u.move.width == 1 ? as_tensor_type(c, n, buffer, val_frag(c, from)) : NULL;
 }
 
 /* From a ring, where another lane has left the value, by the lane's threads. Where neighbours share an element of the

@@ -23,7 +23,8 @@ const struct val *val_frag(struct lowering *c, struct frag_at at)
 
 const struct val *val_shared(struct lowering *c, enum dtype type, enum dtype from, const struct num *address)
 {
-	return make_val(c, (struct val){ .kind = VAL_SHARED, .type = type, .from = from, .num = address });
+	return make_val(c, (struct val){ .kind = VAL_SHARED, .type = type, .from = from, .num = address,
+		.together = 1 });
 }
 
 const struct val *val_cast(struct lowering *c, enum dtype to, enum dtype from, const struct val *x)
@@ -36,6 +37,30 @@ const struct val *val_guard(struct lowering *c,
 {
 	return num_is(when, 1) ? x : make_val(c, (struct val){ .kind = VAL_GUARD, .type = x->type, .num = when,
 		.arg = { x, otherwise } });
+}
+
+const struct val *val_one_by_one(struct lowering *c, const struct val *v)
+{
+	struct val *copy = arena_copy(c->a, v, 1, sizeof(*v));
+
+	copy->together = 1;
+	for (int i = 0; i < LEN(v->arg) && v->arg[i]; i++)
+		copy->arg[i] = val_one_by_one(c, v->arg[i]);
+	return copy;
+}
+
+/* Are groups of so many neighbouring columns all inside of the value and the ends of its axes, or all outside? */
+static bool ends_in_groups(const struct lowering *c, const struct stask *s, const struct shape2 *shape,
+	const struct frag *f, int n)
+{
+	for (int i = 0; i < shape->ncol; i++) {
+		int axis = shape->col[i];
+
+		if (i + 1 < shape->ncol || c->p->axes.v[axis].size % n || c->g->extents.tile[axis] % n ||
+		    ends_within_tile(c->g, s->loop, axis))
+			return false;
+	}
+	return f->width % n == 0;
 }
 
 const struct val *ring_value(struct lowering *c, const struct kentry *x, const struct ring *r,
@@ -55,12 +80,18 @@ enum err_code ring_value_as(struct lowering *c, const struct kentry *x, const st
 	const struct shape2 *shape, const struct val **out, struct err *e)
 {
 	const struct stask *s = stask_of(c, x);
+	const struct num *inside;
+	struct val *v;
 	struct frag f;
 
 	TRY(lay_out_shape(c, s, shape, c->g->buffers.v[r->buffer].type, &f, e));
 	/* the tile may reach beyond the end of an axis that the ring has in full */
-	*out = val_guard(c, inside_condition(c, s, shape, &f, r->shape.full_axes & ~shape->full_axes),
-		ring_value(c, x, r, shape), val_const(c, DT_I32, 0));
+	inside = inside_condition(c, s, shape, &f, r->shape.full_axes & ~shape->full_axes);
+	v = arena_copy(c->a, ring_value(c, x, r, shape), 1, sizeof(*v));
+	v->together = together_at(c, v->num, v->from);
+	if (num_uses(inside, VAR_E) && !ends_in_groups(c, s, shape, &f, v->together))
+		v->together = 1;
+	*out = val_guard(c, inside, v, val_const(c, DT_I32, 0));
 	return OK;
 }
 
