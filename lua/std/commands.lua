@@ -360,17 +360,21 @@ end
 function commands.show(...)
   local files, o = parse("show", "--device", 1, 2, ...)
   if not files then return o end
-  local plans = {}
+  local plans, refused = {}, {}                         -- by number: what raises that a plan is not legal
   local status = each(files, o, function(plan, path, text, stopped)
     if stopped then error(stopped, 0) end
-    if files[2] then need_legal(plan, path, text) end      -- only plans that are legal have times to compare
     plans[#plans + 1] = plan
+    refused[#plans] = function() need_legal(plan, path, text) end
     return true
   end)
   if status ~= GOOD then return status end
   local good, why = core.try(function()
     if plans[2] then mr.show(plans[1], plans[2], {names = files}) else plans[1]:show() end
   end)
+  for i = 1, good and 0 or #plans do                    -- the explorer shows a second one that is not, too
+    local legal, message = core.try(refused[i])
+    if not legal then why = message break end
+  end
   if not good then io.stderr:write(tostring(why), "\n") end
   return good and GOOD or BAD
 end

@@ -166,9 +166,9 @@ t_like 'prints the plan, where there is no terminal' "$(<"$T/out")" '^lane p0: '
 t_cmd 'show of two' 0 "$MILLRACE" show attention_serial attention_overlap
 t_like 'names both' "$(<"$T/out")" '^from attention_serial to attention_overlap:$'
 t_like 'and shows the statements that differ' "$(<"$T/out")" '^- plan:buffers\{k=2, v=2\}$'
+t_like 'and both times' "$(<"$T/out")" '^attention_serial 1\.[0-9]+ ms .*; attention_overlap 1\.[0-9]+ ms '
 t_cmd 'show of two, of which one is not legal' 1 "$MILLRACE" show attention_serial plans/broken.lua
 t_err 'says which, and where' "^plans/broken\.lua:$line: missing_wait: .*'mma\.0' .*'load_a'"
-t_like 'and both times' "$(<"$T/out")" '^attention_serial 1\.[0-9]+ ms .*; attention_overlap 1\.[0-9]+ ms '
 t_like 'in a script, too' "$("$MILLRACE" -e 'local b = mr.load_plan "attention_serial" mr.show(b, mr.load_plan "./attention_overlap.lua")' </dev/null)" \
 	'^from attention_serial to \./attention_overlap\.lua:$'
 mkdir -p more
