@@ -422,6 +422,39 @@ static bool says_more(const struct graph *g, const struct wait *w)
 	return false;
 }
 
+/* Does an entry's instance of iteration s - distance stand before that of iteration s of another one on the lane? */
+static bool stands_before(const struct plan *p, int from, int to, int distance)
+{
+	int ahead = p->entries.v[to].at - distance - p->entries.v[from].at;
+
+	return ahead < 0 || (ahead == 0 && from < to);
+}
+
+/* Is what the wait asks for complete by the order of the lane alone? So it is if both sTasks are on one lane, the other one
+ * is on a unit that the lane itself works on, and the instance asked for stands before. */
+static bool is_kept_by_order(const struct plan *p, const struct wait *w)
+{
+	const struct graph *g = p->graph;
+	int to = plan_entry_of(p, w->task), from = plan_entry_of(p, w->on);
+	bool any = false;
+	const struct entry *t = &p->entries.v[to == NONE ? 0 : to], *o = &p->entries.v[from == NONE ? 0 : from];
+
+	if (!is_open(w) || to == NONE || from == NONE || t->lane != o->lane || p->lanes.v[t->lane].replicas > 1 ||
+	    p->device->seu[o->seu].async || g->tasks.v[w->task].loop != g->tasks.v[w->on].loop ||
+	    g->tasks.v[w->task].phase != g->tasks.v[w->on].phase)
+		return false;
+	for (int i = g->first_in[w->task]; i != NONE; i = g->next_in.v[i]) {
+		const struct edge *d = &g->edges.v[i];
+
+		if (d->from != w->on)
+			continue;
+		if (d->loop != g->tasks.v[w->task].loop || !stands_before(p, from, to, edge_distance(p, d)))
+			return false;
+		any = true;
+	}
+	return any || stands_before(p, from, to, 0);
+}
+
 void plan_note_waits(const struct plan *p, struct arena *a, struct problems *out)
 {
 	const struct graph *g = p->graph;
@@ -429,6 +462,14 @@ void plan_note_waits(const struct plan *p, struct arena *a, struct problems *out
 	for (int i = 0; i < p->waits.n; i++) {
 		const struct wait *w = &p->waits.v[i];
 		const char *task = g->tasks.v[w->task].name, *on = g->tasks.v[w->on].name;
+		if (is_kept_by_order(p, w)) {
+			VEC_PUSH(a, &out->notes, ((struct problem){ .code = NOTE_REDUNDANT_WAIT, .task = w->task, .other = w->on,
+				.edge = NONE, .loc = w->loc, .message = arena_strf(a, "'%s' need not wait for '%s': lane '%s' executes "
+				"'%s' before it, and goes on when that is complete", task, on,
+				p->lanes.v[p->entries.v[plan_entry_of(p, w->on)].lane].name, on),
+				.hint = arena_strf(a, "plan:unwait(\"%s\", \"%s\")", task, on) }));
+			continue;
+		}
 		int by = is_open(w) && g->tasks.v[w->task].loop == g->tasks.v[w->on].loop && !says_more(g, w) ?
 			between(g, w->on, w->task, a) : NONE;
 

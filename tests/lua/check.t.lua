@@ -297,6 +297,18 @@ do
   tap.like(note.location, "check%.t%.lua:%d+$", "  and where")
   plan:unwait("softmax", "load_k")
   tap.is(select(2, plan:check()).notes, nil, "  without it, there is none")
+  -- the order of a lane implies those for what it executes itself, but not for what it only issues
+  plan:wait("rescale", {"softmax"})
+  note = (select(2, plan:check()).notes or {})[1] or {}
+  tap.is(note.message, "'rescale' need not wait for 'softmax': lane 'c0' executes 'softmax' before it, and goes on when that is complete",
+    "a wait that the order of the lane implies is noted")
+  tap.is(note.hint, 'plan:unwait("rescale", "softmax")', "  with what to do")
+  tap.ok(plan:check(), "  and is no problem")
+  plan:unwait("rescale", "softmax")
+  tap.ok(plan:check(), "  nor is the plan without it")
+  plan:wait("softmax", {"normalise"})
+  tap.is(select(2, plan:check()).notes, nil, "  not if it is of an sTask of another loop")
+  plan:undo()
   for _, name in ipairs{"attention_serial", "attention_pingpong", "gemm_cooperative", "decoding_split"} do
     tap.is(select(2, mr.load_plan(name):check()).notes, nil, name .. " has none")
   end
