@@ -173,6 +173,36 @@ local function show_apropos(name, list, rank)
   show(table.concat(texts, "\n"))
 end
 
+-- Topics, other than those found, that have the name elsewhere: CUTLASS, Triton or CUDA call them so.
+local function called_elsewhere(name, found)
+  local list, seen, wanted = {}, {}, bare(name)
+  for _, topic in ipairs(found) do seen[topic] = true end
+  for _, section in ipairs(sections) do
+    for _, topic in ipairs(section) do
+      for term in (seen[topic] and "" or topic.elsewhere or ""):gmatch "[^;,:]+" do
+        if bare(term) == wanted then list[#list + 1] = topic break end
+      end
+    end
+  end
+  return list
+end
+
+-- Topics in whose names the words of a phrase are, if not the phrase: the best two of each word.
+local function nearest(phrase)
+  local list, seen = {}, {}
+  for word in phrase:gmatch "%w+" do
+    local found = #word > 3 and phrase:find "%W" and apropos(word) or {}
+    local taken = 0
+    for _, topic in ipairs(found) do
+      local named = fit(table.concat(topic.names, " | "), word) or fit(topic.elsewhere or "", word)
+      if named and taken < 2 and #list < APROPOS and topic.kind ~= "fields" and not seen[topic] then
+        list[#list + 1], seen[topic], taken = topic, true, taken + 1
+      end
+    end
+  end
+  return list
+end
+
 local function unknown(name)
   local names, fields = {}, {}
   for full, topic in pairs(topics) do
@@ -183,8 +213,15 @@ local function unknown(name)
   table.sort(names)
   table.sort(fields)
   local near = core.hint(name, names)                   -- fields are many and short: after all else
-  local text = ("no help about '%s'%s"):format(name, near ~= "" and near or core.hint(name, fields))
-  print(table.concat(explain.fill(text, 0, core.terminal().width), "\n"))
+  if near == "" then near = core.hint(name, fields) end
+  local list = near == "" and nearest(name) or {}
+  if near == "" and not list[1] then near = "; help() lists the topics" end
+  local lines = table.concat(explain.fill(("no help about '%s'%s"):format(name, near), 0, core.terminal().width), "\n")
+  if list[1] then
+    show(lines .. "\n" .. explain.list("the nearest topics are", list, core.terminal().width))
+  else
+    print(lines)
+  end
 end
 
 local help
@@ -205,6 +242,8 @@ function help(...)
   local calls = are_fields and with_option(name) or {}
   local few = table.move(calls, 1, math.min(#calls, APROPOS), 1, {})
   if #found > 0 and #few > 0 then texts[#texts + 1] = explain.list(("%s= is an option of"):format(name), few, width) end
+  local elsewhere = #found > 0 and type(x) == "string" and called_elsewhere(name, found) or {}
+  if #elsewhere > 0 then texts[#texts + 1] = explain.list("elsewhere, the name is used for", elsewhere, width) end
   if #found > 0 then return show(table.concat(texts, "\n")) end
   local text = example(name)
   if text then return show(text) end

@@ -26,4 +26,17 @@ t_is 'a word of two' "$(help 'steady state' | head -1)" 'steady state'
 t_is 'a call as it is written' "$(help 'plan:undo()' | head -1)" 'plan:undo()'
 t_like 'bank conflicts: where the swizzle is' "$("$MILLRACE" -e 'help "bank conflicts"')" 'swizzle'
 t_like 'the size of a png is said' "$("$MILLRACE" -e 'help "pictures"' | tr -s '\n ' ' ')" 'a png has scale= times as many'
+# Words of others lead to the topic that answers them, and where there is none, the nearest ones are named.
+for pair in 'critical path=critical chain' 'exit status=exit status' 'exit code=exit status' 'atomic add=atomic add' \
+	'padding=coalescing, alignment, padding' 'dynamic shapes=dynamic shape' 'nsight=profiler' 'cuda graph=CUDA graph' \
+	'pipeline bubble=prefetch, pipeline bubble' 'register pressure=register pressure' 'prefetch=prefetch, pipeline bubble' \
+	'layer norm=layer norm' 'layernorm=layer norm' 'load balancing=load balancing' 'memory coalescing=coalescing, alignment, padding' \
+	'reduction=reduction' 'occupancy limit=occupancy' 'spill=register spill' 'bank conflict=bank conflict' 'tensor map=tensor map' \
+	'deadlock=problem: deadlock' 'data race=data race' 'race condition=data race'; do
+	t_is "help about ${pair%=*}" "$(help "${pair%=*}" | head -1)" "${pair#*=}"
+done
+t_like 'a race is also what others call so' "$(help race)" '^  data race '
+t_like 'words that are nowhere together have nearest topics' "$(help 'persistent threads' | tr '\n' ' ')" \
+	"no help about 'persistent threads' the nearest topics are   persistent kernel .* threads "
+t_is 'and where nothing is near, all are listed elsewhere' "$(help xyzzy)" "no help about 'xyzzy'; help() lists the topics"
 t_done

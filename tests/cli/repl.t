@@ -69,6 +69,9 @@ E
 session 'help without quotes' <<'E'
 mr> help full axes
 no help about 'full axes'
+the nearest topics are
+  p:axes  Axes whose sizes bind gives.
+help "NAME" tells more.
 mr> help plan:undo
 plan:undo()
   Undo the last edit; plan:redo() makes it again.
