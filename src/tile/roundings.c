@@ -96,11 +96,34 @@ static bool is_exact(struct deviation d)
 	return d.joint == NONE && d.lone == NONE;
 }
 
+/* The error of i32 values that become f32: none of those up to 2^24. */
+static int converted(struct roundings *r, int value, int error)
+{
+	return apply(r, OP_FROM_I32, value, or_zero(r, error), NONE);
+}
+
+/* Is the i32 argument of an element-wise operation made an f32 first? It is where another argument or the result is. */
+static bool converts(const struct roundings *r, const struct node *n, int arg)
+{
+	bool single = n->type == DT_F32;
+
+	if (op_kind(n->op) != OP_ELEMENTWISE || r->from->nodes.v[arg].type != DT_I32)
+		return false;
+	for (int i = 0; i < op_arity(n->op); i++) {
+		single |= r->from->nodes.v[n->arg[i]].type != DT_I32 && n->type == DT_BOOL;
+		if (r->from->nodes.v[n->arg[i]].type == DT_F64)
+			return false;
+	}
+	return single;
+}
+
 struct deviation rounding_argument(struct roundings *r, const struct node *n, int arg)
 {
 	struct deviation d = r->of[arg];
 	bool broadcast = false;
 
+	if (converts(r, n, arg))
+		d.joint = converted(r, r->value[arg], d.joint);
 	for (int i = 0; i < n->naxes && d.lone != NONE; i++)
 		broadcast |= !node_has_axis(&r->to->nodes.v[d.lone], n->axis[i]);
 	if (broadcast)
@@ -327,7 +350,7 @@ static int to_float(struct roundings *r, int value, enum dtype from, enum dtype 
 	if (!dtype_loses(from, to) || to == DT_F64)
 		return value;
 	if (to == DT_F32) {
-		d->joint = rounded(r, value, unit, d->joint);
+		d->joint = from == DT_I32 ? converted(r, value, d->joint) : rounded(r, value, unit, d->joint);
 		return value;
 	}
 	if (!d->fresh) {		/* older errors are not forgotten, but the new one is fresh */
@@ -436,6 +459,8 @@ static void on_set(struct roundings *r, const struct node *n)
 {
 	struct deviation d = rounding_argument(r, n, n->arg[0]);
 
+	if (n->type == DT_F32 && r->from->nodes.v[n->arg[0]].type == DT_I32)
+		d.joint = converted(r, r->value[n->arg[0]], d.joint);
 	rounding_want(r, &r->carry_wanted[n->ref], d);
 	write_twins(r, n, &r->carry[n->ref], d);
 }

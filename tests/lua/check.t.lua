@@ -69,6 +69,33 @@ for _, case in ipairs(right) do
   ok(found.ok, case[1].name .. " is right", tostring(found))
 end
 
+-- An i32 that meets an f32 becomes one, by a rounding that no cast says. Random i32 have all of their bits.
+local with_float = {
+  multiplied = function(x) return x * 2.5 end,
+  added = function(x) return x + 0.5 end,
+  greatest = function(x) return mr.max(x, 0.5) end,
+  chosen = function(x) return mr.where(x:gt(0), x, 0.5) end,
+  root = function(x) return mr.abs(x:to "i32" * 1.5):sqrt() end,
+  compared = function(x) return mr.where((x - 2000000000):lt((x * 1.0) - 2e9), 1, 2.5) end,
+  and_back = function(x) return (x * 2.5):to "i32" end,
+  cast = function(x) return x:to "f32" end,
+  in_carry = function(x, p, m, n)
+    local c = p:carry("c", {m, n}, 0.5)
+    c:set(x)
+    return c * 3
+  end,
+}
+for name, f in pairs(with_float) do
+  local bound = mr.program(name, function(p)
+    local m, n = p:axes("m", "n")
+    local X, Y = p:input("X", {m, n}, "i32"), p:output("Y", {m, n}, "f32")
+    local x = p:load("x", X)
+    Y:store("st", p:task("t", function() return f(x, p, m, n) end))
+  end)(row_sizes)
+  local found = kernel_of(bound, {m = 16}):check{}
+  ok(found.ok, "an i32 and an f32 give an f32: " .. name .. " is right", tostring(found))
+end
+
 ---- spoiled results --------------------------------------------------------------------------------
 
 local examples = {
