@@ -371,7 +371,7 @@ function commands.show(...)
   local good, why = core.try(function()
     if plans[2] then mr.show(plans[1], plans[2], {names = files}) else plans[1]:show() end
   end)
-  for i = 1, good and 0 or #plans do                    -- the explorer shows a second one that is not, too
+  for i = 1, (good or not plans[2]) and 0 or #plans do                    -- the explorer shows a second one that is not, too
     local legal, message = core.try(refused[i])
     if not legal then why = message break end
   end

@@ -16,7 +16,7 @@ local function try(name, plan)
   tap.ok(ok and not found:find "wrong", name, found)
 end
 
-local function file(name, bound) return mr.load_plan(name, bound) end
+local function file(name, bound) return mr.load_plan(name, table.unpack{bound}) end
 
 -- products: interior tiles, ragged ones, both orders of both operands
 for _, s in ipairs{{512, 512, 512}, {1024, 768, 256}, {200, 264, 136}, {128, 256, 64},

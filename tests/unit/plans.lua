@@ -5,7 +5,7 @@ local home = require "millrace.core".home()
 local P = {mr = mr, device = mr.device "h200"}
 P.mma_sync = dofile(home .. "/tests/lua/lib/mma_sync.lua")     -- the device whose products are of single warps
 
-function P.example(name, bound) return mr.load_plan(home .. "/examples/" .. name .. ".lua", bound) end
+function P.example(name, bound) return mr.load_plan(home .. "/examples/" .. name .. ".lua", table.unpack{bound}) end
 
 -- An example on one EU.
 function P.on_one_eu(name, bound)
