@@ -20,11 +20,11 @@ local function softmax(m, n, dtype)
 end
 
 -- As a person begins: one lane loads, one computes.
-local function by_hand(bound, tile, versions)
+local function by_hand(bound, tile, versions, warps)
   local plan = mr.plan(bound:graph{tile = tile}, device)
-  plan:lane("c0", {warps = 4})
+  plan:lane("c0", {warps = warps or 4})
   for _, t in ipairs(plan.tasks) do plan:append(t.name, {lane = t.kind == "load" and "p0" or "c0"}) end
-  plan:buffers{x = versions, r = versions}
+  plan:buffers{x = versions, [plan.rings.r and "r" or "x"] = versions}
   plan:fill_waits()
   return plan
 end
@@ -118,7 +118,10 @@ like(note.message, "rows of more than 256 elements are loaded in swizzled parts 
 like(note.hint, "^plan:propagate{m=8}  %-%- or give lane 'p0' more warps$", "  and which tile the engine loads")
 load("local plan = ...\n" .. note.hint, "=hint", "t", {})(narrow)
 is(select(2, narrow:check()).notes, nil, "  which is so")
-note = select(2, by_hand(softmax(64, 16384, "bf16"), {m = 1, n = 16384}, 1):check()).notes[1]
+local one_row = by_hand(softmax(64, 16384, "bf16"), {m = 1, n = 16384}, 1)
+is(select(2, one_row:check()).notes, nil, "a single row is loaded by the copy engine, box after box")
+like(tostring(one_row:kernel{}), "load_boxes X in boxes of 1 x 256, 64, 32768 bytes", "  of 256 elements")
+note = select(2, by_hand(softmax(64, 8192, "bf16"), {m = 2, n = 8192}, 1):check()).notes[1]
 is(note.hint, "give lane 'p0' more warps; the copy engine could load a tile of m=8, which does not fit shared memory",
   "  but not a tile that shared memory cannot hold")
 local alike = by_hand(bound, {m = 4, n = 2048}, 1)
@@ -129,5 +132,30 @@ is(select(2, text:gsub("by_threads", "")), 1, "  and no second one")
 is(#select(2, alike:check()).notes, 2, "  but each has its own in the list")
 note = select(2, by_hand(softmax(4096, 1000, "bf16"), {m = 8, n = 1000}, 1):check()).notes[1]
 like(note.hint, "^pad rows with zeros to a multiple of 64 elements, or ", "rows that are no multiple: it says to pad them")
+
+---- values of one axis ----------------------------------------------------------------------------------------
+
+-- Each thread has neighbours of its own: none is computed twice, and pairs are stored.
+local scale = mr.program("scale", function(p)
+  local n = p:axes("n")
+  local X, G, Y = p:input("X", {n}), p:input("G", {n}, "f32"), p:output("Y", {n})
+  local x, g = p:load("load_x", X), p:load("load_g", G)
+  Y:store("store_y", p:task("scale", function() return (x * g + 1):to "bf16" end))
+end)
+for _, n in ipairs{4096, 4097, 37} do
+  for _, tile in ipairs{2048, 512, 24} do
+    for _, warps in ipairs{1, 4} do
+      local plan = by_hand(scale{n = n}, {n = tile}, 1, warps)
+      local good, why = plan:check()
+      ok(good, ("one axis: %d in tiles of %d, %d warps"):format(n, tile, warps), why)
+      local result = good and plan:compile{target = "host"}:check{seed = 1, race = true}
+      ok(result and result.ok, "  right", tostring(result))
+    end
+  end
+end
+local dump = tostring(by_hand(scale{n = 4096}, {n = 2048}, 1, 4):kernel{})
+like(dump, "fragment r_scale, 2048 columns bf16", "a thread has elements of its own")
+like(dump, "store_threads Y from r_scale%[0%], 2 neighbours at once", "  and stores two at once")
+like(dump, "load_boxes X in boxes of 256, 8, 4096 bytes", "  which the copy engine loads")
 
 tap.done_testing()

@@ -224,6 +224,16 @@ static void fill_columns(struct ring *r, struct limits x)
 	r->cols = r->cols > wide / 2 ? round_up(r->cols, wide) : max_i64(wide / 2, x.least);
 }
 
+/* Elements of a box of a single row, whose boxes lie one behind the other; all of the row if it is not a multiple. */
+static int64_t single_row_box(const struct shared_layout *l, int64_t cols, int bits, int64_t most)
+{
+	int64_t box = min_i64(l->box_cols, most);
+
+	while (box > 1 && cols % box)
+		box /= 2;
+	return box * bits / 8 % l->copy_align ? cols : box;
+}
+
 static void choose_panels(const struct kernel *k, struct ring *r, const struct buffer *b)
 {
 	const struct shared_layout *l = &k->target->shared;
@@ -249,14 +259,14 @@ static void choose_panels(const struct kernel *k, struct ring *r, const struct b
 	if (!shared_has_swizzle(l, r->swizzle) || r->cols % r->panel_cols || r->rows * r->swizzle % l->align)
 		r->swizzle = 0;
 	if (!r->swizzle)
-		r->panel_cols = r->cols;
+		r->panel_cols = r->engine && r->rows == 1 ? single_row_box(l, r->cols, bits, most) : r->cols;
 	r->panel_bytes = r->rows * r->panel_cols * bits / 8;
 	r->boxes = (int)ceil_div(r->full_cols, r->panel_cols);
 	r->box_rows = r->full_rows;
 	r->box_bytes = r->full_rows * r->panel_cols * bits / 8;
 	/* zeros that follow a contracted axis of one element are in no box */
 	r->engine = r->engine && (r->run ? r->full_rows == r->shape.rows : r->full_rows <= l->box_rows) &&
-		(r->swizzle || r->cols <= l->box_cols) && r->panel_cols <= most && (r->shape.nrow == 1 || r->full_rows == r->shape.rows);
+		(r->swizzle || r->panel_cols <= l->box_cols) && r->panel_cols <= most && (r->shape.nrow == 1 || r->full_rows == r->shape.rows);
 }
 
 /* A ring of one slice of a computed value: the shape was that of the full value. */

@@ -19,6 +19,7 @@ struct sides {
 	int *parent;			/* union-find over node and carry axis positions */
 	enum side *side;		/* of a root */
 	uint64_t deep;			/* axes that a product contracts */
+	uint64_t contiguous;		/* axes of which neighbours are neighbours in memory */
 };
 
 static int node_key(int node, int pos)
@@ -205,24 +206,85 @@ static void prefer_columns(struct sides *s, int node)
 			*side = SIDE_ROW;
 }
 
-/* Of a value, which are the nodes and then the carries: the first axis with more than one
- * element of which nothing has decided is rows, unless there are rows. */
-static void choose_sides_of(struct sides *s, int value, int naxes)
+static bool in_phase(const struct kernel *k, int node)
+{
+	const struct program *p = k->plan->graph->program;
+	int task = p->nodes.v[node].task;
+
+	return task != NONE && p->tasks.v[task].nodes.n && p->tasks.v[task].phase == k->phase;
+}
+
+static int64_t extent_of_value(const struct sides *s, int value, int pos)
 {
 	int carry = value - s->p->nodes.n;
-	bool has_row = false;
 
-	for (int k = 0; k < naxes; k++)
+	return carry < 0 ? extent_of_node(s->x, value, pos) : extent_of_carry(s->x, carry, pos);
+}
+
+/* Of a value, which are the nodes and then the carries: the first axis with more than one element of which nothing has
+ * decided is rows, unless there are rows. But one row of contiguous elements is a row: threads then have neighbours. */
+static void choose_sides_of(struct sides *s, int value, int naxes)
+{
+	const int *axis = value < s->p->nodes.n ? s->p->nodes.v[value].axis : s->p->carries.v[value - s->p->nodes.n].axis;
+	bool has_row = false;
+	int longer = 0;
+
+	for (int k = 0; k < naxes; k++) {
 		has_row |= s->side[find_root(s, node_key(value, k))] == SIDE_ROW;
+		longer += extent_of_value(s, value, k) > 1;
+	}
 	for (int k = 0; k < naxes; k++) {
 		int root = find_root(s, node_key(value, k));
 
-		if (s->side[root] != SIDE_FREE || (carry < 0 ? extent_of_node(s->x, value, k) :
-		    extent_of_carry(s->x, carry, k)) == 1)
+		if (s->side[root] != SIDE_FREE || extent_of_value(s, value, k) == 1)
 			continue;
-		s->side[root] = has_row ? SIDE_COL : SIDE_ROW;
+		s->side[root] = has_row || (longer == 1 && s->contiguous >> axis[k] & 1) ? SIDE_COL : SIDE_ROW;
 		has_row = true;
 	}
+}
+
+/* What a reduction along columns leaves is a row's, even if its argument is read from shared memory, and so does not say. */
+static void keep_rows_of_sums(struct sides *s, int node)
+{
+	const struct node *n = &s->p->nodes.v[node], *a;
+
+	if (op_class(n->op) != CLASS_REDUCE)
+		return;
+	a = &s->p->nodes.v[n->arg[0]];
+	if (s->side[find_root(s, node_key(n->arg[0], position(a->axis, a->naxes, n->ref)))] != SIDE_COL)
+		return;
+	for (int i = 0; i < n->naxes; i++) {
+		enum side *side = &s->side[find_root(s, node_key(node, i))];
+
+		if (*side == SIDE_FREE && extent_of_node(s->x, node, i) > 1) {
+			*side = SIDE_ROW;
+			return;
+		}
+	}
+}
+
+/* The axes whose neighbours are neighbours in a tensor of the phase; none if it has products, whose results decide. */
+static uint64_t find_contiguous(const struct kernel *k)
+{
+	const struct program *p = k->plan->graph->program;
+	uint64_t axes = 0;
+
+	for (int i = 0; i < p->nodes.n; i++) {
+		const struct node *n = &p->nodes.v[i];
+		const struct index_expr *last;
+
+		if (!in_phase(k, i))
+			continue;
+		if (n->op == OP_MMA)
+			return 0;
+		if ((n->op != OP_LOAD && n->op != OP_STORE) || !p->tensors.v[n->ref].rank)
+			continue;
+		last = &n->index[p->tensors.v[n->ref].rank - 1];
+		for (int t = 0; t < last->n; t++)
+			if (last->term[t].coef == 1 && last->term[t].div == 1)
+				axes |= (uint64_t)1 << last->term[t].axis;
+	}
+	return axes;
 }
 
 /* Those with most axes first: a vector is a row or a column of what it is used with. */
@@ -270,14 +332,6 @@ static struct shape2 shape_of(const struct sides *s, int value)
 	return v;
 }
 
-static bool in_phase(const struct kernel *k, int node)
-{
-	const struct program *p = k->plan->graph->program;
-	int task = p->nodes.v[node].task;
-
-	return task != NONE && p->tasks.v[task].nodes.n && p->tasks.v[task].phase == k->phase;
-}
-
 enum err_code lower_shapes(struct kernel *k, struct err *e)
 {
 	const struct graph *g = k->plan->graph;
@@ -295,6 +349,10 @@ enum err_code lower_shapes(struct kernel *k, struct err *e)
 	for (int i = 0; i < p->nodes.n; i++)
 		if (in_phase(k, i))
 			prefer_columns(&s, i);
+	for (int i = 0; i < p->nodes.n; i++)
+		if (in_phase(k, i))
+			keep_rows_of_sums(&s, i);
+	s.contiguous = find_contiguous(k);
 	choose_sides(&s);
 	k->contracted = s.deep;
 	for (int i = 0; i < p->axes.n; i++)
