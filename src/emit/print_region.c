@@ -48,11 +48,12 @@ static void put_loop(struct print *c, const struct role_op *o)
 	const char *step = o->u.region.step == 1 ? arena_strf(c->a, "%s++", i) :
 		arena_strf(c->a, "%s += %d", i, o->u.region.step);
 	const char *end = o->u.region.end ? arena_strf(c->a, " %s < %s", i, num(c, o->u.region.end)) : "";
+	const char *hide = o->u.region.hidden ? "opaque" : "";
 
 	if (o->u.region.run_while)
-		end = arena_strf(c->a, "%s && (%s)", end, num(c, o->u.region.run_while));
+		end = arena_strf(c->a, "%s && %s(%s)", end, hide, num(c, o->u.region.run_while));
 	if (o->u.region.run_until)
-		end = arena_strf(c->a, "%s && !(%s)", end, num(c, o->u.region.run_until));
+		end = arena_strf(c->a, "%s && !%s(%s)", end, hide, num(c, o->u.region.run_until));
 	put(c, "LOOP (%s;%s; %s) {%s", first, end, step, note ? arena_strf(c->a, "\t/* %s */", note) : "");
 	put_region(c, &o->u.region.body);
 	put(c, "}");

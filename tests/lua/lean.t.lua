@@ -36,6 +36,35 @@ local function compare(what, bound, plan, unmasked, late, interior)
   end
 end
 
+---- numbers made of the axis of a loop ------------------------------------------
+
+-- nvcc would unroll a loop completely if it knew the most iterations that there are and they compute with the index.
+do
+  local decay = mr.program("decay", function(p)
+    local m, n, d = p:axes("m", "n", "d")
+    local distance = p:option("distance", "boolean")
+    local Q, K, V, O = p:input("Q", {m, d}), p:input("K", {n, d}), p:input("V", {n, d}), p:output("O", {m, d})
+    local q, o = p:load("load_q", Q), p:carry("o", {m, d}, 0)
+    p:loop(n, {upto = m}, function()
+      local s = p:mma("mma_qk", q, p:load("load_k", K))
+      local w = p:task("weigh", function()
+        local x = distance and s * (m:index() - n:index()):to "f32" or s
+        return mr.where(n:index():le(m:index()), x, 0):to "bf16"
+      end)
+      o:add(p:mma("mma_wv", w, p:load("load_v", V)))
+    end)
+    O:store("store", p:task("round", function() return o:to "bf16" end))
+  end)
+  for _, distance in ipairs{false, true} do
+    local bound = decay{m = 320, n = 320, d = 32, distance = distance}
+    local plan = schedule(bound, {m = 64, n = 64}, {k = 2, v = 2}, {})
+    local what = distance and "an iteration that computes with the index" or "one that only compares it"
+    local _, hidden = plan:compile{target = "cuda", text = true}.source:gsub("&& opaque%(%(", "")
+    tap.is(hidden, distance and 1 or 0, what .. (distance and ": compilers do not" or ": they") .. " know when its loop ends")
+    compare(what, bound, plan, 1)
+  end
+end
+
 ---- masks of attention ----------------------------------------------------------
 
 -- Loops that are unrolled, for two versions of a value in registers, are left as they are.

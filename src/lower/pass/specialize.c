@@ -59,10 +59,47 @@ static void specialize_body(struct specializing *s, const struct role_body *from
 	}
 }
 
-/* A copy of the loop that ends sooner. */
+/* Is one of the numbers that it computes with, not only compares, made of where a tile begins? */
+static bool computes_with_index(const struct val *v)
+{
+	bool does = v && v->kind == VAL_NUM && num_uses(v->num, VAR_LO);
+
+	for (int i = 0; v && v->type != DT_BOOL && i < LEN(v->arg) && !does; i++)
+		does = computes_with_index(v->arg[i]);
+	return does;
+}
+
+static void find_index(void *ctx, const struct operand *x)
+{
+	bool *found = ctx;
+
+	*found |= x->kind == OPERAND_VALUE && computes_with_index(x->value);
+}
+
+static bool body_computes_with_index(const struct role_body *b)
+{
+	bool found = false;
+
+	for (int i = 0; i < b->v.n && !found; i++) {
+		const struct role_op *o = b->v.v[i];
+
+		if (role_is_region(o->what))
+			found = body_computes_with_index(&o->u.region.body) ||
+				body_computes_with_index(&o->u.region.other);
+		else
+			role_visit(o, find_index, &found);
+	}
+	return found;
+}
+
+/* A copy of the loop that ends sooner. From the condition with which it ends nvcc knows the most iterations there can
+ * be. Where the numbers of an iteration are constants once the loop is unrolled, such as a distance of a row from a
+ * column, it then unrolls the loop completely, asked or not, and compiles for minutes. */
 static struct role_op *add_copy(struct lowering *c, const struct role_op *loop, const char *note)
 {
 	struct role_op *o = role_copy_op(c->a, loop);
+
+	o->u.region.hidden = body_computes_with_index(&loop->u.region.body);
 
 	o->u.region.unmasked = o->u.region.interior = NULL;
 	o->u.region.note = note;
