@@ -38,7 +38,22 @@ local function describe(plan)
   return x
 end
 
+local steps
+
+-- Do the statements make a tile longer that then is a step or more longer than its axis? All of that would be empty.
+local function is_too_long(x, list)
+  for _, s in ipairs(list) do
+    for axis, extent in pairs(s[1] == "propagate" and s[2] or {}) do
+      local size, now = x.plan.graph.program.axes[axis], x.draft.tile[axis]
+      x.steps = x.steps or steps(x)
+      if size and now and extent > now and extent - x.steps[axis] >= size then return true end
+    end
+  end
+  return false
+end
+
 local function add(x, reason, list, alone)
+  if is_too_long(x, list) then return end
   x.list[#x.list + 1] = {text = draft.text(list), list = list, reason = reason, alone = alone}
 end
 
@@ -108,7 +123,7 @@ end
 ---- tiles ------------------------------------------------------------------------------
 
 -- The step of each axis of the tile: 64 for rows of a product, 16 for others; of a split axis, for each slice.
-local function steps(x)
+function steps(x)
   local by = {}
   for axis in pairs(x.draft.tile) do by[axis] = 16 end
   for _, task in pairs(x.task) do

@@ -42,6 +42,7 @@ end
 ---- kinds ---------------------------------------------------------------------
 
 local metatables = {}
+local functions, value_methods = {}, {}                 -- of mr, and of values
 
 -- name: as messages say it. Methods become C functions that call them, because Lua
 -- forgets who made a tail call of a Lua function.
@@ -52,6 +53,9 @@ local function class(kind, name, methods, meta)
   meta.__index = meta.__index or function(_, key)
     local method = methods[key]
     if method == nil and type(key) == "string" then
+      if (kind == VALUE or kind == CARRY) and functions[key] then
+        raise(("%s has no '%s', which takes several values; write mr.%s(x, ...)"):format(name, key, key))
+      end
       raise(("%s has no '%s'%s"):format(name, key, hint(key, draft.keys(methods))))
     end
     return method
@@ -174,6 +178,10 @@ local function refuse_value(p, x, what)
     raise(("%s: value expected, got nil; task '%s' returns none: its function must return the value that it computes"):format(what,
       silent[p]))
   end
+  if getmetatable(x) == INDEX then
+    raise(("%s: value expected, got index expression %s; axis:index() is the index along an axis as a value"):format(what,
+      x.owner[BUILDER]:show_index(x.expr)))
+  end
   expect(false, what, "value", x)
 end
 
@@ -204,12 +212,24 @@ local function as_value(x, what)
   return value(p, id_of(p, x, what))
 end
 
+-- An integer of a script that no i32 holds would make what it meets an f32, which has 24 of its bits.
+local function refuse_wide(p, what, a, b, id)
+  if math.type(a) ~= "integer" or a >= -(1 << 31) and a < 1 << 31 then return end
+  if not is_value(b) or p[BUILDER]:dtype(id) ~= "i32" then return end
+  local same_bits = a > 0 and a < 1 << 32 and (" %d for the i32 of the same 32 bits, or"):format(a - (1 << 32)) or ""
+  raise(("%s: the constant %d is no i32, which goes from -2^31 to 2^31 - 1, and the value is one; write%s %d.0 for an f32")
+    :format(what, a, same_bits, a))
+end
+
 local function operation(op, what)
   what = what or op
   return function(a, b)
     local p = owner_of(what, a, b)
     local x = id_of(p, a, what)
-    return value(p, p[BUILDER]:op(op, x, id_of(p, b, what)))
+    local y = id_of(p, b, what)
+    refuse_wide(p, what, a, b, y)
+    refuse_wide(p, what, b, a, x)
+    return value(p, p[BUILDER]:op(op, x, y))
   end
 end
 
@@ -250,12 +270,14 @@ local function ternary(op)
     local p = owner_of(op, a, b, c)
     local x = id_of(p, a, op)
     local y = id_of(p, b, op)
-    return value(p, p[BUILDER]:op(op, x, y, id_of(p, c, op)))
+    local z = id_of(p, c, op)
+    refuse_wide(p, op, b, c, z)
+    refuse_wide(p, op, c, b, y)
+    return value(p, p[BUILDER]:op(op, x, y, z))
   end
 end
 
 -- The operations of src/tile/ops.def: functions of mr, and methods of values.
-local functions, value_methods = {}, {}
 for _, op in ipairs(core.operations()) do
   local name, method = op.call:match "^mr%.(%w+)", op.call:match "^x:(%w+)"
   if method then
@@ -320,9 +342,34 @@ local function sum(op, what, of_index)
   end
 end
 
+-- What Lua rounds down, of an i32 and a power of two: a shift, and the low bits.
+local function by_power_of_two(what, shift, of_others)
+  local shifted, masked = operation("shr", what), operation("and", what)
+  return function(a, b)
+    local p = owner_of(what, a, b)
+    local id = is_value(a) and id_of(p, a, what)
+    local n = math.type(b) == "integer" and b > 0 and b <= 1 << 30 and b & b - 1 == 0
+    if not (id and n and p[BUILDER]:dtype(id) == "i32") then
+      raise(("'%s' of values is there for an i32 and a number that is a power of two; of others write %s, which is computed in f32"):format(what, of_others))
+    end
+    if shift then
+      local by = 0
+      while 1 << by < b do by = by + 1 end
+      return shifted(value(p, id), by)
+    end
+    return masked(value(p, id), b - 1)
+  end
+end
+
+local function no_power()
+  raise "'^' is no operation of values; write x * x for a square, and mr.exp2(y * mr.log2(x)) for x^y of x > 0"
+end
+
 local function value_meta(tostring)
   return {
     __add = sum("add", "+", add), __sub = sum("sub", "-", sub),
+    __idiv = by_power_of_two("//", true, "mr.floor(x / y)"), __pow = no_power,
+    __mod = by_power_of_two("%", false, "x - y * mr.floor(x / y)"),
     __mul = operation("mul", "*"), __div = operation("div", "/"), __unm = unary("neg", "-"),
     __band = operation("and", "&"), __bor = operation("or", "|"),
     __bxor = operation("xor", "~"), __bnot = unary("not", "~"),

@@ -614,6 +614,6 @@ refused("Z:store(p:load(X), {t, t + 1, t + 2, d})", "'Z' is an input and cannot 
 refused("p:output('W', {n, d, a, c}):store(t, {t, t + 1, t + 2, 0})",
   "'W' is stored at indices of more than 2 values; let one value give several of them, or reshape the tensor")
 refused("Y:store(p:load(X), {f, d})", "'load_F', an index of dimension 'n' of 'Y', is f32; an index is i32: cast it with :to \"i32\"")
-refused("mr.exp2(t + n)", "exp2: value expected, got index expression")
+refused("mr.exp2(t + n)", "exp2: value expected, got index expression a value + n; axis:index() is the index along an axis as a value")
 
 tap.done_testing()

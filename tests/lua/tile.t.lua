@@ -53,6 +53,10 @@ is(bits(function(a, b) return a ~ b end), "6 -8 5 1 5", "a ~ b")
 is(bits(function(a) return ~a end), "-13 4 -8 -1 -2", "~a")
 is(bits(function(a) return a << 2 end), "48 -20 28 0 4", "a << n")
 is(bits(function(a) return a >> 1 end), "6 -3 3 0 0", "a >> n is arithmetic")
+is(bits(function(a) return a >> 33 end), "6 -3 3 0 0", "a >> n goes by n modulo 32")
+is(bits(function(a) return a // 4 end), "3 -2 1 0 0", "a // 4 rounds down")
+is(bits(function(a) return a % 4 end), "0 3 3 0 1", "a % 4 is never negative")
+is(bits(function(a) return a // 1 + a % 1 end), "12 -5 7 0 1", "by 1")
 is(bits(function(a) return (a & 15) | 16 end), "28 27 23 16 17", "with numbers")
 
 local where, max, min = mr.where, mr.max, mr.min
@@ -498,7 +502,21 @@ bad('return n + a',
 bad('return a + A', "+: value expected, got tensor; p:load gives its tile")
 bad('return a + "1"', "+: value expected, got '1'")
 bad('return a + nil', "+: value expected, got nil")
-bad('return a + (n + 1)', "+: value expected, got index expression")
+bad('return a + (n + 1)', "+: value expected, got index expression n + 1; axis:index() is the index along an axis as a value")
+local of_floor = "'//' of values is there for an i32 and a number that is a power of two; of others write mr.floor(x / y), which is computed in f32"
+local of_mod = "'%' of values is there for an i32 and a number that is a power of two; of others write x - y * mr.floor(x / y), which is computed in f32"
+local of_power = "'^' is no operation of values; write x * x for a square, and mr.exp2(y * mr.log2(x)) for x^y of x > 0"
+bad('return a // 2', of_floor)
+bad('return a % 2', of_mod)
+bad('return n:index() // 3', of_floor)
+bad('return 8 % n:index()', of_mod)
+bad('return a ^ 2', of_power)
+bad('return 2 ^ a', of_power)
+bad('return n:index() * 0xD256D193', "*: the constant 3528905107 is no i32, which goes from -2^31 to 2^31 - 1, and the value is one; "
+  .. "write -766062189 for the i32 of the same 32 bits, or 3528905107.0 for an f32")
+bad('return mr.where(a:gt(0), n:index(), 1 << 40)', "where: the constant 1099511627776 is no i32, which goes from -2^31 to 2^31 - 1, "
+  .. "and the value is one; write 1099511627776.0 for an f32")
+bad('return a:max(0)', "value has no 'max', which takes several values; write mr.max(x, ...)")
 bad('return a < b', "'<' can only give true or false: use a:lt(b) or a:gt(b) for '>', of an axis a:index():lt(b)")
 bad('return a >= b', "'<=' can only give true or false: use a:le(b) or a:ge(b) for '>=', of an axis a:index():le(b)")
 bad('return a == b', "'==' can only give true or false: use a:eq(b), of an axis a:index():eq(b)")

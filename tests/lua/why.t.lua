@@ -85,6 +85,25 @@ local pair
 for _, t in ipairs(tried) do pair = pair or t.change == "plan:propagate{k=64}; plan:buffers{a=4, b=4}" and t end
 ok(pair and pair.gain > 0.02, "... the longest with fewer versions", pair and pair.gain)
 
+
+-- A tile that has all of an axis is not made longer.
+local square = mr.program("square", function(p)
+  local m, n = p:axes("m", "n")
+  local X, Y = p:input("X", {m, n}), p:output("Y", {m, n})
+  local x = p:load("load_x", X)
+  Y:store("store_y", p:task("square", function() return (x * x):to "bf16" end))
+end)
+local all_of_n = mr.plan(square{m = 4096, n = 100}:graph{tile = {m = 8, n = 100}}, mr.device "h200")
+for _, t in ipairs(all_of_n.tasks) do all_of_n:append(t.name) end
+all_of_n:fill_waits()
+text, tried = judge(all_of_n, "all of an axis")
+local longest, rows = 0, 0
+for _, t in ipairs(tried) do
+  longest = math.max(longest, tonumber(t.change:match "n=(%d+)") or 0)
+  rows = math.max(rows, tonumber(t.change:match "m=(%d+)") or 0)
+end
+ok(longest < 116 and rows > 8, "no tile is longer than its axis by a step", longest)
+
 text, tried = judge(attention(1, {m = 64, n = 128}), "one lane of four warps")
 like(text, "^no unit binds: tensor is at work 5%d %% of the time, and c0 waits %d+ %% of the time for products of its own %(mma_qk%)",
   "it waits for its own products")
