@@ -59,37 +59,77 @@ static void specialize_body(struct specializing *s, const struct role_body *from
 	}
 }
 
-/* Is one of the numbers that it computes with, not only compares, made of where a tile begins? */
-static bool computes_with_index(const struct val *v)
+struct index_search {
+	struct arena *a;
+	const struct loop *loop;
+	VEC(int) nodes;			/* computed with an index, of the map at hand */
+	bool found;
+};
+
+static bool is_of_iteration(const struct index_search *s, const struct num *x)
 {
-	bool does = v && v->kind == VAL_NUM && num_uses(v->num, VAR_LO);
+	bool is = false;
+
+	for (int i = 0; i < s->loop->naxes; i++)
+		is |= num_uses_of(x, VAR_LO, s->loop->axis[i]);
+	return is;
+}
+
+/* Is one of the numbers that it computes with, not only compares, made of where the tile of the iteration begins? */
+static bool computes_with_index(const struct index_search *s, const struct val *v)
+{
+	bool does = v && ((v->kind == VAL_NUM && is_of_iteration(s, v->num)) ||
+		(v->kind == VAL_NODE && ints_hold(s->nodes.v, s->nodes.n, v->node)));
 
 	for (int i = 0; v && v->type != DT_BOOL && i < LEN(v->arg) && !does; i++)
-		does = computes_with_index(v->arg[i]);
+		does = computes_with_index(s, v->arg[i]);
 	return does;
 }
 
 static void find_index(void *ctx, const struct operand *x)
 {
-	bool *found = ctx;
+	struct index_search *s = ctx;
 
-	*found |= x->kind == OPERAND_VALUE && computes_with_index(x->value);
+	s->found |= x->kind == OPERAND_VALUE && computes_with_index(s, x->value);
 }
 
-static bool body_computes_with_index(const struct role_body *b)
+/* Numbers that later steps only compare do not count. */
+static void find_index_in_map(struct index_search *s, const struct role_op *o)
 {
-	bool found = false;
+	s->nodes.n = 0;
+	for (int i = 0; i < o->u.map.steps.n; i++) {
+		const struct role_step *x = &o->u.map.steps.v[i];
 
-	for (int i = 0; i < b->v.n && !found; i++) {
+		if (!computes_with_index(s, x->value))
+			continue;
+		s->found |= x->to != NULL;
+		VEC_PUSH(s->a, &s->nodes, x->node);
+	}
+	s->nodes.n = 0;
+}
+
+static void find_index_in_body(struct index_search *s, const struct role_body *b)
+{
+	for (int i = 0; i < b->v.n && !s->found; i++) {
 		const struct role_op *o = b->v.v[i];
 
-		if (role_is_region(o->what))
-			found = body_computes_with_index(&o->u.region.body) ||
-				body_computes_with_index(&o->u.region.other);
-		else
-			role_visit(o, find_index, &found);
+		if (role_is_region(o->what)) {
+			find_index_in_body(s, &o->u.region.body);
+			find_index_in_body(s, &o->u.region.other);
+		} else if (o->what == DO_MAP) {
+			find_index_in_map(s, o);
+		} else {
+			role_visit(o, find_index, s);
+		}
 	}
-	return found;
+}
+
+static bool computes_with_own_index(struct lowering *c, const struct role_op *loop)
+{
+	struct index_search s = { .a = c->a, .loop = &c->p->loops.v[loop->u.region.of] };
+
+	find_index_in_body(&s, &loop->u.region.body);
+	return s.found;
 }
 
 /* A copy of the loop that ends sooner. From the condition with which it ends nvcc knows the most iterations there can
@@ -99,7 +139,7 @@ static struct role_op *add_copy(struct lowering *c, const struct role_op *loop, 
 {
 	struct role_op *o = role_copy_op(c->a, loop);
 
-	o->u.region.hidden = body_computes_with_index(&loop->u.region.body);
+	o->u.region.hidden = computes_with_own_index(c, loop);
 
 	o->u.region.unmasked = o->u.region.interior = NULL;
 	o->u.region.note = note;
