@@ -10,10 +10,12 @@
 /* In the metatable, the field of this address has the contents. */
 static const char contents_key;
 
-/* As Lua's own function of that name, which a script may have replaced. */
+/* As Lua's own function of that name, which it replaces; of such a copy too, which Lua's sees as empty. */
 static int next_l(lua_State *L)
 {
+	luaL_checktype(L, 1, LUA_TTABLE);
 	lua_settop(L, 2);
+	copy_open(L, 1);
 	return lua_next(L, 1) ? 2 : (lua_pushnil(L), 1);
 }
 
@@ -88,4 +90,6 @@ void lua_open_copies(lua_State *L)
 {
 	lua_pushcfunction(L, contents_l);
 	lua_setfield(L, -2, "contents");
+	lua_pushcfunction(L, next_l);
+	lua_setglobal(L, "next");
 }

@@ -410,6 +410,8 @@ do
   tap.refuses(head .. "table.insert(plan.tile, 64)", "user.lua:1: plan.tile is a copy: 1 cannot be set in it; plan:propagate{...} does it")
   is(mr.json(made.tile), '{"k": 64, "m": 128, "n": 256}\n', "  as JSON")
   is(#made.tile, 0, "  as long as ever")
+  is(made.tile[next(made.tile)], select(2, next(made.tile)), "  next gives a field of it")
+  ok(next(made.tile) ~= nil, "  where there is one")
   local n = 0
   for name, versions in pairs(made.rings) do n = n + versions; is(made.rings[name], versions, "  pairs and fields agree") end
   ok(n > 0, "  pairs gives all")
