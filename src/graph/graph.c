@@ -1,6 +1,9 @@
 #include "graph/graph.h"
 
+#include <math.h>
 #include <string.h>
+
+#include "tile/index_values.h"
 
 void graph_add_edge(struct graph *g, struct edge e)
 {
@@ -66,12 +69,52 @@ double graph_flops(const struct graph *g)
 	return sum;
 }
 
+/* The bytes that a load by values names: those of different indices, as many as the axes on which the values depend have. */
+static double named_bytes(const struct program *p, const struct node *load)
+{
+	const struct tensor *t = &p->tensors.v[load->ref];
+	int64_t run[AXES_MAX];
+	double elements = 1;
+
+	index_value_axes(p, load, run);
+	for (int a = 0; a < p->axes.n; a++) {
+		bool used = false;
+
+		for (int d = 0; d < t->rank; d++)
+			used |= index_uses(&load->index[d], a);
+		if (used || run[a])
+			elements *= (double)ceil_div(p->axes.v[a].size, used ? 1 : run[a]);
+	}
+	return elements * dtype_bits(t->type) / 8;
+}
+
+/* At most what loads and stores move of a tensor, of which values may name a part; all of it if nothing does. */
+static double accessed_bytes(const struct graph *g, int tensor)
+{
+	const struct program *p = g->program;
+	double all = (double)dtype_bytes(p->tensors.v[tensor].type, (size_t)tensor_elements(p, tensor)), moved = 0;
+	bool accessed = false;
+
+	for (int i = 0; i < g->tasks.n; i++) {
+		const struct stask *s = &g->tasks.v[i];
+		const struct task *t = &p->tasks.v[s->task];
+		const struct node *n = t->nodes.n ? &p->nodes.v[t->nodes.v[t->nodes.n - 1]] : NULL;
+		double bytes = s->work.global_bytes * (double)g->grids[s->phase].total * graph_runs(g, s->loop, NONE);
+
+		if ((s->kind != TASK_LOAD && s->kind != TASK_STORE) || !n || n->ref != tensor)
+			continue;
+		accessed = true;
+		moved += n->op == OP_LOAD && has_index_values(n) ? fmin(bytes, named_bytes(p, n)) : bytes;
+	}
+	return accessed ? fmin(all, moved) : all;
+}
+
 double graph_bytes(const struct graph *g)
 {
 	double sum = 0;
 
 	for (int i = 0; i < g->program->tensors.n; i++)
-		sum += (double)dtype_bytes(g->program->tensors.v[i].type, (size_t)tensor_elements(g->program, i));
+		sum += accessed_bytes(g, i);
 	return sum;
 }
 

@@ -155,7 +155,8 @@ bool graph_never_runs(const struct graph *g, int task);
 double graph_runs(const struct graph *g, int loop, int outer);
 /* Innermost region that holds both sTasks. */
 int graph_common_loop(const struct graph *g, int a, int b);
-/* Total flops and compulsory bytes (each tensor once) of the program. */
+/* Total flops of the program, and the bytes that device memory must move: each element once that is loaded or stored. If
+ * values name elements, those of different indices are taken to differ, as far as the tensor has so many. */
 double graph_flops(const struct graph *g);
 double graph_bytes(const struct graph *g);
 const char *edge_kind_name(enum edge_kind k);

@@ -13,6 +13,7 @@
 
 #include "plan/cluster.h"
 #include "plan/keys.h"
+#include "tile/index_values.h"
 
 /* The usable share of L2. On NVIDIA's GPUs L2 has two partitions, and a line that SMs of both read is in both
  * (NVIDIA A100 white paper, "L2 cache"; H100 likewise); elsewhere outputs take a part of it. */
@@ -31,54 +32,8 @@ struct load {
 	double bytes;			/* a time, all parts */
 	double requested, unique, fetched;	/* bytes in the waves examined: requested, fetched, and fetched with
 						 * the time of repeated requests */
-	/* 0: no value that is an index depends on the axis; else how many indices along it in a row have about the same value:
-	 * more than 1 if it is loaded from a tensor that is sorted along the axis */
-	int64_t chooses[AXES_MAX];
+	int64_t chooses[AXES_MAX];	/* index_value_axes */
 };
-
-/* Note that a value depends on the axis, and is the same for `run` indices in a row. */
-static void note_chooser(int64_t *chooses, int axis, int64_t run)
-{
-	chooses[axis] = chooses[axis] ? min_i64(chooses[axis], run) : run;
-}
-
-/* How many elements in a row of a sorted tensor are alike, about: all numbers below index_below are as frequent. */
-static int64_t sorted_run(const struct program *p, const struct node *load)
-{
-	const struct tensor *t = &p->tensors.v[load->ref];
-	const struct index_expr *last = t->rank ? &load->index[t->rank - 1] : NULL;
-
-	if (!t->sorted || !t->index_below || last->n != 1 || last->term[0].coef != 1 || last->term[0].mod)
-		return 1;
-	return max_i64(1, p->axes.v[t->dim[t->rank - 1]].size / t->index_below) * last->term[0].div;
-}
-
-/* Note the axes on which a value depends; false if it depends on more: on what a loop has left in a carry. */
-static bool find_choosers(const struct program *p, int value, int64_t *chooses)
-{
-	const struct node *n = &p->nodes.v[value];
-	const struct tensor *t = n->op == OP_LOAD ? &p->tensors.v[n->ref] : NULL;
-
-	if (n->op == OP_GET || n->op == OP_MMA)
-		return false;
-	if (n->op == OP_INDEX)
-		note_chooser(chooses, n->ref, 1);
-	for (int i = 0; t && i < t->rank; i++)
-		for (int k = 0; k < n->index[i].n; k++)
-			note_chooser(chooses, n->index[i].term[k].axis, i == t->rank - 1 ? sorted_run(p, n) : 1);
-	for (int i = 0; i < node_arity(n); i++)
-		if (!find_choosers(p, n->arg[i], chooses))
-			return false;
-	return true;
-}
-
-static void find_all_choosers(const struct program *p, const struct node *load, int64_t *chooses)
-{
-	for (int i = op_arity(OP_LOAD); i < node_arity(load); i++)
-		if (!find_choosers(p, load->arg[i], chooses))
-			for (int a = 0; a < p->axes.n; a++)
-				chooses[a] = 1;
-}
 
 /* The elements of a tensor that an access covers, as a range for each dimension; it may extend beyond the tensor. A
  * value may name any index. */
@@ -293,7 +248,7 @@ struct fetched *traffic_fetched(struct arena *a, const struct plan *p, int phase
 		struct load r = { .loop = s->loop, .index = node->index, .bytes = s->work.global_bytes * s->slices,
 			.tensor = &g->program->tensors.v[node->ref] };
 		struct fetched f = { 1, 1 };
-		find_all_choosers(g->program, node, r.chooses);
+		index_value_axes(g->program, node, r.chooses);
 		for (int64_t i = 0; i < look; i++)
 			count_wave(a, g, phase, d, p->device->l2_again, i * waves / look, &r);
 		if (fits)

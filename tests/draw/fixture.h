@@ -30,11 +30,11 @@ struct fixture {
 static struct index_expr anywhere[2];
 
 static struct node mma_nodes[] = {
-	{ .op = OP_LOAD, .naxes = 2, .axis = { AX_M, AX_D }, .index = anywhere },
-	{ .op = OP_LOAD, .naxes = 2, .axis = { AX_N, AX_D }, .index = anywhere },
+	{ .op = OP_LOAD, .naxes = 2, .axis = { AX_M, AX_D }, .arg = { NONE, NONE, NONE }, .index = anywhere },
+	{ .op = OP_LOAD, .naxes = 2, .axis = { AX_N, AX_D }, .ref = NONE, .arg = { NONE, NONE, NONE }, .index = anywhere },
 	{ .op = OP_MMA, .naxes = 2, .axis = { AX_M, AX_N }, .arg = { 0, 1 } },
 	{ .op = OP_CAST, .naxes = 2, .axis = { AX_M, AX_N } },
-	{ .op = OP_LOAD, .naxes = 2, .axis = { AX_N, AX_D }, .index = anywhere },
+	{ .op = OP_LOAD, .naxes = 2, .axis = { AX_N, AX_D }, .ref = NONE, .arg = { NONE, NONE, NONE }, .index = anywhere },
 	{ .op = OP_MMA, .naxes = 2, .axis = { AX_M, AX_D }, .arg = { 3, 4 } },
 };
 

@@ -309,6 +309,19 @@ end
 plan = finds("rows with a few numbers each", mr.examples.cross_entropy{m = 4096, n = 32000})
 local least = 4096 * 32000 * 2 / device:number "memory.global.rate"
 ok(plan and plan:simulate().seconds < 1.4 * least, "  near what memory allows", plan and plan:simulate().seconds, least)
+-- What values name of a large tensor is what device memory moves, not all of it: then no bound ends the search early.
+do
+  local seconds = {}
+  for i, experts in ipairs{8, 64} do
+    local found = mr.search(mr.examples.grouped_gemm{m = 16, n = 2048, k = 2048, e = experts, block = 64, blocks = 8}, device,
+      {measure = false, trials = 60})
+    seconds[i] = found.seconds
+    ok(found.bound_seconds <= found.seconds, ("%d experts, of which 8 are named: no plan is faster than the bound"):format(experts),
+      found.bound_seconds, found.seconds)
+    ok(found.timeline.bandwidth_share <= 1, "  nor than the bandwidth", found.timeline.bandwidth_share)
+  end
+  ok(seconds[2] < 1.05 * seconds[1], "  those that are not named cost nothing", seconds[2], seconds[1])
+end
 -- Two lanes have 64 x 512 sums, which are stored as they are: what is stored takes the registers of the sums.
 plan = finds("sums that take half of the registers", mr.examples.mla_decoding{b = 8, h = 64, n = 512}, {d = 512, h = 64, key = 64})
 ok(plan and plan.usage.lanes.c0 > 160, "  with all of them", plan and plan.usage.lanes.c0)
