@@ -31,6 +31,7 @@ end
 -- Why the interval cannot be less (proof.lua), and the bound of other tile shapes.
 local function why(r, proof)
   local below = 1 - r.bound_seconds / r.seconds
+  if r.bound_seconds == 0 then return proof end
   return ("%s\nother tile shapes: none of %d can be under %.4g ms in the model%s"):format(proof, r.shapes,
     r.bound_seconds * 1e3, below > 0.001 and (", %.1f %% less"):format(100 * below) or ": this is optimal there")
 end
@@ -65,6 +66,7 @@ end
 local endings <const> = {
   done = "no neighbour of the fastest plans is faster", trials = "no more were allowed",
   seconds = "the time is used; seconds= gives it more", interrupted = "interrupted",
+  repaired = "no candidate is a legal plan; this is the nearest, as plan:suggest() repairs it, and r.plan:improve() goes on",
   remembered = "an earlier search was the same; fresh=true searches again",
 }
 local endings_of = setmetatable({}, {__mode = "k"})
@@ -190,8 +192,8 @@ local function nearest(s, bound, device, wanted)
   local statements, tile = s:nearest()
   if not statements then return nil, "" end
   local plan = rebuild(bound, device, statements, tile)
-  local repeats, _, problems = core.repeats(plan)[1], plan:check()
-  if not problems[1] then return nil, "" end
+  local repeats, legal, problems = core.repeats(plan)[1], plan:check()
+  if legal then return plan end
   local lines = {("\nthe nearest is a tile of %s: %s"):format(tile_text(tile), problems[1].message)}
   local first = suggest.suggest(plan)[1]
   if first and first.seconds then
@@ -311,7 +313,7 @@ local function search(bound, device, found, o, watch)
   local most = math.tointeger(math.min(number(o, "trials", found and MEASURED or SIMULATED), 2^53) // 1)
   local s, ended, counts, only = find(bound, device, o, found and math.maxinteger or most, found ~= nil, watch)
   if not s then return nil, ended end
-  if only then return answer(only, counts, ended, nil, {history = history_of{s}, measurements = {}}) end
+  if only then return answer(only, counts, ended, endings.repaired, {history = history_of{s}, measurements = {}}) end
   local searches = {s}
   local m = found and ended ~= "interrupted" and measure(searches, bound, device, found, counts, o, most, watch) or nil
   local best = m and m.best

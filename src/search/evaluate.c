@@ -11,6 +11,7 @@
 #include "sim/priced.h"
 
 #define TOO_LARGE 1e6			/* problems of a graph that is too large for any plan: more than plans have */
+#define UNSUITED 1e5			/* problems of a plan that was not tried, as it leaves warps without rows */
 
 #define CONSIDERABLE 0.1		/* of the loaded bytes */
 /* Without products, loads and element-wise work are all there is, and only kernels say which threads do how much of it:
@@ -126,6 +127,23 @@ static bool is_too_large(struct evaluator *ev, int i)
 			"an EU of '%s' hold %d", (long long)sums, d->name, ACCUMULATORS_MAX) :
 			arena_strf(ev->a, "one version of everything takes %lld bytes of shared memory, "
 			"'%s' has %lld", (long long)bytes, d->name, (long long)d->shared_bytes);
+	return true;
+}
+
+/* Do rows of products not fill the instructions of the candidate's lanes? */
+static bool is_unsuited(struct evaluator *ev, int i)
+{
+	const struct choice *c = &ev->tried->v.v[i].choice;
+	struct refusal_count *r;
+	int task = NONE;
+
+	if (limit_suits(ev->space, ev->graph, c, &task))
+		return false;
+	note_problems(ev, i, UNSUITED);
+	if (count_refusal(ev, PROBLEM_PRODUCT, &r))
+		r->message = arena_strf(ev->a, "the %lld rows of '%s' do not fill the warps of %d %s of %d warps",
+			(long long)ev->graph->tasks.v[task].work.m, ev->graph->tasks.v[task].name, c->ways,
+			c->ways > 1 ? "lanes" : "lane", c->warps);
 	return true;
 }
 
@@ -286,7 +304,8 @@ static enum err_code evaluate_plan(struct evaluator *ev, int i, double best, boo
 	uint64_t order;
 
 	TRY(build_graph(ev->space, &x->choice, &ev->graph, e));
-	if (is_too_large(ev, i) || !limit_suits(ev->space, ev->graph, &x->choice) || is_pruned(ev, best))
+	x->too_large = is_too_large(ev, i);
+	if (x->too_large || is_unsuited(ev, i) || is_pruned(ev, best))
 		return OK;
 	ev->plan = plan_new(ev->mem, ev->graph, ev->space->device);
 	TRY(build_plan(ev->space, &x->choice, ev->plan, e));

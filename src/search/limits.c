@@ -4,8 +4,6 @@
 
 #include "target/target.h"
 
-enum { ROWS_MAX = 512 };
-
 /* Cycles of the busiest unit of an EU that gets the mean number of tiles of a phase. *sum: effort that every plan needs is added:
  * products, L2, and EUs that have tiles. */
 static double phase_cycles(const struct vdevice *d, const struct graph *g, int phase, struct effort *sum)
@@ -56,7 +54,7 @@ double limit_traffic(const struct graph *g)
 	return bytes;
 }
 
-bool limit_suits(const struct space *s, const struct graph *g, const struct choice *c)
+bool limit_suits(const struct space *s, const struct graph *g, const struct choice *c, int *task)
 {
 	const struct vdevice *d = s->device;
 	const struct target *t = target_of(d);
@@ -68,8 +66,7 @@ bool limit_suits(const struct space *s, const struct graph *g, const struct choi
 
 		if (w->kind != WORK_MMA)
 			continue;
-		if (w->m * g->tasks.v[i].slices > ROWS_MAX)
-			return false;
+		*task = i;
 		if (unit == NONE || d->seu[unit].kind != SEU_MATRIX || c->products_by_threads)
 			continue;
 		/* warps without rows would idle, and a remainder of rows would waste an instruction, which pays where

@@ -14,8 +14,9 @@ double limit_seconds(const struct program *p, const struct vdevice *d, const str
 double limit_traffic(const struct graph *g);
 
 /* Do rows of products fill the instructions of the choice's lanes? If the caller has given the extents of rows, a remainder
- * that lanes of four warps pad suits, too: the search has no other rows to try. */
-bool limit_suits(const struct space *s, const struct graph *g, const struct choice *c);
+ * that lanes of four warps pad suits, too: the search has no other rows to try. If not, *task is the first sTask whose rows do
+ * not. Plans of it may be legal all the same. */
+bool limit_suits(const struct space *s, const struct graph *g, const struct choice *c, int *task);
 
 /* Bytes of shared memory that every plan of the graph needs: one version of everything. And the sums of the largest
  * product if the registers of an EU do not hold them; otherwise 0. */

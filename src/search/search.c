@@ -14,7 +14,8 @@ enum {
 	CLIMBS = 6,			/* choices to climb from ... */
 	CLIMB_SHAPES = 5,		/* ... so many of which differ in tile or lanes */
 	LOAD_WARPS = 4,			/* that copy, to start from */
-	SMALLER_MOST = 400,		/* candidates of smaller shapes, with products on one unit */
+	SMALLER_MOST = 400,		/* candidates of smaller shapes, with products on one unit, that an EU may hold, ... */
+	TOO_LARGE_MOST = 4000,		/* ... and of those that it does not, which take no time but that of a graph */
 };
 
 #define MEASURED 1.25			/* of the best time: slower plans are not the best when measured */
@@ -33,7 +34,7 @@ struct search {
 	VEC(uint64_t) shapes;		/* hashes of the tile shapes in `tried` */
 	enum policy_phase phase;
 	/* smaller shapes, if none of the usual ones has a plan */
-	int level, smaller;		/* halvings so far; candidates so far, with products on one unit */
+	int level, smaller, too_large;	/* halvings so far; candidates so far, with products on one unit */
 	bool by_threads;		/* products are now tried on the vector unit */
 	/* climbing */
 	int nstarts, start;
@@ -212,6 +213,20 @@ static void set_loaders(struct search *s, const struct tried *x)
 	VEC_PUSH(&s->arena, &s->batch.v, c);
 }
 
+/* Count a candidate of a smaller shape. Those that follow with the same graph, if no EU holds it, are left out. */
+static void count_smaller(struct search *s, const struct tried *x)
+{
+	const struct choice *c = &x->choice, *next;
+
+	s->smaller += !x->too_large;
+	s->too_large += x->too_large;
+	for (; x->too_large && s->next < s->batch.v.n; s->next++) {
+		next = &s->batch.v.v[s->next];
+		if (next->split_off != c->split_off || memcmp(&next->tiling, &c->tiling, sizeof(c->tiling)))
+			return;
+	}
+}
+
 static enum err_code try_candidate(struct search *s, const struct choice *c, const struct stop *stop, struct err *e)
 {
 	const struct tried *x;
@@ -225,6 +240,8 @@ static enum err_code try_candidate(struct search *s, const struct choice *c, con
 		return ERR_INTERRUPTED;
 	x = &s->tried.v.v[i];
 	add_smaller(s, x->choice, x->ring_bytes, full, isinf(x->seconds));
+	if (s->phase == PHASE_SMALLER)
+		count_smaller(s, x);
 	if (s->phase != PHASE_CLIMB)
 		set_loaders(s, x);
 	if (tried_is_plan(x)) {
@@ -362,14 +379,13 @@ static bool batch_smaller(struct search *s)
 {
 	while (!s->found) {
 		s->batch.v.n = s->next = 0;
-		if (s->level > SPACE_LEVELS || s->smaller > SMALLER_MOST) {
+		if (s->level > SPACE_LEVELS || s->smaller > SMALLER_MOST || s->too_large > TOO_LARGE_MOST) {
 			if (s->by_threads || !multiplies(s->space.program))
 				return false;
 			s->by_threads = true;
-			s->level = s->smaller = 0;
+			s->level = s->smaller = s->too_large = 0;
 		}
 		space_smaller(&s->space, s->level++, s->by_threads, &s->arena, &s->batch);
-		s->smaller += s->batch.v.n;
 		if (s->batch.v.n)
 			return true;
 	}
@@ -476,7 +492,7 @@ struct search_result search_best(const struct search *s)
 {
 	return (struct search_result){ .found = s->found, .seconds = s->best == NONE ? 0 : best_seconds(s),
 		.trials = s->ev.simulated, .shapes = s->shapes.n, .pruned = s->ev.pruned,
-		.bound_seconds = s->ev.bound_seconds };
+		.bound_seconds = isfinite(s->ev.bound_seconds) ? s->ev.bound_seconds : 0 };
 }
 
 const struct program *search_program(const struct search *s)

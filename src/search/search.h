@@ -26,7 +26,7 @@ struct search_result {
 	int trials;			/* plans that were tried: legal ones, simulated, each counted once */
 	int shapes;			/* tile shapes looked at */
 	int pruned;			/* candidates whose shape's bound is no better than the best plan */
-	double bound_seconds;		/* the least analytic bound of all shapes */
+	double bound_seconds;		/* the least analytic bound of all shapes; 0: none may have a plan */
 };
 
 /* program and device are borrowed and outlive the search. want: NULL, or extents to try. *out is set before anything

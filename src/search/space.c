@@ -260,6 +260,78 @@ static int64_t most_tiles(const struct program *p)
 	return most;
 }
 
+/* How far within the program's loops an axis is: greater for inner loops, and for later axes of a loop. What is contiguous
+ * in memory counts as innermost, so that what a tile loads has long rows. */
+static int nesting(const struct program *p, int axis)
+{
+	int depth = 0;
+
+	for (int l = 0; l < p->loops.n; l++)
+		for (int i = 0; i < p->loops.v[l].naxes; i++)
+			if (p->loops.v[l].axis[i] == axis)
+				depth = l * AXES_MAX + i;
+	return is_contiguous(p, axis) ? INT32_MAX : depth;
+}
+
+/* The dimensions that the product contracts, innermost first, but for those whose extents the caller has given. */
+static int contracted_dims(const struct space *s, const struct node *mma, struct dim **out)
+{
+	const struct program *p = s->program;
+	int n = 0;
+
+	for (int i = 0; i < s->ndims; i++) {
+		struct dim *d = &s->dims[i];
+		int at = n;
+
+		if (!d->contracted || d->wanted || node_has_axis(mma, d->axis) || !node_has_axis(&p->nodes.v[mma->arg[0]], d->axis))
+			continue;
+		for (; at > 0 && nesting(p, out[at - 1]->axis) < nesting(p, d->axis); at--)
+			out[at] = out[at - 1];
+		out[at] = d;
+		n++;
+	}
+	return n;
+}
+
+/* Extents of an axis that a product contracts together with `inner` elements of the axes within it. */
+static void fill_outer(struct dim *d, int64_t size, int64_t inner)
+{
+	int64_t most = max_i64(CONTRACTED.start_to / inner, 1), least = ceil_div(CONTRACTED.start_from, inner);
+
+	d->n = 0;
+	d->starts = 0;
+	if (size <= SMALL_AXIS) {
+		add_extent(d, size, 1, least == 1 || size > most);
+		add_extent(d, size, size, least > 1 && size <= most);
+		return;
+	}
+	for (int64_t x = 1; x <= CONTRACTED.to && x < size * 2; x *= 2)
+		add_extent(d, size, x, x <= most && x >= min_i64(least, most));
+}
+
+/* If a product contracts several axes, a tile takes the usual number of elements of all of them together, not of each: first
+ * of the innermost axis, and of the next one only if the tile has all of those within it. */
+static void share_depth(const struct space *s)
+{
+	const struct program *p = s->program;
+
+	for (int i = 0; i < p->nodes.n; i++) {
+		struct dim *list[AXES_MAX];
+		int n = p->nodes.v[i].op == OP_MMA && p->nodes.v[i].task != NONE ? contracted_dims(s, &p->nodes.v[i], list) : 0;
+		int64_t inner = 1;
+
+		for (int k = 0; k < n && n > 1; k++) {
+			int64_t size = p->axes.v[list[k]->axis].size;
+
+			if (k == 0 && size < CONTRACTED.start_from)
+				list[k]->starts = 1u << (list[k]->n - 1);
+			else if (k > 0)
+				fill_outer(list[k], size, inner);
+			inner = min_i64(inner * size, CONTRACTED.start_to);
+		}
+	}
+}
+
 static enum err_code find_dims(struct space *s, const struct wanted *want, struct err *e)
 {
 	const struct program *p = s->program;
@@ -284,6 +356,7 @@ static enum err_code find_dims(struct space *s, const struct wanted *want, struc
 			fill_dim(p, d);
 		s->ndims++;
 	}
+	share_depth(s);
 	return OK;
 }
 

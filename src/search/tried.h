@@ -15,6 +15,7 @@ struct tried {
 	int64_t ring_bytes;		/* choice.ring_bytes with which the kernel may fit; 0: none, or it does */
 	int spare;			/* registers of a thread that the kernel leaves, if priced */
 	uint64_t plan;			/* build_hash; 0: no plan was built */
+	bool too_large;			/* one version of everything, or a product's sums, fit in no EU */
 	bool simulated;			/* it was tried: it is a legal plan, and its time was predicted */
 	bool duplicate;			/* an earlier candidate has the same plan, whose time is copied */
 };

@@ -370,6 +370,51 @@ do
   ok(result and result.ok, "  and the kernel is right", tostring(result))
 end
 
+---- several axes that a product contracts -----------------------------------------------------------
+
+-- A tile takes the usual number of elements of all of them together. As many of each would fit in no EU.
+do
+  local sums = mr.program("sums", function(p)
+    local image, y, x, a, b = p:axes("image", "y", "x", "a", "b")
+    local X, G, W = p:input("X", {image, y, x, b}), p:input("G", {image, y, x, a}), p:output("W", {a, b}, "f32")
+    local w = p:carry("w", {a, b}, 0)
+    p:loop({image, y, x}, function() w:add(p:mma("mma", p:load("load_g", G), p:load("load_x", X))) end)
+    W:store("store_w", w)
+  end)
+  for _, sizes in ipairs{{16, 32, 32}, {32, 28, 28}, {64, 8, 8}, {24, 3, 200}} do
+    local bound = sums{image = sizes[1], y = sizes[2], x = sizes[3], a = 128, b = 128}
+    local s, found, counts = run(bound)
+    local what = ("%d x %d x %d elements contracted"):format(table.unpack(sizes))
+    ok(counts.found > 20, "  " .. what .. ": many plans are legal", counts.found)
+    local tile = rebuild(s, bound, found[1]).tile
+    local depth = tile.image * tile.y * tile.x
+    ok(depth >= 32 and depth <= 512 and found[1].seconds < 4 * counts.bound_seconds, "  the best takes a useful number of them together",
+      depth, found[1].seconds, counts.bound_seconds)
+  end
+end
+
+-- 1,024 rows of a product, all of them in each tile, as the softmax is along them.
+do
+  local softmax = mr.program("softmax", function(p)
+    local m, n, k = p:axes("m", "n", "k")
+    local A, B, C = p:input("A", {m, k}), p:input("B", {n, k}), p:output("C", {m, n})
+    local c = p:carry("c", {n, m}, 0)
+    p:loop(k, function() c:add(p:mma("mma", p:load("load_b", B), p:load("load_a", A))) end)
+    C:store("store_c", p:task("softmax", function()
+      local e = mr.exp2(c - mr.rowmax(c, n))
+      return (e / mr.rowsum(e, n)):to "bf16"
+    end))
+  end){m = 4096, n = 1024, k = 256}
+  local found, reason = mr.search(softmax, device, {measure = false, tile = {m = 16, n = 1024, k = 64}})
+  ok(found and found.plan:check(), "a tile with all rows of a product that a reduction is along", reason)
+end
+
+-- No shape may have a plan: then there is no bound of shapes, rather than an infinite one.
+do
+  local _, _, counts = run(mr.examples.flash_attention{b = 1, h = 1, m = 256, d = 256}, {m = 256, n = 256, d = 256})
+  is(counts.bound_seconds, 0, "  no shape, no bound")
+end
+
 ---- what check() refuses is not returned -----------------------------------------------
 
 -- The search does not prove that kernels are right; check() does. Here it finds a fault in every kernel but the third.
