@@ -172,19 +172,6 @@ static enum err_code check_bytes(struct kernel *k, struct err *e)
 		(long long)flags, (long long)(bytes - align - rings - flags), (long long)align);
 }
 
-static int most_tiles(struct kernel *k)
-{
-	struct arena_mark mark = arena_mark(&k->arena);
-	struct tile_assignment d;
-	int64_t most = 1;
-
-	plan_assign_tiles(&k->arena, k->plan, k->phase, &d);
-	for (int i = 0; i < d.eus; i++)
-		most = max_i64(most, d.start[i + 1] - d.start[i]);
-	arena_reset(&k->arena, mark);
-	return (int)most;
-}
-
 static enum err_code attempt(struct kernel *k, struct outcome *out, struct err *e)
 {
 	struct verified v;
@@ -221,7 +208,7 @@ enum err_code lower_refined(struct kernel *k, enum err_code *wrong, struct err *
 	int64_t bytes;
 	int attempts = 0;
 
-	k->most_tiles = most_tiles(k);
+	k->most_tiles = (int)max_i64(1, plan_most_tiles(&k->arena, k->plan, k->phase));
 	k->refinements = ARENA_NEW(&k->arena, struct refinements);
 	k->refusal = (struct refusal){ .code = PROBLEM_LAYOUT, .task = NONE };
 	TRY(lower_shapes(k, e));

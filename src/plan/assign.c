@@ -275,6 +275,22 @@ void plan_assign_tiles(struct arena *a, const struct plan *p, int phase, struct 
 	arena_reset(a, scratch);
 }
 
+int64_t plan_most_tiles(struct arena *a, const struct plan *p, int phase)
+{
+	struct cluster c = plan_cluster(p, phase);
+	struct arena_mark mark = arena_mark(a);
+	struct tile_assignment d;
+	int64_t most = 0;
+
+	if (!p->grid.longest_first)
+		return ceil_div(c.groups, plan_eus(p, phase) / c.size);
+	plan_assign_tiles(a, p, phase, &d);
+	for (int i = 0; i < d.eus; i++)
+		most = max_i64(most, d.start[i + 1] - d.start[i]);
+	arena_reset(a, mark);
+	return most;
+}
+
 void assignment_cache_init(struct assignment_cache *d, struct mem *mem)
 {
 	*d = (struct assignment_cache){ 0 };

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "graph/repeats.h"
 #include "lower/lower.h"
 #include "plan/check.h"
 #include "search/build.h"
@@ -12,6 +13,8 @@
 
 #define TOO_LARGE 1e6			/* problems of a graph that is too large for any plan: more than plans have */
 #define UNSUITED 1e5			/* problems of a plan that was not tried, as it leaves warps without rows */
+
+enum { REPEATS_MOST = 64 };
 
 #define CONSIDERABLE 0.1		/* of the loaded bytes */
 /* Without products, loads and element-wise work are all there is, and only kernels say which threads do how much of it:
@@ -145,6 +148,20 @@ static bool is_unsuited(struct evaluator *ev, int i)
 			(long long)ev->graph->tasks.v[task].work.m, ev->graph->tasks.v[task].name, c->ways,
 			c->ways > 1 ? "lanes" : "lane", c->warps);
 	return true;
+}
+
+/* Do tiles that share an axis each do so often all that another one does along it that no plan of the shape is of use?
+ * Smaller tiles need no less memory for that, and soon there are millions of them. Not if the caller wants the extents. */
+static bool repeats_too_often(const struct evaluator *ev)
+{
+	for (int i = 0; i < ev->space->ndims; i++) {
+		const struct dim *d = &ev->space->dims[i];
+
+		for (int k = 0; k < ev->graph->tasks.n && !d->wanted; k++)
+			if (graph_repeats(ev->graph, k, d->axis) > REPEATS_MOST)
+				return true;
+	}
+	return false;
 }
 
 /* ---- the plan ---------------------------------------------------------------------------- */
@@ -305,7 +322,7 @@ static enum err_code evaluate_plan(struct evaluator *ev, int i, double best, boo
 
 	TRY(build_graph(ev->space, &x->choice, &ev->graph, e));
 	x->too_large = is_too_large(ev, i);
-	if (x->too_large || is_unsuited(ev, i) || is_pruned(ev, best))
+	if (x->too_large || repeats_too_often(ev) || is_unsuited(ev, i) || is_pruned(ev, best))
 		return OK;
 	ev->plan = plan_new(ev->mem, ev->graph, ev->space->device);
 	TRY(build_plan(ev->space, &x->choice, ev->plan, e));
