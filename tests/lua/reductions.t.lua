@@ -116,6 +116,10 @@ do
     end
   end
 
+  local single = mr.plan(running("bf16", "cumsum"){m = 64, n = 8192}:graph{tile = {m = 1, n = 8192}}, mr.device "h200")
+  for _, t in ipairs(single.tasks) do single:append(t.name, {lane = t.kind == "load" and "p0" or "c0"}) end
+  single:fill_waits()
+  tap.ok(single:compile{target = "host"}.source:find("u32 r_scan[1][1][32]", 1, true), "two columns of a tile of one row are a word")
   local best = mr.search(running("bf16", "cumsum"){m = 8192, n = 16384}, mr.device "h200", {measure = false})
   local text = best.plan:compile{target = "host"}.source
   tap.ok(text:find("const int part", 1, true) and not text:find("along", 1, true), "warps scan their parts of a long row in registers")

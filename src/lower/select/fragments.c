@@ -4,11 +4,33 @@
 
 enum { FRAGMENT_MOST = 4096 };		/* elements a thread: no target has that many registers */
 
+/* Where warps share rows and no value that the phase computes has any, each is taken for one row, so that two columns of a 16-bit type
+ * are a word. */
+static bool is_one_row(struct lowering *c)
+{
+	if (c->one_row == ROW_UNKNOWN) {
+		c->one_row = c->k->target->frag.across_warps ? ONE_ROW : ROWS;
+		for (int i = 0; i < c->p->nodes.n; i++) {
+			int task = c->p->nodes.v[i].task;
+
+			/* what is loaded is in shared memory, and read in the shape of its users */
+			if (task != NONE && c->p->tasks.v[task].kind != TASK_LOAD && c->p->tasks.v[task].phase == c->k->phase &&
+			    c->k->node_shape[i].nrow)
+				c->one_row = ROWS;
+		}
+		for (int i = 0; i < c->p->carries.n; i++)
+			if (c->p->carries.v[i].phase == c->k->phase && c->k->carry_shape[i].nrow)
+				c->one_row = ROWS;
+	}
+	return c->one_row == ONE_ROW;
+}
+
 enum err_code lay_out_shape(struct lowering *c, const struct stask *s, const struct shape2 *shape,
 	enum dtype type, struct frag *f, struct err *e)
 {
 	const struct frag_layout *l = &c->k->target->frag;
 	int warps = c->lane->warps, cols = l->cols, high = l->rows * (l->every_warp ? 1 : warps);
+	bool has_rows;
 
 	*f = (struct frag){ .height = shape->rows, .width = shape->cols, .type = type, .buffer = NONE,
 		.layout = l };
@@ -20,10 +42,11 @@ enum err_code lay_out_shape(struct lowering *c, const struct stask *s, const str
 		if (i >= shape->nrow && c->k->contracted >> axis & 1)
 			cols = l->deep;
 	}
-	f->kind = shape->nrow ? (shape->ncol ? FRAG_FULL : FRAG_ROW) :
+	has_rows = shape->nrow || is_one_row(c);
+	f->kind = has_rows ? (shape->ncol ? FRAG_FULL : FRAG_ROW) :
 		shape->ncol ? FRAG_COL : FRAG_SCALAR;
 	f->blocks = (int)ceil_div(f->height, high);
-	f->rows = shape->nrow ? (int64_t)f->blocks * high : 1;
+	f->rows = has_rows ? (int64_t)f->blocks * high : 1;
 	f->cols = shape->ncol ? ceil_div(f->width, cols) * cols : 1;
 	f->packed = f->kind == FRAG_FULL && (type == DT_BF16 || type == DT_F16);
 	if (f->rows * f->cols / (c->k->target->warp * warps) > FRAGMENT_MOST)

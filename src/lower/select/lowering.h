@@ -72,6 +72,8 @@ struct lowering {
 	const struct shape2 *contracted;	/* axes that a thread product contracts, as rows, with KS as the current
 						 * row; NULL */
 	bool walks_ring;		/* row and column are those of a walk over a ring, not of a fragment */
+	enum one_row { ROW_UNKNOWN, ONE_ROW, ROWS } one_row;	/* do the phase's values have no rows, in a layout in
+					 * which all warps share a row? */
 	bool reads_element;		/* row and column are those of a fragment: quotients may be simplified */
 };
 
