@@ -280,6 +280,7 @@ struct comparison {
 	double off, size, most;		/* squares: of differences, of the reference, of what is allowed */
 	double worst;				/* the greatest share of what is allowed */
 	int64_t wrong, compared, at;		/* elements; where the worst one is */
+	int64_t unlimited, telling;		/* elements that may be any number; numbers other than 0 that may not */
 	double got, want, allowed;		/* of the worst one */
 };
 
@@ -292,12 +293,16 @@ static void compare_element(struct comparison *c, int64_t at, double got, double
 	if (isnan(allowed))
 		allowed = INFINITY;
 	share = d == 0 || isinf(allowed) ? 0 : isnan(d) ? INFINITY : d / allowed;
-	if (isinf(allowed) && isnan(d))
-		d = 0;				/* a number that may be anything */
+	c->telling += !isinf(allowed) && isfinite(want) && want != 0;
+	if (isinf(allowed)) {			/* a number that may be anything */
+		c->unlimited++;
+		d = 0;
+	} else {
+		c->most += allowed * allowed;
+	}
 	c->greatest = d <= c->greatest ? c->greatest : d;
 	c->off += d * d;
 	c->size += isfinite(want) ? want * want : 0;
-	c->most += allowed * allowed;
 	c->wrong += share > 1;
 	if (c->compared++ && share <= c->worst)
 		return;
@@ -313,7 +318,7 @@ static double relative_to(double squares, double size)
 	return squares == 0 ? 0 : sqrt(squares) / sqrt(size);
 }
 
-/* core.compare(got, want, allowed) -> {wrong=, compared=, relative=, max_abs=, allowed= (all relative), share=,
+/* core.compare(got, want, allowed) -> {wrong=, compared=, unlimited=, telling=, relative=, max_abs=, allowed= (all relative), share=,
  * worst = {index=, got=, want=, allowed=}} */
 static int compare_l(lua_State *L)
 {
@@ -338,6 +343,8 @@ static int compare_l(lua_State *L)
 	lua_newtable(L);
 	set_integer(L, "wrong", c.wrong);
 	set_integer(L, "compared", c.compared);
+	set_integer(L, "unlimited", c.unlimited);
+	set_integer(L, "telling", c.telling);
 	set_real(L, "max_abs", c.greatest);
 	set_real(L, "relative", relative_to(c.off, c.size));
 	set_real(L, "allowed", relative_to(c.most, c.size));

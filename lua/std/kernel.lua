@@ -65,17 +65,18 @@ local element = record("element", "output index tile got want allowed", {__name 
     #tile > 0 and (" in tile {%s}"):format(table.concat(tile, ", ")) or "", w.got, w.want, math.abs(w.got - w.want), w.allowed)
 end})
 
-local checked = record("comparison with the reference", "relative max_abs ok reference allowed wrong worst",
+local checked = record("comparison with the reference", "relative max_abs ok reference allowed wrong worst notes",
   {methods = {json = late("report", "comparison")}, __name = "millrace.check", __tostring = function(e)
     local text = ("%s the reference (%s): relative error %.2g, of %.2g allowed; greatest difference %.2g"):format(
       e.ok and "agrees with" or "differs from", e.reference, e.relative, e.allowed, e.max_abs)
+    for _, note in ipairs(e.notes) do text = ("%s\nnote: %s; k:check{inputs=} takes others"):format(text, note) end
     if e.ok then return text end
     return ("%s\n%d element%s wrong; the worst: %s"):format(text, e.wrong, e.wrong == 1 and " is" or "s are", e.worst)
   end})
 
 local function check(k, given)
   check_kernel(k, "check")
-  local o = options(given, "check", "seed", "limit", "race", "reference")
+  local o = options(given, "check", "seed", "limit", "race", "reference", "inputs")
   local where = o.reference
   if where ~= nil and where ~= "interpreter" and where ~= "host" and where ~= "device" then
     raise(("check: there is no reference %s (known: \"interpreter\", \"host\", \"device\")"):format(show(where)))
@@ -84,7 +85,8 @@ local function check(k, given)
   where = where or reference_for(k)
   local bound = bound_of(k)
   local on_device = k.target == "cuda" and where == "device"
-  local inputs = not on_device and bound:inputs{seed = o.seed} or nil
+  local inputs = o.inputs
+  if inputs == nil and not on_device then inputs = bound:inputs{seed = o.seed} end
   local got = execute(k, inputs, o)
   local want, allowed = core.reference_allowing(bound, inputs,
     {on = where, seed = o.seed, tile = core.adds(bound) and k.plan.graph.tile or nil})

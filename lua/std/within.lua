@@ -12,19 +12,33 @@ local function tile_of(tensor, index, tile)
 end
 
 -- within(bound, got, want, allowed, tile) compares the outputs element by element. Of want and allowed: what
--- core.reference_allowing gives; tile: extents by axis. Returns
+-- core.reference_allowing gives; tile: extents by axis. Returns a table of
 --   ok, wrong     are all elements right; how many are not
 --   relative      the greatest error of an output in the Frobenius norm, and
 --   allowed       what that could be if each element were off by what is allowed
 --   max_abs       the greatest difference
 --   worst         the element that is off by the greatest share of what is allowed: output=, index= (from 1), tile=,
 --                 got=, want=, allowed=
+--   notes         sentences about outputs of which the inputs leave little to be compared
+local function add_notes(notes, name, one)
+  if one.unlimited > 0 then
+    notes[#notes + 1] = ("%d of %d elements of '%s' may be any number, as what overflows may, and were not compared"):format(one.unlimited,
+      one.compared, name)
+  end
+  if one.compared == 0 then
+    notes[#notes + 1] = ("no element of '%s' was stored"):format(name)
+  elseif one.telling == 0 and one.unlimited < one.compared then
+    notes[#notes + 1] = ("each element of '%s' that was compared is 0, or no number: a kernel that computes nothing may agree"):format(name)
+  end
+end
+
 return function(bound, got, want, allowed, tile)
-  local all, share = {ok = true, wrong = 0, relative = 0, allowed = 0, max_abs = 0}, -1
+  local all, share = {ok = true, wrong = 0, relative = 0, allowed = 0, max_abs = 0, notes = {}}, -1
   for _, t in ipairs(bound.tensors) do
     if t.role == "output" then
       local one = core.compare(got[t.name], want[t.name], allowed[t.name])
       all.wrong = all.wrong + one.wrong
+      add_notes(all.notes, t.name, one)
       if not (one.max_abs <= all.max_abs) then all.max_abs = one.max_abs end       -- NaN stays
       if not (one.relative <= all.relative) then all.relative = one.relative end
       if not (one.allowed <= all.allowed) then all.allowed = one.allowed end

@@ -10,6 +10,7 @@ struct index_ranges {
 	const struct program *p;
 	int64_t *node, *carry;
 	bool *distinct;			/* by node: should its elements differ? */
+	bool *indexes;			/* by node: does it make an index, and not only lengths? */
 };
 
 static void lower_to(int64_t *below, int64_t x)
@@ -38,20 +39,37 @@ static int64_t range_of_length(const struct program *p, const struct loop *l)
 	return max_i64(1, p->axes.v[l->axis[0]].size - index_bounds(&l->length, lo, hi).lo + 1);
 }
 
-/* What argument `arg` of a node should be below, if the node should be below x; 0: that does not matter. */
-static int64_t range_of_argument(const struct program *p, const struct node *n, int arg, int64_t x)
+/* The greatest value of a node that is made of constants and indices of axes; 0 if that is less, or not known. */
+static int64_t greatest_of(const struct program *p, int node)
+{
+	const struct node *n = &p->nodes.v[node];
+
+	if (n->op == OP_CONST && n->type == DT_I32)
+		return max_i64(0, (int64_t)n->k);
+	if (n->op == OP_INDEX)
+		return p->axes.v[n->ref].size - 1;
+	if (n->op == OP_MUL && n->type == DT_I32)
+		return min_i64(INT32_MAX, greatest_of(p, n->arg[0]) * greatest_of(p, n->arg[1]));
+	return 0;
+}
+
+/* What argument `arg` of a node should be below, if the node should be below x; 0: that does not matter. indexes: the node makes
+ * an index. */
+static int64_t range_of_argument(const struct program *p, const struct node *n, int arg, int64_t x, bool indexes)
 {
 	const struct node *other = op_arity(n->op) == 2 ? &p->nodes.v[n->arg[1 - arg]] : NULL;
 	bool by_constant = other && other->op == OP_CONST && other->k >= 1 && other->k < x;
 
 	switch ((int)n->op) {
 	case OP_MUL:
-		return by_constant ? x / (int64_t)other->k : x;
+		return by_constant ? ceil_div(x, (int64_t)other->k) : x;
 	case OP_SHL:
-		return arg == 0 && by_constant && other->k < 31 ? max_i64(1, x >> (int)other->k) : 0;
+		return arg == 0 && by_constant && other->k < 31 ? ((x - 1) >> (int)other->k) + 1 : 0;
+	case OP_SUB:			/* what is left of a length behind those before it: each of them may get some */
+		return arg == 0 && !indexes ? x + greatest_of(p, n->arg[1]) : x;
 	case OP_WHERE:
 		return arg ? x : 0;
-	case OP_ADD: case OP_SUB: case OP_MIN: case OP_MAX: case OP_CAST: case OP_SET: case OP_RMAX: case OP_RMIN:
+	case OP_ADD: case OP_MIN: case OP_MAX: case OP_CAST: case OP_SET: case OP_RMAX: case OP_RMIN:
 		return x;
 	}
 	return 0;
@@ -65,6 +83,7 @@ static void spread(struct index_ranges *r, int node)
 
 	for (int d = 0; has_index_values(n) && d < p->tensors.v[n->ref].rank; d++)
 		if (n->index[d].value) {
+			r->indexes[index_value(&n->index[d])] = true;
 			r->distinct[index_value(&n->index[d])] |= n->op == OP_STORE && !n->adds;
 			lower_to(&r->node[index_value(&n->index[d])], range_of_value(p, &n->index[d],
 				p->axes.v[p->tensors.v[n->ref].dim[d]].size));
@@ -74,19 +93,21 @@ static void spread(struct index_ranges *r, int node)
 	if (n->op == OP_GET)
 		lower_to(&r->carry[n->ref], x);
 	for (int i = 0; i < op_arity(n->op); i++) {
-		int64_t y = range_of_argument(p, n, i, x);
+		int64_t y = range_of_argument(p, n, i, x, n->op == OP_SET || r->indexes[node]);
 
 		if (!y)
 			continue;
 		lower_to(&r->node[n->arg[i]], y);
 		r->distinct[n->arg[i]] |= r->distinct[node];
+		r->indexes[n->arg[i]] |= n->op == OP_SET || r->indexes[node];
 	}
 }
 
 void find_index_ranges(struct program *p)
 {
 	struct index_ranges r = { p, ARENA_ARRAY(&p->arena, p->nodes.n, int64_t),
-		ARENA_ARRAY(&p->arena, p->carries.n, int64_t), ARENA_ARRAY(&p->arena, p->nodes.n, bool) };
+		ARENA_ARRAY(&p->arena, p->carries.n, int64_t), ARENA_ARRAY(&p->arena, p->nodes.n, bool),
+		ARENA_ARRAY(&p->arena, p->nodes.n, bool) };
 
 	for (int i = 0; i < p->loops.n; i++)
 		if (p->loops.v[i].has_length && p->loops.v[i].body.n)

@@ -96,6 +96,46 @@ for name, f in pairs(with_float) do
   ok(found.ok, "an i32 and an f32 give an f32: " .. name .. " is right", tostring(found))
 end
 
+---- inputs that leave little to compare -----------------------------------------------------------------
+
+local blocks = mr.program("blocks", function(p)        -- rows of each block until M
+  local mb, i, k = p:axes("mb", "i", "k")
+  local M, X = p:input("M", {p:axis("one", 1)}, "i32"), p:input("X", {mb, i, k}, "f32")
+  local Y = p:output("Y", {mb, i}, "f32")
+  p:batch(mb)
+  local s = p:carry("s", {i}, 0)
+  local left = p:load("load_m", M, {0}) - mb:index() * i.size
+  p:loop(k, {length = mr.min(mr.max(left, 0) * k.size, k.size)}, function()
+    local x = p:load("load_x", X)
+    p:task("sum", function() s:add(mr.rowsum(x, k)) end)
+  end)
+  Y:store("store_y", s)
+end)
+local bound = blocks{mb = 3, i = 16, k = 64}
+local counts = {}
+for seed = 1, 40 do counts[seed] = bound:inputs{seed = seed}.M[1] end
+table.sort(counts)
+ok(counts[1] >= 0 and counts[20] >= 8 and counts[40] > 24, "a random length that is multiplied, and of which blocks take their parts, is rarely 0",
+  table.concat(counts, " "))
+local of_blocks = kernel_of(bound, {k = 32})
+local found = of_blocks:check{}
+ok(found.ok and #found.notes == 0, "then there is something to compare", found)
+local none = bound:inputs{}
+none.M[1] = 0
+found = of_blocks:check{inputs = none}
+ok(found.ok, "k:check takes inputs", found)
+is(tostring(found):match "\n(.*)", "note: each element of 'Y' that was compared is 0, or no number: a kernel that computes nothing may agree; "
+  .. "k:check{inputs=} takes others", "  and says that all of the reference is 0")
+local overflowing = rows("overflowing", "f16", function(x) return (mr.exp2(x * 300) * 1e5):to "f16" end)(row_sizes)
+local large = overflowing:inputs{}
+large.X:fill(function(i) return i <= 128 and 0.5 or -0.01 end)
+found = kernel_of(overflowing, {m = 16}):check{inputs = large}
+ok(found.ok and found.relative < 1 and found.allowed < 1, "what may be any number is not in the errors", found)
+found = kernel_of(rows("beyond", "f32", function(x) return mr.exp2(x * 300) * 3e38 * 1e30 end)(row_sizes), {m = 16}):check{}
+like(found.notes[1] or "", "^%d+ of 2048 elements of 'Y' may be any number, as what overflows may, and were not compared$", "it is counted", found)
+local fine, message = pcall(of_blocks.check, of_blocks, {inputs = {}})
+ok(not fine and message:find "'M'", "inputs that are missing are an error", message)
+
 ---- spoiled results --------------------------------------------------------------------------------
 
 local examples = {
