@@ -9,6 +9,7 @@
 #include "search/exact.h"
 #include "search/limits.h"
 #include "search/neighbours.h"
+#include "search/starts.h"
 
 enum {
 	CLIMBS = 6,			/* choices to climb from ... */
@@ -64,6 +65,8 @@ enum err_code search_new(struct mem *mem, const struct program *p, const struct 
 		return err_set(e, ERR_INPUT, NOWHERE, "program '%s' has nothing to schedule", p->name);
 	TRY(space_init(&s->space, &s->arena, mem, p, d, want, &s->ev.graph, e));
 	space_starts(&s->space, &s->arena, &s->batch);
+	if (!s->space.has_products)
+		starts_choose(&s->space, &s->arena, &s->ev.graph, &s->batch);
 	return OK;
 }
 

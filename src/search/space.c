@@ -148,16 +148,25 @@ static bool has_role(const struct program *p, int axis, enum axis_role role)
 	return false;
 }
 
-/* Does every tile need all of some axis of the grid, since a reduction goes along it where no loop does? */
-static bool has_full_axis(const struct program *p)
+/* Does every tile need all of the axis? A tile of a part loads and computes again what others do. */
+static bool is_reduced(const struct program *p, int axis)
 {
 	for (int i = 0; i < p->nodes.n; i++) {
 		const struct node *n = &p->nodes.v[i];
 
-		if (n->task != NONE && op_class(n->op) == CLASS_REDUCE && !program_reduces_tile(p, n, n->ref) &&
-		    program_axis_role(p, p->tasks.v[n->task].phase, n->ref) == AXIS_GRID)
+		if (n->task != NONE && op_class(n->op) == CLASS_REDUCE && n->ref == axis && !program_reduces_tile(p, n, axis) &&
+		    program_axis_role(p, p->tasks.v[n->task].phase, axis) == AXIS_GRID)
 			return true;
 	}
+	return false;
+}
+
+/* Does every tile need all of some axis of the grid, since a reduction goes along it where no loop does? */
+static bool has_full_axis(const struct program *p)
+{
+	for (int axis = 0; axis < p->axes.n; axis++)
+		if (is_reduced(p, axis))
+			return true;
 	return false;
 }
 
@@ -188,6 +197,8 @@ static void fill_dim(const struct program *p, struct dim *d)
 	} else {
 		fill_powers(d, size, has_full_axis(p) ? &WITH_FULL_AXIS : &OTHER);
 	}
+	if (is_reduced(p, d->axis) && !d->few && d->extent[d->n - 1] == size)
+		d->starts = 1u << (d->n - 1);
 }
 
 /* Does a scan go along the axis where no loop does? A tile of it needs all before it, so all of the axis is loaded and

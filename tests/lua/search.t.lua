@@ -415,6 +415,30 @@ do
   is(counts.bound_seconds, 0, "  no shape, no bound")
 end
 
+---- shapes that repeat work --------------------------------------------------------------------
+
+-- Pairs of neighbours are rotated, each by sums over its axis of two elements. The first shapes tried have complete pairs and
+-- tiles of a usual size, not millions of tiny ones.
+do
+  local rotary = mr.program("rotary", function(p)
+    local b, s, h, j = p:axes("b", "s", "h", "j")
+    local e = p:axis("e", 2)
+    local X, A, Y = p:input("X", {b, s, h, j, e}), p:input("A", {s, j}, "f32"), p:output("Y", {b, s, h, j, e})
+    p:batch(b)
+    local x, a = p:load("load_x", X), p:load("load_a", A)
+    Y:store("store_y", p:task("rotate", function()
+      local first = mr.rowsum(mr.where(e:index():eq(0), x, 0), e)
+      local second = mr.rowsum(mr.where(e:index():eq(1), x, 0), e)
+      return mr.where(e:index():eq(0), first * a - second, second * a + first):to "bf16"
+    end))
+  end){b = 4, s = 4096, h = 32, j = 64}
+  local s, found = run(rotary)
+  is(rebuild(s, rotary, found[1]).tile.e, 2, "  no pair is loaded twice")
+  local soon = core.search(rotary, device)
+  soon:run(12, math.huge)
+  ok(soon:found()[1].seconds < 4 * found[1].seconds, "  a dozen trials find a good shape", soon:found()[1].seconds, found[1].seconds)
+end
+
 ---- what check() refuses is not returned -----------------------------------------------
 
 -- The search does not prove that kernels are right; check() does. Here it finds a fault in every kernel but the third.

@@ -1,0 +1,13 @@
+/* starts.h - of all combinations of extents to start from, those that promise most. */
+#ifndef SEARCH_STARTS_H
+#define SEARCH_STARTS_H
+
+#include "search/neighbours.h"
+
+/* Put choices of the most promising tile shapes first, and leave out all but the first few dozen shapes: those come first that
+ * load and compute least again in several tiles, and of equal ones those whose tiles have a usual size. For programs without
+ * products, where many axes have many extents each. Choices of one shape stand together and stay in their order. *graph is
+ * NULL before and after; if memory runs out and the caller is left by a jump, it must free the graph that *graph then is. */
+void starts_choose(const struct space *s, struct arena *a, struct graph **graph, struct choices *starts);
+
+#endif
