@@ -156,6 +156,18 @@ static enum err_code check_addable(const struct program *p, int tensor, struct s
 	return OK;
 }
 
+/* Constants and indices belong to no task, but what is stored must have been made by one: adds 0 to such a value. */
+static enum err_code make_in_task(struct program *p, int *value, struct srcloc loc, struct err *e)
+{
+	enum op op = p->nodes.v[*value].op;
+	int args[3] = { *value, NONE, NONE };
+
+	if (op != OP_CONST && op != OP_INDEX)
+		return OK;
+	TRY(program_const(p, 0, loc, &args[1], e));
+	return program_op(p, OP_ADD, args, loc, value, e);
+}
+
 static enum err_code build_store(struct program *p, const char *name, int tensor, const struct index_expr *index,
 				 int value, bool adds, struct srcloc loc, struct err *e)
 {
@@ -186,6 +198,7 @@ static enum err_code build_store(struct program *p, const char *name, int tensor
 		TRY(check_apart(p, t, &x, loc, e));
 	for (int i = 0; i < x.naxes; i++)
 		TRY(check_not_words(p, x.axis[i], "stored over", loc, e));
+	TRY(make_in_task(p, &value, loc, e));
 	n.ref = tensor;
 	n.arg[0] = value;
 	n.adds = adds;

@@ -156,4 +156,26 @@ do
   end
 end
 
+---- values that no task makes ----------------------------------------------------
+
+do
+  local scatter = mr.program("scatter", function(p)
+    local m, n = p:axes("m", "n")
+    p:batch(m)
+    local x = p:load("load_x", p:input("X", {m, n}, "f32"))
+    local at = p:task("place", function()
+      local taken = mr.where(x:gt(0), 1, 0)
+      return mr.where(x:gt(0), mr.cumsum(taken, n) - 1, n.size - mr.cumsum(1 - taken, n))
+    end)
+    p:output("I", {m, n}, "i32"):store("store_n", n:index(), {m, at})
+    p:output("M", {m}, "i32"):store("store_m", m:index())
+    p:output("C", {m}, "f32"):store("store_c", 2.5)
+  end)
+  local plan = mr.plan(scatter{m = 4, n = 64}:graph{}, mr.device "h200")
+  plan:lane("c0", {warps = 4})
+  for _, t in ipairs(plan.tasks) do plan:append(t.name, {lane = "c0", seu = t.kind == "load" and "cuda" or nil}) end
+  plan:fill_waits()
+  random_plans.correct(tap, "an index that is stored, at values, of a batch axis, and a constant", plan, {1, 2})
+end
+
 tap.done_testing()
