@@ -131,6 +131,7 @@ static void edit_sources(lua_State *L, int idx, struct built *b)
 		buf_init(&edited, &b->arena);
 		buf_putn(&edited, got, n);
 		*text = edited;
+		b->phases[i].source.definitions.n = 0;
 		lua_pop(L, 1);
 	}
 }
@@ -192,17 +193,7 @@ static int build_l(lua_State *L)
 	return 1;
 }
 
-static int kernel_source_l(lua_State *L)
-{
-	const struct built *b = check_built(L, 1, "source");
-	luaL_Buffer text;
-
-	luaL_buffinit(L, &text);
-	for (int i = 0; i < b->nphases; i++)
-		luaL_addlstring(&text, b->phases[i].source.text.text, b->phases[i].source.text.len);
-	luaL_pushresult(&text);
-	return 1;
-}
+RETURNS_TEXT(kernel_source, const struct built *, check_built(L, 1, "source"), built_print(o, &text))
 
 RETURNS(kernel_target, lua_pushstring(L, backends[check_built(L, 1, "target")->backend].name))
 

@@ -28,6 +28,8 @@ struct param {
 
 struct source {
 	struct buf text;
+	VEC(size_t) definitions;	/* where in it each definition begins that other kernels may have as well, and the
+					 * kernel behind them */
 	const char *entry;		/* name of the kernel function */
 	VEC(struct param) params;
 	int threads;
@@ -52,6 +54,10 @@ struct printer {
 
 /* Print a kernel with this printer; allocated in `a`. emit_cuda_sm90 and emit_host call it. */
 void emit_text(const struct role_program *r, const struct printer *printer, struct arena *a, struct source *out);
+
+/* Append a kernel to a text of several as one translation unit: without the definitions that one of the `n` kernels
+ * before it has. */
+void emit_join(struct buf *out, const struct source *const *before, int n, const struct source *s);
 
 /* CUDA C++ for sm_90a, which NVRTC and nvcc compile without headers of Millrace. In `a`. */
 void emit_cuda_sm90(const struct role_program *r, struct arena *a, struct source *out);

@@ -74,6 +74,16 @@ enum err_code built_emit(struct built *b, lower_fn *lower, void *ud, const struc
 	return OK;
 }
 
+void built_print(const struct built *b, struct buf *out)
+{
+	const struct source **all = ARENA_ARRAY(out->arena, b->nphases, const struct source *);
+
+	for (int i = 0; i < b->nphases; i++) {
+		all[i] = &b->phases[i].source;
+		emit_join(out, all, i, all[i]);
+	}
+}
+
 static struct compile_job make_job(struct built *b, const struct source *s)
 {
 	return (struct compile_job){ .name = arena_strf(&b->arena, "%s.cu", s->entry),

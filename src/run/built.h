@@ -55,6 +55,10 @@ typedef enum err_code lower_fn(struct mem *mem, const struct plan *p, int phase,
 	struct kernel **out, struct err *e);
 NODISCARD enum err_code built_emit(struct built *b, lower_fn *lower, void *ud, const struct stop *stop, struct err *e);
 
+/* Append what built_emit printed, of all phases, as one translation unit: what several define is there once. A text that
+ * was edited is appended as it is. */
+void built_print(const struct built *b, struct buf *out);
+
 /* Compile what built_emit printed. CUDA: by NVRTC in the worker of g. Host: by the system's C compiler;
  * g is not used. */
 NODISCARD enum err_code built_compile(struct built *b, struct gpu *g, const struct stop *stop, struct err *e);

@@ -261,6 +261,19 @@ local timed, why = pcall(function() kernel:bench() end)
 tap.ok(not timed and why:find("bench: a kernel for the CPU is for its results", 1, true) and why:find("plan:simulate() predicts it", 1, true),
   "it has no time, and says where there is one", why)
 tap.like(kernel.source, "HOST_ENTRY%(gemm_main, %d+%)", "the source is the kernel's")
+-- The phases of a program are one text, in which no name is defined twice.
+do
+  local text, seen, twice = mr.load_plan "decoding_split":compile{target = "cuda", text = true}.source, {}, {}
+  for definition in ("\n" .. text):gmatch "\n(DEV [^\n]-%b())" do
+    if seen[definition] then twice[#twice + 1] = definition end
+    seen[definition] = true
+  end
+  for _, what in ipairs{"} TensorMap;", "#define KERNEL", "KERNEL%(flash_decoding_split", "KERNEL%(flash_decoding_combine"} do
+    tap.is(select(2, text:gsub(what, "")), 1, ("the text of two phases has '%s' once"):format(what))
+  end
+  tap.is(table.concat(twice, "\n"), "", "  and each function")
+  tap.ok(seen["DEV u32 shared_base(void)"], "  of which there are some")
+end
 local inputs = plan.graph.program:inputs{}
 local a, b = core.host_run(kernel, inputs, {seed = 1}), core.host_run(kernel, inputs, {seed = 2})
 tap.is(a.C:max_error(b.C), 0, "the order of a run does not change the result")
