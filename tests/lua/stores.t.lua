@@ -163,7 +163,7 @@ do
     local m, n = p:axes("m", "n")
     p:batch(m)
     local x = p:load("load_x", p:input("X", {m, n}, "f32"))
-    local at = p:task("place", function()
+    local at = p:task("rank", function()
       local taken = mr.where(x:gt(0), 1, 0)
       return mr.where(x:gt(0), mr.cumsum(taken, n) - 1, n.size - mr.cumsum(1 - taken, n))
     end)
