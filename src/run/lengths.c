@@ -44,10 +44,24 @@ static const struct tensor *find_temporary(const struct program *p, int node)
 	return t;
 }
 
+/* The name of an axis of a loop around this one on which its length depends; NULL. */
+static const char *find_outer_axis(const struct program *p, const struct loop *l)
+{
+	for (int outer = l->parent; outer != NONE; outer = p->loops.v[outer].parent)
+		for (int i = 0; i < p->loops.v[outer].naxes; i++)
+			if (loop_bounds_use(p, l, p->loops.v[outer].axis[i]))
+				return p->axes.v[p->loops.v[outer].axis[i]].name;
+	return NULL;
+}
+
 static enum err_code check_at_hand(const struct program *p, const struct loop *l, struct err *e)
 {
 	const struct tensor *t = find_temporary(p, index_value(&l->length));
+	const char *outer = find_outer_axis(p, l);
 
+	if (outer)
+		return err_set(e, ERR_INPUT, l->loc, "the length of the loop over '%s' depends on '%s', which changes within a "
+			"tile, and timelines show runs of one length", p->axes.v[l->axis[0]].name, outer);
 	return !t ? OK : err_set(e, ERR_INPUT, l->loc, "the length of the loop over '%s' comes from '%s', which the "
 		"program stores, and timelines show runs of a length that is known before; to see one, make '%s' an input",
 		p->axes.v[l->axis[0]].name, t->name, t->name);

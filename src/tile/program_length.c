@@ -4,12 +4,21 @@
 #include "tile/coverage.h"
 #include "tile/program_build.h"
 
+/* Has a tile one index of the axis where the loop at hand begins? */
+static bool is_one_index(const struct program *p, int axis)
+{
+	for (int l = p->loops.v[p->cur_loop].parent; l != NONE; l = p->loops.v[l].parent)
+		if (p->loops.v[l].batch && ints_hold(p->loops.v[l].axis, p->loops.v[l].naxes, axis))
+			return true;
+	return axis_is_batch(p, p->cur_phase, axis);
+}
+
 static enum err_code check_one_index(const struct program *p, const struct index_expr *x, struct srcloc loc, struct err *e)
 {
 	for (int i = 0; i < x->n; i++) {
 		const char *name = p->axes.v[x->term[i].axis].name;
 
-		if (!axis_is_batch(p, p->cur_phase, x->term[i].axis))
+		if (!is_one_index(p, x->term[i].axis))
 			return err_set(e, ERR_INPUT, loc, "the length of a loop depends on axis '%s', of which a tile has "
 				"several indices, and a loop has one length in a tile; declare p:batch(%s)", name, name);
 	}

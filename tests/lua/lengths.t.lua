@@ -131,6 +131,21 @@ for _, flat in ipairs{false, true} do
     end)
 end
 
+-- Each block has a length of its own.
+do
+  local function long(k) return ({3, 0, 40, 16, 23})[k + 1] end
+  local A, x = tensor("bf16", {16, 5, 40}, function(m, k, l) return l < long(k) and mixed(m, k, l) or 0 / 0 end)
+  local B, y = tensor("bf16", {5, 40, 8}, function(k, l, n) return l < long(k) and mixed(k, l, n) or 0 / 0 end)
+  follows("lengths that an outer loop changes", programs.varying{m = 16, kb = 5, l = 40, n = 8},
+    {A = A, B = B, Length = tensor("i32", {5}, long)}, {{l = 16}, {l = 40}, {l = 32}}, function(m, n)
+      local sum = 0
+      for k = 0, 4 do
+        for l = 0, long(k) - 1 do sum = sum + x(m, k, l) * y(k, l, n) end
+      end
+      return sum
+    end)
+end
+
 -- Neither operand counts behind the length, whatever is there, and however it lies.
 for _, a in ipairs{"mk", "km"} do
   for _, b in ipairs{"nk", "kn"} do
@@ -386,6 +401,14 @@ do
   random_plans.correct(tap, "lists of a mask, of a search", found.plan, SEEDS)
   local good, message = pcall(function() return found.plan:compile{target = "host"}:trace{} end)
   tap.ok(not good and message:find("comes from 'Count', which the program stores", 1, true), "a trace needs lengths that are inputs", message)
+end
+
+do
+  local bound = programs.varying{m = 128, kb = 4, l = 200, n = 64}
+  local found = mr.search(bound, mr.device "h200", {seconds = 3, trials = 20, measure = false})
+  random_plans.correct(tap, "lengths that an outer loop changes, of a search", found.plan, SEEDS)
+  local good, message = pcall(function() return found.plan:compile{target = "host"}:trace{} end)
+  tap.ok(not good and message:find("depends on 'kb', which changes within a tile", 1, true), "  which no timeline shows", message)
 end
 
 ---- what predictions assume ----------------------------------------------------

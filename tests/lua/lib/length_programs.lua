@@ -92,6 +92,18 @@ M.mask = mr.program("length_mask", function(p)
   end)
 end)
 
+-- Sums of blocks, of which each has a length of its own: the inner loop's changes in each iteration of the outer one.
+M.varying = mr.program("length_varying", function(p)
+  local m, kb, l, n = p:axes("m", "kb", "l", "n")
+  local A, B = p:input("A", {m, kb, l}), p:input("B", {kb, l, n})
+  local Length, Y = p:input("Length", {kb}, "i32"), p:output("Y", {m, n}, "f32")
+  local c = p:carry("c", {m, n}, 0)
+  p:loop(kb, {batch = true}, function()
+    p:loop(l, {length = p:load("load_length", Length)}, function() c:add(p:mma("mma", p:load("load_a", A), p:load("load_b", B))) end)
+  end)
+  Y:store("store", c)
+end)
+
 -- Products of groups, each over its own number of rows of a list, from a first one on: gradients of weights of experts.
 M.groups = mr.program("length_groups", function(p)
   local g, m, n, k = p:axes("g", "m", "n", "k")

@@ -279,6 +279,14 @@ for name, program in pairs(lengths) do
     if name ~= "attention" and name ~= "rows" and name ~= "blocks" then sizes.d = nil end
     if name == "attention" or name == "rows" or name == "parts" then sizes.k, tile.k = nil, nil end
     if name == "rows" then sizes.n, tile.n = nil, nil end
+    if name == "varying" then
+      sizes, tile = {m = sizes.m, n = sizes.n, l = sizes.k, kb = 3}, {m = tile.m, n = tile.n, l = tile.k}
+    end
+    if name == "mask" then
+      local ks, flat = choose{16, 32, 64}, chance(0.5) or nil
+      sizes = {bm = 2, bn = 2, bk = 3, rows = sizes.m, cols = sizes.n, ks = ks, flat = flat}
+      tile = {rows = tile.m, cols = tile.n, key = flat and choose{ks, ks // 2, 2 * ks, 16}}
+    end
     if name == "unpacked" then sizes.dtype = choose{"bf16", "f16"} end
     if name == "unpacked" and tile.k then tile.k = (tile.k + 7) // 8 * 8 end
     return program(sizes), tile
