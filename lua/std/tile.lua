@@ -17,7 +17,7 @@ local LOG2E <const> = 1.4426950408889634
 local LN2 <const> = 0.6931471805599453
 
 -- Keys of what p keeps to itself; every other key is an option or a method.
-local BUILDER, GIVEN, READ, LOCATION, NAME = {}, {}, {}, {}, {}
+local BUILDER, GIVEN, READ, LOCATION, NAME, LOOPS = {}, {}, {}, {}, {}, {}
 
 ---- errors --------------------------------------------------------------------
 
@@ -517,7 +517,7 @@ local function check_block(what, name, f)
   expect(type(f) == "function", what, "function", f)
 end
 
-local loop_options = {"from", "upto", "length", "typical", "batch"}
+local loop_options = {"from", "upto", "length", "typical", "batch", "when"}
 local known_options = {}
 for _, name in ipairs(loop_options) do known_options[name] = true end
 
@@ -588,6 +588,22 @@ function p_methods.task(p, name, f)
   return noting(p, name, enclosed(b, "task_end", f()))
 end
 
+-- The body of a loop whose steps `condition` keeps or leaves out: a loop of one iteration or none.
+local function body_when(p, axis, condition, f)
+  return function()
+    local b, x = p[BUILDER], condition()
+    expect(is_value(x), "loop", "when: a function that returns a bool or i32 value", x)
+    local name, n = axis.name .. "_when", (p[LOOPS][axis.name] or 0) + 1
+    p[LOOPS][axis.name] = n
+    local one = new_axis(p, n == 1 and name or name .. n, 1)
+    local keeps = b:dtype(id_of(p, x, "loop")) == "bool" and x or value_methods.ne(x, 0)
+    local length = access_expression(p, functions.where(keeps, 1, 0), "loop")
+    b:loop_begin({one.id}, nil, nil, true)
+    b:loop_length(length, 0)
+    return enclosed(b, "loop_end", f())
+  end
+end
+
 function p_methods.loop(p, axes, options, f)
   local b = self_p(p, "loop")
   if type(options) == "function" and f == nil then options, f = nil, options end
@@ -603,9 +619,13 @@ function p_methods.loop(p, axes, options, f)
     end
   end
   expect(not options.batch or options.batch == true, "loop: batch", "true or false", options.batch)
+  if options.when then
+    expect(type(options.when) == "function", "loop", "when: a function, called in each step,", options.when)
+    f = body_when(p, axes[1], options.when, f)
+  end
   local _ <close> = nest "loop"
   local length, typical = loop_length(p, options)
-  b:loop_begin(ids, loop_bound(p, options, "from"), loop_bound(p, options, "upto"), options.batch)
+  b:loop_begin(ids, loop_bound(p, options, "from"), loop_bound(p, options, "upto"), options.batch or options.when ~= nil and options.when ~= false)
   if length then b:loop_length(length, typical) end
   return enclosed(b, "loop_end", f())
 end
@@ -703,7 +723,7 @@ local function bind(prog, sizes)
   for key, size in pairs(sizes) do given[key] = size end
   local _ <close> = nest "bind"
   local builder = core.builder(prog.name)
-  local p, outer = new(P, {[BUILDER] = builder, [GIVEN] = given, [READ] = read, [LOCATION] = location, [NAME] = prog.name}), building
+  local p, outer = new(P, {[BUILDER] = builder, [GIVEN] = given, [READ] = read, [LOCATION] = location, [NAME] = prog.name, [LOOPS] = {}}), building
   do
     local _ <close> = setmetatable({}, {__close = function() building = outer end})
     building = p

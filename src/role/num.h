@@ -89,7 +89,7 @@ enum num_op {
 	NUM_INTERIOR,			/* a, which holds in iterations in which no axis ends (role.h) */
 	NUM_OF_LANE,			/* a + b * number of the lane among those that share a tree */
 	NUM_TILE_AT,			/* the tile at position a of the order; b: a is relative to START[BLOCK] */
-	NUM_ELEMENT,			/* element a of tensor `of`, an input of i32, row-major */
+	NUM_ELEMENT,			/* element a of tensor `of`, which holds i32 or bool, row-major */
 };
 
 struct num {

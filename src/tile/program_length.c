@@ -45,7 +45,7 @@ static enum err_code check_length_node(struct program *p, int node, int depth, s
 		return err_set(e, ERR_INPUT, loc, "the length of a loop is %s, which has an element for each %s; a loop has "
 			"one length in a tile: declare p:batch(%s)",
 			value_phrase(p, node).s, p->axes.v[n->axis[0]].name, p->axes.v[n->axis[0]].name);
-	if (n->type != DT_I32)
+	if (n->type != DT_I32 && !(depth && n->type == DT_BOOL))
 		return err_set(e, ERR_INPUT, loc, "%s, of which the length of a loop is made, is %s; a length is i32: keep "
 			"it as i32 in the tensor", value_phrase(p, node).s, dtype_name(n->type));
 	if (depth == LENGTH_DEPTH)
@@ -60,10 +60,16 @@ static enum err_code check_length_node(struct program *p, int node, int depth, s
 		TRY(check_length_load(p, n, loc, e));
 		break;
 	case OP_ADD: case OP_SUB: case OP_MUL: case OP_MIN: case OP_MAX:
+	case OP_WHERE: case OP_LT: case OP_LE: case OP_EQ: case OP_NE:
 		break;
+	case OP_AND: case OP_OR: case OP_NOT:
+		if (n->type == DT_BOOL)
+			break;
+		/* fallthrough */
 	default:
 		return err_set(e, ERR_INPUT, loc, "the length of a loop is made of %s; it may be made of elements of "
-			"tensors, constants and indices by + - * min max: make it an input, or store it in an earlier phase", value_phrase(p, node).s);
+			"tensors, constants and indices by + - * min max, comparisons and where: make it an input, or store it "
+			"in an earlier phase", value_phrase(p, node).s);
 	}
 	for (int i = 0; i < node_arity(n); i++)
 		TRY(check_length_node(p, n->arg[i], depth + 1, loc, e));

@@ -146,6 +146,25 @@ do
     end)
 end
 
+-- Steps that a mask leaves out are neither loaded, where there is no number, nor multiplied.
+for _, by in ipairs{{"bool", false}, {"bool", true}, {"i32", false}} do
+  local dtype, both = table.unpack(by)
+  local function keeps(g, k) return g ~= 2 and (g + k) % 3 ~= 1 end
+  local function there(g, k) return keeps(g, k) and (not both or k >= 2 * g) end
+  local A, x = tensor("bf16", {3, 16, 4, 32}, function(g, m, k, l) return there(g, k) and mixed(g, m, k, l) or 0 / 0 end)
+  local B, y = tensor("bf16", {4, 32, 8}, mixed)
+  follows(("steps kept by %s%s"):format(dtype, both and " and a number" or ""),
+    programs.kept{g = 3, kb = 4, m = 16, n = 8, k = 32, mask = dtype, both = both or nil},
+    {A = A, B = B, Mask = tensor(dtype, {3, 4}, function(g, k) return keeps(g, k) and (dtype == "i32" and -5 or 1) or 0 end),
+      Least = tensor("i32", {3}, function(g) return 2 * g end)}, {{m = 16}}, function(g, m, n)
+      local sum = 0
+      for k = 0, 3 do
+        for l = 0, there(g, k) and 31 or -1 do sum = sum + x(g, m, k, l) * y(k, l, n) end
+      end
+      return sum
+    end)
+end
+
 -- Neither operand counts behind the length, whatever is there, and however it lies.
 for _, a in ipairs{"mk", "km"} do
   for _, b in ipairs{"nk", "kn"} do
@@ -481,6 +500,8 @@ refuses("n, {upto = length}", "user.lua:10: loop: 'upto' is an index made of axe
   .. "which the axis ends")
 refuses("n, {from = length}", "user.lua:10: loop: an index is made of axes and numbers, not of values")
 refuses("n, {length = 5}", "user.lua:10: loop: length: an i32 value, or one plus an index expected, got 5")
+refuses("n, {when = length}", "user.lua:10: loop: when: a function, called in each step, expected, got value")
+refuses("n, {when = function() return 1 end}", "user.lua:10: loop: when: a function that returns a bool or i32 value expected, got 1")
 refuses("n, {length = n}", "user.lua:10: loop: length: an i32 value, or one plus an index expected, got axis")
 refuses("n, {typical = 5}", "user.lua:10: loop: 'typical' is a length that predictions assume; it needs a length = ...")
 refuses("n, {length = length, typical = 0.5}", "user.lua:10: loop: 'typical' is a length, an integer of at least 1, got 0.5")
@@ -491,7 +512,7 @@ refuses("n, {length = real}", "user.lua:10: 'load_r', of which the length of a l
 refuses("n, {length = p:load('load_some', T, {b + 1})}", "user.lua:10: 'load_some' reads element 2 along 'n' of temporary 'T', which "
   .. "no store writes; store all of it, or read only what is stored")
 refuses("n, {length = length & 7}", "user.lua:10: the length of a loop is made of the and in 'ew1'; it may be made of elements of "
-  .. "tensors, constants and indices by + - * min max: make it an input, or store it in an earlier phase")
+  .. "tensors, constants and indices by + - * min max, comparisons and where: make it an input, or store it in an earlier phase")
 refuses("n, {length = length + d}", "user.lua:10: the length of a loop depends on axis 'd', of which a tile has several indices, and a "
   .. "loop has one length in a tile; declare p:batch(d)")
 refuses("n, {length = length}", "user.lua:10: the length of a loop is 'load_Length', which has an element for each b; a loop has one "

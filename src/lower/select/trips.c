@@ -76,14 +76,16 @@ static const struct num *length_element(struct lowering *c, const struct stask *
 		if (index_may_leave(c, &n->index[d], c->p->axes.v[t->dim[d]].size))
 			inside = NUM2(BOTH, inside, NUM2(BOTH, NUM2(GE, i, N(c, 0)), NUM2(LT, i, size)));
 	}
-	return num_select(c->a, inside, num_element(c->a, n->ref, at), N(c, 0));
+	at = num_element(c->a, n->ref, at);
+	return num_select(c->a, inside, t->type == DT_BOOL ? NUM2(NE, at, N(c, 0)) : at, N(c, 0));
 }
 
 /* The value of a node that lengths are computed from, where a run begins. Recursion is as deep as the expression. */
 static const struct num *length_node(struct lowering *c, const struct stask *s, int node)
 {
 	static const enum num_op ops[OP_COUNT] = { [OP_ADD] = NUM_ADD, [OP_SUB] = NUM_SUB, [OP_MUL] = NUM_MUL,
-		[OP_MIN] = NUM_MIN, [OP_MAX] = NUM_MAX };
+		[OP_MIN] = NUM_MIN, [OP_MAX] = NUM_MAX, [OP_LT] = NUM_LT, [OP_LE] = NUM_LE, [OP_EQ] = NUM_EQ,
+		[OP_NE] = NUM_NE, [OP_AND] = NUM_BOTH, [OP_OR] = NUM_EITHER };
 	const struct node *n = &c->p->nodes.v[node];
 
 	if (n->op == OP_CONST)
@@ -92,6 +94,10 @@ static const struct num *length_node(struct lowering *c, const struct stask *s, 
 		return axis_first(c, s, NULL, n->ref);
 	if (n->op == OP_LOAD)
 		return length_element(c, s, n);
+	if (n->op == OP_WHERE)
+		return num_select(c->a, length_node(c, s, n->arg[0]), length_node(c, s, n->arg[1]), length_node(c, s, n->arg[2]));
+	if (n->op == OP_NOT)
+		return NUM2(EQ, length_node(c, s, n->arg[0]), N(c, 0));
 	return num_make(c->a, ops[n->op], length_node(c, s, n->arg[0]), length_node(c, s, n->arg[1]));
 }
 

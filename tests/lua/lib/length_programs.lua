@@ -92,6 +92,22 @@ M.mask = mr.program("length_mask", function(p)
   end)
 end)
 
+-- Products of blocks, without the steps that a mask leaves out; or those of a number. both: a mask and a number.
+M.kept = mr.program("length_kept", function(p)
+  local g, kb, m, n, k = p:axes("g", "kb", "m", "n", "k")
+  local A, B = p:input("A", {g, m, kb, k}), p:input("B", {kb, k, n})
+  local Mask, Least = p:input("Mask", {g, kb}, p.mask or "bool"), p:input("Least", {g}, "i32")
+  local Y = p:output("Y", {g, m, n}, "f32")
+  p:batch(g)
+  local c, least = p:carry("c", {m, n}, 0), p.both and p:load("load_least", Least)
+  local function kept()
+    local x = p:load("load_mask", Mask)
+    return least and x & kb:index():ge(least) or x
+  end
+  p:loop(kb, {when = kept}, function() c:add(p:mma("mma", p:load("load_a", A), p:load("load_b", B))) end)
+  Y:store("store", c)
+end)
+
 -- Sums of blocks, of which each has a length of its own: the inner loop's changes in each iteration of the outer one.
 M.varying = mr.program("length_varying", function(p)
   local m, kb, l, n = p:axes("m", "kb", "l", "n")

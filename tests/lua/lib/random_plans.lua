@@ -282,6 +282,10 @@ for name, program in pairs(lengths) do
     if name == "varying" then
       sizes, tile = {m = sizes.m, n = sizes.n, l = sizes.k, kb = 3}, {m = tile.m, n = tile.n, l = tile.k}
     end
+    if name == "kept" then
+      sizes, tile = {g = 2, kb = 4, m = sizes.m, n = sizes.n, k = choose{16, 32, 64}}, {m = tile.m, n = tile.n}
+      if chance(0.5) then sizes.mask = "i32" else sizes.both = chance(0.5) or nil end
+    end
     if name == "mask" then
       local ks, flat = choose{16, 32, 64}, chance(0.5) or nil
       sizes = {bm = 2, bn = 2, bk = 3, rows = sizes.m, cols = sizes.n, ks = ks, flat = flat}
