@@ -2,6 +2,8 @@
  * multiplication that only additions use is free, as each becomes an FMA; in a sum of two products both are free,
  * although a kernel fuses one. Masks are not counted in interior iterations. An operation of an sTask is one stage
  * after the row reductions whose results it needs, directly or through other fragments. */
+#include <math.h>
+
 #include "role/operands.h"
 #include "sim/price.h"
 
@@ -90,6 +92,19 @@ static bool is_free(const struct cost_context *x, const struct role_op *o, int s
 	return used;
 }
 
+/* A scan of rows that a warp or more has: each thread joins its neighbours one after the other, then what is before them.
+ * The threads of a warp join their parts of a group of columns in steps of a shuffle, a join and a choice, and shuffle
+ * twice more. Shuffles take the slots of shared memory's accesses. */
+static void count_scan(const struct cost_context *x, const struct role_op *o, double n, struct op_cost *s)
+{
+	double parts = n / o->u.reduce.over->layout->pair, steps = log2(x->program->target->warp);
+	enum op_class join = o->u.reduce.op == OP_CUMSUM ? CLASS_FMA : CLASS_ALU;
+
+	s->ops[0][join] += 2 * n + steps * parts;
+	s->ops[0][CLASS_ALU] += steps * parts;
+	s->ops[0][CLASS_MOVE] += (steps + 2) * parts;
+}
+
 void price_arithmetic(const struct cost_context *x, const struct role_op *o, double n, struct op_cost *s)
 {
 	double *ops = s->ops[0];
@@ -117,7 +132,9 @@ void price_arithmetic(const struct cost_context *x, const struct role_op *o, dou
 		/* Each thread reduces its own elements of a row, then the threads of the row combine their results by
 		 * shuffles. If the operand is a row vector only the latter is left. */
 		count_operations(x, o->u.reduce.value, n, s);
-		if (o->what == DO_SCAN)
+		if (o->what == DO_SCAN && o->u.reduce.over->layout->col.mod >= x->program->target->warp)
+			count_scan(x, o, n, s);
+		else if (o->what == DO_SCAN)
 			ops[CLASS_SCAN] += n;
 		else if (o->u.reduce.over->kind == FRAG_FULL)
 			ops[o->u.reduce.op == OP_SUM ? CLASS_FMA : CLASS_ALU] += n;

@@ -297,6 +297,24 @@ static struct op_cost price_elements(const struct cost_context *x, const struct 
 	return s;
 }
 
+/* Where several warps have parts of rows that are scanned, each writes the sums of its parts to shared memory, of each
+ * group of columns one, and then goes over those of all warps, as many at a time as it has threads: a read, shuffles that
+ * depend on each other, and one more for each group. The elements are combined once more. */
+static struct op_cost price_joined_scan(const struct cost_context *x, const struct role_op *o, struct op_cost s)
+{
+	const struct frag *f = o->u.reduce.over;
+	double rows = f->kind == FRAG_FULL ? (double)f->blocks * f->layout->halves : 1;
+	double groups = frag_groups(f), warp = x->program->target->warp;
+	double rounds = rows * ceil(groups * x->warps / warp), shuffles = log2(warp) + 2;
+
+	s.ops[0][o->u.reduce.op == OP_CUMSUM ? CLASS_FMA : CLASS_ALU] += frag_elements(x, f);
+	s = op_cost_sum(s, accesses(x, rows * groups * x->warps, BANK_BYTES));
+	s = op_cost_sum(s, shared_reads(x, rounds * lane_threads(x), BANK_BYTES));
+	s = op_cost_sum(s, instructions(x, (rounds * shuffles * 2 + rows * groups) * lane_threads(x)));
+	return op_cost_sum(s, cycles(shuffles * (x->vector->latency + x->vector->chain) +
+		2 * x->device->issue_order_latency));
+}
+
 /* Where several warps have a part of what is reduced, each writes its partial results to shared memory, and all combine
  * them. */
 static struct op_cost price_reduction(const struct cost_context *x, const struct role_op *o)
@@ -305,8 +323,10 @@ static struct op_cost price_reduction(const struct cost_context *x, const struct
 	struct op_cost s = price_elements(x, o, f, 1);
 	double columns = f->kind == FRAG_FULL ? (double)f->cols : 4;
 
-	if (o->what != DO_REDUCE || !role_joins_warps(o, x->warps))
+	if (!role_joins_warps(o, x->warps))
 		return s;
+	if (o->what == DO_SCAN)
+		return price_joined_scan(x, o, s);
 	if (!o->u.reduce.along_rows)
 		columns = 4 * (double)f->blocks * f->layout->halves;
 	s = op_cost_sum(s, accesses(x, columns * x->warps, BANK_BYTES));

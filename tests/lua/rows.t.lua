@@ -91,6 +91,11 @@ none, why = search(softmax(256, 65536, "f32"))
 like(why, "\n  try: let the program reduce it in a loop over 'n', p:loop%(n, ", "  or the program needs a loop")
 is(none, nil, "  and no plan")
 
+local began = os.clock()
+none, why = search(softmax(8192, 65536, "bf16"))
+like(why, "p:loop%(n, ", "rows of which no tile fits need a loop in the program")
+ok(os.clock() - began < 20, "  which the search says at once, not when it has tried millions of tiles", os.clock() - began)
+
 ---- what tiles repeat -----------------------------------------------------------------------------------------
 
 local repeated = "'n' is divided among 4 tiles, each of which needs all of it for 'softmax': 'x' is loaded 4 times, 96 MiB more in all; "
@@ -154,8 +159,8 @@ for _, n in ipairs{4096, 4097, 37} do
   end
 end
 local dump = tostring(by_hand(scale{n = 4096}, {n = 2048}, 1, 4):kernel{})
-like(dump, "fragment r_scale, 2048 columns bf16", "a thread has elements of its own")
-like(dump, "store_threads Y from r_scale%[0%], 2 neighbours at once", "  and stores two at once")
+like(dump, "fragment r_scale, 1 x 2048 bf16", "a thread has elements of its own, two in a register")
+like(dump, "store_threads Y from r_scale%[0%], 8 neighbours at once", "  and stores eight at once")
 like(dump, "load_boxes X in boxes of 256, 8, 4096 bytes", "  which the copy engine loads")
 
 tap.done_testing()
