@@ -23,7 +23,8 @@ static void put_wait(struct print *c, const struct role_op *o)
 		guard, least, flag_barrier(c, o, "n"), f->depth, seen);
 }
 
-/* The warp arrives once at a flag; at a flag of all blocks, one thread arrives in each block. Also for a single arrival
+/* The warp arrives once at a flag; at a flag of all blocks, one thread arrives in each block; at a flag that counts bytes,
+ * where the engine arrives once for a copy, the lane's first warp does so for all. Also for a single arrival
  * all threads compute the address: compilers would move a computation that only some threads need behind a branch, for
  * which the others wait. */
 static void put_arrive(struct print *c, const struct role_op *o, const char *before, const char *n)
@@ -31,6 +32,8 @@ static void put_arrive(struct print *c, const struct role_op *o, const char *bef
 	if (c->r->flags.v[o->u.flag.flag].all)
 		put(c, "%sif (thread %% %d < %d) flag_arrive_at(%s, thread %% %d);", before,
 			warp_threads(c), c->r->cluster, flag_barrier(c, o, n), warp_threads(c));
+	else if (c->r->flags.v[o->u.flag.flag].bytes && c->role->warps > 1)
+		put(c, "%sif (thread < %d) flag_arrive_warp(%s);", before, warp_threads(c), flag_barrier(c, o, n));
 	else
 		put(c, "%sflag_arrive_warp(%s);", before, flag_barrier(c, o, n));
 }

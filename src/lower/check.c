@@ -248,6 +248,32 @@ static void explain_threads(const struct kernel *k, const struct ring *r, const 
 	}
 }
 
+/* Why the engine cannot load the complete tiles of a loop whose length ends within one, and what to change. */
+static void explain_end(const struct kernel *k, enum end_obstacle obstacle, int axis, int64_t multiple,
+	const char *more_warps, struct arena *a, const char **why, const char **hint)
+{
+	const char *name = k->plan->graph->program->axes.v[axis].name;
+
+	switch (obstacle) {
+	case END_LOOP:
+		*why = arena_strf(a, "as the loop over '%s', which has the length, is not the one that it is loaded in", name);
+		*hint = arena_strf(a, "load it in the loop over '%s', or %s", name, more_warps);
+		break;
+	case END_TILE:
+		*why = arena_strf(a, "as its tile of '%s' is no multiple of the %lld elements that a matrix instruction "
+			"contracts", name, (long long)multiple);
+		*hint = arena_strf(a, "take a tile of '%s' that is a multiple of %lld, or %s", name, (long long)multiple,
+			more_warps);
+		break;
+	case END_CLUSTER:
+		*why = "as the blocks of a cluster load together";
+		*hint = arena_strf(a, "leave out cluster= of plan:grid{}, or %s", more_warps);
+		break;
+	case END_NONE:
+		break;
+	}
+}
+
 /* Adds a note to a load that the plan gives to the copy engine but threads copy: why, and what to change. */
 static void note_load(const struct kernel *k, int task, struct arena *a, struct problems *out)
 {
@@ -258,22 +284,23 @@ static void note_load(const struct kernel *k, int task, struct arena *a, struct 
 	int chunk = k->target->shared.chunk, bits = dtype_bits(x->type);
 	struct problem n = { .code = NOTE_BY_THREADS, .task = task, .other = NONE, .edge = NONE,
 		.loc = k->plan->entries.v[plan_entry_of(k->plan, task)].loc };
-	int width = lower_copy_width(k, task) * bits / 8;
+	int width = lower_copy_width(k, task) * bits / 8, axis;
+	enum end_obstacle obstacle;
+	int64_t multiple;
 	const char *by_threads = arena_strf(a, "'%s' is copied by the threads of its lane, %s", s->name,
 		width >= 4 ? arena_strf(a, "%d bytes at a time", width) : "through registers");
 	const char *more_warps = arena_strf(a, "give lane '%s' more warps",
-		k->plan->lanes.v[k->plan->entries.v[plan_entry_of(k->plan, task)].lane].name), *why;
+		k->plan->lanes.v[k->plan->entries.v[plan_entry_of(k->plan, task)].lane].name), *why = "";
 
 	if (last && last->size * bits % (8 * chunk)) {
 		n.message = arena_strf(a, "%s: rows of '%s' have %lld bytes, the copy engine takes multiples of %d",
 			by_threads, x->name, (long long)(last->size * bits / 8), chunk);
 		n.hint = arena_strf(a, "pad axis '%s' with zeros to a multiple of %d, or %s", last->name,
 			8 * chunk / bits, more_warps);
-	} else if (lower_ends_by_length(k, &g->buffers.v[s->writes.v[0]])) {
+	} else if ((obstacle = lower_end_obstacle(k, &g->buffers.v[s->writes.v[0]], &axis, &multiple)) != END_NONE) {
+		explain_end(k, obstacle, axis, multiple, more_warps, a, &why, &n.hint);
 		n.message = arena_strf(a, "%s: the copy engine does not write zeros behind the length of the loop, and threads "
-			"of several warps, or tiles that are no multiple of what a matrix instruction takes, cannot do it for it",
-			by_threads);
-		n.hint = "give the lane one warp, or take a tile that is a multiple of 32";
+			"cannot do it for it alone where the length ends, %s", by_threads, why);
 	} else {
 		explain_threads(k, &k->rings.v[k->ring_of[s->writes.v[0]]], more_warps, a, &why, &n.hint);
 		n.message = arena_strf(a, "%s: %s", by_threads, why);

@@ -51,6 +51,16 @@ static inline bool ends_within_tile(const struct graph *g, int loop, int axis)
 /* Does a product contract an axis of what is loaded whose end is the length of a loop around the load? Behind the end
  * there must be zeros, which the copy engine does not write (layout/loads.c). */
 bool lower_ends_by_length(const struct kernel *k, const struct buffer *b);
+
+/* What keeps threads from copying the tile in which such a length ends, so that the engine can copy the others? */
+enum end_obstacle {
+	END_NONE,
+	END_LOOP,			/* the length is that of another loop than the load's */
+	END_TILE,			/* the tile is no multiple of what an instruction contracts */
+	END_CLUSTER,			/* the blocks of a cluster load together */
+};
+/* *axis: the one that the length ends; *multiple: elements that an instruction contracts. */
+enum end_obstacle lower_end_obstacle(const struct kernel *k, const struct buffer *b, int *axis, int64_t *multiple);
 /* The order in which the copy engine walks over a tensor for a ring that lies otherwise (layout/box_order.c): by
  * position, innermost first, the dimension of the tensor, and the elements of a box along it. */
 struct box_order {

@@ -43,7 +43,7 @@ struct act {
 					 * writes one */
 	bool fenced;			/* READ: the operation itself has a fence behind it */
 	bool multicast;			/* COPY: to all blocks */
-	bool leader;			/* READ, STORE_COMMIT: by a thread of the lane's first warp alone */
+	bool leader;			/* READ, STORE_COMMIT, ARRIVE: by a thread of the lane's first warp alone */
 };
 
 /* What all scenarios of a role program share. A cell is memory that is written and read as one:

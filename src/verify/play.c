@@ -99,7 +99,7 @@ static enum err_code do_act(struct play *p, struct warp *w, const struct act *a)
 	w->clock[component(me, EVENTS)] = ++w->event;
 	switch (a->kind) {
 	case ACT_WAIT: return play_wait(p, w, a);
-	case ACT_ARRIVE: return play_arrive(p, w, a);
+	case ACT_ARRIVE: return w->number && a->leader ? OK : play_arrive(p, w, a);
 	case ACT_COPY: case ACT_COPY_THREADS: return play_copy(p, w, a);
 	case ACT_SYNC: case ACT_CLUSTER:
 		break;

@@ -266,7 +266,7 @@ static enum err_code run_signal(struct run *x, const struct role_op *o)
 		for (; *n < end; ++*n)
 			add_act(x, ACT_ARRIVE, flag, *n);
 	} else if (!o->u.flag.when || value(x, o->u.flag.when)) {
-		add_act(x, ACT_ARRIVE, flag, value(x, o->u.flag.n));
+		add_act(x, ACT_ARRIVE, flag, value(x, o->u.flag.n))->leader = x->s->set->r->flags.v[flag].bytes > 0;
 	}
 	return OK;
 }

@@ -355,10 +355,11 @@ correct("replicas", programs.products{g = 9, m = 64, n = 32, k = 200}, {m = 64, 
   plan:grid{eus = 2}
 end)
 
--- The copy engine loads complete tiles of what is contracted, and one warp the tile in which the length ends; several warps
--- load all tiles by threads.
-for warps = 1, 2 do
-  local plan = mr.plan(attention:graph{tile = {m = 64, n = 64}}, mr.device "h200")
+-- The copy engine loads complete tiles of what is contracted, and threads the tile in which the length ends. If they cannot
+-- write zeros for a complete instruction, they load all tiles.
+for _, case in ipairs{{1, 64}, {2, 64}, {4, 64}, {1, 24}} do
+  local warps, tile = table.unpack(case)
+  local plan = mr.plan(attention:graph{tile = {m = 64, n = tile}}, mr.device "h200")
   plan:lane("p0", {warps = warps})
   plan:lane("c0", {warps = 4})
   for _, t in ipairs(plan.tasks) do plan:append(t.name, {lane = t.kind == "load" and "p0" or "c0"}) end
@@ -366,10 +367,11 @@ for warps = 1, 2 do
   plan:fill_waits()
   local dump = tostring(plan:kernel{})
   tap.ok(dump:find "load_boxes K" and not dump:find "load_threads K", "the copy engine loads keys")
-  tap.is(dump:find "load_boxes V" ~= nil, warps == 1, ("and values, %d warps"):format(warps))
-  tap.ok(dump:find "load_threads V", "  a warp those where the length ends")
-  tap.is(tostring(plan):gsub("%s+", " "):find "does not write zeros behind the length" ~= nil, warps == 2,
-    "  a note says why, if it does not")
+  tap.is(dump:find "load_boxes V" ~= nil, tile == 64, ("and values, %d warps, tiles of %d"):format(warps, tile))
+  tap.ok(dump:find "load_threads V", "  threads those where the length ends")
+  local text = tostring(plan):gsub("%s+", " ")
+  tap.is(text:find "does not write zeros behind the length" ~= nil, tile == 24, "  a note says why, if it does not")
+  tap.is(text:find("take a tile of 'n' that is a multiple of 16", 1, true) ~= nil, tile == 24, "    and what to do")
   random_plans.correct(tap, ("values by the copy engine, %d warps"):format(warps), plan, SEEDS)
 end
 
@@ -414,8 +416,11 @@ do
   end
   local dump = tostring(plan_of(64):kernel{})
   tap.ok(dump:find "load_threads A" and dump:find "load_boxes B by index", "blocks of a list by boxes, if the length is a multiple of the tile", dump)
-  tap.ok(not tostring(plan_of(128):kernel{}):find "load_boxes B", "but not if it may end within a tile")
+  tap.ok(not dump:find "load_threads B", "by boxes alone")
+  dump = tostring(plan_of(128):kernel{})
+  tap.ok(dump:find "load_boxes B" and dump:find "load_threads B", "but by threads where it ends, if that may be within a tile")
   random_plans.correct(tap, "lists of a mask, by the copy engine", plan_of(64), SEEDS)
+  random_plans.correct(tap, "lists of a mask, by the engine and by threads", plan_of(128), SEEDS)
   local found = mr.search(bound, mr.device "h200", {seconds = 3, trials = 20, measure = false})
   random_plans.correct(tap, "lists of a mask, of a search", found.plan, SEEDS)
   local good, message = pcall(function() return found.plan:compile{target = "host"}:trace{} end)

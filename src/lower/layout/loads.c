@@ -7,15 +7,32 @@
  * the words around them, and shifted in registers. */
 #include "lower/layout/rings.h"
 
-/* Can the threads of the load's lane copy the tile in which a loop ends, and signal as the engine does? A warp arrives
- * once, as the thread that issues a copy does. */
-static bool can_end_by_threads(const struct kernel *k, const struct buffer *b, int axis)
+/* What keeps the threads of the load's lane from copying the tile in which a loop over the axis ends, and signaling as
+ * the engine does? One warp arrives, once, as the thread that issues a copy does. */
+static enum end_obstacle obstacle_along(const struct kernel *k, const struct buffer *b, int axis)
 {
 	const struct plan *p = k->plan;
 	const struct stask *s = &p->graph->tasks.v[b->first];
 
-	return lane_warps(p, lane_of(k, b->first)) == 1 && p->grid.cluster <= 1 &&
-		program_length_loop(p->graph->program, s->loop, axis) == s->loop;
+	if (program_length_loop(p->graph->program, s->loop, axis) != s->loop)
+		return END_LOOP;
+	if (ring_axis_extent(k, b, axis) % k_step_depth(k, b))
+		return END_TILE;
+	return p->grid.cluster > 1 ? END_CLUSTER : END_NONE;
+}
+
+enum end_obstacle lower_end_obstacle(const struct kernel *k, const struct buffer *b, int *axis, int64_t *multiple)
+{
+	enum end_obstacle is = END_NONE;
+
+	*multiple = k_step_depth(k, b);
+	for (int i = 0; i < b->naxes && is == END_NONE; i++) {
+		*axis = b->axis[i];
+		if (ends_within_tile(k->plan->graph, k->plan->graph->tasks.v[b->first].loop, *axis) &&
+		    lower_is_contracted(k, buffer_index(k, b), *axis))
+			is = obstacle_along(k, b, *axis);
+	}
+	return is;
 }
 
 bool lower_ends_by_length(const struct kernel *k, const struct buffer *b)
@@ -41,7 +58,7 @@ static bool ends_with_tensor(const struct kernel *k, const struct buffer *b, con
 	if (!lower_is_contracted(k, buffer_index(k, b), axis))
 		return true;
 	if (ends_within_tile(k->plan->graph, p->tasks.v[n->task].loop, axis))
-		return tile % depth == 0 && can_end_by_threads(k, b, axis);
+		return obstacle_along(k, b, axis) == END_NONE;
 	if (size % tile == 0 && tile % depth == 0)
 		return true;
 	if (tile % depth && tile < size)

@@ -141,6 +141,8 @@ static void signal_thread_load(struct lowering *c, const struct kentry *x)
 	add_op(c, DO_FENCE)->why = "engines may read it";
 	if (!is_async_load(c->k, x->task) && (copies || x->flag == NONE || reads_own_load(c, x, false)))
 		add_lane_sync(c, "all of the load is there");
+	else if (x->flag != NONE && c->k->flags.v[x->flag].bytes && c->lane->warps > 1)
+		add_lane_sync(c, "one warp signals for all");
 	if (x->flag != NONE)
 		add_arrive(c, x->flag, instance_number(c, stask_of(c, x)->loop), "its part of the load is there");
 }
@@ -177,7 +179,7 @@ static void load_elements(struct lowering *c, const struct kentry *x, const stru
 }
 
 /* The copy engine fills with zeros behind the end of a tensor alone. So where the length of the loop ends within the tile,
- * the threads of the lane, which is a warp, copy, and arrive at the flag instead of the engine. */
+ * the threads of the lane copy, and one of its warps arrives at the flag instead of the engine. */
 static void load_to_length(struct lowering *c, const struct kentry *x, const struct ring *r, const struct node *n)
 {
 	const struct stask *s = stask_of(c, x);
