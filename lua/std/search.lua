@@ -201,6 +201,9 @@ local function nearest(s, bound, device, wanted)
     if has_tile(plan, wanted) then return plan end
   end
   local free, seconds = nil, nil
+  if (problems[1].hint or ""):find "^change the program: " then
+    return nil, ("%s\n  try: %s"):format(lines[1], problems[1].hint)
+  end
   if wanted then free, seconds = without_wanted(bound, device) end
   if free then
     lines[2] = ("\n  try: without tile=, or with tile=%s, of which there is a plan of %.4g ms"):format(draft.literal(free), seconds * 1e3)

@@ -68,6 +68,23 @@ static const char *shorter_rings_text(const struct plan *p, int task, struct are
 	return *text ? arena_strf(a, "plan:buffers{%s}", text) : NULL;
 }
 
+/* What to write instead of a type that no kernel has, as no plan helps; NULL: all types have kernels. */
+static const char *type_text(const struct program *p)
+{
+	for (int i = 0; i < p->nodes.n; i++) {
+		const struct node *n = &p->nodes.v[i];
+
+		if (n->task == NONE || has_lowering(p, n))
+			continue;
+		if (n->type == DT_F64)
+			return "change the program: f64 is for the interpreter alone, kernels compute in f32";
+		return n->op == OP_LOAD ? "change the program: let the tensor hold i32 words of eight elements, and take these by mr.unpack" :
+			"change the program: kernels make no elements of 4 bits; compute their bits as i32, and words of eight of them by "
+			"mr.rowsum(bits << i:index() * 4, i), or convert to e4m3 or i8";
+	}
+	return NULL;
+}
+
 static const char *hint_of(const struct plan *p, const struct refusal *why, struct arena *a)
 {
 	enum problem_code code = why->code;
@@ -94,6 +111,8 @@ static const char *hint_of(const struct plan *p, const struct refusal *why, stru
 	if (code == PROBLEM_KERNEL)
 		return "this is a fault of Millrace; please report it with plan:script()";
 	/* PROBLEM_LAYOUT */
+	if (type_text(p->graph->program))
+		return type_text(p->graph->program);
 	return "let another lane make the value, so that it lies in shared memory, or take another tile";
 }
 

@@ -223,12 +223,26 @@ static inline const struct node *last_node_of(const struct kernel *k, const stru
 	return &k->plan->graph->program->nodes.v[last_node(k->plan->graph, s)];
 }
 
+/* The type that a kernel needs for the node: of a store its tensor's. */
+static inline enum dtype type_lowered(const struct program *p, const struct node *n)
+{
+	return n->op == OP_STORE ? p->tensors.v[n->ref].type : n->type;
+}
+
 /* Do kernels compute with numbers of the type in registers? With f64 no target does (it is the reference's type). Truth
  * values are no numbers, and 4-bit elements are only unpacked. */
 static inline bool is_number_type(enum dtype t)
 {
 	return t == DT_F32 || t == DT_TF32 || t == DT_F16 || t == DT_BF16 || t == DT_E4M3 || t == DT_E5M2 ||
 		t == DT_I32 || t == DT_I8;
+}
+
+/* Can kernels have the node's type? Elements of 4 bits are only what words are unpacked to. */
+static inline bool has_lowering(const struct program *p, const struct node *n)
+{
+	enum dtype t = type_lowered(p, n);
+
+	return is_number_type(t) || t == DT_BOOL || n->op == OP_SET || ((t == DT_I4 || t == DT_E2M1) && n->op == OP_UNPACK);
 }
 
 /* The matrix instruction of a unit for an operand type; NULL: it has none. */

@@ -63,12 +63,6 @@ static void list_flags(struct lowering *c)
 	}
 }
 
-/* Can the node have the type? */
-static bool has_lowering(const struct node *n, enum dtype t)
-{
-	return is_number_type(t) || t == DT_BOOL || ((t == DT_I4 || t == DT_E2M1) && n->op == OP_UNPACK);
-}
-
 static enum err_code check_types(const struct lowering *c, struct err *e)
 {
 	for (int i = 0; i < c->g->tasks.n; i++) {
@@ -76,11 +70,11 @@ static enum err_code check_types(const struct lowering *c, struct err *e)
 
 		for (int k = 0; k < t->nodes.n && t->phase == c->k->phase; k++) {
 			const struct node *n = &c->p->nodes.v[t->nodes.v[k]];
-			enum dtype type = n->op == OP_STORE ? c->p->tensors.v[n->ref].type : n->type;
 
-			if (n->op != OP_SET && !has_lowering(n, type))
-				return err_set(e, ERR_ILLEGAL, n->loc, "'%s' works on %s, which is not "
-					"lowered", t->name, dtype_name(type));
+			if (!has_lowering(c->p, n))
+				return err_set(e, ERR_ILLEGAL, n->loc, "'%s' works on %s, which is not lowered%s", t->name,
+					dtype_name(type_lowered(c->p, n)), n->op == OP_LOAD || n->op == OP_STORE ? " as the type of a "
+					"tensor" : n->op == OP_CAST ? " as the result of a conversion" : "");
 		}
 	}
 	return OK;
