@@ -297,6 +297,8 @@ bool program_reduces_tile(const struct program *p, const struct node *n, int axi
 bool loop_bounds_use(const struct program *p, const struct loop *l, int axis);
 /* The loop over the axis around region `loop` (itself included), if it has a length; NONE. */
 int program_length_loop(const struct program *p, int loop, int axis);
+/* A power of two of which the i32 value is known to be a multiple: 64 for n * 64. */
+int64_t program_value_step(const struct program *p, int node);
 /* Is the loop's length known to be a multiple of the tile, where it is not the axis's size: n * 64 is of 16? */
 bool program_length_fills_tiles(const struct program *p, int loop, int64_t tile);
 

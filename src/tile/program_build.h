@@ -8,6 +8,8 @@
 
 #include "tile/program.h"
 
+enum { LENGTH_DEPTH = 16 };		/* operations one behind the other that a length may have */
+
 /* The entries of a body, borrowed until something is added to it. */
 struct items {
 	const struct item *v;

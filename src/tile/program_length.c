@@ -35,8 +35,6 @@ static enum err_code check_length_load(struct program *p, const struct node *n, 
 }
 
 /* Recursion is as deep as expressions are, and LENGTH_DEPTH at most. */
-enum { LENGTH_DEPTH = 16 };
-
 static enum err_code check_length_node(struct program *p, int node, int depth, struct srcloc loc, struct err *e)
 {
 	const struct node *n = node_at(p, node);

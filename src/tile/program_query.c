@@ -157,24 +157,30 @@ static int64_t power_of_two_in(int64_t x)
 	return x == 0 ? most : min_i64(most, x & -x);
 }
 
-/* Of every value that the node can have. Recursion is as deep as the expression of a length is. */
-static int64_t length_step(const struct program *p, int node)
+static int64_t value_step(const struct program *p, int node, int depth)
 {
 	const struct node *n = &p->nodes.v[node];
 
 	if (n->op == OP_CONST)
 		return power_of_two_in((int64_t)n->k);
+	if (depth == LENGTH_DEPTH)
+		return 1;
 	if (n->op == OP_MUL)
-		return power_of_two_in(length_step(p, n->arg[0]) * length_step(p, n->arg[1]));
+		return power_of_two_in(value_step(p, n->arg[0], depth + 1) * value_step(p, n->arg[1], depth + 1));
 	if (n->op == OP_ADD || n->op == OP_SUB || n->op == OP_MIN || n->op == OP_MAX)
-		return min_i64(length_step(p, n->arg[0]), length_step(p, n->arg[1]));
+		return min_i64(value_step(p, n->arg[0], depth + 1), value_step(p, n->arg[1], depth + 1));
 	return 1;
+}
+
+int64_t program_value_step(const struct program *p, int node)
+{
+	return value_step(p, node, 0);
 }
 
 bool program_length_fills_tiles(const struct program *p, int loop, int64_t tile)
 {
 	const struct index_expr *x = &p->loops.v[loop].length;
-	int64_t step = min_i64(length_step(p, index_value(x)), power_of_two_in(x->k));
+	int64_t step = min_i64(program_value_step(p, index_value(x)), power_of_two_in(x->k));
 
 	for (int i = 0; i < x->n; i++)
 		step = min_i64(step, power_of_two_in(x->term[i].coef));

@@ -230,6 +230,7 @@ for _, tile in ipairs{{m = 64, n = 64, d = 32}, {m = 64, n = 32, d = 64}, {m = 6
       correct(("a product, tiles of %d x %d x %d, lanes %s and %s, %d versions"):format(tile.m, tile.n, tile.d, lanes[1],
         lanes[2], versions), gathered{m = 128, n = 72, d = 128}, tile, function(plan)
         lanes_of(lanes[1], lanes[2], 4)(plan)
+        plan:fill_waits()
         plan:buffers{x = versions, a = versions}
       end)
     end
@@ -338,6 +339,41 @@ for _, lanes in ipairs{{"p0", "p0"}, {"c0", "p0"}, {"c0", "c0"}} do
   for _, tile in ipairs{{m = 64, n = 64, k = 32}, {m = 128, n = 32, k = 64}} do
     correct(("groups by boxes, tiles of %d x %d x %d, lanes %s and %s"):format(tile.m, tile.n, tile.k, lanes[1], lanes[2]),
       grouped{g = 3, m = 100, n = 64, k = 128}, tile, lanes_of(lanes[1], lanes[2], 4))
+  end
+end
+
+-- Blocks of columns that a list names, a multiple of 64 elements or not known to be one.
+local columns = mr.program("columns", function(p)
+  local m, n, k, kb, l = p:axes("m", "n", "k", "kb", "l")
+  local A, B, Y = p:input("A", {m, k}), p:input("B", {n, k}), p:output("Y", {m, n}, "f32")
+  local List = p:input("List", {kb}, "i32")
+  local c = p:carry("c", {m, n}, 0)
+  p:loop(kb, {batch = true}, function()
+    local at = p:load("load_t", List)
+    if p.scale > 1 then at = at * p.scale end
+    c:add(p:mma("mma", p:load("load_a", A, {m, at + l}), p:load("load_b", B, {n, at + l})))
+  end)
+  Y:store("store", p:task("round", function() return c + 0 end))
+end)
+A, a = tensor("bf16", {24, 144}, mixed)
+local B, b = tensor("bf16", {8, 144}, mixed)
+T, t = tensor("i32", {5}, function(i) return ({2, 0, -1, 4, 9})[i + 1] end)
+follows("blocks of columns", columns{m = 24, n = 8, k = 144, kb = 5, l = 32, scale = 32}, {A = A, B = B, List = T}, function(m, n)
+  local sum = 0
+  for i = 0, 4 do
+    for l = 0, 31 do sum = sum + a(m, t(i) * 32 + l) * b(n, t(i) * 32 + l) end
+  end
+  return sum
+end)
+for _, case in ipairs{{64, 64, true}, {8, 64, true}, {4, 64, false}, {1, 64, false}, {128, 128, true}, {32, 16, true}} do
+  local scale, l, boxes = table.unpack(case)
+  for _, lanes in ipairs{{"p0", "p1"}, {"c0", "c0"}} do
+    correct(("columns at %d times a value and the next %d, lanes %s and %s"):format(scale, l, lanes[1], lanes[2]),
+      columns{m = 128, n = 64, k = 320, kb = 5, l = l, scale = scale}, {m = 64, n = 64}, function(plan)
+        lanes_of(lanes[1], lanes[2], 4)(plan)
+        plan:fill_waits()
+        tap.is(boxes_of(plan, "A") ~= nil and boxes_of(plan, "B") ~= nil, boxes, "  by the engine or not")
+      end)
   end
 end
 

@@ -167,6 +167,8 @@ static bool begins_aligned(const struct kernel *k, const struct buffer *b, const
 	const struct graph *g = k->plan->graph;
 	int64_t bits = dtype_bits(b->type) * below;
 
+	if (x->value && program_value_step(g->program, index_value(x)) * bits % chunk_bits(k))
+		return false;
 	for (int i = 0; i < x->n; i++) {
 		const struct index_term *t = &x->term[i];
 		bool stands = ring_axis_extent(k, b, t->axis) < g->program->axes.v[t->axis].size;
@@ -251,14 +253,15 @@ static bool goes_in_row_boxes(const struct kernel *k, const struct buffer *b, co
 	struct row_boxes r = { .axis = s->nrow ? s->row[0] : NONE };
 	int64_t tile = s->nrow ? ring_slice_extent(k, b, r.axis) : 1;
 
-	if (s->nrow > 1 || s->ncol > 1 || last->value || (s->nrow && s->row_share[0] != 1))
+	if (s->nrow > 1 || s->ncol > 1 || (s->nrow && s->row_share[0] != 1) ||
+	    (last->value && s->ncol && index_value_has(p, last, s->col[0])))
 		return false;
 	for (int i = 0; i < last->n; i++)
 		if (ring_axis_extent(k, b, last->term[i].axis) > 1 && (last->term[i].coef != 1 ||
 		    last->term[i].div != 1 || last->term[i].mod || last->term[i].axis == r.axis))
 			return false;
-	for (int d = 0; d < rank - 1; d++) {
-		for (int i = 0; i < n->index[d].n; i++)
+	for (int d = 0; d < rank; d++) {
+		for (int i = 0; i < n->index[d].n && d < rank - 1; i++)
 			if (!add_row_term(k, b, &n->index[d].term[i], &r))
 				return false;
 		if (n->index[d].value && r.axis != NONE)
