@@ -61,7 +61,8 @@ static void walk_build(struct arena *a, struct walk *w, const struct graph *g, i
 	int nloops = g->program->loops.n;
 
 	*w = (struct walk){ .graph = g, .phase = phase, .ntiles = ntiles, .cum = ARENA_ARRAY(a, nloops, int64_t *),
-		.count = ARENA_ARRAY(a, nloops, int64_t), .parent = ARENA_ARRAY(a, nloops, int64_t *) };
+		.count = ARENA_ARRAY(a, nloops, int64_t), .parent = ARENA_ARRAY(a, nloops, int64_t *),
+		.replicas = ARENA_ARRAY(a, g->edges.n, int) };
 	for (int l = 0; l < nloops; l++) {	/* parents come before their children */
 		int64_t parents;
 
@@ -201,13 +202,23 @@ int edge_replicas(const struct plan *p, const struct edge *e)
 	return replicas > 1 && plan_scope(p, e->buffer) == SCOPE_REGISTERS ? replicas : 1;
 }
 
+/* edge_replicas, which looks at all entries, once for each edge. */
+static int known_replicas(const struct walk *w, const struct plan *p, const struct edge *e)
+{
+	int *replicas = &w->replicas[e - w->graph->edges.v];
+
+	if (!*replicas)
+		*replicas = edge_replicas(p, e);
+	return *replicas;
+}
+
 struct span walk_edge_span(const struct walk *w, const struct plan *p, const struct edge *e, int64_t s)
 {
 	int life = p->graph->buffers.v[e->buffer].loop;
 	int64_t at = walk_outer(w, p->graph->tasks.v[e->to].loop, s, e->loop), begin;
 
 	if (e->reuse) {			/* of the life that was in the slot before */
-		int replicas = edge_replicas(p, e);
+		int replicas = known_replicas(w, p, e);
 
 		do
 			at = walk_back(w, e->loop, at, edge_distance(p, e), replicas);

@@ -22,6 +22,7 @@ struct walk {
 	int64_t **cum;
 	int64_t *count;			/* by loop: iterations in all */
 	int64_t **parent;		/* parent[l][i]: parent iteration of iteration i of loop l */
+	int *replicas;			/* by edge: edge_replicas of the plan that is walked; 0: not asked for yet */
 };
 
 /* Trip counts from the program's bounds for these tiles of the grid (EU order). */
@@ -49,7 +50,8 @@ struct span {
 /* The instances of `from` that a wait of `to` means for instance s of `to`, at a distance of d iterations of region c.
  * If both are on one lane with replicas, only that replica's tiles are counted. */
 struct span walk_span(const struct walk *w, const struct plan *p, int from, int to, int c, int d, int64_t s);
-/* The same for an edge, by graph.h's rules (life and reuse). */
+/* The same for an edge of the graph, by graph.h's rules (life and reuse). The plan is the same, with the same lanes, in all calls for
+ * one walk. */
 struct span walk_edge_span(const struct walk *w, const struct plan *p, const struct edge *e, int64_t s);
 /* Of how many tiles one counts for the lives that a reuse edge is about: a lane's
  * replicas if the buffer is in its registers, else 1. */
