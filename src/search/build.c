@@ -92,15 +92,16 @@ static const char *second_loader(const struct builder *m)
 	return m->c->load_lanes < 2 ? NULL : has_indices(m->p->graph) ? "p2" : "p1";
 }
 
-/* Every other load of a loop goes to the second lane, if there is one. */
+/* Every other load that loops of the phase have goes to the second lane, if there is one; without loops, every other one. */
 static bool is_for_second(const struct graph *g, int task)
 {
-	const struct stask *s = &g->tasks.v[task];
+	const struct stask *s = &g->tasks.v[task], *x = g->tasks.v;
+	bool looped = g->program->loops.n > 0;
 	int before = 0;
 
 	for (int i = 0; i < task; i++)
-		before += g->tasks.v[i].kind == TASK_LOAD && g->tasks.v[i].loop == s->loop && !loads_indices(g, i);
-	return s->loop != NONE && before % 2;
+		before += x[i].kind == TASK_LOAD && x[i].phase == s->phase && (x[i].loop != NONE) == looped && !loads_indices(g, i);
+	return (s->loop != NONE) == looped && before % 2;
 }
 
 static const char *lane_of(const struct builder *m, int task, char name[16])
@@ -140,7 +141,9 @@ static enum err_code append(const struct builder *m, int task, int at)
 	const struct stask *s = &m->p->graph->tasks.v[task];
 	char name[16];
 
+	int load = space_load_index(m->p->graph, task);
 	bool by_threads = (s->kind == TASK_STORE && m->c->stores_by_threads) ||
+		(load != NONE && m->c->loads_by_threads >> load & 1) ||
 		(s->kind == TASK_MMA && m->c->products_by_threads);
 
 	return plan_append(m->p, task, by_threads ? vector_unit(m->p, task) : NULL, lane_of(m, task, name), at, NOWHERE, m->e);

@@ -5,9 +5,11 @@
 enum {
 	STARTS_MAX = 4096,
 	DEPTH_MAX = 8,			/* of loaded rings; a lane that still waits then waits for something else */
+	DEPTH_FINER = 16,		/* ... of the best plan's */
 	LOAD_WARPS_MOST = 16,
 	USUAL_RINGS = 3,		/* sets of rings that are made deeper for any plan */
 	CONTRACTED_STEP = 32,		/* of extents between powers of two */
+	BETWEEN_STEP = 16,		/* of those of axes that no product has */
 	FREE_VERSIONS = 4,		/* values whose extra versions are tried one by one */
 	/* Tiles of a grid with smaller shapes than usual: more cost the search memory and time, and each tile takes about a
 	 * microsecond. Or so many times those of the usual shape, if that is more. */
@@ -28,7 +30,9 @@ static bool has_lanes(const struct space *s, int i)
 {
 	if (lanes[i].split == SPLIT_TASKS && lanes[i].ways > s->ngroups)
 		return false;
-	return s->has_products ? i < LEN(lanes) - 1 : lanes[i].ways == 1;
+	if (s->has_products)
+		return i < LEN(lanes) - 1;
+	return lanes[i].ways == 1 || (s->finer && lanes[i].ways == 2 && lanes[i].split == SPLIT_ROWS);
 }
 
 static bool starts_from_lanes(const struct space *s, int i)
@@ -155,7 +159,8 @@ void space_smaller(const struct space *s, int level, bool by_threads, struct are
 /* ---- neighbours ------------------------------------------------------------------------ */
 
 enum coordinate { BY_ORDER, BY_ISSUE_ORDER = BY_ORDER + CHOICE_REGIONS, BY_SPLIT_OFF, BY_GROUP, BY_RASTER, BY_CLUSTER,
-	BY_LONGEST_FIRST, BY_DEPTH, BY_DEEPER_RINGS, BY_TILE_VERSIONS, BY_STORES, BY_VERSIONS, BY_LANES, BY_LOADERS, BY_EXTENT };
+	BY_LONGEST_FIRST, BY_DEPTH, BY_DEEPER_RINGS, BY_TILE_VERSIONS, BY_STORES, BY_VERSIONS, BY_LANES, BY_LOADERS,
+	BY_LOAD_UNITS, BY_EXTENT };
 
 int space_coordinates(const struct space *s)
 {
@@ -164,10 +169,11 @@ int space_coordinates(const struct space *s)
 
 /* Where ring_bytes is set to 0, the kernel may need other shared memory than rings do (space.h).
  *
- * The three next extents in either direction, and all extents that the search starts from; finer: of a contracted
- * axis also those between powers of two. */
+ * The three next extents in either direction, and all extents that the search starts from; finer: also some
+ * between powers of two, of a contracted axis and of those that no product has. */
 static void along_extent(const struct space *s, const struct dim *d, const struct choice *c, struct arena *a, struct choices *out)
 {
+	static const int eighths[] = { 6, 7, 9, 10, 12, 14 };
 	struct choice x = *c;
 	int at = 0;
 
@@ -180,6 +186,14 @@ static void along_extent(const struct space *s, const struct dim *d, const struc
 		if (far == 0 || (far > 3 && !(d->starts >> i & 1)))
 			continue;
 		x.tiling.extent[d->axis] = d->extent[i];
+		VEC_PUSH(a, &out->v, x);
+	}
+	for (int i = 0; i < LEN(eighths) && s->finer && !d->contracted && !d->product && !d->wanted; i++) {
+		int64_t extent = c->tiling.extent[d->axis] * eighths[i] / 8 / BETWEEN_STEP * BETWEEN_STEP;
+
+		if (c->tiling.extent[d->axis] < 2 * BETWEEN_STEP || extent % d->multiple || extent > s->program->axes.v[d->axis].size)
+			continue;
+		x.tiling.extent[d->axis] = extent;
 		VEC_PUSH(a, &out->v, x);
 	}
 	for (int i = -2; i <= 2 && s->finer && d->contracted && !d->wanted; i++) {
@@ -234,6 +248,12 @@ static void along_lanes(const struct space *s, const struct choice *c, struct ar
  * instead of one. */
 static void along_loaders(const struct space *s, const struct choice *c, struct arena *a, struct choices *out)
 {
+	if (s->finer && !c->load_warps) {
+		struct choice x = *c;
+
+		x.load_lanes = 3 - c->load_lanes;
+		VEC_PUSH(a, &out->v, x);
+	}
 	for (int ways = 1; ways <= 2 && c->load_warps; ways++)
 		for (int warps = 1; warps <= LOAD_WARPS_MOST; warps *= 2)
 			for (int shifts = 0; shifts < 2; shifts++) {
@@ -245,6 +265,25 @@ static void along_loaders(const struct space *s, const struct choice *c, struct 
 				if (choice_hash(&x) != choice_hash(c) && (!shifts || c->load_registers))
 					VEC_PUSH(a, &out->v, x);
 			}
+}
+
+/* Each load by the threads or by an engine, and all by threads. finer only, as most loads are faster by the engine; what it
+ * cannot bring, threads copy, and need no engine to tell them. */
+static void along_load_units(const struct space *s, const struct choice *c, struct arena *a, struct choices *out)
+{
+	unsigned all = (1u << s->nloads) - 1;
+	struct choice x = *c;
+
+	if (!s->finer)
+		return;
+	x.ring_bytes = 0;
+	for (int i = 0; i < s->nloads; i++) {
+		x.loads_by_threads = c->loads_by_threads ^ 1u << i;
+		VEC_PUSH(a, &out->v, x);
+	}
+	x.loads_by_threads = all;
+	if (c->loads_by_threads != all)
+		VEC_PUSH(a, &out->v, x);
 }
 
 /* Orders belong to a variant: the other one begins with its own. */
@@ -328,6 +367,11 @@ void space_neighbours(const struct space *s, const struct choice *c, int coordin
 		break;
 	case BY_DEPTH:
 		along_range(&x, &x.ring_depth, 1, DEPTH_MAX, a, out);
+		for (int i = DEPTH_MAX + 2; i <= DEPTH_FINER && s->finer; i += 2) {
+			x.ring_depth = i;
+			if (i != c->ring_depth)
+				VEC_PUSH(a, &out->v, x);
+		}
 		break;
 	case BY_DEEPER_RINGS:
 		along_deeper_rings(s, c, a, out);
@@ -342,7 +386,7 @@ void space_neighbours(const struct space *s, const struct choice *c, int coordin
 		VEC_PUSH(a, &out->v, x);
 		break;
 	case BY_VERSIONS:
-		for (int i = 0; i < FREE_VERSIONS; i++) {
+		for (int i = 0; i < FREE_VERSIONS && (s->program->loops.n || s->finer); i++) {
 			x.extra_versions = c->extra_versions ^ 1u << i;
 			VEC_PUSH(a, &out->v, x);
 		}
@@ -352,6 +396,9 @@ void space_neighbours(const struct space *s, const struct choice *c, int coordin
 		break;
 	case BY_LOADERS:
 		along_loaders(s, c, a, out);
+		break;
+	case BY_LOAD_UNITS:
+		along_load_units(s, c, a, out);
 		break;
 	}
 }

@@ -113,7 +113,7 @@ static bool is_computed(const struct graph *g, int buffer)
 {
 	const struct buffer *b = &g->buffers.v[buffer];
 
-	return b->loop != NONE && b->carry == NONE && g->tasks.v[b->first].kind != TASK_LOAD;
+	return (b->loop != NONE || !g->program->loops.n) && b->carry == NONE && g->tasks.v[b->first].kind != TASK_LOAD;
 }
 
 int order_value(const struct graph *g, int buffer)

@@ -35,8 +35,8 @@ void orders_find(const struct graph *g, const struct vdevice *d, int phase, int 
 /* The index of an order among them; a new one is added. NONE: there are ORDERS_MAX already. */
 int orders_add(struct orders *o, const struct order *x);
 
-/* Number the values that sTasks of a graph compute in each iteration of a loop; slices of a value have one number, so it is
- * the same for all splits. NONE: the buffer is no such value. */
+/* Number the values that sTasks of a graph compute in each iteration of a loop, or in each tile of a program without loops; slices of
+ * a value have one number, so it is the same for all splits. NONE: the buffer is no such value. */
 int order_value(const struct graph *g, int buffer);
 
 #endif

@@ -19,6 +19,8 @@ enum {
 	COLUMNS = 16,			/* columns of a product come in steps of so many, ... */
 	COLUMNS_LEAST = 32,		/* ... from these */
 	PRODUCT_MOST = 256,		/* rows or columns of a tile: the most columns of a matrix instruction */
+	FULL_PRODUCT_MOST = 4096,	/* rows or columns that a tile has all of, as a reduction goes along them */
+	NARROW_LEAST = 8,		/* columns of a product come in steps of so many where a tile has such rows */
 	LOOPED_START_MOST = 128,	/* greatest start of rows or columns in a loop: the keys of attention */
 	SMALL_AXIS = 16,		/* up to this size, a loop takes one element at a time, or all */
 	SHORT_AXIS = 64,		/* below this size, an axis of the grid gets a few small extents */
@@ -31,7 +33,7 @@ struct powers {
 	int64_t from, to, start_from, start_to, start_step;
 };
 
-static const struct powers CONTRACTED = { 32, 256, 32, 128, 2 };
+static const struct powers CONTRACTED = { 32, 512, 32, 128, 2 };
 /* At least 64 elements of a contiguous axis: if the rows of a tile are only a few memory sectors, they are read at half
  * the rate. */
 static const struct powers STREAMED = { 64, 4096, 128, 2048, 4 };
@@ -170,6 +172,15 @@ static bool has_full_axis(const struct program *p)
 	return false;
 }
 
+/* Do products have rows, of which every tile needs all, that are longer than a tile usually has? Then it has few columns. */
+static bool has_long_rows(const struct program *p, int column)
+{
+	for (int axis = 0; axis < p->axes.n; axis++)
+		if (axis != column && use_of(p, axis).row && p->axes.v[axis].size > PRODUCT_MOST && is_reduced(p, axis))
+			return true;
+	return false;
+}
+
 static void fill_dim(const struct program *p, struct dim *d)
 {
 	static const int64_t few[] = { 1, 4, 8, 16 };
@@ -178,6 +189,7 @@ static void fill_dim(const struct program *p, struct dim *d)
 	bool product = u.row || u.column;
 
 	d->contracted = u.contracted && !product;
+	d->product = product;
 	if (u.looped && size <= SMALL_AXIS) {
 		add_extent(d, size, 1, size <= SMALL_AXIS / 2);
 		add_extent(d, size, size, size > SMALL_AXIS / 2);
@@ -187,7 +199,11 @@ static void fill_dim(const struct program *p, struct dim *d)
 				add_extent(d, size, few[i], product || !has_mma(p));
 		add_extent(d, size, size, true);
 	} else if (product) {
+		for (int64_t x = NARROW_LEAST; u.column && !u.looped && has_long_rows(p, d->axis) && x < COLUMNS_LEAST; x += NARROW_LEAST)
+			add_extent(d, size, x, x == FEW_LEAST);
 		fill_product(d, size, &u);
+		if (!u.looped && is_reduced(p, d->axis) && size <= FULL_PRODUCT_MOST)
+			add_extent(d, size, size, true);
 	} else if (u.contracted) {
 		fill_powers(d, size, &CONTRACTED);
 	} else if (u.looped || u.contiguous) {
@@ -371,6 +387,19 @@ static enum err_code find_dims(struct space *s, const struct wanted *want, struc
 	return OK;
 }
 
+int space_load_index(const struct graph *g, int task)
+{
+	const struct stask *s = &g->tasks.v[task];
+	int n = 0;
+
+	for (int i = 0; i < g->tasks.n; i++) {
+		const struct stask *x = &g->tasks.v[i];
+
+		n += x->kind == TASK_LOAD && x->slice == 0 && x->task < s->task;
+	}
+	return s->kind == TASK_LOAD && n < LOADS_MAX ? n : NONE;
+}
+
 /* Indices are those of loops, then those of phases. In a phase with loops only the orders of these are chosen. */
 int space_order_index(const struct program *p, int phase, int loop)
 {
@@ -392,8 +421,19 @@ static bool is_split_axis(const struct program *p, const struct choice *c, const
 	return node_has_axis(mma, axis) && program_axis_role(p, p->tasks.v[mma->task].phase, axis) == AXIS_GRID;
 }
 
+/* The first axis of which a tile has several elements: all that it computes may be split there. */
+static int first_tile_axis(const struct program *p, const struct choice *c)
+{
+	for (int axis = 0; axis < p->axes.n; axis++)
+		if (c->tiling.extent[axis] > 1 && has_role(p, axis, AXIS_GRID) && !is_reduced(p, axis))
+			return axis;
+	return NONE;
+}
+
 int space_split_axis(const struct program *p, const struct choice *c)
 {
+	if (!has_mma(p))
+		return first_tile_axis(p, c);
 	for (int i = 0; i < p->nodes.n; i++) {
 		const struct node *n = &p->nodes.v[i], *operand;
 
@@ -607,6 +647,8 @@ static void find_variants(struct space *s, struct graph **graph)
 		find_orders(s, *graph, &s->variants[c.split_off]);
 		find_conversions(s, *graph);
 		s->ngroups = count_groups(s, *graph);
+		for (int t = 0; t < (*graph)->tasks.n; t++)
+			s->nloads = max_i64(s->nloads, space_load_index(*graph, t) + 1);
 	}
 	graph_free(*graph);
 	*graph = NULL;
@@ -633,7 +675,7 @@ enum err_code space_init(struct space *s, struct arena *a, struct mem *mem, cons
 uint64_t choice_hash(const struct choice *c)
 {
 	const int64_t v[] = { c->split_off, c->ways, c->warps, c->replicas, c->split, c->load_lanes, c->load_warps,
-		c->load_registers, c->issue_order, c->extra_versions,
+		c->load_registers, c->loads_by_threads, c->issue_order, c->extra_versions,
 		c->ring_bytes, c->ring_depth, c->deeper_rings, c->tile_versions, c->stores_by_threads,
 		c->products_by_threads, c->grid.eus, c->grid.raster,
 		c->grid.group, c->grid.longest_first, c->grid.cluster };

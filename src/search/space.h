@@ -16,6 +16,7 @@ enum {
 	EXTENTS_MAX = 24,		/* of an axis */
 	CONVERSIONS_MAX = 4,
 	SPACE_LEVELS = 24,		/* most halvings of smaller shapes */
+	LOADS_MAX = 16,
 	GROUPS_MOST = 3,		/* lanes with sTasks of their own */
 };
 
@@ -33,6 +34,7 @@ struct choice {
 	int load_lanes;			/* among which the loads of a loop are divided: 1 or 2 */
 	int load_warps;			/* of each; 0: the plan does not say, so one */
 	int load_registers;		/* of their threads; 0: the plan does not say */
+	unsigned loads_by_threads;	/* bits, by space_load_index: loads that threads copy, not a copy engine */
 	int order[CHOICE_REGIONS];	/* by region (space_order_index): index into the space's orders */
 	bool issue_order;		/* lanes agree on who issues products next */
 	unsigned extra_versions;	/* bits, by order_value: values with 2 versions, or what the order needs */
@@ -54,6 +56,7 @@ struct dim {
 	bool few;			/* tiles: fewer than EUs, if extents are usual ones */
 	bool wanted;			/* the caller has given the extents */
 	bool contracted;		/* by products; of these no rows or columns */
+	bool product;			/* rows or columns of products */
 	int64_t extent[EXTENTS_MAX];
 	uint32_t starts;		/* bits: the extents that the search starts from */
 };
@@ -84,6 +87,7 @@ struct space {
 	struct alias aliases[CONVERSIONS_MAX];
 	bool has_products;		/* with rows: not of a vector and a matrix */
 	bool wants_rows;		/* the caller has given extents of such rows */
+	int nloads;			/* the program's, LOADS_MAX at most */
 	int ngroups;			/* of sTasks that lanes can have for themselves, GROUPS_MOST at most */
 	bool uneven;			/* loops of some tiles have more iterations than those of others */
 	bool finer;			/* neighbours include those that seldom pay: for the best plan alone */
@@ -110,6 +114,9 @@ struct choice space_first_choice(const struct space *s);
 bool space_next_smaller(const struct space *s, int level, int halved[AXES_MAX], bool *begun, struct choice *c);
 /* Adds the extents of such a shape to the space, so that neighbours lead from it. */
 void space_add_extents(struct space *s, const struct choice *c);
+
+/* The bit of choice.loads_by_threads of an sTask of the graph; NONE: it is no load, or has no bit. */
+int space_load_index(const struct graph *g, int task);
 
 /* The index in choice.order of a loop, or (loop NONE) of the tiles of a phase without loops. NONE if its order is not
  * chosen. */
