@@ -357,6 +357,7 @@ static void store_vectors(struct print *c, const struct role_op *o)
 		put(c, "\t%s y[%d]; %sy[e] = %s%s;", register_type(t), pair, each(c, f, "e"), name, frag_element(c, f));
 		word = dtype_bits(t) == 16 ? arena_strf(c->a, "pack_%s(y[e], y[e + 1])", dtype_name(t)) :
 			arena_strf(c->a, t == DT_I32 ? "(u32)y[e]" : "float_bits(y[e])");
+		c->vectors |= dtype_bits(t) != 16 && t != DT_I32;
 		if (words > 1) {
 			put(c, "\tu32 z[%d]; EACH(i, %d) { const int e = %d * i; z[i] = %s; }", pair * words / width,
 				pair * words / width, width / words, word);
@@ -364,6 +365,7 @@ static void store_vectors(struct print *c, const struct role_op *o)
 		}
 	}
 	put(c, pair == width ? "\tconst int e = 0;" : "\tEACH(part, %d) { const int e = %d * part;", pair / width, width);
+	c->vectors |= words == 2;
 	const char *element = put_indices(c, o);
 	put(c, "\t%s%s%s", guard(c, o->u.move.inside), word_store(c, words, element, word), pair == width ? "" : " }");
 	put(c, "}");

@@ -24,7 +24,7 @@ local function by_hand(bound, tile, versions, warps)
   local plan = mr.plan(bound:graph{tile = tile}, device)
   plan:lane("c0", {warps = warps or 4})
   for _, t in ipairs(plan.tasks) do plan:append(t.name, {lane = t.kind == "load" and "p0" or "c0"}) end
-  plan:buffers{x = versions, [plan.rings.r and "r" or "x"] = versions}
+  for _, name in ipairs{"x", "r"} do if plan.rings[name] then plan:buffers{[name] = versions} end end
   plan:fill_waits()
   return plan
 end
@@ -155,6 +155,19 @@ for _, n in ipairs{4096, 4097, 37} do
       ok(good, ("one axis: %d in tiles of %d, %d warps"):format(n, tile, warps), why)
       local result = good and plan:compile{target = "host"}:check{seed = 1, race = true}
       ok(result and result.ok, "  right", tostring(result))
+    end
+  end
+end
+-- The text for a device has what it calls: words are stored and read several at once by functions of the prelude.
+for _, dtype in ipairs{"f32", "i32", "bf16", "e4m3"} do
+  local count = mr.program("count", function(p)
+    local n = p:axes("n")
+    p:output("Y", {n}, dtype):store("store_y", p:task("number", function() return (n:index() & 15):to(dtype) end))
+  end){n = 4096}
+  local text = by_hand(count, {n = 4096}, 1, 4):compile{text = true}.source
+  for _, name in ipairs{"float_bits", "bits_float", "store_8", "store_16", "shared_8", "shared_16"} do
+    if text:find("[^%w_]" .. name .. "%(") then
+      ok(text:find("DEV %w+ " .. name .. "%("), ("%s: the text has %s, which it calls"):format(dtype, name))
     end
   end
 end
