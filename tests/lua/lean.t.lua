@@ -65,6 +65,31 @@ do
   end
 end
 
+---- addresses of elements in shared memory --------------------------------------
+
+-- A lane that has no registers to keep the addresses of all elements computes them again in each tile.
+do
+  local filter = mr.program("filter", function(p)
+    local t, c, w = p:axes("t", "c", "w")
+    local X, F, Y = p:input("X", {t, c}), p:input("F", {c, w}), p:output("Y", {t, c}, "f32")
+    local x, f = p:load("load_x", X, {t + w - 3, c}), p:load("load_f", F)
+    Y:store("store", p:task("sum", function() return mr.rowsum(x * f, w) end))
+  end)
+  local bound = filter{t = 64, c = 256, w = 4}
+  for _, registers in ipairs{104, 240} do
+    local plan = mr.plan(bound:graph{tile = {t = 16, c = 128}}, mr.device "h200")
+    plan:lane("p0", {warps = 4})
+    plan:lane("c0", {warps = 4, registers = registers})
+    for _, t in ipairs(plan.tasks) do plan:append(t.name, {lane = t.kind == "load" and "p0" or "c0"}) end
+    plan:grid{eus = 2}
+    plan:fill_waits()
+    local _, again = plan:compile{target = "cuda", text = true}.source:gsub("opaque%(THREAD%)", "")
+    tap.is(again > 0, registers == 104, ("addresses with %d registers"):format(registers))
+    local r = plan:compile{target = "host"}:check{seed = 3}
+    tap.ok(r.ok, "  right", tostring(r.relative))
+  end
+end
+
 ---- masks of attention ----------------------------------------------------------
 
 -- Loops that are unrolled, for two versions of a value in registers, are left as they are.

@@ -168,6 +168,9 @@ int register_version(const struct lowering *c, const struct kentry *x, int buffe
 /* The same as a fragment; notes that the next operation reads or writes it. */
 NODISCARD enum err_code use_registers(struct lowering *c, const struct kentry *x, int buffer, enum touch_how how,
 	struct frag_at *at, struct err *e);
+/* Lets sTasks compute their addresses again if the lane does not have registers to keep them (addresses.c). */
+void hide_addresses(struct lowering *c);
+
 /* Declares the fragments of the lane that outlive an sTask. Sets c->live_words and c->has_spare_registers. */
 NODISCARD enum err_code add_fragments(struct lowering *c, struct err *e);
 

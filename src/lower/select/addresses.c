@@ -1,0 +1,131 @@
+/* Addresses of elements in shared memory. They are the same in all tiles but for the slot, so compilers compute them
+ * before the loop over the tiles, and keep them. Those of a swizzled ring, or of elements that several axes number, differ
+ * by no constant from each other: each takes a register. Where a lane does not have so many, compilers spill them: so each
+ * sTask computes the coordinates of the thread again, and what is made of them (DO_OPAQUE). */
+#include "lower/select/lowering.h"
+#include "role/live.h"
+#include "role/operands.h"
+
+struct addresses {
+	const struct frag *over;	/* of the operation at hand */
+	int64_t n;
+};
+
+/* How many addresses the thread has that differ by no constants. */
+static int64_t count_addresses(const struct frag *f, const struct num *at, bool together)
+{
+	bool rows = f->kind == FRAG_FULL || f->kind == FRAG_ROW, cols = f->kind == FRAG_FULL || f->kind == FRAG_COL;
+	struct { enum var var; int64_t n; } along[] = { { VAR_RB, rows ? f->blocks : 1 },
+		{ VAR_H, rows ? f->layout->halves : 1 }, { VAR_COL_GROUP, cols ? frag_groups(f) : 1 },
+		{ VAR_E, cols && !together ? f->layout->pair : 1 } };
+	int64_t n = 1, by;
+
+	for (int i = 0; i < LEN(along); i++)
+		if (!num_slope(at, along[i].var, &by))
+			n *= along[i].n;
+	return n;
+}
+
+static void count_in_value(struct addresses *x, const struct val *v)
+{
+	if (v->kind == VAL_SHARED)
+		x->n += count_addresses(x->over, v->num, v->together > 1);
+	for (int i = 0; i < LEN(v->arg) && v->arg[i]; i++)
+		count_in_value(x, v->arg[i]);
+}
+
+static void count_operand(void *ctx, const struct operand *o)
+{
+	struct addresses *x = ctx;
+
+	if (o->kind == OPERAND_VALUE)
+		count_in_value(x, o->value);
+	else if (o->kind == OPERAND_ADDRESS || o->kind == OPERAND_OWN_ADDRESS)
+		x->n += count_addresses(x->over, o->num, false);
+}
+
+/* Of all operations that go through the elements of a fragment. */
+static int64_t addresses_in(const struct role_body *b)
+{
+	struct addresses x = { 0 };
+
+	for (int i = 0; i < b->v.n; i++) {
+		const struct role_op *o = b->v.v[i];
+		const struct role_operand *p = role_op_info[o->what].operands;
+
+		if (role_is_region(o->what))
+			x.n += addresses_in(&o->u.region.body) + addresses_in(&o->u.region.other);
+		while (p->kind != OPERAND_OVER && p->kind != OPERAND_END)
+			p++;
+		if (p->kind == OPERAND_END)
+			continue;
+		x.over = *(const struct frag *const *)role_field(o, p);
+		role_visit(o, count_operand, &x);
+	}
+	return x.n;
+}
+
+static bool is_hidden(const struct role_op *task)
+{
+	for (int i = 0; i < task->u.region.body.v.n; i++)
+		if (task->u.region.body.v.v[i]->what == DO_OPAQUE)
+			return true;
+	return false;
+}
+
+/* Addresses of all sTasks of the lane that do not compute them again. */
+static int64_t kept_addresses(const struct role_body *b)
+{
+	int64_t n = 0;
+
+	for (int i = 0; i < b->v.n; i++) {
+		const struct role_op *o = b->v.v[i];
+
+		if (o->what == DO_TASK)
+			n += is_hidden(o) ? 0 : addresses_in(&o->u.region.body);
+		else if (role_is_region(o->what))
+			n += kept_addresses(&o->u.region.body) + kept_addresses(&o->u.region.other);
+	}
+	return n;
+}
+
+static void hide_in_task(struct lowering *c, struct role_op *task)
+{
+	struct role_body *b = &task->u.region.body, old = *b;
+	bool hidden = is_hidden(task) || !addresses_in(b);
+	struct role_body *outer;
+
+	if (hidden)
+		return;
+	*b = (struct role_body){ 0 };
+	outer = enter_body(c, b);
+	for (int i = 0; i < old.v.n; i++) {
+		append_op(c, old.v.v[i]);
+		if (old.v.v[i]->what == DO_AT)
+			add_op(c, DO_OPAQUE);
+	}
+	leave_body(c, outer);
+}
+
+static void hide_in_body(struct lowering *c, const struct role_body *b)
+{
+	for (int i = 0; i < b->v.n; i++) {
+		struct role_op *o = b->v.v[i];
+
+		if (o->what == DO_TASK)
+			hide_in_task(c, o);
+		else if (role_is_region(o->what)) {
+			hide_in_body(c, &o->u.region.body);
+			hide_in_body(c, &o->u.region.other);
+		}
+	}
+}
+
+void hide_addresses(struct lowering *c)
+{
+	int64_t kept = kept_addresses(&c->role->body);
+	int64_t needed = c->role->words + role_slot_words(c->role, c->a) + c->plan->device->reserved_registers;
+
+	if (kept && needed + kept > c->lane->given)
+		hide_in_body(c, &c->role->body);
+}
