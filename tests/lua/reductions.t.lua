@@ -116,6 +116,31 @@ do
     end
   end
 
+  -- A row in several tiles: each continues where the one before ended. Online softmax of such tiles, too.
+  local carried = mr.program("carried", function(p)
+    local m, n = p:axes("m", "n")
+    local X, Y, Z = p:input("X", {m, n}), p:output("Y", {m, n}, "f32"), p:output("Z", {m}, "f32")
+    local sum, top, total = p:carry("sum", {m}, 0), p:carry("top", {m}, -math.huge), p:carry("total", {m}, 0)
+    p:loop(n, function()
+      local x = p:load("load_x", X)
+      Y:store("store_y", p:task("scan", function()
+        local y = cumsum(x, n) + sum
+        sum:add(rowsum(x, n))
+        return y
+      end))
+      p:task("softmax", function()
+        local new = mr.max(top, rowmax(x, n))
+        total:set(total * mr.exp(top - new) + rowsum(mr.exp(x - new), n))
+        top:set(new)
+      end)
+    end)
+    Z:store("store_z", p:task("join", function() return top + mr.log(total) end))
+  end)
+  for _, t in ipairs{{1, 1024, 4}, {2, 1024, 8}, {1, 600, 4}} do
+    right(("tiles of %d x %d of longer rows, carried, %d warps"):format(t[1], t[2], t[3]), carried{m = 3, n = 2500}, {m = t[1], n = t[2]},
+      compute_on "c0", function(plan) plan:lane("c0", {warps = t[3]}) end)
+  end
+
   local single = mr.plan(running("bf16", "cumsum"){m = 64, n = 8192}:graph{tile = {m = 1, n = 8192}}, mr.device "h200")
   for _, t in ipairs(single.tasks) do single:append(t.name, {lane = t.kind == "load" and "p0" or "c0"}) end
   single:fill_waits()
