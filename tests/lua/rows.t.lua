@@ -96,6 +96,15 @@ none, why = search(softmax(8192, 65536, "bf16"))
 like(why, "p:loop%(n, ", "rows of which no tile fits need a loop in the program")
 ok(os.clock() - began < 20, "  which the search says at once, not when it has tried millions of tiles", os.clock() - began)
 
+local apart = search(mr.program("apart", function(p)
+  local m, n = p:axes("m", "n")
+  local x = p:load("x", p:input("X", {m, n}))
+  local top = p:task("top", function() return mr.rowmax(x:to "f32", n) end)
+  local sum = p:task("sum", function() return mr.rowsum(mr.exp(x:to "f32" - top), n) end)
+  p:output("O", {m, n}):store("o", p:task("softmax", function() return (mr.exp(x:to "f32" - top) / sum):to "bf16" end))
+end){m = 8192, n = 65536})
+ok(apart and apart.plan.tile.n == 65536, "unless its elements are computed again for each use: then a thread has registers for its part", apart)
+
 ---- what tiles repeat -----------------------------------------------------------------------------------------
 
 local repeated = "'n' is divided among 4 tiles, each of which needs all of it for 'softmax': 'x' is loaded 4 times, 96 MiB more in all; "

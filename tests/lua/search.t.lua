@@ -241,7 +241,16 @@ local none, why = mr.search(mr.examples.flash_attention{b = 1, h = 1, m = 256, d
 is(none, nil, "no plan where none can be")
 like(why, "what stood in the way, by how many candidates:\n%d+: shared_memory: ", "  and why", why)
 like(why, "\nthe nearest is a tile of d=256 m=256 n=256: .* bytes of shared memory.*\n  try: ", "  and what came nearest, and its repair", why)
-none, why = mr.search(rows:bind{m = 64, d = 65536}, device, {measure = false, tile = {m = 1, d = 65536}})
+-- a program whose threads need an element of theirs twice, so that it stays in registers
+local softmax = mr.program("softmax", function(p)
+  local m, d = p:axes("m", "d")
+  local x = p:load("load_x", p:input("X", {m, d}))
+  p:output("O", {m, d}):store("store_o", p:task("softmax", function()
+    local e = mr.exp(x - mr.rowmax(x, d))
+    return (e / mr.rowsum(e, d)):to "bf16"
+  end))
+end)
+none, why = mr.search(softmax:bind{m = 64, d = 65536}, device, {measure = false, tile = {m = 1, d = 65536}})
 like(why, "\nthe nearest is a tile of .*registers.*\n  try: ", "  also where no kernel comes of it", why)
 
 ---- ends -----------------------------------------------------------------------------------------------

@@ -97,8 +97,34 @@ static bool repeats_operand(const struct node *n)
 	return operands > op_arity(n->op);
 }
 
-/* Nodes from this one to the reduction in registers that can compute its elements, as its only user is that, or an inlined
- * node. 0: there is none. If the node has no layout the error is not lost, as in can_fuse. */
+/* Is the node a conversion to pairs whose only user is the result of its sTask in registers, of a row that warps share? Then
+ * it is made there, and takes no registers of its own. Long rows take all that there are. */
+static bool packs_result(struct lowering *c, const struct stask *s, int node)
+{
+	const struct node *n = &c->p->nodes.v[node];
+	const struct task *t = &c->p->tasks.v[s->task];
+	int buffer = buffer_of_node(c, s, node), none = 0;
+	struct layout_conversion d;
+	struct frag f, to;
+	struct err e;
+
+	if (n->op != OP_CAST || buffer == NONE || has_ring(c, buffer) || !c->k->target->frag.across_warps)
+		return false;
+	for (int i = 0; i < t->nodes.n; i++) {
+		const struct node *other = &c->p->nodes.v[t->nodes.v[i]];
+
+		if (other->op == OP_SET)	/* the elements would be computed behind it */
+			return false;
+		for (int k = 0; k < node_arity(other); k++)
+			if (other->arg[k] == node)
+				return false;
+	}
+	return !lay_out_node(c, s, node, &f, &e) && f.packed && !lay_out_buffer(c, buffer, &to, &e) && to.packed &&
+		!conversion_next(c->k, s, node, &none, &d);
+}
+
+/* Nodes from this one to the reduction in registers, or the result in pairs, that can compute its elements, as its only user
+ * is that, or an inlined node. 0: there is none. If the node has no layout the error is not lost, as in can_fuse. */
 static int find_inline_depth(struct lowering *c, const struct stask *s, int node)
 {
 	const struct node *n = &c->p->nodes.v[node];
@@ -114,6 +140,8 @@ static int find_inline_depth(struct lowering *c, const struct stask *s, int node
 	if (c->inline_depth[user])	/* its own arguments need no conversion */
 		return c->inline_depth[user] < INLINE_DEPTH_MOST && !repeats_operand(&c->p->nodes.v[user]) ?
 			1 + c->inline_depth[user] : 0;
+	if (packs_result(c, s, user))
+		return 1;
 	if (op_class(c->p->nodes.v[user].op) != CLASS_REDUCE)
 		return 0;
 	fold_of(c->k, s, user, &fold);
@@ -216,7 +244,7 @@ enum err_code select_compute(struct lowering *c, const struct kentry *x, struct 
 		struct frag f;
 
 		next = i + 1;
-		if (is_made_at_use(op) || c->inline_depth[node])
+		if (is_made_at_use(op) || c->inline_depth[node] || packs_result(c, s, node))
 			continue;
 		if (op != OP_SET)
 			TRY(lay_out_node(c, s, node, &f, e));
@@ -241,6 +269,18 @@ static enum err_code keep_in_registers(struct lowering *c, const struct kentry *
 	struct frag_at to;
 	const struct frag *from;
 
+	if (packs_result(c, stask_of(c, x), b->node)) {
+		const struct val *value;
+		struct role_op *o;
+
+		TRY(operand_value(c, x, b->node, c->p->nodes.v[b->node].arg[0], &value, e));
+		TRY(use_registers(c, x, buffer, TOUCH_WRITE, &to, e));
+		o = add_op(c, DO_PACK);
+		o->u.pack.to = to;
+		o->u.pack.value = value;
+		o->u.pack.type = b->type;
+		return OK;
+	}
 	TRY(find_node_frag(c, stask_of(c, x), b->node, &from, e));
 	TRY(use_registers(c, x, buffer, TOUCH_WRITE, &to, e));
 	if (to.frag->packed && !from->packed) {		/* kept in the type in which it is only stored */

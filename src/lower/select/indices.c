@@ -418,13 +418,20 @@ const struct num *ring_address(struct lowering *c, const struct stask *s, const 
 		flatten(c, s, r, r->shape.col, r->shape.ncol, shape));
 }
 
-static int64_t alignment_of_var(const void *layout, enum var v, int of)
+static int64_t alignment_of_var(const void *ctx, enum var v, int of)
 {
-	const struct frag_layout *l = layout;
+	const struct lowering *c = ctx;
+	int64_t k = 1;
 
-	(void)of;
-	/* the first of neighbours has e = 0 */
-	return v == VAR_E ? INT32_MAX / 2 + 1 : v == VAR_SLOT ? VECTOR_BYTES : v == VAR_COL0 ? l->col.step & -l->col.step : 1;
+	if (v == VAR_E)				/* the first of neighbours has e = 0 */
+		return INT32_MAX / 2 + 1;
+	if (v == VAR_SLOT)
+		return VECTOR_BYTES;
+	if (v == VAR_COL0)
+		k = current_layout(c)->col.step;
+	if (v == VAR_LO)			/* tiles begin at multiples of their extent */
+		k = c->g->extents.tile[of];
+	return k & -k;
 }
 
 int together_at(const struct lowering *c, const struct num *address, enum dtype type)
@@ -435,7 +442,7 @@ int together_at(const struct lowering *c, const struct num *address, enum dtype 
 
 	if (dtype_bits(type) % 8 || !num_slope(address, VAR_E, &by) || by != bytes)
 		return 1;
-	aligned = num_alignment(address, VECTOR_BYTES, alignment_of_var, l) / bytes;
+	aligned = num_alignment(address, VECTOR_BYTES, alignment_of_var, c) / bytes;
 	while (most > 1 && (l->pair % most || !aligned || aligned % most))
 		most /= 2;
 	return most * bytes < WORD_BYTES ? 1 : most;
