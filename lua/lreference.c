@@ -235,6 +235,22 @@ static void take_tiles(lua_State *L, struct arena *a, const struct program *p, s
 	asked->tiled = true;
 }
 
+/* Tiles of the program for that with its roundings, whose tiles have an axis in full where they only add sums over it:
+ * in any number of parts, such a sum has no more roundings. */
+static void leave_complete(const struct program *with, struct tiling *t)
+{
+	for (int a = 0; a < with->axes.n; a++) {
+		bool tiled = false;
+
+		for (int i = 0; i < with->phases.n; i++) {
+			enum axis_role role = program_axis_role(with, i, a);
+
+			tiled |= role == AXIS_GRID || role == AXIS_LOOP;
+		}
+		t->extent[a] = tiled ? t->extent[a] : 0;
+	}
+}
+
 /* core.adds(bound) -> are there additions? What each tile adds is rounded, so that the allowances depend on the tiles. */
 static int adds_l(lua_State *L)
 {
@@ -264,6 +280,7 @@ static int reference_allowing_l(lua_State *L)
 	program_with_roundings(a, p, &with, &allowance);
 	results.allowance = allowance;
 	take_tiles(L, a, p, &asked);
+	leave_complete(with, &asked.tiling);
 	evaluate(L, 2, &results, with, &asked);
 	lua_pushvalue(L, 4);
 	lua_pushvalue(L, 5);

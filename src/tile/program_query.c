@@ -227,6 +227,81 @@ static void use_axes(const struct program *p, enum axis_role *role, const struct
 	}
 }
 
+/* ---- sums that are divided among tiles ---- */
+
+/* Does the node sum or contract over the axis? */
+static bool sums_over(const struct program *p, const struct node *n, int axis)
+{
+	if (n->op == OP_SUM)
+		return n->ref == axis;
+	return n->op == OP_MMA && !node_has_axis(n, axis) && node_has_axis(&p->nodes.v[n->arg[0]], axis);
+}
+
+/* Is the carry a sum that begins with 0, of products over the axis alone? */
+static bool is_sum_over(const struct program *p, int carry, int axis)
+{
+	if (p->carries.v[carry].init != 0)
+		return false;
+	for (int i = 0; i < p->nodes.n; i++) {
+		const struct node *n = &p->nodes.v[i];
+
+		if (n->task != NONE && n->ref == carry && (n->op == OP_SET || (n->op == OP_MMA && !sums_over(p, n, axis))))
+			return false;
+	}
+	return true;
+}
+
+/* Is the value a sum over the axis, perhaps summed over others, too? */
+static bool is_sum(const struct program *p, int node, int axis)
+{
+	const struct node *n = &p->nodes.v[node];
+
+	if (n->op == OP_GET)
+		return is_sum_over(p, n->ref, axis);
+	if (sums_over(p, n, axis))
+		return n->op == OP_SUM || n->ref == NONE || is_sum_over(p, n->ref, axis);
+	return n->op == OP_SUM && is_sum(p, n->arg[0], axis);
+}
+
+/* Is the node's value only added in memory, perhaps after further sums? */
+static bool is_only_added(const struct program *p, int phase, int node)
+{
+	for (int i = 0; i < p->nodes.n; i++) {
+		const struct node *n = &p->nodes.v[i];
+
+		if (n->task == NONE || p->tasks.v[n->task].phase != phase || !ints_hold(n->arg, node_arity(n), node))
+			continue;
+		if (n->op == OP_SUM ? !is_only_added(p, phase, i) : n->op != OP_STORE || !n->adds || n->arg[0] != node)
+			return false;
+	}
+	return true;
+}
+
+/* Can each tile of the phase have a part of the axis, although no store has it? If all that the phase stores are sums over
+ * the axis that are added in memory, and nothing else depends on such a sum. */
+static bool adds_over(const struct program *p, int phase, int axis)
+{
+	bool any = false;
+
+	for (int i = 0; i < p->nodes.n; i++) {
+		const struct node *n = &p->nodes.v[i];
+		enum op_class class = op_class(n->op);
+		bool over = sums_over(p, n, axis);
+
+		if (n->task == NONE || p->tasks.v[n->task].phase != phase)
+			continue;
+		if (n->op == OP_STORE && (!n->adds || has_index_values(n) || !is_sum(p, n->arg[0], axis)))
+			return false;
+		if (!over && (class == CLASS_REDUCE || class == CLASS_SCAN) && n->ref == axis)
+			return false;
+		if ((over && (n->op == OP_SUM || n->ref == NONE)) || n->op == OP_GET)
+			if (!is_only_added(p, phase, i))
+				return false;
+		any |= over;
+	}
+	return any;
+}
+
 /* Roles are set from the weakest to the strongest. */
 void axis_roles(const struct program *p, int phase, enum axis_role role[AXES_MAX])
 {
@@ -246,7 +321,7 @@ void axis_roles(const struct program *p, int phase, enum axis_role role[AXES_MAX
 		}
 	}
 	for (int a = 0; a < AXES_MAX; a++)
-		if (stored[a])
+		if (stored[a] || (role[a] == AXIS_FULL && p->axes.v[a].packs == NONE && adds_over(p, phase, a)))
 			role[a] = AXIS_GRID;
 	for (int i = 0; i < p->loops.n; i++) {
 		const struct loop *l = &p->loops.v[i];
