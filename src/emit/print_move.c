@@ -4,6 +4,7 @@
 enum {
 	LOADS = 8,			/* elements loaded at once */
 	RUNS = 32,			/* unrolled copies of runs, at most */
+	RUNS_BY_VALUES = 8,		/* ... if where they are, or end, is a value: the lane's few registers hold no more */
 	TESTED = 2,			/* shifted chunks at once if each is tested for being inside */
 };
 
@@ -195,10 +196,20 @@ static void begin_row(struct print *c, const struct role_op *o, const struct str
 	put_tested_indices(c, o, "\t");
 }
 
+static bool indexed_by_values(const struct role_op *o)
+{
+	for (int d = 0; d < o->u.move.rank; d++)
+		if (o->u.move.index[d].value)
+			return true;
+	return false;
+}
+
 static void copy_strides(struct print *c, const struct role_op *o, int bytes)
 {
 	const struct role_stride *s = &o->u.move.stride;
-	struct strided x = begin_strides(c, o, RUNS);
+	bool by_values = num_uses(o->u.move.inside, VAR_END) ||
+		(indexed_by_values(o) && num_uses(o->u.move.inside, VAR_INDEX));
+	struct strided x = begin_strides(c, o, by_values ? RUNS_BY_VALUES : RUNS);
 
 	begin_row(c, o, &x);
 	put(c, "\tcopy_%d(to + u * %lld, from + u * %lldl, %s);", bytes, (long long)s->to,
@@ -246,14 +257,6 @@ static void shift_strides(struct print *c, const struct role_op *o)
 	put(c, "}");
 	put(c, "EACH(u, %lld) shared_put_16(to + u * %lld, x[u]);", x.n, (long long)o->u.move.stride.to);
 	end_strides(c, &x);
-}
-
-static bool indexed_by_values(const struct role_op *o)
-{
-	for (int d = 0; d < o->u.move.rank; d++)
-		if (o->u.move.index[d].value)
-			return true;
-	return false;
 }
 
 /* If the lane waits, then after it has issued all copies. */

@@ -375,6 +375,17 @@ for _, case in ipairs{{1, 64}, {2, 64}, {4, 64}, {1, 24}} do
   random_plans.correct(tap, ("values by the copy engine, %d warps"):format(warps), plan, SEEDS)
 end
 
+-- Copies that test whether they are inside of a length take registers each, of which a lane that loads has few.
+do
+  local plan = mr.plan(attention:graph{tile = {m = 64, n = 128}}, mr.device "h200")
+  for _, t in ipairs(plan.tasks) do plan:append(t.name, {lane = t.kind == "load" and "p0" or "c0"}) end
+  plan:fill_waits()
+  local most = 0
+  for n in plan:compile{target = "cuda", text = true}.source:gmatch "EACH%(u, (%d+)%) {" do most = math.max(most, n) end
+  tap.is(most, 8, "copies up to a length that are unrolled")
+  random_plans.correct(tap, "values up to a length, in rounds", plan, SEEDS)
+end
+
 -- Lists of blocks: the engine loads each, and no value goes through the scratch.
 do
   local bound = programs.blocks{b = 2, mb = 2, m = 64, j = 3, n = 64, d = 64, keys = 256}
