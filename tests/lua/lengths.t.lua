@@ -381,7 +381,7 @@ do
   for _, t in ipairs(plan.tasks) do plan:append(t.name, {lane = t.kind == "load" and "p0" or "c0"}) end
   plan:fill_waits()
   local most = 0
-  for n in plan:compile{target = "cuda", text = true}.source:gmatch "EACH%(u, (%d+)%) {" do most = math.max(most, n) end
+  for n in plan:compile{target = "cuda", text = true}.source:gmatch "EACH%(u, (%d+)%) {" do most = math.max(most, math.tointeger(n)) end
   tap.is(most, 8, "copies up to a length that are unrolled")
   random_plans.correct(tap, "values up to a length, in rounds", plan, SEEDS)
 end
