@@ -74,4 +74,14 @@ for _, name in ipairs(names) do
   tap.golden(("%sdumps/%s.txt"):format(dir, name), tostring(kernel), name .. ": the dump is as it was")
   if not good then tap.ok(false, name .. ": has a role program", kernel) end
 end
+-- A sum whose lane lacks registers for what it held in the tile before, and for what is computed then, is set where a tile begins.
+for n, want in pairs{[192] = true, [128] = false} do
+  local plan = mr.plan(mr.examples.gemm{m = 256, n = 2 * n, k = 64, activation = "relu"}:graph{tile = {m = 128, n = n, k = 64}}, mr.device "h200")
+  plan:lane("c", {warps = 4, replicas = 2})
+  for _, t in ipairs(plan.tasks) do plan:append(t.name, {lane = t.kind == "load" and "p" or "c"}) end
+  plan:fill_waits()
+  tap.is(tostring(plan:kernel()):find "init r_c%[0%] = 0" ~= nil, want, ("a sum of %d words is set: %s"):format(n, want))
+  if want then tap.ok(plan:compile{target = "host"}:check().ok, "  and the kernel is right") end
+end
+
 tap.done_testing()

@@ -13,6 +13,28 @@ static bool begins_by_product(const struct lowering *c, const struct buffer *b)
 	return first->kind == TASK_MMA && is_async_product(c->k, b->first) && c->p->carries.v[b->carry].init == 0;
 }
 
+/* The registers that all values and carries of the lane take together, if none takes those of another one. */
+static int words_of_all(const struct lowering *c)
+{
+	int words = 0;
+
+	for (int i = 0; i < c->g->buffers.n; i++) {
+		const struct buffer *b = &c->g->buffers.v[i];
+
+		if (b->phase == c->k->phase && !has_ring(c, i) && in_lane(c, b->first) && b->alias_of == NONE)
+			words += frag_words(c->buffer_frags[i]) * c->buffer_frags[i]->versions;
+	}
+	return words;
+}
+
+/* Must registers of a tile's sum be set although the first product ignores what they hold? Compilers only see that it takes
+ * them, and so keep what they held in the tile before, from its last use on, and what the lane computes then cannot have
+ * them. Where it needs them, the sum is set where a tile begins. */
+static bool lacks_registers(const struct lowering *c, const struct buffer *b)
+{
+	return b->loop == NONE && !shifts_tiles(c->lane) && words_of_all(c) + c->plan->device->reserved_registers >= c->lane->given;
+}
+
 enum err_code add_initial(struct lowering *c, int buffer, int iteration, struct err *e)
 {
 	const struct buffer *b = &c->g->buffers.v[buffer];
@@ -20,7 +42,7 @@ enum err_code add_initial(struct lowering *c, int buffer, int iteration, struct 
 	struct role_op *o;
 
 	if (b->carry == NONE || b->phase != c->k->phase || has_ring(c, buffer) ||
-	    !in_lane(c, b->first) || begins_by_product(c, b))
+	    !in_lane(c, b->first) || (begins_by_product(c, b) && !lacks_registers(c, b)))
 		return OK;
 	TRY(find_buffer_frag(c, buffer, &at.frag, e));
 	at.version = (int)floor_mod(iteration, c->plan->versions[buffer]);
