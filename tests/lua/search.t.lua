@@ -455,6 +455,18 @@ do
   is(counts.bound_seconds, 0, "  no shape, no bound")
 end
 
+-- Where the model has less time for the plan than the bound, none is printed.
+do
+  local bound = mr.program("sums_of_five", function(p)
+    local b, m, n = p:axes("b", "m", "n")
+    local A, B, C = p:load(p:input("A", {b, m, n})), p:load(p:input("B", {b, n})), p:load(p:input("C", {m, n}))
+    local D, E = p:load(p:input("D", {n}, "f32")), p:load(p:input("E", {b, m}, "f32"))
+    p:output("Y", {b, m, n}):store("store_y", p:task("add", function() return (A + B + C + D + E):to "bf16" end))
+  end){b = 16, m = 2048, n = 4096}
+  local found = mr.search(bound, device, {measure = false, tile = {b = 16, m = 16, n = 80}})
+  ok(found.bound_seconds <= 1.001 * found.seconds, "no bound is over the plan's time", found.bound_seconds, found.seconds)
+end
+
 ---- shapes that repeat work --------------------------------------------------------------------
 
 -- Pairs of neighbours are rotated, each by sums over its axis of two elements. The first shapes tried have complete pairs and
