@@ -281,7 +281,7 @@ static bool is_only_added(const struct program *p, int phase, int node)
  * the axis that are added in memory, and nothing else depends on such a sum. */
 static bool adds_over(const struct program *p, int phase, int axis)
 {
-	bool any = false;
+	bool any = false;		/* addition */
 
 	for (int i = 0; i < p->nodes.n; i++) {
 		const struct node *n = &p->nodes.v[i];
@@ -297,7 +297,7 @@ static bool adds_over(const struct program *p, int phase, int axis)
 		if ((over && (n->op == OP_SUM || n->ref == NONE)) || n->op == OP_GET)
 			if (!is_only_added(p, phase, i))
 				return false;
-		any |= over;
+		any |= n->op == OP_STORE;
 	}
 	return any;
 }
