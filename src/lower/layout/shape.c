@@ -253,6 +253,9 @@ static void keep_rows_of_sums(struct sides *s, int node)
 	a = &s->p->nodes.v[n->arg[0]];
 	if (s->side[find_root(s, node_key(n->arg[0], position(a->axis, a->naxes, n->ref)))] != SIDE_COL)
 		return;
+	for (int i = 0; i < n->naxes; i++)
+		if (s->side[find_root(s, node_key(node, i))] == SIDE_ROW)
+			return;
 	for (int i = 0; i < n->naxes; i++) {
 		enum side *side = &s->side[find_root(s, node_key(node, i))];
 
