@@ -502,6 +502,18 @@ static int builder_dtype_l(lua_State *L)
 	return 1;
 }
 
+/* b:first_axis(value) -> the name of an axis of the value; nil: it has none */
+static int builder_first_axis_l(lua_State *L)
+{
+	struct builder *b = check_builder(L);
+	const struct node *n = &b->p->nodes.v[check_value(L, 2, b)];
+
+	if (!n->naxes)
+		return 0;
+	lua_pushstring(L, b->p->axes.v[n->axis[0]].name);
+	return 1;
+}
+
 /* completion -------------------------------------------------------------- */
 
 /* b:finish() -> bound program */
@@ -581,7 +593,8 @@ void lua_open_builder(lua_State *L)
 		{ "carry", builder_carry_l }, { "get", builder_get_l }, { "set", builder_set_l },
 		{ "add", builder_accumulate_l }, { "const", builder_const_l }, { "index", builder_index_l },
 		{ "op", builder_op_l }, { "cast", builder_cast_l }, { "reduce", builder_reduce_l },
-		{ "unpack", builder_unpack_l }, { "show", builder_show_l }, { "dtype", builder_dtype_l }, { "show_index", builder_show_index_l },
+		{ "unpack", builder_unpack_l }, { "show", builder_show_l }, { "dtype", builder_dtype_l },
+		{ "first_axis", builder_first_axis_l }, { "show_index", builder_show_index_l },
 		{ "finish", builder_finish_l }, { NULL, NULL } };
 	static const luaL_Reg meta[] = { { "__gc", builder_gc_l }, { NULL, NULL } };
 

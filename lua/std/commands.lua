@@ -80,18 +80,21 @@ end
 
 local function is_program(x) return tile.is_program(x) or core.is(x, "millrace.program") end
 
--- Adds the program that a file returns; of a folder, those of all its files.
-local function add_programs(programs, path)
+-- Adds the program that a file returns; of a folder, those of all its files. sources: by name, the file that it comes from.
+local function add_programs(programs, path, sources)
   if core.file_kind(path) == "folder" then
     local names = core.list(path, ".lua")
     table.sort(names)
-    for _, name in ipairs(names) do add_programs(programs, ("%s/%s.lua"):format((path:gsub("(.)/+$", "%1")), name)) end
+    for _, name in ipairs(names) do add_programs(programs, ("%s/%s.lua"):format((path:gsub("(.)/+$", "%1")), name), sources) end
     if not names[1] then error(("%s: no file of this folder ends in .lua"):format(path), 0) end
     return
   end
   local x = loader.evaluate(mr, "program", path, {})
   if not is_program(x) then error(("%s returns no program"):format(path), 0) end
-  programs[x.name] = x
+  if sources[x.name] and sources[x.name] ~= path then
+    error(("two programs are called '%s': those of %s and %s; give one of these files"):format(x.name, sources[x.name], path), 0)
+  end
+  programs[x.name], sources[x.name] = x, path
 end
 
 -- The sizes in "m=256,n=256"; nil if it is something else.
@@ -107,7 +110,7 @@ end
 
 -- -> files, options; or nil and the exit status. flags: the options that this command has in addition to --program and --help.
 local function parse(name, flags, least, most, ...)
-  local files, o, only_files, list = {}, {programs = {}}, false, {...}
+  local files, o, sources, only_files, list = {}, {programs = {}}, {}, false, {...}
   local known = {"--program", "--help"}
   for flag in flags:gmatch "%S+" do known[#known + 1] = flag end
   local i = 1
@@ -140,7 +143,7 @@ local function parse(name, flags, least, most, ...)
         o.sizes = sizes_of(value)
         if not o.sizes then return nil, complain(name, ("--sizes is NAME=N,..., as in m=256,n=256, not '%s'"):format(value)) end
       else
-        local good, wrong = core.try(add_programs, o.programs, value)
+        local good, wrong = core.try(add_programs, o.programs, value, sources)
         if not good then return nil, complain(name, spell(tostring(wrong), value)) end
       end
     else

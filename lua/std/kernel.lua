@@ -216,7 +216,7 @@ return function()
     core.method(class, "export", entry(export))
   end
   core.method("millrace.kernel", "bench", entry(bench))
-  core.method("millrace.on_host", "bench", entry(function(k)
+  core.method("millrace.on_host", "bench", entry(function(k, _)
     if core.target(k) ~= "host" then raise("bench: kernel expected, got " .. show(k)) end
     raise("bench: a kernel for the CPU is for its results and the order of its sTasks, its time says nothing about the device: "
       .. "plan:simulate() predicts it; on a machine with the device, plan:compile() gives a kernel with k:bench()")

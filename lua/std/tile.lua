@@ -140,7 +140,8 @@ end
 local function no_compare(op, method)
   return function()
     local turned = op ~= "==" and (" or a:%s(b) for '%s'"):format((method:gsub("l", "g")), (op:gsub("<", ">"))) or ""
-    raise(("'%s' can only give true or false: use a:%s(b)%s, of an axis a:index():%s(b)"):format(op, method, turned, method))
+    local extremes = op == "<" and "; math.max and math.min compare, too: use mr.max, mr.min" or ""
+    raise(("'%s' can only give true or false: use a:%s(b)%s, of an axis a:index():%s(b)%s"):format(op, method, turned, method, extremes))
   end
 end
 
@@ -593,6 +594,11 @@ local function body_when(p, axis, condition, f)
   return function()
     local b, x = p[BUILDER], condition()
     expect(is_value(x), "loop", "when: a function that returns a bool or i32 value", x)
+    local many = b:first_axis(id_of(p, x, "loop"))
+    if many then
+      raise(("loop: the value of 'when' has an element for each %s, but a step is executed or left out for a tile as one: "
+        .. "declare p:batch(%s), or reduce the value over it in an earlier phase"):format(many, many))
+    end
     local name, n = axis.name .. "_when", (p[LOOPS][axis.name] or 0) + 1
     p[LOOPS][axis.name] = n
     local one = new_axis(p, n == 1 and name or name .. n, 1)

@@ -74,6 +74,9 @@ sed 's/"scale"/"other"/' scale.lua >both/other.lua
 t_cmd 'programs of a folder' 0 "$MILLRACE" check --program both plans/scale.lua
 t_cmd 'of several files, after one --program' 2 "$MILLRACE" check --program both/other.lua both/scale.lua plans/scale.lua
 t_err 'says how to give more' '^both/scale\.lua: it returns a program, not a plan: --program goes before each file with one, or before their folder$'
+mkdir twice && cp scale.lua twice/a.lua && cp scale.lua twice/b.lua
+t_cmd 'a folder with two programs of one name' 2 "$MILLRACE" check --program twice plans/scale.lua
+t_err 'names both files' "^millrace check: two programs are called 'scale': those of twice/a\.lua and twice/b\.lua; give one of these files$"
 t_cmd 'a folder with a file that is no program' 2 "$MILLRACE" check --program plans plans/scale.lua
 t_err 'is refused' "^millrace check: plans/ahead\.lua:4: this plan is for program 'scale'"
 

@@ -312,4 +312,15 @@ err.ok = false
 tap.like(tostring(err), "^differs from the reference", "or that it does not")
 tap.ok(not pcall(function() plan:compile{target = "abacus"} end), "an unknown target is refused")
 
+do
+  local plan = mr.plan(mr.examples.gemm{m = 64, n = 64, k = 64}:graph{tile = {m = 64, n = 64, k = 64}}, mr.device "h200")
+  for _, t in ipairs(plan.tasks) do plan:append(t.name) end
+  plan:fill_waits()
+  local kernel = plan:compile{target = "host"}
+  for _, options in ipairs{false, {seconds = 1}} do
+    local good, message = pcall(function() return kernel:bench(options or nil) end)
+    tap.ok(not good and message:find("its time says nothing about the device", 1, true), "a kernel for the CPU is not timed", message)
+  end
+end
+
 tap.done_testing()

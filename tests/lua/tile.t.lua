@@ -517,12 +517,14 @@ bad('return n:index() * 0xD256D193', "*: the constant 3528905107 is no i32, whic
 bad('return mr.where(a:gt(0), n:index(), 1 << 40)', "where: the constant 1099511627776 is no i32, which goes from -2^31 to 2^31 - 1, "
   .. "and the value is one; write 1099511627776.0 for an f32")
 bad('return a:max(0)', "value has no 'max', which takes several values; write mr.max(x, ...)")
-bad('return a < b', "'<' can only give true or false: use a:lt(b) or a:gt(b) for '>', of an axis a:index():lt(b)")
+bad('return a < b', "'<' can only give true or false: use a:lt(b) or a:gt(b) for '>', of an axis a:index():lt(b); "
+  .. "math.max and math.min compare, too: use mr.max, mr.min")
 bad('return a >= b', "'<=' can only give true or false: use a:le(b) or a:ge(b) for '>=', of an axis a:index():le(b)")
 bad('return a == b', "'==' can only give true or false: use a:eq(b), of an axis a:index():eq(b)")
 bad('return n:index() <= 1',
   "'<=' can only give true or false: use a:le(b) or a:ge(b) for '>=', of an axis a:index():le(b)")
-bad('return m < n', "'<' can only give true or false: use a:lt(b) or a:gt(b) for '>', of an axis a:index():lt(b)")
+bad('return m < n', "'<' can only give true or false: use a:lt(b) or a:gt(b) for '>', of an axis a:index():lt(b); "
+  .. "math.max and math.min compare, too: use mr.max, mr.min")
 bad('return a:rowsm(k)', "value has no 'rowsm'; did you mean 'rowsum'?")
 bad('return n:idx()', "axis has no 'idx'")
 bad('return A.read', "tensor has no 'read'")
