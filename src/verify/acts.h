@@ -63,6 +63,8 @@ struct setting {
 	VEC(int) buffer;		/* by cell */
 	int nslots, nshared, ncells;	/* cells below `nslots` are slots. The others are each warp's own; those
 					 * from `nshared` on are in registers */
+	bool even_ends;			/* of plays: loops with lengths end within their last tile in even runs, else in
+					 * odd ones */
 };
 void setting_init(struct arena *a, const struct role_program *r, const struct plan *p, int phase, struct setting *out);
 /* How many variables there are of such an index, the tile loop not counted. */

@@ -84,7 +84,7 @@ static int64_t iteration_of(struct run *x, int loop)
 }
 
 /* Where a loop with a length ends: it makes the iterations of the scenario from tile 0 of its axis on, and ends within
- * the last one in every other run. */
+ * the last one in every other run (setting.even_ends). */
 static int64_t end_of(struct run *x, int loop)
 {
 	const struct loop *l = &graph_of(x)->program->loops.v[loop];
@@ -93,7 +93,7 @@ static int64_t end_of(struct run *x, int loop)
 	if (at == NONE)
 		return 0;
 	n = (x->s->walk->cum[loop][at + 1] - x->s->walk->cum[loop][at]) * graph_of(x)->extents.tile[l->axis[0]];
-	return n - (n && at % 2);
+	return n - (n && at % 2 == (x->s->set->even_ends ? 0 : 1));
 }
 
 static enum err_code let_value(struct run *x, const struct role_let *l, int64_t *out)

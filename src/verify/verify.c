@@ -325,6 +325,16 @@ static int64_t scenario_size(const struct check *c, int ntiles, const int16_t *t
 	return min_i64(sum, INSTANCES_MOST + 1);
 }
 
+static bool has_lengths(const struct check *c)
+{
+	const struct program *p = c->plan->graph->program;
+
+	for (int l = 0; l < p->loops.n; l++)
+		if (p->loops.v[l].has_length && p->loops.v[l].phase == c->phase)
+			return true;
+	return false;
+}
+
 /* Plays one scenario. trips: by loop, the trip counts in STEPS_MAX iterations of the region around it. */
 static enum err_code play_once(struct check *c, int ntiles, const int16_t *trips)
 {
@@ -340,11 +350,17 @@ static enum err_code play_once(struct check *c, int ntiles, const int16_t *trips
 			"offsets", INSTANCES_MOST);
 	}
 	walk_init_trips(c->a, &w, c->plan->graph, c->phase, ntiles, STEPS_MAX, trips);
-	TRY(scenario_init(c->a, &c->set, &w, &s, c->e));
-	for (int i = 0; i < c->r->roles.n; i++)
-		c->done.actions += s.nacts[i] * c->r->cluster;
-	c->done.plays++;
-	enum err_code code = play_scenario(c->a, &s, &c->done.counterexample, c->e);
+	enum err_code code = OK;
+
+	/* A single run must be played both ways: ending within its last tile, and with it. */
+	for (int even = 0; even < (ntiles == 1 && has_lengths(c) ? 2 : 1) && !code; even++) {
+		c->set.even_ends = even;
+		code = scenario_init(c->a, &c->set, &w, &s, c->e);
+		for (int i = 0; i < c->r->roles.n && !code; i++)
+			c->done.actions += s.nacts[i] * c->r->cluster;
+		c->done.plays++;
+		code = code ? code : play_scenario(c->a, &s, &c->done.counterexample, c->e);
+	}
 	arena_reset(c->a, mark);
 	return code;
 }

@@ -274,6 +274,9 @@ int main(void)
 		"{m=32, n=32}, {k=2, v=2})");
 	check_plan_of("attention with lengths", "return with_lengths('attention', {b=4, m=64, n=160, d=32}, {m=64, n=64}, "
 		"{k=2, v=2})");
+	/* an EU has one tile, and so one run of the loop, whose last tile is copied by several warps */
+	check_plan_of("attention with lengths, two warps load", "return with_lengths('attention', {b=4, m=64, n=160, d=32}, "
+		"{m=64, n=64}, {k=2, v=2}, 2, false)");
 	say(&all);
 	return tap_done();
 }

@@ -51,9 +51,9 @@ local function on_lanes(bound, tile, rings, on, loading, eus)
     {lanes = lanes, rings = rings, eus = eus})
 end
 
--- A program of lib/length_programs.lua, with loads on a lane of one warp.
-function P.with_lengths(name, sizes, tile, rings)
-  return on_lanes(dofile(home .. "/tests/lua/lib/length_programs.lua")[name](sizes), tile, rings, {})
+-- A program of lib/length_programs.lua, with loads on a lane of `loading` warps (1). eus: false for all.
+function P.with_lengths(name, sizes, tile, rings, loading, eus)
+  return on_lanes(dofile(home .. "/tests/lua/lib/length_programs.lua")[name](sizes), tile, rings, {}, loading, eus)
 end
 
 ---- verify ---------------------------------------------------------------------------
