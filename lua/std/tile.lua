@@ -626,7 +626,7 @@ function p_methods.loop(p, axes, options, f)
   end
   expect(not options.batch or options.batch == true, "loop: batch", "true or false", options.batch)
   if options.when then
-    expect(type(options.when) == "function", "loop", "when: a function, called in each step,", options.when)
+    expect(type(options.when) == "function", "loop", "when: a function that returns a value,", options.when)
     f = body_when(p, axes[1], options.when, f)
   end
   local _ <close> = nest "loop"

@@ -4,18 +4,23 @@
 
 struct input_reader {
 	struct length_reader reader;
+	const struct program *p;
 	void *const *data;
 };
 
 static double input_element(const struct length_reader *r, int tensor, int64_t at)
 {
-	return ((const int32_t *)((const struct input_reader *)r)->data[tensor])[at];
+	const struct input_reader *x = (const struct input_reader *)r;
+
+	if (x->p->tensors.v[tensor].type == DT_BOOL)
+		return ((const uint8_t *)x->data[tensor])[at] != 0;
+	return ((const int32_t *)x->data[tensor])[at];
 }
 
 static enum err_code check_tile(const struct graph *g, int loop, const struct axis_ranges *at, void *const *data,
 	struct err *e)
 {
-	struct input_reader reader = { { .element = input_element }, data };
+	struct input_reader reader = { { .element = input_element }, g->program, data };
 	const struct loop *l = &g->program->loops.v[loop];
 	int64_t value = length_value(g->program, loop, at->lo, &reader.reader);
 	int64_t end = loop_end(&g->extents, loop, at, value), typical = typical_end(&g->extents, loop, at);
@@ -60,7 +65,7 @@ static enum err_code check_at_hand(const struct program *p, const struct loop *l
 	const char *outer = find_outer_axis(p, l);
 
 	if (outer)
-		return err_set(e, ERR_INPUT, l->loc, "the length of the loop over '%s' depends on '%s', which changes within a "
+		return err_set(e, ERR_INPUT, l->loc, "where the loop over '%s' ends depends on '%s', which changes within a "
 			"tile, and timelines show runs of one length", p->axes.v[l->axis[0]].name, outer);
 	return !t ? OK : err_set(e, ERR_INPUT, l->loc, "the length of the loop over '%s' comes from '%s', which the "
 		"program stores, and timelines show runs of a length that is known before; to see one, make '%s' an input",

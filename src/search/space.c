@@ -624,7 +624,7 @@ static enum err_code build_any(struct space *s, struct graph **graph, struct cho
 	return code;
 }
 
-/* 1 without products that a matrix unit has sums of. */
+/* How many lanes can have sTasks of their own: 1 for a program without products that have rows. */
 static int count_groups(const struct space *s, const struct graph *g)
 {
 	struct arena_mark mark = arena_mark(s->a);

@@ -57,7 +57,7 @@ static double busy_cycles(const struct graph *g, const struct vdevice *d, int ta
 	return device_cost(d, seu, &s->work, 4, (struct pace){ d->eus, d->clock_hz }).busy * graph_runs(g, s->loop, NONE);
 }
 
-/* The component of the phase with most time that has no lane yet; NONE. */
+/* Of the components of the phase without a lane, the one that takes most time; NONE: all have lanes. */
 static int find_longest(const struct graph *g, int phase, const int *up, const double *time, const int *group)
 {
 	int longest = NONE;

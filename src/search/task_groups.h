@@ -9,7 +9,8 @@
 /* Sets group[t], from 0 to lanes - 1, of each sTask t of the graph that is no load. sTasks that pass a value in registers
  * stay together: a lane cannot read another one's. Only operands of products leave their lane, in shared memory. What
  * stays together is a component; components go to lanes by decreasing time on their units, each to the lane with the least
- * so far. Returns how many lanes the phase with most components uses; with `lanes` or more components that is `lanes`. */
+ * so far. Returns how many lanes the phase that uses most of them uses: fewer than `lanes` if it has fewer components
+ * that take time. */
 int group_tasks(struct arena *a, const struct graph *g, const struct vdevice *d, int lanes, int *group);
 
 #endif

@@ -19,13 +19,15 @@ static int64_t sorted_run(const struct program *p, const struct node *load)
 	return max_i64(1, p->axes.v[t->dim[t->rank - 1]].size / t->index_below) * last->term[0].div;
 }
 
+enum { DEPTH_MOST = 16 };		/* values are no trees, so that deeper ones could take very long */
+
 /* Note the axes on which a value depends; false if it depends on more: on what a loop has left in a carry. */
-static bool add_axes_of(const struct program *p, int value, int64_t *runs)
+static bool add_axes_of(const struct program *p, int value, int depth, int64_t *runs)
 {
 	const struct node *n = &p->nodes.v[value];
 	const struct tensor *t = n->op == OP_LOAD ? &p->tensors.v[n->ref] : NULL;
 
-	if (n->op == OP_GET || n->op == OP_MMA)
+	if (n->op == OP_GET || n->op == OP_MMA || depth == DEPTH_MOST)
 		return false;
 	if (n->op == OP_INDEX)
 		note_axis(runs, n->ref, 1);
@@ -33,7 +35,7 @@ static bool add_axes_of(const struct program *p, int value, int64_t *runs)
 		for (int k = 0; k < n->index[i].n; k++)
 			note_axis(runs, n->index[i].term[k].axis, i == t->rank - 1 ? sorted_run(p, n) : 1);
 	for (int i = 0; i < node_arity(n); i++)
-		if (!add_axes_of(p, n->arg[i], runs))
+		if (!add_axes_of(p, n->arg[i], depth + 1, runs))
 			return false;
 	return true;
 }
@@ -42,7 +44,7 @@ void index_value_axes(const struct program *p, const struct node *load, int64_t 
 {
 	memset(run, 0, AXES_MAX * sizeof(*run));
 	for (int i = op_arity(OP_LOAD); i < node_arity(load); i++)
-		if (!add_axes_of(p, load->arg[i], run))
+		if (!add_axes_of(p, load->arg[i], 0, run))
 			for (int a = 0; a < p->axes.n; a++)
 				run[a] = 1;
 }

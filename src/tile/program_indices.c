@@ -39,8 +39,10 @@ static int64_t range_of_length(const struct program *p, const struct loop *l)
 	return max_i64(1, p->axes.v[l->axis[0]].size - index_bounds(&l->length, lo, hi).lo + 1);
 }
 
+enum { DEPTH_MOST = 16 };		/* values are no trees, so that deeper ones could take very long */
+
 /* The greatest value of a node that is made of constants and indices of axes; 0 if that is less, or not known. */
-static int64_t greatest_of(const struct program *p, int node)
+static int64_t greatest_of(const struct program *p, int node, int depth)
 {
 	const struct node *n = &p->nodes.v[node];
 
@@ -48,8 +50,8 @@ static int64_t greatest_of(const struct program *p, int node)
 		return max_i64(0, (int64_t)n->k);
 	if (n->op == OP_INDEX)
 		return p->axes.v[n->ref].size - 1;
-	if (n->op == OP_MUL && n->type == DT_I32)
-		return min_i64(INT32_MAX, greatest_of(p, n->arg[0]) * greatest_of(p, n->arg[1]));
+	if (n->op == OP_MUL && n->type == DT_I32 && depth < DEPTH_MOST)
+		return min_i64(INT32_MAX, greatest_of(p, n->arg[0], depth + 1) * greatest_of(p, n->arg[1], depth + 1));
 	return 0;
 }
 
@@ -66,7 +68,7 @@ static int64_t range_of_argument(const struct program *p, const struct node *n, 
 	case OP_SHL:
 		return arg == 0 && by_constant && other->k < 31 ? ((x - 1) >> (int)other->k) + 1 : 0;
 	case OP_SUB:			/* what is left of a length behind those before it: each of them may get some */
-		return arg == 0 && !indexes ? x + greatest_of(p, n->arg[1]) : x;
+		return arg == 0 && !indexes ? x + greatest_of(p, n->arg[1], 0) : x;
 	case OP_WHERE:
 		return arg ? x : 0;
 	case OP_ADD: case OP_MIN: case OP_MAX: case OP_CAST: case OP_SET: case OP_RMAX: case OP_RMIN:

@@ -149,7 +149,7 @@ int program_length_loop(const struct program *p, int loop, int axis)
 	return NONE;
 }
 
-/* The greatest power of two that divides the number; so products and sums that wrap around keep theirs. */
+/* The greatest power of two that divides the number, at most 2^31. It divides what wraps around modulo 2^32 as well. */
 static int64_t power_of_two_in(int64_t x)
 {
 	int64_t most = (int64_t)1 << 31;
@@ -277,8 +277,8 @@ static bool is_only_added(const struct program *p, int phase, int node)
 	return true;
 }
 
-/* Can each tile of the phase have a part of the axis, although no store has it? If all that the phase stores are sums over
- * the axis that are added in memory, and nothing else depends on such a sum. */
+/* Can each tile of the phase have a part of the axis, although no store has it? Yes if every store adds, at indices that
+ * are no values, a sum over the axis, and nothing but such stores and further sums uses these sums. */
 static bool adds_over(const struct program *p, int phase, int axis)
 {
 	bool any = false;		/* addition */

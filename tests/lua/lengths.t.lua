@@ -516,7 +516,7 @@ refuses("n, {upto = length}", "user.lua:10: loop: 'upto' is an index made of axe
   .. "which the axis ends")
 refuses("n, {from = length}", "user.lua:10: loop: an index is made of axes and numbers, not of values")
 refuses("n, {length = 5}", "user.lua:10: loop: length: an i32 value, or one plus an index expected, got 5")
-refuses("n, {when = length}", "user.lua:10: loop: when: a function, called in each step, expected, got value")
+refuses("n, {when = length}", "user.lua:10: loop: when: a function that returns a value, expected, got value")
 refuses("n, {when = function() return real:gt(0) end}", "user.lua:10: loop: the value of 'when' has an element for each b, but a "
   .. "step is executed or left out for a tile as one: declare p:batch(b), or reduce the value over it in an earlier phase", "")
 refuses("n, {when = function() return 1 end}", "user.lua:10: loop: when: a function that returns a bool or i32 value expected, got 1")

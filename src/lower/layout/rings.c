@@ -224,7 +224,8 @@ static void fill_columns(struct ring *r, struct limits x)
 	r->cols = r->cols > wide / 2 ? round_up(r->cols, wide) : max_i64(wide / 2, x.least);
 }
 
-/* Elements of a box of a single row, whose boxes lie one behind the other; all of the row if it is not a multiple. */
+/* How many elements each box of a ring of a single row has: the boxes lie one behind the other, and fill the row. All of
+ * the row if such boxes would not begin at aligned addresses. */
 static int64_t single_row_box(const struct shared_layout *l, int64_t cols, int bits, int64_t most)
 {
 	int64_t box = min_i64(l->box_cols, most);

@@ -222,7 +222,8 @@ static int64_t extent_of_value(const struct sides *s, int value, int pos)
 }
 
 /* Of a value, which are the nodes and then the carries: the first axis with more than one element of which nothing has
- * decided is rows, unless there are rows. But one row of contiguous elements is a row: threads then have neighbours. */
+ * decided is rows, unless there are rows. But if it is the only such axis, and contiguous in memory, it is columns:
+ * each thread then has neighbours. */
 static void choose_sides_of(struct sides *s, int value, int naxes)
 {
 	const int *axis = value < s->p->nodes.n ? s->p->nodes.v[value].axis : s->p->carries.v[value - s->p->nodes.n].axis;
@@ -243,7 +244,8 @@ static void choose_sides_of(struct sides *s, int value, int naxes)
 	}
 }
 
-/* What a reduction along columns leaves is a row's, even if its argument is read from shared memory, and so does not say. */
+/* The result of a reduction along columns has one number a row, so an axis of it is rows. That must be said here, because
+ * an argument that is read from shared memory does not decide it. */
 static void keep_rows_of_sums(struct sides *s, int node)
 {
 	const struct node *n = &s->p->nodes.v[node], *a;
