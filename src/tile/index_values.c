@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "tile/program_build.h"
+
 /* Note that a value depends on the axis, and is the same for `run` indices in a row. */
 static void note_axis(int64_t *runs, int axis, int64_t run)
 {
@@ -19,15 +21,13 @@ static int64_t sorted_run(const struct program *p, const struct node *load)
 	return max_i64(1, p->axes.v[t->dim[t->rank - 1]].size / t->index_below) * last->term[0].div;
 }
 
-enum { DEPTH_MOST = 16 };		/* values are no trees, so that deeper ones could take very long */
-
 /* Note the axes on which a value depends; false if it depends on more: on what a loop has left in a carry. */
 static bool add_axes_of(const struct program *p, int value, int depth, int64_t *runs)
 {
 	const struct node *n = &p->nodes.v[value];
 	const struct tensor *t = n->op == OP_LOAD ? &p->tensors.v[n->ref] : NULL;
 
-	if (n->op == OP_GET || n->op == OP_MMA || depth == DEPTH_MOST)
+	if (n->op == OP_GET || n->op == OP_MMA || depth == LENGTH_DEPTH)
 		return false;
 	if (n->op == OP_INDEX)
 		note_axis(runs, n->ref, 1);

@@ -206,17 +206,6 @@ static void note_written(struct run *r, const struct node *n, int64_t at, uint64
 		r->twice = n;
 }
 
-/* Is the axis batch where the task is: in its phase, or in a loop around it? */
-static bool is_batch_of_task(const struct program *p, const struct task *t, int axis)
-{
-	const struct phase *ph = &p->phases.v[t->phase];
-
-	for (int l = t->loop; l != NONE; l = p->loops.v[l].parent)
-		if (p->loops.v[l].batch && ints_hold(p->loops.v[l].axis, p->loops.v[l].naxes, axis))
-			return true;
-	return ints_hold(ph->batch, ph->nbatch, axis);
-}
-
 /* Number of the first element of a row that is stored, by its position along the value's axes and the batch axes: tiles
  * that differ only along others store it again. *step: to the next one of the row. */
 static uint64_t element_number(const struct access_walk *w, uint64_t *step)
@@ -227,7 +216,7 @@ static uint64_t element_number(const struct access_walk *w, uint64_t *step)
 
 	*step = 0;
 	for (int a = 0; a < p->axes.n; a++) {
-		if (!node_has_axis(w->n, a) && !is_batch_of_task(p, t, a))
+		if (!node_has_axis(w->n, a) && !axis_is_batch_in(p, t->phase, t->loop, a))
 			continue;
 		at += (uint64_t)w->pos[a] * stride;
 		if (a == w->row_axis)

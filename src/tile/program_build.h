@@ -8,7 +8,8 @@
 
 #include "tile/program.h"
 
-enum { LENGTH_DEPTH = 16 };		/* operations one behind the other that a length may have */
+enum { LENGTH_DEPTH = 16 };		/* operations one behind the other that a length may have; walks over other values
+					 * end there, as these are no trees, and deeper ones could take very long */
 
 /* The entries of a body, borrowed until something is added to it. */
 struct items {
@@ -33,6 +34,8 @@ bool same_axes(int na, const int *a, int nb, const int *b);
 bool axis_is_batch(const struct program *p, int phase, int axis);
 /* Is the axis batch where the program is being built, so that values do not have it? */
 bool axis_is_batch_here(const struct program *p, int axis);
+/* The same in region `loop` of a phase: because of the phase, or of a loop around (`loop` itself included). */
+bool axis_is_batch_in(const struct program *p, int phase, int loop, int axis);
 /* Is there an axis of words that hold elements of this one? */
 bool is_packed(const struct program *p, int axis);
 /* Can an i32 hold it exactly? */

@@ -39,8 +39,6 @@ static int64_t range_of_length(const struct program *p, const struct loop *l)
 	return max_i64(1, p->axes.v[l->axis[0]].size - index_bounds(&l->length, lo, hi).lo + 1);
 }
 
-enum { DEPTH_MOST = 16 };		/* values are no trees, so that deeper ones could take very long */
-
 /* The greatest value of a node that is made of constants and indices of axes; 0 if that is less, or not known. */
 static int64_t greatest_of(const struct program *p, int node, int depth)
 {
@@ -50,7 +48,7 @@ static int64_t greatest_of(const struct program *p, int node, int depth)
 		return max_i64(0, (int64_t)n->k);
 	if (n->op == OP_INDEX)
 		return p->axes.v[n->ref].size - 1;
-	if (n->op == OP_MUL && n->type == DT_I32 && depth < DEPTH_MOST)
+	if (n->op == OP_MUL && n->type == DT_I32 && depth < LENGTH_DEPTH)
 		return min_i64(INT32_MAX, greatest_of(p, n->arg[0], depth + 1) * greatest_of(p, n->arg[1], depth + 1));
 	return 0;
 }

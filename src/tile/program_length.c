@@ -7,10 +7,7 @@
 /* Has a tile one index of the axis where the loop at hand begins? */
 static bool is_one_index(const struct program *p, int axis)
 {
-	for (int l = p->loops.v[p->cur_loop].parent; l != NONE; l = p->loops.v[l].parent)
-		if (p->loops.v[l].batch && ints_hold(p->loops.v[l].axis, p->loops.v[l].naxes, axis))
-			return true;
-	return axis_is_batch(p, p->cur_phase, axis);
+	return axis_is_batch_in(p, p->cur_phase, p->loops.v[p->cur_loop].parent, axis);
 }
 
 static enum err_code check_one_index(const struct program *p, const struct index_expr *x, struct srcloc loc, struct err *e)

@@ -59,12 +59,17 @@ bool axis_is_batch(const struct program *p, int phase, int axis)
 	return phase != NONE && ints_hold(p->phases.v[phase].batch, p->phases.v[phase].nbatch, axis);
 }
 
-bool axis_is_batch_here(const struct program *p, int axis)
+bool axis_is_batch_in(const struct program *p, int phase, int loop, int axis)
 {
-	for (int l = p->cur_loop; l != NONE; l = p->loops.v[l].parent)
+	for (int l = loop; l != NONE; l = p->loops.v[l].parent)
 		if (p->loops.v[l].batch && ints_hold(p->loops.v[l].axis, p->loops.v[l].naxes, axis))
 			return true;
-	return axis_is_batch(p, p->cur_phase, axis);
+	return axis_is_batch(p, phase, axis);
+}
+
+bool axis_is_batch_here(const struct program *p, int axis)
+{
+	return axis_is_batch_in(p, p->cur_phase, p->cur_loop, axis);
 }
 
 bool is_packed(const struct program *p, int axis)

@@ -92,10 +92,9 @@ static int64_t kept_addresses(const struct role_body *b)
 static void hide_in_task(struct lowering *c, struct role_op *task)
 {
 	struct role_body *b = &task->u.region.body, old = *b;
-	bool hidden = is_hidden(task) || !addresses_in(b);
 	struct role_body *outer;
 
-	if (hidden)
+	if (is_hidden(task) || !addresses_in(b))
 		return;
 	*b = (struct role_body){ 0 };
 	outer = enter_body(c, b);
