@@ -517,6 +517,17 @@ static int builder_first_axis_l(lua_State *L)
 /* completion -------------------------------------------------------------- */
 
 /* b:finish() -> bound program */
+/* builder:option(text) */
+static int builder_option_l(lua_State *L)
+{
+	struct builder *b = check_builder(L);
+
+	b->busy = true;
+	program_option(b->p, luaL_checkstring(L, 2));
+	b->busy = false;
+	return 0;
+}
+
 static int builder_finish_l(lua_State *L)
 {
 	void **box = box_new(L, PROGRAM_CLASS, 0);
@@ -595,7 +606,7 @@ void lua_open_builder(lua_State *L)
 		{ "op", builder_op_l }, { "cast", builder_cast_l }, { "reduce", builder_reduce_l },
 		{ "unpack", builder_unpack_l }, { "show", builder_show_l }, { "dtype", builder_dtype_l },
 		{ "first_axis", builder_first_axis_l }, { "show_index", builder_show_index_l },
-		{ "finish", builder_finish_l }, { NULL, NULL } };
+		{ "finish", builder_finish_l }, { "option", builder_option_l }, { NULL, NULL } };
 	static const luaL_Reg meta[] = { { "__gc", builder_gc_l }, { NULL, NULL } };
 
 	class_new(L, &(struct class_def){ BUILDER_CLASS, methods, NULL, meta });

@@ -246,7 +246,7 @@ static int plan_text(lua_State *L, const char *what)
 	if (code)
 		buf_printf(&text, "not checked: %s\n", e.msg);
 	if (lua_getiuservalue(L, 1, PLAN_MADE_FOR) == LUA_TSTRING)
-		buf_printf(&text, "its file is for other sizes: %s\n", lua_tostring(L, -1));
+		buf_printf(&text, "its file is for other sizes or options: %s\n", lua_tostring(L, -1));
 	return push_buf(L, &text);
 }
 

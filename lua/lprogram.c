@@ -65,7 +65,7 @@ static int program_tensors_l(lua_State *L)
 	return 1;
 }
 
-RETURNS_TEXT(program_tostring, const struct program *, check_program(L, 1, "tostring"), program_print(o, &text))
+RETURNS_TEXT(program_tostring, const struct program *, check_program(L, 1, "tostring"), program_print_options(o, &text))
 
 /* inputs ------------------------------------------------------------------ */
 

@@ -257,7 +257,7 @@ static int hash_l(lua_State *L)
 	return 1;
 }
 
-/* core.identity(bound) -> hash of the program, hash without its sizes, sizes as text */
+/* core.identity(bound) -> hash of the program, hash without its sizes, sizes as text, options as text */
 static int identity_l(lua_State *L)
 {
 	static void (*const print[])(const struct program *, struct buf *) = {
@@ -275,7 +275,11 @@ static int identity_l(lua_State *L)
 	buf_init(&b, a);
 	program_print_sizes(p, &b);
 	push_buf(L, &b);
-	return 3;
+	buf_init(&b, a);
+	for (int i = 0; i < p->options.n; i++)
+		buf_printf(&b, "%s%s", i ? " " : "", p->options.v[i]);
+	push_buf(L, &b);
+	return 4;
 }
 
 void lua_open_store(lua_State *L)

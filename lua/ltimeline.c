@@ -167,22 +167,8 @@ static int timeline_kernel_l(lua_State *L)
 }
 
 /* "gemm{m=64, n=64, k=128}" */
-static int timeline_program_l(lua_State *L)
-{
-	const struct program *p = check_timeline(L, 1, "program")->plan->graph->program;
-	luaL_Buffer b;
-
-	luaL_buffinit(L, &b);
-	luaL_addstring(&b, p->name);
-	for (int i = 0; i < p->axes.n; i++) {
-		luaL_addstring(&b, i ? ", " : "{");
-		lua_pushfstring(L, "%s=%I", p->axes.v[i].name, (LUAI_UACINT)p->axes.v[i].size);
-		luaL_addvalue(&b);
-	}
-	luaL_addstring(&b, p->axes.n ? "}" : "");
-	luaL_pushresult(&b);
-	return 1;
-}
+RETURNS_TEXT(timeline_program, const struct timeline *, check_timeline(L, 1, "program"),
+	program_print_call(o->plan->graph->program, &text))
 
 /* sEU -> share of the time in which anything is under way, as its row shows */
 static int timeline_under_way_l(lua_State *L)

@@ -392,16 +392,16 @@ function commands.predict(...)
     end
     local notes = need_legal(plan, path, text, stopped)
     local tl, bound = plan:simulate{events = 0}, plan.graph.program
-    local _, _, sizes = core.identity(bound)
+    local _, _, sizes, given = core.identity(bound)
     if o.json then
-      io.write(json.line(json.object("file legal program sizes device evidence seconds uncertainty uncertainty_least uncertainty_reason tflops gbps bandwidth_share cycles ii notes", {file = path,
-        legal = true, notes = problems_as_json(notes, path, text), program = bound.name, sizes = sizes, device = plan.device.name,
+      io.write(json.line(json.object("file legal program sizes options device evidence seconds uncertainty uncertainty_least uncertainty_reason tflops gbps bandwidth_share cycles ii notes", {file = path,
+        legal = true, notes = problems_as_json(notes, path, text), program = bound.name, sizes = sizes, options = given, device = plan.device.name,
         evidence = "predicted", seconds = tl.seconds,
         uncertainty = tl.uncertainty,
         uncertainty_least = tl.uncertainty_least, uncertainty_reason = tl.uncertainty_reason, tflops = tl.tflops, gbps = tl.gbps, bandwidth_share = tl.bandwidth_share, cycles = tl.cycles, ii = tl.ii})), "\n")
     else
       for _, note in ipairs(problem_texts(repairs.joined(notes), path, text, "note: ")) do io.write(note, "\n") end
-      io.write(("%s: predicted %s; %s %s on %s\n"):format(path, times.text(tl), bound.name, sizes, plan.device.name))
+      io.write(("%s: predicted %s; %s on %s\n"):format(path, times.text(tl), script.program_text(bound), plan.device.name))
     end
     return true
   end)

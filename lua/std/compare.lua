@@ -270,10 +270,16 @@ local function times_text(names, one, other)
   return ("%s: %s the uncertainty"):format(text, off <= guess.uncertainty and "within" or "beyond")
 end
 
+-- Name and sizes: plans of a program with other options can be compared, too.
+local function program_of(tl)
+  local bound = (tl.measured and tl.kernel.plan or core.plan_of(tl)).graph.program
+  return ("%s %s"):format(bound.name, select(3, core.identity(bound)))
+end
+
 local function compare(one, other, o)
   check(one, "first")
   check(other, "second")
-  if one.program ~= other.program then
+  if program_of(one) ~= program_of(other) then
     raise(("compare: the timelines are of different programs: %s and %s"):format(one.program, other.program))
   end
   if one.unit ~= other.unit then

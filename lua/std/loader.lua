@@ -22,9 +22,14 @@ end
 local function named(text)
   local name, sizes = text:match "%.%.%. or mr%.examples%.([%w_]+)(%b{})"
   if not name then name, sizes = text:match 'mr%.bound%(%.%.%., "([%w_]+)", (%b{})' end
-  local of = {}
-  for axis, n in (sizes or ""):gmatch "([%a_][%w_]*)%s*=%s*(%d+)%f[^%w.]" do of[axis] = math.tointeger(tonumber(n)) end
-  return name, of
+  local of, options = {}, {}
+  for key, value in (sizes or ""):gmatch '([%a_][%w_]*)%s*=%s*("?[^%s,{}"]+"?)' do
+    local n = tonumber(value)
+    of[key] = n and math.tointeger(n)
+    if value == "true" or value == "false" then options[key] = value == "true"
+    else options[key] = n or value:match '^"([^"]*)"$' end
+  end
+  return name, of, options
 end
 
 local function sizes_text(axes, of)
@@ -39,14 +44,20 @@ end
 
 -- What the script is for and what it was given, if these differ: two texts; else nil.
 local function mismatch(text, bound)
-  local name, sizes = named(text)
+  local name, sizes, options = named(text)
   if not name or not core.is(bound, "millrace.program") then return nil end
   local axes, differs = bound.axes, name ~= bound.name
   for axis, n in pairs(sizes) do differs = differs or axes[axis] ~= nil and axes[axis] ~= n end
+  for axis in pairs(axes) do options[axis] = nil end
+  differs = differs or tile.other_options(bound, options)
   if not differs then return nil end
-  local is = {}
+  local is, others = {}, {}
   for axis in pairs(sizes) do is[axis] = axes[axis] end
-  return ("%s %s"):format(name, sizes_text(axes, sizes)), ("%s %s"):format(bound.name, sizes_text(axes, is))
+  for key, value in pairs(options) do others[key] = value or nil end
+  local function text_of(program, of, given)
+    return ("%s %s%s"):format(program, sizes_text(axes, of), given ~= "" and " " .. given or "")
+  end
+  return text_of(name, sizes, tile.options_text(others)), text_of(bound.name, is, (select(4, core.identity(bound))))
 end
 
 ---- what a script sees --------------------------------------------------------------------------

@@ -24,10 +24,10 @@ end
 
 -- Axes in the program's order.
 local function program(bound)
-  local hash, family, sizes = core.identity(bound)
+  local hash, family, sizes, given = core.identity(bound)
   local order, size = {}, {}
   for name, n in sizes:gmatch "(%S+)=(%d+)" do order[#order + 1], size[name] = name, math.tointeger(n) end
-  return json.object("name sizes hash family", {name = bound.name, hash = hash, family = family,
+  return json.object("name sizes options hash family", {name = bound.name, options = given, hash = hash, family = family,
     sizes = json.object(table.concat(order, " "), size)})
 end
 

@@ -11,10 +11,15 @@ local HEAD <const>, SPEED <const> = "^%-%- Millrace %d+%.%d+%.%d+: ", "^%-%- %a[
 
 local script = {}
 
+-- "gemm m=8192 n=8192 k=8192 bias=true": a bound program with its sizes and options.
+function script.program_text(bound)
+  local _, _, sizes, given = core.identity(bound)
+  return ("%s %s%s"):format(bound.name, sizes, given ~= "" and " " .. given or "")
+end
+
 -- "-- Millrace 0.1.0: gemm m=8192 n=8192 k=8192 on h200"
 function script.head(version, plan)
-  local _, _, sizes = core.identity(plan.graph.program)
-  return (("-- Millrace %s: %s %s on %s"):format(version, plan.graph.program.name, sizes, plan.device.name):gsub("%c", " "))
+  return (("-- Millrace %s: %s on %s"):format(version, script.program_text(plan.graph.program), plan.device.name):gsub("%c", " "))
 end
 
 -- A script from its first statement on, and the comments and blank lines before it.

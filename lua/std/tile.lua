@@ -17,7 +17,7 @@ local LOG2E <const> = 1.4426950408889634
 local LN2 <const> = 0.6931471805599453
 
 -- Keys of what p keeps to itself; every other key is an option or a method.
-local BUILDER, GIVEN, READ, LOCATION, NAME, LOOPS = {}, {}, {}, {}, {}, {}
+local BUILDER, GIVEN, READ, LOCATION, NAME, LOOPS, SIZES, DEFAULTS = {}, {}, {}, {}, {}, {}, {}, {}
 
 ---- errors --------------------------------------------------------------------
 
@@ -480,6 +480,7 @@ end
 
 local function new_axis(p, name, size)
   local id = p[BUILDER]:axis(name, size)
+  p[SIZES][name] = size
   return new(AXIS, {id = id, owner = p, name = name, size = size, expr = core.index_axis(id)})
 end
 
@@ -672,6 +673,7 @@ function p_methods.option(p, name, kind, default)
   local known = option_kinds[kind]
   expect(known, "option", '"number", "integer" or "boolean"', kind)
   local given = p[name]
+  p[DEFAULTS][name] = default or false
   if given == nil or given == false and kind ~= "boolean" then return default end
   local v = known[2](given)
   if v or given == false then return v end
@@ -720,6 +722,28 @@ local function check_read(prog, given, read, location)
   end
 end
 
+-- An option as texts about the program say it: "causal=true".
+local LONGEST_OPTION <const> = 40
+local function option_text(key, value)
+  local kind = type(value)
+  local text = kind == "number" and (math.type(value) == "integer" and "%d" or "%.6g"):format(value)
+    or kind == "string" and (value:find "^[%w_.+-]+$" and value or ("%q"):format(value):gsub("\\?%c", " "))
+    or kind == "boolean" and tostring(value) or "a " .. kind
+  if #text > LONGEST_OPTION then text = text:sub(1, LONGEST_OPTION) .. "..." end
+  return key .. "=" .. text
+end
+
+-- Is that what the program takes unless it is given? A number may be false, for none.
+local function is_default(default, value) return value == default or value == false and type(default) ~= "boolean" end
+
+-- The options that bind was given, for texts: neither sizes of axes, nor what the program takes unless given.
+local function say_options(p, builder)
+  for _, key in ipairs(draft.keys(p[GIVEN])) do
+    local value, default = p[GIVEN][key], p[DEFAULTS][key]
+    if p[SIZES][key] ~= value and (default == nil or not is_default(default, value)) then builder:option(option_text(key, value)) end
+  end
+end
+
 local origins = setmetatable({}, {__mode = "k"})        -- bound -> what it was made of
 
 local function bind(prog, sizes)
@@ -729,15 +753,17 @@ local function bind(prog, sizes)
   for key, size in pairs(sizes) do given[key] = size end
   local _ <close> = nest "bind"
   local builder = core.builder(prog.name)
-  local p, outer = new(P, {[BUILDER] = builder, [GIVEN] = given, [READ] = read, [LOCATION] = location, [NAME] = prog.name, [LOOPS] = {}}), building
+  local p, outer = new(P, {[BUILDER] = builder, [GIVEN] = given, [READ] = read, [LOCATION] = location, [NAME] = prog.name, [LOOPS] = {},
+    [SIZES] = {}, [DEFAULTS] = {}}), building
   do
     local _ <close> = setmetatable({}, {__close = function() building = outer end})
     building = p
     prog[BODY](p)
   end
   check_read(prog, given, read, location)
+  say_options(p, builder)
   local bound = builder:finish()
-  origins[bound] = {prog, given}
+  origins[bound] = {prog, given, p[DEFAULTS]}
   return bound
 end
 
@@ -759,6 +785,31 @@ return {
   functions = functions,                                -- mr.max and the like
   program = entry(program),
   is_program = function(x) return getmetatable(x) == PROGRAM end,
+  -- Do these options, which another call of bind was given, differ from those that the bound program was given? Where the default of
+  -- an option is not known, and only one was given it, they do not.
+  other_options = function(bound, options)
+    local o, axes = origins[bound], bound.axes
+    if not o then return false end
+    local names = {}
+    for _, list in ipairs{o[2], options} do
+      for key in pairs(list) do names[key] = not axes[key] or nil end
+    end
+    for key in pairs(names) do
+      local default, mine, other = o[3][key], o[2][key], options[key]
+      if mine == nil then mine = default end
+      if other == nil then other = default end
+      if default ~= nil and is_default(default, mine) then mine = default end
+      if default ~= nil and is_default(default, other) then other = default end
+      if mine ~= nil and other ~= nil and mine ~= other then return true end
+    end
+    return false
+  end,
+  -- "causal=true", of options that bind was given
+  options_text = function(options)
+    local list = {}
+    for i, key in ipairs(draft.keys(options)) do list[i] = option_text(key, options[key]) end
+    return table.concat(list, " ")
+  end,
   -- the program and the sizes that a bound program was made of
   origin = function(bound)
     local o = origins[bound]

@@ -16,10 +16,7 @@ const char *program_text(struct arena *a, const struct program *p)
 {
 	struct buf b = buf_new(a);
 
-	buf_puts(&b, p->name);
-	for (int i = 0; i < p->axes.n; i++)
-		buf_printf(&b, "%s%s=%lld", i ? ", " : "{", p->axes.v[i].name, (long long)p->axes.v[i].size);
-	buf_puts(&b, p->axes.n ? "}" : "");
+	program_print_call(p, &b);
 	return b.text;
 }
 

@@ -168,6 +168,8 @@ void picture_compare(struct picture *p, const struct timeline *a, const struct t
 	choose_names(&c, o);
 	line = arena_strf(p->arena, "%s above %s, which takes %.2f times as many %s", c.name[0], c.name[1],
 		(double)b->cycles / (double)max_i64(a->cycles, 1), timeline_unit(a));
+	if (strcmp(program_text(p->arena, a->plan->graph->program), program_text(p->arena, b->plan->graph->program)) != 0)
+		line = arena_strf(p->arena, "%s; %s is of %s", line, c.name[0], program_text(p->arena, a->plan->graph->program));
 	title = picture_title(p, b->plan, o);
 	if (o->names[0] && o->names[1] && !o->title && !o->brief)
 		title = arena_strf(p->arena, "%s and %s: %s", o->names[0], o->names[1], title);

@@ -23,6 +23,11 @@ struct program *program_new(struct mem *mem, const char *name)
 	return p;
 }
 
+void program_option(struct program *p, const char *text)
+{
+	VEC_PUSH(&p->arena, &p->options, arena_strdup(&p->arena, text));
+}
+
 void program_free(struct program *p)
 {
 	struct arena arena;

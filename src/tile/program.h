@@ -156,6 +156,7 @@ struct phase {
 struct program {
 	struct arena arena;
 	const char *name;
+	VEC(const char *) options;	/* "causal=true": what bind was given that is no size and no default; for texts alone */
 	VEC(struct axis) axes;
 	VEC(struct tensor) tensors;
 	VEC(struct node) nodes;
@@ -180,6 +181,9 @@ struct split_off {
 /* `mem` is borrowed and outlives the program. Free with program_free. */
 struct program *program_new(struct mem *mem, const char *name);
 void program_free(struct program *p);
+
+/* Adds an option, as "causal=true", to what texts about the program say; it changes nothing that is computed. */
+void program_option(struct program *p, const char *text);
 
 /* Ids through *out. Sizes are at least 1 and at most 2^40. */
 NODISCARD enum err_code program_axis(struct program *p, const char *name, int64_t size,
@@ -327,7 +331,11 @@ int64_t tensor_sorted_row(const struct program *p, int tensor);
 void program_print(const struct program *p, struct buf *out);
 /* The same without the sizes of the axes. */
 void program_print_family(const struct program *p, struct buf *out);
+/* program_print with the options, which the user reads there; hashes do without, as the statements have all of their effect. */
+void program_print_options(const struct program *p, struct buf *out);
 /* "m=4096 n=4096 k=64" */
 void program_print_sizes(const struct program *p, struct buf *out);
+/* "attention{m=4096, n=4096, causal=true}": with sizes and options */
+void program_print_call(const struct program *p, struct buf *out);
 
 #endif

@@ -226,9 +226,11 @@ static void print_tensor(const struct program *p, const struct tensor *t, struct
 	buf_puts(out, "]\n");
 }
 
-static void print_all(const struct program *p, bool sized, struct buf *out)
+static void print_all(const struct program *p, bool sized, bool options, struct buf *out)
 {
 	buf_printf(out, "program %s\n", p->name);
+	for (int i = 0; options && i < p->options.n; i++)
+		buf_printf(out, "option %s\n", p->options.v[i]);
 	for (int i = 0; i < p->axes.n; i++)
 		print_axis(p, &p->axes.v[i], sized, out);
 	for (int i = 0; i < p->tensors.n; i++)
@@ -245,16 +247,33 @@ static void print_all(const struct program *p, bool sized, struct buf *out)
 
 void program_print(const struct program *p, struct buf *out)
 {
-	print_all(p, true, out);
+	print_all(p, true, false, out);
+}
+
+void program_print_options(const struct program *p, struct buf *out)
+{
+	print_all(p, true, true, out);
 }
 
 void program_print_family(const struct program *p, struct buf *out)
 {
-	print_all(p, false, out);
+	print_all(p, false, false, out);
 }
 
 void program_print_sizes(const struct program *p, struct buf *out)
 {
 	for (int i = 0; i < p->axes.n; i++)
 		buf_printf(out, "%s%s=%lld", i ? " " : "", p->axes.v[i].name, (long long)p->axes.v[i].size);
+}
+
+void program_print_call(const struct program *p, struct buf *out)
+{
+	int n = 0;
+
+	buf_puts(out, p->name);
+	for (int i = 0; i < p->axes.n; i++)
+		buf_printf(out, "%s%s=%lld", n++ ? ", " : "{", p->axes.v[i].name, (long long)p->axes.v[i].size);
+	for (int i = 0; i < p->options.n; i++)
+		buf_printf(out, "%s%s", n++ ? ", " : "{", p->options.v[i]);
+	buf_puts(out, n ? "}" : "");
 }

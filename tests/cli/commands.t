@@ -197,6 +197,10 @@ t_err 'are too many' '^millrace show: 3 files are given, at most 2 can be$'
 t_cmd 'predict' 0 "$MILLRACE" predict attention_overlap.lua
 t_like 'says the time and its uncertainty' "$(<"$T/out")" \
 	'^attention_overlap\.lua: predicted [0-9.]+ ms \+- [0-9.]+ %, [0-9]+ TFLOP/s; flash_attention b=2 h=16 .* on h200$'
+t_cmd 'predict of a program with an option' 0 "$MILLRACE" predict attention_d128_causal
+t_like 'names it' "$(<"$T/out")" '; flash_attention b=2 .* causal=true on h200$'
+t_cmd 'predict --json of it' 0 "$MILLRACE" predict --json attention_d128_causal
+t_like 'has it, too' "$(<"$T/out")" '"options": ?"causal=true"'
 t_cmd 'predict --json, one plan not legal' 1 "$MILLRACE" predict --json attention_overlap.lua plans/broken.lua
 t_is 'an object a line, with its evidence' "$(python3 -c 'import json, sys
 for line in open(sys.argv[1]):

@@ -255,7 +255,7 @@ ok(not good and message:find "diff: the plans are of different programs: 'flash_
 local function small(m) return mr.plan(mr.examples.gemm{m = m, n = 128, k = 128}:graph{}, device) end
 is(text(small(128):diff(small(128))), "no difference", "  of a program that was bound twice: none")
 good, message = pcall(plan.diff, small(128), small(256))
-ok(not good and message:find "diff: the plans are of 'gemm' with different sizes or options$", "  of sizes: an error", message)
+ok(not good and message:find "diff: the plans are of 'gemm' with different sizes or options; m=128 and m=256$", "  of sizes: an error", message)
 
 ---- tries ------------------------------------------------------------------------------------
 

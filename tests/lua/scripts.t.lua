@@ -120,7 +120,7 @@ like(message_of(mr.load_plan, mine), "this plan is for program 'own': mr%.load_p
 
 local larger = mr.load_plan(mine, own{m = 512, n = 64})
 is(larger.made_for, "own m=256 n=64", "a plan may be loaded for other sizes")
-like(tostring(larger), "\nits file is for other sizes: own m=256 n=64\n?$", "  and says so")
+like(tostring(larger), "\nits file is for other sizes or options: own m=256 n=64\n?$", "  and says so")
 is(larger:copy().made_for, "own m=256 n=64", "  so does a copy")
 is(mr.load_plan(mine, own).made_for, nil, "  not for its own sizes")
 larger:save(at "larger.lua")
@@ -131,6 +131,54 @@ like(message_of(mr.load_plan, at "two.lua", own{m = 256, n = 64}),
   "^load_plan: .*two%.lua is for program 'gemm', but was given 'own' %(", "  and of another program, whose it is")
 like(message_of(mr.load_plan, mine, mr.examples.gemm), "^load_plan: .*own%.lua is for program 'own', but was given 'gemm' %(", "  also without sizes")
 like(message_of(mr.load_plan, "own"), "^load_plan: no plan 'own' comes with Millrace; to load a file of that name, say %./own$", "a name without a file")
+
+-- Options of a program stand where its sizes do, unless they are as usual.
+
+local optional = mr.program("optional", function(p)
+  local m, n = p:axes("m", "n")
+  local x = p:load("load_x", p:input("X", {m, n}, p.dtype or "f32"))
+  local factor = p:option("factor", "number", 2)
+  local negative = p:option("negative", "boolean")
+  p:output("Y", {m, n}):store("store_y", p:task("scale", function() return x * (negative and -factor or factor) end))
+end)
+local function optional_plan(options)
+  options.m, options.n = 128, 64
+  local p = mr.plan(optional(options):graph{tile = {m = 64}}, mr.device "h200")
+  for _, task in ipairs(p.tasks) do p:append(task.name) end
+  p:fill_waits()
+  return p
+end
+plan = optional_plan{negative = true, factor = 0.5, dtype = "bf16"}
+like(plan:script(), "^%-%- Millrace [%d.]+: optional m=128 n=64 dtype=bf16 factor=0%.5 negative=true on h200\n", "the head of a script has the options")
+local called = "optional{m=128, n=64, dtype=bf16, factor=0.5, negative=true}"
+is(plan:simulate().program, called, "  so has a timeline")
+like(tostring(plan.program), "^program optional\noption dtype=bf16\noption factor=0%.5\noption negative=true\naxis m 128\n", "  and the program")
+like(plan:json(), '"options": ?"dtype=bf16 factor=0%.5 negative=true"', "  and JSON")
+local tl = plan:simulate()
+local function title_of(draw)
+  local path = at "title.svg"
+  draw(path)
+  local text = read(path):gsub("<[^>]*>", " "):gsub("%s+", " ")
+  return text
+end
+for name, draw in pairs{
+  plan = function(path) plan:svg(path) end, graph = function(path) plan.graph:svg(path) end,
+  timeline = function(path) tl:svg(path) end, comparison = function(path) mr.compare(tl, tl):svg(path) end,
+  slide = function(path) tl:svg(path, {preset = "slide"}) end,
+} do
+  like(title_of(draw), "negative=true", "  and the picture of a " .. name)
+end
+like(optional_plan{negative = false, factor = 2}:script(), ": optional m=128 n=64 on h200\n", "what is as usual is not said")
+like(optional_plan{factor = false}:script(), ": optional m=128 n=64 on h200\n", "  nor is none of a number that has a default")
+mine = plan:save(at "optional.lua")
+is(mr.load_plan(mine, optional):script(), plan:script(), "load_plan takes the options from the script")
+is(mr.load_plan(mine, optional).made_for, nil, "  so it is for them")
+local usual = mr.load_plan(mine, optional{m = 128, n = 64, dtype = "bf16"})
+is(usual.made_for, "optional m=128 n=64 dtype=bf16 factor=0.5 negative=true", "  and with others it says for which it was made")
+like(message_of(usual.diff, usual, plan), "with different sizes or options; no factor, no negative and factor=0%.5, negative=true$", "a diff says in which")
+like(message_of(usual.diff, usual, optional_plan{factor = 3}), "; dtype=bf16, no factor and no dtype, factor=3$", "  of both")
+is(mr.compare(tl, usual:simulate()).names[1] ~= nil, true, "their times can be compared")
+like(title_of(function(path) mr.compare(tl, usual:simulate()):svg(path) end), "negative=true", "  and the picture says which has which")
 
 -- What the explorer's `s` says.
 local explore, saved = core.explore, {}
