@@ -406,9 +406,34 @@ static int plan_propagate_l(lua_State *L)
 	return 0;
 }
 
-RETURNS(plan_undo, lua_pushboolean(L, history_undo(plan_arg(L, "undo"))))
+/* plan:undo() -> true; or false and why */
+static int plan_undo_l(lua_State *L)
+{
+	struct history *h = plan_arg(L, "undo");
+	bool done = history_undo(h);
 
-RETURNS(plan_redo, lua_pushboolean(L, history_redo(plan_arg(L, "redo"))))
+	lua_pushboolean(L, done);
+	if (!done)
+		lua_pushstring(L, history_is_loaded(h) ? "nothing to undo since this was loaded" : "nothing to undo");
+	return done ? 1 : 2;
+}
+
+static int plan_redo_l(lua_State *L)
+{
+	bool done = history_redo(plan_arg(L, "redo"));
+
+	lua_pushboolean(L, done);
+	if (!done)
+		lua_pushliteral(L, "nothing to redo");
+	return done ? 1 : 2;
+}
+
+/* core.set_loaded(plan): what is in it is not undone from now on */
+static int set_loaded_l(lua_State *L)
+{
+	history_loaded(plan_arg(L, "set_loaded"));
+	return 0;
+}
 
 /* core.mark(plan): a number for core.back and core.is_at */
 RETURNS(plan_mark, lua_pushinteger(L, history_mark(plan_arg(L, "mark"))))
@@ -595,7 +620,7 @@ void lua_open_plan(lua_State *L)
 	static const luaL_Reg functions[] = {
 		{ "plan", plan_new_l }, { "diff", diff_l }, { "statements", plan_statements_l }, { "mark", plan_mark_l },
 		{ "back", plan_back_l }, { "is_at", plan_is_at_l }, { "set_path", set_path_l }, { "set_made_for", set_made_for_l },
-		{ "hash_of_file", hash_of_file_l },
+		{ "hash_of_file", hash_of_file_l }, { "set_loaded", set_loaded_l },
 		{ "become", plan_become_l }, { "edits", plan_edits_l }, { "join", plan_join_l },
 		{ "split", plan_split_l }, { "repeats", repeats_l }, { NULL, NULL } };
 

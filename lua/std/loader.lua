@@ -159,6 +159,7 @@ local function run(what, name, mr, text, source, given, device)
   end
   local p = membrane.real(result)
   if not core.is(p, "millrace.plan") then raise(("%s: %s returns %s, not a plan"):format(what, name, show(result))) end
+  core.set_loaded(p)
   return p, wanted
 end
 

@@ -477,11 +477,21 @@ static void replay_again(struct history *h, const struct record *log, int n)
 		BUG("a log that was good cannot be replayed: %s", e.msg);
 }
 
+void history_loaded(struct history *h)
+{
+	h->loaded = h->done;
+}
+
+bool history_is_loaded(const struct history *h)
+{
+	return h->loaded > 0;
+}
+
 bool history_undo(struct history *h)
 {
 	int n = h->done;
 
-	if (!n)
+	if (n <= h->loaded)
 		return false;
 	while (n > 0 && h->log.v[n - 1].step == h->log.v[h->done - 1].step)
 		n--;
@@ -556,6 +566,7 @@ void history_copy(struct history *h, struct history **out)
 		c->log.v[i] = keep(c, h->log.v[i]);
 	c->log.n = c->log.cap = h->done;
 	c->step = h->step;
+	c->loaded = h->loaded;
 	if (h->done)
 		replay_again(c, c->log.v, h->done);
 }

@@ -69,6 +69,9 @@ NODISCARD enum err_code history_propagate(struct history *h, const struct tiling
 NODISCARD enum err_code history_fill_waits(struct history *h, const struct stop *stop,
 	struct srcloc loc, int *added, struct err *e);
 
+/* The present plan is what was loaded, which is no edit: undo does not go behind it. */
+void history_loaded(struct history *h);
+bool history_is_loaded(const struct history *h);
 /* False if there is nothing to undo or redo. */
 bool history_undo(struct history *h);
 bool history_redo(struct history *h);

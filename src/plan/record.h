@@ -36,6 +36,7 @@ struct history {
 	const struct vdevice *device;
 	VEC(struct record) log;
 	int done;			/* records in force; the others can be redone */
+	int loaded;			/* the first so many made the plan that was loaded, and are not undone */
 	int step;
 	VEC(struct mark) marks;
 	const char *file;		/* of the last record: most come from one file */

@@ -74,7 +74,7 @@ the nearest topics are
 help "NAME" tells more.
 mr> help plan:undo
 plan:undo()
-  Undo the last edit; plan:redo() makes it again.
+  Undo the last edit; plan:redo() makes it again. Loading is no edit.
 E
 
 session 'the last value' <<'E'
@@ -238,7 +238,7 @@ mr> (print)(y)
 43
 mr> help "plan:undo"
 plan:undo()
-  Undo the last edit; plan:redo() makes it again.
+  Undo the last edit; plan:redo() makes it again. Loading is no edit.
 mr> :save typed.lua
 typed.lua: 6 chunks
 mr> :save typed.lua
@@ -257,7 +257,7 @@ mr> :time
 :time CHUNK runs the chunk and prints how long it takes
 mr> :help plan:undo
 plan:undo()
-  Undo the last edit; plan:redo() makes it again.
+  Undo the last edit; plan:redo() makes it again. Loading is no edit.
 mr> ::label:: print "Lua"
 Lua
 E
@@ -301,7 +301,7 @@ E
 session 'help' <<'E'
 mr> help "plan:undo"
 plan:undo()
-  Undo the last edit; plan:redo() makes it again.
+  Undo the last edit; plan:redo() makes it again. Loading is no edit.
 mr> help "plan:undoo"
 no help about 'plan:undoo'; did you mean 'plan:undo'?
 mr> help "sarch"

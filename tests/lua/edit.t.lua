@@ -19,10 +19,22 @@ end
 
 local plan = mr.load_plan "attention_pingpong"
 local before = plan:script()
+local undone, why = plan:undo()
+ok(undone == false and why == "nothing to undo since this was loaded" and plan:script() == before, "loading a plan is no edit", why)
 plan:move("load_v", {at = 1})
 like(statements(plan), 'plan:append%("load_v", {seu="tma", lane="p0", at=1}%)', "an offset, in one call")
 ok(plan:check(), "  and the plan is legal", select(2, plan:check()))
 ok(plan:undo() and plan:script() == before, "  and one edit")
+plan:buffers{k = 3}
+plan:move("load_v", {at = 1})
+ok(plan:undo() and plan:undo() and not plan:undo() and plan:script() == before, "edits after loading are undone one by one")
+ok(plan:redo() and plan:redo() and not plan:redo() and plan:undo() and plan:undo(), "  and made again")
+ok(not plan:copy():undo(), "  of a copy the same")
+plan:propagate{n = 64}
+ok(plan:undo() and not plan:undo() and plan:script() == before, "  also one of the tile")
+plan = load(before)()
+ok(plan:undo() and plan:script() ~= before, "a script that is plain Lua is edits")
+plan:redo()
 
 plan:move("mma_qk", {after = "mma_pv"})
 like(statements(plan), 'append%("mma_pv%.0", [^\n]*\nplan:append%("mma_qk%.0", [^\n]*\nplan:append%("softmax%.0"',
@@ -201,7 +213,7 @@ computes(mr.examples.gemm{m = 128, n = 128, k = 192}, {m = 64, n = 64, k = 64}, 
 
 ---- copies -------------------------------------------------------------------------------
 
-plan = mr.load_plan "attention_pingpong"
+plan = load(mr.load_plan("attention_pingpong"):script())()   -- so that its statements are edits
 before = plan:script()
 local copy = plan:copy()
 is(copy:script(), before, "copy: the same plan")
