@@ -4,6 +4,7 @@
 -- mr.load_plan, and see the tile language, so that a file may have its program in it, and can change nothing.
 
 local core = require "millrace.core"
+local draft = require "millrace.draft"
 local json = require "millrace.json"
 local loader = require "millrace.loader"
 local repairs = require "millrace.repairs"
@@ -17,6 +18,7 @@ local commands = {}
 local GOOD <const>, BAD <const>, WRONG <const>, SLOW <const> = 0, 1, 2, 3
 local FEW <const> = 1e10                                -- flops: a quarter of a minute of a CPU
 local RATE <const> = 6e8                                -- flops a second of a kernel on the CPU, which looks for races, too
+local LIMIT <const> = 60                                -- seconds of a kernel, unless --limit gives others
 
 ---- the command line ----------------------------------------------------------------------------
 
@@ -36,12 +38,13 @@ terminal, prints it as a table, or how the two differ.]]},
   {"predict", "[--program FILE] [--device NAME] [--json] FILE...", "its time by the model", [[
 The time of each plan by the model of its device, and how far it may be off.
 --json prints an object a line.]]},
-  {"run", "[--program FILE] [--device NAME] [--sizes NAME=N,...] [--on cuda|host] [--limit S] FILE...", "its kernel, checked and timed", [[
+  {"run", "[--program FILE] [--device NAME] [--sizes [PROGRAM:]NAME=N,...] [--on cuda|host] [--limit S] FILE...", "its kernel, checked and timed", [[
 Compiles the kernel of each plan, runs it, compares the outputs with the
 reference and, on a device, times it. --on: by default cuda if there is a
 device, else host, the CPU, which is slow. --sizes: for these sizes instead
-of those in FILE; the others stay. --limit: so many seconds for the kernel,
-60 unless given.
+of those in FILE; the others stay. It may be given again for one program,
+whose plans have those alone: --sizes m=256,n=256 --sizes attention:m=128.
+--limit: so many seconds for the kernel, 60 unless given.
 Exit status: 0 if all agree, 1 if one is not legal or wrong, 2 if one cannot be
 loaded, 3 if one was only too slow, so that nothing is known of its outputs.]]},
 }
@@ -97,20 +100,20 @@ local function add_programs(programs, path, sources)
   programs[x.name], sources[x.name] = x, path
 end
 
--- The sizes in "m=256,n=256"; nil if it is something else.
+-- The sizes in "m=256,n=256" or "gemm:m=256,n=256", and the program; nil if it is something else.
 local function sizes_of(text)
-  local sizes = {}
-  for part in (text .. ","):gmatch "([^,]*)," do
+  local sizes, program = {}, text:match "^%s*([%a_][%w_]*)%s*:"
+  for part in (text:gsub("^[^:]*:", "", program and 1 or 0) .. ","):gmatch "([^,]*)," do
     local axis, n = part:match "^%s*([%a_][%w_]*)=(%d+)%s*$"
     if not axis then return nil end
     sizes[axis] = math.tointeger(tonumber(n))
   end
-  return sizes
+  return sizes, program
 end
 
 -- -> files, options; or nil and the exit status. flags: the options that this command has in addition to --program and --help.
 local function parse(name, flags, least, most, ...)
-  local files, o, sources, only_files, list = {}, {programs = {}}, {}, false, {...}
+  local files, o, sources, only_files, list = {}, {programs = {}, sizes_of = {}}, {}, false, {...}
   local known = {"--program", "--help"}
   for flag in flags:gmatch "%S+" do known[#known + 1] = flag end
   local i = 1
@@ -140,8 +143,9 @@ local function parse(name, flags, least, most, ...)
         if not good then return nil, complain(name, tostring(device)) end
         o.device = device
       elseif word == "--sizes" then
-        o.sizes = sizes_of(value)
-        if not o.sizes then return nil, complain(name, ("--sizes is NAME=N,..., as in m=256,n=256, not '%s'"):format(value)) end
+        local sizes, program = sizes_of(value)
+        if not sizes then return nil, complain(name, ("--sizes is NAME=N,..., as in m=256,n=256, not '%s'"):format(value)) end
+        if program then o.sizes_of[program] = sizes else o.sizes = sizes end
       else
         local good, wrong = core.try(add_programs, o.programs, value, sources)
         if not good then return nil, complain(name, spell(tostring(wrong), value)) end
@@ -220,7 +224,14 @@ local function at_sizes(plan, path, sizes)
   for axis, n in pairs(own) do all[axis] = n end
   for axis, n in pairs(sizes) do all[axis] = n end
   local good, bound = core.try(program.bind, program, all)
-  if not good then error(("%s: --sizes: %s"):format(path, bound), 0) end
+  if not good then
+    local unknown = tostring(bound):match "unknown size or option '([^']*)'"
+    local others = {}
+    for axis, n in pairs(sizes) do others[#others + 1] = axis ~= unknown and ("%s=%d"):format(axis, n) or nil end
+    table.sort(others)
+    error(("%s: --sizes: %s%s"):format(path, bound, unknown and ("; sizes for this program alone: --sizes %s:%s"):format(program.name,
+      others[1] and table.concat(others, ",") or "NAME=N,...") or ""), 0)
+  end
   local other = loader.evaluate(mr, "load_plan", path, {[bound.name] = bound}, plan.device)
   if select(3, core.identity(other.graph.program)) ~= select(3, core.identity(bound)) then
     error(("%s: --sizes is for files of plan:save; this one has its sizes from elsewhere"):format(path), 0)
@@ -229,8 +240,8 @@ local function at_sizes(plan, path, sizes)
 end
 
 -- Sizes by axis, size_of(tile, size, axis) of each tiled one that the program was bound with: as --sizes has them, if the plan is
--- legal for them; else nil. Sizes of other axes are as in `given`.
-local function legal_sizes(plan, path, size_of, given)
+-- legal for them; else nil. Sizes of other axes are as in `given`. keep: so are those of tiled ones of which size_of gives none.
+local function legal_sizes(plan, path, size_of, given, keep)
   local _, own = tile.origin(plan.graph.program)
   local sizes, list = {}, {}
   for axis, n in pairs(plan.tile) do
@@ -242,7 +253,7 @@ local function legal_sizes(plan, path, size_of, given)
     end
   end
   for axis, n in pairs(given or {}) do
-    if not plan.tile[axis] then
+    if not plan.tile[axis] or keep and not sizes[axis] then
       sizes[axis] = n
       list[#list + 1] = ("%s=%d"):format(axis, n)
     end
@@ -253,8 +264,14 @@ local function legal_sizes(plan, path, size_of, given)
 end
 
 -- Smaller sizes for which the plan is legal: of each axis so many tiles, four unless given. nil if none are known.
-local function smaller_sizes(plan, path, tiles, given)
-  return legal_sizes(plan, path, function(n, size) return (tiles or 4) * n < size and (tiles or 4) * n or nil end, given)
+local function smaller_sizes(plan, path, tiles, given, keep)
+  local any = false
+  local text = legal_sizes(plan, path, function(n, size)
+    if (tiles or 4) * n >= size then return nil end
+    any = true
+    return (tiles or 4) * n
+  end, given, keep)
+  return (any or not keep) and text or nil
 end
 
 -- "m=192, n=128"
@@ -268,7 +285,11 @@ end
 -- What its program is bound for, as "m=64, n=64".
 local function sizes_text(plan)
   local _, own = tile.origin(plan.graph.program)
-  return own and tile_text(own) or select(3, core.identity(plan.graph.program))
+  local _, _, sizes, given = core.identity(plan.graph.program)
+  if not own then return sizes end
+  local named = {}
+  for axis, size in pairs(own) do named[axis] = plan.graph.program.axes[axis] == size and size or nil end
+  return tile_text(named) .. (given ~= "" and ", " .. given:gsub(" ", ", ") or "")
 end
 
 -- The plan for other sizes. If it does not fit them, the error names sizes that do: the next ones that have complete tiles, or the
@@ -411,25 +432,35 @@ function commands.run(...)
   local files, o = parse("run", "--on --sizes --device --limit", 1, math.huge, ...)
   if not files then return o end
   if o.on and o.on ~= "cuda" and o.on ~= "host" then return complain("run", "--on is cuda or host, not " .. o.on) end
-  return each(files, o, function(plan, path, text, stopped)
+  local used = {}
+  local status = each(files, o, function(plan, path, text, stopped)
     -- As written first: sizes of few tiles hide what is wrong with waits and rings.
     need_legal(plan, path, text, stopped)
-    if o.sizes then plan = fit_sizes(plan, path, text, o.sizes) end
+    local program = plan.graph.program.name
+    local sizes = o.sizes_of[program] or o.sizes
+    used[program] = true
+    if sizes then plan = fit_sizes(plan, path, text, sizes) end
     local target, flops = o.on or core.attached() and "cuda" or "host", plan.graph.flops
-    local less = target == "host" and not o.sizes and smaller_sizes(plan, path)
-    local advice = ("--sizes %s is faster"):format(less or "NAME=N,... with smaller sizes")
-    if target == "host" and flops > FEW then
+    local less = target == "host" and smaller_sizes(plan, path, nil, sizes, true)
+    local advice = ("--sizes %s is faster"):format(less and (o.sizes_of[program] and program .. ":" or "") .. less
+      or "NAME=N,... with smaller sizes")
+    local large = target == "host" and flops > FEW
+    if large then
       local seconds = flops / RATE
       local time = seconds < 120 and ("%.0f seconds"):format(seconds) or ("%.0f minutes"):format(seconds / 60)
-      local slow = ("%.2g flops take the CPU some %s; %s"):format(flops, time, advice)
-      if not o.on then error(("%s: no device is attached, and %s; --on host does it anyway"):format(path, slow), 0) end
-      io.stderr:write(path, ": ", slow, "\n")
+      local slow, limit = ("%.2g flops take the CPU some %s"):format(flops, time), ("--limit %.0f"):format(math.ceil(4 * seconds))
+      local ends = seconds <= 2 * (o.limit or LIMIT)    -- perhaps: it is an estimate
+      if not o.on then
+        error(("%s: no device is attached, and %s; %s; --on host%s does it anyway"):format(path, slow, advice, ends and "" or " " .. limit), 0)
+      end
+      io.stderr:write(path, ": ", slow, ends and "" or (", and it has %.4g s; %s; %s gives it the time"):format(o.limit or LIMIT, advice, limit), "\n")
+      if not ends then return false, SLOW end
     elseif target == "host" and not o.on then
       io.stderr:write(("%s: no device is attached: it runs on the CPU, for %s%s\n"):format(path, sizes_text(plan),
-        o.sizes and "" or "; " .. advice))
+        sizes and "" or "; " .. advice))
     end
     local kernel = plan:compile{target = target}
-    local good, result = core.try(kernel.check, kernel, {limit = o.limit})
+    local good, result = core.try(kernel.check, kernel, {limit = o.limit, reference = large and not core.attached() and "host" or nil})
     local late = not good and tostring(result):match "did not end within .*"
     if late then
       io.stderr:write(("%s: too slow for %s, which says nothing of its outputs: for %s, the kernel %s; %s--limit S gives it S seconds\n")
@@ -441,6 +472,13 @@ function commands.run(...)
     if target == "cuda" and result.ok then io.write(("%s: measured %s\n"):format(path, tostring(kernel:bench{}))) end
     return result.ok
   end)
+  for program in pairs(o.sizes_of) do
+    if not used[program] then
+      io.stderr:write(("millrace run: --sizes %s:...: no plan here is of a program '%s'%s\n"):format(program, program, core.hint(program, draft.keys(used))))
+      status = status == GOOD and WRONG or status
+    end
+  end
+  return status
 end
 
 return commands

@@ -215,10 +215,21 @@ t_like 'compares with the reference' "$(<"$T/out")" '^plans/scale\.lua: on the C
 t_cmd 'run of a large plan without a device' 1 env CUDA_VISIBLE_DEVICES= "$MILLRACE" run attention_overlap.lua
 t_err 'says how long it takes, and for which sizes less' \
 	'^attention_overlap\.lua: no device is attached, and .* flops take the CPU some [0-9]+ minutes; --sizes b?=?[0-9]*.*m=[0-9]+,n=[0-9]+ is faster;'
+t_like '  and how to run it anyway' "$(<"$T/err")" '; --on host --limit [0-9]+ does it anyway$'
+t_cmd 'run of a large plan on the CPU' 3 "$MILLRACE" run --on host attention_overlap.lua
+t_is 'says one time that it takes too long, and what to do' "$(sed -E 's/[0-9.]+e\+[0-9]+/F/; s/some [0-9]+/some N/; s/--limit [0-9]+/--limit N/; s/[a-z]+=[0-9]+(,[a-z]+=[0-9]+)*/SIZES/' "$T/err")" \
+	'attention_overlap.lua: F flops take the CPU some N minutes, and it has 60 s; --sizes SIZES is faster; --limit N gives it the time'
+t_is '  and nothing else' "$(<"$T/out")" ''
+t_cmd 'the same for sizes that are still too large' 3 "$MILLRACE" run --on host --sizes m=4096,n=4096 attention_overlap.lua
+t_err 'proposes smaller ones' '; --sizes m=512,n=512 is faster;'
+t_cmd 'run for sizes by program' 0 "$MILLRACE" run --on host --sizes m=1,q=1 --sizes scale:m=192 --program scale.lua plans/scale.lua
+t_like 'takes those of the program alone' "$(<"$T/out")" '^plans/scale\.lua: on the CPU, it agrees with the reference'
+t_cmd 'run for sizes of a program that there is not' 2 "$MILLRACE" run --on host --sizes scal:m=64 --sizes m=64 --program scale.lua plans/scale.lua
+t_err 'names it' "^millrace run: --sizes scal:\.\.\.: no plan here is of a program 'scal'; did you mean 'scale'\?$"
 t_cmd 'run for other sizes' 0 "$MILLRACE" run --on host --sizes m=64 --program scale.lua plans/scale.lua
 t_like 'compares these' "$(<"$T/out")" '^plans/scale\.lua: on the CPU, it agrees with the reference'
 t_cmd 'run for an axis that there is not' 1 "$MILLRACE" run --on host --sizes z=64 --program scale.lua plans/scale.lua
-t_err 'names it' "^plans/scale\.lua: --sizes: bind: unknown size or option 'z' of 'scale'"
+t_err 'names it' "^plans/scale\.lua: --sizes: bind: unknown size or option 'z' of 'scale' .*; sizes for this program alone: --sizes scale:NAME=N,\.\.\.$"
 cat >more/three.lua <<'E'
 local bound = ... or mr.examples.gemm{m=1536, n=1024, k=256}
 local plan = mr.plan(bound:graph{tile={m=192, n=64, k=64}}, mr.device "h200")
