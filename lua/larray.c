@@ -274,16 +274,17 @@ static int array_new_l(lua_State *L)
 	return 1;
 }
 
-void array_random(lua_State *L, struct array *a, uint64_t seed, const char *name, int64_t below, bool distinct,
-	int64_t row)
+void array_random(lua_State *L, struct array *a, enum dtype as, uint64_t seed, const char *name, int64_t below,
+	bool distinct, int64_t row)
 {
-	struct fill_type type = random_type(a->type, below, distinct, row);
-	uint64_t state = random_state(seed, name), n = fill_units(type, (uint64_t)a->n);
+	struct fill_type type = random_type(as, below, distinct, row);
+	uint64_t held = (uint64_t)a->n / (uint64_t)(dtype_bits(as) / dtype_bits(a->type));
+	uint64_t state = random_state(seed, name), n = fill_units(type, held);
 
 	for (uint64_t i = 0; i < n; i++) {
 		if (i % STOP_EVERY == 0)
 			check_stop(L);
-		fill_unit(type, a->data, (uint64_t)a->n, state, i);
+		fill_unit(type, a->data, held, state, i);
 	}
 }
 

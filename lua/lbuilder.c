@@ -323,6 +323,22 @@ static int builder_load_l(lua_State *L)
 	return push_id(L, id);
 }
 
+/* b:load_unpacks(load) -> axis of words, axis of elements, their dtype: what b:unpack takes; nothing: the load gives no
+ * words of elements */
+static int builder_load_unpacks_l(lua_State *L)
+{
+	struct builder *b = check_builder(L);
+	int load = check_value(L, 2, b), from, to;
+	enum dtype type;
+
+	if (!program_load_unpacks(b->p, load, &from, &to, &type))
+		return 0;
+	lua_pushinteger(L, from);
+	lua_pushinteger(L, to);
+	lua_pushstring(L, dtype_name(type));
+	return 3;
+}
+
 /* b:store(name or nil, tensor, index or nil, value), and b:add_to */
 static int builder_store(lua_State *L, bool adds)
 {
@@ -482,13 +498,16 @@ static int builder_unpack_l(lua_State *L)
 static int builder_show_l(lua_State *L)
 {
 	struct builder *b = check_builder(L);
-	const struct node *v = &b->p->nodes.v[check_value(L, 2, b)];
+	int id = check_value(L, 2, b), words = NONE, elements = NONE;
+	const struct node *v = &b->p->nodes.v[id];
+	enum dtype type = v->type;
 	struct buf text;
 
+	program_load_unpacks(b->p, id, &words, &elements, &type);
 	buf_init(&text, scratch_push(L));
-	buf_printf(&text, "%s {", dtype_name(v->type));
+	buf_printf(&text, "%s {", dtype_name(type));
 	for (int i = 0; i < v->naxes; i++)
-		buf_printf(&text, "%s%s", i ? ", " : "", b->p->axes.v[v->axis[i]].name);
+		buf_printf(&text, "%s%s", i ? ", " : "", b->p->axes.v[v->axis[i] == words ? elements : v->axis[i]].name);
 	buf_putc(&text, '}');
 	return push_buf(L, &text);
 }
@@ -600,7 +619,7 @@ void lua_open_builder(lua_State *L)
 		{ "loop_begin", builder_loop_begin_l },
 		{ "loop_length", builder_loop_length_l }, { "loop_end", builder_loop_end_l },
 		{ "task_begin", builder_task_begin_l }, { "task_end", builder_task_end_l },
-		{ "load", builder_load_l }, { "store", builder_store_l }, { "add_to", builder_add_l }, { "mma", builder_mma_l },
+		{ "load", builder_load_l }, { "load_unpacks", builder_load_unpacks_l }, { "store", builder_store_l }, { "add_to", builder_add_l }, { "mma", builder_mma_l },
 		{ "carry", builder_carry_l }, { "get", builder_get_l }, { "set", builder_set_l },
 		{ "add", builder_accumulate_l }, { "const", builder_const_l }, { "index", builder_index_l },
 		{ "op", builder_op_l }, { "cast", builder_cast_l }, { "reduce", builder_reduce_l },

@@ -265,7 +265,7 @@ struct array *array_new(lua_State *L, const char *what, enum dtype type, int ran
 struct array *check_array(lua_State *L, int idx, const char *what);
 /* Uniform values from -1 to 1, of integers the full range or, of i32, [0, below) unless that is 0, as different from each
  * other as they can be if they should be distinct; the same for the same seed and name. */
-void array_random(lua_State *L, struct array *a, uint64_t seed, const char *name, int64_t below, bool distinct,
+void array_random(lua_State *L, struct array *a, enum dtype as, uint64_t seed, const char *name, int64_t below, bool distinct,
 	int64_t row);
 /* All elements as double, rounded to `as` on the way. */
 void array_read(lua_State *L, const struct array *a, enum dtype as, double *out);

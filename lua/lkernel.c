@@ -296,9 +296,9 @@ void **tensor_pointers(lua_State *L, const struct program *p, int inputs, int re
 		if (t->role == TENSOR_INPUT) {
 			struct array *x = push_input(L, inputs, "run", t->name);
 
-			if (x->type != t->type)
+			if (x->type != t->element)
 				throw_msg(L, "run: input '%s' holds %s, the kernel takes %s", t->name,
-					dtype_name(x->type), dtype_name(t->type));
+					dtype_name(x->type), dtype_name(t->element));
 			data[i] = x->data;
 			lua_pop(L, 1);
 			continue;

@@ -30,7 +30,7 @@ void tensor_dims(const struct program *p, int tensor, int64_t dim[RANK_MAX])
 	const struct tensor *t = &p->tensors.v[tensor];
 
 	for (int i = 0; i < t->rank; i++)
-		dim[i] = p->axes.v[t->dim[i]].size;
+		dim[i] = p->axes.v[tensor_declared_axis(t, i)].size;
 }
 
 /* ORDER tensor_role */
@@ -43,13 +43,15 @@ static void push_tensor(lua_State *L, const struct program *p, int tensor)
 	lua_createtable(L, 0, 5);
 	set_text(L, "name", t->name);
 	set_text(L, "role", role_names[t->role]);
-	set_text(L, "dtype", dtype_name(t->type));
+	set_text(L, "dtype", dtype_name(t->element));
 	lua_createtable(L, t->rank, 0);
 	lua_createtable(L, t->rank, 0);
 	for (int i = 0; i < t->rank; i++) {	/* -- tensor shape axes */
-		lua_pushinteger(L, p->axes.v[t->dim[i]].size);
+		const struct axis *axis = &p->axes.v[tensor_declared_axis(t, i)];
+
+		lua_pushinteger(L, axis->size);
 		lua_rawseti(L, -3, i + 1);
-		lua_pushstring(L, p->axes.v[t->dim[i]].name);
+		lua_pushstring(L, axis->name);
 		lua_rawseti(L, -2, i + 1);
 	}
 	lua_setfield(L, -3, "axes");
@@ -134,7 +136,7 @@ static int program_inputs_l(lua_State *L)
 		if (t->role != TENSOR_INPUT)
 			continue;
 		tensor_dims(p, i, dim);
-		array_random(L, array_new(L, "inputs", t->type, t->rank, dim), (uint64_t)seed, t->name,
+		array_random(L, array_new(L, "inputs", t->element, t->rank, dim), t->type, (uint64_t)seed, t->name,
 			t->index_below, t->index_distinct, tensor_sorted_row(p, i));
 		lua_setfield(L, -2, t->name);
 	}

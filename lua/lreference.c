@@ -76,6 +76,22 @@ static void check_reference_memory(lua_State *L, const struct program *p)
 	check_memory(L, "reference", "every tensor in f64", bytes);
 }
 
+/* The packed elements of an input, converted if its array is of another type. */
+static void *input_data(lua_State *L, int inputs, const struct tensor *t, struct arena *a)
+{
+	struct array *x = push_input(L, inputs, "reference", t->name);
+	void *data = x->data;
+
+	lua_pop(L, 1);
+	if (x->type == t->element)
+		return data;
+	enter(L);
+	data = arena_alloc(a, dtype_bytes(t->element, (size_t)x->n));
+	for (int64_t i = 0; i < x->n; i++)
+		dtype_store(t->element, data, (size_t)i, dtype_load(x->type, x->data, (size_t)i));
+	return data;
+}
+
 /* The elements of a tensor as doubles: those of an input, or zeros. */
 static double *tensor_data(lua_State *L, int inputs, const struct results *results, const struct program *p, int tensor,
 	struct arena *a)
@@ -87,7 +103,9 @@ static double *tensor_data(lua_State *L, int inputs, const struct results *resul
 		return new_output(L, results, p, tensor);
 	enter(L);
 	data = ARENA_ARRAY(a, tensor_elements(p, tensor), double);
-	if (t->role == TENSOR_INPUT) {
+	if (t->role == TENSOR_INPUT && t->unpacked != NONE) {
+		dtype_load_many(t->type, input_data(L, inputs, t, a), 0, (size_t)tensor_elements(p, tensor), data);
+	} else if (t->role == TENSOR_INPUT) {
 		array_read(L, push_input(L, inputs, "reference", t->name), t->type, data);
 		lua_pop(L, 1);
 	}
@@ -137,22 +155,6 @@ static struct reference *emit(lua_State *L, const struct program *p, const struc
 	reference_new(&h->mem, p, (struct reference **)box);
 	raise_if(L, reference_emit(*box, asked->tiled ? &asked->tiling : NULL, asked->round ? PLAIN_ROUND : 0, &e), &e);
 	return *box;
-}
-
-/* The packed elements of an input, converted if its array is of another type. */
-static void *input_data(lua_State *L, int inputs, const struct tensor *t, struct arena *a)
-{
-	struct array *x = push_input(L, inputs, "reference", t->name);
-	void *data = x->data;
-
-	lua_pop(L, 1);
-	if (x->type == t->type)
-		return data;
-	enter(L);
-	data = arena_alloc(a, dtype_bytes(t->type, (size_t)x->n));
-	for (int64_t i = 0; i < x->n; i++)
-		dtype_store(t->type, data, (size_t)i, dtype_load(x->type, x->data, (size_t)i));
-	return data;
 }
 
 static void play(lua_State *L, int inputs, const struct results *results, const struct program *p,

@@ -17,7 +17,7 @@ local LOG2E <const> = 1.4426950408889634
 local LN2 <const> = 0.6931471805599453
 
 -- Keys of what p keeps to itself; every other key is an option or a method.
-local BUILDER, GIVEN, READ, LOCATION, NAME, LOOPS, SIZES, DEFAULTS = {}, {}, {}, {}, {}, {}, {}, {}
+local BUILDER, GIVEN, READ, LOCATION, NAME, LOOPS, SIZES, DEFAULTS, TASK = {}, {}, {}, {}, {}, {}, {}, {}, {}
 
 ---- errors --------------------------------------------------------------------
 
@@ -186,6 +186,14 @@ local function refuse_value(p, x, what)
   expect(false, what, "value", x)
 end
 
+-- The elements of a load that gives words of them: whatever takes them does so in its own task, in which they are made once.
+local function unpacked(p, load)
+  if not p[TASK] or load.task ~= p[TASK] then
+    load.task, load.elements = p[TASK], p[BUILDER]:unpack(load.id, load.from, load.to, load.dtype)
+  end
+  return load.elements
+end
+
 -- The builder's id of what stands for a value in p: a value, a carry, a number.
 function id_of(p, x, what)
   if type(x) == "number" then return p[BUILDER]:const(x) end
@@ -195,7 +203,9 @@ function id_of(p, x, what)
   end
   if kind ~= VALUE and kind ~= CARRY then refuse_value(p, x, what) end
   own(p, x, kind, what, "value")
-  return kind == VALUE and x.id or p[BUILDER]:get(x.id)
+  if kind == CARRY then return p[BUILDER]:get(x.id) end
+  local words = rawget(x, "words")
+  return words and unpacked(p, words) or x.id
 end
 
 -- The program of the first value among the arguments.
@@ -587,6 +597,8 @@ function p_methods.task(p, name, f)
   check_block("task", name, f)
   local _ <close> = nest "task"
   b:task_begin(name)
+  local _ <close> = setmetatable({}, {__close = function() p[TASK] = false end})
+  p[TASK] = {}
   return noting(p, name, enclosed(b, "task_end", f()))
 end
 
@@ -641,7 +653,9 @@ function p_methods.load(p, name, tensor, index)
   local b = self_p(p, "load")
   if type(name) ~= "string" then name, tensor, index = nil, name, tensor end
   own(p, tensor, TENSOR, "load", "tensor")
-  return value(p, b:load(name, tensor.id, index_list(p, tensor, index, "load", access_expression)))
+  local id = b:load(name, tensor.id, index_list(p, tensor, index, "load", access_expression))
+  local from, to, dtype = b:load_unpacks(id)
+  return new(VALUE, {id = id, owner = p, words = from and {id = id, from = from, to = to, dtype = dtype}})
 end
 
 function p_methods.mma(p, name, x, y)
@@ -754,7 +768,7 @@ local function bind(prog, sizes)
   local _ <close> = nest "bind"
   local builder = core.builder(prog.name)
   local p, outer = new(P, {[BUILDER] = builder, [GIVEN] = given, [READ] = read, [LOCATION] = location, [NAME] = prog.name, [LOOPS] = {},
-    [SIZES] = {}, [DEFAULTS] = {}}), building
+    [SIZES] = {}, [DEFAULTS] = {}, [TASK] = false}), building
   do
     local _ <close> = setmetatable({}, {__close = function() building = outer end})
     building = p

@@ -21,14 +21,14 @@ static const char *torch_type(enum dtype t)
 static const char *python_shape(const struct export_kit *k, int tensor)
 {
 	const struct tensor *t = &k->p->tensors.v[tensor];
-	bool packed = dtype_bits(t->type) < 8;
+	bool packed = dtype_bits(t->element) < 8;
 	struct buf b = buf_new(k->a);
 
-	if (packed && (!t->rank || k->p->axes.v[t->dim[t->rank - 1]].size % 2))
+	if (packed && (!t->rank || k->p->axes.v[tensor_declared_axis(t, t->rank - 1)].size % 2))
 		return arena_strf(k->a, "(%lld,)", (long long)export_bytes(k, tensor));
 	buf_putc(&b, '(');
 	for (int d = 0; d < t->rank; d++)
-		buf_printf(&b, "%s%lld", d ? ", " : "", (long long)(k->p->axes.v[t->dim[d]].size /
+		buf_printf(&b, "%s%lld", d ? ", " : "", (long long)(k->p->axes.v[tensor_declared_axis(t, d)].size /
 			(packed && d == t->rank - 1 ? 2 : 1)));
 	buf_puts(&b, t->rank == 1 ? ",)" : ")");
 	return b.text;
@@ -43,7 +43,7 @@ static const char *python_tensors(const struct export_kit *k, int first, int n)
 		const struct tensor *t = &k->p->tensors.v[k->tensors[i]];
 
 		buf_printf(&b, "\n    Tensor(\"%s\", %s, %s),", t->name,
-			python_shape(k, k->tensors[i]), torch_type(t->type));
+			python_shape(k, k->tensors[i]), torch_type(t->element));
 	}
 	if (n)
 		buf_putc(&b, '\n');
@@ -60,7 +60,7 @@ static void python_words(struct export_kit *k)
 		const char *name = export_python_name(k->a, t->name);
 
 		buf_printf(&shapes, "%s    %s  %-20s %s  %s", i ? "\n" : "", i < k->ninputs ? "in " : "out", name,
-			torch_type(t->type), export_shape(k, k->tensors[i]));
+			torch_type(t->element), export_shape(k, k->tensors[i]));
 		if (i < k->ninputs)
 			buf_printf(&tuple, "%s%s", i ? ", " : "", name);
 		else

@@ -53,8 +53,9 @@ static void put_tensors(struct export_kit *k)
 		const char *shape = export_shape(k, k->tensors[i]);
 
 		buf_printf(&table, "\t{ \"%s\", %s, %lld, %d, %d, %d, \"%s\" },\n", t->name,
-			roles[t->role], (long long)tensor_elements(k->p, k->tensors[i]),
-			dtype_bits(t->type), bits[t->type].exponent, bits[t->type].mantissa, shape);
+			roles[t->role], (long long)tensor_elements(k->p, k->tensors[i]) * dtype_bits(t->type) /
+			dtype_bits(t->element), dtype_bits(t->element), bits[t->element].exponent,
+			bits[t->element].mantissa, shape);
 		if (t->role != TENSOR_TEMP)
 			buf_printf(&list, "%s *	%s %s", i ? "\n" : "", t->role == TENSOR_INPUT ? "in " : "out", shape);
 	}

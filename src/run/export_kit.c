@@ -71,13 +71,13 @@ const char *export_shape(const struct export_kit *k, int tensor)
 	const struct tensor *t = &k->p->tensors.v[tensor];
 	struct buf b = buf_new(k->a);
 
-	buf_printf(&b, "%s %s", dtype_name(t->type), t->name);
+	buf_printf(&b, "%s %s", dtype_name(t->element), t->name);
 	for (int d = 0; d < t->rank; d++) {
-		const struct axis *x = &k->p->axes.v[t->dim[d]];
+		const struct axis *x = &k->p->axes.v[tensor_declared_axis(t, d)];
 
 		buf_printf(&b, "[%s=%lld]", x->name, (long long)x->size);
 	}
-	if (dtype_bits(t->type) < 8)
+	if (dtype_bits(t->element) < 8)
 		buf_puts(&b, ", two to a byte, even indices low");
 	return b.text;
 }

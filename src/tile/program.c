@@ -89,10 +89,40 @@ enum err_code program_axis(struct program *p, const char *name, int64_t size, st
 	return OK;
 }
 
+enum err_code find_words(struct program *p, int axis, int per, struct srcloc loc, int *out, struct err *e)
+{
+	int64_t size = p->axes.v[axis].size / per;
+	char name[80];
+
+	for (*out = 0; *out < p->axes.n; ++*out)
+		if (p->axes.v[*out].packs == axis && p->axes.v[*out].per == per && p->axes.v[*out].size == size)
+			return OK;
+	snprintf(name, sizeof(name), "%.50s_words", p->axes.v[axis].name);
+	for (int i = 2; program_find_axis(p, name) != NONE; i++)
+		snprintf(name, sizeof(name), "%.50s_words%d", p->axes.v[axis].name, i);
+	TRY(program_axis(p, name, size, loc, out, e));
+	p->axes.v[*out].packs = axis;
+	p->axes.v[*out].per = per;
+	return OK;
+}
+
+/* Kernels take elements of 4 bits out of words. Where rows end within a word, only the interpreter has the tensor. */
+static enum err_code hold_as_words(struct program *p, struct tensor *t, struct srcloc loc, struct err *e)
+{
+	int last = t->rank ? t->dim[t->rank - 1] : NONE, per = dtype_bits(DT_I32) / dtype_bits(t->type);
+
+	if (dtype_bits(t->type) != 4 || last == NONE || p->axes.v[last].size % per || p->axes.v[last].packs != NONE)
+		return OK;
+	TRY(find_words(p, last, per, loc, &t->dim[t->rank - 1], e));
+	t->unpacked = last;
+	t->type = DT_I32;
+	return OK;
+}
+
 enum err_code program_tensor(struct program *p, enum tensor_role role, const char *name, enum dtype type, int rank,
 			     const int *dims, struct srcloc loc, int *out, struct err *e)
 {
-	struct tensor t = { .role = role, .type = type, .rank = rank, .loc = loc };
+	struct tensor t = { .role = role, .type = type, .element = type, .unpacked = NONE, .rank = rank, .loc = loc };
 	int same = program_find_tensor(p, name);
 	double elements = 1;
 
@@ -112,6 +142,8 @@ enum err_code program_tensor(struct program *p, enum tensor_role role, const cha
 	if (elements > ELEMENTS_MAX)
 		return err_set(e, ERR_LIMIT, loc, "tensor '%s' has %.3g elements; at most 2^48 "
 			"are possible", name, elements);
+	if (role == TENSOR_INPUT)
+		TRY(hold_as_words(p, &t, loc, e));
 	*out = p->tensors.n;
 	t.name = arena_strdup(&p->arena, name);
 	VEC_PUSH(&p->arena, &p->tensors, t);

@@ -61,6 +61,10 @@ struct tensor {
 	enum dtype type;
 	int rank;
 	int dim[RANK_MAX];		/* axis of each dimension; the last is contiguous */
+	/* Of an input with elements of 4 bits, which the program takes as words of eight (program_tensor): the type that
+	 * it is declared with, and the axis of the elements in its last dimension. Else `type`, and NONE. */
+	enum dtype element;
+	int unpacked;
 	/* If elements make indices of loads, a number below which random ones should be so that these loads stay inside
 	 * their tensors, a guess where several values are added or chosen from; 0: they make none. By program_finish. */
 	int64_t index_below;
@@ -188,6 +192,8 @@ void program_option(struct program *p, const char *text);
 /* Ids through *out. Sizes are at least 1 and at most 2^40. */
 NODISCARD enum err_code program_axis(struct program *p, const char *name, int64_t size,
 	struct srcloc loc, int *out, struct err *e);
+/* An input of a type of 4 bits whose last dimension is a multiple of 8 is declared as words, i32, of eight elements, over
+ * an axis of words that this makes: the bytes are the same, and program_load gives words. */
 NODISCARD enum err_code program_tensor(struct program *p, enum tensor_role role, const char *name,
 	enum dtype type, int rank, const int *dims, struct srcloc loc, int *out, struct err *e);
 
@@ -222,7 +228,8 @@ NODISCARD enum err_code program_task_end(struct program *p, struct srcloc loc, s
 /* A load is a task of its own; its value has one axis for every non-batch axis that the index expressions use, and for
  * each that their values have, in order of first use, a value before the expression that it is added to. index: one
  * expression a dimension of the tensor; NULL: each at its own axis. At most 3 values, which are i32, may be added. name
- * NULL: "load_" and the tensor's name. */
+ * NULL: "load_" and the tensor's name. Of a tensor that is held as words the last index is one of elements, an axis plus
+ * multiples of the elements of a word; the value has the axis of its words instead, see program_load_unpacks. */
 NODISCARD enum err_code program_load(struct program *p, const char *name, int tensor,
 	const struct index_expr *index, struct srcloc loc, int *out, struct err *e);
 /* index may be NULL: each dimension at its own axis. The value's axes must be those that the expressions use and their
@@ -321,6 +328,16 @@ static inline bool index_value_has(const struct program *p, const struct index_e
 static inline bool has_index_values(const struct node *n)
 {
 	return (n->op == OP_LOAD || n->op == OP_STORE) && node_arity(n) > op_arity(n->op);
+}
+
+/* What program_unpack takes to make elements of a load's words: the axes of words and of elements, and their type. False:
+ * the tensor does not hold words of elements. */
+bool program_load_unpacks(const struct program *p, int load, int *from, int *to, enum dtype *type);
+
+/* The axis of dimension d as users declared it. */
+static inline int tensor_declared_axis(const struct tensor *t, int d)
+{
+	return d == t->rank - 1 && t->unpacked != NONE ? t->unpacked : t->dim[d];
 }
 
 /* Elements of a tensor. */

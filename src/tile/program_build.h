@@ -38,6 +38,8 @@ bool axis_is_batch_here(const struct program *p, int axis);
 bool axis_is_batch_in(const struct program *p, int phase, int loop, int axis);
 /* Is there an axis of words that hold elements of this one? */
 bool is_packed(const struct program *p, int axis);
+/* The axis of words of `per` elements along `axis`, which fill them: one that is there, or a new one. */
+NODISCARD enum err_code find_words(struct program *p, int axis, int per, struct srcloc loc, int *out, struct err *e);
 /* Can an i32 hold it exactly? */
 bool is_i32_value(double x);
 

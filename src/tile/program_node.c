@@ -91,23 +91,78 @@ static enum err_code check_readable(const struct program *p, int tensor, struct 
 	return OK;
 }
 
+/* The index of the word that begins at an index of elements: an axis, whose words there are, plus multiples of the
+ * elements of a word. */
+static enum err_code index_word(struct program *p, const struct tensor *t, const struct index_expr *x,
+				struct srcloc loc, struct index_expr *out, struct err *e)
+{
+	int per = p->axes.v[t->dim[t->rank - 1]].per, along = NONE;
+	bool fits = !x->value && x->k % per == 0;
+
+	*out = *x;
+	out->k = x->k / per;
+	for (int i = 0; i < x->n; i++) {
+		struct index_term *term = &out->term[i];
+
+		if (term->coef % per == 0) {
+			term->coef /= per;
+			continue;
+		}
+		fits &= along == NONE && term->coef == 1 && term->div == 1 && !term->mod;
+		along = term->axis;
+		fits &= p->axes.v[along].size % per == 0 && p->axes.v[along].packs == NONE;
+		if (fits)
+			TRY(find_words(p, along, per, loc, &term->axis, e));
+	}
+	if (fits && along != NONE)
+		return OK;
+	return err_set(e, ERR_INPUT, loc, "the last index of '%s' must be an axis whose size is a multiple of %d, plus "
+		"multiples of %d, because its %s are loaded as words of %d", t->name, per, per, dtype_name(t->element), per);
+}
+
 enum err_code program_load(struct program *p, const char *name, int tensor, const struct index_expr *index,
 			   struct srcloc loc, int *out, struct err *e)
 {
 	const struct tensor *t = tensor_at(p, tensor);
 	struct node n = blank_node(OP_LOAD, t->type, loc);
+	struct index_expr of_words[RANK_MAX];
 	struct access x;
 	char stem[80];
 
 	snprintf(stem, sizeof(stem), "load_%s", t->name);
 	TRY(check_own_task(p, "load", name, stem, loc, e));
 	TRY(check_readable(p, tensor, loc, e));
+	if (t->unpacked != NONE && index) {
+		int last = t->rank - 1;
+
+		memcpy(of_words, index, (size_t)last * sizeof(*index));
+		TRY(check_index(p, &index[last], loc, e));
+		TRY(index_word(p, t, &index[last], loc, &of_words[last], e));
+		index = of_words;
+	}
 	TRY(check_access(p, t, index, loc, &x, e));
 	n.ref = tensor;
 	take_access(p, t, &x, &n);
 	memcpy(n.arg, x.value, (size_t)x.nvalues * sizeof(*x.value));
 	*out = build_alone(p, build_task_name(p, name, stem, false), TASK_LOAD, &n);
 	return OK;
+}
+
+bool program_load_unpacks(const struct program *p, int load, int *from, int *to, enum dtype *type)
+{
+	const struct node *n = &p->nodes.v[load];
+	const struct tensor *t = n->op == OP_LOAD ? &p->tensors.v[n->ref] : NULL;
+	const struct index_expr *last;
+
+	if (!t || t->unpacked == NONE)
+		return false;
+	last = &n->index[t->rank - 1];
+	for (int i = 0; i < last->n; i++)
+		if (p->axes.v[last->term[i].axis].packs != NONE)
+			*from = last->term[i].axis;
+	*to = p->axes.v[*from].packs;
+	*type = t->element;
+	return true;
 }
 
 static enum err_code check_writable(const struct program *p, int tensor, int value, struct srcloc loc, struct err *e)

@@ -220,7 +220,8 @@ static void print_tensor(const struct program *p, const struct tensor *t, struct
 {
 	static const char *const roles[] = { "input", "output", "temp" };	/* ORDER tensor_role */
 
-	buf_printf(out, "%s %s %s [", roles[t->role], t->name, dtype_name(t->type));
+	buf_printf(out, "%s %s %s%s%s [", roles[t->role], t->name, dtype_name(t->element),
+		t->unpacked == NONE ? "" : " in words of ", t->unpacked == NONE ? "" : dtype_name(t->type));
 	for (int i = 0; i < t->rank; i++)
 		buf_printf(out, "%s%s", i ? ", " : "", p->axes.v[t->dim[i]].name);
 	buf_puts(out, "]\n");

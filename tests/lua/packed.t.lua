@@ -1,0 +1,130 @@
+-- Tensors of 4-bit elements, two a byte: what kernels on the CPU compute with them, their arrays, and what is refused.
+local mr = require "millrace"
+local core = require "millrace.core"
+local tap = dofile((arg[0]:match "^(.*/)" or "./") .. "tap.lua")
+
+local h200 = mr.device "h200"
+
+-- Runs in several orders, half of them with the detection of races, agree with the reference.
+local function computes(what, plan)
+  local kernel, bound = plan:compile{target = "host"}, plan.graph.program
+  local inputs = bound:inputs{seed = 5}
+  local want, worst, message = bound:reference(inputs), 0, nil
+  for seed = 1, 2 do
+    local got, report = core.host_run(kernel, inputs, {seed = seed, race = seed == 2, limit = 600})
+    message = message or report
+    for _, t in ipairs(bound.tensors) do
+      if t.role == "output" then
+        local _, relative = got[t.name]:max_error(want[t.name])
+        worst = relative <= worst and worst or relative          -- a NaN stays
+      end
+    end
+  end
+  tap.ok(not message and worst <= 1e-2, what, "  relative error: " .. worst, message)
+end
+
+local function searched(bound, options)
+  local o = {trials = 12, seconds = 60, measure = false}
+  for k, v in pairs(options or {}) do o[k] = v end
+  return assert(mr.search(bound, h200, o)).plan
+end
+
+-- Y = X in another type: every element of a tensor, where it belongs.
+local copy = mr.program("copy", function(p)
+  local m, n = p:axes("m", "n")
+  local X, Y = p:input("X", {m, n}, p.from), p:output("Y", {m, n}, p.to)
+  local x = p:load("load_x", X)
+  Y:store("store_y", p:task("convert", function() return x:to(p.to) end))
+end)
+
+for _, from in ipairs{"e2m1", "i4"} do
+  for _, to in ipairs{"bf16", "f16", "f32", "e4m3", "i8"} do
+    computes(("%s to %s"):format(from, to), searched(copy{m = 40, n = 96, from = from, to = to}))
+  end
+  local bound = copy{m = 3, n = 8, from = from, to = "f32"}
+  local x = bound.tensors[1]
+  tap.is(("%s %s %d %d %s"):format(x.name, x.dtype, x.shape[1], x.shape[2], x.axes[2]), "X " .. from .. " 3 8 n",
+    from .. ": the program's tensor is as it was declared")
+  local values = from == "i4" and {-8, 7, -1, 0, 3, 2, 1, -4} or {0, 0.5, 1, 1.5, 2, 3, 4, -6}
+  local X = mr.array(from, {3, 8}, function(i, j) return i == 2 and values[j] or 0 end)
+  local got = searched(bound):compile{target = "host"}:run{X = X}
+  for j = 1, 8 do
+    if got.Y:get(2, j) ~= values[j] or got.Y:get(1, j) ~= 0 or X:get(2, j) ~= values[j] then
+      tap.ok(false, from .. ": an element", j, got.Y:get(2, j))
+    end
+  end
+  tap.is(bound:reference{X = X}.Y:max_error(got.Y), 0, from .. ": arrays of a script")
+  tap.is(bound:reference{X = X:copy "f32"}.Y:max_error(got.Y), 0, "  the reference takes others, and rounds them")
+  for _, on in ipairs{"host"} do
+    tap.is(bound:reference({X = X}, {on = on}).Y:max_error(got.Y), 0, "  the plain kernel, too")
+  end
+  local small, large = copy{m = 64, n = 256, from = from, to = "bf16"}, copy{m = 64, n = 256, from = "bf16", to = "bf16"}
+  local function bytes(bound) return bound:graph{tile = {m = 32, n = 64}}.bytes end
+  tap.is(bytes(large) - bytes(small), 64 * 256 * 3 // 2, from .. ": half a byte an element")
+end
+
+-- W in 4 bits with a scale for each `group` along k, times activations.
+local product = mr.program("product", function(p)
+  local m, n, k = p:axes("m", "n", "k")
+  local group = p:option("group", "integer", 32)
+  local kg = p:axis("kg", k.size // group)
+  local A, W = p:input("A", {m, k}), p:input("W", {n, k}, p.wtype)
+  local S, C = p:input("S", {n, kg}, p.stype), p:output("C", {m, n})
+  local c = p:carry("c", {m, n}, 0)
+  p:loop(k, function()
+    local w, s = p:load("load_w", W), p:load("load_s", S, {n, k // group})
+    local x = p:task("dequant", function()
+      if p.stype == "i8" then s = mr.exp2((s:to "i32" & 255) - 127.0) end                 -- e8m0: an exponent
+      return (w * s):to "bf16"
+    end)
+    c:add(p:mma("mma", p:load("load_a", A), x))
+  end)
+  C:store("store_c", p:task("convert", function() return c:to "bf16" end))
+end)
+
+local kinds <const> = {
+  {"mxfp4", {wtype = "e2m1", stype = "i8", group = 32}},
+  {"nvfp4", {wtype = "e2m1", stype = "e4m3", group = 16}},
+  {"int4 weights", {wtype = "i4", stype = "bf16", group = 128}},
+}
+for _, kind in ipairs(kinds) do
+  for _, sizes in ipairs{{m = 16, n = 128, k = 512}, {m = 144, n = 192, k = 256}} do
+    for key, v in pairs(kind[2]) do sizes[key] = v end
+    local bound = product(sizes)
+    local plan = searched(bound)
+    if sizes.stype ~= "i8" then                      -- random exponents overflow
+      computes(("%s, %d rows"):format(kind[1], sizes.m), plan)
+    end
+    local inputs = bound:inputs{}
+    if sizes.stype == "i8" then inputs.S:fill(function(i, j) return 127 - (i * 3 + j) % 9 end) end
+    local kernel = plan:compile{target = "host"}
+    local got, report = core.host_run(kernel, inputs, {seed = 2, race = true, limit = 600})
+    local _, relative = got.C:max_error(bound:reference(inputs).C)
+    tap.ok(not report and relative < 1e-2, ("%s, %d rows: scales of a script"):format(kind[1], sizes.m), relative, report)
+  end
+end
+
+-- Words at other indices: a batch of matrices, rows that a table names, blocks of columns.
+local gathered = mr.program("gathered", function(p)
+  local e, t, n, b, l = p:axes("e", "t", "n", "b", "l")
+  local k = p:axis("k", b.size * l.size)
+  local W, Row = p:input("W", {e, n, k}, "e2m1"), p:input("Row", {t}, "i32")
+  local Y = p:output("Y", {e, t, b, l}, "f32")
+  p:batch(e, b)
+  local w = p:load("load_w", W, {e, p:load("load_row", Row), b * l.size + l})
+  Y:store("store_y", p:task("twice", function() return w * 2 end))
+end)
+computes("rows that a table names, blocks of columns", searched(gathered{e = 2, t = 24, n = 40, b = 3, l = 32}))
+
+-- What is refused, and where.
+tap.refuses([[
+local mr = require "millrace"
+mr.program("x", function(p)
+  local n = p:axes "n"
+  local X, Y = p:input("X", {n}, "e2m1"), p:output("Y", {n})
+  Y:store(p:load(X, {n + 1}) * 2)
+end){n = 64}]], "user.lua:5: the last index of 'X' must be an axis whose size is a multiple of 8, plus multiples of 8, because its e2m1 " ..
+  "are loaded as words of 8", "an index within a word")
+tap.like(tostring(copy{m = 4, n = 64, from = "i4", to = "f32"}), "input X i4 in words of i32 %[m, n_words%]", "a listing says how it is held")
+
+tap.done_testing()
