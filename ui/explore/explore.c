@@ -447,10 +447,23 @@ static bool act_anywhere(struct explorer *x, enum action a)
 	}
 }
 
+/* The keys that the list of changes leaves as they are: they concern the plan, and not what the list hides. */
+static bool act_in_list(struct explorer *x, int code)
+{
+	enum action a = action_of(code, GROUP_EDIT);
+
+	return x->over == &x->changes && (a == ACT_SAVE || a == ACT_UNDO || a == ACT_REDO) && act_edit(x, a);
+}
+
 /* A key without an action here: where it would have one. */
 static void refuse_key(struct explorer *x, int code)
 {
-	if (!x->over && !x->m.positions && action_of(code, GROUP_EDIT) != ACT_NONE)
+	if (x->m.positions || action_of(code, GROUP_EDIT) == ACT_NONE)
+		return;
+	if (x->over)
+		model_refuse(&x->m, "this key is for the view behind %s: Esc goes back there",
+			x->over == &x->helper ? "the help" : "the list");
+	else
 		model_refuse(&x->m, "plans are not edited in this view, but in 1 (timeline) and 2 (plan)");
 }
 
@@ -467,7 +480,7 @@ static void dispatch(struct explorer *x, const struct key *k)
 	x->m.go = -1;
 	if (x->m.positions && act_picked(x, a))
 		;
-	else if (x->over && (a == ACT_HELP || a == ACT_CANCEL || a == ACT_QUIT))
+	else if (x->over && (a == ACT_CANCEL || a == ACT_QUIT))
 		x->over = NULL;
 	else if (a == ACT_CANCEL)
 		cancel(x);
@@ -475,7 +488,7 @@ static void dispatch(struct explorer *x, const struct key *k)
 		click_tab(x, k->x);
 	else if (!lacks && v->ops->act && v->ops->act(v, a, &own))
 		;
-	else if (!((v->ops->groups & GROUP_EDIT) && act_edit(x, a)) && !act_anywhere(x, a))
+	else if (!((v->ops->groups & GROUP_EDIT) && act_edit(x, a)) && !act_anywhere(x, a) && !act_in_list(x, k->code))
 		refuse_key(x, k->code);
 	if (x->m.go >= 0)
 		show_view(x, x->m.go);

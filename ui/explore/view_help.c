@@ -93,7 +93,7 @@ static void draw(struct view *v, struct cells *out)
 		page_end(page, &pen, NULL);
 	}
 	page_draw(page, out, 0, 0, out->w, out->h, NONE);
-	if (page->cells.h > out->h)
+	if (page->cells.h > out->h && !(v->m->message[0] && v->m->wrong))
 		model_say(v->m, "help: lines %d to %d of %d; arrows and PgDn scroll, / finds, ? goes back",
 			page->top + 1, (int)min_i64(page->top + out->h, page->cells.h), page->cells.h);
 }
