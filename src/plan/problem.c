@@ -285,6 +285,25 @@ static const char *when_text(struct arena *a, const struct edge *e, int distance
 	return arena_strf(a, " of %d %ss before", distance, unit);
 }
 
+/* Bytes of a name without the number of its slice: "softmax" of "softmax.1". */
+static int whole_name(const char *name)
+{
+	const char *dot = strrchr(name, '.');
+
+	return (int)(dot && dot[1] && !dot[1 + strspn(dot + 1, "0123456789")] ? dot - name : (int)strlen(name));
+}
+
+/* "'k'", or "the buffer 'softmax'" if an sTask, or one that it is a slice of, has the same name. */
+static const char *buffer_text(struct arena *a, const struct graph *g, const char *buffer)
+{
+	int n = whole_name(buffer);
+	bool same = false;
+
+	for (int t = 0; t < g->tasks.n && !same; t++)
+		same = whole_name(g->tasks.v[t].name) == n && !strncmp(g->tasks.v[t].name, buffer, (size_t)n);
+	return arena_strf(a, "%s'%s'", same ? "the buffer " : "", buffer);
+}
+
 void problem_add_breach(const struct findings *f, int edge, struct arena *a, struct problems *out)
 {
 	const struct plan *p = f->plan;
@@ -296,7 +315,8 @@ void problem_add_breach(const struct findings *f, int edge, struct arena *a, str
 	const char *buffer = g->buffers.v[e->buffer].name, *hint, *message;
 	const char *does = e->kind == EDGE_FLOW ? "reads" : "overwrites", *done = e->kind == EDGE_ANTI ? "read" : "written";
 	int versions = p->versions[e->buffer];
-	const char *what = arena_strf(a, "'%s' %s '%s'%s", to, does, buffer, when_text(a, e, edge_distance(p, e)));
+	const char *what = arena_strf(a, "'%s' %s %s%s", to, does, buffer_text(a, g, buffer),
+		when_text(a, e, edge_distance(p, e)));
 	struct problem *pr;
 
 	if (code == PROBLEM_VERSIONS) {

@@ -391,12 +391,12 @@ problem(plan, "wrong_seu", here(-1),
   "'mma' (mma of bf16) cannot run on sEU 'tma'", {task = "mma"}, "hint")
 
 plan = new_attention{{"mma_qk", 1}, {"softmax", 1}, {"rescale"}, {"mma_pv"}}
-problem(plan, "versions", appended_at, "'softmax' overwrites 'softmax' of the iteration before although 'rescale' has not " ..
+problem(plan, "versions", appended_at, "'softmax' overwrites the buffer 'softmax' of the iteration before although 'rescale' has not " ..
   "read that yet: 1 version of 'softmax' is too few for this order",
   {task = "softmax", other = "rescale", edge = "anti softmax"}, "hint")
 
 plan = new_attention{{"softmax"}, {"mma_qk"}, {"rescale"}, {"mma_pv"}}
-problem(plan, "offset", appended_at, "'softmax' reads 'mma_qk', but the order has it come before 'mma_qk' has written that",
+problem(plan, "offset", appended_at, "'softmax' reads the buffer 'mma_qk', but the order has it come before 'mma_qk' has written that",
   {task = "softmax", other = "mma_qk", edge = "flow mma_qk"}, "hint")
 
 plan = new_gemm()

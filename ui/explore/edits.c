@@ -14,6 +14,12 @@ const struct srcloc model_loc = { .file = "explorer", .line = 0 };
 
 enum { WAITS_NAMED = 4 };
 
+/* Can } and { change how many versions it has? */
+static bool buffer_has_versions(const struct buffer *b)
+{
+	return b->loop != NONE && b->carry == NONE && b->first != NONE;
+}
+
 /* Write how many waits of `a` there are not in `b`, and which: " +2 (load_k for mma_qk, load_v for mma_pv)". */
 static void put_waits_without(const struct plan *a, const struct plan *b, char sign, struct buf *out)
 {
@@ -55,6 +61,18 @@ static void put_other_versions(const struct model *m, const char *what, const st
 	}
 }
 
+/* "} on 'mma_qk' adds one, ", after a problem that says that a buffer has too few versions; "" if } does not give it more. */
+static const char *key_for_versions(struct model *m, const struct problem *x)
+{
+	const struct graph *g = m->now->graph;
+	const struct buffer *b = x && x->code == PROBLEM_VERSIONS && x->edge != NONE ? &g->buffers.v[g->edges.v[x->edge].buffer] : NULL;
+
+	if (!b || !buffer_has_versions(b) || m->now->plan->versions[b - g->buffers.v] >= VERSIONS_MAX)
+		return "";
+	return b->first == m->sel.task ? "} adds one, " :
+		arena_strf(&m->frame, "} on '%s' adds one, ", g->tasks.v[b->first].name);
+}
+
 /* Say how time, II, versions and waits have changed, or what is not legal now. */
 static void report_change(struct model *m, const char *what, const struct state *before)
 {
@@ -64,9 +82,10 @@ static void report_change(struct model *m, const char *what, const struct state 
 	buf_printf(&b, "%s: ", what);
 	if (!now->legal) {
 		const struct problems *shown = model_problems(m);
-		const char *why = shown->v.n ? shown->v.v[0].message : now->unchecked;
+		const struct problem *first = shown->v.n ? &shown->v.v[0] : NULL;
 
-		model_refuse(m, "%snot legal: %s (8: all problems, f: repair, u: undo)", b.text, why);
+		model_refuse(m, "%snot legal: %s (%s8: all problems, f: repair, u: undo)", b.text, first ? first->message : now->unchecked,
+			key_for_versions(m, first));
 		return;
 	}
 	if (before->tl && before->tl->seconds > 0 && now->tl) {
@@ -325,7 +344,7 @@ static const char *way_to_versions(struct model *m, const struct stask *s)
 	for (int i = s->reads.n - 1; i >= 0; i--) {
 		const struct buffer *b = &g->buffers.v[s->reads.v[i]];
 
-		if (b->loop != NONE && b->carry == NONE && b->first != NONE)
+		if (buffer_has_versions(b))
 			return arena_strf(&m->frame, "; } on '%s' is for '%s', which it reads", g->tasks.v[b->first].name, b->name);
 	}
 	return "";
