@@ -61,12 +61,15 @@ static void put_other_versions(const struct model *m, const char *what, const st
 	}
 }
 
-/* "} on 'mma_qk' adds one, ", after a problem that says that a buffer has too few versions; "" if } does not give it more. */
+/* "} on 'mma_qk' adds one, ", after a problem that says that a buffer has too few versions; "" if } does not give it
+ * more. */
 static const char *key_for_versions(struct model *m, const struct problem *x)
 {
 	const struct graph *g = m->now->graph;
-	const struct buffer *b = x && x->code == PROBLEM_VERSIONS && x->edge != NONE ? &g->buffers.v[g->edges.v[x->edge].buffer] : NULL;
+	const struct buffer *b = NULL;
 
+	if (x && x->code == PROBLEM_VERSIONS && x->edge != NONE)
+		b = &g->buffers.v[g->edges.v[x->edge].buffer];
 	if (!b || !buffer_has_versions(b) || m->now->plan->versions[b - g->buffers.v] >= VERSIONS_MAX)
 		return "";
 	return b->first == m->sel.task ? "} adds one, " :

@@ -299,12 +299,16 @@ void positions_draw(struct model *m, struct cells *out, int y)
 {
 	const struct positions *s = m->positions;
 	const struct position *chosen = positions_chosen(m);
-	int least = s->v.v[0].at, row = -1, chosen_row = 0, rows = out->h - y - 1 - HEAD_ROWS, skip;
+	int least = s->v.v[0].at, most = least, row = -1, chosen_row = 0, rows = out->h - y - 1 - HEAD_ROWS, skip;
+	int columns = (int)max_i64(1, (out->w - GAP_COLUMNS) / OFFSET_COLUMNS);
 	struct buf head = buf_new(&m->frame);
 	const char *text;
 
+	for (int line = y; line < out->h; line++)	/* on a small screen it hides the end of the chart */
+		cells_fill(out, 0, line, out->w, " ", PLAIN);
 	for (int i = 0; i < s->v.n; i++) {
 		least = (int)min_i64(least, s->v.v[i].at);
+		most = (int)max_i64(most, s->v.v[i].at);
 		row += is_row_start(s, i);
 		chosen_row = &s->v.v[i] == chosen ? row : chosen_row;
 	}
@@ -319,6 +323,16 @@ void positions_draw(struct model *m, struct cells *out, int y)
 		text += strcspn(text, "\n");
 		text += *text == '\n';
 	}
+	if (most - least >= columns) {			/* the chosen one is in sight; signs show where there are more */
+		int first = (int)max_i64(least, chosen->at - columns + 1);
+
+		if (first > least)
+			cells_text(out, GAP_COLUMNS - 2, y + HEAD_ROWS, 1, "◂", FAINT);
+		if (first + columns <= most)
+			cells_text(out, out->w - 1, y + HEAD_ROWS, 1, "▸", FAINT);
+		least = first;
+		most = first + columns - 1;
+	}
 	row = -1;
 	for (int i = 0; i < s->v.n; i++) {
 		const struct position *p = &s->v.v[i];
@@ -326,11 +340,13 @@ void positions_draw(struct model *m, struct cells *out, int y)
 
 		row += is_row_start(s, i);
 		line = y + HEAD_ROWS + 1 + row - skip;
+		if (is_row_start(s, i) && row >= skip && row - skip < rows)
+			cells_text(out, 0, line, GAP_COLUMNS - 1, gap_text(m, p, i ? p[-1].lane : NONE), PLAIN);
+		if (p->at < least || p->at > most)
+			continue;
 		cells_text(out, x, y + HEAD_ROWS, w, arena_strf(&m->frame, "at %+d", p->at), FAINT);
 		if (row < skip || row - skip >= rows)
 			continue;
-		if (is_row_start(s, i))
-			cells_text(out, 0, line, GAP_COLUMNS - 1, gap_text(m, p, i ? p[-1].lane : NONE), PLAIN);
 		cells_text(out, x, line, w, result_text(m, p, true), cell_style(m, p, p == chosen));
 	}
 }

@@ -12,7 +12,7 @@ enum {
 	CHAIN_MAX = 4096,		/* events of the critical path */
 	WIDE = 140,			/* columns from which on there is space for longer bars */
 	FEWEST = 12,			/* cycles in a window, at least */
-	DETAIL_ROWS = 8,		/* rows for details from which on they are set off by a row, with letters and names */
+	DETAIL_ROWS = 8,		/* rows that details have before the legend of letters gets more than one */
 	SMALL_ROWS = 3,			/* rows that are left for details, however many rows the chart has */
 };
 
@@ -253,8 +253,8 @@ static void mark_cursors(struct view *v, const struct chart_map *map, struct cel
 	draw_upright(out, mark, map->top, map->bottom, false, "┊", BOLD);
 }
 
-/* "0.612 ms  II 1,312 (bound 1,260)  tensor ██████░░ 87 %": one line. */
-static void draw_busy(struct view *v, struct cells *out, int y)
+/* "0.612 ms  II 1,312 (bound 1,260)  tensor ██████░░ 87 %", with bars of so many columns. */
+static const char *busy_text(struct view *v, int bar, bool issuing)
 {
 	const struct phase_line *line = model_line(v->m);
 	const struct timeline *t = v->m->now->tl;
@@ -271,41 +271,126 @@ static void draw_busy(struct view *v, struct cells *out, int y)
 		const struct vdevice *d = t->plan->device;
 		const char *issue = unit_issue(&v->m->frame, line, d, s);
 		double share = unit_share(line, d, s);
-		int bar = out->w >= WIDE ? 8 : 5, full = (int)(share * bar + 0.5);
+		int full = (int)(share * bar + 0.5);
 
 		if (!(share > 0))
 			continue;
 		buf_printf(&b, "  %s ", unit_label(&v->m->frame, line, d, s));
 		for (int i = 0; i < bar; i++)
 			buf_puts(&b, i < full ? "█" : "░");
-		buf_printf(&b, " %s", unit_percent(share).s);
-		if (issue[0])
+		buf_printf(&b, "%s%s", bar ? " " : "", unit_percent(share).s);
+		if (issue[0] && issuing)
 			buf_printf(&b, " (%s)", issue);
 	}
 	if (line->memory_share > 0)
 		buf_printf(&b, "  memory %s", unit_percent(line->memory_share).s);
-	cells_text(out, 0, y, out->w, b.text, PLAIN);
+	return b.text;
 }
 
-/* "k load_k  qQ mma_qk": what the letters of the bars mean, one row. */
-static void draw_letters(struct view *v, struct cells *out, int y)
+/* One line, with the longest bars that leave space for all numbers. */
+static void draw_busy(struct view *v, struct cells *out, int y)
+{
+	static const struct { int bar; bool issuing; } ways[] = {
+		{ 8, true }, { 5, true }, { 5, false }, { 3, false }, { 0, false } };
+	const char *text = NULL;
+
+	for (int i = out->w >= WIDE ? 0 : 1; i < LEN(ways) && (!text || text_width(text) > out->w); i++)
+		text = busy_text(v, ways[i].bar, ways[i].issuing);
+	cells_text(out, 0, y, out->w, text, PLAIN);
+}
+
+/* What the legend says of an sTask, or of all slices of one. */
+struct legend_item {
+	int task;			/* the first slice */
+	const char *name;		/* " mma_qk" */
+	int width;			/* with the letters before the name */
+};
+
+/* Is sTask i the one of the item, or another slice of it? */
+static bool is_of_item(const struct graph *g, int i, const struct legend_item *it)
+{
+	const struct stask *first = &g->tasks.v[it->task];
+
+	return i == it->task || (first->slices > 1 && g->tasks.v[i].task == first->task);
+}
+
+static int list_legend(struct view *v, const struct task_key *key, struct legend_item *out)
 {
 	const struct graph *g = v->m->now->tl->plan->graph;
-	const struct task_key *key = task_keys(&v->m->frame, g);
-	int x = 0;
+	int n = 0;
 
 	for (int t = 0; t < g->tasks.n; t++) {
 		const struct stask *s = &g->tasks.v[t];
 		const char *dot = s->slices > 1 ? strrchr(s->name, '.') : NULL;
+		struct legend_item *it = &out[n];
 
 		if (s->phase != model_line(v->m)->phase || (s->slices > 1 && s->slice > 0))
 			continue;
+		*it = (struct legend_item){ .task = t };
+		it->name = arena_strf(&v->m->frame, " %.*s", (int)(dot ? dot - s->name : (int)strlen(s->name)), s->name);
+		it->width = text_width(it->name);
 		for (int i = t; i < g->tasks.n; i++)
-			if (i == t || (s->slices > 1 && g->tasks.v[i].task == s->task))
-				x += cells_text(out, x, y, out->w - x, key[i].letter, (struct style){ .fg = key[i].tick.fg });
-		x += cells_text(out, x, y, out->w - x, arena_strf(&v->m->frame, " %.*s  ",
-			(int)(dot ? dot - s->name : (int)strlen(s->name)), s->name), FAINT);
+			it->width += is_of_item(g, i, it) ? text_width(key[i].letter) : 0;
+		n++;
 	}
+	return n;
+}
+
+static void draw_legend_item(struct view *v, struct cells *out, int x, int y, const struct task_key *key,
+	const struct legend_item *it)
+{
+	const struct graph *g = v->m->now->tl->plan->graph;
+
+	for (int i = it->task; i < g->tasks.n; i++)
+		if (is_of_item(g, i, it))
+			x += cells_text(out, x, y, out->w - x, key[i].letter, (struct style){ .fg = key[i].tick.fg });
+	cells_text(out, x, y, out->w - x, it->name, FAINT);
+}
+
+/* "k load_k  qQ mma_qk": what the letters of the bars mean, in at most so many rows, of which it returns how many it
+ * took. What does not fit is left out, with a sign of that and the key that makes space. */
+static int draw_letters(struct view *v, struct cells *out, int y, int rows)
+{
+	enum { GAP = 2 };
+	const char *more = ((struct own *)v->own)->short_details ? "…" : "… d: all letters";
+	const struct graph *g = v->m->now->tl->plan->graph;
+	const struct task_key *key = task_keys(&v->m->frame, g);
+	struct legend_item *items = ARENA_ARRAY(&v->m->frame, g->tasks.n + 1, struct legend_item);
+	int n = list_legend(v, key, items), x = 0, row = 0, left = 0;
+
+	for (int i = 0; i < n; i++)
+		left += items[i].width + GAP;
+	for (int i = 0; i < n && rows > 0; i++) {
+		const struct legend_item *it = &items[i];
+		bool last = row == rows - 1, all = x + left - GAP <= out->w;
+
+		if (x && x + it->width > out->w && !last) {
+			x = 0;
+			row++;
+			last = row == rows - 1;
+			all = left - GAP <= out->w;
+		}
+		if (last && !all && x + it->width + GAP + text_width(more) > out->w) {
+			cells_text(out, x, y + row, out->w - x, more, FAINT);
+			break;
+		}
+		draw_legend_item(v, out, x, y + row, key, it);
+		x += it->width + GAP;
+		left -= it->width + GAP;
+	}
+	return rows > 0 ? row + 1 : 0;
+}
+
+/* Rows of the legend, of which there is space for some even where details have little; an sTask that is picked up needs all. */
+static int legend_rows(struct view *v, const struct cells *out, int y)
+{
+	int space = out->h - y;
+
+	if (v->m->positions)
+		return space > DETAIL_ROWS;
+	if (((struct own *)v->own)->short_details)
+		return (int)max_i64(space, 0);
+	return (int)max_i64(space - DETAIL_ROWS, space > SMALL_ROWS);
 }
 
 static void draw_chart(struct view *v, struct cells *out, struct chart_map *map)
@@ -360,12 +445,11 @@ static void draw(struct view *v, struct cells *out)
 		draw_stages(v, map, out, y++);
 	if (y < out->h)
 		draw_busy(v, out, y++);
-	if (y + DETAIL_ROWS < out->h)
-		draw_letters(v, out, y);
+	y += draw_letters(v, out, y, legend_rows(v, out, y));
 	if (v->m->positions)
-		positions_draw(v->m, out, (int)min_i64(y + (y + DETAIL_ROWS < out->h), max_i64(out->h - 8, 2)));
+		positions_draw(v->m, out, (int)min_i64(y, max_i64(out->h - 8, 2)));
 	else if (!own->short_details)
-		draw_pane(v, out, y + (y + DETAIL_ROWS < out->h));
+		draw_pane(v, out, y);
 }
 
 /* ---- keys ---- */
