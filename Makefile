@@ -79,7 +79,8 @@ LIBS := $(PKG_LIBS) -lpthread -ldl -lm
 CORE_SRC := $(sort $(wildcard src/*/*.c src/lower/*/*.c src/search/*/*.c))
 LUA_SRC := $(sort $(wildcard lua/*.c))
 UI_SRC := $(sort $(wildcard ui/*.c ui/*/*.c))
-STD := $(sort $(wildcard lua/std/*.lua)) docs/reference.md docs/glossary.md
+STD := $(sort $(wildcard lua/std/*.lua)) docs/reference.md docs/glossary.md \
+	$(sort $(wildcard docs/howto/*.md))
 RUNTIME := src/host/rt_abi.h src/host/rt_number.h src/host/millrace_host.h
 TEMPLATES := $(sort $(wildcard src/run/export/*.* src/host/rt*.[ch])) src/host/millrace_host.h src/tile/fill.h
 UNIT_SRC := $(sort $(wildcard tests/unit/*.c))

@@ -89,9 +89,62 @@ local function add_keys(out, width)
   end
 end
 
+-- A line of code: its spaces stay, and what does not fit goes on in the next one, from a word on if it can.
+local function add_code(out, line, width)
+  local lead = "    "
+  repeat
+    local part, after = divide(line, width - #lead)
+    local kept = after ~= "" and #line - #after > width // 2 and part:match "^(.*%S)%s+%S*$" or part
+    if kept ~= part and #kept > width // 2 then part, after = kept, line:sub(#kept + 1):gsub("^%s+", "") end
+    out[#out + 1], lead, line = lead .. part, "      ", after
+  until line == ""
+end
+
+-- Markdown of a guide as plain text, without emphasis.
+local function plain(text)
+  text = known.plain(text)
+  return (text:gsub("%*%*(.-)%*%*", "%1"):gsub("%f[%*]%*(%a[^*]*)%*", "%1"))
+end
+
+-- A guide: its Markdown as text for a terminal.
+local function add_guide(out, guide, width)
+  local paragraph, lead, indent, code = {}, "  ", "  ", false
+  local function finish()
+    flow(out, plain(table.concat(paragraph, " ")), lead, indent, width)
+    paragraph, lead, indent = {}, "  ", "  "
+  end
+  for line in (guide .. "\n"):gmatch "(.-)\n" do
+    local heading, item = line:match "^#+ (.*)", line:match "^%- (.*)" or line:match "^%d+%. (.*)"
+    if line:find "^```" or code then
+      finish()
+      if line:find "^```" then code = not code elseif line == "" then out[#out + 1] = "" else add_code(out, line, width) end
+    elseif heading or line == "" or line:find "^|" then
+      finish()
+      if heading then flow(out, plain(heading), "", "  ", width) end
+      if line == "" and out[#out] ~= "" then out[#out + 1] = "" end
+      local first, others = (line:gsub("\\|", "\0")):match "^|%s*(.-)%s*|%s*(.-)%s*|$"
+      if first and (first .. others):find "%w" then
+        others = others:gsub("%s*|%s*", "; ")
+        flow(out, (plain(first .. (others ~= "" and ": " .. others or "")):gsub("%z", "|")), "    ", "      ", width)
+      end
+    elseif item then
+      finish()
+      paragraph, lead, indent = {item}, "  - ", "    "
+    else
+      paragraph[#paragraph + 1] = line
+    end
+  end
+  finish()
+  while out[#out] == "" do out[#out] = nil end
+end
+
 -- The text of one topic.
 function explain.topic(topic, width)
   local out = {}
+  if topic.guide then
+    add_guide(out, topic.guide, width)
+    return table.concat(out, "\n")
+  end
   flow(out, topic.call or (topic.title:gsub("check%.", "problem: ")), "", "    ", width)
   fill(topic.text, 2, width, out)
   if topic.fix then flow(out, "repair: " .. topic.fix, "  ", "  ", width) end
@@ -119,7 +172,7 @@ end
 local function add_lines(out, list, width)
   local most = 0
   for _, x in ipairs(list) do most = math.max(most, size(x.name)) end
-  most = math.min(most, width // 3)
+  most = math.min(most, width * 2 // 5)
   for _, x in ipairs(list) do
     local lead = ("  %s%s  "):format(x.name, (" "):rep(most - size(x.name)))
     if size(lead) >= width - 8 then

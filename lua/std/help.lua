@@ -1,6 +1,6 @@
 -- help.lua - help(topic): a short text for everything a script or the shell can call, for fields,
--- words, problems and keys. The texts are those of docs/reference.md, which topics.lua reads; an example's help is
--- the comment at the head of its file.
+-- words, problems and keys. The texts are those of docs/reference.md and docs/howto, which topics.lua reads; an example's
+-- help is the comment at the head of its file.
 
 local core = require "millrace.core"
 local explain = require "millrace.explain"
@@ -51,12 +51,6 @@ local function with_option(name)
   return list
 end
 
-local function section_of(name)
-  for _, section in ipairs(sections) do
-    if section[1] and section.title:lower() == name:lower() then return section end
-  end
-end
-
 ---- apropos ----------------------------------------------------------------------
 
 -- As words between spaces, in small letters, without differences of spelling.
@@ -70,6 +64,13 @@ local function stem(word) return #word > 5 and word:gsub("ing$", ""):gsub("ed$",
 
 -- A term without its endings and what is between its words: "split-K" and "splitk", "multi-stage" and "multistage" are the same.
 local function bare(text) return (normal(text):gsub("%w+", stem):gsub(" ", "")) end
+
+-- A part of help by its title.
+local function section_of(name)
+  for _, section in ipairs(sections) do
+    if section[1] and bare(section.title) == bare(name) then return section end
+  end
+end
 
 -- How well a text fits: the phrase as it is, with other endings, or all of its words; nil: it does not.
 local function fit(text, phrase)

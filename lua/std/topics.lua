@@ -7,7 +7,7 @@
 --   <!-- about: ... -->     what the part behind this heading is about, for the table of contents
 --
 -- The functions that are operations are described in src/tile/ops.def. Words that docs/glossary.md alone has are a part of their own;
--- what CUTLASS, Triton and CUDA call a word is `elsewhere` of its topic.
+-- what CUTLASS, Triton and CUDA call a word is `elsewhere` of its topic. Each guide of docs/howto is a topic whose `guide` is its text.
 
 local core = require "millrace.core"
 
@@ -123,8 +123,27 @@ local function read_glossary(text)
   end
 end
 
+-- The guides: "# How to fuse an epilogue", and a paragraph that begins with "Goal: ".
+local function read_guides()
+  local section, names = {title = "How to", kind = "howto", about = "guides, step by step"}, {}
+  for module in pairs(package.preload) do
+    names[#names + 1] = type(module) == "string" and module:match "^millrace%.(.+)%.md$" or nil
+  end
+  table.sort(names)
+  for _, name in ipairs(names) do
+    local text = require("millrace." .. name .. ".md")
+    local title, goal = text:match "^# How to (.-)\n+Goal: (.-)\n\n"
+    if title then
+      goal = plain(goal):gsub("%*", ""):gsub("%s+", " "):gsub("^%l", string.upper)
+      add(section, {names = {title, name}, title = "how to " .. title, text = goal, kind = "howto", guide = text})
+    end
+  end
+  sections[#sections + 1] = section
+end
+
 read(require "millrace.reference.md")
 read_glossary(require "millrace.glossary.md")
+read_guides()
 for _, section in ipairs(sections) do
   if section.title == "The tile language" then
     for _, op in ipairs(core.operations()) do
@@ -147,4 +166,4 @@ local function example(name)
   if lines[1] then return table.concat(lines, "\n") end
 end
 
-return {sections = sections, topics = topics, full_name = full_name, example = example}
+return {sections = sections, topics = topics, plain = plain, full_name = full_name, example = example}

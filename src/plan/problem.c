@@ -286,7 +286,7 @@ static const char *when_text(struct arena *a, const struct edge *e, int distance
 }
 
 /* Bytes of a name without the number of its slice: "softmax" of "softmax.1". */
-static int whole_name(const char *name)
+static int task_name_length(const char *name)
 {
 	const char *dot = strrchr(name, '.');
 
@@ -296,11 +296,11 @@ static int whole_name(const char *name)
 /* "'k'", or "the buffer 'softmax'" if an sTask, or one that it is a slice of, has the same name. */
 static const char *buffer_text(struct arena *a, const struct graph *g, const char *buffer)
 {
-	int n = whole_name(buffer);
+	int n = task_name_length(buffer);
 	bool same = false;
 
 	for (int t = 0; t < g->tasks.n && !same; t++)
-		same = whole_name(g->tasks.v[t].name) == n && !strncmp(g->tasks.v[t].name, buffer, (size_t)n);
+		same = task_name_length(g->tasks.v[t].name) == n && !strncmp(g->tasks.v[t].name, buffer, (size_t)n);
 	return arena_strf(a, "%s'%s'", same ? "the buffer " : "", buffer);
 }
 

@@ -181,6 +181,10 @@ for text, topic in pairs{["double buffering"] = "ring", ["Double-Buffering"] = "
     redundant = "problem: redundant_wait", drift = "drift", coalescing = "coalescing, alignment, padding", reduction = "reduction",
     ["load balancing"] = "load balancing", prefetch = "prefetch, pipeline bubble", ["register pressure"] = "register pressure",
     repeated = "problem: repeated", recomputed = "redundant work", ["redundant work"] = "redundant work",
+    causal = "causal mask", GQA = "grouped-query attention", dropout = "dropout", ["TMA multicast"] = "cluster",
+    ["epilogue fusion"] = "epilogue fusion", ["unit tests"] = "unit test", ["producer consumer"] = "producer-consumer",
+    ["howto"] = "How to: guides, step by step", ["how-to"] = "How to: guides, step by step", ["fuse an epilogue"] = "How to fuse an epilogue",
+    ["schedules-under-ci"] = "How to keep schedules under CI", ["ping-pong"] = "replica",
     at = "at= is an option of", ["deadlock"] = "problem: deadlock", ["tl:why softmax"] = topics["timeline:why"].call} do
   is(first(text), topic, ("help '%s'"):format(text))
 end
@@ -197,6 +201,22 @@ do                                                      -- functions of ours
       {plan:simulate().why, "timeline:why"}, {mr.json, "mr.json"}} do
     is(first(x[1]), topics[x[2]].call:match "^[^%(%[{]*" and first(x[2]), "help of the function " .. x[2])
   end
+end
+for text, guide in pairs{["ping-pong"] = "plan ping-pong by hand", residual = "epilogue fusion"} do
+  first(text)
+  ok(shown and shown:find(guide, 1, true), ("help '%s' leads on to '%s'"):format(text, guide), shown)
+end
+do                                                      -- every guide is there, and is shown completely
+  local pipe = assert(io.popen(("cd '%s../..' && ls docs/howto/*.md"):format(here)))
+  for path in pipe:lines() do
+    local text = read(path)
+    local title = text:match "^# How to ([^\n]*)"
+    is(first(title), "How to " .. title, path)
+    text = text:gsub("\n```%w+", "\n"):gsub("%](%b())", "")
+    is((shown:gsub("%W", "")), (text:gsub("%W", "")), "  complete")
+    ok(widest(shown) <= 80, "  and not too wide")
+  end
+  pipe:close()
 end
 first "split-K"
 ok(shown:find("tensor:add", 1, true) and shown:find("flash_decoding", 1, true), "split-K: how it is done", shown)
