@@ -469,14 +469,28 @@ static int timeline_tostring_l(lua_State *L)
 static int timeline_uncertainty_reason_l(lua_State *L)
 {
 	const struct timeline *t = check_timeline(L, 1, "uncertainty_reason");
-	const char *device = t->plan->device->name;
+	const char *device = t->plan->device->name, *power = timeline_no_power(t);
 
 	if (t->measured || t->uncertainty > 0)
 		lua_pushnil(L);
 	else if (t->uncertainty_least > 0)
-		lua_pushfstring(L, "%s is not calibrated; it is at least that of a related device, uncertainty_least", device);
+		lua_pushfstring(L, "%s is not calibrated; it is at least that of a related device, uncertainty_least%s%s", device,
+			*power ? "; " : "", power);
 	else
-		lua_pushfstring(L, "%s is not calibrated, and no prediction for it was compared with a measured time", device);
+		lua_pushfstring(L, "%s is not calibrated, and no prediction for it was compared with a measured time%s%s", device,
+			*power ? "; " : "", power);
+	return 1;
+}
+
+/* core.no_power(timeline) -> that power was left out, where it would matter; nil */
+static int timeline_no_power_l(lua_State *L)
+{
+	const char *text = timeline_no_power(check_timeline(L, 1, "no_power"));
+
+	if (*text)
+		lua_pushstring(L, text);
+	else
+		lua_pushnil(L);
 	return 1;
 }
 
@@ -561,6 +575,7 @@ void lua_open_timeline(lua_State *L)
 	record_class(L, PHASE_RECORD, "phase", phase_fields, LEN(phase_fields));
 	set_function(L, "speed", timeline_speed_l);
 	set_function(L, "uncertainty_text", timeline_uncertainty_text_l);
+	set_function(L, "no_power", timeline_no_power_l);
 	set_function(L, "plan_of", timeline_plan_l);
 	set_function(L, "blame", timeline_blame_l);
 	set_function(L, "lanes", timeline_lanes_l);

@@ -422,7 +422,9 @@ function commands.predict(...)
         uncertainty_least = tl.uncertainty_least, uncertainty_reason = tl.uncertainty_reason, tflops = tl.tflops, gbps = tl.gbps, bandwidth_share = tl.bandwidth_share, cycles = tl.cycles, ii = tl.ii})), "\n")
     else
       for _, note in ipairs(problem_texts(repairs.joined(notes), path, text, "note: ")) do io.write(note, "\n") end
-      io.write(("%s: predicted %s; %s on %s\n"):format(path, times.text(tl), script.program_text(bound), plan.device.name))
+      local power = core.no_power(tl)
+      io.write(("%s: predicted %s; %s%s on %s\n"):format(path, times.text(tl), power and power .. "; " or "", script.program_text(bound),
+        plan.device.name))
     end
     return true
   end)

@@ -116,7 +116,7 @@ function result.__tostring(r)
   local lines = {("%s on %s: %s, predicted"):format(plan.graph.program.name, plan.device.name, times.text(tl))}
   lines[#lines + 1] = measured_text(r)
   lines[#lines + 1] = ("tile %s; II %.0f%s"):format(tile_text(plan.tile), r.ii, above)
-  lines[#lines + 1] = times.power(tl)
+  lines[#lines + 1] = times.power(tl) or core.no_power(tl)
   if r.bound_seconds > 0 then
     lines[#lines + 1] = ("no tile shape tried can be under %.4g ms in the model%s"):format(r.bound_seconds * 1e3,
       below <= 0.001 and ": this is optimal there"

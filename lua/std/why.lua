@@ -100,7 +100,7 @@ local function what_binds(tl)
   end
   text = text or ("lane %s binds: it is at work %.0f %% of the time, %s, while %s is %.0f %%"):format(lane, 100 * busy, work, unit,
     100 * share)
-  return table.concat({idle_text(tl) .. text, times.power(tl)}, "; ")
+  return table.concat({idle_text(tl) .. text, times.power(tl) or core.no_power(tl)}, "; ")
 end
 
 -- The loop of the longest phase that could be divided among EUs if many idle: a line about that; nil.

@@ -193,6 +193,12 @@ const char *uncertainty_text(struct arena *a, const struct timeline *t)
 		arena_strf(a, " (+- unknown: %s is not calibrated)", t->plan->device->name);
 }
 
+const char *timeline_no_power(const struct timeline *t)
+{
+	return !t->measured && !t->logical && t->products_busy && !(t->plan->device->power_limit > 0) ?
+		"clock not limited by power: this device has no power model" : "";
+}
+
 const char *timeline_total(struct arena *a, const struct timeline *t)
 {
 	struct buf b = buf_new(a);
@@ -265,6 +271,7 @@ void draw_timeline_summary(const struct timeline *t, const struct draw_options *
 			pen_line(&pen, line[k]);
 	}
 	pen_line(&pen, power_text(pen.arena, t));
+	pen_line(&pen, timeline_no_power(t));
 	pen_line(&pen, timeline_unpriced(pen.arena, t));
 }
 

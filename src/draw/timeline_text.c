@@ -187,6 +187,7 @@ void draw_timeline(const struct timeline *t, const struct timeline_view *v,
 	put_use(t, c.line, &pen);
 	pen_puts(&pen, "\n", PLAIN);
 	pen_line(&pen, timeline_total(pen.arena, t));
+	pen_line(&pen, timeline_no_power(t));
 	pen_line(&pen, timeline_ii(pen.arena, t, c.line));
 	pen_line(&pen, timeline_waits(pen.arena, t, c.line));
 	pen_line(&pen, timeline_unpriced(pen.arena, t));

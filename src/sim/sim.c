@@ -447,17 +447,23 @@ static enum err_code play_phase(struct job *j, struct err *e)
 	return OK;
 }
 
+static bool are_products_busy(const struct timeline *t)
+{
+	const struct vdevice *d = t->plan->device;
+	const struct phase_line *longest = timeline_longest(t);
+
+	for (int i = 0; i < d->nseus; i++)
+		if (d->seu[i].kind == SEU_MATRIX && longest->seu[i].share > PRODUCTS_BIND)
+			return true;
+	return false;
+}
+
 /* The stated uncertainty of the device, which is smaller if products bind; and what it is at least, where it is not known. */
 static double uncertainty_of(const struct timeline *t, double *least)
 {
 	const struct vdevice *d = t->plan->device;
-	const struct phase_line *longest = timeline_longest(t);
-	bool products = false;
+	bool products = t->products_busy && timeline_longest(t)->memory_share <= MEMORY_BINDS;
 
-	for (int i = 0; i < d->nseus; i++)
-		if (d->seu[i].kind == SEU_MATRIX && longest->seu[i].share > PRODUCTS_BIND &&
-		    longest->memory_share <= MEMORY_BINDS)
-			products = true;
 	*least = products ? d->least_products : d->least_other;
 	if (products ? d->uncertainty_products > 0 : d->uncertainty_other > 0)
 		*least = 0;
@@ -488,6 +494,7 @@ static enum err_code play_all(struct timeline *t, const struct sim_options *o, d
 	t->clock_hz = device_clock(d, &t->effort, (double)t->cycles, t->nphases * d->launch_seconds, &t->watts);
 	t->joules = device_energy(d, &t->effort, t->clock_hz);
 	t->seconds = (double)t->cycles / t->clock_hz + t->nphases * d->launch_seconds;
+	t->products_busy = are_products_busy(t);
 	t->uncertainty = uncertainty_of(t, &t->uncertainty_least);
 	t->cache = "cold L2";		/* the simulation begins with an empty L2 */
 	*clock = used[timeline_longest(t) - t->phases];

@@ -108,6 +108,7 @@ struct timeline {
 	double uncertainty;		/* simulated: relative error of `seconds` that nine of ten plans do not
 					 * exceed; 0: not known */
 	double uncertainty_least;	/* simulated, if that is not known: it is no smaller; 0: not known */
+	bool products_busy;		/* simulated: a matrix unit works most of the time */
 	const char *cache;		/* state of L2 at the start: "cold L2"; NULL: not known */
 	double watts;			/* simulated: power of the device; 0: not known */
 	struct effort effort, joules;	/* simulated: of all EUs and phases (device.h) */

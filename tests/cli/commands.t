@@ -201,6 +201,8 @@ t_cmd 'predict of a program with an option' 0 "$MILLRACE" predict attention_d128
 t_like 'names it' "$(<"$T/out")" '; flash_attention b=2 .* causal=true on h200$'
 t_cmd 'predict --json of it' 0 "$MILLRACE" predict --json attention_d128_causal
 t_like 'has it, too' "$(<"$T/out")" '"options": ?"causal=true"'
+t_cmd 'predict where power is left out' 0 "$MILLRACE" predict --device h100 attention_d128_causal
+t_like 'says so' "$(<"$T/out")" '; clock not limited by power: this device has no power model; flash_attention .* on h100$'
 t_cmd 'predict --json, one plan not legal' 1 "$MILLRACE" predict --json attention_overlap.lua plans/broken.lua
 t_is 'an object a line, with its evidence' "$(python3 -c 'import json, sys
 for line in open(sys.argv[1]):

@@ -294,6 +294,23 @@ do
   is(lines.gemm_cooperative.uncertainty_reason, nil, "where it is known, there is no reason")
 end
 
+-- Where products take most of the time, a device without numbers of power says that power was left out ----------
+
+do
+  local said = "clock not limited by power: this device has no power model"
+  local tl = mr.load_plan("attention_overlap", {device = "h100"}):simulate()
+  for what, text in pairs{summary = tl:summary{width = 200}, text = tl:text{width = 200}, reason = tl.uncertainty_reason,
+    why = tl:proof() and tostring(tl:why())} do
+    like(text, said, "power that was left out: " .. what)
+  end
+  local bound, tile = mr.examples.gemm{m = 4096, n = 4096, k = 4096}, {m = 128, n = 256, k = 64}
+  local found = mr.search(bound, mr.device "h100", {trials = 30, seconds = 600, tile = tile})
+  like(found, said, "  what a search found")
+  ok(not tostring(mr.load_plan("attention_overlap"):simulate():summary{width = 200}):find(said, 1, true), "  not of a device that has them")
+  local reads = mr.search(mr.examples.topk_routing{m = 8192, n = 64}, mr.device "h100", {trials = 10, seconds = 600})
+  ok(not tostring(reads):find(said, 1, true) and not reads.timeline.uncertainty_reason:find(said, 1, true), "  nor where there are few products")
+end
+
 -- Speed is said in bytes where those count, with the share of the device's bandwidth ------------------------
 
 do
