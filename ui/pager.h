@@ -7,8 +7,13 @@
 #define UI_PAGER_H
 
 #include <stddef.h>
+#include <stdio.h>
 
 /* Print the text on standard output and end its last line. While the pager runs, Ctrl-C is left to it. */
 void pager_print(const char *text, size_t len);
+/* Write the text to f. Lines of more than `width` columns are broken between words, and go on indented. */
+void pager_wrap(FILE *f, const char *text, size_t len, int width);
+/* The same as *n bytes that the caller frees; NULL if there is no memory. */
+char *pager_wrapped(const char *text, size_t len, int width, size_t *n);
 
 #endif

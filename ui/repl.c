@@ -349,11 +349,16 @@ static void push_shell(lua_State *L, const char *name)
 static void take_results(struct repl *r, int first)
 {
 	lua_State *L = r->L;
+	bool wrap;
 
 	r->leave |= lua_gettop(L) == first && lua_tocfunction(L, first) == quit_l;
 	if (r->leave)
 		return;
 	luaL_checkstack(L, LUA_MINSTACK, "too many results");
+	/* texts of objects are sentences and tables; strings may be anything, such as a script to be copied */
+	wrap = isatty(STDOUT_FILENO) && lua_gettop(L) >= first;
+	for (int i = first; i <= lua_gettop(L); i++)
+		wrap = wrap && lua_type(L, i) != LUA_TSTRING;
 	push_shell(L, "show");
 	lua_pushinteger(L, columns());
 	lua_rotate(L, first, 2);
@@ -362,10 +367,12 @@ static void take_results(struct repl *r, int first)
 		return;
 	}
 	for (int i = first; i <= lua_gettop(L); i++) {
-		size_t len;
+		size_t len, bytes;
 		const char *text = lua_tolstring(L, i, &len);
+		char *broken = wrap ? pager_wrapped(text, len, columns(), &bytes) : NULL;
 
-		pager_print(text, len);
+		pager_print(broken ? broken : text, broken ? bytes : len);
+		free(broken);
 	}
 }
 

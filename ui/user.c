@@ -5,9 +5,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "pager.h"
 
 enum {
 	HOOK_COUNT = 1000,		/* Lua instructions between two checks of the flag */
@@ -311,20 +314,40 @@ static const char *syntax_hint(const char *msg, const char *line)
 	return strstr(msg, ": syntax error near <eof>") ? "; a value alone is no statement: print(...) shows it" : "";
 }
 
+/* Print a part of a message on standard error; on a terminal with lines that are broken between words. */
+static void print_part(const char *text, size_t len)
+{
+	struct winsize w;
+
+	if (isatty(STDERR_FILENO) && !ioctl(STDERR_FILENO, TIOCGWINSZ, &w) && w.ws_col >= 20)
+		pager_wrap(stderr, text, len, w.ws_col);
+	else
+		fwrite(text, 1, len, stderr);
+}
+
 void user_report(lua_State *L, const char *prefix)
 {
 	bool colour = isatty(STDERR_FILENO) && !getenv("NO_COLOR");
 	const char *msg = luaL_tolstring(L, -1, NULL);
 	size_t head = strcspn(msg, "\n");
-	char line[LINE_SHOWN];
+	char line[LINE_SHOWN], *first = NULL;
 	int n = source_line(L, msg, line);
+	size_t bytes;
+	FILE *f;
 
 	fflush(stdout);
-	fprintf(stderr, "%s%s%.*s%s%s\n", colour ? "\033[31m" : "", prefix, (int)head, msg, syntax_hint(msg, n ? line : ""),
+	f = open_memstream(&first, &bytes);	/* not in Lua, whose memory may be used up */
+	fprintf(f ? f : stderr, "%s%s%.*s%s%s", colour ? "\033[31m" : "", prefix, (int)head, msg, syntax_hint(msg, n ? line : ""),
 		colour ? "\033[0m" : "");
+	if (f && fclose(f) == 0)
+		print_part(first, bytes);
+	free(first);
+	putc('\n', stderr);
 	if (n)
 		fprintf(stderr, "  %d | %s\n", n, line);
-	if (msg[head])
-		fprintf(stderr, "%s\n", msg + head + 1);
+	if (msg[head]) {
+		print_part(msg + head + 1, strlen(msg + head + 1));
+		putc('\n', stderr);
+	}
 	lua_pop(L, 2);
 }

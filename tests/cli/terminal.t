@@ -70,6 +70,26 @@ mr> for i = 1, 2 do
 mr>
 E
 
+# Long lines of messages and of objects are broken between words; strings are as they are.
+start 80 24
+type 'text = "the first words of a message of ours, which is longer than a line"'
+type 'error(text .. " of this terminal, and its end")'
+becomes 'a message goes on below, between words' <<'E'
+mr> text = "the first words of a message of ours, which is longer than a line"
+mr> error(text .. " of this terminal, and its end")
+[2]:1: the first words of a message of ours, which is longer than a line of this
+  terminal, and its end
+  1 | error(text .. " of this terminal, and its end")
+mr>
+E
+keys C-l
+type 'mr.load_plan("attention_overlap"):simulate():why()'
+t_ok 'tl:why() has no broken word' t_until 20 eval 'screen | grep -q "^[0-9]* changes tried"'
+t_is '  in any line' "$(screen | tail -n +2 | grep -cE '^.{80}$')" 0
+keys C-l
+type 'text .. " of this terminal, and as it is\n"'
+t_ok 'a string is as it is' t_until 20 eval 'screen | grep -qE "^the first words .{64}$"'
+
 start 80 24
 type 'x = 1 +'
 keys -l more
