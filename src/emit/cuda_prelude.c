@@ -272,3 +272,17 @@ const char *const cuda_vectors[] = {
 	"\n",
 	NULL
 };
+
+const char *const cuda_nibbles[] = {
+	"/* Elements of 4 bits. The mantissa's bit is rounded to nearest or even: below 1 in steps of a half, else by the bits of\n",
+	" * the float, whose exponent begins at bit 23. NaN becomes the greatest value, as by cvt.rn.satfinite.e2m1x2. */\n",
+	"DEV u32 to_e2m1(float x)\n",
+	"{\n",
+	"\tconst float y = fminf(fabsf(x), 6.f);\n",
+	"\tconst u32 b = __float_as_uint(y), sign = x == x ? __float_as_uint(x) >> 28 & 8 : 0;\n",
+	"\treturn sign | (y < 1.f ? (u32)__float2int_rn(2.f * y) : ((b + 0x1fffff + (b >> 22 & 1)) >> 22) - 252);\n",
+	"}\n",
+	"DEV u32 to_i4(int x) { return (u32)x & 15; }\n",
+	"\n",
+	NULL
+};

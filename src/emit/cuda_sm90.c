@@ -59,7 +59,7 @@ void emit_cuda_sm90(const struct role_program *r, struct arena *a, struct source
 {
 	static const struct printer sm90 = { .prelude = cuda_prelude, .stamps = cuda_stamps,
 		.cluster = cuda_cluster, .additions = cuda_additions, .vectors = cuda_vectors,
-		.product = put_product };
+		.nibbles = cuda_nibbles, .product = put_product };
 
 	emit_text(r, &sm90, a, out);
 }

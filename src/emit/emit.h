@@ -45,6 +45,7 @@ struct printer {
 	const char *const *cluster;	/* likewise, where blocks form clusters */
 	const char *const *additions;	/* likewise, where elements are added to in memory */
 	const char *const *vectors;	/* likewise, where several words are read or stored at once */
+	const char *const *nibbles;	/* likewise, where elements of 4 bits are made */
 	/* The statements of a function (float *d, u64 a, u64 b, int add): d = a b, plus d if
 	 * `add`; where an operand is in registers, it is const u32 *. */
 	void (*product)(struct buf *o, const struct product_form *f);

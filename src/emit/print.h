@@ -15,6 +15,7 @@ extern const char *const cuda_stamps[];		/* the same, of a traced kernel */
 extern const char *const cuda_cluster[];	/* ... of one whose blocks form clusters */
 extern const char *const cuda_additions[];	/* ... of one that adds to elements in memory */
 extern const char *const cuda_vectors[];	/* ... of one with accesses of several words */
+extern const char *const cuda_nibbles[];	/* ... of one that makes elements of 4 bits */
 
 /* A read of neighbours for all elements that a thread has of a group of columns: v0, v1, ... in the text. It is done
  * where the condition holds for the first of them; NULL: always. */
@@ -31,6 +32,7 @@ struct print {
 	int indent;
 	VEC(struct read) reads;		/* of the block at hand */
 	bool vectors;			/* the text has accesses of 8 or 16 bytes (printer.vectors) */
+	bool nibbles;			/* the text makes elements of 4 bits (printer.nibbles) */
 };
 
 static inline int warp_threads(const struct print *c)

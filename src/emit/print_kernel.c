@@ -180,6 +180,8 @@ void emit_text(const struct role_program *r, const struct printer *printer, stru
 		put_lines(a, out, printer->additions);
 	if (c.vectors)
 		put_lines(a, out, printer->vectors);
+	if (c.nibbles)
+		put_lines(a, out, printer->nibbles);
 	if (r->stamp_words)
 		put_lines(a, out, printer->stamps);
 	put_products(r, printer, a, out);

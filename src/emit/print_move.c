@@ -117,6 +117,8 @@ static const char *put_indices(struct print *c, const struct role_op *o)
 		put(c, "\tconst long i%d = %s;", d, index_text(c, &o->u.move.index[d]));
 		at = d ? arena_strf(c->a, "(%s) * %lldl + i%d", at, (long long)o->u.move.index[d].size, d) : "i0";
 	}
+	if (dtype_bits(o->u.move.type) == 4)	/* two to a byte */
+		at = arena_strf(c->a, "(%s) / 2", at);
 	return arena_strf(c->a, "tensor_%s[%s]", c->r->tensors.v[o->u.move.tensor].name, at);
 }
 
@@ -331,8 +333,53 @@ static void put_element(struct print *c, const struct role_op *o, const char *el
 		put(c, "\t%s%s = %s;", guard(c, o->u.move.inside), element, x);
 }
 
+/* Stores `width` neighbours of 4 bits, whose bits are y[0 .. width): one, two or four bytes. */
+static void put_nibbles(struct print *c, const struct role_op *o, const char *element)
+{
+	int width = o->u.move.width;
+	const char *word = "y[0]";
+
+	for (int i = 1; i < width; i++)
+		word = arena_strf(c->a, "%s | y[%d] << %d", word, i, 4 * i);
+	put(c, "\t%s*(u%d *)&%s = (u%d)(%s);", guard(c, o->u.move.inside), 4 * width, element, 4 * width, word);
+}
+
+/* The threads walk over groups of neighbours. The index is that of the first one. */
+static void store_ring_nibbles(struct print *c, const struct role_op *o)
+{
+	int width = o->u.move.width;
+
+	put_each_of_ring(c, o, "for", width);
+	put(c, "\tu32 y[%d]; const int first = col0;", width);
+	put(c, "\tEACH(i, %d) { const int col0 = first + i; y[i] = %s; }", width,
+		to_bits(c, o->u.move.type, value(c, o->u.move.value)));
+	put_nibbles(c, o, put_indices(c, o));
+	put(c, "}");
+}
+
+static void store_fragment_nibbles(struct print *c, const struct role_op *o)
+{
+	const struct frag *f = o->u.move.from.frag;
+	int parts = f->layout->pair / o->u.move.width;
+
+	put(c, "%s{", each(c, f, has_rows(f) ? "bhj" : "j"));
+	if (parts > 1)
+		put(c, "EACH(part, %d) {", parts);
+	put(c, "\tu32 y[%d];", o->u.move.width);
+	put(c, "\tEACH(i, %d) { const int e = %s; y[i] = %s; }", o->u.move.width, parts > 1 ?
+		arena_strf(c->a, "%d * part + i", o->u.move.width) : "i",
+		to_bits(c, o->u.move.type, value(c, o->u.move.value)));
+	put(c, parts > 1 ? "\tconst int e = %d * part;" : "\tconst int e = 0;", o->u.move.width);
+	put_nibbles(c, o, put_indices(c, o));
+	put(c, parts > 1 ? "} }" : "}");
+}
+
 static void print_store_ring(struct print *c, const struct role_op *o)
 {
+	if (dtype_bits(o->u.move.type) == 4) {
+		store_ring_nibbles(c, o);
+		return;
+	}
 	put_each_of_ring(c, o, "for", 1);
 	const char *element = put_indices(c, o);
 	put_element(c, o, element, o->u.move.value ? to_bits(c, o->u.move.type, value(c, o->u.move.value)) :
@@ -493,7 +540,8 @@ void print_move(struct print *c, const struct role_op *o)
 	case DO_LOAD_THREADS: print_load_threads(c, o); break;
 	case DO_STORE_BOXES: print_store_boxes(c, o); break;
 	case DO_STORE_THREADS:
-		(o->u.move.quads ? store_eights : o->u.move.width > 1 ? store_vectors : store_elements)(c, o);
+		(dtype_bits(o->u.move.type) == 4 ? store_fragment_nibbles : o->u.move.quads ? store_eights :
+			o->u.move.width > 1 ? store_vectors : store_elements)(c, o);
 		break;
 	case DO_STORE_RING: print_store_ring(c, o); break;
 	case DO_PUT: print_put(c, o); break;

@@ -162,7 +162,7 @@ static bool in_float(enum dtype t)
 
 const char *bits_type(enum dtype t)
 {
-	return dtype_bits(t) == 16 ? "u16" : dtype_bits(t) == 8 ? "u8" : in_float(t) ? "float" : "u32";
+	return dtype_bits(t) == 16 ? "u16" : dtype_bits(t) <= 8 ? "u8" : in_float(t) ? "float" : "u32";
 }
 
 static const char *from_bits(struct print *c, enum dtype t, const char *bits)
@@ -177,6 +177,7 @@ const char *to_bits(struct print *c, enum dtype t, const char *x)
 		return arena_strf(c->a, "(u16)pack_%s(%s, 0.f)", dtype_name(t), x);
 	if (t == DT_BOOL)
 		return arena_strf(c->a, "(u8)(%s)", x);
+	c->nibbles |= dtype_bits(t) == 4;
 	return in_float(t) ? x : t == DT_I32 ? arena_strf(c->a, "(u32)%s", x) :
 		arena_strf(c->a, "to_%s(%s)", dtype_name(t), x);
 }
@@ -253,12 +254,14 @@ static const char *cast_text(struct print *c, const struct val *v)
 	switch (v->type) {
 	case DT_BOOL: return arena_strf(c->a, "%s != 0", x);
 	case DT_F32: return x;
-	case DT_BF16: case DT_F16: case DT_E4M3: case DT_E5M2: return from_bits(c, v->type, to_bits(c, v->type, x));
-	case DT_I32: case DT_I8:
+	case DT_BF16: case DT_F16: case DT_E4M3: case DT_E5M2: case DT_E2M1:
+		return from_bits(c, v->type, to_bits(c, v->type, x));
+	case DT_I32: case DT_I8: case DT_I4:
 		x = dtype_is_float(v->from) ? arena_strf(c->a, "to_i32(%s)", x) : x;
-		return v->type == DT_I32 ? x : arena_strf(c->a, "max_of(-128, min_of(127, %s))", x);
+		return v->type == DT_I32 ? x : arena_strf(c->a, v->type == DT_I8 ? "max_of(-128, min_of(127, %s))" :
+			"max_of(-8, min_of(7, %s))", x);
 	case DT_TF32: return arena_strf(c->a, "to_tf32(%s)", x);
-	case DT_F64: case DT_E2M1: case DT_I4: case DT_COUNT:
+	case DT_F64: case DT_COUNT:
 		break;
 	}
 	BUG("no cast to %s", dtype_name(v->type));

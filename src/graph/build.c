@@ -209,16 +209,24 @@ static const char *value_name(struct builder *b, int node)
 	return unique_name(b, name, b->slices[task]);
 }
 
-/* The type in which a value is kept for other sTasks. If a compute task makes it in f32, and all that other tasks do with it
- * is to store it, without adding, to tensors of one 16-bit type, it is kept in that type: it takes half of the space, and
- * two elements are moved at once. */
+/* The type that holds elements of a type of 4 bits exactly, a byte each; else t. */
+static enum dtype holding_type(enum dtype t)
+{
+	return t == DT_E2M1 ? DT_E4M3 : t == DT_I4 ? DT_I8 : t;
+}
+
+/* The type in which a value is kept for other sTasks. Elements of 4 bits that a compute task makes are kept in bytes. If it
+ * makes a value in f32, and all that other tasks do with it is to store it, without adding, to tensors of one 16-bit type,
+ * it is kept in that type: it takes half of the space, and two elements are moved at once. */
 static enum dtype kept_type(const struct builder *b, int node)
 {
 	const struct node *value = &b->p->nodes.v[node];
 	enum dtype stored = DT_COUNT;
 
-	if (value->type != DT_F32 || task_at(b, value->task)->kind != TASK_COMPUTE)
+	if (task_at(b, value->task)->kind != TASK_COMPUTE)
 		return value->type;
+	if (value->type != DT_F32)
+		return holding_type(value->type);
 	for (int i = 0; i < b->p->nodes.n; i++) {
 		const struct node *n = &b->p->nodes.v[i];
 		enum dtype type = n->op == OP_STORE && !n->adds ? b->p->tensors.v[n->ref].type : DT_COUNT;

@@ -239,6 +239,16 @@ static inline float from_e2m1(u32 x) { return (x & 8 ? -1.f : 1.f) * host_from_s
 static inline int from_i4(u32 x, int at) { return (int)(x << (28 - at)) >> 28; }
 static inline int from_i8(u32 x, int at) { return (int)(x << (24 - at)) >> 24; }
 static inline u8 to_i8(int x) { return (u8)x; }
+static inline u32 to_i4(int x) { return (u32)x & 15; }
+
+/* NaN becomes the greatest value. */
+static inline u32 to_e2m1(float x)
+{
+	const float y = fminf(fabsf(x), 6.f);
+	const u32 b = host_bits(y), sign = x == x ? host_bits(x) >> 28 & 8 : 0;
+
+	return sign | (y < 1.f ? (u32)(int)rintf(2.f * y) : ((b + 0x1fffff + (b >> 22 & 1)) >> 22) - 252);
+}
 static inline u16 half_of(u32 x, int e) { return (u16)(e ? x >> 16 : x); }
 
 static inline int to_i32(float x)

@@ -78,10 +78,11 @@ static const char *type_text(const struct program *p)
 			continue;
 		if (n->type == DT_F64)
 			return "change the program: f64 is for the interpreter alone, kernels compute in f32";
-		return n->op == OP_LOAD ? "change the program: kernels load elements of 4 bits in words of eight; let the tensor be an input whose last dimension "
-			"is a multiple of 8" :
-			"change the program: kernels make no elements of 4 bits; compute their bits as i32, and words of eight of them by "
-			"mr.rowsum(bits << i:index() * 4, i), or convert to e4m3 or i8";
+		if (n->op == OP_LOAD)
+			return "change the program: kernels load elements of 4 bits in words of eight; let the tensor be an input whose "
+				"last dimension is a multiple of 8";
+		return n->op == OP_STORE ? "change the program: kernels store elements of 4 bits as bytes of two; let the last dimension of "
+			"the output be even" : "change the program: convert elements of 4 bits to another type before this";
 	}
 	return NULL;
 }

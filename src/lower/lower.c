@@ -141,7 +141,7 @@ static int widest_pair(const struct plan *p, int phase)
 		const struct node *n = &g->nodes.v[i];
 
 		if ((n->op == OP_LOAD || n->op == OP_STORE) && n->task != NONE && g->tasks.v[n->task].phase == phase)
-			bits = min_i64(bits, dtype_bits(g->tensors.v[n->ref].type));
+			bits = min_i64(bits, max_i64(8, dtype_bits(g->tensors.v[n->ref].type)));
 	}
 	return (int)max_i64(PAIR_LEAST, min_i64(PAIR_MOST, VECTOR_BYTES * 8 / bits));
 }

@@ -230,19 +230,31 @@ static inline enum dtype type_lowered(const struct program *p, const struct node
 }
 
 /* Do kernels compute with numbers of the type in registers? With f64 no target does (it is the reference's type). Truth
- * values are no numbers, and 4-bit elements are only unpacked. */
+ * values are no numbers, and 4-bit elements are numbers that are kept in bytes. */
 static inline bool is_number_type(enum dtype t)
 {
 	return t == DT_F32 || t == DT_TF32 || t == DT_F16 || t == DT_BF16 || t == DT_E4M3 || t == DT_E5M2 ||
 		t == DT_I32 || t == DT_I8;
 }
 
-/* Can kernels have the node's type? Elements of 4 bits are only what words are unpacked to. */
+/* Has the tensor's last dimension an even size? Then each byte of 4-bit elements is within a row. */
+static inline bool has_even_rows(const struct program *p, int tensor)
+{
+	const struct tensor *t = &p->tensors.v[tensor];
+
+	return t->rank > 0 && p->axes.v[t->dim[t->rank - 1]].size % 2 == 0;
+}
+
+/* Can kernels have the node's type? Elements of 4 bits are what words are unpacked to, what values are rounded to, and what
+ * is stored. */
 static inline bool has_lowering(const struct program *p, const struct node *n)
 {
 	enum dtype t = type_lowered(p, n);
 
-	return is_number_type(t) || t == DT_BOOL || n->op == OP_SET || ((t == DT_I4 || t == DT_E2M1) && n->op == OP_UNPACK);
+	if (t == DT_I4 || t == DT_E2M1)
+		return n->op == OP_UNPACK || n->op == OP_CAST || n->op == OP_SET ||
+			(n->op == OP_STORE && has_even_rows(p, n->ref));
+	return is_number_type(t) || t == DT_BOOL || n->op == OP_SET;
 }
 
 /* The matrix instruction of a unit for an operand type; NULL: it has none. */

@@ -196,8 +196,7 @@ for _, x in ipairs{
   {"f64", nil, "f64 is for the interpreter alone, kernels compute in f32"},
   {"e2m1", "bf16", "let the tensor be an input whose last dimension is a multiple of 8", 60},
   {"i4", "bf16", "let the tensor be an input whose last dimension is a multiple of 8", 60},
-  {"bf16", "e2m1", "compute their bits as i32, and words of eight of them by mr.rowsum(bits << i:index() * 4, i), or convert to e4m3 or i8"},
-  {"bf16", "i4", "or convert to e4m3 or i8"},
+  {"bf16", "e2m1", "kernels store elements of 4 bits as bytes of two; let the last dimension of the output be even", 63},
 } do
   local bound = mr.program("typed", function(p)
     local m, n = p:axes("m", "n")

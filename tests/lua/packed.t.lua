@@ -29,6 +29,10 @@ local function searched(bound, options)
   return assert(mr.search(bound, h200, o)).plan
 end
 
+-- Midpoints between two numbers of e2m1 and next to them, beyond the greatest, zeros, NaN.
+local edges <const> = {0.25, -0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5, -5, 6, 7, 100, -100, 0/0, 1/0, -1/0, -0.0, 0.0, 0.2500001, 0.7499, 0.75001,
+  1.2499, 1.2501, 4.999, 5.0001, 1e-40, -3.5, 0.5, 1, -1.5, 2, 3, 4}
+
 -- Y = X in another type: every element of a tensor, where it belongs.
 local copy = mr.program("copy", function(p)
   local m, n = p:axes("m", "n")
@@ -61,6 +65,41 @@ for _, from in ipairs{"e2m1", "i4"} do
   local small, large = copy{m = 64, n = 256, from = from, to = "bf16"}, copy{m = 64, n = 256, from = "bf16", to = "bf16"}
   local function bytes(bound) return bound:graph{tile = {m = 32, n = 64}}.bytes end
   tap.is(bytes(large) - bytes(small), 64 * 256 * 3 // 2, from .. ": half a byte an element")
+end
+
+-- What kernels round to 4 bits and store, exactly as the reference: neighbours of a thread in a byte or more.
+for _, to in ipairs{"e2m1", "i4"} do
+  for _, from in ipairs{"f32", "bf16", "i8", "i32", "e2m1", "i4"} do
+    local bound = copy{m = 24, n = (from == "i4" or from == "e2m1") and 96 or 98, from = from, to = to}
+    local inputs = bound:inputs{}
+    if from == "f32" and to == "e2m1" then inputs.X:fill(function(i, j) return edges[(i * 7 + j) % #edges + 1] end) end
+    local got, report = core.host_run(searched(bound):compile{target = "host"}, inputs, {seed = 2, race = true, limit = 600})
+    local off = got.Y:max_error(bound:reference(inputs, {round = true}).Y)
+    tap.ok(not report and off == 0, ("%s to %s, stored"):format(from, to), off, report)
+  end
+end
+local gemm = mr.program("gemm", function(p)
+  local m, n, k = p:axes("m", "n", "k")
+  local A, B, Y = p:input("A", {m, k}), p:input("B", {n, k}), p:output("Y", {m, n}, p.to)
+  local c = p:carry("c", {m, n}, 0)
+  p:loop(k, function() c:add(p:mma("mma", p:load("load_a", A), p:load("load_b", B))) end)
+  Y:store("store_y", p:task("convert", function() return c:to(p.to) end))
+end)
+for _, lane in ipairs{"c0", "c1"} do
+  local plan = mr.plan(gemm{m = 100, n = 128, k = 64, to = "e2m1"}:graph{tile = {m = 64, n = 64, k = 64}}, h200)
+  plan:lane("p0", {warps = 1})
+  for _, name in ipairs{"c0", "c1"} do plan:lane(name, {warps = 4}) end
+  plan:append("load_a", {seu = "tma", lane = "p0"})
+  plan:append("load_b", {seu = "tma", lane = "p0"})
+  plan:append("mma", {seu = "tensor", lane = "c0"})
+  plan:append("convert", {seu = "cuda", lane = "c0"})
+  plan:append("store_y", {seu = "tma", lane = lane})
+  plan:fill_waits()
+  tap.ok(plan:compile{target = "host"}:check().ok, "a product in 4 bits, stored " .. (lane == "c0" and "from registers" or "by another lane"))
+end
+do
+  local found, message = mr.search(gemm{m = 64, n = 33, k = 64, to = "i4"}, h200, {trials = 4, measure = false})
+  tap.ok(not found and message:find("let the last dimension of the output be even", 1, true), "rows that end within a byte are refused", message)
 end
 
 -- W in 4 bits with a scale for each `group` along k, times activations.

@@ -138,6 +138,8 @@ static const char *const prelude[] = {
 	"#define to_e4m3(x) ((u8)(x))\n",
 	"#define to_e5m2(x) ((u8)(x))\n",
 	"#define to_i8(x) ((u8)(x))\n",
+	"#define to_i4(x) ((u32)(x))\n",
+	"#define to_e2m1(x) ((u32)(x))\n",
 	"#define to_tf32(x) (x)\n",
 	"#define to_i32(x) ((int)(x))\n",
 	NULL
@@ -440,7 +442,7 @@ static const char *names_in(struct arena *a, const char *x, const char *y, bool 
 	return out;
 }
 
-/* A text with clusters, and what one that adds in memory adds to it. */
+/* A text with clusters, and what one that adds in memory, and one that makes elements of 4 bits, add to it. */
 static const char *cuda_text(lua_State *L, struct arena *a)
 {
 	const struct plan *p = plan_of(L, "local plan = mr.load_plan('gemm_cooperative') "
@@ -458,6 +460,8 @@ static const char *cuda_text(lua_State *L, struct arena *a)
 	text = s.text.text;
 	for (int i = 0; cuda_additions[i]; i++)
 		text = arena_strf(a, "%s%s", text, cuda_additions[i]);
+	for (int i = 0; cuda_nibbles[i]; i++)
+		text = arena_strf(a, "%s%s", text, cuda_nibbles[i]);
 	return text;
 }
 

@@ -1,7 +1,7 @@
 /* Stores: by the copy engine, or by the lane's threads, from registers or out of a ring. */
 #include "lower/select/lowering.h"
 
-enum { VECTOR_BITS = 128, WORD_BITS = 32, OF_QUAD = 8 };
+enum { VECTOR_BITS = 128, WORD_BITS = 32, OF_QUAD = 8, NIBBLE_BITS = 4 };
 
 /* Does a thread have neighbouring columns as words of 16-bit elements, or as numbers that it can make words of? */
 static bool has_words(const struct frag *f, enum dtype to)
@@ -11,10 +11,10 @@ static bool has_words(const struct frag *f, enum dtype to)
 	return dtype_is_float(f->type) && (to == DT_BF16 || to == DT_F16);
 }
 
-/* Can `width` neighbouring columns be stored as one vector? They must be contiguous in the tensor, aligned, and all
- * within its ends or all outside. */
-static bool can_store_vectors(const struct lowering *c, const struct stask *s, const struct node *n,
-	const struct shape2 *shape, const struct frag *f, int64_t width)
+/* Are each `width` neighbouring columns contiguous in the tensor, aligned, and all within its ends or all outside?
+ * `columns`: those that the lane has. */
+static bool are_aligned_neighbours(const struct lowering *c, const struct stask *s, const struct node *n,
+	const struct shape2 *shape, int64_t columns, int64_t width)
 {
 	const struct tensor *t = &c->p->tensors.v[n->ref];
 	const struct index_expr *last = &n->index[t->rank - 1];
@@ -25,11 +25,32 @@ static bool can_store_vectors(const struct lowering *c, const struct stask *s, c
 	for (int d = 0; d < t->rank && axis != NONE; d++)
 		if (index_value_has(c->p, &n->index[d], axis))
 			return false;
-	return !last->value && !n->adds && has_words(f, t->type) && last->n == 1 && last->term[0].axis == axis && last->term[0].coef == 1 &&
+	return axis != NONE && !last->value && !n->adds && last->n == 1 && last->term[0].axis == axis && last->term[0].coef == 1 &&
 		last->term[0].div == 1 && !last->term[0].mod && last->k % width == 0 &&
 		c->p->axes.v[axis].size % width == 0 && c->g->extents.tile[axis] % width == 0 &&
-		axis_extent(c, s, shape, axis) % width == 0 && f->width % width == 0 &&
+		axis_extent(c, s, shape, axis) % width == 0 && columns % width == 0 &&
 		c->p->axes.v[t->dim[t->rank - 1]].size % width == 0;
+}
+
+/* Can `width` neighbouring columns be stored as one vector? */
+static bool can_store_vectors(const struct lowering *c, const struct stask *s, const struct node *n,
+	const struct shape2 *shape, const struct frag *f, int64_t width)
+{
+	return has_words(f, c->p->tensors.v[n->ref].type) && are_aligned_neighbours(c, s, n, shape, f->width, width);
+}
+
+/* Elements per store of a tensor of 4-bit elements, of `most` neighbours at most: two or more are complete bytes. */
+static enum err_code choose_nibbles(const struct lowering *c, const struct stask *s, const struct node *n,
+	const struct shape2 *shape, int64_t columns, int64_t most, struct role_op *o, struct err *e)
+{
+	const struct tensor *t = &c->p->tensors.v[n->ref];
+
+	o->u.move.width = WORD_BITS / NIBBLE_BITS;
+	while (o->u.move.width > 1 && (most % o->u.move.width ||
+	       !are_aligned_neighbours(c, s, n, shape, columns, o->u.move.width)))
+		o->u.move.width /= 2;
+	return o->u.move.width > 1 ? OK : err_set(e, ERR_ILLEGAL, n->loc, "'%s' stores %s, two to a byte, so the last index of "
+		"'%s' must be an axis of which each tile has an even number", s->name, dtype_name(t->type), t->name);
 }
 
 /* Elements per store: one; several that a thread holds as neighbours; or eight of a packed fragment, after the threads
@@ -56,9 +77,25 @@ static const struct val *as_tensor_type(struct lowering *c, const struct node *n
 	return to == from ? NULL : val_cast(c, to, from, x);
 }
 
+/* The value of which the bits of a 4-bit element are made. Those of e2m1 are made of any float; what is kept of an i4 is in
+ * its range. */
+static const struct val *as_nibble(struct lowering *c, const struct node *n, int buffer, const struct val *x)
+{
+	enum dtype to = c->p->tensors.v[n->ref].type, from = c->g->buffers.v[buffer].type;
+
+	if (dtype_is_float(to))
+		return dtype_is_float(from) ? x : val_cast(c, DT_F32, from, x);
+	return c->p->nodes.v[n->arg[0]].type == to ? x : val_cast(c, to, from, x);
+}
+
+static bool stores_nibbles(const struct lowering *c, const struct node *n)
+{
+	return dtype_bits(c->p->tensors.v[n->ref].type) == NIBBLE_BITS;
+}
+
 /* From registers to global memory, by the lane's threads. */
-static void store_fragment(struct lowering *c, const struct kentry *x, const struct node *n,
-	int buffer, struct frag_at from)
+static enum err_code store_fragment(struct lowering *c, const struct kentry *x, const struct node *n,
+	int buffer, struct frag_at from, struct err *e)
 {
 	const struct stask *s = stask_of(c, x);
 	const struct shape2 *shape = buffer_shape(c, &c->g->buffers.v[buffer]);
@@ -72,13 +109,18 @@ static void store_fragment(struct lowering *c, const struct kentry *x, const str
 	set_move(c, o, s, n, shape, inside);
 	add_values(c, s, n, shape, inside, false, o);
 	o->u.move.from = from;
+	if (stores_nibbles(c, n)) {
+		o->u.move.value = as_nibble(c, n, buffer, val_frag(c, from));
+		return choose_nibbles(c, s, n, shape, f->width, f->layout->pair, o, e);
+	}
 	choose_width(c, s, n, shape, f, o);
 	o->u.move.value = o->u.move.width == 1 ? as_tensor_type(c, n, buffer, val_frag(c, from)) : NULL;
+	return OK;
 }
 
 /* From a ring, where another lane has left the value, by the lane's threads. Where neighbours share an element of the
  * ring, they walk over the value's elements, which are more. */
-static void store_ring(struct lowering *c, const struct kentry *x, const struct node *n, int buffer)
+static enum err_code store_ring(struct lowering *c, const struct kentry *x, const struct node *n, int buffer, struct err *e)
 {
 	const struct stask *s = stask_of(c, x);
 	const struct ring *r = ring_of(c, buffer);
@@ -93,7 +135,12 @@ static void store_ring(struct lowering *c, const struct kentry *x, const struct 
 	inside = walk_ring(c, s, r, &shape, o);
 	set_move(c, o, s, n, &shape, inside);
 	add_values(c, s, n, &shape, inside, true, o);
+	if (stores_nibbles(c, n)) {
+		o->u.move.value = as_nibble(c, n, buffer, val_shared(c, t, t, o->u.move.address));
+		return choose_nibbles(c, s, n, &shape, o->u.move.cols, o->u.move.cols, o, e);
+	}
 	o->u.move.value = as_tensor_type(c, n, buffer, val_shared(c, t, t, o->u.move.address));
+	return OK;
 }
 
 /* ---- by the copy engine ---------------------------------------------------------------- */
@@ -245,15 +292,12 @@ enum err_code select_store(struct lowering *c, const struct kentry *x, struct er
 		store_slot(c, s, n, shape, o);
 		return OK;
 	}
-	if (has_ring(c, buffer)) {
-		store_ring(c, x, n, buffer);
-		return OK;
-	}
+	if (has_ring(c, buffer))
+		return store_ring(c, x, n, buffer, e);
 	TRY(find_buffer_frag(c, buffer, &from.frag, e));
 	from.version = register_version(c, x, buffer);
-	if (o)
-		store_panels(c, x, n, shape, o, buffer, from);
-	else
-		store_fragment(c, x, n, buffer, from);
+	if (!o)
+		return store_fragment(c, x, n, buffer, from, e);
+	store_panels(c, x, n, shape, o, buffer, from);
 	return OK;
 }

@@ -255,7 +255,7 @@ enum err_code element_value(struct lowering *c, const struct kentry *x, int node
 		v.from = c->p->nodes.v[n->arg[0]].type;
 	for (int i = 0; i < op_arity(n->op); i++)
 		TRY(operand_value(c, x, node, n->arg[i], &v.arg[i], e));
-	if (n->op == OP_CAST ? !is_number_type(n->type) && n->type != DT_BOOL : !op_kernel_text(n->op, n->type))
+	if (n->op == OP_CAST ? !has_lowering(c->p, n) : !op_kernel_text(n->op, n->type))
 		return refuse_node(n, e);
 	v.unmasked = n->op == OP_WHERE && mark_where(c, stask_of(c, x), node);
 	*out = make_val(c, v);
