@@ -4,7 +4,7 @@
 enum {
 	LOADS = 8,			/* elements loaded at once */
 	RUNS = 32,			/* unrolled copies of runs, at most */
-	RUNS_BY_VALUES = 8,		/* ... if where they are, or end, is a value: the lane's few registers hold no more */
+	RUNS_BY_VALUES = ROLE_UNROLLED_ACCESSES,	/* ... if where they are, or end, is a value */
 	TESTED = 2,			/* shifted chunks at once if each is tested for being inside */
 };
 
@@ -267,7 +267,13 @@ static void load_runs(struct print *c, const struct role_op *o, int bytes)
 	if (o->u.move.stride.rows) {
 		copy_strides(c, o, bytes);
 	} else {
-		put_each_of_ring(c, o, "LOOP", o->u.move.run);
+		if (role_unrolls_accesses(o, lane_threads(c))) {
+			put(c, "EACH(u, %lld) {", (long long)(o->u.move.elements / o->u.move.run / lane_threads(c)));
+			put(c, "\tconst int at = thread + u * %lld;", (long long)lane_threads(c));
+			put_element_coordinates(c, o, "", o->u.move.run);
+		} else {
+			put_each_of_ring(c, o, "LOOP", o->u.move.run);
+		}
 		const char *element = put_indices(c, o);
 		put(c, "\tcopy_%d(%s, &%s, %s);", bytes, num(c, o->u.move.address), element, num(c, o->u.move.inside));
 		put(c, "}");

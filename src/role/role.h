@@ -417,6 +417,18 @@ struct role {
 	int64_t tiles_held, tiles_out;	/* how many in shared memory; in global memory */
 };
 
+/* LOAD_THREADS without a stride: most accesses of a thread that are unrolled, so that it computes their addresses, and reads
+ * the indices in them, side by side. More would not fit in the registers of a lane that only loads. */
+enum { ROLE_UNROLLED_ACCESSES = 8 };
+
+/* Are all accesses of a thread unrolled? If each thread has as many. */
+static inline bool role_unrolls_accesses(const struct role_op *o, int64_t threads)
+{
+	int64_t accesses = o->u.move.elements / o->u.move.run;
+
+	return accesses % threads == 0 && accesses / threads <= ROLE_UNROLLED_ACCESSES;
+}
+
 /* The least power of two that is no less than the number of the lane's threads; does the lane begin at a multiple of
  * it? */
 /* Do the lane's warps combine, through shared memory, what each of them has reduced or scanned? */

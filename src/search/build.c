@@ -1,6 +1,7 @@
 #include "search/build.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/hash.h"
 #include "search/rings.h"
@@ -118,17 +119,39 @@ static const char *lane_of(const struct builder *m, int task, char name[16])
 	return second && is_for_second(g, task) ? second : "p0";
 }
 
+/* Do threads copy any of the lane's loads? A warp is enough to issue to an engine, and more would take registers. */
+static bool has_copies(const struct builder *m, const char *lane)
+{
+	const struct graph *g = m->p->graph;
+	char name[16];
+
+	for (int i = 0; i < g->tasks.n; i++) {
+		int load = space_load_index(g, i);
+
+		if (g->tasks.v[i].kind == TASK_LOAD && strcmp(lane_of(m, i, name), lane) == 0 &&
+		    (load == NONE || (m->c->copied_loads | m->c->loads_by_threads) >> load & 1))
+			return true;
+	}
+	return false;
+}
+
+static enum err_code add_loader(const struct builder *m, const char *lane)
+{
+	bool copies = has_copies(m, lane);
+
+	return plan_lane(m->p, lane, copies ? m->c->load_warps : 0, copies ? m->c->load_registers : 0, 1, NOWHERE, m->e);
+}
+
 static enum err_code add_lanes(const struct builder *m)
 {
-	const struct choice *c = m->c;
 	const char *second = second_loader(m);
 	char name[16];
 
-	TRY(plan_lane(m->p, "p0", c->load_warps, c->load_registers, 1, NOWHERE, m->e));
+	TRY(add_loader(m, "p0"));
 	if (has_indices(m->p->graph))
 		TRY(plan_lane(m->p, "p1", 0, 0, 1, NOWHERE, m->e));
 	if (second)
-		TRY(plan_lane(m->p, second, c->load_warps, c->load_registers, 1, NOWHERE, m->e));
+		TRY(add_loader(m, second));
 	for (int i = 0; i < m->c->ways; i++) {
 		snprintf(name, sizeof(name), "c%d", i);
 		TRY(plan_lane(m->p, name, m->c->warps, 0, m->c->replicas, NOWHERE, m->e));
@@ -257,7 +280,7 @@ uint64_t build_hash(const struct choice *c, const struct plan *p)
 uint64_t build_hash_without_raster(const struct choice *c, const struct plan *p)
 {
 	const int64_t numbers[] = { c->split_off, c->ways, c->split, c->warps, c->replicas, c->load_warps, c->load_registers,
-		p->grid.eus, p->grid.cluster };
+		c->copied_loads, p->grid.eus, p->grid.cluster };
 	uint64_t h = hash_bytes(hash_basis(0), c->tiling.extent, sizeof(c->tiling.extent));
 
 	h = hash_bytes(h, numbers, sizeof(numbers));

@@ -263,6 +263,7 @@ static void note_copies(const struct timeline *line, struct tried *x)
 	const struct plan *p = line->plan;
 	double all = 0, by_threads = 0, shifted = 0;
 
+	x->copied = 0;
 	for (int i = 0; i < line->nphases; i++)
 		for (int k = 0; k < p->entries.n; k++) {
 			const struct entry *en = &p->entries.v[k];
@@ -274,6 +275,8 @@ static void note_copies(const struct timeline *line, struct tried *x)
 				continue;
 			all += bytes;
 			by_threads += c->by_threads ? bytes : 0;
+			if (c->by_threads && space_load_index(p->graph, en->task) != NONE)
+				x->copied |= 1u << space_load_index(p->graph, en->task);
 			shifted += c->shifted ? bytes : 0;
 		}
 	x->by_threads = by_threads > CONSIDERABLE * all;

@@ -198,6 +198,7 @@ static struct choice usual_loaders(const struct search *s, const struct tried *x
 
 	c.load_warps = x->by_threads ? LOAD_WARPS : 0;
 	c.load_registers = x->by_threads && x->shifted ? s->space.copy_registers : 0;
+	c.copied_loads = x->by_threads ? x->copied : 0;
 	return c;
 }
 
@@ -212,6 +213,7 @@ static void set_loaders(struct search *s, const struct tried *x)
 	for (int i = s->next; i < s->batch.v.n; i++) {
 		s->batch.v.v[i].load_warps = c.load_warps;
 		s->batch.v.v[i].load_registers = c.load_registers;
+		s->batch.v.v[i].copied_loads = c.copied_loads;
 	}
 	VEC_PUSH(&s->arena, &s->batch.v, c);
 }

@@ -34,6 +34,9 @@ struct choice {
 	int load_lanes;			/* among which the loads of a loop are divided: 1 or 2 */
 	int load_warps;			/* of each; 0: the plan does not say, so one */
 	int load_registers;		/* of their threads; 0: the plan does not say */
+	/* bits, by space_load_index: what threads copy although the plan gives it to an engine. Lanes without any, and
+	 * without loads_by_threads, have one warp. */
+	unsigned copied_loads;
 	unsigned loads_by_threads;	/* bits, by space_load_index: loads that threads copy, not a copy engine */
 	int order[CHOICE_REGIONS];	/* by region (space_order_index): index into the space's orders */
 	bool issue_order;		/* lanes agree on who issues products next */

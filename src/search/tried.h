@@ -12,6 +12,7 @@ struct tried {
 	double seconds;			/* predicted; INFINITY: not legal, pruned, or without a kernel */
 	bool priced;			/* seconds counts the costs of the kernels */
 	bool by_threads, shifted;	/* priced: threads load something; through registers (struct task_cost) */
+	unsigned copied;		/* priced: bits, by space_load_index: the loads that threads copy */
 	int64_t ring_bytes;		/* choice.ring_bytes with which the kernel may fit; 0: none, or it does */
 	int spare;			/* registers of a thread that the kernel leaves, if priced */
 	uint64_t plan;			/* build_hash; 0: no plan was built */

@@ -366,6 +366,12 @@ ok(plan and plan.usage.lanes.c0 > 160, "  with all of them", plan and plan.usage
 plan = finds("copies by threads in a loop", mr.examples.grouped_gemm{m = 1024, n = 1024, k = 512, e = 4}, {i = 128, k = 64, n = 256})
 local lane = plan and plan:script():match 'append%("load_x", {seu="tma", lane="(p%d)"'
 ok(lane and plan:lane(lane).warps >= 4, "  which have warps enough", lane)
+ok(plan:compile{text = true}.source:find "EACH%(u, %d%) {\n%s*const int at = thread", "  and copy side by side")
+-- The weights come by the engine: if they have a lane of their own, one warp issues them.
+local found = mr.search(mr.examples.grouped_gemm{m = 8192, n = 4096, k = 2048, e = 16}, device, {tile = {i = 128, k = 32, n = 256}, measure = false})
+lane = found.plan:script():match 'append%("load_w", {seu="tma", lane="(p%d)"'
+ok(found.plan:lane(lane).warps == (found.plan:script():find('append%("load_x", {seu="tma", lane="' .. lane) and 8 or 1),
+  "a lane that only issues has one warp", lane)
 
 -- A state of 128 x 128 and two sums of 64 x 128 are more than the threads of one lane have registers for, and each step adds
 -- to all. Each of two lanes takes some.

@@ -15,12 +15,13 @@ CASES = []
 
 class Case:
     def __init__(self, name, group, plan, program, sizes, theirs, reference, inputs=None, flops=None,
-                 tolerance=1e-2):
+                 tolerance=1e-2, any_order=False):
         self.name, self.group, self.plan, self.program, self.sizes = name, group, plan, program, sizes
         self.theirs, self.reference = theirs, reference
         self.inputs = inputs or normal
         self.flops = flops  # None: as the program counts
         self.tolerance = tolerance  # of ||ours - reference|| / ||reference||
+        self.any_order = any_order  # sums of several tiles are added as they end, so last bits differ
         CASES.append(self)
 
     def arguments(self):
@@ -232,3 +233,333 @@ def conv(n, c, size, k, r):
 
 
 conv(32, 256, 56, 256, 3)
+
+
+# ---- what models are made of -------------------------------------------------------
+#
+# The rivals of flash-linear-attention are there if Python finds the package `fla`.
+
+
+def named(make):
+    """Inputs by name: make(shapes) returns tensors by name; others are normal data."""
+    def inputs(tensors, sizes):
+        made = make({t.name: t.shape for t in tensors})
+        return [made[t.name] if t.name in made else torch.randn(t.shape, device="cuda", dtype=t.dtype) for t in tensors]
+    return inputs
+
+
+def rows_of_probabilities(q, k, scale, causal):
+    s = q.float() @ k.float().T * scale
+    if causal:
+        s.masked_fill_(torch.ones_like(s, dtype=torch.bool).triu_(1), -math.inf)
+    return s
+
+
+def attention_backward(b, h, m, d, causal):
+    scale = 1 / math.sqrt(d)
+
+    def make(shapes):
+        q, k, v = (torch.randn(shapes[name], device="cuda", dtype=torch.bfloat16) for name in "QKV")
+        out, lse = torch.empty_like(q), torch.empty(b, h, m, device="cuda")
+        for i in range(b):
+            for j in range(h):
+                s = rows_of_probabilities(q[i, j], k[i, j], scale, causal)
+                lse[i, j] = torch.logsumexp(s, -1)
+                out[i, j] = (torch.softmax(s, -1) @ v[i, j].float()).to(out.dtype)
+        return {"Q": q, "K": k, "V": v, "O": out, "L": lse}
+
+    def reference(x):
+        q, o, do, k, v, lse = x
+        dq, dk, dv = (torch.empty_like(t, dtype=torch.float32) for t in (q, k, v))
+        for i in range(b):
+            for j in range(h):
+                p = torch.exp(rows_of_probabilities(q[i, j], k[i, j], scale, causal) - lse[i, j][:, None])
+                g = do[i, j].float()
+                dv[i, j] = p.T @ g
+                ds = p * (g @ v[i, j].float().T - (g * o[i, j].float()).sum(-1, keepdim=True)) * scale
+                dq[i, j], dk[i, j] = ds @ k[i, j].float(), ds.T @ q[i, j].float()
+        return dq, dk, dv
+
+    def cudnn(x, out):
+        q, o, do, k, v, lse = x
+        y = torch.ops.aten._scaled_dot_product_cudnn_attention(q, k, v, None, True, 0.0, causal, False)
+        return lambda: torch.ops.aten._scaled_dot_product_cudnn_attention_backward(
+            do, q, k, v, y[0], y[1], y[6], y[7], None, y[2], y[3], m, m, 0.0, causal)
+
+    def flash(x, out):
+        q, o, do, k, v, lse = x
+        y = torch.ops.aten._scaled_dot_product_flash_attention(q, k, v, 0.0, causal, False)
+        return lambda: torch.ops.aten._scaled_dot_product_flash_attention_backward(
+            do, q, k, v, y[0], y[1], y[2], y[3], m, m, 0.0, causal, y[6], y[7])
+
+    Case(f"attention backward d{d} {b} x {h} x {m}{' causal' if causal else ''}", "backward", "search",
+         "attention_backward", dict(b=b, h=h, m=m, d=d, causal=causal), {"cuDNN": cudnn, "FLASH": flash}, reference,
+         named(make), flops=10 * b * h * m * m * d * (0.5 if causal else 1), any_order=True)
+
+
+attention_backward(2, 16, 4096, 128, False)
+attention_backward(2, 16, 4096, 128, True)
+
+
+def paged(b, h, hkv, n, d, page=16):
+    def make(shapes):
+        blocks = n // page
+        return {"Table": torch.randperm(b * blocks, device="cuda").view(b, blocks).to(torch.int32),
+                "Length": torch.full((b,), n, device="cuda", dtype=torch.int32)}
+
+    def contiguous(x):
+        q, k, v, table, _ = x
+        return q, *(t[table.long()].view(b, n, hkv, d).transpose(1, 2).contiguous() for t in (k, v))
+
+    def reference(x):
+        q, k, v = contiguous(x)
+        q = q.float().view(b, hkv, h // hkv, d)
+        return torch.cat([torch.softmax(q[i] @ k[i].float().transpose(1, 2) / math.sqrt(d), -1)
+                          @ v[i].float() for i in range(b)]).view(b, h, d)
+
+    def flash(x, out):
+        q, k, v = contiguous(x)
+        return sdpa(SDPBackend.FLASH_ATTENTION, enable_gqa=True)((q.unsqueeze(2), k, v), out)
+
+    Case(f"paged decoding {b} x {h}/{hkv} x {n}", "decoding", "search", "paged_decoding",
+         dict(b=b, h=h, hkv=hkv, n=n, d=d), {"FLASH, contiguous": flash}, reference, named(make))
+
+
+paged(16, 32, 8, 8192, 128)
+
+
+def mla(b, h, n):
+    def reference(x):
+        q, r, c, p = (t.float() for t in x)
+        return torch.stack([torch.softmax((q[i] @ c[i].T + r[i] @ p[i].T) / math.sqrt(128 + r.shape[-1]), -1) @ c[i]
+                            for i in range(b)])
+
+    def eager(x, out):
+        q, r, c, p = x
+
+        def call():
+            s = (q @ c.transpose(1, 2) + r @ p.transpose(1, 2)) / math.sqrt(128 + r.shape[-1])
+            return torch.softmax(s, -1) @ c
+        return call
+
+    Case(f"mla decoding {b} x {h} x {n}", "decoding", "search", "mla_decoding", dict(b=b, h=h, n=n),
+         {"eager": eager}, reference)
+
+
+mla(32, 128, 8192)
+
+
+def grouped(m, n, k, e, block=128):
+    """Two experts for each row, drawn at random; each expert's rows are padded to complete blocks."""
+    def make(shapes):
+        blocks = shapes["Expert"][0]
+        chosen = torch.rand(m, e).topk(2).indices.flatten()
+        token, expert, at = torch.full((blocks, block), -1), torch.full((blocks,), e), 0
+        for i in range(e):
+            rows = (chosen == i).nonzero().flatten() // 2
+            for first in range(0, len(rows), block):
+                part = rows[first:first + block]
+                token[at, :len(part)], expert[at], at = part, i, at + 1
+        return {"Token": token.cuda().to(torch.int32), "Expert": expert.cuda().to(torch.int32)}
+
+    def reference(x):
+        X, W, token, expert = x
+        y = torch.zeros(*token.shape, n, device="cuda")
+        for i in range(len(expert)):
+            if expert[i] < e:
+                rows = X.float()[token[i].clamp(min=0).long()] * (token[i] >= 0)[:, None]
+                y[i] = rows @ W[expert[i]].float().T
+        return y
+
+    def theirs(x, out):
+        X, W, token, expert = x
+        rows = X[token[token >= 0].long()].contiguous()
+        count = torch.stack([(token[expert == i] >= 0).sum() for i in range(e)])
+        ends = count.cumsum(0).to(torch.int32)
+        return lambda: torch._grouped_mm(rows, W.transpose(1, 2), offs=ends) is None or None
+
+    Case(f"grouped gemm {m} of {e} x {n} x {k}", "grouped", "search", "grouped_gemm", dict(m=m, n=n, k=k, e=e),
+         {"_grouped_mm, rows gathered": theirs}, reference, named(make), flops=2 * 2 * m * n * k)
+
+
+grouped(8192, 4096, 2048, 16)
+gemm(16384, 4096, 2048)  # the dense product of as many rows
+
+
+def block_sparse(b, h, m, d, rows=128, keys=128, of=2):
+    """A random one of `of` blocks of keys for each block of queries."""
+    blocks = m // keys
+    listed = blocks // of
+
+    def make(shapes):
+        order = torch.rand(b, h, m // rows, blocks, device="cuda").argsort(-1).to(torch.int32)
+        return {"Blocks": order, "Count": torch.full((b, h, m // rows), listed, device="cuda", dtype=torch.int32)}
+
+    def reference(x):
+        q, k, v, order, count = x
+        out = torch.empty_like(q, dtype=torch.float32)
+        for i in range(b):
+            for j in range(h):
+                mask = torch.zeros(m // rows, blocks, device="cuda", dtype=torch.bool)
+                mask.scatter_(1, order[i, j, :, :listed].long(), True)
+                mask = mask.repeat_interleave(rows, 0).repeat_interleave(keys, 1)
+                s = q[i, j].float() @ k[i, j].reshape(m, d).float().T / math.sqrt(d)
+                out[i, j] = torch.softmax(s.masked_fill_(~mask, -math.inf), -1) @ v[i, j].reshape(m, d).float()
+        return out
+
+    def flex(x, out):
+        from torch.nn.attention.flex_attention import BlockMask, flex_attention
+        q, k, v, order, count = x
+        mask = BlockMask.from_kv_blocks(torch.zeros_like(count), order, count, order, BLOCK_SIZE=(rows, keys))
+        call = torch.compile(flex_attention)
+        k, v = k.reshape(b, h, m, d), v.reshape(b, h, m, d)
+        call(q, k, v, block_mask=mask)
+        return lambda: call(q, k, v, block_mask=mask)
+
+    Case(f"block-sparse attention {b} x {h} x {m}, half", "sparse", "search", "block_sparse_attention",
+         dict(b=b, h=h, m=m, d=d, rows=rows, keys=keys, typical=listed), {"flex_attention": flex}, reference,
+         named(make), flops=4 * b * h * m * m * d / of)
+
+
+block_sparse(1, 16, 8192, 128)
+
+
+def delta(b, s, h, d, kimi):
+    """The delta rule, position by position, and flash-linear-attention's kernels in chunks."""
+    def make(shapes):
+        k = torch.randn(shapes["k"], device="cuda")
+        q = torch.randn(shapes["q"], device="cuda")
+        return {"q": F.normalize(q, dim=-1).bfloat16(), "k": F.normalize(k, dim=-1).bfloat16(),
+                "g": F.logsigmoid(torch.randn(shapes["g"], device="cuda") + 3),
+                "beta": torch.rand(shapes["beta"], device="cuda")}
+
+    def reference(x):
+        q, k, v, g, beta = (t.float() for t in x)
+        state, out = torch.zeros(b, h, d, d, device="cuda"), torch.empty_like(v)
+        for t in range(s):
+            decay = torch.exp(g[:, t])
+            state = state * (decay[..., None] if kimi else decay[..., None, None])
+            wrong = v[:, t] - torch.einsum("bhkv,bhk->bhv", state, k[:, t])
+            state = state + torch.einsum("bhk,bhv->bhkv", k[:, t], wrong * beta[:, t, :, None])
+            out[:, t] = torch.einsum("bhkv,bhk->bhv", state, q[:, t]) / math.sqrt(d)
+        return out, state
+
+    def fla(x, out):
+        if kimi:
+            from fla.ops.kda import chunk_kda as chunked
+        else:
+            from fla.ops.gated_delta_rule import chunk_gated_delta_rule as chunked
+        q, k, v, g, beta = x
+
+        def call():
+            with torch.no_grad():
+                return chunked(q, k, v, g, beta, output_final_state=True)
+        call()
+        return call
+
+    name = "kimi_delta_attention" if kimi else "gated_delta_rule"
+    Case(f"{name} {b} x {s} x {h}", "delta", "search", name, dict(b=b, s=s, h=h, k=d, v=d), {"fla": fla}, reference,
+         named(make), tolerance=2e-2)
+
+
+delta(1, 8192, 32, 128, False)
+delta(1, 8192, 32, 128, True)
+
+
+def mamba2(b, s, h, p=64, n=128):
+    def make(shapes):
+        return {"dt": F.softplus(torch.randn(shapes["dt"], device="cuda") - 4),
+                "A": -torch.exp(torch.rand(shapes["A"], device="cuda") * math.log(16)),
+                "B": torch.randn(shapes["B"], device="cuda").bfloat16() / math.sqrt(n)}
+
+    def reference(x):
+        X, B, C, dt, A, D = (t.float() for t in x)
+        state, out = torch.zeros(b, h, p, n, device="cuda"), torch.empty_like(X)
+        for t in range(s):
+            state = state * torch.exp(dt[:, t] * A)[..., None, None]
+            state += (dt[:, t, :, None] * X[:, t])[..., None] * B[:, t, 0][:, None, None]
+            out[:, t] = torch.einsum("bhpn,bn->bhp", state, C[:, t, 0]) + D[:, None] * X[:, t]
+        return out, state
+
+    def fla(x, out):
+        from fla.ops.simple_gla import chunk_simple_gla
+        X, B, C, dt, A, D = x
+        q, k = (t.expand(b, s, h, n).contiguous() for t in (C, B))
+        v, g = (X * dt[..., None]).to(X.dtype), dt * A
+
+        def call():
+            with torch.no_grad():
+                return chunk_simple_gla(q, k, v, g=g, scale=1.0, output_final_state=True) and None
+        call()
+        return call
+
+    Case(f"mamba2 {b} x {s} x {h}", "mamba2", "search", "mamba2", dict(b=b, s=s, h=h, p=p, n=n),
+         {"fla simple_gla, without D": fla}, reference, named(make), tolerance=2e-2)
+
+
+mamba2(8, 4096, 80)
+
+
+def eager_and_inductor(f):
+    def inductor(x, out, call=torch.compile(f)):
+        call(*x)
+        return lambda: call(*x)
+    return {"eager": lambda x, out: lambda: f(*x), "inductor": inductor}
+
+
+def rmsnorm_gemm(m, n, k):
+    def f(x, w, g):
+        return F.rms_norm(x, (k,), g, 1e-6) @ w.T
+    Case(f"rmsnorm_gemm {m} x {n} x {k}", "norm", "search", "rmsnorm_gemm", dict(m=m, n=n, k=k), eager_and_inductor(f),
+         lambda x: F.rms_norm(x[0].float(), (k,), x[2].float(), 1e-6) @ x[1].float().T)
+
+
+rmsnorm_gemm(8192, 4096, 4096)
+
+
+def fp8_block_scales(m, n, k):
+    def make(shapes):
+        return {name: torch.randn(shapes[name], device="cuda").to(torch.float8_e4m3fn) if name in "AB"
+                else torch.rand(shapes[name], device="cuda") + 0.5 for name in shapes}
+
+    def reference(x):
+        A, B, SA, SB = (t.float() for t in x)
+        return (A * SA.T.repeat_interleave(128, 1)) @ (B * SB.repeat_interleave(128, 0).repeat_interleave(128, 1)).T
+
+    def scaled(x, out):
+        A, B, SA, SB = x
+        scales = SB.contiguous().T
+        return lambda: torch._scaled_mm(A, B.T, scale_a=SA.T, scale_b=scales, out_dtype=torch.bfloat16)
+
+    Case(f"fp8 block scales {m} x {n} x {k}", "fp8", "search", "fp8_block_scales", dict(m=m, n=n, k=k),
+         {"_scaled_mm": scaled}, reference, named(make))
+
+
+fp8_block_scales(4096, 4096, 7168)
+
+
+def cross_entropy(m, n):
+    def make(shapes):
+        return {"Target": torch.randint(n, shapes["Target"], device="cuda", dtype=torch.int32)}
+
+    def f(x, target):
+        return F.cross_entropy(x.float(), target.long(), reduction="none")
+
+    Case(f"cross_entropy {m} x {n}", "rows", "search", "cross_entropy", dict(m=m, n=n),
+         eager_and_inductor(f),
+         lambda x: (torch.cat([f(*part) for part in zip(x[0].split(512), x[1].split(512))]),
+                    torch.cat([torch.logsumexp(part.float(), -1) for part in x[0].split(512)])), named(make))
+
+
+cross_entropy(8192, 128256)
+
+
+def topk(m, n, k):
+    def f(x):
+        weights, experts = x.topk(k)
+        return torch.softmax(weights, -1), experts.to(torch.int32)
+    Case(f"topk_routing {m} x {n}, {k}", "rows", "search", "topk_routing", dict(m=m, n=n, k=k), eager_and_inductor(f),
+         lambda x: f(*x))
+
+
+topk(32768, 128, 8)
