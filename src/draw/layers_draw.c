@@ -4,7 +4,7 @@
 #include "draw/label.h"
 #include "draw/layers.h"
 
-enum { BOX_ROWS = 3, INSET = 2, BACK_LABEL_MAX = 16, TITLE_MIN = 8, NO_OWNER = -1 };
+enum { BOX_ROWS = 3, INSET = 2, BACK_LABEL_MAX = 16, TITLE_MIN = 8, TITLE_WIDENS = 20, NO_OWNER = -1 };
 
 enum { N = 1, E = 2, S = 4, W = 8 };
 
@@ -253,24 +253,62 @@ static const char *frame_title(const struct sketch *s, int f)
 	return arena_strf(s->arena, " %s ", label_loop_trips(s->arena, s->g, s->frames.v[f].loop));
 }
 
-/* Put the title of a frame between the lines that cross its upper edge: into the first gap in which it fits, or
- * shortened into the widest gap. */
-static void draw_title(struct canvas *v, int f)
+/* A title without its last word: of " loop n, 1 to 64 iterations " first " loop n, 1 to 64 ", then " loop n ", as numbers alone
+ * say nothing; NULL: there is no shorter one. */
+static const char *shorter_title(struct arena *a, const char *title)
 {
-	const char *title = frame_title(v->s, f);
-	int left = INSET * v->s->frames.v[f].depth + 2, end = v->c->w - left;
-	int y = v->top_y[f], want = text_width(title), best = left, space = 0;
+	static const char iterations[] = " iteration";
+	const char *end = strstr(title, iterations);
 
-	for (int x = left, n; x < end && space < want; x += n + 1) {
+	if (!end)
+		end = strchr(title, ',');
+	return end ? arena_strf(a, "%.*s ", (int)(end - title), title) : NULL;
+}
+
+/* The gap between the lines that cross the upper edge of a frame in which its title is: the first one in which it fits, or the
+ * widest. Returns its columns; *behind: those of the last gap, which becomes wider with the frame. */
+static int find_gap(const struct canvas *v, int f, int *at, int *behind)
+{
+	int left = INSET * v->s->frames.v[f].depth + 2, end = v->c->w - left, want = text_width(frame_title(v->s, f));
+	int y = v->top_y[f], space = 0, n = 0;
+
+	*at = left;
+	for (int x = left; x < end; x += n + 1) {
 		for (n = 0; x + n < end && v->owner[(size_t)y * (size_t)v->c->w + (size_t)(x + n)] == NO_OWNER; n++)
 			;
-		if (n > space) {
-			best = x;
+		if (n > space && space < want) {
+			*at = x;
 			space = n;
 		}
 	}
-	if (space >= want || space > TITLE_MIN)
-		cells_text(v->c, best, y, space, title, FAINT);
+	*behind = n;
+	return space;
+}
+
+/* By how many columns the frames must be wider so that all titles fit. */
+static int missing_columns(const struct canvas *v)
+{
+	int most = 0, at, behind;
+
+	for (int f = 0; f < v->s->frames.n; f++) {
+		int want = text_width(frame_title(v->s, f));
+
+		if (find_gap(v, f, &at, &behind) < want)
+			most = (int)max_i64(most, want - behind);
+	}
+	return most;
+}
+
+/* A title that fits nowhere loses its last words, and is shortened at last. */
+static void draw_title(struct canvas *v, int f)
+{
+	const char *title = frame_title(v->s, f), *shorter;
+	int at, behind, space = find_gap(v, f, &at, &behind);
+
+	while (text_width(title) > space && (shorter = shorter_title(v->s->arena, title)))
+		title = shorter;
+	if (space >= text_width(title) || space > TITLE_MIN)
+		cells_text(v->c, at, v->top_y[f], space, title, FAINT);
 }
 
 static void put_if_blank(struct canvas *v, int x, int y, const char *utf8, struct style style)
@@ -304,10 +342,24 @@ static void draw_back(struct canvas *v, const struct back *b)
 	cells_text(v->c, b->right ? x + 2 : x - 1 - space, (top + bottom) / 2, space, b->label, style);
 }
 
+/* Draw the frames without titles, and the lines that cross them. */
+static void draw_frames(struct canvas *v, int w, int h)
+{
+	const struct sketch *s = v->s;
+
+	cells_init(v->c, s->arena, w, h);
+	v->mask = ARENA_ARRAY(s->arena, (size_t)w * (size_t)h, uint8_t);
+	v->owner = ARENA_ARRAY(s->arena, (size_t)w * (size_t)h, int);
+	for (int f = 0; f < s->frames.n; f++)
+		draw_border(v->c, INSET * s->frames.v[f].depth, v->top_y[f], w - 1 - INSET * s->frames.v[f].depth,
+			v->bottom_y[f], &round_border, FAINT);
+	draw_wires(v);
+}
+
 bool sketch_draw(struct sketch *s, int width, struct cells *out)
 {
 	struct canvas v = { .s = s, .c = out };
-	int h = choose_rows(&v), w, inset = INSET * s->depth;
+	int h = choose_rows(&v), w, inset = INSET * s->depth, missing;
 
 	for (int i = 0; i < s->g->edges.n; i++)
 		add_back(&v, &s->g->edges.v[i]);
@@ -322,14 +374,10 @@ bool sketch_draw(struct sketch *s, int width, struct cells *out)
 	if (w > width)
 		return false;
 	v.x0 = inset + v.left;
-	cells_init(out, s->arena, w, h);
-	v.mask = ARENA_ARRAY(s->arena, (size_t)w * (size_t)h, uint8_t);
-	v.owner = ARENA_ARRAY(s->arena, (size_t)w * (size_t)h, int);
-	for (int f = 0; f < s->frames.n; f++)
-		draw_border(out, INSET * s->frames.v[f].depth, v.top_y[f], w - 1 - INSET * s->frames.v[f].depth,
-			v.bottom_y[f],
-			&round_border, FAINT);
-	draw_wires(&v);
+	draw_frames(&v, w, h);
+	missing = missing_columns(&v);
+	if (missing && missing <= TITLE_WIDENS && w + missing <= width)
+		draw_frames(&v, w + missing, h);
 	for (int f = 0; f < s->frames.n; f++)
 		draw_title(&v, f);
 	draw_boxes(&v);

@@ -12,6 +12,7 @@ enum {
 	BAR_TEXT = 13,
 	LETTER_LEAST = 11,		/* least width of a bar with a letter */
 	SIZE_LEAST = 10,		/* of a text in a bar */
+	LEAST_HATCHED = 20,		/* hatching on both sides of a text that is less wide would be crumbs */
 	TWO_TEXTS = 26,			/* height of a row in which two texts are above each other */
 	DENSE = 5,			/* pixels for each event below which no lines are drawn */
 };
@@ -182,12 +183,12 @@ double panel_appears(double text, double w, int64_t begin, int64_t end)
 	return (double)begin + (double)(end - begin) * fmin(fmax((w + text) / 2 / w, 0), 1);
 }
 
-/* A text for which lines to other rows are interrupted. `y`: its base line. */
+/* A text for which lines to other rows are interrupted, and so far before and behind it. `y`: its base line. */
 static struct shape *draw_on_ground(struct panel *n, double x, double y, enum anchor anchor, int ink, const char *text,
-	double appears)
+	double margin, double appears)
 {
 	double w = picture_width(text, SMALL, false);
-	struct shape *s = picture_rect(n->p, (anchor == ANCHOR_MIDDLE ? x - w / 2 : x) - 1, y - 9.5, w + 2, 11.5,
+	struct shape *s = picture_rect(n->p, (anchor == ANCHOR_MIDDLE ? x - w / 2 : x) - margin, y - 9.5, w + 2 * margin, 11.5,
 		INK_PANEL, INK_NONE);
 
 	shape_move(s, MOTION_APPEAR, appears, 0);
@@ -238,12 +239,30 @@ static void draw_tail(struct panel *n, const struct event *e, const struct panel
 	shape_move(s, MOTION_APPEAR, (double)e->end, 0);
 }
 
+/* The base line of a small text in a row that is too low for two. */
+static double low_base(const struct panel_row *r)
+{
+	return r->y + r->h / 2 + SMALL * 0.36;
+}
+
+/* "w:mma", "w" or "": as much as fits into a width. */
+static const char *wait_text(struct panel *n, struct reason why, double w)
+{
+	const char *mark = cause_mark(why.cause), *text = mark;
+
+	if (!*mark || w < fmax(14, picture_width(mark, SMALL, false) + 4))
+		return "";
+	if (why.task >= 0 && why.task < n->c.g->tasks.n)
+		text = arena_strf(n->p->arena, "%s:%s", mark, n->c.g->tasks.v[why.task].name);
+	return picture_width(text, SMALL, false) > w - 8 ? mark : text;
+}
+
 static void draw_wait(struct panel *n, const struct event *e, struct panel_row *r, int64_t begin,
 	int64_t end, struct reason why)
 {
-	const char *mark = cause_mark(why.cause), *text;
 	int64_t waited = end - begin;
-	double x, w;
+	const char *text, *tip;
+	double x, w, labelled;
 	bool low;
 	struct shape *s;
 
@@ -256,22 +275,22 @@ static void draw_wait(struct panel *n, const struct event *e, struct panel_row *
 	if (w < 1)
 		return;
 	n->drawn |= DRAWN_WAIT;
-	low = r->h < TWO_TEXTS;		/* there, the text is above the hatching */
-	s = picture_rect(n->p, x, low ? r->y + r->h - 4 : r->y + r->h * 0.38, w, low ? 3 : r->h * 0.22, INK_NONE,
-		INK_NONE);
-	s->hatched = true;
-	s->tip = arena_strf(n->p->arena, "%s %d waits %s cycles %s", n->c.g->tasks.v[e->task].name,
+	text = wait_text(n, why, w);
+	labelled = picture_width(text, SMALL, false);
+	low = r->h < TWO_TEXTS;		/* there, the text interrupts the hatching, elsewhere it is below */
+	tip = arena_strf(n->p->arena, "%s %d waits %s cycles %s", n->c.g->tasks.v[e->task].name,
 		e->seq, unit_count(waited).s, reason_text(n->p->arena, n->c.g, why));
-	shape_move(s, MOTION_GROW, (double)begin, (double)end);
-	if (!*mark || w < fmax(14, picture_width(mark, SMALL, false) + 4))
+	if (!low || !*text || w - labelled > LEAST_HATCHED) {
+		s = picture_rect(n->p, x, r->y + r->h * (low ? 0.3 : 0.38), w, r->h * (low ? 0.4 : 0.22), INK_NONE, INK_NONE);
+		s->hatched = true;
+		s->tip = tip;
+		shape_move(s, MOTION_GROW, (double)begin, (double)end);
+	}
+	if (!*text)
 		return;
 	n->drawn |= (unsigned)DRAWN_CAUSE << why.cause;
-	text = why.task < 0 || why.task >= n->c.g->tasks.n ? mark :
-		arena_strf(n->p->arena, "%s:%s", mark, n->c.g->tasks.v[why.task].name);
-	if (picture_width(text, SMALL, false) > w - 8)
-		text = mark;
-	draw_on_ground(n, x + w / 2, r->y + r->h - (low ? 5 : 2.5), ANCHOR_MIDDLE, INK_FAINT, text,
-		panel_appears(picture_width(text, SMALL, false), w, begin, end));
+	draw_on_ground(n, x + w / 2, low ? low_base(r) : r->y + r->h - 2.5, ANCHOR_MIDDLE, INK_FAINT, text,
+		low ? 3 : 1, panel_appears(labelled, w, begin, end))->tip = tip;
 }
 
 static struct panel_row *lane_row_of(struct panel *n, const struct event *e)
@@ -316,13 +335,23 @@ static void draw_link(struct panel *n, int seen)
 	shape_move(s, MOTION_APPEAR, (double)begin, 0);
 }
 
-/* A mark in the lane's row, with its letter if there is space next to it. */
-static void draw_mark(struct panel *n, int seen, double space)
+/* How much of "q3" fits into a space: 2: all, 1: the letter, 0: nothing. */
+static int label_fits(struct panel *n, const struct event *e, double space)
+{
+	const char *letter = n->c.key[e->task].letter;
+
+	if (picture_width(arena_strf(n->p->arena, "%s%d", letter, e->seq), SMALL, false) <= space - 5)
+		return 2;
+	return picture_width(letter, SMALL, false) <= space - 5;
+}
+
+/* A mark in the lane's row, with its label if there is space next to it; at_most: what of it, as in label_fits. */
+static void draw_mark(struct panel *n, int seen, double space, int at_most)
 {
 	const struct event *e = chart_seen(&n->c, seen);
 	const struct panel_row *lane = lane_row_of(n, e);
 	double x = panel_x(n, e->issue);
-	const char *text;
+	int fits = (int)min_i64(label_fits(n, e, space), at_most);
 	struct shape *s;
 
 	if (e->issue < n->c.from || e->issue > n->c.to)
@@ -330,12 +359,10 @@ static void draw_mark(struct panel *n, int seen, double space)
 	s = picture_rect(n->p, x - 1.2, lane->y, 2.4, lane->h, n->ink[e->task], INK_NONE);
 	shape_move(s, MOTION_APPEAR, (double)e->issue, 0);
 	s->tip = tip_of(n, e);
-	text = arena_strf(n->p->arena, "%s%d", n->c.key[e->task].letter, e->seq);
-	if (picture_width(text, SMALL, false) > space - 5)
-		text = n->c.key[e->task].letter;
-	if (picture_width(text, SMALL, false) > space - 5)
-		return;
-	draw_on_ground(n, x + 3, lane->y + 11, ANCHOR_LEFT, INK_TEXT, text, (double)e->issue);
+	if (fits)
+		draw_on_ground(n, x + 3, lane->h < TWO_TEXTS ? low_base(lane) : lane->y + 11, ANCHOR_LEFT, INK_TEXT,
+			fits == 1 ? n->c.key[e->task].letter :
+			arena_strf(n->p->arena, "%s%d", n->c.key[e->task].letter, e->seq), 1, (double)e->issue);
 }
 
 static bool is_issue(const struct panel *n, const struct event *e)
@@ -356,6 +383,48 @@ static double space_after(struct panel *n, int seen)
 	f = event_part(n->c.line, next, e->group);
 	until = lane_row_of(n, e)->h < TWO_TEXTS ? f->ready : event_is_async(&n->c, f) ? f->issue : f->start;
 	return fmin(panel_x(n, until), n->x1) - panel_x(n, e->issue);
+}
+
+/* How often the labels of an sTask fit next to its marks in a row: [0]: of so many marks, [1]: the letter, [2]: all. */
+struct label_count {
+	int n[3];
+};
+
+static struct label_count *count_of(struct panel *n, struct label_count *counts, int seen)
+{
+	const struct event *e = chart_seen(&n->c, seen);
+
+	return &counts[(lane_row_of(n, e) - n->rows.v) * n->c.g->tasks.n + e->task];
+}
+
+/* Marks are labelled alike: a label that most marks of an sTask in a row have no space for would look as if it meant more
+ * than they. */
+static int usual_label(const struct label_count *c)
+{
+	return 2 * c->n[2] >= c->n[0] ? 2 : 2 * c->n[1] >= c->n[0];
+}
+
+static void draw_marks(struct panel *n)
+{
+	struct label_count *counts = arena_alloc(n->p->arena, (size_t)(n->rows.n * n->c.g->tasks.n) * sizeof(*counts));
+
+	memset(counts, 0, (size_t)(n->rows.n * n->c.g->tasks.n) * sizeof(*counts));
+	for (int i = 0; i < n->c.seen.n; i++) {
+		const struct event *e = chart_seen(&n->c, i);
+		struct label_count *c;
+		int fits;
+
+		if (!is_issue(n, e) || e->issue < n->c.from || e->issue > n->c.to)
+			continue;
+		c = count_of(n, counts, i);
+		fits = label_fits(n, e, space_after(n, i));
+		c->n[0]++;
+		c->n[1] += fits >= 1;
+		c->n[2] += fits >= 2;
+	}
+	for (int i = 0; i < n->c.seen.n; i++)
+		if (is_issue(n, chart_seen(&n->c, i)))
+			draw_mark(n, i, space_after(n, i), usual_label(count_of(n, counts, i)));
 }
 
 /* Are there so many events that lines and letters would hide them? */
@@ -392,7 +461,6 @@ void panel_draw(struct panel *n)
 			draw_link(n, i);
 	for (int i = 0; i < n->c.seen.n; i++)
 		draw_work(n, i);
-	for (int i = 0; i < n->c.seen.n && !dense; i++)
-		if (is_issue(n, chart_seen(&n->c, i)))
-			draw_mark(n, i, space_after(n, i));
+	if (!dense)
+		draw_marks(n);
 }

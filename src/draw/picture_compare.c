@@ -72,13 +72,15 @@ static double fit_heads(struct picture *p, const char *head[2])
 	return size;
 }
 
-/* Draw one timeline with its heading from y down; returns where its rows end. */
+/* Draw one timeline with its heading from y down; returns where its rows end. The colour before the heading is that of its
+ * bars of sTasks, which a brief picture does not have. */
 static double draw_half(struct panel *n, const char *head, double size, int ink, double y)
 {
 	double strip = strip_height(n), end;
 
-	picture_rect(n->p, MARGIN, y + 2, 8, HEAD - 6, ink, INK_NONE);
-	picture_bold(n->p, MARGIN + 16, y + 16, ANCHOR_LEFT, size, INK_TEXT, head);
+	if (!n->brief)
+		picture_rect(n->p, MARGIN, y + 2, 8, HEAD - 6, ink, INK_NONE);
+	picture_bold(n->p, MARGIN + (n->brief ? 0 : 16), y + 16, ANCHOR_LEFT, size, INK_TEXT, head);
 	y += HEAD + 4;
 	end = panel_arrange(n, y + strip);
 	if (strip > 0)

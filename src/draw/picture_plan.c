@@ -15,6 +15,9 @@ enum {
 	LAST_SHOWN = 3,			/* columns at the end of a loop that is too long, at least */
 	BLOCKS_MOST = 3,		/* tables next to each other on a slide */
 	ROW_MOST = 34,			/* height of an entry on a slide, unless its waits need more */
+	ROW_LEAST = 18,
+	GAP_LEAST = 8, GAP_MOST = 16,	/* between lanes on a slide; */
+	GAP_GOOD = 9,			/* below this, rows are made lower */
 	STAGES = 3, BLOCK_GAP = 28, WAITS_LEAST = 80, WAITS_MOST = 180,
 };
 
@@ -33,6 +36,7 @@ struct plan_picture {
 	bool brief;
 	double name, unit, cell, waits;	/* widths of columns */
 	double row;			/* height of an entry, at least */
+	double gap;			/* below a lane */
 	double small;			/* size of the text of waits that takes several lines */
 	int lines;			/* of waits, at most */
 	double lanes_top, lanes_end;	/* where the first lane begins and the last one ends */
@@ -358,7 +362,7 @@ static double draw_lane_rows(struct plan_picture *s, double y)
 		lane_heading(s, s->lane, s->phase), 13, s->right - (top > s->lanes_top ? 0 : head_width(s) + 12) - left));
 	y = draw_region(s, NONE, y + (s->brief ? 24 : 28));
 	picture_rect(s->p, s->left, top, 3, y - top, INK_LINE, INK_NONE);
-	return y + (s->brief ? 4 : 16);
+	return y + s->gap;
 }
 
 static double draw_rings(const struct plan_picture *s, double y)
@@ -552,18 +556,29 @@ static bool headings_fit(const struct plan_picture *s, int columns)
 	return true;
 }
 
-/* Draw them in so many columns that fit, with rows as high as there is space for; `first`: the first shape of them, of those that
- * are drawn. */
-static double stretch(struct plan_picture *s, int columns, double y, double most, int first)
+/* Increase a height by steps up to `limit`, as long as the tables still end above `most`. */
+static void grow(struct plan_picture *s, double *height, double limit, int columns, double y, double most, int first)
 {
-	while (s->row < ROW_MOST) {
-		s->row++;
+	while (*height < limit) {
+		++*height;
 		s->p->shapes.n = first;
 		if (draw_lanes(s, columns, y) > most) {
-			s->row--;
+			--*height;
 			break;
 		}
 	}
+}
+
+/* Draw them in so many columns that fit, with lanes apart and rows as high as there is space for; `first`: the first shape of
+ * them, of those that are drawn. */
+static double stretch(struct plan_picture *s, int columns, double y, double most, int first)
+{
+	grow(s, &s->gap, GAP_MOST, columns, y, most, first);
+	while (s->gap < GAP_GOOD && s->row > ROW_LEAST) {
+		s->row--;
+		grow(s, &s->gap, GAP_GOOD, columns, y, most, first);
+	}
+	grow(s, &s->row, ROW_MOST, columns, y, most, first);
 	s->p->shapes.n = first;
 	return draw_lanes(s, columns, y);
 }
@@ -626,7 +641,7 @@ void picture_plan(struct picture *p, const struct plan *plan, const struct pictu
 		arena_strf(p->arena, "%s%s", picture_tile(p, plan->graph), expected) }) + (o->brief ? -11 : 8);
 	s = (struct plan_picture){ .p = p, .plan = plan, .g = plan->graph, .theme = o->theme, .brief = o->brief,
 		.ink = task_inks(p->arena, plan->graph), .name = 130, .unit = 70, .cell = 46, .waits = 300,
-		.row = 28, .small = 11, .lines = 2, .end = INFINITY, .stages = stages };
+		.row = 28, .gap = o->brief ? GAP_LEAST : GAP_MOST, .small = 11, .lines = 2, .end = INFINITY, .stages = stages };
 	if (p->width < NARROW)
 		choose_columns(&s, p->width - 2 * MARGIN);
 	for (int l = 0; l < plan->lanes.n; l++)

@@ -174,6 +174,20 @@ local function slide(svg, what, least)
   tap.ok(size >= least, "  with text that can be read", size)
 end
 
+-- The least space between the lanes of a plan that are below each other: each has a line at its left.
+local function space_between_lanes(svg)
+  local lanes, least = {}, 100
+  for x, y, w, h in svg:gmatch '<rect x="([%d.]+)" y="([%d.]+)" width="([%d.]+)" height="([%d.]+)" fill="#6b7078"/>' do
+    if tonumber(h) > 4 * w then lanes[#lanes + 1] = {x = x, from = tonumber(y), to = y + h} end
+  end
+  for _, a in ipairs(lanes) do
+    for _, b in ipairs(lanes) do
+      if a.x == b.x and a.from < b.from then least = math.min(least, b.from - a.to) end
+    end
+  end
+  return least
+end
+
 for _, name in ipairs{"attention_serial", "attention_overlap", "attention_pingpong", "attention_d128", "attention_d128_causal", "attention_d256",
     "attention_d64", "gemm_cooperative", "gemm_by_threads", "decoding_split"} do
   local plan = mr.load_plan(name)
@@ -202,6 +216,7 @@ for _, name in ipairs{"attention_serial", "attention_overlap", "attention_pingpo
         slide(picture, what .. ": the plan", 7)
         tap.is(picture:match ">([^<]+…)<", nil, "  which says all that is waited for")
         tap.is(picture:match ">(and %d+ more[^<]*)<", nil, "  of all entries")
+        tap.ok(space_between_lanes(picture) >= 5.5, "  with space between its lanes", space_between_lanes(picture))
       end
     end
   end
@@ -220,6 +235,25 @@ for _, name in ipairs{"attention_serial", "attention_overlap", "attention_pingpo
     left, right = math.min(left, tonumber(x)), math.max(right, tonumber(x) + tonumber(w))
   end
   tap.ok(math.abs(640 - right - left) < 80, "  in the middle", left, 640 - right)
+end
+
+-- A comparison on a slide has no bars of sTasks, so it has no colours for them either; and a label next to a mark is not the only
+-- one of many marks. Other pictures have the colours.
+do
+  local pair = mr.compare(mr.load_plan "attention_serial":simulate(), mr.load_plan "attention_overlap":simulate())
+  local full, brief = drawn(pair), drawn(pair, {preset = "slide"})
+  for _, colour in ipairs{"#0072b2", "#e69f00"} do
+    tap.ok(full:find(colour, 1, true), "a comparison has bars of " .. colour)
+    tap.ok(not brief:find(colour, 1, true), "  and on a slide nothing")
+  end
+  local seen = {}
+  for tag, letter in brief:gmatch "<text([^>]*)>(%a)%d*</text>" do
+    if not tag:find "anchor" then
+      local key = letter .. (tag:match ' y="([%d.]+)"')
+      seen[key] = (seen[key] or 0) + 1
+    end
+  end
+  for key, n in pairs(seen) do tap.ok(n > 3, "a label next to a mark is not alone: " .. key, n) end
 end
 
 -- A row of transfers that are under way together has names, too, if there are many of them, and they are in it with their
