@@ -182,6 +182,20 @@ function loader.plan_names()
   return names
 end
 
+-- What to say behind a name that no plan that comes with Millrace has: "; did you mean 'x'?" of one that is spelt nearly so, or else
+-- that has all its words; of none, which there are.
+function loader.plan_hint(name)
+  local names = loader.plan_names()
+  local near = hint(name, names)
+  if near ~= "" then return near end
+  for _, shipped in ipairs(names) do
+    local has, any = true, false
+    for word in name:lower():gmatch "%w+" do has, any = has and ("_" .. shipped .. "_"):find("_" .. word .. "_", 1, true) ~= nil, true end
+    if has and any then return ("; did you mean '%s'?"):format(shipped) end
+  end
+  return "; there are " .. table.concat(names, ", ")
+end
+
 -- The file of a plan: a name without / and . is that of one that comes with Millrace. There may be no such file.
 function loader.path_of(name)
   if name:find "[/.]" then return name end
@@ -201,9 +215,9 @@ local function read(what, path)
     raise(("%s: %s is a %s, not a file"):format(what, path, kind == "folder" and kind or "device or a pipe"))
   end
   if what == "load_plan" and not path:find "[/.]" then
-    local near = hint(path, loader.plan_names())
-    raise(("%s: no plan '%s' comes with Millrace%s %s load a file of that name, say ./%s"):format(what, path,
-      near == "" and ";" or near, near == "" and "to" or "To", path))
+    local near = loader.plan_hint(path)
+    raise(("%s: no plan '%s' comes with Millrace%s%s load a file of that name, say ./%s"):format(what, path, near,
+      near:find "%?$" and " To" or "; to", path))
   end
   local file, why = io.open(path)
   if not file then raise(("%s: cannot open %s"):format(what, why)) end

@@ -94,7 +94,7 @@ function session:plan(text, bound)
   for _, name in ipairs(names) do
     if name == text then return (mr.load_plan(text, bound)) end
   end
-  local near = core.hint(text, names)
+  local near = loader.plan_hint(text)
   refuse("plan", ("no plan '%s' comes with Millrace%s"):format(text, near), near:match "'(.*)'")
 end
 
