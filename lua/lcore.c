@@ -363,6 +363,8 @@ static const struct way { const char *of, *class_name, *made; } ways[] = {
 	{ PLAN_CLASS, TIMELINE_CLASS, "plan:simulate()" }, { PLAN_CLASS, KERNEL_CLASS, "plan:compile()" },
 	{ PLAN_CLASS, GRAPH_CLASS, "plan.graph" }, { GRAPH_CLASS, PROGRAM_CLASS, "graph.program" },
 	{ PROGRAM_CLASS, GRAPH_CLASS, "prog:graph{tile={...}}" },
+	{ GRAPH_CLASS, PLAN_CLASS, "mr.plan(graph, device)" },
+	{ PROGRAM_CLASS, PLAN_CLASS, "mr.plan(prog:graph{tile={...}}, device)" },
 };
 
 /* Has the class such a method (or field)? */

@@ -152,9 +152,9 @@ bool is_strict(lua_State *L);
 /* Push how an object of the class `of` (NULL: of any) leads to one that has the member, "plan:simulate():why()"; NULL,
  * and nothing is pushed, if none does. */
 const char *push_way_to(lua_State *L, const char *of, const char *name);
-/* Push what to say about an error message of Lua that names a missing global or method where missing names are no
- * errors: "; did you mean 'print'?"; "" if nothing. */
-void push_name_hint(lua_State *L, const char *msg);
+/* Push what to say about an error message of Lua that names a missing global, field or method where missing names are no
+ * errors: "; did you mean 'print'?"; "" if nothing. For the handler of the error. line: that of the source, or "". */
+void push_name_hint(lua_State *L, const char *msg, const char *line);
 /* A metatable in the registry, for luaL_setmetatable on plain tables: reading any other field
  * than these is a missing one. Its table `fields` is for completion. */
 void record_class(lua_State *L, const char *name, const char *kind, const char *const *names, int n);

@@ -174,6 +174,97 @@ static void set_unless(lua_State *L, const char *key, lua_CFunction f, int seen)
 	lua_pop(L, 1);
 }
 
+/* ---- messages of Lua about nil ---- */
+
+static bool in_name(char c)
+{
+	return isalnum((unsigned char)c) || c == '_';
+}
+
+/* In a line of source, the variable of which the field or method `name` is read, "plan" of plan.name or plan:name(); false
+ * if it is no variable. */
+static bool receiver_in(const char *line, const char *name, char *out, size_t size)
+{
+	size_t len = strlen(name);
+
+	for (const char *at = strstr(line, name); at; at = strstr(at + 1, name)) {
+		const char *end = at - 1, *begin = end;
+
+		if (at == line || (*end != '.' && *end != ':') || in_name(at[len]))
+			continue;
+		while (begin > line && in_name(begin[-1]))
+			begin--;
+		if (begin == end || isdigit((unsigned char)*begin) || (begin > line && strchr(".:", begin[-1])))
+			continue;
+		snprintf(out, size, "%.*s", (int)(end - begin), begin);
+		return true;
+	}
+	return false;
+}
+
+/* Push the value that a variable has in the function that raised the error, of whose handler this is called; or nil. */
+static void push_variable(lua_State *L, const char *name)
+{
+	const char *s;
+	lua_Debug ar;
+
+	lua_pushnil(L);
+	if (!lua_getstack(L, 1, &ar))
+		return;
+	for (int i = 1; (s = lua_getlocal(L, &ar, i)) != NULL; i++) {
+		if (!strcmp(s, name))
+			lua_replace(L, -2);	/* of several the innermost, which is the last */
+		else
+			lua_pop(L, 1);
+	}
+	if (!lua_isnil(L, -1) || !lua_getinfo(L, "f", &ar))
+		return;
+	for (int i = 1; (s = lua_getupvalue(L, -1, i)) != NULL; i++) {
+		if (!strcmp(s, name)) {
+			lua_replace(L, -3);
+			lua_pop(L, 1);
+			return;
+		}
+		lua_pop(L, 1);
+	}
+	lua_pop(L, 2);
+	lua_pushglobaltable(L);
+	lua_pushstring(L, name);
+	lua_rawget(L, -2);
+	lua_remove(L, -2);
+}
+
+/* Push what was perhaps meant by a field or method of mr or of one of our objects, as "'gelu'" or "plan:simulate()"; NULL. */
+static const char *push_near_member(lua_State *L, const char *line, const char *name)
+{
+	char variable[64];
+	const char *near;
+	int object;
+
+	if (!receiver_in(line, name, variable, sizeof(variable)))
+		return NULL;
+	luaL_checkstack(L, 12, "names");
+	push_variable(L, variable);
+	object = lua_gettop(L);
+	lua_getfield(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
+	lua_getfield(L, -1, "millrace");
+	if (lua_rawequal(L, object, -1)) {
+		near = near_key(L, name, lua_gettop(L), 0, NULL, 0);
+		return near ? lua_pushfstring(L, "'%s'", near) : NULL;
+	}
+	if (luaL_getmetafield(L, object, "__name") != LUA_TSTRING)
+		return NULL;
+	near = push_way_to(L, lua_tostring(L, -1), name);
+	if (near)
+		return near;
+	if (luaL_getmetafield(L, object, "methods") == LUA_TNIL)
+		lua_pushnil(L);
+	if (luaL_getmetafield(L, object, "fields") == LUA_TNIL)
+		lua_pushnil(L);
+	near = near_key(L, name, lua_gettop(L) - 1, lua_gettop(L), NULL, 0);
+	return near ? lua_pushfstring(L, "'%s'", near) : NULL;
+}
+
 /* What finds a name that is wrong, of a message about a value that is nil: of a field of the user's own tables, nothing. */
 static const char *way_to_find(const char *msg, const char *name)
 {
@@ -182,7 +273,7 @@ static const char *way_to_find(const char *msg, const char *name)
 	return isalpha((unsigned char)name[0]) && !strchr(name, ' ') ? "; millrace -s finds misspelt names of Millrace" : "";
 }
 
-void push_name_hint(lua_State *L, const char *msg)
+void push_name_hint(lua_State *L, const char *msg, const char *line)
 {
 	const char *at = strstr(msg, "a nil value ("), *near = NULL, *of = "", *end;
 	char name[64];
@@ -211,8 +302,10 @@ void push_name_hint(lua_State *L, const char *msg)
 			lua_pushfstring(L, "; did you mean '%s%s'?", of, near);
 			return;
 		}
-	} else if (!strncmp(at, "method '", 8)) {
-		near = push_way_to(L, NULL, name);
+	} else if (!strncmp(at, "method '", 8) || !strncmp(at, "field '", 7)) {
+		near = push_near_member(L, line, name);
+		if (!near && *at == 'm')
+			near = push_way_to(L, NULL, name);
 		if (near) {
 			lua_pushfstring(L, "; did you mean %s?", near);
 			return;

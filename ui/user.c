@@ -90,6 +90,90 @@ void user_init(lua_State *L)
 	lua_sethook(L, stop_hook, LUA_MASKCOUNT, HOOK_COUNT);
 }
 
+/* ---- source lines ---- */
+
+/* Key in the registry of a table: name of a chunk without a file -> its text. */
+#define TEXTS "millrace.texts"
+
+void user_remember(lua_State *L, const char *text, size_t len, const char *name)
+{
+	luaL_getsubtable(L, LUA_REGISTRYINDEX, TEXTS);
+	lua_pushlstring(L, text, len);
+	lua_setfield(L, -2, name);
+	lua_pop(L, 1);
+}
+
+int user_load(lua_State *L, const char *text, size_t len, const char *name)
+{
+	int status;
+
+	user_remember(L, text, len, name);
+	lua_pushfstring(L, "=%s", name);
+	status = luaL_loadbufferx(L, text, len, lua_tostring(L, -1), "t");
+	lua_remove(L, -2);
+	return status;
+}
+
+static bool line_of_text(lua_State *L, const char *name, int want, char line[LINE_SHOWN])
+{
+	const char *s;
+
+	luaL_getsubtable(L, LUA_REGISTRYINDEX, TEXTS);
+	lua_pushstring(L, name);
+	lua_rawget(L, -2);
+	s = lua_tostring(L, -1);
+	while (s && --want > 0) {
+		s = strchr(s, '\n');
+		s = s ? s + 1 : NULL;
+	}
+	if (s)
+		snprintf(line, LINE_SHOWN, "%.*s", (int)strcspn(s, "\n"), s);
+	lua_pop(L, 2);
+	return s != NULL;
+}
+
+static bool line_of_file(const char *path, int want, char line[LINE_SHOWN])
+{
+	struct stat st;
+	FILE *f;
+	int at = 1;
+
+	if (stat(path, &st) || !S_ISREG(st.st_mode) || !(f = fopen(path, "r")))
+		return false;
+	while (at < want) {
+		int c = getc(f);
+
+		if (c == EOF)
+			break;
+		at += c == '\n';
+	}
+	line[0] = '\0';
+	if (at == want && fgets(line, LINE_SHOWN, f))
+		line[strcspn(line, "\n")] = '\0';
+	fclose(f);
+	return line[0] != '\0';
+}
+
+/* If msg begins with "NAME:LINE:", copy that line of source and return its number; else 0. */
+static int source_line(lua_State *L, const char *msg, char line[LINE_SHOWN])
+{
+	char name[LUA_IDSIZE], *end;
+	const char *colon = msg;
+
+	while ((colon = strchr(colon, ':')) && colon < msg + strcspn(msg, "\n")) {
+		long n = strtol(colon + 1, &end, 10);
+
+		if (*end == ':' && n > 0 && n < INT32_MAX && colon - msg < LUA_IDSIZE) {
+			snprintf(name, sizeof(name), "%.*s", (int)(colon - msg), msg);
+			if (line_of_text(L, name, (int)n, line) || line_of_file(name, (int)n, line))
+				return (int)n;
+			return 0;
+		}
+		colon++;
+	}
+	return 0;
+}
+
 /* ---- errors ---- */
 
 static int tostring_l(lua_State *L)
@@ -176,6 +260,7 @@ static void add_trace(lua_State *L, luaL_Buffer *b, const char *msg)
 static int on_error(lua_State *L)
 {
 	const char *msg, *hint;
+	char line[LINE_SHOWN];
 	luaL_Buffer b;
 
 	if (lua_islightuserdata(L, 1))
@@ -184,7 +269,9 @@ static int on_error(lua_State *L)
 	msg = error_text(L);
 	if (host_of(L)->interrupted)
 		return 1;
-	push_name_hint(L, msg);
+	if (!source_line(L, msg, line))
+		line[0] = '\0';
+	push_name_hint(L, msg, line);
 	hint = lua_tostring(L, -1);
 	luaL_buffinit(L, &b);
 	luaL_addstring(&b, msg);
@@ -214,90 +301,6 @@ int user_call(lua_State *L, int nargs, int nresults)
 	}
 	h->interrupted = 0;
 	return status;
-}
-
-/* ---- source lines ---- */
-
-/* Key in the registry of a table: name of a chunk without a file -> its text. */
-#define TEXTS "millrace.texts"
-
-void user_remember(lua_State *L, const char *text, size_t len, const char *name)
-{
-	luaL_getsubtable(L, LUA_REGISTRYINDEX, TEXTS);
-	lua_pushlstring(L, text, len);
-	lua_setfield(L, -2, name);
-	lua_pop(L, 1);
-}
-
-int user_load(lua_State *L, const char *text, size_t len, const char *name)
-{
-	int status;
-
-	user_remember(L, text, len, name);
-	lua_pushfstring(L, "=%s", name);
-	status = luaL_loadbufferx(L, text, len, lua_tostring(L, -1), "t");
-	lua_remove(L, -2);
-	return status;
-}
-
-static bool line_of_text(lua_State *L, const char *name, int want, char line[LINE_SHOWN])
-{
-	const char *s;
-
-	luaL_getsubtable(L, LUA_REGISTRYINDEX, TEXTS);
-	lua_pushstring(L, name);
-	lua_rawget(L, -2);
-	s = lua_tostring(L, -1);
-	while (s && --want > 0) {
-		s = strchr(s, '\n');
-		s = s ? s + 1 : NULL;
-	}
-	if (s)
-		snprintf(line, LINE_SHOWN, "%.*s", (int)strcspn(s, "\n"), s);
-	lua_pop(L, 2);
-	return s != NULL;
-}
-
-static bool line_of_file(const char *path, int want, char line[LINE_SHOWN])
-{
-	struct stat st;
-	FILE *f;
-	int at = 1;
-
-	if (stat(path, &st) || !S_ISREG(st.st_mode) || !(f = fopen(path, "r")))
-		return false;
-	while (at < want) {
-		int c = getc(f);
-
-		if (c == EOF)
-			break;
-		at += c == '\n';
-	}
-	line[0] = '\0';
-	if (at == want && fgets(line, LINE_SHOWN, f))
-		line[strcspn(line, "\n")] = '\0';
-	fclose(f);
-	return line[0] != '\0';
-}
-
-/* If msg begins with "NAME:LINE:", copy that line of source and return its number; else 0. */
-static int source_line(lua_State *L, const char *msg, char line[LINE_SHOWN])
-{
-	char name[LUA_IDSIZE], *end;
-	const char *colon = msg;
-
-	while ((colon = strchr(colon, ':')) && colon < msg + strcspn(msg, "\n")) {
-		long n = strtol(colon + 1, &end, 10);
-
-		if (*end == ':' && n > 0 && n < INT32_MAX && colon - msg < LUA_IDSIZE) {
-			snprintf(name, sizeof(name), "%.*s", (int)(colon - msg), msg);
-			if (line_of_text(L, name, (int)n, line) || line_of_file(name, (int)n, line))
-				return (int)n;
-			return 0;
-		}
-		colon++;
-	}
-	return 0;
 }
 
 /* What was perhaps meant by what is no Lua; line: the one that the message is about. */

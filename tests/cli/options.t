@@ -59,7 +59,20 @@ t_cmd 'a call of a name that is wrong' 1 "$MILLRACE" "$T/call.lua"
 t_err 'says how to find it' "nil value \(method 'nothing'\); millrace -s says which name is wrong$"
 printf 'local mr = require "millrace"\n%s\n' 'print(mr.exampels.gemm)' >"$T/index.lua"
 t_cmd 'a field that is misspelt' 1 "$MILLRACE" "$T/index.lua"
-t_err 'says how to find it' "index a nil value \(field 'exampels'\); millrace -s finds misspelt names of Millrace$"
+t_err 'says which was meant' "index a nil value \(field 'exampels'\); did you mean 'examples'\?$"
+t_cmd 'an operation that is misspelt' 1 "$MILLRACE" -e 'local x = mr.relu(3)'
+t_err 'too' "call a nil value \(field 'relu'\); did you mean 'gelu'\?$"
+printf 'plan = mr.load_plan "gemm_cooperative"\nlocal function f() return plan:simulat() end\nf()\n' >"$T/method.lua"
+t_cmd 'a method of an object' 1 "$MILLRACE" "$T/method.lua"
+t_err 'too' "call a nil value \(method 'simulat'\); did you mean 'simulate'\?$"
+t_cmd 'a field of an object in an upvalue' 1 "$MILLRACE" -e 'local p = mr.load_plan "gemm_cooperative" local function f() return 1 + p:simulate{}, p.usgae.threads end local tl = p:simulate() print(tl.tflop + 1)'
+t_err 'too' "nil value \(field 'tflop'\); did you mean 'tflops'\?$"
+t_cmd 'a method of a plan, of a program' 1 "$MILLRACE" -e 'local bound = mr.examples.gemm{m=64, n=64, k=64} bound:compile{}'
+t_err 'says that a plan comes before' "\(method 'compile'\); did you mean mr\.plan\(prog:graph\{tile=\{\.\.\.\}\}, device\):compile\(\)\?$"
+t_cmd 'also with strict names' 1 "$MILLRACE" -s -e 'local bound = mr.examples.gemm{m=64, n=64, k=64} bound:compile{}'
+t_err 'says that a plan comes before' "program has no 'compile'; did you mean mr\.plan\(prog:graph\{tile=\{\.\.\.\}\}, device\):compile\(\)\?$"
+t_cmd 'a field of a table of the user' 1 "$MILLRACE" -e 'local t = {gelu = 1} t.relu(3)'
+t_err 'is not known' "\(field 'relu'\); millrace -s says which name is wrong$"
 t_cmd 'an element that is not there' 1 "$MILLRACE" -e 'local t = {} print(t[1].x)'
 t_ok 'says nothing about names' eval '! grep -q "millrace -s" "$T/err"'
 t_cmd 'a local variable that is nil' 1 "$MILLRACE" -e 'local t print(t.x)'
