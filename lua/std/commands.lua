@@ -70,8 +70,14 @@ function commands.summary()
   return table.concat(lines)
 end
 
+-- On standard error, behind what was written before: both may go to one file.
+local function warn(...)
+  io.stdout:flush()
+  io.stderr:write(...)
+end
+
 local function complain(name, message)
-  io.stderr:write(("millrace %s: %s\n%s"):format(name, message, usage_of(name)))
+  warn(("millrace %s: %s\n"):format(name, message), ("see millrace %s --help\n"):format(name))
   return WRONG
 end
 
@@ -321,7 +327,7 @@ local function each(files, o, f)
       if o.json then
         io.write(json.line(json.object("file legal error", {file = path, legal = false, error = message})), "\n")
       else
-        io.stderr:write(message:find(path, 1, true) and "" or path .. ": ", message, "\n")
+        warn(message:find(path, 1, true) and "" or path .. ": ", message, "\n")
       end
     end
     if not plan then
@@ -399,7 +405,7 @@ function commands.show(...)
     local legal, message = core.try(refused[i])
     if not legal then why = message break end
   end
-  if not good then io.stderr:write(tostring(why), "\n") end
+  if not good then warn(tostring(why), "\n") end
   return good and GOOD or BAD
 end
 
@@ -455,17 +461,17 @@ function commands.run(...)
       if not o.on then
         error(("%s: no device is attached, and %s; %s; --on host%s does it anyway"):format(path, slow, advice, ends and "" or " " .. limit), 0)
       end
-      io.stderr:write(path, ": ", slow, ends and "" or (", and it has %.4g s; %s; %s gives it the time"):format(o.limit or LIMIT, advice, limit), "\n")
+      warn(path, ": ", slow, ends and "" or (", and it has %.4g s; %s; %s gives it the time"):format(o.limit or LIMIT, advice, limit), "\n")
       if not ends then return false, SLOW end
     elseif target == "host" and not o.on then
-      io.stderr:write(("%s: no device is attached: it runs on the CPU, for %s%s\n"):format(path, sizes_text(plan),
+      warn(("%s: no device is attached: it runs on the CPU, for %s%s\n"):format(path, sizes_text(plan),
         sizes and "" or "; " .. advice))
     end
     local kernel = plan:compile{target = target}
     local good, result = core.try(kernel.check, kernel, {limit = o.limit, reference = large and not core.attached() and "host" or nil})
     local late = not good and tostring(result):match "did not end within .*"
     if late then
-      io.stderr:write(("%s: too slow for %s, which says nothing of its outputs: for %s, the kernel %s; %s--limit S gives it S seconds\n")
+      warn(("%s: too slow for %s, which says nothing of its outputs: for %s, the kernel %s; %s--limit S gives it S seconds\n")
         :format(path, target == "host" and "the CPU" or "the device", sizes_text(plan), late, target == "host" and advice .. "; " or ""))
       return false, SLOW
     end
@@ -476,7 +482,7 @@ function commands.run(...)
   end)
   for program in pairs(o.sizes_of) do
     if not used[program] then
-      io.stderr:write(("millrace run: --sizes %s:...: no plan here is of a program '%s'%s\n"):format(program, program, core.hint(program, draft.keys(used))))
+      warn(("millrace run: --sizes %s:...: no plan here is of a program '%s'%s\n"):format(program, program, core.hint(program, draft.keys(used))))
       status = status == GOOD and WRONG or status
     end
   end

@@ -316,6 +316,12 @@ t_cmd '--help in spite of a wrong MILLRACE_HOME' 0 env MILLRACE_HOME=/nowhere "$
 t_is 'prints the same' "$(<"$T/out")" "$usage"
 t_cmd 'an unknown option' 2 "$MILLRACE" check --jsn x.lua
 t_err 'has a hint' "^millrace check: unknown option '--jsn'; did you mean '--json'\?$"
+t_is 'and not the usage, which --help has' "$(tail -n +2 "$T/err")" 'see millrace check --help'
+t_cmd 'a wrong value of an option' 2 "$MILLRACE" check --device h101 x.lua
+t_is 'is said in two lines' "$(<"$T/err")" "$(printf '%s\n' "$(sed -n 1p "$T/err")" 'see millrace check --help')"
+t_is 'failures stand in the order of the files, in a pipe, too' \
+	"$("$MILLRACE" check attention_overlap.lua plans/none.lua attention_overlap.lua 2>&1 | cut -d: -f1)" \
+	"$(printf 'attention_overlap.lua\nload_plan\nattention_overlap.lua')"
 t_cmd 'a program that is not there' 2 "$MILLRACE" check --program none.lua plans/scale.lua
 t_err 'is named' '^millrace check: program: cannot open none\.lua: No such file or directory$'
 t_cmd 'a subcommand that is misspelt' 1 "$MILLRACE" chek x.lua
