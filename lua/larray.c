@@ -108,18 +108,34 @@ static double check_element(lua_State *L, int idx, const char *what, const struc
 	return check_real(L, idx, what, "an element");
 }
 
+/* How an element is set: "; it is array:set(value, i, j), with the value first". */
+static void signature_of_set(char *out, size_t size, const struct array *a)
+{
+	int n = snprintf(out, size, "; it is array:set(value");
+
+	for (int i = 0; i < a->rank && n < (int)size; i++)
+		n += snprintf(out + n, size - (size_t)n, i < 4 ? ", %c" : ", i%d", i < 4 ? 'i' + i : i + 1);
+	if (n < (int)size)
+		snprintf(out + n, size - (size_t)n, "), with the value first");
+}
+
 /* Arguments first, ... are one position a dimension; the flat one, from 0. */
 static int64_t check_position(lua_State *L, const struct array *a, int first, const char *what)
 {
-	char name[SHOW_MAX];
-	int64_t at = 0;
+	char got[SHOW_MAX], call[128] = "";
+	int64_t at = 0, v;
+	int n = lua_gettop(L) - first + 1;
 
-	if (lua_gettop(L) != first + a->rank - 1)
-		throw_msg(L, "%s: the array has %d dimensions, %d positions are given", what,
-			a->rank, lua_gettop(L) - first + 1);
+	if (first > 2)
+		signature_of_set(call, sizeof(call), a);
+	if (n != a->rank)
+		throw_msg(L, "%s: the array has %d dimension%s, %d position%s given%s", what, a->rank, a->rank == 1 ? "" : "s",
+			n < 0 ? 0 : n, n == 1 ? " is" : "s are", call);
 	for (int i = 0; i < a->rank; i++) {
-		snprintf(name, sizeof(name), "position %d", i + 1);
-		at = at * a->dim[i] + check_integer(L, first + i, what, name, 1, a->dim[i]) - 1;
+		if (!is_integer(L, first + i, &v) || v < 1 || v > a->dim[i])
+			throw_msg(L, "%s: position %d must be an integer from 1 to %lld, got %s%s", what, i + 1,
+				(long long)a->dim[i], show(L, first + i, got), call);
+		at = at * a->dim[i] + v - 1;
 	}
 	return at;
 }
@@ -135,9 +151,13 @@ static int array_get_l(lua_State *L)
 static int array_set_l(lua_State *L)
 {
 	struct array *a = check_array(L, 1, "set");
-	double v = check_element(L, 2, "set", a);
+	double v = 0;
+	int64_t at;
 
-	dtype_store(a->type, a->data, (size_t)check_position(L, a, 3, "set"), v);
+	if (lua_gettop(L) > 1)
+		v = check_element(L, 2, "set", a);
+	at = check_position(L, a, 3, "set");
+	dtype_store(a->type, a->data, (size_t)at, v);
 	return 0;
 }
 

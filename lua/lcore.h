@@ -275,6 +275,8 @@ void array_show_shape(char *buf, size_t size, int rank, const int64_t *dim);
 /* lprogram.c */
 #define PROGRAM_CLASS "millrace.program"
 const struct program *check_program(lua_State *L, int idx, const char *what);
+/* Let the table at the top, of arrays by name, show the name, type and shape of each where it is printed. */
+void arrays_describe(lua_State *L);
 /* The table of inputs at idx has an array of the right shape for every input tensor
  * and no other name. It is replaced by a copy that no script can change. */
 void check_inputs(lua_State *L, int idx, const char *what, const struct program *p);

@@ -335,6 +335,7 @@ static int run_l(lua_State *L)
 	option_real(L, 3, "run", "limit", &limit);
 	timed = option_real(L, 3, "run", "seconds", &bench.seconds);
 	lua_newtable(L);
+	arrays_describe(L);
 	a = scratch_push(L);
 	enter(L);
 	in = (struct feed){ tensor_pointers(L, p, 2, 4, a), (uint64_t)seed };
@@ -371,6 +372,7 @@ static int host_run_l(lua_State *L)
 	option_real(L, 3, "run", "limit", &o.limit);
 	o.seed = (uint64_t)seed;
 	lua_newtable(L);
+	arrays_describe(L);
 	a = scratch_push(L);
 	enter(L);
 	data = tensor_pointers(L, p, 2, 4, a);

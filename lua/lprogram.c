@@ -71,7 +71,7 @@ RETURNS_TEXT(program_tostring, const struct program *, check_program(L, 1, "tost
 
 /* inputs ------------------------------------------------------------------ */
 
-#define INPUTS_CLASS "millrace.inputs"	/* the metatable of what bound:inputs returns, which is a plain table otherwise */
+#define ARRAYS_CLASS "millrace.arrays"	/* the metatable of inputs and outputs by name, which are plain tables otherwise */
 
 /* Push the first name after `last` of the table at 1 (NULL: the first of all); false, and push nothing, at the end. */
 static bool push_next_name(lua_State *L, const char *last)
@@ -90,7 +90,7 @@ static bool push_next_name(lua_State *L, const char *last)
 }
 
 /* "A: bf16 {512, 256}", a line for each, by name; values that the user has put there by their types. */
-static int inputs_tostring_l(lua_State *L)
+static int arrays_tostring_l(lua_State *L)
 {
 	const char *last = NULL;
 	char thing[160];
@@ -116,6 +116,15 @@ static int inputs_tostring_l(lua_State *L)
 	return 1;
 }
 
+void arrays_describe(lua_State *L)
+{
+	if (luaL_newmetatable(L, ARRAYS_CLASS)) {
+		lua_pushcfunction(L, arrays_tostring_l);
+		lua_setfield(L, -2, "__tostring");
+	}
+	lua_setmetatable(L, -2);
+}
+
 /* bound:inputs{seed=1} -> name -> array of random values; print shows names, types and shapes */
 static int program_inputs_l(lua_State *L)
 {
@@ -125,11 +134,7 @@ static int program_inputs_l(lua_State *L)
 	OPTIONS_CHECK(L, 2, "inputs", "seed");
 	option_integer(L, 2, "inputs", "seed", INT64_MIN, INT64_MAX, &seed);
 	lua_newtable(L);
-	if (luaL_newmetatable(L, INPUTS_CLASS)) {
-		lua_pushcfunction(L, inputs_tostring_l);
-		lua_setfield(L, -2, "__tostring");
-	}
-	lua_setmetatable(L, -2);
+	arrays_describe(L);
 	for (int i = 0; i < p->tensors.n; i++) {
 		const struct tensor *t = &p->tensors.v[i];
 

@@ -213,6 +213,7 @@ static int program_reference_l(lua_State *L)
 	const struct program *p = check_call(L, &asked);
 
 	lua_newtable(L);			/* -- program inputs options results */
+	arrays_describe(L);
 	evaluate(L, 2, &(struct results){ .values = 4 }, p, &asked);
 	lua_pushvalue(L, 4);
 	return 1;

@@ -124,6 +124,9 @@ local none = bound:inputs{}
 none.M[1] = 0
 found = of_blocks:check{inputs = none}
 ok(found.ok, "k:check takes inputs", found)
+is(tostring(of_blocks:run(none)), "Y: f32 {3, 16}", "what k:run gives has names, types and shapes as text")
+is(tostring(bound:reference(none)), "Y: f64 {3, 16}", "  and so has the reference")
+is(next(of_blocks:run(none)), "Y", "  but is a table")
 is(tostring(found):match "\n(.*)", "note: each element of 'Y' that was compared is 0, or no number: a kernel that computes nothing may agree; "
   .. "k:check{inputs=} takes others", "  and says that all of the reference is 0")
 local overflowing = rows("overflowing", "f16", function(x) return (mr.exp2(x * 300) * 1e5):to "f16" end)(row_sizes)

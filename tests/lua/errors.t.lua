@@ -431,7 +431,7 @@ bad(body "p:mma(p:load('x', p:input('X', {a})), p:load('y', p:input('Y', {b})))"
 bad(body "p:output('Y', {a}):store(b:index())", "a value over {b} cannot be stored to 'Y', " ..
   "which is indexed by {a}; reduce or broadcast it to the same axes")
 bad("mr.array('f32', {2, 2}):get(1)",
-  "get: the array has 2 dimensions, 1 positions are given")
+  "get: the array has 2 dimensions, 1 position is given")
 bad("mr.array('f32', {2, 2}):get(3, 1)",
   "get: position 1 must be an integer from 1 to 2, got 3")
 still_works "all sizes"
