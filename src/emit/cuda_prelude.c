@@ -282,6 +282,13 @@ const char *const cuda_nibbles[] = {
 	"\tconst u32 b = __float_as_uint(y), sign = x == x ? __float_as_uint(x) >> 28 & 8 : 0;\n",
 	"\treturn sign | (y < 1.f ? (u32)__float2int_rn(2.f * y) : ((b + 0x1fffff + (b >> 22 & 1)) >> 22) - 252);\n",
 	"}\n",
+	"/* The element at bit `at` of a word: its exponent becomes the low bits of a float's, which are that of a number 2^126 times\n",
+	" * too small, a subnormal one if it is. */\n",
+	"DEV float e2m1_at(u32 w, int at)\n",
+	"{\n",
+	"\tconst u32 x = w >> at;\n",
+	"\treturn __uint_as_float((x << 28 & 0x80000000u) | (x << 22 & 0x1c00000u)) * __uint_as_float(0x7e800000);\n",
+	"}\n",
 	"DEV u32 to_i4(int x) { return (u32)x & 15; }\n",
 	"\n",
 	NULL

@@ -31,6 +31,9 @@ struct print {
 	struct buf *out;
 	int indent;
 	VEC(struct read) reads;		/* of the block at hand */
+	/* In it, what all elements of the group have from one address is read once. So it is where fields of 4 bits are:
+	 * most of what it does is to read. */
+	bool shares_reads;
 	bool vectors;			/* the text has accesses of 8 or 16 bytes (printer.vectors) */
 	bool nibbles;			/* the text makes elements of 4 bits (printer.nibbles) */
 };
@@ -122,6 +125,8 @@ const char *value(struct print *c, const struct val *v);
 /* Notes which neighbours values read together, and returns whether there are any. Then put_reads prints these reads, in
  * a block in which the loop over `e` follows, and in which values take them from there; end_reads behind it. */
 bool begin_reads(struct print *c, const struct val *v);
+/* If a block has several values: for each of them, before begin_reads. */
+void note_nibbles(struct print *c, const struct val *v);
 void put_reads(struct print *c, const char *indent);
 void end_reads(struct print *c);
 /* C text that combines two values as a reduction or scan does. */

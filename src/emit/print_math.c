@@ -107,6 +107,8 @@ static void print_map(struct print *c, const struct role_op *o)
 	bool reads = false;
 
 	for (int i = 0; i < o->u.map.steps.n; i++)
+		note_nibbles(c, o->u.map.steps.v[i].value);
+	for (int i = 0; i < o->u.map.steps.n; i++)
 		reads |= begin_reads(c, o->u.map.steps.v[i].value);
 	if (reads) {
 		put(c, "%s{", loops_of_neighbours(c, f));

@@ -269,6 +269,21 @@ static const char *cast_text(struct print *c, const struct val *v)
 
 /* reads of neighbours ----------------------------------------------------------- */
 
+static bool has_nibbles(const struct val *v)
+{
+	bool has = v->kind == VAL_FIELD && dtype_bits(v->type) == 4;
+
+	for (int i = 0; i < LEN(v->arg) && v->arg[i]; i++)
+		has |= has_nibbles(v->arg[i]);
+	return has;
+}
+
+/* Do all elements of the group at hand need one read, because it has their neighbours, or has the same address for all? */
+static bool is_read_once(const struct print *c, const struct val *v, const struct num *when)
+{
+	return v->together > 1 || (c->shares_reads && !num_uses(v->num, VAR_E) && !(when && num_uses(when, VAR_E)));
+}
+
 /* Number of the read among those of the block; NONE. */
 static int number_of_read(const struct print *c, const struct val *v, const struct num *when)
 {
@@ -286,14 +301,20 @@ static const struct num *tested_or_null(const struct val *guard)
 
 static void note_reads(struct print *c, const struct val *v, const struct num *when)
 {
-	if (v->kind == VAL_SHARED && v->together > 1 && number_of_read(c, v, when) == NONE)
+	if (v->kind == VAL_SHARED && is_read_once(c, v, when) && number_of_read(c, v, when) == NONE)
 		VEC_PUSH(c->a, &c->reads, ((struct read){ v, when }));
 	for (int i = 0; i < LEN(v->arg) && v->arg[i]; i++)
 		note_reads(c, v->arg[i], v->kind == VAL_GUARD && i == 0 ? tested_or_null(v) : NULL);
 }
 
+void note_nibbles(struct print *c, const struct val *v)
+{
+	c->shares_reads |= has_nibbles(v);
+}
+
 bool begin_reads(struct print *c, const struct val *v)
 {
+	note_nibbles(c, v);
 	note_reads(c, v, NULL);
 	return c->reads.n > 0;
 }
@@ -301,12 +322,27 @@ bool begin_reads(struct print *c, const struct val *v)
 void end_reads(struct print *c)
 {
 	c->reads.n = 0;
+	c->shares_reads = false;
+}
+
+static void put_shared_read(struct print *c, const char *indent, int i)
+{
+	const struct read *r = &c->reads.v[i];
+	const char *type = bits_type(r->of->from), *get = shared_get(c, r->of->from, num(c, r->of->num));
+
+	put(c, "%sconst %s v%d = %s;", indent, type, i, !r->when ? get :
+		arena_strf(c->a, "%s ? %s : 0", num(c, r->when), get));
 }
 
 void put_reads(struct print *c, const char *indent)
 {
 	for (int i = 0; i < c->reads.n; i++) {
 		const struct val *v = c->reads.v[i].of;
+
+		if (v->together == 1) {
+			put_shared_read(c, indent, i);
+			continue;
+		}
 		int pair = layout(c)->pair, bits = dtype_bits(v->from), parts = pair / v->together;
 		int words = v->together * bits / 32;
 		const char *from = num(c, v->num);
@@ -325,10 +361,12 @@ void put_reads(struct print *c, const char *indent)
 /* What shared memory holds of the element at hand. */
 static const char *shared_bits(struct print *c, const struct val *v, const struct num *when)
 {
-	int i = v->together > 1 ? number_of_read(c, v, when) : NONE, bits = dtype_bits(v->from);
+	int i = is_read_once(c, v, when) ? number_of_read(c, v, when) : NONE, bits = dtype_bits(v->from);
 
 	if (i == NONE)
 		return shared_get(c, v->from, num(c, v->num));
+	if (c->reads.v[i].of->together == 1)
+		return arena_strf(c->a, "v%d", i);
 	if (bits == 32)
 		return arena_strf(c->a, in_float(v->from) ? "bits_float(v%d[e])" : "v%d[e]", i);
 	return bits == 16 ? arena_strf(c->a, "half_of(v%d[e / 2], e & 1)", i) :
@@ -360,6 +398,11 @@ const char *value(struct print *c, const struct val *v)
 	case VAL_OP: return operation_text(c, v);
 	case VAL_CAST: return cast_text(c, v);
 	case VAL_FIELD:
+		if (v->type == DT_E2M1) {
+			c->nibbles = true;
+			return arena_strf(c->a, "e2m1_at((u32)%s, ((%s) & %d) * %d)", value(c, v->arg[0]), num(c, v->num),
+				v->per - 1, 32 / v->per);
+		}
 		return arena_strf(c->a, dtype_is_float(v->type) ? "from_%s((u32)%s >> ((%s) & %d) * %d)" :
 			"from_%s((u32)%s, ((%s) & %d) * %d)", dtype_name(v->type), value(c, v->arg[0]),
 			num(c, v->num), v->per - 1, 32 / v->per);

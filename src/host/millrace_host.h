@@ -241,6 +241,8 @@ static inline int from_i8(u32 x, int at) { return (int)(x << (24 - at)) >> 24; }
 static inline u8 to_i8(int x) { return (u8)x; }
 static inline u32 to_i4(int x) { return (u32)x & 15; }
 
+static inline float e2m1_at(u32 w, int at) { return from_e2m1(w >> at); }
+
 /* NaN becomes the greatest value. */
 static inline u32 to_e2m1(float x)
 {

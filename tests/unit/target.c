@@ -135,6 +135,7 @@ static const char *const prelude[] = {
 	"#define from_e2m1(x) ((float)(x))\n",
 	"#define from_i4(x, at) ((int)((x) >> (at)))\n",
 	"#define from_i8(x, at) ((int)((x) >> (at)))\n",
+	"#define e2m1_at(x, at) ((float)((x) >> (at)))\n",
 	"#define to_e4m3(x) ((u8)(x))\n",
 	"#define to_e5m2(x) ((u8)(x))\n",
 	"#define to_i8(x) ((u8)(x))\n",
