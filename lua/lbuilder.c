@@ -198,16 +198,19 @@ static int builder_show_index_l(lua_State *L)
 
 /* axes, tensors, phases --------------------------------------------------- */
 
-/* b:axis(name, size) -> id */
+/* b:axis(name, size[, multiple[, like]]) -> id. multiple: the size is known at launch, as that of axis `like` */
 static int builder_axis_l(lua_State *L)
 {
 	struct builder *b = check_builder(L);
 	const char *name = check_name(L, 2, false);
-	lua_Integer size = luaL_checkinteger(L, 3);
+	lua_Integer size = luaL_checkinteger(L, 3), multiple = luaL_optinteger(L, 4, 0);
 	struct err e;
 	int id;
 
 	done(L, b, program_axis(b->p, name, size, begin_call(L, b), &id, &e), &e);
+	if (!lua_isnoneornil(L, 4))
+		done(L, b, program_axis_any(b->p, id, multiple, lua_isnoneornil(L, 5) ? NONE : check_axis(L, 5, b), begin_call(L,
+			b), &e), &e);
 	return push_id(L, id);
 }
 

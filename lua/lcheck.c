@@ -167,6 +167,31 @@ static int illegal_l(lua_State *L)
 	return 0;
 }
 
+void sizes_option(lua_State *L, int idx, const char *what, const struct program *g, int64_t sizes[AXES_MAX])
+{
+	const char *names[AXES_MAX];
+	struct err e;
+
+	for (int i = 0; i < g->axes.n; i++) {
+		sizes[i] = g->axes.v[i].size;
+		names[i] = g->axes.v[i].name;
+	}
+	if (!option_push(L, idx, what, "sizes", LUA_TTABLE))
+		return;
+	for (lua_pushnil(L); lua_next(L, -2); lua_pop(L, 1)) {
+		int axis;
+
+		if (lua_type(L, -2) != LUA_TSTRING)
+			throw_msg(L, "%s: sizes are given by axis name: sizes={m=512}", what);
+		axis = check_choice(L, lua_gettop(L) - 1, what, "axis", names, g->axes.n);
+		if (!lua_isinteger(L, -1))
+			throw_msg(L, "%s: the size of axis '%s' must be an integer", what, names[axis]);
+		sizes[axis] = lua_tointeger(L, -1);
+	}
+	lua_pop(L, 1);
+	raise_if(L, program_check_sizes(g, sizes, what, &e), &e);
+}
+
 void check_legal(lua_State *L, const struct plan *p, const char *what)
 {
 	struct stop stop = stop_of(host_of(L));

@@ -1,5 +1,6 @@
 /* The attached device, and kernels: building them for either backend, their fields, running them. */
 #include "lkernel.h"
+#include "plan/sized.h"
 
 #define GPU_CLASS "millrace.gpu"
 
@@ -281,6 +282,17 @@ static int kernel_plan_l(lua_State *L)
 	return 1;
 }
 
+/* The plan of a kernel at the sizes that the options at idx give. */
+static const struct plan *plan_of_launch(lua_State *L, int idx, const char *what, const struct built *b)
+{
+	int64_t *sizes = lua_newuserdatauv(L, AXES_MAX * sizeof(*sizes), 0);
+
+	if (!program_has_any(b->graph->program))
+		return b->plan;
+	sizes_option(L, idx, what, b->graph->program, sizes);
+	return plan_at_sizes(scratch_push(L), b->plan, sizes);
+}
+
 void **tensor_pointers(lua_State *L, const struct program *p, int inputs, int results, struct arena *a)
 {
 	void **data = ARENA_ARRAY(a, p->tensors.n, void *);
@@ -310,13 +322,14 @@ void **tensor_pointers(lua_State *L, const struct program *p, int inputs, int re
 	return data;
 }
 
-/* core.run(kernel, inputs or nil, {limit=, seconds=, seed=}) -> outputs, list of milliseconds, {cache=, watts=}, each
+/* core.run(kernel, inputs or nil, {limit=, seconds=, seed=, sizes=}) -> outputs, list of milliseconds, {cache=, watts=}, each
  * nil if unknown. inputs nil: random ones of the seed. seconds: the length of a benchmark; without it one run. */
 static int run_l(lua_State *L)
 {
 	struct host *h = enter(L);
 	struct built *b = check_kernel(L, 1, "run");
-	const struct program *p = b->graph->program;
+	const struct program *p;
+	const struct plan *at;
 	struct gpu_bench bench = { .warmup = 0.05 };
 	struct stop stop = stop_of(h);
 	struct gpu_result r;
@@ -328,19 +341,21 @@ static int run_l(lua_State *L)
 	bool timed;
 
 	lua_settop(L, 3);
+	OPTIONS_CHECK(L, 3, "run", "limit", "seconds", "seed", "sizes");
+	lua_newtable(L);
+	arrays_describe(L);
+	at = plan_of_launch(L, 3, "run", b);
+	p = at->graph->program;
 	if (!lua_isnil(L, 2))
 		check_inputs(L, 2, "run", p);
-	OPTIONS_CHECK(L, 3, "run", "limit", "seconds", "seed");
 	option_integer(L, 3, "run", "seed", INT64_MIN, INT64_MAX, &seed);
 	option_real(L, 3, "run", "limit", &limit);
 	timed = option_real(L, 3, "run", "seconds", &bench.seconds);
-	lua_newtable(L);
-	arrays_describe(L);
 	a = scratch_push(L);
 	enter(L);
 	in = (struct feed){ tensor_pointers(L, p, 2, 4, a), (uint64_t)seed };
 	enter(L);
-	raise_if(L, built_run(b, gpu_of(L), &in, limit, timed ? &bench : NULL, &stop, a, &r, &e), &e);
+	raise_if(L, built_run(b, at, gpu_of(L), &in, limit, timed ? &bench : NULL, &stop, a, &r, &e), &e);
 	lua_pushvalue(L, 4);
 	PUSH_LIST(L, i, r.runs, lua_pushnumber(L, r.ms[i]));
 	lua_createtable(L, 0, 2);
@@ -350,12 +365,13 @@ static int run_l(lua_State *L)
 	return 3;
 }
 
-/* core.host_run(kernel, inputs, {seed=, race=, limit=}) -> outputs, and nil or a report of what the kernel did wrong */
+/* core.host_run(kernel, inputs, {seed=, race=, limit=, sizes=}) -> outputs, and nil or a report of what the kernel did wrong */
 static int host_run_l(lua_State *L)
 {
 	struct host *h = enter(L);
 	const struct built *b = box_get(L, 1, ON_HOST_CLASS, "run");
-	const struct program *p = b->graph->program;
+	const struct program *p;
+	const struct plan *at;
 	struct on_host_options o = { .limit = 60 };
 	struct stop stop = stop_of(h);
 	const char *report;
@@ -365,19 +381,21 @@ static int host_run_l(lua_State *L)
 	struct err e;
 
 	lua_settop(L, 3);
+	OPTIONS_CHECK(L, 3, "run", "seed", "race", "limit", "sizes");
+	lua_newtable(L);
+	arrays_describe(L);
+	at = plan_of_launch(L, 3, "run", b);
+	p = at->graph->program;
 	check_inputs(L, 2, "run", p);
-	OPTIONS_CHECK(L, 3, "run", "seed", "race", "limit");
 	option_integer(L, 3, "run", "seed", INT64_MIN, INT64_MAX, &seed);
 	option_bool(L, 3, "run", "race", &o.race);
 	option_real(L, 3, "run", "limit", &o.limit);
 	o.seed = (uint64_t)seed;
-	lua_newtable(L);
-	arrays_describe(L);
 	a = scratch_push(L);
 	enter(L);
 	data = tensor_pointers(L, p, 2, 4, a);
 	enter(L);
-	raise_if(L, on_host_run(b, data, &o, &stop, a, &report, &e), &e);
+	raise_if(L, on_host_run(b, at, data, &o, &stop, a, &report, &e), &e);
 	lua_pushvalue(L, 4);
 	lua_pushstring(L, report);
 	return 2;

@@ -52,6 +52,8 @@ void check_drawing(lua_State *L, int idx, const char *what, struct draw_options 
 
 /* Raise if the plan, which is argument 1, is not legal, telling its first problem as plan:check() shows it. */
 void check_legal(lua_State *L, const struct plan *p, const char *what);
+/* The size of each axis of the program: the largest, or what the option sizes= of the table at idx, {m=512}, says. */
+void sizes_option(lua_State *L, int idx, const char *what, const struct program *p, int64_t sizes[AXES_MAX]);
 
 /* A new timeline of a plan that the object at `owner` owns, which it keeps; returns where to put it. */
 struct timeline **timeline_box(lua_State *L, int owner);

@@ -1,4 +1,4 @@
-#include "lcore.h"
+#include "lplan.h"
 
 #include <string.h>
 
@@ -210,6 +210,48 @@ struct array *push_input(lua_State *L, int idx, const char *what, const char *na
 	return check_array(L, -1, what);
 }
 
+/* core.any_axes(bound) -> {m={max=, multiple=, like=}} of axes whose sizes are known at launch; nil: there are none */
+static int any_axes_l(lua_State *L)
+{
+	const struct program *p = check_program(L, 1, "bind");
+
+	if (!program_has_any(p))
+		return 0;
+	lua_newtable(L);
+	for (int i = 0; i < p->axes.n; i++) {
+		if (!p->axes.v[i].multiple)
+			continue;
+		lua_createtable(L, 0, 2);
+		set_integer(L, "max", p->axes.v[i].size);
+		set_integer(L, "multiple", p->axes.v[i].multiple);
+		if (p->axes.v[i].like != NONE)
+			set_text(L, "like", p->axes.v[p->axes.v[i].like].name);
+		lua_setfield(L, -2, p->axes.v[i].name);
+	}
+	return 1;
+}
+
+/* core.check_sizes(bound, what, {sizes={m=512}}) raises for sizes that the program is not for */
+static int check_sizes_l(lua_State *L)
+{
+	const struct program *p = check_program(L, 1, "at_sizes");
+	const char *what = luaL_checkstring(L, 2);
+	int64_t sizes[AXES_MAX];
+
+	sizes_option(L, 3, what, p, sizes);
+	return 0;
+}
+
+/* core.check_same(bound, other): raises, at the line, if they differ in more than sizes that `bound` leaves to the launch */
+static int check_same_l(lua_State *L)
+{
+	const struct program *p = check_program(L, 1, "bind"), *q = check_program(L, 2, "bind");
+	struct err e;
+
+	raise_if(L, program_check_same(scratch_push(L), p, q, &e), &e);
+	return 0;
+}
+
 void lua_open_program(lua_State *L)
 {
 	static const luaL_Reg methods[] = { { "inputs", program_inputs_l }, { NULL, NULL } };
@@ -219,5 +261,9 @@ void lua_open_program(lua_State *L)
 	static const luaL_Reg meta[] = {
 		{ "__gc", program_gc_l }, { "__tostring", program_tostring_l }, { NULL, NULL } };
 
+	static const luaL_Reg functions[] = { { "any_axes", any_axes_l }, { "check_same", check_same_l },
+		{ "check_sizes", check_sizes_l }, { NULL, NULL } };
+
 	class_new(L, &(struct class_def){ PROGRAM_CLASS, methods, fields, meta });
+	luaL_setfuncs(L, functions, 0);
 }

@@ -6,6 +6,7 @@
 
 #include "draw/speed.h"
 #include "lower/lower.h"
+#include "plan/sized.h"
 #include "sim/blame.h"
 #include "sim/bounds.h"
 #include "sim/priced.h"
@@ -69,7 +70,7 @@ static void refuse_window(lua_State *L)
 	}
 }
 
-/* plan:simulate([{events=}]) */
+/* plan:simulate([{events=, sizes=}]) */
 int plan_simulate_l(lua_State *L)
 {
 	struct host *h = enter(L);
@@ -77,20 +78,29 @@ int plan_simulate_l(lua_State *L)
 	struct sim_options o = { .keep = -1 };
 	struct stop stop = stop_of(h);
 	struct held *held;
+	const struct plan *at = NULL;
+	int64_t *sizes;
+	int box;
 	struct err e;
 
 	lua_settop(L, 2);
 	refuse_window(L);
-	OPTIONS_CHECK(L, 2, "simulate", "events");
+	OPTIONS_CHECK(L, 2, "simulate", "events", "sizes");
 	option_integer(L, 2, "simulate", "events", 0, 1 << 30, &o.keep);
 	hold_finalizers(L);
 	check_legal(L, history_plan(plan), "simulate");
 	timeline_box(L, 1);
 	held = lua_touserdata(L, -1);
 	enter(L);
-	if (history_snapshot(plan, &held->graph, &held->plan, &e) ||
-	    priced_run(&h->mem, held->plan, &o, &stop, &held->kernels, &held->timeline, &e))
-		throw_err(L, &e);
+	box = lua_gettop(L);
+	sizes = lua_newuserdatauv(L, AXES_MAX * sizeof(*sizes), 0);
+	sizes_option(L, 2, "simulate", history_plan(plan)->graph->program, sizes);
+	enter(L);
+	raise_if(L, history_snapshot(plan, &held->graph, &held->plan, &e), &e);
+	if (program_has_any(held->plan->graph->program))
+		at = plan_at_sizes(&held->plan->arena, held->plan, sizes);
+	raise_if(L, priced_run(&h->mem, held->plan, at, &o, &stop, &held->kernels, &held->timeline, &e), &e);
+	lua_settop(L, box);
 	return 1;
 }
 

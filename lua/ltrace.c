@@ -31,7 +31,7 @@ static enum err_code time_both(struct built *plain, struct built *traced, struct
 	for (int i = 0; i < 3; i++) {
 		struct gpu_result r;
 
-		TRY(built_run(i == 1 ? traced : plain, g, in, limit, bench, stop, a, &r, e));
+		TRY(built_run(i == 1 ? traced : plain, plain->plan, g, in, limit, bench, stop, a, &r, e));
 		qsort(r.ms, (size_t)r.runs, sizeof(*r.ms), by_value);
 		ms[i] = r.runs ? r.ms[(r.runs - 1) / 2] : NAN;	/* the median */
 		o->cache = gpu_cache_name(r.cache);
@@ -136,7 +136,7 @@ static int host_trace_l(lua_State *L)
 	run.seed = (uint64_t)seed;
 	read_eu(L, &o);
 	t = tracing_begin(L, b, ON_HOST_CLASS);
-	raise_if(L, on_host_run(t.traced, t.data, &run, &t.stop, t.a, &report, &e), &e);
+	raise_if(L, on_host_run(t.traced, t.traced->plan, t.data, &run, &t.stop, t.a, &report, &e), &e);
 	if (!report)
 		return tracing_end(L, &t, &o);
 	lua_pushnil(L);

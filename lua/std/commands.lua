@@ -431,6 +431,9 @@ function commands.predict(...)
       local power = core.no_power(tl)
       io.write(("%s: predicted %s; %s%s on %s\n"):format(path, times.text(tl), power and power .. "; " or "", script.program_text(bound),
         plan.device.name))
+      for _, at in ipairs(tile.typical(bound)) do
+        io.write(("%s: for %s: predicted %s\n"):format(path, tile_text(at), times.text(plan:simulate{events = 0, sizes = at})))
+      end
     end
     return true
   end)

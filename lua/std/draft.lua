@@ -22,7 +22,10 @@ end
 
 -- A table as Lua text: its list, then names and values: {"a", k=64, ["in"]=128}. Numbers read back exactly.
 function draft.literal(t)
-  local function text(x) return type(x) == "table" and draft.literal(x) or ("%q"):format(x) end
+  local function text(x)
+    if getmetatable(x) == "millrace.any" then return tostring(x) end
+    return type(x) == "table" and draft.literal(x) or ("%q"):format(x)
+  end
   local slices, keys = {}, draft.keys(t)
   for i, x in ipairs(t) do slices[i] = text(x) end
   table.sort(keys, function(a, b)

@@ -14,7 +14,7 @@ end
 local late = core.late
 local tile = require "millrace.tile"
 
-local mr = {version = "0.1.0", home = core.home(), array = entry(core.array, 3), program = tile.program}
+local mr = {version = "0.1.0", home = core.home(), array = entry(core.array, 3), program = tile.program, any = tile.any}
 for name, f in pairs(tile.functions) do mr[name] = f end
 
 local function path_of(folder, name) return ("%s/%s/%s.lua"):format(core.home(), folder, name) end

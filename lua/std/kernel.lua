@@ -3,8 +3,9 @@
 local core = require "millrace.core"
 local given_options = require "millrace.options"
 local record = require("millrace.record").of
+local tile = require "millrace.tile"
 local within = require "millrace.within"
-local raise, show, entry, late = core.raise, core.show, core.entry, core.late
+local raise, show, entry, late, expect = core.raise, core.show, core.entry, core.late, core.expect
 
 -- Which reference check() uses: the flops a second of the interpreter and of the plain kernel on one core; the
 -- interpreter if it takes at most SOON seconds; an error if the CPU would take more than LATE seconds.
@@ -18,11 +19,47 @@ end
 
 local function bound_of(k) return k.plan.graph.program end
 
+-- The options of a call; of a kernel also the names of axes whose sizes are known at launch.
 local function options(o, what, ...)
   o = given_options.check(o, what, {...})
   given_options.seconds(o, what, {"limit", "seconds"})
   return o
 end
+
+-- What a call is for: its options, and the sizes that the launch has, by axis; nil if the program knows all. The sizes are
+-- those of the options, of the inputs' shapes, or else, without inputs, the largest.
+local function launch(k, given, what, inputs, ...)
+  local names, any = {...}, core.any_axes(bound_of(k))
+  names[#names + 1] = any and "sizes" or nil
+  for axis in pairs(any or {}) do names[#names + 1] = axis end
+  local o = options(given, what, table.unpack(names))
+  inputs = inputs or o.inputs
+  if not any then return o, nil end
+  expect(o.sizes == nil or type(o.sizes) == "table", what .. ": sizes", "table of sizes by axis", o.sizes)
+  local sizes = {}
+  for axis, n in pairs(o.sizes or {}) do sizes[axis] = n end
+  for axis, range in pairs(any) do
+    if o[axis] ~= nil then sizes[axis] = o[axis] end
+    for _, t in ipairs(sizes[axis] == nil and not range.like and type(inputs) == "table" and bound_of(k).tensors or {}) do
+      for d, name in ipairs(t.axes) do
+        local x = name == axis and t.role == "input" and inputs[t.name]
+        if sizes[axis] == nil and core.is(x, "millrace.array") then sizes[axis] = x:shape()[d] end
+      end
+    end
+    if sizes[axis] == nil and not range.like and inputs ~= nil then
+      raise(("%s: the size of axis '%s' is known at launch, and no input that was given has it; write sizes={%s=...}"):format(what,
+        axis, axis))
+    end
+    if not range.like then sizes[axis] = sizes[axis] or range.max end
+  end
+  for axis, range in pairs(any) do sizes[axis] = sizes[axis] or sizes[range.like] end
+  core.check_sizes(bound_of(k), what, {sizes = sizes})
+  tile.at_sizes(bound_of(k), sizes)
+  return o, sizes
+end
+
+-- The program at these sizes.
+local function bound_at(k, sizes) return sizes and tile.at_sizes(bound_of(k), sizes) or bound_of(k) end
 
 local function check_kernel(k, what)
   if not core.target(k) then raise(("%s: kernel expected, got %s"):format(what, show(k))) end
@@ -37,17 +74,26 @@ end
 
 -- The outputs of one run, on the device or on the CPU. inputs nil: random ones of the seed, which the device makes
 -- itself. Raises what the CPU's runtime finds wrong (a race, a deadlock, an unbalanced barrier).
-local function execute(k, inputs, o)
-  if k.target == "cuda" then return (core.run(k, inputs, {limit = o.limit, seed = o.seed})) end
+local function execute(k, inputs, o, sizes)
+  inputs = inputs or sizes and bound_at(k, sizes):inputs{seed = o.seed}
+  if k.target == "cuda" then return (core.run(k, inputs, {limit = o.limit, seed = o.seed, sizes = sizes})) end
   inputs = inputs or bound_of(k):inputs{seed = o.seed}
-  local outputs, report = core.host_run(k, inputs, {seed = o.seed, limit = o.limit, race = o.race ~= false})
+  local outputs, report = core.host_run(k, inputs, {seed = o.seed, limit = o.limit, race = o.race ~= false, sizes = sizes})
   if report then raise("run: " .. report) end
   return outputs
 end
 
+-- A tile of the program's, at smaller sizes.
+local function tile_within(tile, bound)
+  local small = {}
+  for axis, n in pairs(tile) do small[axis] = math.min(n, bound.axes[axis]) end
+  return small
+end
+
 -- The fastest reference that is there.
-local function reference_for(k)
-  local flops = k.plan.graph.flops + A_BYTE * k.plan.graph.bytes
+local function reference_for(k, bound)
+  local graph = bound == bound_of(k) and k.plan.graph or bound:graph{tile = tile_within(k.plan.graph.tile, bound)}
+  local flops = graph.flops + A_BYTE * graph.bytes
   if flops / INTERPRETER <= SOON then return "interpreter" end
   if k.target == "cuda" or core.attached() then return "device" end
   if flops / HOST > LATE then
@@ -76,20 +122,20 @@ local checked = record("comparison with the reference", "relative max_abs ok ref
 
 local function check(k, given)
   check_kernel(k, "check")
-  local o = options(given, "check", "seed", "limit", "race", "reference", "inputs")
+  local o, sizes = launch(k, given, "check", nil, "seed", "limit", "race", "reference", "inputs")
   local where = o.reference
   if where ~= nil and where ~= "interpreter" and where ~= "host" and where ~= "device" then
     raise(("check: there is no reference %s (known: \"interpreter\", \"host\", \"device\")"):format(show(where)))
   end
   check_compiled(k, "check")
-  where = where or reference_for(k)
-  local bound = bound_of(k)
-  local on_device = k.target == "cuda" and where == "device"
+  local bound = bound_at(k, sizes)
+  where = where or reference_for(k, bound)
+  local on_device = k.target == "cuda" and where == "device" and not sizes
   local inputs = o.inputs
   if inputs == nil and not on_device then inputs = bound:inputs{seed = o.seed} end
-  local got = execute(k, inputs, o)
+  local got = execute(k, inputs, o, sizes)
   local want, allowed = core.reference_allowing(bound, inputs,
-    {on = where, seed = o.seed, tile = core.adds(bound) and k.plan.graph.tile or nil})
+    {on = where, seed = o.seed, tile = core.adds(bound) and tile_within(k.plan.graph.tile, bound) or nil})
   local found = within(bound, got, want, allowed, k.plan.graph.tile)
   found.reference = where
   if found.worst then setmetatable(found.worst, element) end
@@ -112,27 +158,30 @@ local timed = record("benchmark", "ms min max runs tflops gbps bandwidth_share w
 
 local function bench(k, given)
   check_kernel(k, "bench")
-  local o = options(given, "bench", "seconds", "limit")
+  local o, sizes = launch(k, given, "bench", nil, "seconds", "limit")
   check_compiled(k, "bench")
-  local _, ms, how = core.run(k, nil, {seconds = o.seconds or 1, limit = o.limit})
+  local bound, graph = bound_at(k, sizes), k.plan.graph
+  if sizes then graph = bound:graph{tile = tile_within(graph.tile, bound)} end
+  local _, ms, how = core.run(k, sizes and bound:inputs() or nil, {seconds = o.seconds or 1, limit = o.limit, sizes = sizes})
   local runs, middle = #ms, median(ms)
-  local speed, share = core.speed_at(k.plan.graph, k.plan.device, middle * 1e-3)
-  local b = setmetatable({ms = middle, min = ms[1], max = ms[runs], runs = runs, tflops = k.plan.graph.flops / middle / 1e9,
-    gbps = k.plan.graph.bytes / middle / 1e6, bandwidth_share = share, watts = how.watts, cache = how.cache}, timed)
+  local speed, share = core.speed_at(graph, k.plan.device, middle * 1e-3)
+  local b = setmetatable({ms = middle, min = ms[1], max = ms[runs], runs = runs, tflops = graph.flops / middle / 1e9,
+    gbps = graph.bytes / middle / 1e6, bandwidth_share = share, watts = how.watts, cache = how.cache}, timed)
   memory_counts[b] = speed:find "bandwidth" and true or nil
   return b
 end
 
 local function run(k, inputs, given)
   check_kernel(k, "run")
-  local o = options(given, "run", "seed", "limit", "race")
+  local o, sizes = launch(k, given, "run", inputs, "seed", "limit", "race")
   check_compiled(k, "run")
-  return execute(k, inputs, o)
+  return execute(k, inputs, o, sizes)
 end
 
 local function export(k, dir, given)
   check_kernel(k, "export")
   local o = options(given, "export", "name")
+  if core.any_axes(bound_of(k)) then raise "export: a kernel whose sizes are known at launch (mr.any) is not exported yet; bind sizes" end
   return core.export(k, dir, o.name)
 end
 

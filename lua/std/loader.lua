@@ -8,7 +8,7 @@ local raise, show, hint, entry = core.raise, core.show, core.hint, core.entry
 
 local loader = {}
 
-local allowed <const> = {"plan", "device", "examples", "bound", "load_plan"}
+local allowed <const> = {"plan", "device", "examples", "bound", "load_plan", "any"}
 
 -- What is asked of mr. that a plan's file does not have.
 local function forbidden(mr, name)
@@ -72,6 +72,7 @@ local function own_mr(mr, given, made, device)
   end
   return {
     version = mr.version,
+    any = membrane.call(function(sizes) return tile.any(sizes) end),
     examples = membrane.frozen({}, function(name)
       if type(name) ~= "string" then raise "examples are named by texts" end
       return membrane.outward(program or mr.examples[name])

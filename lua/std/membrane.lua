@@ -155,6 +155,7 @@ class("millrace.graph", "graph", {}, words "tasks buffers edges tile flops bytes
 class("millrace.program", "program with sizes", {graph = true}, words "name axes tensors")
 class("millrace.device", "device", {number = true}, words "name title arch eus clock_hz seus")
 class("millrace.tile_program", "program", {bind = true}, words "name")
+class("millrace.any", "size that is known at launch", {}, words "max multiple typical like")
 metatables["millrace.tile_program"].__call = membrane.call(function(prog, sizes) return prog:bind(sizes) end)
 
 -- A table that can only be read; missing(name) raises.

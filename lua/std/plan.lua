@@ -11,7 +11,7 @@ local entry, expect = core.entry, core.expect
 local function has_literal(t)
   for _, value in pairs(t) do
     local kind = type(value)
-    if kind ~= "number" and kind ~= "string" and kind ~= "boolean" then return false end
+    if kind ~= "number" and kind ~= "string" and kind ~= "boolean" and not tile.is_any(value) then return false end
   end
   return true
 end

@@ -11,13 +11,13 @@ local raise, hint, show, entry, expect = core.raise, core.hint, core.show, core.
 
 local P, PROGRAM = "millrace.p", "millrace.tile_program"
 local AXIS, INDEX, TENSOR = "millrace.axis", "millrace.index", "millrace.tensor"
-local VALUE, CARRY = "millrace.value", "millrace.carry"
+local VALUE, CARRY, ANY = "millrace.value", "millrace.carry", "millrace.any"
 
 local LOG2E <const> = 1.4426950408889634
 local LN2 <const> = 0.6931471805599453
 
 -- Keys of what p keeps to itself; every other key is an option or a method.
-local BUILDER, GIVEN, READ, LOCATION, NAME, LOOPS, SIZES, DEFAULTS, TASK = {}, {}, {}, {}, {}, {}, {}, {}, {}
+local BUILDER, GIVEN, READ, LOCATION, NAME, LOOPS, SIZES, DEFAULTS, TASK, ALIKE = {}, {}, {}, {}, {}, {}, {}, {}, {}, {}
 
 ---- errors --------------------------------------------------------------------
 
@@ -486,11 +486,63 @@ local function declare(role)
   end
 end
 
+---- sizes that are known at launch -----------------------------------------------
+
+local function no_number()
+  raise "a size that is known at launch is no number to compute with; declare an axis of it, and compute with axis:index()"
+end
+
+class(ANY, "size", {}, {
+  __add = no_number, __sub = no_number, __mul = no_number, __div = no_number, __idiv = no_number, __mod = no_number,
+  __unm = no_number, __pow = no_number, __lt = no_number, __le = no_number, __concat = no_number,
+  __index = function() return nil end,                  -- no typical ones
+  __tostring = function(any) return "mr.any" .. draft.literal(draft.copy(any)) end,
+})
+
+-- mr.any{max=, multiple=1, typical={...}}, or mr.any{like="m"}
+local function any(given)
+  local known = {"max", "multiple", "typical", "like"}
+  expect(type(given) == "table" and getmetatable(given) == nil, "any", "table {max=, multiple=, typical=}", given)
+  for _, key in ipairs(draft.keys(given)) do
+    local found = false
+    for _, name in ipairs(known) do found = found or name == key end
+    if not found then raise(("any: unknown option '%s'%s"):format(key, hint(key, known))) end
+  end
+  if given.like ~= nil then
+    expect(type(given.like) == "string", "any: like", "name of an axis", given.like)
+    if given.max or given.multiple or given.typical then
+      raise(("any: max, multiple and typical sizes are those of axis '%s'; leave them out"):format(given.like))
+    end
+    return new(ANY, {like = given.like})
+  end
+  local function positive(x, what)
+    local n = core.integer(x)
+    if not n or n < 1 then raise(("any: %s must be an integer of at least 1, got %s"):format(what, show(x))) end
+    return n
+  end
+  local multiple, typical, most = positive(given.multiple or 1, "multiple"), {}, 0
+  expect(given.typical == nil or type(given.typical) == "table", "any: typical", "list of sizes", given.typical)
+  for i, n in ipairs(given.typical or {}) do
+    typical[i] = positive(n, "a typical size")
+    most = math.max(most, n)
+  end
+  if given.max == nil and most == 0 then raise "any: max is missing, the largest size that a kernel is for" end
+  local max = given.max == nil and most or positive(given.max, "max")
+  if max % multiple > 0 then raise(("any: max is %d, which is no multiple of %d"):format(max, multiple)) end
+  for _, n in ipairs(typical) do
+    if n > max or n % multiple > 0 then
+      raise(("any: a typical size is %d; it is a multiple of %d, and max, %d, at most"):format(n, multiple, max))
+    end
+  end
+  return new(ANY, {max = max, multiple = multiple, typical = #typical > 0 and typical or nil})
+end
+
 ---- p -------------------------------------------------------------------------
 
-local function new_axis(p, name, size)
-  local id = p[BUILDER]:axis(name, size)
-  p[SIZES][name] = size
+local function new_axis(p, name, size, any)
+  local id = p[BUILDER]:axis(name, size, any and (any.multiple or p[GIVEN][any.like].multiple), any and any.like and p[ALIKE][any.like])
+  if any then p[ALIKE][name] = id end
+  p[SIZES][name] = any or size
   return new(AXIS, {id = id, owner = p, name = name, size = size, expr = core.index_axis(id)})
 end
 
@@ -502,7 +554,17 @@ local function other_case(p, name)
   return ""
 end
 
+-- The size; of one that is known at launch the largest, and mr.any's object.
 local function check_size(p, name, size, what, location)
+  if getmetatable(size) == ANY and size.like then
+    local of = p[GIVEN][size.like]
+    if not p[ALIKE][size.like] or getmetatable(of) ~= ANY or of.like then
+      raise(("%s: axis '%s' is to have the size of '%s', which is no axis before it that was given mr.any{max=...}"):format(what, name,
+        size.like), location)
+    end
+    return of.max, size
+  end
+  if getmetatable(size) == ANY then return size.max, size end
   local n = core.integer(size)
   if n and n > 1 << 40 then
     raise(("%s: axis '%s' has size %d; sizes are 1 to 2^40"):format(what, name, n), location)
@@ -576,6 +638,10 @@ function p_methods.axis(p, name, size)
   self_p(p, "axis")
   expect(type(name) == "string", "axis", "name of an axis", name)
   local location = blame(p, name, size)
+  if getmetatable(size) == ANY and not same(p[GIVEN][name], size) then
+    raise(("axis: '%s' would have the size that is known at launch of another axis; loads and stores give an axis for several "
+      .. "dimensions"):format(name))
+  end
   return new_axis(p, name, check_size(p, name, size, location and "bind" or "axis", location))
 end
 
@@ -760,7 +826,44 @@ end
 
 local origins = setmetatable({}, {__mode = "k"})        -- bound -> what it was made of
 
-local function bind(prog, sizes)
+-- What was given, with numbers for sizes that are known at launch: number(any, axis) of each.
+local function fixed(given, number)
+  local sizes = {}
+  for key, x in pairs(given) do
+    local axis = getmetatable(x) == ANY and x.like or key
+    sizes[key] = getmetatable(x) == ANY and number(given[axis], axis) or x
+  end
+  return sizes
+end
+
+local bind
+
+-- The typical sizes of what was given, in their order: a list of {m=512}. Of an axis with fewer of them, the largest size.
+local function typical_of(given)
+  local list, most = {}, 0
+  for _, x in pairs(given) do most = math.max(most, getmetatable(x) == ANY and x.typical and #x.typical or 0) end
+  for i = 1, most do
+    list[i] = {}
+    for axis, n in pairs(fixed(given, function(any) return any.typical and any.typical[i] or any.max end)) do
+      if getmetatable(given[axis]) == ANY then list[i][axis] = n end
+    end
+  end
+  return list
+end
+
+-- The program must be the same but for its sizes where all are the least ones, where each of them is, and at typical ones.
+local function check_same(prog, bound, given)
+  local tried = {function(any) return any.multiple end}
+  for _, key in ipairs(draft.keys(given)) do
+    if getmetatable(given[key]) == ANY and not given[key].like then
+      tried[#tried + 1] = function(any, axis) return axis == key and any.multiple or any.max end
+    end
+  end
+  for _, sizes in ipairs(typical_of(given)) do tried[#tried + 1] = function(_, axis) return sizes[axis] end end
+  for _, number in ipairs(tried) do core.check_same(bound, bind(prog, fixed(given, number))) end
+end
+
+function bind(prog, sizes)
   expect(getmetatable(prog) == PROGRAM, "bind", "program", prog)
   check_sizes(sizes, "bind")
   local given, read, location = {}, {}, core.location()
@@ -768,7 +871,7 @@ local function bind(prog, sizes)
   local _ <close> = nest "bind"
   local builder = core.builder(prog.name)
   local p, outer = new(P, {[BUILDER] = builder, [GIVEN] = given, [READ] = read, [LOCATION] = location, [NAME] = prog.name, [LOOPS] = {},
-    [SIZES] = {}, [DEFAULTS] = {}, [TASK] = false}), building
+    [SIZES] = {}, [DEFAULTS] = {}, [TASK] = false, [ALIKE] = {}}), building
   do
     local _ <close> = setmetatable({}, {__close = function() building = outer end})
     building = p
@@ -778,7 +881,23 @@ local function bind(prog, sizes)
   say_options(p, builder)
   local bound = builder:finish()
   origins[bound] = {prog, given, p[DEFAULTS]}
+  if core.any_axes(bound) then check_same(prog, bound, given) end
   return bound
+end
+
+local at = setmetatable({}, {__mode = "k"})             -- bound -> that program at sizes, by their text
+
+-- The program at sizes that it leaves to the launch, {m=333}. It must be what the kernel computes.
+local function at_sizes(bound, sizes)
+  local key = draft.literal(sizes)
+  at[bound] = at[bound] or setmetatable({}, {__mode = "v"})
+  local other = at[bound][key]
+  if other then return other end
+  local prog, given = table.unpack(origins[bound])
+  other = bind(prog, fixed(given, function(_, axis) return sizes[axis] end))
+  core.check_same(bound, other)
+  at[bound][key] = other
+  return other
 end
 
 class(PROGRAM, "program", {bind = bind}, {
@@ -795,9 +914,33 @@ local function program(name, body)
   return new(PROGRAM, {name = name, [BODY] = body})
 end
 
+-- bound:at_sizes{m=512}: the program at sizes that it leaves to the launch; those that are not given are the largest.
+local function at_given(bound, given)
+  expect(core.is(bound, "millrace.program"), "at_sizes", "program with sizes", bound)
+  expect(type(given) == "table", "at_sizes", "table of sizes by axis", given)
+  local sizes, all, ranges = {}, {}, core.any_axes(bound) or {}
+  for axis, n in pairs(given) do all[axis] = n end
+  for axis, range in pairs(ranges) do
+    sizes[axis] = given[axis] or range.like and given[range.like] or range.max
+    all[axis] = sizes[axis]
+  end
+  core.check_sizes(bound, "at_sizes", {sizes = all})
+  return next(ranges) and at_sizes(bound, sizes) or bound
+end
+
+core.method("millrace.program", "at_sizes", entry(at_given))
+
 return {
   functions = functions,                                -- mr.max and the like
   program = entry(program),
+  any = entry(any),
+  at_sizes = at_sizes,
+  -- sizes at which a bound program is typically run: a list of {m=512}, empty if it leaves none to the launch
+  typical = function(bound)
+    local o = origins[bound]
+    return o and typical_of(o[2]) or {}
+  end,
+  is_any = function(x) return getmetatable(x) == ANY end,
   is_program = function(x) return getmetatable(x) == PROGRAM end,
   -- Do these options, which another call of bind was given, differ from those that the bound program was given? Where the default of
   -- an option is not known, and only one was given it, they do not.

@@ -13,16 +13,19 @@ enum param_kind {
 	PARAM_MAP,			/* a tensor map: boxes of a tensor for the copy engine */
 	PARAM_ORDER,			/* int[]: tiles in order of assignment (plan_assign_tiles) */
 	PARAM_START,			/* int[]: where each block's tiles begin */
+	PARAM_SIZE,			/* int: the size of an axis that is known at launch */
 	PARAM_TRACE,			/* unsigned[]: stamps of all blocks (lower/stamps.h) */
 };
 
 struct param {
 	enum param_kind kind;
 	int tensor;			/* POINTER and MAP, else NONE */
+	int axis;			/* SIZE */
 	int task;			/* MAP: the first sTask that goes by it */
 	int rank;			/* MAP, dimensions innermost first */
 	int64_t dim[RANK_MAX], box[RANK_MAX];
 	int64_t stride[RANK_MAX];	/* bytes, from one element of the dimension to the next */
+	unsigned dim_of[RANK_MAX], stride_of[RANK_MAX];	/* bits of the tensor's dimensions, as in struct role_map */
 	int swizzle;			/* bytes */
 };
 

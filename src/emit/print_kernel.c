@@ -25,6 +25,9 @@ static void put_signature(const struct role_program *r, const struct source *s, 
 		case PARAM_START:
 			buf_puts(out, "const int *__restrict__ start");
 			break;
+		case PARAM_SIZE:
+			buf_printf(out, "const int size_%s", r->names.axes[p->axis]);
+			break;
 		case PARAM_TRACE:
 			buf_puts(out, "u32 *__restrict__ trace");
 			break;
@@ -142,8 +145,12 @@ static void list_params(const struct role_program *r, struct arena *a, struct so
 			p->dim[d] = m->dim[d];
 			p->box[d] = m->box[d];
 			p->stride[d] = m->stride[d];
+			p->dim_of[d] = m->dim_of[d];
+			p->stride_of[d] = m->stride_of[d];
 		}
 	}
+	for (int i = 0; i < r->sizes.n; i++)
+		add_param(a, s, PARAM_SIZE, NONE)->axis = r->sizes.v[i];
 	if (r->stamp_words)
 		add_param(a, s, PARAM_TRACE, NONE);
 }

@@ -115,7 +115,9 @@ static const char *put_indices(struct print *c, const struct role_op *o)
 
 	for (int d = 0; d < o->u.move.rank; d++) {
 		put(c, "\tconst long i%d = %s;", d, index_text(c, &o->u.move.index[d]));
-		at = d ? arena_strf(c->a, "(%s) * %lldl + i%d", at, (long long)o->u.move.index[d].size, d) : "i0";
+		at = !d ? "i0" : o->u.move.index[d].axis != NONE ? arena_strf(c->a, "(%s) * %s + i%d", at, var_text(c->a,
+			VAR_SIZE, o->u.move.index[d].axis, &c->r->names), d) : arena_strf(c->a, "(%s) * %lldl + i%d", at,
+			(long long)o->u.move.index[d].size, d);
 	}
 	if (dtype_bits(o->u.move.type) == 4)	/* two to a byte */
 		at = arena_strf(c->a, "(%s) / 2", at);

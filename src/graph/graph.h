@@ -133,6 +133,9 @@ struct graph {
 NODISCARD enum err_code graph_build(struct mem *mem, const struct program *p,
 	const struct tiling *t, const struct shaping *how, struct graph **out, struct err *e);
 void graph_free(struct graph *g);
+/* The same graph where axis a has sizes[a] elements (program_at_sizes): the tiles and what sTasks are stay; the grids and
+ * the trip counts are those of the sizes. It borrows from g, is in `a`, and is not to be freed. */
+const struct graph *graph_at_sizes(struct arena *a, const struct graph *g, const int64_t *sizes);
 
 /* Append an edge, to first_in and next_in, too; first_in is NONE where there is none yet. */
 void graph_add_edge(struct graph *g, struct edge e);

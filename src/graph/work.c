@@ -201,12 +201,11 @@ void build_work(const struct builder *b, struct stask *s)
 
 enum { TRIPS_SAMPLES = 1 << 16 };
 
-/* Trip counts of a bounded loop over all combinations of tiles of the axes that its
- * bounds use (evenly spaced ones, if there are very many). */
-static void count_trips(struct graph *g, int loop)
+/* Trip counts of a bounded loop over all combinations of tiles of the axes that its bounds use (evenly spaced ones, if
+ * there are very many). shortest: extents where each size that is known at launch is the least one. */
+static void count_trips(const struct graph *g, int loop, const struct extents *shortest, struct trips *t)
 {
 	const struct loop *l = &g->program->loops.v[loop];
-	struct trips *t = &g->trips[loop];
 	int axes[AXES_MAX], n = 0;
 	int64_t total = 1, step, seen = 0;
 	struct axis_ranges at;
@@ -240,20 +239,48 @@ static void count_trips(struct graph *g, int loop)
 			visited_before(&g->extents, loop, &at, g->program->axes.v[l->axis[0]].size, &first, &last);
 		t->least = l->has_length ? 0 : min_i64(t->least, last - first);
 		t->most = max_i64(t->most, last - first);
+		/* of any size that is known at launch, of which the tile may be the last */
+		for (int i = 0; i < n; i++)
+			if (g->program->axes.v[axes[i]].multiple)
+				at.hi[axes[i]] = at.lo[axes[i]];
+		visited_iterations(shortest, loop, &at, &first, &last);
+		t->least = min_i64(t->least, last - first);
 	}
 	t->mean = sum / (double)seen;
+}
+
+static void find_trips(struct arena *a, struct graph *g)
+{
+	struct extents shortest = g->extents;
+	int64_t sizes[AXES_MAX];
+
+	for (int i = 0; i < g->program->axes.n; i++)
+		sizes[i] = axis_divisor(&g->program->axes.v[i]);
+	if (program_has_any(g->program))
+		shortest.program = program_at_sizes(a, g->program, sizes);
+	g->trips = ARENA_ARRAY(a, g->program->loops.n, struct trips);
+	g->grids = ARENA_ARRAY(a, g->program->phases.n, struct grid);
+	for (int i = 0; i < g->program->loops.n; i++)
+		count_trips(g, i, &shortest, &g->trips[i]);
+	for (int i = 0; i < g->program->phases.n; i++)
+		g->grids[i] = extents_grid(&g->extents, i);
+}
+
+const struct graph *graph_at_sizes(struct arena *a, const struct graph *g, const int64_t *sizes)
+{
+	struct graph *s = arena_copy(a, g, 1, sizeof(*g));
+
+	s->program = s->extents.program = program_at_sizes(a, g->program, sizes);
+	find_trips(a, s);
+	return s;
 }
 
 enum err_code build_trips(struct graph *g, struct err *e)
 {
 	const struct program *p = g->program;
 
-	g->trips = ARENA_ARRAY(&g->arena, p->loops.n, struct trips);
-	g->grids = ARENA_ARRAY(&g->arena, p->phases.n, struct grid);
-	for (int i = 0; i < p->loops.n; i++)
-		count_trips(g, i);
+	find_trips(&g->arena, g);
 	for (int i = 0; i < p->phases.n; i++) {
-		g->grids[i] = extents_grid(&g->extents, i);
 		if (g->grids[i].total <= 0 || g->grids[i].total > INT32_MAX)
 			return err_set(e, ERR_LIMIT, p->phases.v[i].loc, "the grid of phase '%s' has too many tiles; "
 				"choose larger ones", p->phases.v[i].name);

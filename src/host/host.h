@@ -24,6 +24,8 @@ struct host_arg {
 	int buffer;
 	bool is_map;			/* pass this map, with the buffer as its base */
 	struct host_map map;
+	bool is_number;			/* pass a pointer to this number */
+	int number;
 };
 
 struct host_job {

@@ -58,6 +58,10 @@ static enum err_code share_memory(const struct host_job *job, size_t page, struc
 static void set_arguments(const struct host_job *job, const struct shared *s, void **args, struct host_map *maps)
 {
 	for (int i = 0; i < job->nargs; i++) {
+		if (job->args[i].is_number) {	/* the kernel only reads it */
+			args[i] = (void *)(uintptr_t)&job->args[i].number;
+			continue;
+		}
 		args[i] = s->base + s->at[job->args[i].buffer];
 		if (!job->args[i].is_map)
 			continue;

@@ -262,7 +262,7 @@ static void explain_threads(const struct kernel *k, const struct ring *r, const 
 		*why = arena_strf(a, "rows of more than %d elements are loaded in swizzled parts of %lld, its tile has "
 			"%lld", l->box_cols, wide, cols);
 		*hint = with_tile(k, col, round_up(cols, wide), more_warps, a);
-		if (col == NONE || round_up(cols, wide) > k->plan->graph->program->axes.v[col].size)
+		if (col == NONE || round_up(cols, wide) > axis_divisor(&k->plan->graph->program->axes.v[col]))
 			*hint = arena_strf(a, "pad rows with zeros to a multiple of %lld elements, or %s", wide,
 				more_warps);
 		break;

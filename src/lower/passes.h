@@ -242,7 +242,7 @@ static inline bool has_even_rows(const struct program *p, int tensor)
 {
 	const struct tensor *t = &p->tensors.v[tensor];
 
-	return t->rank > 0 && p->axes.v[t->dim[t->rank - 1]].size % 2 == 0;
+	return t->rank > 0 && axis_divisor(&p->axes.v[t->dim[t->rank - 1]]) % 2 == 0;
 }
 
 /* Can kernels have the node's type? Elements of 4 bits are what words are unpacked to, what values are rounded to, and what

@@ -282,6 +282,8 @@ int64_t plan_most_tiles(struct arena *a, const struct plan *p, int phase)
 	struct tile_assignment d;
 	int64_t most = 0;
 
+	if (p->grid.longest_first && program_has_any(p->graph->program))
+		return c.groups;	/* at other sizes other tiles may be together */
 	if (!p->grid.longest_first)
 		return ceil_div(c.groups, plan_eus(p, phase) / c.size);
 	plan_assign_tiles(a, p, phase, &d);

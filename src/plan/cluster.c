@@ -88,7 +88,8 @@ static struct cluster possible_cluster(const struct plan *p, int phase)
 {
 	const struct grid *g = &p->graph->grids[phase];
 	struct cluster c = no_cluster(p, phase);
-	int at = p->grid.cluster > 1 ? first_axis(p, g) : NONE;
+	/* a kernel has clusters along the same axis at all sizes */
+	int at = p->grid.cluster > 1 ? first_axis(p, &(p->largest ? p->largest : p)->graph->grids[phase]) : NONE;
 
 	if (at == NONE)
 		return c;
@@ -136,7 +137,7 @@ static bool loop_agrees(const struct plan *p, const struct cluster *c, int phase
 
 	if (!loop_bounds_use(p->graph->program, l, c->axis))
 		return true;
-	if (l->has_length || l->parent != NONE || c->groups > GROUPS_MOST)
+	if (l->has_length || l->parent != NONE || c->groups > GROUPS_MOST || p->graph->program->axes.v[c->axis].multiple)
 		return false;
 	for (int64_t t = 0; t < g->total; t++)
 		if (t / c->stride % c->tiles % c->size == 0 && !group_agrees(p, c, phase, loop, t))
@@ -149,14 +150,15 @@ static void check_additions(const struct plan *p, const struct cluster *c, int p
 	struct problems *out)
 {
 	const struct program *g = p->graph->program;
+	const char *known = g->axes.v[c->axis].multiple ? "may not divide" : "do not divide";
 
-	for (int i = 0; i < g->nodes.n && c->tiles % c->size; i++) {
+	for (int i = 0; i < g->nodes.n && (c->tiles % c->size || g->axes.v[c->axis].multiple); i++) {
 		const struct node *n = &g->nodes.v[i];
 
 		if (n->adds && g->tasks.v[n->task].phase == phase)
-			problem_add(a, out, PROBLEM_CLUSTER, p->grid_loc, "plan:grid{cluster=1}", "clusters of %d do not divide "
+			problem_add(a, out, PROBLEM_CLUSTER, p->grid_loc, "plan:grid{cluster=1}", "clusters of %d %s "
 				"the %lld tiles along '%s', so that several EUs have the last one, and '%s' would add it several "
-				"times", c->size, (long long)c->tiles, g->axes.v[c->axis].name, g->tasks.v[n->task].name);
+				"times", c->size, known, (long long)c->tiles, g->axes.v[c->axis].name, g->tasks.v[n->task].name);
 	}
 }
 

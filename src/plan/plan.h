@@ -85,6 +85,7 @@ struct plan {
 	struct arena arena;
 	const struct graph *graph;	/* borrowed */
 	const struct vdevice *device;	/* borrowed */
+	const struct plan *largest;	/* borrowed: of a plan at sizes (sized.h), that of the largest ones; NULL */
 	VEC(struct lane) lanes;
 	VEC(struct entry) entries;	/* in order of appending, or as plan_sort says */
 	VEC(struct wait) waits;		/* in order of adding, or as plan_sort says */

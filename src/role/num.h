@@ -43,6 +43,7 @@ enum var_index {
 	X(FRESH, "fresh", OF_NONE, LET)		/* is a carry still without a value? */ \
 	X(BARE, "bare_%d", OF_START, LET)	/* the same, where no number of iterations says it */ \
 	X(SLOT, "slot_%s", OF_RING, LET)	/* address of the slot at hand */ \
+	X(SIZE, "size_%s", OF_AXIS, GIVEN)	/* of an axis, where that is known at launch */ \
 	/* where a thread is, and which elements it has at hand */ \
 	X(SHARED, "shared", OF_NONE, GIVEN)	/* where the block's shared memory begins */ \
 	X(WARP, "warp", OF_NONE, GIVEN)		/* number of the warp in its block */ \

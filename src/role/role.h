@@ -117,6 +117,7 @@ struct role_index {
 	const struct num *at;
 	const struct val *value;	/* is added to it; NULL: nothing */
 	int64_t size;			/* of the dimension */
+	int axis;			/* ... whose size is known at launch, `size` at most; NONE */
 };
 
 /* A box that the copy engine moves. */
@@ -382,6 +383,9 @@ struct role_map {
 	int rank;
 	int64_t dim[RANK_MAX], box[RANK_MAX];	/* elements */
 	int64_t stride[RANK_MAX];	/* bytes from one element of the dimension to the next */
+	/* bit i: of the product of the sizes of the tensor's dimensions i that dim or stride is, which may be known at
+	 * launch only; dim and stride are for the largest sizes */
+	unsigned dim_of[RANK_MAX], stride_of[RANK_MAX];
 	int swizzle;			/* bytes */
 };
 
@@ -467,6 +471,7 @@ struct role_program {
 	VEC(struct role_flag) flags;
 	VEC(struct role_staging) stagings;
 	VEC(struct role_map) maps;
+	VEC(int) sizes;			/* axes whose sizes are parameters of the kernel */
 	int begins;			/* how many variables VAR_BARE there are */
 	VEC(struct role) roles;
 	VEC(struct product_form) products;	/* in use, each once */

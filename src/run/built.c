@@ -2,7 +2,7 @@
 
 #include "lower/lower.h"
 #include "lower/stamps.h"
-#include "plan/assign.h"
+#include "plan/sized.h"
 
 const struct backend_info backends[BACKEND_COUNT] = {
 	[BACKEND_CUDA] = { "cuda", emit_cuda_sm90 },
@@ -146,12 +146,36 @@ static struct phase_buffer int_buffer(struct arena *a, const int64_t *v, int64_t
 	return (struct phase_buffer){ .bytes = (size_t)n * sizeof(int), .from = out };
 }
 
-int built_phase_buffers(const struct built *b, int phase, struct arena *a, struct phase_buffer out[PHASE_BUFFERS])
+/* The product of the sizes of some dimensions of a tensor. */
+static int64_t product_of(const struct program *p, const struct tensor *t, unsigned dims)
+{
+	int64_t n = 1;
+
+	for (int d = 0; d < t->rank; d++)
+		n *= dims >> d & 1 ? p->axes.v[t->dim[d]].size : 1;
+	return n;
+}
+
+struct param built_param_at(const struct param *x, const struct program *p)
+{
+	struct param at = *x;
+
+	for (int i = 0; i < x->rank; i++) {
+		const struct tensor *t = &p->tensors.v[x->tensor];
+
+		at.dim[i] = product_of(p, t, x->dim_of[i]);
+		at.stride[i] = dtype_bits(t->type) / 8 * product_of(p, t, x->stride_of[i]);
+	}
+	return at;
+}
+
+int built_phase_buffers(const struct built *b, const struct plan *at, int phase, struct arena *a,
+	struct phase_buffer out[PHASE_BUFFERS])
 {
 	const struct built_phase *p = &b->phases[phase];
 	struct tile_assignment d;
 
-	plan_assign_tiles(a, b->plan, phase, &d);
+	plan_launch_tiles(a, at, phase, &d);
 	out[PHASE_ORDER] = int_buffer(a, d.order, d.total);
 	out[PHASE_START] = int_buffer(a, d.start, d.eus + 1);
 	out[PHASE_STAMPS] = (struct phase_buffer){ .to = p->stamps };

@@ -80,9 +80,13 @@ struct phase_buffer {
 	void *to;			/* where the contents after the run belong; NULL: nowhere */
 };
 
-/* In `a`. Returns how many EUs are at work, which is the number of blocks. */
-int built_phase_buffers(const struct built *b, int phase, struct arena *a, struct phase_buffer out[PHASE_BUFFERS]);
-/* The number of a parameter's buffer, where the phase's buffers begin with `first` and tensor t is
+/* at: b's plan, or that plan at sizes (plan/sized.h). In `a`. Returns how many EUs are at work, which is the number of
+ * blocks. */
+int built_phase_buffers(const struct built *b, const struct plan *at, int phase, struct arena *a,
+	struct phase_buffer out[PHASE_BUFFERS]);
+/* A parameter as it is at the sizes of the program: those of a map are in its dimensions and strides. */
+struct param built_param_at(const struct param *x, const struct program *p);
+/* The number of the buffer of a parameter that is not PARAM_SIZE, where the phase's buffers begin with `first` and tensor t is
  * buffer tensors[t]; tensors NULL: buffer t. */
 int built_buffer_of(const struct param *x, const int *tensors, int first);
 

@@ -14,14 +14,14 @@ struct host_map on_host_map(const struct program *p, const struct param *x)
 }
 
 /* The launch of a phase. Its own buffers follow those of tensors. */
-static struct host_job make_job(const struct built *b, int phase, const struct on_host_options *o,
+static struct host_job make_job(const struct built *b, const struct plan *at, int phase, const struct on_host_options *o,
 	struct host_buffer *buffers, struct arena *a)
 {
-	const struct program *p = b->plan->graph->program;
+	const struct program *p = at->graph->program;
 	const struct source *s = &b->phases[phase].source;
 	struct host_arg *args = ARENA_ARRAY(a, s->params.n, struct host_arg);
 	struct phase_buffer own[PHASE_BUFFERS];
-	int eus = built_phase_buffers(b, phase, a, own);
+	int eus = built_phase_buffers(b, at, phase, a, own);
 
 	if (b->traced)			/* the runtime would fill them with NaN */
 		own[PHASE_STAMPS].from = arena_alloc(a, own[PHASE_STAMPS].bytes);
@@ -29,22 +29,27 @@ static struct host_job make_job(const struct built *b, int phase, const struct o
 		buffers[p->tensors.n + i] = (struct host_buffer){ .bytes = own[i].bytes,
 			.from = own[i].from, .to = own[i].to };
 	for (int i = 0; i < s->params.n; i++) {
-		const struct param *x = &s->params.v[i];
+		struct param x = built_param_at(&s->params.v[i], p);
 
-		args[i].buffer = built_buffer_of(x, NULL, p->tensors.n);
-		args[i].is_map = x->kind == PARAM_MAP;
+		if (x.kind == PARAM_SIZE) {
+			args[i].is_number = true;
+			args[i].number = (int)p->axes.v[x.axis].size;
+			continue;
+		}
+		args[i].buffer = built_buffer_of(&x, NULL, p->tensors.n);
+		args[i].is_map = x.kind == PARAM_MAP;
 		if (args[i].is_map)
-			args[i].map = on_host_map(p, x);
+			args[i].map = on_host_map(p, &x);
 	}
 	return (struct host_job){ .buffers = buffers, .nbuffers = p->tensors.n + PHASE_BUFFERS, .args = args,
 		.nargs = s->params.n, .blocks = eus, .threads = s->threads, .cluster = s->cluster,
 		.shared_bytes = s->shared_bytes, .seed = o->seed, .race = o->race, .seconds = o->limit };
 }
 
-enum err_code on_host_run(const struct built *b, void *const *data, const struct on_host_options *o,
+enum err_code on_host_run(const struct built *b, const struct plan *at, void *const *data, const struct on_host_options *o,
 	const struct stop *stop, struct arena *a, const char **report, struct err *e)
 {
-	const struct program *p = b->plan->graph->program;
+	const struct program *p = at->graph->program;
 	struct host_buffer *buffers = ARENA_ARRAY(a, p->tensors.n + PHASE_BUFFERS, struct host_buffer);
 
 	for (int t = 0; t < p->tensors.n; t++) {
@@ -56,7 +61,7 @@ enum err_code on_host_run(const struct built *b, void *const *data, const struct
 	}
 	*report = NULL;
 	for (int i = 0; i < b->nphases && !*report; i++) {
-		struct host_job job = make_job(b, i, o, buffers, a);
+		struct host_job job = make_job(b, at, i, o, buffers, a);
 
 		TRY(host_run(b->phases[i].object, &job, stop, a, report, e));
 		for (int t = 0; t < p->tensors.n; t++)	/* the next phase reads what this one wrote */

@@ -61,11 +61,10 @@ struct parts {
 
 /* Begin the job of n built plans with their inputs: buffer i is tensor i if that is an input; the others are
  * placeholders. */
-static enum err_code begin_job(struct parts *x, const struct racer *racers, int n, struct gpu *g,
+static enum err_code begin_job(struct parts *x, const struct racer *racers, int n, const struct program *p, struct gpu *g,
 	const struct feed *in, const struct stop *stop, struct arena *a, struct err *e)
 {
 	const struct plan *plan = racers[0].built->plan;
-	const struct program *p = plan->graph->program;
 	int fills = feed_randoms(p, in), phases = 0;
 
 	for (int i = 0; i < n; i++)
@@ -87,8 +86,8 @@ static enum err_code begin_job(struct parts *x, const struct racer *racers, int 
 }
 
 /* Add the launch of a phase, and the phase's own buffers. The buffer of tensor t is tensors[t]. */
-static void add_step(struct parts *x, const struct built *b, int phase, int contestant, const int *tensors,
-	struct arena *a)
+static void add_step(struct parts *x, const struct built *b, const struct plan *at, int phase, int contestant,
+	const int *tensors, struct arena *a)
 {
 	static const char *const names[] = { "order of tiles", "first tiles", "stamps" };	/* ORDER PHASE_ORDER */
 	const struct source *s = &b->phases[phase].source;
@@ -96,15 +95,20 @@ static void add_step(struct parts *x, const struct built *b, int phase, int cont
 	struct gpu_param *params = ARENA_ARRAY(a, s->params.n, struct gpu_param);
 	struct gpu_job *job = &x->job;
 	struct phase_buffer own[PHASE_BUFFERS];
-	int eus = built_phase_buffers(b, phase, a, own);
+	int eus = built_phase_buffers(b, at, phase, a, own);
 
 	for (int i = 0; i < s->params.n; i++) {
-		const struct param *p = &s->params.v[i];
+		struct param p = built_param_at(&s->params.v[i], at->graph->program);
 
-		params[i].kind = p->kind == PARAM_MAP ? GPU_PARAM_TENSOR : GPU_PARAM_POINTER;
-		params[i].buffer = built_buffer_of(p, tensors, job->nbuffers);
-		if (p->kind == PARAM_MAP)
-			params[i].tensor = built_map(a, b->graph->program, p);
+		if (p.kind == PARAM_SIZE) {
+			params[i].kind = GPU_PARAM_BITS32;
+			params[i].bits = (uint64_t)at->graph->program->axes.v[p.axis].size;
+			continue;
+		}
+		params[i].kind = p.kind == PARAM_MAP ? GPU_PARAM_TENSOR : GPU_PARAM_POINTER;
+		params[i].buffer = built_buffer_of(&p, tensors, job->nbuffers);
+		if (p.kind == PARAM_MAP)
+			params[i].tensor = built_map(a, at->graph->program, &p);
 	}
 	x->steps[job->nsteps++] = (struct gpu_step){ .kind = GPU_STEP_KERNEL, .binary = job->nbinaries,
 		.contestant = contestant, .early = phase > 0, .entry = s->entry, .grid = { (unsigned)eus },
@@ -119,9 +123,10 @@ static void add_step(struct parts *x, const struct built *b, int phase, int cont
 
 /* Add a built plan: alone (contestant 0) with buffer i for tensor i; in a race with outputs and temporaries of its own,
  * which are not returned. */
-static void add_built(struct parts *x, const struct built *b, int contestant, const struct feed *in, struct arena *a)
+static void add_built(struct parts *x, const struct built *b, const struct plan *at, int contestant,
+	const struct feed *in, struct arena *a)
 {
-	const struct program *p = b->graph->program;
+	const struct program *p = at->graph->program;
 	int *tensors = ARENA_ARRAY(a, p->tensors.n, int);
 
 	for (int i = 0; i < p->tensors.n; i++) {
@@ -136,16 +141,16 @@ static void add_built(struct parts *x, const struct built *b, int contestant, co
 			x->buffers[tensors[i]].to = NULL;
 	}
 	for (int i = 0; i < b->nphases; i++)
-		add_step(x, b, i, contestant, tensors, a);
+		add_step(x, b, at, i, contestant, tensors, a);
 }
 
-enum err_code built_run(struct built *b, struct gpu *g, const struct feed *in, double limit,
+enum err_code built_run(struct built *b, const struct plan *at, struct gpu *g, const struct feed *in, double limit,
 	const struct gpu_bench *bench, const struct stop *stop, struct arena *a, struct gpu_result *r, struct err *e)
 {
 	struct parts x;
 
-	TRY(begin_job(&x, &(struct racer){ .built = b }, 1, g, in, stop, a, e));
-	add_built(&x, b, 0, in, a);
+	TRY(begin_job(&x, &(struct racer){ .built = b }, 1, at->graph->program, g, in, stop, a, e));
+	add_built(&x, b, at, 0, in, a);
 	x.job.mode = bench ? GPU_BENCH : GPU_RUN;
 	if (bench)
 		x.job.bench = *bench;
@@ -181,10 +186,10 @@ enum err_code built_race(const struct racer *racers, int n, struct gpu *g, const
 	const char **names = ARENA_ARRAY(a, n, const char *);
 	struct parts x;
 
-	TRY(begin_job(&x, racers, n, g, in, stop, a, e));
+	TRY(begin_job(&x, racers, n, racers[0].built->graph->program, g, in, stop, a, e));
 	for (int i = 0; i < n; i++) {
 		names[i] = racers[i].name;
-		add_built(&x, racers[i].built, i + 1, in, a);
+		add_built(&x, racers[i].built, racers[i].built->plan, i + 1, in, a);
 	}
 	x.job.mode = GPU_RACE;
 	x.job.race = *race;

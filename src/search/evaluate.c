@@ -297,7 +297,7 @@ static enum err_code simulate(struct evaluator *ev, int i, double best, bool pri
 		return OK;
 	timeline_free(ev->line);
 	ev->line = NULL;
-	TRY(priced_run(ev->mem, ev->plan, &rough, stop, &ev->kernels, &ev->line, e));
+	TRY(priced_run(ev->mem, ev->plan, NULL, &rough, stop, &ev->kernels, &ev->line, e));
 	x->priced = ev->line->priced;
 	x->seconds = x->priced ? ev->line->seconds : INFINITY;
 	x->spare = ev->line->spare_registers;

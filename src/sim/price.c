@@ -162,6 +162,7 @@ static double mean_trips(const struct reader *r, int loop)
 /* One iteration of a loop in a tile: the variables of the loop's `unmasked` condition. */
 struct loop_iteration {
 	struct num_env env;
+	const struct program *program;
 	const struct axis_ranges *at;
 	int loop;
 	int64_t first, end, trips, iteration;
@@ -173,6 +174,8 @@ static int64_t iteration_var(const struct num_env *env, enum var v, int of)
 
 	if (v == VAR_LO)
 		return t->at->lo[of];
+	if (v == VAR_SIZE)
+		return t->program->axes.v[of].size;
 	if (of != t->loop)
 		return v == VAR_TRIPS || v == VAR_STEADY ? 1 : 0;
 	return v == VAR_FIRST ? t->first : v == VAR_END ? t->end : v == VAR_TRIPS || v == VAR_STEADY ? t->trips :
@@ -200,7 +203,7 @@ static double interior_share(const struct reader *r, const struct role_op *o)
 	const struct grid *grid = &r->graph->grids[r->number];
 	int64_t n = min_i64(grid->total, TILES_SAMPLE), interior = 0, all = 0;
 	struct axis_ranges at;
-	struct loop_iteration t = { .env.var = iteration_var, .at = &at, .loop = o->u.region.of };
+	struct loop_iteration t = { .env.var = iteration_var, .program = r->graph->program, .at = &at, .loop = o->u.region.of };
 
 	if (t.loop == NONE)
 		return 0;

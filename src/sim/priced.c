@@ -2,6 +2,7 @@
 #include "sim/priced.h"
 
 #include "lower/lower.h"
+#include "plan/sized.h"
 
 enum { MANY = 64 };			/* registers of a thread that make a lane count */
 
@@ -29,7 +30,7 @@ void kernels_free(struct kernels *k)
 	arena_release(&k->arena);
 }
 
-static enum err_code lower_phases(struct mem *mem, const struct plan *p, bool rough, const struct stop *stop,
+static enum err_code lower_phases(struct mem *mem, const struct plan *p, const struct plan *at, bool rough, const struct stop *stop,
 	struct kernels *k, int64_t *shared_bytes, struct err *e)
 {
 	*shared_bytes = 0;
@@ -38,7 +39,8 @@ static enum err_code lower_phases(struct mem *mem, const struct plan *p, bool ro
 			TRY(lower_for_price(mem, p, i, stop, &k->of[i], shared_bytes, e));
 		else
 			TRY(lower_plan(mem, p, i, stop, &k->of[i], e));
-		price_add(&k->price, k->of[i]->plan, i, k->of[i]->role);
+		price_add(&k->price, at ? plan_at_same_sizes(&k->arena, k->of[i]->plan, at) : k->of[i]->plan, i,
+			k->of[i]->role);
 	}
 	return OK;
 }
@@ -59,7 +61,7 @@ static int spare_registers(const struct kernels *k)
 	return least;
 }
 
-enum err_code priced_run(struct mem *mem, const struct plan *p, const struct sim_options *o,
+enum err_code priced_run(struct mem *mem, const struct plan *p, const struct plan *at, const struct sim_options *o,
 	const struct stop *stop, struct kernels **k, struct timeline **out, struct err *e)
 {
 	struct sim_options with = o ? *o : (struct sim_options){ .keep = -1 };
@@ -67,13 +69,13 @@ enum err_code priced_run(struct mem *mem, const struct plan *p, const struct sim
 	int64_t shared_bytes;
 
 	kernels_new(mem, p, k);
-	enum err_code code = lower_phases(mem, p, with.rough, stop, *k, &shared_bytes, &why);
+	enum err_code code = lower_phases(mem, p, at, with.rough, stop, *k, &shared_bytes, &why);
 
 	with.price = code ? NULL : &(*k)->price;
 	if (code == ERR_INTERRUPTED)
 		*e = why;
 	else
-		code = sim_run(mem, p, &with, stop, out, e);
+		code = sim_run(mem, at ? at : p, &with, stop, out, e);
 	if (!code && !with.price)
 		(*out)->unpriced = arena_strf(&(*out)->arena, "%s", why.msg);
 	if (!code)

@@ -217,6 +217,23 @@ static enum err_code check_present(const struct infer *f)
 	return OK;
 }
 
+/* What a tile has all of is in registers or memory of a size that a plan must know. */
+static enum err_code check_known_sizes(const struct infer *f)
+{
+	const struct program *p = f->p;
+
+	for (int i = 0; i < p->nodes.n; i++) {
+		const struct node *n = &p->nodes.v[i];
+
+		for (int j = 0; n->task != NONE && j < n->naxes; j++)
+			if (f->x->full_axis[i * RANK_MAX + j] && p->axes.v[n->axis[j]].multiple)
+				return err_set(f->e, ERR_INPUT, n->loc, "task '%s' needs all of axis '%s' in every tile, whose size is "
+					"known at launch only; reduce it in a loop over '%s' with a carry, or bind a size",
+					p->tasks.v[n->task].name, p->axes.v[n->axis[j]].name, p->axes.v[n->axis[j]].name);
+	}
+	return OK;
+}
+
 static enum err_code check_sizes(const struct infer *f)
 {
 	const struct program *p = f->p;
@@ -280,6 +297,7 @@ enum err_code extents_infer(struct arena *a, const struct program *p, const stru
 	}
 	find_bounds_by_all(&f);
 	TRY(check_present(&f));
+	TRY(check_known_sizes(&f));
 	TRY(check_sizes(&f));
 	*out = x;
 	return OK;

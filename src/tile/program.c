@@ -85,7 +85,23 @@ enum err_code program_axis(struct program *p, const char *name, int64_t size, st
 	*out = p->axes.n;
 	name = arena_strdup(&p->arena, name);
 	VEC_PUSH(&p->arena, &p->axes, ((struct axis){ .name = name, .size = size, .packs = NONE,
-		.per = 1, .loc = loc }));
+		.like = NONE, .per = 1, .loc = loc }));
+	return OK;
+}
+
+enum err_code program_axis_any(struct program *p, int axis, int64_t multiple, int like, struct srcloc loc,
+	struct err *e)
+{
+	struct axis *a = &p->axes.v[axis];
+
+	if (a->size > INT32_MAX)
+		return err_set(e, ERR_LIMIT, loc, "axis '%s' has at most %lld elements at launch; a size that is known at launch is "
+			"at most 2^31 - 1", a->name, (long long)a->size);
+	if (multiple < 1 || a->size % multiple)
+		return err_set(e, ERR_INPUT, loc, "axis '%s' has at most %lld elements at launch, which is no multiple of %lld",
+			a->name, (long long)a->size, (long long)multiple);
+	a->multiple = multiple;
+	a->like = like;
 	return OK;
 }
 

@@ -46,12 +46,22 @@ enum {
 struct axis {
 	const char *name;
 	int64_t size;
+	/* If not 0, the size is known only when a kernel is launched: a multiple of this number, `size` at most. Programs,
+	 * graphs and plans are made for `size`. */
+	int64_t multiple;
+	int like;			/* an axis before it that has the same size at launch; NONE */
 	/* An axis of packed words (see program_unpack) stands wherever axis `packs` stands, an index of it for `per` of
 	 * that one; it is never tiled, looped over, stored over or batch by itself. NONE: an ordinary axis. */
 	int packs, per;
 	bool single;			/* batch, in a phase or in a loop: one value a tile, wherever it is tiled */
 	struct srcloc loc;
 };
+
+/* A number of which the size is a multiple, whatever it is at launch. */
+static inline int64_t axis_divisor(const struct axis *a)
+{
+	return a->multiple ? a->multiple : a->size;
+}
 
 enum tensor_role { TENSOR_INPUT, TENSOR_OUTPUT, TENSOR_TEMP };
 
@@ -192,6 +202,10 @@ void program_option(struct program *p, const char *text);
 /* Ids through *out. Sizes are at least 1 and at most 2^40. */
 NODISCARD enum err_code program_axis(struct program *p, const char *name, int64_t size,
 	struct srcloc loc, int *out, struct err *e);
+/* The axis's size is known at launch: a multiple of `multiple`, which divides the size that it was declared with, the
+ * largest. ERR_INPUT: it does not, or is not positive. like: an axis that has the same size, whatever that is; NONE. */
+NODISCARD enum err_code program_axis_any(struct program *p, int axis, int64_t multiple, int like, struct srcloc loc,
+	struct err *e);
 /* An input of a type of 4 bits whose last dimension is a multiple of 8 is declared as words, i32, of eight elements, over
  * an axis of words that this makes: the bytes are the same, and program_load gives words. */
 NODISCARD enum err_code program_tensor(struct program *p, enum tensor_role role, const char *name,
@@ -330,6 +344,20 @@ static inline bool has_index_values(const struct node *n)
 	return (n->op == OP_LOAD || n->op == OP_STORE) && node_arity(n) > op_arity(n->op);
 }
 
+/* Is the size of some axis known at launch? */
+bool program_has_any(const struct program *p);
+/* Do the two axes end at the same index, whatever their sizes are at launch? */
+bool axes_end_alike(const struct program *p, int a, int b);
+/* The same program where axis a has sizes[a] elements, at most as many as it has in p, and no size is left to the launch.
+ * In `a`; all else is p's. */
+const struct program *program_at_sizes(struct arena *a, const struct program *p, const int64_t *sizes);
+
+/* ERR_INPUT: one of the sizes, by axis, is not one that the program is for. `what` begins the message. */
+NODISCARD enum err_code program_check_sizes(const struct program *p, const int64_t *sizes, const char *what, struct err *e);
+/* ERR_INPUT, at the line: q, which p's function makes with other sizes of axes that p leaves to the launch, is not the same
+ * program but for these sizes. Scratch memory in `a`. */
+NODISCARD enum err_code program_check_same(struct arena *a, const struct program *p, const struct program *q,
+	struct err *e);
 /* What program_unpack takes to make elements of a load's words: the axes of words and of elements, and their type. False:
  * the tensor does not hold words of elements. */
 bool program_load_unpacks(const struct program *p, int load, int *from, int *to, enum dtype *type);

@@ -1,3 +1,4 @@
+#include "tile/extent.h"
 #include "tile/program_build.h"
 
 /* What reaches a store, or one that does not add. */
@@ -238,6 +239,32 @@ static void mark_partial(struct program *p)
 	}
 }
 
+/* What a size that is known at launch cannot be that of yet. Extents are found as for a tile of one element of each
+ * axis: which axes are needed in full does not depend on it. */
+static enum err_code check_any(struct program *p, struct err *e)
+{
+	struct tiling t = { { 0 } };
+	struct extents x;
+
+	for (int i = 0; i < p->axes.n; i++) {
+		const struct axis *a = &p->axes.v[i];
+		const struct axis *of = a->packs == NONE ? a : &p->axes.v[a->packs];
+
+		if ((a->multiple || of->multiple) && a->packs != NONE)
+			return err_set(e, ERR_INPUT, a->multiple ? a->loc : of->loc, "the size of axis '%s', whose elements are packed "
+				"in words along '%s', cannot be known at launch only; bind a size", of->name, a->name);
+		for (int phase = 0; phase < p->phases.n; phase++) {
+			enum axis_role role = program_axis_role(p, phase, i);
+
+			t.extent[i] = role == AXIS_GRID || role == AXIS_LOOP ? 1 : t.extent[i];
+		}
+	}
+	for (int i = 0; i < p->axes.n; i++)	/* tiles do not end within a word */
+		if (p->axes.v[i].packs != NONE)
+			t.extent[i] = t.extent[p->axes.v[i].packs] = 0;
+	return extents_infer(&p->arena, p, &t, &x, e);
+}
+
 enum err_code program_finish(struct program *p, struct err *e)
 {
 	struct arena_mark mark = arena_mark(&p->arena);
@@ -267,6 +294,8 @@ enum err_code program_finish(struct program *p, struct err *e)
 		find_index_ranges(p);
 		p->cur_phase = p->cur_loop = p->cur_task = NONE;
 		code = check_bounds(p, e);
+		if (!code && program_has_any(p))
+			code = check_any(p, e);
 	}
 	arena_reset(&p->arena, mark);
 	return code;

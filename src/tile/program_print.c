@@ -211,6 +211,10 @@ static void print_axis(const struct program *p, const struct axis *a, bool sized
 	buf_printf(out, "axis %s", a->name);
 	if (sized)
 		buf_printf(out, " %lld", (long long)a->size);
+	if (sized && a->multiple)
+		buf_printf(out, " at most, a multiple of %lld", (long long)a->multiple);
+	if (sized && a->like != NONE)
+		buf_printf(out, ", as many as %s", p->axes.v[a->like].name);
 	if (a->packs != NONE)
 		buf_printf(out, " words of %d %s", a->per, p->axes.v[a->packs].name);
 	buf_putc(out, '\n');
@@ -264,7 +268,8 @@ void program_print_family(const struct program *p, struct buf *out)
 void program_print_sizes(const struct program *p, struct buf *out)
 {
 	for (int i = 0; i < p->axes.n; i++)
-		buf_printf(out, "%s%s=%lld", i ? " " : "", p->axes.v[i].name, (long long)p->axes.v[i].size);
+		buf_printf(out, p->axes.v[i].multiple ? "%s%s<=%lld" : "%s%s=%lld", i ? " " : "", p->axes.v[i].name,
+			(long long)p->axes.v[i].size);
 }
 
 void program_print_call(const struct program *p, struct buf *out)

@@ -362,3 +362,31 @@ bool program_reduces_tile(const struct program *p, const struct node *n, int axi
 	return program_axis_bound(p, t->loop, axis) || (n->partial && !node_has_axis(n, axis) &&
 		program_axis_role(p, t->phase, axis) == AXIS_GRID);
 }
+
+bool program_has_any(const struct program *p)
+{
+	for (int i = 0; i < p->axes.n; i++)
+		if (p->axes.v[i].multiple)
+			return true;
+	return false;
+}
+
+bool axes_end_alike(const struct program *p, int a, int b)
+{
+	const struct axis *x = &p->axes.v[a], *y = &p->axes.v[b];
+
+	return a == b || x->like == b || y->like == a || (x->like != NONE && x->like == y->like) || (x->size == y->size && !x->multiple && !y->multiple);
+}
+
+const struct program *program_at_sizes(struct arena *a, const struct program *p, const int64_t *sizes)
+{
+	struct program *q = arena_copy(a, p, 1, sizeof(*p));
+
+	q->axes.v = arena_copy(a, p->axes.v, (size_t)p->axes.n, sizeof(*p->axes.v));
+	for (int i = 0; i < q->axes.n; i++) {
+		q->axes.v[i].size = sizes[i];
+		q->axes.v[i].multiple = 0;
+		q->axes.v[i].like = NONE;
+	}
+	return q;
+}

@@ -486,6 +486,8 @@ static enum err_code run_lane(struct arena *a, struct scenario *s, int lane, str
 		if (var_info[v].index != OF_NONE)
 			x.vars[v] = ARENA_ARRAY(a, setting_vars(s->set, var_info[v].index) + 1, int64_t) + 1;
 	x.one[VAR_ALL_TILES] = s->walk->ntiles;
+	for (int i = 0; i < graph_of(&x)->program->axes.n; i++)
+		x.vars[VAR_SIZE][i] = graph_of(&x)->program->axes.v[i].size;
 	TRY(run_body(&x, &x.role->body));
 	know_stores(&x);
 	if (s->set->r->cluster > 1)

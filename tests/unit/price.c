@@ -204,7 +204,7 @@ static struct timeline *play(struct bench *b)
 	struct kernels *kernels;
 	struct timeline *t;
 
-	must(b, priced_run(&b->mem, b->plan, &o, NULL, &kernels, &t, &b->e));
+	must(b, priced_run(&b->mem, b->plan, NULL, &o, NULL, &kernels, &t, &b->e));
 	return t;
 }
 

@@ -196,6 +196,7 @@ static const char *argument(struct arena *a, const struct param *p)
 	case PARAM_START:
 		return "(void *)start";
 	case PARAM_MAP:
+	case PARAM_SIZE:
 	case PARAM_TRACE:
 		break;
 	}

@@ -66,7 +66,7 @@ enum err_code state_of_history(struct model *m, struct history *h, bool events, 
 	TRY(check_state(m, s, e));
 	if (!s->legal)
 		return OK;
-	code = priced_run(m->mem, s->plan, &o, &m->stop, &s->kernels, &s->own_tl, e);
+	code = priced_run(m->mem, s->plan, NULL, &o, &m->stop, &s->kernels, &s->own_tl, e);
 	if (code == ERR_INTERRUPTED)
 		return code;
 	if (code) {

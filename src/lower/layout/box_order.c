@@ -51,7 +51,7 @@ static bool covers_axis(const struct kernel *k, const struct buffer *b, int axis
 	const struct program *p = k->plan->graph->program;
 	const struct node *n = &p->nodes.v[b->node];
 	const struct tensor *t = &p->tensors.v[n->ref];
-	int64_t extent = ring_axis_extent(k, b, axis), size = p->axes.v[axis].size;
+	int64_t extent = ring_axis_extent(k, b, axis), size = axis_divisor(&p->axes.v[axis]);
 	bool in_blocks = dims->outer != NONE || dims->block < extent;
 
 	if (dims->inner == NONE || (in_blocks && (dims->outer == NONE || extent % dims->block)))
@@ -62,7 +62,7 @@ static bool covers_axis(const struct kernel *k, const struct buffer *b, int axis
 	if (size % extent == 0 || !lower_is_contracted(k, buffer_index(k, b), axis))
 		return true;
 	return !in_blocks && !n->index[dims->inner].k && n->index[dims->inner].n == 1 &&
-		p->axes.v[t->dim[dims->inner]].size == size;
+		axes_end_alike(p, axis, t->dim[dims->inner]);
 }
 
 /* Is the axis all of dimension d, so that it and the axis of the dimension before are one? */
@@ -72,7 +72,7 @@ static bool fills_dimension(const struct kernel *k, const struct buffer *b, int 
 	const struct node *n = &p->nodes.v[b->node];
 	int64_t extent = ring_axis_extent(k, b, axis);
 
-	return n->index[d].n == 1 && !n->index[d].k && n->index[d].term[0].div == 1 && !n->index[d].term[0].mod &&
+	return !p->axes.v[axis].multiple && !p->axes.v[p->tensors.v[n->ref].dim[d]].multiple && n->index[d].n == 1 && !n->index[d].k && n->index[d].term[0].div == 1 && !n->index[d].term[0].mod &&
 		extent == p->axes.v[axis].size && extent == p->axes.v[p->tensors.v[n->ref].dim[d]].size;
 }
 

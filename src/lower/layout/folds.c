@@ -25,7 +25,7 @@ static uint64_t axes_in_one_tile(const struct kernel *k)
 	uint64_t all = 0;
 
 	for (int i = 0; i < g->program->axes.n; i++)
-		if (g->extents.tile[i] >= g->program->axes.v[i].size)
+		if (g->extents.tile[i] >= g->program->axes.v[i].size && !g->program->axes.v[i].multiple)
 			all |= bit(i);
 	return all;
 }

@@ -52,7 +52,7 @@ static bool ends_with_tensor(const struct kernel *k, const struct buffer *b, con
 {
 	const struct program *p = k->plan->graph->program;
 	const struct tensor *t = &p->tensors.v[n->ref];
-	int64_t size = p->axes.v[axis].size, tile = ring_axis_extent(k, b, axis);
+	int64_t size = axis_divisor(&p->axes.v[axis]), tile = ring_axis_extent(k, b, axis);
 	int64_t depth = k_step_depth(k, b);
 
 	if (!lower_is_contracted(k, buffer_index(k, b), axis))
@@ -61,13 +61,13 @@ static bool ends_with_tensor(const struct kernel *k, const struct buffer *b, con
 		return obstacle_along(k, b, axis) == END_NONE;
 	if (size % tile == 0 && tile % depth == 0)
 		return true;
-	if (tile % depth && tile < size)
+	if (tile % depth && tile < p->axes.v[axis].size)
 		return false;
 	for (int d = 0; d < t->rank; d++) {
 		const struct index_expr *x = &n->index[d];
 
 		if (x->n == 1 && x->term[0].axis == axis && x->term[0].div == 1 && !x->term[0].mod && !x->k &&
-		    !x->value && p->axes.v[t->dim[d]].size == size)
+		    !x->value && axes_end_alike(p, axis, t->dim[d]))
 			return true;
 	}
 	return false;
@@ -192,7 +192,7 @@ bool lower_rows_aligned(const struct kernel *k, const struct buffer *b, int merg
 	for (int d = t->rank - 1; d >= t->rank - merged; d--) {
 		if (!begins_aligned(k, b, &n->index[d], below))
 			return false;
-		below *= p->axes.v[t->dim[d]].size;
+		below *= axis_divisor(&p->axes.v[t->dim[d]]);
 	}
 	return t->rank == merged || dtype_bits(t->type) * below % chunk_bits(k) == 0;
 }
@@ -397,8 +397,8 @@ static bool in_aligned_runs(const struct kernel *k, const struct node *n, int ax
 	const struct tensor *t = &p->tensors.v[n->ref];
 	const struct index_expr *last = &n->index[t->rank - 1];
 
-	return !ends_within_tile(k->plan->graph, p->tasks.v[n->task].loop, axis) && p->axes.v[axis].size % run == 0 &&
-		p->axes.v[t->dim[t->rank - 1]].size % run == 0 &&
+	return !ends_within_tile(k->plan->graph, p->tasks.v[n->task].loop, axis) && axis_divisor(&p->axes.v[axis]) % run == 0 &&
+		axis_divisor(&p->axes.v[t->dim[t->rank - 1]]) % run == 0 &&
 		last->k % run == 0 && last->term[0].mod % run == 0;
 }
 

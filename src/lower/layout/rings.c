@@ -205,13 +205,13 @@ static int64_t widest_panel(const struct ring *r, struct limits x)
 	return 0;
 }
 
-/* Elements of a row of the tensor that a buffer is loaded from. */
+/* Elements of a row of the tensor that a buffer is loaded from, at least. */
 static int64_t tensor_row(const struct kernel *k, const struct buffer *b)
 {
 	const struct program *p = k->plan->graph->program;
 	const struct tensor *t = &p->tensors.v[p->nodes.v[b->node].ref];
 
-	return p->axes.v[t->dim[t->rank - 1]].size;
+	return axis_divisor(&p->axes.v[t->dim[t->rank - 1]]);
 }
 
 /* Columns that are not contracted are read by complete panels: pads them. */

@@ -361,7 +361,7 @@ enum err_code lower_shapes(struct kernel *k, struct err *e)
 	choose_sides(&s);
 	k->contracted = s.deep;
 	for (int i = 0; i < p->axes.n; i++)
-		k->one_tile |= (uint64_t)(g->extents.tile[i] == p->axes.v[i].size) << i;
+		k->one_tile |= (uint64_t)(g->extents.tile[i] == p->axes.v[i].size && !p->axes.v[i].multiple) << i;
 	k->node_shape = ARENA_ARRAY(&k->arena, p->nodes.n, struct shape2);
 	k->carry_shape = ARENA_ARRAY(&k->arena, p->carries.n, struct shape2);
 	for (int i = 0; i < p->nodes.n; i++)

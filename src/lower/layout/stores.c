@@ -33,13 +33,13 @@ static int moving_axis(const struct kernel *k, int loop, const struct tensor *t,
 	for (int i = 0; i < x->n; i++) {
 		const struct index_term *m = &x->term[i];
 		int64_t size = p->axes.v[m->axis].size, extent = v->full_axes >> m->axis & 1 ? size : tile[m->axis];
-		bool ends = x->n == 1 && !x->k && size == p->axes.v[t->dim[d]].size;
+		bool ends = x->n == 1 && !x->k && axes_end_alike(p, m->axis, t->dim[d]);
 
 		if (extent == 1)
 			continue;
 		if (ends_within_tile(k->plan->graph, loop, m->axis))
 			return UNFIT;
-		if (axis != NONE || m->coef != 1 || m->div != 1 || m->mod || (size % extent && !ends))
+		if (axis != NONE || m->coef != 1 || m->div != 1 || m->mod || (axis_divisor(&p->axes.v[m->axis]) % extent && !ends))
 			return UNFIT;
 		axis = m->axis;
 	}
@@ -54,7 +54,7 @@ static bool goes_in_boxes(const struct kernel *k, const struct node *n, const st
 	int rows = 0;
 
 	if (has_index_values(n) || v->nrow != 1 || v->ncol != 1 || t->rank > k->target->shared.box_rank || (t->rank > 1 &&
-	    p->axes.v[t->dim[t->rank - 1]].size * dtype_bits(t->type) % (8 * k->target->shared.chunk)))
+	    axis_divisor(&p->axes.v[t->dim[t->rank - 1]]) * dtype_bits(t->type) % (8 * k->target->shared.chunk)))
 		return false;
 	for (int d = 0; d < t->rank; d++) {
 		int axis = moving_axis(k, p->tasks.v[n->task].loop, t, d, &n->index[d], v);

@@ -12,7 +12,8 @@ static int map_number(struct lowering *c, const struct role_map *m)
 		const struct role_map *x = &c->r->maps.v[i];
 
 		if (x->tensor == m->tensor && x->swizzle == m->swizzle && !memcmp(x->box, m->box, sizeof(m->box)) &&
-		    !memcmp(x->stride, m->stride, sizeof(m->stride)))
+		    !memcmp(x->stride, m->stride, sizeof(m->stride)) &&
+		    !memcmp(x->dim_of, m->dim_of, sizeof(m->dim_of)))
 			return i;
 	}
 	VEC_PUSH(c->a, &c->r->maps, *m);
@@ -26,13 +27,17 @@ int tensor_map(struct lowering *c, const struct stask *s, const struct node *n, 
 	const struct buffer *b = &c->g->buffers.v[buffer];
 	struct role_map m = { .tensor = n->ref, .rank = t->rank, .task = (int)(s - c->g->tasks.v), .swizzle = swizzle };
 	int64_t bytes = dtype_bits(t->type) / 8;
+	unsigned inner = 0;
 
 	for (int d = 0; d < t->rank; d++) {
 		const struct index_expr *x = &n->index[t->rank - 1 - d];
 
 		m.dim[d] = c->p->axes.v[t->dim[t->rank - 1 - d]].size;
+		m.dim_of[d] = 1u << (t->rank - 1 - d);
 		m.stride[d] = bytes;
+		m.stride_of[d] = inner;
 		bytes *= m.dim[d];
+		inner |= m.dim_of[d];
 		m.box[d] = d ? 1 : cols;
 		for (int k = 0; k < x->n && d; k++)
 			for (int i = 0; i < b->naxes; i++)
@@ -57,11 +62,16 @@ static int ring_map(struct lowering *c, const struct stask *s, const struct node
 	m.rank = order.n;
 	for (int i = 0; i < order.n; i++) {
 		m.dim[i] = c->p->axes.v[t->dim[order.dim[i]]].size;
+		m.dim_of[i] = 1u << order.dim[i];
 		m.box[i] = order.extent[i];
 		m.stride[i] = dtype_bits(t->type) / 8;
-		for (int d = order.dim[i] + 1; d < t->rank; d++)
+		for (int d = order.dim[i] + 1; d < t->rank; d++) {
 			m.stride[i] *= c->p->axes.v[t->dim[d]].size;
+			m.stride_of[i] |= 1u << d;
+		}
 	}
+	for (int i = 1; i < order.merged; i++)
+		m.dim_of[0] |= 1u << (t->rank - 1 - i);
 	for (int i = 1; i < order.merged; i++)
 		m.dim[0] *= c->p->axes.v[t->dim[t->rank - 1 - i]].size;
 	return map_number(c, &m);

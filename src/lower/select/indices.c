@@ -220,15 +220,29 @@ const struct num *axis_local_index(struct lowering *c, const struct stask *s, co
 
 bool axis_is_ragged(const struct lowering *c, const struct stask *s, const struct shape2 *shape, int axis)
 {
-	return !has_full_axis(shape, axis) && (c->p->axes.v[axis].size % c->g->extents.tile[axis] ||
+	return !has_full_axis(shape, axis) && (axis_divisor(&c->p->axes.v[axis]) % c->g->extents.tile[axis] ||
 		ends_within_tile(c->g, s->loop, axis));
+}
+
+const struct num *axis_size(struct lowering *c, int axis)
+{
+	return c->p->axes.v[axis].multiple ? V(c, VAR_SIZE, axis) : N(c, c->p->axes.v[axis].size);
+}
+
+const struct num *axis_tiles(struct lowering *c, int axis)
+{
+	int64_t tile = c->g->extents.tile[axis];
+
+	if (!c->p->axes.v[axis].multiple)
+		return N(c, extent_tiles(&c->g->extents, axis));
+	return DIV(ADD(V(c, VAR_SIZE, axis), N(c, tile - 1)), N(c, tile));
 }
 
 const struct num *axis_end(struct lowering *c, const struct stask *s, const struct shape2 *shape, int axis)
 {
 	int loop = has_full_axis(shape, axis) ? NONE : program_length_loop(c->p, s->loop, axis);
 
-	return loop == NONE ? N(c, c->p->axes.v[axis].size) : V(c, VAR_END, loop);
+	return loop == NONE ? axis_size(c, axis) : V(c, VAR_END, loop);
 }
 
 static const struct num *before_end(struct lowering *c, const struct stask *s, const struct shape2 *shape, int axis)
@@ -527,13 +541,23 @@ void add_ring_touch(struct lowering *c, const struct stask *s, int buffer)
 	}
 }
 
-bool index_may_leave(const struct lowering *c, const struct index_expr *x, int64_t size)
+/* Is it the index along the axis, neither more nor less? */
+static bool is_index_along(const struct index_expr *x, int axis)
 {
-	int64_t least[AXES_MAX] = { 0 }, most[AXES_MAX];
+	const struct index_term *t = &x->term[0];
+
+	return !x->value && x->n == 1 && !x->k && t->axis == axis && t->coef == 1 && t->div == 1 && !t->mod;
+}
+
+bool index_may_leave(const struct lowering *c, const struct index_expr *x, int dim)
+{
+	int64_t least[AXES_MAX] = { 0 }, most[AXES_MAX], size = c->p->axes.v[dim].size;
 	struct index_range r;
 
 	if (x->value)
 		return true;
+	if (c->p->axes.v[dim].multiple)
+		return !is_index_along(x, dim);
 	for (int i = 0; i < c->p->axes.n; i++) {
 		most[i] = c->p->axes.v[i].size - 1;
 		if (c->p->axes.v[i].packs != NONE && index_uses(x, i))
@@ -558,11 +582,12 @@ void set_move(struct lowering *c, struct role_op *o, const struct stask *s, cons
 
 		out[d].at = tensor_index(c, s, &n->index[d], shape, true);
 		out[d].size = c->p->axes.v[t->dim[d]].size;
-		if (!index_may_leave(c, &n->index[d], out[d].size))
+		out[d].axis = c->p->axes.v[t->dim[d]].multiple ? t->dim[d] : NONE;
+		if (!index_may_leave(c, &n->index[d], t->dim[d]))
 			continue;
-		within = NUM2(BOTH, NUM2(GE, i, N(c, 0)), NUM2(LT, i, N(c, out[d].size)));
+		within = NUM2(BOTH, NUM2(GE, i, N(c, 0)), NUM2(LT, i, axis_size(c, t->dim[d])));
 		if (!n->index[d].value)
-			within = mark_index(c, s, shape, &n->index[d], out[d].size, within);
+			within = mark_index(c, s, shape, &n->index[d], axis_size(c, t->dim[d]), within);
 		inside = NUM2(BOTH, inside, within);
 	}
 	o->u.move.inside = inside;

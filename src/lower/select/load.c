@@ -78,6 +78,8 @@ static bool row_stride(const struct role_op *o, int64_t *out)
 
 		if (!num_slope(x->at, VAR_ROW0, &by) || (x->value && value_uses(x->value, VAR_ROW0)))
 			return false;
+		if (d && *out && x->axis != NONE)
+			return false;
 		*out = *out * (d ? x->size : 1) + by;
 	}
 	return true;

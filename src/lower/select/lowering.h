@@ -188,8 +188,11 @@ int64_t axis_extent(const struct lowering *c, const struct stask *s, const struc
 bool axis_is_ragged(const struct lowering *c, const struct stask *s, const struct shape2 *shape, int axis);
 /* Where the axis ends: at its size, or where a loop with a length around the sTask ends. */
 const struct num *axis_end(struct lowering *c, const struct stask *s, const struct shape2 *shape, int axis);
-/* Can the index be outside of a dimension of that size although all axes are within their ends? */
-bool index_may_leave(const struct lowering *c, const struct index_expr *x, int64_t size);
+/* Its size, which may be known at launch only; how many tiles it has. */
+const struct num *axis_size(struct lowering *c, int axis);
+const struct num *axis_tiles(struct lowering *c, int axis);
+/* Can the index be outside of a tensor's dimension of that axis although all axes are within their ends? */
+bool index_may_leave(const struct lowering *c, const struct index_expr *x, int dim);
 /* Condition: the current element is within the ends of these axes. Constant 1 if nothing needs to be tested. */
 const struct num *within_ends(struct lowering *c,
 	const struct stask *s, const struct shape2 *shape, const int *axes, int n);
@@ -278,7 +281,7 @@ static inline bool is_in_flight(const struct lowering *c, int task)
 const struct num *mark_axis_end(struct lowering *c, const struct stask *s, const struct shape2 *shape,
 	int axis, const struct num *inside);
 const struct num *mark_index(struct lowering *c, const struct stask *s, const struct shape2 *shape,
-	const struct index_expr *x, int64_t size, const struct num *within);
+	const struct index_expr *x, const struct num *size, const struct num *within);
 bool mark_where(struct lowering *c, const struct stask *s, int node);
 
 /* ---- expressions of single elements (value.c) ------------------------------------------ */

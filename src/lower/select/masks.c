@@ -24,18 +24,17 @@ static const struct num *axis_first_in_steady(struct lowering *c, const struct s
 	int axis)
 {
 	const struct loop *l = &c->p->loops.v[s->loop];
-	int64_t below = 1;
+	const struct num *below = N(c, 1);
 
 	for (int i = l->naxes - 1; i >= 0; i--) {
-		int64_t tiles = extent_tiles(&c->g->extents, l->axis[i]);
-		const struct num *at;
+		const struct num *tiles = axis_tiles(c, l->axis[i]), *at;
 
 		if (l->axis[i] != axis || (shape->full_axes >> axis & 1)) {
-			below *= tiles;
+			below = MUL(below, tiles);
 			continue;
 		}
-		at = DIV(ADD(V(c, VAR_FIRST, s->loop), c->point->iteration), N(c, below));
-		return MUL(i ? MOD(at, N(c, tiles)) : at, N(c, c->g->extents.tile[axis]));
+		at = DIV(ADD(V(c, VAR_FIRST, s->loop), c->point->iteration), below);
+		return MUL(i ? MOD(at, tiles) : at, N(c, c->g->extents.tile[axis]));
 	}
 	return axis_first(c, s, shape, axis);
 }
@@ -64,7 +63,7 @@ const struct num *mark_axis_end(struct lowering *c, const struct stask *s, const
 }
 
 const struct num *mark_index(struct lowering *c, const struct stask *s, const struct shape2 *shape,
-	const struct index_expr *x, int64_t size, const struct num *within)
+	const struct index_expr *x, const struct num *size, const struct num *within)
 {
 	const struct num *least = N(c, x->k), *most = least;
 
@@ -80,7 +79,7 @@ const struct num *mark_index(struct lowering *c, const struct stask *s, const st
 		most = ADD(most, MUL(N(c, t->coef), t->coef > 0 ? at.most : at.least));
 	}
 	add_hint(c, true, NUM2(LE, N(c, 0), least));
-	add_hint(c, true, NUM2(LT, most, N(c, size)));
+	add_hint(c, true, NUM2(LT, most, size));
 	return num_mark_interior(c->a, within);
 }
 

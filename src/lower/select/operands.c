@@ -64,7 +64,7 @@ static bool can_fetch_words(const struct step_product *x, const struct ring *r, 
 {
 	const struct shape2 *along = &x->p->along;
 	int axis = along->row[along->nrow - 1];
-	int64_t size = x->c->p->axes.v[axis].size, tile = x->c->g->extents.tile[axis];
+	int64_t size = axis_divisor(&x->c->p->axes.v[axis]), tile = x->c->g->extents.tile[axis];
 
 	return !ends_within_tile(x->c->g, x->s->loop, axis) && r->shape.ncol == 1 && r->shape.col[0] == axis && r->shape.col_share[0] == 1 &&
 		size % n == 0 && tile % n == 0 && r->panel_cols % n == 0;

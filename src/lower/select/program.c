@@ -32,8 +32,11 @@ static void list_names(struct lowering *c)
 	const char **tensors = ARENA_ARRAY(c->a, c->p->tensors.n, const char *);
 	const char **tasks = ARENA_ARRAY(c->a, c->g->tasks.n, const char *);
 
-	for (int i = 0; i < c->p->axes.n; i++)
+	for (int i = 0; i < c->p->axes.n; i++) {
 		axes[i] = c->p->axes.v[i].name;
+		if (c->p->axes.v[i].multiple)
+			VEC_PUSH(c->a, &c->r->sizes, i);
+	}
 	for (int i = 0; i < c->p->tensors.n; i++)
 		tensors[i] = c->p->tensors.v[i].name;
 	for (int i = 0; i < c->g->tasks.n; i++)

@@ -27,9 +27,9 @@ static bool are_aligned_neighbours(const struct lowering *c, const struct stask 
 			return false;
 	return axis != NONE && !last->value && !n->adds && last->n == 1 && last->term[0].axis == axis && last->term[0].coef == 1 &&
 		last->term[0].div == 1 && !last->term[0].mod && last->k % width == 0 &&
-		c->p->axes.v[axis].size % width == 0 && c->g->extents.tile[axis] % width == 0 &&
+		axis_divisor(&c->p->axes.v[axis]) % width == 0 && c->g->extents.tile[axis] % width == 0 &&
 		axis_extent(c, s, shape, axis) % width == 0 && columns % width == 0 &&
-		c->p->axes.v[t->dim[t->rank - 1]].size % width == 0;
+		axis_divisor(&c->p->axes.v[t->dim[t->rank - 1]]) % width == 0;
 }
 
 /* Can `width` neighbouring columns be stored as one vector? */

@@ -14,7 +14,7 @@ static const struct num *term_bound(struct lowering *c, const struct stask *s, i
 	if (loop_bounded_by_all(&c->g->extents, loop, t->axis)) {
 		tile = c->p->axes.v[t->axis].size;
 		least = N(c, 0);
-		most = N(c, tile - 1);
+		most = SUB(axis_size(c, t->axis), N(c, 1));
 	}
 
 	least = DIV(least, N(c, t->div));
@@ -70,10 +70,10 @@ static const struct num *length_element(struct lowering *c, const struct stask *
 	const struct num *at = N(c, 0), *inside = N(c, 1);
 
 	for (int d = 0; d < t->rank; d++) {
-		const struct num *i = length_index(c, s, &n->index[d]), *size = N(c, c->p->axes.v[t->dim[d]].size);
+		const struct num *i = length_index(c, s, &n->index[d]), *size = axis_size(c, t->dim[d]);
 
 		at = d ? ADD(MUL(at, size), i) : i;
-		if (index_may_leave(c, &n->index[d], c->p->axes.v[t->dim[d]].size))
+		if (index_may_leave(c, &n->index[d], t->dim[d]))
 			inside = NUM2(BOTH, inside, NUM2(BOTH, NUM2(GE, i, N(c, 0)), NUM2(LT, i, size)));
 	}
 	at = num_element(c->a, n->ref, at);
@@ -105,7 +105,7 @@ static const struct num *length_node(struct lowering *c, const struct stask *s, 
  * limited before it is added to, as it may be any i32. */
 static const struct num *loop_end_num(struct lowering *c, const struct stask *s, const struct loop *l)
 {
-	const struct num *size = N(c, c->p->axes.v[l->axis[0]].size), *zero = N(c, 0);
+	const struct num *size = axis_size(c, l->axis[0]), *zero = N(c, 0);
 	const struct num *value = length_node(c, s, index_value(&l->length));
 	const struct num *at = tensor_index(c, s, &l->length, NULL, false);
 
@@ -119,13 +119,11 @@ void add_trips(struct lowering *c, int loop)
 	const struct loop *l = &c->p->loops.v[loop];
 	const struct stask *any = any_task_in_loop(c, loop);
 	const struct num *tile = N(c, c->g->extents.tile[l->axis[0]]), *zero = N(c, 0);
-	const struct num *first = zero, *end;
+	const struct num *first = zero, *end = N(c, 1);
 	struct role_op *let;
-	int64_t tiles = 1;
 
 	for (int i = 0; i < l->naxes; i++)
-		tiles *= extent_tiles(&c->g->extents, l->axis[i]);
-	end = N(c, tiles);
+		end = MUL(end, axis_tiles(c, l->axis[i]));
 	if (l->has_from)
 		first = NUM2(MAX, zero, DIV(loop_bound(c, any, loop, &l->from, false), tile));
 	if (l->has_upto) {
@@ -145,14 +143,13 @@ void add_loop_axes(struct lowering *c, int loop)
 {
 	const struct loop *l = &c->p->loops.v[loop];
 	const struct num *at = ADD(V(c, VAR_FIRST, loop), V(c, VAR_I, loop));
-	int64_t below = 1;
+	const struct num *below = N(c, 1);
 
 	for (int i = l->naxes - 1; i >= 0; i--) {
-		int64_t tiles = extent_tiles(&c->g->extents, l->axis[i]);
+		const struct num *tiles = axis_tiles(c, l->axis[i]);
 
-		add_let(c, VAR_LO, l->axis[i], MUL(MOD(DIV(at, N(c, below)), N(c, tiles)), N(c,
-			c->g->extents.tile[l->axis[i]])));
-		below *= tiles;
+		add_let(c, VAR_LO, l->axis[i], MUL(MOD(DIV(at, below), tiles), N(c, c->g->extents.tile[l->axis[i]])));
+		below = MUL(below, tiles);
 	}
 }
 

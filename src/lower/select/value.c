@@ -56,7 +56,7 @@ static bool ends_in_groups(const struct lowering *c, const struct stask *s, cons
 	for (int i = 0; i < shape->ncol; i++) {
 		int axis = shape->col[i];
 
-		if (i + 1 < shape->ncol || c->p->axes.v[axis].size % n || c->g->extents.tile[axis] % n ||
+		if (i + 1 < shape->ncol || axis_divisor(&c->p->axes.v[axis]) % n || c->g->extents.tile[axis] % n ||
 		    ends_within_tile(c->g, s->loop, axis))
 			return false;
 	}
