@@ -196,8 +196,8 @@ end
 
 -- Of a plan that is not legal: what makes it so, alone or with a change; else the repairs of single problems.
 local function repairs(plan, problems, limits)
-  local what, seen = what_is_wrong(problems)
-  local shown = grouped(problems)
+  local shown, seen = grouped(problems), select(2, what_is_wrong(problems))
+  local what = what_is_wrong(shown)                     -- as many as plan:check() and the explorer say
   local reason = "makes the plan legal; it has " .. what
   local why = shown[1] and is_too_large(shown[1]) and shown[1].message
   local function try(list, most, limits)

@@ -31,6 +31,15 @@ do
   is(found[1] and run(plan, found[1].text):script(), found[1] and found[1].script, "  and that gives the same plan")
 end
 
+-- As many problems as plan:check() prints: missing waits are one.
+do
+  local plan = mr.plan(mr.examples.gemm{m = 1024, n = 1024, k = 512}:graph{tile = {m = 128, n = 128, k = 64}}, device)
+  plan:suggest()[1]:apply()
+  local _, problems = plan:check()
+  ok(#problems > 1, "several waits are missing")
+  is(plan:suggest()[1].reason:match "it has (%d+ problems?)", tostring(problems):match "^(%d+ problems?)", "which are so many problems")
+end
+
 ---- from an empty plan ------------------------------------------------------------------------------
 
 -- Do the first suggestion until there is none, or until the plan takes no more than so many seconds. Returns the plan and how

@@ -4,7 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "draw/pen.h"
 #include "explore/bars.h"
+#include "explore/page.h"
 #include "explore/pane.h"
 #include "explore/positions.h"
 
@@ -16,6 +18,15 @@ static const struct view_ops *const view_list[] = {
 
 /* ---- drawing ---- */
 
+/* What a view lacks, in as many lines as it needs. */
+static void draw_lack(struct explorer *x, struct cells *out, const char *lacks)
+{
+	struct pen pen = frame_pen(&x->m, out->w);
+
+	pen_wrap(&pen, "", 0, lacks);
+	pen_show(&pen, out, 0, 0);
+}
+
 static void draw_view(struct explorer *x, struct cells *out, int bars)
 {
 	struct view *v = x->over ? x->over : x->view;
@@ -26,7 +37,7 @@ static void draw_view(struct explorer *x, struct cells *out, int bars)
 		return;
 	cells_init(&area, &x->m.frame, out->w, out->h - bars);
 	if (lacks)
-		cells_text(&area, 0, 0, area.w, lacks, FAINT);
+		draw_lack(x, &area, lacks);
 	else
 		v->ops->draw(v, &area);
 	cells_blit(out, 0, 1, area.w, area.h, &area, 0, 0);

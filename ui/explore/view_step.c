@@ -18,6 +18,7 @@ struct own {
 	int at_event;			/* the selection when `at` was chosen */
 	int64_t at_cursor;
 	bool chosen;			/* `at` is chosen */
+	int top, height;		/* the first line in sight, and how many are, where not all are */
 };
 
 static const char *lacks(const struct model *m)
@@ -193,9 +194,11 @@ static const char *story(const struct scene *s)
 			u->name);
 	else
 		buf_printf(&b, " begins on %s (%s)", lane_label(s->a, s->plan, e->lane, e->replica), u->name);
-	if (!t->end && e->issue > e->ready)
-		buf_printf(&b, ", after waiting %s cycles %s", unit_count(e->issue - e->ready).s,
-			reason_text(s->a, s->g, event_held_by(s->m->now->tl, e)));
+	if (!t->end && e->issue > e->ready) {
+		const char *why = reason_text(s->a, s->g, event_held_by(s->m->now->tl, e));
+
+		buf_printf(&b, ", after waiting %s cycles%s%s", unit_count(e->issue - e->ready).s, *why ? " " : "", why);
+	}
 	add_slots(s, e, &b);
 	add_released(s, e->task, &b);
 	return b.text;
@@ -312,16 +315,33 @@ static struct table_cell slot_cell(const struct scene *s, const struct slot *x, 
 	return c;
 }
 
+/* How many slots of each ring there is space for. */
+static int slots_shown(const struct scene *s)
+{
+	enum { INDENT = 2, GAP = 2, MORE = 4 };
+	int name = text_width("ring"), most = 1, fit;
+
+	for (int i = 0; i < s->moments->nrings; i++) {
+		name = (int)max_i64(name, text_width(s->g->buffers.v[s->moments->ring[i]].name));
+		most = (int)max_i64(most, s->plan->versions[s->moments->ring[i]]);
+	}
+	fit = (s->pen.width - INDENT - name) / (GAP + SLOT);
+	if (fit < most)
+		fit = (s->pen.width - INDENT - name - GAP - MORE) / (GAP + SLOT);
+	return (int)max_i64(1, min_i64(min_i64(most, SLOTS_SHOWN), fit));
+}
+
 static void put_rings(struct scene *s)
 {
-	static const struct column col[] = { { "ring", ALIGN_LEFT, 0, 0 }, { "slot 0", ALIGN_LEFT, 0, 0 },
-		{ "slot 1", ALIGN_LEFT, 0, 0 }, { "slot 2", ALIGN_LEFT, 0, 0 }, { "slot 3", ALIGN_LEFT, 0, 0 },
-		{ "slot 4", ALIGN_LEFT, 0, 1 }, { "slot 5", ALIGN_LEFT, 0, 2 }, { "slot 6", ALIGN_LEFT, 0, 3 },
-		{ "", ALIGN_LEFT, 0, 4 } };
+	struct column col[SLOTS_SHOWN + 2] = { { .title = "ring" } };
+	int shown = slots_shown(s);
 	bool any = false;
-	struct table t = table_new(s->a, col, LEN(col));
+	struct table t;
 
-	_Static_assert(LEN(col) == SLOTS_SHOWN + 2, "a column for each slot, and one for the others");
+	for (int k = 0; k < shown; k++)
+		col[1 + k].title = arena_strf(s->a, "slot %d", k);
+	col[1 + shown].title = "";			/* how many there are more */
+	t = table_new(s->a, col, shown + 2);
 	for (int i = 0; i < s->moments->nrings; i++) {
 		int buffer = s->moments->ring[i], versions = s->plan->versions[buffer];
 		const struct buffer *b = &s->g->buffers.v[buffer];
@@ -331,10 +351,10 @@ static void put_rings(struct scene *s)
 
 		moments_slots(s->moments, s->at, buffer, slots);
 		row[0].text = b->name;
-		for (int k = 0; k < versions && k < SLOTS_SHOWN; k++)
+		for (int k = 0; k < versions && k < shown; k++)
 			row[1 + k] = slot_cell(s, &slots[k], flagged);
-		if (versions > SLOTS_SHOWN)
-			row[1 + SLOTS_SHOWN].text = arena_strf(s->a, "+%d", versions - SLOTS_SHOWN);
+		if (versions > shown)
+			row[1 + shown].text = arena_strf(s->a, "+%d", versions - shown);
 		any |= flagged;
 	}
 	pen_table(&s->pen, NULL, &t);
@@ -358,6 +378,24 @@ static void put_around(struct scene *s)
 	}
 }
 
+/* Show all of it, or, on a small screen, what C-d and C-u scroll to. */
+static void show_scrolled(struct own *own, const struct pen *pen, struct cells *out)
+{
+	struct cells all;
+	int w, h;
+
+	cells_measure(pen->out->len ? pen->out->text : "", &w, &h);
+	cells_init(&all, pen->arena, out->w, (int)max_i64(h, 1));
+	pen_show(pen, &all, 0, 0);
+	own->height = out->h;
+	own->top = (int)max_i64(0, min_i64(own->top, h - out->h));
+	cells_blit(out, 0, 0, out->w, out->h, &all, 0, own->top);
+	if (h > own->top + out->h)
+		cells_text(out, out->w - 6, out->h - 1, 6, " ▼ C-d", BOLD);
+	if (own->top)
+		cells_text(out, out->w - 6, 0, 6, " ▲ C-u", BOLD);
+}
+
 static void draw(struct view *v, struct cells *out)
 {
 	struct own *own = v->own;
@@ -378,7 +416,7 @@ static void draw(struct view *v, struct cells *out)
 	put_units(&s);
 	put_rings(&s);
 	put_around(&s);
-	pen_show(&s.pen, out, 0, 0);
+	show_scrolled(own, &s.pen, out);
 }
 
 /* The next moment of the same sTask. */
@@ -414,6 +452,8 @@ static bool act(struct view *v, enum action a, const struct key *k)
 	case ACT_PAGE_UP: go(v, own->at - JUMP); return true;
 	case ACT_HOME: go(v, 0); return true;
 	case ACT_END: go(v, own->moments.n - 1); return true;
+	case ACT_PANE_DOWN: own->top += (int)max_i64(1, own->height / 2); return true;
+	case ACT_PANE_UP: own->top -= (int)max_i64(1, own->height / 2); return true;
 	}
 	return false;
 }
