@@ -299,6 +299,16 @@ static int builder_loop_length_l(lua_State *L)
 	return 0;
 }
 
+/* b:loop_keeps_steps(typical): behind loop_length; typical 0: none is given */
+static int builder_loop_keeps_steps_l(lua_State *L)
+{
+	struct builder *b = check_builder(L);
+	struct err e;
+
+	done(L, b, program_loop_keeps_steps(b->p, luaL_checkinteger(L, 2), begin_call(L, b), &e), &e);
+	return 0;
+}
+
 /* loads, stores, products ------------------------------------------------- */
 
 /* The list of index expressions at arg, one for each dimension of the tensor. */
@@ -620,7 +630,7 @@ void lua_open_builder(lua_State *L)
 		{ "axis", builder_axis_l }, { "tensor", builder_tensor_l }, { "batch", builder_batch_l },
 		{ "phase_begin", builder_phase_begin_l }, { "phase_end", builder_phase_end_l },
 		{ "loop_begin", builder_loop_begin_l },
-		{ "loop_length", builder_loop_length_l }, { "loop_end", builder_loop_end_l },
+		{ "loop_length", builder_loop_length_l }, { "loop_keeps_steps", builder_loop_keeps_steps_l }, { "loop_end", builder_loop_end_l },
 		{ "task_begin", builder_task_begin_l }, { "task_end", builder_task_end_l },
 		{ "load", builder_load_l }, { "load_unpacks", builder_load_unpacks_l }, { "store", builder_store_l }, { "add_to", builder_add_l }, { "mma", builder_mma_l },
 		{ "carry", builder_carry_l }, { "get", builder_get_l }, { "set", builder_set_l },

@@ -608,7 +608,9 @@ end
 local function loop_length(p, options)
   local x, typical = options.length, options.typical
   if not x then
-    if typical then raise("loop: 'typical' is a length that predictions assume; it needs a length = ...") end
+    if typical and not options.when then
+      raise("loop: 'typical' is what predictions assume of a length, or of the steps that 'when' keeps; it needs a length = ... or when = ...")
+    end
     return nil
   end
   expect(has_value(x) or is_value(x), "loop", "length: an i32 value, or one plus an index", x)
@@ -617,6 +619,18 @@ local function loop_length(p, options)
     raise(("loop: 'typical' is a length, an integer of at least 1, got %s"):format(show(typical)))
   end
   return access_expression(p, x, "loop"), n or 0
+end
+
+-- Of how many steps predictions assume that 'when' keeps them; 0: nothing is said. Beside a length, 'typical' is that of the length.
+local function steps_kept(axes, options)
+  local typical, steps = options.typical, 1
+  if not typical or options.length then return 0 end
+  for _, axis in ipairs(axes) do steps = steps * axis.size end
+  local n = core.integer(typical)
+  if n and n >= 1 and n <= steps then return n end
+  if type(typical) == "number" and typical > 0 and typical < 1 then return math.max(1, math.floor(typical * steps + 0.5)) end
+  raise(("loop: 'typical' is how many of the steps 'when' keeps, an integer from 1 to %d, or a share of them below 1, got %s"):format(steps,
+    show(typical)))
 end
 
 local p_methods = {
@@ -669,7 +683,7 @@ function p_methods.task(p, name, f)
 end
 
 -- The body of a loop whose steps `condition` keeps or leaves out: a loop of one iteration or none.
-local function body_when(p, axis, condition, f)
+local function body_when(p, axis, condition, kept, f)
   return function()
     local b, x = p[BUILDER], condition()
     expect(is_value(x), "loop", "when: a function that returns a bool or i32 value", x)
@@ -685,6 +699,7 @@ local function body_when(p, axis, condition, f)
     local length = access_expression(p, functions.where(keeps, 1, 0), "loop")
     b:loop_begin({one.id}, nil, nil, true)
     b:loop_length(length, 0)
+    b:loop_keeps_steps(kept)
     return enclosed(b, "loop_end", f())
   end
 end
@@ -706,7 +721,7 @@ function p_methods.loop(p, axes, options, f)
   expect(not options.batch or options.batch == true, "loop: batch", "true or false", options.batch)
   if options.when then
     expect(type(options.when) == "function", "loop", "when: a function that returns a value,", options.when)
-    f = body_when(p, axes[1], options.when, f)
+    f = body_when(p, axes[1], options.when, steps_kept(axes, options), f)
   end
   local _ <close> = nest "loop"
   local length, typical = loop_length(p, options)

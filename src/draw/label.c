@@ -43,17 +43,25 @@ const char *label_loop_trips(struct arena *a, const struct graph *g, int loop)
 const char *label_lengths(struct arena *a, const struct program *p)
 {
 	struct buf b = buf_new(a);
+	const struct loop *before = NULL;
 
 	for (int i = 0; i < p->loops.n; i++) {
 		const struct loop *l = &p->loops.v[i];
+		int64_t all;
 
 		if (!l->has_length || !l->body.n)
 			continue;
-		buf_printf(&b, "%s loop %s ", b.len ? "," : "assumed length of", label_loop(a, p, i));
-		if (l->typical)
-			buf_printf(&b, "%lld", (long long)l->typical);
+		all = l->keeps_steps ? program_steps_around(p, l) : p->axes.v[l->axis[0]].size;
+		if (!before || before->keeps_steps != l->keeps_steps)
+			buf_printf(&b, "%sassumed %s of", before ? "; " : "", l->keeps_steps ? "steps" : "length");
 		else
-			buf_printf(&b, "%lld, all", (long long)p->axes.v[l->axis[0]].size);
+			buf_putc(&b, ',');
+		buf_printf(&b, " loop %s %lld", label_loop(a, p, l->keeps_steps ? l->parent : i), (long long)(l->typical ? l->typical : all));
+		if (!l->typical)
+			buf_puts(&b, ", all");
+		else if (l->keeps_steps)
+			buf_printf(&b, " of %lld", (long long)all);
+		before = l;
 	}
 	return b.text;
 }

@@ -247,6 +247,8 @@ static void count_trips(const struct graph *g, int loop, const struct extents *s
 		t->least = min_i64(t->least, last - first);
 	}
 	t->mean = sum / (double)seen;
+	if (l->keeps_steps && l->typical)	/* which samples may all meet, or none */
+		t->mean = (double)l->typical / (double)program_steps_around(g->program, l);
 }
 
 static void find_trips(struct arena *a, struct graph *g)

@@ -71,8 +71,12 @@ static double tile_runs(const struct graph *g, int loop, const struct axis_range
 	for (; loop != NONE; loop = g->program->loops.v[loop].parent) {
 		int64_t first, last;
 
+		const struct loop *l = &g->program->loops.v[loop];
+
 		visited_iterations(&g->extents, loop, at, &first, &last);
 		n *= (double)(last - first);
+		if (l->keeps_steps && l->typical)
+			n *= (double)l->typical / (double)program_steps_around(g->program, l);
 	}
 	return n;
 }

@@ -1,5 +1,7 @@
 #include "tile/extent.h"
 
+#include <math.h>
+
 #include "tile/program_build.h"
 
 /* More than any machine computes; products of extents stay exact in a double. */
@@ -395,10 +397,28 @@ int64_t loop_end(const struct extents *x, int loop, const struct axis_ranges *at
 		x->program->axes.v[l->axis[0]].size));
 }
 
+/* Is the step of the loop around that `at` is in one of those that predictions assume to be kept? These are spread evenly. Of a
+ * range of steps: is one of them? */
+static bool keeps_step(const struct program *p, const struct loop *l, const struct axis_ranges *at)
+{
+	const struct loop *outer = &p->loops.v[l->parent];
+	double share = (double)l->typical / (double)program_steps_around(p, l);
+	int64_t step = 0;
+
+	for (int i = 0; i < outer->naxes; i++) {
+		if (at->lo[outer->axis[i]] != at->hi[outer->axis[i]])
+			return true;
+		step = step * p->axes.v[outer->axis[i]].size + at->lo[outer->axis[i]];
+	}
+	return floor((double)(step + 1) * share) > floor((double)step * share);
+}
+
 int64_t typical_end(const struct extents *x, int loop, const struct axis_ranges *at)
 {
 	const struct loop *l = &x->program->loops.v[loop];
 
+	if (l->keeps_steps)
+		return !l->typical || keeps_step(x->program, l, at) ? 1 : 0;
 	return l->has_length && l->typical ? loop_end(x, loop, at, l->typical) : x->program->axes.v[l->axis[0]].size;
 }
 

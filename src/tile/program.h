@@ -155,6 +155,9 @@ struct loop {
 	bool has_length;
 	struct index_expr length;
 	int64_t typical;		/* the value that predictions assume; 0: one that ends no run early */
+	/* The loop runs one time or not at all, so it keeps or leaves out steps of the loop around it. Then `typical` is how
+	 * many of its steps, spread evenly, predictions assume to be kept; 0: all. */
+	bool keeps_steps;
 	VEC(struct item) body;
 	struct srcloc loc;
 };
@@ -232,6 +235,9 @@ NODISCARD enum err_code program_loop_batch(struct program *p, struct srcloc loc,
  * constants and indices by + - * min max. typical: at least 1, or 0: none is given. */
 NODISCARD enum err_code program_loop_length(struct program *p, const struct index_expr *length, int64_t typical,
 	struct srcloc loc, struct err *e);
+/* Behind program_loop_length, whose typical was 0: the loop over an axis of one element keeps or leaves out steps of the loop
+ * around it. typical: of how many steps predictions assume that they are kept, at least 1; 0: of all. */
+NODISCARD enum err_code program_loop_keeps_steps(struct program *p, int64_t typical, struct srcloc loc, struct err *e);
 NODISCARD enum err_code program_loop_end(struct program *p, struct srcloc loc, struct err *e);
 
 /* Element-wise nodes, sets and reductions between begin and end form the task `name`. Without an open task each run of
@@ -318,6 +324,8 @@ bool program_axis_bound(const struct program *p, int loop, int axis);
 /* Does a contraction or reduction go over the present tile of the axis alone? It does inside a loop over the axis; and
  * over the grid, where the results of all tiles are added up in memory. */
 bool program_reduces_tile(const struct program *p, const struct node *n, int axis);
+/* The steps of the loop around one that keeps steps: each index of each of its axes. */
+int64_t program_steps_around(const struct program *p, const struct loop *l);
 /* Does a bound of the loop depend on the axis, or the value of its length? */
 bool loop_bounds_use(const struct program *p, const struct loop *l, int axis);
 /* The loop over the axis around region `loop` (itself included), if it has a length; NONE. */

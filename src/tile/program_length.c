@@ -98,6 +98,29 @@ enum err_code program_loop_length(struct program *p, const struct index_expr *le
 	return OK;
 }
 
+int64_t program_steps_around(const struct program *p, const struct loop *l)
+{
+	const struct loop *outer = &p->loops.v[l->parent];
+	int64_t n = 1;
+
+	for (int i = 0; i < outer->naxes; i++)
+		n *= p->axes.v[outer->axis[i]].size;
+	return n;
+}
+
+enum err_code program_loop_keeps_steps(struct program *p, int64_t typical, struct srcloc loc, struct err *e)
+{
+	struct loop *l = &p->loops.v[p->cur_loop];
+	int64_t steps = program_steps_around(p, l);
+
+	if (typical < 0 || typical > steps)
+		return err_set(e, ERR_INPUT, loc, "'typical' is %lld of the steps of the loop over '%s', which has %lld",
+			(long long)typical, p->axes.v[p->loops.v[l->parent].axis[0]].name, (long long)steps);
+	l->keeps_steps = true;
+	l->typical = typical;
+	return OK;
+}
+
 static void mark_node(const struct program *p, int node, bool *mark)
 {
 	mark[node] = true;

@@ -493,6 +493,57 @@ local inputs = half:inputs{}
 inputs.Length:fill(260)
 tap.ok(pcall(kernel.trace, kernel, {inputs = inputs}), "but not one of as many iterations")
 
+---- steps that are left out ----------------------------------------------------
+
+-- How many steps 'when' keeps is assumed, as a length is: predictions follow, kernels take any mask.
+do
+  local function masked(typical, blocks)                -- blocks: of the sum, by the names of the axes that number them
+    return mr.program("masked", function(p)
+      local b, m, n, k = p:axes("b", "m", "n", "k")
+      local steps = {p:axes(table.unpack(blocks))}
+      local function with(first, ...)
+        local dims = {first}
+        table.move(steps, 1, #steps, #dims + 1, dims)
+        return table.move({...}, 1, select("#", ...), #dims + 1, dims)
+      end
+      local A, B = p:input("A", with(b, m, k)), p:input("B", with(k, n))
+      local Mask, C = p:input("Mask", with(b), "bool"), p:output("C", {b, m, n})
+      p:batch(b)
+      local c = p:carry("c", {m, n}, 0)
+      p:loop(steps, {when = function() return p:load("load_mask", Mask) end, typical = typical}, function()
+        c:add(p:mma("mma", p:load("load_a", A), p:load("load_b", B)))
+      end)
+      C:store("store_c", p:task("cast", function() return c:to "bf16" end))
+    end)
+  end
+  local function plan_of(typical, sizes)
+    local plan = mr.plan(masked(typical, sizes.bl and {"bk", "bl"} or {"bk"})(sizes):graph{tile = {m = 128, n = 128, k = 64}}, mr.device "h200")
+    for _, task in ipairs(plan.tasks) do plan:append(task.name) end
+    plan:buffers{a = 3, b = 3}
+    plan:fill_waits()
+    tap.ok(plan:check(), "steps left out: the plan is legal", select(2, plan:check()))
+    return plan
+  end
+  for _, sizes in ipairs{{b = 264, bk = 64, m = 128, n = 128, k = 64}, {b = 264, bk = 16, bl = 4, m = 128, n = 128, k = 64}} do
+    local all, half, quarter = plan_of(nil, sizes), plan_of(32, sizes), plan_of(0.25, sizes)
+    local whole, part, less = all:simulate(), half:simulate(), quarter:simulate()
+    tap.is(half.graph.flops, all.graph.flops / 2, "half the steps have half the work")
+    tap.near(part.cycles / whole.cycles, 0.5, 0.04, "  and take half the time")
+    tap.near(less.cycles / whole.cycles, 0.25, 0.06, "  a quarter, a quarter")
+    local function assumed(x) return tostring(x):gsub("%s+", " ") end
+    local loop = sizes.bl and "bk,bl" or "bk"
+    tap.ok(assumed(whole:summary{width = 300}):find("assumed steps of loop " .. loop .. " 64, all", 1, true), "  a timeline names the loop", whole:summary{width = 300})
+    tap.ok(assumed(less:summary{width = 300}):find("assumed steps of loop " .. loop .. " 16 of 64", 1, true), "  and how many", less:summary{width = 300})
+    tap.ok(assumed(half):find("assumed steps of loop " .. loop .. " 32 of 64", 1, true), "  so does a plan", half)
+    tap.is(half:compile{text = true}.source:gsub(" typical [%w ]*", ""), all:compile{text = true}.source, "  kernels are the same")
+  end
+  local small = {b = 3, bk = 5, m = 128, n = 128, k = 64}
+  for _, typical in ipairs{1, 0.5, 5} do
+    local plan = plan_of(typical, small)
+    random_plans.correct(tap, "with " .. typical .. " of the steps assumed", plan, SEEDS)
+  end
+end
+
 ---- refusals -------------------------------------------------------------------
 
 local function refuses(options, message, batch)
@@ -521,7 +572,12 @@ refuses("n, {when = function() return real:gt(0) end}", "user.lua:10: loop: the 
   .. "step is executed or left out for a tile as one: declare p:batch(b), or reduce the value over it in an earlier phase", "")
 refuses("n, {when = function() return 1 end}", "user.lua:10: loop: when: a function that returns a bool or i32 value expected, got 1")
 refuses("n, {length = n}", "user.lua:10: loop: length: an i32 value, or one plus an index expected, got axis")
-refuses("n, {typical = 5}", "user.lua:10: loop: 'typical' is a length that predictions assume; it needs a length = ...")
+refuses("n, {typical = 5}", "user.lua:10: loop: 'typical' is what predictions assume of a length, or of the steps that 'when' keeps; it "
+  .. "needs a length = ... or when = ...")
+for _, wrong in ipairs{"0", "21", "-0.5", "1.5"} do
+  refuses("n, {when = function() return length end, typical = " .. wrong .. "}", "user.lua:10: loop: 'typical' is how many of the steps "
+    .. "'when' keeps, an integer from 1 to 20, or a share of them below 1, got " .. wrong)
+end
 refuses("n, {length = length, typical = 0.5}", "user.lua:10: loop: 'typical' is a length, an integer of at least 1, got 0.5")
 refuses("n, {lenght = length}", "user.lua:10: loop: unknown option 'lenght'; did you mean 'length'?")
 refuses("{n, d}, {length = length}", "user.lua:10: 'length' needs a loop over one axis; nest a loop for each of the 2 axes")
