@@ -445,11 +445,26 @@ local function index_list(p, tensor, index, what, expression_of)
   return list
 end
 
+-- The arguments of a call with a name before, which may be left out. An index that is nil is a name that is misspelt.
+local function named(what, call, ...)
+  local name, x, index = ...
+  local is_given = select("#", ...) > 2
+  if type(name) ~= "string" then
+    name, x, index = nil, name, x
+    is_given = select("#", ...) > 1
+  end
+  if is_given and index == nil then
+    raise(("%s: the index is nil; is a name misspelt? What is not given is left out: %s"):format(what, call))
+  end
+  return name, x, index
+end
+
 -- tensor:store([name,] value[, index]), and tensor:add
 local function writer(what, call)
-  return function(tensor, name, v, index)
+  return function(tensor, ...)
+    core.at_most(4, tensor, ...)
     expect(getmetatable(tensor) == TENSOR, what, "tensor", tensor)
-    if type(name) ~= "string" then name, v, index = nil, name, v end
+    local name, v, index = named(what, "tensor:" .. what .. "([name,] value[, index])", ...)
     local p = tensor.owner
     local id = id_of(p, v, what)
     p[BUILDER][call](p[BUILDER], name, tensor.id, index and index_list(p, tensor, index, what, access_expression), id)
@@ -730,9 +745,10 @@ function p_methods.loop(p, axes, options, f)
   return enclosed(b, "loop_end", f())
 end
 
-function p_methods.load(p, name, tensor, index)
+function p_methods.load(p, ...)
+  core.at_most(4, p, ...)
   local b = self_p(p, "load")
-  if type(name) ~= "string" then name, tensor, index = nil, name, tensor end
+  local name, tensor, index = named("load", "p:load([name,] tensor[, index])", ...)
   own(p, tensor, TENSOR, "load", "tensor")
   local id = b:load(name, tensor.id, index_list(p, tensor, index, "load", access_expression))
   local from, to, dtype = b:load_unpacks(id)

@@ -682,4 +682,18 @@ collectgarbage()
 collectgarbage()
 is(next(live), nil, "bound programs are collected")
 
+-- An index that is nil is not all of the tensor.
+for call, said in pairs{['Y:store(x, idx)'] = "store", ['Y:store("s", x, idx)'] = "store", ['T:add(x, idx)'] = "add", ['p:load(X, idx)'] = "load",
+  ['p:load("l", X, idx)'] = "load"} do
+  tap.refuses(([[
+local mr = require "millrace"
+mr.program("x", function(p)
+  local m, n = p:axes("m", "n")
+  local X, Y, T = p:input("X", {m, n}), p:output("Y", {m, n}), p:output("T", {m, n}, "f32")
+  local x = p:load(X)
+  %s
+end):bind{m = 64, n = 64}]]):format(call), ("user.lua:6: %s: the index is nil; is a name misspelt? What is not given is left out: %s"):format(said,
+    said == "load" and "p:load([name,] tensor[, index])" or ("tensor:%s([name,] value[, index])"):format(said)), call)
+end
+
 tap.done_testing()
