@@ -636,7 +636,7 @@ local function loop_length(p, options)
   return access_expression(p, x, "loop"), n or 0
 end
 
--- Of how many steps predictions assume that 'when' keeps them; 0: nothing is said. Beside a length, 'typical' is that of the length.
+-- Of how many steps predictions assume that 'when' keeps them; 0: nothing is said. With a length, 'typical' is that of the length.
 local function steps_kept(axes, options)
   local typical, steps = options.typical, 1
   if not typical or options.length then return 0 end

@@ -526,13 +526,13 @@ do
   end
   for _, sizes in ipairs{{b = 264, bk = 64, m = 128, n = 128, k = 64}, {b = 264, bk = 16, bl = 4, m = 128, n = 128, k = 64}} do
     local all, half, quarter = plan_of(nil, sizes), plan_of(32, sizes), plan_of(0.25, sizes)
-    local whole, part, less = all:simulate(), half:simulate(), quarter:simulate()
+    local entire, part, less = all:simulate(), half:simulate(), quarter:simulate()
     tap.is(half.graph.flops, all.graph.flops / 2, "half the steps have half the work")
-    tap.near(part.cycles / whole.cycles, 0.5, 0.04, "  and take half the time")
-    tap.near(less.cycles / whole.cycles, 0.25, 0.06, "  a quarter, a quarter")
+    tap.near(part.cycles / entire.cycles, 0.5, 0.04, "  and take half the time")
+    tap.near(less.cycles / entire.cycles, 0.25, 0.06, "  a quarter, a quarter")
     local function assumed(x) return tostring(x):gsub("%s+", " ") end
     local loop = sizes.bl and "bk,bl" or "bk"
-    tap.ok(assumed(whole:summary{width = 300}):find("assumed steps of loop " .. loop .. " 64, all", 1, true), "  a timeline names the loop", whole:summary{width = 300})
+    tap.ok(assumed(entire:summary{width = 300}):find("assumed steps of loop " .. loop .. " 64, all", 1, true), "  a timeline names the loop", entire:summary{width = 300})
     tap.ok(assumed(less:summary{width = 300}):find("assumed steps of loop " .. loop .. " 16 of 64", 1, true), "  and how many", less:summary{width = 300})
     tap.ok(assumed(half):find("assumed steps of loop " .. loop .. " 32 of 64", 1, true), "  so does a plan", half)
     tap.is(half:compile{text = true}.source:gsub(" typical [%w ]*", ""), all:compile{text = true}.source, "  kernels are the same")
