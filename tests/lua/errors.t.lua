@@ -362,6 +362,7 @@ local examples <const> = {
   block_sparse_attention = {{b = 1, h = 2, m = 16, d = 16, rows = 16, keys = 16}, "n", "hkv", "rows", "keys", "longest", "typical",
     "causal", "scale", "dtype"},
   cross_entropy = {{m = 16, n = 16}, "smoothing", "dtype"},
+  fp4_gemm = {{m = 16, n = 16, k = 32}, "format", "dtype", "out"},
   fp8_block_scales = {{m = 16, n = 16, k = 128}, "block", "dtype", "out"},
   gated_delta_rule = {{b = 1, s = 64, h = 2, k = 16, v = 16}, "hk", "chunk", "init", "scale", "dtype", "decay"},
   kimi_delta_attention = {{b = 1, s = 64, h = 2, k = 16, v = 16}, "chunk", "init", "scale", "dtype", "decay"},

@@ -481,6 +481,22 @@ local function dequant_gemm(z, t)
   return C
 end
 
+local function fp4_gemm(z, t)
+  local group = z.format == "mxfp4" and 32 or 16
+  local A, W, S, C = view(t.A, z.m, z.k), view(t.W, z.n, z.k), view(t.S, z.n, z.k // group), {}
+  for i = 0, z.m - 1 do
+    for j = 0, z.n - 1 do
+      local sum = 0
+      for k = 0, z.k - 1 do
+        local s = S(j, k // group)
+        sum = sum + A(i, k) * W(j, k) * (z.format == "mxfp4" and 2.0 ^ ((s + 256) % 256 - 127) or s)
+      end
+      C[#C + 1] = sum
+    end
+  end
+  return C
+end
+
 local function conv2d(z, t)
   local stride, pad = z.stride or 1, z.pad or 0
   local X, F, Y = view(t.X, z.n, z.h, z.w, z.c), view(t.F, z.k, z.r, z.s, z.c), {}
@@ -514,7 +530,7 @@ local formulas = {
   paged_decoding = {paged_decoding, "O"}, block_sparse_attention = {block_sparse_attention, "O"},
   topk_routing = {topk_routing, "Weights"}, attention_backward = {attention_gradients, "dQ"},
   chunk_state = {chunk_state, "states"}, chunk_scan = {chunk_scan, "out"},
-  dequant_gemm = {dequant_gemm, "C"}, conv2d = {conv2d, "Y"}, cross_entropy = {cross_entropy, "Loss"},
+  dequant_gemm = {dequant_gemm, "C"}, fp4_gemm = {fp4_gemm, "C"}, conv2d = {conv2d, "Y"}, cross_entropy = {cross_entropy, "Loss"},
   rmsnorm_gemm = {rmsnorm_gemm, "C"}, fp8_block_scales = {fp8_block_scales, "C"}, mla_decoding = {mla_decoding, "O"},
   grouped_gemm = {grouped_gemm, "Y"}, mamba2 = {mamba2, "out"}, gated_delta_rule = {gated_delta_rule, "out"},
   kimi_delta_attention = {kimi_delta_attention, "out"},
@@ -661,6 +677,13 @@ each("dequant_gemm", {
   {group = 24}, {wtype = "i4", group = 64, dtype = "f16"},
 }, {{m = 16, n = 32, k = 16}, {m = 5, n = 8, k = 64}})
 
+each("fp4_gemm", {{m = 2, n = 3, k = 16}, {m = 37, n = 53, k = 96}}, {{}, {dtype = "f16", out = "f32"}},
+  {{m = 16, n = 32, k = 16}, {m = 5, n = 8, k = 64}})
+each("fp4_gemm", {{m = 2, n = 3, k = 32}, {m = 37, n = 53, k = 96}}, {{format = "mxfp4"}},
+  {{m = 16, n = 32, k = 16}, {m = 5, n = 8, k = 64}}, function(inputs)
+    inputs.S:fill(function(i, j) return (120 + (i * 3 + j) % 13 + 128) % 256 - 128 end)
+  end)
+
 each("conv2d", {
   {n = 1, c = 1, h = 3, w = 3, k = 1, r = 3, s = 3},
   {n = 2, c = 8, h = 8, w = 8, k = 8, r = 3, s = 3},
@@ -739,6 +762,7 @@ for name, sizes in pairs {
   attention_backward = {b = 1, h = 2, m = 40, d = 32, causal = true},
   chunk_state = ssd_sizes[2], chunk_scan = ssd_sizes[2],
   dequant_gemm = {m = 16, n = 40, k = 256},
+  fp4_gemm = {m = 16, n = 40, k = 256},
   cross_entropy = {m = 32, n = 100},
   rmsnorm_gemm = {m = 16, n = 40, k = 256},
   fp8_block_scales = {m = 16, n = 40, k = 256},
@@ -790,6 +814,8 @@ for _, case in ipairs {
   {"dequant_gemm", {m = 1, n = 1, k = 8, group = 0}, "group must be at least 1"},
   {"dequant_gemm", {m = 1, n = 1, k = 12}, "k must be a multiple of 8"},
   {"dequant_gemm", {m = 1, n = 1, k = 8, wtype = "i3"}, "wtype must be"},
+  {"fp4_gemm", {m = 1, n = 1, k = 24}, "k must be a multiple of 16"},
+  {"fp4_gemm", {m = 1, n = 1, k = 32, format = "fp4"}, "format must be"},
   {"cross_entropy", {m = 1, n = 1, smoothing = 2}, "smoothing must be from 0 to 1"},
   {"rmsnorm_gemm", {m = 1, n = 1, k = 1, eps = -1}, "eps must be at least 0"},
   {"fp8_block_scales", {m = 1, n = 1, k = 1, block = 0}, "block must be at least 1"},

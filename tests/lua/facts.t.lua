@@ -17,7 +17,7 @@ local function says(name, sentence)
 end
 
 local words <const> = {"one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
-  "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty"}
+  "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty", "twenty-one"}
 
 ---- how many there are ---------------------------------------------------------------------------
 

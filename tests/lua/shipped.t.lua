@@ -39,6 +39,8 @@ local programs = {
   dequant_gemm = {tile = {m = 64, n = 64, k = 64},
     {m = 64, n = 64, k = 128, group = 64}, {m = 128, n = 128, k = 256, group = 128},
     {m = 100, n = 72, k = 192, group = 64}},
+  fp4_gemm = {tile = {m = 64, n = 64, k = 64},
+    {m = 64, n = 64, k = 128}, {m = 128, n = 128, k = 256}, {m = 100, n = 72, k = 192}},
   cross_entropy = {tile = {m = 16, n = 64},
     {m = 64, n = 128}, {m = 48, n = 320, smoothing = 0.1}, {m = 37, n = 200}},
   rmsnorm_gemm = {tile = {m = 64, n = 64, k = 32},
@@ -118,5 +120,5 @@ for _, name in ipairs(names) do
     end
   end
 end
-tap.is(#names, 20, "twenty programs are shipped")
+tap.is(#names, 21, "twenty-one programs are shipped")
 tap.done_testing()
