@@ -212,7 +212,7 @@ static void count_trips(const struct graph *g, int loop, const struct extents *s
 	double sum = 0;
 
 	for (int a = 0; a < g->program->axes.n; a++)
-		if (loop_bounds_use(g->program, l, a)) {
+		if (loop_trips_use(l, a)) {
 			axes[n++] = a;
 			total *= extent_tiles(&g->extents, a);
 		}

@@ -99,7 +99,7 @@ static void find_kinds(struct arena *a, const struct graph *g, int phase, struct
 
 		for (int l = 0; l < g->program->loops.n; l++)
 			bounds |= g->program->loops.v[l].phase == phase &&
-				loop_bounds_use(g->program, &g->program->loops.v[l], grid->axis[i]);
+				loop_trips_use(&g->program->loops.v[l], grid->axis[i]);
 		step[i] = tiles;
 		tiles *= grid->tiles[i];
 		if (bounds) {
@@ -167,15 +167,13 @@ static int by_falling_work(const void *x, const void *y)
 	return (a < b) - (a > b);
 }
 
-/* Sort tiles by decreasing work; equal ones stay in order (a counting sort). */
+/* Sort tiles of several kinds by decreasing work; equal ones stay in order (a counting sort). */
 static void sort_longest_first(struct arena *a, const struct kinds *k, int64_t *tiles, int64_t n)
 {
 	int64_t *level = ARENA_ARRAY(a, k->n, int64_t), *sorted = ARENA_ARRAY(a, n, int64_t);
 	int64_t *next = ARENA_ARRAY(a, k->n + 1, int64_t);
 	int *rank = ARENA_ARRAY(a, k->n, int), levels = 0;
 
-	if (k->n == 1)
-		return;
 	for (int i = 0; i < k->n; i++)
 		level[i] = k->work[i];
 	qsort(level, (size_t)k->n, sizeof(*level), by_falling_work);
@@ -259,8 +257,10 @@ void plan_assign_tiles(struct arena *a, const struct plan *p, int phase, struct 
 		struct kinds k;
 
 		find_kinds(a, p->graph, phase, &k);
-		sort_longest_first(a, &k, groups, c.groups);
-		assign_to_free(a, &k, units, groups, c.groups, unit_of);
+		if (k.n > 1) {		/* equal tiles go round the units anyway */
+			sort_longest_first(a, &k, groups, c.groups);
+			assign_to_free(a, &k, units, groups, c.groups, unit_of);
+		}
 	}
 	for (int64_t t = 0; t < c.groups; t++)
 		for (int i = 0; i < c.size; i++)
@@ -280,12 +280,17 @@ int64_t plan_most_tiles(struct arena *a, const struct plan *p, int phase)
 	struct cluster c = plan_cluster(p, phase);
 	struct arena_mark mark = arena_mark(a);
 	struct tile_assignment d;
+	struct kinds k = { .n = 1 };
 	int64_t most = 0;
 
 	if (p->grid.longest_first && program_has_any(p->graph->program))
 		return c.groups;	/* at other sizes other tiles may be together */
-	if (!p->grid.longest_first)
+	if (p->grid.longest_first)
+		find_kinds(a, p->graph, phase, &k);
+	if (k.n == 1) {
+		arena_reset(a, mark);
 		return ceil_div(c.groups, plan_eus(p, phase) / c.size);
+	}
 	plan_assign_tiles(a, p, phase, &d);
 	for (int i = 0; i < d.eus; i++)
 		most = max_i64(most, d.start[i + 1] - d.start[i]);
@@ -376,7 +381,7 @@ int eu_classes(struct arena *a, const struct plan *p, int phase, const struct ti
 		class = keys_at(&keys, hash, &is_new);
 		if (is_new) {
 			*class = n;
-			v[n++] = (struct eu_class){ .eu = u, .work = work };
+			v[n++] = (struct eu_class){ .eu = u, .work = work, .alike = kinds.n == 1 };
 		}
 		v[*class].members++;
 	}

@@ -25,7 +25,7 @@ struct tile_assignment {
 void plan_assign_tiles(struct arena *a, const struct plan *p, int phase, struct tile_assignment *out);
 
 /* The most tiles that an EU gets, at any sizes that are known at launch: no fewer than that. Counted without assigning them,
- * unless the longest are first. */
+ * unless the longest of unequal ones are first. */
 int64_t plan_most_tiles(struct arena *a, const struct plan *p, int phase);
 
 /* The last few assignments, for callers with many plans of one program, most of which differ in other things. */
@@ -57,6 +57,7 @@ struct eu_class {
 	int eu;				/* the first of them */
 	int members;
 	int64_t work;			/* iterations of all its tiles */
+	bool alike;			/* all its tiles have the same trip counts */
 };
 
 /* The classes of an assignment, in `a`, by decreasing work. Returns how many. */

@@ -433,18 +433,32 @@ bool loop_bounded_by_all(const struct extents *x, int loop, int axis)
 		x->tile[axis] < x->program->axes.v[axis].size;
 }
 
+/* The ranges from which a loop's bounds follow: those of a tile, and all of the axes that it is bounded by as a whole.
+ * Copied to *wider only if it must be, as this is asked for every tile. */
+static const struct axis_ranges *bounding_ranges(const struct extents *x, int loop, const struct axis_ranges *tile,
+	struct axis_ranges *wider)
+{
+	const struct axis_ranges *at = tile;
+
+	for (int i = 0; x->bounded_by_all && i < x->program->axes.n; i++) {
+		if (!loop_bounded_by_all(x, loop, i))
+			continue;
+		if (at == tile)
+			*wider = *tile;
+		at = wider;
+		wider->lo[i] = 0;
+		wider->hi[i] = x->program->axes.v[i].size - 1;
+	}
+	return at;
+}
+
 void visited_before(const struct extents *x, int loop, const struct axis_ranges *tile, int64_t end, int64_t *first,
 	int64_t *last)
 {
 	const struct loop *l = &x->program->loops.v[loop];
-	struct axis_ranges by = *tile, *at = &by;
+	struct axis_ranges wider;
+	const struct axis_ranges *at = bounding_ranges(x, loop, tile, &wider);
 	int64_t n = 1;
-
-	for (int i = 0; i < x->program->axes.n; i++)
-		if (loop_bounded_by_all(x, loop, i)) {
-			by.lo[i] = 0;
-			by.hi[i] = x->program->axes.v[i].size - 1;
-		}
 
 	for (int i = 0; i < l->naxes; i++)
 		n *= extent_tiles(x, l->axis[i]);

@@ -328,6 +328,8 @@ bool program_reduces_tile(const struct program *p, const struct node *n, int axi
 int64_t program_steps_around(const struct program *p, const struct loop *l);
 /* Does a bound of the loop depend on the axis, or the value of its length? */
 bool loop_bounds_use(const struct program *p, const struct loop *l, int axis);
+/* The same, where each length has the value that predictions assume (typical_end), or all have the greatest one. */
+bool loop_trips_use(const struct loop *l, int axis);
 /* The loop over the axis around region `loop` (itself included), if it has a length; NONE. */
 int program_length_loop(const struct program *p, int loop, int axis);
 /* A power of two of which the i32 value is known to be a multiple: 64 for n * 64. */

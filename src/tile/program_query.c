@@ -140,10 +140,15 @@ static bool value_uses(const struct program *p, int node, int axis)
 	return false;
 }
 
-bool loop_bounds_use(const struct program *p, const struct loop *l, int axis)
+bool loop_trips_use(const struct loop *l, int axis)
 {
 	return (l->has_from && index_uses(&l->from, axis)) || (l->has_upto && index_uses(&l->upto, axis)) ||
-		(l->has_length && (index_uses(&l->length, axis) || value_uses(p, index_value(&l->length), axis)));
+		(l->has_length && index_uses(&l->length, axis));
+}
+
+bool loop_bounds_use(const struct program *p, const struct loop *l, int axis)
+{
+	return loop_trips_use(l, axis) || (l->has_length && value_uses(p, index_value(&l->length), axis));
 }
 
 int program_length_loop(const struct program *p, int loop, int axis)
