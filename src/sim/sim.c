@@ -22,6 +22,13 @@ enum {
 	CLASSES_MOST = 16,
 	CLASSES_SAMPLE = 8,
 	ROUNDS_MAX = 2,			/* further simulations in search of the clock */
+	/* Of very many equal tiles a rough simulation plays the first SAMPLE_TILES or a few more, and leaves out a multiple of
+	 * SAMPLE_PERIOD, which usual numbers of replicas and versions divide. Those take as long as so many in the middle. */
+	SAMPLE_TILES = 48,
+	SAMPLE_SKIP = 12,
+	SAMPLE_STEADY = 24,
+	SAMPLE_PERIOD = 12,
+	SAMPLE_LEAST = 96,		/* fewer tiles are all played */
 };
 
 /* Shares of the time: products (or memory) bind if they are at work for more than this. */
@@ -177,6 +184,19 @@ static void link_parts(struct job *j, const struct event *v, int64_t n)
 	}
 }
 
+/* How many of the EU's tiles are played. */
+static int64_t tiles_played(const struct job *j, const struct eu_class *c, int64_t tiles)
+{
+	return j->rough && c->alike && tiles >= SAMPLE_LEAST ?
+		SAMPLE_TILES + (tiles - SAMPLE_TILES) % SAMPLE_PERIOD : tiles;
+}
+
+/* Ticks that the tiles take which were not played. Completions were recorded of the steady tiles, and the one before. */
+static int64_t ticks_left_out(const struct eu_run *r, int64_t left_out)
+{
+	return left_out ? (r->ends[r->nends - 1] - r->ends[0]) / SAMPLE_STEADY * left_out : 0;
+}
+
 /* Play one EU of a class; if it is the slowest so far, its numbers become those of the phase. keep: keep its
  * first events. */
 static enum err_code play_class(struct job *j, const struct eu_class *c, bool keep, struct err *e)
@@ -184,24 +204,34 @@ static enum err_code play_class(struct job *j, const struct eu_class *c, bool ke
 	struct arena_mark scratch = arena_mark(j->a);
 	const int64_t *start = &j->assignment.start[c->eu];
 	bool again = c == j->slowest;	/* played before: only its events are missing */
+	int64_t tiles = start[1] - start[0], played = tiles_played(j, c, tiles), nevents = 0;
 	struct walk w;
-	int64_t nevents = 0;
 
-	walk_init(j->a, &w, j->plan->graph, j->phase, (int)(start[1] - start[0]), j->assignment.order + start[0]);
+	walk_init(j->a, &w, j->plan->graph, j->phase, (int)played, j->assignment.order + start[0]);
+	int loop = interval_loop(j->plan, j->phase, &w), watch = interval_task(j->plan, j->phase, loop);
+	if (watch == NONE && played < tiles) {
+		played = tiles;
+		walk_init(j->a, &w, j->plan->graph, j->phase, (int)played, j->assignment.order + start[0]);
+	}
 	EACH_ENTRY(j, i)
 		nevents += walk_count(&w, task_of(j, i)->loop);
 	if (!again && nevents > j->max_events - j->t->nevents)
 		return too_many(j, e);
-	int loop = interval_loop(j->plan, j->phase, &w);
 	/* record the middle half of the completions, or all if they are few */
 	int64_t count = walk_count(&w, loop), nends = min_i64(count < 8 ? count : count / 2, MAX_ENDS);
+	int64_t skip = (count - nends) / 2;
+	if (played < tiles) {
+		nends = count / played * SAMPLE_STEADY + 1;
+		skip = count / played * SAMPLE_SKIP - 1;
+	}
 	struct eu_run r = { .plan = j->plan, .walk = &w, .costs = j->costs, .stop = j->stop, .only_kept = again,
 		.price = price_knows(j->price, j->phase) ? &j->price->phases[j->phase] : NULL,
 		.events = j->line->events.v, .keep = keep ? j->line->events.cap : 0,
 		.parts = ARENA_ARRAY(j->a, keep ? j->line->parts.cap : 0, struct event), .keep_parts = j->line->parts.cap,
-		.watch = interval_task(j->plan, j->phase, loop), .ends = ARENA_ARRAY(j->a, nends, int64_t),
-		.nends = nends, .skip = (count - nends) / 2 };
+		.watch = watch, .ends = ARENA_ARRAY(j->a, nends, int64_t),
+		.nends = nends, .skip = skip };
 	TRY(eu_run_play(j->a, &r, e));
+	int64_t ticks = r.ticks + ticks_left_out(&r, tiles - played);
 	if (keep) {
 		j->line->events.n = (int)r.nkept;
 		link_parts(j, r.parts, r.nparts);
@@ -209,9 +239,9 @@ static enum err_code play_class(struct job *j, const struct eu_class *c, bool ke
 	}
 	if (!again) {
 		j->t->nevents += r.nevents;
-		if (!j->slowest || r.ticks > j->ticks) {
+		if (!j->slowest || ticks > j->ticks) {
 			j->slowest = c;
-			j->ticks = r.ticks;
+			j->ticks = ticks;
 			j->line->ii_loop = loop;
 			measure_interval(j, &r, count);
 			measure_use(j, &w, &r);

@@ -2,6 +2,8 @@
  * an event: lane, sTask and iteration, then ready, issue, start, end, and the cause. */
 #include "sim/sim.h"
 
+#include <math.h>
+
 #include "base/buf.h"
 #include "sim/lookup.h"
 #include "sim/moments.h"
@@ -709,6 +711,59 @@ static void test_longest_first(void)
 	bench_release(&b);
 }
 
+/* The same plan, as the search simulates it. */
+static void run_rough(struct bench *b, struct timeline **out)
+{
+	struct sim_options o = { .rough = true };
+
+	*out = NULL;
+	must(b, sim_run(&b->mem, b->plan, &o, NULL, out, &b->e));
+}
+
+/* Of very many equal tiles a rough simulation plays the first ones, and takes the others to be like them. */
+static void test_samples(void)
+{
+	struct prng r = { 7 };
+	double worst = 0;
+	int64_t played = 0, all = 0;
+
+	for (int round = 0; round < 60; round++) {
+		struct timeline *rough;
+		struct bench b;
+
+		bench_init(&b);
+		ring_program(&b, 400 + (int64_t)prng_below(&r, 20), 1 + (int64_t)prng_below(&r, 4), 1, 1);
+		put(&b, "load_X", "p", 10 + (double)prng_below(&r, 60), 0);
+		put(&b, "use", "c", 10 + (double)prng_below(&r, 60), 0);
+		put(&b, "convert", "c", 10 + (double)prng_below(&r, 60), 0);
+		put(&b, "store_S", "c", 10 + (double)prng_below(&r, 60), 0);
+		versions(&b, "X", 1 + (int)prng_below(&r, 4));
+		must(&b, plan_repair_waits(b.plan, NULL, NULL, 0, NULL, NULL, &b.e));
+		b.plan->lanes.v[1].replicas = 1 + (int)prng_below(&r, 3);
+		run(&b);
+		run_rough(&b, &rough);
+		worst = fmax(worst, fabs((double)rough->cycles / (double)b.t->cycles - 1));
+		played += rough->nevents;
+		all += b.t->nevents;
+		timeline_free(rough);
+		bench_release(&b);
+	}
+	diag("%g off", worst);
+	ok(worst < 1e-3, "of very many equal tiles, a few tell how long all take");
+	ok(played * 4 < all, "... and are played instead of all");
+
+	struct timeline *rough;
+	struct bench b;
+	bench_init(&b);
+	causal_program(&b, 200);
+	put(&b, "use", "c", 30, 0);
+	run(&b);
+	run_rough(&b, &rough);
+	is_int(rough->cycles, b.t->cycles, "... but not if tiles differ");
+	timeline_free(rough);
+	bench_release(&b);
+}
+
 static void test_raster(void)
 {
 	struct bench b;
@@ -1275,6 +1330,7 @@ int main(void)
 	test_contention();
 	test_waves();
 	test_longest_first();
+	test_samples();
 	test_raster();
 	test_clusters();
 	test_shared_loads();
