@@ -17,7 +17,8 @@ static void add_breaches(const struct findings *f, int buffer, struct arena *a, 
 				problem_add_breach(f, i, a, out);
 }
 
-enum err_code plan_check_order(const struct plan *p, struct arena *a, const struct stop *stop,
+/* kept: nothing is wrong with the order, so one list is enough, of which the usage is read off. */
+static enum err_code check_order(const struct plan *p, bool kept, struct arena *a, const struct stop *stop,
 	struct problems *out, struct usage *usage, struct err *e)
 {
 	const struct graph *g = p->graph;
@@ -27,8 +28,8 @@ enum err_code plan_check_order(const struct plan *p, struct arena *a, const stru
 	*out = (struct problems){ 0 };
 	problem_add_entries(p, a, out);
 	if (!out->v.n) {
-		for (int phase = 0; phase < g->program->phases.n && !f.ncycle && !f.code; phase++)
-			findings_add_phase(&f, phase, false, a, usage ? &u : NULL);
+		for (int phase = 0; phase < g->program->phases.n && !f.ncycle && !f.code && (usage || !kept); phase++)
+			findings_add_phase(&f, phase, kept, a, usage ? &u : NULL);
 		if (f.code)
 			return f.code;
 		if (f.ncycle)
@@ -43,12 +44,12 @@ enum err_code plan_check_order(const struct plan *p, struct arena *a, const stru
 	return OK;
 }
 
-enum err_code plan_check(const struct plan *p, struct arena *a, const struct stop *stop,
+static enum err_code check(const struct plan *p, bool kept, struct arena *a, const struct stop *stop,
 	struct problems *out, struct usage *usage, struct err *e)
 {
 	struct usage u;
 
-	TRY(plan_check_order(p, a, stop, out, &u, e));
+	TRY(check_order(p, kept, a, stop, out, &u, e));
 	if (p->lanes.n && !problems_have(out, PROBLEM_DUPLICATE_TASK)) {
 		fit_memory(p, a, out, &u);
 		fit_register_file(p, a, out, &u);
@@ -56,4 +57,22 @@ enum err_code plan_check(const struct plan *p, struct arena *a, const struct sto
 	if (usage)
 		*usage = u;
 	return OK;
+}
+
+enum err_code plan_check_order(const struct plan *p, struct arena *a, const struct stop *stop,
+	struct problems *out, struct usage *usage, struct err *e)
+{
+	return check_order(p, false, a, stop, out, usage, e);
+}
+
+enum err_code plan_check(const struct plan *p, struct arena *a, const struct stop *stop,
+	struct problems *out, struct usage *usage, struct err *e)
+{
+	return check(p, false, a, stop, out, usage, e);
+}
+
+enum err_code plan_check_kept(const struct plan *p, struct arena *a, const struct stop *stop,
+	struct problems *out, struct usage *usage, struct err *e)
+{
+	return check(p, true, a, stop, out, usage, e);
 }

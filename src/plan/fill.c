@@ -52,6 +52,7 @@ struct looking {
 	bool reads;			/* dependences of readers on writers only */
 	int most;			/* breaches: one more than that is enough */
 	bool *needed;			/* as in struct findings */
+	struct sound *sound;		/* the same */
 };
 
 /* Find breaches and deadlocks. */
@@ -61,6 +62,7 @@ static enum err_code look(const struct filling *x, struct looking how, struct fi
 	f->most = how.most;
 	f->reads = how.reads;
 	f->needed = how.needed;
+	f->sound = how.sound;
 	for (int phase = 0; phase < x->plan->graph->program->phases.n && !f->code; phase++)
 		if (how.phase == NONE || how.phase == phase)
 			findings_add_phase(f, phase, how.quick, x->a, NULL);
@@ -93,15 +95,25 @@ static bool is_open(const struct wait *w)
 /* What is left when waits are added. */
 struct filled {
 	int breaches;
-	bool *needed;			/* by wait: nothing else does what it does. All false: it is not known */
+	bool *needed;			/* by wait: nothing else does what it does. False: it is not known */
 };
 
+static struct sound *new_sound(const struct filling *x)
+{
+	struct sound *out = ARENA_NEW(x->a, struct sound);
+
+	out->edge = ARENA_ARRAY(x->a, x->plan->graph->edges.n, bool);
+	return out;
+}
+
 /* Add waits to a phase until nothing is missing, after those that there are. Dependences of readers come first: nothing
- * else is looked at until they are kept. */
+ * else is looked at until they are kept. What is sound is left out. So not all waits that are needed may be known as such, but
+ * those are for which other lists than the first were of use. */
 static enum err_code add_waits_of(const struct filling *x, int phase, bool quick, struct filled *out)
 {
 	struct plan *p = x->plan;
 	const struct graph *g = p->graph;
+	struct sound *sound = new_sound(x);
 	bool reads = quick;
 
 	for (;;) {
@@ -111,7 +123,8 @@ static enum err_code add_waits_of(const struct filling *x, int phase, bool quick
 		struct findings f;
 		int edge;
 
-		TRY(look(x, (struct looking){ phase, quick, reads, reads ? 0 : INT32_MAX, quick ? NULL : needed }, &f));
+		TRY(look(x, (struct looking){ phase, quick, reads, reads ? 0 : INT32_MAX, quick ? NULL : needed,
+			sound }, &f));
 		*out = (struct filled){ breaches_of(&f), needed };
 		edge = f.any ? first_breach(&f, x->raise) : NONE;
 		if (edge != NONE) {
@@ -127,6 +140,7 @@ static enum err_code add_waits_of(const struct filling *x, int phase, bool quick
 		} else if (versions) {
 			int buffer = g->edges.v[edge].buffer, n = ++p->versions[buffer];
 
+			sound = new_sound(x);
 			for (int i = 0; i < g->buffers.n; i++)	/* aliases have as many */
 				if (g->buffers.v[i].alias_of == buffer || g->buffers.v[buffer].alias_of == i)
 					p->versions[i] = n > p->versions[i] ? n : p->versions[i];
@@ -357,7 +371,7 @@ static void restore_order(struct plan *p, const struct wait *had, int n)
 			p->waits.v[p->waits.n++] = now.waits.v[i];
 }
 
-enum err_code plan_repair_waits(struct plan *p, const struct plan *was, const int *tasks, int n,
+enum err_code plan_repair_waits(struct plan *p, const struct plan *was, const int *tasks, int n, bool *kept,
 	const struct stop *stop, struct err *e)
 {
 	const struct filling x = { p, &p->arena, true, stop, e };
@@ -365,6 +379,8 @@ enum err_code plan_repair_waits(struct plan *p, const struct plan *was, const in
 	struct wait *waits = arena_copy(&p->arena, p->waits.v, (size_t)had, sizeof(*waits));
 	int *versions = arena_copy(&p->arena, p->versions, (size_t)nversions, sizeof(*versions));
 
+	if (kept)
+		*kept = false;
 	if (!is_complete(p, &p->arena))
 		return OK;
 	VEC_FILTER(&p->waits, i, !is_open(&p->waits.v[i]) ||
@@ -379,6 +395,8 @@ enum err_code plan_repair_waits(struct plan *p, const struct plan *was, const in
 	if (was && is_complete(was, &p->arena))
 		TRY(drop_idle(&x, was, old, breaches));
 	restore_order(p, waits, had);
+	if (kept)
+		*kept = !breaches;
 	return OK;
 }
 

@@ -57,28 +57,54 @@ static void check_edge(struct findings *f, const struct relation *r, int edge)
 	}
 }
 
-void findings_add_list(struct findings *f, const struct walk *w, struct arena *a, struct usage *u)
+/* Does the list at hand show a breach of an edge of which there is one already? */
+static bool shows_again(struct findings *f, const struct relation *r, int edge)
+{
+	const struct breach first = f->edge[edge];
+	int broken = f->broken;
+	bool again;
+
+	f->edge[edge].found = false;
+	check_edge(f, r, edge);
+	again = f->edge[edge].found;
+	f->edge[edge] = first;
+	f->broken = broken;
+	return again;
+}
+
+bool findings_add_list(struct findings *f, const struct walk *w, bool *sound, struct arena *a, struct usage *u)
 {
 	const struct graph *g = f->plan->graph;
 	struct arena_mark mark = arena_mark(a);
+	bool all_sound = true;
 	struct relation r;
 
 	relation_build(a, f->plan, w, f->needed, &r);
 	if (r.ncycle) {
 		f->any = true;
+		all_sound = false;
 		for (int i = f->ncycle ? r.ncycle : 0; i < r.ncycle && f->ncycle < CYCLE_SHOWN; i++)
 			f->cycle[f->ncycle++] = r.inst[r.cycle[i]].task;
 	} else {
 		for (int i = 0; i < g->edges.n && f->broken <= f->most; i++) {
 			const struct edge *e = &g->edges.v[i];
 
-			if (g->tasks.v[e->to].phase == w->phase && !f->edge[i].found &&
-			    (!f->reads || (e->kind == EDGE_FLOW && !e->reuse)))
+			if (g->tasks.v[e->to].phase != w->phase || (sound && sound[i]) ||
+			    (f->reads && (e->kind != EDGE_FLOW || e->reuse)))
+				continue;
+			if (!f->edge[i].found) {
 				check_edge(f, &r, i);
+				all_sound &= !f->edge[i].found;
+				if (sound)
+					sound[i] = !f->edge[i].found;
+			} else if (f->sound && all_sound) {
+				all_sound = !shows_again(f, &r, i);
+			}
 		}
 		/* without its waits, a plan holds values for ever */
 		if (u && !f->any)
 			fit_registers(&r, a, u);
 	}
 	arena_reset(a, mark);
+	return all_sound;
 }

@@ -19,6 +19,14 @@ struct breach {
 	int64_t from, to;		/* sequence numbers */
 };
 
+/* What shows no breach while waits are added to a phase: with more waits it shows none either, and may be left out. */
+enum { LISTS_NOTED = 4096 };		/* lists with greater numbers are always examined */
+struct sound {
+	bool *edge;			/* by edge: in the list with most of everything */
+	bool list[LISTS_NOTED];		/* of the others, by number in the order in which they are examined */
+	bool all_looked_at;		/* once; lists that are not sound then are always examined */
+};
+
 /* For all phases together. */
 struct findings {
 	const struct plan *plan;
@@ -28,6 +36,7 @@ struct findings {
 	bool any;
 	bool *needed;			/* by wait, as relation_build's; NULL: of no interest */
 	bool reads;			/* look at dependences of readers on writers alone */
+	struct sound *sound;		/* is left out; what turns out to be sound is added. NULL: nothing is */
 	int broken, most;		/* dependences that are; more than so many are not looked for */
 	const struct stop *stop;
 	enum err_code code;		/* why there is no answer; *e says more */
@@ -42,7 +51,8 @@ struct findings findings_new(const struct plan *p, struct arena *a, const struct
  * findings; u may be NULL. Scratch in `a`, as it was when it returns. */
 void findings_add_phase(struct findings *f, int phase, bool quick, struct arena *a, struct usage *u);
 
-/* Add what one list shows; the same. */
-void findings_add_list(struct findings *f, const struct walk *w, struct arena *a, struct usage *u);
+/* Add what one list shows; the same. Edges that are `sound` in it are left out, and those found to be are added; NULL: none.
+ * Returns whether no edge is broken, as far as f->sound asks for that. */
+bool findings_add_list(struct findings *f, const struct walk *w, bool *sound, struct arena *a, struct usage *u);
 
 #endif

@@ -236,7 +236,7 @@ static enum err_code build_change(struct history *h, struct change *c, const cha
 		TRY(add_named(h, c, tasks[i], loc, e));
 	for (int i = 0; i < c->tasks.n; i++)
 		TRY(change_entry(h, c, c->tasks.v[m->after ? c->tasks.n - 1 - i : i], m, insert, loc, e));
-	return repair_waits ? plan_repair_waits(h->next_plan, h->plan, c->tasks.v, c->tasks.n, stop, e) : OK;
+	return repair_waits ? plan_repair_waits(h->next_plan, h->plan, c->tasks.v, c->tasks.n, NULL, stop, e) : OK;
 }
 
 static enum err_code change_entries(struct history *h, const char *const *tasks, int n, const struct move *m,

@@ -99,6 +99,7 @@ struct trial {
 	int stride;			/* one of so many tiles is taken */
 	int16_t *trips;			/* of the list that is put together */
 	VEC(struct list) tried;
+	int *replicas;			/* of all walks */
 };
 
 static const struct graph *graph_of(const struct trial *t)
@@ -179,17 +180,21 @@ static bool may_check(const struct trial *t, int ntiles)
 	return !t->f->code;
 }
 
-/* The list that is put together. u NULL: of no interest. */
-static void check_list(const struct trial *t, int ntiles, struct usage *u)
+/* Check the list that is put together, without the edges of which it is known that they are sound in it. u NULL: of no
+ * interest. Is all of it sound? */
+static bool check_list(const struct trial *t, int ntiles, bool *edges, struct usage *u)
 {
 	struct arena_mark mark = arena_mark(t->a);
 	struct walk w;
+	bool sound;
 
 	if (!may_check(t, ntiles))
-		return;
+		return false;
 	walk_init_trips(t->a, &w, graph_of(t), t->c->phase, ntiles, STEPS, t->trips);
-	findings_add_list(t->f, &w, t->a, u);
+	w.replicas = t->replicas;
+	sound = findings_add_list(t->f, &w, edges, t->a, u);
 	arena_reset(t->a, mark);
+	return sound;
 }
 
 /* Is there no need to look further? */
@@ -200,8 +205,16 @@ static bool is_over(const struct trial *t)
 
 static void try_list(struct trial *t, int ntiles)
 {
-	if (ntiles <= graph_of(t)->grids[t->c->phase].total && !is_over(t) && is_new(t, ntiles))
-		check_list(t, ntiles, NULL);
+	struct sound *sound = t->f->sound;
+	int number = t->tried.n;
+
+	if (ntiles > graph_of(t)->grids[t->c->phase].total || is_over(t) || !is_new(t, ntiles))
+		return;
+	if (sound && number < LISTS_NOTED && sound->list[number])
+		return;
+	bool is_sound = check_list(t, ntiles, NULL, NULL);
+	if (sound && number < LISTS_NOTED && !sound->all_looked_at)
+		sound->list[number] = is_sound;
 }
 
 /* Let `loop` run in each of the iterations [first, end) of `outer`. */
@@ -414,17 +427,19 @@ void findings_add_phase(struct findings *f, int phase, bool quick, struct arena 
 	const struct graph *g = f->plan->graph;
 	struct arena_mark mark = arena_mark(a);
 	struct choices c;
-	struct trial t = { .f = f, .c = &c, .a = a };
+	struct trial t = { .f = f, .c = &c, .a = a, .replicas = ARENA_ARRAY(a, g->edges.n, int) };
 
 	choose(f->plan, phase, a, &c);
 	t.trips = ARENA_ARRAY(a, g->program->loops.n * STEPS, int16_t);
 	for (int l = 0; l < g->program->loops.n; l++)
 		set_trips(&t, l, 0, STEPS, c.most[l]);
-	check_list(&t, c.ntiles, u);
+	check_list(&t, c.ntiles, f->sound ? f->sound->edge : NULL, u);
 	for (int i = 0; i < g->edges.n && !quick && !is_over(&t); i++) {
 		t.edge = &g->edges.v[i];
 		if (g->tasks.v[t.edge->to].phase == phase)
 			try_edge(&t);
 	}
+	if (f->sound && !quick)
+		f->sound->all_looked_at = true;
 	arena_reset(a, mark);
 }

@@ -270,6 +270,23 @@ enum err_code build_plan(const struct space *s, const struct choice *c, struct p
 	return OK;
 }
 
+static uint64_t hash_entries(uint64_t h, const struct plan *p)
+{
+	for (int i = 0; i < p->entries.n; i++) {
+		const struct entry *x = &p->entries.v[i];
+		const int one[] = { x->task, x->lane, x->seu, x->at };
+
+		h = hash_bytes(h, one, sizeof(one));
+	}
+	for (int i = 0; i < p->waits.n; i++) {
+		const struct wait *w = &p->waits.v[i];
+		const int one[] = { w->task, w->on, w->distance, (int)w->when };
+
+		h = hash_bytes(h, one, sizeof(one));
+	}
+	return h;
+}
+
 uint64_t build_hash(const struct choice *c, const struct plan *p)
 {
 	const int64_t tiles[] = { p->grid.raster, p->grid.group, p->grid.longest_first };
@@ -285,17 +302,68 @@ uint64_t build_hash_without_raster(const struct choice *c, const struct plan *p)
 
 	h = hash_bytes(h, numbers, sizeof(numbers));
 	h = hash_bytes(h, p->versions, (size_t)p->graph->buffers.n * sizeof(*p->versions));
-	for (int i = 0; i < p->entries.n; i++) {
-		const struct entry *x = &p->entries.v[i];
-		const int one[] = { x->task, x->lane, x->seu, x->at };
+	return hash_entries(h, p);
+}
 
-		h = hash_bytes(h, one, sizeof(one));
+/* More iterations of a loop, or more tiles, than any of the lists has on which a plan of at most that many versions is checked:
+ * a few more than offsets, versions and distances reach, in all tiles of which replicas take turns (plan/lists.c). */
+static int64_t most_that_matter(const struct plan *p, int versions)
+{
+	int64_t reach = versions, replicas = 1;
+
+	for (int i = 0; i < p->entries.n; i++)
+		reach += p->entries.v[i].at > 0 ? p->entries.v[i].at : -p->entries.v[i].at;
+	for (int i = 0; i < p->waits.n; i++)
+		reach += max_i64(p->waits.v[i].distance, 0);
+	for (int i = 0; i < p->lanes.n; i++)
+		replicas = max_i64(replicas, p->lanes.v[i].replicas);
+	return replicas * (2 * reach + 8);
+}
+
+static uint64_t hash_ints(uint64_t h, const struct ints *v)
+{
+	return hash_bytes(hash_mix(h, (uint64_t)v->n), v->v, (size_t)v->n * sizeof(*v->v));
+}
+
+static uint64_t hash_graph(uint64_t h, const struct graph *g)
+{
+	for (int i = 0; i < g->tasks.n; i++) {
+		const struct stask *s = &g->tasks.v[i];
+		const int one[] = { s->phase, s->loop, (int)s->kind, s->position };
+
+		h = hash_ints(hash_ints(hash_bytes(h, one, sizeof(one)), &s->reads), &s->writes);
 	}
-	for (int i = 0; i < p->waits.n; i++) {
-		const struct wait *w = &p->waits.v[i];
-		const int one[] = { w->task, w->on, w->distance, (int)w->when };
+	for (int i = 0; i < g->edges.n; i++) {
+		const struct edge *x = &g->edges.v[i];
+		const int one[] = { x->from, x->to, (int)x->kind, x->loop, x->distance, x->reuse, x->chain, x->buffer };
 
 		h = hash_bytes(h, one, sizeof(one));
 	}
 	return h;
+}
+
+uint64_t build_hash_order(const struct plan *p, int *reach)
+{
+	const struct graph *g = p->graph;
+	uint64_t h = hash_graph(hash_basis(0), g);
+	int64_t most;
+
+	*reach = 2;			/* the order may need some more than the plan has */
+	for (int i = 0; i < g->buffers.n; i++)
+		*reach = p->versions[i] + 2 > *reach ? p->versions[i] + 2 : *reach;
+	most = most_that_matter(p, *reach);
+	for (int i = 0; i < g->buffers.n; i++) {
+		const struct buffer *b = &g->buffers.v[i];
+		const int one[] = { b->phase, b->loop, b->first, b->alias_of, (int)plan_scope(p, i), p->versions[i] };
+
+		h = hash_bytes(h, one, sizeof(one));
+	}
+	for (int i = 0; i < g->program->loops.n; i++)
+		h = hash_mix(hash_mix(h, (uint64_t)min_i64(g->trips[i].least, most)),
+			(uint64_t)min_i64(g->trips[i].most, most));
+	for (int i = 0; i < g->program->phases.n; i++)
+		h = hash_mix(h, (uint64_t)min_i64(g->grids[i].total, most));
+	for (int i = 0; i < p->lanes.n; i++)
+		h = hash_mix(h, (uint64_t)p->lanes.v[i].replicas);
+	return hash_entries(h, p);
 }

@@ -22,11 +22,17 @@ enum { REPEATS_MOST = 64 };
 #define OVERESTIMATE 1.5
 #define OVERESTIMATE_MORE 1.1
 
-/* What plan_repair_waits made of a legal plan. */
+/* What plan_repair_waits made of a plan, if all dependences are kept then. */
 struct repaired {
-	uint64_t order;			/* build_hash_without_raster, before the repair */
+	uint64_t order;			/* build_hash_order, before the repair */
 	struct wait *waits;
 	int nwaits, *versions;
+};
+
+/* The repaired waits of a legal plan. */
+struct legal {
+	uint64_t plan;			/* build_hash_without_raster, before the repair */
+	int repaired;
 };
 
 void evaluator_init(struct evaluator *ev, struct arena *a, struct mem *mem, const struct vdevice *d,
@@ -196,54 +202,71 @@ static bool is_duplicate(struct evaluator *ev, struct tried *x)
 	return x->duplicate;
 }
 
-/* Find the waits of the plan at hand, or copy those of a legal plan with the same order. *known: they were copied. */
-static enum err_code repair_waits(struct evaluator *ev, uint64_t order, bool *known, const struct stop *stop,
-	struct err *e)
+static void take_repaired(struct evaluator *ev, int i)
 {
+	const struct repaired *x = &ev->repaired.v[i];
 	struct plan *p = ev->plan;
 
-	for (int i = 0; i < ev->repaired.n; i++) {
-		const struct repaired *x = &ev->repaired.v[i];
-
-		if (x->order != order)
-			continue;
-		p->waits.v = arena_copy(&p->arena, x->waits, (size_t)x->nwaits, sizeof(*x->waits));
-		p->waits.n = p->waits.cap = x->nwaits;
-		memcpy(p->versions, x->versions, (size_t)p->graph->buffers.n * sizeof(*x->versions));
-		*known = true;
-		return OK;
-	}
-	*known = false;
-	return plan_repair_waits(p, NULL, NULL, 0, stop, e);
+	p->waits.v = arena_copy(&p->arena, x->waits, (size_t)x->nwaits, sizeof(*x->waits));
+	p->waits.n = p->waits.cap = x->nwaits;
+	memcpy(p->versions, x->versions, (size_t)p->graph->buffers.n * sizeof(*x->versions));
 }
 
-static void keep_repaired(struct evaluator *ev, uint64_t order)
+/* Keep the waits of the plan at hand, for others with the same order. NONE: they may hold for this one alone. */
+static int keep_repaired(struct evaluator *ev, uint64_t order, int reach)
 {
 	const struct plan *p = ev->plan;
 	const struct repaired x = { .order = order, .nwaits = p->waits.n,
 		.waits = arena_copy(ev->a, p->waits.v, (size_t)p->waits.n, sizeof(*p->waits.v)),
 		.versions = arena_copy(ev->a, p->versions, (size_t)p->graph->buffers.n, sizeof(*p->versions)) };
 
+	for (int i = 0; i < p->graph->buffers.n; i++)
+		if (x.versions[i] > reach)
+			return NONE;
 	VEC_PUSH(ev->a, &ev->repaired, x);
+	return ev->repaired.n - 1;
+}
+
+/* Find the waits of the plan at hand, or copy those of a plan with the same order. *repaired: where they are kept; NONE.
+ * *kept: all dependences are. */
+static enum err_code repair_waits(struct evaluator *ev, int *repaired, bool *kept, const struct stop *stop, struct err *e)
+{
+	int reach;
+	uint64_t order = build_hash_order(ev->plan, &reach);
+
+	for (*repaired = 0; *repaired < ev->repaired.n; ++*repaired)
+		if (ev->repaired.v[*repaired].order == order) {
+			*kept = true;
+			take_repaired(ev, *repaired);
+			return OK;
+		}
+	*repaired = NONE;
+	TRY(plan_repair_waits(ev->plan, NULL, NULL, 0, kept, stop, e));
+	if (*kept)
+		*repaired = keep_repaired(ev, order, reach);
+	return OK;
 }
 
 enum err_code evaluator_build(struct evaluator *ev, const struct choice *c, const struct stop *stop, struct err *e)
 {
-	bool known;
+	int repaired;
+	bool kept;
 
 	evaluator_release(ev);
 	TRY(build_graph(ev->space, c, &ev->graph, e));
 	ev->plan = plan_new(ev->mem, ev->graph, ev->space->device);
 	TRY(build_plan(ev->space, c, ev->plan, e));
-	return repair_waits(ev, build_hash_without_raster(c, ev->plan), &known, stop, e);
+	return repair_waits(ev, &repaired, &kept, stop, e);
 }
 
-static enum err_code check(struct evaluator *ev, int i, const struct stop *stop, bool *legal, bool *full, struct err *e)
+/* kept: all dependences are. */
+static enum err_code check(struct evaluator *ev, int i, bool kept, const struct stop *stop, bool *legal, bool *full,
+	struct err *e)
 {
 	struct arena_mark mark = arena_mark(&ev->plan->arena);
 	struct problems problems;
 
-	TRY(plan_check(ev->plan, &ev->plan->arena, stop, &problems, NULL, e));
+	TRY((kept ? plan_check_kept : plan_check)(ev->plan, &ev->plan->arena, stop, &problems, NULL, e));
 	*legal = problems.v.n == 0;
 	*full = problems.v.n ? problems.v.v[0].code == PROBLEM_SHARED_MEMORY : is_shallow(ev);
 	if (problems.v.n) {
@@ -320,8 +343,9 @@ static enum err_code evaluate_plan(struct evaluator *ev, int i, double best, boo
 	bool *full, struct err *e)
 {
 	struct tried *x = &ev->tried->v.v[i];
-	bool known, legal;
-	uint64_t order;
+	bool known = false, kept, legal;
+	uint64_t hash;
+	int repaired;
 
 	TRY(build_graph(ev->space, &x->choice, &ev->graph, e));
 	x->too_large = is_too_large(ev, i);
@@ -331,15 +355,20 @@ static enum err_code evaluate_plan(struct evaluator *ev, int i, double best, boo
 	TRY(build_plan(ev->space, &x->choice, ev->plan, e));
 	if (!price && is_duplicate(ev, x))
 		return OK;
-	order = build_hash_without_raster(&x->choice, ev->plan);
-	TRY(repair_waits(ev, order, &known, stop, e));
-	if (known) {
-		*full = is_shallow(ev);
-	} else {
-		TRY(check(ev, i, stop, &legal, full, e));
+	hash = build_hash_without_raster(&x->choice, ev->plan);
+	for (int k = 0; k < ev->legal.n && !known; k++)
+		if (ev->legal.v[k].plan == hash) {
+			known = true;
+			take_repaired(ev, ev->legal.v[k].repaired);
+			*full = is_shallow(ev);
+		}
+	if (!known) {
+		TRY(repair_waits(ev, &repaired, &kept, stop, e));
+		TRY(check(ev, i, kept, stop, &legal, full, e));
 		if (!legal)
 			return OK;
-		keep_repaired(ev, order);
+		if (repaired != NONE)
+			VEC_PUSH(ev->a, &ev->legal, ((struct legal){ hash, repaired }));
 	}
 	TRY(simulate(ev, i, best, price, stop, e));
 	ev->simulated += !x->simulated;		/* not again if it is priced now */

@@ -5,8 +5,8 @@
  * candidate so far, the plan is lowered and simulated again with the costs of its kernels. These only add to the time,
  * with few exceptions, so a plan that is slower without them need not be lowered.
  *
- * Candidates share work. Plans that differ only in the order of tiles have the same repaired waits and the same
- * problems; equal plans have the same time; the assignment of tiles to EUs is cached. */
+ * Candidates share work. Plans with the same order have the same repaired waits, whatever the size of their tiles, and if
+ * they differ only in the order of tiles the same problems; equal plans have the same time; the assignment of tiles to EUs is cached. */
 #ifndef SEARCH_EVALUATE_H
 #define SEARCH_EVALUATE_H
 
@@ -21,6 +21,7 @@ struct refusal_count {
 };
 
 struct repaired;
+struct legal;
 
 struct evaluator {
 	struct arena *a;		/* borrowed, as all up to `tried` */
@@ -33,7 +34,8 @@ struct evaluator {
 	struct timeline *line;
 	struct kernels *kernels;
 	struct assignment_cache assignments;
-	VEC(struct repaired) repaired;	/* waits of legal plans */
+	VEC(struct repaired) repaired;	/* waits of plans, by their order */
+	VEC(struct legal) legal;	/* which of these legal plans have */
 	int simulated, pruned;		/* plans, each counted once; candidates that were pruned by their shape's bound */
 	double overestimate;		/* by how much the time of a plan alone may be above that with its kernel's price */
 	double bound_seconds;		/* the least analytic bound of all shapes */

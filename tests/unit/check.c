@@ -1,7 +1,10 @@
 /* What is checked is large, or too large, or not to be waited for any longer. */
 #include "plan/check.h"
 
+#include <string.h>
+
 #include "plan/history.h"
+#include "search/build.h"
 #include "tests/unit/sim_bench.h"
 
 /* Everything in the order of the program, on two lanes. */
@@ -122,10 +125,87 @@ static void test_nests(void)
 	}
 }
 
+/* Attention of so many tiles on two lanes, with the same offsets and versions for the same seed; waits are repaired. */
+static void repaired_plan(struct bench *b, int64_t tiles, uint64_t seed, uint64_t *hash, bool *kept)
+{
+	struct prng r = { seed };
+	int reach;
+
+	bench_init(b);
+	attention_program(b, tiles, false, 1);
+	for (int i = 0; i < b->g->tasks.n; i++) {
+		const struct stask *s = &b->g->tasks.v[i];
+
+		put(b, s->name, s->kind == TASK_LOAD ? "p" : prng_below(&r, 4) ? "c" : "d", 10,
+			s->loop == NONE ? 0 : (int)prng_below(&r, 2));
+	}
+	for (int i = 0; i < b->g->buffers.n; i++)
+		b->plan->versions[i] = 1 + (int)prng_below(&r, 3);
+	*hash = build_hash_order(b->plan, &reach);
+	must(b, plan_repair_waits(b->plan, NULL, NULL, 0, kept, NULL, &b->e));
+	for (int i = 0; i < b->g->buffers.n; i++)
+		if (b->plan->versions[i] > reach)
+			*hash = seed;	/* it holds for no other plan */
+}
+
+static bool same_waits(const struct bench *a, const struct bench *b)
+{
+	bool same = a->plan->waits.n == b->plan->waits.n &&
+		!memcmp(a->plan->versions, b->plan->versions, (size_t)a->g->buffers.n * sizeof(int));
+
+	for (int i = 0; i < a->plan->waits.n && same; i++)
+		same = a->plan->waits.v[i].task == b->plan->waits.v[i].task &&
+			a->plan->waits.v[i].on == b->plan->waits.v[i].on;
+	return same;
+}
+
+/* What the search does not check again: plans whose repair kept all dependences, and the waits of plans with as good as the
+ * same order. */
+static void test_repairs(void)
+{
+	int told = 0, legal = 0, usages = 0, alike = 0, same = 0, small = 0;
+
+	for (uint64_t seed = 1; seed <= 200; seed++) {
+		struct problems order, all, rest;
+		struct usage u, v;
+		struct bench a, b;
+		uint64_t of_a, of_b;
+		bool kept;
+
+		repaired_plan(&a, 80, seed, &of_a, &kept);
+		must(&a, plan_check_order(a.plan, &a.arena, NULL, &order, NULL, &a.e));
+		told += kept == !order.v.n;
+		legal += kept;
+		memset(&u, 0, sizeof(u));
+		memset(&v, 0, sizeof(v));
+		if (kept) {
+			must(&a, plan_check(a.plan, &a.arena, NULL, &all, &u, &a.e));
+			must(&a, plan_check_kept(a.plan, &a.arena, NULL, &rest, &v, &a.e));
+			usages += all.v.n == rest.v.n && !memcmp(&u, &v, sizeof(u));
+		}
+		repaired_plan(&b, 160, seed, &of_b, &kept);
+		alike += of_a == of_b;
+		same += of_a == of_b && same_waits(&a, &b);
+		bench_release(&b);
+		repaired_plan(&b, 1, seed, &of_b, &kept);
+		small += of_a == of_b;
+		bench_release(&b);
+		bench_release(&a);
+	}
+	diag("%d of 200 are legal", legal);
+	is_int(told, 200, "repairing waits tells whether all dependences are kept");
+	ok(legal > 20, "  which they are in some plans");
+	is_int(usages, legal, "  and then only the rest is checked, with the same result");
+	ok(alike > 150, "twice as many tiles and iterations make no difference to the order");
+	is_int(same, alike, "  nor to its waits");
+	is_int(small, 0, "  but a single one does");
+}
+
 int main(void)
 {
 	test_large();
 	test_stop();
 	test_nests();
+	test_repairs();
 	return tap_done();
 }
