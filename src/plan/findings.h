@@ -36,7 +36,7 @@ struct findings {
 	bool any;
 	bool *needed;			/* by wait, as relation_build's; NULL: of no interest */
 	bool reads;			/* look at dependences of readers on writers alone */
-	struct sound *sound;		/* is left out; what turns out to be sound is added. NULL: nothing is */
+	struct sound *sound;		/* is left out; what is found to be sound is added. NULL: nothing is */
 	int broken, most;		/* dependences that are; more than so many are not looked for */
 	const struct stop *stop;
 	enum err_code code;		/* why there is no answer; *e says more */

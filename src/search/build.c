@@ -306,7 +306,7 @@ uint64_t build_hash_without_raster(const struct choice *c, const struct plan *p)
 }
 
 /* More iterations of a loop, or more tiles, than any of the lists has on which a plan of at most that many versions is checked:
- * a few more than offsets, versions and distances reach, in all tiles of which replicas take turns (plan/lists.c). */
+ * a few more than offsets, versions and distances reach, in all tiles of which replicas alternate (plan/lists.c). */
 static int64_t most_that_matter(const struct plan *p, int versions)
 {
 	int64_t reach = versions, replicas = 1;

@@ -433,7 +433,7 @@ bool loop_bounded_by_all(const struct extents *x, int loop, int axis)
 		x->tile[axis] < x->program->axes.v[axis].size;
 }
 
-/* The ranges from which a loop's bounds follow: those of a tile, and all of the axes that it is bounded by as a whole.
+/* The ranges from which a loop's bounds follow: those of a tile, and all of the axes that it is bounded by in full.
  * Copied to *wider only if it must be, as this is asked for every tile. */
 static const struct axis_ranges *bounding_ranges(const struct extents *x, int loop, const struct axis_ranges *tile,
 	struct axis_ranges *wider)

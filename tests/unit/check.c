@@ -163,10 +163,10 @@ static bool same_waits(const struct bench *a, const struct bench *b)
  * same order. */
 static void test_repairs(void)
 {
-	int told = 0, legal = 0, usages = 0, alike = 0, same = 0, small = 0;
+	int reported = 0, legal = 0, usages = 0, alike = 0, same = 0, small = 0;
 
 	for (uint64_t seed = 1; seed <= 200; seed++) {
-		struct problems order, all, rest;
+		struct problems order, all, others;
 		struct usage u, v;
 		struct bench a, b;
 		uint64_t of_a, of_b;
@@ -174,14 +174,14 @@ static void test_repairs(void)
 
 		repaired_plan(&a, 80, seed, &of_a, &kept);
 		must(&a, plan_check_order(a.plan, &a.arena, NULL, &order, NULL, &a.e));
-		told += kept == !order.v.n;
+		reported += kept == !order.v.n;
 		legal += kept;
 		memset(&u, 0, sizeof(u));
 		memset(&v, 0, sizeof(v));
 		if (kept) {
 			must(&a, plan_check(a.plan, &a.arena, NULL, &all, &u, &a.e));
-			must(&a, plan_check_kept(a.plan, &a.arena, NULL, &rest, &v, &a.e));
-			usages += all.v.n == rest.v.n && !memcmp(&u, &v, sizeof(u));
+			must(&a, plan_check_kept(a.plan, &a.arena, NULL, &others, &v, &a.e));
+			usages += all.v.n == others.v.n && !memcmp(&u, &v, sizeof(u));
 		}
 		repaired_plan(&b, 160, seed, &of_b, &kept);
 		alike += of_a == of_b;
@@ -193,9 +193,9 @@ static void test_repairs(void)
 		bench_release(&a);
 	}
 	diag("%d of 200 are legal", legal);
-	is_int(told, 200, "repairing waits tells whether all dependences are kept");
+	is_int(reported, 200, "repairing waits tells whether all dependences are kept");
 	ok(legal > 20, "  which they are in some plans");
-	is_int(usages, legal, "  and then only the rest is checked, with the same result");
+	is_int(usages, legal, "  and then all else is checked, with the same result");
 	ok(alike > 150, "twice as many tiles and iterations make no difference to the order");
 	is_int(same, alike, "  nor to its waits");
 	is_int(small, 0, "  but a single one does");
