@@ -5,14 +5,17 @@
 --
 -- with S over {k, v}, the dims of keys and values (Yang et al., "Gated Delta Networks", 2024). It is computed in chunks.
 -- In a chunk, let G be the running sums of g, and A[i,j] = beta[i] exp(G[i] - G[j]) (k[i] . k[j]) for j < i. Then
--- with T = (I + A)^-1 the corrections of all positions are V = T (beta v) - T (beta exp(G) k) S at once. The phases:
+-- with T = (I + A)^-1 the corrections of all positions are V = T (beta v) - T (beta exp(G) k) S at once. T is found in
+-- blocks of a quarter of the chunk: with D, the inverses of the diagonal blocks of I + A, and M, which is D times the
+-- blocks of A below them, T = (I + M)^-1 D = (I + M^2) (I - M) D, as M^4 is zero. The phases:
 --
---   decay    G, and beta, by head
---   scores   A, transposed
---   inverse  T, by forward substitution: a row after the other is taken from all rows below it
---   values   U = T (beta v) and W = T (beta exp(G) k)
---   state    from chunk to chunk: V = U - W S, and the state S before and behind the chunk
---   output   scale (exp(G) q S + (q k^T exp(G[i] - G[j]), for j <= i) V)
+--   decay     G, and beta, by head
+--   scores    A, transposed
+--   diagonal  D, by forward substitution: a row after the other is taken from all rows of its block below it
+--   join      M and (I - M) D
+--   values    T, and with it U = T (beta v) and W = T (beta exp(G) k)
+--   state     from chunk to chunk: V = U - W S, and the state S before and behind the chunk
+--   output    scale (exp(G) q S + (q k^T exp(G[i] - G[j]), for j <= i) V)
 --
 -- sizes    b batch, s sequence, h heads, k and v head dims of keys and values
 -- options  hk     heads of q and k; must divide h (h)
@@ -33,8 +36,13 @@ return mr.program("gated_delta_rule", function(p)
   local hk, c = p:axis("hk", p.hk or h.size), p:axis("c", (s.size + chunk - 1) // chunk)
   p:check(h.size % hk.size == 0, "hk must divide h")
   local i, j = p:axis("i", chunk), p:axis("j", chunk)     -- positions of a chunk
-  local t, r, col = p:axis("t", chunk), p:axis("r", chunk), p:axis("col", chunk)
+  local t, col = p:axis("t", chunk), p:axis("col", chunk)
+  local l, m, n = p:axis("l", chunk), p:axis("m", chunk), p:axis("n", chunk)
+  local part = chunk % 4 == 0 and chunk // 4 or chunk
+  local block = p:axis("block", chunk // part)            -- of the diagonal, with rows bi or br and columns bj
+  local bi, bj, br = p:axis("bi", part), p:axis("bj", part), p:axis("br", part)
   local head = p:axis("head", h.size)                     -- h, of which a tile has several
+  local ds = p:axis("vs", dv.size)                        -- v, of which a tile of the state has fewer
   local dtype = p.dtype or "bf16"
   local decay = p.decay or (dtype == "f64" and "f64" or "f32")
   local scale = p:option("scale", "number", 1 / math.sqrt(dk.size))
@@ -46,7 +54,8 @@ return mr.program("gated_delta_rule", function(p)
   local Init = p:option("init", "boolean") and p:input("init", {b, h, dk, dv}, decay)
   local Out, Final = p:output("out", {b, s, h, dv}), p:output("final", {b, h, dk, dv}, decay)
   local Sum, Rate = p:temp("sum", {b, c, h, i}, decay), p:temp("rate", {b, c, h, i}, decay)
-  local At, T = p:temp("At", {b, c, h, r, i}, decay), p:temp("T", {b, c, h, i, j})
+  local At, D = p:temp("At", {b, c, h, col, i}), p:temp("D", {b, c, h, i, j})
+  local M, First = p:temp("M", {b, c, h, i, l}), p:temp("First", {b, c, h, i, j})
   local U, W = p:temp("U", {b, c, h, i, dv}), p:temp("W", {b, c, h, i, dk})
   local New, State = p:temp("new", {b, c, h, i, dv}), p:temp("state", {b, c, h, dk, dv})
 
@@ -63,30 +72,50 @@ return mr.program("gated_delta_rule", function(p)
     local si, sc = p:load("load_si", Sum), p:load("load_sc", Sum, {b, c, h, col})
     local beta = p:load("load_rate", Rate)
     local kk = p:mma("mma_kk", kc, ki)                    -- {col, i}
+    D:store("store_zeros", p:task("zeros", function() return (kk * 0):to(dtype) end), {b, c, h, col, i})
     At:store("store_at", p:task("scores", function()
-      return where(col:index():lt(i:index()), kk * exp2(mr.min(si - sc, 0)) * beta, 0):to(decay)
+      return where(col:index():lt(i:index()), kk * exp2(mr.min(si - sc, 0)) * beta, 0):to(dtype)
     end), {b, c, h, col, i})
   end)
 
-  p:phase("inverse", function()
-    p:batch(b, c)
-    local rows = p:carry("rows", {head, i, j}, 0)
-    p:task("identity", function() rows:set(where(i:index():eq(j:index()), 1, 0) + (head:index() * 0):to "f32") end)
-    p:loop(r, {batch = true}, function()
-      local a = p:load("load_at", At, {b, c, head, r, i})
+  p:phase("diagonal", function()
+    p:batch(b, c, block)
+    local rows = p:carry("rows", {head, bi, bj}, 0)
+    p:task("identity", function()
+      rows:set(where(bi:index():eq(bj:index()), 1, 0) + (head:index() * 0):to "f32")
+    end)
+    p:loop(br, {batch = true}, function()
+      local a = p:load("load_ab", At, {b, c, head, block * part + br, block * part + bi})
       p:task("substitute", function()
-        local row = mr.rowsum(where(i:index():eq(r:index()), rows, 0), i)       -- {head, j}
+        local row = mr.rowsum(where(bi:index():eq(br:index()), rows, 0), bi)        -- {head, bj}
         rows:set(rows - a * row)
       end)
     end)
-    T:store("store_t", p:task("round_t", function() return rows:to(dtype) end), {b, c, head, i, j})
+    local d = p:task("round_d", function() return rows:to(dtype) end)
+    D:store("store_d", d, {b, c, head, block * part + bi, block * part + bj})
+  end)
+
+  p:phase("join", function()
+    p:batch(b, c, h)
+    local a = p:load("load_a", At, {b, c, h, l, n})
+    local below = p:task("below", function()
+      return where((n:index() // part):gt(l:index() // part), a, 0):to(dtype)
+    end)
+    local product = p:mma("mma_m", p:load("load_dn", D, {b, c, h, i, n}), below)     -- {i, l}
+    local m = p:task("round_m", function() return product:to(dtype) end)
+    M:store("store_m", m)
+    local md, d = p:mma("mma_md", m, p:load("load_dl", D, {b, c, h, l, j})), p:load("load_d", D)
+    First:store("store_first", p:task("first", function() return (d - md):to(dtype) end))
   end)
 
   p:phase("values", function()
     p:batch(b, c, h)
-    local rows, beta, sum = p:load("load_t", T), p:load("load_bj", Rate, {b, c, h, j}), p:load("load_sj", Sum, {b, c, h, j})
+    local mx = p:mma("mma_mf", p:load("load_m", M, {b, c, h, l, m}), p:load("load_fm", First, {b, c, h, m, j}))
+    local more = p:task("round_mf", function() return mx:to(dtype) end)               -- {l, j}
+    local mm, first = p:mma("mma_mm", p:load("load_ml", M), more), p:load("load_f", First)
+    local beta, sum = p:load("load_bj", Rate, {b, c, h, j}), p:load("load_sj", Sum, {b, c, h, j})
     local tv, tk = p:task("scale_t", function()
-      local tv = rows * beta
+      local tv = (first + mm) * beta
       return tv:to(dtype), (tv * exp2(sum)):to(dtype)
     end)
     local u = p:mma("mma_u", tv, p:load("load_v", V, {b, pos(j), h, dv}))
@@ -97,25 +126,25 @@ return mr.program("gated_delta_rule", function(p)
 
   p:phase("state", function()
     p:batch(b, h)
-    local state = p:carry("S", {dk, dv}, 0)
+    local state = p:carry("S", {dk, ds}, 0)
     if Init then
-      local init = p:load("load_init", Init)
+      local init = p:load("load_init", Init, {b, h, dk, ds})
       p:task("begin", function() state:set(init) end)
     end
     p:loop(c, {batch = true}, function()
       local before = p:task("before", function() return state:to(dtype) end)
-      State:store("store_state", before)
+      State:store("store_state", before, {b, c, h, dk, ds})
       local sum, last = p:load("load_sum", Sum), p:load("load_last", Sum, {b, c, h, chunk - 1})
-      local u, ws = p:load("load_u", U), p:mma("mma_ws", p:load("load_w", W), before)
+      local u, ws = p:load("load_u", U, {b, c, h, i, ds}), p:mma("mma_ws", p:load("load_w", W), before)
       local new, decayed = p:task("correct", function()
         local new = u - ws
         return new:to(dtype), (new * exp2(last - sum)):to(dtype)
       end)
-      New:store("store_new", new)
+      New:store("store_new", new, {b, c, h, i, ds})
       p:task("forget", function() state:set(state * exp2(last)) end)
       state:add(p:mma("mma_s", p:load("load_ks", K, {b, pos(i), key_head, dk}), decayed))
     end)
-    Final:store("store_final", p:task("after", function() return state:to(decay) end))
+    Final:store("store_final", p:task("after", function() return state:to(decay) end), {b, h, dk, ds})
   end)
 
   p:phase("output", function()

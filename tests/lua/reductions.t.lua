@@ -339,4 +339,24 @@ do
   tap.ok(not tostring(plan:kernel()):find("scratch", 1, true), "  whose elements change no layout")
 end
 
+-- A sum along the axis in the middle: both others are rows, so that the threads of a row join its parts; as columns, the last
+-- one would divide them among the threads of a warp.
+do
+  local middle = mr.program("middle", function(p)
+    local h, i, j = p:axes("h", "i", "j")
+    local x, a = p:load("load_x", p:input("X", {h, i, j}, "f32")), p:load("load_a", p:input("A", {h, i}, "f32"))
+    p:output("Y", {h, i, j}, "f32"):store("store_y", p:task("subtract", function()
+      local y = x + 1
+      return y - a * rowsum(y, i)
+    end))
+  end)
+  for _, sizes in ipairs{{h = 8, i = 16, j = 16}, {h = 5, i = 24, j = 12}} do
+    right(("a sum along the middle of %d x %d x %d"):format(sizes.h, sizes.i, sizes.j), middle(sizes), {h = 4})
+  end
+  local plan = mr.plan(middle{h = 64, i = 16, j = 16}:graph{tile = {h = 8}}, mr.device "h200")
+  for _, t in ipairs(plan.tasks) do plan:append(t.name) end
+  plan:fill_waits()
+  tap.ok(not tostring(plan:kernel()):find("lines", 1, true), "  needs no shared memory")
+end
+
 tap.done_testing()

@@ -11,6 +11,7 @@
 #include "lower/passes.h"
 
 enum side { SIDE_FREE, SIDE_ROW, SIDE_COL };
+enum { QUAD_COLUMNS = 8 };		/* least columns that give each of the four threads of a row its pair */
 
 struct sides {
 	const struct plan *plan;
@@ -180,6 +181,18 @@ static int connect_priority(enum op op)
 	return c == CLASS_MMA ? 0 : c == CLASS_REDUCE || c == CLASS_SCAN ? 1 : 2;
 }
 
+/* The other axes of what a long reduction along columns reads are rows: as columns they would divide its elements among the
+ * threads of several warps. */
+static void make_others_rows(struct sides *s, int node, int pos)
+{
+	for (int i = 0; i < s->p->nodes.v[node].naxes && extent_of_node(s->x, node, pos) >= QUAD_COLUMNS; i++) {
+		enum side *side = &s->side[find_root(s, node_key(node, i))];
+
+		if (i != pos && *side == SIDE_FREE && extent_of_node(s->x, node, i) > 1)
+			*side = SIDE_ROW;
+	}
+}
+
 /* A reduction or scan in which no product has a say goes along columns: the elements of a row lie in four threads of
  * one warp. Where the axes that are left are columns, a reduction goes along rows. */
 static void prefer_columns(struct sides *s, int node)
@@ -204,6 +217,8 @@ static void prefer_columns(struct sides *s, int node)
 	for (int i = 0; i < a->naxes && !scans; i++)
 		if (i != pos && s->side[find_root(s, node_key(n->arg[0], i))] == SIDE_COL)
 			*side = SIDE_ROW;
+	if (!scans && *side == SIDE_COL)
+		make_others_rows(s, n->arg[0], pos);
 }
 
 static bool in_phase(const struct kernel *k, int node)
