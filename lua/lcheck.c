@@ -336,8 +336,10 @@ int plan_usage_l(lua_State *L)
 	lua_newtable(L);
 	for (int i = 0; i < p->lanes.n; i++)
 		set_integer(L, p->lanes.v[i].name, u.lane_registers[i]);
+	copy_close(L, "plan.usage.lanes", "plan:lane(name, {warps=, registers=}) changes what a lane uses", NULL);
 	lua_setfield(L, -2, "lanes");
 	luaL_setmetatable(L, USAGE_RECORD);
+	copy_close(L, "plan.usage", "it follows from the plan, which plan:lane, plan:buffers and others change", NULL);
 	return 1;
 }
 

@@ -229,7 +229,7 @@ void push_method(lua_State *L, const char *class_name, const char *method, lua_C
 int describe_l(lua_State *L);
 
 /* lcopies.c. Let the table on top, the copy that an object gives of something, only be read: of="plan.rings". An error
- * about setting a field of it says how it is set instead: before and after "NAME=VALUE" stand "plan:buffers{" and "}". */
+ * about setting a field of it says how it is set instead: before and after "NAME=VALUE" stand "plan:buffers{" and "}"; after NULL: `before` is what to say. */
 void copy_close(lua_State *L, const char *of, const char *before, const char *after);
 /* Replace such a copy at idx by a table with its fields, for C, which looks at these alone; another value stays. */
 void copy_open(lua_State *L, int idx);

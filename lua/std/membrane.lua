@@ -72,7 +72,7 @@ local function outward(x)
   if kind == "table" and not metatables[getmetatable(x)] then
     local copy = {}
     for key, value in next, core.contents(x) do copy[key] = outward(value) end
-    return copy
+    return core.closed_as(copy, x)
   end
   for class, meta in pairs(metatables) do
     if core.is(x, class) or kind == "table" and getmetatable(x) == class then

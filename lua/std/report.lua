@@ -118,9 +118,25 @@ function report.add_fields()
     end)
   end
   add("plan", "program", function(p) return p.graph.program end)
-  add("plan", "lanes", function(p) return (statements(p)) end)
-  add("plan", "entries", function(p) return (select(2, statements(p))) end)
-  add("plan", "waits", function(p) return (select(3, statements(p))) end)
+  -- A list of copies, of which setting a field would be without effect. how(element), how(): what to do instead.
+  local function closed(name, elements, how)
+    for i, x in ipairs(elements) do elements[i] = core.closed(x, ("plan.%s[%d]"):format(name, i), how(x)) end
+    return core.closed(elements, "plan." .. name, how())
+  end
+  add("plan", "lanes", function(p)
+    return closed("lanes", (statements(p)), function(x) return ("plan:lane(%s, {...}) %s"):format(x and ("%q"):format(x.name) or "name",
+      x and "changes the lane" or "adds a lane") end)
+  end)
+  add("plan", "entries", function(p)
+    return closed("entries", select(2, statements(p)), function(x)
+      return x and ("plan:move(%q, {...}) moves the sTask"):format(x.task) or "plan:append, plan:move and plan:remove do it"
+    end)
+  end)
+  add("plan", "waits", function(p)
+    return closed("waits", select(3, statements(p)), function(x)
+      return x and ("plan:unwait(%q, %q) and plan:wait do it"):format(x.task, x.on) or "plan:wait and plan:unwait do it"
+    end)
+  end)
   add("timeline", "device", function(tl) return plan_of(tl).device end)
   add("timeline", "lanes", core.lanes)
 end
@@ -170,6 +186,7 @@ local plain
 -- A table without methods of its own: a list if its keys are 1 to n, else an object.
 local function plain_table(t, where, depth)
   if depth > DEEPEST then raise(("json: tables are nested deeper than %d, or contain themselves"):format(DEEPEST)) end
+  t = core.contents(t)
   local out, n, count = {}, rawlen(t), 0
   for key, value in pairs(t) do
     local index = math.type(key) == "integer" and key >= 1 and key <= n

@@ -420,6 +420,33 @@ do
   tap.refuses(head .. "plan.graph.tile.m = 64", "user.lua:1: graph.tile is a copy: 'm' cannot be set in it; bound:graph{tile={m=64}} does it")
   tap.refuses(head .. "plan.graph.program.axes.m = 64", "user.lua:1: bound.axes is a copy: 'm' cannot be set in it; prog:bind{m=64} does it")
   tap.refuses(head .. "table.insert(plan.tile, 64)", "user.lua:1: plan.tile is a copy: 1 cannot be set in it; plan:propagate{...} does it")
+  local copies = {
+    ["plan.lanes[1].warps = 8"] = [[plan.lanes[1] is a copy: 'warps' cannot be set in it; plan:lane("p0", {...}) changes the lane]],
+    ["plan.lanes[3] = {name = 'c2'}"] = "plan.lanes is a copy: 3 cannot be set in it; plan:lane(name, {...}) adds a lane",
+    ["plan.entries[1].at = 1"] = [[plan.entries[1] is a copy: 'at' cannot be set in it; plan:move("load_a", {...}) moves the sTask]],
+    ["plan.waits[1].distance = 2"] = "plan.waits[1] is a copy: 'distance' cannot be set in it; plan:unwait(",
+    ["table.insert(plan.waits, {})"] = "cannot be set in it; plan:wait and plan:unwait do it",
+    ["plan.usage.threads = 8"] = "plan.usage is a copy: 'threads' cannot be set in it; it follows from the plan, which plan:lane, ",
+    ["plan.usage.lanes.c0 = 8"] = "plan.usage.lanes is a copy: 'c0' cannot be set in it; plan:lane(name, {warps=, registers=}) changes",
+  }
+  for code, message in pairs(copies) do
+    local good, got = pcall(load(head .. code, "=user.lua"))
+    ok(not good and tostring(got):find(message, 1, true), "a copy is not set: " .. code, got)
+  end
+  local n_waits = 0
+  for i, w in ipairs(made.waits) do n_waits = n_waits + 1; ok(made.waits[i].task == w.task and w.on, "  lists are read as ever") end
+  ok(n_waits == #made.waits and n_waits > 0, "  and have a length")
+  like(mr.json(made.lanes), '^%[%s*{"name": "p0", "replicas": 1', "  as JSON")
+  for field, message in pairs{["tile.m = 64"] = "plan.tile is a copy: 'm' cannot be set in it; plan:propagate{m=64} does it",
+    ["rings.a = 5"] = "plan.rings is a copy: 'a' cannot be set in it; plan:buffers{a=5} does it"} do
+    local path = os.tmpname()
+    local file <close> = io.open(path, "w")
+    file:write((made:script():gsub("return plan\n$", "plan." .. field .. "\nreturn plan\n")))
+    file:flush()
+    local good, got = pcall(mr.load_plan, path)
+    os.remove(path)
+    ok(not good and tostring(got):find(message, 1, true), "  in a plan's file, too: " .. field, got)
+  end
   is(mr.json(made.tile), '{"k": 64, "m": 128, "n": 256}\n', "  as JSON")
   is(#made.tile, 0, "  as long as ever")
   is(made.tile[next(made.tile)], select(2, next(made.tile)), "  next gives a field of it")
