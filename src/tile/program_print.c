@@ -278,7 +278,8 @@ void program_print_call(const struct program *p, struct buf *out)
 
 	buf_puts(out, p->name);
 	for (int i = 0; i < p->axes.n; i++)
-		buf_printf(out, "%s%s=%lld", n++ ? ", " : "{", p->axes.v[i].name, (long long)p->axes.v[i].size);
+		buf_printf(out, p->axes.v[i].multiple ? "%s%s<=%lld" : "%s%s=%lld", n++ ? ", " : "{", p->axes.v[i].name,
+			(long long)p->axes.v[i].size);
 	for (int i = 0; i < p->options.n; i++)
 		buf_printf(out, "%s%s", n++ ? ", " : "{", p->options.v[i]);
 	buf_puts(out, n ? "}" : "");
