@@ -3,7 +3,7 @@
 
 #include "lower/lower.h"
 #include "lower/stamps.h"
-#include "plan/assign.h"
+#include "plan/sized.h"
 
 BOX_GC(lowered_gc, LOWERED_CLASS, kernel_free)
 
@@ -13,15 +13,19 @@ static void push_list(lua_State *L, const char *key, const int64_t *v, int n)
 	lua_setfield(L, -2, key);
 }
 
-static void push_param(lua_State *L, const struct program *p, const struct param *x)
+static void push_param(lua_State *L, const struct program *p, const struct param *of)
 {
-	static const char *const kinds[] = { "pointer", "map", "order", "start",
+	struct param sized = built_param_at(of, p), *x = &sized;
+
+	static const char *const kinds[] = { "pointer", "map", "order", "start", "size",
 		"trace" };			/* ORDER param_kind */
 
 	lua_createtable(L, 0, 8);
 	set_text(L, "kind", kinds[x->kind]);
 	if (x->tensor != NONE)
 		set_text(L, "tensor", p->tensors.v[x->tensor].name);
+	if (x->kind == PARAM_SIZE)
+		set_integer(L, "size", p->axes.v[x->axis].size);
 	if (x->kind != PARAM_MAP)
 		return;
 	push_list(L, "dims", x->dim, x->rank);
@@ -42,13 +46,13 @@ static void push_source(lua_State *L, const struct plan *p, int phase, const str
 	set_integer(L, "shared_bytes", s->shared_bytes);
 	PUSH_LIST(L, i, s->params.n, push_param(L, p->graph->program, &s->params.v[i]));
 	lua_setfield(L, -2, "params");
-	plan_assign_tiles(s->text.arena, p, phase, &d);
+	plan_launch_tiles(s->text.arena, p, phase, &d);
 	set_integer(L, "blocks", d.eus);
 	push_list(L, "order", d.order, (int)d.total);
 	push_list(L, "start", d.start, d.eus + 1);
 }
 
-/* core.lower(plan, target, traced) -> list of {text=, entry=, params=, ...}, one a phase */
+/* core.lower(plan, target, traced[, {sizes=}]) -> list of {text=, entry=, params=, ...}, one a phase */
 static int lower_l(lua_State *L)
 {
 	enum backend backend = check_backend(L, 2, "compile");
@@ -56,13 +60,20 @@ static int lower_l(lua_State *L)
 	struct host *h = enter(L);
 	struct stop stop = stop_of(h);
 	const struct plan *p = history_plan(check_plan(L, 1, "compile"));
+	const struct plan *at = p;
+	int64_t *sizes;
 	struct source s;
 	struct arena *a;
 	struct err e;
 	void **box;
 
+	lua_settop(L, 4);
 	hold_finalizers(L);
 	check_legal(L, p, "compile");
+	sizes = lua_newuserdatauv(L, AXES_MAX * sizeof(*sizes), 0);
+	sizes_option(L, 4, "compile", p->graph->program, sizes);
+	if (program_has_any(p->graph->program))
+		at = plan_at_sizes(scratch_push(L), p, sizes);
 	lua_createtable(L, p->graph->program->phases.n, 0);
 	for (int i = 0; i < p->graph->program->phases.n; i++) {
 		box = box_new(L, LOWERED_CLASS, 0);
@@ -72,7 +83,7 @@ static int lower_l(lua_State *L)
 			throw_err(L, &e);
 		kernel_finish(*box);
 		backends[backend].emit(((struct kernel *)*box)->role, a, &s);
-		push_source(L, p, i, &s);
+		push_source(L, at, i, &s);
 		lua_rawseti(L, -4, i + 1);
 		lua_closeslot(L, -1);
 		lua_pop(L, 2);

@@ -181,7 +181,6 @@ end
 local function export(k, dir, given)
   check_kernel(k, "export")
   local o = options(given, "export", "name")
-  if core.any_axes(bound_of(k)) then raise "export: a kernel whose sizes are known at launch (mr.any) is not exported yet; bind sizes" end
   return core.export(k, dir, o.name)
 end
 

@@ -28,7 +28,10 @@ static const char *python_shape(const struct export_kit *k, int tensor)
 		return arena_strf(k->a, "(%lld,)", (long long)export_bytes(k, tensor));
 	buf_putc(&b, '(');
 	for (int d = 0; d < t->rank; d++)
-		buf_printf(&b, "%s%lld", d ? ", " : "", (long long)(k->p->axes.v[tensor_declared_axis(t, d)].size /
+		if (k->size_of[t->dim[d]] != NONE)
+			buf_printf(&b, "%s\"%s\"", d ? ", " : "", k->p->axes.v[t->dim[d]].name);
+		else
+			buf_printf(&b, "%s%lld", d ? ", " : "", (long long)(k->p->axes.v[tensor_declared_axis(t, d)].size /
 			(packed && d == t->rank - 1 ? 2 : 1)));
 	buf_puts(&b, t->rank == 1 ? ",)" : ")");
 	return b.text;
@@ -91,6 +94,63 @@ static const char *number_list(struct arena *a, const uint64_t *v, const uint32_
 	return b.text;
 }
 
+/* A dimension of a map, or its stride, at the sizes of a launch. */
+struct map_number {
+	int64_t known;			/* is to be multiplied by the sizes */
+	uint64_t sizes;			/* bits */
+};
+
+static struct map_number map_number(const struct export_kit *k, const struct param *x, int i, bool stride)
+{
+	struct map_number n;
+	int bytes = dtype_bits(k->p->tensors.v[x->tensor].type) / 8;
+
+	n.known = export_product(k, x->tensor, (stride ? x->stride_of : x->dim_of)[i], stride ? bytes : 1, &n.sizes);
+	return n;
+}
+
+/* For C the known factors, or the bits; for Python tuples of a factor and numbers of sizes. */
+static const char *map_numbers(const struct export_kit *k, const struct param *x, bool stride, bool bits)
+{
+	struct buf b = buf_new(k->a);
+
+	for (int i = stride; i < x->rank; i++) {
+		struct map_number n = map_number(k, x, i, stride);
+
+		buf_printf(&b, "%s%lld", i > stride ? ", " : "", (long long)(bits ? (int64_t)n.sizes : n.known));
+	}
+	return b.text;
+}
+
+static const char *python_numbers(const struct export_kit *k, const struct param *x, bool stride)
+{
+	struct buf b = buf_new(k->a);
+
+	for (int i = stride; i < x->rank; i++) {
+		struct map_number n = map_number(k, x, i, stride);
+
+		buf_printf(&b, "%s(%lld,", i > stride ? ", " : "", (long long)n.known);
+		for (int s = 0; s < k->nsizes; s++)
+			if (n.sizes >> s & 1)
+				buf_printf(&b, " %d,", s);
+		buf_puts(&b, ")");
+	}
+	return b.text;
+}
+
+static void put_map_by(const struct export_kit *k, const struct param *x, struct buf *out)
+{
+	const struct gpu_tensor *m = built_map(k->a, k->p, x);
+
+	buf_printf(out, "\t/* %s */\n\t{ .kind = MAP, .tensor = %d, .element = %d, .swizzle = %d, .rank = %d,\n"
+		"\t\t.dim = { %s }, .dim_by = { %s },\n", export_param_text(k, x), export_number(k, x->tensor), m->element,
+		m->swizzle, m->rank, map_numbers(k, x, false, false), map_numbers(k, x, false, true));
+	if (m->rank > 1)
+		buf_printf(out, "\t\t.stride = { %s }, .stride_by = { %s },\n", map_numbers(k, x, true, false),
+			map_numbers(k, x, true, true));
+	buf_printf(out, "\t\t.box = { %s } },\n", number_list(k->a, NULL, m->box, 0, m->rank));
+}
+
 static void put_map(const struct export_kit *k, const struct param *x, struct buf *out)
 {
 	const struct gpu_tensor *m = built_map(k->a, k->p, x);
@@ -111,6 +171,13 @@ static void python_param(const struct export_kit *k, const struct param *x, stru
 	if (x->kind == PARAM_POINTER) {
 		buf_printf(out, "            (\"pointer\", %d),  # %s\n", export_number(k, x->tensor),
 			export_param_text(k, x));
+	} else if (x->kind == PARAM_SIZE) {
+		buf_printf(out, "            (\"size\", %d),  # %s\n", k->size_of[x->axis], k->p->axes.v[x->axis].name);
+	} else if (x->kind == PARAM_MAP && k->nsizes) {
+		m = built_map(k->a, k->p, x);
+		buf_printf(out, "            # %s\n            (\"map\", %d, %d, (%s,), (%s%s), (%s,), %d),\n",
+			export_param_text(k, x), export_number(k, x->tensor), m->element, python_numbers(k, x, false),
+			python_numbers(k, x, true), m->rank > 1 ? "," : "", number_list(k->a, NULL, m->box, 0, m->rank), m->swizzle);
 	} else if (x->kind == PARAM_MAP) {
 		m = built_map(k->a, k->p, x);
 		one = m->rank == 1 ? "," : "";
@@ -132,6 +199,23 @@ static void python_tiles(struct buf *out, const char *what, const int64_t *v, in
 	buf_puts(out, ",\n        ),\n");
 }
 
+static void python_groups(const struct export_kit *k, int phase, struct buf *out)
+{
+	struct export_groups g;
+
+	export_find_groups(k, phase, &g);
+	buf_puts(out, "        \"dims\": (");
+	for (int i = 0; i < g.grid.n; i++)
+		buf_printf(out, "(%lld, %lld, %d), ", (long long)g.grid.tiles[i],
+			(long long)k->plan->graph->extents.tile[g.grid.axis[i]], k->size_of[g.grid.axis[i]]);
+	buf_printf(out, "),\n        \"cluster\": %d, \"along\": %d,\n", g.cluster, g.along);
+	python_tiles(out, "first", g.first, g.n);
+	if (g.work)
+		python_tiles(out, "work", g.work, g.n);
+	else
+		buf_puts(out, "        \"work\": None,\n");
+}
+
 static void put_phase(const struct export_kit *k, const struct built_phase *b, int i, struct export_tables *t,
 	struct buf *python)
 {
@@ -142,13 +226,17 @@ static void put_phase(const struct export_kit *k, const struct built_phase *b, i
 		b->binary.cubin_bytes);
 	struct tile_assignment d;
 
-	export_phase(k, s, i, put_map, t, &d);
+	export_phase(k, s, i, k->nsizes ? put_map_by : put_map, t, &d);
 	buf_printf(&t->params, "%s;\n\n", head);
 	buf_printf(&t->data, "%s = {", head);
 	for (size_t n = 0; n < b->binary.cubin_bytes; n++)
 		buf_printf(&t->data, "%s%d,", n % 32 ? "" : "\n\t", binary[n]);
 	buf_puts(&t->data, "\n};\n\n");
-	buf_printf(&t->phases, "\t{ \"%s\", binary_%s, %d, %d, %lld, params_%s, %d, order_%s, start_%s, "
+	if (k->nsizes)
+		buf_printf(&t->phases, "\t{ \"%s\", binary_%s, %d, %lld, params_%s, %d, &grid_%s },\n", s->entry, name,
+			s->threads, (long long)s->shared_bytes, name, s->params.n, name);
+	else
+		buf_printf(&t->phases, "\t{ \"%s\", binary_%s, %d, %d, %lld, params_%s, %d, order_%s, start_%s, "
 		"%lld, %d },\n", s->entry, name, d.eus, s->threads, (long long)s->shared_bytes, name,
 		s->params.n, name, name, (long long)d.total, d.eus + 1);
 	buf_printf(python, "    {\n        \"entry\": \"%s\", \"binary\": \"%s.cubin\",\n"
@@ -157,8 +245,12 @@ static void put_phase(const struct export_kit *k, const struct built_phase *b, i
 	for (int n = 0; n < s->params.n; n++)
 		python_param(k, &s->params.v[n], python);
 	buf_puts(python, "        ),\n");
-	python_tiles(python, "order", d.order, d.total);
-	python_tiles(python, "start", d.start, d.eus + 1);
+	if (k->nsizes) {
+		python_groups(k, i, python);
+	} else {
+		python_tiles(python, "order", d.order, d.total);
+		python_tiles(python, "start", d.start, d.eus + 1);
+	}
 	buf_puts(python, "    },\n");
 }
 
@@ -172,11 +264,39 @@ static const char *c_parameters(const struct export_kit *k, const char *end, boo
 
 	for (int i = 0; i < n; i++) {
 		buf_printf(&b, "%s\t%svoid *d_%s%s", i ? "\n" : "", i < k->ninputs ? "const " : "",
-			k->p->tensors.v[k->tensors[i]].name, i + 1 < n ? "," : end);
+			k->p->tensors.v[k->tensors[i]].name, i + 1 < n || k->nsizes ? "," : end);
 		if (comments)
 			buf_printf(&b, "\t/* %s */", export_shape(k, k->tensors[i]));
 	}
+	if (k->nsizes)
+		buf_printf(&b, "\n\t%s%s", export_size_parameters(k), end);
 	return b.text;
+}
+
+/* The bytes of a tensor; what of them is to be multiplied by the sizes of a launch. Elements of 4 bits, two to a byte, have
+ * no last axis of such a size (check_packed). */
+static int64_t known_bytes(const struct export_kit *k, int tensor)
+{
+	const struct tensor *t = &k->p->tensors.v[tensor];
+	uint64_t sizes;
+	int64_t elements = export_product(k, tensor, ~0u, 1, &sizes);
+
+	return sizes ? (int64_t)dtype_bytes(t->type, (size_t)elements) : export_bytes(k, tensor);
+}
+
+static enum err_code check_packed(const struct export_kit *k, struct err *e)
+{
+	for (int i = 0; i < k->p->tensors.n; i++) {
+		const struct tensor *t = &k->p->tensors.v[i];
+		uint64_t sizes;
+
+		(void)export_product(k, i, ~0u, 1, &sizes);
+		if (dtype_bits(t->type) < 8 && sizes && (k->size_of[t->dim[t->rank - 1]] != NONE ||
+		    k->p->axes.v[t->dim[t->rank - 1]].size % 2))
+			return err_set(e, ERR_INPUT, t->loc, "export: '%s' has two elements to a byte, so its last axis must be of "
+				"a size that is known, and even", t->name);
+	}
+	return OK;
 }
 
 static void c_words(struct export_kit *k, const struct export_tables *t)
@@ -188,7 +308,7 @@ static void c_words(struct export_kit *k, const struct export_tables *t)
 	for (int i = 0; i < k->ntensors; i++) {
 		if (i < nargs)
 			buf_printf(&tuple, "%sd_%s", i ? ", " : "", k->p->tensors.v[k->tensors[i]].name);
-		buf_printf(&bytes, "%s%lld", i ? ", " : "", (long long)export_bytes(k, k->tensors[i]));
+		buf_printf(&bytes, "%s%lld", i ? ", " : "", (long long)known_bytes(k, k->tensors[i]));
 	}
 	for (int i = 0; i < k->p->phases.n; i++)
 		buf_printf(&sources, "%s%s.cu", i ? ", " : "", export_stem(k, i));
@@ -224,6 +344,7 @@ enum err_code export_cuda(const struct built *b, const char *name, struct arena 
 	struct export_kit k;
 
 	export_begin(&k, b->plan, name, a, out);
+	TRY(check_packed(&k, e));
 	for (int i = 0; i < b->nphases; i++) {
 		const struct built_phase *p = &b->phases[i];
 
@@ -238,6 +359,7 @@ enum err_code export_cuda(const struct built *b, const char *name, struct arena 
 	export_integer(&k, "BYTES", (int64_t)graph_bytes(b->graph));
 	export_integer(&k, "PROMOTION", MAP_PROMOTION);
 	export_word(&k, "PHASES", python.text);
+	export_size_words(&k);
 	python_words(&k);
 	c_words(&k, &t);
 	export_fill(&k, arena_strf(a, "%s.h", k.name), "launcher.h");

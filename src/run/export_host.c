@@ -23,6 +23,31 @@ static void put_map(const struct export_kit *k, const struct param *x, struct bu
 	buf_puts(out, " } },\n");
 }
 
+/* ... of known factors, and bits of sizes that are to be multiplied by. */
+static void put_map_by(const struct export_kit *k, const struct param *x, struct buf *out)
+{
+	struct host_map m = on_host_map(k->p, x);
+	int64_t dim_by[RANK_MAX], stride_by[RANK_MAX];
+	uint64_t bits;
+
+	for (int i = 0; i < m.rank; i++) {
+		m.dim[i] = export_product(k, x->tensor, x->dim_of[i], 1, &bits);
+		dim_by[i] = (int64_t)bits;
+		m.stride[i] = export_product(k, x->tensor, x->stride_of[i], m.element_bytes, &bits);
+		stride_by[i] = (int64_t)bits;
+	}
+	buf_printf(out, "\t/* %s */\n\t{ .kind = MAP, .tensor = %d, .map = {\n\t\t.rank = %d, .element_bytes = %d, "
+		".swizzle = %d%s", export_param_text(k, x), export_number(k, x->tensor), m.rank, m.element_bytes, m.swizzle,
+		m.integer ? ", .integer = 1" : "");
+	put_list(out, "dim", m.dim, m.rank);
+	put_list(out, "box", m.box, m.rank);
+	put_list(out, "stride", m.stride, m.rank);
+	buf_puts(out, " }");
+	put_list(out, "dim_by", dim_by, m.rank);
+	put_list(out, "stride_by", stride_by, m.rank);
+	buf_puts(out, " },\n");
+}
+
 static void put_phase(struct export_kit *k, const struct source *s, int i, struct export_tables *t,
 	struct buf *objects, struct buf *rules)
 {
@@ -30,9 +55,13 @@ static void put_phase(struct export_kit *k, const struct source *s, int i, struc
 	struct tile_assignment d;
 
 	buf_printf(&t->params, "host_run_function run_%s;\n", s->entry);
-	export_phase(k, s, i, put_map, t, &d);
-	buf_printf(&t->phases, "\t{ run_%s, %d, %d, %d, %lld, params_%s, %d, order_%s, start_%s },\n",
-		s->entry, d.eus, s->cluster, s->threads, (long long)s->shared_bytes, name, s->params.n, name, name);
+	export_phase(k, s, i, k->nsizes ? put_map_by : put_map, t, &d);
+	if (k->nsizes)
+		buf_printf(&t->phases, "\t{ run_%s, %d, %d, %d, %lld, params_%s, %d, &grid_%s },\n", s->entry, d.eus, s->cluster,
+			s->threads, (long long)s->shared_bytes, name, s->params.n, name);
+	else
+		buf_printf(&t->phases, "\t{ run_%s, %d, %d, %d, %lld, params_%s, %d, order_%s, start_%s },\n", s->entry, d.eus,
+			s->cluster, s->threads, (long long)s->shared_bytes, name, s->params.n, name, name);
 	buf_printf(objects, "%s%s_kernel.o", i ? " " : "", stem);
 	/* -D, because each text defines the same function; -w, because generated text has warnings */
 	buf_printf(rules, "%s_kernel.o: %s_kernel.c\n\t$(CC) $(CFLAGS) $(FLAGS) -w -D%s=run_%s -c -o $@ $<\n", stem,
@@ -51,9 +80,10 @@ static void put_tensors(struct export_kit *k)
 	for (int i = 0; i < k->ntensors; i++) {
 		const struct tensor *t = &k->p->tensors.v[k->tensors[i]];
 		const char *shape = export_shape(k, k->tensors[i]);
+		uint64_t by;
 
 		buf_printf(&table, "\t{ \"%s\", %s, %lld, %d, %d, %d, \"%s\" },\n", t->name,
-			roles[t->role], (long long)tensor_elements(k->p, k->tensors[i]) * dtype_bits(t->type) /
+			roles[t->role], (long long)export_product(k, k->tensors[i], ~0u, 1, &by) * dtype_bits(t->type) /
 			dtype_bits(t->element), dtype_bits(t->element), bits[t->element].exponent,
 			bits[t->element].mantissa, shape);
 		if (t->role != TENSOR_TEMP)
@@ -73,6 +103,7 @@ void export_host(const struct built *b, const char *name, struct arena *a, struc
 	for (int i = 0; i < b->nphases; i++)
 		put_phase(&k, &b->phases[i].source, i, &t, &objects, &rules);
 	put_tensors(&k);
+	export_size_words(&k);
 	export_word(&k, "ENTRY", b->phases[b->nphases - 1].source.entry);
 	export_word(&k, "FORKNOTE", b->nphases == 1 ? "" : " Phases\n * before the last run in a "
 		"process of their own: `set follow-fork-mode child`.");

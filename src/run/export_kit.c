@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/files.h"
+#include "plan/cluster.h"
 
 /* identifiers -------------------------------------------------------------- */
 
@@ -66,6 +67,22 @@ int64_t export_bytes(const struct export_kit *k, int tensor)
 	return (int64_t)dtype_bytes(k->p->tensors.v[tensor].type, (size_t)tensor_elements(k->p, tensor));
 }
 
+int64_t export_product(const struct export_kit *k, int tensor, unsigned dims, int64_t factor, uint64_t *sizes)
+{
+	const struct tensor *t = &k->p->tensors.v[tensor];
+
+	*sizes = 0;
+	for (int d = 0; d < t->rank; d++) {
+		int size = k->size_of[t->dim[d]];
+
+		if (dims >> d & 1 && size == NONE)
+			factor *= k->p->axes.v[t->dim[d]].size;
+		else if (dims >> d & 1)
+			*sizes |= (uint64_t)1 << size;
+	}
+	return factor;
+}
+
 const char *export_shape(const struct export_kit *k, int tensor)
 {
 	const struct tensor *t = &k->p->tensors.v[tensor];
@@ -75,7 +92,8 @@ const char *export_shape(const struct export_kit *k, int tensor)
 	for (int d = 0; d < t->rank; d++) {
 		const struct axis *x = &k->p->axes.v[tensor_declared_axis(t, d)];
 
-		buf_printf(&b, "[%s=%lld]", x->name, (long long)x->size);
+		buf_printf(&b, x->multiple ? "[%s]" : "[%s=%lld]", x->like != NONE ? k->p->axes.v[x->like].name : x->name,
+			(long long)x->size);
 	}
 	if (dtype_bits(t->element) < 8)
 		buf_puts(&b, ", two to a byte, even indices low");
@@ -92,6 +110,13 @@ void export_begin(struct export_kit *k, const struct plan *plan, const char *nam
 	*out = (struct export_set){ .files = { 0 } };
 	*k = (struct export_kit){ .a = a, .plan = plan, .p = p, .out = out };
 	k->name = identifier(a, name ? name : p->name);
+	for (int i = 0; i < p->axes.n; i++) {
+		const struct axis *x = &p->axes.v[i];
+
+		k->size_of[i] = x->multiple ? k->nsizes : NONE;
+		if (x->multiple)
+			k->sizes[k->nsizes++] = i;
+	}
 	k->tensors = ARENA_ARRAY(a, p->tensors.n, int);
 	k->ninputs = add_role(k, TENSOR_INPUT);
 	k->noutputs = add_role(k, TENSOR_OUTPUT);
@@ -142,23 +167,91 @@ static const char *word_at(const struct export_kit *k, const char *s, size_t *le
 	BUG("no template has the word %.40s", s);
 }
 
-void export_fill(struct export_kit *k, const char *name, const char *template)
+const char *export_template_text(const char *name)
 {
 	const struct export_template *t = export_templates;
+
+	while (t->name && strcmp(t->name, name))
+		t++;
+	if (!t->name)
+		BUG("there is no template %s", name);
+	return t->text;
+}
+
+void export_fill(struct export_kit *k, const char *name, const char *template)
+{
 	struct buf b = buf_new(k->a);
 	const char *s, *at;
 	size_t len;
 
-	while (t->name && strcmp(t->name, template))
-		t++;
-	if (!t->name)
-		BUG("there is no template %s", template);
-	for (s = t->text; (at = strchr(s, '@')); s = at + len) {
+	for (s = export_template_text(template); (at = strchr(s, '@')); s = at + len) {
+		bool any = !strncmp(at, "@ANY@", 5);
+
 		buf_putn(&b, s, (size_t)(at - s));
+		if (any || !strncmp(at, "@FIXED@", 7)) {
+			len = any == (k->nsizes > 0) ? strlen(any ? "@ANY@" : "@FIXED@") : strcspn(at, "\n") + 1;
+			continue;
+		}
 		buf_puts(&b, word_at(k, at, &len));
 	}
 	buf_puts(&b, s);
 	export_add(k, name, b.text, b.len);
+}
+
+const char *export_size_parameters(const struct export_kit *k)
+{
+	struct buf b = buf_new(k->a);
+
+	for (int i = 0; i < k->nsizes; i++)
+		if (k->p->axes.v[k->sizes[i]].like == NONE)
+			buf_printf(&b, "%sint size_%s", i ? ", " : "", k->p->axes.v[k->sizes[i]].name);
+	return b.text;
+}
+
+void export_size_words(struct export_kit *k)
+{
+	struct buf tuple = buf_new(k->a), ranges = buf_new(k->a), text = buf_new(k->a), by = buf_new(k->a);
+	struct buf python = buf_new(k->a), load = buf_new(k->a), likes = buf_new(k->a);
+
+	for (int i = 0; i < k->nsizes; i++) {
+		const struct axis *x = &k->p->axes.v[k->sizes[i]];
+		const char *like = x->like != NONE ? k->p->axes.v[x->like].name : NULL;
+
+		buf_printf(&tuple, "%ssize_%s", i ? ", " : "", like ? like : x->name);
+		buf_printf(&ranges, "%s{ \"%s\", %lld, %lld }", i ? ", " : "", x->name, (long long)x->size,
+			(long long)x->multiple);
+		if (!like)
+			buf_printf(&text, "%s%s from 1 to %lld", i ? "; " : "", x->name, (long long)x->size);
+		buf_printf(&likes, "%s{ \"%s\", %lld, %lld, %d }", i ? ", " : "", x->name, (long long)x->size,
+			(long long)x->multiple, like ? k->size_of[x->like] : -1);
+		if (!like)
+			buf_printf(&load, "%s%s=...", i ? ", " : "", x->name);
+		if (!like && x->multiple > 1)
+			buf_printf(&text, ", a multiple of %lld", (long long)x->multiple);
+		buf_printf(&python, "\n    Size(\"%s\", %lld, %lld, ", x->name, (long long)x->size, (long long)x->multiple);
+		buf_printf(&python, like ? "\"%s\")," : "None),", like);
+	}
+	for (int i = 0; i < k->ntensors; i++) {
+		uint64_t bits;
+
+		(void)export_product(k, k->tensors[i], ~0u, 1, &bits);
+		buf_printf(&by, "%s%llu", i ? ", " : "", (unsigned long long)bits);
+	}
+	export_word(k, "OUTPUTS_AT", k->nsizes ? "at.outputs" : "OUTPUTS");
+	export_word(k, "TEMPS_AT", k->nsizes ? "at.temps" : "_TEMPS");
+	export_word(k, "SIZES_TOO", k->nsizes ? ", sizes" : "");
+	export_word(k, "GRID", k->nsizes ? "grid" : "p[\"grid\"]");
+	export_word(k, "FIRSTSIZE", k->nsizes ? k->p->axes.v[k->sizes[0]].name : "");
+	export_word(k, "LOADSIZES", load.text);
+	export_integer(k, "NSIZES", k->nsizes);
+	export_word(k, "SIZETUPLE", tuple.text);
+	export_word(k, "RANGES", ranges.text);
+	export_word(k, "RANGESLIKE", likes.text);
+	export_word(k, "RANGETEXT", text.text);
+	export_word(k, "TENSORBY", by.text);
+	export_word(k, "SIZES", python.text);
+	export_word(k, "C_SIZES", export_size_parameters(k));
+	export_word(k, "TILES", k->nsizes ? export_template_text("tiles.c") : "");
 }
 
 void export_numbers(struct buf *out, const int64_t *v, int64_t n, const char *indent)
@@ -191,6 +284,50 @@ static void put_tiles(struct export_tables *t, const char *what, const char *pha
 	buf_printf(&t->data, "\n};\n%s", t->gap);
 }
 
+void export_find_groups(const struct export_kit *k, int phase, struct export_groups *out)
+{
+	struct plan alone = *k->plan;	/* on one cluster: all tiles in their order */
+	struct cluster c = plan_cluster(k->plan, phase);
+	struct tile_assignment d;
+
+	alone.grid.eus = c.size;
+	plan_assign_tiles(k->a, &alone, phase, &d);
+	*out = (struct export_groups){ .n = d.start[1] - d.start[0], .first = d.order, .grid = k->plan->graph->grids[phase],
+		.cluster = c.size, .along = NONE, .blocks = plan_eus(k->plan, phase) };
+	for (int i = 0; i < out->grid.n; i++)
+		if (c.size > 1 && out->grid.axis[i] == c.axis)
+			out->along = i;
+	if (k->plan->grid.longest_first)
+		out->work = ARENA_ARRAY(k->a, out->n, int64_t);
+	for (int64_t i = 0; out->work && i < out->n; i++)
+		out->work[i] = tile_iterations(k->plan->graph, phase, out->first[i]);
+}
+
+static void put_groups(const struct export_kit *k, struct export_tables *t, int phase, struct tile_assignment *tiles)
+{
+	const char *name = k->p->phases.v[phase].name;
+	struct export_groups g;
+
+	export_find_groups(k, phase, &g);
+	put_tiles(t, "first", name, g.first, g.n);
+	if (g.work)
+		put_tiles(t, "work", name, g.work, g.n);
+	buf_printf(&t->params, "static const struct dimension dims_%s[%d] = {", name, (int)max_i64(g.grid.n, 1));
+	for (int i = 0; i < g.grid.n; i++) {
+		int axis = g.grid.axis[i];
+
+		buf_printf(&t->params, " { %lld, %lld, %d },", (long long)g.grid.tiles[i],
+			(long long)k->plan->graph->extents.tile[axis], k->size_of[axis]);
+	}
+	if (!g.grid.n)
+		buf_puts(&t->params, " { 1, 1, -1 },");
+	buf_printf(&t->params, " };\n");
+	buf_printf(&t->params, "static const struct grid grid_%s = { first_%s, %s, %lld, dims_%s, %d, %d, %d, %d };\n", name, name,
+		g.work ? arena_strf(k->a, "work_%s", name) : "0", (long long)g.n, name, (int)max_i64(g.grid.n, 1), g.cluster,
+		g.along, g.blocks);
+	*tiles = (struct tile_assignment){ .eus = g.blocks, .cluster = g.cluster, .total = g.n * g.cluster };
+}
+
 void export_phase(const struct export_kit *k, const struct source *s, int phase, export_map_fn *put_map,
 	struct export_tables *t, struct tile_assignment *tiles)
 {
@@ -208,10 +345,17 @@ void export_phase(const struct export_kit *k, const struct source *s, int phase,
 			put_map(k, x, &t->params);
 		else if (x->kind == PARAM_TRACE)
 			BUG("a traced kernel is not exported");
+		else if (x->kind == PARAM_SIZE)
+			buf_printf(&t->params, "\t{ .kind = SIZE, .tensor = %d },\t/* %s */\n", k->size_of[x->axis],
+				k->p->axes.v[x->axis].name);
 		else
 			buf_printf(&t->params, "\t{ .kind = %s },\n", x->kind == PARAM_ORDER ? "ORDER" : "START");
 	}
 	buf_puts(&t->params, "};\n");
+	if (k->nsizes) {
+		put_groups(k, t, phase, tiles);
+		return;
+	}
 	plan_assign_tiles(k->a, k->plan, phase, tiles);
 	put_tiles(t, "order", name, tiles->order, tiles->total);
 	put_tiles(t, "start", name, tiles->start, tiles->eus + 1);

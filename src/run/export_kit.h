@@ -27,6 +27,8 @@ struct export_kit {
 	const char *name;		/* an identifier */
 	int *tensors;			/* ids: inputs, outputs, temporaries */
 	int ninputs, noutputs, ntensors;
+	int nsizes, sizes[AXES_MAX];	/* axes whose sizes a launch gives */
+	int size_of[AXES_MAX];		/* by axis: the number of that size; NONE: it is known */
 	VEC(struct export_word) words;
 	struct export_set *out;
 };
@@ -36,15 +38,25 @@ void export_begin(struct export_kit *k, const struct plan *plan, const char *nam
 	struct arena *a, struct export_set *out);
 void export_word(struct export_kit *k, const char *word, const char *text);
 void export_integer(struct export_kit *k, const char *word, int64_t value);
-/* Add a file with this text; or the text of a template, with its words replaced. */
+/* Add a file with this text; or the text of a template, with its words replaced. Lines of it that begin with @ANY@ are there
+ * if a launch gives sizes, those that begin with @FIXED@ if not. */
 void export_add(struct export_kit *k, const char *name, const char *text, size_t len);
 void export_fill(struct export_kit *k, const char *name, const char *template);
+
+/* "int size_m, int size_n": parameters of a launch; what templates say of its sizes, as words. */
+const char *export_size_parameters(const struct export_kit *k);
+void export_size_words(struct export_kit *k);
+/* The text of a template, as it is. */
+const char *export_template_text(const char *name);
 
 /* "gemm", of one of several phases "gemm_split". */
 const char *export_stem(const struct export_kit *k, int phase);
 /* The index in k->tensors of a tensor. */
 int export_number(const struct export_kit *k, int tensor);
 int64_t export_bytes(const struct export_kit *k, int tensor);
+/* A product of the sizes of some dimensions of a tensor (bits), times `factor`: what is known of it, and in *sizes the bits of
+ * sizes that a launch gives. */
+int64_t export_product(const struct export_kit *k, int tensor, unsigned dims, int64_t factor, uint64_t *sizes);
 /* "bf16 A[m=4096][k=64]" */
 const char *export_shape(const struct export_kit *k, int tensor);
 /* `name`, or with an underscore behind if that is a word of Python or of our module. */
@@ -58,6 +70,14 @@ struct export_tables {
 	const char *gap;		/* between tables of `data` */
 	int params_most;		/* of a phase */
 };
+/* The tiles of a phase in the plan's order, where a launch gives sizes: of groups that a cluster takes the first one, each with its
+ * work if the longest are first, else NULL. */
+struct export_groups {
+	int64_t n, *first, *work;
+	struct grid grid;
+	int cluster, along, blocks;	/* along: position in the grid; NONE */
+};
+void export_find_groups(const struct export_kit *k, int phase, struct export_groups *out);
 /* Add the parameters of a phase and its tiles, which *tiles gets. put_map prints a parameter that is a map. */
 typedef void export_map_fn(const struct export_kit *k, const struct param *x, struct buf *out);
 void export_phase(const struct export_kit *k, const struct source *s, int phase, export_map_fn *put_map,

@@ -3,7 +3,7 @@
  *
  * As a driver it adds lines to the file $RECORDER_LOG. What it cannot know of a kernel,
  * the kinds of its parameters, $RECORDER_PARAMS says: "gemm_main=ppm;..." with p for a
- * pointer and m for a tensor map. $RECORDER_FAIL is "FUNCTION=CODE": that one fails.
+ * pointer, m for a tensor map, i for an int. $RECORDER_FAIL is "FUNCTION=CODE": that one fails.
  * $RECORDER_ARCH: the device, "90" by default.
  *
  * A binary begins with its size in decimal.
@@ -313,9 +313,11 @@ int cuLaunchKernel(struct CUfunc_st *f, unsigned gx, unsigned gy, unsigned gz, u
 		return CUDA_NOT_FOUND;
 	fprintf(out, "launch %s grid %u %u %u block %u %u %u shared %u stream 0x%llx:", f->name, gx,
 		gy, gz, bx, by, bz, shared, (unsigned long long)(uintptr_t)stream);
-	for (kinds += strlen(f->name) + 1; *kinds == 'p' || *kinds == 'm'; kinds++, params++) {
+	for (kinds += strlen(f->name) + 1; *kinds == 'p' || *kinds == 'm' || *kinds == 'i'; kinds++, params++) {
 		if (*kinds == 'p')
 			put_pointer(out, *(cuda_ptr *)*params);
+		else if (*kinds == 'i')
+			fprintf(out, " %d", *(int *)*params);
 		else
 			fprintf(out, " %s", maps[((struct cuda_tensor_map *)*params)->opaque[0]]);
 	}

@@ -2,10 +2,12 @@
  * for @DEVICE@.
  *
  *	make -f @NAME@_host.mk
- *	./@NAME@_host [-s SEED] [-r] [TENSOR=FILE ...]
+@FIXED@ *	./@NAME@_host [-s SEED] [-r] [TENSOR=FILE ...]
+@ANY@ *	./@NAME@_host [-s SEED] [-r] [-n @FIRSTSIZE@=SIZE ...] [TENSOR=FILE ...]
  *
 @TENSORS@
  *
+@ANY@ * Sizes: @RANGETEXT@; the largest unless given.
  * A FILE holds the elements of a tensor, packed, the last index fastest. An input without one
  * is random; an output is written to its file if it has one, and its first elements are
  * printed. SEED (1) also decides the order of all that the plan leaves open: threads, copies,
@@ -30,7 +32,8 @@
 
 /* ---- what the plan says --------------------------------------------------------- */
 
-enum { TENSORS = @NTENSORS@, PHASES = @NPHASES@, PARAMS_MOST = @PARAMS_MOST@ };
+@FIXED@enum { TENSORS = @NTENSORS@, PHASES = @NPHASES@, PARAMS_MOST = @PARAMS_MOST@ };
+@ANY@enum { TENSORS = @NTENSORS@, PHASES = @NPHASES@, PARAMS_MOST = @PARAMS_MOST@, SIZES = @NSIZES@ };
 
 enum role { INPUT, OUTPUT, TEMPORARY };
 
@@ -42,25 +45,47 @@ struct tensor {
 	const char *what;
 };
 
-static const struct tensor tensors[TENSORS] = {
+@FIXED@static const struct tensor tensors[TENSORS] = {
+@ANY@static struct tensor tensors[TENSORS] = {	/* elements: to be multiplied by sizes */
 @TENSORTABLE@};
 
-enum kind { POINTER, MAP, ORDER, START };
+@ANY@static const uint64_t tensor_by[TENSORS] = { @TENSORBY@ };	/* bits of these sizes */
+@ANY@
+@ANY@/* Sizes are 1 to max, multiples of `multiple`; like: the number of the one that it is the same as. */
+@ANY@static const struct {
+@ANY@	const char *name;
+@ANY@	int max, multiple, like;
+@ANY@} ranges[SIZES] = { @RANGESLIKE@ };
+@ANY@
+@ANY@static int sizes[SIZES];
+@ANY@
+@ANY@static long times_sizes(long x, uint64_t by)
+@ANY@{
+@ANY@	for (int i = 0; i < SIZES; i++)
+@ANY@		x *= by >> i & 1 ? sizes[i] : 1;
+@ANY@	return x;
+@ANY@}
+@ANY@
+@FIXED@enum kind { POINTER, MAP, ORDER, START };
+@ANY@enum kind { POINTER, MAP, ORDER, START, SIZE };
 
 struct param {
 	enum kind kind;
 	int tensor;
 	struct host_map map;		/* dimensions innermost first */
+@ANY@	/* bits of sizes by which dim and stride of the map are to be multiplied */
+@ANY@	uint64_t dim_by[HOST_DIMS_MAX], stride_by[HOST_DIMS_MAX];
 };
 
-@TABLES@
+@TILES@@TABLES@
 static const struct phase {
 	host_run_function *run;
 	int blocks, cluster, threads;	/* cluster: blocks that run together */
 	long shared;			/* bytes */
 	const struct param *params;
 	int nparams;
-	const int *order, *start;	/* output tiles; where those of each block begin */
+@FIXED@	const int *order, *start;	/* output tiles; where those of each block begin */
+@ANY@	const struct grid *grid;
 } phases[PHASES] = {
 @PHASES@};
 
@@ -204,15 +229,29 @@ static void run_phase(const struct phase *p, uint64_t seed, int race)
 	struct host_launch launch = { .runtime = &host_runtime, .args = args, .blocks = p->blocks,
 		.cluster = p->cluster, .threads = p->threads, .shared_bytes = p->shared, .seed = seed, .race = race,
 		.report = report, .report_size = sizeof(report), .stopped = stopped };
+@ANY@	int *order = calloc((size_t)(p->grid->ngroups * (p->grid->cluster + 1) + p->blocks + 1), sizeof(int));
+@ANY@	int *start = order + p->grid->ngroups * p->grid->cluster;
 
+@ANY@	if (!order)
+@ANY@		fail("no memory for", "tiles");
+@ANY@	launch.blocks = assign_tiles(p->grid, sizes, order, start, start + p->blocks + 1);
 	for (int i = 0; i < p->nparams; i++) {
 		const struct param *x = &p->params[i];
 
 		maps[i] = x->map;
+@ANY@		for (int d = 0; d < x->map.rank; d++) {
+@ANY@			maps[i].dim[d] = times_sizes((long)x->map.dim[d], x->dim_by[d]);
+@ANY@			maps[i].stride[d] = times_sizes((long)x->map.stride[d], x->stride_by[d]);
+@ANY@		}
+@ANY@		if (x->kind == SIZE) {
+@ANY@			args[i] = &sizes[x->tensor];
+@ANY@			continue;
+@ANY@		}
 		maps[i].base = at[x->tensor];
 		args[i] = x->kind == POINTER ? (void *)at[x->tensor] :
 			x->kind == MAP ? (void *)&maps[i] :
-			x->kind == ORDER ? (void *)(uintptr_t)p->order : (void *)(uintptr_t)p->start;
+@FIXED@			x->kind == ORDER ? (void *)(uintptr_t)p->order : (void *)(uintptr_t)p->start;
+@ANY@			x->kind == ORDER ? (void *)order : (void *)start;
 	}
 	p->run(&launch);
 }
@@ -235,6 +274,28 @@ static void run_all(uint64_t seed, int race)
 	run_phase(&phases[PHASES - 1], seed, race);
 }
 
+@ANY@/* "m=64" */
+@ANY@static int take_size(const char *word)
+@ANY@{
+@ANY@	const char *number = strchr(word, '=');
+@ANY@
+@ANY@	for (int i = 0; number && i < SIZES; i++) {
+@ANY@		int n = atoi(number + 1);
+@ANY@
+@ANY@		if (ranges[i].like >= 0 || strlen(ranges[i].name) != (size_t)(number - word) ||
+@ANY@		    strncmp(ranges[i].name, word, (size_t)(number - word)))
+@ANY@			continue;
+@ANY@		if (n < 1 || n > ranges[i].max || n % ranges[i].multiple) {
+@ANY@			fprintf(stderr, "@NAME@: %s is %d; it is to be from 1 to %d, and a multiple of %d\n", ranges[i].name,
+@ANY@				n, ranges[i].max, ranges[i].multiple);
+@ANY@			exit(2);
+@ANY@		}
+@ANY@		sizes[i] = n;
+@ANY@		return 1;
+@ANY@	}
+@ANY@	return 0;
+@ANY@}
+@ANY@
 /* TENSOR=FILE */
 static void take_file(char *word)
 {
@@ -247,7 +308,8 @@ static void take_file(char *word)
 		files[t] = file + 1;
 		return;
 	}
-	fprintf(stderr, "usage: @NAME@_host [-s SEED] [-r] [TENSOR=FILE ...]\n");
+@FIXED@	fprintf(stderr, "usage: @NAME@_host [-s SEED] [-r] [TENSOR=FILE ...]\n");
+@ANY@	fprintf(stderr, "usage: @NAME@_host [-s SEED] [-r] [-n @FIRSTSIZE@=SIZE ...] [TENSOR=FILE ...]\n");
 	for (int t = 0; t < TENSORS; t++)
 		if (tensors[t].role != TEMPORARY)
 			fprintf(stderr, "  %s %s\n", tensors[t].role == INPUT ? "reads " : "writes",
@@ -260,14 +322,22 @@ int main(int argc, char **argv)
 	uint64_t seed = 1;
 	int race = 0;
 
+@ANY@	for (int i = 0; i < SIZES; i++)
+@ANY@		sizes[i] = ranges[i].max;
 	for (int i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "-r"))
 			race = 1;
 		else if (!strcmp(argv[i], "-s") && i + 1 < argc)
 			seed = strtoull(argv[++i], NULL, 0);
+@ANY@		else if (!strcmp(argv[i], "-n") && i + 1 < argc && take_size(argv[i + 1]))
+@ANY@			i++;
 		else
 			take_file(argv[i]);
 	}
+@ANY@	for (int i = 0; i < SIZES; i++)
+@ANY@		sizes[i] = ranges[i].like < 0 ? sizes[i] : sizes[ranges[i].like];
+@ANY@	for (int t = 0; t < TENSORS; t++)
+@ANY@		tensors[t].elements = times_sizes(tensors[t].elements, tensor_by[t]);
 	for (int t = 0; t < TENSORS; t++) {
 		at[t] = get_memory(bytes_of(&tensors[t]));
 		if (tensors[t].role == INPUT && files[t])

@@ -7,8 +7,11 @@
 #include "@NAME@.h"
 
 #include <dlfcn.h>
+@ANY@#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
+@ANY@#include <stdlib.h>
+@ANY@#include <string.h>
 
 /* ---- what the plan says --------------------------------------------------------- */
 
@@ -18,6 +21,7 @@ enum {
 	TENSORS = @NTENSORS@,		/* with the temporaries between phases */
 	PHASES = @NPHASES@,		/* launches */
 	PARAMS_MOST = @PARAMS_MOST@,		/* of a launch */
+@ANY@	SIZES = @NSIZES@,			/* of axes, which a launch gives */
 	RANK_MOST = 5,
 };
 
@@ -26,34 +30,55 @@ enum kind {
 	MAP,				/* a tensor map: how the copy engine finds boxes of a tensor */
 	ORDER,				/* output tiles as they are taken */
 	START,				/* where in it the tiles of each block begin */
+@ANY@	SIZE,				/* the size of an axis */
 };
 
 /* A parameter of a kernel. Dimensions of a map are innermost first. */
 struct param {
 	enum kind kind;
-	int tensor;
+@FIXED@	int tensor;
+@ANY@	int tensor;			/* SIZE: its number */
 	int element;			/* CUtensorMapDataType */
 	int swizzle;			/* CUtensorMapSwizzle */
 	unsigned rank;
 	uint64_t dim[RANK_MOST];	/* elements */
 	uint64_t stride[RANK_MOST];	/* bytes, of dimension 1 and up */
 	uint32_t box[RANK_MOST];	/* elements */
+@ANY@	/* bits of sizes by which dim and stride are to be multiplied */
+@ANY@	uint64_t dim_by[RANK_MOST], stride_by[RANK_MOST];
 };
 
-struct phase {
+@TILES@struct phase {
 	const char *entry;
 	const void *binary;
-	unsigned grid, threads, shared;	/* blocks; threads of one, bytes of one */
+@FIXED@	unsigned grid, threads, shared;	/* blocks; threads of one, bytes of one */
+@ANY@	unsigned threads, shared;	/* of a block; bytes of one */
 	const struct param *params;
 	int nparams;
-	const int *order, *start;
-	int norder, nstart;
+@FIXED@	const int *order, *start;
+@FIXED@	int norder, nstart;
+@ANY@	const struct grid *grid;
 };
 
 /* The data are at the end. */
 @TABLES@
 /* Bytes of each tensor: inputs, outputs, temporaries. */
 static const uint64_t tensor_bytes[TENSORS] = { @TENSORBYTES@ };
+@ANY@/* ... to be multiplied by these sizes, of which bits are here. */
+@ANY@static const uint64_t tensor_by[TENSORS] = { @TENSORBY@ };
+@ANY@
+@ANY@/* Sizes are 1 to max, multiples of `multiple`. */
+@ANY@static const struct {
+@ANY@	const char *name;
+@ANY@	int max, multiple;
+@ANY@} ranges[SIZES] = { @RANGES@ };
+@ANY@
+@ANY@static uint64_t times_sizes(uint64_t x, uint64_t by, const int *sizes)
+@ANY@{
+@ANY@	for (int i = 0; i < SIZES; i++)
+@ANY@		x *= by >> i & 1 ? (uint64_t)sizes[i] : 1;
+@ANY@	return x;
+@ANY@}
 
 /* ---- CUDA's driver -------------------------------------------------------------- */
 
@@ -153,12 +178,22 @@ static int open_driver(void)
 
 enum { DEVICES_MOST = 64 };
 
+@ANY@/* The tiles of all phases at some sizes, on a device. */
+@ANY@struct tiles {
+@ANY@	int sizes[SIZES];
+@ANY@	uint64_t order[PHASES], start[PHASES];
+@ANY@	unsigned grid[PHASES];		/* blocks */
+@ANY@	struct tiles *next;
+@ANY@};
+@ANY@
 static struct loaded {
 	int ready;
 	void *context;
 	void *module[PHASES], *function[PHASES];
-	uint64_t order[PHASES], start[PHASES];
+@FIXED@	uint64_t order[PHASES], start[PHASES];
+@ANY@	struct tiles *tiles;		/* of all sizes so far */
 } loaded[DEVICES_MOST];
+@ANY@static atomic_flag lock = ATOMIC_FLAG_INIT;	/* of the lists of tiles */
 
 static int upload(const int *numbers, int n, uint64_t *address)
 {
@@ -169,14 +204,82 @@ static int upload(const int *numbers, int n, uint64_t *address)
 
 static int load_phase(const struct phase *p, struct loaded *l, int i)
 {
-	int code;
-
+@FIXED@	int code;
+@FIXED@
 	TRY(cuModuleLoadData, &l->module[i], p->binary);
 	TRY(cuModuleGetFunction, &l->function[i], l->module[i], p->entry);
 	TRY(cuFuncSetAttribute, l->function[i], MAX_DYNAMIC_SHARED, (int)p->shared);
-	code = upload(p->order, p->norder, &l->order[i]);
-	return code ? code : upload(p->start, p->nstart, &l->start[i]);
+@FIXED@	code = upload(p->order, p->norder, &l->order[i]);
+@FIXED@	return code ? code : upload(p->start, p->nstart, &l->start[i]);
+@ANY@	return 0;
 }
+@ANY@
+@ANY@static int upload_tiles(const struct grid *g, int *memory, struct tiles *t, int i)
+@ANY@{
+@ANY@	int *order = memory, *start = order + g->ngroups * g->cluster;
+@ANY@	int code;
+@ANY@
+@ANY@	t->grid[i] = (unsigned)assign_tiles(g, t->sizes, order, start, start + g->blocks + 1);
+@ANY@	code = upload(order, start[t->grid[i]], &t->order[i]);
+@ANY@	return code ? code : upload(start, (int)t->grid[i] + 1, &t->start[i]);
+@ANY@}
+@ANY@
+@ANY@static int add_tiles(struct loaded *l, const int *sizes)
+@ANY@{
+@ANY@	struct tiles *t = calloc(1, sizeof(*t));
+@ANY@	int code = 0;
+@ANY@
+@ANY@	if (t) {
+@ANY@		memcpy(t->sizes, sizes, sizeof(t->sizes));
+@ANY@		t->next = l->tiles;
+@ANY@		l->tiles = t;
+@ANY@	}
+@ANY@	for (int i = 0; i < PHASES && t && !code; i++) {
+@ANY@		const struct grid *g = phases[i].grid;
+@ANY@		int *memory = malloc((size_t)(g->ngroups * (g->cluster + 1) + g->blocks + 1) * sizeof(int));
+@ANY@
+@ANY@		code = memory ? upload_tiles(g, memory, t, i) : -1;
+@ANY@		if (!memory)
+@ANY@			snprintf(error_text, sizeof(error_text), "@NAME@: out of memory");
+@ANY@		free(memory);
+@ANY@	}
+@ANY@	if (code)
+@ANY@		t->sizes[0] = 0;	/* none that is asked for */
+@ANY@	if (!t)
+@ANY@		snprintf(error_text, sizeof(error_text), "@NAME@: out of memory");
+@ANY@	return t ? code : -1;
+@ANY@}
+@ANY@
+@ANY@/* The tiles at these sizes, which are made once. */
+@ANY@static int find_tiles(struct loaded *l, const int *sizes, const struct tiles **out)
+@ANY@{
+@ANY@	int code = 0;
+@ANY@
+@ANY@	while (atomic_flag_test_and_set(&lock))
+@ANY@		;
+@ANY@	for (int tried = 0; tried < 2 && !code; tried++) {
+@ANY@		for (*out = l->tiles; *out; *out = (*out)->next)
+@ANY@			if (!memcmp((*out)->sizes, sizes, sizeof((*out)->sizes)))
+@ANY@				break;
+@ANY@		if (*out)
+@ANY@			break;
+@ANY@		code = add_tiles(l, sizes);
+@ANY@	}
+@ANY@	atomic_flag_clear(&lock);
+@ANY@	return code;
+@ANY@}
+@ANY@
+@ANY@static int check_sizes(const int *sizes)
+@ANY@{
+@ANY@	for (int i = 0; i < SIZES; i++) {
+@ANY@		if (sizes[i] >= 1 && sizes[i] <= ranges[i].max && sizes[i] % ranges[i].multiple == 0)
+@ANY@			continue;
+@ANY@		snprintf(error_text, sizeof(error_text), "@NAME@: %s is %d; it is to be from 1 to %d, and a "
+@ANY@			"multiple of %d", ranges[i].name, sizes[i], ranges[i].max, ranges[i].multiple);
+@ANY@		return -1;
+@ANY@	}
+@ANY@	return 0;
+@ANY@}
 
 static int load(int device, struct loaded *l)
 {
@@ -205,15 +308,25 @@ static void unload(int device, struct loaded *l)
 	if (l->context) {
 		cu.cuCtxSetCurrent(l->context);
 		for (int i = 0; i < PHASES; i++) {
-			if (l->order[i])
-				cu.cuMemFree(l->order[i]);
-			if (l->start[i])
-				cu.cuMemFree(l->start[i]);
+@FIXED@			if (l->order[i])
+@FIXED@				cu.cuMemFree(l->order[i]);
+@FIXED@			if (l->start[i])
+@FIXED@				cu.cuMemFree(l->start[i]);
+@ANY@			for (struct tiles *t = l->tiles; t; t = t->next) {
+@ANY@				if (t->order[i])
+@ANY@					cu.cuMemFree(t->order[i]);
+@ANY@				if (t->start[i])
+@ANY@					cu.cuMemFree(t->start[i]);
+@ANY@			}
 			if (l->module[i])
 				cu.cuModuleUnload(l->module[i]);
 		}
 		cu.cuDevicePrimaryCtxRelease(device);
 	}
+@ANY@	for (struct tiles *t = l->tiles, *next; t; t = next) {
+@ANY@		next = t->next;
+@ANY@		free(t);
+@ANY@	}
 	*l = nothing;
 }
 
@@ -247,22 +360,36 @@ void @NAME@_unload(int device)
 
 /* ---- launching ------------------------------------------------------------------ */
 
-static int make_map(const struct param *x, uint64_t address, struct tensor_map *map)
+@FIXED@static int make_map(const struct param *x, uint64_t address, struct tensor_map *map)
+@ANY@static int make_map(const struct param *x, uint64_t address, const int *sizes,
+@ANY@	struct tensor_map *map)
 {
 	static const uint32_t step[RANK_MOST] = { 1, 1, 1, 1, 1 };
+@ANY@	uint64_t dim[RANK_MOST] = { 0 }, stride[RANK_MOST] = { 0 };
 
-	TRY(cuTensorMapEncodeTiled, map, x->element, x->rank, (void *)(uintptr_t)address, x->dim,
-		x->stride, x->box, step, 0, x->swizzle, PROMOTION, 0);
+@FIXED@	TRY(cuTensorMapEncodeTiled, map, x->element, x->rank, (void *)(uintptr_t)address, x->dim,
+@FIXED@		x->stride, x->box, step, 0, x->swizzle, PROMOTION, 0);
+@ANY@	for (unsigned i = 0; i < x->rank; i++) {
+@ANY@		dim[i] = times_sizes(x->dim[i], x->dim_by[i], sizes);
+@ANY@		stride[i] = times_sizes(x->stride[i], x->stride_by[i], sizes);
+@ANY@	}
+@ANY@	TRY(cuTensorMapEncodeTiled, map, x->element, x->rank, (void *)(uintptr_t)address, dim,
+@ANY@		stride, x->box, step, 0, x->swizzle, PROMOTION, 0);
 	return 0;
 }
 
 /* at: addresses of all tensors. */
-static int launch_phase(struct loaded *l, int i, struct CUstream_st *stream, uint64_t *at)
+@FIXED@static int launch_phase(struct loaded *l, int i, struct CUstream_st *stream, uint64_t *at)
+@ANY@static int launch_phase(struct loaded *l, const struct tiles *t, int i, struct CUstream_st *stream,
+@ANY@	uint64_t *at)
 {
 	const struct phase *p = &phases[i];
+@ANY@	uint64_t order = t->order[i], start = t->start[i];
+@ANY@	int sizes[SIZES];
 	struct tensor_map maps[PARAMS_MOST];
 	void *params[PARAMS_MOST];
 
+@ANY@	memcpy(sizes, t->sizes, sizeof(sizes));
 	for (int k = 0; k < p->nparams; k++) {
 		const struct param *x = &p->params[k];
 		int code;
@@ -272,41 +399,71 @@ static int launch_phase(struct loaded *l, int i, struct CUstream_st *stream, uin
 			params[k] = &at[x->tensor];
 			break;
 		case MAP:
-			code = make_map(x, at[x->tensor], &maps[k]);
+@FIXED@			code = make_map(x, at[x->tensor], &maps[k]);
+@ANY@			code = make_map(x, at[x->tensor], sizes, &maps[k]);
 			if (code)
 				return code;
 			params[k] = &maps[k];
 			break;
 		case ORDER:
-			params[k] = &l->order[i];
+@FIXED@			params[k] = &l->order[i];
+@ANY@			params[k] = &order;
 			break;
 		case START:
-			params[k] = &l->start[i];
+@FIXED@			params[k] = &l->start[i];
+@ANY@			params[k] = &start;
 			break;
+@ANY@		case SIZE:
+@ANY@			params[k] = &sizes[x->tensor];
+@ANY@			break;
 		}
 	}
-	TRY(cuLaunchKernel, l->function[i], p->grid, 1, 1, p->threads, 1, 1, p->shared, stream,
-		params, NULL);
+@FIXED@	TRY(cuLaunchKernel, l->function[i], p->grid, 1, 1, p->threads, 1, 1, p->shared, stream,
+@FIXED@		params, NULL);
+@ANY@	TRY(cuLaunchKernel, l->function[i], t->grid[i], 1, 1, p->threads, 1, 1, p->shared, stream,
+@ANY@		params, NULL);
 	return 0;
 }
 
-static int launch_all(struct loaded *l, struct CUstream_st *stream, uint64_t *at)
+@FIXED@static int launch_all(struct loaded *l, struct CUstream_st *stream, uint64_t *at)
+@ANY@static int launch_all(struct loaded *l, const struct tiles *tiles, struct CUstream_st *stream,
+@ANY@	uint64_t *at)
 {
 	int code = 0;
 
 	for (int t = ARGUMENTS; t < TENSORS; t++)
-		TRY(cuMemAllocAsync, &at[t], tensor_bytes[t], stream);
+@FIXED@		TRY(cuMemAllocAsync, &at[t], tensor_bytes[t], stream);
+@ANY@		TRY(cuMemAllocAsync, &at[t], times_sizes(tensor_bytes[t], tensor_by[t], tiles->sizes),
+@ANY@			stream);
 	for (int i = 0; i < PHASES && !code; i++)
-		code = launch_phase(l, i, stream, at);
+@FIXED@		code = launch_phase(l, i, stream, at);
+@ANY@		code = launch_phase(l, tiles, i, stream, at);
 	return code;
 }
 
+@ANY@int @NAME@_prepare(@C_SIZES@)
+@ANY@{
+@ANY@	const int sizes[SIZES] = { @SIZETUPLE@ };
+@ANY@	const struct tiles *tiles;
+@ANY@	int device = -1;
+@ANY@
+@ANY@	if (!cu.cuCtxGetDevice || cu.cuCtxGetDevice(&device) || device < 0 ||
+@ANY@	    device >= DEVICES_MOST || !loaded[device].ready) {
+@ANY@		snprintf(error_text, sizeof(error_text), "@NAME@: not loaded on the device that is "
+@ANY@			"current: call @NAME@_load first");
+@ANY@		return -1;
+@ANY@	}
+@ANY@	return check_sizes(sizes) ? -1 : find_tiles(&loaded[device], sizes, &tiles);
+@ANY@}
+@ANY@
 int @NAME@_launch(struct CUstream_st *stream,
 @C_PARAMETERS@
 {
 	const void *const arguments[ARGUMENTS] = { @C_TUPLE@ };
 	uint64_t at[TENSORS] = { 0 };
 	int device = -1, code;
+@ANY@	const int sizes[SIZES] = { @SIZETUPLE@ };
+@ANY@	const struct tiles *tiles;
 
 	if (!cu.cuCtxGetDevice || cu.cuCtxGetDevice(&device) || device < 0 ||
 	    device >= DEVICES_MOST || !loaded[device].ready) {
@@ -322,7 +479,9 @@ int @NAME@_launch(struct CUstream_st *stream,
 			return -1;
 		}
 	}
-	code = launch_all(&loaded[device], stream, at);
+@FIXED@	code = launch_all(&loaded[device], stream, at);
+@ANY@	code = check_sizes(sizes) ? -1 : find_tiles(&loaded[device], sizes, &tiles);
+@ANY@	code = code ? code : launch_all(&loaded[device], tiles, stream, at);
 	for (int t = ARGUMENTS; t < TENSORS; t++)
 		if (at[t])
 			cu.cuMemFreeAsync(at[t], stream);

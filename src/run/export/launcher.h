@@ -31,10 +31,16 @@ int @NAME@_load(int device);
  * this thread, and return without waiting for it. Arguments are addresses in the device's
  * memory, multiples of 16; elements are packed, the last index is the fastest. The call
  * may be captured into a CUDA graph.
+@ANY@ * Sizes: @RANGETEXT@.
+@ANY@ * The first launch with new sizes makes lists of tiles for them, which stay until unload; to
+@ANY@ * capture it, call @NAME@_prepare with these sizes before.
 @TEMPNOTE@ */
 int @NAME@_launch(struct CUstream_st *stream,
 @C_ARGUMENTS@
 
+@ANY@/* Make what launches with these sizes need, on the device that is current in this thread. */
+@ANY@int @NAME@_prepare(@C_SIZES@);
+@ANY@
 /* Once nothing of it runs any more. */
 void @NAME@_unload(int device);
 

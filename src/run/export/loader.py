@@ -4,14 +4,18 @@
     @RESULTS@ = @NAME@.run(@CALL@)
 
 @TENSORS@
+@ANY@
+@ANY@The shapes of the tensors say the sizes: @RANGETEXT@.
 
 All are contiguous, on one CUDA device of architecture @ARCH@. The kernel runs on torch's
 current stream; a call does not wait for it. It can be captured into a CUDA graph once
-load() or run() was called before. There is no gradient.
+@FIXED@load() or run() was called before. There is no gradient.
+@ANY@load(@LOADSIZES@), or run() with tensors of these sizes, was called before. There is no gradient.
 
 It needs @FILES@ in the same folder, torch, and NVIDIA's driver.
 """
 import ctypes
+@ANY@import heapq
 import os
 import threading
 from collections import namedtuple
@@ -19,30 +23,43 @@ from collections import namedtuple
 import torch
 
 Tensor = namedtuple("Tensor", "name shape dtype")
+@ANY@Size = namedtuple("Size", "name max multiple like")  # like: the size that it is the same as
 
 NAME = "@NAME@"
 ARCH = "@ARCH@"
-FLOPS = @FLOPS@  # with those of a ragged tile's missing part
-BYTES = @BYTES@  # of all inputs and outputs, each once
+@FIXED@FLOPS = @FLOPS@  # with those of a ragged tile's missing part
+@FIXED@BYTES = @BYTES@  # of all inputs and outputs, each once
+@ANY@SIZES = (@SIZES@
+@ANY@)
 INPUTS = (@INPUTS@)
 OUTPUTS = (@OUTPUTS@)
 
 
-def run(@PARAMETERS@):
+@FIXED@def run(@PARAMETERS@):
+@ANY@def run(@PARAMETERS@, sizes=None):
     """Launch the kernel, return its output (several: a tuple of them, as OUTPUTS has them).
 
     out: where to put it: a tensor (several: a tuple of them). New ones otherwise.
+@ANY@    sizes: {"@FIRSTSIZE@": 64}, of axes that no input has.
     """
-    return _call((@TUPLE@), out)
+@FIXED@    return _call((@TUPLE@), out)
+@ANY@    return _call((@TUPLE@), out, sizes or {})
 
 
-def load(device=None):
+@FIXED@def load(device=None):
+@ANY@def load(device=None, **sizes):
     """Load the binary onto a device, torch's current one by default.
 
     run() does it when first needed; do it before capturing a CUDA graph.
+@ANY@    sizes: also make what launches with these sizes need.
     """
     index = None if device is None else torch.device(device).index
-    _load(torch.cuda.current_device() if index is None else index)
+@FIXED@    _load(torch.cuda.current_device() if index is None else index)
+@ANY@    index = torch.cuda.current_device() if index is None else index
+@ANY@    device = _load(index)
+@ANY@    if sizes:
+@ANY@        with torch.cuda.device(index):
+@ANY@            device.tiles(_sizes_of((), sizes))
 
 
 # ---- what the plan says ----------------------------------------------------------
@@ -54,6 +71,10 @@ _TEMPS = (@TEMPS@)
 # ("map", tensor, CUtensorMapDataType, dims, strides in bytes, box, CUtensorMapSwizzle),
 # dimensions innermost first; ("order",), the output tiles as they are taken;
 # ("start",), where in it the tiles of each block begin.
+@ANY@# A launch gives sizes: ("size", number of it in SIZES) is one; dims and strides are (factor, numbers
+@ANY@# of sizes by which it is to be multiplied ...). "dims" of a phase are those of its grid: tiles, elements
+@ANY@# of one, number of the size or -1. "first" are all tiles in the plan's order, of blocks of a cluster,
+@ANY@# which take neighbours in dimension "along", the first one; "work": iterations of each, or None.
 _PHASES = (
 @PHASES@)
 
@@ -70,10 +91,15 @@ if _raw_stream is None:
         return torch.cuda.current_stream(index).cuda_stream
 
 
-def _call(inputs, out):
+@FIXED@def _call(inputs, out):
+@ANY@def _call(inputs, out, given):
     index = inputs[0].get_device() if inputs and isinstance(inputs[0], torch.Tensor) else None
-    if not _fit(inputs, INPUTS, index):
-        _refuse(inputs, INPUTS)
+@FIXED@    if not _fit(inputs, INPUTS, index):
+@FIXED@        _refuse(inputs, INPUTS)
+@ANY@    sizes = _sizes_of(inputs, given)
+@ANY@    at = _shapes.get(sizes) or _shapes_at(sizes)
+@ANY@    if not _fit(inputs, at.inputs, index):
+@ANY@        _refuse(inputs, at.inputs)
     if index is None:
         index = torch.cuda.current_device()
     device = _devices.get(index)
@@ -82,24 +108,109 @@ def _call(inputs, out):
             raise RuntimeError(f"{NAME}: call {NAME}.load() before capturing a CUDA graph")
         device = _load(index)
     if out is None:
-        outputs = tuple([torch.empty(t.shape, dtype=t.dtype, device=device.device) for t in OUTPUTS])
+        outputs = tuple([torch.empty(t.shape, dtype=t.dtype, device=device.device) for t in @OUTPUTS_AT@])
     else:
         outputs = (out,) if isinstance(out, torch.Tensor) else tuple(out)
         if len(outputs) != len(OUTPUTS):
             raise TypeError(f"{NAME}: out has {len(outputs)} tensors, expected {len(OUTPUTS)}")
-        if not _fit(outputs, OUTPUTS, index):
-            _refuse(outputs, OUTPUTS, index)
+        if not _fit(outputs, @OUTPUTS_AT@, index):
+            _refuse(outputs, @OUTPUTS_AT@, index)
     tensors = inputs + outputs
     if _TEMPS:
-        tensors += tuple([torch.empty(t.shape, dtype=t.dtype, device=device.device) for t in _TEMPS])
+        tensors += tuple([torch.empty(t.shape, dtype=t.dtype, device=device.device) for t in @TEMPS_AT@])
     if torch.cuda.current_device() == index:
-        device.launch(tuple([x.data_ptr() for x in tensors]))
+        device.launch(tuple([x.data_ptr() for x in tensors])@SIZES_TOO@)
     else:
         with torch.cuda.device(index):
-            device.launch(tuple([x.data_ptr() for x in tensors]))
+            device.launch(tuple([x.data_ptr() for x in tensors])@SIZES_TOO@)
     return outputs[0] if len(outputs) == 1 else outputs
 
 
+@ANY@_At = namedtuple("_At", "inputs outputs temps")
+@ANY@_shapes = {}
+@ANY@
+@ANY@
+@ANY@def _shapes_at(sizes):
+@ANY@    """The tensors, with numbers in their shapes."""
+@ANY@    value = dict(zip([s.name for s in SIZES], sizes))
+@ANY@
+@ANY@    def tensors(list):
+@ANY@        return tuple([t._replace(shape=tuple([value.get(n, n) for n in t.shape])) for t in list])
+@ANY@
+@ANY@    if len(_shapes) >= _CACHED_MOST:
+@ANY@        _shapes.clear()
+@ANY@    _shapes[sizes] = _At(tensors(INPUTS), tensors(OUTPUTS), tensors(_TEMPS))
+@ANY@    return _shapes[sizes]
+@ANY@
+@ANY@
+@ANY@# Where the shapes of inputs say a size: number of the input, of the dimension.
+@ANY@_SOURCES = {n: (i, d) for i, t in reversed(list(enumerate(INPUTS))) for d, n in enumerate(t.shape)
+@ANY@            if isinstance(n, str)}
+@ANY@
+@ANY@
+@ANY@def _sizes_of(inputs, given):
+@ANY@    values = {}
+@ANY@    for s in SIZES:
+@ANY@        i, d = _SOURCES.get(s.name, (len(inputs), 0))
+@ANY@        if s.name in given:
+@ANY@            n = given[s.name]
+@ANY@        elif s.like is not None:
+@ANY@            n = values[s.like]
+@ANY@        elif i < len(inputs) and isinstance(inputs[i], torch.Tensor) and d < len(inputs[i].shape):
+@ANY@            n = int(inputs[i].shape[d])
+@ANY@        elif i < len(inputs):
+@ANY@            _refuse(inputs, INPUTS)
+@ANY@            raise ValueError(f"{NAME}: {INPUTS[i].name} must have shape {INPUTS[i].shape}")
+@ANY@        else:
+@ANY@            raise ValueError(f"{NAME}: the size {s.name} is missing")
+@ANY@        if s.like is not None and n != values[s.like]:
+@ANY@            raise ValueError(f"{NAME}: {s.name} is {n}, and {s.like}, which is the same size, {values[s.like]}")
+@ANY@        if n < 1 or n > s.max or n % s.multiple:
+@ANY@            raise ValueError(f"{NAME}: {s.name} is {n}; it must be from 1 to {s.max}, and a multiple of {s.multiple}")
+@ANY@        values[s.name] = n
+@ANY@    return tuple(values.values())
+@ANY@
+@ANY@
+@ANY@def _assign(p, sizes):
+@ANY@    """The tiles of a phase that are there at these sizes, and where those of each block begin."""
+@ANY@    now = [tiles if size < 0 else -(-sizes[size] // extent) for tiles, extent, size in p["dims"]]
+@ANY@    cluster, groups, work = p["cluster"], [], []
+@ANY@    for i, first in enumerate(p["first"]):
+@ANY@        left, below, inside, step, last = first, 1, True, 0, 0
+@ANY@        for d in range(len(now) - 1, -1, -1):
+@ANY@            at = left % p["dims"][d][0]
+@ANY@            inside = inside and at < now[d]
+@ANY@            if d == p["along"]:
+@ANY@                step, last = below, now[d] - 1 - at
+@ANY@            left //= p["dims"][d][0]
+@ANY@            below *= p["dims"][d][0]
+@ANY@        if inside:
+@ANY@            groups.append([first + min(k, last) * step for k in range(cluster)])
+@ANY@            work.append(p["work"][i] if p["work"] else 0)
+@ANY@    units = min(p["grid"] // cluster, len(groups))
+@ANY@    lists, heap = [[] for _ in range(units)], [(0, u) for u in range(units)]
+@ANY@    for i, group in enumerate(groups):
+@ANY@        if p["work"]:
+@ANY@            done, unit = heap[0]
+@ANY@            heapq.heapreplace(heap, (done + work[i], unit))
+@ANY@        else:
+@ANY@            unit = i % units
+@ANY@        lists[unit].append(group)
+@ANY@    order, start = [], [0]
+@ANY@    for groups in lists:
+@ANY@        for k in range(cluster):
+@ANY@            order += [group[k] for group in groups]
+@ANY@            start.append(len(order))
+@ANY@    return order, start
+@ANY@
+@ANY@
+@ANY@def _times(x, sizes):
+@ANY@    n = x[0]
+@ANY@    for i in x[1:]:
+@ANY@        n *= sizes[i]
+@ANY@    return n
+@ANY@
+@ANY@
 def _load(index):
     with _lock:
         if index not in _devices:
@@ -144,7 +255,8 @@ class _Device:
             raise RuntimeError(f"{NAME}: the binary is for {ARCH}, cuda:{index} is sm_{major}{minor}")
         self.cuda = _driver()
         self.ready = {}
-        self.functions, self.orders, self.starts = [], [], []
+@FIXED@        self.functions, self.orders, self.starts = [], [], []
+@ANY@        self.functions, self.lists = [], {}
         with torch.cuda.device(index):
             self.context = ctypes.c_void_p()
             self._do("cuDevicePrimaryCtxRetain", ctypes.byref(self.context), ctypes.c_int(index))
@@ -160,8 +272,18 @@ class _Device:
         self._do("cuModuleGetFunction", ctypes.byref(function), module, p["entry"].encode())
         self._do("cuFuncSetAttribute", function, ctypes.c_int(8), ctypes.c_int(p["smem"]))
         self.functions.append(function)
-        self.orders.append(self._upload(p["order"]))
-        self.starts.append(self._upload(p["start"]))
+@FIXED@        self.orders.append(self._upload(p["order"]))
+@FIXED@        self.starts.append(self._upload(p["start"]))
+@ANY@
+@ANY@    def tiles(self, sizes):
+@ANY@        """Of each phase the addresses of its lists of tiles, and how many blocks it has. They stay."""
+@ANY@        with _lock:
+@ANY@            if sizes not in self.lists:
+@ANY@                self.lists[sizes] = [self._upload_tiles(*_assign(p, sizes)) for p in _PHASES]
+@ANY@        return self.lists[sizes]
+@ANY@
+@ANY@    def _upload_tiles(self, order, start):
+@ANY@        return self._upload(order), self._upload(start), len(start) - 1
 
     def _upload(self, numbers):
         data, at = (ctypes.c_int * len(numbers))(*numbers), ctypes.c_uint64()
@@ -180,11 +302,15 @@ class _Device:
             raise RuntimeError(f"{NAME}: {function} on cuda:{self.index}: "
                                f"{(text.value or b'error').decode()} ({code})")
 
-    def launch(self, addresses):
+@FIXED@    def launch(self, addresses):
+@ANY@    def launch(self, addresses, sizes):
         """Addresses: of all tensors, by number. torch's current device is this one."""
-        ready = self.ready.get(addresses)
-        if ready is None:
-            ready = self._make_ready(addresses)
+@FIXED@        ready = self.ready.get(addresses)
+@FIXED@        if ready is None:
+@FIXED@            ready = self._make_ready(addresses)
+@ANY@        ready = self.ready.get((addresses, sizes))
+@ANY@        if ready is None:
+@ANY@            ready = self._make_ready(addresses, sizes)
         stream = ctypes.c_void_p(_raw_stream(self.index))
         launch = self.cuda.cuLaunchKernel
         for function, grid, threads, smem, args in ready:
@@ -192,27 +318,38 @@ class _Device:
                 self._do("cuLaunchKernel", function, grid, _one, _one, threads, _one, _one, smem,
                          stream, args, _none)
 
-    def _make_ready(self, addresses):
+    def _make_ready(self, addresses@SIZES_TOO@):
         for x, t in zip(addresses, INPUTS + OUTPUTS + _TEMPS):
             if x % 16:
                 raise ValueError(f"{NAME}: {t.name} must begin at a multiple of 16 bytes, "
                                  "as a clone does")
         if len(self.ready) >= _CACHED_MOST:
             self.ready.clear()
-        self.ready[addresses] = [self._arguments(i, p, addresses) for i, p in enumerate(_PHASES)]
-        return self.ready[addresses]
+@FIXED@        self.ready[addresses] = [self._arguments(i, p, addresses) for i, p in enumerate(_PHASES)]
+@FIXED@        return self.ready[addresses]
+@ANY@        tiles = self.tiles(sizes)
+@ANY@        self.ready[addresses, sizes] = [self._arguments(i, p, addresses, sizes, *tiles[i])
+@ANY@                                        for i, p in enumerate(_PHASES)]
+@ANY@        return self.ready[addresses, sizes]
 
-    def _arguments(self, phase, p, addresses):
+@FIXED@    def _arguments(self, phase, p, addresses):
+@ANY@    def _arguments(self, phase, p, addresses, sizes, order, start, grid):
         values = []
         for kind, *x in p["params"]:
             if kind == "map":
-                values.append(self._map(addresses[x[0]], *x[1:]))
+@FIXED@                values.append(self._map(addresses[x[0]], *x[1:]))
+@ANY@                tensor, element, dims, strides, box, swizzle = x
+@ANY@                values.append(self._map(addresses[tensor], element, [_times(n, sizes) for n in dims],
+@ANY@                                        [_times(n, sizes) for n in strides], box, swizzle))
+@ANY@            elif kind == "size":
+@ANY@                values.append(ctypes.c_int(sizes[x[0]]))
             else:
                 values.append(ctypes.c_uint64(addresses[x[0]]) if kind == "pointer" else
-                              self.orders[phase] if kind == "order" else self.starts[phase])
+@FIXED@                              self.orders[phase] if kind == "order" else self.starts[phase])
+@ANY@                              order if kind == "order" else start)
         args = (ctypes.c_void_p * len(values))(*[ctypes.addressof(x) for x in values])
         args.keep = values
-        return (self.functions[phase], ctypes.c_uint(p["grid"]), ctypes.c_uint(p["threads"]),
+        return (self.functions[phase], ctypes.c_uint(@GRID@), ctypes.c_uint(p["threads"]),
                 ctypes.c_uint(p["smem"]), args)
 
     def _map(self, address, element, dims, strides, box, swizzle):
