@@ -63,7 +63,7 @@ return {
   seu = {
     {
       name = "async_copy", kind = "copy", async = true,
-      ordered = true,               -- groups complete in order; PTX ISA
+      ordered = false,              -- each load is seen by a flag of its own; groups would complete in order
       issue = 16,                   -- * estimate: address arithmetic and commit_group
       latency = 30,                 -- * estimate: write to shared memory after the data came
       box_bytes = 512,              -- a warp's cp.async of 16 bytes a thread; PTX ISA

@@ -189,6 +189,8 @@ static int build_l(lua_State *L)
 		backend = check_backend(L, 5, "compile");
 	hold_finalizers(L);
 	b = push_built(L, backend == BACKEND_HOST ? ON_HOST_CLASS : KERNEL_CLASS, backend);
+	if (compile)
+		built_choose_arch(b, gpu_of(L), &stop);
 	if (compile && built_compile(b, gpu_of(L), &stop, &e))
 		throw_err(L, &e);
 	return 1;

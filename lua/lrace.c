@@ -36,6 +36,7 @@ enum { COMPILING_PLAN = 1, COMPILING_KERNEL };	/* uservalues */
 static int compile_begin_l(lua_State *L)
 {
 	struct pool *p = pool_of(L);
+	struct stop stop = stop_of(host_of(L));
 	struct built *b;
 
 	lua_settop(L, 3);
@@ -43,6 +44,7 @@ static int compile_begin_l(lua_State *L)
 	lua_insert(L, 2);		/* -- plan true edit without */
 	hold_finalizers(L);
 	b = push_built(L, COMPILING_CLASS, BACKEND_CUDA);
+	built_choose_arch(b, gpu_of(L), &stop);
 	built_begin(b, p);
 	step(L, 0);
 	return 1;

@@ -43,6 +43,7 @@ struct source {
 /* What a target adds to the body, which all targets share: the definitions of the names in it, which
  * docs/internals/adding.md lists. */
 struct printer {
+	const char *machine;		/* ONLY_SM_90 or the like (print.h): the lines behind others are left out; NULL: there are none */
 	const char *const *prelude;	/* in front of all, line by line, then NULL */
 	const char *const *stamps;	/* and of a traced kernel; NULL: the prelude has them */
 	const char *const *cluster;	/* likewise, where blocks form clusters */
@@ -56,15 +57,15 @@ struct printer {
 	void (*behind)(struct buf *o, const struct source *s);
 };
 
-/* Print a kernel with this printer; allocated in `a`. emit_cuda_sm90 and emit_host call it. */
+/* Print a kernel with this printer; allocated in `a`. emit_cuda and emit_host call it. */
 void emit_text(const struct role_program *r, const struct printer *printer, struct arena *a, struct source *out);
 
 /* Append a kernel to a text of several as one translation unit: without the definitions that one of the `n` kernels
  * before it has. */
 void emit_join(struct buf *out, const struct source *const *before, int n, const struct source *s);
 
-/* CUDA C++ for sm_90a, which NVRTC and nvcc compile without headers of Millrace. In `a`. */
-void emit_cuda_sm90(const struct role_program *r, struct arena *a, struct source *out);
+/* CUDA C++ for sm_90a or sm_80, as the program's target says, which NVRTC and nvcc compile without headers of Millrace. In `a`. */
+void emit_cuda(const struct role_program *r, struct arena *a, struct source *out);
 
 /* The same body as C11 over "millrace_host.h" (src/host/millrace_host.h), which gives
  * each thread of a block its own thread of control. In `a`. */

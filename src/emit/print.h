@@ -10,6 +10,11 @@
 #include "emit/emit.h"
 #include "role/operands.h"
 
+/* In a list of lines: those that follow are for one machine only, or for all again. */
+#define ONLY_SM_90 "\1"
+#define ONLY_SM_80 "\2"
+#define FOR_ALL "\3"
+
 extern const char *const cuda_prelude[];	/* line by line, then NULL */
 extern const char *const cuda_stamps[];		/* the same, of a traced kernel */
 extern const char *const cuda_cluster[];	/* ... of one whose blocks form clusters */

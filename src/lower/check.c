@@ -333,7 +333,8 @@ static void note_loads(const struct kernel *k, struct arena *a, struct problems 
 {
 	const struct graph *g = k->plan->graph;
 
-	for (int t = 0; t < g->tasks.n; t++)
+	/* without an engine for boxes, all loads are copied by threads */
+	for (int t = 0; t < g->tasks.n && k->target->shared.box_rank; t++)
 		if (g->tasks.v[t].phase == k->phase && is_async_load(k, t) &&
 		    !k->rings.v[k->ring_of[g->tasks.v[t].writes.v[0]]].engine)
 			note_load(k, t, a, out);

@@ -1,11 +1,14 @@
 #include "run/built.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #include "lower/lower.h"
 #include "lower/stamps.h"
 #include "plan/sized.h"
 
 const struct backend_info backends[BACKEND_COUNT] = {
-	[BACKEND_CUDA] = { "cuda", emit_cuda_sm90 },
+	[BACKEND_CUDA] = { "cuda", emit_cuda },
 	[BACKEND_HOST] = { "host", emit_host },
 };
 
@@ -36,6 +39,7 @@ void built_new_traced(struct mem *mem, const struct built *of, struct built **ou
 {
 	built_new(mem, of->backend, out);
 	(*out)->traced = true;
+	(*out)->arch = of->arch;
 	(*out)->graph = of->graph;
 	plan_copy(mem, of->plan, &(*out)->plan);
 }
@@ -87,7 +91,21 @@ void built_print(const struct built *b, struct buf *out)
 static struct compile_job make_job(struct built *b, const struct source *s)
 {
 	return (struct compile_job){ .name = arena_strf(&b->arena, "%s.cu", s->entry),
-		.source = s->text.text, .arch = b->plan->device->arch };
+		.source = s->text.text, .arch = b->arch ? b->arch : b->plan->device->arch };
+}
+
+void built_choose_arch(struct built *b, struct gpu *g, const struct stop *stop)
+{
+	const char *own = b->plan->device->arch;
+	struct gpu_info info;
+	int version;
+	struct err none;
+
+	b->arch = own;
+	if (b->backend != BACKEND_CUDA || !own || sscanf(own, "sm_%d", &version) != 1 || own[strlen(own) - 1] == 'a')
+		return;
+	if (!gpu_probe(g, stop, &info, &none) && 10 * info.major + info.minor > version)
+		b->arch = arena_strdup(&b->arena, info.arch);
 }
 
 enum err_code built_compile(struct built *b, struct gpu *g, const struct stop *stop, struct err *e)

@@ -39,6 +39,7 @@ struct built {
 	struct plan *plan;
 	bool traced;			/* its kernels leave stamps; the graph is borrowed */
 	struct kernel *kernel;		/* under construction */
+	const char *arch;		/* CUDA: what it is compiled for (built_choose_arch) */
 	int nphases;
 	struct built_phase *phases;
 };
@@ -62,6 +63,11 @@ void built_print(const struct built *b, struct buf *out);
 /* Compile what built_emit printed. CUDA: by NVRTC in the worker of g. Host: by the system's C compiler;
  * g is not used. */
 NODISCARD enum err_code built_compile(struct built *b, struct gpu *g, const struct stop *stop, struct err *e);
+
+/* CUDA: compile for the board of g rather than the plan's device, if that is of a later generation that runs the same text:
+ * text for sm_80 is of instructions that all later boards have, that for sm_90a is not. Without a board, or if this is
+ * not called, it is the plan's device. */
+void built_choose_arch(struct built *b, struct gpu *g, const struct stop *stop);
 
 /* CUDA, in the background: after built_emit call built_begin, then pool_step until built_ready, then
  * built_end, which has the errors of the compiler. */

@@ -64,7 +64,7 @@ struct parts {
 static enum err_code begin_job(struct parts *x, const struct racer *racers, int n, const struct program *p, struct gpu *g,
 	const struct feed *in, const struct stop *stop, struct arena *a, struct err *e)
 {
-	const struct plan *plan = racers[0].built->plan;
+	const struct built *first = racers[0].built;
 	int fills = feed_randoms(p, in), phases = 0;
 
 	for (int i = 0; i < n; i++)
@@ -80,7 +80,7 @@ static enum err_code begin_job(struct parts *x, const struct racer *racers, int 
 			describe_tensor(p, in, i, &x->buffers[i]);
 	}
 	if (fills)
-		TRY(feed_binary(g, plan->device->arch, stop, a, &x->binaries[0], e));
+		TRY(feed_binary(g, first->arch ? first->arch : first->plan->device->arch, stop, a, &x->binaries[0], e));
 	feed_steps(p, in, 0, a, x->steps);
 	return OK;
 }

@@ -1,5 +1,5 @@
 /* Products of single warps, synchronous and out of registers: mma.sync.m16n8k16 of the PTX ISA. Two machines have them:
- * one that is as sm_90a otherwise, and sm_80, for which plans are checked and simulated. */
+ * one that is as sm_90a otherwise, and sm_80. */
 #include "target/target.h"
 
 #define TYPES_16 (1u << DT_BF16 | 1u << DT_F16)
@@ -28,14 +28,6 @@ static const struct completion completes[] = {
 	{ SEU_VECTOR, false, SEEN_DONE, SEEN_FLAGGED },
 };
 
-/* Groups of cp.async retire in order. */
-static const struct completion copies_counted[] = {
-	{ SEU_COPY, true, SEEN_COUNTED, SEEN_FLAGGED },
-	{ SEU_COPY, false, SEEN_DONE, SEEN_FLAGGED },
-	{ SEU_MATRIX, false, SEEN_DONE, SEEN_FLAGGED },
-	{ SEU_VECTOR, false, SEEN_DONE, SEEN_FLAGGED },
-};
-
 const struct target target_mma_sync = {
 	.name = "mma_sync", .lowers = true, .warp = 32, .group = 1, .frag = SUMS, .lines = LINES,
 	.completes = completes, .ncompletes = LEN(completes),
@@ -45,8 +37,8 @@ const struct target target_mma_sync = {
 };
 
 const struct target target_sm_80 = {
-	.name = "sm_80", .warp = 32, .group = 1, .frag = SUMS, .lines = LINES,
-	.completes = copies_counted, .ncompletes = LEN(copies_counted),
+	.name = "sm_80", .lowers = true, .warp = 32, .group = 1, .frag = SUMS, .lines = LINES,
+	.completes = completes, .ncompletes = LEN(completes),
 	.shared = { .chunk = 16, .line = 128, .widest = 128, .narrowest = 32, .align = 1024,
 		.copy_align = 128, .flag = 8 },
 	.matrix = matrix, .nmatrix = LEN(matrix),

@@ -141,4 +141,25 @@ local searched = mr.search(product_of("bf16", "f16"), mr.device "h200", {trials 
 tap.like(searched:script(), 'append%("mma[.0]*", {seu="cuda"', "a search multiplies them on the CUDA cores", searched:script())
 random_plans.correct(tap, "... and its plan", searched, {1})
 
+-- sm_80: no copy engine, no proxies, no granting of registers. Programs of all kinds have plans, and their kernels are right.
+do
+  local a100 = mr.device "a100"
+  random_plans.device = a100
+  for name, sizes in pairs{
+    gemm = {m = 96, n = 72, k = 100}, flash_attention = {b = 1, h = 2, m = 100, d = 32, causal = true},
+    grouped_gemm = {m = 96, n = 64, k = 64, e = 3}, rmsnorm_gemm = {m = 64, n = 64, k = 96}, cross_entropy = {m = 20, n = 300},
+    flash_decoding = {b = 1, h = 4, hkv = 2, n = 128, d = 32}, attention_backward = {b = 1, h = 1, m = 64, d = 32},
+    chunk_state = {b = 1, s = 256, h = 1, p = 32, n = 32}, topk_routing = {m = 20, n = 32, k = 2},
+  } do
+    local found, why = mr.search(mr.examples[name](sizes), a100, {measure = false, trials = 20})
+    tap.ok(found, name .. " on a100: the search finds a plan", why)
+    random_plans.correct(tap, name .. " on a100", found.plan, {1, 2})
+    local text = found.plan:compile{target = "cuda", text = true}.source
+    tap.ok(not text:find("try_wait", 1, true) and not text:find("elect.sync", 1, true) and not text:find("fence.proxy", 1, true)
+      and not text:find("fence.mbarrier_init", 1, true), "  its text has no instruction of later machines")
+    local _, notes = found.plan:check()
+    tap.is(tostring(notes):find("by_threads", 1, true), nil, "  that threads copy is no news where nothing else does")
+  end
+end
+
 tap.done_testing()

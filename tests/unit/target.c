@@ -457,7 +457,7 @@ static const char *cuda_text(lua_State *L, struct arena *a)
 
 	if (lower_plan(&mem, p, 0, NULL, &k, &e) || lower_stamps(k, &e))
 		script_stop(e.msg);
-	emit_cuda_sm90(k->role, a, &s);
+	emit_cuda(k->role, a, &s);
 	kernel_free(k);
 	text = s.text.text;
 	for (int i = 0; cuda_additions[i]; i++)

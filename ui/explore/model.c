@@ -163,7 +163,7 @@ static void put_kernels(struct model *m, struct state *s, bool source, struct bu
 			struct source text;
 
 			kernel_finish(s->held);
-			emit_cuda_sm90(s->held->role, &m->frame, &text);
+			emit_cuda(s->held->role, &m->frame, &text);
 			buf_puts(out, text.text.text);
 		} else {
 			role_print(s->held->role, out);

@@ -1,5 +1,7 @@
-/* Matrix instructions of sm_90a; cuda_prelude.c has the other definitions. */
+/* Matrix instructions of sm_90a and sm_80; cuda_prelude.c has the other definitions. */
 #include "emit/print.h"
+
+#include <string.h>
 
 /* Integers are called by their signs in PTX. */
 static const char *ptx_type(enum dtype t)
@@ -55,11 +57,11 @@ static void put_product(struct buf *o, const struct product_form *f)
 		put_mma_sync(o, f);
 }
 
-void emit_cuda_sm90(const struct role_program *r, struct arena *a, struct source *out)
+void emit_cuda(const struct role_program *r, struct arena *a, struct source *out)
 {
-	static const struct printer sm90 = { .prelude = cuda_prelude, .stamps = cuda_stamps,
-		.cluster = cuda_cluster, .additions = cuda_additions, .vectors = cuda_vectors,
-		.nibbles = cuda_nibbles, .product = put_product };
+	struct printer printer = { .machine = !strcmp(r->target->name, target_sm_80.name) ? ONLY_SM_80 : ONLY_SM_90,
+		.prelude = cuda_prelude, .stamps = cuda_stamps, .cluster = cuda_cluster, .additions = cuda_additions,
+		.vectors = cuda_vectors, .nibbles = cuda_nibbles, .product = put_product };
 
-	emit_text(r, &sm90, a, out);
+	emit_text(r, &printer, a, out);
 }
