@@ -241,7 +241,14 @@ end
 -- The description of a kernel: what it is, its problems, and what to do next.
 local function as_text(k)
   if not core.target(k) then return "kernel" end
-  local lines = {("kernel of %s for %s"):format(bound_of(k).name, k.target == "host" and "the CPU" or k.plan.device.name)}
+  local sizes = {}
+  for axis, range in pairs(core.any_axes(bound_of(k)) or {}) do
+    sizes[#sizes + 1] = range.like and ("%s as %s"):format(axis, range.like)
+      or ("%s up to %d%s"):format(axis, range.max, range.multiple > 1 and (" in steps of %d"):format(range.multiple) or "")
+  end
+  table.sort(sizes)
+  local lines = {("kernel of %s for %s%s"):format(bound_of(k).name, k.target == "host" and "the CPU" or k.plan.device.name,
+    #sizes > 0 and ", any " .. table.concat(sizes, ", ") or "")}
   if k.target == "host" then
     lines[2] = "go on with k:check(), k:run(), k:trace(), k:show(), k:export(dir)"
   elseif k.registers == 0 then

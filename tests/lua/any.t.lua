@@ -2,13 +2,14 @@
 -- the largest and ragged sizes, of shipped programs, of others, and of random ones; wrong sizes, refusals, scripts, predictions;
 -- a kernel without a guard is found.
 --
---   millrace any.t.lua [FIRST LAST]      random programs of these numbers alone
+--   millrace any.t.lua [cuda] [FIRST LAST]     kernels run on the CPU, or on a device; random programs of these numbers alone
 local mr = require "millrace"
 local core = require "millrace.core"
 local dir = arg[0]:match "^(.*/)" or "./"
 local tap, random_plans = dofile(dir .. "tap.lua"), dofile(dir .. "lib/random_plans.lua")
 local random_programs = dofile(dir .. "lib/random_programs.lua")
 local any, examples, dev = mr.any, mr.examples, mr.device "h200"
+local target = arg[1] == "cuda" and table.remove(arg, 1) or "host"
 
 local function sizes_text(sizes)
   local list = {}
@@ -32,7 +33,7 @@ end
 local function right(what, plan, list)
   local good, problems = plan:check()
   if not tap.ok(good, what .. ": the plan is legal", tostring(problems)) then return end
-  local k = plan:compile{target = "host"}
+  local k = plan:compile{target = target}
   for i, sizes in ipairs(list) do
     local ran, found = pcall(k.check, k, {sizes = sizes, seed = i, race = i % 2 == 1})
     tap.ok(ran and found.ok, ("%s, %s"):format(what, sizes_text(sizes)), tostring(found))
@@ -68,6 +69,8 @@ local function guards(multiple)
   return n
 end
 tap.ok(guards(8) > guards(64), "a multiple of the tile leaves guards out", guards(8), guards(64))
+
+tap.is(tostring(rows):match "[^\n]*", "kernel of gemm for the CPU, any m up to 320", "a kernel says for which sizes it is")
 
 -- Sizes of the arrays.
 local bound = rows.plan.graph.program
@@ -172,6 +175,7 @@ right("lengths within sizes", plan_of(lengths:bind{g = any{max = 4}, m = any{max
 
 ---- a kernel without a guard ---------------------------------------------------------
 
+if target == "host" then
 local text = weights.source
 tap.ok(text:find "size_m" and text:find "size_n", "guards ask for the sizes")
 for what, pattern in pairs{["rows end"] = "< size_m", ["columns end"] = "< size_n"} do
@@ -184,6 +188,7 @@ end
 local stuck = core.build(weights.plan, true, function(source) return (source:gsub("%(size_n %+ 63%) / 64", "1")) end, nil, "host")
 local ran, found = pcall(stuck.check, stuck, {sizes = {m = 33, n = 100}})
 tap.ok(not (ran and found.ok), "a kernel that makes too few iterations is wrong", tostring(found))
+end
 
 ---- errors -----------------------------------------------------------------------------
 
@@ -279,7 +284,7 @@ for seed = tonumber(arg[1] or 1), tonumber(arg[2] or arg[1] or 24) do
   local drawn = made and draw_plan(case, made)
   if drawn and pcall(drawn.compile, drawn, {target = "cuda", text = true}) then
     tried = tried + 1
-    local k, faults = drawn:compile{target = "host"}, {}
+    local k, faults = drawn:compile{target = target}, {}
     for i = 1, 3 do
       local sizes = {}
       for axis, r in pairs(ranges) do
