@@ -232,6 +232,17 @@ static int builder_tensor_l(lua_State *L)
 	return push_id(L, id);
 }
 
+/* b:by_address(tensor) */
+static int builder_by_address_l(lua_State *L)
+{
+	struct builder *b = check_builder(L);
+	int tensor = check_id(L, 2, b->p->tensors.n);
+	struct err e;
+
+	done(L, b, program_by_address(b->p, tensor, begin_call(L, b), &e), &e);
+	return 0;
+}
+
 static int builder_batch_l(lua_State *L)
 {
 	struct builder *b = check_builder(L);
@@ -628,6 +639,7 @@ void lua_open_builder(lua_State *L)
 {
 	static const luaL_Reg methods[] = {
 		{ "axis", builder_axis_l }, { "tensor", builder_tensor_l }, { "batch", builder_batch_l },
+		{ "by_address", builder_by_address_l },
 		{ "phase_begin", builder_phase_begin_l }, { "phase_end", builder_phase_end_l },
 		{ "loop_begin", builder_loop_begin_l },
 		{ "loop_length", builder_loop_length_l }, { "loop_keeps_steps", builder_loop_keeps_steps_l }, { "loop_end", builder_loop_end_l },

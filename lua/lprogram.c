@@ -44,6 +44,8 @@ static void push_tensor(lua_State *L, const struct program *p, int tensor)
 	set_text(L, "name", t->name);
 	set_text(L, "role", role_names[t->role]);
 	set_text(L, "dtype", dtype_name(t->element));
+	if (t->by_address)
+		set_bool(L, "pointers", true);
 	lua_createtable(L, t->rank, 0);
 	lua_createtable(L, t->rank, 0);
 	for (int i = 0; i < t->rank; i++) {	/* -- tensor shape axes */

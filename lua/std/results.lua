@@ -89,8 +89,11 @@ results.bound_schema = object{
     {"shape", list(integer())}, {"axes", texts}})},
   {"text", text "the program as Millrace has understood it"}}
 
+-- Its text says which tensors are given by addresses.
 function results.bound(id, bound)
-  return {program = id, name = bound.name, sizes = bound.axes, tensors = bound.tensors, text = tostring(bound)}
+  local tensors = bound.tensors
+  for _, t in ipairs(tensors) do t.pointers = nil end
+  return {program = id, name = bound.name, sizes = bound.axes, tensors = tensors, text = tostring(bound)}
 end
 
 local task = object{{"name", text()}, {"kind", text()}, {"phase", maybe_text}, {"loop", maybe_text}, {"shape", sizes}, {"dtype", text()},

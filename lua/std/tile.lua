@@ -479,15 +479,23 @@ class(TENSOR, "tensor", {store = writer("store", "store"), add = writer("add", "
   end,
 })
 
--- Is the input sorted? Of {sorted = true}, what an input may be given behind its dtype.
-local function is_sorted(role, options)
+local input_options = {"sorted", "pointers"}
+
+-- What an input may be given behind its dtype: {sorted = true}; {pointers = axis}, the first one of its dimensions. Returns both.
+local function check_options(role, options, dims)
   if options == nil then return false end
   expect(role == "input" and type(options) == "table", role, "nothing behind the dtype, or of an input {sorted = true},", options)
   for _, key in ipairs(draft.keys(options)) do
-    if key ~= "sorted" then raise(("input: unknown option '%s'%s"):format(key, hint(key, {"sorted"}))) end
+    if key ~= "sorted" and key ~= "pointers" then raise(("input: unknown option '%s'%s"):format(key, hint(key, input_options))) end
   end
   expect(not options.sorted or options.sorted == true, "input: sorted", "true or false", options.sorted)
-  return options.sorted
+  if options.pointers then
+    expect(getmetatable(options.pointers) == AXIS, "input: pointers", "axis", options.pointers)
+    if not rawequal(options.pointers, dims[1]) then
+      raise(("input: pointers = %s: the parts that have addresses are those of the first dimension"):format(options.pointers.name))
+    end
+  end
+  return options.sorted, options.pointers
 end
 
 local function declare(role)
@@ -496,7 +504,9 @@ local function declare(role)
     expect(type(name) == "string", role, "name", name)
     local ids, axes = axis_list(p, dims, role)
     dtype = check_dtype(p, dtype or p.dtype or "bf16", role)
-    local id = b:tensor(role, name, dtype, ids, is_sorted(role, options))
+    local sorted, pointers = check_options(role, options, axes)
+    local id = b:tensor(role, name, dtype, ids, sorted)
+    if pointers then b:by_address(id) end
     return new(TENSOR, {id = id, owner = p, name = name, dims = axes, dtype = core.dtype(dtype)})
   end
 end

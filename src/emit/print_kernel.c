@@ -16,8 +16,8 @@ static void put_signature(const struct role_program *r, const struct source *s, 
 		buf_puts(out, i ? ",\n\t" : "");
 		switch (p->kind) {
 		case PARAM_POINTER:
-			buf_printf(out, "%s%s *__restrict__ tensor_%s", t->input ? "const " : "",
-				bits_type(t->type), t->name);
+			buf_printf(out, "%s%s *%s__restrict__ tensor_%s", t->input ? "const " : "",
+				bits_type(t->type), t->by_address ? "const *" : "", t->name);
 			break;
 		case PARAM_ORDER:
 			buf_puts(out, "const int *__restrict__ order");

@@ -108,20 +108,33 @@ static const char *index_text(struct print *c, const struct role_index *x)
 		x->at));
 }
 
+/* The part of the tensor that has the index i0. There is no address to be read where that may be outside. */
+static const char *part_text(struct print *c, const struct role_op *o)
+{
+	const struct role_index *x = &o->u.move.index[0];
+	const char *size = x->axis != NONE ? var_text(c->a, VAR_SIZE, x->axis, &c->r->names) :
+		arena_strf(c->a, "%lld", (long long)x->size);
+
+	return !num_uses_of(o->u.move.inside, VAR_INDEX, 0) ? "[i0]" :
+		arena_strf(c->a, "[i0 >= 0 && i0 < %s ? i0 : 0]", size);
+}
+
 /* Declare the indices i0, i1 ... of the element at hand in the tensor; C text of it. */
 static const char *put_indices(struct print *c, const struct role_op *o)
 {
+	bool by_address = c->r->tensors.v[o->u.move.tensor].by_address;
 	const char *at = "0";
 
 	for (int d = 0; d < o->u.move.rank; d++) {
 		put(c, "\tconst long i%d = %s;", d, index_text(c, &o->u.move.index[d]));
-		at = !d ? "i0" : o->u.move.index[d].axis != NONE ? arena_strf(c->a, "(%s) * %s + i%d", at, var_text(c->a,
+		at = d == by_address ? arena_strf(c->a, "i%d", d) : !d ? "0" : o->u.move.index[d].axis != NONE ? arena_strf(c->a, "(%s) * %s + i%d", at, var_text(c->a,
 			VAR_SIZE, o->u.move.index[d].axis, &c->r->names), d) : arena_strf(c->a, "(%s) * %lldl + i%d", at,
 			(long long)o->u.move.index[d].size, d);
 	}
 	if (dtype_bits(o->u.move.type) == 4)	/* two to a byte */
 		at = arena_strf(c->a, "(%s) / 2", at);
-	return arena_strf(c->a, "tensor_%s[%s]", c->r->tensors.v[o->u.move.tensor].name, at);
+	return arena_strf(c->a, "tensor_%s%s[%s]", c->r->tensors.v[o->u.move.tensor].name,
+		by_address ? part_text(c, o) : "", at);
 }
 
 /* Declare the variables of fragments for element `at` of a ring, or for the first element of a run. */

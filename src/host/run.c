@@ -55,7 +55,18 @@ static enum err_code share_memory(const struct host_job *job, size_t page, struc
 	return OK;
 }
 
-static void set_arguments(const struct host_job *job, const struct shared *s, void **args, struct host_map *maps)
+/* The kernel, which runs in a process forked from this one, only reads them. */
+static void *part_addresses(unsigned char *base, const struct host_arg *x, size_t bytes, struct arena *a)
+{
+	void **out = ARENA_ARRAY(a, x->parts, void *);
+
+	for (int i = 0; i < x->parts; i++)
+		out[i] = base + bytes / (size_t)x->parts * (size_t)i;
+	return out;
+}
+
+static void set_arguments(const struct host_job *job, const struct shared *s, void **args, struct host_map *maps,
+	struct arena *a)
 {
 	for (int i = 0; i < job->nargs; i++) {
 		if (job->args[i].is_number) {	/* the kernel only reads it */
@@ -63,6 +74,8 @@ static void set_arguments(const struct host_job *job, const struct shared *s, vo
 			continue;
 		}
 		args[i] = s->base + s->at[job->args[i].buffer];
+		if (job->args[i].parts)
+			args[i] = part_addresses(args[i], &job->args[i], job->buffers[job->args[i].buffer].bytes, a);
 		if (!job->args[i].is_map)
 			continue;
 		maps[i] = job->args[i].map;
@@ -127,7 +140,7 @@ enum err_code host_run(struct host_kernel *k, const struct host_job *job, const 
 	share_layout(job, page, a, &s);
 	TRY(share_memory(job, page, &s, e));
 	launch.report = (char *)s.base;
-	set_arguments(job, &s, args, maps);
+	set_arguments(job, &s, args, maps, a);
 	launch.args = args;
 	pid = child_fork(&child);
 	if (pid == 0)

@@ -230,6 +230,9 @@ static void explain_threads(const struct kernel *k, const struct ring *r, const 
 	switch (r->reason) {
 	case THREADS_INDICES:
 		break;
+	case THREADS_ADDRESSES:
+		*why = "the copy engine's map has one address, and the tensor is given by several";
+		break;
 	case THREADS_ZEROS:
 		*why = "there must be zeros beyond the end of an axis that a product contracts, where the copy engine "
 			"writes none";

@@ -92,6 +92,7 @@ enum cluster_share {
 enum threads_reason {
 	THREADS_INDICES,		/* more than one axis, or a multiple of one, in a dimension; or values that
 					 * differ by row */
+	THREADS_ADDRESSES,		/* the tensor has an address for each index of its first dimension */
 	THREADS_ZEROS,			/* zeros beyond the end of a contracted axis that is not the tensor's */
 	THREADS_BEGIN,			/* tiles do not begin at a multiple of a chunk */
 	THREADS_ROWS,			/* more rows than a box has */

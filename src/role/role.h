@@ -393,6 +393,7 @@ struct role_tensor {
 	const char *name;
 	enum dtype type;
 	bool input, added;		/* added: elements are added to in memory */
+	bool by_address;		/* memory holds an address for each index of the first dimension */
 };
 
 /* How a loop, or the tile loop, was pipelined. */

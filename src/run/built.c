@@ -202,6 +202,13 @@ int built_phase_buffers(const struct built *b, const struct plan *at, int phase,
 	return d.eus;
 }
 
+int built_parts(const struct program *p, int tensor)
+{
+	const struct tensor *t = &p->tensors.v[tensor];
+
+	return t->by_address ? (int)p->axes.v[t->dim[0]].size : 0;
+}
+
 int built_buffer_of(const struct param *x, const int *tensors, int first)
 {
 	if (x->kind != PARAM_POINTER && x->kind != PARAM_MAP)

@@ -92,6 +92,8 @@ int built_phase_buffers(const struct built *b, const struct plan *at, int phase,
 	struct phase_buffer out[PHASE_BUFFERS]);
 /* A parameter as it is at the sizes of the program: those of a map are in its dimensions and strides. */
 struct param built_param_at(const struct param *x, const struct program *p);
+/* The parts of a tensor whose pointer leads to the addresses of them (by_address); else 0. */
+int built_parts(const struct program *p, int tensor);
 /* The number of the buffer of a parameter that is not PARAM_SIZE, where the phase's buffers begin with `first` and tensor t is
  * buffer tensors[t]; tensors NULL: buffer t. */
 int built_buffer_of(const struct param *x, const int *tensors, int first);

@@ -17,8 +17,8 @@ static const char *torch_type(enum dtype t)
 	return types[t] ? types[t] : "torch.uint8";	/* two elements a byte */
 }
 
-/* "(4096, 64)". Two 4-bit elements are a byte; if rows end within a byte, the tensor is flat. */
-static const char *python_shape(const struct export_kit *k, int tensor)
+/* "(4096, 64)", from dimension `first` on. Two 4-bit elements are a byte; if rows end within a byte, the tensor is flat. */
+static const char *python_shape(const struct export_kit *k, int tensor, int first)
 {
 	const struct tensor *t = &k->p->tensors.v[tensor];
 	bool packed = dtype_bits(t->element) < 8;
@@ -27,13 +27,13 @@ static const char *python_shape(const struct export_kit *k, int tensor)
 	if (packed && (!t->rank || k->p->axes.v[tensor_declared_axis(t, t->rank - 1)].size % 2))
 		return arena_strf(k->a, "(%lld,)", (long long)export_bytes(k, tensor));
 	buf_putc(&b, '(');
-	for (int d = 0; d < t->rank; d++)
+	for (int d = first; d < t->rank; d++)
 		if (k->size_of[t->dim[d]] != NONE)
-			buf_printf(&b, "%s\"%s\"", d ? ", " : "", k->p->axes.v[t->dim[d]].name);
+			buf_printf(&b, "%s\"%s\"", d > first ? ", " : "", k->p->axes.v[t->dim[d]].name);
 		else
-			buf_printf(&b, "%s%lld", d ? ", " : "", (long long)(k->p->axes.v[tensor_declared_axis(t, d)].size /
+			buf_printf(&b, "%s%lld", d > first ? ", " : "", (long long)(k->p->axes.v[tensor_declared_axis(t, d)].size /
 			(packed && d == t->rank - 1 ? 2 : 1)));
-	buf_puts(&b, t->rank == 1 ? ",)" : ")");
+	buf_puts(&b, t->rank - first == 1 ? ",)" : ")");
 	return b.text;
 }
 
@@ -45,18 +45,52 @@ static const char *python_tensors(const struct export_kit *k, int first, int n)
 	for (int i = first; i < first + n; i++) {
 		const struct tensor *t = &k->p->tensors.v[k->tensors[i]];
 
-		buf_printf(&b, "\n    Tensor(\"%s\", %s, %s),", t->name,
-			python_shape(k, k->tensors[i]), torch_type(t->element));
+		if (t->by_address)
+			buf_printf(&b, "\n    Tensor(\"%s\", (%lld,), torch.int64),", t->name,
+				(long long)k->p->axes.v[t->dim[0]].size);
+		else
+			buf_printf(&b, "\n    Tensor(\"%s\", %s, %s),", t->name,
+				python_shape(k, k->tensors[i], 0), torch_type(t->element));
 	}
 	if (n)
 		buf_putc(&b, '\n');
 	return b.text;
 }
 
+/* Of modules with tensors that are given by the addresses of their parts. */
+static const char python_addresses[] =
+	"\n\n\n"
+	"_address_tensors = {}\n"
+	"\n\n"
+	"def _addresses(name, parts, n, shape, dtype):\n"
+	"    \"\"\"The addresses of a list of n tensors, in device memory. A tensor of addresses (int64) is taken as it is.\"\"\"\n"
+	"    if isinstance(parts, torch.Tensor):\n"
+	"        return parts\n"
+	"    if len(parts) != n:\n"
+	"        raise ValueError(f\"{NAME}: {name} has {len(parts)} tensors, expected {n}\")\n"
+	"    for i, x in enumerate(parts):\n"
+	"        if not isinstance(x, torch.Tensor):\n"
+	"            raise TypeError(f\"{NAME}: {name}[{i}] must be a torch tensor, got {type(x).__name__}\")\n"
+	"        if x.dtype != dtype or tuple(x.shape) != shape or not x.is_contiguous():\n"
+	"            raise ValueError(f\"{NAME}: {name}[{i}] must be a contiguous tensor of {dtype} and shape {shape}, \"\n"
+	"                             f\"got {x.dtype} {tuple(x.shape)}\")\n"
+	"        if x.device != parts[0].device or x.get_device() < 0:\n"
+	"            raise ValueError(f\"{NAME}: {name}[{i}] is on {x.device}; all must be on one CUDA device\")\n"
+	"        if x.data_ptr() == 0 or x.data_ptr() % 16:\n"
+	"            raise ValueError(f\"{NAME}: {name}[{i}] must begin at a multiple of 16 bytes, and not at address 0\")\n"
+	"    key = (parts[0].device, tuple([x.data_ptr() for x in parts]))\n"
+	"    if key not in _address_tensors:\n"
+	"        if len(_address_tensors) >= 4096:\n"
+	"            _address_tensors.clear()\n"
+	"        _address_tensors[key] = torch.tensor(key[1], dtype=torch.int64, device=key[0])\n"
+	"    return _address_tensors[key]";
+
 static void python_words(struct export_kit *k)
 {
 	struct buf tuple = buf_new(k->a), results = buf_new(k->a), shapes = buf_new(k->a), files = buf_new(k->a);
+	struct buf parameters = buf_new(k->a);
 	int nargs = k->ninputs + k->noutputs;
+	bool by_address = false;
 
 	for (int i = 0; i < nargs; i++) {
 		const struct tensor *t = &k->p->tensors.v[k->tensors[i]];
@@ -64,8 +98,13 @@ static void python_words(struct export_kit *k)
 
 		buf_printf(&shapes, "%s    %s  %-20s %s  %s", i ? "\n" : "", i < k->ninputs ? "in " : "out", name,
 			torch_type(t->element), export_shape(k, k->tensors[i]));
-		if (i < k->ninputs)
-			buf_printf(&tuple, "%s%s", i ? ", " : "", name);
+		if (i < k->ninputs) {
+			buf_printf(&parameters, "%s%s", i ? ", " : "", name);
+			buf_printf(&tuple, "%s%s", i ? ", " : "", !t->by_address ? name :
+				arena_strf(k->a, "_addresses(\"%s\", %s, %lld, %s, %s)", t->name, name,
+				(long long)k->p->axes.v[t->dim[0]].size, python_shape(k, k->tensors[i], 1), torch_type(t->element)));
+			by_address |= t->by_address;
+		}
 		else
 			buf_printf(&results, "%s%s", i > k->ninputs ? ", " : "", name);
 	}
@@ -74,9 +113,10 @@ static void python_words(struct export_kit *k)
 	export_word(k, "TENSORS", shapes.text);
 	export_word(k, "RESULTS", results.text);
 	export_word(k, "FILES", files.text);
-	export_word(k, "CALL", tuple.text);
+	export_word(k, "CALL", parameters.text);
+	export_word(k, "ADDRESSES", by_address ? python_addresses : "");
 	export_word(k, "TUPLE", k->ninputs == 1 ? arena_strf(k->a, "%s,", tuple.text) : tuple.text);
-	export_word(k, "PARAMETERS", arena_strf(k->a, "%s%s*, out=None", tuple.text, k->ninputs ? ", " : ""));
+	export_word(k, "PARAMETERS", arena_strf(k->a, "%s%s*, out=None", parameters.text, k->ninputs ? ", " : ""));
 	export_word(k, "INPUTS", python_tensors(k, 0, k->ninputs));
 	export_word(k, "OUTPUTS", python_tensors(k, k->ninputs, k->noutputs));
 	export_word(k, "TEMPS", python_tensors(k, nargs, k->ntensors - nargs));

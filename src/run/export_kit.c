@@ -95,6 +95,8 @@ const char *export_shape(const struct export_kit *k, int tensor)
 		buf_printf(&b, x->multiple ? "[%s]" : "[%s=%lld]", x->like != NONE ? k->p->axes.v[x->like].name : x->name,
 			(long long)x->size);
 	}
+	if (t->by_address)
+		buf_printf(&b, ", by the addresses of its %lld parts", (long long)k->p->axes.v[t->dim[0]].size);
 	if (dtype_bits(t->element) < 8)
 		buf_puts(&b, ", two to a byte, even indices low");
 	return b.text;

@@ -18,6 +18,14 @@ static const char kernel[] =
 	"\t\tfill_unit(t, data, n, state, i);\n"
 	"}\n";
 
+/* The addresses of the parts of a buffer. */
+static const char addresses[] =
+	"extern \"C\" __global__ void addresses(fill_word *to, void *data, fill_word bytes, int parts)\n"
+	"{\n"
+	"\tfor (int i = threadIdx.x; i < parts; i += blockDim.x)\n"
+	"\t\tto[i] = (fill_word)data + bytes * i;\n"
+	"}\n";
+
 static bool is_random(const struct program *p, const struct feed *f, int tensor)
 {
 	return p->tensors.v[tensor].role == TENSOR_INPUT && !f->data[tensor];
@@ -38,7 +46,7 @@ const char *feed_text(struct arena *a)
 
 	while (strcmp(t->name, "fill.h"))
 		t++;
-	return arena_strf(a, "%s%s", t->text, kernel);
+	return arena_strf(a, "%s%s%s", t->text, kernel, addresses);
 }
 
 enum err_code feed_binary(struct gpu *g, const char *arch, const struct stop *stop, struct arena *a,
@@ -77,6 +85,52 @@ static struct gpu_step fill_step(const struct program *p, int tensor, uint64_t s
 	return (struct gpu_step){ .kind = GPU_STEP_KERNEL, .once = true, .binary = binary, .entry = "fill",
 		.grid = { (unsigned)(blocks < 1 << 20 ? blocks : 1 << 20) }, .block = { THREADS },
 		.params = v, .nparams = 9 };
+}
+
+int feed_addresses(const struct program *p)
+{
+	int n = 0;
+
+	for (int i = 0; i < p->tensors.n; i++)
+		n += p->tensors.v[i].by_address;
+	return n;
+}
+
+/* The step that writes the addresses of a tensor's parts to a buffer. */
+static struct gpu_step addresses_step(const struct program *p, int tensor, int buffer, int binary, struct arena *a)
+{
+	const struct tensor *t = &p->tensors.v[tensor];
+	struct gpu_param *v = ARENA_ARRAY(a, 4, struct gpu_param);
+	uint64_t parts = (uint64_t)p->axes.v[t->dim[0]].size;
+
+	v[0] = (struct gpu_param){ .kind = GPU_PARAM_POINTER, .buffer = buffer };
+	v[1] = (struct gpu_param){ .kind = GPU_PARAM_POINTER, .buffer = tensor };
+	v[2] = bits_param(GPU_PARAM_BITS64, dtype_bytes(t->type, (size_t)tensor_elements(p, tensor)) / parts);
+	v[3] = bits_param(GPU_PARAM_BITS32, parts);
+	return (struct gpu_step){ .kind = GPU_STEP_KERNEL, .once = true, .binary = binary, .entry = "addresses",
+		.grid = { 1 }, .block = { THREADS }, .params = v, .nparams = 4 };
+}
+
+void feed_address_steps(const struct program *p, int first, int binary, struct arena *a, struct gpu_buffer *buffers,
+	struct gpu_step *out)
+{
+	for (int i = 0, n = 0; i < p->tensors.n; i++) {
+		const struct tensor *t = &p->tensors.v[i];
+
+		if (!t->by_address)
+			continue;
+		buffers[first + n] = (struct gpu_buffer){ .name = "addresses", .rotate = true, .init = GPU_INIT_WORD,
+			.bytes = (size_t)p->axes.v[t->dim[0]].size * sizeof(uint64_t) };
+		out[n] = addresses_step(p, i, first + n, binary, a);
+		n++;
+	}
+}
+
+int feed_address_buffer(const struct program *p, int tensor, int first)
+{
+	for (int i = 0; i < tensor; i++)
+		first += p->tensors.v[i].by_address;
+	return first;
 }
 
 void feed_steps(const struct program *p, const struct feed *f, int binary, struct arena *a, struct gpu_step *out)

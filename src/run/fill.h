@@ -18,6 +18,13 @@ const char *feed_text(struct arena *a);
 /* Compile it, unless the cache has it. *out lies in `a`. */
 NODISCARD enum err_code feed_binary(struct gpu *g, const char *arch, const struct stop *stop,
 	struct arena *a, struct gpu_binary *out, struct err *e);
+/* How many tensors are by_address. Their buffers of addresses, in order, are `first` and those behind it, and as many
+ * steps of the binary fill them. */
+int feed_addresses(const struct program *p);
+void feed_address_steps(const struct program *p, int first, int binary, struct arena *a, struct gpu_buffer *buffers,
+	struct gpu_step *out);
+/* The buffer of a tensor's addresses. */
+int feed_address_buffer(const struct program *p, int tensor, int first);
 /* A step for each random input. `binary` is the index of feed_binary's result; tensor t must be buffer t of the
  * job. Parameters lie in `a`. */
 void feed_steps(const struct program *p, const struct feed *f, int binary, struct arena *a, struct gpu_step *out);

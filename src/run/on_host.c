@@ -37,6 +37,7 @@ static struct host_job make_job(const struct built *b, const struct plan *at, in
 			continue;
 		}
 		args[i].buffer = built_buffer_of(&x, NULL, p->tensors.n);
+		args[i].parts = x.kind == PARAM_POINTER ? built_parts(p, x.tensor) : 0;
 		args[i].is_map = x.kind == PARAM_MAP;
 		if (args[i].is_map)
 			args[i].map = on_host_map(p, &x);

@@ -60,28 +60,29 @@ struct parts {
 };
 
 /* Begin the job of n built plans with their inputs: buffer i is tensor i if that is an input; the others are
- * placeholders. */
+ * placeholders. Behind them are the buffers of addresses. */
 static enum err_code begin_job(struct parts *x, const struct racer *racers, int n, const struct program *p, struct gpu *g,
 	const struct feed *in, const struct stop *stop, struct arena *a, struct err *e)
 {
 	const struct built *first = racers[0].built;
-	int fills = feed_randoms(p, in), phases = 0;
+	int fills = feed_randoms(p, in), addresses = feed_addresses(p), phases = 0;
 
 	for (int i = 0; i < n; i++)
 		phases += racers[i].built->nphases;
-	x->buffers = ARENA_ARRAY(a, p->tensors.n * (n + 1) + PHASE_BUFFERS * phases, struct gpu_buffer);
+	x->buffers = ARENA_ARRAY(a, p->tensors.n * (n + 1) + addresses + PHASE_BUFFERS * phases, struct gpu_buffer);
 	x->binaries = ARENA_ARRAY(a, phases + 1, struct gpu_binary);
-	x->steps = ARENA_ARRAY(a, phases + fills, struct gpu_step);
+	x->steps = ARENA_ARRAY(a, phases + fills + addresses, struct gpu_step);
 	x->job = (struct gpu_job){ .binaries = x->binaries, .buffers = x->buffers, .steps = x->steps,
-		.nbinaries = fills > 0, .nbuffers = p->tensors.n, .nsteps = fills };
+		.nbinaries = fills + addresses > 0, .nbuffers = p->tensors.n + addresses, .nsteps = fills + addresses };
 	for (int i = 0; i < p->tensors.n; i++) {
 		x->buffers[i] = (struct gpu_buffer){ .name = "placeholder", .bytes = 1 };
 		if (p->tensors.v[i].role == TENSOR_INPUT)
 			describe_tensor(p, in, i, &x->buffers[i]);
 	}
-	if (fills)
+	if (fills + addresses)
 		TRY(feed_binary(g, first->arch ? first->arch : first->plan->device->arch, stop, a, &x->binaries[0], e));
 	feed_steps(p, in, 0, a, x->steps);
+	feed_address_steps(p, p->tensors.n, 0, a, x->buffers, x->steps + fills);
 	return OK;
 }
 
@@ -107,6 +108,8 @@ static void add_step(struct parts *x, const struct built *b, const struct plan *
 		}
 		params[i].kind = p.kind == PARAM_MAP ? GPU_PARAM_TENSOR : GPU_PARAM_POINTER;
 		params[i].buffer = built_buffer_of(&p, tensors, job->nbuffers);
+		if (p.kind == PARAM_POINTER && built_parts(at->graph->program, p.tensor))
+			params[i].buffer = feed_address_buffer(at->graph->program, p.tensor, at->graph->program->tensors.n);
 		if (p.kind == PARAM_MAP)
 			params[i].tensor = built_map(a, at->graph->program, &p);
 	}
@@ -170,7 +173,8 @@ bool built_same_tensors(const struct built *a, const struct built *b)
 
 		if (s->role == TENSOR_TEMP && t->role == TENSOR_TEMP)
 			continue;
-		if (strcmp(s->name, t->name) != 0 || s->role != t->role || s->type != t->type || s->rank != t->rank)
+		if (strcmp(s->name, t->name) != 0 || s->role != t->role || s->type != t->type || s->rank != t->rank ||
+		    s->by_address != t->by_address)
 			return false;
 		for (int k = 0; k < s->rank; k++)
 			if (p->axes.v[s->dim[k]].size != q->axes.v[t->dim[k]].size)

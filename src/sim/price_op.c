@@ -200,6 +200,8 @@ static struct op_cost price_load_threads(const struct cost_context *x, const str
 		s.global_reads = ceil(rounds / o->u.move.in_flight);
 	else
 		s.global_reads = o->u.move.arrives ? 0 : bytes < BANK_BYTES ? ceil(rounds / TOGETHER) : 1;
+	if (x->program->tensors.v[o->u.move.tensor].by_address)
+		s.global_reads++;	/* the address comes first */
 	return s;
 }
 

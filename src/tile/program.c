@@ -177,6 +177,17 @@ enum err_code program_sorted(struct program *p, int tensor, struct srcloc loc, s
 	return OK;
 }
 
+enum err_code program_by_address(struct program *p, int tensor, struct srcloc loc, struct err *e)
+{
+	struct tensor *t = &p->tensors.v[tensor];
+
+	if (t->role != TENSOR_INPUT || t->rank < 2)
+		return err_set(e, ERR_INPUT, loc, "'%s' cannot be given by addresses: that is for inputs, which have an address for "
+			"each index of the first dimension, and another dimension", t->name);
+	t->by_address = true;
+	return OK;
+}
+
 enum err_code check_in_phase(const struct program *p, const char *what, struct srcloc loc, struct err *e)
 {
 	if (p->cur_phase == NONE && p->phases.n > 0)

@@ -79,6 +79,9 @@ struct tensor {
 	 * their tensors, a guess where several values are added or chosen from; 0: they make none. By program_finish. */
 	int64_t index_below;
 	bool index_distinct;		/* ... and they name elements that are stored, so they should differ */
+	/* Input whose memory holds the addresses of its parts, one for each index of its first dimension; a part lies as a
+	 * tensor of the other dimensions does. */
+	bool by_address;
 	bool sorted;			/* input of i32 that is promised to ascend along its last dimension */
 	struct srcloc loc;
 };
@@ -217,6 +220,10 @@ NODISCARD enum err_code program_tensor(struct program *p, enum tensor_role role,
 /* The promise that an input of i32 ascends along its last dimension: what is loaded by its elements lies together.
  * ERR_INPUT: it is another tensor. */
 NODISCARD enum err_code program_sorted(struct program *p, int tensor, struct srcloc loc, struct err *e);
+
+/* Kernels get the addresses of the parts of an input along its first dimension, not the input as a whole. ERR_INPUT: it is
+ * none, or has no dimensions but that one. */
+NODISCARD enum err_code program_by_address(struct program *p, int tensor, struct srcloc loc, struct err *e);
 
 /* A program has at least one phase; one named "main" begins by itself if a node,
  * loop or batch axis comes before any. Phases do not nest. */

@@ -24,6 +24,9 @@ static enum err_code check_one_index(const struct program *p, const struct index
 
 static enum err_code check_length_load(struct program *p, const struct node *n, struct srcloc loc, struct err *e)
 {
+	if (p->tensors.v[n->ref].by_address)
+		return err_set(e, ERR_INPUT, loc, "loop: a length is not read from '%s', which is given by addresses; let another "
+			"input have the lengths", p->tensors.v[n->ref].name);
 	for (int d = 0; d < p->tensors.v[n->ref].rank; d++)
 		TRY(check_one_index(p, &n->index[d], loc, e));
 	if (p->tensors.v[n->ref].role == TENSOR_TEMP)

@@ -228,7 +228,7 @@ static void print_tensor(const struct program *p, const struct tensor *t, struct
 		t->unpacked == NONE ? "" : " in words of ", t->unpacked == NONE ? "" : dtype_name(t->type));
 	for (int i = 0; i < t->rank; i++)
 		buf_printf(out, "%s%s", i ? ", " : "", p->axes.v[t->dim[i]].name);
-	buf_puts(out, "]\n");
+	buf_puts(out, t->by_address ? "] by address\n" : "]\n");
 }
 
 static void print_all(const struct program *p, bool sized, bool options, struct buf *out)

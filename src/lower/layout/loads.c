@@ -296,7 +296,9 @@ bool lower_find_load_shape(const struct kernel *k, const struct buffer *b, struc
 		return false;
 	for (int i = 0; i < shape_rank(s); i++)
 		zeros &= ends_with_tensor(k, b, n, shape_axis(s, i));
-	if (!zeros)
+	if (t->by_address)
+		*reason = THREADS_ADDRESSES;
+	else if (!zeros)
 		*reason = THREADS_ZEROS;
 	else if (!lower_rows_aligned(k, b, 1))
 		*reason = THREADS_BEGIN;

@@ -349,7 +349,8 @@ static enum err_code add_ring(struct kernel *k, int buffer, struct err *e)
 	r.rows = r.full_rows = r.shape.rows;
 	r.cols = r.full_cols = r.shape.cols;
 	pad_operand(k, &r, b);
-	if (loaded && !r.engine && is_async_load(k, b->first) && lower_is_shared_operand(k, buffer))
+	if (loaded && !r.engine && is_async_load(k, b->first) && lower_is_shared_operand(k, buffer) &&
+	    !p->tensors.v[p->nodes.v[b->node].ref].by_address)
 		r.engine = r.reordered = r.full_rows == r.shape.rows && r.full_cols == r.shape.cols &&
 			lower_box_grain(k, b, &r.shape);
 	choose_panels(k, &r, b);

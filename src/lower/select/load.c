@@ -68,7 +68,7 @@ void touch_added_values(struct lowering *c, const struct stask *s, const struct 
 }
 
 /* Distance in memory, in elements, from a row of the ring to the next. False: it is not constant. */
-static bool row_stride(const struct role_op *o, int64_t *out)
+static bool row_stride(const struct role_op *o, bool by_address, int64_t *out)
 {
 	int64_t by;
 
@@ -79,6 +79,8 @@ static bool row_stride(const struct role_op *o, int64_t *out)
 		if (!num_slope(x->at, VAR_ROW0, &by) || (x->value && value_uses(x->value, VAR_ROW0)))
 			return false;
 		if (d && *out && x->axis != NONE)
+			return false;
+		if (!d && by && by_address)
 			return false;
 		*out = *out * (d ? x->size : 1) + by;
 	}
@@ -97,7 +99,8 @@ static struct role_stride find_stride(const struct lowering *c, const struct ken
 	struct frag slice = lower_ring_slice(stask_of(c, x), r);
 	struct role_stride s = { 0 };
 
-	if (threads % across || slice.rows != r->full_rows || slice.cols != r->full_cols || !row_stride(o, &s.from))
+	if (threads % across || slice.rows != r->full_rows || slice.cols != r->full_cols || 
+	    !row_stride(o, c->p->tensors.v[o->u.move.tensor].by_address, &s.from))
 		return s;
 	s.rows = threads / across / gcd_i64(threads / across, pattern) * pattern;
 	if (rows % s.rows)

@@ -21,7 +21,7 @@ static void list_tensors(struct lowering *c)
 		const struct tensor *x = &c->p->tensors.v[t];
 
 		VEC_PUSH(c->a, &c->r->tensors, ((struct role_tensor){ x->name, x->type, x->role == TENSOR_INPUT,
-			is_added_to(c, t) }));
+			is_added_to(c, t), x->by_address }));
 	}
 }
 

@@ -42,7 +42,7 @@ OUTPUTS = (@OUTPUTS@)
     out: where to put it: a tensor (several: a tuple of them). New ones otherwise.
 @ANY@    sizes: {"@FIRSTSIZE@": 64}, of axes that no input has.
     """
-@FIXED@    return _call((@TUPLE@), out)
+@FIXED@    return _call((@TUPLE@), out)@ADDRESSES@
 @ANY@    return _call((@TUPLE@), out, sizes or {})
 
 
