@@ -20,7 +20,7 @@ static const char kernel[] =
 
 /* The addresses of the parts of a buffer. */
 static const char addresses[] =
-	"extern \"C\" __global__ void addresses(fill_word *to, void *data, fill_word bytes, int parts)\n"
+	"extern \"C\" __global__ void __launch_bounds__(256) addresses(fill_word *to, void *data, fill_word bytes, int parts)\n"
 	"{\n"
 	"\tfor (int i = threadIdx.x; i < parts; i += blockDim.x)\n"
 	"\t\tto[i] = (fill_word)data + bytes * i;\n"

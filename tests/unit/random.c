@@ -55,7 +55,8 @@ static void check_edges(enum dtype t)
 	is_int(wrong, 0, dtype_name(t));
 }
 
-/* The kernel that fills an input on a GPU is C but for how it is declared; here a C compiler reads it. */
+/* The kernels that fill an input on a GPU, and write addresses, are C but for how they are declared; here a C compiler reads
+ * them. */
 static void compile_kernel(void)
 {
 	static const char declaration[] = "extern \"C\" __global__ void __launch_bounds__(256)";
@@ -71,7 +72,9 @@ static void compile_kernel(void)
 	f = at ? popen("${CC:-cc} -std=c11 -Wall -Werror -Wno-unused-function -fsyntax-only -x c -", "w") : NULL;
 	if (f) {
 		fputs("static struct { unsigned x; } gridDim, blockDim, blockIdx, threadIdx;\n", f);
-		fprintf(f, "%.*svoid%s", (int)(at - text), text, at + strlen(declaration));
+		for (; at; text = at + strlen(declaration), at = strstr(text, declaration))
+			fprintf(f, "%.*svoid", (int)(at - text), text);
+		fputs(text, f);
 	}
 	ok(f && !pclose(f), "... and a compiler takes it");
 	arena_release(&a);
