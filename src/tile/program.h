@@ -221,7 +221,7 @@ NODISCARD enum err_code program_tensor(struct program *p, enum tensor_role role,
  * ERR_INPUT: it is another tensor. */
 NODISCARD enum err_code program_sorted(struct program *p, int tensor, struct srcloc loc, struct err *e);
 
-/* Kernels get the addresses of the parts of an input along its first dimension, not the input as a whole. ERR_INPUT: it is
+/* Kernels get the addresses of the parts of an input along its first dimension, not one address of the input. ERR_INPUT: it is
  * none, or has no dimensions but that one. */
 NODISCARD enum err_code program_by_address(struct program *p, int tensor, struct srcloc loc, struct err *e);
 

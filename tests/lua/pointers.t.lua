@@ -70,7 +70,7 @@ computes("parts of which a tile has several", mr.program("twice", function(p)
   C:store("store_c", p:task("twice", function() return a * 2 end))
 end){g = 5, m = 24, n = 40}, {tile = {g = 5, m = 8}})
 
--- A program for the CPU has whole arrays alone.
+-- A program for the CPU has no addresses of parts.
 local dir = os.tmpname()
 os.remove(dir)
 tap.refuses([[
