@@ -90,6 +90,35 @@ do
   end
 end
 
+-- The same of addresses in global memory, to which the threads store in each iteration.
+do
+  local copies = mr.program("copies", function(p)
+    local i, t, c = p:axes("i", "t", "c")
+    local X, Y = p:input("X", {i, t, c}), p:output("Y", {i, t, c}, "f32")
+    p:batch(t)
+    p:loop(i, function()
+      local x = p:load("load_x", X)
+      Y:store("store", p:task("scale", function() return x * 2.5 end))
+    end)
+  end)
+  local bound = copies{i = 64, t = 4, c = 256}
+  for _, registers in ipairs{104, 240} do
+    local plan = mr.plan(bound:graph{tile = {i = 16, c = 256}}, mr.device "h200")
+    plan:lane("p0", {warps = 4})
+    plan:lane("c0", {warps = 4, registers = registers})
+    for _, t in ipairs(plan.tasks) do
+      plan:append(t.name, {lane = t.kind == "load" and "p0" or "c0", seu = t.kind == "store" and "cuda" or nil})
+    end
+    plan:grid{eus = 2}
+    plan:fill_waits()
+    local source = plan:compile{target = "cuda", text = true}.source
+    local _, again = source:gsub("opaque%(THREAD%)", "")
+    tap.is(again > 0, registers == 104, ("addresses in global memory with %d registers"):format(registers))
+    local r = plan:compile{target = "host"}:check{seed = 3}
+    tap.ok(r.ok, "  right", tostring(r.relative))
+  end
+end
+
 ---- masks of attention ----------------------------------------------------------
 
 -- Loops that are unrolled, for two versions of a value in registers, are left as they are.

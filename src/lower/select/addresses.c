@@ -1,7 +1,8 @@
-/* Addresses of elements in shared memory. They are the same in all tiles but for the slot, so compilers compute them
- * before the loop over the tiles, and keep them. Those of a swizzled ring, or of elements that several axes number, differ
- * by no constant from each other: each takes a register. Where a lane does not have so many, compilers spill them: so each
- * sTask computes the coordinates of the thread again, and what is made of them (DO_OPAQUE). */
+/* Addresses of elements in shared memory, and in global memory where threads store. They are the same in all tiles, or in all
+ * iterations, but for the slot or the coordinates of the tile, so compilers compute them before the loop, and keep them. Those
+ * of a swizzled ring, or of elements that several axes number, differ by no constant from each other: each takes a register. Where
+ * a lane does not have so many, compilers spill them: so each sTask computes the coordinates of the thread again, and what is made
+ * of them (DO_OPAQUE). */
 #include "lower/select/lowering.h"
 #include "role/live.h"
 #include "role/operands.h"
@@ -44,6 +45,17 @@ static void count_operand(void *ctx, const struct operand *o)
 		x->n += count_addresses(x->over, o->num, false);
 }
 
+/* Registers for the addresses in global memory of the thread's elements. Although they differ by constants, the index of an
+ * iteration is added to all of them, and compilers compute the others' sums before the loop: two registers for each access. */
+static int64_t global_addresses(const struct role_op *store)
+{
+	const struct frag *f = store->u.move.from.frag;
+	bool rows = f->kind == FRAG_FULL || f->kind == FRAG_ROW, cols = f->kind == FRAG_FULL || f->kind == FRAG_COL;
+	int64_t n = rows ? (int64_t)f->blocks * f->layout->halves : 1;
+
+	return 2 * n * (cols ? ceil_div((int64_t)frag_groups(f) * f->layout->pair, store->u.move.width) : 1);
+}
+
 /* Of all operations that go through the elements of a fragment. */
 static int64_t addresses_in(const struct role_body *b)
 {
@@ -55,6 +67,8 @@ static int64_t addresses_in(const struct role_body *b)
 
 		if (role_is_region(o->what))
 			x.n += addresses_in(&o->u.region.body) + addresses_in(&o->u.region.other);
+		if (o->what == DO_STORE_THREADS)
+			x.n += global_addresses(o);
 		while (p->kind != OPERAND_OVER && p->kind != OPERAND_END)
 			p++;
 		if (p->kind == OPERAND_END)
