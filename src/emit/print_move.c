@@ -140,6 +140,12 @@ static const char *put_indices(struct print *c, const struct role_op *o)
 /* Declare the variables of fragments for element `at` of a ring, or for the first element of a run. */
 static void put_element_coordinates(struct print *c, const struct role_op *o, const char *indent, int run)
 {
+	long long rows = (long long)(o->u.move.elements / o->u.move.cols);
+
+	if (o->u.move.down) {
+		put(c, "%s\tconst int rb = 0, h = 0, j = 0, e = 0, row0 = at %% %lld, col0 = at / %lld;", indent, rows, rows);
+		return;
+	}
 	put(c, "%s\tconst int rb = 0, h = 0, j = 0, e = 0, row0 = at / %lld, col0 = at %% %lld%s;",
 		indent, (long long)o->u.move.cols / run, (long long)o->u.move.cols / run, run > 1 ?
 		arena_strf(c->a, " * %d", run) : "");

@@ -237,6 +237,8 @@ struct role_op {
 			int width;			/* STORE_THREADS: elements of one access */
 			bool quads;			/* ... for which the threads of a quad exchange theirs */
 			int64_t elements, cols;		/* of the ring's slot: all, and of a row */
+			bool down;			/* STORE_RING: neighbouring threads have neighbours of a column, as these
+							 * are contiguous in global memory */
 			int run;			/* LOAD: neighbours in one access, 4, 8 or 16 bytes; or 1 */
 			bool shifted;			/* LOAD: accesses of 16 bytes that need not be aligned in
 							 * global memory */

@@ -25,7 +25,7 @@ enum {
 	TRANSPOSE = 6,			/* within four threads, per word: select and shuffle, twice */
 };
 
-enum { QUARTERS = 4, BANK_BYTES = 4, SECTOR_BYTES = 32 };
+enum { QUARTERS = 4, BANK_BYTES = 4, BANKS_BYTES = 128, SWIZZLED_ROWS = 8, SECTOR_BYTES = 32 };
 
 #define SHIFTED_ASKED 1.5		/* bytes of the words that a chunk which is not aligned reads, over its own */
 
@@ -171,6 +171,18 @@ static double index_instructions(const struct role_op *o)
 
 /* A loop over a ring's elements, one per thread and round. The instructions of a round depend on each other
  * (from the element's number to its address), and rounds do not overlap. */
+/* Threads of a warp that read neighbours of a column, one below the other, from the same bank: those of rows that are a
+ * multiple of all banks apart, of swizzled rows every eighth. */
+static double column_conflicts(const struct cost_context *x, const struct role_op *o)
+{
+	double warp = x->program->target->warp;
+	int64_t by;
+
+	if (!num_slope(o->u.move.address, VAR_ROW0, &by))
+		return warp / SWIZZLED_ROWS;
+	return fmax(1, warp * (double)gcd_i64(by, BANKS_BYTES) / BANKS_BYTES);
+}
+
 static struct op_cost price_store_ring(const struct cost_context *x, const struct role_op *o)
 {
 	double rounds = ceil((double)o->u.move.elements / lane_threads(x));
@@ -178,6 +190,8 @@ static struct op_cost price_store_ring(const struct cost_context *x, const struc
 	struct op_cost s = instructions(x, rounds * n * lane_threads(x));
 
 	s.lane = fmax(s.lane, rounds * (n * x->vector->chain + x->vector->latency));
+	if (o->u.move.down)
+		s.lane = fmax(s.lane, (double)o->u.move.elements * BANK_BYTES * column_conflicts(x, o) / x->device->shared_rate);
 	return s;
 }
 
@@ -266,7 +280,7 @@ double price_boxes(const struct cost_context *x, const struct role_op *o, double
 }
 
 /* A warp moves in one instruction a contiguous run: up to 32 elements of a row; from a fragment what the threads of a
- * row have together, each an element or several neighbours. A run that is not aligned touches one sector more. */
+ * row have together, each an element or several neighbours; or elements of a column of a ring. A run that is not aligned touches one sector more. */
 double price_sector_ratio(const struct cost_context *x, const struct role_op *o)
 {
 	bool is_ring = o->what == DO_LOAD_THREADS || o->what == DO_STORE_RING;
@@ -275,11 +289,12 @@ double price_sector_ratio(const struct cost_context *x, const struct role_op *o)
 	if (!is_ring && o->what != DO_STORE_THREADS)
 		return 0;
 	bytes = dtype_bits(o->u.move.type) / 8.0;
-	if (!o->u.move.rank || !num_uses(o->u.move.index[o->u.move.rank - 1].at, is_ring ?
+	if (!o->u.move.rank || !num_uses(o->u.move.index[o->u.move.rank - 1].at, o->u.move.down ? VAR_ROW0 : is_ring ?
 	    VAR_COL0 : VAR_COL_GROUP))
 		return SECTOR_BYTES / bytes;
 	if (is_ring)
-		run = fmin((double)o->u.move.cols, x->program->target->warp) * bytes;
+		run = fmin((double)(o->u.move.down ? o->u.move.elements / o->u.move.cols : o->u.move.cols),
+			x->program->target->warp) * bytes;
 	else if (o->u.move.quads)
 		return 1;
 	else

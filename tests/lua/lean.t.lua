@@ -119,6 +119,25 @@ do
   end
 end
 
+-- Threads that store a transposed tile from a ring go down its columns, whose elements are neighbours in global memory.
+do
+  local transpose = mr.program("transpose", function(p)
+    local m, n = p:axes("m", "n")
+    local X, Y = p:input("X", {m, n}), p:output(p.kept and "Z" or "Y", p.kept and {m, n} or {n, m})
+    Y:store("store", p:load("load_x", X))
+  end)
+  for _, kept in ipairs{false, true} do
+    local plan = mr.plan(transpose{m = 300, n = 204, kept = kept}:graph{tile = {m = 48, n = 64}}, mr.device "h200")
+    for _, t in ipairs(plan.tasks) do plan:append(t.name, {seu = t.kind == "store" and "cuda" or nil}) end
+    plan:fill_waits()
+    local source = plan:compile{target = "cuda", text = true}.source
+    tap.is(source:find("row0 = at % 48, col0 = at / 48", 1, true) ~= nil, not kept, kept and "a tile that is not transposed" or
+      "a transposed tile")
+    local r = plan:compile{target = "host"}:check{seed = 3}
+    tap.ok(r.ok, "  right", tostring(r.relative))
+  end
+end
+
 ---- masks of attention ----------------------------------------------------------
 
 -- Loops that are unrolled, for two versions of a value in registers, are left as they are.

@@ -118,6 +118,15 @@ static enum err_code store_fragment(struct lowering *c, const struct kentry *x, 
 	return OK;
 }
 
+/* Are neighbours of a column of the ring, and not those of a row, contiguous in global memory? */
+static bool is_transposed(const struct role_op *o)
+{
+	const struct num *last = o->u.move.rank ? o->u.move.index[o->u.move.rank - 1].at : NULL;
+	int64_t by;
+
+	return !num_uses(last, VAR_COL0) && last && num_slope(last, VAR_ROW0, &by) && by == 1;
+}
+
 /* From a ring, where another lane has left the value, by the lane's threads. Where neighbours share an element of the
  * ring, they walk over the value's elements, which are more. */
 static enum err_code store_ring(struct lowering *c, const struct kentry *x, const struct node *n, int buffer, struct err *e)
@@ -139,6 +148,7 @@ static enum err_code store_ring(struct lowering *c, const struct kentry *x, cons
 		o->u.move.value = as_nibble(c, n, buffer, val_shared(c, t, t, o->u.move.address));
 		return choose_nibbles(c, s, n, &shape, o->u.move.cols, o->u.move.cols, o, e);
 	}
+	o->u.move.down = is_transposed(o);
 	o->u.move.value = as_tensor_type(c, n, buffer, val_shared(c, t, t, o->u.move.address));
 	return OK;
 }
