@@ -29,6 +29,8 @@ for _, dtype in ipairs{"bf16", "f16", "f32"} do
 end
 local bound = mr.examples.dequant_gemm{m = 64, n = 128, k = 256, group = 64}
 same("weights of 4 bits", schedule(bound, {m = 64, n = 64, k = 64}), bound)
+local bound = mr.examples.fp4_gemm{m = 64, n = 128, k = 256}
+same("inputs of 4 bits", schedule(bound, {m = 64, n = 64, k = 64}), bound)
 local bound = mr.examples.flash_attention{b = 2, h = 2, m = 256, n = 512, d = 64}
 local k = mr.load_plan("attention_serial", bound):compile()
 same("attention", k, bound)
@@ -41,5 +43,5 @@ t_cmd 'kernels run on inputs of both' 0 "$MILLRACE" "$T/script.lua"
 while IFS=$'\t' read -r what seed same; do
 	t_is "$what $seed" "${same:-$seed}" "same"
 done <"$T/out"
-t_is 'all of them' "$(wc -l <"$T/out")" 18
+t_is 'all of them' "$(wc -l <"$T/out")" 21
 t_done

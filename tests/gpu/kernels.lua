@@ -83,11 +83,46 @@ for _, t in ipairs(plan.tasks) do plan:append(t.name) end
 plan:fill_waits()
 try("integers between bounds", plan)
 
+-- elements of 4 bits, loaded and stored; parts at addresses of their own
+local function in_order(bound, tile)
+  local plan = mr.plan(bound:graph{tile=tile}, mr.device "h200")
+  for _, t in ipairs(plan.tasks) do plan:append(t.name) end
+  plan:fill_waits()
+  return plan
+end
+local copy = mr.program("copy", function(p)
+  local m, n = p:axes("m", "n")
+  local X, Y = p:input("X", {m, n}, p.from), p:output("Y", {m, n}, p.to)
+  local x = p:load("load_x", X)
+  Y:store("store_y", p:task("convert", function() return (x * 4):to(p.to) end))
+end)
+for _, x in ipairs{{"e2m1", "bf16"}, {"i4", "f32"}, {"f32", "e2m1"}, {"bf16", "i4"}, {"i4", "e2m1"}} do
+  try(("%s to %s"):format(x[1], x[2]), in_order(copy{m=100, n=192, from=x[1], to=x[2]}, {m=64, n=64}))
+end
+local products = mr.program("products", function(p)
+  local g, m, n, k = p:axes("g", "m", "n", "k")
+  local A, W = p:input("A", {g, m, k}, "bf16", {pointers=g}), p:input("W", {g, n, k}, p.wtype, {pointers=g})
+  local C = p:output("C", {g, m, n}, "f32")
+  p:batch(g)
+  local c = p:carry("c", {m, n}, 0)
+  p:loop(k, function()
+    local w = p:load("load_w", W)
+    if p.wtype then w = p:task("dequant", function() return w:to "bf16" end) end
+    c:add(p:mma("mma", p:load("load_a", A), w))
+  end)
+  C:store("store_c", c)
+end)
+for _, z in ipairs{{g=5, m=128, n=192, k=256}, {g=3, m=70, n=40, k=88}, {g=3, m=64, n=64, k=256, wtype="e2m1"}} do
+  try(("products of parts at addresses, k=%d %s"):format(z.k, z.wtype or "bf16"), in_order(products(z), {m=64, n=64, k=64}))
+end
+
 -- what a search finds
 for _, case in ipairs{
     {"gemm", {m=512, n=512, k=512}},
     {"gemm", {m=200, n=264, k=136}},
     {"gemm", {m=512, n=512, k=512, a="km", b="kn", bias=true, activation="gelu"}},
+    {"fp4_gemm", {m=16, n=512, k=512}},
+    {"fp4_gemm", {m=200, n=264, k=512}},
     {"flash_attention", {b=1, h=2, m=512, d=128}},
     {"flash_attention", {b=1, h=2, m=512, d=64, causal=true}},
     {"flash_attention", {b=1, h=4, hkv=2, m=300, d=128, causal=true, window=128}},
