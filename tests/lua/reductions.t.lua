@@ -357,6 +357,19 @@ do
   for _, t in ipairs(plan.tasks) do plan:append(t.name) end
   plan:fill_waits()
   tap.ok(not tostring(plan:kernel()):find("lines", 1, true), "  needs no shared memory")
+  -- Of two axes that are rows, the one that is contiguous in memory is behind the other, whatever their order in the program.
+  local turned = mr.program("turned", function(p)
+    local j, i, h = p:axes("j", "i", "h")
+    local x = p:load("load_x", p:input("X", {h, i, j}, "f32"))
+    p:output("Y", {h, i, j}, "f32"):store("store_y", p:task("subtract", function()
+      local y = x + 1
+      return y - rowsum(y, i)
+    end))
+  end)
+  plan = mr.plan(turned{h = 64, i = 16, j = 16}:graph{tile = {h = 8}}, mr.device "h200")
+  for _, t in ipairs(plan.tasks) do plan:append(t.name) end
+  plan:fill_waits()
+  tap.ok(plan:compile{target = "cuda", text = true}.source:find "const long i2 = [^;]*%% 16", "  and its threads have neighbours in memory")
 end
 
 tap.done_testing()

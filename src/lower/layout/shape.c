@@ -318,11 +318,17 @@ static void choose_sides(struct sides *s)
 				choose_sides_of(s, i, n);
 }
 
-/* Axes of one side go by their number in the program, so that all values agree. */
-static void sort_axes(int *v, int n)
+/* Axes of one side go by their number in the program, so that all values agree. Those contiguous in memory are behind the
+ * others: neighbours in registers and threads then are neighbours in memory. */
+static int axis_rank(const struct sides *s, int axis)
+{
+	return (int)(s->contiguous >> axis & 1) * AXES_MAX + axis;
+}
+
+static void sort_axes(const struct sides *s, int *v, int n)
 {
 	for (int i = 1; i < n; i++)
-		for (int k = i; k > 0 && v[k] < v[k - 1]; k--) {
+		for (int k = i; k > 0 && axis_rank(s, v[k]) < axis_rank(s, v[k - 1]); k--) {
 			int t = v[k];
 
 			v[k] = v[k - 1];
@@ -347,8 +353,8 @@ static struct shape2 shape_of(const struct sides *s, int value)
 		if (side != SIDE_FREE)	/* else it has one element, and no product asks for it */
 			shape_add_axis(&v, side == SIDE_ROW, axis[i], extent);
 	}
-	sort_axes(v.row, v.nrow);
-	sort_axes(v.col, v.ncol);
+	sort_axes(s, v.row, v.nrow);
+	sort_axes(s, v.col, v.ncol);
 	return v;
 }
 
