@@ -110,13 +110,13 @@ static bool crosses_replicas(const struct kernel *k, const struct wait *w, const
 bool lower_awaits_replicas(const struct kernel *k, const struct wait *w)
 {
 	const struct graph *g = k->plan->graph;
-	bool any = false;
 
 	if (!on_same_lane(k, w) || replicas_of(k, w) == 1 || w->distance != DISTANCE_AUTO)
 		return false;
-	for (int i = 0; i < g->edges.n; i++)
-		any |= crosses_replicas(k, w, &g->edges.v[i]);
-	return any;
+	for (int i = g->first_in[w->task]; i != NONE; i = g->next_in.v[i])
+		if (crosses_replicas(k, w, &g->edges.v[i]))
+			return true;
+	return false;
 }
 
 bool lower_awaits_own(const struct kernel *k, const struct wait *w)
