@@ -108,7 +108,8 @@ static void print_map(struct print *c, const struct role_op *o)
 
 	for (int i = 0; i < o->u.map.steps.n; i++)
 		note_nibbles(c, o->u.map.steps.v[i].value);
-	for (int i = 0; i < o->u.map.steps.n; i++)
+	/* without columns, as of a value with one element a row, no thread has neighbours */
+	for (int i = 0; i < o->u.map.steps.n && has_cols(f); i++)
 		reads |= begin_reads(c, o->u.map.steps.v[i].value);
 	if (reads) {
 		put(c, "%s{", loops_of_neighbours(c, f));

@@ -255,6 +255,14 @@ for _, case in ipairs(odd) do
   computes(case[1] .. " of odd sizes, as searched", found.plan, 2)
 end
 
+-- Fields of packed words where a thread has one element a row, and no neighbours.
+for _, case in ipairs{{"dequant_gemm", {m = 4, n = 5, k = 256}}, {"fp4_gemm", {m = 4, n = 5, k = 64}}} do
+  local plan = mr.plan(mr.examples[case[1]](case[2]):graph{tile = {m = 1, n = 1, k = 64}}, mr.device "h200")
+  for _, t in ipairs(plan.tasks) do plan:append(t.name) end
+  plan:fill_waits()
+  computes(case[1] .. " in tiles of one row and column", plan, 1)
+end
+
 -- Every function of one value, in a kernel.
 for _, name in ipairs{"exp2", "log2", "sqrt", "rsqrt", "tanh", "erf", "abs", "floor"} do
   local bound = mr.program(name, function(p)
