@@ -396,6 +396,15 @@ static int timeline_binding_l(lua_State *L)
 	return 3;
 }
 
+/* core.iterates_alike(timeline, other): is what their II are of the same loop with the same tile? */
+static int timeline_iterates_alike_l(lua_State *L)
+{
+	const struct timeline *a = check_timeline(L, 1, "iterates_alike"), *b = check_timeline(L, 2, "iterates_alike");
+
+	lua_pushboolean(L, phases_iterate_alike(a, timeline_longest(a), b, timeline_longest(b)));
+	return 1;
+}
+
 /* core.seconds_at(timeline, cycles) -> the time of the same work in so many cycles, at the clock that power allows then */
 static int timeline_seconds_at_l(lua_State *L)
 {
@@ -591,5 +600,6 @@ void lua_open_timeline(lua_State *L)
 	set_function(L, "lanes", timeline_lanes_l);
 	set_function(L, "copies", timeline_copies_l);
 	set_function(L, "binding", timeline_binding_l);
+	set_function(L, "iterates_alike", timeline_iterates_alike_l);
 	set_function(L, "seconds_at", timeline_seconds_at_l);
 }

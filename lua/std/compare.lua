@@ -305,8 +305,9 @@ local function compare(one, other, o)
     times = times_text(names, one, other),
     within_noise = times.near(one, other), rows = rows, causes = changes(one, other),
     names = names, brief = brief_names(names), ratio = other.cycles / one.cycles,
-    title = ("%s: %s %s %s, %s %s, %.2f times as many; II %s and %s"):format(one.program:match "^[^{]*", names[1],
-      count(one.cycles), one.unit, names[2], count(other.cycles), other.cycles / one.cycles, count(one.ii), count(other.ii)),
+    title = ("%s: %s %s %s, %s %s, %.2f times as many; II %s and %s%s"):format(one.program:match "^[^{]*", names[1],
+      count(one.cycles), one.unit, names[2], count(other.cycles), other.cycles / one.cycles, count(one.ii), count(other.ii),
+      core.iterates_alike(one, other) and "" or ", of different iterations"),
   }, comparison)
 end
 

@@ -135,8 +135,9 @@ local function times_text(r)
   if not a then
     return ("II %.0f cycles, time %.4g ms; before, the plan was not legal"):format(b.ii, b.seconds * 1e3)
   end
-  return ("%s, %s%s"):format(change_text("II", a.ii, b.ii, "%.0f", "cycles"),
-    change_text("time", a.seconds * 1e3, b.seconds * 1e3, "%.4g", "ms"), r.within_noise and ": too near to call" or "")
+  local interval = core.iterates_alike(a, b) and change_text("II", a.ii, b.ii, "%.0f", "cycles") .. ", " or ""
+  return ("%s%s%s"):format(interval, change_text("time", a.seconds * 1e3, b.seconds * 1e3, "%.4g", "ms"),
+    r.within_noise and ": too near to call" or "")
 end
 
 local result = record("tried edit", "diff before after ok problems came went gain within_noise kept keep", {

@@ -151,8 +151,8 @@ function result.__tostring(r)
   if #r.changes == 0 then
     lines[2] = "nothing better was found"
   else
-    lines[2] = ("%.1f %% less time; II %.0f -> %.0f cycles%s"):format(100 * r.gain, a.ii, b.ii,
-      r.within_noise and ": too near to call" or "")
+    lines[2] = ("%.1f %% less time%s%s"):format(100 * r.gain,
+      core.iterates_alike(a, b) and ("; II %.0f -> %.0f cycles"):format(a.ii, b.ii) or "", r.within_noise and ": too near to call" or "")
     for i, c in ipairs(r.changes) do
       lines[#lines + 1] = ("%d. %s: %.4g ms (%s)"):format(i, c.change, c.seconds * 1e3, times.change(-c.gain))
     end

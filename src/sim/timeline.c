@@ -1,5 +1,7 @@
 #include "sim/timeline.h"
 
+#include <string.h>
+
 static bool is_cycle(int64_t t)
 {
 	return t >= -CYCLES_MAX && t <= CYCLES_MAX;
@@ -37,6 +39,13 @@ const struct phase_line *timeline_longest(const struct timeline *t)
 		if (t->phases[i].cycles > best->cycles)
 			best = &t->phases[i];
 	return best;
+}
+
+bool phases_iterate_alike(const struct timeline *a, const struct phase_line *x, const struct timeline *b,
+	const struct phase_line *y)
+{
+	return x->phase == y->phase && x->ii_loop == y->ii_loop &&
+		!memcmp(&a->plan->graph->tiling, &b->plan->graph->tiling, sizeof(struct tiling));
 }
 
 int event_time_compare(const void *a, const void *b)

@@ -81,7 +81,14 @@ static const char *binding(const struct pair *p, int i, const struct phase_line 
 static void add_loop(struct numbers *n, const struct phase_line *one, const struct phase_line *two)
 {
 	const char *b[2] = { binding(n->p, 0, one), binding(n->p, 1, two) };
+	bool alike = one && two && phases_iterate_alike(n->p->tl[0], one, n->p->tl[1], two);
 
+	if (one && two && !alike) {		/* another number, but neither better nor worse for that */
+		if (one->ii > 0 || two->ii > 0)
+			TABLE_ROW(&n->t, "interval (II)", value_text(n->a, one->ii, ""), value_text(n->a, two->ii, ""),
+				"of another iteration");
+		return;
+	}
 	add_value(n, "interval (II)", one ? one->ii : 0, two ? two->ii : 0, "", -1);
 	add_value(n, "  its bound", bound_of(one), bound_of(two), "", -1);
 	if (b[0] && b[1] && strcmp(b[0], b[1]))
@@ -324,12 +331,30 @@ static void put_tasks(const struct pair *p, int phase, struct pen *pen)
 
 /* ---- statements ----------------------------------------------------------------- */
 
+/* The statements of one plan behind a "plan:propagate" of the axes of its tile that the other plan has otherwise: no statement of
+ * a script gives the tile, which is the graph's. Like plan:diff. */
+static const char *with_tile(struct arena *a, const struct pair *p, int i)
+{
+	const struct program *program = p->plan[i]->graph->program;
+	const int64_t *extent = p->plan[i]->graph->tiling.extent, *other = p->plan[!i]->graph->tiling.extent;
+	struct buf b = buf_new(a), axes = buf_new(a);
+
+	for (int k = 0; k < program->axes.n; k++)
+		if (extent[k] > 0 && extent[k] != other[k])
+			buf_printf(&axes, script_is_key(program->axes.v[k].name) ? "%s%s=%lld" : "%s[\"%s\"]=%lld",
+				axes.len ? ", " : "", program->axes.v[k].name, (long long)extent[k]);
+	if (axes.len)
+		buf_printf(&b, "plan:propagate{%s}\n", axes.text);
+	buf_puts(&b, p->script[i] ? p->script[i] : "");
+	return b.text ? b.text : "";
+}
+
 void put_statements(const struct pair *p, struct pen *pen)
 {
 	struct diff d;
 	int same = 0;
 
-	script_diff(pen->arena, p->script[0] ? p->script[0] : "", p->script[1] ? p->script[1] : "", &d);
+	script_diff(pen->arena, with_tile(pen->arena, p, 0), with_tile(pen->arena, p, 1), &d);
 	if (p->measured && !d.gone && !d.added)
 		return;
 	pen_section(pen, p->measured ? "the plan has been edited since it was measured" : "in statements of the plan");

@@ -92,11 +92,12 @@ static void report_change(struct model *m, const char *what, const struct state 
 		return;
 	}
 	if (before->tl && before->tl->seconds > 0 && now->tl) {
-		double a = timeline_longest(before->tl)->ii, z = timeline_longest(now->tl)->ii;
+		const struct phase_line *one = timeline_longest(before->tl), *two = timeline_longest(now->tl);
+		double a = one->ii, z = two->ii;
 
 		buf_printf(&b, "%s -> %s (%s)", unit_seconds(before->tl->seconds).s, unit_seconds(now->tl->seconds).s,
 			unit_change(now->tl->seconds / before->tl->seconds - 1).s);
-		if (a > 0 && z > 0 && fabs(a - z) >= 0.5)
+		if (a > 0 && z > 0 && fabs(a - z) >= 0.5 && phases_iterate_alike(before->tl, one, now->tl, two))
 			buf_printf(&b, ", II %s -> %s", unit_rounded(a).s, unit_rounded(z).s);
 	} else if (now->tl) {
 		buf_printf(&b, "legal, %s", unit_seconds(now->tl->seconds).s);
@@ -602,7 +603,8 @@ void model_undo(struct model *m, bool redo)
 
 bool model_is_changed(const struct model *m)
 {
-	return m->history && strcmp(m->now->script, m->saved) != 0;
+	return m->history && (strcmp(m->now->script, m->saved) ||
+		memcmp(&m->now->graph->tiling, &m->saved_tile, sizeof(m->saved_tile)));
 }
 
 void model_discard(struct model *m)
@@ -610,6 +612,7 @@ void model_discard(struct model *m)
 	if (m->history)
 		history_return(m->history, m->opened);
 	m->saved = m->now->script;		/* nothing is unsaved */
+	m->saved_tile = m->now->graph->tiling;
 }
 
 void model_set_base(struct model *m)
@@ -628,6 +631,7 @@ bool model_save(struct model *m, const char *path, bool overwrite)
 	if (!loads)
 		return false;
 	m->saved = arena_strdup(&m->arena, m->now->script);
+	m->saved_tile = m->now->graph->tiling;
 	return model_say(m, "saved as %s%s: %s reads it", path,
 		m->now->checked && !m->now->legal ? ", which is not legal" : "", loads);
 }

@@ -182,7 +182,7 @@ static const char *script_if_same(struct explorer *s, const char *name, const st
 	buf_init(&b, &m->arena);
 	plan_script(history_plan(h), &a);
 	plan_script(p, &b);
-	if (strcmp(a.text, b.text))
+	if (strcmp(a.text, b.text) || memcmp(&history_plan(h)->graph->tiling, &p->graph->tiling, sizeof(p->graph->tiling)))
 		return NULL;
 	buf_init(&a, &m->arena);
 	plan_script(history_plan(h), &a);
@@ -222,6 +222,7 @@ static void first_state(struct explorer *s)
 		m->measured_of = m->now->script;
 	}
 	m->saved = arena_strdup(&m->arena, m->now->script);
+	m->saved_tile = m->now->graph->tiling;
 	if (m->history)
 		m->opened = m->at = history_mark(m->history);
 }

@@ -125,6 +125,7 @@ struct model {
 	int opened, at;			/* marks of the history: at the beginning, and of `now` */
 	bool each_part;			/* slices of a split sTask are moved one by one */
 	const char *saved;		/* statements when it was opened or saved last */
+	struct tiling saved_tile;	/* and its tile, which no statement gives */
 	struct selection sel;
 	struct positions *positions;	/* of the sTask that is picked up; NULL: none is */
 	struct settings settings;
