@@ -221,36 +221,37 @@ end
 
 local searched = setmetatable({}, {__mode = "k"})       -- by program, then by the text of the device: what a search has found
 
--- The best plan of a short search, its seconds, and how many plans that tried; nil. What the time ended is not kept.
+-- What a search of at most so many plans finds: {seconds=, plan=: of the best one, or nil; trials=: how many it tried; complete=: not
+-- ended by `most`}. What the time ended is not kept.
 local function search(bound, device, most, seconds)
   local by, key = searched[bound] or {}, tostring(device)
+  local known = by[key]
   searched[bound] = by
-  if by[key] == nil then
-    local s = core.search(bound, device, nil, false)
-    local ended = s:run(most, seconds or math.huge)
-    local best = s:found()[1]
-    local found = best and {seconds = best.seconds, trials = s:counts().trials, plan = {s:plan(best.trial)}} or false
-    if ended == "seconds" or ended == "interrupted" then return found end
-    by[key] = found
-  end
-  return by[key]
+  if known and (known.complete or known.trials >= most) then return known end
+  local s = core.search(bound, device, nil, false)
+  local ended = s:run(most, seconds or math.huge)
+  local best = s:found()[1]
+  local found = {seconds = best and best.seconds, trials = s:counts().trials, plan = best and {s:plan(best.trial)},
+    complete = ended ~= "trials"}
+  if ended ~= "seconds" and ended ~= "interrupted" then by[key] = found end
+  return found
 end
 
 -- How many plans a search tries: fewer of a program whose plans take longer to try.
 function become.trials(plan) return TASKS // #plan.graph.tasks end
 
 -- What a search finds, as a change of the plan, which takes so many seconds; nil if it finds nothing better, or no statements lead
--- there; then also true if it found something better.
--- seconds: at most so many for the search.
-function become.found(plan, now, seconds)
+-- there. Then also what the search found ({seconds=, trials=, complete=: it was not ended by `most`}).
+-- seconds: at most so many for the search; most: at most so many plans, as many as become.trials unless given.
+function become.found(plan, now, seconds, most)
   local bound, device = plan.graph.program, plan.device
-  local best = search(bound, device, become.trials(plan), seconds)
-  if not best or best.seconds >= now then return nil, false end
+  local best = search(bound, device, most or become.trials(plan), seconds)
+  if not best.seconds or best.seconds >= now then return nil, best end
   local statements, tile = table.unpack(best.plan)
   local good, list = core.try(become.statements, plan, draft.make(draft.parse(statements, tile), bound, device))
-  if not good or not list or #list == 0 then return nil, true end
+  if not good or not list or #list == 0 then return nil, best end
   return {text = draft.text(list), list = list, trials = best.trials,
-    reason = ("what a search of %d plans finds; no change of less helps"):format(best.trials)}
+    reason = ("the fastest plan that a search of %d plans found; no change that is smaller helps"):format(best.trials)}, best
 end
 
 return become

@@ -20,6 +20,7 @@ local SLACK <const> = 0.03                              -- relative to the best:
 local SAME <const> = 1e-5                               -- relative: a change with less effect has none
 local PATIENCE <const> = 4                              -- plans expanded without a better one; so many are at least
 local REPAIRS <const> = 12                              -- the most further statements of what a search finds
+local LONGER <const> = 4                                -- times as many plans as plan:suggest() lets a search try
 local known <const> = {"pin", "trials", "seconds", "progress", "measure"}
 local SECONDS_SHOWN <const> = 0.2                       -- between two lines of progress
 
@@ -92,9 +93,10 @@ local function climb_and_search(run)
   local best = run.best
   local plan = plan_of(run, best)
   if run.ended or pins.text(run.pins) ~= "nothing" or run.o.trials - run.trials < become.trials(plan) then return end
-  local change = become.found(plan, best.seconds * (1 - GAIN), run.deadline - core.clock())
+  local change, searched = become.found(plan, best.seconds * (1 - GAIN), run.deadline - core.clock(),
+    math.min(LONGER * become.trials(plan), run.o.trials - run.trials))
+  run.trials, run.searched = run.trials + searched.trials, searched
   if not change then return end
-  run.trials = run.trials + change.trials
   try(run, {plan = plan}, best, change, REPAIRS)
   if run.best ~= best then climb(run) end
 end
@@ -144,6 +146,9 @@ local endings <const> = {
   seconds = "the time is used; seconds= gives it more", interrupted = "interrupted",
 }
 
+-- By result: that a search found a better plan, to which no statements lead.
+local unreached = setmetatable({}, {__mode = "k"})
+
 -- Both times, the changes and what differs, how the search ended, what to do next.
 function result.__tostring(r)
   local a, b, plan = r.before, r.timeline, plans[r]
@@ -160,6 +165,7 @@ function result.__tostring(r)
   end
   lines[#lines + 1] = ("%d plan%s tried; ended: %s; pinned: %s"):format(r.trials, r.trials == 1 and "" or "s",
     endings[r.ended], r.pinned)
+  lines[#lines + 1] = unreached[r]
   if #r.changes > 0 then
     lines[#lines + 1] = "go on with r.keep(), which makes the plan so, r.plan:show(), r.plan:script(), r.plan:compile()"
   end
@@ -193,6 +199,11 @@ local function improve(plan, options)
   local from = core.mark(plan)
   r.keep = entry(function() keep(plan, from, found) end)
   plans[r] = found
+  local searched = run.searched and run.searched.seconds
+  if searched and searched < after.seconds * (1 - GAIN) then
+    unreached[r] = ("a search found a plan that takes %.1f %% less, to which no statements lead; mr.search(plan.graph.program, plan.device) "
+      .. "gives that plan"):format(100 * (1 - searched / after.seconds))
+  end
   return r
 end
 

@@ -274,6 +274,17 @@ function list.__tostring(found)
 end
 list.__index = {none = "no change that was tried makes the plan legal; plan:check() lists its problems"}
 
+-- What a search did apart from the changes, and what a longer one may do, for the end of the sentence that none helps; "" without a search.
+local function search_text(searched, now)
+  if not searched then return "" end
+  if searched.seconds and searched.seconds < now * (1 - suggest.LEAST) then
+    return ("; a search found a plan that takes %.1f %% less, to which no statements lead: mr.search(plan.graph.program, plan.device) gives it")
+      :format(100 * (1 - searched.seconds / now))
+  end
+  return ("; nor is any of %d plans of a search faster%s"):format(searched.trials,
+    searched.complete and "" or ", and plan:improve() lets it try more")
+end
+
 -- The next best steps for a plan, best first: what is missing, what makes it legal, or what makes it faster.
 function suggest.suggest(plan, given)
   expect(core.is(plan, "millrace.plan"), "suggest", "plan", plan)
@@ -283,21 +294,21 @@ function suggest.suggest(plan, given)
   if not good then return setmetatable(repairs(plan, problems, limits), list) end
   local tl = plan:simulate{events = 0}
   local now, all = tl.seconds, suggest.alone(plan, tl, limits.trials)
-  local tried, found = #all, suggest.helpful(all)
+  local tried, found, searched = #all, suggest.helpful(all), nil
   if #found == 0 then
-    local change, better = nil, true
-    if limits.trials >= become.trials(plan) then change, better = become.found(plan, now) end
+    local change
+    if limits.trials >= become.trials(plan) then change, searched = become.found(plan, now) end
     if change then
       all = suggest.try(plan, {change}, now, REPAIRS)
-    elseif better then
+    elseif not searched or searched.seconds and searched.seconds < now then
       all = suggest.try(plan, pairs_of(plan, all, changes.state(tl), limits.trials), now, nil, {trials = limits.trials, events = EVENTS})
     else
       all = {}
     end
     tried, found = tried + #all, suggest.helpful(all)
   end
-  found.none = ("none of %d changes tried would take %.1f %% less time; plan:improve() tries them one after the other, and together")
-    :format(tried, 100 * suggest.LEAST)
+  found.none = ("none of %d changes tried would take %.1f %% less time; plan:improve() tries them one after the other, and together%s")
+    :format(tried, 100 * suggest.LEAST, search_text(searched, now))
   return setmetatable(found, list)
 end
 

@@ -22,17 +22,29 @@ local function greatest(t)
   return key, most
 end
 
--- The lane that waits least, of those that do not only feed others: its name, the share of the time that it is at work, and the sTask
--- that takes most of that; then of its waiting, that which takes most, and its share.
-local function critical(tl)
-  local busy, waits, works = {}, {}, {}
-  for _, part in ipairs((core.blame(tl))) do
+-- The sTasks of a phase, as a set of names.
+local function tasks_of(plan, phase)
+  local set = {}
+  for _, task in ipairs(plan.tasks) do set[task.name] = task.phase == phase.name or nil end
+  return set
+end
+
+-- Of a phase: the lane that waits least, of those that do not only feed others: its name, the share of its time there that it is at work,
+-- and the sTask that takes most of that; then of its waiting, that which takes most, and its share.
+local function critical(tl, phase)
+  local busy, waits, works, all, of_phase = {}, {}, {}, {}, tasks_of(core.plan_of(tl), phase)
+  local parts = core.blame(tl)
+  for _, part in ipairs(parts) do                       -- shares are of the time of a lane in all phases
+    if of_phase[part.task] then all[part.lane] = (all[part.lane] or 0) + part.share end
+  end
+  for _, part in ipairs(parts) do
     local lane = part.lane
-    if not part.feeds then
+    if not part.feeds and of_phase[part.task] and all[lane] > 0 then
+      local share = #tl.phases > 1 and part.share / all[lane] or part.share
       busy[lane], waits[lane], works[lane] = busy[lane] or 0, waits[lane] or {}, works[lane] or {}
       local sums, key = works[lane], part.task
-      if part.awaited then sums, key = waits[lane], part.awaited else busy[lane] = busy[lane] + part.share end
-      sums[key] = (sums[key] or 0) + part.share
+      if part.awaited then sums, key = waits[lane], part.awaited else busy[lane] = busy[lane] + share end
+      sums[key] = (sums[key] or 0) + share
     end
   end
   local lane, share = greatest(busy)
@@ -57,23 +69,29 @@ local function held(tl)
   return lane, busy, #copied > 0 and ("copying %s by threads"):format(listed(copied)) or "most of it with " .. greatest(by_task)
 end
 
--- The phase that takes longest; if a considerable part of the EUs has no tile of it, the share of the machine that idles.
+-- If a considerable part of the EUs has no tile of the phase, the share of the machine that idles; nil.
+local function idle_share(tl, phase)
+  local idle = 1 - phase.eus / core.plan_of(tl).device.eus
+  return idle >= IDLE and idle or nil
+end
+
+-- The phase that takes longest, and idle_share of it.
 local function longest(tl)
   local most
   for _, phase in ipairs(tl.phases) do
     if not most or phase.cycles > most.cycles then most = phase end
   end
-  local idle = 1 - most.eus / core.plan_of(tl).device.eus
-  return most, idle >= IDLE and idle or nil
+  return most, idle_share(tl, most)
 end
 
--- What idles, if much does; with a colon, as what binds the others follows.
-local function idle_text(tl)
-  local phase, idle = longest(tl)
-  if not idle then return "" end
+local function idle_text(tl, phase, idle)
   local eus = core.plan_of(tl).device.eus
-  return ("%d of %d EUs idle, %.0f %% of the machine, as there are %d tiles; of the others, "):format(eus - phase.eus, eus, 100 * idle,
-    phase.tiles)
+  return ("%d of %d EUs idle, %.0f %% of the machine, as there are %d tiles"):format(eus - phase.eus, eus, 100 * idle, phase.tiles)
+end
+
+-- Of a program with several phases, which one it is about: "phase sum, 62 % of the time: "; of one, "".
+local function phase_text(tl, phase)
+  return #tl.phases > 1 and ("phase %s, %.0f %% of the time: "):format(phase.name, 100 * phase.cycles / tl.cycles) or ""
 end
 
 local function unit_text(tl, unit, share)
@@ -86,11 +104,12 @@ local function unit_text(tl, unit, share)
 end
 
 local function what_binds(tl)
+  local phase, idle = longest(tl)
   local unit, share = greatest(tl.utilization)
   local lane, busy, work = held(tl)
   local text = not lane and share > BINDS and unit_text(tl, unit, share)
   if not text and not lane then
-    local critical, at_work, task, awaited, most = critical(tl)
+    local critical, at_work, task, awaited, most = critical(tl, phase)
     if at_work and at_work > LANE_BINDS then
       lane, busy, work = critical, at_work, "most of it with " .. task
     else
@@ -100,7 +119,19 @@ local function what_binds(tl)
   end
   text = text or ("lane %s binds: it is at work %.0f %% of the time, %s, while %s is %.0f %%"):format(lane, 100 * busy, work, unit,
     100 * share)
-  return table.concat({idle_text(tl) .. text, times.power(tl) or core.no_power(tl)}, "; ")
+  text = phase_text(tl, phase) .. (idle and idle_text(tl, phase, idle) .. "; of the others, " or "") .. text
+  return table.concat({text, times.power(tl) or core.no_power(tl)}, "; ")
+end
+
+-- Lines about other phases that take a considerable part of the time and leave EUs idle.
+local function other_phases(tl, lines)
+  local most = longest(tl)
+  for _, phase in ipairs(tl.phases) do
+    local idle = idle_share(tl, phase)
+    if phase.name ~= most.name and idle and phase.cycles > IDLE * tl.cycles then
+      lines[#lines + 1] = phase_text(tl, phase) .. idle_text(tl, phase, idle)
+    end
+  end
 end
 
 -- The loop of the longest phase that could be divided among EUs if many idle: a line about that; nil.
@@ -108,7 +139,7 @@ local function divide_text(tl)
   local phase, idle = longest(tl)
   local plan, most, axis = core.plan_of(tl), 1, nil
   for _, task in ipairs(idle and idle >= MANY and plan.tasks or {}) do
-    local size = task.loop and plan.graph.program.axes[task.loop]
+    local size = task.phase == phase.name and task.loop and plan.graph.program.axes[task.loop]
     local trips = size and plan.tile[task.loop] and size // plan.tile[task.loop] or 1
     if trips > most then most, axis = trips, task.loop end
   end
@@ -144,6 +175,7 @@ local function why(tl)
   local found = suggest.alone(plan, now)
   local out, lines, kind = {binds = what_binds(now)}, {}, nil
   lines[1] = out.binds
+  other_phases(now, lines)
   for _, s in ipairs(suggest.helpful(found)) do         -- the best, and the best of another kind
     local other = suggest.kind(s)
     if #out < 2 and other ~= kind then

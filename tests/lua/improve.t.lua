@@ -82,6 +82,16 @@ r = stuck:improve()
 ok(r.seconds <= suggested.seconds and r.plan:check(), "  and improve() no less", r.seconds, suggested.seconds)
 is(#r.plan:suggest(), 0, "  after which there is nothing to suggest")
 
+-- Where changes end, a search that is longer than that of suggest() goes on; what was tried is said.
+local two_phases = dofile((arg[0]:match "^(.*/)" or "./") .. "lib/two_phases.lua")
+local by_hand = two_phases.by_hand()
+like(by_hand:suggest(), "^none of %d+ changes tried would take 0%.5 %% less time; plan:improve%(%) tries " ..
+  "them one after the other, and together; nor is any of %d+ plans of a search faster, and plan:improve%(%) lets it try more$", "no change helps, nor does a short search")
+r = by_hand:improve()
+local searched = mr.search(by_hand.graph.program, "h200", {measure = false})
+ok(r.seconds <= searched.timeline.seconds * 1.01 and r.gain > 0.15, "  improve() is as fast as a search", r.seconds, searched.timeline.seconds)
+ok(not tostring(r):find "II %d+ %->", "  no II is compared with that of another tile")
+
 ---- pins -----------------------------------------------------------------------------------------
 
 -- What a script says of each kind, read by ourselves.

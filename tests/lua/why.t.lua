@@ -172,6 +172,18 @@ text = few(256, 4)
 like(text, "^124 of 132 EUs idle.-\nplan:propagate{n=16}[^\n]+ would take 2%d%.%d %% less time\n", "so do smaller tiles")
 like(text, share, "  and parts")
 
+---- several phases --------------------------------------------------------------------------------
+
+-- What is said is of the phase that takes longest, and says so.
+local two_phases = dofile((arg[0]:match "^(.*/)" or "./") .. "lib/two_phases.lua")
+text = tostring((two_phases.by_hand():simulate():why()))
+like(text, "^phase softmax, 57 %% of the time: 100 of 132 EUs idle, 76 %% of the machine, as there are 32 tiles; of the others, no unit binds: " ..
+  "cuda is at work 51 %% of the time, and c1 waits %d+ %% of the time for [^\n]*load_s2?\n", "of two phases: the one that takes longest")
+like(text, "\nEUs that idle could share the loop over n: ", "  and its loop")
+text = tostring((two_phases.plan{m = 128, n = 128, k = 64}:simulate():why()))
+like(text, "^phase product, 66 %% of the time: no unit binds: [^\n]* for a free slot, after mma\n" ..
+  "phase softmax, 34 %% of the time: 100 of 132 EUs idle, 76 %% of the machine, as there are 32 tiles\n", "  and where EUs idle in the other")
+
 ---- mistakes ------------------------------------------------------------------------------------
 
 local plan = gemm{rings = 1}
