@@ -159,7 +159,7 @@ static inline const char *bench_run(struct bench *b, const struct source *s, boo
 		struct on_host_options o = { .seed = (uint64_t)seed, .race = seed != 1,
 			.limit = BENCH_SECONDS };
 
-		must(b, on_host_run(&h, b->data, &o, NULL, &b->arena, &report, &b->e));
+		must(b, on_host_run(&h, h.plan, b->data, &o, NULL, &b->arena, &report, &b->e));
 		if (!report)
 			report = bench_compare(b, first);
 	}
