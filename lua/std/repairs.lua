@@ -24,8 +24,8 @@ local function copy_of(list)
   return from and core.is_at(from.plan, from.mark) and from.plan:copy() or nil
 end
 
--- "load_a for mma; mma for load_a and load_b": the waits that a plan has and another one lacks, how many, and the statement if
--- there is one.
+-- "load_a for mma; mma for load_a and load_b": the waits that a plan has and another one lacks, how many, the statement if there is
+-- one, and their sTasks as a set of "task other".
 local function waits_text(plan, before)
   local has, names, list, count = {}, {}, {}, 0
   for _, s in draft.each(draft.read(before), "wait") do
@@ -40,10 +40,13 @@ local function waits_text(plan, before)
       end
     end
   end
-  local texts, statement = {}, nil
+  local texts, statement, pairs_of = {}, nil, {}
+  for _, name in ipairs(names) do
+    for _, on in ipairs(list[name]) do pairs_of[name .. " " .. on] = true end
+  end
   for i, name in ipairs(names) do texts[i] = ("%s for %s"):format(name, table.concat(list[name], " and ")) end
   if count == 1 then statement = draft.statement{"wait", names[1], list[names[1]]} end
-  return table.concat(texts, "; "), count, statement
+  return table.concat(texts, "; "), count, statement, pairs_of
 end
 
 -- All missing waits as one problem; nil if there are not several.
@@ -54,7 +57,11 @@ local function missing_waits(list)
   end
   local plan = count > 1 and copy_of(list)
   if not plan or plan:fill_waits() == 0 then return nil end
-  local texts, n, statement = waits_text(plan, origin[list].plan)
+  local texts, n, statement, named = waits_text(plan, origin[list].plan)
+  for i = #list, 1, -1 do                               -- one of the waits that are named, if a dependence is kept by just that
+    local p = list[i]
+    if is_missing_wait(p) and p.task and p.other and named[p.task .. " " .. p.other] then first = p end
+  end
   return {of = first, location = first.location, code = "missing_wait", hint = statement or "plan:fill_waits()", task = first.task,
     other = first.other,
     message = ("%d dependences are not kept, and %d wait%s them: %s. The first one: %s"):format(count, n,

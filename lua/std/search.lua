@@ -348,7 +348,10 @@ local function run(...)
   expect(core.is(bound, "millrace.program"), "search", "program with sizes", bound)
   local watch <close> = require "millrace.progress".watch{title = ("%s on %s"):format(bound.name, device.name), show = o.show}
   local r, reason = search(bound, device, found, o, watch)
-  if not r then return nil, reason end
+  if not r then
+    core.last_refusal = reason                          -- for the shell, which sees no second result that an assignment drops
+    return nil, reason
+  end
   local best = r.measured and r.measured.ms * 1e-3 or r.seconds
   if watch:finish{best = best, bound = r.bound_seconds, trials = r.trials, shapes = r.shapes, ended = endings_of[r],
       history = r.history} == "open" then

@@ -46,7 +46,7 @@ local shell = {}
 
 -- Load a chunk as an expression, or else as statements. Returns a function; or nil, a message, and whether it is not complete.
 function shell.load(text, name)
-  core.last_shown = nil
+  core.last_shown, core.last_refusal = nil, nil
   local chunk, why = load("return " .. text, name, "t")
   if chunk then return chunk end
   local more = find(why, "<eof>$")
@@ -56,11 +56,13 @@ function shell.load(text, name)
   return chunk, why, not chunk and (more or find(why, "<eof>$")) and true
 end
 
--- The texts of the values, or one text if each of them has one line; nothing if all are nil. Sets `_`.
+-- The texts of the values, or one text if each of them has one line; nothing if all are nil. Of a chunk without values
+-- why a search in it found nothing. Sets `_`.
 function shell.show(width, ...)
   local first, texts, any, lines = ..., {}, false, false
   if select("#", ...) == 1 and type(first) == "function" and first == rawget(globals, "help") then return first() end
   if first ~= nil then rawset(globals, "_", first) end
+  if select("#", ...) == 1 and first == nil and core.last_refusal then return core.last_refusal end    -- what an assignment dropped
   local last = core.last_shown
   if select("#", ...) == 1 and last and rawequal(first, last.plan) then return last.line end
   for i = 1, select("#", ...) do

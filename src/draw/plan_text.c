@@ -204,13 +204,17 @@ static void add_usage(struct table *t, const char *what, struct unit_text used, 
 		unit_keep(t->arena, unit_percent(share)))[3] = pen_bar(t->arena, share, BAR);
 }
 
+/* What a plan takes that is not legal is counted without what its kernel would add: threads that fill warpgroups, memory to stage
+ * stores. If it is so wrong that nothing was counted, nothing is shown. */
 static void put_usage(const struct plan *p, const struct usage *u, struct pen *pen)
 {
-	static const struct column col[] = { { "of one EU", ALIGN_LEFT, 0, 0 }, { "", ALIGN_RIGHT, 0, 0 },
-		{ "", ALIGN_LEFT, 0, 0 }, { "", ALIGN_LEFT, 0, 1 }, { "", ALIGN_RIGHT, 0, 2 } };
+	const struct column col[] = { { u->registers ? "of one EU" : "of one EU, at least", ALIGN_LEFT, 0, 0 },
+		{ "", ALIGN_RIGHT, 0, 0 }, { "", ALIGN_LEFT, 0, 0 }, { "", ALIGN_LEFT, 0, 1 }, { "", ALIGN_RIGHT, 0, 2 } };
 	const struct vdevice *d = p->device;
 	struct table t = table_new(pen->arena, col, LEN(col));
 
+	if (!u->threads && !u->shared_bytes)
+		return;
 	add_usage(&t, "threads", unit_count(u->threads), unit_count(d->max_threads),
 		(double)u->threads / d->max_threads);
 	if (u->registers)		/* 0: not known of a plan that is not legal */

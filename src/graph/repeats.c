@@ -46,6 +46,11 @@ static int needing_task(const struct graph *g, int phase, int axis)
 	return NONE;
 }
 
+int graph_needs_all(const struct graph *g, int phase, int axis)
+{
+	return program_axis_role(g->program, phase, axis) == AXIS_GRID ? needing_task(g, phase, axis) : NONE;
+}
+
 /* Adds ": 'x', 'y' are loaded 4 times" with what separates it from the part before; nothing if there is no such
  * sTask. The name of a split one stands for all its slices. */
 static int add_part(const struct graph *g, int phase, int axis, enum task_kind kind, const char *verb, bool first,

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "graph/repeats.h"
 #include "plan/problem.h"
 #include "target/target.h"
 
@@ -121,14 +122,32 @@ static const char *parts_text(const struct plan *p, int phase, int64_t bytes, in
 		flags ? arena_strf(a, ", %lld for mbarriers", (long long)flags) : "");
 }
 
+/* If a buffer has all of an axis in every tile, as a task needs that: so, and in *hint what changes it. No other tile does. */
+static const char *full_axis_text(const struct graph *g, const struct buffer *b, struct arena *a, const char **hint)
+{
+	const struct program *p = g->program;
+	int most = NONE;
+
+	for (int i = 0; i < b->naxes; i++)
+		if (b->extent[i] == p->axes.v[b->axis[i]].size && b->extent[i] > 1 &&
+		    graph_needs_all(g, b->phase, b->axis[i]) != NONE && (most == NONE || b->extent[i] > b->extent[most]))
+			most = i;
+	if (most == NONE)
+		return "";
+	*hint = arena_strf(a, "change the program: a loop over '%s' with carries, or '%s' in a phase of its own that loops over it, has less of it "
+		"at a time", p->axes.v[b->axis[most]].name, p->tasks.v[graph_needs_all(g, b->phase, b->axis[most])].name);
+	return arena_strf(a, ", as every tile has all %lld of '%s': '%s' needs them", (long long)b->extent[most],
+		p->axes.v[b->axis[most]].name, p->tasks.v[graph_needs_all(g, b->phase, b->axis[most])].name);
+}
+
 static void blame_shared(const struct plan *p, int phase, int64_t bytes, int64_t flags, struct arena *a,
 	struct problems *out)
 {
 	const struct graph *g = p->graph;
 	struct problem *found;
 	int64_t one = bytes;		/* with one version of each */
-	const char *hint = "take a smaller tile", *name = "", *why = "";
-	int task = NONE;
+	const char *hint = "take a smaller tile", *name = "", *why = "", *full = "";
+	int task = NONE, buffer = NONE;
 	int64_t most = -1, size = 0, over;
 
 	for (int i = 0; i < g->buffers.n; i++) {
@@ -145,6 +164,7 @@ static void blame_shared(const struct plan *p, int phase, int64_t bytes, int64_t
 			continue;
 		most = each * p->versions[i];
 		task = b->first;
+		buffer = i;
 		name = b->name;
 		size = each;
 		why = spare > b->bytes ? ", as a product's instructions read more rows than it has" : "";
@@ -154,10 +174,14 @@ static void blame_shared(const struct plan *p, int phase, int64_t bytes, int64_t
 			"%lld bytes, %d version%s; lower it with plan:buffers, or take a smaller tile", b->name,
 			(long long)each, p->versions[i], p->versions[i] == 1 ? "" : "s");
 	}
+	if (one > p->device->shared_bytes && buffer != NONE) {
+		hint = "take a smaller tile";	/* fewer versions do not suffice */
+		full = full_axis_text(g, &g->buffers.v[buffer], a, &hint);
+	}
 	if (one > p->device->shared_bytes)
 		found = problem_add(a, out, PROBLEM_SHARED_MEMORY, p->versions_loc, hint, "the tile does not fit: with one "
-			"version of each value it needs %lld bytes of shared memory, '%s' has %lld; '%s' takes most, %lld%s",
-			(long long)one, p->device->name, (long long)p->device->shared_bytes, name, (long long)size, why);
+			"version of each value it needs %lld bytes of shared memory, '%s' has %lld; '%s' takes most, %lld%s%s",
+			(long long)one, p->device->name, (long long)p->device->shared_bytes, name, (long long)size, why, full);
 	else
 		found = problem_add(a, out, PROBLEM_SHARED_MEMORY, p->versions_loc, hint, "the plan needs %lld bytes of shared "
 			"memory, '%s' has %lld%s", (long long)bytes, p->device->name, (long long)p->device->shared_bytes,

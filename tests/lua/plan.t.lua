@@ -468,9 +468,24 @@ do
     "try: plan:fill_waits%(%)$", "  are one paragraph, and one statement")
   like(tostring(empty):gsub("\n *", " "), "1 problem 1%. missing_wait: " .. #missing .. " dependences are not kept, and %d+ waits keep them: .*" ..
     " %S+ plan:fill_waits%(%) ?$", "  of the plan as text, too")
+  like(empty, "\n  of one EU, at least\n  threads ", "  whose usage is what is known without a kernel")
+  local alone = mr.plan(attention_graph, device)
+  alone:append "load_q"
+  alone:append "load_q"
+  ok(not tostring(alone):find "of one EU", "  or none, if nothing is counted", tostring(alone))
   empty:fill_waits()
   like(select(2, empty:check())[1].location, "plan%.t%.lua:%d+$", "registers: a line of the plan, not of the program")
   like(tostring(select(2, empty:check())):gsub("\n *", " "), "registers: lane 'c0' needs .* try: plan:", "registers: statements that were tried")
+  -- the first one is one that the list names, not one that another wait of it keeps as well
+  local p = mr.plan(attention_graph, device)
+  p:lane("p0", {warps = 1})
+  p:lane("c0", {warps = 4})
+  for _, t in ipairs(p.tasks) do p:append(t.name, {lane = (t.kind == "load" or t.kind == "store") and "p0" or "c0"}) end
+  for task, on in pairs{mma_qk = {"load_q", "load_k"}, mma_pv = {"load_v"}, load_k = {"mma_qk"}, load_v = {"mma_pv"}, softmax = {"mma_qk"}} do
+    p:wait(task, on)
+  end
+  like(tostring(select(2, p:check())):gsub("\n *", " "), "normalise for mma_pv and store_o; store_o for normalise%. The first one: 'normalise' reads 'o'",
+    "the first missing wait is one of those that are listed")
   -- a move without a second version, and the version later: its waits come with it
   full:move("mma_pv", {at = -1, after = "mma_qk"})
   ok(full:check(), "a move")

@@ -144,6 +144,23 @@ like(problems, "^%S+:%d+: shared_memory: the tile does not fit: with one\n? *ver
   "what is said first of a plan without waits: that the tile does not fit")
 like(problems, "\n    try: plan:propagate{", "  and a statement")
 like(large:suggest()[1].reason, "^the tile does not fit: with one version of each value it needs %d+ bytes", "  suggest() says so, too")
+local rows = mr.program("rows", function(p)
+  local m, n, k = p:axes("m", "n", "k")
+  local X, W, R, Y = p:input("X", {m, k}), p:input("W", {n, k}), p:input("R", {m, n}), p:output("Y", {m, n})
+  local acc = p:carry("acc", {m, n}, 0)
+  p:loop(k, function() acc:add(p:mma("mma", p:load("load_x", X), p:load("load_w", W))) end)
+  local r = p:load("load_r", R)
+  Y:store("store_y", p:task("softmax", function()
+    local e = mr.exp(acc + r - mr.rowmax(acc + r, n))
+    return (e / mr.rowsum(e, n)):to "bf16"
+  end))
+end){m = 4096, n = 4096, k = 2048}
+for _, tile in ipairs{{m = 128, k = 64}, {m = 128, n = 256, k = 64}} do
+  _, problems = planned(rows, tile, {}):check()
+  like(tostring(problems):gsub("\n *", " "), "'r' takes most, 1048576, as every tile has all 4096 of 'n': 'softmax' needs them " ..
+    "try: change the program: a loop over 'n' with carries, or 'softmax' in a phase of its own that loops over it, has less of it at a time",
+    "a tile that cannot fit: what the program has to change")
+end
 local _, made = first_of_list(planned(mr.examples.conv2d{n = 2, h = 28, w = 28, c = 64, k = 64, r = 3, s = 3, pad = 1}, {}, {}))
 ok(made and made:check(), "  also of a convolution without any tile")
 bare = mr.plan(gated:graph{tile = {m = 128, n = 128, k = 64}}, device)

@@ -214,7 +214,11 @@ const char *model_usage_text(struct model *m)
 		buf_puts(&b, "legal");
 	else
 		buf_printf(&b, "not legal: %d problem%s (8)", n, n == 1 ? "" : "s");
-	buf_printf(&b, "; %s of %s threads", unit_count(u->threads).s, unit_count(d->max_threads).s);
+	if (!u->threads && !u->shared_bytes)	/* it is so wrong that nothing was counted */
+		return b.text;
+	/* without registers it has no kernel, which would add threads and memory */
+	buf_printf(&b, "; %s%s of %s threads", u->registers ? "" : "at least ", unit_count(u->threads).s,
+		unit_count(d->max_threads).s);
 	used = unit_bytes((double)u->shared_bytes);
 	most = unit_bytes((double)d->shared_bytes);
 	if (strchr(used.s, ' ') && !strcmp(strchr(used.s, ' '), strchr(most.s, ' ')))
