@@ -531,7 +531,10 @@ local function any(given)
   for _, key in ipairs(draft.keys(given)) do
     local found = false
     for _, name in ipairs(known) do found = found or name == key end
-    if not found then raise(("any: unknown option '%s'%s"):format(key, hint(key, known))) end
+    if not found then
+      local near = hint(key, known)
+      raise(("any: unknown option '%s'%s"):format(key, near ~= "" and near or " (known: " .. table.concat(known, ", ") .. ")"))
+    end
   end
   if given.like ~= nil then
     expect(type(given.like) == "string", "any: like", "name of an axis", given.like)
@@ -546,7 +549,9 @@ local function any(given)
     return n
   end
   local multiple, typical, most = positive(given.multiple or 1, "multiple"), {}, 0
-  expect(given.typical == nil or type(given.typical) == "table", "any: typical", "list of sizes", given.typical)
+  if given.typical ~= nil and type(given.typical) ~= "table" then
+    raise(("any: typical is a list of sizes, as in typical={%s}, got %s"):format(core.integer(given.typical) or 512, show(given.typical)))
+  end
   for i, n in ipairs(given.typical or {}) do
     typical[i] = positive(n, "a typical size")
     most = math.max(most, n)
@@ -596,7 +601,8 @@ local function check_size(p, name, size, what, location)
   end
   if n and n >= 1 then return n end
   raise(("%s: size of axis '%s' %s"):format(what, name, size == nil and "is missing" .. other_case(p, name)
-    or "must be an integer of at least 1, got " .. show(size)), location)
+    or "must be an integer of at least 1, got " .. show(size) .. (type(size) == "table"
+    and "; mr.any{max=512, typical={16, 512}} leaves it to the launch" or "")), location)
 end
 
 -- Run f between begin and end; what it returns.
@@ -892,9 +898,10 @@ local function typical_of(given)
   return list
 end
 
--- The program must be the same but for its sizes where all are the least ones, where each of them is, and at typical ones.
+-- The program must be the same but for its sizes where all are the least ones, where each of them is, where all are the largest
+-- (as numbers, so that a size is equal to one), and at typical ones. Between them nothing is tried.
 local function check_same(prog, bound, given)
-  local tried = {function(any) return any.multiple end}
+  local tried = {function(any) return any.multiple end, function(any) return any.max end}
   for _, key in ipairs(draft.keys(given)) do
     if getmetatable(given[key]) == ANY and not given[key].like then
       tried[#tried + 1] = function(any, axis) return axis == key and any.multiple or any.max end

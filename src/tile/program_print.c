@@ -209,10 +209,12 @@ static void print_body(const struct program *p, int phase, int loop, int depth, 
 static void print_axis(const struct program *p, const struct axis *a, bool sized, struct buf *out)
 {
 	buf_printf(out, "axis %s", a->name);
-	if (sized)
+	if (sized && !a->multiple)
 		buf_printf(out, " %lld", (long long)a->size);
 	if (sized && a->multiple)
-		buf_printf(out, " at most, a multiple of %lld", (long long)a->multiple);
+		buf_printf(out, ", %lld to %lld at launch", (long long)a->multiple, (long long)a->size);
+	if (sized && a->multiple > 1)
+		buf_printf(out, ", a multiple of %lld", (long long)a->multiple);
 	if (sized && a->like != NONE)
 		buf_printf(out, ", as many as %s", p->axes.v[a->like].name);
 	if (a->packs != NONE)

@@ -74,7 +74,15 @@ static bool same_axis(const struct axis *x, const struct axis *y)
 static bool same_tensor(const struct tensor *x, const struct tensor *y)
 {
 	return !strcmp(x->name, y->name) && x->role == y->role && x->type == y->type && x->rank == y->rank &&
-		same_ints(x->dim, y->dim, x->rank);
+		x->element == y->element && x->unpacked == y->unpacked && x->by_address == y->by_address &&
+		x->sorted == y->sorted && same_ints(x->dim, y->dim, x->rank);
+}
+
+static bool same_carry(const struct carry *x, const struct carry *y)
+{
+	return !strcmp(x->name, y->name) && x->type == y->type && x->naxes == y->naxes &&
+		memcmp(&x->init, &y->init, sizeof(x->init)) == 0 && x->loop == y->loop && x->phase == y->phase &&
+		same_ints(x->axis, y->axis, x->naxes);
 }
 
 /* "m=8, n=64": the sizes in q of axes whose sizes are known at launch in p. */
@@ -93,9 +101,29 @@ static struct phrase launch_sizes(const struct program *p, const struct program 
 static enum err_code differs(const struct program *p, const struct program *q, const char *what, struct srcloc loc,
 	struct err *e)
 {
-	return err_set(e, ERR_INPUT, loc, "%s: it is not the same for %s as for %s, and a kernel for sizes that are known at launch is "
-		"one for all; give the number as an input, mr.any to all axes whose sizes go together, or bind a size", what,
+	return err_set(e, ERR_INPUT, loc, "%s: it is not the same for %s as for %s, but one kernel serves all sizes; compute it from "
+		"an input or from axis:index(), give axes that change together mr.any{like=...}, or bind a size", what,
 		launch_sizes(p, q).s, launch_sizes(p, p).s);
+}
+
+/* A number that is x in p and y in q. */
+static enum err_code number_differs(const struct pair *c, const char *what, double x, double y, struct srcloc loc)
+{
+	return err_set(c->e, ERR_INPUT, loc, "%s is %g for %s and %g for %s, but one kernel serves all sizes; compute it from an input "
+		"or from axis:index(), give axes that change together mr.any{like=...}, or bind a size", what, y,
+		launch_sizes(c->p, c->q).s, x, launch_sizes(c->p, c->p).s);
+}
+
+static enum err_code carry_differs(const struct pair *c, const struct carry *x, const struct carry *y)
+{
+	char what[120];
+
+	if (x->init != y->init) {
+		snprintf(what, sizeof(what), "the first value of carry '%.63s'", x->name);
+		return number_differs(c, what, x->init, y->init, x->loc);
+	}
+	snprintf(what, sizeof(what), "carry '%.63s'", x->name);
+	return differs(c->p, c->q, what, x->loc, c->e);
 }
 
 static enum err_code node_differs(struct pair *c)
@@ -104,9 +132,8 @@ static enum err_code node_differs(struct pair *c)
 	char what[160];
 
 	if (x->op == OP_CONST && y->op == OP_CONST)
-		snprintf(what, sizeof(what), "a constant, which is %g and %g", y->k, x->k);
-	else
-		snprintf(what, sizeof(what), "%.150s", value_phrase(c->p, c->differs).s);
+		return number_differs(c, "this constant", x->k, y->k, x->loc);
+	snprintf(what, sizeof(what), "%.150s", value_phrase(c->p, c->differs).s);
 	return differs(c->p, c->q, what, x->loc, c->e);
 }
 
@@ -150,7 +177,8 @@ enum err_code program_check_same(struct arena *a, const struct program *p, const
 
 	for (int i = 0; i < p->axes.n && i < q->axes.n; i++)
 		if (!same_axis(&p->axes.v[i], &q->axes.v[i])) {
-			snprintf(what, sizeof(what), "axis '%.63s'", p->axes.v[i].name);
+			snprintf(what, sizeof(what), "%saxis '%.63s'", p->axes.v[i].single != q->axes.v[i].single ?
+				"p:batch of " : "", p->axes.v[i].name);
 			return differs(p, q, what, p->axes.v[i].loc, e);
 		}
 	for (int i = 0; i < p->tensors.n && i < q->tensors.n; i++)
@@ -160,6 +188,9 @@ enum err_code program_check_same(struct arena *a, const struct program *p, const
 		}
 	if (p->axes.n != q->axes.n || p->tensors.n != q->tensors.n || p->carries.n != q->carries.n || p->phases.n != q->phases.n)
 		return differs(p, q, "the program", p->phases.n ? p->phases.v[0].loc : NOWHERE, e);
+	for (int i = 0; i < p->carries.n; i++)
+		if (!same_carry(&p->carries.v[i], &q->carries.v[i]))
+			return carry_differs(&c, &p->carries.v[i], &q->carries.v[i]);
 	c.like = ARENA_ARRAY(a, p->nodes.n, int);
 	for (int i = 0; i < p->nodes.n; i++)
 		c.like[i] = NONE;
@@ -176,7 +207,10 @@ enum err_code program_check_sizes(const struct program *p, const int64_t *sizes,
 		if (!x->multiple && sizes[i] != x->size)
 			return err_set(e, ERR_INPUT, NOWHERE, "%s: %s is %lld, and the program is for %lld; bind the program for another "
 				"size, or with %s=mr.any{max=...}", what, x->name, (long long)sizes[i], (long long)x->size, x->name);
-		if (x->multiple && (sizes[i] < 1 || sizes[i] > x->size))
+		if (x->multiple && sizes[i] < 1)
+			return err_set(e, ERR_INPUT, NOWHERE, "%s: %s is %lld, and the program is for 1 to %lld; give at least %lld",
+				what, x->name, (long long)sizes[i], (long long)x->size, (long long)x->multiple);
+		if (x->multiple && sizes[i] > x->size)
 			return err_set(e, ERR_INPUT, NOWHERE, "%s: %s is %lld, and the program is for 1 to %lld; bind the program with a "
 				"larger max", what, x->name, (long long)sizes[i], (long long)x->size);
 		if (x->multiple && sizes[i] % x->multiple)

@@ -198,6 +198,12 @@ local function refused(f, pattern, what)
 end
 refused(function() rows:check{m = 321} end, "check: m is 321, and the program is for 1 to 320; bind the program with a larger max", "too large")
 refused(function() rows:check{m = 0} end, "check: m is 0, and the program is for 1 to 320", "nothing")
+refused(function() rows:check{m = 0} end, "for 1 to 320; give at least 1", "nothing needs no larger max")
+refused(function() examples.gemm:bind{m = {16, 512}, n = 64, k = 64} end, "mr.any{max=512, typical={16, 512}} leaves it to the launch",
+  "a list of sizes")
+refused(function() any{max = 8, min = 1} end, "unknown option 'min' (known: max, multiple, typical, like)", "options that it has")
+refused(function() any{max = 2000, typical = 1000} end, "any: typical is a list of sizes, as in typical={1000}, got 1000",
+  "one typical size is a list, too")
 refused(function() rows:check{m = 1.5} end, "check: the size of axis 'm' must be an integer", "no integer")
 refused(function() rows:check{sizes = {n = 65}} end, "check: n is 65, and the program is for 64", "a size that was bound")
 refused(function() rows:check{sizes = {x = 65}} end, "check: unknown axis 'x'", "no axis")
@@ -224,7 +230,47 @@ refused(function()
     p:loop(n, function() sum:add(mr.rowsum(p:load(X):to "f32", n)) end)
     Y:store((sum / n.size):to "bf16")
   end):bind{m = 64, n = any{max = 64}}
-end, "a constant, which is 1 and 64: it is not the same for n=1 as for n=64", "a constant that is made of a size")
+end, "this constant is 1 for n=1 and 64 for n=64, but one kernel serves all sizes; compute it from an input or from axis:index()",
+  "a constant that is made of a size")
+local function carried(what)
+  return mr.program("carried", function(p)
+    local m, k = p:axes("m", "k")
+    local X, Y = p:input("X", {m, k}, "f32"), p:output("Y", {m}, "f32")
+    local sum = p:carry("sum", {m}, what == "value" and k.size or 0)
+    local other = what == "axes" and p:carry("other", k.size == 64 and {m} or {}, 0) or p:carry("other", {m}, 0)
+    p:loop(k, function()
+      local x = p:load("load_x", X)
+      p:task("add", function() sum:add(mr.rowsum(x, k)) end)
+    end)
+    Y:store(p:task("all", function() return sum + other end))
+  end):bind{m = 64, k = any{max = 256, multiple = 64}}
+end
+refused(function() carried "value" end, "the first value of carry 'sum' is 64 for k=64 and 256 for k=256, but one kernel serves all sizes",
+  "a carry that begins with a size")
+refused(function() carried "axes" end, "carry 'other': it is not the same for k=64 as for k=256", "a carry whose axes are made of a size")
+tap.ok(pcall(carried), "and one of which nothing is")
+refused(function()
+  mr.program("last", function(p)
+    local n = p:axes("n")
+    local A, Y = p:input("A", {n}, "f32"), p:output("Y", {n}, "f32")
+    Y:store(p:load("load_a", A) + (p.n == 128 and 1 or 2))
+  end):bind{n = any{max = 128}}
+end, "this constant is 1 for n=128 and 2 for n=128", "a constant that compares a size with the largest")
+refused(function()
+  mr.program("batched", function(p)
+    local g, m = p:axes("g", "m")
+    local A, Y = p:input("A", {g, m}, "f32"), p:output("Y", {g, m}, "f32")
+    if g.size > 2 then p:batch(g) end
+    Y:store(p:load("load_a", A) * 2)
+  end):bind{g = any{max = 8}, m = 64}
+end, "p:batch of axis 'g': it is not the same for g=1 as for g=8", "an axis that is a batch axis at some sizes")
+refused(function()
+  mr.program("sorted", function(p)
+    local m, n = p:axes("m", "n")
+    local A, I, Y = p:input("A", {n, m}, "f32"), p:input("I", {m}, "i32", {sorted = m.size > 8}), p:output("Y", {m}, "f32")
+    Y:store(p:load("load_a", A, {p:load("load_i", I), m}))
+  end):bind{m = any{max = 64}, n = 16}
+end, "tensor 'I': it is not the same for m=1 as for m=64", "an input that is promised to ascend at some sizes")
 refused(function() mr.program("p", function(p) p:axis("m", p.n + 1) end):bind{n = any{max = 4}} end,
   "a size that is known at launch is no number to compute with", "a size is no number")
 
@@ -236,7 +282,9 @@ local f = assert(io.open(path, "w"))
 f:write(plan:script())
 f:close()
 tap.is(mr.load_plan(path):script(), plan:script(), "a script has the sizes")
-tap.like(tostring(causal), "axis n 192 at most, a multiple of 1, as many as m", "a listing, too")
+tap.like(tostring(causal), "axis n, 1 to 192 at launch, as many as m", "a listing, too")
+tap.like(tostring(examples.gemm:bind{m = any{max = 320, multiple = 8}, n = 64, k = 64}), "axis m, 8 to 320 at launch, a multiple of 8\n",
+  "and multiples")
 local out = io.popen(("%s predict %s"):format(os.getenv "MILLRACE" or "build/millrace", path)):read "a"
 os.remove(path)
 tap.like(out, "predicted .- b=1 h=2 m<=192 d=64 n<=192 hkv=2.*\n.* for m=64, n=64: predicted .*\n.* for m=100, n=100: predicted ",
