@@ -559,7 +559,6 @@ static int builder_first_axis_l(lua_State *L)
 
 /* completion -------------------------------------------------------------- */
 
-/* b:finish() -> bound program */
 /* builder:option(text) */
 static int builder_option_l(lua_State *L)
 {
@@ -571,6 +570,7 @@ static int builder_option_l(lua_State *L)
 	return 0;
 }
 
+/* b:finish() -> bound program */
 static int builder_finish_l(lua_State *L)
 {
 	void **box = box_new(L, PROGRAM_CLASS, 0);

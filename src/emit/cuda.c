@@ -59,7 +59,8 @@ static void put_product(struct buf *o, const struct product_form *f)
 
 void emit_cuda(const struct role_program *r, struct arena *a, struct source *out)
 {
-	struct printer printer = { .machine = !strcmp(r->target->name, target_sm_80.name) ? ONLY_SM_80 : ONLY_SM_90,
+	bool sm_80 = !strcmp(r->target->name, target_sm_80.name);
+	struct printer printer = { .machine = sm_80 ? ONLY_SM_80 : ONLY_SM_90, .waits = !sm_80,
 		.prelude = cuda_prelude, .stamps = cuda_stamps, .cluster = cuda_cluster, .additions = cuda_additions,
 		.vectors = cuda_vectors, .nibbles = cuda_nibbles, .product = put_product };
 

@@ -34,6 +34,7 @@ struct source {
 	VEC(size_t) definitions;	/* where in it each definition begins that other kernels may have as well, and the
 					 * kernel behind them */
 	const char *entry;		/* name of the kernel function */
+	bool waits;			/* it may be launched before the kernel in front has ended: it waits for that itself */
 	VEC(struct param) params;
 	int threads;
 	int cluster;			/* blocks that must run together; 1 */
@@ -50,6 +51,7 @@ struct printer {
 	const char *const *additions;	/* likewise, where elements are added to in memory */
 	const char *const *vectors;	/* likewise, where several words are read or stored at once */
 	const char *const *nibbles;	/* likewise, where elements of 4 bits are made */
+	bool waits;			/* LAST_PHASE_WAIT waits: source.waits */
 	/* The statements of a function (float *d, u64 a, u64 b, int add): d = a b, plus d if
 	 * `add`; where an operand is in registers, it is const u32 *. */
 	void (*product)(struct buf *o, const struct product_form *f);

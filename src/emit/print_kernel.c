@@ -174,7 +174,7 @@ void emit_text(const struct role_program *r, const struct printer *printer, stru
 	struct print c = { .r = r, .a = a, .indent = 1 };
 	struct buf body;
 
-	*out = (struct source){ .threads = r->threads, .cluster = r->cluster,
+	*out = (struct source){ .waits = printer->waits, .threads = r->threads, .cluster = r->cluster,
 		.shared_bytes = r->shared_bytes + r->target->shared.align };
 	out->entry = arena_strf(a, "%s_%s", r->program, r->phase);
 	list_params(r, a, out);

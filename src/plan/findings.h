@@ -19,7 +19,8 @@ struct breach {
 	int64_t from, to;		/* sequence numbers */
 };
 
-/* What shows no breach while waits are added to a phase: with more waits it shows none either, and may be left out. */
+/* Lists and edges that showed no breach. Further waits cannot break them, so plan_fill_waits, which only adds waits, does not
+ * examine them again. */
 enum { LISTS_NOTED = 4096 };		/* lists with greater numbers are always examined */
 struct sound {
 	bool *edge;			/* by edge: in the list with most of everything */

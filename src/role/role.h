@@ -436,8 +436,6 @@ static inline bool role_unrolls_accesses(const struct role_op *o, int64_t thread
 	return accesses % threads == 0 && accesses / threads <= ROLE_UNROLLED_ACCESSES;
 }
 
-/* The least power of two that is no less than the number of the lane's threads; does the lane begin at a multiple of
- * it? */
 /* Do the lane's warps combine, through shared memory, what each of them has reduced or scanned? */
 static inline bool role_joins_warps(const struct role_op *o, int warps)
 {
@@ -446,6 +444,8 @@ static inline bool role_joins_warps(const struct role_op *o, int warps)
 	return warps > 1 && !o->u.reduce.partial && o->u.reduce.along_rows != apart;
 }
 
+/* The least power of two that is no less than the number of the lane's threads; does the lane begin at a multiple of
+ * it? */
 static inline int role_thread_span(const struct role *l, const struct target *t)
 {
 	int span = 1;

@@ -343,7 +343,6 @@ static void c_words(struct export_kit *k, const struct export_tables *t)
 {
 	int nargs = k->ninputs + k->noutputs, version;
 	struct buf tuple = buf_new(k->a), bytes = buf_new(k->a), sources = buf_new(k->a);
-	const char *arch = k->plan->device->arch;
 
 	for (int i = 0; i < k->ntensors; i++) {
 		if (i < nargs)
@@ -352,8 +351,8 @@ static void c_words(struct export_kit *k, const struct export_tables *t)
 	}
 	for (int i = 0; i < k->p->phases.n; i++)
 		buf_printf(&sources, "%s%s.cu", i ? ", " : "", export_stem(k, i));
-	if (sscanf(arch, "sm_%d", &version) != 1)
-		BUG("%s is no architecture", arch);
+	if (sscanf(k->arch, "sm_%d", &version) != 1)
+		BUG("%s is no architecture", k->arch);
 	export_word(k, "C_PARAMETERS", c_parameters(k, ")", false));
 	export_word(k, "C_ARGUMENTS", c_parameters(k, ");", true));
 	export_word(k, "C_TUPLE", tuple.text);
@@ -383,7 +382,7 @@ enum err_code export_cuda(const struct built *b, const char *name, struct arena 
 	struct buf python = buf_new(a);
 	struct export_kit k;
 
-	export_begin(&k, b->plan, name, a, out);
+	export_begin(&k, b, name, a, out);
 	TRY(check_packed(&k, e));
 	for (int i = 0; i < b->nphases; i++) {
 		const struct built_phase *p = &b->phases[i];

@@ -99,7 +99,7 @@ void export_host(const struct built *b, const char *name, struct arena *a, struc
 	struct buf objects = buf_new(a), rules = buf_new(a);
 	struct export_kit k;
 
-	export_begin(&k, b->plan, name, a, out);
+	export_begin(&k, b, name, a, out);
 	for (int i = 0; i < b->nphases; i++)
 		put_phase(&k, &b->phases[i].source, i, &t, &objects, &rules);
 	put_tensors(&k);

@@ -104,9 +104,10 @@ const char *export_shape(const struct export_kit *k, int tensor)
 
 /* files -------------------------------------------------------------------- */
 
-void export_begin(struct export_kit *k, const struct plan *plan, const char *name,
+void export_begin(struct export_kit *k, const struct built *b, const char *name,
 	struct arena *a, struct export_set *out)
 {
+	const struct plan *plan = b->plan;
 	const struct program *p = plan->graph->program;
 
 	*out = (struct export_set){ .files = { 0 } };
@@ -126,7 +127,8 @@ void export_begin(struct export_kit *k, const struct plan *plan, const char *nam
 	export_word(k, "NAME", k->name);
 	export_word(k, "PROGRAM", p->name);
 	export_word(k, "DEVICE", plan->device->name);
-	export_word(k, "ARCH", plan->device->arch);
+	k->arch = b->arch ? b->arch : plan->device->arch;
+	export_word(k, "ARCH", k->arch);
 }
 
 const char *export_stem(const struct export_kit *k, int phase)

@@ -23,6 +23,7 @@ struct export_word {
 struct export_kit {
 	struct arena *a;
 	const struct plan *plan;
+	const char *arch;		/* CUDA: of the binary */
 	const struct program *p;
 	const char *name;		/* an identifier */
 	int *tensors;			/* ids: inputs, outputs, temporaries */
@@ -34,7 +35,7 @@ struct export_kit {
 };
 
 /* Begin an export, and define the words NAME, PROGRAM, DEVICE and ARCH. */
-void export_begin(struct export_kit *k, const struct plan *plan, const char *name,
+void export_begin(struct export_kit *k, const struct built *b, const char *name,
 	struct arena *a, struct export_set *out);
 void export_word(struct export_kit *k, const char *word, const char *text);
 void export_integer(struct export_kit *k, const char *word, int64_t value);

@@ -114,7 +114,7 @@ static void add_step(struct parts *x, const struct built *b, const struct plan *
 			params[i].tensor = built_map(a, at->graph->program, &p);
 	}
 	x->steps[job->nsteps++] = (struct gpu_step){ .kind = GPU_STEP_KERNEL, .binary = job->nbinaries,
-		.contestant = contestant, .early = phase > 0, .entry = s->entry, .grid = { (unsigned)eus },
+		.contestant = contestant, .early = phase > 0 && s->waits, .entry = s->entry, .grid = { (unsigned)eus },
 		.block = { (unsigned)s->threads }, .smem = (unsigned)s->shared_bytes, .params = params,
 		.nparams = s->params.n };
 	x->binaries[job->nbinaries++] = (struct gpu_binary){ binary->cubin, binary->cubin_bytes };

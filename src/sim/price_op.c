@@ -169,8 +169,6 @@ static double index_instructions(const struct role_op *o)
 	return n;
 }
 
-/* A loop over a ring's elements, one per thread and round. The instructions of a round depend on each other
- * (from the element's number to its address), and rounds do not overlap. */
 /* Threads of a warp that read neighbours of a column, one below the other, from the same bank: those of rows that are a
  * multiple of all banks apart, of swizzled rows every eighth. */
 static double column_conflicts(const struct cost_context *x, const struct role_op *o)
@@ -183,6 +181,8 @@ static double column_conflicts(const struct cost_context *x, const struct role_o
 	return fmax(1, warp * (double)gcd_i64(by, BANKS_BYTES) / BANKS_BYTES);
 }
 
+/* A loop over a ring's elements, one per thread and round. The instructions of a round depend on each other
+ * (from the element's number to its address), and rounds do not overlap. */
 static struct op_cost price_store_ring(const struct cost_context *x, const struct role_op *o)
 {
 	double rounds = ceil((double)o->u.move.elements / lane_threads(x));

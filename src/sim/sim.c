@@ -194,7 +194,7 @@ static int64_t tiles_played(const struct job *j, const struct eu_class *c, int64
 /* Ticks that the tiles take which were not played. Completions were recorded of the steady tiles, and the one before. */
 static int64_t ticks_left_out(const struct eu_run *r, int64_t left_out)
 {
-	return left_out ? (r->ends[r->nends - 1] - r->ends[0]) / SAMPLE_STEADY * left_out : 0;
+	return left_out ? (r->ends[r->nends - 1] - r->ends[0]) * left_out / SAMPLE_STEADY : 0;
 }
 
 /* Play one EU of a class; if it is the slowest so far, its numbers become those of the phase. keep: keep its
@@ -209,7 +209,7 @@ static enum err_code play_class(struct job *j, const struct eu_class *c, bool ke
 
 	walk_init(j->a, &w, j->plan->graph, j->phase, (int)played, j->assignment.order + start[0]);
 	int loop = interval_loop(j->plan, j->phase, &w), watch = interval_task(j->plan, j->phase, loop);
-	if (watch == NONE && played < tiles) {
+	if (played < tiles && (watch == NONE || walk_count(&w, loop) < played)) {	/* nothing ends in each tile */
 		played = tiles;
 		walk_init(j->a, &w, j->plan->graph, j->phase, (int)played, j->assignment.order + start[0]);
 	}

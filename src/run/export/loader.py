@@ -251,7 +251,7 @@ class _Device:
     def __init__(self, index):
         self.index, self.device = index, torch.device("cuda", index)
         major, minor = torch.cuda.get_device_capability(index)
-        if ARCH != f"sm_{major}{minor}a":
+        if ARCH != f"sm_{major}{minor}a" and not (ARCH[-1] != "a" and ARCH[3:-1] == str(major) and int(ARCH[-1]) <= minor):
             raise RuntimeError(f"{NAME}: the binary is for {ARCH}, cuda:{index} is sm_{major}{minor}")
         self.cuda = _driver()
         self.ready = {}
