@@ -7,6 +7,7 @@ local raise = core.raise
 
 local LEAST <const> = suggest.LEAST
 local BINDS <const> = 0.85                              -- of the time a unit is at work that binds
+local ALIKE <const> = 0.02                              -- shares of the time nearer than this are the same
 local LANE_BINDS <const> = 0.95                         -- the same of a lane: less, and others may be worth more
 local IDLE <const> = 0.1                                -- of the EUs: if fewer have no tile, it is no cause
 local MANY <const> = 0.5                                -- of the EUs: if fewer idle, parts of a tile would not be worth it
@@ -94,7 +95,31 @@ local function phase_text(tl, phase)
   return #tl.phases > 1 and ("phase %s, %.0f %% of the time: "):format(phase.name, 100 * phase.cycles / tl.cycles) or ""
 end
 
+-- The units that bind, at least `unit`, which is at work most: what the bound of II names first, as the summary does, then those
+-- that are at work as long as `unit`: with more of one alone, the plan would be as slow.
+local function binding_units(tl, unit)
+  local named = select(2, core.binding(tl))
+  local units = {}
+  for name, share in pairs(tl.utilization) do
+    if share > BINDS and (name == named or share > tl.utilization[unit] - ALIKE) then units[#units + 1] = name end
+  end
+  table.sort(units, function(a, b)
+    local x, y = tl.utilization[a], tl.utilization[b]
+    if (a == named) ~= (b == named) then return a == named end
+    return x > y or x == y and a < b
+  end)
+  return units
+end
+
 local function unit_text(tl, unit, share)
+  local units = binding_units(tl, unit)
+  if #units > 1 then
+    local shares = {}
+    for i, name in ipairs(units) do shares[i] = ("%.0f"):format(100 * tl.utilization[name]) end
+    table.sort(shares, function(a, b) return tonumber(a) < tonumber(b) end)
+    return ("%s bind: each is at work %s %% of the time"):format(listed(units),
+      shares[1] == shares[#shares] and shares[1] or shares[1] .. " to " .. shares[#shares])
+  end
   local text = ("%s binds: it is at work %.0f %% of the time"):format(unit, 100 * share)
   if unit ~= "memory" or not select(2, longest(tl)) then return text end
   local plan = core.plan_of(tl)                         -- each of few EUs can have no more than its own share

@@ -140,6 +140,24 @@ like(table.concat(printed, "\t"), "time\t\n%d+ changes tried, best first; ", "pr
 like(require "millrace.inspect"(all, 80), ("^%d changes tried, best first; [^\n]*$"):format(#all), "what was tried is shown in a line")
 like(all[#all], "  %-%- %d+%.%d %% more time$", "what takes more time says so")
 
+-- On an A100, products of this tile take as long as what they read takes from L2.
+local both = mr.plan(mr.examples.gemm{m = 8192, n = 8192, k = 4096}:graph{tile = {m = 128, n = 192, k = 32}}, mr.device "a100")
+both:split("n", 2)
+both:lane("p0", {warps = 4})
+both:buffers{a = 6, b = 6}
+both:grid{group = 8}
+for _, load in ipairs{"load_a", "load_b"} do both:append(load, {lane = "p0"}) end
+for i = 0, 1 do
+  both:lane("c" .. i, {warps = 4})
+  for _, task in ipairs{"mma.", "epilogue.", "store_c."} do both:append(task .. i, {lane = "c" .. i}) end
+end
+both:fill_waits()
+tl = both:simulate()
+ok(tl.utilization.memory > tl.utilization.tensor, "memory is at work a little longer than what the bound names",
+  tl.utilization.memory .. " " .. tl.utilization.tensor)
+like(tl:summary(), "ResMII [%d,]+ %(tensor%)", "the bound names one of two units that bind")
+like(tl:why(), "^tensor and memory bind: each is at work 9?[%d to]+ %% of the time", "why() names both, first what the bound does")
+
 ---- loads that threads copy ------------------------------------------------------------------------
 
 -- Rows of 1,026 bytes, copied by one warp: the summary and why() name the same lane.
