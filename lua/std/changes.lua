@@ -259,7 +259,7 @@ local function share(x, now, axis, ways, replicas, extent, warps)
     list[#list + 1] = s
     draft.apply(p, s)
   end
-  if extent ~= x.draft.tile[axis] then append{"propagate", {[axis] = extent}} end
+  if extent ~= (x.draft.tile[axis] or x.plan.graph.program.axes[axis]) then append{"propagate", {[axis] = extent}} end
   if ways ~= now.ways then append{"split", axis, ways} end
   local d = draft.read(p)
   lanes = ways == 1 and lanes or now.ways > 1 and draft.shared(d) or draft.lane_names(d, now.lane, ways)
@@ -281,7 +281,8 @@ end
 -- One lane more or fewer, with slices of the same extent, or with the same tile divided among them; and replicas that
 -- take tiles in round robin instead of slices, and the other way round.
 local function shares(x, now, axis)
-  local extent = x.draft.tile[axis]
+  local extent = x.draft.tile[axis] or x.plan.graph.program.axes[axis]    -- a tile has all of an axis without an extent
+  if not extent then return end
   local each = extent // now.ways
   local function try(...) pcall(share, x, now, axis, ...) end    -- not every axis can be split
   for _, ways in ipairs{now.ways + 1, now.ways - 1} do

@@ -163,6 +163,19 @@ for _, tile in ipairs{{m = 128, k = 64}, {m = 128, n = 256, k = 64}} do
 end
 local _, made = first_of_list(planned(mr.examples.conv2d{n = 2, h = 28, w = 28, c = 64, k = 64, r = 3, s = 3, pad = 1}, {}, {}))
 ok(made and made:check(), "  also of a convolution without any tile")
+for axis, tile in pairs{n = {m = 128, k = 64}, m = {n = 256, k = 64}} do
+  local p = mr.plan(mr.examples.gemm{m = 4096, n = 4096, k = 4096}:graph{tile = tile}, device)
+  p:split(axis, 2)
+  for i = 0, 1 do p:lane("c" .. i, {warps = 4}) end
+  for _, name in ipairs{"load_a", "load_b"} do p:append(name) end
+  for i = 0, 1 do
+    for _, name in ipairs{"mma", "epilogue", "store_c"} do p:append(name .. "." .. i, {lane = "c" .. i}) end
+  end
+  p:fill_waits()
+  like(select(2, p:check()), "the tile does not fit.*\n    try: plan:propagate{", "  and where the axis that lanes share is not in the tile: " .. axis)
+  local text, made = first_of_list(p)
+  ok(made and made:check(), "  which suggest() mends", text)
+end
 bare = mr.plan(gated:graph{tile = {m = 128, n = 128, k = 64}}, device)
 for _, t in ipairs(bare.tasks) do bare:append(t.name) end
 like(bare:suggest()[1].text, "^plan:fill_waits%(%)", "missing waits come by one statement")
