@@ -96,7 +96,12 @@ static void begin_definition(struct arena *a, struct source *s)
 	VEC_PUSH(a, &s->definitions, s->text.len);
 }
 
-/* The lines that are for the printer's machine; marks of machines are single characters below the space. */
+static bool is_machine_mark(const char *line)
+{
+	return *line == *ONLY_SM_90 || *line == *ONLY_SM_80 || *line == *FOR_ALL;
+}
+
+/* The lines that are for the printer's machine. */
 static void put_lines(struct arena *a, struct source *s, const struct printer *printer, const char *const *line)
 {
 	char now = *FOR_ALL;
@@ -104,7 +109,7 @@ static void put_lines(struct arena *a, struct source *s, const struct printer *p
 	if (line)
 		begin_definition(a, s);
 	for (; line && *line; line++)
-		if (**line && **line < *FOR_ALL + 1)
+		if (is_machine_mark(*line))
 			now = **line;
 		else if (now == *FOR_ALL || (printer->machine && now == *printer->machine))
 			buf_puts(&s->text, *line);
