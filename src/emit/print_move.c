@@ -108,14 +108,15 @@ static const char *index_text(struct print *c, const struct role_index *x)
 		x->at));
 }
 
-/* The part of the tensor that has the index i0. There is no address to be read where that may be outside. */
+/* The part of the tensor that has the index i0. There is no address to be read where that may be outside, whatever it is
+ * in which `inside` tests it: the index, or the end of the axis. */
 static const char *part_text(struct print *c, const struct role_op *o)
 {
 	const struct role_index *x = &o->u.move.index[0];
 	const char *size = x->axis != NONE ? var_text(c->a, VAR_SIZE, x->axis, &c->r->names) :
 		arena_strf(c->a, "%lld", (long long)x->size);
 
-	return !num_uses_of(o->u.move.inside, VAR_INDEX, 0) ? "[i0]" :
+	return num_is(o->u.move.inside, 1) ? "[i0]" :
 		arena_strf(c->a, "[i0 >= 0 && i0 < %s ? i0 : 0]", size);
 }
 

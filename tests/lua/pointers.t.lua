@@ -63,12 +63,16 @@ do
   local off = got.C:max_error(bound:reference(inputs).C)
   tap.ok(not report and off < 1e-3, "parts that a table names, two of them outside", off, report)
 end
-computes("parts of which a tile has several", mr.program("twice", function(p)
+local twice = mr.program("twice", function(p)
   local g, m, n = p:axes("g", "m", "n")
   local A, C = p:input("A", {g, m, n}, "f32", {pointers = g}), p:output("C", {g, m, n}, "f32")
   local a = p:load("load_a", A)
   C:store("store_c", p:task("twice", function() return a * 2 end))
-end){g = 5, m = 24, n = 40}, {tile = {g = 5, m = 8}})
+end)
+computes("parts of which a tile has several", twice{g = 5, m = 24, n = 40}, {tile = {g = 5, m = 8}})
+local _, ragged = computes("parts of which the last tile has fewer", twice{g = 6, m = 24, n = 40}, {tile = {g = 4, m = 8}})
+tap.ok(ragged:find("tensor_A[i0 >= 0 && i0 < 6 ? i0 : 0]", 1, true) and not ragged:find("tensor_A[i0]", 1, true),
+  "no address is read behind the last one", ragged:match "[^\n]*tensor_A%[[^\n]*")
 
 -- A program for the CPU has no addresses of parts.
 local dir = os.tmpname()
