@@ -61,6 +61,7 @@ static const char *python_tensors(const struct export_kit *k, int first, int n)
 static const char python_addresses[] =
 	"\n\n\n"
 	"_address_tensors = {}\n"
+	"_captured_addresses = {}  # which graphs read whenever they are replayed: they stay\n"
 	"\n\n"
 	"def _addresses(name, parts, n, shape, dtype):\n"
 	"    \"\"\"The addresses of a list of n tensors, in device memory. A tensor of addresses (int64) is taken as it is.\"\"\"\n"
@@ -79,11 +80,20 @@ static const char python_addresses[] =
 	"        if x.data_ptr() == 0 or x.data_ptr() % 16:\n"
 	"            raise ValueError(f\"{NAME}: {name}[{i}] must begin at a multiple of 16 bytes, and not at address 0\")\n"
 	"    key = (parts[0].device, tuple([x.data_ptr() for x in parts]))\n"
-	"    if key not in _address_tensors:\n"
-	"        if len(_address_tensors) >= 4096:\n"
+	"    made = _address_tensors.get(key, _captured_addresses.get(key))\n"
+	"    if torch.cuda.is_current_stream_capturing():\n"
+	"        if made is None:\n"
+	"            raise RuntimeError(f\"{NAME}: before capturing a CUDA graph, call {NAME}.run() with these tensors of {name}, \"\n"
+	"                               \"or give an int64 tensor of their addresses\")\n"
+	"        _captured_addresses[key] = made\n"
+	"        return made\n"
+	"    if made is None:\n"
+	"        if len(_address_tensors) >= _CACHED_MOST:\n"
 	"            _address_tensors.clear()\n"
-	"        _address_tensors[key] = torch.tensor(key[1], dtype=torch.int64, device=key[0])\n"
-	"    return _address_tensors[key]";
+	"        made = _address_tensors[key] = torch.tensor(key[1], dtype=torch.int64, device=key[0])\n"
+	"    # A kernel on this stream may read it after it was dropped.\n"
+	"    made.record_stream(torch.cuda.current_stream(key[0]))\n"
+	"    return made";
 
 static void python_words(struct export_kit *k)
 {

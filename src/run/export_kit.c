@@ -22,7 +22,7 @@ const char *export_python_name(struct arena *a, const char *name)
 	static const char *const words[] = { "False", "None", "True", "and", "as", "assert", "async", "await", "break",
 		"class", "continue", "def", "del", "elif", "else", "except", "finally", "for", "from", "global", "if",
 		"import", "in", "is", "lambda", "nonlocal", "not", "or", "pass", "raise", "return", "try", "while",
-		"with", "yield", "_call", "out" };
+		"with", "yield", "_addresses", "_call", "out", "sizes", "torch" };
 
 	return listed(name, words, LEN(words)) ? arena_strf(a, "%s_", name) : name;
 }
@@ -30,8 +30,8 @@ const char *export_python_name(struct arena *a, const char *name)
 static const char *identifier(struct arena *a, const char *name)
 {
 	/* modules that the exported one imports, itself or by torch, and must not hide */
-	static const char *const modules[] = { "collections", "ctypes", "os", "sys", "threading",
-		"torch", "math", "types", "typing", "numpy" };
+	static const char *const modules[] = { "collections", "ctypes", "heapq", "os", "sys",
+		"threading", "torch", "math", "types", "typing", "numpy" };
 	char *s = arena_strdup(a, name);
 
 	for (char *c = s; *c; c++)

@@ -63,6 +63,17 @@ function plans.causal()
   return plan_of(bound, {m = 64, n = 64}, {longest_first = true, eus = 3}), {{m = 64}, {m = 320}, {m = 192}}
 end
 
+-- Names that the module uses itself: of the program, of an input, of an axis.
+function plans.names()
+  local prog = mr.program("heapq", function(p)
+    local device, n = p:axes("device", "n")
+    local X, Y = p:input("sizes", {device, n}), p:output("Y", {device, n}, "f32")
+    local x = p:load("load_x", X)
+    Y:store("store_y", p:task("twice", function() return x:to "f32" * 2 end))
+  end)
+  return plan_of(prog:bind{device = any{max = 200}, n = 64}, {device = 64}), {{device = 1}, {device = 200}, {device = 77}}
+end
+
 return plans
 E
 cat >"$T/export.lua" <<'E'
@@ -121,7 +132,7 @@ for i, at in ipairs(sizes) do
     write(("want.%d.%s"):format(i, how), table.concat(lines, "\n") .. "\n")
     write("kinds", table.concat(kinds))
   end
-  for _, axis in ipairs{"m", "n", "k"} do list[#list + 1] = at[axis] end
+  for _, axis in ipairs{"device", "m", "n", "k"} do list[#list + 1] = at[axis] end
   write("sizes." .. i, table.concat(list, " "))
 end
 E
@@ -182,7 +193,7 @@ def tensor(t, i):
 made = [tensor(t, i + 1) for i, t in enumerate(k.INPUTS + k.OUTPUTS)]
 for i, t in enumerate(k._TEMPS):
     torch.NEW[tuple(value.get(n, n) for n in t.shape)] = (len(made) + 1 + i) * 0x10000
-k.load(**given)
+k.load(sizes=given)
 torch.cuda.capturing = True
 k.run(*made[:len(k.INPUTS)], out=made[len(k.INPUTS):])
 k.run(*made[:len(k.INPUTS)], out=made[len(k.INPUTS):])
@@ -194,6 +205,53 @@ launchers gemm gemm 3 3
 launchers clusters gemm 3 1
 launchers two two 3 2
 launchers causal flash_attention 4 1
+launchers names heapq_ 2 1
+
+# ---- lists of tiles ------------------------------------------------------------------------
+
+# The driver has memory for 64 of them.
+cat >"$T/lists.c" <<'E'
+#include <stdio.h>
+#include <stdlib.h>
+#include "gemm.h"
+
+static int launch(int m, int n)
+{
+	return gemm_launch((struct CUstream_st *)(void *)0x77L, (void *)0x10000L, (void *)0x20000L, (void *)0x30000L, m, n, 64);
+}
+
+int main(void)
+{
+	int code = gemm_load(0), failures = 0;
+
+	setenv("RECORDER_FAIL", "cuMemcpyHtoD=1", 1);
+	for (int i = 0; i < 100; i++)
+		failures += launch(8, 8) == 1;
+	unsetenv("RECORDER_FAIL");
+	for (int m = 8; m <= 320 && !code; m += 8)
+		code = launch(m, 8);
+	setenv("RECORDER_CAPTURING", "1", 1);
+	code = code ? code : launch(24, 16);
+	printf("%d failures, then %d\n", failures, code);
+	code = launch(8, 256);
+	printf("%d %s\n", code, gemm_error());
+	unsetenv("RECORDER_CAPTURING");
+	printf("%d\n", gemm_prepare(8, 256, 64));
+	setenv("RECORDER_CAPTURING", "1", 1);
+	printf("%d\n", launch(64, 200));
+	gemm_unload(0);
+	return 0;
+}
+E
+dir=$T/gemm
+t_cmd 'a program of many sizes links' 0 $cc $warn -D_DEFAULT_SOURCE -I"$dir" -o "$T/lists" "$T/lists.c" "$dir/gemm.c" -ldl
+t_cmd 'and runs' 0 on_recorder "$T/log" "$dir" "$T/lists"
+t_is 'what fails leaves nothing, sizes of as many tiles share lists, and a capture wants them made' "$(cat "$T/out")" \
+	"100 failures, then 0
+-1 gemm: call gemm_prepare with these sizes before capturing a CUDA graph
+0
+0"
+t_like 'nothing is left' "$(tail -1 "$T/log")" '^released: 0 contexts, 0 modules left$'
 
 # ---- what is wrong is said -----------------------------------------------------------------
 
@@ -221,6 +279,28 @@ refused('m is 328; it must be from 1 to 320, and a multiple of 8', tensor(328, 6
 refused('k is 32; it must be from 1 to 128, and a multiple of 64', tensor(8, 32), tensor(8, 32))
 refused('B must have shape (8, 64), got (8, 128)', tensor(8, 64), tensor(8, 128))
 refused('A must be a torch tensor', 1, tensor(8, 128))
+refused('there is no size mm; there is m, n, k', tensor(8, 64), tensor(8, 64), sizes={'mm': 64})
+refused('m must be an integer, got 8.0', tensor(8, 64), tensor(8, 64), sizes={'m': 8.0})
+out = tensor(8, 8)
+out.dtype = gemm.OUTPUTS[0].dtype
+gemm.load()
+torch.cuda.capturing = True
+try:
+    gemm.run(tensor(8, 64), tensor(8, 64), out=out)
+    assert False, 'lists of tiles cannot be made now'
+except RuntimeError as e:
+    assert 'call gemm.load(m=8, n=8, k=64) before capturing a CUDA graph' in str(e), e
+torch.cuda.capturing = False
+gemm.load(sizes={'m': 8, 'n': 8}, k=64)
+torch.cuda.capturing = True
+gemm.run(tensor(16, 128), tensor(64, 128), out=tensor(16, 64))
+"
+	t_cmd 'a size may be called device' 0 on_recorder "$T/log" "$T/names" env PYTHONDONTWRITEBYTECODE=1 \
+		PYTHONPATH="tests/fake:$T/names" "$python" -c "
+import torch, heapq_
+heapq_.load(sizes={'device': 77})
+torch.cuda.capturing = True
+heapq_.run(torch.Tensor((77, 64), torch.bfloat16, 0x10000), out=torch.Tensor((77, 64), torch.float32, 0x20000))
 "
 fi
 

@@ -4,7 +4,7 @@
  * As a driver it adds lines to the file $RECORDER_LOG. What it cannot know of a kernel,
  * the kinds of its parameters, $RECORDER_PARAMS says: "gemm_main=ppm;..." with p for a
  * pointer, m for a tensor map, i for an int. $RECORDER_FAIL is "FUNCTION=CODE": that one fails.
- * $RECORDER_ARCH: the device, "90" by default.
+ * $RECORDER_ARCH: the device, "90" by default. $RECORDER_CAPTURING, if set: streams are being captured.
  *
  * A binary begins with its size in decimal.
  */
@@ -25,6 +25,7 @@ CUDA_NVRTC_SYMBOLS(DECLARE)
 PUBLIC int cuDevicePrimaryCtxRelease_v2(int device);
 PUBLIC int cuCtxGetDevice(int *device);
 PUBLIC int cuMemcpyHtoD_v2(cuda_ptr to, const void *from, size_t bytes);
+PUBLIC int cuStreamIsCapturing(struct CUstream_st *stream, int *status);
 PUBLIC int cuMemAllocAsync(cuda_ptr *p, size_t bytes, struct CUstream_st *stream);
 PUBLIC int cuMemFreeAsync(cuda_ptr p, struct CUstream_st *stream);
 PUBLIC int cuLaunchKernel(struct CUfunc_st *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
@@ -196,7 +197,17 @@ int cuMemFreeAsync(cuda_ptr p, struct CUstream_st *stream)
 
 int cuMemcpyHtoD_v2(cuda_ptr to, const void *from, size_t bytes)
 {
-	memcpy((void *)(uintptr_t)to, from, bytes);
+	int code = fails("cuMemcpyHtoD");
+
+	if (!code)
+		memcpy((void *)(uintptr_t)to, from, bytes);
+	return code;
+}
+
+int cuStreamIsCapturing(struct CUstream_st *stream, int *status)
+{
+	(void)stream;
+	*status = getenv("RECORDER_CAPTURING") != NULL;
 	return 0;
 }
 

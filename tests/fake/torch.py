@@ -4,10 +4,10 @@ Tensors are nothing but what they claim to be. New ones of a shape begin where N
 """
 float64, float32, float16, bfloat16 = "torch.float64", "torch.float32", "torch.float16", "torch.bfloat16"
 float8_e4m3fn, float8_e5m2, uint8 = "torch.float8_e4m3fn", "torch.float8_e5m2", "torch.uint8"
-int32, int8, bool = "torch.int32", "torch.int8", "torch.bool"
+int64, int32, int8, bool = "torch.int64", "torch.int32", "torch.int8", "torch.bool"
 
 NEW = {}
-made = []
+made, recorded = [], []
 
 
 class device:
@@ -17,6 +17,12 @@ class device:
         if ":" in kind:
             kind, index = kind.split(":")
         self.type, self.index = kind, None if index is None else int(index)
+
+    def __eq__(self, other):
+        return (self.type, self.index) == (other.type, other.index)
+
+    def __hash__(self):
+        return hash((self.type, self.index))
 
     def __str__(self):
         return self.type if self.index is None else f"{self.type}:{self.index}"
@@ -36,9 +42,19 @@ class Tensor:
     def data_ptr(self):
         return self.address
 
+    def record_stream(self, stream):
+        recorded.append((self, stream))
+
 
 def empty(shape, dtype, device):
     made.append(Tensor(shape, dtype, NEW[tuple(shape)], device.index))
+    return made[-1]
+
+
+def tensor(values, dtype, device):
+    if cuda.capturing:
+        raise RuntimeError("an allocation and a copy cannot be captured")
+    made.append(Tensor((len(values),), dtype, NEW[tuple(values)], device.index))
     return made[-1]
 
 

@@ -103,6 +103,7 @@ struct tensor_map {
 	F(cuMemAllocAsync, , (uint64_t *address, size_t bytes, void *stream)) \
 	F(cuMemFreeAsync, , (uint64_t address, void *stream)) \
 	F(cuMemcpyHtoD, _v2, (uint64_t to, const void *from, size_t bytes)) \
+@ANY@	F(cuStreamIsCapturing, , (void *stream, int *status)) \
 	F(cuModuleLoadData, , (void **module, const void *image)) \
 	F(cuModuleUnload, , (void *module)) \
 	F(cuModuleGetFunction, , (void **function, void *module, const char *name)) \
@@ -178,7 +179,7 @@ static int open_driver(void)
 
 enum { DEVICES_MOST = 64 };
 
-@ANY@/* The tiles of all phases at some sizes, on a device. */
+@ANY@/* The tiles of all phases at these sizes, and others with the same numbers of tiles, on a device. */
 @ANY@struct tiles {
 @ANY@	int sizes[SIZES];
 @ANY@	uint64_t order[PHASES], start[PHASES];
@@ -191,9 +192,8 @@ static struct loaded {
 	void *context;
 	void *module[PHASES], *function[PHASES];
 @FIXED@	uint64_t order[PHASES], start[PHASES];
-@ANY@	struct tiles *tiles;		/* of all sizes so far */
+@ANY@	_Atomic(struct tiles *) tiles;	/* of all sizes so far; none is changed once it is in the list */
 } loaded[DEVICES_MOST];
-@ANY@static atomic_flag lock = ATOMIC_FLAG_INIT;	/* of the lists of tiles */
 
 static int upload(const int *numbers, int n, uint64_t *address)
 {
@@ -224,49 +224,88 @@ static int load_phase(const struct phase *p, struct loaded *l, int i)
 @ANY@	return code ? code : upload(start, (int)t->grid[i] + 1, &t->start[i]);
 @ANY@}
 @ANY@
-@ANY@static int add_tiles(struct loaded *l, const int *sizes)
+@ANY@static void free_tiles(struct tiles *t)
+@ANY@{
+@ANY@	for (int i = 0; i < PHASES; i++) {
+@ANY@		if (t->order[i])
+@ANY@			cu.cuMemFree(t->order[i]);
+@ANY@		if (t->start[i])
+@ANY@			cu.cuMemFree(t->start[i]);
+@ANY@	}
+@ANY@	free(t);
+@ANY@}
+@ANY@
+@ANY@static int out_of_memory(void)
+@ANY@{
+@ANY@	snprintf(error_text, sizeof(error_text), "@NAME@: out of memory");
+@ANY@	return -1;
+@ANY@}
+@ANY@
+@ANY@/* Threads that make the same tiles at once keep what each has made; none waits for another. */
+@ANY@static int add_tiles(struct loaded *l, const int *sizes, const struct tiles **out)
 @ANY@{
 @ANY@	struct tiles *t = calloc(1, sizeof(*t));
 @ANY@	int code = 0;
 @ANY@
-@ANY@	if (t) {
-@ANY@		memcpy(t->sizes, sizes, sizeof(t->sizes));
-@ANY@		t->next = l->tiles;
-@ANY@		l->tiles = t;
-@ANY@	}
-@ANY@	for (int i = 0; i < PHASES && t && !code; i++) {
+@ANY@	if (!t)
+@ANY@		return out_of_memory();
+@ANY@	memcpy(t->sizes, sizes, sizeof(t->sizes));
+@ANY@	for (int i = 0; i < PHASES && !code; i++) {
 @ANY@		const struct grid *g = phases[i].grid;
 @ANY@		int *memory = malloc((size_t)(g->ngroups * (g->cluster + 1) + g->blocks + 1) * sizeof(int));
 @ANY@
-@ANY@		code = memory ? upload_tiles(g, memory, t, i) : -1;
-@ANY@		if (!memory)
-@ANY@			snprintf(error_text, sizeof(error_text), "@NAME@: out of memory");
+@ANY@		code = memory ? upload_tiles(g, memory, t, i) : out_of_memory();
 @ANY@		free(memory);
 @ANY@	}
-@ANY@	if (code)
-@ANY@		t->sizes[0] = 0;	/* none that is asked for */
-@ANY@	if (!t)
-@ANY@		snprintf(error_text, sizeof(error_text), "@NAME@: out of memory");
-@ANY@	return t ? code : -1;
+@ANY@	if (code) {
+@ANY@		free_tiles(t);
+@ANY@		return code;
+@ANY@	}
+@ANY@	t->next = atomic_load(&l->tiles);
+@ANY@	while (!atomic_compare_exchange_weak(&l->tiles, &t->next, t))
+@ANY@		;
+@ANY@	*out = t;
+@ANY@	return 0;
 @ANY@}
 @ANY@
-@ANY@/* The tiles at these sizes, which are made once. */
-@ANY@static int find_tiles(struct loaded *l, const int *sizes, const struct tiles **out)
+@ANY@static int same_tiles(const int *x, const int *y)
 @ANY@{
-@ANY@	int code = 0;
+@ANY@	for (int i = 0; i < PHASES; i++) {
+@ANY@		const struct grid *g = phases[i].grid;
 @ANY@
-@ANY@	while (atomic_flag_test_and_set(&lock))
-@ANY@		;
-@ANY@	for (int tried = 0; tried < 2 && !code; tried++) {
-@ANY@		for (*out = l->tiles; *out; *out = (*out)->next)
-@ANY@			if (!memcmp((*out)->sizes, sizes, sizeof((*out)->sizes)))
-@ANY@				break;
-@ANY@		if (*out)
-@ANY@			break;
-@ANY@		code = add_tiles(l, sizes);
+@ANY@		for (int d = 0; d < g->ndims; d++)
+@ANY@			if (tiles_of(&g->dims[d], x) != tiles_of(&g->dims[d], y))
+@ANY@				return 0;
 @ANY@	}
-@ANY@	atomic_flag_clear(&lock);
-@ANY@	return code;
+@ANY@	return 1;
+@ANY@}
+@ANY@
+@ANY@/* The tiles at these sizes; NULL: they were not made yet. */
+@ANY@static const struct tiles *find_tiles(struct loaded *l, const int *sizes)
+@ANY@{
+@ANY@	const struct tiles *t = atomic_load(&l->tiles);
+@ANY@
+@ANY@	while (t && !same_tiles(t->sizes, sizes))
+@ANY@		t = t->next;
+@ANY@	return t;
+@ANY@}
+@ANY@
+@ANY@/* The tiles of a launch. What makes them cannot be captured. */
+@ANY@static int launch_tiles(struct loaded *l, const int *sizes, struct CUstream_st *stream,
+@ANY@	const struct tiles **out)
+@ANY@{
+@ANY@	int capturing = 0;
+@ANY@
+@ANY@	*out = find_tiles(l, sizes);
+@ANY@	if (*out)
+@ANY@		return 0;
+@ANY@	TRY(cuStreamIsCapturing, stream, &capturing);
+@ANY@	if (capturing) {
+@ANY@		snprintf(error_text, sizeof(error_text), "@NAME@: call @NAME@_prepare with these sizes "
+@ANY@			"before capturing a CUDA graph");
+@ANY@		return -1;
+@ANY@	}
+@ANY@	return add_tiles(l, sizes, out);
 @ANY@}
 @ANY@
 @ANY@static int check_sizes(const int *sizes)
@@ -312,21 +351,15 @@ static void unload(int device, struct loaded *l)
 @FIXED@				cu.cuMemFree(l->order[i]);
 @FIXED@			if (l->start[i])
 @FIXED@				cu.cuMemFree(l->start[i]);
-@ANY@			for (struct tiles *t = l->tiles; t; t = t->next) {
-@ANY@				if (t->order[i])
-@ANY@					cu.cuMemFree(t->order[i]);
-@ANY@				if (t->start[i])
-@ANY@					cu.cuMemFree(t->start[i]);
-@ANY@			}
 			if (l->module[i])
 				cu.cuModuleUnload(l->module[i]);
 		}
+@ANY@		for (struct tiles *t = atomic_load(&l->tiles), *next; t; t = next) {
+@ANY@			next = t->next;
+@ANY@			free_tiles(t);
+@ANY@		}
 		cu.cuDevicePrimaryCtxRelease(device);
 	}
-@ANY@	for (struct tiles *t = l->tiles, *next; t; t = next) {
-@ANY@		next = t->next;
-@ANY@		free(t);
-@ANY@	}
 	*l = nothing;
 }
 
@@ -380,8 +413,8 @@ void @NAME@_unload(int device)
 
 /* at: addresses of all tensors. */
 @FIXED@static int launch_phase(struct loaded *l, int i, struct CUstream_st *stream, uint64_t *at)
-@ANY@static int launch_phase(struct loaded *l, const struct tiles *t, int i, struct CUstream_st *stream,
-@ANY@	uint64_t *at)
+@ANY@static int launch_phase(struct loaded *l, const struct tiles *t, const int *given, int i,
+@ANY@	struct CUstream_st *stream, uint64_t *at)
 {
 	const struct phase *p = &phases[i];
 @ANY@	uint64_t order = t->order[i], start = t->start[i];
@@ -389,7 +422,7 @@ void @NAME@_unload(int device)
 	struct tensor_map maps[PARAMS_MOST];
 	void *params[PARAMS_MOST];
 
-@ANY@	memcpy(sizes, t->sizes, sizeof(sizes));
+@ANY@	memcpy(sizes, given, sizeof(sizes));
 	for (int k = 0; k < p->nparams; k++) {
 		const struct param *x = &p->params[k];
 		int code;
@@ -426,18 +459,18 @@ void @NAME@_unload(int device)
 }
 
 @FIXED@static int launch_all(struct loaded *l, struct CUstream_st *stream, uint64_t *at)
-@ANY@static int launch_all(struct loaded *l, const struct tiles *tiles, struct CUstream_st *stream,
-@ANY@	uint64_t *at)
+@ANY@static int launch_all(struct loaded *l, const struct tiles *tiles, const int *sizes,
+@ANY@	struct CUstream_st *stream, uint64_t *at)
 {
 	int code = 0;
 
 	for (int t = ARGUMENTS; t < TENSORS; t++)
 @FIXED@		TRY(cuMemAllocAsync, &at[t], tensor_bytes[t], stream);
-@ANY@		TRY(cuMemAllocAsync, &at[t], times_sizes(tensor_bytes[t], tensor_by[t], tiles->sizes),
+@ANY@		TRY(cuMemAllocAsync, &at[t], times_sizes(tensor_bytes[t], tensor_by[t], sizes),
 @ANY@			stream);
 	for (int i = 0; i < PHASES && !code; i++)
 @FIXED@		code = launch_phase(l, i, stream, at);
-@ANY@		code = launch_phase(l, tiles, i, stream, at);
+@ANY@		code = launch_phase(l, tiles, sizes, i, stream, at);
 	return code;
 }
 
@@ -453,7 +486,9 @@ void @NAME@_unload(int device)
 @ANY@			"current: call @NAME@_load first");
 @ANY@		return -1;
 @ANY@	}
-@ANY@	return check_sizes(sizes) ? -1 : find_tiles(&loaded[device], sizes, &tiles);
+@ANY@	if (check_sizes(sizes))
+@ANY@		return -1;
+@ANY@	return find_tiles(&loaded[device], sizes) ? 0 : add_tiles(&loaded[device], sizes, &tiles);
 @ANY@}
 @ANY@
 int @NAME@_launch(struct CUstream_st *stream,
@@ -480,8 +515,8 @@ int @NAME@_launch(struct CUstream_st *stream,
 		}
 	}
 @FIXED@	code = launch_all(&loaded[device], stream, at);
-@ANY@	code = check_sizes(sizes) ? -1 : find_tiles(&loaded[device], sizes, &tiles);
-@ANY@	code = code ? code : launch_all(&loaded[device], tiles, stream, at);
+@ANY@	code = check_sizes(sizes) ? -1 : launch_tiles(&loaded[device], sizes, stream, &tiles);
+@ANY@	code = code ? code : launch_all(&loaded[device], tiles, sizes, stream, at);
 	for (int t = ARGUMENTS; t < TENSORS; t++)
 		if (at[t])
 			cu.cuMemFreeAsync(at[t], stream);

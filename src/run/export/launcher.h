@@ -32,8 +32,9 @@ int @NAME@_load(int device);
  * memory, multiples of 16; elements are packed, the last index is the fastest. The call
  * may be captured into a CUDA graph.
 @ANY@ * Sizes: @RANGETEXT@.
-@ANY@ * The first launch with new sizes makes lists of tiles for them, which stay until unload; to
-@ANY@ * capture it, call @NAME@_prepare with these sizes before.
+@ANY@ * The first launch with sizes that have other numbers of tiles makes lists of the tiles, which stay
+@ANY@ * until unload, and may wait for the device (cuMemAlloc). @NAME@_prepare does it before; a launch
+@ANY@ * that is captured fails unless that was done.
 @TEMPNOTE@ */
 int @NAME@_launch(struct CUstream_st *stream,
 @C_ARGUMENTS@

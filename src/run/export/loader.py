@@ -47,19 +47,20 @@ OUTPUTS = (@OUTPUTS@)
 
 
 @FIXED@def load(device=None):
-@ANY@def load(device=None, **sizes):
+@ANY@def load(device=None, sizes=None, **more):
     """Load the binary onto a device, torch's current one by default.
 
     run() does it when first needed; do it before capturing a CUDA graph.
-@ANY@    sizes: also make what launches with these sizes need.
+@ANY@    sizes: {"@FIRSTSIZE@": 64}, also make what launches with these sizes need;
+@ANY@    load(@FIRSTSIZE@=64) is the same, but for a size that is called device or sizes.
     """
     index = None if device is None else torch.device(device).index
 @FIXED@    _load(torch.cuda.current_device() if index is None else index)
 @ANY@    index = torch.cuda.current_device() if index is None else index
-@ANY@    device = _load(index)
-@ANY@    if sizes:
+@ANY@    ready, given = _load(index), {**(sizes or {}), **more}
+@ANY@    if given:
 @ANY@        with torch.cuda.device(index):
-@ANY@            device.tiles(_sizes_of((), sizes))
+@ANY@            ready.tiles(_sizes_of((), given))
 
 
 # ---- what the plan says ----------------------------------------------------------
@@ -150,10 +151,16 @@ if _raw_stream is None:
 @ANY@
 @ANY@def _sizes_of(inputs, given):
 @ANY@    values = {}
+@ANY@    for name in given:
+@ANY@        if name not in [s.name for s in SIZES]:
+@ANY@            raise TypeError(f"{NAME}: there is no size {name}; there is {', '.join([s.name for s in SIZES])}")
 @ANY@    for s in SIZES:
 @ANY@        i, d = _SOURCES.get(s.name, (len(inputs), 0))
 @ANY@        if s.name in given:
 @ANY@            n = given[s.name]
+@ANY@            if not hasattr(n, "__index__"):
+@ANY@                raise TypeError(f"{NAME}: {s.name} must be an integer, got {n!r}")
+@ANY@            n = n.__index__()
 @ANY@        elif s.like is not None:
 @ANY@            n = values[s.like]
 @ANY@        elif i < len(inputs) and isinstance(inputs[i], torch.Tensor) and d < len(inputs[i].shape):
@@ -171,9 +178,13 @@ if _raw_stream is None:
 @ANY@    return tuple(values.values())
 @ANY@
 @ANY@
-@ANY@def _assign(p, sizes):
-@ANY@    """The tiles of a phase that are there at these sizes, and where those of each block begin."""
-@ANY@    now = [tiles if size < 0 else -(-sizes[size] // extent) for tiles, extent, size in p["dims"]]
+@ANY@def _tiles_of(p, sizes):
+@ANY@    """How many tiles each dimension of the grid of a phase has at these sizes."""
+@ANY@    return tuple([tiles if size < 0 else -(-sizes[size] // extent) for tiles, extent, size in p["dims"]])
+@ANY@
+@ANY@
+@ANY@def _assign(p, now):
+@ANY@    """The tiles of a phase that are there, so many along each dimension, and where those of each block begin."""
 @ANY@    cluster, groups, work = p["cluster"], [], []
 @ANY@    for i, first in enumerate(p["first"]):
 @ANY@        left, below, inside, step, last = first, 1, True, 0, 0
@@ -276,11 +287,19 @@ class _Device:
 @FIXED@        self.starts.append(self._upload(p["start"]))
 @ANY@
 @ANY@    def tiles(self, sizes):
-@ANY@        """Of each phase the addresses of its lists of tiles, and how many blocks it has. They stay."""
+@ANY@        """Of each phase the addresses of its lists of tiles, and how many blocks it has. They stay.
+@ANY@
+@ANY@        Sizes that have the same numbers of tiles share them.
+@ANY@        """
+@ANY@        keys = [(i, _tiles_of(p, sizes)) for i, p in enumerate(_PHASES)]
 @ANY@        with _lock:
-@ANY@            if sizes not in self.lists:
-@ANY@                self.lists[sizes] = [self._upload_tiles(*_assign(p, sizes)) for p in _PHASES]
-@ANY@        return self.lists[sizes]
+@ANY@            if any([key not in self.lists for key in keys]) and torch.cuda.is_current_stream_capturing():
+@ANY@                given = ", ".join([f"{s.name}={n}" for s, n in zip(SIZES, sizes) if s.like is None])
+@ANY@                raise RuntimeError(f"{NAME}: call {NAME}.load({given}) before capturing a CUDA graph")
+@ANY@            for i, now in keys:
+@ANY@                if (i, now) not in self.lists:
+@ANY@                    self.lists[i, now] = self._upload_tiles(*_assign(_PHASES[i], now))
+@ANY@        return [self.lists[key] for key in keys]
 @ANY@
 @ANY@    def _upload_tiles(self, order, start):
 @ANY@        return self._upload(order), self._upload(start), len(start) - 1
