@@ -32,11 +32,10 @@ static void check_view(lua_State *L, int idx, const char *what, const struct tim
 	struct picture_wish *w)
 {
 	static const char *const rows[] = { "lane", "seu", "ring" };	/* ORDER timeline_rows */
-	int64_t phase = 1, tile = 0;
+	int64_t tile = 0;
 	int by = TIMELINE_LANES;
 
 	option_name(L, idx, what, "by", rows, LEN(rows), &by);
-	option_integer(L, idx, what, "phase", 1, t->nphases, &phase);
 	option_integer(L, idx, what, "tile", 0, INT32_MAX, &tile);
 	option_integer(L, idx, what, "to", 1, INT64_MAX, &w->view.to);
 	option_bool(L, idx, what, "animate", &w->how.animate);
@@ -46,7 +45,7 @@ static void check_view(lua_State *L, int idx, const char *what, const struct tim
 	if (w->view.to && w->view.to <= w->view.from)
 		throw_msg(L, "%s: `to` must be after `from`, got from %lld to %lld", what,
 			(long long)w->view.from, (long long)w->view.to);
-	w->view.phase = (int)phase - 1;
+	w->view.phase = option_phase(L, idx, what, t);
 	w->options.only_rings = by == LEN(rows) - 1;
 	w->view.by = w->options.only_rings ? TIMELINE_LANES : (enum timeline_rows)by;
 	w->view.tile = (int)tile;

@@ -420,6 +420,30 @@ static int timeline_seconds_at_l(lua_State *L)
 
 /* drawings ---------------------------------------------------------------- */
 
+int option_phase(lua_State *L, int idx, const char *what, const struct timeline *t)
+{
+	const struct program *p = t->plan->graph->program;
+	int phase = t->nphases ? (int)(timeline_longest(t) - t->phases) : 0, n = 0;
+	int64_t number = phase + 1;
+	const char *name, **names;
+
+	if (lua_type(L, idx) != LUA_TTABLE || lua_getfield(L, idx, "phase") != LUA_TSTRING) {
+		option_integer(L, idx, what, "phase", 1, t->nphases, &number);
+		return (int)number - 1;
+	}
+	name = lua_tostring(L, -1);
+	names = lua_newuserdatauv(L, ((size_t)t->nphases + 1) * sizeof(*names), 0);
+	for (int i = 0; i < t->nphases; i++) {
+		const char *here = p->phases.v[t->phases[i].phase].name;
+
+		if (here && strcmp(here, name) == 0)
+			return i;
+		if (here)
+			names[n++] = here;
+	}
+	throw_unknown(L, what, "phase", name, names, n);
+}
+
 static void check_view(lua_State *L, int idx, const char *what, const struct timeline *t,
 	struct timeline_view *v, struct draw_options *o)
 {
@@ -427,7 +451,7 @@ static void check_view(lua_State *L, int idx, const char *what, const struct tim
 	static const char *const rows[] = { "lane", "seu" };	/* ORDER timeline_rows */
 	struct terminal term = terminal_get();
 	bool ascii = !term.utf8, color = false;
-	int64_t width = term.width, phase = 1, tile = 0;
+	int64_t width = term.width, tile = 0;
 	int by = TIMELINE_LANES;
 
 	*v = (struct timeline_view){ 0 };
@@ -436,12 +460,11 @@ static void check_view(lua_State *L, int idx, const char *what, const struct tim
 	option_bool(L, idx, what, "ascii", &ascii);
 	option_bool(L, idx, what, "color", &color);
 	option_name(L, idx, what, "by", rows, LEN(rows), &by);
-	option_integer(L, idx, what, "phase", 1, t->nphases, &phase);
 	option_integer(L, idx, what, "tile", 0, INT32_MAX, &tile);
 	option_integer(L, idx, what, "to", 1, INT64_MAX, &v->to);
 	v->from = v->to || tile ? 0 : TIMELINE_STEADY;
 	option_integer(L, idx, what, "from", 0, INT64_MAX, &v->from);
-	v->phase = (int)phase - 1;
+	v->phase = option_phase(L, idx, what, t);
 	v->by = (enum timeline_rows)by;
 	v->tile = (int)tile;
 	*o = (struct draw_options){ .width = (int)width,

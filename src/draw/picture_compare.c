@@ -162,7 +162,7 @@ static void choose_window(struct pair *c, struct picture *p, const struct timeli
 void picture_compare(struct picture *p, const struct timeline *a, const struct timeline *b,
 	const struct timeline_view *v, const struct picture_options *o)
 {
-	struct pair c = { .t = { a, b }, .phase = v ? v->phase : 0 };
+	struct pair c = { .t = { a, b }, .phase = v && v->phase < a->nphases && v->phase < b->nphases ? v->phase : 0 };
 	double y, end[2], side, labels, size;
 	const char *line, *title, *head[2];
 
@@ -172,6 +172,9 @@ void picture_compare(struct picture *p, const struct timeline *a, const struct t
 		(double)b->cycles / (double)max_i64(a->cycles, 1), timeline_unit(a));
 	if (strcmp(program_text(p->arena, a->plan->graph->program), program_text(p->arena, b->plan->graph->program)) != 0)
 		line = arena_strf(p->arena, "%s; %s is of %s", line, c.name[0], program_text(p->arena, a->plan->graph->program));
+	if (b->nphases > 1)
+		line = arena_strf(p->arena, "%s; phase %s", line,
+			b->plan->graph->program->phases.v[b->phases[c.phase].phase].name);
 	title = picture_title(p, b->plan, o);
 	if (o->names[0] && o->names[1] && !o->title && !o->brief)
 		title = arena_strf(p->arena, "%s and %s: %s", o->names[0], o->names[1], title);

@@ -32,6 +32,23 @@ static const char *second_line(struct picture *p, const struct panel *n)
 	return b.text;
 }
 
+/* Of a program with several phases: which one is shown, and its part of the time. */
+static const char *phase_part(struct picture *p, const struct panel *n)
+{
+	if (n->c.t->nphases < 2)
+		return "";
+	return arena_strf(p->arena, "phase %s, %s %s", n->c.g->program->phases.v[n->c.line->phase].name,
+		unit_count(n->c.line->cycles).s, timeline_unit(n->c.t));
+}
+
+/* Below the time of all, where words are few: the phase and, unless the strip shows it, the interval. */
+static const char *brief_line(struct picture *p, const struct panel *n, const char *interval)
+{
+	const char *phase = phase_part(p, n);
+
+	return arena_strf(p->arena, "%s%s%s", phase, *phase && *interval ? "; " : "", interval);
+}
+
 /* What stands before the first semicolon. */
 static const char *first_part(struct picture *p, const char *text)
 {
@@ -57,8 +74,8 @@ void picture_timeline(struct picture *p, const struct timeline *t, const struct 
 	if (o->brief)
 		y = picture_top(p, o, picture_title(p, t->plan, o), 3, (const char *[]){
 			picture_sizes(p, n->c.g->program, n->c.d, o), first_part(p, first_line(p, n)),
-			panel_strip_height(n) > BRACKETS ? "" :
-			first_part(p, timeline_ii(p->arena, t, n->c.line)) });
+			brief_line(p, n, panel_strip_height(n) > BRACKETS ? "" :
+			first_part(p, timeline_ii(p->arena, t, n->c.line))) });
 	else
 		y = picture_top(p, o, picture_title(p, t->plan, o), 3, (const char *[]){
 			picture_sizes(p, n->c.g->program, n->c.d, o), first_line(p, n), second_line(p, n) });

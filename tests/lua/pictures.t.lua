@@ -433,6 +433,36 @@ end
 
 tl:trace(dir .. "/one.json")
 check_trace(dir .. "/one.json", {"^predicted: two_products on h200"})
+-- A program of two phases, of which the second takes longer.
+local two = mr.program("two_phases", function(p)
+  local m, n, k = p:axes("m", "n", "k")
+  local A, B, T, C = p:input("A", {m, k}), p:input("B", {k, n}), p:temp("T", {m, k}), p:output("C", {m, n})
+  p:phase("scale", function() T:store("store_t", (p:load("load_a", A) * 2):to "bf16") end)
+  p:phase("product", function()
+    local c = p:carry("c", {m, n}, 0)
+    p:loop(k, function() c:add(p:mma("mma", p:load("load_t", T), p:load("load_b", B))) end)
+    C:store("store_c", c)
+  end)
+end)
+local phased = mr.plan(two:bind{m = 2048, n = 2048, k = 2048}:graph{tile = {m = 128, n = 128, k = 64}}, mr.device "h200")
+phased:lane("c0", {warps = 8})
+for _, task in ipairs(phased.tasks) do phased:append(task.name, {lane = "c0"}) end
+phased:fill_waits()
+phased = phased:simulate()
+ok(phased.phases[2].cycles > phased.phases[1].cycles, "the second phase takes longer")
+like(phased:text(), "phase product:", "the phase that takes longest is drawn")
+like(phased:text{phase = "scale"}, "phase scale:", "  another one by its name")
+is(phased:text{phase = 1}, phased:text{phase = "scale"}, "  or by its number")
+for phase, o in pairs{product = {}, scale = {phase = "scale"}} do
+  o.preset = "slide"
+  phased:svg(dir .. "/phase.svg", o)
+  like(read(dir .. "/phase.svg"), "phase " .. phase .. ", %d", "a slide says which phase it shows: " .. phase)
+  mr.compare(phased, phased, {names = {"a", "b"}}):svg(dir .. "/phase.svg", o)
+  like(read(dir .. "/phase.svg"), "phase " .. phase .. "<", "  that of a comparison, too")
+end
+local wrong, message = pcall(phased.text, phased, {phase = "scal"})
+like(not wrong and message, "text: unknown phase 'scal'; did you mean 'scale'%?", "a phase that is not there")
+
 mr.compare(tl, other):trace(dir .. "/two.json")
 check_trace(dir .. "/two.json", {"^first: ", "^second: "})
 -- A lane of two groups issues its second part while the unit already works at the first.
