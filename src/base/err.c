@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 enum err_code err_set(struct err *e, enum err_code code, struct srcloc loc, const char *fmt, ...)
 {
@@ -79,6 +80,9 @@ const char *nearest_name(const char *name, const char *const *names, int n)
 	const char *best = NULL;
 	int len = (int)strlen(name), least = len < SHORT_LEN ? 4 : 6;
 
+	for (int i = 0; i < n; i++)	/* "H100" is nearer to "h100" than to "a100" */
+		if (strcasecmp(name, names[i]) == 0)
+			return names[i];
 	for (int i = 0; i < n && len > 1 && len <= NAME_MAX_LEN; i++) {
 		int d;
 

@@ -61,12 +61,14 @@ static void test_nearest(void)
 	static const char *const names[] = {
 		"softmax", "load_q", "load_k", "mma_qk", "mma_pv", "m" };
 	static const char *const words[] = { "gemm_cooperative", "flash_attention_gradients", "flash_attention", "bound", "stop" };
+	static const char *const devices[] = { "a100", "h100", "h200" };
 	char long_name[100];
 
 	is_str(nearest_name("sofmax", names, LEN(names)), "softmax", "a letter left out");
 	is_str(nearest_name("sotfmax", names, LEN(names)), "softmax", "two letters exchanged");
 	is_str(nearest_name("load_q", names, LEN(names)), "load_q", "the name itself");
 	is_str(nearest_name("mma_kq", names, LEN(names)), "mma_qk", "the nearer of two");
+	is_str(nearest_name("H100", devices, LEN(devices)), "h100", "a name in other letter case");
 	ok(!nearest_name("epilogue", names, LEN(names)), "nothing near");
 	ok(!nearest_name("n", names, LEN(names)), "one letter for another may mean any");
 	ok(!nearest_name("stax", words, LEN(words)), "half of the letters are too far");
