@@ -57,10 +57,18 @@ static int plan_new_l(lua_State *L)
 /* plan:append(task[, {eu=, seu=, lane=, at=}]) */
 static int plan_append_l(lua_State *L)
 {
+	static const char *const neighbours[] = { "before", "after" };
 	struct history *h = plan_arg(L, "append");
 	const char *task = check_text(L, 2, "append", "sTask"), *seu = NULL, *lane = NULL;
 	int64_t at = 0, eu = 0;
 
+	for (int i = 0; i < LEN(neighbours) && lua_istable(L, 3); i++) {
+		lua_pushstring(L, neighbours[i]);
+		if (lua_rawget(L, 3) != LUA_TNIL)
+			throw_msg(L, "append: unknown option '%s'; an appended sTask comes last: plan:insert takes before and after",
+				neighbours[i]);
+		lua_pop(L, 1);
+	}
 	OPTIONS_CHECK(L, 3, "append", "eu", "seu", "lane", "at");
 	option_integer(L, 3, "append", "eu", 0, history_plan(h)->device->eus - 1, &eu);
 	option_integer(L, 3, "append", "at", -OFFSET_MAX, OFFSET_MAX, &at);

@@ -58,12 +58,30 @@ static const char *near_key(lua_State *L, const char *name, int one, int two, co
 	return nearest_name(name, names, n);
 }
 
+/* What users of other tools look for by a name that nothing has here, by the kind of what they look in. */
+static const struct word { const char *kind, *name, *instead; } words[] = {
+	{ "mr", "relu", "mr.max(x, 0)" }, { "mr", "square", "x * x" }, { "plan", "remove_wait", "plan:unwait(task, other)" },
+	{ "kernel", "save", "k:export(folder)" }, { "on_host", "save", "k:export(folder)" },
+	{ "kernel for the CPU", "save", "k:export(folder)" },
+};
+
+static const char *other_words(const char *kind, const char *name)
+{
+	for (int i = 0; i < LEN(words); i++)
+		if (!strcmp(words[i].kind, kind) && !strcmp(words[i].name, name))
+			return words[i].instead;
+	return NULL;
+}
+
 int missing_field(lua_State *L, const char *kind, int one, int two)
 {
 	const char *name, *near;
 
 	if (lua_type(L, 2) == LUA_TSTRING && is_strict(L)) {
 		name = lua_tostring(L, 2);
+		near = other_words(kind, name);
+		if (near)
+			throw_msg(L, "%s has no '%.60s'; did you mean %s?", kind, name, near);
 		near = near_key(L, name, one, two, NULL, 0);
 		if (near)
 			throw_msg(L, "%s has no '%.60s'; did you mean '%s'?", kind, name, near);
@@ -249,12 +267,17 @@ static const char *push_near_member(lua_State *L, const char *line, const char *
 	lua_getfield(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
 	lua_getfield(L, -1, "millrace");
 	if (lua_rawequal(L, object, -1)) {
+		near = other_words("mr", name);
+		if (near)
+			return near;
 		near = near_key(L, name, lua_gettop(L), 0, NULL, 0);
 		return near ? lua_pushfstring(L, "'%s'", near) : NULL;
 	}
 	if (luaL_getmetafield(L, object, "__name") != LUA_TSTRING)
 		return NULL;
-	near = push_way_to(L, lua_tostring(L, -1), name);
+	near = strchr(lua_tostring(L, -1), '.') ? other_words(strchr(lua_tostring(L, -1), '.') + 1, name) : NULL;
+	if (!near)
+		near = push_way_to(L, lua_tostring(L, -1), name);
 	if (near)
 		return near;
 	if (luaL_getmetafield(L, object, "methods") == LUA_TNIL)
@@ -273,12 +296,37 @@ static const char *way_to_find(const char *msg, const char *name)
 	return isalpha((unsigned char)name[0]) && !strchr(name, ' ') ? "; millrace -s finds misspelt names of Millrace" : "";
 }
 
+/* Of a field that is called as if it were a method, and of a list of suggestions that is empty. */
+static bool push_hint_of_value(lua_State *L, const char *msg, const char *line)
+{
+	static const char *const kinds[] = { "string", "table", "number", "boolean" };
+
+	for (int i = 0; i < LEN(kinds); i++) {
+		const char *what = lua_pushfstring(L, "attempt to call a %s value (method '", kinds[i]);
+		const char *at = strstr(msg, what);
+
+		lua_pop(L, 1);
+		if (!at)
+			continue;
+		at = strchr(at, '\'') + 1;
+		lua_pushlstring(L, at, strcspn(at, "'"));
+		lua_pushfstring(L, "; that is a field: .%s, without ()", lua_tostring(L, -1));
+		return true;
+	}
+	if (!strstr(msg, "attempt to index a nil value (field '") || !strstr(line, ":suggest("))
+		return false;
+	lua_pushliteral(L, "; plan:suggest() has no such suggestion: printed, it says what there is, or what was tried");
+	return true;
+}
+
 void push_name_hint(lua_State *L, const char *msg, const char *line)
 {
 	const char *at = strstr(msg, "a nil value ("), *near = NULL, *of = "", *end;
 	char name[64];
 
 	lua_pushliteral(L, "");
+	if (push_hint_of_value(L, msg, line))
+		return;
 	if (!at || host_of(L)->strict != STRICT_OFF)
 		return;
 	if (strstr(msg, "a nil value (global 'help')")) {

@@ -65,6 +65,9 @@ return function(mr, made)
   plan.load_plan = entry(function(path, x, given)
     if type(x) == "table" and given == nil and not tile.is_program(x) and getmetatable(x) == nil then x, given = nil, x end
     expect(type(path) == "string", "load_plan", "path", path)
+    if type(x) == "string" then
+      core.raise(("load_plan: program expected, got %s; dofile gives the program that a file returns"):format(core.show(x)))
+    end
     expect(x == nil or core.is(x, "millrace.program") or tile.is_program(x), "load_plan", "program", x)
     local device = options.check(given, "load_plan", {"device"}).device
     if type(device) == "string" then device = mr.device(device) end

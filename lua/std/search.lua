@@ -345,6 +345,9 @@ local function run(...)
   local found = where_to_measure(o, device)
   local old = found and not o.fresh and not o.tile and remembered(bound, device, found)
   if old then return old end
+  if core.is(bound, "millrace.plan") then
+    raise "search: program with sizes expected, got a plan; plan:improve() goes on from a plan, and plan.graph.program is its program"
+  end
   expect(core.is(bound, "millrace.program"), "search", "program with sizes", bound)
   local watch <close> = require "millrace.progress".watch{title = ("%s on %s"):format(bound.name, device.name), show = o.show}
   local r, reason = search(bound, device, found, o, watch)

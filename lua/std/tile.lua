@@ -576,12 +576,15 @@ local function new_axis(p, name, size, any)
   return new(AXIS, {id = id, owner = p, name = name, size = size, expr = core.index_axis(id)})
 end
 
--- "; sizes have the names of axes: 'm', not 'M'" if that was given; else "".
+-- "; sizes have the names of axes: 'm', not 'M'" if that was given; else what was given that nothing has asked for; "".
 local function other_case(p, name)
+  local names = {}
   for key in pairs(p[GIVEN]) do
     if key:lower() == name:lower() then return ("; sizes have the names of axes: '%s', not '%s'"):format(name, key) end
+    if not p[READ][key] then names[#names + 1] = key end
   end
-  return ""
+  table.sort(names)
+  return #names > 0 and ("; sizes have the names of axes, and no axis yet is %s"):format(table.concat(names, ", ")) or ""
 end
 
 -- The size; of one that is known at launch the largest, and mr.any's object.
@@ -674,6 +677,8 @@ function p_methods.axes(p, ...)
   for i, name in ipairs(axes) do
     expect(type(name) == "string", "axes", "name of an axis", name)
     p[READ][name] = true
+  end
+  for i, name in ipairs(axes) do
     axes[i] = new_axis(p, name, check_size(p, name, p[GIVEN][name], "bind", p[LOCATION]))
   end
   return table.unpack(axes)

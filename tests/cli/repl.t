@@ -95,6 +95,34 @@ mr> _
 43
 E
 
+session 'names of other tools' <<'E'
+mr> mr.relu
+[1]:1: mr has no 'relu'; did you mean mr.max(x, 0)?
+  1 | mr.relu
+mr> plan = mr.load_plan "gemm_cooperative"
+mr> plan.remove_wait
+[3]:1: plan has no 'remove_wait'; did you mean plan:unwait(task, other)?
+  1 | plan.remove_wait
+mr> plan:tasks()
+[4]:1: attempt to call a table value (method 'tasks'); that is a field: .tasks, without ()
+  1 | plan:tasks()
+mr> plan:suggest()[99]:apply()
+[5]:1: attempt to index a nil value (field 'integer index'); plan:suggest() has no such suggestion: printed, it says what there is, or what was tried
+  1 | plan:suggest()[99]:apply()
+mr> plan:append("mma.0", {before="load_a"})
+[6]:1: append: unknown option 'before'; an appended sTask comes last: plan:insert takes before and after
+  1 | plan:append("mma.0", {before="load_a"})
+mr> plan:compile{target="host"}.save
+[7]:1: kernel for the CPU has no 'save'; did you mean k:export(folder)?
+  1 | plan:compile{target="host"}.save
+mr> mr.search(plan, mr.device "h200")
+[8]:1: search: program with sizes expected, got a plan; plan:improve() goes on from a plan, and plan.graph.program is its program
+  1 | mr.search(plan, mr.device "h200")
+mr> mr.load_plan("attention_serial", "linear.lua")
+[9]:1: load_plan: program expected, got 'linear.lua'; dofile gives the program that a file returns
+  1 | mr.load_plan("attention_serial", "linear.lua")
+E
+
 # Also where the assignment drops the reason; an expression shows it itself.
 session 'a search that finds nothing' <<'E'
 mr> bound = mr.examples.gemm{m=1024, n=1024, k=1024}

@@ -696,4 +696,10 @@ end):bind{m = 64, n = 64}]]):format(call), ("user.lua:6: %s: the index is nil; i
     said == "load" and "p:load([name,] tensor[, index])" or ("tensor:%s([name,] value[, index])"):format(said)), call)
 end
 
+do
+  local good, message = pcall(mr.examples.flash_attention, {batch = 2, heads = 16, seq = 8192, dim = 128})
+  ok(not good and message:find("size of axis 'b' is missing; sizes have the names of axes, and no axis yet is batch, dim, heads, seq", 1, true),
+    "other names than those of axes are named", message)
+end
+
 tap.done_testing()

@@ -61,8 +61,12 @@ static void add_value(struct numbers *n, const char *what, double one, double tw
 		return;
 	if (one > 0 && two > 0 && *unit != '%')
 		by = change(n->a, one, two, sign);
-	else if (one > 0 && two > 0 && fabs(two - one) >= 0.005)
-		by.text = arena_strf(n->a, "%+.0f point%s", 100 * (two - one), fabs(two - one) < 0.015 ? "" : "s");
+	else if (one > 0 && two > 0) {		/* of what is shown, so that the numbers of a row agree */
+		double points = strtod(unit_percent(two).s, NULL) - strtod(unit_percent(one).s, NULL);
+
+		if (fabs(points) >= 0.5)
+			by.text = arena_strf(n->a, "%+.0f point%s", points, fabs(points) < 1.5 ? "" : "s");
+	}
 	TABLE_ROW(&n->t, what, value_text(n->a, one, unit), value_text(n->a, two, unit))[3] = by;
 }
 

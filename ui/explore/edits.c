@@ -415,6 +415,32 @@ const char *model_waits(struct model *m)
 	return b.len ? b.text : "";
 }
 
+/* The one sTask whose name begins so, of those in `names` (separated by spaces) if that is given; else the text as it is. */
+static const char *completed(struct model *m, const char *text, const char *names)
+{
+	const struct graph *g = m->now->graph;
+	const char *found = NULL;
+
+	if (!text[0])
+		return text;
+	for (int i = 0; i < g->tasks.n; i++) {
+		const char *name = g->tasks.v[i].name;
+		size_t n = strlen(name);
+		bool among = !names;
+
+		if (!strcmp(name, text))
+			return text;
+		for (const char *at = names ? strstr(names, name) : NULL; at && !among; at = strstr(at + 1, name))
+			among = (at == names || at[-1] == ' ') && (!at[n] || at[n] == ' ');
+		if (!among || strncmp(name, text, strlen(text)))
+			continue;
+		if (found)
+			return text;
+		found = name;
+	}
+	return found ? found : text;
+}
+
 void model_wait(struct model *m, const char *on, bool add)
 {
 	struct wait_on w = { .task = on, .distance = DISTANCE_AUTO };
@@ -426,11 +452,12 @@ void model_wait(struct model *m, const char *on, bool add)
 		return;
 	name = m->now->graph->tasks.v[m->sel.task].name;
 	waits = model_waits(m);
+	on = completed(m, on, add ? NULL : waits);
 	code = add ? history_wait(m->history, name, &w, 1, model_loc, &e) :
 		history_unwait(m->history, name, on, model_loc, &e);
 	if (code)
-		model_refuse(m, "%s%s%s", e.msg, add ? "" : waits[0] ? "; it waits for " : "; it waits for nothing",
-			add ? "" : waits);
+		model_refuse(m, "%s%s%s%s", e.msg, add ? "" : e.msg[0] && e.msg[strlen(e.msg) - 1] == '?' ? " " : "; ",
+			add ? "" : waits[0] ? "it waits for " : "it waits for nothing", add ? "" : waits);
 	else
 		show_edit(m, arena_strf(&m->frame, "%s %s %s", name, add ? "waits for" : "no longer waits for", on));
 }
