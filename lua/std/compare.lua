@@ -211,6 +211,7 @@ local function names_of(one, other, o)
   if given == nil then
     local a, b = kind(one), kind(other)
     if a == b then a, b = "first", "second" end
+    if kind(one) == kind(other) and one.device.name ~= other.device.name then a, b = one.device.name, other.device.name end
     return {a, b}
   end
   if type(given) ~= "table" or #given ~= 2 or type(given[1]) ~= "string" or type(given[2]) ~= "string" then

@@ -27,6 +27,31 @@ static void choose_names(struct pair *c, const struct picture_options *o)
 		c->name[i] = o->names[i] ? o->names[i] : c->name[i];
 }
 
+static bool have_one_device(const struct pair *c)
+{
+	return strcmp(c->t[0]->plan->device->name, c->t[1]->plan->device->name) == 0;
+}
+
+/* How much longer the second one takes: in time where cycles are not of equal length. */
+static const char *ratio_text(struct arena *a, const struct timeline *one, const struct timeline *other)
+{
+	if (one->clock_hz > 0 && other->clock_hz > 0 && one->seconds > 0 &&
+	    strcmp(one->plan->device->name, other->plan->device->name) != 0)
+		return arena_strf(a, "%.2f times as long", other->seconds / one->seconds);
+	return arena_strf(a, "%.2f times as many %s", (double)other->cycles / (double)max_i64(one->cycles, 1),
+		timeline_unit(one));
+}
+
+/* The program, and the device if both have the same. */
+static const char *pair_title(struct picture *p, const struct pair *c, const struct picture_options *o)
+{
+	const struct program *program = c->t[1]->plan->graph->program;
+
+	if (o->title || have_one_device(c))
+		return picture_title(p, c->t[1]->plan, o);
+	return o->brief ? program->name : program_text(p->arena, program);
+}
+
 /* "predicted: 71,000 cycles, II 1,312" */
 static const char *head_of(struct picture *p, const struct pair *c, int i)
 {
@@ -168,18 +193,18 @@ void picture_compare(struct picture *p, const struct timeline *a, const struct t
 
 	o = picture_begin(p, o);
 	choose_names(&c, o);
-	line = arena_strf(p->arena, "%s above %s, which takes %.2f times as many %s", c.name[0], c.name[1],
-		(double)b->cycles / (double)max_i64(a->cycles, 1), timeline_unit(a));
+	line = arena_strf(p->arena, "%s above %s, which takes %s", c.name[0], c.name[1],
+		ratio_text(p->arena, a, b));
 	if (strcmp(program_text(p->arena, a->plan->graph->program), program_text(p->arena, b->plan->graph->program)) != 0)
 		line = arena_strf(p->arena, "%s; %s is of %s", line, c.name[0], program_text(p->arena, a->plan->graph->program));
 	if (b->nphases > 1)
 		line = arena_strf(p->arena, "%s; phase %s", line,
 			b->plan->graph->program->phases.v[b->phases[c.phase].phase].name);
-	title = picture_title(p, b->plan, o);
+	title = pair_title(p, &c, o);
 	if (o->names[0] && o->names[1] && !o->title && !o->brief)
 		title = arena_strf(p->arena, "%s and %s: %s", o->names[0], o->names[1], title);
 	y = picture_top(p, o, title, 2, (const char *[]){ picture_sizes(p, b->plan->graph->program,
-		b->plan->device, o), line }) +
+		have_one_device(&c) ? b->plan->device : NULL, o), line }) +
 		(o->brief ? -8 : 4);
 	side = p->width > 700 && !o->brief ? USE + GAP : 0;
 	labels = fmax(panel_labels(p, a, v, o->rings || o->only_rings),

@@ -460,6 +460,23 @@ for phase, o in pairs{product = {}, scale = {phase = "scale"}} do
   mr.compare(phased, phased, {names = {"a", "b"}}):svg(dir .. "/phase.svg", o)
   like(read(dir .. "/phase.svg"), "phase " .. phase .. "<", "  that of a comparison, too")
 end
+do
+  local function on(device)
+    local p = mr.plan(graph, mr.device(device))
+    p:lane("c0", {warps = 4})
+    p:propagate{m = 64, n = 64}
+    for _, task in ipairs(p.tasks) do p:append(task.name, {lane = "c0"}) end
+    p:fill_waits()
+    return p:simulate()
+  end
+  local one, two = on "a100", on "h200"
+  local c = mr.compare(one, two)
+  is(table.concat(c.names, " "), "a100 h200", "timelines on two devices are called by these")
+  c:svg(dir .. "/devices.svg", {preset = "slide"})
+  local text = read(dir .. "/devices.svg")
+  like(text, ("a100 above h200, which takes %.2f times as long"):format(two.seconds / one.seconds), "  a slide, too, with times instead of cycles")
+  ok(not text:find "two_products on NVIDIA", "  and no device in its title")
+end
 local wrong, message = pcall(phased.text, phased, {phase = "scal"})
 like(not wrong and message, "text: unknown phase 'scal'; did you mean 'scale'%?", "a phase that is not there")
 
