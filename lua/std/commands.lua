@@ -170,6 +170,16 @@ end
 
 ---- plans in files --------------------------------------------------------------------------------
 
+-- What to do about a plan whose program is not known.
+local function no_program(programs)
+  local names = draft.keys(programs)
+  if #names == 0 then return function(start) return start .. "give the file that returns it: --program FILE" end end
+  return function(start, name)
+    local near = core.hint(name, names)
+    return ("%s--program has %s%s"):format(start, #names <= 8 and table.concat(names, ", ") or ("%d others"):format(#names), near)
+  end
+end
+
 -- The plan of a file; or nil and what is wrong, which begins with FILE:LINE where that is known. And the text of the file.
 local function load_file(name, o)
   local path = loader.path_of(name)
@@ -181,7 +191,8 @@ local function load_file(name, o)
     good, plan = false, ("%s: it makes no plan"):format(path)
   end
   if not good then
-    local message = spell(plan, path):gsub("mr%.load_plan%(path, program%)$", "give the file that returns it: --program FILE")
+    local message = spell(plan, path):gsub("(this plan is for program '(.-)': )mr%.load_plan%(path, program%)$",
+      no_program(o.programs))
       :gsub(" is a folder, not a file$", ("%%0; give its files: %s/*.lua"):format((name:gsub("/+$", ""):gsub("%%", "%%%%"))))
     return nil, message
   end
@@ -439,17 +450,34 @@ function commands.predict(...)
   end)
 end
 
+-- Of --sizes PROGRAM:...: what is wrong if no plan of the files is of that program; nil. Before any of them runs, which may take long.
+local function unknown_program(files, o)
+  if not next(o.sizes_of) then return nil end
+  local of = {}
+  for _, name in ipairs(files) do
+    local plan = load_file(name, o)
+    if not plan then return nil end                     -- it may be of that program; what is wrong is said where it is run
+    of[plan.graph.program.name] = true
+  end
+  for _, program in ipairs(draft.keys(o.sizes_of)) do
+    if not of[program] then
+      local near = core.hint(program, draft.keys(of))
+      return ("--sizes %s:...: no plan here is of a program '%s'%s"):format(program, program, near)
+    end
+  end
+end
+
 function commands.run(...)
   local files, o = parse("run", "--on --sizes --device --limit", 1, math.huge, ...)
   if not files then return o end
   if o.on and o.on ~= "cuda" and o.on ~= "host" then return complain("run", "--on is cuda or host, not " .. o.on) end
-  local used = {}
-  local status = each(files, o, function(plan, path, text, stopped)
+  local unknown = unknown_program(files, o)
+  if unknown then return complain("run", unknown) end
+  return each(files, o, function(plan, path, text, stopped)
     -- As written first: sizes of few tiles hide what is wrong with waits and rings.
     need_legal(plan, path, text, stopped)
     local program = plan.graph.program.name
     local sizes = o.sizes_of[program] or o.sizes
-    used[program] = true
     if sizes then plan = fit_sizes(plan, path, text, sizes) end
     local target, flops = o.on or core.attached() and "cuda" or "host", plan.graph.flops
     local less = target == "host" and smaller_sizes(plan, path, nil, sizes, true)
@@ -483,13 +511,6 @@ function commands.run(...)
     if target == "cuda" and result.ok then io.write(("%s: measured %s\n"):format(path, tostring(kernel:bench{}))) end
     return result.ok
   end)
-  for program in pairs(o.sizes_of) do
-    if not used[program] then
-      warn(("millrace run: --sizes %s:...: no plan here is of a program '%s'%s\n"):format(program, program, core.hint(program, draft.keys(used))))
-      status = status == GOOD and WRONG or status
-    end
-  end
-  return status
 end
 
 return commands

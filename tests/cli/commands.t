@@ -45,6 +45,12 @@ plans/broken.lua False [($line, 'missing_wait')] None
 plans/none.lua False [] load_plan: cannot open plans/none.lua: No such file or directory"
 t_cmd 'a plan of a program that is elsewhere' 2 "$MILLRACE" check plans/scale.lua
 t_err 'says how to give it' "^plans/scale\.lua:[0-9]+: this plan is for program 'scale': give the file that returns it: --program FILE$"
+echo 'return require("millrace").program("scales", function(p)
+  local m, n = p:axes("m", "n")
+  p:output("Y", {m, n}):store("store_y", p:load("load_x", p:input("X", {m, n})))
+end)' >scales.lua
+t_cmd 'a plan of a program that is not in what --program gives' 2 "$MILLRACE" check --program scales.lua plans/scale.lua
+t_err 'says which ones are there' "^plans/scale\.lua:[0-9]+: this plan is for program 'scale': --program has scales; did you mean 'scales'\?$"
 
 cat >unaligned.lua <<'E'
 local bound = require "millrace".examples.gemm{m=512, n=512, k=516}
@@ -227,6 +233,7 @@ t_err 'proposes smaller ones' '; --sizes m=512,n=512 is faster;'
 t_cmd 'run for sizes by program' 0 "$MILLRACE" run --on host --sizes m=1,q=1 --sizes scale:m=192 --program scale.lua plans/scale.lua
 t_like 'takes those of the program alone' "$(<"$T/out")" '^plans/scale\.lua: on the CPU, it agrees with the reference'
 t_cmd 'run for sizes of a program that there is not' 2 "$MILLRACE" run --on host --sizes scal:m=64 --sizes m=64 --program scale.lua plans/scale.lua
+t_is '  and runs none' "$(<"$T/out")" ''
 t_err 'names it' "^millrace run: --sizes scal:\.\.\.: no plan here is of a program 'scal'; did you mean 'scale'\?$"
 t_cmd 'run for other sizes' 0 "$MILLRACE" run --on host --sizes m=64 --program scale.lua plans/scale.lua
 t_like 'compares these' "$(<"$T/out")" '^plans/scale\.lua: on the CPU, it agrees with the reference'
