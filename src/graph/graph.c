@@ -58,14 +58,54 @@ int graph_common_loop(const struct graph *g, int a, int b)
 	return loop;
 }
 
+/* The share of the elements of an axis that are there, of those that its tiles have. Of a loop that begins or ends
+ * where the tile, a value or a condition says, the mean count of its iterations is not so exact: all are taken. */
+static double elements_there(const struct graph *g, int loop, int axis)
+{
+	const struct program *p = g->program;
+	int64_t size = p->axes.v[axis].size;
+
+	for (int l = loop; l != NONE; l = p->loops.v[l].parent) {
+		const struct loop *x = &p->loops.v[l];
+
+		for (int i = 0; i < x->naxes; i++)
+			if (x->axis[i] == axis && (x->has_from || x->has_upto || x->has_length || x->keeps_steps))
+				return 1;
+	}
+	return (double)size / (double)round_up(size, g->extents.tile[axis]);
+}
+
+/* The share of a product's flops that is of elements that are there. */
+static double flops_there(const struct graph *g, const struct stask *s)
+{
+	const struct program *p = g->program;
+	const struct task *t = &p->tasks.v[s->task];
+	const struct node *n = &p->nodes.v[t->nodes.v[t->nodes.n - 1]];
+	const struct node *x = &p->nodes.v[n->arg[0]];
+	double share = 1;
+
+	for (int i = 0; i < n->naxes; i++)
+		share *= elements_there(g, s->loop, n->axis[i]);
+	for (int i = 0; i < x->naxes; i++)
+		if (!node_has_axis(n, x->axis[i]))
+			share *= elements_there(g, s->loop, x->axis[i]);
+	return share;
+}
+
 double graph_flops(const struct graph *g)
 {
 	double sum = 0;
 
-	for (int i = 0; i < g->tasks.n; i++)
-		if (g->tasks.v[i].kind == TASK_MMA)
-			sum += g->tasks.v[i].work.flops * (double)g->grids[g->tasks.v[i].phase].total *
-				graph_runs(g, g->tasks.v[i].loop, NONE);
+	for (int i = 0; i < g->tasks.n; i++) {
+		const struct stask *s = &g->tasks.v[i];
+		double share, all;
+
+		if (s->kind != TASK_MMA)
+			continue;
+		share = flops_there(g, s);
+		all = s->work.flops * (double)g->grids[s->phase].total * graph_runs(g, s->loop, NONE);
+		sum += share < 1 ? round(all * share) : all;
+	}
 	return sum;
 }
 

@@ -99,10 +99,10 @@ void built_choose_arch(struct built *b, struct gpu *g, const struct stop *stop)
 	const char *own = b->plan->device->arch;
 	struct gpu_info info;
 	int version;
-	struct err none;
+	struct err none = { 0 };		/* without a device it stays the plan's */
 
 	b->arch = own;
-	if (b->backend != BACKEND_CUDA || !own || sscanf(own, "sm_%d", &version) != 1 || own[strlen(own) - 1] == 'a')
+	if (b->backend != BACKEND_CUDA || !own || sscanf(own, "sm_%d", &version) != 1 || own[strlen(own) - 1] > '9')
 		return;
 	if (!gpu_probe(g, stop, &info, &none) && 10 * info.major + info.minor > version)
 		b->arch = arena_strdup(&b->arena, info.arch);

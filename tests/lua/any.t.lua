@@ -292,6 +292,11 @@ tap.like(out, "predicted .- b=1 h=2 m<=192 d=64 n<=192 hkv=2.*\n.* for m=64, n=6
 local large, small = plan:simulate{events = 0}, plan:simulate{events = 0, sizes = {m = 64, n = 64}}
 tap.ok(small.seconds < large.seconds, "fewer tiles take less time", small.seconds, large.seconds)
 tap.is(plan:simulate{events = 0, sizes = {m = 192, n = 192}}.seconds, large.seconds, "the largest sizes are those of the plan")
+for m = 16, 136, 40 do
+  local tl = plan_of(examples.gemm:bind{m = any{max = 320}, n = 100, k = 90}, {m = 64, n = 64, k = 64}):simulate{events = 0, sizes = {m = m}}
+  tap.near(tl.tflops, 2 * m * 100 * 90 / tl.seconds / 1e12, 1e-6 * tl.tflops, ("TFLOP/s for m=%d are of elements that are there"):format(m))
+end
+tap.is(plan_of(examples.gemm{m = 100, n = 70, k = 90}, {m = 64, n = 64, k = 64}).graph.flops, 2.0 * 100 * 70 * 90, "of a fixed size, too")
 local found_plan = mr.search(examples.gemm:bind{m = any{max = 512, multiple = 8}, n = 128, k = 256}, dev,
   {measure = false, trials = 40, seconds = 60})
 right("a plan of a search", found_plan.plan, {{m = 8}, {m = 512}, {m = 328}})

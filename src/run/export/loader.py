@@ -27,7 +27,7 @@ Tensor = namedtuple("Tensor", "name shape dtype")
 
 NAME = "@NAME@"
 ARCH = "@ARCH@"
-@FIXED@FLOPS = @FLOPS@  # with those of a ragged tile's missing part
+@FIXED@FLOPS = @FLOPS@  # of all products
 @FIXED@BYTES = @BYTES@  # of all inputs and outputs, each once
 @ANY@SIZES = (@SIZES@
 @ANY@)
