@@ -420,6 +420,19 @@ function commands.show(...)
   return good and GOOD or BAD
 end
 
+-- A prediction for each of the typical sizes of a plan whose sizes are known at launch.
+local function typical_as_json(plan)
+  local list = {}
+  for i, at in ipairs(tile.typical(plan.graph.program)) do
+    local tl = plan:simulate{events = 0, sizes = at}
+    list[i] = json.object("sizes seconds uncertainty uncertainty_least tflops gbps bandwidth_share cycles ii", {
+      sizes = json.object(table.concat(draft.keys(at), " "), at), seconds = tl.seconds, uncertainty = tl.uncertainty,
+      uncertainty_least = tl.uncertainty_least, tflops = tl.tflops, gbps = tl.gbps, bandwidth_share = tl.bandwidth_share,
+      cycles = tl.cycles, ii = tl.ii})
+  end
+  return json.list(list)
+end
+
 function commands.predict(...)
   local files, o = parse("predict", "--json --device", 1, math.huge, ...)
   if not files then return o end
@@ -432,11 +445,11 @@ function commands.predict(...)
     local tl, bound = plan:simulate{events = 0}, plan.graph.program
     local _, _, sizes, given = core.identity(bound)
     if o.json then
-      io.write(json.line(json.object("file legal program sizes options device evidence seconds uncertainty uncertainty_least uncertainty_reason tflops gbps bandwidth_share cycles ii notes", {file = path,
+      io.write(json.line(json.object("file legal program sizes options device evidence seconds uncertainty uncertainty_least uncertainty_reason tflops gbps bandwidth_share cycles ii typical notes", {file = path,
         legal = true, notes = problems_as_json(notes, path, text), program = bound.name, sizes = sizes, options = given, device = plan.device.name,
         evidence = "predicted", seconds = tl.seconds,
         uncertainty = tl.uncertainty,
-        uncertainty_least = tl.uncertainty_least, uncertainty_reason = tl.uncertainty_reason, tflops = tl.tflops, gbps = tl.gbps, bandwidth_share = tl.bandwidth_share, cycles = tl.cycles, ii = tl.ii})), "\n")
+        uncertainty_least = tl.uncertainty_least, uncertainty_reason = tl.uncertainty_reason, tflops = tl.tflops, gbps = tl.gbps, bandwidth_share = tl.bandwidth_share, cycles = tl.cycles, ii = tl.ii, typical = typical_as_json(plan)})), "\n")
     else
       for _, note in ipairs(problem_texts(repairs.joined(notes), path, text, "note: ")) do io.write(note, "\n") end
       local power = core.no_power(tl)

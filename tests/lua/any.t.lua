@@ -286,7 +286,9 @@ tap.like(tostring(causal), "axis n, 1 to 192 at launch, as many as m", "a listin
 tap.like(tostring(examples.gemm:bind{m = any{max = 320, multiple = 8}, n = 64, k = 64}), "axis m, 8 to 320 at launch, a multiple of 8\n",
   "and multiples")
 local out = io.popen(("%s predict %s"):format(os.getenv "MILLRACE" or "build/millrace", path)):read "a"
+local json = io.popen(("%s predict --json %s"):format(os.getenv "MILLRACE" or "build/millrace", path)):read "a"
 os.remove(path)
+tap.like(json, '"typical": %[{"sizes": {"m": 64, "n": 64}, "seconds": [%d.e-]+, .*{"sizes": {"m": 100, "n": 100}, "seconds": ', "in JSON, too")
 tap.like(out, "predicted .- b=1 h=2 m<=192 d=64 n<=192 hkv=2.*\n.* for m=64, n=64: predicted .*\n.* for m=100, n=100: predicted ",
   "a prediction for each typical size")
 local large, small = plan:simulate{events = 0}, plan:simulate{events = 0, sizes = {m = 64, n = 64}}
