@@ -1,4 +1,5 @@
 /* The best time so far over trials, and the time of every candidate. */
+#include <limits.h>
 #include <math.h>
 #include <string.h>
 
@@ -91,6 +92,50 @@ static bool is_bound_of_one_before(const struct plot *r, int k)
 	return false;
 }
 
+/* How much of points and curves a text of this width would cover that begins at x on the line y; a curve counts more. */
+static int covered(const struct plot *r, double x, double y, double w)
+{
+	double top = y - 12 - r->radius, bottom = y + 3 + r->radius;
+	int n = 0;
+
+	for (int k = 0; k < r->n; k++) {
+		const struct progress_curve *c = &r->v[k];
+
+		for (int i = 0; i < c->n; i++) {
+			double from = at_x(r, (double)c->v[i].trial), seconds = progress_seconds(&c->v[i]), at = at_y(r, seconds);
+			double to = i + 1 < c->n ? at_x(r, (double)c->v[i + 1].trial) : from, best = at_y(r, c->v[i].best);
+
+			n += seconds > 0 && from > x - r->radius && from < x + w + r->radius && at > top && at < bottom;
+			n += c->v[i].best > 0 && to >= x && from <= x + w && best > top && best < bottom ? 4 : 0;
+		}
+	}
+	return n;
+}
+
+/* Where the name of a bound at y covers least: below or above its line, at the right unless elsewhere is better, and not
+ * near `last`, where the name before is. Returns false if none is far enough from it. */
+static bool fit_name(const struct plot *r, double y, double w, double last, double *left, double *base)
+{
+	enum { SPOTS = 8 };
+	int least = INT_MAX;
+
+	for (int i = 0; i < SPOTS; i++) {
+		double x = r->x1 - w - (r->x1 - w - r->x0 - 4) * i / (SPOTS - 1);
+
+		for (int above = y + 18 < r->y0 ? 0 : 1; above < 2; above++) {
+			double at = above ? y - 7 : y + 16;
+			int n = fabs(at - last) < BOUND_GAP ? INT_MAX : covered(r, x, at, w);
+
+			if (n < least) {
+				least = n;
+				*left = x;
+				*base = at;
+			}
+		}
+	}
+	return least < INT_MAX;
+}
+
 static void draw_bounds(const struct plot *r)
 {
 	double last = -INFINITY;
@@ -99,21 +144,20 @@ static void draw_bounds(const struct plot *r)
 	for (int k = 1; k < r->n; k++)
 		differ |= r->v[k].bound > 0 && !is_bound_of_one_before(r, k);
 	for (int k = 0; k < r->n; k++) {
-		double y = at_y(r, r->v[k].bound), w;
+		double y = at_y(r, r->v[k].bound), w, x;
 		const char *text;
 
 		if (!(r->v[k].bound > 0) || is_bound_of_one_before(r, k))
 			continue;
 		picture_line(r->p, r->x0, y, r->x1, y, INK_BOUND, 2)->dash = 8;
-		y = y + 18 < r->y0 ? y + 16 : y - 7;
-		if (fabs(y - last) < BOUND_GAP)
-			continue;
-		last = y;
 		text = arena_strf(r->p->arena, "bound %s%s%s", unit_seconds(r->v[k].bound).s,
 			differ && r->v[k].name[0] ? " of " : "", differ ? r->v[k].name : "");
 		w = picture_width(text, 14, false);
-		picture_rect(r->p, r->x1 - w - 2, y - 12, w + 2, 15, INK_PAPER, INK_NONE);
-		picture_text(r->p, r->x1, y, ANCHOR_RIGHT, 14, INK_BOUND, text);
+		if (!fit_name(r, y, w, last, &x, &y))
+			continue;
+		last = y;
+		picture_rect(r->p, x - 2, y - 12, w + 2, 15, INK_PAPER, INK_NONE);
+		picture_text(r->p, x + w, y, ANCHOR_RIGHT, 14, INK_BOUND, text);
 	}
 }
 

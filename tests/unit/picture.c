@@ -162,6 +162,36 @@ static void progresses(struct fixture *f, struct picture *p)
 	picture_progress(p, c, LEN(c), &(struct picture_options){ .width = 800, .title = "both" });
 }
 
+/* The end of a search comes near to its bound, whose name must not hide that. */
+static void test_name_of_bound(struct fixture *f)
+{
+	enum { TRIALS = 100 };
+	struct progress_entry *v = ARENA_ARRAY(&f->arena, TRIALS, struct progress_entry);
+	struct progress_curve c = { "", v, TRIALS, 1.95e-4 };
+	const struct shape *name = NULL;
+	struct picture p;
+	int hidden = 0;
+
+	for (int i = 0; i < TRIALS; i++)
+		v[i] = (struct progress_entry){ .trial = i + 1, .predicted = i < 60 ? 3e-4 + 1e-6 * (60 - i) :
+			1.97e-4 + 5e-7 * (i * 7 % 20), .status = PROGRESS_PREDICTED, .text = "" };
+	progress_fill(v, TRIALS);
+	picture_init(&p, &f->arena, "");
+	picture_progress(&p, &c, 1, &(struct picture_options){ .width = 512, .height = 288, .brief = true });
+	for (int i = 0; i < p.shapes.n && !name; i++)
+		if (p.shapes.v[i].kind == SHAPE_TEXT && p.shapes.v[i].text[0] == 'b' && p.shapes.v[i].text[1] == 'o')
+			name = &p.shapes.v[i];
+	if (!ok(name != NULL, "a bound has a name"))
+		return;
+	for (int i = 0; i < p.shapes.n; i++) {
+		const struct shape *s = &p.shapes.v[i];
+
+		hidden += s->tip && s->x + s->w > name->x - picture_width(name->text, name->size, false) && s->x < name->x &&
+			s->y + s->h > name->y - 12 && s->y < name->y + 3;
+	}
+	is_int(hidden, 0, "  which hides no trial");
+}
+
 static void test_progress(struct fixture *f)
 {
 	struct progress_curve c = { "", searched, LEN(searched), 1e-3 };
@@ -428,6 +458,7 @@ int main(void)
 	check_list(&f, "progress", progress);
 	check_list(&f, "progresses", progresses);
 	test_progress(&f);
+	test_name_of_bound(&f);
 	test_svg(&f);
 	test_text(&f);
 	test_pixels(&f);
