@@ -17,6 +17,7 @@
 enum { REPEATS_MOST = 64 };
 
 #define CONSIDERABLE 0.1		/* of the loaded bytes */
+#define BUSY 0.5			/* of the time: a warp that copies as long may be what the others wait for */
 /* Without products, loads and element-wise work are all there is, and only kernels say which threads do how much of it:
  * the time of the plan alone may be above theirs by so much, or by a little more than it was before. */
 #define OVERESTIMATE 1.5
@@ -196,6 +197,9 @@ static bool is_duplicate(struct evaluator *ev, struct tried *x)
 		if (x->duplicate) {
 			x->seconds = y->seconds;
 			x->priced = y->priced;
+			x->by_threads = y->by_threads;
+			x->shifted = y->shifted;
+			x->copied = y->copied;
 		}
 	}
 	x->plan = hash;
@@ -279,31 +283,41 @@ static enum err_code check(struct evaluator *ev, int i, bool kept, const struct 
 
 /* ---- its time ---------------------------------------------------------------------------- */
 
-/* Do threads copy a considerable part of what the lanes of loads bring, though the plan gives it to an engine? What a few
- * threads bring on the side, as lengths and scales, does not matter. */
+/* Do threads copy a considerable part of what the lanes of loads bring, though the plan gives it to an engine? Or would
+ * their copies, few bytes though they are, take one warp most of the time? What a warp brings on the side, as lengths and
+ * scales of large tiles, does not matter.
+ *
+ * The time of a lane of several warps counts once for each: that they copy fast does not mean that one would. */
 static void note_copies(const struct timeline *line, struct tried *x)
 {
 	const struct plan *p = line->plan;
-	double all = 0, by_threads = 0, shifted = 0;
+	double all = 0, by_threads = 0, shifted = 0, busy[LANES_MAX] = { 0 }, busiest = 0;
 
 	x->copied = 0;
 	for (int i = 0; i < line->nphases; i++)
 		for (int k = 0; k < p->entries.n; k++) {
 			const struct entry *en = &p->entries.v[k];
 			const struct stask *s = &p->graph->tasks.v[en->task];
-			const struct task_cost *c = &line->phases[i].costs[en->task];
-			double bytes = s->work.global_bytes * graph_runs(p->graph, s->loop, NONE);
+			const struct phase_line *ph = &line->phases[i];
+			const struct task_cost *c = &ph->costs[en->task];
+			double runs = graph_runs(p->graph, s->loop, NONE), bytes = s->work.global_bytes * runs;
 
-			if (s->phase != line->phases[i].phase || s->kind != TASK_LOAD || !p->device->seu[en->seu].async)
+			if (s->phase != ph->phase || s->kind != TASK_LOAD || !p->device->seu[en->seu].async)
 				continue;
 			all += bytes;
-			by_threads += c->by_threads ? bytes : 0;
-			if (c->by_threads && space_load_index(p->graph, en->task) != NONE)
-				x->copied |= 1u << space_load_index(p->graph, en->task);
+			if (!c->by_threads)
+				continue;
+			by_threads += bytes;
 			shifted += c->shifted ? bytes : 0;
+			busy[en->lane] += c->lane * lane_warps(p, en->lane) * runs * (double)ph->tiles / ph->eus /
+				(double)line->cycles;
+			if (space_load_index(p->graph, en->task) != NONE)
+				x->copied |= 1u << space_load_index(p->graph, en->task);
 		}
-	x->by_threads = by_threads > CONSIDERABLE * all;
-	x->shifted = shifted > CONSIDERABLE * all;
+	for (int l = 0; l < p->lanes.n; l++)
+		busiest = fmax(busiest, busy[l]);
+	x->by_threads = by_threads > CONSIDERABLE * all || busiest > BUSY;
+	x->shifted = shifted > CONSIDERABLE * by_threads;
 }
 
 static enum err_code simulate(struct evaluator *ev, int i, double best, bool price, const struct stop *stop,

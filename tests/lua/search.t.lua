@@ -497,6 +497,21 @@ do
   ok(soon:found()[1].seconds < 4 * found[1].seconds, "  a dozen trials find a good shape", soon:found()[1].seconds, found[1].seconds)
 end
 
+---- few bytes that threads copy -------------------------------------------------------------------
+
+-- Scales are 6 to 11 % of the bytes, and no engine can bring them. Whatever the share, one warp would copy them slowly, and all
+-- others would wait for it. A tile of more rows has a smaller share, and is not slower for that.
+do
+  local few
+  for _, m in ipairs{4, 8, 16} do
+    local bound = mr.examples.fp4_gemm{m = m, n = 8192, k = 8192}
+    local found, given = mr.search(bound, device, {measure = false}), mr.search(bound, device, {measure = false, tile = {m = m}})
+    few = few or found.seconds
+    ok(found.seconds < 1.02 * given.seconds, m .. " rows: no slower than with all of them in a tile", found.seconds, given.seconds)
+    ok(found.seconds < 1.1 * few, "  and as fast as with fewer rows", found.seconds, few)
+  end
+end
+
 ---- what check() refuses is not returned -----------------------------------------------
 
 -- The search does not prove that kernels are right; check() does. Here it finds a fault in every kernel but the third.
