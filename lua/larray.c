@@ -129,7 +129,8 @@ static int64_t check_position(lua_State *L, const struct array *a, int first, co
 	if (first > 2)
 		signature_of_set(call, sizeof(call), a);
 	if (n != a->rank)
-		throw_msg(L, "%s: the array has %d dimension%s, %d position%s given%s", what, a->rank, a->rank == 1 ? "" : "s",
+		throw_msg(L, "%s: the array has %d dimension%s, %d position%s given%s", what, a->rank, a->rank == 1 ?
+			"" : "s",
 			n < 0 ? 0 : n, n == 1 ? " is" : "s are", call);
 	for (int i = 0; i < a->rank; i++) {
 		if (!is_integer(L, first + i, &v) || v < 1 || v > a->dim[i])

@@ -209,7 +209,8 @@ static int builder_axis_l(lua_State *L)
 
 	done(L, b, program_axis(b->p, name, size, begin_call(L, b), &id, &e), &e);
 	if (!lua_isnoneornil(L, 4))
-		done(L, b, program_axis_any(b->p, id, multiple, lua_isnoneornil(L, 5) ? NONE : check_axis(L, 5, b), begin_call(L,
+		done(L, b, program_axis_any(b->p, id, multiple, lua_isnoneornil(L, 5) ? NONE : check_axis(L, 5, b),
+			begin_call(L,
 			b), &e), &e);
 	return push_id(L, id);
 }
@@ -531,7 +532,8 @@ static int builder_show_l(lua_State *L)
 	buf_init(&text, scratch_push(L));
 	buf_printf(&text, "%s {", dtype_name(type));
 	for (int i = 0; i < v->naxes; i++)
-		buf_printf(&text, "%s%s", i ? ", " : "", b->p->axes.v[v->axis[i] == words ? elements : v->axis[i]].name);
+		buf_printf(&text, "%s%s", i ? ", " : "", b->p->axes.v[v->axis[i] == words ? elements :
+			v->axis[i]].name);
 	buf_putc(&text, '}');
 	return push_buf(L, &text);
 }
@@ -642,9 +644,11 @@ void lua_open_builder(lua_State *L)
 		{ "by_address", builder_by_address_l },
 		{ "phase_begin", builder_phase_begin_l }, { "phase_end", builder_phase_end_l },
 		{ "loop_begin", builder_loop_begin_l },
-		{ "loop_length", builder_loop_length_l }, { "loop_keeps_steps", builder_loop_keeps_steps_l }, { "loop_end", builder_loop_end_l },
+		{ "loop_length", builder_loop_length_l }, { "loop_keeps_steps", builder_loop_keeps_steps_l },
+			{ "loop_end", builder_loop_end_l },
 		{ "task_begin", builder_task_begin_l }, { "task_end", builder_task_end_l },
-		{ "load", builder_load_l }, { "load_unpacks", builder_load_unpacks_l }, { "store", builder_store_l }, { "add_to", builder_add_l }, { "mma", builder_mma_l },
+		{ "load", builder_load_l }, { "load_unpacks", builder_load_unpacks_l }, { "store", builder_store_l },
+			{ "add_to", builder_add_l }, { "mma", builder_mma_l },
 		{ "carry", builder_carry_l }, { "get", builder_get_l }, { "set", builder_set_l },
 		{ "add", builder_accumulate_l }, { "const", builder_const_l }, { "index", builder_index_l },
 		{ "op", builder_op_l }, { "cast", builder_cast_l }, { "reduce", builder_reduce_l },

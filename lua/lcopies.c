@@ -28,8 +28,8 @@ static int copy_pairs_l(lua_State *L)
 	return 3;
 }
 
-/* __newindex. Upvalues: what the copy is of, "plan.rings"; how it is set, before and after "NAME=VALUE"; without an after,
- * `before` is all that there is to say. */
+/* __newindex. Upvalues: what the copy is of, "plan.rings"; how it is set, before and after "NAME=VALUE"; without
+ * an after, `before` is all that there is to say. */
 static int copy_newindex_l(lua_State *L)
 {
 	char key[SHOW_MAX], value[SHOW_MAX];
@@ -37,7 +37,8 @@ static int copy_newindex_l(lua_State *L)
 	bool is_name = lua_type(L, 2) == LUA_TSTRING;
 
 	if (!after)
-		throw_msg(L, "%s is a copy: %s cannot be set in it; %s", lua_tostring(L, lua_upvalueindex(1)), show(L, 2, key), before);
+		throw_msg(L, "%s is a copy: %s cannot be set in it; %s", lua_tostring(L, lua_upvalueindex(1)), show(L,
+			2, key), before);
 	if (lua_isnil(L, 3) || !is_name)
 		throw_msg(L, "%s is a copy: %s cannot be set in it; %s...%s does it", lua_tostring(L, lua_upvalueindex(1)),
 			show(L, 2, key), before, after);
@@ -96,7 +97,8 @@ static int closed_l(lua_State *L)
 	return 1;
 }
 
-/* core.closed_as(table, copy): with these contents, and refusing as the copy does; the table itself, if the other is no copy */
+/* core.closed_as(table, copy): with these contents, and refusing as the copy does; the table itself, if the other
+ * is no copy */
 static int closed_as_l(lua_State *L)
 {
 	luaL_checktype(L, 1, LUA_TTABLE);

@@ -152,8 +152,9 @@ bool is_strict(lua_State *L);
 /* Push how an object of the class `of` (NULL: of any) leads to one that has the member, "plan:simulate():why()"; NULL,
  * and nothing is pushed, if none does. */
 const char *push_way_to(lua_State *L, const char *of, const char *name);
-/* Push what to say about an error message of Lua that names a missing global, field or method where missing names are no
- * errors: "; did you mean 'print'?"; "" if nothing. For the handler of the error. line: that of the source, or "". */
+/* Push what to say about an error message of Lua that names a missing global, field or method where missing names
+ * are no errors: "; did you mean 'print'?"; "" if nothing. For the handler of the error. line: that of the source,
+ * or "". */
 void push_name_hint(lua_State *L, const char *msg, const char *line);
 /* A metatable in the registry, for luaL_setmetatable on plain tables: reading any other field
  * than these is a missing one. Its table `fields` is for completion. */
@@ -229,7 +230,8 @@ void push_method(lua_State *L, const char *class_name, const char *method, lua_C
 int describe_l(lua_State *L);
 
 /* lcopies.c. Let the table on top, the copy that an object gives of something, only be read: of="plan.rings". An error
- * about setting a field of it says how it is set instead: before and after "NAME=VALUE" stand "plan:buffers{" and "}"; after NULL: `before` is what to say. */
+ * about setting a field of it says how it is set instead: before and after "NAME=VALUE" stand "plan:buffers{" and
+ * "}"; after NULL: `before` is what to say. */
 void copy_close(lua_State *L, const char *of, const char *before, const char *after);
 /* Replace such a copy at idx by a table with its fields, for C, which looks at these alone; another value stays. */
 void copy_open(lua_State *L, int idx);
@@ -265,7 +267,8 @@ struct array *array_new(lua_State *L, const char *what, enum dtype type, int ran
 struct array *check_array(lua_State *L, int idx, const char *what);
 /* Uniform values from -1 to 1, of integers the full range or, of i32, [0, below) unless that is 0, as different from each
  * other as they can be if they should be distinct; the same for the same seed and name. */
-void array_random(lua_State *L, struct array *a, enum dtype as, uint64_t seed, const char *name, int64_t below, bool distinct,
+void array_random(lua_State *L, struct array *a, enum dtype as, uint64_t seed, const char *name, int64_t below,
+	bool distinct,
 	int64_t row);
 /* All elements as double, rounded to `as` on the way. */
 void array_read(lua_State *L, const struct array *a, enum dtype as, double *out);

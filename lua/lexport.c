@@ -20,13 +20,17 @@ static int export_l(lua_State *L)
 		throw_msg(L, "export: a traced kernel needs memory for its stamps: export the kernel that was traced");
 	for (int i = 0; i < b->graph->program->tensors.n; i++)
 		if (b->backend == BACKEND_HOST && b->graph->program->tensors.v[i].by_address)
-			throw_msg(L, "export: input '%s' is given by addresses, which the program that is exported for the CPU does not "
-				"make; compile for the GPU, or declare it without pointers", b->graph->program->tensors.v[i].name);
+			throw_msg(L,
+				"export: input '%s' is given by addresses, which the program that is exported for the CPU does not "
+				"make; compile for the GPU, or declare it without pointers",
+					b->graph->program->tensors.v[i].name);
 	for (int i = 0; i < b->graph->program->tensors.n; i++)
 		for (int k = 0; b->graph->program->tensors.v[i].by_address && k < b->graph->program->axes.n; k++)
 			if (b->graph->program->axes.v[k].multiple)
-				throw_msg(L, "export: input '%s' is given by addresses, which needs sizes that are known now, and that of '%s' "
-					"is known at launch", b->graph->program->tensors.v[i].name, b->graph->program->axes.v[k].name);
+				throw_msg(L,
+					"export: input '%s' is given by addresses, which needs sizes that are known now, and that of '%s' "
+					"is known at launch", b->graph->program->tensors.v[i].name,
+						b->graph->program->axes.v[k].name);
 	if (!*dir)
 		throw_msg(L, "export: the folder has no name; \".\" is this one");
 	if (name && !*name)

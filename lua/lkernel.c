@@ -324,8 +324,9 @@ void **tensor_pointers(lua_State *L, const struct program *p, int inputs, int re
 	return data;
 }
 
-/* core.run(kernel, inputs or nil, {limit=, seconds=, seed=, sizes=}) -> outputs, list of milliseconds, {cache=, watts=}, each
- * nil if unknown. inputs nil: random ones of the seed. seconds: the length of a benchmark; without it one run. */
+/* core.run(kernel, inputs or nil, {limit=, seconds=, seed=, sizes=}) -> outputs, list of milliseconds, {cache=,
+ * watts=}, each nil if unknown. inputs nil: random ones of the seed. seconds: the length of a benchmark; without
+ * it one run. */
 static int run_l(lua_State *L)
 {
 	struct host *h = enter(L);
@@ -367,7 +368,8 @@ static int run_l(lua_State *L)
 	return 3;
 }
 
-/* core.host_run(kernel, inputs, {seed=, race=, limit=, sizes=}) -> outputs, and nil or a report of what the kernel did wrong */
+/* core.host_run(kernel, inputs, {seed=, race=, limit=, sizes=}) -> outputs, and nil or a report of what the kernel
+ * did wrong */
 static int host_run_l(lua_State *L)
 {
 	struct host *h = enter(L);

@@ -65,7 +65,8 @@ static int plan_append_l(lua_State *L)
 	for (int i = 0; i < LEN(neighbours) && lua_istable(L, 3); i++) {
 		lua_pushstring(L, neighbours[i]);
 		if (lua_rawget(L, 3) != LUA_TNIL)
-			throw_msg(L, "append: unknown option '%s'; an appended sTask comes last: plan:insert takes before and after",
+			throw_msg(L,
+				"append: unknown option '%s'; an appended sTask comes last: plan:insert takes before and after",
 				neighbours[i]);
 		lua_pop(L, 1);
 	}

@@ -58,8 +58,8 @@ void sizes_option(lua_State *L, int idx, const char *what, const struct program 
 /* A new timeline of a plan that the object at `owner` owns, which it keeps; returns where to put it. */
 struct timeline **timeline_box(lua_State *L, int owner);
 struct timeline *check_timeline(lua_State *L, int idx, const char *what);
-/* Which of t->phases the option phase= of the table at idx means, a number from 1 or a name, counted from 0; the one that
- * takes longest unless it is given. */
+/* Which of t->phases the option phase= of the table at idx means, a number from 1 or a name, counted from 0; the
+ * one that takes longest unless it is given. */
 int option_phase(lua_State *L, int idx, const char *what, const struct timeline *t);
 /* plan:simulate(), plan:check(), plan:table(), tostring(plan), plan.usage */
 int plan_simulate_l(lua_State *L);

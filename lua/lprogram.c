@@ -244,7 +244,8 @@ static int check_sizes_l(lua_State *L)
 	return 0;
 }
 
-/* core.check_same(bound, other): raises, at the line, if they differ in more than sizes that `bound` leaves to the launch */
+/* core.check_same(bound, other): raises, at the line, if they differ in more than sizes that `bound` leaves to the
+ * launch */
 static int check_same_l(lua_State *L)
 {
 	const struct program *p = check_program(L, 1, "bind"), *q = check_program(L, 2, "bind");

@@ -60,7 +60,8 @@ static const char *near_key(lua_State *L, const char *name, int one, int two, co
 
 /* What users of other tools look for by a name that nothing has here, by the kind of what they look in. */
 static const struct word { const char *kind, *name, *instead; } words[] = {
-	{ "mr", "relu", "mr.max(x, 0)" }, { "mr", "square", "x * x" }, { "plan", "remove_wait", "plan:unwait(task, other)" },
+	{ "mr", "relu", "mr.max(x, 0)" }, { "mr", "square", "x * x" }, { "plan", "remove_wait",
+		"plan:unwait(task, other)" },
 	{ "kernel", "save", "k:export(folder)" }, { "on_host", "save", "k:export(folder)" },
 	{ "kernel for the CPU", "save", "k:export(folder)" },
 };
@@ -199,8 +200,8 @@ static bool in_name(char c)
 	return isalnum((unsigned char)c) || c == '_';
 }
 
-/* In a line of source, the variable of which the field or method `name` is read, "plan" of plan.name or plan:name(); false
- * if it is no variable. */
+/* In a line of source, the variable of which the field or method `name` is read, "plan" of plan.name or
+ * plan:name(); false if it is no variable. */
 static bool receiver_in(const char *line, const char *name, char *out, size_t size)
 {
 	size_t len = strlen(name);
@@ -252,7 +253,8 @@ static void push_variable(lua_State *L, const char *name)
 	lua_remove(L, -2);
 }
 
-/* Push what was perhaps meant by a field or method of mr or of one of our objects, as "'gelu'" or "plan:simulate()"; NULL. */
+/* Push what was perhaps meant by a field or method of mr or of one of our objects, as "'gelu'" or
+ * "plan:simulate()"; NULL. */
 static const char *push_near_member(lua_State *L, const char *line, const char *name)
 {
 	char variable[64];
@@ -315,7 +317,8 @@ static bool push_hint_of_value(lua_State *L, const char *msg, const char *line)
 	}
 	if (!strstr(msg, "attempt to index a nil value (field '") || !strstr(line, ":suggest("))
 		return false;
-	lua_pushliteral(L, "; plan:suggest() has no such suggestion: printed, it says what there is, or what was tried");
+	lua_pushliteral(L,
+		"; plan:suggest() has no such suggestion: printed, it says what there is, or what was tried");
 	return true;
 }
 

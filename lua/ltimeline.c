@@ -516,10 +516,12 @@ static int timeline_uncertainty_reason_l(lua_State *L)
 	if (t->measured || t->uncertainty > 0)
 		lua_pushnil(L);
 	else if (t->uncertainty_least > 0)
-		lua_pushfstring(L, "%s is not calibrated; it is at least that of a related device, uncertainty_least%s%s", device,
+		lua_pushfstring(L,
+			"%s is not calibrated; it is at least that of a related device, uncertainty_least%s%s", device,
 			*power ? "; " : "", power);
 	else
-		lua_pushfstring(L, "%s is not calibrated, and no prediction for it was compared with a measured time%s%s", device,
+		lua_pushfstring(L,
+			"%s is not calibrated, and no prediction for it was compared with a measured time%s%s", device,
 			*power ? "; " : "", power);
 	return 1;
 }

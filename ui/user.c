@@ -340,7 +340,8 @@ void user_report(lua_State *L, const char *prefix)
 
 	fflush(stdout);
 	f = open_memstream(&first, &bytes);	/* not in Lua, whose memory may be used up */
-	fprintf(f ? f : stderr, "%s%s%.*s%s%s", colour ? "\033[31m" : "", prefix, (int)head, msg, syntax_hint(msg, n ? line : ""),
+	fprintf(f ? f : stderr, "%s%s%.*s%s%s", colour ? "\033[31m" : "", prefix, (int)head, msg, syntax_hint(msg, n ?
+		line : ""),
 		colour ? "\033[0m" : "");
 	if (f && fclose(f) == 0)
 		print_part(first, bytes);

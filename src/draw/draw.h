@@ -145,7 +145,8 @@ const char *timeline_origin(struct arena *a, const struct timeline *t);
 /* What stands behind a predicted time: " +- 6.6 %", or that it is not known, and why. */
 const char *uncertainty_text(struct arena *a, const struct timeline *t);
 const char *timeline_total(struct arena *a, const struct timeline *t);
-/* Where power would limit the clock of a prediction, but the device has no numbers of power: that this was left out; else "". */
+/* Where power would limit the clock of a prediction, but the device has no numbers of power: that this was left
+ * out; else "". */
 const char *timeline_no_power(const struct timeline *t);
 /* "loop n: II 1,312, 4.1 % above the bound; ResMII 1,260 (tensor), RecMII 980" */
 const char *timeline_ii(struct arena *a, const struct timeline *t, const struct phase_line *p);

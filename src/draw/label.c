@@ -56,7 +56,8 @@ const char *label_lengths(struct arena *a, const struct program *p)
 			buf_printf(&b, "%sassumed %s of", before ? "; " : "", l->keeps_steps ? "steps" : "length");
 		else
 			buf_putc(&b, ',');
-		buf_printf(&b, " loop %s %lld", label_loop(a, p, l->keeps_steps ? l->parent : i), (long long)(l->typical ? l->typical : all));
+		buf_printf(&b, " loop %s %lld", label_loop(a, p, l->keeps_steps ? l->parent : i),
+			(long long)(l->typical ? l->typical : all));
 		if (!l->typical)
 			buf_puts(&b, ", all");
 		else if (l->keeps_steps)

@@ -253,8 +253,8 @@ static const char *frame_title(const struct sketch *s, int f)
 	return arena_strf(s->arena, " %s ", label_loop_trips(s->arena, s->g, s->frames.v[f].loop));
 }
 
-/* A title without its last word: of " loop n, 1 to 64 iterations " first " loop n, 1 to 64 ", then " loop n ", as numbers alone
- * say nothing; NULL: there is no shorter one. */
+/* A title without its last word: of " loop n, 1 to 64 iterations " first " loop n, 1 to 64 ", then " loop n ", as
+ * numbers alone say nothing; NULL: there is no shorter one. */
 static const char *shorter_title(struct arena *a, const char *title)
 {
 	static const char iterations[] = " iteration";
@@ -265,8 +265,8 @@ static const char *shorter_title(struct arena *a, const char *title)
 	return end ? arena_strf(a, "%.*s ", (int)(end - title), title) : NULL;
 }
 
-/* The gap between the lines that cross the upper edge of a frame in which its title is: the first one in which it fits, or the
- * widest. Returns its columns; *behind: those of the last gap, which becomes wider with the frame. */
+/* The gap between the lines that cross the upper edge of a frame in which its title is: the first one in which it
+ * fits, or the widest. Returns its columns; *behind: those of the last gap, which becomes wider with the frame. */
 static int find_gap(const struct canvas *v, int f, int *at, int *behind)
 {
 	int left = INSET * v->s->frames.v[f].depth + 2, end = v->c->w - left, want = text_width(frame_title(v->s, f));

@@ -188,7 +188,8 @@ static struct shape *draw_on_ground(struct panel *n, double x, double y, enum an
 	double margin, double appears)
 {
 	double w = picture_width(text, SMALL, false);
-	struct shape *s = picture_rect(n->p, (anchor == ANCHOR_MIDDLE ? x - w / 2 : x) - margin, y - 9.5, w + 2 * margin, 11.5,
+	struct shape *s = picture_rect(n->p, (anchor == ANCHOR_MIDDLE ? x - w / 2 : x) - margin, y - 9.5,
+		w + 2 * margin, 11.5,
 		INK_PANEL, INK_NONE);
 
 	shape_move(s, MOTION_APPEAR, appears, 0);
@@ -281,7 +282,8 @@ static void draw_wait(struct panel *n, const struct event *e, struct panel_row *
 	tip = arena_strf(n->p->arena, "%s %d waits %s cycles %s", n->c.g->tasks.v[e->task].name,
 		e->seq, unit_count(waited).s, reason_text(n->p->arena, n->c.g, why));
 	if (!low || !*text || w - labelled > LEAST_HATCHED) {
-		s = picture_rect(n->p, x, r->y + r->h * (low ? 0.3 : 0.38), w, r->h * (low ? 0.4 : 0.22), INK_NONE, INK_NONE);
+		s = picture_rect(n->p, x, r->y + r->h * (low ? 0.3 : 0.38), w, r->h * (low ? 0.4 : 0.22), INK_NONE,
+			INK_NONE);
 		s->hatched = true;
 		s->tip = tip;
 		shape_move(s, MOTION_GROW, (double)begin, (double)end);
@@ -397,8 +399,8 @@ static struct label_count *count_of(struct panel *n, struct label_count *counts,
 	return &counts[(lane_row_of(n, e) - n->rows.v) * n->c.g->tasks.n + e->task];
 }
 
-/* Marks are labelled alike: a label that most marks of an sTask in a row have no space for would look as if it meant more
- * than they. */
+/* Marks are labelled alike: a label that most marks of an sTask in a row have no space for would look as if it
+ * meant more than they. */
 static int usual_label(const struct label_count *c)
 {
 	return 2 * c->n[2] >= c->n[0] ? 2 : 2 * c->n[1] >= c->n[0];

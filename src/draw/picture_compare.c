@@ -97,8 +97,8 @@ static double fit_heads(struct picture *p, const char *head[2])
 	return size;
 }
 
-/* Draw one timeline with its heading from y down; returns where its rows end. The colour before the heading is that of its
- * bars of sTasks, which a brief picture does not have. */
+/* Draw one timeline with its heading from y down; returns where its rows end. The colour before the heading is
+ * that of its bars of sTasks, which a brief picture does not have. */
 static double draw_half(struct panel *n, const char *head, double size, int ink, double y)
 {
 	double strip = strip_height(n), end;
@@ -195,8 +195,10 @@ void picture_compare(struct picture *p, const struct timeline *a, const struct t
 	choose_names(&c, o);
 	line = arena_strf(p->arena, "%s above %s, which takes %s", c.name[0], c.name[1],
 		ratio_text(p->arena, a, b));
-	if (strcmp(program_text(p->arena, a->plan->graph->program), program_text(p->arena, b->plan->graph->program)) != 0)
-		line = arena_strf(p->arena, "%s; %s is of %s", line, c.name[0], program_text(p->arena, a->plan->graph->program));
+	if (strcmp(program_text(p->arena, a->plan->graph->program), program_text(p->arena,
+		b->plan->graph->program)) != 0)
+		line = arena_strf(p->arena, "%s; %s is of %s", line, c.name[0], program_text(p->arena,
+			a->plan->graph->program));
 	if (b->nphases > 1)
 		line = arena_strf(p->arena, "%s; phase %s", line,
 			b->plan->graph->program->phases.v[b->phases[c.phase].phase].name);

@@ -569,8 +569,8 @@ static void grow(struct plan_picture *s, double *height, double limit, int colum
 	}
 }
 
-/* Draw them in so many columns that fit, with lanes apart and rows as high as there is space for; `first`: the first shape of
- * them, of those that are drawn. */
+/* Draw them in so many columns that fit, with lanes apart and rows as high as there is space for; `first`: the
+ * first shape of them, of those that are drawn. */
 static double stretch(struct plan_picture *s, int columns, double y, double most, int first)
 {
 	grow(s, &s->gap, GAP_MOST, columns, y, most, first);
@@ -641,7 +641,8 @@ void picture_plan(struct picture *p, const struct plan *plan, const struct pictu
 		arena_strf(p->arena, "%s%s", picture_tile(p, plan->graph), expected) }) + (o->brief ? -11 : 8);
 	s = (struct plan_picture){ .p = p, .plan = plan, .g = plan->graph, .theme = o->theme, .brief = o->brief,
 		.ink = task_inks(p->arena, plan->graph), .name = 130, .unit = 70, .cell = 46, .waits = 300,
-		.row = 28, .gap = o->brief ? GAP_LEAST : GAP_MOST, .small = 11, .lines = 2, .end = INFINITY, .stages = stages };
+		.row = 28, .gap = o->brief ? GAP_LEAST : GAP_MOST, .small = 11, .lines = 2, .end = INFINITY, .stages =
+			stages };
 	if (p->width < NARROW)
 		choose_columns(&s, p->width - 2 * MARGIN);
 	for (int l = 0; l < plan->lanes.n; l++)

@@ -92,7 +92,8 @@ static bool is_bound_of_one_before(const struct plot *r, int k)
 	return false;
 }
 
-/* How much of points and curves a text of this width would cover that begins at x on the line y; a curve counts more. */
+/* How much of points and curves a text of this width would cover that begins at x on the line y; a curve counts
+ * more. */
 static int covered(const struct plot *r, double x, double y, double w)
 {
 	double top = y - 12 - r->radius, bottom = y + 3 + r->radius;
@@ -102,8 +103,10 @@ static int covered(const struct plot *r, double x, double y, double w)
 		const struct progress_curve *c = &r->v[k];
 
 		for (int i = 0; i < c->n; i++) {
-			double from = at_x(r, (double)c->v[i].trial), seconds = progress_seconds(&c->v[i]), at = at_y(r, seconds);
-			double to = i + 1 < c->n ? at_x(r, (double)c->v[i + 1].trial) : from, best = at_y(r, c->v[i].best);
+			double from = at_x(r, (double)c->v[i].trial), seconds = progress_seconds(&c->v[i]), at =
+				at_y(r, seconds);
+			double to = i + 1 < c->n ? at_x(r, (double)c->v[i + 1].trial) : from, best = at_y(r,
+				c->v[i].best);
 
 			n += seconds > 0 && from > x - r->radius && from < x + w + r->radius && at > top && at < bottom;
 			n += c->v[i].best > 0 && to >= x && from <= x + w && best > top && best < bottom ? 4 : 0;
@@ -112,8 +115,8 @@ static int covered(const struct plot *r, double x, double y, double w)
 	return n;
 }
 
-/* Where the name of a bound at y covers least: below or above its line, at the right unless elsewhere is better, and not
- * near `last`, where the name before is. Returns false if none is far enough from it. */
+/* Where the name of a bound at y covers least: below or above its line, at the right unless elsewhere is better,
+ * and not near `last`, where the name before is. Returns false if none is far enough from it. */
 static bool fit_name(const struct plot *r, double y, double w, double last, double *left, double *base)
 {
 	enum { SPOTS = 8 };

@@ -204,12 +204,13 @@ static void add_usage(struct table *t, const char *what, struct unit_text used, 
 		unit_keep(t->arena, unit_percent(share)))[3] = pen_bar(t->arena, share, BAR);
 }
 
-/* What a plan takes that is not legal is counted without what its kernel would add: threads that fill warpgroups, memory to stage
- * stores. If it is so wrong that nothing was counted, nothing is shown. */
+/* What a plan takes that is not legal is counted without what its kernel would add: threads that fill warpgroups,
+ * memory to stage stores. If it is so wrong that nothing was counted, nothing is shown. */
 static void put_usage(const struct plan *p, const struct usage *u, struct pen *pen)
 {
 	const struct column col[] = { { u->registers ? "of one EU" : "of one EU, at least", ALIGN_LEFT, 0, 0 },
-		{ "", ALIGN_RIGHT, 0, 0 }, { "", ALIGN_LEFT, 0, 0 }, { "", ALIGN_LEFT, 0, 1 }, { "", ALIGN_RIGHT, 0, 2 } };
+		{ "", ALIGN_RIGHT, 0, 0 }, { "", ALIGN_LEFT, 0, 0 }, { "", ALIGN_LEFT, 0, 1 }, { "", ALIGN_RIGHT, 0,
+			2 } };
 	const struct vdevice *d = p->device;
 	struct table t = table_new(pen->arena, col, LEN(col));
 

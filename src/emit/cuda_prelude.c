@@ -1,6 +1,7 @@
 /* The definitions that precede a kernel for sm_90a or sm_80. Its body is plain C over these names, which
  * src/host/millrace_host.h defines for the host. Forms and operands of the instructions are those of the PTX ISA 8.x:
- * mbarrier, cp.async, and on sm_90a cp.async.bulk.tensor and wgmma. A kernel for sm_80 does not name what needs those. */
+ * mbarrier, cp.async, and on sm_90a cp.async.bulk.tensor and wgmma. A kernel for sm_80 does not name what needs
+ * those. */
 #include "emit/print.h"
 
 #define TMA_LOAD(rank, name, how, args, coords, hint, operands) \

@@ -34,7 +34,8 @@ struct source {
 	VEC(size_t) definitions;	/* where in it each definition begins that other kernels may have as well, and the
 					 * kernel behind them */
 	const char *entry;		/* name of the kernel function */
-	bool waits;			/* it may be launched before the kernel in front has ended: it waits for that itself */
+	/* it may be launched before the kernel in front has ended: it waits for that itself */
+	bool waits;
 	VEC(struct param) params;
 	int threads;
 	int cluster;			/* blocks that must run together; 1 */
@@ -44,7 +45,8 @@ struct source {
 /* What a target adds to the body, which all targets share: the definitions of the names in it, which
  * docs/internals/adding.md lists. */
 struct printer {
-	const char *machine;		/* ONLY_SM_90 or the like (print.h): the lines behind others are left out; NULL: there are none */
+	/* ONLY_SM_90 or the like (print.h): the lines behind others are left out; NULL: there are none */
+	const char *machine;
 	const char *const *prelude;	/* in front of all, line by line, then NULL */
 	const char *const *stamps;	/* and of a traced kernel; NULL: the prelude has them */
 	const char *const *cluster;	/* likewise, where blocks form clusters */
@@ -66,7 +68,8 @@ void emit_text(const struct role_program *r, const struct printer *printer, stru
  * before it has. */
 void emit_join(struct buf *out, const struct source *const *before, int n, const struct source *s);
 
-/* CUDA C++ for sm_90a or sm_80, as the program's target says, which NVRTC and nvcc compile without headers of Millrace. In `a`. */
+/* CUDA C++ for sm_90a or sm_80, as the program's target says, which NVRTC and nvcc compile without headers of
+ * Millrace. In `a`. */
 void emit_cuda(const struct role_program *r, struct arena *a, struct source *out);
 
 /* The same body as C11 over "millrace_host.h" (src/host/millrace_host.h), which gives

@@ -16,7 +16,8 @@ static void put_entry_point(struct buf *o, const struct source *s)
 {
 	buf_printf(o, "HOST_ENTRY(%s, %d) { %s(", s->entry, s->threads, s->entry);
 	for (int i = 0; i < s->params.n; i++)
-		buf_printf(o, s->params.v[i].kind == PARAM_SIZE ? "%s*(const int *)args[%d]" : "%sargs[%d]", i ? ", " : "", i);
+		buf_printf(o, s->params.v[i].kind == PARAM_SIZE ? "%s*(const int *)args[%d]" : "%sargs[%d]", i ?
+			", " : "", i);
 	buf_puts(o, "); }\n");
 }
 

@@ -36,8 +36,8 @@ struct print {
 	struct buf *out;
 	int indent;
 	VEC(struct read) reads;		/* of the block at hand */
-	/* In it, what all elements of the group have from one address is read once. So it is where fields of 4 bits are:
-	 * most of what it does is to read. */
+	/* In it, what all elements of the group have from one address is read once. So it is where fields of 4
+	 * bits are: most of what it does is to read. */
 	bool shares_reads;
 	bool vectors;			/* the text has accesses of 8 or 16 bytes (printer.vectors) */
 	bool nibbles;			/* the text makes elements of 4 bits (printer.nibbles) */

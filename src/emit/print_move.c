@@ -108,8 +108,8 @@ static const char *index_text(struct print *c, const struct role_index *x)
 		x->at));
 }
 
-/* The part of the tensor that has the index i0. There is no address to be read where that may be outside, whatever it is
- * in which `inside` tests it: the index, or the end of the axis. */
+/* The part of the tensor that has the index i0. There is no address to be read where that may be outside, whatever
+ * it is in which `inside` tests it: the index, or the end of the axis. */
 static const char *part_text(struct print *c, const struct role_op *o)
 {
 	const struct role_index *x = &o->u.move.index[0];
@@ -128,8 +128,10 @@ static const char *put_indices(struct print *c, const struct role_op *o)
 
 	for (int d = 0; d < o->u.move.rank; d++) {
 		put(c, "\tconst long i%d = %s;", d, index_text(c, &o->u.move.index[d]));
-		at = d == by_address ? arena_strf(c->a, "i%d", d) : !d ? "0" : o->u.move.index[d].axis != NONE ? arena_strf(c->a, "(%s) * %s + i%d", at, var_text(c->a,
-			VAR_SIZE, o->u.move.index[d].axis, &c->r->names), d) : arena_strf(c->a, "(%s) * %lldl + i%d", at,
+		at = d == by_address ? arena_strf(c->a, "i%d", d) : !d ? "0" : o->u.move.index[d].axis != NONE ?
+			arena_strf(c->a, "(%s) * %s + i%d", at, var_text(c->a,
+			VAR_SIZE, o->u.move.index[d].axis, &c->r->names), d) : arena_strf(c->a, "(%s) * %lldl + i%d",
+				at,
 			(long long)o->u.move.index[d].size, d);
 	}
 	if (dtype_bits(o->u.move.type) == 4)	/* two to a byte */
@@ -144,7 +146,8 @@ static void put_element_coordinates(struct print *c, const struct role_op *o, co
 	long long rows = (long long)(o->u.move.elements / o->u.move.cols);
 
 	if (o->u.move.down) {
-		put(c, "%s\tconst int rb = 0, h = 0, j = 0, e = 0, row0 = at %% %lld, col0 = at / %lld;", indent, rows, rows);
+		put(c, "%s\tconst int rb = 0, h = 0, j = 0, e = 0, row0 = at %% %lld, col0 = at / %lld;", indent,
+			rows, rows);
 		return;
 	}
 	put(c, "%s\tconst int rb = 0, h = 0, j = 0, e = 0, row0 = at / %lld, col0 = at %% %lld%s;",

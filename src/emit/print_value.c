@@ -278,7 +278,8 @@ static bool has_nibbles(const struct val *v)
 	return has;
 }
 
-/* Do all elements of the group at hand need one read, because it has their neighbours, or has the same address for all? */
+/* Do all elements of the group at hand need one read, because it has their neighbours, or has the same address for
+ * all? */
 static bool is_read_once(const struct print *c, const struct val *v, const struct num *when)
 {
 	return v->together > 1 || (c->shares_reads && !num_uses(v->num, VAR_E) && !(when && num_uses(when, VAR_E)));
@@ -400,7 +401,8 @@ const char *value(struct print *c, const struct val *v)
 	case VAL_FIELD:
 		if (v->type == DT_E2M1) {
 			c->nibbles = true;
-			return arena_strf(c->a, "e2m1_at((u32)%s, ((%s) & %d) * %d)", value(c, v->arg[0]), num(c, v->num),
+			return arena_strf(c->a, "e2m1_at((u32)%s, ((%s) & %d) * %d)", value(c, v->arg[0]), num(c,
+				v->num),
 				v->per - 1, 32 / v->per);
 		}
 		return arena_strf(c->a, dtype_is_float(v->type) ? "from_%s((u32)%s >> ((%s) & %d) * %d)" :

@@ -215,9 +215,10 @@ static enum dtype holding_type(enum dtype t)
 	return t == DT_E2M1 ? DT_E4M3 : t == DT_I4 ? DT_I8 : t;
 }
 
-/* The type in which a value is kept for other sTasks. Elements of 4 bits that a compute task makes are kept in bytes. If it
- * makes a value in f32, and all that other tasks do with it is to store it, without adding, to tensors of one 16-bit type,
- * it is kept in that type: it takes half of the space, and two elements are moved at once. */
+/* The type in which a value is kept for other sTasks. Elements of 4 bits that a compute task makes are kept in
+ * bytes. If it makes a value in f32, and all that other tasks do with it is to store it, without adding, to
+ * tensors of one 16-bit type, it is kept in that type: it takes half of the space, and two elements are moved at
+ * once. */
 static enum dtype kept_type(const struct builder *b, int node)
 {
 	const struct node *value = &b->p->nodes.v[node];

@@ -133,8 +133,8 @@ struct graph {
 NODISCARD enum err_code graph_build(struct mem *mem, const struct program *p,
 	const struct tiling *t, const struct shaping *how, struct graph **out, struct err *e);
 void graph_free(struct graph *g);
-/* The same graph where axis a has sizes[a] elements (program_at_sizes): the tiles and what sTasks are stay; the grids and
- * the trip counts are those of the sizes. It borrows from g, is in `a`, and is not to be freed. */
+/* The same graph where axis a has sizes[a] elements (program_at_sizes): the tiles and what sTasks are stay; the
+ * grids and the trip counts are those of the sizes. It borrows from g, is in `a`, and is not to be freed. */
 const struct graph *graph_at_sizes(struct arena *a, const struct graph *g, const int64_t *sizes);
 
 /* Append an edge, to first_in and next_in, too; first_in is NONE where there is none yet. */
@@ -158,8 +158,9 @@ bool graph_never_runs(const struct graph *g, int task);
 double graph_runs(const struct graph *g, int loop, int outer);
 /* Innermost region that holds both sTasks. */
 int graph_common_loop(const struct graph *g, int a, int b);
-/* Total flops of the program's products, without those of elements that a ragged tile does not have; and the bytes that device memory must move: each element once that is loaded or stored. If
- * values name elements, those of different indices are taken to differ, as far as the tensor has so many. */
+/* Total flops of the program's products, without those of elements that a ragged tile does not have; and the bytes
+ * that device memory must move: each element once that is loaded or stored. If values name elements, those of
+ * different indices are taken to differ, as far as the tensor has so many. */
 double graph_flops(const struct graph *g);
 double graph_bytes(const struct graph *g);
 const char *edge_kind_name(enum edge_kind k);

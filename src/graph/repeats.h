@@ -11,8 +11,8 @@
  * it; 1: none. */
 int64_t graph_repeats(const struct graph *g, int task, int axis);
 
-/* The task of the program because of which every tile of the phase has all of an axis that could be divided among tiles, as it adds up
- * along it, say; NONE: a tile can have a part of the axis. */
+/* The task of the program because of which every tile of the phase has all of an axis that could be divided among
+ * tiles, as it adds up along it, say; NONE: a tile can have a part of the axis. */
 int graph_needs_all(const struct graph *g, int phase, int axis);
 
 /* A sentence about all that is repeated in a phase because of the axis, in `a`, with how often and the bytes that are

@@ -24,7 +24,8 @@ struct host_arg {
 	int buffer;
 	bool is_map;			/* pass this map, with the buffer as its base */
 	struct host_map map;
-	int parts;			/* pass the addresses of so many parts of the buffer, equally long; 0: its own */
+	/* pass the addresses of so many parts of the buffer, equally long; 0: its own */
+	int parts;
 	bool is_number;			/* pass a pointer to this number */
 	int number;
 };

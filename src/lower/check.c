@@ -81,8 +81,10 @@ static const char *type_text(const struct program *p)
 		if (n->op == OP_LOAD)
 			return "change the program: kernels load elements of 4 bits in words of eight; let the tensor be an input whose "
 				"last dimension is a multiple of 8";
-		return n->op == OP_STORE ? "change the program: kernels store elements of 4 bits as bytes of two; let the last dimension of "
-			"the output be even" : "change the program: convert elements of 4 bits to another type before this";
+		return n->op == OP_STORE ?
+			"change the program: kernels store elements of 4 bits as bytes of two; let the last dimension of "
+			"the output be even" :
+				"change the program: convert elements of 4 bits to another type before this";
 	}
 	return NULL;
 }

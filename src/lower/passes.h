@@ -245,8 +245,8 @@ static inline bool has_even_rows(const struct program *p, int tensor)
 	return t->rank > 0 && axis_divisor(&p->axes.v[t->dim[t->rank - 1]]) % 2 == 0;
 }
 
-/* Can kernels have the node's type? Elements of 4 bits are what words are unpacked to, what values are rounded to, and what
- * is stored. */
+/* Can kernels have the node's type? Elements of 4 bits are what words are unpacked to, what values are rounded to,
+ * and what is stored. */
 static inline bool has_lowering(const struct program *p, const struct node *n)
 {
 	enum dtype t = type_lowered(p, n);

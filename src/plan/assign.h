@@ -24,8 +24,8 @@ struct tile_assignment {
 /* In `a`. */
 void plan_assign_tiles(struct arena *a, const struct plan *p, int phase, struct tile_assignment *out);
 
-/* An upper bound of the tiles that one EU gets, over all sizes that a launch may give. They are counted without assigning them,
- * unless longest_first is set and tiles differ. */
+/* An upper bound of the tiles that one EU gets, over all sizes that a launch may give. They are counted without
+ * assigning them, unless longest_first is set and tiles differ. */
 int64_t plan_most_tiles(struct arena *a, const struct plan *p, int phase);
 
 /* The last few assignments, for callers with many plans of one program, most of which differ in other things. */

@@ -80,8 +80,8 @@ NODISCARD enum err_code plan_check(const struct plan *p, struct arena *a, const 
 NODISCARD enum err_code plan_check_order(const struct plan *p, struct arena *a,
 	const struct stop *stop, struct problems *out, struct usage *usage, struct err *e);
 
-/* plan_check of a plan of which it is known that its lanes come to their end and that it keeps all dependences: looks only at
- * what else may be wrong. */
+/* plan_check of a plan of which it is known that its lanes come to their end and that it keeps all dependences:
+ * looks only at what else may be wrong. */
 NODISCARD enum err_code plan_check_kept(const struct plan *p, struct arena *a, const struct stop *stop,
 	struct problems *out, struct usage *usage, struct err *e);
 
@@ -105,8 +105,8 @@ NODISCARD enum err_code plan_adapt_waits(struct plan *p, struct err *e);
  * it was needed in `was`, the plan before the change, and is no more. If the order needs more versions of a value, it
  * gets them, unless it is wrong with any number of versions. All other waits stay. Where the lanes would wait for each
  * other for ever, waits for slots are found again, too; nothing changes if they still would, or if an sTask is not
- * there exactly once, on a unit that can run it. If `was` is NULL or incomplete, no wait between others goes. *kept: the
- * lanes come to their end, and all dependences are kept; kept may be NULL. Fails like plan_fill_waits. */
+ * there exactly once, on a unit that can run it. If `was` is NULL or incomplete, no wait between others goes.
+ * *kept: the lanes come to their end, and all dependences are kept; kept may be NULL. Fails like plan_fill_waits. */
 NODISCARD enum err_code plan_repair_waits(struct plan *p, const struct plan *was, const int *tasks, int n,
 	bool *kept, const struct stop *stop, struct err *e);
 

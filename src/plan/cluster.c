@@ -137,7 +137,8 @@ static bool loop_agrees(const struct plan *p, const struct cluster *c, int phase
 
 	if (!loop_bounds_use(p->graph->program, l, c->axis))
 		return true;
-	if (l->has_length || l->parent != NONE || c->groups > GROUPS_MOST || p->graph->program->axes.v[c->axis].multiple)
+	if (l->has_length || l->parent != NONE || c->groups > GROUPS_MOST ||
+		p->graph->program->axes.v[c->axis].multiple)
 		return false;
 	for (int64_t t = 0; t < g->total; t++)
 		if (t / c->stride % c->tiles % c->size == 0 && !group_agrees(p, c, phase, loop, t))
@@ -158,7 +159,8 @@ static void check_additions(const struct plan *p, const struct cluster *c, int p
 		if (n->adds && g->tasks.v[n->task].phase == phase)
 			problem_add(a, out, PROBLEM_CLUSTER, p->grid_loc, "plan:grid{cluster=1}", "clusters of %d %s "
 				"the %lld tiles along '%s', so that several EUs have the last one, and '%s' would add it several "
-				"times", c->size, known, (long long)c->tiles, g->axes.v[c->axis].name, g->tasks.v[n->task].name);
+				"times", c->size, known, (long long)c->tiles, g->axes.v[c->axis].name,
+					g->tasks.v[n->task].name);
 	}
 }
 

@@ -107,8 +107,8 @@ static struct sound *new_sound(const struct filling *x)
 }
 
 /* Add waits to a phase until nothing is missing, after those that there are. Dependences of readers come first: nothing
- * else is looked at until they are kept. What is sound is left out. So not all waits that are needed may be known as such, but
- * those are for which other lists than the first were of use. */
+ * else is looked at until they are kept. What is sound is left out. So not all waits that are needed may be known
+ * as such, but those are for which other lists than the first were of use. */
 static enum err_code add_waits_of(const struct filling *x, int phase, bool quick, struct filled *out)
 {
 	struct plan *p = x->plan;

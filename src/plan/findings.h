@@ -19,8 +19,8 @@ struct breach {
 	int64_t from, to;		/* sequence numbers */
 };
 
-/* Lists and edges that showed no breach. Further waits cannot break them, so plan_fill_waits, which only adds waits, does not
- * examine them again. */
+/* Lists and edges that showed no breach. Further waits cannot break them, so plan_fill_waits, which only adds
+ * waits, does not examine them again. */
 enum { LISTS_NOTED = 4096 };		/* lists with greater numbers are always examined */
 struct sound {
 	bool *edge;			/* by edge: in the list with most of everything */
@@ -52,8 +52,8 @@ struct findings findings_new(const struct plan *p, struct arena *a, const struct
  * findings; u may be NULL. Scratch in `a`, as it was when it returns. */
 void findings_add_phase(struct findings *f, int phase, bool quick, struct arena *a, struct usage *u);
 
-/* Add what one list shows; the same. Edges that are `sound` in it are left out, and those found to be are added; NULL: none.
- * Returns whether no edge is broken, as far as f->sound asks for that. */
+/* Add what one list shows; the same. Edges that are `sound` in it are left out, and those found to be are added;
+ * NULL: none. Returns whether no edge is broken, as far as f->sound asks for that. */
 bool findings_add_list(struct findings *f, const struct walk *w, bool *sound, struct arena *a, struct usage *u);
 
 #endif

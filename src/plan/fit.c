@@ -122,7 +122,8 @@ static const char *parts_text(const struct plan *p, int phase, int64_t bytes, in
 		flags ? arena_strf(a, ", %lld for mbarriers", (long long)flags) : "");
 }
 
-/* If a buffer has all of an axis in every tile, as a task needs that: so, and in *hint what changes it. No other tile does. */
+/* If a buffer has all of an axis in every tile, as a task needs that: so, and in *hint what changes it. No other
+ * tile does. */
 static const char *full_axis_text(const struct graph *g, const struct buffer *b, struct arena *a, const char **hint)
 {
 	const struct program *p = g->program;
@@ -130,12 +131,15 @@ static const char *full_axis_text(const struct graph *g, const struct buffer *b,
 
 	for (int i = 0; i < b->naxes; i++)
 		if (b->extent[i] == p->axes.v[b->axis[i]].size && b->extent[i] > 1 &&
-		    graph_needs_all(g, b->phase, b->axis[i]) != NONE && (most == NONE || b->extent[i] > b->extent[most]))
+		    graph_needs_all(g, b->phase, b->axis[i]) != NONE && (most == NONE ||
+			b->extent[i] > b->extent[most]))
 			most = i;
 	if (most == NONE)
 		return "";
-	*hint = arena_strf(a, "change the program: a loop over '%s' with carries, or '%s' in a phase of its own that loops over it, has less of it "
-		"at a time", p->axes.v[b->axis[most]].name, p->tasks.v[graph_needs_all(g, b->phase, b->axis[most])].name);
+	*hint = arena_strf(a,
+		"change the program: a loop over '%s' with carries, or '%s' in a phase of its own that loops over it, has less of it "
+		"at a time", p->axes.v[b->axis[most]].name, p->tasks.v[graph_needs_all(g, b->phase,
+			b->axis[most])].name);
 	return arena_strf(a, ", as every tile has all %lld of '%s': '%s' needs them", (long long)b->extent[most],
 		p->axes.v[b->axis[most]].name, p->tasks.v[graph_needs_all(g, b->phase, b->axis[most])].name);
 }
@@ -181,7 +185,8 @@ static void blame_shared(const struct plan *p, int phase, int64_t bytes, int64_t
 	if (one > p->device->shared_bytes)
 		found = problem_add(a, out, PROBLEM_SHARED_MEMORY, p->versions_loc, hint, "the tile does not fit: with one "
 			"version of each value it needs %lld bytes of shared memory, '%s' has %lld; '%s' takes most, %lld%s%s",
-			(long long)one, p->device->name, (long long)p->device->shared_bytes, name, (long long)size, why, full);
+			(long long)one, p->device->name, (long long)p->device->shared_bytes, name, (long long)size,
+				why, full);
 	else
 		found = problem_add(a, out, PROBLEM_SHARED_MEMORY, p->versions_loc, hint, "the plan needs %lld bytes of shared "
 			"memory, '%s' has %lld%s", (long long)bytes, p->device->name, (long long)p->device->shared_bytes,

@@ -424,8 +424,8 @@ struct role {
 	int64_t tiles_held, tiles_out;	/* how many in shared memory; in global memory */
 };
 
-/* LOAD_THREADS without a stride: most accesses of a thread that are unrolled, so that it computes their addresses, and reads
- * the indices in them, side by side. More would not fit in the registers of a lane that only loads. */
+/* LOAD_THREADS without a stride: most accesses of a thread that are unrolled, so that it computes their addresses,
+ * and reads the indices in them, side by side. More would not fit in the registers of a lane that only loads. */
 enum { ROLE_UNROLLED_ACCESSES = 8 };
 
 /* Are all accesses of a thread unrolled? If each thread has as many. */

@@ -64,9 +64,9 @@ void built_print(const struct built *b, struct buf *out);
  * g is not used. */
 NODISCARD enum err_code built_compile(struct built *b, struct gpu *g, const struct stop *stop, struct err *e);
 
-/* CUDA: compile for the board of g rather than the plan's device, if that is of a later generation that runs the same text:
- * text for sm_80 is of instructions that all later boards have, that for sm_90a is not. Without a board, or if this is
- * not called, it is the plan's device. */
+/* CUDA: compile for the board of g rather than the plan's device, if that is of a later generation that runs the
+ * same text: text for sm_80 is of instructions that all later boards have, that for sm_90a is not. Without a
+ * board, or if this is not called, it is the plan's device. */
 void built_choose_arch(struct built *b, struct gpu *g, const struct stop *stop);
 
 /* CUDA, in the background: after built_emit call built_begin, then pool_step until built_ready, then
@@ -94,8 +94,8 @@ int built_phase_buffers(const struct built *b, const struct plan *at, int phase,
 struct param built_param_at(const struct param *x, const struct program *p);
 /* The parts of a tensor whose pointer leads to the addresses of them (by_address); else 0. */
 int built_parts(const struct program *p, int tensor);
-/* The number of the buffer of a parameter that is not PARAM_SIZE, where the phase's buffers begin with `first` and tensor t is
- * buffer tensors[t]; tensors NULL: buffer t. */
+/* The number of the buffer of a parameter that is not PARAM_SIZE, where the phase's buffers begin with `first` and
+ * tensor t is buffer tensors[t]; tensors NULL: buffer t. */
 int built_buffer_of(const struct param *x, const int *tensors, int first);
 
 #endif

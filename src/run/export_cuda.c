@@ -17,7 +17,8 @@ static const char *torch_type(enum dtype t)
 	return types[t] ? types[t] : "torch.uint8";	/* two elements a byte */
 }
 
-/* "(4096, 64)", from dimension `first` on. Two 4-bit elements are a byte; if rows end within a byte, the tensor is flat. */
+/* "(4096, 64)", from dimension `first` on. Two 4-bit elements are a byte; if rows end within a byte, the tensor is
+ * flat. */
 static const char *python_shape(const struct export_kit *k, int tensor, int first)
 {
 	const struct tensor *t = &k->p->tensors.v[tensor];
@@ -31,7 +32,8 @@ static const char *python_shape(const struct export_kit *k, int tensor, int firs
 		if (k->size_of[t->dim[d]] != NONE)
 			buf_printf(&b, "%s\"%s\"", d > first ? ", " : "", k->p->axes.v[t->dim[d]].name);
 		else
-			buf_printf(&b, "%s%lld", d > first ? ", " : "", (long long)(k->p->axes.v[tensor_declared_axis(t, d)].size /
+			buf_printf(&b, "%s%lld", d > first ? ", " : "",
+				(long long)(k->p->axes.v[tensor_declared_axis(t, d)].size /
 			(packed && d == t->rank - 1 ? 2 : 1)));
 	buf_puts(&b, t->rank - first == 1 ? ",)" : ")");
 	return b.text;
@@ -112,7 +114,8 @@ static void python_words(struct export_kit *k)
 			buf_printf(&parameters, "%s%s", i ? ", " : "", name);
 			buf_printf(&tuple, "%s%s", i ? ", " : "", !t->by_address ? name :
 				arena_strf(k->a, "_addresses(\"%s\", %s, %lld, %s, %s)", t->name, name,
-				(long long)k->p->axes.v[t->dim[0]].size, python_shape(k, k->tensors[i], 1), torch_type(t->element)));
+				(long long)k->p->axes.v[t->dim[0]].size, python_shape(k, k->tensors[i], 1),
+					torch_type(t->element)));
 			by_address |= t->by_address;
 		}
 		else
@@ -193,7 +196,8 @@ static void put_map_by(const struct export_kit *k, const struct param *x, struct
 	const struct gpu_tensor *m = built_map(k->a, k->p, x);
 
 	buf_printf(out, "\t/* %s */\n\t{ .kind = MAP, .tensor = %d, .element = %d, .swizzle = %d, .rank = %d,\n"
-		"\t\t.dim = { %s }, .dim_by = { %s },\n", export_param_text(k, x), export_number(k, x->tensor), m->element,
+		"\t\t.dim = { %s }, .dim_by = { %s },\n", export_param_text(k, x), export_number(k, x->tensor),
+			m->element,
 		m->swizzle, m->rank, map_numbers(k, x, false, false), map_numbers(k, x, false, true));
 	if (m->rank > 1)
 		buf_printf(out, "\t\t.stride = { %s }, .stride_by = { %s },\n", map_numbers(k, x, true, false),
@@ -227,7 +231,8 @@ static void python_param(const struct export_kit *k, const struct param *x, stru
 		m = built_map(k->a, k->p, x);
 		buf_printf(out, "            # %s\n            (\"map\", %d, %d, (%s,), (%s%s), (%s,), %d),\n",
 			export_param_text(k, x), export_number(k, x->tensor), m->element, python_numbers(k, x, false),
-			python_numbers(k, x, true), m->rank > 1 ? "," : "", number_list(k->a, NULL, m->box, 0, m->rank), m->swizzle);
+			python_numbers(k, x, true), m->rank > 1 ? "," : "", number_list(k->a, NULL, m->box, 0,
+				m->rank), m->swizzle);
 	} else if (x->kind == PARAM_MAP) {
 		m = built_map(k->a, k->p, x);
 		one = m->rank == 1 ? "," : "";
@@ -323,8 +328,8 @@ static const char *c_parameters(const struct export_kit *k, const char *end, boo
 	return b.text;
 }
 
-/* The bytes of a tensor; what of them is to be multiplied by the sizes of a launch. Elements of 4 bits, two to a byte, have
- * no last axis of such a size (check_packed). */
+/* The bytes of a tensor; what of them is to be multiplied by the sizes of a launch. Elements of 4 bits, two to a
+ * byte, have no last axis of such a size (check_packed). */
 static int64_t known_bytes(const struct export_kit *k, int tensor)
 {
 	const struct tensor *t = &k->p->tensors.v[tensor];
@@ -343,7 +348,8 @@ static enum err_code check_packed(const struct export_kit *k, struct err *e)
 		(void)export_product(k, i, ~0u, 1, &sizes);
 		if (dtype_bits(t->type) < 8 && sizes && (k->size_of[t->dim[t->rank - 1]] != NONE ||
 		    k->p->axes.v[t->dim[t->rank - 1]].size % 2))
-			return err_set(e, ERR_INPUT, t->loc, "export: '%s' has two elements to a byte, so its last axis must be of "
+			return err_set(e, ERR_INPUT, t->loc,
+				"export: '%s' has two elements to a byte, so its last axis must be of "
 				"a size that is known, and even", t->name);
 	}
 	return OK;

@@ -37,7 +37,8 @@ static void put_map_by(const struct export_kit *k, const struct param *x, struct
 		stride_by[i] = (int64_t)bits;
 	}
 	buf_printf(out, "\t/* %s */\n\t{ .kind = MAP, .tensor = %d, .map = {\n\t\t.rank = %d, .element_bytes = %d, "
-		".swizzle = %d%s", export_param_text(k, x), export_number(k, x->tensor), m.rank, m.element_bytes, m.swizzle,
+		".swizzle = %d%s", export_param_text(k, x), export_number(k, x->tensor), m.rank, m.element_bytes,
+			m.swizzle,
 		m.integer ? ", .integer = 1" : "");
 	put_list(out, "dim", m.dim, m.rank);
 	put_list(out, "box", m.box, m.rank);
@@ -57,10 +58,12 @@ static void put_phase(struct export_kit *k, const struct source *s, int i, struc
 	buf_printf(&t->params, "host_run_function run_%s;\n", s->entry);
 	export_phase(k, s, i, k->nsizes ? put_map_by : put_map, t, &d);
 	if (k->nsizes)
-		buf_printf(&t->phases, "\t{ run_%s, %d, %d, %d, %lld, params_%s, %d, &grid_%s },\n", s->entry, d.eus, s->cluster,
+		buf_printf(&t->phases, "\t{ run_%s, %d, %d, %d, %lld, params_%s, %d, &grid_%s },\n", s->entry, d.eus,
+			s->cluster,
 			s->threads, (long long)s->shared_bytes, name, s->params.n, name);
 	else
-		buf_printf(&t->phases, "\t{ run_%s, %d, %d, %d, %lld, params_%s, %d, order_%s, start_%s },\n", s->entry, d.eus,
+		buf_printf(&t->phases, "\t{ run_%s, %d, %d, %d, %lld, params_%s, %d, order_%s, start_%s },\n",
+			s->entry, d.eus,
 			s->cluster, s->threads, (long long)s->shared_bytes, name, s->params.n, name, name);
 	buf_printf(objects, "%s%s_kernel.o", i ? " " : "", stem);
 	/* -D, because each text defines the same function; -w, because generated text has warnings */

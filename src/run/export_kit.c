@@ -92,7 +92,8 @@ const char *export_shape(const struct export_kit *k, int tensor)
 	for (int d = 0; d < t->rank; d++) {
 		const struct axis *x = &k->p->axes.v[tensor_declared_axis(t, d)];
 
-		buf_printf(&b, x->multiple ? "[%s]" : "[%s=%lld]", x->like != NONE ? k->p->axes.v[x->like].name : x->name,
+		buf_printf(&b, x->multiple ? "[%s]" : "[%s=%lld]", x->like != NONE ? k->p->axes.v[x->like].name :
+			x->name,
 			(long long)x->size);
 	}
 	if (t->by_address)
@@ -232,7 +233,8 @@ void export_size_words(struct export_kit *k)
 			buf_printf(&load, "%s%s=...", i ? ", " : "", x->name);
 		if (!like && x->multiple > 1)
 			buf_printf(&text, ", a multiple of %lld", (long long)x->multiple);
-		buf_printf(&python, "\n    Size(\"%s\", %lld, %lld, ", x->name, (long long)x->size, (long long)x->multiple);
+		buf_printf(&python, "\n    Size(\"%s\", %lld, %lld, ", x->name, (long long)x->size,
+			(long long)x->multiple);
 		buf_printf(&python, like ? "\"%s\")," : "None),", like);
 	}
 	for (int i = 0; i < k->ntensors; i++) {
@@ -296,7 +298,8 @@ void export_find_groups(const struct export_kit *k, int phase, struct export_gro
 
 	alone.grid.eus = c.size;
 	plan_assign_tiles(k->a, &alone, phase, &d);
-	*out = (struct export_groups){ .n = d.start[1] - d.start[0], .first = d.order, .grid = k->plan->graph->grids[phase],
+	*out = (struct export_groups){ .n = d.start[1] - d.start[0], .first = d.order, .grid =
+		k->plan->graph->grids[phase],
 		.cluster = c.size, .along = NONE, .blocks = plan_eus(k->plan, phase) };
 	for (int i = 0; i < out->grid.n; i++)
 		if (c.size > 1 && out->grid.axis[i] == c.axis)
@@ -326,8 +329,10 @@ static void put_groups(const struct export_kit *k, struct export_tables *t, int 
 	if (!g.grid.n)
 		buf_puts(&t->params, " { 1, 1, -1 },");
 	buf_printf(&t->params, " };\n");
-	buf_printf(&t->params, "static const struct grid grid_%s = { first_%s, %s, %lld, dims_%s, %d, %d, %d, %d };\n", name, name,
-		g.work ? arena_strf(k->a, "work_%s", name) : "0", (long long)g.n, name, (int)max_i64(g.grid.n, 1), g.cluster,
+	buf_printf(&t->params,
+		"static const struct grid grid_%s = { first_%s, %s, %lld, dims_%s, %d, %d, %d, %d };\n", name, name,
+		g.work ? arena_strf(k->a, "work_%s", name) : "0", (long long)g.n, name, (int)max_i64(g.grid.n, 1),
+			g.cluster,
 		g.along, g.blocks);
 	*tiles = (struct tile_assignment){ .eus = g.blocks, .cluster = g.cluster, .total = g.n * g.cluster };
 }

@@ -39,8 +39,8 @@ void export_begin(struct export_kit *k, const struct built *b, const char *name,
 	struct arena *a, struct export_set *out);
 void export_word(struct export_kit *k, const char *word, const char *text);
 void export_integer(struct export_kit *k, const char *word, int64_t value);
-/* Add a file with this text; or the text of a template, with its words replaced. Lines of it that begin with @ANY@ are there
- * if a launch gives sizes, those that begin with @FIXED@ if not. */
+/* Add a file with this text; or the text of a template, with its words replaced. Lines of it that begin with @ANY@
+ * are there if a launch gives sizes, those that begin with @FIXED@ if not. */
 void export_add(struct export_kit *k, const char *name, const char *text, size_t len);
 void export_fill(struct export_kit *k, const char *name, const char *template);
 
@@ -55,8 +55,8 @@ const char *export_stem(const struct export_kit *k, int phase);
 /* The index in k->tensors of a tensor. */
 int export_number(const struct export_kit *k, int tensor);
 int64_t export_bytes(const struct export_kit *k, int tensor);
-/* A product of the sizes of some dimensions of a tensor (bits), times `factor`: what is known of it, and in *sizes the bits of
- * sizes that a launch gives. */
+/* A product of the sizes of some dimensions of a tensor (bits), times `factor`: what is known of it, and in *sizes
+ * the bits of sizes that a launch gives. */
 int64_t export_product(const struct export_kit *k, int tensor, unsigned dims, int64_t factor, uint64_t *sizes);
 /* "bf16 A[m=4096][k=64]" */
 const char *export_shape(const struct export_kit *k, int tensor);
@@ -71,8 +71,8 @@ struct export_tables {
 	const char *gap;		/* between tables of `data` */
 	int params_most;		/* of a phase */
 };
-/* The tiles of a phase in the plan's order, where a launch gives sizes: of groups that a cluster takes the first one, each with its
- * work if the longest are first, else NULL. */
+/* The tiles of a phase in the plan's order, where a launch gives sizes: of groups that a cluster takes the first
+ * one, each with its work if the longest are first, else NULL. */
 struct export_groups {
 	int64_t n, *first, *work;
 	struct grid grid;

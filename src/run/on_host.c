@@ -14,7 +14,8 @@ struct host_map on_host_map(const struct program *p, const struct param *x)
 }
 
 /* The launch of a phase. Its own buffers follow those of tensors. */
-static struct host_job make_job(const struct built *b, const struct plan *at, int phase, const struct on_host_options *o,
+static struct host_job make_job(const struct built *b, const struct plan *at, int phase,
+	const struct on_host_options *o,
 	struct host_buffer *buffers, struct arena *a)
 {
 	const struct program *p = at->graph->program;
@@ -47,7 +48,8 @@ static struct host_job make_job(const struct built *b, const struct plan *at, in
 		.shared_bytes = s->shared_bytes, .seed = o->seed, .race = o->race, .seconds = o->limit };
 }
 
-enum err_code on_host_run(const struct built *b, const struct plan *at, void *const *data, const struct on_host_options *o,
+enum err_code on_host_run(const struct built *b, const struct plan *at, void *const *data,
+	const struct on_host_options *o,
 	const struct stop *stop, struct arena *a, const char **report, struct err *e)
 {
 	const struct program *p = at->graph->program;

@@ -10,9 +10,11 @@ struct on_host_options {
 	double limit;			/* seconds for each phase; 0: no limit */
 };
 
-/* b: built for BACKEND_HOST. at: its plan, or that plan at sizes (plan/sized.h), which tensors then have. data[t]: the packed elements of tensor t, NULL for temporaries; outputs
- * are written. *report: NULL, or in `a` what the kernel did wrong. */
-NODISCARD enum err_code on_host_run(const struct built *b, const struct plan *at, void *const *data, const struct on_host_options *o,
+/* b: built for BACKEND_HOST. at: its plan, or that plan at sizes (plan/sized.h), which tensors then have. data[t]:
+ * the packed elements of tensor t, NULL for temporaries; outputs are written. *report: NULL, or in `a` what the
+ * kernel did wrong. */
+NODISCARD enum err_code on_host_run(const struct built *b, const struct plan *at, void *const *data,
+	const struct on_host_options *o,
 	const struct stop *stop, struct arena *a, const char **report, struct err *e);
 
 /* A PARAM_MAP as the runtime takes it, without its base address. */

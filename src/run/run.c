@@ -61,7 +61,8 @@ struct parts {
 
 /* Begin the job of n built plans with their inputs: buffer i is tensor i if that is an input; the others are
  * placeholders. Behind them are the buffers of addresses. */
-static enum err_code begin_job(struct parts *x, const struct racer *racers, int n, const struct program *p, struct gpu *g,
+static enum err_code begin_job(struct parts *x, const struct racer *racers, int n, const struct program *p,
+	struct gpu *g,
 	const struct feed *in, const struct stop *stop, struct arena *a, struct err *e)
 {
 	const struct built *first = racers[0].built;
@@ -109,7 +110,8 @@ static void add_step(struct parts *x, const struct built *b, const struct plan *
 		params[i].kind = p.kind == PARAM_MAP ? GPU_PARAM_TENSOR : GPU_PARAM_POINTER;
 		params[i].buffer = built_buffer_of(&p, tensors, job->nbuffers);
 		if (p.kind == PARAM_POINTER && built_parts(at->graph->program, p.tensor))
-			params[i].buffer = feed_address_buffer(at->graph->program, p.tensor, at->graph->program->tensors.n);
+			params[i].buffer = feed_address_buffer(at->graph->program, p.tensor,
+				at->graph->program->tensors.n);
 		if (p.kind == PARAM_MAP)
 			params[i].tensor = built_map(a, at->graph->program, &p);
 	}

@@ -10,10 +10,11 @@
 #include "run/built.h"
 #include "run/fill.h"
 
-/* at: b's plan, or that plan at sizes (plan/sized.h), which tensors then have. Inputs are those of in->data, or random (fill.h); outputs are written to in->data; temporaries are
- * NULL there. Outputs and temporaries are filled with NaN first. bench NULL: one run. limit: seconds,
- * as for gpu_run. *r lies in `a`. */
-NODISCARD enum err_code built_run(struct built *b, const struct plan *at, struct gpu *g, const struct feed *in, double limit,
+/* at: b's plan, or that plan at sizes (plan/sized.h), which tensors then have. Inputs are those of in->data, or
+ * random (fill.h); outputs are written to in->data; temporaries are NULL there. Outputs and temporaries are filled
+ * with NaN first. bench NULL: one run. limit: seconds, as for gpu_run. *r lies in `a`. */
+NODISCARD enum err_code built_run(struct built *b, const struct plan *at, struct gpu *g, const struct feed *in,
+	double limit,
 	const struct gpu_bench *bench, const struct stop *stop, struct arena *a, struct gpu_result *r, struct err *e);
 
 /* A built plan in a race, and its name in messages. */

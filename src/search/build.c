@@ -139,7 +139,8 @@ static enum err_code add_loader(const struct builder *m, const char *lane)
 {
 	bool copies = has_copies(m, lane);
 
-	return plan_lane(m->p, lane, copies ? m->c->load_warps : 0, copies ? m->c->load_registers : 0, 1, NOWHERE, m->e);
+	return plan_lane(m->p, lane, copies ? m->c->load_warps : 0, copies ? m->c->load_registers : 0, 1, NOWHERE,
+		m->e);
 }
 
 static enum err_code add_lanes(const struct builder *m)
@@ -305,8 +306,9 @@ uint64_t build_hash_without_raster(const struct choice *c, const struct plan *p)
 	return hash_entries(h, p);
 }
 
-/* More iterations of a loop, or more tiles, than any of the lists has on which a plan of at most that many versions is checked:
- * a few more than offsets, versions and distances reach, in all tiles of which replicas alternate (plan/lists.c). */
+/* More iterations of a loop, or more tiles, than any of the lists has on which a plan of at most that many
+ * versions is checked: a few more than offsets, versions and distances reach, in all tiles of which replicas
+ * alternate (plan/lists.c). */
 static int64_t most_that_matter(const struct plan *p, int versions)
 {
 	int64_t reach = versions, replicas = 1;

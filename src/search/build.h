@@ -17,9 +17,9 @@ NODISCARD enum err_code build_plan(const struct space *s, const struct choice *c
 uint64_t build_hash(const struct choice *c, const struct plan *p);
 /* Equal, too, if the plans differ only in the order of tiles: they have the same waits and problems. */
 uint64_t build_hash_without_raster(const struct choice *c, const struct plan *p);
-/* Equal if plan_repair_waits finds the same waits and versions, and hardly ever otherwise. That depends on which sTasks are
- * where and when and on their dependences, but not on how large tiles are, nor, beyond a few, on how many iterations a loop
- * has. *reach: up to how many versions the repaired plan may have for that to hold. */
+/* Equal if plan_repair_waits finds the same waits and versions, and hardly ever otherwise. That depends on which
+ * sTasks are where and when and on their dependences, but not on how large tiles are, nor, beyond a few, on how
+ * many iterations a loop has. *reach: up to how many versions the repaired plan may have for that to hold. */
 uint64_t build_hash_order(const struct plan *p, int *reach);
 
 #endif

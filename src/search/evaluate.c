@@ -231,9 +231,11 @@ static int keep_repaired(struct evaluator *ev, uint64_t order, int reach)
 	return ev->repaired.n - 1;
 }
 
-/* Find the waits of the plan at hand, or copy those of a plan with the same order. *repaired: where they are kept; NONE.
+/* Find the waits of the plan at hand, or copy those of a plan with the same order. *repaired: where they are kept;
+ * NONE.
  * *kept: all dependences are. */
-static enum err_code repair_waits(struct evaluator *ev, int *repaired, bool *kept, const struct stop *stop, struct err *e)
+static enum err_code repair_waits(struct evaluator *ev, int *repaired, bool *kept, const struct stop *stop,
+	struct err *e)
 {
 	int reach;
 	uint64_t order = build_hash_order(ev->plan, &reach);
@@ -284,8 +286,8 @@ static enum err_code check(struct evaluator *ev, int i, bool kept, const struct 
 /* ---- its time ---------------------------------------------------------------------------- */
 
 /* Do threads copy a considerable part of what the lanes of loads bring, though the plan gives it to an engine? Or would
- * their copies, few bytes though they are, take one warp most of the time? What a warp brings on the side, as lengths and
- * scales of large tiles, does not matter.
+ * their copies, few bytes though they are, take one warp most of the time? What a warp brings on the side, as
+ * lengths and scales of large tiles, does not matter.
  *
  * The time of a lane of several warps counts once for each: that they copy fast does not mean that one would. */
 static void note_copies(const struct timeline *line, struct tried *x)

@@ -5,8 +5,9 @@
  * candidate so far, the plan is lowered and simulated again with the costs of its kernels. These only add to the time,
  * with few exceptions, so a plan that is slower without them need not be lowered.
  *
- * Candidates share work. Plans with the same order have the same repaired waits, whatever the size of their tiles, and if
- * they differ only in the order of tiles the same problems; equal plans have the same time; the assignment of tiles to EUs is cached. */
+ * Candidates share work. Plans with the same order have the same repaired waits, whatever the size of their tiles,
+ * and if they differ only in the order of tiles the same problems; equal plans have the same time; the assignment
+ * of tiles to EUs is cached. */
 #ifndef SEARCH_EVALUATE_H
 #define SEARCH_EVALUATE_H
 

@@ -203,7 +203,8 @@ static double interior_share(const struct reader *r, const struct role_op *o)
 	const struct grid *grid = &r->graph->grids[r->number];
 	int64_t n = min_i64(grid->total, TILES_SAMPLE), interior = 0, all = 0;
 	struct axis_ranges at;
-	struct loop_iteration t = { .env.var = iteration_var, .program = r->graph->program, .at = &at, .loop = o->u.region.of };
+	struct loop_iteration t = { .env.var = iteration_var, .program = r->graph->program, .at = &at, .loop =
+		o->u.region.of };
 
 	if (t.loop == NONE)
 		return 0;

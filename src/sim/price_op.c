@@ -191,7 +191,8 @@ static struct op_cost price_store_ring(const struct cost_context *x, const struc
 
 	s.lane = fmax(s.lane, rounds * (n * x->vector->chain + x->vector->latency));
 	if (o->u.move.down)
-		s.lane = fmax(s.lane, (double)o->u.move.elements * BANK_BYTES * column_conflicts(x, o) / x->device->shared_rate);
+		s.lane = fmax(s.lane, (double)o->u.move.elements * BANK_BYTES * column_conflicts(x,
+			o) / x->device->shared_rate);
 	return s;
 }
 
@@ -280,7 +281,8 @@ double price_boxes(const struct cost_context *x, const struct role_op *o, double
 }
 
 /* A warp moves in one instruction a contiguous run: up to 32 elements of a row; from a fragment what the threads of a
- * row have together, each an element or several neighbours; or elements of a column of a ring. A run that is not aligned touches one sector more. */
+ * row have together, each an element or several neighbours; or elements of a column of a ring. A run that is not
+ * aligned touches one sector more. */
 double price_sector_ratio(const struct cost_context *x, const struct role_op *o)
 {
 	bool is_ring = o->what == DO_LOAD_THREADS || o->what == DO_STORE_RING;

@@ -30,7 +30,8 @@ void kernels_free(struct kernels *k)
 	arena_release(&k->arena);
 }
 
-static enum err_code lower_phases(struct mem *mem, const struct plan *p, const struct plan *at, bool rough, const struct stop *stop,
+static enum err_code lower_phases(struct mem *mem, const struct plan *p, const struct plan *at, bool rough,
+	const struct stop *stop,
 	struct kernels *k, int64_t *shared_bytes, struct err *e)
 {
 	*shared_bytes = 0;

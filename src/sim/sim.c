@@ -22,8 +22,9 @@ enum {
 	CLASSES_MOST = 16,
 	CLASSES_SAMPLE = 8,
 	ROUNDS_MAX = 2,			/* further simulations in search of the clock */
-	/* Of very many equal tiles a rough simulation plays the first SAMPLE_TILES or a few more, and leaves out a multiple of
-	 * SAMPLE_PERIOD, which usual numbers of replicas and versions divide. Those take as long as so many in the middle. */
+	/* Of very many equal tiles a rough simulation plays the first SAMPLE_TILES or a few more, and leaves out a
+	 * multiple of SAMPLE_PERIOD, which usual numbers of replicas and versions divide. Those take as long as so
+	 * many in the middle. */
 	SAMPLE_TILES = 48,
 	SAMPLE_SKIP = 12,
 	SAMPLE_STEADY = 24,
@@ -191,7 +192,8 @@ static int64_t tiles_played(const struct job *j, const struct eu_class *c, int64
 		SAMPLE_TILES + (tiles - SAMPLE_TILES) % SAMPLE_PERIOD : tiles;
 }
 
-/* Ticks that the tiles take which were not played. Completions were recorded of the steady tiles, and the one before. */
+/* Ticks that the tiles take which were not played. Completions were recorded of the steady tiles, and the one
+ * before. */
 static int64_t ticks_left_out(const struct eu_run *r, int64_t left_out)
 {
 	return left_out ? (r->ends[r->nends - 1] - r->ends[0]) * left_out / SAMPLE_STEADY : 0;
@@ -488,7 +490,8 @@ static bool are_products_busy(const struct timeline *t)
 	return false;
 }
 
-/* The stated uncertainty of the device, which is smaller if products bind; and what it is at least, where it is not known. */
+/* The stated uncertainty of the device, which is smaller if products bind; and what it is at least, where it is
+ * not known. */
 static double uncertainty_of(const struct timeline *t, double *least)
 {
 	const struct vdevice *d = t->plan->device;

@@ -146,7 +146,8 @@ struct event_time {
 int event_time_compare(const void *a, const void *b);
 /* The phase that takes longest, which numbers of the complete timeline such as II refer to. */
 const struct phase_line *timeline_longest(const struct timeline *t);
-/* Is an iteration of both phases as much work: the same loop of the same phase, with the same tile? Otherwise their II do not compare. */
+/* Is an iteration of both phases as much work: the same loop of the same phase, with the same tile? Otherwise
+ * their II do not compare. */
 bool phases_iterate_alike(const struct timeline *a, const struct phase_line *x, const struct timeline *b,
 	const struct phase_line *y);
 

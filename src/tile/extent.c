@@ -229,9 +229,11 @@ static enum err_code check_known_sizes(const struct infer *f)
 
 		for (int j = 0; n->task != NONE && j < n->naxes; j++)
 			if (f->x->full_axis[i * RANK_MAX + j] && p->axes.v[n->axis[j]].multiple)
-				return err_set(f->e, ERR_INPUT, n->loc, "task '%s' needs all of axis '%s' in every tile, whose size is "
+				return err_set(f->e, ERR_INPUT, n->loc,
+					"task '%s' needs all of axis '%s' in every tile, whose size is "
 					"known at launch only; reduce it in a loop over '%s' with a carry, or bind a size",
-					p->tasks.v[n->task].name, p->axes.v[n->axis[j]].name, p->axes.v[n->axis[j]].name);
+					p->tasks.v[n->task].name, p->axes.v[n->axis[j]].name,
+						p->axes.v[n->axis[j]].name);
 	}
 	return OK;
 }
@@ -397,8 +399,8 @@ int64_t loop_end(const struct extents *x, int loop, const struct axis_ranges *at
 		x->program->axes.v[l->axis[0]].size));
 }
 
-/* Is the step of the loop around that `at` is in one of those that predictions assume to be kept? These are spread evenly. Of a
- * range of steps: is one of them? */
+/* Is the step of the loop around that `at` is in one of those that predictions assume to be kept? These are spread
+ * evenly. Of a range of steps: is one of them? */
 static bool keeps_step(const struct program *p, const struct loop *l, const struct axis_ranges *at)
 {
 	const struct loop *outer = &p->loops.v[l->parent];

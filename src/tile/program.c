@@ -95,10 +95,12 @@ enum err_code program_axis_any(struct program *p, int axis, int64_t multiple, in
 	struct axis *a = &p->axes.v[axis];
 
 	if (a->size > INT32_MAX)
-		return err_set(e, ERR_LIMIT, loc, "axis '%s' has at most %lld elements at launch; a size that is known at launch is "
+		return err_set(e, ERR_LIMIT, loc,
+			"axis '%s' has at most %lld elements at launch; a size that is known at launch is "
 			"at most 2^31 - 1", a->name, (long long)a->size);
 	if (multiple < 1 || a->size % multiple)
-		return err_set(e, ERR_INPUT, loc, "axis '%s' has at most %lld elements at launch, which is no multiple of %lld",
+		return err_set(e, ERR_INPUT, loc,
+			"axis '%s' has at most %lld elements at launch, which is no multiple of %lld",
 			a->name, (long long)a->size, (long long)multiple);
 	a->multiple = multiple;
 	a->like = like;
@@ -182,7 +184,8 @@ enum err_code program_by_address(struct program *p, int tensor, struct srcloc lo
 	struct tensor *t = &p->tensors.v[tensor];
 
 	if (t->role != TENSOR_INPUT || t->rank < 2)
-		return err_set(e, ERR_INPUT, loc, "'%s' cannot be given by addresses: that is for inputs, which have an address for "
+		return err_set(e, ERR_INPUT, loc,
+			"'%s' cannot be given by addresses: that is for inputs, which have an address for "
 			"each index of the first dimension, and another dimension", t->name);
 	t->by_address = true;
 	return OK;

@@ -46,8 +46,8 @@ enum {
 struct axis {
 	const char *name;
 	int64_t size;
-	/* If not 0, the size is known only when a kernel is launched: a multiple of this number, `size` at most. Programs,
-	 * graphs and plans are made for `size`. */
+	/* If not 0, the size is known only when a kernel is launched: a multiple of this number, `size` at most.
+	 * Programs, graphs and plans are made for `size`. */
 	int64_t multiple;
 	int like;			/* an axis before it that has the same size at launch; NONE */
 	/* An axis of packed words (see program_unpack) stands wherever axis `packs` stands, an index of it for `per` of
@@ -71,16 +71,17 @@ struct tensor {
 	enum dtype type;
 	int rank;
 	int dim[RANK_MAX];		/* axis of each dimension; the last is contiguous */
-	/* Of an input with elements of 4 bits, which the program takes as words of eight (program_tensor): the type that
-	 * it is declared with, and the axis of the elements in its last dimension. Else `type`, and NONE. */
+	/* Of an input with elements of 4 bits, which the program takes as words of eight (program_tensor): the
+	 * type that it is declared with, and the axis of the elements in its last dimension. Else `type`, and
+	 * NONE. */
 	enum dtype element;
 	int unpacked;
 	/* If elements make indices of loads, a number below which random ones should be so that these loads stay inside
 	 * their tensors, a guess where several values are added or chosen from; 0: they make none. By program_finish. */
 	int64_t index_below;
 	bool index_distinct;		/* ... and they name elements that are stored, so they should differ */
-	/* Input whose memory holds the addresses of its parts, one for each index of its first dimension; a part lies as a
-	 * tensor of the other dimensions does. */
+	/* Input whose memory holds the addresses of its parts, one for each index of its first dimension; a part
+	 * lies as a tensor of the other dimensions does. */
 	bool by_address;
 	bool sorted;			/* input of i32 that is promised to ascend along its last dimension */
 	struct srcloc loc;
@@ -158,8 +159,8 @@ struct loop {
 	bool has_length;
 	struct index_expr length;
 	int64_t typical;		/* the value that predictions assume; 0: one that ends no run early */
-	/* The loop runs one time or not at all, so it keeps or leaves out steps of the loop around it. Then `typical` is how
-	 * many of its steps, spread evenly, predictions assume to be kept; 0: all. */
+	/* The loop runs one time or not at all, so it keeps or leaves out steps of the loop around it. Then
+	 * `typical` is how many of its steps, spread evenly, predictions assume to be kept; 0: all. */
 	bool keeps_steps;
 	VEC(struct item) body;
 	struct srcloc loc;
@@ -212,8 +213,8 @@ NODISCARD enum err_code program_axis(struct program *p, const char *name, int64_
  * largest. ERR_INPUT: it does not, or is not positive. like: an axis that has the same size, whatever that is; NONE. */
 NODISCARD enum err_code program_axis_any(struct program *p, int axis, int64_t multiple, int like, struct srcloc loc,
 	struct err *e);
-/* An input of a type of 4 bits whose last dimension is a multiple of 8 is declared as words, i32, of eight elements, over
- * an axis of words that this makes: the bytes are the same, and program_load gives words. */
+/* An input of a type of 4 bits whose last dimension is a multiple of 8 is declared as words, i32, of eight
+ * elements, over an axis of words that this makes: the bytes are the same, and program_load gives words. */
 NODISCARD enum err_code program_tensor(struct program *p, enum tensor_role role, const char *name,
 	enum dtype type, int rank, const int *dims, struct srcloc loc, int *out, struct err *e);
 
@@ -221,8 +222,8 @@ NODISCARD enum err_code program_tensor(struct program *p, enum tensor_role role,
  * ERR_INPUT: it is another tensor. */
 NODISCARD enum err_code program_sorted(struct program *p, int tensor, struct srcloc loc, struct err *e);
 
-/* Kernels get the addresses of the parts of an input along its first dimension, not one address of the input. ERR_INPUT: it is
- * none, or has no dimensions but that one. */
+/* Kernels get the addresses of the parts of an input along its first dimension, not one address of the input.
+ * ERR_INPUT: it is none, or has no dimensions but that one. */
 NODISCARD enum err_code program_by_address(struct program *p, int tensor, struct srcloc loc, struct err *e);
 
 /* A program has at least one phase; one named "main" begins by itself if a node,
@@ -242,8 +243,8 @@ NODISCARD enum err_code program_loop_batch(struct program *p, struct srcloc loc,
  * constants and indices by + - * min max. typical: at least 1, or 0: none is given. */
 NODISCARD enum err_code program_loop_length(struct program *p, const struct index_expr *length, int64_t typical,
 	struct srcloc loc, struct err *e);
-/* Behind program_loop_length, whose typical was 0: the loop over an axis of one element keeps or leaves out steps of the loop
- * around it. typical: of how many steps predictions assume that they are kept, at least 1; 0: of all. */
+/* Behind program_loop_length, whose typical was 0: the loop over an axis of one element keeps or leaves out steps
+ * of the loop around it. typical: of how many steps predictions assume that they are kept, at least 1; 0: of all. */
 NODISCARD enum err_code program_loop_keeps_steps(struct program *p, int64_t typical, struct srcloc loc, struct err *e);
 NODISCARD enum err_code program_loop_end(struct program *p, struct srcloc loc, struct err *e);
 
@@ -255,8 +256,9 @@ NODISCARD enum err_code program_task_end(struct program *p, struct srcloc loc, s
 /* A load is a task of its own; its value has one axis for every non-batch axis that the index expressions use, and for
  * each that their values have, in order of first use, a value before the expression that it is added to. index: one
  * expression a dimension of the tensor; NULL: each at its own axis. At most 3 values, which are i32, may be added. name
- * NULL: "load_" and the tensor's name. Of a tensor that is held as words the last index is one of elements, an axis plus
- * multiples of the elements of a word; the value has the axis of its words instead, see program_load_unpacks. */
+ * NULL: "load_" and the tensor's name. Of a tensor that is held as words the last index is one of elements, an
+ * axis plus multiples of the elements of a word; the value has the axis of its words instead, see
+ * program_load_unpacks. */
 NODISCARD enum err_code program_load(struct program *p, const char *name, int tensor,
 	const struct index_expr *index, struct srcloc loc, int *out, struct err *e);
 /* index may be NULL: each dimension at its own axis. The value's axes must be those that the expressions use and their
@@ -365,18 +367,19 @@ static inline bool has_index_values(const struct node *n)
 bool program_has_any(const struct program *p);
 /* Do the two axes end at the same index, whatever their sizes are at launch? */
 bool axes_end_alike(const struct program *p, int a, int b);
-/* The same program where axis a has sizes[a] elements, at most as many as it has in p, and no size is left to the launch.
- * In `a`; all else is p's. */
+/* The same program where axis a has sizes[a] elements, at most as many as it has in p, and no size is left to the
+ * launch. In `a`; all else is p's. */
 const struct program *program_at_sizes(struct arena *a, const struct program *p, const int64_t *sizes);
 
 /* ERR_INPUT: one of the sizes, by axis, is not one that the program is for. `what` begins the message. */
-NODISCARD enum err_code program_check_sizes(const struct program *p, const int64_t *sizes, const char *what, struct err *e);
-/* ERR_INPUT, at the line: q, which p's function makes with other sizes of axes that p leaves to the launch, is not the same
- * program but for these sizes. Scratch memory in `a`. */
+NODISCARD enum err_code program_check_sizes(const struct program *p, const int64_t *sizes, const char *what,
+	struct err *e);
+/* ERR_INPUT, at the line: q, which p's function makes with other sizes of axes that p leaves to the launch, is not
+ * the same program but for these sizes. Scratch memory in `a`. */
 NODISCARD enum err_code program_check_same(struct arena *a, const struct program *p, const struct program *q,
 	struct err *e);
-/* What program_unpack takes to make elements of a load's words: the axes of words and of elements, and their type. False:
- * the tensor does not hold words of elements. */
+/* What program_unpack takes to make elements of a load's words: the axes of words and of elements, and their type.
+ * False: the tensor does not hold words of elements. */
 bool program_load_unpacks(const struct program *p, int load, int *from, int *to, enum dtype *type);
 
 /* The axis of dimension d as users declared it. */
@@ -393,7 +396,8 @@ int64_t tensor_sorted_row(const struct program *p, int tensor);
 void program_print(const struct program *p, struct buf *out);
 /* The same without the sizes of the axes. */
 void program_print_family(const struct program *p, struct buf *out);
-/* program_print with the options, which the user reads there; hashes do without, as the statements have all of their effect. */
+/* program_print with the options, which the user reads there; hashes do without, as the statements have all of
+ * their effect. */
 void program_print_options(const struct program *p, struct buf *out);
 /* "m=4096 n=4096 k=64" */
 void program_print_sizes(const struct program *p, struct buf *out);

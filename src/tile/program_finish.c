@@ -251,7 +251,8 @@ static enum err_code check_any(struct program *p, struct err *e)
 		const struct axis *of = a->packs == NONE ? a : &p->axes.v[a->packs];
 
 		if ((a->multiple || of->multiple) && a->packs != NONE)
-			return err_set(e, ERR_INPUT, a->multiple ? a->loc : of->loc, "the size of axis '%s', whose elements are packed "
+			return err_set(e, ERR_INPUT, a->multiple ? a->loc : of->loc,
+				"the size of axis '%s', whose elements are packed "
 				"in words along '%s', cannot be known at launch only; bind a size", of->name, a->name);
 		for (int phase = 0; phase < p->phases.n; phase++) {
 			enum axis_role role = program_axis_role(p, phase, i);

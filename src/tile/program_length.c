@@ -25,7 +25,8 @@ static enum err_code check_one_index(const struct program *p, const struct index
 static enum err_code check_length_load(struct program *p, const struct node *n, struct srcloc loc, struct err *e)
 {
 	if (p->tensors.v[n->ref].by_address)
-		return err_set(e, ERR_INPUT, loc, "loop: a length is not read from '%s', which is given by addresses; let another "
+		return err_set(e, ERR_INPUT, loc,
+			"loop: a length is not read from '%s', which is given by addresses; let another "
 			"input have the lengths", p->tensors.v[n->ref].name);
 	for (int d = 0; d < p->tensors.v[n->ref].rank; d++)
 		TRY(check_one_index(p, &n->index[d], loc, e));
@@ -117,7 +118,8 @@ enum err_code program_loop_keeps_steps(struct program *p, int64_t typical, struc
 	int64_t steps = program_steps_around(p, l);
 
 	if (typical < 0 || typical > steps)
-		return err_set(e, ERR_INPUT, loc, "'typical' is %lld of the steps of the loop over '%s', which has %lld",
+		return err_set(e, ERR_INPUT, loc,
+			"'typical' is %lld of the steps of the loop over '%s', which has %lld",
 			(long long)typical, p->axes.v[p->loops.v[l->parent].axis[0]].name, (long long)steps);
 	l->keeps_steps = true;
 	l->typical = typical;

@@ -117,7 +117,8 @@ static enum err_code index_word(struct program *p, const struct tensor *t, const
 	if (fits && along != NONE)
 		return OK;
 	return err_set(e, ERR_INPUT, loc, "the last index of '%s' must be an axis whose size is a multiple of %d, plus "
-		"multiples of %d, because its %s are loaded as words of %d", t->name, per, per, dtype_name(t->element), per);
+		"multiples of %d, because its %s are loaded as words of %d", t->name, per, per,
+			dtype_name(t->element), per);
 }
 
 enum err_code program_load(struct program *p, const char *name, int tensor, const struct index_expr *index,

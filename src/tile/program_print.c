@@ -180,7 +180,8 @@ static void print_loop_head(const struct program *p, const struct loop *l, struc
 		buf_puts(out, " length ");
 		print_length(p, &l->length, out);
 		if (l->typical)
-			buf_printf(out, " typical %lld%s", (long long)l->typical, l->keeps_steps ? " of all steps" : "");
+			buf_printf(out, " typical %lld%s", (long long)l->typical, l->keeps_steps ? " of all steps" :
+				"");
 	}
 	buf_puts(out, l->batch ? " batch\n" : "\n");
 }

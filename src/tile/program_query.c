@@ -380,7 +380,8 @@ bool axes_end_alike(const struct program *p, int a, int b)
 {
 	const struct axis *x = &p->axes.v[a], *y = &p->axes.v[b];
 
-	return a == b || x->like == b || y->like == a || (x->like != NONE && x->like == y->like) || (x->size == y->size && !x->multiple && !y->multiple);
+	return a == b || x->like == b || y->like == a || (x->like != NONE && x->like == y->like) ||
+		(x->size == y->size && !x->multiple && !y->multiple);
 }
 
 const struct program *program_at_sizes(struct arena *a, const struct program *p, const int64_t *sizes)

@@ -1,5 +1,5 @@
-/* Is a program the same at all sizes that it leaves to the launch? Its function can read the size of an axis, and so make
- * constants and other axes of it. It runs again for other sizes, and what it makes is compared here. */
+/* Is a program the same at all sizes that it leaves to the launch? Its function can read the size of an axis, and
+ * so make constants and other axes of it. It runs again for other sizes, and what it makes is compared here. */
 #include "tile/program_build.h"
 
 #include <stdio.h>
@@ -9,7 +9,8 @@
 struct pair {
 	const struct program *p, *q;
 	int *like;			/* by node of p: the one of q that is like it; NONE: not met yet */
-	int differs;			/* the first node of p that is not like the one of q that stands where it does; NONE */
+	/* the first node of p that is not like the one of q that stands where it does; NONE */
+	int differs;
 	struct err *e;
 };
 
@@ -42,7 +43,8 @@ static bool same_index(struct pair *c, const struct index_expr *x, const struct 
 static bool same_node(struct pair *c, int a, int b)
 {
 	const struct node *x = &c->p->nodes.v[a], *y = &c->q->nodes.v[b];
-	bool same = x->op == y->op && x->type == y->type && x->naxes == y->naxes && x->ref == y->ref && x->adds == y->adds &&
+	bool same = x->op == y->op && x->type == y->type && x->naxes == y->naxes && x->ref == y->ref &&
+		x->adds == y->adds &&
 		(x->task == NONE) == (y->task == NONE) && memcmp(&x->k, &y->k, sizeof(x->k)) == 0 &&
 		same_ints(x->axis, y->axis, x->naxes);
 
@@ -93,7 +95,8 @@ static struct phrase launch_sizes(const struct program *p, const struct program 
 
 	for (int i = 0; i < p->axes.n && i < q->axes.n && len < sizeof(x.s); i++)
 		if (p->axes.v[i].multiple)
-			len += (size_t)snprintf(x.s + len, sizeof(x.s) - len, "%s%s=%lld", len ? ", " : "", p->axes.v[i].name,
+			len += (size_t)snprintf(x.s + len, sizeof(x.s) - len, "%s%s=%lld", len ? ", " : "",
+				p->axes.v[i].name,
 				(long long)q->axes.v[i].size);
 	return x;
 }
@@ -101,7 +104,8 @@ static struct phrase launch_sizes(const struct program *p, const struct program 
 static enum err_code differs(const struct program *p, const struct program *q, const char *what, struct srcloc loc,
 	struct err *e)
 {
-	return err_set(e, ERR_INPUT, loc, "%s: it is not the same for %s as for %s, but one kernel serves all sizes; compute it from "
+	return err_set(e, ERR_INPUT, loc,
+		"%s: it is not the same for %s as for %s, but one kernel serves all sizes; compute it from "
 		"an input or from axis:index(), give axes that change together mr.any{like=...}, or bind a size", what,
 		launch_sizes(p, q).s, launch_sizes(p, p).s);
 }
@@ -109,7 +113,8 @@ static enum err_code differs(const struct program *p, const struct program *q, c
 /* A number that is x in p and y in q. */
 static enum err_code number_differs(const struct pair *c, const char *what, double x, double y, struct srcloc loc)
 {
-	return err_set(c->e, ERR_INPUT, loc, "%s is %g for %s and %g for %s, but one kernel serves all sizes; compute it from an input "
+	return err_set(c->e, ERR_INPUT, loc,
+		"%s is %g for %s and %g for %s, but one kernel serves all sizes; compute it from an input "
 		"or from axis:index(), give axes that change together mr.any{like=...}, or bind a size", what, y,
 		launch_sizes(c->p, c->q).s, x, launch_sizes(c->p, c->p).s);
 }
@@ -186,7 +191,8 @@ enum err_code program_check_same(struct arena *a, const struct program *p, const
 			snprintf(what, sizeof(what), "tensor '%.63s'", p->tensors.v[i].name);
 			return differs(p, q, what, p->tensors.v[i].loc, e);
 		}
-	if (p->axes.n != q->axes.n || p->tensors.n != q->tensors.n || p->carries.n != q->carries.n || p->phases.n != q->phases.n)
+	if (p->axes.n != q->axes.n || p->tensors.n != q->tensors.n || p->carries.n != q->carries.n ||
+		p->phases.n != q->phases.n)
 		return differs(p, q, "the program", p->phases.n ? p->phases.v[0].loc : NOWHERE, e);
 	for (int i = 0; i < p->carries.n; i++)
 		if (!same_carry(&p->carries.v[i], &q->carries.v[i]))
@@ -205,21 +211,28 @@ enum err_code program_check_sizes(const struct program *p, const int64_t *sizes,
 		const struct axis *x = &p->axes.v[i];
 
 		if (!x->multiple && sizes[i] != x->size)
-			return err_set(e, ERR_INPUT, NOWHERE, "%s: %s is %lld, and the program is for %lld; bind the program for another "
-				"size, or with %s=mr.any{max=...}", what, x->name, (long long)sizes[i], (long long)x->size, x->name);
+			return err_set(e, ERR_INPUT, NOWHERE,
+				"%s: %s is %lld, and the program is for %lld; bind the program for another "
+				"size, or with %s=mr.any{max=...}", what, x->name, (long long)sizes[i],
+					(long long)x->size, x->name);
 		if (x->multiple && sizes[i] < 1)
-			return err_set(e, ERR_INPUT, NOWHERE, "%s: %s is %lld, and the program is for 1 to %lld; give at least %lld",
+			return err_set(e, ERR_INPUT, NOWHERE,
+				"%s: %s is %lld, and the program is for 1 to %lld; give at least %lld",
 				what, x->name, (long long)sizes[i], (long long)x->size, (long long)x->multiple);
 		if (x->multiple && sizes[i] > x->size)
-			return err_set(e, ERR_INPUT, NOWHERE, "%s: %s is %lld, and the program is for 1 to %lld; bind the program with a "
+			return err_set(e, ERR_INPUT, NOWHERE,
+				"%s: %s is %lld, and the program is for 1 to %lld; bind the program with a "
 				"larger max", what, x->name, (long long)sizes[i], (long long)x->size);
 		if (x->multiple && sizes[i] % x->multiple)
-			return err_set(e, ERR_INPUT, NOWHERE, "%s: %s is %lld, and the program is for multiples of %lld; fill it up to "
+			return err_set(e, ERR_INPUT, NOWHERE,
+				"%s: %s is %lld, and the program is for multiples of %lld; fill it up to "
 				"%lld, or bind the program with another multiple", what, x->name, (long long)sizes[i],
 				(long long)x->multiple, (long long)round_up(sizes[i], x->multiple));
 		if (x->like != NONE && sizes[i] != sizes[x->like])
-			return err_set(e, ERR_INPUT, NOWHERE, "%s: %s is %lld and %s is %lld, which are one size (like=); bind "
-				"the program with a mr.any{max=...} for each", what, x->name, (long long)sizes[i], p->axes.v[x->like].name,
+			return err_set(e, ERR_INPUT, NOWHERE,
+				"%s: %s is %lld and %s is %lld, which are one size (like=); bind "
+				"the program with a mr.any{max=...} for each", what, x->name, (long long)sizes[i],
+					p->axes.v[x->like].name,
 				(long long)sizes[x->like]);
 	}
 	return OK;

@@ -61,7 +61,7 @@ printf 'local mr = require "millrace"\n%s\n' 'print(mr.exampels.gemm)' >"$T/inde
 t_cmd 'a field that is misspelt' 1 "$MILLRACE" "$T/index.lua"
 t_err 'says which was meant' "index a nil value \(field 'exampels'\); did you mean 'examples'\?$"
 t_cmd 'an operation that is misspelt' 1 "$MILLRACE" -e 'local x = mr.relu(3)'
-t_err 'too' "call a nil value \(field 'relu'\); did you mean 'gelu'\?$"
+t_err 'too' "call a nil value \(field 'relu'\); did you mean mr\.max\(x, 0\)\?$"
 printf 'plan = mr.load_plan "gemm_cooperative"\nlocal function f() return plan:simulat() end\nf()\n' >"$T/method.lua"
 t_cmd 'a method of an object' 1 "$MILLRACE" "$T/method.lua"
 t_err 'too' "call a nil value \(method 'simulat'\); did you mean 'simulate'\?$"

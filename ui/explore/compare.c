@@ -335,8 +335,8 @@ static void put_tasks(const struct pair *p, int phase, struct pen *pen)
 
 /* ---- statements ----------------------------------------------------------------- */
 
-/* The statements of one plan behind a "plan:propagate" of the axes of its tile that the other plan has otherwise: no statement of
- * a script gives the tile, which is the graph's. Like plan:diff. */
+/* The statements of one plan behind a "plan:propagate" of the axes of its tile that the other plan has otherwise:
+ * no statement of a script gives the tile, which is the graph's. Like plan:diff. */
 static const char *with_tile(struct arena *a, const struct pair *p, int i)
 {
 	const struct program *program = p->plan[i]->graph->program;

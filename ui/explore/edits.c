@@ -87,7 +87,8 @@ static void report_change(struct model *m, const char *what, const struct state 
 		const struct problems *shown = model_problems(m);
 		const struct problem *first = shown->v.n ? &shown->v.v[0] : NULL;
 
-		model_refuse(m, "%snot legal: %s (%s8: all problems, f: repair, u: undo)", b.text, first ? first->message : now->unchecked,
+		model_refuse(m, "%snot legal: %s (%s8: all problems, f: repair, u: undo)", b.text, first ?
+			first->message : now->unchecked,
 			key_for_versions(m, first));
 		return;
 	}
@@ -415,7 +416,8 @@ const char *model_waits(struct model *m)
 	return b.len ? b.text : "";
 }
 
-/* The one sTask whose name begins so, of those in `names` (separated by spaces) if that is given; else the text as it is. */
+/* The one sTask whose name begins so, of those in `names` (separated by spaces) if that is given; else the text as
+ * it is. */
 static const char *completed(struct model *m, const char *text, const char *names)
 {
 	const struct graph *g = m->now->graph;

@@ -182,7 +182,8 @@ static const char *script_if_same(struct explorer *s, const char *name, const st
 	buf_init(&b, &m->arena);
 	plan_script(history_plan(h), &a);
 	plan_script(p, &b);
-	if (strcmp(a.text, b.text) || memcmp(&history_plan(h)->graph->tiling, &p->graph->tiling, sizeof(p->graph->tiling)))
+	if (strcmp(a.text, b.text) || memcmp(&history_plan(h)->graph->tiling, &p->graph->tiling,
+		sizeof(p->graph->tiling)))
 		return NULL;
 	buf_init(&a, &m->arena);
 	plan_script(history_plan(h), &a);

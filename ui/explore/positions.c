@@ -323,7 +323,8 @@ void positions_draw(struct model *m, struct cells *out, int y)
 		text += strcspn(text, "\n");
 		text += *text == '\n';
 	}
-	if (most - least >= columns) {			/* the chosen one is in sight; signs show where there are more */
+	/* the chosen one is in sight; signs show where there are more */
+	if (most - least >= columns) {
 		int first = (int)max_i64(least, chosen->at - columns + 1);
 
 		if (first > least)

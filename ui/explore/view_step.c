@@ -197,7 +197,8 @@ static const char *story(const struct scene *s)
 	if (!t->end && e->issue > e->ready) {
 		const char *why = reason_text(s->a, s->g, event_held_by(s->m->now->tl, e));
 
-		buf_printf(&b, ", after waiting %s cycles%s%s", unit_count(e->issue - e->ready).s, *why ? " " : "", why);
+		buf_printf(&b, ", after waiting %s cycles%s%s", unit_count(e->issue - e->ready).s, *why ? " " : "",
+			why);
 	}
 	add_slots(s, e, &b);
 	add_released(s, e->task, &b);

@@ -327,7 +327,8 @@ static int list_legend(struct view *v, const struct task_key *key, struct legend
 		if (s->phase != model_line(v->m)->phase || (s->slices > 1 && s->slice > 0))
 			continue;
 		*it = (struct legend_item){ .task = t };
-		it->name = arena_strf(&v->m->frame, " %.*s", (int)(dot ? dot - s->name : (int)strlen(s->name)), s->name);
+		it->name = arena_strf(&v->m->frame, " %.*s", (int)(dot ? dot - s->name : (int)strlen(s->name)),
+			s->name);
 		it->width = text_width(it->name);
 		for (int i = t; i < g->tasks.n; i++)
 			it->width += is_of_item(g, i, it) ? text_width(key[i].letter) : 0;
@@ -381,7 +382,8 @@ static int draw_letters(struct view *v, struct cells *out, int y, int rows)
 	return rows > 0 ? row + 1 : 0;
 }
 
-/* Rows of the legend, of which there is space for some even where details have little; an sTask that is picked up needs all. */
+/* Rows of the legend, of which there is space for some even where details have little; an sTask that is picked up
+ * needs all. */
 static int legend_rows(struct view *v, const struct cells *out, int y)
 {
 	int space = out->h - y;

@@ -72,7 +72,8 @@ static bool fills_dimension(const struct kernel *k, const struct buffer *b, int 
 	const struct node *n = &p->nodes.v[b->node];
 	int64_t extent = ring_axis_extent(k, b, axis);
 
-	return !p->axes.v[axis].multiple && !p->axes.v[p->tensors.v[n->ref].dim[d]].multiple && n->index[d].n == 1 && !n->index[d].k && n->index[d].term[0].div == 1 && !n->index[d].term[0].mod &&
+	return !p->axes.v[axis].multiple && !p->axes.v[p->tensors.v[n->ref].dim[d]].multiple && n->index[d].n == 1 &&
+		!n->index[d].k && n->index[d].term[0].div == 1 && !n->index[d].term[0].mod &&
 		extent == p->axes.v[axis].size && extent == p->axes.v[p->tensors.v[n->ref].dim[d]].size;
 }
 

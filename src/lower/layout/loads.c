@@ -399,7 +399,8 @@ static bool in_aligned_runs(const struct kernel *k, const struct node *n, int ax
 	const struct tensor *t = &p->tensors.v[n->ref];
 	const struct index_expr *last = &n->index[t->rank - 1];
 
-	return !ends_within_tile(k->plan->graph, p->tasks.v[n->task].loop, axis) && axis_divisor(&p->axes.v[axis]) % run == 0 &&
+	return !ends_within_tile(k->plan->graph, p->tasks.v[n->task].loop, axis) &&
+		axis_divisor(&p->axes.v[axis]) % run == 0 &&
 		axis_divisor(&p->axes.v[t->dim[t->rank - 1]]) % run == 0 &&
 		last->k % run == 0 && last->term[0].mod % run == 0;
 }

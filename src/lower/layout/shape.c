@@ -181,8 +181,8 @@ static int connect_priority(enum op op)
 	return c == CLASS_MMA ? 0 : c == CLASS_REDUCE || c == CLASS_SCAN ? 1 : 2;
 }
 
-/* The other axes of what a long reduction along columns reads are rows: as columns they would divide its elements among the
- * threads of several warps. */
+/* The other axes of what a long reduction along columns reads are rows: as columns they would divide its elements
+ * among the threads of several warps. */
 static void make_others_rows(struct sides *s, int node, int pos)
 {
 	for (int i = 0; i < s->p->nodes.v[node].naxes && extent_of_node(s->x, node, pos) >= QUAD_COLUMNS; i++) {
@@ -318,8 +318,8 @@ static void choose_sides(struct sides *s)
 				choose_sides_of(s, i, n);
 }
 
-/* Axes of one side go by their number in the program, so that all values agree. Those contiguous in memory are behind the
- * others: neighbours in registers and threads then are neighbours in memory. */
+/* Axes of one side go by their number in the program, so that all values agree. Those contiguous in memory are
+ * behind the others: neighbours in registers and threads then are neighbours in memory. */
 static int axis_rank(const struct sides *s, int axis)
 {
 	return (int)(s->contiguous >> axis & 1) * AXES_MAX + axis;

@@ -39,7 +39,8 @@ static int moving_axis(const struct kernel *k, int loop, const struct tensor *t,
 			continue;
 		if (ends_within_tile(k->plan->graph, loop, m->axis))
 			return UNFIT;
-		if (axis != NONE || m->coef != 1 || m->div != 1 || m->mod || (axis_divisor(&p->axes.v[m->axis]) % extent && !ends))
+		if (axis != NONE || m->coef != 1 || m->div != 1 || m->mod ||
+			(axis_divisor(&p->axes.v[m->axis]) % extent && !ends))
 			return UNFIT;
 		axis = m->axis;
 	}

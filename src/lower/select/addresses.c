@@ -1,8 +1,8 @@
-/* Addresses of elements in shared memory, and in global memory where threads store. They are the same in all tiles, or in all
- * iterations, but for the slot or the coordinates of the tile, so compilers compute them before the loop, and keep them. Those
- * of a swizzled ring, or of elements that several axes number, differ by no constant from each other: each takes a register. Where
- * a lane does not have so many, compilers spill them: so each sTask computes the coordinates of the thread again, and what is made
- * of them (DO_OPAQUE). */
+/* Addresses of elements in shared memory, and in global memory where threads store. They are the same in all
+ * tiles, or in all iterations, but for the slot or the coordinates of the tile, so compilers compute them before
+ * the loop, and keep them. Those of a swizzled ring, or of elements that several axes number, differ by no
+ * constant from each other: each takes a register. Where a lane does not have so many, compilers spill them: so
+ * each sTask computes the coordinates of the thread again, and what is made of them (DO_OPAQUE). */
 #include "lower/select/lowering.h"
 #include "role/live.h"
 #include "role/operands.h"
@@ -45,8 +45,9 @@ static void count_operand(void *ctx, const struct operand *o)
 		x->n += count_addresses(x->over, o->num, false);
 }
 
-/* Registers for the addresses in global memory of the thread's elements. Although they differ by constants, the index of an
- * iteration is added to all of them, and compilers compute the others' sums before the loop: two registers for each access. */
+/* Registers for the addresses in global memory of the thread's elements. Although they differ by constants, the
+ * index of an iteration is added to all of them, and compilers compute the others' sums before the loop: two
+ * registers for each access. */
 static int64_t global_addresses(const struct role_op *store)
 {
 	const struct frag *f = store->u.move.from.frag;

@@ -25,7 +25,8 @@ static bool are_aligned_neighbours(const struct lowering *c, const struct stask 
 	for (int d = 0; d < t->rank && axis != NONE; d++)
 		if (index_value_has(c->p, &n->index[d], axis))
 			return false;
-	return axis != NONE && !last->value && !n->adds && last->n == 1 && last->term[0].axis == axis && last->term[0].coef == 1 &&
+	return axis != NONE && !last->value && !n->adds && last->n == 1 && last->term[0].axis == axis &&
+		last->term[0].coef == 1 &&
 		last->term[0].div == 1 && !last->term[0].mod && last->k % width == 0 &&
 		axis_divisor(&c->p->axes.v[axis]) % width == 0 && c->g->extents.tile[axis] % width == 0 &&
 		axis_extent(c, s, shape, axis) % width == 0 && columns % width == 0 &&
@@ -49,7 +50,8 @@ static enum err_code choose_nibbles(const struct lowering *c, const struct stask
 	while (o->u.move.width > 1 && (most % o->u.move.width ||
 	       !are_aligned_neighbours(c, s, n, shape, columns, o->u.move.width)))
 		o->u.move.width /= 2;
-	return o->u.move.width > 1 ? OK : err_set(e, ERR_ILLEGAL, n->loc, "'%s' stores %s, two to a byte, so the last index of "
+	return o->u.move.width > 1 ? OK : err_set(e, ERR_ILLEGAL, n->loc,
+		"'%s' stores %s, two to a byte, so the last index of "
 		"'%s' must be an axis of which each tile has an even number", s->name, dtype_name(t->type), t->name);
 }
 
@@ -77,8 +79,8 @@ static const struct val *as_tensor_type(struct lowering *c, const struct node *n
 	return to == from ? NULL : val_cast(c, to, from, x);
 }
 
-/* The value of which the bits of a 4-bit element are made. Those of e2m1 are made of any float; what is kept of an i4 is in
- * its range. */
+/* The value of which the bits of a 4-bit element are made. Those of e2m1 are made of any float; what is kept of an
+ * i4 is in its range. */
 static const struct val *as_nibble(struct lowering *c, const struct node *n, int buffer, const struct val *x)
 {
 	enum dtype to = c->p->tensors.v[n->ref].type, from = c->g->buffers.v[buffer].type;
@@ -129,7 +131,8 @@ static bool is_transposed(const struct role_op *o)
 
 /* From a ring, where another lane has left the value, by the lane's threads. Where neighbours share an element of the
  * ring, they walk over the value's elements, which are more. */
-static enum err_code store_ring(struct lowering *c, const struct kentry *x, const struct node *n, int buffer, struct err *e)
+static enum err_code store_ring(struct lowering *c, const struct kentry *x, const struct node *n, int buffer,
+	struct err *e)
 {
 	const struct stask *s = stask_of(c, x);
 	const struct ring *r = ring_of(c, buffer);
