@@ -263,6 +263,8 @@ static void print_reduce_rows(struct print *c, const struct role_op *o)
 	const char *columns = each(c, f, full ? "je" : "");
 	const char *element = full ? arena_strf(c->a, "[j * %d + e]", f->layout->pair) : "[0]";
 
+	if (o->u.reduce.to->kind == FRAG_FULL)	/* of a single row, as values of one axis may lie */
+		element = arena_strf(c->a, "[0][j * %d + e]", f->layout->halves * f->layout->pair);
 	put(c, "%s{", columns);
 	put(c, "\t%s y = %s;", register_type(o->u.reduce.to->type), value(c, o->u.reduce.zero));
 	put_join(c, each(c, f, "bh"), o, value(c, o->u.reduce.value));

@@ -372,4 +372,20 @@ do
   tap.ok(plan:compile{target = "cuda", text = true}.source:find "const long i2 = [^;]*%% 16", "  and its threads have neighbours in memory")
 end
 
+-- A sum over an axis of one element: what is summed has one row, as the result has.
+do
+  local single = mr.program("single", function(p)
+    local n, k = p:axes("n", "k")
+    local X, Y = p:input("X", {k, n}, "f32"), p:output("Y", {n}, "f32")
+    local sum = p:carry("sum", {n}, 0)
+    p:loop(k, function()
+      local x = p:load("load_x", X)
+      p:task("add", function() sum:add(rowsum(x, k)) end)
+    end)
+    Y:store("store_y", p:task("running", function() return mr.cummax(sum, n) end))
+  end)
+  right("a sum over one element, then the greatest so far", single{n = 70, k = 1}, {k = 1})
+  right("the same of several", single{n = 70, k = 5}, {k = 1})
+end
+
 tap.done_testing()
