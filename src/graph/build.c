@@ -403,6 +403,30 @@ static bool is_contracted_otherwise(const struct builder *b, const struct node *
 	return false;
 }
 
+/* Has the value all of an axis of which the tile has a part? */
+static bool has_all_of(const struct builder *b, int node, int axis)
+{
+	const struct extents *x = &b->g->extents;
+
+	for (int i = 0; i < b->p->nodes.v[node].naxes; i++)
+		if (b->p->nodes.v[node].axis[i] == axis)
+			return x->full_axis[node * RANK_MAX + i] && x->tile[axis] < b->p->axes.v[axis].size;
+	return false;
+}
+
+/* Slices of a value that has all of the split axis are parts of all of it, those of others are parts of the tile. Does the
+ * task have any such other value, so that its slices need other elements than they have in common with those of `node`? */
+static bool slices_differ(const struct builder *b, int node, int task)
+{
+	const struct task *t = &b->p->tasks.v[task];
+	int axis = b->split_axis[task];
+
+	for (int i = 0; i < t->nodes.n && b->slices[task] > 1 && has_all_of(b, node, axis); i++)
+		if (node_has_axis(&b->p->nodes.v[t->nodes.v[i]], axis) && !has_all_of(b, t->nodes.v[i], axis))
+			return true;
+	return false;
+}
+
 /* Let sTask `s` read `node`, made by another task: its own slice if both are split alike; otherwise all slices, or one
  * if all slices make the same. What other threads made must be in shared memory, and so must indices of a load or store,
  * whose threads take elements in an order of their own. If a product reads it, `product` is that, and `operand` says as which
@@ -414,7 +438,8 @@ static void read_value(struct builder *b, int stask, int node, const struct node
 	struct stask *s = &b->g->tasks.v[stask];
 	bool divided = is_divided(b, b->slices[n->task], b->split_axis[n->task], node);
 	/* where the slices make up one tile, instructions of a product read beyond its own slice */
-	bool alike = split_alike(b, n->task, s->task) && !(product && divided && b->apart[node]);
+	bool alike = split_alike(b, n->task, s->task) && !(product && divided && b->apart[node]) &&
+		!slices_differ(b, node, s->task);
 	bool moves = s->kind == TASK_LOAD || (s->kind == TASK_STORE && operand) ||
 		(!alike && (divided || is_divided(b, s->slices, s->split_axis, node))) ||
 		(product && (operand == 1 || takes_tile(b, product, node) ||

@@ -127,4 +127,31 @@ for _, columns in ipairs{8, 12, 24, 40} do
   correct(columns .. " columns in two parts", halves{m = 16, n = 8, k = columns}, {m = 16, n = 8}, {k = {2}}, true)
 end
 
+---- slices of all of an axis, and of the tile -------------------------------------
+
+-- A product needs v of all m; another task of the tile's m alone. Its second slice has rows of the first half of v.
+local shared = mr.program("shared", function(p)
+  local m, n, k = p:axes("m", "n", "k")
+  local x = p:load("load_x", p:input("X", {m, k}, "f32"))
+  local v = p:task("v", function() return mr.exp(-x):to "bf16" end)
+  local low = p:task("low", function() return mr.cummin(v:to "f32", k) end)
+  local s = p:mma("mma", p:load("load_a", p:input("A", {n, m})), v)
+  p:output("Y", {m, k}, "f32"):store("store_y", low)
+  p:output("Z", {n, k}, "f32"):store("store_z", p:task("out", function() return s + 0 end))
+end)
+do
+  local plan = mr.plan(shared{m = 64, n = 64, k = 8}:graph{tile = {m = 32}}, mr.device "h200")
+  plan:split("m", 2)
+  plan:lane("p0", {})
+  plan:lane("c0", {warps = 4})
+  plan:lane("c1", {warps = 4})
+  for _, t in ipairs(plan.tasks) do
+    plan:append(t.name, {lane = t.kind == "load" and "p0" or t.name:find "%.1$" and "c1" or "c0"})
+  end
+  local _, problems = plan:check()
+  tap.like(tostring(problems), "v%.0 for .*low%.1", "a slice of the tile waits for the slice of all that has its rows")
+  plan:fill_waits()
+  random_plans.correct(tap, "slices of all of an axis and of the tile", plan, SEEDS)
+end
+
 tap.done_testing()
