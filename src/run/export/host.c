@@ -286,8 +286,7 @@ static void run_all(uint64_t seed, int race)
 @ANY@		    strncmp(ranges[i].name, word, (size_t)(number - word)))
 @ANY@			continue;
 @ANY@		if (n < 1 || n > ranges[i].max || n % ranges[i].multiple) {
-@ANY@			fprintf(stderr, "@NAME@: %s is %d; it is to be from 1 to %d, and a multiple of %d\n",
-	ranges[i].name,
+@ANY@			fprintf(stderr, "@NAME@: %s is %d; it is to be from 1 to %d, and a multiple of %d\n", ranges[i].name,
 @ANY@				n, ranges[i].max, ranges[i].multiple);
 @ANY@			exit(2);
 @ANY@		}
