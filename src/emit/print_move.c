@@ -108,31 +108,36 @@ static const char *index_text(struct print *c, const struct role_index *x)
 		x->at));
 }
 
+/* The size of the dimension: a parameter, if it is known at launch, else a number with that suffix. */
+static const char *size_text(struct print *c, const struct role_index *x, const char *suffix)
+{
+	return x->axis != NONE ? var_text(c->a, VAR_SIZE, x->axis, &c->r->names) :
+		arena_strf(c->a, "%lld%s", (long long)x->size, suffix);
+}
+
 /* The part of the tensor that has the index i0. There is no address to be read where that may be outside, whatever
  * it is in which `inside` tests it: the index, or the end of the axis. */
 static const char *part_text(struct print *c, const struct role_op *o)
 {
-	const struct role_index *x = &o->u.move.index[0];
-	const char *size = x->axis != NONE ? var_text(c->a, VAR_SIZE, x->axis, &c->r->names) :
-		arena_strf(c->a, "%lld", (long long)x->size);
-
 	return num_is(o->u.move.inside, 1) ? "[i0]" :
-		arena_strf(c->a, "[i0 >= 0 && i0 < %s ? i0 : 0]", size);
+		arena_strf(c->a, "[i0 >= 0 && i0 < %s ? i0 : 0]", size_text(c, &o->u.move.index[0], ""));
 }
 
 /* Declare the indices i0, i1 ... of the element at hand in the tensor; C text of it. */
 static const char *put_indices(struct print *c, const struct role_op *o)
 {
 	bool by_address = c->r->tensors.v[o->u.move.tensor].by_address;
+	int first = by_address ? 1 : 0;		/* dimension of what lies at one address */
 	const char *at = "0";
 
 	for (int d = 0; d < o->u.move.rank; d++) {
-		put(c, "\tconst long i%d = %s;", d, index_text(c, &o->u.move.index[d]));
-		at = d == by_address ? arena_strf(c->a, "i%d", d) : !d ? "0" : o->u.move.index[d].axis != NONE ?
-			arena_strf(c->a, "(%s) * %s + i%d", at, var_text(c->a,
-			VAR_SIZE, o->u.move.index[d].axis, &c->r->names), d) : arena_strf(c->a, "(%s) * %lldl + i%d",
-				at,
-			(long long)o->u.move.index[d].size, d);
+		const struct role_index *x = &o->u.move.index[d];
+
+		put(c, "\tconst long i%d = %s;", d, index_text(c, x));
+		if (d == first)
+			at = arena_strf(c->a, "i%d", d);
+		else if (d > first)
+			at = arena_strf(c->a, "(%s) * %s + i%d", at, size_text(c, x, "l"), d);
 	}
 	if (dtype_bits(o->u.move.type) == 4)	/* two to a byte */
 		at = arena_strf(c->a, "(%s) / 2", at);
@@ -286,19 +291,27 @@ static void shift_strides(struct print *c, const struct role_op *o)
 	end_strides(c, &x);
 }
 
+/* Begin the accesses of a thread to a ring: unrolled, if there are as many of each and few, or in a loop. */
+static void begin_accesses(struct print *c, const struct role_op *o)
+{
+	long long threads = lane_threads(c);
+
+	if (!role_unrolls_accesses(o, threads)) {
+		put_each_of_ring(c, o, "LOOP", o->u.move.run);
+		return;
+	}
+	put(c, "EACH(u, %lld) {", (long long)(o->u.move.elements / o->u.move.run / threads));
+	put(c, "\tconst int at = thread + u * %lld;", threads);
+	put_element_coordinates(c, o, "", o->u.move.run);
+}
+
 /* If the lane waits, then after it has issued all copies. */
 static void load_runs(struct print *c, const struct role_op *o, int bytes)
 {
 	if (o->u.move.stride.rows) {
 		copy_strides(c, o, bytes);
 	} else {
-		if (role_unrolls_accesses(o, lane_threads(c))) {
-			put(c, "EACH(u, %lld) {", (long long)(o->u.move.elements / o->u.move.run / lane_threads(c)));
-			put(c, "\tconst int at = thread + u * %lld;", (long long)lane_threads(c));
-			put_element_coordinates(c, o, "", o->u.move.run);
-		} else {
-			put_each_of_ring(c, o, "LOOP", o->u.move.run);
-		}
+		begin_accesses(c, o);
 		const char *element = put_indices(c, o);
 		put(c, "\tcopy_%d(%s, &%s, %s);", bytes, num(c, o->u.move.address), element, num(c, o->u.move.inside));
 		put(c, "}");

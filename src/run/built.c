@@ -88,10 +88,15 @@ void built_print(const struct built *b, struct buf *out)
 	}
 }
 
+const char *built_arch(const struct built *b)
+{
+	return b->arch ? b->arch : b->plan->device->arch;
+}
+
 static struct compile_job make_job(struct built *b, const struct source *s)
 {
 	return (struct compile_job){ .name = arena_strf(&b->arena, "%s.cu", s->entry),
-		.source = s->text.text, .arch = b->arch ? b->arch : b->plan->device->arch };
+		.source = s->text.text, .arch = built_arch(b) };
 }
 
 void built_choose_arch(struct built *b, struct gpu *g, const struct stop *stop)

@@ -39,7 +39,7 @@ struct built {
 	struct plan *plan;
 	bool traced;			/* its kernels leave stamps; the graph is borrowed */
 	struct kernel *kernel;		/* under construction */
-	const char *arch;		/* CUDA: what it is compiled for (built_choose_arch) */
+	const char *arch;		/* as built_choose_arch says; NULL: it was not called. built_arch reads it */
 	int nphases;
 	struct built_phase *phases;
 };
@@ -68,6 +68,8 @@ NODISCARD enum err_code built_compile(struct built *b, struct gpu *g, const stru
  * same text: text for sm_80 is of instructions that all later boards have, that for sm_90a is not. Without a
  * board, or if this is not called, it is the plan's device. */
 void built_choose_arch(struct built *b, struct gpu *g, const struct stop *stop);
+/* What it is compiled for: as chosen, or the plan's device. */
+const char *built_arch(const struct built *b);
 
 /* CUDA, in the background: after built_emit call built_begin, then pool_step until built_ready, then
  * built_end, which has the errors of the compiler. */

@@ -128,7 +128,7 @@ void export_begin(struct export_kit *k, const struct built *b, const char *name,
 	export_word(k, "NAME", k->name);
 	export_word(k, "PROGRAM", p->name);
 	export_word(k, "DEVICE", plan->device->name);
-	k->arch = b->arch ? b->arch : plan->device->arch;
+	k->arch = built_arch(b);
 	export_word(k, "ARCH", k->arch);
 }
 

@@ -65,7 +65,6 @@ static enum err_code begin_job(struct parts *x, const struct racer *racers, int 
 	struct gpu *g,
 	const struct feed *in, const struct stop *stop, struct arena *a, struct err *e)
 {
-	const struct built *first = racers[0].built;
 	int fills = feed_randoms(p, in), addresses = feed_addresses(p), phases = 0;
 
 	for (int i = 0; i < n; i++)
@@ -81,7 +80,7 @@ static enum err_code begin_job(struct parts *x, const struct racer *racers, int 
 			describe_tensor(p, in, i, &x->buffers[i]);
 	}
 	if (fills + addresses)
-		TRY(feed_binary(g, first->arch ? first->arch : first->plan->device->arch, stop, a, &x->binaries[0], e));
+		TRY(feed_binary(g, built_arch(racers[0].built), stop, a, &x->binaries[0], e));
 	feed_steps(p, in, 0, a, x->steps);
 	feed_address_steps(p, p->tensors.n, 0, a, x->buffers, x->steps + fills);
 	return OK;
