@@ -2,10 +2,8 @@
 # (tests/fake/recorder.c), and these are compared with what was lowered.
 . tests/lib.sh
 
-cc=${CC:-cc}
+. tests/fake/recorder.sh
 warn='-std=c11 -Wall -Wextra -Wpedantic -Werror -O1'
-$cc -std=c11 -D_DEFAULT_SOURCE -Isrc -fPIC -shared -o "$T/libcuda.so.1" tests/fake/recorder.c || exit 1
-export MILLRACE_LIBNVRTC="$T/libcuda.so.1"
 
 # Two plans: ragged sizes, a product on two lanes; and two phases with a temporary between.
 cat >"$T/plans.lua" <<'E'

@@ -4,8 +4,7 @@
 
 python=$(command -v python3)
 [ "$python" ] || { t_done; exit; }
-${CC:-cc} -std=c11 -D_DEFAULT_SOURCE -Isrc -fPIC -shared -o "$T/libcuda.so.1" tests/fake/recorder.c || exit 1
-export MILLRACE_LIBNVRTC="$T/libcuda.so.1"
+. tests/fake/recorder.sh
 cat >"$T/export.lua" <<'E'
 local mr = require "millrace"
 local bound = mr.program("parts", function(p)

@@ -3,10 +3,8 @@
 # computes, and its results are compared with the reference.
 . tests/lib.sh
 
-cc=${CC:-cc}
+. tests/fake/recorder.sh
 warn='-std=c11 -Wall -Wextra -Wpedantic -Werror -O1'
-$cc -std=c11 -D_DEFAULT_SOURCE -Isrc -fPIC -shared -o "$T/libcuda.so.1" tests/fake/recorder.c || exit 1
-export MILLRACE_LIBNVRTC="$T/libcuda.so.1"
 
 # All axes of a product; clusters; two phases over a temporary; longest tiles first, two axes of one size.
 cat >"$T/plans.lua" <<'E'

@@ -2,9 +2,8 @@
 # (tests/fake/recorder.c) whose messages the test sets.
 . tests/lib.sh
 
-cc=${CC:-cc}
-$cc -std=c11 -D_DEFAULT_SOURCE -Isrc -fPIC -shared -o "$T/librecorder.so" tests/fake/recorder.c || exit 1
-export MILLRACE_LIBNVRTC="$T/librecorder.so" XDG_CACHE_HOME="$T"
+. tests/fake/recorder.sh librecorder.so
+export XDG_CACHE_HOME="$T"
 
 cat >"$T/problems.lua" <<'E'
 local plan = mr.load_plan "examples/attention_serial.lua"

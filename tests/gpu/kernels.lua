@@ -99,19 +99,7 @@ end)
 for _, x in ipairs{{"e2m1", "bf16"}, {"i4", "f32"}, {"f32", "e2m1"}, {"bf16", "i4"}, {"i4", "e2m1"}} do
   try(("%s to %s"):format(x[1], x[2]), in_order(copy{m=100, n=192, from=x[1], to=x[2]}, {m=64, n=64}))
 end
-local products = mr.program("products", function(p)
-  local g, m, n, k = p:axes("g", "m", "n", "k")
-  local A, W = p:input("A", {g, m, k}, "bf16", {pointers=g}), p:input("W", {g, n, k}, p.wtype, {pointers=g})
-  local C = p:output("C", {g, m, n}, "f32")
-  p:batch(g)
-  local c = p:carry("c", {m, n}, 0)
-  p:loop(k, function()
-    local w = p:load("load_w", W)
-    if p.wtype then w = p:task("dequant", function() return w:to "bf16" end) end
-    c:add(p:mma("mma", p:load("load_a", A), w))
-  end)
-  C:store("store_c", c)
-end)
+local products = dofile "tests/lua/lib/programs.lua".products_of_parts
 for _, z in ipairs{{g=5, m=128, n=192, k=256}, {g=3, m=70, n=40, k=88}, {g=3, m=64, n=64, k=256, wtype="e2m1"}} do
   try(("products of parts at addresses, k=%d %s"):format(z.k, z.wtype or "bf16"), in_order(products(z), {m=64, n=64, k=64}))
 end

@@ -308,18 +308,9 @@ end
 
 local EXTENTS <const> = {0, 16, 16, 32, 64, 64, 128}
 
-local function draw_tile(case)
-  local tile = {}
-  for _, axis in ipairs(case.axes) do
-    local extent = EXTENTS[math.random(#EXTENTS)]
-    if extent > 0 then tile[axis] = extent end
-  end
-  return tile
-end
-
 local function draw_plan(case, made)
   for _ = 1, 12 do
-    local drawn, p = pcall(random_plans.try_wild, "random", made, draw_tile(case))
+    local drawn, p = pcall(random_plans.try_wild, "random", made, random_programs.draw_tile(case, EXTENTS))
     if drawn and p then return p end
   end
 end

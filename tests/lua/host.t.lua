@@ -2,30 +2,13 @@
 -- the plan leaves open, and without accesses that nothing orders.
 local mr = require "millrace"
 local core = require "millrace.core"
-local tap = dofile((arg[0]:match "^(.*/)" or "./") .. "tap.lua")
+local dir = arg[0]:match "^(.*/)" or "./"
+local tap, on_host = dofile(dir .. "tap.lua"), dofile(dir .. "lib/on_host.lua")
 
 local home = core.home()
 
--- Worst relative error over some seeds, and the first report if there is one.
-local function run(plan, seeds)
-  local kernel, bound = plan:compile{target = "host"}, plan.graph.program
-  local inputs = bound:inputs{seed = 5}
-  local want, worst = bound:reference(inputs), 0
-  for seed = 1, seeds do
-    local got, report = core.host_run(kernel, inputs, {seed = seed, race = seed % 2 == 0, limit = 600})
-    if report then return math.huge, ("seed %d: %s"):format(seed, report) end
-    for _, t in ipairs(bound.tensors) do
-      if t.role == "output" then
-        local _, relative = got[t.name]:max_error(want[t.name])
-        worst = relative <= worst and worst or relative          -- a NaN stays
-      end
-    end
-  end
-  return worst
-end
-
 local function computes(what, plan, seeds)
-  local good, worst, report = pcall(run, plan, seeds or 4)
+  local good, worst, report = pcall(on_host.worst, plan, seeds or 4)
   tap.ok(good and worst <= 1e-2, what, "  relative error: " .. tostring(worst), report)
 end
 
@@ -153,7 +136,7 @@ end
 for _, dtype in ipairs{"bf16", "f16", "tf32", "e4m3", "e5m2"} do
   local bound = mr.examples.gemm{m = 100, n = 72, k = 200, dtype = dtype, out = "f32"}
   local plan = mr.search(bound, mr.device "h200", {trials = 20}).plan
-  local good, worst = pcall(run, plan, 2)
+  local good, worst = pcall(on_host.worst, plan, 2)
   tap.ok(good and worst <= 1e-6, "gemm of " .. dtype, tostring(worst))
 end
 

@@ -1,26 +1,15 @@
 -- Tensors of 4-bit elements, two a byte: what kernels on the CPU compute with them, their arrays, and what is refused.
 local mr = require "millrace"
 local core = require "millrace.core"
-local tap = dofile((arg[0]:match "^(.*/)" or "./") .. "tap.lua")
+local dir = arg[0]:match "^(.*/)" or "./"
+local tap, on_host = dofile(dir .. "tap.lua"), dofile(dir .. "lib/on_host.lua")
 
 local h200 = mr.device "h200"
 
 -- Runs in several orders, half of them with the detection of races, agree with the reference.
 local function computes(what, plan)
-  local kernel, bound = plan:compile{target = "host"}, plan.graph.program
-  local inputs = bound:inputs{seed = 5}
-  local want, worst, message = bound:reference(inputs), 0, nil
-  for seed = 1, 2 do
-    local got, report = core.host_run(kernel, inputs, {seed = seed, race = seed == 2, limit = 600})
-    message = message or report
-    for _, t in ipairs(bound.tensors) do
-      if t.role == "output" then
-        local _, relative = got[t.name]:max_error(want[t.name])
-        worst = relative <= worst and worst or relative          -- a NaN stays
-      end
-    end
-  end
-  tap.ok(not message and worst <= 1e-2, what, "  relative error: " .. worst, message)
+  local worst, report = on_host.worst(plan, 2)
+  tap.ok(not report and worst <= 1e-2, what, "  relative error: " .. worst, report)
 end
 
 local function searched(bound, options)

@@ -1,7 +1,9 @@
 -- Inputs whose parts lie at addresses of their own: loaded by threads, from wherever they are.
 local mr = require "millrace"
 local core = require "millrace.core"
-local tap = dofile((arg[0]:match "^(.*/)" or "./") .. "tap.lua")
+local dir = arg[0]:match "^(.*/)" or "./"
+local tap = dofile(dir .. "tap.lua")
+local products = dofile(dir .. "lib/programs.lua").products_of_parts
 
 local h200 = mr.device "h200"
 
@@ -15,20 +17,6 @@ local function computes(what, bound, options)
   tap.ok(not report and relative < 1e-2, what, off, report)
   return plan, kernel.source
 end
-
-local products = mr.program("products", function(p)
-  local g, m, n, k = p:axes("g", "m", "n", "k")
-  local A, W = p:input("A", {g, m, k}, "bf16", {pointers = g}), p:input("W", {g, n, k}, p.wtype, {pointers = g})
-  local C = p:output("C", {g, m, n}, "f32")
-  p:batch(g)
-  local c = p:carry("c", {m, n}, 0)
-  p:loop(k, function()
-    local w = p:load("load_w", W)
-    if p.wtype then w = p:task("dequant", function() return w:to "bf16" end) end
-    c:add(p:mma("mma", p:load("load_a", A), w))
-  end)
-  C:store("store_c", c)
-end)
 
 local plan, source = computes("products of parts", products{g = 3, m = 64, n = 64, k = 128})
 tap.like(source, "const u16 %*const %*__restrict__ tensor_A,", "the kernel gets addresses")

@@ -19,15 +19,6 @@ local last = tonumber(arg[2] or arg[1] or os.getenv "MILLRACE_PROGRAMS" or (plan
 
 local EXTENTS <const> = {0, 0, 16, 16, 32, 64, 64, 128}           -- 0: the axis is not tiled
 
-local function draw_tile(case)
-  local tile = {}
-  for _, axis in ipairs(case.axes) do
-    local extent = EXTENTS[math.random(#EXTENTS)]
-    if extent > 0 then tile[axis] = extent end
-  end
-  return tile
-end
-
 ---- plans --------------------------------------------------------------------------
 
 -- Each gives a plan, or nil and why there is none.
@@ -37,7 +28,7 @@ function methods.order(case, bound)
   local why
   for _ = 1, 8 do
     local made, plan = pcall(function()
-      local plan = mr.plan(bound:graph{tile = draw_tile(case)}, dev)
+      local plan = mr.plan(bound:graph{tile = random_programs.draw_tile(case, EXTENTS)}, dev)
       for _, t in ipairs(plan.tasks) do plan:append(t.name) end
       plan:fill_waits()
       return plan
@@ -56,7 +47,7 @@ end
 function methods.wild(case, bound)
   local why
   for _ = 1, 12 do
-    local made, plan, info = pcall(random_plans.try_wild, "random", bound, draw_tile(case))
+    local made, plan, info = pcall(random_plans.try_wild, "random", bound, random_programs.draw_tile(case, EXTENTS))
     if made and plan then return plan end
     why = made and info or plan
   end

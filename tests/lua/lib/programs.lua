@@ -165,4 +165,19 @@ P.scan = mr.program("scan", function(p)
   O:store("store_o", p:task("convert", function() return o:to "bf16" end))
 end)
 
+-- Products of g pairs of matrices, each at an address of its own.
+P.products_of_parts = mr.program("products", function(p)
+  local g, m, n, k = p:axes("g", "m", "n", "k")
+  local A, W = p:input("A", {g, m, k}, "bf16", {pointers = g}), p:input("W", {g, n, k}, p.wtype, {pointers = g})
+  local C = p:output("C", {g, m, n}, "f32")
+  p:batch(g)
+  local c = p:carry("c", {m, n}, 0)
+  p:loop(k, function()
+    local w = p:load("load_w", W)
+    if p.wtype then w = p:task("dequant", function() return w:to "bf16" end) end
+    c:add(p:mma("mma", p:load("load_a", A), w))
+  end)
+  C:store("store_c", c)
+end)
+
 return P

@@ -614,4 +614,14 @@ function M.shrink(case, fails)
   return case
 end
 
+-- A tile of the program: of each axis one of the extents; 0: the axis is not tiled.
+function M.draw_tile(case, extents)
+  local tile = {}
+  for _, axis in ipairs(case.axes) do
+    local extent = choose(extents)
+    if extent > 0 then tile[axis] = extent end
+  end
+  return tile
+end
+
 return M
