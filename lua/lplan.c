@@ -54,31 +54,6 @@ static int plan_new_l(lua_State *L)
 		raise_if(L, history_##name(__VA_ARGS__, here_now(L, file), &error), &error); \
 	} while (0)
 
-/* plan:append(task[, {eu=, seu=, lane=, at=}]) */
-static int plan_append_l(lua_State *L)
-{
-	static const char *const neighbours[] = { "before", "after" };
-	struct history *h = plan_arg(L, "append");
-	const char *task = check_text(L, 2, "append", "sTask"), *seu = NULL, *lane = NULL;
-	int64_t at = 0, eu = 0;
-
-	for (int i = 0; i < LEN(neighbours) && lua_istable(L, 3); i++) {
-		lua_pushstring(L, neighbours[i]);
-		if (lua_rawget(L, 3) != LUA_TNIL)
-			throw_msg(L,
-				"append: unknown option '%s'; an appended sTask comes last: plan:insert takes before and after",
-				neighbours[i]);
-		lua_pop(L, 1);
-	}
-	OPTIONS_CHECK(L, 3, "append", "eu", "seu", "lane", "at");
-	option_integer(L, 3, "append", "eu", 0, history_plan(h)->device->eus - 1, &eu);
-	option_integer(L, 3, "append", "at", -OFFSET_MAX, OFFSET_MAX, &at);
-	option_text(L, 3, "append", "seu", &seu);
-	option_text(L, 3, "append", "lane", &lane);
-	EDIT(append, h, task, seu, lane, (int)at);
-	return 0;
-}
-
 /* A name, or a list of names, at index 2. The names are kept alive by the list, and *names by the stack. */
 static int check_names(lua_State *L, const char *what, const char ***names)
 {
@@ -92,9 +67,51 @@ static int check_names(lua_State *L, const char *what, const char ***names)
 		(*names)[i] = check_text(L, -1, what, "sTask");
 		lua_pop(L, 1);
 	}
+	if (!n && lua_getfield(L, 2, "name") == LUA_TSTRING)
+		throw_msg(L, "%s: an sTask is given by its name, here '%.60s': task.name", what, lua_tostring(L, -1));
 	if (!n)
 		throw_msg(L, "%s: the list names no sTask", what);
 	return n;
+}
+
+/* plan:append(task[, {eu=, seu=, lane=, at=}]), of one sTask or of a list, which is one edit */
+static int plan_append_l(lua_State *L)
+{
+	static const char *const neighbours[] = { "before", "after" };
+	struct history *h = plan_arg(L, "append");
+	const char *seu = NULL, *lane = NULL, **tasks;
+	int64_t at = 0, eu = 0;
+	enum err_code rc = OK;
+	char file[LUA_IDSIZE];
+	struct err error;
+	int n, mark;
+
+	for (int i = 0; i < LEN(neighbours) && lua_istable(L, 3); i++) {
+		lua_pushstring(L, neighbours[i]);
+		if (lua_rawget(L, 3) != LUA_TNIL)
+			throw_msg(L,
+				"append: unknown option '%s'; an appended sTask comes last: plan:insert takes before and after",
+				neighbours[i]);
+		lua_pop(L, 1);
+	}
+	if (lua_isnone(L, 2))
+		check_text(L, 2, "append", "sTask");
+	lua_settop(L, 3);
+	n = check_names(L, "append", &tasks);
+	OPTIONS_CHECK(L, 3, "append", "eu", "seu", "lane", "at");
+	option_integer(L, 3, "append", "eu", 0, history_plan(h)->device->eus - 1, &eu);
+	option_integer(L, 3, "append", "at", -OFFSET_MAX, OFFSET_MAX, &at);
+	option_text(L, 3, "append", "seu", &seu);
+	option_text(L, 3, "append", "lane", &lane);
+	mark = n > 1 ? history_mark(h) : NONE;
+	for (int i = 0; i < n && !rc; i++)
+		rc = history_append(h, tasks[i], seu, lane, (int)at, here_now(L, file), &error);
+	if (rc && n > 1)
+		history_return(h, mark);
+	raise_if(L, rc, &error);
+	if (n > 1)
+		history_join(h, n);
+	return 0;
 }
 
 /* plan:move(task, options), plan:insert(task[, options]) with {at=, before=, after=, lane=, seu=, repair_waits=}, of one sTask

@@ -60,8 +60,8 @@ static const char *near_key(lua_State *L, const char *name, int one, int two, co
 
 /* What users of other tools look for by a name that nothing has here, by the kind of what they look in. */
 static const struct word { const char *kind, *name, *instead; } words[] = {
-	{ "mr", "relu", "mr.max(x, 0)" }, { "mr", "square", "x * x" }, { "plan", "remove_wait",
-		"plan:unwait(task, other)" },
+	{ "mr", "relu", "mr.max(x, 0)" }, { "mr", "square", "x * x" },
+	{ "plan", "remove_wait", "plan:unwait(task, other)" }, { "plan", "timeline", "plan:simulate()" },
 	{ "kernel", "save", "k:export(folder)" }, { "on_host", "save", "k:export(folder)" },
 	{ "kernel for the CPU", "save", "k:export(folder)" },
 };
@@ -298,7 +298,8 @@ static const char *way_to_find(const char *msg, const char *name)
 	return isalpha((unsigned char)name[0]) && !strchr(name, ' ') ? "; millrace -s finds misspelt names of Millrace" : "";
 }
 
-/* Of a field that is called as if it were a method, and of a list of suggestions that is empty. */
+/* Of a field that is called as if it were a method, an element of an array that is indexed again, and a list of
+ * suggestions that is empty. */
 static bool push_hint_of_value(lua_State *L, const char *msg, const char *line)
 {
 	static const char *const kinds[] = { "string", "table", "number", "boolean" };
@@ -313,6 +314,10 @@ static bool push_hint_of_value(lua_State *L, const char *msg, const char *line)
 		at = strchr(at, '\'') + 1;
 		lua_pushlstring(L, at, strcspn(at, "'"));
 		lua_pushfstring(L, "; that is a field: .%s, without ()", lua_tostring(L, -1));
+		return true;
+	}
+	if (strstr(msg, "attempt to index a number value (field 'integer index')")) {
+		lua_pushliteral(L, "; of an array, a:get(i, j) is the element of row i and column j, and a[i] the i-th of all");
 		return true;
 	}
 	if (!strstr(msg, "attempt to index a nil value (field '") || !strstr(line, ":suggest("))

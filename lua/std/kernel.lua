@@ -178,8 +178,15 @@ local function run(k, inputs, given)
   return execute(k, inputs, o, sizes)
 end
 
+-- How names of single files end that somebody may take the folder for.
+local file_endings <const> = {cu = true, cuh = true, c = true, h = true, hip = true, cpp = true, py = true, so = true, cubin = true, ptx = true}
+
 local function export(k, dir, given)
   check_kernel(k, "export")
+  if type(dir) == "string" and file_endings[dir:match "%.(%w+)$" or ""] and core.file_kind(dir) ~= "folder" then
+    raise(("export: %s would be a folder, as a kernel is several files: name one, as in k:export(%q); k.source is the text of the kernel alone")
+      :format(show(dir), (dir:gsub("%.%w+$", ""))))
+  end
   local o = options(given, "export", "name")
   return core.export(k, dir, o.name)
 end

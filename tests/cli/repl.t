@@ -121,6 +121,19 @@ mr> mr.search(plan, mr.device "h200")
 mr> mr.load_plan("attention_serial", "linear.lua")
 [9]:1: load_plan: program expected, got 'linear.lua'; dofile gives the program that a file returns
   1 | mr.load_plan("attention_serial", "linear.lua")
+mr> plan:timeline()
+[10]:1: plan has no 'timeline'; did you mean plan:simulate()?
+  1 | plan:timeline()
+mr> a = mr.array("f32", {2, 2})
+mr> a[1][1]
+[12]:1: attempt to index a number value (field 'integer index'); of an array, a:get(i, j) is the element of row i and column j, and a[i] the i-th of all
+  1 | a[1][1]
+mr> plan:compile{target="host"}:export("gemm.cu")
+[13]:1: export: 'gemm.cu' would be a folder, as a kernel is several files: name one, as in k:export("gemm"); k.source is the text of the kernel alone
+  1 | plan:compile{target="host"}:export("gemm.cu")
+mr> plan:append(plan.tasks[1])
+[14]:1: append: an sTask is given by its name, here 'load_a': task.name
+  1 | plan:append(plan.tasks[1])
 E
 
 # Also where the assignment drops the reason; an expression shows it itself.

@@ -36,6 +36,22 @@ plan = load(before)()
 ok(plan:undo() and plan:script() ~= before, "a script that is plain Lua is edits")
 plan:redo()
 
+-- A list of sTasks, as one edit; of one that fails, nothing stays.
+do
+  local made = mr.plan(plan.graph, device)
+  made:append("load_q")
+  local one = made:script()
+  made:append({"load_k", "load_v"}, {lane = "p1"})
+  like(made:script(), 'append%("load_k", {seu="tma", lane="p1"}%)\nplan:append%("load_v", {seu="tma", lane="p1"}%)', "append takes a list")
+  ok(made:undo() and made:script() == one, "  as one edit")
+  made:redo()
+  local two = made:script()
+  local good, message = pcall(made.append, made, {"mma_qk", "load_x"})
+  ok(not good and message:find("there is no sTask 'load_x'", 1, true), "  of a list with a wrong name, the error is about that", message)
+  is(made:script(), two, "  and nothing is appended")
+  ok(made:undo() and made:script() == one, "  not even as an edit")
+end
+
 plan:move("mma_qk", {after = "mma_pv"})
 like(statements(plan), 'append%("mma_pv%.0", [^\n]*\nplan:append%("mma_qk%.0", [^\n]*\nplan:append%("softmax%.0"',
   "the parts of an sTask behind the parts of another")
