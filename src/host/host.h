@@ -36,6 +36,7 @@ struct host_job {
 	int nbuffers, nargs;
 	int blocks, threads;
 	int cluster;			/* blocks that run together; 0: 1 */
+	int warp, group;		/* threads of a warp, of a group of warps; of a plan, as its target has them */
 	int64_t shared_bytes;		/* as in struct source */
 	uint64_t seed;			/* of the random choices wherever the order is open */
 	bool race;			/* report accesses that nothing orders; slower */

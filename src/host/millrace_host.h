@@ -24,6 +24,7 @@ typedef unsigned char u8;
 typedef const struct host_map *TensorMap;
 
 static const struct host_runtime *host_rt;	/* set by the entry */
+static int host_warp;			/* threads of a warp; likewise */
 
 #define DEV static inline
 #define KERNEL(name, threads) static void name
@@ -80,7 +81,7 @@ static inline void stamp(int here, u32 at)
 {
 	u32 now;
 
-	if (!here || THREAD % 32)	/* one stamp for the warp */
+	if (!here || THREAD % host_warp)	/* one stamp for the warp */
 		return;
 	now = ++host_stamps;
 	host_rt->put(at, &now, sizeof(now));
@@ -89,7 +90,7 @@ static inline void stamp(int here, u32 at)
 static inline void stamps_out(u32 *to, u32 from, int n, int lane)
 {
 	WARP_SYNC();
-	for (int i = lane; i < n; i += 32)
+	for (int i = lane; i < n; i += host_warp)
 		host_rt->get(from + 4 * (u32)i, &to[i], sizeof(*to));
 	WARP_SYNC();
 }
@@ -134,6 +135,7 @@ static inline void quad_transpose(u32 *y, int q)
 #define host_mma_ss(d, a, b, add, columns, ta, tb, ...) host_rt->product(d, NULL, a, b, add, columns, ta, tb, __VA_ARGS__)
 #define host_mma_rs(d, a, b, add, columns, ta, tb, ...) host_rt->product(d, a, 0, b, add, columns, ta, tb, __VA_ARGS__)
 #define host_mma_warp(d, a, b, add, ...) host_rt->warp_product(d, a, b, add, __VA_ARGS__)
+#define host_mfma(d, a, b, add, n, ...) host_rt->mfma(d, a, b, add, n, __VA_ARGS__)
 
 static inline u64 descriptor(u64 bits, u32 from, u32 by)
 {
@@ -265,7 +267,7 @@ static inline int to_i32(float x)
 #define HOST_ENTRY(name, threads) \
 	static void host_call_##name(void *const *args); \
 	__attribute__((visibility("default"))) void millrace_host_run(const struct host_launch *l) \
-	{ host_rt = l->runtime; host_rt->play(l, host_call_##name, threads); } \
+	{ host_rt = l->runtime; host_warp = l->warp; host_rt->play(l, host_call_##name, threads); } \
 	static void host_call_##name(void *const *args)
 
 #endif

@@ -123,14 +123,19 @@ static inline void host_play(const struct host_launch *launch, void (*kernel)(vo
 	host.cluster = launch->cluster > 1 ? launch->cluster : 1;
 	host.all = host.threads * host.cluster;
 	host.random = launch->seed;
+	host.warp = launch->warp;
+	host.group = launch->group;
 	host_catch_faults();
+	if ((host.warp != HOST_WARP_LEAST && host.warp != HOST_WARP_MOST) || host.group < host.warp ||
+	    host.group % host.warp)
+		host_fail("a launch with warps of %d threads in groups of %d", host.warp, host.group);
 	if (threads != launch->threads || threads < 1 || threads > HOST_THREADS_MAX ||
-	    threads % HOST_WARP || launch->shared_bytes < 1024 || launch->shared_bytes > 228 << 10)
+	    threads % host.warp || launch->shared_bytes < 1024 || launch->shared_bytes > 228 << 10)
 		host_fail("a launch with %d threads and %lld bytes of shared memory", launch->threads,
 			(long long)launch->shared_bytes);
 	if (host.cluster > HOST_CLUSTER_MAX || launch->blocks % host.cluster)
 		host_fail("a launch of %d blocks in clusters of %d", launch->blocks, host.cluster);
-	host.elected = (int)host_random(HOST_WARP);
+	host.elected = (int)host_random((uint32_t)host.warp);
 	host_make_stacks();
 	host_memory_open();
 	host_async_open();
@@ -174,8 +179,8 @@ static void host_set_registers(int n)
 	if (n < 24 || n > 256 || n % 8)
 		host_fail("setmaxnreg takes multiples of 8 from 24 to 256, not %d", n);
 	host.self->registers = n;
-	for (int i = 0; i < host.threads; i += HOST_GROUP)
-		all += HOST_GROUP * host.thread[first + i].registers;
+	for (int i = 0; i < host.threads; i += host.group)
+		all += host.group * host.thread[first + i].registers;
 	if (all > 65536 / host.threads / 8 * 8 * host.threads)
 		host_fail("the block's warpgroups ask for %d registers; their launch gave them %d", all,
 			65536 / host.threads / 8 * 8 * host.threads);
@@ -211,6 +216,7 @@ const struct host_runtime host_runtime = {
 	.groups_wait = host_groups_wait,
 	.product = host_product,
 	.warp_product = host_warp_product,
+	.mfma = host_mfma,
 	.get = host_get,
 	.put = host_put, .put_copied = host_put_copied,
 };

@@ -67,6 +67,8 @@ struct host_runtime {
 	/* of a warp, synchronous: 16 x 8 sums, 16 deep */
 	void (*warp_product)(float *d, const uint32_t *a, const uint32_t *b, int add, int type_a,
 		int type_b);
+	/* likewise of AMD's matrix cores, n rows and columns: 16, and 16 deep, or 32, and 8 deep */
+	void (*mfma)(float *d, const uint32_t *a, const uint32_t *b, int add, int n, int type_a, int type_b);
 	void (*get)(uint32_t address, void *to, uint32_t n);
 	void (*put)(uint32_t address, const void *from, uint32_t n);
 	void (*put_copied)(uint32_t address, const void *from, uint32_t n);
@@ -78,6 +80,7 @@ struct host_launch {
 	void *const *args;		/* pointers to tensors and to maps */
 	int blocks, threads;
 	int cluster;			/* blocks that run together, a divisor of `blocks`; 0: 1 */
+	int warp, group;		/* threads of a warp; of a group of warps, which is granted registers */
 	int64_t shared_bytes;		/* 1024 more than needed, to align it to 1024 */
 	uint64_t seed;
 	int race;			/* report accesses that nothing orders */

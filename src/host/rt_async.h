@@ -64,7 +64,7 @@ struct host_product {
 	struct host_access who;
 	const uint32_t *from[HOST_GROUP];	/* A's registers, and their values at the issue */
 	uint32_t held[HOST_GROUP][4];
-	uint32_t *clock, *warp_clock[HOST_GROUP / HOST_WARP];
+	uint32_t *clock, *warp_clock[HOST_GROUP_WARPS];
 	uint32_t *fenced;		/* the minimum of all threads' clocks at their last fences */
 	bool unfenced;			/* a thread has had no fence */
 };
@@ -545,7 +545,7 @@ static inline void host_product_clock(struct host_product *p)
 	if (!host_racing())
 		return;
 	p->clock = p->warp_clock[0];
-	for (int i = 1; i < HOST_GROUP / HOST_WARP; i++)
+	for (int i = 1; i < HOST_GROUP_WARPS; i++)
 		host_clock_meet(p->clock, p->warp_clock[i]);
 	p->clock[p->who.thread] = p->who.time;
 }
@@ -563,7 +563,7 @@ static inline void host_product_step(struct host_group *g)
 		host_product_end(p);
 	}
 	g->done++;
-	for (int i = 0; i < HOST_GROUP / HOST_WARP; i++)
+	for (int i = 0; i < HOST_GROUP_WARPS; i++)
 		free(p->warp_clock[i]);
 	free(p->fenced);
 	free(p);
@@ -577,7 +577,8 @@ static inline struct host_product *host_deposit(const struct host_product *what)
 	struct host_group *g = host_async.group[group];
 	struct host_product *p;
 
-	if ((group + 1) * HOST_GROUP > host.all || (host.cluster > 1 && host.threads % HOST_GROUP))
+	if (host.group != HOST_GROUP || (group + 1) * HOST_GROUP > host.all ||
+	    (host.cluster > 1 && host.threads % HOST_GROUP))
 		host_fail("a product on a warpgroup of less than %d threads", HOST_GROUP);
 	if (host.self->deposits - g->done >= HOST_QUEUE_MAX)
 		host_fail("more than %d products are under way", HOST_QUEUE_MAX);
@@ -601,7 +602,7 @@ static inline struct host_product *host_deposit(const struct host_product *what)
 
 static inline void host_deposit_clock(struct host_product *p)
 {
-	int warp = host.self->thread % HOST_GROUP / HOST_WARP;
+	int warp = host.self->thread % HOST_GROUP / host.warp;
 
 	if (!host_racing())
 		return;
@@ -660,8 +661,8 @@ static inline void host_product(float *d, const uint32_t *regs, uint64_t a, uint
 static inline void host_warp_product(float *d, const uint32_t *a, const uint32_t *b, int add, int type_a,
 	int type_b)
 {
-	int me = host.self->thread, t = me % HOST_WARP;
-	struct host_warp *w = &host_sync.warp[me / HOST_WARP];
+	int me = host.self->thread, t = me % host.warp;
+	struct host_warp *w = &host_sync.warp[me / host.warp];
 	int half = w->meeting.generation & 1;
 
 	if (host_type_bytes((enum host_type)type_a) != 2 || host_type_bytes((enum host_type)type_b) != 2)
@@ -677,6 +678,37 @@ static inline void host_warp_product(float *d, const uint32_t *a, const uint32_t
 			int from = k % 8 / 2, shift = k % 2 * 16;
 			uint32_t x = w->words[half][row + from].a[k / 8 * 2 + i / 2] >> shift;
 			uint32_t y = w->words[half][col + from].b[k / 8] >> shift;
+
+			sum += host_from_bits((enum host_type)type_a, x & 0xffff) *
+				host_from_bits((enum host_type)type_b, y & 0xffff);
+		}
+		d[i] = sum;
+	}
+}
+
+/* v_mfma_f32_16x16x16 and 32x32x8 of CDNA 3, n rows and columns: of the first operand, thread t has row t mod n, of the
+ * second one column t mod n, and along what is contracted 4 (t / n) and the next three. Of the sums it has column
+ * t mod n, and register i is row 4 (64 / n) (i / 4) + 4 (t / n) + i mod 4. */
+static inline void host_mfma(float *d, const uint32_t *a, const uint32_t *b, int add, int n, int type_a, int type_b)
+{
+	int me = host.self->thread, t = me % host.warp;
+	struct host_warp *w = &host_sync.warp[me / host.warp];
+	int half = w->meeting.generation & 1;
+
+	if (host.warp != 64 || (n != 16 && n != 32))
+		host_fail("an MFMA of %d x %d by a warp of %d threads", n, n, host.warp);
+	if (host_type_bytes((enum host_type)type_a) != 2 || host_type_bytes((enum host_type)type_b) != 2)
+		host_fail("an MFMA on operands that are not of 16 bits");
+	memcpy(w->words[half][t].a, a, 8);
+	memcpy(w->words[half][t].b, b, 8);
+	half = host_meet(HOST_PRODUCT, 0, 0);
+	for (int i = 0; i < n * n / 64; i++) {
+		int row = 4 * (64 / n) * (i / 4) + 4 * (t / n) + i % 4, col = t % n;
+		float sum = add ? d[i] : 0;
+
+		for (int k = 0; k < 256 / n; k++) {
+			uint32_t x = w->words[half][k / 4 * n + row].a[k % 4 / 2] >> k % 2 * 16;
+			uint32_t y = w->words[half][k / 4 * n + col].b[k % 4 / 2] >> k % 2 * 16;
 
 			sum += host_from_bits((enum host_type)type_a, x & 0xffff) *
 				host_from_bits((enum host_type)type_b, y & 0xffff);

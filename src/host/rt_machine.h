@@ -42,8 +42,11 @@ typedef ucontext_t host_context;
 #endif
 
 enum {
-	HOST_WARP = 32, HOST_GROUP = 128, HOST_THREADS_MAX = 1024,
-	HOST_WARPS_MAX = HOST_THREADS_MAX / HOST_WARP,
+	HOST_THREADS_MAX = 1024,
+	HOST_WARP_LEAST = 32, HOST_WARP_MOST = 64,	/* threads of a warp, which the launch says */
+	HOST_WARPS_MAX = HOST_THREADS_MAX / HOST_WARP_LEAST,
+	HOST_GROUP = 128,		/* threads that issue an asynchronous product together: */
+	HOST_GROUP_WARPS = HOST_GROUP / HOST_WARP_LEAST,
 	HOST_GROUPS_MAX = HOST_THREADS_MAX / HOST_GROUP,
 	HOST_ALL_MAX = HOST_THREADS_MAX * HOST_CLUSTER_MAX,
 	HOST_COPIES_MAX = 256,		/* under way at once, for each block of a cluster */
@@ -91,6 +94,7 @@ struct host_machine {
 	char *stacks;
 	int threads, block;		/* threads of a block; the first block that runs */
 	int cluster, all;		/* how many blocks run, and threads of all of them */
+	int warp, group;		/* threads of a warp, of a group of warps */
 	int ready[HOST_ALL_MAX], nready, ndone;
 	int left[HOST_CLUSTER_MAX];	/* threads of each block that are not done */
 	uint32_t priority[HOST_WARPS_MAX * HOST_CLUSTER_MAX];
@@ -279,7 +283,7 @@ static inline struct host_thread *host_pick(void)
 	for (int i = 0; i < 4; i++) {
 		struct host_thread *t = &host.thread[host.ready[host_random((uint32_t)host.nready)]];
 
-		if (!best || host.priority[t->thread / HOST_WARP] > host.priority[best->thread / HOST_WARP])
+		if (!best || host.priority[t->thread / host.warp] > host.priority[best->thread / host.warp])
 			best = t;
 	}
 	return best;

@@ -45,10 +45,10 @@ struct host_warp {
 	union {
 		float f;
 		int i;
-	} value[2][HOST_WARP];
+	} value[2][HOST_WARP_MOST];
 	struct {
 		uint32_t a[4], b[2];	/* operands of a product */
-	} words[2][HOST_WARP];
+	} words[2][HOST_WARP_MOST];
 };
 
 static struct {
@@ -226,7 +226,7 @@ static inline void host_barrier_meet(int id, int threads, int wait)
 
 static inline void host_named_barrier(int id, int threads, int wait)
 {
-	if (id < 1 || id >= HOST_BARRIERS || threads < HOST_WARP || threads % HOST_WARP || threads > host.threads)
+	if (id < 1 || id >= HOST_BARRIERS || threads < host.warp || threads % host.warp || threads > host.threads)
 		host_fail("there is no barrier %d of %d threads", id, threads);
 	host_pause();
 	host_barrier_meet(id, threads, wait);
@@ -266,18 +266,18 @@ static inline void host_cluster_check(void)
 		host_meeting_end(&host_sync.cluster, 0, host.all);
 }
 
-/* All 32 threads of a warp exchange values. Returns the half of `value` that has them, which is valid until the
+/* All threads of a warp exchange values. Returns the half of `value` that has them, which is valid until the
  * exchange after the next one. */
 static inline int host_meet(enum host_together what, float f, int i)
 {
-	int me = host.self->thread, first = me / HOST_WARP * HOST_WARP;
-	struct host_warp *w = &host_sync.warp[me / HOST_WARP];
+	int me = host.self->thread, first = me / host.warp * host.warp;
+	struct host_warp *w = &host_sync.warp[me / host.warp];
 	struct host_meeting *m = &w->meeting;
 	uint32_t generation = m->generation;
 	int half = generation & 1;
 
 	if (m->arrived && w->what != what)
-		host_fail("the threads of warp %d come together in different instructions", me / HOST_WARP);
+		host_fail("the threads of warp %d come together in different instructions", me / host.warp);
 	w->what = what;
 	if (what == HOST_SHUFFLE)
 		w->value[half][me - first].f = f;
@@ -285,8 +285,8 @@ static inline int host_meet(enum host_together what, float f, int i)
 		w->value[half][me - first].i = i;
 	if (what == HOST_WARP_SYNC)
 		host_release(m->clocks.now);
-	if (++m->arrived == HOST_WARP)
-		host_meeting_end(m, first, HOST_WARP);
+	if (++m->arrived == host.warp)
+		host_meeting_end(m, first, host.warp);
 	host_meeting_wait(m, generation, HOST_WAIT_WARP, (int)what, 0);
 	if (what == HOST_WARP_SYNC)
 		host_acquire(m->clocks.passed);
@@ -295,14 +295,14 @@ static inline int host_meet(enum host_together what, float f, int i)
 
 static inline float host_shuffle_from(float x, int lane)
 {
-	struct host_warp *w = &host_sync.warp[host.self->thread / HOST_WARP];
+	struct host_warp *w = &host_sync.warp[host.self->thread / host.warp];
 
-	return w->value[host_meet(HOST_SHUFFLE, x, 0)][lane & 31].f;
+	return w->value[host_meet(HOST_SHUFFLE, x, 0)][lane & (host.warp - 1)].f;
 }
 
 static inline int host_uniform(int x)
 {
-	struct host_warp *w = &host_sync.warp[host.self->thread / HOST_WARP];
+	struct host_warp *w = &host_sync.warp[host.self->thread / host.warp];
 
 	return w->value[host_meet(HOST_UNIFORM, 0, x)][0].i;
 }
@@ -311,7 +311,7 @@ static inline int host_uniform(int x)
 static inline int host_elect(void)
 {
 	host_meet(HOST_ELECT, 0, 0);
-	return host.self->thread % HOST_WARP == host.elected;
+	return host.self->thread % host.warp == host.elected;
 }
 
 /* ---- a block's ------------------------------------------------------------------------ */

@@ -124,7 +124,8 @@ enum err_code host_run(struct host_kernel *k, const struct host_job *job, const 
 	struct arena *a, const char **report, struct err *e)
 {
 	struct host_launch launch = { .runtime = &host_runtime, .blocks = job->blocks, .threads = job->threads,
-		.cluster = job->cluster, .shared_bytes = job->shared_bytes, .seed = job->seed, .race = job->race,
+		.cluster = job->cluster, .warp = job->warp, .group = job->group, .shared_bytes = job->shared_bytes,
+		.seed = job->seed, .race = job->race,
 		.report_size = REPORT_BYTES };
 	/* Allocate before the mapping exists: a failure handler may jump, and would leak it. */
 	char *said = arena_alloc(a, REPORT_BYTES);

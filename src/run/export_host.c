@@ -99,6 +99,7 @@ static void put_tensors(struct export_kit *k)
 void export_host(const struct built *b, const char *name, struct arena *a, struct export_set *out)
 {
 	struct export_tables t = { buf_new(a), buf_new(a), buf_new(a), "", 0 };
+	const struct target *target = target_of(b->plan->device);
 	struct buf objects = buf_new(a), rules = buf_new(a);
 	struct export_kit k;
 
@@ -112,6 +113,8 @@ void export_host(const struct built *b, const char *name, struct arena *a, struc
 		"process of their own: `set follow-fork-mode child`.");
 	export_integer(&k, "NTENSORS", k.ntensors);
 	export_integer(&k, "NPHASES", b->nphases);
+	export_integer(&k, "WARP", target->warp);
+	export_integer(&k, "GROUP", target->warp * target->group);
 	export_integer(&k, "PARAMS_MOST", t.params_most);
 	export_word(&k, "TABLES", t.params.text);
 	export_word(&k, "PHASES", t.phases.text);

@@ -20,6 +20,7 @@ static struct host_job make_job(const struct built *b, const struct plan *at, in
 {
 	const struct program *p = at->graph->program;
 	const struct source *s = &b->phases[phase].source;
+	const struct target *t = target_of(at->device);
 	struct host_arg *args = ARENA_ARRAY(a, s->params.n, struct host_arg);
 	struct phase_buffer own[PHASE_BUFFERS];
 	int eus = built_phase_buffers(b, at, phase, a, own);
@@ -45,6 +46,7 @@ static struct host_job make_job(const struct built *b, const struct plan *at, in
 	}
 	return (struct host_job){ .buffers = buffers, .nbuffers = p->tensors.n + PHASE_BUFFERS, .args = args,
 		.nargs = s->params.n, .blocks = eus, .threads = s->threads, .cluster = s->cluster,
+		.warp = t->warp, .group = t->warp * t->group,
 		.shared_bytes = s->shared_bytes, .seed = o->seed, .race = o->race, .seconds = o->limit };
 }
 

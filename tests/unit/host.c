@@ -29,7 +29,7 @@ static void bench_init(struct bench *b)
 static void bench_compile(struct bench *b, const struct buf *text, int threads, int shared)
 {
 	b->job = (struct host_job){ .buffers = b->buffers, .args = b->args, .blocks = 1,
-		.threads = threads, .shared_bytes = shared + 1024, .seconds = 20 };
+		.threads = threads, .warp = 32, .group = 128, .shared_bytes = shared + 1024, .seconds = 20 };
 	if (host_compile(&b->mem, text->text, text->len, false, NULL, &b->k, &b->e)) {
 		ok(false, "a kernel compiles");
 		diag("%s", b->e.msg);

@@ -227,8 +227,8 @@ static void run_phase(const struct phase *p, uint64_t seed, int race)
 	static char report[1 << 16];
 	void *args[PARAMS_MOST];
 	struct host_launch launch = { .runtime = &host_runtime, .args = args, .blocks = p->blocks,
-		.cluster = p->cluster, .threads = p->threads, .shared_bytes = p->shared, .seed = seed, .race = race,
-		.report = report, .report_size = sizeof(report), .stopped = stopped };
+		.cluster = p->cluster, .threads = p->threads, .warp = @WARP@, .group = @GROUP@, .shared_bytes = p->shared,
+		.seed = seed, .race = race, .report = report, .report_size = sizeof(report), .stopped = stopped };
 @ANY@	int *order = calloc((size_t)(p->grid->ngroups * (p->grid->cluster + 1) + p->blocks + 1), sizeof(int));
 @ANY@	int *start = order + p->grid->ngroups * p->grid->cluster;
 
