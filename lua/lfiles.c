@@ -3,14 +3,18 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/files.h"
 
 #define DIR_CLASS "millrace.dir"
+#define PIPE_CLASS "millrace.pipe"
 
 static int dir_gc_l(lua_State *L)
 {
@@ -50,7 +54,7 @@ static int list_l(lua_State *L)
 	return 1;
 }
 
-/* core.file_kind(path) -> "file", "folder" or "other", and a text that all paths of it have in common; nil if there is
+/* core.file_kind(path) -> "file", "folder", "pipe" or "other", and a text that all paths of it have in common; nil if there is
  * nothing */
 static int file_kind_l(lua_State *L)
 {
@@ -59,8 +63,72 @@ static int file_kind_l(lua_State *L)
 
 	if (stat(path, &st))
 		return 0;
-	lua_pushstring(L, S_ISREG(st.st_mode) ? "file" : S_ISDIR(st.st_mode) ? "folder" : "other");
+	lua_pushstring(L, S_ISREG(st.st_mode) ? "file" : S_ISDIR(st.st_mode) ? "folder" :
+		S_ISFIFO(st.st_mode) ? "pipe" : "other");
 	lua_pushfstring(L, "%I %I", (LUAI_UACINT)st.st_dev, (LUAI_UACINT)st.st_ino);
+	return 2;
+}
+
+static int pipe_gc_l(lua_State *L)
+{
+	int *fd = luaL_checkudata(L, 1, PIPE_CLASS);
+
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+	return 1;
+}
+
+/* core.read_pipe(path, most, seconds) -> what is written to a pipe until its last writer closes it; nil and why not: it is
+ * more than `most` bytes, or for so many seconds nobody writes. It does not wait for a first writer. */
+static int read_pipe_l(lua_State *L)
+{
+	enum { STEP_MS = 50 };
+	const char *path = luaL_checkstring(L, 1);
+	lua_Integer most = luaL_checkinteger(L, 2), seconds = luaL_checkinteger(L, 3), got = 0, idle_ms = 0;
+	int *fd = lua_newuserdatauv(L, sizeof(*fd), 0);
+	struct stop stop = stop_of(host_of(L));
+	const char *wrong = NULL;
+	luaL_Buffer text;
+
+	*fd = -1;
+	luaL_setmetatable(L, PIPE_CLASS);
+	lua_toclose(L, -1);
+	*fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	if (*fd < 0) {
+		luaL_pushfail(L);
+		lua_pushstring(L, strerror(errno));
+		return 2;
+	}
+	luaL_buffinit(L, &text);
+	while (!wrong) {
+		struct pollfd ready = { .fd = *fd, .events = POLLIN };
+		ssize_t n;
+
+		if (stop_asked(&stop))
+			wrong = "interrupted";
+		else if (poll(&ready, 1, STEP_MS) <= 0)
+			wrong = (idle_ms += STEP_MS) > 1000 * seconds ? "nobody writes to this pipe, nor closes it" : NULL;
+		else {
+			n = read(*fd, luaL_prepbuffer(&text), LUAL_BUFFERSIZE);
+			if (n == 0)
+				break;
+			if (n < 0 && errno != EAGAIN && errno != EINTR)
+				wrong = strerror(errno);
+			if (n > 0) {
+				luaL_addsize(&text, (size_t)n);
+				got += n;
+				idle_ms = 0;
+			}
+			if (got > most)
+				wrong = "too much comes through this pipe";
+		}
+	}
+	luaL_pushresult(&text);
+	if (!wrong)
+		return 1;
+	luaL_pushfail(L);
+	lua_pushstring(L, wrong);
 	return 2;
 }
 
@@ -94,9 +162,13 @@ void lua_open_files(lua_State *L)
 {
 	static const luaL_Reg meta[] = { { "__gc", dir_gc_l }, { "__close", dir_gc_l }, { NULL, NULL } };
 
+	static const luaL_Reg pipe_meta[] = { { "__gc", pipe_gc_l }, { "__close", pipe_gc_l }, { NULL, NULL } };
+
 	class_new(L, &(struct class_def){ .name = DIR_CLASS, .meta = meta });
+	class_new(L, &(struct class_def){ .name = PIPE_CLASS, .meta = pipe_meta });
 	set_function(L, "list", list_l);
 	set_function(L, "file_kind", file_kind_l);
+	set_function(L, "read_pipe", read_pipe_l);
 	set_function(L, "replace_file", replace_file_l);
 	set_function(L, "home", home_l);
 }

@@ -28,9 +28,10 @@ local texts <const> = {
 Says of each plan whether it is legal, and where it is not: FILE:LINE, the
 problem, its repair. Of a script that makes several plans, the last one.
 Exit status: 0 if all are legal, 1 if one is not, 2 if one cannot be loaded.]]},
-  {"diff", "[--program FILE] A B", "the statements that differ", [[
+  {"diff", "[--program FILE] [--json] A B", "the statements that differ", [[
 The lines to remove from plan A and to add to get plan B, as plan:script writes
-both: comments, and how a plan was made, are no difference.
+both: comments, and how a plan was made, are no difference. A plan may come
+through a pipe of the shell: millrace diff <(git show HEAD:plans/x.lua) plans/x.lua
 Exit status: 0 if there are none, 1 if there are, 2 if a plan cannot be loaded.]]},
   {"show", "[--program FILE] [--device NAME] FILE [FILE]", "the plan in the explorer, or as text", [[
 Opens the plan in the explorer, or two plans to be compared; without a
@@ -38,13 +39,14 @@ terminal, prints it as a table, or how the two differ.]]},
   {"predict", "[--program FILE] [--device NAME] [--json] FILE...", "its time by the model", [[
 The time of each plan by the model of its device, and how far it may be off.
 --json prints an object a line.]]},
-  {"run", "[--program FILE] [--device NAME] [--sizes [PROGRAM:]NAME=N,...] [--on cuda|host] [--limit S] FILE...", "its kernel, checked and timed", [[
+  {"run", "[--program FILE] [--device NAME] [--sizes [PROGRAM:]NAME=N,...] [--on cuda|host] [--limit S] [--json] FILE...", "its kernel, checked and timed", [[
 Compiles the kernel of each plan, runs it, compares the outputs with the
 reference and, on a device, times it. --on: by default cuda if there is a
 device, else host, the CPU, which is slow. --sizes: for these sizes instead
 of those in FILE; the others stay. It may be given again for one program,
 whose plans have those alone: --sizes m=256,n=256 --sizes attention:m=128.
 --limit: so many seconds for the kernel, 60 unless given.
+--json prints an object a line.
 Exit status: 0 if all agree, 1 if one is not legal or wrong, 2 if one cannot be
 loaded, 3 if one was only too slow, so that nothing is known of its outputs.]]},
 }
@@ -106,13 +108,16 @@ local function add_programs(programs, path, sources)
   programs[x.name], sources[x.name] = x, path
 end
 
--- The sizes in "m=256,n=256" or "gemm:m=256,n=256", and the program; nil if it is something else.
+-- The sizes in "m=256,n=256" or "gemm:m=256,n=256", and the program; nil and what is wrong if it is something else.
 local function sizes_of(text)
   local sizes, program = {}, text:match "^%s*([%a_][%w_]*)%s*:"
   for part in (text:gsub("^[^:]*:", "", program and 1 or 0) .. ","):gmatch "([^,]*)," do
-    local axis, n = part:match "^%s*([%a_][%w_]*)=(%d+)%s*$"
-    if not axis then return nil end
-    sizes[axis] = math.tointeger(tonumber(n))
+    local axis, n = part:match "^%s*([%a_][%w_]*)=(%-?%d+)%s*$"
+    local size = axis and math.tointeger(tonumber(n))
+    if not axis then return nil, ("--sizes is NAME=N,..., as in m=256,n=256, not '%s'"):format(text) end
+    if not size or size < 1 then return nil, ("--sizes %s: a size is an integer of at least 1, not %s"):format(text, n) end
+    if sizes[axis] then return nil, ("--sizes %s: %s is given twice, as %d and as %s"):format(text, axis, sizes[axis], n) end
+    sizes[axis] = size
   end
   return sizes, program
 end
@@ -150,7 +155,7 @@ local function parse(name, flags, least, most, ...)
         o.device = device
       elseif word == "--sizes" then
         local sizes, program = sizes_of(value)
-        if not sizes then return nil, complain(name, ("--sizes is NAME=N,..., as in m=256,n=256, not '%s'"):format(value)) end
+        if not sizes then return nil, complain(name, program) end
         if program then o.sizes_of[program] = sizes else o.sizes = sizes end
       else
         local good, wrong = core.try(add_programs, o.programs, value, sources)
@@ -180,10 +185,19 @@ local function no_program(programs)
   end
 end
 
--- The plan of a file; or nil and what is wrong, which begins with FILE:LINE where that is known. And the text of the file.
+-- A message of loading with FILE, or FILE:LINE, at its head, as all messages have it.
+local function about_file(message, path)
+  local file = path:gsub("%p", "%%%0")
+  message = message:gsub("^load_plan: ", ""):gsub("^cannot open " .. file .. ": ", "cannot be opened: ")
+    :gsub("^" .. file .. " is a ", "this is a "):gsub("load_plan: " .. file .. ": ", "", 1)
+  return message:sub(1, #path) == path and message or ("%s: %s"):format(path, message)
+end
+
+-- The plan of a file; or nil and what is wrong, which begins with FILE:LINE where that is known. Then the message if it ended early,
+-- the text of the file, and the names of Lua that had no effect.
 local function load_file(name, o)
   local path = loader.path_of(name)
-  local good, plan, stopped, text, is_plain = core.try(loader.evaluate, mr, "load_plan", path, o.programs, o.device)
+  local good, plan, stopped, text, is_plain, acts = core.try(loader.evaluate, mr, "load_plan", path, o.programs, o.device)
   if good and is_program(plan) then
     good, plan = false, ("%s: it returns a program, not a plan: --program goes before each file with one, or before their folder")
       :format(path)
@@ -191,13 +205,13 @@ local function load_file(name, o)
     good, plan = false, ("%s: it makes no plan"):format(path)
   end
   if not good then
-    local message = spell(plan, path):gsub("(this plan is for program '(.-)': )mr%.load_plan%(path, program%)$",
+    local message = about_file(spell(plan, path), path):gsub("(this plan is for program '(.-)': )mr%.load_plan%(path, program%)$",
       no_program(o.programs))
-      :gsub(" is a folder, not a file$", ("%%0; give its files: %s/*.lua"):format((name:gsub("/+$", ""):gsub("%%", "%%%%"))))
+      :gsub("this is a folder, not a file$", ("%%0; give its files: %s/*.lua"):format((name:gsub("/+$", ""):gsub("%%", "%%%%"))))
     return nil, message
   end
-  if name == path and is_plain and not o.device then script.keep_path(plan, path) end
-  return plan, stopped and spell(stopped, path), text
+  if name == path and is_plain and not o.device and not loader.is_pipe(path) then script.keep_path(plan, path) end
+  return plan, stopped and spell(stopped, path), text, acts
 end
 
 -- FILE:LINE of a problem: in the file itself. What is missing has no line there; then that of the last append.
@@ -233,22 +247,26 @@ local function problems_as_json(list, path, text)
   return json.list(out)
 end
 
--- The same plan for other sizes, which a file of plan:save takes; the sizes that are not given stay.
-local function at_sizes(plan, path, sizes)
+-- The program of a plan with other sizes; those that are not given stay.
+local function bound_for(plan, path, sizes)
   local program, own = tile.origin(plan.graph.program)
   if not program then error(("%s: --sizes needs a program that is bound by name"):format(path), 0) end
   local all = {}
   for axis, n in pairs(own) do all[axis] = n end
   for axis, n in pairs(sizes) do all[axis] = n end
   local good, bound = core.try(program.bind, program, all)
-  if not good then
-    local unknown = tostring(bound):match "unknown size or option '([^']*)'"
-    local others = {}
-    for axis, n in pairs(sizes) do others[#others + 1] = axis ~= unknown and ("%s=%d"):format(axis, n) or nil end
-    table.sort(others)
-    error(("%s: --sizes: %s%s"):format(path, bound, unknown and ("; sizes for this program alone: --sizes %s:%s"):format(program.name,
-      others[1] and table.concat(others, ",") or "NAME=N,...") or ""), 0)
-  end
+  if good then return bound end
+  local unknown = tostring(bound):match "unknown size or option '([^']*)'"
+  local others = {}
+  for axis, n in pairs(sizes) do others[#others + 1] = axis ~= unknown and ("%s=%d"):format(axis, n) or nil end
+  table.sort(others)
+  error(("%s: --sizes: %s%s"):format(path, bound, unknown and ("; sizes for this program alone: --sizes %s:%s"):format(program.name,
+    others[1] and table.concat(others, ",") or "NAME=N,...") or ""), 0)
+end
+
+-- The same plan for other sizes, which a file of plan:save takes.
+local function at_sizes(plan, path, sizes)
+  local bound = bound_for(plan, path, sizes)
   local other = loader.evaluate(mr, "load_plan", path, {[bound.name] = bound}, plan.device)
   if select(3, core.identity(other.graph.program)) ~= select(3, core.identity(bound)) then
     error(("%s: --sizes is for files of plan:save; this one has its sizes from elsewhere"):format(path), 0)
@@ -324,15 +342,15 @@ local function fit_sizes(plan, path, text, sizes)
   error(("%s\n%s: its tile is %s; --sizes %s fits"):format(why, path, tile_text(plan.tile), proposed), 0)
 end
 
--- Call f(plan, path, text, stopped) with each plan; what it raises, and files without a plan, are printed. Returns the exit status:
+-- Call f(plan, path, text, stopped, acts) with each plan; what it raises, and files without a plan, are printed. Returns the exit status:
 -- f returns whether all is well, and may return SLOW after false, which any other failure outweighs.
 local function each(files, o, f)
   local status = GOOD
   for _, name in ipairs(files) do
     local path = loader.path_of(name)
-    local plan, message, text = load_file(name, o)
+    local plan, message, text, acts = load_file(name, o)
     local good, result, kind = true, false, nil
-    if plan then good, result, kind = core.try(f, plan, path, text, message) end
+    if plan then good, result, kind = core.try(f, plan, path, text, message, acts) end
     if not (plan and good) then
       message = plan and tostring(result) or message
       if o.json then
@@ -350,17 +368,33 @@ local function each(files, o, f)
   return status
 end
 
--- Is the plan legal? What is wrong is printed, as check prints it.
-local function report_legality(plan, path, text, stopped, as_json, device)
+-- Notes on what a file would do if it were run as a script: one for each name and line.
+local function notes_on_acts(acts)
+  local out, seen = {}, {}
+  for _, x in ipairs(acts or {}) do
+    local key = ("%s %s"):format(x.name, x.location)
+    if not seen[key] then
+      seen[key] = true
+      out[#out + 1] = {code = "no_effect", location = x.location, message = ("%s does nothing here, as a plan's file is data; run as a script, it would")
+        :format(x.name)}
+    end
+  end
+  return out
+end
+
+-- Is the plan legal? What is wrong is printed, as check prints it. acts: the names of Lua in the file that had no effect; or nil.
+local function report_legality(plan, path, text, stopped, as_json, device, acts)
   local good, list = plan:check()
+  local own, ran = repairs.joined(repairs.notes(list)), notes_on_acts(acts)
   if as_json then
+    local notes = table.move(ran, 1, #ran, #(list.notes or {}) + 1, {table.unpack(list.notes or {})})
     io.write(json.line(json.object("file legal problems notes checked_up_to", {file = path, legal = good,
-      problems = problems_as_json(repairs.shown(list), path, text), notes = problems_as_json(list.notes or {}, path, text),
+      problems = problems_as_json(repairs.shown(list), path, text), notes = problems_as_json(notes, path, text),
       checked_up_to = stopped})), "\n")
     return good
   end
   for _, problem in ipairs(problem_texts(repairs.shown(list), path, text)) do io.write(problem, "\n") end
-  for _, note in ipairs(problem_texts(repairs.joined(repairs.notes(list)), path, text, "note: ")) do io.write(note, "\n") end
+  for _, note in ipairs(problem_texts(table.move(ran, 1, #ran, #own + 1, own), path, text, "note: ")) do io.write(note, "\n") end
   if stopped then io.write(stopped, "; what comes before is checked\n") end
   if good then io.write(path, as_json == nil and device and (": legal on %s\n"):format(device.name) or ": legal\n") end
   return good
@@ -379,11 +413,13 @@ end
 function commands.check(...)
   local files, o = parse("check", "--json --device", 1, math.huge, ...)
   if not files then return o end
-  return each(files, o, function(plan, path, text, stopped) return report_legality(plan, path, text, stopped, o.json, o.device) end)
+  return each(files, o, function(plan, path, text, stopped, acts)
+    return report_legality(plan, path, text, stopped, o.json, o.device, acts)
+  end)
 end
 
 function commands.diff(...)
-  local files, o = parse("diff", "", 2, 2, ...)
+  local files, o = parse("diff", "--json", 2, 2, ...)
   if not files then return o end
   local plans = {}
   local status = each(files, o, function(plan, _, _, stopped)
@@ -393,7 +429,18 @@ function commands.diff(...)
   end)
   if status ~= GOOD then return WRONG end
   local one, other = script.body(plans[1]:script()), script.body(plans[2]:script())
+  if o.json then
+    local rows = core.diff(one, other)
+    local function with(sign)
+      local out = {}
+      for _, row in ipairs(rows) do out[#out + 1] = row[1] == sign and row[2] or nil end
+      return json.list(out)
+    end
+    io.write(json.line(json.object("from to equal removed added diff", {from = files[1], to = files[2], equal = one == other,
+      removed = with "-", added = with "+", diff = one == other and "" or script.diff_text(rows)})), "\n")
+  end
   if one == other then return GOOD end
+  if o.json then return BAD end
   io.write("--- ", files[1], "\n+++ ", files[2], "\n", script.diff_text(core.diff(one, other)), "\n")
   return BAD
 end
@@ -418,6 +465,13 @@ function commands.show(...)
   end
   if not good then warn(tostring(why), "\n") end
   return good and GOOD or BAD
+end
+
+-- The sizes of a program by axis, in its order; of one that is known at launch, the largest.
+local function sizes_by_axis(bound)
+  local names, axes = {}, bound.axes
+  for name in select(3, core.identity(bound)):gmatch "([%a_][%w_]*)<?=%d+" do names[#names + 1] = name end
+  return json.object(table.concat(names, " "), axes)
 end
 
 -- A prediction for each of the typical sizes of a plan whose sizes are known at launch.
@@ -445,8 +499,8 @@ function commands.predict(...)
     local tl, bound = plan:simulate{events = 0}, plan.graph.program
     local _, _, sizes, given = core.identity(bound)
     if o.json then
-      io.write(json.line(json.object("file legal program sizes options device evidence seconds uncertainty uncertainty_least uncertainty_reason tflops gbps bandwidth_share cycles ii typical notes", {file = path,
-        legal = true, notes = problems_as_json(notes, path, text), program = bound.name, sizes = sizes, options = given, device = plan.device.name,
+      io.write(json.line(json.object("file legal program sizes sizes_by_axis options device evidence seconds uncertainty uncertainty_least uncertainty_reason tflops gbps bandwidth_share cycles ii typical notes", {file = path,
+        legal = true, notes = problems_as_json(notes, path, text), program = bound.name, sizes = sizes, sizes_by_axis = sizes_by_axis(bound), options = given, device = plan.device.name,
         evidence = "predicted", seconds = tl.seconds,
         uncertainty = tl.uncertainty,
         uncertainty_least = tl.uncertainty_least, uncertainty_reason = tl.uncertainty_reason, tflops = tl.tflops, gbps = tl.gbps, bandwidth_share = tl.bandwidth_share, cycles = tl.cycles, ii = tl.ii, typical = typical_as_json(plan)})), "\n")
@@ -463,14 +517,20 @@ function commands.predict(...)
   end)
 end
 
--- Of --sizes PROGRAM:...: what is wrong if no plan of the files is of that program; nil. Before any of them runs, which may take long.
-local function unknown_program(files, o)
-  if not next(o.sizes_of) then return nil end
+-- What is wrong with --sizes: no plan of the files is of its program, or a plan's program does not take them; nil. Before any of
+-- them runs, which may take long.
+local function wrong_sizes(files, o)
+  if not (next(o.sizes_of) or o.sizes) then return nil end
   local of = {}
   for _, name in ipairs(files) do
     local plan = load_file(name, o)
     if not plan then return nil end                     -- it may be of that program; what is wrong is said where it is run
-    of[plan.graph.program.name] = true
+    local program = plan.graph.program.name
+    local sizes, from = o.sizes_of[program] or o.sizes, tile.origin(plan.graph.program)
+    local good, message = true, nil
+    if sizes and from then good, message = core.try(bound_for, plan, loader.path_of(name), sizes) end
+    if not good then return message end
+    of[program] = true
   end
   for _, program in ipairs(draft.keys(o.sizes_of)) do
     if not of[program] then
@@ -480,49 +540,83 @@ local function unknown_program(files, o)
   end
 end
 
+-- Run the kernel of a legal plan, for other sizes if these are given. Returns what happened: {status=, error=, plan=, target=, check=,
+-- benchmark=}; status is "agrees", "differs" or "slow". say(...) gets what is worth a line meanwhile.
+local function run_plan(plan, path, text, o, say)
+  local program = plan.graph.program.name
+  local sizes = o.sizes_of[program] or o.sizes
+  if sizes then plan = fit_sizes(plan, path, text, sizes) end
+  local target, flops = o.on or core.attached() and "cuda" or "host", plan.graph.flops
+  local less = target == "host" and smaller_sizes(plan, path, nil, sizes, true)
+  local advice = ("--sizes %s is faster"):format(less and (o.sizes_of[program] and program .. ":" or "") .. less
+    or "NAME=N,... with smaller sizes")
+  local large = target == "host" and flops > FEW
+  if large then
+    local seconds = flops / RATE
+    local time = seconds < 120 and ("%.0f seconds"):format(seconds) or ("%.0f minutes"):format(seconds / 60)
+    local slow, limit = ("%.2g flops take the CPU some %s"):format(flops, time), ("--limit %.0f"):format(math.ceil(4 * seconds))
+    local ends = seconds <= 2 * (o.limit or LIMIT)      -- perhaps: it is an estimate
+    if not o.on then
+      error(("%s: no device is attached, and %s; %s; --on host%s does it anyway"):format(path, slow, advice, ends and "" or " " .. limit), 0)
+    end
+    if not ends then
+      return {status = "slow", plan = plan, target = target, error = ("%s: %s, and it has %.4g s; %s; %s gives it four times as long")
+        :format(path, slow, o.limit or LIMIT, advice, limit)}
+    end
+    say(path, ": ", slow, "\n")
+  elseif target == "host" and not o.on then
+    say(("%s: no device is attached: it runs on the CPU, for %s%s\n"):format(path, sizes_text(plan),
+      sizes and "" or "; " .. advice))
+  end
+  local kernel = plan:compile{target = target}
+  local good, result = core.try(kernel.check, kernel, {limit = o.limit, reference = large and not core.attached() and "host" or nil})
+  local late = not good and tostring(result):match "did not end within .*"
+  if late then
+    return {status = "slow", plan = plan, target = target,
+      error = ("%s: too slow for %s, which says nothing of its outputs: for %s, the kernel %s; %s--limit S gives it S seconds")
+        :format(path, target == "host" and "the CPU" or "the device", sizes_text(plan), late, target == "host" and advice .. "; " or "")}
+  end
+  if not good then error(result, 0) end
+  return {status = result.ok and "agrees" or "differs", plan = plan, target = target, check = result,
+    benchmark = target == "cuda" and result.ok and kernel:bench{} or nil}
+end
+
+local function run_as_json(path, r)
+  local bound = r.plan.graph.program
+  local _, _, sizes, given = core.identity(bound)
+  local function decoded(x) return x and json.decode(x:json()) end
+  return json.line(json.object("file legal program sizes sizes_by_axis options device target status check benchmark error", {file = path,
+    legal = true, program = bound.name, sizes = sizes, sizes_by_axis = sizes_by_axis(bound), options = given, device = r.plan.device.name,
+    target = r.target, status = r.status, check = decoded(r.check), benchmark = decoded(r.benchmark), error = r.error})) .. "\n"
+end
+
 function commands.run(...)
-  local files, o = parse("run", "--on --sizes --device --limit", 1, math.huge, ...)
+  local files, o = parse("run", "--on --sizes --device --limit --json", 1, math.huge, ...)
   if not files then return o end
   if o.on and o.on ~= "cuda" and o.on ~= "host" then return complain("run", "--on is cuda or host, not " .. o.on) end
-  local unknown = unknown_program(files, o)
-  if unknown then return complain("run", unknown) end
+  local wrong = wrong_sizes(files, o)
+  if wrong then return complain("run", wrong) end
   return each(files, o, function(plan, path, text, stopped)
     -- As written first: sizes of few tiles hide what is wrong with waits and rings.
-    need_legal(plan, path, text, stopped)
-    local program = plan.graph.program.name
-    local sizes = o.sizes_of[program] or o.sizes
-    if sizes then plan = fit_sizes(plan, path, text, sizes) end
-    local target, flops = o.on or core.attached() and "cuda" or "host", plan.graph.flops
-    local less = target == "host" and smaller_sizes(plan, path, nil, sizes, true)
-    local advice = ("--sizes %s is faster"):format(less and (o.sizes_of[program] and program .. ":" or "") .. less
-      or "NAME=N,... with smaller sizes")
-    local large = target == "host" and flops > FEW
-    if large then
-      local seconds = flops / RATE
-      local time = seconds < 120 and ("%.0f seconds"):format(seconds) or ("%.0f minutes"):format(seconds / 60)
-      local slow, limit = ("%.2g flops take the CPU some %s"):format(flops, time), ("--limit %.0f"):format(math.ceil(4 * seconds))
-      local ends = seconds <= 2 * (o.limit or LIMIT)    -- perhaps: it is an estimate
-      if not o.on then
-        error(("%s: no device is attached, and %s; %s; --on host%s does it anyway"):format(path, slow, advice, ends and "" or " " .. limit), 0)
-      end
-      warn(path, ": ", slow, ends and "" or (", and it has %.4g s; %s; %s gives it the time"):format(o.limit or LIMIT, advice, limit), "\n")
-      if not ends then return false, SLOW end
-    elseif target == "host" and not o.on then
-      warn(("%s: no device is attached: it runs on the CPU, for %s%s\n"):format(path, sizes_text(plan),
-        sizes and "" or "; " .. advice))
+    if o.json and not stopped and not plan:check() then
+      report_legality(plan, path, text, nil, true)
+      return false
     end
-    local kernel = plan:compile{target = target}
-    local good, result = core.try(kernel.check, kernel, {limit = o.limit, reference = large and not core.attached() and "host" or nil})
-    local late = not good and tostring(result):match "did not end within .*"
-    if late then
-      warn(("%s: too slow for %s, which says nothing of its outputs: for %s, the kernel %s; %s--limit S gives it S seconds\n")
-        :format(path, target == "host" and "the CPU" or "the device", sizes_text(plan), late, target == "host" and advice .. "; " or ""))
+    need_legal(plan, path, text, stopped)
+    if o.json then
+      local good, r = core.try(run_plan, plan, path, text, o, function() end)
+      if not good then r = {status = "failed", plan = plan, target = o.on, error = tostring(r)} end
+      io.write(run_as_json(path, r))
+      return r.status == "agrees", r.status == "slow" and SLOW or nil
+    end
+    local r = run_plan(plan, path, text, o, warn)
+    if r.status == "slow" then
+      warn(r.error, "\n")
       return false, SLOW
     end
-    if not good then error(result, 0) end
-    io.write(("%s: on %s, it %s\n"):format(path, target == "host" and "the CPU" or "the device", tostring(result)))
-    if target == "cuda" and result.ok then io.write(("%s: measured %s\n"):format(path, tostring(kernel:bench{}))) end
-    return result.ok
+    io.write(("%s: on %s, it %s\n"):format(path, r.target == "host" and "the CPU" or "the device", tostring(r.check)))
+    if r.benchmark then io.write(("%s: measured %s\n"):format(path, tostring(r.benchmark))) end
+    return r.check.ok
   end)
 end
 

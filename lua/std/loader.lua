@@ -107,6 +107,9 @@ local function environment(mr, given, device)
   return {assert = assert, ipairs = ipairs, pairs = pairs, require = requires(membrane.frozen(own_mr(mr, given, {}, device), function(name) return forbidden(mr, name) end))}
 end
 
+-- Names of Lua by which a script acts on files, processes or Lua itself.
+local acting <const> = {os = true, io = true, dofile = true, loadfile = true, load = true, package = true, debug = true}
+
 -- For scripts that also make programs: with the tile language, and what of Lua only computes.
 local function wide_environment(mr, given, made, device)
   local env, own = confine.language(), own_mr(mr, given, made, device)
@@ -118,7 +121,9 @@ local function wide_environment(mr, given, made, device)
   env.mr = membrane.frozen(own, function(name) return forbidden(mr, name) end)
   env.require, env.print = requires(env.mr), function() end
   return setmetatable(env, {__metatable = false, __index = function(_, name)
-    if rawget(_G, name) ~= nil then return membrane.refuse("a script that is only checked does not use " .. tostring(name)) end
+    if rawget(_G, name) ~= nil then
+      return membrane.refuse("a script that is only checked does not use " .. tostring(name), false, acting[name] and name)
+    end
   end})
 end
 
@@ -144,7 +149,10 @@ end
 
 -- What is wrong with a plan may be so because it was made for another device.
 local function for_device(message, device)
-  return device and ("%s (the plan is loaded for %s)"):format(message, device.name) or message
+  if not device then return message end
+  message = ("%s (the plan is loaded for %s)"):format(message, device.name)
+  return message:find "' has no sEU '" and ("%s; mr.search(program, mr.device %q) finds a plan for its units"):format(message, device.name)
+    or message
 end
 
 local function run(what, name, mr, text, source, given, device)
@@ -207,10 +215,29 @@ function loader.path_of(name)
   return name
 end
 
-local function read(what, path)
+-- Pipes that the shell makes of <(...): they can be read once, so their text is kept.
+local MOST_PIPED <const>, PATIENCE <const> = 1 << 26, 60 -- bytes; seconds in which nothing comes
+local piped = {}
+
+-- Is it such a pipe?
+function loader.is_pipe(path)
+  local named = path:find "^/dev/fd/%d+$" or path:find "^/proc/[%w_]+/fd/%d+$"
+  return named ~= nil and (piped[path] ~= nil or core.file_kind(path) == "pipe")
+end
+
+local function read_pipe(what, path)
+  local why
+  if not piped[path] then piped[path], why = core.read_pipe(path, MOST_PIPED, PATIENCE) end
+  if not piped[path] then raise(("%s: %s: %s"):format(what, path, why)) end
+  return piped[path]
+end
+
+-- from_pipe: it may be a pipe of the shell.
+local function read(what, path, from_pipe)
   if path:find "\n" and what == "load_plan" then
     raise "load_plan: path expected, got the text of a script: load(text)() makes its plan; plan:save(path) writes a file for mr.load_plan"
   end
+  if from_pipe and loader.is_pipe(path) then return read_pipe(what, path) end
   local kind = core.file_kind(path)
   if kind and kind ~= "file" then
     raise(("%s: %s is a %s, not a file"):format(what, path, kind == "folder" and kind or "device or a pipe"))
@@ -238,17 +265,18 @@ function loader.of_text(mr, text, name, bound) return run("plan", name, mr, text
 
 -- Evaluate a script that may make programs, too. It can change nothing: what it runs, measures or writes has no effect. programs:
 -- by name, for plans of programs that are elsewhere; device: instead of those that it names, or nil. Returns the plan or program that it returns, else the last plan that it made,
--- else nil; the message if it ended early, as it needed what was not done; the text; and whether it is a plan and no more, so that
--- nothing but comments is lost if the plan is saved there.
+-- else nil; the message if it ended early, as it needed what was not done; the text; whether it is a plan and no more, so that
+-- nothing but comments is lost if the plan is saved there; and the names of Lua in it that had no effect, {name=, location=}. The path may be
+-- that of a pipe of the shell.
 function loader.evaluate(mr, what, path, programs, device)
-  local text, made = read(what, path), {}
+  local text, made = read(what, path, true), {}
   local given = programs[named(text)]
-  local refused, good, result = membrane.leniently(evaluate, what, path, text, "@" .. path, wide_environment(mr, given, made, device), given)
+  local refused, names, good, result = membrane.leniently(evaluate, what, path, text, "@" .. path, wide_environment(mr, given, made, device), given)
   local x = good and membrane.real(result)
-  if good then return x or made[#made], nil, text, x and not made.program and not refused end
+  if good then return x or made[#made], nil, text, x and not made.program and not refused, names end
   if type(result) ~= "string" then result = ("%s: an error that is %s"):format(path, show(result)) end
   if not (refused and made[1]) then error(for_device(result, device), 0) end
-  return made[#made], ("%s (%s)"):format(result, refused), text
+  return made[#made], ("%s (%s)"):format(result, refused), text, false, names
 end
 
 return loader

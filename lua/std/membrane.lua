@@ -21,25 +21,26 @@ local without <const> = {__metatable = false, __name = "nothing", __call = same,
 for _, operator in ipairs{"add", "sub", "mul", "div", "mod", "pow", "idiv"} do without["__" .. operator] = same end
 setmetatable(nothing, without)
 
-local lenient, refusal = false, nil
+local lenient, refusal, without_effect = false, nil, {}
 
 -- The file tries to do more than make a plan. Raises, or in membrane.leniently returns nothing; `unknown`: nobody has such a name,
--- which is a mistake and nothing to be left out.
-function membrane.refuse(message, unknown)
+-- which is a mistake and nothing to be left out. acts: the name of Lua by which it would act on files, processes or Lua itself; or nil.
+function membrane.refuse(message, unknown, acts)
   if unknown or not lenient then raise(message) end
+  if acts and #without_effect < MOST then without_effect[#without_effect + 1] = {name = acts, location = core.location()} end
   refusal = refusal or message
   return nothing
 end
 
 -- Call f(...), in which what is refused has no effect -> true and its results, or false and its error; and before these, what
--- was refused first, or nil.
+-- was refused first, or nil, and a list of the names of Lua that were, {name=, location=}.
 function membrane.leniently(f, ...)
-  local before, was = lenient, refusal
-  lenient, refusal = true, nil
+  local before, was, names = lenient, refusal, without_effect
+  lenient, refusal, without_effect = true, nil, {}
   local result = table.pack(core.try(f, ...))
-  local refused = refusal
-  lenient, refusal = before, was
-  return refused, table.unpack(result, 1, result.n)
+  local refused, refused_names = refusal, without_effect
+  lenient, refusal, without_effect = before, was, names
+  return refused, refused_names, table.unpack(result, 1, result.n)
 end
 
 local real = setmetatable({}, {__mode = "k"})           -- stand-in -> what it stands for

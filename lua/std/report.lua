@@ -174,7 +174,8 @@ function report.benchmark(b)
 end
 
 function report.comparison(c)
-  return text_of("format ok relative max_abs reference allowed wrong worst notes", {format = "millrace check 1"}, c)
+  return text_of("format ok relative max_abs reference allowed wrong worst notes", {format = "millrace check 1",
+    notes = json.list(c.notes)}, c)
 end
 
 ---- values of the user ---------------------------------------------------------------------------

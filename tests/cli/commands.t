@@ -42,7 +42,7 @@ for line in open(sys.argv[1]):
     print(x["file"], x["legal"], [(p["line"], p["code"]) for p in x.get("problems", [])], x.get("error"))' "$T/out")" \
 	"attention_overlap.lua True [] None
 plans/broken.lua False [($line, 'missing_wait')] None
-plans/none.lua False [] load_plan: cannot open plans/none.lua: No such file or directory"
+plans/none.lua False [] plans/none.lua: cannot be opened: No such file or directory"
 t_cmd 'a plan of a program that is elsewhere' 2 "$MILLRACE" check plans/scale.lua
 t_err 'says how to give it' "^plans/scale\.lua:[0-9]+: this plan is for program 'scale': give the file that returns it: --program FILE$"
 echo 'return require("millrace").program("scales", function(p)
@@ -107,8 +107,21 @@ t_cmd 'check of an ordinary script' 1 "$MILLRACE" check script.lua
 t_out 'that ends with a plan that is not legal' <<'E'
 script.lua:7: missing_task: sTask 'fill' is not in the plan
   repair: plan:insert("fill", {before="store_y", seu="cuda", lane="c0"})
+script.lua:10: note: no_effect: io does nothing here, as a plan's file is data; run as a script, it would
 E
 t_ok 'and it has done nothing else' test ! -e touched
+printf 'os.execute "touch touched"\n' | cat - attention_overlap.lua >acts.lua
+t_cmd 'check of a plan that runs a command' 0 "$MILLRACE" check acts.lua
+t_out 'says that it has no effect' <<'E'
+acts.lua:1: note: no_effect: os does nothing here, as a plan's file is data; run as a script, it would
+acts.lua: legal
+E
+t_cmd 'the same as JSON' 0 "$MILLRACE" check --json acts.lua
+t_like 'is a note' "$(<"$T/out")" '"notes": \[\{"file": "acts\.lua", "line": 1, "code": "no_effect"'
+t_ok 'and it has none' test ! -e touched
+printf 'while true do end' >endless.lua
+t_cmd 'check of what does not end' 2 "$MILLRACE" check endless.lua
+t_is 'says it at its line, once' "$(<"$T/err")" 'endless.lua:1: it takes more than 5 million steps'
 { sed '/^print/,$d' script.lua; echo 'if plan:simulate().cycles < 1 then plan:append "store_y" end'; } >early.lua
 t_cmd 'check of a script that needs what is not done' 1 "$MILLRACE" check early.lua
 t_like 'says up to where it is checked' "$(<"$T/out")" \
@@ -123,15 +136,15 @@ for name in 's/plan:buffers/plan:bufers/' 's/plan:grid/plan:gird/' 's/^return/mr
 done
 echo 'x = = 1' >syntax.lua
 t_cmd 'check of what is no Lua' 2 "$MILLRACE" check syntax.lua scale.lua .
-t_err 'says where' 'syntax\.lua:1: unexpected symbol'
+t_err 'says where' '^syntax\.lua:1: unexpected symbol'
 t_err 'of a program' '^scale\.lua: it returns a program, not a plan: '
-t_err 'and of a folder' '^load_plan: \. is a folder, not a file; give its files: \./\*\.lua$'
+t_err 'and of a folder' '^\.: this is a folder, not a file; give its files: \./\*\.lua$'
 echo 'return 1' >nothing.lua
 t_cmd 'check of what makes nothing' 2 "$MILLRACE" check nothing.lua
 t_err 'says so' '^nothing\.lua: it makes no plan$'
 t_cmd 'check of names' 2 "$MILLRACE" check plans gemm_coperative
-t_err 'says of a folder what to give' '^load_plan: plans is a folder, not a file; give its files: plans/\*\.lua$'
-t_err 'and which plans there are' "^load_plan: no plan 'gemm_coperative' comes with Millrace; did you mean 'gemm_cooperative'\? To load a file"
+t_err 'says of a folder what to give' '^plans: this is a folder, not a file; give its files: plans/\*\.lua$'
+t_err 'and which plans there are' "^gemm_coperative: no plan 'gemm_coperative' comes with Millrace; did you mean 'gemm_cooperative'\? To load a file"
 
 # A script is no file of a plan: the explorer must not propose to replace it.
 "$MILLRACE" -e 'local core = require "millrace.core"
@@ -166,8 +179,24 @@ t_out 'prints these' <<'E'
 + local bound = mr.bound(..., "scale", {m=256, n=128})
   local plan = mr.plan(bound:graph{tile={m=64, n=64}}, mr.device "h200")
 E
+t_cmd 'diff --json' 1 "$MILLRACE" diff --json --program scale.lua plans/scale.lua plans/ahead.lua
+t_out 'is an object' <<'E'
+{"from": "plans/scale.lua", "to": "plans/ahead.lua", "equal": false, "removed": ["plan:append(\"load_x\", {seu=\"tma\", lane=\"p0\"})"], "added": ["plan:append(\"load_x\", {seu=\"tma\", lane=\"p0\", at=1})"], "diff": "  plan:lane(\"c0\", {})\n- plan:append(\"load_x\", {seu=\"tma\", lane=\"p0\"})\n+ plan:append(\"load_x\", {seu=\"tma\", lane=\"p0\", at=1})\n  plan:append(\"double\", {seu=\"cuda\", lane=\"c0\"})"}
+E
+t_cmd 'diff --json of equal plans' 0 "$MILLRACE" diff --json attention_overlap.lua attention_overlap
+t_is 'is one, too' "$(<"$T/out")" \
+	'{"from": "attention_overlap.lua", "to": "attention_overlap", "equal": true, "removed": [], "added": [], "diff": ""}'
+t_cmd 'diff of what comes through a pipe of the shell' 1 "$MILLRACE" diff --program <(sleep 0.2; cat scale.lua) <(cat plans/scale.lua) plans/ahead.lua
+t_is 'is the same' "$(sed 1,2d "$T/out")" '  plan:lane("c0", {})
+- plan:append("load_x", {seu="tma", lane="p0"})
++ plan:append("load_x", {seu="tma", lane="p0", at=1})
+  plan:append("double", {seu="cuda", lane="c0"})'
+t_cmd 'run of one' 0 "$MILLRACE" run --on host --sizes m=64 --program scale.lua <(cat plans/scale.lua)
+mkfifo named
+t_cmd 'a named pipe' 2 timeout 10 "$MILLRACE" check named
+t_is 'is refused, as nobody may write to it' "$(<"$T/err")" 'named: this is a device or a pipe, not a file'
 t_cmd 'diff with a plan that is not there' 2 "$MILLRACE" diff attention_overlap.lua plans/none.lua
-t_err 'says so' 'cannot open plans/none\.lua'
+t_err 'says so' '^plans/none\.lua: cannot be opened: No such file'
 
 # show, predict, run
 t_cmd 'show' 0 "$MILLRACE" show --program scale.lua plans/scale.lua
@@ -195,7 +224,7 @@ t_is 'says which' "$(<"$T/out")" 'more/one_overlap.lua: legal on h100'
 t_cmd 'predict for another device' 0 "$MILLRACE" predict --device h100 more/one_overlap.lua
 t_like 'is for it' "$(<"$T/out")" ' on h100$'
 t_cmd 'check for a device whose units are others' 2 "$MILLRACE" check --device a100 more/one_overlap.lua
-t_err 'says where' "^more/one_overlap\.lua:[0-9]+: 'a100' has no sEU 'tma' \(the plan is loaded for a100\)"
+t_err 'says where' "^more/one_overlap\.lua:[0-9]+: 'a100' has no sEU 'tma' \(the plan is loaded for a100\); mr\.search\(program, mr\.device \"a100\"\) finds a plan for its units$"
 t_cmd 'check for no device' 2 "$MILLRACE" check --device h101 more/one_overlap.lua
 t_err 'names the nearest' "^millrace check: device: unknown device 'h101'; did you mean 'h100'"
 t_cmd 'show of three' 2 "$MILLRACE" show attention_serial attention_overlap attention_pingpong
@@ -207,6 +236,7 @@ t_cmd 'predict of a program with an option' 0 "$MILLRACE" predict attention_d128
 t_like 'names it' "$(<"$T/out")" '; flash_attention b=2 .* causal=true on h200$'
 t_cmd 'predict --json of it' 0 "$MILLRACE" predict --json attention_d128_causal
 t_like 'has it, too' "$(<"$T/out")" '"options": ?"causal=true"'
+t_like '  and the sizes as text and as numbers' "$(<"$T/out")" '"sizes": "b=2 h=16 .*", "sizes_by_axis": \{"b": 2, "h": 16, '
 t_cmd 'predict where power is left out' 0 "$MILLRACE" predict --device h100 attention_d128_causal
 t_like 'says so' "$(<"$T/out")" '; clock not limited by power: this device has no power model; flash_attention .* on h100$'
 t_cmd 'predict --json, one plan not legal' 1 "$MILLRACE" predict --json attention_overlap.lua plans/broken.lua
@@ -226,7 +256,7 @@ t_err 'says how long it takes, and for which sizes less' \
 t_like '  and how to run it anyway' "$(<"$T/err")" '; --on host --limit [0-9]+ does it anyway$'
 t_cmd 'run of a large plan on the CPU' 3 "$MILLRACE" run --on host attention_overlap.lua
 t_is 'says one time that it takes too long, and what to do' "$(sed -E 's/[0-9.]+e\+[0-9]+/F/; s/some [0-9]+/some N/; s/--limit [0-9]+/--limit N/; s/[a-z]+=[0-9]+(,[a-z]+=[0-9]+)*/SIZES/' "$T/err")" \
-	'attention_overlap.lua: F flops take the CPU some N minutes, and it has 60 s; --sizes SIZES is faster; --limit N gives it the time'
+	'attention_overlap.lua: F flops take the CPU some N minutes, and it has 60 s; --sizes SIZES is faster; --limit N gives it four times as long'
 t_is '  and nothing else' "$(<"$T/out")" ''
 t_cmd 'the same for sizes that are still too large' 3 "$MILLRACE" run --on host --sizes m=4096,n=4096 attention_overlap.lua
 t_err 'proposes smaller ones' '; --sizes m=512,n=512 is faster;'
@@ -237,8 +267,9 @@ t_is '  and runs none' "$(<"$T/out")" ''
 t_err 'names it' "^millrace run: --sizes scal:\.\.\.: no plan here is of a program 'scal'; did you mean 'scale'\?$"
 t_cmd 'run for other sizes' 0 "$MILLRACE" run --on host --sizes m=64 --program scale.lua plans/scale.lua
 t_like 'compares these' "$(<"$T/out")" '^plans/scale\.lua: on the CPU, it agrees with the reference'
-t_cmd 'run for an axis that there is not' 1 "$MILLRACE" run --on host --sizes z=64 --program scale.lua plans/scale.lua
-t_err 'names it' "^plans/scale\.lua: --sizes: bind: unknown size or option 'z' of 'scale' .*; sizes for this program alone: --sizes scale:NAME=N,\.\.\.$"
+t_cmd 'run for an axis that there is not' 2 "$MILLRACE" run --on host --sizes z=64 --program scale.lua plans/scale.lua attention_overlap.lua
+t_is '  runs nothing' "$(<"$T/out")" ''
+t_err 'names it' "^millrace run: plans/scale\.lua: --sizes: bind: unknown size or option 'z' of 'scale' .*; sizes for this program alone: --sizes scale:NAME=N,\.\.\.$"
 cat >more/three.lua <<'E'
 local bound = ... or mr.examples.gemm{m=1536, n=1024, k=256}
 local plan = mr.plan(bound:graph{tile={m=192, n=64, k=64}}, mr.device "h200")
@@ -255,6 +286,23 @@ t_err 'and which sizes do' '^more/three\.lua: its tile is k=64, m=192, n=64; --s
 t_cmd '  as they do' 0 "$MILLRACE" run --on host --sizes k=64,m=192,n=64 more/three.lua
 t_cmd 'run with what are no sizes' 2 "$MILLRACE" run --sizes 64 plans/scale.lua
 t_err 'says what they look like' '^millrace run: --sizes is NAME=N,\.\.\., as in m=256,n=256, not .64.$'
+t_cmd 'a size twice' 2 "$MILLRACE" run --sizes m=128,n=64,n=32 plans/scale.lua
+t_err 'is refused' '^millrace run: --sizes m=128,n=64,n=32: n is given twice, as 64 and as 32$'
+t_cmd 'a size below 1' 2 "$MILLRACE" run --sizes m=-5 plans/scale.lua
+t_err 'too' '^millrace run: --sizes m=-5: a size is an integer of at least 1, not -5$'
+t_cmd 'run --json' 1 "$MILLRACE" run --json --on host --sizes m=64 --program scale.lua plans/scale.lua plans/broken.lua
+t_is 'an object a line' "$(python3 -c 'import json, sys
+for line in open(sys.argv[1]):
+    x = json.loads(line)
+    c = x.get("check") or {}
+    print(x["file"], x["legal"], x.get("status"), x.get("target"), x.get("sizes_by_axis"), c.get("ok"), c.get("wrong"), c.get("notes"),
+        [p["code"] for p in x.get("problems", [])])' "$T/out")" \
+	"plans/scale.lua True agrees host {'m': 64, 'n': 128} True 0 [] []
+plans/broken.lua False None None None None None None ['missing_wait']"
+t_cmd 'run --json of what is too slow' 3 "$MILLRACE" run --json --on host attention_overlap.lua
+t_is 'says so in the object' "$(python3 -c 'import json, sys
+x = json.load(open(sys.argv[1]))
+print(x["status"], x["check"], "gives it" in x["error"])' "$T/out")$(<"$T/err")" 'slow None True'
 cat >more/make_wide.lua <<'E'
 local bound = ... or dofile "scale.lua"{m=4096, n=4096}
 local plan = mr.plan(bound:graph{tile={m=64, n=64}}, mr.device "h200")
@@ -328,7 +376,7 @@ t_cmd 'a wrong value of an option' 2 "$MILLRACE" check --device h101 x.lua
 t_is 'is said in two lines' "$(<"$T/err")" "$(printf '%s\n' "$(sed -n 1p "$T/err")" 'see millrace check --help')"
 t_is 'failures stand in the order of the files, in a pipe, too' \
 	"$("$MILLRACE" check attention_overlap.lua plans/none.lua attention_overlap.lua 2>&1 | sed "s/:.*//")" \
-	"$(printf 'attention_overlap.lua\nload_plan\nattention_overlap.lua')"
+	"$(printf 'attention_overlap.lua\nplans/none.lua\nattention_overlap.lua')"
 t_cmd 'a program that is not there' 2 "$MILLRACE" check --program none.lua plans/scale.lua
 t_err 'is named' '^millrace check: program: cannot open none\.lua: No such file or directory$'
 t_cmd 'a subcommand that is misspelt' 1 "$MILLRACE" chek x.lua
