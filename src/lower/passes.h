@@ -135,6 +135,8 @@ int lower_launched(const struct kernel *k);
 /* needs: all above, as staging takes shared memory that is left
  * computes: outboxes: the stores by the copy engine; shared_bytes, complete */
 void lower_stores(struct kernel *k);
+/* The shape in which the copy engine stores the buffer's value: axes of which it has one element are left out. */
+struct shape2 lower_stored_shape(const struct kernel *k, int buffer);
 
 /* needs: all above
  * computes: role: the kernel as one tree of operations, by the passes of passes.def (pass/pass.h) */

@@ -233,6 +233,32 @@ end
 local bound = split_k{m = 128, n = 64, k = 192, s = 3}
 tap.like(texts(plan_of(bound, {m = 64, n = 64, part = 64}, "tma")), "cp%.reduce%.async%.bulk%.tensor%.2d%.global%.shared::cta%.add",
   "the copy engine adds boxes")
+-- Of each axis that a loop takes one by one a tile has one element: boxes are as large without it.
+local by_head = mr.program("by_head", function(p)
+  local h, m, n, k = p:axes("h", "m", "n", "k")
+  local A, B = p:input("A", {h, m, k}), p:input("B", {n, k})
+  local C, D = p:output("C", {h, m, n}, "f32"), p:output("D", {h, m, n})
+  zeros(p, C, h, m, n)
+  p:phase("main", function()
+    local b = p:load("load_b", B)
+    p:loop(h, function()
+      p:loop(m, function()
+        local c = p:mma("mma", p:load("load_a", A), b)
+        C:add("add", c)
+        D:store("store_d", p:task("round", function() return c:to "bf16" end))
+      end)
+    end)
+  end)
+end){h = 3, m = 128, n = 128, k = 64}
+for _, lanes in ipairs{1, 2} do
+  local tile, split = {h = 1, m = lanes * 64, n = 64}, lanes > 1 and "m" or nil
+  local text = texts(plan_of(by_head, tile, "tma", split, lanes))
+  if lanes == 2 then io.open("/tmp/p3_bh.cu","w"):write(text) end
+  tap.like(text:match "/%* add[.0]*, iteration.*", "tma_add_3d%(&map", "boxes of one head are added by the copy engine")
+  tap.like(text:match "/%* store_d[.0]*, iteration.*", "tma_store_3d%(&map", "... and stored")
+  check(("boxes of one head, %d lanes"):format(lanes), by_head, tile, split)
+end
+
 tap.like(texts(plan_of(bound, {m = 64, n = 64, part = 64}, "cuda")), "add_to%(&tensor_C", "threads add elements")
 tap.ok(not texts(plan_of(mr.examples.gemm{m = 64, n = 64, k = 64}, {m = 64, n = 64, k = 64})):find "add_to", "where nothing is added, neither is there")
 

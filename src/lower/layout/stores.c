@@ -69,11 +69,27 @@ static bool goes_in_boxes(const struct kernel *k, const struct node *n, const st
 	return rows == 1;
 }
 
-static const struct shape2 *value_shape(const struct kernel *k, int buffer)
+/* The shape without the axes of which it has one element: these number no rows or columns. */
+static struct shape2 without_single(const struct kernel *k, const struct shape2 *v)
+{
+	const struct graph *g = k->plan->graph;
+	struct shape2 out = { .rows = 1, .cols = 1, .full_axes = v->full_axes };
+
+	for (int i = 0; i < shape_rank(v); i++) {
+		int axis = shape_axis(v, i);
+		int64_t extent = v->full_axes >> axis & 1 ? g->program->axes.v[axis].size : g->extents.tile[axis];
+
+		if (extent > 1)
+			shape_add_axis(&out, i < v->nrow, axis, extent);
+	}
+	return out.nrow && out.ncol ? out : *v;
+}
+
+struct shape2 lower_stored_shape(const struct kernel *k, int buffer)
 {
 	const struct buffer *b = &k->plan->graph->buffers.v[buffer];
 
-	return b->node == NONE ? &k->carry_shape[b->carry] : &k->node_shape[b->node];
+	return without_single(k, b->node == NONE ? &k->carry_shape[b->carry] : &k->node_shape[b->node]);
 }
 
 /* A value's extents in the part that the sTask stores. */
@@ -84,10 +100,10 @@ static void part_extents(const struct stask *s, const struct shape2 *v, int64_t 
 }
 
 /* Can the store read the ring's slot, which has panels as the engine takes them? */
-static bool goes_from_ring(const struct kernel *k, const struct stask *s, int buffer, struct outbox *o)
+static bool goes_from_ring(const struct kernel *k, const struct stask *s, int buffer, const struct shape2 *v,
+	struct outbox *o)
 {
 	const struct ring *r = &k->rings.v[k->ring_of[buffer]];
-	const struct shape2 *v = value_shape(k, buffer);
 	int64_t rows, cols;
 
 	if (r->shape.nrow != 1 || r->shape.ncol != 1 || !r->swizzle)
@@ -137,6 +153,7 @@ static bool find_outbox(const struct kernel *k, const struct klane *l, const str
 {
 	const struct stask *s = stask_at(k, x->task);
 	const struct node *n;
+	struct shape2 v;
 	int buffer;
 	bool fits;
 
@@ -144,14 +161,16 @@ static bool find_outbox(const struct kernel *k, const struct klane *l, const str
 		return false;
 	n = last_node_of(k, s);
 	buffer = stored_buffer(k, s);
-	if (buffer == NONE || k->plan->graph->buffers.v[buffer].type
-	    != k->plan->graph->program->tensors.v[n->ref].type || !goes_in_boxes(k, n, value_shape(k, buffer)))
+	if (buffer == NONE || k->plan->graph->buffers.v[buffer].type != k->plan->graph->program->tensors.v[n->ref].type)
+		return false;
+	v = lower_stored_shape(k, buffer);
+	if (!goes_in_boxes(k, n, &v))
 		return false;
 	if (k->ring_of[buffer] != NONE)
-		fits = goes_from_ring(k, s, buffer, o);
+		fits = goes_from_ring(k, s, buffer, &v, o);
 	else
-		fits = goes_through_staging(k->target, s, value_shape(k, buffer),
-			k->plan->graph->buffers.v[buffer].type, l->warps, staging_bytes, o);
+		fits = goes_through_staging(k->target, s, &v, k->plan->graph->buffers.v[buffer].type, l->warps,
+			staging_bytes, o);
 	o->task = x->task;
 	return fits;
 }

@@ -295,14 +295,14 @@ enum err_code select_store(struct lowering *c, const struct kentry *x, struct er
 	const struct node *n = last_node_of(c->k, s);
 	int buffer = buffer_of_node(c, s, n->arg[0]);
 	const struct outbox *o = x->outbox == NONE ? NULL : &c->k->outboxes.v[x->outbox];
-	const struct shape2 *shape;
+	struct shape2 shape;
 	struct frag_at from;
 
 	if (buffer == NONE)
 		return err_set(e, ERR_ILLEGAL, s->loc, "'%s' must store a value that another sTask made", s->name);
-	shape = buffer_shape(c, &c->g->buffers.v[buffer]);
+	shape = lower_stored_shape(c->k, buffer);
 	if (o && o->ring != NONE) {
-		store_slot(c, s, n, shape, o);
+		store_slot(c, s, n, &shape, o);
 		return OK;
 	}
 	if (has_ring(c, buffer))
@@ -311,6 +311,6 @@ enum err_code select_store(struct lowering *c, const struct kentry *x, struct er
 	from.version = register_version(c, x, buffer);
 	if (!o)
 		return store_fragment(c, x, n, buffer, from, e);
-	store_panels(c, x, n, shape, o, buffer, from);
+	store_panels(c, x, n, &shape, o, buffer, from);
 	return OK;
 }
