@@ -253,9 +253,8 @@ end){h = 3, m = 128, n = 128, k = 64}
 for _, lanes in ipairs{1, 2} do
   local tile, split = {h = 1, m = lanes * 64, n = 64}, lanes > 1 and "m" or nil
   local text = texts(plan_of(by_head, tile, "tma", split, lanes))
-  if lanes == 2 then io.open("/tmp/p3_bh.cu","w"):write(text) end
-  tap.like(text:match "/%* add[.0]*, iteration.*", "tma_add_3d%(&map", "boxes of one head are added by the copy engine")
-  tap.like(text:match "/%* store_d[.0]*, iteration.*", "tma_store_3d%(&map", "... and stored")
+  tap.like(text:match "/%* add[^,]*, iteration.*", "tma_add_3d%(&map", "boxes of one head are added by the copy engine")
+  tap.like(text:match "/%* store_d[^,]*, iteration.*", "tma_store_3d%(&map", "... and stored")
   check(("boxes of one head, %d lanes"):format(lanes), by_head, tile, split)
 end
 
