@@ -69,6 +69,12 @@ static void add_row(struct panel *n, const char *label, double y, double h)
 		.done = -INFINITY }));
 }
 
+/* 1 or more. */
+static int64_t cycles_of_pixel(const struct panel *n)
+{
+	return max_i64(1, (int64_t)((double)(n->c.to - n->c.from) / (n->x1 - n->x0)));
+}
+
 /* The rows of an asynchronous sEU are less high the more of them there are, but high enough for letters. */
 static double arrange_queue(struct panel *n, int seu, double y)
 {
@@ -92,8 +98,8 @@ double panel_arrange(struct panel *n, double y)
 		n->bottom = panel_arrange_rings(n, y) - ROW_GAP;
 		return n->bottom;
 	}
-	if (!n->layout.rows.n)
-		chart_lay_out(&n->c, CHART_DEPTH_MAX, 0, &n->layout);
+	if (!n->layout.rows.n)		/* bars that overlap by less than a pixel share a row */
+		chart_lay_out(&n->c, CHART_DEPTH_MAX, cycles_of_pixel(n), &n->layout);
 	while (n->rows.n < n->layout.rows.n) {
 		const struct layout_row *r = &n->layout.rows.v[n->rows.n];
 
@@ -222,14 +228,33 @@ static void draw_bar(struct panel *n, const struct event *e, struct panel_row *r
 	shape_move(s, MOTION_APPEAR, panel_appears(s->max_width, w, begin, end), 0);
 }
 
-/* A line from the end of the work to the completion, while the unit works on other events. */
-static void draw_tail(struct panel *n, const struct event *e, const struct panel_row *r)
+/* Does another bar of its row follow the bar of this event at once, so that it hides what is drawn behind it? Events are in
+ * order of issue, and none begins before it is issued. */
+static bool is_followed(struct panel *n, int seen, const struct panel_row *r)
 {
+	const struct event *e = chart_seen(&n->c, seen);
+	int64_t pixel = cycles_of_pixel(n);
+
+	for (int i = seen + 1; i < n->c.seen.n && chart_seen(&n->c, i)->issue <= e->end; i++) {
+		const struct event *next = chart_seen(&n->c, i);
+
+		if (next->seu == e->seu && !n->c.seen.v[i].joined && event_seu_begin(next) > event_seu_begin(e) &&
+		    event_seu_begin(next) <= event_seu_end(&n->c, e) + pixel &&
+		    &n->rows.v[layout_row_of(&n->c, &n->layout, i)] == r)
+			return true;
+	}
+	return false;
+}
+
+/* A line from the end of the work to the completion, if the unit does nothing else then. */
+static void draw_tail(struct panel *n, int seen, const struct panel_row *r)
+{
+	const struct event *e = chart_seen(&n->c, seen);
 	int64_t begin = event_seu_end(&n->c, e), end = e->end;
 	double x, w, y = r->y + r->h - 4;
 	struct shape *s;
 
-	if (end <= begin || !clip(n, &begin, &end, &x, &w) || w < 3)
+	if (end <= begin || is_followed(n, seen, r) || !clip(n, &begin, &end, &x, &w) || w < 3)
 		return;
 	n->drawn |= DRAWN_TAIL;
 	s = picture_rect(n->p, x, y, w, 2.5, n->ink[e->task], INK_NONE);
@@ -312,7 +337,7 @@ static void draw_work(struct panel *n, int seen)
 		draw_wait(n, e, lane, e->ready, e->issue, event_held_by(n->c.t, e));
 	if (event_is_async(&n->c, e) && !n->c.seen.v[seen].joined) {
 		draw_bar(n, e, r, event_seu_begin(e), event_seu_end(&n->c, e));
-		draw_tail(n, e, r);
+		draw_tail(n, seen, r);
 	} else if (!event_is_async(&n->c, e)) {
 		draw_wait(n, e, r, e->issue, e->start, (struct reason){ e->cause, e->cause_task });
 		draw_bar(n, e, r, e->start, e->end);

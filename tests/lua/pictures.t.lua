@@ -477,6 +477,16 @@ do
   like(text, ("a100 above h200, which takes %.2f times as long"):format(two.seconds / one.seconds), "  a slide, too, with times instead of cycles")
   ok(not text:find "two_products on NVIDIA", "  and no device in its title")
 end
+do  -- a unit takes the next product before the result of the last one is seen; a cycle of rounding is no second row
+  mr.load_plan "attention_overlap":simulate():svg(dir .. "/row.svg", {preset = "slide"})
+  local heights, n = {}, 0
+  for y in read(dir .. "/row.svg"):gmatch '<text x="[%d.]+" y="([%d.]+)" font%-size="[%d.]+" text%-anchor="middle" fill="%#ffffff">p%d</text>' do
+    n = n + (heights[y] and 0 or 1)
+    heights[y] = true
+  end
+  is(n, 1, "products that follow each other are on one row")
+  ok(not read(dir .. "/row.svg"):find "to its result", "  and the legend has no mark that the next bar hides")
+end
 local wrong, message = pcall(phased.text, phased, {phase = "scal"})
 like(not wrong and message, "text: unknown phase 'scal'; did you mean 'scale'%?", "a phase that is not there")
 
