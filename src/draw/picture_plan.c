@@ -8,9 +8,12 @@
 #include "draw/units.h"
 #include "plan/order.h"
 
+static const double LARGER = 1.25;	/* a sheet, rather than that waits are shortened */
+
 enum {
 	LEAST = 4,			/* columns of a loop, at least */
-	LINES_MOST = 4,			/* that say what an entry waits for */
+	LINES_MOST = 6,			/* that say what an entry waits for, */
+	LINES_SHORTENED = 4,		/* or some of it */
 	NARROW = 800,			/* a narrower picture has narrower columns */
 	LAST_SHOWN = 3,			/* columns at the end of a loop that is too long, at least */
 	BLOCKS_MOST = 3,		/* tables next to each other on a slide */
@@ -583,8 +586,18 @@ static double stretch(struct plan_picture *s, int columns, double y, double most
 	return draw_lanes(s, columns, y);
 }
 
-/* With the largest text of waits, the fewest lines of it, and the highest rows that make it no higher than `most`, in one
- * column or more; if none do and it must fit, without the last entries. */
+/* Are the waits of all entries shown, none shortened? */
+static bool shows_all_waits(const struct plan_picture *s)
+{
+	for (int i = 0; i < s->plan->entries.n; i++)
+		if (count_lines(s, text_of_waits(s, s->plan->entries.v[i].task), s->small, s->waits) > s->lines)
+			return false;
+	return true;
+}
+
+/* With the largest text of waits, all of them if possible, the fewest lines of it, and the highest rows that make it no higher
+ * than `most`, in one column or more. If none do and it must fit, without the last entries; else the next sheet is larger, and
+ * waits are shortened only if no sheet shows all that is LARGER than one would be that shows some. */
 static double draw_brief(struct plan_picture *s, double y, double most, bool shorten)
 {
 	static const struct { double small, row; } sizes[] = { { 15, 30 }, { 14, 28 }, { 13, 25 }, { 13, 22 }, { 13, 20 },
@@ -592,29 +605,35 @@ static double draw_brief(struct plan_picture *s, double y, double most, bool sho
 	int first = s->p->shapes.n;
 	double end = 0, least = INFINITY;
 
-	for (int i = 0; i < LEN(sizes) && least > most; i++) {
+	/* first without shortened waits, in letters that are not the smallest */
+	for (int k = 0; k < 2 * LEN(sizes) - 1; k++) {
+		bool all = k < LEN(sizes) - 1;
+		int i = all ? k : k - LEN(sizes) + 1;
+
 		s->small = sizes[i].small;
 		s->row = sizes[i].row;
 		for (int columns = 1; columns <= BLOCKS_MOST; columns++) {
-			for (s->lines = 1; s->lines <= LINES_MOST; s->lines++) {
-				if (!fits_in(s, columns))
+			for (s->lines = 1; s->lines <= (all ? LINES_MOST : LINES_SHORTENED); s->lines++) {
+				if (!fits_in(s, columns) || (all && !shows_all_waits(s)))
 					continue;
 				balance_blocks(s, columns, y);
 				end = draw_lanes(s, columns, y);
 				if (headings_fit(s, columns)) {
 					least = fmin(least, end);
-					if (end <= most)
+					if (end <= (all || shorten ? most : most / LARGER))
 						return stretch(s, columns, y, most, first);
 				}
 				s->p->shapes.n = first;
+				if (all)	/* more lines would stay empty */
+					break;
 			}
 		}
 	}
-	if (!shorten)
-		return least;
+	if (!shorten)			/* too high, so that the next sheet is larger */
+		return fmax(least, most * LARGER);
 	int columns = 1;
 
-	s->lines = LINES_MOST;
+	s->lines = LINES_SHORTENED;
 	while (columns < BLOCKS_MOST && fits_in(s, columns + 1))
 		columns++;
 	fits_in(s, columns);

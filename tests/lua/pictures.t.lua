@@ -477,6 +477,17 @@ do
   like(text, ("a100 above h200, which takes %.2f times as long"):format(two.seconds / one.seconds), "  a slide, too, with times instead of cycles")
   ok(not text:find "two_products on NVIDIA", "  and no device in its title")
 end
+do
+  local p = mr.plan(mr.examples.topk_routing{m = 16384, n = 256, k = 2}:graph{tile = {m = 16}}, mr.device "h200")
+  p:lane("p0", {warps = 1})
+  p:lane("c0", {warps = 4, replicas = 2})
+  for _, task in ipairs(p.tasks) do p:append(task.name, {lane = task.kind == "load" and "p0" or "c0"}) end
+  p:fill_waits()
+  p:wait("select", {"store_weight1", "store_expert1", "store_weight2", "store_expert2"})
+  p:svg(dir .. "/waits.svg", {preset = "slide"})
+  local text = read(dir .. "/waits.svg")
+  ok(not text:find("\u{2026}", 1, true) and select(2, text:gsub(">[^<]*store_expert2", "")) >= 2, "a slide with space shows all waits")
+end
 do  -- a unit takes the next product before the result of the last one is seen; a cycle of rounding is no second row
   mr.load_plan "attention_overlap":simulate():svg(dir .. "/row.svg", {preset = "slide"})
   local heights, n = {}, 0
