@@ -236,13 +236,16 @@ function help(...)
   if not name then return print("a " .. type(x) .. " of your own or of Lua's: no help about it") end
   local found = find(topics[name] and name or known.full_name(name))
   local texts = {}
-  local width, are_fields = core.terminal().width, true
+  local width, are_fields, of_values = core.terminal().width, true, #found > 0
   for i, topic in ipairs(found) do
     texts[i], are_fields = explain.topic(topic, width), are_fields and topic.kind == "fields"
+    of_values = of_values and topic.names[1] == "value:" .. name
   end
-  local calls = are_fields and with_option(name) or {}
+  local calls = (are_fields or of_values) and with_option(name) or {}
   local few = table.move(calls, 1, math.min(#calls, APROPOS), 1, {})
-  if #found > 0 and #few > 0 then texts[#texts + 1] = explain.list(("%s= is an option of"):format(name), few, width) end
+  if #found > 0 and #few > 0 then                       -- at= of plans is asked for more often than v:at
+    table.insert(texts, of_values and 1 or #texts + 1, explain.list(("%s= is an option of"):format(name), few, width))
+  end
   local elsewhere = #found > 0 and type(x) == "string" and called_elsewhere(name, found) or {}
   if #elsewhere > 0 then texts[#texts + 1] = explain.list("elsewhere, the name is used for", elsewhere, width) end
   if #found > 0 then return show(table.concat(texts, "\n")) end

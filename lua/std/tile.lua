@@ -137,6 +137,21 @@ local function index_operator(op)
   end
 end
 
+-- x ~ mask, with the bits of mask flipped: less those that are set, plus those that are not.
+local function flipped_bits(a, mask)
+  if type(a) == "number" then a, mask = mask, a end
+  local m = core.integer(mask)
+  if not m or m < 0 then raise(("~: of an axis and a number of at least 0 whose bits are flipped, got %s"):format(show(mask))) end
+  local x, bit = a + m, 1
+  while bit <= m do
+    local width = 1
+    while m // bit // width % 2 == 1 do width = width * 2 end             -- bits in a row are flipped together
+    if width > 1 then x = x - a // bit % width * (2 * bit) end
+    bit = bit * width * 2
+  end
+  return x
+end
+
 local function no_compare(op, method)
   return function()
     local turned = op ~= "==" and (" or a:%s(b) for '%s'"):format((method:gsub("l", "g")), (op:gsub("<", ">"))) or ""
@@ -151,6 +166,7 @@ local function index_meta(tostring)
     __add = add, __sub = sub, __mul = mul,
     __idiv = index_operator "//", __mod = index_operator "%",
     __unm = function(a) return sub(0, a) end,
+    __bxor = flipped_bits,
     __div = function() raise("an index expression is divided by //, which rounds down") end,
     __lt = no_compare("<", "lt"), __le = no_compare("<=", "le"),
     __tostring = tostring,
@@ -337,6 +353,13 @@ function functions.unpack(v, from, to, dtype)
 end
 
 value_methods.unpack = functions.unpack
+
+-- The elements at `index` along the axis: v:at(j, j ~ 1).
+function value_methods.at(v, axis, index)
+  local p = owner_of("at", v)
+  own(p, axis, AXIS, "at", "axis")
+  return value(p, p[BUILDER]:at(id_of(p, v, "at"), axis.id, own_expression(p, index, "at")))
+end
 
 function value_methods.to(v, dtype)
   local p = owner_of("to", v)

@@ -51,9 +51,9 @@ static enum err_code check_split(const struct builder *b, int task, int axis, in
 		const struct node *n = &b->p->nodes.v[t->nodes.v[i]];
 		int pos = ints_find(n->axis, n->naxes, axis);
 
-		if ((op_class(n->op) == CLASS_REDUCE || op_class(n->op) == CLASS_SCAN) && n->ref == axis)
-			return err_set(e, ERR_INPUT, n->loc, "'%s' cannot be split along '%s': it reduces along that "
-				"axis", t->name, b->p->axes.v[axis].name);
+		if (node_goes_along(n, axis))
+			return err_set(e, ERR_INPUT, n->loc, "'%s' cannot be split along '%s': it %s along that "
+				"axis", t->name, b->p->axes.v[axis].name, n->op == OP_AT ? "reads elements of others" : "reduces");
 		if (pos == NONE)
 			continue;
 		found = true;

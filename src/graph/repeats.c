@@ -40,7 +40,7 @@ static int needing_task(const struct graph *g, int phase, int axis)
 			continue;
 		for (int k = 0; k < node_arity(n); k++)
 			if (extent_is_full(&g->extents, n->arg[k], axis) &&
-			    (!node_has_axis(n, axis) || op_class(n->op) == CLASS_SCAN))
+			    (!node_has_axis(n, axis) || node_goes_along(n, axis)))
 				return n->task;
 	}
 	return NONE;

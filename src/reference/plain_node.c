@@ -212,6 +212,26 @@ static void put_unpack(struct plain_text *t, int node)
 	plain_line(t, "}");
 }
 
+static void put_at(struct plain_text *t, int node)
+{
+	const struct node *n = &t->p->nodes.v[node];
+	const char *axis = plain_axis(t, n->ref), *from;
+
+	plain_each_of_node(t, node, " {");
+	plain_line(t, "const i64 at = %s;", index_text(t, n, &n->index[0]));
+	plain_line(t, "double x = 0;");
+	plain_gap(t);
+	plain_line(t, "if (at >= 0 && at < %lld) {", (long long)t->p->axes.v[n->ref].size);
+	plain_line(t, "\tconst int i_%s = (int)at;", axis);
+	t->full_axis[n->ref] = true;
+	from = plain_value(t, n->arg[0]);
+	plain_line(t, "\tx = %s;", from);
+	plain_line(t, "}");
+	t->full_axis[n->ref] = extent_is_full(t->x, node, n->ref);
+	plain_line(t, "%s = x;", plain_value(t, node));
+	plain_line(t, "}");
+}
+
 /* along an axis ------------------------------------------------------------- */
 
 static void put_serial_loop(struct plain_text *t, int axis, bool full)
@@ -374,6 +394,8 @@ void plain_node(struct plain_text *t, int node)
 			put_set(t, n);
 		else if (n->op == OP_UNPACK)
 			put_unpack(t, node);
+		else if (n->op == OP_AT)
+			put_at(t, node);
 		else
 			put_elementwise(t, node);
 		break;

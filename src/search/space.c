@@ -217,14 +217,14 @@ static void fill_dim(const struct program *p, struct dim *d)
 		d->starts = 1u << (d->n - 1);
 }
 
-/* Does a scan go along the axis where no loop does? A tile of it needs all before it, so all of the axis is loaded and
+/* Does a scan go along the axis where no loop does, or a read at other indices? A tile of it needs all before it, so all of the axis is loaded and
  * computed again for each of several tiles. */
 static bool is_scanned(const struct program *p, int axis)
 {
 	for (int i = 0; i < p->nodes.n; i++) {
 		const struct node *n = &p->nodes.v[i];
 
-		if (n->task != NONE && op_class(n->op) == CLASS_SCAN && n->ref == axis &&
+		if (n->task != NONE && node_goes_along(n, axis) && op_class(n->op) != CLASS_REDUCE &&
 		    !program_axis_bound(p, p->tasks.v[n->task].loop, axis))
 			return true;
 	}

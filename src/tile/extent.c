@@ -140,6 +140,8 @@ static bool needs_full(const struct infer *f, int node, int axis)
 	const struct node *n = &f->p->nodes.v[node];
 	const struct axis *a = &f->p->axes.v[axis];
 
+	if (n->op == OP_AT && n->ref == axis)
+		return true;
 	if (ints_hold(n->axis, n->naxes, axis))
 		return extent_is_full(f->x, node, axis);
 	if (n->op == OP_UNPACK && a->packs == n->ref)

@@ -31,6 +31,8 @@ static bool add_axes_of(const struct program *p, int value, int depth, int64_t *
 		return false;
 	if (n->op == OP_INDEX)
 		note_axis(runs, n->ref, 1);
+	for (int k = 0; n->op == OP_AT && k < n->index[0].n; k++)
+		note_axis(runs, n->index[0].term[k].axis, 1);
 	for (int i = 0; t && i < t->rank; i++)
 		for (int k = 0; k < n->index[i].n; k++)
 			note_axis(runs, n->index[i].term[k].axis, i == t->rank - 1 ? sorted_run(p, n) : 1);

@@ -313,6 +313,28 @@ static void eval_unpack(struct run *r, const struct node *n, struct value *out)
 		}
 }
 
+/* In a sample, whose axis is shorter, indices beyond its end wrap around. */
+static void eval_at(struct run *r, const struct node *n, struct value *out)
+{
+	const struct value *from = &r->node[n->arg[0]];
+	int64_t size = r->p->axes.v[n->ref].size, pos[AXES_MAX], along, at, i = 0;
+
+	memcpy(pos, r->at.lo, sizeof(pos));
+	for (int k = 0; k < out->n; k++)
+		pos[out->axis[k]] = out->lo[k];
+	for (int k = 0; k >= 0;) {
+		at = index_eval(&n->index[0], pos);
+		if (r->sample)
+			at = floor_mod(at, size);
+		along = pos[n->ref];
+		pos[n->ref] = at;
+		out->v[i++] = at < 0 || at >= size ? 0 : *value_at(from, pos, NONE, &(int64_t){ 0 });
+		pos[n->ref] = along;
+		for (k = out->n - 1; k >= 0 && ++pos[out->axis[k]] == out->lo[k] + out->len[k]; k--)
+			pos[out->axis[k]] = out->lo[k];
+	}
+}
+
 /* The argument with the axis of the reduction or scan outermost, so that all others form one long row. */
 static struct value gather_rows(struct run *r, const struct node *n, const struct value *out)
 {
@@ -434,6 +456,8 @@ static void eval_node(struct run *r, int id)
 			out->v[i] = cast_value(n->type, out->v[i], r->flags & INTERP_ROUND);
 	} else if (n->op == OP_UNPACK) {
 		eval_unpack(r, n, out);
+	} else if (n->op == OP_AT) {
+		eval_at(r, n, out);
 	} else {
 		eval_elementwise(r, n, out);
 	}

@@ -167,9 +167,8 @@ static int find_partial(struct arena *a, const struct program *p, int store, int
 	mark_arguments(p, mark);
 	for (int i = 0; i < p->nodes.n; i++) {
 		const struct node *n = &p->nodes.v[i];
-		enum op_class class = op_class(n->op);
 
-		if (mark[i] && n->ref == axis && (class == CLASS_SCAN || class == CLASS_REDUCE))
+		if (mark[i] && node_goes_along(n, axis))
 			return i;
 	}
 	return NONE;

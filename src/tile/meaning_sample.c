@@ -63,9 +63,14 @@ static void find_uses(const struct program *p, struct sample *s, struct use *use
 				p->axes.v[a].packs == NONE;
 		}
 	}
-	for (int i = 0; i < p->nodes.n; i++)
-		if (p->nodes.v[i].op == OP_INDEX && p->nodes.v[i].task != NONE)
-			use[p->nodes.v[i].ref].placed = true;
+	for (int i = 0; i < p->nodes.n; i++) {
+		const struct node *n = &p->nodes.v[i];
+
+		if ((n->op == OP_INDEX || n->op == OP_AT) && n->task != NONE)
+			use[n->ref].placed = true;
+		if (n->op == OP_AT && n->task != NONE)
+			use_index(use, &n->index[0]);
+	}
 	for (int i = 0; i < p->loops.n; i++) {
 		use_index(use, &p->loops.v[i].from);
 		use_index(use, &p->loops.v[i].upto);
@@ -240,7 +245,7 @@ static int64_t axis_step(const struct sample *s, int axis)
 	int64_t step = 1, most = max_i64(s->size[axis], 1);
 
 	for (int i = 0; i < p->nodes.n; i++)
-		for (int d = 0; p->nodes.v[i].op == OP_LOAD && d < p->tensors.v[p->nodes.v[i].ref].rank; d++)
+		for (int d = 0; p->nodes.v[i].op != OP_STORE && d < node_index_count(p, &p->nodes.v[i]); d++)
 			step = index_step(&p->nodes.v[i].index[d], axis, step, most);
 	for (int i = 0; i < p->loops.n; i++) {
 		step = index_step(&p->loops.v[i].from, axis, step, most);
@@ -265,9 +270,9 @@ static bool shift_index(struct index_expr *x, int axis, int64_t by)
 	return true;
 }
 
-static bool shift_load(struct arena *a, const struct program *p, struct node *n, int axis, int64_t by)
+static bool shift_indices(struct arena *a, const struct program *p, struct node *n, int axis, int64_t by)
 {
-	int rank = p->tensors.v[n->ref].rank;
+	int rank = node_index_count(p, n);
 	struct index_expr *index = ARENA_ARRAY(a, rank, struct index_expr);
 	bool done = true;
 
@@ -291,8 +296,8 @@ static bool shift_axis(struct arena *a, struct sample *s, int axis, int64_t by)
 
 		if (n->op == OP_INDEX && n->ref == axis)
 			n->k += (double)by;
-		if (n->op == OP_LOAD)
-			done &= shift_load(a, p, n, axis, by);
+		if (n->op == OP_LOAD || n->op == OP_AT)
+			done &= shift_indices(a, p, n, axis, by);
 	}
 	for (int i = 0; i < p->loops.n; i++) {
 		struct loop *l = &p->loops.v[i];

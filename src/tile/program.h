@@ -96,7 +96,7 @@ struct node {
 	int ref;			/* axis, tensor or carry, by op; NONE */
 	/* CONST, exact whatever its type (i32 or f32); INDEX: where the axis begins, 0 but in samples */
 	double k;
-	const struct index_expr *index;	/* LOAD, STORE: one a dimension */
+	const struct index_expr *index;	/* LOAD, STORE: one a dimension; AT: one */
 	bool adds;			/* STORE: to what the tensor holds */
 	/* MMA, sums: only additions in memory use the value, so that each tile of the grid can give its part */
 	bool partial;
@@ -304,6 +304,12 @@ NODISCARD enum err_code program_reduce(struct program *p, enum op op, int value,
 NODISCARD enum err_code program_unpack(struct program *p, int value, int from, int to,
 	enum dtype type, struct srcloc loc, int *out, struct err *e);
 
+/* Of the value's elements along `axis` those at `index`, an expression of axes and numbers: the result has the value's
+ * axes without `axis`, and each axis of the expression that is not batch. Beyond the ends of `axis` it is 0. All of
+ * `axis` is needed of the value, so no loop over it may be around that. */
+NODISCARD enum err_code program_at(struct program *p, int value, int axis, const struct index_expr *index,
+	struct srcloc loc, int *out, struct err *e);
+
 /* Checks what only the complete program can show (every output stored, every loop closed, every load and product used)
  * and drops element-wise nodes that nothing uses: they are in no task then; tasks and loops left empty are in no body.
  * Call once, last. */
@@ -350,6 +356,16 @@ static inline bool node_has_axis(const struct node *n, int axis)
 {
 	return ints_hold(n->axis, n->naxes, axis);
 }
+
+/* Does the node go along the axis, so that its elements need others than their own along it: a reduction, a scan, or a
+ * read at other indices? */
+static inline bool node_goes_along(const struct node *n, int axis)
+{
+	return n->ref == axis && (op_class(n->op) == CLASS_REDUCE || op_class(n->op) == CLASS_SCAN || n->op == OP_AT);
+}
+
+/* Index expressions of the node. */
+int node_index_count(const struct program *p, const struct node *n);
 
 /* Does the value that is added to the index have the axis? */
 static inline bool index_value_has(const struct program *p, const struct index_expr *x, int axis)

@@ -70,6 +70,7 @@ static int64_t range_of_argument(const struct program *p, const struct node *n, 
 	case OP_WHERE:
 		return arg ? x : 0;
 	case OP_ADD: case OP_MIN: case OP_MAX: case OP_CAST: case OP_SET: case OP_RMAX: case OP_RMIN:
+	case OP_AT:
 		return x;
 	}
 	return 0;

@@ -467,7 +467,7 @@ enum err_code program_reduce(struct program *p, enum op op, int value, int axis,
 	return OK;
 }
 
-/* Is the axis tiled in a way of its own anywhere: batch, looped over or stored? */
+/* Is the axis tiled in a way of its own anywhere: batch, looped over or stored; or is a value read at indices of it? */
 static bool is_tiled_itself(const struct program *p, int axis)
 {
 	if (p->axes.v[axis].single)
@@ -476,7 +476,8 @@ static bool is_tiled_itself(const struct program *p, int axis)
 		if (ints_hold(p->loops.v[i].axis, p->loops.v[i].naxes, axis))
 			return true;
 	for (int i = 0; i < p->nodes.n; i++)
-		if (p->nodes.v[i].op == OP_STORE && node_has_axis(&p->nodes.v[i], axis))
+		if ((p->nodes.v[i].op == OP_STORE && node_has_axis(&p->nodes.v[i], axis)) ||
+		    (p->nodes.v[i].op == OP_AT && (p->nodes.v[i].ref == axis || index_uses(&p->nodes.v[i].index[0], axis))))
 			return true;
 	return false;
 }
@@ -507,7 +508,7 @@ static enum err_code check_packs(const struct program *p, int from, int to, int 
 			"its own for each packing", f->name, f->per, p->axes.v[f->packs].name);
 	if (is_tiled_itself(p, from))
 		return err_set(e, ERR_INPUT, loc, "unpack: the words along '%s' follow the tiles of '%s', so '%s' "
-			"cannot be batch, stored or looped over; use '%s' there", f->name, t->name, f->name, t->name);
+			"cannot be batch, stored, looped over or read at other indices; use '%s' there", f->name, t->name, f->name, t->name);
 	if (t->packs != NONE || is_packed(p, from))
 		return err_set(e, ERR_INPUT, loc, "unpack: '%s' to '%s' would be words of words; "
 			"unpack to an axis that counts none", f->name, t->name);
@@ -553,6 +554,62 @@ enum err_code program_unpack(struct program *p, int value, int from, int to, enu
 	n.ref = to;
 	p->axes.v[from].packs = to;
 	p->axes.v[from].per = 32 / dtype_bits(type);
+	*out = build_node(p, &n);
+	return OK;
+}
+
+/* The axes of a value read at other indices of `axis`: the value's others, and those of the expression; an axis of the
+ * expression that is `axis` itself stays where it is. */
+static enum err_code set_axes_at(const struct program *p, struct node *n, const struct index_expr *index, struct err *e)
+{
+	int count = 0;
+
+	for (int i = 0; i < n->naxes; i++)
+		if (n->axis[i] != n->ref || index_uses(index, n->ref))
+			n->axis[count++] = n->axis[i];
+	n->naxes = count;
+	for (int i = 0; i < index->n; i++) {
+		int axis = index->term[i].axis;
+
+		if (axis_is_batch_here(p, axis) || node_has_axis(n, axis))
+			continue;
+		if (n->naxes == RANK_MAX)
+			return err_set(e, ERR_LIMIT, n->loc, "at: the result would have more than %d axes", RANK_MAX);
+		n->axis[n->naxes++] = axis;
+	}
+	return OK;
+}
+
+/* In a loop over the axis a value has the present tile of it alone. */
+static enum err_code check_has_all(const struct program *p, int value, int axis, struct srcloc loc, struct err *e)
+{
+	const struct node *n = &p->nodes.v[value];
+	int loop = n->task == NONE ? NONE : p->tasks.v[n->task].loop;
+	const char *name = p->axes.v[axis].name;
+
+	if (!program_axis_bound(p, loop, axis))
+		return OK;
+	return err_set(e, ERR_INPUT, loc, "at over '%s': %s is made in %s, where it has one tile of '%s' at a time; make it "
+		"before the loop, or load what is at other indices", name, value_phrase(p, value).s,
+		loop_phrase(p, loop_over(p, loop, axis)).s, name);
+}
+
+enum err_code program_at(struct program *p, int value, int axis, const struct index_expr *index, struct srcloc loc,
+			 int *out, struct err *e)
+{
+	struct node n = unary(p, OP_AT, value, node_at(p, value)->type, loc);
+
+	TRY(check_in_phase(p, "a read at other indices", loc, e));
+	TRY(check_value(p, value, loc, e));
+	TRY(check_has_axis(p, value, axis, "at", loc, e));
+	TRY(check_has_all(p, value, axis, loc, e));
+	TRY(check_not_words(p, axis, "read at other indices", loc, e));
+	TRY(check_index(p, index, loc, e));
+	for (int i = 0; i < index->n; i++)
+		TRY(check_not_words(p, index->term[i].axis, "an index of a value", loc, e));
+	n.ref = axis;
+	TRY(set_axes_at(p, &n, index, e));
+	n.index = arena_copy(&p->arena, index, 1, sizeof(*index));
 	*out = build_node(p, &n);
 	return OK;
 }

@@ -80,6 +80,10 @@ static void print_work(const struct program *p, const struct node *n, struct buf
 			buf_printf(out, " over %s", p->axes.v[n->ref].name);
 		if (n->op == OP_UNPACK)
 			buf_printf(out, " to %s", p->axes.v[n->ref].name);
+		if (n->op == OP_AT) {
+			buf_printf(out, " at %s = ", p->axes.v[n->ref].name);
+			print_index(p, &n->index[0], out);
+		}
 	}
 }
 

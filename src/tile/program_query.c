@@ -221,17 +221,21 @@ int64_t tensor_sorted_row(const struct program *p, int tensor)
 	return t->sorted ? p->axes.v[t->dim[t->rank - 1]].size : 0;
 }
 
+int node_index_count(const struct program *p, const struct node *n)
+{
+	if (n->op == OP_LOAD || n->op == OP_STORE)
+		return p->tensors.v[n->ref].rank;
+	return n->op == OP_AT;
+}
+
 /* An axis that the node or its indices use is full, unless a stronger role is found. */
 static void use_axes(const struct program *p, enum axis_role *role, const struct node *n)
 {
-	bool has_index = n->op == OP_LOAD || n->op == OP_STORE;
-	int rank = has_index ? p->tensors.v[n->ref].rank : 0;
-
 	for (int i = 0; i < n->naxes; i++)
 		role[n->axis[i]] = AXIS_FULL;
 	if (n->op == OP_INDEX)
 		role[n->ref] = AXIS_FULL;
-	for (int i = 0; i < rank; i++) {
+	for (int i = 0; i < node_index_count(p, n); i++) {
 		for (int j = 0; j < n->index[i].n; j++)
 			role[n->index[i].term[j].axis] = AXIS_FULL;
 	}
@@ -295,14 +299,13 @@ static bool adds_over(const struct program *p, int phase, int axis)
 
 	for (int i = 0; i < p->nodes.n; i++) {
 		const struct node *n = &p->nodes.v[i];
-		enum op_class class = op_class(n->op);
 		bool over = sums_over(p, n, axis);
 
 		if (n->task == NONE || p->tasks.v[n->task].phase != phase)
 			continue;
 		if (n->op == OP_STORE && (!n->adds || has_index_values(n) || !is_sum(p, n->arg[0], axis)))
 			return false;
-		if (!over && (class == CLASS_REDUCE || class == CLASS_SCAN) && n->ref == axis)
+		if (!over && node_goes_along(n, axis))
 			return false;
 		if ((over && (n->op == OP_SUM || n->ref == NONE)) || n->op == OP_GET)
 			if (!is_only_added(p, phase, i))

@@ -50,7 +50,7 @@ static bool same_node(struct pair *c, int a, int b)
 
 	for (int i = 0; i < LEN(x->arg) && same; i++)
 		same = same_value(c, x->arg[i], y->arg[i]);
-	for (int d = 0; same && x->index && d < c->p->tensors.v[x->ref].rank; d++)
+	for (int d = 0; same && d < node_index_count(c->p, x); d++)
 		same = same_index(c, &x->index[d], &y->index[d]);
 	c->like[a] = b;
 	c->differs = same || c->differs != NONE ? c->differs : a;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "tile/program_build.h"
+#include "tile/reach.h"
 #include "tile/roundings_build.h"
 
 /* Relative errors of functions as the GPUs have them: ex2.approx, lg2.approx, rsqrt.approx and __fdividef are within
@@ -427,6 +428,33 @@ static struct deviation read_twins(struct roundings *r, const struct node *n, co
 	return d;
 }
 
+/* The error of the elements that node n (OP_AT) reads. */
+static int error_at(struct roundings *r, const struct node *n, int error)
+{
+	struct node at = *n;
+
+	if (error == NONE || !node_has_axis(&r->to->nodes.v[error], n->ref))
+		return error;
+	at.type = DT_F64;
+	at.arg[0] = error;
+	at.naxes = 0;
+	for (int i = 0; i < n->naxes; i++)
+		if (n->axis[i] == n->ref || index_uses(&n->index[0], n->axis[i]) ||
+		    node_has_axis(&r->to->nodes.v[error], n->axis[i]))
+			at.axis[at.naxes++] = n->axis[i];
+	return add_node(r, at);
+}
+
+/* Where several elements come from one, errors that an element has of its own become errors in common. */
+static struct deviation of_at(struct roundings *r, const struct node *n)
+{
+	struct deviation d = r->of[n->arg[0]];
+
+	if (d.lone == NONE || at_is_distinct(r->arena, r->from, n))
+		return (struct deviation){ error_at(r, n, d.joint), error_at(r, n, d.lone), d.fresh };
+	return (struct deviation){ error_at(r, n, rounding_total(r, d)), NONE, true };
+}
+
 /* An index that may be off, as an integer that is made of a rounded number, may name any other element. */
 static void add_index_errors(struct roundings *r, const struct node *n, struct deviation *d)
 {
@@ -564,6 +592,8 @@ static void add_rounding(struct roundings *r, int node)
 		d = read_twins(r, n, &r->carry[n->ref], false);
 	else if (n->op == OP_UNPACK && !is_exact(r->of[n->arg[0]]))
 		d.joint = rounding_const(r, HUGE_VAL);
+	else if (n->op == OP_AT)
+		d = of_at(r, n);
 	else if (n->op == OP_CAST)
 		d = of_cast(r, n, node);
 	else if (op_kind(n->op) == OP_ELEMENTWISE)

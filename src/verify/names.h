@@ -56,7 +56,7 @@ struct seen_frag {
 
 /* A value in the scratch. */
 struct scratched {
-	int64_t at;
+	int64_t at, end;		/* its first byte, and the one behind its last */
 	bool there;			/* the threads of the lane have met since it was written */
 };
 

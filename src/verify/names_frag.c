@@ -161,12 +161,21 @@ void names_product(struct names *c, const struct role_op *o)
 
 /* scratch ---------------------------------------------------------------------- */
 
+/* The value that has the byte. */
 static struct scratched *scratched_at(struct names *c, int64_t at)
 {
 	for (int i = 0; i < c->scratch.n; i++)
-		if (c->scratch.v[i].at == at)
+		if (c->scratch.v[i].at <= at && at < c->scratch.v[i].end)
 			return &c->scratch.v[i];
 	return NULL;
+}
+
+/* Bytes that the operation at hand writes to the scratch: all elements of a fragment, or what replaces what it has read. */
+static int64_t scratch_bytes_written(const struct names *c)
+{
+	const struct frag *f = c->op->what == DO_PUT ? c->op->u.put.over : NULL;
+
+	return f ? 4 * max_i64(f->height, 1) * max_i64(f->width, 1) : 4;
 }
 
 void names_scratch_read(struct names *c, const struct num *address)
@@ -188,7 +197,7 @@ void names_scratch_write(struct names *c, const struct num *address)
 	if (c->scratch.n && c->scratch.v[0].there)
 		c->scratch.n = 0;
 	if (!scratched_at(c, at))
-		VEC_PUSH(c->a, &c->scratch, ((struct scratched){ at, false }));
+		VEC_PUSH(c->a, &c->scratch, ((struct scratched){ at, at + scratch_bytes_written(c), false }));
 }
 
 /* The lane's warps meet, then use all of the scratch, and read it last. */

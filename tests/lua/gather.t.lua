@@ -7,36 +7,12 @@ local dir = arg[0]:match "^(.*/)" or "./"
 local tap, random_plans = dofile(dir .. "tap.lua"), dofile(dir .. "lib/random_plans.lua")
 local tensors = dofile(dir .. "lib/tensors.lua")
 local tensor, mixed = tensors.tensor, tensors.mixed
+local follows = dofile(dir .. "lib/follows.lua")(tap)
 random_plans.target = "host"
 local only = arg[1]
 local SEEDS <const> = {1, 2}                            -- accesses are watched with the first
 
 ---- formulas -------------------------------------------------------------------
-
--- The output Y must be want(i, j, ...) of the positions from 0, of the reference and of a kernel without any choice;
--- anything, where that is nil.
-local function follows(what, bound, inputs, want)
-  local reference, host = bound:reference(inputs), bound:reference(inputs, {on = "host"})
-  local plan = mr.plan(bound:graph{}, mr.device "h200")
-  for _, t in ipairs(plan.tasks) do plan:append(t.name) end
-  plan:fill_waits()
-  local kernel = plan:compile{target = "host"}
-  local shape = reference.Y:shape()
-  local expected = mr.array("f64", shape, function(...)
-    local at = {...}
-    for i = 1, #at do at[i] = at[i] - 1 end
-    return want(table.unpack(at)) or 0 / 0
-  end)
-  local unstored = {}
-  for i = 1, #expected do unstored[i] = expected[i] ~= expected[i] end
-  for name, got in pairs{["the reference"] = reference.Y, ["that of C"] = host.Y, ["a kernel"] = kernel:run(inputs, {race = true}).Y} do
-    for i = 1, #expected do
-      if unstored[i] then got[i], expected[i] = 0, 0 end
-    end
-    local most = got:max_error(expected)
-    tap.ok(most <= 1e-5, what .. ", " .. name, "greatest difference " .. most)
-  end
-end
 
 local rows = mr.program("rows", function(p)
   local n, d = p:axes("n", "d")

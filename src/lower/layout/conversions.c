@@ -50,7 +50,7 @@ static bool needs_conversion(const struct kernel *k, const struct stask *s, int 
 		.to = sets ? &k->carry_shape[n->ref] : &k->node_shape[node] };
 	if (a->op == OP_CONST || a->op == OP_INDEX || (a->task != n->task && conversion_in_ring(k, s, arg, NONE)))
 		return false;
-	return !has_same_layout(k, out->to, out->from);
+	return n->op == OP_AT || !has_same_layout(k, out->to, out->from);
 }
 
 bool conversion_next(const struct kernel *k, const struct stask *s, int node, int *i, struct layout_conversion *out)

@@ -1,7 +1,7 @@
 /* conversions.h - layout conversions of values in registers.
  *
  * Element-wise work uses its arguments in their own layout if their axes are on the same sides (rows, columns) as in
- * the result. If not, the lane writes the argument to a scratch in shared memory, row-major, and reads it in the other
+ * the result, and at their own indices (not OP_AT). If not, the lane writes the argument to a scratch in shared memory, row-major, and reads it in the other
  * layout. The scratch has space for all conversions of a task, 4 bytes an element; the tasks of a lane share it. */
 #ifndef LOWER_CONVERSIONS_H
 #define LOWER_CONVERSIONS_H

@@ -308,11 +308,12 @@ const struct num *tensor_index(struct lowering *c, const struct stask *s, const 
 static const struct num *ring_axis_index(struct lowering *c, const struct stask *s, const struct ring *r,
 	int axis, const struct shape2 *shape)
 {
-	const struct num *at = axis_local_index(c, s, shape, axis);
+	bool elsewhere = c->read_index && axis == c->read_axis;
+	const struct num *at = elsewhere ? c->read_index : axis_local_index(c, s, shape, axis);
 
-	if (has_full_axis(&r->shape, axis) && !has_full_axis(shape, axis))
+	if (!elsewhere && has_full_axis(&r->shape, axis) && !has_full_axis(shape, axis))
 		at = ADD(axis_first(c, s, shape, axis), at);
-	if (r->one_slice && axis == s->split_axis)
+	if (!elsewhere && r->one_slice && axis == s->split_axis)
 		at = SUB(at, N(c, s->slice * axis_extent(c, s, shape, axis)));
 	if (axis_share(&r->shape, axis) > 1)
 		at = quotient(c, at, axis_share(&r->shape, axis));
@@ -350,11 +351,12 @@ const struct num *row_major_offset(struct lowering *c, const struct stask *s,
 
 	for (int i = 0; i < shape_rank(from); i++) {
 		int axis = shape_axis(from, i);
-		const struct num *at = axis_local_index(c, s, to, axis);
+		bool elsewhere = c->read_index && axis == c->read_axis;
+		const struct num *at = elsewhere ? c->read_index : axis_local_index(c, s, to, axis);
 
-		if (has_full_axis(from, axis) && !has_full_axis(to, axis))
+		if (!elsewhere && has_full_axis(from, axis) && !has_full_axis(to, axis))
 			at = ADD(axis_first(c, s, to, axis), at);
-		if (axis == s->split_axis && s->slices > 1)
+		if (!elsewhere && axis == s->split_axis && s->slices > 1)
 			at = SUB(at, N(c, s->slice * axis_extent(c, s, from, axis)));
 		flat = i ? ADD(MUL(flat, N(c, axis_extent(c, s, from, axis))), at) : at;
 	}

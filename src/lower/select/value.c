@@ -1,5 +1,6 @@
 /* Expressions of single elements: a node's current element, in terms of its arguments' elements. */
 #include "lower/select/lowering.h"
+#include "tile/reach.h"
 
 static const struct val *make_val(struct lowering *c, struct val v)
 {
@@ -163,6 +164,45 @@ static enum err_code unpacked_value(struct lowering *c, const struct kentry *x, 
 	return OK;
 }
 
+/* The argument's element at another index of an axis that it has in full, out of its ring or the scratch, where other threads
+ * may have put it. */
+static enum err_code value_at(struct lowering *c, const struct kentry *x, int node, const struct val **out, struct err *e)
+{
+	const struct stask *s = stask_of(c, x);
+	const struct node *n = &c->p->nodes.v[node], *a = &c->p->nodes.v[n->arg[0]];
+	const struct shape2 *shape = &c->k->node_shape[node];
+	const struct num *at = tensor_index(c, s, &n->index[0], shape, true), *inside;
+	int64_t size = c->p->axes.v[n->ref].size;
+	int buffer = a->task == s->task ? NONE : buffer_of_node(c, s, n->arg[0]);
+	uint64_t axes = c->k->node_shape[n->arg[0]].full_axes & ~shape->full_axes;
+	enum err_code code = OK;
+	struct frag f;
+
+	for (int i = 0; i < n->index[0].n; i++)
+		axes |= (uint64_t)1 << n->index[0].term[i].axis;
+	TRY(lay_out_node(c, s, node, &f, e));
+	inside = inside_condition(c, s, shape, &f, axes);
+	if (!index_stays_within(c->p, &n->index[0], size)) {
+		inside = NUM2(BOTH, inside, NUM2(BOTH, NUM2(GE, at, N(c, 0)), NUM2(LT, at, N(c, size))));
+		/* a number that is an index, so that each address is one of the value's elements */
+		at = NUM2(MAX, N(c, 0), NUM2(MIN, at, N(c, size - 1)));
+	}
+	if (a->op == OP_INDEX) {
+		*out = val_guard(c, inside, val_num(c, at), val_const(c, DT_I32, 0));
+		return OK;
+	}
+	c->read_index = at;
+	c->read_axis = n->ref;
+	if (buffer != NONE && has_ring(c, buffer))
+		*out = ring_value(c, x, ring_of(c, buffer), shape);
+	else
+		code = converted_value(c, x, node, n->arg[0], NONE, out, e);
+	c->read_index = NULL;
+	if (!code)
+		*out = val_guard(c, inside, *out, val_const(c, DT_I32, 0));
+	return code;
+}
+
 /* Is the node an index along the one column axis plus a constant? */
 static bool is_column_index(const struct lowering *c, const struct shape2 *shape, int node, int64_t *k)
 {
@@ -248,6 +288,8 @@ enum err_code element_value(struct lowering *c, const struct kentry *x, int node
 		return carry_value(c, x, node, out, e);
 	if (n->op == OP_UNPACK)
 		return unpacked_value(c, x, node, out, e);
+	if (n->op == OP_AT)
+		return value_at(c, x, node, out, e);
 	TRY(column_comparison(c, x, node, out, e));
 	if (*out)
 		return OK;

@@ -240,6 +240,15 @@ local function compute(draft)
       text, axes = ("mr.%s(%s, %s)"):format(choose{"rowsum", "rowmax", "rowmin"}, text, axis), without(axes, axis)
     end
   end
+  if roll == 8 and #axes > 0 then                        -- elements of other indices, or the axis under the index of another
+    local axis, other = choose(axes), choose(draft.axes)
+    local free = not holds(draft.loops, axis) and (other == axis or not draft.looped[other] or holds(draft.loops, other))
+    local all = other == axis and axes or union({axes = without(axes, axis)}, {axes = {other}})
+    if free and fits(draft, all) then
+      local index = choose{"%s ~ 1", "%s ~ 6", "%s + 1", "%s - 3", "%s // 2", "%s %% 4", "%s"}:format(other)
+      text, axes = ("(%s):at(%s, %s)"):format(text, axis, index), all
+    end
+  end
   local dtype = chance(0.35) and choose{"bf16", "bf16", "f16"} or "f32"
   if dtype ~= "f32" then text = ('(%s):to "%s"'):format(text, dtype) end
   local value = name_of(draft, "v")

@@ -1,0 +1,104 @@
+#include "tile/reach.h"
+
+#include <string.h>
+
+enum { TRIED_MOST = 1 << 16 };
+
+/* Goes over all indices of some axes; those of others stay 0. */
+struct tries {
+	int n;
+	int64_t most[AXES_MAX], at[AXES_MAX];	/* by axis: last index, present one */
+};
+
+/* Of the axes that the expression uses and `with` says; with NULL: all. False: they have too many elements. */
+static bool begin_tries(struct tries *t, const struct program *p, const struct index_expr *x, const bool *with)
+{
+	int64_t count = 1;
+
+	memset(t, 0, sizeof(*t));
+	t->n = p->axes.n;
+	for (int i = 0; i < t->n; i++) {
+		t->most[i] = index_uses(x, i) && (!with || with[i]) ? p->axes.v[i].size - 1 : 0;
+		count = min_i64(TRIED_MOST + 1, count * min_i64(t->most[i] + 1, TRIED_MOST + 1));
+	}
+	return count <= TRIED_MOST;
+}
+
+static bool next_try(struct tries *t)
+{
+	for (int i = 0; i < t->n; i++) {
+		if (++t->at[i] <= t->most[i])
+			return true;
+		t->at[i] = 0;
+	}
+	return false;
+}
+
+static struct index_range bounds_of(const struct program *p, const struct index_expr *x)
+{
+	int64_t least[AXES_MAX] = { 0 }, most[AXES_MAX];
+
+	for (int i = 0; i < p->axes.n; i++)
+		most[i] = p->axes.v[i].size - 1;
+	return index_bounds(x, least, most);
+}
+
+bool index_stays_within(const struct program *p, const struct index_expr *x, int64_t size)
+{
+	struct index_range r = bounds_of(p, x);
+	struct tries t;
+
+	if (r.lo >= 0 && r.hi < size)
+		return true;
+	if (!begin_tries(&t, p, x, NULL))
+		return false;
+	do {
+		int64_t value = index_eval(x, t.at);
+
+		if (value < 0 || value >= size)
+			return false;
+	} while (next_try(&t));
+	return true;
+}
+
+bool at_is_distinct(struct arena *a, const struct program *p, const struct node *n)
+{
+	const struct node *from = &p->nodes.v[n->arg[0]];
+	const struct index_expr *x = &n->index[0];
+	struct index_range r = bounds_of(p, x);
+	struct arena_mark mark = arena_mark(a);
+	bool with[AXES_MAX] = { false }, distinct = true, *taken;
+	struct tries t;
+
+	/* along its other axes the argument has another element for each element of the result */
+	for (int i = 0; i < n->naxes; i++)
+		with[n->axis[i]] = n->axis[i] == n->ref || !node_has_axis(from, n->axis[i]);
+	if (!begin_tries(&t, p, x, with) || r.hi - r.lo > TRIED_MOST)
+		return false;
+	taken = ARENA_ARRAY(a, r.hi - r.lo + 1, bool);
+	do {
+		bool *at = &taken[index_eval(x, t.at) - r.lo];
+
+		distinct &= !*at;
+		*at = true;
+	} while (distinct && next_try(&t));
+	arena_reset(a, mark);
+	return distinct;
+}
+
+bool index_flips_bits(const struct program *p, const struct index_expr *x, int axis, int64_t *mask)
+{
+	struct tries t;
+
+	for (int i = 0; i < x->n; i++)
+		if (x->term[i].axis != axis)
+			return false;
+	if (!begin_tries(&t, p, x, NULL) || x->k <= 0)
+		return false;
+	*mask = x->k;			/* what index 0 becomes */
+	do {
+		if (index_eval(x, t.at) != (t.at[axis] ^ *mask))
+			return false;
+	} while (next_try(&t));
+	return true;
+}

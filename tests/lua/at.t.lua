@@ -1,0 +1,245 @@
+-- at.t.lua - values that are read at other indices of an axis, v:at(axis, index): programs against formulas in plain Lua,
+-- kernels of families of plans against the reference, and refusals.
+--
+--   millrace at.t.lua [PATTERN]   runs the families' cases whose names match
+local mr = require "millrace"
+local dir = arg[0]:match "^(.*/)" or "./"
+local tap, random_plans = dofile(dir .. "tap.lua"), dofile(dir .. "lib/random_plans.lua")
+local tensors = dofile(dir .. "lib/tensors.lua")
+local tensor, mixed = tensors.tensor, tensors.mixed
+local follows = dofile(dir .. "lib/follows.lua")(tap)
+random_plans.target = "host"
+local only = arg[1]
+local SEEDS <const> = {1, 2}
+
+---- formulas -------------------------------------------------------------------
+
+-- Y[i, j] = 3 x[i, of(j)] + x[i, j], by a load that is read elsewhere, by a value of another task, or by one of the same.
+local function row_program(of)
+  return mr.program("row", function(p)
+    local i, j = p:axes("i", "j")
+    local X, Y = p:input("X", {i, j}, p.dtype), p:output("Y", {i, j}, "f32")
+    local x = p:load("load_x", X)
+    if p.form == "load" then
+      Y:store(p:task("read", function() return x:at(j, of(j)) * 3 + x end))
+    elseif p.form == "tasks" then
+      local y = p:task("scale", function() return x * 3 end)
+      Y:store(p:task("read", function() return y:at(j, of(j)) + x end))
+    else
+      Y:store(p:task("read", function() return (x * 3):at(j, of(j)) + x end))
+    end
+  end)
+end
+
+local indices = {
+  {"the neighbour", function(j) return j ~ 1 end},
+  {"bits 0 and 2 flipped", function(j) return j ~ 5 end},
+  {"bit 3 flipped", function(j) return 8 ~ j end},
+  {"the next one", function(j) return j + 1 end},
+  {"the one before", function(j) return j - 1 end},
+  {"every other", function(j) return j * 2 end},
+  {"one for each two", function(j) return j // 2 end},
+  {"the last one of each four", function(j) return j - j % 4 + 3 end},
+  {"from the other end", function(j) return 15 - j end},
+  {"the third", function() return 2 end},
+  {"none", function() return -1 end},
+}
+for _, index in ipairs(indices) do
+  for _, form in ipairs{"load", "tasks", "task"} do
+    for _, size in ipairs{{5, 16, "f32"}, {3, 23, "bf16"}} do
+      local rows, cols, dtype = table.unpack(size)
+      local X, x = tensor(dtype, {rows, cols}, mixed)
+      follows(("%s of %d, %s, a %s"):format(index[1], cols, dtype, form), row_program(index[2]){i = rows, j = cols, form = form, dtype = dtype},
+        {X = X}, function(i, j) return 3 * x(i, index[2](j)) + x(i, j) end)
+    end
+  end
+end
+
+-- Another axis: the diagonal, and a value as its transpose would be.
+local diagonal = mr.program("diagonal", function(p)
+  local i, j = p:axes("i", "j")
+  local X, Y = p:input("X", {i, j}, "f32"), p:output("Y", {i}, "f32")
+  local x = p:load("load_x", X)
+  Y:store(p:task("read", function() return (x * 2):at(j, i + p.shift) end))
+end)
+for _, shift in ipairs{0, 3} do
+  local X, x = tensor("f32", {9, 11}, mixed)
+  follows("the diagonal from " .. shift .. " on", diagonal{i = 9, j = 11, shift = shift}, {X = X},
+    function(i) return 2 * x(i, i + shift) end)
+end
+local symmetric = mr.program("symmetric", function(p)
+  local b, i, j, k = p:axes("b", "i", "j", "k")
+  local X, Y = p:input("X", {b, i, j}, p.dtype), p:output("Y", {b, i, j}, "f32")
+  p:batch(b)
+  local x = p:load("load_x", X)
+  local y = p:task("scale", function() return x * 2 end)
+  local transposed = p:task("transpose", function() return y:at(j, k):at(i, j):at(k, i) end)
+  Y:store(p:task("add", function() return transposed + x end))
+end)
+for _, n in ipairs{8, 13} do
+  local X, x = tensor("f32", {2, n, n}, mixed)
+  follows("what is transposed, " .. n, symmetric{b = 2, i = n, j = n, k = n, dtype = "f32"}, {X = X},
+    function(b, i, j) return 2 * x(b, j, i) + x(b, i, j) end)
+end
+
+-- The product of a matrix with itself: S S, of which S[k, j] is the second operand.
+local squared = mr.program("squared", function(p)
+  local b, i, k, j = p:axes("b", "i", "k", "j")
+  local X, Y = p:input("X", {b, i, k}), p:output("Y", {b, i, j}, "f32")
+  p:batch(b)
+  local x = p:load("load_x", X)
+  local s = p:task("halve", function() return (x * 0.5):to "bf16" end)
+  local other = p:task("rename", function() return s:at(k, j):at(i, k) end)
+  Y:store("store_y", p:mma("mma", s, other))
+end)
+
+-- In a loop: the value before it, at the index of the loop's tile; and a batch axis as the index.
+local looped = mr.program("looped", function(p)
+  local b, i, j, k = p:axes("b", "i", "j", "k")
+  local X, W, Y = p:input("X", {b, i, j}, "f32"), p:input("W", {i, k}, "f32"), p:output("Y", {b, i}, "f32")
+  p:batch(b)
+  local x, sum = p:load("load_x", X), p:carry("sum", {i}, 0)
+  local y = p:task("scale", function() return x * 2 end)
+  p:loop(k, function()
+    local w = p:load("load_w", W)
+    p:task("sum", function() sum:add(mr.rowsum(w * y:at(j, k * 2), k)) end)
+  end)
+  Y:store(p:task("last", function() return sum + y:at(j, b + 1) end))
+end)
+do
+  local X, x = tensor("f32", {2, 5, 18}, mixed)
+  local W, w = tensor("f32", {5, 12}, mixed)
+  follows("at the index of a loop, and of a batch axis", looped{b = 2, i = 5, j = 18, k = 12}, {X = X, W = W}, function(b, i)
+    local sum = 2 * x(b, i, b + 1)
+    for k = 0, 11 do sum = sum + w(i, k) * 2 * x(b, i, 2 * k) end
+    return sum
+  end)
+end
+
+-- The Hadamard transform of rows: its element [i, j] is the sum of all x[i, l], with a minus where i & l has an odd number of bits.
+local function butterfly(x, j, bit)                        -- x[j ~ bit] + x[j], with a minus in front of x[j] where j has the bit
+  return x:at(j, j ~ bit) + mr.where((j:index() & bit):eq(0), x, -x)
+end
+local hadamard = mr.program("hadamard", function(p)
+  local i, j = p:axes("i", "j")
+  local X, Y = p:input("X", {i, j}, p.dtype or "f32"), p:output("Y", {i, j}, "f32")
+  local x, bit = p:load("load_x", X), 1
+  Y:store(p:task("transform", function()
+    local y = x:to "f32"
+    while bit < j.size do y, bit = butterfly(y, j, bit), bit * 2 end
+    return y
+  end))
+end)
+local function odd_bits(n)
+  local odd = 0
+  while n > 0 do n, odd = n & n - 1, 1 - odd end
+  return odd == 1
+end
+for _, n in ipairs{1, 2, 64, 128, 256, 512, 1024} do
+  local X, x = tensor("f32", {3, n}, function(i, j) return (i * 37 + j * j * 11) % 64 - 32 end)
+  local rows = {}
+  follows("Hadamard of " .. n, hadamard{i = 3, j = n}, {X = X}, function(i, j)
+    if not rows[i] then
+      rows[i] = {}
+      for l = 0, n - 1 do rows[i][l] = x(i, l) end
+    end
+    local sum = 0
+    for l = 0, n - 1 do sum = odd_bits(l & j) and sum - rows[i][l] or sum + rows[i][l] end
+    return sum
+  end)
+end
+
+---- families of plans ----------------------------------------------------------
+
+local function correct(name, bound, tile, build)
+  if only and not name:find(only) then return end
+  local plan = mr.plan(bound:graph{tile = tile}, mr.device "h200")
+  build(plan)
+  plan:grid{eus = 1}
+  plan:fill_waits()
+  random_plans.correct(tap, name, plan, SEEDS)
+end
+
+-- Loads on a lane of their own, the named sTasks on "c1", all others on "c0".
+local function lanes(other, warps)
+  return function(plan)
+    plan:lane("p0", {warps = 1})
+    plan:lane("c0", {warps = warps})
+    if other then plan:lane("c1", {warps = warps}) end
+    for _, t in ipairs(plan.tasks) do
+      local stem = t.name:gsub("%.%d+$", "")
+      plan:append(t.name, {lane = t.kind == "load" and "p0" or stem == other and "c1" or t.name:find "%.1$" and "c1" or "c0"})
+    end
+  end
+end
+
+for _, index in ipairs{indices[1], indices[3], indices[5], indices[7], indices[10]} do
+  for _, form in ipairs{"load", "tasks", "task"} do
+    for _, dtype in ipairs{"f32", "bf16"} do
+      for _, warps in ipairs{1, 4} do
+        local other = form == "tasks" and warps == 4 and "read" or nil
+        correct(("%s, %s, a %s, %d warps"):format(index[1], dtype, form, warps),
+          row_program(index[2]){i = 40, j = 72, form = form, dtype = dtype}, {i = 16}, lanes(other, warps))
+      end
+      correct(("%s, %s, a %s, tiles of the row"):format(index[1], dtype, form), row_program(index[2]){i = 24, j = 72, form = form,
+        dtype = dtype}, {i = 8, j = 32}, lanes(nil, 1))
+    end
+  end
+end
+for _, dtype in ipairs{"f32", "bf16"} do
+  correct("slices of rows, " .. dtype, row_program(indices[2][2]){i = 96, j = 64, form = "tasks", dtype = dtype}, {i = 32},
+    function(plan)
+      plan:split("i", 2, {"scale", "read", "store_Y"})
+      lanes(nil, 4)(plan)
+    end)
+  correct("slices of rows of another task, " .. dtype, row_program(indices[2][2]){i = 96, j = 64, form = "tasks", dtype = dtype},
+    {i = 32}, function(plan)
+      plan:split("i", 2, {"scale"})
+      lanes(nil, 4)(plan)
+    end)
+  correct("slices along the axis of another task, " .. dtype, row_program(indices[2][2]){i = 96, j = 64, form = "tasks",
+    dtype = dtype}, {i = 32}, function(plan)
+      plan:split("j", 2, {"scale"})
+      lanes(nil, 4)(plan)
+    end)
+end
+for _, n in ipairs{16, 40, 64} do
+  correct("a matrix squared, " .. n, squared{b = 2, i = n, k = n, j = n}, {}, lanes(nil, 4))
+  correct("a matrix squared, in tiles, " .. n, squared{b = 2, i = n, k = n, j = n}, {j = 16}, lanes("rename", 4))
+  correct("what is transposed, " .. n, symmetric{b = 2, i = n, j = n, k = n, dtype = "bf16"}, {}, lanes("transpose", 4))
+end
+correct("at the index of a loop", looped{b = 2, i = 40, j = 96, k = 50}, {i = 16, k = 16}, lanes(nil, 4))
+correct("at the index of a loop, on two lanes", looped{b = 2, i = 40, j = 96, k = 50}, {i = 16, k = 16}, lanes("scale", 4))
+for _, case in ipairs{{128, 1}, {128, 4}, {1024, 2}, {1024, 4}} do
+  local n, warps = table.unpack(case)
+  correct(("Hadamard of %d, %d warps"):format(n, warps), hadamard{i = 12, j = n, dtype = "bf16"}, {i = 4}, lanes(nil, warps))
+end
+
+---- texts ----------------------------------------------------------------------
+
+tap.like(row_program(indices[2][2]){i = 4, j = 16, form = "task"}, "at %%2 at j = j %- 2%*%(j %% 2%) %- 8%*%(j // 4 %% 2%) %+ 5",
+  "a listing says where a value is read")
+do
+  local plan = mr.plan(row_program(indices[1][2]){i = 4, j = 16, form = "task"}:graph{}, mr.device "h200")
+  local good, problem = pcall(plan.split, plan, "j", 2)
+  tap.ok(not good, "a task that reads elements along an axis is not split along it")
+  tap.like(problem, "cannot be split along 'j': it reads elements of others along that axis", "  and says why")
+end
+
+local function refuses(body, message)
+  tap.refuses('local mr = require "millrace"\nmr.program("x", function(p)\nlocal i, j = p:axes("i", "j")\n' ..
+    'local X, Y = p:input("X", {i, j}), p:output("Y", {i, j}, "f32")\nlocal x = p:load(X)\n' .. body ..
+    '\nend):bind{i = 8, j = 8}', message)
+end
+refuses("Y:store(x:at(i:index(), j))", "user.lua:6: at: axis expected, got value")
+refuses("Y:store(x:rowsum(j):at(j, i))", "user.lua:6: at over 'j': the value has axes {i}; name one of them")
+refuses("Y:store(x:at(j, j:index()))", "user.lua:6: at: an index is made of axes and numbers, not of values")
+refuses("Y:store(x:at(j))", "user.lua:6: at: axis, index expression or integer expected, got nil")
+refuses("Y:store(x:at(j, j ~ -1))",
+  "user.lua:6: ~: of an axis and a number of at least 0 whose bits are flipped, got -1")
+refuses("Y:store(x:at(j, i ~ j))", "user.lua:6: ~: of an axis and a number of at least 0 whose bits are flipped, got axis")
+refuses("p:loop(j, function()\nY:store(p:load('again', X):at(j, j ~ 1) + x)\nend)",
+  "user.lua:7: at over 'j': 'again' is made in the loop over {j} at line 6, where it has one tile of 'j' at a time; " ..
+  "make it before the loop, or load what is at other indices")
+
+tap.done_testing()
