@@ -365,6 +365,33 @@ static void note_repeats(const struct plan *p, struct arena *a, struct problems 
 		}
 }
 
+/* Adds notes on products that the plan gives to a vector unit, and that a matrix unit would do in less than half of the
+ * cycles. Whether it has an instruction for the tile is not known: trying it is. */
+static void note_products(const struct plan *p, struct arena *a, struct problems *out)
+{
+	const struct vdevice *d = p->device;
+	struct pace pace = { d->eus, d->clock_hz };
+
+	for (int i = 0; i < p->entries.n; i++) {
+		const struct entry *e = &p->entries.v[i];
+		const struct stask *s = &p->graph->tasks.v[e->task];
+		int warps = lane_warps(p, e->lane), best = device_seu_for(d, &s->work);
+		struct problem n = { .code = NOTE_ON_VECTOR_UNIT, .task = e->task, .other = NONE, .edge = NONE, .loc = e->loc };
+		double now, other;
+
+		if (s->kind != TASK_MMA || best == NONE || d->seu[best].kind != SEU_MATRIX || d->seu[e->seu].kind == SEU_MATRIX)
+			continue;
+		now = device_cost(d, e->seu, &s->work, warps, pace).busy;
+		other = device_cost(d, best, &s->work, warps, pace).busy;
+		if (now < 2 * other)
+			continue;
+		n.message = arena_strf(a, "'%s' is multiplied on sEU '%s', in %.0f cycles; '%s' would take %.0f", s->name,
+			d->seu[e->seu].name, now, d->seu[best].name, other);
+		n.hint = arena_strf(a, "plan:move(\"%s\", {seu=\"%s\"})", s->name, d->seu[best].name);
+		VEC_PUSH(a, &out->notes, n);
+	}
+}
+
 enum err_code lower_check_plan(const struct plan *p, struct arena *a, const struct stop *stop,
 	struct problems *out, struct usage *u, struct err *e)
 {
@@ -401,6 +428,8 @@ enum err_code lower_check(struct mem *mem, const struct plan *p, struct arena *a
 		kernel_free(*held);
 		*held = NULL;
 	}
+	if (!out->v.n)
+		note_products(p, a, out);
 	note_repeats(p, a, out);
 	if (usage)
 		*usage = u;

@@ -41,6 +41,7 @@ enum problem_code {
 	NOTE_BY_THREADS,		/* loads that the copy engine cannot bring */
 	NOTE_REDUNDANT_WAIT,		/* a wait that others imply */
 	NOTE_REPEATED,			/* what several tiles do alike */
+	NOTE_ON_VECTOR_UNIT,		/* products that a matrix unit would do faster */
 };
 const char *problem_name(enum problem_code c);	/* "missing_wait", ... */
 

@@ -473,6 +473,31 @@ static bool is_kept_by_order(const struct plan *p, const struct wait *w)
 	return any || stands_before(p, from, to, 0);
 }
 
+/* Notes a wait that asks for a nearer iteration than another one of the same two sTasks, which then does nothing; not if
+ * copies are waited for, which may complete in another order. */
+static void note_nearer(const struct plan *p, const struct wait *w, struct arena *a, struct problems *out)
+{
+	const struct stask *task = &p->graph->tasks.v[w->task], *on = &p->graph->tasks.v[w->on];
+	int farther = NONE;
+
+	if (w->distance == DISTANCE_AUTO || task->loop != on->loop || on->kind == TASK_LOAD || on->kind == TASK_STORE)
+		return;
+	for (int i = 0; i < p->waits.n; i++) {
+		const struct wait *o = &p->waits.v[i];
+
+		if (o != w && o->task == w->task && o->on == w->on && o->when == w->when)
+			farther = wait_distance(p, o) > farther ? wait_distance(p, o) : farther;
+	}
+	if (farther <= w->distance)
+		return;
+	VEC_PUSH(a, &out->notes, ((struct problem){ .code = NOTE_REDUNDANT_WAIT, .task = w->task, .other = w->on,
+		.edge = NONE, .loc = w->loc, .message = arena_strf(a, "'%s' waits for '%s' of %d iteration%s before and of %d "
+		"before: the first holds, so that '%s' comes no further ahead, and the second does nothing", task->name,
+		on->name, w->distance, w->distance == 1 ? "" : "s", farther, task->name),
+		.hint = arena_strf(a, "plan:unwait(\"%s\", \"%s\"); plan:wait(\"%s\", {\"%s\"})", task->name, on->name, task->name,
+		on->name) }));
+}
+
 void plan_note_waits(const struct plan *p, struct arena *a, struct problems *out)
 {
 	const struct graph *g = p->graph;
@@ -480,6 +505,8 @@ void plan_note_waits(const struct plan *p, struct arena *a, struct problems *out
 	for (int i = 0; i < p->waits.n; i++) {
 		const struct wait *w = &p->waits.v[i];
 		const char *task = g->tasks.v[w->task].name, *on = g->tasks.v[w->on].name;
+
+		note_nearer(p, w, a, out);
 		if (is_kept_by_order(p, w)) {
 			VEC_PUSH(a, &out->notes, ((struct problem){ .code = NOTE_REDUNDANT_WAIT, .task = w->task, .other = w->on,
 				.edge = NONE, .loc = w->loc, .message = arena_strf(a, "'%s' need not wait for '%s': lane '%s' executes "

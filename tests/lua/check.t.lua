@@ -350,6 +350,24 @@ local _, one = core.reference_allowing(bound, inputs, {tile = {k = 32}})
 local _, other = core.reference_allowing(bound, inputs, {on = "host", tile = {k = 32}})
 ok(one.C:max_error(other.C) < 1e-9, "the plain kernel allows what the interpreter does", one.C:max_error(other.C))
 
+---- products on a vector unit -------------------------------------------------------------
+
+do
+  local plan = mr.load_plan "gemm_cooperative"
+  plan:move("mma.1", {seu = "cuda"})
+  local good, list = plan:check()
+  local note = list.notes and list.notes[1] or {}
+  tap.ok(good and list.notes and #list.notes == 1 and note.code == "on_vector_unit" and note.task == "mma.1",
+    "a product on CUDA cores that the matrix unit would do faster is noted", list.notes)
+  tap.like(note.message or "", "^'mma%.1' is multiplied on sEU 'cuda', in %d+ cycles; 'tensor' would take %d+$", "  with both times")
+  tap.is(note.hint, 'plan:move("mma.1", {seu="tensor"})', "  and what to do")
+  tap.like(list.notes and list.notes:json() or "", '"code": "on_vector_unit"', "  as JSON, too")
+  plan:move("mma.1", {seu = "tensor"})
+  tap.is(select(2, plan:check()).notes, nil, "  after which there is none")
+  plan = mr.search(mr.examples.gemm{m = 256, n = 256, k = 256, dtype = "f32"}, mr.device "h200", {trials = 5}).plan
+  tap.is(select(2, plan:check()).notes, nil, "  nor of a type that the matrix unit does not multiply")
+end
+
 ---- waits that others imply ---------------------------------------------------------------
 
 do
@@ -379,6 +397,17 @@ do
   plan:wait("softmax", {"normalise"})
   tap.is(select(2, plan:check()).notes, nil, "  not if it is of an sTask of another loop")
   plan:undo()
+  -- one of a nearer iteration next to that which the dependences need
+  plan = mr.load_plan "gemm_cooperative"
+  plan:wait("load_a", {{"mma.0", distance = 1}})
+  good, list = plan:check()
+  note = list.notes and list.notes[1] or {}
+  tap.is(good and note.message, "'load_a' waits for 'mma.0' of 1 iteration before and of 4 before: the first holds, so that 'load_a' "
+    .. "comes no further ahead, and the second does nothing", "a wait that makes another one useless is noted")
+  tap.is(note.hint, 'plan:unwait("load_a", "mma.0"); plan:wait("load_a", {"mma.0"})', "  with what to do")
+  plan:unwait("load_a", "mma.0")
+  plan:wait("load_a", {"mma.0"})
+  tap.ok(plan:check() and select(2, plan:check()).notes == nil, "  which leaves a plan that is legal, without notes")
   for _, name in ipairs{"attention_serial", "attention_pingpong", "gemm_cooperative", "decoding_split"} do
     tap.is(select(2, mr.load_plan(name):check()).notes, nil, name .. " has none")
   end
