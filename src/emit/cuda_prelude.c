@@ -343,3 +343,16 @@ const char *const cuda_nibbles[] = {
 	"\n",
 	NULL
 };
+
+const char *const cuda_matrices[] = {
+	"/* Four matrices of 8 x 8 elements of 16 bits: thread t gives the address of row t % 8 of matrix t / 8, and gets of each\n",
+	"   the elements of row t / 4 in columns 2 (t % 4) and the next; `across`: of column t / 4 in these rows. */\n",
+	"DEV void shared_matrices(u32 *x, u32 a)\n",
+	"{ asm volatile(\"ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\"\n",
+	"\t: \"=r\"(x[0]), \"=r\"(x[1]), \"=r\"(x[2]), \"=r\"(x[3]) : \"r\"(a)); }\n",
+	"DEV void shared_matrices_across(u32 *x, u32 a)\n",
+	"{ asm volatile(\"ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\"\n",
+	"\t: \"=r\"(x[0]), \"=r\"(x[1]), \"=r\"(x[2]), \"=r\"(x[3]) : \"r\"(a)); }\n",
+	"\n",
+	NULL
+};

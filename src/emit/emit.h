@@ -53,6 +53,7 @@ struct printer {
 	const char *const *additions;	/* likewise, where elements are added to in memory */
 	const char *const *vectors;	/* likewise, where several words are read or stored at once */
 	const char *const *nibbles;	/* likewise, where elements of 4 bits are made */
+	const char *const *matrices;	/* likewise, where operands are fetched in matrices */
 	bool waits;			/* LAST_PHASE_WAIT waits: source.waits */
 	/* The statements of a function (float *d, u64 a, u64 b, int add): d = a b, plus d if
 	 * `add`; where an operand is in registers, it is const u32 *. */

@@ -21,6 +21,7 @@ extern const char *const cuda_cluster[];	/* ... of one whose blocks form cluster
 extern const char *const cuda_additions[];	/* ... of one that adds to elements in memory */
 extern const char *const cuda_vectors[];	/* ... of one with accesses of several words */
 extern const char *const cuda_nibbles[];	/* ... of one that makes elements of 4 bits */
+extern const char *const cuda_matrices[];	/* ... of one that fetches operands in matrices */
 
 /* A read of neighbours for all elements that a thread has of a group of columns: v0, v1, ... in the text. It is done
  * where the condition holds for the first of them; NULL: always. */
@@ -41,6 +42,7 @@ struct print {
 	bool shares_reads;
 	bool vectors;			/* the text has accesses of 8 or 16 bytes (printer.vectors) */
 	bool nibbles;			/* the text makes elements of 4 bits (printer.nibbles) */
+	bool matrices;			/* the text fetches operands in matrices (printer.matrices) */
 };
 
 static inline int warp_threads(const struct print *c)

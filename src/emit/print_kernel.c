@@ -200,6 +200,8 @@ void emit_text(const struct role_program *r, const struct printer *printer, stru
 		put_lines(a, out, printer, printer->vectors);
 	if (c.nibbles)
 		put_lines(a, out, printer, printer->nibbles);
+	if (c.matrices)
+		put_lines(a, out, printer, printer->matrices);
 	if (r->stamp_words)
 		put_lines(a, out, printer, printer->stamps);
 	put_products(r, printer, a, out);

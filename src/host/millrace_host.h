@@ -185,6 +185,9 @@ static inline u8 shared_u8(u32 a) { HOST_GET(u8, a); }
 static inline u16 shared_u16(u32 a) { HOST_GET(u16, a); }
 static inline u32 shared_u32(u32 a) { HOST_GET(u32, a); }
 static inline float shared_f32(u32 a) { HOST_GET(float, a); }
+/* Four matrices of 8 x 8 elements of 16 bits, whose rows begin at the addresses of the warp's threads. */
+#define shared_matrices(x, a) host_rt->matrices(x, a, 0)
+#define shared_matrices_across(x, a) host_rt->matrices(x, a, 1)
 static inline void shared_put_u8(u32 a, u8 x) { host_rt->put(a, &x, sizeof(x)); }
 static inline void shared_put_u16(u32 a, u16 x) { host_rt->put(a, &x, sizeof(x)); }
 static inline void shared_put_u32(u32 a, u32 x) { host_rt->put(a, &x, sizeof(x)); }

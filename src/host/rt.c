@@ -217,6 +217,7 @@ const struct host_runtime host_runtime = {
 	.product = host_product,
 	.warp_product = host_warp_product,
 	.mfma = host_mfma,
+	.matrices = host_matrices,
 	.get = host_get,
 	.put = host_put, .put_copied = host_put_copied,
 };

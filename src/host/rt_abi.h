@@ -69,6 +69,7 @@ struct host_runtime {
 		int type_b);
 	/* likewise of AMD's matrix cores, n rows and columns: 16, and 16 deep, or 32, and 8 deep */
 	void (*mfma)(float *d, const uint32_t *a, const uint32_t *b, int add, int n, int type_a, int type_b);
+	void (*matrices)(uint32_t *x, uint32_t address, int across);	/* of a warp */
 	void (*get)(uint32_t address, void *to, uint32_t n);
 	void (*put)(uint32_t address, const void *from, uint32_t n);
 	void (*put_copied)(uint32_t address, const void *from, uint32_t n);

@@ -717,6 +717,32 @@ static inline void host_mfma(float *d, const uint32_t *a, const uint32_t *b, int
 	}
 }
 
+/* ldmatrix: four matrices of 8 x 8 elements of 16 bits. Thread t gives the address of row t mod 8 of matrix t / 8, and
+ * gets of each matrix row t / 4, columns 2 (t mod 4) and the next; across: column t / 4, of these rows. */
+static inline void host_matrices(uint32_t *x, uint32_t at, int across)
+{
+	int me = host.self->thread, t = me % host.warp;
+	struct host_warp *w = &host_sync.warp[me / host.warp];
+	int half = w->meeting.generation & 1;
+
+	if (at % 16)
+		host_fail("a row of a matrix begins at address %u, which is no multiple of 16", at);
+	w->words[half][t].a[0] = at;
+	half = host_meet(HOST_MATRICES, 0, across);
+	for (int i = 0; i < 4; i++) {
+		uint16_t y[2];
+
+		if (w->value[half][0].i != across)
+			host_fail("the threads of warp %d fetch matrices in different ways", me / host.warp);
+		for (int e = 0; e < 2; e++) {
+			int row = across ? 2 * (t % 4) + e : t / 4, col = across ? t / 4 : 2 * (t % 4) + e;
+
+			host_get(w->words[half][8 * i + row].a[0] + 2 * (uint32_t)col, &y[e], sizeof(y[e]));
+		}
+		x[i] = y[0] | (uint32_t)y[1] << 16;
+	}
+}
+
 static inline void host_groups_fence(void)
 {
 	host_meet(HOST_GROUPS_FENCE, 0, 0);

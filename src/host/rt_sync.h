@@ -36,7 +36,7 @@ struct host_barrier {
 
 enum host_together {
 	HOST_SHUFFLE, HOST_UNIFORM, HOST_WARP_SYNC, HOST_ELECT, HOST_GROUPS_FENCE, HOST_GROUPS_WAIT,
-	HOST_PRODUCT,
+	HOST_PRODUCT, HOST_MATRICES,
 };
 
 struct host_warp {
@@ -47,7 +47,7 @@ struct host_warp {
 		int i;
 	} value[2][HOST_WARP_MOST];
 	struct {
-		uint32_t a[4], b[2];	/* operands of a product */
+		uint32_t a[4], b[2];	/* operands of a product; a[0]: an address of matrices */
 	} words[2][HOST_WARP_MOST];
 };
 

@@ -199,6 +199,8 @@ const char *role_task_names(struct arena *a, const struct role_program *r, const
 /* Operands of the operations whose row in ops.def has no text. */
 static const char *own_text(const struct dump *d, const struct role_op *o)
 {
+	static const char *const fetched_by[] = { [FETCH_ELEMENTS] = "elements", [FETCH_WORDS] = "words",
+		[FETCH_MATRICES] = "matrices", [FETCH_MATRICES_ACROSS] = "transposed matrices" };
 	const struct num *iteration = o->u.region.iteration, *inside = o->u.fetch.inside;
 	const struct frag *f = o->u.frag.at.frag;
 
@@ -215,8 +217,8 @@ static const char *own_text(const struct dump *d, const struct role_op *o)
 	case DO_LOAD_BOXES: case DO_STORE_BOXES: return boxes_text(d, o);
 	case DO_LOAD_THREADS: case DO_STORE_THREADS: case DO_STORE_RING: return move_text(d, o);
 	case DO_FETCH:
-		return arena_strf(d->a, "%s by %s from %s%s", o->u.fetch.to->name,
-			o->u.fetch.words ? "words" : "elements", number_text(d, o->u.fetch.address),
+		return arena_strf(d->a, "%s by %s from %s%s", o->u.fetch.to->name, fetched_by[o->u.fetch.by],
+			number_text(d, o->u.fetch.address),
 			num_is(inside, 1) ? "" : arena_strf(d->a, " if %s", number_text(d, inside)));
 	case DO_PRODUCT: return product_text(d, o);
 	case DO_MAP: return steps_text(d, o);

@@ -135,6 +135,12 @@ struct role_step {
 	const struct frag *to;		/* NULL: only later steps use it (VAL_NODE) */
 };
 
+/* How elements come from shared memory to the registers of an operand: one by one; a word at once, from the address of
+ * its first element; a warp together, four matrices of 8 x 8 at once, of which the threads give the addresses of eight
+ * contiguous elements each: of columns of the operand, or of rows. */
+enum fetch_by { FETCH_ELEMENTS, FETCH_WORDS, FETCH_MATRICES, FETCH_MATRICES_ACROSS };
+enum { MATRIX_ROWS = 8 };		/* and columns */
+
 /* One operation. Conditions (`when`, `inside`) that are NULL always hold. */
 struct role_op {
 	enum role_do what;
@@ -284,7 +290,7 @@ struct role_op {
 			const struct frag *to;
 			const struct num *address;	/* of the element at hand */
 			const struct num *inside;	/* zero where not */
-			bool words;			/* a word at once, from the address of its first element */
+			enum fetch_by by;
 		} fetch;
 		struct {		/* PRODUCT: by matrix instructions */
 			struct product_form form;

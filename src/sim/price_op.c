@@ -25,7 +25,7 @@ enum {
 	TRANSPOSE = 6,			/* within four threads, per word: select and shuffle, twice */
 };
 
-enum { QUARTERS = 4, BANK_BYTES = 4, BANKS_BYTES = 128, SWIZZLED_ROWS = 8, SECTOR_BYTES = 32 };
+enum { QUARTERS = 4, BANK_BYTES = 4, MATRIX_ROW_BYTES = 16, BANKS_BYTES = 128, SWIZZLED_ROWS = 8, SECTOR_BYTES = 32 };
 
 #define SHIFTED_ASKED 1.5		/* bytes of the words that a chunk which is not aligned reads, over its own */
 
@@ -251,7 +251,8 @@ static struct op_cost price_put_panels(const struct cost_context *x, const struc
 static struct op_cost price_fetch(const struct cost_context *x, const struct role_op *o)
 {
 	const struct frag *f = o->u.fetch.to;
-	double bytes = o->u.fetch.words ? BANK_BYTES : dtype_bits(f->type) / 8.0;
+	double bytes = o->u.fetch.by == FETCH_WORDS ? BANK_BYTES : o->u.fetch.by == FETCH_ELEMENTS ?
+		dtype_bits(f->type) / 8.0 : MATRIX_ROW_BYTES;
 	struct op_cost s = accesses(x, frag_elements(x, f) * dtype_bits(f->type) / 8 / bytes, bytes);
 
 	s.lane += x->vector->latency;

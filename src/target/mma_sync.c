@@ -11,7 +11,8 @@ static const struct frag_layout second = { .rows = 8, .cols = 8, .row = { 4, 8, 
 
 static const struct matrix_instruction matrix[] = {
 	{ .name = "mma.sync", .warps = 1, .rows = 16, .cols_most = 8, .cols_step = 8, .k_bytes = 32, .types = TYPES_16,
-		.loose = TYPES_16, .a = FROM_REGISTERS, .b = FROM_REGISTERS, .b_layout = &second },
+		.loose = TYPES_16, .a = FROM_REGISTERS, .b = FROM_REGISTERS, .b_layout = &second,
+		.by_matrices = true },
 };
 
 /* The sums lie as those of wgmma. */

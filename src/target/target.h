@@ -61,6 +61,8 @@ struct matrix_instruction {
 					 * any axis contiguous; others with the contracted one */
 	int a, b;			/* where the operands may be */
 	const struct frag_layout *a_layout, *b_layout;	/* in registers; NULL: as values lie */
+	bool by_matrices;		/* a warp fetches operands of 16 bits in matrices of 8 x 8, of which each thread
+					 * gets two neighbours in a row: as words of fragments lie */
 };
 
 /* How shared memory must lie for engines. */

@@ -1,7 +1,8 @@
 -- Programs drawn at random: each is refused at one of its lines, or bound; plans of it in the program's order, at random and
 -- by search are legal and right on the CPU, and are the same when their scripts are loaded again.
 --
---   millrace random_programs.t.lua [FIRST [LAST [TARGET]]]     these programs alone; TARGET is host or cuda
+--   millrace random_programs.t.lua [FIRST [LAST [TARGET [DEVICE]]]]     these programs alone; TARGET is host or cuda, DEVICE
+--                                                              what the plans are for, such as a100
 --
 -- MILLRACE_PROGRAMS in the environment is another number of programs. A fault is printed as the smallest program found that
 -- still has it, with its plan.
@@ -10,8 +11,8 @@ local within = require "millrace.within"
 local dir = arg[0]:match "^(.*/)" or "./"
 local tap, random_plans = dofile(dir .. "tap.lua"), dofile(dir .. "lib/random_plans.lua")
 local random_programs = dofile(dir .. "lib/random_programs.lua")
-local dev = mr.device "h200"
-random_plans.target = arg[3] or "host"
+local dev = mr.device(arg[4] or "h200")
+random_plans.target, random_plans.device = arg[3] or "host", dev
 
 local plans_few = tonumber(os.getenv "MILLRACE_PLANS" or 375) < 375
 local first = tonumber(arg[1] or 1)

@@ -21,12 +21,19 @@ end
 -- What the record says is what is lowered, shown, priced and printed.
 local plan = all(mr.examples.gemm{m = 64, n = 64, k = 96}, {m = 64, n = 64, k = 32}, 4, {a = 2, b = 2})
 local dump = tostring(plan:kernel{})
-tap.like(dump, "fetch b%d+ by words from slot_b", "operands are fetched")
+tap.like(dump, "fetch b%d+ by matrices from slot_b", "operands are fetched")
 tap.like(dump, "product r_c%[0%] %+= a%d+ x b%d+, bf16, mma.sync, 8 at once", "... and multiplied by warps")
 tap.ok(not dump:find "groups_wait" and not dump:find "pin ", "nobody counts groups")
 tap.ok(not dump:find "  registers %d", "nobody sets registers")
 tap.like(plan:compile{target = "cuda", text = true}.source, "mma%.sync%.aligned%.m16n8k16%.row%.col%.f32%.bf16",
   "there is an instruction for it")
+for _, case in ipairs{{"by transposed matrices", {b = "kn"}, {}}, {"by transposed matrices", {a = "km"}, {}},
+    {"by words", {}, {m = 40}}, {"by elements", {b = "kn"}, {k = 24}}} do
+  local by, sizes, tile = table.unpack(case)
+  for name, size in pairs{m = 64, n = 64, k = 96} do sizes[name] = size end
+  for name, size in pairs{m = 64, n = 64, k = 32} do tile[name] = tile[name] or size end
+  tap.like(tostring(all(mr.examples.gemm(sizes), tile, 4):kernel{}), "fetch [ab]%d+ " .. by .. " from", "operands are fetched " .. by)
+end
 local function cycles(on)
   local long = all(mr.examples.gemm{m = 128, n = 128, k = 2048}, {m = 128, n = 128, k = 64}, 8, {a = 3, b = 3}, on)
   return long:simulate().cycles
@@ -41,6 +48,10 @@ for _, g in ipairs{
   {{m = 100, n = 72, k = 100, b = "kn"}, {m = 48, n = 40, k = 24}, 1},
   {{m = 40, n = 24, k = 40, dtype = "f16"}, {m = 40, n = 24, k = 40}, 2},
   {{m = 33, n = 17, k = 19, out = "f32"}, {m = 33, n = 17, k = 19}, 3},
+  {{m = 100, n = 72, k = 100, a = "km", b = "kn"}, {m = 64, n = 40, k = 32}, 2},
+  {{m = 100, n = 72, k = 90}, {m = 64, n = 40, k = 32}, 2},
+  {{m = 96, n = 136, k = 35, a = "km"}, {m = 32, n = 24, k = 16}, 2},
+  {{m = 128, n = 128, k = 128, a = "km", b = "kn"}, {m = 128, n = 128, k = 64}, 4},
   {{m = 70, n = 50, k = 36, b = "kn", bias = true, activation = "gelu"}, {m = 32, n = 16, k = 12}, 2},
 } do
   local sizes, tile, warps = table.unpack(g)

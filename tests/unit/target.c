@@ -103,6 +103,8 @@ static const char *const prelude[] = {
 	"#define shared_u16(a) 0\n",
 	"#define shared_u32(a) 0\n",
 	"#define shared_f32(a) 0.f\n",
+	"#define shared_matrices(x, a) ((void)(a), (x)[0] = (x)[1] = (x)[2] = (x)[3] = 0)\n",
+	"#define shared_matrices_across(x, a) shared_matrices(x, a)\n",
 	"#define shared_put_u8(a, x) ((void)(x))\n",
 	"#define shared_put_u16(a, x) ((void)(x))\n",
 	"#define shared_put_u32(a, x) ((void)(x))\n",
@@ -444,7 +446,7 @@ static const char *names_in(struct arena *a, const char *x, const char *y, bool 
 	return out;
 }
 
-/* A text with clusters, and what one that adds in memory, and one that makes elements of 4 bits, add to it. */
+/* A text with clusters, and what ones that add in memory, make elements of 4 bits, and fetch matrices add to it. */
 static const char *cuda_text(lua_State *L, struct arena *a)
 {
 	const struct plan *p = plan_of(L, "local plan = mr.load_plan('gemm_cooperative') "
@@ -464,6 +466,8 @@ static const char *cuda_text(lua_State *L, struct arena *a)
 		text = arena_strf(a, "%s%s", text, cuda_additions[i]);
 	for (int i = 0; cuda_nibbles[i]; i++)
 		text = arena_strf(a, "%s%s", text, cuda_nibbles[i]);
+	for (int i = 0; cuda_matrices[i]; i++)
+		text = arena_strf(a, "%s%s", text, cuda_matrices[i]);
 	return text;
 }
 

@@ -58,16 +58,43 @@ static uint64_t contracted_axes(const struct step_product *x)
 	return axes;
 }
 
-/* Can the n elements of a register be loaded as one word? They must be contiguous in the ring, and all within the
- * contracted axis or all beyond it. */
+/* Are each n elements along the axis, from a multiple of n on, neighbours in the ring? */
+static bool has_neighbours(const struct step_product *x, const struct ring *r, int axis, int n)
+{
+	const struct lowering *c = x->c;
+	int64_t tile = c->g->extents.tile[axis];
+
+	if (axis == x->s->split_axis)
+		tile /= x->s->slices;
+	return r->shape.ncol == 1 && r->shape.col[0] == axis && r->shape.col_share[0] == 1 && tile % n == 0 &&
+		r->panel_cols % n == 0;
+}
+
+/* Can the n elements of a register be loaded as one word? They must be neighbours, and all within the contracted axis or
+ * all beyond it. */
 static bool can_fetch_words(const struct step_product *x, const struct ring *r, int n)
 {
-	const struct shape2 *along = &x->p->along;
-	int axis = along->row[along->nrow - 1];
-	int64_t size = axis_divisor(&x->c->p->axes.v[axis]), tile = x->c->g->extents.tile[axis];
+	int axis = x->p->along.row[x->p->along.nrow - 1];
 
-	return !ends_within_tile(x->c->g, x->s->loop, axis) && r->shape.ncol == 1 && r->shape.col[0] == axis && r->shape.col_share[0] == 1 &&
-		size % n == 0 && tile % n == 0 && r->panel_cols % n == 0;
+	return !ends_within_tile(x->c->g, x->s->loop, axis) && axis_divisor(&x->c->p->axes.v[axis]) % n == 0 &&
+		has_neighbours(x, r, axis, n);
+}
+
+/* How the operand comes to registers. f: its part of the ring; all of a matrix is read, so none may reach beyond
+ * the ring, as they do along `beyond` axes. */
+static enum fetch_by fetch_operand_by(const struct step_product *x, const struct ring *r, const struct frag *to,
+	const struct frag *f, const struct shape2 *shape, uint64_t beyond)
+{
+	bool matrices = x->by->by_matrices && to->packed && x->depth % (2 * MATRIX_ROWS) == 0 && f->height == f->rows &&
+		f->width == f->cols;
+
+	for (int i = 0; i < shape_rank(shape); i++)
+		matrices &= !(beyond >> shape_axis(shape, i) & 1) || !axis_is_ragged(x->c, x->s, shape, shape_axis(shape, i));
+	if (matrices && has_neighbours(x, r, shape->col[shape->ncol - 1], MATRIX_ROWS))
+		return FETCH_MATRICES;
+	if (matrices && shape->nrow && has_neighbours(x, r, shape->row[shape->nrow - 1], MATRIX_ROWS))
+		return FETCH_MATRICES_ACROSS;
+	return to->packed && can_fetch_words(x, r, to->layout->pair) ? FETCH_WORDS : FETCH_ELEMENTS;
 }
 
 /* Loads one k step of an operand from its ring, with zeros beyond the ends of contracted axes, and of axes that the
@@ -79,6 +106,7 @@ static enum err_code fetch_operand(const struct step_product *x, int arg, struct
 	const struct frag *sum = x->p->sum.frag;
 	const struct ring *r = ring_of(c, buffer);
 	struct shape2 v = operand_shape(x, arg);
+	uint64_t beyond = r->shape.full_axes & ~x->p->at.full_axes;
 	struct frag all = { .height = arg ? sum->width : sum->height, .width = x->p->along.rows,
 		.rows = arg ? sum->cols : sum->rows, .cols = x->steps * x->depth };
 	const struct num *inside, *address;
@@ -88,7 +116,7 @@ static enum err_code fetch_operand(const struct step_product *x, int arg, struct
 	*out = (struct frag_at){ step_frag(x, arg), 0 };
 	c->element_layout = out->frag->layout;
 	c->k_step_cols = x->steps > 1 ? x->depth : 0;
-	inside = inside_condition(c, x->s, &v, &all, contracted_axes(x) | (r->shape.full_axes & ~x->p->at.full_axes));
+	inside = inside_condition(c, x->s, &v, &all, contracted_axes(x) | beyond);
 	address = ring_address(c, x->s, r, &v);
 	c->element_layout = NULL;
 	c->k_step_cols = 0;
@@ -97,7 +125,7 @@ static enum err_code fetch_operand(const struct step_product *x, int arg, struct
 	o->u.fetch.to = out->frag;
 	o->u.fetch.address = address;
 	o->u.fetch.inside = inside;
-	o->u.fetch.words = can_fetch_words(x, r, out->frag->layout->pair);
+	o->u.fetch.by = fetch_operand_by(x, r, out->frag, &all, &v, beyond);
 	return OK;
 }
 
