@@ -161,11 +161,57 @@ for _, format in ipairs(formats) do
   end)
 end
 
+-- Programs of one name are distinguished by the sizes that differ, else by the tiles: "gemm m=8192", "gemm tile m=128".
+local function distinguish(entries)
+  local by_name = {}
+  for _, e in ipairs(entries) do
+    if not e.named then
+      local name = e.plan.graph.program.name
+      by_name[name] = by_name[name] or {}
+      table.insert(by_name[name], e)
+    end
+  end
+  local function differing(same, numbers_of)
+    local values, names = {}, {}
+    for _, e in ipairs(same) do
+      for axis, n in pairs(numbers_of(e.plan.graph)) do
+        values[axis] = values[axis] or {}
+        values[axis][n] = (values[axis][n] or 0) + 1
+      end
+    end
+    for axis, count in pairs(values) do
+      local _, first = next(count)
+      if first < #same then names[#names + 1] = axis end
+    end
+    table.sort(names)
+    for _, axis in ipairs(names) do             -- one will do, if it has a number of its own for each
+      local most = 0
+      for _, n in pairs(values[axis]) do most = math.max(most, n) end
+      if most == 1 then return {axis} end
+    end
+    return names
+  end
+  for _, same in pairs(by_name) do
+    local before, numbers_of = " ", function(graph) return graph.program.axes end
+    local axes = differing(same, numbers_of)
+    if #axes == 0 then
+      before, numbers_of = " tile ", function(graph) return graph.tile end
+      axes = differing(same, numbers_of)
+    end
+    for _, e in ipairs(#axes > 0 and same or {}) do
+      local text, numbers = {}, numbers_of(e.plan.graph)
+      for _, axis in ipairs(axes) do text[#text + 1] = numbers[axis] and ("%s=%s"):format(axis, numbers[axis]) end
+      for _, p in ipairs(e.points) do p.name = p.name .. before .. table.concat(text, " ") end
+    end
+  end
+end
+
 local function make_roofline(list)
   if type(list) ~= "table" or rawlen(list) == 0 then raise("roofline: list of kernels expected, got " .. show(list)) end
-  local r, scripts = {points = {}}, {}
+  local r, scripts, entries = {points = {}}, {}, {}
   for i, x in ipairs(list) do
     local points, plan = points_of(x, i)
+    entries[i] = {points = points, plan = plan, named = type(x) == "table" and x.name ~= nil}
     if r.device and r.device.name ~= plan.device.name then
       raise(("roofline: all must be for one device, not %s and %s"):format(r.device.name, plan.device.name))
     end
@@ -173,6 +219,7 @@ local function make_roofline(list)
     for _, p in ipairs(points) do r.points[#r.points + 1] = p end
     scripts[i] = ("-- %d\ndo\n%send\n"):format(i, plan_script(plan, ""))
   end
+  distinguish(entries)
   r.script = table.concat(scripts)
   return setmetatable(r, roofline)
 end

@@ -1,5 +1,6 @@
 /* A roofline: speeds of kernels by arithmetic intensity, and what the device allows. */
 #include <math.h>
+#include <string.h>
 
 #include "draw/panel.h"
 #include "draw/units.h"
@@ -15,6 +16,7 @@ enum {
 	STEP = 13, FAR = 24,		/* labels of crowded points are moved out by such steps, at most so often */
 	SLOPE_BOXES = 32,		/* areas that a slope occupies */
 	FEW = 8,			/* so many points have their names in the plot */
+	GAP = 7,			/* between numbers of an axis */
 	FINE = 3			/* up to so many decades there are grid lines within them */
 };
 
@@ -95,25 +97,45 @@ static double next_round(double v, double from, double to)
 	return decade * (v < 1.5 * decade ? 2 : v < 3 * decade ? 5 : 10);
 }
 
+static const char *intensity_text(const struct roof *r, double i)
+{
+	return i < 1 ? arena_strf(r->p->arena, "%g", i) : unit_keep(r->p->arena, unit_count(llround(i)));
+}
+
+static double decade_from(double v)
+{
+	return pow(10, ceil(log10(v) - 1e-9));
+}
+
+/* A line that is no decade is drawn only where its number fits between its neighbours'. */
 static void draw_grid(const struct roof *r)
 {
 	double last = -INFINITY;
 
 	for (double i = r->i0; i <= r->i1 * 1.001; i = next_round(i, r->i0, r->i1)) {
-		picture_line(r->p, at_x(r, i), r->y0, at_x(r, i), r->y1, INK_GRID, 1);
-		const char *text = i < 1 ? arena_strf(r->p->arena, "%g", i) :
-			unit_keep(r->p->arena, unit_count(llround(i)));
-		double half = picture_width(text, 14, false) / 2;
+		const char *text = intensity_text(r, i);
+		double half = picture_width(text, 14, false) / 2, decade = decade_from(i), left = at_x(r, i) - half,
+			right = decade > i * 1.001 ? at_x(r, decade) - picture_width(intensity_text(r, decade), 14, false) / 2 :
+			INFINITY;
+		bool fits = left >= last + GAP && at_x(r, i) + half + GAP <= right;
 
-		if (at_x(r, i) - half < last + 10)
+		if (!fits && right < INFINITY)
+			continue;
+		picture_line(r->p, at_x(r, i), r->y0, at_x(r, i), r->y1, INK_GRID, 1);
+		if (!fits)
 			continue;
 		last = at_x(r, i) + half;
 		picture_text(r->p, at_x(r, i), r->y0 + 20, ANCHOR_MIDDLE, 14, INK_FAINT, text);
 	}
 	last = INFINITY;
 	for (double f = r->f0; f <= r->f1 * 1.001; f = next_round(f, r->f0, r->f1)) {
+		double decade = decade_from(f), above = decade > f * 1.001 ? at_y(r, decade) : -INFINITY;
+		bool fits = at_y(r, f) <= last - 20 && above <= at_y(r, f) - 20;
+
+		if (!fits && above > -INFINITY)
+			continue;
 		picture_line(r->p, r->x0, at_y(r, f), r->x1, at_y(r, f), INK_GRID, 1);
-		if (at_y(r, f) > last - 20)
+		if (!fits)
 			continue;
 		last = at_y(r, f);
 		picture_text(r->p, r->x0 - 8, last + 5, ANCHOR_RIGHT, 14, INK_FAINT,
@@ -207,6 +229,10 @@ static void draw_roofs(const struct roof *r, struct occupied *s, enum dtype type
 	occupy(r, s, (struct box){ r->x1 - picture_width(peak, 14, false), y - 22, r->x1, y + 2 });
 	draw_slope(r, s, r->memory, 2.5, 0);
 	draw_slope(r, s, r->l2, 1.5, 6);
+}
+
+static void draw_slope_names(const struct roof *r, struct occupied *s)
+{
 	draw_slope_name(r, s, r->l2, arena_strf(r->p->arena, "L2 %s", unit_si(r->l2, "B/s").s));
 	draw_slope_name(r, s, r->memory, arena_strf(r->p->arena, "device memory %s", unit_si(r->memory, "B/s").s));
 }
@@ -277,17 +303,28 @@ static bool find_position(const struct roof *r, struct occupied *s, struct point
 	return false;
 }
 
-/* The number of a point, with its name if few are there; else the list says whose number it is. */
-static void draw_label(const struct roof *r, struct occupied *s, const struct roof_point *v, int i, bool few)
+/* Does another point have the name of this one? Measured and predicted ones of a kernel do, too. */
+static bool is_named_alike(const struct roof_point *v, int n, int i)
 {
+	for (int k = 0; k < n; k++)
+		if (k != i && is_drawn(&v[k]) && v[k].measured == v[i].measured && !strcmp(v[k].name, v[i].name))
+			return true;
+	return false;
+}
+
+/* The number of a point, with its name if few are there and no other has that name; else the list says whose number it is. */
+static void draw_label(const struct roof *r, struct occupied *s, const struct roof_point *all, int n, int i)
+{
+	const struct roof_point *v = &all[i];
+	bool few = n <= FEW;
 	const char *number = arena_strf(r->p->arena, "%d", i + 1), *text = number;
 	struct point dot = point_of(r, v), c;
 	bool line = false, found = false;
 	double width;
 
-	if (few) {
+	if (few && !is_named_alike(all, n, i)) {
 		text = arena_strf(r->p->arena, "%d %s", i + 1, picture_fit(r->p, v->name, TEXT,
-			(r->x1 - r->x0) * (r->brief ? 0.45 : 0.33)));
+			(r->x1 - r->x0) * (r->brief ? 0.55 : 0.33)));
 		found = find_position(r, s, dot, picture_width(text, TEXT, true), 4, &line, &c);
 	}
 	if (!found) {
@@ -336,7 +373,8 @@ static void draw_points(const struct roof *r, const struct roof_point *v, int n,
 	draw_roofs(r, &s, type);
 	/* from the top down, so that lines to labels do not cross */
 	for (int i; (i = next_down(r, v, n, chosen)) != NONE; chosen[i] = true)
-		draw_label(r, &s, &v[i], i, n <= FEW);
+		draw_label(r, &s, v, n, i);
+	draw_slope_names(r, &s);	/* last, as they have more positions to choose from */
 	for (int i = 0; i < n; i++) {
 		if (is_drawn(&v[i]))
 			draw_dot(r->p, point_of(r, &v[i]).x, point_of(r, &v[i]).y, v[i].measured,

@@ -488,6 +488,31 @@ do
   local text = read(dir .. "/waits.svg")
   ok(not text:find("\u{2026}", 1, true) and select(2, text:gsub(">[^<]*store_expert2", "")) >= 2, "a slide with space shows all waits")
 end
+do
+  local function plan_of(sizes, tile)
+    local p = mr.plan(prog:bind(sizes):graph{tile = tile}, mr.device "h200")
+    p:lane("p0", {warps = 1})
+    p:lane("c0", {warps = 8})
+    for _, task in ipairs(p.tasks) do p:append(task.name, {lane = task.kind == "load" and "p0" or "c0"}) end
+    p:fill_waits()
+    return p
+  end
+  local r = mr.roofline{plan_of({m = 1024, n = 2048, k = 64, l = 64}, {m = 128, n = 128}), plan_of({m = 1024, n = 4096, k = 64, l = 64},
+    {m = 128, n = 128}), {plan, name = "mine"}}
+  is(r.points[1].name .. ", " .. r.points[2].name .. ", " .. r.points[3].name, "two_products n=2048, two_products n=4096, mine",
+    "names of a roofline say which sizes differ")
+  r = mr.roofline{plan, plan_of({m = 1024, n = 2048, k = 64, l = 64}, {m = 64, n = 128})}
+  is(r.points[1].name .. ", " .. r.points[2].name, "two_products tile m=128, two_products tile m=64", "  or which tile")
+  mr.roofline{plan, plan_with(2), plan_with(1)}:svg(dir .. "/alike.svg", {preset = "slide"})
+  local text = read(dir .. "/alike.svg")
+  is(select(2, text:gsub(">%d two_products</text>", "")), 3, "  and where nothing does, the list alone has the name")
+  local number, lines, without = {}, 0, 0
+  for at in text:gmatch '<text x="([%d.]+)" [^>]*text%-anchor="middle"[^>]*>[%d,]+</text>' do number[at] = true end
+  for x0, x1 in text:gmatch '<line x1="([%d.]+)" y1="[%d.]+" x2="([%d.]+)" y2="[%d.]+" stroke="#dfe2e6"' do
+    if x0 == x1 then lines, without = lines + 1, without + (number[x0] and 0 or 1) end
+  end
+  ok(lines >= 3 and without == 0, "  and each line of the grid has a number", without .. " of " .. lines .. " have none")
+end
 do  -- a unit takes the next product before the result of the last one is seen; a cycle of rounding is no second row
   mr.load_plan "attention_overlap":simulate():svg(dir .. "/row.svg", {preset = "slide"})
   local heights, n = {}, 0
