@@ -311,7 +311,7 @@ static int builder_loop_length_l(lua_State *L)
 	return 0;
 }
 
-/* b:loop_keeps_steps(typical): behind loop_length; typical 0: none is given */
+/* b:loop_keeps_steps(typical): before loop_length; typical 0: none is given */
 static int builder_loop_keeps_steps_l(lua_State *L)
 {
 	struct builder *b = check_builder(L);

@@ -757,8 +757,8 @@ local function body_when(p, axis, condition, kept, f)
     local keeps = b:dtype(id_of(p, x, "loop")) == "bool" and x or value_methods.ne(x, 0)
     local length = access_expression(p, functions.where(keeps, 1, 0), "loop")
     b:loop_begin({one.id}, nil, nil, true)
-    b:loop_length(length, 0)
     b:loop_keeps_steps(kept)
+    b:loop_length(length, 0)
     return enclosed(b, "loop_end", f())
   end
 end

@@ -243,7 +243,7 @@ NODISCARD enum err_code program_loop_batch(struct program *p, struct srcloc loc,
  * constants and indices by + - * min max. typical: at least 1, or 0: none is given. */
 NODISCARD enum err_code program_loop_length(struct program *p, const struct index_expr *length, int64_t typical,
 	struct srcloc loc, struct err *e);
-/* Behind program_loop_length, whose typical was 0: the loop over an axis of one element keeps or leaves out steps
+/* Before program_loop_length, whose typical is then 0: the loop over an axis of one element keeps or leaves out steps
  * of the loop around it. typical: of how many steps predictions assume that they are kept, at least 1; 0: of all. */
 NODISCARD enum err_code program_loop_keeps_steps(struct program *p, int64_t typical, struct srcloc loc, struct err *e);
 NODISCARD enum err_code program_loop_end(struct program *p, struct srcloc loc, struct err *e);

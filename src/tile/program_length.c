@@ -4,6 +4,25 @@
 #include "tile/coverage.h"
 #include "tile/program_build.h"
 
+/* How messages begin, and what they say of a value that has to be one for a tile: of a length, or of the steps that `when`
+ * keeps, of which the length is 0 or 1. */
+static const char *subject(const struct program *p)
+{
+	return p->loops.v[p->cur_loop].keeps_steps ? "what 'when' gives" : "the length of a loop";
+}
+
+static const char *only_one(const struct program *p)
+{
+	return p->loops.v[p->cur_loop].keeps_steps ? "a step is kept or left out in a tile as one" :
+		"a loop has one length in a tile";
+}
+
+/* An operation as users write it. */
+static const char *written(enum op op)
+{
+	return op == OP_AND ? "'&' or '%'" : op == OP_OR ? "'|'" : op == OP_SHR ? "'>>' or '//'" : op_name(op);
+}
+
 /* Has a tile one index of the axis where the loop at hand begins? */
 static bool is_one_index(const struct program *p, int axis)
 {
@@ -16,8 +35,8 @@ static enum err_code check_one_index(const struct program *p, const struct index
 		const char *name = p->axes.v[x->term[i].axis].name;
 
 		if (!is_one_index(p, x->term[i].axis))
-			return err_set(e, ERR_INPUT, loc, "the length of a loop depends on axis '%s', of which a tile has "
-				"several indices, and a loop has one length in a tile; declare p:batch(%s)", name, name);
+			return err_set(e, ERR_INPUT, loc, "%s depends on axis '%s', of which a tile has several indices, and %s; "
+				"declare p:batch(%s)", subject(p), name, only_one(p), name);
 	}
 	return OK;
 }
@@ -41,15 +60,15 @@ static enum err_code check_length_node(struct program *p, int node, int depth, s
 	const struct node *n = node_at(p, node);
 
 	if (n->naxes)
-		return err_set(e, ERR_INPUT, loc, "the length of a loop is %s, which has an element for each %s; a loop has "
-			"one length in a tile: declare p:batch(%s)",
-			value_phrase(p, node).s, p->axes.v[n->axis[0]].name, p->axes.v[n->axis[0]].name);
+		return err_set(e, ERR_INPUT, loc, "%s is %s, which has an element for each %s; %s: declare p:batch(%s)",
+			subject(p), value_phrase(p, node).s, p->axes.v[n->axis[0]].name, only_one(p), p->axes.v[n->axis[0]].name);
 	if (n->type != DT_I32 && !(depth && n->type == DT_BOOL))
-		return err_set(e, ERR_INPUT, loc, "%s, of which the length of a loop is made, is %s; a length is i32: keep "
-			"it as i32 in the tensor", value_phrase(p, node).s, dtype_name(n->type));
+		return err_set(e, ERR_INPUT, loc, "%s, of which %s is made, is %s; %s: keep it as i32 in the tensor",
+			value_phrase(p, node).s, subject(p), dtype_name(n->type), p->loops.v[p->cur_loop].keeps_steps ?
+			"it is made of i32 and bool values" : "a length is i32");
 	if (depth == LENGTH_DEPTH)
-		return err_set(e, ERR_LIMIT, loc, "the length of a loop is an expression of more than %d operations one "
-			"behind the other; make it an input, or store it in an earlier phase", LENGTH_DEPTH);
+		return err_set(e, ERR_LIMIT, loc, "%s is an expression of more than %d operations one behind the other; make it "
+			"an input, or store it in an earlier phase", subject(p), LENGTH_DEPTH);
 	switch ((int)n->op) {
 	case OP_CONST:
 		return OK;
@@ -66,9 +85,9 @@ static enum err_code check_length_node(struct program *p, int node, int depth, s
 			break;
 		/* fallthrough */
 	default:
-		return err_set(e, ERR_INPUT, loc, "the length of a loop is made of %s; it may be made of elements of "
-			"tensors, constants and indices by + - * min max, comparisons and where: make it an input, or store it "
-			"in an earlier phase", value_phrase(p, node).s);
+		return err_set(e, ERR_INPUT, loc, "%s is made of %s in '%s'; it may be made of elements of tensors, constants and "
+			"indices by + - * min max, comparisons and where: make it an input, or store it in an earlier phase",
+			subject(p), written(n->op), p->tasks.v[n->task].name);
 	}
 	for (int i = 0; i < node_arity(n); i++)
 		TRY(check_length_node(p, n->arg[i], depth + 1, loc, e));
@@ -98,7 +117,8 @@ enum err_code program_loop_length(struct program *p, const struct index_expr *le
 			(long long)typical);
 	l->has_length = true;
 	l->length = *length;
-	l->typical = typical;
+	if (!l->keeps_steps)
+		l->typical = typical;
 	return OK;
 }
 

@@ -585,8 +585,13 @@ refuses("n, {length = real}", "user.lua:10: 'load_r', of which the length of a l
   .. "the tensor")
 refuses("n, {length = p:load('load_some', T, {b + 1})}", "user.lua:10: 'load_some' reads element 2 along 'n' of temporary 'T', which "
   .. "no store writes; store all of it, or read only what is stored")
-refuses("n, {length = length & 7}", "user.lua:10: the length of a loop is made of the and in 'ew1'; it may be made of elements of "
+refuses("n, {length = length & 7}", "user.lua:10: the length of a loop is made of '&' or '%' in 'ew1'; it may be made of elements of "
   .. "tensors, constants and indices by + - * min max, comparisons and where: make it an input, or store it in an earlier phase")
+refuses("n, {when = function() return (n:index() % 2):eq(0) end}", "user.lua:10: what 'when' gives is made of '&' or '%' in 'ew1'; it "
+  .. "may be made of elements of tensors, constants and indices by + - * min max, comparisons and where: make it an input, or store it in "
+  .. "an earlier phase", "p:batch(b)")
+refuses("n, {when = function() return (real * 2):gt(0) end}", "user.lua:10: the mul in 'ew1', of which what 'when' gives is made, is f32; it is "
+  .. "made of i32 and bool values: keep it as i32 in the tensor", "p:batch(b)")
 refuses("n, {length = length + d}", "user.lua:10: the length of a loop depends on axis 'd', of which a tile has several indices, and a "
   .. "loop has one length in a tile; declare p:batch(d)")
 refuses("n, {length = length}", "user.lua:10: the length of a loop is 'load_Length', which has an element for each b; a loop has one "
