@@ -46,6 +46,7 @@ static void check_view(lua_State *L, int idx, const char *what, const struct tim
 		throw_msg(L, "%s: `to` must be after `from`, got from %lld to %lld", what,
 			(long long)w->view.from, (long long)w->view.to);
 	w->view.phase = option_phase(L, idx, what, t);
+	check_from(L, what, t, w->view.phase, w->view.from);
 	w->options.only_rings = by == LEN(rows) - 1;
 	w->view.by = w->options.only_rings ? TIMELINE_LANES : (enum timeline_rows)by;
 	w->view.tile = (int)tile;

@@ -61,6 +61,8 @@ struct timeline *check_timeline(lua_State *L, int idx, const char *what);
 /* Which of t->phases the option phase= of the table at idx means, a number from 1 or a name, counted from 0; the
  * one that takes longest unless it is given. */
 int option_phase(lua_State *L, int idx, const char *what, const struct timeline *t);
+/* Raises unless that phase of the timeline has cycle `from`. */
+void check_from(lua_State *L, const char *what, const struct timeline *t, int phase, int64_t from);
 /* plan:simulate(), plan:check(), plan:table(), tostring(plan), plan.usage */
 int plan_simulate_l(lua_State *L);
 int plan_check_l(lua_State *L);

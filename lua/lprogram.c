@@ -161,11 +161,12 @@ static void push_checked(lua_State *L, int idx, const char *what, const struct p
 	if (lua_getfield(L, idx, t->name) == LUA_TNIL)
 		throw_msg(L, "%s: input '%s' is missing", what, t->name);
 	a = luaL_testudata(L, -1, ARRAY_CLASS);
-	if (!a || !a->data)
-		throw_msg(L, "%s: input '%s' must be an array, got %s", what, t->name, show(L, -1, got));
 	tensor_dims(p, tensor, dim);
-	array_show_shape(has, sizeof(has), a->rank, a->dim);
 	array_show_shape(wants, sizeof(wants), t->rank, dim);
+	if (!a || !a->data)
+		throw_msg(L, "%s: input '%s' must be an array, got %s; mr.array(\"%s\", %s, {...}) makes one of its elements in "
+			"row-major order", what, t->name, show(L, -1, got), dtype_name(t->type), wants);
+	array_show_shape(has, sizeof(has), a->rank, a->dim);
 	if (strcmp(has, wants) != 0)
 		throw_msg(L, "%s: input '%s' has shape %s, the program wants %s", what, t->name, has, wants);
 }

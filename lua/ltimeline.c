@@ -418,6 +418,13 @@ static int timeline_seconds_at_l(lua_State *L)
 	return 1;
 }
 
+void check_from(lua_State *L, const char *what, const struct timeline *t, int phase, int64_t from)
+{
+	if (phase < t->nphases && from > 0 && from >= t->phases[phase].cycles)
+		throw_msg(L, "%s: `from` is %lld, and the %s ends at %lld", what, (long long)from,
+			t->nphases > 1 ? "phase" : "timeline", (long long)t->phases[phase].cycles);
+}
+
 /* drawings ---------------------------------------------------------------- */
 
 int option_phase(lua_State *L, int idx, const char *what, const struct timeline *t)
@@ -465,6 +472,7 @@ static void check_view(lua_State *L, int idx, const char *what, const struct tim
 	v->from = v->to || tile ? 0 : TIMELINE_STEADY;
 	option_integer(L, idx, what, "from", 0, INT64_MAX, &v->from);
 	v->phase = option_phase(L, idx, what, t);
+	check_from(L, what, t, v->phase, v->from);
 	v->by = (enum timeline_rows)by;
 	v->tile = (int)tile;
 	*o = (struct draw_options){ .width = (int)width,

@@ -272,10 +272,11 @@ local function next_of(lesson)
   end
 end
 
-local function foot(lesson, name)
+-- at_prompt: it was called there, where the plans are then.
+local function foot(lesson, name, at_prompt)
   local lines, after = {}, next_of(lesson)
-  lines[1] = ("To have its plans at the prompt: millrace -i examples/lessons/%s.lua; %s:show() opens the explorer."):format(
-    lesson.file, name)
+  lines[1] = (at_prompt and "Its plans are at the prompt: %s:show() opens the explorer."
+    or "To have its plans at the prompt: millrace -i examples/lessons/" .. lesson.file .. ".lua; %s:show() opens the explorer."):format(name)
   if after then lines[2] = ('Next: mr.lesson "%s": %s'):format(after.name, after.title) end
   return lines
 end
@@ -304,7 +305,7 @@ local function in_one_go(run)
       io.write "\n"
     end
   end
-  for _, text in ipairs(foot(run.lesson, last_plan(run))) do print_lines(wrapped(text, run.width)) end
+  for _, text in ipairs(foot(run.lesson, last_plan(run), run.at_prompt)) do print_lines(wrapped(text, run.width)) end
 end
 
 local keys <const> = {["\n"] = "on", ["\r"] = "on", [" "] = "on", n = "on", ["\27[C"] = "on", ["\27[B"] = "on",
@@ -365,12 +366,13 @@ local function step_by_step(run)
     if what == "leave" then return end
     i = what == "back" and math.max(i - 1, 1) or i + 1
   end
-  for _, text in ipairs(foot(run.lesson, last_plan(run))) do print_lines(wrapped(text, run.width)) end
+  for _, text in ipairs(foot(run.lesson, last_plan(run), run.at_prompt)) do print_lines(wrapped(text, run.width)) end
 end
 
 local function play(lesson, o)
   local term = core.terminal()
   local run = begin(lesson, {width = term.width, ascii = not term.utf8, color = term.color})
+  run.at_prompt = o.at_prompt
   if term.both and not o.all then step_by_step(run) else in_one_go(run) end
   for name, value in pairs(run.env) do _G[name] = value end      -- what the lesson made is the reader's
 end
@@ -465,7 +467,9 @@ local function lesson(what, o)
   for key in pairs(o or {}) do
     if key ~= "all" then raise(("lesson: unknown option %s%s"):format(show(key), hint(tostring(key), {"all"}))) end
   end
-  if type(what) == "string" or math.type(what) == "integer" then return play(find(what), o or {}) end
+  if type(what) == "string" or math.type(what) == "integer" then
+    return play(find(what), {all = o and o.all, at_prompt = (core.location() or ""):find "^%[%d+%]:" ~= nil})
+  end
   expect(type(what) == "table", "lesson", "name of a lesson", what)
   local made = define(what)
   if loading then return made end

@@ -17,6 +17,8 @@ t_cmd 'is the same as its file' 0 "$MILLRACE" examples/lessons/03_rings.lua
 t_is '  to the letter' "$(<"$T/out")" "$(<"$T/rings")"
 t_cmd 'its plan is there afterwards' 0 "$MILLRACE" -e 'mr.lesson "rings" print(plan.rings.a)'
 t_is '  with what the lesson did' "$(tail -n 1 "$T/out")" 5
+t_is 'at the prompt, the end does not send the reader there' \
+	"$(echo 'mr.lesson("rings", {all=true})' | "$MILLRACE" -i | grep -c '^Its plans are at the prompt: plan:show() opens')" 1
 t_cmd 'the list' 0 "$MILLRACE" -e 'print(mr.lessons())'
 t_is '  has every file' "$(wc -l <"$T/out")" "$(ls examples/lessons/*.lua | wc -l)"
 

@@ -285,6 +285,7 @@ refuses('tl:svg("x", {preset="slides"})', "user.lua:1: svg: unknown preset 'slid
 refuses('tl:png("x", {animate=true})', "user.lua:1: png: only the svg of one timeline can be animated; tl:frames writes "
   .. "single pictures")
 refuses('tl:png("x", {from=10, to=10})', "user.lua:1: png: `to` must be after `from`, got from 10 to 10")
+refuses('tl:png("x", {from=1e9, to=2e9})', ("user.lua:1: png: `from` is 1000000000, and the timeline ends at %d"):format(tl.cycles))
 refuses('mr.compare(tl, other, {names={"a"}})', 'user.lua:1: compare: names are two texts, as in {names={"serial", "overlap"}}, got table')
 refuses('mr.compare(tl, other, {names={"a", "a"}})', "user.lua:1: compare: both are called 'a'")
 refuses('mr.compare(tl, other, {name="a"})', "user.lua:1: compare: unknown option 'name'; did you mean 'names'?")

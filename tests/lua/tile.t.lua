@@ -619,8 +619,8 @@ bad_run("t.inputs{seed=1}", "inputs: program expected, got table; it is called w
 bad_run("t:reference()", "reference: table of inputs expected, got nil")
 bad_run("t:reference(a)", "reference: table of inputs expected, got millrace.array")
 bad_run("t:reference{}", "reference: input 'A' is missing")
-bad_run("t:reference{A=1}", "reference: input 'A' must be an array, got 1")
-bad_run("t:reference{A={1, 2}}", "reference: input 'A' must be an array, got table")
+bad_run("t:reference{A=1}", "reference: input 'A' must be an array, got 1; mr.array(\"bf16\", {4, 8}, {...}) makes one of its elements in row-major order")
+bad_run("t:reference{A={1, 2}}", "reference: input 'A' must be an array, got table; mr.array(\"bf16\", {4, 8}, {...}) makes one of its elements in row-major order")
 bad_run("t:reference{A=mr.array('f32', {8, 4})}",
   "reference: input 'A' has shape {8, 4}, the program wants {4, 8}")
 bad_run("t:reference{A=a, B=a}", "reference: unknown input 'B' (known: A)")
