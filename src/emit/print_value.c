@@ -381,6 +381,23 @@ static const char *shared_value(struct print *c, const struct val *v, const stru
 	return v->type == DT_BOOL ? arena_strf(c->a, "(%s != 0)", bits) : from_bits(c, v->from, bits);
 }
 
+/* The register of the thread, or of another one of the warp, that has the column with bits flipped. */
+static const char *flipped_text(struct print *c, const struct val *v)
+{
+	const struct frag *f = v->frag.frag;
+	const struct frag_layout *l = f->layout;
+	long long e = v->flips & (l->pair - 1), group = v->flips / l->cols, threads = spread_bits(l, v->flips);
+	const char *in_group = e ? arena_strf(c->a, "(e ^ %lld)", e) : "e";
+	const char *j = group ? arena_strf(c->a, "(j ^ %lld)", group) : "j";
+	const char *x = f->kind == FRAG_COL ? arena_strf(c->a, "%s[%s * %d + %s]", frag_name(c, v->frag), j, l->pair, in_group) :
+		arena_strf(c->a, "%s[rb][(%s * %d + h) * %d + %s]", frag_name(c, v->frag), j, l->halves, l->pair, in_group);
+
+	if (!threads)
+		return x;
+	x = arena_strf(c->a, dtype_is_float(v->type) ? "shuffle_xor(%s, %lld)" : "shuffle_xor_i(%s, %lld)", x, threads);
+	return v->type == DT_BOOL ? arena_strf(c->a, "(%s != 0)", x) : x;
+}
+
 const char *value(struct print *c, const struct val *v)
 {
 	static const char *const compare[] = { [NUM_LT] = "<", [NUM_LE] = "<=", [NUM_GT] = ">", [NUM_GE] = ">=",
@@ -393,6 +410,7 @@ const char *value(struct print *c, const struct val *v)
 	case VAL_FRAG:
 		return f->packed ? arena_strf(c->a, "from_%s(%s)", dtype_name(f->type), half_at(c, v->frag)) :
 			arena_strf(c->a, "%s%s", frag_name(c, v->frag), frag_element(c, f));
+	case VAL_FLIPPED: return flipped_text(c, v);
 	case VAL_NODE: return arena_strf(c->a, "e%d", v->node);
 	case VAL_SHARED:
 		return shared_value(c, v, NULL);

@@ -228,7 +228,7 @@ static int64_t lane_scratch(const struct kernel *k, const struct klane *l)
 			enum op_class c = op_class(p->nodes.v[t->nodes.v[j]].op);
 
 			for (int x = 0; conversion_next(k, s, t->nodes.v[j], &x, &d);)
-				converted += scratch_bytes(s, d.from);
+				converted += d.flips ? 0 : scratch_bytes(s, d.from);
 			if (c == CLASS_REDUCE || c == CLASS_SCAN)
 				most = max_i64(most, fold_bytes(k, s, t->nodes.v[j], l->warps));
 		}

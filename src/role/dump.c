@@ -57,6 +57,7 @@ static const char *value_text(const struct dump *d, const struct val *v)
 	case VAL_CONST: return arena_strf(d->a, "%.9g", v->k);
 	case VAL_NUM: return number_text(d, v->num);
 	case VAL_FRAG: return frag_text(d, v->frag);
+	case VAL_FLIPPED: return arena_strf(d->a, "%s in column ~ %lld", frag_text(d, v->frag), (long long)v->flips);
 	case VAL_NODE: return arena_strf(d->a, "x%d", v->node);
 	case VAL_SHARED:
 		return arena_strf(d->a, "shared %s%s [%s]", v->together > 1 ? arena_strf(d->a, "%d ", v->together) : "",

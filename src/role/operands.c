@@ -240,7 +240,7 @@ static void note_used(const struct uses *u, struct frag_at at)
 
 static void note_value(const struct uses *u, const struct val *v)
 {
-	if (v->kind == VAL_FRAG)
+	if (v->kind == VAL_FRAG || v->kind == VAL_FLIPPED)
 		note_used(u, v->frag);
 	for (int i = 0; i < LEN(v->arg) && v->arg[i]; i++)
 		note_value(u, v->arg[i]);

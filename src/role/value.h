@@ -80,6 +80,8 @@ enum val_kind {
 	VAL_CONST,
 	VAL_NUM,			/* an integer */
 	VAL_FRAG,			/* the element at hand of a fragment */
+	VAL_FLIPPED,			/* that of another column, in which the bits `flips` differ: all threads of the
+					 * warp exchange at once, so it stands in no choice */
 	VAL_NODE,			/* of a node, computed just before in the same loop */
 	VAL_SHARED,			/* in shared memory */
 	VAL_OP,
@@ -101,7 +103,8 @@ struct val {
 	int node;			/* NODE */
 	int per;			/* FIELD */
 	int together;			/* SHARED: so many neighbours of a thread, 1 or more, are read at once */
-	struct frag_at frag;		/* FRAG */
+	struct frag_at frag;		/* FRAG, FLIPPED */
+	int64_t flips;			/* FLIPPED */
 	const struct num *num;		/* NUM, FIELD, GUARD, COLUMN; SHARED: its address */
 	const struct num *less;		/* COLUMN */
 	const struct val *arg[3];

@@ -35,6 +35,10 @@ static void count_operations(const struct cost_context *x, const struct val *v, 
 	case VAL_CONST: case VAL_FRAG: case VAL_NODE:
 	case VAL_SHARED:		/* reads are counted in price_op.c */
 		return;
+	case VAL_FLIPPED:		/* shuffles take the slots of shared memory's accesses */
+		if (spread_bits(v->frag.frag->layout, v->flips))
+			s->ops[0][CLASS_MOVE] += n;
+		return;
 	case VAL_NUM: case VAL_COLUMN:
 		s->ops[0][CLASS_ALU] += n;
 		return;

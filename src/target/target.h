@@ -146,6 +146,13 @@ static inline bool spread_is_top(const struct spread *s, const struct target *t)
 	return s->div * s->mod == t->warp;
 }
 
+/* The bits in which the numbers differ of two threads that have columns of which `flips` are the bits that differ; the other
+ * bits number elements of a thread. */
+static inline int64_t spread_bits(const struct frag_layout *l, int64_t flips)
+{
+	return (flips & (l->cols - 1)) / l->pair * l->col.div;
+}
+
 /* n of 2^n; x is a power of two. */
 static inline int log2_of(int x)
 {

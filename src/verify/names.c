@@ -117,10 +117,15 @@ static void read_val(struct names *c, const struct val *v)
 	read_num(c, v->num);
 	if (v->kind == VAL_SHARED && c->in_scratch)
 		names_scratch_read(c, v->num);
-	if (v->kind == VAL_FRAG)
+	if (v->kind == VAL_FRAG || v->kind == VAL_FLIPPED)
 		names_read(c, v->frag);
-	for (int i = 0; i < LEN(v->arg); i++)
+	if (v->kind == VAL_FLIPPED && c->op->what != DO_MAP)
+		names_fail(c, "exchanges elements where not all threads of a warp may be");
+	for (int i = 0; i < LEN(v->arg); i++) {
+		if (v->arg[i] && v->arg[i]->kind == VAL_FLIPPED)
+			names_fail(c, "exchanges elements within an expression, which may be computed by some threads alone");
 		read_val(c, v->arg[i]);
+	}
 }
 
 static void read_let(struct names *c, const struct role_op *o)

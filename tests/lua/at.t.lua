@@ -215,6 +215,16 @@ for _, case in ipairs{{128, 1}, {128, 4}, {1024, 2}, {1024, 4}} do
   correct(("Hadamard of %d, %d warps"):format(n, warps), hadamard{i = 12, j = n, dtype = "bf16"}, {i = 4}, lanes(nil, warps))
 end
 
+-- In registers: no thread waits for another warp, and nothing is written to shared memory but the result.
+for _, n in ipairs{64, 512, 1024} do
+  local plan = mr.plan(hadamard{i = 64, j = n, dtype = "bf16"}:graph{tile = {i = 16}}, mr.device "h200")
+  lanes(nil, 4)(plan)
+  plan:fill_waits()
+  local text = plan:compile{target = "host"}.source
+  local work = text:match "/%* transform, .-/%* store"
+  tap.ok(work:find "shuffle_xor" and not work:find "lane_sync", ("Hadamard of %d is exchanged in registers"):format(n), work)
+end
+
 ---- texts ----------------------------------------------------------------------
 
 tap.like(row_program(indices[2][2]){i = 4, j = 16, form = "task"}, "at %%2 at j = j %- 2%*%(j %% 2%) %- 8%*%(j // 4 %% 2%) %+ 5",

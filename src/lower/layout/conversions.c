@@ -1,4 +1,5 @@
 #include "lower/layout/conversions.h"
+#include "tile/reach.h"
 
 static bool same_axes(const int *a, int na, const int *b, int nb)
 {
@@ -39,6 +40,32 @@ static bool is_elementwise(enum op op)
 		op != OP_CONST && op != OP_INDEX && op != OP_UNPACK;
 }
 
+static bool same_shape(const struct kernel *k, const struct shape2 *x, const struct shape2 *y)
+{
+	return x->nrow == y->nrow && x->ncol == y->ncol && has_same_layout(k, x, y);
+}
+
+/* The bits of the column in which the element that node n (OP_AT) reads differs from its own, if a thread of the same warp
+ * has it in the same row, and not as a half of a word; 0: it is elsewhere. */
+static int64_t flips_in_warp(const struct kernel *k, const struct node *n, const struct shape2 *from,
+	const struct shape2 *to)
+{
+	const struct program *p = k->plan->graph->program;
+	const struct frag_layout *l = &k->target->frag;
+	int64_t mask = 0, all = 1;
+
+	if (dtype_bits(n->type) == 16 || !same_shape(k, to, from) || !to->ncol || to->col[to->ncol - 1] != n->ref ||
+	    !index_flips_bits(p, &n->index[0], n->ref, &mask))
+		return 0;
+	while (all <= mask)
+		all *= 2;
+	/* no column of the axis becomes one behind its end, or one of another axis */
+	if (p->axes.v[n->ref].size % all || l->col.step != l->pair || l->col.step * l->col.mod != l->cols)
+		return 0;
+	/* those bits that number the threads of a row must be within a warp */
+	return spread_bits(l, mask) < k->target->warp ? mask : 0;
+}
+
 static bool needs_conversion(const struct kernel *k, const struct stask *s, int node, int arg,
 	struct layout_conversion *out)
 {
@@ -50,6 +77,8 @@ static bool needs_conversion(const struct kernel *k, const struct stask *s, int 
 		.to = sets ? &k->carry_shape[n->ref] : &k->node_shape[node] };
 	if (a->op == OP_CONST || a->op == OP_INDEX || (a->task != n->task && conversion_in_ring(k, s, arg, NONE)))
 		return false;
+	if (n->op == OP_AT)
+		out->flips = flips_in_warp(k, n, out->from, out->to);
 	return n->op == OP_AT || !has_same_layout(k, out->to, out->from);
 }
 

@@ -11,6 +11,9 @@
 struct layout_conversion {
 	int arg, carry;			/* the value: of a node, or a carry; the other is NONE */
 	const struct shape2 *from, *to;	/* its layout, and the one in which the node takes it */
+	/* If not 0, the node reads the elements in columns with these bits flipped, which the same warp has in registers: it
+	 * gets them by shuffles, not through the scratch. */
+	int64_t flips;
 };
 
 /* Can a value of shape `from` be used in the layout of `to` without a conversion? Of an axis with one tile, all of it

@@ -72,6 +72,8 @@ enum err_code add_layout_conversions(struct lowering *c, const struct kentry *x,
 	c->conversions.n = 0;
 	for (int i = first; i < last; i++) {
 		for (int k = 0; conversion_next(c->k, s, t->nodes.v[i], &k, &d);) {
+			if (d.flips)
+				continue;
 			if (!c->conversions.n)
 				add_lane_sync(c, "what was in the scratch has been read");
 			TRY(put_converted(c, x, t->nodes.v[i], &d, at, e));

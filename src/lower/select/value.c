@@ -164,6 +164,22 @@ static enum err_code unpacked_value(struct lowering *c, const struct kentry *x, 
 	return OK;
 }
 
+/* The argument's element in a column with bits flipped, which the same warp has in registers. */
+static enum err_code flipped_value(struct lowering *c, const struct kentry *x, const struct layout_conversion *d,
+	const struct val **out, struct err *e)
+{
+	struct val v;
+
+	TRY(operand_value(c, x, d->arg, d->arg, out, e));
+	v = **out;
+	if (v.kind != VAL_FRAG)
+		BUG("a value whose columns are exchanged is not in a fragment");
+	v.kind = VAL_FLIPPED;
+	v.flips = d->flips;
+	*out = make_val(c, v);
+	return OK;
+}
+
 /* The argument's element at another index of an axis that it has in full, out of its ring or the scratch, where other threads
  * may have put it. */
 static enum err_code value_at(struct lowering *c, const struct kentry *x, int node, const struct val **out, struct err *e)
@@ -171,13 +187,19 @@ static enum err_code value_at(struct lowering *c, const struct kentry *x, int no
 	const struct stask *s = stask_of(c, x);
 	const struct node *n = &c->p->nodes.v[node], *a = &c->p->nodes.v[n->arg[0]];
 	const struct shape2 *shape = &c->k->node_shape[node];
-	const struct num *at = tensor_index(c, s, &n->index[0], shape, true), *inside;
+	struct shape2 complete = *shape;	/* axes of one tile begin at 0 */
+	const struct num *at, *inside;
 	int64_t size = c->p->axes.v[n->ref].size;
 	int buffer = a->task == s->task ? NONE : buffer_of_node(c, s, n->arg[0]);
 	uint64_t axes = c->k->node_shape[n->arg[0]].full_axes & ~shape->full_axes;
+	struct layout_conversion d;
 	enum err_code code = OK;
 	struct frag f;
 
+	if (conversion_next(c->k, s, node, &(int){ 0 }, &d) && d.flips)
+		return flipped_value(c, x, &d, out, e);
+	complete.full_axes |= c->k->one_tile;
+	at = tensor_index(c, s, &n->index[0], &complete, true);
 	for (int i = 0; i < n->index[0].n; i++)
 		axes |= (uint64_t)1 << n->index[0].term[i].axis;
 	TRY(lay_out_node(c, s, node, &f, e));
