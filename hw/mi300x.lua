@@ -33,7 +33,8 @@ return {
     thread_registers = 512,         -- 256 and 256 accumulation registers; CDNA 3
     register_step = 8,              -- CDNA 3
     reserved_registers = 32,        -- * estimate: buffer and LDS addresses
-    named_barriers = 0,             -- only s_barrier of the complete workgroup; CDNA 3
+    named_barriers = 16,            -- ours: counters in LDS, which waves read again and again. The
+                                    -- machine has only s_barrier of the complete workgroup; CDNA 3
     max_cluster = 1,                -- no clusters
     cluster_eus = 304,              -- as there are none
   },
@@ -77,7 +78,7 @@ return {
   seu = {
     {
       name = "vmem", kind = "copy", async = true,
-      ordered = true,               -- vmcnt counts loads in order; CDNA 3
+      ordered = false,              -- each load is seen by a flag of its own; vmcnt would count in order
       issue = 16,                   -- * estimate: offsets and the first instruction
       latency = 64,                 -- * estimate: ds_write and LDS latency after the data came
       box_bytes = 1024,             -- a wave's buffer_load_dwordx4: 64 lanes of 16 bytes; CDNA 3

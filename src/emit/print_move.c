@@ -555,21 +555,25 @@ static void fetch_by_threads(struct print *c, const struct role_op *o)
 	const struct frag *f = o->u.fetch.to;
 	const char *from = num(c, o->u.fetch.address), *word = arena_strf(c->a, "%s%s", f->name, frag_word(c, f, "j"));
 	bool moved = f->layout != layout(c);	/* coordinates are those of its layout */
-	int bits = dtype_bits(f->type);
+	int bits = dtype_bits(f->type), together = frag_words_together(f);
 
 	if (moved) {
 		put(c, "{");
 		c->indent++;
 		put_coordinates(c, f->layout);
 	}
-	put(c, "%s{", each(c, f, "bjh"));
-	put(c, o->u.fetch.by == FETCH_WORDS ? "\tconst int e = 0;" : "\t%s = 0;", word);
-	if (o->u.fetch.by == FETCH_WORDS)
+	if (o->u.fetch.by == FETCH_WORDS) {
+		put(c, together > 1 ? "%s%s" : "%s{", each(c, f, "bjh"), each_word(c, f));
+		if (together == 1)
+			put(c, "\tconst int e = 0;");
 		put(c, "\t%s = %sshared_u32(%s)%s;", word, is_tested(o->u.fetch.inside) ? arena_strf(c->a,
 			"%s ? ", num(c, o->u.fetch.inside)) : "", from, is_tested(o->u.fetch.inside) ? " : 0" : "");
-	else
-		put(c, "\t%s%s%s |= (u32)shared_u%d(%s) << %d * e;", each(c, f, "e"), guard(c,
-			o->u.fetch.inside), word, bits, from, bits);
+	} else {
+		put(c, "%s{", each(c, f, "bjh"));
+		put(c, "\t%s%s = 0;%s", together > 1 ? each_word(c, f) : "", word, together > 1 ? " }" : "");
+		put(c, "\t%s%s%s |= (u32)shared_u%d(%s) << %d * %s;", each(c, f, "e"), guard(c,
+			o->u.fetch.inside), word, bits, from, bits, together > 1 ? "(e & 1)" : "e");
+	}
 	put(c, "}");
 	if (moved) {
 		c->indent--;

@@ -367,6 +367,8 @@ void role_print(const struct role_program *r, struct buf *out)
 		buf_printf(out, ", clusters of %d", r->cluster);
 	buf_putc(out, '\n');
 	print_shared(r, out);
+	if (r->target->shared.polled)
+		buf_puts(out, "  flags and the barriers of lanes are counters, which waiting warps read again and again\n");
 	for (int i = 0; i < r->roles.n; i++) {
 		const struct role *l = &r->roles.v[i];
 

@@ -75,6 +75,8 @@ struct shared_layout {
 	int box_rows, box_cols, box_rank;
 	int copy_align;			/* bytes: where a box may begin that is part of a panel */
 	int flag;			/* bytes of a barrier in shared memory */
+	/* a barrier is a counter, which a waiting warp reads again and again; so is that of a lane's threads */
+	bool polled;
 };
 
 /* Is it the width of a panel's row? Chunks are exchanged then. */

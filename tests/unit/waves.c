@@ -1,6 +1,8 @@
-/* Waves of 64 threads: the host's machine runs them, and its matrix cores lay elements out as AMD's do. */
+/* Waves of 64 threads: the host's machine runs them, its matrix cores lay elements out as AMD's do, and so does the
+ * record of gfx942. */
 #include "base/buf.h"
 #include "host/host.h"
+#include "target/target.h"
 
 #include "tap.h"
 
@@ -148,6 +150,46 @@ static void test_products(struct arena *a, struct mem *mem)
 	}
 }
 
+/* ---- the record ------------------------------------------------------------------------- */
+
+static int digit(const struct spread *s, int thread)
+{
+	return thread / s->div % s->mod * s->step;
+}
+
+/* Is element e of a group of columns that a thread has at this row and column, each group being `l->cols` wide? */
+static bool lies_at(const struct frag_layout *l, int thread, int group, int e, int row, int col)
+{
+	return digit(&l->row, thread) == row && group * l->cols + digit(&l->col, thread) + e == col;
+}
+
+/* The instruction gets the plan's second operand first, so its result is transposed. */
+static void test_record(void)
+{
+	const struct matrix_instruction *x = target_matrix(&target_gfx942, false, DT_BF16);
+	const struct frag_layout *sums = &target_gfx942.frag, *b = x->b_layout;
+	int n = x->rows, depth = matrix_depth(x, DT_BF16), wrong = 0;
+
+	for (int i = 0; i < n; i++)
+		for (int j = 0; j < n; j++) {
+			struct held_by p = sum_held_by(n, i, j);
+
+			wrong += !lies_at(sums, p.lane, p.reg / sums->pair, p.reg % sums->pair, j, i);
+		}
+	is_int(wrong, 0, "sums lie as the record says");
+	for (int i = 0; i < n; i++)
+		for (int k = 0; k < depth; k++) {
+			struct held_by p = operand_held_by(n, i, k);
+			int e = 2 * p.reg + p.half;
+
+			wrong += !lies_at(sums, p.lane, 0, e, i, k);
+			wrong += !lies_at(b, p.lane, 0, e, i, k);
+		}
+	is_int(wrong, 0, "... and both operands");
+	ok(sums->halves == 1 && b->halves == 1 && b->every_warp && !sums->every_warp && n * depth == 256,
+		"... of one row a thread, the second one in every warp");
+}
+
 int main(void)
 {
 	struct mem mem = { 0 };
@@ -156,6 +198,7 @@ int main(void)
 	arena_init(&a, &mem);
 	test_waves(&a, &mem);
 	test_products(&a, &mem);
+	test_record();
 	arena_release(&a);
 	return tap_done();
 }
