@@ -22,12 +22,13 @@ static bool is_shown(const struct explorer *x, int i)
 	return !x->over && x->view == &x->views[i];
 }
 
-/* " 2 plan ", with so many letters of names. */
+/* " 2 plan ", with so many letters of names: as many for the view that is shown, so that no tab moves when that changes,
+ * unless the others have numbers alone. */
 static const char *tab_with(struct explorer *x, int i, int width, int letters)
 {
 	const char *name = x->views[i].ops->name;
 
-	if (is_shown(x, i))
+	if (is_shown(x, i) && !letters)
 		letters = (int)strlen(name);
 	return arena_strf(&x->m.frame, letters ? " %d %.*s%s" : " %d%.*s%s", i + 1, letters, name,
 		width < NAMED_AT ? "" : " ");
