@@ -101,7 +101,12 @@ static void report_change(struct model *m, const char *what, const struct state 
 		if (a > 0 && z > 0 && fabs(a - z) >= 0.5 && phases_iterate_alike(before->tl, one, now->tl, two))
 			buf_printf(&b, ", II %s -> %s", unit_rounded(a).s, unit_rounded(z).s);
 	} else if (now->tl) {
+		const struct timeline *first = m->base != now ? m->base->tl : NULL;
+
 		buf_printf(&b, "legal, %s", unit_seconds(now->tl->seconds).s);
+		if (first && first->seconds > 0 && !first->logical)	/* the state before has no time to compare with */
+			buf_printf(&b, "; %s %s (%s)", m->base_given ? m->base_name : "before", unit_seconds(first->seconds).s,
+				unit_change(now->tl->seconds / first->seconds - 1).s);
 	}
 	put_other_versions(m, what, before->plan, &b);
 	put_waits_without(now->plan, before->plan, '+', &waits);
