@@ -68,14 +68,16 @@ static const struct preset {
 static void check_wish(lua_State *L, int idx, const char *what, const struct timeline *t, bool frames,
 	struct picture_wish *w)
 {
-	static const char *const names[] = { "width", "height", "theme", "title", "scale", "preset", "by", "phase",
+	/* show= is not of frames, and is read where the file is chosen */
+	static const char *const all[] = { "show", "width", "height", "theme", "title", "scale", "preset", "by", "phase",
 		"tile", "from", "to", "rings", "animate", "seconds", "count", "format" };
+	const char *const *names = frames ? all + 1 : all;
 	static const char *const purposes[] = { "slide", "print" };	/* ORDER presets */
 	int64_t width = 0, height = 0;
 	double exact = 0;		/* the height; integral only if it is given */
 	int theme = THEME_LIGHT, preset = NONE;
 
-	options_check(L, idx, what, names, frames ? LEN(names) : t ? LEN(names) - 2 : 6);
+	options_check(L, idx, what, names, frames ? LEN(all) - 1 : t ? LEN(all) - 2 : 7);
 	w->enlarge = 1;
 	if (option_name(L, idx, what, "preset", purposes, LEN(purposes), &preset)) {
 		width = presets[preset].width;

@@ -462,7 +462,7 @@ local function warps(x)
   if not now then return end
   for _, n in ipairs{(now.warps // 2 + 3) // 4 * 4, 2 * now.warps} do
     if n >= 4 and n <= 16 and n ~= now.warps then
-      add(x, "so many threads compute", lane_statements(x, shared or {now.lane}, n, now.replicas, n > now.warps), true)
+      add(x, ("%d warps compute, not %d"):format(n, now.warps), lane_statements(x, shared or {now.lane}, n, now.replicas, n > now.warps), true)
     end
   end
 end

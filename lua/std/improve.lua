@@ -18,6 +18,7 @@ local raise, show, entry, late, expect = core.raise, core.show, core.entry, core
 local GAIN <const> = 0.002                              -- relative: less is no better plan
 local SLACK <const> = 0.03                              -- relative to the best: slower plans are not expanded
 local SAME <const> = 1e-5                               -- relative: a change with less effect has none
+local IDLE <const> = 1e-3                               -- relative: a step with less effect is left out if nothing else needs it
 local PATIENCE <const> = 4                              -- plans expanded without a better one; so many are at least
 local REPAIRS <const> = 12                              -- the most further statements of what a search finds
 local LONGER <const> = 4                                -- times as many plans as plan:suggest() lets a search try
@@ -101,14 +102,39 @@ local function climb_and_search(run)
   if run.best ~= best then climb(run) end
 end
 
--- The best plan, and the changes that made it in order.
+-- The plan that changes make of the first one, one after the other, and each with its time; nil if one cannot be made, or if the plan
+-- is not legal or slower than `seconds`.
+local function replayed(run, start, texts, seconds)
+  local plan, path, before = plan_of(run, start), {}, start.seconds
+  for i, text in ipairs(texts) do
+    local good = core.try(function()
+      for _, s in ipairs(draft.parse(text).list) do draft.apply(plan, s) end
+    end)
+    if not good or not plan:check() then return nil end
+    local now = plan:simulate{events = 0}.seconds
+    path[i] = {change = text, seconds = now, gain = 1 - now / before}
+    before = now
+  end
+  return before <= seconds * (1 + IDLE) and pins.hold(run.pins, plan) and plan or nil, path
+end
+
+-- The best plan, and the changes that made it in order, without those that it is about as fast without.
 local function result_of(run)
   local path, node = {}, run.best
   while node.parent do
     table.insert(path, 1, {change = node.change, seconds = node.seconds, gain = 1 - node.seconds / node.parent.seconds})
     node = node.parent
   end
-  return plan_of(run, run.best), path
+  local plan = plan_of(run, run.best)
+  for i = #path, 1, -1 do
+    if math.abs(path[i].gain) < IDLE then
+      local texts = {}
+      for k, step in ipairs(path) do texts[#texts + 1] = k ~= i and step.change or nil end
+      local other, others = replayed(run, node, texts, run.best.seconds)
+      if other then plan, path = other, others end
+    end
+  end
+  return plan, path
 end
 
 ---- options --------------------------------------------------------------------------------------

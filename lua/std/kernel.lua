@@ -3,6 +3,7 @@
 local core = require "millrace.core"
 local given_options = require "millrace.options"
 local record = require("millrace.record").of
+local repairs = require "millrace.repairs"
 local tile = require "millrace.tile"
 local within = require "millrace.within"
 local raise, show, entry, late, expect = core.raise, core.show, core.entry, core.late, core.expect
@@ -221,10 +222,26 @@ local function pass_of(what, name, is, that)
     table.concat(known, ", ")))
 end
 
+-- What f(plan, ...) returns. If it fails because no kernel can be made of the plan, that is said as of any plan that is not legal, at
+-- the call and not at the line of the program that the kernel would be for.
+local function lowered(what, f, plan, ...)
+  local good, result = core.try(f, plan, ...)
+  if good then return result end
+  local message = tostring(result)
+  if core.is(plan, "millrace.plan") and not message:find("the plan is not legal", 1, true) then
+    local count, first = repairs.first(plan)
+    if count > 0 and first.code ~= "kernel" then
+      raise(("%s: the plan is not legal (%d problem%s; plan:check() lists them): %s: %s; try %s"):format(what, count,
+        count == 1 and "" or "s", first.code, first.message, first.hint))
+    end
+  end
+  error(result, 0)
+end
+
 local function role(plan, given)
   local o = options(given, "kernel", "target", "after")
   local after = o.after ~= nil and pass_of("kernel", o.after, "tree", " that makes a tree") or nil
-  return setmetatable({target = target_of(o, "kernel"), text = core.role_text(plan, after)}, role_program)
+  return setmetatable({target = target_of(o, "kernel"), text = lowered("kernel", core.role_text, plan, after)}, role_program)
 end
 
 -- The bits of passes of lowering, from their names.
@@ -242,7 +259,7 @@ end
 local function compile(plan, given)
   local o = options(given, "compile", "target", "text", "without")
   local without, target = passes("compile", o.without), target_of(o, "compile")
-  return core.build(plan, target == "host" or not o.text, nil, without, target)
+  return lowered("compile", core.build, plan, target == "host" or not o.text, nil, without, target)
 end
 
 -- The description of a kernel: what it is, its problems, and what to do next.

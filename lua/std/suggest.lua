@@ -263,7 +263,8 @@ function list.__tostring(found)
   local lines = {}
   for i = 1, math.min(#found, SHOWN) do
     local s = found[i]
-    lines[#lines + 1] = ("-- %d. %s%s"):format(i, s.gain and gain_text(s.gain) .. ": " or "", s.reason)
+    local then_takes = not s.gain and s.seconds and ("; then it takes %.4g ms"):format(s.seconds * 1e3) or ""
+    lines[#lines + 1] = ("-- %d. %s%s%s"):format(i, s.gain and gain_text(s.gain) .. ": " or "", s.reason, then_takes)
     lines[#lines + 1] = s.text
   end
   if #found > SHOWN then

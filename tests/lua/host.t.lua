@@ -313,4 +313,15 @@ do
   end
 end
 
+---- plans of which no kernel can be made ------------------------------------------------------
+
+do
+  local plan = mr.load_plan("attention_pingpong", mr.examples.flash_attention{b = 1, h = 1, m = 100, n = 50, d = 64})
+  for _, what in ipairs{"compile", "kernel"} do
+    local good, message = pcall(plan[what], plan, {target = "host"})
+    tap.ok(not good and message:find("host.t.lua:%d+: " .. what .. ": the plan is not legal %(1 problem; plan:check%(%) lists them%): product: 'mma_qk.1' begins"),
+      what .. " of a plan that no kernel can be made of says so at the call", message)
+  end
+end
+
 tap.done_testing()

@@ -92,6 +92,26 @@ local searched = mr.search(by_hand.graph.program, "h200", {measure = false})
 ok(r.seconds <= searched.timeline.seconds * 1.01 and r.gain > 0.15, "  improve() is as fast as a search", r.seconds, searched.timeline.seconds)
 ok(not tostring(r):find "II %d+ %->", "  no II is compared with that of another tile")
 
+-- The way to a plan has no step that it is as fast without.
+local linear = mr.program("linear", function(p)
+  local m, n, k = p:axes("m", "n", "k")
+  local X, W, B, Y = p:input("X", {m, k}), p:input("W", {n, k}), p:input("B", {n}), p:output("Y", {m, n})
+  local acc = p:carry("acc", {m, n}, 0)
+  p:loop(k, function() acc:add(p:mma("mma", p:load("load_x", X), p:load("load_w", W))) end)
+  local b = p:load("load_b", B)
+  Y:store("store_y", p:task("epilogue", function() return mr.gelu(acc + b):to "bf16" end))
+end)
+local bent = mr.plan(linear{m = 8192, n = 8192, k = 4096}:graph{tile = {m = 128, n = 256, k = 64}}, mr.device "h200")
+bent:lane("c0", {warps = 8})
+for _, name in ipairs{"mma", "epilogue", "store_y", "load_x", "load_w", "load_b"} do bent:append(name) end
+bent:buffers{x = 3, w = 4}
+bent:fill_waits()
+r = bent:improve{trials = 400}
+local idle = 0
+for _, c in ipairs(r.changes) do idle = idle + (math.abs(c.gain) < 5e-4 and 1 or 0) end
+ok(#r.changes > 1 and idle == 0, "no step of the way is without effect", tostring(r))
+ok(r.plan:check() and math.abs(r.plan:simulate().seconds / r.changes[#r.changes].seconds - 1) < 1e-9, "  and its times are those of the plan")
+
 ---- pins -----------------------------------------------------------------------------------------
 
 -- What a script says of each kind, read by ourselves.

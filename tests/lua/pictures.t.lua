@@ -279,7 +279,7 @@ refuses('mr.compare(tl, other):svg("a/x.PNG")', "user.lua:1: svg: 'a/x.PNG' woul
   .. "written as svg, png, pdf, each by a method of that name")
 refuses("mr.compare(tl, plan)", "user.lua:1: compare: timeline expected as the second, got millrace.plan; plan:simulate() gives one")
 refuses("tl:png()", "user.lua:1: png: path of a file expected, got nil")
-refuses('graph:pdf("x", {by="lane"})', "user.lua:1: pdf: unknown option 'by' (known: width, height, theme, title, scale, preset)")
+refuses('graph:pdf("x", {by="lane"})', "user.lua:1: pdf: unknown option 'by' (known: show, width, height, theme, title, scale, preset)")
 refuses('tl:svg("x", {theme="drak"})', "user.lua:1: svg: unknown theme 'drak'; did you mean 'dark'?")
 refuses('tl:svg("x", {preset="slides"})', "user.lua:1: svg: unknown preset 'slides'; did you mean 'slide'?")
 refuses('tl:png("x", {animate=true})', "user.lua:1: png: only the svg of one timeline can be animated; tl:frames writes "
@@ -302,7 +302,7 @@ refuses("mr.progress{a={{}}}", "user.lua:1: progress: what a search tried expect
 refuses("mr.progress{[true]={}}", "user.lua:1: progress: names are strings, got true")
 refuses("local t = {} for i = 1, 13 do t['s' .. i] = {} end mr.progress(t)",
   "user.lua:1: progress: at most 12 searches are drawn, got 13")
-refuses('mr.progress{a={}}:svg("x", {rings=true})', "user.lua:1: svg: unknown option 'rings' (known: width, height, theme, title, scale, preset)")
+refuses('mr.progress{a={}}:svg("x", {rings=true})', "user.lua:1: svg: unknown option 'rings' (known: show, width, height, theme, title, scale, preset)")
 refuses('mr.progress{a={}}:svg()', "user.lua:1: svg: path of a file expected, got nil")
 refuses('tl:frames("/nowhere/x")', "user.lua:1: cannot create the folder /nowhere/x: No such file or directory")
 

@@ -37,6 +37,8 @@ do
   plan:suggest()[1]:apply()
   local _, problems = plan:check()
   ok(#problems > 1, "several waits are missing")
+  ok(tostring(plan:suggest()):find(("; then it takes %.4g ms\n"):format(plan:suggest()[1].seconds * 1e3), 1, true), "a repair says how fast the plan is then",
+    tostring(plan:suggest()))
   is(plan:suggest()[1].reason:match "it has (%d+ problems?)", tostring(problems):match "^(%d+ problems?)" or "1 problem", "  which are so many problems")
 end
 
