@@ -178,6 +178,20 @@ static void add_slots(const struct scene *s, const struct event *e, struct buf *
 	}
 }
 
+/* "; wg0 at 8,340, wg1 at 8,352", if the warpgroups of its lane drift apart: the moment is that of the last one. */
+static void add_warpgroups(const struct scene *s, const struct moment *t, struct buf *b)
+{
+	const struct phase_line *line = model_line(s->m);
+	const struct event *e = &s->events[t->event];
+
+	for (int g = 0; e->nparts && g <= e->nparts; g++) {
+		const struct event *part = event_part(line, t->event, g);
+
+		buf_printf(b, "%s wg%d at %s", g ? "," : ";", g, unit_count(t->end ? part->end :
+			part->issue).s);
+	}
+}
+
 /* "load_k 3 is complete; slot 1 of k is full; mma_qk of c0 may be issued" */
 static const char *story(const struct scene *s)
 {
@@ -200,6 +214,7 @@ static const char *story(const struct scene *s)
 		buf_printf(&b, ", after waiting %s cycles%s%s", unit_count(e->issue - e->ready).s, *why ? " " : "",
 			why);
 	}
+	add_warpgroups(s, t, &b);
 	add_slots(s, e, &b);
 	add_released(s, e->task, &b);
 	return b.text;
