@@ -80,15 +80,17 @@ static int64_t prologue_end(const struct chart *c)
 	return end;
 }
 
-/* An sTask gets six columns, or down to four if two iterations of the steady state only fit then. */
+/* An sTask gets six columns, or down to four if two iterations of the steady state only fit then, or down to two if one
+ * does: less than an iteration would hide what follows what. */
 static int64_t choose_span(const struct chart *c)
 {
 	int64_t length = typical_length(c, false), span = max_i64(1, length * c->cols / TASK_COLUMNS);
 	int64_t want = max_i64(prologue_end(c) - c->from, 0);
+	int64_t ii = c->line->ii > 0 && c->line->ii < 1e15 ? (int64_t)c->line->ii : 0;
 
-	if (c->line->ii > 0 && c->line->ii < 1e15)
-		want += (int64_t)(2 * c->line->ii);
-	return want > span ? min_i64(want, span * 3 / 2) : span;
+	want += 2 * ii;
+	want = want > span ? min_i64(want, span * 3 / 2) : span;
+	return ii > want ? min_i64(ii, span * 3) : want;
 }
 
 /* When the last work ends that a lane does or issues; after that, only what was issued goes on. */

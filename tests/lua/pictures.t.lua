@@ -514,6 +514,16 @@ do
   end
   ok(lines >= 3 and without == 0, "  and each line of the grid has a number", without .. " of " .. lines .. " have none")
 end
+do  -- an iteration that is long for its sTasks: the window has all of it
+  local p = mr.plan(mr.examples.gemm{m = 1024, n = 1024, k = 2048}:graph{tile = {m = 64, n = 64, k = 64}}, mr.device "h200")
+  p:lane("p0", {warps = 1})
+  p:lane("c0", {warps = 4})
+  for _, task in ipairs(p.tasks) do p:append(task.name, {lane = task.kind == "load" and "p0" or "c0"}) end
+  p:fill_waits()
+  local long = p:simulate()
+  local from, to = long:text{width = 40}:gsub(",", ""):match "cycles (%d+) to%s+(%d+)"
+  ok(to - from >= math.floor(long.ii), "a window shows an iteration at least", ("%s to %s, II %.0f"):format(from, to, long.ii))
+end
 do  -- a unit takes the next product before the result of the last one is seen; a cycle of rounding is no second row
   mr.load_plan "attention_overlap":simulate():svg(dir .. "/row.svg", {preset = "slide"})
   local heights, n = {}, 0
