@@ -462,7 +462,8 @@ local function warps(x)
   if not now then return end
   for _, n in ipairs{(now.warps // 2 + 3) // 4 * 4, 2 * now.warps} do
     if n >= 4 and n <= 16 and n ~= now.warps then
-      add(x, ("%d warps compute, not %d"):format(n, now.warps), lane_statements(x, shared or {now.lane}, n, now.replicas, n > now.warps), true)
+      local statements = lane_statements(x, shared or {now.lane}, n, now.replicas, n > now.warps)
+      add(x, ("%d warps compute, not %d"):format(n, now.warps), statements, true)
     end
   end
 end

@@ -275,8 +275,9 @@ end
 -- at_prompt: it was called there, where the plans are then.
 local function foot(lesson, name, at_prompt)
   local lines, after = {}, next_of(lesson)
-  lines[1] = (at_prompt and "Its plans are at the prompt: %s:show() opens the explorer."
-    or "To have its plans at the prompt: millrace -i examples/lessons/" .. lesson.file .. ".lua; %s:show() opens the explorer."):format(name)
+  local where = at_prompt and "Its plans are at the prompt"
+    or ("To have its plans at the prompt: millrace -i examples/lessons/%s.lua"):format(lesson.file)
+  lines[1] = ("%s%s %s:show() opens the explorer."):format(where, at_prompt and ":" or ";", name)
   if after then lines[2] = ('Next: mr.lesson "%s": %s'):format(after.name, after.title) end
   return lines
 end

@@ -624,8 +624,8 @@ plan:fill_waits()
 local legal, problems = plan:check()
 ok(not legal and problems[1].code == "layout", "a plan that splits a load along an axis that its tensor has not")
 good, message = pcall(plan.compile, plan, {text = true})
-like(message, ":%d+: 'scale%.0' is loaded in slices that cannot share a ring, and read by one sTask; " ..
-  "do not split its load$", "  is not compiled")
+like(message, ":%d+: compile: the plan is not legal %(1 problem; .*: layout: 'scale%.0' is loaded in slices that cannot share a ring, "
+  .. "and read by one sTask; do not split its load; try ", "  is not compiled")
 
 -- A tensor without dimensions has no last one.
 local scaled = mr.program("scaled", function(p)
