@@ -309,6 +309,14 @@ const char *const cuda_additions[] = {
 	NULL
 };
 
+const char *const cuda_fresh[] = {
+	"/* As a pin, and what the registers hold is of no use from here on. */\n",
+	"#define FRESH_F(x, n) EACH(i_, n) asm volatile(\"\" : \"=f\"((x)[i_]) :: \"memory\")\n",
+	"#define FRESH_U(x, n) EACH(i_, n) asm volatile(\"\" : \"=r\"((x)[i_]) :: \"memory\")\n",
+	"\n",
+	NULL
+};
+
 const char *const cuda_vectors[] = {
 	"/* Several words at once. */\n",
 	"DEV u32 float_bits(float x) { return __float_as_uint(x); }\n",

@@ -51,6 +51,7 @@ struct printer {
 	const char *const *stamps;	/* and of a traced kernel; NULL: the prelude has them */
 	const char *const *cluster;	/* likewise, where blocks form clusters */
 	const char *const *additions;	/* likewise, where elements are added to in memory */
+	const char *const *fresh;	/* likewise, where what an accumulator holds is of no use */
 	const char *const *vectors;	/* likewise, where several words are read or stored at once */
 	const char *const *nibbles;	/* likewise, where elements of 4 bits are made */
 	const char *const *matrices;	/* likewise, where operands are fetched in matrices */

@@ -19,6 +19,7 @@ extern const char *const cuda_prelude[];	/* line by line, then NULL */
 extern const char *const cuda_stamps[];		/* the same, of a traced kernel */
 extern const char *const cuda_cluster[];	/* ... of one whose blocks form clusters */
 extern const char *const cuda_additions[];	/* ... of one that adds to elements in memory */
+extern const char *const cuda_fresh[];		/* ... of one with accumulators whose old content is of no use */
 extern const char *const cuda_vectors[];	/* ... of one with accesses of several words */
 extern const char *const cuda_nibbles[];	/* ... of one that makes elements of 4 bits */
 extern const char *const cuda_matrices[];	/* ... of one that fetches operands in matrices */
@@ -40,6 +41,7 @@ struct print {
 	/* In it, what all elements of the group have from one address is read once. So it is where fields of 4
 	 * bits are: most of what it does is to read. */
 	bool shares_reads;
+	bool fresh;			/* the text has FRESH_F or FRESH_U (printer.fresh) */
 	bool vectors;			/* the text has accesses of 8 or 16 bytes (printer.vectors) */
 	bool nibbles;			/* the text makes elements of 4 bits (printer.nibbles) */
 	bool matrices;			/* the text fetches operands in matrices (printer.matrices) */

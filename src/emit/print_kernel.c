@@ -196,6 +196,8 @@ void emit_text(const struct role_program *r, const struct printer *printer, stru
 		put_lines(a, out, printer, printer->cluster);
 	if (adds_in_memory(r))
 		put_lines(a, out, printer, printer->additions);
+	if (c.fresh)
+		put_lines(a, out, printer, printer->fresh);
 	if (c.vectors)
 		put_lines(a, out, printer, printer->vectors);
 	if (c.nibbles)

@@ -189,7 +189,8 @@ static void put_pin(struct print *c, const struct role_op *o)
 {
 	const struct frag *f = o->u.frag.at.frag;
 
-	put(c, "EACH(rb, %d) PIN_%c(%s[rb], %d);", f->blocks, f->packed || !dtype_is_float(f->type) ? 'U' : 'F',
+	c->fresh |= o->u.frag.fresh;
+	put(c, "EACH(rb, %d) %s_%c(%s[rb], %d);", f->blocks, o->u.frag.fresh ? "FRESH" : "PIN", f->packed || !dtype_is_float(f->type) ? 'U' : 'F',
 		frag_name(c, o->u.frag.at), o->u.frag.words);
 }
 

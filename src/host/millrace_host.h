@@ -44,6 +44,8 @@ static int host_warp;			/* threads of a warp; likewise */
 /* The compiler must read memory again after this. */
 #define PIN_F(x, n) __asm__ volatile("" : : "r"(x) : "memory")
 #define PIN_U(x, n) PIN_F(x, n)
+#define FRESH_F(x, n) PIN_F(x, n)
+#define FRESH_U(x, n) PIN_F(x, n)
 #define GROUPS_WAIT(n) host_rt->groups_wait(n)
 #define INFINITE INFINITY
 #define AT(task, iteration) host_rt->at(task, iteration)

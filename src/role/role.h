@@ -198,6 +198,7 @@ struct role_op {
 		struct {		/* FRAGMENT, PIN, INIT */
 			struct frag_at at;
 			int words;			/* PIN: of a block of rows */
+			bool fresh;			/* PIN: what they hold is read no more: they are written next */
 			const struct val *value;	/* INIT */
 		} frag;
 		struct {		/* SLOT: chooses the slot at hand */

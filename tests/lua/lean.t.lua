@@ -235,4 +235,25 @@ for _, x in ipairs{
   tap.is(parts(x[3]), x[2], ("%s: so many sums are not joined"):format(x[1]))
 end
 
+---- registers of what is read no more --------------------------------------------
+
+-- Gradients of attention on two lanes: keys are split, and the gradient of queries, which adds up over keys, along d. The compiler
+-- must not keep what scores were until there are new ones: all values of the loop together need more registers than there are.
+for _, d in ipairs{128, 32} do
+  local plan = mr.plan(mr.examples.attention_backward{b = 1, h = 1, m = 192, n = 128, d = d}:graph{tile = {m = 64, n = 128, g = 1}},
+    mr.device "h200")
+  plan:split("n", 2)
+  plan:split("d", 2, {"mma_dq", "add_dq"})
+  plan:lane("p0", {})
+  for _, t in ipairs(plan.tasks) do
+    plan:append(t.name, {lane = t.kind == "load" and "p0" or t.name:find "%.1$" and "c1" or "c0"})
+  end
+  plan:fill_waits()
+  local text = plan:compile{target = "cuda", text = true}.source
+  local _, fresh = text:gsub("\n\t+EACH[^\n]*FRESH_F%(r_mma_%a+_[01]", "")
+  tap.is(fresh, d == 128 and 6 or 0, ("head dim %d: scores and other products of an iteration begin without a value"):format(d))
+  local checked = plan:compile{target = "host"}:check{seed = 1}
+  tap.ok(checked.ok, "  right", tostring(checked))
+end
+
 tap.done_testing()

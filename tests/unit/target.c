@@ -99,6 +99,8 @@ static const char *const prelude[] = {
 	"#define GROUPS_WAIT(n) ((void)0)\n",
 	"#define PIN_F(x, n) ((void)(x))\n",
 	"#define PIN_U(x, n) ((void)(x))\n",
+	"#define FRESH_F(x, n) ((void)(x))\n",
+	"#define FRESH_U(x, n) ((void)(x))\n",
 	"#define shared_u8(a) 0\n",
 	"#define shared_u16(a) 0\n",
 	"#define shared_u32(a) 0\n",

@@ -196,6 +196,13 @@ static int live_words(const struct lowering *c, int loop, int any, int *widest)
 	return words;
 }
 
+bool has_registers_for_all(const struct lowering *c, int task)
+{
+	int widest;
+
+	return live_words(c, c->g->tasks.v[task].loop, task, &widest) + c->plan->device->reserved_registers <= c->lane->given;
+}
+
 /* Is a product in flight when an iteration of the loop ends? */
 static bool ends_in_flight(const struct lowering *c, int loop)
 {

@@ -133,7 +133,7 @@ void add_put(struct lowering *c, const struct frag *over, const struct num *when
 /* Sets each element of a fragment to a value, which is the node's. */
 void add_map(struct lowering *c, struct frag_at to, int node, const struct val *value);
 /* Keeps the compiler from moving accesses to a version of f across this point; `words` registers of a block. */
-void add_pin(struct lowering *c, const struct frag *f, int version, int words);
+struct role_op *add_pin(struct lowering *c, const struct frag *f, int version, int words);
 
 /* Short names for expressions (role/num.h). */
 static inline const struct num *N(struct lowering *c, int64_t k)
@@ -174,6 +174,8 @@ NODISCARD enum err_code use_registers(struct lowering *c, const struct kentry *x
 /* Lets sTasks compute their addresses again if the lane does not have registers to keep them (addresses.c). */
 void hide_addresses(struct lowering *c);
 
+/* Does the lane have registers for all values of the sTask's loop at once, although they are not live at once? */
+bool has_registers_for_all(const struct lowering *c, int task);
 /* Declares the fragments of the lane that outlive an sTask. Sets c->live_words and c->has_spare_registers. */
 NODISCARD enum err_code add_fragments(struct lowering *c, struct err *e);
 

@@ -141,12 +141,13 @@ void add_map(struct lowering *c, struct frag_at to, int node, const struct val *
 	VEC_PUSH(c->a, &o->u.map.steps, ((struct role_step){ .node = node, .value = value }));
 }
 
-void add_pin(struct lowering *c, const struct frag *f, int version, int words)
+struct role_op *add_pin(struct lowering *c, const struct frag *f, int version, int words)
 {
 	struct role_op *o = add_op(c, DO_PIN);
 
 	o->u.frag.at = (struct frag_at){ f, version };
 	o->u.frag.words = words;
+	return o;
 }
 
 struct role_op *add_flag_op(struct lowering *c, enum role_do what, int flag, const struct num *n, const char *why)

@@ -389,6 +389,13 @@ static void add_product(struct lowering *c, const struct stask *s, const struct 
 	o->u.product.adds = p->adds;
 }
 
+/* Should the compiler know that what the accumulator holds is of no use? Not where there are registers for all values of the loop: to leave
+ * such kernels as they are is safe, while of some ptxas made each product wait for itself, as if there were too few. */
+static bool begins_fresh(const struct lowering *c, const struct kentry *x, const struct node *mma)
+{
+	return mma->ref == NONE && !has_registers_for_all(c, x->task);
+}
+
 enum err_code select_matrix_product(struct lowering *c, const struct kentry *x, struct err *e)
 {
 	const struct stask *s = stask_of(c, x);
@@ -403,7 +410,7 @@ enum err_code select_matrix_product(struct lowering *c, const struct kentry *x, 
 	}
 	if (x->result_shared)
 		TRY(load_accumulator(c, x, (int)(p.mma - c->p->nodes.v), p.result, p.sum, e));
-	add_pin(c, sum.frag, sum.version, frag_block_words(sum.frag));
+	add_pin(c, sum.frag, sum.version, frag_block_words(sum.frag))->u.frag.fresh = begins_fresh(c, x, p.mma);
 	if (p.registers)
 		add_pin(c, a.frag, a.version, p.steps * frag_step_words(a.frag, matrix_depth(p.by, s->work.type)));
 	add_op(c, DO_GROUPS_FENCE);
