@@ -459,6 +459,13 @@ static void read_value(struct builder *b, int stask, int node, const struct node
 	}
 }
 
+/* What each iteration reads at other indices is in shared memory, else it would be written to the scratch in each. */
+static void share_slices(struct builder *b, int node)
+{
+	for (int slice = 0; slice < b->node_slices[node]; slice++)
+		b->g->buffers.v[b->node_buffer[node] + slice].scope = SCOPE_SHARED;
+}
+
 static enum err_code connect_node(struct builder *b, int stask, int node, struct err *e)
 {
 	const struct node *n = &b->p->nodes.v[node];
@@ -468,8 +475,11 @@ static enum err_code connect_node(struct builder *b, int stask, int node, struct
 	for (int i = 0; i < node_arity(n); i++) {
 		const struct node *arg = &b->p->nodes.v[n->arg[i]];
 
-		if (!node_is_free(arg) && arg->task != n->task)
-			read_value(b, stask, n->arg[i], n->op == OP_MMA ? n : NULL, i);
+		if (node_is_free(arg) || arg->task == n->task)
+			continue;
+		read_value(b, stask, n->arg[i], n->op == OP_MMA ? n : NULL, i);
+		if (n->op == OP_AT && task_at(b, arg->task)->loop != s->loop)
+			share_slices(b, n->arg[i]);
 	}
 	if (n->op == OP_GET || n->op == OP_SET || (n->op == OP_MMA && n->ref != NONE)) {
 		TRY(buffer_of_carry(b, n->ref, n->task, &buffer, e));

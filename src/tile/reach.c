@@ -102,3 +102,14 @@ bool index_flips_bits(const struct program *p, const struct index_expr *x, int a
 	} while (next_try(&t));
 	return true;
 }
+
+bool at_renames(const struct program *p, const struct node *n, int *other)
+{
+	const struct index_term *t = &n->index[0].term[0];
+
+	if (n->op != OP_AT || n->index[0].n != 1 || n->index[0].k || t->coef != 1 || t->div != 1 || t->mod)
+		return false;
+	*other = t->axis;
+	return node_has_axis(n, t->axis) && t->axis != n->ref && !node_has_axis(&p->nodes.v[n->arg[0]], t->axis) &&
+		!p->axes.v[t->axis].multiple && p->axes.v[t->axis].size == p->axes.v[n->ref].size;
+}

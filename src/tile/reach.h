@@ -14,5 +14,8 @@ bool at_is_distinct(struct arena *a, const struct program *p, const struct node 
 /* Does the expression take the indices of `axis`, and of no other axis, with some bits flipped: axis ~ mask?
  * Then *mask are these bits, not 0. */
 bool index_flips_bits(const struct program *p, const struct index_expr *x, int axis, int64_t *mask);
+/* Is the index that of another axis, as long as the one that is read along, so that the result is the argument under
+ * another name? Then *other is that axis. */
+bool at_renames(const struct program *p, const struct node *n, int *other);
 
 #endif

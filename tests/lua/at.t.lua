@@ -116,6 +116,69 @@ do
   end)
 end
 
+-- Several reads, one behind the other: the blocks on the diagonal of a matrix, and a matrix of blocks.
+local blocks = mr.program("blocks", function(p)
+  local c, i, j = p:axes("c", "i", "j")
+  local part = p.part or 4
+  local g, bi, bj = p:axis("g", i.size // part), p:axis("bi", part), p:axis("bj", part)
+  local X, Y = p:input("X", {c, i, j}, "f32"), p:output("Y", {c, i, j}, "f32")
+  p:batch(c)
+  local x = p:load("load_x", X)
+  local y = p.form == "load" and x or p:task("double", function() return x * 2 end)
+  local sums = p:carry("sums", {g, bj, bi}, 0)
+  if p.form == "loop" then
+    local r = p:axis("r", part)
+    p:loop(r, {batch = true}, function()
+      p:task("add", function()
+        local column = y:at(j, g * part + r):at(i, g * part + bi)                  -- {g, bi}
+        sums:set(sums + mr.where(bj:index():eq(r:index()), column, 0))
+      end)
+    end)
+  else
+    p:task("take", function() sums:set(y:at(i, g * part + bi):at(j, g * part + bj) * 1) end)
+  end
+  Y:store("store_y", p:task("put", function()
+    local z = sums:at(g, i // part):at(bi, i % part):at(bj, j % part)
+    return mr.where((i:index() // part):eq(j:index() // part), z, -1)
+  end))
+end)
+for _, form in ipairs{"load", "task", "loop"} do
+  local X, x = tensor("f32", {2, 16, 16}, mixed)
+  follows("blocks of the diagonal, a " .. form, blocks{c = 2, i = 16, j = 16, form = form}, {X = X}, function(c, i, j)
+    return i // 4 == j // 4 and (form == "load" and 1 or 2) * x(c, i, j) or -1
+  end)
+end
+
+-- The cube of a matrix: its square is an operand under the name of another axis, and so is the matrix.
+local cubed = mr.program("cubed", function(p)
+  local c, i, k, j = p:axes("c", "i", "k", "j")
+  local X, Y = p:input("X", {c, i, k}), p:output("Y", {c, i, j}, "f32")
+  p:batch(c)
+  local x = p:load("load_x", X)
+  local s, of_k = p:task("halve", function()
+    local s = (x * 0.5):to "bf16"
+    return s, s:at(k, j):at(i, k)                         -- {i, k}, {k, j}
+  end)
+  local square = p:mma("mma_square", s, of_k)             -- {i, j}
+  local again = p:task("round", function() return square:to "bf16":at(i, k) end)
+  Y:store("store_y", p:mma("mma_cube", s, again))
+end)
+do
+  local n = 16
+  local X, x = tensor("bf16", {2, n, n}, function(c, i, k) return (i * 7 + k * 3 + c) % 5 - 2 end)
+  local function s(c, i, k) return x(c, i, k) * 0.5 end
+  local function square(c, i, j)                          -- sums of few quarters: bf16 has all of them
+    local sum = 0
+    for k = 0, n - 1 do sum = sum + s(c, i, k) * s(c, k, j) end
+    return sum
+  end
+  follows("a matrix cubed", cubed{c = 2, i = n, k = n, j = n}, {X = X}, function(c, i, j)
+    local sum = 0
+    for k = 0, n - 1 do sum = sum + s(c, i, k) * square(c, k, j) end
+    return sum
+  end)
+end
+
 -- The Hadamard transform of rows: its element [i, j] is the sum of all x[i, l], with a minus where i & l has an odd number of bits.
 local function butterfly(x, j, bit)                        -- x[j ~ bit] + x[j], with a minus in front of x[j] where j has the bit
   return x:at(j, j ~ bit) + mr.where((j:index() & bit):eq(0), x, -x)
@@ -210,6 +273,20 @@ for _, n in ipairs{16, 40, 64} do
 end
 correct("at the index of a loop", looped{b = 2, i = 40, j = 96, k = 50}, {i = 16, k = 16}, lanes(nil, 4))
 correct("at the index of a loop, on two lanes", looped{b = 2, i = 40, j = 96, k = 50}, {i = 16, k = 16}, lanes("scale", 4))
+for _, form in ipairs{"load", "task", "loop"} do
+  for _, sizes in ipairs{{16, 4}, {64, 16}, {48, 16}, {40, 8}} do
+    local n, part = table.unpack(sizes)
+    for _, other in ipairs{"", "put", "add"} do
+      correct(("blocks of %d in %d, a %s, '%s' on another lane"):format(part, n, form, other),
+        blocks{c = 2, i = n, j = n, part = part, form = form}, {}, lanes(other, 4))
+    end
+  end
+end
+for _, n in ipairs{16, 40, 64} do
+  correct("a matrix cubed, " .. n, cubed{c = 2, i = n, k = n, j = n}, {}, lanes(nil, 4))
+  correct("a matrix cubed, in tiles, " .. n, cubed{c = 2, i = n, k = n, j = n}, {j = 16}, lanes(nil, 4))
+  correct("a matrix cubed, on two lanes, " .. n, cubed{c = 2, i = n, k = n, j = n}, {}, lanes("round", 4))
+end
 for _, case in ipairs{{128, 1}, {128, 4}, {1024, 2}, {1024, 4}} do
   local n, warps = table.unpack(case)
   correct(("Hadamard of %d, %d warps"):format(n, warps), hadamard{i = 12, j = n, dtype = "bf16"}, {i = 4}, lanes(nil, warps))
@@ -223,6 +300,20 @@ for _, n in ipairs{64, 512, 1024} do
   local text = plan:compile{target = "host"}.source
   local work = text:match "/%* transform, .-/%* store"
   tap.ok(work:find "shuffle_xor" and not work:find "lane_sync", ("Hadamard of %d is exchanged in registers"):format(n), work)
+end
+
+-- What has another name alone stays where it is; what each iteration reads is in a ring, and read where it is used.
+do
+  local function text_of(bound, task)
+    local plan = mr.plan(bound:graph{}, mr.device "h200")
+    lanes(nil, 4)(plan)
+    plan:fill_waits()
+    return plan:compile{target = "host"}.source:match("/%* " .. task .. ", .-\n\t+}\n\t+{\t/%*")
+  end
+  local round = text_of(cubed{c = 2, i = 64, k = 64, j = 64}, "round")
+  tap.ok(not round:find "shared_[uf]%d+%(" and not round:find "shared_put_f32", "an axis is renamed in place", round)
+  local add = text_of(blocks{c = 2, i = 64, j = 64, part = 16, form = "loop"}, "add")
+  tap.ok(not add:find "shared_put_f32" and add:find "shared_f32%(slot_double", "a loop reads a value before it out of its ring", add)
 end
 
 ---- texts ----------------------------------------------------------------------

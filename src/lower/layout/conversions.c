@@ -66,20 +66,103 @@ static int64_t flips_in_warp(const struct kernel *k, const struct node *n, const
 	return spread_bits(l, mask) < k->target->warp ? mask : 0;
 }
 
+/* The axis that stands for `axis` where `ref` is renamed. */
+static int renamed(int axis, int ref, int other)
+{
+	return axis == ref ? other : axis;
+}
+
+bool at_in_place(const struct kernel *k, const struct stask *s, int node)
+{
+	const struct program *p = k->plan->graph->program;
+	const struct node *n = &p->nodes.v[node];
+	const struct shape2 *to = &k->node_shape[node], *from;
+	uint64_t full, differs;
+	int other;
+
+	if (!at_renames(p, n, &other) || (s->slices > 1 && s->split_axis == other))
+		return false;
+	from = &k->node_shape[n->arg[0]];
+	full = (to->full_axes | k->one_tile);
+	differs = (from->full_axes ^ to->full_axes) & ~k->one_tile;
+	if (!(full >> other & 1) || from->nrow != to->nrow || from->ncol != to->ncol)
+		return false;
+	for (int i = 0; i < shape_rank(from); i++)
+		if (renamed(shape_axis(from, i), n->ref, other) != shape_axis(to, i) ||
+		    (shape_axis(to, i) != other && differs >> shape_axis(to, i) & 1))
+			return false;
+	return from->rows == to->rows && from->cols == to->cols;
+}
+
+bool at_is_far(const struct kernel *k, const struct stask *s, int node)
+{
+	const struct node *n = &k->plan->graph->program->nodes.v[node];
+
+	return n->op == OP_AT && !at_in_place(k, s, node) &&
+		!flips_in_warp(k, n, &k->node_shape[n->arg[0]], &k->node_shape[node]);
+}
+
+int at_source(const struct program *p, int node)
+{
+	int task = p->nodes.v[node].task;
+
+	do
+		node = p->nodes.v[node].arg[0];
+	while (p->nodes.v[node].op == OP_AT && p->nodes.v[node].task == task);
+	return node;
+}
+
+bool at_is_read_at_use(const struct kernel *k, const struct stask *s, int node, int user)
+{
+	const struct program *p = k->plan->graph->program;
+	int source = p->nodes.v[node].op == OP_AT ? at_source(p, node) : NONE;
+	enum op op = p->nodes.v[user].op;
+
+	return source != NONE && op != OP_SET && op != OP_AT && is_elementwise(op) && p->nodes.v[node].task == s->task &&
+		p->nodes.v[source].task != s->task && conversion_in_ring(k, s, source, NONE) &&
+		!has_same_layout(k, &k->node_shape[user], &k->node_shape[node]) && at_is_far(k, s, node);
+}
+
+bool at_is_skipped(const struct kernel *k, const struct stask *s, int node)
+{
+	const struct graph *g = k->plan->graph;
+	const struct task *t = &g->program->tasks.v[s->task];
+	bool used = false;
+
+	if (g->program->nodes.v[node].op != OP_AT)
+		return false;
+	for (int i = 0; i < s->writes.n; i++)
+		if (g->buffers.v[s->writes.v[i]].node == node)
+			return false;
+	for (int i = 0; i < t->nodes.n; i++) {
+		const struct node *n = &g->program->nodes.v[t->nodes.v[i]];
+
+		if (!ints_hold(n->arg, node_arity(n), node))
+			continue;
+		if (!at_is_far(k, s, t->nodes.v[i]) && !at_is_read_at_use(k, s, node, t->nodes.v[i]))
+			return false;
+		used = true;
+	}
+	return used;
+}
+
 static bool needs_conversion(const struct kernel *k, const struct stask *s, int node, int arg,
 	struct layout_conversion *out)
 {
 	const struct program *p = k->plan->graph->program;
-	const struct node *n = &p->nodes.v[node], *a = &p->nodes.v[arg];
+	bool far = at_is_far(k, s, node);
+	const struct node *n = &p->nodes.v[node], *a = &p->nodes.v[arg = far ? at_source(p, node) : arg];
 	bool sets = n->op == OP_SET && !conversion_in_ring(k, s, NONE, n->ref);
 
 	*out = (struct layout_conversion){ .arg = arg, .carry = NONE, .from = &k->node_shape[arg],
 		.to = sets ? &k->carry_shape[n->ref] : &k->node_shape[node] };
+	if (at_is_read_at_use(k, s, arg, node))
+		return false;
 	if (a->op == OP_CONST || a->op == OP_INDEX || (a->task != n->task && conversion_in_ring(k, s, arg, NONE)))
 		return false;
-	if (n->op == OP_AT)
+	if (n->op == OP_AT && !far)
 		out->flips = flips_in_warp(k, n, out->from, out->to);
-	return n->op == OP_AT || !has_same_layout(k, out->to, out->from);
+	return n->op == OP_AT ? (far || out->flips) && !at_is_skipped(k, s, node) : !has_same_layout(k, out->to, out->from);
 }
 
 bool conversion_next(const struct kernel *k, const struct stask *s, int node, int *i, struct layout_conversion *out)

@@ -8,7 +8,9 @@
  * element-wise work keeps those of its arguments, as far as they agree: an argument with
  * an axis on the other side takes a layout_conversion (conversions.h). What no product fixes is reduced
  * along columns, and takes its first axis otherwise as rows. */
+#include "lower/layout/conversions.h"
 #include "lower/passes.h"
+#include "tile/reach.h"
 
 enum side { SIDE_FREE, SIDE_ROW, SIDE_COL };
 enum { QUAD_COLUMNS = 8 };		/* least columns that give each of the four threads of a row its pair */
@@ -158,6 +160,22 @@ static enum err_code fix_product(struct sides *s, int node, struct err *e)
 	return n->ref == NONE ? OK : unify_with_carry(s, node, n->ref, e);
 }
 
+/* What is read at other indices has the sides of what it comes from, and so has an axis that is renamed. */
+static enum err_code connect_at(struct sides *s, int node, struct err *e)
+{
+	const struct node *n = &s->p->nodes.v[node], *a = &s->p->nodes.v[n->arg[0]];
+	int from, to, other;
+
+	if (a->task == n->task && a->op == OP_AT && !at_renames(s->p, n, &other))
+		return unify_with_argument(s, node, at_source(s->p, node), e);
+	TRY(unify_with_argument(s, node, n->arg[0], e));
+	if (!at_renames(s->p, n, &other) || (a->task != n->task && is_shared(s, n->arg[0], NONE)))
+		return OK;
+	from = node_key(n->arg[0], position(a->axis, a->naxes, n->ref));
+	to = node_key(node, position(n->axis, n->naxes, other));
+	return can_agree(s, from, to) ? unify_sides(s, to, from, n, e) : OK;
+}
+
 static enum err_code connect_node(struct sides *s, int node, struct err *e)
 {
 	const struct node *n = &s->p->nodes.v[node];
@@ -168,6 +186,8 @@ static enum err_code connect_node(struct sides *s, int node, struct err *e)
 		return unify_with_carry(s, node, n->ref, e);
 	if (n->op == OP_SET)
 		TRY(unify_with_carry(s, n->arg[0], n->ref, e));
+	if (n->op == OP_AT)
+		return connect_at(s, node, e);
 	for (int i = 0; i < op_arity(n->op); i++)
 		TRY(unify_with_argument(s, node, n->arg[i], e));
 	return OK;

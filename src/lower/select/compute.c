@@ -36,6 +36,12 @@ static bool is_made_at_use(enum op op)
 	return op == OP_CONST || op == OP_INDEX;
 }
 
+/* Is it computed where it is used, so that nothing is to be done where it stands? */
+static bool is_left_out(const struct lowering *c, const struct stask *s, int node)
+{
+	return is_made_at_use(c->p->nodes.v[node].op) || c->inline_depth[node] || at_is_skipped(c->k, s, node);
+}
+
 /* Can the node be computed in one loop over the elements with a node whose fragment is `with`? If it has no layout the
  * error is not lost: select_compute finds it again where the next loop begins. */
 static bool can_fuse(struct lowering *c, const struct stask *s, int node, const struct frag *with)
@@ -44,6 +50,8 @@ static bool can_fuse(struct lowering *c, const struct stask *s, int node, const 
 	struct frag f;
 	struct err e;
 
+	if (at_is_skipped(c->k, s, node))
+		return true;
 	return n->op != OP_SET && !is_fold(n->op) && !lay_out_node(c, s, node, &f, &e) &&
 		f.kind == with->kind && f.blocks == with->blocks && f.cols == with->cols && !f.packed;
 }
@@ -58,8 +66,8 @@ static bool is_used_from(const struct lowering *c, const struct stask *s, int no
 		const struct node *n = &c->p->nodes.v[t->nodes.v[i]];
 
 		for (int k = 0; k < node_arity(n); k++)
-			if (n->arg[k] == node && (i >= from || (c->inline_depth[t->nodes.v[i]] &&
-			    is_used_from(c, s, t->nodes.v[i], from))))
+			if (n->arg[k] == node && (i >= from || ((c->inline_depth[t->nodes.v[i]] ||
+			    at_is_skipped(c->k, s, t->nodes.v[i])) && is_used_from(c, s, t->nodes.v[i], from))))
 				return true;
 	}
 	return buffer_of_node(c, s, node) != NONE;
@@ -170,7 +178,7 @@ static enum err_code select_fused(struct lowering *c, const struct kentry *x, in
 	for (int i = first; i < last; i++) {
 		struct role_step step = { .node = t->nodes.v[i] };
 
-		if (is_made_at_use(c->p->nodes.v[step.node].op) || c->inline_depth[step.node])
+		if (is_left_out(c, s, step.node))
 			continue;
 		if (is_used_from(c, s, step.node, last)) {
 			TRY(find_node_frag(c, s, step.node, &step.to, e));
@@ -244,7 +252,7 @@ enum err_code select_compute(struct lowering *c, const struct kentry *x, struct 
 		struct frag f;
 
 		next = i + 1;
-		if (is_made_at_use(op) || c->inline_depth[node] || packs_result(c, s, node))
+		if (is_left_out(c, s, node) || packs_result(c, s, node))
 			continue;
 		if (op != OP_SET)
 			TRY(lay_out_node(c, s, node, &f, e));

@@ -287,9 +287,9 @@ const struct num *tensor_index(struct lowering *c, const struct stask *s, const 
 
 	for (int i = 0; i < x->n; i++) {
 		const struct index_term *t = &x->term[i];
-		const struct num *at = axis_first(c, s, shape, t->axis);
+		const struct num *at = c->read_at[t->axis] ? c->read_at[t->axis] : axis_first(c, s, shape, t->axis);
 
-		if (local)
+		if (local && !c->read_at[t->axis])
 			at = ADD(at, axis_local_index(c, s, shape, t->axis));
 		if (t->div != 1)
 			at = DIV(at, N(c, t->div));
@@ -308,8 +308,7 @@ const struct num *tensor_index(struct lowering *c, const struct stask *s, const 
 static const struct num *ring_axis_index(struct lowering *c, const struct stask *s, const struct ring *r,
 	int axis, const struct shape2 *shape)
 {
-	bool elsewhere = c->read_index && axis == c->read_axis;
-	const struct num *at = elsewhere ? c->read_index : axis_local_index(c, s, shape, axis);
+	const struct num *elsewhere = c->read_at[axis], *at = elsewhere ? elsewhere : axis_local_index(c, s, shape, axis);
 
 	if (!elsewhere && has_full_axis(&r->shape, axis) && !has_full_axis(shape, axis))
 		at = ADD(axis_first(c, s, shape, axis), at);
@@ -351,8 +350,7 @@ const struct num *row_major_offset(struct lowering *c, const struct stask *s,
 
 	for (int i = 0; i < shape_rank(from); i++) {
 		int axis = shape_axis(from, i);
-		bool elsewhere = c->read_index && axis == c->read_axis;
-		const struct num *at = elsewhere ? c->read_index : axis_local_index(c, s, to, axis);
+		const struct num *elsewhere = c->read_at[axis], *at = elsewhere ? elsewhere : axis_local_index(c, s, to, axis);
 
 		if (!elsewhere && has_full_axis(from, axis) && !has_full_axis(to, axis))
 			at = ADD(axis_first(c, s, to, axis), at);

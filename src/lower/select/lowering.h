@@ -66,9 +66,9 @@ struct lowering {
 	const struct frag *stored_result;	/* accumulator of a product whose result goes to a ring; NULL */
 	/* how indices of the current element are computed (indices.c) */
 	const struct num *axis_index[AXES_MAX];	/* by axis: its index in the tile; NULL: from the fragment's element */
-	/* the current element is read at this index of `read_axis`, counted from 0, which the value has in full; NULL */
-	const struct num *read_index;
-	int read_axis;
+	/* by axis, which the value that is read has in full: the index, from 0, at which it is read; NULL: that of the
+	 * current element */
+	const struct num *read_at[AXES_MAX];
 	const struct frag_layout *element_layout;	/* of the fragment; NULL: the target's default layout */
 	int k_step_cols;		/* columns of a k step, of which step KS is current; 0: all columns at once */
 	bool keeps_conditions;		/* they are not marked, as no copy of the loop leaves them out */

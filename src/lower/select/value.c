@@ -102,16 +102,14 @@ enum err_code ring_value_of_node(struct lowering *c, const struct kentry *x, con
 	return ring_value_as(c, x, r, &c->k->node_shape[node], out, e);
 }
 
-/* An argument in registers, computed by this sTask or an earlier one of the lane. */
-static enum err_code register_value(struct lowering *c, const struct kentry *x, int node, int arg,
-	const struct val **out, struct err *e)
+/* The element of a value in registers, computed by this sTask or an earlier one of the lane, that stands where the current
+ * element does. */
+static enum err_code held_value(struct lowering *c, const struct kentry *x, int arg, const struct val **out, struct err *e)
 {
 	const struct stask *s = stask_of(c, x);
 	const struct node *a = &c->p->nodes.v[arg];
 	struct frag_at at = { 0 };
 
-	if (!has_same_layout(c->k, &c->k->node_shape[node], &c->k->node_shape[arg]))
-		return converted_value(c, x, node, arg, NONE, out, e);
 	if (a->task == s->task && c->inline_depth[arg])
 		return element_value(c, x, arg, out, e);
 	if (a->task == s->task && c->fused[arg]) {
@@ -122,6 +120,19 @@ static enum err_code register_value(struct lowering *c, const struct kentry *x, 
 		use_registers(c, x, buffer_of_node(c, s, arg), TOUCH_READ, &at, e));
 	*out = val_frag(c, at);
 	return OK;
+}
+
+static enum err_code far_value(struct lowering *c, const struct kentry *x, int node, const struct shape2 *shape,
+	const struct val **out, struct err *e);
+
+static enum err_code register_value(struct lowering *c, const struct kentry *x, int node, int arg,
+	const struct val **out, struct err *e)
+{
+	if (at_is_read_at_use(c->k, stask_of(c, x), arg, node))
+		return far_value(c, x, arg, &c->k->node_shape[node], out, e);
+	if (!has_same_layout(c->k, &c->k->node_shape[node], &c->k->node_shape[arg]))
+		return converted_value(c, x, node, arg, NONE, out, e);
+	return held_value(c, x, arg, out, e);
 }
 
 enum err_code operand_value(struct lowering *c, const struct kentry *x, int node, int arg,
@@ -180,49 +191,82 @@ static enum err_code flipped_value(struct lowering *c, const struct kentry *x, c
 	return OK;
 }
 
-/* The argument's element at another index of an axis that it has in full, out of its ring or the scratch, where other threads
- * may have put it. */
-static enum err_code value_at(struct lowering *c, const struct kentry *x, int node, const struct val **out, struct err *e)
+/* Lets node n (OP_AT) say at which index of its axis is read what it reads: of the current element of `shape`, or where that
+ * is read already. Returns the condition that the axis has the index. */
+static const struct num *read_elsewhere(struct lowering *c, const struct stask *s, const struct node *n,
+	const struct shape2 *shape)
 {
-	const struct stask *s = stask_of(c, x);
-	const struct node *n = &c->p->nodes.v[node], *a = &c->p->nodes.v[n->arg[0]];
-	const struct shape2 *shape = &c->k->node_shape[node];
-	struct shape2 complete = *shape;	/* axes of one tile begin at 0 */
-	const struct num *at, *inside;
+	const struct num *at = tensor_index(c, s, &n->index[0], shape, true), *inside = N(c, 1);
 	int64_t size = c->p->axes.v[n->ref].size;
-	int buffer = a->task == s->task ? NONE : buffer_of_node(c, s, n->arg[0]);
-	uint64_t axes = c->k->node_shape[n->arg[0]].full_axes & ~shape->full_axes;
-	struct layout_conversion d;
-	enum err_code code = OK;
-	struct frag f;
 
-	if (conversion_next(c->k, s, node, &(int){ 0 }, &d) && d.flips)
-		return flipped_value(c, x, &d, out, e);
-	complete.full_axes |= c->k->one_tile;
-	at = tensor_index(c, s, &n->index[0], &complete, true);
-	for (int i = 0; i < n->index[0].n; i++)
-		axes |= (uint64_t)1 << n->index[0].term[i].axis;
-	TRY(lay_out_node(c, s, node, &f, e));
-	inside = inside_condition(c, s, shape, &f, axes);
 	if (!index_stays_within(c->p, &n->index[0], size)) {
-		inside = NUM2(BOTH, inside, NUM2(BOTH, NUM2(GE, at, N(c, 0)), NUM2(LT, at, N(c, size))));
+		inside = NUM2(BOTH, NUM2(GE, at, N(c, 0)), NUM2(LT, at, N(c, size)));
 		/* a number that is an index, so that each address is one of the value's elements */
 		at = NUM2(MAX, N(c, 0), NUM2(MIN, at, N(c, size - 1)));
 	}
-	if (a->op == OP_INDEX) {
-		*out = val_guard(c, inside, val_num(c, at), val_const(c, DT_I32, 0));
-		return OK;
-	}
-	c->read_index = at;
-	c->read_axis = n->ref;
-	if (buffer != NONE && has_ring(c, buffer))
-		*out = ring_value(c, x, ring_of(c, buffer), shape);
+	c->read_at[n->ref] = at;
+	return inside;
+}
+
+/* A value in a ring, of which as many neighbours are read at once as lie together, if all or none of them are inside. */
+static const struct val *ring_neighbours(struct lowering *c, const struct val *value, const struct num *inside)
+{
+	struct val v = *value;
+
+	if (!num_uses(inside, VAR_E))
+		v.together = together_at(c, v.num, v.from);
+	return make_val(c, v);
+}
+
+/* The source's element at other indices of axes that it has in full, out of its ring or the scratch, where other threads may
+ * have put it. shape: of the node, or of one that takes its element. */
+static enum err_code far_value(struct lowering *c, const struct kentry *x, int node, const struct shape2 *shape,
+	const struct val **out, struct err *e)
+{
+	const struct stask *s = stask_of(c, x);
+	struct shape2 complete = *shape;	/* axes of one tile begin at 0 */
+	int source = at_source(c->p, node), buffer;
+	const struct node *a = &c->p->nodes.v[source];
+	uint64_t axes = c->k->node_shape[source].full_axes & ~shape->full_axes;
+	const struct num *inside;
+	enum err_code code = OK;
+	struct frag f;
+
+	TRY(lay_out_shape(c, s, shape, c->p->nodes.v[node].type, &f, e));
+	for (int i = node; i != source; i = c->p->nodes.v[i].arg[0])
+		for (int k = 0; k < c->p->nodes.v[i].index[0].n; k++)
+			axes |= (uint64_t)1 << c->p->nodes.v[i].index[0].term[k].axis;
+	inside = inside_condition(c, s, shape, &f, axes);
+	complete.full_axes |= c->k->one_tile;
+	for (int i = node; i != source; i = c->p->nodes.v[i].arg[0])
+		inside = NUM2(BOTH, inside, read_elsewhere(c, s, &c->p->nodes.v[i], &complete));
+	buffer = a->task == s->task ? NONE : buffer_of_node(c, s, source);
+	if (a->op == OP_INDEX)
+		*out = val_num(c, c->read_at[a->ref]);
+	else if (buffer != NONE && has_ring(c, buffer))
+		*out = ring_neighbours(c, ring_value(c, x, ring_of(c, buffer), shape), inside);
 	else
-		code = converted_value(c, x, node, n->arg[0], NONE, out, e);
-	c->read_index = NULL;
+		code = converted_value(c, x, node, source, NONE, out, e);
+	for (int i = node; i != source; i = c->p->nodes.v[i].arg[0])
+		c->read_at[c->p->nodes.v[i].ref] = NULL;
 	if (!code)
 		*out = val_guard(c, inside, *out, val_const(c, DT_I32, 0));
 	return code;
+}
+
+static enum err_code value_at(struct lowering *c, const struct kentry *x, int node, const struct val **out, struct err *e)
+{
+	const struct stask *s = stask_of(c, x);
+	int arg = c->p->nodes.v[node].arg[0];
+	int buffer = c->p->nodes.v[arg].task == s->task ? NONE : buffer_of_node(c, s, arg);
+	bool in_ring = buffer != NONE && has_ring(c, buffer);
+	struct layout_conversion d;
+
+	if (!in_ring && at_in_place(c->k, s, node) && c->p->nodes.v[arg].op != OP_INDEX)
+		return held_value(c, x, arg, out, e);
+	if (!in_ring && conversion_next(c->k, s, node, &(int){ 0 }, &d) && d.flips)
+		return flipped_value(c, x, &d, out, e);
+	return far_value(c, x, node, &c->k->node_shape[node], out, e);
 }
 
 /* Is the node an index along the one column axis plus a constant? */

@@ -240,12 +240,13 @@ local function compute(draft)
       text, axes = ("mr.%s(%s, %s)"):format(choose{"rowsum", "rowmax", "rowmin"}, text, axis), without(axes, axis)
     end
   end
-  if roll == 8 and #axes > 0 then                        -- elements of other indices, or the axis under the index of another
+  for _ = 1, roll == 8 and #axes > 0 and random(2) or 0 do     -- elements of other indices, or the axis under the index of another
+    if #axes == 0 then break end
     local axis, other = choose(axes), choose(draft.axes)
     local free = not holds(draft.loops, axis) and (other == axis or not draft.looped[other] or holds(draft.loops, other))
     local all = other == axis and axes or union({axes = without(axes, axis)}, {axes = {other}})
     if free and fits(draft, all) then
-      local index = choose{"%s ~ 1", "%s ~ 6", "%s + 1", "%s - 3", "%s // 2", "%s %% 4", "%s"}:format(other)
+      local index = choose{"%s ~ 1", "%s ~ 6", "%s + 1", "%s - 3", "%s // 2", "%s %% 4", "%s", "%s"}:format(other)
       text, axes = ("(%s):at(%s, %s)"):format(text, axis, index), all
     end
   end
