@@ -10,12 +10,13 @@
 -- blocks of A below them, T = (I + M)^-1 D = (I + M^2) (I - M) D, as M^4 is zero. The phases:
 --
 --   decay     G, and beta, by head
---   scores    A, transposed
---   diagonal  D, by forward substitution: a row after the other is taken from all rows of its block below it
---   join      M and (I - M) D
---   values    T, and with it U = T (beta v) and W = T (beta exp(G) k)
---   state     from chunk to chunk: V = U - W S, and the state S before and behind the chunk
---   output    scale (exp(G) q S + (q k^T exp(G[i] - G[j]), for j <= i) V)
+--   values    for each chunk A; D, by forward substitution: a row after the other is taken from all rows of its block
+--             below it; M, (I - M) D and T; and with it U = T (beta v) and W = T (beta exp(G) k)
+--   output    from chunk to chunk: V = U - W S, the state S behind the chunk, and, of the state before it,
+--             scale (exp(G) q S + (q k^T exp(G[i] - G[j]), for j <= i) V)
+--
+-- Products contract axes by name, so a matrix that is an operand of several has several names: i or l or n for the rows of
+-- D, which x:at(i, l) changes.
 --
 -- sizes    b batch, s sequence, h heads, k and v head dims of keys and values
 -- options  hk     heads of q and k; must divide h (h)
@@ -37,7 +38,7 @@ return mr.program("gated_delta_rule", function(p)
   p:check(h.size % hk.size == 0, "hk must divide h")
   local i, j = p:axis("i", chunk), p:axis("j", chunk)     -- positions of a chunk
   local t, col = p:axis("t", chunk), p:axis("col", chunk)
-  local l, m, n = p:axis("l", chunk), p:axis("m", chunk), p:axis("n", chunk)
+  local l, n = p:axis("l", chunk), p:axis("n", chunk)
   local part = chunk % 4 == 0 and chunk // 4 or chunk
   local block = p:axis("block", chunk // part)            -- of the diagonal, with rows bi or br and columns bj
   local bi, bj, br = p:axis("bi", part), p:axis("bj", part), p:axis("br", part)
@@ -54,10 +55,7 @@ return mr.program("gated_delta_rule", function(p)
   local Init = p:option("init", "boolean") and p:input("init", {b, h, dk, dv}, decay)
   local Out, Final = p:output("out", {b, s, h, dv}), p:output("final", {b, h, dk, dv}, decay)
   local Sum, Rate = p:temp("sum", {b, c, h, i}, decay), p:temp("rate", {b, c, h, i}, decay)
-  local At, D = p:temp("At", {b, c, h, col, i}), p:temp("D", {b, c, h, i, j})
-  local M, First = p:temp("M", {b, c, h, i, l}), p:temp("First", {b, c, h, i, j})
   local U, W = p:temp("U", {b, c, h, i, dv}), p:temp("W", {b, c, h, i, dk})
-  local New, State = p:temp("new", {b, c, h, i, dv}), p:temp("state", {b, c, h, dk, dv})
 
   p:phase("decay", function()
     p:batch(b, c)
@@ -66,65 +64,50 @@ return mr.program("gated_delta_rule", function(p)
     Rate:store("store_rate", beta, {b, c, head, t})
   end)
 
-  p:phase("scores", function()
+  p:phase("values", function()
     p:batch(b, c, h)
     local ki, kc = p:load("load_ki", K, {b, pos(i), key_head, dk}), p:load("load_kc", K, {b, pos(col), key_head, dk})
     local si, sc = p:load("load_si", Sum), p:load("load_sc", Sum, {b, c, h, col})
-    local beta = p:load("load_rate", Rate)
-    local kk = p:mma("mma_kk", kc, ki)                    -- {col, i}
-    D:store("store_zeros", p:task("zeros", function() return (kk * 0):to(dtype) end), {b, c, h, col, i})
-    At:store("store_at", p:task("scores", function()
-      return where(col:index():lt(i:index()), kk * exp2(mr.min(si - sc, 0)) * beta, 0):to(dtype)
-    end), {b, c, h, col, i})
-  end)
-
-  p:phase("diagonal", function()
-    p:batch(b, c, block)
-    local rows = p:carry("rows", {head, bi, bj}, 0)
+    local rate, rate_c = p:load("load_rate", Rate), p:load("load_rate_c", Rate, {b, c, h, col})
+    local kk = p:mma("mma_kk", ki, kc)                    -- {i, col}
+    local a, below = p:task("scores", function()
+      local a = where(col:index():lt(i:index()), kk * exp2(mr.min(si - sc, 0)) * rate, 0):to(dtype)
+      return a, where((i:index() // part):gt(col:index() // part), a, 0):to(dtype):at(col, l):at(i, n)
+    end)
+    local rows = p:carry("rows", {block, bi, bj}, 0)
     p:task("identity", function()
-      rows:set(where(bi:index():eq(bj:index()), 1, 0) + (head:index() * 0):to "f32")
+      rows:set(where(bi:index():eq(bj:index()), 1, 0) + (block:index() * 0):to "f32")
     end)
     p:loop(br, {batch = true}, function()
-      local a = p:load("load_ab", At, {b, c, head, block * part + br, block * part + bi})
       p:task("substitute", function()
-        local row = mr.rowsum(where(bi:index():eq(br:index()), rows, 0), bi)        -- {head, bj}
-        rows:set(rows - a * row)
+        local row = mr.rowsum(where(bi:index():eq(br:index()), rows, 0), bi)           -- {block, bj}
+        rows:set(rows - a:at(col, block * part + br):at(i, block * part + bi) * row)
       end)
     end)
-    local d = p:task("round_d", function() return rows:to(dtype) end)
-    D:store("store_d", d, {b, c, head, block * part + bi, block * part + bj})
-  end)
-
-  p:phase("join", function()
-    p:batch(b, c, h)
-    local a = p:load("load_a", At, {b, c, h, l, n})
-    local below = p:task("below", function()
-      return where((n:index() // part):gt(l:index() // part), a, 0):to(dtype)
+    local d, dn, dl = p:task("round_d", function()
+      local d = rows:at(block, i // part):at(bi, i % part):at(bj, col % part)
+      local d = where((i:index() // part):eq(col:index() // part), d, 0):to(dtype)
+      return d, d:at(col, n), d:at(i, l)
     end)
-    local product = p:mma("mma_m", p:load("load_dn", D, {b, c, h, i, n}), below)     -- {i, l}
+    local product = p:mma("mma_m", dn, below)             -- {i, l}
     local m = p:task("round_m", function() return product:to(dtype) end)
-    M:store("store_m", m)
-    local md, d = p:mma("mma_md", m, p:load("load_dl", D, {b, c, h, l, j})), p:load("load_d", D)
-    First:store("store_first", p:task("first", function() return (d - md):to(dtype) end))
-  end)
-
-  p:phase("values", function()
-    p:batch(b, c, h)
-    local mx = p:mma("mma_mf", p:load("load_m", M, {b, c, h, l, m}), p:load("load_fm", First, {b, c, h, m, j}))
-    local more = p:task("round_mf", function() return mx:to(dtype) end)               -- {l, j}
-    local mm, first = p:mma("mma_mm", p:load("load_ml", M), more), p:load("load_f", First)
-    local beta, sum = p:load("load_bj", Rate, {b, c, h, j}), p:load("load_sj", Sum, {b, c, h, j})
-    local tv, tk = p:task("scale_t", function()
-      local tv = (first + mm) * beta
-      return tv:to(dtype), (tv * exp2(sum)):to(dtype)
+    local md = p:mma("mma_md", m, dl)                     -- {i, col}, as all that follow
+    local first, fl = p:task("first", function()
+      local first = (d - md):to(dtype)
+      return first, first:at(i, l)
     end)
-    local u = p:mma("mma_u", tv, p:load("load_v", V, {b, pos(j), h, dv}))
-    local w = p:mma("mma_w", tk, p:load("load_k", K, {b, pos(j), key_head, dk}))
+    local mf = p:mma("mma_mf", m, fl)
+    local mm = p:mma("mma_mm", m, p:task("round_mf", function() return mf:to(dtype):at(i, l) end))
+    local tv, tk = p:task("scale_t", function()
+      local tv = (first + mm) * rate_c
+      return tv:to(dtype), (tv * exp2(sc)):to(dtype)
+    end)
+    local u, w = p:mma("mma_u", tv, p:load("load_v", V, {b, pos(col), h, dv})), p:mma("mma_w", tk, kc)
     U:store("store_u", p:task("round_u", function() return u:to(dtype) end))
     W:store("store_w", p:task("round_w", function() return w:to(dtype) end))
   end)
 
-  p:phase("state", function()
+  p:phase("output", function()
     p:batch(b, h)
     local state = p:carry("S", {dk, ds}, 0)
     if Init then
@@ -133,32 +116,27 @@ return mr.program("gated_delta_rule", function(p)
     end
     p:loop(c, {batch = true}, function()
       local before = p:task("before", function() return state:to(dtype) end)
-      State:store("store_state", before, {b, c, h, dk, ds})
       local sum, last = p:load("load_sum", Sum), p:load("load_last", Sum, {b, c, h, chunk - 1})
       local u, ws = p:load("load_u", U, {b, c, h, i, ds}), p:mma("mma_ws", p:load("load_w", W), before)
       local new, decayed = p:task("correct", function()
         local new = u - ws
-        return new:to(dtype), (new * exp2(last - sum)):to(dtype)
+        return new:to(dtype):at(i, j), (new * exp2(last - sum)):to(dtype):at(i, j)
       end)
-      New:store("store_new", new, {b, c, h, i, ds})
       p:task("forget", function() state:set(state * exp2(last)) end)
-      state:add(p:mma("mma_s", p:load("load_ks", K, {b, pos(i), key_head, dk}), decayed))
+      local k = p:load("load_kj", K, {b, pos(j), key_head, dk})
+      state:add(p:mma("mma_s", k, decayed))
+
+      local q, sumj = p:load("load_q", Q, {b, pos(i), key_head, dk}), p:load("load_sumj", Sum, {b, c, h, j})
+      local out = p:carry("o", {i, ds}, 0)
+      out:add(p:mma("mma_qs", q, before))
+      p:task("scale_o", function() out:set(out * exp2(sum)) end)
+      local qk = p:mma("mma_qk", q, k)
+      local weights = p:task("weights", function()
+        return where(j:index():le(i:index()), qk * exp2(mr.min(sum - sumj, 0)), 0):to(dtype)
+      end)
+      out:add(p:mma("mma_o", weights, new))
+      Out:store("store_out", p:task("finish", function() return (out * scale):to(dtype) end), {b, pos(i), h, ds})
     end)
     Final:store("store_final", p:task("after", function() return state:to(decay) end), {b, h, dk, ds})
-  end)
-
-  p:phase("output", function()
-    p:batch(b, c, h)
-    local q, k = p:load("load_q", Q, {b, pos(i), key_head, dk}), p:load("load_kj", K, {b, pos(j), key_head, dk})
-    local si, sj = p:load("load_sumi", Sum), p:load("load_sumj", Sum, {b, c, h, j})
-    local out = p:carry("o", {i, dv}, 0)
-    out:add(p:mma("mma_qs", q, p:load("load_state", State)))
-    p:task("scale_o", function() out:set(out * exp2(si)) end)
-    local qk = p:mma("mma_qk", q, k)
-    local weights = p:task("weights", function()
-      return where(j:index():le(i:index()), qk * exp2(mr.min(si - sj, 0)), 0):to(dtype)
-    end)
-    out:add(p:mma("mma_o", weights, p:load("load_new", New, {b, c, h, j, dv})))
-    Out:store("store_out", p:task("finish", function() return (out * scale):to(dtype) end), {b, pos(i), h, dv})
   end)
 end)

@@ -311,7 +311,7 @@ do
     return plan:compile{target = "host"}.source:match("/%* " .. task .. ", .-\n\t+}\n\t+{\t/%*")
   end
   local round = text_of(cubed{c = 2, i = 64, k = 64, j = 64}, "round")
-  tap.ok(not round:find "shared_[uf]%d+%(" and not round:find "shared_put_f32", "an axis is renamed in place", round)
+  tap.ok(not round:find "shared_[uf]%d+%(" and not round:find "shared_put_f32", "a new name of an axis moves nothing", round)
   local add = text_of(blocks{c = 2, i = 64, j = 64, part = 16, form = "loop"}, "add")
   tap.ok(not add:find "shared_put_f32" and add:find "shared_f32%(slot_double", "a loop reads a value before it out of its ring", add)
 end

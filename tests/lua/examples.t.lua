@@ -738,7 +738,7 @@ for i, output in ipairs{"out", "final"} do
   local function formula(...) return (select(i, gated_delta_rule(...))) end
   for _, z in ipairs{{b = 1, s = 5, h = 1, k = 3, v = 2, chunk = 2}, {b = 2, s = 21, h = 4, k = 5, v = 6, chunk = 8, hk = 2}} do
     for _, o in ipairs{{}, {init = true, scale = 0.7}, {decay = "f64"}} do
-      check("gated_delta_rule", with(z, o), output, formula, {{col = 4, i = 3, v = 2}, {head = 2, i = 4, j = 4}}, forgetting)
+      check("gated_delta_rule", with(z, o), output, formula, {{v = 2, vs = 1}, {head = 2, k = 2, vs = 2}}, forgetting)
     end
   end
   local function each_dim(...) return (select(i, kimi_delta_attention(...))) end

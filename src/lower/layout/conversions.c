@@ -72,7 +72,7 @@ static int renamed(int axis, int ref, int other)
 	return axis == ref ? other : axis;
 }
 
-bool at_in_place(const struct kernel *k, const struct stask *s, int node)
+bool at_moves_nothing(const struct kernel *k, const struct stask *s, int node)
 {
 	const struct program *p = k->plan->graph->program;
 	const struct node *n = &p->nodes.v[node];
@@ -98,7 +98,7 @@ bool at_is_far(const struct kernel *k, const struct stask *s, int node)
 {
 	const struct node *n = &k->plan->graph->program->nodes.v[node];
 
-	return n->op == OP_AT && !at_in_place(k, s, node) &&
+	return n->op == OP_AT && !at_moves_nothing(k, s, node) &&
 		!flips_in_warp(k, n, &k->node_shape[n->arg[0]], &k->node_shape[node]);
 }
 

@@ -21,11 +21,11 @@ struct layout_conversion {
 bool has_same_layout(const struct kernel *k, const struct shape2 *to, const struct shape2 *from);
 /* Iterates over the conversions that node `node` of sTask s needs: *i is 0 at first. False: there are no more. */
 bool conversion_next(const struct kernel *k, const struct stask *s, int node, int *i, struct layout_conversion *out);
-/* Three ways to read at other indices (OP_AT) of a value in registers. In place: each thread has the elements that the
+/* Three ways to read at other indices (OP_AT) of a value in registers. Without a move: each thread has the elements that the
  * result has there, as the value has another name alone. By flips: see above. From afar, all others: through the scratch,
  * or out of the value's ring. One that reads the result of another one of its sTask from afar reads what that one reads
  * (at_source, a node), which is then not computed unless something else uses it (at_is_skipped). */
-bool at_in_place(const struct kernel *k, const struct stask *s, int node);
+bool at_moves_nothing(const struct kernel *k, const struct stask *s, int node);
 bool at_is_far(const struct kernel *k, const struct stask *s, int node);
 int at_source(const struct program *p, int node);
 /* Is the node, which reads out of a ring from afar, read where another one of its sTask uses it, in the layout of that

@@ -262,7 +262,7 @@ static enum err_code value_at(struct lowering *c, const struct kentry *x, int no
 	bool in_ring = buffer != NONE && has_ring(c, buffer);
 	struct layout_conversion d;
 
-	if (!in_ring && at_in_place(c->k, s, node) && c->p->nodes.v[arg].op != OP_INDEX)
+	if (!in_ring && at_moves_nothing(c->k, s, node) && c->p->nodes.v[arg].op != OP_INDEX)
 		return held_value(c, x, arg, out, e);
 	if (!in_ring && conversion_next(c->k, s, node, &(int){ 0 }, &d) && d.flips)
 		return flipped_value(c, x, &d, out, e);
