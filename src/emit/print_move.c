@@ -600,7 +600,9 @@ static void fetch_rows(struct print *c, const struct role_op *o, int first, int 
 	else
 		put(c, "\tconst int rb = 2 * (%s)%s, j = 2 * step + thread / 8 %% 2, e = 0;", block, single ? "" :
 			" + thread / 16 % 2");
-	put(c, "\tu32 x[4]; shared_matrices%s(x, %s);", across ? "_across" : "", num(c, o->u.fetch.address));
+	put(c, "\tu32 x[4]; shared_matrices%s(x, %s%s);", across ? "_across" : "", is_tested(o->u.fetch.inside) ?
+		arena_strf(c->a, "!(%s) ? %s : ", num(c, o->u.fetch.inside), num(c, o->u.fetch.slot)) : "",
+		num(c, o->u.fetch.address));
 	if (halves)
 		put(c, "\tEACH(i, 4) %s[%s][4 * step + i] = x[i];", f->name, block);
 	else

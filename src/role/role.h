@@ -292,6 +292,8 @@ struct role_op {
 			const struct num *address;	/* of the element at hand */
 			const struct num *inside;	/* zero where not */
 			enum fetch_by by;
+			const struct num *slot;		/* MATRICES: an address to read from instead of one that is not
+							 * inside */
 		} fetch;
 		struct {		/* PRODUCT: by matrix instructions */
 			struct product_form form;

@@ -28,7 +28,8 @@ tap.ok(not dump:find "  registers %d", "nobody sets registers")
 tap.like(plan:compile{target = "cuda", text = true}.source, "mma%.sync%.aligned%.m16n8k16%.row%.col%.f32%.bf16",
   "there is an instruction for it")
 for _, case in ipairs{{"by transposed matrices", {b = "kn"}, {}}, {"by transposed matrices", {a = "km"}, {}},
-    {"by words", {}, {m = 40}}, {"by elements", {b = "kn"}, {k = 24}}} do
+    {"by matrices", {}, {m = 40}}, {"by words", {}, {k = 36}},
+    {"by elements", {b = "kn"}, {n = 36}}} do
   local by, sizes, tile = table.unpack(case)
   for name, size in pairs{m = 64, n = 64, k = 96} do sizes[name] = size end
   for name, size in pairs{m = 64, n = 64, k = 32} do tile[name] = tile[name] or size end

@@ -80,16 +80,12 @@ static bool can_fetch_words(const struct step_product *x, const struct ring *r, 
 		has_neighbours(x, r, axis, n);
 }
 
-/* How the operand comes to registers. f: its part of the ring; all of a matrix is read, so none may reach beyond
- * the ring, as they do along `beyond` axes. */
+/* How the operand comes to registers. */
 static enum fetch_by fetch_operand_by(const struct step_product *x, const struct ring *r, const struct frag *to,
-	const struct frag *f, const struct shape2 *shape, uint64_t beyond)
+	const struct shape2 *shape)
 {
-	bool matrices = x->by->by_matrices && to->packed && x->depth % (2 * MATRIX_ROWS) == 0 && f->height == f->rows &&
-		f->width == f->cols;
+	bool matrices = x->by->by_matrices && to->packed && x->depth % (2 * MATRIX_ROWS) == 0;
 
-	for (int i = 0; i < shape_rank(shape); i++)
-		matrices &= !(beyond >> shape_axis(shape, i) & 1) || !axis_is_ragged(x->c, x->s, shape, shape_axis(shape, i));
 	if (matrices && has_neighbours(x, r, shape->col[shape->ncol - 1], MATRIX_ROWS))
 		return FETCH_MATRICES;
 	if (matrices && shape->nrow && has_neighbours(x, r, shape->row[shape->nrow - 1], MATRIX_ROWS))
@@ -106,7 +102,6 @@ static enum err_code fetch_operand(const struct step_product *x, int arg, struct
 	const struct frag *sum = x->p->sum.frag;
 	const struct ring *r = ring_of(c, buffer);
 	struct shape2 v = operand_shape(x, arg);
-	uint64_t beyond = r->shape.full_axes & ~x->p->at.full_axes;
 	struct frag all = { .height = arg ? sum->width : sum->height, .width = x->p->along.rows,
 		.rows = arg ? sum->cols : sum->rows, .cols = x->steps * x->depth };
 	const struct num *inside, *address;
@@ -116,7 +111,7 @@ static enum err_code fetch_operand(const struct step_product *x, int arg, struct
 	*out = (struct frag_at){ step_frag(x, arg), 0 };
 	c->element_layout = out->frag->layout;
 	c->k_step_cols = x->steps > 1 ? x->depth : 0;
-	inside = inside_condition(c, x->s, &v, &all, contracted_axes(x) | beyond);
+	inside = inside_condition(c, x->s, &v, &all, contracted_axes(x) | (r->shape.full_axes & ~x->p->at.full_axes));
 	address = ring_address(c, x->s, r, &v);
 	c->element_layout = NULL;
 	c->k_step_cols = 0;
@@ -125,7 +120,8 @@ static enum err_code fetch_operand(const struct step_product *x, int arg, struct
 	o->u.fetch.to = out->frag;
 	o->u.fetch.address = address;
 	o->u.fetch.inside = inside;
-	o->u.fetch.by = fetch_operand_by(x, r, out->frag, &all, &v, beyond);
+	o->u.fetch.by = fetch_operand_by(x, r, out->frag, &v);
+	o->u.fetch.slot = slot_address(c, r);
 	return OK;
 }
 
