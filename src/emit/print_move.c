@@ -628,12 +628,12 @@ static void fetch_matrices(struct print *c, const struct role_op *o)
 	fetch_rows(c, o, rows, rows + odd, true);
 	c->indent--;
 	put(c, "}");
-	if (!is_tested(o->u.fetch.inside))
+	if (!is_tested(o->u.fetch.contracted))
 		return;
 	put(c, "{");
 	c->indent++;
 	put_coordinates(c, f->layout);
-	put(c, "%sif (!(%s)) %s%s &= e ? 0xffff : 0xffff0000;", each(c, f, "bjhe"), num(c, o->u.fetch.inside), f->name,
+	put(c, "%sif (!(%s)) %s%s &= e ? 0xffff : 0xffff0000;", each(c, f, "bjhe"), num(c, o->u.fetch.contracted), f->name,
 		frag_word(c, f, "j"));
 	c->indent--;
 	put(c, "}");

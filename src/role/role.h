@@ -292,8 +292,9 @@ struct role_op {
 			const struct num *address;	/* of the element at hand */
 			const struct num *inside;	/* zero where not */
 			enum fetch_by by;
-			const struct num *slot;		/* MATRICES: an address to read from instead of one that is not
-							 * inside */
+			/* MATRICES: an address to read from instead of one that is not inside; the part of `inside` that
+			 * concerns contracted axes, as others make rows of the result that nobody uses */
+			const struct num *slot, *contracted;
 		} fetch;
 		struct {		/* PRODUCT: by matrix instructions */
 			struct product_form form;

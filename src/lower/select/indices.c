@@ -28,12 +28,19 @@ static bool is_multiple(const struct num *x, int64_t unit)
 	return num_is_const(x) && x->k % unit == 0;
 }
 
+/* Is it where a tile begins, at a multiple of the unit? */
+static bool begins_at_multiple(const struct lowering *c, const struct num *x, int64_t unit)
+{
+	return x->op == NUM_VAR && x->var == VAR_LO && c->g->extents.tile[x->of] % unit == 0;
+}
+
 static struct split_sum split_multiples(struct lowering *c, const struct num *x, int64_t unit)
 {
 	struct split_sum a, b;
 
 	if (x->op != NUM_ADD)
-		return is_multiple(x, unit) ? (struct split_sum){ x, NULL } : (struct split_sum){ NULL, x };
+		return is_multiple(x, unit) || (c->fetches && begins_at_multiple(c, x, unit)) ?
+			(struct split_sum){ x, NULL } : (struct split_sum){ NULL, x };
 	a = split_multiples(c, x->a, unit);
 	b = split_multiples(c, x->b, unit);
 	return (struct split_sum){ sum_or_null(c, a.multiple, b.multiple), sum_or_null(c, a.others, b.others) };
@@ -383,6 +390,22 @@ static const struct num *swizzle_pattern(struct lowering *c, const struct ring *
 		N(c, r->swizzle / l->chunk - 1)), N(c, log2_of(l->chunk)));
 }
 
+/* The first column of a k step. The group within it, which may differ between threads (FETCH_MATRICES), becomes part of
+ * what is XORed: so what depends on the step is a constant once loops are unrolled. */
+static const struct num *first_of_step(struct lowering *c, const struct ring *r, int bytes, const struct num *col,
+	const struct num **pattern)
+{
+	struct split_sum x;
+
+	if (!c->fetches || !c->k_step_cols || r->panel_cols % c->k_step_cols)
+		return col;
+	x = split_multiples(c, col, c->k_step_cols);
+	if (!x.multiple || !x.others || x.others->op != NUM_MUL || !is_fragment_column(x.others))
+		return col;
+	*pattern = NUM2(XOR, MUL(x.others, N(c, bytes)), *pattern);
+	return x.multiple;
+}
+
 /* The swizzled address of a fragment element, as a sum of three parts: one depends on the thread, one also on the group
  * of columns, the last is a constant once loops are unrolled. The compiler computes the first once and the second once
  * for all rows, and makes the third an immediate of the instruction. */
@@ -392,8 +415,9 @@ static const struct num *swizzled_address(struct lowering *c, const struct ring 
 	const struct shared_layout *l = &c->k->target->shared;
 	int group = current_layout(c)->cols * bytes;
 	const struct num *pattern = swizzle_pattern(c, r, row->others), *at = MUL(row->others, N(c, r->swizzle));
-	const struct num *chunk = MUL(MOD(col->multiple, N(c, r->panel_cols)), N(c, bytes));
-	const struct num *constant = MUL(DIV(col->multiple, N(c, r->panel_cols)), N(c, r->panel_bytes));
+	const struct num *first = first_of_step(c, r, bytes, col->multiple, &pattern);
+	const struct num *chunk = MUL(MOD(first, N(c, r->panel_cols)), N(c, bytes));
+	const struct num *constant = MUL(DIV(first, N(c, r->panel_cols)), N(c, r->panel_bytes));
 	const struct num *col0 = MUL(col->others->a, N(c, bytes)), *e = MUL(col->others->b, N(c, bytes));
 
 	if (group > l->chunk) {			/* a group spans several chunks */
@@ -403,6 +427,24 @@ static const struct num *swizzled_address(struct lowering *c, const struct ring 
 	if (row->multiple)
 		constant = ADD(constant, MUL(row->multiple, N(c, r->swizzle)));
 	return ADD(ADD(ADD(ADD(slot_address(c, r), ADD(at, col0)), NUM2(XOR, chunk, pattern)), constant), e);
+}
+
+/* The swizzled address of an element of which the row in the ring, not the column, is that within a fragment's group: also
+ * a sum of a part that depends on the thread, one with the column within the panel, and a constant. */
+static const struct num *address_across(struct lowering *c, const struct ring *r, int bytes, const struct split_sum *row,
+	const struct split_sum *col)
+{
+	const struct num *at = MUL(row->others, N(c, r->swizzle)), *constant = N(c, 0), *chunk = N(c, 0);
+
+	if (row->multiple)
+		constant = ADD(constant, MUL(row->multiple, N(c, r->swizzle)));
+	if (col->multiple)
+		constant = ADD(constant, MUL(DIV(col->multiple, N(c, r->panel_cols)), N(c, r->panel_bytes)));
+	if (col->others) {
+		constant = ADD(constant, MUL(DIV(col->others, N(c, r->panel_cols)), N(c, r->panel_bytes)));
+		chunk = MUL(MOD(col->others, N(c, r->panel_cols)), N(c, bytes));
+	}
+	return ADD(ADD(ADD(slot_address(c, r), at), NUM2(XOR, chunk, swizzle_pattern(c, r, row->others))), constant);
 }
 
 const struct num *ring_element_address(struct lowering *c, const struct ring *r, const struct num *row,
@@ -420,6 +462,10 @@ const struct num *ring_element_address(struct lowering *c, const struct ring *r,
 	    r->panel_cols % current_layout(c)->cols == 0 &&
 	    current_layout(c)->pair * bytes <= c->k->target->shared.chunk)
 		return swizzled_address(c, r, bytes, &rows, &cols);
+	if (c->fetches && rows.others) {
+		cols = split_multiples(c, col, r->panel_cols);
+		return address_across(c, r, bytes, &rows, &cols);
+	}
 	panel = MUL(DIV(col, N(c, r->panel_cols)), N(c, r->panel_bytes));
 	in_row = ADD(MUL(row, N(c, r->swizzle)), MUL(MOD(col, N(c, r->panel_cols)), N(c, bytes)));
 	return ADD(ADD(slot, panel), NUM2(XOR, in_row, swizzle_pattern(c, r, row)));

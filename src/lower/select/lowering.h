@@ -71,6 +71,7 @@ struct lowering {
 	const struct num *read_at[AXES_MAX];
 	const struct frag_layout *element_layout;	/* of the fragment; NULL: the target's default layout */
 	int k_step_cols;		/* columns of a k step, of which step KS is current; 0: all columns at once */
+	bool fetches;			/* an operand's elements are fetched into registers */
 	bool keeps_conditions;		/* they are not marked, as no copy of the loop leaves them out */
 	const struct shape2 *contracted;	/* axes that a thread product contracts, as rows, with KS as the current
 						 * row; NULL */

@@ -102,17 +102,21 @@ static enum err_code fetch_operand(const struct step_product *x, int arg, struct
 	const struct frag *sum = x->p->sum.frag;
 	const struct ring *r = ring_of(c, buffer);
 	struct shape2 v = operand_shape(x, arg);
-	struct frag all = { .height = arg ? sum->width : sum->height, .width = x->p->along.rows,
-		.rows = arg ? sum->cols : sum->rows, .cols = x->steps * x->depth };
-	const struct num *inside, *address;
+	struct frag deep = { .width = x->p->along.rows, .cols = x->steps * x->depth }, all = deep;
+	const struct num *inside, *contracted, *address;
 	struct role_op *o;
 
+	all.height = arg ? sum->width : sum->height;
+	all.rows = arg ? sum->cols : sum->rows;
 	TRY(check_contiguous(c, x->s, r, e));
 	*out = (struct frag_at){ step_frag(x, arg), 0 };
 	c->element_layout = out->frag->layout;
 	c->k_step_cols = x->steps > 1 ? x->depth : 0;
 	inside = inside_condition(c, x->s, &v, &all, contracted_axes(x) | (r->shape.full_axes & ~x->p->at.full_axes));
+	contracted = inside_condition(c, x->s, &v, &deep, contracted_axes(x));
+	c->fetches = true;
 	address = ring_address(c, x->s, r, &v);
+	c->fetches = false;
 	c->element_layout = NULL;
 	c->k_step_cols = 0;
 	add_ring_touch(c, x->s, buffer);
@@ -122,6 +126,7 @@ static enum err_code fetch_operand(const struct step_product *x, int arg, struct
 	o->u.fetch.inside = inside;
 	o->u.fetch.by = fetch_operand_by(x, r, out->frag, &v);
 	o->u.fetch.slot = slot_address(c, r);
+	o->u.fetch.contracted = contracted;
 	return OK;
 }
 
