@@ -421,12 +421,13 @@ const char *model_waits(struct model *m)
 	return b.len ? b.text : "";
 }
 
-/* The one sTask whose name begins so, of those in `names` (separated by spaces) if that is given; else the text as
- * it is. */
+/* The one sTask whose name begins so, or else that has the text in its name, of those in `names` (separated by spaces) if
+ * that is given; else the text as it is. */
 static const char *completed(struct model *m, const char *text, const char *names)
 {
 	const struct graph *g = m->now->graph;
-	const char *found = NULL;
+	const char *begins = NULL, *has = NULL;
+	int nbegin = 0, nhave = 0;
 
 	if (!text[0])
 		return text;
@@ -439,13 +440,16 @@ static const char *completed(struct model *m, const char *text, const char *name
 			return text;
 		for (const char *at = names ? strstr(names, name) : NULL; at && !among; at = strstr(at + 1, name))
 			among = (at == names || at[-1] == ' ') && (!at[n] || at[n] == ' ');
-		if (!among || strncmp(name, text, strlen(text)))
+		if (!among || !strstr(name, text))
 			continue;
-		if (found)
-			return text;
-		found = name;
+		has = name;
+		nhave++;
+		if (!strncmp(name, text, strlen(text))) {
+			begins = name;
+			nbegin++;
+		}
 	}
-	return found ? found : text;
+	return nbegin == 1 ? begins : !nbegin && nhave == 1 ? has : text;
 }
 
 void model_wait(struct model *m, const char *on, bool add)
