@@ -744,7 +744,7 @@ for i, output in ipairs{"out", "final"} do
   local function each_dim(...) return (select(i, kimi_delta_attention(...))) end
   for _, z in ipairs{{b = 1, s = 5, h = 1, k = 3, v = 2, chunk = 2}, {b = 2, s = 21, h = 2, k = 5, v = 6, chunk = 8}} do
     for _, o in ipairs{{}, {init = true, scale = 0.7}, {decay = "f64"}} do
-      check("kimi_delta_attention", with(z, o), output, each_dim, {{col = 4, i = 3, v = 2}, {head = 2, x = 4}}, forgetting)
+      check("kimi_delta_attention", with(z, o), output, each_dim, {{v = 2, vs = 1}, {x = 4, vs = 2}}, forgetting)
     end
   end
 end

@@ -42,7 +42,7 @@ return {
   mla_decoding = {tile = {h = 64, key = 64, d = 64},
     {b = 1, h = 64, n = 128, d = 64, r = 16, splits = 1}, {b = 2, h = 16, n = 256, d = 64, r = 16, splits = 2},
     {b = 1, h = 24, n = 200, d = 64, r = 32, splits = 2}},
-  kimi_delta_attention = {tile = {head = 1, v = 64}, trials = 30,
+  kimi_delta_attention = {tile = {v = 64}, trials = 30,
     {b = 1, s = 24, h = 2, k = 32, v = 32, init = true, chunk = 16}},
   gated_delta_rule = {tile = {head = 1, v = 64}, trials = 30,
     {b = 1, s = 24, h = 2, hk = 1, k = 32, v = 32, init = true, chunk = 16}},
