@@ -236,9 +236,9 @@ static struct deviation of_multiply(struct roundings *r, const struct node *n, i
 static struct deviation of_divide(struct roundings *r, const struct node *n, int node)
 {
 	struct deviation x = rounding_argument(r, n, n->arg[0]), y = rounding_argument(r, n, n->arg[1]);
-	int b = r->value[n->arg[1]], ey = rounding_total(r, y);
-	int joint = rounding_sum(r, x.joint, scaled(r, node, y.joint, NONE));
-	int lone = rounding_sum(r, x.lone, scaled(r, node, y.lone, NONE));
+	int a = r->value[n->arg[0]], b = r->value[n->arg[1]], ey = rounding_total(r, y);
+	int joint = y.joint == NONE ? x.joint : rounding_sum(r, x.joint, apply(r, OP_DIVISOR, node, y.joint, a));
+	int lone = y.lone == NONE ? x.lone : rounding_sum(r, x.lone, apply(r, OP_DIVISOR, node, y.lone, a));
 
 	joint = joint == NONE ? NONE : apply(r, OP_DIVIDED, joint, b, or_zero(r, ey));
 	lone = lone == NONE ? NONE : apply(r, OP_DIVIDED, lone, b, or_zero(r, ey));
@@ -294,6 +294,26 @@ static struct deviation of_bits(struct roundings *r, const struct node *n, int n
 	return d;
 }
 
+/* What is greater than the type's greatest value becomes infinite, or that value. An error of a value that is near it,
+ * and one of the share `own`, may decide which. */
+static void clamp(struct roundings *r, enum dtype t, double own, int *value, struct deviation *d)
+{
+	double greatest = dtype_greatest(t), beyond = dtype_round(t, HUGE_VAL);
+	double limit = isinf(beyond) ? greatest * (1 + dtype_roundoff(t) / (2 - 2 * dtype_roundoff(t))) : greatest;
+	int error = rounding_total(r, *d), clamped;
+
+	if (own > 0)
+		error = rounding_sum(r, error, scaled(r, *value, rounding_const(r, own), NONE));
+	clamped = apply(r, OP_CLAMPED, *value, rounding_const(r, limit), rounding_const(r, beyond));
+	if (isinf(beyond)) {
+		d->joint = d->joint == NONE ? NONE : apply(r, OP_OF_FINITE, clamped, d->joint, NONE);
+		d->lone = d->lone == NONE ? NONE : apply(r, OP_OF_FINITE, clamped, d->lone, NONE);
+	}
+	if (isinf(beyond) && error != NONE)
+		d->joint = rounding_sum(r, d->joint, apply(r, OP_CROSSES, *value, error, rounding_const(r, limit)));
+	*value = clamped;
+}
+
 /* The error of the operation itself. */
 static struct deviation with_own(struct roundings *r, const struct node *n, int node, struct deviation d)
 {
@@ -302,8 +322,11 @@ static struct deviation with_own(struct roundings *r, const struct node *n, int 
 
 	if (!dtype_is_float(n->type))
 		return d;
+	/* Kernels rely on it that exp2 becomes infinite, and 1 / (1 + exp2(x)) then zero. */
+	if (n->op == OP_EXP2 && !f64)
+		clamp(r, DT_F32, FUNCTION_F32, &r->value[node], &d);
 	if (class == CLASS_SFU || class == CLASS_DIV)
-		d.joint = rounded(r, node, f64 ? FUNCTION_F64 : FUNCTION_F32, d.joint);
+		d.joint = rounded(r, r->value[node], f64 ? FUNCTION_F64 : FUNCTION_F32, d.joint);
 	else if (class == CLASS_FMA)
 		d.joint = rounded(r, node, rounding_unit(n->type), d.joint);
 	if (n->op == OP_TANH && !f64)
@@ -311,18 +334,6 @@ static struct deviation with_own(struct roundings *r, const struct node *n, int 
 	if (n->op == OP_LOG2 && !f64)
 		d.joint = rounding_sum(r, d.joint, rounding_const(r, LOG2_F32));
 	return d;
-}
-
-/* What is greater than the type's greatest value becomes infinite, or that value. */
-static void clamp(struct roundings *r, enum dtype t, int *value, struct deviation *d)
-{
-	double greatest = dtype_greatest(t), beyond = dtype_round(t, HUGE_VAL);
-	double limit = isinf(beyond) ? greatest * (1 + dtype_roundoff(t) / (2 - 2 * dtype_roundoff(t))) : greatest;
-	int error = rounding_total(r, *d);
-
-	if (isinf(beyond) && error != NONE)
-		d->joint = rounding_sum(r, d->joint, apply(r, OP_CROSSES, *value, error, rounding_const(r, limit)));
-	*value = apply(r, OP_CLAMPED, *value, rounding_const(r, limit), rounding_const(r, beyond));
 }
 
 typedef struct deviation rule(struct roundings *r, const struct node *n, int node);
@@ -368,7 +379,7 @@ static int to_float(struct roundings *r, int value, enum dtype from, enum dtype 
 		d->lone = rounding_sum(r, d->lone, rounding_const(r, dtype_least_half(to)));
 	d->fresh = true;
 	if (dtype_greatest(to) < 1e30)
-		clamp(r, to, &value, d);
+		clamp(r, to, 0, &value, d);
 	return value;
 }
 
@@ -598,8 +609,6 @@ static void add_rounding(struct roundings *r, int node)
 		d = of_cast(r, n, node);
 	else if (op_kind(n->op) == OP_ELEMENTWISE)
 		d = of_elementwise(r, n, node);
-	if (n->op == OP_EXP2 && n->type == DT_F32)
-		clamp(r, DT_F32, &r->value[node], &d);
 	r->of[node] = d;
 }
 

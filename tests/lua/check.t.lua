@@ -413,4 +413,18 @@ do
   end
 end
 
+---- divisors that become infinite -----------------------------------------------------
+
+-- An error decides whether exp2 is infinite: then the quotient may be any number, and else it is zero exactly.
+do
+  local bound = rows("silu", "f32", function(x) return mr.silu(x:to "bf16":to "f32") end){m = 1, n = 2}
+  local exact = rows("silu", "f32", function(x) return mr.silu(x) end){m = 1, n = 2}
+  local x = mr.array("f32", {1, 2})
+  x[1], x[2] = -88.8, -120
+  local _, allowed = core.reference_allowing(bound, {X = x})
+  is(("%g %g"):format(allowed.Y[1], allowed.Y[2]), "inf 1e-300", "a quotient whose divisor is infinite or not")
+  _, allowed = core.reference_allowing(exact, {X = x})
+  ok(allowed.Y[1] < 1e-30 and allowed.Y[2] == 1e-300, "a quotient whose divisor is known to be infinite")
+end
+
 tap.done_testing()

@@ -126,7 +126,7 @@ local function report(case, method)
     return result == "fault" and random_plans.kind_of(message) == kind
   end)
   local _, message, plan = outcome(case, method)
-  return ("%s\n%s%s\n%s"):format(message, random_programs.text(case), random_programs.sizes_text(case), plan:script())
+  return ("%s\n%s%s\n%s"):format(message, random_programs.text(case), random_programs.sizes_text(case), plan and plan:script() or "(no plan)")
 end
 
 ---- the programs -------------------------------------------------------------------

@@ -772,7 +772,7 @@ function M.verify(plan, seeds, options)
   local inputs = bound:inputs{seed = seeds[1]}
   local want, allowed = core.reference_allowing(bound, inputs, {tile = core.adds(bound) and plan.graph.tile or nil})
   for i, seed in ipairs(seeds) do
-    local ran, got = pcall(k.run, k, inputs, {seed = seed, race = i % 2 == 1, limit = 30})
+    local ran, got = pcall(k.run, k, inputs, {seed = seed, race = i % 2 == 1, limit = 600})
     if not ran then return "failed", ("seed %d: %s"):format(seed, got) end
     local found = within(bound, got, want, allowed, plan.tile)
     if not found.ok then
