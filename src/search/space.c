@@ -163,6 +163,21 @@ static bool is_reduced(const struct program *p, int axis)
 	return false;
 }
 
+/* Does a product contract all of the axis in every tile, whatever part of it the tile has? Tiles of few elements would each
+ * compute the product again. */
+static bool is_contracted_again(const struct program *p, int axis)
+{
+	for (int i = 0; i < p->nodes.n; i++) {
+		const struct node *n = &p->nodes.v[i];
+
+		if (n->task != NONE && n->op == OP_MMA && !node_has_axis(n, axis) && node_has_axis(&p->nodes.v[n->arg[0]], axis) &&
+		    !program_reduces_tile(p, n, axis) &&
+		    program_axis_role(p, p->tasks.v[n->task].phase, axis) == AXIS_GRID)
+			return true;
+	}
+	return false;
+}
+
 /* Does every tile need all of some axis of the grid, since a reduction goes along it where no loop does? */
 static bool has_full_axis(const struct program *p)
 {
@@ -195,7 +210,7 @@ static void fill_dim(const struct program *p, struct dim *d)
 		add_extent(d, size, size, size > SMALL_AXIS / 2);
 	} else if (!u.looped && size < SHORT_AXIS) {
 		for (int i = 0; i < LEN(few); i++)
-			if (few[i] < size)
+			if (few[i] < size && !is_contracted_again(p, d->axis))
 				add_extent(d, size, few[i], product || !has_mma(p));
 		add_extent(d, size, size, true);
 	} else if (product) {
