@@ -113,6 +113,15 @@ enum backend check_backend(lua_State *L, int idx, const char *what)
 	return (enum backend)check_choice(L, idx, what, "target", names, BACKEND_COUNT);
 }
 
+void check_prints(lua_State *L, enum backend backend, const struct plan *p, const char *what)
+{
+	enum backend its = backend_for(p->device);
+
+	if (!backend_prints(backend, p->device))
+		throw_msg(L, "%s: kernels for '%s' are %s, not %s: say target=\"%s\", or target=\"host\" to run them on the CPU",
+			what, p->device->name, backends[its].language, backends[backend].language, backends[its].name);
+}
+
 /* Replace each phase's text by the result of the function at idx. */
 static void edit_sources(lua_State *L, int idx, struct built *b)
 {
@@ -147,6 +156,7 @@ struct built *push_built(lua_State *L, const char *class_name, enum backend back
 	void **box;
 
 	check_legal(L, history_plan(plan), "compile");
+	check_prints(L, backend, history_plan(plan), "compile");
 	box = box_new(L, class_name, 2);
 	keep(L, -1, 1, 1);
 	enter(L);
@@ -161,8 +171,11 @@ struct built *push_built(lua_State *L, const char *class_name, enum backend back
 	return b;
 }
 
-/* core.targets() -> names of the backends, the default one first */
+/* core.targets() -> names of the backends */
 RETURNS(targets, PUSH_LIST(L, i, BACKEND_COUNT, lua_pushstring(L, backends[i].name)))
+
+/* core.target_for(plan) -> the one that the plan is compiled for by default */
+RETURNS(target_for, lua_pushstring(L, backends[backend_for(history_plan(check_plan(L, 1, "compile"))->device)].name))
 
 /* core.target(x) -> the target of a kernel, nil of any other value */
 static int target_l(lua_State *L)
@@ -175,18 +188,18 @@ static int target_l(lua_State *L)
 
 /* core.build(plan, compile?[, edit[, without[, target]]]) -> kernel, compiled if `compile`. edit(text)
  * -> the text to compile instead: tests use it for kernels that hang or fault. without: bits of
- * core.lean_names(). target: "cuda" unless given. */
+ * core.lean_names(). target: core.target_for(plan) unless given. */
 static int build_l(lua_State *L)
 {
 	bool compile = lua_toboolean(L, 2);
 	struct stop stop = stop_of(host_of(L));
-	enum backend backend = BACKEND_CUDA;
+	enum backend backend;
 	struct built *b;
 	struct err e;
 
 	lua_settop(L, 5);
-	if (!lua_isnil(L, 5))
-		backend = check_backend(L, 5, "compile");
+	backend = !lua_isnil(L, 5) ? check_backend(L, 5, "compile") :
+		backend_for(history_plan(check_plan(L, 1, "compile"))->device);
 	hold_finalizers(L);
 	b = push_built(L, backend == BACKEND_HOST ? ON_HOST_CLASS : KERNEL_CLASS, backend);
 	if (compile)
@@ -417,7 +430,7 @@ void lua_open_kernel(lua_State *L)
 	static const luaL_Reg on_host[] = { { "source", kernel_source_l }, { "target", kernel_target_l },
 		{ "plan", kernel_plan_l }, { NULL, NULL } };
 	static const luaL_Reg functions[] = {
-		{ "build", build_l }, { "run", run_l }, { "host_run", host_run_l }, { "targets", targets_l },
+		{ "build", build_l }, { "run", run_l }, { "host_run", host_run_l }, { "targets", targets_l }, { "target_for", target_for_l },
 		{ "target", target_l }, { "compile_log", compile_log_l }, { "attached", attached_l }, { NULL, NULL } };
 
 	class_new(L, &(struct class_def){ .name = GPU_CLASS, .meta = gpu });

@@ -14,6 +14,8 @@ struct gpu *gpu_of(lua_State *L);
 struct built *check_built(lua_State *L, int idx, const char *what);
 /* The backend that the string at idx names. */
 enum backend check_backend(lua_State *L, int idx, const char *what);
+/* Raises unless the backend prints kernels for the plan's device. */
+void check_prints(lua_State *L, enum backend backend, const struct plan *p, const char *what);
 /* Push an object of the class: the plan at index 1, which the object keeps alive, with its sources printed. At 3 may be
  * a function that edits the sources (core.build), at 4 the bits of passes to leave out. */
 struct built *push_built(lua_State *L, const char *class_name, enum backend backend);

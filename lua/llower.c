@@ -70,6 +70,7 @@ static int lower_l(lua_State *L)
 	lua_settop(L, 4);
 	hold_finalizers(L);
 	check_legal(L, p, "compile");
+	check_prints(L, backend, p, "compile");
 	sizes = lua_newuserdatauv(L, AXES_MAX * sizeof(*sizes), 0);
 	sizes_option(L, 4, "compile", p->graph->program, sizes);
 	if (program_has_any(p->graph->program))

@@ -546,7 +546,8 @@ local function run_plan(plan, path, text, o, say)
   local program = plan.graph.program.name
   local sizes = o.sizes_of[program] or o.sizes
   if sizes then plan = fit_sizes(plan, path, text, sizes) end
-  local target, flops = o.on or core.attached() and "cuda" or "host", plan.graph.flops
+  local device = core.attached() and core.target_for(plan) == "cuda"
+  local target, flops = o.on or device and "cuda" or "host", plan.graph.flops
   local less = target == "host" and smaller_sizes(plan, path, nil, sizes, true)
   local advice = ("--sizes %s is faster"):format(less and (o.sizes_of[program] and program .. ":" or "") .. less
     or "NAME=N,... with smaller sizes")

@@ -68,6 +68,9 @@ end
 
 -- Called before inputs are made. A compiled kernel has registers.
 local function check_compiled(k, what)
+  if k.target == "hip" then
+    raise(what .. ": a kernel for AMD's GPUs is text only, not run by us; plan:compile{target=\"host\"} runs the same text on the CPU")
+  end
   if k.target == "cuda" and k.registers == 0 then
     raise(what .. ": this kernel is text alone; compile it without text=true")
   end
@@ -192,10 +195,10 @@ local function export(k, dir, given)
   return core.export(k, dir, o.name)
 end
 
--- The option target=, by default the first target.
-local function target_of(o, what)
+-- The option target=, by default the one that prints for the plan's device.
+local function target_of(plan, o, what)
   local targets = core.targets()
-  if o.target == nil then return targets[1] end
+  if o.target == nil then return core.target_for(plan) end
   for i, name in ipairs(targets) do
     if o.target == name then return name end
     targets[i] = ("%q"):format(name)
@@ -241,7 +244,7 @@ end
 local function role(plan, given)
   local o = options(given, "kernel", "target", "after")
   local after = o.after ~= nil and pass_of("kernel", o.after, "tree", " that makes a tree") or nil
-  return setmetatable({target = target_of(o, "kernel"), text = lowered("kernel", core.role_text, plan, after)}, role_program)
+  return setmetatable({target = target_of(plan, o, "kernel"), text = lowered("kernel", core.role_text, plan, after)}, role_program)
 end
 
 -- The bits of passes of lowering, from their names.
@@ -258,7 +261,7 @@ end
 
 local function compile(plan, given)
   local o = options(given, "compile", "target", "text", "without")
-  local without, target = passes("compile", o.without), target_of(o, "compile")
+  local without, target = passes("compile", o.without), target_of(plan, o, "compile")
   return lowered("compile", core.build, plan, target == "host" or not o.text, nil, without, target)
 end
 
@@ -275,6 +278,10 @@ local function as_text(k)
     #sizes > 0 and ", any " .. table.concat(sizes, ", ") or "")}
   if k.target == "host" then
     lines[2] = "go on with k:check(), k:run(), k:trace(), k:show(), k:export(dir)"
+  elseif k.target == "hip" then
+    lines[2] = k.registers == 0 and "HIP, text only, not run by us; go on with k.source, plan:compile(), plan:compile{target=\"host\"}" or
+      ("HIP, text only, not run by us: %d registers a thread, %s, %.4g KiB of shared memory; go on with k.source"):format(k.registers,
+        k.spills > 0 and k.spills .. " bytes of scratch memory" or "no spills", k.smem / 1024)
   elseif k.registers == 0 then
     lines[2] = "text alone, not compiled; go on with k.source, k:show(), plan:compile()"
   else

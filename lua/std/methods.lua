@@ -130,8 +130,8 @@ end
 
 local function compile(s, p)
   local of, id = s:plan(p.plan)
-  local target = p.target or "cuda"
-  local k = of:compile{target = target, text = target == "cuda" and p.text ~= false and not p.check or nil}
+  local target = p.target or core.target_for(of)
+  local k = of:compile{target = target, text = target ~= "host" and p.text ~= false and not p.check or nil}
   return results.kernel(id, k, p.check and k:check{seed = p.seed, limit = p.limit or 10} or nil)
 end
 
@@ -182,7 +182,7 @@ method("search", search, with_program(device_property,
     {"seconds", number(("when to end, unless given %d"):format(SEARCH_SECONDS), 0, 3600), true},
     {"measure", flag "measure the best ones on the attached device; an error if there is none", true}), results.search_schema,
   "Search for a good plan of a program: on the model, and if asked, on the attached device.")
-method("compile", compile, object{plan_property, {"target", text("unless given \"cuda\"", {enum = {"cuda", "host"}}), true},
+method("compile", compile, object{plan_property, {"target", text("unless given the GPU's", {enum = {"cuda", "hip", "host"}}), true},
     {"text", flag "false: for cuda, compile the text as well", true},
     {"check", flag "run it, and compare the results with the reference's", true}, {"seed", integer "of the random inputs", true},
     {"limit", number("seconds that the kernel may run, unless given 10", 0.001, 600), true}}, results.kernel_schema,

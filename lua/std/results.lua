@@ -266,7 +266,7 @@ results.kernel_schema = object{
 
 -- compared: what k:check{} gave, or nil.
 function results.kernel(id, k, compared)
-  local compiled = k.target == "cuda" and k.registers > 0
+  local compiled = k.target ~= "host" and k.registers > 0
   local t = {plan = id, target = k.target, source = k.source, problems = problems_of(compiled and k.problems),
     warnings = compiled and k.warnings or {}}
   if compiled then t.registers, t.spills, t.shared_bytes = k.registers, k.spills, k.smem end

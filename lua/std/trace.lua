@@ -23,6 +23,9 @@ end
 -- On the host the seed also decides wherever the plan leaves an order open.
 local function trace(k, given)
   if not core.target(k) then raise("trace: kernel expected, got " .. show(k)) end
+  if k.target == "hip" then
+    raise "trace: a kernel for AMD's GPUs is text only, not run by us; plan:compile{target=\"host\"} runs the same text on the CPU"
+  end
   local o = options(k, given)
   if k.target == "cuda" and k.registers == 0 then
     raise "trace: this kernel is text alone; compile it without text=true"

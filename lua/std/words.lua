@@ -108,8 +108,8 @@ local signatures = {
   cut = {buffers}, place = {["*"] = buffers},            -- deprecated names
   alias = {["*"] = buffers},
   grid = {raster = one_of("rows", "columns")},
-  compile = {target = one_of("cuda", "host"), [0] = passes "optional"},
-  kernel = {target = one_of("cuda", "host"), after = passes "tree"},
+  compile = {target = one_of("cuda", "hip", "host"), [0] = passes "optional"},
+  kernel = {target = one_of("cuda", "hip", "host"), after = passes "tree"},
   print = {by = one_of("lane", "seu")}, text = {by = one_of("lane", "seu")},
   reference = {on = one_of("host", "device")}, check = {reference = one_of("interpreter", "host", "device")},
   device = {devices, files = true}, load_plan = {plans, files = true}, calibrate = {files = true},

@@ -74,6 +74,9 @@ void emit_join(struct buf *out, const struct source *const *before, int n, const
  * Millrace. In `a`. */
 void emit_cuda(const struct role_program *r, struct arena *a, struct source *out);
 
+/* The same for gfx942, which clang compiles as HIP and as C, without headers or a device library. In `a`. */
+void emit_hip(const struct role_program *r, struct arena *a, struct source *out);
+
 /* The same body as C11 over "millrace_host.h" (src/host/millrace_host.h), which gives
  * each thread of a block its own thread of control. In `a`. */
 void emit_host(const struct role_program *r, struct arena *a, struct source *out);

@@ -23,6 +23,9 @@ extern const char *const cuda_fresh[];		/* ... of one with accumulators whose ol
 extern const char *const cuda_vectors[];	/* ... of one with accesses of several words */
 extern const char *const cuda_nibbles[];	/* ... of one that makes elements of 4 bits */
 extern const char *const cuda_matrices[];	/* ... of one that fetches operands in matrices */
+extern const char *const hip_prelude[];		/* likewise of hip_prelude.c */
+extern const char *const hip_additions[];
+extern const char *const hip_nibbles[];
 
 /* A read of neighbours for all elements that a thread has of a group of columns: v0, v1, ... in the text. It is done
  * where the condition holds for the first of them; NULL: always. */
@@ -109,6 +112,9 @@ const char *each_exchange(struct print *c, const struct spread *s);
 const char *spread_mask(struct print *c, const struct spread *s);
 /* Declare row0 and col0, the first row and column that a thread has of a fragment with this layout. */
 void put_coordinates(struct print *c, const struct frag_layout *l);
+/* Declare the number of the thread in its lane, from C text of that in its block, and these. known: the compiler may know
+ * that the number is not negative. */
+void put_thread(struct print *c, const char *number, bool known, const struct frag_layout *l);
 /* Name with its version. */
 const char *frag_name(struct print *c, struct frag_at at);
 /* Do a thread's registers number rows, or columns? */

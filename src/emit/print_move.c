@@ -555,13 +555,17 @@ static void fetch_by_threads(struct print *c, const struct role_op *o)
 	const struct frag *f = o->u.fetch.to;
 	const char *from = num(c, o->u.fetch.address), *word = arena_strf(c->a, "%s%s", f->name, frag_word(c, f, "j"));
 	bool moved = f->layout != layout(c);	/* coordinates are those of its layout */
+	bool hides = c->r->target->hides_fetches;
 	int bits = dtype_bits(f->type), together = frag_words_together(f);
 
-	if (moved) {
+	if (moved || hides) {
 		put(c, "{");
 		c->indent++;
-		put_coordinates(c, f->layout);
 	}
+	if (hides)
+		put_thread(c, "opaque(THREAD)", false, f->layout);
+	else if (moved)
+		put_coordinates(c, f->layout);
 	if (o->u.fetch.by == FETCH_WORDS) {
 		put(c, together > 1 ? "%s%s" : "%s{", each(c, f, "bjh"), each_word(c, f));
 		if (together == 1)
@@ -575,7 +579,7 @@ static void fetch_by_threads(struct print *c, const struct role_op *o)
 			o->u.fetch.inside), word, bits, from, bits, together > 1 ? "(e & 1)" : "e");
 	}
 	put(c, "}");
-	if (moved) {
+	if (moved || hides) {
 		c->indent--;
 		put(c, "}");
 	}

@@ -121,7 +121,7 @@ static void put_change(struct print *c, const struct role_op *o)
  * number can be, so that compilers divide it by shifts and fold what is added. A number that compilers know to be less
  * than a block's threads is limited by `%` instead: with a mask they fold so early that more is kept in registers, and
  * plans of 200 words spill. */
-static void put_thread(struct print *c, const char *number, bool known)
+void put_thread(struct print *c, const char *number, bool known, const struct frag_layout *l)
 {
 	int span = role_thread_span(c->role, c->r->target), warp = warp_threads(c);
 
@@ -132,12 +132,12 @@ static void put_thread(struct print *c, const char *number, bool known)
 		put(c, "const int thread = %s %% %d;", number, span);
 	else
 		put(c, "const int thread = %s & %d;", number, span - 1);
-	put_coordinates(c, layout(c));
+	put_coordinates(c, l);
 }
 
 static void put_lane(struct print *c, const struct role_op *o)
 {
-	put_thread(c, "THREAD", true);
+	put_thread(c, "THREAD", true, layout(c));
 	put(c, "const int leader = warp == %s && elect();", by_lane(c, o->u.lane.warp, second_of(o)->u.lane.warp));
 	if (o->u.lane.stores)
 		put(c, "const int elected = elect();\t/* of each warp: it issues its stores */");
@@ -213,7 +213,7 @@ static void print_control(struct print *c, const struct role_op *o)
 	case DO_BREAK: put(c, "break;"); break;
 	case DO_CONTINUE: put(c, "continue;"); break;
 	case DO_AT: put_at(c, o); break;
-	case DO_OPAQUE: put_thread(c, "opaque(THREAD)", false); break;
+	case DO_OPAQUE: put_thread(c, "opaque(THREAD)", false, layout(c)); break;
 	case DO_LANE: put_lane(c, o); break;
 	case DO_REGISTERS:
 		put(c, "SET_REGISTERS(%s, %d);", o->u.registers.more ? "inc" : "dec", o->u.registers.n);

@@ -18,7 +18,9 @@ int lower_launched(const struct kernel *k)
 	int step = k->target->registers.step ? k->target->registers.step :
 		k->plan->device->register_step;
 
-	return k->plan->device->registers / k->threads / step * step;
+	int threads = k->target->parts ? (int)round_up(k->threads, k->target->parts * k->target->warp) : k->threads;
+
+	return k->plan->device->registers / threads / step * step;
 }
 
 /* What the lane's threads work on: nothing, as they only issue to engines; bytes that they copy; values in

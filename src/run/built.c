@@ -6,11 +6,33 @@
 #include "lower/lower.h"
 #include "lower/stamps.h"
 #include "plan/sized.h"
+#include "run/compile_hip.h"
 
 const struct backend_info backends[BACKEND_COUNT] = {
-	[BACKEND_CUDA] = { "cuda", emit_cuda },
-	[BACKEND_HOST] = { "host", emit_host },
+	[BACKEND_CUDA] = { "cuda", "CUDA", { &target_sm_90a, &target_mma_sync, &target_sm_80 }, emit_cuda },
+	[BACKEND_HIP] = { "hip", "HIP", { &target_gfx942 }, emit_hip },
+	[BACKEND_HOST] = { "host", "C", { NULL }, emit_host },
 };
+
+bool backend_prints(enum backend backend, const struct vdevice *d)
+{
+	const struct target *const *t = backends[backend].targets, *of = target_of(d);
+
+	if (!*t)
+		return true;
+	while (*t && *t != of)
+		t++;
+	return *t;
+}
+
+enum backend backend_for(const struct vdevice *d)
+{
+	int i = 0;
+
+	while (!backend_prints((enum backend)i, d))
+		i++;
+	return (enum backend)i;
+}
 
 void built_new(struct mem *mem, enum backend backend, struct built **out)
 {
@@ -95,7 +117,7 @@ const char *built_arch(const struct built *b)
 
 static struct compile_job make_job(struct built *b, const struct source *s)
 {
-	return (struct compile_job){ .name = arena_strf(&b->arena, "%s.cu", s->entry),
+	return (struct compile_job){ .name = b->backend == BACKEND_HIP ? s->entry : arena_strf(&b->arena, "%s.cu", s->entry),
 		.source = s->text.text, .arch = built_arch(b) };
 }
 
@@ -121,6 +143,8 @@ enum err_code built_compile(struct built *b, struct gpu *g, const struct stop *s
 
 		if (b->backend == BACKEND_HOST)
 			TRY(host_compile(b->arena.mem, p->source.text.text, p->source.text.len, false, stop, &p->object, e));
+		else if (b->backend == BACKEND_HIP)
+			TRY(compile_hip(&job, stop, &b->arena, &p->binary, e));
 		else
 			TRY(gpu_compile(g, &job, stop, &b->arena, &p->binary, e));
 	}

@@ -12,17 +12,23 @@
 #include "host/host.h"
 #include "plan/plan.h"
 
-enum backend { BACKEND_CUDA, BACKEND_HOST, BACKEND_COUNT };
+enum backend { BACKEND_CUDA, BACKEND_HIP, BACKEND_HOST, BACKEND_COUNT };
 
 struct backend_info {
-	const char *name;		/* "cuda", "host" */
+	const char *name;		/* "cuda", "hip", "host" */
+	const char *language;		/* "CUDA" */
+	const struct target *targets[4];	/* that it prints kernels for, then NULL; none: all */
 	void (*emit)(const struct role_program *r, struct arena *a, struct source *out);
 };
 extern const struct backend_info backends[BACKEND_COUNT];
+/* Does it print kernels for plans on the device? */
+bool backend_prints(enum backend backend, const struct vdevice *d);
+/* The first that does: what a plan is compiled for unless a user says otherwise. */
+enum backend backend_for(const struct vdevice *d);
 
 struct built_phase {
 	struct source source;
-	/* CUDA */
+	/* CUDA, HIP */
 	struct compile_result binary;
 	struct pool_job *compiling;	/* between built_begin and built_end; else NULL */
 	/* host */
@@ -60,7 +66,7 @@ NODISCARD enum err_code built_emit(struct built *b, lower_fn *lower, void *ud, c
  * was edited is appended as it is. */
 void built_print(const struct built *b, struct buf *out);
 
-/* Compile what built_emit printed. CUDA: by NVRTC in the worker of g. Host: by the system's C compiler;
+/* Compile what built_emit printed. CUDA: by NVRTC in the worker of g. HIP: by clang; host: by the system's C compiler;
  * g is not used. */
 NODISCARD enum err_code built_compile(struct built *b, struct gpu *g, const struct stop *stop, struct err *e);
 

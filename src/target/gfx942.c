@@ -25,11 +25,12 @@ static const struct completion completes[] = {
 };
 
 const struct target target_gfx942 = {
-	.name = "gfx942", .lowers = true, .warp = 64, .group = 1, .frag = { SUMS },
+	.name = "gfx942", .lowers = true, .warp = 64, .group = 1, .parts = 4, .frag = { SUMS },
 	.lines = { .rows = 1, .cols = 128, .row = { 1, 1, 0 }, .col = { 1, 64, 2 }, .halves = 1, .pair = 2,
 		.deep = 128 },
 	.completes = completes, .ncompletes = LEN(completes),
 	.shared = { .chunk = 16, .line = 128, .widest = 128, .narrowest = 32, .align = 1024,
 		.copy_align = 128, .flag = 8, .polled = true },
+	.hides_fetches = true,
 	.matrix = matrix, .nmatrix = LEN(matrix),
 };

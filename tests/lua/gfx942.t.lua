@@ -1,5 +1,5 @@
 -- gfx942, whose warps have 64 threads and whose products give a thread four neighbouring columns: plans for the MI300X
--- have kernels, which are right on the CPU.
+-- have kernels, which are right on the CPU. If clang-22 is there, their texts are compiled for gfx942, as HIP and as C.
 local mr = require "millrace"
 local dir = arg[0]:match "^(.*/)" or "./"
 local tap, random_plans = dofile(dir .. "tap.lua"), dofile(dir .. "lib/random_plans.lua")
@@ -24,6 +24,63 @@ local dump = tostring(plan:kernel{})
 tap.like(dump, "product r_c%[0%] %+= a%d+ x b%d+, bf16, mfma, 4 at once", "products are the machine's")
 tap.like(dump, "flags and the barriers of lanes are counters, which waiting warps read again and again", "how lanes wait is said")
 tap.like(dump, ": 320 threads, .*flag 'load_a complete': 2 deep, 64 arrivals .*lane p0: warps 4 to 4", "a warp has 64 threads")
+
+-- As text.
+local hip = plan:compile{text = true}
+tap.is(hip.target, "hip", "a plan for the MI300X is compiled to HIP unless one says otherwise")
+tap.like(hip.source, "__builtin_amdgcn_mfma_f32_16x16x16bf16_1k", "... with its products")
+tap.like(tostring(hip), "HIP, text only, not run by us", "... of which is said that it was not run")
+tap.is(plan:kernel{}.target, "hip", "so is the role program's target")
+local function refuses(what, ...)
+  local good, message = pcall(...)
+  tap.ok(not good and tostring(message):find(what, 1, true), what, message)
+end
+refuses([[compile: kernels for 'mi300x' are HIP, not CUDA: say target="hip", or target="host" to run them on the CPU]],
+  plan.compile, plan, {target = "cuda", text = true})
+refuses([[compile: kernels for 'h200' are CUDA, not HIP: say target="cuda", or target="host" to run them on the CPU]],
+  plan.compile, mr.load_plan "gemm_cooperative", {target = "hip"})
+for _, method in ipairs{"run", "check", "bench", "trace"} do
+  refuses(method .. [[: a kernel for AMD's GPUs is text only, not run by us; plan:compile{target="host"} runs the same text on the CPU]],
+    hip[method], hip)
+end
+refuses("export: a kernel for AMD's GPUs is text only, not run by us: k.source is its text", hip.export, hip, "nowhere")
+
+local BIN <const> = "/usr/lib/llvm-22/bin/"
+local has_clang = os.execute("clang-22 --version >/dev/null 2>&1")
+local has_objdump = os.execute(BIN .. "llvm-objdump --version >/dev/null 2>&1")
+local as_c <const> = "clang-22 -x c --target=amdgcn-amd-amdhsa -mcpu=gfx942 -O3 -std=c11 -ffreestanding -nogpulib -w -o "
+local scratch = os.tmpname()
+if not has_clang then
+  refuses("compile: HIP needs clang, and neither clang-22 nor ROCm's is there: install it", plan.compile, plan)
+end
+
+-- How many of these instructions the code object has.
+local function count(object, instruction)
+  local pipe = io.popen(("%sllvm-objdump -d %s | grep -c '^\t%s'"):format(BIN, object, instruction))
+  local n = tonumber(pipe:read "a")
+  pipe:close()
+  return n
+end
+
+-- Compiled by clang: nothing in scratch memory, and the same as C.
+local function compiles(what, p, products)
+  if not has_clang then return tap.ok(true, what .. ": compiled for gfx942 # SKIP there is no clang-22") end
+  local good, k = pcall(p.compile, p)
+  if not tap.ok(good, what .. ": compiled as HIP", k) then return end
+  tap.ok(k.registers > 0 and k.spills == 0, ("  %d registers, nothing in scratch memory"):format(k.registers), k.spills)
+  local file = assert(io.open(scratch, "w"))
+  file:write(k.source)
+  file:close()
+  tap.ok(os.execute(("%s%s.co %s 2>%s.log"):format(as_c, scratch, scratch, scratch)), "  and as C",
+    assert(io.open(scratch .. ".log")):read(2000))
+  if has_objdump then
+    tap.is(count(scratch .. ".co", "scratch_"), 0, "  whose code has no access to scratch memory")
+    tap.is(count(scratch .. ".co", "flat_"), 0, "  or to memory of an unknown kind")
+    if products then tap.is(count(scratch .. ".co", "v_mfma_f32_16x16x16_bf16"), products, "  and as many products as unrolled") end
+  end
+end
+-- A warp has 16 rows and four groups of columns, and two steps of 16.
+compiles("gemm", plan, 8)
 
 for _, g in ipairs{
   {{m = 64, n = 64, k = 64}, {m = 64, n = 64, k = 32}, 4},
@@ -56,6 +113,7 @@ for _, name in ipairs(names) do
   local found, why = mr.search(mr.examples[name](shipped[name][1]), device, {measure = false, trials = 5})
   if tap.ok(found, name .. ": the search finds a plan", why) then
     random_plans.correct(tap, name, found.plan, {1})
+    compiles("  " .. name, found.plan)
   end
 end
 
@@ -65,4 +123,5 @@ for seed = 1, PLANS do
   random_plans.correct(tap, ("plan %d, %s"):format(seed, info.program), drawn, SEEDS)
 end
 
+for _, ending in ipairs{"", ".co", ".log"} do os.remove(scratch .. ending) end
 tap.done_testing()

@@ -241,7 +241,7 @@ e = fails("graph", {program = "gemm", sizes = SIZES, tile = {m = 1.5}}, rpc.PARA
   "graph: 'tile.m': integer of at least 1 expected, got 1.5")
 is(e.data.expected, "integer of at least 1", "  what was expected")
 fails("compile", {plan = small, target = "cude"}, rpc.PARAMS,
-  [[compile: 'target': one of "cuda", "host" expected, got 'cude'; did you mean 'cuda'?]])
+  [[compile: 'target': one of "cuda", "hip", "host" expected, got 'cude'; did you mean 'cuda'?]])
 fails("bind", {sizes = SIZES}, rpc.PARAMS, "'program' or 'source' is missing")
 fails("check", {plan = "plan 999"}, rpc.PARAMS, "there is no plan 999")
 fails("check", {plan = "gem_cooperative"}, rpc.PARAMS, "no plan 'gem_cooperative' comes with Millrace; did you mean 'gemm_cooperative'?")

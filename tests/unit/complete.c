@@ -224,7 +224,7 @@ static const struct offer {
 	{ "plan:grid{raster=\"", "rows columns", "group" },
 	{ "plan:propagate{", "m= n= k=", NULL },
 	{ "plan:compile{", "target= text= without=", NULL },
-	{ "plan:compile{target=\"", "cuda host", NULL },
+	{ "plan:compile{target=\"", "cuda hip host", NULL },
 	{ "plan:compile{without={\"", "hoist unmask partial_sums", NULL },
 	{ "plan:kernel{after=\"", "peel hoist unroll", "partial_sums" },
 	{ "plan:kernel{target='h", "host", "cuda" },

@@ -764,7 +764,7 @@ end
 -- Compile and run under some seeds, every other one looking for races. "ok"; "refused"
 -- and why it is not lowered; or "failed" and what went wrong. options: target, else "host".
 function M.verify(plan, seeds, options)
-  local lowered, why = pcall(plan.compile, plan, {target = "cuda", text = true})
+  local lowered, why = pcall(plan.compile, plan, {text = true})
   if not lowered then return "refused", why end
   local built, k = pcall(plan.compile, plan, {target = options and options.target or M.target})
   if not built then return "failed", k end
