@@ -468,13 +468,15 @@ static const char *cuda_text(lua_State *L, struct arena *a)
 		text = arena_strf(a, "%s%s", text, cuda_additions[i]);
 	for (int i = 0; cuda_nibbles[i]; i++)
 		text = arena_strf(a, "%s%s", text, cuda_nibbles[i]);
+	for (int i = 0; cuda_fresh[i]; i++)
+		text = arena_strf(a, "%s%s", text, cuda_fresh[i]);
 	for (int i = 0; cuda_matrices[i]; i++)
 		text = arena_strf(a, "%s%s", text, cuda_matrices[i]);
 	return text;
 }
 
 #define HIP_LACKS " CLUSTER_KERNEL MAP CLUSTER_SYNC SET_REGISTERS flag_expect flag_arrive_at STORES_READ in_block " \
-	"descriptor GROUPS_WAIT PIN_F PIN_U quad_transpose "
+	"descriptor GROUPS_WAIT PIN_F PIN_U FRESH_F FRESH_U quad_transpose "
 
 /* The page tells all names that both shipped targets define, and no others. */
 static void compare_with_page(lua_State *L, const char *home)
