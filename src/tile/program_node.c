@@ -467,7 +467,7 @@ enum err_code program_reduce(struct program *p, enum op op, int value, int axis,
 	return OK;
 }
 
-/* Is the axis tiled in a way of its own anywhere: batch, looped over or stored; or is a value read at indices of it? */
+/* Is the axis tiled in a way of its own anywhere: batch, looped over or stored? */
 static bool is_tiled_itself(const struct program *p, int axis)
 {
 	if (p->axes.v[axis].single)
@@ -476,8 +476,16 @@ static bool is_tiled_itself(const struct program *p, int axis)
 		if (ints_hold(p->loops.v[i].axis, p->loops.v[i].naxes, axis))
 			return true;
 	for (int i = 0; i < p->nodes.n; i++)
-		if ((p->nodes.v[i].op == OP_STORE && node_has_axis(&p->nodes.v[i], axis)) ||
-		    (p->nodes.v[i].op == OP_AT && (p->nodes.v[i].ref == axis || index_uses(&p->nodes.v[i].index[0], axis))))
+		if (p->nodes.v[i].op == OP_STORE && node_has_axis(&p->nodes.v[i], axis))
+			return true;
+	return false;
+}
+
+/* Is a value read at other indices of the axis, or at indices that it makes? */
+static bool is_read_at(const struct program *p, int axis)
+{
+	for (int i = 0; i < p->nodes.n; i++)
+		if (p->nodes.v[i].op == OP_AT && (p->nodes.v[i].ref == axis || index_uses(&p->nodes.v[i].index[0], axis)))
 			return true;
 	return false;
 }
@@ -508,7 +516,10 @@ static enum err_code check_packs(const struct program *p, int from, int to, int 
 			"its own for each packing", f->name, f->per, p->axes.v[f->packs].name);
 	if (is_tiled_itself(p, from))
 		return err_set(e, ERR_INPUT, loc, "unpack: the words along '%s' follow the tiles of '%s', so '%s' "
-			"cannot be batch, stored, looped over or read at other indices; use '%s' there", f->name, t->name, f->name, t->name);
+			"cannot be batch, stored or looped over; use '%s' there", f->name, t->name, f->name, t->name);
+	if (is_read_at(p, from))
+		return err_set(e, ERR_INPUT, loc, "unpack: a value is read at other indices along '%s', so '%s' cannot count words; "
+			"use an axis of its own for the words", f->name, f->name);
 	if (t->packs != NONE || is_packed(p, from))
 		return err_set(e, ERR_INPUT, loc, "unpack: '%s' to '%s' would be words of words; "
 			"unpack to an axis that counts none", f->name, t->name);

@@ -343,4 +343,7 @@ refuses("p:loop(j, function()\nY:store(p:load('again', X):at(j, j ~ 1) + x)\nend
   "user.lua:7: at over 'j': 'again' is made in the loop over {j} at line 6, where it has one tile of 'j' at a time; " ..
   "make it before the loop, or load what is at other indices")
 
+refuses("local l = p:axis('l', 32)\nlocal w = x:to 'i32'\nY:store(w:at(j, i):to 'f32' + mr.unpack(w, j, l, 'i8'):rowsum(l):to 'f32' + i:index() + j:index())",
+  "user.lua:8: unpack: a value is read at other indices along 'j', so 'j' cannot count words; use an axis of its own for the words")
+
 tap.done_testing()
