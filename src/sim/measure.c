@@ -56,10 +56,22 @@ static int ring_period(const struct plan *p, int phase, int loop)
 	return period;
 }
 
+static int replicas_of(const struct plan *p, int task)
+{
+	return p->lanes.v[p->entries.v[plan_entry_of(p, task)].lane].replicas;
+}
+
+bool interval_is_steady(const struct plan *p, int task, int64_t n)
+{
+	int replicas = replicas_of(p, task);
+
+	return n > 1 && (replicas == 1 || n >= 3 * (int64_t)replicas);
+}
+
 int interval_step(const struct plan *p, int task, int64_t n)
 {
 	/* copies of the lane work on different iterations at the same time: so many ends are one step of each */
-	int replicas = p->lanes.v[p->entries.v[plan_entry_of(p, task)].lane].replicas;
+	int replicas = replicas_of(p, task);
 	int period = ring_period(p, p->graph->tasks.v[task].phase, p->graph->tasks.v[task].loop);
 
 	return n > 2 * (int64_t)replicas * period ? replicas * period : replicas;
@@ -92,6 +104,8 @@ static double interval_of(struct arena *a, const struct plan *p, const struct ph
 	for (int i = 0; i < line->events.n; i++)
 		if (line->events.v[i].task == task)
 			ends[n++] = line->events.v[i].end;
+	if (!interval_is_steady(p, task, n))
+		return NAN;
 	int64_t skip = n < 8 ? 0 : n / 4;
 	n -= 2 * skip;
 	return interval_median(ends + skip, n, interval_step(p, task, n));

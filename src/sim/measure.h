@@ -15,6 +15,9 @@
 int interval_loop(const struct plan *p, int phase, const struct walk *w);
 /* The sTask whose completions count; NONE if the loop has no entry. */
 int interval_task(const struct plan *p, int phase, int loop);
+/* Do n completions show a steady state? Not if copies of the lane have less than three iterations each: the first ones share
+ * units that the last ones have for themselves. */
+bool interval_is_steady(const struct plan *p, int task, int64_t n);
 /* The step, if there are n completions: 1 compares each with the next. A multiple of the lane's replicas, and of the
  * period of the rings if n is large enough. */
 int interval_step(const struct plan *p, int task, int64_t n);

@@ -76,7 +76,9 @@ static void measure_interval(const struct job *j, const struct eu_run *r, int64_
 	struct phase_line *line = j->line;
 
 	line->ii_step = r->watch == NONE ? 1 : interval_step(j->plan, r->watch, r->noted);
-	line->ii = r->watch == NONE ? NAN : interval_median(r->ends, r->noted, line->ii_step) / TICKS;
+	line->ii = NAN;
+	if (r->watch != NONE && interval_is_steady(j->plan, r->watch, r->noted))
+		line->ii = interval_median(r->ends, r->noted, line->ii_step) / TICKS;
 	if (isnan(line->ii))
 		line->ii = (double)r->ticks / TICKS / (double)max_i64(count, 1);
 }

@@ -79,4 +79,20 @@ for name, rate, ratio in document "README.md":gmatch "\n| ([^|]-) | (%d+) | [^|]
 end
 tap.ok(rows >= 2, "there are rows that both have", rows)
 
+---- copies of a lane with few tiles each ------------------------------------------------------
+
+-- The first tiles share units that the last ones have for themselves: their difference is no interval of a steady state.
+for _, replicas in ipairs{2, 3} do
+  local plan = mr.plan(mr.examples.topk_routing{m = 16384, n = 256, k = 2}:graph{tile = {m = 32}}, mr.device "h200")
+  plan:lane("p0", {})
+  plan:lane("c0", {warps = 4, replicas = replicas})
+  plan:buffers{x = 6}
+  for _, task in ipairs(plan.tasks) do
+    plan:append(task.name, task.kind == "load" and {seu = "tma", lane = "p0"} or {seu = "cuda", lane = "c0"})
+  end
+  plan:fill_waits()
+  local tl = plan:simulate()
+  tap.ok(tl.ii >= tl.res_mii and tl.ii >= tl.rec_mii, ("no interval below its bounds with %d copies"):format(replicas), tl:summary())
+end
+
 tap.done_testing()
