@@ -5,23 +5,49 @@
 
 #include "base/hash.h"
 #include "search/rings.h"
+#include "search/second_split.h"
 #include "search/task_groups.h"
+
+/* The splits of the choice: that of its lanes, and what that leaves undivided. Returns how many: 0 if there is nothing to
+ * split. */
+static int find_splits(const struct space *s, const struct choice *c, struct split splits[2])
+{
+	int nconversions = c->split_off ? s->nconversions : 0, *tasks = ARENA_ARRAY(s->a, s->program->tasks.n + nconversions, int);
+
+	splits[0] = (struct split){ .ways = c->ways, .axis = space_split_axis(s->program, c), .tasks = tasks };
+	if (splits[0].axis == NONE)
+		return 0;
+	splits[0].ntasks = split_all(s->program, s->conversions, nconversions, splits[0].axis, tasks);
+	if (!splits[0].ntasks)
+		return 0;
+	tasks = ARENA_ARRAY(s->a, s->program->tasks.n, int);
+	return 1 + (c->second_split && second_split(s, c, &splits[0], tasks, &splits[1]));
+}
+
+bool build_has_second_split(const struct space *s, const struct choice *c)
+{
+	struct arena_mark mark = arena_mark(s->a);
+	struct choice x = *c;
+	struct split splits[2];
+	bool has;
+
+	x.second_split = true;
+	has = c->ways > 1 && c->split != SPLIT_TASKS && find_splits(s, &x, splits) == 2;
+	arena_reset(s->a, mark);
+	return has;
+}
 
 enum err_code build_graph(const struct space *s, const struct choice *c, struct graph **out, struct err *e)
 {
 	struct arena_mark mark = arena_mark(s->a);
-	struct split split = { .ways = c->ways, .axis = NONE };
-	int *tasks = ARENA_ARRAY(s->a, s->program->tasks.n + s->nconversions, int);
-	struct shaping how = { .splits = &split, .nsplits = c->ways > 1 && c->split != SPLIT_TASKS };
+	struct split splits[2];
+	struct shaping how = { .splits = splits };
 	enum err_code code;
 
-	if (how.nsplits) {
-		split.axis = space_split_axis(s->program, c);
-		if (split.axis != NONE)
-			split.ntasks = split_all(s->program, s->conversions, c->split_off ? s->nconversions : 0, split.axis, tasks);
-		if (!split.ntasks)
+	if (c->ways > 1 && c->split != SPLIT_TASKS) {
+		how.nsplits = find_splits(s, c, splits);
+		if (!how.nsplits)
 			return err_set(e, ERR_INPUT, NOWHERE, "there is nothing to split");
-		split.tasks = tasks;
 	}
 	if (c->split_off) {
 		how.split_offs = s->conversions;

@@ -8,6 +8,9 @@
  * the choice says so (split_off). *out stays NULL on failure. */
 NODISCARD enum err_code build_graph(const struct space *s, const struct choice *c, struct graph **out, struct err *e);
 
+/* Does the choice's split leave anything undivided that another axis can split (second_split.h)? */
+bool build_has_second_split(const struct space *s, const struct choice *c);
+
 /* Fill p, an empty plan of that graph: lanes, entries, rings, the grid. Waits, and the versions that the
  * order needs, the caller adds by plan_repair_waits. ERR_INPUT, ERR_LIMIT: there is no plan. It need not be legal. */
 NODISCARD enum err_code build_plan(const struct space *s, const struct choice *c, struct plan *p, struct err *e);

@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "search/build.h"
+
 enum {
 	STARTS_MAX = 4096,
 	DEPTH_MAX = 8,			/* of loaded rings; a lane that still waits then waits for something else */
@@ -158,7 +160,7 @@ void space_smaller(const struct space *s, int level, bool by_threads, struct are
 
 /* ---- neighbours ------------------------------------------------------------------------ */
 
-enum coordinate { BY_ORDER, BY_ISSUE_ORDER = BY_ORDER + CHOICE_REGIONS, BY_SPLIT_OFF, BY_GROUP, BY_RASTER, BY_CLUSTER,
+enum coordinate { BY_ORDER, BY_ISSUE_ORDER = BY_ORDER + CHOICE_REGIONS, BY_SECOND_SPLIT, BY_SPLIT_OFF, BY_GROUP, BY_RASTER, BY_CLUSTER,
 	BY_LONGEST_FIRST, BY_DEPTH, BY_DEEPER_RINGS, BY_TILE_VERSIONS, BY_STORES, BY_VERSIONS, BY_LANES, BY_LOADERS,
 	BY_LOAD_UNITS, BY_EXTENT };
 
@@ -340,6 +342,12 @@ void space_neighbours(const struct space *s, const struct choice *c, int coordin
 	case BY_ISSUE_ORDER:
 		x.issue_order = !c->issue_order;
 		if (c->ways > 1)
+			VEC_PUSH(a, &out->v, x);
+		break;
+	case BY_SECOND_SPLIT:
+		x.second_split = !c->second_split;
+		x.ring_bytes = 0;
+		if (build_has_second_split(s, c))
 			VEC_PUSH(a, &out->v, x);
 		break;
 	case BY_SPLIT_OFF:

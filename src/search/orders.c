@@ -1,6 +1,6 @@
 #include "search/orders.h"
 
-enum { SETS_MAX = 20 };			/* fewer than ORDERS_MAX, for exact orders to come */
+enum { SETS_MAX = 20, NEEDED_MAX = 28 };	/* fewer than ORDERS_MAX, for exact orders to come */
 
 /* The body of a loop without its loads. Sets of its sTasks are bits. */
 struct body {
@@ -155,6 +155,66 @@ int orders_add(struct orders *o, const struct order *x)
 	return o->n++;
 }
 
+/* ---- needed products first -------------------------------------------------------------- */
+
+/* The index in the body of the sTask at that step of the order. */
+static int task_at_step(const struct body *b, const struct order *o, int step)
+{
+	int i;
+
+	FIND_FIRST(i, b->n, b->g->tasks.v[b->task[i]].task == o->v[step].task);
+	return i;
+}
+
+/* Does something other than a product need x in the iteration? */
+static bool is_needed(const struct body *b, int x, uint32_t ahead)
+{
+	int early;
+
+	for (int i = 0; i < b->g->edges.n; i++) {
+		const struct edge *e = &b->g->edges.v[i];
+
+		if (e->kind == EDGE_FLOW && e->from == b->task[x] && binds(b, e, ahead, &early) && early == 0 &&
+		    b->g->tasks.v[e->to].kind != TASK_MMA)
+			return true;
+	}
+	return false;
+}
+
+/* Can the product of the next step come before that of this one, and does something wait for it, but for this one nothing? */
+static bool should_swap(const struct body *b, const struct order *o, int step, uint32_t ahead)
+{
+	int x = task_at_step(b, o, step), y = task_at_step(b, o, step + 1);
+
+	return b->g->tasks.v[b->task[x]].kind == TASK_MMA && b->g->tasks.v[b->task[y]].kind == TASK_MMA &&
+		!must_wait(b, y, ahead, UINT32_C(1) << x) && is_needed(b, y, ahead) && !is_needed(b, x, ahead);
+}
+
+/* Products of an iteration come in the program's order. What waits for the last of them waits for all, as they retire in order. So
+ * there is another order for each product that it can come before, of those that nothing waits for. */
+static void add_needed_first(const struct body *b, struct orders *out)
+{
+	int n = out->n;
+
+	for (int i = 0; i < n; i++) {
+		uint32_t ahead = 0;
+
+		for (int k = 0; k < out->v[i].n; k++)
+			ahead |= (uint32_t)out->v[i].v[k].at << task_at_step(b, &out->v[i], k);
+		for (int step = 0; step + 1 < b->n; step++) {
+			struct order x = out->v[i];
+
+			for (int k = step; k >= 0 && should_swap(b, &x, k, ahead) && out->n < NEEDED_MAX; k--) {
+				const struct order before = x;
+
+				x.v[k] = before.v[k + 1];
+				x.v[k + 1] = before.v[k];
+				orders_add(out, &x);
+			}
+		}
+	}
+}
+
 void orders_find(const struct graph *g, const struct vdevice *d, int phase, int loop, struct orders *out)
 {
 	struct body b = { .g = g, .d = d, .phase = phase, .loop = loop };
@@ -179,4 +239,5 @@ void orders_find(const struct graph *g, const struct vdevice *d, int phase, int 
 			}
 		}
 	out->most = out->n - 1;
+	add_needed_first(&b, out);
 }

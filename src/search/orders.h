@@ -4,7 +4,8 @@
  * while those of this one are used. What runs ahead must not depend, within the iteration, on what does not. So it is a
  * set of sTasks that is closed under dependences, and each such set gives one order. Within an iteration products come
  * first (their unit works while the lane does something else), then what belongs to the older iteration, then the
- * program's order. Exact schedules (loop/modulo.h) are added as they are found. */
+ * program's order. A product that something waits for may also come before those that nothing waits for: products retire
+ * in order. Exact schedules (loop/modulo.h) are added as they are found. */
 #ifndef SEARCH_ORDERS_H
 #define SEARCH_ORDERS_H
 

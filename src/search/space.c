@@ -689,7 +689,7 @@ enum err_code space_init(struct space *s, struct arena *a, struct mem *mem, cons
 
 uint64_t choice_hash(const struct choice *c)
 {
-	const int64_t v[] = { c->split_off, c->ways, c->warps, c->replicas, c->split, c->load_lanes, c->load_warps,
+	const int64_t v[] = { c->split_off, c->ways, c->warps, c->replicas, c->split, c->second_split, c->load_lanes, c->load_warps,
 		c->load_registers, c->copied_loads, c->loads_by_threads, c->issue_order, c->extra_versions,
 		c->ring_bytes, c->ring_depth, c->deeper_rings, c->tile_versions, c->stores_by_threads,
 		c->products_by_threads, c->grid.eus, c->grid.raster,

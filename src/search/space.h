@@ -30,6 +30,7 @@ struct choice {
 	bool split_off;			/* conversions of what products read are sTasks of their own */
 	int ways, warps, replicas;	/* computing lanes, of which each has one slice; warps and replicas of each */
 	enum split_kind split;
+	bool second_split;		/* what the split leaves undivided is split along another axis (second_split.h) */
 	/* The lanes that load. Threads copy what no copy engine can bring: then it matters how many there are. */
 	int load_lanes;			/* among which the loads of a loop are divided: 1 or 2 */
 	int load_warps;			/* of each; 0: the plan does not say, so one */

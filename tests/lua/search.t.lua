@@ -512,6 +512,18 @@ do
   end
 end
 
+---- what a split leaves undivided ------------------------------------------------------------------
+
+-- Lanes divide the keys. The gradient of queries adds up over keys, so each lane has half of its columns, and issues that product
+-- before the one that nothing waits for.
+do
+  local bound = mr.examples.attention_backward{b = 1, h = 16, m = 1024, d = 128}
+  local found = mr.search(bound, mr.device "h200", {trials = 1000, measure = false, tile = {m = 64, n = 128}})
+  local text = found.plan:script()
+  tap.like(text, 'plan:split%("d", 2, {"mma_dq", "add_dq"}%)', "a product that contracts the split axis is split along another one")
+  tap.like(text, '"mma_dq%.0".*"mma_dk%.0"', "  and comes before the product that nothing needs")
+end
+
 ---- what check() refuses is not returned -----------------------------------------------
 
 -- The search does not prove that kernels are right; check() does. Here it finds a fault in every kernel but the third.
