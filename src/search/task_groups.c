@@ -36,7 +36,7 @@ static void find_components(const struct graph *g, int *up)
 	for (int b = 0; b < g->buffers.n; b++) {
 		int first = NONE;
 
-		for (int t = 0; t < g->tasks.n; t++) {
+		for (int t = 0; t < g->tasks.n && g->buffers.v[b].scope != SCOPE_SHARED; t++) {
 			if (!keeps_in_registers(g, t, b))
 				continue;
 			if (first == NONE)

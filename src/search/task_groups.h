@@ -7,7 +7,8 @@
 #include "graph/graph.h"
 
 /* Sets group[t], from 0 to lanes - 1, of each sTask t of the graph that is no load. sTasks that pass a value in registers
- * stay together: a lane cannot read another one's. Only operands of products leave their lane, in shared memory. What
+ * stay together: a lane cannot read another one's. Operands of products leave their lane, in shared memory, and what is
+ * there anyway, as loaded values are, any lane reads. What
  * stays together is a component; components go to lanes by decreasing time on their units, each to the lane with the least
  * so far. Returns how many lanes the phase that uses most of them uses: fewer than `lanes` if it has fewer components
  * that take time. */

@@ -546,4 +546,14 @@ do
   methods.check = check
 end
 
+-- Lanes with sTasks of their own: what several read out of shared memory, as loaded sums here, does not keep them on one.
+do
+  local bound = mr.examples.gated_delta_rule{b = 1, s = 8192, h = 32, k = 128, v = 128}
+  local found = mr.search(bound, mr.device "h200", {tile = {head = 32, k = 128, v = 128, vs = 32}, trials = 150, seconds = 600,
+    measure = false})
+  local of = {}
+  for _, e in ipairs(found.plan.entries) do of[e.task] = e.lane end
+  tap.ok(of.mma_ws ~= of.mma_o and of.mma_qk ~= of.mma_o, "the products of a recurrence are on several lanes", found.plan:script())
+end
+
 tap.done_testing()
