@@ -79,8 +79,27 @@ local function compiles(what, p, products)
     if products then tap.is(count(scratch .. ".co", "v_mfma_f32_16x16x16_bf16"), products, "  and as many products as unrolled") end
   end
 end
+
+-- What clang makes of a text is executed, instruction by instruction; so are the definitions in front of it. These take a
+-- few seconds each, and all have been tried.
+local on_waves = dofile(dir .. "lib/on_waves.lua")
+local has_python = os.execute("python3 --version >/dev/null 2>&1")
+local executed = {}
+for name in ("gemm flash_attention topk_routing dequant_gemm cross_entropy grouped_gemm fp4_gemm conv2d chunk_state"):gmatch "%S+" do
+  executed[name] = true
+end
+local function executes(what, p)
+  if not executed[p.graph.program.name] then return end
+  if not (has_clang and has_objdump and has_python) then
+    return tap.ok(true, what .. ": executed # SKIP there is no clang-22, llvm-objdump or python3")
+  end
+  local wrong = on_waves.wrong(p, 1)
+  tap.ok(not wrong, what .. ": its machine code is right", wrong)
+end
 -- A warp has 16 rows and four groups of columns, and two steps of 16.
 compiles("gemm", plan, 8)
+executes("gemm with gelu", all(mr.examples.gemm{m = 40, n = 32, k = 64, bias = true, activation = "gelu"},
+  {m = 32, n = 32, k = 32}, 2))
 
 for _, g in ipairs{
   {{m = 64, n = 64, k = 64}, {m = 64, n = 64, k = 32}, 4},
@@ -114,6 +133,7 @@ for _, name in ipairs(names) do
   if tap.ok(found, name .. ": the search finds a plan", why) then
     random_plans.correct(tap, name, found.plan, {1})
     compiles("  " .. name, found.plan)
+    executes("  " .. name, found.plan)
   end
 end
 
