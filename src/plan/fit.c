@@ -6,15 +6,16 @@
 #include "plan/problem.h"
 #include "target/target.h"
 
-/* A store from registers by a copy engine goes through shared memory in panels, of which at least one must fit: it has
- * all rows of the tile, and is as wide as possible. */
+/* A store from registers by a copy engine that moves boxes goes through shared memory in panels, of which at least one must
+ * fit: it has all rows of the tile, and is as wide as possible. */
 int64_t fit_staging(const struct plan *p, int task)
 {
 	const struct stask *s = &p->graph->tasks.v[task];
 	int entry = plan_entry_of(p, task);
 	int64_t rows = 1, row_bytes;
 
-	if (entry != NONE && p->device->seu[p->entries.v[entry].seu].kind != SEU_COPY)
+	if (!target_of(p->device)->shared.box_rank ||
+	    (entry != NONE && p->device->seu[p->entries.v[entry].seu].kind != SEU_COPY))
 		return 0;
 	for (int i = 0; i < s->reads.n; i++)
 		if (plan_scope(p, s->reads.v[i]) == SCOPE_SHARED)

@@ -159,6 +159,13 @@ random_plans.correct(tap, "... and its plan", searched, {1})
 do
   local a100 = mr.device "a100"
   random_plans.device = a100
+  local deep = mr.plan(mr.examples.gemm{m = 256, n = 256, k = 256}:graph{tile = {m = 128, n = 256, k = 64}}, a100)
+  deep:lane("p0", {warps = 2})
+  for i = 0, 3 do deep:lane("c" .. i, {warps = 2}) end
+  deep:split("n", 4):buffers{a = 3, b = 3}
+  for _, t in ipairs(deep.tasks) do deep:append(t.name, {lane = t.kind == "load" and "p0" or "c" .. t.name:match "%d$"}) end
+  deep:fill_waits()
+  random_plans.correct(tap, "no shared memory is set aside for stores, which threads do", deep, {1, 2})
   for name, sizes in pairs{
     gemm = {m = 96, n = 72, k = 100}, flash_attention = {b = 1, h = 2, m = 100, d = 32, causal = true},
     grouped_gemm = {m = 96, n = 64, k = 64, e = 3}, rmsnorm_gemm = {m = 64, n = 64, k = 96}, cross_entropy = {m = 20, n = 300},
