@@ -10,6 +10,13 @@
  * capability 8 and 9; CDNA 3 ISA). */
 enum { QUARTERS = 4 };
 
+int64_t device_launched_registers(const struct vdevice *d, int64_t threads)
+{
+	int64_t four = QUARTERS * (int64_t)d->warp, all = (threads + four - 1) / four * four;
+
+	return all ? d->registers / all / d->register_step * d->register_step : 0;
+}
+
 static bool is_valid_type(enum dtype t)
 {
 	return (int)t >= 0 && (int)t < RATE_TYPES;

@@ -178,6 +178,10 @@ struct pace {
 /* The cost of the work on sEU `seu`, which must be able to execute it, for a lane of `warps` warps. */
 struct cost device_cost(const struct vdevice *d, int seu, const struct work *w, int warps, struct pace pace);
 
+/* Registers that a launch of so many threads gives each: equally many, a multiple of the step. Each quarter of an EU has a
+ * quarter of the registers and of the warps, so incomplete fours of warps take as many registers as complete ones. */
+int64_t device_launched_registers(const struct vdevice *d, int64_t threads);
+
 /* The effort of the work on sEU `seu`. */
 struct effort device_effort(const struct vdevice *d, int seu, const struct work *w);
 

@@ -15,12 +15,9 @@ static int groups_of(const struct kernel *k, const struct klane *l)
 
 int lower_launched(const struct kernel *k)
 {
-	int step = k->target->registers.step ? k->target->registers.step :
-		k->plan->device->register_step;
+	int64_t step = max_i64(k->target->registers.step, k->plan->device->register_step);
 
-	int threads = k->target->parts ? (int)round_up(k->threads, k->target->parts * k->target->warp) : k->threads;
-
-	return k->plan->device->registers / threads / step * step;
+	return (int)(device_launched_registers(k->plan->device, k->threads) / step * step);
 }
 
 /* What the lane's threads work on: nothing, as they only issue to engines; bytes that they copy; values in

@@ -394,7 +394,7 @@ void fit_register_file(const struct plan *p, struct arena *a, struct problems *o
 		threads += (int64_t)warps * d->warp * l->replicas;
 	}
 	/* a launch gives all threads alike, in steps; they can exchange them then */
-	most = threads ? d->registers / threads / d->register_step * d->register_step * threads : 0;
+	most = device_launched_registers(d, threads) * threads;
 	if (u->registers > most)
 		problem_add(a, out, PROBLEM_REGISTERS, p->lanes.v[p->lanes.n - 1].loc, "use fewer lanes or warps, or "
 			"lower registers= with plan:lane", "the lanes need %lld registers, an EU of '%s' has %lld for "

@@ -184,11 +184,32 @@ static void begin_group(struct reading *r)
 	VEC_PUSH(r->a, &r->groups, ((struct group){ { 0 } }));
 }
 
+/* If the first operand of a synchronous product has several blocks of rows, compilers that lack registers fetch one operand a
+ * part at a time, each of which is multiplied by all of the other: the first by blocks, or the second by 16 columns, of which they
+ * have two parts at once. */
+static void note_fetched(struct reading *r, const struct role_op *o)
+{
+	enum { WORDS_AT_ONCE = 8 };
+	int first = find_version(r, o->u.product.a), second = find_version(r, o->u.product.b);
+	struct version *a = &r->versions.v[first], *b = &r->versions.v[second];
+	int block = frag_block_words(a->at.frag), all_a = frag_words(a->at.frag), all_b = frag_words(b->at.frag);
+
+	if (all_a == block || !a->maker || a->maker->what != DO_FETCH)
+		return;
+	if (block + all_b <= all_a + WORDS_AT_ONCE)
+		a->words = block;
+	else
+		b->words = WORDS_AT_ONCE;
+}
+
 /* The product is in a loop with a counter, or in the first iteration, which was peeled off before it. */
 static void note_product(struct reading *r, const struct role_op *o)
 {
 	const struct num *adds = o->u.product.adds;
 	const struct role_op *task = r->task;
+
+	if (o->u.product.form.registers && !o->u.product.form.by->async)
+		note_fetched(r, o);
 
 	if (o->u.product.form.by->async && !r->groups.n)
 		begin_group(r);
@@ -478,7 +499,16 @@ void role_find_live(struct role *l, struct arena *a)
 struct slots {
 	struct arena *a;
 	VEC(int) rings;
+	VEC(const struct role_op *) fetches;	/* of different elements */
 };
+
+static void find_fetch(struct slots *s, const struct role_op *o)
+{
+	for (int i = 0; i < s->fetches.n; i++)
+		if (num_alike(s->fetches.v[i]->u.fetch.address, o->u.fetch.address))
+			return;
+	VEC_PUSH(s->a, &s->fetches, o);
+}
 
 static void find_slots(struct slots *s, const struct role_body *b)
 {
@@ -487,6 +517,8 @@ static void find_slots(struct slots *s, const struct role_body *b)
 
 		if (o->what == DO_SLOT && !ints_hold(s->rings.v, s->rings.n, o->u.slot.ring))
 			VEC_PUSH(s->a, &s->rings, o->u.slot.ring);
+		if (o->what == DO_FETCH)
+			find_fetch(s, o);
 		if (role_is_region(o->what)) {
 			find_slots(s, &o->u.region.body);
 			find_slots(s, &o->u.region.other);
@@ -497,7 +529,13 @@ static void find_slots(struct slots *s, const struct role_body *b)
 int role_slot_words(const struct role *l, struct arena *a)
 {
 	struct slots s = { .a = a };
+	int words;
 
 	find_slots(&s, &l->body);
-	return s.rings.n;
+	words = s.rings.n;
+	/* what the sTask with most values fetches itself has addresses that are computed where they are used */
+	for (int i = 0; i < s.fetches.n; i++)
+		if (s.fetches.v[i]->task != l->words_in)
+			words += s.fetches.v[i]->u.fetch.patterns;
+	return words;
 }

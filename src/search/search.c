@@ -10,6 +10,7 @@
 #include "search/limits.h"
 #include "search/neighbours.h"
 #include "search/starts.h"
+#include "target/target.h"
 
 enum {
 	CLIMBS = 6,			/* choices to climb from ... */
@@ -161,7 +162,7 @@ static void note_best(struct search *s, int i)
 
 /* Variants of a candidate that shared memory does not hold: stores by threads, which need no staging there, and then
  * no deeper rings; if its kernel needs more than the plan says, rings of no more than ring_bytes. Of one that is
- * refused for any reason: without registers for loads, or extra versions, which take some. */
+ * refused for any reason: without registers for loads, or extra versions, which take some, or with fewer warps that load. */
 static void add_smaller(struct search *s, struct choice c, int64_t ring_bytes, bool full, bool refused)
 {
 	struct choice smaller = c;
@@ -182,6 +183,12 @@ static void add_smaller(struct search *s, struct choice c, int64_t ring_bytes, b
 	if (refused && c.load_registers) {
 		smaller = c;
 		smaller.load_registers = 0;
+		VEC_PUSH(&s->arena, &s->batch.v, smaller);
+	}
+	/* all threads have as many registers as the launch gives: fewer that copy leave more to each */
+	if (refused && !full && c.load_warps > 1 && !target_of(s->space.device)->registers.step) {
+		smaller = c;
+		smaller.load_warps /= 2;
 		VEC_PUSH(&s->arena, &s->batch.v, smaller);
 	}
 	if (refused && c.extra_versions) {

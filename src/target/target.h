@@ -102,9 +102,6 @@ struct target {
 	bool lowers;			/* kernels are made for it: there is a printer */
 	int warp;			/* threads */
 	int group;			/* a lane takes a multiple of so many warps */
-	/* parts of an EU among which warps are divided; a part's registers are shared equally by as many warps as the
-	 * part with most has. 0: any warp may have any registers of the EU */
-	int parts;
 	struct granting registers;	/* of such a group; step 0: it keeps what the launch gave */
 	struct frag_layout frag;	/* of values: sums of its products among them */
 	struct frag_layout lines;	/* of values with long rows, where there are no products: a warp has a row */

@@ -44,7 +44,8 @@ tap.ok(cycles(device) > 2 * cycles(mr.device "h200"), "fetching has its price")
 -- GEMMs: interior and ragged, with operands in both layouts, on lanes of few warps and many.
 for _, g in ipairs{
   {{m = 64, n = 64, k = 64}, {m = 64, n = 64, k = 32}, 4},
-  {{m = 128, n = 256, k = 128}, {m = 128, n = 256, k = 64}, 8},
+  {{m = 128, n = 256, k = 128}, {m = 128, n = 128, k = 64}, 8},
+  {{m = 64, n = 256, k = 128}, {m = 64, n = 256, k = 64}, 4},
   {{m = 100, n = 72, k = 100}, {m = 64, n = 64, k = 64}, 4},
   {{m = 100, n = 72, k = 100, b = "kn"}, {m = 48, n = 40, k = 24}, 1},
   {{m = 40, n = 24, k = 40, dtype = "f16"}, {m = 40, n = 24, k = 40}, 2},

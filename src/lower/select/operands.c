@@ -48,13 +48,25 @@ static const struct frag *step_frag(const struct step_product *x, int arg)
 	return f;
 }
 
-/* Set of the axes that the product contracts. */
-static uint64_t contracted_axes(const struct step_product *x)
+/* Has the ring zeros beyond the end of a contracted axis? Threads that load it write them, where the axis ends for them as it
+ * does for the product. */
+static bool is_filled(const struct step_product *x, const struct ring *r, int axis)
+{
+	const struct lowering *c = x->c;
+	const struct stask *load = &c->g->tasks.v[c->g->buffers.v[r->buffer].first];
+
+	return load->kind == TASK_LOAD && !r->engine && (!ends_within_tile(c->g, x->s->loop, axis) ||
+		program_loop_within(c->p, load->loop, program_length_loop(c->p, x->s->loop, axis)));
+}
+
+/* Set of the axes that the product contracts beyond whose ends the ring may have anything. */
+static uint64_t unfilled_axes(const struct step_product *x, const struct ring *r)
 {
 	uint64_t axes = 0;
 
 	for (int i = 0; i < x->p->along.nrow; i++)
-		axes |= (uint64_t)1 << x->p->along.row[i];
+		if (!is_filled(x, r, x->p->along.row[i]))
+			axes |= (uint64_t)1 << x->p->along.row[i];
 	return axes;
 }
 
@@ -93,8 +105,20 @@ static enum fetch_by fetch_operand_by(const struct step_product *x, const struct
 	return to->packed && can_fetch_words(x, r, to->layout->pair) ? FETCH_WORDS : FETCH_ELEMENTS;
 }
 
-/* Loads one k step of an operand from its ring, with zeros beyond the ends of contracted axes, and of axes that the
- * ring but not the result has in full: there the tile may reach beyond the ring. */
+/* Addresses of a thread that differ by no constants: chunks of a swizzled row, which are exchanged. Those in a step of
+ * columns, or of rows that a warp fetches at once, differ by thread. */
+static int count_patterns(const struct step_product *x, const struct ring *r, const struct role_op *fetch)
+{
+	const struct frag *f = fetch->u.fetch.to;
+	bool across = fetch->u.fetch.by == FETCH_MATRICES_ACROSS;
+	int64_t at_once = across ? max_i64(f->rows / f->blocks, 2 * MATRIX_ROWS) : x->depth;
+	int64_t all = across ? f->rows : (int64_t)x->steps * x->depth;
+
+	return r->swizzle ? (int)max_i64(min_i64(all, r->panel_cols) / at_once, 1) : 1;
+}
+
+/* Loads one k step of an operand from its ring, with zeros beyond the ends of contracted axes if the ring has none there, and
+ * of axes that the ring but not the result has in full: there the tile may reach beyond the ring. */
 static enum err_code fetch_operand(const struct step_product *x, int arg, struct frag_at *out, struct err *e)
 {
 	struct lowering *c = x->c;
@@ -112,8 +136,8 @@ static enum err_code fetch_operand(const struct step_product *x, int arg, struct
 	*out = (struct frag_at){ step_frag(x, arg), 0 };
 	c->element_layout = out->frag->layout;
 	c->k_step_cols = x->steps > 1 ? x->depth : 0;
-	inside = inside_condition(c, x->s, &v, &all, contracted_axes(x) | (r->shape.full_axes & ~x->p->at.full_axes));
-	contracted = inside_condition(c, x->s, &v, &deep, contracted_axes(x));
+	inside = inside_condition(c, x->s, &v, &all, unfilled_axes(x, r) | (r->shape.full_axes & ~x->p->at.full_axes));
+	contracted = inside_condition(c, x->s, &v, &deep, unfilled_axes(x, r));
 	c->fetches = true;
 	address = ring_address(c, x->s, r, &v);
 	c->fetches = false;
@@ -127,6 +151,7 @@ static enum err_code fetch_operand(const struct step_product *x, int arg, struct
 	o->u.fetch.by = fetch_operand_by(x, r, out->frag, &v);
 	o->u.fetch.slot = slot_address(c, r);
 	o->u.fetch.contracted = contracted;
+	o->u.fetch.patterns = count_patterns(x, r, o);
 	return OK;
 }
 
