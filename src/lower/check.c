@@ -89,6 +89,37 @@ static const char *type_text(const struct program *p)
 	return NULL;
 }
 
+/* The axis that a reduction or scan of the lane runs along: a tile has all of it, whatever its size. NONE: there is none. */
+static int complete_axis_of(const struct plan *p, int lane)
+{
+	const struct program *q = p->graph->program;
+
+	for (int i = 0; i < p->entries.n; i++) {
+		const struct stask *t = &p->graph->tasks.v[p->entries.v[i].task];
+		const struct task *made = &q->tasks.v[t->task];
+
+		for (int j = 0; p->entries.v[i].lane == lane && j < made->nodes.n; j++) {
+			const struct node *n = &q->nodes.v[made->nodes.v[j]];
+
+			if ((op_class(n->op) == CLASS_REDUCE || op_class(n->op) == CLASS_SCAN) && !n->partial)
+				return n->ref;
+		}
+	}
+	return NONE;
+}
+
+static const char *fewer_registers_text(const struct plan *p, int task, struct arena *a)
+{
+	const char *usual = "split the tile over more lanes, take a smaller tile, or give the lane more warps";
+	int axis = task == NONE ? NONE : complete_axis_of(p, p->entries.v[plan_entry_of(p, task)].lane);
+
+	if (axis == NONE)
+		return usual;
+	return arena_strf(a, "%s; each tile has all of '%s', as it is reduced along it: if tile and warps do not help, keep fewer "
+		"values (:to \"bf16\"), or reduce in a loop or phase over '%s'", usual, p->graph->program->axes.v[axis].name,
+		p->graph->program->axes.v[axis].name);
+}
+
 static const char *hint_of(const struct plan *p, const struct refusal *why, struct arena *a)
 {
 	enum problem_code code = why->code;
@@ -111,7 +142,7 @@ static const char *hint_of(const struct plan *p, const struct refusal *why, stru
 	if (code == PROBLEM_SHARED_MEMORY)
 		return "give a ring fewer versions with plan:buffers, or take a smaller tile";
 	if (code == PROBLEM_REGISTERS)
-		return "split the tile over more lanes, take a smaller tile, or give the lane more warps";
+		return fewer_registers_text(p, why->task, a);
 	if (code == PROBLEM_KERNEL)
 		return "this is a fault of Millrace; please report it with plan:script()";
 	/* PROBLEM_LAYOUT */

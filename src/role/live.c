@@ -8,8 +8,8 @@
  *
  *  - A value that is computed element by element, and used once in the same way, is computed where it is used: a tile
  *    that is converted while it is stored takes no more registers. A value that is made of numbers alone is so however
- *    often it is used. Its operands must not have changed in between, and the use must be in the same iteration of the
- *    same loop.
+ *    often it is used, and a copy has the registers of what it is a copy of. Its operands must not have changed in
+ *    between, and the use must be in the same iteration of the same loop.
  *  - Asynchronous matrix products read and write their registers later than the text says: an operand in registers is
  *    live until the lane has waited for the product's group, and a sum that the first product of a loop overwrites
  *    becomes live with the loop.
@@ -27,7 +27,9 @@ struct version {
 	int makers, uses;		/* operations, and the last one met */
 	const struct role_op *maker, *user;
 	int made_at, made_in;		/* its number in the order of the text; its loop's */
+	int pinned_at;			/* the number of the last pin: other registers may hold it from there on */
 	bool all;			/* some operation needs more of it than the element at hand */
+	bool stale;			/* where some operation uses it, it could not be computed */
 	bool of_numbers;		/* it is computed from nothing in registers */
 };
 
@@ -116,9 +118,16 @@ static bool is_elementwise(const struct role_op *o)
 	return o->what == DO_MAP || o->what == DO_KEEP;
 }
 
+/* Does the operation do nothing but read another fragment, element by element? */
+static bool is_copy(const struct role_op *o)
+{
+	return o->what == DO_MAP && o->u.map.steps.n == 1 && o->u.map.steps.v[0].value->kind == VAL_FRAG;
+}
+
 struct sources {
 	struct reading *r;
 	int last;			/* number of the operation that made the last one */
+	int pinned;			/* ... and of the last pin of one */
 	bool of_numbers;		/* all are */
 };
 
@@ -130,6 +139,7 @@ static void note_source(void *ctx, struct frag_at at, bool all)
 	(void)all;
 	s->of_numbers &= v->of_numbers;
 	s->last = v->made_at > s->last ? v->made_at : s->last;
+	s->pinned = v->pinned_at > s->pinned ? v->pinned_at : s->pinned;
 }
 
 /* About all versions that an operation reads. */
@@ -164,16 +174,21 @@ static void note_used(void *ctx, struct frag_at at, bool all)
 
 	v.uses += v.user != r->at;
 	v.user = r->at;
+	v.all |= all;
 	/* computed where it is used only if its operands are unchanged since */
-	v.all |= all || !v.maker || v.made_in != r->loop || !is_elementwise(v.maker) ||
-		sources_of(r, v.maker).last > v.made_at;
+	v.stale |= !v.maker || v.made_in != r->loop || !is_elementwise(v.maker);
+	if (!v.stale) {
+		struct sources of = sources_of(r, v.maker);
+
+		v.stale = of.last > v.made_at || (is_copy(v.maker) && of.pinned > v.made_at);
+	}
 	r->versions.v[i] = v;
 }
 
 /* Is the value computed where it is used? */
 static bool is_passing(const struct version *v)
 {
-	return v->makers == 1 && (v->of_numbers || (!v->all && v->uses == 1));
+	return v->makers == 1 && (v->of_numbers || (!v->stale && ((!v->all && v->uses == 1) || is_copy(v->maker))));
 }
 
 /* matrix products --------------------------------------------------------------- */
@@ -292,7 +307,7 @@ static void read_op(struct reading *r, const struct role_op *o)
 	else if (o->what == DO_GROUPS_WAIT)
 		note_wait(r, o);
 	else if (o->what == DO_PIN)
-		find_version(r, o->u.frag.at);
+		version_at(r, o->u.frag.at)->pinned_at = r->order;
 	else
 		role_uses(o, note_made, note_used, r);
 	if (o->what == DO_PRODUCT)

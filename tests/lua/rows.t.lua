@@ -185,4 +185,30 @@ like(dump, "fragment r_scale, 1 x 2048 bf16", "a thread has elements of its own,
 like(dump, "store_threads Y from r_scale%[0%], 8 neighbours at once", "  and stores eight at once")
 like(dump, "load_boxes X in boxes of 256, 8, 4096 bytes", "  which the copy engine loads")
 
+---- the epilogue of a product ------------------------------------------------------------
+
+-- A softmax of a product's rows: the copy of the accumulator that the maximum reads takes no registers of its own.
+local function product_rows(n)
+  local bound = mr.program("product_rows", function(p)
+    local m, n, k = p:axes("m", "n", "k")
+    local X, W, Y = p:input("X", {m, k}), p:input("W", {n, k}), p:output("Y", {m, n})
+    local acc = p:carry("acc", {m, n}, 0)
+    p:loop(k, function() acc:add(p:mma("mma", p:load("x", X), p:load("w", W))) end)
+    local e = mr.exp(acc - mr.rowmax(acc, n))
+    Y:store("put", e / mr.rowsum(e, n))
+  end){m = 128, n = n, k = 96}
+  return by_hand(bound, {m = 64, k = 32}, 1, 4)
+end
+for _, n in ipairs{128, 256, 320} do
+  local plan = product_rows(n)
+  local good, problems = plan:check()
+  ok(good, ("softmax of a product's rows of %d: fits into registers"):format(n), problems)
+  is(tonumber(tostring(plan:kernel()):match "values in (%d+) registers at most"), n // 2 + 2, "  the accumulator and two numbers a row")
+  local result = plan:compile{target = "host"}:check{seed = 1, race = true}
+  ok(result.ok, "  right", tostring(result))
+end
+local good, problems = product_rows(512):check()
+ok(not good, "rows of 512 do not fit")
+like(tostring(problems):gsub("%s+", " "), "each tile has all of 'n'.*:to \"bf16\".*a loop or phase over 'n'", "  and the hint says what would help", problems)
+
 tap.done_testing()
