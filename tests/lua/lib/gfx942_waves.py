@@ -375,7 +375,7 @@ def scalar(w, op, a, mods):
         w.s[register(a[0])[1]], w.scc = r & M32, int(r > M32 or r < 0)
     elif op.startswith('s_load_dword'):
         n = int(op.partition('x')[2] or 1)
-        base, off = w.S(a[1], True), w.S(a[2])
+        base, off = w.S(a[1], True), w.S(a[2]) + offset_of(mods)
         for i in range(n):
             w.s[register(a[0])[1] + i] = w.block.memory.get(base + off + 4 * i, 4)
     elif op == 's_sext_i32_i16':
@@ -624,6 +624,8 @@ class Block:
                 if cond:
                     w.pc = behind + 4 * s32(int(a[0]) & 0xffff, 16)
                 return True
+            if op[0] == 's' and mods and not op.startswith('s_load'):
+                raise Fault('no modifier ' + ' '.join(mods))
             kind = scalar if op[0] == 's' else shared if op[:3] == 'ds_' else memory if op[:7] == 'global_' else vector
             kind(w, op, a, mods)
         except Fault as e:
