@@ -457,7 +457,7 @@ function commands.show(...)
   end)
   if status ~= GOOD then return status end
   local good, why = core.try(function()
-    if plans[2] then mr.show(plans[1], plans[2], {names = files}) else plans[1]:show() end
+    if plans[2] then mr.show(plans[1], plans[2], {names = files, keeps_edits = false}) else plans[1]:show{keeps_edits = false} end
   end)
   for i = 1, (good or not plans[2]) and 0 or #plans do                    -- the explorer shows a second one that is not, too
     local legal, message = core.try(refused[i])

@@ -239,23 +239,29 @@ local function as_text(x, y, names)
   print(require "millrace".compare(x, y, {names = names}))
 end
 
+-- given: {names=}, what two are called; {keeps_edits=false}, nothing holds the plan afterwards.
 local function run(x, y, given)
   local o, names = of(x), nil
+  given = options.check(given, "show", {"names", "keeps_edits"})
   if y ~= nil then
     local first = core.is(x, "millrace.plan") and x:simulate() or x
     if not core.is(first, "millrace.timeline") then
       raise("show: two plans or timelines are compared, got " .. show(x))
     end
-    names = options.check(given, "show", {"names"}).names or names_of(x, y)
+    names = given.names or names_of(x, y)
     expect(type(names) == "table" and type(names[1]) == "string" and type(names[2]) == "string", "show", "two names", names)
     o = of(y)
     o.base, o.plan_of_base, o.view = first, first.measured and first.kernel.plan or core.plan_of(first), "compare"
     o.base_name, o.name, o.title = names[1], names[2], ("%s: %s"):format(names[2], o.title)
   end
+  o.keeps_edits = given.keeps_edits ~= false
   local edited, interrupted = core.explore(o)
   if edited == nil and interrupted then io.stderr:write(interrupted, "\n") end
   if edited == nil then return as_text(x, y, names) end
-  if interrupted then io.stderr:write("interrupted; the plan keeps its edits: plan:undo() undoes them\n") end
+  if interrupted then
+    io.stderr:write("interrupted", not edited and "" or o.keeps_edits and "; the plan keeps its edits: plan:undo() undoes them"
+      or "; the edits are lost", "\n")
+  end
   if edited then
     core.last_shown = {plan = o.plan, line = line_of(o.plan)}
     return o.plan
@@ -275,9 +281,9 @@ end}
 
 return function()
   for _, class in ipairs{"timeline", "plan", "graph", "kernel", "on_host"} do
-    core.method("millrace." .. class, "show", entry(function(x)
+    core.method("millrace." .. class, "show", entry(function(x, given)
       if not core.is(x, "millrace." .. class) then raise(("show: %s expected, got %s"):format(class, show(x))) end
-      return run(x)
+      return run(x, nil, given)
     end))
   end
   return {show = entry(run), keys = core.entry(function() return setmetatable(core.keys(), key_list) end)}

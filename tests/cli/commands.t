@@ -148,7 +148,7 @@ t_err 'and which plans there are' "^gemm_coperative: no plan 'gemm_coperative' c
 
 # A script is no file of a plan: the explorer must not propose to replace it.
 "$MILLRACE" -e 'local core = require "millrace.core"
-core.method("millrace.plan", "show", function(plan) print(plan.path) end)
+core.method("millrace.plan", "show", function(plan, _) print(plan.path) end)
 local commands = require "millrace.commands"
 commands.show("script.lua") commands.show("--program", "scale.lua", "plans/scale.lua") commands.show("attention_overlap")' >"$T/out" 2>&1
 t_out 'only the file of a plan is where it may be saved to' <<'E'

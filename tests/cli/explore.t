@@ -129,6 +129,28 @@ t_ok 'as it was' eval 'screen | cmp -s - "$T/explorer"'
 keys q
 t_ok 'and it listens to keys' t_until 20 shows '^mr>'
 
+start
+"$MILLRACE" -e "mr.load_plan 'attention_serial':save '$T/serial.lua'"
+cp "$T/serial.lua" "$T/kept.lua"
+type '"$MR" show "$T/serial.lua"; echo status $?'
+t_ok 'millrace show opens one, too' t_until 20 has 'q quit'
+type 'tn=64'
+t_until 20 has 'propagate n=64'
+keys C-c
+t_ok 'Ctrl-C does not lose edits where nothing keeps them' t_until 20 has 'the edits are not saved: s save them to a file'
+keys n
+t_ok 'and leaves after n' t_until 20 has 'status 0'
+t_ok 'with the file as it was' cmp -s "$T/serial.lua" "$T/kept.lua"
+t_ok 'and says nothing of a plan that is gone' lacks 'keeps its edits'
+
+start
+open 'plan:show()'
+tmux send-keys -l "i"$'\r'"?"
+t_ok 'a key that is pressed while a search runs is dropped' t_until 60 has 'tried'
+keys q
+t_until 20 shows '^mr>|y keep'
+keys n
+
 for sig in TERM SEGV; do
 	start
 	open 'plan:show()'

@@ -185,11 +185,14 @@ static int wrapped(struct explorer *x, const char *text, int w, int h, const cha
 	return rows ? rows : 1;
 }
 
-/* What stands above the keys: a question with its answer, a message, or ""; then it is the state of the plan. */
+/* What stands above the keys: a question with its answer, behind what was wrong with the last one; a message; or "", then it
+ * is the state of the plan. */
 static const char *message_text(struct explorer *x)
 {
 	const struct model *m = &x->m;
 
+	if (m->ask.text && m->ask.repeated)
+		return arena_strf(&x->m.frame, "%s; %s%s", m->message, m->ask.text, m->ask.answer);
 	if (m->ask.text)
 		return arena_strf(&x->m.frame, "%s%s", m->ask.text, m->ask.answer);
 	return m->message;

@@ -99,6 +99,7 @@ static void save_to(struct model *m, const char *path)
 static void ask_path(struct explorer *x, const char *proposal)
 {
 	model_ask(&x->m, "save as: ", proposal, save_to);
+	x->m.ask.repeats = true;
 }
 
 static void ask_save(struct explorer *x, bool leaving)
@@ -126,15 +127,19 @@ static void leave(struct model *m, const char *answer)
 	x->done = true;
 }
 
+/* Where nothing holds the plan afterwards, its edits are kept by a file alone. */
+
 static void ask_to_leave(struct explorer *x)
 {
 	if (!model_is_changed(&x->m)) {
 		x->done = true;
 		return;
 	}
-	model_ask(&x->m, "the plan has been edited: y keep the edits, n undo them, s save as a script, Esc stay ", "",
-		leave);
-	x->m.ask.keys = "yns";
+	model_ask(&x->m, x->m.keeps_edits ?
+		"the plan has been edited: y keep the edits, n undo them, s save as a script, Esc stay " :
+		"the edits are not saved: s save them to a file, n drop them, any other key stays ", "", leave);
+	x->m.ask.keys = x->m.keeps_edits ? "yns" : "sn";
+	x->m.ask.others_stay = true;
 }
 
 /* ---- keys ---- */
@@ -143,13 +148,21 @@ static void ask_to_leave(struct explorer *x)
  * means something. */
 static void answered(struct model *m, bool given)
 {
+	const struct state *before = m->now;
 	struct question q = m->ask;
 
 	m->ask.text = NULL;
+	m->message[0] = '\0';
+	m->wrong = false;
 	if (given && (q.answer[0] || q.may_be_empty))
 		q.then(m, q.answer);
 	else if (!given && q.off)
 		q.off(m);
+	if (q.repeats && m->wrong && m->now == before && !m->ask.text) {
+		m->ask = q;
+		m->ask.offered = false;
+		m->ask.repeated = true;
+	}
 }
 
 /* Write a character as UTF-8; returns how many bytes. */
@@ -174,7 +187,8 @@ static void type_answer(struct explorer *x, int code)
 	} else if (code == 27 || (code == '\r' && !q->keys)) {
 		answered(&x->m, code == '\r');
 	} else if (q->keys) {
-		return;
+		if (q->others_stay && code < 0x110000)
+			answered(&x->m, false);
 	} else if (code == KEY_CODE_RIGHT || code == KEY_CODE_END) {
 		q->offered = false;
 	} else if (code == ('u' & 31)) {
@@ -329,6 +343,7 @@ static void ask_unwait(struct explorer *x)
 	snprintf(x->question, sizeof(x->question), "remove the wait of '%s' for which sTask (%s)? ",
 		m->now->graph->tasks.v[m->sel.task].name, waits);
 	model_ask(m, x->question, arena_strf(&m->frame, "%.*s", (int)strcspn(waits, " "), waits), do_unwait);
+	m->ask.repeats = true;
 }
 
 /* The present tile: "m=128 n=64". */
@@ -346,9 +361,12 @@ static const char *tile_text(struct model *m)
 
 static void do_improve(struct model *m, const char *answer)
 {
+	struct explorer *x = m->calls.arg;
+
 	model_say(m, "searching: Ctrl-C ends it and keeps the best plan");
-	draw(m->calls.arg);
+	draw(x);
 	model_improve(m, answer);
+	term_drop_keys(x->term);
 }
 
 static void ask_improve(struct model *m)
@@ -358,6 +376,7 @@ static void ask_improve(struct model *m)
 	model_ask(m, "search, but keep as they are (sTasks, lanes, buffers, axes, grid): ",
 		m->sel.task == NONE ? "" : arena_strf(&m->frame, "%s ", model_moved_name(m, m->sel.task)), do_improve);
 	m->ask.offered = false;		/* more names follow */
+	m->ask.repeats = m->now->legal;
 	m->ask.may_be_empty = true;
 }
 
@@ -365,6 +384,7 @@ static void ask_improve(struct model *m)
 static bool act_edit(struct explorer *x, enum action a)
 {
 	struct model *m = &x->m;
+	bool slow, tried;
 
 	switch ((int)a) {
 	case ACT_PICK:
@@ -385,11 +405,15 @@ static bool act_edit(struct explorer *x, enum action a)
 	case ACT_UNDO: model_undo(m, false); return true;
 	case ACT_REDO: model_undo(m, true); return true;
 	case ACT_WHY:
-		if (!m->now->why && model_can_edit(m)) {
+		slow = !m->now->why && model_can_edit(m);
+		if (slow) {
 			model_say(m, "trying changes of the plan: Ctrl-C stops this");
 			draw(x);
 		}
-		if (model_try_changes(m)) {
+		tried = model_try_changes(m);
+		if (slow)
+			term_drop_keys(x->term);
+		if (tried) {
 			x->over = &x->changes;
 			x->over->ops->changed(x->over);
 		}
@@ -399,6 +423,7 @@ static bool act_edit(struct explorer *x, enum action a)
 		model_say(m, "compiling, checking against the reference, measuring: Ctrl-C stops this");
 		draw(x);
 		model_run(m);
+		term_drop_keys(x->term);
 		return true;
 	case ACT_PARTS:
 		m->each_part = !m->each_part;
@@ -406,9 +431,19 @@ static bool act_edit(struct explorer *x, enum action a)
 			"all slices of a split sTask are moved alike");
 		return true;
 	case ACT_SAVE: ask_save(x, false); return true;
-	case ACT_WAIT_ADD: model_ask(m, "add a wait for which sTask? ", "", do_wait); return true;
+	case ACT_WAIT_ADD:
+		if (model_waits(m)) {		/* an sTask is selected */
+			model_ask(m, "add a wait for which sTask? ", "", do_wait);
+			m->ask.repeats = true;
+		}
+		return true;
 	case ACT_WAIT_DROP: ask_unwait(x); return true;
-	case ACT_TILE: model_ask(m, "tile: ", tile_text(m), model_tile); return true;
+	case ACT_TILE:
+		if (model_can_edit(m)) {
+			model_ask(m, "tile: ", tile_text(m), model_tile);
+			m->ask.repeats = true;
+		}
+		return true;
 	default: return false;
 	}
 }
@@ -516,8 +551,14 @@ static void take_key(struct explorer *x, const struct key *k)
 	switch (k->code) {
 	case KEY_CODE_NONE: case KEY_CODE_RESIZE:
 		break;
-	case KEY_CODE_INTERRUPT: case KEY_CODE_CLOSED:
-		x->interrupted = true;		/* edits are kept */
+	case KEY_CODE_INTERRUPT:
+		if (!x->m.keeps_edits && model_is_changed(&x->m)) {
+			ask_to_leave(x);
+			break;
+		}
+		/* fall through */
+	case KEY_CODE_CLOSED:
+		x->interrupted = true;
 		x->done = true;
 		break;
 	default:

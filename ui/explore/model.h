@@ -70,6 +70,9 @@ struct question {
 	void (*off)(struct model *m);	/* called if it is called off; NULL */
 	const char *hint;		/* what Enter and Esc do, for the line of keys; NULL: confirm and cancel */
 	const char *keys;		/* it is answered by one of these, without Enter; NULL: by a text */
+	bool others_stay;		/* any other key calls it off, as Esc does */
+	bool repeats;			/* after an answer that was refused it stays, with the answer and the message */
+	bool repeated;			/* that has happened */
 };
 
 /* Functions of the Lua side, for the present plan. Each leaves a message if it fails. */
@@ -114,6 +117,7 @@ struct model {
 	VEC(struct arena *) kept;	/* see model_arena */
 	unsigned flags;			/* enum draw_flags of the terminal */
 	const char *title;		/* "flash_attention on h200" */
+	bool keeps_edits;		/* the plan outlives the explorer, so that its edits need not be saved */
 	const char *name, *base_name;	/* of the plan, and of another object of the user that is the baseline */
 	struct history *history;	/* borrowed; NULL: nothing can be edited */
 	struct state *now;

@@ -64,6 +64,9 @@ void term_size(const struct term *t, int *w, int *h);
 /* Show the grid, as much of it as fits; the cursor is at x, y, or hidden if x < 0. Writes only what has changed since
  * the last call, or everything after Ctrl-L. */
 void term_show(struct term *t, const struct cells *c, int x, int y);
+/* Forget the keys that were pressed and not yet read, Ctrl-C among them: after a long computation they were meant for what
+ * was shown before it. */
+void term_drop_keys(struct term *t);
 /* The next key; if there is none, wait for one, or return KEY_CODE_NONE if !wait. */
 struct key term_key(struct term *t, bool wait);
 

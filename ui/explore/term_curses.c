@@ -539,6 +539,13 @@ static struct key read_key(struct term *t)
 	return k;
 }
 
+void term_drop_keys(struct term *t)
+{
+	*t->interrupted = 0;
+	while (!t->closed && read_key(t).code)
+		*t->interrupted = 0;
+}
+
 /* Is the input at its end: readable, but without a byte? */
 static bool has_ended(const struct term *t)
 {
