@@ -43,8 +43,10 @@ The time of each plan by the model of its device, and how far it may be off.
 Compiles the kernel of each plan, runs it, compares the outputs with the
 reference and, on a device, times it. --on: by default cuda if there is a
 device, else host, the CPU, which is slow. --sizes: for these sizes instead
-of those in FILE; the others stay. It may be given again for one program,
-whose plans have those alone: --sizes m=256,n=256 --sizes attention:m=128.
+of those in FILE; the others stay. Of axes with mr.any they are the sizes of a
+launch; without them the largest and the typical ones are compared.
+It may be given again for one program, whose plans have those alone:
+--sizes m=256,n=256 --sizes attention:m=128.
 --limit: so many seconds for the kernel, 60 unless given.
 --json prints an object a line.
 Exit status: 0 if all agree, 1 if one is not legal or wrong, 2 if one cannot be
@@ -247,8 +249,24 @@ local function problems_as_json(list, path, text)
   return json.list(out)
 end
 
--- The program of a plan with other sizes; those that are not given stay.
-local function bound_for(plan, path, sizes)
+-- Of sizes that were given: those to bind the program for, and those of a launch, by axis, which are of axes with mr.any: the kernel
+-- that is made for the range is run with them.
+local function bound_and_launched(plan, sizes)
+  local any, bind, launch = core.any_axes(plan.graph.program) or {}, {}, {}
+  for axis, n in pairs(sizes or {}) do
+    if any[axis] then launch[axis] = n else bind[axis] = n end
+  end
+  return bind, launch
+end
+
+-- The program of a plan with other sizes; those that are not given stay, and so do the ranges of those that are known at launch.
+local function bound_for(plan, path, given)
+  local sizes, launch = bound_and_launched(plan, given)
+  if next(launch) then
+    local good, wrong = core.try(plan.graph.program.at_sizes, plan.graph.program, launch)
+    if not good then error(("%s: --sizes: %s"):format(path, (tostring(wrong):gsub("^at_sizes: ", ""))), 0) end
+  end
+  if not next(sizes) then return plan.graph.program end
   local program, own = tile.origin(plan.graph.program)
   if not program then error(("%s: --sizes needs a program that is bound by name"):format(path), 0) end
   local all = {}
@@ -267,6 +285,7 @@ end
 -- The same plan for other sizes, which a file of plan:save takes.
 local function at_sizes(plan, path, sizes)
   local bound = bound_for(plan, path, sizes)
+  if bound == plan.graph.program then return plan end
   local other = loader.evaluate(mr, "load_plan", path, {[bound.name] = bound}, plan.device)
   if select(3, core.identity(other.graph.program)) ~= select(3, core.identity(bound)) then
     error(("%s: --sizes is for files of plan:save; this one has its sizes from elsewhere"):format(path), 0)
@@ -278,10 +297,11 @@ end
 -- legal for them; else nil. Sizes of other axes are as in `given`. keep: so are those of tiled ones of which size_of gives none.
 local function legal_sizes(plan, path, size_of, given, keep)
   local _, own = tile.origin(plan.graph.program)
-  local sizes, list = {}, {}
+  local sizes, list, any = {}, {}, core.any_axes(plan.graph.program) or {}
   for axis, n in pairs(plan.tile) do
-    local size = plan.graph.program.axes[axis]
-    local wanted = own and own[axis] == size and size_of(n, size, axis)
+    local size, range = plan.graph.program.axes[axis], any[axis]
+    local wanted = own and (own[axis] == size or range and not range.like) and size_of(n, size, axis)
+    if wanted and range then wanted = math.min(-(-wanted // range.multiple) * range.multiple, range.max) end
     if wanted then
       sizes[axis] = wanted
       list[#list + 1] = ("%s=%d"):format(axis, wanted)
@@ -317,12 +337,13 @@ local function tile_text(tile)
   return table.concat(list, ", ")
 end
 
--- What its program is bound for, as "m=64, n=64".
-local function sizes_text(plan)
+-- What its program is bound for, as "m=64, n=64", with the sizes of a launch.
+local function sizes_text(plan, launch)
   local _, own = tile.origin(plan.graph.program)
   local _, _, sizes, given = core.identity(plan.graph.program)
   if not own then return sizes end
   local named = {}
+  for axis, n in pairs(launch or {}) do named[axis] = n end
   for axis, size in pairs(own) do named[axis] = plan.graph.program.axes[axis] == size and size or nil end
   return tile_text(named) .. (given ~= "" and ", " .. given:gsub(" ", ", ") or "")
 end
@@ -467,10 +488,12 @@ function commands.show(...)
   return good and GOOD or BAD
 end
 
--- The sizes of a program by axis, in its order; of one that is known at launch, the largest.
-local function sizes_by_axis(bound)
-  local names, axes = {}, bound.axes
-  for name in select(3, core.identity(bound)):gmatch "([%a_][%w_]*)<?=%d+" do names[#names + 1] = name end
+-- The sizes of a program by axis, in its order; of one that is known at launch, that of `launch`, or the largest.
+local function sizes_by_axis(bound, launch)
+  local names, axes = {}, {}
+  for name in select(3, core.identity(bound)):gmatch "([%a_][%w_]*)<?=%d+" do
+    names[#names + 1], axes[name] = name, launch and launch[name] or bound.axes[name]
+  end
   return json.object(table.concat(names, " "), axes)
 end
 
@@ -540,14 +563,34 @@ local function wrong_sizes(files, o)
   end
 end
 
--- Run the kernel of a legal plan, for other sizes if these are given. Returns what happened: {status=, error=, plan=, target=, check=,
--- benchmark=}; status is "agrees", "differs" or "slow". say(...) gets what is worth a line meanwhile.
+-- The sizes of a launch, of all axes that are known at launch: those that are given, else the largest. nil if all sizes are bound.
+local function launch_sizes(plan, given)
+  local any, sizes = core.any_axes(plan.graph.program), {}
+  if not any then return nil end
+  for axis, range in pairs(any) do sizes[axis] = given[axis] or range.like and given[range.like] or not range.like and range.max or nil end
+  for axis, range in pairs(any) do sizes[axis] = sizes[axis] or sizes[range.like] end
+  return sizes
+end
+
+-- The operations of a launch.
+local function flops_of(plan, launch)
+  if not launch then return plan.graph.flops end
+  local bound, tile = plan.graph.program:at_sizes(launch), {}
+  for axis, n in pairs(plan.tile) do tile[axis] = math.min(n, bound.axes[axis]) end
+  return bound:graph{tile = tile}.flops
+end
+
+-- Run the kernel of a legal plan, for other sizes if these are given. Of sizes that are known at launch, these are those of the launch,
+-- and without them the largest and the typical ones are compared. Returns what happened: {status=, error=, plan=, target=, launch=,
+-- check=, typical=, benchmark=}; status is "agrees", "differs" or "slow"; launch: sizes by axis, or nil; typical: a list of {sizes=,
+-- check=}. say(...) gets what is worth a line meanwhile.
 local function run_plan(plan, path, text, o, say)
   local program = plan.graph.program.name
   local sizes = o.sizes_of[program] or o.sizes
+  local launch = launch_sizes(plan, select(2, bound_and_launched(plan, sizes)))
   if sizes then plan = fit_sizes(plan, path, text, sizes) end
   local device = core.attached() and core.target_for(plan) == "cuda"
-  local target, flops = o.on or device and "cuda" or "host", plan.graph.flops
+  local target, flops = o.on or device and "cuda" or "host", flops_of(plan, launch)
   local less = target == "host" and smaller_sizes(plan, path, nil, sizes, true)
   local advice = ("--sizes %s is faster"):format(less and (o.sizes_of[program] and program .. ":" or "") .. less
     or "NAME=N,... with smaller sizes")
@@ -561,34 +604,48 @@ local function run_plan(plan, path, text, o, say)
       error(("%s: no device is attached, and %s; %s; --on host%s does it anyway"):format(path, slow, advice, ends and "" or " " .. limit), 0)
     end
     if not ends then
-      return {status = "slow", plan = plan, target = target, error = ("%s: %s, and it has %.4g s; %s; %s gives it four times as long")
+      return {status = "slow", plan = plan, target = target, launch = launch, error = ("%s: %s, and it has %.4g s; %s; %s gives it four times as long")
         :format(path, slow, o.limit or LIMIT, advice, limit)}
     end
     say(path, ": ", slow, "\n")
   elseif target == "host" and not o.on then
-    say(("%s: no device is attached: it runs on the CPU, for %s%s\n"):format(path, sizes_text(plan),
+    say(("%s: no device is attached: it runs on the CPU, for %s%s\n"):format(path, sizes_text(plan, launch),
       sizes and "" or "; " .. advice))
   end
   local kernel = plan:compile{target = target}
-  local good, result = core.try(kernel.check, kernel, {limit = o.limit, reference = large and not core.attached() and "host" or nil})
+  local function compared(at)
+    return core.try(kernel.check, kernel, {limit = o.limit, reference = large and not core.attached() and "host" or nil, sizes = at})
+  end
+  local good, result = compared(launch)
   local late = not good and tostring(result):match "did not end within .*"
   if late then
-    return {status = "slow", plan = plan, target = target,
+    return {status = "slow", plan = plan, target = target, launch = launch,
       error = ("%s: too slow for %s, which says nothing of its outputs: for %s, the kernel %s; %s--limit S gives it S seconds")
-        :format(path, target == "host" and "the CPU" or "the device", sizes_text(plan), late, target == "host" and advice .. "; " or "")}
+        :format(path, target == "host" and "the CPU" or "the device", sizes_text(plan, launch), late, target == "host" and advice .. "; " or "")}
   end
   if not good then error(result, 0) end
-  return {status = result.ok and "agrees" or "differs", plan = plan, target = target, check = result,
-    benchmark = target == "cuda" and result.ok and kernel:bench{} or nil}
+  local all, typical = result.ok, {}
+  for i, at in ipairs(not (sizes and next(select(2, bound_and_launched(plan, sizes)))) and tile.typical(plan.graph.program) or {}) do
+    local good, one = compared(at)
+    if not good then error(("%s: for %s: %s"):format(path, tile_text(at), tostring(one)), 0) end
+    typical[i], all = {sizes = at, check = one}, all and one.ok
+  end
+  return {status = all and "agrees" or "differs", plan = plan, target = target, launch = launch, check = result, typical = typical,
+    benchmark = target == "cuda" and all and kernel:bench{sizes = launch} or nil}
 end
 
 local function run_as_json(path, r)
   local bound = r.plan.graph.program
   local _, _, sizes, given = core.identity(bound)
   local function decoded(x) return x and json.decode(x:json()) end
-  return json.line(json.object("file legal program sizes sizes_by_axis options device target status check benchmark error", {file = path,
-    legal = true, program = bound.name, sizes = sizes, sizes_by_axis = sizes_by_axis(bound), options = given, device = r.plan.device.name,
-    target = r.target, status = r.status, check = decoded(r.check), benchmark = decoded(r.benchmark), error = r.error})) .. "\n"
+  local typical = {}
+  for i, t in ipairs(r.typical or {}) do
+    typical[i] = json.object("sizes check", {sizes = json.object(table.concat(draft.keys(t.sizes), " "), t.sizes), check = decoded(t.check)})
+  end
+  return json.line(json.object("file legal program sizes sizes_by_axis options device target status check typical benchmark error", {
+    file = path, legal = true, program = bound.name, sizes = sizes, sizes_by_axis = sizes_by_axis(bound, r.launch), options = given,
+    device = r.plan.device.name, target = r.target, status = r.status, check = decoded(r.check), typical = json.list(typical),
+    benchmark = decoded(r.benchmark), error = r.error})) .. "\n"
 end
 
 function commands.run(...)
@@ -615,9 +672,14 @@ function commands.run(...)
       warn(r.error, "\n")
       return false, SLOW
     end
-    io.write(("%s: on %s, it %s\n"):format(path, r.target == "host" and "the CPU" or "the device", tostring(r.check)))
+    local function compared(at, result)
+      io.write(("%s: on %s%s, it %s\n"):format(path, r.target == "host" and "the CPU" or "the device", at and " for " .. tile_text(at) or "",
+        tostring(result)))
+    end
+    compared(r.launch, r.check)
+    for _, t in ipairs(r.typical) do compared(t.sizes, t.check) end
     if r.benchmark then io.write(("%s: measured %s\n"):format(path, tostring(r.benchmark))) end
-    return r.check.ok
+    return r.status == "agrees"
   end)
 end
 

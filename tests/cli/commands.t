@@ -325,6 +325,33 @@ t_is '  and proposes no sizes' "$(grep -c -e --sizes "$T/err")" 0
 t_cmd 'run of a plan that is not legal' 1 "$MILLRACE" run --on host plans/broken.lua
 t_err 'says why' '^plans/broken\.lua:[0-9]+: missing_wait: '
 
+cat >more/open.lua <<'E'
+local bound = ... or mr.examples.gemm{m=mr.any{max=512, typical={1, 100}}, n=mr.any{max=512, multiple=8}, k=256}
+local plan = mr.plan(bound:graph{tile={m=64, n=64, k=64}}, mr.device "h200")
+plan:lane("p0", {})
+for _, task in ipairs(plan.tasks) do plan:append(task.name, {lane=task.kind == "load" and "p0" or "c0"}) end
+plan:fill_waits()
+return plan
+E
+t_cmd 'run of a plan whose sizes are known at launch, for a size beyond its range' 2 "$MILLRACE" run --on host --sizes m=600 more/open.lua
+t_err 'is refused, as its kernel does' '^millrace run: more/open\.lua: --sizes: m is 600, and the program is for 1 to 512; '
+t_cmd '  and for no multiple' 2 "$MILLRACE" run --on host --sizes m=100,n=100,k=64 more/open.lua
+t_err 'too' '^millrace run: more/open\.lua: --sizes: n is 100, and the program is for multiples of 8; '
+t_cmd '  and for sizes within it' 0 "$MILLRACE" run --on host --sizes m=100,n=72,k=512 more/open.lua
+t_like 'launches its kernel with them' "$(<"$T/out")" '^more/open\.lua: on the CPU for m=100, n=72, it agrees with the reference'
+t_cmd '  and as JSON' 0 "$MILLRACE" run --json --on host --sizes m=100,k=512 more/open.lua
+t_is 'has the range and the size' "$(python3 -c 'import json, sys
+x = json.load(open(sys.argv[1]))
+print(x["sizes"], x["sizes_by_axis"], x["typical"])' "$T/out")" "m<=512 n<=512 k=512 {'m': 100, 'n': 512, 'k': 512} []"
+t_cmd '  and without sizes' 0 "$MILLRACE" run --on host more/open.lua
+t_is 'compares the largest and the typical ones' "$(sed 's/, it agrees.*//' "$T/out")" 'more/open.lua: on the CPU for m=512, n=512
+more/open.lua: on the CPU for m=1, n=512
+more/open.lua: on the CPU for m=100, n=512'
+t_cmd '  and as JSON' 0 "$MILLRACE" run --json --on host more/open.lua
+t_is 'too' "$(python3 -c 'import json, sys
+x = json.load(open(sys.argv[1]))
+print(x["sizes_by_axis"], [(t["sizes"]["m"], t["check"]["ok"]) for t in x["typical"]])' "$T/out")" "{'m': 512, 'n': 512, 'k': 256} [(1, True), (100, True)]"
+
 # The job of docs/howto/schedules-under-ci.md: its commands, in a repository like the one that it is for.
 # After a step that failed, those with `if: ${{ !cancelled() }}` are run.
 python3 -c 'import re, sys
