@@ -7,8 +7,9 @@ local times = require "millrace.times"
 local raise, show, entry = core.raise, core.show, core.entry
 
 local WIDTH = 100                                       -- columns of the table, at most
+local ALL <const> = 0.9                                 -- of the time of a phase, that has events if all are kept
 
-local row_fields = record("row", "task lane predicted measured ratio difference")
+local row_fields = record("row", "task lane predicted measured ratio difference moved")
 local mean_fields = record("side of a row", "count duration wait lane_time interval share late")
 
 -- What an event took of its lane: until the lane came to the next one.
@@ -24,18 +25,33 @@ local function lane_times(events)
   return times
 end
 
+-- By lane and phase, the replica that ends last: its time is that of the lane.
+local function last_replicas(events)
+  local last = {}
+  for _, e in ipairs(events) do
+    local key = ("%s.%d"):format(e.lane, e.phase)
+    if not last[key] or e["end"] > last[key]["end"] then last[key] = e end
+  end
+  return last
+end
+
 -- Sums by sTask, in the order in which they first appear.
 local function gather(tl)
   local events, sums, order, lanes = tl.events, {}, {}, {}
+  local last = last_replicas(events)
   local times, before = lane_times(events), {}
   for _, e in ipairs(events) do
     local s = sums[e.task]
     if not s then
-      s = {task = e.task, lane = e.lane, n = 0, duration = 0, wait = 0, held = 0, late = 0, steps = 0, interval = 0}
+      s = {task = e.task, lane = e.lane, n = 0, duration = 0, wait = 0, held = 0, late = 0, steps = 0, interval = 0,
+        of_last = 0, n_last = 0}
       sums[e.task], order[#order + 1] = s, s
     end
     s.n, s.duration = s.n + 1, s.duration + e["end"] - e.issue
     s.wait, s.held = s.wait + e.issue - e.ready, s.held + times[e]
+    if last[("%s.%d"):format(e.lane, e.phase)].replica == e.replica then
+      s.of_last, s.n_last = s.of_last + times[e], s.n_last + 1
+    end
     s.late = s.late + (e.late and 1 or 0)
     lanes[e.lane] = (lanes[e.lane] or 0) + times[e]
     -- the interval is that of the loop, so the first one of a tile has none, unless it is once a tile
@@ -58,15 +74,18 @@ local function means(s, lanes)
   }, mean_fields)
 end
 
-local function row(task, p, m, plane, mlane)
+-- comparable: all events are kept, or the same number of each sTask. Else the parts of the time that are kept are of different work.
+local function row(task, p, m, plane, mlane, comparable)
   local a, b = means(p, plane), means(m, mlane)
   local r = setmetatable({task = task, lane = (m or p).lane, predicted = a, measured = b}, row_fields)
   if a and b then
     r.ratio = a.duration > 0 and b.duration / a.duration or nil
-    r.difference = (b.lane_time - a.lane_time) * b.count
+    r.difference = p.lane == m.lane and m.of_last - p.of_last or nil
   else
-    r.difference = a and -p.held or m.held
+    r.difference = a and -p.of_last or m.of_last
   end
+  if not comparable then r.difference = nil end
+  if p and m and p.lane ~= m.lane then r.moved = {from = p.lane, first = p.of_last, second = m.of_last} end
   return r
 end
 
@@ -135,7 +154,7 @@ local function cells(r)
   local late = m.late and m.late > 0.5 and "<" or ""
   return {r.task, r.lane, count(p.duration), late .. count(m.duration), r.ratio and ("%.2f"):format(r.ratio) or "-",
     count(p.interval), count(m.interval), count(p.wait), count(m.wait), percent(p.share), percent(m.share),
-    (r.difference > 0 and "+" or "") .. count(r.difference)}
+    r.difference and (r.difference > 0 and "+" or "") .. count(r.difference) or "-"}
 end
 
 -- Widths of the columns, and what is between them: less if there is too much of it.
@@ -183,12 +202,21 @@ local function comparison_text(c)
   if c.within_noise then table.insert(out, 1, "too near to call: these times may be the other way round") end
   if c.times then table.insert(out, 1, c.times) end
   table.insert(out, 1, c.title)
+  if c.partial then
+    out[#out + 1] = "what each adds is left out: of one only the first events are kept; plan:simulate{events=1000000} keeps more"
+  end
+  for _, r in ipairs(c.partial and {} or c.rows) do
+    if not r.difference then
+      out[#out + 1] = ("%s is in another lane: in %s it takes %s cycles in all, then in %s %s"):format(r.task, r.moved.from,
+        count(r.moved.first), r.lane, count(r.moved.second))
+    end
+  end
   if late then out[#out + 1] = "< it had ended when its lane looked: at most so long" end
   return table.concat(out, "\n")
 end
 
 local methods = {}                                      -- those that write pictures (pictures.lua)
-local comparison = record("comparison", "within_noise rows causes names brief ratio title times png svg pdf trace", {methods = methods,
+local comparison = record("comparison", "partial within_noise rows causes names brief ratio title times png svg pdf trace", {methods = methods,
   aliases = {tie = "within_noise"},                     -- deprecated
   __name = "millrace.comparison", __tostring = comparison_text}, function(_, name) return methods[name] end)
 
@@ -199,6 +227,29 @@ local function check(tl, which)
     raise(("compare: timeline expected as the %s, got %s%s"):format(which, show(tl),
       core.is(tl, "millrace.plan") and "; plan:simulate() gives one" or ""))
   end
+end
+
+-- Are there events of all that a simulated timeline plays? It keeps the first ones of each phase.
+local function is_complete(tl)
+  local last = {}
+  for _, e in ipairs(tl.events) do last[e.phase] = math.max(last[e.phase] or 0, e["end"]) end
+  local first, from = math.huge, {}
+  for _, e in ipairs(tl.events) do from[e.phase] = math.min(from[e.phase] or first, e.ready) end
+  for i, phase in ipairs(tl.phases) do
+    if (last[i] or 0) - (from[i] or 0) < ALL * phase.cycles then return false end
+  end
+  return true
+end
+
+-- Have both the same number of events of each sTask?
+local function has_same_counts(a, b)
+  for _, pair in ipairs{{a, b}, {b, a}} do
+    for task, s in pairs(pair[1]) do
+      local other = pair[2][task]
+      if other and s.n_last ~= other.n_last then return false end
+    end
+  end
+  return true
 end
 
 local function kind(tl) return tl.measured and "measured" or "predicted" end
@@ -291,20 +342,21 @@ local function compare(one, other, o)
   local a, _, alanes = gather(one)
   local b, order, blanes = gather(other)
   local rows = {}
-  for _, s in ipairs(order) do rows[#rows + 1] = row(s.task, a[s.task], s, alanes, blanes) end
+  local comparable = has_same_counts(a, b) or is_complete(one) and is_complete(other)
+  for _, s in ipairs(order) do rows[#rows + 1] = row(s.task, a[s.task], s, alanes, blanes, comparable) end
   for _, s in ipairs(select(2, gather(one))) do
-    if not b[s.task] then rows[#rows + 1] = row(s.task, s, nil, alanes, blanes) end
+    if not b[s.task] then rows[#rows + 1] = row(s.task, s, nil, alanes, blanes, comparable) end
   end
   for i, r in ipairs(rows) do r.position = i end
   table.sort(rows, function(x, y)
-    local dx, dy = math.abs(x.difference), math.abs(y.difference)
+    local dx, dy = math.abs(x.difference or 0), math.abs(y.difference or 0)
     if dx ~= dy then return dx > dy end
     return x.position < y.position
   end)
   for _, r in ipairs(rows) do r.position = nil end
   return setmetatable({
     times = times_text(names, one, other),
-    within_noise = times.near(one, other), rows = rows, causes = changes(one, other),
+    within_noise = times.near(one, other), rows = rows, partial = not comparable, causes = changes(one, other),
     names = names, brief = brief_names(names), ratio = other.cycles / one.cycles,
     title = ("%s: %s %s %s, %s %s, %.2f times as many; II %s and %s%s"):format(one.program:match "^[^{]*", names[1],
       count(one.cycles), one.unit, names[2], count(other.cycles), other.cycles / one.cycles, count(one.ii), count(other.ii),

@@ -268,6 +268,35 @@ for line in (tostring(named) .. "\n"):gmatch "(.-)\n" do ok(#line <= 100, "in at
 local same = mr.compare(serial, serial)
 for _, r in ipairs(same.rows) do ok(r.difference == 0 and r.ratio == 1, r.task .. " is as long as itself") end
 
+-- What each sTask adds: over a lane it is the difference of the times, for other tiles and replicas, too.
+local function with_tile(tile, replicas)
+  local graph = mr.examples.gemm{m = 2048, n = 2048, k = 1024}:graph{tile = tile}
+  local plan = mr.plan(graph, mr.device "h200")
+  plan:lane("p0", {})
+  plan:lane("c0", {warps = 8 // replicas, replicas = replicas})
+  for _, task in ipairs(graph.tasks) do plan:append(task.name, {lane = task.kind == "load" and "p0" or "c0"}) end
+  plan:buffers{a = 4, b = 4}
+  plan:fill_waits()
+  return plan
+end
+local base = with_tile({m = 128, n = 128, k = 64}, 1)
+for what, other in pairs{["another tile"] = with_tile({m = 128, n = 256, k = 64}, 1),
+    ["replicas"] = with_tile({m = 128, n = 128, k = 64}, 2)} do
+  local one, two = base:simulate(), other:simulate()
+  local sum = 0
+  for _, r in ipairs(mr.compare(one, two).rows) do sum = sum + (r.lane == "c0" and r.difference or 0) end
+  ok(math.abs(sum - (two.cycles - one.cycles)) < 0.01 * one.cycles, what .. ": what the sTasks of a lane add is what it takes longer")
+end
+local few = mr.compare(base:simulate(), with_tile({m = 128, n = 256, k = 64}, 1):simulate{events = 40})
+ok(few.partial and few.rows[1].difference == nil, "of one only the first events are kept: nothing is said")
+like(few, "\nwhat each adds is left out: of one only the first events are kept", "  and the table says so")
+local moved = base:copy()
+moved:lane("c1", {warps = 4})
+moved:move("store_c", {lane = "c1"})
+moved:fill_waits()
+like(mr.compare(base:simulate(), moved:simulate()), "\nstore_c is in another lane: in c0 it takes [%d,]+ cycles in all, then in c1 [%d,]+",
+  "of an sTask in another lane, both times")
+
 -- Phases follow each other: no lane's time runs back at the seam.
 local split = mr.search(mr.examples.flash_decoding{b = 1, h = 8, hkv = 1, n = 512, d = 64, splits = 8}, mr.device "h200", {trials = 40}).plan
 local parts = split:compile{target = "host"}
