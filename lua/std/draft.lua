@@ -289,4 +289,36 @@ function draft.split(d, bound, device, lane, axis, ways)
   return lanes
 end
 
+-- "; m=128 and m=256", what two plans of one program were bound with and differ in; "" if that is none of these.
+local function difference_text(plan, other)
+  local function parts(p)
+    local of, order = {}, {}
+    local _, _, sizes, given = core.identity(p.graph.program)
+    for part in (sizes .. " " .. given):gmatch "%S+" do
+      local key = part:match "^[^=]*"
+      of[key], order[#order + 1] = part, key
+    end
+    return of, order
+  end
+  local a, first = parts(plan)
+  local b, second = parts(other)
+  local one, two, seen = {}, {}, {}
+  for _, order in ipairs{first, second} do
+    for _, key in ipairs(order) do
+      if a[key] ~= b[key] and not seen[key] then
+        seen[key], one[#one + 1], two[#two + 1] = true, a[key] or "no " .. key, b[key] or "no " .. key
+      end
+    end
+  end
+  return one[1] and ("; %s and %s"):format(table.concat(one, ", "), table.concat(two, ", ")) or ""
+end
+
+-- What two plans cannot be compared for, as a sentence: other programs, sizes or options; nil if they solve the same problem.
+function draft.difference(plan, other)
+  local a, b = plan.graph.program, other.graph.program
+  if tostring(a) == tostring(b) then return nil end
+  return a.name == b.name and ("the plans are of '%s' with different sizes or options%s"):format(a.name, difference_text(plan, other))
+    or ("the plans are of different programs: '%s' and '%s'"):format(a.name, b.name)
+end
+
 return draft

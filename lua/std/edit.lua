@@ -15,7 +15,6 @@ local function read(plan)
   return {
     text = core.statements(plan), tile = plan.tile,
     device = plan:script():match "\nlocal plan = mr%.plan%(bound:graph%b{}, ([^\n]*)%)\n",
-    program = tostring(plan.graph.program), name = plan.graph.program.name,
   }
 end
 
@@ -53,39 +52,12 @@ local function check_plan(plan, what)
   expect(core.is(plan, "millrace.plan"), what, "plan", plan)
 end
 
--- "; m=128 and m=256", what two plans of one program were bound with and differ in; "" if that is none of these.
-local function difference_text(plan, other)
-  local function parts(p)
-    local of, order = {}, {}
-    local _, _, sizes, given = core.identity(p.graph.program)
-    for part in (sizes .. " " .. given):gmatch "%S+" do
-      local key = part:match "^[^=]*"
-      of[key], order[#order + 1] = part, key
-    end
-    return of, order
-  end
-  local a, first = parts(plan)
-  local b, second = parts(other)
-  local one, two, seen = {}, {}, {}
-  for _, order in ipairs{first, second} do
-    for _, key in ipairs(order) do
-      if a[key] ~= b[key] and not seen[key] then
-        seen[key], one[#one + 1], two[#two + 1] = true, a[key] or "no " .. key, b[key] or "no " .. key
-      end
-    end
-  end
-  return one[1] and ("; %s and %s"):format(table.concat(one, ", "), table.concat(two, ", ")) or ""
-end
-
 local function diff(plan, other)
   check_plan(plan, "diff")
   check_plan(other, "diff")
-  local a, b = read(plan), read(other)
-  if a.program ~= b.program then
-    raise(a.name == b.name and ("diff: the plans are of '%s' with different sizes or options%s"):format(a.name, difference_text(plan, other)) or
-      ("diff: the plans are of different programs: '%s' and '%s'"):format(a.name, b.name))
-  end
-  return diff_of(a, b)
+  local why = draft.difference(plan, other)
+  if why then raise("diff: " .. why) end
+  return diff_of(read(plan), read(other))
 end
 
 ---- trying an edit -----------------------------------------------------------------------------

@@ -232,8 +232,9 @@ local function as_text(x, y, names)
     return
   end
   if core.is(y, "millrace.plan") and core.is(x, "millrace.plan") then
+    local changes = x:diff(y)
     print(("from %s to %s:"):format(names[1], names[2]))
-    print(x:diff(y))
+    print(changes)
     x, y = x:simulate(), y:simulate()
   end
   print(require "millrace".compare(x, y, {names = names}))
@@ -252,6 +253,7 @@ local function run(x, y, given)
     expect(type(names) == "table" and type(names[1]) == "string" and type(names[2]) == "string", "show", "two names", names)
     o = of(y)
     o.base, o.plan_of_base, o.view = first, first.measured and first.kernel.plan or core.plan_of(first), "compare"
+    o.difference = draft.difference(o.plan_of_base, o.plan or o.plan_of_timeline)
     o.base_name, o.name, o.title = names[1], names[2], ("%s: %s"):format(names[2], o.title)
   end
   o.keeps_edits = given.keeps_edits ~= false

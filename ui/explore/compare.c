@@ -59,7 +59,9 @@ static void add_value(struct numbers *n, const char *what, double one, double tw
 
 	if (!(one > 0) && !(two > 0))
 		return;
-	if (one > 0 && two > 0 && *unit != '%')
+	if (n->p->difference)
+		;				/* neither is better or worse for that */
+	else if (one > 0 && two > 0 && *unit != '%')
 		by = change(n->a, one, two, sign);
 	else if (one > 0 && two > 0) {		/* of what is shown, so that the numbers of a row agree */
 		double points = strtod(unit_percent(two).s, NULL) - strtod(unit_percent(one).s, NULL);
@@ -358,6 +360,10 @@ void put_statements(const struct pair *p, struct pen *pen)
 	struct diff d;
 	int same = 0;
 
+	if (p->difference) {
+		pen_section(pen, "not one problem");
+		pen_wrap(pen, "  ", 2, arena_strf(pen->arena, "%s. Neither is better for its time.", p->difference));
+	}
 	script_diff(pen->arena, with_tile(pen->arena, p, 0), with_tile(pen->arena, p, 1), &d);
 	if (p->measured && !d.gone && !d.added)
 		return;

@@ -15,6 +15,7 @@ struct pair {
 	const char *script[2];
 	const struct usage *usage[2];
 	bool measured;
+	const char *difference;		/* they are plans of different problems, as a sentence; NULL */
 };
 
 /* The phase of a timeline, or its first phase if it has not so many; NULL without a timeline. */

@@ -241,8 +241,8 @@ static int first_view(lua_State *L, int options)
 }
 
 /* core.explore{plan=, timeline=, plan_of_timeline=, graph=, base=, plan_of_base=, measured=, title=, name=, base_name=, view=,
- * keeps_edits=, changes=f, apply=f, repair=f, problems=f, path=f, asks=f, save=f, overwrite=f, measure=f, improve=f}
- * -> edited, interrupted
+ * difference=, keeps_edits=, changes=f, apply=f, repair=f, problems=f, path=f, asks=f, save=f, overwrite=f, measure=f,
+ * improve=f} -> edited, interrupted
  * Shows the explorer until the user leaves; without keeps_edits it asks before edits are lost. Returns whether the plan was
  * edited, and whether Ctrl-C ended it. Without a terminal it returns nothing; with one that cannot be used, nil and the
  * reason. */
@@ -274,6 +274,8 @@ static int explore_l(lua_State *L)
 	m->base_name = luaL_optstring(L, -1, "first");
 	lua_getfield(L, 1, "name");
 	m->name = luaL_optstring(L, -1, "second");
+	lua_getfield(L, 1, "difference");
+	m->difference = luaL_optstring(L, -1, NULL);
 	lua_getfield(L, 1, "keeps_edits");
 	m->keeps_edits = lua_toboolean(L, -1);
 	hold_finalizers(L);

@@ -119,6 +119,7 @@ struct model {
 	const char *title;		/* "flash_attention on h200" */
 	bool keeps_edits;		/* the plan outlives the explorer, so that its edits need not be saved */
 	const char *name, *base_name;	/* of the plan, and of another object of the user that is the baseline */
+	const char *difference;		/* why the two cannot be compared: they are plans of different problems; NULL */
 	struct history *history;	/* borrowed; NULL: nothing can be edited */
 	struct state *now;
 	struct state *next;		/* under construction; kept here so that it is freed also after an error of Lua */

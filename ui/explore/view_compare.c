@@ -31,11 +31,13 @@ static struct pair pair_of(const struct view *v)
 
 	p.name[0] = m->base_given ? m->base_name : "before";
 	p.name[1] = m->base_given ? m->name : "now";
+	p.difference = m->base_given ? m->difference : NULL;
 	p.usage[0] = one->checked ? &one->usage : NULL;
 	p.usage[1] = two->checked ? &two->usage : NULL;
 	if (!is_measured_shown(v))
 		return p;
 	p.measured = true;
+	p.difference = NULL;
 	p.name[0] = "predicted";
 	p.name[1] = "measured";
 	p.tl[1] = m->measured;
@@ -81,6 +83,9 @@ static const char *headline(struct arena *a, const struct pair *p, int width)
 	if (p->measured)
 		return arena_strf(a, "measured %s, predicted %s: the device takes %.1f %% %s", unit_seconds(two).s,
 			unit_seconds(one).s, 100 * fabs(two / one - 1), two < one ? "less" : "longer");
+	if (p->difference)
+		return arena_strf(a, "not one problem: %s takes %s, %s %s", p->name[1], unit_seconds(two).s, p->name[0],
+			unit_seconds(one).s);
 	if (fabs(two / one - 1) < 0.0005)
 		return arena_strf(a, "%s takes %s, as long as %s", p->name[1], unit_seconds(two).s, p->name[0]);
 	return arena_strf(a, "%s takes %s, %s %s: %s", p->name[1], unit_seconds(two).s, p->name[0],
@@ -192,7 +197,7 @@ static void draw(struct view *v, struct cells *out)
 
 	make_pages(v, &p, w);
 	both = charts(v, &p, w);
-	few = !p.measured && said->h <= max_i64(STATEMENTS_LEAST, out->h / 3);
+	few = p.difference || (!p.measured && said->h <= max_i64(STATEMENTS_LEAST, out->h / 3));
 	cells_init(&all, a, w, 4 + both.h + said->h + own->page.cells.h);
 	own->all.still = true;
 	own->all.cells = all;
