@@ -50,7 +50,8 @@ It may be given again for one program, whose plans have those alone:
 --limit: so many seconds for the kernel, 60 unless given.
 --json prints an object a line.
 Exit status: 0 if all agree, 1 if one is not legal or wrong, 2 if one cannot be
-loaded, 3 if one was only too slow, so that nothing is known of its outputs.]]},
+loaded, 3 if one was only too slow, or there is no device to run it on, so that
+nothing is known of its outputs.]]},
 }
 
 local function usage_of(name)
@@ -58,7 +59,7 @@ local function usage_of(name)
     if t[1] == name then
       return ("usage: millrace %s %s\n%s\nFILE is a plan of plan:save, a script that makes one, or the name of a plan that comes\n"
         .. "with Millrace. --program: a file that returns the program of plans for programs of\nyour own, or a folder of such files; "
-        .. "may be given again.\n%s")
+        .. "may be given again. A FILE that is - is\nstandard input.\n%s")
         :format(name, t[2], t[4], t[2]:find "--device" and "--device: for this device instead of the one in FILE: a name, as h100, or the file of one.\n" or "")
     end
   end
@@ -93,21 +94,43 @@ end
 
 local function is_program(x) return tile.is_program(x) or core.is(x, "millrace.program") end
 
--- Adds the program that a file returns; of a folder, those of all its files. sources: by name, the file that it comes from.
-local function add_programs(programs, path, sources)
-  if core.file_kind(path) == "folder" then
-    local names = core.list(path, ".lua")
-    table.sort(names)
-    for _, name in ipairs(names) do add_programs(programs, ("%s/%s.lua"):format((path:gsub("(.)/+$", "%1")), name), sources) end
-    if not names[1] then error(("%s: no file of this folder ends in .lua"):format(path), 0) end
-    return
-  end
+-- The program that a file returns.
+local function program_of(path)
   local x = loader.evaluate(mr, "program", path, {})
   if not is_program(x) then error(("%s returns no program"):format(path), 0) end
+  return x
+end
+
+local function add_program(programs, x, path, sources)
   if sources[x.name] and sources[x.name] ~= path then
     error(("two programs are called '%s': those of %s and %s; give one of these files"):format(x.name, sources[x.name], path), 0)
   end
   programs[x.name], sources[x.name] = x, path
+end
+
+-- Adds the program that a file returns; of a folder, those of all its files that return one. sources: by name, the file that it
+-- comes from; and a list of the files without one, each with what is wrong.
+local function add_programs(programs, path, sources)
+  if core.file_kind(path) == "folder" then
+    local names = core.list(path, ".lua")
+    table.sort(names)
+    if not names[1] then error(("%s: no file of this folder ends in .lua"):format(path), 0) end
+    local any, first = false, nil
+    for _, name in ipairs(names) do
+      local file = ("%s/%s.lua"):format((path:gsub("(.)/+$", "%1")), name)
+      local good, why = core.try(program_of, file)
+      if good then
+        add_program(programs, why, file, sources)
+        any = true
+      else
+        first = first or tostring(why)
+        sources[#sources + 1] = spell(tostring(why), file)
+      end
+    end
+    if not any then error(("%s; no file of %s returns a program"):format(first, path), 0) end
+    return
+  end
+  add_program(programs, program_of(path), path, sources)
 end
 
 -- The sizes in "m=256,n=256" or "gemm:m=256,n=256", and the program; nil and what is wrong if it is something else.
@@ -126,7 +149,8 @@ end
 
 -- -> files, options; or nil and the exit status. flags: the options that this command has in addition to --program and --help.
 local function parse(name, flags, least, most, ...)
-  local files, o, sources, only_files, list = {}, {programs = {}, sizes_of = {}}, {}, false, {...}
+  local files, sources, only_files, list = {}, {}, false, {...}
+  local o = {programs = {}, without_program = sources, sizes_of = {}}
   local known = {"--program", "--help"}
   for flag in flags:gmatch "%S+" do known[#known + 1] = flag end
   local i = 1
@@ -178,12 +202,13 @@ end
 ---- plans in files --------------------------------------------------------------------------------
 
 -- What to do about a plan whose program is not known.
-local function no_program(programs)
+local function no_program(programs, without)
   local names = draft.keys(programs)
   if #names == 0 then return function(start) return start .. "give the file that returns it: --program FILE" end end
   return function(start, name)
     local near = core.hint(name, names)
-    return ("%s--program has %s%s"):format(start, #names <= 8 and table.concat(names, ", ") or ("%d others"):format(#names), near)
+    return ("%s--program has %s%s%s"):format(start, #names <= 8 and table.concat(names, ", ") or ("%d others"):format(#names), near,
+      without[1] and ("; files of its folder that were passed over: %s"):format(table.concat(without, "; ")) or "")
   end
 end
 
@@ -208,11 +233,11 @@ local function load_file(name, o)
   end
   if not good then
     local message = about_file(spell(plan, path), path):gsub("(this plan is for program '(.-)': )mr%.load_plan%(path, program%)$",
-      no_program(o.programs))
+      no_program(o.programs, o.without_program))
       :gsub("this is a folder, not a file$", ("%%0; give its files: %s/*.lua"):format((name:gsub("/+$", ""):gsub("%%", "%%%%"))))
     return nil, message
   end
-  if name == path and is_plain and not o.device and not loader.is_pipe(path) then script.keep_path(plan, path) end
+  if name == path and is_plain and not o.device and path ~= "/dev/stdin" and not loader.is_pipe(path) then script.keep_path(plan, path) end
   return plan, stopped and spell(stopped, path), text, acts
 end
 
@@ -580,16 +605,19 @@ local function flops_of(plan, launch)
   return bound:graph{tile = tile}.flops
 end
 
--- Run the kernel of a legal plan, for other sizes if these are given. Of sizes that are known at launch, these are those of the launch,
+-- Run the kernel of a legal plan; `written` is the plan of the file, of which it is the one for `sizes`, if these are given. Of sizes that are known at launch, these are those of the launch,
 -- and without them the largest and the typical ones are compared. Returns what happened: {status=, error=, plan=, target=, launch=,
--- check=, typical=, benchmark=}; status is "agrees", "differs" or "slow"; launch: sizes by axis, or nil; typical: a list of {sizes=,
--- check=}. say(...) gets what is worth a line meanwhile.
-local function run_plan(plan, path, text, o, say)
+-- check=, typical=, benchmark=}; status is "agrees", "differs", "slow" or "no device"; launch: sizes by axis, or nil; typical: a list
+-- of {sizes=, check=}. say(...) gets what is worth a line meanwhile.
+local function run_plan(written, plan, path, sizes, o, say)
   local program = plan.graph.program.name
-  local sizes = o.sizes_of[program] or o.sizes
-  local launch = launch_sizes(plan, select(2, bound_and_launched(plan, sizes)))
-  if sizes then plan = fit_sizes(plan, path, text, sizes) end
-  local device = core.attached() and core.target_for(plan) == "cuda"
+  local launch = launch_sizes(written, select(2, bound_and_launched(written, sizes)))
+  local board, why = core.attached()
+  local device = board and core.target_for(plan) == "cuda"
+  if o.on == "cuda" and not board then
+    return {status = "no device", plan = plan, target = "cuda", launch = launch,
+      error = ("%s: no device is attached, so that nothing was run: %s; --on host runs it on the CPU"):format(path, why)}
+  end
   local target, flops = o.on or device and "cuda" or "host", flops_of(plan, launch)
   local less = target == "host" and smaller_sizes(plan, path, nil, sizes, true)
   local advice = ("--sizes %s is faster"):format(less and (o.sizes_of[program] and program .. ":" or "") .. less
@@ -601,7 +629,8 @@ local function run_plan(plan, path, text, o, say)
     local slow, limit = ("%.2g flops take the CPU some %s"):format(flops, time), ("--limit %.0f"):format(math.ceil(4 * seconds))
     local ends = seconds <= 2 * (o.limit or LIMIT)      -- perhaps: it is an estimate
     if not o.on then
-      error(("%s: no device is attached, and %s; %s; --on host%s does it anyway"):format(path, slow, advice, ends and "" or " " .. limit), 0)
+      return {status = "slow", plan = plan, target = target, launch = launch, error = ("%s: no device is attached, and %s; %s; --on host%s does it anyway")
+        :format(path, slow, advice, ends and "" or " " .. limit)}
     end
     if not ends then
       return {status = "slow", plan = plan, target = target, launch = launch, error = ("%s: %s, and it has %.4g s; %s; %s gives it four times as long")
@@ -634,8 +663,8 @@ local function run_plan(plan, path, text, o, say)
     benchmark = target == "cuda" and all and kernel:bench{sizes = launch} or nil}
 end
 
-local function run_as_json(path, r)
-  local bound = r.plan.graph.program
+-- legal: for the sizes that were asked for, of which bound is.
+local function run_as_json(path, r, legal, bound)
   local _, _, sizes, given = core.identity(bound)
   local function decoded(x) return x and json.decode(x:json()) end
   local typical = {}
@@ -643,10 +672,13 @@ local function run_as_json(path, r)
     typical[i] = json.object("sizes check", {sizes = json.object(table.concat(draft.keys(t.sizes), " "), t.sizes), check = decoded(t.check)})
   end
   return json.line(json.object("file legal program sizes sizes_by_axis options device target status check typical benchmark error", {
-    file = path, legal = true, program = bound.name, sizes = sizes, sizes_by_axis = sizes_by_axis(bound, r.launch), options = given,
+    file = path, legal = legal, program = bound.name, sizes = sizes, sizes_by_axis = sizes_by_axis(bound, r.launch), options = given,
     device = r.plan.device.name, target = r.target, status = r.status, check = decoded(r.check), typical = json.list(typical),
     benchmark = decoded(r.benchmark), error = r.error})) .. "\n"
 end
+
+-- By status: nothing is known of the outputs.
+local unknown <const> = {slow = SLOW, ["no device"] = SLOW}
 
 function commands.run(...)
   local files, o = parse("run", "--on --sizes --device --limit --json", 1, math.huge, ...)
@@ -661,14 +693,22 @@ function commands.run(...)
       return false
     end
     need_legal(plan, path, text, stopped)
+    local sizes = o.sizes_of[plan.graph.program.name] or o.sizes
+    local fits, fitted = true, plan
+    if sizes then fits, fitted = core.try(fit_sizes, plan, path, text, sizes) end
+    if not fits and not o.json then error(fitted, 0) end
     if o.json then
-      local good, r = core.try(run_plan, plan, path, text, o, function() end)
-      if not good then r = {status = "failed", plan = plan, target = o.on, error = tostring(r)} end
-      io.write(run_as_json(path, r))
-      return r.status == "agrees", r.status == "slow" and SLOW or nil
+      local good, r = fits, fitted
+      if fits then good, r = core.try(run_plan, plan, fitted, path, sizes, o, function() end) end
+      if not good then
+        r = {status = "failed", plan = plan, target = o.on, launch = launch_sizes(plan, select(2, bound_and_launched(plan, sizes))),
+          error = tostring(r)}
+      end
+      io.write(run_as_json(path, r, fits, fits and fitted.graph.program or bound_for(plan, path, sizes)))
+      return r.status == "agrees", unknown[r.status]
     end
-    local r = run_plan(plan, path, text, o, warn)
-    if r.status == "slow" then
+    local r = run_plan(plan, fitted, path, sizes, o, warn)
+    if unknown[r.status] then
       warn(r.error, "\n")
       return false, SLOW
     end

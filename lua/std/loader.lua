@@ -205,8 +205,10 @@ function loader.plan_hint(name)
   return "; there are " .. table.concat(names, ", ")
 end
 
--- The file of a plan: a name without / and . is that of one that comes with Millrace. There may be no such file.
+-- The file of a plan: a name without / and . is that of one that comes with Millrace, and "-" is standard input. There may be no such
+-- file.
 function loader.path_of(name)
+  if name == "-" then return "/dev/stdin" end
   if name:find "[/.]" then return name end
   for _, folder in ipairs(folders) do
     local path = ("%s%s/%s.lua"):format(core.home(), folder, name)
@@ -215,13 +217,13 @@ function loader.path_of(name)
   return name
 end
 
--- Pipes that the shell makes of <(...): they can be read once, so their text is kept.
+-- Pipes that the shell makes of <(...), and standard input: they can be read once, so their text is kept.
 local MOST_PIPED <const>, PATIENCE <const> = 1 << 26, 60 -- bytes; seconds in which nothing comes
 local piped = {}
 
 -- Is it such a pipe?
 function loader.is_pipe(path)
-  local named = path:find "^/dev/fd/%d+$" or path:find "^/proc/[%w_]+/fd/%d+$"
+  local named = path == "/dev/stdin" or path:find "^/dev/fd/%d+$" or path:find "^/proc/[%w_]+/fd/%d+$"
   return named ~= nil and (piped[path] ~= nil or core.file_kind(path) == "pipe")
 end
 
@@ -275,7 +277,7 @@ function loader.evaluate(mr, what, path, programs, device)
   local x = good and membrane.real(result)
   if good then return x or made[#made], nil, text, x and not made.program and not refused, names end
   if type(result) ~= "string" then result = ("%s: an error that is %s"):format(path, show(result)) end
-  if not (refused and made[1]) then error(for_device(result, device), 0) end
+  if not (refused and made[1]) then error(for_device(refused and ("%s (%s)"):format(result, refused) or result, device), 0) end
   return made[#made], ("%s (%s)"):format(result, refused), text, false, names
 end
 

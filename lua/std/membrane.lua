@@ -50,7 +50,7 @@ local metatables = {}                                   -- by class
 local function inward(x, depth, count)
   local kind = type(x)
   if real[x] ~= nil then return real[x] end
-  if x == nothing then raise "this depends on what a script that is only checked does not do" end
+  if x == nothing then raise "this needs a value that is not there, as the file is only read, and not run as a script" end
   if kind ~= "table" then
     if kind == "function" or kind == "userdata" or kind == "thread" then
       raise(("a plan's file gives data: %s is none"):format(show(x)))

@@ -85,6 +85,15 @@ t_cmd 'a folder with two programs of one name' 2 "$MILLRACE" check --program twi
 t_err 'names both files' "^millrace check: two programs are called 'scale': those of twice/a\.lua and twice/b\.lua; give one of these files$"
 t_cmd 'a folder with a file that is no program' 2 "$MILLRACE" check --program plans plans/scale.lua
 t_err 'is refused' "^millrace check: plans/ahead\.lua:4: this plan is for program 'scale'"
+mkdir mixed && cp scale.lua mixed/ && echo 'x = dofile "y.lua" print(x.y + 1)' >mixed/a.lua && echo 'return 1' >mixed/b.lua
+t_cmd 'files of a folder that are no programs are passed over' 0 "$MILLRACE" check --program mixed plans/scale.lua
+sed -i 's/"scale"/"other"/' mixed/scale.lua
+t_cmd 'and named' 2 "$MILLRACE" check --program mixed plans/scale.lua
+t_err 'if the program is in none of the others' "passed over: mixed/a\.lua.*; mixed/b\.lua returns no program"
+t_cmd 'a plan from standard input' 0 eval 'cat plans/scale.lua | "$MILLRACE" check --program scale.lua -'
+t_is 'is checked' "$(<"$T/out")" '/dev/stdin: legal'
+t_cmd 'also by its name' 0 eval 'cat plans/scale.lua | "$MILLRACE" check --program scale.lua /dev/stdin'
+t_cmd 'and from a file' 0 eval '"$MILLRACE" check --program scale.lua - <plans/scale.lua'
 
 cat >script.lua <<'E'
 local mr = require "millrace"
@@ -250,10 +259,14 @@ plans/broken.lua False None False False'
 t_is 'of one that is not legal, the problems, as check has them' "$(tail -1 "$T/out")" "$(<checked.json)"
 t_cmd 'run' 0 "$MILLRACE" run --program scale.lua --on host plans/scale.lua
 t_like 'compares with the reference' "$(<"$T/out")" '^plans/scale\.lua: on the CPU, it agrees with the reference'
-t_cmd 'run of a large plan without a device' 1 env CUDA_VISIBLE_DEVICES= "$MILLRACE" run attention_overlap.lua
+t_cmd 'run of a large plan without a device' 3 env CUDA_VISIBLE_DEVICES= "$MILLRACE" run attention_overlap.lua
 t_err 'says how long it takes, and for which sizes less' \
 	'^attention_overlap\.lua: no device is attached, and .* flops take the CPU some [0-9]+ minutes; --sizes b?=?[0-9]*.*m=[0-9]+,n=[0-9]+ is faster;'
 t_like '  and how to run it anyway' "$(<"$T/err")" '; --on host --limit [0-9]+ does it anyway$'
+t_cmd 'run on a device that is not there' 3 env CUDA_VISIBLE_DEVICES= MILLRACE_LIBCUDA=/nosuch.so "$MILLRACE" run --on cuda attention_overlap.lua
+t_err 'says that nothing was run' '^attention_overlap\.lua: no device is attached, so that nothing was run: .*; --on host runs it on the CPU$'
+t_cmd 'run at sizes for which a plan is not legal' 1 "$MILLRACE" run --json --sizes n=64,m=100 attention_pingpong
+t_like 'says that it is not, and the sizes' "$(<"$T/out")" '"legal": false, .* m=100 .* n=64 .*"m": 100, .*"status": "failed"'
 t_cmd 'run of a large plan on the CPU' 3 "$MILLRACE" run --on host attention_overlap.lua
 t_is 'says one time that it takes too long, and what to do' "$(sed -E 's/[0-9.]+e\+[0-9]+/F/; s/some [0-9]+/some N/; s/--limit [0-9]+/--limit N/; s/[a-z]+=[0-9]+(,[a-z]+=[0-9]+)*/SIZES/' "$T/err")" \
 	'attention_overlap.lua: F flops take the CPU some N minutes, and it has 60 s; --sizes SIZES is faster; --limit N gives it four times as long'
