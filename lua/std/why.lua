@@ -9,6 +9,7 @@ local LEAST <const> = suggest.LEAST
 local BINDS <const> = 0.85                              -- of the time a unit is at work that binds
 local ALIKE <const> = 0.02                              -- shares of the time nearer than this are the same
 local LANE_BINDS <const> = 0.95                         -- the same of a lane: less, and others may be worth more
+local CONTRADICTS <const> = 0.1                         -- of the time of a lane: with shorter waits its work is still what binds
 local IDLE <const> = 0.1                                -- of the EUs: if fewer have no tile, it is no cause
 local MANY <const> = 0.5                                -- of the EUs: if fewer idle, parts of a tile would not be worth it
 
@@ -30,6 +31,28 @@ local function tasks_of(plan, phase)
   return set
 end
 
+-- By lane, of the events of a phase: the share of its time in which it waits, and for which sTask most, and that share. A wait counts
+-- whatever the awaited sTask did meanwhile; blame gives it to what made it long, which may be the work of this lane before it.
+local function waited(tl, of_phase)
+  local lanes = {}
+  for _, e in ipairs(tl.events) do
+    if of_phase[e.task] then
+      local x = lanes[e.lane] or {from = math.huge, to = 0, replicas = 0, all = 0, on = {}}
+      lanes[e.lane] = x
+      local wait = e.issue - e.ready
+      x.from, x.to, x.replicas = math.min(x.from, e.ready), math.max(x.to, e["end"]), math.max(x.replicas, e.replica + 1)
+      x.all = x.all + wait
+      if e.on and e.cause == "wait" then x.on[e.on] = (x.on[e.on] or 0) + wait end
+    end
+  end
+  for _, x in pairs(lanes) do
+    local time = math.max((x.to - x.from) * x.replicas, 1)
+    local on, most = greatest(x.on)
+    x.share, x.awaited, x.most = x.all / time, on, (most or 0) / time
+  end
+  return lanes
+end
+
 -- Of a phase: the lane that waits least, of those that do not only feed others: its name, the share of its time there that it is at work,
 -- and the sTask that takes most of that; then of its waiting, that which takes most, and its share.
 local function critical(tl, phase)
@@ -48,8 +71,15 @@ local function critical(tl, phase)
       sums[key] = (sums[key] or 0) + share
     end
   end
+  local by_events, late = waited(tl, of_phase), {}
+  for lane, share in pairs(busy) do
+    local x = by_events[lane]
+    if x and share > 1 - x.share + CONTRADICTS then busy[lane], late[lane] = 1 - x.share, x end
+  end
   local lane, share = greatest(busy)
-  return lane, share, (greatest(lane and works[lane] or {})), greatest(lane and waits[lane] or {})
+  local task = greatest(lane and works[lane] or {})
+  if late[lane] and late[lane].awaited then return lane, share, task, late[lane].awaited, late[lane].most end
+  return lane, share, task, greatest(lane and waits[lane] or {})
 end
 
 -- "load_a and load_b"

@@ -141,6 +141,18 @@ like(require "millrace.inspect"(all, 80), ("^%d changes tried, best first; [^\n]
 like(all[#all], "  %-%- %d+%.%d %% more time$", "what takes more time says so")
 
 -- On an A100, products of this tile take as long as what they read takes from L2.
+-- A lane that waits half of its time for copies, whose slots it reads itself, is not at work, though what it did before is the cause.
+for _, warps in ipairs{4, 8} do
+  local plan = mr.plan(mr.examples.gemm{m = 4096, n = 4096, k = 4096}:graph{tile = {m = 128, n = 128, k = 64}}, mr.device "a100")
+  plan:lane("c0", {warps = warps})
+  for _, task in ipairs(plan.tasks) do plan:append(task.name) end
+  plan:fill_waits()
+  local tl = plan:simulate()
+  local share = tostring(tl:summary()):match "waiting: mma for load_b (%d+) %% of c0"
+  like(tl:why(), "^no unit binds: memory is at work %d+ %% of the time, and c0 waits " .. share .. " %% of the time for load_b\n",
+    ("a lane of %d warps that waits for copies does not bind; it waits as long as the summary says"):format(warps))
+end
+
 local both = mr.plan(mr.examples.gemm{m = 8192, n = 8192, k = 4096}:graph{tile = {m = 128, n = 192, k = 32}}, mr.device "a100")
 both:split("n", 2)
 both:lane("p0", {warps = 4})
