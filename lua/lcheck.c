@@ -97,6 +97,7 @@ int plan_check_l(lua_State *L)
 	model_only = look(L, p, a, &problems, NULL);
 	if (!problems.v.n)
 		plan_note_waits(p, a, &problems);
+	plan_note_lanes(p, a, &problems);
 	lua_pushboolean(L, problems.v.n == 0);
 	push_problems(L, p, &problems);
 	if (model_only)

@@ -189,11 +189,12 @@ static void lane_option(lua_State *L, const char *name, int64_t *out)
 	if (free)
 		*out = 0;
 	else
-		option_integer(L, 3, "lane", name, 1, 1 << 20, out);
+		option_integer(L, 3, "lane", name, 1, !strcmp(name, "warps") ? 32 : 1 << 20, out);
 }
 
 /* plan:lane(name[, {warps=, registers=, replicas=}]); turns= is deprecated for replicas=. Of a lane that there is, what
- * is not given stays; if nothing is given, the plan is not edited, and the call returns what the lane is. */
+ * is not given stays; if nothing is given, the plan is not edited, and the call returns what the lane is. false instead
+ * of the table takes out a lane without sTasks. */
 static int plan_lane_l(lua_State *L)
 {
 	struct history *h = plan_arg(L, "lane");
@@ -204,6 +205,10 @@ static int plan_lane_l(lua_State *L)
 	bool given;
 
 	lua_settop(L, 3);
+	if (lua_isboolean(L, 3) && !lua_toboolean(L, 3)) {
+		EDIT(drop_lane, h, name);
+		return 0;
+	}
 	OPTIONS_CHECK(L, 3, "lane", "warps", "registers", "replicas", "turns" /* deprecated */);
 	lane_option(L, "warps", &warps);
 	lane_option(L, "registers", &registers);

@@ -42,6 +42,7 @@ enum problem_code {
 	NOTE_REDUNDANT_WAIT,		/* a wait that others imply */
 	NOTE_REPEATED,			/* what several tiles do alike */
 	NOTE_ON_VECTOR_UNIT,		/* products that a matrix unit would do faster */
+	NOTE_UNUSED_LANE,		/* a lane without sTasks */
 };
 const char *problem_name(enum problem_code c);	/* "missing_wait", ... */
 
@@ -95,6 +96,9 @@ NODISCARD enum err_code plan_fill_waits(struct plan *p, const struct stop *stop,
  * needs a value of another one, which needs one of the sTask waited for. Waits with a distance, and those for issues, are
  * left alone. Memory in `a`. */
 void plan_note_waits(const struct plan *p, struct arena *a, struct problems *out);
+
+/* Add a note for each lane that has no sTasks, though others have. Memory in `a`. */
+void plan_note_lanes(const struct plan *p, struct arena *a, struct problems *out);
 
 /* Adapt waits to other versions: the waits that edits had added go, and those that are needed come, as plan_fill_waits finds
  * them; so the plan is the same in whatever steps its versions were changed. If something is broken then, none goes.

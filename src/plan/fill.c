@@ -526,3 +526,13 @@ void plan_note_waits(const struct plan *p, struct arena *a, struct problems *out
 			.hint = arena_strf(a, "plan:unwait(\"%s\", \"%s\")", task, on) }));
 	}
 }
+
+void plan_note_lanes(const struct plan *p, struct arena *a, struct problems *out)
+{
+	for (int i = 0; i < p->lanes.n && p->entries.n; i++)
+		if (!lane_is_used(p, i))
+			VEC_PUSH(a, &out->notes, ((struct problem){ .code = NOTE_UNUSED_LANE, .task = NONE, .other = NONE,
+				.edge = NONE, .loc = p->lanes.v[i].loc, .message = arena_strf(a, "lane '%s' has no sTasks, so that "
+				"the kernel has no threads for it; lane= of plan:append or plan:move gives it some", p->lanes.v[i].name),
+				.hint = arena_strf(a, "plan:lane(\"%s\", false)", p->lanes.v[i].name) }));
+}

@@ -210,7 +210,7 @@ static const char *smaller_lane(const struct plan *p, struct arena *a)
 	int most = 0;
 
 	for (int i = 0; i < p->lanes.n; i++)
-		if (lane_warps(p, i) * p->lanes.v[i].replicas > most) {
+		if (lane_is_used(p, i) && lane_warps(p, i) * p->lanes.v[i].replicas > most) {
 			most = lane_warps(p, i) * p->lanes.v[i].replicas;
 			l = &p->lanes.v[i];
 		}
@@ -235,7 +235,8 @@ void fit_memory(const struct plan *p, struct arena *a, struct problems *out, str
 		u->shared_bytes = max_i64(u->shared_bytes, bytes);
 	}
 	for (int i = 0; i < p->lanes.n; i++)
-		u->threads += lane_warps(p, i) * p->lanes.v[i].replicas * d->warp;
+		if (lane_is_used(p, i))
+			u->threads += lane_warps(p, i) * p->lanes.v[i].replicas * d->warp;
 	if (u->threads > d->max_threads)
 		problem_add(a, out, PROBLEM_THREADS, p->lanes.v[p->lanes.n - 1].loc, smaller_lane(p, a), "the lanes have %d threads, an EU of '%s' takes %d", u->threads, d->name,
 			d->max_threads);
@@ -384,6 +385,8 @@ void fit_register_file(const struct plan *p, struct arena *a, struct problems *o
 		int need = u->lane_registers[i], limit = l->registers ? l->registers : d->thread_registers;
 		int warps = target_warps(target_of(p->device), lane_warps(p, i));
 
+		if (!lane_is_used(p, i))
+			continue;
 		if (need > limit)
 			problem_add(a, out, PROBLEM_REGISTERS, l->loc, "split the tile over more lanes, take a smaller "
 				"tile, or give the lane more warps", "lane '%s' needs %d registers a thread, it has %d",

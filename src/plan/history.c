@@ -188,6 +188,8 @@ enum err_code record_apply(struct history *h, struct plan *p, const struct recor
 	switch (r->kind) {
 	case EDIT_LANE:
 		return plan_lane(p, r->name, r->a, r->b, r->c, r->loc, e);
+	case EDIT_DROP_LANE:
+		return plan_drop_lane(p, r->name, r->loc, e);
 	case EDIT_WAIT: case EDIT_UNWAIT: case EDIT_DROP_WAIT:
 		return apply_wait(h, p, r, e);
 	case EDIT_VERSIONS:

@@ -32,6 +32,7 @@ void history_free(struct history *h);
 /* The present plan, until the next edit. It is sorted. */
 struct plan *history_plan(struct history *h);
 
+NODISCARD enum err_code history_drop_lane(struct history *h, const char *name, struct srcloc loc, struct err *e);
 NODISCARD enum err_code history_lane(struct history *h, const char *name, int warps,
 	int registers, int replicas, struct srcloc loc, struct err *e);
 NODISCARD enum err_code history_append(struct history *h, const char *task, const char *seu,

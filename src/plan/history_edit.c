@@ -24,6 +24,11 @@ enum err_code history_lane(struct history *h, const char *name, int warps, int r
 		.c = replicas, .loc = loc }, e);
 }
 
+enum err_code history_drop_lane(struct history *h, const char *name, struct srcloc loc, struct err *e)
+{
+	return commit_one(h, (struct record){ .kind = EDIT_DROP_LANE, .name = name, .loc = loc }, e);
+}
+
 enum err_code history_append(struct history *h, const char *task, const char *seu, const char *lane,
 	int at, struct srcloc loc, struct err *e)
 {

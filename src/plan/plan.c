@@ -119,6 +119,33 @@ enum err_code plan_lane(struct plan *p, const char *name, int warps, int registe
 	return OK;
 }
 
+bool lane_is_used(const struct plan *p, int lane)
+{
+	for (int i = 0; i < p->entries.n; i++)
+		if (p->entries.v[i].lane == lane)
+			return true;
+	return false;
+}
+
+enum err_code plan_drop_lane(struct plan *p, const char *name, struct srcloc loc, struct err *e)
+{
+	int lane = plan_find_lane(p, name);
+
+	if (lane == NONE)
+		return err_set(e, ERR_INPUT, loc, "there is no lane '%.60s'", name);
+	for (int i = 0; i < p->entries.n; i++)
+		if (p->entries.v[i].lane == lane)
+			return err_set(e, ERR_INPUT, loc, "lane '%s' has sTasks, such as '%s': only one without any can be "
+				"taken out; plan:move gives them to another lane", name,
+				p->graph->tasks.v[p->entries.v[i].task].name);
+	for (int i = lane + 1; i < p->lanes.n; i++)
+		p->lanes.v[i - 1] = p->lanes.v[i];
+	p->lanes.n--;
+	for (int i = 0; i < p->entries.n; i++)
+		p->entries.v[i].lane -= p->entries.v[i].lane > lane;
+	return OK;
+}
+
 static enum err_code choose_seu(const struct plan *p, int task, const char *name,
 	struct srcloc loc, int *out, struct err *e)
 {

@@ -106,6 +106,8 @@ void plan_copy(struct mem *mem, const struct plan *p, struct plan **out);
 /* Edits; on failure the plan is as it was. They refuse only what could have no
  * meaning; what is merely wrong is for plan_check to find. */
 
+/* Take out a lane, which must have no sTasks. */
+NODISCARD enum err_code plan_drop_lane(struct plan *p, const char *name, struct srcloc loc, struct err *e);
 /* Declare or change a lane. warps 0: 4, or 1 if all it has is copies. */
 NODISCARD enum err_code plan_lane(struct plan *p, const char *name, int warps, int registers,
 	int replicas, struct srcloc loc, struct err *e);
@@ -131,6 +133,7 @@ int plan_find_lane(const struct plan *p, const char *name);	/* NONE */
 int plan_entry_of(const struct plan *p, int task);		/* first entry of it, or NONE */
 int plan_find_wait(const struct plan *p, const struct wait *w);	/* an equal one; NONE */
 int lane_warps(const struct plan *p, int lane);			/* default filled in */
+bool lane_is_used(const struct plan *p, int lane);		/* has it sTasks? Kernels leave out one that has none */
 /* The distance of a wait, for people to read: where it is open, the least of the dependences that it serves. */
 int wait_distance(const struct plan *p, const struct wait *w);
 /* Iterations between the two ends of an edge under the plan's versions. */

@@ -368,6 +368,41 @@ do
   tap.is(select(2, plan:check()).notes, nil, "  nor of a type that the matrix unit does not multiply")
 end
 
+---- lanes without sTasks --------------------------------------------------------------------
+
+do
+  local plan = mr.load_plan "attention_serial"
+  local before, threads = plan:script(), plan.usage.threads
+  plan:lane("idle", {warps = 32, registers = 64})
+  local good, list = plan:check()
+  tap.ok(good and #list == 0, "a lane without sTasks is no problem", list)
+  local note = list.notes and list.notes[1] or {}
+  tap.is(note.code, "unused_lane", "  but a note")
+  tap.like(note.message, "^lane 'idle' has no sTasks, so that the kernel has no threads for it; lane= of plan:append", "  that says so")
+  tap.is(note.hint, 'plan:lane("idle", false)', "  and how it goes")
+  tap.is(plan.usage.threads, threads, "  it counts no threads, as the kernel has none of it")
+  tap.like(tostring(plan:kernel()), "384 threads", "  which is so")
+  plan:lane("idle", false)
+  tap.is(plan:script(), before, "it can be taken out")
+  tap.ok(plan:undo() and plan:script():find('plan:lane("idle"', 1, true) and plan:redo() and plan:script() == before, "  which can be undone")
+  local done, why = pcall(plan.lane, plan, "p0", false)
+  tap.like(not done and why or "", "lane 'p0' has sTasks, such as 'load_q': only one without any can be taken out", "one with sTasks cannot")
+  done, why = pcall(plan.lane, plan, "p1", false)
+  tap.like(not done and why or "", "there is no lane 'p1'", "  nor one that is not there")
+  done, why = pcall(plan.lane, plan, "c0", {warps = 0})
+  tap.like(not done and why or "", "from 1 to 32", "warps are 1 to 32")
+  -- the lanes behind it keep their sTasks
+  plan:lane("x", {warps = 4})
+  plan:move("store_o", {lane = "x"})
+  local moved = plan:script()
+  plan = mr.load_plan "attention_serial"
+  plan:lane("y", {warps = 1})
+  plan:lane("x", {warps = 4})
+  plan:move("store_o", {lane = "x"})
+  plan:lane("y", false)
+  tap.is(plan:script(), moved, "lanes behind one that is taken out keep theirs")
+end
+
 ---- waits that others imply ---------------------------------------------------------------
 
 do
