@@ -237,13 +237,26 @@ static const char *with_tile(const struct kernel *k, int axis, int64_t extent, c
 {
 	const struct axis *x = axis == NONE ? NULL : &k->plan->graph->program->axes.v[axis];
 
-	if (!x || extent > x->size)
+	if (!x || extent > x->size || extent == k->plan->graph->tiling.extent[axis])
 		return else_do;
 	if (!tile_fits(k, axis, extent))
 		return arena_strf(a, "%s; the copy engine could load a tile of %s=%lld, which does not fit shared memory",
 			else_do, x->name, (long long)extent);
 	return arena_strf(a, script_is_key(x->name) ? "plan:propagate{%s=%lld}  -- or %s" :
 		"plan:propagate{[\"%s\"]=%lld}  -- or %s", x->name, (long long)extent, else_do);
+}
+
+/* "bind 'k' with mr.any{max=512, multiple=8}" for an axis whose size is known at launch, with what else would help. */
+static const char *with_multiple(const struct kernel *k, const struct axis *x, int64_t multiple, const char *else_do,
+	struct arena *a)
+{
+	const struct axis *axes = k->plan->graph->program->axes.v, *of = x->packs == NONE ? x : &axes[x->packs];
+
+	multiple *= x->packs == NONE ? 1 : x->per;
+	of = of->like == NONE ? of : &axes[of->like];
+	multiple = of->multiple / gcd_i64(of->multiple, multiple) * multiple;
+	return arena_strf(a, "bind '%s' with mr.any{max=%lld, multiple=%lld}, if all its sizes are multiples of that; or %s",
+		of->name, (long long)round_up(of->size, multiple), (long long)multiple, else_do);
 }
 
 /* Why the copy engine cannot load a tile whose tensor it could load: *why as a part of a sentence, *hint what would
@@ -256,6 +269,8 @@ static void explain_threads(const struct kernel *k, const struct ring *r, const 
 	int bits = dtype_bits(b->type), chunk = 8 * l->chunk / bits;
 	int row = tiled_axis(k, r, true), col = tiled_axis(k, r, false);
 	long long rows = r->shape.rows, cols = r->shape.cols;
+	const struct tensor *t = &k->plan->graph->program->tensors.v[k->plan->graph->program->nodes.v[b->node].ref];
+	const struct axis *last = t->rank ? &k->plan->graph->program->axes.v[t->dim[t->rank - 1]] : NULL;
 	long long pattern = shared_pattern_rows(l), wide = l->widest * 8 / bits;
 
 	*why = "the copy engine cannot follow its indices";
@@ -284,6 +299,11 @@ static void explain_threads(const struct kernel *k, const struct ring *r, const 
 		*why = arena_strf(a, "rows of its tile have %lld bytes, the copy engine takes multiples of %d",
 			cols * bits / 8, l->chunk);
 		*hint = with_tile(k, col, round_up(cols, chunk), more_warps, a);
+		break;
+	case THREADS_LAUNCH:
+		*why = arena_strf(a, "its rows may have only %lld elements at launch, boxes of the copy engine with the layout that "
+			"readers need have more", (long long)last->multiple);
+		*hint = with_multiple(k, last, l->narrowest * 8 / bits, more_warps, a);
 		break;
 	case THREADS_LAYOUT:
 		*why = "the copy engine cannot write the layout that readers need";
@@ -349,7 +369,13 @@ static void note_load(const struct kernel *k, int task, struct arena *a, struct 
 	const char *more_warps = arena_strf(a, "give lane '%s' more warps",
 		k->plan->lanes.v[k->plan->entries.v[plan_entry_of(k->plan, task)].lane].name), *why = "";
 
-	if (last && last->size * bits % (8 * chunk)) {
+	if (last && last->multiple && last->multiple * bits % (8 * chunk)) {
+		int least = lower_is_shared_operand(k, s->writes.v[0]) ? (int)max_i64(chunk, k->target->shared.narrowest) : chunk;
+
+		n.message = arena_strf(a, "%s: its rows may have any multiple of %lld bytes at launch, the copy engine takes "
+			"multiples of %d", by_threads, (long long)(last->multiple * bits / 8), chunk);
+		n.hint = with_multiple(k, last, 8 * least / bits, more_warps, a);
+	} else if (last && last->size * bits % (8 * chunk)) {
 		n.message = arena_strf(a, "%s: rows of '%s' have %lld bytes, the copy engine takes multiples of %d",
 			by_threads, x->name, (long long)(last->size * bits / 8), chunk);
 		n.hint = arena_strf(a, "pad axis '%s' with zeros to a multiple of %d, or %s", last->name,

@@ -97,6 +97,7 @@ enum threads_reason {
 	THREADS_BEGIN,			/* tiles do not begin at a multiple of a chunk */
 	THREADS_ROWS,			/* more rows than a box has */
 	THREADS_CHUNKS,			/* the tile's rows are no multiple of a chunk */
+	THREADS_LAUNCH,			/* at launch the tensor's rows may be narrower than the boxes that readers need */
 	THREADS_LAYOUT,			/* readers need another layout than the engine writes */
 	THREADS_PATTERN_ROWS,		/* rows are wider than a plain box, and too few for a swizzled one */
 	THREADS_PATTERN_COLS,		/* rows are wider than a plain box, and no multiple of a swizzled one's */

@@ -304,6 +304,30 @@ local found_plan = mr.search(examples.gemm:bind{m = any{max = 512, multiple = 8}
 right("a plan of a search", found_plan.plan, {{m = 8}, {m = 512}, {m = 328}})
 end
 
+---- loads that the copy engine cannot bring for each size ------------------------------------------
+
+-- A product whose contracted axis is known at launch, with the tile, and its notes.
+local function contracted(multiple, tile)
+  local plan = mr.plan(examples.gemm{m = 128, n = 128, k = any{max = 512, multiple = multiple}}:graph{tile = {m = 64, n = 64, k = tile}}, dev)
+  for _, task in ipairs(plan.tasks) do plan:append(task.name) end
+  plan:fill_waits()
+  local good, list = plan:check()
+  tap.ok(good, "legal", list)
+  return list.notes or {}
+end
+for multiple, why in pairs{[1] = "may have any multiple of 2 bytes at launch, the copy engine takes multiples of 16",
+    [8] = "may have only 8 elements at launch, boxes of the copy engine .* have more"} do
+  for _, tile in ipairs{64, 128} do
+    local notes = contracted(multiple, tile)
+    tap.is(#notes, 2, ("steps of %d, tile k=%d: threads copy both"):format(multiple, tile), notes)
+    tap.like(notes[1] and notes[1].message, ": its rows " .. why .. "$", "  and why")
+    tap.like(notes[1] and notes[1].hint, "^bind 'k' with mr%.any{max=512, multiple=16}, .*; or give lane 'p0' more warps$",
+      "  and the multiple that helps, no tile")
+  end
+end
+tap.is(#contracted(16, 64), 0, "that multiple helps")
+tap.is(#contracted(16, 128), 0, "that multiple helps, with a longer tile, too")
+
 ---- random programs -------------------------------------------------------------------------
 
 local EXTENTS <const> = {0, 16, 16, 32, 64, 64, 128}

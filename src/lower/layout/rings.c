@@ -214,6 +214,16 @@ static int64_t tensor_row(const struct kernel *k, const struct buffer *b)
 	return axis_divisor(&p->axes.v[t->dim[t->rank - 1]]);
 }
 
+/* Can a launch have rows of at most `most` elements, and do readers need boxes of more? */
+static bool may_be_narrow(const struct kernel *k, const struct buffer *b, int64_t most, int64_t least)
+{
+	const struct program *p = k->plan->graph->program;
+	const struct tensor *t = &p->tensors.v[p->nodes.v[b->node].ref];
+	const struct axis *last = &p->axes.v[t->dim[t->rank - 1]];
+
+	return last->multiple && most == last->multiple && most < least;
+}
+
 /* Columns that are not contracted are read by complete panels: pads them. */
 static void fill_columns(struct ring *r, struct limits x)
 {
@@ -255,7 +265,8 @@ static void choose_panels(const struct kernel *k, struct ring *r, const struct b
 	if (operand && r->swizzle)	/* the pattern goes by address: each panel begins with it */
 		r->rows = round_up(r->rows, l->align / r->swizzle);
 	if (r->engine)
-		r->reason = !operand && r->cols % r->panel_cols ? THREADS_PATTERN_COLS :
+		r->reason = operand && may_be_narrow(k, b, most, max_i64(limits.least, limits.grain)) ? THREADS_LAUNCH :
+			!operand && r->cols % r->panel_cols ? THREADS_PATTERN_COLS :
 			!operand && r->rows * r->swizzle % l->align ? THREADS_PATTERN_ROWS : THREADS_LAYOUT;
 	if (!shared_has_swizzle(l, r->swizzle) || r->cols % r->panel_cols || r->rows * r->swizzle % l->align)
 		r->swizzle = 0;
