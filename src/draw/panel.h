@@ -39,6 +39,7 @@ struct panel {
 	bool rings, only_rings;
 	bool no_seconds;		/* no axis of seconds: two clocks share the axis, or few words are wanted */
 	bool brief;			/* fewer words */
+	int steps;			/* iterations that the bar of II is to span; 0: as few as possible */
 	unsigned drawn;			/* enum drawn: what the legend has to explain */
 	struct panel *above;		/* of a comparison: the other timeline, with the same legend; NULL */
 	struct moments *moments;	/* if rings are drawn */
@@ -60,6 +61,8 @@ void panel_draw(struct panel *n);
  * is panel_strip_height. */
 double panel_strip_height(const struct panel *n);
 void panel_strip(struct panel *n, double y);
+/* Let the bars of II of two panels with one axis span as many iterations, if they can: their lengths are compared. */
+void panel_strips_alike(struct panel *one, struct panel *other);
 /* Draw the axes of cycles and of seconds below y, and lines from there up to `grid`; returns where they end. */
 double panel_axis(struct panel *n, double y, double grid);
 /* Draw only the vertical lines of the axis. */

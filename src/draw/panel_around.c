@@ -250,14 +250,14 @@ static struct lookup_span steady_of(const struct panel *n, int tile)
 
 /* Two starts of one sTask, in sight and in the steady state of their tile, that are as far from each other as the
  * interval says, or nearly; the sTasks that take most of an iteration are seen best, but copies are made ahead.
- * Returns how many iterations lie between them, as few as possible; 0: there are none. */
+ * Returns how many iterations lie between them, n->steps or as few as possible; 0: there are none. */
 static int find_interval(const struct panel *n, double *begin, double *length)
 {
 	double scale = (n->x1 - n->x0) / (double)(n->c.to - n->c.from), least = NEARLY;
 	struct lookup_span steady = { 0 };
 	int found = 0, tile = NONE;
 
-	for (int step = 1; step <= STEPS && !found; step++) {
+	for (int step = n->steps ? n->steps : 1; step <= (n->steps ? n->steps : STEPS) && !found; step++) {
 		for (int t = 0; t < n->c.g->tasks.n; t++) {
 			const struct stask *s = &n->c.g->tasks.v[t];
 			const struct lookup_list *list = &n->c.lookup->of_task[t];
@@ -285,6 +285,20 @@ static int find_interval(const struct panel *n, double *begin, double *length)
 		}
 	}
 	return *length < 6 ? 0 : found;
+}
+
+void panel_strips_alike(struct panel *one, struct panel *other)
+{
+	bool alike = false;
+
+	for (int steps = 1; steps <= STEPS && !alike; steps++) {
+		double x, w[2] = { 0 };
+
+		one->steps = other->steps = steps;
+		alike = find_interval(one, &x, &w[0]) && find_interval(other, &x, &w[1]);
+	}
+	if (!alike)
+		one->steps = other->steps = 0;
 }
 
 double panel_strip_height(const struct panel *n)

@@ -215,6 +215,7 @@ void picture_compare(struct picture *p, const struct timeline *a, const struct t
 		c.panel[i] = ARENA_NEW(p->arena, struct panel);
 	choose_window(&c, p, v, o, MARGIN + labels + 10, p->width - MARGIN - side);
 	c.panel[1]->above = c.panel[0];
+	panel_strips_alike(c.panel[0], c.panel[1]);
 	c.panel[1]->no_seconds |= fabs(a->clock_hz - b->clock_hz) > 1e-3 * b->clock_hz;
 	if (o->brief && o->height > 0)
 		choose_stretch(&c, o->height, y);

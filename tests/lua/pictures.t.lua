@@ -275,6 +275,13 @@ refuses('tl:png("/dev/full")', "user.lua:1: cannot write /dev/full: No space lef
 refuses('plan:svg("/nowhere/x.svg")', "user.lua:1: cannot write /nowhere/x.svg: No such file or directory")
 refuses('tl:png("x.jpg")', "user.lua:1: png: 'x.jpg' would have the wrong ending: this writes .png; pictures are written as svg, png, pdf, "
   .. "each by a method of that name")
+-- The plan with two versions has no two starts of one sTask that are one interval apart, so its bar spans two; that of the other
+-- one, too, as bars one above the other are compared by their length.
+local serial_and_overlap = mr.compare(mr.load_plan("attention_serial"):simulate(), mr.load_plan("attention_overlap"):simulate())
+serial_and_overlap:svg(dir .. "/alike.svg")
+local steps = {}
+for n in read(dir .. "/alike.svg"):gmatch ">II (%d+) x [%d,]+<" do steps[#steps + 1] = n end
+is(table.concat(steps, " "), "2 2", "bars of II in a comparison span as many iterations")
 refuses('mr.compare(tl, other):svg("a/x.PNG")', "user.lua:1: svg: 'a/x.PNG' would have the wrong ending: this writes .svg; pictures are "
   .. "written as svg, png, pdf, each by a method of that name")
 refuses("mr.compare(tl, plan)", "user.lua:1: compare: timeline expected as the second, got millrace.plan; plan:simulate() gives one")
