@@ -54,20 +54,20 @@ static int plan_new_l(lua_State *L)
 		raise_if(L, history_##name(__VA_ARGS__, here_now(L, file), &error), &error); \
 	} while (0)
 
-/* A name, or a list of names, at index 2. The names are kept alive by the list, and *names by the stack. */
-static int check_names(lua_State *L, const char *what, const char ***names)
+/* A name, or a list of names, at index idx. The names are kept alive by the list, and *names by the stack. */
+static int check_names(lua_State *L, int idx, const char *what, const char ***names)
 {
-	int n = lua_type(L, 2) == LUA_TTABLE ? (int)lua_rawlen(L, 2) : 1;
+	int n = lua_type(L, idx) == LUA_TTABLE ? (int)lua_rawlen(L, idx) : 1;
 
 	*names = lua_newuserdatauv(L, sizeof(**names) * (size_t)(n + 1), 0);
-	if (lua_type(L, 2) != LUA_TTABLE)
-		**names = check_text(L, 2, what, "sTask");
-	for (int i = 0; i < n && lua_type(L, 2) == LUA_TTABLE; i++) {
-		lua_rawgeti(L, 2, i + 1);
+	if (lua_type(L, idx) != LUA_TTABLE)
+		**names = check_text(L, idx, what, "sTask");
+	for (int i = 0; i < n && lua_type(L, idx) == LUA_TTABLE; i++) {
+		lua_rawgeti(L, idx, i + 1);
 		(*names)[i] = check_text(L, -1, what, "sTask");
 		lua_pop(L, 1);
 	}
-	if (!n && lua_getfield(L, 2, "name") == LUA_TSTRING)
+	if (!n && lua_getfield(L, idx, "name") == LUA_TSTRING)
 		throw_msg(L, "%s: an sTask is given by its name, here '%.60s': task.name", what, lua_tostring(L, -1));
 	if (!n)
 		throw_msg(L, "%s: the list names no sTask", what);
@@ -97,7 +97,7 @@ static int plan_append_l(lua_State *L)
 	if (lua_isnone(L, 2))
 		check_text(L, 2, "append", "sTask");
 	lua_settop(L, 3);
-	n = check_names(L, "append", &tasks);
+	n = check_names(L, 2, "append", &tasks);
 	OPTIONS_CHECK(L, 3, "append", "eu", "seu", "lane", "at");
 	option_integer(L, 3, "append", "eu", 0, history_plan(h)->device->eus - 1, &eu);
 	option_integer(L, 3, "append", "at", -OFFSET_MAX, OFFSET_MAX, &at);
@@ -129,7 +129,7 @@ static int move_or_insert(lua_State *L, const char *what, bool insert)
 	if (lua_isnone(L, 2))
 		check_text(L, 2, what, "sTask");
 	lua_settop(L, 3);
-	n = check_names(L, what, &tasks);
+	n = check_names(L, 2, what, &tasks);
 	OPTIONS_CHECK(L, 3, what, "at", "before", "after", "lane", "seu", "repair_waits", "settle" /* deprecated */);
 	m.set_at = option_integer(L, 3, what, "at", -OFFSET_MAX, OFFSET_MAX, &at);
 	m.at = (int)at;
@@ -294,14 +294,29 @@ static int plan_wait_l(lua_State *L)
 	return 0;
 }
 
-/* plan:unwait(task, on) */
+/* plan:unwait(task, on), of one sTask or of a list, which is one edit */
 static int plan_unwait_l(lua_State *L)
 {
 	struct history *h = plan_arg(L, "unwait");
 	const char *task = check_text(L, 2, "unwait", "sTask");
-	const char *on = check_text(L, 3, "unwait", "sTask");
+	enum err_code rc = OK;
+	char file[LUA_IDSIZE];
+	struct err error;
+	const char **on;
+	int n, mark;
 
-	EDIT(unwait, h, task, on);
+	if (lua_type(L, 3) != LUA_TTABLE)
+		check_text(L, 3, "unwait", "sTask");
+	lua_settop(L, 3);
+	n = check_names(L, 3, "unwait", &on);
+	mark = n > 1 ? history_mark(h) : NONE;
+	for (int i = 0; i < n && !rc; i++)
+		rc = history_unwait(h, task, on[i], here_now(L, file), &error);
+	if (rc && n > 1)
+		history_return(h, mark);
+	raise_if(L, rc, &error);
+	if (n > 1)
+		history_join(h, n);
 	return 0;
 }
 

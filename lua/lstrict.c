@@ -61,6 +61,9 @@ static const char *near_key(lua_State *L, const char *name, int one, int two, co
 /* What users of other tools look for by a name that nothing has here, by the kind of what they look in. */
 static const struct word { const char *kind, *name, *instead; } words[] = {
 	{ "mr", "relu", "mr.max(x, 0)" }, { "mr", "square", "x * x" },
+	{ "mr", "softmax", "mr.exp(x - mr.rowmax(x, n)) and its mr.rowsum" },
+	{ "program under construction", "dot", "p:mma(a, b)" },
+	{ "program under construction", "matmul", "p:mma(a, b)" },
 	{ "plan", "remove_wait", "plan:unwait(task, other)" }, { "plan", "timeline", "plan:simulate()" },
 	{ "kernel", "save", "k:export(folder)" }, { "on_host", "save", "k:export(folder)" },
 	{ "kernel for the CPU", "save", "k:export(folder)" },
@@ -277,7 +280,8 @@ static const char *push_near_member(lua_State *L, const char *line, const char *
 	}
 	if (luaL_getmetafield(L, object, "__name") != LUA_TSTRING)
 		return NULL;
-	near = strchr(lua_tostring(L, -1), '.') ? other_words(strchr(lua_tostring(L, -1), '.') + 1, name) : NULL;
+	near = strchr(lua_tostring(L, -1), '.');
+	near = other_words(near ? near + 1 : lua_tostring(L, -1), name);
 	if (!near)
 		near = push_way_to(L, lua_tostring(L, -1), name);
 	if (near)

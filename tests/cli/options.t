@@ -60,6 +60,10 @@ t_err 'says how to find it' "nil value \(method 'nothing'\); millrace -s says wh
 printf 'local mr = require "millrace"\n%s\n' 'print(mr.exampels.gemm)' >"$T/index.lua"
 t_cmd 'a field that is misspelt' 1 "$MILLRACE" "$T/index.lua"
 t_err 'says which was meant' "index a nil value \(field 'exampels'\); did you mean 'examples'\?$"
+t_cmd 'an operation of another name' 1 "$MILLRACE" -e 'local x = mr.softmax(3)'
+t_err 'is said in ours' "field 'softmax'\); did you mean mr\.exp\(x - mr\.rowmax\(x, n\)\) and its mr\.rowsum\?$"
+t_cmd 'a product of another name' 1 "$MILLRACE" -e 'mr.program("x", function(p) p:matmul(1, 2) end){m=64}'
+t_err 'as well' "method 'matmul'\); did you mean p:mma\(a, b\)\?$"
 t_cmd 'an operation that is misspelt' 1 "$MILLRACE" -e 'local x = mr.relu(3)'
 t_err 'too' "call a nil value \(field 'relu'\); did you mean mr\.max\(x, 0\)\?$"
 printf 'plan = mr.load_plan "gemm_cooperative"\nlocal function f() return plan:simulat() end\nf()\n' >"$T/method.lua"

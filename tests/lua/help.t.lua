@@ -183,11 +183,16 @@ for text, topic in pairs{["double buffering"] = "ring", ["Double-Buffering"] = "
     repeated = "problem: repeated", recomputed = "redundant work", ["redundant work"] = "redundant work",
     causal = "causal mask", GQA = "grouped-query attention", dropout = "dropout", ["TMA multicast"] = "cluster",
     ["epilogue fusion"] = "epilogue fusion", ["unit tests"] = "unit test", ["producer consumer"] = "producer-consumer",
+    matmul = "product", softmax = "softmax", ["squared relu"] = "square", ["matrix multiplication"] = "product",
     ["howto"] = "How to: guides, step by step", ["how-to"] = "How to: guides, step by step", ["fuse an epilogue"] = "How to fuse an epilogue",
     ["schedules-under-ci"] = "How to keep schedules under CI", ["ping-pong"] = "replica",
     at = "at= is an option of", ["deadlock"] = "problem: deadlock", ["tl:why softmax"] = topics["timeline:why"].call} do
   is(first(text), topic, ("help '%s'"):format(text))
 end
+help "fuse an epilogue"
+ok(not shown:find("<!--", 1, true), "a guide is shown without what is for its test")
+help "epilogue"
+ok(shown:gsub("%s+", " "):find('help "fuse an epilogue"', 1, true), "an epilogue leads to its guide")
 for line in read "docs/glossary.md":gmatch "[^\n]+" do
   local word, elsewhere = line:match "^| ([^|,]+)[^|]* | [^|]+ |%s*([^|]-)%s*|$"
   if word and word ~= "word" and not word:find "^%-" then
@@ -212,7 +217,7 @@ do                                                      -- every guide is there,
     local text = read(path)
     local title = text:match "^# How to ([^\n]*)"
     is(first(title), "How to " .. title, path)
-    text = text:gsub("\n```%w+", "\n"):gsub("%](%b())", "")
+    text = text:gsub("\n```%w+", "\n"):gsub("%](%b())", ""):gsub("\n<!%-%-[^\n]*", "")
     is((shown:gsub("%W", "")), (text:gsub("%W", "")), "  complete")
     ok(widest(shown) <= 80, "  and not too wide")
   end
