@@ -60,7 +60,8 @@ static const char *near_key(lua_State *L, const char *name, int one, int two, co
 
 /* What users of other tools look for by a name that nothing has here, by the kind of what they look in. */
 static const struct word { const char *kind, *name, *instead; } words[] = {
-	{ "mr", "relu", "mr.max(x, 0)" }, { "mr", "square", "x * x" },
+	{ "mr", "relu", "mr.max(x, 0)" }, { "mr", "square", "x * x" }, { "mr", "sum", "mr.rowsum(x, axis)" },
+	{ "mr", "reduce_max", "mr.rowmax(x, axis)" }, { "mr", "reduce_sum", "mr.rowsum(x, axis)" },
 	{ "mr", "softmax", "mr.exp(x - mr.rowmax(x, n)) and its mr.rowsum" },
 	{ "program under construction", "dot", "p:mma(a, b)" },
 	{ "program under construction", "matmul", "p:mma(a, b)" },

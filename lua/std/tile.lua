@@ -44,6 +44,10 @@ end
 local metatables = {}
 local functions, value_methods = {}, {}                 -- of mr, and of values
 
+-- What others call the reductions along an axis.
+local along <const> = {max = "rowmax", amax = "rowmax", reduce_max = "rowmax", rowmax = "rowmax",
+  sum = "rowsum", reduce_sum = "rowsum", rowsum = "rowsum"}
+
 -- name: as messages say it. Methods become C functions that call them, because Lua
 -- forgets who made a tail call of a Lua function.
 local function class(kind, name, methods, meta)
@@ -53,6 +57,11 @@ local function class(kind, name, methods, meta)
   meta.__index = meta.__index or function(_, key)
     local method = methods[key]
     if method == nil and type(key) == "string" then
+      local reduction = (kind == VALUE or kind == CARRY) and along[key]
+      if reduction then
+        raise(("%s has no '%s'; along an axis it is mr.%s(x, axis)%s"):format(name, key, reduction,
+          functions[key] and (", of several values mr.%s(x, ...)"):format(key) or ""))
+      end
       if (kind == VALUE or kind == CARRY) and functions[key] then
         raise(("%s has no '%s', which takes several values; write mr.%s(x, ...)"):format(name, key, key))
       end
@@ -103,6 +112,9 @@ local function expression(x, what)
   if id then return core.index_value(id) end
   if is_value(x) then
     raise(("%s: an axis is no value; axis:index() is the index along it, axis.size its size"):format(what))
+  end
+  if kind == TENSOR then
+    raise(("%s: a tensor is no index; an element of it is, if it is loaded first: p:load(%s)"):format(what, x.name))
   end
   expect(type(x) == "number", what, "axis, index expression or integer", x)
   return core.integer(x) or raise(("%s: %s is not an integer"):format(what, show(x)))
@@ -214,6 +226,9 @@ end
 function id_of(p, x, what)
   if type(x) == "number" then return p[BUILDER]:const(x) end
   local kind = getmetatable(x)
+  if kind == AXIS and along[what] and what ~= along[what] then
+    raise(("%s: axis '%s' is no value; mr.%s(x, %s) reduces x along it"):format(what, x.name, along[what], x.name))
+  end
   if kind == AXIS then
     raise(("%s: axis '%s' is no value; %s:index() is the index along it, %s.size its size"):format(what, x.name, x.name, x.name))
   end

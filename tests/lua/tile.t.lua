@@ -467,6 +467,7 @@ bad('p:load(A, {m, k, n})', "load: 'A' has 2 dimensions, the index has 3")
 bad('p:load(A, {nil, k})', "load: 'A' has 2 dimensions, the index lacks the one at 1")
 bad('p:load(A, m)', "load: index {expression, ...} expected, got axis")
 bad('p:load(A, {m, a})', "'load_A', an index of dimension 'k' of 'A', is bf16; an index is i32: cast it with :to \"i32\"")
+bad("p:load(A, {B, k})", "load: a tensor is no index; an element of it is, if it is loaded first: p:load(B)")
 bad('p:load(A, {m, "k"})', "load: axis, index expression or integer expected, got 'k'")
 bad('p:load(A, {m, k / 2})', "an index expression is divided by //, which rounds down")
 bad('p:load(A, {m, k * n})',
@@ -516,7 +517,9 @@ bad('return n:index() * 0xD256D193', "*: the constant 3528905107 is no i32, whic
   .. "write -766062189 for the i32 of the same 32 bits, or 3528905107.0 for an f32")
 bad('return mr.where(a:gt(0), n:index(), 1 << 40)', "where: the constant 1099511627776 is no i32, which goes from -2^31 to 2^31 - 1, "
   .. "and the value is one; write 1099511627776.0 for an f32")
-bad('return a:max(0)', "value has no 'max', which takes several values; write mr.max(x, ...)")
+bad('return a:max(0)', "value has no 'max'; along an axis it is mr.rowmax(x, axis), of several values mr.max(x, ...)")
+bad('return a:sum(n)', "value has no 'sum'; along an axis it is mr.rowsum(x, axis)")
+bad('return mr.max(a, n)', "max: axis 'n' is no value; mr.rowmax(x, n) reduces x along it")
 bad('return a < b', "'<' can only give true or false: use a:lt(b) or a:gt(b) for '>', of an axis a:index():lt(b); "
   .. "math.max and math.min compare, too: use mr.max, mr.min")
 bad('return a >= b', "'<=' can only give true or false: use a:le(b) or a:ge(b) for '>=', of an axis a:index():le(b)")
