@@ -64,6 +64,12 @@ static int check_names(lua_State *L, int idx, const char *what, const char ***na
 		**names = check_text(L, idx, what, "sTask");
 	for (int i = 0; i < n && lua_type(L, idx) == LUA_TTABLE; i++) {
 		lua_rawgeti(L, idx, i + 1);
+		if (lua_type(L, -1) == LUA_TTABLE) {
+			if (lua_getfield(L, -1, "name") == LUA_TSTRING)
+				throw_msg(L, "%s: sTasks are given by their names, the first here '%.60s': task.name of each", what,
+					lua_tostring(L, -1));
+			lua_pop(L, 1);
+		}
 		(*names)[i] = check_text(L, -1, what, "sTask");
 		lua_pop(L, 1);
 	}

@@ -35,7 +35,10 @@ return function(mr, made)
     return (changes and "mr.device(%q, %s)" or "mr.device %q"):format(name, changes and literal(changes))
   end
 
-  plan.plan = entry(function(graph, device) return core.plan(graph, device or mr.device()) end)
+  plan.plan = entry(function(graph, device)
+    if type(device) == "string" then device = mr.device(device) end
+    return core.plan(graph, device or mr.device())
+  end)
 
   core.method("millrace.plan", "script", entry(function(p)
     local statements = core.statements(p)

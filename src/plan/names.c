@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+enum { NAMES_SHOWN = 8 };
+
 const char *name_of_slice(struct arena *a, const char *name, int i)
 {
 	return arena_strf(a, "%s.%d", name, i);
@@ -16,6 +18,16 @@ enum err_code named_tasks(struct arena *a, const struct graph *g, const char *na
 	*n = *first == NONE ? 1 : g->tasks.v[*first].slices;
 	arena_reset(a, mark);
 	return *first == NONE ? named_task(a, g, name, loc, first, e) : OK;
+}
+
+/* "; there are load_a, mma" */
+static const char *names_list(struct arena *a, const struct graph *g)
+{
+	const char *text = "";
+
+	for (int i = 0; i < g->tasks.n; i++)
+		text = arena_strf(a, "%s%s%s", text, i ? ", " : "; there are ", g->tasks.v[i].name);
+	return text;
 }
 
 enum err_code named_task(struct arena *a, const struct graph *g, const char *name,
@@ -40,6 +52,8 @@ enum err_code named_task(struct arena *a, const struct graph *g, const char *nam
 	for (int i = 0; i < g->tasks.n && *name && !*hint; i++)		/* "mma" where there are mma_qk and mma_pv */
 		if (strncmp(names[i], name, strlen(name)) == 0)
 			hint = arena_strf(a, "; did you mean '%s'?", names[i]);
+	if (!*hint && g->tasks.n <= NAMES_SHOWN)
+		hint = names_list(a, g);
 	err_set(e, ERR_INPUT, loc, "there is no sTask '%s'%s", name, hint);
 	arena_reset(a, mark);
 	return ERR_INPUT;

@@ -810,7 +810,10 @@ local function bad(code, said) refuses(start .. code, "user.lua:5: " .. said, co
 
 bad("mr.plan()", "plan: graph expected, got nil")
 bad("mr.plan(bound)", "plan: graph expected, got millrace.program; prog:graph{tile={...}} makes one of it")
-bad("mr.plan(graph, 'h200')", "plan: device expected, got 'h200'; mr.device 'h200' gives it")
+is(mr.plan(graph, "h100").device.name, "h100", "a plan takes the name of a device")
+bad("mr.plan(graph, 7)", "plan: device expected, got 7")
+bad("mr.plan(graph):append(mr.plan(graph).tasks)", "append: sTasks are given by their names, the first here 'load_a': task.name of each")
+bad("mr.plan(graph):append('nothing')", "there is no sTask 'nothing'; there are load_a, load_b, mma, epilogue, store_c")
 bad("plan:append()", "append: sTask must be a string, got nothing")
 bad("plan:append('mna')", "there is no sTask 'mna'; did you mean 'mma'?")
 bad("plan:append('mma', 1)", "append: table of options expected, got 1")
