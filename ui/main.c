@@ -353,7 +353,9 @@ static int main_l(lua_State *L)
 	set_arg(L, o);
 	host_set_mr(L);
 	lua_open_explore(L);
-	if (o->wrong)
+	if (o->wrong && !strcmp(o->wrong, "-e"))
+		fprintf(stderr, "millrace: -e needs code behind it, as in -e 'print(mr.version)'\n");
+	else if (o->wrong)
 		fprintf(stderr, "millrace: unknown option '%s'\n", o->wrong);
 	if (o->wrong || o->help) {
 		print_usage(L, o->wrong ? stderr : stdout);

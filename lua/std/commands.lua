@@ -147,6 +147,8 @@ local function sizes_of(text)
   return sizes, program
 end
 
+local takes_value <const> = {["--program"] = true, ["--on"] = true, ["--sizes"] = true, ["--device"] = true, ["--limit"] = true}
+
 -- -> files, options; or nil and the exit status. flags: the options that this command has in addition to --program and --help.
 local function parse(name, flags, least, most, ...)
   local files, sources, only_files, list = {}, {}, false, {...}
@@ -155,6 +157,11 @@ local function parse(name, flags, least, most, ...)
   for flag in flags:gmatch "%S+" do known[#known + 1] = flag end
   local i = 1
   while i <= #list do
+    local flag, joined = list[i]:match "^(%-%-%a[%w-]*)=(.*)$"
+    if flag and not only_files and takes_value[flag] then
+      list[i] = flag
+      table.insert(list, i + 1, joined)
+    end
     local word, value = list[i], list[i + 1]
     if only_files or not word:find "^%-." then
       files[#files + 1] = word
@@ -177,6 +184,9 @@ local function parse(name, flags, least, most, ...)
         end
       elseif word == "--device" then
         local good, device = core.try(mr.device, value)
+        if not good and value:find "%.lua$" and not tostring(device):find "^device: " then
+          return nil, complain(name, ("--device: %s is not the file of a device: %s"):format(value, tostring(device)))
+        end
         if not good then return nil, complain(name, tostring(device)) end
         o.device = device
       elseif word == "--sizes" then

@@ -236,6 +236,13 @@ t_cmd 'check for a device whose units are others' 2 "$MILLRACE" check --device a
 t_err 'says where' "^more/one_overlap\.lua:[0-9]+: 'a100' has no sEU 'tma' \(the plan is loaded for a100\); mr\.search\(program, mr\.device \"a100\"\) finds a plan for its units$"
 t_cmd 'check for no device' 2 "$MILLRACE" check --device h101 more/one_overlap.lua
 t_err 'names the nearest' "^millrace check: device: unknown device 'h101'; did you mean 'h100'"
+t_cmd 'a value behind =' 0 "$MILLRACE" check --device=h100 --program=scale.lua plans/scale.lua
+t_is '  is as one behind a space' "$(<"$T/out")" 'plans/scale.lua: legal on h100'
+echo 'local plan = mr.plan()' >more/no_device.lua
+t_cmd 'check for what is no file of a device' 2 "$MILLRACE" check --device more/no_device.lua plans/scale.lua
+t_err 'says so' '^millrace check: --device: more/no_device\.lua is not the file of a device: .*:1: '
+t_cmd 'code that is missing' 2 "$MILLRACE" -e
+t_err 'is asked for' '^millrace: -e needs code behind it'
 t_cmd 'show of three' 2 "$MILLRACE" show attention_serial attention_overlap attention_pingpong
 t_err 'are too many' '^millrace show: 3 files are given, at most 2 can be$'
 t_cmd 'predict' 0 "$MILLRACE" predict attention_overlap.lua
