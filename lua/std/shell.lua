@@ -110,6 +110,9 @@ local function save(path, over)
   return nil, format("cannot write %s: %s", path, match(why, "[^: ][^:]*$"))
 end
 
+-- What leaves other shells and editors.
+local LEAVES <const> = {q = true, ["q!"] = true, wq = true, x = true, quit = true, exit = true}
+
 -- Run a line that is a command. Returns the chunk of :time; or nil, what to print, or nil and what is wrong.
 function shell.command(line)
   local word, argument = match(line, "^%s*:(%S*)%s*(.-)%s*$")
@@ -118,7 +121,7 @@ function shell.command(line)
   if word == "save" or word == "save!" then return nil, save(argument, word == "save!") end
   if word == "help" then return nil, help(argument ~= "" and argument or "commands") end
   local hint = core.hint(":" .. word, {":help", ":save", ":save!", ":time"})
-  return nil, nil, format("no command ':%s'%s", word, hint ~= "" and hint or "; :help lists them")
+  return nil, nil, format("no command ':%s'%s", word, hint ~= "" and hint or LEAVES[word] and "; quit() or Ctrl-D leaves" or "; :help lists them")
 end
 
 return shell

@@ -306,6 +306,8 @@ mr> :tiem x
 no command ':tiem'; did you mean ':time'?
 mr> :what
 no command ':what'; :help lists them
+mr> :q
+no command ':q'; quit() or Ctrl-D leaves
 mr> :time
 :time CHUNK runs the chunk and prints how long it takes
 mr> :help plan:undo
