@@ -383,8 +383,31 @@ local function sizes_text(plan, launch)
   return tile_text(named) .. (given ~= "" and ", " .. given:gsub(" ", ", ") or "")
 end
 
--- The plan for other sizes. If it does not fit them, the error names sizes that do: the next ones that have complete tiles, or the
--- smallest ones.
+-- A loop with fewer iterations than rings have versions needs other waits: sizes with longer loops for which the plan is legal, and
+-- what was too short; nil.
+local function longer_loops(plan, path, sizes)
+  local deepest, loops = 0, {}
+  for _, versions in pairs(plan.rings) do deepest = math.max(deepest, versions) end
+  for _, task in ipairs(plan.tasks) do
+    local n = task.loop and plan.tile[task.loop]
+    loops[task.loop or ""] = n and n * deepest >= (sizes[task.loop] or math.huge) and n or nil
+  end
+  for more = 0, 2 do                                    -- iterations more than versions
+    local short = {}
+    local proposed = next(loops) and legal_sizes(plan, path, function(n, size, axis)
+      local given = sizes[axis] or size
+      if not loops[axis] then return math.min(size, -(-given // n) * n) end
+      local iterations = -(-given // n)
+      short[#short + 1] = ("%s has %d iteration%s"):format(axis, iterations, iterations == 1 and "" or "s")
+      return math.min(size, math.max(iterations, deepest + more) * n)
+    end, sizes)
+    table.sort(short)
+    if proposed then return proposed, ("the loop over %s, and rings have up to %d versions"):format(table.concat(short, ", "), deepest) end
+  end
+end
+
+-- The plan for other sizes. If it does not fit them, the error names sizes that do: the next ones that have complete tiles, those with
+-- longer loops, or the smallest ones.
 local function fit_sizes(plan, path, text, sizes)
   local good, other, list = core.try(at_sizes, plan, path, sizes)
   if good then good, list = other:check() end
@@ -393,6 +416,9 @@ local function fit_sizes(plan, path, text, sizes)
   local proposed = legal_sizes(plan, path, function(n, size, axis)
     return sizes[axis] and math.min(size, -(-sizes[axis] // n) * n)
   end, sizes)
+  local longer, short
+  if list and not proposed then longer, short = longer_loops(plan, path, sizes) end
+  if longer then error(("%s\n%s: %s; --sizes %s fits"):format(why, path, short, longer), 0) end
   for _, tiles in ipairs{1, 2, 4} do proposed = proposed or smaller_sizes(plan, path, tiles, sizes) end
   if not proposed then error(why, 0) end
   error(("%s\n%s: its tile is %s; --sizes %s fits"):format(why, path, tile_text(plan.tile), proposed), 0)

@@ -304,6 +304,36 @@ t_cmd 'run for sizes less than its tile' 1 "$MILLRACE" run --on host --sizes m=1
 t_err 'says what does not fit' "^more/three\.lua:3: 'mma' cannot be split 3 ways along 'm'"
 t_err 'and which sizes do' '^more/three\.lua: its tile is k=64, m=192, n=64; --sizes k=64,m=192,n=64 fits$'
 t_cmd '  as they do' 0 "$MILLRACE" run --on host --sizes k=64,m=192,n=64 more/three.lua
+cat >more/residual.lua <<'E'
+local mr = require "millrace"
+return mr.program("residual", function(p)
+  local m, n, k = p:axes("m", "n", "k")
+  local X, W, R = p:input("X", {m, k}), p:input("W", {n, k}), p:input("R", {m, n})
+  local acc = p:carry("acc", {m, n}, 0)
+  p:loop(k, function() acc:add(p:mma("mma", p:load("load_x", X), p:load("load_w", W))) end)
+  local r = p:load("load_r", R)
+  p:output("Y", {m, n}):store("store_y", p:task("epilogue", function() return (acc + r):to "bf16" end))
+end)
+E
+cat >more/deep.lua <<'E'
+local mr = require "millrace"
+local bound = mr.bound(..., "residual", {m=4096, n=4096, k=4096})
+local plan = mr.plan(bound:graph{tile={m=64, n=64, k=64}}, mr.device "h200")
+plan:lane("c0", {warps=4})
+plan:lane("p0", {})
+plan:buffers{x=3, w=3}
+for _, name in ipairs{"mma", "epilogue", "store_y"} do plan:append(name, {lane="c0"}) end
+for _, name in ipairs{"load_x", "load_w", "load_r"} do plan:append(name, {lane="p0"}) end
+plan:fill_waits()
+return plan
+E
+"$MILLRACE" - <<'E'
+mr.load_plan("more/deep.lua", dofile "more/residual.lua"):save "more/kept.lua"
+E
+t_cmd 'run for a loop that is shorter than its rings are deep' 1 "$MILLRACE" run --on host --sizes m=128,n=128,k=192 --program more/residual.lua more/kept.lua
+t_err 'says so, and how long it is to be' \
+	'^more/kept\.lua: the loop over k has 3 iterations, and rings have up to 3 versions; --sizes k=256,m=128,n=128 fits$'
+t_cmd '  as it does' 0 "$MILLRACE" run --on host --sizes k=256,m=128,n=128 --program more/residual.lua more/kept.lua
 t_cmd 'run with what are no sizes' 2 "$MILLRACE" run --sizes 64 plans/scale.lua
 t_err 'says what they look like' '^millrace run: --sizes is NAME=N,\.\.\., as in m=256,n=256, not .64.$'
 t_cmd 'a size twice' 2 "$MILLRACE" run --sizes m=128,n=64,n=32 plans/scale.lua
