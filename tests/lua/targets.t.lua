@@ -163,7 +163,8 @@ do
   local deep = mr.plan(mr.examples.gemm{m = 256, n = 256, k = 256}:graph{tile = {m = 128, n = 256, k = 64}}, a100)
   deep:lane("p0", {warps = 2})
   for i = 0, 3 do deep:lane("c" .. i, {warps = 2}) end
-  deep:split("n", 4):buffers{a = 3, b = 3}
+  deep:split("n", 4)
+  deep:buffers{a = 3, b = 3}
   for _, t in ipairs(deep.tasks) do deep:append(t.name, {lane = t.kind == "load" and "p0" or "c" .. t.name:match "%d$"}) end
   deep:fill_waits()
   random_plans.correct(tap, "no shared memory is set aside for stores, which threads do", deep, {1, 2})
@@ -181,6 +182,32 @@ do
       and not text:find("fence.mbarrier_init", 1, true), "  its text has no instruction of later machines")
     local _, notes = found.plan:check()
     tap.is(tostring(notes):find("by_threads", 1, true), nil, "  that threads copy is no news where nothing else does")
+  end
+  -- Operands that a tile has in full, contracted in a loop whose last tile is ragged: what is fetched beyond the end is zero.
+  for _, full in ipairs{"a", "a and b"} do
+    local prog = mr.program("full", function(p)
+      local m, n, k = p:axes("m", "n", "k")
+      local A, B, C = p:input("A", {m, k}), p:input("B", {n, k}), p:output("C", {m, n}, "f32")
+      local a = p:load("load_a", A)
+      local b = full ~= "a" and p:load("load_b", B)
+      local c = p:carry("c", {m, n}, 0)
+      p:loop(k, function() c:add(p:mma("mma", a, b or p:load("load_b", B))) end)
+      C:store("store_c", c)
+    end)
+    for _, k in ipairs{40, 72} do
+      local bound = prog{m = 64, n = 64, k = k}
+      local plan = mr.plan(bound:graph{tile = {m = 64, n = 64, k = 32}}, a100)
+      for _, t in ipairs(plan.tasks) do plan:append(t.name) end
+      plan:fill_waits()
+      local what = ("%s in full, %d contracted in steps of 32"):format(full, k)
+      tap.like(tostring(plan:kernel{}), "fetch a%d* by matrices", what .. ": by matrices")
+      random_plans.correct(tap, "  right", plan, {1, 2})
+      local inputs = bound:inputs{}
+      inputs.A[1] = math.huge                     -- the slot's first element, which must not be in other rows' sums
+      local C, others = plan:compile{target = "host"}:run(inputs).C, 0
+      for i = 65, #C do if C[i] ~= C[i] or math.abs(C[i]) == math.huge then others = others + 1 end end
+      tap.is(others, 0, "  an infinity is in the sums of its row alone")
+    end
   end
 end
 

@@ -118,7 +118,11 @@ static int count_patterns(const struct step_product *x, const struct ring *r, co
 }
 
 /* Loads one k step of an operand from its ring, with zeros beyond the ends of contracted axes if the ring has none there, and
- * of axes that the ring but not the result has in full: there the tile may reach beyond the ring. */
+ * of axes that the ring but not the result has in full: there the tile may reach beyond the ring.
+ *
+ * Threads that fetch matrices give addresses of eight elements, so they need two conditions: `inside` says which addresses
+ * are in the ring, by rows and columns; the others are replaced by one that is. `contracted` says which elements count, by the
+ * contracted axes alone: the others become zero. Rows beyond the end need no zeros, as nothing is stored of them. */
 static enum err_code fetch_operand(const struct step_product *x, int arg, struct frag_at *out, struct err *e)
 {
 	struct lowering *c = x->c;
@@ -127,6 +131,7 @@ static enum err_code fetch_operand(const struct step_product *x, int arg, struct
 	const struct ring *r = ring_of(c, buffer);
 	struct shape2 v = operand_shape(x, arg);
 	struct frag deep = { .width = x->p->along.rows, .cols = x->steps * x->depth }, all = deep;
+	uint64_t beyond = unfilled_axes(x, r) | (r->shape.full_axes & ~x->p->at.full_axes);
 	const struct num *inside, *contracted, *address;
 	struct role_op *o;
 
@@ -136,8 +141,8 @@ static enum err_code fetch_operand(const struct step_product *x, int arg, struct
 	*out = (struct frag_at){ step_frag(x, arg), 0 };
 	c->element_layout = out->frag->layout;
 	c->k_step_cols = x->steps > 1 ? x->depth : 0;
-	inside = inside_condition(c, x->s, &v, &all, unfilled_axes(x, r) | (r->shape.full_axes & ~x->p->at.full_axes));
-	contracted = inside_condition(c, x->s, &v, &deep, unfilled_axes(x, r));
+	inside = inside_condition(c, x->s, &v, &all, beyond);
+	contracted = inside_condition(c, x->s, &v, &deep, beyond);
 	c->fetches = true;
 	address = ring_address(c, x->s, r, &v);
 	c->fetches = false;
