@@ -379,7 +379,9 @@ local function sizes_text(plan, launch)
   if not own then return sizes end
   local named = {}
   for axis, n in pairs(launch or {}) do named[axis] = n end
-  for axis, size in pairs(own) do named[axis] = plan.graph.program.axes[axis] == size and size or nil end
+  for axis, size in pairs(own) do
+    if plan.graph.program.axes[axis] == size then named[axis] = size end
+  end
   return tile_text(named) .. (given ~= "" and ", " .. given:gsub(" ", ", ") or "")
 end
 
@@ -654,6 +656,7 @@ local function run_plan(written, plan, path, sizes, o, say)
     return {status = "no device", plan = plan, target = "cuda", launch = launch,
       error = ("%s: no device is attached, so that nothing was run: %s; --on host runs it on the CPU"):format(path, why)}
   end
+  local absent = board and "no device that runs such kernels is attached" or "no device is attached"
   local target, flops = o.on or device and "cuda" or "host", flops_of(plan, launch)
   local less = target == "host" and smaller_sizes(plan, path, nil, sizes, true)
   local advice = ("--sizes %s is faster"):format(less and (o.sizes_of[program] and program .. ":" or "") .. less
@@ -665,8 +668,8 @@ local function run_plan(written, plan, path, sizes, o, say)
     local slow, limit = ("%.2g flops take the CPU some %s"):format(flops, time), ("--limit %.0f"):format(math.ceil(4 * seconds))
     local ends = seconds <= 2 * (o.limit or LIMIT)      -- perhaps: it is an estimate
     if not o.on then
-      return {status = "slow", plan = plan, target = target, launch = launch, error = ("%s: no device is attached, and %s; %s; --on host%s does it anyway")
-        :format(path, slow, advice, ends and "" or " " .. limit)}
+      return {status = "slow", plan = plan, target = target, launch = launch, error = ("%s: %s, and %s; %s; --on host%s does it anyway")
+        :format(path, absent, slow, advice, ends and "" or " " .. limit)}
     end
     if not ends then
       return {status = "slow", plan = plan, target = target, launch = launch, error = ("%s: %s, and it has %.4g s; %s; %s gives it four times as long")
@@ -674,25 +677,26 @@ local function run_plan(written, plan, path, sizes, o, say)
     end
     say(path, ": ", slow, "\n")
   elseif target == "host" and not o.on then
-    say(("%s: no device is attached: it runs on the CPU, for %s%s\n"):format(path, sizes_text(plan, launch),
+    say(("%s: %s: it runs on the CPU, for %s%s\n"):format(path, absent, sizes_text(plan, launch),
       sizes and "" or "; " .. advice))
   end
   local kernel = plan:compile{target = target}
+  -- The check for sizes of a launch; or nil and what is returned of a kernel that was too slow.
   local function compared(at)
-    return core.try(kernel.check, kernel, {limit = o.limit, reference = large and not core.attached() and "host" or nil, sizes = at})
-  end
-  local good, result = compared(launch)
-  local late = not good and tostring(result):match "did not end within .*"
-  if late then
-    return {status = "slow", plan = plan, target = target, launch = launch,
+    local good, result = core.try(kernel.check, kernel, {limit = o.limit, reference = large and not core.attached() and "host" or nil, sizes = at})
+    if good then return result end
+    local late = tostring(result):match "did not end within .*"
+    if not late then error(result, 0) end
+    return nil, {status = "slow", plan = plan, target = target, launch = launch,
       error = ("%s: too slow for %s, which says nothing of its outputs: for %s, the kernel %s; %s--limit S gives it S seconds")
-        :format(path, target == "host" and "the CPU" or "the device", sizes_text(plan, launch), late, target == "host" and advice .. "; " or "")}
+        :format(path, target == "host" and "the CPU" or "the device", sizes_text(plan, at), late, target == "host" and advice .. "; " or "")}
   end
-  if not good then error(result, 0) end
+  local result, slow = compared(launch)
+  if slow then return slow end
   local all, typical = result.ok, {}
   for i, at in ipairs(not (sizes and next(select(2, bound_and_launched(plan, sizes)))) and tile.typical(plan.graph.program) or {}) do
-    local good, one = compared(at)
-    if not good then error(("%s: for %s: %s"):format(path, tile_text(at), tostring(one)), 0) end
+    local one, slow = compared(at)
+    if slow then return slow end
     typical[i], all = {sizes = at, check = one}, all and one.ok
   end
   return {status = all and "agrees" or "differs", plan = plan, target = target, launch = launch, check = result, typical = typical,

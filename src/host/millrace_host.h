@@ -44,8 +44,9 @@ static int host_warp;			/* threads of a warp; likewise */
 /* The compiler must read memory again after this. */
 #define PIN_F(x, n) __asm__ volatile("" : : "r"(x) : "memory")
 #define PIN_U(x, n) PIN_F(x, n)
-#define FRESH_F(x, n) PIN_F(x, n)
-#define FRESH_U(x, n) PIN_F(x, n)
+/* What a kernel must not read any more is made wrong here. */
+#define FRESH_F(x, n) do { for (int i_ = 0; i_ < (n); i_++) (x)[i_] = NAN; PIN_F(x, n); } while (0)
+#define FRESH_U(x, n) do { for (int i_ = 0; i_ < (n); i_++) (x)[i_] = 0xffc1ffc1; PIN_F(x, n); } while (0)
 #define GROUPS_WAIT(n) host_rt->groups_wait(n)
 #define INFINITE INFINITY
 #define AT(task, iteration) host_rt->at(task, iteration)

@@ -101,7 +101,7 @@ static int complete_axis_of(const struct plan *p, int lane)
 		for (int j = 0; p->entries.v[i].lane == lane && j < made->nodes.n; j++) {
 			const struct node *n = &q->nodes.v[made->nodes.v[j]];
 
-			if ((op_class(n->op) == CLASS_REDUCE || op_class(n->op) == CLASS_SCAN) && !n->partial)
+			if (n->ref >= 0 && node_goes_along(n, n->ref) && !n->partial)
 				return n->ref;
 		}
 	}

@@ -240,8 +240,10 @@ static void note_used(const struct uses *u, struct frag_at at)
 
 static void note_value(const struct uses *u, const struct val *v)
 {
-	if (v->kind == VAL_FRAG || v->kind == VAL_FLIPPED)
+	if (v->kind == VAL_FRAG)
 		note_used(u, v->frag);
+	if (v->kind == VAL_FLIPPED)		/* of another column than that of the result */
+		u->used(u->ctx, v->frag, true);
 	for (int i = 0; i < LEN(v->arg) && v->arg[i]; i++)
 		note_value(u, v->arg[i]);
 }

@@ -389,6 +389,8 @@ t_cmd '  and for no multiple' 2 "$MILLRACE" run --on host --sizes m=100,n=100,k=
 t_err 'too' '^millrace run: more/open\.lua: --sizes: n is 100, and the program is for multiples of 8; '
 t_cmd '  and for sizes within it' 0 "$MILLRACE" run --on host --sizes m=100,n=72,k=512 more/open.lua
 t_like 'launches its kernel with them' "$(<"$T/out")" '^more/open\.lua: on the CPU for m=100, n=72, it agrees with the reference'
+t_cmd '  and where no device is attached' 0 "$MILLRACE" run --sizes m=40,k=512 more/open.lua
+t_err 'says the sizes of the launch' '^more/open\.lua: no device is attached: it runs on the CPU, for k=512, m=40, n=512'
 t_cmd '  and as JSON' 0 "$MILLRACE" run --json --on host --sizes m=100,k=512 more/open.lua
 t_is 'has the range and the size' "$(python3 -c 'import json, sys
 x = json.load(open(sys.argv[1]))

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "draw/units.h"
-#include "emit/emit.h"
 #include "explore/page.h"
 #include "role/role.h"
+#include "run/built.h"
 
 /* ---- states ---- */
 
@@ -163,7 +163,7 @@ static void put_kernels(struct model *m, struct state *s, bool source, struct bu
 			struct source text;
 
 			kernel_finish(s->held);
-			emit_cuda(s->held->role, &m->frame, &text);
+			backends[backend_for(s->plan->device)].emit(s->held->role, &m->frame, &text);
 			buf_puts(out, text.text.text);
 		} else {
 			role_print(s->held->role, out);
