@@ -38,7 +38,7 @@ return {
       bytes = 40 * 2^20,            -- white paper; full speed to 28 MB (gpu-benches)
       rate = 3830,                  -- of the device; 5.4e12 B/s / 1.41 GHz (gpu-benches)
       eu_rate = 64,                 -- white paper: 5120 B a cycle in all, 64 to an SM
-      add_rate = 1270,              -- estimate: the H100's share of `rate`
+      add_rate = 650,               -- estimate: the H100's share of `rate`
       latency = 211,                -- near half; gpu-benches
     },
     shared = {

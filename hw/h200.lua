@@ -48,7 +48,7 @@ return {
                                     -- 1.91, one of four 1.30
       again = 0.28,                 -- pairs of EUs that read the same 135 MB take 1.35 times as long as each its
                                     -- own, the same 470 MB 1.21 times; both come from device memory once
-      add_rate = 2150,              -- the H100's, which is the same die
+      add_rate = 1100,              -- estimate: the H100's, which is the same die
       latency = 183,                -- 8 KiB arrive after 376 cycles, of which 74 are transfer and
                                     -- 120 the engine's; measured [tma_load_8kb_latency_l2]
     },

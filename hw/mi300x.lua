@@ -50,7 +50,7 @@ return {
       bytes = 256 * 2^20,           -- Infinity Cache; data sheet
       rate = 5667,                  -- of the device; 11.9e12 B/s (C&C; peak 17.2e12) / 2.1 GHz
       eu_rate = 64,                 -- a CU's vector L1 from L2; CDNA 3
-      add_rate = 1880,              -- estimate: the H100's share of `rate`
+      add_rate = 960,               -- estimate: the H100's share of `rate`
       latency = 458,                -- 218 ns (C&C) at 2.1 GHz
     },
     shared = {
