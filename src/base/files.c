@@ -49,3 +49,21 @@ bool replace_file(const char *path, const void *data, size_t n)
 	errno = code;
 	return false;
 }
+
+char *read_file(const char *path, struct arena *a, size_t *n)
+{
+	FILE *file = fopen(path, "rb");
+	struct stat st;
+	char *data = NULL;
+
+	if (file && !fstat(fileno(file), &st)) {
+		*n = (size_t)st.st_size;
+		data = arena_alloc(a, *n + 1);
+		data[*n] = '\0';
+		if (fread(data, 1, *n, file) != *n)
+			data = NULL;
+	}
+	if (file)
+		fclose(file);
+	return data;
+}

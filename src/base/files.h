@@ -2,6 +2,7 @@
 #ifndef BASE_FILES_H
 #define BASE_FILES_H
 
+#include "base/arena.h"
 #include "base/base.h"
 
 /* Make the folders of a path up to its last '/'. After a failure `path` ends with the folder that cannot be made. */
@@ -9,5 +10,7 @@ bool make_folders(char *path);
 /* Write a file under another name and rename it, so that no reader sees an incomplete one; an existing file is replaced
  * completely or not at all, and keeps its permissions. */
 bool replace_file(const char *path, const void *data, size_t n);
+/* The n bytes of a file, in `a`, with a 0 behind them; NULL if it cannot be read. */
+char *read_file(const char *path, struct arena *a, size_t *n);
 
 #endif

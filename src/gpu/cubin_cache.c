@@ -49,27 +49,10 @@ static char *entry_path(const char *key, struct arena *a)
 
 /* ---- files ---- */
 
-static char *read_file(const char *path, size_t *n, struct arena *a)
-{
-	FILE *file = fopen(path, "r");
-	struct stat st;
-	char *data = NULL;
-
-	if (file && !fstat(fileno(file), &st)) {
-		*n = (size_t)st.st_size;
-		data = arena_alloc(a, *n);
-		if (fread(data, 1, *n, file) != *n)
-			data = NULL;
-	}
-	if (file)
-		fclose(file);
-	return data;
-}
-
 bool cubin_cache_find(const char *key, struct cubin_entry *found, struct arena *a)
 {
 	size_t key_bytes = strlen(key), left = 0;
-	char *path = entry_path(key, a), *data = path ? read_file(path, &left, a) : NULL;
+	char *path = entry_path(key, a), *data = path ? read_file(path, a, &left) : NULL;
 	struct header h;
 
 	if (!data || left < sizeof(h))

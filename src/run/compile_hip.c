@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -48,26 +47,6 @@ static void path_in(char path[PATH_MAX], const char *folder, const char *name)
 	snprintf(path, PATH_MAX, "%s/%s", folder, name);
 }
 
-/* All of a file, with a 0 behind it; NULL. */
-static char *read_all(const char *folder, const char *name, struct arena *a, size_t *n)
-{
-	char path[PATH_MAX], *text = NULL;
-	struct stat s;
-	FILE *file;
-
-	path_in(path, folder, name);
-	file = fopen(path, "rb");
-	if (!file)
-		return NULL;
-	if (!fstat(fileno(file), &s)) {
-		text = arena_alloc(a, (size_t)s.st_size + 1);
-		*n = fread(text, 1, (size_t)s.st_size, file);
-		text[*n] = '\0';
-	}
-	fclose(file);
-	return text;
-}
-
 /* The number behind a remark's title, in the part of the log that is about one kernel. */
 static int remark(const char *log, const char *title)
 {
@@ -90,9 +69,12 @@ static void read_use(const char *log, const char *entry, struct arena *a, struct
 static enum err_code compiler_ended(const char *folder, const char *entry, int status, struct arena *a,
 	struct compile_result *r, struct err *e)
 {
+	char path[PATH_MAX];
 	size_t n = 0;
-	const char *log = read_all(folder, "log", a, &n);
+	const char *log;
 
+	path_in(path, folder, "log");
+	log = read_file(path, a, &n);
 	if (WIFEXITED(status) && WEXITSTATUS(status) == NO_COMPILER)
 		return err_set(e, ERR_IO, NOWHERE, "compile: HIP needs clang, and neither clang-22 nor ROCm's is "
 			"there: install it, set HIP_CLANG_PATH to its folder, or say text=true");
@@ -100,7 +82,8 @@ static enum err_code compiler_ended(const char *folder, const char *entry, int s
 		return err_set(e, ERR_IO, NOWHERE, "compile: clang failed: %.*s", LOG_SHOWN, log && *log ? log :
 			"it did not say why");
 	r->log = log ? log : "";
-	r->cubin = read_all(folder, "kernel.co", a, &r->cubin_bytes);
+	path_in(path, folder, "kernel.co");
+	r->cubin = read_file(path, a, &r->cubin_bytes);
 	if (!r->cubin)
 		return err_set(e, ERR_IO, NOWHERE, "compile: cannot read what clang made");
 	read_use(r->log, entry, a, r);
