@@ -128,10 +128,11 @@ static bool idle(void *arg)
 		return screen_type(&m->screen, leave[m->leaving++]);
 	}
 	if (!prng_below(&m->random, 200)) {
+		int w = 1 + (int)prng_below(&m->random, 160), h = 1 + (int)prng_below(&m->random, 50);
+
 		m->left--;
 		type(m, "(resize)");
-		screen_resize(&m->screen, 1 + (int)prng_below(&m->random, 160),
-			1 + (int)prng_below(&m->random, 50));
+		screen_resize(&m->screen, w, h);
 		return true;
 	}
 	burst = prng_below(&m->random, 4) ? 1 : 1 + (int)prng_below(&m->random, BURST);

@@ -236,6 +236,7 @@ void draw_message(struct explorer *x, struct cells *out, int rows, int *cursor, 
 	for (int left = text_width(m->ask.answer); left > 0 && at > 0; left--) {	/* the answer is not bold */
 		struct cell *c = cells_at(out, --at, *row);
 
-		c->style = m->ask.offered ? (struct style){ .attr = STYLE_REVERSE } : PLAIN;
+		if (c)		/* a screen of one or two rows has none for the message */
+			c->style = m->ask.offered ? (struct style){ .attr = STYLE_REVERSE } : PLAIN;
 	}
 }
