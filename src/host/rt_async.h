@@ -107,75 +107,11 @@ static inline int host_copies(void)
 	return HOST_COPIES_MAX * host.cluster;
 }
 
-static inline struct host_copy *host_copy_new(void)
-{
-	for (int i = 0; i < host_copies(); i++) {
-		int at = (host_async.next_copy + i) % host_copies();
-
-		if (host_async.busy[at])
-			continue;
-		host_async.next_copy = at + 1;
-		return &host_async.copy[at];
-	}
-	host_fail("more than %d copies are under way", host_copies());
-}
-
 static inline uint32_t host_swizzled(uint32_t address, int swizzle)
 {
 	uint32_t mask = swizzle == 128 ? 7 : swizzle == 64 ? 3 : swizzle == 32 ? 1 : 0;
 
 	return address ^ ((address >> 7 & mask) << 4);
-}
-
-/* A copy between the box at these coordinates and an address in the cluster. */
-static inline struct host_copy *host_copy_make(uint32_t to, const struct host_map *map, int rank, const int *at)
-{
-	const struct host_thread *t = host.self;
-	struct host_copy *c = host_copy_new();
-	struct host_access who = { .task = t->task, .iteration = t->iteration, .time = c->who.time + 1,
-		.thread = host_copy_entry((int)(c - host_async.copy)) };
-
-	*c = (struct host_copy){ .map = map, .to = to, .clock = c->clock, .rows = 1, .who = who,
-		.fenced = t->fence_seen };
-	host_async.busy[c - host_async.copy] = true;
-	if (rank != map->rank)
-		host_fail("a copy by %d coordinates of a tensor of rank %d", rank, map->rank);
-	host_copy_check(c);
-	memcpy(c->at, at, (size_t)rank * sizeof(*at));
-	for (int d = 1; d < rank; d++)
-		c->rows *= map->box[d];
-	if (host_racing()) {
-		c->clock = c->clock ? c->clock : host_clock_new();
-		host_clock_copy(c->clock, t->clock);
-		c->clock[who.thread] = who.time;
-	}
-	if (host_offset(to) < 0 || to % host_shared.window + c->rows * map->box[0] *
-	    map->element_bytes > host_shared.end)
-		host_fail("a copy at %d reaches beyond shared memory", host_offset(to));
-	return c;
-}
-
-static inline void host_copy_one(uint32_t to, const struct host_map *map, uint32_t flag, int rank, const int *at)
-{
-	struct host_copy *c = host_copy_make(to, map, rank, at);
-
-	c->flag = host_flag_at(flag);
-	memset(host_shared.bytes + to, 0xff, (size_t)(c->rows * map->box[0] * map->element_bytes));
-}
-
-static inline void host_copy_start(uint32_t to, const struct host_map *map, uint32_t flag,
-	unsigned blocks, int rank, const int *at)
-{
-	if (blocks >> host.cluster)
-		host_fail("a copy to blocks 0x%x of a cluster of %d", blocks, host.cluster);
-	for (uint32_t i = 0; i < (uint32_t)host.cluster; i++)
-		if (blocks >> i & 1)
-			host_copy_one(host_address(i, to), map, host_address(i, flag), rank, at);
-	if (!blocks)
-		host_copy_one(host_here(to), map, host_here(flag), rank, at);
-	if (host_racing())
-		host.self->clock[host.self->thread]++;
-	host_pause();
 }
 
 /* The offset of the row of the box in the tensor; false if the row is outside. */
@@ -262,6 +198,74 @@ static inline void host_copy_step(struct host_copy *c)
 		c->stored->read = true;
 		host_wake(&host.thread[c->stored->thread], c->stored->thread, 1);
 	}
+}
+
+/* A copy that is not under way. If all are, the engine works on those it has until one ends, as on the hardware, whose
+ * threads wait while its queue is full. So a kernel may start any number of copies. */
+static inline struct host_copy *host_copy_new(void)
+{
+	for (;;) {
+		for (int i = 0; i < host_copies(); i++) {
+			int at = (host_async.next_copy + i) % host_copies();
+
+			if (host_async.busy[at])
+				continue;
+			host_async.next_copy = at + 1;
+			return &host_async.copy[at];
+		}
+		host_copy_step(&host_async.copy[host_random((uint32_t)host_copies())]);
+	}
+}
+
+/* A copy between the box at these coordinates and an address in the cluster. */
+static inline struct host_copy *host_copy_make(uint32_t to, const struct host_map *map, int rank, const int *at)
+{
+	const struct host_thread *t = host.self;
+	struct host_copy *c = host_copy_new();
+	struct host_access who = { .task = t->task, .iteration = t->iteration, .time = c->who.time + 1,
+		.thread = host_copy_entry((int)(c - host_async.copy)) };
+
+	*c = (struct host_copy){ .map = map, .to = to, .clock = c->clock, .rows = 1, .who = who,
+		.fenced = t->fence_seen };
+	host_async.busy[c - host_async.copy] = true;
+	if (rank != map->rank)
+		host_fail("a copy by %d coordinates of a tensor of rank %d", rank, map->rank);
+	host_copy_check(c);
+	memcpy(c->at, at, (size_t)rank * sizeof(*at));
+	for (int d = 1; d < rank; d++)
+		c->rows *= map->box[d];
+	if (host_racing()) {
+		c->clock = c->clock ? c->clock : host_clock_new();
+		host_clock_copy(c->clock, t->clock);
+		c->clock[who.thread] = who.time;
+	}
+	if (host_offset(to) < 0 || to % host_shared.window + c->rows * map->box[0] *
+	    map->element_bytes > host_shared.end)
+		host_fail("a copy at %d reaches beyond shared memory", host_offset(to));
+	return c;
+}
+
+static inline void host_copy_one(uint32_t to, const struct host_map *map, uint32_t flag, int rank, const int *at)
+{
+	struct host_copy *c = host_copy_make(to, map, rank, at);
+
+	c->flag = host_flag_at(flag);
+	memset(host_shared.bytes + to, 0xff, (size_t)(c->rows * map->box[0] * map->element_bytes));
+}
+
+static inline void host_copy_start(uint32_t to, const struct host_map *map, uint32_t flag,
+	unsigned blocks, int rank, const int *at)
+{
+	if (blocks >> host.cluster)
+		host_fail("a copy to blocks 0x%x of a cluster of %d", blocks, host.cluster);
+	for (uint32_t i = 0; i < (uint32_t)host.cluster; i++)
+		if (blocks >> i & 1)
+			host_copy_one(host_address(i, to), map, host_address(i, flag), rank, at);
+	if (!blocks)
+		host_copy_one(host_here(to), map, host_here(flag), rank, at);
+	if (host_racing())
+		host.self->clock[host.self->thread]++;
+	host_pause();
 }
 
 /* ---- stores ------------------------------------------------------------------------ */

@@ -49,7 +49,7 @@ enum {
 	HOST_GROUP_WARPS = HOST_GROUP / HOST_WARP_LEAST,
 	HOST_GROUPS_MAX = HOST_THREADS_MAX / HOST_GROUP,
 	HOST_ALL_MAX = HOST_THREADS_MAX * HOST_CLUSTER_MAX,
-	HOST_COPIES_MAX = 256,		/* under way at once, for each block of a cluster */
+	HOST_COPIES_MAX = 256,		/* under way at once, for each block of a cluster; others wait */
 	HOST_STACK = 512 << 10, HOST_GUARD = 4096,
 	HOST_CHANGE_EVERY = 256,	/* steps between changes of priorities, on average */
 	HOST_PAUSE_EVERY = 16,		/* points passed between pauses, on average */

@@ -339,6 +339,38 @@ do
   tap.ok(not tostring(plan:kernel()):find("scratch", 1, true), "  whose elements change no layout")
 end
 
+-- Gradients of a layer norm, whose sums over the rows of a part are carries. Rows of 4096 are many boxes each, of which the
+-- rings of a plan have more under way than the host plays at once.
+do
+  local backward = mr.program("layer_norm_backward", function(p)
+    local m, n, r = p:axes("m", "n", "r")
+    local part = p:axis("part", m.size // r.size)
+    local X, dY, W = p:input("X", {m, n}), p:input("dY", {m, n}), p:input("W", {n})
+    local Mean, Rstd = p:input("Mean", {m}, "f32"), p:input("Rstd", {m}, "f32")
+    local dX, dW = p:output("dX", {m, n}), p:output("dW", {part, n}, "f32")
+    p:batch(part)
+    local w, dw = p:load("load_w", W), p:carry("dw", {n}, 0)
+    p:loop(r, function()
+      local row = part * r.size + r
+      local x, dy = p:load("load_x", X, {row, n}), p:load("load_dy", dY, {row, n})
+      local mean, rstd = p:load("load_mean", Mean, {row}), p:load("load_rstd", Rstd, {row})
+      dX:store("store_dx", p:task("gradients", function()
+        local xh, wg = (x - mean) * rstd, dy * w
+        local c1, c2 = rowsum(wg * xh, n) / n.size, rowsum(wg, n) / n.size
+        dw:add(rowsum(dy * xh, r))
+        return (wg - c2 - xh * c1) * rstd
+      end), {row, n})
+    end)
+    dW:store("store_dw", p:task("sums", function() return dw + 0 end))
+  end)
+  right("layer norm backward, rows of 4096", backward{m = 16, n = 4096, r = 8}, {r = 1, n = 4096}, compute_on "c0",
+    function(plan)
+      plan:lane("p0", {})
+      plan:lane("c0", {warps = 8})
+      plan:buffers{x = 8, dy = 8}
+    end)
+end
+
 -- A sum along the axis in the middle: both others are rows, so that the threads of a row join its parts; as columns, the last
 -- one would divide them among the threads of a warp.
 do
