@@ -1,11 +1,9 @@
 /* Kernels for this machine's CPU: src/host/millrace_host.h defines all names. */
 #include "emit/emit.h"
 
-#include <string.h>
-
 static void put_product(struct buf *o, const struct product_form *f)
 {
-	if (!strcmp(f->by->name, "mfma"))	/* the result is transposed: a thread has columns of a row */
+	if (f->by->transposed)		/* a thread has columns of a row */
 		buf_printf(o, "\thost_mfma(d, b, a, add, %d, HOST_%s, HOST_%s);\n", f->by->rows, dtype_name(f->b_type),
 			dtype_name(f->a_type));
 	else if (!f->by->async)

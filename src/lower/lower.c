@@ -4,16 +4,20 @@
 #include "lower/passes.h"
 #include "lower/refine.h"
 
+#include <string.h>
+
 /* How values are spread over threads: as matrix instructions have them; each row over a warp; each row over all warps
  * of its lane, which is the group of warps with one role. */
 enum spread_by { BY_BLOCKS, BY_WARP, BY_LANE, BY_COUNT };
 
-enum { PAIR_LEAST = 2, PAIR_MOST = 8, VECTOR_BYTES = 16, LAYOUTS_MOST = 1 + 2 * 3 };
+enum { PAIR_LEAST = 2, PAIR_MOST = 8, VECTOR_BYTES = 16, LAYOUTS_MOST = 8 };
 
-/* A layout of fragments. `pair`: neighbouring columns of a thread, where the target leaves it open. */
+/* A layout of fragments. `pair`: neighbouring columns of a thread, where the target leaves it open. `form`: BY_BLOCKS, an
+ * instruction of the target as whose sums values lie; NULL: as the target has them. */
 struct layout_choice {
 	enum spread_by by;
 	int pair;
+	const struct matrix_instruction *form;
 };
 
 /* How a kernel is made: without verify; how values are spread. */
@@ -57,7 +61,21 @@ static struct frag_layout layout_of(const struct plan *p, int phase, struct layo
 {
 	const struct target *t = target_of(p->device);
 
-	return x.by == BY_BLOCKS ? t->frag : layout_by_rows(t, x.pair, x.by == BY_WARP ? 1 : computing_warps(p, phase));
+	return x.form && x.form->sums ? *x.form->sums : x.by == BY_BLOCKS ? t->frag :
+		layout_by_rows(t, x.pair, x.by == BY_WARP ? 1 : computing_warps(p, phase));
+}
+
+/* The target with the instructions of one form alone. */
+static void keep_form(struct arena *a, struct target *t, const struct matrix_instruction *form)
+{
+	struct matrix_instruction *kept = ARENA_ARRAY(a, t->nmatrix, struct matrix_instruction);
+	int n = 0;
+
+	for (int i = 0; i < t->nmatrix; i++)
+		if (t->matrix[i].sums == form->sums)
+			kept[n++] = t->matrix[i];
+	t->matrix = kept;
+	t->nmatrix = n;
 }
 
 static enum err_code lower(struct mem *mem, const struct plan *p, int phase, struct lower_options how,
@@ -71,9 +89,11 @@ static enum err_code lower(struct mem *mem, const struct plan *p, int phase, str
 	*out = ARENA_OWNER(mem, struct kernel);
 	(*out)->plan = p;
 	(*out)->target = t;
-	if (how.layout.by != BY_BLOCKS) {
+	if (how.layout.by != BY_BLOCKS || how.layout.form) {
 		(*out)->target = other = arena_copy(&(*out)->arena, t, 1, sizeof(*t));
 		other->frag = layout_of(p, phase, how.layout);
+		if (how.layout.form)
+			keep_form(&(*out)->arena, other, how.layout.form);
 	}
 	(*out)->phase = phase;
 	(*out)->unproven = how.unproven;
@@ -178,7 +198,7 @@ static int order_layouts(struct mem *mem, const struct plan *p, int phase, struc
 		int64_t wider = INT64_MAX;
 
 		for (int pair = by != BY_BLOCKS && known ? widest_pair(p, phase) : PAIR_LEAST; pair >= PAIR_LEAST; pair /= 2) {
-			const struct layout_choice x = { (enum spread_by)by, pair };
+			const struct layout_choice x = { (enum spread_by)by, pair, NULL };
 			int64_t words = known ? most_words(k, &x) : 0;
 			int at = n;
 
@@ -197,10 +217,72 @@ static int order_layouts(struct mem *mem, const struct plan *p, int phase, struc
 	return n;
 }
 
+/* Passes that the phase's products take by instructions of this form, and the number of instructions. False: not all products
+ * of the phase have such an instruction. One with another layout than the target's must make the results without padding,
+ * as the plan is counted with the target's. */
+static bool cost_of_form(const struct plan *p, int phase, const struct matrix_instruction *form, double *passes, double *count)
+{
+	const struct target *t = target_of(p->device);
+
+	*passes = *count = 0;
+	for (int i = 0; i < p->entries.n; i++) {
+		const struct entry *entry = &p->entries.v[i];
+		const struct stask *s = &p->graph->tasks.v[entry->task];
+		const struct seu *unit = &p->device->seu[entry->seu];
+		const struct matrix_instruction *x = NULL;
+		int64_t rows, n;
+
+		if (s->phase != phase || s->work.kind != WORK_MMA || unit->kind != SEU_MATRIX)
+			continue;
+		for (int j = 0; j < t->nmatrix && !x; j++)
+			if (t->matrix[j].sums == form->sums && t->matrix[j].async == unit->async && t->matrix[j].types >> s->work.type & 1)
+				x = &t->matrix[j];
+		if (!x)
+			return false;
+		rows = (int64_t)x->rows * lane_warps(p, entry->lane) / x->warps;
+		if (form->sums && (s->work.m % rows || s->work.n % x->cols_most))
+			return false;
+		n = ceil_div(s->work.m, rows) * ceil_div(s->work.n, x->cols_most) * ceil_div(s->work.k, matrix_depth(x, s->work.type));
+		*passes += (double)n * x->passes;
+		*count += (double)n;
+	}
+	return *count > 0 || !form->sums;
+}
+
+/* The forms of instructions that the phase's products can take, that with the fewest passes first, and of those with as many
+ * that with the fewest instructions. Returns how many there are; 1 where there is no choice. */
+static int order_forms(const struct plan *p, int phase, struct layout_choice *order)
+{
+	const struct target *t = target_of(p->device);
+	double cost[LAYOUTS_MOST][2], x[2];
+	int n = 0;
+
+	for (int i = 0; i < t->nmatrix && n < LAYOUTS_MOST; i++) {
+		bool known = false;
+		int at;
+
+		for (int j = 0; j < i; j++)
+			known |= t->matrix[j].sums == t->matrix[i].sums;
+		if (known || !cost_of_form(p, phase, &t->matrix[i], &x[0], &x[1]))
+			continue;
+		for (at = n++; at > 0 && (x[0] < cost[at - 1][0] || (x[0] == cost[at - 1][0] && x[1] < cost[at - 1][1])); at--) {
+			order[at] = order[at - 1];
+			memcpy(cost[at], cost[at - 1], sizeof(x));
+		}
+		order[at] = (struct layout_choice){ BY_BLOCKS, PAIR_LEAST, &t->matrix[i] };
+		memcpy(cost[at], x, sizeof(x));
+	}
+	if (n <= 1 && (!n || !order[0].form->sums)) {	/* lowering says what there is no instruction for */
+		order[0] = (struct layout_choice){ BY_BLOCKS, PAIR_LEAST, NULL };
+		n = 1;
+	}
+	return n;
+}
+
 enum err_code lower_or_refuse(struct mem *mem, const struct plan *p, int phase, bool unproven,
 	const struct stop *stop, struct kernel **out, struct refusal *why, struct err *e)
 {
-	struct layout_choice order[LAYOUTS_MOST] = { { BY_BLOCKS, PAIR_LEAST } };
+	struct layout_choice order[LAYOUTS_MOST] = { { BY_BLOCKS, PAIR_LEAST, NULL } };
 	enum err_code code, other_code;
 	struct refusal other;
 	struct err other_error;
@@ -211,8 +293,7 @@ enum err_code lower_or_refuse(struct mem *mem, const struct plan *p, int phase, 
 	if (!lower_has_target(p->device))
 		return err_set(e, ERR_INPUT, NOWHERE, "plans for '%s' are model_only: they are checked, "
 			"simulated and searched, but no kernels are printed for it", p->device->name);
-	if (!has_products(p, phase))
-		n = order_layouts(mem, p, phase, order);
+	n = has_products(p, phase) ? order_forms(p, phase, order) : order_layouts(mem, p, phase, order);
 	code = lower_checked(mem, p, phase, (struct lower_options){ unproven, order[0], stop }, out, why, e);
 	for (int i = 1; i < n && code == ERR_ILLEGAL && is_about_registers(why); i++) {
 		other_code = lower_checked(mem, p, phase, (struct lower_options){ unproven, order[i], stop }, out, &other,

@@ -1,4 +1,4 @@
-/* CDNA 3: waves of 64 threads, each with matrix products of its own (MFMA 16 x 16, CDNA 3 ISA). Printers exchange the
+/* CDNA 3: waves of 64 threads, each with matrix products of its own (MFMA 16 x 16 and 32 x 32, CDNA 3 ISA). Printers exchange the
  * operands of an instruction, so that its result is transposed and a thread has neighbouring columns of one row. */
 #include "target/target.h"
 
@@ -10,9 +10,23 @@
 /* The second operand, whose rows are columns of the result: all warps have all of them. */
 static const struct frag_layout second = { SUMS, .every_warp = true };
 
+/* Thread t has row t mod 32, and four columns of each eight, from 4 (t / 32) on. An instruction makes four such groups, and
+ * takes one of each operand. */
+#define SUMS_WIDE .rows = 32, .cols = 8, .row = { 1, 32, 1 }, .col = { 32, 2, 4 }, .halves = 1, .pair = 4, .deep = 8
+
+static const struct frag_layout sums_wide = { SUMS_WIDE }, second_wide = { SUMS_WIDE, .every_warp = true };
+
+/* Both make as many products in a pass, of four cycles (CDNA 3 ISA; LLVM's scheduling model of gfx942 has the same passes). The
+ * wide one takes half as many instructions, and half as many registers for the operands of a step. */
+#define MFMA .warps = 1, .a = FROM_REGISTERS, .b = FROM_REGISTERS, .transposed = true
+#define NARROW MFMA, .name = "mfma 16x16", .rows = 16, .cols_most = 16, .cols_step = 16, .k_bytes = 32, .b_layout = &second, \
+	.passes = 4
+#define WIDE MFMA, .name = "mfma 32x32", .rows = 32, .cols_most = 32, .cols_step = 32, .k_bytes = 16, .b_layout = &second_wide, \
+	.sums = &sums_wide, .passes = 8
+
 static const struct matrix_instruction matrix[] = {
-	{ .name = "mfma", .warps = 1, .rows = 16, .cols_most = 16, .cols_step = 16, .k_bytes = 32, .types = TYPES_16,
-		.loose = TYPES_16, .a = FROM_REGISTERS, .b = FROM_REGISTERS, .b_layout = &second },
+	{ NARROW, .types = TYPES_16, .loose = TYPES_16 },
+	{ WIDE, .types = TYPES_16, .loose = TYPES_16 },
 };
 
 /* Everything by flags, which are counters in LDS that a waiting wave reads again and again. The machine has a count of

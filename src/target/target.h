@@ -61,6 +61,11 @@ struct matrix_instruction {
 					 * any axis contiguous; others with the contracted one */
 	int a, b;			/* where the operands may be */
 	const struct frag_layout *a_layout, *b_layout;	/* in registers; NULL: as values lie */
+	/* How its sums lie; NULL: as values do. Instructions whose sums lie in the same way are of one form: a kernel's
+	 * products are all of one, and all its values lie as their sums (lower.c). */
+	const struct frag_layout *sums;
+	bool transposed;		/* a printer exchanges its operands: the result of the machine is transposed */
+	int passes;			/* of the matrix unit, in units that instructions of this target share */
 	bool by_matrices;		/* a warp fetches operands of 16 bits in matrices of 8 x 8, of which each thread
 					 * gets two neighbours in a row: as words of fragments lie */
 };
@@ -103,7 +108,7 @@ struct target {
 	int warp;			/* threads */
 	int group;			/* a lane takes a multiple of so many warps */
 	struct granting registers;	/* of such a group; step 0: it keeps what the launch gave */
-	struct frag_layout frag;	/* of values: sums of its products among them */
+	struct frag_layout frag;	/* of values: sums of its products among them, where those lie in no other way */
 	struct frag_layout lines;	/* of values with long rows, where there are no products: a warp has a row */
 	const struct completion *completes;	/* a row for each kind of unit, async and not */
 	int ncompletes;

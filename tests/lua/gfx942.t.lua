@@ -21,7 +21,7 @@ end
 
 local plan = all(mr.examples.gemm{m = 64, n = 64, k = 96}, {m = 64, n = 64, k = 32}, 4, {a = 2, b = 2})
 local dump = tostring(plan:kernel{})
-tap.like(dump, "product r_c%[0%] %+= a%d+ x b%d+, bf16, mfma, 4 at once", "products are the machine's")
+tap.like(dump, "product r_c%[0%] %+= a%d+ x b%d+, bf16, mfma 16x16, 4 at once", "products are the machine's")
 tap.like(dump, "flags and the barriers of lanes are counters, which waiting warps read again and again", "how lanes wait is said")
 tap.like(dump, ": 320 threads, .*flag 'load_a complete': 2 deep, 64 arrivals .*lane p0: warps 4 to 4", "a warp has 64 threads")
 
@@ -63,7 +63,7 @@ local function count(object, instruction)
 end
 
 -- Compiled by clang: nothing in scratch memory, and the same as C.
-local function compiles(what, p, products)
+local function compiles(what, p, products, form)
   if not has_clang then return tap.ok(true, what .. ": compiled for gfx942 # SKIP there is no clang-22") end
   local good, k = pcall(p.compile, p)
   if not tap.ok(good, what .. ": compiled as HIP", k) then return end
@@ -76,7 +76,7 @@ local function compiles(what, p, products)
   if has_objdump then
     tap.is(count(scratch .. ".co", "scratch_"), 0, "  whose code has no access to scratch memory")
     tap.is(count(scratch .. ".co", "flat_"), 0, "  or to memory of an unknown kind")
-    if products then tap.is(count(scratch .. ".co", "v_mfma_f32_16x16x16_bf16"), products, "  and as many products as unrolled") end
+    if products then tap.is(count(scratch .. ".co", ("v_mfma_f32_%s_bf16"):format(form or "16x16x16")), products, "  and as many products as unrolled") end
   end
 end
 
@@ -98,6 +98,21 @@ local function executes(what, p)
 end
 -- A warp has 16 rows and four groups of columns, and two steps of 16.
 compiles("gemm", plan, 8)
+-- Products of the wide form, where all of a kernel's products make complete blocks of 32 x 32.
+local wide = all(mr.examples.gemm{m = 128, n = 64, k = 96}, {m = 128, n = 64, k = 32}, 4, {a = 2, b = 2})
+tap.like(tostring(wide:kernel{}), "bf16, mfma 32x32, 2 at once", "complete blocks of 32 rows and columns are made by half as many products")
+compiles("wide gemm", wide, 8, "32x32x8")
+random_plans.correct(tap, "wide gemm", wide, SEEDS)
+executes("wide gemm, executed", all(mr.examples.gemm{m = 64, n = 32, k = 40, dtype = "f16"}, {m = 64, n = 32, k = 32}, 2))
+local wide_attention = all(mr.examples.flash_attention{b = 1, h = 1, m = 64, n = 64, d = 64}, {m = 64, n = 32}, 2)
+tap.like(tostring(wide_attention:kernel{}), "r_mma_qk.-mfma 32x32, 1 at once.-r_o%[0%] %+= r_softmax.-mfma 32x32, 2 at once",
+  "sums of the wide form are the first operand of the next product as they lie")
+random_plans.correct(tap, "wide attention", wide_attention, SEEDS)
+executes("wide attention", wide_attention)
+for _, g in ipairs{{m = 96, n = 64, tile = 96, warps = 2}, {m = 64, n = 48, tile = 64, warps = 2}} do
+  tap.like(tostring(all(mr.examples.gemm{m = g.m, n = g.n, k = 32}, {m = g.tile, n = g.n, k = 32}, g.warps):kernel{}),
+    "mfma 16x16", ("%d x %d on two warps is not made of complete blocks"):format(g.m, g.n))
+end
 executes("gemm with gelu", all(mr.examples.gemm{m = 40, n = 32, k = 64, bias = true, activation = "gelu"},
   {m = 32, n = 32, k = 32}, 2))
 

@@ -164,10 +164,9 @@ static bool lies_at(const struct frag_layout *l, int thread, int group, int e, i
 }
 
 /* The instruction gets the plan's second operand first, so its result is transposed. */
-static void test_record(void)
+static void test_record(const struct matrix_instruction *x)
 {
-	const struct matrix_instruction *x = target_matrix(&target_gfx942, false, DT_BF16);
-	const struct frag_layout *sums = &target_gfx942.frag, *b = x->b_layout;
+	const struct frag_layout *sums = x->sums ? x->sums : &target_gfx942.frag, *b = x->b_layout;
 	int n = x->rows, depth = matrix_depth(x, DT_BF16), wrong = 0;
 
 	for (int i = 0; i < n; i++)
@@ -176,7 +175,7 @@ static void test_record(void)
 
 			wrong += !lies_at(sums, p.lane, p.reg / sums->pair, p.reg % sums->pair, j, i);
 		}
-	is_int(wrong, 0, "sums lie as the record says");
+	is_int(wrong, 0, x->name);
 	for (int i = 0; i < n; i++)
 		for (int k = 0; k < depth; k++) {
 			struct held_by p = operand_held_by(n, i, k);
@@ -185,7 +184,7 @@ static void test_record(void)
 			wrong += !lies_at(sums, p.lane, 0, e, i, k);
 			wrong += !lies_at(b, p.lane, 0, e, i, k);
 		}
-	is_int(wrong, 0, "... and both operands");
+	is_int(wrong, 0, "... sums and both operands lie as the record says");
 	ok(sums->halves == 1 && b->halves == 1 && b->every_warp && !sums->every_warp && n * depth == 256,
 		"... of one row a thread, the second one in every warp");
 }
@@ -198,7 +197,9 @@ int main(void)
 	arena_init(&a, &mem);
 	test_waves(&a, &mem);
 	test_products(&a, &mem);
-	test_record();
+	is_int(target_gfx942.nmatrix, 2, "gfx942 has two forms of products");
+	for (int i = 0; i < target_gfx942.nmatrix; i++)
+		test_record(&target_gfx942.matrix[i]);
 	arena_release(&a);
 	return tap_done();
 }

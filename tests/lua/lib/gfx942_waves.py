@@ -467,17 +467,19 @@ def memory(w, op, a, mods):
 
 
 def matrix(w, op, a):
-    """v_mfma_f32_16x16x16: lane l has row, or column, l mod 16 of the operands, and 4 (l / 16) and the next three of what is
-    contracted; of the result column l mod 16, and rows 4 (l / 16) to 4 (l / 16) + 3."""
+    """v_mfma_f32_NxNxK, N 16 or 32: lane l has row, or column, l mod N of the operands, and 4 (l / N) and the next three of what is
+    contracted; of the result column l mod N, and in register r row 4 (64 / N) (r / 4) + 4 (l / N) + r mod 4."""
+    n, k = map(int, re.match(r'v_mfma_f32_(\d+)x\d+x(\d+)_b?f16$', op).groups())
     half = of_half if op.endswith('_f16') else lambda x: (x & 0xffff) << 16
     x, y = [[w.word(z, i) for i in range(2)] for z in a[1:3]]
-    operand = [[[number(half(z[e // 2][16 * (k // 4) + i] >> 16 * (e % 2))) for k in range(16) for e in [k % 4]] for i in range(16)]
+    operand = [[[number(half(z[e // 2][n * (j // 4) + i] >> 16 * (e % 2))) for j in range(k) for e in [j % 4]] for i in range(n)]
                for z in (x, y)]
     out = []
-    for r in range(4):
+    for r in range(n * n // 64):
         c = w.word(a[3], r) if register(a[3]) else w.word(a[3])
-        out.append([bits(number(c[l]) + sum(p * q for p, q in zip(operand[0][4 * (l // 16) + r], operand[1][l % 16]))) for l in LANES])
-    for r in range(4):
+        first = 4 * (64 // n) * (r // 4) + r % 4
+        out.append([bits(number(c[l]) + sum(p * q for p, q in zip(operand[0][first + 4 * (l // n)], operand[1][l % n]))) for l in LANES])
+    for r in range(n * n // 64):
         w.v[register(a[0])[1] + r] = out[r]
 
 
