@@ -200,21 +200,30 @@ static inline void host_copy_step(struct host_copy *c)
 	}
 }
 
+/* The number of a copy that is not under way; -1: all are. */
+static inline int host_copy_free(void)
+{
+	for (int i = 0; i < host_copies(); i++) {
+		int at = (host_async.next_copy + i) % host_copies();
+
+		if (!host_async.busy[at])
+			return at;
+	}
+	return -1;
+}
+
 /* A copy that is not under way. If all are, the engine works on those it has until one ends, as on the hardware, whose
  * threads wait while its queue is full. So a kernel may start any number of copies. */
 static inline struct host_copy *host_copy_new(void)
 {
-	for (;;) {
-		for (int i = 0; i < host_copies(); i++) {
-			int at = (host_async.next_copy + i) % host_copies();
+	int at = host_copy_free();
 
-			if (host_async.busy[at])
-				continue;
-			host_async.next_copy = at + 1;
-			return &host_async.copy[at];
-		}
-		host_copy_step(&host_async.copy[host_random((uint32_t)host_copies())]);
+	while (at < 0 || host_async.busy[at]) {
+		at = (int)host_random((uint32_t)host_copies());
+		host_copy_step(&host_async.copy[at]);
 	}
+	host_async.next_copy = at + 1;
+	return &host_async.copy[at];
 }
 
 /* A copy between the box at these coordinates and an address in the cluster. */

@@ -10,7 +10,7 @@
  * of its lane, which is the group of warps with one role. */
 enum spread_by { BY_BLOCKS, BY_WARP, BY_LANE, BY_COUNT };
 
-enum { PAIR_LEAST = 2, PAIR_MOST = 8, VECTOR_BYTES = 16, LAYOUTS_MOST = 8 };
+enum { PAIR_LEAST = 2, PAIR_MOST = 8, VECTOR_BYTES = 16, LAYOUTS_MOST = 1 + 2 * 3 };
 
 /* A layout of fragments. `pair`: neighbouring columns of a thread, where the target leaves it open. `form`: BY_BLOCKS, an
  * instruction of the target as whose sums values lie; NULL: as the target has them. */
@@ -235,7 +235,7 @@ static bool cost_of_form(const struct plan *p, int phase, const struct matrix_in
 		if (s->phase != phase || s->work.kind != WORK_MMA || unit->kind != SEU_MATRIX)
 			continue;
 		for (int j = 0; j < t->nmatrix && !x; j++)
-			if (t->matrix[j].sums == form->sums && t->matrix[j].async == unit->async && t->matrix[j].types >> s->work.type & 1)
+			if (t->matrix[j].sums == form->sums && matrix_takes(&t->matrix[j], unit->async, s->work.type))
 				x = &t->matrix[j];
 		if (!x)
 			return false;
@@ -272,7 +272,7 @@ static int order_forms(const struct plan *p, int phase, struct layout_choice *or
 		order[at] = (struct layout_choice){ BY_BLOCKS, PAIR_LEAST, &t->matrix[i] };
 		memcpy(cost[at], x, sizeof(x));
 	}
-	if (n <= 1 && (!n || !order[0].form->sums)) {	/* lowering says what there is no instruction for */
+	if (!n || (n == 1 && !order[0].form->sums)) {	/* where there is no instruction, lowering says for what */
 		order[0] = (struct layout_choice){ BY_BLOCKS, PAIR_LEAST, NULL };
 		n = 1;
 	}

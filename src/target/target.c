@@ -35,7 +35,7 @@ enum seen_by target_seen(const struct target *t, const struct seu *unit, bool ow
 const struct matrix_instruction *target_matrix(const struct target *t, bool async, enum dtype type)
 {
 	for (int i = 0; i < t->nmatrix; i++)
-		if (t->matrix[i].async == async && t->matrix[i].types >> type & 1)
+		if (matrix_takes(&t->matrix[i], async, type))
 			return &t->matrix[i];
 	return NULL;
 }
