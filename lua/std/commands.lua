@@ -685,11 +685,11 @@ local function run_plan(written, plan, path, sizes, o, say)
   local function compared(at)
     local good, result = core.try(kernel.check, kernel, {limit = o.limit, reference = large and not core.attached() and "host" or nil, sizes = at})
     if good then return result end
-    local late = tostring(result):match "did not end within .*"
+    local late = tostring(result):match "[^:]* did not finish within .*"
     if not late then error(result, 0) end
     return nil, {status = "slow", plan = plan, target = target, launch = launch,
-      error = ("%s: too slow for %s, which says nothing of its outputs: for %s, the kernel %s; %s--limit S gives it S seconds")
-        :format(path, target == "host" and "the CPU" or "the device", sizes_text(plan, at), late, target == "host" and advice .. "; " or "")}
+      error = ("%s: too slow for %s, which says nothing of its outputs: for %s, %s; %s--limit S gives it S seconds")
+        :format(path, target == "host" and "the CPU" or "the device", sizes_text(plan, at), late:match "^%s*(.*)", target == "host" and advice .. "; " or "")}
   end
   local result, slow = compared(launch)
   if slow then return slow end

@@ -110,7 +110,7 @@ static const char *kernel_report(const struct host_job *job, enum child_end end,
 	const char *report, struct arena *a)
 {
 	if (end == CHILD_LATE)
-		return arena_strf(a, "the kernel did not end within %g s", job->seconds);
+		return arena_strf(a, "the kernel did not finish within %g s", job->seconds);
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
 		return NULL;
 	if (*report)

@@ -366,7 +366,7 @@ E
 t_cmd 'run of what is too slow here is not wrong' 3 env CUDA_VISIBLE_DEVICES= "$MILLRACE" run --limit 0.01 --program scale.lua more/wide.lua
 t_err 'it says at once where it runs, and which sizes are faster' \
 	'^more/wide\.lua: no device is attached: it runs on the CPU, for m=4096, n=4096; --sizes m=256,n=256 is faster$'
-t_err '  and that nothing is known' '^more/wide\.lua: too slow for the CPU, .* did not end within 0\.01 s; --sizes m=256,n=256 is faster; --limit S'
+t_err '  and that nothing is known' '^more/wide\.lua: too slow for the CPU, .* did not finish within 0\.01 s; --sizes m=256,n=256 is faster; --limit S'
 t_cmd 'run for no time' 2 "$MILLRACE" run --limit none plans/scale.lua
 t_err 'says what a limit is' "^millrace run: --limit is a number of seconds, not 'none'$"
 t_cmd 'run of an illegal plan for sizes that hide it' 1 "$MILLRACE" run --on host --sizes m=64,n=64 --program scale.lua more/unkept.lua

@@ -122,6 +122,10 @@ FAKE_CUDA_KERNELS="$b2=500 $b3=hang" t_cmd 'one that hangs' 0 "$MILLRACE" -e "do
 	plans[4], plans[5], plans[6], plans[7] = nil try()"
 t_like '  costs itself' "$(<"$T/out")" "3	failed	nil	'gemm_main' did not finish within 0.5 s"
 t_like '  and nothing else' "$(<"$T/out")" 'best	2	done	2'
+"$MILLRACE" -e "dofile '$T/plans.lua' plans[3]:save '$T/three.lua'"
+FAKE_CUDA_KERNELS="$b3=hang" t_cmd 'run of one that hangs knows nothing of its outputs' 3 "$MILLRACE" run --limit 0.5 "$T/three.lua"
+t_err '  and says so' "too slow for the device, .* 'gemm_main' did not finish within 0\.5 s and was stopped: .*; --limit S gives it S seconds"
+
 FAKE_NVRTC_SERIALIZES=gemm_main t_cmd 'if all have their products serialized' 0 "$MILLRACE" -e \
 	"dofile '$T/plans.lua' plans[5], plans[6], plans[7] = nil try()"
 t_like '  they are measured nevertheless' "$(<"$T/out")" 'best	3	done	3'

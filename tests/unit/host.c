@@ -621,7 +621,7 @@ static void test_process(void)
 	small_bench(&b, (const char *[]){ "for (volatile int i = 0; ; i++);" }, 1);
 	small_which = 0;
 	b.job.seconds = 0.3;
-	refuses(&b, false, true, "the kernel did not end within 0.3 s", "a kernel that hangs is stopped");
+	refuses(&b, false, true, "the kernel did not finish within 0.3 s", "a kernel that hangs is stopped");
 	bench_free(&b);
 	is_int(host_compile(&mem, "int x = y;\n", 11, false, NULL, &k, &e), ERR_IO, "what is no C is refused");
 	ok(strstr(e.msg, "host: the C compiler failed:") && strstr(e.msg, "kernel.c:1:"),
