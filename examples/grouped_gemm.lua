@@ -10,6 +10,8 @@
 -- options  blocks  of rows, at most (so many that top 2 of all m rows fit, whatever the experts have)
 --          block   rows of a block (128)
 --          gated   true: with V, Y = silu(X W) * (X V) (false)
+--          permute true: a phase before copies the rows in the order of the blocks (false). The product then loads boxes by
+--                  the copy engine instead of single rows by threads. It pays from some thousand rows and columns on
 --          dtype   of X, W, V and Y ("bf16")
 --          out     of Y (dtype)
 local mr = require "millrace"
@@ -17,7 +19,7 @@ local mr = require "millrace"
 return mr.program("grouped_gemm", function(p)
   local m, n, k, e = p:axes("m", "n", "k", "e")
   local block, dtype = p:option("block", "integer", 128), p.dtype or "bf16"
-  local out, gated = p.out or dtype, p:option("gated", "boolean")
+  local out, gated, permute = p.out or dtype, p:option("gated", "boolean"), p:option("permute", "boolean")
   p:check(block >= 1, "block must be at least 1")
   local blk = p:axis("blocks", p.blocks or math.ceil(2 * m.size / block) + e.size)
   local i = p:axis("i", block)
@@ -26,13 +28,24 @@ return mr.program("grouped_gemm", function(p)
   local Token, Expert = p:input("Token", {blk, i}, "i32"), p:input("Expert", {blk}, "i32", {sorted = true})
   local Y = p:output("Y", {blk, i, n}, out)
 
-  p:batch(blk)
-  local row, expert = p:load("load_token", Token), p:load("load_expert", Expert)
-  local y, g = p:carry("y", {i, n}, 0), gated and p:carry("g", {i, n}, 0)
-  p:loop(k, function()
-    local x = p:load("load_x", X, {row, k})
-    y:add(p:mma("mma", x, p:load("load_w", W, {expert, n, k})))
-    if gated then g:add(p:mma("mma_v", x, p:load("load_v", V, {expert, n, k}))) end
+  local Rows = permute and p:temp("Rows", {blk, i, k}, dtype)
+
+  local function products()
+    p:batch(blk)
+    local row, expert = not permute and p:load("load_token", Token), p:load("load_expert", Expert)
+    local y, g = p:carry("y", {i, n}, 0), gated and p:carry("g", {i, n}, 0)
+    p:loop(k, function()
+      local x = permute and p:load("load_rows", Rows) or p:load("load_x", X, {row, k})
+      y:add(p:mma("mma", x, p:load("load_w", W, {expert, n, k})))
+      if gated then g:add(p:mma("mma_v", x, p:load("load_v", V, {expert, n, k}))) end
+    end)
+    Y:store("store_y", p:task("convert", function() return (gated and mr.silu(y) * g or y):to(out) end))
+  end
+
+  if not permute then return products() end
+  p:phase("permute", function()
+    p:batch(blk)
+    Rows:store("store_rows", p:load("load_x", X, {p:load("load_token", Token), k}))
   end)
-  Y:store("store_y", p:task("convert", function() return (gated and mr.silu(y) * g or y):to(out) end))
+  p:phase("products", products)
 end)

@@ -366,7 +366,7 @@ local examples <const> = {
   fp8_block_scales = {{m = 16, n = 16, k = 128}, "block", "dtype", "out"},
   gated_delta_rule = {{b = 1, s = 64, h = 2, k = 16, v = 16}, "hk", "chunk", "init", "scale", "dtype", "decay"},
   kimi_delta_attention = {{b = 1, s = 64, h = 2, k = 16, v = 16}, "chunk", "init", "scale", "dtype", "decay"},
-  grouped_gemm = {{m = 16, n = 16, k = 16, e = 2}, "blocks", "block", "gated", "dtype", "out"},
+  grouped_gemm = {{m = 16, n = 16, k = 16, e = 2}, "blocks", "block", "gated", "permute", "dtype", "out"},
   mamba2 = {{b = 1, s = 64, h = 2, p = 16, n = 16}, "g", "chunk", "init", "D", "z", "dtype", "decay"},
   mla_decoding = {{b = 1, h = 2, n = 16}, "d", "r", "splits", "scale", "dtype"},
   rmsnorm_gemm = {{m = 16, n = 16, k = 16}, "gain", "eps", "dtype", "out"},

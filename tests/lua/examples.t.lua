@@ -710,7 +710,7 @@ each("mla_decoding", {{b = 2, h = 3, n = 37, d = 9, r = 4}, {b = 1, h = 5, n = 7
   {{}, {splits = 2}, {splits = 3, scale = 0.4}}, {{h = 2, key = 16, d = 4, head = 2}, {key = 5, h = 3}})
 
 for _, z in ipairs{{m = 6, n = 5, k = 7, e = 3, block = 4}, {m = 20, n = 9, k = 12, e = 4, block = 8, blocks = 3}} do
-  each("grouped_gemm", {z}, {{}, {gated = true}}, {{i = 3, n = 4, k = 5}, {i = 8}}, function(inputs)
+  each("grouped_gemm", {z}, {{}, {gated = true}, {permute = true}, {permute = true, gated = true}}, {{i = 3, n = 4, k = 5}, {i = 8}}, function(inputs)
     for i = 1, #inputs.Token, 3 do inputs.Token[i] = i % 2 == 0 and -1 or 1000000 end
     inputs.Expert[2] = -1
   end)

@@ -349,7 +349,7 @@ def mla(b, h, n):
 mla(32, 128, 8192)
 
 
-def grouped(m, n, k, e, block=128):
+def grouped(m, n, k, e, block=128, **options):
     """Two experts for each row, drawn at random; each expert's rows are padded to complete blocks."""
     def make(shapes):
         blocks = shapes["Expert"][0]
@@ -378,11 +378,13 @@ def grouped(m, n, k, e, block=128):
         ends = count.cumsum(0).to(torch.int32)
         return lambda: torch._grouped_mm(rows, W.transpose(1, 2), offs=ends) is None or None
 
-    Case(f"grouped gemm {m} of {e} x {n} x {k}", "grouped", "search", "grouped_gemm", dict(m=m, n=n, k=k, e=e),
+    Case(" ".join([f"grouped gemm {m} of {e} x {n} x {k}", *options]), "grouped", "search", "grouped_gemm",
+         dict(m=m, n=n, k=k, e=e, **options),
          {"_grouped_mm, rows gathered": theirs}, reference, named(make), flops=2 * 2 * m * n * k)
 
 
 grouped(8192, 4096, 2048, 16)
+grouped(8192, 4096, 2048, 16, permute=True)
 gemm(16384, 4096, 2048)  # the dense product of as many rows
 
 

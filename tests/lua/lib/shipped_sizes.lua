@@ -50,7 +50,7 @@ return {
     {b = 1, s = 128, h = 1, p = 32, n = 32, chunk = 64}, {b = 1, s = 80, h = 2, g = 2, p = 32, n = 32, chunk = 32, init = true}},
   grouped_gemm = {tile = {n = 64, k = 64, i = 64},
     {m = 64, n = 64, k = 64, e = 2, block = 64, blocks = 3}, {m = 100, n = 128, k = 96, e = 5, blocks = 2, gated = true},
-    {m = 40, n = 72, k = 88, e = 3, block = 32, blocks = 4}},
+    {m = 40, n = 72, k = 88, e = 3, block = 32, blocks = 4}, {m = 72, n = 64, k = 96, e = 3, block = 32, permute = true}},
   conv2d = {tile = {c = 64, k = 64, r = 1, s = 1},
     {n = 1, c = 64, h = 8, w = 8, k = 64, r = 1, s = 1}, {n = 1, c = 64, h = 8, w = 8, k = 64, r = 3, s = 3, pad = 1},
     {n = 2, c = 64, h = 9, w = 7, k = 72, r = 3, s = 3, stride = 2, pad = 1}},
