@@ -43,7 +43,7 @@ function M.inputs(operator, bound, sizes, seed)
   local inputs = bound:inputs{seed = seed or 1}
   for name, f in pairs(operator.fill or {}) do
     local shape = inputs[name]:shape()
-    inputs[name] = mr.array(inputs[name]:dtype(), shape, function(...)
+    inputs[name] = mr.array(inputs[name].dtype, shape, function(...)
       local at = {...}
       for i = 1, #at do at[i] = at[i] - 1 end
       return f(sizes, table.unpack(at))
