@@ -40,6 +40,20 @@ static bool reads_own(const struct plan *p, int lane, int task)
 	return false;
 }
 
+/* Is it a table from which a load has its indices? The slot is free when that load has completed, which is signaled in its own
+ * block alone. */
+static bool holds_indices(const struct graph *g, int task)
+{
+	for (int i = 0; i < g->tasks.n; i++) {
+		const struct stask *s = &g->tasks.v[i];
+
+		for (int k = 0; k < s->reads.n && s->kind == TASK_LOAD; k++)
+			if (s->reads.v[k] == g->tasks.v[task].writes.v[0])
+				return true;
+	}
+	return false;
+}
+
 bool cluster_shares(const struct plan *p, const struct cluster *c, int task)
 {
 	const struct program *g = p->graph->program;
@@ -54,7 +68,8 @@ bool cluster_shares(const struct plan *p, const struct cluster *c, int task)
 		return false;
 	lane = p->entries.v[entry].lane;
 	u = &p->device->seu[p->entries.v[entry].seu];
-	if (u->kind != SEU_COPY || !u->async || p->lanes.v[lane].replicas > 1 || reads_own(p, lane, task))
+	if (u->kind != SEU_COPY || !u->async || p->lanes.v[lane].replicas > 1 || reads_own(p, lane, task) ||
+	    holds_indices(p->graph, task))
 		return false;
 	load = &g->nodes.v[t->nodes.v[t->nodes.n - 1]];
 	for (int d = 0; d < g->tensors.v[load->ref].rank; d++)

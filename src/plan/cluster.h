@@ -7,8 +7,8 @@
  * last tile several times: EUs that do the same and store the same.
  *
  * EUs of a cluster go in lockstep: iteration by iteration, no EU is further ahead than the rings allow. A load by a
- * copy engine whose box is the same for all tiles of a group, by a lane that does not read it, is shared: each EU
- * brings a part of the box to all. A phase in which no load is shared has no clusters.
+ * copy engine whose box is the same for all tiles of a group, by a lane that does not read it, is shared unless it brings
+ * indices of other loads: each EU brings a part of the box to all. A phase in which no load is shared has no clusters.
  */
 #ifndef PLAN_CLUSTER_H
 #define PLAN_CLUSTER_H

@@ -570,6 +570,32 @@ do
   random_plans.correct(tap, "8 rows of a table, by 256 threads", plan, SEEDS)
 end
 
+---- clusters ------------------------------------------------------------------
+
+-- The blocks of a cluster share the rows and the weights; each has a table of its own, because its copies free it in one block.
+do
+  local bound = mr.examples.grouped_gemm{m = 40, n = 128, k = 64, e = 3, block = 32, permute = true}
+  local plan = mr.plan(bound:graph{tile = {i = 32, k = 32, n = 64}}, mr.device "h200")
+  plan:lane("p0", {})
+  plan:lane("p1", {})
+  plan:lane("c0", {warps = 4})
+  plan:buffers{token = 2, x = 2, rows = 3, w = 3}
+  plan:grid{cluster = 2}
+  for task, lane in pairs{load_token = "p1", load_x = "p0", load_rows = "p0", load_w = "p0", store_rows = "c0"} do
+    plan:append(task, {seu = "tma", lane = lane})
+  end
+  plan:append("load_expert", {seu = "cuda", lane = "p0"})
+  plan:append("mma", {seu = "tensor", lane = "c0"})
+  plan:append("convert", {seu = "cuda", lane = "c0"})
+  plan:append("store_y", {seu = "tma", lane = "c0"})
+  plan:fill_waits()
+  local legal, problems = plan:check()
+  if tap.ok(legal, "a table of indices in a cluster is legal", tostring(problems)) then
+    local worst, report = dofile(dir .. "lib/on_host.lua").worst(plan, 4)
+    tap.ok(worst < 0.01, "and right", report or worst)
+  end
+end
+
 ---- refusals -------------------------------------------------------------------
 
 local head = [[
