@@ -154,21 +154,35 @@ return {
     end,
   },
   {
-    name = "int4_gemm",                                      -- A, too, is of 4 bits
+    name = "int4_gemm",                                      -- A, too, is of 4 bits; early: widened once, in a phase before
     program = mr.program("int4_gemm", function(p)
       local m, n, k = p:axes("m", "n", "k")
+      local early = p:option("early", "boolean")
       local A, B, C = p:input("A", {m, k}, "i4"), p:input("B", {n, k}, "i4"), p:output("C", {m, n}, "i32")
-      local c = p:carry("c", {m, n}, 0)
-      p:loop(k, function()
-        local a, b = p:load("load_a", A), p:load("load_b", B)
-        local wide_a = p:task("widen_a", function() return a:to "i8" end)
-        local wide_b = p:task("widen_b", function() return b:to "i8" end)
-        c:add(p:mma("mma", wide_a, wide_b))
-      end)
-      C:store("store_c", c)
+      local wide_A, wide_B = early and p:temp("wide_A", {m, k}, "i8"), early and p:temp("wide_B", {n, k}, "i8")
+      local function multiply(load_a, load_b)
+        local c = p:carry("c", {m, n}, 0)
+        p:loop(k, function() c:add(p:mma("mma", load_a(), load_b())) end)
+        C:store("store_c", c)
+      end
+      if early then
+        p:phase("widen_a", function() wide_A:store(p:load("load_a", A)) end)
+        p:phase("widen_b", function() wide_B:store(p:load("load_b", B)) end)
+        p:phase("multiply", function()
+          multiply(function() return p:load("load_wide_a", wide_A) end, function() return p:load("load_wide_b", wide_B) end)
+        end)
+      else
+        local function widened(name, tensor)
+          return function()
+            local x = p:load("load_" .. name, tensor)
+            return p:task("widen_" .. name, function() return x:to "i8" end)
+          end
+        end
+        multiply(widened("a", A), widened("b", B))
+      end
     end),
-    small = both,
-    usual = {{m = 1024, n = 1024, k = 1024}, {m = 4096, n = 4096, k = 4096}},
+    small = {{m = 64, n = 64, k = 128}, {m = 40, n = 72, k = 192}, {m = 40, n = 72, k = 192, early = true}},
+    usual = {{m = 1024, n = 1024, k = 1024}, {m = 4096, n = 4096, k = 4096}, {m = 4096, n = 4096, k = 4096, early = true}},
     formula = function(t, sizes) return {C = product(t.A, t.B, sizes)} end,
   },
 }
