@@ -5,8 +5,9 @@
  * once; a later wave finds nothing in L2. A request for bytes that n other EUs have requested in the same
  * wave takes again^n of a fetch's time, where `again` is the device's memory.l2.again.
  *
- * An index that is a value names the same elements in two tiles if the axes from which the value was loaded and computed
- * have the same coordinates in both, or neighbouring ones in a sorted tensor of few numbers. Other tiles are taken to read other elements, as far as the tensor has so many. */
+ * An index that is a value names the same elements in two tiles if the axes from which the value was loaded and computed, and
+ * those that are added to it, have the same coordinates in both, or neighbouring ones in a sorted tensor of few numbers. Other
+ * tiles are taken to read other elements, as far as the tensor has so many. */
 #include "sim/traffic.h"
 
 #include <math.h>
@@ -146,9 +147,15 @@ static uint64_t box_key(const struct box *b, int rank)
 	return key;
 }
 
-/* The same, for boxes at the same coordinates of the axes that determine the values. */
+/* The same, for boxes at the same coordinates of the axes that determine the values, and of those that are added to values. */
 static uint64_t chosen_key(const struct program *p, const struct load *r, const struct axis_ranges *at, uint64_t key)
 {
+	for (int d = 0; d < r->tensor->rank; d++) {
+		struct index_range added = index_bounds(&r->index[d], at->lo, at->hi);
+
+		if (r->index[d].value)
+			key = hash_mix(hash_mix(key, added.lo), added.hi);
+	}
 	for (int a = 0; a < p->axes.n; a++)
 		if (r->chooses[a])
 			key = hash_mix(hash_mix(key, at->lo[a] / r->chooses[a]), at->hi[a] / r->chooses[a]);

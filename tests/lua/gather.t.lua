@@ -570,6 +570,21 @@ do
   random_plans.correct(tap, "8 rows of a table, by 256 threads", plan, SEEDS)
 end
 
+-- Rows from a first one on that a table names: tiles of other rows load others, so no more than the bandwidth is used.
+do
+  local bound = mr.program("first", function(p)
+    local g, r, d = p:axes("g", "r", "d")
+    local X, F = p:input("X", {p:axis("m", 8192), d}), p:input("F", {g}, "i32")
+    p:batch(g)
+    local first, Y = p:load("load_first", F), p:output("Y", {g, r, d}, "e4m3")
+    local x = p:load("load_x", X, {first + r, d})
+    Y:store("store_y", p:task("double", function() return (x * 2):to "e4m3" end))
+  end){g = 2, r = 6144, d = 8192}
+  local found = mr.search(bound, mr.device "h200", {measure = false, trials = 40, tile = {r = 16, d = 2048}})
+  tap.ok(found.timeline.bandwidth_share <= 1, "rows added to a value are other rows", found.timeline.bandwidth_share)
+  tap.ok(found.bound_seconds > 0, "so no plan is faster than the bound", found.bound_seconds)
+end
+
 ---- clusters ------------------------------------------------------------------
 
 -- The blocks of a cluster share the rows and the weights; each has a table of its own, because its copies free it in one block.
