@@ -1,5 +1,5 @@
--- Gradients of attention over the blocks of keys that each query chooses: with the weights P[h,j] = exp(scale Q[t,h,:] . K[j,hk,:] - L[t,h])
--- of the keys j <= t of the blocks that Blocks[t,hk,:] names, hk = h // g,
+-- Gradients of attention over the blocks of keys that each query chooses. With weights P[h,j] = exp(scale Q[t,h,:] . K[j,hk,:] - L[t,h])
+-- for the keys j <= t of the blocks that Blocks[t,hk,:] names, hk = h // g,
 --   dV[j] = sum over t, h of P dO[t,h],  dS = P (dO[t,h] . V[j] - Delta[t,h]) scale,  Delta[t,h] = O[t,h] . dO[t,h],
 --   dK[j] = sum over t, h of dS Q[t,h],  dQ[t,h] = sum over j of dS K[j].
 --
