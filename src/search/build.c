@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "search/indices.h"
 #include "search/rings.h"
 #include "search/second_split.h"
 #include "search/task_groups.h"
@@ -92,27 +93,6 @@ static const char *vector_unit(const struct plan *p, int task)
 	return NULL;
 }
 
-/* Does a load of the same loop take its indices from what this one loads? On a lane of its own it is there in time: the
- * lane that needs it would wait for it in every iteration. */
-static bool loads_indices(const struct graph *g, int task)
-{
-	const struct stask *s = &g->tasks.v[task];
-
-	for (int i = 0; i < g->tasks.n && s->kind == TASK_LOAD; i++)
-		if (g->tasks.v[i].kind == TASK_LOAD && g->tasks.v[i].loop == s->loop &&
-		    stask_reads(&g->tasks.v[i], s->writes.v[0]))
-			return true;
-	return false;
-}
-
-static bool has_indices(const struct graph *g)
-{
-	for (int i = 0; i < g->tasks.n; i++)
-		if (loads_indices(g, i))
-			return true;
-	return false;
-}
-
 /* The lane that shares the loads of p0; NULL: there is none. */
 static const char *second_loader(const struct builder *m)
 {
@@ -138,10 +118,12 @@ static const char *lane_of(const struct builder *m, int task, char name[16])
 	const char *second = s->kind == TASK_LOAD ? second_loader(m) : NULL;
 
 	snprintf(name, 16, "c%d", m->part[task]);
-	if (s->kind != TASK_LOAD)
-		return name;
 	if (loads_indices(g, task))
 		return "p1";
+	if (computes_indices(g, task))
+		return "p0";
+	if (s->kind != TASK_LOAD)
+		return name;
 	return second && is_for_second(g, task) ? second : "p0";
 }
 
@@ -212,20 +194,20 @@ static enum err_code append_region(const struct builder *m, int phase, int loop,
 			const struct stask *s = &g->tasks.v[t];
 
 			if ((o ? s->task == o->v[i].task : t == i) && s->loop == loop &&
-			    s->phase == phase && m->part[t] == part && s->kind != TASK_LOAD)
+			    s->phase == phase && m->part[t] == part && s->kind != TASK_LOAD && !computes_indices(g, t))
 				TRY(append(m, t, o ? o->v[i].at : 0));
 		}
 	return OK;
 }
 
-/* As people write it: loads, then lane by lane; of a lane, loops first, then what surrounds them. */
+/* As people write it: loads and their indices, then lane by lane; of a lane, loops first, then what surrounds them. */
 static enum err_code append_phase(const struct builder *m, int phase)
 {
 	const struct program *prog = m->p->graph->program;
 	const struct graph *g = m->p->graph;
 
 	for (int t = 0; t < g->tasks.n; t++)
-		if (g->tasks.v[t].phase == phase && g->tasks.v[t].kind == TASK_LOAD)
+		if (g->tasks.v[t].phase == phase && (g->tasks.v[t].kind == TASK_LOAD || computes_indices(g, t)))
 			TRY(append(m, t, 0));
 	for (int part = 0; part < m->c->ways; part++) {
 		for (int loop = 0; loop < prog->loops.n; loop++)

@@ -4,6 +4,7 @@
 
 #include "plan/fit.h"
 #include "search/contention.h"
+#include "search/indices.h"
 #include "sim/bounds.h"
 
 enum {
@@ -340,7 +341,7 @@ static void read_order(const struct plan *p, const struct loop_answer *x, struct
 	for (int i = 0; i < x->problem.ntasks; i++) {
 		const struct stask *t = x->task[i] == NONE ? NULL : &g->tasks.v[x->task[i]];
 
-		if (t && t->kind != TASK_LOAD && t->slice == 0 && n < ORDER_TASKS)
+		if (t && t->kind != TASK_LOAD && !computes_indices(g, x->task[i]) && t->slice == 0 && n < ORDER_TASKS)
 			v[n++] = (struct started){ i, x->answer.start[i] };
 	}
 	phase = best_phase(v, n);

@@ -1,8 +1,10 @@
 #include "search/orders.h"
 
+#include "search/indices.h"
+
 enum { SETS_MAX = 20, NEEDED_MAX = 28 };	/* fewer than ORDERS_MAX, for exact orders to come */
 
-/* The body of a loop without its loads. Sets of its sTasks are bits. */
+/* The body of a loop without its loads and their indices. Sets of its sTasks are bits. */
 struct body {
 	const struct graph *g;
 	const struct vdevice *d;
@@ -23,7 +25,7 @@ static bool collect(struct body *b)
 		const struct stask *s = &b->g->tasks.v[t];
 		int seu = device_seu_for(b->d, &s->work);
 
-		if (s->loop != b->loop || s->phase != b->phase || s->kind == TASK_LOAD)
+		if (s->loop != b->loop || s->phase != b->phase || s->kind == TASK_LOAD || computes_indices(b->g, t))
 			continue;
 		if (b->n == ORDER_TASKS || seu == NONE)
 			return false;

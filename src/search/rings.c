@@ -1,6 +1,7 @@
 #include "search/rings.h"
 
 #include "plan/fit.h"
+#include "search/indices.h"
 #include "target/target.h"
 
 enum {
@@ -34,8 +35,10 @@ int64_t search_rings_bytes(const struct plan *p)
 
 static bool is_loaded(const struct plan *p, int buffer)
 {
+	int from = p->graph->buffers.v[buffer].first;
+
 	return plan_scope(p, buffer) == SCOPE_SHARED &&
-		p->graph->tasks.v[p->graph->buffers.v[buffer].first].kind == TASK_LOAD;
+		(p->graph->tasks.v[from].kind == TASK_LOAD || computes_indices(p->graph, from));
 }
 
 /* Does a load fill it in each iteration of a loop? */

@@ -367,6 +367,34 @@ plan = finds("copies by threads in a loop", mr.examples.grouped_gemm{m = 1024, n
 local lane = plan and plan:script():match 'append%("load_x", {seu="tma", lane="(p%d)"'
 ok(lane and plan:lane(lane).warps >= 4, "  which have warps enough", lane)
 ok(plan:compile{text = true}.source:find "EACH%(u, %d%) {\n%s*const int at = thread", "  and copy side by side")
+-- The first row of a block is computed from its number where the rows are loaded: elsewhere the loads would wait for products.
+do
+  local listed = mr.program("listed", function(p)
+    local t, s, g, n = p:axes("t", "s", "g", "n")
+    local key, d = p:axis("key", 64), p:axis("d", 64)
+    local Q, K, O = p:input("Q", {t, g, d}), p:input("K", {n, d}), p:output("O", {t, g, key}, "f32")
+    local List = p:input("List", {t, s}, "i32")
+    p:batch(t)
+    local q, o = p:load("load_q", Q), p:carry("o", {g, key}, 0)
+    p:loop(s, {batch = true}, function()
+      local block = p:load("load_list", List)
+      local first = p:option("scaled", "boolean") and p:task("first", function() return block * 64 end) or block
+      o:add(p:mma("mma", q, p:load("load_k", K, {first + key, d})))
+    end)
+    O:store("store_o", o)
+  end)
+  local seconds = {}
+  for i, scaled in ipairs{false, true} do
+    local found = mr.search(listed{t = 8192, s = 16, g = 64, n = 8192, scaled = scaled}, device, {measure = false})
+    seconds[i] = found.seconds
+    if scaled then
+      local script = found.plan:script()
+      ok(script:match 'append%("first", {seu="cuda", lane="(p%d)"' == script:match 'append%("load_k", {seu="tma", lane="(p%d)"',
+        "the first row of a block is computed where its rows are loaded", script)
+    end
+  end
+  ok(seconds[2] < 1.1 * seconds[1], "and takes little longer than one that is loaded", seconds[2], seconds[1])
+end
 -- The weights come by the engine: if they have a lane of their own, one warp issues them.
 local found = mr.search(mr.examples.grouped_gemm{m = 8192, n = 4096, k = 2048, e = 16}, device, {tile = {i = 128, k = 32, n = 256}, measure = false})
 lane = found.plan:script():match 'append%("load_w", {seu="tma", lane="(p%d)"'
