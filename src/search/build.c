@@ -143,11 +143,12 @@ static bool has_copies(const struct builder *m, const char *lane)
 	return false;
 }
 
+/* A warp is enough for what is computed of tables, too, of which a plan gives a lane four. */
 static enum err_code add_loader(const struct builder *m, const char *lane)
 {
 	bool copies = has_copies(m, lane);
 
-	return plan_lane(m->p, lane, copies ? m->c->load_warps : 0, copies ? m->c->load_registers : 0, 1, NOWHERE,
+	return plan_lane(m->p, lane, copies ? m->c->load_warps : 1, copies ? m->c->load_registers : 0, 1, NOWHERE,
 		m->e);
 }
 

@@ -371,14 +371,14 @@ ok(plan:compile{text = true}.source:find "EACH%(u, %d%) {\n%s*const int at = thr
 do
   local listed = mr.program("listed", function(p)
     local t, s, g, n = p:axes("t", "s", "g", "n")
-    local key, d = p:axis("key", 64), p:axis("d", 64)
+    local key, d = p:axis("key", 128), p:axis("d", 128)
     local Q, K, O = p:input("Q", {t, g, d}), p:input("K", {n, d}), p:output("O", {t, g, key}, "f32")
     local List = p:input("List", {t, s}, "i32")
     p:batch(t)
     local q, o = p:load("load_q", Q), p:carry("o", {g, key}, 0)
     p:loop(s, {batch = true}, function()
       local block = p:load("load_list", List)
-      local first = p:option("scaled", "boolean") and p:task("first", function() return block * 64 end) or block
+      local first = p:option("scaled", "boolean") and p:task("first", function() return block * 128 end) or block
       o:add(p:mma("mma", q, p:load("load_k", K, {first + key, d})))
     end)
     O:store("store_o", o)
