@@ -198,6 +198,7 @@ int64_t num_value(const struct num *n, const struct num_env *env)
 	case NUM_DIV: return x / y;
 	case NUM_MOD: return x % y;
 	case NUM_SHL: return (int64_t)((uint64_t)x << y);
+	case NUM_SHR: return x >> y;
 	case NUM_AND: return x & y;
 	case NUM_XOR: return x ^ y;
 	case NUM_LT: return x < y;
@@ -221,6 +222,7 @@ static const struct {
 } forms[] = {
 	[NUM_ADD] = { " + ", 9 }, [NUM_SUB] = { " - ", 9 }, [NUM_MUL] = { " * ", 10 },
 	[NUM_DIV] = { " / ", 10 }, [NUM_MOD] = { " % ", 10 }, [NUM_SHL] = { " << ", 8 },
+	[NUM_SHR] = { " >> ", 8 },
 	[NUM_LT] = { " < ", 7 }, [NUM_LE] = { " <= ", 7 }, [NUM_GT] = { " > ", 7 },
 	[NUM_GE] = { " >= ", 7 }, [NUM_EQ] = { " == ", 6 }, [NUM_NE] = { " != ", 6 },
 	[NUM_AND] = { " & ", 5 }, [NUM_XOR] = { " ^ ", 4 }, [NUM_BOTH] = { " && ", 3 },
@@ -249,7 +251,7 @@ static void print_var(struct buf *out, enum var v, int of, const struct num_name
 /* In parentheses if it binds less than `least`. */
 static void print_num(struct buf *out, const struct num *x, const struct num_names *names, int least)
 {
-	bool bitwise = x->op == NUM_SHL || x->op == NUM_AND || x->op == NUM_XOR;
+	bool bitwise = x->op == NUM_SHL || x->op == NUM_SHR || x->op == NUM_AND || x->op == NUM_XOR;
 
 	switch (x->op) {
 	case NUM_CONST:
@@ -283,7 +285,7 @@ static void print_num(struct buf *out, const struct num *x, const struct num_nam
 		return;
 	case NUM_SELECT:
 	case NUM_ADD: case NUM_SUB: case NUM_MUL: case NUM_DIV: case NUM_MOD: case NUM_SHL:
-	case NUM_AND: case NUM_XOR: case NUM_LT: case NUM_LE: case NUM_GT: case NUM_GE: case NUM_EQ:
+	case NUM_SHR: case NUM_AND: case NUM_XOR: case NUM_LT: case NUM_LE: case NUM_GT: case NUM_GE: case NUM_EQ:
 	case NUM_NE: case NUM_BOTH: case NUM_EITHER:
 		break;
 	}

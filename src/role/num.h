@@ -84,6 +84,7 @@ enum num_op {
 	NUM_CONST, NUM_VAR,
 	NUM_ADD, NUM_SUB, NUM_MUL, NUM_DIV, NUM_MOD,	/* of numbers that are not negative: DIV, MOD */
 	NUM_SHL, NUM_AND, NUM_XOR,
+	NUM_SHR,			/* of a number that may be negative, too: keeps its sign */
 	NUM_LT, NUM_LE, NUM_GT, NUM_GE, NUM_EQ, NUM_NE, NUM_BOTH, NUM_EITHER,
 	NUM_MIN, NUM_MAX,
 	NUM_SELECT,			/* a ? b : c */

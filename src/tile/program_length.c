@@ -54,6 +54,14 @@ static enum err_code check_length_load(struct program *p, const struct node *n, 
 	return OK;
 }
 
+/* Is the i32 node x // 2^k or x % 2^k? */
+static bool is_floor(const struct program *p, const struct node *n)
+{
+	const struct node *by = op_arity(n->op) == 2 ? node_at(p, n->arg[1]) : NULL;
+
+	return by && by->op == OP_CONST && (n->op == OP_SHR ? by->k >= 0 && by->k < 32 : n->op == OP_AND && by->k >= 0);
+}
+
 /* Recursion is as deep as expressions are, and LENGTH_DEPTH at most. */
 static enum err_code check_length_node(struct program *p, int node, int depth, struct srcloc loc, struct err *e)
 {
@@ -80,13 +88,13 @@ static enum err_code check_length_node(struct program *p, int node, int depth, s
 	case OP_ADD: case OP_SUB: case OP_MUL: case OP_MIN: case OP_MAX:
 	case OP_WHERE: case OP_LT: case OP_LE: case OP_EQ: case OP_NE:
 		break;
-	case OP_AND: case OP_OR: case OP_NOT:
-		if (n->type == DT_BOOL)
+	case OP_AND: case OP_OR: case OP_NOT: case OP_SHR:
+		if (n->type == DT_BOOL || is_floor(p, n))
 			break;
 		/* fallthrough */
 	default:
 		return err_set(e, ERR_INPUT, loc, "%s is made of %s in '%s'; it may be made of elements of tensors, constants and "
-			"indices by + - * min max, comparisons and where: make it an input, or store it in an earlier phase",
+			"indices by + - * min max, // and %% by powers of two, comparisons and where: make it an input, or store it in an earlier phase",
 			subject(p), written(n->op), p->tasks.v[n->task].name);
 	}
 	for (int i = 0; i < node_arity(n); i++)

@@ -544,6 +544,34 @@ do
   end
 end
 
+---- blocks of a length ---------------------------------------------------------
+
+-- As many blocks of 4 as a length needs, and every second one of them: // and % by powers of two, of negative numbers, too.
+for _, form in ipairs{"length", "when"} do
+  local bound = mr.program("blocks", function(p)
+    local b, n, key, d = p:axes("b", "n", "key", "d")
+    local X, Length, Y = p:input("X", {b, n, key, d}, "f32"), p:input("Length", {b}, "i32"), p:output("Y", {b, d}, "f32")
+    p:batch(b)
+    local sum = p:carry("sum", {d}, 0)
+    local function blocks() return (p:load(Length) + 3) // 4 end
+    local function kept() return n:index():lt(blocks()) & (n:index() % 2):eq(0) end
+    p:loop(n, form == "length" and {length = blocks()} or {when = kept}, function()
+      local x = p:load(X):rowsum(key)
+      sum:add(form == "length" and x:rowsum(n) or x)
+    end)
+    Y:store(p:task("result", function() return sum + 0 end))
+  end){b = 7, n = 6, key = 4, d = 8}
+  local Length, length = tensors.tensor("i32", {7}, function(b) return ({-9, -3, 0, 1, 4, 17, 90})[b + 1] end)
+  local X, x = tensors.tensor("f32", {7, 6, 4, 8}, tensors.mixed)
+  dofile(dir .. "lib/follows.lua")(tap)("blocks of a length, by " .. form, bound, {X = X, Length = Length}, function(b, d)
+    local sum = 0
+    for n = 0, math.min(6, (length(b) + 3) // 4) - 1, form == "when" and 2 or 1 do
+      for key = 0, 3 do sum = sum + x(b, n, key, d) end
+    end
+    return sum
+  end)
+end
+
 ---- refusals -------------------------------------------------------------------
 
 local function refuses(options, message, batch)
@@ -585,10 +613,10 @@ refuses("n, {length = real}", "user.lua:10: 'load_r', of which the length of a l
   .. "the tensor")
 refuses("n, {length = p:load('load_some', T, {b + 1})}", "user.lua:10: 'load_some' reads element 2 along 'n' of temporary 'T', which "
   .. "no store writes; store all of it, or read only what is stored")
-refuses("n, {length = length & 7}", "user.lua:10: the length of a loop is made of '&' or '%' in 'ew1'; it may be made of elements of "
-  .. "tensors, constants and indices by + - * min max, comparisons and where: make it an input, or store it in an earlier phase")
-refuses("n, {when = function() return (n:index() % 2):eq(0) end}", "user.lua:10: what 'when' gives is made of '&' or '%' in 'ew1'; it "
-  .. "may be made of elements of tensors, constants and indices by + - * min max, comparisons and where: make it an input, or store it in "
+refuses("n, {length = length | 7}", "user.lua:10: the length of a loop is made of '|' in 'ew1'; it may be made of elements of "
+  .. "tensors, constants and indices by + - * min max, // and % by powers of two, comparisons and where: make it an input, or store it in an earlier phase")
+refuses("n, {when = function() return (n:index() & length):eq(0) end}", "user.lua:10: what 'when' gives is made of '&' or '%' in 'ew1'; it "
+  .. "may be made of elements of tensors, constants and indices by + - * min max, // and % by powers of two, comparisons and where: make it an input, or store it in "
   .. "an earlier phase", "p:batch(b)")
 refuses("n, {when = function() return (real * 2):gt(0) end}", "user.lua:10: the mul in 'ew1', of which what 'when' gives is made, is f32; it is "
   .. "made of i32 and bool values: keep it as i32 in the tensor", "p:batch(b)")

@@ -85,7 +85,7 @@ static const struct num *length_node(struct lowering *c, const struct stask *s, 
 {
 	static const enum num_op ops[OP_COUNT] = { [OP_ADD] = NUM_ADD, [OP_SUB] = NUM_SUB, [OP_MUL] = NUM_MUL,
 		[OP_MIN] = NUM_MIN, [OP_MAX] = NUM_MAX, [OP_LT] = NUM_LT, [OP_LE] = NUM_LE, [OP_EQ] = NUM_EQ,
-		[OP_NE] = NUM_NE, [OP_AND] = NUM_BOTH, [OP_OR] = NUM_EITHER };
+		[OP_NE] = NUM_NE, [OP_AND] = NUM_BOTH, [OP_OR] = NUM_EITHER, [OP_SHR] = NUM_SHR };
 	const struct node *n = &c->p->nodes.v[node];
 
 	if (n->op == OP_CONST)
@@ -98,7 +98,8 @@ static const struct num *length_node(struct lowering *c, const struct stask *s, 
 		return num_select(c->a, length_node(c, s, n->arg[0]), length_node(c, s, n->arg[1]), length_node(c, s, n->arg[2]));
 	if (n->op == OP_NOT)
 		return NUM2(EQ, length_node(c, s, n->arg[0]), N(c, 0));
-	return num_make(c->a, ops[n->op], length_node(c, s, n->arg[0]), length_node(c, s, n->arg[1]));
+	return num_make(c->a, n->op == OP_AND && n->type == DT_I32 ? NUM_AND : ops[n->op],
+		length_node(c, s, n->arg[0]), length_node(c, s, n->arg[1]));
 }
 
 /* Where the axis of a loop with a length ends: the value plus an expression, from 0 to the axis's size. The value is
