@@ -62,12 +62,14 @@ return {
       Part:store("store_part", o)
     end)
     p:phase("combine", function()
-      p:batch(b)
-      local mx, l, o = p:load("load_mx", Mx), p:load("load_l", L), p:load("load_part", Part)
+      local head = p:axis("head", h.size)               -- h, one at a time
+      p:batch(b, head)
+      local mx, l = p:load("load_mx", Mx, {b, head, split}), p:load("load_l", L, {b, head, split})
+      local o = p:load("load_part", Part, {b, head, split, d})
       O:store("store_o", p:task("combine", function()
         local weight = where(l:gt(0), exp2(mx - rowmax(mx, split)), 0)
         return (rowsum(o * weight, split) / max(rowsum(l * weight, split), 1e-30)):to "bf16"
-      end))
+      end), {b, head, d})
     end)
   end),
   small = {
@@ -76,7 +78,7 @@ return {
   },
   usual = {
     {b = 128, h = 128, n = 8448, d = 512, r = 64, page = 64, typical = 8320},
-    {b = 4, h = 128, n = 8192, d = 512, r = 64, page = 64, splits = 16, typical = 512},
+    {b = 4, h = 128, n = 8192, d = 512, r = 64, page = 64, splits = 16, typical = 8192},
   },
   fill = {
     Table = function(sizes, b, j)
