@@ -157,6 +157,15 @@ static const char *param_type(const struct tensor *x)
 	return x->role == TENSOR_INPUT ? "const void *" : "double *";
 }
 
+/* Does the phase have a twin instead of the axis, or the axis instead of its twin? Both have the same name. */
+static bool has_other_twin(const struct program *p, int phase, int axis)
+{
+	for (int i = 0; i < p->axes.n; i++)
+		if ((p->axes.v[i].twin_of == axis || p->axes.v[axis].twin_of == i) && program_axis_role(p, phase, i) != AXIS_UNUSED)
+			return true;
+	return p->axes.v[axis].twin_of != NONE && program_axis_role(p, phase, axis) == AXIS_UNUSED;
+}
+
 static void put_kernel(struct plain_text *t, int phase, const struct plain_memory *r, const struct plain_phase *out)
 {
 	const struct program *p = t->p;
@@ -170,8 +179,9 @@ static void put_kernel(struct plain_text *t, int phase, const struct plain_memor
 	t->indent = 1;
 	put_arrays(t, r);
 	for (int i = 0; i < p->axes.n; i++)
-		plain_line(t, "const i64 lo_%s = 0, hi_%s = %lldll;", plain_axis(t, i), plain_axis(t, i),
-			(long long)p->axes.v[i].size - 1);
+		if (!has_other_twin(p, phase, i))
+			plain_line(t, "const i64 lo_%s = 0, hi_%s = %lldll;", plain_axis(t, i), plain_axis(t, i),
+				(long long)p->axes.v[i].size - 1);
 	plain_gap(t);
 	plain_line(t, "for (i64 tile = BLOCK; tile < %lldll; tile += BLOCKS) {", (long long)g.total);
 	for (int i = g.n - 1; i >= 0; i--) {

@@ -29,6 +29,9 @@ struct phrase loop_phrase(const struct program *p, int loop);
 /* "'load_k'", "the exp2 in 'softmax'", "the constant 3" */
 struct phrase value_phrase(const struct program *p, int node);
 
+/* Give axes that are batch in some phases and tiled in others a twin where they are batch; from program_finish. ERR_LIMIT. */
+NODISCARD enum err_code make_twins(struct program *p, struct err *e);
+
 /* As sets. */
 bool same_axes(int na, const int *a, int nb, const int *b);
 bool axis_is_batch(const struct program *p, int phase, int axis);

@@ -270,18 +270,22 @@ static enum err_code check_any(struct program *p, struct err *e)
 
 enum err_code program_finish(struct program *p, struct err *e)
 {
-	struct arena_mark mark = arena_mark(&p->arena);
-	bool *length = ARENA_ARRAY(&p->arena, p->nodes.n, bool);
-	struct live l = { ARENA_ARRAY(&p->arena, p->nodes.n, bool), ARENA_ARRAY(&p->arena, p->carries.n, bool), false,
-		length };
+	struct live l = { 0 };
+	struct arena_mark mark;
 	enum err_code code;
+	bool *length;
 
+	TRY(check_ended(p, e));
+	TRY(check_stores(p, e));
+	TRY(check_phases(p, e));
+	TRY(make_twins(p, e));		/* what this allocates stays */
+	mark = arena_mark(&p->arena);
+	l.length = length = ARENA_ARRAY(&p->arena, p->nodes.n, bool);
+	l.node = ARENA_ARRAY(&p->arena, p->nodes.n, bool);
+	l.carry = ARENA_ARRAY(&p->arena, p->carries.n, bool);
 	mark_live(p, &l);
 	mark_lengths(p, length);
-	code = check_ended(p, e);
-	code = code ? code : check_stores(p, e);
-	code = code ? code : check_phases(p, e);
-	code = code ? code : check_used(p, &l, e);
+	code = check_used(p, &l, e);
 	if (!code) {
 		widen_types(p);
 		code = check_index_types(p, &l, e);

@@ -705,4 +705,49 @@ do
     "other names than those of axes are named", message)
 end
 
+-- A phase whose loop has an axis as batch leaves its tile to other phases.
+do
+  local dir = arg[0]:match "^(.*/)" or "./"
+  local tensors = dofile(dir .. "lib/tensors.lua")
+  local bound = mr.program("named", function(p)
+    local h, t, s, d = p:axes("h", "t", "s", "d")
+    local block = p:axis("block", t.size // 8)
+    local Blocks, X = p:input("Blocks", {h, t, s}, "i32"), p:input("X", {t, d}, "f32")
+    local Mask, Y = p:temp("Mask", {h, block, t}, "i32"), p:output("Y", {h, block, d}, "f32")
+    p:phase("mask", function()
+      p:batch(h)
+      local named = p:load("load_blocks", Blocks)
+      Mask:store("store_mask", p:task("mask", function() return mr.rowmax(mr.where(named:eq(block:index()), 1, 0), s) end))
+    end)
+    p:phase("sum", function()
+      p:batch(h, block)
+      local y = p:carry("y", {d}, 0)
+      p:loop(t, {when = function() return p:load(Mask) end}, function()
+        y:add(p:load("load_x", X) * (t:index() + 1):to "f32")
+      end)
+      Y:store(y)
+    end)
+  end){h = 2, t = 40, s = 3, d = 8}
+  local graph = bound:graph{tile = {t = 16, block = 2}}
+  is(graph.tile.t, 16, "an axis that a loop of one phase has as batch is tiled in another phase")
+  is(tostring(bound):match "axis t 40\n.*axis t ", nil, "  and listed once")
+  local B, b = tensors.tensor("i32", {2, 40, 3}, function(h, t, s) return (h * 3 + t * 7 + s * 5) % 6 end)
+  local X, x = tensors.tensor("f32", {40, 8}, tensors.mixed)
+  local function want(h, block, d)
+    local sum = 0
+    for t = 0, 39 do
+      local named = false
+      for s = 0, 2 do named = named or b(h, t, s) == block end
+      sum = sum + (named and x(t, d) * (t + 1) or 0)
+    end
+    return sum
+  end
+  dofile(dir .. "lib/follows.lua")(tap)("a mask by tiles, then step by step", bound, {Blocks = B, X = X}, want)
+  local plan = mr.plan(graph, mr.device "h200")
+  for _, task in ipairs(plan.tasks) do plan:append(task.name) end
+  plan:fill_waits()
+  local worst, report = dofile(dir .. "lib/on_host.lua").worst(plan, 2)
+  ok(worst < 1e-5, "  with tiles of 2 x 16", report or worst)
+end
+
 tap.done_testing()
