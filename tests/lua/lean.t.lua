@@ -83,8 +83,12 @@ do
     for _, t in ipairs(plan.tasks) do plan:append(t.name, {lane = t.kind == "load" and "p0" or "c0"}) end
     plan:grid{eus = 2}
     plan:fill_waits()
-    local _, again = plan:compile{target = "cuda", text = true}.source:gsub("opaque%(THREAD%)", "")
+    local source = plan:compile{target = "cuda", text = true}.source
+    local _, again = source:match "/%* lane c0 %*/.*":gsub("opaque%(THREAD%)", "")
     tap.is(again > 0, registers == 104, ("addresses with %d registers"):format(registers))
+    -- the lane that loads has 40, and each of its threads eight rows at a time
+    local load = source:match "/%* load_x, once a tile.-copies_arrive"
+    tap.like(load, "opaque%(THREAD%)", "  those of rows that it loads")
     local r = plan:compile{target = "host"}:check{seed = 3}
     tap.ok(r.ok, "  right", tostring(r.relative))
   end
@@ -114,6 +118,33 @@ do
     local source = plan:compile{target = "cuda", text = true}.source
     local _, again = source:gsub("opaque%(THREAD%)", "")
     tap.is(again > 0, registers == 104, ("addresses in global memory with %d registers"):format(registers))
+    local r = plan:compile{target = "host"}:check{seed = 3}
+    tap.ok(r.ok, "  right", tostring(r.relative))
+  end
+end
+
+-- And of loads by threads from rows that a table lists, on a lane that has few registers because it only loads.
+do
+  local listed = mr.program("listed", function(p)
+    local n, k, d = p:axes("n", "k", "d")
+    local r = p:axis("r", 50)
+    local T, X, Y = p:input("T", {n}, "i32"), p:input("X", {r, k}), p:output("Y", {n, d}, "f32")
+    local W = p:input("W", {d, k})
+    local t, y = p:load("load_t", T), p:carry("y", {n, d}, 0)
+    p:loop(k, function() y:add(p:mma("mma", p:load("load_x", X, {t, k}), p:load("load_w", W))) end)
+    Y:store("store", y)
+  end)
+  local bound = listed{n = 128, k = 256, d = 64}
+  for _, accesses in ipairs{4, 8} do
+    local plan = mr.plan(bound:graph{tile = {n = 128, k = 8 * accesses, d = 64}}, mr.device "h200")
+    plan:lane("p0", {warps = 4})
+    plan:lane("c0", {warps = 4})
+    for _, t in ipairs(plan.tasks) do plan:append(t.name, {lane = t.kind == "load" and "p0" or "c0"}) end
+    plan:buffers{x = 2, w = 2}
+    plan:fill_waits()
+    local source = plan:compile{target = "cuda", text = true}.source
+    local load = source:match "/%* load_x, iteration.-copies_arrive"
+    tap.is(load:match "opaque%(THREAD%)" ~= nil, accesses == 8, ("%d rows of a thread from a table"):format(accesses))
     local r = plan:compile{target = "host"}:check{seed = 3}
     tap.ok(r.ok, "  right", tostring(r.relative))
   end

@@ -1,4 +1,4 @@
-/* Addresses of elements in shared memory, and in global memory where threads store. They are the same in all
+/* Addresses of elements in shared memory, and in global memory where threads store, or load. They are the same in all
  * tiles, or in all iterations, but for the slot or the coordinates of the tile, so compilers compute them before
  * the loop, and keep them. Those of a swizzled ring, or of elements that several axes number, differ by no
  * constant from each other: each takes a register. Where a lane does not have so many, compilers spill them: so
@@ -57,8 +57,23 @@ static int64_t global_addresses(const struct role_op *store)
 	return 2 * n * (cols ? ceil_div((int64_t)frag_groups(f) * f->layout->pair, store->u.move.width) : 1);
 }
 
+/* Registers for the accesses of a thread that loads, if they are unrolled: for each, the offset in the ring, and what
+ * the thread's number adds to each index. Compilers do not know that the number is not negative, so these do not
+ * differ by constants where the number is divided, unless a mask says so, as it does where it is computed again. */
+static int64_t load_addresses(const struct role_op *load, int64_t threads)
+{
+	const struct role_index *x = load->u.move.index;
+	int64_t n = 1;
+
+	if (load->u.move.stride.rows || !role_unrolls_accesses(load, threads))
+		return 0;
+	for (int d = 0; d < load->u.move.rank; d++)
+		n += x[d].value || num_uses(x[d].at, VAR_ROW0) || num_uses(x[d].at, VAR_COL0);
+	return n * (load->u.move.elements / load->u.move.run / threads);
+}
+
 /* Of all operations that go through the elements of a fragment. */
-static int64_t addresses_in(const struct role_body *b)
+static int64_t addresses_in(const struct role_body *b, int64_t threads)
 {
 	struct addresses x = { 0 };
 
@@ -67,7 +82,9 @@ static int64_t addresses_in(const struct role_body *b)
 		const struct role_operand *p = role_op_info[o->what].operands;
 
 		if (role_is_region(o->what))
-			x.n += addresses_in(&o->u.region.body) + addresses_in(&o->u.region.other);
+			x.n += addresses_in(&o->u.region.body, threads) + addresses_in(&o->u.region.other, threads);
+		if (o->what == DO_LOAD_THREADS)
+			x.n += load_addresses(o, threads);
 		if (o->what == DO_STORE_THREADS)
 			x.n += global_addresses(o);
 		while (p->kind != OPERAND_OVER && p->kind != OPERAND_END)
@@ -89,7 +106,7 @@ static bool is_hidden(const struct role_op *task)
 }
 
 /* Addresses of all sTasks of the lane that do not compute them again. */
-static int64_t kept_addresses(const struct role_body *b)
+static int64_t kept_addresses(const struct role_body *b, int64_t threads)
 {
 	int64_t n = 0;
 
@@ -97,19 +114,19 @@ static int64_t kept_addresses(const struct role_body *b)
 		const struct role_op *o = b->v.v[i];
 
 		if (o->what == DO_TASK)
-			n += is_hidden(o) ? 0 : addresses_in(&o->u.region.body);
+			n += is_hidden(o) ? 0 : addresses_in(&o->u.region.body, threads);
 		else if (role_is_region(o->what))
-			n += kept_addresses(&o->u.region.body) + kept_addresses(&o->u.region.other);
+			n += kept_addresses(&o->u.region.body, threads) + kept_addresses(&o->u.region.other, threads);
 	}
 	return n;
 }
 
-static void hide_in_task(struct lowering *c, struct role_op *task)
+static void hide_in_task(struct lowering *c, struct role_op *task, int64_t threads)
 {
 	struct role_body *b = &task->u.region.body, old = *b;
 	struct role_body *outer;
 
-	if (is_hidden(task) || !addresses_in(b))
+	if (is_hidden(task) || !addresses_in(b, threads))
 		return;
 	*b = (struct role_body){ 0 };
 	outer = enter_body(c, b);
@@ -121,25 +138,26 @@ static void hide_in_task(struct lowering *c, struct role_op *task)
 	leave_body(c, outer);
 }
 
-static void hide_in_body(struct lowering *c, const struct role_body *b)
+static void hide_in_body(struct lowering *c, const struct role_body *b, int64_t threads)
 {
 	for (int i = 0; i < b->v.n; i++) {
 		struct role_op *o = b->v.v[i];
 
 		if (o->what == DO_TASK)
-			hide_in_task(c, o);
+			hide_in_task(c, o, threads);
 		else if (role_is_region(o->what)) {
-			hide_in_body(c, &o->u.region.body);
-			hide_in_body(c, &o->u.region.other);
+			hide_in_body(c, &o->u.region.body, threads);
+			hide_in_body(c, &o->u.region.other, threads);
 		}
 	}
 }
 
 void hide_addresses(struct lowering *c)
 {
-	int64_t kept = kept_addresses(&c->role->body);
+	int64_t threads = (int64_t)c->role->warps * c->k->target->warp;
+	int64_t kept = kept_addresses(&c->role->body, threads);
 	int64_t needed = c->role->words + role_slot_words(c->role, c->a) + c->plan->device->reserved_registers;
 
 	if (kept && needed + kept > c->lane->given)
-		hide_in_body(c, &c->role->body);
+		hide_in_body(c, &c->role->body, threads);
 }
