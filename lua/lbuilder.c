@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "tile/coverage.h"
-#include "tile/meaning.h"
 
 /* The builder that lua/std/tile.lua calls. Errors of the user are found there and in the core; here it is only
  * checked that ids are in range. */
@@ -597,7 +596,7 @@ static int builder_finish_l(lua_State *L)
 	if (!code)
 		code = coverage_check(&b->p->arena, b->p, &e);
 	if (!code)
-		code = meaning_check(&b->p->arena, b->p, &e);
+		code = program_check_meaning(b->p, &e);
 	done(L, b, code, &e);
 	*box = b->p;
 	b->p = NULL;

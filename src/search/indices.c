@@ -1,35 +1,41 @@
 #include "search/indices.h"
 
-static bool reads_loads_alone(const struct graph *g, const struct stask *s)
+enum { INDICES_BYTES = 512 };		/* that one warp computes; of more, the lanes that compute tiles have more threads */
+
+/* Does the sTask compute a few values out of nothing but what loads bring, or such sTasks compute? */
+static bool computes_from_loads(const struct graph *g, int task)
 {
+	const struct stask *s = &g->tasks.v[task];
+
+	if (s->kind != TASK_COMPUTE)
+		return false;
+	for (int i = 0; i < s->writes.n; i++)
+		if (g->buffers.v[s->writes.v[i]].carry != NONE || g->buffers.v[s->writes.v[i]].bytes > INDICES_BYTES)
+			return false;
 	for (int i = 0; i < s->reads.n; i++) {
 		int from = g->buffers.v[s->reads.v[i]].first;
 
-		if (g->tasks.v[from].kind != TASK_LOAD && !computes_indices(g, from))
+		if (from == task || (g->tasks.v[from].kind != TASK_LOAD && !computes_from_loads(g, from)))
 			return false;
 	}
 	return true;
 }
 
-bool computes_indices(const struct graph *g, int task)
+static bool makes_indices(const struct graph *g, int task)
 {
 	const struct stask *s = &g->tasks.v[task];
-	bool used = false;
 
-	if (s->kind != TASK_COMPUTE)
-		return false;
-	for (int i = 0; i < s->writes.n; i++) {
-		if (g->buffers.v[s->writes.v[i]].carry != NONE)
-			return false;
-		for (int t = 0; t < g->tasks.n; t++) {
-			if (!stask_reads(&g->tasks.v[t], s->writes.v[i]))
-				continue;
-			if (t == task || (g->tasks.v[t].kind != TASK_LOAD && !computes_indices(g, t)))
-				return false;
-			used = true;
-		}
-	}
-	return used && reads_loads_alone(g, s);
+	for (int i = 0; i < s->writes.n; i++)
+		for (int t = 0; t < g->tasks.n; t++)
+			if (t != task && stask_reads(&g->tasks.v[t], s->writes.v[i]) &&
+			    (g->tasks.v[t].kind == TASK_LOAD || (computes_from_loads(g, t) && makes_indices(g, t))))
+				return true;
+	return false;
+}
+
+bool computes_indices(const struct graph *g, int task)
+{
+	return computes_from_loads(g, task) && makes_indices(g, task);
 }
 
 bool loads_indices(const struct graph *g, int task)

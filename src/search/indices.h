@@ -9,8 +9,8 @@
 
 #include "graph/graph.h"
 
-/* Does the sTask compute indices, and nothing else: do loads read all that it writes, or other sTasks of this kind, and does it read
- * nothing but what loads bring, or such sTasks compute? */
+/* Does the sTask compute indices of loads, a few of them, out of nothing but what loads bring, or other sTasks of this kind compute?
+ * Others may read them, too, such as a mask. */
 bool computes_indices(const struct graph *g, int task);
 
 /* Is it a load that brings indices to a load of the same loop, or to a sTask that computes indices? */

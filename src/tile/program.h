@@ -318,6 +318,10 @@ NODISCARD enum err_code program_at(struct program *p, int value, int axis, const
  * Call once, last. */
 NODISCARD enum err_code program_finish(struct program *p, struct err *e);
 
+/* Does the finished program say what it computes, whatever its tiles are (meaning.h)? If it does only where an axis that some phases
+ * have as batch has tiles of one in the others, too, it gets these. ERR_INPUT. */
+NODISCARD enum err_code program_check_meaning(struct program *p, struct err *e);
+
 /* The same program with each value's last step, an element-wise one, as a task of its own behind the one
  * that it is split off from; ids stay, the new tasks' come behind. It borrows from p, and is in `a`. */
 NODISCARD enum err_code program_split_off(struct arena *a, const struct program *p, const struct split_off *split_offs,

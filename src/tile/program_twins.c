@@ -3,6 +3,7 @@
  * A tile has one index of a batch axis, and an axis has one tile extent in all of a program. So where a phase has an axis as batch, or
  * a loop of it does, and another phase tiles it, the first gets an axis of its own: a twin of the same name and size. Otherwise the
  * other phase would have tiles of one index, and products of one row. */
+#include "tile/meaning.h"
 #include "tile/program_build.h"
 
 static bool is_batch_in_phase(const struct program *p, int phase, int axis)
@@ -102,4 +103,18 @@ enum err_code make_twins(struct program *p, struct err *e)
 		p->axes.v[a].single = false;
 	}
 	return OK;
+}
+
+enum err_code program_check_meaning(struct program *p, struct err *e)
+{
+	enum err_code code = meaning_check(&p->arena, p, e);
+	struct err again;
+
+	for (int a = 0; a < p->axes.n && code == ERR_INPUT; a++) {
+		if (p->axes.v[a].twin_of == NONE)
+			continue;
+		p->axes.v[p->axes.v[a].twin_of].single = true;
+		code = meaning_check(&p->arena, p, &again);
+	}
+	return code;
 }

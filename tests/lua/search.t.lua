@@ -378,7 +378,11 @@ do
     local q, o = p:load("load_q", Q), p:carry("o", {g, key}, 0)
     p:loop(s, {batch = true}, function()
       local block = p:load("load_list", List)
-      local first = p:option("scaled", "boolean") and p:task("first", function() return block * 128 end) or block
+      local first = block
+      if p:option("scaled", "boolean") then
+        local half = p:task("half", function() return block * 64 end)
+        first = p:task("first", function() return half * 2 end)
+      end
       o:add(p:mma("mma", q, p:load("load_k", K, {first + key, d})))
     end)
     O:store("store_o", o)
