@@ -128,12 +128,18 @@ static double named_bytes(const struct program *p, const struct node *load)
 	return elements * dtype_bits(t->type) / 8;
 }
 
-/* At most what loads and stores move of a tensor, of which values may name a part; all of it if nothing does. */
+/* At most what loads and stores move of a tensor, of which values may name a part; all of it if only lengths of loops are made of
+ * it, for which there is no sTask. */
 static double accessed_bytes(const struct graph *g, int tensor)
 {
 	const struct program *p = g->program;
 	double all = (double)dtype_bytes(p->tensors.v[tensor].type, (size_t)tensor_elements(p, tensor)), moved = 0;
-	bool accessed = false;
+	bool accessed = false, known = false;
+
+	for (int i = 0; i < p->nodes.n; i++)
+		known |= (p->nodes.v[i].op == OP_LOAD || p->nodes.v[i].op == OP_STORE) && p->nodes.v[i].ref == tensor;
+	if (!known)
+		return 0;
 
 	for (int i = 0; i < g->tasks.n; i++) {
 		const struct stask *s = &g->tasks.v[i];

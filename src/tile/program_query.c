@@ -307,7 +307,7 @@ static bool adds_over(const struct program *p, int phase, int axis)
 			return false;
 		if (!over && node_goes_along(n, axis))
 			return false;
-		if ((over && (n->op == OP_SUM || n->ref == NONE)) || n->op == OP_GET)
+		if ((over && (n->op == OP_SUM || n->ref == NONE)) || (n->op == OP_GET && !node_has_axis(n, axis)))
 			if (!is_only_added(p, phase, i))
 				return false;
 		any |= n->op == OP_STORE;

@@ -303,6 +303,27 @@ do
   tap.like(found[1] and found[1].message or "", "several EUs have the last one, and 'add' would add it several times", "... with the reason")
 end
 
+---- sums of what loops made ---------------------------------------------------------------------------
+
+-- The rows whose greatest elements are summed up are divided into tiles: each tile's loop has rows of its own.
+do
+  local greatest = mr.program("greatest", function(p)
+    local b, t, n = p:axes("b", "t", "n")
+    local X, S = p:input("X", {b, t, n}), p:output("S", {b}, "f32")
+    zeros(p, S, b)
+    p:phase("add", function()
+      p:batch(b)
+      local most = p:carry("most", {t}, -1e30)
+      p:loop(n, function()
+        local x = p:load("load_x", X)
+        p:task("max", function() most:set(mr.max(most, x:rowmax(n))) end)
+      end)
+      S:add("add", p:task("sum", function() return most:rowsum(t) end))
+    end)
+  end)
+  check("sums over rows of which a loop makes values", greatest{b = 3, t = 80, n = 64}, {t = 32, n = 16})
+end
+
 ---- a missed addition is noticed --------------------------------------------------------------------
 
 do
