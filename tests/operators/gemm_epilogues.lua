@@ -1,6 +1,7 @@
 -- Products and what follows them, in one kernel: with x = sum over k of A[m,k] B[n,k],
 --   gemm_bias_gelu_residual: C = R + gelu(x + b[n]), the second half of a block of a transformer;
---   gemm_softmax: C[m,:] = softmax(x[m,:]) and gemm_layer_norm: C[m,:] = (x - mean) / sqrt(var + eps) g + b, along all n of a row;
+--   gemm_softmax: C[m,:] = softmax(x[m,:]) and gemm_layer_norm: C[m,:] = (x - mean) / sqrt(var + eps) g + b, along all n of a row, and
+--   gemm_then_softmax, gemm_then_layer_norm: the same of longer rows than one tile has, in a second phase;
 --   gemm_row_extremes: Max[m] = max over n of x, Sum[m] = sum over n of x, for which x is not stored.
 local mr = require "millrace"
 
@@ -46,7 +47,7 @@ return {
       end))
     end),
     small = {{m = 64, n = 128, k = 64}, {m = 50, n = 72, k = 88}},
-    usual = {{m = 8192, n = 256, k = 1024}, {m = 8192, n = 1024, k = 1024}},
+    usual = {{m = 8192, n = 256, k = 1024}},
     formula = function(t, sizes)
       local x = product(t, sizes)
       return {C = function(i, j)
@@ -71,7 +72,72 @@ return {
       end))
     end),
     small = {{m = 64, n = 128, k = 64}, {m = 50, n = 72, k = 88}},
-    usual = {{m = 8192, n = 256, k = 1024}, {m = 8192, n = 1024, k = 1024}},
+    usual = {{m = 8192, n = 256, k = 1024}},
+    formula = function(t, sizes)
+      local x = product(t, sizes)
+      return {C = function(i, j)
+        local mean, square = 0, 0
+        for l = 0, sizes.n - 1 do mean = mean + x(i, l) / sizes.n end
+        for l = 0, sizes.n - 1 do square = square + (x(i, l) - mean) ^ 2 / sizes.n end
+        return (x(i, j) - mean) / math.sqrt(square + 1e-5) * t.G(j) + t.Bias(j)
+      end}
+    end,
+  },
+  {
+    name = "gemm_then_softmax",
+    program = mr.program("gemm_then_softmax", function(p)
+      local m, n, k = p:axes("m", "n", "k")
+      local r, c = p:axis("r", m.size), p:axis("c", n.size)
+      local A, B = p:input("A", {m, k}), p:input("B", {n, k})
+      local T, C = p:temp("T", {m, n}), p:output("C", {m, n})
+      p:phase("product", function()
+        local x = p:carry("x", {m, n}, 0)
+        p:loop(k, function() x:add(p:mma("mma", p:load("load_a", A), p:load("load_b", B))) end)
+        T:store("store_t", x)
+      end)
+      p:phase("rows", function()
+        local x = p:load("load_t", T, {r, c})
+        C:store("store_c", p:task("softmax", function()
+          local e = mr.exp(x - x:rowmax(c))
+          return (e / e:rowsum(c)):to "bf16"
+        end), {r, c})
+      end)
+    end),
+    small = {{m = 64, n = 128, k = 64}, {m = 50, n = 72, k = 88}},
+    usual = {{m = 8192, n = 1024, k = 1024}, {m = 8192, n = 8192, k = 1024}},
+    formula = function(t, sizes)
+      local x = product(t, sizes)
+      return {C = function(i, j)
+        local sum = 0
+        for l = 0, sizes.n - 1 do sum = sum + math.exp(x(i, l)) end
+        return math.exp(x(i, j)) / sum
+      end}
+    end,
+  },
+  {
+    name = "gemm_then_layer_norm",
+    program = mr.program("gemm_then_layer_norm", function(p)
+      local m, n, k = p:axes("m", "n", "k")
+      local r, c = p:axis("r", m.size), p:axis("c", n.size)
+      local A, B = p:input("A", {m, k}), p:input("B", {n, k})
+      local G, Bias = p:input("G", {n}), p:input("Bias", {n})
+      local T, C = p:temp("T", {m, n}), p:output("C", {m, n})
+      p:phase("product", function()
+        local x = p:carry("x", {m, n}, 0)
+        p:loop(k, function() x:add(p:mma("mma", p:load("load_a", A), p:load("load_b", B))) end)
+        T:store("store_t", x)
+      end)
+      p:phase("rows", function()
+        local x = p:load("load_t", T, {r, c})
+        local g, b = p:load("load_g", G, {c}), p:load("load_bias", Bias, {c})
+        C:store("store_c", p:task("normalise", function()
+          local d = x - x:rowsum(c) / n.size
+          return (d * mr.rsqrt((d * d):rowsum(c) / n.size + 1e-5) * g + b):to "bf16"
+        end), {r, c})
+      end)
+    end),
+    small = {{m = 64, n = 128, k = 64}, {m = 50, n = 72, k = 88}},
+    usual = {{m = 8192, n = 1024, k = 1024}, {m = 8192, n = 8192, k = 1024}},
     formula = function(t, sizes)
       local x = product(t, sizes)
       return {C = function(i, j)
