@@ -61,9 +61,10 @@ local scores = {
     local K, Beta, G = p:input("K", {b, s, h, k}), p:input("Beta", {b, s, h}), p:input("G", {b, s, h}, "f32")
     local A = p:output("A", {b, s, h, j})
     p:batch(b, c, h)
-    local ki, kj = p:load("load_ki", K, {b, row, h, k}), p:load("load_kj", K, {b, col, h, k})
+    local ki = p:load("load_k", K, {b, row, h, k})
     local beta, gi, gj = p:load(Beta, {b, row, h}), p:load(G, {b, row, h}), p:load(G, {b, col, h})
-    local kk = p:mma("mma_kk", p:task("rate", function() return (ki * beta):to "bf16" end), kj)
+    local kb, kj = p:task("rate", function() return (ki * beta):to "bf16", ki:at(i, j) end)
+    local kk = p:mma("mma_kk", kb, kj)
     local a = p:task("decay", function()
       return where(j:index():lt(i:index()), kk * exp(mr.min(gi - gj, 0)), 0):to "bf16"
     end)
