@@ -1,3 +1,5 @@
+#include <string.h>
+
 #include "tile/extent.h"
 #include "tile/program_build.h"
 
@@ -216,6 +218,51 @@ static void drop_nodes(struct program *p, const struct live *l)
 	}
 }
 
+/* Append the node behind those of its task that it needs and that were held back. */
+static void append_needed(const struct program *p, int *out, int *n, bool *held, int node)
+{
+	const struct node *x = &p->nodes.v[node];
+
+	for (int i = 0; i < node_arity(x); i++)
+		if (held[x->arg[i]])
+			append_needed(p, out, n, held, x->arg[i]);
+	held[node] = false;
+	out[(*n)++] = node;
+}
+
+/* Is the node made of indices and constants alone, as masks are? held: the nodes of the task that are. */
+static bool is_of_indices(const struct program *p, const struct node *n, const bool *held)
+{
+	for (int i = 0; i < node_arity(n); i++)
+		if (!held[n->arg[i]] && p->nodes.v[n->arg[i]].task != NONE)
+			return false;
+	return n->op == OP_INDEX || (op_kind(n->op) == OP_ELEMENTWISE && node_arity(n) > 0);
+}
+
+/* Within a task, compute what is made of indices alone right before it is first used, so that it takes no registers until then. */
+static void sink_indices(struct program *p)
+{
+	bool *held = ARENA_ARRAY(&p->arena, p->nodes.n, bool);
+
+	for (int t = 0; t < p->tasks.n; t++) {
+		struct task *task = &p->tasks.v[t];
+		int *out = ARENA_ARRAY(&p->arena, task->nodes.n, int), n = 0;
+
+		for (int i = 0; i < task->nodes.n; i++) {
+			int node = task->nodes.v[i];
+
+			if (is_of_indices(p, &p->nodes.v[node], held))
+				held[node] = true;
+			else
+				append_needed(p, out, &n, held, node);
+		}
+		for (int i = 0; i < task->nodes.n; i++)		/* what other tasks use */
+			if (held[task->nodes.v[i]])
+				append_needed(p, out, &n, held, task->nodes.v[i]);
+		memcpy(task->nodes.v, out, (size_t)n * sizeof(*out));
+	}
+}
+
 /* Keep the items that still have work in them. */
 static void drop_items(const struct program *p, struct item *v, int *n)
 {
@@ -292,6 +339,7 @@ enum err_code program_finish(struct program *p, struct err *e)
 	}
 	if (!code) {
 		drop_nodes(p, &l);
+		sink_indices(p);
 		mark_partial(p);
 		/* Loops after those inside them, which have greater ids. */
 		for (int i = p->loops.n - 1; i >= 0; i--)

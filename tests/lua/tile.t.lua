@@ -750,4 +750,24 @@ do
   ok(worst < 1e-5, "  with tiles of 2 x 16", report or worst)
 end
 
+-- What is made of indices is computed where it is used, wherever the program has it: until then it would take registers.
+do
+  local function masked(early)
+    return mr.program("masked", function(p)
+      local m, n = p:axes("m", "n")
+      local X, Y = p:input("X", {m, n}, "f32"), p:output("Y", {m, n}, "f32")
+      local x = p:load(X)
+      Y:store(p:task("mask", function()
+        local inside = early and n:index():le(m:index() + 1)
+        local y = mr.exp2(x * 2)
+        return mr.where(inside or n:index():le(m:index() + 1), y, 0)
+      end))
+    end){m = 64, n = 64}
+  end
+  local function operations(bound)
+    return (tostring(bound):gsub("%%%d+", "%%"))
+  end
+  is(operations(masked(true)), operations(masked(false)), "a mask that is written early is computed late")
+end
+
 tap.done_testing()
