@@ -37,7 +37,8 @@ return {
       end)
     end),
     small = {{s = 3, m = 150, k = 64, n = 64, r = 16, e = 4}, {s = 2, m = 40, k = 72, n = 40, r = 8, e = 2}},
-    usual = {{s = 8, m = 4096, k = 4096, n = 4096, r = 16, e = 8, most = 1024}, {s = 8, m = 4096, k = 4096, n = 4096, r = 64, e = 8, most = 1024}},
+    usual = {{s = 8, m = 4096, k = 4096, n = 4096, r = 16, e = 8, most = 1024},
+      {s = 8, m = 4096, k = 4096, n = 4096, r = 64, e = 8, most = 1024}},
     fill = {
       First = function(sizes, s) return math.min(sizes.m, s * (sizes.m // sizes.s + 3)) end,
       Adapter = function(sizes, s) return (s * 3 + 1) % sizes.e end,
