@@ -541,16 +541,29 @@ static void find_slots(struct slots *s, const struct role_body *b)
 	}
 }
 
+static int fetch_words(const struct slots *s, int task, bool by_task)
+{
+	int words = 0;
+
+	for (int i = 0; i < s->fetches.n; i++)
+		if ((s->fetches.v[i]->task == task) == by_task)
+			words += s->fetches.v[i]->u.fetch.patterns;
+	return words;
+}
+
 int role_slot_words(const struct role *l, struct arena *a)
 {
 	struct slots s = { .a = a };
-	int words;
 
 	find_slots(&s, &l->body);
-	words = s.rings.n;
 	/* what the sTask with most values fetches itself has addresses that are computed where they are used */
-	for (int i = 0; i < s.fetches.n; i++)
-		if (s.fetches.v[i]->task != l->words_in)
-			words += s.fetches.v[i]->u.fetch.patterns;
-	return words;
+	return s.rings.n + fetch_words(&s, l->words_in, false);
+}
+
+int role_most_fetch_words(const struct role *l, struct arena *a)
+{
+	struct slots s = { .a = a };
+
+	find_slots(&s, &l->body);
+	return fetch_words(&s, l->words_in, true);
 }

@@ -10,5 +10,7 @@ void role_find_live(struct role *l, struct arena *a);
 /* Words of the addresses that it has at hand: one for each ring, and those of operands, fetched by other sTasks than the one
  * with most values, that differ by no constants. Needs words_in. Scratch in `a`. */
 int role_slot_words(const struct role *l, struct arena *a);
+/* ... and those of operands that the sTask with most values fetches itself. */
+int role_most_fetch_words(const struct role *l, struct arena *a);
 
 #endif

@@ -150,6 +150,27 @@ do
   end
 end
 
+-- And of operands that threads fetch, by the sTask that fills the registers of its lane.
+for _, n in ipairs{64, 96} do
+  local bound = mr.examples.flash_attention{b = 1, h = 1, m = 256, n = 192, d = 128}
+  local plan = mr.plan(bound:graph{tile = {m = 128, d = 128, n = n}}, mr.device "a100")
+  plan:split("m", 2)
+  plan:lane("p0", {warps = 4})
+  for i = 0, 1 do plan:lane("c" .. i, {warps = 4}) end
+  plan:buffers{q = 2, k = 2}
+  for _, t in ipairs(plan.tasks) do
+    plan:append(t.name, {lane = t.kind == "load" and "p0" or "c" .. t.name:match "%d$"})
+  end
+  plan:fill_waits()
+  local again = 0
+  for task in plan:compile{target = "cuda", text = true}.source:gmatch "/%* mma_%w+%.0|.-WARP_SYNC" do
+    again = again + (task:match "opaque%(THREAD%)" and 1 or 0)
+  end
+  tap.is(again > 0, n == 96, ("operands of %d rows in 168 registers"):format(n))
+  local r = plan:compile{target = "host"}:check{seed = 3}
+  tap.ok(r.ok, "  right", tostring(r.relative))
+end
+
 -- Threads that store a transposed tile from a ring go down its columns, whose elements are neighbours in global memory.
 do
   local transpose = mr.program("transpose", function(p)

@@ -1,8 +1,10 @@
 /* Addresses of elements in shared memory, and in global memory where threads store, or load. They are the same in all
  * tiles, or in all iterations, but for the slot or the coordinates of the tile, so compilers compute them before
  * the loop, and keep them. Those of a swizzled ring, or of elements that several axes number, differ by no
- * constant from each other: each takes a register. Where a lane does not have so many, compilers spill them: so
- * each sTask computes the coordinates of the thread again, and what is made of them (DO_OPAQUE). */
+ * constant from each other: each takes a register. So do the parts of a swizzled row that threads fetch operands
+ * from. Where a lane does not have so many, compilers spill them: so each sTask that has some computes the coordinates
+ * of the thread again, and what is made of them (DO_OPAQUE). sTasks that only compare coordinates do not: compilers
+ * keep more for comparisons with what is behind a mask. */
 #include "lower/select/lowering.h"
 #include "role/live.h"
 #include "role/operands.h"
@@ -97,6 +99,18 @@ static int64_t addresses_in(const struct role_body *b, int64_t threads)
 	return x.n;
 }
 
+static bool fetches_operands(const struct role_body *b)
+{
+	for (int i = 0; i < b->v.n; i++) {
+		const struct role_op *o = b->v.v[i];
+
+		if (o->what == DO_FETCH || (role_is_region(o->what) &&
+			(fetches_operands(&o->u.region.body) || fetches_operands(&o->u.region.other))))
+			return true;
+	}
+	return false;
+}
+
 static bool is_hidden(const struct role_op *task)
 {
 	for (int i = 0; i < task->u.region.body.v.n; i++)
@@ -126,7 +140,7 @@ static void hide_in_task(struct lowering *c, struct role_op *task, int64_t threa
 	struct role_body *b = &task->u.region.body, old = *b;
 	struct role_body *outer;
 
-	if (is_hidden(task) || !addresses_in(b, threads))
+	if (is_hidden(task) || !(addresses_in(b, threads) || fetches_operands(b)))
 		return;
 	*b = (struct role_body){ 0 };
 	outer = enter_body(c, b);
@@ -155,7 +169,7 @@ static void hide_in_body(struct lowering *c, const struct role_body *b, int64_t 
 void hide_addresses(struct lowering *c)
 {
 	int64_t threads = (int64_t)c->role->warps * c->k->target->warp;
-	int64_t kept = kept_addresses(&c->role->body, threads);
+	int64_t kept = kept_addresses(&c->role->body, threads) + role_most_fetch_words(c->role, c->a);
 	int64_t needed = c->role->words + role_slot_words(c->role, c->a) + c->plan->device->reserved_registers;
 
 	if (kept && needed + kept > c->lane->given)
