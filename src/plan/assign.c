@@ -1,6 +1,7 @@
 /* Assigns tiles to EUs, and finds EUs that do the same. */
 #include "plan/assign.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/hash.h"
@@ -20,12 +21,48 @@ struct counter {
 	uint64_t pattern;		/* hash of the trip counts, in order of the program */
 };
 
+static void count_body(struct counter *c, const struct item *items, int n, const struct axis_ranges *at, int64_t times);
+
+/* Count the steps [first, last) of a loop of which a loop inside keeps some, evenly spread ones, without looking at each. False,
+ * and nothing is counted: that is not all that the loop has inside, or other loops have bounds there. */
+static bool count_kept_steps(struct counter *c, const struct loop *outer, int64_t first, int64_t last, const struct axis_ranges *at,
+	int64_t times)
+{
+	const struct program *p = c->graph->program;
+	const struct loop *l = NULL;
+	int64_t kept = last - first;
+
+	for (int i = 0; i < outer->body.n; i++) {
+		if (!outer->body.v[i].is_loop)
+			continue;
+		if (l || !p->loops.v[outer->body.v[i].id].keeps_steps)
+			return false;
+		l = &p->loops.v[outer->body.v[i].id];
+	}
+	for (int k = 0; k < p->loops.n; k++)
+		if (l && &p->loops.v[k] != l && program_loop_within(p, k, (int)(l - p->loops.v)) &&
+		    (p->loops.v[k].has_from || p->loops.v[k].has_upto || p->loops.v[k].has_length))
+			return false;
+	if (!l)
+		return false;
+	if (l->typical) {
+		double share = (double)l->typical / (double)program_steps_around(p, l);
+
+		kept = (int64_t)(floor((double)last * share) - floor((double)first * share));
+	}
+	c->iterations += times * kept;
+	c->pattern = hash_mix(hash_mix(c->pattern, first), kept);
+	count_body(c, l->body.v, l->body.n, at, times * kept);
+	return true;
+}
+
 /* Count the iterations of a body that runs `times` times with these ranges of its axes. Only if a loop further inside
  * has bounds are its iterations looked at one by one. */
 static void count_body(struct counter *c, const struct item *items, int n, const struct axis_ranges *at, int64_t times)
 {
 	for (int i = 0; i < n; i++) {
 		const struct program *p = c->graph->program;
+		struct axis_ranges inside;
 		const struct loop *l;
 		bool bounded_inside = false;
 		int64_t first, last;
@@ -43,9 +80,10 @@ static void count_body(struct counter *c, const struct item *items, int n, const
 			count_body(c, l->body.v, l->body.n, at, times * (last - first));
 			continue;
 		}
+		if (count_kept_steps(c, l, first, last, at, times))
+			continue;
+		inside = *at;
 		for (int64_t t = first; t < last; t++) {
-			struct axis_ranges inside = *at;
-
 			ranges_set_iteration(&c->graph->extents, items[i].id, t, &inside);
 			count_body(c, l->body.v, l->body.n, &inside, times);
 		}
