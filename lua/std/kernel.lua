@@ -162,11 +162,12 @@ local timed = record("benchmark", "ms min max runs tflops gbps bandwidth_share w
 
 local function bench(k, given)
   check_kernel(k, "bench")
-  local o, sizes = launch(k, given, "bench", nil, "seconds", "limit")
+  local o, sizes = launch(k, given, "bench", nil, "seconds", "limit", "inputs")
   check_compiled(k, "bench")
   local bound, graph = bound_at(k, sizes), k.plan.graph
+  local inputs = o.inputs or (sizes and bound:inputs()) or nil
   if sizes then graph = bound:graph{tile = tile_within(graph.tile, bound)} end
-  local _, ms, how = core.run(k, sizes and bound:inputs() or nil, {seconds = o.seconds or 1, limit = o.limit, sizes = sizes})
+  local _, ms, how = core.run(k, inputs, {seconds = o.seconds or 1, limit = o.limit, sizes = sizes})
   local runs, middle = #ms, median(ms)
   local speed, share = core.speed_at(graph, k.plan.device, middle * 1e-3)
   local b = setmetatable({ms = middle, min = ms[1], max = ms[runs], runs = runs, tflops = graph.flops / middle / 1e9,

@@ -126,6 +126,11 @@ t_like '  and nothing else' "$(<"$T/out")" 'best	2	done	2'
 FAKE_CUDA_KERNELS="$b3=hang" t_cmd 'run of one that hangs knows nothing of its outputs' 3 "$MILLRACE" run --limit 0.5 "$T/three.lua"
 t_err '  and says so' "too slow for the device, .* 'gemm_main' did not finish within 0\.5 s and was stopped: .*; --limit S gives it S seconds"
 
+t_cmd 'a benchmark on inputs that are given' 0 "$MILLRACE" -e "dofile '$T/plans.lua'
+	local k = plans[3]:compile()
+	print(k:bench{inputs = bound:inputs{seed = 2}, seconds = 0.01}.ms > 0, select(2, pcall(k.bench, k, {inputs = {}})))"
+t_like '  times them, and needs all of them' "$(<"$T/out")" "^true	.*input 'A'"
+
 FAKE_NVRTC_SERIALIZES=gemm_main t_cmd 'if all have their products serialized' 0 "$MILLRACE" -e \
 	"dofile '$T/plans.lua' plans[5], plans[6], plans[7] = nil try()"
 t_like '  they are measured nevertheless' "$(<"$T/out")" 'best	3	done	3'
