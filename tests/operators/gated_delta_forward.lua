@@ -10,7 +10,7 @@ local mr = require "millrace"
 local exp, where = mr.exp, mr.where
 
 -- The axes that all have: batch, position, head, dims of keys and values, chunk, and positions of a chunk in two roles.
-local function axes(p, ...)
+local function axes(p)
   local b, s, h = p:axes("b", "s", "h")
   local chunk = p:option("chunk", "integer", 64)
   p:check(s.size % chunk == 0, "s must be a multiple of chunk")
