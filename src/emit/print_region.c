@@ -33,8 +33,15 @@ static void put_task(struct print *c, const struct role_op *o)
 
 static void put_tiles(struct print *c, const struct role_op *o)
 {
-	put(c, "LOOP (int at = start[BLOCK], t = 0; at < start[BLOCK + 1]; at++, t++) {");
+	if (o->u.region.hidden)
+		put(c, "LOOP (int t = 0;; t++) {");
+	else
+		put(c, "LOOP (int at = start[BLOCK], t = 0; at < start[BLOCK + 1]; at++, t++) {");
 	c->indent++;
+	if (o->u.region.hidden) {
+		put(c, "const int block = opaque(BLOCK), at = start[block] + t;");
+		put(c, "if (at >= start[block + 1]) break;");
+	}
 	put(c, "const int tile = order[at];");
 	print_body(c, &o->u.region.body);
 	c->indent--;

@@ -167,7 +167,9 @@ struct role_op {
 			/* LOOP: it also ends where run_while does not hold, or run_until does; NULL: they make
 			 * no difference */
 			const struct num *run_while, *run_until;
-			bool hidden;			/* compilers must not know when these hold */
+			/* LOOP: compilers must not know when these hold. TILES: nor keep the first and the last tile's
+			 * number in registers: they are read again */
+			bool hidden;
 			/* LOOP: in iterations where this holds no element fails a condition that the program
 			 * or the end of an axis makes (`unmasked`), or only none about ends (`interior`); NULL:
 			 * there are no such iterations that pass/specialize.c would copy the loop for */

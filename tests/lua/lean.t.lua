@@ -162,11 +162,13 @@ for _, n in ipairs{64, 96} do
     plan:append(t.name, {lane = t.kind == "load" and "p0" or "c" .. t.name:match "%d$"})
   end
   plan:fill_waits()
-  local again = 0
-  for task in plan:compile{target = "cuda", text = true}.source:gmatch "/%* mma_%w+%.0|.-WARP_SYNC" do
+  local again, source = 0, plan:compile{target = "cuda", text = true}.source
+  for task in source:gmatch "/%* mma_%w+%.0|.-WARP_SYNC" do
     again = again + (task:match "opaque%(THREAD%)" and 1 or 0)
   end
   tap.is(again > 0, n == 96, ("operands of %d rows in 168 registers"):format(n))
+  tap.is(source:match "/%* lanes c0, c1 %*/.*":match "at < start%[BLOCK %+ 1%]" == nil, n == 96,
+    "  the numbers of its tiles")
   local r = plan:compile{target = "host"}:check{seed = 3}
   tap.ok(r.ok, "  right", tostring(r.relative))
 end

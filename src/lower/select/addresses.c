@@ -152,6 +152,17 @@ static void hide_in_task(struct lowering *c, struct role_op *task, int64_t threa
 	leave_body(c, outer);
 }
 
+/* The numbers of a block's tiles, too, are there during all of its loops, but used once a tile: three registers, of which
+ * two can be read again. */
+enum { TILE_WORDS = 3 };
+
+static void hide_tiles(const struct role_body *b)
+{
+	for (int i = 0; i < b->v.n; i++)
+		if (b->v.v[i]->what == DO_TILES)
+			b->v.v[i]->u.region.hidden = true;
+}
+
 static void hide_in_body(struct lowering *c, const struct role_body *b, int64_t threads)
 {
 	for (int i = 0; i < b->v.n; i++) {
@@ -172,6 +183,9 @@ void hide_addresses(struct lowering *c)
 	int64_t kept = kept_addresses(&c->role->body, threads) + role_most_fetch_words(c->role, c->a);
 	int64_t needed = c->role->words + role_slot_words(c->role, c->a) + c->plan->device->reserved_registers;
 
-	if (kept && needed + kept > c->lane->given)
-		hide_in_body(c, &c->role->body, threads);
+	if (!kept || needed + kept <= c->lane->given)
+		return;
+	hide_in_body(c, &c->role->body, threads);
+	if (needed + TILE_WORDS > c->lane->given)
+		hide_tiles(&c->role->body);
 }
