@@ -82,14 +82,15 @@ return {
       local X, Y = p:input("X", {m, n}), p:output("Y", {m, n})
       local x = p:load("load_x", X)
       Y:store("store_y", p:task("drop", function()
-        local a, b, c, d = philox((m:index() * n.size + n:index()) // 4, seed)
-        local at = n:index() % 4
+        local number = m:index() * n.size + n:index()
+        local a, b, c, d = philox(number // 4, seed)
+        local at = number % 4
         local random = mr.where(at:eq(0), a, mr.where(at:eq(1), b, mr.where(at:eq(2), c, d)))
         local fraction = ((random >> 8) & 0xffffff):to "f32" * 2^-24
         return mr.where(fraction:ge(share), x / (1 - share), 0)
       end))
     end),
-    small = {{m = 24, n = 64, share = 0.5}},
+    small = {{m = 24, n = 64, share = 0.5}, {m = 13, n = 50, share = 0.3}},
     usual = {{m = 8192, n = 4096}},
     formula = function(t, sizes)
       local share = sizes.share or 0.1
