@@ -6,6 +6,19 @@
 -- patch_embedding: Y[n,y,x,k] = Bias[k] + sum over r, s, c of X[n, c, y P + r, x P + s] W[k,c,r,s], images as NCHW (ViT).
 local mr = require "millrace"
 
+local function patches(t, sizes)
+  local size = sizes.size or 16
+  return {Y = function(n, y, x, k)
+    local sum = t.Bias(k)
+    for c = 0, sizes.c - 1 do
+      for r = 0, size - 1 do
+        for s = 0, size - 1 do sum = sum + t.X(n, c, y * size + r, x * size + s) * t.W(k, c, r, s) end
+      end
+    end
+    return sum
+  end}
+end
+
 return {
   {
     name = "conv_transpose2d",
@@ -21,8 +34,7 @@ return {
         p:axis("j", (columns.size + pad + stride - 1) // stride)
       local a, b = p:axis("a", size // stride), p:axis("b", size // stride)
       local X, F, Y = p:input("X", {n, h, w, c}), p:input("F", {k, r, s, c}), p:output("Y", {n, rows, columns, k})
-      p:batch(u, v)
-      local y = p:carry("y", {n, i, j, k}, 0)
+      local y = p:carry("y", {n, i, j, u, v, k}, 0)
       p:loop({a, b, c}, function()
         local x = p:load("load_x", X, {n, i - a, j - b, c})
         local f = p:load("load_f", F, {k, u + stride * a, v + stride * b, c})
@@ -122,17 +134,34 @@ return {
     end),
     small = {{n = 2, c = 3, h = 64, w = 64, k = 64}, {n = 1, c = 2, h = 24, w = 40, k = 40, size = 8}},
     usual = {{n = 64, c = 3, h = 224, w = 224, k = 1024}, {n = 64, c = 3, h = 224, w = 224, k = 1280, size = 14}},
-    formula = function(t, sizes)
-      local size = sizes.size or 16
-      return {Y = function(n, y, x, k)
-        local sum = t.Bias(k)
-        for c = 0, sizes.c - 1 do
-          for r = 0, size - 1 do
-            for s = 0, size - 1 do sum = sum + t.X(n, c, y * size + r, x * size + s) * t.W(k, c, r, s) end
-          end
-        end
-        return sum
-      end}
-    end,
+    formula = patches,
+  },
+  {
+    name = "patch_embedding_copied",                           -- of patches whose rows of 14 pixels the copy engine cannot load
+    program = mr.program("patch_embedding_copied", function(p)
+      local n, c, h, w, k = p:axes("n", "c", "h", "w", "k")
+      local size = p:option("size", "integer", 16)
+      local r, s, y, x = p:axis("r", size), p:axis("s", size), p:axis("y", h.size // size), p:axis("x", w.size // size)
+      local area = size * size
+      local length = (c.size * area + 31) // 32 * 32           -- of a patch, filled up by zeros
+      local e, f, l, m = p:axis("e", length), p:axis("f", length), p:axis("l", length), p:axis("m", k.size)
+      local X, W, Bias = p:input("X", {n, c, h, w}), p:input("W", {k, c, r, s}), p:input("Bias", {k})
+      local Patch, Weight, Y = p:temp("Patch", {n, y, x, l}), p:temp("Weight", {k, l}), p:output("Y", {n, y, x, k})
+      p:phase("copy", function()
+        Patch:store("store_p", p:load("load_x", X, {n, e // area, y * size + e // size % size, x * size + e % size}), {n, y, x, e})
+      end)
+      p:phase("copy_weights", function()
+        Weight:store("store_w", p:load("load_w", W, {m, f // area, f // size % size, f % size}), {m, f})
+      end)
+      p:phase("product", function()
+        local sum = p:carry("sum", {n, y, x, k}, 0)
+        p:loop(l, function() sum:add(p:mma("mma", p:load("load_p", Patch), p:load("load_weight", Weight))) end)
+        local bias = p:load("load_bias", Bias)
+        Y:store("store_y", p:task("bias", function() return (sum + bias):to "bf16" end))
+      end)
+    end),
+    small = {{n = 1, c = 3, h = 56, w = 70, k = 64, size = 14}, {n = 1, c = 2, h = 20, w = 40, k = 40, size = 10}},
+    usual = {{n = 64, c = 3, h = 224, w = 224, k = 1280, size = 14}},
+    formula = patches,
   },
 }
