@@ -76,10 +76,13 @@ local varlen = mr.program("sparse_mla_varlen", function(p)
   local q, rotated = p:load("load_q", Q, {i, h, d}), p:load("load_rotated", Q, {i, h, d.size + r})
   local begin = p:load("load_begin", Begin, {p:load("load_sequence", Sequence)})
   local out, lse = attend(p, {h = h, t = t, d = d}, LOG2E / math.sqrt(c.size),
-    function() return p:load("load_keys", Keys) end,
-    function(key) return p:load("load_kv", KV, {begin + key, d}) end,
-    function(key) return p:load("load_tail", KV, {begin + key, d.size + r}) end,
-    q, rotated, function() return i:index() - begin end)
+    function()
+      local key = p:load("load_keys", Keys)
+      return p:task("rows", function() return begin + key end)
+    end,
+    function(row) return p:load("load_kv", KV, {row, d}) end,
+    function(row) return p:load("load_tail", KV, {row, d.size + r}) end,
+    q, rotated, function() return i:index() end)
   O:store("store_o", out)
   Lse:store("store_lse", lse)
 end)
