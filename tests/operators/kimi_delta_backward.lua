@@ -309,66 +309,72 @@ local both = {
   program = mr.program("kimi_delta_pairs_gradient", function(p)
     local b, s, h, k = p:axes("b", "s", "h", "k")
     local part = p:option("block", "integer", 16)
-    local c, r, e = p:axis("c", s.size // (4 * part)), p:axis("r", 4), p:axis("e", 4)    -- chunks of four blocks
-    local i, j, d, all = p:axis("i", part), p:axis("j", part), p:axis("d", part), p:axis("all", 4 * part)
+    local c, r, d = p:axis("c", s.size // (4 * part)), p:axis("r", 3), p:axis("d", part)       -- chunks of four blocks
+    local i, j, l = p:axis("i", 4 * part), p:axis("j", 4 * part), p:axis("l", 4 * part)
     local Q, K, G = p:input("Q", {b, s, h, k}), p:input("K", {b, s, h, k}), p:input("G", {b, s, h, k}, "f32")
-    local Beta, dP, dA = p:input("Beta", {b, s, h}), p:input("dP", {b, s, h, all}), p:input("dA", {b, s, h, all})
+    local Beta, dP, dA = p:input("Beta", {b, s, h}), p:input("dP", {b, s, h, j}), p:input("dA", {b, s, h, j})
     local dQPart, dKPart = p:input("dQPart", {b, s, h, k}, "f32"), p:input("dKPart", {b, s, h, k}, "f32")
     local dGPart = p:input("dGPart", {b, s, h, k}, "f32")
     local dQ, dK = p:output("dQ", {b, s, h, k}, "f32"), p:output("dK", {b, s, h, k}, "f32")
     local dG, dBeta = p:output("dG", {b, s, h, k}, "f32"), p:output("dBeta", {b, s, h}, "f32")
-    p:batch(b, c, h, r)
-    local start = c * (4 * part) + r * part
+    p:batch(b, c, h)
+    local start = c * i.size
     local row = start + i
-    local q, ki, g = p:load("load_q", Q, {b, row, h, k}), p:load("load_k", K, {b, row, h, k}), p:load("load_g", G, {b, row, h, k})
-    local dq, dk, dt = p:carry("dq", {i, k}, 0), p:carry("dk", {i, k}, 0), p:carry("dt", {i, k}, 0)
-    local from, last = p:load("load_from", G, {b, start, h, k}), p:load("load_last", G, {b, start + (part - 1), h, k})
-    p:loop(e, {batch = true, upto = r - 1}, function()    -- earlier blocks
-      local col = c * (4 * part) + e * part + j
-      local ke, ge = p:load("load_ke", K, {b, col, h, k}), p:load("load_ge", G, {b, col, h, k})
-      local kept = p:task("earlier", function() return (ke * exp2(min(from - ge, 0))):to "bf16" end)
-      dq:add(p:mma("mma_dq", p:load("load_pe", dP, {b, row, h, e * part + j}), kept))
-      dk:add(p:mma("mma_dk", p:load("load_ae", dA, {b, row, h, e * part + j}), kept))
-    end)
-    p:task("scale_earlier", function()
-      local up = exp2(min(g - from, 0))
-      dq:set(dq * up)
-      dk:set(dk * up)
-    end)
-    p:loop(e, {batch = true, from = r + 1}, function()    -- later blocks
-      local col = c * (4 * part) + e * part + j
-      local qe, ke, ge = p:load("load_ql", Q, {b, col, h, k}), p:load("load_kl", K, {b, col, h, k}), p:load("load_gl", G, {b, col, h, k})
-      local beta = p:load("load_bl", Beta, {b, col, h})
-      local qs, ks = p:task("later", function()
-        local up = exp2(min(ge - last, 0))
-        return (qe * up):to "bf16", (ke * beta * up):to "bf16"
+    local function block(x) return x:index() // part end
+    local beta = p:load("load_beta", Beta, {b, row, h})
+    local pp, aa = p:load("load_p", dP, {b, row, h, j}), p:load("load_a", dA, {b, row, h, j})
+    local pt, at = p:load("load_pt", dP, {b, start + l, h, i}), p:load("load_at", dA, {b, start + l, h, i})
+    local dbeta = p:carry("dbeta", {i}, 0)
+    p:loop(k, function()
+      local q, ki, g = p:load("load_q", Q, {b, row, h, k}), p:load("load_k", K, {b, row, h, k}), p:load("load_g", G, {b, row, h, k})
+      local dq, dk, dt = p:carry("dq", {i, k}, 0), p:carry("dk", {i, k}, 0), p:carry("dt", {i, k}, 0)
+      p:loop(r, {batch = true}, function()                -- rows of block r + 1 with earlier ones, and block r with later ones
+        local from = p:load("load_from", G, {b, start + (r + 1) * part, h, k})
+        local last = p:load("load_last", G, {b, start + r * part + part - 1, h, k})
+        local kept, qs, ks = p:task("relative", function()
+          local up, later = exp2(min(g - last, 0)), block(i):gt(r:index())
+          local kept = where(block(i):le(r:index()), ki * exp2(min(from - g, 0)), 0):to "bf16"
+          return kept:at(i, j), where(later, q * up, 0):to "bf16":at(i, l), where(later, ki * beta * up, 0):to "bf16":at(i, l)
+        end)
+        local pr, ar, pc, ac = p:task("own", function()
+          local rows, columns = block(i):eq(r:index() + 1), block(i):eq(r:index())
+          return where(rows, pp, 0):to "bf16", where(rows, aa, 0):to "bf16",
+            where(columns, pt, 0):to "bf16", where(columns, at, 0):to "bf16"
+        end)
+        dq:add(p:mma("mma_dq", pr, kept))
+        dk:add(p:mma("mma_dk", ar, kept))
+        dt:add(p:mma("mma_qt", pc, qs))
+        dt:add(p:mma("mma_kt", ac, ks))
       end)
-      dt:add(p:mma("mma_qt", p:load("load_pl", dP, {b, col, h, r * part + i}), qs))
-      dt:add(p:mma("mma_kt", p:load("load_al", dA, {b, col, h, r * part + i}), ks))
-    end)
-    p:task("scale_later", function() dt:set(dt * exp2(min(last - g, 0))) end)
-    p:loop(d, {batch = true}, function()                  -- pairs in the block: of all i with position d
-      local at = start + d
-      local qd, kd, gd = p:load("load_qd", Q, {b, at, h, k}), p:load("load_kd", K, {b, at, h, k}), p:load("load_gd", G, {b, at, h, k})
-      local beta = p:load("load_bd", Beta, {b, at, h})
-      local pc, ac = p:load("load_pc", dP, {b, row, h, r * part + d}), p:load("load_ac", dA, {b, row, h, r * part + d})
-      local pr, ar = p:load("load_pr", dP, {b, at, h, r * part + i}), p:load("load_ar", dA, {b, at, h, r * part + i})
-      p:task("pairs", function()
-        local x, down, up = i:index() - d:index(), kd * exp2(min(g - gd, 0)), exp2(min(gd - g, 0))
-        dq:add(where(x:ge(0), pc * down, 0))
-        dk:add(where(x:gt(0), ac * down, 0))
-        dt:add((where(x:le(0), pr * qd, 0) + where(x:lt(0), ar * (kd * beta), 0)) * up)
+      local from = p:load("load_own_from", G, {b, start + i // part * part, h, k})
+      local last = p:load("load_own_last", G, {b, start + i // part * part + part - 1, h, k})
+      p:task("scale", function()
+        local up = exp2(min(g - from, 0))
+        dq:set(dq * up)
+        dk:set(dk * up)
+        dt:set(dt * exp2(min(last - g, 0)))
       end)
+      p:loop(d, {batch = true}, function()                -- all positions of a block with its position d
+        p:task("pairs", function()
+          local other = i // part * part + d
+          local qd, kd, gd = q:at(i, other), ki:at(i, other), g:at(i, other)
+          local x, down, up = i:index() % part - d:index(), kd * exp2(min(g - gd, 0)), exp2(min(gd - g, 0))
+          dq:add(where(x:ge(0), pp:at(j, other) * down, 0))
+          dk:add(where(x:gt(0), aa:at(j, other) * down, 0))
+          dt:add((where(x:le(0), pt:at(l, other) * qd, 0) + where(x:lt(0), at:at(l, other) * kd * beta:at(i, other), 0)) * up)
+        end)
+      end)
+      local oldq, oldk = p:load("load_oldq", dQPart, {b, row, h, k}), p:load("load_oldk", dKPart, {b, row, h, k})
+      local oldg = p:load("load_oldg", dGPart, {b, row, h, k})
+      local newq, newk, newg = p:task("add", function()
+        local scaled = dk * beta
+        dbeta:add((dk * ki):rowsum(k))
+        return dq + oldq, scaled + dt + oldk, q * dq + (scaled - dt) * ki + oldg
+      end)
+      dQ:store("store_dq", newq, {b, row, h, k})
+      dK:store("store_dk", newk, {b, row, h, k})
+      dG:store("store_dg", newg, {b, row, h, k})
     end)
-    local oldq, oldk = p:load("load_oldq", dQPart, {b, row, h, k}), p:load("load_oldk", dKPart, {b, row, h, k})
-    local oldg, beta = p:load("load_oldg", dGPart, {b, row, h, k}), p:load("load_beta", Beta, {b, row, h})
-    local newq, newk, newg, dbeta = p:task("add", function()
-      local scaled = dk * beta
-      return dq + oldq, scaled + dt + oldk, q * dq + (scaled - dt) * ki + oldg, (dk * ki):rowsum(k)
-    end)
-    dQ:store("store_dq", newq, {b, row, h, k})
-    dK:store("store_dk", newk, {b, row, h, k})
-    dG:store("store_dg", newg, {b, row, h, k})
     dBeta:store("store_dbeta", dbeta, {b, row, h})
   end),
   small = {{b = 1, s = 64, h = 2, k = 64}, {b = 1, s = 128, h = 1, k = 40}},
