@@ -12,6 +12,18 @@ local function gates(x, i, r, l)
   return a, mr.sqrt(mr.max(1 - a * a, 0)) * (mr.sigmoid(i) * x), log_a
 end
 
+-- The recurrence h = a h + add of a tile, from pairs (a, h) of neighbours at distances 1, 2, 4, ...
+local function scan(a, h, s)
+  local step = 1
+  while step < s.size do
+    local later = s:index():ge(step)
+    h = h + mr.where(later, a * h:at(s, s - step), 0)
+    a = mr.where(later, a * a:at(s, s - step), a)
+    step = step * 2
+  end
+  return h
+end
+
 local function formula(t, sizes)
   local function sigmoid(x) return 1 / (1 + math.exp(-x)) end
   local function at(b, last, d)
@@ -93,19 +105,42 @@ return {
         H:store("store_h", p:task("scan", function()
           local a, h = gates(x, i, r, l)
           h = h + mr.where(s:index():eq(0), a * state, 0)
-          local step = 1
-          while step < s.size do                               -- pairs (a, h) of neighbours at distances 1, 2, 4, ...
-            local later = s:index():ge(step)
-            h = h + mr.where(later, a * h:at(s, s - step), 0)
-            a = mr.where(later, a * a:at(s, s - step), a)
-            step = step * 2
-          end
-          return h:to "bf16"
+          return scan(a, h, s):to "bf16"
         end), at)
       end)
     end),
     small = {{b = 2, t = 128, d = 64}, {b = 1, t = 50, d = 40, chunk = 16}},
     usual = {{b = 8, t = 2048, d = 4096}, {b = 1, t = 32768, d = 4096}},
+    fill = {L = decay},
+    formula = formula,
+  },
+  {
+    name = "gated_recurrence_blocks",                          -- in one pass, several positions at a time
+    program = mr.program("gated_recurrence_blocks", function(p)
+      local b, t, d = p:axes("b", "t", "d")
+      local s = p:axis("s", p:option("chunk", "integer", 16))
+      local c = p:axis("c", (t.size + s.size - 1) // s.size)
+      local X, I, R, L = p:input("X", {b, t, d}), p:input("I", {b, t, d}), p:input("R", {b, t, d}), p:input("L", {d}, "f32")
+      local H, Last = p:output("H", {b, t, d}), p:output("Last", {b, d}, "f32")
+      p:batch(b)
+      local l, state = p:load("load_l", L), p:carry("state", {d}, 0)
+      p:loop(c, {batch = true}, function()
+        local at = {b, c * s.size + s, d}
+        local x, i, r = p:load("load_x", X, at), p:load("load_i", I, at), p:load("load_r", R, at)
+        H:store("store_h", p:task("scan", function()
+          local a, h = gates(x, i, r, l)
+          local behind = (s:index() + c:index() * s.size):ge(t.size)
+          a, h = mr.where(behind, 1, a), mr.where(behind, 0, h)
+          h = h + mr.where(s:index():eq(0), a * state, 0)
+          h = scan(a, h, s)
+          state:set(h:at(s, s.size - 1))
+          return h:to "bf16"
+        end), at)
+      end)
+      Last:store("store_last", state)
+    end),
+    small = {{b = 2, t = 64, d = 64}, {b = 1, t = 50, d = 40, chunk = 8}},
+    usual = {{b = 8, t = 2048, d = 4096}},
     fill = {L = decay},
     formula = formula,
   },
