@@ -169,6 +169,8 @@ for _, n in ipairs{64, 96} do
   tap.is(again > 0, n == 96, ("operands of %d rows in 168 registers"):format(n))
   tap.is(source:match "/%* lanes c0, c1 %*/.*":match "at < start%[BLOCK %+ 1%]" == nil, n == 96,
     "  the numbers of its tiles")
+  -- compilers would keep the slots' addresses while they wait
+  tap.ok(not source:match "/%* lanes c0, c1 %*/.*":match "const u32 slot_k = [^\n]*\n[^\n]*flag_wait", "  slots behind waits")
   local r = plan:compile{target = "host"}:check{seed = 3}
   tap.ok(r.ok, "  right", tostring(r.relative))
 end

@@ -117,6 +117,7 @@ static enum err_code add_task(struct lowering *c, const struct kentry *x, const 
 	struct point *p = point_in_region(c, s->loop);
 	struct role_op *task, *at;
 	struct role_body *outer;
+	bool slots_late;
 
 	p->entry = x;
 	p->at = x->at;
@@ -137,8 +138,14 @@ static enum err_code add_task(struct lowering *c, const struct kentry *x, const 
 	VEC_PUSH(c->a, &at->u.let.v, ((struct role_let){ s->loop == NONE ? VAR_T : VAR_I, s->loop, NULL }));
 	if (is_around_loop(c, s) || is_short_of_registers(c, s))
 		add_op(c, DO_OPAQUE);
-	add_slots(c, x);
+	/* A synchronous product fills the registers with operands that threads fetch. Compilers keep addresses that are
+	 * computed before a wait in registers while they wait, and store them to memory there. */
+	slots_late = s->kind == TASK_MMA && !seu_of(c->k, x->task)->async;
+	if (!slots_late)
+		add_slots(c, x);
 	build_flag_waits(c, x);
+	if (slots_late)
+		add_slots(c, x);
 	if (x->waits_groups)
 		add_own_wait(c, p, &x->before, false, build_awaited_products(c, x));
 	TRY(build_read_pins(c, x, e));
