@@ -222,4 +222,101 @@ local output = {
   end,
 }
 
-return {sums, scores, values, state, output}
+-- Sequences of a batch behind each other: where each begins, and the number of its first chunk.
+local function starts(n, x) return x == n.n and n.s or n.s * x // n.n + x * 37 % 23 end
+
+local function chunks(n, x) return sum(1, x, function(y) return (starts(n, y) - starts(n, y - 1) + 63) // 64 end) end
+
+local packed = {
+  name = "gated_delta_state_packed",
+  program = mr.program("gated_delta_state_packed", function(p)
+    local n, s, h, k, v = p:axes("n", "s", "h", "k", "v")
+    local chunk, ends = 64, p:axis("ends", n.size + 1)
+    local c, i = p:axis("c", (s.size + chunk - 1) // chunk), p:axis("i", chunk)
+    local all = p:axis("all", p.chunks)                   -- of all sequences
+    local K, W, U = p:input("K", {s, h, k}), p:input("W", {s, h, k}), p:input("U", {s, h, v})
+    local G, First, Chunk = p:input("G", {s, h}, "f32"), p:input("First", {ends}, "i32"), p:input("Chunk", {ends}, "i32")
+    local Before, New, Final = p:output("Before", {all, h, k, v}), p:output("New", {s, h, v}), p:output("Final", {n, h, k, v}, "f32")
+    p:batch(n, h)
+    local state = p:carry("state", {k, v}, 0)
+    local count = p:load(Chunk, {n + 1}) - p:load(Chunk, {n})
+    p:loop(c, {batch = true, length = count, typical = math.max(c.size // n.size, 1)}, function()
+      local before = p:task("before", function() return state:to "bf16" end)
+      local first, behind, number = p:load(First, {n}), p:load(First, {n + 1}), p:load("load_chunk", Chunk, {n})
+      Before:store("store_before", before, {number + c, h, k, v})
+      local row = first + c * chunk + i
+      local inside, at, last = p:task("rows", function()
+        local at = first + (c:index() * chunk + i:index())
+        return at:lt(behind), where(at:lt(behind), at, -1), mr.min(first + (c:index() * chunk + chunk - 1), behind - 1)
+      end)
+      local u, ki = p:load("load_u", U, {row, h, v}), p:load("load_k", K, {row, h, k})
+      local ws = p:mma("mma_ws", p:load("load_w", W, {row, h, k}), before)
+      local g, glast = p:load("load_g", G, {row, h}), p:load("load_last", G, {last, h})
+      local new, kept = p:task("correct", function()
+        local new = u - ws
+        return new:to "bf16", where(inside, new * exp(mr.min(glast - g, 0)), 0):to "bf16"
+      end)
+      New:store("store_new", new, {at, h, v})
+      p:task("forget", function() state:set(state * exp(glast)) end)
+      state:add(p:mma("mma_state", ki, kept))
+    end)
+    Final:store("store_final", state)
+  end),
+  small = {{n = 3, s = 170, h = 1, k = 64, v = 64, chunks = 4}, {n = 2, s = 150, h = 2, k = 64, v = 40, chunks = 3}},
+  usual = {{n = 8, s = 4096, h = 32, k = 128, v = 128, chunks = 67}},
+  fill = {
+    First = starts, Chunk = chunks,
+    G = function(_, s, h) return -0.03 * (s % 64 + 1) * (1 + h % 3) end,
+    W = function(_, s, _, k) return ((s * 7 + k * 3) % 11 - 5) / 256 end,
+  },
+  formula = function(t, n)
+    local made = {}
+    local function run(q, h)
+      local key = q * n.h + h
+      if made[key] then return made[key] end
+      local s, new, before, from = {}, {}, {}, starts(n, q)
+      for k = 0, n.k - 1 do
+        s[k] = {}
+        for v = 0, n.v - 1 do s[k][v] = 0 end
+      end
+      for at = from, starts(n, q + 1) - 1, 64 do
+        local old, next, to = s, {}, math.min(at + 63, starts(n, q + 1) - 1)
+        before[(at - from) // 64] = old
+        for x = at, to do
+          new[x] = {}
+          for v = 0, n.v - 1 do
+            new[x][v] = t.U(x, h, v) - sum(0, n.k - 1, function(k) return t.W(x, h, k) * old[k][v] end)
+          end
+        end
+        local last = t.G(to, h)
+        for k = 0, n.k - 1 do
+          next[k] = {}
+          for v = 0, n.v - 1 do next[k][v] = old[k][v] * math.exp(last) end
+          for x = at, to do
+            local weight = t.K(x, h, k) * math.exp(math.min(last - t.G(x, h), 0))
+            for v = 0, n.v - 1 do next[k][v] = next[k][v] + weight * new[x][v] end
+          end
+        end
+        s = next
+      end
+      made[key] = {before = before, new = new, final = s}
+      return made[key]
+    end
+    local function sequence(x)
+      for q = 0, n.n - 1 do
+        if x < starts(n, q + 1) then return q end
+      end
+    end
+    return {
+      Before = function(c, h, k, v)
+        for q = 0, n.n - 1 do
+          if c < chunks(n, q + 1) then return run(q, h).before[c - chunks(n, q)][k][v] end
+        end
+      end,
+      New = function(s, h, v) return run(sequence(s), h).new[s][v] end,
+      Final = function(q, h, k, v) return run(q, h).final[k][v] end,
+    }
+  end,
+}
+
+return {sums, scores, values, state, packed, output}
