@@ -278,10 +278,11 @@ const char *const cuda_prelude[] = {
 
 const char *const cuda_cluster[] = {
 	"/* Clusters. What a block tells another is only that its reads of a slot are done: no scope\n",
-	" * wider than the block's own, which would flush caches. */\n",
+	" * wider than the block's own, which would flush caches. But no block may end before what others\n",
+	" * tell it has arrived, so the barrier at the end releases. */\n",
 	"#define CLUSTER_KERNEL(name, threads, blocks) extern \"C\" __global__ void __launch_bounds__(threads, 1) \\\n",
 	"\t__cluster_dims__(blocks, 1, 1) name\n",
-	"#define CLUSTER_SYNC() asm volatile(\"barrier.cluster.arrive.relaxed;\\nbarrier.cluster.wait.acquire;\" ::: \"memory\")\n",
+	"#define CLUSTER_SYNC() asm volatile(\"barrier.cluster.arrive.release;\\nbarrier.cluster.wait.acquire;\" ::: \"memory\")\n",
 	"/* As its own block numbers it: addresses in a cluster have the block's rank above that. */\n",
 	"DEV u32 in_block(u32 a) { return a & 0xffffff; }\n",
 	"DEV void flag_arrive_at(u32 a, u32 block)\n",
