@@ -146,7 +146,7 @@ return {
     formula = function(t, sizes)
       return {O = function(b, m, h, d)
         local first = t.First(b)
-        return attention(t.First(b + 1) - first, function(j)
+        return attention(math.min(sizes.n, t.First(b + 1) - first), function(j)
           return dot(sizes.d, function(i) return t.Q(b, m, h, i) end, function(i) return t.K(first + j, h, i) end)
         end, function(j) return t.V(first + j, h, d) end)
       end}

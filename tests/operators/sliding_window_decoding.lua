@@ -43,7 +43,7 @@ local function decoding(name, ring)
     end),
     small = {{b = 3, hkv = 1, g = 4, n = 200, d = 64, window = 64}, {b = 2, hkv = 2, g = 3, n = 90, d = 40, window = 50}},
     usual = {{b = 64, hkv = 8, g = 4, n = 32768, d = 128, window = 4096}, {b = 128, hkv = 8, g = 8, n = 8192, d = 64, window = 128}},
-    fill = {Length = function(sizes, b) return b == 0 and sizes.window // 2 or sizes.n - 13 * b end},
+    fill = {Length = function(sizes, b) return b == 0 and sizes.window // 2 or math.max(1, sizes.n - 13 * b) end},
     formula = function(t, sizes)
       return {O = function(b, h, d)
         local length, hkv, scores, sum, total = t.Length(b), h // sizes.g, {}, 0, 0
