@@ -1,6 +1,6 @@
--- Attention of a text with noise and the text itself behind it: rows 0 to m - 1 are noisy, rows m to 2 m - 1 clean. In blocks of `size`, a noisy
--- query sees the noisy keys of its own block and the clean keys of the blocks before; a clean one the clean keys of its own block and of
--- the blocks before. O[b,i,h,:] = sum over the keys j that i sees of softmax_j(scale Q[b,i,h,:] . K[b,j,h,:]) V[b,j,h,:].
+-- Attention of a text with noise and of the text itself behind it: rows 0 to m - 1 are noisy, rows m to 2 m - 1 clean. In blocks of
+-- `size`, a noisy query sees the noisy keys of its own block and the clean keys of the blocks before; a clean one the clean keys of its
+-- own block and of the blocks before. O[b,i,h,:] = sum over the keys j that i sees of softmax_j(scale Q[b,i,h,:] . K[b,j,h,:]) V[b,j,h,:].
 --
 -- Diffusion models of language are trained so, a block at a time (block diffusion, SDAR, LLaDA): each block is made from what is before.
 -- The backward has a phase of queries for dQ and one of keys for dK and dV, and adds nothing in memory.
