@@ -220,7 +220,7 @@ static void print_control(struct print *c, const struct role_op *o)
 	case DO_BREAK: put(c, "break;"); break;
 	case DO_CONTINUE: put(c, "continue;"); break;
 	case DO_AT: put_at(c, o); break;
-	case DO_OPAQUE: put_thread(c, "opaque(THREAD)", false, layout(c)); break;
+	case DO_OPAQUE: put_thread(c, "opaque(THREAD)", o->u.opaque.unmasked, layout(c)); break;
 	case DO_LANE: put_lane(c, o); break;
 	case DO_REGISTERS:
 		put(c, "SET_REGISTERS(%s, %d);", o->u.registers.more ? "inc" : "dec", o->u.registers.n);

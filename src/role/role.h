@@ -184,6 +184,9 @@ struct role_op {
 			bool hidden;			/* LET: compilers must not know the values */
 			const char *note;
 		} let;
+		struct {		/* OPAQUE */
+			bool unmasked;			/* compilers must not know how large the thread's number can be */
+		} opaque;
 		struct {		/* LOOP_END: the iterations of a loop are over */
 			int loop;
 			int trips;			/* how many there were, modulo the unrolling */

@@ -3,8 +3,9 @@
  * the loop, and keep them. Those of a swizzled ring, or of elements that several axes number, differ by no
  * constant from each other: each takes a register. So do the parts of a swizzled row that threads fetch operands
  * from. Where a lane does not have so many, compilers spill them: so each sTask that has some computes the coordinates
- * of the thread again, and what is made of them (DO_OPAQUE). sTasks that only compare coordinates do not: compilers
- * keep more for comparisons with what is behind a mask. */
+ * of the thread again, and what is made of them (DO_OPAQUE). In a lane that
+ * has no registers to spare, sTasks that only compare coordinates do so, too, but without a mask: compilers keep more
+ * for comparisons with what is behind one. */
 #include "lower/select/lowering.h"
 #include "role/live.h"
 #include "role/operands.h"
@@ -135,25 +136,58 @@ static int64_t kept_addresses(const struct role_body *b, int64_t threads)
 	return n;
 }
 
-static void hide_in_task(struct lowering *c, struct role_op *task, int64_t threads)
+static void find_coordinate(void *ctx, const struct operand *o)
 {
-	struct role_body *b = &task->u.region.body, old = *b;
-	struct role_body *outer;
+	static const enum var coordinates[] = { VAR_ROW0, VAR_COL0 };
+	bool *uses = ctx;
 
-	if (is_hidden(task) || !(addresses_in(b, threads) || fetches_operands(b)))
-		return;
-	*b = (struct role_body){ 0 };
-	outer = enter_body(c, b);
-	for (int i = 0; i < old.v.n; i++) {
-		append_op(c, old.v.v[i]);
-		if (old.v.v[i]->what == DO_AT)
-			add_op(c, DO_OPAQUE);
-	}
-	leave_body(c, outer);
+	for (int i = 0; i < LEN(coordinates); i++)
+		*uses |= o->kind == OPERAND_VALUE ? value_uses(o->value, coordinates[i]) :
+			operand_is_number(o->kind) && num_uses(o->num, coordinates[i]);
 }
 
-/* The numbers of a block's tiles, too, are there during all of its loops, but used once a tile: three registers, of which
- * two can be read again. */
+/* Does an operation use the thread's coordinates in a fragment? */
+static bool uses_coordinates(const struct role_body *b)
+{
+	bool uses = false;
+
+	for (int i = 0; i < b->v.n; i++) {
+		const struct role_op *o = b->v.v[i];
+
+		role_visit(o, find_coordinate, &uses);
+		uses |= role_is_region(o->what) &&
+			(uses_coordinates(&o->u.region.body) || uses_coordinates(&o->u.region.other));
+	}
+	return uses;
+}
+
+/* What sTasks compute again. */
+struct hiding {
+	struct lowering *c;
+	int64_t threads;
+	bool coordinates;		/* also those of sTasks that only compare them */
+};
+
+static void hide_in_task(const struct hiding *x, struct role_op *task)
+{
+	struct role_body *b = &task->u.region.body, old = *b;
+	bool has_addresses = addresses_in(b, x->threads) || fetches_operands(b);
+	struct role_body *outer;
+
+	if (is_hidden(task) || !(has_addresses || (x->coordinates && uses_coordinates(b))))
+		return;
+	*b = (struct role_body){ 0 };
+	outer = enter_body(x->c, b);
+	for (int i = 0; i < old.v.n; i++) {
+		append_op(x->c, old.v.v[i]);
+		if (old.v.v[i]->what == DO_AT)
+			add_op(x->c, DO_OPAQUE)->u.opaque.unmasked = !has_addresses;
+	}
+	leave_body(x->c, outer);
+}
+
+/* The numbers of a block's tiles, too, are there during all of its loops, but used once a tile: three registers. Two of
+ * them can be read again. */
 enum { TILE_WORDS = 3 };
 
 static void hide_tiles(const struct role_body *b)
@@ -163,29 +197,30 @@ static void hide_tiles(const struct role_body *b)
 			b->v.v[i]->u.region.hidden = true;
 }
 
-static void hide_in_body(struct lowering *c, const struct role_body *b, int64_t threads)
+static void hide_in_body(const struct hiding *x, const struct role_body *b)
 {
 	for (int i = 0; i < b->v.n; i++) {
 		struct role_op *o = b->v.v[i];
 
 		if (o->what == DO_TASK)
-			hide_in_task(c, o, threads);
+			hide_in_task(x, o);
 		else if (role_is_region(o->what)) {
-			hide_in_body(c, &o->u.region.body, threads);
-			hide_in_body(c, &o->u.region.other, threads);
+			hide_in_body(x, &o->u.region.body);
+			hide_in_body(x, &o->u.region.other);
 		}
 	}
 }
 
 void hide_addresses(struct lowering *c)
 {
-	int64_t threads = (int64_t)c->role->warps * c->k->target->warp;
-	int64_t kept = kept_addresses(&c->role->body, threads) + role_most_fetch_words(c->role, c->a);
+	struct hiding x = { .c = c, .threads = (int64_t)c->role->warps * c->k->target->warp };
+	int64_t kept = kept_addresses(&c->role->body, x.threads) + role_most_fetch_words(c->role, c->a);
 	int64_t needed = c->role->words + role_slot_words(c->role, c->a) + c->plan->device->reserved_registers;
 
 	if (!kept || needed + kept <= c->lane->given)
 		return;
-	hide_in_body(c, &c->role->body, threads);
-	if (needed + TILE_WORDS > c->lane->given)
+	x.coordinates = needed + TILE_WORDS > c->lane->given;
+	hide_in_body(&x, &c->role->body);
+	if (x.coordinates)
 		hide_tiles(&c->role->body);
 }

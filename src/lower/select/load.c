@@ -20,7 +20,7 @@ static bool reads_own_load(const struct lowering *c, const struct kentry *x, boo
 	return false;
 }
 
-static bool value_uses(const struct val *v, enum var var)
+bool value_uses(const struct val *v, enum var var)
 {
 	if (v->num && num_uses(v->num, var))
 		return true;

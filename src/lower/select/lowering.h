@@ -172,6 +172,8 @@ int register_version(const struct lowering *c, const struct kentry *x, int buffe
 /* The same as a fragment; notes that the next operation reads or writes it. */
 NODISCARD enum err_code use_registers(struct lowering *c, const struct kentry *x, int buffer, enum touch_how how,
 	struct frag_at *at, struct err *e);
+/* Does some number in the value use the variable? */
+bool value_uses(const struct val *v, enum var var);
 /* Lets sTasks compute their addresses again if the lane does not have registers to keep them (addresses.c). */
 void hide_addresses(struct lowering *c);
 
