@@ -108,7 +108,7 @@ local backward = {
       end)
     end)
   end),
-  small = {{b = 1, s = 128, h = 2, k = 64, v = 64}, {b = 1, s = 88, h = 1, k = 64, v = 32}},
+  small = {{b = 1, s = 128, h = 2, k = 64, v = 64}, {b = 1, s = 88, h = 1, k = 64, v = 64}},
   usual = {{b = 8, s = 1024, h = 32, k = 128, v = 128}, {b = 1, s = 8192, h = 16, k = 128, v = 128}},
   formula = function(t, n)
     local scale = n.k ^ -0.5
