@@ -5,12 +5,12 @@
 --
 -- sizes    m, n, k: k a multiple of the group
 -- options  format  "nvfp4" (default): groups of 16, scales of e4m3
---                  "mxfp4" (OCP): groups of 32, scales of e8m0, the bits of an exponent, which an i8 holds
+--                  "mxfp4" (OCP): groups of 32, scales of e8m0, powers of two
 --          dtype  of A ("bf16")
 --          out    of C (dtype)
 local mr = require "millrace"
 
-local formats = {nvfp4 = {group = 16, scale = "e4m3"}, mxfp4 = {group = 32, scale = "i8"}}
+local formats = {nvfp4 = {group = 16, scale = "e4m3"}, mxfp4 = {group = 32, scale = "e8m0"}}
 
 return mr.program("fp4_gemm", function(p)
   local m, n, k = p:axes("m", "n", "k")
@@ -26,10 +26,7 @@ return mr.program("fp4_gemm", function(p)
   local c = p:carry("c", {m, n}, 0)
   p:loop(k, function()
     local w, s = p:load("load_w", W), p:load("load_s", S, {n, k // group})
-    local x = p:task("dequant", function()
-      if format.scale == "i8" then s = mr.exp2((s:to "i32" & 255) - 127.0) end
-      return (w * s):to(dtype)
-    end)
+    local x = p:task("dequant", function() return (w * s):to(dtype) end)
     c:add(p:mma("mma", p:load("load_a", A), x))
   end)
   C:store("store_c", p:task("convert", function() return c:to(out) end))

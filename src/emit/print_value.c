@@ -167,7 +167,7 @@ const char *bits_type(enum dtype t)
 
 static const char *from_bits(struct print *c, enum dtype t, const char *bits)
 {
-	return in_float(t) ? bits : t == DT_I32 ? arena_strf(c->a, "(int)%s", bits) :
+	return in_float(t) ? bits : t == DT_I32 || t == DT_U8 ? arena_strf(c->a, "(int)%s", bits) :
 		arena_strf(c->a, t == DT_I8 ? "from_%s(%s, 0)" : "from_%s(%s)", dtype_name(t), bits);
 }
 
@@ -175,7 +175,7 @@ const char *to_bits(struct print *c, enum dtype t, const char *x)
 {
 	if (t == DT_BF16 || t == DT_F16)
 		return arena_strf(c->a, "(u16)pack_%s(%s, 0.f)", dtype_name(t), x);
-	if (t == DT_BOOL)
+	if (t == DT_BOOL || t == DT_U8)
 		return arena_strf(c->a, "(u8)(%s)", x);
 	c->nibbles |= dtype_bits(t) == 4;
 	return in_float(t) ? x : t == DT_I32 ? arena_strf(c->a, "(u32)%s", x) :
@@ -254,12 +254,12 @@ static const char *cast_text(struct print *c, const struct val *v)
 	switch (v->type) {
 	case DT_BOOL: return arena_strf(c->a, "%s != 0", x);
 	case DT_F32: return x;
-	case DT_BF16: case DT_F16: case DT_E4M3: case DT_E5M2: case DT_E2M1:
+	case DT_BF16: case DT_F16: case DT_E4M3: case DT_E5M2: case DT_E2M1: case DT_E8M0:
 		return from_bits(c, v->type, to_bits(c, v->type, x));
-	case DT_I32: case DT_I8: case DT_I4:
+	case DT_I32: case DT_I8: case DT_U8: case DT_I4:
 		x = dtype_is_float(v->from) ? arena_strf(c->a, "to_i32(%s)", x) : x;
 		return v->type == DT_I32 ? x : arena_strf(c->a, v->type == DT_I8 ? "max_of(-128, min_of(127, %s))" :
-			"max_of(-8, min_of(7, %s))", x);
+			v->type == DT_U8 ? "max_of(0, min_of(255, %s))" : "max_of(-8, min_of(7, %s))", x);
 	case DT_TF32: return arena_strf(c->a, "to_tf32(%s)", x);
 	case DT_F64: case DT_COUNT:
 		break;
@@ -423,6 +423,9 @@ const char *value(struct print *c, const struct val *v)
 				v->num),
 				v->per - 1, 32 / v->per);
 		}
+		if (v->type == DT_U8)
+			return arena_strf(c->a, "(int)((u32)%s >> ((%s) & %d) * 8 & 255)", value(c, v->arg[0]),
+				num(c, v->num), v->per - 1);
 		return arena_strf(c->a, dtype_is_float(v->type) ? "from_%s((u32)%s >> ((%s) & %d) * %d)" :
 			"from_%s((u32)%s, ((%s) & %d) * %d)", dtype_name(v->type), value(c, v->arg[0]),
 			num(c, v->num), v->per - 1, 32 / v->per);

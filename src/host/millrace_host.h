@@ -244,6 +244,8 @@ static inline u8 to_e4m3(float x) { return (u8)host_to_e4m3(x); }
 static inline u8 to_e5m2(float x) { return (u8)host_to_e5m2(x); }
 static inline float from_e5m2(u32 x) { return host_from_f16((u16)(x << 8)); }
 static inline float from_e2m1(u32 x) { return (x & 8 ? -1.f : 1.f) * host_from_small(x & 7, 1, 1); }
+static inline float from_e8m0(u32 x) { return host_float((x & 255) << 23 | (((x + 1) & 254) == 0 ? 0x400000 : 0)); }
+static inline u8 to_e8m0(float x) { return (u8)(x != x ? 255 : min_of(254, (int)(host_bits(x) >> 23 & 255))); }
 static inline int from_i4(u32 x, int at) { return (int)(x << (28 - at)) >> 28; }
 static inline int from_i8(u32 x, int at) { return (int)(x << (24 - at)) >> 24; }
 static inline u8 to_i8(int x) { return (u8)x; }

@@ -236,7 +236,7 @@ static inline enum dtype type_lowered(const struct program *p, const struct node
 static inline bool is_number_type(enum dtype t)
 {
 	return t == DT_F32 || t == DT_TF32 || t == DT_F16 || t == DT_BF16 || t == DT_E4M3 || t == DT_E5M2 ||
-		t == DT_I32 || t == DT_I8;
+		t == DT_E8M0 || t == DT_I32 || t == DT_I8 || t == DT_U8;
 }
 
 /* Has the tensor's last dimension an even size? Then each byte of 4-bit elements is within a row. */

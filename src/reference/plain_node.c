@@ -127,7 +127,7 @@ static void put_load(struct plain_text *t, int node)
 /* Integers always are what they can be. */
 static const char *rounded_text(struct plain_text *t, enum dtype type, const char *x)
 {
-	if (dtype_is_float(type) && !(t->flags & PLAIN_ROUND))
+	if (dtype_has_mantissa(type) && !(t->flags & PLAIN_ROUND))
 		return x;
 	return arena_strf(t->a, "round_%s(%s)", dtype_name(type), x);
 }

@@ -11,7 +11,7 @@ static const char *torch_type(enum dtype t)
 		[DT_F64] = "torch.float64", [DT_F32] = "torch.float32", [DT_TF32] = "torch.float32",
 		[DT_F16] = "torch.float16", [DT_BF16] = "torch.bfloat16", [DT_E4M3] = "torch.float8_e4m3fn",
 		[DT_E5M2] = "torch.float8_e5m2", [DT_I32] = "torch.int32", [DT_I8] = "torch.int8",
-		[DT_BOOL] = "torch.bool",
+		[DT_E8M0] = "torch.float8_e8m0fnu", [DT_U8] = "torch.uint8", [DT_BOOL] = "torch.bool",
 	};
 
 	return types[t] ? types[t] : "torch.uint8";	/* two elements a byte */

@@ -20,7 +20,7 @@ static const struct {
 } aliases[] = {
 	{ "float64", DT_F64 }, { "float32", DT_F32 }, { "float16", DT_F16 },
 	{ "bfloat16", DT_BF16 }, { "fp8", DT_E4M3 }, { "fp4", DT_E2M1 },
-	{ "int32", DT_I32 }, { "int8", DT_I8 }, { "int4", DT_I4 },
+	{ "int32", DT_I32 }, { "int8", DT_I8 }, { "uint8", DT_U8 }, { "int4", DT_I4 },
 };
 
 static const struct format *format_of(enum dtype t)
@@ -58,10 +58,15 @@ bool dtype_is_float(enum dtype t)
 	return format_of(t)->exp > 0;
 }
 
-/* OCP's e4m3 and e2m1 spend the highest exponent on finite values. */
+bool dtype_has_mantissa(enum dtype t)
+{
+	return format_of(t)->mant > 0;
+}
+
+/* OCP's e4m3 and e2m1 spend the highest exponent on finite values, e8m0 on NaN. */
 static bool has_inf(enum dtype t)
 {
-	return t != DT_E4M3 && t != DT_E2M1;
+	return t != DT_E4M3 && t != DT_E2M1 && t != DT_E8M0;
 }
 
 static int bias_of(const struct format *f)
@@ -93,6 +98,8 @@ static double max_value(enum dtype t)
 	const struct format *f = &formats[t];
 	double top = 2 - pow2(-f->mant);
 
+	if (t == DT_E8M0)
+		return pow2(bias_of(f));
 	if (t == DT_E4M3)
 		top -= pow2(-f->mant);	/* the last mantissa is NaN */
 	return top * pow2(has_inf(t) ? bias_of(f) : (1 << f->exp) - 1 - bias_of(f));
@@ -121,7 +128,7 @@ bool dtype_loses(enum dtype from, enum dtype to)
 	if (from == DT_BOOL)
 		return false;
 	if (f->exp == 0)
-		return f->bits - 1 > t->mant + 1;
+		return f->bits - (from != DT_U8) > t->mant + 1;
 	return f->mant > t->mant || f->exp > t->exp;
 }
 
@@ -133,6 +140,14 @@ static int quantum_exp(const struct format *f, double x)
 	return (e < least ? least : e) - f->mant;
 }
 
+/* To e8m0. */
+static double power_below(double x)
+{
+	int e = exponent_of(x), most = bias_of(&formats[DT_E8M0]);
+
+	return isnan(x) ? x : pow2(e < -most ? -most : e > most ? most : e);
+}
+
 static double round_float(enum dtype t, double x)
 {
 	double r, max;
@@ -142,6 +157,8 @@ static double round_float(enum dtype t, double x)
 		return x;
 	if (t == DT_F32)
 		return (double)(float)x;
+	if (t == DT_E8M0)
+		return power_below(x);
 	if (isnan(x))
 		return t == DT_E2M1 ? max_value(t) : x;
 	if (isinf(x))
@@ -167,8 +184,8 @@ double dtype_round(enum dtype t, double x)
 	if (isnan(x))
 		return 0;
 	half = pow2(formats[t].bits - 1);
-	lo = t == DT_BOOL ? 0 : -half;
-	hi = t == DT_BOOL ? 1 : half - 1;
+	lo = t == DT_BOOL || t == DT_U8 ? 0 : -half;
+	hi = t == DT_BOOL ? 1 : t == DT_U8 ? 2 * half - 1 : half - 1;
 	x = rint(x) + 0.0;		/* no negative zero */
 	return x < lo ? lo : x > hi ? hi : x;
 }
@@ -181,6 +198,8 @@ static uint32_t encode(enum dtype t, double r)
 	uint32_t ones = (1u << f->exp) - 1;
 	int e = exponent_of(r), q;
 
+	if (t == DT_E8M0)
+		return isnan(r) ? ones : (uint32_t)(e + bias_of(f));
 	if (isnan(r))
 		return sign | ones << f->mant | (t == DT_E4M3 ? 7u : 1u << (f->mant - 1));
 	if (isinf(r))
@@ -199,6 +218,8 @@ static double decode(enum dtype t, uint32_t bits)
 	uint32_t m = bits & ((1u << f->mant) - 1);
 	double x;
 
+	if (t == DT_E8M0)
+		return e == ones ? (double)NAN : pow2((int)e - bias_of(f));
 	if (e == ones && has_inf(t))
 		x = m ? (double)NAN : (double)INFINITY;
 	else if (t == DT_E4M3 && e == ones && m == 7)
@@ -241,12 +262,14 @@ double dtype_load(enum dtype t, const void *array, size_t i)
 		return (double)x.f32;
 	case DT_F16: case DT_BF16:
 		return decode(t, x.half);
-	case DT_E4M3: case DT_E5M2:
+	case DT_E4M3: case DT_E5M2: case DT_E8M0:
 		return decode(t, x.byte);
 	case DT_I32:
 		return x.i32;
 	case DT_I8:
 		return x.byte < 128 ? x.byte : x.byte - 256;
+	case DT_U8:
+		return x.byte;
 	case DT_BOOL:
 		return x.byte != 0;
 	case DT_E2M1: case DT_I4: case DT_COUNT:
@@ -300,8 +323,8 @@ void dtype_load_many(enum dtype t, const void *array, size_t from, size_t n, dou
 			out[i] = half_value(half);
 		}
 		return;
-	case DT_F64: case DT_E4M3: case DT_E5M2: case DT_E2M1: case DT_I32: case DT_I8: case DT_I4:
-	case DT_BOOL: case DT_COUNT:
+	case DT_F64: case DT_E4M3: case DT_E5M2: case DT_E2M1: case DT_E8M0: case DT_I32: case DT_I8: case DT_U8:
+	case DT_I4: case DT_BOOL: case DT_COUNT:
 		break;
 	}
 	for (size_t i = 0; i < n; i++)
@@ -325,13 +348,13 @@ void dtype_store(enum dtype t, void *array, size_t i, double x)
 	case DT_F16: case DT_BF16:
 		to.half = (uint16_t)encode(t, r);
 		break;
-	case DT_E4M3: case DT_E5M2:
+	case DT_E4M3: case DT_E5M2: case DT_E8M0:
 		to.byte = (uint8_t)encode(t, r);
 		break;
 	case DT_I32:
 		to.i32 = (int32_t)r;
 		break;
-	case DT_I8: case DT_BOOL:
+	case DT_I8: case DT_U8: case DT_BOOL:
 		to.byte = (uint8_t)(int32_t)r;
 		break;
 	case DT_E2M1: case DT_I4: case DT_COUNT:

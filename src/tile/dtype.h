@@ -3,7 +3,8 @@
  * Values are held as double everywhere in the reference; these functions say what a stored element of a type can
  * represent. Rounding is to nearest or even, once, straight from the double. Overflow goes to infinity where the
  * type has one (f16, bf16, e5m2, f32) and saturates where it has none (e4m3, e2m1 and the integers), as the conversion
- * instructions of the GPUs do with .satfinite.
+ * instructions of the GPUs do with .satfinite. e8m0, OCP's type of scales, is only an exponent: 2^(byte - 127), or NaN if
+ * the byte is 255. What is converted to it loses its sign, and becomes the power of two that is not greater.
  */
 #ifndef TILE_DTYPE_H
 #define TILE_DTYPE_H
@@ -21,8 +22,10 @@
 	X(E4M3, "e4m3",  8,  4,  3) \
 	X(E5M2, "e5m2",  8,  5,  2) \
 	X(E2M1, "e2m1",  4,  2,  1) \
+	X(E8M0, "e8m0",  8,  8,  0) \
 	X(I32,  "i32",  32,  0,  0) \
 	X(I8,   "i8",    8,  0,  0) \
+	X(U8,   "u8",    8,  0,  0) \
 	X(I4,   "i4",    4,  0,  0) \
 	X(BOOL, "bool",  8,  0,  0)
 
@@ -35,9 +38,12 @@ enum dtype {
 
 int dtype_bits(enum dtype t);
 const char *dtype_name(enum dtype t);
-/* By name; also "float64 float32 float16 bfloat16 fp4 fp8 int32 int8 int4". False if there is none of that name. */
+/* By name; also "float64 float32 float16 bfloat16 fp4 fp8 int32 int8 uint8 int4". False if there is none of that name. */
 bool dtype_parse(const char *name, enum dtype *out);
 bool dtype_is_float(enum dtype t);
+/* Is rounding to the type a small share of the value? Else it is a step, which the reference takes, too: to integers, truth
+ * values and e8m0. */
+bool dtype_has_mantissa(enum dtype t);
 
 /* The nearest value that `t` can hold. NaN stays NaN in floats but for e2m1, which
  * has none and takes its largest value, as the GPUs' conversion; 0 in integers. */

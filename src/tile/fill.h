@@ -5,7 +5,7 @@
  * that IEEE 754 defines, and none can be contracted with another to a different result.
  *
  * Element i is made of the (i + 1)th number that splitmix64 (base/prng.h) gives from `state` on:
- * floats are uniform in [-1, 1], integers over all that the type holds or, if `below` is given, over
+ * floats are uniform in [-1, 1], those of e8m0 as if such numbers were converted, integers over all that the type holds or, if `below` is given, over
  * [0, below), as different from each other as they can be if `step` is given, or ascending in rows of `row`. dtype_store
  * rounds so, too.
  */
@@ -70,6 +70,8 @@ FILL unsigned fill_encode(struct fill_type t, double x)
 	u.x = size;
 	e = (int)(u.bits >> 52) - 1023;
 	e = e < 1 - bias ? 1 - bias : e;
+	if (!t.mantissa)
+		return (unsigned)(e + bias);
 	size = size * fill_power(t.mantissa - e) + far - far;
 	return ((unsigned)(x < 0) << (t.exponent + t.mantissa)) +
 		((unsigned)(e + bias - 1) << t.mantissa) + (unsigned)size;

@@ -162,10 +162,10 @@ static bool access_next(struct access_walk *w)
 	return false;
 }
 
-/* Round values to what a tensor can hold: integers always, floats if asked for. */
+/* Round values to what a tensor can hold: floats with a mantissa if asked for, others always. */
 static void round_stored(const struct run *r, enum dtype t, int64_t n, double *v)
 {
-	if (dtype_is_float(t) && !(r->flags & INTERP_ROUND))
+	if (dtype_has_mantissa(t) && !(r->flags & INTERP_ROUND))
 		return;
 	for (int64_t i = 0; i < n; i++)
 		v[i] = dtype_round(t, v[i]);

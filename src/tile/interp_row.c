@@ -71,7 +71,7 @@ double cast_value(enum dtype t, double x, bool rounded)
 		return x != 0;
 	if (!dtype_is_float(t))
 		return dtype_round(t, trunc(x));
-	return rounded ? dtype_round(t, x) : x;
+	return rounded || !dtype_has_mantissa(t) ? dtype_round(t, x) : x;
 }
 
 void multiply_f64(int64_t m, int64_t n, int64_t k, const double *a, const double *b, double *c)

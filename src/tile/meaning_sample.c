@@ -160,15 +160,15 @@ static void limit(struct sample *s, double (*count)(const struct sample *s), dou
 	}
 }
 
-/* Is any number rounded to an integer, so that a small difference may become a step? */
+/* Is any number rounded to an integer or a power of two, so that a small difference may become a step? */
 static bool has_rounding(const struct program *p)
 {
 	for (int i = 0; i < p->nodes.n; i++) {
 		const struct node *n = &p->nodes.v[i];
-		bool integer = n->op == OP_CAST && n->type != DT_BOOL && !dtype_is_float(n->type) &&
+		bool steps = n->op == OP_CAST && n->type != DT_BOOL && !dtype_has_mantissa(n->type) &&
 			dtype_is_float(p->nodes.v[n->arg[0]].type);
 
-		if (n->task != NONE && (integer || n->op == OP_FLOOR))
+		if (n->task != NONE && (steps || n->op == OP_FLOOR))
 			return true;
 	}
 	return false;
@@ -510,11 +510,13 @@ static double random_input(struct prng *r, enum dtype t, int inputs)
 {
 	double unit = prng_unit(r);
 
+	if (t == DT_E8M0)
+		return dtype_round(t, 0.25 + unit);
 	if (dtype_is_float(t))
 		return inputs == 0 ? 2 * unit - 1 : 0.25 + unit;
 	if (t == DT_BOOL)
 		return unit < 0.5;
-	return floor(unit * 16) - (inputs == 0 ? 8 : 0);
+	return floor(unit * 16) - (inputs == 0 && t != DT_U8 ? 8 : 0);
 }
 
 /* Indices lie inside the tensors of the program itself, and a load wraps around what they are in the sample. */

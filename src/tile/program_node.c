@@ -170,7 +170,8 @@ static enum err_code check_writable(const struct program *p, int tensor, int val
 {
 	const struct tensor *t = tensor_at(p, tensor);
 	enum dtype type = node_at(p, value)->type;
-	bool fits = dtype_is_float(t->type) || (t->type == DT_BOOL ? type == DT_BOOL : !dtype_is_float(type));
+	bool fits = dtype_has_mantissa(t->type) || (t->type == DT_BOOL || t->type == DT_E8M0 ? type == t->type :
+		!dtype_is_float(type));
 	const struct task *load;
 
 	if (t->role == TENSOR_INPUT)

@@ -383,8 +383,8 @@ static int to_float(struct roundings *r, int value, enum dtype from, enum dtype 
 	return value;
 }
 
-/* To an integer or a bool: the result, if the argument is off, is what such arguments give. */
-static struct deviation of_integer_cast(struct roundings *r, const struct node *n, int node)
+/* To an integer, a power of two or a bool: the result, if the argument is off, is what such arguments give. */
+static struct deviation of_step(struct roundings *r, const struct node *n, int node)
 {
 	struct deviation d = r->of[n->arg[0]];
 	int error = rounding_total(r, d), value = r->value[n->arg[0]], up, down;
@@ -402,8 +402,8 @@ static struct deviation of_cast(struct roundings *r, const struct node *n, int n
 {
 	struct deviation d = r->of[n->arg[0]];
 
-	if (!dtype_is_float(n->type))
-		return of_integer_cast(r, n, node);
+	if (!dtype_has_mantissa(n->type))
+		return of_step(r, n, node);
 	r->value[node] = to_float(r, node, r->from->nodes.v[n->arg[0]].type, n->type, &d);
 	return d;
 }

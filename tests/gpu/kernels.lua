@@ -96,7 +96,8 @@ local copy = mr.program("copy", function(p)
   local x = p:load("load_x", X)
   Y:store("store_y", p:task("convert", function() return (x * 4):to(p.to) end))
 end)
-for _, x in ipairs{{"e2m1", "bf16"}, {"i4", "f32"}, {"f32", "e2m1"}, {"bf16", "i4"}, {"i4", "e2m1"}} do
+for _, x in ipairs{{"e2m1", "bf16"}, {"i4", "f32"}, {"f32", "e2m1"}, {"bf16", "i4"}, {"i4", "e2m1"},
+    {"f32", "e8m0"}, {"e8m0", "f32"}, {"f32", "u8"}, {"u8", "e8m0"}} do
   try(("%s to %s"):format(x[1], x[2]), in_order(copy{m=100, n=192, from=x[1], to=x[2]}, {m=64, n=64}))
 end
 local products = dofile "tests/lua/lib/programs.lua".products_of_parts

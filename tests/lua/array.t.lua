@@ -53,6 +53,9 @@ end
 for _, t in ipairs {"i32", "i8", "i4"} do
   is(list(mr.array(t, {5}, {0, 1, -1, 7, -8})), "0 1 -1 7 -8", t .. " gives integers")
 end
+is(list(mr.array("u8", {5}, {0, 1, -1, 7, 300})), "0 1 0 7 255", "u8 gives integers that are not negative")
+is(list(mr.array("e8m0", {6}, {0.25, 1, -6, 7.9, 1e300, 0})), ("0.25 1.0 4.0 4.0 %s %s"):format(2.0 ^ 127, 2.0 ^ -127),
+  "e8m0 holds powers of two")
 is(list(mr.array("bool", {3}, {true, false, true})), "true false true", "bool gives booleans")
 is(list(mr.array("bool", {2}, {1, 0})), "true false", "and takes numbers")
 is(mr.array("bf16", {1}, 1.01)[1], 1.0078125, "bf16 rounds")

@@ -35,7 +35,7 @@ end
 
 ---- values of any type ----------------------------------------------------------
 
-for _, dtype in ipairs{"f32", "tf32", "bf16", "f16", "e4m3", "e5m2", "i32", "i8", "bool"} do
+for _, dtype in ipairs{"f32", "tf32", "bf16", "f16", "e4m3", "e5m2", "e8m0", "i32", "i8", "u8", "bool"} do
   local handed = mr.program("handed", function(p)
     local m, n = p:axes("m", "n")
     local A, C = p:input("A", {m, n}, "f32"), p:output("C", {m, n}, "f32")

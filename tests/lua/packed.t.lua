@@ -112,6 +112,7 @@ end)
 
 local kinds <const> = {
   {"mxfp4", {wtype = "e2m1", stype = "i8", group = 32}},
+  {"mxfp4 by e8m0", {wtype = "e2m1", stype = "e8m0", group = 32}},
   {"nvfp4", {wtype = "e2m1", stype = "e4m3", group = 16}},
   {"int4 weights", {wtype = "i4", stype = "bf16", group = 128}},
 }

@@ -110,12 +110,14 @@ local function binary(what, f, dtype)
   agree(what, bound, {A = all, B = all}, nil, 2e-15, true)
 end
 
-local dtypes <const> = {"f64", "f32", "tf32", "f16", "bf16", "e4m3", "e5m2", "e2m1", "i32", "i8", "i4"}
+local dtypes <const> = {"f64", "f32", "tf32", "f16", "bf16", "e4m3", "e5m2", "e2m1", "e8m0", "i32", "i8", "u8", "i4"}
 for _, t in ipairs(dtypes) do
   unary("load of " .. t, function(x) return x:to "f64" end, nil, t)
   unary("cast to " .. t, function(x) return x:to(t):to "f64" end)
   unary("rounding to " .. t, function(x) return x:to(t):to "f64" end, {round = true})
-  if not t:find "^i" then unary("store of " .. t, function(x) return x end, {round = true}, nil, t) end
+  if not t:find "^[iu]" then
+    unary("store of " .. t, function(x) return t == "e8m0" and x:to(t) or x end, {round = true}, nil, t)
+  end
 end
 
 local functions <const> = {"exp2", "log2", "sqrt", "rsqrt", "tanh", "erf", "abs", "floor"}
@@ -158,7 +160,7 @@ for what, f in pairs{
 end
 
 -- Words: every type that fits into one, with the bits that mean NaN and infinity.
-for t, per in pairs{f16 = 2, bf16 = 2, e4m3 = 4, e5m2 = 4, e2m1 = 8, i8 = 4, i4 = 8} do
+for t, per in pairs{f16 = 2, bf16 = 2, e4m3 = 4, e5m2 = 4, e2m1 = 8, e8m0 = 4, i8 = 4, u8 = 4, i4 = 8} do
   local bound = mr.program("words", function(p)
     local m, k = p:axes("m", "k")
     local w = p:axis("w", (k.size + per - 1) // per)

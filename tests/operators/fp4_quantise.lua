@@ -1,5 +1,5 @@
 -- S[m,b] = the least power of two >= max |X[m,b,j]| over j / 6; Y[m,b,j] = X[m,b,j] / S[m,b], as e2m1: activations
--- of DeepSeek-V4 before a product with the experts' weights in fp4. Scales are f32, or bytes of exponents, as mxfp4 has them.
+-- of DeepSeek-V4 before a product with the experts' weights in fp4. Scales are f32, or e8m0, as mxfp4 has them.
 local mr = require "millrace"
 
 local block = 32
@@ -26,12 +26,13 @@ return {
     local m, b = p:axes("m", "b")
     local j = p:axis("j", block)
     local bytes = p:option("bytes", "boolean")
-    local X, Y, S = p:input("X", {m, b, j}), p:output("Y", {m, b, j}, "e2m1"), p:output("S", {m, b}, bytes and "i8" or "f32")
+    local X, Y, S = p:input("X", {m, b, j}), p:output("Y", {m, b, j}, "e2m1"), p:output("S", {m, b}, bytes and "e8m0" or "f32")
     local x = p:load("load_x", X)
     local y, s = p:task("quantise", function()
-      local e = -mr.floor(-mr.log2(mr.max(x:abs():rowmax(j), 6 * 2.0 ^ -126) * (1 / 6)))
-      local s = mr.exp2(e)
-      return mr.min(mr.max(x / s, -6), 6):to "e2m1", bytes and mr.where(e:gt(0), e - 129, e + 127):to "i8" or s
+      local least = mr.max(x:abs():rowmax(j), 6 * 2.0 ^ -126) * (1 / 6)
+      local below = least:to "e8m0":to "f32"
+      local s = mr.where(below:lt(least), 2 * below, below)
+      return mr.min(mr.max(x / s, -6), 6):to "e2m1", bytes and s:to "e8m0" or s
     end)
     Y:store("store_y", y)
     S:store("store_s", s)
@@ -41,7 +42,7 @@ return {
   formula = function(t, sizes)
     return {
       Y = function(i, b, j) return e2m1(t.X(i, b, j) / 2.0 ^ exponent(t, i, b)) end,
-      S = function(i, b) return sizes.bytes and (exponent(t, i, b) + 255) % 256 - 128 or 2.0 ^ exponent(t, i, b) end,
+      S = function(i, b) return 2.0 ^ exponent(t, i, b) end,
     }
   end,
 }

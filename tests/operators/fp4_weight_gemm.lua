@@ -1,6 +1,6 @@
 -- C[n,m] = sum over k of A[m,k] W[n,k]: W of fp4, which a task widens to the type of A.
 --
--- mxfp4_weight_gemm: each 32 along k of W share a scale, the bits of an exponent, and the sums begin with Bias[m,n]: experts of
+-- mxfp4_weight_gemm: each 32 along k of W share a scale of e8m0, and the sums begin with Bias[m,n]: experts of
 -- gpt-oss. twiddled: four elements lie in 16 bits so that each is one mask away from a bf16, 2^126 times too small: sign and the
 -- other bits of elements 0 to 2 at 15 and 6 to 8, 12 and 3 to 5, 9 and 0 to 2, those of element 3 at 14, 10 and 11, and 13.
 local mr = require "millrace"
@@ -43,12 +43,12 @@ return {
     program = mr.program("mxfp4_weight_gemm", function(p)
       local m, n, k = p:axes("m", "n", "k")
       local b = p:axis("b", k.size // 32)
-      local A, W, S = p:input("A", {m, k}), p:input("W", {n, k}, "e2m1"), p:input("S", {n, b}, "i8")
+      local A, W, S = p:input("A", {m, k}), p:input("W", {n, k}, "e2m1"), p:input("S", {n, b}, "e8m0")
       local Bias, C = p:input("Bias", {m, n}), p:output("C", {m, n})
       local c = p:carry("c", {m, n}, 0)
       p:loop(k, function()
         local w, s = p:load("load_w", W), p:load("load_s", S, {n, k // 32})
-        local x = p:task("widen", function() return (w * mr.exp2((s:to "i32" & 255) - 127.0)):to "bf16" end)
+        local x = p:task("widen", function() return (w * s):to "bf16" end)
         c:add(p:mma("mma", p:load("load_a", A), x))
       end)
       local bias = p:load("load_bias", Bias)
@@ -56,11 +56,11 @@ return {
     end),
     small = {{m = 64, n = 64, k = 128}, {m = 40, n = 72, k = 192}},
     usual = {{m = 4096, n = 4096, k = 4096}, {m = 256, n = 5760, k = 2880}},
-    fill = {S = function(_, n, b) return (120 + (n + 3 * b) % 13 + 128) % 256 - 128 end},
+    fill = {S = function(_, n, b) return 2.0 ^ ((n + 3 * b) % 13 - 7) end},
     formula = function(t, sizes)
       return {C = function(i, j)
         local sum = t.Bias(i, j)
-        for k = 0, sizes.k - 1 do sum = sum + t.A(i, k) * t.W(j, k) * 2.0 ^ ((t.S(j, k // 32) & 255) - 127) end
+        for k = 0, sizes.k - 1 do sum = sum + t.A(i, k) * t.W(j, k) * t.S(j, k // 32) end
         return sum
       end}
     end,

@@ -220,6 +220,7 @@ static void test_integers(void)
 		{ DT_I32, -1e20, -2147483648.0 }, { DT_I32, 2.5, 2 }, { DT_I32, 3.5, 4 },
 		{ DT_I32, -2.5, -2 }, { DT_I8, 127.5, 127 }, { DT_I8, -128.6, -128 },
 		{ DT_I8, 300, 127 }, { DT_I4, 7.4, 7 }, { DT_I4, 8, 7 }, { DT_I4, -9, -8 },
+		{ DT_U8, 255.6, 255 }, { DT_U8, -1, 0 }, { DT_U8, 129, 129 },
 		{ DT_BOOL, 5, 1 }, { DT_BOOL, -1, 0 }, { DT_BOOL, 0.5, 0 }, { DT_BOOL, 0.6, 1 },
 	};
 	int bad = 0, bad_trip = 0;
@@ -238,6 +239,48 @@ static void test_integers(void)
 		bad_trip += back != byte;
 	}
 	is_int(bad_trip, 0, "i8: every encoding round-trips");
+	bad_trip = 0;
+	for (int i = 0; i < 256; i++) {
+		uint8_t byte = (uint8_t)i, back;
+
+		bad_trip += dtype_load(DT_U8, &byte, 0) != i;
+		dtype_store(DT_U8, &back, 0, i);
+		bad_trip += back != byte;
+	}
+	is_int(bad_trip, 0, "u8: every encoding round-trips");
+}
+
+/* Powers of two, as OCP's type of scales has them. */
+static void test_scales(void)
+{
+	static const struct {
+		double x, want;
+	} cases[] = {
+		{ 1, 1 }, { 1.999, 1 }, { 2, 2 }, { -6, 4 }, { 0.3, 0.25 }, { 0, 0x1p-127 }, { 0x1p-140, 0x1p-127 },
+		{ 0x1.8p-127, 0x1p-127 }, { 0x1.8p-126, 0x1p-126 }, { 1e300, 0x1p127 }, { (double)INFINITY, 0x1p127 },
+		{ 0x1.fffffffffffffp3, 8 },
+	};
+	int bad = 0, bad_trip = 0;
+	uint8_t nan = 255;
+
+	for (int i = 0; i < LEN(cases); i++)
+		bad += !same(dtype_round(DT_E8M0, cases[i].x), cases[i].want);
+	is_int(bad, 0, "e8m0: the power of two that is not greater");
+	for (int i = 0; i < 255; i++) {
+		uint8_t byte = (uint8_t)i, back;
+
+		bad_trip += dtype_load(DT_E8M0, &byte, 0) != ldexp(1, i - 127);
+		dtype_store(DT_E8M0, &back, 0, ldexp(1, i - 127));
+		bad_trip += back != byte;
+	}
+	is_int(bad_trip, 0, "e8m0: every encoding round-trips");
+	ok(isnan(dtype_load(DT_E8M0, &nan, 0)), "e8m0: 255 is NaN");
+	nan = 0;
+	dtype_store(DT_E8M0, &nan, 0, (double)NAN);
+	is_int(nan, 255, "e8m0: NaN is 255");
+	is_near(dtype_greatest(DT_E8M0), 0x1p127, 0, "e8m0: the greatest");
+	ok(dtype_is_float(DT_E8M0) && !dtype_has_mantissa(DT_E8M0) && !dtype_has_mantissa(DT_U8) &&
+		dtype_has_mantissa(DT_E2M1), "types with a mantissa");
 }
 
 static void test_packing(void)
@@ -302,6 +345,7 @@ int main(void)
 		test_many(t);
 	test_double_rounding();
 	test_integers();
+	test_scales();
 	test_packing();
 	test_names();
 	return tap_done();

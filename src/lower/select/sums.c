@@ -50,7 +50,7 @@ static enum err_code operand_in_step(struct lowering *c, const struct stask *s,
 
 	if (!is_number_type(b->type))
 		return err_set(e, ERR_ILLEGAL, s->loc, "'%s': a product of %s is not lowered: "
-			"threads multiply f32, tf32, f16, bf16, e4m3, e5m2, i32 and i8", s->name, dtype_name(b->type));
+			"threads multiply f32, tf32, f16, bf16, e4m3, e5m2, e8m0, i32, i8 and u8", s->name, dtype_name(b->type));
 	r = ring_of(c, buffer);
 	TRY(check_contiguous(c, s, r, e));
 	add_ring_touch(c, s, buffer);

@@ -151,14 +151,15 @@ static uint64_t get_bits(const struct tensor *t, const unsigned char *p, long i)
 static void fill(const struct tensor *t, unsigned char *p, uint64_t seed)
 {
 	uint64_t bias = t->exponent ? ((uint64_t)1 << (t->exponent - 1)) - 1 : 0;
-	int unused = t->exponent ? t->bits - 1 - t->exponent - t->mantissa : 0;	/* tf32 has some */
+	int sign = t->mantissa ? 1 : 0;		/* powers of two have none */
+	int unused = t->exponent ? t->bits - sign - t->exponent - t->mantissa : 0;	/* tf32 has some */
 
 	for (long i = 0; i < t->elements; i++) {
 		uint64_t r = next_random(&seed), down = 1 + (r >> 40) % 4;
 		uint64_t exponent = bias > down ? bias - down : 0;
 
 		if (t->exponent)
-			r = ((r >> 60 & 1) << (t->exponent + t->mantissa) | exponent << t->mantissa |
+			r = ((r >> 60 & (uint64_t)sign) << (t->exponent + t->mantissa) | exponent << t->mantissa |
 				(r & (((uint64_t)1 << t->mantissa) - 1))) << unused;
 		else if (t->bits < 64)
 			r = r >> 8 & (((uint64_t)1 << (strncmp(t->what, "bool", 4) ? t->bits : 1)) - 1);
@@ -169,12 +170,14 @@ static void fill(const struct tensor *t, unsigned char *p, uint64_t seed)
 static double value(const struct tensor *t, const unsigned char *p, long i)
 {
 	uint64_t bits = get_bits(t, p, i);
-	int unused = t->exponent ? t->bits - 1 - t->exponent - t->mantissa : 0;
+	int unused = t->mantissa ? t->bits - 1 - t->exponent - t->mantissa : 0;
 	int most = (1 << t->exponent) - 1, e;
 	double m;
 
 	if (!t->exponent)
-		return t->bits < 64 && bits >> (t->bits - 1) ? (double)bits - pow(2, t->bits) : (double)bits;
+		return t->bits < 64 && t->what[0] != 'u' && bits >> (t->bits - 1) ? (double)bits - pow(2, t->bits) : (double)bits;
+	if (!t->mantissa)		/* a power of two */
+		return bits == 255 ? (double)NAN : ldexp(1, (int)bits - 127);
 	bits >>= unused;
 	e = (int)(bits >> t->mantissa) & most;
 	m = (double)(bits & (((uint64_t)1 << t->mantissa) - 1)) / pow(2, t->mantissa);
