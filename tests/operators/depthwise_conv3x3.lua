@@ -1,7 +1,7 @@
 -- Y[n,y,x,c] = sum over r, s of X[n, y stride + r - 1, x stride + s - 1, c] F[r,s,c], r and s from 0 to 2: a filter of 3 x 3 for
 -- each channel.
 --
--- MobileNet, EfficientNet, ConvNeXt. Images are NHWC, and zero outside. In depthwise_conv2d the taps are a loop; in depthwise_conv2d_taps
+-- MobileNet, EfficientNet, ConvNeXt. Images are NHWC, and zero outside. In depthwise_conv3x3 the taps are a loop; in depthwise_conv3x3_taps
 -- nine loads of a tile.
 local mr = require "millrace"
 
@@ -29,8 +29,8 @@ local usual = {{n = 32, h = 112, w = 112, c = 96}, {n = 32, h = 56, w = 56, c = 
 
 return {
   {
-    name = "depthwise_conv2d",
-    program = mr.program("depthwise_conv2d", function(p)
+    name = "depthwise_conv3x3",
+    program = mr.program("depthwise_conv3x3", function(p)
       local X, F, Y, stride, axes = tensors(p)
       local n, y, x, c, r, s = table.unpack(axes)
       local sum = p:carry("sum", {n, y, x, c}, 0)
@@ -43,8 +43,8 @@ return {
     small = small, usual = usual, formula = formula,
   },
   {
-    name = "depthwise_conv2d_taps",
-    program = mr.program("depthwise_conv2d_taps", function(p)
+    name = "depthwise_conv3x3_taps",
+    program = mr.program("depthwise_conv3x3_taps", function(p)
       local X, F, Y, stride, axes = tensors(p)
       local n, y, x, c = table.unpack(axes)
       local taps, f = {}, {}
