@@ -436,8 +436,8 @@ const char *value(struct print *c, const struct val *v)
 	case VAL_COLUMN:
 		break;
 	}
-	return arena_strf(c->a, "%s %s %s - (%s)", num(c, v->num), compare[v->compare], value(c, v->arg[0]),
-		num(c, v->less));
+	return arena_strf(c->a, v->arg[0]->kind == VAL_OP ? "%s %s (%s) - (%s)" : "%s %s %s - (%s)", num(c, v->num),
+		compare[v->compare], value(c, v->arg[0]), num(c, v->less));
 }
 
 const char *joined(struct print *c, enum op op, enum dtype t, const char *x, const char *y)

@@ -258,6 +258,16 @@ static enum err_code blame_carry(const struct sample *s, int carry, int axis, co
 		p->carries.v[carry].name, loop.s, leaves, name);
 }
 
+static enum err_code blame_addition(const struct program *p, int store, int axis, struct err *e)
+{
+	const struct node *n = &p->nodes.v[store];
+	const char *name = p->axes.v[axis].name;
+
+	return err_set(e, ERR_INPUT, n->loc, "the result depends on the tile of '%s': each of its tiles adds to "
+		"'%s' what does not come from this tile alone; add the part of one tile, or take '%s' in a loop "
+		"and add behind it", name, p->tensors.v[n->ref].name, name);
+}
+
 static enum err_code blame_store(struct arena *a, const struct program *p, int store, int axis, struct err *e)
 {
 	const struct node *n = &p->nodes.v[store];
@@ -265,9 +275,7 @@ static enum err_code blame_store(struct arena *a, const struct program *p, int s
 	int partial = find_partial(a, p, store, axis);
 
 	if (n->adds)
-		return err_set(e, ERR_INPUT, n->loc, "the result depends on the tile of '%s': each of its tiles adds to "
-			"'%s' what does not come from this tile alone; add the part of one tile, or take '%s' in a loop "
-			"and add behind it", name, tensor, name);
+		return blame_addition(p, store, axis, e);
 	if (partial != NONE)
 		return err_set(e, ERR_INPUT, p->nodes.v[partial].loc, "the result depends on the tile "
 			"of '%s': inside a loop over '%s' this %s goes along one tile, and '%s' is "
@@ -352,10 +360,66 @@ static enum err_code check_samples(struct arena *a, const struct program *p, str
 	return OK;
 }
 
+/* Set *uses of all nodes that the node is computed from, through carries, too. */
+static void mark_sources(const struct program *p, int node, bool *uses)
+{
+	const struct node *n = &p->nodes.v[node];
+
+	if (uses[node])
+		return;
+	uses[node] = true;
+	for (int i = 0; i < node_arity(n); i++)
+		mark_sources(p, n->arg[i], uses);
+	for (int i = 0; (n->op == OP_GET || (n->op == OP_MMA && n->ref != NONE)) && i < p->nodes.n; i++)
+		if (p->nodes.v[i].task != NONE && p->nodes.v[i].ref == n->ref &&
+		    (p->nodes.v[i].op == OP_SET || p->nodes.v[i].op == OP_MMA))
+			mark_sources(p, i, uses);
+}
+
+/* Is anything that the addition adds, or where it adds, of the tile's part of the axis? */
+static bool comes_from_tile(struct arena *a, const struct program *p, int store, int axis)
+{
+	bool *uses = ARENA_ARRAY(a, p->nodes.n, bool);
+
+	mark_sources(p, store, uses);
+	for (int i = 0; i < p->nodes.n; i++) {
+		const struct node *n = &p->nodes.v[i];
+		int indices = n->op == OP_LOAD || n->op == OP_STORE ? p->tensors.v[n->ref].rank : 0;
+
+		if (!uses[i])
+			continue;
+		if (node_has_axis(n, axis) || (n->op == OP_INDEX && n->ref == axis))
+			return true;
+		for (int d = 0; d < indices; d++)
+			if (index_uses(&n->index[d], axis))
+				return true;
+	}
+	return false;
+}
+
+/* Samples find what depends on tiles by its value. An addition that has nothing of an axis of the grid is done again by each tile of
+ * the axis, which a sample does not see where it adds zeros. */
+static enum err_code check_additions(struct arena *a, const struct program *p, struct err *e)
+{
+	for (int i = 0; i < p->nodes.n; i++) {
+		const struct node *n = &p->nodes.v[i];
+
+		if (n->op != OP_STORE || !n->adds || n->task == NONE)
+			continue;
+		for (int axis = 0; axis < p->axes.n; axis++)
+			if (p->axes.v[axis].size > 1 && p->axes.v[axis].packs == NONE &&
+			    program_axis_role(p, p->tasks.v[n->task].phase, axis) == AXIS_GRID && !comes_from_tile(a, p, i, axis))
+				return blame_addition(p, i, axis, e);
+	}
+	return OK;
+}
+
 enum err_code meaning_check(struct arena *a, const struct program *p, struct err *e)
 {
 	struct arena_mark mark = arena_mark(a);
-	enum err_code code = check_samples(a, p, e);
+	enum err_code code = check_additions(a, p, e);
+
+	code = code ? code : check_samples(a, p, e);
 
 	arena_reset(a, mark);
 	return code;

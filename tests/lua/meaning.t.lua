@@ -572,4 +572,27 @@ for _, by in ipairs{1, 8} do
   means("masked, it", {m = 65536, n = 4096}, divided(by, true))
 end
 
+-- What has nothing of an axis that the phase divides is added once by each tile, also where samples see zeros alone.
+do
+  local good, message = pcall(function()
+    return mr.program("twice", function(p)
+      local i, h, n, e = p:axes("i", "h", "n", "e")
+      local A, B, Key = p:input("A", {i, h}), p:input("B", {i, h, e}), p:input("Key", {i}, "i32")
+      local S, T, rows, columns = p:output("S", {n, e}, "f32"), p:output("T", {n}, "f32"), p:axis("rows", n.size), p:axis("columns", e.size)
+      p:phase("begin", function()
+        S:store("s", p:task("z", function() return (rows:index() + columns:index()):to "f32" * 0 end), {rows, columns})
+        T:store("t", p:task("y", function() return rows:index():to "f32" * 0 end), {rows})
+      end)
+      p:phase("main", function()
+        p:batch(i)
+        local a, b, key = p:load("a", A), p:load("b", B), p:load("key", Key)
+        S:add("add_s", p:task("sums", function() return (b * a):rowsum(h) end), {key, e})
+        T:add("add_t", p:task("sum", function() return mr.where(key:gt(1000000), a, 0):rowsum(h) end), {key})
+      end)
+    end){i = 4, h = 8, n = 64, e = 128}
+  end)
+  tap.ok(not good and message:find("the result depends on the tile of 'e': each of its tiles adds to 'T'", 1, true),
+    "an addition without an axis of the grid is refused", message)
+end
+
 tap.done_testing()

@@ -770,4 +770,20 @@ do
   is(operations(masked(true)), operations(masked(false)), "a mask that is written early is computed late")
 end
 
+-- An index that is compared with a value: the value's own operations come first.
+do
+  local dir = arg[0]:match "^(.*/)" or "./"
+  local tensors = dofile(dir .. "lib/tensors.lua")
+  local bound = mr.program("compare", function(p)
+    local i, b = p:axes("i", "b")
+    local First, Y = p:input("First", {i}, "i32"), p:output("Y", {i}, "i32")
+    local first = p:load("load_first", First)
+    Y:store(p:task("compare", function() return mr.where(b:index():ge(first // 16), 1, 0):rowsum(b) end))
+  end){i = 40, b = 24}
+  local First, first = tensors.tensor("i32", {40}, function(i) return 13 * i - 16 end)
+  dofile(dir .. "lib/follows.lua")(tap)("an index compared with value // 16", bound, {First = First}, function(i)
+    return math.max(0, 24 - math.max(0, first(i) // 16))
+  end)
+end
+
 tap.done_testing()
