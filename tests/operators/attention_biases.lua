@@ -141,7 +141,7 @@ return {
     usual = {{b = 16, h = 16, m = 1024, n = 512, d = 64, rows = 4096, typical = 256}},
     fill = {First = function(sizes, b)                         -- the first sequence has the most keys, those behind it as many each
       local most = math.min(sizes.n, sizes.rows // sizes.b + 20)
-      return b == 0 and 0 or most + (b - 1) * (sizes.rows - most) // (sizes.b - 1)
+      return b == 0 and 0 or most + (b - 1) * (sizes.rows - most) // math.max(1, sizes.b - 1)
     end},
     formula = function(t, sizes)
       return {O = function(b, m, h, d)

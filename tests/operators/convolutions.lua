@@ -2,7 +2,6 @@
 --   at which the quotients are integers: the gradient of a convolution with stride, and the upsampling of decoders. Here the positions
 --   y = stride i + u - pad are taken by phase u, for which only the r = u + stride a count.
 -- conv3d: Y[n,z,y,x,k] = sum over q, r, s, c of X[n, z + q - pad, y + r - pad, x + s - pad, c] F[k,q,r,s,c] (video VAEs).
--- depthwise_conv2d: Y[n,y,x,c] = sum over r, s of X[n, y + r - pad, x + s - pad, c] F[r,s,c].
 -- patch_embedding: Y[n,y,x,k] = Bias[k] + sum over r, s, c of X[n, c, y P + r, x P + s] W[k,c,r,s], images as NCHW (ViT).
 local mr = require "millrace"
 
@@ -85,33 +84,6 @@ return {
               for c = 0, sizes.c - 1 do sum = sum + t.X(n, z + q - 1, y + r - 1, x + s - 1, c) * t.F(k, q, r, s, c) end
             end
           end
-        end
-        return sum
-      end}
-    end,
-  },
-  {
-    name = "depthwise_conv2d",
-    program = mr.program("depthwise_conv2d", function(p)
-      local n, h, w, c = p:axes("n", "h", "w", "c")
-      local size = p:option("size", "integer", 3)
-      local r, s, y, x = p:axis("r", size), p:axis("s", size), p:axis("y", h.size), p:axis("x", w.size)
-      local X, F, Y = p:input("X", {n, h, w, c}), p:input("F", {r, s, c}), p:output("Y", {n, y, x, c})
-      local sum = p:carry("sum", {n, y, x, c}, 0)
-      p:loop({r, s}, {batch = true}, function()
-        local tap, f = p:load("load_x", X, {n, y + r - size // 2, x + s - size // 2, c}), p:load("load_f", F)
-        p:task("add", function() sum:add(tap * f) end)
-      end)
-      Y:store("store_y", p:task("round", function() return sum:to "bf16" end))
-    end),
-    small = {{n = 1, h = 8, w = 8, c = 64}, {n = 2, h = 5, w = 7, c = 40, size = 5}},
-    usual = {{n = 32, h = 56, w = 56, c = 128, size = 7}, {n = 32, h = 112, w = 112, c = 96}},
-    formula = function(t, sizes)
-      local size = sizes.size or 3
-      return {Y = function(n, y, x, c)
-        local sum = 0
-        for r = 0, size - 1 do
-          for s = 0, size - 1 do sum = sum + t.X(n, y + r - size // 2, x + s - size // 2, c) * t.F(r, s, c) end
         end
         return sum
       end}
