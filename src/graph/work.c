@@ -81,6 +81,13 @@ static int64_t contracted(const struct builder *b, const struct stask *s, const 
 	return k;
 }
 
+/* The type as which a product reads an operand: integers of 4 bits are kept in bytes, for which matrix units have
+ * instructions with sums in i32. */
+static enum dtype operand_type(const struct node *x)
+{
+	return x->type == DT_I4 ? DT_I8 : x->type;
+}
+
 /* A product m x n x k. The rows are done by instructions, each of which reads the second
  * operand from shared memory again, and the first too unless it comes from registers. */
 static void mma_work(const struct builder *b, struct stask *s, const struct node *node)
@@ -91,10 +98,10 @@ static void mma_work(const struct builder *b, struct stask *s, const struct node
 	double size;
 
 	s->work.kind = WORK_MMA;
-	s->work.type = dtype_bits(x->type) >= dtype_bits(y->type) ? x->type : y->type;
-	s->work.mixed = x->type != y->type;
-	s->work.operand[0] = x->type;
-	s->work.operand[1] = y->type;
+	s->work.operand[0] = operand_type(x);
+	s->work.operand[1] = operand_type(y);
+	s->work.type = s->work.operand[dtype_bits(s->work.operand[0]) < dtype_bits(s->work.operand[1])];
+	s->work.mixed = s->work.operand[0] != s->work.operand[1];
 	s->work.m = s->work.n = 1;
 	s->work.k = contracted(b, s, node);
 	for (int i = 0; i < node->naxes; i++)

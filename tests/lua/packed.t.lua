@@ -133,6 +133,21 @@ for _, kind in ipairs(kinds) do
   end
 end
 
+-- Integers of 4 bits are kept in bytes, so that the matrix unit multiplies them as i8.
+local integers = mr.program("integers", function(p)
+  local m, n, k = p:axes("m", "n", "k")
+  local A, B, C = p:input("A", {m, k}, p.atype), p:input("B", {n, k}, p.btype), p:output("C", {m, n}, "i32")
+  local c = p:carry("c", {m, n}, 0)
+  p:loop(k, function() c:add(p:mma("mma", p:load("load_a", A), p:load("load_b", B))) end)
+  C:store("store_c", c)
+end)
+for _, types in ipairs{{"i4", "i4"}, {"i8", "i4"}, {"i4", "i8"}} do
+  local plan = searched(integers{m = 72, n = 136, k = 192, atype = types[1], btype = types[2]})
+  local what = ("a product of %s and %s"):format(types[1], types[2])
+  tap.like(tostring(plan), "\n +mma +tensor", what .. " is one for the matrix unit")
+  tap.ok(plan:compile{target = "host"}:check().ok, what .. " is exact")
+end
+
 -- Words at other indices: a batch of matrices, rows that a table names, blocks of columns.
 local gathered = mr.program("gathered", function(p)
   local e, t, n, b, l = p:axes("e", "t", "n", "b", "l")
