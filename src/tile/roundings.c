@@ -522,15 +522,23 @@ static double count_additions(const struct program *p, const struct node *n)
 	return count;
 }
 
-/* Each addition to an element in memory rounds a partial sum, which is at most the sum of all magnitudes. The errors are
- * of mean 0 and independent, so that for many the root of their number counts, as in sums (roundings_sum.c). */
+/* Each addition to an element in memory rounds a partial sum, which is at most the sum of all magnitudes: of what is added, and of
+ * what was stored before. The errors are of mean 0 and independent, so that for many the root of their number counts, as in sums
+ * (roundings_sum.c). */
 static int error_of_additions(struct roundings *r, const struct node *n, int value)
 {
-	double count;
+	double count = 0;
 
-	if (!n->adds || !dtype_is_float(r->from->tensors.v[n->ref].type))
+	if (!dtype_is_float(r->from->tensors.v[n->ref].type))
 		return NONE;
-	count = count_additions(r->from, n);
+	for (int i = 0; i < r->from->nodes.n; i++) {
+		const struct node *x = &r->from->nodes.v[i];
+
+		if (x->op == OP_STORE && x->adds && x->task != NONE && x->ref == n->ref && (x == n || !n->adds))
+			count += count_additions(r->from, x);
+	}
+	if (!count)
+		return NONE;
 	return scaled(r, value, rounding_const(r, rounding_unit(DT_F32) * fmin(count, 4 * sqrt(count))), NONE);
 }
 

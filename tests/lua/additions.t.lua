@@ -55,6 +55,22 @@ for seed = 1, 3 do
   tap.ok(checked.ok, "roundings of six parts of a sum are allowed", tostring(checked))
 end
 
+-- So is the rounding of what a store left, which is large where little is added to it.
+do
+  local onto = mr.program("onto", function(p)
+    local m, n, k = p:axes("m", "n", "k")
+    local X, A, B, Y = p:input("X", {m, n}), p:input("A", {m, k}), p:input("B", {n, k}), p:output("Y", {m, n}, "f32")
+    p:phase("store", function() Y:store("store_y", p:load("load_x", X)) end)
+    p:phase("add", function()
+      local c = p:carry("c", {m, n}, 0)
+      p:loop(k, function() c:add(p:mma("mma", p:load("load_a", A), p:load("load_b", B))) end)
+      Y:add("add", p:task("scale", function() return c * 1e-6 end))
+    end)
+  end)
+  local checked = plan_of(onto{m = 64, n = 64, k = 64}, {m = 64, n = 64, k = 64}, "tma"):compile{target = random_plans.target}:check{}
+  tap.ok(checked.ok, "the rounding of what is added to is allowed", tostring(checked))
+end
+
 -- What is added is also summed up: each tile has all of it.
 local twice = mr.program("twice", function(p)
   local m, n = p:axes("m", "n")
