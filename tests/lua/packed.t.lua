@@ -148,6 +148,27 @@ for _, types in ipairs{{"i4", "i4"}, {"i8", "i4"}, {"i4", "i8"}} do
   tap.ok(plan:compile{target = "host"}:check().ok, what .. " is exact")
 end
 
+-- Stored by an index of two axes, of which the last one has all of a block.
+for _, to in ipairs{"e2m1", "i4"} do
+  local blocks = mr.program("blocks", function(p)
+    local m, n = p:axes("m", "n")
+    local b, j = p:axis("b", n.size // 32), p:axis("j", 32)
+    local X, Y = p:input("X", {m, n}), p:output("Y", {m, n}, to)
+    local x = p:load("load_x", X, {m, b * 32 + j})
+    Y:store("store_y", p:task("round", function() return (x * 6 / x:abs():rowmax(j)):to(to) end), {m, b * 32 + j})
+  end)
+  for _, sizes in ipairs{{m = 64, n = 256}, {m = 37, n = 96}} do
+    local bound = blocks(sizes)
+    local kernel, inputs = searched(bound):compile{target = "host"}, bound:inputs{}
+    local got, report = core.host_run(kernel, inputs, {seed = 2, race = true, limit = 600})
+    local furthest = got.Y:max_error(bound:reference(inputs, {round = true}).Y)
+    -- The nearest of 4 and 6 to 5, or of 0.5 and 1 to 0.75, may be either where the division is rounded.
+    tap.ok(not report and furthest <= (to == "e2m1" and 2 or 1), ("%s by blocks, %d columns: in order"):format(to, sizes.n), furthest, report)
+    local check = kernel:check()
+    tap.ok(check.ok, ("%s by blocks, %d columns: exact but for rounding"):format(to, sizes.n), check.message)
+  end
+end
+
 -- Words at other indices: a batch of matrices, rows that a table names, blocks of columns.
 local gathered = mr.program("gathered", function(p)
   local e, t, n, b, l = p:axes("e", "t", "n", "b", "l")

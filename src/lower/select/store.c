@@ -11,6 +11,19 @@ static bool has_words(const struct frag *f, enum dtype to)
 	return dtype_is_float(f->type) && (to == DT_BF16 || to == DT_F16);
 }
 
+/* Does the index go up by one along the axis, from multiples of `width`? */
+static bool is_aligned_along(const struct index_expr *x, int axis, int64_t width)
+{
+	int along = 0;
+
+	for (int i = 0; i < x->n; i++)
+		if (x->term[i].axis != axis && x->term[i].coef % width)
+			return false;
+		else if (x->term[i].axis == axis && (along++ || x->term[i].coef != 1 || x->term[i].div != 1 || x->term[i].mod))
+			return false;
+	return along && !x->value && x->k % width == 0;
+}
+
 /* Are each `width` neighbouring columns contiguous in the tensor, aligned, and all within its ends or all outside?
  * `columns`: those that the lane has. */
 static bool are_aligned_neighbours(const struct lowering *c, const struct stask *s, const struct node *n,
@@ -25,9 +38,7 @@ static bool are_aligned_neighbours(const struct lowering *c, const struct stask 
 	for (int d = 0; d < t->rank && axis != NONE; d++)
 		if (index_value_has(c->p, &n->index[d], axis))
 			return false;
-	return axis != NONE && !last->value && !n->adds && last->n == 1 && last->term[0].axis == axis &&
-		last->term[0].coef == 1 &&
-		last->term[0].div == 1 && !last->term[0].mod && last->k % width == 0 &&
+	return axis != NONE && !n->adds && is_aligned_along(last, axis, width) &&
 		axis_divisor(&c->p->axes.v[axis]) % width == 0 && c->g->extents.tile[axis] % width == 0 &&
 		axis_extent(c, s, shape, axis) % width == 0 && columns % width == 0 &&
 		axis_divisor(&c->p->axes.v[t->dim[t->rank - 1]]) % width == 0;
@@ -52,7 +63,7 @@ static enum err_code choose_nibbles(const struct lowering *c, const struct stask
 		o->u.move.width /= 2;
 	return o->u.move.width > 1 ? OK : err_set(e, ERR_ILLEGAL, n->loc,
 		"'%s' stores %s, two to a byte, so the last index of "
-		"'%s' must be an axis of which each tile has an even number", s->name, dtype_name(t->type), t->name);
+		"'%s' must be an axis of which each tile has an even number, plus even multiples of others", s->name, dtype_name(t->type), t->name);
 }
 
 /* Elements per store: one; several that a thread holds as neighbours; or eight of a packed fragment, after the threads
