@@ -63,7 +63,8 @@ static enum err_code choose_nibbles(const struct lowering *c, const struct stask
 		o->u.move.width /= 2;
 	return o->u.move.width > 1 ? OK : err_set(e, ERR_ILLEGAL, n->loc,
 		"'%s' stores %s, two to a byte, so the last index of "
-		"'%s' must be an axis of which each tile has an even number, plus even multiples of others", s->name, dtype_name(t->type), t->name);
+		"'%s' must be an axis of which each tile has an even number, plus even multiples of others",
+		s->name, dtype_name(t->type), t->name);
 }
 
 /* Elements per store: one; several that a thread holds as neighbours; or eight of a packed fragment, after the threads
