@@ -92,7 +92,7 @@ TESTS ?= $(sort $(wildcard tests/lua/*.t.lua tests/*/*.t))
 # Tests that take 5 s of processor time and more, but for a few that find much; the longest first. `make check` begins with
 # them, `make check-quick` leaves them out.
 lua_tests = $(patsubst %,tests/lua/%.t.lua,$(1))
-SLOW := $(B)/tests/torture $(call lua_tests,$(addprefix plans_,lengths shaped handover chains)) $(B)/tests/monkey \
+SLOW := $(call lua_tests,operators) $(B)/tests/torture $(call lua_tests,$(addprefix plans_,lengths shaped handover chains)) $(B)/tests/monkey \
 	$(call lua_tests,plans_wild plans_products shipped) tests/cli/searches.t $(call lua_tests,search families gfx942 host improve) \
 	$(addprefix $(B)/tests/,verify broken mutants modulo) $(call lua_tests,reference trips tile_offsets handover lengths) \
 	$(B)/tests/starve $(call lua_tests,errors random_programs waits gather calibrate) $(B)/tests/oracle \
@@ -205,7 +205,9 @@ check: setup
 	$(again) check-built
 # How many random plans a test of tests/lua runs. A sanitizer finds nothing more in many.
 MILLRACE_PLANS ?= $(if $(filter release,$(MODE)),375,40)
-prove = @MILLRACE_PLANS=$(MILLRACE_PLANS) MILLRACE='$(CURDIR)/$(B)/millrace' MILLRACE_HOME='$(CURDIR)' \
+# Which of the operators of tests/operators are tried: every so many.
+MILLRACE_OPERATORS ?= $(if $(filter release,$(MODE)),1,8)
+prove = @MILLRACE_PLANS=$(MILLRACE_PLANS) MILLRACE_OPERATORS=$(MILLRACE_OPERATORS) MILLRACE='$(CURDIR)/$(B)/millrace' MILLRACE_HOME='$(CURDIR)' \
 	prove -j2 -e 'bash tests/lib.sh'
 # The longest first, so that both cores are busy to the end.
 longest_first = $(filter $(1),$(SLOW)) $(filter-out $(SLOW),$(1))
@@ -214,6 +216,7 @@ check-built: all $(UNIT) check-layers check-words
 check-quick:
 	$(again) check-quick-built
 check-quick-built: MILLRACE_PLANS := 10
+check-quick-built: MILLRACE_OPERATORS := 16
 check-quick-built: all $(filter-out $(SLOW),$(UNIT)) check-layers
 	$(prove) $(filter-out $(SLOW),$(UNIT) $(TESTS))
 
