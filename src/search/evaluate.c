@@ -360,6 +360,7 @@ static enum err_code evaluate_plan(struct evaluator *ev, int i, double best, boo
 {
 	struct tried *x = &ev->tried->v.v[i];
 	bool known = false, kept, legal;
+	enum err_code code;
 	uint64_t hash;
 	int repaired;
 
@@ -386,7 +387,13 @@ static enum err_code evaluate_plan(struct evaluator *ev, int i, double best, boo
 		if (repaired != NONE)
 			VEC_PUSH(ev->a, &ev->legal, ((struct legal){ hash, repaired }));
 	}
-	TRY(simulate(ev, i, best, price, stop, e));
+	code = simulate(ev, i, best, price, stop, e);
+	if (code == ERR_LIMIT) {		/* of events: other candidates may have larger tiles */
+		refuse(ev, PROBLEM_COPIES, e->msg);
+		note_problems(ev, i, 0);
+		return OK;
+	}
+	TRY(code);
 	ev->simulated += !x->simulated;		/* not again if it is priced now */
 	x->simulated = true;
 	return OK;

@@ -130,7 +130,7 @@ struct modulo_problem {
 /* How much effort to spend. Zeroes: the default. Effort is counted, not timed. */
 struct modulo_effort {
 	int64_t nodes;			/* of branch and bound, per program; < 0: only the heuristic's */
-	int milp_nodes;			/* of CBC; < 0: it is not used */
+	int milp_nodes;			/* of CBC, at most, and fewer of a large problem; < 0: it is not used */
 };
 
 enum modulo_status {

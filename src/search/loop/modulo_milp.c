@@ -331,6 +331,13 @@ static enum modulo_end conclude(struct builder *b, const struct milp_result *r,
 	return r->status == MILP_OPTIMAL ? MODULO_END_FOUND : MODULO_END_LIMIT;
 }
 
+enum { TERMS_VISITED = 400000 };	/* in all nodes together: a node of a program with a thousand terms takes 15 ms */
+
+static int affordable_nodes(int nodes, int terms)
+{
+	return (int)min_i64(nodes, 1 + TERMS_VISITED / max_i64(terms, 1));
+}
+
 enum modulo_end modulo_milp(struct arena *a, const struct modulo_net *net, int nodes,
 	struct modulo_found *best, double *least)
 {
@@ -344,7 +351,7 @@ enum modulo_end modulo_milp(struct arena *a, const struct modulo_net *net, int n
 	b.at_most = isinf(best->ii) ? net->total * 1.01 : best->ii * (1 + TOLERANCE);
 	if (modulo_windows(a, net, b.at_most, &b.w)) {
 		build(&b);
-		end = milp_solve(a, &b.m, nodes, &r, &e) ? MODULO_END_LIMIT : conclude(&b, &r, best, least);
+		end = milp_solve(a, &b.m, affordable_nodes(nodes, b.m.terms.n), &r, &e) ? MODULO_END_LIMIT : conclude(&b, &r, best, least);
 	}
 	arena_reset(a, scratch);
 	return end;
