@@ -16,8 +16,9 @@ local SIMULATED <const>, MEASURED <const> = 2000, 32   -- trials, unless the cal
 local FEW <const> = 200                                -- trials, to find a tile that has a plan
 local EQUAL <const> = 0.001                            -- relative: times nearer than this are equal
 local CHECKED <const> = 64                             -- of the best plans, if check() refuses one after the other
+local COMPILED <const> = 8                              -- ... with compile=true, if the compiler spills or serializes one after the other
 
-local known = {"seconds", "trials", "measure", "tile", "seed", "fresh", "show", "progress"}
+local known = {"seconds", "trials", "measure", "tile", "seed", "fresh", "show", "progress", "compile"}
 
 local function number(o, key, default) return options.number(o, "search", key, default) end
 
@@ -221,18 +222,35 @@ local function nearest(s, bound, device, wanted)
   return nil, table.concat(lines)
 end
 
+-- What is wrong with the kernel that the compiler makes of the plan: 0 if nothing, else more for what costs more time.
+local function compiled_faults(plan)
+  local k = plan:compile()
+  local faults = k.spills
+  for _, p in ipairs(k.problems) do faults = faults + (p.code == "serialized" and 1e6 or 0) end
+  return faults
+end
+
 -- The best plan that check() accepts, too. The search itself checks the plan and prices its kernel, but leaves out the proof
--- that the kernel is right, and takes plans without a kernel last. nil and why not: check() refuses each of the best.
-local function best_legal(s, bound, device)
-  local first
+-- that the kernel is right, and takes plans without a kernel last. With compile: the best whose kernel neither spills nor has its
+-- products serialized, or that with the fewest faults; plans that differ in the order of tiles or the depth of rings alone have the
+-- same faults. nil and why not: check() refuses each of the best.
+local function best_legal(s, bound, device, compile)
+  local first, fewest, least, compiled, tried = nil, nil, math.huge, 0, {}
   for rank, x in ipairs(s:found()) do
     local plan = rebuild(bound, device, s:plan(x.trial))
     local good, problems = plan:check()
-    if good then return plan end
-    first = first or ("no legal plan found; the fastest of %s: %s"):format(count(#s:found(), "candidate"), tostring(problems))
-    if rank == CHECKED then break end
+    local kind = compile and plan:script():gsub("plan:grid%b{}", ""):gsub("plan:buffers%b{}", "")
+    if good and not tried[kind] then
+      local faults = compile and compiled_faults(plan) or 0
+      if faults == 0 then return plan end
+      if faults < least then fewest, least = plan, faults end
+      compiled, tried[kind] = compiled + 1, true
+    elseif not good then
+      first = first or ("no legal plan found; the fastest of %s: %s"):format(count(#s:found(), "candidate"), tostring(problems))
+    end
+    if rank == (compile and 4 or 1) * CHECKED or compiled == COMPILED then break end
   end
-  return nil, first
+  return fewest, first
 end
 
 -- Search in the model. Returns the search, why it ended, and its counts, also a plan if none of its own is legal; or nil and why there is
@@ -305,7 +323,7 @@ local function remembered(bound, device, found)
 end
 
 local function check_flags(o)
-  for _, name in ipairs{"show", "fresh"} do
+  for _, name in ipairs{"show", "fresh", "compile"} do
     if o[name] ~= nil and type(o[name]) ~= "boolean" then
       raise(("search: %s must be true or false, not %s"):format(name, show(o[name])))
     end
@@ -325,7 +343,7 @@ local function search(bound, device, found, o, watch)
   local m = found and ended ~= "interrupted" and measure(searches, bound, device, found, counts, o, most, watch) or nil
   local best = m and m.best
   local plan, problems = best and best.plan
-  if not plan then plan, problems = best_legal(s, bound, device) end
+  if not plan then plan, problems = best_legal(s, bound, device, o.compile) end
   if not plan then return nil, problems end
   return answer(plan, counts, m and m.ended or ended, m and m.why, {history = history_of(searches, m),
     measured = best and {ms = best.score, min = best.min, max = best.max}, measurements = m and m.results or {}})

@@ -126,6 +126,21 @@ t_like '  and nothing else' "$(<"$T/out")" 'best	2	done	2'
 FAKE_CUDA_KERNELS="$b3=hang" t_cmd 'run of one that hangs knows nothing of its outputs' 3 "$MILLRACE" run --limit 0.5 "$T/three.lua"
 t_err '  and says so' "too slow for the device, .* 'gemm_main' did not finish within 0\.5 s and was stopped: .*; --limit S gives it S seconds"
 
+cat >"$T/compiled.lua" <<'E'
+dofile(arg[1])
+local o = {measure = false, trials = 40, tile = {m = 128, n = 64, k = {32, 64}}}
+if arg[2] then return print((mr.search(bound, "h200", o).plan:compile{text = true}.source:match "if %(warp < %d+%) {\t/%* lanes? [^*]*")) end
+for _, compile in ipairs{false, true} do
+  o.compile = compile
+  print(mr.search(bound, "h200", o).plan:compile().spills)
+end
+E
+FAKE_NVRTC_SPILLS=$("$MILLRACE" "$T/compiled.lua" "$T/plans.lua" lanes) t_cmd 'a search that compiles' 0 "$MILLRACE" "$T/compiled.lua" "$T/plans.lua"
+t_out '  takes a plan whose kernel does not spill' <<'E'
+160
+0
+E
+
 t_cmd 'a benchmark on inputs that are given' 0 "$MILLRACE" -e "dofile '$T/plans.lua'
 	local k = plans[3]:compile()
 	print(k:bench{inputs = bound:inputs{seed = 2}, seconds = 0.01}.ms > 0, select(2, pcall(k.bench, k, {inputs = {}})))"

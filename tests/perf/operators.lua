@@ -6,7 +6,7 @@
 -- the kernel runs: it is compared with the reference, and timed. A line of each: name and sizes; plans tried and the CPU seconds of
 -- the search; predicted milliseconds and their ratio to the bound; bytes that a thread stores and loads for spills; measured milliseconds,
 -- and whether the result is right. In the environment, DEVICE names another device, NO_DEVICE=1 has nothing run, NO_BENCH=1 nothing
--- timed, and PART=2/8 is every eighth line, from the second on. Exits with 1 if one has no plan, spills, is serialized or is wrong.
+-- timed, COMPILE=1 has searches look for kernels without spills and serialized products, and PART=2/8 is every eighth line, from the second on. Exits with 1 if one has no plan, spills, is serialized or is wrong.
 local mr = require "millrace"
 local dir = arg[0]:match "^(.*/)" or "./"
 local operators = dofile(dir .. "../lua/lib/operators.lua")
@@ -34,7 +34,7 @@ end
 
 local function try(line, operator, sizes)
   local bound, start = operator.program(sizes), os.clock()
-  local found, why = mr.search(bound, device, {measure = false, seconds = 10, fresh = true})
+  local found, why = mr.search(bound, device, {measure = false, seconds = 10, fresh = true, compile = os.getenv "COMPILE" ~= nil})
   local searched = ("%.1f s"):format(os.clock() - start)
   if not found then
     row(line, searched, "", "", "", "", "", "")
