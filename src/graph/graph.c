@@ -134,7 +134,7 @@ static double accessed_bytes(const struct graph *g, int tensor)
 {
 	const struct program *p = g->program;
 	double all = (double)dtype_bytes(p->tensors.v[tensor].type, (size_t)tensor_elements(p, tensor)), moved = 0;
-	bool accessed = false, known = false;
+	bool accessed = false, known = p->nodes.n == 0;
 
 	for (int i = 0; i < p->nodes.n; i++)
 		known |= (p->nodes.v[i].op == OP_LOAD || p->nodes.v[i].op == OP_STORE) && p->nodes.v[i].ref == tensor;

@@ -161,9 +161,10 @@ static const char *param_type(const struct tensor *x)
 static bool has_other_twin(const struct program *p, int phase, int axis)
 {
 	for (int i = 0; i < p->axes.n; i++)
-		if ((p->axes.v[i].twin_of == axis || p->axes.v[axis].twin_of == i) && program_axis_role(p, phase, i) != AXIS_UNUSED)
+		if (((p->axes.v[i].is_twin && p->axes.v[i].twin_of == axis) ||
+		     (p->axes.v[axis].is_twin && p->axes.v[axis].twin_of == i)) && program_axis_role(p, phase, i) != AXIS_UNUSED)
 			return true;
-	return p->axes.v[axis].twin_of != NONE && program_axis_role(p, phase, axis) == AXIS_UNUSED;
+	return p->axes.v[axis].is_twin && program_axis_role(p, phase, axis) == AXIS_UNUSED;
 }
 
 static void put_kernel(struct plain_text *t, int phase, const struct plain_memory *r, const struct plain_phase *out)

@@ -85,7 +85,7 @@ enum err_code program_axis(struct program *p, const char *name, int64_t size, st
 	*out = p->axes.n;
 	name = arena_strdup(&p->arena, name);
 	VEC_PUSH(&p->arena, &p->axes, ((struct axis){ .name = name, .size = size, .packs = NONE,
-		.twin_of = NONE, .like = NONE, .per = 1, .loc = loc }));
+		.like = NONE, .per = 1, .loc = loc }));
 	return OK;
 }
 

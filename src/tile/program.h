@@ -54,8 +54,9 @@ struct axis {
 	 * that one; it is never tiled, looped over, stored over or batch by itself. NONE: an ordinary axis. */
 	int packs, per;
 	bool single;			/* batch, in a phase or in a loop: one value a tile, wherever it is tiled */
-	/* The axis of the same name for which this one stands in phases that have it as batch, because others tile it
-	 * (program_twins.c). NONE: it is no twin. */
+	/* Stands for the axis twin_of, of the same name, in phases that have that one as batch, because others tile it
+	 * (program_twins.c). */
+	bool is_twin;
 	int twin_of;
 	struct srcloc loc;
 };

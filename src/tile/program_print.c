@@ -244,7 +244,7 @@ static void print_all(const struct program *p, bool sized, bool options, struct 
 	for (int i = 0; options && i < p->options.n; i++)
 		buf_printf(out, "option %s\n", p->options.v[i]);
 	for (int i = 0; i < p->axes.n; i++)
-		if (p->axes.v[i].twin_of == NONE)
+		if (!p->axes.v[i].is_twin)
 			print_axis(p, &p->axes.v[i], sized, out);
 	for (int i = 0; i < p->tensors.n; i++)
 		print_tensor(p, &p->tensors.v[i], out);
@@ -276,7 +276,7 @@ void program_print_family(const struct program *p, struct buf *out)
 void program_print_sizes(const struct program *p, struct buf *out)
 {
 	for (int i = 0; i < p->axes.n; i++)
-		if (p->axes.v[i].twin_of == NONE)
+		if (!p->axes.v[i].is_twin)
 			buf_printf(out, p->axes.v[i].multiple ? "%s%s<=%lld" : "%s%s=%lld", i ? " " : "", p->axes.v[i].name,
 				(long long)p->axes.v[i].size);
 }
@@ -287,7 +287,7 @@ void program_print_call(const struct program *p, struct buf *out)
 
 	buf_puts(out, p->name);
 	for (int i = 0; i < p->axes.n; i++)
-		if (p->axes.v[i].twin_of == NONE)
+		if (!p->axes.v[i].is_twin)
 			buf_printf(out, p->axes.v[i].multiple ? "%s%s<=%lld" : "%s%s=%lld", n++ ? ", " : "{", p->axes.v[i].name,
 				(long long)p->axes.v[i].size);
 	for (int i = 0; i < p->options.n; i++)

@@ -95,6 +95,7 @@ enum err_code make_twins(struct program *p, struct err *e)
 		if (p->axes.n == AXES_MAX)
 			return err_set(e, ERR_LIMIT, twin.loc, "axis '%s' is batch in some phases and tiled in others, which takes "
 				"two axes, one too many; a program has at most %d", twin.name, AXES_MAX);
+		twin.is_twin = true;
 		twin.twin_of = a;
 		VEC_PUSH(&p->arena, &p->axes, twin);
 		for (int i = 0; i < p->phases.n; i++)
@@ -111,7 +112,7 @@ enum err_code program_check_meaning(struct program *p, struct err *e)
 	struct err again;
 
 	for (int a = 0; a < p->axes.n && code == ERR_INPUT; a++) {
-		if (p->axes.v[a].twin_of == NONE)
+		if (!p->axes.v[a].is_twin)
 			continue;
 		p->axes.v[p->axes.v[a].twin_of].single = true;
 		code = meaning_check(&p->arena, p, &again);

@@ -1036,9 +1036,9 @@ static void test_print(void)
 	       "    task dot\n"
 	       "      %3 f32 {m, n} = acc += mma %2 %1\n"
 	       "  task ew2\n"
+	       "    %7 f32 {m, n} = get acc\n"
 	       "    %4 i32 {m} = index m\n"
 	       "    %6 f32 {m} = mul %4 0.5\n"
-	       "    %7 f32 {m, n} = get acc\n"
 	       "    %8 f32 {m, n} = add %7 %6\n"
 	       "  task store_O\n"
 	       "    O[m, n] := %8\n",

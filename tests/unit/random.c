@@ -20,6 +20,8 @@ static double element(struct prng *r, enum dtype type)
 		return ((double)(v >> 11) + 0.5) * 0x1p-52 - 1;
 	if (type == DT_BOOL)
 		return (double)(v >> 63);
+	if (type == DT_U8)		/* the bits of an i8 */
+		return (double)(v >> 56 ^ 0x80);
 	return (double)(v >> (64 - bits)) - ldexp(1, bits - 1);
 }
 
