@@ -360,20 +360,27 @@ static enum err_code check_samples(struct arena *a, const struct program *p, str
 	return OK;
 }
 
-/* Set *uses of all nodes that the node is computed from, through carries, too. */
-static void mark_sources(const struct program *p, int node, bool *uses)
+/* Set uses of all nodes that the node is computed from, through carries, too: backward, and again while that finds another carry,
+ * what is set to which may come later. */
+static void mark_sources(struct arena *a, const struct program *p, int node, bool *uses)
 {
-	const struct node *n = &p->nodes.v[node];
+	bool *carry = ARENA_ARRAY(a, p->carries.n, bool), again = true;
 
-	if (uses[node])
-		return;
 	uses[node] = true;
-	for (int i = 0; i < node_arity(n); i++)
-		mark_sources(p, n->arg[i], uses);
-	for (int i = 0; (n->op == OP_GET || (n->op == OP_MMA && n->ref != NONE)) && i < p->nodes.n; i++)
-		if (p->nodes.v[i].task != NONE && p->nodes.v[i].ref == n->ref &&
-		    (p->nodes.v[i].op == OP_SET || p->nodes.v[i].op == OP_MMA))
-			mark_sources(p, i, uses);
+	while (again) {
+		again = false;
+		for (int i = p->nodes.n - 1; i >= 0; i--) {
+			const struct node *n = &p->nodes.v[i];
+			bool of_carry = n->op == OP_GET || n->op == OP_SET || (n->op == OP_MMA && n->ref != NONE);
+
+			if (n->task != NONE && of_carry && n->op != OP_GET && carry[n->ref])
+				uses[i] = true;
+			for (int k = 0; uses[i] && k < node_arity(n); k++)
+				uses[n->arg[k]] = true;
+			if (uses[i] && of_carry && !carry[n->ref])
+				again = carry[n->ref] = true;
+		}
+	}
 }
 
 /* Is anything that the addition adds, or where it adds, of the tile's part of the axis? */
@@ -381,7 +388,7 @@ static bool comes_from_tile(struct arena *a, const struct program *p, int store,
 {
 	bool *uses = ARENA_ARRAY(a, p->nodes.n, bool);
 
-	mark_sources(p, store, uses);
+	mark_sources(a, p, store, uses);
 	for (int i = 0; i < p->nodes.n; i++) {
 		const struct node *n = &p->nodes.v[i];
 		int indices = n->op == OP_LOAD || n->op == OP_STORE ? p->tensors.v[n->ref].rank : 0;
@@ -407,7 +414,7 @@ static enum err_code check_additions(struct arena *a, const struct program *p, s
 		if (n->op != OP_STORE || !n->adds || n->task == NONE)
 			continue;
 		for (int axis = 0; axis < p->axes.n; axis++)
-			if (p->axes.v[axis].size > 1 && p->axes.v[axis].packs == NONE &&
+			if (p->axes.v[axis].size > 1 && p->axes.v[axis].packs == NONE && !p->axes.v[axis].single &&
 			    program_axis_role(p, p->tasks.v[n->task].phase, axis) == AXIS_GRID && !comes_from_tile(a, p, i, axis))
 				return blame_addition(p, i, axis, e);
 	}

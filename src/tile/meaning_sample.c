@@ -136,6 +136,27 @@ static double count_elements(const struct sample *s)
 	return total;
 }
 
+/* The twin of the axis, or the axis of which it is the twin; NONE. Both number the same elements of tensors, so a sample has as many of
+ * both, from the same one on. */
+static int other_twin(const struct program *p, int axis)
+{
+	if (p->axes.v[axis].is_twin)
+		return p->axes.v[axis].twin_of;
+	for (int i = 0; i < p->axes.n; i++)
+		if (p->axes.v[i].is_twin && p->axes.v[i].twin_of == axis)
+			return i;
+	return NONE;
+}
+
+static void set_size(struct sample *s, int axis, int64_t size)
+{
+	int other = other_twin(&s->p, axis);
+
+	s->p.axes.v[axis].size = size;
+	if (other != NONE)
+		s->p.axes.v[other].size = size;
+}
+
 /* Shorten axes, the longest first, until no more than `most` is counted: only looped axes to at least one tile, or any
  * to at least two. */
 static void limit(struct sample *s, double (*count)(const struct sample *s), double most, bool looped)
@@ -156,7 +177,7 @@ static void limit(struct sample *s, double (*count)(const struct sample *s), dou
 		}
 		if (longest == NONE)
 			return;
-		s->p.axes.v[longest].size = (tiles - 1) * s->per[longest];
+		set_size(s, longest, (tiles - 1) * s->per[longest]);
 	}
 }
 
@@ -212,6 +233,9 @@ void sample_shorten(struct arena *a, const struct program *p, struct sample *out
 		if (p->axes.v[i].packs == NONE)
 			out->p.axes.v[i].size = sample_size(out, &use[i], i);
 	}
+	for (int i = 0; i < p->axes.n; i++)
+		if (p->axes.v[i].is_twin)
+			set_size(out, i, max_i64(out->p.axes.v[i].size, out->p.axes.v[p->axes.v[i].twin_of].size));
 	limit(out, count_instances, INSTANCES_MAX, true);
 	limit(out, count_elements, ELEMENTS_MAX, false);
 	for (int i = 0; i < p->axes.n; i++)
@@ -284,9 +308,7 @@ static bool shift_indices(struct arena *a, const struct program *p, struct node 
 	return done;
 }
 
-/* Let an axis begin at `by`, unless it is packed in words. Stores keep their positions: it only matters that they are
- * the same under every tiling. */
-static bool shift_axis(struct arena *a, struct sample *s, int axis, int64_t by)
+static bool shift_alone(struct arena *a, struct sample *s, int axis, int64_t by)
 {
 	struct program *p = &s->p;
 	bool done = s->per[axis] == 1;
@@ -311,6 +333,16 @@ static bool shift_axis(struct arena *a, struct sample *s, int axis, int64_t by)
 	}
 	s->begin[axis] += by;
 	return done;
+}
+
+/* Let an axis, and its twin, begin at `by`, unless it is packed in words. Stores keep their positions: it only matters that they are
+ * the same under every tiling. */
+static bool shift_axis(struct arena *a, struct sample *s, int axis, int64_t by)
+{
+	int other = other_twin(&s->p, axis);
+	bool done = shift_alone(a, s, axis, by);
+
+	return (other == NONE || shift_alone(a, s, other, by)) && done;
 }
 
 /* The next element of the axes that the expression has; false: there was none. */
@@ -431,7 +463,7 @@ bool sample_lengthen(struct arena *a, const struct sample *s, struct sample *out
 		const struct loop *l = &s->p.loops.v[i];
 
 		if (l->has_from || l->has_upto)
-			out->p.axes.v[l->axis[0]].size = min_i64(s->size[l->axis[0]], LONGEST);
+			set_size(out, l->axis[0], min_i64(s->size[l->axis[0]], LONGEST));
 	}
 	limit(out, count_instances, LONGER_INSTANCES_MAX, true);
 	limit(out, count_elements, ELEMENTS_MAX, false);
@@ -439,7 +471,7 @@ bool sample_lengthen(struct arena *a, const struct sample *s, struct sample *out
 		int64_t was = s->p.axes.v[i].size, size = out->p.axes.v[i].size;
 		int64_t begin = max_i64(0, min_i64(s->begin[i] + was / 2 - size / 2, s->size[i] - size));
 
-		if (size > was && begin != s->begin[i] && !shift_axis(a, out, i, begin - s->begin[i]))
+		if (size > was && begin != s->begin[i] && !s->p.axes.v[i].is_twin && !shift_axis(a, out, i, begin - s->begin[i]))
 			return false;
 		longer |= size > was;
 	}

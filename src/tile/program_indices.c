@@ -67,7 +67,7 @@ static int64_t range_of_argument(const struct program *p, const struct node *n, 
 		return arg == 0 && by_constant && other->k < 31 ? ((x - 1) >> (int)other->k) + 1 : 0;
 	case OP_SHR:
 		return arg == 0 && other->op == OP_CONST && other->k >= 0 && other->k < 31 ?
-			min_i64(INT32_MAX, x << (int)other->k) : 0;
+			x > INT32_MAX >> (int)other->k ? INT32_MAX : x << (int)other->k : 0;
 	case OP_SUB:			/* what is left of a length behind those before it: each of them may get some */
 		return arg == 0 && !indexes ? x + greatest_of(p, n->arg[1], 0) : x;
 	case OP_WHERE:

@@ -111,11 +111,18 @@ enum err_code program_check_meaning(struct program *p, struct err *e)
 	enum err_code code = meaning_check(&p->arena, p, e);
 	struct err again;
 
+	/* one axis alone, then all */
 	for (int a = 0; a < p->axes.n && code == ERR_INPUT; a++) {
 		if (!p->axes.v[a].is_twin)
 			continue;
 		p->axes.v[p->axes.v[a].twin_of].single = true;
 		code = meaning_check(&p->arena, p, &again);
+		p->axes.v[p->axes.v[a].twin_of].single = !code;
 	}
-	return code;
+	if (code != ERR_INPUT)
+		return code;
+	for (int a = 0; a < p->axes.n; a++)
+		if (p->axes.v[a].is_twin)
+			p->axes.v[p->axes.v[a].twin_of].single = true;
+	return meaning_check(&p->arena, p, &again);
 }

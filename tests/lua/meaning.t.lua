@@ -595,4 +595,26 @@ do
     "an addition without an axis of the grid is refused", message)
 end
 
+-- What a phase stores index by index, another one's loop takes in tiles; where that matters, its tiles are of one.
+do
+  local bound = mr.program("stored", function(p)
+    local h, d = p:axes("h", "d")
+    local X, T, Y = p:input("X", {h, d}, "f32"), p:temp("T", {h, d}, "f32"), p:output("Y", {d}, "f32")
+    p:phase("one", function()
+      p:batch(h)
+      local x = p:load(X)
+      T:store(p:task("magnitude", function() return x:abs() end))
+    end)
+    p:phase("two", function()
+      local c = p:carry("c", {d}, 0)
+      p:loop(h, function()
+        local t = p:load(T)
+        p:task("most", function() c:set(mr.max(c, t:rowsum(h))) end)
+      end)
+      Y:store(c)
+    end)
+  end){h = 64, d = 16}
+  tap.ok(not pcall(bound.graph, bound, {tile = {h = 4}}), "a loop that depends on its tiles has tiles of one, as in the phase before")
+end
+
 tap.done_testing()
