@@ -298,6 +298,7 @@ end
 -- why_ended: in words; nil: of the search in the model.
 local function answer(plan, counts, ended, why_ended, fields)
   local good, tl = core.try(plan.simulate, plan)
+  if not good and not tostring(tl):find "events to simulate" then error(tl, 0) end
   if not good then return nil, ("the best plan cannot be simulated to its end: %s"):format(tl) end
   local proof = tl:proof()
   -- The simulation and the bound count memory in different ways. Where the plan is faster than the bound, it is none.
