@@ -244,7 +244,7 @@ NODISCARD enum err_code program_loop_begin(struct program *p, int naxes, const i
 NODISCARD enum err_code program_loop_batch(struct program *p, struct srcloc loc, struct err *e);
 /* Right behind program_loop_begin: the loop's axis ends at `length`. That is an i32 value without axes, plus an
  * expression of batch axes. The value is an element of an input at indices of such axes, or is computed from such elements,
- * constants and indices by + - * min max. typical: at least 1, or 0: none is given. */
+ * constants and indices by + - * min max, // and % by powers of two, comparisons and where. typical: at least 1, or 0: none is given. */
 NODISCARD enum err_code program_loop_length(struct program *p, const struct index_expr *length, int64_t typical,
 	struct srcloc loc, struct err *e);
 /* Before program_loop_length, whose typical is then 0: the loop over an axis of one element keeps or leaves out steps

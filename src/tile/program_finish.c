@@ -230,7 +230,7 @@ static void append_needed(const struct program *p, int *out, int *n, bool *held,
 	out[(*n)++] = node;
 }
 
-/* Is the node made of indices and constants alone, as masks are? held: the nodes of the task that are. */
+/* Is the node made of indices and constants alone, as masks are? held: the nodes of the task that are, and were not used yet. */
 static bool is_of_indices(const struct program *p, const struct node *n, const bool *held)
 {
 	for (int i = 0; i < node_arity(n); i++)

@@ -54,7 +54,7 @@ static enum err_code check_length_load(struct program *p, const struct node *n, 
 	return OK;
 }
 
-/* Is the i32 node x // 2^k or x % 2^k? */
+/* Is the i32 node x >> k, as x // 2^k is, or x & k, as x % 2^k is? */
 static bool is_floor(const struct program *p, const struct node *n)
 {
 	const struct node *by = op_arity(n->op) == 2 ? node_at(p, n->arg[1]) : NULL;
