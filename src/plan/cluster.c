@@ -44,13 +44,9 @@ static bool reads_own(const struct plan *p, int lane, int task)
  * block alone. */
 static bool holds_indices(const struct graph *g, int task)
 {
-	for (int i = 0; i < g->tasks.n; i++) {
-		const struct stask *s = &g->tasks.v[i];
-
-		for (int k = 0; k < s->reads.n && s->kind == TASK_LOAD; k++)
-			if (s->reads.v[k] == g->tasks.v[task].writes.v[0])
-				return true;
-	}
+	for (int i = 0; i < g->tasks.n; i++)
+		if (g->tasks.v[i].kind == TASK_LOAD && stask_reads(&g->tasks.v[i], g->tasks.v[task].writes.v[0]))
+			return true;
 	return false;
 }
 

@@ -383,12 +383,9 @@ static void mark_sources(struct arena *a, const struct program *p, int node, boo
 	}
 }
 
-/* Is anything that the addition adds, or where it adds, of the tile's part of the axis? */
-static bool comes_from_tile(struct arena *a, const struct program *p, int store, int axis)
+/* Is any of the nodes of the tile's part of the axis? */
+static bool comes_from_tile(const struct program *p, const bool *uses, int axis)
 {
-	bool *uses = ARENA_ARRAY(a, p->nodes.n, bool);
-
-	mark_sources(a, p, store, uses);
 	for (int i = 0; i < p->nodes.n; i++) {
 		const struct node *n = &p->nodes.v[i];
 		int indices = n->op == OP_LOAD || n->op == OP_STORE ? p->tensors.v[n->ref].rank : 0;
@@ -410,12 +407,15 @@ static enum err_code check_additions(struct arena *a, const struct program *p, s
 {
 	for (int i = 0; i < p->nodes.n; i++) {
 		const struct node *n = &p->nodes.v[i];
+		bool *uses;
 
 		if (n->op != OP_STORE || !n->adds || n->task == NONE)
 			continue;
+		uses = ARENA_ARRAY(a, p->nodes.n, bool);
+		mark_sources(a, p, i, uses);
 		for (int axis = 0; axis < p->axes.n; axis++)
 			if (p->axes.v[axis].size > 1 && p->axes.v[axis].packs == NONE && !p->axes.v[axis].single &&
-			    program_axis_role(p, p->tasks.v[n->task].phase, axis) == AXIS_GRID && !comes_from_tile(a, p, i, axis))
+			    program_axis_role(p, p->tasks.v[n->task].phase, axis) == AXIS_GRID && !comes_from_tile(p, uses, axis))
 				return blame_addition(p, i, axis, e);
 	}
 	return OK;

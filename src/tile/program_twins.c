@@ -109,17 +109,19 @@ enum err_code make_twins(struct program *p, struct err *e)
 enum err_code program_check_meaning(struct program *p, struct err *e)
 {
 	enum err_code code = meaning_check(&p->arena, p, e);
+	bool any = false;
 	struct err again;
 
 	/* one axis alone, then all */
 	for (int a = 0; a < p->axes.n && code == ERR_INPUT; a++) {
 		if (!p->axes.v[a].is_twin)
 			continue;
+		any = true;
 		p->axes.v[p->axes.v[a].twin_of].single = true;
 		code = meaning_check(&p->arena, p, &again);
 		p->axes.v[p->axes.v[a].twin_of].single = !code;
 	}
-	if (code != ERR_INPUT)
+	if (code != ERR_INPUT || !any)
 		return code;
 	for (int a = 0; a < p->axes.n; a++)
 		if (p->axes.v[a].is_twin)
