@@ -8,6 +8,8 @@
 --   values   of U = T (beta v) and W = T (beta exp(G) k), where T = (I + A)^-1 and A = beta exp(G[i] - G[j]) (k[i] . k[j])
 --            for j < i: dT = dW (beta exp(G) k)^T + dU (beta v)^T, dA = -T^T dT T^T, and with these dk, dv, dbeta and dG
 local mr = require "millrace"
+local formulas = dofile(debug.getinfo(1, "S").source:match "^@(.*/)" .. "../lua/lib/formulas.lua")
+local sum, once = formulas.sum, formulas.once
 local exp, where = mr.exp, mr.where
 
 local function axes(p)
@@ -15,23 +17,6 @@ local function axes(p)
   local chunk = p:option("chunk", "integer", 64)
   p:check(s.size % chunk == 0, "s must be a multiple of chunk")
   return b, s, h, k, v, p:axis("c", s.size // chunk), p:axis("i", chunk), p:axis("j", chunk)
-end
-
--- The sum over n from..to of f(n).
-local function sum(from, to, f)
-  local total = 0
-  for n = from, to do total = total + f(n) end
-  return total
-end
-
--- f(...), computed once for all positions in a chunk of the same batch and head.
-local function once(f)
-  local made = {}
-  return function(...)
-    local key = table.concat({...}, " ")
-    made[key] = made[key] or f(...)
-    return made[key]
-  end
 end
 
 -- Running sums as a model has them: they fall in each chunk.

@@ -7,23 +7,9 @@
 --   state   new = U - W S, then S = exp(G[last]) S + sum over i of k[i] exp(G[last] - G[i]) new[i], from chunk to chunk
 --   output  o[i] = scale (exp(G[i]) q[i] S + sum over j <= i of exp(G[i] - G[j]) (q[i] . k[j]) new[j])
 local mr = require "millrace"
+local formulas = dofile(debug.getinfo(1, "S").source:match "^@(.*/)" .. "../lua/lib/formulas.lua")
+local sum, axes = formulas.sum, formulas.chunk_axes
 local exp, where = mr.exp, mr.where
-
--- The axes that all have: batch, position, head, dims of keys and values, chunk, and positions of a chunk in two roles.
-local function axes(p)
-  local b, s, h = p:axes("b", "s", "h")
-  local chunk = p:option("chunk", "integer", 64)
-  p:check(s.size % chunk == 0, "s must be a multiple of chunk")
-  local c, i, j = p:axis("c", s.size // chunk), p:axis("i", chunk), p:axis("j", chunk)
-  return b, s, h, c, i, j, c * chunk + i, c * chunk + j
-end
-
--- The sum over n from..to of f(n).
-local function sum(from, to, f)
-  local total = 0
-  for n = from, to do total = total + f(n) end
-  return total
-end
 
 -- Running sums as a model has them: they fall in each chunk.
 local function falling(_, b, s, h) return -0.03 * (s % 64 + 1) * (1 + h % 3) - 0.01 * (s % 5) end

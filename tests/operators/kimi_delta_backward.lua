@@ -10,32 +10,9 @@
 --   pairs    of P[i,j] = q[i] 2^(G[i] - G[j]) k[j] and A[i,j] = beta[i] k[i] 2^(G[i] - G[j]) k[j]: dq, dk, dbeta and dG, between
 --            blocks of 16 positions by products, relative to a position between both, in a block pair by pair
 local mr = require "millrace"
+local formulas = dofile(debug.getinfo(1, "S").source:match "^@(.*/)" .. "../lua/lib/formulas.lua")
+local sum, once, axes = formulas.sum, formulas.once, formulas.chunk_axes
 local exp2, where, min = mr.exp2, mr.where, mr.min
-
-local function axes(p)
-  local b, s, h = p:axes("b", "s", "h")
-  local chunk = p:option("chunk", "integer", 64)
-  p:check(s.size % chunk == 0, "s must be a multiple of chunk")
-  local c, i, j = p:axis("c", s.size // chunk), p:axis("i", chunk), p:axis("j", chunk)
-  return b, s, h, c, i, j, c * chunk + i, c * chunk + j
-end
-
--- The sum over n from..to of f(n).
-local function sum(from, to, f)
-  local total = 0
-  for n = from, to do total = total + f(n) end
-  return total
-end
-
--- f(...), computed once for the same arguments.
-local function once(f)
-  local made = {}
-  return function(...)
-    local key = table.concat({...}, " ")
-    made[key] = made[key] or f(...)
-    return made[key]
-  end
-end
 
 local function first(x) return x - x % 64 end
 

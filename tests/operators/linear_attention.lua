@@ -5,6 +5,8 @@
 -- (Katharopoulos et al., "Transformers are RNNs", 2020); its gradients; and retention, in which head h forgets by the factor
 -- 1 - 2^(-5-h) a position: o[t] = scale (sum over s <= t of (1 - 2^(-5-h))^(t-s) (q[t] . k[s]) v[s]) (RetNet, 2023).
 local mr = require "millrace"
+local formulas = dofile(debug.getinfo(1, "S").source:match "^@(.*/)" .. "../lua/lib/formulas.lua")
+local sum = formulas.sum
 local exp2, where = mr.exp2, mr.where
 
 -- The axes that all have: batch, position, head, dims of keys and values, and positions of a chunk in two roles.
@@ -13,13 +15,6 @@ local function axes(p)
   local chunk = p:option("chunk", "integer", 64)
   local c, i, j = p:axis("c", (s.size + chunk - 1) // chunk), p:axis("i", chunk), p:axis("j", chunk)
   return b, s, h, k, v, c, i, j, chunk
-end
-
--- The sum over n from..to of f(n).
-local function sum(from, to, f)
-  local total = 0
-  for n = from, to do total = total + f(n) end
-  return total
 end
 
 local function dot(size, x, y) return sum(0, size - 1, function(n) return x(n) * y(n) end) end
