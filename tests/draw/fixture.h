@@ -148,6 +148,8 @@ static void make_buffers(struct fixture *f)
 	}
 	f->graph.buffers.v = v;
 	f->graph.buffers.n = NBUFFERS;
+	for (int i = 0; i < NBUFFERS; i++)
+		VEC_PUSH(&f->arena, &f->graph.tasks.v[v[i].first].writes, i);
 }
 
 static const struct edge fixture_edges[] = {
