@@ -530,6 +530,17 @@ static int builder_unpack_l(lua_State *L)
 	return push_id(L, id);
 }
 
+/* b:expand(value, which, axis) -> id */
+static int builder_expand_l(lua_State *L)
+{
+	struct builder *b = check_builder(L);
+	int value = check_value(L, 2, b), which = check_value(L, 3, b), axis = check_axis(L, 4, b), id;
+	struct err e;
+
+	done(L, b, program_expand(b->p, value, which, axis, begin_call(L, b), &id, &e), &e);
+	return push_id(L, id);
+}
+
 /* b:show(value) -> "bf16 {m, k}" */
 static int builder_show_l(lua_State *L)
 {
@@ -663,7 +674,7 @@ void lua_open_builder(lua_State *L)
 		{ "carry", builder_carry_l }, { "get", builder_get_l }, { "set", builder_set_l },
 		{ "add", builder_accumulate_l }, { "const", builder_const_l }, { "index", builder_index_l },
 		{ "op", builder_op_l }, { "cast", builder_cast_l }, { "reduce", builder_reduce_l },
-		{ "at", builder_at_l }, { "unpack", builder_unpack_l }, { "show", builder_show_l }, { "dtype", builder_dtype_l },
+		{ "at", builder_at_l }, { "unpack", builder_unpack_l }, { "expand", builder_expand_l }, { "show", builder_show_l }, { "dtype", builder_dtype_l },
 		{ "first_axis", builder_first_axis_l }, { "show_index", builder_show_index_l },
 		{ "finish", builder_finish_l }, { "option", builder_option_l }, { NULL, NULL } };
 	static const luaL_Reg meta[] = { { "__gc", builder_gc_l }, { NULL, NULL } };

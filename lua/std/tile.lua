@@ -369,6 +369,15 @@ end
 
 value_methods.unpack = functions.unpack
 
+-- Two of every four elements along the axis, at the indices that `which` has: see program_expand.
+function functions.expand(v, which, axis)
+  local p = owner_of("expand", v)
+  own(p, axis, AXIS, "expand", "axis")
+  return value(p, p[BUILDER]:expand(id_of(p, v, "expand"), id_of(p, which, "expand"), axis.id))
+end
+
+value_methods.expand = functions.expand
+
 -- The elements at `index` along the axis: v:at(j, j ~ 1).
 function value_methods.at(v, axis, index)
   local p = owner_of("at", v)

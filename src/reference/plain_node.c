@@ -212,6 +212,37 @@ static void put_unpack(struct plain_text *t, int node)
 	plain_line(t, "}");
 }
 
+/* Lets i_AXIS be where the argument has what stands for `from`, along its axis that counts `per` of n->ref. */
+static void put_packed_position(struct plain_text *t, const struct node *n, int arg, int per, const char *from)
+{
+	const struct node *a = &t->p->nodes.v[n->arg[arg]];
+
+	for (int i = 0; i < a->naxes; i++) {
+		int axis = a->axis[i];
+
+		if (t->p->axes.v[axis].packs != n->ref || t->p->axes.v[axis].per != per)
+			continue;
+		t->full_axis[axis] = t->full_axis[n->ref];
+		plain_line(t, t->full_axis[axis] ? "const int i_%s = (int)(%s);" : "const int i_%s = (int)(%s - lo_%s);",
+			plain_axis(t, axis), from, plain_axis(t, axis));
+	}
+}
+
+static void put_expand(struct plain_text *t, int node)
+{
+	const struct node *n = &t->p->nodes.v[node];
+
+	plain_each_of_node(t, node, " {");
+	plain_line(t, "const i64 at = %s;", plain_position(t, n->ref, true));
+	put_packed_position(t, n, 1, EXPANDED_BY_BYTE, arena_strf(t->a, "at / %d", EXPANDED_BY_BYTE));
+	plain_line(t, "const int which = (int)%s >> at %% %d / 4 * 4, second = (which & 3) != at %% 4;",
+		plain_value(t, n->arg[1]), EXPANDED_BY_BYTE);
+	put_packed_position(t, n, 0, EXPANDED_BY_VALUE, "at / 4 * 2 + second");
+	plain_gap(t);
+	plain_line(t, "%s = second && (which >> 2 & 3) != at %% 4 ? 0 : %s;", plain_value(t, node), plain_value(t, n->arg[0]));
+	plain_line(t, "}");
+}
+
 static void put_at(struct plain_text *t, int node)
 {
 	const struct node *n = &t->p->nodes.v[node];
@@ -394,6 +425,8 @@ void plain_node(struct plain_text *t, int node)
 			put_set(t, n);
 		else if (n->op == OP_UNPACK)
 			put_unpack(t, node);
+		else if (n->op == OP_EXPAND)
+			put_expand(t, node);
 		else if (n->op == OP_AT)
 			put_at(t, node);
 		else

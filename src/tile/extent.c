@@ -144,7 +144,7 @@ static bool needs_full(const struct infer *f, int node, int axis)
 		return true;
 	if (ints_hold(n->axis, n->naxes, axis))
 		return extent_is_full(f->x, node, axis);
-	if (n->op == OP_UNPACK && a->packs == n->ref)
+	if ((n->op == OP_UNPACK || n->op == OP_EXPAND) && a->packs == n->ref)
 		return extent_is_full(f->x, node, n->ref);
 	return !program_reduces_tile(f->p, n, axis);
 }

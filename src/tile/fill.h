@@ -6,8 +6,8 @@
  *
  * Element i is made of the (i + 1)th number that splitmix64 (base/prng.h) gives from `state` on:
  * floats are uniform in [-1, 1], those of e8m0 as if such numbers were converted, integers over all that the type holds or, if `below` is given, over
- * [0, below), as different from each other as they can be if `step` is given, or ascending in rows of `row`. dtype_store
- * rounds so, too.
+ * [0, below), as different from each other as they can be if `step` is given, or ascending in rows of `row`; bytes with a
+ * `step` are indices of two pairs out of four. dtype_store rounds so, too.
  */
 #ifndef TILE_FILL_H
 #define TILE_FILL_H
@@ -113,6 +113,17 @@ FILL unsigned fill_word_of(struct fill_type t, fill_word state, fill_word i)
 	return t.step ? fill_distinct(t, state, i) : fill_bits(t, fill_draw(state, i));
 }
 
+/* Four bits: two different indices below 4, the lower one first. */
+FILL unsigned fill_pair(unsigned v)
+{
+	return 0xe9dc84u >> v % 6 * 4 & 15;
+}
+
+FILL unsigned fill_byte(struct fill_type t, fill_word v)
+{
+	return t.step ? fill_pair((unsigned)(v >> 32)) | fill_pair((unsigned)(v & 0xffffffffu)) << 4 : fill_bits(t, v);
+}
+
 /* Of n elements the i-th, or of those of 4 bits two, a byte. */
 FILL void fill_unit(struct fill_type t, void *data, fill_word n, fill_word state, fill_word i)
 {
@@ -125,7 +136,7 @@ FILL void fill_unit(struct fill_type t, void *data, fill_word n, fill_word state
 	} else if (t.bits == 16) {
 		((unsigned short *)data)[i] = (unsigned short)fill_bits(t, fill_draw(state, i));
 	} else if (t.bits == 8) {
-		((unsigned char *)data)[i] = (unsigned char)fill_bits(t, fill_draw(state, i));
+		((unsigned char *)data)[i] = (unsigned char)fill_byte(t, fill_draw(state, i));
 	} else {
 		low = fill_bits(t, fill_draw(state, 2 * i)) & 15;
 		if (2 * i + 1 < n)

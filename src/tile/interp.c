@@ -313,6 +313,49 @@ static void eval_unpack(struct run *r, const struct node *n, struct value *out)
 		}
 }
 
+/* The argument's elements where `out` has those that stand for `per` of them along axis `at`. */
+static struct value gather_packed(struct run *r, const struct value *out, int arg, int at, int per)
+{
+	const struct node *n = &r->p->nodes.v[arg];
+	int64_t lo = out->lo[at] / per, hi = (out->lo[at] + out->len[at] - 1) / per;
+	struct value packed = { 0 };
+
+	for (int i = 0; i < out->n; i++) {
+		if (i != at)
+			value_add_axis(&packed, out->axis[i], out->lo[i], out->len[i]);
+		for (int k = 0; i == at && k < n->naxes; k++)
+			if (r->p->axes.v[n->axis[k]].packs == out->axis[at] && r->p->axes.v[n->axis[k]].per == per)
+				value_add_axis(&packed, n->axis[k], lo, hi - lo + 1);
+	}
+	gather(r, &packed, arg);
+	return packed;
+}
+
+static void eval_expand(struct run *r, const struct node *n, struct value *out)
+{
+	int at = ints_find(out->axis, out->n, n->ref);
+	struct value v = gather_packed(r, out, n->arg[0], at, EXPANDED_BY_VALUE);
+	struct value w = gather_packed(r, out, n->arg[1], at, EXPANDED_BY_BYTE);
+	int64_t outer = 1, inner = 1;
+
+	for (int i = 0; i < out->n; i++) {
+		outer *= i < at ? out->len[i] : 1;
+		inner *= i > at ? out->len[i] : 1;
+	}
+	for (int64_t o = 0; o < outer; o++)
+		for (int64_t i = 0; i < out->len[at] * inner; i++) {
+			int64_t pos = out->lo[at] + i / inner, first = pos / 4 * 2;
+			int64_t of = pos / EXPANDED_BY_BYTE - w.lo[at], found = NONE;
+			int which = (int)w.v[(o * w.len[at] + of) * inner + i % inner] >> pos % EXPANDED_BY_BYTE / 4 * 4;
+
+			for (int k = 1; k >= 0; k--)
+				if ((which >> 2 * k & 3) == pos % 4)
+					found = first + k - v.lo[at];
+			out->v[o * out->len[at] * inner + i] = found < 0 || found >= v.len[at] ? 0 :
+				v.v[(o * v.len[at] + found) * inner + i % inner];
+		}
+}
+
 /* In a sample, whose axis is shorter, indices beyond its end wrap around. */
 static void eval_at(struct run *r, const struct node *n, struct value *out)
 {
@@ -456,6 +499,8 @@ static void eval_node(struct run *r, int id)
 			out->v[i] = cast_value(n->type, out->v[i], r->flags & INTERP_ROUND);
 	} else if (n->op == OP_UNPACK) {
 		eval_unpack(r, n, out);
+	} else if (n->op == OP_EXPAND) {
+		eval_expand(r, n, out);
 	} else if (n->op == OP_AT) {
 		eval_at(r, n, out);
 	} else {

@@ -559,10 +559,13 @@ static void fill_input(const struct program *p, int tensor, int inputs, double *
 	bool words = false;		/* which hold fields of any bits */
 
 	for (int i = 0; i < t->rank; i++)
-		words |= p->axes.v[t->dim[i]].packs != NONE;
+		words |= p->axes.v[t->dim[i]].packs != NONE && t->type == DT_I32;
 	for (int64_t i = 0; i < tensor_elements(p, tensor); i++) {
 		if (words)
 			v[i] = dtype_round(t->type, (int32_t)(uint32_t)prng_next(&r));
+		else if (t->index_distinct && dtype_bits(t->type) == 8)
+			v[i] = dtype_load(t->type, &(uint8_t){ (uint8_t)fill_byte(random_type(t->type, 0, true, 0),
+				prng_next(&r)) }, 0);
 		else if (t->index_below)
 			v[i] = t->index_distinct ? fill_distinct(random_type(t->type, t->index_below, true, 0), 0,
 				(fill_word)i) : floor(prng_unit(&r) * (double)t->index_below);

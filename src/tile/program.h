@@ -39,6 +39,7 @@ enum {
 	RANK_MAX = 8,			/* axes of a value, dimensions of a tensor */
 	AXES_MAX = 64,			/* axes of a program */
 	LOOP_AXES_MAX = 4,
+	EXPANDED_BY_VALUE = 2, EXPANDED_BY_BYTE = 8,	/* elements that stand for one of the arguments of program_expand */
 	LOOP_DEPTH_MAX = 16,		/* loops around an sTask; what reads programs counts on it */
 	NONE = -1,			/* no such id */
 };
@@ -50,7 +51,7 @@ struct axis {
 	 * Programs, graphs and plans are made for `size`. */
 	int64_t multiple;
 	int like;			/* an axis before it that has the same size at launch; NONE */
-	/* An axis of packed words (see program_unpack) stands wherever axis `packs` stands, an index of it for `per` of
+	/* An axis of packed words (see program_unpack, program_expand) stands wherever axis `packs` stands, an index of it for `per` of
 	 * that one; it is never tiled, looped over, stored over or batch by itself. NONE: an ordinary axis. */
 	int packs, per;
 	bool single;			/* batch, in a phase or in a loop: one value a tile, wherever it is tiled */
@@ -83,7 +84,8 @@ struct tensor {
 	/* If elements make indices of loads, a number below which random ones should be so that these loads stay inside
 	 * their tensors, a guess where several values are added or chosen from; 0: they make none. By program_finish. */
 	int64_t index_below;
-	bool index_distinct;		/* ... and they name elements that are stored, so they should differ */
+	/* ... and they name elements that are stored, so they should differ; of bytes: they are what program_expand takes */
+	bool index_distinct;
 	/* Input whose memory holds the addresses of its parts, one for each index of its first dimension; a part
 	 * lies as a tensor of the other dimensions does. */
 	bool by_address;
@@ -307,6 +309,14 @@ NODISCARD enum err_code program_reduce(struct program *p, enum op op, int value,
  * on the words are tiled with the elements: see struct axis. */
 NODISCARD enum err_code program_unpack(struct program *p, int value, int from, int to,
 	enum dtype type, struct srcloc loc, int *out, struct err *e);
+
+/* Elements along `axis` of which two of each four are there, and the others are 0: the value has them over an axis of its
+ * own, and `which`, of u8 or i8, has their indices among the four over another, of a half of it. A byte is that of eight elements:
+ * from its lowest bit on, two bits for each of the four that are there, the lower index of a group first. The two must
+ * differ. Both arguments have the same other axes. The result has the value's axes with `axis` instead of its own, which
+ * from then on is tiled with `axis`, as words are (program_unpack). */
+NODISCARD enum err_code program_expand(struct program *p, int value, int which, int axis, struct srcloc loc, int *out,
+	struct err *e);
 
 /* Of the value's elements along `axis` those at `index`, an expression of axes and numbers: the result has the value's
  * axes without `axis`, and each axis of the expression that is not batch. Beyond the ends of `axis` it is 0. All of

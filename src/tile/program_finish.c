@@ -157,7 +157,7 @@ static enum dtype final_type(const struct program *p, const struct node *n)
 		t[i] = p->nodes.v[n->arg[i]].type;
 	if (n->op == OP_GET || n->op == OP_SET)
 		return p->carries.v[n->ref].type;
-	if (n->op == OP_AT)
+	if (n->op == OP_AT || n->op == OP_EXPAND)
 		return t[0];
 	if (n->op == OP_MMA)
 		return widened || t[0] == DT_F64 || t[1] == DT_F64 ? DT_F64 : n->type;

@@ -123,6 +123,8 @@ void find_index_ranges(struct program *p)
 	for (int i = 0; i < p->nodes.n; i++) {
 		const struct node *n = &p->nodes.v[i];
 
+		if (n->op == OP_EXPAND && n->task != NONE && p->nodes.v[n->arg[1]].op == OP_LOAD)
+			p->tensors.v[p->nodes.v[n->arg[1]].ref].index_distinct = true;
 		if (n->op != OP_LOAD || !r.node[i] || r.node[i] > INT32_MAX || p->tensors.v[n->ref].type != DT_I32)
 			continue;
 		lower_to(&p->tensors.v[n->ref].index_below, r.node[i]);

@@ -505,27 +505,28 @@ static struct phrase batch_phrase(const struct program *p, int axis)
 	return x;
 }
 
-/* May `from` become the words of `to`? */
-static enum err_code check_packs(const struct program *p, int from, int to, int per, struct srcloc loc, struct err *e)
+/* May `from` become the axis of words of `to`, for the operation `what`? */
+static enum err_code check_packs(const struct program *p, const char *what, int from, int to, int per, struct srcloc loc,
+	struct err *e)
 {
 	const struct axis *f = axis_at(p, from), *t = axis_at(p, to);
 
 	if (f->packs == to && f->per == per)
 		return OK;
 	if (f->packs != NONE)
-		return err_set(e, ERR_INPUT, loc, "unpack: axis '%s' already counts words of %d '%s'; use an axis of "
-			"its own for each packing", f->name, f->per, p->axes.v[f->packs].name);
+		return err_set(e, ERR_INPUT, loc, "%s: axis '%s' already counts words of %d '%s'; use an axis of "
+			"its own for each packing", what, f->name, f->per, p->axes.v[f->packs].name);
 	if (is_tiled_itself(p, from))
-		return err_set(e, ERR_INPUT, loc, "unpack: the words along '%s' follow the tiles of '%s', so '%s' "
-			"cannot be batch, stored or looped over; use '%s' there", f->name, t->name, f->name, t->name);
+		return err_set(e, ERR_INPUT, loc, "%s: the words along '%s' follow the tiles of '%s', so '%s' "
+			"cannot be batch, stored or looped over; use '%s' there", what, f->name, t->name, f->name, t->name);
 	if (is_read_at(p, from))
-		return err_set(e, ERR_INPUT, loc, "unpack: a value is read at other indices along '%s', so '%s' cannot count words; "
-			"use an axis of its own for the words", f->name, f->name);
+		return err_set(e, ERR_INPUT, loc, "%s: a value is read at other indices along '%s', so '%s' cannot count words; "
+			"use an axis of its own for the words", what, f->name, f->name);
 	if (t->packs != NONE || is_packed(p, from))
-		return err_set(e, ERR_INPUT, loc, "unpack: '%s' to '%s' would be words of words; "
-			"unpack to an axis that counts none", f->name, t->name);
-	return !t->single ? OK : err_set(e, ERR_INPUT, loc, "unpack: axis '%s' is batch in %s, but words hold several "
-		"of it; do not declare it batch", t->name, batch_phrase(p, to).s);
+		return err_set(e, ERR_INPUT, loc, "%s: '%s' to '%s' would be words of words; "
+			"%s to an axis that counts none", what, f->name, t->name, what);
+	return !t->single ? OK : err_set(e, ERR_INPUT, loc, "%s: axis '%s' is batch in %s, but words hold several "
+		"of it; do not declare it batch", what, t->name, batch_phrase(p, to).s);
 }
 
 static enum err_code check_unpack(const struct program *p, int value, int from, int to,
@@ -549,7 +550,7 @@ static enum err_code check_unpack(const struct program *p, int value, int from, 
 		return err_set(e, ERR_INPUT, loc, "unpack: %lld words along '%s' hold %lld %s, not the %lld of '%s'; "
 			"make '%s' at least %lld long", (long long)f->size, f->name, (long long)f->size * per,
 			dtype_name(type), (long long)t->size, t->name, f->name, (long long)ceil_div(t->size, per));
-	return check_packs(p, from, to, per, loc, e);
+	return check_packs(p, "unpack", from, to, per, loc, e);
 }
 
 enum err_code program_unpack(struct program *p, int value, int from, int to, enum dtype type,
@@ -566,6 +567,78 @@ enum err_code program_unpack(struct program *p, int value, int from, int to, enu
 	n.ref = to;
 	p->axes.v[from].packs = to;
 	p->axes.v[from].per = 32 / dtype_bits(type);
+	*out = build_node(p, &n);
+	return OK;
+}
+
+/* The one axis that a value has and another has not. */
+static int axis_apart(const struct node *a, const struct node *b)
+{
+	int axis = NONE, apart = 0;
+
+	for (int i = 0; i < a->naxes; i++)
+		if (!node_has_axis(b, a->axis[i])) {
+			axis = a->axis[i];
+			apart++;
+		}
+	return apart == 1 ? axis : NONE;
+}
+
+/* Has axis `from` just the elements that stand for `per` of `to` each? */
+static enum err_code check_expanded(const struct program *p, int from, int to, int per, const char *has,
+	struct srcloc loc, struct err *e)
+{
+	const struct axis *f = axis_at(p, from), *t = axis_at(p, to);
+
+	if (f->size * per != t->size)
+		return err_set(e, ERR_INPUT, loc, "expand: '%s' has %lld elements, of which %s '%s' has one for each %d, %lld; "
+			"it has %lld", t->name, (long long)t->size, has, f->name, per, (long long)(t->size / per), (long long)f->size);
+	return check_packs(p, "expand", from, to, per, loc, e);
+}
+
+static enum err_code check_expand(const struct program *p, int value, int which, int to, int from[2], struct srcloc loc,
+	struct err *e)
+{
+	const struct node *v = node_at(p, value), *w = node_at(p, which);
+	const struct axis *t = axis_at(p, to);
+
+	from[0] = axis_apart(v, w);
+	from[1] = axis_apart(w, v);
+	if (w->type != DT_U8 && w->type != DT_I8)
+		return err_set(e, ERR_INPUT, loc, "expand takes indices of u8 or i8, and these are %s", dtype_name(w->type));
+	if (dtype_bits(v->type) < 8 || v->type == DT_BOOL)
+		return err_set(e, ERR_INPUT, loc, "expand takes numbers of 8 bits or more, and these are %s", dtype_name(v->type));
+	if (node_has_axis(v, to) || node_has_axis(w, to))
+		return err_set(e, ERR_INPUT, loc, "expand: a value has axis '%s' already; expand along another one", t->name);
+	if (from[0] == NONE || from[1] == NONE)
+		return err_set(e, ERR_INPUT, loc, "expand: the values have axes %s, their indices %s; each must have one axis "
+			"of its own, for '%s', and all others in common", axes_phrase(p, v->naxes, v->axis).s,
+			axes_phrase(p, w->naxes, w->axis).s, t->name);
+	if (t->size % EXPANDED_BY_BYTE)
+		return err_set(e, ERR_INPUT, loc, "expand: '%s' has %lld elements; indices are bytes of %d, so it must have a "
+			"multiple of that", t->name, (long long)t->size, EXPANDED_BY_BYTE);
+	TRY(check_expanded(p, from[0], to, EXPANDED_BY_VALUE, "the values'", loc, e));
+	return check_expanded(p, from[1], to, EXPANDED_BY_BYTE, "the indices'", loc, e);
+}
+
+enum err_code program_expand(struct program *p, int value, int which, int axis, struct srcloc loc, int *out, struct err *e)
+{
+	struct node n = unary(p, OP_EXPAND, value, node_at(p, value)->type, loc);
+	int from[2];
+
+	TRY(check_in_phase(p, "an expansion", loc, e));
+	TRY(check_value(p, value, loc, e));
+	TRY(check_value(p, which, loc, e));
+	TRY(check_expand(p, value, which, axis, from, loc, e));
+	for (int i = 0; i < n.naxes; i++)
+		if (n.axis[i] == from[0])
+			n.axis[i] = axis;
+	n.arg[1] = which;
+	n.ref = axis;
+	for (int i = 0; i < 2; i++) {
+		p->axes.v[from[i]].packs = axis;
+		p->axes.v[from[i]].per = i ? EXPANDED_BY_BYTE : EXPANDED_BY_VALUE;
+	}
 	*out = build_node(p, &n);
 	return OK;
 }

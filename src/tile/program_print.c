@@ -78,7 +78,7 @@ static void print_work(const struct program *p, const struct node *n, struct buf
 		print_args(p, n, out);
 		if (class == CLASS_REDUCE || class == CLASS_SCAN)
 			buf_printf(out, " over %s", p->axes.v[n->ref].name);
-		if (n->op == OP_UNPACK)
+		if (n->op == OP_UNPACK || n->op == OP_EXPAND)
 			buf_printf(out, " to %s", p->axes.v[n->ref].name);
 		if (n->op == OP_AT) {
 			buf_printf(out, " at %s = ", p->axes.v[n->ref].name);

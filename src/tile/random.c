@@ -30,6 +30,8 @@ struct fill_type random_type(enum dtype t, int64_t below, bool distinct, int64_t
 		out.below = (unsigned)below;
 	if (out.below && distinct)
 		out.step = distinct_step(below);
+	if ((t == DT_U8 || t == DT_I8) && distinct)
+		out.step = 1;
 	if (out.below)
 		out.row = (unsigned)row;
 	return out;

@@ -5,7 +5,7 @@
 #include "tile/dtype.h"
 #include "tile/fill.h"
 
-/* below: of numbers that make indices (struct tensor); 0: any. distinct: they should differ. row: they ascend in rows of so
+/* below: of numbers that make indices (struct tensor); 0: any. distinct: they should differ; of bytes: they are what program_expand takes. row: they ascend in rows of so
  * many; 0: they are in no order. */
 struct fill_type random_type(enum dtype t, int64_t below, bool distinct, int64_t row);
 /* Every tensor has a stream of its own, by its name. */

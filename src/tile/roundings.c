@@ -456,6 +456,36 @@ static int error_at(struct roundings *r, const struct node *n, int error)
 	return add_node(r, at);
 }
 
+/* The error of the elements that node n (OP_EXPAND) puts where they belong; what is 0 has none. */
+static int error_expanded(struct roundings *r, const struct node *n, int error)
+{
+	const struct node *of = error == NONE ? NULL : &r->to->nodes.v[error];
+	struct node expanded = *n;
+	bool along = false;
+
+	for (int i = 0; of && i < of->naxes; i++) {
+		bool packs = r->to->axes.v[of->axis[i]].packs == n->ref;
+
+		expanded.axis[i] = packs ? n->ref : of->axis[i];
+		along |= packs;
+	}
+	if (!along)
+		return error;
+	expanded.type = DT_F64;
+	expanded.naxes = of->naxes;
+	expanded.arg[0] = error;
+	return add_node(r, expanded);
+}
+
+static struct deviation of_expand(struct roundings *r, const struct node *n)
+{
+	struct deviation d = r->of[n->arg[0]];
+
+	if (!is_exact(r->of[n->arg[1]]))
+		return (struct deviation){ rounding_const(r, HUGE_VAL), NONE, true };
+	return (struct deviation){ error_expanded(r, n, d.joint), error_expanded(r, n, d.lone), d.fresh };
+}
+
 /* Where several elements come from one, errors that an element has of its own become errors in common. */
 static struct deviation of_at(struct roundings *r, const struct node *n)
 {
@@ -611,6 +641,8 @@ static void add_rounding(struct roundings *r, int node)
 		d = read_twins(r, n, &r->carry[n->ref], false);
 	else if (n->op == OP_UNPACK && !is_exact(r->of[n->arg[0]]))
 		d.joint = rounding_const(r, HUGE_VAL);
+	else if (n->op == OP_EXPAND)
+		d = of_expand(r, n);
 	else if (n->op == OP_AT)
 		d = of_at(r, n);
 	else if (n->op == OP_CAST)

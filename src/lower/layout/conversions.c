@@ -37,7 +37,7 @@ static bool is_elementwise(enum op op)
 	enum op_class c = op_class(op);
 
 	return c != CLASS_REDUCE && c != CLASS_SCAN && c != CLASS_MOVE && c != CLASS_MMA &&
-		op != OP_CONST && op != OP_INDEX && op != OP_UNPACK;
+		op != OP_CONST && op != OP_INDEX && op != OP_UNPACK && op != OP_EXPAND;
 }
 
 static bool same_shape(const struct kernel *k, const struct shape2 *x, const struct shape2 *y)

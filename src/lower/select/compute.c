@@ -143,7 +143,7 @@ static int find_inline_depth(struct lowering *c, const struct stask *s, int node
 	struct fold fold;
 
 	if (user == NONE || is_made_at_use(n->op) || is_fold(n->op) || n->op == OP_SET || n->op == OP_GET ||
-	    n->op == OP_UNPACK || lay_out_node(c, s, node, &f, &e) || f.packed || conversion_next(c->k, s, node, &none, &d))
+	    n->op == OP_UNPACK || n->op == OP_EXPAND || lay_out_node(c, s, node, &f, &e) || f.packed || conversion_next(c->k, s, node, &none, &d))
 		return 0;
 	if (c->inline_depth[user])	/* its own arguments need no conversion */
 		return c->inline_depth[user] < INLINE_DEPTH_MOST && !repeats_operand(&c->p->nodes.v[user]) ?

@@ -175,6 +175,63 @@ static enum err_code unpacked_value(struct lowering *c, const struct kentry *x, 
 	return OK;
 }
 
+static const struct val *val_op(struct lowering *c, enum op op, enum dtype type, const struct val *x, const struct val *y,
+	const struct val *z)
+{
+	return make_val(c, (struct val){ .kind = VAL_OP, .type = type, .op = op, .arg = { x, y, z } });
+}
+
+/* Where the current element is, along an axis that an argument has packed, in the ring that holds that argument. */
+static const struct num *index_in_packed(struct lowering *c, const struct stask *s, const struct ring *r, int packed,
+	const struct shape2 *shape, int axis)
+{
+	const struct num *at = axis_local_index(c, s, shape, axis);
+
+	return (r->shape.full_axes & ~c->k->one_tile) >> packed & 1 && !(shape->full_axes >> axis & 1) ?
+		ADD(axis_first(c, s, shape, axis), at) : at;
+}
+
+/* One of two elements of four, or 0 (program_expand). Both are read, as which of them it is depends on the data. */
+static enum err_code expanded_value(struct lowering *c, const struct kentry *x, int node, const struct val **out,
+	struct err *e)
+{
+	const struct stask *s = stask_of(c, x);
+	const struct node *n = &c->p->nodes.v[node];
+	const struct shape2 *shape = &c->k->node_shape[node];
+	const struct num *at = axis_local_index(c, s, shape, n->ref);
+	const struct val *which, *one[2], *is[2];
+	int packed = NONE;
+
+	for (int i = 0; i < 2; i++) {
+		const struct node *a = &c->p->nodes.v[n->arg[i]];
+		int buffer = a->task == s->task || a->task == NONE ? NONE : buffer_of_node(c, s, n->arg[i]);
+
+		if (buffer == NONE || !has_ring(c, buffer))
+			return err_set(e, ERR_ILLEGAL, n->loc, "expand takes values and indices out of shared memory, and '%s' has "
+				"them in registers: load them, or let another lane make them", s->name);
+		for (int k = 0; k < a->naxes && !i; k++)
+			if (c->p->axes.v[a->axis[k]].packs == n->ref)
+				packed = a->axis[k];
+	}
+	TRY(operand_value(c, x, node, n->arg[1], &which, e));
+	which = val_op(c, OP_SHR, DT_I32, val_cast(c, DT_I32, c->p->nodes.v[n->arg[1]].type, which), val_num(c, MUL(DIV(MOD(at,
+		N(c, EXPANDED_BY_BYTE)), N(c, 4)), N(c, 4))), NULL);
+	for (int i = 0; i < 2; i++) {
+		const struct ring *r = ring_of(c, buffer_of_node(c, s, n->arg[0]));
+		const struct num *first = MUL(DIV(index_in_packed(c, s, r, packed, shape, n->ref), N(c, 4)), N(c, 2));
+		const struct val *index = i ? val_op(c, OP_SHR, DT_I32, which, val_const(c, DT_I32, 2), NULL) : which;
+
+		c->read_at[packed] = ADD(first, N(c, i));
+		one[i] = val_one_by_one(c, ring_value(c, x, r, shape));
+		c->read_at[packed] = NULL;
+		is[i] = val_op(c, OP_EQ, DT_BOOL, val_op(c, OP_AND, DT_I32, index, val_const(c, DT_I32, 3), NULL),
+			val_num(c, MOD(at, N(c, 4))), NULL);
+	}
+	one[1] = val_op(c, OP_WHERE, n->type, is[1], one[1], val_const(c, n->type, 0));
+	*out = val_op(c, OP_WHERE, n->type, is[0], one[0], one[1]);
+	return OK;
+}
+
 /* The argument's element in a column with bits flipped, which the same warp has in registers. */
 static enum err_code flipped_value(struct lowering *c, const struct kentry *x, const struct layout_conversion *d,
 	const struct val **out, struct err *e)
@@ -354,6 +411,8 @@ enum err_code element_value(struct lowering *c, const struct kentry *x, int node
 		return carry_value(c, x, node, out, e);
 	if (n->op == OP_UNPACK)
 		return unpacked_value(c, x, node, out, e);
+	if (n->op == OP_EXPAND)
+		return expanded_value(c, x, node, out, e);
 	if (n->op == OP_AT)
 		return value_at(c, x, node, out, e);
 	TRY(column_comparison(c, x, node, out, e));

@@ -1,0 +1,113 @@
+-- Two of every four elements and their indices (mr.expand): what the reference and kernels on the CPU make of them, and what is refused.
+local mr = require "millrace"
+local dir = arg[0]:match "^(.*/)" or "./"
+local tap, on_host = dofile(dir .. "tap.lua"), dofile(dir .. "lib/on_host.lua")
+
+local h200 = mr.device "h200"
+
+-- Runs in several orders, half of them with the detection of races, agree with the reference.
+local function computes(what, plan)
+  local worst, report = on_host.worst(plan, 2)
+  tap.ok(not report and worst <= 1e-2, what, "  relative error: " .. worst, report)
+end
+
+-- Y = X of all elements.
+local dense = mr.program("dense", function(p)
+  local m, k = p:axes("m", "k")
+  local half, eighth = p:axis("half", k.size // 2), p:axis("eighth", k.size // 8)
+  local X, E = p:input("X", {m, half}, p.from or "bf16"), p:input("E", {m, eighth}, p.bytes or "u8")
+  local Y = p:output("Y", {m, k}, p.to or p.from or "bf16")
+  local x, e = p:load(X), p:load(E)
+  Y:store(p:task("expand", function() return x:expand(e, k) end))
+end)
+
+local pairs_of_four <const> = {[0] = {0, 1}, {0, 2}, {0, 3}, {1, 2}, {1, 3}, {2, 3}}
+local function nibble(i, group) return pairs_of_four[(i + 2 * group) % 6] end
+local function byte(i, j)
+  local low, high = nibble(i, 2 * j), nibble(i, 2 * j + 1)
+  return low[1] | low[2] << 2 | high[1] << 4 | high[2] << 6
+end
+
+do
+  local bound, m, k = dense{m = 9, k = 48}, 9, 48
+  local inputs = {X = mr.array("bf16", {m, k // 2}, function(i, j) return i * 3 + j end),
+    E = mr.array("u8", {m, k // 8}, function(i, j) return byte(i - 1, j - 1) end)}
+  local wants = mr.array("bf16", {m, k}, function(i, j)
+    local pair, group = nibble(i - 1, (j - 1) // 4), (j - 1) // 4
+    for each = 1, 2 do
+      if pair[each] == (j - 1) % 4 then return inputs.X:get(i, 2 * group + each) end
+    end
+    return 0
+  end)
+  tap.is(bound:reference(inputs).Y:max_error(wants), 0, "each value is at its index, and zeros are elsewhere")
+  tap.is(bound:reference(inputs, {on = "host"}).Y:max_error(wants), 0, "  by the plain kernel, too")
+  local plan = assert(mr.search(bound, h200, {trials = 4, measure = false})).plan
+  tap.is(plan:compile{target = "host"}:run(inputs).Y:max_error(wants), 0, "  and by a kernel")
+end
+
+for _, bytes in ipairs{"u8", "i8"} do
+  local E, valid, several = dense{m = 8, k = 512, bytes = bytes}:inputs().E, true, {}
+  for i = 1, 8 do
+    for j = 1, 64 do
+      for half = 0, 1 do
+        local bits = math.tointeger(E:get(i, j)) >> 4 * half & 15
+        valid, several[bits] = valid and bits & 3 < bits >> 2, true
+      end
+    end
+  end
+  local kinds = 0
+  for _ in pairs(several) do kinds = kinds + 1 end
+  tap.ok(valid and kinds == 6, bytes .. ": random indices are pairs in order, of all six kinds")
+end
+for _, from in ipairs{"f32", "f16", "e4m3", "i8"} do
+  computes("values of " .. from, assert(mr.search(dense{m = 40, k = 72, from = from}, h200, {trials = 4, measure = false})).plan)
+end
+
+-- C = A B^T of an A that a task expands, as any other operand.
+local gemm = mr.program("gemm", function(p)
+  local m, n, k = p:axes("m", "n", "k")
+  local half, eighth = p:axis("half", k.size // 2), p:axis("eighth", k.size // 8)
+  local A, E = p:input("A", {m, half}), p:input("E", {m, eighth}, "u8")
+  local B, C = p:input("B", {n, k}), p:output("C", {m, n}, "f32")
+  local c = p:carry("c", {m, n}, 0)
+  p:loop(k, function()
+    local a, e = p:load("load_a", A), p:load("load_e", E)
+    local x = p:task("expand", function() return mr.expand(a, e, k) end)
+    c:add(p:mma("mma", x, p:load("load_b", B)))
+  end)
+  C:store("store_c", c)
+end)
+for _, lane in ipairs{"c0", "c1"} do
+  local plan = mr.plan(gemm{m = 72, n = 40, k = 136}:graph{tile = {m = 64, n = 40, k = 64}}, h200)
+  for _, name in ipairs{"c0", "c1"} do plan:lane(name, {warps = 4}) end
+  for _, t in ipairs(plan.tasks) do plan:append(t.name, {lane = t.name == "expand" and lane or "c0"}) end
+  plan:fill_waits()
+  computes("a product of an operand that is expanded " .. (lane == "c0" and "in registers" or "by another lane"), plan)
+end
+
+local function refused(what, message, body)
+  local good, got = pcall(function()
+    mr.program("refused", function(p)
+      local m, k = p:axes("m", "k")
+      local X, Y = p:input("X", {m, p:axis("half", p.half or k.size // 2)}, p.from or "bf16"), p:output("Y", {m, k}, "f32")
+      local E = p:input("E", {m, p:axis("eighth", p.eighth or k.size // 8)}, p.bytes or "u8")
+      local x, e = p:load(X), p:load(E)
+      local y = p:task("expand", function() return x:expand(e, k):to "f32" end)
+      Y:store(y)
+    end){m = 8, k = body.k or 64, half = body.half, eighth = body.eighth, from = body.from, bytes = body.bytes}
+  end)
+  tap.ok(not good and tostring(got):find(message, 1, true), what, got)
+end
+refused("not eight at a time", "'k' has 12 elements; indices are bytes of 8", {k = 12, half = 6, eighth = 2})
+refused("too few values", "expand: 'k' has 64 elements, of which the values' 'half' has one for each 2, 32; it has 16", {half = 16})
+refused("too many bytes", "the indices' 'eighth' has one for each 8, 8; it has 16", {eighth = 16})
+refused("other indices", "expand takes indices of u8 or i8, and these are i32", {bytes = "i32"})
+tap.refuses([[
+local mr = require "millrace"
+mr.program("p", function(p)
+  local m, k = p:axes("m", "k")
+  local X = p:load(p:input("X", {m, k}))
+  X:expand(X, k)
+end){m = 8, k = 8}]], "user.lua:5: expand takes indices of u8 or i8, and these are bf16")
+
+tap.done_testing()
