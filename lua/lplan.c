@@ -80,13 +80,14 @@ static int check_names(lua_State *L, int idx, const char *what, const char ***na
 	return n;
 }
 
-/* plan:append(task[, {eu=, seu=, lane=, at=}]), of one sTask or of a list, which is one edit */
+/* plan:append(task[, {eu=, seu=, lane=, at=, by_rows=}]), of one sTask or of a list, which is one edit */
 static int plan_append_l(lua_State *L)
 {
 	static const char *const neighbours[] = { "before", "after" };
 	struct history *h = plan_arg(L, "append");
 	const char *seu = NULL, *lane = NULL, **tasks;
 	int64_t at = 0, eu = 0;
+	bool by_rows = false;
 	enum err_code rc = OK;
 	char file[LUA_IDSIZE];
 	struct err error;
@@ -104,14 +105,15 @@ static int plan_append_l(lua_State *L)
 		check_text(L, 2, "append", "sTask");
 	lua_settop(L, 3);
 	n = check_names(L, 2, "append", &tasks);
-	OPTIONS_CHECK(L, 3, "append", "eu", "seu", "lane", "at");
+	OPTIONS_CHECK(L, 3, "append", "eu", "seu", "lane", "at", "by_rows");
 	option_integer(L, 3, "append", "eu", 0, history_plan(h)->device->eus - 1, &eu);
 	option_integer(L, 3, "append", "at", -OFFSET_MAX, OFFSET_MAX, &at);
 	option_text(L, 3, "append", "seu", &seu);
 	option_text(L, 3, "append", "lane", &lane);
+	option_bool(L, 3, "append", "by_rows", &by_rows);
 	mark = n > 1 ? history_mark(h) : NONE;
 	for (int i = 0; i < n && !rc; i++)
-		rc = history_append(h, tasks[i], seu, lane, (int)at, here_now(L, file), &error);
+		rc = history_append(h, tasks[i], seu, lane, (int)at, by_rows, here_now(L, file), &error);
 	if (rc && n > 1)
 		history_return(h, mark);
 	raise_if(L, rc, &error);
@@ -120,8 +122,8 @@ static int plan_append_l(lua_State *L)
 	return 0;
 }
 
-/* plan:move(task, options), plan:insert(task[, options]) with {at=, before=, after=, lane=, seu=, repair_waits=}, of one sTask
- * or of a list; settle= is deprecated for repair_waits= */
+/* plan:move(task, options), plan:insert(task[, options]) with {at=, before=, after=, lane=, seu=, by_rows=, repair_waits=},
+ * of one sTask or of a list; settle= is deprecated for repair_waits= */
 static int move_or_insert(lua_State *L, const char *what, bool insert)
 {
 	struct history *h = plan_arg(L, what);
@@ -136,13 +138,14 @@ static int move_or_insert(lua_State *L, const char *what, bool insert)
 		check_text(L, 2, what, "sTask");
 	lua_settop(L, 3);
 	n = check_names(L, 2, what, &tasks);
-	OPTIONS_CHECK(L, 3, what, "at", "before", "after", "lane", "seu", "repair_waits", "settle" /* deprecated */);
+	OPTIONS_CHECK(L, 3, what, "at", "before", "after", "lane", "seu", "by_rows", "repair_waits", "settle" /* deprecated */);
 	m.set_at = option_integer(L, 3, what, "at", -OFFSET_MAX, OFFSET_MAX, &at);
 	m.at = (int)at;
 	option_text(L, 3, what, "before", &m.before);
 	option_text(L, 3, what, "after", &m.after);
 	option_text(L, 3, what, "lane", &m.lane);
 	option_text(L, 3, what, "seu", &m.seu);
+	m.set_by_rows = option_bool(L, 3, what, "by_rows", &m.by_rows);
 	option_bool(L, 3, what, "settle", &repair_waits);		/* deprecated */
 	option_bool(L, 3, what, "repair_waits", &repair_waits);
 	if (insert)

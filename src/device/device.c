@@ -133,6 +133,7 @@ static const struct field seu_fields[] = {
 
 	S(COPY, "box_bytes", NUM, ONE, box_bytes, 1, 1e12, "B", "that one instruction moves, at most"),
 	S(COPY, "box_interval", NUM, ONE, box_interval, 0, 1e9, "cycles", "between instructions"),
+	S(COPY, "row_interval", NUM, ONE, row_interval, 0, 1e9, "cycles", "... that bring a row each"),
 };
 
 /* ORDER seu_kind */
@@ -508,6 +509,8 @@ static void use_defaults(struct vdevice *d)
 			use_default(&s->contention, 1);
 			use_default(&s->by_age, 0);
 		}
+		if (s->kind == SEU_COPY)
+			use_default(&s->row_interval, s->box_interval);
 		if (s->kind == SEU_MATRIX) {
 			use_default(&s->step, 0);
 			use_default(&s->depth, 1e9);

@@ -52,6 +52,7 @@ struct seu {
 	/* COPY */
 	double box_bytes;		/* bytes that one instruction moves, at most */
 	double box_interval;		/* cycles between instructions */
+	double row_interval;		/* ... each of a row, that many threads issue */
 };
 
 /* What consumes energy. */

@@ -57,6 +57,68 @@ static const char *guard(struct print *c, const struct num *when)
 	return is_tested(when) ? arena_strf(c->a, "if (%s) ", num(c, when)) : "";
 }
 
+/* The bytes of the rows that a warp copies: `share` of the rows to each warp, as far as there are rows. */
+static const char *bytes_of_warp(struct print *c, const struct role_op *o, long long share)
+{
+	long long rows = (long long)o->u.boxes.rows, each = (long long)o->u.boxes.bytes / rows;
+
+	return rows == share * c->role->warps ? arena_strf(c->a, "%lld", share * each) :
+		arena_strf(c->a, "max_of(0, min_of(%lld, %lld - warp_row)) * %lld", share, rows, each);
+}
+
+/* The indices of a row that are values, which all of its boxes have. */
+static void put_row_values(struct print *c, const struct role_op *o, int rank)
+{
+	const struct role_box *b = &o->u.boxes.boxes.v[0];
+	bool values = false;
+
+	for (int d = 0; d < rank; d++) {
+		if (b->value[d])
+			put(c, "\tconst u32 value%d = (u32)%s;", d, value(c, b->value[d]));
+		values |= b->value[d] != NULL;
+	}
+	if (values)			/* once the boxes are there, their slots may be filled again */
+		put(c, "\tfence_async();");
+}
+
+/* The corner of one of the boxes of a row: beyond an int it is outside of the tensor, also if it wraps around. */
+static const char *row_corner(struct print *c, const struct role_box *b, int rank)
+{
+	struct buf text;
+
+	buf_init(&text, c->a);
+	for (int d = 0; d < rank; d++)
+		if (b->value[d])
+			buf_printf(&text, num_is(b->corner[d], 0) ? ", (int)value%d" : ", (int)(value%d + (u32)(%s))", d,
+				num(c, b->corner[d]));
+		else
+			buf_printf(&text, ", %s", num(c, b->corner[d]));
+	return text.text;
+}
+
+/* Each warp has as many rows as the others, or fewer, and its threads issue the boxes of theirs. */
+static void print_load_rows(struct print *c, const struct role_op *o)
+{
+	const struct role_map *m = &c->r->maps.v[o->u.boxes.map];
+	int warps = c->role->warps, warp = c->r->target->warp;
+	long long rows = (long long)o->u.boxes.rows, share = (rows + warps - 1) / warps;
+
+	put(c, "const u32 full = %s;", flag_barrier(c, o, num(c, o->u.boxes.n)));
+	if (warps > 1)
+		put(c, "const int warp_row = UNIFORM(thread / %d) * %lld;", warp, share);
+	put(c, "if (elect()) flag_expect(full, %s);", bytes_of_warp(c, o, share));
+	put(c, "LOOP (int at = thread %% %d; at < %lld; at += %d) {", warp, share, warp);
+	put(c, "\tconst int rb = 0, h = 0, j = 0, e = 0, row0 = %sat, col0 = 0;", warps > 1 ? "warp_row + " : "");
+	if (rows != share * warps)
+		put(c, "\tif (row0 >= %lld) break;", rows);
+	put_row_values(c, o, m->rank);
+	for (int i = 0; i < o->u.boxes.boxes.n; i++)
+		put(c, "\ttma_load_%s%dd(%s, &map%d, full%s);", o->u.boxes.once ? "once_" : "", m->rank,
+			num(c, o->u.boxes.boxes.v[i].to), map_param(c, o->u.boxes.map),
+			row_corner(c, &o->u.boxes.boxes.v[i], m->rank));
+	put(c, "}");
+}
+
 static void print_load_boxes(struct print *c, const struct role_op *o)
 {
 	const struct role_map *m = &c->r->maps.v[o->u.boxes.map];
@@ -654,7 +716,7 @@ static void print_fetch(struct print *c, const struct role_op *o)
 void print_move(struct print *c, const struct role_op *o)
 {
 	switch ((int)o->what) {
-	case DO_LOAD_BOXES: print_load_boxes(c, o); break;
+	case DO_LOAD_BOXES: (o->u.boxes.rows ? print_load_rows : print_load_boxes)(c, o); break;
 	case DO_LOAD_THREADS: print_load_threads(c, o); break;
 	case DO_STORE_BOXES: print_store_boxes(c, o); break;
 	case DO_STORE_THREADS:

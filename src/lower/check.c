@@ -277,6 +277,19 @@ static void explain_threads(const struct kernel *k, const struct ring *r, const 
 	*hint = more_warps;
 	switch (r->reason) {
 	case THREADS_INDICES:
+		if (r->panel_cols * bits / 8 % l->copy_align == 0 &&
+		    lower_goes_by_rows(k, b, &r->shape, &(enum threads_reason){ 0 }))
+			*hint = arena_strf(a, "let it copy each row by itself, by plan:move(\"%s\", {by_rows=true}), or %s",
+				k->plan->graph->tasks.v[b->first].name, more_warps);
+		break;
+	case THREADS_ROW_INDICES:
+		*why = "the copy engine copies rows one by one only where they are contiguous, along the last dimension of the "
+			"tensor";
+		break;
+	case THREADS_ROW_BYTES:
+		*why = arena_strf(a, "the copy engine begins rows at multiples of %d bytes of shared memory, rows of its tile "
+			"have %lld", l->copy_align, (long long)(r->panel_cols * bits / 8));
+		*hint = with_tile(k, col, round_up(cols, l->copy_align * 8 / bits), more_warps, a);
 		break;
 	case THREADS_ADDRESSES:
 		*why = "the copy engine's map has one address, and the tensor is given by several";

@@ -92,6 +92,8 @@ enum cluster_share {
 enum threads_reason {
 	THREADS_INDICES,		/* more than one axis, or a multiple of one, in a dimension; or values that
 					 * differ by row */
+	THREADS_ROW_INDICES,		/* rows are to be copied one by one, but are not along the last dimension alone */
+	THREADS_ROW_BYTES,		/* ... but would not begin where the engine can write */
 	THREADS_ADDRESSES,		/* the tensor has an address for each index of its first dimension */
 	THREADS_ZEROS,			/* zeros beyond the end of a contracted axis that is not the tensor's */
 	THREADS_BEGIN,			/* tiles do not begin at a multiple of a chunk */
@@ -123,6 +125,7 @@ struct ring {
 	bool reordered;			/* ... whose dimensions are in another order than the tensor's */
 	bool ends_by_threads;		/* ... but by threads where the length of the loop ends within the tile */
 	int64_t run;			/* if not 0: values name rows, and each so many rows of a panel are a box */
+	bool by_rows;			/* each row of a panel is a box, at an index of its own; threads share them out */
 	enum cluster_share share;
 	int64_t box_rows;		/* of one box: full_rows, or a block's share of them */
 };
@@ -159,6 +162,7 @@ struct flag {
 	int arrivals;			/* that complete a generation, in one block */
 	bool all_blocks;		/* lanes of all blocks of the cluster arrive, at the flags of all */
 	bool copies_arrive;		/* copies by threads arrive themselves, on completion (cp.async) */
+	bool each_warp;			/* of rows by the copy engine: each warp arrives with the bytes of its own */
 	int64_t bytes;			/* transaction bytes of the copy engine in a generation; 0: none */
 	int64_t offset;			/* of the first barrier in shared memory, in bytes */
 };

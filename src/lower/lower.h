@@ -56,6 +56,8 @@ NODISCARD enum err_code lower_check_plan(const struct plan *p, struct arena *a,
 /* The registers of a thread with which a lane that copies unaligned rows has as many accesses in flight as it can use. 0: on
  * the device all lanes have equally many. */
 int lower_copy_registers(const struct vdevice *d);
+/* Has the device a copy engine that takes boxes of tensors? */
+bool lower_has_boxes(const struct vdevice *d);
 /* Can kernels be made for the device at all? */
 bool lower_has_target(const struct vdevice *d);
 

@@ -96,6 +96,8 @@ struct frag lower_ring_slice(const struct stask *s, const struct ring *r);
 int lower_copy_width(const struct kernel *k, int task);
 /* Likewise of a load through registers by aligned words, whose elements may begin at any address; 1: one by one. */
 int lower_unaligned_width(const struct kernel *k, int task);
+/* Can the copy engine bring each row of a ring of that shape by itself, wherever it is? If not, *reason says why. */
+bool lower_goes_by_rows(const struct kernel *k, const struct buffer *b, const struct shape2 *v, enum threads_reason *reason);
 /* Does a load by threads arrive at its flag by its copies, on their completion (cp.async.mbarrier.arrive)? */
 bool lower_copies_arrive(const struct kernel *k, int task);
 

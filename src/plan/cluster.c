@@ -64,7 +64,7 @@ bool cluster_shares(const struct plan *p, const struct cluster *c, int task)
 		return false;
 	lane = p->entries.v[entry].lane;
 	u = &p->device->seu[p->entries.v[entry].seu];
-	if (u->kind != SEU_COPY || !u->async || p->lanes.v[lane].replicas > 1 || reads_own(p, lane, task) ||
+	if (u->kind != SEU_COPY || !u->async || p->entries.v[entry].by_rows || p->lanes.v[lane].replicas > 1 || reads_own(p, lane, task) ||
 	    holds_indices(p->graph, task))
 		return false;
 	load = &g->nodes.v[t->nodes.v[t->nodes.n - 1]];

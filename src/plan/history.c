@@ -62,7 +62,10 @@ const char *matching_slice(struct history *h, const struct graph *g, const char 
 static enum err_code append_one(struct history *h, struct plan *p, int task, const struct record *r, struct err *e)
 {
 	(void)h;
-	return plan_append(p, task, r->other, r->lane, r->a, r->loc, e);
+	TRY(plan_check_by_rows(p, task, r->b, r->loc, e));
+	TRY(plan_append(p, task, r->other, r->lane, r->a, r->loc, e));
+	p->entries.v[p->entries.n - 1].by_rows = r->b;
+	return OK;
 }
 
 static enum err_code move_one(struct history *h, struct plan *p, int task, const struct record *r, struct err *e)

@@ -36,7 +36,7 @@ NODISCARD enum err_code history_drop_lane(struct history *h, const char *name, s
 NODISCARD enum err_code history_lane(struct history *h, const char *name, int warps,
 	int registers, int replicas, struct srcloc loc, struct err *e);
 NODISCARD enum err_code history_append(struct history *h, const char *task, const char *seu,
-	const char *lane, int at, struct srcloc loc, struct err *e);
+	const char *lane, int at, bool by_rows, struct srcloc loc, struct err *e);
 /* Change the entries of the named sTasks (plan_move), as one edit. The name of a split task means all its slices; then
  * before= and after= may name another split task, and mean its slice with the same number. repair_waits: also adapt
  * waits and versions (plan_repair_waits). If that fails or is interrupted by *stop, nothing changes. */

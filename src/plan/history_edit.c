@@ -30,10 +30,10 @@ enum err_code history_drop_lane(struct history *h, const char *name, struct srcl
 }
 
 enum err_code history_append(struct history *h, const char *task, const char *seu, const char *lane,
-	int at, struct srcloc loc, struct err *e)
+	int at, bool by_rows, struct srcloc loc, struct err *e)
 {
 	return commit_one(h, (struct record){ .kind = EDIT_APPEND, .name = task, .other = seu, .lane = lane, .a = at,
-		.loc = loc }, e);
+		.b = by_rows, .loc = loc }, e);
 }
 
 enum err_code history_remove(struct history *h, const char *task, struct srcloc loc, struct err *e)
@@ -199,7 +199,8 @@ static enum err_code change_entry(struct history *h, struct change *c, int task,
 		return err_set(e, ERR_INPUT, loc, "'%s' is in the plan already: plan:move changes it", s->name);
 	if (insert) {
 		VEC_PUSH(&h->arena, &c->records, ((struct record){ .kind = EDIT_APPEND, .name = s->name,
-			.other = m->seu, .lane = lane_to_insert(h, own), .a = m->set_at ? m->at : 0, .loc = loc }));
+			.other = m->seu, .lane = lane_to_insert(h, own), .a = m->set_at ? m->at : 0, .b = m->by_rows,
+			.loc = loc }));
 		*own = (struct move){ .before = own->before, .after = own->after };
 	}
 	if (!insert || m->before || m->after)

@@ -198,6 +198,14 @@ enum err_code plan_append(struct plan *p, int task, const char *seu, const char 
 	return OK;
 }
 
+enum err_code plan_check_by_rows(const struct plan *p, int task, bool by_rows, struct srcloc loc, struct err *e)
+{
+	const struct stask *s = &p->graph->tasks.v[task];
+
+	return !by_rows || s->kind == TASK_LOAD ? OK : err_set(e, ERR_INPUT, loc,
+		"'%s' is no load: by_rows= says how a copy engine loads a tile", s->name);
+}
+
 static enum err_code need_entry(const struct plan *p, int task, struct srcloc loc, int *out, struct err *e)
 {
 	*out = plan_entry_of(p, task);
@@ -218,9 +226,9 @@ static enum err_code find_moved(const struct plan *p, int task, const struct mov
 		return err_set(e, ERR_INPUT, loc, "'%s' is appended %d times: remove it, and append it once", name, n);
 	if (m->before && m->after)
 		return err_set(e, ERR_INPUT, loc, "'%s': before= or after=, not both", name);
-	if (!m->before && !m->after && !m->lane && !m->seu && !m->set_at)
+	if (!m->before && !m->after && !m->lane && !m->seu && !m->set_at && !m->set_by_rows)
 		return err_set(e, ERR_INPUT, loc, "'%s': nothing to change: give at=, before=, after=, "
-			"lane= or seu=", name);
+			"lane=, seu= or by_rows=", name);
 	return OK;
 }
 
@@ -289,6 +297,10 @@ enum err_code plan_move(struct plan *p, int task, const struct move *m, struct s
 	if (m->set_at) {
 		TRY(check_offset(p, task, m->at, loc, e));
 		now.at = m->at;
+	}
+	if (m->set_by_rows) {
+		TRY(plan_check_by_rows(p, task, m->by_rows, loc, e));
+		now.by_rows = m->by_rows;
 	}
 	if (m->before || m->after)
 		TRY(find_neighbour(p, task, lane, m, loc, &neighbour, e));

@@ -49,6 +49,8 @@ struct entry {
 	int task, lane, seu;
 	int at;				/* iteration offset */
 	struct srcloc loc;
+	bool by_rows;			/* a load by an engine: each row of the tile by a copy of its own, where
+					 * the rows may be anywhere */
 };
 
 enum wait_when { WAIT_COMPLETE, WAIT_ISSUED };
@@ -79,6 +81,7 @@ struct move {
 	const char *lane, *seu;
 	bool set_at;
 	int at;				/* if set_at */
+	bool set_by_rows, by_rows;	/* likewise */
 };
 
 struct plan {
@@ -115,6 +118,8 @@ NODISCARD enum err_code plan_lane(struct plan *p, const char *name, int warps, i
  * copy unit, else "c0". The lane is declared if it was not. */
 NODISCARD enum err_code plan_append(struct plan *p, int task, const char *seu, const char *lane,
 	int at, struct srcloc loc, struct err *e);
+/* ERR_INPUT: the sTask is no load, so it cannot have by_rows. */
+NODISCARD enum err_code plan_check_by_rows(const struct plan *p, int task, bool by_rows, struct srcloc loc, struct err *e);
 /* Change the one entry of an sTask, or where it stands. A lane is declared if it was not. */
 NODISCARD enum err_code plan_move(struct plan *p, int task, const struct move *m, struct srcloc loc, struct err *e);
 /* Remove all entries of an sTask. */

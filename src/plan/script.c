@@ -159,6 +159,8 @@ static void print_entries(const struct plan *p, struct buf *out)
 			p->device->seu[e->seu].name, p->lanes.v[e->lane].name);
 		if (e->at)
 			buf_printf(out, ", at=%d", e->at);
+		if (e->by_rows)
+			buf_puts(out, ", by_rows=true");
 		buf_puts(out, "})\n");
 	}
 }

@@ -146,6 +146,8 @@ static const char *boxes_text(const struct dump *d, const struct role_op *o)
 	for (int i = m->rank - 1; i >= 0; i--)
 		buf_printf(&b, "%s%lld", i == m->rank - 1 ? " in boxes of " : " x ", (long long)m->box[i]);
 	buf_printf(&b, ", %d", o->what == DO_LOAD_BOXES ? o->u.boxes.boxes.n : o->u.boxes.panels);
+	if (o->what == DO_LOAD_BOXES && o->u.boxes.rows)
+		buf_printf(&b, " for each of %lld rows", (long long)o->u.boxes.rows);
 	if (o->what == DO_LOAD_BOXES)
 		buf_printf(&b, ", %lld bytes on '%s' %s", (long long)o->u.boxes.bytes,
 			flag_name(d, o->u.boxes.flag), number_text(d, o->u.boxes.n));

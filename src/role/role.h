@@ -229,6 +229,9 @@ struct role_op {
 			int flag;			/* LOAD: where the bytes are counted */
 			const struct num *n;		/* LOAD: instance of the flag */
 			int64_t bytes;			/* LOAD: that the flag expects of this block */
+			/* LOAD: if not 0, boxes are functions of VAR_ROW0, of which there are so many. All threads of the
+			 * lane copy, each the boxes of its rows, and each warp arrives with the bytes of its own */
+			int64_t rows;
 			int ring;			/* of the slot; NONE: a staging */
 			int outbox;			/* STORE: number of the staging */
 			bool multicast;			/* LOAD: to all blocks of the cluster */
@@ -383,6 +386,7 @@ struct role_flag {
 	int depth, arrivals;		/* barriers; arrivals in a phase */
 	bool all;			/* each arrival is at the flags of all blocks of the cluster */
 	bool copies;			/* copies by threads arrive when they are complete */
+	bool each_warp;			/* each warp announces the bytes of the copies that it issues to the engine */
 	int64_t bytes;			/* that the copy engine brings in a phase; 0: none */
 	int64_t offset;			/* in shared memory, 8 bytes a barrier */
 };

@@ -179,7 +179,9 @@ static enum err_code append(const struct builder *m, int task, int at)
 		(load != NONE && m->c->loads_by_threads >> load & 1) ||
 		(s->kind == TASK_MMA && m->c->products_by_threads);
 
-	return plan_append(m->p, task, by_threads ? vector_unit(m->p, task) : NULL, lane_of(m, task, name), at, NOWHERE, m->e);
+	TRY(plan_append(m->p, task, by_threads ? vector_unit(m->p, task) : NULL, lane_of(m, task, name), at, NOWHERE, m->e));
+	m->p->entries.v[m->p->entries.n - 1].by_rows = !by_threads && load != NONE && m->c->loads_by_rows >> load & 1;
+	return OK;
 }
 
 /* Append the entries of a slice in a region, in the chosen order, or the program's. */

@@ -307,7 +307,7 @@ static void note_copies(const struct timeline *line, struct tried *x)
 			if (s->phase != ph->phase || s->kind != TASK_LOAD || !p->device->seu[en->seu].async)
 				continue;
 			all += bytes;
-			if (!c->by_threads)
+			if (!c->by_threads && !en->by_rows)	/* of rows, threads issue each */
 				continue;
 			by_threads += bytes;
 			shifted += c->shifted ? bytes : 0;

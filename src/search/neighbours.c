@@ -246,6 +246,17 @@ static void along_lanes(const struct space *s, const struct choice *c, struct ar
 	}
 }
 
+/* Either threads copy what the engine cannot bring together, or it brings each row by itself. */
+static void along_rows(const struct space *s, const struct choice *c, struct arena *a, struct choices *out)
+{
+	struct choice x = *c;
+
+	if (!s->has_boxes || (!c->copied_loads && !c->loads_by_rows))
+		return;
+	x.loads_by_rows = c->loads_by_rows ? 0 : c->copied_loads;
+	VEC_PUSH(a, &out->v, x);
+}
+
 /* Other lanes that load, if threads copy (space.h): with fewer and more warps, as many registers as they can use, and two lanes
  * instead of one. */
 static void along_loaders(const struct space *s, const struct choice *c, struct arena *a, struct choices *out)
@@ -404,6 +415,7 @@ void space_neighbours(const struct space *s, const struct choice *c, int coordin
 		break;
 	case BY_LOADERS:
 		along_loaders(s, c, a, out);
+		along_rows(s, c, a, out);
 		break;
 	case BY_LOAD_UNITS:
 		along_load_units(s, c, a, out);

@@ -681,7 +681,8 @@ enum err_code space_init(struct space *s, struct arena *a, struct mem *mem, cons
 	const struct vdevice *d, const struct wanted *want, struct graph **graph, struct err *e)
 {
 	*s = (struct space){ .a = a, .mem = mem, .program = p, .device = d,
-		.copy_registers = lower_has_target(d) ? lower_copy_registers(d) : 0 };
+		.copy_registers = lower_has_target(d) ? lower_copy_registers(d) : 0,
+		.has_boxes = lower_has_target(d) && lower_has_boxes(d) };
 	TRY(find_dims(s, want, e));
 	find_variants(s, graph);
 	return OK;
@@ -690,7 +691,7 @@ enum err_code space_init(struct space *s, struct arena *a, struct mem *mem, cons
 uint64_t choice_hash(const struct choice *c)
 {
 	const int64_t v[] = { c->split_off, c->ways, c->warps, c->replicas, c->split, c->second_split, c->load_lanes, c->load_warps,
-		c->load_registers, c->copied_loads, c->loads_by_threads, c->issue_order, c->extra_versions,
+		c->load_registers, c->copied_loads, c->loads_by_threads, c->loads_by_rows, c->issue_order, c->extra_versions,
 		c->ring_bytes, c->ring_depth, c->deeper_rings, c->tile_versions, c->stores_by_threads,
 		c->products_by_threads, c->grid.eus, c->grid.raster,
 		c->grid.group, c->grid.longest_first, c->grid.cluster };

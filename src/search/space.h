@@ -39,6 +39,7 @@ struct choice {
 	 * without loads_by_threads, have one warp. */
 	unsigned copied_loads;
 	unsigned loads_by_threads;	/* bits, by space_load_index: loads that threads copy, not a copy engine */
+	unsigned loads_by_rows;		/* ... that an engine brings row by row (entry.by_rows) */
 	int order[CHOICE_REGIONS];	/* by region (space_order_index): index into the space's orders */
 	bool issue_order;		/* lanes agree on who issues products next */
 	unsigned extra_versions;	/* bits, by order_value: values with 2 versions, or what the order needs */
@@ -96,6 +97,7 @@ struct space {
 	bool uneven;			/* loops of some tiles have more iterations than those of others */
 	bool finer;			/* neighbours include those that seldom pay: for the best plan alone */
 	int copy_registers;		/* lower_copy_registers of the device */
+	bool has_boxes;			/* the device's engine copies boxes, so also rows one by one */
 	struct err unbuilt;		/* why there is no graph, if no variant exists */
 	struct variant variants[2];	/* by choice.split_off */
 };

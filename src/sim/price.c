@@ -79,6 +79,7 @@ static void end_occurrence(struct reader *r, const struct task_price *t)
 	sum->steps += t->steps;
 	sum->boxes += t->boxes;
 	sum->issued += t->issued;
+	sum->row_boxes += t->row_boxes;
 	sum->copies += t->copies;
 	sum->sector_ratio = fmax(sum->sector_ratio, t->sector_ratio);
 }
@@ -98,6 +99,7 @@ static void finish_tasks(struct reader *r)
 		t->steps *= share;
 		t->boxes *= share;
 		t->issued *= share;
+		t->row_boxes *= share;
 		t->copies *= share;
 	}
 }
@@ -123,6 +125,8 @@ static void read_inside(struct reader *r, const struct role_op *o, struct op_cos
 	t->boxes += boxes * runs;
 	t->issued += issued * runs;
 	t->copies += boxes > 0 ? runs : 0;
+	if (o->what == DO_LOAD_BOXES)
+		t->row_boxes += runs * (double)o->u.boxes.rows * o->u.boxes.boxes.n;
 	t->sector_ratio = fmax(t->sector_ratio, price_sector_ratio(&r->context, o));
 	t->arrives |= o->what == DO_LOAD_THREADS && o->u.move.arrives;
 	t->by_threads |= o->what == DO_LOAD_THREADS || o->what == DO_STORE_THREADS || o->what == DO_STORE_RING;
@@ -460,7 +464,7 @@ void price_entry(const struct price *x, const struct plan *p, int entry, double 
 		c->cost.latency = t->arrives ? lane_cycles(p->device, &(struct op_cost){ .global_reads = 1 }, share) :
 			s->async ? fmax(lane - c->cost.memory, 0) : 0;
 	} else if (s->kind == SEU_COPY) {
-		c->cost.busy = t->boxes * s->box_interval;
+		c->cost.busy = t->boxes * s->box_interval + t->row_boxes * s->row_interval;
 		c->cost.alone = c->cost.busy + (s->async ? 0 : lane);
 		c->cost.issue = t->copies * s->issue + fmax(t->issued - t->copies, 0) * s->box_interval + lane;
 	} else if (s->kind == SEU_MATRIX && s->async) {

@@ -64,6 +64,7 @@ struct task_price {
 					 * when the lane continues; NONE: it does not wait */
 	double steps;			/* instructions of its product */
 	double boxes, issued;		/* boxes for the copy engine; those that one thread issues */
+	double row_boxes;		/* boxes of a row each, which threads of all warps issue */
 	double copies;			/* operations that issue boxes */
 	double sector_ratio;		/* if by_threads: bytes of the sectors that it moves, over the bytes
 					 * that it needs */

@@ -22,6 +22,8 @@ enum {
 	SHORT_DIVIDE = 4,		/* by a constant: multiply, shift; multiply, subtract for the remainder */
 	STORE = 3,			/* of a chunk of a row: guard, address, access */
 	LINE_LENGTH = 64,		/* assumed length of a line whose end is not a constant */
+	ROW_BOX = 8,			/* of a box of a row: choose a thread, three moves to registers of the warp, the copy,
+					 * leave out the thread, branch */
 	TRANSPOSE = 6,			/* within four threads, per word: select and shuffle, twice */
 };
 
@@ -259,6 +261,16 @@ static struct op_cost price_fetch(const struct cost_context *x, const struct rol
 	return s;
 }
 
+/* Boxes of rows: the threads of a warp each read the values of a row, and fence; then they issue the boxes one after the
+ * other, as instructions of the copy engine take what they need from registers that a warp has once. */
+static struct op_cost price_row_boxes(const struct cost_context *x, const struct role_op *o, int values)
+{
+	double rows = ceil((double)o->u.boxes.rows / x->warps), rounds = ceil(rows / x->program->target->warp);
+	double reads = values ? values * x->vector->latency + x->device->fence_cost : 0;
+
+	return cycles(rounds * reads + rows * o->u.boxes.boxes.n * ROW_BOX * x->vector->chain);
+}
+
 /* The thread that issues a box reads from shared memory, one after the other, the values that its indices add, and then
  * fences. */
 static struct op_cost price_box_values(const struct cost_context *x, const struct role_op *o)
@@ -268,13 +280,17 @@ static struct op_cost price_box_values(const struct cost_context *x, const struc
 	for (int i = 0; i < o->u.boxes.boxes.n; i++)
 		for (int d = 0; d < RANK_MAX; d++)
 			n += o->u.boxes.boxes.v[i].value[d] != NULL;
+	if (o->u.boxes.rows)
+		return price_row_boxes(x, o, n / o->u.boxes.boxes.n);
 	return cycles(n ? n * x->vector->latency + x->device->fence_cost : 0);
 }
 
 double price_boxes(const struct cost_context *x, const struct role_op *o, double *issued)
 {
 	*issued = 0;
-	if (o->what == DO_LOAD_BOXES)
+	if (o->what == DO_LOAD_BOXES && o->u.boxes.rows)
+		*issued = 0;		/* price_row_boxes */
+	else if (o->what == DO_LOAD_BOXES)
 		*issued = o->u.boxes.boxes.n;
 	else if (o->what == DO_STORE_BOXES)
 		*issued = o->u.boxes.panels;

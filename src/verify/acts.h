@@ -43,6 +43,7 @@ struct act {
 					 * writes one */
 	bool fenced;			/* READ: the operation itself has a fence behind it */
 	bool multicast;			/* COPY: to all blocks */
+	bool each;			/* COPY: each warp arrives, and copies its rows */
 	bool leader;			/* READ, STORE_COMMIT, ARRIVE: by a thread of the lane's first warp alone */
 };
 

@@ -142,7 +142,7 @@ enum err_code play_copy(struct play *p, struct warp *w, const struct act *a)
 	bool all = a->multicast, by_engine = a->kind == ACT_COPY;
 	int first = all ? 0 : w->block, end = all ? p->blocks : w->block + 1;
 
-	if (by_engine && w->number)
+	if (by_engine && w->number && !a->each)
 		return OK;
 	TRY(check_number(p, flag_in(p, w->block, a->at), a->n, a->instance, "copies for"));
 	for (int i = first; i < end; i++)

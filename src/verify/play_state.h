@@ -126,9 +126,10 @@ static inline int bit_of(const struct warp *w)
 static inline uint32_t arrivals_of(const struct play *p, int flag, int n)
 {
 	const struct warp *w = completer(p, flag, n);
-	uint32_t bits = flag_at(p, flag)->bytes ? 1 : (1u << warps_of(p, w)) - 1, all = 0;
+	const struct role_flag *f = flag_at(p, flag);
+	uint32_t bits = f->bytes && !f->each_warp ? 1 : (1u << warps_of(p, w)) - 1, all = 0;
 
-	if (!flag_at(p, flag)->all)
+	if (!f->all)
 		return bits << w->block * WARPS;
 	for (int i = 0; i < p->blocks; i++)
 		all |= bits << i * WARPS;

@@ -304,16 +304,18 @@ static enum err_code run_load(struct run *x, const struct role_op *o)
 	for (int i = 1; i < o->touches.n; i++) {
 		TRY(run_touch(x, o, &o->touches.v[i]));
 		x->acts.v[x->acts.n - 1].fenced = true;
-		x->acts.v[x->acts.n - 1].leader = o->what == DO_LOAD_BOXES;
+		x->acts.v[x->acts.n - 1].leader = o->what == DO_LOAD_BOXES && !o->u.boxes.rows;
 	}
 	x->unfenced = unfenced;
 	if (o->what == DO_LOAD_THREADS) {
 		a = add_act(x, ACT_COPY_THREADS, o->u.move.flag, value(x, o->u.move.n));
 		x->scattered = x->writing = true;
 	} else {
-		x->scattered = false;	/* the thread that issues the copy reads the values itself */
+		/* the thread that issues the copy reads the values itself */
+		x->scattered = o->u.boxes.rows > 0 && o->touches.n > 1;
 		a = add_act(x, ACT_COPY, o->u.boxes.flag, value(x, o->u.boxes.n));
 		a->multicast = o->u.boxes.multicast;
+		a->each = o->u.boxes.rows > 0;
 	}
 	a->to = cell_of(x, &o->touches.v[0]);
 	return OK;

@@ -51,10 +51,10 @@ static int64_t box_bytes(const struct check *c, const struct role_map *m)
 	return bytes;
 }
 
-/* Evaluates numbers that depend only on the block's rank. */
+/* Evaluates numbers that depend only on the block's rank, and on the row where rows have boxes of their own. */
 struct rank_env {
 	struct num_env env;
-	int64_t rank;
+	int64_t rank, row;
 };
 
 static int64_t rank_var(const struct num_env *env, enum var v, int of)
@@ -62,7 +62,7 @@ static int64_t rank_var(const struct num_env *env, enum var v, int of)
 	const struct rank_env *x = (const struct rank_env *)env;
 
 	(void)of;
-	return v == VAR_RANK ? x->rank : 0;
+	return v == VAR_RANK ? x->rank : v == VAR_ROW0 ? x->row : 0;
 }
 
 /* A load is multicast exactly if its ring is shared, which it may only be if the load is the same in all blocks. The
@@ -78,19 +78,19 @@ static enum err_code check_load(const struct check *c, const struct role_op *o)
 	if (o->u.boxes.multicast != r->shared || (o->u.boxes.multicast &&
 	    (all.size != c->r->cluster || !cluster_shares(c->plan, &all, o->task))))
 		return report_fault(c, o->task, "the multicast flag", o->u.boxes.multicast, !o->u.boxes.multicast);
-	for (; env.rank < (o->u.boxes.multicast ? c->r->cluster : 1); env.rank++) {
-		for (int i = 0; i < o->u.boxes.boxes.n; i++) {
-			const struct role_box *b = &o->u.boxes.boxes.v[i];
-			int64_t at = num_value(b->to, &env.env);
+	for (; env.rank < (o->u.boxes.multicast ? c->r->cluster : 1); env.rank++)
+		for (env.row = 0; env.row < max_i64(o->u.boxes.rows, 1); env.row++)
+			for (int i = 0; i < o->u.boxes.boxes.n; i++) {
+				const struct role_box *b = &o->u.boxes.boxes.v[i];
+				int64_t at = num_value(b->to, &env.env);
 
-			if (b->when && !num_value(b->when, &env.env))
-				continue;
-			bytes += each;
-			if (at < 0 || at + each > r->slot_bytes)
-				return report_fault(c, o->task, "the offset of a box in its slot", at,
-					at < 0 ? 0 : r->slot_bytes - each);
-		}
-	}
+				if (b->when && !num_value(b->when, &env.env))
+					continue;
+				bytes += each;
+				if (at < 0 || at + each > r->slot_bytes)
+					return report_fault(c, o->task, "the offset of a box in its slot", at,
+						at < 0 ? 0 : r->slot_bytes - each);
+			}
 	if (f->bytes != bytes || o->u.boxes.bytes != bytes)
 		return report_fault(c, o->task, "the number of bytes", f->bytes, bytes);
 	return OK;
@@ -141,13 +141,13 @@ static enum err_code check_ops(const struct check *c, const struct role_body *b)
 	return OK;
 }
 
-/* For a copy by the engine one thread arrives, for copies by threads each thread of the lane, else each of its warps;
+/* For a copy by the engine one thread arrives, or if rows have boxes of their own one of each warp; for copies by threads each thread of the lane, else each of its warps;
  * at a flag of all blocks those of each block. */
 static enum err_code check_flag(const struct check *c, const struct role_flag *f)
 {
 	int lane = c->set.lane[f->task];
 	int64_t warps = lane == NONE ? 0 : c->r->roles.v[lane].warps * (f->all ? c->r->cluster : 1);
-	int64_t arrivals = f->bytes ? 1 : f->copies ? warps * c->r->target->warp : warps;
+	int64_t arrivals = f->bytes && !f->each_warp ? 1 : f->copies ? warps * c->r->target->warp : warps;
 
 	if (f->depth < 1)
 		return report_fault(c, f->task, "the depth of the flag", f->depth, 1);

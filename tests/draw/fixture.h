@@ -210,10 +210,10 @@ static void make_plan(struct fixture *f)
 	static struct lane lanes[] = { { .name = "p0", .warps = 1, .replicas = 1 },
 		{ .name = "c0", .warps = 8, .registers = 240, .replicas = 1 } };
 	static struct entry entries[] = {
-		{ T_LOAD_Q, 0, SEU_TMA, 0, { 0 } }, { T_LOAD_K, 0, SEU_TMA, 0, { 0 } },
-		{ T_LOAD_V, 0, SEU_TMA, 0, { 0 } }, { T_MMA_QK, 1, SEU_TENSOR, 1, { 0 } },
-		{ T_MMA_PV, 1, SEU_TENSOR, 0, { 0 } }, { T_SOFTMAX, 1, SEU_CUDA, 1, { 0 } },
-		{ T_RESCALE, 1, SEU_CUDA, 1, { 0 } }, { T_NORMALISE, 1, SEU_CUDA, 0, { 0 } },
+		{ T_LOAD_Q, 0, SEU_TMA, 0, { 0 }, false }, { T_LOAD_K, 0, SEU_TMA, 0, { 0 }, false },
+		{ T_LOAD_V, 0, SEU_TMA, 0, { 0 }, false }, { T_MMA_QK, 1, SEU_TENSOR, 1, { 0 }, false },
+		{ T_MMA_PV, 1, SEU_TENSOR, 0, { 0 }, false }, { T_SOFTMAX, 1, SEU_CUDA, 1, { 0 }, false },
+		{ T_RESCALE, 1, SEU_CUDA, 1, { 0 }, false }, { T_NORMALISE, 1, SEU_CUDA, 0, { 0 }, false },
 	};
 	static struct wait waits[] = {
 		{ T_LOAD_Q, T_MMA_QK, DISTANCE_AUTO, WAIT_COMPLETE, false, { 0 } },

@@ -198,7 +198,7 @@ static enum err_code edit_append(struct session *s, struct err *e)
 	int at = next_number(s, 0, 15);
 
 	return history_append(s->history, task, seu, lane, at < 10 ? 0 : at == 15 ? 17 : at - 12,
-		edit_here, e);
+		false, edit_here, e);
 }
 
 /* The first sTask that is not there yet: without this, no plan would ever be complete. */
@@ -210,7 +210,7 @@ static enum err_code edit_append_next(struct session *s, struct err *e)
 	for (int t = 0; t < p->graph->tasks.n; t++)
 		if (plan_entry_of(p, t) == NONE)
 			return history_append(s->history, p->graph->tasks.v[t].name, NULL, lane, 0,
-				edit_here, e);
+				false, edit_here, e);
 	return edit_append(s, e);
 }
 

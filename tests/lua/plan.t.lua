@@ -838,7 +838,7 @@ bad("plan:move('mma', {at = 1})", "'mma' is not in the plan")
 bad("plan:move('mna', {at = 1})", "there is no sTask 'mna'; did you mean 'mma'?")
 bad("plan:move()", "move: sTask must be a string, got nothing")
 bad("plan:append('mma'); plan:move('mma')",
-  "'mma': nothing to change: give at=, before=, after=, lane= or seu=")
+  "'mma': nothing to change: give at=, before=, after=, lane=, seu= or by_rows=")
 bad("plan:move('mma', 1)", "move: table of options expected, got 1")
 bad("plan:move('mma', {lnae = 'c1'})", "move: unknown option 'lnae'; did you mean 'lane'?")
 bad("plan:move('mma', {befor = 'load_a'})", "move: unknown option 'befor'; did you mean 'before'?")

@@ -66,7 +66,7 @@ static void test_stop(void)
 	is_str(b.e.msg, "interrupted", "  and says so");
 	history_new(&b.mem, b.g, &b.device, &h);
 	for (int i = 0; i < b.g->tasks.n; i++)
-		must(&b, history_append(h, b.g->tasks.v[i].name, NULL, NULL, 0, NOWHERE, &b.e));
+		must(&b, history_append(h, b.g->tasks.v[i].name, NULL, NULL, 0, false, NOWHERE, &b.e));
 	is_int(history_fill_waits(h, &stop, NOWHERE, &added, &b.e), ERR_INTERRUPTED,
 		"so is adding waits");
 	is_int(count_waits(history_plan(h), WAIT_COMPLETE), 0, "  the plan is as it was");

@@ -31,7 +31,7 @@ static void desk_init(struct desk *d, const struct stage *stage, bool split)
 	g = history_plan(d->h)->graph;
 	for (int i = 0; i < g->tasks.n; i++)
 		edit_must(history_append(d->h, g->tasks.v[i].name, NULL,
-			g->tasks.v[i].slice ? "c1" : NULL, 0, edit_here, &e), &e);
+			g->tasks.v[i].slice ? "c1" : NULL, 0, false, edit_here, &e), &e);
 	edit_must(history_fill_waits(d->h, NULL, edit_here, &added, &e), &e);
 }
 
@@ -263,7 +263,7 @@ static void test_refused(const struct stage *stage)
 	refused(&d, "sofmax", (struct move){ .lane = "c1" }, "there is no sTask 'sofmax'; did you mean "
 		"'softmax'?");
 	refused(&d, "softmax", (struct move){ 0 }, "'softmax': nothing to change: give at=, before=, "
-		"after=, lane= or seu=");
+		"after=, lane=, seu= or by_rows=");
 	refused(&d, "softmax", (struct move){ .before = "mma_qk", .after = "mma_qk" },
 		"'softmax': before= or after=, not both");
 	refused(&d, "softmax", (struct move){ .before = "softmax" }, "'softmax' cannot come before itself");
@@ -283,7 +283,7 @@ static void test_refused(const struct stage *stage)
 		"letters, digits and _");
 	refused(&d, "softmax", (struct move){ .set_at = true, .at = 17 }, "'softmax': an iteration offset is "
 		"within 16, not 17");
-	edit_must(history_append(d.h, "softmax", NULL, NULL, 0, edit_here, &e), &e);
+	edit_must(history_append(d.h, "softmax", NULL, NULL, 0, false, edit_here, &e), &e);
 	refused(&d, "softmax", (struct move){ .lane = "c1" }, "'softmax' is appended 2 times: remove it, "
 		"and append it once");
 	edit_must(history_remove(d.h, "softmax", edit_here, &e), &e);

@@ -31,7 +31,7 @@ static void share_rings(struct kernel *k, const struct cluster *c)
 		if (g->tasks.v[i].phase != k->phase || !cluster_shares(k->plan, c, i))
 			continue;
 		r = &k->rings.v[k->ring_of[g->tasks.v[i].writes.v[0]]];
-		if (!r->engine)
+		if (!r->engine || r->by_rows)
 			continue;
 		share_ring(r, c->size, &k->target->shared);
 		k->cluster = c->size;

@@ -271,6 +271,60 @@ static bool goes_in_row_boxes(const struct kernel *k, const struct buffer *b, co
 	return r.dimensions == (r.axis != NONE) && (!*run || *run % shared_pattern_rows(&k->target->shared) == 0);
 }
 
+/* rows one by one ------------------------------------------------------------- */
+
+/* The last dimension of the tensor goes along the columns, one element after the other. Rows may move in it by complete
+ * chunks. */
+static bool is_row_of_tensor(const struct kernel *k, const struct index_expr *last, const struct buffer *b, const struct shape2 *v)
+{
+	const struct program *p = k->plan->graph->program;
+	bool along = false;
+
+	if (v->ncol != 1 || v->col_share[0] != 1 || (last->value && index_value_has(p, last, v->col[0])))
+		return false;
+	for (int i = 0; i < last->n; i++) {
+		const struct index_term *t = &last->term[i];
+
+		if (t->axis == v->col[0]) {
+			if (along || t->coef != 1 || t->div != 1 || t->mod)
+				return false;
+			along = true;
+		} else if (ring_axis_extent(k, b, t->axis) > 1 && t->coef * dtype_bits(b->type) % chunk_bits(k)) {
+			return false;
+		}
+	}
+	return along;
+}
+
+bool lower_goes_by_rows(const struct kernel *k, const struct buffer *b, const struct shape2 *v, enum threads_reason *reason)
+{
+	const struct program *p = k->plan->graph->program;
+	const struct node *n = &p->nodes.v[b->node];
+	const struct tensor *t = &p->tensors.v[n->ref];
+	bool plain = t->rank && t->rank <= k->target->shared.box_rank &&
+		is_row_of_tensor(k, &n->index[t->rank - 1], b, v);
+
+	for (int d = 0; plain && d < t->rank - 1; d++)
+		for (int i = 0; i < n->index[d].n; i++)
+			plain &= n->index[d].term[i].axis != v->col[0];
+	for (int d = 0; plain && d < t->rank - 1; d++)
+		plain &= !n->index[d].value || !index_value_has(p, &n->index[d], v->col[0]);
+	for (int i = 0; plain && i < v->nrow; i++)
+		plain &= v->row_share[i] == 1;
+	if (t->by_address)
+		*reason = THREADS_ADDRESSES;
+	else if (!plain)
+		*reason = THREADS_ROW_INDICES;
+	else if (!ends_with_tensor(k, b, n, v->col[0]) || (lower_is_contracted(k, buffer_index(k, b), v->col[0]) &&
+		 ends_within_tile(k->plan->graph, p->tasks.v[n->task].loop, v->col[0])))
+		*reason = THREADS_ZEROS;
+	else if (!lower_rows_aligned(k, b, 1))
+		*reason = THREADS_BEGIN;
+	else
+		return true;
+	return false;
+}
+
 /* the shape --------------------------------------------------------------------- */
 
 bool lower_find_load_shape(const struct kernel *k, const struct buffer *b, struct shape2 *s, int64_t *run,
@@ -327,8 +381,9 @@ enum err_code lower_find_boxes(const struct kernel *k, struct ring *r, const str
 	*(by_rows ? &r->first_row : &r->first_col) = b->slice * part;
 	if (by_rows) {
 		r->engine &= !r->run || part % r->run == 0;
-		r->engine &= part % shared_pattern_rows(&k->target->shared) == 0 &&
-			part * bytes % k->target->shared.copy_align == 0 && r->full_rows == v->rows;
+		r->engine &= r->by_rows || (part % shared_pattern_rows(&k->target->shared) == 0 &&
+			part * bytes % k->target->shared.copy_align == 0);
+		r->engine &= r->full_rows == v->rows;
 		r->box_rows = part;
 		r->box_bytes = part * bytes;
 	} else {

@@ -277,8 +277,14 @@ static void choose_panels(const struct kernel *k, struct ring *r, const struct b
 	r->box_rows = r->full_rows;
 	r->box_bytes = r->full_rows * r->panel_cols * bits / 8;
 	/* zeros that follow a contracted axis of one element are in no box */
-	r->engine = r->engine && (r->run ? r->full_rows == r->shape.rows : r->full_rows <= l->box_rows) &&
-		(r->swizzle || r->panel_cols <= l->box_cols) && r->panel_cols <= most && (r->shape.nrow == 1 || r->full_rows == r->shape.rows);
+	if (r->by_rows && r->panel_cols * bits / 8 % l->copy_align) {
+		r->engine = false;
+		r->reason = THREADS_ROW_BYTES;
+	}
+	r->engine = r->engine && (r->by_rows || (r->run ? r->full_rows == r->shape.rows : r->full_rows <= l->box_rows)) &&
+		(r->swizzle || r->panel_cols <= l->box_cols) && r->panel_cols <= most &&
+		(r->by_rows || r->shape.nrow == 1 || r->full_rows == r->shape.rows);
+	r->by_rows &= r->engine;
 }
 
 /* A ring of one slice of a computed value: the shape was that of the full value. */
@@ -336,6 +342,12 @@ static enum err_code use_alias_slots(const struct kernel *k, struct ring *r, con
 	return OK;
 }
 
+/* Does the plan ask the engine for the rows of the load one by one, where it cannot bring them together? */
+static bool asks_for_rows(const struct kernel *k, const struct buffer *b)
+{
+	return k->plan->entries.v[plan_entry_of(k->plan, b->first)].by_rows;
+}
+
 static enum err_code add_ring(struct kernel *k, int buffer, struct err *e)
 {
 	const struct buffer *b = &k->plan->graph->buffers.v[buffer];
@@ -364,8 +376,10 @@ static enum err_code add_ring(struct kernel *k, int buffer, struct err *e)
 	    !p->tensors.v[p->nodes.v[b->node].ref].by_address)
 		r.engine = r.reordered = r.full_rows == r.shape.rows && r.full_cols == r.shape.cols &&
 			lower_box_grain(k, b, &r.shape);
+	if (loaded && !r.engine && is_async_load(k, b->first) && asks_for_rows(k, b))
+		r.engine = r.by_rows = lower_goes_by_rows(k, b, &r.shape, &r.reason);
 	choose_panels(k, &r, b);
-	r.ends_by_threads = loaded && r.engine && lower_ends_by_length(k, b);
+	r.ends_by_threads = loaded && r.engine && !r.by_rows && lower_ends_by_length(k, b);
 	r.slot_bytes = round_up(r.panel_bytes * (r.cols / r.panel_cols), k->target->shared.align);
 	r.offset = k->shared_bytes;
 	if (b->alias_of != NONE)

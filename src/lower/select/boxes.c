@@ -55,6 +55,8 @@ static int ring_map(struct lowering *c, const struct stask *s, const struct node
 	struct role_map m = { .tensor = n->ref, .task = (int)(s - c->g->tasks.v), .swizzle = r->swizzle };
 	struct box_order order;
 
+	if (r->by_rows)
+		return tensor_map(c, s, n, &(struct shape2){ .rows = 1 }, r->buffer, 1, r->panel_cols, r->swizzle);
 	if (!r->reordered)
 		return tensor_map(c, s, n, &r->shape, r->buffer, r->run ? r->run : r->box_rows, r->panel_cols,
 			r->swizzle);
@@ -195,6 +197,53 @@ static void add_row_boxes(struct lowering *c, const struct stask *s, const struc
 	}
 }
 
+/* The dimension whose coordinate says that a row is none of the tile: one that adds a value, or else the outermost. */
+static int guarded_dimension(const struct node *n, int rank)
+{
+	for (int d = 0; d < rank; d++)
+		if (n->index[d].value)
+			return d;
+	return 0;
+}
+
+/* The box of a panel for the current row (VAR_ROW0). Of rows behind the end of the tile it brings zeros. */
+static void add_one_row(struct lowering *c, const struct stask *s, const struct ring *r, const struct node *n,
+	int64_t panel, struct role_op *o)
+{
+	const struct tensor *t = &c->p->tensors.v[n->ref];
+	int64_t width = r->panel_cols * dtype_bits(t->type) / 8;
+	struct role_box *b = VEC_ADD(c->a, &o->u.boxes.boxes);
+	struct frag f = lower_ring_slice(s, r);
+	int guarded = guarded_dimension(n, t->rank);
+	const struct num *inside;
+	uint64_t rows = 0;
+
+	for (int i = 0; i < r->shape.nrow; i++)
+		rows |= UINT64_C(1) << r->shape.row[i];
+	f.width = f.cols;
+	inside = inside_condition(c, s, &r->shape, &f, rows);
+	c->axis_index[r->shape.col[0]] = N(c, 0);
+	*b = (struct role_box){ .to = ADD(slot_address(c, r), ADD(MUL(V(c, VAR_ROW0, NONE), N(c, width)),
+		N(c, r->first_row * width + (r->first_col / r->panel_cols + panel) * r->panel_bytes))) };
+	for (int d = 0; d < t->rank; d++) {
+		const struct num *at = tensor_index(c, s, &n->index[d], &r->shape, true);
+		int value = n->index[d].value ? index_value(&n->index[d]) : NONE;
+
+		if (d == t->rank - 1 && panel)
+			at = ADD(at, N(c, panel * r->panel_cols));
+		if (d == guarded && value == NONE)
+			at = num_select(c->a, inside, at, N(c, -r->panel_cols));	/* the box ends before the tensor */
+		b->corner[t->rank - 1 - d] = at;
+		if (value == NONE)
+			continue;
+		b->value[t->rank - 1 - d] = added_value(c, s, &r->shape, value, N(c, 1), true);
+		if (d == guarded)
+			b->value[t->rank - 1 - d] = val_guard(c, inside, b->value[t->rank - 1 - d],
+				val_const(c, DT_I32, INT32_MIN));
+	}
+	c->axis_index[r->shape.col[0]] = NULL;
+}
+
 /* One box: panel number `panel`, or this block's share of its rows. */
 static void add_box(struct lowering *c, const struct stask *s, const struct ring *r,
 	const struct node *n, const struct num *when, const struct num *panel, struct role_op *o)
@@ -255,19 +304,26 @@ static void add_shared_boxes(struct lowering *c, const struct stask *s, const st
 			ADD(N(c, p), rank), o);
 }
 
+/* Does the lane do anything but load? */
+static bool works(const struct lowering *c)
+{
+	for (int i = 0; i < c->lane->entries.n; i++)
+		if (stask_of(c, &c->lane->entries.v[i])->kind != TASK_LOAD)
+			return true;
+	return false;
+}
+
 /* Must the lane's warps synchronize before the copy? One thread of one warp issues it, and a lane that waits for the
  * copy concludes that all warps have finished what precedes it, waits included. A lane that only loads, and has
  * waited for nothing since its last copy, need not. */
 static bool follows_work(const struct lowering *c, const struct kentry *x)
 {
 	const struct kregion *v = &c->lane->regions[0];
-	bool replicas = c->lane->handover_flag != NONE, works = false;
+	bool replicas = c->lane->handover_flag != NONE;
 
 	for (int i = 0; i < v->steps.n; i++)
 		replicas |= v->steps.v[i].handover_flag != NONE;
-	for (int i = 0; i < c->lane->entries.n; i++)
-		works |= stask_of(c, &c->lane->entries.v[i])->kind != TASK_LOAD;
-	return x->waits.n || replicas || works;
+	return x->waits.n || replicas || works(c);
 }
 
 /* All boxes of a load arrive at one flag. */
@@ -276,7 +332,9 @@ void select_boxes(struct lowering *c, const struct kentry *x, const struct ring 
 	const struct stask *s = stask_of(c, x);
 	struct role_op *o;
 
-	if (follows_work(c, x))
+	if (r->by_rows && !works(c))
+		add_op(c, DO_WARP_SYNC)->why = "all of its threads copy";
+	else if (follows_work(c, x))
 		add_lane_sync(c, "all warps have looked at the flag, or are done with the slot");
 	add_touch(c, TOUCH_WRITE, TOUCH_SLOT, r->buffer, 0);	/* the first one: verify/run.c */
 	touch_added_values(c, s, n);
@@ -290,6 +348,14 @@ void select_boxes(struct lowering *c, const struct kentry *x, const struct ring 
 	o->u.boxes.once = !o->u.boxes.multicast && is_read_once(c, s, n);
 	if (o->u.boxes.multicast)
 		add_shared_boxes(c, s, r, n, o);
+	for (int p = 0; p < r->boxes && r->by_rows; p++)
+		add_one_row(c, s, r, n, p, o);
+	if (r->by_rows) {
+		o->u.boxes.rows = lower_ring_slice(s, r).rows;
+		if (has_index_values(n))
+			add_op(c, DO_WARP_SYNC)->why = "all of its threads have read indices";
+		return;
+	}
 	for (int p = 0; p < r->boxes && has_index_values(n); p++)
 		add_row_boxes(c, s, r, n, p, o);
 	for (int p = 0; p < r->boxes && !o->u.boxes.multicast && !has_index_values(n); p++)

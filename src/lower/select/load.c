@@ -115,6 +115,11 @@ int lower_copy_registers(const struct vdevice *d)
 	return target_of(d)->registers.step ? d->reserved_registers + SHIFTED_WORDS * SHIFTED_MOST : 0;
 }
 
+bool lower_has_boxes(const struct vdevice *d)
+{
+	return target_of(d)->shared.box_rank > 0;
+}
+
 /* Shifted accesses go through registers: as many are in flight as the lane has registers for. */
 static int accesses_in_flight(const struct lowering *c)
 {

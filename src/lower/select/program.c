@@ -62,7 +62,8 @@ static void list_flags(struct lowering *c)
 			"%s %s", s->name, f->issued ? "issued" : f->runs ? "run" : "complete"), .task = f->task,
 			.issued = f->issued, .runs = f->runs, .run_of = f->loop, .early = f->in_loop, .depth = f->depth,
 			.loop = f->runs ? c->p->loops.v[f->loop].parent : s->loop, .arrivals = f->arrivals,
-			.all = f->all_blocks, .copies = f->copies_arrive, .bytes = f->bytes, .offset = f->offset }));
+			.all = f->all_blocks, .copies = f->copies_arrive, .each_warp = f->each_warp, .bytes = f->bytes,
+			.offset = f->offset }));
 	}
 }
 

@@ -14,7 +14,8 @@ static int add_flag(struct kernel *k, int task, bool issued)
 		const struct ring *r = &k->rings.v[k->ring_of[s->writes.v[0]]];
 
 		f.copies_arrive = lower_copies_arrive(k, task);
-		f.arrivals = r->engine ?
+		f.each_warp = r->by_rows;
+		f.arrivals = r->by_rows ? lane_warps(k->plan, lane_of(k, task)) : r->engine ?
 			1 : lane_warps(k->plan, lane_of(k, task)) * (f.copies_arrive ? k->target->warp : 1);
 		f.bytes = r->engine ? r->boxes * r->box_bytes : 0;
 		f.depth = r->versions;

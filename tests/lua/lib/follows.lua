@@ -1,13 +1,13 @@
--- follows.lua - programs against formulas in plain Lua: `dofile(...)(tap)` is the function follows(what, bound, inputs, want).
+-- follows.lua - programs against formulas in plain Lua: `dofile(...)(tap)` is the function follows(what, bound, inputs, want[, by_rows]).
 local mr = require "millrace"
 
 -- The output Y must be want(i, j, ...) of the positions from 0, of the reference and of a kernel without any choice;
--- anything, where that is nil.
+-- anything, where that is nil. by_rows: the copy engine brings rows one by one where it can.
 return function(tap)
-  return function(what, bound, inputs, want)
+  return function(what, bound, inputs, want, by_rows)
     local reference, host = bound:reference(inputs), bound:reference(inputs, {on = "host"})
     local plan = mr.plan(bound:graph{}, mr.device "h200")
-    for _, t in ipairs(plan.tasks) do plan:append(t.name) end
+    for _, t in ipairs(plan.tasks) do plan:append(t.name, {by_rows = by_rows and t.kind == "load"}) end
     plan:fill_waits()
     local kernel = plan:compile{target = "host"}
     local shape = reference.Y:shape()

@@ -415,7 +415,8 @@ local function append_all(plan, spec)
   shuffle(order)
   declare_idle(plan, spec, true)
   for _, t in ipairs(order) do
-    plan:append(t.name, {lane = lane_of(t, spec), at = at[t.name] or 0, seu = spec.seu and spec.seu[t.name]})
+    plan:append(t.name, {lane = lane_of(t, spec), at = at[t.name] or 0, seu = spec.seu and spec.seu[t.name],
+      by_rows = M.by_rows and t.kind == "load"})
   end
   local names = {}
   for name in pairs(spec.warps) do names[#names + 1] = name end
