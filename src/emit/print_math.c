@@ -254,6 +254,38 @@ static void print_reduce_columns(struct print *c, const struct role_op *o)
 			has_rows(f) ? (int64_t)f->blocks * f->layout->halves : 1);
 }
 
+/* The number of a column's partial result in the scratch. Where a warp has a row the first neighbours of all threads come
+ * first, then the second ones, so that they are in different banks. */
+static const char *column_in_scratch(struct print *c, const struct frag_layout *l)
+{
+	if (l->col.mod < warp_threads(c))
+		return arena_strf(c->a, "%d * j + col0 + e", l->cols);
+	return arena_strf(c->a, "%d * j + %d * e + col0 / %d", l->cols, l->cols / l->pair, l->pair);
+}
+
+/* Along rows, where a thread reads several neighbouring columns at once: it reduces all of them together. */
+static void put_columns_together(struct print *c, const struct role_op *o, const char *element)
+{
+	const struct frag *f = o->u.reduce.over;
+	enum dtype t = o->u.reduce.to->type;
+
+	put(c, "%s{", each(c, f, "j"));
+	put(c, "\t%s x[%d]; %sx[e] = %s;", register_type(t), f->layout->pair, each(c, f, "e"), value(c, o->u.reduce.zero));
+	put(c, "\t%s{", each(c, f, "bh"));
+	put_reads(c, "\t\t");
+	put(c, "\t\t%s{ const %s z = %s; x[e] = %s; }", each(c, f, "e"), register_type(t), value(c, o->u.reduce.value),
+		joined(c, o->u.reduce.op, t, "x[e]", "z"));
+	put(c, "\t}");
+	put(c, "\t%s{", each(c, f, "e"));
+	put(c, "\t\t%s y = x[e];", register_type(t));
+	c->indent++;
+	put_exchange(c, o, &f->layout->row);
+	c->indent--;
+	put(c, "\t\t%s%s = y;", o->u.reduce.to->name, element);
+	put(c, "\t}");
+	put(c, "}");
+}
+
 /* Along rows: each thread reduces its own elements of a column, then the threads of its warp that have the column
  * combine their results, then the lane's warps. */
 static void print_reduce_rows(struct print *c, const struct role_op *o)
@@ -265,16 +297,20 @@ static void print_reduce_rows(struct print *c, const struct role_op *o)
 
 	if (o->u.reduce.to->kind == FRAG_FULL)	/* of a single row, as values of one axis may lie */
 		element = arena_strf(c->a, "[0][j * %d + e]", f->layout->halves * f->layout->pair);
-	put(c, "%s{", columns);
-	put(c, "\t%s y = %s;", register_type(o->u.reduce.to->type), value(c, o->u.reduce.zero));
-	put_join(c, each(c, f, "bh"), o, value(c, o->u.reduce.value));
-	put_exchange(c, o, &f->layout->row);
-	put(c, "\t%s%s = y;", o->u.reduce.to->name, element);
-	put(c, "}");
+	if (full && begin_reads(c, o->u.reduce.value)) {
+		put_columns_together(c, o, element);
+	} else {
+		put(c, "%s{", columns);
+		put(c, "\t%s y = %s;", register_type(o->u.reduce.to->type), value(c, o->u.reduce.zero));
+		put_join(c, each(c, f, "bh"), o, value(c, o->u.reduce.value));
+		put_exchange(c, o, &f->layout->row);
+		put(c, "\t%s%s = y;", o->u.reduce.to->name, element);
+		put(c, "}");
+	}
+	end_reads(c);
 	if (role_joins_warps(o, c->role->warps))
 		join_warps(c, o, columns, element, full ? spread_is_first(c, &f->layout->row) : arena_strf(c->a,
-			"thread %% %d < 1", warp_threads(c)), full ? arena_strf(c->a, "%d * j + col0 + e",
-			f->layout->cols) : "0", f->cols);
+			"thread %% %d < 1", warp_threads(c)), full ? column_in_scratch(c, f->layout) : "0", f->cols);
 }
 
 /* The part of a row's spread that is within a warp. */
@@ -412,6 +448,27 @@ static void print_lines(struct print *c, const struct role_op *o)
 	put(c, "}");
 }
 
+/* The elements of the result are independent, so a thread has one read under way for each. */
+static void print_reduce_shared(struct print *c, const struct role_op *o)
+{
+	const struct frag *f = o->u.reduce.to;
+	const struct num *length = o->u.reduce.length;
+	bool unrolls = num_is_const(length) && length->k <= REDUCE_SHARED_UNROLLED;
+	const char *element = arena_strf(c->a, "%s%s", f->name, frag_element(c, f));
+	const char *type = register_type(f->type);
+
+	put(c, "%s%s = %s;", frag_loops(c, f), element, value(c, o->u.reduce.zero));
+	put(c, unrolls ? "EACH(along, %s) {" : "LOOP (int along = 0; along < %s; along++) {", num(c, length));
+	put(c, "\t%s{", each(c, f, has_rows(f) ? has_cols(f) ? "bjh" : "bh" : has_cols(f) ? "j" : ""));
+	if (begin_reads(c, o->u.reduce.value))
+		put_reads(c, "\t\t");
+	put(c, "\t\t%s{ const %s z = %s; %s = %s; }", each(c, f, has_cols(f) ? "e" : ""), type, value(c, o->u.reduce.value),
+		element, joined(c, o->u.reduce.op, f->type, element, "z"));
+	end_reads(c);
+	put(c, "\t}");
+	put(c, "}");
+}
+
 void print_math(struct print *c, const struct role_op *o)
 {
 	switch ((int)o->what) {
@@ -422,6 +479,7 @@ void print_math(struct print *c, const struct role_op *o)
 	case DO_PACK: print_pack(c, o); break;
 	case DO_KEEP: print_keep(c, o); break;
 	case DO_REDUCE: (o->u.reduce.along_rows ? print_reduce_rows : print_reduce_columns)(c, o); break;
+	case DO_REDUCE_SHARED: print_reduce_shared(c, o); break;
 	case DO_SCAN: print_scan(c, o); break;
 	case DO_LINES: print_lines(c, o); break;
 	default: BUG("'%s' has no text", role_op_info[o->what].name);

@@ -226,6 +226,9 @@ static const char *own_text(const struct dump *d, const struct role_op *o)
 	case DO_PRODUCT: return product_text(d, o);
 	case DO_MAP: return steps_text(d, o);
 	case DO_REDUCE: case DO_SCAN: return reduction_text(d, o);
+	case DO_REDUCE_SHARED: return arena_strf(d->a, "%s = %s of %s, %s for each of %s", o->u.reduce.to->name,
+		op_name(o->u.reduce.op), value_text(d, o->u.reduce.value), number_text(d, o->u.reduce.length),
+		extents_text(d, o->u.reduce.over));
 	default: BUG("'%s' has no text in a dump", role_op_info[o->what].name);
 	}
 }

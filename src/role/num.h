@@ -59,7 +59,7 @@ enum var_index {
 	X(KS, "ks", OF_NONE, GIVEN)		/* step, or element, along what a product contracts */ \
 	X(CB, "cb", OF_NONE, GIVEN)		/* number of the instruction along the columns of a product */ \
 	X(EACH, "at", OF_NONE, GIVEN)		/* element of a ring, or line of DO_LINES, over all threads */ \
-	X(ALONG, "along", OF_NONE, GIVEN)	/* element of a line of DO_LINES */ \
+	X(ALONG, "along", OF_NONE, GIVEN)	/* element of a line of DO_LINES, DO_REDUCE_SHARED */ \
 	X(ROUND, "n", OF_NONE, LET)		/* batch of a store */ \
 	X(PANEL, "p", OF_NONE, GIVEN)		/* panel of that batch */ \
 	X(INDEX, "i%d", OF_DIMENSION, GIVEN)	/* index in a tensor */ \

@@ -332,7 +332,8 @@ struct role_op {
 			const struct num *inside;	/* KEEP: zero where not */
 			enum dtype type;
 		} pack;
-		struct {		/* REDUCE, SCAN */
+		struct {		/* REDUCE, SCAN; REDUCE_SHARED: a thread goes over a line in shared memory for each
+					 * element of `to` that it holds, VAR_ALONG from 0 to length - 1 */
 			const struct frag *over, *to;	/* the same row vector: joins the parts of threads */
 			bool partial;			/* REDUCE: each thread joins only what it has */
 			enum op op;
@@ -340,6 +341,7 @@ struct role_op {
 			const struct val *zero;		/* the neutral element of op */
 			bool along_rows;
 			int scratch;			/* offset in shared memory, where warps join their parts */
+			const struct num *length;	/* REDUCE_SHARED */
 		} reduce;
 		struct {		/* LINES: reductions or scans of lines in shared memory. One thread does one of
 					 * the n lines, number VAR_EACH: VAR_ALONG from 0 to length - 1 */
@@ -455,6 +457,9 @@ static inline bool role_unrolls_accesses(const struct role_op *o, int64_t thread
 
 	return accesses % threads == 0 && accesses / threads <= ROLE_UNROLLED_ACCESSES;
 }
+
+/* Lines of REDUCE_SHARED of so many elements are unrolled. */
+enum { REDUCE_SHARED_UNROLLED = 16 };
 
 /* Do the lane's warps combine, through shared memory, what each of them has reduced or scanned? */
 static inline bool role_joins_warps(const struct role_op *o, int warps)

@@ -11,7 +11,7 @@ enum {
 	GUARD = 2,			/* a compare and a select; the compared index advances with the loop */
 	BY_RECIPROCAL = 2,		/* a division whose divisor's reciprocal is there: it scales, then multiplies */
 	FIELD = 2,			/* of a packed word: a shift left, a shift right */
-	FOLDS = 2,			/* shuffles in which the four threads of a row combine their results */
+	QUAD_FOLDS = 2,			/* shuffles in which the four threads of a row combine their results */
 };
 
 /* Is `factor` a floating-point multiplication that becomes an FMA with the addition `sum`? */
@@ -109,6 +109,26 @@ static void count_scan(const struct cost_context *x, const struct role_op *o, do
 	s->ops[0][CLASS_MOVE] += (steps + 2) * parts;
 }
 
+/* Each result takes a shuffle and a join for each bit of the number of threads that have parts of it. Those of quads are few, as
+ * a thread has many elements for each: only their latency counts. */
+static void count_exchange(const struct cost_context *x, const struct role_op *o, struct op_cost *s)
+{
+	const struct frag *f = o->u.reduce.over;
+	const struct spread *across = o->u.reduce.along_rows ? &f->layout->row : &f->layout->col;
+	double threads = fmin(across->mod, x->program->target->warp), folds = log2(threads);
+	double results = o->u.reduce.along_rows ? (f->kind == FRAG_FULL ? (double)frag_groups(f) * f->layout->pair : 1) :
+		f->kind == FRAG_FULL || f->kind == FRAG_ROW ? (double)f->blocks * f->layout->halves : 1;
+
+	if (o->u.reduce.partial)
+		return;
+	s->lane += folds * (x->vector->latency + x->vector->chain);
+	if (folds <= QUAD_FOLDS)
+		return;
+	results *= folds * x->warps * x->program->target->warp;
+	s->ops[0][CLASS_MOVE] += results;
+	s->ops[0][o->u.reduce.op == OP_SUM ? CLASS_FMA : CLASS_ALU] += results;
+}
+
 void price_arithmetic(const struct cost_context *x, const struct role_op *o, double n, struct op_cost *s)
 {
 	double *ops = s->ops[0];
@@ -132,6 +152,10 @@ void price_arithmetic(const struct cost_context *x, const struct role_op *o, dou
 		count_operations(x, o->u.sum_product.a, f->cols > 0 ? n / (double)f->cols : n, s);
 		count_operations(x, o->u.sum_product.b, f->blocks > 0 ? n / f->blocks / f->layout->halves : n, s);
 		break;
+	case DO_REDUCE_SHARED:
+		count_operations(x, o->u.reduce.value, n, s);
+		ops[o->u.reduce.op == OP_SUM ? CLASS_FMA : CLASS_ALU] += n;
+		break;
 	case DO_REDUCE: case DO_SCAN:
 		/* Each thread reduces its own elements of a row, then the threads of the row combine their results by
 		 * shuffles. If the operand is a row vector only the latter is left. */
@@ -142,8 +166,8 @@ void price_arithmetic(const struct cost_context *x, const struct role_op *o, dou
 			ops[CLASS_SCAN] += n;
 		else if (o->u.reduce.over->kind == FRAG_FULL)
 			ops[o->u.reduce.op == OP_SUM ? CLASS_FMA : CLASS_ALU] += n;
-		if (o->what == DO_REDUCE && !o->u.reduce.partial && !o->u.reduce.along_rows)
-			s->lane += FOLDS * (x->vector->latency + x->vector->chain);
+		if (o->what == DO_REDUCE)
+			count_exchange(x, o, s);
 		break;
 	}
 }

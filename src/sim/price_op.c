@@ -101,6 +101,63 @@ static double distinct_elements(const struct cost_context *x, const struct frag 
 		(num_uses(v->num, VAR_E) ? 1 : f->layout->pair);
 }
 
+/* A thread of a lane's first warp, for an address: all other variables are as at the first element. */
+struct bank_thread {
+	struct num_env env;
+	const struct frag_layout *layout;
+	int thread;
+};
+
+static int64_t number_in_spread(int thread, const struct spread *s)
+{
+	return (int64_t)(thread / s->div % s->mod) * s->step;
+}
+
+static int64_t bank_var(const struct num_env *env, enum var v, int of)
+{
+	const struct bank_thread *t = (const struct bank_thread *)env;
+
+	(void)of;
+	return v == VAR_THREAD ? t->thread : v == VAR_ROW0 ? number_in_spread(t->thread, &t->layout->row) :
+		v == VAR_COL0 ? number_in_spread(t->thread, &t->layout->col) : 0;
+}
+
+/* Can its value be found although variables are 0? */
+static bool has_value(const struct num *x)
+{
+	if (!x || x->op == NUM_CONST || x->op == NUM_VAR)
+		return true;
+	if (x->op == NUM_ELEMENT || ((x->op == NUM_DIV || x->op == NUM_MOD) && !num_is_const(x->b)))
+		return false;
+	return has_value(x->a) && has_value(x->b) && has_value(x->c);
+}
+
+/* How many times as long a warp's read of one element a thread takes as one of which each bank has one word, because threads
+ * read different words of one bank. */
+static double bank_conflicts(const struct cost_context *x, const struct frag_layout *layout, const struct num *address)
+{
+	enum { BANKS = BANKS_BYTES / BANK_BYTES, WARP_MOST = 64 };
+	struct bank_thread t = { .env.var = bank_var, .layout = layout };
+	int warp = x->program->target->warp, of_bank[BANKS] = { 0 }, most = 1;
+	int64_t word[WARP_MOST];
+
+	if (warp > WARP_MOST || (!num_uses(address, VAR_ROW0) && !num_uses(address, VAR_COL0)) || !has_value(address))
+		return 1;
+	for (t.thread = 0; t.thread < warp; t.thread++) {
+		int known = 0, bank;
+
+		word[t.thread] = num_value(address, &t.env) / BANK_BYTES;
+		while (word[known] != word[t.thread])
+			known++;
+		if (known < t.thread)
+			continue;
+		bank = (int)floor_mod(word[t.thread], BANKS);
+		of_bank[bank]++;
+		most = of_bank[bank] > most ? of_bank[bank] : most;
+	}
+	return most / fmax(1, warp / (double)BANKS);
+}
+
 /* ---- costs ---------------------------------------------------------------------------- */
 
 /* n cycles of waiting. */
@@ -149,7 +206,9 @@ static struct op_cost shared_reads_of(const struct cost_context *x, const struct
 		const struct val *v = r.v.v[i];
 
 		n += times * distinct_elements(x, f, v) / v->together;
-		banks += times * distinct_elements(x, f, v) / v->together * fmax(BANK_BYTES, v->together * dtype_bits(v->from) / 8.0);
+		banks += times * distinct_elements(x, f, v) / v->together * (v->together > 1 ?
+			fmax(BANK_BYTES, v->together * dtype_bits(v->from) / 8.0) :
+			BANK_BYTES * bank_conflicts(x, f->layout, v->num));
 		if (v->from != v->type)
 			casts += times * distinct_elements(x, f, v);
 	}
@@ -353,22 +412,38 @@ static struct op_cost price_joined_scan(const struct cost_context *x, const stru
 		2 * x->device->issue_order_latency));
 }
 
+/* The reads for all elements that a thread holds are under way at once, and where lines are short those of all steps. */
+static struct op_cost price_reduce_shared(const struct cost_context *x, const struct role_op *o)
+{
+	double length = num_is_const(o->u.reduce.length) ? (double)o->u.reduce.length->k : LINE_LENGTH;
+	struct op_cost s = price_elements(x, o, o->u.reduce.over, length);
+
+	if (length > REDUCE_SHARED_UNROLLED)
+		s.lane = fmax(s.lane, length * (x->vector->latency + x->vector->chain));
+	return s;
+}
+
 /* Where several warps have a part of what is reduced, each writes its partial results to shared memory, and all combine
  * them. */
 static struct op_cost price_reduction(const struct cost_context *x, const struct role_op *o)
 {
 	const struct frag *f = o->u.reduce.over;
 	struct op_cost s = price_elements(x, o, f, 1);
-	double columns = f->kind == FRAG_FULL ? (double)f->cols : 4;
+	double written, held;		/* results of a warp, and of a thread */
 
 	if (!role_joins_warps(o, x->warps))
 		return s;
 	if (o->what == DO_SCAN)
 		return price_joined_scan(x, o, s);
-	if (!o->u.reduce.along_rows)
-		columns = 4 * (double)f->blocks * f->layout->halves;
-	s = op_cost_sum(s, accesses(x, columns * x->warps, BANK_BYTES));
-	s = op_cost_sum(s, shared_reads(x, x->warps * columns / 4 * lane_threads(x), BANK_BYTES));
+	if (o->u.reduce.along_rows) {
+		written = f->kind == FRAG_FULL ? (double)f->cols : 1;
+		held = f->kind == FRAG_FULL ? (double)frag_groups(f) * f->layout->pair : 1;
+	} else {
+		held = f->kind == FRAG_FULL || f->kind == FRAG_ROW ? (double)f->blocks * f->layout->halves : 1;
+		written = held * x->program->target->warp / fmin(f->layout->col.mod, x->program->target->warp);
+	}
+	s = op_cost_sum(s, accesses(x, written * x->warps, BANK_BYTES));
+	s = op_cost_sum(s, shared_reads(x, x->warps * held * lane_threads(x), BANK_BYTES));
 	return op_cost_sum(s, cycles(2 * x->device->issue_order_latency));
 }
 
@@ -429,6 +504,7 @@ struct op_cost price_op(const struct cost_context *x, const struct role_op *o)
 	case DO_SUM_PRODUCT:
 		return price_elements(x, o, o->u.sum_product.sum.frag, (double)o->u.sum_product.depth);
 	case DO_REDUCE: case DO_SCAN: return price_reduction(x, o);
+	case DO_REDUCE_SHARED: return price_reduce_shared(x, o);
 	case DO_LINES: return price_lines(x, o);
 	default: BUG("'%s' has no price", role_op_info[o->what].name);
 	}

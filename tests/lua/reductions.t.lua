@@ -5,7 +5,7 @@ local dir = arg[0]:match "^(.*/)" or "./"
 local tap = dofile(dir .. "tap.lua")
 local random_plans, rare = dofile(dir .. "lib/random_plans.lua"), dofile(dir .. "lib/wild_programs.lua")
 random_plans.target = arg[1] or "host"
-local rowsum, rowmax, cumsum, cummax = mr.rowsum, mr.rowmax, mr.cumsum, mr.cummax
+local rowsum, rowmax, cumsum, cummax, where = mr.rowsum, mr.rowmax, mr.cumsum, mr.cummax, mr.where
 
 local SEEDS <const> = {1, 2}                            -- accesses are watched with the first
 
@@ -418,6 +418,71 @@ do
   end)
   right("a sum over one element, then the greatest so far", single{n = 70, k = 1}, {k = 1})
   right("the same of several", single{n = 70, k = 5}, {k = 1})
+end
+
+-- Down the columns of what is loaded by rows: each thread adds up its own columns, of which it reads neighbours at once, whether
+-- the argument is the load, or computed from it.
+do
+  local function columns(computed, dtype)
+    return mr.program("columns", function(p)
+      local m, n = p:axes("m", "n")
+      local x, w = p:load("load_x", p:input("X", {m, n}, dtype)), computed and p:load("load_w", p:input("W", {m}, "f32"))
+      local sum, most = p:task("fold", function()
+        local y = computed and where(w:gt(0), x, 0) or x
+        return rowsum(y, m), rowmax(y, m)
+      end)
+      p:output("S", {n}, "f32"):store("store_sum", sum)
+      p:output("Y", {n}, "f32"):store("store_most", most)
+    end)
+  end
+  for _, dtype in ipairs{"bf16", "f32"} do
+    for _, computed in ipairs{false, true} do
+      local what = ("columns of %s %s"):format(dtype, computed and "that are computed" or "as they are loaded")
+      right(what, columns(computed, dtype){m = 70, n = 52}, {})
+      right(what .. ", wide", columns(computed, dtype){m = 24, n = 520}, {n = 512}, compute_on "c0", function(plan)
+        plan:lane("c0", {warps = 4})
+      end)
+      local plan = mr.plan(columns(computed, dtype){m = 64, n = 4096}:graph{tile = {m = 64, n = 256}}, mr.device "h200")
+      for _, task in ipairs(plan.tasks) do plan:append(task.name) end
+      plan:fill_waits()
+      local text = plan:compile{target = "cuda", text = true}.source
+      tap.ok(not text:find("shared_u16(slot_x", 1, true), "  no element of the matrix is read alone")
+    end
+  end
+end
+
+-- Along one of three axes of what is loaded, where the result has rows and columns: each thread goes over the lines of the
+-- elements that it holds, in the ring, or in the scratch.
+do
+  local function inner(of, f)
+    return mr.program("inner", function(p)
+      local h, i, j = p:axes("h", "i", "j")
+      local x = p:load("load_x", p:input("X", {h, i, j}, "f32"))
+      local by = {h = h, i = i, j = j}
+      local left = {}
+      for _, a in ipairs{"h", "i", "j"} do if a ~= of then left[#left + 1] = by[a] end end
+      p:output("Y", left, "f32"):store("store_y", p:task("fold", function() return f(x, by[of]) + f(x * x - 1, by[of]) end))
+    end)
+  end
+  for _, along in ipairs{"h", "i", "j"} do
+    right("a sum along " .. along .. " of three axes", inner(along, rowsum){h = 6, i = 20, j = 24}, {})
+    right("the greatest along " .. along .. " of three axes, in tiles", inner(along, rowmax){h = 20, i = 6, j = 20},
+      along == "h" and {i = 4, j = 16} or {h = 8})
+  end
+  local squares = mr.program("squares", function(p)
+    local h, i, j = p:axes("h", "i", "j")
+    local x = p:load("load_x", p:input("X", {h, i, j}, "f32"))
+    p:output("Y", {j}, "f32"):store("store_y", p:task("fold", function()
+      local sum = rowsum(x, i)
+      return rowsum(sum * sum, h)
+    end))
+  end)
+  right("a sum along one axis, then of its squares along another", squares{h = 6, i = 5, j = 40}, {})
+  local plan = mr.plan(squares{h = 4, i = 20, j = 64}:graph{tile = {}}, mr.device "h200")
+  for _, t in ipairs(plan.tasks) do plan:append(t.name) end
+  plan:fill_waits()
+  local text = tostring(plan:kernel())
+  tap.ok(text:find("reduce_shared", 1, true) and not text:find("lines", 1, true), "  by the threads that hold the results")
 end
 
 tap.done_testing()

@@ -95,6 +95,14 @@ static bool is_unit(const struct kernel *k, const struct node *n, const struct s
 		has_result_layout(k, to, from, n->ref);
 }
 
+/* Is each element of the value held by one thread? */
+static bool is_held_once(const struct kernel *k, const struct shape2 *v)
+{
+	const struct frag_layout *l = &k->target->frag;
+
+	return v->ncol && (l->across_warps || (v->nrow && !l->every_warp));
+}
+
 void fold_of(const struct kernel *k, const struct stask *s, int node, struct fold *out)
 {
 	const struct program *p = k->plan->graph->program;
@@ -111,7 +119,7 @@ void fold_of(const struct kernel *k, const struct stask *s, int node, struct fol
 	}
 	if (op_class(n->op) == CLASS_SCAN ? scans_in_registers(k, n, to, out) : reduces_in_registers(k, n, to, out))
 		return;
-	out->way = FOLD_LINES;
+	out->way = op_class(n->op) == CLASS_REDUCE && is_held_once(k, to) ? FOLD_OWN : FOLD_LINES;
 	out->over = *to;
 	out->over.full_axes = out->full ? to->full_axes | bit(n->ref) : to->full_axes & ~bit(n->ref);
 }
@@ -148,7 +156,9 @@ int64_t fold_bytes(const struct kernel *k, const struct stask *s, int node, int 
 	struct fold f;
 
 	fold_of(k, s, node, &f);
-	if (f.way == FOLD_LINES)
+	if (f.way == FOLD_OWN && f.shared)
+		return 0;
+	if (f.way == FOLD_LINES || f.way == FOLD_OWN)
 		return scratch_bytes(s, fold_scratch_shape(k, node, &f));
 	if (f.way == FOLD_COLUMNS)
 		return columns_bytes(k, &f.over, op_class(k->plan->graph->program->nodes.v[node].op) == CLASS_SCAN, warps);

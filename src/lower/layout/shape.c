@@ -21,6 +21,7 @@ struct sides {
 	const struct extents *x;
 	int *parent;			/* union-find over node and carry axis positions */
 	enum side *side;		/* of a root */
+	int phase;
 	uint64_t deep;			/* axes that a product contracts */
 	uint64_t contiguous;		/* axes of which neighbours are neighbours in memory */
 };
@@ -213,9 +214,104 @@ static void make_others_rows(struct sides *s, int node, int pos)
 	}
 }
 
+/* The axis of which neighbours are neighbours in the tensor of a load or store; NONE: of none. */
+static int contiguous_axis(const struct program *p, const struct node *n)
+{
+	const struct index_expr *last;
+
+	if (!p->tensors.v[n->ref].rank)
+		return NONE;
+	last = &n->index[p->tensors.v[n->ref].rank - 1];
+	for (int t = 0; t < last->n; t++)
+		if (last->term[t].coef == 1 && last->term[t].div == 1)
+			return last->term[t].axis;
+	return NONE;
+}
+
+/* Bits of the tile that a load or store moves, if it has the axis and its neighbours in memory are those of one of a's axes:
+ * negative if of that axis. */
+static double bits_as_neighbours(const struct sides *s, int move, const struct node *a, int axis)
+{
+	int along = contiguous_axis(s->p, &s->p->nodes.v[move]);
+	int value = s->p->nodes.v[move].op == OP_LOAD ? move : s->p->nodes.v[move].arg[0];
+	const struct node *v = &s->p->nodes.v[value];
+	double bits = dtype_bits(s->p->tensors.v[s->p->nodes.v[move].ref].type);
+
+	if (along == NONE || position(v->axis, v->naxes, axis) == NONE || position(a->axis, a->naxes, along) == NONE)
+		return 0;
+	for (int i = 0; i < v->naxes; i++)
+		bits *= (double)extent_of_node(s->x, value, i);
+	return along == axis ? -bits : bits;
+}
+
+/* Does a reduction of `arg` along its axis at `pos` go along rows, as neighbours in memory are those of another axis? Each
+ * thread then adds up its columns, whose elements it reads several at a time. Where there are products, threads
+ * have no more than two neighbours, and columns are exchanged by shuffles: nothing is gained. */
+static bool goes_along_rows(const struct sides *s, int arg, int pos)
+{
+	const struct node *a = &s->p->nodes.v[arg];
+	double others = 1, bits = 0;
+
+	for (int i = 0; i < a->naxes; i++) {
+		enum side side = s->side[find_root(s, node_key(arg, i))];
+
+		others *= i == pos || side == SIDE_ROW ? 1 : (double)extent_of_node(s->x, arg, i);
+	}
+	if (s->deep || others < QUAD_COLUMNS)
+		return false;
+	for (int i = 0; i < s->p->nodes.n; i++) {
+		const struct node *n = &s->p->nodes.v[i];
+
+		if ((n->op == OP_LOAD || n->op == OP_STORE) && n->task != NONE && s->p->tasks.v[n->task].phase == s->phase &&
+		    (a->op != OP_LOAD || i == arg))
+			bits += bits_as_neighbours(s, i, a, a->axis[pos]);
+	}
+	return bits > 0;
+}
+
+/* Does a reduction of the phase go along the axis? */
+static bool is_reduced(const struct sides *s, int axis)
+{
+	for (int i = 0; i < s->p->nodes.n; i++) {
+		const struct node *n = &s->p->nodes.v[i];
+
+		if (op_class(n->op) == CLASS_REDUCE && n->ref == axis && n->task != NONE && s->p->tasks.v[n->task].phase == s->phase)
+			return true;
+	}
+	return false;
+}
+
+/* The axes of the value that nothing has decided are columns, but for those that other reductions go along. */
+static void make_columns(struct sides *s, int node)
+{
+	const struct node *n = &s->p->nodes.v[node];
+
+	for (int i = 0; i < n->naxes; i++) {
+		enum side *side = &s->side[find_root(s, node_key(node, i))];
+
+		if (*side == SIDE_FREE && extent_of_node(s->x, node, i) > 1 && !is_reduced(s, n->axis[i]))
+			*side = SIDE_COL;
+	}
+}
+
+/* The axes of a reduction's result that nothing has decided are on the sides that they have in the argument. It says nothing
+ * of them itself if it is read from shared memory. */
+static void inherit_sides(struct sides *s, int node)
+{
+	const struct node *n = &s->p->nodes.v[node], *a = &s->p->nodes.v[n->arg[0]];
+
+	for (int i = 0; i < n->naxes; i++) {
+		int pos = position(a->axis, a->naxes, n->axis[i]);
+		enum side *side = &s->side[find_root(s, node_key(node, i))];
+
+		if (*side == SIDE_FREE && pos != NONE && extent_of_node(s->x, node, i) > 1)
+			*side = s->side[find_root(s, node_key(n->arg[0], pos))];
+	}
+}
+
 /* A reduction or scan in which no product has a say goes along columns: the elements of a row lie in four threads of
- * one warp. Where the axes that are left are columns, a reduction goes along rows. */
-static void prefer_columns(struct sides *s, int node)
+ * one warp. Where the axes that are left are columns, or hold the neighbours in memory, a reduction goes along rows. */
+static void choose_side_of_fold(struct sides *s, int node)
 {
 	const struct node *n = &s->p->nodes.v[node], *a;
 	bool scans = op_class(n->op) == CLASS_SCAN;
@@ -237,8 +333,19 @@ static void prefer_columns(struct sides *s, int node)
 	for (int i = 0; i < a->naxes && !scans; i++)
 		if (i != pos && s->side[find_root(s, node_key(n->arg[0], i))] == SIDE_COL)
 			*side = SIDE_ROW;
-	if (!scans && *side == SIDE_COL)
+	if (!scans && *side == SIDE_COL && goes_along_rows(s, n->arg[0], pos)) {
+		*side = SIDE_ROW;
+		make_columns(s, n->arg[0]);
+	} else if (!scans && *side == SIDE_COL) {
 		make_others_rows(s, n->arg[0], pos);
+	}
+}
+
+static void prefer_columns(struct sides *s, int node)
+{
+	choose_side_of_fold(s, node);
+	if (op_class(s->p->nodes.v[node].op) == CLASS_REDUCE)
+		inherit_sides(s, node);
 }
 
 static bool in_phase(const struct kernel *k, int node)
@@ -311,18 +418,15 @@ static uint64_t find_contiguous(const struct kernel *k)
 
 	for (int i = 0; i < p->nodes.n; i++) {
 		const struct node *n = &p->nodes.v[i];
-		const struct index_expr *last;
+		int axis;
 
 		if (!in_phase(k, i))
 			continue;
 		if (n->op == OP_MMA)
 			return 0;
-		if ((n->op != OP_LOAD && n->op != OP_STORE) || !p->tensors.v[n->ref].rank)
-			continue;
-		last = &n->index[p->tensors.v[n->ref].rank - 1];
-		for (int t = 0; t < last->n; t++)
-			if (last->term[t].coef == 1 && last->term[t].div == 1)
-				axes |= (uint64_t)1 << last->term[t].axis;
+		axis = n->op == OP_LOAD || n->op == OP_STORE ? contiguous_axis(p, n) : NONE;
+		if (axis != NONE)
+			axes |= (uint64_t)1 << axis;
 	}
 	return axes;
 }
@@ -383,7 +487,7 @@ enum err_code lower_shapes(struct kernel *k, struct err *e)
 	const struct graph *g = k->plan->graph;
 	const struct program *p = g->program;
 	int keys = (p->nodes.n + p->carries.n) * RANK_MAX;
-	struct sides s = { .plan = k->plan, .p = p, .x = &g->extents, .parent = ARENA_ARRAY(&k->arena, keys, int),
+	struct sides s = { .plan = k->plan, .p = p, .x = &g->extents, .phase = k->phase, .parent = ARENA_ARRAY(&k->arena, keys, int),
 		.side = ARENA_ARRAY(&k->arena, keys, enum side) };
 
 	for (int i = 0; i < keys; i++)

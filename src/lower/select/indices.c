@@ -317,7 +317,7 @@ static const struct num *ring_axis_index(struct lowering *c, const struct stask 
 {
 	const struct num *elsewhere = c->read_at[axis], *at = elsewhere ? elsewhere : axis_local_index(c, s, shape, axis);
 
-	if (!elsewhere && has_full_axis(&r->shape, axis) && !has_full_axis(shape, axis))
+	if (!elsewhere && has_full_axis(&r->shape, axis) && !has_full_axis(shape, axis) && !(c->k->one_tile >> axis & 1))
 		at = ADD(axis_first(c, s, shape, axis), at);
 	if (!elsewhere && r->one_slice && axis == s->split_axis)
 		at = SUB(at, N(c, s->slice * axis_extent(c, s, shape, axis)));
@@ -359,7 +359,7 @@ const struct num *row_major_offset(struct lowering *c, const struct stask *s,
 		int axis = shape_axis(from, i);
 		const struct num *elsewhere = c->read_at[axis], *at = elsewhere ? elsewhere : axis_local_index(c, s, to, axis);
 
-		if (!elsewhere && has_full_axis(from, axis) && !has_full_axis(to, axis))
+		if (!elsewhere && has_full_axis(from, axis) && !has_full_axis(to, axis) && !(c->k->one_tile >> axis & 1))
 			at = ADD(axis_first(c, s, to, axis), at);
 		if (!elsewhere && axis == s->split_axis && s->slices > 1)
 			at = SUB(at, N(c, s->slice * axis_extent(c, s, from, axis)));
@@ -429,6 +429,23 @@ static const struct num *swizzled_address(struct lowering *c, const struct ring 
 	return ADD(ADD(ADD(ADD(slot_address(c, r), ADD(at, col0)), NUM2(XOR, chunk, pattern)), constant), e);
 }
 
+/* The swizzled address where a group of columns spans several panels: the thread's part has its panel and its column within
+ * that. A thread's neighbours are in one chunk, so they follow each other. */
+static const struct num *address_over_panels(struct lowering *c, const struct ring *r, int bytes, const struct split_sum *row,
+	const struct split_sum *col)
+{
+	const struct num *col0 = col->others->a, *constant = N(c, 0);
+	const struct num *in_panel = MUL(MOD(col0, N(c, r->panel_cols)), N(c, bytes));
+	const struct num *thread = ADD(MUL(row->others, N(c, r->swizzle)), MUL(DIV(col0, N(c, r->panel_cols)), N(c, r->panel_bytes)));
+
+	if (col->multiple)
+		constant = MUL(DIV(col->multiple, N(c, r->panel_cols)), N(c, r->panel_bytes));
+	if (row->multiple)
+		constant = ADD(constant, MUL(row->multiple, N(c, r->swizzle)));
+	thread = ADD(thread, NUM2(XOR, in_panel, swizzle_pattern(c, r, row->others)));
+	return ADD(ADD(ADD(slot_address(c, r), thread), constant), MUL(col->others->b, N(c, bytes)));
+}
+
 /* The swizzled address of an element of which the row in the ring, not the column, is that within a fragment's group: also
  * a sum of a part that depends on the thread, one with the column within the panel, and a constant. */
 static const struct num *address_across(struct lowering *c, const struct ring *r, int bytes, const struct split_sum *row,
@@ -459,9 +476,12 @@ const struct num *ring_element_address(struct lowering *c, const struct ring *r,
 	rows = split_multiples(c, row, shared_pattern_rows(&c->k->target->shared));
 	cols = split_multiples(c, col, current_layout(c)->cols);
 	if (!c->walks_ring && rows.others && is_fragment_column(col) && is_column_in_group(cols.others) &&
-	    r->panel_cols % current_layout(c)->cols == 0 &&
-	    current_layout(c)->pair * bytes <= c->k->target->shared.chunk)
-		return swizzled_address(c, r, bytes, &rows, &cols);
+	    current_layout(c)->pair * bytes <= c->k->target->shared.chunk) {
+		if (r->panel_cols % current_layout(c)->cols == 0)
+			return swizzled_address(c, r, bytes, &rows, &cols);
+		if (current_layout(c)->cols % r->panel_cols == 0)
+			return address_over_panels(c, r, bytes, &rows, &cols);
+	}
 	if (c->fetches && rows.others) {
 		cols = split_multiples(c, col, r->panel_cols);
 		return address_across(c, r, bytes, &rows, &cols);

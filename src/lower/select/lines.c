@@ -1,5 +1,5 @@
 /* Reductions and scans line by line: the value is in shared memory, and one thread processes each line of it along the
- * axis, in order. */
+ * axis, in order; in a reduction the one that holds the result, if it is one alone. */
 #include "lower/select/lowering.h"
 
 /* The axes that number the lines, the last fastest: all but `along`. Returns how many. */
@@ -110,6 +110,38 @@ static enum err_code read_results(struct lowering *c, const struct kentry *x, in
 		val_const(c, DT_I32, 0));
 	clear_line_indices(c);
 	add_map(c, (struct frag_at){ to, 0 }, node, value);
+	return OK;
+}
+
+enum err_code select_own_lines(struct lowering *c, const struct kentry *x, int node, const struct fold *f,
+	const struct val *zero, struct err *e)
+{
+	const struct stask *s = stask_of(c, x);
+	const struct node *n = &c->p->nodes.v[node];
+	const struct shape2 *scratch = fold_scratch_shape(c->k, node, f);
+	enum dtype type = c->p->nodes.v[n->arg[0]].type;
+	const struct val *value;
+	const struct frag *to;
+	struct role_op *o;
+
+	TRY(find_node_frag(c, s, node, &to, e));
+	if (!f->shared) {
+		add_lane_sync(c, "what was in the scratch has been read");
+		TRY(write_argument(c, x, n->arg[0], e));
+	}
+	c->axis_index[n->ref] = V(c, VAR_ALONG, NONE);
+	if (f->shared)
+		TRY(ring_value_as(c, x, ring_of(c, buffer_of_node(c, s, n->arg[0])), &f->over, &value, e));
+	else
+		value = val_guard(c, inside_condition(c, s, &f->over, to, scratch->full_axes & ~f->over.full_axes),
+			val_shared(c, type, scratch_type(type), scratch_address(c, s, 0, scratch, &f->over)), zero);
+	clear_line_indices(c);
+	o = add_op(c, DO_REDUCE_SHARED);
+	o->u.reduce.over = o->u.reduce.to = to;
+	o->u.reduce.op = n->op;
+	o->u.reduce.value = value;
+	o->u.reduce.zero = zero;
+	o->u.reduce.length = line_length(c, s, &f->over, n->ref);
 	return OK;
 }
 

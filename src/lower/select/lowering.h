@@ -381,6 +381,9 @@ NODISCARD enum err_code write_result(struct lowering *c, const struct kentry *x,
 NODISCARD enum err_code select_fold(struct lowering *c, const struct kentry *x, int node, struct err *e);
 NODISCARD enum err_code select_lines(struct lowering *c, const struct kentry *x, int node,
 	const struct fold *f, const struct val *zero, struct err *e);
+/* ... each line by the thread that holds its result. */
+NODISCARD enum err_code select_own_lines(struct lowering *c, const struct kentry *x, int node,
+	const struct fold *f, const struct val *zero, struct err *e);
 /* The sum of the `parts` that the threads have of a carry (layout/partial.c), in registers of node's own. */
 NODISCARD enum err_code join_partial_sums(struct lowering *c, const struct kentry *x, int node,
 	const struct val *parts, const struct val **out, struct err *e);

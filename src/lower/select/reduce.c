@@ -41,8 +41,6 @@ static enum err_code fold_in_registers(struct lowering *c, const struct kentry *
 	TRY(lay_out_shape(c, s, &f->over, c->p->nodes.v[n->arg[0]].type, over, e));
 	TRY(f->shared ? ring_value_as(c, x, ring_of(c, buffer_of_node(c, s, n->arg[0])), &f->over, &value, e) :
 		operand_value(c, x, n->arg[0], n->arg[0], &value, e));
-	if (f->way == FOLD_ROWS)	/* threads go through one column after the other */
-		value = val_one_by_one(c, value);
 	TRY(find_node_frag(c, s, node, &to, e));
 	o = add_op(c, scans ? DO_SCAN : DO_REDUCE);
 	o->u.reduce.over = over;
@@ -90,6 +88,8 @@ enum err_code select_fold(struct lowering *c, const struct kentry *x, int node, 
 		add_map(c, (struct frag_at){ to, 0 }, node, value);
 		return OK;
 	}
+	if (f.way == FOLD_OWN)
+		return select_own_lines(c, x, node, &f, identity_of(c, n->op, n->type), e);
 	if (f.way == FOLD_LINES)
 		return select_lines(c, x, node, &f, identity_of(c, n->op, n->type), e);
 	return fold_in_registers(c, x, node, &f, e);
