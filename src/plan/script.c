@@ -1,6 +1,7 @@
 /* A plan as Lua statements. */
 #include "plan/plan.h"
 
+#include <ctype.h>
 #include <string.h>
 
 static void print_lanes(const struct plan *p, struct buf *out)
@@ -27,7 +28,7 @@ bool script_is_key(const char *name)
 	int i;
 
 	FIND_FIRST(i, LEN(words), !strcmp(name, words[i]));
-	return i < 0 && !strchr(name, '.');
+	return i < 0 && !strchr(name, '.') && !isdigit((unsigned char)*name);	/* load_0 fills "0" */
 }
 
 /* ---- what shapes the graph -------------------------------------------------------------------- */

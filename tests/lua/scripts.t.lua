@@ -118,6 +118,15 @@ is(loadfile(mine)(own):script(), plan:script(), "  or with the program")
 is(mr.load_plan(at "two.lua", mr.examples.gemm):script(), mr.load_plan(at "two.lua"):script(), "  a shipped program can be given, too")
 like(message_of(mr.load_plan, mine), "this plan is for program 'own': mr%.load_plan%(path, program%)$", "  without it, this is an error")
 
+local numbered = mr.plan(mr.program("numbered", function(p)
+  local m, n = p:axes("m", "n")
+  local x = p:load("load_0", p:input("X", {m, n}))
+  p:output("Y", {m, n}):store("store_y", p:task("double", function() return x * 2 end))
+end){m = 256, n = 64}:graph{tile = {m = 64}}, mr.device "h200")
+numbered:buffers{["0"] = 2}
+like(numbered:script(), 'plan:buffers{%["0"%]=2}', "a ring that is called like a number")
+is(mr.load_plan(numbered:save(at "numbered.lua"), numbered.graph.program):script(), numbered:script(), "  so load_plan makes it again")
+
 local larger = mr.load_plan(mine, own{m = 512, n = 64})
 is(larger.made_for, "own m=256 n=64", "a plan may be loaded for other sizes")
 like(tostring(larger), "\nits file is for other sizes or options: own m=256 n=64\n?$", "  and says so")
