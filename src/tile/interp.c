@@ -202,7 +202,7 @@ static void note_written(struct run *r, const struct node *n, int64_t at, uint64
 	written[at] = UINT64_MAX;	/* for good, whichever is stored again */
 	if (r->sample)
 		r->data[n->ref][at] = NAN;
-	else
+	else if (!r->twice)		/* a store behind it may be of the bound of its error */
 		r->twice = n;
 }
 

@@ -470,6 +470,14 @@ local good, why = pcall(function()
 end)
 tap.ok(not good and why:find("'store_y' stores two elements at one index of 'Y', and which of them stays is not defined", 1, true),
   "the reference refuses two elements at one index", why)
+good, why = pcall(function()
+  local bound = scattered{n = 8, d = 64}
+  local k = mr.search(bound, mr.device "h200", {trials = 2, measure = false}).plan:compile{target = "host"}
+  local inputs = bound:inputs{}
+  inputs.T = mr.array("i32", {8}, {0, 3, 1, 3, 2, 4, 5, 6})
+  return k:check{inputs = inputs, reference = "interpreter"}
+end)
+tap.ok(not good and why:find("stores two elements at one index of 'Y', and", 1, true), "  a check says the same of the same tensor", why)
 local apart, seen = true, {}
 for _, v in ipairs(scattered{n = 100, d = 8}:inputs{}.T) do
   apart = apart and not seen[v] and v >= 0 and v < 100
