@@ -198,14 +198,15 @@ static int tiled_axis(const struct kernel *k, const struct ring *r, bool rows)
 	const struct buffer *b = &g->buffers.v[r->buffer];
 	const struct node *n = &p->nodes.v[b->node];
 	enum axis_role role;
-	int n_side = rows ? r->shape.nrow : r->shape.ncol, found = NONE, last = p->tensors.v[n->ref].rank - 1;
+	int n_side = rows ? r->shape.nrow : r->shape.ncol, found = NONE, rank = p->tensors.v[n->ref].rank;
+	int first = rows ? 0 : rank ? rank - 1 : 0, end = rows ? rank - 1 : rank;
 
 	if (n_side > 1)
 		return NONE;
 	if (n_side == 1)
 		found = rows ? r->shape.row[0] : r->shape.col[0];
 	/* of one element: the last axis that can have more */
-	for (int d = rows ? 0 : last; d < (rows ? last : last + 1) && !n_side; d++)
+	for (int d = first; d < end && !n_side; d++)
 		for (int i = 0; i < n->index[d].n; i++)
 			if (!p->axes.v[n->index[d].term[i].axis].single)
 				found = n->index[d].term[i].axis;

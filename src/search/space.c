@@ -70,7 +70,7 @@ static bool is_contiguous(const struct program *p, int axis)
 
 		if (ints_hold(t->dim, t->rank, axis))
 			most = fmax(most, bytes);
-		if (t->dim[t->rank - 1] == axis)
+		if (t->rank && t->dim[t->rank - 1] == axis)
 			last = fmax(last, bytes);
 	}
 	return last > 0 && last >= most;

@@ -638,6 +638,16 @@ plan = mr.plan(scaled:graph{tile = {n = 128}}, device)
 for _, t in ipairs(plan.tasks) do plan:append(t.name) end
 plan:fill_waits()
 ok(plan:compile{target = "host"}:check().ok, "a tensor of one element is loaded")
+scaled = mr.program("scaled", function(p)
+  local m, n = p:axes("m", "n")
+  local X, S, Y = p:input("X", {m, n}), p:input("S", {}, "f32"), p:output("Y", {m, n})
+  Y:store("store_y", p:load("load_x", X) * p:load("load_s", S))
+end){m = 16, n = 64}
+plan = mr.plan(scaled:graph{tile = {m = 1, n = 64}}, device)
+for _, t in ipairs(plan.tasks) do plan:append(t.name) end
+plan:fill_waits()
+legal, problems = plan:check()
+like(tostring(problems.notes[1]), "by_threads: 'load_s' is copied by the threads", "  and a note says by what")
 
 -- Text alone is neither run nor are inputs made for it, which here would be 2 TiB.
 bad("mr.load_plan('gemm_cooperative', mr.examples.gemm{m = 2^20, n = 2^20, k = 2^10})" ..
