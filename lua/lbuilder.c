@@ -405,16 +405,20 @@ static int builder_mma_l(lua_State *L)
 
 /* carries ----------------------------------------------------------------- */
 
-/* b:carry(name, axes, init) -> id */
+/* b:carry(name, axes, init[, dtype]) -> id */
 static int builder_carry_l(lua_State *L)
 {
 	struct builder *b = check_builder(L);
 	const char *name = check_name(L, 2, false);
 	int axes[RANK_MAX], n = check_axes(L, 3, b, axes), id;
 	double init = luaL_checknumber(L, 4);
+	bool typed = !lua_isnoneornil(L, 5);
+	enum dtype type = typed ? check_dtype(L, 5, "carry") : DT_F32;
 	struct err e;
 
 	done(L, b, program_carry(b->p, name, n, axes, init, begin_call(L, b), &id, &e), &e);
+	if (typed)
+		done(L, b, program_type_carry(b->p, id, type, begin_call(L, b), &e), &e);
 	return push_id(L, id);
 }
 

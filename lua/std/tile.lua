@@ -830,12 +830,12 @@ function p_methods.mma(p, name, x, y)
   return value(p, b:mma(name, id, id_of(p, y, "mma")))
 end
 
-function p_methods.carry(p, name, axes, init)
+function p_methods.carry(p, name, axes, init, dtype)
   local b = self_p(p, "carry")
   expect(type(name) == "string", "carry", "name", name)
   local ids = axis_list(p, axes, "carry")
   expect(type(init) == "number", "carry", "initial number", init)
-  return new(CARRY, {id = b:carry(name, ids, init), owner = p, name = name})
+  return new(CARRY, {id = b:carry(name, ids, init, dtype and check_dtype(p, dtype, "carry")), owner = p, name = name})
 end
 
 local option_kinds <const> = {

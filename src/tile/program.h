@@ -122,8 +122,10 @@ static inline int node_arity(const struct node *n)
 
 struct carry {
 	const char *name;
-	/* f32; i32 if the first thing that happens to it is to be set to an integer; f64 once it was set to one */
+	/* as declared; else f32, i32 if the first thing that happens to it is to be set to an integer, and f64 once it was set
+	 * to one */
 	enum dtype type;
+	bool is_typed;			/* the type was declared */
 	int naxes;
 	int axis[RANK_MAX];
 	double init;
@@ -285,6 +287,9 @@ NODISCARD enum err_code program_mma(struct program *p, const char *name, int a, 
 /* Batch axes among `axes` are left out. */
 NODISCARD enum err_code program_carry(struct program *p, const char *name, int naxes,
 	const int *axes, double init, struct srcloc loc, int *out, struct err *e);
+/* Declare the carry's type, i32 or f32, before anything is done to it. */
+NODISCARD enum err_code program_type_carry(struct program *p, int carry, enum dtype type, struct srcloc loc,
+	struct err *e);
 NODISCARD enum err_code program_get(struct program *p, int carry, struct srcloc loc, int *out, struct err *e);
 NODISCARD enum err_code program_set(struct program *p, int carry, int value, struct srcloc loc, struct err *e);
 /* carry += value. If value is a product that nothing has used yet, the last task of

@@ -33,6 +33,21 @@ enum err_code program_carry(struct program *p, const char *name, int naxes, cons
 	return OK;
 }
 
+enum err_code program_type_carry(struct program *p, int carry, enum dtype type, struct srcloc loc, struct err *e)
+{
+	struct carry *c = &p->carries.v[carry];
+
+	if (type != DT_F32 && type != DT_I32)
+		return err_set(e, ERR_INPUT, loc, "carry '%s' cannot hold %s; a carry holds f32 or i32", c->name,
+			dtype_name(type));
+	if (type == DT_I32 && !is_i32_value(c->init))
+		return err_set(e, ERR_INPUT, loc, "carry '%s' holds i32 and cannot begin with %.9g; begin with an integer "
+			"from -2^31 to 2^31 - 1", c->name, c->init);
+	c->type = type;
+	c->is_typed = true;
+	return OK;
+}
+
 /* May the carry be read and set here? */
 static enum err_code check_carry(const struct program *p, int carry, struct srcloc loc, struct err *e)
 {
@@ -91,9 +106,10 @@ static enum err_code check_carry_type(const struct program *p, int carry, enum d
 
 	*out = t == DT_F64 ? DT_F64 : c->type;
 	if (c->type == DT_I32 && dtype_is_float(t))
-		return err_set(e, ERR_INPUT, loc, "carry '%s' holds i32, for it was set to integers first, and the "
-			"value is %s; cast this value to i32, or the first one to f32", c->name, dtype_name(t));
-	if (t == DT_I32 && !is_const && is_i32_value(c->init) && !carry_is_typed(p, carry))
+		return err_set(e, ERR_INPUT, loc, c->is_typed ? "carry '%s' holds i32, and the value is %s; cast this value "
+			"to i32" : "carry '%s' holds i32, for it was set to integers first, and the value is %s; cast this "
+			"value to i32, or declare the carry with \"f32\" behind the initial number", c->name, dtype_name(t));
+	if (t == DT_I32 && !is_const && is_i32_value(c->init) && !c->is_typed && !carry_is_typed(p, carry))
 		*out = DT_I32;
 	return OK;
 }

@@ -290,6 +290,22 @@ inputs.X:fill{1, 2, 3, 4, 8, 7, 6, 5}
 is(list(bound:reference(inputs, {tile = {i = 1, j = 1, k = 1}}).Y), "7 15",
   "a carry of an inner region")
 
+-- A carry that is read before it is set holds i32 if that is said: f32 has no 2^24 + 1.
+local running = mr.program("running", function(p)
+  local i, t = p:axes("i", "t")
+  local X, Y = p:input("X", {t, i}, "i32"), p:output("Y", {i}, "i32")
+  local c = p:carry("c", {i}, 0, "i32")
+  p:loop(t, {batch = true}, function()
+    local x = p:load("load_x", X)
+    p:task("step", function() c:set(c * 2 + x) end)
+  end)
+  Y:store(c)
+end){i = 8, t = 3}
+local X = mr.array("i32", {3, 8}, function(_, i) return (1 << 24) + i end)
+is(running:reference{X = X}.Y:get(2), 7 * ((1 << 24) + 2), "a carry declared as i32")
+local k = mr.search(running, mr.device "h200", {trials = 2, measure = false}).plan:compile{target = "host"}
+ok(k:check{inputs = {X = X}, reference = "interpreter"}.ok and k:run{X = X}.Y:get(2) == 7 * ((1 << 24) + 2), "  also in a kernel")
+
 bound = mr.program("two", function(p)
   local i, j, k = p:axes("i", "j", "k")
   local X, Y = p:input("X", {i, j, k}), p:output("Y", {i})
@@ -547,6 +563,10 @@ bad('p:carry("c", m, 0)', "carry: list of axes expected, got axis")
 bad('p:carry("c", {m})', "carry: initial number expected, got nil")
 bad('p:carry({m}, 0)', "carry: name expected, got table")
 bad('p:carry("c", {m}, 0):set()', "set: value expected, got nil")
+bad('p:carry("c", {m}, 0, "i3")', "carry: unknown dtype 'i3'; did you mean 'i8'?")
+bad('p:carry("c", {m}, 0, "bf16")', "carry 'c' cannot hold bf16; a carry holds f32 or i32")
+bad('p:carry("c", {m}, 0.5, "i32")', "carry 'c' holds i32 and cannot begin with 0.5; begin with an integer from -2^31 to 2^31 - 1")
+bad('p:carry("c", {m, k}, 0, "i32"):add(a)', "carry 'c' holds i32, and the value is bf16; cast this value to i32")
 bad('p:carry("c", {m}, 0).add(a)', "add: carry expected, got value")
 bad('p:loop("k", function() end)', "loop: list of axes expected, got 'k'")
 bad('p:loop(nil, function() end)', "loop: axis, or list of axes, expected, got nil; p:axes gives an axis for each of its names")

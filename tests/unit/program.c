@@ -594,15 +594,32 @@ static void test_carries(void)
 	pi = constant(&b, 3.14);
 	REFUSED(&b, program_set(p, count, pi, here, &b.e), ERR_INPUT,
 		"carry 'count' holds i32, for it was set to integers first, and the value is f32; "
-		"cast this value to i32, or the first one to f32");
+		"cast this value to i32, or declare the carry with \"f32\" behind the initial number");
 	REFUSED(&b, program_accumulate(p, count, pi, here, &b.e), ERR_INPUT,
 		"carry 'count' holds i32, for it was set to integers first, and the value is f32; "
-		"cast this value to i32, or the first one to f32");
+		"cast this value to i32, or declare the carry with \"f32\" behind the initial number");
 	v = cast(&b, v, DT_I8);
 	REFUSED(&b, program_accumulate(p, count, v, here, &b.e), ERR_INPUT,
 		"carry 'count' holds i32, for it was set to integers first, and the value is f32; "
-		"cast this value to i32, or the first one to f32");
+		"cast this value to i32, or declare the carry with \"f32\" behind the initial number");
 	set(&b, count, v);
+	count = carry(&b, "number", 0, NONE, NONE, 0);
+	must(&b, program_type_carry(p, count, DT_I32, here, &b.e));
+	must(&b, program_get(p, count, here, &v, &b.e));
+	is_int(p->nodes.v[v].type, DT_I32, "a carry declared as i32 holds i32 before it is set");
+	REFUSED(&b, program_set(p, count, pi, here, &b.e), ERR_INPUT,
+		"carry 'number' holds i32, and the value is f32; cast this value to i32");
+	REFUSED(&b, program_type_carry(p, count, DT_BF16, here, &b.e), ERR_INPUT,
+		"carry 'number' cannot hold bf16; a carry holds f32 or i32");
+	count = carry(&b, "half", 0, NONE, NONE, 0.5);
+	REFUSED(&b, program_type_carry(p, count, DT_I32, here, &b.e), ERR_INPUT,
+		"carry 'half' holds i32 and cannot begin with 0.5; begin with an integer from -2^31 to 2^31 - 1");
+	count = carry(&b, "real", 0, NONE, NONE, 0);
+	must(&b, program_type_carry(p, count, DT_F32, here, &b.e));
+	must(&b, program_index(p, b.m, here, &v, &b.e));
+	must(&b, program_reduce(p, OP_SUM, v, b.m, here, &v, &b.e));
+	set(&b, count, v);
+	is_int(p->carries.v[count].type, DT_F32, "a carry declared as f32 holds f32 whatever it is set to");
 	bench_release(&b);
 }
 
