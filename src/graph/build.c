@@ -333,27 +333,6 @@ static void find_apart(struct builder *b)
 	}
 }
 
-/* A store may write all of an axis in each of its tiles, as it writes the same; what is added would be added again. */
-static enum err_code check_additions(const struct builder *b, struct err *e)
-{
-	const struct extents *x = &b->g->extents;
-
-	for (int i = 0; i < b->p->nodes.n; i++) {
-		const struct node *n = &b->p->nodes.v[i], *value = n->adds ? &b->p->nodes.v[n->arg[0]] : NULL;
-
-		for (int j = 0; value && j < value->naxes; j++) {
-			const struct axis *axis = &b->p->axes.v[value->axis[j]];
-
-			if (x->full_axis[n->arg[0] * RANK_MAX + j] && x->tile[value->axis[j]] < axis->size &&
-			    program_axis_role(b->p, b->p->tasks.v[n->task].phase, value->axis[j]) == AXIS_GRID)
-				return err_set(e, ERR_INPUT, n->loc, "'%s' would add all of axis '%s' in each of its tiles, as "
-					"all of it is needed elsewhere in the phase; leave '%s' out of tile=, or add in a phase of "
-					"its own", b->p->tasks.v[n->task].name, axis->name, axis->name);
-		}
-	}
-	return OK;
-}
-
 static bool is_divided(const struct builder *b, int slices, int axis, int node)
 {
 	return slices > 1 && node_has_axis(&b->p->nodes.v[node], axis);
@@ -567,7 +546,6 @@ static enum err_code build(struct graph *g, const struct shaping *how, struct er
 		.carry_slices = arena_ints(a, p->carries.n, 0), .carry_split = arena_ints(a, p->carries.n, NONE) };
 
 	TRY(extents_infer(a, p, &g->tiling, &g->extents, e));
-	TRY(check_additions(&b, e));
 	for (int i = 0; i < p->phases.n; i++)
 		order_body(&b, p->phases.v[i].body.v, p->phases.v[i].body.n);
 	TRY(apply_splits(&b, how->splits, how->nsplits, e));

@@ -101,7 +101,7 @@ static int complete_axis_of(const struct plan *p, int lane)
 		for (int j = 0; p->entries.v[i].lane == lane && j < made->nodes.n; j++) {
 			const struct node *n = &q->nodes.v[made->nodes.v[j]];
 
-			if (n->ref >= 0 && node_goes_along(n, n->ref) && !n->partial)
+			if (n->ref >= 0 && node_goes_along(n, n->ref) && !(n->partial >> n->ref & 1))
 				return n->ref;
 		}
 	}

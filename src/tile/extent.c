@@ -30,6 +30,15 @@ static bool has_role(const struct infer *f, int axis, enum axis_role role)
 	return false;
 }
 
+/* Does a store have the axis, of which each tile has all? */
+static bool is_undivided(const struct program *p, int axis)
+{
+	for (int i = 0; i < p->phases.n; i++)
+		if (p->phases.v[i].undivided >> axis & 1)
+			return true;
+	return false;
+}
+
 /* tile= is given where the graph is made, so that no line of the program is to blame. */
 static enum err_code check_extent(const struct infer *f, int axis, int64_t given)
 {
@@ -49,7 +58,8 @@ static enum err_code check_extent(const struct infer *f, int axis, int64_t given
 			"value of it; leave it out of tile=", a->name);
 	if (!tiled && has_role(f, axis, AXIS_FULL) && given < a->size)
 		return err_set(f->e, ERR_INPUT, NOWHERE, "axis '%s' is complete in every tile because no loop runs "
-			"over it and no store has it; leave it out of tile=", a->name);
+			"over it and %s; leave it out of tile=", a->name, is_undivided(f->p, axis) ?
+			"what is added in memory is made of all of it" : "no store has it");
 	return OK;
 }
 

@@ -104,8 +104,9 @@ struct node {
 	double k;
 	const struct index_expr *index;	/* LOAD, STORE: one a dimension; AT: one */
 	bool adds;			/* STORE: to what the tensor holds */
-	/* MMA, sums: only additions in memory use the value, so that each tile of the grid can give its part */
-	bool partial;
+	/* MMA, sums: the set of the axes of which each tile of the grid can give its part, as only additions in memory
+	 * that do not have the axis use the value */
+	uint64_t partial;
 	int task;			/* where it is computed; NONE: CONST, or dropped */
 	struct srcloc loc;
 };
@@ -178,6 +179,9 @@ struct phase {
 	const char *name;
 	int nbatch;
 	int batch[RANK_MAX];		/* axes of which a tile has exactly one value */
+	/* The set of the axes that stores of the phase have, but that are not divided among tiles: what is added in memory
+	 * is made of all of them, so that each of their tiles would add all of it. */
+	uint64_t undivided;
 	VEC(struct item) body;
 	struct srcloc loc;
 };

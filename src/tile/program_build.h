@@ -106,6 +106,9 @@ const struct carry *carry_at(const struct program *p, int id);
 void mark_lengths(const struct program *p, bool *mark);
 /* Sets index_below of all tensors (program_indices.c). */
 void find_index_ranges(struct program *p);
+/* Notes of which sums each tile of the grid has a part, and which axes are not divided among tiles, because of additions in memory
+ * (program_additions.c). Scratch memory in the program's arena. */
+void find_additions(struct program *p);
 /* Roles of all axes in a phase. */
 void axis_roles(const struct program *p, int phase, enum axis_role role[AXES_MAX]);
 

@@ -3,10 +3,9 @@
 #include "tile/extent.h"
 #include "tile/program_build.h"
 
-/* What reaches a store, or one that does not add. */
+/* What reaches a store. */
 struct live {
 	bool *node, *carry;
-	bool without_adds;
 	const bool *length;		/* what makes lengths of loops; it needs no task */
 };
 
@@ -19,7 +18,7 @@ static void mark_node(const struct program *p, struct live *l, int id, bool *aga
 {
 	const struct node *n = &p->nodes.v[id];
 
-	if (n->op == OP_STORE && !(n->adds && l->without_adds))
+	if (n->op == OP_STORE)
 		l->node[id] = true;
 	if ((n->op == OP_SET || adds_to_carry(n)) && l->carry[n->ref])
 		l->node[id] = true;
@@ -274,20 +273,6 @@ static void drop_items(const struct program *p, struct item *v, int *n)
 	*n = kept;
 }
 
-/* Note which sums and products are used by additions in memory alone. */
-static void mark_partial(struct program *p)
-{
-	struct live l = { ARENA_ARRAY(&p->arena, p->nodes.n, bool), ARENA_ARRAY(&p->arena, p->carries.n, bool), true,
-		NULL };
-
-	mark_live(p, &l);
-	for (int i = 0; i < p->nodes.n; i++) {
-		struct node *n = &p->nodes.v[i];
-
-		n->partial = (n->op == OP_MMA || n->op == OP_SUM) && n->task != NONE && !l.node[i];
-	}
-}
-
 /* What a size that is known at launch cannot be that of yet. Extents are found as for a tile of one element of each
  * axis: which axes are needed in full does not depend on it. */
 static enum err_code check_any(struct program *p, struct err *e)
@@ -340,7 +325,6 @@ enum err_code program_finish(struct program *p, struct err *e)
 	if (!code) {
 		drop_nodes(p, &l);
 		sink_indices(p);
-		mark_partial(p);
 		/* Loops after those inside them, which have greater ids. */
 		for (int i = p->loops.n - 1; i >= 0; i--)
 			drop_items(p, p->loops.v[i].body.v, &p->loops.v[i].body.n);
@@ -348,6 +332,7 @@ enum err_code program_finish(struct program *p, struct err *e)
 			drop_items(p, p->phases.v[i].body.v, &p->phases.v[i].body.n);
 		find_index_ranges(p);
 		p->cur_phase = p->cur_loop = p->cur_task = NONE;
+		find_additions(p);
 		code = check_bounds(p, e);
 		if (!code && program_has_any(p))
 			code = check_any(p, e);

@@ -334,7 +334,7 @@ void axis_roles(const struct program *p, int phase, enum axis_role role[AXES_MAX
 		}
 	}
 	for (int a = 0; a < AXES_MAX; a++)
-		if (stored[a] || (role[a] == AXIS_FULL && p->axes.v[a].packs == NONE && adds_over(p, phase, a)))
+		if ((stored[a] && !(p->phases.v[phase].undivided >> a & 1)) || (role[a] == AXIS_FULL && p->axes.v[a].packs == NONE && adds_over(p, phase, a)))
 			role[a] = AXIS_GRID;
 	for (int i = 0; i < p->loops.n; i++) {
 		const struct loop *l = &p->loops.v[i];
@@ -367,7 +367,7 @@ bool program_reduces_tile(const struct program *p, const struct node *n, int axi
 {
 	const struct task *t = &p->tasks.v[n->task];
 
-	return program_axis_bound(p, t->loop, axis) || (n->partial && !node_has_axis(n, axis) &&
+	return program_axis_bound(p, t->loop, axis) || ((n->partial >> axis & 1) && !node_has_axis(n, axis) &&
 		program_axis_role(p, t->phase, axis) == AXIS_GRID);
 }
 

@@ -32,7 +32,7 @@ struct roundings {
 	} *carry_wanted, *tensor_wanted;
 	bool more_wanted;
 	int task;			/* that nodes are added to */
-	bool partial;			/* of the node at hand, and so of sums for its error */
+	uint64_t partial;		/* of the node at hand, and so of sums for its error */
 	struct srcloc loc;
 };
 

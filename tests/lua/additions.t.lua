@@ -84,10 +84,34 @@ local twice = mr.program("twice", function(p)
     S:store("s", p:task("sum", function() return mr.rowsum(x, m) end))
   end)
 end){m = 6, n = 8}
-local good, message = pcall(twice.graph, twice, {tile = {m = 2}})
-tap.ok(not good and message:find("'add' would add all of axis 'm' in each of its tiles", 1, true), "nothing is added once a tile",
-  tostring(message))
-random_plans.correct(tap, "what is added and summed up, in one tile", plan_of(twice, {n = 4}, "tma"), {1, 2})
+for _, tile in ipairs{{n = 4}, {m = 2}} do            -- 'm' is divided where nothing is added
+  random_plans.correct(tap, "what is added and summed up, in one tile", plan_of(twice, tile, "tma"), {1, 2})
+end
+
+-- What is made of all of an axis is added once, not by each tile of the axis: the axis is not divided, although stores have it.
+do
+  local once = mr.program("once", function(p)
+    local m, n, d, e = p:axes("m", "n", "d", "e")
+    local A, B, C, G = p:input("A", {m, d}), p:input("B", {n, d}), p:input("C", {m, e}), p:input("G", {n, e})
+    local dA, dB, dC = p:output("dA", {m, d}, "f32"), p:output("dB", {n, d}, "f32"), p:output("dC", {m, e})
+    zeros(p, dA, m, d)
+    zeros(p, dB, n, d)
+    p:phase("main", function()
+      local a, b, c = p:load("a", A), p:load("b", B), p:load("c", C)
+      local s, t = p:mma("mma_s", a, b), p:mma("mma_t", c, p:load("g", G))
+      local w = p:task("weights", function() return mr.tanh(s * t):to "bf16" end)
+      dA:add("add_a", p:mma("mma_a", w, b))             -- each tile adds its part of 'd', and one that of all of 'e'
+      dB:add("add_b", p:mma("mma_b", w, a))
+      dC:store("store_c", p:task("double", function() return c + c end))
+    end)
+  end)
+  local bound = once{m = 64, n = 64, d = 32, e = 32}
+  for _, tile in ipairs{{}, {m = 32, d = 16}} do
+    random_plans.correct(tap, "what is made of all of an axis is added once", plan_of(bound, tile, "tma"), {1, 2})
+  end
+  local good, message = pcall(bound.graph, bound, {tile = {e = 16}})
+  tap.ok(not good and message:find("what is added in memory is made of all of it", 1, true), "and not where that is all", message)
+end
 
 ---- what is right -----------------------------------------------------------------------------------
 
@@ -402,15 +426,17 @@ refused("to an input", "'X' is an input and cannot be stored", function(p, m, n,
   zeros(p, Y, m, n)
   p:phase("sum", function() X:add(p:load(X)) end)
 end)
-refused("the greatest of each tile, added up", "the result depends on the tile of 'n': each of its tiles adds to 'S'", function(p, m, n, X, Y)
-  local S = p:output("S", {m}, "f32")
-  p:phase("zero", function() S:store(p:task("zeros", function() return (m:index() * 0):to "f32" end)) end)
+local greatest = mr.program("greatest", function(p)
+  local m, n = p:axes("m", "n")
+  local X, Y, S = p:input("X", {m, n}), p:output("Y", {m, n}, "f32"), p:output("S", {m}, "f32")
+  zeros(p, S, m)
   p:phase("sum", function()
     local x = p:load("x", X)
     Y:store("y", x)
     S:add("s", p:task("all", function() return mr.rowmax(x, n) end))
   end)
 end)
+check("the greatest of a row is added once", greatest{m = 40, n = 48}, {m = 16})
 
 ---- what they cost ------------------------------------------------------------
 
