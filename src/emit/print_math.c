@@ -114,6 +114,8 @@ static void print_map(struct print *c, const struct role_op *o)
 	if (reads) {
 		put(c, "%s{", loops_of_neighbours(c, f));
 		c->indent++;
+		if (o->u.map.apart)
+			put(c, "if (j %% %d == 0%s) WARP_SYNC();", o->u.map.apart, has_rows(f) ? " && h == 0" : "");
 		put_reads(c, "");
 		loops = each(c, f, "e");
 	}

@@ -60,6 +60,8 @@ struct reading {
 	VEC(struct born) born;
 	VEC(struct retired) retired;
 	struct ops fresh;		/* products that add to nothing, whatever they say */
+	bool keeps;			/* sums keep their registers from tile to tile: see role_kept_words */
+	bool fetches;			/* reading shared memory takes no registers of its own */
 	/* where it stands */
 	const struct role_op *at, *task;
 	int order, loop, loops;		/* operations so far; the loop at hand, and all so far */
@@ -98,22 +100,22 @@ static struct version *version_at(struct reading *r, struct frag_at at)
 
 /* who makes it -------------------------------------------------------------------- */
 
-static bool reads_shared(const struct val *v)
+bool role_reads_shared(const struct val *v)
 {
 	bool reads = v && v->kind == VAL_SHARED;
 
 	for (int i = 0; v && i < LEN(v->arg); i++)
-		reads |= reads_shared(v->arg[i]);
+		reads |= role_reads_shared(v->arg[i]);
 	return reads;
 }
 
 /* Does it make one element after the other, of registers alone? */
-static bool is_elementwise(const struct role_op *o)
+static bool is_elementwise(const struct reading *r, const struct role_op *o)
 {
 	if (o->what == DO_PACK)
-		return !reads_shared(o->u.pack.value);
+		return r->fetches || !role_reads_shared(o->u.pack.value);
 	for (int i = 0; o->what == DO_MAP && i < o->u.map.steps.n; i++)
-		if (reads_shared(o->u.map.steps.v[i].value))
+		if (!r->fetches && role_reads_shared(o->u.map.steps.v[i].value))
 			return false;
 	return o->what == DO_MAP || o->what == DO_KEEP;
 }
@@ -154,7 +156,7 @@ static struct sources sources_of(struct reading *r, const struct role_op *o)
 static void note_made(void *ctx, struct frag_at at)
 {
 	struct reading *r = ctx;
-	bool of_numbers = is_elementwise(r->at) && sources_of(r, r->at).of_numbers;
+	bool of_numbers = is_elementwise(r, r->at) && sources_of(r, r->at).of_numbers;
 	struct version *v = version_at(r, at);
 
 	v->of_numbers = of_numbers;
@@ -176,7 +178,7 @@ static void note_used(void *ctx, struct frag_at at, bool all)
 	v.user = r->at;
 	v.all |= all;
 	/* computed where it is used only if its operands are unchanged since */
-	v.stale |= !v.maker || v.made_in != r->loop || !is_elementwise(v.maker);
+	v.stale |= !v.maker || v.made_in != r->loop || !is_elementwise(r, v.maker);
 	if (!v.stale) {
 		struct sources of = sources_of(r, v.maker);
 
@@ -185,10 +187,10 @@ static void note_used(void *ctx, struct frag_at at, bool all)
 	r->versions.v[i] = v;
 }
 
-/* Is the value computed where it is used? */
+/* Is the value computed where it is used? Not if it is pinned where it is made. */
 static bool is_passing(const struct version *v)
 {
-	return v->makers == 1 && (v->of_numbers || (!v->stale && ((!v->all && v->uses == 1) || is_copy(v->maker))));
+	return v->makers == 1 && v->pinned_at < v->made_at && (v->of_numbers || (!v->stale && ((!v->all && v->uses == 1) || is_copy(v->maker))));
 }
 
 /* matrix products --------------------------------------------------------------- */
@@ -437,7 +439,7 @@ static void pass_loop(struct live *x, const struct role_op *o)
 		more = merge_live(x, head, x->now);
 	}
 	set_live(x, head);
-	for (int i = 0; i < x->r.born.n; i++)
+	for (int i = 0; i < x->r.born.n && !x->r.keeps; i++)
 		if (x->r.born.v[i].loop == o)
 			x->now[x->r.born.v[i].version] = false;
 	x->at_break = was_break;
@@ -507,6 +509,25 @@ void role_find_live(struct role *l, struct arena *a)
 	l->words = x.most;
 	l->words_in = x.most_in;
 	drop_pins(&l->body, &x.pins);
+}
+
+int role_kept_words(const struct role *l, struct arena *a, bool fetches, struct role_sums *sums)
+{
+	struct live x = { .r = { .a = a, .keeps = true, .fetches = fetches }, .most_in = NONE };
+
+	read_body(&x.r, &l->body);
+	x.now = ARENA_ARRAY(a, x.r.versions.n + 1, bool);
+	pass_body(&x, &l->body);
+	for (int i = 0; sums && i < x.r.born.n; i++) {
+		const struct frag_at *at = &x.r.versions.v[x.r.born.v[i].version].at;
+		bool known = false;
+
+		for (int k = 0; k < sums->v.n; k++)
+			known |= sums->v.v[k].frag == at->frag && sums->v.v[k].version == at->version;
+		if (!known)
+			VEC_PUSH(a, &sums->v, *at);
+	}
+	return x.most;
 }
 
 /* addresses of slots -------------------------------------------------------------- */

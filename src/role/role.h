@@ -324,6 +324,8 @@ struct role_op {
 			const struct frag *over;
 			VEC(struct role_step) steps;
 			struct frag_at to;		/* result of the only step; frag NULL: steps say where */
+			int apart;			/* groups of columns between which the warp is synchronised, which compilers
+							 * move nothing across that reads shared memory; 0: it is not */
 		} map;
 		struct {		/* PACK (to pairs of a 16-bit type), KEEP (copies a fragment) */
 			struct frag_at to;

@@ -1,5 +1,6 @@
 /* Initial values of carries in registers. */
 #include "lower/pass/build.h"
+#include "role/live.h"
 
 /* Does each life of the carry begin with a product that adds to zero? Then the matrix unit ignores what the registers
  * hold, and no initial value is needed. A loop around that product that may be empty would leave them unset. */
@@ -35,6 +36,108 @@ static bool lacks_registers(const struct lowering *c, const struct buffer *b)
 	return b->loop == NONE && !shifts_tiles(c->lane) && words_of_all(c) + c->plan->device->reserved_registers >= c->lane->given;
 }
 
+/* Do products add to the carry, while others of the lane may be under way before the first of them? Compilers would set it as late as
+ * possible, which is behind the issue of these, and ptxas takes registers that are set then for those of a product under way. */
+static bool is_set_early(const struct lowering *c, int buffer)
+{
+	bool adds = false, others = false;
+
+	for (int i = 0; i < c->lane->entries.n; i++) {
+		const struct stask *s = stask_of(c, &c->lane->entries.v[i]);
+
+		if (!is_in_flight(c, c->lane->entries.v[i].task))
+			continue;
+		*(ints_hold(s->writes.v, s->writes.n, buffer) ? &adds : &others) = true;
+	}
+	return adds && others;
+}
+
+static int buffer_of_frag(const struct lowering *c, const struct frag *f)
+{
+	for (int i = 0; i < c->g->buffers.n; i++)
+		if (c->buffer_frags[i] == f)
+			return i;
+	return NONE;
+}
+
+static void set_sum(struct lowering *c, const struct frag_at *at, int buffer)
+{
+	struct role_op *o;
+
+	add_touch(c, TOUCH_WRITE, TOUCH_FRAG, buffer, at->version);
+	o = add_op(c, DO_INIT);
+	o->touches.v[0].initial = true;
+	o->u.frag.at = *at;
+	o->u.frag.value = val_const(c, DT_F32, 0);
+}
+
+/* Does the map read shared memory for elements of which a thread has many? */
+static bool may_be_apart(const struct role_op *o)
+{
+	bool reads = false;
+
+	for (int i = 0; o->what == DO_MAP && i < o->u.map.steps.n; i++)
+		reads |= role_reads_shared(o->u.map.steps.v[i].value);
+	return reads && o->u.map.over->kind == FRAG_FULL;
+}
+
+static void set_maps_apart(const struct role_body *b, int64_t free)
+{
+	for (int i = 0; i < b->v.n; i++) {
+		struct role_op *o = b->v.v[i];
+		int words, groups, apart = 1;
+
+		if (role_is_region(o->what)) {
+			set_maps_apart(&o->u.region.body, free);
+			set_maps_apart(&o->u.region.other, free);
+		}
+		if (!may_be_apart(o))
+			continue;
+		words = frag_words(o->u.map.over);
+		groups = frag_groups(o->u.map.over);
+		while (apart * 2 <= groups && apart * 2 * (words / groups) <= free)
+			apart *= 2;
+		if (words > free)
+			o->u.map.apart = apart;
+	}
+}
+
+static void set_sums_of_tiles(struct lowering *c, struct role_op *tiles, const struct role_sums *sums)
+{
+	const struct role_body old = tiles->u.region.body;
+	struct role_body *outer;
+
+	tiles->u.region.body = (struct role_body){ 0 };
+	outer = enter_body(c, &tiles->u.region.body);
+	for (int k = 0; k < sums->v.n; k++) {
+		int buffer = buffer_of_frag(c, sums->v.v[k].frag);
+
+		if (buffer != NONE && c->g->buffers.v[buffer].loop == NONE)
+			set_sum(c, &sums->v.v[k], buffer);
+	}
+	for (int k = 0; k < old.v.n; k++)
+		append_op(c, old.v.v[k]);
+	leave_body(c, outer);
+}
+
+/* Compilers keep what the sums of a tile's products held in the tile before. If the lane has no registers for that, the sums are set where a
+ * tile begins. If it has none for what is computed behind the loop, with operands in shared memory, this is done a part at a time: compilers
+ * would begin with as many elements as they can, and spill. */
+void spare_kept_sums(struct lowering *c)
+{
+	struct role_sums sums = { 0 };
+	int64_t other = role_slot_words(c->role, c->a) + c->plan->device->reserved_registers;
+	int64_t free = c->lane->given - other - role_kept_words(c->role, c->a, true, &sums);
+
+	if (!sums.v.n || shifts_tiles(c->lane))
+		return;
+	for (int i = 0; i < c->role->body.v.n && free < 0; i++)
+		if (c->role->body.v.v[i]->what == DO_TILES)
+			set_sums_of_tiles(c, c->role->body.v.v[i], &sums);
+	if (free > 0 && role_kept_words(c->role, c->a, false, NULL) + other > c->lane->given)
+		set_maps_apart(&c->role->body, free);
+}
+
 enum err_code add_initial(struct lowering *c, int buffer, int iteration, struct err *e)
 {
 	const struct buffer *b = &c->g->buffers.v[buffer];
@@ -52,6 +155,8 @@ enum err_code add_initial(struct lowering *c, int buffer, int iteration, struct 
 	o->u.frag.at = at;
 	/* f32 whatever the carry's type: the kernel converts it where it sets the fragment's elements */
 	o->u.frag.value = val_const(c, DT_F32, c->p->carries.v[b->carry].init);
+	if (!begins_by_product(c, b) && is_set_early(c, buffer))
+		add_pin(c, at.frag, at.version, frag_block_words(at.frag));
 	return OK;
 }
 

@@ -66,6 +66,7 @@ int latest_issued(const struct point *p, const struct kentry *x, const struct ke
 bool is_pinned_where_read(const struct lowering *c, const struct kentry *m, int buffer);
 /* Operations of an sTask's initial value: as iteration `iteration` has it. */
 NODISCARD enum err_code add_initial(struct lowering *c, int buffer, int iteration, struct err *e);
+void spare_kept_sums(struct lowering *c);
 NODISCARD enum err_code add_initial_of_task(struct lowering *c, const struct kentry *x, struct err *e);
 
 /* BUG if the body has something that no pass behind that one expects (promises.c). */

@@ -12,6 +12,24 @@ static bool is_fold(enum op op)
 	return op_class(op) == CLASS_REDUCE || op_class(op) == CLASS_SCAN;
 }
 
+/* Does the value enter a loop of which products add to it? */
+static bool enters_loop_of_products(const struct lowering *c, const struct kentry *x, int buffer)
+{
+	int loop = stask_of(c, x)->loop;
+
+	for (int i = 0; i < c->lane->entries.n; i++) {
+		const struct stask *s = stask_of(c, &c->lane->entries.v[i]);
+
+		if (is_in_flight(c, c->lane->entries.v[i].task) && ints_hold(s->writes.v, s->writes.n, buffer) &&
+		    s->loop != loop && program_loop_within(c->p, s->loop, loop))
+			return true;
+	}
+	return false;
+}
+
+/* A carry to which products of an inner loop add is pinned where it is set: what sets it must not be moved behind the issue of a product,
+ * and the registers that enter the loop must be those with which an iteration ends, as ptxas would copy them while the product is
+ * under way, and serialize it. */
 static enum err_code set_carry(struct lowering *c, const struct kentry *x, int node, struct err *e)
 {
 	const struct node *n = &c->p->nodes.v[node];
@@ -27,6 +45,8 @@ static enum err_code set_carry(struct lowering *c, const struct kentry *x, int n
 		TRY(operand_value(c, x, n->arg[0], n->arg[0], &value, e));
 	TRY(use_registers(c, x, buffer, TOUCH_WRITE, &to, e));
 	add_map(c, to, node, value);
+	if (enters_loop_of_products(c, x, buffer))
+		add_pin(c, to.frag, to.version, frag_block_words(to.frag));
 	return OK;
 }
 
@@ -270,6 +290,35 @@ enum err_code select_compute(struct lowering *c, const struct kentry *x, struct 
 
 /* results ---------------------------------------------------------------------- */
 
+static bool writes_what_is_read(const struct lowering *c, int by, int of)
+{
+	const struct stask *w = &c->g->tasks.v[by], *r = &c->g->tasks.v[of];
+
+	for (int i = 0; i < w->writes.n; i++)
+		if (!has_ring(c, w->writes.v[i]) && stask_reads(r, w->writes.v[i]))
+			return true;
+	return false;
+}
+
+/* Is a product into registers that x reads issued between x and an sTask of its loop that reads what x has made? Compilers would move
+ * the computation behind the issue, and ptxas would serialize the product, as its registers were read while it is under way. What a product
+ * reads is pinned there. */
+static bool is_read_behind_product(const struct lowering *c, const struct kentry *x, int buffer)
+{
+	const struct kentry *all = c->lane->entries.v;
+	int n = c->lane->entries.n, loop = stask_of(c, x)->loop;
+
+	for (const struct kentry *r = all; r < all + n; r++) {
+		if (stask_of(c, r)->loop != loop || r == x || is_async_product(c->k, r->task) || !stask_reads(stask_of(c, r), buffer))
+			continue;
+		for (const struct kentry *m = all; m < all + n; m++)
+			if (is_in_flight(c, m->task) && stask_of(c, m)->loop == loop && writes_what_is_read(c, m->task, x->task) &&
+			    (x->at > r->at ? m > x || m < r : m > x && m < r))
+				return true;
+	}
+	return false;
+}
+
 static enum err_code keep_in_registers(struct lowering *c, const struct kentry *x, int buffer, const struct num *inside,
 	struct err *e)
 {
@@ -297,13 +346,16 @@ static enum err_code keep_in_registers(struct lowering *c, const struct kentry *
 		o->u.pack.to = to;
 		o->u.pack.value = val_frag(c, (struct frag_at){ .frag = from });
 		o->u.pack.type = b->type;
-		return OK;
+	} else {
+		struct role_op *o = add_op(c, DO_KEEP);
+
+		o->u.pack.to = to;
+		o->u.pack.from = from;
+		/* matrix instructions read only packed fragments from registers; others need no zeros, so all is inside */
+		o->u.pack.inside = to.frag->packed ? inside : N(c, 1);
 	}
-	struct role_op *o = add_op(c, DO_KEEP);
-	o->u.pack.to = to;
-	o->u.pack.from = from;
-	/* matrix instructions read only packed fragments from registers; others need no zeros, so all is inside */
-	o->u.pack.inside = to.frag->packed ? inside : N(c, 1);
+	if (is_read_behind_product(c, x, buffer))
+		add_pin(c, to.frag, to.version, frag_block_words(to.frag));
 	return OK;
 }
 

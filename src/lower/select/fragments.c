@@ -203,8 +203,7 @@ bool has_registers_for_all(const struct lowering *c, int task)
 	return live_words(c, c->g->tasks.v[task].loop, task, &widest) + c->plan->device->reserved_registers <= c->lane->given;
 }
 
-/* Is a product in flight when an iteration of the loop ends? */
-static bool ends_in_flight(const struct lowering *c, int loop)
+bool ends_in_flight(const struct lowering *c, int loop)
 {
 	const struct kregion *v = &c->lane->regions[loop + 1];
 	bool under = false;

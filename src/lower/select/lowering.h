@@ -179,6 +179,8 @@ void hide_addresses(struct lowering *c);
 
 /* Does the lane have registers for all values of the sTask's loop at once, although they are not live at once? */
 bool has_registers_for_all(const struct lowering *c, int task);
+/* Is a product in flight when an iteration of the loop ends? */
+bool ends_in_flight(const struct lowering *c, int loop);
 /* Declares the fragments of the lane that outlive an sTask. Sets c->live_words and c->has_spare_registers. */
 NODISCARD enum err_code add_fragments(struct lowering *c, struct err *e);
 

@@ -151,6 +151,7 @@ static enum err_code add_role(struct lowering *c, const struct klane *l, struct 
 	TRY(run_passes(c, e));
 	if (!c->k->passes || c->k->passes >= PASSES_PROVEN) {
 		role_find_live(c->role, c->a);
+		spare_kept_sums(c);
 		hide_addresses(c);
 	}
 	return OK;

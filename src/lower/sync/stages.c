@@ -52,11 +52,21 @@ static bool waits_between(const struct iteration_order *t, int from, int to, int
 	return false;
 }
 
-/* Iterations from product m to the entry x that accesses its registers; 0: not across iterations. */
-static int iterations_since(const struct iteration_order *t, const struct kentry *m, const struct kentry *x)
+static bool accumulates_to_same(const struct iteration_order *t, const struct kentry *x, const struct kentry *y)
+{
+	const struct stask *a = stask_at(t->k, x->task), *b = stask_at(t->k, y->task);
+
+	for (int i = 0; i < a->writes.n; i++)
+		if (ints_hold(b->writes.v, b->writes.n, a->writes.v[i]))
+			return true;
+	return false;
+}
+
+/* Iterations from product m to the entry x that accesses its registers; NONE: it does not, by itself. */
+static int iterations_to(const struct iteration_order *t, const struct kentry *m, const struct kentry *x)
 {
 	const struct graph *g = t->k->plan->graph;
-	int iterations = 0;
+	int iterations = NONE;
 
 	for (int i = g->first_in[x->task]; i != NONE; i = g->next_in.v[i]) {
 		const struct edge *e = &g->edges.v[i];
@@ -66,6 +76,25 @@ static int iterations_since(const struct iteration_order *t, const struct kentry
 			iterations = back;
 	}
 	return iterations;
+}
+
+/* ... or registers to which a later product y adds, in whose stage m is; 0: not across iterations. */
+static int iterations_since(const struct iteration_order *t, const struct kentry *m, const struct kentry *x)
+{
+	int iterations = iterations_to(t, m, x);
+
+	for (int pos = 0; pos < t->v->steps.n; pos++) {
+		const struct kentry *y = entry_at(t, pos);
+		int first, second;
+
+		if (!y || y == m || !is_asynchronous(t, y) || !accumulates_to_same(t, m, y))
+			continue;
+		first = iterations_to(t, m, y);
+		second = iterations_to(t, y, x);
+		if (first != NONE && second != NONE && first + second > iterations)
+			iterations = first + second;
+	}
+	return iterations > 0 ? iterations : 0;
 }
 
 static void end_earlier_iterations(const struct iteration_order *t)
@@ -83,16 +112,6 @@ static void end_earlier_iterations(const struct iteration_order *t)
 			x->before.groups_left[0] = 0;
 		}
 	}
-}
-
-static bool accumulates_to_same(const struct iteration_order *t, const struct kentry *x, const struct kentry *y)
-{
-	const struct stask *a = stask_at(t->k, x->task), *b = stask_at(t->k, y->task);
-
-	for (int i = 0; i < a->writes.n; i++)
-		if (ints_hold(b->writes.v, b->writes.n, a->writes.v[i]))
-			return true;
-	return false;
 }
 
 /* Is an operand in registers of the product at step `to` written between step `from` and it, `iterations` later? */
