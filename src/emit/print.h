@@ -58,7 +58,7 @@ static inline int warp_threads(const struct print *c)
 /* The layout of values. */
 static inline const struct frag_layout *layout(const struct print *c)
 {
-	return &c->r->target->frag;
+	return c->role->layout;
 }
 
 static inline int lane_threads(const struct print *c)

@@ -209,21 +209,28 @@ static const char *scratch_address(struct print *c, const struct role_op *o, con
 
 /* Each warp writes its partial results to the scratch, and behind a barrier every thread combines those of all warps.
  * `loops`: over a thread's partial results; `element`: subscript of one in its registers; `holds`: condition of the
- * threads that write it; `at`: its number among the warp's n in the scratch. */
+ * threads that write it; `at`: its number among the warp's n in the scratch. Where parts of the lane divide columns,
+ * the results of a row are joined over all parts, and those of a column over the warps of one. */
 static void join_warps(struct print *c, const struct role_op *o, const char *loops, const char *element,
 	const char *holds, const char *at, int64_t n)
 {
 	enum dtype t = o->u.reduce.to->type, kept = dtype_is_float(t) ? DT_F32 : DT_I32;
-	const char *name = o->u.reduce.to->name;
+	const char *name = o->u.reduce.to->name, *warp = "w";
+	int parts = layout_parts(o->u.reduce.over->layout), rows = c->role->warps / parts;
+	int joined = parts == 1 ? c->role->warps : o->u.reduce.along_rows ? rows : parts;
 
+	if (parts > 1 && o->u.reduce.along_rows)
+		warp = arena_strf(c->a, "(thread / %d * %d + w)", rows * warp_threads(c), rows);
+	else if (parts > 1)
+		warp = arena_strf(c->a, "(thread %% %d / %d + w * %d)", rows * warp_threads(c), warp_threads(c), rows);
 	put(c, "lane_sync(%s, %d);", barrier(c), lane_threads(c));
 	put(c, "if (%s) %s%s", holds, loops, shared_put(c, kept, scratch_address(c, o, arena_strf(c->a,
 		"(thread / %d)", warp_threads(c)), at, n), arena_strf(c->a, "%s%s", name, element)));
 	put(c, "lane_sync(%s, %d);", barrier(c), lane_threads(c));
 	put(c, "%s{", loops);
 	put(c, "\t%s y = %s;", register_type(t), value(c, o->u.reduce.zero));
-	put_join(c, arena_strf(c->a, "EACH(w, %d) ", c->role->warps), o,
-		shared_get(c, kept, scratch_address(c, o, "w", at, n)));
+	put_join(c, arena_strf(c->a, "EACH(w, %d) ", joined), o,
+		shared_get(c, kept, scratch_address(c, o, warp, at, n)));
 	put(c, "\t%s%s = y;", name, element);
 	put(c, "}");
 }
@@ -250,7 +257,13 @@ static void print_reduce_columns(struct print *c, const struct role_op *o)
 		put_exchange(c, o, &f->layout->col);
 	put(c, "\t%s%s = y;", o->u.reduce.to->name, has_rows(f) ? "[rb][h]" : "[0]");
 	put(c, "}");
-	if (role_joins_warps(o, c->role->warps))
+	if (!role_joins_warps(o, c->role->warps))
+		return;
+	if (layout_parts(f->layout) > 1 && has_rows(f))
+		join_warps(c, o, each_row(c, f), "[rb][h]", spread_is_first(c, &f->layout->col), arena_strf(c->a,
+			"(rb * %d + %s + %d * h)", f->layout->rows, spread_text(c, &f->layout->row), f->layout->half),
+			(int64_t)f->blocks * f->layout->rows);
+	else
 		join_warps(c, o, each_row(c, f), has_rows(f) ? "[rb][h]" : "[0]", arena_strf(c->a, "thread %% %d < 1",
 			warp_threads(c)), has_rows(f) ? arena_strf(c->a, "(rb * %d + h)", f->layout->halves) : "0",
 			has_rows(f) ? (int64_t)f->blocks * f->layout->halves : 1);
@@ -312,7 +325,8 @@ static void print_reduce_rows(struct print *c, const struct role_op *o)
 	end_reads(c);
 	if (role_joins_warps(o, c->role->warps))
 		join_warps(c, o, columns, element, full ? spread_is_first(c, &f->layout->row) : arena_strf(c->a,
-			"thread %% %d < 1", warp_threads(c)), full ? column_in_scratch(c, f->layout) : "0", f->cols);
+			"thread %% %d < 1", warp_threads(c)), full ? column_in_scratch(c, f->layout) : "0",
+			frag_part_cols(f));
 }
 
 /* The part of a row's spread that is within a warp. */

@@ -131,7 +131,10 @@ const char *spread_text(struct print *c, const struct spread *s)
 
 void put_coordinates(struct print *c, const struct frag_layout *l)
 {
-	const char *warps = l->every_warp ? "" : arena_strf(c->a, "thread / %d * %d + ", warp_threads(c), l->rows);
+	const char *in_part = layout_parts(l) > 1 ? arena_strf(c->a, " %% %d", layout_row_warps(l, c->role->warps) *
+		warp_threads(c)) : "";
+	const char *warps = l->every_warp ? "" : arena_strf(c->a, "thread%s / %d * %d + ", in_part, warp_threads(c),
+		l->rows);
 
 	put(c, "const int row0 = %s%s, col0 = %s;", warps, spread_text(c, &l->row), spread_text(c, &l->col));
 }

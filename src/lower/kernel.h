@@ -288,6 +288,7 @@ struct klane {
 					 * replica, or each step has its own flag because of offsets in the tile loop */
 	int barrier;			/* number of the named barrier that synchronises its threads */
 	int warps, first_warp;
+	const struct frag_layout *layout;	/* of its values: the target's, unless parts of it divide columns */
 	int registers;			/* of a thread, as the plan says; 0: a share of what is left */
 	int given, needed;		/* registers of a thread: granted, and used at most by its values */
 	int64_t scratch;		/* offset in shared memory, for reductions over its warps */

@@ -230,7 +230,7 @@ static int64_t lane_scratch(const struct kernel *k, const struct klane *l)
 			for (int x = 0; conversion_next(k, s, t->nodes.v[j], &x, &d);)
 				converted += d.flips ? 0 : scratch_bytes(s, d.from);
 			if (c == CLASS_REDUCE || c == CLASS_SCAN)
-				most = max_i64(most, fold_bytes(k, s, t->nodes.v[j], l->warps));
+				most = max_i64(most, fold_bytes(k, s, t->nodes.v[j], l->layout, l->warps));
 		}
 		most = max_i64(most, converted);
 	}
@@ -245,6 +245,23 @@ bool lower_has_work(const struct kernel *k, int lane)
 	return false;
 }
 
+/* How the lane's values lie in registers. Lanes with as many parts have one layout, so that they may share a text. */
+static const struct frag_layout *lane_layout(struct kernel *k, int lane)
+{
+	int parts = plan_lane_parts(k->plan, lane, k->phase);
+	struct frag_layout *l;
+
+	if (parts == 1)
+		return &k->target->frag;
+	for (int i = 0; i < k->lanes.n - 1; i++)
+		if (k->lanes.v[i].layout->parts == parts)
+			return k->lanes.v[i].layout;
+	l = ARENA_NEW(&k->arena, struct frag_layout);
+	*l = k->target->frag;
+	l->parts = parts;
+	return l;
+}
+
 /* Adds one replica of a lane. */
 static enum err_code add_lane(struct kernel *k, int lane, int replica, struct err *e)
 {
@@ -253,7 +270,7 @@ static enum err_code add_lane(struct kernel *k, int lane, int replica, struct er
 
 	*l = (struct klane){ .lane = lane, .replica = replica, .replicas = p->lanes.v[lane].replicas,
 		.handover_flag = k->handover_flag_of[lane], .barrier = k->lanes.n, .warps = lane_warps(p, lane),
-		.registers = p->lanes.v[lane].registers };
+		.registers = p->lanes.v[lane].registers, .layout = lane_layout(k, lane) };
 	if (l->barrier >= p->device->named_barriers)
 		return err_set(e, ERR_ILLEGAL, p->lanes.v[lane].loc, "the lanes are more than the %d "
 			"named barriers of '%s'", p->device->named_barriers - 1, p->device->name);

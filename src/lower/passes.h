@@ -278,6 +278,12 @@ static inline int lane_of(const struct kernel *k, int task)
 	return k->plan->entries.v[plan_entry_of(k->plan, task)].lane;
 }
 
+/* The parts of the sTask's lane that divide columns. */
+static inline int lower_parts(const struct kernel *k, const struct stask *s)
+{
+	return plan_lane_parts(k->plan, lane_of(k, (int)(s - k->plan->graph->tasks.v)), k->phase);
+}
+
 /* Is the sTask an asynchronous product, of whose completion the lane learns by counting groups? Other products, on a
  * synchronous unit or by threads, are complete when the lane goes on. */
 static inline bool is_async_product(const struct kernel *k, int task)

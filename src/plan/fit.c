@@ -39,7 +39,7 @@ static int64_t spare_rows(const struct plan *p, int buffer)
 	for (int i = 0; i < g->program->nodes.n && b->matrix_a && !b->together; i++) {
 		const struct node *mma = &g->program->nodes.v[i];
 		int64_t rows = 1, unit = target_of(p->device)->frag.rows;
-		int entry = NONE;
+		int entry = NONE, lane;
 
 		if (mma->op != OP_MMA || mma->arg[0] != b->node)
 			continue;
@@ -48,7 +48,8 @@ static int64_t spare_rows(const struct plan *p, int buffer)
 				entry = plan_entry_of(p, t);
 		if (entry == NONE)
 			continue;
-		unit *= lane_warps(p, p->entries.v[entry].lane);
+		lane = p->entries.v[entry].lane;
+		unit *= lane_warps(p, lane) / plan_lane_parts(p, lane, b->phase);
 		for (int k = 0; k < b->naxes; k++)
 			rows *= node_has_axis(mma, b->axis[k]) ? b->extent[k] : 1;
 		most = max_i64(most, (ceil_div(rows, unit) * unit - rows) * (b->bytes / rows));
@@ -252,7 +253,8 @@ static int64_t thread_registers(const struct plan *p, int buffer, int lane)
 	int64_t bytes = b->bytes;
 
 	if (b->naxes <= 1)
-		bytes = b->naxes ? bytes * target_of(p->device)->frag.col.mod : threads * 4;
+		bytes = b->naxes ? bytes * target_of(p->device)->frag.col.mod * plan_lane_parts(p, lane, b->phase) :
+			threads * 4;
 	return ceil_div(bytes, threads * 4);
 }
 

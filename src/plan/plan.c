@@ -4,6 +4,7 @@
 
 #include "plan/cluster.h"
 #include "plan/names.h"
+#include "target/target.h"
 
 struct plan *plan_new(struct mem *mem, const struct graph *g, const struct vdevice *d)
 {
@@ -91,6 +92,39 @@ int lane_warps(const struct plan *p, int lane)
 		if (p->entries.v[i].lane == lane)
 			copies &= is_async_load(p, p->entries.v[i].task, p->entries.v[i].seu);
 	return p->lanes.v[lane].warps ? p->lanes.v[lane].warps : copies ? 1 : 4;
+}
+
+int plan_product_parts(const struct target *t, const struct matrix_instruction *x, int64_t rows, int64_t cols,
+	int warps)
+{
+	int groups = x->warps > 1 ? warps / x->warps : 1, parts = 1;
+
+	for (int i = 2; i <= groups; i++)
+		if (groups % i == 0 && rows <= (int64_t)x->rows * (groups / i) && cols % (i * t->frag.deep) == 0)
+			parts = i;
+	return parts;
+}
+
+int plan_lane_parts(const struct plan *p, int lane, int phase)
+{
+	const struct target *t = target_of(p->device);
+	int warps = t->group > 1 ? lane_warps(p, lane) : 1, parts = INT32_MAX;
+
+	if (warps <= t->group)
+		return 1;
+	for (int i = 0; i < p->entries.n && parts > 1; i++) {
+		const struct stask *s = &p->graph->tasks.v[p->entries.v[i].task];
+		const struct seu *unit = &p->device->seu[p->entries.v[i].seu];
+		const struct matrix_instruction *x;
+
+		if (p->entries.v[i].lane != lane || s->phase != phase || s->kind != TASK_MMA ||
+		    unit->kind != SEU_MATRIX)
+			continue;
+		x = target_matrix(t, unit->async, s->work.type);
+		parts = x ? (int)gcd_i64(parts == INT32_MAX ? 0 : parts,
+			plan_product_parts(t, x, s->work.m, s->work.n, warps)) : 1;
+	}
+	return parts == INT32_MAX ? 1 : parts;
 }
 
 enum err_code plan_lane(struct plan *p, const char *name, int warps, int registers, int replicas,
@@ -403,6 +437,22 @@ int wait_distance(const struct plan *p, const struct wait *w)
 	return best == NONE ? 0 : best;
 }
 
+/* Is the sTask a product that contracts the buffer as its first operand? */
+static bool is_first_operand(const struct graph *g, const struct stask *s, int buffer)
+{
+	const struct buffer *b = &g->buffers.v[buffer];
+	const struct task *t = &g->program->tasks.v[s->task];
+	const struct node *n;
+
+	if (s->kind != TASK_MMA || !b->matrix_a || !stask_reads(s, buffer))
+		return false;
+	n = &g->program->nodes.v[t->nodes.v[t->nodes.n - 1]];
+	if (b->node != NONE)
+		return b->node == n->arg[0];
+	n = &g->program->nodes.v[n->arg[0]];
+	return n->op == OP_GET && n->ref == b->carry;
+}
+
 enum scope plan_scope(const struct plan *p, int buffer)
 {
 	const struct graph *g = p->graph;
@@ -418,6 +468,9 @@ enum scope plan_scope(const struct plan *p, int buffer)
 		if (lane != NONE && lane != p->entries.v[i].lane)
 			return SCOPE_SHARED;
 		lane = p->entries.v[i].lane;
+		/* a part of the lane has some columns of it alone */
+		if (is_first_operand(g, s, buffer) && plan_lane_parts(p, lane, s->phase) > 1)
+			return SCOPE_SHARED;
 		/* a thread of a product has its own rows of the result, but needs complete operands */
 		if (s->kind == TASK_MMA && p->device->seu[p->entries.v[i].seu].kind != SEU_MATRIX &&
 		    g->buffers.v[buffer].node != NONE && stask_reads(s, buffer))

@@ -138,6 +138,15 @@ int plan_find_lane(const struct plan *p, const char *name);	/* NONE */
 int plan_entry_of(const struct plan *p, int task);		/* first entry of it, or NONE */
 int plan_find_wait(const struct plan *p, const struct wait *w);	/* an equal one; NONE */
 int lane_warps(const struct plan *p, int lane);			/* default filled in */
+/* The warps of a lane divide the rows of its products. Where all products of the phase have rows for some of the warps
+ * alone, the lane is in so many parts, of complete instructions, which divide the columns of all values; 1: there are
+ * none. */
+int plan_lane_parts(const struct plan *p, int lane, int phase);
+/* ... for one product of so many rows and columns, by the instruction. */
+struct target;
+struct matrix_instruction;
+int plan_product_parts(const struct target *t, const struct matrix_instruction *x, int64_t rows, int64_t cols,
+	int warps);
 bool lane_is_used(const struct plan *p, int lane);		/* has it sTasks? Kernels leave out one that has none */
 /* The distance of a wait, for people to read: where it is open, the least of the dependences that it serves. */
 int wait_distance(const struct plan *p, const struct wait *w);

@@ -434,6 +434,7 @@ struct role {
 	int lane;			/* of the plan */
 	int replica, replicas;		/* of `replicas` consecutive tiles it takes number `replica` */
 	int warps, first_warp;
+	const struct frag_layout *layout;	/* of its values */
 	int barrier;			/* named barrier at which its threads meet */
 	int nmerged;			/* lanes that it is for, which NUM_OF_LANE distinguishes; 1: one */
 	const struct role *const *merged;	/* those lanes; NULL: one */
@@ -466,9 +467,11 @@ enum { REDUCE_SHARED_UNROLLED = 16 };
 /* Do the lane's warps combine, through shared memory, what each of them has reduced or scanned? */
 static inline bool role_joins_warps(const struct role_op *o, int warps)
 {
-	bool apart = o->u.reduce.over->layout->across_warps;	/* the warps have columns of their own, not rows */
+	const struct frag_layout *l = o->u.reduce.over->layout;
 
-	return warps > 1 && !o->u.reduce.partial && o->u.reduce.along_rows != apart;
+	if (warps == 1 || o->u.reduce.partial)
+		return false;
+	return o->u.reduce.along_rows ? layout_row_warps(l, warps) > 1 : l->across_warps || layout_parts(l) > 1;
 }
 
 /* The least power of two that is no less than the number of the lane's threads; does the lane begin at a multiple of

@@ -18,7 +18,7 @@ struct frag {
 	const char *name;
 	enum frag_kind kind;
 	int64_t height, width;		/* of the part at hand */
-	int64_t rows, cols;		/* ... filled up to complete blocks and groups */
+	int64_t rows, cols;		/* ... filled up to complete blocks and groups, of all parts of the lane */
 	const struct frag_layout *layout;
 	int blocks;			/* of rows, of all warps */
 	bool packed;			/* FULL of a 16-bit type: two columns in a word */
@@ -27,10 +27,16 @@ struct frag {
 	int buffer;			/* of the graph; NONE: a single sTask's own */
 };
 
-/* Groups of columns. */
+/* Groups of columns that a thread has a pair of. */
 static inline int frag_groups(const struct frag *f)
 {
-	return (int)(f->cols / f->layout->cols);
+	return (int)(f->cols / layout_group_cols(f->layout));
+}
+
+/* Columns of a part of the lane. */
+static inline int64_t frag_part_cols(const struct frag *f)
+{
+	return f->cols / layout_parts(f->layout);
 }
 
 /* Words of a packed fragment that a thread has of one group of columns, in a row. */

@@ -54,25 +54,47 @@ double limit_traffic(const struct graph *g)
 	return bytes;
 }
 
-bool limit_suits(const struct space *s, const struct graph *g, const struct choice *c, int *task)
+/* The matrix unit of a product; NULL: the work is no product, or threads multiply. */
+static const struct seu *matrix_unit(const struct space *s, const struct choice *c, const struct work *w)
 {
-	const struct vdevice *d = s->device;
-	const struct target *t = target_of(d);
-	int64_t rows = (int64_t)t->frag.rows * c->warps;
+	int unit = w->kind == WORK_MMA && !c->products_by_threads ? device_seu_for(s->device, w) : NONE;
+
+	return unit == NONE || s->device->seu[unit].kind != SEU_MATRIX ? NULL : &s->device->seu[unit];
+}
+
+/* Rows of a product for the warps of a lane that has all products. */
+static int64_t lane_rows(const struct space *s, const struct graph *g, const struct choice *c)
+{
+	const struct target *t = target_of(s->device);
+	int parts = 0;
 
 	for (int i = 0; i < g->tasks.n; i++) {
 		const struct work *w = &g->tasks.v[i].work;
-		int unit = device_seu_for(d, w);
+		const struct seu *unit = matrix_unit(s, c, w);
+		const struct matrix_instruction *x = unit ? target_matrix(t, unit->async, w->type) : NULL;
+
+		if (x)
+			parts = (int)gcd_i64(parts, plan_product_parts(t, x, w->m, w->n, c->warps));
+	}
+	return (int64_t)t->frag.rows * c->warps / max_i64(parts, 1);
+}
+
+bool limit_suits(const struct space *s, const struct graph *g, const struct choice *c, int *task)
+{
+	int64_t rows = lane_rows(s, g, c);
+
+	for (int i = 0; i < g->tasks.n; i++) {
+		const struct work *w = &g->tasks.v[i].work;
 
 		if (w->kind != WORK_MMA)
 			continue;
 		*task = i;
-		if (unit == NONE || d->seu[unit].kind != SEU_MATRIX || c->products_by_threads)
+		if (!matrix_unit(s, c, w))
 			continue;
 		/* warps without rows would idle, and a remainder of rows would waste an instruction, which pays where
 		 * the caller wants such rows; a slice must begin where the swizzle's pattern of rows begins */
 		if ((w->m % rows && !(c->warps == 4 && (s->wants_rows || w->m < rows))) ||
-		    (g->tasks.v[i].slices > 1 && w->m % shared_pattern_rows(&t->shared)))
+		    (g->tasks.v[i].slices > 1 && w->m % shared_pattern_rows(&target_of(s->device)->shared)))
 			return false;
 	}
 	return true;

@@ -217,7 +217,8 @@ static void fill_dim(const struct program *p, struct dim *d)
 		for (int64_t x = NARROW_LEAST; u.column && !u.looped && has_long_rows(p, d->axis) && x < COLUMNS_LEAST; x += NARROW_LEAST)
 			add_extent(d, size, x, x == FEW_LEAST);
 		fill_product(d, size, &u);
-		if (!u.looped && is_reduced(p, d->axis) && size <= FULL_PRODUCT_MOST)
+		if (!u.looped && size <= FULL_PRODUCT_MOST &&
+		    (is_reduced(p, d->axis) || is_contracted_again(p, d->axis)))
 			add_extent(d, size, size, true);
 	} else if (u.contracted) {
 		fill_powers(d, size, &CONTRACTED);

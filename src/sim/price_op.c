@@ -430,20 +430,22 @@ static struct op_cost price_reduction(const struct cost_context *x, const struct
 	const struct frag *f = o->u.reduce.over;
 	struct op_cost s = price_elements(x, o, f, 1);
 	double written, held;		/* results of a warp, and of a thread */
+	int parts = layout_parts(f->layout);
+	int joined = parts > 1 && !o->u.reduce.along_rows ? parts : x->warps / parts;
 
 	if (!role_joins_warps(o, x->warps))
 		return s;
 	if (o->what == DO_SCAN)
 		return price_joined_scan(x, o, s);
 	if (o->u.reduce.along_rows) {
-		written = f->kind == FRAG_FULL ? (double)f->cols : 1;
+		written = f->kind == FRAG_FULL ? (double)frag_part_cols(f) : 1;
 		held = f->kind == FRAG_FULL ? (double)frag_groups(f) * f->layout->pair : 1;
 	} else {
 		held = f->kind == FRAG_FULL || f->kind == FRAG_ROW ? (double)f->blocks * f->layout->halves : 1;
 		written = held * x->program->target->warp / fmin(f->layout->col.mod, x->program->target->warp);
 	}
 	s = op_cost_sum(s, accesses(x, written * x->warps, BANK_BYTES));
-	s = op_cost_sum(s, shared_reads(x, x->warps * held * lane_threads(x), BANK_BYTES));
+	s = op_cost_sum(s, shared_reads(x, joined * held * lane_threads(x), BANK_BYTES));
 	return op_cost_sum(s, cycles(2 * x->device->issue_order_latency));
 }
 

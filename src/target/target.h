@@ -26,7 +26,30 @@ struct frag_layout {
 	int deep;			/* a product contracts a multiple of so many columns */
 	bool every_warp;		/* each warp has all rows, not blocks of its own */
 	bool across_warps;		/* ... with columns of its own: `col` spreads them over all threads of the lane */
+	/* The lane's warps are in so many parts, one behind the other. Each has all rows, and an equal range of the
+	 * columns of every value. 0: they are one. */
+	int parts;
 };
+
+/* The parts that divide a lane's columns; the warps of one that have rows of their own. */
+static inline int layout_parts(const struct frag_layout *l)
+{
+	return l->parts > 1 ? l->parts : 1;
+}
+static inline int layout_row_warps(const struct frag_layout *l, int warps)
+{
+	return l->every_warp ? 1 : warps / layout_parts(l);
+}
+
+/* Rows of a block, of all warps of a lane; columns of a group, of all its parts. */
+static inline int layout_block_rows(const struct frag_layout *l, int warps)
+{
+	return l->rows * layout_row_warps(l, warps);
+}
+static inline int layout_group_cols(const struct frag_layout *l)
+{
+	return l->cols * layout_parts(l);
+}
 
 /* How a waiting lane finds that an sTask is complete: it is when its own lane goes on; by a count of the younger ones
  * of its lane that may be under way; by a flag in shared memory, on which its lane or its unit arrives; at a barrier of

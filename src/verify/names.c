@@ -193,7 +193,7 @@ static void end_task(struct names *c, const struct role_op *task)
 		names_fail(c, "does not store");
 	if (s->kind == TASK_MMA && !c->product)
 		names_fail(c, "does not multiply");
-	if (c->sum && c->multiplied < c->sum->cols)
+	if (c->sum && c->multiplied < frag_part_cols(c->sum))
 		names_fail(c, "leaves out columns of '%s'", c->sum->name);
 	for (int i = 0; i < s->writes.n; i++)
 		if (!ints_hold(c->wrote.v, c->wrote.n, s->writes.v[i]))

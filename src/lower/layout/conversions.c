@@ -1,4 +1,6 @@
 #include "lower/layout/conversions.h"
+
+#include "lower/passes.h"
 #include "tile/reach.h"
 
 static bool same_axes(const int *a, int na, const int *b, int nb)
@@ -47,13 +49,15 @@ static bool same_shape(const struct kernel *k, const struct shape2 *x, const str
 
 /* The bits of the column in which the element that node n (OP_AT) reads differs from its own, if a thread of the same warp
  * has it in the same row, and not as a half of a word; 0: it is elsewhere. */
-static int64_t flips_in_warp(const struct kernel *k, const struct node *n, const struct shape2 *from,
-	const struct shape2 *to)
+static int64_t flips_in_warp(const struct kernel *k, const struct stask *s, const struct node *n,
+	const struct shape2 *from, const struct shape2 *to)
 {
 	const struct program *p = k->plan->graph->program;
 	const struct frag_layout *l = &k->target->frag;
 	int64_t mask = 0, all = 1;
 
+	if (lower_parts(k, s) > 1)
+		return 0;
 	if (dtype_bits(n->type) == 16 || !same_shape(k, to, from) || !to->ncol || to->col[to->ncol - 1] != n->ref ||
 	    !index_flips_bits(p, &n->index[0], n->ref, &mask))
 		return 0;
@@ -78,9 +82,11 @@ bool at_moves_nothing(const struct kernel *k, const struct stask *s, int node)
 	const struct node *n = &p->nodes.v[node];
 	const struct shape2 *to = &k->node_shape[node], *from;
 	uint64_t full, differs;
-	int other;
+	int other, parts = lower_parts(k, s);
 
-	if (!at_renames(p, n, &other) || (s->slices > 1 && s->split_axis == other))
+	/* columns of parts of the lane begin elsewhere where they are padded otherwise */
+	if (!at_renames(p, n, &other) || (s->slices > 1 && s->split_axis == other) ||
+	    (parts > 1 && to->cols % (parts * k->target->frag.deep)))
 		return false;
 	from = &k->node_shape[n->arg[0]];
 	full = (to->full_axes | k->one_tile);
@@ -99,7 +105,7 @@ bool at_is_far(const struct kernel *k, const struct stask *s, int node)
 	const struct node *n = &k->plan->graph->program->nodes.v[node];
 
 	return n->op == OP_AT && !at_moves_nothing(k, s, node) &&
-		!flips_in_warp(k, n, &k->node_shape[n->arg[0]], &k->node_shape[node]);
+		!flips_in_warp(k, s, n, &k->node_shape[n->arg[0]], &k->node_shape[node]);
 }
 
 int at_source(const struct program *p, int node)
@@ -161,7 +167,7 @@ static bool needs_conversion(const struct kernel *k, const struct stask *s, int 
 	if (a->op == OP_CONST || a->op == OP_INDEX || (a->task != n->task && conversion_in_ring(k, s, arg, NONE)))
 		return false;
 	if (n->op == OP_AT && !far)
-		out->flips = flips_in_warp(k, n, out->from, out->to);
+		out->flips = flips_in_warp(k, s, n, out->from, out->to);
 	return n->op == OP_AT ? (far || out->flips) && !at_is_skipped(k, s, node) : !has_same_layout(k, out->to, out->from);
 }
 

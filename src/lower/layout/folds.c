@@ -75,9 +75,12 @@ static bool reduces_in_registers(const struct kernel *k, const struct node *n, c
 	return is_only_axis_of_side(k, f, &over, n->ref);
 }
 
-/* There is no scan along rows in registers. */
-static bool scans_in_registers(const struct kernel *k, const struct node *n, const struct shape2 *to, struct fold *f)
+/* There is no scan along rows in registers, nor along columns that parts of the lane divide. */
+static bool scans_in_registers(const struct kernel *k, const struct stask *s, const struct node *n,
+	const struct shape2 *to, struct fold *f)
 {
+	if (lower_parts(k, s) > 1)
+		return false;
 	return (f->shared || has_result_layout(k, to, &k->node_shape[n->arg[0]], NONE)) &&
 		is_only_axis_of_side(k, f, to, n->ref) && f->way == FOLD_COLUMNS;
 }
@@ -117,7 +120,7 @@ void fold_of(const struct kernel *k, const struct stask *s, int node, struct fol
 		out->over = k->node_shape[n->arg[0]];
 		return;
 	}
-	if (op_class(n->op) == CLASS_SCAN ? scans_in_registers(k, n, to, out) : reduces_in_registers(k, n, to, out))
+	if (op_class(n->op) == CLASS_SCAN ? scans_in_registers(k, s, n, to, out) : reduces_in_registers(k, n, to, out))
 		return;
 	out->way = op_class(n->op) == CLASS_REDUCE && is_held_once(k, to) ? FOLD_OWN : FOLD_LINES;
 	out->over = *to;
@@ -131,28 +134,28 @@ const struct shape2 *fold_scratch_shape(const struct kernel *k, int node, const 
 
 /* Warps that each have a part of a row exchange one number for each warp and row; in a scan one for each group of
  * columns as well. */
-static int64_t columns_bytes(const struct kernel *k, const struct shape2 *over, bool scans, int warps)
+static int64_t columns_bytes(const struct frag_layout *l, const struct shape2 *over, bool scans, int warps)
 {
-	const struct frag_layout *l = &k->target->frag;
-
+	if (layout_parts(l) > 1)
+		return 4 * warps * ceil_div(over->rows, layout_block_rows(l, warps)) * l->rows;
 	return l->across_warps && warps > 1 ? 4 * warps * round_up(over->rows, l->rows) *
 		(scans ? ceil_div(over->cols, l->cols) : 1) : 0;
 }
 
 /* A reduction along rows exchanges one number for each warp and column, padded as those of a fragment. */
-static int64_t rows_bytes(const struct kernel *k, const struct shape2 *over, int warps)
+static int64_t rows_bytes(const struct kernel *k, const struct frag_layout *l, const struct shape2 *over, int warps)
 {
-	const struct frag_layout *l = &k->target->frag;
-	int cols = l->cols;
+	int cols = layout_group_cols(l);
 
 	for (int i = 0; i < over->ncol; i++)
 		if (k->contracted & bit(over->col[i]))
-			cols = l->deep;
-	return warps > 1 && !l->across_warps ? 4 * warps * round_up(over->cols, cols) : 0;
+			cols = l->deep * layout_parts(l);
+	return layout_row_warps(l, warps) > 1 ? 4 * warps * round_up(over->cols, cols) / layout_parts(l) : 0;
 }
 
-int64_t fold_bytes(const struct kernel *k, const struct stask *s, int node, int warps)
+int64_t fold_bytes(const struct kernel *k, const struct stask *s, int node, const struct frag_layout *l, int warps)
 {
+	bool scans = op_class(k->plan->graph->program->nodes.v[node].op) == CLASS_SCAN;
 	struct fold f;
 
 	fold_of(k, s, node, &f);
@@ -161,6 +164,6 @@ int64_t fold_bytes(const struct kernel *k, const struct stask *s, int node, int 
 	if (f.way == FOLD_LINES || f.way == FOLD_OWN)
 		return scratch_bytes(s, fold_scratch_shape(k, node, &f));
 	if (f.way == FOLD_COLUMNS)
-		return columns_bytes(k, &f.over, op_class(k->plan->graph->program->nodes.v[node].op) == CLASS_SCAN, warps);
-	return f.way == FOLD_ROWS ? rows_bytes(k, &f.over, warps) : 0;
+		return columns_bytes(l, &f.over, scans, warps);
+	return f.way == FOLD_ROWS ? rows_bytes(k, l, &f.over, warps) : 0;
 }

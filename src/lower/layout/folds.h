@@ -29,6 +29,6 @@ void fold_of(const struct kernel *k, const struct stask *s, int node, struct fol
  * ring. */
 const struct shape2 *fold_scratch_shape(const struct kernel *k, int node, const struct fold *f);
 /* Bytes that it needs of the lane's scratch. */
-int64_t fold_bytes(const struct kernel *k, const struct stask *s, int node, int warps);
+int64_t fold_bytes(const struct kernel *k, const struct stask *s, int node, const struct frag_layout *l, int warps);
 
 #endif

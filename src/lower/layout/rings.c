@@ -135,13 +135,14 @@ static int64_t padded_extent(struct operand_tiling x, int64_t unit)
 static int64_t block_extent(const struct kernel *k, const struct stask *s, const struct buffer *b)
 {
 	const struct node *mma = last_node_of(k, s);
+	int lane = lane_of(k, (int)(s - k->plan->graph->tasks.v)), parts = lower_parts(k, s);
 	bool deep = false;		/* another product contracts them */
 
 	if (mma->arg[0] == b->node)
-		return k->target->frag.rows * lane_warps(k->plan, lane_of(k, (int)(s - k->plan->graph->tasks.v)));
+		return k->target->frag.rows * (lane_warps(k->plan, lane) / parts);
 	for (int a = 0; a < b->naxes; a++)
 		deep |= node_has_axis(mma, b->axis[a]) && (k->contracted >> b->axis[a] & 1);
-	return deep ? k->target->frag.deep : k->target->frag.cols;
+	return parts * (deep ? k->target->frag.deep : k->target->frag.cols);
 }
 
 /* Pads an operand: its own axes are read by complete blocks, the contracted ones by k steps, whose padding must be
@@ -175,10 +176,11 @@ static int64_t find_grain(const struct kernel *k, const struct ring *r, const st
 
 	for (int i = 0; (s = lower_next_product(k, r->buffer, &i));) {
 		struct operand_tiling x = operand_tiling(k, s, b, true, r->shape.cols);
+		int parts = last_node_of(k, s)->arg[1] == b->node ? lower_parts(k, s) : 1;
 
-		if (is_k_major(k, r, s) || x.count == 1)
+		if (is_k_major(k, r, s) || (x.count == 1 && parts == 1))
 			continue;
-		grain = gcd_i64(grain, x.extent);
+		grain = gcd_i64(grain, x.extent / parts);
 		*by = s;
 	}
 	return grain;

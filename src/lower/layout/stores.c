@@ -119,16 +119,20 @@ static bool goes_from_ring(const struct kernel *k, const struct stask *s, int bu
 /* Divides a value in registers into the widest panels, staged in so many bytes: all at once, or in two buffers of a
  * batch each. */
 static bool goes_through_staging(const struct target *t, const struct stask *s, const struct shape2 *v,
-	enum dtype type, int warps, int64_t staging_bytes, struct outbox *o)
+	enum dtype type, const struct klane *lane, int64_t staging_bytes, struct outbox *o)
 {
 	int64_t rows, cols, own = t->frag.rows;	/* of a block, a warp's */
+	int warps = lane->warps, parts = layout_parts(lane->layout);
 
 	part_extents(s, v, &rows, &cols);
+	if (parts > 1 && cols % (parts * t->frag.deep))
+		return false;
+	cols /= parts;
 	if ((dtype_bits(type) != 16 && dtype_bits(type) != 32) || rows % own || own % shared_pattern_rows(&t->shared))
 		return false;
 	for (int wide = t->shared.widest; wide >= t->shared.narrowest; wide /= 2) {
 		int64_t panel = wide * 8 / dtype_bits(type), bytes = own * wide * warps;
-		int64_t n = cols / panel * ceil_div(rows, own * warps), batch = n;
+		int64_t n = cols / panel * ceil_div(rows, layout_block_rows(lane->layout, warps)), batch = n;
 		bool two;
 
 		if (cols % panel || n > PANELS_MOST)
@@ -169,7 +173,7 @@ static bool find_outbox(const struct kernel *k, const struct klane *l, const str
 	if (k->ring_of[buffer] != NONE)
 		fits = goes_from_ring(k, s, buffer, &v, o);
 	else
-		fits = goes_through_staging(k->target, s, &v, k->plan->graph->buffers.v[buffer].type, l->warps,
+		fits = goes_through_staging(k->target, s, &v, k->plan->graph->buffers.v[buffer].type, l,
 			staging_bytes, o);
 	o->task = x->task;
 	return fits;

@@ -28,8 +28,8 @@ static bool is_one_row(struct lowering *c)
 enum err_code lay_out_shape(struct lowering *c, const struct stask *s, const struct shape2 *shape,
 	enum dtype type, struct frag *f, struct err *e)
 {
-	const struct frag_layout *l = &c->k->target->frag;
-	int warps = c->lane->warps, cols = l->cols, high = l->rows * (l->every_warp ? 1 : warps);
+	const struct frag_layout *l = c->lane->layout;
+	int warps = c->lane->warps, cols = layout_group_cols(l), high = layout_block_rows(l, warps);
 	bool has_rows;
 
 	*f = (struct frag){ .height = shape->rows, .width = shape->cols, .type = type, .buffer = NONE,
@@ -40,7 +40,7 @@ enum err_code lay_out_shape(struct lowering *c, const struct stask *s, const str
 		if (axis == s->split_axis)
 			*(i < shape->nrow ? &f->height : &f->width) /= s->slices;
 		if (i >= shape->nrow && c->k->contracted >> axis & 1)
-			cols = l->deep;
+			cols = l->deep * layout_parts(l);
 	}
 	has_rows = shape->nrow || is_one_row(c);
 	f->kind = has_rows ? (shape->ncol ? FRAG_FULL : FRAG_ROW) :

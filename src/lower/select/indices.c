@@ -8,7 +8,7 @@ enum { VECTOR_BYTES = 16, WORD_BYTES = 4 };
 
 static const struct frag_layout *current_layout(const struct lowering *c)
 {
-	return c->element_layout ? c->element_layout : &c->k->target->frag;
+	return c->element_layout ? c->element_layout : c->lane->layout;
 }
 
 /* The terms of a sum that are multiples of a unit, and the other terms; NULL: there are none. */
@@ -188,15 +188,41 @@ static const struct num *axis_part_of_flat(struct lowering *c, const struct stas
 static const struct num *current_row(struct lowering *c)
 {
 	const struct frag_layout *l = current_layout(c);
-	int high = l->rows * (l->every_warp ? 1 : c->lane->warps);
+	int high = layout_block_rows(l, c->lane->warps);
 	const struct num *row = ADD(MUL(V(c, VAR_RB, NONE), N(c, high)), V(c, VAR_ROW0, NONE));
 
 	return l->halves > 1 ? ADD(row, MUL(N(c, l->half), V(c, VAR_H, NONE))) : row;
 }
 
-static const struct num *current_col(struct lowering *c)
+/* First of so many columns that the part of the lane has to which the thread belongs; NULL: 0, as the lane has one. */
+static const struct num *first_of_part(struct lowering *c, int64_t cols)
 {
-	const struct num *group = MUL(N(c, current_layout(c)->cols), V(c, VAR_COL_GROUP, NONE));
+	const struct frag_layout *l = current_layout(c);
+	int threads = layout_row_warps(l, c->lane->warps) * c->k->target->warp;
+
+	if (layout_parts(l) == 1)
+		return NULL;
+	return MUL(DIV(V(c, VAR_THREAD, NONE), N(c, threads)), N(c, cols));
+}
+
+const struct num *part_first_col(struct lowering *c, const struct stask *s, const struct shape2 *shape)
+{
+	const struct frag_layout *l = current_layout(c);
+	int cols = layout_group_cols(l);
+	int64_t all = 1;
+
+	for (int i = 0; i < shape->ncol; i++) {
+		all *= axis_extent(c, s, shape, shape->col[i]);
+		if (c->k->contracted >> shape->col[i] & 1)
+			cols = l->deep * layout_parts(l);
+	}
+	return first_of_part(c, round_up(all, cols) / layout_parts(l));
+}
+
+/* Of a fragment whose columns begin at `first` for the thread's part of the lane; NULL: at 0. */
+static const struct num *current_col(struct lowering *c, const struct num *first)
+{
+	const struct num *group = sum_or_null(c, first, MUL(N(c, current_layout(c)->cols), V(c, VAR_COL_GROUP, NONE)));
 	const struct num *col = ADD(ADD(group, V(c, VAR_COL0, NONE)), V(c, VAR_E, NONE));
 
 	return c->k_step_cols ? ADD(MUL(N(c, c->k_step_cols), V(c, VAR_KS, NONE)), col) : col;
@@ -212,7 +238,8 @@ const struct num *axis_local_index(struct lowering *c, const struct stask *s, co
 	else if (ints_hold(shape->row, shape->nrow, axis))
 		at = axis_part_of_flat(c, s, shape, shape->row, shape->nrow, axis, current_row(c));
 	else if (ints_hold(shape->col, shape->ncol, axis))
-		at = axis_part_of_flat(c, s, shape, shape->col, shape->ncol, axis, current_col(c));
+		at = axis_part_of_flat(c, s, shape, shape->col, shape->ncol, axis,
+			current_col(c, part_first_col(c, s, shape)));
 	else if (packs != NONE)		/* the shape has the packed axis, not that of its words */
 		return quotient(c, axis_local_index(c, s, shape, packs), c->p->axes.v[axis].per);
 	else if (c->contracted && ints_hold(c->contracted->row, c->contracted->nrow, axis))
@@ -277,7 +304,8 @@ const struct num *inside_condition(struct lowering *c, const struct stask *s, co
 	if (f->height < f->rows)
 		all = NUM2(BOTH, all, NUM2(LT, current_row(c), N(c, f->height)));
 	if (f->width < f->cols)
-		all = NUM2(BOTH, all, NUM2(LT, current_col(c), N(c, f->width)));
+		all = NUM2(BOTH, all, NUM2(LT, current_col(c, first_of_part(c, f->cols / layout_parts(
+			current_layout(c)))), N(c, f->width)));
 	for (int i = 0; i < shape_rank(shape); i++) {
 		int axis = shape_axis(shape, i);
 
@@ -406,6 +434,18 @@ static const struct num *first_of_step(struct lowering *c, const struct ring *r,
 	return x.multiple;
 }
 
+/* The thread's part of the lane may begin at a multiple of panels: *at is that much more, and the column without it. */
+static const struct num *without_panels(struct lowering *c, const struct ring *r, const struct num *col,
+	const struct num **at)
+{
+	struct split_sum x = split_multiples(c, col, r->panel_cols);
+
+	if (layout_parts(current_layout(c)) == 1 || !x.multiple || !x.others)
+		return col;
+	*at = ADD(*at, MUL(divide_terms(c, x.multiple, r->panel_cols), N(c, r->panel_bytes)));
+	return x.others;
+}
+
 /* The swizzled address of a fragment element, as a sum of three parts: one depends on the thread, one also on the group
  * of columns, the last is a constant once loops are unrolled. The compiler computes the first once and the second once
  * for all rows, and makes the third an immediate of the instruction. */
@@ -415,7 +455,7 @@ static const struct num *swizzled_address(struct lowering *c, const struct ring 
 	const struct shared_layout *l = &c->k->target->shared;
 	int group = current_layout(c)->cols * bytes;
 	const struct num *pattern = swizzle_pattern(c, r, row->others), *at = MUL(row->others, N(c, r->swizzle));
-	const struct num *first = first_of_step(c, r, bytes, col->multiple, &pattern);
+	const struct num *first = first_of_step(c, r, bytes, without_panels(c, r, col->multiple, &at), &pattern);
 	const struct num *chunk = MUL(MOD(first, N(c, r->panel_cols)), N(c, bytes));
 	const struct num *constant = MUL(DIV(first, N(c, r->panel_cols)), N(c, r->panel_bytes));
 	const struct num *col0 = MUL(col->others->a, N(c, bytes)), *e = MUL(col->others->b, N(c, bytes));
@@ -538,20 +578,25 @@ static const struct num *first_of_spread(struct lowering *c, const struct num *t
 
 const struct num *one_holder_condition(struct lowering *c, enum frag_kind kind)
 {
-	const struct frag_layout *l = &c->k->target->frag;
-	const struct num *thread = V(c, VAR_THREAD, NONE);
+	const struct frag_layout *l = c->lane->layout;
+	const struct num *thread = V(c, VAR_THREAD, NONE), *in_part = thread;
+	int threads = layout_row_warps(l, c->lane->warps) * c->k->target->warp;
 
 	switch (kind) {
 	case FRAG_FULL:
 		break;
 	case FRAG_ROW:
+		if (layout_parts(l) > 1)		/* all parts have it */
+			return NUM2(BOTH, NUM2(LT, thread, N(c, threads)), first_of_spread(c, thread, &l->col));
 		return first_of_spread(c, thread, &l->col);
 	case FRAG_COL:
 		if (l->across_warps)
 			break;
+		if (layout_parts(l) > 1)		/* each part has others */
+			in_part = MOD(thread, N(c, threads));
 		if (spread_is_top(&l->row, c->k->target))	/* the first threads of the first warp */
-			return NUM2(LT, thread, N(c, l->row.div));
-		return NUM2(BOTH, NUM2(LT, thread, N(c, c->k->target->warp)), first_of_spread(c, thread, &l->row));
+			return NUM2(LT, in_part, N(c, l->row.div));
+		return NUM2(BOTH, NUM2(LT, in_part, N(c, c->k->target->warp)), first_of_spread(c, thread, &l->row));
 	case FRAG_SCALAR:
 		return NUM2(EQ, thread, N(c, 0));
 	}

@@ -171,9 +171,11 @@ static void load_elements(struct lowering *c, const struct kentry *x, const stru
 	o = add_op(c, DO_LOAD_THREADS);
 	o->u.move.flag = NONE;
 	o->u.move.run = lower_copy_width(c->k, x->task);
+	c->element_layout = &c->k->target->frag;	/* no part of the lane has columns of its own */
 	inside = walk_ring(c, s, r, &r->shape, o);
 	set_move(c, o, s, n, &r->shape, inside);
 	add_values(c, s, n, &r->shape, inside, true, o);
+	c->element_layout = NULL;
 	if (o->u.move.run * dtype_bits(o->u.move.type) >= 32)
 		o->u.move.stride = find_stride(c, x, r, o);
 	else

@@ -69,7 +69,7 @@ struct lowering {
 	/* by axis, which the value that is read has in full: the index, from 0, at which it is read; NULL: that of the
 	 * current element */
 	const struct num *read_at[AXES_MAX];
-	const struct frag_layout *element_layout;	/* of the fragment; NULL: the target's default layout */
+	const struct frag_layout *element_layout;	/* of the fragment; NULL: the lane's */
 	int k_step_cols;		/* columns of a k step, of which step KS is current; 0: all columns at once */
 	bool fetches;			/* an operand's elements are fetched into registers */
 	bool keeps_conditions;		/* they are not marked, as no copy of the loop leaves them out */
@@ -206,6 +206,8 @@ bool index_may_leave(const struct lowering *c, const struct index_expr *x, int d
 /* Condition: the current element is within the ends of these axes. Constant 1 if nothing needs to be tested. */
 const struct num *within_ends(struct lowering *c,
 	const struct stask *s, const struct shape2 *shape, const int *axes, int n);
+/* First column of a fragment of the shape that the thread's part of the lane has; NULL: 0, as the lane has one. */
+const struct num *part_first_col(struct lowering *c, const struct stask *s, const struct shape2 *shape);
 /* Condition: the current element of f is one of the value, not padding, and within the ends of those of its axes
  * that are in the set `ends`. Constant 1 if nothing needs to be tested. */
 const struct num *inside_condition(struct lowering *c, const struct stask *s, const struct shape2 *shape,

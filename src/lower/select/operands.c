@@ -40,10 +40,10 @@ static const struct frag *step_frag(const struct step_product *x, int arg)
 
 	*f = (struct frag){ .name = arena_strf(c->a, "%c%d", arg ? 'b' : 'a', x->p->node),
 		.kind = FRAG_FULL, .type = type, .buffer = NONE,
-		.packed = dtype_bits(type) == 16, .layout = l ? l : &c->k->target->frag };
+		.packed = dtype_bits(type) == 16, .layout = l ? l : c->lane->layout };
 	f->rows = f->height = arg ? sum->cols : sum->rows;
 	f->cols = f->width = x->depth;
-	f->blocks = (int)(f->rows / (f->layout->rows * (f->layout->every_warp ? 1 : c->lane->warps)));
+	f->blocks = (int)(f->rows / layout_block_rows(f->layout, c->lane->warps));
 	add_op(c, DO_FRAGMENT)->u.frag.at.frag = f;
 	return f;
 }

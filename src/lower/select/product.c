@@ -242,7 +242,7 @@ static int widest_instruction(const struct lowering *c, const struct product *p)
  * widest ones that leave a remainder for one more. */
 static void split_columns(const struct lowering *c, struct product *p)
 {
-	int cols = (int)p->sum->cols, most = widest_instruction(c, p), least = (int)ceil_div(cols, most);
+	int cols = (int)frag_part_cols(p->sum), most = widest_instruction(c, p), least = (int)ceil_div(cols, most);
 	int unit = least > 1 && !p->b.k_major ? (int)p->b.ring->panel_cols : 1;
 
 	p->last_cols = 0;
@@ -308,6 +308,19 @@ static enum err_code check_registers(const struct lowering *c, const struct stas
 		dtype_name(s->work.type), name);
 }
 
+/* Does the second operand have the columns of each part of the lane where the matrix unit can begin to read? */
+static enum err_code check_first_part(const struct lowering *c, const struct stask *s, const struct product *p,
+	struct err *e)
+{
+	int64_t grain = p->b.k_major ? shared_pattern_rows(&c->k->target->shared) : p->b.ring->panel_cols;
+
+	if (layout_parts(c->lane->layout) == 1 || frag_part_cols(p->sum) % grain == 0)
+		return OK;
+	return err_set(e, ERR_ILLEGAL, s->loc, "the lane of '%s' divides its columns into parts of %lld, and the "
+		"matrix unit takes multiples of %lld of '%s': take another tile, or fewer warps", s->name,
+		(long long)frag_part_cols(p->sum), (long long)grain, c->g->buffers.v[p->pb].name);
+}
+
 static enum err_code find_product(struct lowering *c, const struct kentry *x, struct product *p, struct err *e)
 {
 	const struct stask *s = stask_of(c, x);
@@ -324,6 +337,7 @@ static enum err_code find_product(struct lowering *c, const struct kentry *x, st
 	p->steps = (int)ceil_div(s->work.k, matrix_depth(p->by, s->work.type));
 	TRY(find_operand(c, x, 1, &p->b, e));
 	TRY(find_first_line(c, s, &p->b, &c->g->buffers.v[p->pb], shape, p->sum->width, &p->first_b, e));
+	TRY(check_first_part(c, s, p, e));
 	split_columns(c, p);
 	if (p->registers)
 		return check_registers(c, s, p, e);
@@ -364,13 +378,44 @@ static void touch_product(struct lowering *c, const struct kentry *x, const stru
 	c->touches.v[c->touches.n - 1].sums = true;
 }
 
+/* Groups of warps of the instruction that have rows of their own: so many of a part of the lane. */
+static int row_groups(const struct lowering *c, const struct product *p)
+{
+	return layout_row_warps(c->lane->layout, c->lane->warps) / p->by->warps;
+}
+
+/* Number of the group of warps among those of its part. */
+static const struct num *row_group(struct lowering *c, const struct product *p)
+{
+	const struct num *group = V(c, VAR_GROUP, NONE);
+	int groups = row_groups(c, p);
+
+	if (layout_parts(c->lane->layout) == 1)
+		return group;
+	return groups > 1 ? MOD(group, N(c, groups)) : N(c, 0);
+}
+
+/* First column of the second operand that the part of the lane takes. */
+static const struct num *first_of_b(struct lowering *c, const struct product *p)
+{
+	const struct num *part;
+
+	if (layout_parts(c->lane->layout) == 1)
+		return p->first_b;
+	part = MUL(DIV(V(c, VAR_GROUP, NONE), N(c, row_groups(c, p))), N(c, frag_part_cols(p->sum)));
+	return num_is(p->first_b, 0) ? part : ADD(p->first_b, part);
+}
+
 /* `instructions` instructions of `cols` columns, from column `first` of the result on. */
 static void add_product(struct lowering *c, const struct stask *s, const struct product *p,
 	struct frag_at sum, struct frag_at a, int first, int cols, int instructions)
 {
 	struct role_op *o = add_op(c, DO_PRODUCT);
-	const struct num *b_first = first ? ADD(p->first_b, N(c, first)) : p->first_b;
+	const struct num *b_first = first_of_b(c, p);
+	int rows = layout_block_rows(c->lane->layout, c->lane->warps);
 
+	if (first)
+		b_first = ADD(b_first, N(c, first));
 	o->u.product.form = (struct product_form){ .by = p->by, .registers = p->registers,
 		.a_rows = !p->registers && !p->a.k_major, .b_rows = !p->b.k_major, .cols = cols,
 		.depth = matrix_depth(p->by, s->work.type), .a_type = s->work.operand[0],
@@ -382,8 +427,8 @@ static void add_product(struct lowering *c, const struct stask *s, const struct 
 	o->u.product.steps = p->steps;
 	o->u.product.col_steps = instructions;
 	if (!p->registers)
-		o->u.product.a_at = descriptor_of(c, &p->a, ADD(p->first_a, MUL(V(c, VAR_GROUP, NONE),
-			N(c, p->by->rows))), MUL(V(c, VAR_RB, NONE), N(c, c->k->target->frag.rows * c->lane->warps)));
+		o->u.product.a_at = descriptor_of(c, &p->a, ADD(p->first_a, MUL(row_group(c, p), N(c, p->by->rows))),
+			MUL(V(c, VAR_RB, NONE), N(c, rows)));
 	o->u.product.b_at = descriptor_of(c, &p->b, b_first, instructions > 1 ? MUL(V(c, VAR_CB, NONE),
 		N(c, cols)) : N(c, 0));
 	o->u.product.adds = p->adds;

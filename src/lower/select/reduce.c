@@ -70,6 +70,7 @@ enum err_code join_partial_sums(struct lowering *c, const struct kentry *x, int 
 	o->u.reduce.op = OP_SUM;
 	o->u.reduce.value = parts;
 	o->u.reduce.zero = identity_of(c, OP_SUM, t);
+	o->u.reduce.scratch = c->lane->scratch;
 	*out = val_frag(c, (struct frag_at){ .frag = to });
 	return OK;
 }

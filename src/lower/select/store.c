@@ -156,9 +156,11 @@ static enum err_code store_ring(struct lowering *c, const struct kentry *x, cons
 	add_ring_touch(c, s, buffer);
 	touch_added_values(c, s, n);
 	o = add_op(c, DO_STORE_RING);
+	c->element_layout = &c->k->target->frag;	/* no part of the lane has columns of its own */
 	inside = walk_ring(c, s, r, &shape, o);
 	set_move(c, o, s, n, &shape, inside);
 	add_values(c, s, n, &shape, inside, true, o);
+	c->element_layout = NULL;
 	if (stores_nibbles(c, n)) {
 		o->u.move.value = as_nibble(c, n, buffer, val_shared(c, t, t, o->u.move.address));
 		return choose_nibbles(c, s, n, &shape, o->u.move.cols, o->u.move.cols, o, e);
@@ -193,8 +195,12 @@ static const struct num *panel_row_block(struct lowering *c, const struct outbox
 /* First row of the warp in the current block. */
 static const struct num *warp_row(struct lowering *c, const struct outbox *o)
 {
-	return MUL(ADD(MUL(panel_row_block(c, o), N(c, c->lane->warps)), DIV(V(c, VAR_THREAD, NONE),
-		N(c, c->k->target->warp))), N(c, o->rows));
+	int warps = layout_row_warps(c->lane->layout, c->lane->warps);
+	const struct num *warp = DIV(V(c, VAR_THREAD, NONE), N(c, c->k->target->warp));
+
+	if (warps < c->lane->warps)
+		warp = MOD(warp, N(c, warps));
+	return MUL(ADD(MUL(panel_row_block(c, o), N(c, warps)), warp), N(c, o->rows));
 }
 
 /* Finds the panel's corner in the tensor, innermost dimension first. */
@@ -212,6 +218,8 @@ static void find_corner(struct lowering *c, const struct stask *s, const struct 
 				at = ADD(at, N(c, s->slice * (c->g->extents.tile[s->split_axis] / s->slices)));
 		if (d == rank - 1 && o->across > 1)
 			at = ADD(at, MUL(panel_column(c, o), N(c, o->panel_cols)));
+		if (d == rank - 1 && o->ring == NONE && layout_parts(c->lane->layout) > 1)
+			at = ADD(at, part_first_col(c, s, v));
 		for (int i = 0; i < x->n && o->ring == NONE; i++)
 			if (x->term[i].axis == v->row[0])
 				at = ADD(at, warp_row(c, o));

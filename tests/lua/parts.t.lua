@@ -1,0 +1,131 @@
+-- Lanes of more warps than products have rows for: parts of the lane divide the columns of all values.
+local mr = require "millrace"
+local dir = arg[0]:match "^(.*/)" or "./"
+local tap = dofile(dir .. "tap.lua")
+local max, exp2, rowmax, rowsum = mr.max, mr.exp2, mr.rowmax, mr.rowsum
+
+local function schedule(bound, tile, warps, buffers, device)
+  local plan = mr.plan(bound:graph{tile = tile}, mr.device(device or "h200"))
+  plan:lane("p0", {warps = 1})
+  plan:lane("c0", {warps = warps})
+  if buffers then plan:buffers(buffers) end
+  for _, t in ipairs(plan.tasks) do plan:append(t.name, {lane = t.kind == "load" and "p0" or "c0"}) end
+  plan:fill_waits()
+  return plan
+end
+
+-- The plan is legal, and its kernel right, also with an eye on races. `patterns`: in the kernel.
+local function right(what, bound, tile, warps, buffers, patterns)
+  local plan = schedule(bound, tile, warps, buffers)
+  local legal, problems = plan:check()
+  if not tap.ok(legal, what .. ": legal", tostring(problems)) then return end
+  local kernel = plan:compile{target = "host"}
+  for _, pattern in ipairs(patterns or {}) do tap.like(kernel.source, pattern, what .. ": " .. pattern) end
+  for seed = 1, 2 do
+    local verdict = kernel:check{seed = seed, race = seed == 1}
+    tap.ok(verdict.ok, ("%s, seed %d"):format(what, seed), tostring(verdict), plan:script())
+  end
+  return kernel.source
+end
+
+-- Rows of a product --------------------------------------------------------------------------------
+
+-- A softmax over complete rows; b: with n or k contiguous.
+local function softmax(b, out)
+  return mr.program("softmax", function(p)
+    local m, n, k = p:axes("m", "n", "k")
+    local A, B, C = p:input("A", {m, k}), p:input("B", b == "kn" and {k, n} or {n, k}), p:output("C", {m, n}, out)
+    local c = p:carry("c", {m, n}, 0)
+    p:loop(k, function() c:add(p:mma("mma", p:load("load_a", A), p:load("load_b", B))) end)
+    C:store("store_c", p:task("softmax", function()
+      local x = exp2((c - rowmax(c, n)) * 0.5)
+      return (x / rowsum(x, n)):to(out)
+    end))
+  end)
+end
+
+right("two parts", softmax("nk", "bf16"){m = 128, n = 512, k = 128}, {m = 64, n = 512, k = 64}, 8, {a = 2, b = 2}, {
+  "const int row0 = thread %% 128 / 32 %* 16 %+ ",                      -- both have all rows
+  "group %* 256 %* 128",                                              -- of the second operand each its own
+  "mma_bf16_ss_256_0_0",
+  "EACH%(w, 2%)",                                                       -- the parts join what they have of a row
+})
+right("n contiguous", softmax("kn", "bf16"){m = 64, n = 256, k = 64}, {m = 64, n = 256, k = 64}, 8, nil,
+  {"group %* 128 / 64 %* 8192", "mma_bf16_ss_128_0_1"})
+right("panels of a part", softmax("kn", "bf16"){m = 64, n = 96, k = 64}, {m = 64, n = 96, k = 64}, 8, nil, {"mma_bf16_ss_48_0_1"})
+right("f32", softmax("nk", "f32"){m = 64, n = 128, k = 64}, {m = 64, n = 128, k = 64}, 8)
+right("three parts", softmax("nk", "bf16"){m = 64, n = 192, k = 64}, {m = 64, n = 192, k = 64}, 12, nil, {"EACH%(w, 3%)"})
+right("two parts of two groups", softmax("nk", "bf16"){m = 128, n = 128, k = 64}, {m = 128, n = 128, k = 64}, 16, nil,
+  {"thread %% 256 / 32 %* 16", "group %% 2", "group / 2 %* 64"})
+right("ragged columns", softmax("nk", "bf16"){m = 64, n = 120, k = 64}, {m = 64, n = 128, k = 64}, 8)
+right("ragged rows", softmax("nk", "bf16"){m = 100, n = 128, k = 64}, {m = 64, n = 128, k = 64}, 8)
+right("fewer rows", softmax("nk", "bf16"){m = 32, n = 128, k = 64}, {m = 32, n = 128, k = 64}, 8, nil, {"thread %% 128"})
+
+-- The warps divide rows where these suffice, and where columns do not make up complete instructions.
+local rows = right("rows", softmax("nk", "bf16"){m = 128, n = 128, k = 64}, {m = 128, n = 128, k = 64}, 8)
+tap.ok(rows and not rows:find "thread %% 128", "128 rows are divided")
+rows = right("few columns", softmax("nk", "bf16"){m = 64, n = 40, k = 64}, {m = 64, n = 40, k = 64}, 8)
+tap.ok(rows and not rows:find "thread %% 128", "40 columns are not divided")
+
+-- Values of all kinds ------------------------------------------------------------------------------
+
+local kinds = mr.program("kinds", function(p)
+  local m, n, k = p:axes("m", "n", "k")
+  local A, B, Bias = p:input("A", {m, k}), p:input("B", {n, k}), p:input("Bias", {n}, "f32")
+  local C, T, S = p:output("C", {m, n}), p:output("T", {n, m}, "f32"), p:output("S", {n}, "f32")
+  local R, X, L = p:output("R", {m}, "f32"), p:output("X", {m, n}, "f32"), p:output("L", {m, n}, "f32")
+  local c = p:mma("mma", p:load("load_a", A), p:load("load_b", B))
+  local bias = p:load("load_bias", Bias)
+  local y, s, r, x, l = p:task("work", function()
+    local y = c + bias
+    y = mr.where(n:index():le(m:index() + 70), y, 0)                     -- columns against rows
+    return y, y:rowsum(m), rowmax(y, n), y:at(n, n ~ 40), y:cumsum(n)
+  end)
+  C:store("store_c", p:task("round", function() return y:to "bf16" end))
+  T:store("store_t", y)                                                  -- by columns
+  S:store("store_s", s)
+  R:store("store_r", r)
+  X:store("store_x", x)
+  L:store("store_l", l)
+end)
+right("values of all kinds", kinds{m = 64, n = 128, k = 64}, {m = 64, n = 128}, 8, nil, {"thread / 128 %* 4 %+ w"})
+right("values of all kinds, three parts", kinds{m = 64, n = 192, k = 64}, {m = 64, n = 192}, 12)
+right("values of all kinds, parts of two groups", kinds{m = 128, n = 64, k = 64}, {m = 128, n = 64}, 16)
+
+-- Results as operands ------------------------------------------------------------------------------
+
+-- Each part has some columns of the weights alone, so the second product reads them out of shared memory. The values
+-- are the keys, as in latent attention.
+local latent = mr.program("latent", function(p)
+  local h, n, d = p:axes("h", "n", "d")
+  local Q, K, O, Lse = p:input("Q", {h, d}), p:input("K", {n, d}), p:output("O", {h, d}), p:output("Lse", {h}, "f32")
+  local q = p:load("load_q", Q)
+  local mx, l, o = p:carry("mx", {h}, -1e30), p:carry("l", {h}, 0), p:carry("o", {h, d}, 0)
+  p:loop(n, function()
+    local k = p:load("load_k", K)
+    local s = p:mma("mma_qk", q, k)
+    local pr, alpha = p:task("softmax", function()
+      local s = s * 0.1
+      local new = max(mx, rowmax(s, n))
+      local pr, alpha = exp2(s - new), exp2(mx - new)
+      l:set(l * alpha + rowsum(pr, n))
+      mx:set(new)
+      return pr:to "bf16", alpha
+    end)
+    p:task("rescale", function() o:set(o * alpha) end)
+    o:add(p:mma("mma_pv", pr, k))
+  end)
+  local out, lse = p:task("finish", function() return (o / l):to "bf16", mr.log2(l) + mx end)
+  O:store("store_o", out)
+  Lse:store("store_lse", lse)
+end)
+right("weights", latent{h = 64, n = 192, d = 256}, {h = 64, n = 64, d = 256}, 8, {k = 2},
+  {"const u64 da = descriptor%([^\n]*slot_softmax", "mma_bf16_ss_32_0_0", "mma_bf16_ss_128_0_1"})
+right("weights, ragged", latent{h = 64, n = 150, d = 128}, {h = 64, n = 64, d = 128}, 8)
+
+-- The search finds such lanes where a tile has complete rows.
+local found = mr.search(latent{h = 64 * 264, n = 4096, d = 512}, mr.device "h200", {trials = 300, seconds = 60, measure = false})
+local script = found.plan:script()
+tap.like(script, "warps=8", "the search gives a lane eight warps")
+tap.like(script, "h=64", "for 64 rows")
+tap.done_testing()
