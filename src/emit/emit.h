@@ -26,6 +26,7 @@ struct param {
 	int64_t dim[RANK_MAX], box[RANK_MAX];
 	int64_t stride[RANK_MAX];	/* bytes, from one element of the dimension to the next */
 	unsigned dim_of[RANK_MAX], stride_of[RANK_MAX];	/* bits of the tensor's dimensions, as in struct role_map */
+	int64_t dim_factor[RANK_MAX], stride_factor[RANK_MAX];
 	int swizzle;			/* bytes */
 };
 

@@ -158,6 +158,8 @@ static void list_params(const struct role_program *r, struct arena *a, struct so
 			p->stride[d] = m->stride[d];
 			p->dim_of[d] = m->dim_of[d];
 			p->stride_of[d] = m->stride_of[d];
+			p->dim_factor[d] = m->dim_factor[d];
+			p->stride_factor[d] = m->stride_factor[d];
 		}
 	}
 	for (int i = 0; i < r->sizes.n; i++)

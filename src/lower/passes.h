@@ -96,6 +96,9 @@ struct frag lower_ring_slice(const struct stask *s, const struct ring *r);
 int lower_copy_width(const struct kernel *k, int task);
 /* Likewise of a load through registers by aligned words, whose elements may begin at any address; 1: one by one. */
 int lower_unaligned_width(const struct kernel *k, int task);
+/* Into blocks of how many neighbours a dimension of the load's tensor is divided for the copy engine, which then sees two
+ * dimensions: it takes one element of each block, or some of several. 1: it is not. */
+int64_t lower_split_dimension(const struct kernel *k, int buffer, int d);
 /* Can the copy engine bring each row of a ring of that shape by itself, wherever it is? If not, *reason says why. */
 bool lower_goes_by_rows(const struct kernel *k, const struct buffer *b, const struct shape2 *v, enum threads_reason *reason);
 /* Does a load by threads arrive at its flag by its copies, on their completion (cp.async.mbarrier.arrive)? */

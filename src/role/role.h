@@ -410,8 +410,9 @@ struct role_map {
 	int64_t dim[RANK_MAX], box[RANK_MAX];	/* elements */
 	int64_t stride[RANK_MAX];	/* bytes from one element of the dimension to the next */
 	/* bit i: of the product of the sizes of the tensor's dimensions i that dim or stride is, which may be known at
-	 * launch only; dim and stride are for the largest sizes */
+	 * launch only, times the factor; dim and stride are for the largest sizes */
 	unsigned dim_of[RANK_MAX], stride_of[RANK_MAX];
+	int64_t dim_factor[RANK_MAX], stride_factor[RANK_MAX];	/* of the stride: without an element's bytes */
 	int swizzle;			/* bytes */
 };
 

@@ -210,8 +210,8 @@ struct param built_param_at(const struct param *x, const struct program *p)
 	for (int i = 0; i < x->rank; i++) {
 		const struct tensor *t = &p->tensors.v[x->tensor];
 
-		at.dim[i] = product_of(p, t, x->dim_of[i]);
-		at.stride[i] = dtype_bits(t->type) / 8 * product_of(p, t, x->stride_of[i]);
+		at.dim[i] = x->dim_factor[i] * product_of(p, t, x->dim_of[i]);
+		at.stride[i] = dtype_bits(t->type) / 8 * x->stride_factor[i] * product_of(p, t, x->stride_of[i]);
 	}
 	return at;
 }

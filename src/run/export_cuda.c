@@ -158,7 +158,8 @@ static struct map_number map_number(const struct export_kit *k, const struct par
 	struct map_number n;
 	int bytes = dtype_bits(k->p->tensors.v[x->tensor].type) / 8;
 
-	n.known = export_product(k, x->tensor, (stride ? x->stride_of : x->dim_of)[i], stride ? bytes : 1, &n.sizes);
+	n.known = export_product(k, x->tensor, (stride ? x->stride_of : x->dim_of)[i],
+		stride ? bytes * x->stride_factor[i] : x->dim_factor[i], &n.sizes);
 	return n;
 }
 

@@ -31,9 +31,10 @@ static void put_map_by(const struct export_kit *k, const struct param *x, struct
 	uint64_t bits;
 
 	for (int i = 0; i < m.rank; i++) {
-		m.dim[i] = export_product(k, x->tensor, x->dim_of[i], 1, &bits);
+		m.dim[i] = export_product(k, x->tensor, x->dim_of[i], x->dim_factor[i], &bits);
 		dim_by[i] = (int64_t)bits;
-		m.stride[i] = export_product(k, x->tensor, x->stride_of[i], m.element_bytes, &bits);
+		m.stride[i] = export_product(k, x->tensor, x->stride_of[i], m.element_bytes * x->stride_factor[i],
+			&bits);
 		stride_by[i] = (int64_t)bits;
 	}
 	buf_printf(out, "\t/* %s */\n\t{ .kind = MAP, .tensor = %d, .map = {\n\t\t.rank = %d, .element_bytes = %d, "

@@ -66,7 +66,7 @@ static bool ends_with_tensor(const struct kernel *k, const struct buffer *b, con
 	for (int d = 0; d < t->rank; d++) {
 		const struct index_expr *x = &n->index[d];
 
-		if (x->n == 1 && x->term[0].axis == axis && x->term[0].div == 1 && !x->term[0].mod && !x->k &&
+		if (x->n == 1 && x->term[0].axis == axis && x->term[0].coef == 1 && x->term[0].div == 1 && !x->term[0].mod && !x->k &&
 		    !x->value && axes_end_alike(p, axis, t->dim[d]))
 			return true;
 	}
@@ -115,13 +115,91 @@ static void add_value_axes(const struct kernel *k, const struct buffer *b, const
 	}
 }
 
-/* Adds the axes of one dimension's index. Returns whether the copy engine can load it: one axis at most, as it is. */
+/* Does the term take one element of the tensor for each `div` neighbours, so that the ring has as many as a box? */
+static bool takes_chunks(const struct kernel *k, const struct buffer *b, const struct index_term *t)
+{
+	int64_t tile = ring_axis_extent(k, b, t->axis);
+
+	return t->div > 1 && !t->mod && t->axis != buffer_split_axis(k, b) && !is_axis_of_value(k, b, t->axis) &&
+		share_of(k, b, t) == min_i64(t->div, tile);
+}
+
+/* Do the terms that move in the tile, the greatest coefficient first, go over neighbours one after the other, as b * 128 + j with
+ * all 128 of j? */
+static bool is_one_run(const struct kernel *k, const struct buffer *b, const struct index_expr *x)
+{
+	int64_t below = 1;
+
+	for (int i = x->n - 1; i >= 0; i--) {
+		const struct index_term *t = &x->term[i];
+
+		if (ring_axis_extent(k, b, t->axis) == 1)
+			continue;
+		if (t->coef != below || t->div != 1 || t->mod)
+			return false;
+		below *= ring_axis_extent(k, b, t->axis);
+	}
+	return true;
+}
+
+/* How many elements apart are those that the index takes of the dimension: 2 * t and what is fixed; or of what neighbours a
+ * block consists, of which a tile has some of several: a * 256 + b. 1: none of both. */
+static int64_t step_of(const struct kernel *k, const struct buffer *b, const struct index_expr *x)
+{
+	const struct index_term *most = NULL, *least = NULL;
+	const struct program *p = k->plan->graph->program;
+	int moving = 0;
+
+	for (int i = 0; i < x->n; i++) {
+		const struct index_term *t = &x->term[i];
+
+		if (ring_axis_extent(k, b, t->axis) == 1)
+			continue;
+		if (t->div != 1 || t->mod || p->axes.v[t->axis].packs != NONE)
+			return 1;
+		most = !most || t->coef > most->coef ? t : most;
+		least = !least || t->coef <= least->coef ? t : least;
+		moving++;
+	}
+	if (moving == 1)
+		return most->coef;
+	return moving == 2 && x->n == 2 && !x->k && most == &x->term[0] && least->coef == 1 &&
+		p->axes.v[least->axis].size <= most->coef && !p->axes.v[least->axis].multiple ? most->coef : 1;
+}
+
+static bool is_never_negative(const struct index_expr *x)
+{
+	bool never = x->k >= 0;
+
+	for (int i = 0; i < x->n; i++)
+		never &= x->term[i].coef > 0;
+	return never;
+}
+
+int64_t lower_split_dimension(const struct kernel *k, int buffer, int d)
+{
+	const struct buffer *b = &k->plan->graph->buffers.v[buffer];
+	const struct program *p = k->plan->graph->program;
+	const struct node *n = &p->nodes.v[b->node];
+	const struct tensor *t = &p->tensors.v[n->ref];
+	const struct axis *of = &p->axes.v[t->dim[d]];
+	int64_t by;
+
+	if (d == t->rank - 1 || has_index_values(n) || is_one_run(k, b, &n->index[d]))
+		return 1;
+	by = step_of(k, b, &n->index[d]);
+	return by > 1 && (!(by & (by - 1)) || is_never_negative(&n->index[d])) && !of->multiple && of->size % by == 0 ? by : 1;
+}
+
+/* Adds the axes of one dimension's index. Returns whether the copy engine can load it: neighbours, or every second one of them, or
+ * some of several blocks of them (lower_split_dimension). */
 static bool add_dimension(const struct kernel *k, const struct buffer *b,
 	const struct index_expr *x, bool last, struct shape2 *s)
 {
+	const struct node *of = &k->plan->graph->program->nodes.v[b->node];
 	int *n = last ? &s->ncol : &s->nrow, *axes = last ? s->col : s->row, before = *n;
 	int64_t *share = last ? s->col_share : s->row_share;
-	bool plain = !x->value, operand = lower_is_shared_operand(k, buffer_index(k, b));
+	bool plain = !x->value, operand = lower_is_shared_operand(k, buffer_index(k, b)), chunks = false;
 
 	if (x->value)
 		add_value_axes(k, b, x, last, s);
@@ -131,7 +209,8 @@ static bool add_dimension(const struct kernel *k, const struct buffer *b,
 
 		if (ring_axis_extent(k, b, t->axis) == 1)
 			continue;
-		plain &= t->coef == 1 && t->div == 1 && !t->mod;
+		plain &= takes_chunks(k, b, t) ? t->coef == 1 : t->div == 1 && !t->mod;
+		chunks |= t->div > 1;
 		for (int j = 0; j < s->nrow; j++)
 			if (s->row[j] == t->axis)
 				s->row_share[known = j] = 1;
@@ -151,7 +230,8 @@ static bool add_dimension(const struct kernel *k, const struct buffer *b,
 				axes[*n] = x->term[i].axis;
 				share[(*n)++] = 1;
 			}
-	return plain && *n - before <= 1;
+	return plain && (chunks ? *n - before <= 1 : is_one_run(k, b, x) ||
+		(!last && lower_split_dimension(k, buffer_index(k, b), (int)(x - of->index)) > 1));
 }
 
 /* Bits of a chunk: the copy engine takes complete chunks of a tensor's rows. */
@@ -174,7 +254,9 @@ static bool begins_aligned(const struct kernel *k, const struct buffer *b, const
 		bool stands = ring_axis_extent(k, b, t->axis) < g->program->axes.v[t->axis].size;
 		bool in_parts = t->axis == buffer_split_axis(k, b);
 
-		if (stands && t->coef * g->extents.tile[t->axis] * bits % chunk_bits(k))
+		int64_t tile = g->extents.tile[t->axis], by = tile % t->div ? 1 : tile / t->div;
+
+		if (stands && t->coef * by * bits % chunk_bits(k))
 			return false;
 		if (in_parts && t->coef * ring_slice_extent(k, b, t->axis) * bits % chunk_bits(k))
 			return false;
@@ -252,13 +334,14 @@ static bool goes_in_row_boxes(const struct kernel *k, const struct buffer *b, co
 	const struct index_expr *last = &n->index[rank - 1];
 	struct row_boxes r = { .axis = s->nrow ? s->row[0] : NONE };
 	int64_t tile = s->nrow ? ring_slice_extent(k, b, r.axis) : 1;
+	bool one_run = !last->value && is_one_run(k, b, last);
 
-	if (s->nrow > 1 || s->ncol > 1 || (s->nrow && s->row_share[0] != 1) ||
+	if (s->nrow > 1 || (s->ncol > 1 && !one_run) || (s->nrow && s->row_share[0] != 1) ||
 	    (last->value && s->ncol && index_value_has(p, last, s->col[0])))
 		return false;
 	for (int i = 0; i < last->n; i++)
-		if (ring_axis_extent(k, b, last->term[i].axis) > 1 && (last->term[i].coef != 1 ||
-		    last->term[i].div != 1 || last->term[i].mod || last->term[i].axis == r.axis))
+		if (ring_axis_extent(k, b, last->term[i].axis) > 1 && (last->term[i].axis == r.axis || (!one_run &&
+		    (last->term[i].coef != 1 || last->term[i].div != 1 || last->term[i].mod))))
 			return false;
 	for (int d = 0; d < rank; d++) {
 		for (int i = 0; i < n->index[d].n && d < rank - 1; i++)
@@ -325,6 +408,23 @@ bool lower_goes_by_rows(const struct kernel *k, const struct buffer *b, const st
 	return false;
 }
 
+/* Do products contract all axes of a side together, of which a tile has complete k steps, and are all tiles complete? */
+static bool is_in_steps(const struct kernel *k, const struct buffer *b, const struct shape2 *s, bool rows)
+{
+	const struct program *p = k->plan->graph->program;
+	int n = rows ? s->nrow : s->ncol;
+	bool all = n > 1 && (rows ? s->rows : s->cols) % k_step_depth(k, b) == 0;
+
+	for (int i = 0; i < n; i++) {
+		int axis = rows ? s->row[i] : s->col[i];
+
+		all &= lower_is_contracted(k, buffer_index(k, b), axis) &&
+			axis_divisor(&p->axes.v[axis]) % ring_axis_extent(k, b, axis) == 0 &&
+			!ends_within_tile(k->plan->graph, p->tasks.v[p->nodes.v[b->node].task].loop, axis);
+	}
+	return all;
+}
+
 /* the shape --------------------------------------------------------------------- */
 
 bool lower_find_load_shape(const struct kernel *k, const struct buffer *b, struct shape2 *s, int64_t *run,
@@ -333,23 +433,28 @@ bool lower_find_load_shape(const struct kernel *k, const struct buffer *b, struc
 	const struct program *p = k->plan->graph->program;
 	const struct node *n = &p->nodes.v[b->node];
 	const struct tensor *t = &p->tensors.v[n->ref];
-	bool plain = t->rank <= k->target->shared.box_rank, zeros = true;
+	bool plain = true, zeros = true;
+	int rank = 0;
 
 	*reason = THREADS_INDICES;
 	*run = 0;
 	*s = (struct shape2){ .rows = 1, .cols = 1, .full_axes = k->node_shape[b->node].full_axes };
 	if (!t->rank)
 		return false;
-	for (int d = 0; d < t->rank; d++)
+	for (int d = 0; d < t->rank; d++) {
 		plain &= add_dimension(k, b, &n->index[d], d == t->rank - 1, s);
+		rank += 1 + (lower_split_dimension(k, buffer_index(k, b), d) > 1);
+	}
 	for (int i = 0; i < s->nrow; i++)
 		s->rows *= ceil_div(ring_axis_extent(k, b, s->row[i]), s->row_share[i]);
 	for (int i = 0; i < s->ncol; i++)
 		s->cols *= ceil_div(ring_axis_extent(k, b, s->col[i]), s->col_share[i]);
-	if (has_index_values(n) ? !goes_in_row_boxes(k, b, s, run) || t->rank > k->target->shared.box_rank : !plain)
+	if (has_index_values(n) ? !goes_in_row_boxes(k, b, s, run) : !plain)
+		return false;
+	if (rank > k->target->shared.box_rank)
 		return false;
 	for (int i = 0; i < shape_rank(s); i++)
-		zeros &= ends_with_tensor(k, b, n, shape_axis(s, i));
+		zeros &= ends_with_tensor(k, b, n, shape_axis(s, i)) || is_in_steps(k, b, s, i < s->nrow);
 	if (t->by_address)
 		*reason = THREADS_ADDRESSES;
 	else if (!zeros)

@@ -12,7 +12,7 @@ static int map_number(struct lowering *c, const struct role_map *m)
 		const struct role_map *x = &c->r->maps.v[i];
 
 		if (x->tensor == m->tensor && x->swizzle == m->swizzle && !memcmp(x->box, m->box, sizeof(m->box)) &&
-		    !memcmp(x->stride, m->stride, sizeof(m->stride)) &&
+		    !memcmp(x->dim, m->dim, sizeof(m->dim)) && !memcmp(x->stride, m->stride, sizeof(m->stride)) &&
 		    !memcmp(x->dim_of, m->dim_of, sizeof(m->dim_of)))
 			return i;
 	}
@@ -20,30 +20,60 @@ static int map_number(struct lowering *c, const struct role_map *m)
 	return c->r->maps.n - 1;
 }
 
+/* Elements of a row axis in a box of that many rows. */
+static int64_t box_extent(const struct lowering *c, const struct shape2 *v, int buffer, int axis, int64_t rows)
+{
+	const struct buffer *b = &c->g->buffers.v[buffer];
+
+	for (int i = 0; i < v->nrow; i++)
+		for (int k = 0; k < b->naxes && v->row[i] == axis; k++)
+			if (b->axis[k] == axis)
+				return v->nrow == 1 ? rows : ceil_div(b->extent[k], v->row_share[i]);
+	return 1;
+}
+
+/* Adds a dimension to the map: `part` of tensor dimension d, of which a box has so many elements. */
+static void add_map_dim(const struct lowering *c, const struct tensor *t, int d, int64_t dim_factor, int64_t stride_factor,
+	int64_t box, struct role_map *m)
+{
+	int64_t bytes = dtype_bits(t->type) / 8 * stride_factor;
+	int n = m->rank++;
+
+	m->dim_of[n] = dim_factor == 1 ? 1u << d : 0;
+	m->dim_factor[n] = dim_factor;
+	m->dim[n] = dim_factor == 1 ? c->p->axes.v[t->dim[d]].size : dim_factor;
+	m->stride_factor[n] = stride_factor;
+	for (int i = d + 1; i < t->rank; i++) {
+		m->stride_of[n] |= 1u << i;
+		bytes *= c->p->axes.v[t->dim[i]].size;
+	}
+	m->stride[n] = bytes;
+	m->box[n] = box;
+}
+
 int tensor_map(struct lowering *c, const struct stask *s, const struct node *n, const struct shape2 *v, int buffer,
 	int64_t rows, int64_t cols, int swizzle)
 {
 	const struct tensor *t = &c->p->tensors.v[n->ref];
-	const struct buffer *b = &c->g->buffers.v[buffer];
-	struct role_map m = { .tensor = n->ref, .rank = t->rank, .task = (int)(s - c->g->tasks.v), .swizzle = swizzle };
-	int64_t bytes = dtype_bits(t->type) / 8;
-	unsigned inner = 0;
+	struct role_map m = { .tensor = n->ref, .task = (int)(s - c->g->tasks.v), .swizzle = swizzle };
 
-	for (int d = 0; d < t->rank; d++) {
-		const struct index_expr *x = &n->index[t->rank - 1 - d];
+	for (int d = t->rank - 1; d >= 0; d--) {
+		const struct index_expr *x = &n->index[d];
+		int64_t split = n->op == OP_LOAD && v->nrow ? lower_split_dimension(c->k, buffer, d) : 1;
+		int64_t inner = 1, outer = 1;
 
-		m.dim[d] = c->p->axes.v[t->dim[t->rank - 1 - d]].size;
-		m.dim_of[d] = 1u << (t->rank - 1 - d);
-		m.stride[d] = bytes;
-		m.stride_of[d] = inner;
-		bytes *= m.dim[d];
-		inner |= m.dim_of[d];
-		m.box[d] = d ? 1 : cols;
-		for (int k = 0; k < x->n && d; k++)
-			for (int i = 0; i < b->naxes; i++)
-				if (b->axis[i] == x->term[k].axis && x->term[k].div == 1 && ints_hold(v->row, v->nrow,
-				    b->axis[i]))
-					m.box[d] = v->nrow == 1 ? rows : b->extent[i];
+		for (int k = 0; k < x->n && d < t->rank - 1; k++) {
+			int64_t extent = box_extent(c, v, buffer, x->term[k].axis, rows);
+
+			if (x->term[k].div == 1 || (n->op == OP_LOAD && !has_index_values(n)))
+				*(x->term[k].coef == split ? &outer : &inner) *= extent;
+		}
+		if (split == 1) {
+			add_map_dim(c, t, d, 1, 1, d < t->rank - 1 ? inner * outer : cols, &m);
+			continue;
+		}
+		add_map_dim(c, t, d, split, 1, inner, &m);
+		add_map_dim(c, t, d, c->p->axes.v[t->dim[d]].size / split, split, outer, &m);
 	}
 	return map_number(c, &m);
 }
@@ -65,6 +95,7 @@ static int ring_map(struct lowering *c, const struct stask *s, const struct node
 	for (int i = 0; i < order.n; i++) {
 		m.dim[i] = c->p->axes.v[t->dim[order.dim[i]]].size;
 		m.dim_of[i] = 1u << order.dim[i];
+		m.dim_factor[i] = m.stride_factor[i] = 1;
 		m.box[i] = order.extent[i];
 		m.stride[i] = dtype_bits(t->type) / 8;
 		for (int d = order.dim[i] + 1; d < t->rank; d++) {
@@ -271,17 +302,24 @@ static void add_box(struct lowering *c, const struct stask *s, const struct ring
 		b->corner[0] = ADD(MUL(reordered_corner(c, s, r, &n->index[t->rank - 1 - i], panel), N(c, below)),
 			b->corner[0]);
 	}
-	for (int d = t->rank - 1; d >= 0 && !r->reordered; d--) {
+	for (int d = t->rank - 1, to = 0; d >= 0 && !r->reordered; d--) {
 		const struct num *at = tensor_index(c, s, &n->index[d], &r->shape, false);
+		int64_t split = r->shape.nrow ? lower_split_dimension(c->k, r->buffer, d) : 1;
 
 		for (int i = 0; i < n->index[d].n && s->slices > 1; i++)
 			if (n->index[d].term[i].axis == s->split_axis)
-				at = ADD(at, N(c, s->slice * part));
+				at = ADD(at, N(c, n->index[d].term[i].coef * s->slice * part));
 		if (d == t->rank - 1 && !num_is(panel, 0))
 			at = ADD(at, MUL(panel, N(c, r->panel_cols)));
+		if (split > 1) {
+			bool power = !(split & (split - 1));	/* else the index is never negative */
+
+			b->corner[to++] = power ? NUM2(AND, at, N(c, split - 1)) : MOD(at, N(c, split));
+			at = power ? NUM2(SHR, at, N(c, log2_of((int)split))) : DIV(at, N(c, split));
+		}
 		if (d == rows)
 			at = ADD(at, MUL(rank, N(c, r->box_rows)));
-		b->corner[t->rank - 1 - d] = at;
+		b->corner[to++] = at;
 	}
 	b->to = ADD(slot_address(c, r), MUL(panel, N(c, r->panel_bytes)));
 	if (first)
