@@ -180,14 +180,41 @@ static int64_t most_words(const struct kernel *k, const struct layout_choice *x)
 	return most;
 }
 
-/* The layouts of a phase without products, that with the fewest words of a thread for its largest value first. A thread
- * has more neighbours where that takes no more words. Rows over all warps of a lane need the same
- * number of warps, more than one, in all lanes that compute. Returns how many there are. */
+/* What a thread exchanges with others in the reductions of a kernel's phase: words by shuffles, and through shared memory. */
+static int64_t words_exchanged(const struct kernel *k, const struct layout_choice *x)
+{
+	const struct frag_layout l = layout_of(k->plan, k->phase, *x);
+	const struct program *g = k->plan->graph->program;
+	int warps = computing_warps(k->plan, k->phase);
+	int64_t sum = 0;
+
+	for (int i = 0; i < g->nodes.n; i++) {
+		const struct node *n = &g->nodes.v[i];
+		const struct shape2 *v;
+		bool along_rows = false;
+		int threads;
+
+		if (n->task == NONE || g->tasks.v[n->task].phase != k->phase || op_class(n->op) != CLASS_REDUCE)
+			continue;
+		v = &k->node_shape[n->arg[0]];
+		for (int r = 0; r < v->nrow; r++)
+			along_rows |= v->row[r] == n->ref;
+		threads = along_rows ? l.row.mod : (int)min_i64(l.col.mod, target_of(k->plan->device)->warp);
+		sum += words_of(&k->node_shape[i], &l, warps) *
+			(log2_of(threads) + (warps > 1 && along_rows != l.across_warps ? 1 + warps : 0));
+	}
+	return sum;
+}
+
+/* The layouts of a phase without products, that with the fewest words of a thread for its largest value first, and of
+ * those with as many that in which reductions exchange least. A thread has more neighbours where that takes no more
+ * words. Rows over all warps of a lane need the same number of warps, more than one, in all lanes that compute. Returns
+ * how many there are. */
 static int order_layouts(struct mem *mem, const struct plan *p, int phase, struct layout_choice *order)
 {
 	int warps = computing_warps(p, phase), kinds = warps > 1 ? BY_COUNT : BY_COUNT - 1, n = 0;
 	struct kernel *k = ARENA_OWNER(mem, struct kernel);
-	int64_t most[LAYOUTS_MOST];
+	int64_t most[LAYOUTS_MOST], exchanged[LAYOUTS_MOST];
 	struct err ignored;
 	bool known;
 
@@ -199,17 +226,19 @@ static int order_layouts(struct mem *mem, const struct plan *p, int phase, struc
 
 		for (int pair = by != BY_BLOCKS && known ? widest_pair(p, phase) : PAIR_LEAST; pair >= PAIR_LEAST; pair /= 2) {
 			const struct layout_choice x = { (enum spread_by)by, pair, NULL };
-			int64_t words = known ? most_words(k, &x) : 0;
+			int64_t words = known ? most_words(k, &x) : 0, moved = known ? words_exchanged(k, &x) : 0;
 			int at = n;
 
 			if (words >= wider)
 				continue;
 			wider = words;
-			for (n++; at > 0 && most[at - 1] > words; at--) {
+			for (n++; at > 0 && (most[at - 1] > words || (most[at - 1] == words && exchanged[at - 1] > moved)); at--) {
 				most[at] = most[at - 1];
+				exchanged[at] = exchanged[at - 1];
 				order[at] = order[at - 1];
 			}
 			most[at] = words;
+			exchanged[at] = moved;
 			order[at] = x;
 		}
 	}

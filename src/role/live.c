@@ -10,6 +10,8 @@
  *    that is converted while it is stored takes no more registers. A value that is made of numbers alone is so however
  *    often it is used, and a copy has the registers of what it is a copy of. Its operands must not have changed in
  *    between, and the use must be in the same iteration of the same loop.
+ *  - Neighbours that are read together from shared memory are in registers before the first is used. The reserved registers have
+ *    one word for each value that is read.
  *  - Asynchronous matrix products read and write their registers later than the text says: an operand in registers is
  *    live until the lane has waited for the product's group, and a sum that the first product of a loop overwrites
  *    becomes live with the loop.
@@ -368,6 +370,21 @@ static void find_passing(void *ctx, struct frag_at at)
 	*(is_passing(&x->r.versions.v[i]) ? &x->makes_passing : &x->makes_others) = true;
 }
 
+/* Adds the words, but for the first, of the neighbours that v reads together. */
+static void count_read_words(const struct val *v, int *words)
+{
+	if (v->kind == VAL_SHARED && v->together > 1)
+		*words += v->together * dtype_bits(v->from) / 32 - 1;
+	for (int i = 0; i < LEN(v->arg) && v->arg[i]; i++)
+		count_read_words(v->arg[i], words);
+}
+
+static void count_read_operand(void *ctx, const struct operand *o)
+{
+	if (o->kind == OPERAND_VALUE)
+		count_read_words(o->value, ctx);
+}
+
 static void pass_work(struct live *x, const struct role_op *o)
 {
 	int words = 0;
@@ -381,6 +398,7 @@ static void pass_work(struct live *x, const struct role_op *o)
 	for (int i = 0; i < x->r.retired.n; i++)
 		if (x->r.retired.v[i].wait == o)
 			x->now[x->r.retired.v[i].version] = true;
+	role_visit(o, count_read_operand, &words);
 	for (int i = 0; i < x->r.versions.n; i++)
 		words += x->now[i] ? x->r.versions.v[i].words : 0;
 	if (words > x->most) {

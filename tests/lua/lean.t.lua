@@ -77,10 +77,10 @@ do
     Y:store("store", p:task("sum", function() return mr.rowsum(x * f, w) end))
   end)
   local bound = filter{t = 64, c = 256, w = 4}
-  for _, registers in ipairs{104, 240} do
+  for _, registers in ipairs{104, 232} do
     local plan = mr.plan(bound:graph{tile = {t = 16, c = 128}}, mr.device "h200")
     plan:lane("p0", {warps = 4})
-    plan:lane("c0", {warps = 4, registers = registers})
+    plan:lane("c0", {warps = 8, registers = registers})
     for _, t in ipairs(plan.tasks) do plan:append(t.name, {lane = t.kind == "load" and "p0" or "c0"}) end
     plan:grid{eus = 2}
     plan:fill_waits()
@@ -108,7 +108,7 @@ do
   end)
   local bound = copies{i = 64, t = 4, c = 256}
   for _, registers in ipairs{104, 240} do
-    local plan = mr.plan(bound:graph{tile = {i = 16, c = 256}}, mr.device "h200")
+    local plan = mr.plan(bound:graph{tile = {i = 32, c = 256}}, mr.device "h200")
     plan:lane("p0", {warps = 4})
     plan:lane("c0", {warps = 4, registers = registers})
     for _, t in ipairs(plan.tasks) do

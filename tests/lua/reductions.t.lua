@@ -485,4 +485,44 @@ do
   tap.ok(text:find("reduce_shared", 1, true) and not text:find("lines", 1, true), "  by the threads that hold the results")
 end
 
+-- A row whose sum each tile needs in full: the part of it that the tile has is read out of the scratch, neighbours at once.
+do
+  local parts = mr.program("parts", function(p)
+    local m, n = p:axes("m", "n")
+    local x = p:load("load_x", p:input("X", {m, n}, "f32"))
+    p:output("Y", {m, n}, "f32"):store("store_y", p:task("weigh", function()
+      local y = mr.exp(x)
+      return y / rowsum(y, n)
+    end))
+  end)
+  right("a part of a row by the sum of all", parts{m = 12, n = 512}, {m = 4, n = 256})
+  local plan = mr.plan(parts{m = 64, n = 512}:graph{tile = {m = 4, n = 256}}, mr.device "h200")
+  for _, t in ipairs(plan.tasks) do plan:append(t.name) end
+  plan:fill_waits()
+  local text = plan:compile{target = "cuda", text = true}.source
+  tap.ok(text:find "shared_%d+%(v%d, shared %+" and not text:find "= shared_f32%(shared %+[^;]* e%)%)", "  in as few reads as it has")
+end
+
+-- Behind a product, a value that is read again once a reduction has gone over it needs registers of its own: the product's sum
+-- is set where a tile begins, so that a compiler does not keep it until then.
+do
+  local normed = mr.program("normed", function(p)
+    local m, n, k = p:axes("m", "n", "k")
+    local A, B, C = p:input("A", {m, k}), p:input("B", {n, k}), p:output("C", {m, n})
+    local c = p:carry("c", {m, n}, 0)
+    p:loop(k, function() c:add(p:mma("mma", p:load("load_a", A), p:load("load_b", B))) end)
+    C:store("store_c", p:task("norm", function()
+      local away = c - rowsum(c, n) / n.size
+      return away * mr.rsqrt(rowsum(away * away, n) / n.size + 1e-5)
+    end))
+  end)
+  for _, n in ipairs{128, 256} do
+    local plan = mr.plan(normed{m = 512, n = n, k = 256}:graph{tile = {m = 64, n = n, k = 64}}, mr.device "h200")
+    for _, t in ipairs(plan.tasks) do plan:append(t.name) end
+    plan:fill_waits()
+    tap.is(plan:compile{target = "cuda", text = true}.source:find "r_c%[0%]%[rb%]%[i%] = 0" ~= nil, n == 256,
+      ("a norm behind a product of %d columns %s"):format(n, n == 256 and "lacks registers" or "has registers"))
+  end
+end
+
 tap.done_testing()

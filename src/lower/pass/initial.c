@@ -28,12 +28,40 @@ static int words_of_all(const struct lowering *c)
 	return words;
 }
 
+/* The most registers of a value that an sTask behind the lane's loops computes and reads again once a reduction has gone over it: no
+ * buffer holds it. */
+static int words_around_folds(struct lowering *c)
+{
+	int most = 0;
+
+	for (int i = 0; i < c->lane->entries.n; i++) {
+		const struct stask *s = &c->g->tasks.v[c->lane->entries.v[i].task];
+		const struct task *t = &c->p->tasks.v[s->task];
+		int widest = 0;
+		bool folds = false;
+
+		if (s->kind != TASK_COMPUTE || s->loop != NONE)
+			continue;
+		for (int k = 0; k < t->nodes.n; k++) {
+			struct frag f;
+			struct err e;
+
+			folds |= op_class(c->p->nodes.v[t->nodes.v[k]].op) == CLASS_REDUCE;
+			if (buffer_of_node(c, s, t->nodes.v[k]) == NONE && !lay_out_node(c, s, t->nodes.v[k], &f, &e))
+				widest = frag_words(&f) > widest ? frag_words(&f) : widest;
+		}
+		most = folds && widest > most ? widest : most;
+	}
+	return most;
+}
+
 /* Must registers of a tile's sum be set although the first product ignores what they hold? Compilers only see that it takes
  * them, and so keep what they held in the tile before, from its last use on, and what the lane computes then cannot have
  * them. Where it needs them, the sum is set where a tile begins. */
-static bool lacks_registers(const struct lowering *c, const struct buffer *b)
+static bool lacks_registers(struct lowering *c, const struct buffer *b)
 {
-	return b->loop == NONE && !shifts_tiles(c->lane) && words_of_all(c) + c->plan->device->reserved_registers >= c->lane->given;
+	return b->loop == NONE && !shifts_tiles(c->lane) &&
+		words_of_all(c) + words_around_folds(c) + c->plan->device->reserved_registers >= c->lane->given;
 }
 
 /* Do products add to the carry, while others of the lane may be under way before the first of them? Compilers would set it as late as

@@ -96,6 +96,7 @@ enum err_code converted_value(struct lowering *c, const struct kentry *x, int no
 	const struct shape2 *to = sets ? &c->k->carry_shape[n->ref] : &c->k->node_shape[node];
 	enum dtype type = value_type(c, arg, carry);
 	const struct shape2 *from;
+	const struct num *inside;
 	struct frag f;
 
 	if (!at)
@@ -107,7 +108,8 @@ enum err_code converted_value(struct lowering *c, const struct kentry *x, int no
 	else
 		TRY(lay_out_node(c, s, node, &f, e));
 	from = arg != NONE ? &c->k->node_shape[arg] : &c->k->carry_shape[carry];
-	*out = val_guard(c, inside_condition(c, s, to, &f, from->full_axes & ~to->full_axes), val_shared(c, type,
-		scratch_type(type), scratch_address(c, s, at->at, from, to)), val_const(c, DT_I32, 0));
+	inside = inside_condition(c, s, to, &f, from->full_axes & ~to->full_axes);
+	*out = val_guard(c, inside, neighbours_at_once(c, val_shared(c, type, scratch_type(type),
+		scratch_address(c, s, at->at, from, to)), inside), val_const(c, DT_I32, 0));
 	return OK;
 }

@@ -545,7 +545,7 @@ static int64_t alignment_of_var(const void *ctx, enum var v, int of)
 
 	if (v == VAR_E)				/* the first of neighbours has e = 0 */
 		return INT32_MAX / 2 + 1;
-	if (v == VAR_SLOT)
+	if (v == VAR_SLOT || v == VAR_SHARED)
 		return VECTOR_BYTES;
 	if (v == VAR_COL0)
 		k = current_layout(c)->col.step;

@@ -121,6 +121,7 @@ enum err_code select_own_lines(struct lowering *c, const struct kentry *x, int n
 	const struct shape2 *scratch = fold_scratch_shape(c->k, node, f);
 	enum dtype type = c->p->nodes.v[n->arg[0]].type;
 	const struct val *value;
+	const struct num *inside;
 	const struct frag *to;
 	struct role_op *o;
 
@@ -130,11 +131,12 @@ enum err_code select_own_lines(struct lowering *c, const struct kentry *x, int n
 		TRY(write_argument(c, x, n->arg[0], e));
 	}
 	c->axis_index[n->ref] = V(c, VAR_ALONG, NONE);
+	inside = inside_condition(c, s, &f->over, to, scratch->full_axes & ~f->over.full_axes);
 	if (f->shared)
 		TRY(ring_value_as(c, x, ring_of(c, buffer_of_node(c, s, n->arg[0])), &f->over, &value, e));
 	else
-		value = val_guard(c, inside_condition(c, s, &f->over, to, scratch->full_axes & ~f->over.full_axes),
-			val_shared(c, type, scratch_type(type), scratch_address(c, s, 0, scratch, &f->over)), zero);
+		value = val_guard(c, inside, neighbours_at_once(c, val_shared(c, type, scratch_type(type), scratch_address(c, s,
+			0, scratch, &f->over)), inside), zero);
 	clear_line_indices(c);
 	o = add_op(c, DO_REDUCE_SHARED);
 	o->u.reduce.over = o->u.reduce.to = to;

@@ -309,6 +309,8 @@ const struct val *val_guard(struct lowering *c, const struct num *when, const st
 	const struct val *otherwise);
 /* The same value, of which each read is of one element. */
 const struct val *val_one_by_one(struct lowering *c, const struct val *v);
+/* A value in shared memory, of which as many neighbours are read at once as lie together, if all or none of them are inside. */
+const struct val *neighbours_at_once(struct lowering *c, const struct val *value, const struct num *inside);
 /* The element of a ring that belongs to the current element of a value: of that shape, unguarded; the same, with zero
  * outside of the axes that the ring has in full; the same with the shape of `node`. */
 const struct val *ring_value(struct lowering *c, const struct kentry *x, const struct ring *r,

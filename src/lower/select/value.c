@@ -265,8 +265,7 @@ static const struct num *read_elsewhere(struct lowering *c, const struct stask *
 	return inside;
 }
 
-/* A value in a ring, of which as many neighbours are read at once as lie together, if all or none of them are inside. */
-static const struct val *ring_neighbours(struct lowering *c, const struct val *value, const struct num *inside)
+const struct val *neighbours_at_once(struct lowering *c, const struct val *value, const struct num *inside)
 {
 	struct val v = *value;
 
@@ -301,7 +300,7 @@ static enum err_code far_value(struct lowering *c, const struct kentry *x, int n
 	if (a->op == OP_INDEX)
 		*out = val_num(c, c->read_at[a->ref]);
 	else if (buffer != NONE && has_ring(c, buffer))
-		*out = ring_neighbours(c, ring_value(c, x, ring_of(c, buffer), shape), inside);
+		*out = neighbours_at_once(c, ring_value(c, x, ring_of(c, buffer), shape), inside);
 	else
 		code = converted_value(c, x, node, source, NONE, out, e);
 	for (int i = node; i != source; i = c->p->nodes.v[i].arg[0])
