@@ -142,4 +142,18 @@ for _, kb in ipairs{1, 2} do
     {m = 64, n = 64, kb = kb, l = 64}, "64 x 64, " .. kb)
 end
 
+-- ... of several heads at once.
+local heads = mr.program("heads", function(p)
+  local g, m, h, d = p:axes("g", "m", "h", "d")
+  local r, all = p:axis("r", 90), p:axis("all", h.size * g.size)
+  local First, X, Y = p:input("First", {g}, "i32"), p:input("X", {r, all, d}), p:output("Y", {g, m, h, d}, "f32")
+  p:batch(g)
+  local first = p:load("load_t", First)
+  local x = p:load("load_x", X, {first + m - 2, g * h.size + h, d})
+  Y:store(p:task("double", function() return x * 2 end))
+end)
+case("rows of several heads", heads{g = 4, m = 40, h = 4, d = 64}, {m = 16, h = 2, d = 64}, "16 x 2 x 64, 1")
+case("rows of several heads, in slices", heads{g = 4, m = 40, h = 4, d = 128}, {m = 32, h = 4, d = 128}, "16 x 4 x 64, 2",
+  {split = "m", tasks = {"load_x", "double", "store_Y"}})
+
 tap.done_testing()

@@ -115,6 +115,17 @@ static void add_value_axes(const struct kernel *k, const struct buffer *b, const
 	}
 }
 
+/* Has the node's value several elements for the tile? */
+static bool moves_in_tile(const struct kernel *k, const struct buffer *b, int node)
+{
+	const struct node *n = &k->plan->graph->program->nodes.v[node];
+
+	for (int i = 0; i < n->naxes; i++)
+		if (ring_axis_extent(k, b, n->axis[i]) > 1)
+			return true;
+	return false;
+}
+
 /* Does the term take one element of the tensor for each `div` neighbours, so that the ring has as many as a box? */
 static bool takes_chunks(const struct kernel *k, const struct buffer *b, const struct index_term *t)
 {
@@ -199,7 +210,7 @@ static bool add_dimension(const struct kernel *k, const struct buffer *b,
 	const struct node *of = &k->plan->graph->program->nodes.v[b->node];
 	int *n = last ? &s->ncol : &s->nrow, *axes = last ? s->col : s->row, before = *n;
 	int64_t *share = last ? s->col_share : s->row_share;
-	bool plain = !x->value, operand = lower_is_shared_operand(k, buffer_index(k, b)), chunks = false;
+	bool plain = !x->value || !moves_in_tile(k, b, index_value(x)), operand = lower_is_shared_operand(k, buffer_index(k, b)), chunks = false;
 
 	if (x->value)
 		add_value_axes(k, b, x, last, s);
@@ -209,7 +220,7 @@ static bool add_dimension(const struct kernel *k, const struct buffer *b,
 
 		if (ring_axis_extent(k, b, t->axis) == 1)
 			continue;
-		plain &= takes_chunks(k, b, t) ? t->coef == 1 : t->div == 1 && !t->mod;
+		plain &= takes_chunks(k, b, t) && !has_index_values(of) ? t->coef == 1 : t->div == 1 && !t->mod;
 		chunks |= t->div > 1;
 		for (int j = 0; j < s->nrow; j++)
 			if (s->row[j] == t->axis)
@@ -449,7 +460,7 @@ bool lower_find_load_shape(const struct kernel *k, const struct buffer *b, struc
 		s->rows *= ceil_div(ring_axis_extent(k, b, s->row[i]), s->row_share[i]);
 	for (int i = 0; i < s->ncol; i++)
 		s->cols *= ceil_div(ring_axis_extent(k, b, s->col[i]), s->col_share[i]);
-	if (has_index_values(n) ? !goes_in_row_boxes(k, b, s, run) : !plain)
+	if (!plain && (!has_index_values(n) || !goes_in_row_boxes(k, b, s, run)))
 		return false;
 	if (rank > k->target->shared.box_rank)
 		return false;
