@@ -111,16 +111,18 @@ static void memory_cycles(const struct vdevice *d, const struct work *w, int war
  * of it. Bytes: each instruction of an asynchronous unit reads min_m rows of the first operand, if that is not in
  * registers, and all of the second, so a product of more rows reads the second once for each min_m of them (wgmma, PTX
  * ISA: the second operand is always in shared memory). A synchronous unit has both in registers; loading them there is
- * w->shared_bytes. */
+ * w->shared_bytes. A sparse instruction contracts twice as much in the same time, of which it reads half of the first
+ * operand and all of the second. */
 static void matrix_cost(const struct vdevice *d, const struct seu *s, const struct work *w, int warps, struct cost *c)
 {
 	double m = round_up_real(positive((double)w->m), s->min_m), n = round_up_real(positive((double)w->n), s->min_n);
 	double k = round_up_real(positive((double)w->k) * dtype_bits(w->type) / 8, s->min_k);	/* bytes */
-	double flops = fmax(2 * m * n * k * 8 / dtype_bits(w->type), positive(w->flops));
+	double kept = w->sparse ? 0.5 : 1;	/* of what is contracted */
+	double flops = fmax(2 * m * n * k * kept * 8 / dtype_bits(w->type), positive(w->flops));
 	double own = flops / (s->flops[w->type] * s->efficiency), bytes = positive(w->shared_bytes);
 
 	if (s->async)
-		bytes = fmax((w->a_in_registers ? 0 : m * k) + n * k * m / (double)max_i64(s->min_m, 1), bytes);
+		bytes = fmax((w->a_in_registers ? 0 : m * k * kept) + n * k * m / (double)max_i64(s->min_m, 1), bytes);
 	c->busy = fmax(own, bytes / d->shared_rate);
 	c->shared = c->busy - own;
 	c->alone = c->busy * fmax(1, QUARTERS / (double)warps);
@@ -174,7 +176,7 @@ static void vector_cost(const struct vdevice *d, const struct seu *s, const stru
 		ops[i] = w->ops[i];
 	if (w->kind == WORK_MMA)
 		ops[CLASS_FMA] = positive(ops[CLASS_FMA]) + fmax(positive(w->flops) / 2,
-			positive((double)w->m * (double)w->n * (double)w->k));
+			positive((double)w->m * (double)w->n * (double)w->k) * (w->sparse ? 0.5 : 1));
 	if (w->kind == WORK_LOAD || w->kind == WORK_STORE)
 		ops[CLASS_MOVE] = fmax(positive(ops[CLASS_MOVE]), positive(w->global_bytes) * 8 / dtype_bits(w->type));
 	c->busy = vector_cycles(s, ops) + positive(w->shared_bytes) / d->shared_rate;
@@ -208,7 +210,7 @@ struct effort device_effort(const struct vdevice *d, int seu, const struct work 
 		e.of[EFFORT_VECTOR] += positive(w->ops[i]);
 	/* the exact extents: the padding of an instruction is zeros, which take almost no energy */
 	if (w->kind == WORK_MMA && s->kind == SEU_MATRIX)
-		e.of[EFFORT_PRODUCT] = 2.0 * (double)(w->m * w->n * w->k) * dtype_bits(w->type) / 16;
+		e.of[EFFORT_PRODUCT] = 2.0 * (double)(w->m * w->n * w->k) * dtype_bits(w->type) / (w->sparse ? 32 : 16);
 	if (w->kind == WORK_LOAD || w->kind == WORK_STORE) {
 		e.of[EFFORT_L2] = bytes;	/* of shared bytes, too: each EU receives all of them */
 		e.of[EFFORT_GLOBAL] = bytes * share;

@@ -140,6 +140,7 @@ struct work {
 	enum dtype operand[2];		/* ... these */
 	int64_t m, n, k;		/* MMA: extents of the product */
 	bool a_in_registers;		/* MMA: the first operand is in registers */
+	bool sparse;			/* MMA: half of the first operand's elements are multiplied, as the others are 0 */
 	double flops;
 	double global_bytes;		/* to or from global memory */
 	double unique_share;		/* share of them that is not in L2 */

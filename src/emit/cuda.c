@@ -1,6 +1,7 @@
 /* Matrix instructions of sm_90a and sm_80; cuda_prelude.c has the other definitions. */
 #include "emit/print.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* Integers are called by their signs in PTX. */
@@ -16,17 +17,20 @@ static void put_wgmma(struct buf *o, const struct product_form *f)
 	int sums = f->cols / 2;		/* of a thread; operands are numbered behind them */
 	bool says_axis = dtype_bits(f->b_type) == 16, is_float = dtype_is_float(f->b_type);
 	const char *signs = is_float ? ", 1, 1" : "";
+	char pairs[32] = "";		/* and which threads of a quad give them: 0 stands for the first two, or all */
 
+	if (f->sparse)
+		snprintf(pairs, sizeof(pairs), "%%%d, 0, ", sums + 2);
 	buf_printf(o, "\tasm volatile(\"{\\n.reg .pred p;\\nsetp.ne.b32 p, %%%d, 0;\\n\"\n"
-		"\t\t\"wgmma.mma_async.sync.aligned.m64n%dk%d.%s.%s.%s {", sums + (f->registers ? 5 : 2), f->cols,
-		f->depth, is_float ? "f32" : "s32", ptx_type(f->a_type), ptx_type(f->b_type));
+		"\t\t\"wgmma.mma_async%s.sync.aligned.m64n%dk%d.%s.%s.%s {", sums + (f->registers ? 5 : f->sparse ? 3 : 2),
+		f->sparse ? ".sp" : "", f->cols, f->depth, is_float ? "f32" : "s32", ptx_type(f->a_type), ptx_type(f->b_type));
 	for (int i = 0; i < sums; i++)
 		buf_printf(o, "%s%%%d", i ? ", " : "", i);
 	if (f->registers)
 		buf_printf(o, "}, {%%%d, %%%d, %%%d, %%%d}, %%%d, p%s", sums, sums + 1, sums + 2,
 			sums + 3, sums + 4, signs);
 	else
-		buf_printf(o, "}, %%%d, %%%d, p%s", sums, sums + 1, signs);
+		buf_printf(o, "}, %%%d, %%%d, %sp%s", sums, sums + 1, pairs, signs);
 	if (says_axis && !f->registers)
 		buf_printf(o, ", %d", f->a_rows);
 	if (says_axis)
@@ -34,8 +38,8 @@ static void put_wgmma(struct buf *o, const struct product_form *f)
 	buf_puts(o, ";\\n}\"\n\t\t: ");
 	for (int i = 0; i < sums; i++)
 		buf_printf(o, "%s\"+%c\"(d[%d])", i ? ", " : "", is_float ? 'f' : 'r', i);
-	buf_printf(o, "\n\t\t: %s, \"l\"(b), \"r\"(add));\n", f->registers ?
-		"\"r\"(a[0]), \"r\"(a[1]), \"r\"(a[2]), \"r\"(a[3])" : "\"l\"(a)");
+	buf_printf(o, "\n\t\t: %s, \"l\"(b)%s, \"r\"(add));\n", f->registers ?
+		"\"r\"(a[0]), \"r\"(a[1]), \"r\"(a[2]), \"r\"(a[3])" : "\"l\"(a)", f->sparse ? ", \"r\"(pairs)" : "");
 }
 
 /* mma.sync, 16 x 8 x 32 bytes: no registers but the operands' and four sums. */

@@ -9,6 +9,10 @@ static void put_product(struct buf *o, const struct product_form *f)
 	else if (!f->by->async)
 		buf_printf(o, "\thost_mma_warp(d, a, b, add, HOST_%s, HOST_%s);\n", dtype_name(f->a_type),
 			dtype_name(f->b_type));
+	else if (f->sparse)
+		buf_printf(o, "\thost_mma_sparse(%sd, a, b, pairs, add, %d, %d, %d, HOST_%s, HOST_%s);\n",
+			dtype_is_float(f->b_type) ? "" : "(float *)", f->cols, f->a_rows, f->b_rows, dtype_name(f->a_type),
+			dtype_name(f->b_type));
 	else
 		buf_printf(o, "\thost_mma_%s(%sd, a, b, add, %d, %d, %d, HOST_%s, HOST_%s);\n", f->registers ? "rs" :
 			"ss", dtype_is_float(f->b_type) ? "" : "(float *)", f->cols, f->a_rows, f->b_rows, dtype_name(f->a_type), dtype_name(f->b_type));

@@ -123,9 +123,9 @@ static void put_products(const struct role_program *r, const struct printer *pri
 		const struct product_form *f = &r->products.v[i];
 
 		begin_definition(a, s);
-		buf_printf(out, "DEV void %s(%s *d, %s, %s, int add)\n{\n", product_name(a, f),
+		buf_printf(out, "DEV void %s(%s *d, %s, %s%s, int add)\n{\n", product_name(a, f),
 			register_type(f->b_type), f->registers ? "const u32 *a" : "u64 a", f->b_registers ? "const u32 *b" :
-			"u64 b");
+			"u64 b", f->sparse ? ", u32 pairs" : "");
 		printer->product(out, f);
 		buf_puts(out, "}\n");
 	}

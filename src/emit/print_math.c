@@ -8,7 +8,7 @@
 
 const char *product_name(struct arena *a, const struct product_form *f)
 {
-	return arena_strf(a, "mma_%s%s_%s_%d_%d_%d", dtype_name(f->a_type), f->a_type == f->b_type ? "" :
+	return arena_strf(a, "mma_%s%s%s_%s_%d_%d_%d", f->sparse ? "sparse_" : "", dtype_name(f->a_type), f->a_type == f->b_type ? "" :
 		arena_strf(a, "_%s", dtype_name(f->b_type)), f->b_registers ? "rr" :
 		f->registers ? "rs" : "ss", f->cols, f->a_rows, f->b_rows);
 }
@@ -46,11 +46,12 @@ static void print_product(struct print *c, const struct role_op *o)
 	if (!f->registers)
 		put_descriptor(c, "da", &o->u.product.a_at);
 	put_descriptor(c, "db", &o->u.product.b_at);
-	put(c, "\t%s(%s[rb]%s%s, %s, db, %s);", product_name(c->a, f), frag_name(c, o->u.product.sum),
+	put(c, "\t%s(%s[rb]%s%s, %s, db%s, %s);", product_name(c->a, f), frag_name(c, o->u.product.sum),
 		o->u.product.first ? arena_strf(c->a, " + %d", frag_step_words(sum, o->u.product.first)) : "",
 		many_cols ? arena_strf(c->a, " + cb * %d", frag_step_words(sum, f->cols)) : "",
 		f->registers ? arena_strf(c->a, "&%s[rb][%d * ks]", frag_name(c, o->u.product.a),
-		frag_step_words(o->u.product.a.frag, f->depth)) : "da", num(c, o->u.product.adds));
+		frag_step_words(o->u.product.a.frag, f->depth)) : "da", f->sparse ? ", pairs[rb][ks]" : "",
+		num(c, o->u.product.adds));
 	put(c, "}");
 }
 

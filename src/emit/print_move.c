@@ -713,6 +713,25 @@ static void print_fetch(struct print *c, const struct role_op *o)
 		fetch_by_threads(c, o);
 }
 
+/* Declares the words, which the products behind read. */
+static void print_pairs(struct print *c, const struct role_op *o)
+{
+	int bits = 32 / o->u.pairs.parts;
+	const char *read = arena_strf(c->a, o->u.pairs.bytes ? "shared_u8(%s)" : bits == 16 ? "shared_u16(%s)" :
+		"shared_u32(%s)", num(c, o->u.pairs.address));
+
+	put(c, "u32 pairs[%d][%d];", o->u.pairs.blocks, o->u.pairs.steps);
+	put(c, "EACH(rb, %d) EACH(ks, %d) {", o->u.pairs.blocks, o->u.pairs.steps);
+	put(c, "\tu32 word = 0;");
+	if (o->u.pairs.parts == 1)		/* neighbours have different rows */
+		put(c, "\tconst int h = thread %% 2;");
+	put(c, "\t%sEACH(e, %d) %sword |= (u32)%s << (%s8 * e);", o->u.pairs.parts == 1 ? "" : "EACH(h, 2) ", o->u.pairs.bytes ?
+		bits / 8 : 1, num_is(o->u.pairs.inside, 1) ? "" : arena_strf(c->a, "if (%s) ", num(c, o->u.pairs.inside)), read,
+		o->u.pairs.parts == 1 ? "" : "16 * h + ");
+	put(c, "\tpairs[rb][ks] = word;");
+	put(c, "}");
+}
+
 void print_move(struct print *c, const struct role_op *o)
 {
 	switch ((int)o->what) {
@@ -731,6 +750,7 @@ void print_move(struct print *c, const struct role_op *o)
 			shared_put(c, o->u.fill.type, num(c, o->u.fill.address), value(c, o->u.fill.value)));
 		break;
 	case DO_FETCH: print_fetch(c, o); break;
+	case DO_PAIRS: print_pairs(c, o); break;
 	default: BUG("'%s' has no text", role_op_info[o->what].name);
 	}
 }

@@ -373,7 +373,7 @@ static bool is_contracted_otherwise(const struct builder *b, const struct node *
 	for (int i = 0; i < b->p->nodes.n; i++) {
 		const struct node *other = &b->p->nodes.v[i];
 
-		if (other->op != OP_MMA || other->arg[0] != node)
+		if (other->op != OP_MMA || product_operand(b->p, other, 0) != node)
 			continue;
 		for (int k = 0; k < n->naxes; k++)
 			if (node_has_axis(other, n->axis[k]) != node_has_axis(product, n->axis[k]))
@@ -438,7 +438,8 @@ static void read_value(struct builder *b, int stask, int node, const struct node
 	}
 }
 
-/* What each iteration reads at other indices is in shared memory, else it would be written to the scratch in each. */
+/* What each iteration reads at other indices is in shared memory, else it would be written to the scratch in each; and so
+ * is what is expanded, as which element a thread needs depends on the data. */
 static void share_slices(struct builder *b, int node)
 {
 	for (int slice = 0; slice < b->node_slices[node]; slice++)
@@ -449,6 +450,8 @@ static enum err_code connect_node(struct builder *b, int stask, int node, struct
 {
 	const struct node *n = &b->p->nodes.v[node];
 	struct stask *s = &b->g->tasks.v[stask];
+	const struct node *expanding = s->kind == TASK_MMA ? &b->p->nodes.v[task_at(b, s->task)->nodes.v[
+		task_at(b, s->task)->nodes.n - 1]] : NULL;
 	int buffer;
 
 	for (int i = 0; i < node_arity(n); i++) {
@@ -456,8 +459,8 @@ static enum err_code connect_node(struct builder *b, int stask, int node, struct
 
 		if (node_is_free(arg) || arg->task == n->task)
 			continue;
-		read_value(b, stask, n->arg[i], n->op == OP_MMA ? n : NULL, i);
-		if (n->op == OP_AT && task_at(b, arg->task)->loop != s->loop)
+		read_value(b, stask, n->arg[i], n->op == OP_MMA ? n : n->op == OP_EXPAND && i == 0 ? expanding : NULL, i);
+		if ((n->op == OP_AT && task_at(b, arg->task)->loop != s->loop) || n->op == OP_EXPAND)
 			share_slices(b, n->arg[i]);
 	}
 	if (n->op == OP_GET || n->op == OP_SET || (n->op == OP_MMA && n->ref != NONE)) {

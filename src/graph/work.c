@@ -93,9 +93,9 @@ static enum dtype operand_type(const struct node *x)
 static void mma_work(const struct builder *b, struct stask *s, const struct node *node)
 {
 	const struct node *x = &b->p->nodes.v[node->arg[0]], *y = &b->p->nodes.v[node->arg[1]];
-	int first = b->node_buffer[node->arg[0]];
+	int first = b->node_buffer[product_operand(b->p, node, 0)], indices = product_indices(b->p, node);
 	int rows = target_usual()->matrix[0].rows;
-	double size;
+	double size, kept = indices == NONE ? 1 : 1.0 / EXPANDED_BY_VALUE;
 
 	s->work.kind = WORK_MMA;
 	s->work.operand[0] = operand_type(x);
@@ -107,12 +107,15 @@ static void mma_work(const struct builder *b, struct stask *s, const struct node
 	for (int i = 0; i < node->naxes; i++)
 		*(node_has_axis(x, node->axis[i]) ? &s->work.m : &s->work.n) *= slice_extent(b, s->task,
 			(int)(node - b->p->nodes.v), i);
-	s->work.flops = 2.0 * (double)s->work.m * (double)s->work.n * (double)s->work.k;
+	s->work.sparse = indices != NONE;
+	s->work.flops = 2.0 * (double)s->work.m * (double)s->work.n * (double)s->work.k * kept;
 	s->work.a_in_registers = first != NONE && b->g->buffers.v[first].scope == SCOPE_REGISTERS;
 	size = dtype_bits(s->work.type) / 8.0;
 	s->work.shared_bytes = (double)(ceil_div(s->work.m, rows) * s->work.n * s->work.k) * size;
 	if (!s->work.a_in_registers)
-		s->work.shared_bytes += (double)(s->work.m * s->work.k) * size;
+		s->work.shared_bytes += (double)(s->work.m * s->work.k) * size * kept;
+	if (s->work.sparse)
+		s->work.shared_bytes += (double)(s->work.m * s->work.k) / EXPANDED_BY_BYTE;
 }
 
 /* A multiplication whose only use is an addition of the same sTask costs nothing: the

@@ -137,6 +137,7 @@ static inline void quad_transpose(u32 *y, int q)
 /* The last two arguments are the types of the operands. */
 #define host_mma_ss(d, a, b, add, columns, ta, tb, ...) host_rt->product(d, NULL, a, b, add, columns, ta, tb, __VA_ARGS__)
 #define host_mma_rs(d, a, b, add, columns, ta, tb, ...) host_rt->product(d, a, 0, b, add, columns, ta, tb, __VA_ARGS__)
+#define host_mma_sparse(d, a, b, pairs, add, ...) host_rt->sparse_product(d, a, b, pairs, add, __VA_ARGS__)
 #define host_mma_warp(d, a, b, add, ...) host_rt->warp_product(d, a, b, add, __VA_ARGS__)
 #define host_mfma(d, a, b, add, n, ...) host_rt->mfma(d, a, b, add, n, __VA_ARGS__)
 

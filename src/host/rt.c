@@ -215,6 +215,7 @@ const struct host_runtime host_runtime = {
 	.groups_commit = host_groups_commit,
 	.groups_wait = host_groups_wait,
 	.product = host_product,
+	.sparse_product = host_sparse_product,
 	.warp_product = host_warp_product,
 	.mfma = host_mfma,
 	.matrices = host_matrices,

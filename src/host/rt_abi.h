@@ -64,6 +64,9 @@ struct host_runtime {
 	/* regs NULL: the first operand is in shared memory at descriptor a */
 	void (*product)(float *d, const uint32_t *regs, uint64_t a, uint64_t b, int add,
 		int columns, int ta, int tb, int type_a, int type_b);
+	/* ... of which two of each four elements are there, at the indices that the threads' words have */
+	void (*sparse_product)(float *d, uint64_t a, uint64_t b, uint32_t pairs, int add, int columns, int ta, int tb,
+		int type_a, int type_b);
 	/* of a warp, synchronous: 16 x 8 sums, 16 deep */
 	void (*warp_product)(float *d, const uint32_t *a, const uint32_t *b, int add, int type_a,
 		int type_b);

@@ -16,7 +16,7 @@
 
 enum {
 	HOST_ROWS = 64, HOST_DEPTH_BYTES = 32, HOST_COLUMNS_MAX = 256,	/* of an instruction */
-	HOST_DEPTH_MAX = HOST_DEPTH_BYTES,
+	HOST_DEPTH_MAX = 2 * HOST_DEPTH_BYTES,	/* of a sparse one, on bytes */
 	HOST_STEP_ROWS = 48,		/* the most rows of a box that are copied in one step */
 	HOST_QUEUE_MAX = 1024,		/* instructions of a warpgroup in flight */
 	HOST_IN_FLIGHT = 0x7fc0dead,	/* a NaN */
@@ -56,6 +56,8 @@ struct host_product {
 	int arrived;
 	bool commit;			/* the end of a group, no product */
 	bool registers, add, ta, tb;	/* A in registers; ta, tb: rows contiguous, not depth */
+	bool sparse;			/* A has two of each four elements, at the indices of the threads' `pairs` */
+	uint32_t pairs[HOST_GROUP];
 	uint64_t a, b;
 	int columns, group;
 	uint32_t block;			/* of the cluster */
@@ -379,10 +381,15 @@ static inline uint32_t host_element(const struct host_matrix *m, bool transposed
 	return host_swizzled(m->start + at, m->swizzle);
 }
 
-/* Elements of the contracted axis that an instruction takes. */
-static inline int host_depth(const struct host_product *p)
+/* Elements of the contracted axis that an instruction takes of A, as that is stored; and of B. */
+static inline int host_depth_of_a(const struct host_product *p)
 {
 	return HOST_DEPTH_BYTES / host_type_bytes(p->type_a);
+}
+
+static inline int host_depth(const struct host_product *p)
+{
+	return host_depth_of_a(p) * (p->sparse ? 2 : 1);
 }
 
 /* Read the 16 bytes that begin at element (i, k): elements along the own axis if `transposed`, else along the depth. */
@@ -413,10 +420,10 @@ static inline void host_fetch_a(const struct host_product *p, const struct host_
 	if (!p->registers) {
 		m = host_descriptor(p->a);
 		for (int i = 0; i < HOST_ROWS && !p->ta; i++)
-			for (int k = 0; k < host_depth(p); k += atom)
+			for (int k = 0; k < host_depth_of_a(p); k += atom)
 				host_fetch(p, &m, p->type_a, false, i, k, actor, a[i] + k);
 		for (int i = 0; i < HOST_ROWS && p->ta; i += atom)
-			for (int k = 0; k < host_depth(p); k++) {
+			for (int k = 0; k < host_depth_of_a(p); k++) {
 				host_fetch(p, &m, p->type_a, true, i, k, actor, own);
 				for (int e = 0; e < atom; e++)
 					a[i + e][k] = own[e];
@@ -429,6 +436,32 @@ static inline void host_fetch_a(const struct host_product *p, const struct host_
 				a[t / 32 * 16 + t % 32 / 4 + 8 * (r & 1)]
 					[2 * (t % 4) + e + 8 * (r >> 1)] = host_from_bits(p->type_a,
 					p->held[t][r] >> 16 * e & 0xffff);
+}
+
+/* The index, among four, of the element that is stored in column k of row i. A thread's word has four bits for each four
+ * elements, the lowest first; of elements of 16 bits those of its rows t / 4 and t / 4 + 8, in half of the depth; of bytes
+ * those of one of the rows, in half of the depth. The threads are the first two of a quad, or all (PTX ISA, sparse wgmma). */
+static inline int host_pair_index(const struct host_product *p, int i, int k)
+{
+	int four = k / 2, quad = i / 16 * 32 + i % 8 * 4, high = i % 16 / 8, at;
+
+	if (host_type_bytes(p->type_a) == 2)
+		at = (int)(p->pairs[quad + four / 4] >> (16 * high + four % 4 * 4));
+	else
+		at = (int)(p->pairs[quad + high + four / 8 * 2] >> four % 8 * 4);
+	return at >> k % 2 * 2 & 3;
+}
+
+static inline void host_expand_a(const struct host_product *p, float a[HOST_ROWS][HOST_DEPTH_MAX])
+{
+	float stored[HOST_DEPTH_MAX];
+
+	for (int i = 0; i < HOST_ROWS && p->sparse; i++) {
+		memcpy(stored, a[i], sizeof(stored));
+		memset(a[i], 0, sizeof(a[i]));
+		for (int k = 0; k < host_depth_of_a(p); k++)
+			a[i][k / 2 * 4 + host_pair_index(p, i, k)] += stored[k];
+	}
 }
 
 /* ---- accumulators -------------------------------------------------------------------- */
@@ -515,6 +548,7 @@ static inline void host_multiply(struct host_product *p)
 	float depth[16];
 
 	host_fetch_a(p, &actor, a);
+	host_expand_a(p, a);
 	for (int j = 0; j < p->columns && !p->tb; j++)
 		for (int k = 0; k < host_depth(p); k += atom) {
 			host_fetch(p, &m, p->type_b, false, j, k, &actor, depth);
@@ -605,8 +639,9 @@ static inline struct host_product *host_deposit(const struct host_product *what)
 		g->queue[g->issued++ % HOST_QUEUE_MAX] = p;
 	}
 	p = g->queue[host.self->deposits++ % HOST_QUEUE_MAX];
+	p->pairs[host.self->thread % HOST_GROUP] = what->pairs[0];
 	if (p->commit != what->commit || p->a != what->a || p->b != what->b || p->add != what->add ||
-	    p->columns != what->columns || p->registers != what->registers || p->ta != what->ta || p->tb != what->tb)
+	    p->columns != what->columns || p->registers != what->registers || p->sparse != what->sparse || p->ta != what->ta || p->tb != what->tb)
 		host_fail("the threads of a warpgroup disagree about its next matrix instruction, %s",
 			HOST_WHERE(p->who));
 	p->arrived++;
@@ -666,6 +701,14 @@ static inline void host_product(float *d, const uint32_t *regs, uint64_t a, uint
 	host_mma(d, &(struct host_product){ .a = a, .b = b, .add = add != 0, .ta = ta != 0, .tb = tb != 0,
 		.columns = columns, .type_a = (enum host_type)type_a, .type_b = (enum host_type)type_b,
 		.registers = regs != NULL }, regs);
+}
+
+static inline void host_sparse_product(float *d, uint64_t a, uint64_t b, uint32_t pairs, int add, int columns, int ta, int tb,
+	int type_a, int type_b)
+{
+	host_mma(d, &(struct host_product){ .a = a, .b = b, .add = add != 0, .ta = ta != 0, .tb = tb != 0,
+		.columns = columns, .type_a = (enum host_type)type_a, .type_b = (enum host_type)type_b,
+		.sparse = true, .pairs = { pairs } }, NULL);
 }
 
 /* mma.sync.m16n8k16: of the first operand, thread t has rows t / 4 and t / 4 + 8, of the second one

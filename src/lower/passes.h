@@ -264,11 +264,14 @@ static inline bool has_lowering(const struct program *p, const struct node *n)
 	return is_number_type(t) || t == DT_BOOL || n->op == OP_SET;
 }
 
-/* The matrix instruction of a unit for an operand type; NULL: it has none. */
+/* The matrix instruction of a unit for a product; NULL: it has none. */
 static inline const struct matrix_instruction *instruction_for(const struct kernel *k, const struct seu *unit,
-	enum dtype type)
+	const struct work *w)
 {
-	return unit->kind == SEU_MATRIX ? target_matrix(k->target, unit->async, type) : NULL;
+	if (unit->kind != SEU_MATRIX)
+		return NULL;
+	return w->sparse ? target_sparse_matrix(k->target, unit->async, w->type) :
+		target_matrix(k->target, unit->async, w->type);
 }
 
 static inline const struct seu *seu_of(const struct kernel *k, int task)

@@ -41,7 +41,7 @@ static int64_t spare_rows(const struct plan *p, int buffer)
 		int64_t rows = 1, unit = target_of(p->device)->frag.rows;
 		int entry = NONE, lane;
 
-		if (mma->op != OP_MMA || mma->arg[0] != b->node)
+		if (mma->op != OP_MMA || product_operand(g->program, mma, 0) != b->node)
 			continue;
 		for (int t = 0; t < g->tasks.n && entry == NONE; t++)
 			if (g->tasks.v[t].task == mma->task && g->tasks.v[t].slice == b->slice)

@@ -98,6 +98,8 @@ struct role_let {
  * registers, are spread over threads as the instruction says (struct frag_layout). */
 struct product_form {
 	const struct matrix_instruction *by;
+	bool sparse;			/* of a, two of each four elements are there; `depth` counts all four. `pairs` has their
+					 * indices (DO_PAIRS) */
 	bool registers, b_registers;	/* a, b are words of each thread; else descriptors, as the PTX ISA
 					 * has them for wgmma, of swizzled shared memory */
 	bool a_rows, b_rows;		/* in memory the contracted axis goes along rows, not columns */
@@ -305,6 +307,14 @@ struct role_op {
 			 * concerns contracted axes, as others make rows of the result that nobody uses */
 			const struct num *slot, *contracted;
 		} fetch;
+		struct {		/* PAIRS: a word for each block of rows and step, with indices of elements of four */
+			int blocks, steps;
+			int parts;			/* of the word: 2, from rows VAR_H, the first one lowest; or 1, where
+							 * VAR_H is 0 in even threads, 1 in others */
+			bool bytes;			/* VAR_E of each part, one by one; else at once */
+			const struct num *address;
+			const struct num *inside;	/* zero where not */
+		} pairs;
 		struct {		/* PRODUCT: by matrix instructions */
 			struct product_form form;
 			struct frag_at sum, a, b;	/* a, b: if the form has them in registers */

@@ -330,6 +330,16 @@ static struct op_cost price_row_boxes(const struct cost_context *x, const struct
 	return cycles(rounds * reads + rows * o->u.boxes.boxes.n * ROW_BOX * x->vector->chain);
 }
 
+/* Reads of half a word, or of bytes, that are joined. */
+static struct op_cost price_pairs(const struct cost_context *x, const struct role_op *o)
+{
+	double parts = o->u.pairs.parts * (o->u.pairs.bytes ? 4.0 / o->u.pairs.parts : 1);
+	struct op_cost s = accesses(x, o->u.pairs.blocks * o->u.pairs.steps * parts * x->warps * 32, BANK_BYTES);
+
+	s.lane += x->vector->latency;
+	return s;
+}
+
 /* The thread that issues a box reads from shared memory, one after the other, the values that its indices add, and then
  * fences. */
 static struct op_cost price_box_values(const struct cost_context *x, const struct role_op *o)
@@ -501,6 +511,7 @@ struct op_cost price_op(const struct cost_context *x, const struct role_op *o)
 	case DO_FILL: return op_cost_sum(accesses(x, (double)o->u.fill.elements, dtype_bits(o->u.fill.type) / 8.0),
 		instructions(x, (double)o->u.fill.elements * num_instructions(o->u.fill.address)));
 	case DO_FETCH: return price_fetch(x, o);
+	case DO_PAIRS: return price_pairs(x, o);
 	case DO_MAP: return price_elements(x, o, o->u.map.over, 1);
 	case DO_PACK: return price_elements(x, o, o->u.pack.to.frag, 1);
 	case DO_SUM_PRODUCT:

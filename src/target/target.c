@@ -32,6 +32,14 @@ enum seen_by target_seen(const struct target *t, const struct seu *unit, bool ow
 	return own ? SEEN_DONE : SEEN_FLAGGED;
 }
 
+const struct matrix_instruction *target_sparse_matrix(const struct target *t, bool async, enum dtype type)
+{
+	for (int i = 0; i < t->nmatrix; i++)
+		if (t->matrix[i].sparse && t->matrix[i].async == async && t->matrix[i].types >> type & 1)
+			return &t->matrix[i];
+	return NULL;
+}
+
 const struct matrix_instruction *target_matrix(const struct target *t, bool async, enum dtype type)
 {
 	for (int i = 0; i < t->nmatrix; i++)

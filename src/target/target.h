@@ -79,6 +79,8 @@ struct matrix_instruction {
 	int more_registers;		/* that the launch must give a thread in addition to those of sums and
 					 * operands, or its compiler fails; 0: it never does */
 	int k_bytes;
+	bool sparse;			/* contracts twice k_bytes, of which half of the first operand's elements are there, in shared
+					 * memory: two of each four, whose indices the threads have in a register */
 	uint32_t types;			/* of both operands: bit t of enum dtype */
 	uint32_t loose;			/* ... which may be in registers, and in shared memory lie with
 					 * any axis contiguous; others with the contracted one */
@@ -155,9 +157,11 @@ enum seen_by target_seen(const struct target *t, const struct seu *unit, bool ow
 /* Is the instruction for operands of the type, on a unit that is asynchronous or not? */
 static inline bool matrix_takes(const struct matrix_instruction *x, bool async, enum dtype type)
 {
-	return x->async == async && x->types >> type & 1;
+	return x->async == async && x->types >> type & 1 && !x->sparse;
 }
 
+/* The target's instruction for products whose first operand has two of each four elements; NULL. */
+const struct matrix_instruction *target_sparse_matrix(const struct target *t, bool async, enum dtype type);
 /* The target's first instruction for them; NULL. */
 const struct matrix_instruction *target_matrix(const struct target *t, bool async, enum dtype type);
 /* Can it make so many columns? */

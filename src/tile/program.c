@@ -485,6 +485,7 @@ enum err_code program_task_begin(struct program *p, const char *name, struct src
 			"not nest, so end that one first", name, p->tasks.v[p->cur_task].name);
 	TRY(check_task_name(p, name, loc, e));
 	p->cur_task = build_task(p, arena_strdup(&p->arena, name), TASK_COMPUTE, loc);
+	p->tasks.v[p->cur_task].named = true;
 	p->task_is_open = true;
 	return OK;
 }

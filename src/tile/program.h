@@ -142,7 +142,8 @@ struct task {
 	enum task_kind kind;
 	int phase;
 	int loop;			/* innermost loop around it; NONE */
-	VEC(int) nodes;			/* in order of evaluation */
+	bool named;			/* COMPUTE: by program_task_begin */
+	VEC(int) nodes;			/* in order of evaluation; MMA: expansions that are operands of the product, then that */
 	struct srcloc loc;
 };
 
@@ -284,7 +285,9 @@ NODISCARD enum err_code program_store(struct program *p, const char *name, int t
 NODISCARD enum err_code program_add(struct program *p, const char *name, int tensor, const struct index_expr *index,
 	int value, struct srcloc loc, struct err *e);
 /* Contracts every axis that both operands have, of which there must be at least one. The result has a's other axes,
- * then b's, and type f32 (i32 for integers). A task of its own, named `name` ("mma1", ... if NULL). */
+ * then b's, and type f32 (i32 for integers). A task of its own, named `name` ("mma1", ... if NULL). An operand that
+ * program_expand has made outside of a named task is expanded by the product: that is part of its task, and the first operand,
+ * so where only b is expanded, the two are exchanged. */
 NODISCARD enum err_code program_mma(struct program *p, const char *name, int a, int b,
 	struct srcloc loc, int *out, struct err *e);
 
@@ -421,6 +424,20 @@ NODISCARD enum err_code program_check_sizes(const struct program *p, const int64
  * the same program but for these sizes. Scratch memory in `a`. */
 NODISCARD enum err_code program_check_same(struct arena *a, const struct program *p, const struct program *q,
 	struct err *e);
+/* The value that a product reads as its operand: where it expands the operand itself, what it expands. */
+static inline int product_operand(const struct program *p, const struct node *mma, int i)
+{
+	const struct node *x = &p->nodes.v[mma->arg[i]];
+
+	return x->op == OP_EXPAND && x->task == mma->task ? x->arg[0] : mma->arg[i];
+}
+
+/* The indices by which a product expands its first operand; NONE: it does not. */
+static inline int product_indices(const struct program *p, const struct node *mma)
+{
+	return product_operand(p, mma, 0) == mma->arg[0] ? NONE : p->nodes.v[mma->arg[0]].arg[1];
+}
+
 /* What program_unpack takes to make elements of a load's words: the axes of words and of elements, and their type.
  * False: the tensor does not hold words of elements. */
 bool program_load_unpacks(const struct program *p, int load, int *from, int *to, enum dtype *type);

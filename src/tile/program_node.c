@@ -302,6 +302,14 @@ static enum err_code check_mma_axes(const struct program *p, const char *what, i
 	return OK;
 }
 
+/* Does the product expand the operand itself? */
+static bool is_expanded_by_product(const struct program *p, int value)
+{
+	const struct node *n = &p->nodes.v[value];
+
+	return n->op == OP_EXPAND && !p->tasks.v[n->task].named;
+}
+
 enum err_code program_mma(struct program *p, const char *name, int a, int b, struct srcloc loc, int *out, struct err *e)
 {
 	enum dtype x = node_at(p, a)->type, y = node_at(p, b)->type;
@@ -309,6 +317,7 @@ enum err_code program_mma(struct program *p, const char *name, int a, int b, str
 		x == DT_F64 || y == DT_F64 ? DT_F64 : DT_F32;
 	struct node n = blank_node(OP_MMA, type, loc);
 	struct phrase what = { "mma" };
+	struct node expanded;
 
 	if (name)
 		snprintf(what.s, sizeof(what.s), "mma '%.80s'", name);
@@ -317,10 +326,22 @@ enum err_code program_mma(struct program *p, const char *name, int a, int b, str
 	TRY(check_value(p, b, loc, e));
 	if (x == DT_BOOL || y == DT_BOOL)
 		return err_set(e, ERR_INPUT, loc, "%s: an operand is bool; cast it first", what.s);
+	if (is_expanded_by_product(p, b) && !is_expanded_by_product(p, a)) {
+		int first = b;
+
+		b = a;
+		a = first;
+	}
 	TRY(check_mma_axes(p, what.s, a, b, loc, &n, e));
 	n.arg[0] = a;
 	n.arg[1] = b;
-	*out = build_alone(p, build_task_name(p, name, "mma", true), TASK_MMA, &n);
+	p->cur_task = build_task(p, build_task_name(p, name, "mma", true), TASK_MMA, loc);
+	if (is_expanded_by_product(p, a)) {
+		expanded = p->nodes.v[a];
+		n.arg[0] = build_node(p, &expanded);
+	}
+	*out = build_node(p, &n);
+	p->cur_task = NONE;
 	return OK;
 }
 

@@ -110,4 +110,100 @@ mr.program("p", function(p)
   X:expand(X, k)
 end){m = 8, k = 8}]], "user.lua:5: expand takes indices of u8 or i8, and these are bf16")
 
+---- a product that expands its first operand itself ---------------------------------------------
+
+local function matrices(p)
+  local m, n, k = p:axes("m", "n", "k")
+  local half, eighth = p:axis("half", k.size // 2), p:axis("eighth", k.size // 8)
+  local A, E = p:input("A", {m, half}, p.type), p:input("E", {m, eighth}, p.bytes or "u8")
+  return m, n, k, A, E, p:input("B", p.b == "kn" and {k, n} or {n, k}, p.type), p:output("C", p.c == "nm" and {n, m} or {m, n}, p.out or "f32")
+end
+local sparse = mr.program("sparse", function(p)
+  local m, n, k, A, E, B, C = matrices(p)
+  local c = p:carry("c", {m, n}, 0)
+  p:loop(k, function()
+    local a, b = p:load("load_a", A):expand(p:load("load_e", E), k), p:load("load_b", B)
+    c:add(p.second and p:mma("mma", b, a) or p:mma("mma", a, b))
+  end)
+  C:store("store_c", p:task("convert", function() return c:to(p.out or "f32") end))
+end)
+
+-- A lane that loads, with so many slots; and one that computes, or two.
+local function planned(bound, tile, options)
+  options = options or {}
+  local plan = mr.plan(bound:graph{tile = tile}, h200)
+  if options.split then plan:split("m", 2) end
+  plan:lane("p0", {warps = options.warps or 1})
+  plan:lane("c0", {warps = options.eight and 8 or 4})
+  if options.split then plan:lane("c1", {warps = 4}) end
+  plan:buffers{a = 2, b = 2, e = 2}
+  for _, t in ipairs(plan.tasks) do
+    plan:append(t.name, {lane = t.kind == "load" and "p0" or t.name:find "%.1$" and "c1" or "c0"})
+  end
+  plan:fill_waits()
+  return plan
+end
+
+for _, type in ipairs{"bf16", "f16", "e4m3", "e5m2", "i8"} do
+  local bound = sparse{m = 128, n = 64, k = 512, type = type, out = type == "i8" and "i32" or "f32"}
+  local plan = planned(bound, {m = 64, n = 64, k = 128})
+  computes("a sparse product of " .. type, plan)
+  local text = plan:compile{target = "cuda", text = true}.source
+  local sums, elements = type == "i8" and "s32" or "f32", type == "i8" and "s8" or type
+  tap.like(text, ("wgmma%%.mma_async%%.sp%%.sync%%.aligned%%.m64n64k%d%%.%s%%.%s%%.%s "):format((type == "bf16" or type == "f16") and 32 or 64,
+    sums, elements, elements), "  by its instruction")
+  local dense = mr.examples.gemm{m = 128, n = 64, k = 512}:graph{tile = {m = 64, n = 64, k = 128}}
+  tap.is(plan.graph.flops * 2, dense.flops, "  of half of the flops")
+end
+for _, case in ipairs{
+  {"tiles beyond the ends", {m = 104, n = 40, k = 200}, {m = 64, n = 40, k = 64}},
+  {"fewer rows than an instruction has", {m = 40, n = 24, k = 96}, {m = 40, n = 24, k = 96}},
+  {"several blocks of rows", {m = 256, n = 32, k = 128}, {m = 192, n = 32, k = 64}},
+  {"two groups of warps", {m = 256, n = 32, k = 128}, {m = 256, n = 32, k = 64}, {eight = true}},
+  {"a product in slices", {m = 256, n = 32, k = 128}, {m = 128, n = 32, k = 64}, {split = true}},
+  {"a second operand with other neighbours", {m = 64, n = 72, k = 128, b = "kn"}, {m = 64, n = 64, k = 64}},
+  {"copies by threads", {m = 72, n = 20, k = 72}, {m = 64, n = 20, k = 32}, {warps = 4}},
+  {"indices of i8", {m = 64, n = 32, k = 64, bytes = "i8"}, {m = 64, n = 32, k = 64}},
+  {"the second operand", {m = 128, n = 72, k = 128, second = true}, {m = 64, n = 64, k = 64}},
+  {"the second operand, stored transposed", {m = 128, n = 64, k = 128, second = true, c = "nm", out = "bf16"}, {m = 64, n = 64, k = 64}},
+} do
+  local what, sizes, tile, options = table.unpack(case)
+  sizes.type = "bf16"
+  computes("a sparse product: " .. what, planned(sparse(sizes), tile, options))
+end
+do                                                       -- E stays, as the loop over n needs all of it again
+  local bound = mr.program("stays", function(p)
+    local m, n, k, A, E, B, C = matrices(p)
+    local e = p:load("load_e", E)
+    p:loop(n, function()
+      local c = p:carry("c", {m, n}, 0)
+      p:loop(k, function() c:add(p:mma("mma", p:load("load_a", A):expand(e, k), p:load("load_b", B))) end)
+      C:store("store_c", p:task("convert", function() return c:to "bf16" end))
+    end)
+  end){m = 100, n = 96, k = 200, type = "bf16", out = "bf16"}
+  local good, plan = pcall(planned, bound, {m = 64, n = 32, k = 64})
+  if good then computes("a sparse product by indices that stay", plan) else tap.like(plan, "made outside", "indices that stay") end
+end
+
+do                                                       -- threads multiply what they expand
+  local plan = mr.plan(sparse{m = 72, n = 20, k = 72, type = "bf16"}:graph{tile = {m = 64, n = 20, k = 24}}, h200)
+  for _, t in ipairs(plan.tasks) do plan:append(t.name, {seu = t.kind == "mma" and "cuda" or nil}) end
+  plan:fill_waits()
+  computes("a sparse product by threads", plan)
+end
+
+local function not_lowered(what, message, bound, tile, device)
+  local good, got = pcall(function()
+    local plan = mr.plan(bound:graph{tile = tile}, mr.device(device or "h200"))
+    for _, t in ipairs(plan.tasks) do plan:append(t.name) end
+    plan:fill_waits()
+    plan:compile{target = "host"}
+  end)
+  tap.ok(not good and tostring(got):find(message, 1, true), what, got)
+end
+not_lowered("too little in a tile", "'mma' has 16 of 'k' in a tile; instructions that expand an operand of bf16 contract 32: choose a multiple of that",
+  sparse{m = 64, n = 32, k = 64, type = "bf16"}, {m = 64, n = 32, k = 16})
+not_lowered("another machine", "expands its first operand itself, for which sm_80 has no instructions: expand it in a task",
+  sparse{m = 64, n = 32, k = 64, type = "bf16"}, {m = 64, n = 32, k = 32}, "a100")
+
 tap.done_testing()

@@ -1,8 +1,8 @@
 -- C[m,n] = sum over k of A[m,k] B[k,n], of an A of which each four neighbours along k have two that are not 0: Kept[m,:] has these, and
 -- Meta[m,k // 8] two bits for each, lowest first, which of the four it is.
 --
--- Weights with 2:4 sparsity, expanded to all of their elements: by loads at indices of k, or, in blocks of the sum, by elements of a
--- block at other indices.
+-- Weights with 2:4 sparsity, expanded to all of their elements: by loads at indices of k; in blocks of the sum, by elements of a
+-- block at other indices; by mr.expand, in a task or in the product itself; and Y[m,n] = sum over k of X[m,k] W[n,k], of a W that is so.
 local mr = require "millrace"
 local where = mr.where
 
@@ -80,4 +80,56 @@ local by_blocks = {
     function(t, k, j) return t.B(k // 64, k % 64, j) end),
 }
 
-return {by_index, by_blocks}
+local function expands(name, in_task)
+  return {
+    name = name,
+    program = mr.program(name, function(p)
+      local m, n, k = p:axes("m", "n", "k")
+      local half, eighth = p:axis("half", k.size // 2), p:axis("eighth", k.size // 8)
+      local Kept, Meta = p:input("Kept", {m, half}, "f16"), p:input("Meta", {m, eighth}, "i8")
+      local B, C = p:input("B", {k, n}, "f16"), p:output("C", {m, n}, "f32")
+      local c = p:carry("c", {m, n}, 0)
+      p:loop(k, function()
+        local kept, meta, b = p:load("load_kept", Kept), p:load("load_meta", Meta), p:load("load_b", B)
+        local a = in_task and p:task("expand", function() return kept:expand(meta, k) end) or kept:expand(meta, k)
+        c:add(p:mma("mma", a, b))
+      end)
+      C:store("store_c", c)
+    end),
+    small = {{m = 64, n = 64, k = 64}, {m = 40, n = 72, k = 136}},
+    usual = by_index.usual,
+    fill = {Meta = pair},
+    formula = by_index.formula,
+  }
+end
+
+local linear = {
+  name = "sparse24_linear",
+  program = mr.program("sparse24_linear", function(p)
+    local m, n, k = p:axes("m", "n", "k")
+    local half, eighth = p:axis("half", k.size // 2), p:axis("eighth", k.size // 8)
+    local X, Kept, Meta = p:input("X", {m, k}), p:input("Kept", {n, half}), p:input("Meta", {n, eighth}, "u8")
+    local Y = p:output("Y", {m, n})
+    local y = p:carry("y", {m, n}, 0)
+    p:loop(k, function()
+      local x, w = p:load("load_x", X), p:load("load_kept", Kept):expand(p:load("load_meta", Meta), k)
+      y:add(p:mma("mma", x, w))
+    end)
+    Y:store("store_y", p:task("convert", function() return y:to "bf16" end))
+  end),
+  small = {{m = 64, n = 64, k = 64}, {m = 40, n = 72, k = 136}},
+  usual = {{m = 4096, n = 4096, k = 4096}, {m = 16, n = 16384, k = 4096}},
+  fill = {Meta = function(_, i, j) return pair(_, i, j) % 256 end},
+  formula = function(t, sizes)
+    return {Y = function(i, j)
+      local sum = 0
+      for group = 0, sizes.k // 4 - 1 do
+        local bits = math.tointeger(t.Meta(j, group // 2)) >> group % 2 * 4
+        for each = 0, 1 do sum = sum + t.Kept(j, group * 2 + each) * t.X(i, group * 4 + (bits >> each * 2 & 3)) end
+      end
+      return sum
+    end}
+  end,
+}
+
+return {by_index, by_blocks, expands("sparse24_gemm_expand", true), expands("sparse24_gemm_native", false), linear}

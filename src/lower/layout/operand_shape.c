@@ -68,7 +68,7 @@ static bool is_k_major(const struct node *mma, const struct shape2 *v, const str
 static bool may_contract_rows(const struct kernel *k, const struct stask *s)
 {
 	int task = (int)(s - k->plan->graph->tasks.v);
-	const struct matrix_instruction *by = instruction_for(k, seu_of(k, task), s->work.type);
+	const struct matrix_instruction *by = instruction_for(k, seu_of(k, task), &s->work);
 
 	return by && by->loose >> s->work.type & 1;
 }
@@ -97,7 +97,7 @@ bool lower_reads_operand(const struct kernel *k, const struct stask *s, int arg,
 
 static int operand_number(const struct kernel *k, const struct stask *s, const struct buffer *b)
 {
-	return last_node_of(k, s)->arg[0] == b->node ? 0 : 1;
+	return product_operand(k->plan->graph->program, last_node_of(k, s), 0) == b->node ? 0 : 1;
 }
 
 static bool all_products_read(const struct kernel *k, int buffer, const struct shape2 *v)

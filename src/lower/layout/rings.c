@@ -16,13 +16,20 @@ static bool reads_ring(const struct graph *g, const struct stask *s, int buffer)
 	return false;
 }
 
+/* Does the buffer hold the indices by which the product expands its operand? Threads read these. */
+static bool has_indices(const struct kernel *k, const struct stask *s, const struct buffer *b)
+{
+	return product_indices(k->plan->graph->program, last_node_of(k, s)) == b->node;
+}
+
 /* Is the sTask a product on a matrix unit with the buffer as an operand? */
 static bool is_matrix_operand(const struct kernel *k, int task, int buffer)
 {
 	const struct stask *s = stask_at(k, task);
 
 	return s->kind == TASK_MMA && s->phase == k->phase && seu_of(k, task)->kind == SEU_MATRIX &&
-		k->plan->graph->buffers.v[buffer].node != NONE && reads_ring(k->plan->graph, s, buffer);
+		k->plan->graph->buffers.v[buffer].node != NONE && reads_ring(k->plan->graph, s, buffer) &&
+		!has_indices(k, s, &k->plan->graph->buffers.v[buffer]);
 }
 
 /* ... whose instructions read it from shared memory? Others take operands in registers. */
@@ -32,7 +39,7 @@ static bool is_shared_operand(const struct kernel *k, int task, int buffer)
 
 	if (!is_matrix_operand(k, task, buffer))
 		return false;
-	by = instruction_for(k, seu_of(k, task), stask_at(k, task)->work.type);
+	by = instruction_for(k, seu_of(k, task), &stask_at(k, task)->work);
 	return by && by->b & FROM_SHARED;
 }
 
@@ -109,8 +116,8 @@ static bool is_k_major(const struct kernel *k, const struct ring *r, const struc
 	const struct node *mma = last_node_of(k, s);
 	bool k_major = false;
 
-	(void)lower_reads_operand(k, s, mma->arg[0] == k->plan->graph->buffers.v[r->buffer].node ? 0 : 1,
-		&r->shape, &k_major);
+	(void)lower_reads_operand(k, s, product_operand(k->plan->graph->program, mma, 0) ==
+		k->plan->graph->buffers.v[r->buffer].node ? 0 : 1, &r->shape, &k_major);
 	return k_major;
 }
 
@@ -138,7 +145,7 @@ static int64_t block_extent(const struct kernel *k, const struct stask *s, const
 	int lane = lane_of(k, (int)(s - k->plan->graph->tasks.v)), parts = lower_parts(k, s);
 	bool deep = false;		/* another product contracts them */
 
-	if (mma->arg[0] == b->node)
+	if (product_operand(k->plan->graph->program, mma, 0) == b->node)
 		return k->target->frag.rows * (lane_warps(k->plan, lane) / parts);
 	for (int a = 0; a < b->naxes; a++)
 		deep |= node_has_axis(mma, b->axis[a]) && (k->contracted >> b->axis[a] & 1);

@@ -142,12 +142,13 @@ static enum err_code unify_with_carry(struct sides *s, int node, int carry, stru
 static enum err_code fix_product(struct sides *s, int node, struct err *e)
 {
 	const struct node *n = &s->p->nodes.v[node];
-	const struct node *a = &s->p->nodes.v[n->arg[0]];
-	bool in_registers = !is_shared(s, n->arg[0], NONE);
+	int first = product_operand(s->p, n, 0);
+	const struct node *a = &s->p->nodes.v[first];
+	bool in_registers = !is_shared(s, first, NONE);
 
 	for (int i = 0; i < 2; i++)
-		for (int x = 0; x < s->p->nodes.v[n->arg[i]].naxes; x++) {
-			int axis = s->p->nodes.v[n->arg[i]].axis[x];
+		for (int x = 0; x < s->p->nodes.v[product_operand(s->p, n, i)].naxes; x++) {
+			int axis = s->p->nodes.v[product_operand(s->p, n, i)].axis[x];
 
 			if (position(n->axis, n->naxes, axis) == NONE)
 				s->deep |= (uint64_t)1 << axis;
@@ -156,7 +157,7 @@ static enum err_code fix_product(struct sides *s, int node, struct err *e)
 		TRY(fix_side(s, node_key(node, i), position(a->axis, a->naxes, n->axis[i]) != NONE ?
 			SIDE_ROW : SIDE_COL, n, e));
 	for (int i = 0; in_registers && i < a->naxes; i++)
-		TRY(fix_side(s, node_key(n->arg[0], i), position(n->axis, n->naxes, a->axis[i]) != NONE ?
+		TRY(fix_side(s, node_key(first, i), position(n->axis, n->naxes, a->axis[i]) != NONE ?
 			SIDE_ROW : SIDE_COL, n, e));
 	return n->ref == NONE ? OK : unify_with_carry(s, node, n->ref, e);
 }

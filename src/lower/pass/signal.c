@@ -159,7 +159,8 @@ static bool reads_shared(const struct lowering *c)
 	for (int i = 0; i < c->lane->entries.n; i++) {
 		const struct stask *s = stask_of(c, &c->lane->entries.v[i]);
 
-		bool by_threads = s->kind == TASK_COMPUTE || (s->kind == TASK_MMA && !is_async_product(c->k,
+		/* a sparse product's threads read indices */
+		bool by_threads = s->kind == TASK_COMPUTE || s->work.sparse || (s->kind == TASK_MMA && !is_async_product(c->k,
 			c->lane->entries.v[i].task)) || (s->kind == TASK_STORE && c->lane->entries.v[i].outbox == NONE);
 
 		for (int k = 0; k < s->reads.n && by_threads; k++)

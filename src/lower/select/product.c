@@ -5,6 +5,7 @@
 /* An operand in shared memory. */
 struct operand {
 	const struct matrix_instruction *by;	/* the instruction that reads it */
+	int k_bytes;			/* ... of what is contracted, so many bytes of it */
 	const struct ring *ring;
 	bool k_major;			/* the contracted axis is the contiguous one */
 	const struct num *k_first;	/* k step at which this iteration begins; NULL: 0 */
@@ -29,7 +30,7 @@ static bool find_lines_below(const struct lowering *c, const struct stask *s, co
 static enum err_code find_first_step(struct lowering *c, const struct stask *s, const struct buffer *b,
 	struct operand *o, struct err *e)
 {
-	int64_t step = matrix_depth(o->by, b->type), below;
+	int64_t step = o->k_bytes * 8 / dtype_bits(b->type), below;
 
 	for (int i = 0; i < b->naxes; i++) {
 		int axis = b->axis[i];
@@ -68,9 +69,10 @@ static enum err_code check_length(const struct lowering *c, const struct stask *
 static enum err_code find_operand(struct lowering *c, const struct kentry *x, int arg, struct operand *o, struct err *e)
 {
 	const struct stask *s = stask_of(c, x);
-	int buffer = buffer_of_node(c, s, last_node_of(c->k, s)->arg[arg]);
+	int buffer = buffer_of_node(c, s, product_operand(c->p, last_node_of(c->k, s), arg));
 	const struct buffer *b = &c->g->buffers.v[buffer];
 
+	o->k_bytes = o->by->k_bytes * (o->by->sparse && arg ? EXPANDED_BY_VALUE : 1);
 	TRY(check_length(c, s, b, e));
 	o->ring = ring_of(c, buffer);
 	if (!lower_reads_operand(c->k, s, arg, &o->ring->shape, &o->k_major))
@@ -95,11 +97,11 @@ static uint64_t descriptor_bits(const struct operand *o)
 static const struct num *k_step_bytes(struct lowering *c, const struct operand *o, const struct num *ks)
 {
 	const struct ring *r = o->ring;
-	const struct num *per_panel = N(c, r->swizzle / o->by->k_bytes);
+	const struct num *per_panel = N(c, r->swizzle / o->k_bytes);
 
 	if (!o->k_major)
-		return MUL(ks, N(c, matrix_depth(o->by, c->g->buffers.v[r->buffer].type) * r->swizzle));
-	return ADD(MUL(DIV(ks, per_panel), N(c, r->panel_bytes)), MUL(MOD(ks, per_panel), N(c, o->by->k_bytes)));
+		return MUL(ks, N(c, o->k_bytes * 8 / dtype_bits(c->g->buffers.v[r->buffer].type) * r->swizzle));
+	return ADD(MUL(DIV(ks, per_panel), N(c, r->panel_bytes)), MUL(MOD(ks, per_panel), N(c, o->k_bytes)));
 }
 
 static const struct num *line_bytes(struct lowering *c, const struct operand *o, const struct num *line)
@@ -215,6 +217,8 @@ struct product {
 	const struct frag *sum;
 	bool registers;			/* the first operand is in registers, of buffer pa */
 	int pa, pb;
+	int indices;			/* buffer: those of elements of four of the first operand; NONE */
+	int depth;			/* elements that an instruction contracts, those that are 0 with them */
 	struct operand a, b;
 	const struct num *first_a, *first_b;
 	int steps, cols;		/* of an instruction */
@@ -228,7 +232,7 @@ static int widest_instruction(const struct lowering *c, const struct product *p)
 {
 	const struct matrix_instruction *x = p->by;
 	int threads = x->warps * c->k->target->warp, words = x->rows * x->k_bytes / 4 / threads;
-	int words_left = lower_launched(c->k) - x->more_registers - (p->registers ? words : 0), cols;
+	int words_left = lower_launched(c->k) - x->more_registers - (p->registers ? words : 0) - x->sparse, cols;
 
 	if (!x->more_registers)
 		return x->cols_most;
@@ -283,9 +287,13 @@ enum err_code find_matrix_instruction(struct lowering *c, const struct stask *s,
 {
 	const struct target *t = c->k->target;
 	const struct matrix_instruction *by = instruction_for(c->k, seu_of(c->k, (int)(s -
-		c->g->tasks.v)), s->work.type);
+		c->g->tasks.v)), &s->work);
 
 	*out = by;
+	if (!by && s->work.sparse && instruction_for(c->k, seu_of(c->k, (int)(s - c->g->tasks.v)), &(struct work){
+	    .type = s->work.type }))
+		return err_set(e, ERR_ILLEGAL, s->loc, "'%s' expands its first operand itself, for which %s has no instructions: "
+			"expand it in a task, p:task(\"expand\", function() return a:expand(e, axis) end)", s->name, t->name);
 	if (!by || f->kind != FRAG_FULL || c->lane->warps % by->warps)
 		return err_set(e, ERR_ILLEGAL, s->loc, "'%s': "
 			"a product of %s, %lld x %lld on %d warp%s, is not lowered for %s, which multiplies %s, by %s",
@@ -321,6 +329,31 @@ static enum err_code check_first_part(const struct lowering *c, const struct sta
 		(long long)frag_part_cols(p->sum), (long long)grain, c->g->buffers.v[p->pb].name);
 }
 
+/* What a product that expands its first operand needs, as its instructions have it. */
+static enum err_code check_sparse(const struct lowering *c, const struct stask *s, const struct product *p, struct err *e)
+{
+	const struct node *expanded = &c->p->nodes.v[p->mma->arg[0]];
+	const struct buffer *b = &c->g->buffers.v[p->pb];
+
+	for (int i = 0; i < expanded->naxes; i++)
+		if (expanded->axis[i] != expanded->ref && !node_has_axis(p->mma, expanded->axis[i]))
+			return err_set(e, ERR_ILLEGAL, expanded->loc, "'%s' expands along '%s' and contracts '%s', too, and "
+				"instructions contract what they expand alone; expand in a task", s->name,
+				c->p->axes.v[expanded->ref].name, c->p->axes.v[expanded->axis[i]].name);
+	if (s->work.k % p->depth)
+		return err_set(e, ERR_ILLEGAL, expanded->loc, "'%s' has %lld of '%s' in a tile; instructions that expand an "
+			"operand of %s contract %d: choose a multiple of that", s->name, (long long)s->work.k,
+			c->p->axes.v[expanded->ref].name, dtype_name(s->work.type), p->depth);
+	if (p->registers || !has_ring(c, p->indices))
+		return err_set(e, ERR_ILLEGAL, expanded->loc, "'%s' expands what is in registers, and instructions expand what is "
+			"in shared memory; let another lane make it", s->name);
+	if (p->b.k_major && p->b.ring->swizzle < p->b.k_bytes)
+		return err_set(e, ERR_ILLEGAL, b->loc, "'%s' lies in panels of %d bytes, and instructions of '%s' contract %d: let "
+			"a tile have more of '%s'", b->name, p->b.ring->swizzle, s->name, p->b.k_bytes,
+			c->p->axes.v[expanded->ref].name);
+	return OK;
+}
+
 static enum err_code find_product(struct lowering *c, const struct kentry *x, struct product *p, struct err *e)
 {
 	const struct stask *s = stask_of(c, x);
@@ -331,14 +364,18 @@ static enum err_code find_product(struct lowering *c, const struct kentry *x, st
 	TRY(x->result_shared ? stored_result_frag(c, x, &p->sum, e) : find_buffer_frag(c, p->result, &p->sum, e));
 	TRY(find_matrix_instruction(c, s, p->sum, &p->by, e));
 	p->a.by = p->b.by = p->by;
-	p->pa = buffer_of_node(c, s, p->mma->arg[0]);
-	p->pb = buffer_of_node(c, s, p->mma->arg[1]);
+	p->pa = buffer_of_node(c, s, product_operand(c->p, p->mma, 0));
+	p->pb = buffer_of_node(c, s, product_operand(c->p, p->mma, 1));
+	p->indices = p->by->sparse ? buffer_of_node(c, s, product_indices(c->p, p->mma)) : NONE;
 	p->registers = !has_ring(c, p->pa);
-	p->steps = (int)ceil_div(s->work.k, matrix_depth(p->by, s->work.type));
+	p->depth = matrix_depth(p->by, s->work.type) * (p->by->sparse ? EXPANDED_BY_VALUE : 1);
+	p->steps = (int)ceil_div(s->work.k, p->depth);
 	TRY(find_operand(c, x, 1, &p->b, e));
 	TRY(find_first_line(c, s, &p->b, &c->g->buffers.v[p->pb], shape, p->sum->width, &p->first_b, e));
 	TRY(check_first_part(c, s, p, e));
 	split_columns(c, p);
+	if (p->by->sparse)
+		TRY(check_sparse(c, s, p, e));
 	if (p->registers)
 		return check_registers(c, s, p, e);
 	TRY(find_operand(c, x, 0, &p->a, e));
@@ -418,8 +455,7 @@ static void add_product(struct lowering *c, const struct stask *s, const struct 
 		b_first = ADD(b_first, N(c, first));
 	o->u.product.form = (struct product_form){ .by = p->by, .registers = p->registers,
 		.a_rows = !p->registers && !p->a.k_major, .b_rows = !p->b.k_major, .cols = cols,
-		.depth = matrix_depth(p->by, s->work.type), .a_type = s->work.operand[0],
-		.b_type = s->work.operand[1] };
+		.depth = p->depth, .a_type = s->work.operand[0], .b_type = s->work.operand[1], .sparse = p->by->sparse };
 	note_product_form(c, &o->u.product.form);
 	o->u.product.sum = sum;
 	o->u.product.first = first;
@@ -432,6 +468,46 @@ static void add_product(struct lowering *c, const struct stask *s, const struct 
 	o->u.product.b_at = descriptor_of(c, &p->b, b_first, instructions > 1 ? MUL(V(c, VAR_CB, NONE),
 		N(c, cols)) : N(c, 0));
 	o->u.product.adds = p->adds;
+}
+
+/* Reads the indices of elements of four of the first operand, as instructions take them (PTX ISA, sparse wgmma): a word
+ * of a thread has those of two rows in eight bytes of a row's, where elements have 16 bits, one half of the quad's threads the
+ * first ones of a step; of one row in four bytes, where they have 8 bits. */
+static void add_pairs(struct lowering *c, const struct kentry *x, const struct product *p)
+{
+	const struct stask *s = stask_of(c, x);
+	const struct ring *r = ring_of(c, p->indices);
+	const struct shape2 *shape = &c->k->node_shape[last_node(c->g, s)];
+	const struct num *thread = V(c, VAR_THREAD, NONE), *address, *column, *inside;
+	struct shape2 rows = *shape;	/* alone */
+	struct frag all = *p->sum;
+	bool wide = dtype_bits(s->work.type) == 16;
+	int bytes = p->depth / EXPANDED_BY_BYTE, axis = NONE;
+	const struct buffer *b = &c->g->buffers.v[p->indices];
+	struct role_op *o;
+	int64_t by;
+
+	for (int i = 0; i < b->naxes; i++)
+		if (c->p->axes.v[b->axis[i]].packs == c->p->nodes.v[p->mma->arg[0]].ref)
+			axis = b->axis[i];
+	add_ring_touch(c, s, p->indices);
+	column = wide ? MUL(MOD(thread, N(c, 2)), N(c, 2)) : MUL(MOD(DIV(thread, N(c, 2)), N(c, 2)), N(c, 4));
+	c->axis_index[axis] = ADD(ADD(MUL(V(c, VAR_KS, NONE), N(c, bytes)), column), V(c, VAR_E, NONE));
+	address = ring_address(c, s, r, shape);
+	rows.ncol = 0;
+	all.width = all.cols;
+	inside = inside_condition(c, s, &rows, &all, r->shape.full_axes & ~shape->full_axes);
+	if (r->shape.full_axes >> axis & 1 && c->p->axes.v[axis].size % c->g->extents.tile[axis])
+		inside = NUM2(BOTH, inside, NUM2(LT, ADD(axis_first(c, s, NULL, axis), c->axis_index[axis]),
+			N(c, c->p->axes.v[axis].size)));
+	c->axis_index[axis] = NULL;
+	o = add_op(c, DO_PAIRS);
+	o->u.pairs.blocks = p->sum->blocks;
+	o->u.pairs.steps = p->steps;
+	o->u.pairs.parts = wide ? 2 : 1;
+	o->u.pairs.bytes = !num_slope(address, VAR_E, &by) || by != 1 || r->panel_cols % (wide ? 2 : 4);
+	o->u.pairs.address = address;
+	o->u.pairs.inside = inside;
 }
 
 /* Should the compiler know that what the accumulator holds is of no use? Not where there are registers for all values of the loop: to leave
@@ -458,6 +534,8 @@ enum err_code select_matrix_product(struct lowering *c, const struct kentry *x, 
 	add_pin(c, sum.frag, sum.version, frag_block_words(sum.frag))->u.frag.fresh = begins_fresh(c, x, p.mma);
 	if (p.registers)
 		add_pin(c, a.frag, a.version, p.steps * frag_step_words(a.frag, matrix_depth(p.by, s->work.type)));
+	if (p.indices != NONE)
+		add_pairs(c, x, &p);
 	add_op(c, DO_GROUPS_FENCE);
 	touch_product(c, x, &p, a.version, sum.version);
 	p.adds = accumulate_condition(c, x, p.mma, p.result);

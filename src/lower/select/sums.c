@@ -6,7 +6,7 @@
 /* Finds the contracted axes, in the order of the first operand. One that no loop runs over is contracted in full. */
 static void find_contracted_axes(const struct lowering *c, const struct stask *s, struct sync_product *p)
 {
-	int first = buffer_of_node(c, s, p->mma->arg[0]);
+	int first = buffer_of_node(c, s, product_operand(c->p, p->mma, 0));
 	const struct node *a = &c->p->nodes.v[p->mma->arg[0]];
 	const struct shape2 *v = &c->k->node_shape[p->mma->arg[0]];
 	const int *axes = has_ring(c, first) ? a->axis : v->col;
@@ -38,13 +38,14 @@ enum err_code check_contiguous(const struct lowering *c, const struct stask *s, 
 }
 
 /* An operand's element of step KS, in the row (first operand) or column of the result's current element. */
-static enum err_code operand_in_step(struct lowering *c, const struct stask *s,
+static enum err_code operand_in_step(struct lowering *c, const struct kentry *x,
 	const struct sync_product *p, int arg, const struct val **out, struct err *e)
 {
 	const struct frag *f = p->sum.frag;
 	struct frag side = { .height = arg ? 1 : f->height, .rows = arg ? 1 : f->rows,
 		.width = arg ? f->width : 1, .cols = arg ? f->cols : 1 };
-	int buffer = buffer_of_node(c, s, p->mma->arg[arg]);
+	const struct stask *s = stask_of(c, x);
+	int buffer = buffer_of_node(c, s, product_operand(c->p, p->mma, arg));
 	const struct buffer *b = &c->g->buffers.v[buffer];
 	const struct ring *r;
 
@@ -53,6 +54,8 @@ static enum err_code operand_in_step(struct lowering *c, const struct stask *s,
 			"threads multiply f32, tf32, f16, bf16, e4m3, e5m2, e8m0, i32, i8 and u8", s->name, dtype_name(b->type));
 	r = ring_of(c, buffer);
 	TRY(check_contiguous(c, s, r, e));
+	if (arg == 0 && s->work.sparse)
+		return expanded_value(c, x, p->mma->arg[0], &p->at, &side, out, e);
 	add_ring_touch(c, s, buffer);
 	*out = val_guard(c, inside_condition(c, s, &p->at, &side, r->shape.full_axes & ~p->at.full_axes),
 		val_shared(c, b->type, b->type, ring_address(c, s, r, &p->at)), val_const(c, DT_I32, 0));
@@ -98,7 +101,7 @@ enum err_code select_thread_product(struct lowering *c, const struct kentry *x, 
 	c->contracted = &p.along;
 	inside = within_ends(c, s, &p.at, p.along.row, p.along.nrow);
 	for (int arg = 0; arg < 2; arg++)
-		TRY(operand_in_step(c, s, &p, arg, &of[arg], e));
+		TRY(operand_in_step(c, x, &p, arg, &of[arg], e));
 	c->contracted = NULL;
 	if (!x->result_shared) {
 		add_touch(c, TOUCH_READ, TOUCH_FRAG, p.result, p.sum.version);

@@ -191,15 +191,29 @@ static const struct num *index_in_packed(struct lowering *c, const struct stask 
 		ADD(axis_first(c, s, shape, axis), at) : at;
 }
 
-/* One of two elements of four, or 0 (program_expand). Both are read, as which of them it is depends on the data. */
-static enum err_code expanded_value(struct lowering *c, const struct kentry *x, int node, const struct val **out,
-	struct err *e)
+/* Axes of the shape beyond whose ends an element may be that is read from the ring: the ring has them in full, or an axis that
+ * they are packed in. */
+static uint64_t axes_beyond(const struct lowering *c, const struct ring *r, const struct shape2 *shape)
+{
+	uint64_t axes = r->shape.full_axes & ~shape->full_axes;
+
+	for (int a = 0; a < c->p->axes.n; a++) {
+		int packs = c->p->axes.v[a].packs;
+
+		if (axes >> a & 1 && packs != NONE && !(shape->full_axes >> packs & 1))
+			axes |= (uint64_t)1 << packs;
+	}
+	return axes;
+}
+
+enum err_code expanded_value(struct lowering *c, const struct kentry *x, int node, const struct shape2 *shape,
+	const struct frag *f, const struct val **out, struct err *e)
 {
 	const struct stask *s = stask_of(c, x);
 	const struct node *n = &c->p->nodes.v[node];
-	const struct shape2 *shape = &c->k->node_shape[node];
-	const struct num *at = axis_local_index(c, s, shape, n->ref);
+	const struct num *at = axis_local_index(c, s, shape, n->ref), *first, *inside;
 	const struct val *which, *one[2], *is[2];
+	const struct ring *r[2];
 	int packed = NONE;
 
 	for (int i = 0; i < 2; i++) {
@@ -209,26 +223,26 @@ static enum err_code expanded_value(struct lowering *c, const struct kentry *x, 
 		if (buffer == NONE || !has_ring(c, buffer))
 			return err_set(e, ERR_ILLEGAL, n->loc, "expand takes values and indices out of shared memory, and '%s' has "
 				"them in registers: load them, or let another lane make them", s->name);
+		r[i] = ring_of(c, buffer);
 		for (int k = 0; k < a->naxes && !i; k++)
 			if (c->p->axes.v[a->axis[k]].packs == n->ref)
 				packed = a->axis[k];
 	}
-	TRY(operand_value(c, x, node, n->arg[1], &which, e));
-	which = val_op(c, OP_SHR, DT_I32, val_cast(c, DT_I32, c->p->nodes.v[n->arg[1]].type, which), val_num(c, MUL(DIV(MOD(at,
-		N(c, EXPANDED_BY_BYTE)), N(c, 4)), N(c, 4))), NULL);
+	inside = inside_condition(c, s, shape, f, axes_beyond(c, r[0], shape) | axes_beyond(c, r[1], shape));
+	which = val_cast(c, DT_I32, c->p->nodes.v[n->arg[1]].type, val_one_by_one(c, ring_value(c, x, r[1], shape)));
+	which = val_op(c, OP_SHR, DT_I32, which, val_num(c, MUL(DIV(MOD(at, N(c, EXPANDED_BY_BYTE)), N(c, 4)), N(c, 4))), NULL);
+	first = MUL(DIV(index_in_packed(c, s, r[0], packed, shape, n->ref), N(c, 4)), N(c, 2));
 	for (int i = 0; i < 2; i++) {
-		const struct ring *r = ring_of(c, buffer_of_node(c, s, n->arg[0]));
-		const struct num *first = MUL(DIV(index_in_packed(c, s, r, packed, shape, n->ref), N(c, 4)), N(c, 2));
 		const struct val *index = i ? val_op(c, OP_SHR, DT_I32, which, val_const(c, DT_I32, 2), NULL) : which;
 
 		c->read_at[packed] = ADD(first, N(c, i));
-		one[i] = val_one_by_one(c, ring_value(c, x, r, shape));
+		one[i] = val_one_by_one(c, ring_value(c, x, r[0], shape));
 		c->read_at[packed] = NULL;
 		is[i] = val_op(c, OP_EQ, DT_BOOL, val_op(c, OP_AND, DT_I32, index, val_const(c, DT_I32, 3), NULL),
 			val_num(c, MOD(at, N(c, 4))), NULL);
 	}
 	one[1] = val_op(c, OP_WHERE, n->type, is[1], one[1], val_const(c, n->type, 0));
-	*out = val_op(c, OP_WHERE, n->type, is[0], one[0], one[1]);
+	*out = val_guard(c, inside, val_op(c, OP_WHERE, n->type, is[0], one[0], one[1]), val_const(c, DT_I32, 0));
 	return OK;
 }
 
@@ -407,13 +421,16 @@ enum err_code element_value(struct lowering *c, const struct kentry *x, int node
 {
 	const struct node *n = &c->p->nodes.v[node];
 	struct val v = { .kind = n->op == OP_CAST ? VAL_CAST : VAL_OP, .type = n->type, .op = n->op };
+	struct frag f;
 
 	if (n->op == OP_GET)
 		return carry_value(c, x, node, out, e);
 	if (n->op == OP_UNPACK)
 		return unpacked_value(c, x, node, out, e);
-	if (n->op == OP_EXPAND)
-		return expanded_value(c, x, node, out, e);
+	if (n->op == OP_EXPAND) {
+		TRY(lay_out_node(c, stask_of(c, x), node, &f, e));
+		return expanded_value(c, x, node, &c->k->node_shape[node], &f, out, e);
+	}
 	if (n->op == OP_AT)
 		return value_at(c, x, node, out, e);
 	TRY(column_comparison(c, x, node, out, e));
