@@ -8,8 +8,8 @@
 
 const char *product_name(struct arena *a, const struct product_form *f)
 {
-	return arena_strf(a, "mma_%s%s%s_%s_%d_%d_%d", f->sparse ? "sparse_" : "", dtype_name(f->a_type), f->a_type == f->b_type ? "" :
-		arena_strf(a, "_%s", dtype_name(f->b_type)), f->b_registers ? "rr" :
+	return arena_strf(a, "mma_%s%s%s_%s_%d_%d_%d", f->sparse ? "sparse_" : "", dtype_name(f->a_type),
+		f->a_type == f->b_type ? "" : arena_strf(a, "_%s", dtype_name(f->b_type)), f->b_registers ? "rr" :
 		f->registers ? "rs" : "ss", f->cols, f->a_rows, f->b_rows);
 }
 

@@ -641,7 +641,8 @@ static inline struct host_product *host_deposit(const struct host_product *what)
 	p = g->queue[host.self->deposits++ % HOST_QUEUE_MAX];
 	p->pairs[host.self->thread % HOST_GROUP] = what->pairs[0];
 	if (p->commit != what->commit || p->a != what->a || p->b != what->b || p->add != what->add ||
-	    p->columns != what->columns || p->registers != what->registers || p->sparse != what->sparse || p->ta != what->ta || p->tb != what->tb)
+	    p->columns != what->columns || p->registers != what->registers || p->sparse != what->sparse ||
+	    p->ta != what->ta || p->tb != what->tb)
 		host_fail("the threads of a warpgroup disagree about its next matrix instruction, %s",
 			HOST_WHERE(p->who));
 	p->arrived++;

@@ -292,8 +292,8 @@ enum err_code find_matrix_instruction(struct lowering *c, const struct stask *s,
 	*out = by;
 	if (!by && s->work.sparse && instruction_for(c->k, seu_of(c->k, (int)(s - c->g->tasks.v)), &(struct work){
 	    .type = s->work.type }))
-		return err_set(e, ERR_ILLEGAL, s->loc, "'%s' expands its first operand itself, for which %s has no instructions: "
-			"expand it in a task, p:task(\"expand\", function() return a:expand(e, axis) end)", s->name, t->name);
+		return err_set(e, ERR_ILLEGAL, s->loc, "'%s' expands its first operand itself, for which %s has no "
+			"instructions: expand it in a task, p:task(\"expand\", function() return a:expand(e, axis) end)", s->name, t->name);
 	if (!by || f->kind != FRAG_FULL || c->lane->warps % by->warps)
 		return err_set(e, ERR_ILLEGAL, s->loc, "'%s': "
 			"a product of %s, %lld x %lld on %d warp%s, is not lowered for %s, which multiplies %s, by %s",
@@ -345,11 +345,11 @@ static enum err_code check_sparse(const struct lowering *c, const struct stask *
 			"operand of %s contract %d: choose a multiple of that", s->name, (long long)s->work.k,
 			c->p->axes.v[expanded->ref].name, dtype_name(s->work.type), p->depth);
 	if (p->registers || !has_ring(c, p->indices))
-		return err_set(e, ERR_ILLEGAL, expanded->loc, "'%s' expands what is in registers, and instructions expand what is "
-			"in shared memory; let another lane make it", s->name);
+		return err_set(e, ERR_ILLEGAL, expanded->loc, "'%s' expands what is in registers, and instructions expand what "
+			"is in shared memory; let another lane make it", s->name);
 	if (p->b.k_major && p->b.ring->swizzle < p->b.k_bytes)
-		return err_set(e, ERR_ILLEGAL, b->loc, "'%s' lies in panels of %d bytes, and instructions of '%s' contract %d: let "
-			"a tile have more of '%s'", b->name, p->b.ring->swizzle, s->name, p->b.k_bytes,
+		return err_set(e, ERR_ILLEGAL, b->loc, "'%s' lies in panels of %d bytes, and instructions of '%s' contract %d: "
+			"let a tile have more of '%s'", b->name, p->b.ring->swizzle, s->name, p->b.k_bytes,
 			c->p->axes.v[expanded->ref].name);
 	return OK;
 }
