@@ -110,9 +110,9 @@ static void memory_cycles(const struct vdevice *d, const struct work *w, int war
  * Flops: 2 m n k, with the extents rounded up to those of an instruction: a part of an instruction costs as much as all
  * of it. Bytes: each instruction of an asynchronous unit reads min_m rows of the first operand, if that is not in
  * registers, and all of the second, so a product of more rows reads the second once for each min_m of them (wgmma, PTX
- * ISA: the second operand is always in shared memory). A synchronous unit has both in registers; loading them there is
- * w->shared_bytes. A sparse instruction contracts twice as much in the same time, of which it reads half of the first
- * operand and all of the second. */
+ * ISA: the second operand is always in shared memory), and parts of a lane that divide columns each read the first. A
+ * synchronous unit has both in registers; loading them there is w->shared_bytes. A sparse instruction contracts twice as
+ * much in the same time, of which it reads half of the first operand and all of the second. */
 static void matrix_cost(const struct vdevice *d, const struct seu *s, const struct work *w, int warps, struct cost *c)
 {
 	double m = round_up_real(positive((double)w->m), s->min_m), n = round_up_real(positive((double)w->n), s->min_n);
@@ -122,7 +122,8 @@ static void matrix_cost(const struct vdevice *d, const struct seu *s, const stru
 	double own = flops / (s->flops[w->type] * s->efficiency), bytes = positive(w->shared_bytes);
 
 	if (s->async)
-		bytes = fmax((w->a_in_registers ? 0 : m * k * kept) + n * k * m / (double)max_i64(s->min_m, 1), bytes);
+		bytes = fmax((w->a_in_registers ? 0 : m * k * kept * (double)max_i64(w->parts, 1)) +
+			n * k * m / (double)max_i64(s->min_m, 1), bytes);
 	c->busy = fmax(own, bytes / d->shared_rate);
 	c->shared = c->busy - own;
 	c->alone = c->busy * fmax(1, QUARTERS / (double)warps);

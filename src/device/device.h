@@ -141,6 +141,7 @@ struct work {
 	int64_t m, n, k;		/* MMA: extents of the product */
 	bool a_in_registers;		/* MMA: the first operand is in registers */
 	bool sparse;			/* MMA: half of the first operand's elements are multiplied, as the others are 0 */
+	int parts;			/* MMA: of the lane, which divide columns: each reads the first operand; 0: one */
 	double flops;
 	double global_bytes;		/* to or from global memory */
 	double unique_share;		/* share of them that is not in L2 */

@@ -333,6 +333,10 @@ struct entry_cost *traffic_costs(struct arena *a, const struct plan *p, int phas
 			continue;
 		work.unique_share = f[en->task].share;
 		work.times = f[en->task].times;
+		if (work.kind == WORK_MMA) {
+			work.parts = plan_lane_parts(p, en->lane, phase);
+			work.a_in_registers &= work.parts == 1;
+		}
 		work.sharers = cluster_shares(p, &c, en->task) ? c.size : 0;
 		if (price_knows(price, phase))
 			apply_kernel(p, en, &price->tasks[en->task], &work);

@@ -227,6 +227,9 @@ plan:lane("c0", {warps = 3})
 same_repair(plan, 'plan:lane("c0", {warps=8})', "three warps for a product")
 plan = planned(product, tile, eight)
 plan:split("m", 2)
+is(plan:check(), true, "slices of 64 rows on a lane of eight warps, which divide their columns")
+plan = planned(product, {m = 128, n = 248, k = 64}, eight)     -- columns that two groups of warps cannot divide
+plan:split("m", 2)
 same_repair(plan, 'plan:lane("c0", {warps=4}); plan:lane("c1", {warps=4}); plan:move({"mma.1", "epilogue.1", "store_c.1"}, {lane="c1"})',
   "slices on one lane")
 plan:lane("c1", {warps = 4})
