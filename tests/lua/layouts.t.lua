@@ -152,4 +152,39 @@ for _, order in ipairs{{"k", "i"}, {"i", "k"}} do
     end
   end
 end
+---- axes with one element -----------------------------------------------------------
+
+-- The rows or columns of a value may have an axis more of which the tile has one element, as scores of a group of heads have for a mask
+-- of positions. That moves nothing, so nothing is converted through shared memory.
+for what, mask in pairs{
+  ["a mask"] = function(x, m, n) return mr.where(m:index():ge(n:index()), x * 2, 0) end,
+  ["masks of a computed index"] = function(x, m, n)
+    local i = m:index() + 0
+    return mr.where((i - 16):lt(n:index()), mr.where(i:ge(n:index()), x * 2, 0), 0)
+  end,
+} do
+  local bound = mr.program("masked", function(p)
+    local h, g, n, m, d = p:axes("h", "g", "n", "m", "d")
+    local K, Q, S = p:input("K", {h, n, d}), p:input("Q", {h, g, m, d}), p:output("S", {h, n, d}, "f32")
+    p:batch(h)
+    local k, s = p:load("load_k", K), p:carry("s", {n, d}, 0)
+    p:loop(g, function()
+      p:loop(m, function()
+        local q = p:load("load_q", Q)
+        local x = p:mma("mma", k, q)
+        s:add(p:mma("mma2", p:task("mask", function() return mask(x, m, n):to "bf16" end), q))
+      end)
+    end)
+    S:store("store_s", p:task("out", function() return s + 0 end))
+  end):bind{h = 1, g = 2, n = 64, m = 128, d = 64}
+  local plan = mr.plan(bound:graph{tile = {g = 1, n = 64, m = 64}}, mr.device "h200")
+  plan:lane("p0", {warps = 1})
+  plan:lane("c0", {warps = 4})
+  for _, t in ipairs(plan.tasks) do plan:append(t.name, {lane = t.kind == "load" and "p0" or "c0"}) end
+  plan:fill_waits()
+  tap.is(select(2, tostring(plan:kernel()):gsub("lane_sync", "")), 0, what .. " for a group of heads: nothing is converted")
+  local checked = plan:compile{target = "host"}:check{seed = 1}
+  tap.ok(checked.ok, "  right", tostring(checked))
+end
+
 tap.done_testing()

@@ -3,14 +3,30 @@
 #include "lower/passes.h"
 #include "tile/reach.h"
 
-static bool same_axes(const int *a, int na, const int *b, int nb)
+/* Has the shape one element along the axis? Such an axis moves no other element. */
+static bool has_one(const struct kernel *k, const struct shape2 *v, int axis)
 {
-	if (na != nb)
-		return false;
-	for (int i = 0; i < na; i++)
-		if (a[i] != b[i])
+	const struct graph *g = k->plan->graph;
+
+	return g->program->axes.v[axis].size == 1 || (g->extents.tile[axis] == 1 && !(v->full_axes >> axis & 1));
+}
+
+/* Are they the same axes in the same order, but for those with one element? */
+static bool same_axes(const struct kernel *k, const struct shape2 *to, const int *a, int na, const struct shape2 *from, const int *b,
+	int nb)
+{
+	int i = 0, j = 0;
+
+	for (;;) {
+		while (i < na && has_one(k, to, a[i]))
+			i++;
+		while (j < nb && has_one(k, from, b[j]))
+			j++;
+		if (i == na || j == nb)
+			return i == na && j == nb;
+		if (a[i++] != b[j++])
 			return false;
-	return true;
+	}
 }
 
 bool has_same_layout(const struct kernel *k, const struct shape2 *to, const struct shape2 *from)
@@ -20,8 +36,8 @@ bool has_same_layout(const struct kernel *k, const struct shape2 *to, const stru
 	for (int i = 0; i < shape_rank(from); i++)
 		if (other >> shape_axis(from, i) & 1)
 			return false;
-	return (!from->nrow || same_axes(to->row, to->nrow, from->row, from->nrow)) &&
-		(!from->ncol || same_axes(to->col, to->ncol, from->col, from->ncol));
+	return (!from->nrow || (to->nrow && same_axes(k, to, to->row, to->nrow, from, from->row, from->nrow))) &&
+		(!from->ncol || (to->ncol && same_axes(k, to, to->col, to->ncol, from, from->col, from->ncol)));
 }
 
 bool conversion_in_ring(const struct kernel *k, const struct stask *s, int node, int carry)
