@@ -61,6 +61,8 @@ case("blocks of rows that are not apart", blocks_of(8){a = 5, b = 10, c = 64}, {
 case("blocks of rows in slices", blocks_of(16){a = 8, b = 16, c = 64}, {a = 4, b = 16, c = 64}, "64 x 64, 1", {split = "a"})
 case("blocks of rows, loaded in slices", blocks_of(16){a = 8, b = 16, c = 64}, {a = 4, b = 16, c = 64}, "32 x 64, 1",
   {split = "a", tasks = {"load_x", "double", "store_Y"}})
+case("more rows than a dimension of a box has", strided(1, 1){a = 150, b = 5, c = 32}, {a = 128, b = 4, c = 32}, "4 x 128 x 32, 1")
+case("more rows in blocks than a dimension of a box has", blocks_of(128){a = 5, b = 128, c = 32}, {a = 3, b = 128, c = 32}, false)
 for _, before in ipairs{0, 1, 5} do
   case("every second row, from before " .. before, strided(2, before){a = 37, b = 3, c = 64}, {a = 16, b = 2, c = 64},
     "2 x 16 x 1 x 64, 1")

@@ -419,6 +419,28 @@ bool lower_goes_by_rows(const struct kernel *k, const struct buffer *b, const st
 	return false;
 }
 
+/* The most rows of a tile that are in one dimension of the tensor map. */
+static int64_t most_in_dimension(const struct kernel *k, const struct buffer *b, const struct shape2 *s)
+{
+	const struct program *p = k->plan->graph->program;
+	const struct node *n = &p->nodes.v[b->node];
+	int64_t most = 1;
+
+	for (int d = 0; d < p->tensors.v[n->ref].rank - 1; d++) {
+		bool split = lower_split_dimension(k, buffer_index(k, b), d) > 1;
+		int64_t rows = 1;
+
+		for (int i = 0; i < s->nrow; i++) {
+			int64_t extent = ceil_div(ring_axis_extent(k, b, s->row[i]), s->row_share[i]);
+
+			if (index_uses(&n->index[d], s->row[i]))
+				rows = split ? max_i64(rows, extent) : rows * extent;
+		}
+		most = max_i64(most, rows);
+	}
+	return most;
+}
+
 /* Do products contract all axes of a side together, of which a tile has complete k steps, and are all tiles complete? */
 static bool is_in_steps(const struct kernel *k, const struct buffer *b, const struct shape2 *s, bool rows)
 {
@@ -472,7 +494,7 @@ bool lower_find_load_shape(const struct kernel *k, const struct buffer *b, struc
 		*reason = THREADS_ZEROS;
 	else if (!lower_rows_aligned(k, b, 1))
 		*reason = THREADS_BEGIN;
-	else if ((*run ? *run : s->rows) > k->target->shared.box_rows)
+	else if ((*run ? *run : most_in_dimension(k, b, s)) > k->target->shared.box_rows)
 		*reason = THREADS_ROWS;
 	else if (s->cols * dtype_bits(t->type) % chunk_bits(k) && !lower_is_shared_operand(k, buffer_index(k, b)))
 		*reason = THREADS_CHUNKS;

@@ -290,7 +290,8 @@ static void choose_panels(const struct kernel *k, struct ring *r, const struct b
 		r->engine = false;
 		r->reason = THREADS_ROW_BYTES;
 	}
-	r->engine = r->engine && (r->by_rows || (r->run ? r->full_rows == r->shape.rows : r->full_rows <= l->box_rows)) &&
+	r->engine = r->engine && (r->by_rows || (r->run ? r->full_rows == r->shape.rows :
+		r->full_rows <= l->box_rows || (r->shape.nrow > 1 && !r->reordered))) &&
 		(r->swizzle || r->panel_cols <= l->box_cols) && r->panel_cols <= most &&
 		(r->by_rows || r->shape.nrow == 1 || r->full_rows == r->shape.rows);
 	r->by_rows &= r->engine;
