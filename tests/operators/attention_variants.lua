@@ -1,6 +1,6 @@
 -- Attention: triangle_attention, of a pair representation with a bias, a mask and a gate (AlphaFold); cascade_decoding, keys that all
 -- sequences share and keys of their own; fp8_cache_decoding, e4m3 with scales of heads; multi_token_attention, scores that a window
--- mixes.
+-- mixes; int8_attention, scores of i8 with scales of blocks (SageAttention).
 local mr = require "millrace"
 local max, exp, exp2, where = mr.max, mr.exp, mr.exp2, mr.where
 
@@ -222,6 +222,56 @@ return {
             end
             local w = math.exp(s)
             tot, o = tot + w, o + w * t.V(b, h, n, d)
+          end
+          return o / tot
+        end,
+      }
+    end,
+  },
+  {
+    name = "int8_attention",
+    program = mr.program("int8_attention", function(p)
+      local b, h, m, n, d = p:axes("b", "h", "m", "n", "d")
+      local mb, nb = p:axis("mb", (m.size + 15) // 16), p:axis("nb", (n.size + 15) // 16)
+      local Q, K, V = p:input("Q", {b, h, m, d}, "i8"), p:input("K", {b, h, n, d}, "i8"), p:input("V", {b, h, n, d}, "f16")
+      local QS, KS, O = p:input("QS", {b, h, mb}, "f32"), p:input("KS", {b, h, nb}, "f32"), p:output("O", {b, h, m, d}, "f16")
+      p:batch(b, h)
+      local q, qs = p:load("q", Q), p:load("qs", QS, {b, h, m // 16})
+      local mx, l, o = p:carry("mx", {m}, -1e30), p:carry("l", {m}, 0), p:carry("o", {m, d}, 0)
+      p:loop(n, function()
+        local s, ks = p:mma("qk", q, p:load("k", K)), p:load("ks", KS, {b, h, n // 16})
+        local pr, alpha = p:task("softmax", function()
+          local s = s * qs * ks
+          local new = max(mx, s:rowmax(n))
+          local pr, alpha = exp2(s - new), exp2(mx - new)
+          l:set(l * alpha + pr:rowsum(n))
+          mx:set(new)
+          return pr:to "f16", alpha
+        end)
+        p:task("rescale", function() o:set(o * alpha) end)
+        o:add(p:mma("pv", pr, p:load("v", V)))
+      end)
+      O:store(p:task("norm", function() return o / l end))
+    end),
+    small = {{b = 1, h = 1, m = 40, n = 50, d = 64}},
+    usual = {{b = 4, h = 32, m = 4096, n = 4096, d = 128}},
+    fill = {
+      Q = function(sizes, b, h, m, d) return (m * 7 + d * 3 + h) % 31 - 15 end,
+      K = function(sizes, b, h, n, d) return (n * 5 + d * 11 + b) % 29 - 14 end,
+      QS = function() return 0.05 end,
+      KS = function(sizes, b, h, n) return 0.02 + 0.01 * n end,
+    },
+    formula = function(t, sizes)
+      return {
+        O = function(b, h, m, d)
+          local w, mx, tot, o = {}, -math.huge, 0, 0
+          for n = 0, sizes.n - 1 do
+            w[n] = sum(function(k) return t.Q(b, h, m, k) * t.K(b, h, n, k) end, sizes.d) * 0.05 * t.KS(b, h, n // 16)
+            mx = math.max(mx, w[n])
+          end
+          for n = 0, sizes.n - 1 do
+            local e = 2 ^ (w[n] - mx)
+            tot, o = tot + e, o + e * t.V(b, h, n, d)
           end
           return o / tot
         end,

@@ -1,6 +1,6 @@
 -- Pixels between pixels, of images NHWC: bilinear_resize; grid_sample and roi_align, whose positions are data; deformable_convolution,
 -- taps with offsets that are data, and their product with filters; overlap_bits, of sorted boxes those that overlap (for non-maximum
--- suppression).
+-- suppression); group_norm_convolution, three taps of what a group norm and silu make of the input.
 local mr = require "millrace"
 local max, min, where = mr.max, mr.min, mr.where
 
@@ -224,6 +224,77 @@ return {
             if k > i and ww * h > u * 0.5 then r = r | (1 << j) end
           end
           return r >= 2 ^ 31 and r - 2 ^ 32 or r
+        end,
+      }
+    end,
+  },
+  {
+    name = "group_norm_convolution",
+    program = mr.program("group_norm_convolution", function(p)
+      local b, x, g, c, o = p:axes("b", "x", "g", "c", "o")
+      local r = p:axis("r", 3)
+      local X, W, Y = p:input("X", {b, x, g, c}), p:input("W", {r, g, c, o}), p:output("Y", {b, x, o})
+      local M, R = p:temp("M", {b, g}, "f32"), p:temp("R", {b, g}, "f32")
+      p:phase("stats", function()
+        p:batch(b, g)
+        local s, q = p:carry("s", {}, 0), p:carry("q", {}, 0)
+        p:loop(x, function()
+          local v = p:load("x", X)
+          p:task("sum", function()
+            s:add(v:to "f32":rowsum(c):rowsum(x))
+            q:add((v * v):rowsum(c):rowsum(x))
+          end)
+        end)
+        local m, rr = p:task("finish", function()
+          local n = x.size * c.size
+          return s / n, mr.rsqrt(q / n - (s / n) * (s / n) + 1e-5)
+        end)
+        M:store("store_m", m)
+        R:store("store_r", rr)
+      end)
+      p:phase("conv", function()
+        p:batch(b)
+        local acc = p:carry("acc", {x, o}, 0)
+        p:loop({r, g}, {batch = true}, function()
+          local v, m, rr = p:load("x2", X, {b, x + r - 1, g, c}), p:load("m", M), p:load("rr", R)
+          local a = p:task("act", function()
+            local inside = (x:index() + r:index() - 1):ge(0) & (x:index() + r:index() - 1):lt(x.size)
+            return where(inside, ((v - m) * rr):silu(), 0):to "bf16"
+          end)
+          acc:add(p:mma("mma", a, p:load("w", W)))
+        end)
+        Y:store("store_y", acc)
+      end)
+    end),
+    small = {{b = 1, x = 9, g = 3, c = 8, o = 24}},
+    usual = {{b = 16, x = 4096, g = 8, c = 64, o = 256}},
+    formula = function(t, sizes)
+      local function st(b, g)
+        local n, s, q = sizes.x * sizes.c, 0, 0
+        for x = 0, sizes.x - 1 do
+          for c = 0, sizes.c - 1 do
+            local v = t.X(b, x, g, c)
+            s, q = s + v, q + v * v
+          end
+        end
+        return s / n, 1 / math.sqrt(q / n - (s / n) ^ 2 + 1e-5)
+      end
+      return {
+        Y = function(b, x, o)
+          local y = 0
+          for g = 0, sizes.g - 1 do
+            local m, r = st(b, g)
+            for q = 0, 2 do
+              local k = x + q - 1
+              if k >= 0 and k < sizes.x then
+                for c = 0, sizes.c - 1 do
+                  local v = (t.X(b, k, g, c) - m) * r
+                  y = y + v / (1 + math.exp(-v)) * t.W(q, g, c, o)
+                end
+              end
+            end
+          end
+          return y
         end,
       }
     end,

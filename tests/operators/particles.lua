@@ -82,9 +82,9 @@ return {
     program = mr.program("knn", function(p)
       local m, n, d = p:axes("m", "n", "d")
       local k = p:option("k", "integer", 8)
-      local s = p:axis("s", k)
+      local s, row, col = p:axis("s", k), p:axis("row", m.size), p:axis("col", n.size)    -- tiles of the second phase
       local X, Y = p:input("X", {m, d}), p:input("Y", {n, d})
-      local At, Dist = p:output("At", {m, s}, "i32"), p:output("Dist", {m, s}, "f32")
+      local At, Dist = p:output("At", {row, s}, "i32"), p:output("Dist", {row, s}, "f32")
       local T = p:temp("T", {m, n}, "f32")
       p:phase("distances", function()
         local x = p:load("load_x", X)
@@ -95,14 +95,14 @@ return {
         T:store("store_t", p:task("distance", function() return max(xx + yy - 2 * c, 0) end))
       end)
       p:phase("choose", function()
-        local t = p:load("load_t", T)
+        local t = p:load("load_t", T, {row, col})
         local at, dist = p:task("choose", function()
           local left, at, dist = t, s:index() * 0, (s:index() * 0):to "f32"
           for r = 0, k - 1 do
-            local best = left:rowmin(n)
-            local which = where(left:eq(best), n:index(), n.size):rowmin(n)
+            local best = left:rowmin(col)
+            local which = where(left:eq(best), col:index(), n.size):rowmin(col)
             at, dist = where(s:index():eq(r), which, at), where(s:index():eq(r), best, dist)
-            left = where(n:index():eq(which), math.huge, left)
+            left = where(col:index():eq(which), math.huge, left)
           end
           return at, dist
         end)

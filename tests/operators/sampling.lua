@@ -3,7 +3,9 @@
 --   min_p_sample: temperature, no token with less than MinP of the greatest probability, and the choice by a number U from 0 to 1;
 --   rejection_sample: how many tokens of a draft are accepted, and the one behind them, from what the draft gave too little;
 --   penalties: of tokens that were there before, by counts of them;
---   token_bitmask: a soft cap, a temperature, and bits of the tokens that a grammar allows.
+--   token_bitmask: a soft cap, a temperature, and bits of the tokens that a grammar allows;
+--   beam_topk: the k best pairs of a beam and a token, by a list that each tile's best enter;
+--   two_stage_argmax: greedy choice from parts of a long row.
 local mr = require "millrace"
 local max, min, exp, where = mr.max, mr.min, mr.exp, mr.where
 
@@ -269,6 +271,116 @@ return {
           local x = t.X(b, v) / 30
           local e = math.exp(2 * x)
           return (e - 1) / (e + 1) * 30 / t.T(b)
+        end,
+      }
+    end,
+  },
+  {
+    name = "beam_topk",
+    program = mr.program("beam_topk", function(p)
+      local b, w, v = p:axes("b", "w", "v")
+      local k = p:option("k", "integer", 4)
+      local s = p:axis("s", k)
+      local X, S = p:input("X", {b, w, v}, "f32"), p:input("S", {b, w}, "f32")
+      local Beam, Token, Score = p:output("Beam", {b, s}, "i32"), p:output("Token", {b, s}, "i32"), p:output("Score", {b, s}, "f32")
+      local best, at = p:carry("best", {b, s}, -1e30), p:carry("at", {b, s}, 0, "i32")
+      local sc = p:load("load_s", S)
+      p:loop(v, function()
+        local x = p:load("load_x", X)
+        p:task("merge", function()
+          local y = x + sc
+          local number = w:index() * v.size + v:index()
+          local nb, na = best, at
+          for _ = 1, k do        -- the best of what is left of the tile takes the least of the list, if it is greater
+            local top = y:rowmax(v):rowmax(w)
+            local which = where(y:eq(top), number, w.size * v.size):rowmin(v):rowmin(w)
+            local low = nb:rowmin(s)
+            local slot = where(nb:eq(low), s:index(), k):rowmin(s)
+            local take = s:index():eq(slot) & top:gt(low)
+            nb, na = where(take, top, nb), where(take, which, na)
+            y = where(number:eq(which), -1e30, y)
+          end
+          best:set(nb)
+          at:set(na)
+        end)
+      end)
+      local beam, token, score = p:task("sort", function()
+        local left, a, sc2 = best, s:index() * 0, best * 0
+        for r = 0, k - 1 do
+          local top = left:rowmax(s)
+          local slot = where(left:eq(top), s:index(), k):rowmin(s)
+          local n = where(s:index():eq(slot), at, 0):rowsum(s)
+          a, sc2 = where(s:index():eq(r), n, a), where(s:index():eq(r), top, sc2)
+          left = where(s:index():eq(slot), -1e30, left)
+        end
+        local q = (a:to "f32" / v.size):floor():to "i32"
+        return q, a - q * v.size, sc2
+      end)
+      Beam:store(beam)
+      Token:store(token)
+      Score:store(score)
+    end),
+    small = {{b = 2, w = 3, v = 50, k = 3}},
+    usual = {{b = 64, w = 4, v = 32000}},
+    formula = function(t, sizes)
+      return {
+        Score = function(b, s)
+          local l = {}
+          for w = 0, sizes.w - 1 do
+            for v = 0, sizes.v - 1 do l[#l + 1] = t.X(b, w, v) + t.S(b, w) end
+          end
+          table.sort(l, function(x, y) return x > y end)
+          return l[s + 1]
+        end,
+        Token = function(b, s)
+          local l = {}
+          for w = 0, sizes.w - 1 do
+            for v = 0, sizes.v - 1 do l[#l + 1] = {t.X(b, w, v) + t.S(b, w), v} end
+          end
+          table.sort(l, function(x, y) return x[1] > y[1] end)
+          return l[s + 1][2]
+        end,
+      }
+    end,
+  },
+  {
+    name = "two_stage_argmax",
+    program = mr.program("two_stage_argmax", function(p)
+      local b, s, i = p:axes("b", "s", "i")
+      local v = p:axis("v", s.size * i.size)
+      local X, V, A = p:input("X", {b, v}), p:temp("V", {b, s}, "f32"), p:temp("A", {b, s}, "i32")
+      local At = p:output("At", {b}, "i32")
+      p:phase("parts", function()
+        p:batch(s)
+        local best, at = p:carry("best", {b}, -math.huge), p:carry("at", {b}, 0, "i32")
+        p:loop(i, function()
+          local x = p:load("x", X, {b, s * i.size + i})
+          p:task("compare", function()
+            local top = x:rowmax(i)
+            local first = where(x:eq(top), s:index() * i.size + i:index(), v.size):rowmin(i)
+            at:set(where(top:gt(best), first, at))
+            best:set(max(best, top))
+          end)
+        end)
+        V:store("store_v", best)
+        A:store("store_a", at)
+      end)
+      p:phase("combine", function()
+        local x, a = p:load("xv", V), p:load("xa", A)
+        At:store("store_at", p:task("least", function() return where(x:eq(x:rowmax(s)), a, v.size):rowmin(s) end))
+      end)
+    end),
+    small = {{b = 5, s = 3, i = 40}},
+    usual = {{b = 16, s = 16, i = 8016}},
+    tolerance = 0,
+    formula = function(t, sizes)
+      return {
+        At = function(b)
+          local best, at = -math.huge, 0
+          for v = 0, sizes.s * sizes.i - 1 do
+            if t.X(b, v) > best then best, at = t.X(b, v), v end
+          end
+          return at
         end,
       }
     end,
