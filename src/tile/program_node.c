@@ -398,8 +398,23 @@ static enum err_code check_union(const struct program *p, struct node *n, struct
 	return OK;
 }
 
-static enum err_code wrong_types(enum op op, const enum dtype *t, struct srcloc loc, struct err *e)
+/* The f32 carry among the arguments whose type was not declared; NULL. */
+static const struct carry *untyped_carry(const struct program *p, const int *args, int n)
 {
+	for (int i = 0; i < n; i++) {
+		const struct node *x = &p->nodes.v[args[i]];
+
+		if (x->op == OP_GET && x->type == DT_F32 && !p->carries.v[x->ref].is_typed)
+			return &p->carries.v[x->ref];
+	}
+	return NULL;
+}
+
+static enum err_code wrong_types(const struct program *p, enum op op, const int *args, const enum dtype *t,
+	struct srcloc loc, struct err *e)
+{
+	const struct carry *c = untyped_carry(p, args, op_arity(op));
+
 	if (op == OP_WHERE)
 		return err_set(e, ERR_INPUT, loc, "where needs a bool condition, and this one is "
 			"%s; compare it with something", dtype_name(t[0]));
@@ -407,7 +422,9 @@ static enum err_code wrong_types(enum op op, const enum dtype *t, struct srcloc 
 		return err_set(e, ERR_INPUT, loc, "%s needs an i32 or bool value, and this one "
 			"is %s; cast it to i32", op_name(op), dtype_name(t[0]));
 	return err_set(e, ERR_INPUT, loc, "%s needs two values of type i32%s, and these are %s and %s; cast them to "
-		"i32", op_name(op), op == OP_SHL || op == OP_SHR ? "" : " or bool", dtype_name(t[0]), dtype_name(t[1]));
+		"i32%s%s%s", op_name(op), op == OP_SHL || op == OP_SHR ? "" : " or bool", dtype_name(t[0]),
+		dtype_name(t[1]), c ? ", or declare carry '" : "", c ? c->name : "",
+		c ? "' with \"i32\" behind the initial number" : "");
 }
 
 enum err_code program_op(struct program *p, enum op op, const int *args, struct srcloc loc, int *out, struct err *e)
@@ -424,7 +441,7 @@ enum err_code program_op(struct program *p, enum op op, const int *args, struct 
 		types[i] = p->nodes.v[args[i]].type;
 	}
 	if (!op_result_type(op, types, &n.type))
-		return wrong_types(op, types, loc, e);
+		return wrong_types(p, op, args, types, loc, e);
 	TRY(check_union(p, &n, e));
 	*out = build_node(p, &n);
 	return OK;

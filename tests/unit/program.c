@@ -474,7 +474,7 @@ static void test_operations(void)
 {
 	struct bench b;
 	struct program *p;
-	int id, x, y, i, f, t, q[4], big;
+	int id, x, y, i, f, t, q[4], big, carried;
 
 	bench_init(&b);
 	p = b.p;
@@ -490,6 +490,10 @@ static void test_operations(void)
 		"to i32");
 	REFUSED(&b, program_op(p, OP_SHL, ((int[]){ t, t }), here, &id, &b.e), ERR_INPUT,
 		"shl needs two values of type i32, and these are bool and bool; cast them to i32");
+	carried = get(&b, carry(&b, "state", 0, NONE, NONE, 0));
+	REFUSED(&b, program_op(p, OP_XOR, ((int[]){ carried, i }), here, &id, &b.e),
+		ERR_INPUT, "xor needs two values of type i32 or bool, and these are f32 and i32; cast them to i32, or declare "
+		"carry 'state' with \"i32\" behind the initial number");
 	REFUSED(&b, program_op(p, OP_NOT, ((int[]){ x }), here, &id, &b.e), ERR_INPUT,
 		"not needs an i32 or bool value, and this one is bf16; cast it to i32");
 	REFUSED(&b, program_mma(p, "mma_qk", i, y, here, &id, &b.e), ERR_INPUT,
