@@ -67,6 +67,29 @@ tap.ok(rows and not rows:find "thread %% 128", "128 rows are divided")
 rows = right("few columns", softmax("nk", "bf16"){m = 64, n = 40, k = 64}, {m = 64, n = 40, k = 64}, 8)
 tap.ok(rows and not rows:find "thread %% 128", "40 columns are not divided")
 
+-- A lane with products of more rows, too, is not divided where these fill its warps.
+local function two_products(h)
+  return mr.program("two_products", function(p)
+    local m, h, n, k = p:axis("m", 64), p:axis("h", h), p:axes("n", "k")
+    local A, H, B = p:input("A", {m, k}), p:input("H", {h, k}), p:input("B", {n, k})
+    local C, D = p:output("C", {m, n}, "f32"), p:output("D", {h, n}, "f32")
+    local b = p:load("load_b", B)
+    local c, d = p:mma("mma_c", p:load("load_a", A), b), p:mma("mma_d", p:load("load_h", H), b)
+    C:store("store_c", p:task("double", function() return c * 2 end))
+    D:store("store_d", p:task("triple", function() return d * 3 end))
+  end)
+end
+right("two products of 64 rows", two_products(64){n = 64, k = 64}, {n = 64}, 8, nil, {"thread %% 128"})
+rows = right("one of 128 rows", two_products(128){n = 64, k = 64}, {n = 64}, 8)
+tap.ok(rows and not rows:find "thread %% 128", "the lane divides rows")
+
+-- Sparse first operands.
+for _, operator in ipairs(dofile(dir .. "../operators/sparse24_gemm.lua")) do
+  if operator.name == "sparse24_gemm_native" then
+    right("a sparse operand", operator.program{m = 64, n = 128, k = 64}, {m = 64, n = 128}, 8, nil, {"thread %% 128"})
+  end
+end
+
 -- Values of all kinds ------------------------------------------------------------------------------
 
 local kinds = mr.program("kinds", function(p)
@@ -120,7 +143,7 @@ local latent = mr.program("latent", function(p)
   Lse:store("store_lse", lse)
 end)
 right("weights", latent{h = 64, n = 192, d = 256}, {h = 64, n = 64, d = 256}, 8, {k = 2},
-  {"const u64 da = descriptor%([^\n]*slot_softmax", "mma_bf16_ss_32_0_0", "mma_bf16_ss_128_0_1"})
+  {"const u64 da = descriptor%(0x%x+ull, slot_softmax", "mma_bf16_ss_32_0_0", "mma_bf16_ss_128_0_1"})
 right("weights, ragged", latent{h = 64, n = 150, d = 128}, {h = 64, n = 64, d = 128}, 8)
 
 -- The search finds such lanes where a tile has complete rows.
@@ -128,4 +151,6 @@ local found = mr.search(latent{h = 64 * 264, n = 4096, d = 512}, mr.device "h200
 local script = found.plan:script()
 tap.like(script, "warps=8", "the search gives a lane eight warps")
 tap.like(script, "h=64", "for 64 rows")
+found = mr.search(softmax("nk", "bf16"){m = 8192, n = 512, k = 512}, mr.device "h200", {trials = 300, seconds = 60, measure = false})
+tap.ok(found.plan, "a softmax over rows of 512 sums has a plan")
 tap.done_testing()
