@@ -160,6 +160,7 @@ for _, case in ipairs{
   {"fewer rows than an instruction has", {m = 40, n = 24, k = 96}, {m = 40, n = 24, k = 96}},
   {"several blocks of rows", {m = 256, n = 32, k = 128}, {m = 192, n = 32, k = 64}},
   {"two groups of warps", {m = 256, n = 32, k = 128}, {m = 256, n = 32, k = 64}, {eight = true}},
+  {"columns divided among groups of warps", {m = 64, n = 128, k = 128}, {m = 64, n = 128, k = 64}, {eight = true}},
   {"a product in slices", {m = 256, n = 32, k = 128}, {m = 128, n = 32, k = 64}, {split = true}},
   {"a second operand with other neighbours", {m = 64, n = 72, k = 128, b = "kn"}, {m = 64, n = 64, k = 64}},
   {"copies by threads", {m = 72, n = 20, k = 72}, {m = 64, n = 20, k = 32}, {warps = 4}},
@@ -185,6 +186,21 @@ do                                                       -- E stays, as the loop
   if good then computes("a sparse product by indices that stay", plan) else tap.like(plan, "made outside", "indices that stay") end
 end
 
+do                                                       -- the product expands one of two such operands, a task of its own the other
+  local bound = mr.program("both", function(p)
+    local m, n, k = p:axes("m", "n", "k")
+    local half, eighth, half2, eighth2 = p:axis("half", k.size // 2), p:axis("eighth", k.size // 8), p:axis("half2", k.size // 2),
+      p:axis("eighth2", k.size // 8)
+    local a = p:load("load_a", p:input("A", {m, half})):expand(p:load("load_e", p:input("E", {m, eighth}, "u8")), k)
+    local b = p:load("load_b", p:input("B", {n, half2})):expand(p:load("load_f", p:input("F", {n, eighth2}, "u8")), k)
+    p:output("C", {m, n}, "f32"):store("store_c", p:mma("mma", a, b))
+  end){m = 64, n = 32, k = 64}
+  local plan = mr.plan(bound:graph{tile = {m = 64, n = 32}}, h200)
+  for _, t in ipairs(plan.tasks) do plan:append(t.name) end
+  plan:fill_waits()
+  computes("a sparse product of two sparse operands", plan)
+  tap.like(plan:compile{target = "host"}.source, "mma_sparse_bf16", "  which expands the first itself")
+end
 do                                                       -- threads multiply what they expand
   local plan = mr.plan(sparse{m = 72, n = 20, k = 72, type = "bf16"}:graph{tile = {m = 64, n = 20, k = 24}}, h200)
   for _, t in ipairs(plan.tasks) do plan:append(t.name, {seu = t.kind == "mma" and "cuda" or nil}) end
