@@ -570,8 +570,29 @@ static void store_elements(struct print *c, const struct role_op *o)
 
 /* registers to shared memory --------------------------------------------------- */
 
+/* Neighbours of a thread go into one access of shared memory: its banks then serve threads that are several words apart. */
+static void put_neighbours(struct print *c, const struct role_op *o)
+{
+	const struct frag *f = o->u.put.over;
+	int n = o->u.put.together, parts = f->layout->pair / n;
+	const char *bits = dtype_is_float(o->u.put.type) ? "float_bits" : "(u32)", *x = element_bits(c, o->u.put.from,
+		o->u.put.type, o->u.put.value);
+
+	c->vectors = true;
+	put(c, "%s%s{", each(c, f, has_rows(f) ? "bjh" : "j"), parts > 1 ? arena_strf(c->a, "EACH(part, %d) ", parts) : "");
+	put(c, "\tu32 x[%d]; EACH(i, %d) { const int e = %si; x[i] = %s(%s); }", n, n, parts > 1 ? arena_strf(c->a, "%d * part + ",
+		n) : "", bits, x);
+	put(c, "\tconst int e = %s;", parts > 1 ? arena_strf(c->a, "%d * part", n) : "0");
+	put(c, "\t%sshared_put_16(%s, x);", guard(c, o->u.put.when), num(c, o->u.put.address));
+	put(c, "}");
+}
+
 static void print_put(struct print *c, const struct role_op *o)
 {
+	if (o->u.put.together > 1) {
+		put_neighbours(c, o);
+		return;
+	}
 	const struct frag *f = o->u.put.over;
 	const char *to = num(c, o->u.put.address), *when = guard(c, o->u.put.when);
 	const char *x = element_bits(c, o->u.put.from, o->u.put.type, o->u.put.value);

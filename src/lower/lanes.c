@@ -212,6 +212,8 @@ static enum err_code check_copies(struct kernel *k, struct err *e)
 		"of them", COPIES_MOST, name);
 }
 
+enum { SCRATCH_ALIGNMENT = 16 };
+
 /* Scratch of the lane: the most that an sTask's layout conversions together, or one reduction or scan, take. */
 static int64_t lane_scratch(const struct kernel *k, const struct klane *l)
 {
@@ -275,6 +277,8 @@ static enum err_code add_lane(struct kernel *k, int lane, int replica, struct er
 		return err_set(e, ERR_ILLEGAL, p->lanes.v[lane].loc, "the lanes are more than the %d "
 			"named barriers of '%s'", p->device->named_barriers - 1, p->device->name);
 	build_regions(k, l);
+	if (k->target->frag.pair > 2)		/* so that a thread moves its neighbours at once */
+		k->shared_bytes = round_up(k->shared_bytes, SCRATCH_ALIGNMENT);
 	l->scratch = k->shared_bytes;
 	k->shared_bytes += lane_scratch(k, l);
 	find_unroll(k, l);

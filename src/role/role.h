@@ -278,6 +278,7 @@ struct role_op {
 			const struct val *value;	/* NULL: the element of `from` */
 			enum dtype type;		/* in memory */
 			bool pairs;			/* two columns at once, as one word */
+			int together;			/* `value`: neighbours of 32 bits that are written at once; else 1 */
 			struct frag_at from;
 			const struct num *inside;	/* zero where not */
 		} put;

@@ -294,9 +294,11 @@ static struct op_cost price_store_threads(const struct cost_context *x, const st
 
 static struct op_cost price_put(const struct cost_context *x, const struct role_op *o)
 {
-	double n = frag_elements(x, o->u.put.over) / (o->u.put.pairs ? 2 : 1);
+	double together = fmax(o->u.put.together, 1), n = frag_elements(x, o->u.put.over) / (o->u.put.pairs ? 2 : together);
+	double conflicts = together > 1 ? together : bank_conflicts(x, o->u.put.over->layout, o->u.put.address);
 
-	return op_cost_sum(accesses(x, n, dtype_bits(o->u.put.type) / 8.0), shared_reads_of(x, o, o->u.put.over, 1));
+	return op_cost_sum(accesses(x, n, fmax(BANK_BYTES, dtype_bits(o->u.put.type) / 8.0) * conflicts),
+		shared_reads_of(x, o, o->u.put.over, 1));
 }
 
 /* Each warp writes its rows of a batch of panels, two columns of 16 bits per access. */

@@ -501,6 +501,7 @@ do
   plan:fill_waits()
   local text = plan:compile{target = "cuda", text = true}.source
   tap.ok(text:find "shared_%d+%(v%d, shared %+" and not text:find "= shared_f32%(shared %+[^;]* e%)%)", "  in as few reads as it has")
+  tap.ok(text:find("shared_put_16(shared", 1, true), "  and as few writes")
 end
 
 -- Behind a product, a value that is read again once a reduction has gone over it needs registers of its own: the product's sum

@@ -130,6 +130,7 @@ void add_put(struct lowering *c, const struct frag *over, const struct num *when
 	o->u.put.address = address;
 	o->u.put.value = value ? val_one_by_one(c, value) : NULL;
 	o->u.put.type = type;
+	o->u.put.together = value && dtype_bits(type) == 32 && !num_uses(when, VAR_E) && together_at(c, address, type) == 4 ? 4 : 1;
 }
 
 void add_map(struct lowering *c, struct frag_at to, int node, const struct val *value)
