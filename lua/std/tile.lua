@@ -141,6 +141,7 @@ local function has_value(x) return is_value(x) or getmetatable(x) == INDEX and x
 local function index_operator(op)
   return function(a, b)
     local p = type(a) == "table" and a.owner or b.owner
+    if op == "-" and is_value(b) and integer_of(b, op) then return a + -b end      -- an index adds a value, if any
     local x, y = expression(a, op), expression(b, op)
     if type(a) == "table" and type(b) == "table" and a.owner ~= b.owner then
       raise(op .. ": axes of different programs")
@@ -331,6 +332,19 @@ for _, op in ipairs(core.operations()) do
   end
   if name and op.arity == 1 then value_methods[name] = functions[name] end
 end
+
+-- The bits of a float, as an f32, as an i32; of an i32 the f32 that has them.
+function value_methods.bits(v)
+  local p = owner_of("bits", v)
+  local id = id_of(p, v, "bits")
+  local dtype = p[BUILDER]:dtype(id)
+  if dtype == "i32" then return value(p, p[BUILDER]:op("of_bits", id)) end
+  if dtype == "bool" or dtype:find "^[iu]%d" then
+    raise(("bits: of a float, as an f32, or of an i32; the value is %s"):format(dtype))
+  end
+  return value(p, p[BUILDER]:op("to_bits", dtype == "f32" and id or p[BUILDER]:cast(id, "f32")))
+end
+
 value_methods.gt, value_methods.ge = swapped("lt", "gt"), swapped("le", "ge")
 
 -- A function made of others, of one value; it is also a method.

@@ -45,7 +45,7 @@ struct print {
 	 * bits are: most of what it does is to read. */
 	bool shares_reads;
 	bool fresh;			/* the text has FRESH_F or FRESH_U (printer.fresh) */
-	bool vectors;			/* the text has accesses of 8 or 16 bytes (printer.vectors) */
+	bool vectors;			/* the text has accesses of 8 or 16 bytes, or bits of floats (printer.vectors) */
 	bool nibbles;			/* the text makes elements of 4 bits (printer.nibbles) */
 	bool matrices;			/* the text fetches operands in matrices (printer.matrices) */
 };

@@ -59,6 +59,7 @@ const char plain_prelude[] =
 	"FN double number(u32 bits) { return (double)(int)bits; }\n"
 	"\n"
 	"/* what the formulas of operations use */\n"
+	"FN u32 word_of(double x) { union { float x; u32 u; } v; v.x = (float)x; return v.u; }\n"
 	"FN double lesser(double x, double y) { return x < y || y != y ? x : y; }\n"
 	"FN double greater(double x, double y) { return x > y || y != y ? x : y; }\n"
 	"FN u32 shift_right(u32 x, u32 by)\n"

@@ -35,13 +35,13 @@ static enum err_code check_tile(const struct graph *g, int loop, const struct ax
 		"'typical'", g->program->axes.v[l->axis[0]].name, (long long)end, (long long)typical);
 }
 
-/* A temporary that the value is computed from; NULL. Recursion is as deep as the expression. */
+/* A tensor of an earlier phase that the value is computed from; NULL. Recursion is as deep as the expression. */
 static const struct tensor *find_temporary(const struct program *p, int node)
 {
 	const struct node *n = &p->nodes.v[node];
 	const struct tensor *t = n->op == OP_LOAD ? &p->tensors.v[n->ref] : NULL;
 
-	if (t && t->role == TENSOR_TEMP)
+	if (t && t->role != TENSOR_INPUT)
 		return t;
 	t = NULL;
 	for (int i = 0; i < node_arity(n) && !t; i++)

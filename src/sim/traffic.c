@@ -224,11 +224,11 @@ static void count_wave(struct arena *a, const struct graph *g, int phase,
 	r->fetched += fmin(fetched, box_bytes(g->program, r->tensor, &hull) / (1 - repeat));
 }
 
-/* Everything fits into L2: each byte comes from device memory once per phase. A temporary is in L2 already, since
- * an earlier phase has stored it. */
+/* Everything fits into L2: each byte comes from device memory once per phase. What an earlier phase has stored is
+ * in L2 already. */
 static struct fetched fetched_once(const struct graph *g, int phase, double repeat, const struct load *r)
 {
-	if (r->tensor->role == TENSOR_TEMP)
+	if (r->tensor->role != TENSOR_INPUT)
 		return (struct fetched){ 0, 1 };
 	double once = all_bytes(g->program, r->tensor, r->index);
 	double requested = r->bytes * (double)g->grids[phase].total * graph_runs(g, r->loop, NONE);

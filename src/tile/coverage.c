@@ -210,7 +210,7 @@ enum err_code coverage_check(struct arena *a, const struct program *p, struct er
 	for (int i = 0; i < p->nodes.n; i++) {
 		const struct node *n = &p->nodes.v[i];
 
-		if (n->task != NONE && (n->adds || (n->op == OP_LOAD && p->tensors.v[n->ref].role == TENSOR_TEMP)))
+		if (n->task != NONE && (n->adds || (n->op == OP_LOAD && p->tensors.v[n->ref].role != TENSOR_INPUT)))
 			TRY(coverage_check_load(a, p, n, e));
 	}
 	return OK;

@@ -1,6 +1,7 @@
 #include "tile/interp_row.h"
 
 #include <math.h>
+#include <string.h>
 
 /* What the formulas of ops.def use, here and in the prelude of the compiled reference (plain_prelude.c). */
 
@@ -15,6 +16,24 @@ static uint32_t word(double x)
 static double number(uint32_t bits)
 {
 	return (int32_t)bits;
+}
+
+/* The bits of the f32 next to x, and the f32 of bits. */
+static uint32_t word_of(double x)
+{
+	float f = (float)x;
+	uint32_t bits;
+
+	memcpy(&bits, &f, sizeof(bits));
+	return bits;
+}
+
+static double float_of(uint32_t bits)
+{
+	float f;
+
+	memcpy(&f, &bits, sizeof(f));
+	return (double)f;
 }
 
 /* If one is a NaN the result is the other, as with fmin and fmax and on GPUs. */

@@ -12,6 +12,8 @@ enum types {
 	CHOICE,				/* a bool and two values; their type if it is the same, else f32 or f64 */
 	BITS,				/* i32 or bool, all the same; that */
 	INTEGERS,			/* i32; i32 */
+	FLOAT_TO_I32,			/* a float; i32 */
+	I32_TO_FLOAT,			/* i32; f32 */
 };
 
 struct form {
@@ -114,6 +116,12 @@ bool op_result_type(enum op op, const enum dtype *t, enum dtype *out)
 		return integers || all_are(n, t, DT_BOOL);
 	case INTEGERS:
 		*out = DT_I32;
+		return integers;
+	case FLOAT_TO_I32:
+		*out = DT_I32;
+		return dtype_is_float(t[0]);
+	case I32_TO_FLOAT:
+		*out = DT_F32;
 		return integers;
 	}
 	BUG("operation %d has no type of its own", (int)op);

@@ -49,7 +49,7 @@ static enum err_code check_length_load(struct program *p, const struct node *n, 
 			"input have the lengths", p->tensors.v[n->ref].name);
 	for (int d = 0; d < p->tensors.v[n->ref].rank; d++)
 		TRY(check_one_index(p, &n->index[d], loc, e));
-	if (p->tensors.v[n->ref].role == TENSOR_TEMP)
+	if (p->tensors.v[n->ref].role != TENSOR_INPUT)
 		return coverage_check_load(&p->arena, p, n, e);
 	return OK;
 }
@@ -85,7 +85,7 @@ static enum err_code check_length_node(struct program *p, int node, int depth, s
 	case OP_LOAD:
 		TRY(check_length_load(p, n, loc, e));
 		break;
-	case OP_ADD: case OP_SUB: case OP_MUL: case OP_MIN: case OP_MAX:
+	case OP_ADD: case OP_SUB: case OP_NEG: case OP_MUL: case OP_MIN: case OP_MAX:
 	case OP_WHERE: case OP_LT: case OP_LE: case OP_EQ: case OP_NE:
 		break;
 	case OP_AND: case OP_OR: case OP_NOT: case OP_SHR:

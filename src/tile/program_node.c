@@ -75,19 +75,17 @@ static const struct task *find_access(const struct program *p, enum op op, int t
 static enum err_code check_readable(const struct program *p, int tensor, struct srcloc loc, struct err *e)
 {
 	const struct tensor *t = tensor_at(p, tensor);
+	const char *role = t->role == TENSOR_TEMP ? "temporary" : "output";
 	int phase = p->cur_phase;
 
 	if (t->role == TENSOR_INPUT)
 		return OK;
-	if (t->role == TENSOR_OUTPUT)
-		return err_set(e, ERR_INPUT, loc, "'%s' is an output and cannot be loaded; store "
-			"a temporary as well and load that", t->name);
 	if (phase != NONE && find_access(p, OP_STORE, tensor, phase, phase))
-		return err_set(e, ERR_INPUT, loc, "temporary '%s' is stored in this phase, whose "
-			"tiles run in any order; load it in a later phase", t->name);
+		return err_set(e, ERR_INPUT, loc, "%s '%s' is stored in this phase, whose "
+			"tiles run in any order; load it in a later phase", role, t->name);
 	if (phase == NONE || !find_access(p, OP_STORE, tensor, 0, phase))
-		return err_set(e, ERR_INPUT, loc, "temporary '%s' is loaded before any phase "
-			"stores it; store it in an earlier phase", t->name);
+		return err_set(e, ERR_INPUT, loc, "%s '%s' is loaded before any phase "
+			"stores it; store it in an earlier phase", role, t->name);
 	return OK;
 }
 

@@ -175,6 +175,8 @@ static int64_t value_step(const struct program *p, int node, int depth)
 		return power_of_two_in((int64_t)n->k);
 	if (depth == LENGTH_DEPTH)
 		return 1;
+	if (n->op == OP_NEG)
+		return value_step(p, n->arg[0], depth + 1);
 	if (n->op == OP_MUL)
 		return power_of_two_in(value_step(p, n->arg[0], depth + 1) * value_step(p, n->arg[1], depth + 1));
 	if (n->op == OP_ADD || n->op == OP_SUB || n->op == OP_MIN || n->op == OP_MAX)

@@ -344,7 +344,7 @@ static rule *const rules[OP_COUNT] = {
 	[OP_DIV] = of_divide, [OP_MIN] = of_extreme, [OP_MAX] = of_extreme, [OP_WHERE] = of_where,
 	[OP_LT] = of_comparison, [OP_LE] = of_comparison, [OP_EQ] = of_comparison, [OP_NE] = of_comparison,
 	[OP_AND] = of_bits, [OP_OR] = of_bits, [OP_XOR] = of_bits, [OP_NOT] = of_bits, [OP_SHL] = of_bits,
-	[OP_SHR] = of_bits,
+	[OP_SHR] = of_bits, [OP_TO_BITS] = of_bits, [OP_OF_BITS] = of_bits,
 };
 
 static struct deviation of_elementwise(struct roundings *r, const struct node *n, int node)
@@ -572,6 +572,14 @@ static int error_of_additions(struct roundings *r, const struct node *n, int val
 	return scaled(r, value, rounding_const(r, rounding_unit(DT_F32) * fmin(count, 4 * sqrt(count))), NONE);
 }
 
+static bool is_loaded(const struct program *p, int tensor)
+{
+	for (int i = 0; i < p->nodes.n; i++)
+		if (p->nodes.v[i].op == OP_LOAD && p->nodes.v[i].task != NONE && p->nodes.v[i].ref == tensor)
+			return true;
+	return false;
+}
+
 static void on_store(struct roundings *r, const struct node *n, int node)
 {
 	const struct tensor *t = &r->from->tensors.v[n->ref];
@@ -585,9 +593,9 @@ static void on_store(struct roundings *r, const struct node *n, int node)
 	d.joint = rounding_sum(r, d.joint, error_of_additions(r, n, value));
 	add_index_errors(r, n, &d);
 	if (t->role == TENSOR_OUTPUT) {
-		rounding_move(r, n, r->tensor[n->ref].joint, rounding_sum(r, rounding_const(r, EXACT),
-			rounding_total(r, d)));
-		return;
+		rounding_move(r, n, r->allowed[n->ref], rounding_sum(r, rounding_const(r, EXACT), rounding_total(r, d)));
+		if (!is_loaded(r->from, n->ref))
+			return;
 	}
 	if (!d.fresh)
 		d = (struct deviation){ rounding_total(r, d), NONE, true };
@@ -687,17 +695,24 @@ static int twin_tensor(struct roundings *r, int of, const char *kind)
 	return r->to->tensors.n - 1;
 }
 
+/* A twin that later phases load, as they load the tensor. */
+static int stored_twin(struct roundings *r, int of, const char *kind)
+{
+	int twin = twin_tensor(r, of, kind);
+
+	r->to->tensors.v[twin].role = TENSOR_TEMP;
+	return twin;
+}
+
 static void add_twins(struct roundings *r)
 {
 	for (int i = 0; i < r->from->carries.n; i++)
 		r->carry[i] = (struct twins){ r->carry_wanted[i].joint ? twin_carry(r, i, "joint") : NONE,
 			r->carry_wanted[i].lone ? twin_carry(r, i, "lone") : NONE };
 	for (int i = 0; i < r->from->tensors.n; i++) {
-		bool output = r->from->tensors.v[i].role == TENSOR_OUTPUT;
-
-		r->tensor[i] = (struct twins){ output || r->tensor_wanted[i].joint ?
-			twin_tensor(r, i, output ? "allowed" : "joint") : NONE,
-			r->tensor_wanted[i].lone ? twin_tensor(r, i, "lone") : NONE };
+		r->allowed[i] = r->from->tensors.v[i].role == TENSOR_OUTPUT ? twin_tensor(r, i, "allowed") : NONE;
+		r->tensor[i] = (struct twins){ r->tensor_wanted[i].joint ? stored_twin(r, i, "joint") : NONE,
+			r->tensor_wanted[i].lone ? stored_twin(r, i, "lone") : NONE };
 	}
 }
 
@@ -727,7 +742,7 @@ void program_with_roundings(struct arena *a, const struct program *p, const stru
 	struct roundings r = { .arena = a, .from = p, .more_wanted = true,
 		.of = ARENA_ARRAY(a, p->nodes.n, struct deviation), .value = arena_ints(a, p->nodes.n, NONE),
 		.carry = ARENA_ARRAY(a, p->carries.n, struct twins),
-		.tensor = ARENA_ARRAY(a, p->tensors.n, struct twins),
+		.tensor = ARENA_ARRAY(a, p->tensors.n, struct twins), .allowed = ARENA_ARRAY(a, p->tensors.n, int),
 		.carry_wanted = ARENA_ARRAY(a, p->carries.n, struct twins_wanted),
 		.tensor_wanted = ARENA_ARRAY(a, p->tensors.n, struct twins_wanted) };
 
@@ -743,6 +758,6 @@ void program_with_roundings(struct arena *a, const struct program *p, const stru
 	*allowance = arena_ints(a, p->tensors.n, NONE);
 	for (int i = 0; i < p->tensors.n; i++)
 		if (p->tensors.v[i].role == TENSOR_OUTPUT)
-			(*allowance)[i] = r.tensor[i].joint;
+			(*allowance)[i] = r.allowed[i];
 	*out = r.to;
 }

@@ -26,6 +26,7 @@ struct roundings {
 	struct deviation *of;		/* by node of `from` */
 	int *value;			/* by node of `from`: the node of `to` that its users read */
 	struct twins *carry, *tensor;
+	int *allowed;			/* by tensor: what outputs may be off by; NONE */
 	/* Which twins are wanted: all is built again until no more are. */
 	struct twins_wanted {
 		bool joint, lone;

@@ -666,7 +666,7 @@ refused("p:load(Z, {t, t + 1, t + 2, t + 3})",
   "tensor 'Z' is indexed by more than 3 values; let one value give several of its indices, or reshape the tensor")
 refused("p:load(X, {(t + n) * 2, d})",
   "an index is the sum of a value and an expression of axes; compute the value itself first, as in (table * 16)")
-refused("p:load(X, {n - t, d})",
+refused("p:load(X, {(n - t) // 2, d})",
   "an index is the sum of a value and an expression of axes; compute the value itself first, as in (table * 16)")
 refused("p:load(X, {(t + n) + t, d})", "an index has two values; add the values themselves first")
 refused("p:loop(d, {upto = t}, function() end)", "loop: 'upto' is an index made of axes and numbers; for a value, write length = ..., at which the axis ends")

@@ -806,4 +806,69 @@ do
   end)
 end
 
+-- A value that is subtracted in an index, and in a length; an output that a later phase loads, after additions, too.
+do
+  local dir = arg[0]:match "^(.*/)" or "./"
+  local tensors, follows = dofile(dir .. "lib/tensors.lua"), dofile(dir .. "lib/follows.lua")(tap)
+  local From, from = tensors.tensor("i32", {12}, function(b) return (7 * b) % 11 - 1 end)
+  local X, x = tensors.tensor("f32", {12, 16}, function(b, n) return 16 * b + n end)
+  follows("an index minus a value", mr.program("mirror", function(p)
+    local b, n = p:axes("b", "n")
+    local X, From, Y = p:input("X", {b, n}, "f32"), p:input("From", {b}, "i32"), p:output("Y", {b, n}, "f32")
+    Y:store(p:load("load_x", X, {b, 1 + n - p:load("load_from", From)}))
+  end){b = 12, n = 16}, {X = X, From = From}, function(b, n)
+    local at = 1 + n - from(b)
+    return at >= 0 and at < 16 and x(b, at) or 0
+  end)
+  for _, written in ipairs{function(b, v) return 3 + b - v end, function(b, v) return -(v - b:index() - 3) end} do
+    follows("a length minus a value", mr.program("shorter", function(p)
+      local b, n = p:axes("b", "n")
+      local X, From, Y = p:input("X", {b, n}, "f32"), p:input("From", {b}, "i32"), p:output("Y", {b}, "f32")
+      p:batch(b)
+      local sum = p:carry("sum", {}, 0)
+      p:loop(n, {length = written(b, p:load("load_from", From))}, function() sum:add(p:load("load_x", X):rowsum(n)) end)
+      Y:store(sum)
+    end){b = 12, n = 16}, {X = X, From = From}, function(b)
+      local sum = 0
+      for n = 0, math.min(16, 3 + b - from(b)) - 1 do sum = sum + x(b, n) end
+      return sum
+    end)
+  end
+  -- Of floats in the order of their bits as integers: the greatest is that of the greatest float.
+  local V, v = tensors.tensor("f32", {12, 16}, function(b, n) return ((b * 16 + n) * 37 % 64 - 31) * 0.375 end)
+  follows("bits of floats", mr.program("bits", function(p)
+    local b, n = p:axes("b", "n")
+    local X, Y = p:input("V", {b, n}, "f32"), p:output("Y", {b, n}, "f32")
+    local x = p:load("load_v", X)
+    Y:store(p:task("order", function()
+      local bits = x:bits()
+      local key = mr.where(bits:lt(0), bits ~ 0x7fffffff, bits):rowmax(n)
+      local most = mr.where(key:lt(0), key ~ 0x7fffffff, key):bits()
+      return most + (x:bits() & ~0x7fff):bits() + (x:to "bf16":bits() >> 23 & 255):to "f32"
+    end))
+  end){b = 12, n = 16}, {V = V}, function(b, n)
+    local most, i = -1 / 0, string.unpack("i4", string.pack("f", v(b, n)))
+    for j = 0, 15 do most = math.max(most, v(b, j)) end
+    return most + string.unpack("f", string.pack("i4", i & ~0x7fff)) + (i >> 23 & 255)
+  end)
+  local good, message = pcall(function()
+    return mr.program("of_truth", function(p)
+      local b = p:axes("b")
+      local x, Y = p:load(p:input("V", {b}, "f32")), p:output("Y", {b}, "i32")
+      Y:store(x:gt(0):bits())
+    end){b = 12}
+  end)
+  tap.ok(not good and message:find("bits: of a float, as an f32, or of an i32; the value is bool", 1, true), "truth values have none", message)
+  follows("outputs that are loaded", mr.program("again", function(p)
+    local b, n = p:axes("b", "n")
+    local X, S, Y = p:input("X", {b, n}, "f32"), p:output("S", {b}, "f32"), p:output("Y", {b, n}, "f32")
+    p:phase("begin", function() S:store(p:load(X, {b, 3})) end)
+    p:phase("add", function()
+      p:batch(n)
+      S:add(p:load(X))
+    end)
+    p:phase("use", function() Y:store(p:load("load_again", X) + p:load(S)) end)
+  end){b = 12, n = 16}, {X = X}, function(b, n) return x(b, n) + x(b, 3) + 16 * 16 * b + 120 end)
+end
+
 tap.done_testing()

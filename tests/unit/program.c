@@ -403,7 +403,7 @@ static void test_memory(void)
 	i8 = tensor(&b, TENSOR_OUTPUT, "Q", DT_I8, b.m, b.k);
 	flags = tensor(&b, TENSOR_OUTPUT, "F", DT_BOOL, b.m, b.kw);
 	REFUSED(&b, program_load(p, NULL, b.to, NULL, here, &id, &b.e), ERR_INPUT,
-		"'O' is an output and cannot be loaded; store a temporary as well and load that");
+		"output 'O' is loaded before any phase stores it; store it in an earlier phase");
 	REFUSED(&b, program_load(p, NULL, b.tt, NULL, here, &id, &b.e), ERR_INPUT,
 		"temporary 'T' is loaded before any phase stores it; store it in an earlier phase");
 	huge[0] = huge[1] = index_axis(b.m);

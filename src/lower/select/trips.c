@@ -96,6 +96,8 @@ static const struct num *length_node(struct lowering *c, const struct stask *s, 
 		return length_element(c, s, n);
 	if (n->op == OP_WHERE)
 		return num_select(c->a, length_node(c, s, n->arg[0]), length_node(c, s, n->arg[1]), length_node(c, s, n->arg[2]));
+	if (n->op == OP_NEG)
+		return num_make(c->a, NUM_SUB, N(c, 0), length_node(c, s, n->arg[0]));
 	if (n->op == OP_NOT)
 		return NUM2(EQ, length_node(c, s, n->arg[0]), N(c, 0));
 	return num_make(c->a, n->op == OP_AND && n->type == DT_I32 ? NUM_AND : ops[n->op],
