@@ -70,8 +70,8 @@ static void refuse_window(lua_State *L)
 	}
 }
 
-/* plan:simulate([{events=, sizes=}]) */
-int plan_simulate_l(lua_State *L)
+/* Push the timeline of the plan at 1 with the options at 2; or return why there is none. */
+static enum err_code simulate(lua_State *L, struct err *e)
 {
 	struct host *h = enter(L);
 	struct history *plan = check_plan(L, 1, "simulate");
@@ -81,7 +81,6 @@ int plan_simulate_l(lua_State *L)
 	const struct plan *at = NULL;
 	int64_t *sizes;
 	int box;
-	struct err e;
 
 	lua_settop(L, 2);
 	refuse_window(L);
@@ -96,12 +95,36 @@ int plan_simulate_l(lua_State *L)
 	sizes = lua_newuserdatauv(L, AXES_MAX * sizeof(*sizes), 0);
 	sizes_option(L, 2, "simulate", history_plan(plan)->graph->program, sizes);
 	enter(L);
-	raise_if(L, history_snapshot(plan, &held->graph, &held->plan, &e), &e);
+	TRY(history_snapshot(plan, &held->graph, &held->plan, e));
 	if (program_has_any(held->plan->graph->program))
 		at = plan_at_sizes(&held->plan->arena, held->plan, sizes);
-	raise_if(L, priced_run(&h->mem, held->plan, at, &o, &stop, &held->kernels, &held->timeline, &e), &e);
+	TRY(priced_run(&h->mem, held->plan, at, &o, &stop, &held->kernels, &held->timeline, e));
 	lua_settop(L, box);
+	return OK;
+}
+
+/* plan:simulate([{events=, sizes=}]) */
+int plan_simulate_l(lua_State *L)
+{
+	struct err e;
+
+	raise_if(L, simulate(L, &e), &e);
 	return 1;
+}
+
+/* core.simulated(plan) -> timeline; nil and why if it would be longer than what is simulated */
+static int simulated_l(lua_State *L)
+{
+	struct err e;
+	enum err_code code = simulate(L, &e);
+
+	if (code != ERR_LIMIT)
+		raise_if(L, code, &e);
+	if (code != ERR_LIMIT)
+		return 1;
+	lua_pushnil(L);
+	lua_pushstring(L, e.msg);
+	return 2;
 }
 
 /* fields ------------------------------------------------------------------ */
@@ -629,6 +652,7 @@ void lua_open_timeline(lua_State *L)
 	set_function(L, "uncertainty_text", timeline_uncertainty_text_l);
 	set_function(L, "no_power", timeline_no_power_l);
 	set_function(L, "plan_of", timeline_plan_l);
+	set_function(L, "simulated", simulated_l);
 	set_function(L, "blame", timeline_blame_l);
 	set_function(L, "lanes", timeline_lanes_l);
 	set_function(L, "copies", timeline_copies_l);

@@ -297,9 +297,8 @@ end
 
 -- why_ended: in words; nil: of the search in the model.
 local function answer(plan, counts, ended, why_ended, fields)
-  local good, tl = core.try(plan.simulate, plan)
-  if not good and not tostring(tl):find "events to simulate" then error(tl, 0) end
-  if not good then return nil, ("the best plan cannot be simulated to its end: %s"):format(tl) end
+  local tl, too_long = core.simulated(plan)
+  if not tl then return nil, ("the best plan cannot be simulated to its end: %s"):format(too_long) end
   local proof = tl:proof()
   -- The simulation and the bound count memory in different ways. Where the plan is faster than the bound, it is none.
   local bound_seconds = counts.bound_seconds <= tl.seconds * (1 + EQUAL) and counts.bound_seconds or 0
@@ -319,8 +318,10 @@ end
 local function remembered(bound, device, found)
   local plan, row = trials.remembered(bound, device, found)
   if not plan then return nil end
-  return answer(plan, {bound_seconds = row.bound or 0, trials = 0, shapes = 0, pruned = 0}, "remembered", nil,
+  -- A plan that is not legal any more, or cannot be simulated, is no answer: the search finds another one.
+  local good, r = core.try(answer, plan, {bound_seconds = row.bound or 0, trials = 0, shapes = 0, pruned = 0}, "remembered", nil,
     {measured = {ms = row.ms, min = row.min, max = row.max}, measurements = {row}, history = {}})
+  return good and r or nil
 end
 
 local function check_flags(o)

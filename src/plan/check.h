@@ -37,6 +37,8 @@ enum problem_code {
 	/* of kernels, not of plans (run/run.h) */
 	PROBLEM_SPILLS,			/* registers kept in memory */
 	PROBLEM_SERIALIZED,		/* products that wait for each other */
+	/* of the search alone (search/evaluate.h) */
+	PROBLEM_EVENTS,			/* more events than are simulated */
 	/* notes */
 	NOTE_BY_THREADS,		/* loads that the copy engine cannot bring */
 	NOTE_REDUNDANT_WAIT,		/* a wait that others imply */

@@ -389,7 +389,7 @@ static enum err_code evaluate_plan(struct evaluator *ev, int i, double best, boo
 	}
 	code = simulate(ev, i, best, price, stop, e);
 	if (code == ERR_LIMIT) {		/* of events: other candidates may have larger tiles */
-		refuse(ev, PROBLEM_COPIES, e->msg);
+		refuse(ev, PROBLEM_EVENTS, e->msg);
 		note_problems(ev, i, 0);
 		return OK;
 	}

@@ -59,6 +59,24 @@ static double tensor_bytes(const struct program *p, const struct tensor *t)
 	return bits / 8;
 }
 
+/* Do neighbouring elements of the axis lie next to each other along dimension d of the tensor? The tensor is declared with the
+ * axis there, or some load or store has the axis as its index. */
+static bool lies_along(const struct program *p, int tensor, int d, int axis)
+{
+	if (p->tensors.v[tensor].dim[d] == axis)
+		return true;
+	for (int i = 0; i < p->nodes.n; i++) {
+		const struct node *n = &p->nodes.v[i];
+
+		if ((n->op != OP_LOAD && n->op != OP_STORE) || n->task == NONE || n->ref != tensor)
+			continue;
+		for (int k = 0; k < n->index[d].n; k++)
+			if (n->index[d].term[k].axis == axis && n->index[d].term[k].coef == 1 && n->index[d].term[k].div == 1)
+				return true;
+	}
+	return false;
+}
+
 /* A few numbers for each row are contiguous along the rows, but what matters are the rows themselves. */
 static bool is_contiguous(const struct program *p, int axis)
 {
@@ -68,10 +86,13 @@ static bool is_contiguous(const struct program *p, int axis)
 		const struct tensor *t = &p->tensors.v[i];
 		double bytes = tensor_bytes(p, t);
 
-		if (ints_hold(t->dim, t->rank, axis))
+		for (int d = 0; d < t->rank; d++) {
+			if (!lies_along(p, i, d, axis))
+				continue;
 			most = fmax(most, bytes);
-		if (t->rank && t->dim[t->rank - 1] == axis)
-			last = fmax(last, bytes);
+			if (d == t->rank - 1)
+				last = fmax(last, bytes);
+		}
 	}
 	return last > 0 && last >= most;
 }
@@ -228,6 +249,8 @@ static void fill_dim(const struct program *p, struct dim *d)
 			add_extent(d, size, size, true);
 	} else {
 		fill_powers(d, size, has_full_axis(p) ? &WITH_FULL_AXIS : &OTHER);
+		if (is_reduced(p, d->axis) && size <= FULL_MAX)
+			add_extent(d, size, size, true);
 	}
 	if (is_reduced(p, d->axis) && !d->few && d->extent[d->n - 1] == size)
 		d->starts = 1u << (d->n - 1);

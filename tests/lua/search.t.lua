@@ -556,6 +556,65 @@ do
   tap.like(text, '"mma_dq%.0".*"mma_dk%.0"', "  and comes before the product that nothing needs")
 end
 
+---- rows that every tile needs complete, under axes of their own -----------------------------------
+
+-- The temporary is declared and stored with the axes of the product. The phase that reads it has others, and reduces one of them.
+do
+  local program = mr.program("product_then_norm", function(p)
+    local m, n, k = p:axes("m", "n", "k")
+    local r, c = p:axis("r", m.size), p:axis("c", n.size)
+    local A, B, T, C = p:input("A", {m, k}), p:input("B", {n, k}), p:temp("T", {m, n}), p:output("C", {m, n})
+    p:phase("product", function()
+      local x = p:carry("x", {m, n}, 0)
+      p:loop(k, function() x:add(p:mma("mma", p:load("load_a", A), p:load("load_b", B))) end)
+      T:store("store_t", x)
+    end)
+    p:phase("rows", function()
+      local x = p:load("load_t", T, {r, c})
+      C:store("store_c", p:task("norm", function() return (x - x:rowsum(c) / n.size):to "bf16" end), {r, c})
+    end)
+  end)
+  local bound = program:bind{m = 4096, n = 4096, k = 256}
+  local found = mr.search(bound, device, {measure = false})
+  local given = mr.search(bound, device, {measure = false, tile = {c = 4096}})
+  local _, problems = found.plan:check()
+  local divided
+  for _, note in ipairs(problems and problems.notes or {}) do divided = divided or note.code == "repeated" and note.message end
+  ok(not divided, "an axis that a reduction of a later phase goes along is not divided", divided)
+  ok(found.seconds < 1.02 * given.seconds, "  no slower than with all of it in a tile", found.seconds, given.seconds)
+end
+
+-- The same of an axis that is not contiguous in memory.
+do
+  local program = mr.program("column_sums", function(p)
+    local n, m = p:axes("n", "m")
+    local X, Y = p:input("X", {n, m}), p:output("Y", {n, m})
+    p:phase("columns", function()
+      local x = p:load("load_x", X)
+      Y:store("store_y", p:task("centre", function() return (x - x:rowsum(n) / n.size):to "bf16" end))
+    end)
+  end)
+  local found = mr.search(program:bind{n = 1024, m = 4096}, device, {measure = false})
+  local _, problems = found.plan:check()
+  local divided
+  for _, note in ipairs(problems and problems.notes or {}) do divided = divided or note.code == "repeated" and note.message end
+  ok(not divided, "nor is one that is not contiguous", divided)
+end
+
+---- candidates that are too long to be simulated ------------------------------------------------------
+
+do
+  local bound = mr.examples.gemm{m = 256, n = 256, k = 1 << 40}
+  local s = core.search(bound, device)
+  s:run(20, math.huge)
+  like(s:counts().refusals, "%d+: events: phase 'main' takes more than %d+ events to simulate", "they are refused by a code of their own")
+  local found, why = mr.search(bound, device, {measure = false, trials = 20})
+  ok(not found, "and there is no plan")
+  like(why, "^the best plan cannot be simulated to its end: phase 'main' takes more than", "  which the search says")
+  local gemm = mr.load_plan "gemm_cooperative"
+  ok(core.simulated(gemm).seconds > 0, "a plan of usual size is simulated")
+end
+
 ---- what check() refuses is not returned -----------------------------------------------
 
 -- The search does not prove that kernels are right; check() does. Here it finds a fault in every kernel but the third.
