@@ -161,12 +161,34 @@ void space_smaller(const struct space *s, int level, bool by_threads, struct are
 /* ---- neighbours ------------------------------------------------------------------------ */
 
 enum coordinate { BY_ORDER, BY_ISSUE_ORDER = BY_ORDER + CHOICE_REGIONS, BY_SECOND_SPLIT, BY_SPLIT_OFF, BY_GROUP, BY_RASTER, BY_CLUSTER,
-	BY_LONGEST_FIRST, BY_DEPTH, BY_DEEPER_RINGS, BY_TILE_VERSIONS, BY_STORES, BY_VERSIONS, BY_LANES, BY_LOADERS,
+	BY_LONGEST_FIRST, BY_DEPTH, BY_DEEPER_RINGS, BY_TILE_VERSIONS, BY_STORES, BY_PRODUCTS, BY_VERSIONS, BY_LANES, BY_LOADERS,
 	BY_LOAD_UNITS, BY_EXTENT };
 
 int space_coordinates(const struct space *s)
 {
 	return BY_EXTENT + s->ndims;
+}
+
+/* Where threads multiply, as no tile of the search's first ones had a plan with products on the matrix unit: the same tile with
+ * them there, with the rings that need least, on one lane, and on two with sTasks of their own, whose threads each have the sums of
+ * some of the products only. */
+static void push_products_on_unit(const struct space *s, const struct choice *c, struct arena *a, struct choices *out)
+{
+	struct choice x = *c;
+
+	if (!c->products_by_threads)
+		return;
+	x.products_by_threads = x.issue_order = x.second_split = false;
+	x.ways = x.replicas = x.ring_depth = x.tile_versions = 1;
+	x.warps = 4;
+	x.split = SPLIT_ROWS;
+	x.ring_bytes = 0;
+	VEC_PUSH(a, &out->v, x);
+	if (s->ngroups < 2)
+		return;
+	x.ways = 2;
+	x.split = SPLIT_TASKS;
+	VEC_PUSH(a, &out->v, x);
 }
 
 /* Where ring_bytes is set to 0, the kernel may need other shared memory than rings do (space.h).
@@ -189,6 +211,7 @@ static void along_extent(const struct space *s, const struct dim *d, const struc
 			continue;
 		x.tiling.extent[d->axis] = d->extent[i];
 		VEC_PUSH(a, &out->v, x);
+		push_products_on_unit(s, &x, a, out);
 	}
 	for (int i = 0; i < LEN(eighths) && s->finer && !d->contracted && !d->product && !d->wanted; i++) {
 		int64_t extent = c->tiling.extent[d->axis] * eighths[i] / 8 / BETWEEN_STEP * BETWEEN_STEP;
@@ -403,6 +426,9 @@ void space_neighbours(const struct space *s, const struct choice *c, int coordin
 		x.stores_by_threads = !c->stores_by_threads;
 		x.ring_bytes = 0;
 		VEC_PUSH(a, &out->v, x);
+		break;
+	case BY_PRODUCTS:
+		push_products_on_unit(s, c, a, out);
 		break;
 	case BY_VERSIONS:
 		for (int i = 0; i < FREE_VERSIONS && (s->program->loops.n || s->finer); i++) {

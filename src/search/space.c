@@ -625,23 +625,35 @@ bool space_next_smaller(const struct space *s, int level, int halved[AXES_MAX], 
 	return true;
 }
 
+/* Add an extent at its position of the list, of which it is no start. */
+static void insert_extent(struct dim *d, int64_t extent)
+{
+	uint32_t below;
+	int at = 0;
+
+	while (at < d->n && d->extent[at] < extent)
+		at++;
+	if (d->n == EXTENTS_MAX || (at < d->n && d->extent[at] == extent))
+		return;
+	for (int k = d->n++; k > at; k--)
+		d->extent[k] = d->extent[k - 1];
+	d->extent[at] = extent;
+	below = d->starts & ((1u << at) - 1);
+	d->starts = below | (d->starts & ~below) << 1;
+}
+
+/* With half and twice as much: what is too large for a plan in one proportion may not be in another. */
 void space_add_extents(struct space *s, const struct choice *c)
 {
 	for (int i = 0; i < s->ndims; i++) {
 		struct dim *d = &s->dims[i];
 		int64_t extent = c->tiling.extent[d->axis];
-		uint32_t below;
-		int at = 0;
 
-		while (at < d->n && d->extent[at] < extent)
-			at++;
-		if (d->n == EXTENTS_MAX || (at < d->n && d->extent[at] == extent))
-			continue;
-		for (int k = d->n++; k > at; k--)
-			d->extent[k] = d->extent[k - 1];
-		d->extent[at] = extent;
-		below = d->starts & ((1u << at) - 1);
-		d->starts = below | (d->starts & ~below) << 1;
+		insert_extent(d, extent);
+		if (!d->wanted && extent / 2 && extent / 2 % d->multiple == 0)
+			insert_extent(d, extent / 2);
+		if (!d->wanted && extent * 2 <= s->program->axes.v[d->axis].size)
+			insert_extent(d, extent * 2);
 	}
 }
 

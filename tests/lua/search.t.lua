@@ -615,6 +615,26 @@ do
   ok(core.simulated(gemm).seconds > 0, "a plan of usual size is simulated")
 end
 
+---- products of small tiles on the matrix unit --------------------------------------------------------
+
+-- No usual tile fits, as the sums of one product are what the other contracts. The first plan that is found multiplies by threads; near
+-- it are tiles that have a plan on the matrix unit, with a lane for each product.
+do
+  local program = mr.program("outer_then_linear", function(p)
+    local s, i, c, k = p:axes("s", "i", "c", "k")
+    local j, e = p:axis("j", i.size), p:axis("e", c.size)
+    local A, B, W, Z = p:input("A", {s, i, c}), p:input("B", {s, j, e}), p:input("W", {k, c, e}), p:output("Z", {i, j, k})
+    local outer = p:carry("outer", {i, j, c, e}, 0)
+    p:loop(s, function() outer:add(p:mma("mma_outer", p:load("load_a", A), p:load("load_b", B))) end)
+    local mean = p:task("mean", function() return (outer / s.size):to "bf16" end)
+    Z:store("store_z", p:mma("mma_linear", mean, p:load("load_w", W)))
+  end)
+  local found = mr.search(program:bind{s = 512, i = 384, c = 32, k = 128}, device, {measure = false})
+  local text = found.plan:script()
+  like(text, '"mma_outer", {seu="tensor"', "a product of small tiles is on the matrix unit")
+  like(text, '"mma_linear", {seu="tensor"', "  and so is the one that contracts its sums")
+end
+
 ---- what check() refuses is not returned -----------------------------------------------
 
 -- The search does not prove that kernels are right; check() does. Here it finds a fault in every kernel but the third.
