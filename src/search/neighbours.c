@@ -169,9 +169,9 @@ int space_coordinates(const struct space *s)
 	return BY_EXTENT + s->ndims;
 }
 
-/* Where threads multiply, as no tile of the search's first ones had a plan with products on the matrix unit: the same tile with
- * them there, with the rings that need least, on one lane, and on two with sTasks of their own, whose threads each have the sums of
- * some of the products only. */
+/* Where threads multiply, as no tile of the search's first ones had a plan with products on the matrix unit: the
+ * same tile with them there, with the rings that need least, on one lane, and on two with sTasks of their own, whose
+ * threads each have the sums of some of the products only. */
 static void push_products_on_unit(const struct space *s, const struct choice *c, struct arena *a, struct choices *out)
 {
 	struct choice x = *c;

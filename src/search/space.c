@@ -59,8 +59,8 @@ static double tensor_bytes(const struct program *p, const struct tensor *t)
 	return bits / 8;
 }
 
-/* Do neighbouring elements of the axis lie next to each other along dimension d of the tensor? The tensor is declared with the
- * axis there, or some load or store has the axis as its index. */
+/* Do neighbouring elements of the axis lie next to each other along dimension d of the tensor? The tensor is declared
+ * with the axis there, or some load or store has the axis as its index. */
 static bool lies_along(const struct program *p, int tensor, int d, int axis)
 {
 	if (p->tensors.v[tensor].dim[d] == axis)
@@ -71,7 +71,8 @@ static bool lies_along(const struct program *p, int tensor, int d, int axis)
 		if ((n->op != OP_LOAD && n->op != OP_STORE) || n->task == NONE || n->ref != tensor)
 			continue;
 		for (int k = 0; k < n->index[d].n; k++)
-			if (n->index[d].term[k].axis == axis && n->index[d].term[k].coef == 1 && n->index[d].term[k].div == 1)
+			if (n->index[d].term[k].axis == axis && n->index[d].term[k].coef == 1 &&
+			    n->index[d].term[k].div == 1)
 				return true;
 	}
 	return false;
