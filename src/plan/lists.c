@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "base/hash.h"
+
 enum {
 	STEPS = 256,			/* iterations of a region for which trip counts of a loop inside are kept */
 	LIVES_SOME = 6,			/* up to so many are distributed in all ways ... */
@@ -12,6 +14,7 @@ enum {
 	EMPTY_MOST = 3,			/* iterations without any */
 	COUNT_MOST = 1 << 30,		/* more are counted as so many */
 	INSTANCES_MOST = 1 << 20,	/* of one list, iterations of loops included */
+	SLOTS_FIRST = 64,
 };
 
 /* How often loops may run, no more than matters. */
@@ -85,6 +88,7 @@ static void choose(const struct plan *p, int phase, struct arena *a, struct choi
 /* Tiles, and for each loop its iterations in each iteration of the region around it. */
 struct list {
 	int ntiles;
+	uint64_t hash;
 	int16_t *trips;			/* [loop * STEPS + iteration] */
 };
 
@@ -99,6 +103,7 @@ struct trial {
 	int stride;			/* one of so many tiles is taken */
 	int16_t *trips;			/* of the list that is put together */
 	VEC(struct list) tried;
+	int *slots, nslots;		/* a hash table of these: 1 + an index; 0: free */
 	int *replicas;			/* of all walks */
 };
 
@@ -140,16 +145,39 @@ static int count_inside(const struct trial *t, int outer, int loop, int n)
 	return loop == outer ? n : count_trips(t, loop, count_inside(t, outer, parent_of(t, loop), n));
 }
 
+/* Twice as many slots. There may be thousands of lists, most of which come several times. */
+static void grow_slots(struct trial *t)
+{
+	t->nslots = t->nslots ? 2 * t->nslots : SLOTS_FIRST;
+	t->slots = ARENA_ARRAY(t->a, t->nslots, int);
+	for (int i = 0; i < t->tried.n; i++) {
+		uint64_t at = t->tried.v[i].hash % (uint64_t)t->nslots;
+
+		while (t->slots[at])
+			at = (at + 1) % (uint64_t)t->nslots;
+		t->slots[at] = i + 1;
+	}
+}
+
 static bool is_new(struct trial *t, int ntiles)
 {
 	size_t size = (size_t)graph_of(t)->program->loops.n * STEPS * sizeof(*t->trips);
-	struct list l = { .ntiles = ntiles };
+	struct list l = { .ntiles = ntiles, .hash = hash_mix(hash_bytes(hash_basis(0), t->trips, size), (uint64_t)ntiles) };
+	int *slot;
 
-	for (int i = 0; i < t->tried.n; i++)
-		if (t->tried.v[i].ntiles == ntiles && !memcmp(t->tried.v[i].trips, t->trips, size))
+	if (2 * t->tried.n >= t->nslots)
+		grow_slots(t);
+	slot = &t->slots[l.hash % (uint64_t)t->nslots];
+	while (*slot) {
+		const struct list *x = &t->tried.v[*slot - 1];
+
+		if (x->hash == l.hash && x->ntiles == ntiles && !memcmp(x->trips, t->trips, size))
 			return false;
+		slot = slot + 1 < t->slots + t->nslots ? slot + 1 : t->slots;
+	}
 	l.trips = arena_copy(t->a, t->trips, 1, size);
 	VEC_PUSH(t->a, &t->tried, l);
+	*slot = t->tried.n;
 	return true;
 }
 
