@@ -332,6 +332,7 @@ struct live {
 	bool makes_passing, makes_others;	/* it makes values that are computed where they are used; and others */
 	bool *now;			/* by version: live after the operation at hand */
 	const bool *at_break, *at_continue;	/* live after the loop; where its next iteration begins */
+	int *followed, visit;		/* by version: the visit of an operation in which its operands were counted last */
 	int most, most_in;		/* words, and the sTask then */
 	struct ops pins;		/* those of live fragments */
 };
@@ -356,10 +357,12 @@ static void set_used(void *ctx, struct frag_at at, bool all)
 	if (x->at->what == DO_PRODUCT && ops_hold(&x->r.fresh, x->at) &&
 	    at.frag == x->at->u.product.sum.frag)
 		return;
-	if (is_passing(v))
-		role_uses(v->maker, NULL, set_used, x);
-	else
+	if (!is_passing(v))
 		x->now[i] = true;
+	else if (x->followed[i] != x->visit) {	/* once: its operands may be passing, and used twice, too */
+		x->followed[i] = x->visit;
+		role_uses(v->maker, NULL, set_used, x);
+	}
 }
 
 static void find_passing(void *ctx, struct frag_at at)
@@ -390,6 +393,7 @@ static void pass_work(struct live *x, const struct role_op *o)
 	int words = 0;
 
 	x->at = o;
+	x->visit++;
 	x->makes_passing = x->makes_others = false;
 	role_uses(o, find_passing, NULL, x);
 	if (x->makes_passing && !x->makes_others)	/* its operands count where its results are used */
@@ -523,6 +527,7 @@ void role_find_live(struct role *l, struct arena *a)
 
 	read_body(&x.r, &l->body);
 	x.now = ARENA_ARRAY(a, x.r.versions.n + 1, bool);
+	x.followed = ARENA_ARRAY(a, x.r.versions.n + 1, int);
 	pass_body(&x, &l->body);
 	l->words = x.most;
 	l->words_in = x.most_in;
@@ -535,6 +540,7 @@ int role_kept_words(const struct role *l, struct arena *a, bool fetches, struct 
 
 	read_body(&x.r, &l->body);
 	x.now = ARENA_ARRAY(a, x.r.versions.n + 1, bool);
+	x.followed = ARENA_ARRAY(a, x.r.versions.n + 1, int);
 	pass_body(&x, &l->body);
 	for (int i = 0; sums && i < x.r.born.n; i++) {
 		const struct frag_at *at = &x.r.versions.v[x.r.born.v[i].version].at;
