@@ -188,7 +188,7 @@ like(dump, "load_boxes X in boxes of 256, 8, 4096 bytes", "  which the copy engi
 ---- the epilogue of a product ------------------------------------------------------------
 
 -- A softmax of a product's rows: the copy of the accumulator that the maximum reads takes no registers of its own.
-local function product_rows(n)
+local function product_rows(n, warps)
   local bound = mr.program("product_rows", function(p)
     local m, n, k = p:axes("m", "n", "k")
     local X, W, Y = p:input("X", {m, k}), p:input("W", {n, k}), p:output("Y", {m, n})
@@ -197,7 +197,7 @@ local function product_rows(n)
     local e = mr.exp(acc - mr.rowmax(acc, n))
     Y:store("put", e / mr.rowsum(e, n))
   end){m = 128, n = n, k = 96}
-  return by_hand(bound, {m = 64, k = 32}, 1, 4)
+  return by_hand(bound, {m = 64, k = 32}, 1, warps)
 end
 for _, n in ipairs{128, 256, 320} do
   local plan = product_rows(n)
@@ -207,8 +207,20 @@ for _, n in ipairs{128, 256, 320} do
   local result = plan:compile{target = "host"}:check{seed = 1, race = true}
   ok(result.ok, "  right", tostring(result))
 end
+-- Twice the warps divide the columns of 512. For 1024 neither these nor sixteen suffice.
 local good, problems = product_rows(512):check()
-ok(not good, "rows of 512 do not fit")
-like(tostring(problems):gsub("%s+", " "), "each tile has all of 'n'.*:to \"bf16\".*a loop or phase over 'n'", "  and the hint says what would help", problems)
+ok(not good, "rows of 512 do not fit into four warps")
+like(tostring(problems):gsub("%s+", " "), "try: plan:lane%(\"c0\", {warps=8}%)", "  and the hint is to give twice the warps", problems)
+local repaired = product_rows(512, 8)
+good, problems = repaired:check()
+ok(good, "  which fits", problems)
+local result = repaired:compile{target = "host"}:check{seed = 1, race = true}
+ok(result.ok, "  right", tostring(result))
+for _, warps in ipairs{4, 8, 16} do
+  good, problems = product_rows(1024, warps):check()
+  ok(not good, ("rows of 1024 do not fit into %d warps"):format(warps))
+  like(tostring(problems):gsub("%s+", " "), "each tile has all of 'n'.*:to \"bf16\".*a loop or phase over 'n'",
+    "  and the hint says what would help", problems)
+end
 
 tap.done_testing()
