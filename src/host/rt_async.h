@@ -707,6 +707,12 @@ static inline void host_product(float *d, const uint32_t *regs, uint64_t a, uint
 static inline void host_sparse_product(float *d, uint64_t a, uint64_t b, uint32_t pairs, int add, int columns, int ta, int tb,
 	int type_a, int type_b)
 {
+	struct host_thread *t = host.self;
+
+	/* Compilers give the registers of the words to others behind the instruction, which reads them while it is under way. */
+	if (t->sparse > t->waited && t->sparse <= t->commits)
+		host_fail("the words of indices are new while a sparse product may still read the ones before");
+	t->sparse = t->commits + 1;
 	host_mma(d, &(struct host_product){ .a = a, .b = b, .add = add != 0, .ta = ta != 0, .tb = tb != 0,
 		.columns = columns, .type_a = (enum host_type)type_a, .type_b = (enum host_type)type_b,
 		.sparse = true, .pairs = { pairs } }, NULL);
@@ -821,6 +827,8 @@ static inline void host_groups_wait(int n)
 	while (g->groups < need)
 		host_block(g, HOST_WAIT_GROUPS, (uint32_t)need, 0);
 	host.self->fenced = false;
+	if (need > host.self->waited)
+		host.self->waited = need;
 	if (host_racing() && need > 0 && host.self->clock[host_group_entry(group)] < (uint32_t)need)
 		host.self->clock[host_group_entry(group)] = (uint32_t)need;
 }

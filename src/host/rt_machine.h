@@ -82,6 +82,8 @@ struct host_thread {
 	uint32_t fences, fences_cap;	/* fences of the asynchronous proxy so far */
 	uint32_t *fence_clock, *fence_seen;	/* its own time at each fence; its clock at the last one */
 	int deposits, commits, registers;
+	int waited;			/* groups of products that it has waited for, */
+	int sparse;			/* and up to its latest one with a sparse product */
 	int stores;			/* groups of stores that it has committed */
 	bool fenced;			/* groups_fence since it last waited for groups */
 };

@@ -373,8 +373,19 @@ static void read_region(struct names *c, const struct role_op *o)
 	}
 }
 
+/* A sparse product reads registers that are no fragment's, which compilers give to what comes next. */
+static void check_indices(struct names *c, const struct role_op *o)
+{
+	bool waits = o->what == DO_GROUPS_WAIT && !o->u.count;
+
+	if (c->indices && !waits && o->what != DO_PRODUCT && o->what != DO_GROUPS_COMMIT)
+		names_fail(c, "comes while a sparse product may still read its indices from registers");
+	c->indices = (c->indices && !waits) || (o->what == DO_PRODUCT && o->u.product.form.sparse);
+}
+
 static void read_op(struct names *c, const struct role_op *o)
 {
+	check_indices(c, o);
 	if (role_is_region(o->what)) {
 		read_region(c, o);
 	} else if (o->what == DO_LET || o->what == DO_SET || o->what == DO_ADVANCE) {

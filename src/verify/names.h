@@ -78,6 +78,7 @@ struct names {
 	int task_began, product, fenced;
 	const struct frag *sum;		/* of its products; the columns that they have so far */
 	int64_t multiplied;
+	bool indices;			/* a sparse product may be under way */
 	int depth;			/* bodies around, within the sTask, that may not be executed */
 	bool stores;
 	VEC(int) wrote;			/* buffers */

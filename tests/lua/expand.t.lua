@@ -172,6 +172,19 @@ for _, case in ipairs{
   sizes.type = "bf16"
   computes("a sparse product: " .. what, planned(sparse(sizes), tile, options))
 end
+do                                                       -- its instructions read the indices' registers while they are under way
+  local plan = mr.plan(sparse{m = 128, n = 64, k = 512, type = "bf16"}:graph{tile = {m = 128, n = 64, k = 128}}, h200)
+  plan:split("m", 2)
+  plan:lane("p0", {warps = 1})
+  for i = 0, 1 do plan:lane("c" .. i, {warps = 4}) end
+  plan:buffers{a = 2, e = 2, b = 2}
+  for _, t in ipairs(plan.tasks) do
+    plan:append(t.name, {lane = t.kind == "load" and "p0" or t.name:find "1$" and "c1" or "c0"})
+  end
+  plan:fill_waits()
+  computes("sparse products of slices", plan)
+  tap.like(plan:compile{target = "cuda"}.source, "groups_commit%(%);%s*GROUPS_WAIT%(0%);", "  which wait before the next indices")
+end
 do                                                       -- E stays, as the loop over n needs all of it again
   local bound = mr.program("stays", function(p)
     local m, n, k, A, E, B, C = matrices(p)

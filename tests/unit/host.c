@@ -471,6 +471,10 @@ static const char mma_text[] =
 	"	case 6: GROUPS_WAIT(0); if (t == 5) shared_put_f32(slot_b, 1); lane_sync(1, 128); fence_async();\n"
 	"		groups_fence(); host_mma_rs(d, r[0], db, 1, 64, 0, 0, HOST_bf16, HOST_bf16); groups_commit(); break;\n"
 	"	case 7: GROUPS_WAIT(0); host_mma_rs(d, r[0], db, 1, 64, 0, 0, HOST_bf16, HOST_bf16); break;\n"
+	"	case 8: EACH(n, 2) {\n"
+	"		groups_fence(); host_mma_sparse(d, desc(slot_a, depth, 0, 0), db, 0x44444444, 1, 64, 0, 0, HOST_bf16, HOST_bf16);\n"
+	"		groups_commit(); GROUPS_WAIT(1);\n"
+	"	} break;\n"
 	"	}\n"
 	"	if (o->left) GROUPS_WAIT(1);\n"
 	"	else GROUPS_WAIT(0);\n"
@@ -581,6 +585,7 @@ static void test_products_misused(struct bench *b)
 		{ "has bits where none belong", false },
 		{ "which thread 5 wrote in its start without a fence", true },
 		{ "a product without groups_fence since the last wait", false },
+		{ "the words of indices are new while a sparse product may still read", false },
 	};
 	int early = 0;
 

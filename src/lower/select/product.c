@@ -543,6 +543,10 @@ enum err_code select_matrix_product(struct lowering *c, const struct kentry *x, 
 	if (p.last_cols)			/* in the same group, so it has no touches of its own */
 		add_product(c, s, &p, sum, a, p.cols * p.instructions, p.last_cols, 1);
 	add_op(c, DO_GROUPS_COMMIT);
+	/* The instruction reads the words of the indices while it is under way, and ptxas gives their registers to what comes
+	 * next, as neither a fence nor a wait is theirs. */
+	if (p.indices != NONE)
+		add_groups_wait_op(c, 0, "the registers of the indices are free");
 	add_pin(c, sum.frag, sum.version, frag_block_words(sum.frag));
 	return OK;
 }
