@@ -74,7 +74,7 @@ return {
       box_bytes = 32768,            -- 256 rows of the 128 bytes that swizzling allows; CUDA
                                     -- driver API
       box_interval = 64,            -- * estimate, as the H200
-      row_interval = 8,             -- estimate, not measured: boxes of a row each, by many threads
+      row_interval = 14,            -- boxes of a row each, by four warps: 9.7 ns on an H100; tests/perf/rows.lua
     },
     {
       name = "tensor", kind = "matrix", async = true,

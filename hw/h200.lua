@@ -99,7 +99,7 @@ return {
                                     -- driver API
       box_interval = 16,            -- between loads of one thread 11 to 27; measured
                                     -- [tma_load_issue_4, _16]
-      row_interval = 8,             -- estimate, not measured: boxes of a row each, by many threads
+      row_interval = 14,            -- boxes of a row each, by four warps: 9.7 ns on an H100; tests/perf/rows.lua
     },
     {
       name = "tensor", kind = "matrix", async = true,
