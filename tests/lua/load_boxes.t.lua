@@ -73,6 +73,7 @@ for _, before in ipairs{0, 1, 5} do
 end
 case("every second row, beyond the end", strided(2, -9){a = 37, b = 3, c = 64}, {a = 16, b = 1, c = 64}, "1 x 16 x 1 x 64, 1")
 case("every second of an odd number of rows", strided(2, 0, 1){a = 37, b = 3, c = 64}, {a = 16, b = 2, c = 64}, false)
+case("every second row of two, on both sides of them", strided(2, 2, -6){a = 4, b = 3, c = 64}, {a = 4, b = 1, c = 64}, false)
 case("every second row, in slices", strided(2, 1){a = 64, b = 1, c = 64}, {a = 32, b = 1, c = 64}, "1 x 32 x 1 x 64, 1", {split = "a"})
 case("every second row, loaded in slices", strided(2, 1){a = 64, b = 1, c = 64}, {a = 32, b = 1, c = 64}, "1 x 16 x 1 x 64, 1",
   {split = "a", tasks = {"load_x", "double", "store_Y"}})

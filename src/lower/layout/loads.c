@@ -199,7 +199,8 @@ int64_t lower_split_dimension(const struct kernel *k, int buffer, int d)
 	if (d == t->rank - 1 || has_index_values(n) || is_one_run(k, b, &n->index[d]))
 		return 1;
 	by = step_of(k, b, &n->index[d]);
-	return by > 1 && (!(by & (by - 1)) || is_never_negative(&n->index[d])) && !of->multiple && of->size % by == 0 ? by : 1;
+	return by > 1 && (!(by & (by - 1)) || is_never_negative(&n->index[d])) && !of->multiple && of->size % by == 0 &&
+		of->size > by ? by : 1;		/* with one block the map would have no second dimension */
 }
 
 /* Adds the axes of one dimension's index. Returns whether the copy engine can load it: neighbours, or every second one of them, or
