@@ -123,8 +123,8 @@ static inline int node_arity(const struct node *n)
 
 struct carry {
 	const char *name;
-	/* as declared; else f32, i32 if the first thing that happens to it is to be set to an integer, and f64 once it was set
-	 * to one */
+	/* as declared; else i32 if the first thing that happens to it is to be set to an integer, else f32. One of f32,
+	 * declared or not, is of f64 once it was set to a value of that type. */
 	enum dtype type;
 	bool is_typed;			/* the type was declared */
 	int naxes;

@@ -325,11 +325,11 @@ NODISCARD enum err_code operand_value(struct lowering *c, const struct kentry *x
 /* The current element of an element-wise node. */
 NODISCARD enum err_code element_value(struct lowering *c, const struct kentry *x, int node,
 	const struct val **out, struct err *e);
-/* ERR_ILLEGAL: the node has no lowering. */
 /* The current element, by the shape, of a node that expands (program_expand), whose arguments are in rings: one of two
  * elements of four, or 0. Both are read, as which of them it is depends on the data. f: where the shape is of a fragment. */
 NODISCARD enum err_code expanded_value(struct lowering *c, const struct kentry *x, int node, const struct shape2 *shape,
 	const struct frag *f, const struct val **out, struct err *e);
+/* ERR_ILLEGAL: the node has no lowering. */
 NODISCARD enum err_code refuse_node(const struct node *n, struct err *e);
 
 /* ---- layout conversions (conversion.c) -------------------------------------------------- */

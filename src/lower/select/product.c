@@ -470,9 +470,11 @@ static void add_product(struct lowering *c, const struct stask *s, const struct 
 	o->u.product.adds = p->adds;
 }
 
-/* Reads the indices of elements of four of the first operand, as instructions take them (PTX ISA, sparse wgmma): a word
- * of a thread has those of two rows in eight bytes of a row's, where elements have 16 bits, one half of the quad's threads the
- * first ones of a step; of one row in four bytes, where they have 8 bits. */
+/* Reads the indices among four of the first operand's elements, a word of each thread, as instructions take them (PTX
+ * ISA, sparse wgmma). Where elements have 16 bits, a step has four bytes of indices for each row: a word has two of them
+ * for the thread's first row, and above these two for its second row; threads with even numbers have the first half of a
+ * step, the others the second. Where elements have 8 bits, a step has eight bytes for each row: a word has four of them,
+ * for one of the thread's two rows. */
 static void add_pairs(struct lowering *c, const struct kentry *x, const struct product *p)
 {
 	const struct stask *s = stask_of(c, x);
@@ -543,8 +545,8 @@ enum err_code select_matrix_product(struct lowering *c, const struct kentry *x, 
 	if (p.last_cols)			/* in the same group, so it has no touches of its own */
 		add_product(c, s, &p, sum, a, p.cols * p.instructions, p.last_cols, 1);
 	add_op(c, DO_GROUPS_COMMIT);
-	/* The instruction reads the words of the indices while it is under way, and ptxas gives their registers to what comes
-	 * next, as neither a fence nor a wait is theirs. */
+	/* The instruction reads the words of the indices while it is under way, but for ptxas their registers are free
+	 * behind it: it would give them to what comes next. */
 	if (p.indices != NONE)
 		add_groups_wait_op(c, 0, "the registers of the indices are free");
 	add_pin(c, sum.frag, sum.version, frag_block_words(sum.frag));

@@ -222,7 +222,7 @@ enum err_code expanded_value(struct lowering *c, const struct kentry *x, int nod
 
 		if (buffer == NONE || !has_ring(c, buffer))
 			return err_set(e, ERR_ILLEGAL, n->loc, "expand takes values and indices out of shared memory, and '%s' has "
-				"them in registers: load them, or let another lane make them", s->name);
+				"them in registers: load them, or make them in a task of their own", s->name);
 		r[i] = ring_of(c, buffer);
 		for (int k = 0; k < a->naxes && !i; k++)
 			if (c->p->axes.v[a->axis[k]].packs == n->ref)
