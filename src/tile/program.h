@@ -286,8 +286,8 @@ NODISCARD enum err_code program_add(struct program *p, const char *name, int ten
 	int value, struct srcloc loc, struct err *e);
 /* Contracts every axis that both operands have, of which there must be at least one. The result has a's other axes,
  * then b's, and type f32 (i32 for integers). A task of its own, named `name` ("mma1", ... if NULL). An operand that
- * program_expand has made outside of a named task is expanded by the product: that is part of its task, and the first operand,
- * so where only b is expanded, the two are exchanged. */
+ * program_expand has made outside of a named task, along an axis that is contracted, is expanded by the product: that is
+ * part of its task, and the first operand, so where only b is expanded, the two are exchanged. */
 NODISCARD enum err_code program_mma(struct program *p, const char *name, int a, int b,
 	struct srcloc loc, int *out, struct err *e);
 

@@ -300,12 +300,12 @@ static enum err_code check_mma_axes(const struct program *p, const char *what, i
 	return OK;
 }
 
-/* Does the product expand the operand itself? */
-static bool is_expanded_by_product(const struct program *p, int value)
+/* Does a product of the value and another expand the value itself? Instructions do that along what they contract. */
+static bool is_expanded_by_product(const struct program *p, int value, int other)
 {
 	const struct node *n = &p->nodes.v[value];
 
-	return n->op == OP_EXPAND && !p->tasks.v[n->task].named;
+	return n->op == OP_EXPAND && !p->tasks.v[n->task].named && node_has_axis(&p->nodes.v[other], n->ref);
 }
 
 enum err_code program_mma(struct program *p, const char *name, int a, int b, struct srcloc loc, int *out, struct err *e)
@@ -324,7 +324,7 @@ enum err_code program_mma(struct program *p, const char *name, int a, int b, str
 	TRY(check_value(p, b, loc, e));
 	if (x == DT_BOOL || y == DT_BOOL)
 		return err_set(e, ERR_INPUT, loc, "%s: an operand is bool; cast it first", what.s);
-	if (is_expanded_by_product(p, b) && !is_expanded_by_product(p, a)) {
+	if (is_expanded_by_product(p, b, a) && !is_expanded_by_product(p, a, b)) {
 		int first = b;
 
 		b = a;
@@ -334,7 +334,7 @@ enum err_code program_mma(struct program *p, const char *name, int a, int b, str
 	n.arg[0] = a;
 	n.arg[1] = b;
 	p->cur_task = build_task(p, build_task_name(p, name, "mma", true), TASK_MMA, loc);
-	if (is_expanded_by_product(p, a)) {
+	if (is_expanded_by_product(p, a, b)) {
 		expanded = p->nodes.v[a];
 		n.arg[0] = build_node(p, &expanded);
 	}

@@ -221,6 +221,26 @@ do                                                       -- threads multiply wha
   computes("a sparse product by threads", plan)
 end
 
+-- An operand that is expanded along an axis that the product keeps, by an sTask of its own.
+local kept = mr.program("kept", function(p)
+  local m, n, k = p:axes("m", "n", "k")
+  local A = p:input("A", {p:axis("half", m.size // 2), k})
+  local E = p:input("E", {p:axis("eighth", m.size // 8), k}, "u8")
+  local B, C = p:input("B", {n, k}), p:output("C", {m, n}, "f32")
+  local c = p:carry("c", {m, n}, 0)
+  p:loop(k, function()
+    local a, e = p:load("load_a", A), p:load("load_e", E)
+    c:add(p:mma("mma", a:expand(e, m), p:load("load_b", B)))
+  end)
+  C:store("store_c", c)
+end)
+do
+  local plan = mr.plan(kept{m = 72, n = 40, k = 96}:graph{tile = {m = 64, n = 40, k = 32}}, h200)
+  for _, t in ipairs(plan.tasks) do plan:append(t.name) end
+  plan:fill_waits()
+  computes("a product of an operand that is expanded along its rows", plan)
+end
+
 local function not_lowered(what, message, bound, tile, device)
   local good, got = pcall(function()
     local plan = mr.plan(bound:graph{tile = tile}, mr.device(device or "h200"))
