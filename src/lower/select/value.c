@@ -288,6 +288,21 @@ const struct val *neighbours_at_once(struct lowering *c, const struct val *value
 	return make_val(c, v);
 }
 
+/* What is read, where `inside` holds, else 0. A read that has a guard of its own gets one guard for both conditions: neighbours
+ * that are read at once are read ahead of the expression, under the guard next to the read alone. */
+static const struct val *guard_read(struct lowering *c, const struct num *inside, const struct val *value)
+{
+	if (value->kind == VAL_GUARD && value->arg[0]->kind == VAL_SHARED) {
+		struct val read = *value->arg[0];
+
+		inside = NUM2(BOTH, inside, value->num);
+		if (num_uses(inside, VAR_E))
+			read.together = 1;
+		value = make_val(c, read);
+	}
+	return val_guard(c, inside, value, val_const(c, DT_I32, 0));
+}
+
 /* The source's element at other indices of axes that it has in full, out of its ring or the scratch, where other threads may
  * have put it. shape: of the node, or of one that takes its element. */
 static enum err_code far_value(struct lowering *c, const struct kentry *x, int node, const struct shape2 *shape,
@@ -320,7 +335,7 @@ static enum err_code far_value(struct lowering *c, const struct kentry *x, int n
 	for (int i = node; i != source; i = c->p->nodes.v[i].arg[0])
 		c->read_at[c->p->nodes.v[i].ref] = NULL;
 	if (!code)
-		*out = val_guard(c, inside, *out, val_const(c, DT_I32, 0));
+		*out = guard_read(c, inside, *out);
 	return code;
 }
 
