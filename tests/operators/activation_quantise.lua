@@ -3,20 +3,8 @@
 -- magnitudes of rows; mxfp8_quantise; adam_8bit, a step whose moment is a byte that a table explains, with a scale of each block.
 local mr = require "millrace"
 local max, where = mr.max, mr.where
-
--- The sum of f(0) to f(n - 1).
-local function sum(f, n)
-  local s = 0
-  for i = 0, n - 1 do s = s + f(i) end
-  return s
-end
-
--- The greatest of f(0) to f(n - 1).
-local function maxof(f, n)
-  local s = -math.huge
-  for i = 0, n - 1 do s = math.max(s, f(i)) end
-  return s
-end
+local formulas = dofile(debug.getinfo(1, "S").source:match "^@(.*/)" .. "../lua/lib/formulas.lua")
+local sum, maxof = formulas.sum_below, formulas.greatest_below
 
 return {
   {

@@ -3,13 +3,7 @@
 -- mixes; int8_attention, scores of i8 with scales of blocks (SageAttention).
 local mr = require "millrace"
 local max, exp, exp2, where = mr.max, mr.exp, mr.exp2, mr.where
-
--- The sum of f(0) to f(n - 1).
-local function sum(f, n)
-  local s = 0
-  for i = 0, n - 1 do s = s + f(i) end
-  return s
-end
+local sum = dofile(debug.getinfo(1, "S").source:match "^@(.*/)" .. "../lua/lib/formulas.lua").sum_below
 
 return {
   {

@@ -2,13 +2,7 @@
 -- powers; a layer norm of a residual after dropout by a hash of the element's number; Mamba-2's RMS norm of gated groups.
 local mr = require "millrace"
 local where = mr.where
-
--- The sum of f(0) to f(n - 1).
-local function sum(f, n)
-  local s = 0
-  for i = 0, n - 1 do s = s + f(i) end
-  return s
-end
+local sum = dofile(debug.getinfo(1, "S").source:match "^@(.*/)" .. "../lua/lib/formulas.lua").sum_below
 
 local rows <const> = {{m = 24, n = 64}, {m = 13, n = 50}}
 

@@ -4,13 +4,7 @@
 --   moe_permute: rows copied to where their experts have them, and added up again with weights.
 local mr = require "millrace"
 local where = mr.where
-
--- The sum of f(0) to f(n - 1).
-local function sum(f, n)
-  local s = 0
-  for i = 0, n - 1 do s = s + f(i) end
-  return s
-end
+local sum = dofile(debug.getinfo(1, "S").source:match "^@(.*/)" .. "../lua/lib/formulas.lua").sum_below
 
 return {
   {

@@ -2,13 +2,7 @@
 -- rows of an edge's ends; attention over the edges of a node; sums over edges in any order; a histogram.
 local mr = require "millrace"
 local max, min, exp, where = mr.max, mr.min, mr.exp, mr.where
-
--- The sum of f(0) to f(n - 1).
-local function sum(f, n)
-  local s = 0
-  for i = 0, n - 1 do s = s + f(i) end
-  return s
-end
+local sum = dofile(debug.getinfo(1, "S").source:match "^@(.*/)" .. "../lua/lib/formulas.lua").sum_below
 
 return {
   {

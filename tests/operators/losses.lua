@@ -6,13 +6,7 @@
 --   linear_jensen_shannon: student's and teacher's logits are products that are made twice and never stored.
 local mr = require "millrace"
 local max, min, exp, log, where = mr.max, mr.min, mr.exp, mr.log, mr.where
-
--- The sum of f(0) to f(n - 1).
-local function sum(f, n)
-  local s = 0
-  for i = 0, n - 1 do s = s + f(i) end
-  return s
-end
+local sum = dofile(debug.getinfo(1, "S").source:match "^@(.*/)" .. "../lua/lib/formulas.lua").sum_below
 
 local rows <const> = {{m = 24, n = 64}, {m = 13, n = 50}}
 

@@ -2,13 +2,7 @@
 -- of bits; nf4_gemm, codes that a table of 16 explains, one scale for 64; smoothquant_gemm, i8 with zero points of rows; binary_gemm,
 -- signs as bits, counted by arithmetic.
 local mr = require "millrace"
-
--- The sum of f(0) to f(n - 1).
-local function sum(f, n)
-  local s = 0
-  for i = 0, n - 1 do s = s + f(i) end
-  return s
-end
+local sum = dofile(debug.getinfo(1, "S").source:match "^@(.*/)" .. "../lua/lib/formulas.lua").sum_below
 
 -- The low 32 bits as an i32.
 local function signed(x)

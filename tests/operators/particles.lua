@@ -2,13 +2,7 @@
 -- contraction of two tensors over two axes, and the Kronecker product.
 local mr = require "millrace"
 local max, exp, where = mr.max, mr.exp, mr.where
-
--- The sum of f(0) to f(n - 1).
-local function sum(f, n)
-  local s = 0
-  for i = 0, n - 1 do s = s + f(i) end
-  return s
-end
+local sum = dofile(debug.getinfo(1, "S").source:match "^@(.*/)" .. "../lua/lib/formulas.lua").sum_below
 
 return {
   {

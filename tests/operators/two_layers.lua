@@ -1,12 +1,6 @@
 -- Two products with an activation between them, whose result is never stored: dense_gelu_dense, with biases; swiglu_mlp.
 local mr = require "millrace"
-
--- The sum of f(0) to f(n - 1).
-local function sum(f, n)
-  local s = 0
-  for i = 0, n - 1 do s = s + f(i) end
-  return s
-end
+local sum = dofile(debug.getinfo(1, "S").source:match "^@(.*/)" .. "../lua/lib/formulas.lua").sum_below
 
 return {
   {

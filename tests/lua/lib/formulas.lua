@@ -8,6 +8,16 @@ function M.sum(from, to, f)
   return total
 end
 
+-- The sum of f(0) to f(n - 1).
+function M.sum_below(f, n) return M.sum(0, n - 1, f) end
+
+-- The greatest of f(0) to f(n - 1).
+function M.greatest_below(f, n)
+  local greatest = -math.huge
+  for i = 0, n - 1 do greatest = math.max(greatest, f(i)) end
+  return greatest
+end
+
 -- f(...), computed once for the same arguments.
 function M.once(f)
   local made = {}
