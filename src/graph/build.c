@@ -463,12 +463,12 @@ static enum err_code connect_node(struct builder *b, int stask, int node, struct
 		if ((n->op == OP_AT && task_at(b, arg->task)->loop != s->loop) || n->op == OP_EXPAND)
 			share_slices(b, n->arg[i]);
 	}
-	if (n->op == OP_GET || n->op == OP_SET || (n->op == OP_MMA && n->ref != NONE)) {
+	if (node_gets_carry(n) || node_sets_carry(n)) {
 		TRY(buffer_of_carry(b, n->ref, n->task, &buffer, e));
 		buffer += s->slice;
-		if (n->op != OP_SET)
+		if (node_gets_carry(n))
 			add_unique(&b->g->arena, &s->reads, buffer);
-		if (n->op != OP_GET)
+		if (node_sets_carry(n))
 			add_unique(&b->g->arena, &s->writes, buffer);
 	}
 	return OK;

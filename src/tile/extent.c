@@ -162,7 +162,7 @@ static bool needs_full(const struct infer *f, int node, int axis)
 static void propagate(struct infer *f, int node)
 {
 	const struct node *n = &f->p->nodes.v[node];
-	bool adds = n->op == OP_MMA && n->ref != NONE, gets = n->op == OP_GET || adds, sets = n->op == OP_SET || adds;
+	bool gets = node_gets_carry(n), sets = node_sets_carry(n);
 	const struct carry *c = gets || sets ? &f->p->carries.v[n->ref] : NULL;
 	uint8_t *full = &f->x->full_axis[node * RANK_MAX];
 	uint8_t *carry_full = c ? &f->x->carry_full_axis[n->ref * RANK_MAX] : NULL;

@@ -371,9 +371,9 @@ static void mark_sources(struct arena *a, const struct program *p, int node, boo
 		again = false;
 		for (int i = p->nodes.n - 1; i >= 0; i--) {
 			const struct node *n = &p->nodes.v[i];
-			bool of_carry = n->op == OP_GET || n->op == OP_SET || (n->op == OP_MMA && n->ref != NONE);
+			bool of_carry = node_gets_carry(n) || node_sets_carry(n);
 
-			if (n->task != NONE && of_carry && n->op != OP_GET && carry[n->ref])
+			if (n->task != NONE && node_sets_carry(n) && carry[n->ref])
 				uses[i] = true;
 			for (int k = 0; uses[i] && k < node_arity(n); k++)
 				uses[n->arg[k]] = true;

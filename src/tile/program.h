@@ -111,6 +111,20 @@ struct node {
 	struct srcloc loc;
 };
 
+/* Does the node add a product to a carry; set one, or part of one; read one? In all three n->ref is the carry. */
+static inline bool node_adds_to_carry(const struct node *n)
+{
+	return n->op == OP_MMA && n->ref != NONE;
+}
+static inline bool node_sets_carry(const struct node *n)
+{
+	return n->op == OP_SET || node_adds_to_carry(n);
+}
+static inline bool node_gets_carry(const struct node *n)
+{
+	return n->op == OP_GET || node_adds_to_carry(n);
+}
+
 /* Values that a node takes: those of its operation; of a load or store also those that its indices add, each once. */
 static inline int node_arity(const struct node *n)
 {

@@ -12,21 +12,6 @@ struct uses {
 	bool *stored;			/* does it reach a store that does not add? */
 };
 
-static bool adds_to_carry(const struct node *n)
-{
-	return n->op == OP_MMA && n->ref != NONE;
-}
-
-static bool sets_carry(const struct node *n)
-{
-	return n->op == OP_SET || adds_to_carry(n);
-}
-
-static bool gets_carry(const struct node *n)
-{
-	return n->op == OP_GET || adds_to_carry(n);
-}
-
 /* The axes of a value as a set, with those of words that hold elements of them. */
 static uint64_t axis_set(const struct program *p, const struct node *n)
 {
@@ -59,13 +44,13 @@ static struct uses find_uses(struct program *p)
 			if (n->task == NONE)
 				continue;
 			node.added[i] |= (n->op == OP_STORE && n->adds ? axis_set(p, n) : 0) |
-				(sets_carry(n) ? carry.added[n->ref] : 0);
-			node.stored[i] |= (n->op == OP_STORE && !n->adds) || (sets_carry(n) && carry.stored[n->ref]);
+				(node_sets_carry(n) ? carry.added[n->ref] : 0);
+			node.stored[i] |= (n->op == OP_STORE && !n->adds) || (node_sets_carry(n) && carry.stored[n->ref]);
 			for (int k = 0; k < node_arity(n); k++) {
 				node.added[n->arg[k]] |= node.added[i];
 				node.stored[n->arg[k]] |= node.stored[i];
 			}
-			if (!gets_carry(n))
+			if (!node_gets_carry(n))
 				continue;
 			again |= (node.added[i] & ~carry.added[n->ref]) || (node.stored[i] && !carry.stored[n->ref]);
 			carry.added[n->ref] |= node.added[i];
@@ -144,7 +129,7 @@ static enum linear linear_of(const struct program *p, const struct uses *u, int 
 	out = apply(n, x);
 	if (is_candidate(p, u, node, axis))
 		out = out <= WITHOUT ? LINEAR : OTHERWISE;
-	return adds_to_carry(n) ? join(out, carry[n->ref]) : out;
+	return node_adds_to_carry(n) ? join(out, carry[n->ref]) : out;
 }
 
 /* Is all that the phase makes of parts of sums over the axis linear in them? */
@@ -167,9 +152,9 @@ static bool is_linear(struct program *p, const struct uses *u, int phase, int ax
 			value[i] = linear_of(p, u, i, axis, value, carry);
 			if (value[i] == OTHERWISE)
 				return false;
-			set = sets_carry(n) ? join(value[i], carry[n->ref]) : ZERO;
-			again |= sets_carry(n) && set != carry[n->ref];
-			if (sets_carry(n))
+			set = node_sets_carry(n) ? join(value[i], carry[n->ref]) : ZERO;
+			again |= node_sets_carry(n) && set != carry[n->ref];
+			if (node_sets_carry(n))
 				carry[n->ref] = set;
 		}
 	}
@@ -211,8 +196,8 @@ static struct follows find_follows(struct program *p, const struct extents *x, i
 		again = false;
 		for (int i = 0; i < p->nodes.n; i++) {
 			const struct node *n = &p->nodes.v[i];
-			bool has = node_has_axis(n, axis), from = has || (gets_carry(n) && carry.from[n->ref]);
-			bool varies = has ? !extent_is_full(x, i, axis) : gets_carry(n) && carry.varies[n->ref];
+			bool has = node_has_axis(n, axis), from = has || (node_gets_carry(n) && carry.from[n->ref]);
+			bool varies = has ? !extent_is_full(x, i, axis) : node_gets_carry(n) && carry.varies[n->ref];
 
 			if (n->task == NONE)
 				continue;
@@ -222,7 +207,7 @@ static struct follows find_follows(struct program *p, const struct extents *x, i
 			}
 			f.from[i] = from;
 			f.varies[i] = varies;
-			if (!sets_carry(n))
+			if (!node_sets_carry(n))
 				continue;
 			again |= (from && !carry.from[n->ref]) || (varies && !carry.varies[n->ref]);
 			carry.from[n->ref] |= from;
@@ -267,14 +252,25 @@ static bool note_undivided(struct program *p, const struct extents *x, int axis)
 	return any;
 }
 
+static bool adds_in_memory(const struct program *p)
+{
+	for (int i = 0; i < p->nodes.n; i++)
+		if (p->nodes.v[i].adds && p->nodes.v[i].task != NONE)
+			return true;
+	return false;
+}
+
 void find_additions(struct program *p)
 {
-	struct uses u = find_uses(p);
+	struct uses u;
 	struct tiling t = { { 0 } };
 	struct extents x;
 	bool again = true;
 	struct err ignored;
 
+	if (!adds_in_memory(p))
+		return;
+	u = find_uses(p);
 	for (int phase = 0; phase < p->phases.n; phase++)
 		for (int axis = 0; axis < p->axes.n; axis++)
 			mark_parts(p, phase, axis, &u);

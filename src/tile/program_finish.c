@@ -9,24 +9,19 @@ struct live {
 	const bool *length;		/* what makes lengths of loops; it needs no task */
 };
 
-static bool adds_to_carry(const struct node *n)
-{
-	return n->op == OP_MMA && n->ref != NONE;
-}
-
 static void mark_node(const struct program *p, struct live *l, int id, bool *again)
 {
 	const struct node *n = &p->nodes.v[id];
 
 	if (n->op == OP_STORE)
 		l->node[id] = true;
-	if ((n->op == OP_SET || adds_to_carry(n)) && l->carry[n->ref])
+	if (node_sets_carry(n) && l->carry[n->ref])
 		l->node[id] = true;
 	if (!l->node[id])
 		return;
 	for (int i = 0; i < node_arity(n); i++)
 		l->node[n->arg[i]] = true;
-	if ((n->op == OP_GET || adds_to_carry(n)) && !l->carry[n->ref])
+	if (node_gets_carry(n) && !l->carry[n->ref])
 		*again = l->carry[n->ref] = true;
 }
 
@@ -135,7 +130,7 @@ static enum err_code check_used(const struct program *p, const struct live *l, s
 
 		if (l->node[i] || l->length[i] || (n->op != OP_LOAD && n->op != OP_MMA))
 			continue;
-		if (adds_to_carry(n))
+		if (node_adds_to_carry(n))
 			return err_set(e, ERR_INPUT, n->loc, "'%s' adds to carry '%s', which "
 				"nothing that is stored depends on; store the carry or remove "
 				"both", p->tasks.v[n->task].name, p->carries.v[n->ref].name);
@@ -150,7 +145,7 @@ static enum dtype final_type(const struct program *p, const struct node *n)
 {
 	enum dtype t[3] = { n->type, n->type, n->type }, out = n->type;
 	enum op_class class = op_class(n->op);
-	bool widened = adds_to_carry(n) && p->carries.v[n->ref].type == DT_F64;
+	bool widened = node_adds_to_carry(n) && p->carries.v[n->ref].type == DT_F64;
 
 	for (int i = 0; i < node_arity(n); i++)
 		t[i] = p->nodes.v[n->arg[i]].type;
@@ -180,7 +175,7 @@ static void widen_types(struct program *p)
 			enum dtype t;
 
 			if ((n->op == OP_SET && p->nodes.v[n->arg[0]].type == DT_F64) ||
-			    (adds_to_carry(n) && n->type == DT_F64)) {
+			    (node_adds_to_carry(n) && n->type == DT_F64)) {
 				again |= p->carries.v[n->ref].type != DT_F64;
 				p->carries.v[n->ref].type = DT_F64;
 			}

@@ -30,7 +30,7 @@ enum err_code check_value(const struct program *p, int value, struct srcloc loc,
 		BUG("node %d has no value", value);
 	if (n->task == NONE)
 		return OK;
-	if (n->op == OP_MMA && n->ref != NONE)
+	if (node_adds_to_carry(n))
 		return err_set(e, ERR_INPUT, loc, "%s was added to carry '%s' and has no value of its own any more; "
 			"read the carry, or use the product before it is added", what.s, p->carries.v[n->ref].name);
 	t = &p->tasks.v[n->task];

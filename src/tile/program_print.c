@@ -72,7 +72,7 @@ static void print_work(const struct program *p, const struct node *n, struct buf
 		buf_puts(out, "load ");
 		print_indices(p, n, out);
 	} else {
-		if (n->op == OP_MMA && n->ref != NONE)
+		if (node_adds_to_carry(n))
 			buf_printf(out, "%s += ", p->carries.v[n->ref].name);
 		buf_puts(out, op_name(n->op));
 		print_args(p, n, out);

@@ -624,7 +624,7 @@ static void add_rounding(struct roundings *r, int node)
 	r->partial = n->partial;
 	for (int i = 0; i < node_arity(n); i++)
 		copy->arg[i] = r->value[n->arg[i]];
-	if (n->op == OP_MMA && n->ref != NONE) {
+	if (node_adds_to_carry(n)) {
 		struct node get = *n;
 
 		get.op = OP_GET;
