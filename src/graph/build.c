@@ -359,7 +359,7 @@ static bool takes_tile(const struct builder *b, const struct node *product, int 
 /* Do matrix instructions take operands of the type out of shared memory alone? */
 static bool is_multiplied_from_shared(enum dtype type)
 {
-	const struct matrix_instruction *by = target_matrix(target_usual(), true, type);
+	const struct matrix_instruction *by = target_matrix(target_usual(), true, false, type);
 
 	return by && !(by->loose >> type & 1);
 }

@@ -268,10 +268,7 @@ static inline bool has_lowering(const struct program *p, const struct node *n)
 static inline const struct matrix_instruction *instruction_for(const struct kernel *k, const struct seu *unit,
 	const struct work *w)
 {
-	if (unit->kind != SEU_MATRIX)
-		return NULL;
-	return w->sparse ? target_sparse_matrix(k->target, unit->async, w->type) :
-		target_matrix(k->target, unit->async, w->type);
+	return unit->kind == SEU_MATRIX ? target_matrix(k->target, unit->async, w->sparse, w->type) : NULL;
 }
 
 static inline const struct seu *seu_of(const struct kernel *k, int task)

@@ -120,7 +120,7 @@ int plan_lane_parts(const struct plan *p, int lane, int phase)
 		if (p->entries.v[i].lane != lane || s->phase != phase || s->kind != TASK_MMA ||
 		    unit->kind != SEU_MATRIX)
 			continue;
-		x = target_matrix(t, unit->async, s->work.type);
+		x = target_matrix(t, unit->async, s->work.sparse, s->work.type);
 		parts = x ? (int)gcd_i64(parts == INT32_MAX ? 0 : parts,
 			plan_product_parts(t, x, s->work.m, s->work.n, warps)) : 1;
 	}

@@ -71,7 +71,7 @@ static int64_t lane_rows(const struct space *s, const struct graph *g, const str
 	for (int i = 0; i < g->tasks.n; i++) {
 		const struct work *w = &g->tasks.v[i].work;
 		const struct seu *unit = matrix_unit(s, c, w);
-		const struct matrix_instruction *x = unit ? target_matrix(t, unit->async, w->type) : NULL;
+		const struct matrix_instruction *x = unit ? target_matrix(t, unit->async, w->sparse, w->type) : NULL;
 
 		if (x)
 			parts = (int)gcd_i64(parts, plan_product_parts(t, x, w->m, w->n, c->warps));

@@ -32,18 +32,10 @@ enum seen_by target_seen(const struct target *t, const struct seu *unit, bool ow
 	return own ? SEEN_DONE : SEEN_FLAGGED;
 }
 
-const struct matrix_instruction *target_sparse_matrix(const struct target *t, bool async, enum dtype type)
+const struct matrix_instruction *target_matrix(const struct target *t, bool async, bool sparse, enum dtype type)
 {
 	for (int i = 0; i < t->nmatrix; i++)
-		if (t->matrix[i].sparse && t->matrix[i].async == async && t->matrix[i].types >> type & 1)
-			return &t->matrix[i];
-	return NULL;
-}
-
-const struct matrix_instruction *target_matrix(const struct target *t, bool async, enum dtype type)
-{
-	for (int i = 0; i < t->nmatrix; i++)
-		if (matrix_takes(&t->matrix[i], async, type))
+		if (matrix_takes(&t->matrix[i], async, sparse, type))
 			return &t->matrix[i];
 	return NULL;
 }

@@ -154,16 +154,14 @@ const struct target *target_usual(void);
 
 /* How the work of a unit is seen to be complete, by its own lane or by others. */
 enum seen_by target_seen(const struct target *t, const struct seu *unit, bool own);
-/* Is the instruction for operands of the type, on a unit that is asynchronous or not? */
-static inline bool matrix_takes(const struct matrix_instruction *x, bool async, enum dtype type)
+/* Is the instruction for operands of the type, the first of them sparse or not, on a unit that is asynchronous or not? */
+static inline bool matrix_takes(const struct matrix_instruction *x, bool async, bool sparse, enum dtype type)
 {
-	return x->async == async && x->types >> type & 1 && !x->sparse;
+	return x->async == async && x->sparse == sparse && x->types >> type & 1;
 }
 
-/* The target's instruction for products whose first operand has two of each four elements; NULL. */
-const struct matrix_instruction *target_sparse_matrix(const struct target *t, bool async, enum dtype type);
 /* The target's first instruction for them; NULL. */
-const struct matrix_instruction *target_matrix(const struct target *t, bool async, enum dtype type);
+const struct matrix_instruction *target_matrix(const struct target *t, bool async, bool sparse, enum dtype type);
 /* Can it make so many columns? */
 static inline bool matrix_has_width(const struct matrix_instruction *x, int64_t cols)
 {
