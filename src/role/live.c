@@ -521,14 +521,20 @@ static void drop_pins(struct role_body *b, const struct ops *needed)
 	b->v.n = n;
 }
 
+static void follow_values(struct live *x, const struct role *l)
+{
+	read_body(&x->r, &l->body);
+	x->now = ARENA_ARRAY(x->r.a, x->r.versions.n + 1, bool);
+	x->followed = ARENA_ARRAY(x->r.a, x->r.versions.n + 1, int);
+	x->most_in = NONE;
+	pass_body(x, &l->body);
+}
+
 void role_find_live(struct role *l, struct arena *a)
 {
-	struct live x = { .r = { .a = a }, .most_in = NONE };
+	struct live x = { .r = { .a = a } };
 
-	read_body(&x.r, &l->body);
-	x.now = ARENA_ARRAY(a, x.r.versions.n + 1, bool);
-	x.followed = ARENA_ARRAY(a, x.r.versions.n + 1, int);
-	pass_body(&x, &l->body);
+	follow_values(&x, l);
 	l->words = x.most;
 	l->words_in = x.most_in;
 	drop_pins(&l->body, &x.pins);
@@ -536,12 +542,9 @@ void role_find_live(struct role *l, struct arena *a)
 
 int role_kept_words(const struct role *l, struct arena *a, bool fetches, struct role_sums *sums)
 {
-	struct live x = { .r = { .a = a, .keeps = true, .fetches = fetches }, .most_in = NONE };
+	struct live x = { .r = { .a = a, .keeps = true, .fetches = fetches } };
 
-	read_body(&x.r, &l->body);
-	x.now = ARENA_ARRAY(a, x.r.versions.n + 1, bool);
-	x.followed = ARENA_ARRAY(a, x.r.versions.n + 1, int);
-	pass_body(&x, &l->body);
+	follow_values(&x, l);
 	for (int i = 0; sums && i < x.r.born.n; i++) {
 		const struct frag_at *at = &x.r.versions.v[x.r.born.v[i].version].at;
 		bool known = false;
