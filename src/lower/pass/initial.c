@@ -88,7 +88,8 @@ static int buffer_of_frag(const struct lowering *c, const struct frag *f)
 	return NONE;
 }
 
-static void set_sum(struct lowering *c, const struct frag_at *at, int buffer)
+/* f32 whatever the type: the kernel converts it where it sets the fragment's elements. */
+static void add_init(struct lowering *c, const struct frag_at *at, int buffer, double init)
 {
 	struct role_op *o;
 
@@ -96,7 +97,7 @@ static void set_sum(struct lowering *c, const struct frag_at *at, int buffer)
 	o = add_op(c, DO_INIT);
 	o->touches.v[0].initial = true;
 	o->u.frag.at = *at;
-	o->u.frag.value = val_const(c, DT_F32, 0);
+	o->u.frag.value = val_const(c, DT_F32, init);
 }
 
 /* Does the map read shared memory for elements of which a thread has many? */
@@ -141,7 +142,7 @@ static void set_sums_of_tiles(struct lowering *c, struct role_op *tiles, const s
 		int buffer = buffer_of_frag(c, sums->v.v[k].frag);
 
 		if (buffer != NONE && c->g->buffers.v[buffer].loop == NONE)
-			set_sum(c, &sums->v.v[k], buffer);
+			add_init(c, &sums->v.v[k], buffer, 0);
 	}
 	for (int k = 0; k < old.v.n; k++)
 		append_op(c, old.v.v[k]);
@@ -170,19 +171,13 @@ enum err_code add_initial(struct lowering *c, int buffer, int iteration, struct 
 {
 	const struct buffer *b = &c->g->buffers.v[buffer];
 	struct frag_at at;
-	struct role_op *o;
 
 	if (b->carry == NONE || b->phase != c->k->phase || has_ring(c, buffer) ||
 	    !in_lane(c, b->first) || (begins_by_product(c, b) && !lacks_registers(c, b)))
 		return OK;
 	TRY(find_buffer_frag(c, buffer, &at.frag, e));
 	at.version = (int)floor_mod(iteration, c->plan->versions[buffer]);
-	add_touch(c, TOUCH_WRITE, TOUCH_FRAG, buffer, at.version);
-	o = add_op(c, DO_INIT);
-	o->touches.v[0].initial = true;
-	o->u.frag.at = at;
-	/* f32 whatever the carry's type: the kernel converts it where it sets the fragment's elements */
-	o->u.frag.value = val_const(c, DT_F32, c->p->carries.v[b->carry].init);
+	add_init(c, &at, buffer, c->p->carries.v[b->carry].init);
 	if (!begins_by_product(c, b) && is_set_early(c, buffer))
 		add_pin(c, at.frag, at.version, frag_block_words(at.frag));
 	return OK;
