@@ -216,16 +216,11 @@ static void put_unpack(struct plain_text *t, int node)
 static void put_packed_position(struct plain_text *t, const struct node *n, int arg, int per, const char *from)
 {
 	const struct node *a = &t->p->nodes.v[n->arg[arg]];
+	int axis = find_packed_axis(t->p, a->axis, a->naxes, n->ref, per);
 
-	for (int i = 0; i < a->naxes; i++) {
-		int axis = a->axis[i];
-
-		if (t->p->axes.v[axis].packs != n->ref || t->p->axes.v[axis].per != per)
-			continue;
-		t->full_axis[axis] = t->full_axis[n->ref];
-		plain_line(t, t->full_axis[axis] ? "const int i_%s = (int)(%s);" : "const int i_%s = (int)(%s - lo_%s);",
-			plain_axis(t, axis), from, plain_axis(t, axis));
-	}
+	t->full_axis[axis] = t->full_axis[n->ref];
+	plain_line(t, t->full_axis[axis] ? "const int i_%s = (int)(%s);" : "const int i_%s = (int)(%s - lo_%s);",
+		plain_axis(t, axis), from, plain_axis(t, axis));
 }
 
 static void put_expand(struct plain_text *t, int node)

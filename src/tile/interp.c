@@ -318,15 +318,14 @@ static struct value gather_packed(struct run *r, const struct value *out, int ar
 {
 	const struct node *n = &r->p->nodes.v[arg];
 	int64_t lo = out->lo[at] / per, hi = (out->lo[at] + out->len[at] - 1) / per;
+	int axis = find_packed_axis(r->p, n->axis, n->naxes, out->axis[at], per);
 	struct value packed = { 0 };
 
-	for (int i = 0; i < out->n; i++) {
-		if (i != at)
+	for (int i = 0; i < out->n; i++)
+		if (i == at)
+			value_add_axis(&packed, axis, lo, hi - lo + 1);
+		else
 			value_add_axis(&packed, out->axis[i], out->lo[i], out->len[i]);
-		for (int k = 0; i == at && k < n->naxes; k++)
-			if (r->p->axes.v[n->axis[k]].packs == out->axis[at] && r->p->axes.v[n->axis[k]].per == per)
-				value_add_axis(&packed, n->axis[k], lo, hi - lo + 1);
-	}
 	gather(r, &packed, arg);
 	return packed;
 }

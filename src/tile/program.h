@@ -438,6 +438,15 @@ NODISCARD enum err_code program_check_sizes(const struct program *p, const int64
  * the same program but for these sizes. Scratch memory in `a`. */
 NODISCARD enum err_code program_check_same(struct arena *a, const struct program *p, const struct program *q,
 	struct err *e);
+/* Of n axes the one whose elements each stand for `per` of axis `of`; NONE. */
+static inline int find_packed_axis(const struct program *p, const int *axis, int n, int of, int per)
+{
+	for (int i = 0; i < n; i++)
+		if (p->axes.v[axis[i]].packs == of && p->axes.v[axis[i]].per == per)
+			return axis[i];
+	return NONE;
+}
+
 /* The value that a product reads as its operand: where it expands the operand itself, what it expands. */
 static inline int product_operand(const struct program *p, const struct node *mma, int i)
 {

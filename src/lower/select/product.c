@@ -484,14 +484,12 @@ static void add_pairs(struct lowering *c, const struct kentry *x, const struct p
 	struct shape2 rows = *shape;	/* alone */
 	struct frag all = *p->sum;
 	bool wide = dtype_bits(s->work.type) == 16;
-	int bytes = p->depth / EXPANDED_BY_BYTE, axis = NONE;
+	int bytes = p->depth / EXPANDED_BY_BYTE;
 	const struct buffer *b = &c->g->buffers.v[p->indices];
+	int axis = find_packed_axis(c->p, b->axis, b->naxes, c->p->nodes.v[p->mma->arg[0]].ref, EXPANDED_BY_BYTE);
 	struct role_op *o;
 	int64_t by;
 
-	for (int i = 0; i < b->naxes; i++)
-		if (c->p->axes.v[b->axis[i]].packs == c->p->nodes.v[p->mma->arg[0]].ref)
-			axis = b->axis[i];
 	add_ring_touch(c, s, p->indices);
 	column = wide ? MUL(MOD(thread, N(c, 2)), N(c, 2)) : MUL(MOD(DIV(thread, N(c, 2)), N(c, 2)), N(c, 4));
 	c->axis_index[axis] = ADD(ADD(MUL(V(c, VAR_KS, NONE), N(c, bytes)), column), V(c, VAR_E, NONE));

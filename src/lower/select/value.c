@@ -213,8 +213,9 @@ enum err_code expanded_value(struct lowering *c, const struct kentry *x, int nod
 	const struct node *n = &c->p->nodes.v[node];
 	const struct num *at = axis_local_index(c, s, shape, n->ref), *first, *inside;
 	const struct val *which, *one[2], *is[2];
+	const struct node *v = &c->p->nodes.v[n->arg[0]];
+	int packed = find_packed_axis(c->p, v->axis, v->naxes, n->ref, EXPANDED_BY_VALUE);
 	const struct ring *r[2];
-	int packed = NONE;
 
 	for (int i = 0; i < 2; i++) {
 		const struct node *a = &c->p->nodes.v[n->arg[i]];
@@ -224,9 +225,6 @@ enum err_code expanded_value(struct lowering *c, const struct kentry *x, int nod
 			return err_set(e, ERR_ILLEGAL, n->loc, "expand takes values and indices out of shared memory, and '%s' has "
 				"them in registers: load them, or make them in a task of their own", s->name);
 		r[i] = ring_of(c, buffer);
-		for (int k = 0; k < a->naxes && !i; k++)
-			if (c->p->axes.v[a->axis[k]].packs == n->ref)
-				packed = a->axis[k];
 	}
 	inside = inside_condition(c, s, shape, f, axes_beyond(c, r[0], shape) | axes_beyond(c, r[1], shape));
 	which = val_cast(c, DT_I32, c->p->nodes.v[n->arg[1]].type, val_one_by_one(c, ring_value(c, x, r[1], shape)));
