@@ -336,7 +336,7 @@ static struct op_cost price_row_boxes(const struct cost_context *x, const struct
 static struct op_cost price_pairs(const struct cost_context *x, const struct role_op *o)
 {
 	double parts = o->u.pairs.parts * (o->u.pairs.bytes ? 4.0 / o->u.pairs.parts : 1);
-	struct op_cost s = accesses(x, o->u.pairs.blocks * o->u.pairs.steps * parts * x->warps * 32, BANK_BYTES);
+	struct op_cost s = accesses(x, o->u.pairs.blocks * o->u.pairs.steps * parts * lane_threads(x), BANK_BYTES);
 
 	s.lane += x->vector->latency;
 	return s;
@@ -359,9 +359,7 @@ static struct op_cost price_box_values(const struct cost_context *x, const struc
 double price_boxes(const struct cost_context *x, const struct role_op *o, double *issued)
 {
 	*issued = 0;
-	if (o->what == DO_LOAD_BOXES && o->u.boxes.rows)
-		*issued = 0;		/* price_row_boxes */
-	else if (o->what == DO_LOAD_BOXES)
+	if (o->what == DO_LOAD_BOXES && !o->u.boxes.rows)	/* for rows: price_row_boxes */
 		*issued = o->u.boxes.boxes.n;
 	else if (o->what == DO_STORE_BOXES)
 		*issued = o->u.boxes.panels;
