@@ -448,7 +448,7 @@ static bool is_first_operand(const struct graph *g, const struct stask *s, int b
 		return false;
 	n = &g->program->nodes.v[t->nodes.v[t->nodes.n - 1]];
 	if (b->node != NONE)
-		return b->node == n->arg[0];
+		return b->node == product_operand(g->program, n, 0);
 	n = &g->program->nodes.v[n->arg[0]];
 	return n->op == OP_GET && n->ref == b->carry;
 }

@@ -34,6 +34,9 @@
 
 #include "graph/graph.h"
 
+struct target;
+struct matrix_instruction;
+
 enum { DISTANCE_AUTO = -1, LANES_MAX = 16, VERSIONS_MAX = 64, OFFSET_MAX = 16 };
 enum { REPLICAS_MAX = 8 };		/* of a lane */
 
@@ -143,8 +146,6 @@ int lane_warps(const struct plan *p, int lane);			/* default filled in */
  * none. */
 int plan_lane_parts(const struct plan *p, int lane, int phase);
 /* ... for one product of so many rows and columns, by the instruction. */
-struct target;
-struct matrix_instruction;
 int plan_product_parts(const struct target *t, const struct matrix_instruction *x, int64_t rows, int64_t cols,
 	int warps);
 bool lane_is_used(const struct plan *p, int lane);		/* has it sTasks? Kernels leave out one that has none */
