@@ -118,10 +118,10 @@ static int simulated_l(lua_State *L)
 	struct err e;
 	enum err_code code = simulate(L, &e);
 
-	if (code != ERR_LIMIT)
+	if (code != ERR_LIMIT) {
 		raise_if(L, code, &e);
-	if (code != ERR_LIMIT)
 		return 1;
+	}
 	lua_pushnil(L);
 	lua_pushstring(L, e.msg);
 	return 2;
