@@ -145,36 +145,43 @@ static int count_inside(const struct trial *t, int outer, int loop, int n)
 	return loop == outer ? n : count_trips(t, loop, count_inside(t, outer, parent_of(t, loop), n));
 }
 
+/* The slot of the list; a free one if it was not tried. */
+static int *find_slot(const struct trial *t, const struct list *l)
+{
+	size_t size = (size_t)graph_of(t)->program->loops.n * STEPS * sizeof(*l->trips);
+	int *slot = &t->slots[l->hash % (uint64_t)t->nslots];
+
+	while (*slot) {
+		const struct list *x = &t->tried.v[*slot - 1];
+
+		if (x->hash == l->hash && x->ntiles == l->ntiles && !memcmp(x->trips, l->trips, size))
+			break;
+		slot = slot + 1 < t->slots + t->nslots ? slot + 1 : t->slots;
+	}
+	return slot;
+}
+
 /* Twice as many slots. There may be thousands of lists, most of which come several times. */
 static void grow_slots(struct trial *t)
 {
 	t->nslots = t->nslots ? 2 * t->nslots : SLOTS_FIRST;
 	t->slots = ARENA_ARRAY(t->a, t->nslots, int);
-	for (int i = 0; i < t->tried.n; i++) {
-		uint64_t at = t->tried.v[i].hash % (uint64_t)t->nslots;
-
-		while (t->slots[at])
-			at = (at + 1) % (uint64_t)t->nslots;
-		t->slots[at] = i + 1;
-	}
+	for (int i = 0; i < t->tried.n; i++)
+		*find_slot(t, &t->tried.v[i]) = i + 1;
 }
 
 static bool is_new(struct trial *t, int ntiles)
 {
 	size_t size = (size_t)graph_of(t)->program->loops.n * STEPS * sizeof(*t->trips);
-	struct list l = { .ntiles = ntiles, .hash = hash_mix(hash_bytes(hash_basis(0), t->trips, size), (uint64_t)ntiles) };
+	struct list l = { .ntiles = ntiles, .hash = hash_mix(hash_bytes(hash_basis(0), t->trips, size), (uint64_t)ntiles),
+		.trips = t->trips };
 	int *slot;
 
 	if (2 * t->tried.n >= t->nslots)
 		grow_slots(t);
-	slot = &t->slots[l.hash % (uint64_t)t->nslots];
-	while (*slot) {
-		const struct list *x = &t->tried.v[*slot - 1];
-
-		if (x->hash == l.hash && x->ntiles == ntiles && !memcmp(x->trips, t->trips, size))
-			return false;
-		slot = slot + 1 < t->slots + t->nslots ? slot + 1 : t->slots;
-	}
+	slot = find_slot(t, &l);
+	if (*slot)
+		return false;
 	l.trips = arena_copy(t->a, t->trips, 1, size);
 	VEC_PUSH(t->a, &t->tried, l);
 	*slot = t->tried.n;
