@@ -1,6 +1,7 @@
 #include "tile/roundings.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tile/program_build.h"
@@ -12,6 +13,9 @@
  * tanh is made of exp2 and a division by about 1: its error does not get less near zero. That of lg2.approx does not,
  * either, where the result is near zero. */
 static const double FUNCTION_F32 = 0x1p-22, FUNCTION_F64 = 0x1p-50, TANH_F32 = 0x1p-20, LOG2_F32 = 0x1p-22;
+
+/* How far from the reference's the indices are that an error is followed to, of a store with one that may be off, or two. */
+enum { NEAR_INDICES = 4, NEAR_INDICES_2 = 1 };
 
 /* What marks an element that is stored and allows no difference. */
 static const double EXACT = 1e-300;
@@ -516,12 +520,74 @@ static struct deviation of_load(struct roundings *r, const struct node *n)
 	return d;
 }
 
+/* The values that a store adds to its indices and that may be off, with the bounds of their errors. */
+struct unsure {
+	int n, arg[2], error[2];
+};
+
+static struct unsure unsure_indices(struct roundings *r, const struct node *n)
+{
+	struct unsure u = { 0 };
+
+	for (int i = op_arity(n->op); i < node_arity(n); i++) {
+		int error = rounding_total(r, rounding_argument(r, n, n->arg[i]));
+
+		if (error == NONE)
+			continue;
+		u.arg[u.n] = i;
+		u.error[u.n++] = error;
+	}
+	r->more_wanted |= u.n && !r->scattered[n->ref];
+	r->scattered[n->ref] |= u.n > 0;
+	return u;
+}
+
+/* The store's node with an index value that is greater by `by`. */
+static void move_index(struct roundings *r, struct node *n, int arg, int by)
+{
+	int was = n->arg[arg], dims = node_index_count(r->from, n);
+	struct index_expr *index = arena_copy(r->arena, n->index, (size_t)dims, sizeof(*index));
+
+	n->arg[arg] = rounding_apply(r, OP_ADD, DT_I32, was, rounding_const(r, by), NONE);
+	for (int d = 0; d < dims; d++)
+		if (index_value(&index[d]) == was)
+			index[d].value = n->arg[arg] + 1;
+	n->index = index;
+}
+
+/* Stores a twin's value where the indices may be instead of the reference's: up to NEAR_INDICES away, or NEAR_INDICES_2 for
+ * two of them. What is there is added, as other elements may be stored there. */
+static void store_elsewhere(struct roundings *r, const struct node *n, const struct unsure *u, int twin, int value)
+{
+	int most = u->n == 1 ? NEAR_INDICES : NEAR_INDICES_2, side = 2 * most + 1;
+
+	for (int i = 0; u->n && twin != NONE && i < (u->n == 1 ? side : side * side); i++) {
+		int by[2] = { i % side - most, u->n == 1 ? 0 : i / side - most }, there = value;
+		struct node moved = *n;
+
+		moved.adds = true;
+		if (!by[0] && !by[1])
+			continue;
+		for (int k = 0; k < u->n; k++) {
+			if (!by[k])
+				continue;
+			there = apply(r, OP_WHERE, rounding_apply(r, OP_LE, DT_BOOL, rounding_const(r, abs(by[k])),
+				u->error[k], NONE), there, rounding_const(r, 0));
+			move_index(r, &moved, u->arg[k], by[k]);
+		}
+		rounding_move(r, &moved, twin, there);
+	}
+}
+
 static void write_twins(struct roundings *r, const struct node *n, const struct twins *t, struct deviation d)
 {
+	struct node like = *n;
+
+	like.adds |= n->op == OP_STORE && r->scattered[n->ref];
 	if (t->joint != NONE)
-		rounding_move(r, n, t->joint, or_zero(r, d.joint));
+		rounding_move(r, &like, t->joint, or_zero(r, d.joint));
 	if (t->lone != NONE)
-		rounding_move(r, n, t->lone, or_zero(r, d.lone));
+		rounding_move(r, &like, t->lone, or_zero(r, d.lone));
 }
 
 static void on_set(struct roundings *r, const struct node *n)
@@ -584,16 +650,25 @@ static void on_store(struct roundings *r, const struct node *n, int node)
 {
 	const struct tensor *t = &r->from->tensors.v[n->ref];
 	struct deviation d = rounding_argument(r, n, n->arg[0]);
-	int value = r->value[n->arg[0]];
+	struct unsure u = unsure_indices(r, n);
+	struct node like = *n;
+	int value = r->value[n->arg[0]], elsewhere = NONE;
 
+	like.adds |= r->scattered[n->ref];
 	if (dtype_is_float(t->type))
 		value = to_float(r, value, r->from->nodes.v[n->arg[0]].type, t->type, &d);
 	r->to->nodes.v[node].arg[0] = value;
 	VEC_PUSH(r->arena, &r->to->tasks.v[r->task].nodes, node);
 	d.joint = rounding_sum(r, d.joint, error_of_additions(r, n, value));
-	add_index_errors(r, n, &d);
+	if (u.n) {
+		elsewhere = !n->adds ? rounding_const(r, HUGE_VAL) :
+			rounding_sum(r, apply(r, OP_ABS, value, NONE, NONE), rounding_total(r, d));
+		for (int i = 0; i < u.n; i++)
+			d.joint = rounding_sum(r, d.joint, chosen(r, u.error[i], elsewhere, NONE));
+	}
 	if (t->role == TENSOR_OUTPUT) {
-		rounding_move(r, n, r->allowed[n->ref], rounding_sum(r, rounding_const(r, EXACT), rounding_total(r, d)));
+		rounding_move(r, &like, r->allowed[n->ref], rounding_sum(r, rounding_const(r, EXACT), rounding_total(r, d)));
+		store_elsewhere(r, n, &u, r->allowed[n->ref], elsewhere);
 		if (!is_loaded(r->from, n->ref))
 			return;
 	}
@@ -601,6 +676,7 @@ static void on_store(struct roundings *r, const struct node *n, int node)
 		d = (struct deviation){ rounding_total(r, d), NONE, true };
 	rounding_want(r, &r->tensor_wanted[n->ref], d);
 	write_twins(r, n, &r->tensor[n->ref], d);
+	store_elsewhere(r, n, &u, r->tensor[n->ref].joint, elsewhere);
 }
 
 /* the program --------------------------------------------------------------------- */
@@ -744,7 +820,7 @@ void program_with_roundings(struct arena *a, const struct program *p, const stru
 		.carry = ARENA_ARRAY(a, p->carries.n, struct twins),
 		.tensor = ARENA_ARRAY(a, p->tensors.n, struct twins), .allowed = ARENA_ARRAY(a, p->tensors.n, int),
 		.carry_wanted = ARENA_ARRAY(a, p->carries.n, struct twins_wanted),
-		.tensor_wanted = ARENA_ARRAY(a, p->tensors.n, struct twins_wanted) };
+		.scattered = ARENA_ARRAY(a, p->tensors.n, bool), .tensor_wanted = ARENA_ARRAY(a, p->tensors.n, struct twins_wanted) };
 
 	for (int i = 0; i < p->nodes.n; i++)
 		r.has_f64 |= p->nodes.v[i].type == DT_F64;

@@ -31,6 +31,7 @@ struct roundings {
 	struct twins_wanted {
 		bool joint, lone;
 	} *carry_wanted, *tensor_wanted;
+	bool *scattered;		/* by tensor: may a store of it have other indices than the reference's? */
 	bool more_wanted;
 	int task;			/* that nodes are added to */
 	uint64_t partial;		/* of the node at hand, and so of sums for its error */

@@ -19,9 +19,11 @@
 
 static const double FACTOR = 4, CONVERSIONS_FACTOR = 8;
 
-/* The tensor cores of Hopper sum 32 products of 8-bit floats at a time, in 14 bits: a rounding of 2^-13 for each 32, and
- * for fewer (DeepSeek-V3 Technical Report, 2024, section 3.5.2). */
-static const double UNIT_F8 = 0x1p-18, TOGETHER_F8 = 32;
+/* The tensor cores of Hopper sum up to 32 products of 8-bit floats and what they are added to at a time, in 14 bits: each of
+ * these terms loses what is below 2^-13 of the greatest one (DeepSeek-V3 Technical Report, 2024, section 3.5.2). What is
+ * lost has the sign of its term and is half of that on average, and terms that are equal lose the same: no factor of random
+ * sign makes it less. */
+static const double UNIT_F8 = 0x1p-13, TOGETHER_F8 = 16;
 
 static int apply(struct roundings *r, enum op op, int x, int y, int z)
 {
@@ -93,9 +95,10 @@ static int factor_of(struct roundings *r, int count, double most)
  * as the value at the ends. */
 static int of_summation(struct roundings *r, int count, int size, int ends, double unit, int error)
 {
-	int more = apply(r, OP_ADD, count, rounding_const(r, unit == UNIT_F8 ? TOGETHER_F8 : 1), NONE);
-	int steps = apply(r, OP_MUL, more, rounding_const(r, unit), NONE);
-	int most = apply(r, OP_ADD, ends, apply(r, OP_MUL, factor_of(r, count, FACTOR), size, NONE), NONE);
+	bool f8 = unit == UNIT_F8;
+	int terms = f8 ? apply(r, OP_MUL, count, rounding_const(r, 1 + 1 / TOGETHER_F8), NONE) : count;
+	int steps = apply(r, OP_MUL, apply(r, OP_ADD, terms, rounding_const(r, 1), NONE), rounding_const(r, unit), NONE);
+	int most = apply(r, OP_ADD, ends, apply(r, OP_MUL, factor_of(r, count, f8 ? 1 : FACTOR), size, NONE), NONE);
 
 	return apply(r, OP_ROUNDED, most, steps,
 		error == NONE ? rounding_const(r, 0) : error);

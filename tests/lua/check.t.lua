@@ -312,6 +312,94 @@ end){m = 1, n = 1, k = 3}
 _, allowed = core.reference_allowing(few, {A = mr.array("e4m3", {1, 3}, 1), B = mr.array("e4m3", {1, 3}, 1)})
 ok(allowed.C[1] >= 2 ^ -13, "sums of three products of 8-bit floats are off by a step of 14 bits", allowed.C[1])
 
+-- What 14 bits keep of a sum: of each 32 products and what they are added to, multiples of 2^-13 of the greatest one's power of two.
+do
+  local gemm = mr.program("fp8", function(p)
+    local m, n, k = p:axes("m", "n", "k")
+    local A, B = p:input("A", {m, p:axis("ka", k.size // p.of_a)}, "e4m3"), p:input("B", {n, p:axis("kb", k.size // p.of_b)}, "e4m3")
+    local C, c = p:output("C", {m, n}, "f32"), p:carry("c", {m, n}, 0)
+    p:loop(k, function() c:add(p:mma("mma", p:load("a", A, {m, k // p.of_a}), p:load("b", B, {n, k // p.of_b}))) end)
+    C:store("st", c)
+  end)
+  local function power(x) return x == 0 and -100 or math.floor(math.log(math.abs(x), 2) + 1e-12) end
+  local function kept(x, unit) return (x < 0 and math.ceil(x / unit) or x // unit) * unit end
+  local function sums(x, sizes)
+    return mr.array("f32", {sizes.m, sizes.n}, function(i, j)
+      local sum = 0.0
+      for first = 0, sizes.k - 1, 32 do
+        local terms, most = {sum}, power(sum)
+        for k = first, first + 31 do
+          local a, b = x.A:get(i, k // sizes.of_a + 1), x.B:get(j, k // sizes.of_b + 1)
+          terms[#terms + 1], most = a * b, math.max(most, a * b == 0 and -100 or power(a) + power(b))
+        end
+        sum = 0.0
+        for _, term in ipairs(terms) do sum = sum + kept(term, 2.0 ^ (most - 13)) end
+      end
+      return sum
+    end)
+  end
+  for _, x in ipairs{
+    {"of random products", {m = 8, n = 8, k = 256, of_a = 1, of_b = 1}},
+    {"of equal products", {m = 16, n = 16, k = 64, of_a = 16, of_b = 16}},
+    {"of positive products", {m = 8, n = 8, k = 512, of_a = 1, of_b = 1}, true},
+    {"of equal positive products", {m = 8, n = 8, k = 512, of_a = 4, of_b = 16}, true},
+  } do
+    local bound = gemm(x[2])
+    local inputs = bound:inputs{seed = 1}
+    for _, a in pairs(x[3] and inputs or {}) do
+      for i = 1, #a do a[i] = math.abs(a[i]) end
+    end
+    local want, allowed = core.reference_allowing(bound, inputs, {tile = {k = 64}})
+    local found = within(bound, {C = sums(inputs, x[2])}, want, allowed, {})
+    ok(found.ok, "sums in 14 bits " .. x[1] .. " are right", found.worst)
+  end
+  local bound = gemm{m = 64, n = 64, k = 1024, of_a = 1, of_b = 1}
+  local inputs = bound:inputs{seed = 1}
+  local want, allowed = core.reference_allowing(bound, inputs, {tile = {k = 64}})
+  local A = inputs.A:copy()
+  for i = 1, 64 do
+    for k = 1024 - 63, 1024 do A:set(0, i, k) end
+  end
+  ok(within(bound, bound:reference{A = A, B = inputs.B}, want, allowed, {}).wrong > 2000, "  and without their last iteration they are wrong")
+end
+
+---- indices of rounded numbers ------------------------------------------------------------------------
+
+-- Of a number next to a jump either index is right, and what is stored there.
+do
+  local bins = mr.program("bins", function(p)
+    local i, bin = p:axes("i", "bin")
+    local X, H = p:input("X", {i}, "f32"), p:output("H", {bin}, p.float and "f32" or "i32")
+    local T = p:temp("T", {bin}, "f32")
+    local function at(x) return mr.floor((x + 1) * (bin.size / 4)):to "i32" end
+    p:phase("zero", function()
+      H:store(p:task("zero", function() return p.float and bin:index():to "f32" or bin:index() * 0 end))
+      T:store(p:task("none", function() return bin:index():to "f32" * 0 end))
+    end)
+    p:phase("count", function()
+      local x = p:load(X)
+      local to, one = p:task("bin", function() return at(x), p.float and x * 0 + 3 or i:index() * 0 + 1 end)
+      if p.stores then T:store(one, {to}) else H:add(one, {to}) end
+    end)
+    if p.stores then
+      p:phase("copy", function() H:add(p:load(T)) end)
+    end
+  end)
+  local x = mr.array("f32", {3}, {1 / 4 - 2 ^ -26, -0.9, 1.1})     -- the first is in bin 4, but 1 + it may be rounded to 1.25
+  local function allowed_of(options, on)
+    options.i, options.bin = 3, 16
+    local _, allowed = core.reference_allowing(bins(options), {X = x}, {on = on})
+    local text = {}
+    for i = 1, 16 do text[i] = ("%.3g"):format(allowed.H[i] < 1e-5 and 0 or allowed.H[i]) end
+    return table.concat(text, " ")
+  end
+  for _, on in ipairs{"interpreter", "host"} do
+    is(allowed_of({}, on), "0 0 0 1 1 1 0 0 0 0 0 0 0 0 0 0", "a count next to a jump, by the " .. on)
+    is(allowed_of({float = true}, on), "0 0 0 3 3 3 0 0 0 0 0 0 0 0 0 0", "  a sum")
+    is(allowed_of({float = true, stores = true}, on), "0 0 0 inf inf inf 0 0 0 0 0 0 0 0 0 0", "  and what is stored, where a later phase loads it")
+  end
+end
+
 local large = mr.program("large", function(p)
   local i = p:axes("i")
   local X, Y, Z = p:input("X", {i}, "f32"), p:output("Y", {i}), p:output("Z", {i}, "f32")
