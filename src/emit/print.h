@@ -28,7 +28,8 @@ extern const char *const hip_additions[];
 extern const char *const hip_nibbles[];
 
 /* A read of neighbours for all elements that a thread has of a group of columns: v0, v1, ... in the text. It is done
- * where the condition holds for the first of them; NULL: always. */
+ * where all conditions around it in its expression hold for the first of them, as those that differ within a group are
+ * of ends, behind which no further element is; NULL: always. */
 struct read {
 	const struct val *of;
 	const struct num *when;
@@ -41,6 +42,7 @@ struct print {
 	struct buf *out;
 	int indent;
 	VEC(struct read) reads;		/* of the block at hand */
+	const struct num *when;		/* all conditions around the value at hand in its expression; NULL: none */
 	/* In it, what all elements of the group have from one address is read once. So it is where fields of 4
 	 * bits are: most of what it does is to read. */
 	bool shares_reads;

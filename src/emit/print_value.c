@@ -299,9 +299,12 @@ static int number_of_read(const struct print *c, const struct val *v, const stru
 	return NONE;
 }
 
-static const struct num *tested_or_null(const struct val *guard)
+/* When argument i of the value is needed, which itself is where `when` holds; NULL: always. */
+static const struct num *when_needed(struct print *c, const struct val *v, int i, const struct num *when)
 {
-	return is_tested(guard->num) ? guard->num : NULL;
+	if (v->kind != VAL_GUARD || i > 0 || !is_tested(v->num) || (when && num_has_conjunct(when, v->num)))
+		return when;
+	return when ? num_make(c->a, NUM_BOTH, when, v->num) : v->num;
 }
 
 static void note_reads(struct print *c, const struct val *v, const struct num *when)
@@ -309,7 +312,7 @@ static void note_reads(struct print *c, const struct val *v, const struct num *w
 	if (v->kind == VAL_SHARED && is_read_once(c, v, when) && number_of_read(c, v, when) == NONE)
 		VEC_PUSH(c->a, &c->reads, ((struct read){ v, when }));
 	for (int i = 0; i < LEN(v->arg) && v->arg[i]; i++)
-		note_reads(c, v->arg[i], v->kind == VAL_GUARD && i == 0 ? tested_or_null(v) : NULL);
+		note_reads(c, v->arg[i], when_needed(c, v, i, when));
 }
 
 void note_nibbles(struct print *c, const struct val *v)
@@ -364,9 +367,9 @@ void put_reads(struct print *c, const char *indent)
 }
 
 /* What shared memory holds of the element at hand. */
-static const char *shared_bits(struct print *c, const struct val *v, const struct num *when)
+static const char *shared_bits(struct print *c, const struct val *v)
 {
-	int i = is_read_once(c, v, when) ? number_of_read(c, v, when) : NONE, bits = dtype_bits(v->from);
+	int i = is_read_once(c, v, c->when) ? number_of_read(c, v, c->when) : NONE, bits = dtype_bits(v->from);
 
 	if (i == NONE)
 		return shared_get(c, v->from, num(c, v->num));
@@ -378,11 +381,22 @@ static const char *shared_bits(struct print *c, const struct val *v, const struc
 		arena_strf(c->a, "(u8)(v%d[e / 4] >> 8 * (e & 3))", i);
 }
 
-static const char *shared_value(struct print *c, const struct val *v, const struct num *when)
+static const char *shared_value(struct print *c, const struct val *v)
 {
-	const char *bits = shared_bits(c, v, when);
+	const char *bits = shared_bits(c, v);
 
 	return v->type == DT_BOOL ? arena_strf(c->a, "(%s != 0)", bits) : from_bits(c, v->from, bits);
+}
+
+static const char *guarded_text(struct print *c, const struct val *v)
+{
+	const struct num *outer = c->when;
+	const char *x;
+
+	c->when = when_needed(c, v, 0, outer);
+	x = value(c, v->arg[0]);
+	c->when = outer;
+	return !is_tested(v->num) ? x : arena_strf(c->a, "(%s ? %s : %s)", num(c, v->num), x, value(c, v->arg[1]));
 }
 
 /* The register of the thread, or of another one of the warp, that has the column with bits flipped. */
@@ -417,7 +431,7 @@ const char *value(struct print *c, const struct val *v)
 	case VAL_FLIPPED: return flipped_text(c, v);
 	case VAL_NODE: return arena_strf(c->a, "e%d", v->node);
 	case VAL_SHARED:
-		return shared_value(c, v, NULL);
+		return shared_value(c, v);
 	case VAL_OP: return operation_text(c, v);
 	case VAL_CAST: return cast_text(c, v);
 	case VAL_FIELD:
@@ -433,10 +447,7 @@ const char *value(struct print *c, const struct val *v)
 		return arena_strf(c->a, dtype_is_float(v->type) ? "from_%s((u32)%s >> ((%s) & %d) * %d)" :
 			"from_%s((u32)%s, ((%s) & %d) * %d)", dtype_name(v->type), value(c, v->arg[0]),
 			num(c, v->num), v->per - 1, 32 / v->per);
-	case VAL_GUARD:
-		return !is_tested(v->num) ? value(c, v->arg[0]) : arena_strf(c->a, "(%s ? %s : %s)", num(c, v->num),
-			v->arg[0]->kind == VAL_SHARED ? shared_value(c, v->arg[0], v->num) : value(c, v->arg[0]),
-			value(c, v->arg[1]));
+	case VAL_GUARD: return guarded_text(c, v);
 	case VAL_COLUMN:
 		break;
 	}
