@@ -150,7 +150,9 @@ static void print_pack(struct print *c, const struct role_op *o)
 	put(c, "%s{", each(c, f, "bjh"));
 	if (begin_reads(c, o->u.pack.value))
 		put_reads(c, "\t");
-	put(c, "\tfloat y[%d]; %sy[e] = %s;", f->layout->pair, each(c, f, "e"), value(c, o->u.pack.value));
+	put(c, "\tfloat y[%d]; %sy[e] = %s;", f->layout->pair, each(c, f, "e"), is_tested(o->u.pack.inside) ?
+		arena_strf(c->a, "(%s ? %s : 0.f)", num(c, o->u.pack.inside), value(c, o->u.pack.value)) :
+		value(c, o->u.pack.value));
 	end_reads(c);
 	if (frag_words_together(f) == 1)
 		put(c, "\t%s = pack_%s(y[0], y[1]);", word, pack);

@@ -342,7 +342,7 @@ struct role_op {
 			struct frag_at to;
 			const struct frag *from;	/* KEEP */
 			const struct val *value;	/* PACK */
-			const struct num *inside;	/* KEEP: zero where not */
+			const struct num *inside;	/* zero where not */
 			enum dtype type;
 		} pack;
 		struct {		/* REDUCE, SCAN; REDUCE_SHARED: a thread goes over a line in shared memory for each

@@ -179,6 +179,19 @@ for _, n in ipairs{64, 96} do
   tap.ok(r.ok, "  right", tostring(r.relative))
 end
 
+-- What a product reads in registers has zeros beyond the end of the keys. They are packed, with the condition of the sum of the same
+-- elements: compilers would keep those of all columns for setting halves of pairs behind it.
+do
+  local bound = mr.examples.flash_attention{b = 1, h = 1, m = 64, n = 200, d = 64}
+  local plan = schedule(bound, {m = 64, d = 64, n = 128}, {k = 2, v = 2}, {})
+  local source = plan:compile{target = "cuda", text = true}.source
+  local _, packed = source:gsub("y%[e%] = %(lo_n [^;]- < [^;]- %? [^;]- : 0%.f%);", "")
+  tap.is(packed, 1, "zeros beyond the end of an axis are packed")
+  tap.ok(not source:find("&= e", 1, true), "  and not set in pairs")
+  local r = plan:compile{target = "host"}:check{seed = 3}
+  tap.ok(r.ok, "  right", tostring(r.relative))
+end
+
 -- Threads that store a transposed tile from a ring go down its columns, whose elements are neighbours in global memory.
 do
   local transpose = mr.program("transpose", function(p)

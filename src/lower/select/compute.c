@@ -319,6 +319,26 @@ static bool is_read_behind_product(const struct lowering *c, const struct kentry
 	return false;
 }
 
+/* The operation that packs the fragment's elements, if the sTask also adds them up, without those beyond an end: the selection of
+ * elements or zeros that the sum takes can be packed, too. NULL: there is none. */
+static struct role_op *find_summed_pack(const struct lowering *c, const struct frag *packed)
+{
+	struct role_op *pack = NULL, *const *all = c->body->v.v;
+	int n = c->body->v.n;
+
+	for (int i = 0; i < n; i++)
+		if (all[i]->what == DO_PACK && all[i]->u.pack.to.frag == packed && all[i]->u.pack.value->kind == VAL_FRAG)
+			pack = all[i];
+	for (int i = 0; pack && i < n; i++) {
+		const struct val *v = all[i]->what == DO_REDUCE && all[i]->u.reduce.op == OP_SUM ? all[i]->u.reduce.value : NULL;
+
+		if (v && v->kind == VAL_GUARD && v->arg[0]->kind == VAL_FRAG &&
+		    v->arg[0]->frag.frag == pack->u.pack.value->frag.frag)
+			return pack;
+	}
+	return NULL;
+}
+
 static enum err_code keep_in_registers(struct lowering *c, const struct kentry *x, int buffer, const struct num *inside,
 	struct err *e)
 {
@@ -347,12 +367,15 @@ static enum err_code keep_in_registers(struct lowering *c, const struct kentry *
 		o->u.pack.value = val_frag(c, (struct frag_at){ .frag = from });
 		o->u.pack.type = b->type;
 	} else {
-		struct role_op *o = add_op(c, DO_KEEP);
+		struct role_op *pack = to.frag->packed ? find_summed_pack(c, from) : NULL, *o = add_op(c, DO_KEEP);
 
 		o->u.pack.to = to;
 		o->u.pack.from = from;
-		/* matrix instructions read only packed fragments from registers; others need no zeros, so all is inside */
-		o->u.pack.inside = to.frag->packed ? inside : N(c, 1);
+		/* Matrix instructions read only packed fragments from registers; others need no zeros, so all is inside. Behind a
+		 * sum, compilers would keep the conditions of all columns in registers to set pairs to zero. */
+		o->u.pack.inside = to.frag->packed && !pack ? inside : N(c, 1);
+		if (pack)
+			pack->u.pack.inside = inside;
 	}
 	if (is_read_behind_product(c, x, buffer))
 		add_pin(c, to.frag, to.version, frag_block_words(to.frag));
