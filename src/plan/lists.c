@@ -85,11 +85,11 @@ static void choose(const struct plan *p, int phase, struct arena *a, struct choi
 	c->ntiles = (int)min_i64(c->replicas * as_many_as_matter(p, phase, NONE), g->grids[phase].total);
 }
 
-/* Tiles, and for each loop its iterations in each iteration of the region around it. */
+/* Tiles, and loop by loop its iterations in each iteration of the region around it that there is. */
 struct list {
-	int ntiles;
+	int ntiles, n;
 	uint64_t hash;
-	int16_t *trips;			/* [loop * STEPS + iteration] */
+	int16_t *trips;			/* n of them */
 };
 
 /* The lists in which an instance of one sTask and an instance of another that depends on
@@ -101,7 +101,9 @@ struct trial {
 	const struct edge *edge;
 	int from, to;			/* loops that must run for it, or edge->loop */
 	int stride;			/* one of so many tiles is taken */
-	int16_t *trips;			/* of the list that is put together */
+	int16_t *trips;			/* of the list that is put together: [loop * STEPS + iteration] */
+	int16_t *room;			/* for as many */
+	int *count;			/* by loop, for scratch */
 	VEC(struct list) tried;
 	int *slots, nslots;		/* a hash table of these: 1 + an index; 0: free */
 	int *replicas;			/* of all walks */
@@ -145,16 +147,39 @@ static int count_inside(const struct trial *t, int outer, int loop, int n)
 	return loop == outer ? n : count_trips(t, loop, count_inside(t, outer, parent_of(t, loop), n));
 }
 
+/* The list that is put together, without what it says of iterations that there are not: most regions have few. In *room, which
+ * holds the trips of all. */
+static struct list as_list(const struct trial *t, int ntiles, int16_t *room)
+{
+	const struct graph *g = graph_of(t);
+	struct list l = { .ntiles = ntiles, .trips = room };
+	int *count = t->count;
+
+	for (int loop = 0; loop < g->program->loops.n; loop++) {	/* parents come before their children */
+		int parent = parent_of(t, loop), n;
+
+		if (g->program->loops.v[loop].phase != t->c->phase)
+			continue;
+		n = parent == NONE ? ntiles : count[parent];
+		count[loop] = count_trips(t, loop, n);
+		n = n < STEPS ? n : STEPS;
+		memcpy(room + l.n, trips_of(t, loop), (size_t)n * sizeof(*room));
+		l.n += n;
+	}
+	l.hash = hash_mix(hash_bytes(hash_basis(0), room, (size_t)l.n * sizeof(*room)), (uint64_t)ntiles);
+	return l;
+}
+
 /* The slot of the list; a free one if it was not tried. */
 static int *find_slot(const struct trial *t, const struct list *l)
 {
-	size_t size = (size_t)graph_of(t)->program->loops.n * STEPS * sizeof(*l->trips);
 	int *slot = &t->slots[l->hash % (uint64_t)t->nslots];
 
 	while (*slot) {
 		const struct list *x = &t->tried.v[*slot - 1];
 
-		if (x->hash == l->hash && x->ntiles == l->ntiles && !memcmp(x->trips, l->trips, size))
+		if (x->hash == l->hash && x->ntiles == l->ntiles && x->n == l->n &&
+		    !memcmp(x->trips, l->trips, (size_t)l->n * sizeof(*l->trips)))
 			break;
 		slot = slot + 1 < t->slots + t->nslots ? slot + 1 : t->slots;
 	}
@@ -172,9 +197,7 @@ static void grow_slots(struct trial *t)
 
 static bool is_new(struct trial *t, int ntiles)
 {
-	size_t size = (size_t)graph_of(t)->program->loops.n * STEPS * sizeof(*t->trips);
-	struct list l = { .ntiles = ntiles, .hash = hash_mix(hash_bytes(hash_basis(0), t->trips, size), (uint64_t)ntiles),
-		.trips = t->trips };
+	struct list l = as_list(t, ntiles, t->room);
 	int *slot;
 
 	if (2 * t->tried.n >= t->nslots)
@@ -182,7 +205,7 @@ static bool is_new(struct trial *t, int ntiles)
 	slot = find_slot(t, &l);
 	if (*slot)
 		return false;
-	l.trips = arena_copy(t->a, t->trips, 1, size);
+	l.trips = arena_copy(t->a, l.trips, (size_t)l.n, sizeof(*l.trips));
 	VEC_PUSH(t->a, &t->tried, l);
 	*slot = t->tried.n;
 	return true;
@@ -466,6 +489,8 @@ void findings_add_phase(struct findings *f, int phase, bool quick, struct arena 
 
 	choose(f->plan, phase, a, &c);
 	t.trips = ARENA_ARRAY(a, g->program->loops.n * STEPS, int16_t);
+	t.room = ARENA_ARRAY(a, g->program->loops.n * STEPS, int16_t);
+	t.count = ARENA_ARRAY(a, g->program->loops.n, int);
 	for (int l = 0; l < g->program->loops.n; l++)
 		set_trips(&t, l, 0, STEPS, c.most[l]);
 	check_list(&t, c.ntiles, f->sound ? f->sound->edge : NULL, u);
