@@ -212,16 +212,33 @@ static void drop_nodes(struct program *p, const struct live *l)
 	}
 }
 
-/* Append the node behind those of its task that it needs and that were held back. */
-static void append_needed(const struct program *p, int *out, int *n, bool *held, int node)
+/* The first argument of the node that is held back; NONE. */
+static int held_argument(const struct node *x, const bool *held)
 {
-	const struct node *x = &p->nodes.v[node];
-
 	for (int i = 0; i < node_arity(x); i++)
 		if (held[x->arg[i]])
-			append_needed(p, out, n, held, x->arg[i]);
-	held[node] = false;
-	out[(*n)++] = node;
+			return x->arg[i];
+	return NONE;
+}
+
+/* Append the node behind those of its task that it needs and that were held back. They may be a chain as long as the program, so
+ * the nodes that still need others stand on `path`, not on the stack of calls. */
+static void append_needed(const struct program *p, int *out, int *n, bool *held, int *path, int node)
+{
+	int depth = 0;
+
+	path[depth++] = node;
+	while (depth) {
+		int last = path[depth - 1], needed = held_argument(&p->nodes.v[last], held);
+
+		if (needed != NONE) {
+			path[depth++] = needed;
+			continue;
+		}
+		held[last] = false;
+		out[(*n)++] = last;
+		depth--;
+	}
 }
 
 /* Is the node made of indices and constants alone, as masks are? held: the nodes of the task that are, and were not used yet. */
@@ -240,7 +257,7 @@ static void sink_indices(struct program *p)
 
 	for (int t = 0; t < p->tasks.n; t++) {
 		struct task *task = &p->tasks.v[t];
-		int *out = ARENA_ARRAY(&p->arena, task->nodes.n, int), n = 0;
+		int *out = ARENA_ARRAY(&p->arena, task->nodes.n, int), *path = ARENA_ARRAY(&p->arena, task->nodes.n, int), n = 0;
 
 		for (int i = 0; i < task->nodes.n; i++) {
 			int node = task->nodes.v[i];
@@ -248,11 +265,11 @@ static void sink_indices(struct program *p)
 			if (is_of_indices(p, &p->nodes.v[node], held))
 				held[node] = true;
 			else
-				append_needed(p, out, &n, held, node);
+				append_needed(p, out, &n, held, path, node);
 		}
 		for (int i = 0; i < task->nodes.n; i++)		/* what other tasks use */
 			if (held[task->nodes.v[i]])
-				append_needed(p, out, &n, held, task->nodes.v[i]);
+				append_needed(p, out, &n, held, path, task->nodes.v[i]);
 		memcpy(task->nodes.v, out, (size_t)n * sizeof(*out));
 	}
 }

@@ -682,6 +682,20 @@ ok(not good, "loops nested without end")
 like(message, "^tests/lua/tile%.t%.lua:%d+: loops nest at most 16 deep; one loop may run over several axes$",
   "  are refused")
 
+-- A long chain of what is made of indices alone takes no more of the stack than a short one.
+ok(pcall(function()
+  return mr.program("t", function(p)
+    local n = p:axes "n"
+    local X, Y = p:input("X", {n}, "i32"), p:output("Y", {n}, "i32")
+    local x = p:load(X)
+    Y:store(p:task("sum", function()
+      local sum = n:index()
+      for i = 1, 200000 do sum = sum + i end
+      return x + sum
+    end))
+  end){n = 8}
+end), "a program of many steps")
+
 -- Lua can yield out of a program and come back.
 local co = coroutine.wrap(function()
   return mr.program("t", function(p)
