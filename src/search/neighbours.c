@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "search/build.h"
+#include "search/sides.h"
 
 enum {
 	STARTS_MAX = 4096,
@@ -55,9 +56,11 @@ static void set_orders(const struct space *s, struct choice *c, bool ahead)
 	}
 }
 
-/* The i-th of the extents to start from; 0 if there are fewer. */
+/* The i-th of the extents to start from; 0 if there are fewer. The first of several axes of a side stands for all of them. */
 static int64_t start_extent(const struct dim *d, int i)
 {
+	if (d->side)
+		return i < (d->at ? 1 : d->side->nsplits) ? 1 : 0;
 	for (int k = 0; k < d->n; k++)
 		if (d->starts >> k & 1 && i-- == 0)
 			return d->extent[k];
@@ -102,7 +105,10 @@ void space_starts(const struct space *s, struct arena *a, struct choices *out)
 	/* all combinations of the extents to start from; the last dimension changes fastest */
 	while (d >= 0 && out->v.n < STARTS_MAX) {
 		for (d = s->ndims - 1; d >= 0; d--)
-			c.tiling.extent[s->dims[d].axis] = start_extent(&s->dims[d], at[d]);
+			if (!s->dims[d].side)
+				c.tiling.extent[s->dims[d].axis] = start_extent(&s->dims[d], at[d]);
+			else if (!s->dims[d].at)
+				sides_set(s, s->dims[d].side, at[d], &c.tiling);
 		add_lanes(s, a, &c, out);
 		for (d = s->ndims - 1; d >= 0 && !start_extent(&s->dims[d], ++at[d]); d--)
 			at[d] = 0;
@@ -213,6 +219,13 @@ static void along_extent(const struct space *s, const struct dim *d, const struc
 		VEC_PUSH(a, &out->v, x);
 		push_products_on_unit(s, &x, a, out);
 	}
+	x.tiling = c->tiling;
+	for (int i = 0; i < d->n; i++)
+		for (int k = 0; k < s->ndims; k++)
+			if (d->extent[i] != c->tiling.extent[d->axis] &&
+			    sides_exchange(s, d, d->extent[i], k, &c->tiling, &x.tiling))
+				VEC_PUSH(a, &out->v, x);
+	x.tiling = c->tiling;
 	for (int i = 0; i < LEN(eighths) && s->finer && !d->contracted && !d->product && !d->wanted; i++) {
 		int64_t extent = c->tiling.extent[d->axis] * eighths[i] / 8 / BETWEEN_STEP * BETWEEN_STEP;
 

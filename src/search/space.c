@@ -11,19 +11,16 @@
 #include "base/hash.h"
 #include "lower/lower.h"
 #include "search/build.h"
+#include "search/sides.h"
 #include "search/task_groups.h"
 
 enum {
 	FEW_LEAST = 16,			/* rows or columns of a product if there are fewer tiles than EUs otherwise */
-	ROWS = 64,			/* rows of a product: those of a warpgroup's matrix instruction */
-	COLUMNS = 16,			/* columns of a product come in steps of so many, ... */
-	COLUMNS_LEAST = 32,		/* ... from these */
-	PRODUCT_MOST = 256,		/* rows or columns of a tile: the most columns of a matrix instruction */
+	COLUMNS_LEAST = 32,		/* columns of a product, which come in steps of SPACE_COLUMNS */
 	FULL_PRODUCT_MOST = 4096,	/* rows or columns that a tile has all of, as a reduction goes along them */
 	NARROW_LEAST = 8,		/* columns of a product come in steps of so many where a tile has such rows */
 	LOOPED_START_MOST = 128,	/* greatest start of rows or columns in a loop: the keys of attention */
 	SMALL_AXIS = 16,		/* up to this size, a loop takes one element at a time, or all */
-	SHORT_AXIS = 64,		/* below this size, an axis of the grid gets a few small extents */
 	FULL_MAX = 65536,		/* up to this size, a contiguous axis may be one tile */
 	BUILDS_MOST = 256,		/* graphs that are tried until one can be built */
 };
@@ -135,12 +132,12 @@ static void add_extent(struct dim *d, int64_t size, int64_t extent, bool start)
 
 static void fill_product(struct dim *d, int64_t size, const struct axis_use *u)
 {
-	int64_t step = u->row ? ROWS : COLUMNS;
+	int64_t step = u->row ? SPACE_ROWS : SPACE_COLUMNS;
 
-	for (int64_t x = FEW_LEAST; d->few && x < (u->row ? ROWS : COLUMNS_LEAST); x *= 2)
+	for (int64_t x = FEW_LEAST; d->few && x < (u->row ? SPACE_ROWS : COLUMNS_LEAST); x *= 2)
 		add_extent(d, size, x, false);
-	for (int64_t x = u->row ? ROWS : COLUMNS_LEAST; x <= PRODUCT_MOST && x < size + step; x += step)
-		add_extent(d, size, x, x % ROWS == 0 && (!u->looped || x <= LOOPED_START_MOST));
+	for (int64_t x = u->row ? SPACE_ROWS : COLUMNS_LEAST; x <= SPACE_PRODUCT_MOST && x < size + step; x += step)
+		add_extent(d, size, x, x % SPACE_ROWS == 0 && (!u->looped || x <= LOOPED_START_MOST));
 }
 
 /* If the axis is too small for any start, its greatest extent is one. */
@@ -172,8 +169,7 @@ static bool has_role(const struct program *p, int axis, enum axis_role role)
 	return false;
 }
 
-/* Does every tile need all of the axis? A tile of a part loads and computes again what others do. */
-static bool is_reduced(const struct program *p, int axis)
+bool space_is_reduced(const struct program *p, int axis)
 {
 	for (int i = 0; i < p->nodes.n; i++) {
 		const struct node *n = &p->nodes.v[i];
@@ -185,9 +181,7 @@ static bool is_reduced(const struct program *p, int axis)
 	return false;
 }
 
-/* Does a product contract all of the axis in every tile, whatever part of it the tile has? Tiles of few elements would each
- * compute the product again. */
-static bool is_contracted_again(const struct program *p, int axis)
+bool space_is_contracted_again(const struct program *p, int axis)
 {
 	for (int i = 0; i < p->nodes.n; i++) {
 		const struct node *n = &p->nodes.v[i];
@@ -204,7 +198,7 @@ static bool is_contracted_again(const struct program *p, int axis)
 static bool has_full_axis(const struct program *p)
 {
 	for (int axis = 0; axis < p->axes.n; axis++)
-		if (is_reduced(p, axis))
+		if (space_is_reduced(p, axis))
 			return true;
 	return false;
 }
@@ -213,7 +207,7 @@ static bool has_full_axis(const struct program *p)
 static bool has_long_rows(const struct program *p, int column)
 {
 	for (int axis = 0; axis < p->axes.n; axis++)
-		if (axis != column && use_of(p, axis).row && p->axes.v[axis].size > PRODUCT_MOST && is_reduced(p, axis))
+		if (axis != column && use_of(p, axis).row && p->axes.v[axis].size > SPACE_PRODUCT_MOST && space_is_reduced(p, axis))
 			return true;
 	return false;
 }
@@ -230,9 +224,9 @@ static void fill_dim(const struct program *p, struct dim *d)
 	if (u.looped && size <= SMALL_AXIS) {
 		add_extent(d, size, 1, size <= SMALL_AXIS / 2);
 		add_extent(d, size, size, size > SMALL_AXIS / 2);
-	} else if (!u.looped && size < SHORT_AXIS) {
+	} else if (!u.looped && size < SPACE_SHORT_AXIS) {
 		for (int i = 0; i < LEN(few); i++)
-			if (few[i] < size && !is_contracted_again(p, d->axis))
+			if (few[i] < size && !space_is_contracted_again(p, d->axis))
 				add_extent(d, size, few[i], product || !has_mma(p));
 		add_extent(d, size, size, true);
 	} else if (product) {
@@ -240,7 +234,7 @@ static void fill_dim(const struct program *p, struct dim *d)
 			add_extent(d, size, x, x == FEW_LEAST);
 		fill_product(d, size, &u);
 		if (!u.looped && size <= FULL_PRODUCT_MOST &&
-		    (is_reduced(p, d->axis) || is_contracted_again(p, d->axis)))
+		    (space_is_reduced(p, d->axis) || space_is_contracted_again(p, d->axis)))
 			add_extent(d, size, size, true);
 	} else if (u.contracted) {
 		fill_powers(d, size, &CONTRACTED);
@@ -250,10 +244,10 @@ static void fill_dim(const struct program *p, struct dim *d)
 			add_extent(d, size, size, true);
 	} else {
 		fill_powers(d, size, has_full_axis(p) ? &WITH_FULL_AXIS : &OTHER);
-		if (is_reduced(p, d->axis) && size <= FULL_MAX)
+		if (space_is_reduced(p, d->axis) && size <= FULL_MAX)
 			add_extent(d, size, size, true);
 	}
-	if (is_reduced(p, d->axis) && !d->few && d->extent[d->n - 1] == size)
+	if (space_is_reduced(p, d->axis) && !d->few && d->extent[d->n - 1] == size)
 		d->starts = 1u << (d->n - 1);
 }
 
@@ -316,7 +310,7 @@ static int64_t most_tiles(const struct program *p)
 		for (int a = 0; a < p->axes.n; a++) {
 			enum axis_role role = program_axis_role(p, phase, a);
 			struct axis_use u = use_of(p, a);
-			int64_t least = role == AXIS_BATCH ? 1 : u.row ? ROWS : u.column ? COLUMNS_LEAST :
+			int64_t least = role == AXIS_BATCH ? 1 : u.row ? SPACE_ROWS : u.column ? COLUMNS_LEAST :
 				u.contiguous && !has_mma(p) ? STREAMED.from : 1;
 
 			if (role == AXIS_BATCH || role == AXIS_GRID)
@@ -465,7 +459,7 @@ static bool is_split_axis(const struct program *p, const struct choice *c, const
 static int first_tile_axis(const struct program *p, const struct choice *c)
 {
 	for (int axis = 0; axis < p->axes.n; axis++)
-		if (c->tiling.extent[axis] > 1 && has_role(p, axis, AXIS_GRID) && !is_reduced(p, axis))
+		if (c->tiling.extent[axis] > 1 && has_role(p, axis, AXIS_GRID) && !space_is_reduced(p, axis))
 			return axis;
 	return NONE;
 }
@@ -575,6 +569,8 @@ struct choice space_first_choice(const struct space *s)
 		for (int k = 0; k < s->dims[i].n && !c.tiling.extent[s->dims[i].axis]; k++)
 			if (s->dims[i].starts >> k & 1)
 				c.tiling.extent[s->dims[i].axis] = s->dims[i].extent[k];
+	for (int i = 0; i < s->nsides; i++)
+		sides_set(s, &s->sides[i], 0, &c.tiling);
 	/* groups of tiles of a product share what they read of both operands in L2 */
 	c.grid = (struct grid_plan){ .raster = RASTER_ROWS, .group = s->has_products ? 8 : 1,
 		.longest_first = s->uneven, .cluster = 1 };
@@ -586,7 +582,7 @@ struct choice space_first_choice(const struct space *s)
 /* The least start of the dimension, halved so many times. */
 static int64_t halved_extent(const struct space *s, const struct dim *d, int times)
 {
-	int64_t extent = d->extent[__builtin_ctz(d->starts)];
+	int64_t extent = d->side ? d->side->least[d->at] : d->extent[__builtin_ctz(d->starts)];
 
 	return min_i64(round_up(max_i64(extent >> times, 1), d->multiple), s->program->axes.v[d->axis].size);
 }
@@ -721,6 +717,7 @@ enum err_code space_init(struct space *s, struct arena *a, struct mem *mem, cons
 		.copy_registers = lower_has_target(d) ? lower_copy_registers(d) : 0,
 		.has_boxes = lower_has_target(d) && lower_has_boxes(d) };
 	TRY(find_dims(s, want, e));
+	sides_find(s, graph);
 	find_variants(s, graph);
 	return OK;
 }

@@ -18,6 +18,10 @@ enum {
 	SPACE_LEVELS = 24,		/* most halvings of smaller shapes */
 	LOADS_MAX = 16,
 	GROUPS_MOST = 3,		/* lanes with sTasks of their own */
+	SPACE_ROWS = 64,		/* rows of a product: those of a warpgroup's matrix instruction */
+	SPACE_COLUMNS = 16,		/* columns of a product come in steps of so many */
+	SPACE_PRODUCT_MOST = 256,	/* rows or columns of a tile: the most columns of a matrix instruction */
+	SPACE_SHORT_AXIS = 64,		/* below this size, an axis of the grid gets a few small extents */
 };
 
 /* What is split over the computing lanes: rows or columns of products; or the axis that products contract: then each lane
@@ -64,6 +68,8 @@ struct dim {
 	bool product;			/* rows or columns of products */
 	int64_t extent[EXTENTS_MAX];
 	uint32_t starts;		/* bits: the extents that the search starts from */
+	const struct side *side;	/* together with other axes (sides.h); NULL */
+	int at;				/* ... its position there */
 };
 
 /* What the caller asks for: n[axis] extents of an axis; n[axis] 0: the space decides. */
@@ -86,6 +92,8 @@ struct space {
 	const struct vdevice *device;
 	int ndims;
 	struct dim *dims;
+	int nsides;
+	struct side *sides;		/* sides.h */
 	int nconversions;
 	struct split_off conversions[CONVERSIONS_MAX];
 	int naliases;			/* of values that conversions read */
@@ -123,6 +131,12 @@ void space_add_extents(struct space *s, const struct choice *c);
 
 /* The bit of choice.loads_by_threads of an sTask of the graph; NONE: it is no load, or has no bit. */
 int space_load_index(const struct graph *g, int task);
+
+/* Does every tile need all of the axis, as a reduction goes along it? A tile of a part loads and computes again what others do. */
+bool space_is_reduced(const struct program *p, int axis);
+/* Does a product contract all of the axis in every tile, whatever part of it the tile has? Tiles of few elements would each
+ * compute the product again. */
+bool space_is_contracted_again(const struct program *p, int axis);
 
 /* The index in choice.order of a loop, or (loop NONE) of the tiles of a phase without loops. NONE if its order is not
  * chosen. */

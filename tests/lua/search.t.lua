@@ -635,6 +635,36 @@ do
   like(text, '"mma_linear", {seu="tensor"', "  and so is the one that contracts its sums")
 end
 
+---- products with rows along several long axes ------------------------------------------
+
+-- A tile has as many rows of all of them together as products usually have, however they are split; so with columns.
+do
+  local contraction = mr.program("contraction", function(p)
+    local a, b, c, d, e, f = p:axes("a", "b", "c", "d", "e", "f")
+    local X, Y, C = p:input("X", {a, b, c, d}), p:input("Y", {c, d, e, f}), p:output("C", {a, b, e, f}, "f32")
+    local acc = p:carry("acc", {a, b, e, f}, 0)
+    p:loop({c, d}, function() acc:add(p:mma("mma", p:load(X), p:load(Y))) end)
+    C:store(acc)
+  end)
+  local found = mr.search(contraction:bind{a = 64, b = 64, c = 64, d = 64, e = 64, f = 64}, device, {measure = false})
+  local tile = found.plan.tile
+  ok(found.trials > 0 and tile.a * tile.b <= 256 and tile.e * tile.f <= 256, "two axes of 64 on each side have plans", found.trials)
+  ok(found.seconds < 1.2 * found.bound_seconds, "  near the bound", found.seconds / found.bound_seconds)
+
+  -- 65 rows of an image are no good: a tile has more images instead.
+  local convolution = mr.program("convolution", function(p)
+    local n, y, x, c, k = p:axes("n", "y", "x", "c", "k")
+    local X, W, Y = p:input("X", {n, y, x, c}), p:input("W", {k, c}), p:output("Y", {n, y, x, k})
+    local acc = p:carry("acc", {n, y, x, k}, 0)
+    p:loop(c, function() acc:add(p:mma("mma", p:load(X), p:load(W))) end)
+    Y:store(p:task("round", function() return acc:to "bf16" end))
+  end)
+  found = mr.search(convolution:bind{n = 16, y = 65, x = 65, c = 1024, k = 1024}, device, {measure = false})
+  tile = found.plan.tile
+  ok(tile.n > 1 and 65 % tile.x + 65 % tile.y <= 2, "few rows are lost at edges", found.plan.tile.x)
+  ok(found.seconds < 1.2 * found.bound_seconds, "  and the plan is near the bound", found.seconds / found.bound_seconds)
+end
+
 ---- what check() refuses is not returned -----------------------------------------------
 
 -- The search does not prove that kernels are right; check() does. Here it finds a fault in every kernel but the third.
