@@ -102,7 +102,7 @@ struct trial {
 	int from, to;			/* loops that must run for it, or edge->loop */
 	int stride;			/* one of so many tiles is taken */
 	int16_t *trips;			/* of the list that is put together: [loop * STEPS + iteration] */
-	int16_t *room;			/* for as many */
+	int16_t *compact;			/* for as many */
 	int *count;			/* by loop, for scratch */
 	VEC(struct list) tried;
 	int *slots, nslots;		/* a hash table of these: 1 + an index; 0: free */
@@ -147,12 +147,12 @@ static int count_inside(const struct trial *t, int outer, int loop, int n)
 	return loop == outer ? n : count_trips(t, loop, count_inside(t, outer, parent_of(t, loop), n));
 }
 
-/* The list that is put together, without what it says of iterations that there are not: most regions have few. In *room, which
+/* The list that is put together, without what it says of iterations that there are not: most regions have few. In *compact, which
  * holds the trips of all. */
-static struct list as_list(const struct trial *t, int ntiles, int16_t *room)
+static struct list as_list(const struct trial *t, int ntiles, int16_t *compact)
 {
 	const struct graph *g = graph_of(t);
-	struct list l = { .ntiles = ntiles, .trips = room };
+	struct list l = { .ntiles = ntiles, .trips = compact };
 	int *count = t->count;
 
 	for (int loop = 0; loop < g->program->loops.n; loop++) {	/* parents come before their children */
@@ -163,10 +163,10 @@ static struct list as_list(const struct trial *t, int ntiles, int16_t *room)
 		n = parent == NONE ? ntiles : count[parent];
 		count[loop] = count_trips(t, loop, n);
 		n = n < STEPS ? n : STEPS;
-		memcpy(room + l.n, trips_of(t, loop), (size_t)n * sizeof(*room));
+		memcpy(compact + l.n, trips_of(t, loop), (size_t)n * sizeof(*compact));
 		l.n += n;
 	}
-	l.hash = hash_mix(hash_bytes(hash_basis(0), room, (size_t)l.n * sizeof(*room)), (uint64_t)ntiles);
+	l.hash = hash_mix(hash_bytes(hash_basis(0), compact, (size_t)l.n * sizeof(*compact)), (uint64_t)ntiles);
 	return l;
 }
 
@@ -197,7 +197,7 @@ static void grow_slots(struct trial *t)
 
 static bool is_new(struct trial *t, int ntiles)
 {
-	struct list l = as_list(t, ntiles, t->room);
+	struct list l = as_list(t, ntiles, t->compact);
 	int *slot;
 
 	if (2 * t->tried.n >= t->nslots)
@@ -489,7 +489,7 @@ void findings_add_phase(struct findings *f, int phase, bool quick, struct arena 
 
 	choose(f->plan, phase, a, &c);
 	t.trips = ARENA_ARRAY(a, g->program->loops.n * STEPS, int16_t);
-	t.room = ARENA_ARRAY(a, g->program->loops.n * STEPS, int16_t);
+	t.compact = ARENA_ARRAY(a, g->program->loops.n * STEPS, int16_t);
 	t.count = ARENA_ARRAY(a, g->program->loops.n, int);
 	for (int l = 0; l < g->program->loops.n; l++)
 		set_trips(&t, l, 0, STEPS, c.most[l]);
