@@ -309,6 +309,13 @@ const char *const cuda_cluster[] = {
 const char *const cuda_additions[] = {
 	"/* Additions in memory, in any order. */\n",
 	"#define add_to(to, x) ((void)atomicAdd(to, x))\n",
+	"DEV void add_to_2(float *to, const u32 *x)\n",
+	"{ asm volatile(\"red.global.add.v2.f32 [%0], {%1, %2};\" :: \"l\"(__cvta_generic_to_global(to)),\n",
+	"\t\"f\"(__uint_as_float(x[0])), \"f\"(__uint_as_float(x[1])) : \"memory\"); }\n",
+	"DEV void add_to_4(float *to, const u32 *x)\n",
+	"{ asm volatile(\"red.global.add.v4.f32 [%0], {%1, %2, %3, %4};\" :: \"l\"(__cvta_generic_to_global(to)),\n",
+	"\t\"f\"(__uint_as_float(x[0])), \"f\"(__uint_as_float(x[1])), \"f\"(__uint_as_float(x[2])),\n",
+	"\t\"f\"(__uint_as_float(x[3])) : \"memory\"); }\n",
 	TMA_OUT("add", "cp.reduce", ".add"),
 	"\n",
 	NULL

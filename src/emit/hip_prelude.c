@@ -223,6 +223,8 @@ const char *const hip_prelude[] = {
 const char *const hip_additions[] = {
 	"/* Additions in memory, in any order. */\n",
 	"#define add_to(to, x) ((void)__scoped_atomic_fetch_add(to, x, __ATOMIC_RELAXED, __MEMORY_SCOPE_DEVICE))\n",
+	"DEV void add_to_2(float *to, const u32 *x) { EACH(i, 2) add_to(to + i, bits_float(x[i])); }\n",
+	"DEV void add_to_4(float *to, const u32 *x) { EACH(i, 4) add_to(to + i, bits_float(x[i])); }\n",
 	"\n",
 	NULL
 };

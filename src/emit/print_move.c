@@ -500,6 +500,12 @@ static const char *word_store(struct print *c, int words, const char *element, c
 		arena_strf(c->a, "store_%d(&%s, &%s);", 4 * words, element, word);
 }
 
+/* Adds words of a thread, which are floats, to neighbouring elements of global memory: two or four. */
+static const char *word_addition(struct print *c, int words, const char *element, const char *word)
+{
+	return arena_strf(c->a, "add_to_%d(&%s, &%s);", words, element, word);
+}
+
 /* Several columns at once. Those of a fragment that is not packed become words first. */
 static void store_vectors(struct print *c, const struct role_op *o)
 {
@@ -523,7 +529,8 @@ static void store_vectors(struct print *c, const struct role_op *o)
 	put(c, pair == width ? "\tconst int e = 0;" : "\tEACH(part, %d) { const int e = %d * part;", pair / width, width);
 	c->vectors |= words == 2;
 	const char *element = put_indices(c, o);
-	put(c, "\t%s%s%s", guard(c, o->u.move.inside), word_store(c, words, element, word), pair == width ? "" : " }");
+	put(c, "\t%s%s%s", guard(c, o->u.move.inside), o->u.move.adds ? word_addition(c, words, element, word) :
+		word_store(c, words, element, word), pair == width ? "" : " }");
 	put(c, "}");
 }
 

@@ -174,6 +174,17 @@ static inline u64 descriptor(u64 bits, u32 from, u32 by)
 #define tma_add_4d(map, from, ...) host_rt->add(*(map), from, 4, HOST_BOX(__VA_ARGS__))
 #define tma_add_5d(map, from, ...) host_rt->add(*(map), from, 5, HOST_BOX(__VA_ARGS__))
 #define add_to(to, x) ((void)(*(to) += (x)))
+#define add_to_2(to, y) add_words(to, y, 2)
+#define add_to_4(to, y) add_words(to, y, 4)
+static inline void add_words(float *to, const u32 *y, int n)
+{
+	for (int i = 0; i < n; i++) {
+		float x;
+
+		memcpy(&x, y + i, sizeof(x));
+		to[i] += x;
+	}
+}
 
 /* Without an L2 there is no eviction hint. */
 #define tma_load_once_1d tma_load_1d

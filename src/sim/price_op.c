@@ -366,6 +366,16 @@ double price_boxes(const struct cost_context *x, const struct role_op *o, double
 	return *issued * (o->what == DO_STORE_BOXES && o->u.boxes.elected ? x->warps : 1);
 }
 
+/* Of the neighbours that a thread has, one instruction moves only `width`, so that those of the warp's threads are apart. */
+static double fragment_ratio(const struct cost_context *x, const struct role_op *o, double bytes)
+{
+	const struct frag_layout *l = o->u.move.from.frag->layout;
+	double threads = fmin(l->col.mod, x->program->target->warp), moved = threads * o->u.move.width * bytes;
+	double sectors = fmin(threads * l->pair * bytes / SECTOR_BYTES, threads * ceil(o->u.move.width * bytes / SECTOR_BYTES));
+
+	return fmax(1, ceil(sectors) * SECTOR_BYTES / moved);
+}
+
 /* A warp moves in one instruction a contiguous run: up to 32 elements of a row; from a fragment what the threads of a
  * row have together, each an element or several neighbours; or elements of a column of a ring. A run that is not
  * aligned touches one sector more. */
@@ -386,8 +396,7 @@ double price_sector_ratio(const struct cost_context *x, const struct role_op *o)
 	else if (o->u.move.quads)
 		return 1;
 	else
-		return fmax(1, SECTOR_BYTES / (fmin(o->u.move.from.frag->layout->col.mod, x->program->target->warp) *
-			bytes * o->u.move.width));
+		return fragment_ratio(x, o, bytes);
 	run = (ceil(run / SECTOR_BYTES) + 1) * SECTOR_BYTES / run;
 	return is_ring && o->u.move.shifted ? run * SHIFTED_ASKED : run;
 }

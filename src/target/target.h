@@ -141,6 +141,7 @@ struct target {
 	/* A fetch computes its addresses where it is: the compiler, which knew them before a loop, would keep each in a
 	 * register. */
 	bool hides_fetches;
+	int adds_together;		/* f32 neighbours to which one instruction adds in memory; 0: one */
 	const struct matrix_instruction *matrix;
 	int nmatrix;
 };

@@ -298,7 +298,7 @@ for _, lanes in ipairs{1, 2} do
   check(("boxes of one head, %d lanes"):format(lanes), by_head, tile, split)
 end
 
-tap.like(texts(plan_of(bound, {m = 64, n = 64, part = 64}, "cuda")), "add_to%(&tensor_C", "threads add elements")
+tap.like(texts(plan_of(bound, {m = 64, n = 64, part = 64}, "cuda")), "add_to_2%(&tensor_C", "threads add elements, two that are neighbours at once")
 tap.ok(not texts(plan_of(mr.examples.gemm{m = 64, n = 64, k = 64}, {m = 64, n = 64, k = 64})):find "add_to", "where nothing is added, neither is there")
 
 local found = mr.search(split_k{m = 256, n = 256, k = 2048, s = 4}, dev, {trials = 30, measure = false})

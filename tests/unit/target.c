@@ -90,6 +90,8 @@ static const char *const prelude[] = {
 	"#define tma_add_4d(...) (copies++)\n",
 	"#define tma_add_5d(...) (copies++)\n",
 	"#define add_to(to, x) (*(to) += (x))\n",
+	"#define add_to_2(to, y) ((void)(to), (void)(y))\n",
+	"#define add_to_4(to, y) ((void)(to), (void)(y))\n",
 	"#define stores_commit() ((void)0)\n",
 	"#define STORES_READ(n) ((void)0)\n",
 	"#define in_block(at) (at)\n",

@@ -38,17 +38,26 @@ static bool are_aligned_neighbours(const struct lowering *c, const struct stask 
 	for (int d = 0; d < t->rank && axis != NONE; d++)
 		if (index_value_has(c->p, &n->index[d], axis))
 			return false;
-	return axis != NONE && !n->adds && is_aligned_along(last, axis, width) &&
+	return axis != NONE && is_aligned_along(last, axis, width) &&
 		axis_divisor(&c->p->axes.v[axis]) % width == 0 && c->g->extents.tile[axis] % width == 0 &&
 		axis_extent(c, s, shape, axis) % width == 0 && columns % width == 0 &&
 		axis_divisor(&c->p->axes.v[t->dim[t->rank - 1]]) % width == 0;
 }
 
-/* Can `width` neighbouring columns be stored as one vector? */
+/* Can one instruction of a thread add to `width` neighbours? */
+static bool can_add_vectors(const struct lowering *c, const struct frag *f, enum dtype to, int64_t width)
+{
+	return to == DT_F32 && f->type == to && width <= c->k->target->adds_together;
+}
+
+/* Can `width` neighbouring columns be stored, or added, as one vector? */
 static bool can_store_vectors(const struct lowering *c, const struct stask *s, const struct node *n,
 	const struct shape2 *shape, const struct frag *f, int64_t width)
 {
-	return has_words(f, c->p->tensors.v[n->ref].type) && are_aligned_neighbours(c, s, n, shape, f->width, width);
+	enum dtype to = c->p->tensors.v[n->ref].type;
+
+	return (n->adds ? can_add_vectors(c, f, to, width) : has_words(f, to)) &&
+		are_aligned_neighbours(c, s, n, shape, f->width, width);
 }
 
 /* Elements per store of a tensor of 4-bit elements, of `most` neighbours at most: two or more are complete bytes. */
