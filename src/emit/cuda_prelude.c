@@ -343,6 +343,24 @@ const char *const cuda_vectors[] = {
 	NULL
 };
 
+const char *const cuda_rare[] = {
+	"/* The nearest multiple n of a quarter of the circle is taken away in three parts, of 72 bits; then a series. Up to 2^20. */\n",
+	"DEV float op_wave(float x, int quarters)\n",
+	"{\n",
+	"\tconst float n = floorf(x * 0.636619772f + 0.5f);\n",
+	"\tconst float r = fmaf(n, 1.71512451e-15f, fmaf(n, 4.37113883e-8f, fmaf(n, -1.57079637f, x))), s = r * r;\n",
+	"\tconst float y = r - r * s * (1.f / 6 - s * (1.f / 120 - s * (1.f / 5040 - s * (1.f / 362880))));\n",
+	"\tconst float z = 1.f - s * (0.5f - s * (1.f / 24 - s * (1.f / 720 - s * (1.f / 40320))));\n",
+	"\tconst int at = (int)n + quarters;\n",
+	"\tconst float wave = at & 1 ? z : y;\n",
+	"\treturn at & 2 ? -wave : wave;\n",
+	"}\n",
+	"DEV float op_sin(float x) { return op_wave(x, 0); }\n",
+	"DEV float op_cos(float x) { return op_wave(x, 1); }\n",
+	"DEV int op_popcount(int x) { return __popc(x); }\n",
+	NULL
+};
+
 const char *const cuda_nibbles[] = {
 	"/* Elements of 4 bits. The mantissa's bit is rounded to nearest or even: below 1 in steps of a half, else by the bits of\n",
 	" * the float, whose exponent begins at bit 23. NaN becomes the greatest value, as by cvt.rn.satfinite.e2m1x2. */\n",

@@ -202,6 +202,8 @@ void emit_text(const struct role_program *r, const struct printer *printer, stru
 		put_lines(a, out, printer, printer->fresh);
 	if (c.vectors)
 		put_lines(a, out, printer, printer->vectors);
+	if (c.rare)
+		put_lines(a, out, printer, printer->rare);
 	if (c.nibbles)
 		put_lines(a, out, printer, printer->nibbles);
 	if (c.matrices)

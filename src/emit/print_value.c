@@ -221,6 +221,7 @@ static const char *op_text(struct print *c, enum op op, enum dtype t, const char
 	if (!text)
 		BUG("kernels have no '%s' of %s", op_name(op), dtype_name(t));
 	c->vectors |= op == OP_TO_BITS || op == OP_OF_BITS;
+	c->rare |= op == OP_SIN || op == OP_COS || op == OP_POPCOUNT;
 	buf_init(&b, c->a);
 	for (; *text; text++) {
 		if (*text == '$')

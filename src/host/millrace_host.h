@@ -241,12 +241,22 @@ static inline int quo(int a, int b) { return (int)((u32)a / (u32)b); }
 static inline int rem(int a, int b) { return (int)((u32)a % (u32)b); }
 static inline float op_div(float x, float y) { return x / y; }
 static inline float op_rsqrt(float x) { return 1.f / sqrtf(x); }
+/* In fields of 2 bits, of 4, of 8, which the product adds. */
+static inline int op_popcount(int word)
+{
+	u32 x = (u32)word - ((u32)word >> 1 & 0x55555555);
+
+	x = (x & 0x33333333) + (x >> 2 & 0x33333333);
+	return (int)(((x + (x >> 4)) & 0x0f0f0f0f) * 0x01010101 >> 24);
+}
 static inline u32 pack_bf16(float lo, float hi) { return host_to_bf16(hi) << 16 | host_to_bf16(lo); }
 static inline u32 pack_f16(float lo, float hi) { return host_to_f16(hi) << 16 | host_to_f16(lo); }
 
 #define op_exp2 exp2f
 #define op_log2 log2f
 #define op_tanh tanhf
+#define op_sin sinf
+#define op_cos cosf
 #define from_bf16 host_from_bf16
 #define from_f16 host_from_f16
 #define from_e4m3 host_from_e4m3

@@ -56,6 +56,14 @@ static uint32_t shift_right(uint32_t x, uint32_t by)
 	return by ? x >> by | sign << (32 - by) : x;
 }
 
+/* In fields of 2 bits, of 4, of 8; the product adds the four of 8 in the highest. */
+static uint32_t count_bits(uint32_t x)
+{
+	x -= x >> 1 & 0x55555555;
+	x = (x & 0x33333333) + (x >> 2 & 0x33333333);
+	return ((x + (x >> 4)) & 0x0f0f0f0f) * 0x01010101 >> 24;
+}
+
 /* Compute the row and return if it is this operation. */
 #define ROW(id, formula) \
 	if (op == OP_##id) { \

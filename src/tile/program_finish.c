@@ -155,7 +155,7 @@ static enum dtype final_type(const struct program *p, const struct node *n)
 		return t[0];
 	if (n->op == OP_MMA)
 		return widened || t[0] == DT_F64 || t[1] == DT_F64 ? DT_F64 : n->type;
-	if ((n->op >= OP_ADD && n->op <= OP_SHR) || class == CLASS_REDUCE || class == CLASS_SCAN) {
+	if (op_kind(n->op) == OP_ELEMENTWISE || class == CLASS_REDUCE || class == CLASS_SCAN) {
 		if (!op_result_type(n->op, t, &out))
 			BUG("widening to f64 made a %s illegal", op_name(n->op));
 	}

@@ -14,6 +14,9 @@
  * either, where the result is near zero. */
 static const double FUNCTION_F32 = 0x1p-22, FUNCTION_F64 = 0x1p-50, TANH_F32 = 0x1p-20, LOG2_F32 = 0x1p-22;
 
+/* Up to this angle kernels have sines and cosines of that error. */
+static const double ANGLE_F32 = 0x1p20;
+
 /* How far from the reference's the indices are that an error is followed to, of a store with one that may be off, or two. */
 enum { NEAR_INDICES = 4, NEAR_INDICES_2 = 1 };
 
@@ -220,6 +223,17 @@ static struct deviation of_sign(struct roundings *r, const struct node *n, int n
 	return rounding_argument(r, n, n->arg[0]);
 }
 
+/* A wave is as far off as its angle, at most 2. */
+static struct deviation of_wave(struct roundings *r, const struct node *n, int node)
+{
+	struct deviation d = rounding_argument(r, n, n->arg[0]);
+
+	(void)node;
+	d.joint = d.joint == NONE ? NONE : apply(r, OP_MIN, d.joint, rounding_const(r, 2), NONE);
+	d.lone = d.lone == NONE ? NONE : apply(r, OP_MIN, d.lone, rounding_const(r, 2), NONE);
+	return d;
+}
+
 /* The error of a factor, times the other factor, which may have an error, too. */
 static int scaled(struct roundings *r, int other, int error, int of_other)
 {
@@ -335,6 +349,9 @@ static struct deviation with_own(struct roundings *r, const struct node *n, int 
 		d.joint = rounded(r, node, rounding_unit(n->type), d.joint);
 	if (n->op == OP_TANH && !f64)
 		d.joint = rounding_sum(r, d.joint, rounding_const(r, TANH_F32));
+	if ((n->op == OP_SIN || n->op == OP_COS) && !f64)
+		d.joint = rounding_sum(r, d.joint, chosen(r, rounding_apply(r, OP_LT, DT_BOOL, rounding_const(r, ANGLE_F32),
+			apply(r, OP_ABS, r->value[n->arg[0]], NONE, NONE), NONE), rounding_const(r, HUGE_VAL), NONE));
 	if (n->op == OP_LOG2 && !f64)
 		d.joint = rounding_sum(r, d.joint, rounding_const(r, LOG2_F32));
 	return d;
@@ -348,7 +365,7 @@ static rule *const rules[OP_COUNT] = {
 	[OP_DIV] = of_divide, [OP_MIN] = of_extreme, [OP_MAX] = of_extreme, [OP_WHERE] = of_where,
 	[OP_LT] = of_comparison, [OP_LE] = of_comparison, [OP_EQ] = of_comparison, [OP_NE] = of_comparison,
 	[OP_AND] = of_bits, [OP_OR] = of_bits, [OP_XOR] = of_bits, [OP_NOT] = of_bits, [OP_SHL] = of_bits,
-	[OP_SHR] = of_bits, [OP_TO_BITS] = of_bits, [OP_OF_BITS] = of_bits,
+	[OP_SHR] = of_bits, [OP_LSHR] = of_bits, [OP_POPCOUNT] = of_bits, [OP_SIN] = of_wave, [OP_COS] = of_wave, [OP_TO_BITS] = of_bits, [OP_OF_BITS] = of_bits,
 };
 
 static struct deviation of_elementwise(struct roundings *r, const struct node *n, int node)

@@ -247,7 +247,7 @@ for _, case in ipairs{{"dequant_gemm", {m = 4, n = 5, k = 256}}, {"fp4_gemm", {m
 end
 
 -- Every function of one value, in a kernel.
-for _, name in ipairs{"exp2", "log2", "sqrt", "rsqrt", "tanh", "erf", "abs", "floor"} do
+for _, name in ipairs{"exp2", "log2", "sqrt", "rsqrt", "tanh", "erf", "sin", "cos", "abs", "floor"} do
   local bound = mr.program(name, function(p)
     local m, n = p:axes("m", "n")
     local X, Y = p:input("X", {m, n}, "f32"), p:output("Y", {m, n}, "f32")

@@ -120,7 +120,7 @@ for _, t in ipairs(dtypes) do
   end
 end
 
-local functions <const> = {"exp2", "log2", "sqrt", "rsqrt", "tanh", "erf", "abs", "floor"}
+local functions <const> = {"exp2", "log2", "sqrt", "rsqrt", "tanh", "erf", "sin", "cos", "abs", "floor"}
 for _, name in ipairs(functions) do unary(name, mr[name]) end
 unary("minus", function(x) return -x end)
 
@@ -153,7 +153,8 @@ binary("comparisons", function(x, y)
 end, "f64")
 for what, f in pairs{
   ["+ - * of i32"] = function(x, y) return (x + y) * (x - y) - x * y + mr.abs(x) - (-y) end,
-  ["bits of i32"] = function(x, y) return (x & y) ~ (x | ~y) ~ (x << y) ~ (x >> y) end,
+  ["bits of i32"] = function(x, y) return (x & y) ~ (x | ~y) ~ (x << y) ~ (x >> y) ~ x:lshr(y) end,
+  ["bits that are set"] = function(x, y) return mr.popcount(x ~ y) end,
   ["minimum and maximum of i32"] = function(x, y) return mr.max(x, y) - mr.min(x, y) * 3 end,
 } do
   binary(what, f, "i32")

@@ -100,6 +100,8 @@ for name, f in pairs {
   rsqrt = function(x) return 1 / math.sqrt(x) end,
   tanh = tanh,
   erf = erf,
+  sin = math.sin,
+  cos = math.cos,
   abs = math.abs,
   floor = math.floor,
   sigmoid = function(x) return 1 / (1 + math.exp(-x)) end,

@@ -8,10 +8,10 @@ local mr = require "millrace"
 -- Words as i32, which wrap around; the upper half of a product is that of halves of 16 bits.
 local function upper(a, constant)
   local low, high = constant & 0xffff, constant >> 16
-  local x, y = a & 0xffff, (a >> 16) & 0xffff
-  local middle = y * low + (((x * low) >> 16) & 0xffff)
+  local x, y = a & 0xffff, a:lshr(16)
+  local middle = y * low + (x * low):lshr(16)
   local carry = x * high + (middle & 0xffff)
-  return y * high + ((middle >> 16) & 0xffff) + ((carry >> 16) & 0xffff)
+  return y * high + middle:lshr(16) + carry:lshr(16)
 end
 
 local function signed(word) return word >= 0x80000000 and word - 0x100000000 or word end

@@ -2,7 +2,7 @@
 -- b cos + a sin), where cos and sin are those of row Position[t] and of the number of the pair.
 --
 -- RoPE (Su et al., 2021). The pairs are elements of both halves of a head in Llama, Qwen and Mistral (rope_halves), and neighbours
--- in GPT-J and DeepSeek (rope_neighbours).
+-- in GPT-J and DeepSeek (rope_neighbours). Cosines and sines are tables, or computed of angle position / base^(2 j / d) (rope_angles).
 local mr = require "millrace"
 
 local function tables(p, t, d)
@@ -55,6 +55,35 @@ return {
       return {Y = function(t, h, d)
         local at, j = T.Position(t), d // 2
         return T.X(t, h, d) * T.Cos(at, j) + (d % 2 == 0 and -T.X(t, h, d + 1) or T.X(t, h, d - 1)) * T.Sin(at, j)
+      end}
+    end,
+  },
+  {
+    name = "rope_angles",
+    program = mr.program("rope_angles", function(p)
+      local t, h, d = p:axes("t", "h", "d")
+      local half = d.size // 2
+      local j, slope = p:axis("j", half), -math.log(p:option("base", "number", 10000.0), 2) / half
+      local X, Position, Y = p:input("X", {t, h, d}), p:input("Position", {t}, "i32"), p:output("Y", {t, h, d})
+      local a, b = p:load("load_a", X, {t, h, j}), p:load("load_b", X, {t, h, j + half})
+      local position = p:load("load_position", Position)
+      local first, second = p:task("rotate", function()
+        local angle = position * mr.exp2(j:index() * slope)
+        local cos, sin = angle:cos(), angle:sin()
+        return a * cos - b * sin, b * cos + a * sin
+      end)
+      Y:store("store_a", first, {t, h, j})
+      Y:store("store_b", second, {t, h, j + half})
+    end),
+    small = {{t = 20, h = 3, d = 64}, {t = 9, h = 2, d = 32, base = 500000.0}},
+    usual = {{t = 8192, h = 40, d = 128}, {t = 128, h = 80, d = 128}},
+    fill = {Position = position},
+    formula = function(T, sizes)
+      local half = sizes.d // 2
+      return {Y = function(t, h, d)
+        local angle = T.Position(t) * (sizes.base or 10000.0) ^ -(d % half / half)
+        local other = d < half and -T.X(t, h, d + half) or T.X(t, h, d - half)
+        return T.X(t, h, d) * math.cos(angle) + other * math.sin(angle)
       end}
     end,
   },

@@ -642,7 +642,8 @@ static void test_all_ops(void)
 		{ OP_EXP2, 3, 0, 8 }, { OP_LOG2, 8, 0, 3 }, { OP_RSQRT, 4, 0, 0.5 },
 		{ OP_SQRT, 9, 0, 3 }, { OP_TANH, 0, 0, 0 }, { OP_LT, 1, 2, 1 },
 		{ OP_LT, 2, 2, 0 }, { OP_LE, 2, 2, 1 }, { OP_EQ, 2, 2, 1 }, { OP_NE, 2, 2, 0 },
-		{ OP_EQ, nan_, nan_, 0 }, { OP_NE, nan_, nan_, 1 }, { OP_EXP2, -inf, 0, 0 },
+		{ OP_EQ, nan_, nan_, 0 }, { OP_NE, nan_, nan_, 1 }, { OP_EXP2, -inf, 0, 0 }, { OP_SIN, 0, 0, 0 },
+		{ OP_COS, 0, 0, 1 },
 	};
 	const double big = 2147483647, small = -2147483648.0;
 	const struct op_case words[] = {
@@ -653,6 +654,9 @@ static void test_all_ops(void)
 		{ OP_XOR, -1, 1, -2 }, { OP_NOT, 0, 0, -1 }, { OP_SHL, 1, 31, small },
 		{ OP_SHL, 3, 4, 48 }, { OP_SHR, -16, 2, -4 }, { OP_SHR, 16, 2, 4 },
 		{ OP_SHR, small, 31, -1 }, { OP_SHR, -7, 0, -7 }, { OP_LT, -1, 0, 1 },
+		{ OP_LSHR, -1, 28, 15 }, { OP_LSHR, 16, 2, 4 }, { OP_LSHR, small, 31, 1 }, { OP_LSHR, -7, 0, -7 },
+		{ OP_LSHR, -1, 33, big }, { OP_POPCOUNT, 0, 0, 0 }, { OP_POPCOUNT, -1, 0, 32 }, { OP_POPCOUNT, small, 0, 1 },
+		{ OP_POPCOUNT, 123456789, 0, 16 },
 	};
 	const struct op_case bools[] = {
 		{ OP_AND, 1, 1, 1 }, { OP_AND, 1, 0, 0 }, { OP_OR, 0, 1, 1 }, { OP_OR, 0, 0, 0 },

@@ -131,6 +131,9 @@ static const char *const prelude[] = {
 	"#define op_log2(x) log2f(x)\n",
 	"#define op_rsqrt(x) (1.f / sqrtf(x))\n",
 	"#define op_tanh(x) tanhf(x)\n",
+	"#define op_sin(x) sinf(x)\n",
+	"#define op_cos(x) cosf(x)\n",
+	"#define op_popcount(x) (x)\n",
 	"#define pack_bf16(lo, hi) ((u32)(lo) + (u32)(hi))\n",
 	"#define pack_f16(lo, hi) ((u32)(lo) + (u32)(hi))\n",
 	"#define half_of(x, e) (x)\n",
@@ -261,6 +264,36 @@ static long long counted(struct arena *a, const char *out, const char *what)
 	const char *line = strstr(arena_strf(a, "\n%s", out), arena_strf(a, "\n%s ", what));
 
 	return line ? atoll(line + strlen(what) + 2) : -1;
+}
+
+/* The functions that few kernels have, on this machine: the greatest error of sines and cosines of many angles, and of those next to
+ * multiples of a quarter of the circle, as a share of what is allowed; and bits that are set. */
+static void check_rare(const char *const *lines, const char *what)
+{
+	static const char behind[] = "int main(void)\n{\n\tdouble most = 0;\n"
+		"\tfor (int i = -1 << 20; i <= 1 << 20; i += 37)\n\t\tfor (int k = 0; k < 4; k++) {\n"
+		"\t\t\tconst double by[] = { 1, 0.37, 1.5707963267948966 / 1.6, 1e-5 };\n"
+		"\t\t\tconst float x = (float)(i * by[k]);\n"
+		"\t\t\tconst double s = sin(x), c = cos(x);\n"
+		"\t\t\tmost = fmax(most, fmax(fabs(op_sin(x) - s) / (fabs(s) + 1e-30), fabs(op_cos(x) - c) / (fabs(c) + 1e-30)));\n"
+		"\t\t}\n\tprintf(\"share %lld\\nbits %d\\nnan %d\\n\", (long long)(most * 419430400), op_popcount(-3) * 100 + op_popcount(5),\n"
+		"\t\tisnan(op_sin(INFINITY)) && isnan(op_cos(-INFINITY)) && isnan(op_sin(NAN)));\n\treturn 0;\n}\n";
+	struct mem mem = { 0 };
+	const char *text, *out;
+	struct arena a;
+
+	arena_init(&a, &mem);
+	text = "#include <math.h>\n#include <stdio.h>\ntypedef unsigned int u32;\n#define DEV static\n#define __popc __builtin_popcount\n";
+	for (; *lines; lines++)
+		text = arena_strf(&a, "%s%s", text, *lines);
+	out = run_text(&a, arena_strf(&a, "%s%s", text, behind));
+	ok(counted(&a, out, "share") >= 0 && counted(&a, out, "share") <= 100, arena_strf(&a, "%s: sines and cosines are right to 2^-22",
+		what));
+	is_int(counted(&a, out, "bits"), 3102, arena_strf(&a, "%s: bits are counted", what));
+	is_int(counted(&a, out, "nan"), 1, arena_strf(&a, "%s: an infinite angle has no sine", what));
+	if (counted(&a, out, "share") > 100)
+		printf("# %s: %lld%% of what is allowed\n", what, counted(&a, out, "share"));
+	arena_release(&a);
 }
 
 /* what the plan says --------------------------------------------------------------- */
@@ -472,6 +505,8 @@ static const char *cuda_text(lua_State *L, struct arena *a)
 		text = arena_strf(a, "%s%s", text, cuda_additions[i]);
 	for (int i = 0; cuda_nibbles[i]; i++)
 		text = arena_strf(a, "%s%s", text, cuda_nibbles[i]);
+	for (int i = 0; cuda_rare[i]; i++)
+		text = arena_strf(a, "%s%s", text, cuda_rare[i]);
 	for (int i = 0; cuda_fresh[i]; i++)
 		text = arena_strf(a, "%s%s", text, cuda_fresh[i]);
 	for (int i = 0; cuda_matrices[i]; i++)
@@ -502,6 +537,8 @@ static void compare_with_page(lua_State *L, const char *home)
 		hip = arena_strf(&a, "%s%s", hip, hip_prelude[i]);
 	for (int i = 0; hip_additions[i]; i++)
 		hip = arena_strf(&a, "%s%s", hip, hip_additions[i]);
+	for (int i = 0; hip_rare[i]; i++)
+		hip = arena_strf(&a, "%s%s", hip, hip_rare[i]);
 	for (int i = 0; hip_nibbles[i]; i++)
 		hip = arena_strf(&a, "%s%s", hip, hip_nibbles[i]);
 	hip = defined_names(&a, hip);
@@ -525,6 +562,8 @@ int main(void)
 	lua_State *L = host_open(&h);
 
 	compare_with_page(L, h.home);
+	check_rare(cuda_rare, "cuda");
+	check_rare(hip_rare, "hip");
 	count(L, "gemm", "return mr.load_plan('gemm_cooperative', "
 		"mr.examples.gemm{m=512, n=512, k=256})", false);
 	count(L, "traced gemm", "return mr.load_plan('gemm_cooperative', "
