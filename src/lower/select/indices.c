@@ -315,6 +315,20 @@ const struct num *inside_condition(struct lowering *c, const struct stask *s, co
 	return all;
 }
 
+/* What the term divides, of an element behind the first one. Where the tile begins at a multiple, elements of a thread differ by constants
+ * once the first one is out of the quotient: compilers do not know what divides it, and had two registers for each address. */
+static const struct num *divide_term(struct lowering *c, const struct index_term *t, const struct num *first, const struct num *local)
+{
+	int64_t unit = (int64_t)t->div * (t->mod ? t->mod : 1);
+	const struct num *at = local && !begins_at_multiple(c, first, unit) ? ADD(first, local) : local ? local : first;
+
+	if (t->div != 1)
+		at = DIV(at, N(c, t->div));
+	if (t->mod)
+		return MOD(at, N(c, t->mod));
+	return local && unit > 1 && begins_at_multiple(c, first, unit) ? ADD(DIV(first, N(c, unit)), at) : at;
+}
+
 const struct num *tensor_index(struct lowering *c, const struct stask *s, const struct index_expr *x,
 	const struct shape2 *shape, bool local)
 {
@@ -323,13 +337,9 @@ const struct num *tensor_index(struct lowering *c, const struct stask *s, const 
 	for (int i = 0; i < x->n; i++) {
 		const struct index_term *t = &x->term[i];
 		const struct num *at = c->read_at[t->axis] ? c->read_at[t->axis] : axis_first(c, s, shape, t->axis);
+		const struct num *behind = local && !c->read_at[t->axis] ? axis_local_index(c, s, shape, t->axis) : NULL;
 
-		if (local && !c->read_at[t->axis])
-			at = ADD(at, axis_local_index(c, s, shape, t->axis));
-		if (t->div != 1)
-			at = DIV(at, N(c, t->div));
-		if (t->mod)
-			at = MOD(at, N(c, t->mod));
+		at = t->div == 1 && !t->mod ? behind ? ADD(at, behind) : at : divide_term(c, t, at, behind);
 		if (t->coef != 1)
 			at = MUL(N(c, t->coef), at);
 		sum = sum ? ADD(sum, at) : at;
