@@ -329,6 +329,18 @@ const char *const cuda_fresh[] = {
 	NULL
 };
 
+const char *const cuda_recomputed[] = {
+	"/* As opaque, and for ptxas, too, which an empty statement does not stop. Calls with the same n may be alike for it. */\n",
+	"DEV int recomputed(int x, int n)\n",
+	"{\n",
+	"\tasm volatile(\"xor.b32 %0, %0, %1;\" : \"+r\"(x) : \"r\"(n << 10));\n",
+	"\tasm volatile(\"xor.b32 %0, %0, %1;\" : \"+r\"(x) : \"r\"(n << 10));\n",
+	"\treturn x;\n",
+	"}\n",
+	"\n",
+	NULL
+};
+
 const char *const cuda_vectors[] = {
 	"/* Several words at once. */\n",
 	"DEV u32 float_bits(float x) { return __float_as_uint(x); }\n",

@@ -53,6 +53,7 @@ struct printer {
 	const char *const *cluster;	/* likewise, where blocks form clusters */
 	const char *const *additions;	/* likewise, where elements are added to in memory */
 	const char *const *fresh;	/* likewise, where what an accumulator holds is of no use */
+	const char *const *recomputed;	/* likewise, where operations compute coordinates again */
 	const char *const *vectors;	/* likewise, where several words are read or stored at once */
 	const char *const *rare;	/* likewise, where op_sin, op_cos or op_popcount is called */
 	const char *const *nibbles;	/* likewise, where elements of 4 bits are made */

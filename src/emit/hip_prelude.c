@@ -247,6 +247,12 @@ const char *const hip_rare[] = {
 	NULL
 };
 
+const char *const hip_recomputed[] = {
+	"#define recomputed(x, n) opaque(x)\n",
+	"\n",
+	NULL
+};
+
 const char *const hip_nibbles[] = {
 	"/* Elements of 4 bits. The mantissa's bit is rounded to nearest or even: below 1 in steps of a half, else by the bits of\n",
 	" * the float, whose exponent begins at bit 23. NaN becomes the greatest value. */\n",

@@ -20,6 +20,7 @@ extern const char *const cuda_stamps[];		/* the same, of a traced kernel */
 extern const char *const cuda_cluster[];	/* ... of one whose blocks form clusters */
 extern const char *const cuda_additions[];	/* ... of one that adds to elements in memory */
 extern const char *const cuda_fresh[];		/* ... of one with accumulators whose old content is of no use */
+extern const char *const cuda_recomputed[];	/* ... of one whose operations compute coordinates again */
 extern const char *const cuda_vectors[];	/* ... of one with accesses of several words */
 extern const char *const cuda_rare[];		/* ... of one with functions that few kernels have */
 extern const char *const cuda_nibbles[];	/* ... of one that makes elements of 4 bits */
@@ -27,6 +28,7 @@ extern const char *const cuda_matrices[];	/* ... of one that fetches operands in
 extern const char *const hip_prelude[];		/* likewise of hip_prelude.c */
 extern const char *const hip_additions[];
 extern const char *const hip_rare[];
+extern const char *const hip_recomputed[];
 extern const char *const hip_nibbles[];
 
 /* A read of neighbours for all elements that a thread has of a group of columns: v0, v1, ... in the text. It is done
@@ -49,6 +51,7 @@ struct print {
 	 * bits are: most of what it does is to read. */
 	bool shares_reads;
 	bool fresh;			/* the text has FRESH_F or FRESH_U (printer.fresh) */
+	bool recomputed;		/* the text computes coordinates again in operations (printer.recomputed) */
 	bool vectors;			/* the text has accesses of 8 or 16 bytes, or bits of floats (printer.vectors) */
 	bool rare;			/* the text calls op_sin, op_cos or op_popcount (printer.rare) */
 	bool nibbles;			/* the text makes elements of 4 bits (printer.nibbles) */

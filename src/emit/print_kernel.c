@@ -200,6 +200,8 @@ void emit_text(const struct role_program *r, const struct printer *printer, stru
 		put_lines(a, out, printer, printer->additions);
 	if (c.fresh)
 		put_lines(a, out, printer, printer->fresh);
+	if (c.recomputed)
+		put_lines(a, out, printer, printer->recomputed);
 	if (c.vectors)
 		put_lines(a, out, printer, printer->vectors);
 	if (c.rare)

@@ -142,6 +142,16 @@ void put_thread(struct print *c, const char *number, bool known, const struct fr
 	put_coordinates(c, l);
 }
 
+static void put_opaque(struct print *c, const struct role_op *o)
+{
+	const char *number = "opaque(THREAD)";
+
+	if (o->u.opaque.again)
+		number = arena_strf(c->a, "recomputed(THREAD, %d)", o->u.opaque.again);
+	c->recomputed |= o->u.opaque.again;
+	put_thread(c, number, o->u.opaque.unmasked, layout(c));
+}
+
 static void put_lane(struct print *c, const struct role_op *o)
 {
 	put_thread(c, "THREAD", true, layout(c));
@@ -220,7 +230,7 @@ static void print_control(struct print *c, const struct role_op *o)
 	case DO_BREAK: put(c, "break;"); break;
 	case DO_CONTINUE: put(c, "continue;"); break;
 	case DO_AT: put_at(c, o); break;
-	case DO_OPAQUE: put_thread(c, "opaque(THREAD)", o->u.opaque.unmasked, layout(c)); break;
+	case DO_OPAQUE: put_opaque(c, o); break;
 	case DO_LANE: put_lane(c, o); break;
 	case DO_REGISTERS:
 		put(c, "SET_REGISTERS(%s, %d);", o->u.registers.more ? "inc" : "dec", o->u.registers.n);

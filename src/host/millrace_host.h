@@ -51,6 +51,7 @@ static int host_warp;			/* threads of a warp; likewise */
 #define INFINITE INFINITY
 #define AT(task, iteration) host_rt->at(task, iteration)
 #define opaque(x) (x)
+#define recomputed(x, n) (x)
 
 /* ---- flags, barriers, warps --------------------------------------------------------- */
 

@@ -188,6 +188,8 @@ struct role_op {
 		} let;
 		struct {		/* OPAQUE */
 			bool unmasked;			/* compilers must not know how large the thread's number can be */
+			int again;			/* which of those of the lane that ptxas, too, must not take for the same;
+							 * 0: none */
 		} opaque;
 		struct {		/* LOOP_END: the iterations of a loop are over */
 			int loop;

@@ -75,14 +75,23 @@ static int64_t load_addresses(const struct role_op *load, int64_t threads)
 	return n * (load->u.move.elements / load->u.move.run / threads);
 }
 
-/* Of all operations that go through the elements of a fragment. */
+/* The fragment whose elements the operation goes through; NULL: none. */
+static const struct frag *goes_over(const struct role_op *o)
+{
+	const struct role_operand *p = role_op_info[o->what].operands;
+
+	while (p->kind != OPERAND_OVER && p->kind != OPERAND_END)
+		p++;
+	return p->kind == OPERAND_OVER ? *(const struct frag *const *)role_field(o, p) : NULL;
+}
+
+/* Of all operations that do so. */
 static int64_t addresses_in(const struct role_body *b, int64_t threads)
 {
 	struct addresses x = { 0 };
 
 	for (int i = 0; i < b->v.n; i++) {
 		const struct role_op *o = b->v.v[i];
-		const struct role_operand *p = role_op_info[o->what].operands;
 
 		if (role_is_region(o->what))
 			x.n += addresses_in(&o->u.region.body, threads) + addresses_in(&o->u.region.other, threads);
@@ -90,12 +99,9 @@ static int64_t addresses_in(const struct role_body *b, int64_t threads)
 			x.n += load_addresses(o, threads);
 		if (o->what == DO_STORE_THREADS)
 			x.n += global_addresses(o);
-		while (p->kind != OPERAND_OVER && p->kind != OPERAND_END)
-			p++;
-		if (p->kind == OPERAND_END)
-			continue;
-		x.over = *(const struct frag *const *)role_field(o, p);
-		role_visit(o, count_operand, &x);
+		x.over = goes_over(o);
+		if (x.over)
+			role_visit(o, count_operand, &x);
 	}
 	return x.n;
 }
@@ -165,22 +171,119 @@ static bool uses_coordinates(const struct role_body *b)
 struct hiding {
 	struct lowering *c;
 	int64_t threads;
-	bool coordinates;		/* also those of sTasks that only compare them */
+	int64_t spare;			/* registers that values leave */
+	bool tasks;			/* sTasks do so that have addresses */
+	bool coordinates;		/* also those that only compare coordinates */
+	int again;			/* operations that do so, too, by now */
 };
 
-static void hide_in_task(const struct hiding *x, struct role_op *task)
+/* A part of addresses that differs from element to element by no constant, as a quotient does, or what a swizzle gives. */
+struct part {
+	const struct num *of;
+	const struct role_op *op;	/* the last one */
+	bool shared;			/* there are several */
+};
+
+struct parts {
+	struct arena *a;
+	const struct role_op *op;	/* at hand */
+	const struct frag *over;
+	VEC(struct part) v;
+};
+
+static void note_part(struct parts *x, const struct num *of)
+{
+	for (int i = 0; i < x->v.n; i++)
+		if (num_alike(x->v.v[i].of, of)) {
+			x->v.v[i].shared |= x->v.v[i].op != x->op;
+			x->v.v[i].op = x->op;
+			return;
+		}
+	VEC_PUSH(x->a, &x->v, ((struct part){ .of = of, .op = x->op }));
+}
+
+static void find_parts(struct parts *x, const struct num *of)
+{
+	bool sums = of->op == NUM_ADD || of->op == NUM_SUB || of->op == NUM_MUL;
+
+	if (!sums && (num_uses(of, VAR_ROW0) || num_uses(of, VAR_COL0)) && count_addresses(x->over, of, false) > 1)
+		note_part(x, of);
+	else
+		for (int i = 0; i < 3; i++)
+			if ((const struct num *[]){ of->a, of->b, of->c }[i])
+				find_parts(x, (const struct num *[]){ of->a, of->b, of->c }[i]);
+}
+
+static void find_parts_of_value(struct parts *x, const struct val *v)
+{
+	if (v->kind == VAL_SHARED)
+		find_parts(x, v->num);
+	for (int i = 0; i < LEN(v->arg) && v->arg[i]; i++)
+		find_parts_of_value(x, v->arg[i]);
+}
+
+static void find_parts_of_operand(void *ctx, const struct operand *o)
+{
+	struct parts *x = ctx;
+
+	if (o->kind == OPERAND_VALUE)
+		find_parts_of_value(x, o->value);
+	else if (o->kind == OPERAND_ADDRESS || o->kind == OPERAND_OWN_ADDRESS)
+		find_parts(x, o->num);
+}
+
+/* Compilers keep what two operations of an sTask compute alike from one to the other, and compute the second one's addresses from it
+ * ahead of time. Is there something like that, and are there no registers for the addresses? */
+static bool shares_too_much(const struct hiding *x, const struct role_body *b)
+{
+	struct parts p = { .a = x->c->a };
+	bool shares = false;
+
+	for (int i = 0; i < b->v.n; i++) {
+		p.op = b->v.v[i];
+		p.over = goes_over(p.op);
+		if (p.over)
+			role_visit(p.op, find_parts_of_operand, &p);
+	}
+	for (int i = 0; i < p.v.n; i++)
+		shares |= p.v.v[i].shared;
+	return shares && addresses_in(b, x->threads) > x->spare;
+}
+
+/* The operation itself computes the coordinates again. */
+static void hide_in_op(struct hiding *x, struct role_op *o)
+{
+	struct role_op *ops[] = { o };
+	struct role_body *outer, body = { .v = { .v = ops, .n = 1 } };
+
+	if (!goes_over(o) || !uses_coordinates(&body)) {
+		append_op(x->c, o);
+		return;
+	}
+	outer = enter_body(x->c, &add_op(x->c, DO_BLOCK)->u.region.body);
+	add_op(x->c, DO_OPAQUE)->u.opaque.again = ++x->again;
+	append_op(x->c, o);
+	leave_body(x->c, outer);
+}
+
+static void hide_in_task(struct hiding *x, struct role_op *task)
 {
 	struct role_body *b = &task->u.region.body, old = *b;
 	bool has_addresses = addresses_in(b, x->threads) || fetches_operands(b);
+	bool hides = x->tasks && !is_hidden(task) && (has_addresses || (x->coordinates && uses_coordinates(b)));
+	bool each = shares_too_much(x, b);
 	struct role_body *outer;
 
-	if (is_hidden(task) || !(has_addresses || (x->coordinates && uses_coordinates(b))))
+	if (!hides && !each)
 		return;
 	*b = (struct role_body){ 0 };
 	outer = enter_body(x->c, b);
 	for (int i = 0; i < old.v.n; i++) {
-		append_op(x->c, old.v.v[i]);
-		if (old.v.v[i]->what == DO_AT)
+		if (each)
+			hide_in_op(x, old.v.v[i]);
+		else
+			append_op(x->c, old.v.v[i]);
+		if (hides && old.v.v[i]->what == DO_AT)
 			add_op(x->c, DO_OPAQUE)->u.opaque.unmasked = !has_addresses;
 	}
 	leave_body(x->c, outer);
@@ -197,7 +300,7 @@ static void hide_tiles(const struct role_body *b)
 			b->v.v[i]->u.region.hidden = true;
 }
 
-static void hide_in_body(const struct hiding *x, const struct role_body *b)
+static void hide_in_body(struct hiding *x, const struct role_body *b)
 {
 	for (int i = 0; i < b->v.n; i++) {
 		struct role_op *o = b->v.v[i];
@@ -217,9 +320,9 @@ void hide_addresses(struct lowering *c)
 	int64_t kept = kept_addresses(&c->role->body, x.threads) + role_most_fetch_words(c->role, c->a);
 	int64_t needed = c->role->words + role_slot_words(c->role, c->a) + c->plan->device->reserved_registers;
 
-	if (!kept || needed + kept <= c->lane->given)
-		return;
-	x.coordinates = needed + TILE_WORDS > c->lane->given;
+	x.spare = c->lane->given - needed;
+	x.tasks = kept > 0 && kept > x.spare;
+	x.coordinates = x.tasks && x.spare < TILE_WORDS;
 	hide_in_body(&x, &c->role->body);
 	if (x.coordinates)
 		hide_tiles(&c->role->body);

@@ -1,0 +1,58 @@
+-- Addresses of elements, and the registers that compilers have for them. Where a lane has none for all, operations of an sTask compute the
+-- coordinates of the thread again.
+local mr = require "millrace"
+local tap = dofile((arg[0]:match "^(.*/)" or "./") .. "tap.lua")
+
+-- Two operations read four rings, in which the swizzled part of an element's address is the same.
+local four = mr.program("four", function(p)
+  local m, c = p:axes("m", "c")
+  local tensors, loads = {}, {}
+  for i = 1, 4 do
+    tensors[i] = p:input("X" .. i, {m, c})
+    loads[i] = p:load("load_" .. i, tensors[i])
+  end
+  local W, Y = p:input("W", {m}, "f32"), p:output("Y", {m}, "f32")
+  local w = p:load("load_w", W)
+  Y:store(p:task("mix", function()
+    local a, b = loads[1] * w, loads[2] * w
+    local most = mr.max(a, b):rowmax(c)
+    local d, e = loads[3] - most, loads[4] - most
+    return (a * d + b * e):rowsum(c)
+  end))
+end)
+
+local function text(registers)
+  local plan = mr.plan(four:bind{m = 4096, c = 64}:graph{tile = {m = 64}}, mr.device "h200")
+  plan:lane("p0", {warps = 1})
+  plan:lane("c0", {warps = 4, registers = registers})
+  for i = 1, 4 do plan:append("load_" .. i, {lane = "p0"}) end
+  plan:append("load_w", {lane = "p0"})
+  plan:append("mix", {lane = "c0"})
+  plan:append("store_Y", {lane = "c0"})
+  plan:fill_waits()
+  return plan:compile{target = "cuda", text = true}.source
+end
+
+local function count(source) return select(2, source:gsub("= recomputed%(THREAD, %d+%)", "")) end
+
+tap.is(count(text(112)), 2, "both operations that read rings do so")
+tap.is(count(text(240)), 0, "neither, if there are registers for what they compute alike")
+
+-- An element of a tensor that an axis is divided for: the tile's first index is divided by itself, so that others differ by constants.
+local parts = mr.program("parts", function(p)
+  local m, n, b, d = p:axes("m", "n", "b", "d")
+  local X, Y = p:input("X", {m, n}), p:output("Y", {m, b, d})
+  local x = p:load("load", X)
+  Y:store("store", p:task("double", function() return (x * 2):to "bf16" end), {m, n // 32, n % 32})
+end)
+local plan = mr.plan(parts:bind{m = 128, n = 384, b = 12, d = 32}:graph{tile = {m = 64, n = 96}}, mr.device "h200")
+plan:lane("p0", {warps = 1})
+plan:lane("c0", {warps = 4})
+plan:append("load", {lane = "p0"})
+plan:append("double", {lane = "c0"})
+plan:append("store", {lane = "c0", seu = "cuda"})
+plan:fill_waits()
+local source = plan:compile{target = "cuda", text = true}.source
+tap.is(source:match "i1 = (.-);", "lo_n / 32 + (8 * j + col0 + e) / 32", "a quotient of an index")
+tap.is(source:match "i2 = (.-);", "(8 * j + col0 + e) % 32", "a remainder")
+tap.done_testing()
