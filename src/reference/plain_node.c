@@ -63,6 +63,15 @@ const char *plain_length_index(struct plain_text *t, const struct index_expr *x)
 	return x->value ? arena_strf(t->a, "(i64)%s + %s", length_node_text(t, index_value(x)), s) : s;
 }
 
+/* The element at an index. Sums of i32 in memory wrap around where they are read. */
+static const char *element_text(struct plain_text *t, int tensor, const char *at)
+{
+	const struct tensor *x = &t->p->tensors.v[tensor];
+	const char *element = arena_strf(t->a, "load_%s(t_%s, %s)", dtype_name(held_type(x)), x->name, at);
+
+	return x->type == DT_I32 && tensor_is_added_to(t->p, tensor) ? arena_strf(t->a, "wrapped(%s)", element) : element;
+}
+
 /* An element of a tensor; 0 outside of it. */
 static const char *length_element_text(struct plain_text *t, const struct node *n)
 {
@@ -76,7 +85,7 @@ static const char *length_element_text(struct plain_text *t, const struct node *
 		inside = arena_strf(t->a, "%s && %s >= 0 && %s < %lld", inside, i, i, size);
 		at = arena_strf(t->a, "(%s) * %lld + %s", at, size, i);
 	}
-	return arena_strf(t->a, "(%s ? load_%s(t_%s, %s) : 0)", inside, dtype_name(held_type(x)), x->name, at);
+	return arena_strf(t->a, "(%s ? %s : 0)", inside, element_text(t, n->ref, at));
 }
 
 static const char *length_node_text(struct plain_text *t, int node)
@@ -116,11 +125,10 @@ static void put_location(struct plain_text *t, const struct node *n)
 static void put_load(struct plain_text *t, int node)
 {
 	const struct node *n = &t->p->nodes.v[node];
-	const struct tensor *x = &t->p->tensors.v[n->ref];
 
 	plain_each_of_node(t, node, " {");
 	put_location(t, n);
-	plain_line(t, "%s = inside ? load_%s(t_%s, at) : 0;", plain_value(t, node), dtype_name(held_type(x)), x->name);
+	plain_line(t, "%s = inside ? %s : 0;", plain_value(t, node), element_text(t, n->ref, "at"));
 	plain_line(t, "}");
 }
 

@@ -57,6 +57,7 @@ const char plain_prelude[] =
 	"FN double pow2(int e) { return from_bits((u64)(e + 1023) << 52); }\n"
 	"FN u32 word(double x) { return (u32)(int)x; }\n"
 	"FN double number(u32 bits) { return (double)(int)bits; }\n"
+	"FN double wrapped(double x) { return number((u32)(i64)x); }\n"
 	"\n"
 	"/* what the formulas of operations use */\n"
 	"FN u32 word_of(double x) { union { float x; u32 u; } v; v.x = (float)x; return v.u; }\n"

@@ -36,6 +36,19 @@ static size_t tensor_bytes(const struct program *p, int tensor)
 	return dtype_bytes(t->role == TENSOR_INPUT ? t->type : DT_F64, (size_t)tensor_elements(p, tensor));
 }
 
+/* Elements of i32 that were added up hold sums that do not wrap around yet. */
+static void wrap_sums(const struct program *p, void *const *data)
+{
+	for (int i = 0; i < p->tensors.n; i++) {
+		double *v = data[i];
+
+		if (p->tensors.v[i].role != TENSOR_OUTPUT || p->tensors.v[i].type != DT_I32 || !tensor_is_added_to(p, i))
+			continue;
+		for (int64_t k = 0; k < tensor_elements(p, i); k++)
+			v[k] = (double)(int32_t)(uint32_t)(int64_t)v[k];
+	}
+}
+
 /* on the device ------------------------------------------------------------- */
 
 static void device_buffers(const struct reference *r, const struct feed *in, size_t scratch, struct gpu_buffer *out)
@@ -111,7 +124,9 @@ enum err_code reference_on_device(struct reference *r, struct gpu *g, const stru
 	blocks = max_i64(1, min_i64(blocks, (int64_t)info.sms * BLOCKS_AN_SM));
 	blocks = device_steps(r, blocks, params, steps + fills);
 	device_buffers(r, in, (size_t)(blocks * bytes), buffers);
-	return gpu_run(g, &job, limit, stop, a, &result, e);
+	TRY(gpu_run(g, &job, limit, stop, a, &result, e));
+	wrap_sums(r->program, in->data);
+	return OK;
 }
 
 /* on the CPU ---------------------------------------------------------------- */
@@ -155,5 +170,6 @@ enum err_code reference_on_host(struct reference *r, void *const *data, double l
 	TRY(host_run(r->object, &job, stop, a, &report, e));
 	if (report)
 		return err_set(e, ERR_IO, NOWHERE, "the reference failed: %.400s", report);
+	wrap_sums(p, data);
 	return OK;
 }

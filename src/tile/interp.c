@@ -171,6 +171,17 @@ static void round_stored(const struct run *r, enum dtype t, int64_t n, double *v
 		v[i] = dtype_round(t, v[i]);
 }
 
+/* Sums of i32 wrap around. */
+static void add_stored(const struct run *r, enum dtype t, double *to, const double *x)
+{
+	if (t == DT_I32) {
+		join_rows(OP_SUM, t, 1, to, to, x);
+		return;
+	}
+	*to += *x;
+	round_stored(r, t, 1, to);
+}
+
 static void eval_load(struct run *r, const struct node *n, struct value *out)
 {
 	const double *data = r->data[n->ref];
@@ -244,10 +255,11 @@ static void eval_store(struct run *r, const struct node *n, const struct value *
 		for (int64_t i = 0; i < w.row_len; i++) {
 			if (w.offset[i] < 0)
 				continue;
-			data[w.offset[i]] = from[i] + (n->adds ? data[w.offset[i]] : 0);
-			note_written(r, n, w.offset[i], number + (uint64_t)i * step);
 			if (n->adds)
-				round_stored(r, n->type, 1, &data[w.offset[i]]);
+				add_stored(r, n->type, &data[w.offset[i]], &from[i]);
+			else
+				data[w.offset[i]] = from[i];
+			note_written(r, n, w.offset[i], number + (uint64_t)i * step);
 		}
 		from += w.row_len;
 	} while (access_next(&w));

@@ -471,6 +471,8 @@ static inline int tensor_declared_axis(const struct tensor *t, int d)
 	return d == t->rank - 1 && t->unpacked != NONE ? t->unpacked : t->dim[d];
 }
 
+/* Does some store add to the tensor? */
+bool tensor_is_added_to(const struct program *p, int tensor);
 /* Elements of a tensor. */
 int64_t tensor_elements(const struct program *p, int tensor);
 /* Elements in a row that ascends; 0: the tensor is not sorted. */

@@ -82,8 +82,14 @@ static enum linear product(enum linear a, enum linear b)
 	return a == WITHOUT ? b : b == WITHOUT ? a : OTHERWISE;
 }
 
+/* Does a conversion leave a sum of parts what it is, but for a rounding? */
+static bool keeps_sums(const struct program *p, const struct node *n)
+{
+	return n->op == OP_CAST && (dtype_is_float(n->type) || n->type == p->nodes.v[n->arg[0]].type);
+}
+
 /* The result of the operation on arguments that follow so. */
-static enum linear apply(const struct node *n, const enum linear *x)
+static enum linear apply(const struct program *p, const struct node *n, const enum linear *x)
 {
 	bool any = false;
 
@@ -102,7 +108,7 @@ static enum linear apply(const struct node *n, const enum linear *x)
 	if (n->op == OP_STORE)		/* the others are indices */
 		return (node_arity(n) > 1 && x[1] > WITHOUT) || (node_arity(n) > 2 && x[2] > WITHOUT) ? OTHERWISE : x[0];
 	return n->op == OP_NEG || n->op == OP_SET || n->op == OP_SUM || n->op == OP_CUMSUM || n->op == OP_AT ||
-		(n->op == OP_CAST && dtype_is_float(n->type)) ? x[0] : OTHERWISE;
+		keeps_sums(p, n) ? x[0] : OTHERWISE;
 }
 
 /* May each tile have a part of the sum over the axis, if what follows is linear? */
@@ -126,7 +132,7 @@ static enum linear linear_of(const struct program *p, const struct uses *u, int 
 		x[k] = value[n->arg[k]];
 	if (n->op == OP_GET)
 		return carry[n->ref];
-	out = apply(n, x);
+	out = apply(p, n, x);
 	if (is_candidate(p, u, node, axis))
 		out = out <= WITHOUT ? LINEAR : OTHERWISE;
 	return node_adds_to_carry(n) ? join(out, carry[n->ref]) : out;

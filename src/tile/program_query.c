@@ -253,6 +253,14 @@ static bool sums_over(const struct program *p, const struct node *n, int axis)
 	return n->op == OP_MMA && !node_has_axis(n, axis) && node_has_axis(&p->nodes.v[n->arg[0]], axis);
 }
 
+bool tensor_is_added_to(const struct program *p, int tensor)
+{
+	for (int i = 0; i < p->nodes.n; i++)
+		if (p->nodes.v[i].op == OP_STORE && p->nodes.v[i].adds && p->nodes.v[i].task != NONE && p->nodes.v[i].ref == tensor)
+			return true;
+	return false;
+}
+
 /* Is the carry a sum that begins with 0, of products over the axis alone? */
 static bool is_sum_over(const struct program *p, int carry, int axis)
 {
@@ -267,7 +275,16 @@ static bool is_sum_over(const struct program *p, int carry, int axis)
 	return true;
 }
 
-/* Is the value a sum over the axis, perhaps summed over others, too? */
+/* Is it a conversion that parts of a sum can have as well as the sum? An i32 would wrap around before that to a float, or
+ * behind it. */
+static bool converts_parts(const struct program *p, const struct node *n)
+{
+	enum dtype from = n->op == OP_CAST ? p->nodes.v[n->arg[0]].type : n->type;
+
+	return n->op == OP_CAST && (n->type == from || (n->type == DT_F32 && dtype_is_float(from)));
+}
+
+/* Is the value a sum over the axis, perhaps summed over others, too, and converted? */
 static bool is_sum(const struct program *p, int node, int axis)
 {
 	const struct node *n = &p->nodes.v[node];
@@ -276,10 +293,10 @@ static bool is_sum(const struct program *p, int node, int axis)
 		return is_sum_over(p, n->ref, axis);
 	if (sums_over(p, n, axis))
 		return n->op == OP_SUM || n->ref == NONE || is_sum_over(p, n->ref, axis);
-	return n->op == OP_SUM && is_sum(p, n->arg[0], axis);
+	return (n->op == OP_SUM || converts_parts(p, n)) && is_sum(p, n->arg[0], axis);
 }
 
-/* Is the node's value only added in memory, perhaps after further sums? */
+/* Is the node's value only added in memory, perhaps after further sums, or converted? */
 static bool is_only_added(const struct program *p, int phase, int node)
 {
 	for (int i = 0; i < p->nodes.n; i++) {
@@ -287,14 +304,14 @@ static bool is_only_added(const struct program *p, int phase, int node)
 
 		if (n->task == NONE || p->tasks.v[n->task].phase != phase || !ints_hold(n->arg, node_arity(n), node))
 			continue;
-		if (n->op == OP_SUM ? !is_only_added(p, phase, i) : n->op != OP_STORE || !n->adds || n->arg[0] != node)
+		if (n->op == OP_SUM || converts_parts(p, n) ? !is_only_added(p, phase, i) : n->op != OP_STORE || !n->adds || n->arg[0] != node)
 			return false;
 	}
 	return true;
 }
 
 /* Can each tile of the phase have a part of the axis, although no store has it? Yes if every store adds, at indices that
- * are no values, a sum over the axis, and nothing but such stores and further sums uses these sums. */
+ * are no values, a sum over the axis, and nothing but such stores, further sums and conversions uses these sums. */
 static bool adds_over(const struct program *p, int phase, int axis)
 {
 	bool any = false;		/* addition */

@@ -328,6 +328,33 @@ for _, sizes in ipairs{{m = 64, n = 32}, {m = 50, n = 40}} do
   check(("sums over tiles of %d rows"):format(sizes.m), weights(sizes), {m = 16})
 end
 
+-- Of a sum that is converted, each tile converts its part.
+do
+  local counts = mr.program("counts", function(p)
+    local m, n = p:axes("m", "n")
+    local X, S, C = p:input("X", {m, n}, p.to), p:output("S", {m}, p.to), p:output("C", {n}, p.to)
+    p:phase("zero", function()
+      S:store(p:task("zero", function() return (m:index() * 0):to(p.to) end))
+      C:store(p:task("none", function() return (n:index() * 0):to(p.to) end))
+    end)
+    p:phase("add", function()
+      local x = p:load("load_x", X)
+      S:add("add_s", p:task("sum", function() return x:rowsum(n):to(p.to) end))
+      if p.both then C:add("add_c", p:task("other", function() return x:rowsum(m):to(p.to) end)) end
+    end)
+  end)
+  local bound = counts{m = 3, n = 4, to = "i32", both = true}
+  local x = {X = mr.array("i32", {3, 4}, function(i, j) return i == 2 and 1 << 30 or i * j end)}
+  for _, on in ipairs{"interpreter", "host"} do
+    local got = bound:reference(x, {on = on, tile = {n = 1}})
+    tap.is(("%d %d %d %.0f"):format(got.S[1], got.S[2], got.S[3], got.C[2]), "10 0 30 1073741832", "sums of i32 wrap around, by the " .. on)
+  end
+  for _, to in ipairs{"i32", "f32"} do
+    check("a sum converted to " .. to, counts{m = 70, n = 200, to = to}, {m = 16, n = 64})
+    check("  along axes that other additions have", counts{m = 70, n = 200, to = to, both = true}, {m = 16, n = 64})
+  end
+end
+
 -- In clusters: where they do not divide the grid, several blocks have its last tile.
 do
   local function clustered(m)
