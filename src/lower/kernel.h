@@ -176,6 +176,7 @@ enum { ITERATION_CLASSES = 4 * OFFSET_MAX + 2 };
  * among them at most the last instances_left[class][t] instances of sTask t. */
 struct group_wait {
 	int groups_left[ITERATION_CLASSES];	/* -1: no iteration of the class makes the wait */
+	int under_way[ITERATION_CLASSES];	/* groups that may be when the wait returns, as earlier waits returned, too */
 	int *instances_left[ITERATION_CLASSES];	/* by sTask */
 };
 

@@ -395,4 +395,24 @@ do
   under_way(plan, "no product waits for itself")
 end
 
+-- A wait for a product that an earlier wait saw complete.
+do
+  local bound = mr.program("two", function(p)
+    local m, n, k = p:axes("m", "n", "k")
+    local A, B, C = p:input("A", {m, k}), p:input("B", {n, k}), p:input("C", {n, k})
+    local X, Y = p:output("X", {m, n}), p:output("Y", {m, n})
+    local a = p:load("load_a", A)
+    local x, y = p:mma("mma_x", a, p:load("load_b", B)), p:mma("mma_y", a, p:load("load_c", C))
+    Y:store("store_y", p:task("round_y", function() return (y * 2):to "bf16" end))
+    X:store("store_x", p:task("round_x", function() return (x * 2):to "bf16" end))
+  end){m = 64, n = 64, k = 64}
+  local plan = mr.plan(bound:graph{tile = {m = 64, n = 64}}, mr.device "h200")
+  for _, t in ipairs(plan.tasks) do plan:append(t.name) end
+  plan:fill_waits()
+  plan:wait("round_x", {"mma_x"})
+  local text = plan:kernel().text
+  tap.like(between(text, "task 'round_x'", "block"), "groups_wait until 0", "a wait leaves no more products under way than there are")
+  under_way(plan, "no product waits for itself")
+end
+
 tap.done_testing()

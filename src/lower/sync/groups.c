@@ -300,6 +300,42 @@ static void count_instance(const struct counting *c, int inst)
 	count_runs(c, inst);
 }
 
+/* Note how many groups may be under way behind a wait of instance `inst`, of the `pending` ones before it. Returns that. */
+static int note_under_way(const struct counting *c, struct group_wait *w, int inst, int pending)
+{
+	int class = instance_class(c, inst);
+
+	if (w->groups_left[class] >= 0 && w->groups_left[class] < pending)
+		pending = w->groups_left[class];
+	if (pending > w->under_way[class])
+		w->under_way[class] = pending;
+	return pending;
+}
+
+static void count_under_way(const struct counting *c)
+{
+	int pending = 0;
+
+	for (int i = c->r->lane_first[c->lane_replica]; i < c->r->lane_first[c->lane_replica + 1]; i++) {
+		struct kentry *x = lower_entry_of(c->l, c->r->inst[i].task);
+
+		if (x->waits_groups)
+			pending = note_under_way(c, &x->before, i, pending);
+		pending += is_async_product(c->k, x->task);
+		if (x->drains)
+			pending = note_under_way(c, &x->after, i, pending);
+	}
+}
+
+/* A wait that leaves more groups under way than there can be waits for nothing. ptxas does not see that, takes the sums
+ * for unfinished and serializes all products (C7514). So the wait names as many groups as there can be. */
+static void cap_groups_left(struct group_wait *w)
+{
+	for (int c = 0; c < ITERATION_CLASSES; c++)
+		if (w->groups_left[c] > w->under_way[c])
+			w->groups_left[c] = w->under_way[c];
+}
+
 /* A lane whose groups are counted: in executions of `first` to `most` tiles, but only the least and the greatest of
  * these numbers, see is_extreme. */
 struct counted_lane {
@@ -361,6 +397,8 @@ static void count_with_tiles(struct kernel *k, const struct counted_lanes *lanes
 				continue;
 			for (int i = r.lane_first[x->lane_replica]; i < r.lane_first[x->lane_replica + 1]; i++)
 				count_instance(&c, i);
+			if (second_pass)
+				count_under_way(&c);
 		}
 		arena_reset(&k->arena, mark);
 	}
@@ -430,4 +468,12 @@ void lower_groups(struct kernel *k)
 	for (int i = 0; i < lanes.v.n; i++)
 		lower_end_stages(k, lanes.v.v[i].l);
 	count_pass(k, &lanes, true);
+	for (int i = 0; i < lanes.v.n; i++) {
+		const struct klane *l = lanes.v.v[i].l;
+
+		for (int n = 0; n < l->entries.n; n++) {
+			cap_groups_left(&l->entries.v[n].before);
+			cap_groups_left(&l->entries.v[n].after);
+		}
+	}
 }
