@@ -108,6 +108,12 @@ static inline bool is_tested(const struct num *when)
 const char *register_type(enum dtype t);
 /* What an array of registers holds, and its dimensions in a declaration. */
 const char *frag_type(const struct frag *f);
+/* Are the fragment's elements, of FRAG_FULL, bits of words? So many words has a block of rows. */
+bool is_in_bits(const struct print *c, const struct frag *f);
+int bits_block_words(const struct frag *f);
+/* The word and the number of the bit that is the element at hand. */
+const char *bits_word(struct print *c, const struct frag *f);
+const char *bits_number(struct print *c, const struct frag *f);
 const char *frag_dims(struct print *c, const struct frag *f);
 /* A row or column of a thread, and its digit in that: C text of the number of a thread. */
 const char *spread_digit(struct print *c, const struct spread *s);

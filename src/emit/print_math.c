@@ -99,6 +99,21 @@ static const char *loops_of_neighbours(struct print *c, const struct frag *f)
 	return each(c, f, has_rows(f) ? "bjh" : "j");
 }
 
+/* Stores the element at hand, of a fragment with the layout of another one. */
+static const char *stored(struct print *c, struct frag_at to, const struct frag *over, const char *element)
+{
+	if (is_in_bits(c, to.frag))
+		return arena_strf(c->a, "%s |= (u32)(%s) << %s", bits_word(c, to.frag), element, bits_number(c, to.frag));
+	return arena_strf(c->a, "%s%s = %s", frag_name(c, to), frag_element(c, over), element);
+}
+
+/* Compilers do not compute the bits of truth values later. */
+static void pin_bits(struct print *c, const struct frag *f)
+{
+	if (f && is_in_bits(c, f))
+		put(c, "EACH(rb, %d) PIN_U(%s[rb], %d);", f->blocks, f->name, bits_block_words(f));
+}
+
 /* An element-wise loop, into one fragment or of several steps. Values that only later steps use take one register,
  * since an element passes through all steps before the next one. */
 static void print_map(struct print *c, const struct role_op *o)
@@ -121,8 +136,8 @@ static void print_map(struct print *c, const struct role_op *o)
 		loops = each(c, f, "e");
 	}
 	if (o->u.map.to.frag) {
-		put(c, "%s%s%s = %s;", loops, frag_name(c, o->u.map.to), frag_element(c, f),
-			value(c, o->u.map.steps.v[0].value));
+		put(c, "%s%s;", loops, stored(c, o->u.map.to, f,
+			value(c, o->u.map.steps.v[0].value)));
 	} else {
 		put(c, "%s{", loops);
 		for (int i = 0; i < o->u.map.steps.n; i++) {
@@ -130,7 +145,7 @@ static void print_map(struct print *c, const struct role_op *o)
 
 			put(c, "\tconst %s e%d = %s;", register_type(s->value->type), s->node, value(c, s->value));
 			if (s->to)
-				put(c, "\t%s%s = e%d;", s->to->name, frag_element(c, s->to), s->node);
+				put(c, "\t%s;", stored(c, (struct frag_at){ s->to, 0 }, s->to, arena_strf(c->a, "e%d", s->node)));
 		}
 		put(c, "}");
 	}
@@ -139,6 +154,9 @@ static void print_map(struct print *c, const struct role_op *o)
 		c->indent--;
 		put(c, "}");
 	}
+	pin_bits(c, o->u.map.to.frag);
+	for (int i = 0; i < o->u.map.steps.n; i++)
+		pin_bits(c, o->u.map.steps.v[i].to);
 }
 
 static void print_pack(struct print *c, const struct role_op *o)

@@ -174,6 +174,10 @@ static void put_fragment(struct print *c, const struct role_op *o)
 {
 	const struct frag *f = o->u.frag.at.frag;
 
+	if (is_in_bits(c, f)) {
+		put(c, "u32 %s[%d][%d] = { 0 };", f->name, f->blocks, bits_block_words(f));
+		return;
+	}
 	put(c, "%s %s%s%s;", frag_type(f), f->name, f->versions ? arena_strf(c->a, "[%d]",
 		f->versions) : "", frag_dims(c, f));
 }

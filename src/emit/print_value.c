@@ -73,6 +73,33 @@ const char *frag_element(struct print *c, const struct frag *f)
 	return "[0]";
 }
 
+bool is_in_bits(const struct print *c, const struct frag *f)
+{
+	for (int i = 0; i < c->role->bits.n; i++)
+		if (c->role->bits.v[i] == f)
+			return true;
+	return false;
+}
+
+int bits_block_words(const struct frag *f)
+{
+	return (int)ceil_div(frag_block_words(f), 32);
+}
+
+const char *bits_number(struct print *c, const struct frag *f)
+{
+	const struct frag_layout *l = f->layout;
+
+	return arena_strf(c->a, "((j * %d + h) * %d + e) %% 32", l->halves, l->pair);
+}
+
+const char *bits_word(struct print *c, const struct frag *f)
+{
+	const struct frag_layout *l = f->layout;
+
+	return arena_strf(c->a, "%s[rb][((j * %d + h) * %d + e) / 32]", f->name, l->halves, l->pair);
+}
+
 const char *frag_word(struct print *c, const struct frag *f, const char *group)
 {
 	int words = frag_words_together(f);
@@ -427,6 +454,8 @@ const char *value(struct print *c, const struct val *v)
 	case VAL_CONST: return constant_text(c, v);
 	case VAL_NUM: return arena_strf(c->a, "(%s)", num(c, v->num));
 	case VAL_FRAG:
+		if (is_in_bits(c, f))
+			return arena_strf(c->a, "((%s >> %s & 1) != 0)", bits_word(c, f), bits_number(c, f));
 		return f->packed ? arena_strf(c->a, "from_%s(%s)", dtype_name(f->type), half_at(c, v->frag)) :
 			arena_strf(c->a, "%s%s", frag_name(c, v->frag), frag_element(c, f));
 	case VAL_FLIPPED: return flipped_text(c, v);

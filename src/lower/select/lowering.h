@@ -176,6 +176,8 @@ NODISCARD enum err_code use_registers(struct lowering *c, const struct kentry *x
 bool value_uses(const struct val *v, enum var var);
 /* Lets sTasks compute their addresses again if the lane does not have registers to keep them (addresses.c). */
 void hide_addresses(struct lowering *c);
+/* Lets truth values be bits of words if the lane does not have registers for what they compare (bits.c). */
+void pack_truths(struct lowering *c);
 
 /* Does the lane have registers for all values of the sTask's loop at once, although they are not live at once? */
 bool has_registers_for_all(const struct lowering *c, int task);

@@ -153,6 +153,7 @@ static enum err_code add_role(struct lowering *c, const struct klane *l, struct 
 		role_find_live(c->role, c->a);
 		spare_kept_sums(c);
 		hide_addresses(c);
+		pack_truths(c);
 	}
 	return OK;
 }
