@@ -3,6 +3,7 @@
  * A row of a fragment is spread over several threads of a warp (a quad, on sm_90a), each of which has a pair of columns
  * of every group; a column is spread over other threads, in every warp of the lane. */
 #include "emit/print.h"
+#include "role/live.h"
 
 /* products --------------------------------------------------------------------- */
 
@@ -215,6 +216,32 @@ static void put_join(struct print *c, const char *loops, const struct role_op *o
 	put(c, "\t%s{ const %s z = %s; y = %s; }", loops, register_type(t), z, joined(c, o->u.reduce.op, t, "y", "z"));
 }
 
+static bool chooses(const struct val *v)
+{
+	bool is = v->kind == VAL_GUARD || (v->kind == VAL_OP && v->op == OP_WHERE);
+
+	for (int i = 0; i < LEN(v->arg) && v->arg[i]; i++)
+		is |= chooses(v->arg[i]);
+	return is;
+}
+
+/* The same with the value of an element. A choice inside of another one is made before it: compilers would jump over it. */
+static void put_join_value(struct print *c, const char *loops, const struct role_op *o)
+{
+	const struct val *v = o->u.reduce.value;
+	enum dtype t = o->u.reduce.to->type;
+
+	if (v->kind != VAL_GUARD || !is_tested(v->num) || role_reads_shared(v->arg[0]) || !chooses(v->arg[0])) {
+		put_join(c, loops, o, value(c, v));
+		return;
+	}
+	put(c, "\t%s{", loops);
+	put(c, "\t\tconst %s x = %s;", register_type(t), value(c, v->arg[0]));
+	put(c, "\t\tconst %s z = %s ? x : %s; y = %s;", register_type(t), num(c, v->num), value(c, v->arg[1]),
+		joined(c, o->u.reduce.op, t, "y", "z"));
+	put(c, "\t}");
+}
+
 /* Combines y with those of the other threads of the warp in a spread. */
 static void put_exchange(struct print *c, const struct role_op *o, const struct spread *across)
 {
@@ -268,10 +295,10 @@ static void print_reduce_columns(struct print *c, const struct role_op *o)
 	if (has_cols(f) && begin_reads(c, o->u.reduce.value)) {
 		put(c, "\t%s{", each(c, f, "j"));
 		put_reads(c, "\t\t");
-		put_join(c, arena_strf(c->a, "\t%s", each(c, f, "e")), o, value(c, o->u.reduce.value));
+		put_join_value(c, arena_strf(c->a, "\t%s", each(c, f, "e")), o);
 		put(c, "\t}");
 	} else if (has_cols(f)) {
-		put_join(c, each(c, f, "je"), o, value(c, o->u.reduce.value));
+		put_join_value(c, each(c, f, "je"), o);
 	}
 	end_reads(c);
 	if (!o->u.reduce.partial)
@@ -338,7 +365,7 @@ static void print_reduce_rows(struct print *c, const struct role_op *o)
 	} else {
 		put(c, "%s{", columns);
 		put(c, "\t%s y = %s;", register_type(o->u.reduce.to->type), value(c, o->u.reduce.zero));
-		put_join(c, each(c, f, "bh"), o, value(c, o->u.reduce.value));
+		put_join_value(c, each(c, f, "bh"), o);
 		put_exchange(c, o, &f->layout->row);
 		put(c, "\t%s%s = y;", o->u.reduce.to->name, element);
 		put(c, "}");

@@ -30,6 +30,18 @@ static int64_t count_addresses(const struct frag *f, const struct num *at, bool 
 	return n;
 }
 
+/* How many different numbers the elements of a thread have. */
+static int64_t count_numbers(const struct frag *f, const struct num *x)
+{
+	bool rows = f->kind == FRAG_FULL || f->kind == FRAG_ROW, cols = f->kind == FRAG_FULL || f->kind == FRAG_COL;
+	int64_t n = 1;
+
+	n *= rows && num_uses(x, VAR_RB) ? f->blocks : 1;
+	n *= rows && num_uses(x, VAR_H) ? f->layout->halves : 1;
+	n *= cols && num_uses(x, VAR_COL_GROUP) ? frag_groups(f) : 1;
+	return n * (cols && num_uses(x, VAR_E) ? f->layout->pair : 1);
+}
+
 static void count_in_value(struct addresses *x, const struct val *v)
 {
 	if (v->kind == VAL_SHARED)
@@ -182,6 +194,7 @@ struct part {
 	const struct num *of;
 	const struct role_op *op;	/* the last one */
 	bool shared;			/* there are several */
+	int64_t values;			/* a number that is a value, not a part of an address: elements */
 };
 
 struct parts {
@@ -191,7 +204,7 @@ struct parts {
 	VEC(struct part) v;
 };
 
-static void note_part(struct parts *x, const struct num *of)
+static void note_part(struct parts *x, const struct num *of, int64_t values)
 {
 	for (int i = 0; i < x->v.n; i++)
 		if (num_alike(x->v.v[i].of, of)) {
@@ -199,7 +212,7 @@ static void note_part(struct parts *x, const struct num *of)
 			x->v.v[i].op = x->op;
 			return;
 		}
-	VEC_PUSH(x->a, &x->v, ((struct part){ .of = of, .op = x->op }));
+	VEC_PUSH(x->a, &x->v, ((struct part){ .of = of, .op = x->op, .values = values }));
 }
 
 static void find_parts(struct parts *x, const struct num *of)
@@ -207,7 +220,7 @@ static void find_parts(struct parts *x, const struct num *of)
 	bool sums = of->op == NUM_ADD || of->op == NUM_SUB || of->op == NUM_MUL;
 
 	if (!sums && (num_uses(of, VAR_ROW0) || num_uses(of, VAR_COL0)) && count_addresses(x->over, of, false) > 1)
-		note_part(x, of);
+		note_part(x, of, 0);
 	else
 		for (int i = 0; i < 3; i++)
 			if ((const struct num *[]){ of->a, of->b, of->c }[i])
@@ -218,6 +231,8 @@ static void find_parts_of_value(struct parts *x, const struct val *v)
 {
 	if (v->kind == VAL_SHARED)
 		find_parts(x, v->num);
+	if (v->kind == VAL_NUM && (num_uses(v->num, VAR_ROW0) || num_uses(v->num, VAR_COL0)))
+		note_part(x, v->num, count_numbers(x->over, v->num));
 	for (int i = 0; i < LEN(v->arg) && v->arg[i]; i++)
 		find_parts_of_value(x, v->arg[i]);
 }
@@ -237,6 +252,7 @@ static void find_parts_of_operand(void *ctx, const struct operand *o)
 static bool shares_too_much(const struct hiding *x, const struct role_body *b)
 {
 	struct parts p = { .a = x->c->a };
+	int64_t n = addresses_in(b, x->threads);
 	bool shares = false;
 
 	for (int i = 0; i < b->v.n; i++) {
@@ -245,9 +261,13 @@ static bool shares_too_much(const struct hiding *x, const struct role_body *b)
 		if (p.over)
 			role_visit(p.op, find_parts_of_operand, &p);
 	}
-	for (int i = 0; i < p.v.n; i++)
-		shares |= p.v.v[i].shared;
-	return shares && addresses_in(b, x->threads) > x->spare;
+	for (int i = 0; i < p.v.n; i++) {
+		if (p.v.v[i].shared) {
+			shares = true;
+			n += p.v.v[i].values;
+		}
+	}
+	return shares && n > x->spare;
 }
 
 /* The operation itself computes the coordinates again. */

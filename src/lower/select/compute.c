@@ -176,13 +176,52 @@ static int find_inline_depth(struct lowering *c, const struct stask *s, int node
 	return !fold.shared && (fold.way == FOLD_COLUMNS || fold.way == FOLD_ROWS);
 }
 
-/* From the last node on: users come behind what they use. */
+/* Is the node's value made of indices and constants alone, by cheap operations? */
+static bool is_made_of_indices(const struct lowering *c, const struct stask *s, int node)
+{
+	const struct node *n = &c->p->nodes.v[node];
+
+	if (is_made_at_use(n->op))
+		return true;
+	return n->task == s->task && n->type == DT_I32 && (n->op == OP_ADD || n->op == OP_SUB || n->op == OP_MUL) &&
+		is_made_of_indices(c, s, n->arg[0]) && is_made_of_indices(c, s, n->arg[1]);
+}
+
+/* Do all users of the node compute with its elements where these lie? */
+static bool is_used_by_elements(const struct lowering *c, const struct stask *s, int node)
+{
+	const struct task *t = &c->p->tasks.v[s->task];
+
+	for (int i = 0; i < t->nodes.n; i++) {
+		const struct node *n = &c->p->nodes.v[t->nodes.v[i]];
+		struct layout_conversion d;
+		bool uses = false;
+
+		for (int k = 0; k < node_arity(n); k++)
+			uses |= n->arg[k] == node;
+		if (uses && (op_class(n->op) == CLASS_MOVE || is_fold(n->op) || n->op == OP_SET || n->op == OP_CAST))
+			return false;
+		for (int x = 0; uses && conversion_next(c->k, s, t->nodes.v[i], &x, &d);)
+			if (d.arg == node)
+				return false;
+	}
+	return buffer_of_node(c, s, node) == NONE;
+}
+
+/* From the last node on: users come behind what they use. Numbers of many elements are computed by each user: as a fragment they would
+ * take a register each, which differ by constants. */
 static void find_inlined(struct lowering *c, const struct stask *s)
 {
 	const struct task *t = &c->p->tasks.v[s->task];
 
-	for (int i = t->nodes.n - 1; i >= 0; i--)
-		c->inline_depth[t->nodes.v[i]] = find_inline_depth(c, s, t->nodes.v[i]);
+	for (int i = t->nodes.n - 1; i >= 0; i--) {
+		int node = t->nodes.v[i], *depth = &c->inline_depth[node];
+
+		*depth = find_inline_depth(c, s, node);
+		if (!*depth && !is_made_at_use(c->p->nodes.v[node].op) && c->k->node_shape[node].ncol &&
+		    is_made_of_indices(c, s, node) && is_used_by_elements(c, s, node))
+			*depth = 1;
+	}
 }
 
 /* Nodes [first, last) of the task become one loop, so that a value that only they use takes one register, not a
