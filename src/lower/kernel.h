@@ -292,6 +292,7 @@ struct klane {
 	const struct frag_layout *layout;	/* of its values: the target's, unless parts of it divide columns */
 	int registers;			/* of a thread, as the plan says; 0: a share of what is left */
 	int given, needed;		/* registers of a thread: granted, and used at most by its values */
+	int needed_apart;		/* ... if operands of products under way are apart from what they are made of (live.c) */
 	int64_t scratch;		/* offset in shared memory, for reductions over its warps */
 	VEC(struct kentry) entries;
 	struct kregion *regions;	/* by loop + 1; 0: the tile loop */

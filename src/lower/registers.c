@@ -113,17 +113,18 @@ enum err_code lower_grant(struct kernel *k, struct err *e)
 		lower_launched(k) * k->threads, k->threads);
 }
 
-/* Registers that a thread of the lane needs: for values, for addresses of slots, and reserved ones. */
-static int registers_needed(struct kernel *k, int lane)
+/* Counts registers that a thread of the lane needs: for values, for addresses of slots, and reserved ones. */
+static void count_needed(struct kernel *k, int lane)
 {
 	const struct role *r = &k->role->roles.v[lane];
 	struct arena_mark mark = arena_mark(&k->arena);
-	int words = r->words;
+	int others = k->plan->device->reserved_registers;
 
 	if (work_of(k, &k->lanes.v[lane]) == ON_VALUES)
-		words += role_slot_words(r, &k->arena);
+		others += role_slot_words(r, &k->arena);
 	arena_reset(&k->arena, mark);
-	return words + k->plan->device->reserved_registers;
+	k->lanes.v[lane].needed = r->words + others;
+	k->lanes.v[lane].needed_apart = r->words_apart + others;
 }
 
 enum err_code lower_fit_registers(struct kernel *k, struct err *e)
@@ -135,7 +136,7 @@ enum err_code lower_fit_registers(struct kernel *k, struct err *e)
 		struct srcloc loc = plan->loc;
 		int task = k->role->roles.v[i].words_in;
 
-		l->needed = registers_needed(k, i);
+		count_needed(k, i);
 		if (l->needed <= l->given)
 			continue;
 		k->refusal.task = task;

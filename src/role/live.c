@@ -15,6 +15,10 @@
  *  - Asynchronous matrix products read and write their registers later than the text says: an operand in registers is
  *    live until the lane has waited for the product's group, and a sum that the first product of a loop overwrites
  *    becomes live with the loop.
+ *
+ * Registers of sums and operands of asynchronous products are the same in all iterations, and aligned: compilers move no values between
+ * them. So an operand that is made of a sum's elements, and is live when the next product begins to write that sum, has registers of
+ * its own, and would count next to what it is made of (words_apart). A plan is legal without them, as few lanes use all reserved registers.
  */
 #include "role/live.h"
 
@@ -33,6 +37,8 @@ struct version {
 	bool all;			/* some operation needs more of it than the element at hand */
 	bool stale;			/* where some operation uses it, it could not be computed */
 	bool of_numbers;		/* it is computed from nothing in registers */
+	bool is_operand;		/* of an asynchronous product */
+	VEC(int) apart;			/* sums that asynchronous products begin to write while it is live */
 };
 
 /* A sum that has no value before the loop. */
@@ -232,8 +238,10 @@ static void note_product(struct reading *r, const struct role_op *o)
 
 	if (o->u.product.form.by->async && !r->groups.n)
 		begin_group(r);
-	if (o->u.product.form.by->async && o->u.product.form.registers)
+	if (o->u.product.form.by->async && o->u.product.form.registers) {
+		version_at(r, o->u.product.a)->is_operand = true;
 		VEC_PUSH(r->a, &r->groups.v[r->groups.n - 1].operands, find_version(r, o->u.product.a));
+	}
 	for (int i = 0; i < r->around.v.n; i++)
 		if (num_uses_of(adds, VAR_I, r->around.v.v[i]->u.region.of)) {
 			VEC_PUSH(r->a, &r->born, ((struct born){ r->around.v.v[i],
@@ -333,7 +341,9 @@ struct live {
 	bool *now;			/* by version: live after the operation at hand */
 	const bool *at_break, *at_continue;	/* live after the loop; where its next iteration begins */
 	int *followed, visit;		/* by version: the visit of an operation in which its operands were counted last */
+	int apart;			/* words that the operation at hand makes, not in the registers of its operands */
 	int most, most_in;		/* words, and the sTask then */
+	int most_apart;			/* ... with those */
 	struct ops pins;		/* those of live fragments */
 };
 
@@ -388,11 +398,61 @@ static void count_read_operand(void *ctx, const struct operand *o)
 		count_read_words(o->value, ctx);
 }
 
+/* Operands in registers that are live when the product begins to write its sum. */
+static void note_apart(struct live *x, const struct role_op *product)
+{
+	int sum = find_version(&x->r, product->u.product.sum);
+
+	for (int i = 0; i < x->r.versions.n; i++) {
+		struct version *v = &x->r.versions.v[i];
+
+		if (x->now[i] && v->is_operand && !ints_hold(v->apart.v, v->apart.n, sum))
+			VEC_PUSH(x->r.a, &v->apart, sum);
+	}
+}
+
+struct origin {
+	struct live *x;
+	const struct version *operand;
+	int words;			/* those of the operand if it is made of a sum that it is apart from */
+};
+
+/* The value is computed in the registers of what it is made of, element by element. */
+static void find_origin(void *ctx, struct frag_at at, bool all)
+{
+	struct origin *s = ctx;
+	int i = find_version(&s->x->r, at);
+	const struct version *v = &s->x->r.versions.v[i];
+
+	(void)all;
+	if (ints_hold(s->operand->apart.v, s->operand->apart.n, i))
+		s->words = s->operand->words;
+	else if (v->maker && is_elementwise(&s->x->r, v->maker) && s->x->followed[i] != s->x->visit) {
+		s->x->followed[i] = s->x->visit;
+		role_uses(v->maker, NULL, find_origin, s);
+	}
+}
+
+static void count_apart(void *ctx, struct frag_at at)
+{
+	struct live *x = ctx;
+	struct origin s = { .x = x, .operand = version_at(&x->r, at) };
+
+	x->visit++;
+	if (s.operand->is_operand && s.operand->apart.n)
+		role_uses(x->at, NULL, find_origin, &s);
+	x->apart += s.words;
+}
+
 static void pass_work(struct live *x, const struct role_op *o)
 {
 	int words = 0;
 
 	x->at = o;
+	x->apart = 0;
+	if (o->what == DO_PRODUCT && o->u.product.form.by->async)
+		note_apart(x, o);
+	role_uses(o, count_apart, NULL, x);
 	x->visit++;
 	x->makes_passing = x->makes_others = false;
 	role_uses(o, find_passing, NULL, x);
@@ -405,6 +465,7 @@ static void pass_work(struct live *x, const struct role_op *o)
 	role_visit(o, count_read_operand, &words);
 	for (int i = 0; i < x->r.versions.n; i++)
 		words += x->now[i] ? x->r.versions.v[i].words : 0;
+	x->most_apart = (int)max_i64(x->most_apart, words + x->apart);
 	if (words > x->most) {
 		x->most = words;
 		x->most_in = o->task;
@@ -537,6 +598,7 @@ void role_find_live(struct role *l, struct arena *a)
 	follow_values(&x, l);
 	l->words = x.most;
 	l->words_in = x.most_in;
+	l->words_apart = x.most_apart;
 	drop_pins(&l->body, &x.pins);
 }
 

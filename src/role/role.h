@@ -456,6 +456,7 @@ struct role {
 	VEC(struct role_region) regions;	/* the tile loop, then all its loops */
 	int words;			/* registers that its values take at most (live.h) */
 	int words_in;			/* the sTask in which they do; NONE: between sTasks */
+	int words_apart;		/* ... if operands of products under way are apart from what they are made of */
 	VEC(const struct frag *) bits;	/* of truth values, which are bits of words, 32 each */
 	/* of a traced kernel, see lower/stamps.h */
 	int64_t stamps;			/* offset in shared memory of the stamps of tiles held there */

@@ -344,6 +344,11 @@ static enum err_code simulate(struct evaluator *ev, int i, double best, bool pri
 		note_copies(ev->line, x);
 	if (x->priced && !ev->space->has_products)
 		ev->overestimate = fmax(ev->overestimate, OVERESTIMATE_MORE * alone / x->seconds);
+	if (x->priced && x->spare < 0) {
+		x->seconds = INFINITY;
+		refuse(ev, PROBLEM_REGISTERS, "operands of products under way have no registers apart from the sums that they are made of");
+		note_problems(ev, i, 0);
+	}
 	if (!x->priced) {
 		/* as much less as it is too much; with that, rings are shallower */
 		if (ev->line->unpriced_bytes)

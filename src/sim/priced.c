@@ -56,8 +56,8 @@ static int spare_registers(const struct kernels *k)
 		for (int l = 0; l < k->of[i]->lanes.n; l++) {
 			const struct klane *x = &k->of[i]->lanes.v[l];
 
-			if (x->needed > MANY)
-				least = (int)min_i64(least, x->given - x->needed);
+			if (x->needed_apart > MANY)
+				least = (int)min_i64(least, x->given - x->needed_apart);
 		}
 	return least;
 }

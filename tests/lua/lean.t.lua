@@ -192,6 +192,33 @@ do
   tap.ok(r.ok, "  right", tostring(r.relative))
 end
 
+-- Where the paths around a loop that may make no iteration meet, nothing is under way, nor what the loop before has issued.
+do
+  local twice = mr.program("twice", function(p)
+    local m, n, d = p:axes("m", "n", "d")
+    local Q, K, V, O = p:input("Q", {m, d}), p:input("K", {n, d}), p:input("V", {n, d}), p:output("O", {m, d})
+    local q, o = p:load("load_q", Q), p:carry("o", {m, d}, 0)
+    for i, ends in ipairs{{upto = m}, {from = m + 64}} do
+      p:loop(n, ends, function()
+        local s = p:mma("mma_qk_" .. i, q, p:load("load_k_" .. i, K))
+        local w = p:task("weigh_" .. i, function()
+          return mr.where(i == 1 and n:index():le(m:index()) or i == 2 and n:index():ge(m:index() + 64), s, 0):to "bf16"
+        end)
+        o:add(p:mma("mma_wv_" .. i, w, p:load("load_v_" .. i, V)))
+      end)
+    end
+    O:store("store", p:task("round", function() return o:to "bf16" end))
+  end)
+  for _, ahead in ipairs{0, 1} do
+    local plan = schedule(twice{m = 192, n = 192, d = 64}, {m = 64, n = 64}, {weigh_1 = 1 + ahead, weigh_2 = 1 + ahead},
+      {mma_qk_1 = ahead, weigh_1 = ahead, mma_qk_2 = ahead, weigh_2 = ahead})
+    local source = plan:compile{target = "cuda", text = true}.source
+    tap.is(source:find "else {%s+GROUPS_WAIT%(0%);" ~= nil, ahead == 1, ("a loop that may make no iteration, %d ahead"):format(ahead))
+    local r = plan:compile{target = "host"}:check{seed = 3}
+    tap.ok(r.ok, "  right", tostring(r.relative))
+  end
+end
+
 -- Threads that store a transposed tile from a ring go down its columns, whose elements are neighbours in global memory.
 do
   local transpose = mr.program("transpose", function(p)

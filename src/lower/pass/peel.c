@@ -84,6 +84,30 @@ static void add_trips_join(struct lowering *c, const struct role_op *loop, int n
 	add_join_wait(c, p);
 }
 
+/* May products of sTasks before the loop be under way where it begins? Those of a loop before it, in its last iterations. */
+static bool begins_in_flight(const struct lowering *c, int loop)
+{
+	int parent = c->p->loops.v[loop].parent;
+	const struct kregion *v = &c->lane->regions[parent + 1];
+	bool under = parent != NONE && ends_in_flight(c, parent);
+
+	for (int i = 0; i < v->steps.n && !(v->steps.v[i].is_loop && v->steps.v[i].id == loop); i++)
+		under = v->steps.v[i].is_loop ? under || last_product(c, v->steps.v[i].id) :
+			step_ends_in_flight(c, &v->steps.v[i], under);
+	return under;
+}
+
+/* ... and of the path without an iteration: it passes the loop with what is under way before. */
+static void add_skipped_join(struct lowering *c, const struct role_op *loop)
+{
+	struct point *p = point_new(c, loop->point), *at;
+
+	at = add_groups_wait(c, 0, p, "the compiler sees branches meet");
+	at->entry = NULL;
+	at->pins = true;
+	at->signals = SIGNAL_NOTHING;
+}
+
 static void add_alternatives(struct lowering *c, const struct role_op *loop)
 {
 	int l = loop->u.region.of, offset = c->lane->regions[l + 1].max_offset, most = offset;
@@ -113,6 +137,10 @@ static void add_alternatives(struct lowering *c, const struct role_op *loop)
 		enter_body(c, &o->u.region.body);
 		add_short(c, loop, offset, n);
 		add_trips_join(c, loop, n - 1);
+	}
+	if (l != NONE && least < 1 && last_product(c, l) && begins_in_flight(c, l)) {
+		enter_body(c, &o->u.region.other);
+		add_skipped_join(c, loop);
 	}
 	leave_body(c, outer);
 }

@@ -203,22 +203,24 @@ bool has_registers_for_all(const struct lowering *c, int task)
 	return live_words(c, c->g->tasks.v[task].loop, task, &widest) + c->plan->device->reserved_registers <= c->lane->given;
 }
 
+bool step_ends_in_flight(const struct lowering *c, const struct kstep *s, bool under)
+{
+	const struct kentry *x = &c->lane->entries.v[s->id];
+
+	if (s->is_loop)
+		return under || ends_in_flight(c, s->id);
+	under &= !(x->waits_groups && x->before.groups_left[0] <= 0);
+	under |= is_in_flight(c, x->task);
+	return under && !(x->drains && x->after.groups_left[0] <= 0);
+}
+
 bool ends_in_flight(const struct lowering *c, int loop)
 {
 	const struct kregion *v = &c->lane->regions[loop + 1];
 	bool under = false;
 
-	for (int i = 0; i < v->steps.n; i++) {
-		const struct kentry *x = &c->lane->entries.v[v->steps.v[i].id];
-
-		if (v->steps.v[i].is_loop) {
-			under |= ends_in_flight(c, v->steps.v[i].id);
-			continue;
-		}
-		under &= !(x->waits_groups && x->before.groups_left[0] <= 0);
-		under |= is_in_flight(c, x->task);
-		under &= !(x->drains && x->after.groups_left[0] <= 0);
-	}
+	for (int i = 0; i < v->steps.n; i++)
+		under = step_ends_in_flight(c, &v->steps.v[i], under);
 	return under;
 }
 

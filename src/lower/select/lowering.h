@@ -183,6 +183,8 @@ void pack_truths(struct lowering *c);
 bool has_registers_for_all(const struct lowering *c, int task);
 /* Is a product in flight when an iteration of the loop ends? */
 bool ends_in_flight(const struct lowering *c, int loop);
+/* ... when the step of an iteration ends? `under`: one is when it begins. */
+bool step_ends_in_flight(const struct lowering *c, const struct kstep *s, bool under);
 /* Declares the fragments of the lane that outlive an sTask. Sets c->live_words and c->has_spare_registers. */
 NODISCARD enum err_code add_fragments(struct lowering *c, struct err *e);
 
