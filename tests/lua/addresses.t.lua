@@ -38,6 +38,34 @@ local function count(source) return select(2, source:gsub("= recomputed%(THREAD,
 tap.is(count(text(112)), 2, "both operations that read rings do so")
 tap.is(count(text(240)), 0, "neither, if there are registers for what they compute alike")
 
+-- An sTask of which an iteration that is unrolled has several copies: ptxas would keep the addresses of the swizzled ring that it writes from
+-- one to the next.
+local widened = mr.program("widened", function(p)
+  local m, n, k, i = p:axes("m", "n", "k", "i")
+  local A, B = p:input("A", {m, k, i}, "e2m1"), p:input("B", {n, k, i}, "e4m3")
+  local C, c = p:output("C", {m, n}), p:carry("c", {m, n}, 0)
+  p:loop(k, {batch = true}, function()
+    local a = p:load("load_a", A)
+    local x = p:mma("mma", p:task("widen", function() return a:to "e4m3" end), p:load("load_b", B))
+    p:task("scale", function() c:set(c + x * 0.5) end)
+  end)
+  C:store("store", p:task("convert", function() return c:to "bf16" end))
+end)
+for _, n in ipairs{64, 128} do
+  local plan = mr.plan(widened:bind{m = 64, n = 128, k = 4, i = 128}:graph{tile = {m = 64, n = n}}, mr.device "h200")
+  plan:lane("p0", {warps = 1})
+  plan:lane("c0", {warps = 4, registers = 232})
+  plan:buffers{a = 2, b = 2, mma = 2}
+  for _, t in ipairs(plan.tasks) do
+    plan:append(t.name, {lane = t.kind == "load" and "p0" or "c0", at = (t.name == "widen" or t.name == "mma") and 1 or 0})
+  end
+  plan:fill_waits()
+  local _, again = plan:compile{target = "cuda", text = true}.source:gsub("recomputed%(THREAD, %d+%)", "")
+  tap.is(again > 1, n == 128, ("copies of an sTask, and two versions of %d columns"):format(n))
+  local r = plan:compile{target = "host"}:check{seed = 3}
+  tap.ok(r.ok, "  right", tostring(r.relative))
+end
+
 -- An element of a tensor that an axis is divided for: the tile's first index is divided by itself, so that others differ by constants.
 local parts = mr.program("parts", function(p)
   local m, n, b, d = p:axes("m", "n", "b", "d")

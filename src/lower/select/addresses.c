@@ -286,15 +286,40 @@ static void hide_in_op(struct hiding *x, struct role_op *o)
 	leave_body(x->c, outer);
 }
 
+/* How often the sTask stands in the tree. */
+static int copies_of(const struct role_body *b, int task)
+{
+	int n = 0;
+
+	for (int i = 0; i < b->v.n; i++) {
+		const struct role_op *o = b->v.v[i];
+
+		if (o->what == DO_TASK)
+			n += o->task == task;
+		else if (role_is_region(o->what))
+			n += copies_of(&o->u.region.body, task) + copies_of(&o->u.region.other, task);
+	}
+	return n;
+}
+
+/* ptxas finds that the addresses of several copies of an sTask are alike, and keeps them from one to the next. */
+static void hide_from_copies(struct hiding *x, const struct role_body *b)
+{
+	for (int i = 0; i < b->v.n; i++)
+		if (b->v.v[i]->what == DO_OPAQUE && !b->v.v[i]->u.opaque.unmasked)
+			b->v.v[i]->u.opaque.again = ++x->again;
+}
+
 static void hide_in_task(struct hiding *x, struct role_op *task)
 {
 	struct role_body *b = &task->u.region.body, old = *b;
 	bool has_addresses = addresses_in(b, x->threads) || fetches_operands(b);
 	bool hides = x->tasks && !is_hidden(task) && (has_addresses || (x->coordinates && uses_coordinates(b)));
 	bool each = shares_too_much(x, b);
+	bool repeats = addresses_in(b, x->threads) > x->spare && copies_of(&x->c->role->body, task->task) > 1;
 	struct role_body *outer;
 
-	if (!hides && !each)
+	if (!hides && !each && !repeats)
 		return;
 	*b = (struct role_body){ 0 };
 	outer = enter_body(x->c, b);
@@ -307,6 +332,8 @@ static void hide_in_task(struct hiding *x, struct role_op *task)
 			add_op(x->c, DO_OPAQUE)->u.opaque.unmasked = !has_addresses;
 	}
 	leave_body(x->c, outer);
+	if (repeats)
+		hide_from_copies(x, b);
 }
 
 /* The numbers of a block's tiles, too, are there during all of its loops, but used once a tile: three registers. Two of
