@@ -39,6 +39,8 @@ return {
       rate = 3830,                  -- of the device; 5.4e12 B/s / 1.41 GHz (gpu-benches)
       eu_rate = 64,                 -- white paper: 5120 B a cycle in all, 64 to an SM
       add_rate = 650,               -- estimate: the H100's share of `rate`
+      add_eu_rate = 25,             -- estimate: the H100's
+      add_interval = 17,            -- likewise: 12 ns
       latency = 211,                -- near half; gpu-benches
     },
     shared = {

@@ -38,12 +38,12 @@ return {
       eu_rate = 64,                 -- white paper: 64 B a cycle from L2 to an SM
       thread_rate = 43,             -- * the H200's
       warp_rate = 21.5,             -- * the H200's
-      add_rate = 1100,              -- estimate: with it attention_backward (2 x 16 x 4096, d 128) is predicted to
-                                    -- take 1.60 ms; measured 1.53. Boxes added by the copy engine to the same 2
-                                    -- and 16 MB come in at 2150 (3.2 TB/s), and by threads, one by one, at 650; to
-                                    -- 128 MB at 670. With 2150 the search prefers a plan of causal
-                                    -- attention_backward whose registers spill, which is not counted: 1.49 ms
-                                    -- measured instead of 1.15
+      add_rate = 1600,              -- all SMs, by complete sectors, by the copy engine or by threads: 2.4 TB/s if all
+                                    -- go through the same 32 KB to 1 MB in the same order, 3.1 if each begins
+                                    -- elsewhere in 4 or 16 MB; tests/perf/adds.cu, an H100 at 1.9 GHz
+      add_eu_rate = 25,             -- one SM, others idle: 25.3; adds.cu
+      add_interval = 18,            -- all SMs to the same 1, 4, 8, 16 KB: 108, 426, 669, 1280 GB/s, which is a sum every
+                                    -- 12 ns where several lines of a slice of L2 are the same ones; adds.cu
       latency = 281,                -- GH200; 265 on an H100 PCIe (gpu-benches)
     },
     shared = {
@@ -75,6 +75,7 @@ return {
                                     -- driver API
       box_interval = 64,            -- * estimate, as the H200
       row_interval = 14,            -- boxes of a row each, by four warps: 9.7 ns on an H100; tests/perf/rows.lua
+      add_interval = 128,           -- boxes of 16 rows of 64 B that are added: 128; of 512 B or 1 KB contiguous 105; adds.cu
     },
     {
       name = "tensor", kind = "matrix", async = true,

@@ -48,7 +48,9 @@ return {
                                     -- 1.91, one of four 1.30
       again = 0.28,                 -- pairs of EUs that read the same 135 MB take 1.35 times as long as each its
                                     -- own, the same 470 MB 1.21 times; both come from device memory once
-      add_rate = 1100,              -- estimate: the H100's, which is the same die
+      add_rate = 1220,              -- estimate: the H100's 2.4 TB/s, as it is the same die
+      add_eu_rate = 25,             -- likewise
+      add_interval = 24,            -- likewise: 12 ns
       latency = 183,                -- 8 KiB arrive after 376 cycles, of which 74 are transfer and
                                     -- 120 the engine's; measured [tma_load_8kb_latency_l2]
     },
@@ -100,6 +102,7 @@ return {
       box_interval = 16,            -- between loads of one thread 11 to 27; measured
                                     -- [tma_load_issue_4, _16]
       row_interval = 14,            -- boxes of a row each, by four warps: 9.7 ns on an H100; tests/perf/rows.lua
+      add_interval = 128,           -- estimate: the H100's
     },
     {
       name = "tensor", kind = "matrix", async = true,

@@ -51,6 +51,7 @@ return {
       rate = 5667,                  -- of the device; 11.9e12 B/s (C&C; peak 17.2e12) / 2.1 GHz
       eu_rate = 64,                 -- a CU's vector L1 from L2; CDNA 3
       add_rate = 960,               -- estimate: the H100's share of `rate`
+      add_interval = 25,            -- estimate: the H100's 12 ns
       latency = 458,                -- 218 ns (C&C) at 2.1 GHz
     },
     shared = {

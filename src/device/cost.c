@@ -86,20 +86,33 @@ static double sharers(const struct work *w)
 	return w->sharers > 1 ? w->sharers : 1;
 }
 
+/* Bytes a cycle that an addition in memory can bring, of which the device's rate is *of_device: a read, a sum and a write
+ * in L2, and what other EUs add to the same bytes waits for it. */
+static double add_rate(const struct vdevice *d, const struct work *w, double *of_device)
+{
+	*of_device = d->l2_add_rate;
+	if (w->region > 0 && d->l2_add_interval > 0)
+		*of_device = fmin(*of_device, w->region / d->l2_add_interval);
+	return d->l2_add_eu_rate;
+}
+
 /* Cycles of the EU's share of L2 and of device memory. L2: bytes / min(rate of one EU or of its threads, the EU's
  * share of the device's rate). Device memory: bytes * unique_share / its share of that rate, which is in seconds.
  * The two are pipelined, so the slower one counts. Bytes that EUs of a cluster share leave L2 once for all of
- * them, but each EU receives all of them. An addition in memory is a read, a sum and a write in L2: a rate of its own. */
+ * them, but each EU receives all of them. Sums that device memory has are read there and written back. */
 static void memory_cycles(const struct vdevice *d, const struct work *w, int warps, struct pace pace, struct cost *c)
 {
 	double own = w->by_threads ? fmin(d->l2_thread_rate, warps * d->l2_warp_rate) : d->l2_eu_rate;
-	double longer = d->clock_hz / pace.clock_hz;
-	double l2 = fmin(own, sharers(w) * (w->adds ? d->l2_add_rate : d->l2_rate) * longer / pace.active);
+	double longer = d->clock_hz / pace.clock_hz, of_device = d->l2_rate;
+
+	if (w->adds)
+		own = fmin(own, add_rate(d, w, &of_device));
+	double l2 = fmin(own, sharers(w) * of_device * longer / pace.active);
 	double global = d->global_rate / pace.clock_hz / pace.active;
 	double bytes = positive(w->global_bytes);
 
 	c->l2 = bytes / l2;
-	c->global = bytes * fmin(positive(w->unique_share) * fmax(w->times, 1), 1) / global;
+	c->global = (w->adds ? 2 : 1) * bytes * fmin(positive(w->unique_share) * fmax(w->times, 1), 1) / global;
 	c->memory = fmax(c->l2, c->global);
 }
 
@@ -193,10 +206,12 @@ static void copy_cost(const struct vdevice *d, const struct seu *s, const struct
 	double bytes = positive(w->global_bytes) / sharers(w);
 	double boxes = fmax(ceil(bytes / s->box_bytes), ceil(positive(w->boxes) / sharers(w)));
 
-	c->busy = boxes * s->box_interval;
+	double interval = w->adds ? s->add_interval : s->box_interval;
+
+	c->busy = boxes * interval;
 	c->alone = c->busy;
 	if (s->async)
-		c->issue += fmax(boxes - 1, 0) * s->box_interval;
+		c->issue += fmax(boxes - 1, 0) * interval;
 	if (s->async && w->kind == WORK_STORE)
 		c->issue += positive(w->shared_bytes) / d->shared_rate;
 }

@@ -72,6 +72,8 @@ static const struct field device_fields[] = {
 	D("memory.l2.thread_rate", NUM, l2_thread_rate, 1e-3, 1e9, "B/cycle", "... by loads of its threads"),
 	D("memory.l2.warp_rate", NUM, l2_warp_rate, 1e-3, 1e9, "B/cycle", "... of one warp"),
 	D("memory.l2.add_rate", NUM, l2_add_rate, 1e-3, 1e9, "B/cycle", "of the device, of additions in memory"),
+	D("memory.l2.add_eu_rate", NUM, l2_add_eu_rate, 1e-3, 1e9, "B/cycle", "... of one EU"),
+	D("memory.l2.add_interval", NUM, l2_add_interval, 0, 1e9, "cycles", "between additions to the same bytes"),
 	D("memory.l2.latency", NUM, l2_latency, 0, 1e9, "cycles", "of a read that hits"),
 	D("memory.l2.again", NUM, l2_again, 0, 0.9, "", "of a fetch's time, for another EU's request"),
 	D("memory.shared.bytes", BYTES, shared_bytes, 1, 0x1p50, "B", "that a block can use"),
@@ -134,6 +136,7 @@ static const struct field seu_fields[] = {
 	S(COPY, "box_bytes", NUM, ONE, box_bytes, 1, 1e12, "B", "that one instruction moves, at most"),
 	S(COPY, "box_interval", NUM, ONE, box_interval, 0, 1e9, "cycles", "between instructions"),
 	S(COPY, "row_interval", NUM, ONE, row_interval, 0, 1e9, "cycles", "... that bring a row each"),
+	S(COPY, "add_interval", NUM, ONE, add_interval, 0, 1e9, "cycles", "... that add in memory"),
 };
 
 /* ORDER seu_kind */
@@ -489,6 +492,8 @@ static void use_defaults(struct vdevice *d)
 	use_default(&d->l2_thread_rate, d->l2_eu_rate);
 	use_default(&d->l2_warp_rate, d->l2_thread_rate / 2);
 	use_default(&d->l2_add_rate, d->l2_rate / 2);	/* a read and a write */
+	use_default(&d->l2_add_eu_rate, d->l2_eu_rate);
+	use_default(&d->l2_add_interval, 0);
 	use_default(&d->l2_again, 0);
 	use_default(&d->drain_cost, d->wait_cost);
 	use_default(&d->uncertainty_products, 0);
@@ -509,8 +514,10 @@ static void use_defaults(struct vdevice *d)
 			use_default(&s->contention, 1);
 			use_default(&s->by_age, 0);
 		}
-		if (s->kind == SEU_COPY)
+		if (s->kind == SEU_COPY) {
 			use_default(&s->row_interval, s->box_interval);
+			use_default(&s->add_interval, s->box_interval);
+		}
 		if (s->kind == SEU_MATRIX) {
 			use_default(&s->step, 0);
 			use_default(&s->depth, 1e9);

@@ -53,6 +53,7 @@ struct seu {
 	double box_bytes;		/* bytes that one instruction moves, at most */
 	double box_interval;		/* cycles between instructions */
 	double row_interval;		/* ... each of a row, that many threads issue */
+	double add_interval;		/* ... whose boxes are added in memory */
 };
 
 /* What consumes energy. */
@@ -101,6 +102,8 @@ struct vdevice {
 	double l2_thread_rate;		/* ... by loads of its threads, counting complete sectors */
 	double l2_warp_rate;		/* ... of one warp */
 	double l2_add_rate;		/* bytes per cycle, of the device, that additions in memory bring to L2 */
+	double l2_add_eu_rate;		/* ... of one EU */
+	double l2_add_interval;		/* cycles from one addition to the same bytes to the next */
 	double l2_latency;		/* cycles */
 	double l2_again;		/* time of a request for bytes that another EU is fetching, over that of
 					 * the fetch */
@@ -147,7 +150,8 @@ struct work {
 	double unique_share;		/* share of them that is not in L2 */
 	double times;			/* LOAD: factor on their time because other EUs request them, too; 0: 1 */
 	bool by_threads;		/* LOAD: by threads, not by an engine */
-	bool adds;			/* STORE: adds to what is there */
+	bool adds;			/* STORE: adds to what is there, */
+	double region;			/* ... and all EUs add to so many bytes at the same time; 0: to different ones */
 	double sharers;			/* LOAD: EUs of a cluster that load these bytes for each other; else 0 */
 	double shared_bytes;		/* read or written in shared memory */
 	double boxes;			/* boxes that a copy engine is given */

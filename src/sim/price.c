@@ -443,6 +443,7 @@ void price_entry(const struct price *x, const struct plan *p, int entry, double 
 	const struct entry *en = &p->entries.v[entry];
 	const struct seu *s = &p->device->seu[en->seu];
 	const struct task_price *t = &x->tasks[en->task];
+	double interval = p->graph->tasks.v[en->task].work.adds ? s->add_interval : s->box_interval;
 
 	c->groups = x->phases[p->graph->tasks.v[en->task].phase].lanes[en->lane].groups;
 	if (!t->known)
@@ -464,9 +465,9 @@ void price_entry(const struct price *x, const struct plan *p, int entry, double 
 		c->cost.latency = t->arrives ? lane_cycles(p->device, &(struct op_cost){ .global_reads = 1 }, share) :
 			s->async ? fmax(lane - c->cost.memory, 0) : 0;
 	} else if (s->kind == SEU_COPY) {
-		c->cost.busy = t->boxes * s->box_interval + t->row_boxes * s->row_interval;
+		c->cost.busy = t->boxes * interval + t->row_boxes * s->row_interval;
 		c->cost.alone = c->cost.busy + (s->async ? 0 : lane);
-		c->cost.issue = t->copies * s->issue + fmax(t->issued - t->copies, 0) * s->box_interval + lane;
+		c->cost.issue = t->copies * s->issue + fmax(t->issued - t->copies, 0) * interval + lane;
 	} else if (s->kind == SEU_MATRIX && s->async) {
 		c->before = before;
 		c->after = after;

@@ -5,6 +5,9 @@
  * once; a later wave finds nothing in L2. A request for bytes that n other EUs have requested in the same
  * wave takes again^n of a fetch's time, where `again` is the device's memory.l2.again.
  *
+ * Additions in memory are examined in the same way, whatever fits into L2: how many EUs of a wave add to the same
+ * elements, and how many bytes all of them add to.
+ *
  * An index that is a value names the same elements in two tiles if the axes from which the value was loaded and computed, and
  * those that are added to it, have the same coordinates in both, or neighbouring ones in a sorted tensor of few numbers. Other
  * tiles are taken to read other elements, as far as the tensor has so many. */
@@ -23,9 +26,10 @@
 enum {
 	WAVES_MAX = 8,			/* waves that are examined; others are similar */
 	REQUESTS_MAX = 16,		/* of a box that count; further ones take no time */
+	SECTOR_BYTES = 32,		/* of L2, of which an addition moves all */
 };
 
-/* A load of the program: what it addresses and how many bytes it requests. */
+/* A load of the program, or an addition: what it addresses and how many bytes it requests. */
 struct load {
 	int loop;			/* its region */
 	const struct tensor *tensor;
@@ -229,12 +233,36 @@ static void count_wave(struct arena *a, const struct graph *g, int phase,
 static struct fetched fetched_once(const struct graph *g, int phase, double repeat, const struct load *r)
 {
 	if (r->tensor->role != TENSOR_INPUT)
-		return (struct fetched){ 0, 1 };
+		return (struct fetched){ .times = 1 };
 	double once = all_bytes(g->program, r->tensor, r->index);
 	double requested = r->bytes * (double)g->grids[phase].total * graph_runs(g, r->loop, NONE);
 	if (requested <= once)
-		return (struct fetched){ 1, 1 };
-	return (struct fetched){ once / requested, (1 - repeat_time(repeat, requested / once)) / (1 - repeat) };
+		return (struct fetched){ .share = 1, .times = 1 };
+	return (struct fetched){ .share = once / requested,
+		.times = (1 - repeat_time(repeat, requested / once)) / (1 - repeat) };
+}
+
+/* Sums that fit into L2 stay there, and are written back once. Of others, each wave reads and writes back its own. */
+static struct fetched added(const struct graph *g, int phase, const struct load *r, double waves, const struct vdevice *d)
+{
+	double all = all_bytes(g->program, r->tensor, r->index);
+	double requested = r->bytes * (double)g->grids[phase].total * graph_runs(g, r->loop, NONE);
+	double share = all <= L2_USABLE * (double)d->l2_bytes ? all / fmax(requested, 1) : r->unique / fmax(r->requested, 1);
+
+	return (struct fetched){ .share = fmin(share, 1), .times = 1, .region = waves > 0 ? fmax(r->unique / waves, SECTOR_BYTES) : 0 };
+}
+
+/* What the additions of a loop add to, one after the other, EUs add to at the same time. */
+static void join_regions(struct arena *a, const struct graph *g, int phase, struct fetched *of)
+{
+	double *region = ARENA_ARRAY(a, g->program->loops.n + 1, double);	/* by loop + 1 */
+
+	for (int i = 0; i < g->tasks.n; i++)
+		if (g->tasks.v[i].phase == phase && g->tasks.v[i].work.adds && !g->tasks.v[i].slice)
+			region[g->tasks.v[i].loop + 1] += of[i].region;
+	for (int i = 0; i < g->tasks.n; i++)
+		if (g->tasks.v[i].phase == phase && g->tasks.v[i].work.adds)
+			of[i].region = region[g->tasks.v[i].loop + 1];
 }
 
 struct fetched *traffic_fetched(struct arena *a, const struct plan *p, int phase, const struct tile_assignment *d)
@@ -248,29 +276,33 @@ struct fetched *traffic_fetched(struct arena *a, const struct plan *p, int phase
 	for (int u = 0; u < d->eus; u++)
 		waves = max_i64(waves, d->start[u + 1] - d->start[u]);
 	for (int i = 0; i < g->tasks.n; i++)
-		out[i] = (struct fetched){ 1, 1 };
+		out[i] = (struct fetched){ .share = 1, .times = 1 };
 	for (int t = 0; t < g->tasks.n; t++) {
 		const struct stask *s = &g->tasks.v[t];
-		int64_t look = fits ? 0 : min_i64(waves, WAVES_MAX);
+		int64_t look = fits && !s->work.adds ? 0 : min_i64(waves, WAVES_MAX);
 
-		if (s->phase != phase || s->kind != TASK_LOAD || s->slice)
+		if (s->phase != phase || (s->kind != TASK_LOAD && !s->work.adds) || s->slice)
 			continue;
 		const struct node *node = access_of(g, s);
 		struct load r = { .loop = s->loop, .index = node->index, .bytes = s->work.global_bytes * s->slices,
 			.tensor = &g->program->tensors.v[node->ref] };
-		struct fetched f = { 1, 1 };
+		struct fetched f = { .share = 1, .times = 1 };
 		index_value_axes(g->program, node, r.chooses);
 		for (int64_t i = 0; i < look; i++)
 			count_wave(a, g, phase, d, p->device->l2_again, i * waves / look, &r);
-		if (fits)
+		if (s->work.adds)
+			f = added(g, phase, &r, (double)look, p->device);
+		else if (fits)
 			f = fetched_once(g, phase, p->device->l2_again, &r);
 		else if (r.requested > 0)
-			f = r.unique > 0 ? (struct fetched){ r.unique / r.requested, r.fetched / r.unique } :
-				(struct fetched){ 0, 1 };
+			f = r.unique > 0 ? (struct fetched){ .share = r.unique / r.requested,
+				.times = r.fetched / r.unique } :
+				(struct fetched){ .times = 1 };
 		for (int i = 0; i < g->tasks.n; i++)	/* its slices read alike */
 			if (g->tasks.v[i].task == s->task)
 				out[i] = f;
 	}
+	join_regions(a, g, phase, out);
 	arena_reset(a, scratch);
 	return out;
 }
@@ -333,6 +365,7 @@ struct entry_cost *traffic_costs(struct arena *a, const struct plan *p, int phas
 			continue;
 		work.unique_share = f[en->task].share;
 		work.times = f[en->task].times;
+		work.region = f[en->task].region;
 		if (work.kind == WORK_MMA) {
 			work.parts = plan_lane_parts(p, en->lane, phase);
 			work.a_in_registers &= work.parts == 1;

@@ -10,9 +10,11 @@
 #include "sim/price.h"
 
 /* An estimate for a load: the share of its bytes that comes from device memory, and the factor by which they take
- * longer because several EUs request them at the same time. 1 and 1 for all other sTasks. */
+ * longer because several EUs request them at the same time. 1 and 1 for all other sTasks. For an addition in memory:
+ * the share that device memory has, and the bytes that all EUs add to at the same time; 0 for others. */
 struct fetched {
 	double share, times;
+	double region;
 };
 
 /* The estimate, by sTask of the graph; allocated in `a`. d: the tiles of each EU. */

@@ -1084,6 +1084,51 @@ static void test_traffic(void)
 	bench_release(&b);
 }
 
+/* Tiles that differ in m add to the same elements of T. */
+static void test_additions(void)
+{
+	struct bench b;
+	struct tile_assignment d;
+	const struct fetched *of;
+	int m, n, t, u;
+
+	bench_init(&b);
+	b.device.eus = 4;
+	m = axis(&b, "m", 8, 1);
+	n = axis(&b, "n", 64, 32);
+	t = tensor(&b, TENSOR_OUTPUT, "T", 1, &n);
+	u = tensor(&b, TENSOR_OUTPUT, "U", 2, (int[]){ m, n });
+	b.p->tensors.v[t].type = b.p->tensors.v[u].type = DT_F32;
+	must(&b, program_phase_begin(b.p, "zero", NOWHERE, &b.e));
+	begin_task(&b, "zeros");
+	int zeros = cast(&b, make_op(b.p, OP_MUL, make_index(b.p, n), make_const(b.p, 0), NONE), DT_F32);
+	int all = cast(&b, make_op(b.p, OP_ADD, make_index(b.p, m), make_index(b.p, n), NONE), DT_F32);
+	end_task(&b);
+	store(&b, t, zeros);
+	store(&b, u, all);
+	must(&b, program_phase_end(b.p, NOWHERE, &b.e));
+	must(&b, program_phase_begin(b.p, "add", NOWHERE, &b.e));
+	must(&b, program_batch(b.p, m, NOWHERE, &b.e));
+	begin_task(&b, "ones");
+	int ones = cast(&b, make_index(b.p, n), DT_F32);
+	end_task(&b);
+	struct index_expr to_t = index_axis(n), to_u[2] = { index_axis(m), index_axis(n) };
+	must(&b, program_add(b.p, "add_t", t, &to_t, ones, NOWHERE, &b.e));
+	must(&b, program_add(b.p, "add_u", u, to_u, ones, NOWHERE, &b.e));
+	must(&b, program_phase_end(b.p, NOWHERE, &b.e));
+	make_graph(&b, 1);
+	plan_assign_tiles(&b.arena, b.plan, 1, &d);
+	of = traffic_fetched(&b.arena, b.plan, 1, &d);
+	is_near(of[task(&b, "add_t")].region, 64 * 4 + 4 * 32 * 4, 1e-9, "EUs add to all of T, and each to its own part of U");
+	is_near(of[task(&b, "add_u")].region, of[task(&b, "add_t")].region, 0, "... one after the other");
+	is_near(of[task(&b, "add_t")].share, 1 / 8.0, 1e-9, "T stays in L2, and is written back once");
+	is_near(of[task(&b, "add_u")].share, 1, 1e-9, "... as all of U");
+	b.device.l2_bytes = 64;
+	of = traffic_fetched(&b.arena, b.plan, 1, &d);
+	is_near(of[task(&b, "add_t")].share, 0.5, 1e-9, "T does not stay there: two EUs add to each half of it at the same time");
+	bench_release(&b);
+}
+
 /* A temporary that one phase leaves in L2 for the next. */
 static void test_phases(void)
 {
@@ -1340,6 +1385,7 @@ int main(void)
 	test_synchronous_matrix();
 	test_run_ahead();
 	test_traffic();
+	test_additions();
 	test_phases();
 	test_refusals();
 	test_random_plans();

@@ -31,6 +31,7 @@ static const struct vdevice round_device = {
 	.max_threads = 1024, .registers = 65536, .thread_registers = 255, .register_step = 8,
 	.shared_bytes = 1 << 20, .named_barriers = 16, .max_cluster = 4, .cluster_eus = 1 << 20,
 	.global_rate = 1e27, .l2_bytes = 1 << 20, .l2_rate = 1e18, .l2_eu_rate = 1e18,
+	.l2_add_rate = 1e18, .l2_add_eu_rate = 1e18,
 	.shared_rate = 1e18, .wait_cost = 1, .flag_latency = 3, .issue_order_latency = 2,
 	.handoff_latency = 7, .handoff_rate = 1e18,
 };
