@@ -82,13 +82,13 @@ local function effort_text(r)
   return r.ended == "remembered" and "ended: " .. endings.remembered or text .. "\nended: " .. endings_of[r]
 end
 
--- Which loads threads copy, as the copy engine cannot, and what tiles do alike: a line each.
+-- Which loads threads copy, as the copy engine cannot, what tiles do alike, and which tiles another phase gives a product: a line each.
 local function notes_text(plan)
   local _, problems = core.check(plan)
   local names, lines = {}, {}
   for _, note in ipairs(repairs.notes(problems)) do
     if note.code == "by_threads" then names[#names + 1] = note.task end
-    if note.code == "repeated" then lines[#lines + 1] = "repeated: " .. note.message end
+    if note.code == "repeated" or note.code == "tied" then lines[#lines + 1] = note.code .. ": " .. note.message end
   end
   if names[1] then
     table.insert(lines, 1, ("by_threads: the copy engine cannot do %s; r.plan:check() says why, and what to do")

@@ -27,9 +27,7 @@ int64_t graph_repeats(const struct graph *g, int task, int axis)
 	return 1;
 }
 
-/* The task of the phase that needs all of the axis for something which has none of it, as a sum, or goes along it.
- * NONE: there is none. */
-static int needing_task(const struct graph *g, int phase, int axis)
+int graph_needing_task(const struct graph *g, int phase, int axis)
 {
 	const struct program *p = g->program;
 
@@ -48,7 +46,7 @@ static int needing_task(const struct graph *g, int phase, int axis)
 
 int graph_needs_all(const struct graph *g, int phase, int axis)
 {
-	return program_axis_role(g->program, phase, axis) == AXIS_GRID ? needing_task(g, phase, axis) : NONE;
+	return program_axis_role(g->program, phase, axis) == AXIS_GRID ? graph_needing_task(g, phase, axis) : NONE;
 }
 
 /* Adds ": 'x', 'y' are loaded 4 times" with what separates it from the part before; nothing if there is no such
@@ -89,7 +87,7 @@ const char *graph_repeats_text(const struct graph *g, int phase, int axis, struc
 {
 	static const struct { enum task_kind kind; const char *verb; } parts[] = { { TASK_LOAD, "loaded" },
 		{ TASK_MMA, "multiplied" }, { TASK_COMPUTE, "computed" }, { TASK_STORE, "stored" } };
-	int task = is_divided(g, phase, axis) ? needing_task(g, phase, axis) : NONE, n = 0;
+	int task = is_divided(g, phase, axis) ? graph_needing_task(g, phase, axis) : NONE, n = 0;
 	struct buf text;
 
 	if (task == NONE)

@@ -502,6 +502,8 @@ enum err_code lower_check(struct mem *mem, const struct plan *p, struct arena *a
 	if (!out->v.n)
 		note_products(p, a, out);
 	note_repeats(p, a, out);
+	if (!out->v.n)
+		note_tied(p, a, out);
 	if (usage)
 		*usage = u;
 	return OK;

@@ -53,6 +53,8 @@ NODISCARD enum err_code lower_check(struct mem *mem, const struct plan *p, struc
 /* The part of that which needs no kernel; lowering reports the other problems. */
 NODISCARD enum err_code lower_check_plan(const struct plan *p, struct arena *a,
 	const struct stop *stop, struct problems *out, struct usage *usage, struct err *e);
+/* Adds notes on products whose tiles are small, or have all of an axis, because of what another phase needs. */
+void note_tied(const struct plan *p, struct arena *a, struct problems *out);
 /* The registers of a thread with which a lane that copies unaligned rows has as many accesses in flight as it can use. 0: on
  * the device all lanes have equally many. */
 int lower_copy_registers(const struct vdevice *d);

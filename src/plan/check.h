@@ -45,6 +45,7 @@ enum problem_code {
 	NOTE_REPEATED,			/* what several tiles do alike */
 	NOTE_ON_VECTOR_UNIT,		/* products that a matrix unit would do faster */
 	NOTE_UNUSED_LANE,		/* a lane without sTasks */
+	NOTE_TIED,			/* tiles that a product has because of another phase */
 };
 const char *problem_name(enum problem_code c);	/* "missing_wait", ... */
 

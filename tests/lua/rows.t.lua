@@ -123,6 +123,55 @@ local large = by_hand(bound, {m = 64, n = 2048}, 1)
 ok(not large:check() and select(2, large:check())[1].hint:find("m=%d+") and not select(2, large:check())[1].hint:find "n=",
   "what is too large is repaired by fewer rows, not by parts of a row", select(2, large:check())[1].hint)
 
+---- tiles of a product that another phase gives it ---------------------------------------------------------------
+
+do
+  local two = mr.program("two", function(p)
+    local m, n, k = p:axes("m", "n", "k")
+    local row, col = m, n
+    if p.apart then row, col = p:axis("row", m.size), p:axis("col", n.size) end
+    local A, B, T = p:input("A", {m, k}), p:input("B", {n, k}), p:temp("T", {m, n}, "f32")
+    local Y = p:output("Y", p.rows and {row, col} or {row}, "f32")
+    p:phase("product", function()
+      local c = p:carry("c", {m, n}, 0)
+      p:loop(k, function() c:add(p:mma("mma", p:load("load_a", A), p:load("load_b", B))) end)
+      T:store("store_t", c)
+    end)
+    p:phase("rows", function()
+      local t = p:load("load_t", T, {row, col})
+      Y:store("store_y", p:task("norm", function()
+        local r = mr.rsqrt(mr.rowsum(t * t, col))
+        return p.rows and t * r or r
+      end))
+    end)
+  end)
+  local function tied(plan)
+    local good, problems = plan:check()
+    for _, note in ipairs(good and problems.notes or {}) do
+      if note.code == "tied" then return note end
+    end
+    return good and "none" or problems
+  end
+  local function planned(tile, apart, n, rows)
+    local plan = mr.plan(two{m = rows and 64 or 256, n = n or 2048, k = 128, apart = apart, rows = rows}:graph{tile = tile}, device)
+    plan:lane("c0", {warps = 16})
+    for _, t in ipairs(plan.tasks) do plan:append(t.name, {lane = t.kind == "load" and "p0" or "c0"}) end
+    plan:fill_waits()
+    return plan
+  end
+  local small = tied(planned{m = 16, n = 128, k = 64})
+  like(small.message, "^tiles have 16 of 'm' in each phase: 'norm' of phase 'rows' %(line %d+%) needs all 2048 of 'n' with them, "
+    .. "and 'mma' of phase 'product' %(line %d+%) has the same tiles$",
+    "rows that one phase needs in full make another's tiles small, which is noted")
+  like(small.hint, "an axis of its own instead of 'm': p:axis%(\"m_2\", m.size%)$", "  with what to do")
+  is(tied(planned({m = 64, n = 128, k = 64, row = 8}, true)), "none", "  not where it has axes of its own")
+  like(tied(planned({m = 64, k = 32}, nil, 512, true)).message, "^tiles have all 512 of 'n' in each phase: 'norm' of phase 'rows' %(line %d+%) "
+    .. "needs them, and 'mma' of phase 'product' %(line %d+%) has the same tiles$", "  nor do a product's tiles have all of a row unnoted")
+  like(mr.search(two{m = 256, n = 2048, k = 128}, device, {trials = 40, measure = false}),
+    "\ntied: tiles have %d+ of 'm' in each phase: 'norm'",
+    "  a search says it")
+end
+
 ---- why threads copy ----------------------------------------------------------------------------------------
 
 local narrow = by_hand(bound, {m = 4, n = 2048}, 1)
