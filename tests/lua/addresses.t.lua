@@ -111,4 +111,18 @@ source = plan:compile{target = "cuda", text = true}.source
 tap.is(select(2, source:gsub("%(u32%)60", "")), 2, "the number is in two operations")
 tap.ok(source:find("const int x = (", 1, true) and source:find(" ? x : 2147483647;", 1, true), "a choice within another one is made before it")
 tap.ok(plan:compile{target = "host"}:check().ok, "and the results are right")
+
+-- Neighbours of a thread begin at a multiple of their number: all have the quotient of the first one.
+local words = mr.program("words", function(p)
+  local b, v = p:axes("b", "v")
+  local w = p:axis("w", (v.size + 31) // 32)
+  local X, Bits, Y = p:input("X", {b, v}), p:input("Bits", {b, w}, "i32"), p:output("Y", {b, v})
+  local x, bits = p:load(X), p:load("load_bits", Bits, {b, v // 32})
+  Y:store(p:task("mask", function()
+    return mr.where(((bits >> (v:index() % 32)) & 1):ne(0), x, 0):to "bf16"
+  end))
+end)
+plan = mr.search(words:bind{b = 64, v = 4096}, mr.device "h200", {measure = false}).plan
+source = plan:compile{target = "cuda", text = true}.source
+tap.ok(source:find("col0 / 32", 1, true) and not source:find("(col0 + e) / 32", 1, true), "neighbours read one word")
 tap.done_testing()

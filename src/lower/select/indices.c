@@ -78,6 +78,52 @@ static bool can_split_by_group(const struct lowering *c, const struct split_sum 
 	return c->reads_element && is_column_in_group(x->others) && (by % cols == 0 || cols % by == 0);
 }
 
+static int64_t alignment_of_var(const void *ctx, enum var v, int of)
+{
+	const struct lowering *c = ctx;
+	int64_t k = 1;
+
+	if (v == VAR_E)				/* the first of neighbours has e = 0 */
+		return INT32_MAX / 2 + 1;
+	if (v == VAR_SLOT || v == VAR_SHARED)
+		return VECTOR_BYTES;
+	if (v == VAR_COL0)
+		k = current_layout(c)->col.step;
+	if (v == VAR_LO)			/* tiles begin at multiples of their extent */
+		k = c->g->extents.tile[of];
+	return k & -k;
+}
+
+/* x with the first of a thread's neighbours instead of the one at hand. */
+static const struct num *first_neighbour(struct lowering *c, const struct num *x)
+{
+	if (x->op != NUM_ADD)
+		return x->op == NUM_VAR && x->var == VAR_E ? N(c, 0) : x;
+	if (x->b->op == NUM_VAR && x->b->var == VAR_E)
+		return x->a;
+	return ADD(first_neighbour(c, x->a), first_neighbour(c, x->b));
+}
+
+/* Have all neighbours of a thread the same quotient? They do if as many as they are divide both their first one and `by`. */
+static bool divides_neighbours(const struct lowering *c, const struct num *x, int64_t by)
+{
+	int pair = current_layout(c)->pair;
+	int64_t slope;
+
+	return !c->fetches && pair > 1 && by % pair == 0 && num_slope(x, VAR_E, &slope) && slope == 1 &&
+		num_alignment(x, pair, alignment_of_var, c) == pair;
+}
+
+static const struct num *divide(struct lowering *c, const struct num *x, int64_t by)
+{
+	return DIV(divides_neighbours(c, x, by) ? first_neighbour(c, x) : x, N(c, by));
+}
+
+static const struct num *modulo(struct lowering *c, const struct num *x, int64_t by)
+{
+	return divides_neighbours(c, x, by) ? ADD(MOD(first_neighbour(c, x), N(c, by)), V(c, VAR_E, NONE)) : MOD(x, N(c, by));
+}
+
 static const struct num *quotient(struct lowering *c, const struct num *x, int64_t by)
 {
 	int cols = current_layout(c)->cols;
@@ -85,9 +131,9 @@ static const struct num *quotient(struct lowering *c, const struct num *x, int64
 	const struct num *quot;
 
 	if (by == 1 || !can_split_by_group(c, &a, by))
-		return DIV(x, N(c, by));
+		return divide(c, x, by);
 	quot = a.multiple ? divide_sum(c, a.multiple, by) : N(c, 0);
-	return by % cols == 0 ? quot : ADD(quot, DIV(a.others, N(c, by)));
+	return by % cols == 0 ? quot : ADD(quot, divide(c, a.others, by));
 }
 
 static const struct num *remainder_of(struct lowering *c, const struct num *x, int64_t by)
@@ -96,9 +142,9 @@ static const struct num *remainder_of(struct lowering *c, const struct num *x, i
 	struct split_sum a = split_multiples(c, x, cols);
 
 	if (by == 1 || !can_split_by_group(c, &a, by))
-		return MOD(x, N(c, by));
+		return modulo(c, x, by);
 	if (by % cols || !a.multiple)
-		return by % cols ? MOD(a.others, N(c, by)) : a.others;
+		return by % cols ? modulo(c, a.others, by) : a.others;
 	return ADD(MOD(a.multiple, N(c, by)), a.others);
 }
 
@@ -546,22 +592,6 @@ const struct num *ring_address(struct lowering *c, const struct stask *s, const 
 {
 	return ring_element_address(c, r, flatten(c, s, r, r->shape.row, r->shape.nrow, shape),
 		flatten(c, s, r, r->shape.col, r->shape.ncol, shape));
-}
-
-static int64_t alignment_of_var(const void *ctx, enum var v, int of)
-{
-	const struct lowering *c = ctx;
-	int64_t k = 1;
-
-	if (v == VAR_E)				/* the first of neighbours has e = 0 */
-		return INT32_MAX / 2 + 1;
-	if (v == VAR_SLOT || v == VAR_SHARED)
-		return VECTOR_BYTES;
-	if (v == VAR_COL0)
-		k = current_layout(c)->col.step;
-	if (v == VAR_LO)			/* tiles begin at multiples of their extent */
-		k = c->g->extents.tile[of];
-	return k & -k;
 }
 
 int together_at(const struct lowering *c, const struct num *address, enum dtype type)
