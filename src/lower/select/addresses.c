@@ -270,17 +270,29 @@ static bool shares_too_much(const struct hiding *x, const struct role_body *b)
 	return shares && n > x->spare;
 }
 
-/* The operation itself computes the coordinates again. */
+static void find_shared(void *ctx, const struct operand *o)
+{
+	bool *reads = ctx;
+
+	*reads |= o->kind == OPERAND_VALUE && role_reads_shared(o->value);
+}
+
+/* The operation itself computes the coordinates again. Compilers begin with its reads of shared memory while they compute what is
+ * before it, for which there are no registers either, but not before the warp is synchronised. */
 static void hide_in_op(struct hiding *x, struct role_op *o)
 {
 	struct role_op *ops[] = { o };
 	struct role_body *outer, body = { .v = { .v = ops, .n = 1 } };
+	bool reads = false;
 
 	if (!goes_over(o) || !uses_coordinates(&body)) {
 		append_op(x->c, o);
 		return;
 	}
 	outer = enter_body(x->c, &add_op(x->c, DO_BLOCK)->u.region.body);
+	role_visit(o, find_shared, &reads);
+	if (reads)
+		add_op(x->c, DO_WARP_SYNC)->why = "no read before it";
 	add_op(x->c, DO_OPAQUE)->u.opaque.again = ++x->again;
 	append_op(x->c, o);
 	leave_body(x->c, outer);
