@@ -194,7 +194,7 @@ struct part {
 	const struct num *of;
 	const struct role_op *op;	/* the last one */
 	bool shared;			/* there are several */
-	int64_t values;			/* a number that is a value, not a part of an address: elements */
+	int64_t values;			/* a number that is a value, or the address of one: elements; else 0 */
 };
 
 struct parts {
@@ -229,8 +229,10 @@ static void find_parts(struct parts *x, const struct num *of)
 
 static void find_parts_of_value(struct parts *x, const struct val *v)
 {
-	if (v->kind == VAL_SHARED)
+	if (v->kind == VAL_SHARED) {
 		find_parts(x, v->num);
+		note_part(x, v->num, count_numbers(x->over, v->num));
+	}
 	if (v->kind == VAL_NUM && (num_uses(v->num, VAR_ROW0) || num_uses(v->num, VAR_COL0)))
 		note_part(x, v->num, count_numbers(x->over, v->num));
 	for (int i = 0; i < LEN(v->arg) && v->arg[i]; i++)
@@ -247,7 +249,7 @@ static void find_parts_of_operand(void *ctx, const struct operand *o)
 		find_parts(x, o->num);
 }
 
-/* Compilers keep what two operations of an sTask compute alike from one to the other, and compute the second one's addresses from it
+/* Compilers keep what two operations of an sTask compute or read alike from one to the other, and compute the second one's addresses from it
  * ahead of time. Is there something like that, and are there no registers for the addresses? */
 static bool shares_too_much(const struct hiding *x, const struct role_body *b)
 {
