@@ -362,17 +362,24 @@ const struct num *inside_condition(struct lowering *c, const struct stask *s, co
 }
 
 /* What the term divides, of an element behind the first one. Where the tile begins at a multiple, elements of a thread differ by constants
- * once the first one is out of the quotient: compilers do not know what divides it, and had two registers for each address. */
+ * once what is a multiple is out of the quotient: compilers do not know what divides it, and had two registers for each address. */
 static const struct num *divide_term(struct lowering *c, const struct index_term *t, const struct num *first, const struct num *local)
 {
 	int64_t unit = (int64_t)t->div * (t->mod ? t->mod : 1);
-	const struct num *at = local && !begins_at_multiple(c, first, unit) ? ADD(first, local) : local ? local : first;
+	bool splits = local && begins_at_multiple(c, first, unit);
+	struct split_sum parts = { NULL, local ? ADD(first, local) : first };
+	const struct num *at;
 
+	if (splits)
+		parts = split_multiples(c, local, unit);
+	at = parts.others ? parts.others : N(c, 0);
 	if (t->div != 1)
 		at = DIV(at, N(c, t->div));
 	if (t->mod)
 		return MOD(at, N(c, t->mod));
-	return local && unit > 1 && begins_at_multiple(c, first, unit) ? ADD(DIV(first, N(c, unit)), at) : at;
+	if (parts.multiple)
+		at = ADD(divide_terms(c, parts.multiple, unit), at);
+	return splits ? ADD(DIV(first, N(c, unit)), at) : at;
 }
 
 const struct num *tensor_index(struct lowering *c, const struct stask *s, const struct index_expr *x,
