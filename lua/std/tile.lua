@@ -844,6 +844,27 @@ function p_methods.mma(p, name, x, y)
   return value(p, b:mma(name, id, id_of(p, y, "mma")))
 end
 
+-- A number for all elements along some axes: it is added to zeros that have the axes, which are their indices times 0.
+function p_methods.full(p, axes, number, dtype)
+  local b = self_p(p, "full")
+  local ids = axis_list(p, axes, "full")
+  expect(#ids > 0, "full", "list of axes", axes)
+  expect(type(number) == "number", "full", "number", number)
+  dtype = dtype and check_dtype(p, dtype, "full") or "f32"
+  local zero, zeros = b:const(0), nil
+  for _, id in ipairs(ids) do
+    local one = b:op("mul", b:index(id), zero)
+    zeros = zeros and b:op("add", zeros, one) or one
+  end
+  local integer = core.integer(number)
+  if dtype == "i32" and not (integer and integer >= -(1 << 31) and integer < 1 << 31) then
+    raise(("full: %s is no i32"):format(show(number)))
+  end
+  local kind = (dtype == "i32" or dtype == "f64") and dtype or "f32"
+  local filled = b:op("add", kind == "i32" and zeros or b:cast(zeros, kind), b:const(dtype == "i32" and integer or number))
+  return value(p, kind == dtype and filled or b:cast(filled, dtype))
+end
+
 function p_methods.carry(p, name, axes, init, dtype)
   local b = self_p(p, "carry")
   expect(type(name) == "string", "carry", "name", name)

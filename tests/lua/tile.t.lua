@@ -135,6 +135,26 @@ end
 local function both(m, n) return {m, n} end
 local function rows(m) return {m} end
 local function transposed(m, n) return {n, m} end
+
+-- One number.
+is(matrix(function(x, m, n, p) return x * 0 + p:full({m, n}, 2.5) end, both), "2.5 2.5 2.5 2.5 2.5 2.5", "full")
+is(matrix(function(x, _, n, p) return x + p:full({n}, -math.huge, "f64"):rowmax(n) end, both),
+  "-inf -inf -inf -inf -inf -inf", "  of an infinity")
+is(matrix(function(x, m, n, p) return x:rowsum(n) * 0 + p:full({m}, 7, "i32"):lshr(1) end, rows), "3 3", "  of an i32")
+is(matrix(function(x, m, n, p) return x:rowsum(n) * 0 + p:full({m}, 3.3, "bf16"):to "f64" end, rows), "3.3 3.3",
+  "  of another type, unrounded by the reference")
+for _, case in ipairs{
+  {"p:full({m}, 0.5, 'i32')", "full: 0.5 is no i32"}, {"p:full({m}, 1 << 31, 'i32')", "full: 2147483648 is no i32"},
+  {"p:full({}, 1)", "full: list of axes expected, got table"},
+  {"p:full({m}, 'a')", "full: number expected, got 'a'"}, {"p:full({m}, 0, 'i3')", "full: unknown dtype 'i3'; did you mean 'i8'?"},
+} do
+  refuses(([[
+local mr = require "millrace"
+mr.program("t", function(p)
+  local m = p:axes("m")
+  %s
+end){m = 4}]]):format(case[1]), "user.lua:4: " .. case[2])
+end
 is(matrix(function(x) return x * 1 end, both), "1 2 3 4 5 6", "row-major")
 is(matrix(function(x) return x * 1 end, transposed), "1 4 2 5 3 6", "axes are matched by name")
 is(matrix(function(x, _, n) return x * 10 + n:index() end, both), "10 21 32 40 51 62",

@@ -191,11 +191,11 @@ return {
     program = mr.program("histogram", function(p)
       local i, bin = p:axes("i", "bin")
       local X, H = p:input("X", {i}, "f32"), p:output("H", {bin}, "i32")
-      p:phase("zero", function() H:store(p:task("zero", function() return bin:index() * 0 end)) end)
+      p:phase("zero", function() H:store(p:full({bin}, 0, "i32")) end)
       p:phase("count", function()
         local x = p:load(X)
         local at, one = p:task("bin", function()
-          return min(max(mr.floor((x + 2) * (bin.size / 4)), 0), bin.size - 1):to "i32", i:index() * 0 + 1
+          return min(max(mr.floor((x + 2) * (bin.size / 4)), 0), bin.size - 1):to "i32", p:full({i}, 1, "i32")
         end)
         H:add(one, {at})
       end)
