@@ -225,6 +225,13 @@ const char *const hip_additions[] = {
 	"#define add_to(to, x) ((void)__scoped_atomic_fetch_add(to, x, __ATOMIC_RELAXED, __MEMORY_SCOPE_DEVICE))\n",
 	"DEV void add_to_2(float *to, const u32 *x) { EACH(i, 2) add_to(to + i, bits_float(x[i])); }\n",
 	"DEV void add_to_4(float *to, const u32 *x) { EACH(i, 4) add_to(to + i, bits_float(x[i])); }\n",
+	"DEV void swap_halves(u32 *x, int odd)\n",
+	"{\n",
+	"\tEACH(i, 4) {\n",
+	"\t\tconst u32 y = (u32)shuffle_xor_i((int)(odd ? x[i] : x[4 + i]), 1);\n",
+	"\t\tif (odd) x[i] = y; else x[4 + i] = y;\n",
+	"\t}\n",
+	"}\n",
 	"\n",
 	NULL
 };

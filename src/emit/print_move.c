@@ -506,6 +506,20 @@ static const char *word_addition(struct print *c, int words, const char *element
 	return arena_strf(c->a, "add_to_%d(&%s, &%s);", words, element, word);
 }
 
+/* Two threads have eight neighbours each, of which an instruction adds four: each gives the other one a half, so that both add
+ * first to those that one of them had, then to the other's. Sectors are then added to once. */
+static void add_swapped(struct print *c, const struct role_op *o)
+{
+	int pair = o->u.move.from.frag->layout->pair, width = o->u.move.width;
+
+	put(c, "\tswap_halves(z, thread & 1);");
+	put(c, "\tconst int first = col0 - %d * (thread & 1);", pair);
+	put(c, "\tEACH(part, 2) { const int col0 = first + %d * part, e = %d * (thread & 1);", pair, width);
+	const char *element = put_indices(c, o);
+	put(c, "\t%s%s }", guard(c, o->u.move.inside), word_addition(c, width, element, arena_strf(c->a, "z[%d * part]", width)));
+	put(c, "}");
+}
+
 /* Several columns at once. Those of a fragment that is not packed become words first. */
 static void store_vectors(struct print *c, const struct role_op *o)
 {
@@ -525,6 +539,10 @@ static void store_vectors(struct print *c, const struct role_op *o)
 				pair * words / width, width / words, word);
 			word = arena_strf(c->a, words == width ? "z[e]" : "z[e / %d]", width / words);
 		}
+	}
+	if (o->u.move.swaps) {
+		add_swapped(c, o);
+		return;
 	}
 	put(c, pair == width ? "\tconst int e = 0;" : "\tEACH(part, %d) { const int e = %d * part;", pair / width, width);
 	c->vectors |= words == 2;

@@ -126,6 +126,15 @@ static inline void quad_transpose(u32 *y, int q)
 		}
 }
 
+static inline void swap_halves(u32 *x, int odd)
+{
+	for (int i = 0; i < 4; i++) {
+		u32 *own = &x[i + (odd ? 0 : 4)];
+
+		*own = (u32)shuffle_xor_i((int)*own, 1);
+	}
+}
+
 /* ---- asynchronous work ---------------------------------------------------------------- */
 
 #define fence_async() host_rt->fence()

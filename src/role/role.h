@@ -254,7 +254,8 @@ struct role_op {
 			const struct val *value;	/* STORE: the converted element; NULL: as it is there */
 			bool adds;			/* STORE: to the element of the tensor */
 			int width;			/* STORE_THREADS: elements of one access */
-			bool quads;			/* ... for which the threads of a quad exchange theirs */
+			bool quads;			/* ... for which the threads of a quad exchange theirs, */
+			bool swaps;			/* ... or two threads the halves of theirs */
 			int64_t elements, cols;		/* of the ring's slot: all, and of a row */
 			bool down;			/* STORE_RING: neighbouring threads have neighbours of a column, as these
 							 * are contiguous in global memory */

@@ -287,7 +287,7 @@ static struct op_cost price_store_threads(const struct cost_context *x, const st
 {
 	double chunks = frag_elements(x, o->u.move.from.frag) / (double)o->u.move.width;
 	double rows = 2.0 * o->u.move.from.frag->blocks * lane_threads(x);
-	double n = STORE + (o->u.move.quads ? 4 * TRANSPOSE : 0);
+	double n = STORE + (o->u.move.quads ? 4 * TRANSPOSE : o->u.move.swaps ? 2 * TRANSPOSE : 0);
 
 	return instructions(x, chunks * n + rows * index_instructions(o));
 }
@@ -393,7 +393,7 @@ double price_sector_ratio(const struct cost_context *x, const struct role_op *o)
 	if (is_ring)
 		run = fmin((double)(o->u.move.down ? o->u.move.elements / o->u.move.cols : o->u.move.cols),
 			x->program->target->warp) * bytes;
-	else if (o->u.move.quads)
+	else if (o->u.move.quads || o->u.move.swaps)
 		return 1;
 	else
 		return fragment_ratio(x, o, bytes);

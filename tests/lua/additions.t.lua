@@ -465,6 +465,22 @@ local greatest = mr.program("greatest", function(p)
 end)
 check("the greatest of a row is added once", greatest{m = 40, n = 48}, {m = 16})
 
+-- Threads that have eight neighbours each add full sectors.
+local squares = mr.program("squares", function(p)
+  local m, n = p:axes("m", "n")
+  local X, Y, S = p:input("X", {m, n}), p:output("Y", {m, n}), p:output("S", {n}, "f32")
+  zeros(p, S, n)
+  p:phase("sum", function()
+    local x = p:load("x", X)
+    local y, s = p:task("square", function() return x * 2, mr.rowsum(x * x, m) end)
+    Y:store("y", y)
+    S:add("s", s)
+  end)
+end)
+tap.like(texts(plan_of(squares{m = 6, n = 1024}, {m = 2, n = 1024}, "cuda")), "swap_halves%(z.-add_to_4%(&tensor_S",
+  "two threads exchange what they add")
+for _, n in ipairs{1024, 520, 516} do check(("squares of %d columns"):format(n), squares{m = 6, n = n}, {m = 2, n = n}) end
+
 ---- what they cost ------------------------------------------------------------
 
 -- Many tiles that add to the same ones: the rate of additions bounds them.

@@ -92,6 +92,7 @@ static const char *const prelude[] = {
 	"#define add_to(to, x) (*(to) += (x))\n",
 	"#define add_to_2(to, y) ((void)(to), (void)(y))\n",
 	"#define add_to_4(to, y) ((void)(to), (void)(y))\n",
+	"#define swap_halves(x, odd) ((void)(x), (void)(odd))\n",
 	"#define stores_commit() ((void)0)\n",
 	"#define STORES_READ(n) ((void)0)\n",
 	"#define in_block(at) (at)\n",

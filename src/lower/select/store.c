@@ -1,7 +1,7 @@
 /* Stores: by the copy engine, or by the lane's threads, from registers or out of a ring. */
 #include "lower/select/lowering.h"
 
-enum { VECTOR_BITS = 128, WORD_BITS = 32, OF_QUAD = 8, NIBBLE_BITS = 4 };
+enum { VECTOR_BITS = 128, WORD_BITS = 32, OF_QUAD = 8, NIBBLE_BITS = 4, ADDED_BY_SWAPS = 4 };
 
 /* Does a thread have neighbouring columns as words of 16-bit elements, or as numbers that it can make words of? */
 static bool has_words(const struct frag *f, enum dtype to)
@@ -90,6 +90,9 @@ static void choose_width(const struct lowering *c, const struct stask *s, const 
 	while (o->u.move.width > 1 && !o->u.move.quads && (o->u.move.width * bits > VECTOR_BITS ||
 	       o->u.move.width * bits % WORD_BITS || !can_store_vectors(c, s, n, shape, f, o->u.move.width)))
 		o->u.move.width /= 2;
+	/* what an instruction of the warp adds is then contiguous */
+	o->u.move.swaps = n->adds && o->u.move.width == ADDED_BY_SWAPS && l->pair == 2 * ADDED_BY_SWAPS && l->col.div == 1 &&
+		l->col.mod % 2 == 0 && !f->packed;
 }
 
 /* The value converted to the tensor's type; NULL: it has that type already. */
