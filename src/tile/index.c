@@ -106,13 +106,15 @@ enum err_code index_scale(const struct index_expr *a, int64_t by, struct index_e
 	return OK;
 }
 
-/* An expression as by * quotient + remainder, with remainder a constant or one term with a
- * positive factor that divides `by`: what division and modulo can be taken of. */
+/* An expression as by * quotient + remainder, with remainder a constant, at least 0 and less than `by`, and perhaps one term
+ * with a positive factor c that divides `by`: what division and modulo can be taken of. Of the constant, the part `steps`
+ * of c counts, which is 0, or 1 if `by` is 2 c. */
 struct split {
 	struct index_expr quotient;
-	int64_t k;			/* remainder: this, or */
+	int64_t k;
 	bool has_term;
-	struct index_term term;		/* this, and then k is 0 */
+	struct index_term term;
+	int64_t steps;
 };
 
 static enum err_code split_by(const struct index_expr *a, int64_t by, const char *what,
@@ -133,7 +135,9 @@ static enum err_code split_by(const struct index_expr *a, int64_t by, const char
 		}
 	}
 	s.has_term = remainder == 1;
-	if (remainder > 1 || (remainder == 1 && (s.k || s.term.coef < 0 || by % s.term.coef)))
+	s.steps = s.has_term && s.term.coef > 0 ? s.k / s.term.coef : 0;
+	if (remainder > 1 || (remainder == 1 && (s.term.coef < 0 || by % s.term.coef ||
+				     (s.steps && by != 2 * s.term.coef))))
 		return err_set(e, ERR_INPUT, NOWHERE, "%s %lld needs a single axis, or parts that %lld divides evenly",
 			what, (long long)by, (long long)by);
 	*out = s;
@@ -164,6 +168,14 @@ static bool divide_term(struct index_term *t, int64_t by)
 	return true;
 }
 
+/* (axis / div) mod m, of a term with factor 1. False if it is not a term. */
+static bool reduce_term(struct index_term *t, int64_t m)
+{
+	if (t->mod == 0 || t->mod % m == 0)
+		t->mod = m;
+	return t->mod <= m;
+}
+
 enum err_code index_div(const struct index_expr *a, int64_t by, struct index_expr *out, struct err *e)
 {
 	struct split s;
@@ -172,13 +184,17 @@ enum err_code index_div(const struct index_expr *a, int64_t by, struct index_exp
 	TRY(check_no_value(a, e));
 	TRY(split_by(a, by, "dividing an index by", &s, e));
 	if (s.has_term) {
-		/* (c * t) / by = t / (by / c) */
+		struct index_term odd = s.term;
+
+		/* (c * t) / by = t / (by / c), and (t + 1) / 2 = t / 2 + t mod 2 */
 		by /= s.term.coef;
-		s.term.coef = 1;
-		if (!divide_term(&s.term, by))
+		s.term.coef = odd.coef = 1;
+		if (!divide_term(&s.term, by) || (s.steps && !reduce_term(&odd, by)))
 			return err_set(e, ERR_INPUT, NOWHERE, "an index modulo %lld cannot be divided by %lld, which "
 				"does not divide it", (long long)s.term.mod, (long long)by);
 		TRY(add_term(&s.quotient, &s.term, e));
+		if (s.steps)
+			TRY(add_term(&s.quotient, &odd, e));
 	}
 	*out = s.quotient;
 	return OK;
@@ -195,13 +211,13 @@ enum err_code index_mod(const struct index_expr *a, int64_t by, struct index_exp
 	TRY(split_by(a, by, "an index modulo", &s, e));
 	x = index_const(s.k);
 	if (s.has_term) {
-		/* (c * t) mod by = c * (t mod (by / c)) */
+		/* (c * t) mod by = c * (t mod (by / c)), and (t + 1) mod 2 = 1 - t mod 2 */
 		m = by / s.term.coef;
-		if (s.term.mod == 0 || s.term.mod % m == 0)
-			s.term.mod = m;
-		else if (s.term.mod > m)
+		if (!reduce_term(&s.term, m))
 			return err_set(e, ERR_INPUT, NOWHERE, "an index modulo %lld cannot be taken modulo %lld, which "
 				"does not divide it", (long long)s.term.mod, (long long)m);
+		if (s.steps)
+			s.term.coef = -s.term.coef;
 		TRY(add_term(&x, &s.term, e));
 	}
 	*out = x;
@@ -255,18 +271,21 @@ bool index_uses(const struct index_expr *x, int axis)
 	return false;
 }
 
-static void print_term(const struct index_term *t, int64_t coef, const char *const *names, struct buf *out)
+/* negated: a minus is in front of all of the expression, where it would be taken for that of the axis. */
+static void print_term(const struct index_term *t, int64_t coef, bool negated, const char *const *names, struct buf *out)
 {
-	bool compound = t->div > 1 || t->mod;
+	bool compound = (coef != 1 || negated) && (t->div > 1 || t->mod);
 
 	if (coef != 1)
-		buf_printf(out, "%lld*%s", (long long)coef, compound ? "(" : "");
+		buf_printf(out, "%lld*", (long long)coef);
+	if (compound)
+		buf_putc(out, '(');
 	buf_puts(out, names[t->axis]);
 	if (t->div > 1)
 		buf_printf(out, " // %lld", (long long)t->div);
 	if (t->mod)
 		buf_printf(out, " %% %lld", (long long)t->mod);
-	if (coef != 1 && compound)
+	if (compound)
 		buf_putc(out, ')');
 }
 
@@ -279,7 +298,7 @@ void index_print(const struct index_expr *x, const char *const *names, struct bu
 			buf_puts(out, coef < 0 ? " - " : " + ");
 		else if (coef < 0)
 			buf_putc(out, '-');
-		print_term(&x->term[i], abs_i64(coef), names, out);
+		print_term(&x->term[i], abs_i64(coef), i == 0 && coef < 0, names, out);
 	}
 	if (x->n == 0)
 		buf_printf(out, "%lld", (long long)x->k);

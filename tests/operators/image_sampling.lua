@@ -1,5 +1,6 @@
--- Pixels between pixels, of images NHWC: bilinear_resize; grid_sample and roi_align, whose positions are data; deformable_convolution,
--- taps with offsets that are data, and their product with filters; overlap_bits, of sorted boxes those that overlap (for non-maximum
+-- Pixels between pixels, of images NHWC: bilinear_resize; bilinear_twice, of twice as many, whose four loads have affine indices;
+-- grid_sample and roi_align, whose positions are data; deformable_convolution, taps with offsets that are data, and their product with
+-- filters; overlap_bits, of sorted boxes those that overlap (for non-maximum
 -- suppression); group_norm_convolution, three taps of what a group norm and silu make of the input.
 local mr = require "millrace"
 local max, min, where = mr.max, mr.min, mr.where
@@ -295,6 +296,41 @@ return {
             end
           end
           return y
+        end,
+      }
+    end,
+  },
+  {
+    name = "bilinear_twice",
+    program = mr.program("bilinear_twice", function(p)
+      local b, y, x, c = p:axes("b", "y", "x", "c")
+      local h, w = p:axis("h", y.size // 2), p:axis("w", x.size // 2)
+      local X, Y = p:input("X", {b, h, w, c}), p:output("Y", {b, y, x, c})
+      local y1, x1 = (y + 1) // 2, (x + 1) // 2            -- what is next, and behind it what is before
+      local v11, v01 = p:load("v11", X, {b, y1, x1, c}), p:load("v01", X, {b, y1 - 1, x1, c})
+      local v10, v00 = p:load("v10", X, {b, y1, x1 - 1, c}), p:load("v00", X, {b, y1 - 1, x1 - 1, c})
+      -- Of an axis' two elements the nearer counts three times as much; beyond the ends there is only the other.
+      local function mixed(before, after, axis)
+        local i = axis:index()
+        local share = where((i & 1):eq(0), 0.25, 0.75)
+        return where(i:eq(0), after, before) * share + where(i:eq(axis.size - 1), before, after) * (1 - share)
+      end
+      Y:store(p:task("mix", function() return mixed(mixed(v00, v10, y), mixed(v01, v11, y), x) end))
+    end),
+    small = {{b = 2, y = 6, x = 10, c = 8}, {b = 1, y = 16, x = 4, c = 24}},
+    usual = {{b = 8, y = 256, x = 256, c = 64}},
+    formula = function(t, sizes)
+      local function around(i, n)
+        local at = math.min(math.max((i + 0.5) / 2 - 0.5, 0), n - 1)
+        local lo = math.floor(at)
+        return lo, math.min(lo + 1, n - 1), at - lo
+      end
+      return {
+        Y = function(b, y, x, c)
+          local y0, y1, fy = around(y, sizes.y // 2)
+          local x0, x1, fx = around(x, sizes.x // 2)
+          local top = t.X(b, y0, x0, c) * (1 - fx) + t.X(b, y0, x1, c) * fx
+          return top * (1 - fy) + (t.X(b, y1, x0, c) * (1 - fx) + t.X(b, y1, x1, c) * fx) * fy
         end,
       }
     end,

@@ -169,6 +169,17 @@ static void test_rules(struct arena *a)
 	ok(!index_scale(&h, 8, &x, &e) && !index_add(&x, &w, &x, &e) && !index_div(&x, 8, &y, &e),
 	   "(8*h + w) // 8");
 	is_str(text_of(a, &y), "h + w // 8", "a single axis plus a multiple");
+	k = index_const(1);
+	ok(!index_add(&h, &k, &x, &e) && !index_div(&x, 2, &y, &e), "(h + 1) // 2");
+	is_str(text_of(a, &y), "h // 2 + h % 2", "half of a number that is rounded up");
+	ok(!index_mod(&x, 2, &y, &e), "(h + 1) % 2");
+	is_str(text_of(a, &y), "-(h % 2) + 1", "the other of two");
+	is_int(index_div(&x, 3, &y, &e), ERR_INPUT, "(h + 1) // 3 is refused");
+	ok(!index_scale(&h, 2, &x, &e) && !index_add(&x, &k, &x, &e) && !index_div(&x, 8, &y, &e), "(2*h + 1) // 8");
+	is_str(text_of(a, &y), "h // 4", "what is less than a step does not count");
+	ok(!index_mod(&x, 8, &y, &e), "(2*h + 1) % 8");
+	is_str(text_of(a, &y), "2*(h % 4) + 1", "  but is left");
+	k = index_const(9);
 	ok(!index_mod(&h, 12, &x, &e) && !index_div(&x, 4, &x, &e), "h % 12 // 4");
 	is_str(text_of(a, &x), "h // 4 % 3", "a modulo that the divisor divides");
 	ok(!index_mod(&h, 3, &x, &e) && !index_div(&x, 4, &x, &e) && x.n == 0 && x.k == 0,
