@@ -102,7 +102,7 @@ struct trial {
 	int from, to;			/* loops that must run for it, or edge->loop */
 	int stride;			/* one of so many tiles is taken */
 	int16_t *trips;			/* of the list that is put together: [loop * STEPS + iteration] */
-	int16_t *compact;			/* for as many */
+	int16_t *compact;		/* for as many */
 	int *count;			/* by loop, for scratch */
 	VEC(struct list) tried;
 	int *slots, nslots;		/* a hash table of these: 1 + an index; 0: free */

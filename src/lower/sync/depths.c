@@ -110,6 +110,7 @@ struct proof {
 	int64_t n;			/* instances of the flag's sTask, or runs of its loop, in the window */
 	bool *awaited;			/* by instance: some wait is for it */
 	bool *seen;			/* by instance: an earlier replica saw it by the wait at hand */
+	int *end;			/* by run, of a flag of runs: ends_of_runs */
 };
 
 static int flag_instance(const struct proof *p, int64_t n)
@@ -208,21 +209,20 @@ static bool wait_is_safe(const struct proof *p, const struct wait *w, int depth)
 	return true;
 }
 
-/* The last instance that the flag's lane issues in a run of the flag's loop, as an index into the relation; NONE: the
- * run has none. */
-static int last_in_run(const struct proof *p, int64_t run)
+/* For each run of the flag's loop, the last instance that the flag's lane issues in it, as an index into the relation; NONE: the run
+ * has none. */
+static int *ends_of_runs(const struct proof *p)
 {
 	const struct program *g = p->k->plan->graph->program;
-	int outer = g->loops.v[p->f->loop].parent, last = NONE;
+	int outer = g->loops.v[p->f->loop].parent, lane = lane_of(p->k, p->f->task), *end = arena_ints(&p->k->arena, (int)p->n, NONE);
 
 	for (int i = 0; i < p->r->n; i++) {
 		int loop = stask_at(p->k, p->r->inst[i].task)->loop;
 
-		if (p->r->inst[i].lane == lane_of(p->k, p->f->task) && program_loop_within(g, loop, p->f->loop) &&
-		    walk_outer(p->r->walk, loop, p->r->inst[i].seq, outer) == run)
-			last = i;
+		if (p->r->inst[i].lane == lane && program_loop_within(g, loop, p->f->loop))
+			end[walk_outer(p->r->walk, loop, p->r->inst[i].seq, outer)] = i;
 	}
-	return last;
+	return end;
 }
 
 /* The same for a demand on a flag of runs. A waiter sees the runs one after the other, so it knows that the generation
@@ -236,7 +236,7 @@ static bool run_wait_is_safe(const struct proof *p, const struct wait *w, const 
 
 	for (int64_t s = 0; s < count; s++) {
 		int64_t awaited = walk_outer(p->r->walk, loop, s, demand->loop) - demand->back, later = awaited + depth;
-		int end = awaited < 0 || later >= p->n ? NONE : last_in_run(p, later);
+		int end = awaited < 0 || later >= p->n ? NONE : p->end[later];
 
 		if (end != NONE && !relation_before(p->r, relation_instance(p->r, w->task, s), AT_ISSUE, end, AT_ISSUE))
 			return false;
@@ -359,8 +359,9 @@ static bool deepen(void *ctx, const struct relation *r)
 		struct flag *f = &k->flags.v[i];
 		int region = f->runs ? k->plan->graph->program->loops.v[f->loop].parent : stask_at(k, f->task)->loop;
 		int64_t n = walk_count(r->walk, region);
-		struct proof p = { k, r, f, n, ARENA_ARRAY(&k->arena, n, bool), ARENA_ARRAY(&k->arena, n, bool) };
+		struct proof p = { k, r, f, n, ARENA_ARRAY(&k->arena, n, bool), ARENA_ARRAY(&k->arena, n, bool), NULL };
 
+		p.end = f->runs ? ends_of_runs(&p) : NULL;
 		while (f->depth <= DEPTH_MAX && !depth_holds(&p, f->depth, &wait))
 			if (++f->depth > DEPTH_MAX)
 				*d->unserved = wait;
