@@ -348,6 +348,7 @@ struct kernel {
 	int64_t shared_bytes;
 	int threads;
 	bool shares_registers;		/* each lane has its own number of registers (setmaxnreg) */
+	int share_of[LANES_MAX];	/* by the plan's lane: registers of its threads, where an equal share was too little; 0 */
 	int cluster;			/* blocks that share loads; 1: no cluster */
 	int most_tiles;			/* tiles of an EU at most */
 	struct traced traced;

@@ -202,11 +202,29 @@ static enum err_code attempt(struct kernel *k, struct outcome *out, struct err *
 	return OK;
 }
 
+/* Attempt until nothing is wrong, or no refinement helps. bytes: of shared memory, before each attempt. */
+static enum err_code refine(struct kernel *k, int64_t bytes, struct outcome *out, struct err *e)
+{
+	for (int attempts = 0;;) {
+		enum err_code code;
+
+		k->shared_bytes = bytes;
+		code = attempt(k, out, e);
+		if (stop_asked(k->stop))
+			return OK;
+		if (out->unserved != NONE && lower_hold_back(k, out->unserved))
+			continue;
+		if (code)
+			return code;
+		if (!out->wrong || ++attempts == ATTEMPTS_MOST || !refine_by(k, &out->counterexample))
+			return OK;
+	}
+}
+
 enum err_code lower_refined(struct kernel *k, enum err_code *wrong, struct err *e)
 {
 	struct outcome out;
 	int64_t bytes;
-	int attempts = 0;
 
 	k->most_tiles = (int)max_i64(1, plan_most_tiles(&k->arena, k->plan, k->phase));
 	k->refinements = ARENA_NEW(&k->arena, struct refinements);
@@ -216,24 +234,13 @@ enum err_code lower_refined(struct kernel *k, enum err_code *wrong, struct err *
 	bytes = k->shared_bytes;
 	lower_copy_waits(k);
 	for (;;) {
-		enum err_code code = attempt(k, &out, e);
-
-		if (stop_asked(k->stop))
+		TRY(refine(k, bytes, &out, e));
+		*wrong = out.wrong;
+		if (*wrong || stop_asked(k->stop))
 			return OK;
-		if (out.unserved != NONE && lower_hold_back(k, out.unserved)) {
-			k->shared_bytes = bytes;
-			continue;
-		}
-		if (code)
-			return code;
-		if (!out.wrong || ++attempts == ATTEMPTS_MOST || !refine_by(k, &out.counterexample))
-			break;
-		k->shared_bytes = bytes;
+		k->refusal.code = PROBLEM_REGISTERS;
+		*wrong = lower_fit_registers(k, e);
+		if (!*wrong || !lower_share_by_need(k))
+			return OK;
 	}
-	*wrong = out.wrong;
-	if (*wrong)
-		return OK;
-	k->refusal.code = PROBLEM_REGISTERS;
-	*wrong = lower_fit_registers(k, e);
-	return OK;
 }

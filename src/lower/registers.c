@@ -46,7 +46,7 @@ static enum work_on work_of(const struct kernel *k, const struct klane *l)
 }
 
 /* Grants each lane what the plan says; without that, few registers to lanes that work on no values, and an equal
- * share of the remainder to the others. The pool is what all threads have at launch: setmaxnreg for more would wait
+ * share of the remainder to the others, or what an attempt before has found (lower_share_by_need). The pool is what all threads have at launch: setmaxnreg for more would wait
  * for ever. */
 static void share_pool(struct kernel *k, int pool)
 {
@@ -71,6 +71,8 @@ static void share_pool(struct kernel *k, int pool)
 			x->given = granted(r, x->registers);
 		else if (on != ON_VALUES)
 			x->given = on == ON_BYTES ? r->producer : few;
+		else if (k->share_of[x->lane])
+			x->given = k->share_of[x->lane];
 		else
 			x->given = (int)min_i64((pool - given) / groups[ON_VALUES] / r->step * r->step, r->most);
 	}
@@ -127,8 +129,47 @@ static void count_needed(struct kernel *k, int lane)
 	k->lanes.v[lane].needed_apart = r->words_apart + others;
 }
 
+/* Does an equal share of the registers decide what the lane has? */
+static bool has_share(const struct kernel *k, const struct klane *l)
+{
+	return !l->registers && work_of(k, l) == ON_VALUES;
+}
+
+bool lower_share_by_need(struct kernel *k)
+{
+	const struct granting *r = &k->target->registers;
+	int64_t pool = 0, needed = 0, groups = 0;
+	bool is_short = false, has_spare = false;
+
+	for (int i = 0; i < k->lanes.n; i++) {
+		const struct klane *l = &k->lanes.v[i];
+
+		if (!has_share(k, l))
+			continue;
+		if (k->share_of[l->lane])
+			return false;
+		is_short |= l->needed > l->given;
+		has_spare |= l->needed <= l->given / 2;
+		pool += groups_of(k, l) * l->given;
+		needed += groups_of(k, l) * max_i64(round_up(l->needed, r->step), r->least);
+		groups += groups_of(k, l);
+	}
+	if (!k->shares_registers || !is_short || !has_spare || needed > pool)
+		return false;
+	for (int i = 0; i < k->lanes.n; i++) {
+		const struct klane *l = &k->lanes.v[i];
+		int64_t need = max_i64(round_up(l->needed, r->step), r->least);
+
+		if (has_share(k, l))
+			k->share_of[l->lane] = (int)min_i64(need + (pool - needed) / groups / r->step * r->step, r->most);
+	}
+	return true;
+}
+
 enum err_code lower_fit_registers(struct kernel *k, struct err *e)
 {
+	for (int i = 0; i < k->role->roles.n; i++)
+		count_needed(k, i);
 	for (int i = 0; i < k->role->roles.n; i++) {
 		struct klane *l = &k->lanes.v[i];
 		const struct lane *plan = &k->plan->lanes.v[l->lane];
@@ -136,7 +177,6 @@ enum err_code lower_fit_registers(struct kernel *k, struct err *e)
 		struct srcloc loc = plan->loc;
 		int task = k->role->roles.v[i].words_in;
 
-		count_needed(k, i);
 		if (l->needed <= l->given)
 			continue;
 		k->refusal.task = task;

@@ -404,6 +404,29 @@ plan:lane("c0", {registers = 24})
 problem(plan, "registers", here(-1),
   ("lane 'c0' needs %d registers a thread, for what it has in 'store_c'; it has 24"):format(usage.lanes.c0),
   {task = "store_c"}, "hint")
+-- Two lanes work on values, but one of them on a few indices alone: the other one is given more than an equal share, 128.
+do
+  local chosen = mr.program("chosen", function(p)
+    local m, n, k, r = p:axes("m", "n", "k", "r")
+    local A, B, At, C = p:input("A", {r, k}), p:input("B", {n, k}), p:input("At", {m}, "i32"), p:output("C", {m, n})
+    local acc, at = p:carry("acc", {m, n}, 0), p:load("load_at", At)
+    local row = p:task("rows", function() return at * 2 end)
+    p:loop(k, function() acc:add(p:mma("mma", p:load("load_a", A, {row, k}), p:load("load_b", B))) end)
+    C:store("store_c", p:task("round", function() return acc:to "bf16" end))
+  end)
+  local by_need = mr.plan(chosen:bind{m = 1920, n = 1920, k = 256, r = 4000}:graph{tile = {m = 192, n = 224, k = 32}}, device)
+  by_need:lane("p0", {warps = 1})
+  by_need:lane("c0", {warps = 12})
+  for _, t in ipairs(by_need.tasks) do
+    by_need:append(t.name, {lane = (t.kind == "load" or t.name == "rows") and "p0" or "c0"})
+  end
+  by_need:fill_waits()
+  local good, why = by_need:check()
+  ok(good, "registers are shared by need where an equal share is too little", tostring(why))
+  local given = {}
+  for n in tostring(by_need:kernel()):gmatch "\n  registers (%d+)" do given[#given + 1] = tonumber(n) end
+  ok(given[1] < 128 and given[2] > 128 and given[1] + 3 * given[2] <= 4 * 128, "  of those that there are", table.concat(given, " "))
+end
 plan = new_gemm()
 plan:lane("c0", {warps = 16, registers = 255})
 problem(plan, "registers", here(-1),
