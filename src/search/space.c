@@ -12,6 +12,7 @@
 #include "lower/lower.h"
 #include "search/build.h"
 #include "search/sides.h"
+#include "search/starts.h"
 #include "search/task_groups.h"
 
 enum {
@@ -222,7 +223,8 @@ static void fill_dim(const struct program *p, struct dim *d)
 	d->contracted = u.contracted && !product;
 	d->product = product;
 	if (u.looped && size <= SMALL_AXIS) {
-		add_extent(d, size, 1, size <= SMALL_AXIS / 2);
+		/* rows of a product along such an axis come on top of those along others */
+		add_extent(d, size, 1, size <= SMALL_AXIS / 2 || product);
 		add_extent(d, size, size, size > SMALL_AXIS / 2);
 	} else if (!u.looped && size < SPACE_SHORT_AXIS) {
 		for (int i = 0; i < LEN(few); i++)
@@ -718,6 +720,7 @@ enum err_code space_init(struct space *s, struct arena *a, struct mem *mem, cons
 		.has_boxes = lower_has_target(d) && lower_has_boxes(d) };
 	TRY(find_dims(s, want, e));
 	sides_find(s, graph);
+	starts_choose_elsewhere(s, graph);
 	find_variants(s, graph);
 	return OK;
 }
