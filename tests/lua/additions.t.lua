@@ -465,6 +465,37 @@ local greatest = mr.program("greatest", function(p)
 end)
 check("the greatest of a row is added once", greatest{m = 40, n = 48}, {m = 16})
 
+-- Stores in a loop get the wide panels, where shared memory has no space for those of all.
+do
+  local program = mr.program("in_loop", function(p)
+    local m, n, d = p:axes("m", "n", "d")
+    local A, B, C, D = p:input("A", {m, d}), p:input("B", {n, d}), p:output("C", {m, d}, "f32"), p:output("D", {n, d}, "f32")
+    zeros(p, C, m, d)
+    p:phase("main", function()
+      local b, sum = p:load("load_b", B), p:carry("sum", {n, d}, 0)
+      p:loop(m, function()
+        local a = p:load("load_a", A)
+        local product = p:mma("scores", b, a)
+        local w = p:task("round", function() return product:to "bf16" end)
+        sum:add(p:mma("mma_sum", w, a))
+        C:add("add_c", p:mma("mma_c", w, b))
+      end)
+      D:store("store_d", sum)
+    end)
+  end)
+  for _, case in ipairs{{60, 16, 16}, {64, 32, 8}, {68, 32, 16}, {76, 32, 32}} do
+    local plan = mr.plan(program{m = 128, n = 128, d = 128}:graph{tile = {m = 64, n = 64}},
+      mr.device("h200", {["memory.shared.bytes"] = case[1] * 1024}))
+    for _, t in ipairs(plan.tasks) do plan:append(t.name, {seu = t.kind == "store" and "tma" or nil}) end
+    plan:fill_waits()
+    local text = texts(plan)
+    tap.like(text, ("tma_add_2d%%(&map%%d+, to, lo_d %%+ n %%* %d,"):format(case[2]), ("of %d KiB the loop's panels have %d columns"):format(case[1],
+      case[2]))
+    tap.like(text:match "/%* store_d.*", ("tma_store_2d%%(&map%%d+, to, lo_d %%+ n %%* %d,"):format(case[3]), ("... the others %d"):format(case[3]))
+    random_plans.correct(tap, "... and sums are right", plan, {1})
+  end
+end
+
 -- Threads that have eight neighbours each add full sectors.
 local squares = mr.program("squares", function(p)
   local m, n = p:axes("m", "n")

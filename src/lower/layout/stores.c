@@ -179,30 +179,93 @@ static bool find_outbox(const struct kernel *k, const struct klane *l, const str
 	return fits;
 }
 
+/* The staging that is to be had: so much for each store in a loop, and for each other one. */
+struct budget {
+	int64_t in_loop, other;
+};
+
+static int64_t staging_bytes(const struct klane *l, const struct outbox *o)
+{
+	return l->warps * o->batches * o->batch * o->panel_bytes;
+}
+
+static bool is_staged(const struct kernel *k, const struct klane *l, const struct kentry *x, int64_t bytes, struct outbox *o)
+{
+	return find_outbox(k, l, x, bytes, o) && o->ring == NONE;
+}
+
+/* The bytes with which the engine can do the store at all, or `most`. */
+static int64_t least_staging(const struct kernel *k, const struct klane *l, const struct kentry *x, int64_t most)
+{
+	int64_t bytes = k->target->shared.align;
+	struct outbox o;
+
+	while (bytes < most && !is_staged(k, l, x, bytes, &o))
+		bytes += k->target->shared.align;
+	return bytes;
+}
+
+/* All stores get the same, unless those in loops have wider panels if the others get the least that they need: they are
+ * done more often, and each panel of a batch costs the engine the same. */
+static struct budget share_staging(const struct kernel *k)
+{
+	int64_t align = k->target->shared.align, total, least = 0, in_loop;
+	int64_t end = k->plan->device->shared_bytes - align - STAMPS_LEAST;
+	int n = 0, loops = 0;
+	bool wider = false;
+	struct outbox o, w;
+
+	for (int i = 0; i < k->lanes.n; i++)
+		for (int j = 0; j < k->lanes.v[i].entries.n; j++)
+			if (is_staged(k, &k->lanes.v[i], &k->lanes.v[i].entries.v[j], INT64_MAX, &o)) {
+				n++;
+				loops += stask_at(k, o.task)->loop != NONE;
+			}
+	if (!n)
+		return (struct budget){ 0, 0 };
+	total = end - round_up(k->shared_bytes, align);
+	struct budget same = { total / n / align * align, total / n / align * align };
+	if (!loops || loops == n || same.other <= 0)
+		return same;
+	for (int i = 0; i < k->lanes.n; i++)
+		for (int j = 0; j < k->lanes.v[i].entries.n; j++) {
+			const struct kentry *x = &k->lanes.v[i].entries.v[j];
+
+			if (is_staged(k, &k->lanes.v[i], x, same.other, &o) && stask_at(k, o.task)->loop == NONE)
+				least += least_staging(k, &k->lanes.v[i], x, same.other);
+		}
+	in_loop = (total - least) / loops / align * align;
+	for (int i = 0; i < k->lanes.n; i++)
+		for (int j = 0; j < k->lanes.v[i].entries.n; j++) {
+			const struct kentry *x = &k->lanes.v[i].entries.v[j];
+
+			if (!is_staged(k, &k->lanes.v[i], x, in_loop, &w) || stask_at(k, w.task)->loop == NONE)
+				continue;
+			wider |= !is_staged(k, &k->lanes.v[i], x, same.in_loop, &o) || w.swizzle > o.swizzle;
+			total -= round_up(staging_bytes(&k->lanes.v[i], &w), align);
+		}
+	return wider ? (struct budget){ in_loop, total / (n - loops) / align * align } : same;
+}
+
 void lower_stores(struct kernel *k)
 {
 	int align = k->target->shared.align;
-	int64_t staging_bytes = 0, end = k->plan->device->shared_bytes - align - STAMPS_LEAST;
+	struct budget b;
 	struct outbox o;
-	int n = 0;
 
 	k->outboxes.n = 0;
-	for (int i = 0; i < k->lanes.n; i++)
-		for (int j = 0; j < k->lanes.v[i].entries.n; j++)
-			n += find_outbox(k, &k->lanes.v[i], &k->lanes.v[i].entries.v[j], INT64_MAX,
-				&o) && o.ring == NONE;
-	if (n)
-		staging_bytes = (end - round_up(k->shared_bytes, align)) / n / align * align;
+	b = share_staging(k);
 	for (int i = 0; i < k->lanes.n; i++) {
 		for (int j = 0; j < k->lanes.v[i].entries.n; j++) {
 			struct kentry *x = &k->lanes.v[i].entries.v[j];
+			bool in_loop = stask_at(k, x->task)->loop != NONE;
 
 			x->outbox = NONE;
-			if (!find_outbox(k, &k->lanes.v[i], x, staging_bytes, &o))
+			if (!find_outbox(k, &k->lanes.v[i], x, in_loop ? b.in_loop : b.other, &o))
 				continue;
 			if (o.ring == NONE) {
 				o.offset = round_up(k->shared_bytes, align);
-				k->shared_bytes = o.offset + k->lanes.v[i].warps * o.batches * o.batch * o.panel_bytes;
+				k->shared_bytes = o.offset + staging_bytes(&k->lanes.v[i], &o);
 			}
 			x->outbox = k->outboxes.n;
 			VEC_PUSH(&k->arena, &k->outboxes, o);
