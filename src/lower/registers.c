@@ -126,7 +126,9 @@ static void count_needed(struct kernel *k, int lane)
 		others += role_slot_words(r, &k->arena);
 	arena_reset(&k->arena, mark);
 	k->lanes.v[lane].needed = r->words + others;
-	k->lanes.v[lane].needed_apart = r->words_apart + others;
+	/* this account leaves nothing out that takes many registers, so half of those that are reserved do */
+	k->lanes.v[lane].needed_apart = (int)max_i64(r->words + others,
+		r->words_apart + others - k->plan->device->reserved_registers / 2);
 }
 
 /* Does an equal share of the registers decide what the lane has? */
