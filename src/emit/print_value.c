@@ -17,9 +17,60 @@ void put(struct print *c, const char *fmt, ...)
 	buf_putc(c->out, '\n');
 }
 
+/* Is it a sum of numbers that are not negative, whatever part of it is left out? */
+static bool adds_counts(const struct num *x)
+{
+	static const enum var counts[] = { VAR_COL_GROUP, VAR_COL0, VAR_ROW0, VAR_RB, VAR_H, VAR_E, VAR_LO };
+	bool is = false;
+
+	for (int i = 0; x->op == NUM_VAR && i < LEN(counts); i++)
+		is |= x->var == counts[i];
+	if (x->op == NUM_ADD || x->op == NUM_MUL)
+		return adds_counts(x->a) && adds_counts(x->b);
+	return is || (x->op == NUM_CONST && x->k >= 0) || x->op == NUM_MOD || x->op == NUM_DIV;
+}
+
+/* The sum, of which multiples of the period do not matter. */
+static const struct num *without_periods(struct arena *a, const struct num *x, int64_t period)
+{
+	bool constant = x->op == NUM_MUL && num_uses(x, VAR_COL_GROUP) && (num_is_const(x->a) || num_is_const(x->b));
+
+	if (x->op == NUM_ADD)
+		return num_make(a, NUM_ADD, without_periods(a, x->a, period), without_periods(a, x->b, period));
+	return constant ? num_make(a, NUM_MOD, x, num_const(a, period)) : x;
+}
+
+/* Quotients and remainders of elements of a thread repeat from group to group of columns. Which of them are the same, nvcc does not know of
+ * numbers that are no powers of two: a remainder says so, which is a constant once the loop over groups is unrolled. */
+static const struct num *find_repeated(struct arena *a, const struct num *x)
+{
+	const struct num *sum, *divided, *parts[] = { x->a, x->b, x->c };
+	struct num *n;
+	int64_t period;
+
+	for (int i = 0; i < LEN(parts); i++)
+		parts[i] = parts[i] ? find_repeated(a, parts[i]) : NULL;
+	if (parts[0] != x->a || parts[1] != x->b || parts[2] != x->c) {
+		n = arena_copy(a, x, 1, sizeof(*x));
+		n->a = parts[0];
+		n->b = parts[1];
+		n->c = parts[2];
+		x = n;
+	}
+	if (x->op != NUM_MOD || !num_is_const(x->b))
+		return x;
+	divided = x->a->op == NUM_DIV && num_is_const(x->a->b) ? x->a : NULL;
+	sum = divided ? divided->a : x->a;
+	period = x->b->k * (divided ? divided->b->k : 1);
+	if (sum->op != NUM_ADD || !adds_counts(sum) || !num_uses(sum, VAR_COL_GROUP) || period < 1 || !(period & (period - 1)))
+		return x;
+	sum = without_periods(a, sum, period);
+	return num_make(a, NUM_MOD, divided ? num_make(a, NUM_DIV, sum, divided->b) : sum, x->b);
+}
+
 const char *num(struct print *c, const struct num *x)
 {
-	return num_text(c->a, x, &c->r->names);
+	return num_text(c->a, find_repeated(c->a, x), &c->r->names);
 }
 
 const char *by_lane(struct print *c, int64_t first, int64_t second)
@@ -370,6 +421,18 @@ static void put_shared_read(struct print *c, const char *indent, int i)
 		arena_strf(c->a, "%s ? %s : 0", num(c, r->when), get));
 }
 
+/* The slot in which the address is; NULL: it is in none. */
+static const struct num *slot_in(const struct num *x)
+{
+	const struct num *slot = x && x->op == NUM_VAR && x->var == VAR_SLOT ? x : NULL;
+
+	for (int i = 0; x && i < 3 && !slot; i++)
+		slot = slot_in((const struct num *[]){ x->a, x->b, x->c }[i]);
+	return slot;
+}
+
+/* A thread that does not use what it reads reads where the slot begins. Compilers would join branches around the reads of all
+ * elements, behind which all are in registers. */
 void put_reads(struct print *c, const char *indent)
 {
 	for (int i = 0; i < c->reads.n; i++) {
@@ -381,7 +444,8 @@ void put_reads(struct print *c, const char *indent)
 		}
 		int pair = layout(c)->pair, bits = dtype_bits(v->from), parts = pair / v->together;
 		int words = v->together * bits / 32;
-		const char *from = num(c, v->num);
+		const struct num *when = c->reads.v[i].when, *slot = when ? slot_in(v->num) : NULL;
+		const char *from = slot ? arena_strf(c->a, "%s ? %s : %s", num(c, when), num(c, v->num), num(c, slot)) : num(c, v->num);
 		const char *part = parts == 1 ? "" : arena_strf(c->a, "EACH(part, %d) ", parts);
 		const char *first = parts == 1 ? "0" : arena_strf(c->a, "%d * part", v->together);
 		const char *to = parts == 1 ? arena_strf(c->a, "v%d", i) : arena_strf(c->a, "v%d + %d * part", i, words);
@@ -390,7 +454,7 @@ void put_reads(struct print *c, const char *indent)
 
 		c->vectors |= words > 1 || in_float(v->from);
 		put(c, "%su32 v%d[%d]; %s{ const int e = %s; %s%s; }", indent, i, pair * bits / 32, part, first,
-			c->reads.v[i].when ? arena_strf(c->a, "if (%s) ", num(c, c->reads.v[i].when)) : "", read);
+			when && !slot ? arena_strf(c->a, "if (%s) ", num(c, when)) : "", read);
 	}
 }
 

@@ -66,23 +66,53 @@ for _, n in ipairs{64, 128} do
   tap.ok(r.ok, "  right", tostring(r.relative))
 end
 
--- An element of a tensor that an axis is divided for: the tile's first index is divided by itself, so that others differ by constants.
-local parts = mr.program("parts", function(p)
-  local m, n, b, d = p:axes("m", "n", "b", "d")
-  local X, Y = p:input("X", {m, n}), p:output("Y", {m, b, d})
-  local x = p:load("load", X)
-  Y:store("store", p:task("double", function() return (x * 2):to "bf16" end), {m, n // 32, n % 32})
+-- An element of a tensor that an axis is divided for: the tile's first index is divided by itself, so that others differ by constants. What
+-- repeats from group to group of columns is the same by constants alone if nvcc does not know it, as of no power of two.
+local plan, source
+for _, d in ipairs{32, 24} do
+  local parts = mr.program("parts", function(p)
+    local m, n, b, d = p:axes("m", "n", "b", "d")
+    local X, Y = p:input("X", {m, n}), p:output("Y", {m, b, d})
+    local x = p:load("load", X)
+    Y:store("store", p:task("double", function() return (x * 2):to "bf16" end), {m, n // d.size, n % d.size})
+  end)
+  plan = mr.plan(parts:bind{m = 128, n = 384, b = 384 // d, d = d}:graph{tile = {m = 64, n = 96}}, mr.device "h200")
+  plan:lane("p0", {warps = 1})
+  plan:lane("c0", {warps = 4})
+  plan:append("load", {lane = "p0"})
+  plan:append("double", {lane = "c0"})
+  plan:append("store", {lane = "c0", seu = "cuda"})
+  plan:fill_waits()
+  source = plan:compile{target = "cuda", text = true}.source
+  tap.is(source:match "i1 = (.-);", ("lo_n / %d + (8 * j + col0 + e) / %d"):format(d, d), "a quotient of an index")
+  tap.is(source:match "i2 = (.-);", d == 32 and "(8 * j + col0 + e) % 32" or "(8 * j % 24 + col0 + e) % 24", "a remainder")
+  tap.ok(plan:compile{target = "host"}:check().ok, "and the results are right")
+end
+
+-- Threads behind the last column of a ring read its slot where it begins: compilers would join branches around the reads of all rows.
+local narrow = mr.program("narrow", function(p)
+  local m, h, j, d = p:axes("m", "h", "j", "d")
+  local X, W, Y = p:input("X", {m, j, h}, "f32"), p:input("W", {m, j, h, d}, "f32"), p:output("Y", {m, h, d}, "f32")
+  p:batch(m)
+  local mx, y = p:carry("mx", {h}, -1e30), p:carry("y", {h, d}, 0)
+  p:loop(j, function()
+    local x, w = p:load("load_x", X), p:load("load_w", W)
+    p:task("add", function()
+      local new = mr.max(mx, x:rowmax(j))
+      y:set(y * mr.exp2(mx - new) + (w * mr.exp2(x - new)):rowsum(j))
+      mx:set(new)
+    end)
+  end)
+  Y:store(y)
 end)
-local plan = mr.plan(parts:bind{m = 128, n = 384, b = 12, d = 32}:graph{tile = {m = 64, n = 96}}, mr.device "h200")
+plan = mr.plan(narrow:bind{m = 2, h = 8, j = 48, d = 16}:graph{tile = {j = 16}}, mr.device "h200")
 plan:lane("p0", {warps = 1})
 plan:lane("c0", {warps = 4})
-plan:append("load", {lane = "p0"})
-plan:append("double", {lane = "c0"})
-plan:append("store", {lane = "c0", seu = "cuda"})
+for _, t in ipairs(plan.tasks) do plan:append(t.name, {lane = t.kind == "load" and "p0" or "c0"}) end
 plan:fill_waits()
-local source = plan:compile{target = "cuda", text = true}.source
-tap.is(source:match "i1 = (.-);", "lo_n / 32 + (8 * j + col0 + e) / 32", "a quotient of an index")
-tap.is(source:match "i2 = (.-);", "(8 * j + col0 + e) % 32", "a remainder")
+source = plan:compile{target = "cuda", text = true}.source
+tap.ok(source:find "shared_%d+%(v%d, [^;]- < 8 %? slot_x [^;]- : slot_x%)", "threads behind the last column read where the slot begins")
+tap.ok(plan:compile{target = "host"}:check().ok, "and the results are right")
 
 -- A number of each element that several operations use: each computes it, so that it takes no register.
 local numbered = mr.program("numbered", function(p)
