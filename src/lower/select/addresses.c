@@ -250,11 +250,12 @@ static void find_parts_of_operand(void *ctx, const struct operand *o)
 }
 
 /* Compilers keep what two operations of an sTask compute or read alike from one to the other, and compute the second one's addresses from it
- * ahead of time. Is there something like that, and are there no registers for the addresses? */
+ * ahead of time. Is there something like that, and are there no registers for the addresses? Values that are read alike are
+ * kept in what registers there are, also those of the reserve: are they more than that? */
 static bool shares_too_much(const struct hiding *x, const struct role_body *b)
 {
 	struct parts p = { .a = x->c->a };
-	int64_t n = addresses_in(b, x->threads);
+	int64_t values = 0;
 	bool shares = false;
 
 	for (int i = 0; i < b->v.n; i++) {
@@ -264,12 +265,11 @@ static bool shares_too_much(const struct hiding *x, const struct role_body *b)
 			role_visit(p.op, find_parts_of_operand, &p);
 	}
 	for (int i = 0; i < p.v.n; i++) {
-		if (p.v.v[i].shared) {
-			shares = true;
-			n += p.v.v[i].values;
-		}
+		shares |= p.v.v[i].shared && !p.v.v[i].values;
+		values += p.v.v[i].shared ? p.v.v[i].values : 0;
 	}
-	return shares && n > x->spare;
+	return (shares && addresses_in(b, x->threads) > x->spare) ||
+		values > x->spare + x->c->plan->device->reserved_registers;
 }
 
 static void find_shared(void *ctx, const struct operand *o)
