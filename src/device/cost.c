@@ -200,18 +200,17 @@ static void vector_cost(const struct vdevice *d, const struct seu *s, const stru
 /* The engine starts a box every box_interval cycles, whatever its size; the time for the bytes is that of memory
  * (memory_cycles). One thread issues all boxes of a copy, so the lane continues after it has issued the last. The
  * lane itself first writes the tile of a store from registers to shared memory. (Without an engine the lane is
- * occupied all the time.) Of the boxes that a cluster shares, each EU loads its part. */
+ * occupied all the time.) Of the boxes that a cluster shares, each EU loads its part. That boxes which are added take longer
+ * (add_interval) counts with a kernel alone: without one it is not known whether there are any, or threads add. */
 static void copy_cost(const struct vdevice *d, const struct seu *s, const struct work *w, struct cost *c)
 {
 	double bytes = positive(w->global_bytes) / sharers(w);
 	double boxes = fmax(ceil(bytes / s->box_bytes), ceil(positive(w->boxes) / sharers(w)));
 
-	double interval = w->adds ? s->add_interval : s->box_interval;
-
-	c->busy = boxes * interval;
+	c->busy = boxes * s->box_interval;
 	c->alone = c->busy;
 	if (s->async)
-		c->issue += fmax(boxes - 1, 0) * interval;
+		c->issue += fmax(boxes - 1, 0) * s->box_interval;
 	if (s->async && w->kind == WORK_STORE)
 		c->issue += positive(w->shared_bytes) / d->shared_rate;
 }

@@ -525,17 +525,21 @@ do
       Y:add(p:task("ones", function() return (m:index() + n:index()):to "f32" * 0 + 1 end), {m, n})
     end)
   end){b = 512, m = 512, n = 512}
-  local function seconds(rate)
-    local plan = mr.plan(bound:graph{tile = {m = 64, n = 64}}, mr.device("h200", {["memory.l2.add_rate"] = rate}))
+  local function seconds(changes)
+    local plan = mr.plan(bound:graph{tile = {m = 64, n = 64}}, mr.device("h200", changes))
     for _, t in ipairs(plan.tasks) do plan:append(t.name) end
     plan:fill_waits()
     return plan:simulate{events = 0}.seconds
   end
-  local bytes = 512 * 512 * 512 * 4
+  local bytes, clock = 512 * 512 * 512 * 4, mr.device "h200".clock_hz
   for _, rate in ipairs{500, 1000} do
-    local least, got = bytes / rate / mr.device "h200".clock_hz, seconds(rate)
+    local least, got = bytes / rate / clock, seconds{["memory.l2.add_rate"] = rate}
     tap.ok(got > least and got < 1.2 * least, ("%d bytes a cycle are added"):format(rate), got, least)
   end
+  local least, got = 512 * 10000 / clock, seconds{["memory.l2.add_interval"] = 10000}
+  tap.ok(got > 0.9 * least and got < 1.2 * least, "512 tiles add to each element, each 10000 cycles after the one before", got, least)
+  least, got = bytes / (16 * 32 * 4) / 132 * 1000 / clock, seconds{["seu.tma.add_interval"] = 1000}
+  tap.ok(got > 0.9 * least and got < 1.2 * least, "a box of 16 rows of 32 floats every 1000 cycles", got, least)
 end
 
 tap.done_testing()
