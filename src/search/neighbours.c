@@ -261,6 +261,24 @@ static void along_order(const struct space *s, int region, const struct choice *
 	}
 }
 
+/* More replicas with smaller tiles, of which memory holds as many again: neither is better alone. */
+static void with_smaller_tiles(const struct space *s, const struct choice *c, const struct choice *more, struct arena *a,
+	struct choices *out)
+{
+	for (int i = 0; i < s->ndims && s->finer && !s->has_products && more->replicas > c->replicas; i++) {
+		const struct dim *d = &s->dims[i];
+		int64_t extent = c->tiling.extent[d->axis];
+
+		for (int k = 0; k < d->n && !d->wanted; k++) {
+			struct choice x = *more;
+
+			x.tiling.extent[d->axis] = d->extent[k];
+			if (d->extent[k] < extent && d->extent[k] * 4 >= extent)
+				VEC_PUSH(a, &out->v, x);
+		}
+	}
+}
+
 static void along_lanes(const struct space *s, const struct choice *c, struct arena *a, struct choices *out)
 {
 	struct choice x = *c;
@@ -279,6 +297,7 @@ static void along_lanes(const struct space *s, const struct choice *c, struct ar
 		x.ring_depth = s->program->loops.n || c->ring_depth > x.replicas ? c->ring_depth : x.replicas + 1;
 		if (x.ways != c->ways || x.warps != c->warps || x.replicas != c->replicas || x.split != c->split)
 			VEC_PUSH(a, &out->v, x);
+		with_smaller_tiles(s, c, &x, a, out);
 	}
 }
 

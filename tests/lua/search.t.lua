@@ -677,6 +677,18 @@ do
   ok(best.seconds < 1.4e-3 and tile.g == 1, "few plans lead to a good one", best.seconds)
 end
 
+-- Kernels that exchange many values need so much memory for it that more replicas need smaller tiles.
+do
+  local matrices = dofile((arg[0]:match "^(.*/)" or "./") .. "../operators/small_matrices.lua")
+  for _, operator in ipairs(matrices) do
+    if operator.name == "cholesky" then
+      local found = mr.search(operator.program(operator.usual[1]), device, {measure = false})
+      local given = mr.search(operator.program(operator.usual[1]), device, {measure = false, tile = {b = 1}})
+      ok(found.seconds < 1.02 * given.seconds, "small tiles with more replicas are found", found.seconds, given.seconds)
+    end
+  end
+end
+
 ---- what check() refuses is not returned -----------------------------------------------
 
 -- The search does not prove that kernels are right; check() does. Here it finds a fault in every kernel but the third.
