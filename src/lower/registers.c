@@ -46,8 +46,8 @@ static enum work_on work_of(const struct kernel *k, const struct klane *l)
 }
 
 /* Grants each lane what the plan says; without that, few registers to lanes that work on no values, and an equal
- * share of the remainder to the others, or what an attempt before has found (lower_share_by_need). The pool is what all threads have at launch: setmaxnreg for more would wait
- * for ever. */
+ * share of the remainder to the others, or what an attempt before has found (lower_share_by_need). The pool is what all
+ * threads have at launch: setmaxnreg for more would wait for ever. */
 static void share_pool(struct kernel *k, int pool)
 {
 	const struct granting *r = &k->target->registers;
@@ -143,6 +143,8 @@ bool lower_share_by_need(struct kernel *k)
 	int64_t pool = 0, needed = 0, groups = 0;
 	bool is_short = false, has_spare = false;
 
+	if (!k->shares_registers)
+		return false;
 	for (int i = 0; i < k->lanes.n; i++) {
 		const struct klane *l = &k->lanes.v[i];
 
@@ -156,7 +158,7 @@ bool lower_share_by_need(struct kernel *k)
 		needed += groups_of(k, l) * max_i64(round_up(l->needed, r->step), r->least);
 		groups += groups_of(k, l);
 	}
-	if (!k->shares_registers || !is_short || !has_spare || needed > pool)
+	if (!is_short || !has_spare || needed > pool)
 		return false;
 	for (int i = 0; i < k->lanes.n; i++) {
 		const struct klane *l = &k->lanes.v[i];
@@ -166,6 +168,68 @@ bool lower_share_by_need(struct kernel *k)
 			k->share_of[l->lane] = (int)min_i64(need + (pool - needed) / groups / r->step * r->step, r->most);
 	}
 	return true;
+}
+
+/* Lanes whose threads copy compute addresses, and bounds where a tile is ragged, for several accesses at once. That took up to 56
+ * registers. They get these if the lanes that work on values keep what they need and a tenth more, as compilers use more than that. */
+enum { COPY_REGISTERS = 56, SPARE_SHARE = 10 };
+
+/* How many registers lanes that copy can have beyond r->producer, each thread. */
+static int more_for_copies(const struct kernel *k, int copying, int working)
+{
+	const struct granting *r = &k->target->registers;
+
+	for (int more = COPY_REGISTERS - r->producer; more > 0; more -= r->step) {
+		int less = (int)round_up(ceil_div(more * copying, working), r->step);
+		bool fits = true;
+
+		for (int i = 0; i < k->lanes.n; i++)
+			fits &= !has_share(k, &k->lanes.v[i]) || k->lanes.v[i].needed + k->lanes.v[i].needed / SPARE_SHARE <=
+				k->lanes.v[i].given - less;
+		if (fits)
+			return more;
+	}
+	return 0;
+}
+
+/* The operations that grant the lane its registers. */
+static void set_grants(const struct role_body *b, int given, int launched)
+{
+	for (int i = 0; i < b->v.n; i++) {
+		struct role_op *o = b->v.v[i];
+
+		if (o->what == DO_REGISTERS) {
+			o->u.registers.n = given;
+			o->u.registers.more = given > launched;
+		}
+	}
+}
+
+void lower_spare_for_copies(struct kernel *k)
+{
+	int copying = 0, working = 0, more, less;
+
+	if (!k->shares_registers)
+		return;
+	for (int i = 0; i < k->lanes.n; i++) {
+		const struct klane *l = &k->lanes.v[i];
+
+		copying += !l->registers && work_of(k, l) == ON_BYTES ? groups_of(k, l) : 0;
+		working += has_share(k, l) ? groups_of(k, l) : 0;
+	}
+	if (!copying || !working)
+		return;
+	more = more_for_copies(k, copying, working);
+	less = (int)round_up(ceil_div(more * copying, working), k->target->registers.step);
+	for (int i = 0; i < k->lanes.n && more; i++) {
+		struct klane *l = &k->lanes.v[i];
+
+		if (has_share(k, l))
+			l->given -= less;
+		else if (!l->registers && work_of(k, l) == ON_BYTES)
+			l->given += more;
+		set_grants(&k->role->roles.v[i].body, l->given, lower_launched(k));
+	}
 }
 
 enum err_code lower_fit_registers(struct kernel *k, struct err *e)
