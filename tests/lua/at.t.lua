@@ -346,4 +346,19 @@ refuses("p:loop(j, function()\nY:store(p:load('again', X):at(j, j ~ 1) + x)\nend
 refuses("local l = p:axis('l', 32)\nlocal w = x:to 'i32'\nY:store(w:at(j, i):to 'f32' + mr.unpack(w, j, l, 'i8'):rowsum(l):to 'f32' + i:index() + j:index())",
   "user.lua:8: unpack: a value is read at other indices along 'j', so 'j' cannot count words; use an axis of its own for the words")
 
+-- Neighbours that a thread reads at once, of which some are read where an index is inside, and others where it is not.
+do
+  local bound = mr.program("neighbours", function(p)
+    local i, j, k = p:axes("i", "j", "k")
+    local X, Y = p:input("X", {i, k}, "f32"), p:output("Y", {k}, "f32")
+    local x = p:load(X)
+    Y:store(p:task("add", function() return (x + 1):at(i, k - 3) end))
+  end){i = 1, j = 1, k = 8}
+  local plan = mr.plan(bound:graph(), mr.device "h200")
+  for _, t in ipairs(plan.tasks) do plan:append(t.name) end
+  plan:fill_waits()
+  local r = plan:compile{target = "host"}:check{seed = 1}
+  tap.ok(r.ok, "a thread's second element may be inside where its first is not", tostring(r))
+end
+
 tap.done_testing()

@@ -286,19 +286,20 @@ const struct val *neighbours_at_once(struct lowering *c, const struct val *value
 	return make_val(c, v);
 }
 
-/* What is read, where `inside` holds, else 0. A read that has a guard of its own gets one guard for both conditions: neighbours
- * that are read at once are read ahead of the expression, under the guard next to the read alone. */
+/* What is read, where `inside` holds, else 0. A read that has a guard of its own gets one guard for both conditions.
+ * Neighbours that are read at once are read if the first is inside, so they must all be inside or none. */
 static const struct val *guard_read(struct lowering *c, const struct num *inside, const struct val *value)
 {
-	if (value->kind == VAL_GUARD && value->arg[0]->kind == VAL_SHARED) {
-		struct val read = *value->arg[0];
+	struct val read;
 
+	if (value->kind == VAL_GUARD && value->arg[0]->kind == VAL_SHARED) {
 		inside = NUM2(BOTH, inside, value->num);
-		if (num_uses(inside, VAR_E))
-			read.together = 1;
-		value = make_val(c, read);
+		value = value->arg[0];
 	}
-	return val_guard(c, inside, value, val_const(c, DT_I32, 0));
+	read = *value;
+	if (read.kind == VAL_SHARED && num_uses(inside, VAR_E))
+		read.together = 1;
+	return val_guard(c, inside, make_val(c, read), val_const(c, DT_I32, 0));
 }
 
 /* The source's element at other indices of axes that it has in full, out of its ring or the scratch, where other threads may
