@@ -374,7 +374,7 @@ static void print_reduce_rows(struct print *c, const struct role_op *o)
 	if (role_joins_warps(o, c->role->warps))
 		join_warps(c, o, columns, element, full ? spread_is_first(c, &f->layout->row) : arena_strf(c->a,
 			"thread %% %d < 1", warp_threads(c)), full ? column_in_scratch(c, f->layout) : "0",
-			frag_part_cols(f));
+			full ? frag_part_cols(f) : 1);
 }
 
 /* The part of a row's spread that is within a warp. */
