@@ -421,13 +421,14 @@ static void put_shared_read(struct print *c, const char *indent, int i)
 		arena_strf(c->a, "%s ? %s : 0", num(c, r->when), get));
 }
 
-/* The slot in which the address is; NULL: it is in none. */
-static const struct num *slot_in(const struct num *x)
+/* The slot in which the address is, of a ring whose slots are filled by one sTask; NULL: it is in none. */
+static const struct num *slot_in(const struct print *c, const struct num *x)
 {
-	const struct num *slot = x && x->op == NUM_VAR && x->var == VAR_SLOT ? x : NULL;
+	bool is_slot = x && x->op == NUM_VAR && x->var == VAR_SLOT;
+	const struct num *slot = is_slot && !c->r->rings.v[x->of].in_slices ? x : NULL;
 
 	for (int i = 0; x && i < 3 && !slot; i++)
-		slot = slot_in((const struct num *[]){ x->a, x->b, x->c }[i]);
+		slot = slot_in(c, (const struct num *[]){ x->a, x->b, x->c }[i]);
 	return slot;
 }
 
@@ -444,7 +445,7 @@ void put_reads(struct print *c, const char *indent)
 		}
 		int pair = layout(c)->pair, bits = dtype_bits(v->from), parts = pair / v->together;
 		int words = v->together * bits / 32;
-		const struct num *when = c->reads.v[i].when, *slot = when ? slot_in(v->num) : NULL;
+		const struct num *when = c->reads.v[i].when, *slot = when ? slot_in(c, v->num) : NULL;
 		const char *from = slot ? arena_strf(c->a, "%s ? %s : %s", num(c, when), num(c, v->num), num(c, slot)) : num(c, v->num);
 		const char *part = parts == 1 ? "" : arena_strf(c->a, "EACH(part, %d) ", parts);
 		const char *first = parts == 1 ? "0" : arena_strf(c->a, "%d * part", v->together);

@@ -390,6 +390,7 @@ struct role_ring {
 	int64_t offset, slot_bytes;	/* in the block's shared memory: of slot 0; of each */
 	int versions;
 	bool shared;			/* the blocks of a cluster load it together */
+	bool in_slices;			/* several sTasks fill a slot, so one that reads a slice may not read the others */
 };
 
 /* A ring of mbarriers: instance n completes a phase of barrier n mod depth (lower/kernel.h). */

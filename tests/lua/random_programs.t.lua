@@ -131,8 +131,14 @@ end
 
 ---- the programs -------------------------------------------------------------------
 
+-- Once their plans raced or were wrong, and few others found it.
+local FOUND_ONCE <const> = {12465, 202465, 203971, 205580}
+
+local seeds = arg[1] and {} or table.move(FOUND_ONCE, 1, #FOUND_ONCE, 1, {})
+for seed = first, last do seeds[#seeds + 1] = seed end
+
 local counts, planned, missed, refusals = {}, 0, {}, {}
-for seed = first, last do
+for _, seed in ipairs(seeds) do
   local case = random_programs.draw(seed)
   local results, faults = {}, {}
   for _, method in ipairs(ORDER) do

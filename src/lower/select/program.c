@@ -43,10 +43,13 @@ static void list_names(struct lowering *c)
 		tasks[i] = c->g->tasks.v[i].name;
 	for (int i = 0; i < c->k->rings.n; i++) {
 		const struct ring *r = &c->k->rings.v[i];
+		int slices = 0;
 
+		for (int b = 0; b < c->g->buffers.n && !r->one_slice; b++)
+			slices += c->g->buffers.v[b].node == c->g->buffers.v[r->buffer].node;
 		rings[i] = c_identifier(c, "", c->g->buffers.v[r->buffer].name);
 		VEC_PUSH(c->a, &c->r->rings, ((struct role_ring){ rings[i], r->buffer, r->offset,
-			r->slot_bytes, r->versions, r->share != SHARE_NONE }));
+			r->slot_bytes, r->versions, r->share != SHARE_NONE, slices > 1 }));
 	}
 	c->r->names = (struct num_names){ axes, rings, tensors };
 	c->r->tasks = tasks;
