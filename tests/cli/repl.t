@@ -67,8 +67,8 @@ mr> (8
 E
 
 session 'help without quotes' <<'E'
-mr> help full axes
-no help about 'full axes'
+mr> help brave axes
+no help about 'brave axes'
 the nearest topics are
   p:axes  Axes whose sizes bind gives.
 help "NAME" tells more.

@@ -50,6 +50,7 @@ static const char *const prelude[] = {
 	"#define SET_REGISTERS(how, n) ((void)0)\n",
 	"#define AT(task, iteration) saw(task)\n",
 	"#define opaque(x) (x)\n",
+	"#define recomputed(x, n) (x)\n",
 	"#define INFINITE INFINITY\n",
 	"#define max_of(a, b) ((a) > (b) ? (a) : (b))\n",
 	"#define min_of(a, b) ((a) < (b) ? (a) : (b))\n",
@@ -513,6 +514,8 @@ static const char *cuda_text(lua_State *L, struct arena *a)
 		text = arena_strf(a, "%s%s", text, cuda_rare[i]);
 	for (int i = 0; cuda_fresh[i]; i++)
 		text = arena_strf(a, "%s%s", text, cuda_fresh[i]);
+	for (int i = 0; cuda_recomputed[i]; i++)
+		text = arena_strf(a, "%s%s", text, cuda_recomputed[i]);
 	for (int i = 0; cuda_matrices[i]; i++)
 		text = arena_strf(a, "%s%s", text, cuda_matrices[i]);
 	return text;
@@ -545,6 +548,8 @@ static void compare_with_page(lua_State *L, const char *home)
 		hip = arena_strf(&a, "%s%s", hip, hip_rare[i]);
 	for (int i = 0; hip_nibbles[i]; i++)
 		hip = arena_strf(&a, "%s%s", hip, hip_nibbles[i]);
+	for (int i = 0; hip_recomputed[i]; i++)
+		hip = arena_strf(&a, "%s%s", hip, hip_recomputed[i]);
 	hip = defined_names(&a, hip);
 	ok(strlen(shipped) > 400, "there are names");
 	is_str(names_in(&a, shipped, listed, false), " ", "the page lists all names of the targets");
