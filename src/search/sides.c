@@ -31,8 +31,8 @@ static bool are_opposite(const struct program *p, int a, int b)
 /* Can a tile have any part of the dimension's axis, which is one of the product's rows or columns? */
 static bool may_share(const struct program *p, const struct dim *d, const struct node *mma)
 {
-	return !d->wanted && !d->side && d->multiple == 1 && node_has_axis(mma, d->axis) && !space_is_reduced(p, d->axis) &&
-		!space_is_contracted_again(p, d->axis) &&
+	return d->starts && !d->wanted && !d->side && d->multiple == 1 && node_has_axis(mma, d->axis) &&
+		!space_is_reduced(p, d->axis) && !space_is_contracted_again(p, d->axis) &&
 		program_axis_role(p, p->tasks.v[mma->task].phase, d->axis) == AXIS_GRID;
 }
 

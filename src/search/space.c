@@ -581,12 +581,14 @@ struct choice space_first_choice(const struct space *s)
 
 /* ---- smaller shapes ---------------------------------------------------------------------- */
 
-/* The least start of the dimension, halved so many times. */
+/* The least start of the dimension, halved so many times. The search starts without tiles of an axis that has none. */
 static int64_t halved_extent(const struct space *s, const struct dim *d, int times)
 {
-	int64_t extent = d->side ? d->side->least[d->at] : d->extent[__builtin_ctz(d->starts)];
+	int64_t size = s->program->axes.v[d->axis].size, extent = d->starts ? d->extent[__builtin_ctz(d->starts)] : size;
 
-	return min_i64(round_up(max_i64(extent >> times, 1), d->multiple), s->program->axes.v[d->axis].size);
+	if (d->side)
+		extent = d->side->least[d->at];
+	return min_i64(round_up(max_i64(extent >> times, 1), d->multiple), size);
 }
 
 /* How many halvings give another extent each time. */
