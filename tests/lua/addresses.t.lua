@@ -142,6 +142,28 @@ tap.is(select(2, source:gsub("%(u32%)60", "")), 2, "the number is in two operati
 tap.ok(source:find("const int x = (", 1, true) and source:find(" ? x : 2147483647;", 1, true), "a choice within another one is made before it")
 tap.ok(plan:compile{target = "host"}:check().ok, "and the results are right")
 
+-- A number that is doubled again and again: what each operation computes by itself has few operations, not twice as many each time.
+local doubled = mr.program("doubled", function(p)
+  local m, n = p:axes("m", "n")
+  local X, Y = p:input("X", {m, n}), p:output("Y", {m, n}, "f32")
+  local x = p:load("load", X)
+  Y:store(p:task("act", function()
+    local number = m:index() + n:index()
+    for _ = 1, 12 do number = number + number end
+    return mr.where(number:lt(100000), x * number, x - x:rowsum(n))
+  end))
+end)
+plan = mr.plan(doubled:bind{m = 64, n = 64}:graph{tile = {m = 64, n = 64}}, mr.device "h200")
+plan:lane("p0", {warps = 1})
+plan:lane("c0", {warps = 4})
+plan:append("load", {lane = "p0"})
+plan:append("act", {lane = "c0"})
+plan:append("store_Y", {lane = "c0"})
+plan:fill_waits()
+source = plan:compile{target = "cuda", text = true}.source
+tap.ok(#source < 40000, ("12 doublings of a number have a text of %d bytes"):format(#source))
+tap.ok(plan:compile{target = "host"}:check().ok, "and the results are right")
+
 -- Neighbours of a thread begin at a multiple of their number: all have the quotient of the first one.
 local words = mr.program("words", function(p)
   local b, v = p:axes("b", "v")

@@ -4,7 +4,10 @@
  * the reduction computes its elements. Results are then written to registers or rings. */
 #include "lower/select/lowering.h"
 
-enum { INLINE_DEPTH_MOST = 32 };	/* longest chain of nodes that a reduction computes in its loop */
+enum {
+	INLINE_DEPTH_MOST = 32,		/* longest chain of nodes that a reduction computes in its loop */
+	INDEX_OPERATIONS_MOST = 16,	/* operations on indices that each user of their result computes by itself */
+};
 
 /* A reduction or scan? */
 static bool is_fold(enum op op)
@@ -176,15 +179,16 @@ static int find_inline_depth(struct lowering *c, const struct stask *s, int node
 	return !fold.shared && (fold.way == FOLD_COLUMNS || fold.way == FOLD_ROWS);
 }
 
-/* Is the node's value made of indices and constants alone, by cheap operations? */
-static bool is_made_of_indices(const struct lowering *c, const struct stask *s, int node)
+/* Is the node's value made of indices and constants alone, by no more than `left` cheap operations? Those of a node that is an
+ * operand twice count twice, as its text stands there twice: that of i = i + i, again and again, doubles with each. */
+static bool is_made_of_indices(const struct lowering *c, const struct stask *s, int node, int *left)
 {
 	const struct node *n = &c->p->nodes.v[node];
 
 	if (is_made_at_use(n->op))
 		return true;
 	return n->task == s->task && n->type == DT_I32 && (n->op == OP_ADD || n->op == OP_SUB || n->op == OP_MUL) &&
-		is_made_of_indices(c, s, n->arg[0]) && is_made_of_indices(c, s, n->arg[1]);
+		--*left >= 0 && is_made_of_indices(c, s, n->arg[0], left) && is_made_of_indices(c, s, n->arg[1], left);
 }
 
 /* Do all users of the node compute with its elements where these lie? */
@@ -208,18 +212,18 @@ static bool is_used_by_elements(const struct lowering *c, const struct stask *s,
 	return buffer_of_node(c, s, node) == NONE;
 }
 
-/* From the last node on: users come behind what they use. Numbers of many elements are computed by each user: as a fragment they would
- * take a register each, which differ by constants. */
+/* From the last node on: users come behind what they use. Numbers of many elements are computed by each user: as a
+ * fragment they would take a register each, which differ by constants. */
 static void find_inlined(struct lowering *c, const struct stask *s)
 {
 	const struct task *t = &c->p->tasks.v[s->task];
 
 	for (int i = t->nodes.n - 1; i >= 0; i--) {
-		int node = t->nodes.v[i], *depth = &c->inline_depth[node];
+		int node = t->nodes.v[i], *depth = &c->inline_depth[node], left = INDEX_OPERATIONS_MOST;
 
 		*depth = find_inline_depth(c, s, node);
 		if (!*depth && !is_made_at_use(c->p->nodes.v[node].op) && c->k->node_shape[node].ncol &&
-		    is_made_of_indices(c, s, node) && is_used_by_elements(c, s, node))
+		    is_made_of_indices(c, s, node, &left) && is_used_by_elements(c, s, node))
 			*depth = 1;
 	}
 }
