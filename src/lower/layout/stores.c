@@ -209,7 +209,7 @@ static int64_t least_staging(const struct kernel *k, const struct klane *l, cons
  * done more often, and each panel of a batch costs the engine the same. */
 static struct budget share_staging(const struct kernel *k)
 {
-	int64_t align = k->target->shared.align, total, least = 0, in_loop;
+	int64_t align = k->target->shared.align, total, least = 0, in_loop;	/* least: that one of the others needs */
 	int64_t end = k->plan->device->shared_bytes - align - STAMPS_LEAST;
 	int n = 0, loops = 0;
 	bool wider = false;
@@ -232,9 +232,9 @@ static struct budget share_staging(const struct kernel *k)
 			const struct kentry *x = &k->lanes.v[i].entries.v[j];
 
 			if (is_staged(k, &k->lanes.v[i], x, same.other, &o) && stask_at(k, o.task)->loop == NONE)
-				least += least_staging(k, &k->lanes.v[i], x, same.other);
+				least = max_i64(least, least_staging(k, &k->lanes.v[i], x, same.other));
 		}
-	in_loop = (total - least) / loops / align * align;
+	in_loop = (total - (n - loops) * least) / loops / align * align;
 	for (int i = 0; i < k->lanes.n; i++)
 		for (int j = 0; j < k->lanes.v[i].entries.n; j++) {
 			const struct kentry *x = &k->lanes.v[i].entries.v[j];
