@@ -170,8 +170,9 @@ bool lower_share_by_need(struct kernel *k)
 	return true;
 }
 
-/* Lanes whose threads copy compute addresses, and bounds where a tile is ragged, for several accesses at once. That took up to 56
- * registers. They get these if the lanes that work on values keep what they need and a tenth more, as compilers use more than that. */
+/* Lanes whose threads copy compute addresses, and bounds where a tile is ragged, for several accesses at once. That took
+ * up to 56 registers. They get these if the lanes that work on values keep what they need and a tenth more, as compilers
+ * use more than that, and what they need if operands are apart: the search refuses plans without that. */
 enum { COPY_REGISTERS = 56, SPARE_SHARE = 10 };
 
 /* How many registers lanes that copy can have beyond r->producer, each thread. */
@@ -183,9 +184,12 @@ static int more_for_copies(const struct kernel *k, int copying, int working)
 		int less = (int)round_up(ceil_div(more * copying, working), r->step);
 		bool fits = true;
 
-		for (int i = 0; i < k->lanes.n; i++)
-			fits &= !has_share(k, &k->lanes.v[i]) || k->lanes.v[i].needed + k->lanes.v[i].needed / SPARE_SHARE <=
-				k->lanes.v[i].given - less;
+		for (int i = 0; i < k->lanes.n; i++) {
+			const struct klane *l = &k->lanes.v[i];
+			int64_t keeps = max_i64(l->needed + l->needed / SPARE_SHARE, l->needed_apart);
+
+			fits &= !has_share(k, l) || keeps <= l->given - less;
+		}
 		if (fits)
 			return more;
 	}
