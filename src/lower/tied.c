@@ -31,7 +31,7 @@ static const struct matrix_instruction *instruction_of(const struct plan *p, int
 
 	if (!unit || unit->kind != SEU_MATRIX)
 		return NULL;
-	return target_matrix(target_of(p->device), unit->async, false, s->work.type);
+	return target_matrix(target_of(p->device), unit->async, s->work.sparse, s->work.type);
 }
 
 /* Does the phase have a value of which the tile has all of one axis, so that with tiles of another one twice as large it

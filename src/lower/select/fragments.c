@@ -205,10 +205,11 @@ bool has_registers_for_all(const struct lowering *c, int task)
 
 bool step_ends_in_flight(const struct lowering *c, const struct kstep *s, bool under)
 {
-	const struct kentry *x = &c->lane->entries.v[s->id];
+	const struct kentry *x;
 
 	if (s->is_loop)
 		return under || ends_in_flight(c, s->id);
+	x = &c->lane->entries.v[s->id];
 	under &= !(x->waits_groups && x->before.groups_left[0] <= 0);
 	under |= is_in_flight(c, x->task);
 	return under && !(x->drains && x->after.groups_left[0] <= 0);
