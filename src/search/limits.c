@@ -4,6 +4,8 @@
 
 #include "target/target.h"
 
+#define STEP 1.05			/* of limit_in_steps */
+
 /* Cycles of the busiest unit of an EU that gets the mean number of tiles of a phase. *sum: effort that every plan needs is added:
  * products, L2, and EUs that have tiles. */
 static double phase_cycles(const struct vdevice *d, const struct graph *g, int phase, struct effort *sum)
@@ -30,6 +32,11 @@ static double phase_cycles(const struct vdevice *d, const struct graph *g, int p
 		worst = fmax(worst, unit[u]);
 	sum->of[EFFORT_EU] += worst * eus;
 	return worst;
+}
+
+double limit_in_steps(double seconds)
+{
+	return ceil(log(seconds) / log(STEP));
 }
 
 double limit_seconds(const struct program *p, const struct vdevice *d, const struct graph *g)

@@ -10,6 +10,9 @@ enum { ACCUMULATORS_MAX = 65536 };	/* sums of one product: the registers of an E
  * faster in the model, whatever it splits or splits off. */
 double limit_seconds(const struct program *p, const struct vdevice *d, const struct graph *g);
 
+/* A bound in steps of 5%: bounds nearer than that are equal, as they are bounds only. */
+double limit_in_steps(double seconds);
+
 /* Bytes that all tiles load and store, each time that they do. */
 double limit_traffic(const struct graph *g);
 

@@ -10,9 +10,8 @@ enum {
 	RATED_MOST = 512,		/* splits of a side that are compared */
 };
 
-#define STEP 1.05			/* bounds nearer than this are equal */
-
-/* Has a product rows along one of the axes, and columns along the other? Then an extent of one does not make up for the other's. */
+/* Has a product rows along one of the axes, and columns along the other? Then an extent of one does not make up for the
+ * other's. */
 static bool are_opposite(const struct program *p, int a, int b)
 {
 	for (int i = 0; i < p->nodes.n; i++) {
@@ -119,15 +118,16 @@ static void rate(struct splits *x, struct best *best)
 		c.tiling.extent[s->dims[x->side->dim[k]].axis] = r.split[k] = x->now[k];
 	if (!build_graph(s, &c, x->graph, &e) && !limit_sums(*x->graph)) {
 		r.bytes = limit_traffic(*x->graph);
-		r.seconds = ceil(log(fmax(limit_seconds(s->program, s->device, *x->graph),
-			r.bytes / s->device->l2_rate / s->device->clock_hz)) / log(STEP));
+		r.seconds = limit_in_steps(fmax(limit_seconds(s->program, s->device, *x->graph),
+			r.bytes / s->device->l2_rate / s->device->clock_hz));
 		note(best, &r);
 	}
 	graph_free(*x->graph);
 	*x->graph = NULL;
 }
 
-/* Go through all splits whose first k extents are as they are, and have so many rows: the axis's own size, or powers of two. */
+/* Go through all splits whose first k extents are as they are, and have so many rows: the axis's own size, or powers of
+ * two. */
 static void look_through(struct splits *x, int k, int64_t rows)
 {
 	int64_t unit = x->side->rows ? SPACE_ROWS : SPACE_COLUMNS, size, most;
@@ -220,7 +220,8 @@ void sides_find(struct space *s, struct graph **graph)
 		choose_splits(s, &s->sides[i], graph);
 }
 
-bool sides_exchange(const struct space *s, const struct dim *d, int64_t extent, int k, const struct tiling *now, struct tiling *out)
+bool sides_exchange(const struct space *s, const struct dim *d, int64_t extent, int k,
+	const struct tiling *now, struct tiling *out)
 {
 	int64_t both;
 	int axis;

@@ -10,7 +10,6 @@
 enum { SHAPES_MOST = 48 };
 
 #define USUAL_BYTES 32768.0		/* that a tile loads and stores: enough in flight, and few enough for registers */
-#define STEP 1.05			/* times nearer than this are equal, as these are bounds only */
 
 /* The choices of a tile shape: `n` of them from `first` on. */
 struct shape {
@@ -18,11 +17,6 @@ struct shape {
 	double seconds;			/* a bound, in steps; INFINITY: it has no plan */
 	double unusual;			/* how far its tiles are from the usual size, in powers of two */
 };
-
-static double in_steps(double seconds)
-{
-	return ceil(log(seconds) / log(STEP));
-}
 
 static void rate(const struct space *s, const struct choice *c, struct graph **graph, struct shape *x)
 {
@@ -35,7 +29,8 @@ static void rate(const struct space *s, const struct choice *c, struct graph **g
 
 		for (int ph = 0; ph < s->program->phases.n; ph++)
 			tiles += (double)(*graph)->grids[ph].total;
-		x->seconds = in_steps(fmax(limit_seconds(s->program, d, *graph), bytes / d->l2_rate / d->clock_hz));
+		x->seconds = limit_in_steps(fmax(limit_seconds(s->program, d, *graph),
+			bytes / d->l2_rate / d->clock_hz));
 		x->unusual = fabs(log2(bytes / tiles / USUAL_BYTES));
 	}
 	graph_free(*graph);
@@ -48,7 +43,8 @@ static bool is_elsewhere(const struct program *p, int axis)
 	for (int i = 0; i < p->nodes.n; i++) {
 		const struct node *n = &p->nodes.v[i];
 
-		if (n->op == OP_MMA && n->task != NONE && program_axis_role(p, p->tasks.v[n->task].phase, axis) != AXIS_UNUSED)
+		if (n->op == OP_MMA && n->task != NONE &&
+		    program_axis_role(p, p->tasks.v[n->task].phase, axis) != AXIS_UNUSED)
 			return false;
 	}
 	return true;
@@ -72,8 +68,8 @@ static double unusual_along(const struct program *p, const struct graph *g, int 
 	return most;
 }
 
-/* The first choice, but for axes that phases with products tile, too: of these, the greatest extent to start from. What is too large with
- * that would leave no plans to large tiles of those phases. */
+/* The first choice, but for axes that phases with products tile, too: of these, the greatest extent to start from. What
+ * is too large with that would leave no plans to large tiles of those phases. */
 static struct choice largest_choice(const struct space *s)
 {
 	struct choice c = space_first_choice(s);
@@ -99,7 +95,7 @@ static int best_start(const struct space *s, const struct dim *d, struct graph *
 	for (int k = 0; k < d->n; k++) {
 		c.tiling.extent[d->axis] = d->extent[k];
 		if (d->starts >> k & 1 && !build_graph(s, &c, graph, &e)) {
-			double x = in_steps(limit_seconds(s->program, s->device, *graph));
+			double x = limit_in_steps(limit_seconds(s->program, s->device, *graph));
 			double y = unusual_along(s->program, *graph, d->axis);
 
 			if (x < seconds || (x == seconds && y < unusual)) {
