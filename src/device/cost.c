@@ -86,8 +86,8 @@ static double sharers(const struct work *w)
 	return w->sharers > 1 ? w->sharers : 1;
 }
 
-/* Bytes a cycle that an addition in memory can bring, of which the device's rate is *of_device: a read, a sum and a write
- * in L2, and what other EUs add to the same bytes waits for it. */
+/* Bytes a cycle that an addition in memory can bring, of which the device's rate is *of_device: a read, a sum and a
+ * write in L2, and what other EUs add to the same bytes waits for it. */
 static double add_rate(const struct vdevice *d, const struct work *w, double *of_device)
 {
 	*of_device = d->l2_add_rate;
@@ -198,9 +198,9 @@ static void vector_cost(const struct vdevice *d, const struct seu *s, const stru
 }
 
 /* The engine starts a box every box_interval cycles, whatever its size; the time for the bytes is that of memory
- * (memory_cycles). One thread issues all boxes of a copy, so the lane continues after it has issued the last. The
- * lane itself first writes the tile of a store from registers to shared memory. (Without an engine the lane is
- * occupied all the time.) Of the boxes that a cluster shares, each EU loads its part. That boxes which are added take longer
+ * (memory_cycles). One thread issues all boxes of a copy, so the lane continues after it has issued the last. The lane
+ * itself first writes the tile of a store from registers to shared memory. (Without an engine the lane is occupied all
+ * the time.) Of the boxes that a cluster shares, each EU loads its part. That boxes which are added take longer
  * (add_interval) counts with a kernel alone: without one it is not known whether there are any, or threads add. */
 static void copy_cost(const struct vdevice *d, const struct seu *s, const struct work *w, struct cost *c)
 {

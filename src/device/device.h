@@ -151,7 +151,7 @@ struct work {
 	double times;			/* LOAD: factor on their time because other EUs request them, too; 0: 1 */
 	bool by_threads;		/* LOAD: by threads, not by an engine */
 	bool adds;			/* STORE: adds to what is there, */
-	double region;			/* ... and all EUs add to so many bytes at the same time; 0: to different ones */
+	double region;			/* ... and so many bytes all EUs add to at the same time; 0: each to others */
 	double sharers;			/* LOAD: EUs of a cluster that load these bytes for each other; else 0 */
 	double shared_bytes;		/* read or written in shared memory */
 	double boxes;			/* boxes that a copy engine is given */

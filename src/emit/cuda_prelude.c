@@ -338,7 +338,8 @@ const char *const cuda_fresh[] = {
 };
 
 const char *const cuda_recomputed[] = {
-	"/* As opaque, and for ptxas, too, which an empty statement does not stop. Calls with the same n may be alike for it. */\n",
+	"/* As opaque, and for ptxas, too, which an empty statement does not stop. Calls with the same n "
+	"may be alike for it. */\n",
 	"DEV int recomputed(int x, int n)\n",
 	"{\n",
 	"\tasm volatile(\"xor.b32 %0, %0, %1;\" : \"+r\"(x) : \"r\"(n << 10));\n",
@@ -364,7 +365,8 @@ const char *const cuda_vectors[] = {
 };
 
 const char *const cuda_rare[] = {
-	"/* The nearest multiple n of a quarter of the circle is taken away in three parts, of 72 bits; then a series. Up to 2^20. */\n",
+	"/* The nearest multiple n of a quarter of the circle is taken away in three parts, of 72 bits; then a series. "
+	"Up to 2^20. */\n",
 	"DEV float op_wave(float x, int quarters)\n",
 	"{\n",
 	"\tconst float n = floorf(x * 0.636619772f + 0.5f);\n",

@@ -104,7 +104,8 @@ static const char *loops_of_neighbours(struct print *c, const struct frag *f)
 static const char *stored(struct print *c, struct frag_at to, const struct frag *over, const char *element)
 {
 	if (is_in_bits(c, to.frag))
-		return arena_strf(c->a, "%s |= (u32)(%s) << %s", bits_word(c, to.frag), element, bits_number(c, to.frag));
+		return arena_strf(c->a, "%s |= (u32)(%s) << %s", bits_word(c, to.frag), element,
+			bits_number(c, to.frag));
 	return arena_strf(c->a, "%s%s = %s", frag_name(c, to), frag_element(c, over), element);
 }
 
@@ -137,8 +138,7 @@ static void print_map(struct print *c, const struct role_op *o)
 		loops = each(c, f, "e");
 	}
 	if (o->u.map.to.frag) {
-		put(c, "%s%s;", loops, stored(c, o->u.map.to, f,
-			value(c, o->u.map.steps.v[0].value)));
+		put(c, "%s%s;", loops, stored(c, o->u.map.to, f, value(c, o->u.map.steps.v[0].value)));
 	} else {
 		put(c, "%s{", loops);
 		for (int i = 0; i < o->u.map.steps.n; i++) {
@@ -146,7 +146,8 @@ static void print_map(struct print *c, const struct role_op *o)
 
 			put(c, "\tconst %s e%d = %s;", register_type(s->value->type), s->node, value(c, s->value));
 			if (s->to)
-				put(c, "\t%s;", stored(c, (struct frag_at){ s->to, 0 }, s->to, arena_strf(c->a, "e%d", s->node)));
+				put(c, "\t%s;", stored(c, (struct frag_at){ s->to, 0 }, s->to,
+					arena_strf(c->a, "e%d", s->node)));
 		}
 		put(c, "}");
 	}
@@ -225,7 +226,8 @@ static bool chooses(const struct val *v)
 	return is;
 }
 
-/* The same with the value of an element. A choice inside of another one is made before it: compilers would jump over it. */
+/* The same with the value of an element. A choice inside of another one is made before it: compilers would jump over
+ * it. */
 static void put_join_value(struct print *c, const char *loops, const struct role_op *o)
 {
 	const struct val *v = o->u.reduce.value;

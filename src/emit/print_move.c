@@ -506,8 +506,8 @@ static const char *word_addition(struct print *c, int words, const char *element
 	return arena_strf(c->a, "add_to_%d(&%s, &%s);", words, element, word);
 }
 
-/* Two threads have eight neighbours each, of which an instruction adds four: each gives the other one a half, so that both add
- * first to those that one of them had, then to the other's. Sectors are then added to once. */
+/* Two threads have eight neighbours each, of which an instruction adds four: each gives the other one a half, so that
+ * both add first to those that one of them had, then to the other's. Sectors are then added to once. */
 static void add_swapped(struct print *c, const struct role_op *o)
 {
 	int pair = o->u.move.from.frag->layout->pair, width = o->u.move.width;
@@ -516,7 +516,8 @@ static void add_swapped(struct print *c, const struct role_op *o)
 	put(c, "\tconst int first = col0 - %d * (thread & 1);", pair);
 	put(c, "\tEACH(part, 2) { const int col0 = first + %d * part, e = %d * (thread & 1);", pair, width);
 	const char *element = put_indices(c, o);
-	put(c, "\t%s%s }", guard(c, o->u.move.inside), word_addition(c, width, element, arena_strf(c->a, "z[%d * part]", width)));
+	put(c, "\t%s%s }", guard(c, o->u.move.inside), word_addition(c, width, element,
+		arena_strf(c->a, "z[%d * part]", width)));
 	put(c, "}");
 }
 

@@ -40,16 +40,17 @@ static const struct num *without_periods(struct arena *a, const struct num *x, i
 	return constant ? num_make(a, NUM_MOD, x, num_const(a, period)) : x;
 }
 
-/* Quotients and remainders of elements of a thread repeat from group to group of columns. Which of them are the same, nvcc does not know of
- * numbers that are no powers of two: a remainder says so, which is a constant once the loop over groups is unrolled. */
-static const struct num *find_repeated(struct arena *a, const struct num *x)
+/* Quotients and remainders of elements of a thread repeat from group to group of columns. Which of them are the same,
+ * nvcc does not know of numbers that are no powers of two: a remainder says so, which is a constant once the loop over
+ * groups is unrolled. */
+static const struct num *expose_periods(struct arena *a, const struct num *x)
 {
 	const struct num *sum, *divided, *parts[] = { x->a, x->b, x->c };
 	struct num *n;
 	int64_t period;
 
 	for (int i = 0; i < LEN(parts); i++)
-		parts[i] = parts[i] ? find_repeated(a, parts[i]) : NULL;
+		parts[i] = parts[i] ? expose_periods(a, parts[i]) : NULL;
 	if (parts[0] != x->a || parts[1] != x->b || parts[2] != x->c) {
 		n = arena_copy(a, x, 1, sizeof(*x));
 		n->a = parts[0];
@@ -62,7 +63,8 @@ static const struct num *find_repeated(struct arena *a, const struct num *x)
 	divided = x->a->op == NUM_DIV && num_is_const(x->a->b) ? x->a : NULL;
 	sum = divided ? divided->a : x->a;
 	period = x->b->k * (divided ? divided->b->k : 1);
-	if (sum->op != NUM_ADD || !adds_counts(sum) || !num_uses(sum, VAR_COL_GROUP) || period < 1 || !(period & (period - 1)))
+	if (sum->op != NUM_ADD || !adds_counts(sum) || !num_uses(sum, VAR_COL_GROUP) || period < 1 ||
+	    !(period & (period - 1)))
 		return x;
 	sum = without_periods(a, sum, period);
 	return num_make(a, NUM_MOD, divided ? num_make(a, NUM_DIV, sum, divided->b) : sum, x->b);
@@ -70,7 +72,7 @@ static const struct num *find_repeated(struct arena *a, const struct num *x)
 
 const char *num(struct print *c, const struct num *x)
 {
-	return num_text(c->a, find_repeated(c->a, x), &c->r->names);
+	return num_text(c->a, expose_periods(c->a, x), &c->r->names);
 }
 
 const char *by_lane(struct print *c, int64_t first, int64_t second)
@@ -432,8 +434,8 @@ static const struct num *slot_in(const struct print *c, const struct num *x)
 	return slot;
 }
 
-/* A thread that does not use what it reads reads where the slot begins. Compilers would join branches around the reads of all
- * elements, behind which all are in registers. */
+/* A thread that does not use what it reads reads where the slot begins. Compilers would join branches around the reads
+ * of all elements, behind which all are in registers. */
 void put_reads(struct print *c, const char *indent)
 {
 	for (int i = 0; i < c->reads.n; i++) {
@@ -446,7 +448,8 @@ void put_reads(struct print *c, const char *indent)
 		int pair = layout(c)->pair, bits = dtype_bits(v->from), parts = pair / v->together;
 		int words = v->together * bits / 32;
 		const struct num *when = c->reads.v[i].when, *slot = when ? slot_in(c, v->num) : NULL;
-		const char *from = slot ? arena_strf(c->a, "%s ? %s : %s", num(c, when), num(c, v->num), num(c, slot)) : num(c, v->num);
+		const char *from = slot ? arena_strf(c->a, "%s ? %s : %s", num(c, when), num(c, v->num), num(c, slot)) :
+			num(c, v->num);
 		const char *part = parts == 1 ? "" : arena_strf(c->a, "EACH(part, %d) ", parts);
 		const char *first = parts == 1 ? "0" : arena_strf(c->a, "%d * part", v->together);
 		const char *to = parts == 1 ? arena_strf(c->a, "v%d", i) : arena_strf(c->a, "v%d + %d * part", i, words);

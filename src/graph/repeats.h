@@ -11,8 +11,8 @@
  * it; 1: none. */
 int64_t graph_repeats(const struct graph *g, int task, int axis);
 
-/* The task of the program that needs all of the axis in the phase for something which has none of it, as a sum, or goes along
- * it. NONE: there is none. */
+/* The task of the program that needs all of the axis in the phase for something which has none of it, as a sum, or goes
+ * along it. NONE: there is none. */
 int graph_needing_task(const struct graph *g, int phase, int axis);
 
 /* The task of the program because of which every tile of the phase has all of an axis that could be divided among

@@ -176,7 +176,7 @@ enum { ITERATION_CLASSES = 4 * OFFSET_MAX + 2 };
  * among them at most the last instances_left[class][t] instances of sTask t. */
 struct group_wait {
 	int groups_left[ITERATION_CLASSES];	/* -1: no iteration of the class makes the wait */
-	int under_way[ITERATION_CLASSES];	/* groups that may be when the wait returns, as earlier waits returned, too */
+	int under_way[ITERATION_CLASSES];	/* groups that may be when the wait returns, also after earlier waits */
 	int *instances_left[ITERATION_CLASSES];	/* by sTask */
 };
 
@@ -292,7 +292,7 @@ struct klane {
 	const struct frag_layout *layout;	/* of its values: the target's, unless parts of it divide columns */
 	int registers;			/* of a thread, as the plan says; 0: a share of what is left */
 	int given, needed;		/* registers of a thread: granted, and used at most by its values */
-	int needed_apart;		/* ... if operands of products under way are apart from what they are made of (live.c) */
+	int needed_apart;		/* ... if operands of products under way are apart from their origins */
 	int64_t scratch;		/* offset in shared memory, for reductions over its warps */
 	VEC(struct kentry) entries;
 	struct kregion *regions;	/* by loop + 1; 0: the tile loop */
@@ -348,7 +348,7 @@ struct kernel {
 	int64_t shared_bytes;
 	int threads;
 	bool shares_registers;		/* each lane has its own number of registers (setmaxnreg) */
-	int share_of[LANES_MAX];	/* by the plan's lane: registers of its threads, where an equal share was too little; 0 */
+	int share_of[LANES_MAX];	/* by the plan's lane: registers of a thread if lanes share by need; or 0 */
 	int cluster;			/* blocks that share loads; 1: no cluster */
 	int most_tiles;			/* tiles of an EU at most */
 	struct traced traced;

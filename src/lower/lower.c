@@ -264,7 +264,8 @@ static bool cost_of_form(const struct plan *p, int phase, const struct matrix_in
 		if (s->phase != phase || s->work.kind != WORK_MMA || unit->kind != SEU_MATRIX)
 			continue;
 		for (int j = 0; j < t->nmatrix && !x; j++)
-			if (t->matrix[j].sums == form->sums && matrix_takes(&t->matrix[j], unit->async, false, s->work.type))
+			if (t->matrix[j].sums == form->sums &&
+			    matrix_takes(&t->matrix[j], unit->async, false, s->work.type))
 				x = &t->matrix[j];
 		if (!x)
 			return false;

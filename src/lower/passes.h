@@ -150,9 +150,9 @@ NODISCARD enum err_code lower_body(struct kernel *k, struct err *e);
 /* needs: role; computes: klane.needed. ERR_ILLEGAL: a lane needs more than it is granted */
 NODISCARD enum err_code lower_fit_registers(struct kernel *k, struct err *e);
 
-/* After that: where an equal share is too little for one of the lanes that work on values, and another one needs no more than half of it,
- * give each what it needs, and an equal share of what is left then, in the next attempt (k->share_of). False if not all can have that, or
- * they had it. */
+/* After that: where an equal share is too little for one of the lanes that work on values, and another one needs no
+ * more than half of it, give each what it needs, and an equal share of what is left then, in the next attempt
+ * (k->share_of). False if not all can have that, or they had it. */
 bool lower_share_by_need(struct kernel *k);
 
 /* Where they fit: lanes whose threads copy get some of the registers that lanes that work on values do not need. */

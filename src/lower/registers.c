@@ -137,6 +137,12 @@ static bool has_share(const struct kernel *k, const struct klane *l)
 	return !l->registers && work_of(k, l) == ON_VALUES;
 }
 
+/* What the lane needs, as much as can be granted. */
+static int64_t need_in_steps(const struct kernel *k, const struct klane *l)
+{
+	return max_i64(round_up(l->needed, k->target->registers.step), k->target->registers.least);
+}
+
 bool lower_share_by_need(struct kernel *k)
 {
 	const struct granting *r = &k->target->registers;
@@ -155,24 +161,24 @@ bool lower_share_by_need(struct kernel *k)
 		is_short |= l->needed > l->given;
 		has_spare |= l->needed <= l->given / 2;
 		pool += groups_of(k, l) * l->given;
-		needed += groups_of(k, l) * max_i64(round_up(l->needed, r->step), r->least);
+		needed += groups_of(k, l) * need_in_steps(k, l);
 		groups += groups_of(k, l);
 	}
 	if (!is_short || !has_spare || needed > pool)
 		return false;
 	for (int i = 0; i < k->lanes.n; i++) {
 		const struct klane *l = &k->lanes.v[i];
-		int64_t need = max_i64(round_up(l->needed, r->step), r->least);
+		int64_t more = has_share(k, l) ? (pool - needed) / groups / r->step * r->step : 0;
 
 		if (has_share(k, l))
-			k->share_of[l->lane] = (int)min_i64(need + (pool - needed) / groups / r->step * r->step, r->most);
+			k->share_of[l->lane] = (int)min_i64(need_in_steps(k, l) + more, r->most);
 	}
 	return true;
 }
 
-/* Lanes whose threads copy compute addresses, and bounds where a tile is ragged, for several accesses at once. That took
- * up to 56 registers. They get these if the lanes that work on values keep what they need and a tenth more, as compilers
- * use more than that, and what they need if operands are apart: the search refuses plans without that. */
+/* Lanes whose threads copy compute addresses, and bounds where a tile is ragged, for several accesses at once. That
+ * took up to 56 registers. They get these if the lanes that work on values keep what they need and a tenth more, as
+ * compilers use more than that, and what they need if operands are apart: the search refuses plans without that. */
 enum { COPY_REGISTERS = 56, SPARE_SHARE = 10 };
 
 /* How many registers lanes that copy can have beyond r->producer, each thread. */

@@ -34,8 +34,8 @@ static const struct matrix_instruction *instruction_of(const struct plan *p, int
 	return target_matrix(target_of(p->device), unit->async, s->work.sparse, s->work.type);
 }
 
-/* Does the phase have a value of which the tile has all of one axis, so that with tiles of another one twice as large it
- * would not fit? */
+/* Does the phase have a value of which the tile has all of one axis, so that with tiles of another one twice as large
+ * it would not fit? */
 static bool is_limited(const struct plan *p, int phase, int axis, int all)
 {
 	const struct graph *g = p->graph;
@@ -92,11 +92,11 @@ static void add_note(const struct plan *p, int product, int needs, int axis, int
 		.loc = g->tasks.v[product].loc };
 
 	if (axis == all)
-		n.message = arena_strf(a, "tiles have all %lld of '%s' in each phase: %s needs them, and %s has the same "
-			"tiles", (long long)x->size, x->name, by, of);
+		n.message = arena_strf(a, "tiles have all %lld of '%s' in each phase: %s needs them, and %s has the "
+			"same tiles", (long long)x->size, x->name, by, of);
 	else
-		n.message = arena_strf(a, "tiles have %lld of '%s' in each phase: %s needs all %lld of '%s' with them, and "
-			"%s has the same tiles", (long long)g->extents.tile[axis], x->name, by,
+		n.message = arena_strf(a, "tiles have %lld of '%s' in each phase: %s needs all %lld of '%s' with "
+			"them, and %s has the same tiles", (long long)g->extents.tile[axis], x->name, by,
 			(long long)g->program->axes.v[all].size, g->program->axes.v[all].name, of);
 	n.hint = arena_strf(a, "let one of the phases have an axis of its own instead of '%s': "
 		"p:axis(\"%s_2\", %s.size)", x->name, x->name, x->name);

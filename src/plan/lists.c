@@ -147,8 +147,8 @@ static int count_inside(const struct trial *t, int outer, int loop, int n)
 	return loop == outer ? n : count_trips(t, loop, count_inside(t, outer, parent_of(t, loop), n));
 }
 
-/* The list that is put together, without what it says of iterations that there are not: most regions have few. In *compact, which
- * holds the trips of all. */
+/* The list that is put together, without what it says of iterations that there are not: most regions have few. In
+ * *compact, which holds the trips of all. */
 static struct list as_list(const struct trial *t, int ntiles, int16_t *compact)
 {
 	const struct graph *g = graph_of(t);

@@ -69,7 +69,8 @@ static const char *element_text(struct plain_text *t, int tensor, const char *at
 	const struct tensor *x = &t->p->tensors.v[tensor];
 	const char *element = arena_strf(t->a, "load_%s(t_%s, %s)", dtype_name(held_type(x)), x->name, at);
 
-	return x->type == DT_I32 && tensor_is_added_to(t->p, tensor) ? arena_strf(t->a, "wrapped(%s)", element) : element;
+	return x->type == DT_I32 && tensor_is_added_to(t->p, tensor) ? arena_strf(t->a, "wrapped(%s)", element) :
+		element;
 }
 
 /* An element of a tensor; 0 outside of it. */

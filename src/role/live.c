@@ -16,9 +16,10 @@
  *    live until the lane has waited for the product's group, and a sum that the first product of a loop overwrites
  *    becomes live with the loop.
  *
- * Registers of sums and operands of asynchronous products are the same in all iterations, and aligned: compilers move no values between
- * them. So an operand that is made of a sum's elements, and is live when the next product begins to write that sum, has registers of
- * its own, and would count next to what it is made of (words_apart). A plan is legal without them, as few lanes use all reserved registers.
+ * Registers of sums and operands of asynchronous products are the same in all iterations, and aligned: compilers move
+ * no values between them. So an operand that is made of a sum's elements, and is live when the next product begins to
+ * write that sum, has registers of its own, and would count next to what it is made of (words_apart). A plan is legal
+ * without them, as few lanes use all reserved registers.
  */
 #include "role/live.h"
 
@@ -341,7 +342,7 @@ struct live {
 	bool *now;			/* by version: live after the operation at hand */
 	const bool *at_break, *at_continue;	/* live after the loop; where its next iteration begins */
 	int *followed, visit;		/* by version: the visit of an operation in which its operands were counted last */
-	int apart;			/* words that the operation at hand makes, not in the registers of its operands */
+	int apart;			/* words that the operation at hand makes, apart from those of its operands */
 	int most, most_in;		/* words, and the sTask then */
 	int most_apart;			/* ... with those */
 	struct ops pins;		/* those of live fragments */

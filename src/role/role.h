@@ -188,8 +188,8 @@ struct role_op {
 		} let;
 		struct {		/* OPAQUE */
 			bool unmasked;			/* compilers must not know how large the thread's number can be */
-			int again;			/* which of those of the lane that ptxas, too, must not take for the same;
-							 * 0: none */
+			int again;			/* ptxas, too, must not find it like others of the lane, which
+							 * have other numbers; 0: it may */
 		} opaque;
 		struct {		/* LOOP_END: the iterations of a loop are over */
 			int loop;
@@ -390,7 +390,7 @@ struct role_ring {
 	int64_t offset, slot_bytes;	/* in the block's shared memory: of slot 0; of each */
 	int versions;
 	bool shared;			/* the blocks of a cluster load it together */
-	bool in_slices;			/* several sTasks fill a slot, so one that reads a slice may not read the others */
+	bool in_slices;			/* several sTasks fill a slot: who reads a slice may not read the others */
 };
 
 /* A ring of mbarriers: instance n completes a phase of barrier n mod depth (lower/kernel.h). */

@@ -40,9 +40,10 @@ static size_t tensor_bytes(const struct program *p, int tensor)
 static void wrap_sums(const struct program *p, void *const *data)
 {
 	for (int i = 0; i < p->tensors.n; i++) {
+		const struct tensor *t = &p->tensors.v[i];
 		double *v = data[i];
 
-		if (p->tensors.v[i].role != TENSOR_OUTPUT || p->tensors.v[i].type != DT_I32 || !tensor_is_added_to(p, i))
+		if (t->role != TENSOR_OUTPUT || t->type != DT_I32 || !tensor_is_added_to(p, i))
 			continue;
 		for (int64_t k = 0; k < tensor_elements(p, i); k++)
 			v[k] = (double)(int32_t)(uint32_t)(int64_t)v[k];

@@ -346,7 +346,8 @@ static enum err_code simulate(struct evaluator *ev, int i, double best, bool pri
 		ev->overestimate = fmax(ev->overestimate, OVERESTIMATE_MORE * alone / x->seconds);
 	if (x->priced && x->spare < 0) {
 		x->seconds = INFINITY;
-		refuse(ev, PROBLEM_REGISTERS, "operands of products under way have no registers apart from the sums that they are made of");
+		refuse(ev, PROBLEM_REGISTERS, "operands of products under way have no registers apart from the sums "
+			"that they are made of");
 		note_problems(ev, i, 0);
 	}
 	if (!x->priced) {

@@ -56,7 +56,8 @@ static void set_orders(const struct space *s, struct choice *c, bool ahead)
 	}
 }
 
-/* The i-th of the extents to start from; 0 if there are fewer. The first of several axes of a side stands for all of them. */
+/* The i-th of the extents to start from; 0 if there are fewer. The first of several axes of a side stands for all of
+ * them. */
 static int64_t start_extent(const struct dim *d, int i)
 {
 	if (d->side)
@@ -262,8 +263,8 @@ static void along_order(const struct space *s, int region, const struct choice *
 }
 
 /* More replicas with smaller tiles, of which memory holds as many again: neither is better alone. */
-static void with_smaller_tiles(const struct space *s, const struct choice *c, const struct choice *more, struct arena *a,
-	struct choices *out)
+static void with_smaller_tiles(const struct space *s, const struct choice *c, const struct choice *more,
+	struct arena *a, struct choices *out)
 {
 	for (int i = 0; i < s->ndims && s->finer && !s->has_products && more->replicas > c->replicas; i++) {
 		const struct dim *d = &s->dims[i];

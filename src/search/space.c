@@ -208,7 +208,8 @@ static bool has_full_axis(const struct program *p)
 static bool has_long_rows(const struct program *p, int column)
 {
 	for (int axis = 0; axis < p->axes.n; axis++)
-		if (axis != column && use_of(p, axis).row && p->axes.v[axis].size > SPACE_PRODUCT_MOST && space_is_reduced(p, axis))
+		if (axis != column && use_of(p, axis).row && p->axes.v[axis].size > SPACE_PRODUCT_MOST &&
+		    space_is_reduced(p, axis))
 			return true;
 	return false;
 }

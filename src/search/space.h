@@ -132,10 +132,11 @@ void space_add_extents(struct space *s, const struct choice *c);
 /* The bit of choice.loads_by_threads of an sTask of the graph; NONE: it is no load, or has no bit. */
 int space_load_index(const struct graph *g, int task);
 
-/* Does every tile need all of the axis, as a reduction goes along it? A tile of a part loads and computes again what others do. */
+/* Does every tile need all of the axis, as a reduction goes along it? A tile of a part loads and computes again what
+ * others do. */
 bool space_is_reduced(const struct program *p, int axis);
-/* Does a product contract all of the axis in every tile, whatever part of it the tile has? Tiles of few elements would each
- * compute the product again. */
+/* Does a product contract all of the axis in every tile, whatever part of it the tile has? Tiles of few elements would
+ * each compute the product again. */
 bool space_is_contracted_again(const struct program *p, int axis);
 
 /* The index in choice.order of a loop, or (loop NONE) of the tiles of a phase without loops. NONE if its order is not

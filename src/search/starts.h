@@ -10,8 +10,9 @@
  * NULL before and after; if memory runs out and the caller is left by a jump, it must free the graph that *graph then is. */
 void starts_choose(const struct space *s, struct arena *a, struct graph **graph, struct choices *starts);
 
-/* Let the search start from one extent of each axis that is tiled only in phases without products, though the program has some: which
- * tiles are good there does not depend on those of other phases, so the search need not try all combinations. *graph as above. */
+/* Let the search start from one extent of each axis that is tiled only in phases without products, though the program
+ * has some: which tiles are good there does not depend on those of other phases, so the search need not try all
+ * combinations. *graph as above. */
 void starts_choose_elsewhere(struct space *s, struct graph **graph);
 
 #endif

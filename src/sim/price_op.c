@@ -366,12 +366,14 @@ double price_boxes(const struct cost_context *x, const struct role_op *o, double
 	return *issued * (o->what == DO_STORE_BOXES && o->u.boxes.elected ? x->warps : 1);
 }
 
-/* Of the neighbours that a thread has, one instruction moves only `width`, so that those of the warp's threads are apart. */
+/* Of the neighbours that a thread has, one instruction moves only `width`, so that those of the warp's threads are
+ * apart. */
 static double fragment_ratio(const struct cost_context *x, const struct role_op *o, double bytes)
 {
 	const struct frag_layout *l = o->u.move.from.frag->layout;
 	double threads = fmin(l->col.mod, x->program->target->warp), moved = threads * o->u.move.width * bytes;
-	double sectors = fmin(threads * l->pair * bytes / SECTOR_BYTES, threads * ceil(o->u.move.width * bytes / SECTOR_BYTES));
+	double sectors = fmin(threads * l->pair * bytes / SECTOR_BYTES,
+		threads * ceil(o->u.move.width * bytes / SECTOR_BYTES));
 
 	return fmax(1, ceil(sectors) * SECTOR_BYTES / moved);
 }

@@ -243,13 +243,16 @@ static struct fetched fetched_once(const struct graph *g, int phase, double repe
 }
 
 /* Sums that fit into L2 stay there, and are written back once. Of others, each wave reads and writes back its own. */
-static struct fetched added(const struct graph *g, int phase, const struct load *r, double waves, const struct vdevice *d)
+static struct fetched added(const struct graph *g, int phase, const struct load *r, double waves,
+	const struct vdevice *d)
 {
 	double all = all_bytes(g->program, r->tensor, r->index);
 	double requested = r->bytes * (double)g->grids[phase].total * graph_runs(g, r->loop, NONE);
-	double share = all <= L2_USABLE * (double)d->l2_bytes ? all / fmax(requested, 1) : r->unique / fmax(r->requested, 1);
+	double share = all <= L2_USABLE * (double)d->l2_bytes ? all / fmax(requested, 1) :
+		r->unique / fmax(r->requested, 1);
 
-	return (struct fetched){ .share = fmin(share, 1), .times = 1, .region = waves > 0 ? fmax(r->unique / waves, SECTOR_BYTES) : 0 };
+	return (struct fetched){ .share = fmin(share, 1), .times = 1,
+		.region = waves > 0 ? fmax(r->unique / waves, SECTOR_BYTES) : 0 };
 }
 
 /* What the additions of a loop add to, one after the other, EUs add to at the same time. */

@@ -155,7 +155,8 @@ const struct target *target_usual(void);
 
 /* How the work of a unit is seen to be complete, by its own lane or by others. */
 enum seen_by target_seen(const struct target *t, const struct seu *unit, bool own);
-/* Is the instruction for operands of the type, the first of them sparse or not, on a unit that is asynchronous or not? */
+/* Is the instruction for operands of the type, the first of them sparse or not, on a unit that is asynchronous or
+ * not? */
 static inline bool matrix_takes(const struct matrix_instruction *x, bool async, bool sparse, enum dtype type)
 {
 	return x->async == async && x->sparse == sparse && x->types >> type & 1;

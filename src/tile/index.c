@@ -106,9 +106,9 @@ enum err_code index_scale(const struct index_expr *a, int64_t by, struct index_e
 	return OK;
 }
 
-/* An expression as by * quotient + remainder, with remainder a constant, at least 0 and less than `by`, and perhaps one term
- * with a positive factor c that divides `by`: what division and modulo can be taken of. Of the constant, the part `steps`
- * of c counts, which is 0, or 1 if `by` is 2 c. */
+/* An expression as by * quotient + remainder, with remainder a constant, at least 0 and less than `by`, and perhaps one
+ * term with a positive factor c that divides `by`: what division and modulo can be taken of. Of the constant, the part
+ * `steps` of c counts, which is 0, or 1 if `by` is 2 c. */
 struct split {
 	struct index_expr quotient;
 	int64_t k;
@@ -272,7 +272,8 @@ bool index_uses(const struct index_expr *x, int axis)
 }
 
 /* negated: a minus is in front of all of the expression, where it would be taken for that of the axis. */
-static void print_term(const struct index_term *t, int64_t coef, bool negated, const char *const *names, struct buf *out)
+static void print_term(const struct index_term *t, int64_t coef, bool negated, const char *const *names,
+	struct buf *out)
 {
 	bool compound = (coef != 1 || negated) && (t->div > 1 || t->mod);
 

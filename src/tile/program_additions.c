@@ -45,7 +45,8 @@ static struct uses find_uses(struct program *p)
 				continue;
 			node.added[i] |= (n->op == OP_STORE && n->adds ? axis_set(p, n) : 0) |
 				(node_sets_carry(n) ? carry.added[n->ref] : 0);
-			node.stored[i] |= (n->op == OP_STORE && !n->adds) || (node_sets_carry(n) && carry.stored[n->ref]);
+			node.stored[i] |= (n->op == OP_STORE && !n->adds) ||
+				(node_sets_carry(n) && carry.stored[n->ref]);
 			for (int k = 0; k < node_arity(n); k++) {
 				node.added[n->arg[k]] |= node.added[i];
 				node.stored[n->arg[k]] |= node.stored[i];

@@ -221,8 +221,8 @@ static int held_argument(const struct node *x, const bool *held)
 	return NONE;
 }
 
-/* Append the node behind those of its task that it needs and that were held back. They may be a chain as long as the program, so
- * the nodes that still need others stand on `path`, not on the stack of calls. */
+/* Append the node behind those of its task that it needs and that were held back. They may be a chain as long as the
+ * program, so the nodes that still need others stand on `path`, not on the stack of calls. */
 static void append_needed(const struct program *p, int *out, int *n, bool *held, int *path, int node)
 {
 	int depth = 0;
@@ -257,7 +257,8 @@ static void sink_indices(struct program *p)
 
 	for (int t = 0; t < p->tasks.n; t++) {
 		struct task *task = &p->tasks.v[t];
-		int *out = ARENA_ARRAY(&p->arena, task->nodes.n, int), *path = ARENA_ARRAY(&p->arena, task->nodes.n, int), n = 0;
+		int *out = ARENA_ARRAY(&p->arena, task->nodes.n, int), n = 0;
+		int *path = ARENA_ARRAY(&p->arena, task->nodes.n, int);
 
 		for (int i = 0; i < task->nodes.n; i++) {
 			int node = task->nodes.v[i];

@@ -417,11 +417,11 @@ static enum err_code wrong_types(const struct program *p, enum op op, const int 
 		return err_set(e, ERR_INPUT, loc, "where needs a bool condition, and this one is "
 			"%s; compare it with something", dtype_name(t[0]));
 	if (op_arity(op) == 1)
-		return err_set(e, ERR_INPUT, loc, "%s needs an i32%s value, and this one is %s; cast it to i32", op_name(op),
-			op == OP_NOT ? " or bool" : "", dtype_name(t[0]));
+		return err_set(e, ERR_INPUT, loc, "%s needs an i32%s value, and this one is %s; cast it to i32",
+			op_name(op), op == OP_NOT ? " or bool" : "", dtype_name(t[0]));
 	return err_set(e, ERR_INPUT, loc, "%s needs two values of type i32%s, and these are %s and %s; cast them to "
-		"i32%s%s%s", op_name(op), op == OP_SHL || op == OP_SHR || op == OP_LSHR ? "" : " or bool", dtype_name(t[0]),
-		dtype_name(t[1]), c ? ", or declare carry '" : "", c ? c->name : "",
+		"i32%s%s%s", op_name(op), op == OP_SHL || op == OP_SHR || op == OP_LSHR ? "" : " or bool",
+		dtype_name(t[0]), dtype_name(t[1]), c ? ", or declare carry '" : "", c ? c->name : "",
 		c ? "' with \"i32\" behind the initial number" : "");
 }
 

@@ -256,7 +256,8 @@ static bool sums_over(const struct program *p, const struct node *n, int axis)
 bool tensor_is_added_to(const struct program *p, int tensor)
 {
 	for (int i = 0; i < p->nodes.n; i++)
-		if (p->nodes.v[i].op == OP_STORE && p->nodes.v[i].adds && p->nodes.v[i].task != NONE && p->nodes.v[i].ref == tensor)
+		if (p->nodes.v[i].op == OP_STORE && p->nodes.v[i].adds && p->nodes.v[i].task != NONE &&
+		    p->nodes.v[i].ref == tensor)
 			return true;
 	return false;
 }
@@ -275,8 +276,8 @@ static bool is_sum_over(const struct program *p, int carry, int axis)
 	return true;
 }
 
-/* Is it a conversion that parts of a sum can have as well as the sum? An i32 would wrap around before that to a float, or
- * behind it. */
+/* Is it a conversion that parts of a sum can have as well as the sum? An i32 would wrap around before that to a float,
+ * or behind it. */
 static bool converts_parts(const struct program *p, const struct node *n)
 {
 	enum dtype from = n->op == OP_CAST ? p->nodes.v[n->arg[0]].type : n->type;
@@ -304,8 +305,12 @@ static bool is_only_added(const struct program *p, int phase, int node)
 
 		if (n->task == NONE || p->tasks.v[n->task].phase != phase || !ints_hold(n->arg, node_arity(n), node))
 			continue;
-		if (n->op == OP_SUM || converts_parts(p, n) ? !is_only_added(p, phase, i) : n->op != OP_STORE || !n->adds || n->arg[0] != node)
+		if (n->op == OP_SUM || converts_parts(p, n)) {
+			if (!is_only_added(p, phase, i))
+				return false;
+		} else if (n->op != OP_STORE || !n->adds || n->arg[0] != node) {
 			return false;
+		}
 	}
 	return true;
 }

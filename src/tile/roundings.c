@@ -17,7 +17,8 @@ static const double FUNCTION_F32 = 0x1p-22, FUNCTION_F64 = 0x1p-50, TANH_F32 = 0
 /* Up to this angle kernels have sines and cosines of that error. */
 static const double ANGLE_F32 = 0x1p20;
 
-/* How far from the reference's the indices are that an error is followed to, of a store with one that may be off, or two. */
+/* How far from the reference's the indices are that an error is followed to, of a store with one that may be off, or
+ * two. */
 enum { NEAR_INDICES = 4, NEAR_INDICES_2 = 1 };
 
 /* What marks an element that is stored and allows no difference. */
@@ -349,9 +350,12 @@ static struct deviation with_own(struct roundings *r, const struct node *n, int 
 		d.joint = rounded(r, node, rounding_unit(n->type), d.joint);
 	if (n->op == OP_TANH && !f64)
 		d.joint = rounding_sum(r, d.joint, rounding_const(r, TANH_F32));
-	if ((n->op == OP_SIN || n->op == OP_COS) && !f64)
-		d.joint = rounding_sum(r, d.joint, chosen(r, rounding_apply(r, OP_LT, DT_BOOL, rounding_const(r, ANGLE_F32),
-			apply(r, OP_ABS, r->value[n->arg[0]], NONE, NONE), NONE), rounding_const(r, HUGE_VAL), NONE));
+	if ((n->op == OP_SIN || n->op == OP_COS) && !f64) {
+		int angle = apply(r, OP_ABS, r->value[n->arg[0]], NONE, NONE);
+		int beyond = rounding_apply(r, OP_LT, DT_BOOL, rounding_const(r, ANGLE_F32), angle, NONE);
+
+		d.joint = rounding_sum(r, d.joint, chosen(r, beyond, rounding_const(r, HUGE_VAL), NONE));
+	}
 	if (n->op == OP_LOG2 && !f64)
 		d.joint = rounding_sum(r, d.joint, rounding_const(r, LOG2_F32));
 	return d;
@@ -365,7 +369,8 @@ static rule *const rules[OP_COUNT] = {
 	[OP_DIV] = of_divide, [OP_MIN] = of_extreme, [OP_MAX] = of_extreme, [OP_WHERE] = of_where,
 	[OP_LT] = of_comparison, [OP_LE] = of_comparison, [OP_EQ] = of_comparison, [OP_NE] = of_comparison,
 	[OP_AND] = of_bits, [OP_OR] = of_bits, [OP_XOR] = of_bits, [OP_NOT] = of_bits, [OP_SHL] = of_bits,
-	[OP_SHR] = of_bits, [OP_LSHR] = of_bits, [OP_POPCOUNT] = of_bits, [OP_SIN] = of_wave, [OP_COS] = of_wave, [OP_TO_BITS] = of_bits, [OP_OF_BITS] = of_bits,
+	[OP_SHR] = of_bits, [OP_LSHR] = of_bits, [OP_POPCOUNT] = of_bits, [OP_TO_BITS] = of_bits,
+	[OP_OF_BITS] = of_bits, [OP_SIN] = of_wave, [OP_COS] = of_wave,
 };
 
 static struct deviation of_elementwise(struct roundings *r, const struct node *n, int node)
@@ -572,8 +577,8 @@ static void move_index(struct roundings *r, struct node *n, int arg, int by)
 	n->index = index;
 }
 
-/* Stores a twin's value where the indices may be instead of the reference's: up to NEAR_INDICES away, or NEAR_INDICES_2 for
- * two of them. What is there is added, as other elements may be stored there. */
+/* Stores a twin's value where the indices may be instead of the reference's: up to NEAR_INDICES away, or NEAR_INDICES_2
+ * for two of them. What is there is added, as other elements may be stored there. */
 static void store_elsewhere(struct roundings *r, const struct node *n, const struct unsure *u, int twin, int value)
 {
 	int most = u->n == 1 ? NEAR_INDICES : NEAR_INDICES_2, side = 2 * most + 1;
@@ -684,7 +689,8 @@ static void on_store(struct roundings *r, const struct node *n, int node)
 			d.joint = rounding_sum(r, d.joint, chosen(r, u.error[i], elsewhere, NONE));
 	}
 	if (t->role == TENSOR_OUTPUT) {
-		rounding_move(r, &like, r->allowed[n->ref], rounding_sum(r, rounding_const(r, EXACT), rounding_total(r, d)));
+		rounding_move(r, &like, r->allowed[n->ref],
+			rounding_sum(r, rounding_const(r, EXACT), rounding_total(r, d)));
 		store_elsewhere(r, n, &u, r->allowed[n->ref], elsewhere);
 		if (!is_loaded(r->from, n->ref))
 			return;
@@ -837,7 +843,8 @@ void program_with_roundings(struct arena *a, const struct program *p, const stru
 		.carry = ARENA_ARRAY(a, p->carries.n, struct twins),
 		.tensor = ARENA_ARRAY(a, p->tensors.n, struct twins), .allowed = ARENA_ARRAY(a, p->tensors.n, int),
 		.carry_wanted = ARENA_ARRAY(a, p->carries.n, struct twins_wanted),
-		.scattered = ARENA_ARRAY(a, p->tensors.n, bool), .tensor_wanted = ARENA_ARRAY(a, p->tensors.n, struct twins_wanted) };
+		.scattered = ARENA_ARRAY(a, p->tensors.n, bool),
+		.tensor_wanted = ARENA_ARRAY(a, p->tensors.n, struct twins_wanted) };
 
 	for (int i = 0; i < p->nodes.n; i++)
 		r.has_f64 |= p->nodes.v[i].type == DT_F64;

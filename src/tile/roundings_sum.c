@@ -19,10 +19,10 @@
 
 static const double FACTOR = 4, CONVERSIONS_FACTOR = 8;
 
-/* The tensor cores of Hopper sum up to 32 products of 8-bit floats and what they are added to at a time, in 14 bits: each of
- * these terms loses what is below 2^-13 of the greatest one (DeepSeek-V3 Technical Report, 2024, section 3.5.2). What is
- * lost has the sign of its term and is half of that on average, and terms that are equal lose the same: no factor of random
- * sign makes it less. */
+/* The tensor cores of Hopper sum up to 32 products of 8-bit floats and what they are added to at a time, in 14 bits:
+ * each of these terms loses what is below 2^-13 of the greatest one (DeepSeek-V3 Technical Report, 2024, section
+ * 3.5.2). What is lost has the sign of its term and is half of that on average, and terms that are equal lose the same:
+ * no factor of random sign makes it less. */
 static const double UNIT_F8 = 0x1p-13, TOGETHER_F8 = 16;
 
 static int apply(struct roundings *r, enum op op, int x, int y, int z)
@@ -97,7 +97,8 @@ static int of_summation(struct roundings *r, int count, int size, int ends, doub
 {
 	bool f8 = unit == UNIT_F8;
 	int terms = f8 ? apply(r, OP_MUL, count, rounding_const(r, 1 + 1 / TOGETHER_F8), NONE) : count;
-	int steps = apply(r, OP_MUL, apply(r, OP_ADD, terms, rounding_const(r, 1), NONE), rounding_const(r, unit), NONE);
+	int more = apply(r, OP_ADD, terms, rounding_const(r, 1), NONE);
+	int steps = apply(r, OP_MUL, more, rounding_const(r, unit), NONE);
 	int most = apply(r, OP_ADD, ends, apply(r, OP_MUL, factor_of(r, count, f8 ? 1 : FACTOR), size, NONE), NONE);
 
 	return apply(r, OP_ROUNDED, most, steps,

@@ -189,7 +189,8 @@ static int64_t staging_bytes(const struct klane *l, const struct outbox *o)
 	return l->warps * o->batches * o->batch * o->panel_bytes;
 }
 
-static bool is_staged(const struct kernel *k, const struct klane *l, const struct kentry *x, int64_t bytes, struct outbox *o)
+static bool is_staged(const struct kernel *k, const struct klane *l, const struct kentry *x, int64_t bytes,
+	struct outbox *o)
 {
 	return find_outbox(k, l, x, bytes, o) && o->ring == NONE;
 }
@@ -209,7 +210,8 @@ static int64_t least_staging(const struct kernel *k, const struct klane *l, cons
  * done more often, and each panel of a batch costs the engine the same. */
 static struct budget share_staging(const struct kernel *k)
 {
-	int64_t align = k->target->shared.align, total, least = 0, in_loop;	/* least: that one of the others needs */
+	int64_t align = k->target->shared.align, total, in_loop;
+	int64_t least = 0;		/* that all stores outside of loops can do with */
 	int64_t end = k->plan->device->shared_bytes - align - STAMPS_LEAST;
 	int n = 0, loops = 0;
 	bool wider = false;

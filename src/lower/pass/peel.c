@@ -84,7 +84,8 @@ static void add_trips_join(struct lowering *c, const struct role_op *loop, int n
 	add_join_wait(c, p);
 }
 
-/* May products of sTasks before the loop be under way where it begins? Those of a loop before it, in its last iterations. */
+/* May products of sTasks before the loop be under way where it begins? Those of a loop before it, in its last
+ * iterations. */
 static bool begins_in_flight(const struct lowering *c, int loop)
 {
 	int parent = c->p->loops.v[loop].parent;

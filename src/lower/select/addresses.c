@@ -189,7 +189,8 @@ struct hiding {
 	int again;			/* operations that do so, too, by now */
 };
 
-/* A part of addresses that differs from element to element by no constant, as a quotient does, or what a swizzle gives. */
+/* A part of addresses that differs from element to element by no constant, as a quotient does, or what a swizzle
+ * gives. */
 struct part {
 	const struct num *of;
 	const struct role_op *op;	/* the last one */
@@ -249,9 +250,10 @@ static void find_parts_of_operand(void *ctx, const struct operand *o)
 		find_parts(x, o->num);
 }
 
-/* Compilers keep what two operations of an sTask compute or read alike from one to the other, and compute the second one's addresses from it
- * ahead of time. Is there something like that, and are there no registers for the addresses? Values that are read alike are
- * kept in what registers there are, also those of the reserve: are they more than that? */
+/* Compilers keep what two operations of an sTask compute or read alike from one to the other, and compute the second
+ * one's addresses from it ahead of time. Is there something like that, and are there no registers for the addresses?
+ * Values that are read alike are kept in what registers there are, also those of the reserve: are they more than
+ * that? */
 static bool shares_too_much(const struct hiding *x, const struct role_body *b)
 {
 	struct parts p = { .a = x->c->a };
@@ -279,8 +281,8 @@ static void find_shared(void *ctx, const struct operand *o)
 	*reads |= o->kind == OPERAND_VALUE && role_reads_shared(o->value);
 }
 
-/* The operation itself computes the coordinates again. Compilers begin with its reads of shared memory while they compute what is
- * before it, for which there are no registers either, but not before the warp is synchronised. */
+/* The operation itself computes the coordinates again. Compilers begin with its reads of shared memory while they
+ * compute what is before it, for which there are no registers either, but not before the warp is synchronised. */
 static void hide_in_op(struct hiding *x, struct role_op *o)
 {
 	struct role_op *ops[] = { o };

@@ -1,6 +1,6 @@
-/* Truth values of an sTask as bits of words. Compilers do not keep a comparison until it is used: predicates are few, so they compare
- * later, and keep what is compared, two registers for each truth value. Where a lane does not have so many, an operation puts the truth
- * values that it makes into words, which are pinned behind it. */
+/* Truth values of an sTask as bits of words. Compilers do not keep a comparison until it is used: predicates are few,
+ * so they compare later, and keep what is compared, two registers for each truth value. Where a lane does not have so
+ * many, an operation puts the truth values that it makes into words, which are pinned behind it. */
 #include "lower/select/lowering.h"
 #include "role/operands.h"
 
@@ -8,8 +8,8 @@ struct truths {
 	struct arena *a;
 	const struct role_op *op;	/* at hand */
 	int64_t spare;			/* registers that values leave */
-	VEC(const struct frag *) made;	/* of which there are too many */
-	VEC(const struct frag *) kept;	/* of these, such as some operation reads or makes otherwise than by elements */
+	VEC(const struct frag *) made;	/* fragments of truth values for which there are no registers */
+	VEC(const struct frag *) kept;	/* what some operation reads or makes otherwise than element by element */
 };
 
 static bool holds(const struct frag *const *v, int n, const struct frag *f)

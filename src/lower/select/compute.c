@@ -179,8 +179,9 @@ static int find_inline_depth(struct lowering *c, const struct stask *s, int node
 	return !fold.shared && (fold.way == FOLD_COLUMNS || fold.way == FOLD_ROWS);
 }
 
-/* Is the node's value made of indices and constants alone, by no more than `left` cheap operations? Those of a node that is an
- * operand twice count twice, as its text stands there twice: that of i = i + i, again and again, doubles with each. */
+/* Is the node's value made of indices and constants alone, by no more than `left` cheap operations? Those of a node
+ * that is an operand twice count twice, as its text stands there twice: that of i = i + i, again and again, doubles
+ * with each. */
 static bool is_made_of_indices(const struct lowering *c, const struct stask *s, int node, int *left)
 {
 	const struct node *n = &c->p->nodes.v[node];
@@ -362,18 +363,20 @@ static bool is_read_behind_product(const struct lowering *c, const struct kentry
 	return false;
 }
 
-/* The operation that packs the fragment's elements, if the sTask also adds them up, without those beyond an end: the selection of
- * elements or zeros that the sum takes can be packed, too. NULL: there is none. */
+/* The operation that packs the fragment's elements, if the sTask also adds them up, without those beyond an end: the
+ * selection of elements or zeros that the sum takes can be packed, too. NULL: there is none. */
 static struct role_op *find_summed_pack(const struct lowering *c, const struct frag *packed)
 {
 	struct role_op *pack = NULL, *const *all = c->body->v.v;
 	int n = c->body->v.n;
 
 	for (int i = 0; i < n; i++)
-		if (all[i]->what == DO_PACK && all[i]->u.pack.to.frag == packed && all[i]->u.pack.value->kind == VAL_FRAG)
+		if (all[i]->what == DO_PACK && all[i]->u.pack.to.frag == packed &&
+		    all[i]->u.pack.value->kind == VAL_FRAG)
 			pack = all[i];
 	for (int i = 0; pack && i < n; i++) {
-		const struct val *v = all[i]->what == DO_REDUCE && all[i]->u.reduce.op == OP_SUM ? all[i]->u.reduce.value : NULL;
+		const struct role_op *o = all[i];
+		const struct val *v = o->what == DO_REDUCE && o->u.reduce.op == OP_SUM ? o->u.reduce.value : NULL;
 
 		if (v && v->kind == VAL_GUARD && v->arg[0]->kind == VAL_FRAG &&
 		    v->arg[0]->frag.frag == pack->u.pack.value->frag.frag)
@@ -414,8 +417,9 @@ static enum err_code keep_in_registers(struct lowering *c, const struct kentry *
 
 		o->u.pack.to = to;
 		o->u.pack.from = from;
-		/* Matrix instructions read only packed fragments from registers; others need no zeros, so all is inside. Behind a
-		 * sum, compilers would keep the conditions of all columns in registers to set pairs to zero. */
+		/* Matrix instructions read only packed fragments from registers; others need no zeros, so all is
+		 * inside. Behind a sum, compilers would keep the conditions of all columns in registers to set pairs to
+		 * zero. */
 		o->u.pack.inside = to.frag->packed && !pack ? inside : N(c, 1);
 		if (pack)
 			pack->u.pack.inside = inside;

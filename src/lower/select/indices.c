@@ -104,7 +104,8 @@ static const struct num *first_neighbour(struct lowering *c, const struct num *x
 	return ADD(first_neighbour(c, x->a), first_neighbour(c, x->b));
 }
 
-/* Have all neighbours of a thread the same quotient? They do if as many as they are divide both their first one and `by`. */
+/* Have all neighbours of a thread the same quotient? They do if as many as they are divide both their first one and
+ * `by`. */
 static bool divides_neighbours(const struct lowering *c, const struct num *x, int64_t by)
 {
 	int pair = current_layout(c)->pair;
@@ -121,7 +122,8 @@ static const struct num *divide(struct lowering *c, const struct num *x, int64_t
 
 static const struct num *modulo(struct lowering *c, const struct num *x, int64_t by)
 {
-	return divides_neighbours(c, x, by) ? ADD(MOD(first_neighbour(c, x), N(c, by)), V(c, VAR_E, NONE)) : MOD(x, N(c, by));
+	return divides_neighbours(c, x, by) ? ADD(MOD(first_neighbour(c, x), N(c, by)), V(c, VAR_E, NONE)) :
+		MOD(x, N(c, by));
 }
 
 static const struct num *quotient(struct lowering *c, const struct num *x, int64_t by)
@@ -361,9 +363,11 @@ const struct num *inside_condition(struct lowering *c, const struct stask *s, co
 	return all;
 }
 
-/* What the term divides, of an element behind the first one. Where the tile begins at a multiple, elements of a thread differ by constants
- * once what is a multiple is out of the quotient: compilers do not know what divides it, and had two registers for each address. */
-static const struct num *divide_term(struct lowering *c, const struct index_term *t, const struct num *first, const struct num *local)
+/* What the term divides, of an element behind the first one. Where the tile begins at a multiple, elements of a thread
+ * differ by constants once what is a multiple is out of the quotient: compilers do not know what divides it, and had
+ * two registers for each address. */
+static const struct num *divide_term(struct lowering *c, const struct index_term *t, const struct num *first,
+	const struct num *local)
 {
 	int64_t unit = (int64_t)t->div * (t->mod ? t->mod : 1);
 	bool splits = local && begins_at_multiple(c, first, unit);
@@ -390,9 +394,14 @@ const struct num *tensor_index(struct lowering *c, const struct stask *s, const 
 	for (int i = 0; i < x->n; i++) {
 		const struct index_term *t = &x->term[i];
 		const struct num *at = c->read_at[t->axis] ? c->read_at[t->axis] : axis_first(c, s, shape, t->axis);
-		const struct num *behind = local && !c->read_at[t->axis] ? axis_local_index(c, s, shape, t->axis) : NULL;
+		const struct num *behind = NULL;
 
-		at = t->div == 1 && !t->mod ? behind ? ADD(at, behind) : at : divide_term(c, t, at, behind);
+		if (local && !c->read_at[t->axis])
+			behind = axis_local_index(c, s, shape, t->axis);
+		if (t->div != 1 || t->mod)
+			at = divide_term(c, t, at, behind);
+		else if (behind)
+			at = ADD(at, behind);
 		if (t->coef != 1)
 			at = MUL(N(c, t->coef), at);
 		sum = sum ? ADD(sum, at) : at;

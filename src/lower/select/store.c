@@ -91,8 +91,8 @@ static void choose_width(const struct lowering *c, const struct stask *s, const 
 	       o->u.move.width * bits % WORD_BITS || !can_store_vectors(c, s, n, shape, f, o->u.move.width)))
 		o->u.move.width /= 2;
 	/* what an instruction of the warp adds is then contiguous */
-	o->u.move.swaps = n->adds && o->u.move.width == ADDED_BY_SWAPS && l->pair == 2 * ADDED_BY_SWAPS && l->col.div == 1 &&
-		l->col.mod % 2 == 0 && !f->packed;
+	o->u.move.swaps = n->adds && o->u.move.width == ADDED_BY_SWAPS && l->pair == 2 * ADDED_BY_SWAPS &&
+		l->col.div == 1 && l->col.mod % 2 == 0 && !f->packed;
 }
 
 /* The value converted to the tensor's type; NULL: it has that type already. */

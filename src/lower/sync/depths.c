@@ -209,12 +209,13 @@ static bool wait_is_safe(const struct proof *p, const struct wait *w, int depth)
 	return true;
 }
 
-/* For each run of the flag's loop, the last instance that the flag's lane issues in it, as an index into the relation; NONE: the run
- * has none. */
+/* For each run of the flag's loop, the last instance that the flag's lane issues in it, as an index into the relation;
+ * NONE: the run has none. */
 static int *ends_of_runs(const struct proof *p)
 {
 	const struct program *g = p->k->plan->graph->program;
-	int outer = g->loops.v[p->f->loop].parent, lane = lane_of(p->k, p->f->task), *end = arena_ints(&p->k->arena, (int)p->n, NONE);
+	int outer = g->loops.v[p->f->loop].parent, lane = lane_of(p->k, p->f->task);
+	int *end = arena_ints(&p->k->arena, (int)p->n, NONE);
 
 	for (int i = 0; i < p->r->n; i++) {
 		int loop = stask_at(p->k, p->r->inst[i].task)->loop;

@@ -300,7 +300,8 @@ static void count_instance(const struct counting *c, int inst)
 	count_runs(c, inst);
 }
 
-/* Note how many groups may be under way behind a wait of instance `inst`, of the `pending` ones before it. Returns that. */
+/* Note how many groups may be under way behind a wait of instance `inst`, of the `pending` ones before it. Returns
+ * that. */
 static int note_under_way(const struct counting *c, struct group_wait *w, int inst, int pending)
 {
 	int class = instance_class(c, inst);
