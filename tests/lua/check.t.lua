@@ -558,4 +558,19 @@ do
   ok(allowed.Y[1] < 1e-30 and allowed.Y[2] == 1e-300, "a quotient whose divisor is known to be infinite")
 end
 
+-- A value that an error makes infinite or not is that still where it is converted once more.
+do
+  local bound = mr.program("twice", function(p)
+    local i = p:axes "i"
+    local X, Y = p:input("X", {i}, "f32"), p:output("Y", {i}, "f16")
+    local x = p:load("load_x", X)
+    local first = p:task("first", function() return (x / 3):to "bf16":to "f16" end)
+    Y:store("store_y", p:task("second", function() return first + 0 end))
+  end){i = 2}
+  local x = mr.array("f32", {2})
+  x[1], x[2] = 3 * 65530, 3 * 66000
+  local want, allowed = core.reference_allowing(bound, {X = x})
+  is(("%g %g, %g %g"):format(want.Y[1], allowed.Y[1], want.Y[2], allowed.Y[2]), "inf inf, inf 1e-300", "a float that may be infinite, converted twice")
+end
+
 tap.done_testing()
