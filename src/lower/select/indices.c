@@ -58,10 +58,12 @@ static const struct num *divide_terms(struct lowering *c, const struct num *x, i
 {
 	if (x->op == NUM_ADD)
 		return ADD(divide_terms(c, x->a, by), divide_terms(c, x->b, by));
-	if (x->op == NUM_MUL)
-		return is_multiple(x->a, by) ? MUL(divide_terms(c, x->a, by), x->b) :
-			MUL(x->a, divide_terms(c, x->b, by));
-	return N(c, x->k / by);
+	if (x->op == NUM_MUL && is_multiple(x->a, by))
+		return MUL(divide_terms(c, x->a, by), x->b);
+	if (x->op == NUM_MUL && is_multiple(x->b, by))
+		return MUL(x->a, divide_terms(c, x->b, by));
+	/* The first index of a tile is such a term, too (begins_at_multiple), and no constant. */
+	return x->op == NUM_CONST ? N(c, x->k / by) : DIV(x, N(c, by));
 }
 
 static const struct num *divide_sum(struct lowering *c, const struct num *x, int64_t by)
