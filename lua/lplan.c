@@ -356,6 +356,13 @@ static void *push_elements(lua_State *L, const char *what, const char *expected,
 	return lua_newuserdatauv(L, size * (size_t)(*n + 1), 0);
 }
 
+/* A finalizer may have added keys since they were counted. */
+static void check_count(lua_State *L, const char *what, int64_t read, int counted)
+{
+	if (read == counted)
+		throw_msg(L, "%s: the table changes while it is read", what);
+}
+
 /* plan:buffers{name=versions, ...} */
 static int plan_buffers_l(lua_State *L)
 {
@@ -366,10 +373,11 @@ static int plan_buffers_l(lua_State *L)
 	for (lua_pushnil(L); lua_next(L, 2); lua_pop(L, 1), v++) {
 		if (lua_type(L, -2) != LUA_TSTRING)
 			throw_msg(L, "buffers: versions are given by name, as in {k=3}");
+		check_count(L, "buffers", v - all, n);
 		v->buffer = lua_tostring(L, -2);
 		v->versions = (int)check_integer(L, -1, "buffers", v->buffer, 1, VERSIONS_MAX);
 	}
-	EDIT(versions, h, all, n);
+	EDIT(versions, h, all, (int)(v - all));
 	return 0;
 }
 
@@ -443,10 +451,11 @@ static int plan_alias_l(lua_State *L)
 	for (lua_pushnil(L); lua_next(L, 2); lua_pop(L, 1), v++) {
 		if (lua_type(L, -2) != LUA_TSTRING || lua_type(L, -1) != LUA_TSTRING)
 			throw_msg(L, "alias: values are named, as in {softmax_3=\"mma_qk\"}");
+		check_count(L, "alias", v - all, n);
 		v->what = lua_tostring(L, -2);
 		v->of = lua_tostring(L, -1);
 	}
-	EDIT(alias, h, all, n);
+	EDIT(alias, h, all, (int)(v - all));
 	return 0;
 }
 
