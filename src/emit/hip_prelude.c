@@ -237,21 +237,7 @@ const char *const hip_additions[] = {
 };
 
 const char *const hip_rare[] = {
-	"/* The nearest multiple n of a quarter of the circle is taken away in three parts, of 72 bits; then a series. "
-	"Up to 2^20. */\n",
-	"DEV float op_wave(float x, int quarters)\n",
-	"{\n",
-	"\tconst float n = floorf(x * 0.636619772f + 0.5f);\n",
-	"\tconst float r = __builtin_fmaf(n, 1.71512451e-15f, __builtin_fmaf(n, 4.37113883e-8f, "
-	"__builtin_fmaf(n, -1.57079637f, x))), s = r * r;\n",
-	"\tconst float y = r - r * s * (1.f / 6 - s * (1.f / 120 - s * (1.f / 5040 - s * (1.f / 362880))));\n",
-	"\tconst float z = 1.f - s * (0.5f - s * (1.f / 24 - s * (1.f / 720 - s * (1.f / 40320))));\n",
-	"\tconst int at = (int)n + quarters;\n",
-	"\tconst float wave = at & 1 ? z : y;\n",
-	"\treturn at & 2 ? -wave : wave;\n",
-	"}\n",
-	"DEV float op_sin(float x) { return op_wave(x, 0); }\n",
-	"DEV float op_cos(float x) { return op_wave(x, 1); }\n",
+	SINE_AND_COSINE("__builtin_fmaf"),
 	"DEV int op_popcount(int x) { return __builtin_popcount((u32)x); }\n",
 	NULL
 };

@@ -15,6 +15,24 @@
 #define ONLY_SM_80 "\2"
 #define FOR_ALL "\3"
 
+/* op_sin and op_cos, for which compilers have only slow paths or rough ones; FMA: the name of a fused multiply-add. */
+#define SINE_AND_COSINE(FMA) \
+	"/* The nearest multiple n of a quarter of the circle is taken away in three parts, of 72 bits; then a series. " \
+	"Up to 2^20. */\n", \
+	"DEV float op_wave(float x, int quarters)\n", \
+	"{\n", \
+	"\tconst float n = floorf(x * 0.636619772f + 0.5f);\n", \
+	"\tconst float r = " FMA "(n, 1.71512451e-15f, " FMA "(n, 4.37113883e-8f, " \
+	FMA "(n, -1.57079637f, x))), s = r * r;\n", \
+	"\tconst float y = r - r * s * (1.f / 6 - s * (1.f / 120 - s * (1.f / 5040 - s * (1.f / 362880))));\n", \
+	"\tconst float z = 1.f - s * (0.5f - s * (1.f / 24 - s * (1.f / 720 - s * (1.f / 40320))));\n", \
+	"\tconst int at = (int)n + quarters;\n", \
+	"\tconst float wave = at & 1 ? z : y;\n", \
+	"\treturn at & 2 ? -wave : wave;\n", \
+	"}\n", \
+	"DEV float op_sin(float x) { return op_wave(x, 0); }\n", \
+	"DEV float op_cos(float x) { return op_wave(x, 1); }\n"
+
 extern const char *const cuda_prelude[];	/* line by line, then NULL */
 extern const char *const cuda_stamps[];		/* the same, of a traced kernel */
 extern const char *const cuda_cluster[];	/* ... of one whose blocks form clusters */
