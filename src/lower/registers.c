@@ -181,13 +181,19 @@ bool lower_share_by_need(struct kernel *k)
  * compilers use more than that, and what they need if operands are apart: the search refuses plans without that. */
 enum { COPY_REGISTERS = 56, SPARE_SHARE = 10 };
 
+/* How many registers each of `working` groups of warps gives so that each of `copying` has `more`. */
+static int taken_for_copies(const struct kernel *k, int more, int copying, int working)
+{
+	return (int)round_up(ceil_div(more * copying, working), k->target->registers.step);
+}
+
 /* How many registers lanes that copy can have beyond r->producer, each thread. */
 static int more_for_copies(const struct kernel *k, int copying, int working)
 {
 	const struct granting *r = &k->target->registers;
 
 	for (int more = COPY_REGISTERS - r->producer; more > 0; more -= r->step) {
-		int less = (int)round_up(ceil_div(more * copying, working), r->step);
+		int less = taken_for_copies(k, more, copying, working);
 		bool fits = true;
 
 		for (int i = 0; i < k->lanes.n; i++) {
@@ -230,7 +236,7 @@ void lower_spare_for_copies(struct kernel *k)
 	if (!copying || !working)
 		return;
 	more = more_for_copies(k, copying, working);
-	less = (int)round_up(ceil_div(more * copying, working), k->target->registers.step);
+	less = taken_for_copies(k, more, copying, working);
 	for (int i = 0; i < k->lanes.n && more; i++) {
 		struct klane *l = &k->lanes.v[i];
 
