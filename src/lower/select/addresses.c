@@ -253,8 +253,8 @@ static void find_parts_of_operand(void *ctx, const struct operand *o)
 /* Compilers keep what two operations of an sTask compute or read alike from one to the other, and compute the second
  * one's addresses from it ahead of time. Is there something like that, and are there no registers for the addresses?
  * Values that are read alike are kept in what registers there are, also those of the reserve: are they more than
- * that? */
-static bool shares_too_much(const struct hiding *x, const struct role_body *b)
+ * that? addresses: all of the sTask. */
+static bool shares_too_much(const struct hiding *x, const struct role_body *b, int64_t addresses)
 {
 	struct parts p = { .a = x->c->a };
 	int64_t values = 0;
@@ -270,7 +270,7 @@ static bool shares_too_much(const struct hiding *x, const struct role_body *b)
 		shares |= p.v.v[i].shared && !p.v.v[i].values;
 		values += p.v.v[i].shared ? p.v.v[i].values : 0;
 	}
-	return (shares && addresses_in(b, x->threads) > x->spare) ||
+	return (shares && addresses > x->spare) ||
 		values > x->spare + x->c->plan->device->reserved_registers;
 }
 
@@ -329,10 +329,11 @@ static void hide_from_copies(struct hiding *x, const struct role_body *b)
 static void hide_in_task(struct hiding *x, struct role_op *task)
 {
 	struct role_body *b = &task->u.region.body, old = *b;
-	bool has_addresses = addresses_in(b, x->threads) || fetches_operands(b);
+	int64_t addresses = addresses_in(b, x->threads);
+	bool has_addresses = addresses || fetches_operands(b);
 	bool hides = x->tasks && !is_hidden(task) && (has_addresses || (x->coordinates && uses_coordinates(b)));
-	bool each = shares_too_much(x, b);
-	bool repeats = addresses_in(b, x->threads) > x->spare && copies_of(&x->c->role->body, task->task) > 1;
+	bool each = shares_too_much(x, b, addresses);
+	bool repeats = addresses > x->spare && copies_of(&x->c->role->body, task->task) > 1;
 	struct role_body *outer;
 
 	if (!hides && !each && !repeats)
