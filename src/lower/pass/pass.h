@@ -103,6 +103,8 @@ const struct num *num_offset(struct lowering *c, const struct num *from, int n);
 /* Where the paths for different trip counts join, the compiler does not know which products are in flight and may move
  * registers: add a wait for all products that the loop may have left in flight, if there are any. */
 void add_join_wait(struct lowering *c, const struct point *p);
+/* Such a wait. entry: the last one of the loop that has products; NULL: they are of sTasks before the loop. */
+void add_join(struct lowering *c, const struct point *p, const struct kentry *entry);
 /* A wait for groups, with the point that passes read. */
 struct point *add_groups_wait(struct lowering *c, int n, const struct point *like, const char *why);
 /* The last product of the loop that may be in flight when an iteration ends; NULL. */

@@ -98,17 +98,6 @@ static bool begins_in_flight(const struct lowering *c, int loop)
 	return under;
 }
 
-/* ... and of the path without an iteration: it passes the loop with what is under way before. */
-static void add_skipped_join(struct lowering *c, const struct role_op *loop)
-{
-	struct point *p = point_new(c, loop->point), *at;
-
-	at = add_groups_wait(c, 0, p, "the compiler sees branches meet");
-	at->entry = NULL;
-	at->pins = true;
-	at->signals = SIGNAL_NOTHING;
-}
-
 static void add_alternatives(struct lowering *c, const struct role_op *loop)
 {
 	int l = loop->u.region.of, offset = c->lane->regions[l + 1].max_offset, most = offset;
@@ -141,7 +130,7 @@ static void add_alternatives(struct lowering *c, const struct role_op *loop)
 	}
 	if (l != NONE && least < 1 && last_product(c, l) && begins_in_flight(c, l)) {
 		enter_body(c, &o->u.region.other);
-		add_skipped_join(c, loop);
+		add_join(c, loop->point, NULL);	/* the path without an iteration passes the loop */
 	}
 	leave_body(c, outer);
 }

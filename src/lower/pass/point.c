@@ -165,15 +165,19 @@ const struct kentry *last_product(const struct lowering *c, int loop)
 	return last;
 }
 
+void add_join(struct lowering *c, const struct point *p, const struct kentry *entry)
+{
+	struct point *at = add_groups_wait(c, 0, p, "the compiler sees branches meet");
+
+	at->entry = entry;
+	at->pins = true;
+	at->signals = SIGNAL_NOTHING;
+}
+
 void add_join_wait(struct lowering *c, const struct point *p)
 {
 	const struct kentry *last = last_product(c, p->region);
-	struct point *at;
 
-	if (!last)
-		return;
-	at = add_groups_wait(c, 0, p, "the compiler sees branches meet");
-	at->entry = last;
-	at->pins = true;
-	at->signals = SIGNAL_NOTHING;
+	if (last)
+		add_join(c, p, last);
 }
