@@ -123,6 +123,9 @@ for what, at in pairs{
     load_and_store(("X[%s], %s, tile %s x %s"):format(what, o.dtype, tile.i, tile.j), at, {i = 48, j = 16, n = 196, m = 48}, tile, o)
   end
 end
+-- A part of the value has as many rows as the ring, as neighbours share these: the copy engine cannot store it from there.
+load_and_store("halves of rows of which two share what is loaded", function(i, j) return {i // 2, j} end,
+  {i = 128, j = 64, n = 64, m = 64}, {i = 64}, {dtype = "bf16", seu = "tma", warps = 4, ways = "i"})
 -- Truth values are a byte each in memory: masks that are loaded, conditions that are stored, copies.
 do
   local masks = mr.program("masks", function(p)

@@ -108,6 +108,9 @@ static bool goes_from_ring(const struct kernel *k, const struct stask *s, int bu
 
 	if (r->shape.nrow != 1 || r->shape.ncol != 1 || !r->swizzle)
 		return false;
+	/* a ring of a value whose neighbours share elements has fewer, perhaps as many as a part of the value */
+	if (!r->one_slice && (r->shape.rows != v->rows || r->shape.cols != v->cols))
+		return false;
 	part_extents(s, v, &rows, &cols);
 	*o = (struct outbox){ .ring = k->ring_of[buffer], .rows = rows, .swizzle = r->swizzle,
 		.panel_cols = r->panel_cols, .panel_bytes = r->panel_bytes };
