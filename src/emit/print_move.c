@@ -4,6 +4,7 @@
 enum {
 	LOADS = 8,			/* elements loaded at once */
 	RUNS = 32,			/* unrolled copies of runs, at most */
+	RUNS_TESTED = 16,		/* ... if each row is tested for being inside, which takes registers */
 	RUNS_BY_VALUES = ROLE_UNROLLED_ACCESSES,	/* ... if where they are, or end, is a value */
 	TESTED = 2,			/* shifted chunks at once if each is tested for being inside */
 };
@@ -298,12 +299,20 @@ static bool indexed_by_values(const struct role_op *o)
 	return false;
 }
 
+/* The most copies of a thread that are unrolled. */
+static int most_unrolled(const struct role_op *o)
+{
+	const struct num *inside = o->u.move.inside;
+
+	if (num_uses(inside, VAR_END) || (indexed_by_values(o) && num_uses(inside, VAR_INDEX)))
+		return RUNS_BY_VALUES;
+	return num_uses(inside, VAR_ROW0) || num_uses(inside, VAR_INDEX) ? RUNS_TESTED : RUNS;
+}
+
 static void copy_strides(struct print *c, const struct role_op *o, int bytes)
 {
 	const struct role_stride *s = &o->u.move.stride;
-	bool by_values = num_uses(o->u.move.inside, VAR_END) ||
-		(indexed_by_values(o) && num_uses(o->u.move.inside, VAR_INDEX));
-	struct strided x = begin_strides(c, o, by_values ? RUNS_BY_VALUES : RUNS);
+	struct strided x = begin_strides(c, o, most_unrolled(o));
 
 	begin_row(c, o, &x);
 	put(c, "\tcopy_%d(to + u * %lld, from + u * %lldl, %s);", bytes, (long long)s->to,
