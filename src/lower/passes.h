@@ -130,18 +130,18 @@ struct kentry *lower_entry_of(const struct klane *l, int task);
 /* Has the lane an entry in the phase? A lane without one is not part of the kernel. */
 bool lower_has_work(const struct kernel *k, int lane);
 
-/* needs: lanes, threads
- * computes: registers granted to the threads of each lane (klane.given); shares_registers
- * promises: together at most what the launch has, so no lane waits for registers for ever */
-NODISCARD enum err_code lower_grant(struct kernel *k, struct err *e);
-/* Registers of each thread at launch. */
-int lower_launched(const struct kernel *k);
-
 /* needs: all above, as staging takes shared memory that is left
  * computes: outboxes: the stores by the copy engine; shared_bytes, complete */
 void lower_stores(struct kernel *k);
 /* The shape in which the copy engine stores the buffer's value: axes of which it has one element are left out. */
 struct shape2 lower_stored_shape(const struct kernel *k, int buffer);
+
+/* needs: lanes, threads, outboxes
+ * computes: registers granted to the threads of each lane (klane.given); shares_registers
+ * promises: together at most what the launch has, so no lane waits for registers for ever */
+NODISCARD enum err_code lower_grant(struct kernel *k, struct err *e);
+/* Registers of each thread at launch. */
+int lower_launched(const struct kernel *k);
 
 /* needs: all above
  * computes: role: the kernel as one tree of operations, by the passes of passes.def (pass/pass.h) */

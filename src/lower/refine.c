@@ -186,9 +186,9 @@ static enum err_code attempt(struct kernel *k, struct outcome *out, struct err *
 	k->refusal.code = PROBLEM_BARRIERS;
 	TRY(lower_lanes(k, e));
 	TRY(check_threads(k, e));
+	lower_stores(k);
 	k->refusal.code = PROBLEM_REGISTERS;
 	TRY(lower_grant(k, e));
-	lower_stores(k);
 	out->wrong = check_bytes(k, e);
 	if (out->wrong)
 		return OK;		/* not an error here: the bytes and the lanes of such a kernel can be shown */

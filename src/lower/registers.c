@@ -39,19 +39,29 @@ static enum work_on work_of(const struct kernel *k, const struct klane *l)
 		for (int b = 0; b < s->writes.n; b++)
 			if (!k->rings.v[k->ring_of[s->writes.v[b]]].engine)
 				most = ON_BYTES;
-		if (s->kind == TASK_STORE && seu_of(k, l->entries.v[i].task)->kind != SEU_COPY)
+		if (s->kind == TASK_STORE && l->entries.v[i].outbox == NONE)
 			most = ON_BYTES;
 	}
 	return most;
 }
 
-/* Grants each lane what the plan says; without that, few registers to lanes that work on no values, and an equal
+/* Lanes that work on values share the registers that the plan does not grant; if there are none, those that copy. */
+static enum work_on sharing_work(const struct kernel *k)
+{
+	for (int i = 0; i < k->lanes.n; i++)
+		if (work_of(k, &k->lanes.v[i]) == ON_VALUES)
+			return ON_VALUES;
+	return ON_BYTES;
+}
+
+/* Grants each lane what the plan says; without that, few registers to lanes that do not share, and an equal
  * share of the remainder to the others, or what an attempt before has found (lower_share_by_need). The pool is what all
  * threads have at launch: setmaxnreg for more would wait for ever. */
 static void share_pool(struct kernel *k, int pool)
 {
 	const struct granting *r = &k->target->registers;
 	int given = 0, groups[ON_VALUES + 1] = { 0 }, few;
+	enum work_on sharing = sharing_work(k);
 
 	for (int i = 0; i < k->lanes.n; i++) {
 		const struct klane *x = &k->lanes.v[i];
@@ -60,8 +70,8 @@ static void share_pool(struct kernel *k, int pool)
 		if (!x->registers)
 			groups[work_of(k, x)] += groups_of(k, x);
 	}
-	given += groups[ON_BYTES] * r->producer;
-	few = given + groups[ON_NOTHING] * r->producer + groups[ON_VALUES] * r->most > pool ? r->least : r->producer;
+	given += sharing == ON_VALUES ? groups[ON_BYTES] * r->producer : 0;
+	few = given + groups[ON_NOTHING] * r->producer + groups[sharing] * r->most > pool ? r->least : r->producer;
 	given += groups[ON_NOTHING] * few;
 	for (int i = 0; i < k->lanes.n; i++) {
 		struct klane *x = &k->lanes.v[i];
@@ -69,12 +79,12 @@ static void share_pool(struct kernel *k, int pool)
 
 		if (x->registers)
 			x->given = granted(r, x->registers);
-		else if (on != ON_VALUES)
+		else if (on != sharing)
 			x->given = on == ON_BYTES ? r->producer : few;
 		else if (k->share_of[x->lane])
 			x->given = k->share_of[x->lane];
 		else
-			x->given = (int)min_i64((pool - given) / groups[ON_VALUES] / r->step * r->step, r->most);
+			x->given = (int)min_i64((pool - given) / groups[sharing] / r->step * r->step, r->most);
 	}
 }
 
@@ -134,7 +144,7 @@ static void count_needed(struct kernel *k, int lane)
 /* Does an equal share of the registers decide what the lane has? */
 static bool has_share(const struct kernel *k, const struct klane *l)
 {
-	return !l->registers && work_of(k, l) == ON_VALUES;
+	return !l->registers && work_of(k, l) == sharing_work(k);
 }
 
 /* What the lane needs, as much as can be granted. */
@@ -177,35 +187,63 @@ bool lower_share_by_need(struct kernel *k)
 }
 
 /* Lanes whose threads copy compute addresses, and bounds where a tile is ragged, for several accesses at once. That
- * took up to 56 registers. They get these if the lanes that work on values keep what they need and a tenth more, as
- * compilers use more than that, and what they need if operands are apart: the search refuses plans without that. */
-enum { COPY_REGISTERS = 56, SPARE_SHARE = 10 };
+ * took up to 56 registers. Lanes that issue many boxes one after the other compute the coordinates of several at once,
+ * for which the least that can be granted is not enough. Both get more if the lanes that work on values keep what they
+ * need and a tenth more, as compilers use more than that, and what they need if operands are apart: the search refuses
+ * plans without that. */
+enum { COPY_REGISTERS = 56, BOXES_FEW = 4, SPARE_SHARE = 10 };
 
-/* How many registers each of `working` groups of warps gives so that each of `copying` has `more`. */
-static int taken_for_copies(const struct kernel *k, int more, int copying, int working)
+/* The most boxes that one operation of the tree loads. */
+static int most_boxes(const struct role_body *b)
 {
-	return (int)round_up(ceil_div(more * copying, working), k->target->registers.step);
+	int64_t most = 0;
+
+	for (int i = 0; i < b->v.n; i++) {
+		const struct role_op *o = b->v.v[i];
+
+		if (o->what == DO_LOAD_BOXES)
+			most = max_i64(most, o->u.boxes.boxes.n);
+		if (role_is_region(o->what))
+			most = max_i64(most, max_i64(most_boxes(&o->u.region.body), most_boxes(&o->u.region.other)));
+	}
+	return (int)most;
 }
 
-/* How many registers lanes that copy can have beyond r->producer, each thread. */
-static int more_for_copies(const struct kernel *k, int copying, int working)
+/* How many more registers each thread of a lane that copies can use. */
+static int wanted_for_copies(const struct kernel *k, int lane)
 {
 	const struct granting *r = &k->target->registers;
+	const struct klane *l = &k->lanes.v[lane];
+	enum work_on on = work_of(k, l);
 
-	for (int more = COPY_REGISTERS - r->producer; more > 0; more -= r->step) {
-		int less = taken_for_copies(k, more, copying, working);
-		bool fits = true;
+	if (l->registers || has_share(k, l))
+		return 0;
+	if (on == ON_BYTES)
+		return COPY_REGISTERS - l->given;
+	return most_boxes(&k->role->roles.v[lane].body) > BOXES_FEW ? r->producer - l->given : 0;
+}
 
-		for (int i = 0; i < k->lanes.n; i++) {
-			const struct klane *l = &k->lanes.v[i];
-			int64_t keeps = max_i64(l->needed + l->needed / SPARE_SHARE, l->needed_apart);
+/* How many registers each of the groups of warps that work on values gives so that all that copy have what they can
+ * use but for `withheld`. 0: that is nothing. */
+static int taken_for_copies(const struct kernel *k, int withheld, int working)
+{
+	int64_t more = 0;
 
-			fits &= !has_share(k, l) || keeps <= l->given - less;
-		}
-		if (fits)
-			return more;
+	for (int i = 0; i < k->lanes.n; i++)
+		more += groups_of(k, &k->lanes.v[i]) * max_i64(wanted_for_copies(k, i) - withheld, 0);
+	return (int)round_up(ceil_div(more, working), k->target->registers.step);
+}
+
+/* Do the lanes that work on values keep enough without so many registers? */
+static bool can_spare(const struct kernel *k, int less)
+{
+	for (int i = 0; i < k->lanes.n; i++) {
+		const struct klane *l = &k->lanes.v[i];
+
+		if (has_share(k, l) && max_i64(l->needed + l->needed / SPARE_SHARE, l->needed_apart) > l->given - less)
+			return false;
 	}
-	return 0;
+	return true;
 }
 
 /* The operations that grant the lane its registers. */
@@ -223,27 +261,18 @@ static void set_grants(const struct role_body *b, int given, int launched)
 
 void lower_spare_for_copies(struct kernel *k)
 {
-	int copying = 0, working = 0, more, less;
+	int working = 0, withheld = 0, less;
 
-	if (!k->shares_registers)
+	for (int i = 0; i < k->lanes.n; i++)
+		working += has_share(k, &k->lanes.v[i]) ? groups_of(k, &k->lanes.v[i]) : 0;
+	if (!k->shares_registers || !working)
 		return;
-	for (int i = 0; i < k->lanes.n; i++) {
-		const struct klane *l = &k->lanes.v[i];
-
-		copying += !l->registers && work_of(k, l) == ON_BYTES ? groups_of(k, l) : 0;
-		working += has_share(k, l) ? groups_of(k, l) : 0;
-	}
-	if (!copying || !working)
-		return;
-	more = more_for_copies(k, copying, working);
-	less = taken_for_copies(k, more, copying, working);
-	for (int i = 0; i < k->lanes.n && more; i++) {
+	while ((less = taken_for_copies(k, withheld, working)) && !can_spare(k, less))
+		withheld += k->target->registers.step;
+	for (int i = 0; i < k->lanes.n && less; i++) {
 		struct klane *l = &k->lanes.v[i];
 
-		if (has_share(k, l))
-			l->given -= less;
-		else if (!l->registers && work_of(k, l) == ON_BYTES)
-			l->given += more;
+		l->given += has_share(k, l) ? -less : (int)max_i64(wanted_for_copies(k, i) - withheld, 0);
 		set_grants(&k->role->roles.v[i].body, l->given, lower_launched(k));
 	}
 }
