@@ -175,16 +175,18 @@ static int plan_remove_l(lua_State *L)
 	return 0;
 }
 
-/* {name=, warps=, registers=, replicas=}; without registers they are what the lane needs. */
+/* {name=, warps=, registers=, spare=, replicas=}; without registers they are what the lane needs. */
 static int push_lane(lua_State *L, const struct plan *p, int lane)
 {
 	const struct lane *l = &p->lanes.v[lane];
 
-	lua_createtable(L, 0, 4);
+	lua_createtable(L, 0, 5);
 	set_text(L, "name", l->name);
 	set_integer(L, "warps", lane_warps(p, lane));
 	if (l->registers)
 		set_integer(L, "registers", l->registers);
+	if (l->spare)
+		set_integer(L, "spare", l->spare);
 	set_integer(L, "replicas", l->replicas);
 	return 1;
 }
@@ -201,7 +203,7 @@ static void lane_option(lua_State *L, const char *name, int64_t *out)
 		option_integer(L, 3, "lane", name, 1, !strcmp(name, "warps") ? 32 : 1 << 20, out);
 }
 
-/* plan:lane(name[, {warps=, registers=, replicas=}]); turns= is deprecated for replicas=. Of a lane that there is, what
+/* plan:lane(name[, {warps=, registers=, spare=, replicas=}]); turns= is deprecated for replicas=. Of a lane that there is, what
  * is not given stays; if nothing is given, the plan is not edited, and the call returns what the lane is. false instead
  * of the table takes out a lane without sTasks. */
 static int plan_lane_l(lua_State *L)
@@ -210,7 +212,9 @@ static int plan_lane_l(lua_State *L)
 	const char *name = check_text(L, 2, "lane", "name");
 	int i = plan_find_lane(history_plan(h), name);
 	const struct lane *now = i == NONE ? NULL : &history_plan(h)->lanes.v[i];
-	int64_t warps = now ? now->warps : 0, registers = now ? now->registers : 0, replicas = now ? now->replicas : 1;
+	int64_t warps = now ? now->warps : 0, registers = now ? now->registers : 0, spare = now ? now->spare : 0;
+	int64_t replicas = now ? now->replicas : 1;
+	struct lane numbers;
 	bool given;
 
 	lua_settop(L, 3);
@@ -218,15 +222,18 @@ static int plan_lane_l(lua_State *L)
 		EDIT(drop_lane, h, name);
 		return 0;
 	}
-	OPTIONS_CHECK(L, 3, "lane", "warps", "registers", "replicas", "turns" /* deprecated */);
+	OPTIONS_CHECK(L, 3, "lane", "warps", "registers", "spare", "replicas", "turns" /* deprecated */);
 	lane_option(L, "warps", &warps);
 	lane_option(L, "registers", &registers);
+	lane_option(L, "spare", &spare);
 	option_integer(L, 3, "lane", "turns", 1, 1 << 20, &replicas);	/* deprecated */
 	option_integer(L, 3, "lane", "replicas", 1, 1 << 20, &replicas);
 	given = lua_istable(L, 3) && (lua_pushnil(L), lua_next(L, 3));
 	lua_settop(L, 3);
+	numbers = (struct lane){ .warps = (int)warps, .registers = (int)registers, .spare = (int)spare,
+		.replicas = (int)replicas };
 	if (!now || given)
-		EDIT(lane, h, name, (int)warps, (int)registers, (int)replicas);
+		EDIT(lane, h, name, &numbers);
 	if (now && !given)
 		return push_lane(L, history_plan(h), i);
 	return 0;

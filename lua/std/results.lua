@@ -121,7 +121,7 @@ function results.graph(graph, drawing)
 end
 
 local lane = object{{"name", text()}, {"warps", maybe_integer}, {"registers", nullable(integer "of a thread; null: what it needs")},
-  {"replicas", integer()}}
+  {"spare", nullable(integer "of these, left to the compiler")}, {"replicas", integer()}}
 local entry = object{{"task", text()}, {"lane", text()}, {"seu", text()}, {"at", integer "the iteration offset"}}
 local wait = object{{"task", text()}, {"on", text()}, {"distance", nullable(integer "null: as the dependences say")},
   {"when", text(nil, {enum = {"complete", "issued"}})}}

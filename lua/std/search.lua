@@ -9,6 +9,7 @@ local suggest = require "millrace.suggest"
 local planned = require("millrace.record").of_plan
 local times = require "millrace.times"
 local trials = require "millrace.trials"
+local unspilled = require "millrace.unspilled"
 local mr = require "millrace"
 local raise, show, late, expect = core.raise, core.show, core.late, core.expect
 
@@ -16,7 +17,6 @@ local SIMULATED <const>, MEASURED <const> = 2000, 32   -- trials, unless the cal
 local FEW <const> = 200                                -- trials, to find a tile that has a plan
 local EQUAL <const> = 0.001                            -- relative: times nearer than this are equal
 local CHECKED <const> = 64                             -- of the best plans, if check() refuses one after the other
-local COMPILED <const> = 8                              -- ... with compile=true, if the compiler spills or serializes one after the other
 
 local known = {"seconds", "trials", "measure", "tile", "seed", "fresh", "show", "progress", "compile"}
 
@@ -222,35 +222,21 @@ local function nearest(s, bound, device, wanted)
   return nil, table.concat(lines)
 end
 
--- What is wrong with the kernel that the compiler makes of the plan: 0 if nothing, else more for what costs more time.
-local function compiled_faults(plan)
-  local k = plan:compile()
-  local faults = k.spills
-  for _, p in ipairs(k.problems) do faults = faults + (p.code == "serialized" and 1e6 or 0) end
-  return faults
-end
-
 -- The best plan that check() accepts, too. The search itself checks the plan and prices its kernel, but leaves out the proof
--- that the kernel is right, and takes plans without a kernel last. With compile: the best whose kernel neither spills nor has its
--- products serialized, or that with the fewest faults; plans that differ in the order of tiles or the depth of rings alone have the
--- same faults. nil and why not: check() refuses each of the best.
+-- that the kernel is right, and takes plans without a kernel last. With compile: the best whose kernel the compiler makes well
+-- (unspilled.lua). nil and why not: check() refuses each of the best.
 local function best_legal(s, bound, device, compile)
-  local first, fewest, least, compiled, tried = nil, nil, math.huge, 0, {}
-  for rank, x in ipairs(s:found()) do
-    local plan = rebuild(bound, device, s:plan(x.trial))
-    local good, problems = plan:check()
-    local kind = compile and plan:script():gsub("plan:grid%b{}", ""):gsub("plan:buffers%b{}", "")
-    if good and not tried[kind] then
-      local faults = compile and compiled_faults(plan) or 0
-      if faults == 0 then return plan end
-      if faults < least then fewest, least = plan, faults end
-      compiled, tried[kind] = compiled + 1, true
-    elseif not good then
-      first = first or ("no legal plan found; the fastest of %s: %s"):format(count(#s:found(), "candidate"), tostring(problems))
+  local rank, refused, found = 0, nil, s:found()
+  local function next_legal()
+    while rank < math.min(#found, (compile and 4 or 1) * CHECKED) do
+      rank = rank + 1
+      local plan = rebuild(bound, device, s:plan(found[rank].trial))
+      local good, problems = plan:check()
+      if good then return plan end
+      refused = refused or ("no legal plan found; the fastest of %s: %s"):format(count(#found, "candidate"), tostring(problems))
     end
-    if rank == (compile and 4 or 1) * CHECKED or compiled == COMPILED then break end
   end
-  return fewest, first
+  return (compile and unspilled.first or next_legal)(next_legal), refused
 end
 
 -- Search in the model. Returns the search, why it ended, and its counts, also a plan if none of its own is legal; or nil and why there is

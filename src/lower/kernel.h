@@ -291,6 +291,7 @@ struct klane {
 	int warps, first_warp;
 	const struct frag_layout *layout;	/* of its values: the target's, unless parts of it divide columns */
 	int registers;			/* of a thread, as the plan says; 0: a share of what is left */
+	int spare;			/* of these, as the plan says */
 	int given, needed;		/* registers of a thread: granted, and used at most by its values */
 	int needed_apart;		/* ... if operands of products under way are apart from their origins */
 	int64_t scratch;		/* offset in shared memory, for reductions over its warps */
@@ -298,6 +299,13 @@ struct klane {
 	struct kregion *regions;	/* by loop + 1; 0: the tile loop */
 	struct traced_lane traced;
 };
+
+/* The registers of a thread on which decisions of lowering count: those that are granted without those that the plan
+ * leaves to the compiler. Whether the lane's values fit is no such decision. */
+static inline int lane_usable_registers(const struct klane *l)
+{
+	return l->given - l->spare;
+}
 
 /* Does one iteration of the tile loop work on several tiles (offsets)? Else a tile ends before the next begins. */
 static inline bool shifts_tiles(const struct klane *l)

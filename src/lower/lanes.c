@@ -272,7 +272,8 @@ static enum err_code add_lane(struct kernel *k, int lane, int replica, struct er
 
 	*l = (struct klane){ .lane = lane, .replica = replica, .replicas = p->lanes.v[lane].replicas,
 		.handover_flag = k->handover_flag_of[lane], .barrier = k->lanes.n, .warps = lane_warps(p, lane),
-		.registers = p->lanes.v[lane].registers, .layout = lane_layout(k, lane) };
+		.registers = p->lanes.v[lane].registers, .spare = p->lanes.v[lane].spare,
+		.layout = lane_layout(k, lane) };
 	if (l->barrier >= p->device->named_barriers)
 		return err_set(e, ERR_ILLEGAL, p->lanes.v[lane].loc, "the lanes are more than the %d "
 			"named barriers of '%s'", p->device->named_barriers - 1, p->device->name);

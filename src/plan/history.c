@@ -182,6 +182,7 @@ static enum err_code apply_remove(struct history *h, struct plan *p, const struc
 enum err_code record_apply(struct history *h, struct plan *p, const struct record *r, struct err *e)
 {
 	task_edit edit = r->kind == EDIT_APPEND ? append_one : r->kind == EDIT_MOVE ? move_one : NULL;
+	struct lane lane = r->numbers;
 	int first, n;
 
 	if (edit) {
@@ -190,7 +191,9 @@ enum err_code record_apply(struct history *h, struct plan *p, const struct recor
 	}
 	switch (r->kind) {
 	case EDIT_LANE:
-		return plan_lane(p, r->name, r->a, r->b, r->c, r->loc, e);
+		lane.name = r->name;
+		lane.loc = r->loc;
+		return plan_lane(p, &lane, e);
 	case EDIT_DROP_LANE:
 		return plan_drop_lane(p, r->name, r->loc, e);
 	case EDIT_WAIT: case EDIT_UNWAIT: case EDIT_DROP_WAIT:

@@ -33,8 +33,9 @@ void history_free(struct history *h);
 struct plan *history_plan(struct history *h);
 
 NODISCARD enum err_code history_drop_lane(struct history *h, const char *name, struct srcloc loc, struct err *e);
-NODISCARD enum err_code history_lane(struct history *h, const char *name, int warps,
-	int registers, int replicas, struct srcloc loc, struct err *e);
+/* numbers: all of the lane but its name and location. */
+NODISCARD enum err_code history_lane(struct history *h, const char *name, const struct lane *numbers, struct srcloc loc,
+	struct err *e);
 NODISCARD enum err_code history_append(struct history *h, const char *task, const char *seu,
 	const char *lane, int at, bool by_rows, struct srcloc loc, struct err *e);
 /* Change the entries of the named sTasks (plan_move), as one edit. The name of a split task means all its slices; then

@@ -17,11 +17,10 @@ static enum err_code commit_one(struct history *h, struct record r, struct err *
 	return history_commit(h, &r, 1, e);
 }
 
-enum err_code history_lane(struct history *h, const char *name, int warps, int registers, int replicas,
-	struct srcloc loc, struct err *e)
+enum err_code history_lane(struct history *h, const char *name, const struct lane *numbers, struct srcloc loc,
+	struct err *e)
 {
-	return commit_one(h, (struct record){ .kind = EDIT_LANE, .name = name, .a = warps, .b = registers,
-		.c = replicas, .loc = loc }, e);
+	return commit_one(h, (struct record){ .kind = EDIT_LANE, .name = name, .numbers = *numbers, .loc = loc }, e);
 }
 
 enum err_code history_drop_lane(struct history *h, const char *name, struct srcloc loc, struct err *e)

@@ -127,20 +127,25 @@ int plan_lane_parts(const struct plan *p, int lane, int phase)
 	return parts == INT32_MAX ? 1 : parts;
 }
 
-enum err_code plan_lane(struct plan *p, const char *name, int warps, int registers, int replicas,
-	struct srcloc loc, struct err *e)
+enum err_code plan_lane(struct plan *p, const struct lane *l, struct err *e)
 {
+	const char *name = l->name;
+	struct srcloc loc = l->loc;
 	int lane = plan_find_lane(p, name);
 
 	if (!name[0] || strlen(name) >= 64 || strspn(name, NAME_LETTERS) != strlen(name))
 		return err_set(e, ERR_INPUT, loc, "'%.60s' is no name for a lane: use letters, digits and _", name);
-	if (warps < 0 || warps > 32)
-		return err_set(e, ERR_INPUT, loc, "lane '%s': 1 to 32 warps, not %d", name, warps);
-	if (registers < 0 || registers > p->device->thread_registers)
+	if (l->warps < 0 || l->warps > 32)
+		return err_set(e, ERR_INPUT, loc, "lane '%s': 1 to 32 warps, not %d", name, l->warps);
+	if (l->registers < 0 || l->registers > p->device->thread_registers)
 		return err_set(e, ERR_INPUT, loc, "lane '%s': a thread has at most %d registers, "
-			"not %d", name, p->device->thread_registers, registers);
-	if (replicas < 1 || replicas > REPLICAS_MAX)
-		return err_set(e, ERR_INPUT, loc, "lane '%s': 1 to %d replicas, not %d", name, REPLICAS_MAX, replicas);
+			"not %d", name, p->device->thread_registers, l->registers);
+	if (l->spare < 0 || l->spare >= p->device->thread_registers)
+		return err_set(e, ERR_INPUT, loc, "lane '%s': of the %d registers of a thread at most %d can be spare, "
+			"not %d", name, p->device->thread_registers, p->device->thread_registers - 1, l->spare);
+	if (l->replicas < 1 || l->replicas > REPLICAS_MAX)
+		return err_set(e, ERR_INPUT, loc, "lane '%s': 1 to %d replicas, not %d", name, REPLICAS_MAX,
+			l->replicas);
 	if (lane == NONE && p->lanes.n == LANES_MAX)
 		return err_set(e, ERR_LIMIT, loc, "a plan has at most %d lanes", LANES_MAX);
 	if (lane == NONE) {
@@ -148,8 +153,9 @@ enum err_code plan_lane(struct plan *p, const char *name, int warps, int registe
 		*VEC_ADD(&p->arena, &p->lanes) = (struct lane){ .name = name };
 		lane = p->lanes.n - 1;
 	}
-	p->lanes.v[lane] = (struct lane){ .name = p->lanes.v[lane].name, .warps = warps, .registers = registers,
-		.replicas = replicas, .loc = loc };
+	name = p->lanes.v[lane].name;
+	p->lanes.v[lane] = *l;
+	p->lanes.v[lane].name = name;
 	return OK;
 }
 
@@ -212,7 +218,7 @@ static enum err_code need_lane(struct plan *p, const char *name, struct srcloc l
 	*out = plan_find_lane(p, name);
 	if (*out != NONE)
 		return OK;
-	TRY(plan_lane(p, name, 0, 0, 1, loc, e));
+	TRY(plan_lane(p, &(struct lane){ .name = name, .replicas = 1, .loc = loc }, e));
 	*out = p->lanes.n - 1;
 	return OK;
 }

@@ -44,6 +44,7 @@ struct lane {
 	const char *name;
 	int warps;
 	int registers;			/* a thread; 0: what it needs */
+	int spare;			/* so many of these are left to the compiler, beyond what it is known to take */
 	int replicas;			/* 1 to REPLICAS_MAX */
 	struct srcloc loc;
 };
@@ -114,9 +115,8 @@ void plan_copy(struct mem *mem, const struct plan *p, struct plan **out);
 
 /* Take out a lane, which must have no sTasks. */
 NODISCARD enum err_code plan_drop_lane(struct plan *p, const char *name, struct srcloc loc, struct err *e);
-/* Declare or change a lane. warps 0: 4, or 1 if all it has is copies. */
-NODISCARD enum err_code plan_lane(struct plan *p, const char *name, int warps, int registers,
-	int replicas, struct srcloc loc, struct err *e);
+/* Declare or change a lane: its name, numbers and location. warps 0: 4, or 1 if all it has is copies. */
+NODISCARD enum err_code plan_lane(struct plan *p, const struct lane *l, struct err *e);
 /* seu NULL: the device's choice for such work. lane NULL: "p0" for an asynchronous
  * copy unit, else "c0". The lane is declared if it was not. */
 NODISCARD enum err_code plan_append(struct plan *p, int task, const char *seu, const char *lane,

@@ -16,6 +16,7 @@ struct record {
 	int step;			/* records of one edit share it */
 	const char *name, *other, *lane;
 	int a, b, c;			/* c of EDIT_WAIT: was it added by an edit that needs it? */
+	struct lane numbers;		/* of EDIT_LANE: what it says of the lane; without its name */
 	struct grid_plan grid;
 	const struct move *move;
 	const struct tiling *tiling;

@@ -4,19 +4,26 @@
 #include <ctype.h>
 #include <string.h>
 
+/* Print an option that is not 0, and the comma before it if another one precedes. */
+static void print_number(struct buf *out, const char *name, int n, const char **comma)
+{
+	if (!n)
+		return;
+	buf_printf(out, "%s%s=%d", *comma, name, n);
+	*comma = ", ";
+}
+
 static void print_lanes(const struct plan *p, struct buf *out)
 {
 	for (int i = 0; i < p->lanes.n; i++) {
 		const struct lane *l = &p->lanes.v[i];
-		bool more = l->registers || l->replicas > 1;
+		const char *comma = "";
 
 		buf_printf(out, "plan:lane(\"%s\", {", l->name);
-		if (l->warps)
-			buf_printf(out, "warps=%d%s", l->warps, more ? ", " : "");
-		if (l->registers)
-			buf_printf(out, "registers=%d%s", l->registers, l->replicas > 1 ? ", " : "");
-		if (l->replicas > 1)
-			buf_printf(out, "replicas=%d", l->replicas);
+		print_number(out, "warps", l->warps, &comma);
+		print_number(out, "registers", l->registers, &comma);
+		print_number(out, "spare", l->spare, &comma);
+		print_number(out, "replicas", l->replicas > 1 ? l->replicas : 0, &comma);
 		buf_puts(out, "})\n");
 	}
 }

@@ -67,8 +67,9 @@ static void add_spills(const struct built *b, const struct compile_use *u, struc
 		add_problem(b, a, out, (struct problem){ .code = PROBLEM_SPILLS, .task = NONE,
 			.message = arena_strf(a, "'%s' keeps registers in memory: a thread stores "
 				"%d bytes and loads %d", u->entry, u->spill_stores, u->spill_loads),
-			.hint = "split the tile over more lanes, take a smaller tile, or give the "
-				"lanes more warps; mr.search with compile=true takes a plan whose kernel does not" });
+			.hint = "leave registers to the compiler, plan:lane(name, {spare=32}), split the tile over more lanes, take "
+				"a smaller tile, or give the lanes more warps; mr.search with compile=true takes a plan whose "
+				"kernel does not" });
 }
 
 void built_problems(const struct built *b, struct arena *a, struct problems *out)

@@ -148,8 +148,8 @@ static enum err_code add_loader(const struct builder *m, const char *lane)
 {
 	bool copies = has_copies(m, lane);
 
-	return plan_lane(m->p, lane, copies ? m->c->load_warps : 1, copies ? m->c->load_registers : 0, 1, NOWHERE,
-		m->e);
+	return plan_lane(m->p, &(struct lane){ .name = lane, .warps = copies ? m->c->load_warps : 1,
+		.registers = copies ? m->c->load_registers : 0, .replicas = 1 }, m->e);
 }
 
 static enum err_code add_lanes(const struct builder *m)
@@ -159,12 +159,13 @@ static enum err_code add_lanes(const struct builder *m)
 
 	TRY(add_loader(m, "p0"));
 	if (has_indices(m->p->graph))
-		TRY(plan_lane(m->p, "p1", 0, 0, 1, NOWHERE, m->e));
+		TRY(plan_lane(m->p, &(struct lane){ .name = "p1", .replicas = 1 }, m->e));
 	if (second)
 		TRY(add_loader(m, second));
 	for (int i = 0; i < m->c->ways; i++) {
 		snprintf(name, sizeof(name), "c%d", i);
-		TRY(plan_lane(m->p, name, m->c->warps, 0, m->c->replicas, NOWHERE, m->e));
+		TRY(plan_lane(m->p, &(struct lane){ .name = name, .warps = m->c->warps, .replicas = m->c->replicas },
+			m->e));
 	}
 	return OK;
 }

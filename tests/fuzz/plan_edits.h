@@ -187,8 +187,10 @@ static enum err_code edit_lane(struct session *s, struct err *e)
 {
 	const char *name = next_lane(s);
 
-	return history_lane(s->history, name ? name : "c0", next_number(s, -1, 9),
-		next_number(s, -1, 3) * 100, next_number(s, 0, 3), edit_here, e);
+	struct lane numbers = { .warps = next_number(s, -1, 9), .registers = next_number(s, -1, 3) * 100,
+		.replicas = next_number(s, 0, 3) };
+
+	return history_lane(s->history, name ? name : "c0", &numbers, edit_here, e);
 }
 
 static enum err_code edit_append(struct session *s, struct err *e)

@@ -257,9 +257,9 @@ static struct plan *make_plan(struct mem *mem, const struct graph *g, const stru
 	struct usage usage;
 	int added;
 
-	must(plan_lane(p, "p0", 1, 0, 1, NOWHERE, &err));
-	must(plan_lane(p, "c0", 4, 0, 1, NOWHERE, &err));
-	must(plan_lane(p, "c1", 4, 0, 1, NOWHERE, &err));
+	must(plan_lane(p, &(struct lane){ .name = "p0", .warps = 1, .replicas = 1 }, &err));
+	must(plan_lane(p, &(struct lane){ .name = "c0", .warps = 4, .replicas = 1 }, &err));
+	must(plan_lane(p, &(struct lane){ .name = "c1", .warps = 4, .replicas = 1 }, &err));
 	for (int i = 0; i < g->tasks.n; i++) {
 		const struct stask *s = &g->tasks.v[i];
 		const char *lane = s->kind == TASK_LOAD ? "p0" : s->slice ? "c1" : "c0";

@@ -73,7 +73,7 @@ static bool is_short_of_registers(const struct lowering *c, const struct stask *
 
 	for (int i = 0; i < s->reads.n; i++)
 		addresses |= has_ring(c, s->reads.v[i]);
-	return addresses && s->kind == TASK_COMPUTE && 2 * c->live_words > c->lane->given;
+	return addresses && s->kind == TASK_COMPUTE && 2 * c->live_words > lane_usable_registers(c->lane);
 }
 
 /* A wait for the lane's own products, with the point of the TASK around it. */

@@ -61,7 +61,7 @@ static int words_around_folds(struct lowering *c)
 static bool lacks_registers(struct lowering *c, const struct buffer *b)
 {
 	return b->loop == NONE && !shifts_tiles(c->lane) &&
-		words_of_all(c) + words_around_folds(c) + c->plan->device->reserved_registers >= c->lane->given;
+		words_of_all(c) + words_around_folds(c) + c->plan->device->reserved_registers >= lane_usable_registers(c->lane);
 }
 
 /* Do products add to the carry, while others of the lane may be under way before the first of them? Compilers would set it as late as
@@ -156,14 +156,14 @@ void spare_kept_sums(struct lowering *c)
 {
 	struct role_sums sums = { 0 };
 	int64_t other = role_slot_words(c->role, c->a) + c->plan->device->reserved_registers;
-	int64_t free = c->lane->given - other - role_kept_words(c->role, c->a, true, &sums);
+	int64_t free = lane_usable_registers(c->lane) - other - role_kept_words(c->role, c->a, true, &sums);
 
 	if (!sums.v.n || shifts_tiles(c->lane))
 		return;
 	for (int i = 0; i < c->role->body.v.n && free < 0; i++)
 		if (c->role->body.v.v[i]->what == DO_TILES)
 			set_sums_of_tiles(c, c->role->body.v.v[i], &sums);
-	if (free > 0 && role_kept_words(c->role, c->a, false, NULL) + other > c->lane->given)
+	if (free > 0 && role_kept_words(c->role, c->a, false, NULL) + other > lane_usable_registers(c->lane))
 		set_maps_apart(&c->role->body, free);
 }
 

@@ -384,7 +384,7 @@ void hide_addresses(struct lowering *c)
 	int64_t kept = kept_addresses(&c->role->body, x.threads) + role_most_fetch_words(c->role, c->a);
 	int64_t needed = c->role->words + role_slot_words(c->role, c->a) + c->plan->device->reserved_registers;
 
-	x.spare = c->lane->given - needed;
+	x.spare = lane_usable_registers(c->lane) - needed;
 	x.tasks = kept > 0 && kept > x.spare;
 	x.coordinates = x.tasks && x.spare < TILE_WORDS;
 	hide_in_body(&x, &c->role->body);

@@ -74,7 +74,7 @@ static void find_truths(struct truths *x, const struct role_body *b)
 
 void pack_truths(struct lowering *c)
 {
-	struct truths x = { .a = c->a, .spare = c->lane->given - c->role->words - c->plan->device->reserved_registers };
+	struct truths x = { .a = c->a, .spare = lane_usable_registers(c->lane) - c->role->words - c->plan->device->reserved_registers };
 
 	find_truths(&x, &c->role->body);
 	for (int i = 0; i < x.made.n; i++)

@@ -200,7 +200,7 @@ bool has_registers_for_all(const struct lowering *c, int task)
 {
 	int widest;
 
-	return live_words(c, c->g->tasks.v[task].loop, task, &widest) + c->plan->device->reserved_registers <= c->lane->given;
+	return live_words(c, c->g->tasks.v[task].loop, task, &widest) + c->plan->device->reserved_registers <= lane_usable_registers(c->lane);
 }
 
 bool step_ends_in_flight(const struct lowering *c, const struct kstep *s, bool under)
@@ -249,7 +249,7 @@ static bool has_spare_registers(const struct lowering *c)
 		words = live_words(c, loop, task, &widest);
 		if (ends_in_flight(c, loop))
 			more = widest * 2 / 3 > reserved ? widest * 2 / 3 : reserved;
-		if (words + reserved + more > c->lane->given)
+		if (words + reserved + more > lane_usable_registers(c->lane))
 			return false;
 	}
 	return true;

@@ -123,7 +123,7 @@ bool lower_has_boxes(const struct vdevice *d)
 /* Shifted accesses go through registers: as many are in flight as the lane has registers for. */
 static int accesses_in_flight(const struct lowering *c)
 {
-	int given = c->k->shares_registers ? c->lane->given : lower_launched(c->k);
+	int given = c->k->shares_registers ? lane_usable_registers(c->lane) : lower_launched(c->k);
 	int spare_words = given - c->k->plan->device->reserved_registers;
 
 	return (int)max_i64(1, min_i64(spare_words / SHIFTED_WORDS, SHIFTED_MOST));

@@ -1,0 +1,74 @@
+-- mr.search{compile=true}: of plans in their order, the first whose kernels the compiler makes well. The compiler is pretended:
+-- each plan here says what its kernel would spill, so that the choice alone is tested.
+local tap = dofile((arg[0]:match "^(.*/)" or "./") .. "tap.lua")
+local unspilled = require "millrace.unspilled"
+local ok, is = tap.ok, tap.is
+
+local compiled
+
+-- A plan of one tile, with a lane that copies and one that computes; spills(lanes) are the bytes of its kernel.
+local function plan_of(name, tile, spills, serialized)
+  local plan = {name = name, lanes = {{name = "p0"}, {name = "c0"}}, tasks = {{name = "load", kind = "load"}, {name = "mma", kind = "mma"}},
+    entries = {{task = "load", lane = "p0"}, {task = "mma", lane = "c0"}}, options = {p0 = {}, c0 = {}}, legal = true}
+  function plan:script()
+    return ('plan = {tile={m=%d}}\nplan:lane("p0", {})\nplan:lane("c0", {})\nplan:append "%s"\nplan:buffers{a=%d}'):format(tile, name, #name)
+  end
+  function plan:copy()
+    local p = setmetatable({options = {p0 = {}, c0 = {}}}, {__index = self})
+    for lane, options in pairs(self.options) do for k, v in pairs(options) do p.options[lane][k] = v end end
+    return p
+  end
+  function plan:lane(lane, options) for k, v in pairs(options) do self.options[lane][k] = v end end
+  function plan:check() return self.legal end
+  function plan:compile()
+    compiled[#compiled + 1] = name
+    return {spills = spills(self.options), problems = {serialized and {code = "serialized"} or {code = "note"}}}
+  end
+  return plan
+end
+
+local function spills(n) return function() return n end end
+
+local function first(plans)
+  local i = 0
+  compiled = {}
+  local best = unspilled.first(function() i = i + 1 return plans[i] end)
+  return best, #compiled
+end
+
+local best, n = first{plan_of("a", 64, spills(0)), plan_of("b", 32, spills(0))}
+is(best.name, "a", "a good plan is taken at once")
+is(n, 1, "  and no other one compiled")
+is(first{}, nil, "no plan of none")
+
+best = first{plan_of("a", 64, function(o) return o.c0.spare == 32 and 0 or 40 end), plan_of("b", 32, spills(0))}
+ok(best.name == "a" and best.options.c0.spare == 32 and not best.options.p0.spare, "lanes that compute leave registers to the compiler")
+best = first{plan_of("a", 64, function(o) return o.p0.registers == 40 and 0 or 40 end), plan_of("b", 32, spills(0))}
+ok(best.name == "a" and best.options.p0.registers == 40 and not best.options.c0.spare, "lanes that copy are granted more")
+best = first{plan_of("a", 64, function(o) return (o.c0.spare == 16 and 20 or 40) - (o.p0.registers == 48 and 20 or 0) end)}
+ok(best.options.c0.spare == 16 and best.options.p0.registers == 48, "both, where one of them is not enough")
+
+best = first{plan_of("a", 64, spills(40)), plan_of("b", 32, spills(0)), plan_of("c", 16, spills(0))}
+is(best.name, "b", "else the next plan is taken")
+best = first{plan_of("a", 64, spills(0), true), plan_of("b", 32, spills(400)), plan_of("c", 16, spills(500))}
+is(best.name, "b", "that with the fewest faults, if all have some; serialized products are worse than spills")
+
+local same = {plan_of("a", 64, spills(40)), plan_of("a", 64, spills(0)), plan_of("b", 32, spills(0))}
+is(first(same).name, "b", "plans that differ in rings or the order of tiles alone are compiled once")
+
+local alike = {}
+for i = 1, 10 do alike[i] = plan_of("p" .. i, 64, spills(40)) end
+alike[11] = plan_of("other", 32, spills(0))
+best, n = first(alike)
+is(best.name, "other", "other tiles come before more plans of a tile")
+ok(n <= 2 + 6 + 1, "  of which two are compiled, and the repairs of the first", n)
+alike[11] = nil
+alike[9] = plan_of("ninth", 64, spills(0))
+is(first(alike).name, "ninth", "if there are none, these are compiled, too")
+
+local refused = plan_of("a", 64, function(o) return (o.c0.spare or o.p0.registers) and 0 or 40 end)
+refused.legal = false
+best = first{refused, plan_of("b", 32, spills(8))}
+is(best.name, "b", "a repair that check() refuses is none")
+
+tap.done_testing()
