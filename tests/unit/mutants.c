@@ -272,6 +272,18 @@ int main(void)
 		"{m=32, n=48, k=32}, {a=2, b=2})");
 	check_plan_of("attention of warps", "return of_warps(attention_of{m=64, n=96, d=32}, "
 		"{m=32, n=32}, {k=2, v=2})");
+	check_plan_of("gemm on sm_80", "return on_device('a100', mr.examples.gemm{m=64, n=48, k=96}, {m=32, n=48, k=32}, "
+		"{a=2, b=2})");
+	check_plan_of("gemm on sm_80, one lane", "return on_one_lane('a100', mr.examples.gemm{m=64, n=48, k=96}, "
+		"{m=32, n=48, k=32}, {a=2, b=2}, {load_a=1, load_b=1})");
+	check_plan_of("attention on sm_80", "return on_device('a100', attention_of{m=64, n=96, d=32}, {m=32, n=32}, "
+		"{k=2, v=2})");
+	check_plan_of("gemm on gfx942", "return on_device('mi300x', mr.examples.gemm{m=64, n=48, k=96}, {m=32, n=48, k=32}, "
+		"{a=2, b=2})");
+	check_plan_of("gemm on gfx942, one lane", "return on_one_lane('mi300x', mr.examples.gemm{m=64, n=64, k=96}, "
+		"{m=64, n=64, k=32}, {a=2, b=2}, {load_a=1, load_b=1})");
+	check_plan_of("attention on gfx942", "return on_device('mi300x', attention_of{m=64, n=96, d=32}, {m=32, n=32}, "
+		"{k=2, v=2})");
 	check_plan_of("attention with lengths", "return with_lengths('attention', {b=4, m=64, n=160, d=32}, {m=64, n=64}, "
 		"{k=2, v=2})");
 	/* an EU has one tile, and so one run of the loop, whose last tile is copied by several warps */

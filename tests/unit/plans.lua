@@ -44,6 +44,17 @@ function P.of_warps(bound, tile, rings)
   return P.plan(bound, tile, nil, {device = P.mma_sync, lanes = {{"c0", {warps = 2}}}, rings = rings})
 end
 
+-- Loads and all else on a lane each, on the device of that name.
+function P.on_device(name, bound, tile, rings, warps)
+  return P.plan(bound, tile, nil, {device = mr.device(name), lanes = {{"p0", {warps = 1}}, {"c0", {warps = warps or 2}}}, rings = rings})
+end
+
+-- One lane copies what it multiplies.
+function P.on_one_lane(name, bound, tile, rings, at, warps)
+  return P.plan(bound, tile, function() return "c0" end, {device = mr.device(name), lanes = {{"c0", {warps = warps or 2}}}, rings = rings,
+    at = at})
+end
+
 -- Loads on p0, of `loading` warps; sTasks of `on` on c1, all others on c0. eus: false for all.
 local function on_lanes(bound, tile, rings, on, loading, eus)
   local lanes = {{"p0", {warps = loading or 1}}, {"c0", {warps = 4}}, next(on) and {"c1", {warps = 4}}}
