@@ -105,6 +105,8 @@ static inline const struct role *second_role(const struct print *c)
 
 /* A number that is `first` in the first of merged lanes and `second` in the second. */
 const char *by_lane(struct print *c, int64_t first, int64_t second);
+/* Print that the lane's threads wait for each other. */
+void put_lane_sync(struct print *c);
 /* Number of the lane's named barrier. */
 static inline const char *barrier(struct print *c)
 {

@@ -273,10 +273,10 @@ static void join_warps(struct print *c, const struct role_op *o, const char *loo
 		warp = arena_strf(c->a, "(thread / %d * %d + w)", rows * warp_threads(c), rows);
 	else if (parts > 1)
 		warp = arena_strf(c->a, "(thread %% %d / %d + w * %d)", rows * warp_threads(c), warp_threads(c), rows);
-	put(c, "lane_sync(%s, %d);", barrier(c), lane_threads(c));
+	put_lane_sync(c);
 	put(c, "if (%s) %s%s", holds, loops, shared_put(c, kept, scratch_address(c, o, arena_strf(c->a,
 		"(thread / %d)", warp_threads(c)), at, n), arena_strf(c->a, "%s%s", name, element)));
-	put(c, "lane_sync(%s, %d);", barrier(c), lane_threads(c));
+	put_lane_sync(c);
 	put(c, "%s{", loops);
 	put(c, "\t%s y = %s;", register_type(t), value(c, o->u.reduce.zero));
 	put_join(c, arena_strf(c->a, "EACH(w, %d) ", joined), o,
@@ -421,7 +421,7 @@ static void put_scan_warps(struct print *c, const struct role_op *o, const char 
 	int warps = c->role->warps, groups = frag_groups(f), together = warp_threads(c) / warps;
 	int64_t parts = (int64_t)groups * warps;
 
-	put(c, "lane_sync(%s, %d);", barrier(c), lane_threads(c));
+	put_lane_sync(c);
 	put(c, "%s{", each_row(c, f));
 	put(c, "\t%s before = %s;", type, zero);
 	put(c, "\tEACH(i, %d) {", (groups + together - 1) / together);
@@ -459,7 +459,7 @@ static void print_scan(struct print *c, const struct role_op *o)
 	int pair = f->layout->pair;
 
 	if (joins)
-		put(c, "lane_sync(%s, %d);", barrier(c), lane_threads(c));
+		put_lane_sync(c);
 	put(c, "%s{", each_row(c, f));
 	if (!joins)
 		put(c, "\t%s before = %s;", type, zero);

@@ -38,6 +38,15 @@ static void put_arrive(struct print *c, const struct role_op *o, const char *bef
 		put(c, "%sflag_arrive_warp(%s);", before, flag_barrier(c, o, n));
 }
 
+/* Where barriers of a lane are counters, a lane with all threads takes the block's barrier, of which the machine has one. */
+void put_lane_sync(struct print *c)
+{
+	if (c->r->target->shared.polled && lane_threads(c) == c->r->threads)
+		put(c, "BLOCK_SYNC();");
+	else
+		put(c, "lane_sync(%s, %d);", barrier(c), lane_threads(c));
+}
+
 static const char *issuer(bool elected)
 {
 	return elected ? "elected" : "leader";
@@ -65,7 +74,7 @@ void print_sync(struct print *c, const struct role_op *o)
 		put_arrive(c, o, "\t", n);
 		break;
 	case DO_WARP_SYNC: put(c, "WARP_SYNC();"); break;
-	case DO_LANE_SYNC: put(c, "lane_sync(%s, %d);", barrier(c), lane_threads(c)); break;
+	case DO_LANE_SYNC: put_lane_sync(c); break;
 	case DO_FENCE: put(c, "fence_async();"); break;
 	case DO_GROUPS_FENCE: put(c, "groups_fence();"); break;
 	case DO_GROUPS_COMMIT: put(c, "groups_commit();"); break;

@@ -40,7 +40,7 @@ local function try(line, operator, sizes)
     row(line, searched, "", "", "", "", "", "")
     return count("no plan", why)
   end
-  local k = found.plan:compile{target = "cuda"}
+  local k = found.plan:compile()
   local measured, right = "", ""
   if attached then
     local ok, ms, said = pcall(run, k, operator, bound, sizes)
