@@ -684,7 +684,13 @@ static void fetch_by_threads(struct print *c, const struct role_op *o)
 		put_thread(c, "opaque(THREAD)", false, f->layout);
 	else if (moved)
 		put_coordinates(c, f->layout);
-	if (o->u.fetch.by == FETCH_WORDS) {
+	if (o->u.fetch.by == FETCH_WORDS && (together == 2 || together == 4)) {
+		put(c, "%s{", each(c, f, "bjh"));
+		put(c, "\tconst int e = 0;");
+		put(c, "\t%sshared_%d(&%s, %s);", guard(c, o->u.fetch.inside), 4 * together, word, from);
+		if (is_tested(o->u.fetch.inside))
+			put(c, "\telse EACH(i, %d) (&%s)[i] = 0;", together, word);
+	} else if (o->u.fetch.by == FETCH_WORDS) {
 		put(c, together > 1 ? "%s%s" : "%s{", each(c, f, "bjh"), each_word(c, f));
 		if (together == 1)
 			put(c, "\tconst int e = 0;");

@@ -126,9 +126,10 @@ static const char *product_text(const struct dump *d, const struct role_op *o)
 	const struct product_form *f = &o->u.product.form;
 
 	if (f->b_registers)
-		return arena_strf(d->a, "%s += %s x %s, %s, %s, %d at once", frag_text(d, o->u.product.sum),
+		return arena_strf(d->a, "%s += %s x %s, %s, %s, %d at once%s", frag_text(d, o->u.product.sum),
 			frag_text(d, o->u.product.a), frag_text(d, o->u.product.b), operand_types(d, f), f->by->name,
-			o->u.product.sum.frag->blocks * o->u.product.col_steps);
+			o->u.product.sum.frag->blocks * o->u.product.col_steps, o->u.product.steps > 1 ?
+			arena_strf(d->a, ", %d steps", o->u.product.steps) : "");
 	return arena_strf(d->a, "%s%s += %s x b, %s, %d columns, %d steps, in %d", frag_text(d,
 		o->u.product.sum), o->u.product.first ? arena_strf(d->a, " from column %d",
 		o->u.product.first) : "", f->registers ? frag_text(d, o->u.product.a) : "a", operand_types(d, f),

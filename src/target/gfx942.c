@@ -18,7 +18,7 @@ static const struct frag_layout sums_wide = { SUMS_WIDE }, second_wide = { SUMS_
 
 /* Both make as many products in a pass, of four cycles (CDNA 3 ISA; LLVM's scheduling model of gfx942 has the same passes). The
  * wide one takes half as many instructions, and half as many registers for the operands of a step. */
-#define MFMA .warps = 1, .a = FROM_REGISTERS, .b = FROM_REGISTERS, .transposed = true
+#define MFMA .warps = 1, .a = FROM_REGISTERS, .b = FROM_REGISTERS, .transposed = true, .fetch_bytes = 16
 #define NARROW MFMA, .name = "mfma 16x16", .rows = 16, .cols_most = 16, .cols_step = 16, .k_bytes = 32, .b_layout = &second, \
 	.passes = 4
 #define WIDE MFMA, .name = "mfma 32x32", .rows = 32, .cols_most = 32, .cols_step = 32, .k_bytes = 16, .b_layout = &second_wide, \

@@ -90,6 +90,10 @@ struct matrix_instruction {
 	 * products are all of one, and all its values lie as their sums (lower.c). */
 	const struct frag_layout *sums;
 	bool transposed;		/* a printer exchanges its operands: the result of the machine is transposed */
+	/* A thread fetches so many bytes of an operand's row from shared memory at once: what it needs of several steps.
+	 * Its neighbours of the contracted axis are then in another order than that of the steps, the same for both
+	 * operands. 0: each step's by itself. */
+	int fetch_bytes;
 	int passes;			/* of the matrix unit, in units that instructions of this target share */
 	bool by_matrices;		/* a warp fetches operands of 16 bits in matrices of 8 x 8, of which each thread
 					 * gets two neighbours in a row: as words of fragments lie */

@@ -103,6 +103,27 @@ local wide = all(mr.examples.gemm{m = 128, n = 64, k = 96}, {m = 128, n = 64, k 
 tap.like(tostring(wide:kernel{}), "bf16, mfma 32x32, 2 at once", "complete blocks of 32 rows and columns are made by half as many products")
 compiles("wide gemm", wide, 8, "32x32x8")
 random_plans.correct(tap, "wide gemm", wide, SEEDS)
+-- Operands of two products are fetched at once, 16 bytes a thread, where a tile has a multiple of both steps, and registers suffice.
+local function fetched(p)
+  return tostring(p:kernel{}):match "product r_c%[0%] %+= [^\n]+" or "no product", select(2, p:compile{text = true}.source:gsub("shared_16%(&[ab]%d", ""))
+end
+do
+  local both, n = fetched(wide)
+  tap.like(both, "2 at once, 2 steps", "16 bytes are fetched for two products")
+  tap.ok(n > 0 and n == select(2, fetched(all(mr.examples.gemm{m = 64, n = 64, k = 64}, {m = 64, n = 64, k = 32}, 4))),
+    "  of the narrow form, too", n)
+  for what, p in pairs{
+    ["an odd number of steps"] = all(mr.examples.gemm{m = 64, n = 64, k = 96}, {m = 64, n = 64, k = 48}, 4),
+    ["a ragged tile that ends within 16 bytes"] = all(mr.examples.gemm{m = 64, n = 64, k = 36}, {m = 64, n = 64, k = 32}, 4),
+    ["an operand across rows"] = all(mr.examples.gemm{m = 64, n = 64, k = 64, b = "kn"}, {m = 64, n = 64, k = 32}, 4)} do
+    tap.is(select(2, fetched(p)), 0, "  not of " .. what)
+    random_plans.correct(tap, "  but right: " .. what, p, SEEDS)
+  end
+  local tight = all(mr.examples.gemm{m = 256, n = 256, k = 64}, {m = 128, n = 128, k = 32}, 4)
+  local before = select(2, fetched(tight))
+  tight:lane("c0", {spare = 400})
+  tap.ok(before > 0 and select(2, fetched(tight)) == 0, "  not where the lane leaves its registers to the compiler", before)
+end
 executes("wide gemm, executed", all(mr.examples.gemm{m = 64, n = 32, k = 40, dtype = "f16"}, {m = 64, n = 32, k = 32}, 2))
 local wide_attention = all(mr.examples.flash_attention{b = 1, h = 1, m = 64, n = 64, d = 64}, {m = 64, n = 32}, 2)
 tap.like(tostring(wide_attention:kernel{}), "r_mma_qk.-mfma 32x32, 1 at once.-r_o%[0%] %+= r_softmax.-mfma 32x32, 2 at once",

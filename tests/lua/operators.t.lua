@@ -3,16 +3,16 @@
 --
 --   millrace operators.t.lua [PATTERN]   those whose names match
 --
--- MILLRACE_OPERATORS=N takes every N-th operator alone.
+-- In the environment, MILLRACE_OPERATORS=N takes every N-th operator alone, DEVICE=a100 plans for another device.
 local mr = require "millrace"
 local core = require "millrace.core"
 local dir = arg[0]:match "^(.*/)" or "./"
 local tap, operators = dofile(dir .. "tap.lua"), dofile(dir .. "lib/operators.lua")
-local every = tonumber(os.getenv "MILLRACE_OPERATORS" or 1)
+local every, device = tonumber(os.getenv "MILLRACE_OPERATORS" or 1), mr.device(os.getenv "DEVICE" or "h200")
 
 local function wrong(operator, sizes)
   local bound = operator.program(sizes)
-  local found, why = mr.search(bound, mr.device "h200", {measure = false, trials = operator.trials or 60})
+  local found, why = mr.search(bound, device, {measure = false, trials = operator.trials or 60})
   if not found then return tostring(why) end
   local k = found.plan:compile{target = "host"}
   local inputs = operators.inputs(operator, bound, sizes, 5)

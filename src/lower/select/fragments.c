@@ -196,11 +196,11 @@ static int live_words(const struct lowering *c, int loop, int any, int *widest)
 	return words;
 }
 
-bool has_registers_for_all(const struct lowering *c, int task)
+bool has_registers_for_all(const struct lowering *c, int task, int more)
 {
-	int widest;
+	int widest, words = live_words(c, c->g->tasks.v[task].loop, task, &widest);
 
-	return live_words(c, c->g->tasks.v[task].loop, task, &widest) + c->plan->device->reserved_registers <= lane_usable_registers(c->lane);
+	return words + more + c->plan->device->reserved_registers <= lane_usable_registers(c->lane);
 }
 
 bool step_ends_in_flight(const struct lowering *c, const struct kstep *s, bool under)

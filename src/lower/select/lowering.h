@@ -179,8 +179,9 @@ void hide_addresses(struct lowering *c);
 /* Lets truth values be bits of words if the lane does not have registers for what they compare (bits.c). */
 void pack_truths(struct lowering *c);
 
-/* Does the lane have registers for all values of the sTask's loop at once, although they are not live at once? */
-bool has_registers_for_all(const struct lowering *c, int task);
+/* Does the lane have registers for all values of the sTask's loop at once, although they are not live at once, and for so
+ * many more words? */
+bool has_registers_for_all(const struct lowering *c, int task, int more);
 /* Is a product in flight when an iteration of the loop ends? */
 bool ends_in_flight(const struct lowering *c, int loop);
 /* ... when the step of an iteration ends? `under`: one is when it begins. */

@@ -7,7 +7,8 @@ struct step_product {
 	const struct stask *s;
 	const struct sync_product *p;
 	const struct matrix_instruction *by;
-	int depth, steps;		/* contracted elements of a k step; k steps */
+	int together;			/* instructions along the contracted axis whose operands are fetched at once */
+	int depth, steps;		/* contracted elements of a k step, which has so many; k steps */
 };
 
 /* The operand as a matrix: its rows are the axes it shares with the result, its columns the contracted axes. */
@@ -28,19 +29,38 @@ static struct shape2 operand_shape(const struct step_product *x, int arg)
 	return v;
 }
 
+/* The layout of an operand for one instruction, or for several whose operands a thread fetches at once: it has as many
+ * times as many neighbours of each group then. */
+static const struct frag_layout *step_layout(const struct step_product *x, int arg)
+{
+	const struct frag_layout *l = arg ? x->by->b_layout : x->by->a_layout;
+	struct frag_layout *wide;
+
+	if (!l)
+		l = x->c->lane->layout;
+	if (x->together == 1)
+		return l;
+	wide = ARENA_NEW(x->c->a, struct frag_layout);
+	*wide = *l;
+	wide->cols *= x->together;
+	wide->col.step *= x->together;
+	wide->pair *= x->together;
+	wide->deep *= x->together;
+	return wide;
+}
+
 /* Declares the registers of an operand for one k step. Operands of 16 bits are packed, two elements in a register.
  * Those of other widths are only priced: targets that print synchronous products have instructions of 16 bits alone. */
 static const struct frag *step_frag(const struct step_product *x, int arg)
 {
 	struct lowering *c = x->c;
 	const struct frag *sum = x->p->sum.frag;
-	const struct frag_layout *l = arg ? x->by->b_layout : x->by->a_layout;
 	enum dtype type = x->s->work.operand[arg];
 	struct frag *f = ARENA_NEW(c->a, struct frag);
 
 	*f = (struct frag){ .name = arena_strf(c->a, "%c%d", arg ? 'b' : 'a', x->p->node),
 		.kind = FRAG_FULL, .type = type, .buffer = NONE,
-		.packed = dtype_bits(type) == 16, .layout = l ? l : c->lane->layout };
+		.packed = dtype_bits(type) == 16, .layout = step_layout(x, arg) };
 	f->rows = f->height = arg ? sum->cols : sum->rows;
 	f->cols = f->width = x->depth;
 	f->blocks = (int)(f->rows / layout_block_rows(f->layout, c->lane->warps));
@@ -177,19 +197,48 @@ static enum err_code first_operand(const struct step_product *x, const struct ke
 	return use_registers(c, entry, buffer, TOUCH_READ, out, e);
 }
 
+/* Registers of a thread for both operands of an instruction, of all rows and columns. */
+static int operand_words(const struct step_product *x)
+{
+	const struct frag *sum = x->p->sum.frag;
+	int pair_words = x->by->b_layout->pair * dtype_bits(x->s->work.type) / 32;
+
+	return (int)(sum->blocks + sum->cols / x->by->b_layout->rows) * pair_words;
+}
+
+/* How many instructions' operands a thread can fetch at once. */
+static int count_together(const struct step_product *x, const struct kentry *entry)
+{
+	int n = 1, axis = x->p->along.row[x->p->along.nrow - 1], pair = x->by->b_layout->pair;
+
+	if (x->by->fetch_bytes)
+		n = x->by->fetch_bytes * 8 / (pair * dtype_bits(x->s->work.type));
+	if (n < 2 || x->by->b_layout->halves != 1 || x->c->lane->layout->pair != pair ||
+	    x->p->along.rows % ((int64_t)n * x->depth))
+		return 1;
+	for (int arg = 0; arg < 2; arg++) {
+		int buffer = buffer_of_node(x->c, x->s, x->p->mma->arg[arg]);
+		const struct ring *r = has_ring(x->c, buffer) ? ring_of(x->c, buffer) : NULL;
+
+		if (!r || r->shape.full_axes >> axis & 1 || !can_fetch_words(x, r, n * pair))
+			return 1;
+	}
+	return has_registers_for_all(x->c, entry->task, n * operand_words(x)) ? n : 1;
+}
+
 static void add_product(const struct step_product *x, struct frag_at a, struct frag_at b)
 {
 	struct lowering *c = x->c;
 	struct role_op *o = add_op(c, DO_PRODUCT);
 
 	o->u.product.form = (struct product_form){ .by = x->by, .registers = true, .b_registers = true,
-		.cols = x->by->cols_most, .depth = x->depth, .a_type = x->s->work.operand[0],
+		.cols = x->by->cols_most, .depth = x->depth / x->together, .a_type = x->s->work.operand[0],
 		.b_type = x->s->work.operand[1] };
 	note_product_form(c, &o->u.product.form);
 	o->u.product.sum = x->p->sum;
 	o->u.product.a = a;
 	o->u.product.b = b;
-	o->u.product.steps = 1;
+	o->u.product.steps = x->together;
 	o->u.product.col_steps = (int)x->p->sum.frag->cols / x->by->cols_most;
 	o->u.product.adds = N(c, 1);
 }
@@ -197,13 +246,15 @@ static void add_product(const struct step_product *x, struct frag_at a, struct f
 enum err_code select_step_products(struct lowering *c, const struct kentry *entry,
 	const struct sync_product *p, struct err *e)
 {
-	struct step_product x = { .c = c, .s = stask_of(c, entry), .p = p };
+	struct step_product x = { .c = c, .s = stask_of(c, entry), .p = p, .together = 1 };
 	struct frag_at a = { 0 }, b;
 	struct role_body *outer;
 	struct role_op *each;
 
 	TRY(find_matrix_instruction(c, x.s, p->sum.frag, &x.by, e));
 	x.depth = matrix_depth(x.by, x.s->work.type);
+	x.together = count_together(&x, entry);
+	x.depth *= x.together;
 	x.steps = (int)ceil_div(p->along.rows, x.depth);
 	if (!entry->result_shared) {	/* else the accumulator is no buffer's */
 		/* These touches become the DO_EACH's, which verify plays once. As the product's, once for each step,

@@ -514,7 +514,7 @@ static void add_pairs(struct lowering *c, const struct kentry *x, const struct p
  * such kernels as they are is safe, while of some ptxas made each product wait for itself, as if there were too few. */
 static bool begins_fresh(const struct lowering *c, const struct kentry *x, const struct node *mma)
 {
-	return mma->ref == NONE && !has_registers_for_all(c, x->task);
+	return mma->ref == NONE && !has_registers_for_all(c, x->task, 0);
 }
 
 enum err_code select_matrix_product(struct lowering *c, const struct kentry *x, struct err *e)
