@@ -17,7 +17,7 @@ static int export_l(lua_State *L)
 	struct err e;
 
 	if (b->backend == BACKEND_HIP)
-		throw_msg(L, "export: a kernel for AMD's GPUs is text only, not run by us: k.source is its text");
+		throw_msg(L, "export: a kernel for AMD's GPUs has no launcher of its own: k.source is its text");
 	if (b->traced)
 		throw_msg(L, "export: a traced kernel needs memory for its stamps: export the kernel that was traced");
 	for (int i = 0; i < b->graph->program->tensors.n; i++)

@@ -63,16 +63,19 @@ static void push_info(lua_State *L, const struct gpu_info *info)
 	luaL_setmetatable(L, ATTACHED_RECORD);
 }
 
-/* core.attached() -> {name=, arch=, sms=, memory=, partition=, driver=, power_limit=,
- * trouble=}, the last three nil if unknown or none; or nil and why there is no device */
+/* core.attached([target]) -> {name=, arch=, sms=, memory=, partition=, driver=, power_limit=,
+ * trouble=}, the last three nil if unknown or none; or nil and why there is no device. target: one that runs its kernels. */
 static int attached_l(lua_State *L)
 {
+	static const char *const names[GPU_APIS] = { "cuda", "hip" };	/* ORDER gpu_api */
+	enum gpu_api api = lua_isnoneornil(L, 1) ? GPU_APIS :
+		(enum gpu_api)check_choice(L, 1, "attached", "target", names, GPU_APIS);
 	struct gpu *g = gpu_of(L);
 	struct stop stop = stop_of(host_of(L));
 	struct gpu_info info;
 	struct err e;
 
-	if (!gpu_probe(g, &stop, &info, &e)) {
+	if (!gpu_probe(g, api, &stop, &info, &e)) {
 		push_info(L, &info);
 		return 1;
 	}

@@ -32,20 +32,25 @@ static void step(lua_State *L, double seconds)
 
 enum { COMPILING_PLAN = 1, COMPILING_KERNEL };	/* uservalues */
 
-/* core.compile_begin(plan[, edit[, without]]) -> compiling: as core.build, but in the background */
+/* core.compile_begin(plan[, edit[, without]]) -> compiling: as core.build, but in the background, except for AMD's GPUs */
 static int compile_begin_l(lua_State *L)
 {
 	struct pool *p = pool_of(L);
 	struct stop stop = stop_of(host_of(L));
+	bool hip = backend_for(history_plan(check_plan(L, 1, "compile"))->device) == BACKEND_HIP;
 	struct built *b;
+	struct err e;
 
 	lua_settop(L, 3);
 	lua_pushboolean(L, true);
 	lua_insert(L, 2);		/* -- plan true edit without */
 	hold_finalizers(L);
-	b = push_built(L, COMPILING_CLASS, BACKEND_CUDA);
+	b = push_built(L, COMPILING_CLASS, hip ? BACKEND_HIP : BACKEND_CUDA);
 	built_choose_arch(b, gpu_of(L), &stop);
-	built_begin(b, p);
+	if (hip)
+		raise_if(L, built_compile(b, gpu_of(L), &stop, &e), &e);
+	else
+		built_begin(b, p);
 	step(L, 0);
 	return 1;
 }
@@ -142,6 +147,8 @@ static struct racer *check_racers(lua_State *L, int n, struct arena *a)
 		out[i].built = box_get(L, -1, KERNEL_CLASS, "race");
 		if (!built_same_tensors(out[0].built, out[i].built))
 			throw_msg(L, "race: '%.40s' and '%.40s' do not compute the same", out[0].name, out[i].name);
+		if (out[i].built->backend != out[0].built->backend)
+			throw_msg(L, "race: '%.40s' and '%.40s' are kernels for different devices", out[0].name, out[i].name);
 		lua_pop(L, 2);		/* the list keeps the kernel alive */
 	}
 	return out;

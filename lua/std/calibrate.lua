@@ -109,7 +109,7 @@ end}
 
 local function calibrate(path)
   expect(type(path) == "string", "calibrate", "path of a file", path)
-  local gpu, missing = core.attached()
+  local gpu, missing = core.attached "cuda"
   if not gpu then raise("calibrate: no device to measure: " .. missing) end
   if gpu.trouble then raise(("calibrate: not now on this %s: %s"):format(gpu.name, gpu.trouble)) end
   local model = mr.device()

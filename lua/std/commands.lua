@@ -39,9 +39,9 @@ terminal, prints it as a table, or how the two differ.]]},
   {"predict", "[--program FILE] [--device NAME] [--json] FILE...", "its time by the model", [[
 The time of each plan by the model of its device, and how far it may be off.
 --json prints an object a line.]]},
-  {"run", "[--program FILE] [--device NAME] [--sizes [PROGRAM:]NAME=N,...] [--on cuda|host] [--limit S] [--json] FILE...", "its kernel, checked and timed", [[
+  {"run", "[--program FILE] [--device NAME] [--sizes [PROGRAM:]NAME=N,...] [--on cuda|hip|host] [--limit S] [--json] FILE...", "its kernel, checked and timed", [[
 Compiles the kernel of each plan, runs it, compares the outputs with the
-reference and, on a device, times it. --on: by default cuda if there is a
+reference and, on a device, times it. --on: by default cuda or hip if there is a
 device, else host, the CPU, which is slow. --sizes: for these sizes instead
 of those in FILE; the others stay. Of axes with mr.any they are the sizes of a
 launch; without them the largest and the typical ones are compared.
@@ -650,14 +650,16 @@ end
 local function run_plan(written, plan, path, sizes, o, say)
   local program = plan.graph.program.name
   local launch = launch_sizes(written, select(2, bound_and_launched(written, sizes)))
-  local board, why = core.attached()
-  local device = board and core.target_for(plan) == "cuda"
-  if o.on == "cuda" and not board then
-    return {status = "no device", plan = plan, target = "cuda", launch = launch,
+  local own = core.target_for(plan)
+  local asked = o.on ~= "host" and o.on or own == "hip" and own or "cuda"
+  local board, why = core.attached(asked)
+  local device = board and asked == own
+  if o.on == asked and not board then
+    return {status = "no device", plan = plan, target = asked, launch = launch,
       error = ("%s: no device is attached, so that nothing was run: %s; --on host runs it on the CPU"):format(path, why)}
   end
-  local absent = board and "no device that runs such kernels is attached" or "no device is attached"
-  local target, flops = o.on or device and "cuda" or "host", flops_of(plan, launch)
+  local absent = (board or core.attached()) and "no device that runs such kernels is attached" or "no device is attached"
+  local target, flops = o.on or device and own or "host", flops_of(plan, launch)
   local less = target == "host" and smaller_sizes(plan, path, nil, sizes, true)
   local advice = ("--sizes %s is faster"):format(less and (o.sizes_of[program] and program .. ":" or "") .. less
     or "NAME=N,... with smaller sizes")
@@ -683,7 +685,7 @@ local function run_plan(written, plan, path, sizes, o, say)
   local kernel = plan:compile{target = target}
   -- The check for sizes of a launch; or nil and what is returned of a kernel that was too slow.
   local function compared(at)
-    local good, result = core.try(kernel.check, kernel, {limit = o.limit, reference = large and not core.attached() and "host" or nil, sizes = at})
+    local good, result = core.try(kernel.check, kernel, {limit = o.limit, reference = large and not core.attached "cuda" and "host" or nil, sizes = at})
     if good then return result end
     local late = tostring(result):match "[^:]* did not finish within .*"
     if not late then error(result, 0) end
@@ -700,7 +702,7 @@ local function run_plan(written, plan, path, sizes, o, say)
     typical[i], all = {sizes = at, check = one}, all and one.ok
   end
   return {status = all and "agrees" or "differs", plan = plan, target = target, launch = launch, check = result, typical = typical,
-    benchmark = target == "cuda" and all and kernel:bench{sizes = launch} or nil}
+    benchmark = target ~= "host" and all and kernel:bench{sizes = launch} or nil}
 end
 
 -- legal: for the sizes that were asked for, of which bound is.
@@ -723,7 +725,9 @@ local unknown <const> = {slow = SLOW, ["no device"] = SLOW}
 function commands.run(...)
   local files, o = parse("run", "--on --sizes --device --limit --json", 1, math.huge, ...)
   if not files then return o end
-  if o.on and o.on ~= "cuda" and o.on ~= "host" then return complain("run", "--on is cuda or host, not " .. o.on) end
+  if o.on and o.on ~= "cuda" and o.on ~= "hip" and o.on ~= "host" then
+    return complain("run", "--on is cuda, hip or host, not " .. o.on)
+  end
   local wrong = wrong_sizes(files, o)
   if wrong then return complain("run", wrong) end
   return each(files, o, function(plan, path, text, stopped)

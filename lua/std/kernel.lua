@@ -18,6 +18,8 @@ local function median(list)
   return list[(#list + 1) // 2]
 end
 
+local ON_HOST <const> = "plan:compile{target=\"host\"} runs the same text on the CPU"
+
 local function bound_of(k) return k.plan.graph.program end
 
 -- The options of a call; of a kernel also the names of axes whose sizes are known at launch.
@@ -68,19 +70,19 @@ end
 
 -- Called before inputs are made. A compiled kernel has registers.
 local function check_compiled(k, what)
-  if k.target == "hip" then
-    raise(what .. ": a kernel for AMD's GPUs is text only, not run by us; plan:compile{target=\"host\"} runs the same text on the CPU")
-  end
-  if k.target == "cuda" and k.registers == 0 then
+  if k.target ~= "host" and k.registers == 0 then
     raise(what .. ": this kernel is text alone; compile it without text=true")
   end
+  if k.target ~= "hip" then return end
+  local found, why = core.attached "hip"
+  if not found then raise(("%s: no AMD GPU to run it on: %s; %s"):format(what, why, ON_HOST)) end
 end
 
 -- The outputs of one run, on the device or on the CPU. inputs nil: random ones of the seed, which the device makes
 -- itself. Raises what the CPU's runtime finds wrong (a race, a deadlock, an unbalanced barrier).
 local function execute(k, inputs, o, sizes)
   inputs = inputs or sizes and bound_at(k, sizes):inputs{seed = o.seed}
-  if k.target == "cuda" then return (core.run(k, inputs, {limit = o.limit, seed = o.seed, sizes = sizes})) end
+  if k.target ~= "host" then return (core.run(k, inputs, {limit = o.limit, seed = o.seed, sizes = sizes})) end
   inputs = inputs or bound_of(k):inputs{seed = o.seed}
   local outputs, report = core.host_run(k, inputs, {seed = o.seed, limit = o.limit, race = o.race ~= false, sizes = sizes})
   if report then raise("run: " .. report) end
@@ -99,7 +101,7 @@ local function reference_for(k, bound)
   local graph = bound == bound_of(k) and k.plan.graph or bound:graph{tile = tile_within(k.plan.graph.tile, bound)}
   local flops = graph.flops + A_BYTE * graph.bytes
   if flops / INTERPRETER <= SOON then return "interpreter" end
-  if k.target == "cuda" or core.attached() then return "device" end
+  if k.target == "cuda" or core.attached "cuda" then return "device" end
   if flops / HOST > LATE then
     raise(("check: the reference for %.3g operations takes this CPU about %.0f minutes; check the plan at smaller "
       .. "sizes, or say check{reference=\"host\"} and wait"):format(flops, flops / HOST / 60))
@@ -280,9 +282,10 @@ local function as_text(k)
   if k.target == "host" then
     lines[2] = "go on with k:check(), k:run(), k:trace(), k:show(), k:export(dir)"
   elseif k.target == "hip" then
-    lines[2] = k.registers == 0 and "HIP, text only, not run by us; go on with k.source, plan:compile(), plan:compile{target=\"host\"}" or
-      ("HIP, text only, not run by us: %d registers a thread, %s, %.4g KiB of shared memory; go on with k.source"):format(k.registers,
+    lines[2] = k.registers == 0 and "HIP, text alone, not measured by us; go on with k.source, plan:compile(), plan:compile{target=\"host\"}" or
+      ("HIP, not measured by us: %d registers a thread, %s, %.4g KiB of shared memory"):format(k.registers,
         k.spills > 0 and k.spills .. " bytes of scratch memory" or "no spills", k.smem / 1024)
+    lines[3] = k.registers > 0 and "go on with k:check(), k:bench(), k.source, plan:compile{target=\"host\"}" or nil
   elseif k.registers == 0 then
     lines[2] = "text alone, not compiled; go on with k.source, k:show(), plan:compile()"
   else

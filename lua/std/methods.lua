@@ -137,9 +137,10 @@ end
 
 local function measure(s, p)
   local of, id = s:plan(p.plan)
-  local found, reason = mr.attached()
+  local target = core.target_for(of) == "hip" and "hip" or "cuda"
+  local found, reason = core.attached(target)
   if not found then core.raise("measure: " .. reason) end
-  return results.benchmark(id, of:compile{target = "cuda"}:bench{seconds = p.seconds})
+  return results.benchmark(id, of:compile{target = target}:bench{seconds = p.seconds})
 end
 
 ---- the table -----------------------------------------------------------------------------------------------

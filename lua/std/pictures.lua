@@ -119,7 +119,7 @@ local function points_of(x, i)
     plan, times = given, {{given:simulate().seconds, false}}
   elseif core.target(given) then
     plan, times = given.plan, {}
-    if given.target == "cuda" and given.registers > 0 and core.attached() then
+    if given.target ~= "host" and given.registers > 0 and core.attached(given.target) then
       times[1] = {given:bench().ms / 1000, true}
     end
     times[#times + 1] = {plan:simulate().seconds, false}

@@ -17,7 +17,7 @@ local function title_of(plan) return ("%s on %s"):format(plan.graph.program.name
 
 -- Run a plan on the device, after a check against the reference.
 local function measure(plan)
-  local board, why = core.attached()
+  local board, why = core.attached "cuda"
   if not board then return nil, "there is no device to run it on: " .. tostring(why) end
   local k = plan:compile{target = "cuda"}
   local good = k:check()

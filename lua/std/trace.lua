@@ -24,7 +24,7 @@ end
 local function trace(k, given)
   if not core.target(k) then raise("trace: kernel expected, got " .. show(k)) end
   if k.target == "hip" then
-    raise "trace: a kernel for AMD's GPUs is text only, not run by us; plan:compile{target=\"host\"} runs the same text on the CPU"
+    raise "trace: a kernel for AMD's GPUs leaves no stamps; k:bench() times it, and plan:compile{target=\"host\"}:trace() traces it on the CPU"
   end
   local o = options(k, given)
   if k.target == "cuda" and k.registers == 0 then

@@ -18,8 +18,8 @@ local KIND <const> = "search"
 
 -- The attached device if `device` models it; otherwise nil and why not.
 function trials.attached(device)
-  local found, why = core.attached()
-  if not found then return nil, why end
+  local found, why = core.attached "cuda"
+  if not found then return nil, core.attached() and "searches measure on NVIDIA's devices alone" or why end
   for word in found.name:lower():gmatch "%w+" do
     if word == device.name then return found end
   end

@@ -12,15 +12,18 @@ struct symbol {
 	const char *name;
 	size_t member;			/* offset of the function pointer */
 	bool needed;
+	const char *call;		/* the name without its version, for messages */
 };
 
-#define DRIVER_SYMBOL(needed, name, suffix, parameters) \
-	{ #name #suffix, offsetof(struct cuda_driver, name), needed },
+#define IN_CUDA(name, cuda, suffix, hip, parameters) { #cuda #suffix, offsetof(struct driver, name), true, #cuda },
+#define IN_HIP(name, cuda, suffix, hip, parameters) { #hip, offsetof(struct driver, name), true, #hip },
+#define IN_ONE(needed, name, suffix, parameters) { #name #suffix, offsetof(struct driver, name), needed, #name },
 #define NVRTC_SYMBOL(needed, name, suffix, parameters) \
-	{ #name #suffix, offsetof(struct cuda_nvrtc, name), needed },
+	{ #name #suffix, offsetof(struct cuda_nvrtc, name), needed, #name },
 #define NVML_SYMBOL(needed, name, suffix, parameters) \
-	{ #name #suffix, offsetof(struct cuda_nvml, name), needed },
-static const struct symbol driver_symbols[] = { CUDA_DRIVER_SYMBOLS(DRIVER_SYMBOL) };
+	{ #name #suffix, offsetof(struct cuda_nvml, name), needed, #name },
+static const struct symbol cuda_symbols[] = { DRIVER_SYMBOLS(IN_CUDA) CUDA_ONLY_SYMBOLS(IN_ONE) };
+static const struct symbol hip_symbols[] = { DRIVER_SYMBOLS(IN_HIP) HIP_ONLY_SYMBOLS(IN_ONE) };
 static const struct symbol nvrtc_symbols[] = { CUDA_NVRTC_SYMBOLS(NVRTC_SYMBOL) };
 static const struct symbol nvml_symbols[] = { CUDA_NVML_SYMBOLS(NVML_SYMBOL) };
 
@@ -38,7 +41,7 @@ struct library {
 	int nsymbols;
 };
 
-static const struct library driver_library = {
+static const struct library drivers[GPU_APIS] = { [GPU_CUDA] = {
 	.what = "NVIDIA driver (libcuda.so.1)",
 	.variable = "MILLRACE_LIBCUDA",
 	.names = (const char *const[]){ "libcuda.so.1", NULL },
@@ -49,8 +52,19 @@ static const struct library driver_library = {
 		"/run/opengl-driver/lib/libcuda.so.1",
 		NULL },
 	.advice = "install the driver",
-	.symbols = driver_symbols, .nsymbols = LEN(driver_symbols),
-};
+	.symbols = cuda_symbols, .nsymbols = LEN(cuda_symbols),
+}, [GPU_HIP] = {
+	.what = "AMD runtime (libamdhip64.so)",
+	.variable = "MILLRACE_LIBHIP",
+	.names = (const char *const[]){ "libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so", NULL },
+	.patterns = (const char *const[]){
+		"$ROCM_PATH/lib/libamdhip64.so",
+		"/opt/rocm/lib/libamdhip64.so",
+		"/opt/rocm-*/lib/libamdhip64.so",
+		NULL },
+	.advice = "install ROCm 6 or later",
+	.symbols = hip_symbols, .nsymbols = LEN(hip_symbols),
+} };
 
 static const struct library nvrtc_library = {
 	.what = "CUDA run-time compiler (libnvrtc)",
@@ -176,9 +190,21 @@ static enum err_code open_library(const struct library *l, void *api, size_t siz
 	return OK;
 }
 
-enum err_code cuda_driver_open(struct cuda_driver *d, struct err *e)
+enum err_code driver_open(struct driver *d, enum gpu_api api, struct err *e)
 {
-	return open_library(&driver_library, d, sizeof(*d), e);
+	enum err_code code = open_library(&drivers[api], d, sizeof(*d), e);
+
+	d->api = api;
+	return code;
+}
+
+const char *driver_call_name(const struct driver *d, size_t member)
+{
+	const struct symbol *s = drivers[d->api].symbols;
+
+	while (s->member != member)
+		s++;
+	return s->call;
 }
 
 enum err_code cuda_nvml_open(struct cuda_nvml *n, struct err *e)
@@ -232,13 +258,13 @@ enum err_code cuda_nvrtc_open(struct cuda_nvrtc *n, struct err *e)
 	return OK;
 }
 
-char *cuda_error_text(const struct cuda_driver *d, int result, struct arena *a)
+char *driver_error_text(const struct driver *d, int result, struct arena *a)
 {
 	const char *name = NULL, *text = NULL;
 
-	if (d->cuGetErrorName(result, &name) || !name)
+	if (d->error_name(result, &name) || !name)
 		return arena_strf(a, "error %d", result);
-	if (d->cuGetErrorString(result, &text) || !text)
+	if (d->error_string(result, &text) || !text)
 		return arena_strf(a, "%s", name);
 	return arena_strf(a, "%s (%s)", name, text);
 }

@@ -1,17 +1,19 @@
-/* cuda_api.h - the CUDA functions that Millrace calls, loaded at run time.
+/* cuda_api.h - the functions of CUDA and HIP that Millrace calls, loaded at run time.
  *
- * The driver (libcuda.so.1), the run-time compiler (libnvrtc) and the management library (NVML, libnvidia-ml.so.1) are
- * opened with dlopen. So the program runs where they are missing, and is built without NVIDIA's headers. The
- * declarations here cover only what is used; tests/unit/cuda_declarations.c compares them with cuda.h and nvml.h where those are
- * installed. Handles are pointers to the structs of the same names; results are ints, 0 for success.
+ * CUDA's driver (libcuda.so.1), its run-time compiler (libnvrtc) and the management library (NVML, libnvidia-ml.so.1), and
+ * AMD's runtime (libamdhip64.so) are opened with dlopen. So the program runs where they are missing, and is built without
+ * their headers. The declarations here cover only what is used; tests/unit/cuda_declarations.c compares them with cuda.h
+ * and nvml.h where those are installed. Handles are pointers to the structs of the same names; results are ints, 0 for
+ * success.
  *
- * Only the worker process opens the driver and NVML. Libraries are never closed.
+ * Only the worker process opens the drivers and NVML. Libraries are never closed.
  */
 #ifndef GPU_CUDA_API_H
 #define GPU_CUDA_API_H
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "gpu/job.h"
 
 struct CUctx_st;
 struct CUevent_st;
@@ -25,6 +27,7 @@ typedef uint64_t cuda_ptr;		/* CUdeviceptr */
 
 /* ---- constants of the driver ---- */
 
+/* HIP has the same numbers for those that it has. */
 enum cuda_result {
 	CUDA_OK = 0,
 	CUDA_INVALID_VALUE = 1,
@@ -72,6 +75,20 @@ enum cuda_device_attribute {
 	CUDA_DEV_SMEM_OPTIN = 97,
 };
 
+/* hipDeviceAttribute_t, whose numbers are the same since ROCm 5. */
+enum hip_device_attribute {
+	HIP_DEV_CLOCK_RATE = 5,		/* kHz */
+	HIP_DEV_L2_BYTES = 19,
+	HIP_DEV_BUS_WIDTH = 59,		/* bits */
+	HIP_DEV_MEMORY_CLOCK_RATE = 60,	/* kHz */
+	HIP_DEV_CU_COUNT = 63,
+	HIP_DEV_SMEM_PER_BLOCK = 74,
+};
+
+/* hipDeviceProp_tR0600, of which only the name of the architecture is read, "gfx942:sramecc+:xnack-": no attribute has it. */
+enum { HIP_PROPERTIES_BYTES = 1472, HIP_PROPERTIES_ARCH = 1160, HIP_PROPERTIES_ARCH_BYTES = 256 };
+
+/* The first of these have the same numbers in HIP. */
 enum cuda_function_attribute {
 	CUDA_FUNC_MAX_THREADS = 0,
 	CUDA_FUNC_STATIC_SMEM = 1,
@@ -135,49 +152,72 @@ struct nvml_process {
 	unsigned gpu_instance, compute_instance;
 };
 
-/* ---- functions ----
- * SYM(needed, name, suffix, parameters): the library exports name##suffix. It is an error if
- * a needed one is missing: all are in drivers since CUDA 11.8 and in NVRTC since 11. */
+/* ---- functions of the drivers ----
+ * CUDA's driver and AMD's runtime have most of what the worker calls under two names, with the same parameters and the
+ * same numbers for errors; handles and addresses are as wide. SYM(name, cuda, suffix, hip, parameters): the member `name`
+ * is what the one library exports as cuda##suffix, and the other as hip. All are in CUDA's drivers since 11.8 and in
+ * ROCm since 6, and needed. Handles have CUDA's names. */
 
-#define CUDA_DRIVER_SYMBOLS(SYM) \
-	SYM(1, cuInit, , (unsigned flags)) \
-	SYM(1, cuDriverGetVersion, , (int *version)) \
-	SYM(1, cuGetErrorName, , (int error, const char **name)) \
-	SYM(1, cuGetErrorString, , (int error, const char **text)) \
-	SYM(1, cuDeviceGetCount, , (int *count)) \
-	SYM(1, cuDeviceGet, , (int *device, int ordinal)) \
-	SYM(1, cuDeviceGetName, , (char *name, int size, int device)) \
-	SYM(1, cuDeviceGetPCIBusId, , (char *id, int size, int device)) \
-	SYM(1, cuDeviceTotalMem, _v2, (size_t *bytes, int device)) \
-	SYM(1, cuDeviceGetAttribute, , (int *value, int attribute, int device)) \
+#define DRIVER_SYMBOLS(SYM) \
+	SYM(init, cuInit, , hipInit, (unsigned flags)) \
+	SYM(version, cuDriverGetVersion, , hipDriverGetVersion, (int *version)) \
+	SYM(error_name, cuGetErrorName, , hipDrvGetErrorName, (int error, const char **name)) \
+	SYM(error_string, cuGetErrorString, , hipDrvGetErrorString, (int error, const char **text)) \
+	SYM(device_count, cuDeviceGetCount, , hipGetDeviceCount, (int *count)) \
+	SYM(device_get, cuDeviceGet, , hipDeviceGet, (int *device, int ordinal)) \
+	SYM(device_name, cuDeviceGetName, , hipDeviceGetName, (char *name, int size, int device)) \
+	SYM(device_bus, cuDeviceGetPCIBusId, , hipDeviceGetPCIBusId, (char *id, int size, int device)) \
+	SYM(device_memory, cuDeviceTotalMem, _v2, hipDeviceTotalMem, (size_t *bytes, int device)) \
+	SYM(device_attribute, cuDeviceGetAttribute, , hipDeviceGetAttribute, (int *value, int attribute, int device)) \
+	SYM(synchronize, cuCtxSynchronize, , hipDeviceSynchronize, (void)) \
+	SYM(memory_info, cuMemGetInfo, _v2, hipMemGetInfo, (size_t *free_bytes, size_t *total)) \
+	SYM(allocate, cuMemAlloc, _v2, hipMalloc, (cuda_ptr *p, size_t bytes)) \
+	SYM(release, cuMemFree, _v2, hipFree, (cuda_ptr p)) \
+	SYM(copy_in, cuMemcpyHtoDAsync, _v2, hipMemcpyHtoDAsync, (cuda_ptr to, const void *from, size_t bytes, \
+		struct CUstream_st *stream)) \
+	SYM(copy_out, cuMemcpyDtoHAsync, _v2, hipMemcpyDtoHAsync, (void *to, cuda_ptr from, size_t bytes, \
+		struct CUstream_st *stream)) \
+	SYM(copy, cuMemcpyDtoDAsync, _v2, hipMemcpyDtoDAsync, (cuda_ptr to, cuda_ptr from, size_t bytes, \
+		struct CUstream_st *stream)) \
+	SYM(fill_bytes, cuMemsetD8Async, , hipMemsetD8Async, (cuda_ptr p, unsigned char value, size_t bytes, \
+		struct CUstream_st *stream)) \
+	SYM(fill_words, cuMemsetD32Async, , hipMemsetD32Async, (cuda_ptr p, unsigned value, size_t words, \
+		struct CUstream_st *stream)) \
+	SYM(module_load, cuModuleLoadData, , hipModuleLoadData, (struct CUmod_st **module, const void *image)) \
+	SYM(module_unload, cuModuleUnload, , hipModuleUnload, (struct CUmod_st *module)) \
+	SYM(module_function, cuModuleGetFunction, , hipModuleGetFunction, (struct CUfunc_st **function, \
+		struct CUmod_st *module, const char *name)) \
+	SYM(function_attribute, cuFuncGetAttribute, , hipFuncGetAttribute, (int *value, int attribute, \
+		struct CUfunc_st *function)) \
+	SYM(stream_create, cuStreamCreate, , hipStreamCreateWithFlags, (struct CUstream_st **stream, unsigned flags)) \
+	SYM(stream_synchronize, cuStreamSynchronize, , hipStreamSynchronize, (struct CUstream_st *stream)) \
+	SYM(event_create, cuEventCreate, , hipEventCreateWithFlags, (struct CUevent_st **event, unsigned flags)) \
+	SYM(event_destroy, cuEventDestroy, _v2, hipEventDestroy, (struct CUevent_st *event)) \
+	SYM(event_record, cuEventRecord, , hipEventRecord, (struct CUevent_st *event, struct CUstream_st *stream)) \
+	SYM(event_elapsed, cuEventElapsedTime, , hipEventElapsedTime, (float *ms, struct CUevent_st *from, \
+		struct CUevent_st *to))
+
+/* What only one of them has. SYM(needed, name, suffix, parameters): the library exports name##suffix. It is an error if a
+ * needed one is missing. */
+
+#define CUDA_ONLY_SYMBOLS(SYM) \
 	SYM(1, cuDevicePrimaryCtxRetain, , (struct CUctx_st **context, int device)) \
 	SYM(1, cuCtxSetCurrent, , (struct CUctx_st *context)) \
-	SYM(1, cuCtxSynchronize, , (void)) \
-	SYM(1, cuMemGetInfo, _v2, (size_t *free_bytes, size_t *total)) \
-	SYM(1, cuMemAlloc, _v2, (cuda_ptr *p, size_t bytes)) \
-	SYM(1, cuMemFree, _v2, (cuda_ptr p)) \
-	SYM(1, cuMemcpyHtoDAsync, _v2, (cuda_ptr to, const void *from, size_t bytes, struct CUstream_st *stream)) \
-	SYM(1, cuMemcpyDtoHAsync, _v2, (void *to, cuda_ptr from, size_t bytes, struct CUstream_st *stream)) \
-	SYM(1, cuMemcpyDtoDAsync, _v2, (cuda_ptr to, cuda_ptr from, size_t bytes, struct CUstream_st *stream)) \
-	SYM(1, cuMemsetD8Async, , (cuda_ptr p, unsigned char value, size_t bytes, struct CUstream_st *stream)) \
-	SYM(1, cuMemsetD32Async, , (cuda_ptr p, unsigned value, size_t words, struct CUstream_st *stream)) \
-	SYM(1, cuModuleLoadData, , (struct CUmod_st **module, const void *image)) \
-	SYM(1, cuModuleUnload, , (struct CUmod_st *module)) \
-	SYM(1, cuModuleGetFunction, , (struct CUfunc_st **function, struct CUmod_st *module, const char *name)) \
-	SYM(1, cuFuncGetAttribute, , (int *value, int attribute, struct CUfunc_st *function)) \
 	SYM(1, cuFuncSetAttribute, , (struct CUfunc_st *function, int attribute, int value)) \
 	SYM(0, cuFuncGetParamInfo, , (struct CUfunc_st *function, size_t index, size_t *offset, size_t *bytes)) \
 	SYM(1, cuLaunchKernelEx, , (const struct cuda_launch_config *config, struct CUfunc_st *function, \
 		void **params, void **extra)) \
 	SYM(0, cuTensorMapEncodeTiled, , (struct cuda_tensor_map *map, int element, unsigned rank, void *address, \
 		const uint64_t *dims, const uint64_t *strides, const uint32_t *box, const uint32_t *steps, \
-		int interleave, int swizzle, int promotion, int fill)) \
-	SYM(1, cuStreamCreate, , (struct CUstream_st **stream, unsigned flags)) \
-	SYM(1, cuStreamSynchronize, , (struct CUstream_st *stream)) \
-	SYM(1, cuEventCreate, , (struct CUevent_st **event, unsigned flags)) \
-	SYM(1, cuEventDestroy, _v2, (struct CUevent_st *event)) \
-	SYM(1, cuEventRecord, , (struct CUevent_st *event, struct CUstream_st *stream)) \
-	SYM(1, cuEventElapsedTime, , (float *ms, struct CUevent_st *from, struct CUevent_st *to))
+		int interleave, int swizzle, int promotion, int fill))
+
+/* The properties have had this layout, and the function this name, since ROCm 6. */
+#define HIP_ONLY_SYMBOLS(SYM) \
+	SYM(1, hipSetDevice, , (int device)) \
+	SYM(1, hipGetDevicePropertiesR0600, , (void *properties, int device)) \
+	SYM(1, hipModuleLaunchKernel, , (struct CUfunc_st *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, \
+		unsigned block_x, unsigned block_y, unsigned block_z, unsigned smem, struct CUstream_st *stream, \
+		void **params, void **extra))
 
 #define CUDA_NVRTC_SYMBOLS(SYM) \
 	SYM(1, nvrtcVersion, , (int *major, int *minor)) \
@@ -209,9 +249,13 @@ struct nvml_process {
 		struct nvml_process *processes))
 
 #define CUDA_MEMBER(needed, name, suffix, parameters) int (*name) parameters;
-struct cuda_driver {
+#define DRIVER_MEMBER(name, cuda, suffix, hip, parameters) int (*name) parameters;
+struct driver {
 	void *lib;
-	CUDA_DRIVER_SYMBOLS(CUDA_MEMBER)
+	enum gpu_api api;
+	DRIVER_SYMBOLS(DRIVER_MEMBER)
+	CUDA_ONLY_SYMBOLS(CUDA_MEMBER)	/* NULL in the other's driver, as are the next ones in CUDA's */
+	HIP_ONLY_SYMBOLS(CUDA_MEMBER)
 };
 struct cuda_nvrtc {
 	void *lib;
@@ -223,15 +267,18 @@ struct cuda_nvml {
 	CUDA_NVML_SYMBOLS(CUDA_MEMBER)
 };
 #undef CUDA_MEMBER
+#undef DRIVER_MEMBER
 
-/* Open the library that $MILLRACE_LIBCUDA, $MILLRACE_LIBNVRTC or $MILLRACE_LIBNVML names, or else
+/* Open the library that $MILLRACE_LIBCUDA, $MILLRACE_LIBHIP, $MILLRACE_LIBNVRTC or $MILLRACE_LIBNVML names, or else
  * that of the loader's path or of the usual folders. Calls none of its functions. */
-NODISCARD enum err_code cuda_driver_open(struct cuda_driver *d, struct err *e);
+NODISCARD enum err_code driver_open(struct driver *d, enum gpu_api api, struct err *e);
 NODISCARD enum err_code cuda_nvrtc_open(struct cuda_nvrtc *n, struct err *e);
 NODISCARD enum err_code cuda_nvml_open(struct cuda_nvml *n, struct err *e);
 
 /* "CUDA_ERROR_NO_DEVICE (no CUDA-capable device is detected)", or "error 12345" for a code that the
  * driver does not know. */
-char *cuda_error_text(const struct cuda_driver *d, int result, struct arena *a);
+char *driver_error_text(const struct driver *d, int result, struct arena *a);
+/* What the library calls the member of struct driver at this offset: "cuMemAlloc". */
+const char *driver_call_name(const struct driver *d, size_t member);
 
 #endif

@@ -51,14 +51,31 @@ static const struct advice {
 	{ CUDA_INVALID_VALUE, GPU_FAIL_OTHER, "one of its arguments is out of range" },
 };
 
-static const struct advice *find_advice(int result)
-{
-	static const struct advice none = { 0, GPU_FAIL_OTHER, "see the CUDA driver API's list of errors" };
+/* Those of HIP that differ. */
+static const struct advice hip_advices[] = {
+	{ CUDA_NO_DEVICE, GPU_FAIL_MISSING,
+		"is one attached, do HIP_VISIBLE_DEVICES and ROCR_VISIBLE_DEVICES let us see it, and may we open /dev/kfd?" },
+	{ CUDA_INVALID_IMAGE, GPU_FAIL_BINARY,
+		"the code object is broken, or newer than ROCm: update ROCm, or compile with its clang (HIP_CLANG_PATH)" },
+	{ CUDA_LAUNCH_OUT_OF_RESOURCES, GPU_FAIL_LAUNCH,
+		"registers a thread times threads, or shared memory, exceed what a CU has" },
+	{ CUDA_LAUNCH_FAILED, GPU_FAIL_FAULT, "often a bad address, in memory or in LDS" },
+};
 
+static const struct advice *find_advice(const struct cuda_device *d, int result)
+{
+	static const struct advice none[GPU_APIS] = {
+		[GPU_CUDA] = { 0, GPU_FAIL_OTHER, "see the CUDA driver API's list of errors" },
+		[GPU_HIP] = { 0, GPU_FAIL_OTHER, "see HIP's list of errors" },
+	};
+
+	for (int i = 0; d->kind == GPU_HIP && i < LEN(hip_advices); i++)
+		if (hip_advices[i].result == result)
+			return &hip_advices[i];
 	for (int i = 0; i < LEN(advices); i++)
 		if (advices[i].result == result)
 			return &advices[i];
-	return &none;
+	return &none[d->kind];
 }
 
 /* The code of a failure; OK stands for ERR_IO. */
@@ -82,26 +99,29 @@ static const char *memory_text(const struct cuda_device *d)
 {
 	size_t left, total;
 
-	if (!d->opened || d->api.cuMemGetInfo(&left, &total))
+	if (!d->opened || d->api.memory_info(&left, &total))
 		return "";
 	return arena_strf(d->arena, ": %s of %s are free", cuda_size_text(d, (double)left),
 		cuda_size_text(d, (double)total));
 }
 
-enum err_code cuda_check(struct cuda_device *d, int result, const char *call, const char *what)
+enum err_code cuda_check(struct cuda_device *d, int result, size_t call, const char *what)
 {
 	const struct advice *advice;
 	enum err_code code;
 
 	if (result == CUDA_OK)
 		return OK;
-	advice = find_advice(result);
+	advice = find_advice(d, result);
 	d->verdict.failure = advice->failure;
-	d->verdict.worker_lost = d->opened && d->api.cuCtxSynchronize() != CUDA_OK;	/* after a fault every call fails */
+	/* After a fault every call of CUDA's fails. HIP's may go on, with memory of which nobody knows what it holds. */
+	d->verdict.worker_lost = d->opened && (d->api.synchronize() != CUDA_OK ||
+		(d->kind == GPU_HIP && advice->failure == GPU_FAIL_FAULT));
 	code = codes[advice->failure] ? codes[advice->failure] : ERR_IO;
-	return err_set(&d->verdict.err, code, NOWHERE, "%s%s%s failed with %s%s; %s", call,
-		what ? " " : "", what ? what : "", cuda_error_text(&d->api, result, d->arena),
-		result == CUDA_OUT_OF_MEMORY ? memory_text(d) : "", advice->text);
+	return err_set(&d->verdict.err, code, NOWHERE, "%s%s%s failed with %s%s; %s",
+		driver_call_name(&d->api, call), what ? " " : "", what ? what : "",
+		driver_error_text(&d->api, result, d->arena), result == CUDA_OUT_OF_MEMORY ? memory_text(d) : "",
+		advice->text);
 }
 
 enum err_code cuda_fail(struct cuda_device *d, enum gpu_failure failure, enum err_code code, const char *fmt, ...)
@@ -119,26 +139,30 @@ enum err_code cuda_fail(struct cuda_device *d, enum gpu_failure failure, enum er
 
 static enum err_code read_attributes(struct cuda_device *d)
 {
+	enum { NONE = -1 };		/* 0 in the info */
 	struct gpu_info *info = &d->info;
 	int clock, memory_clock, l2, smem_sm, smem_block;
 	const struct {
-		int which;
+		int which[GPU_APIS];
 		int *to;
 	} wanted[] = {
-		{ CUDA_DEV_MAJOR, &info->major },
-		{ CUDA_DEV_MINOR, &info->minor },
-		{ CUDA_DEV_SM_COUNT, &info->sms },
-		{ CUDA_DEV_CLOCK_RATE, &clock },
-		{ CUDA_DEV_MEMORY_CLOCK_RATE, &memory_clock },
-		{ CUDA_DEV_BUS_WIDTH, &info->bus_width },
-		{ CUDA_DEV_L2_BYTES, &l2 },
-		{ CUDA_DEV_SMEM_OPTIN, &smem_block },
-		{ CUDA_DEV_SMEM_PER_SM, &smem_sm },
-		{ CUDA_DEV_REGISTERS_PER_SM, &info->registers_sm },
+		{ { CUDA_DEV_MAJOR, NONE }, &info->major },
+		{ { CUDA_DEV_MINOR, NONE }, &info->minor },
+		{ { CUDA_DEV_SM_COUNT, HIP_DEV_CU_COUNT }, &info->sms },
+		{ { CUDA_DEV_CLOCK_RATE, HIP_DEV_CLOCK_RATE }, &clock },
+		{ { CUDA_DEV_MEMORY_CLOCK_RATE, HIP_DEV_MEMORY_CLOCK_RATE }, &memory_clock },
+		{ { CUDA_DEV_BUS_WIDTH, HIP_DEV_BUS_WIDTH }, &info->bus_width },
+		{ { CUDA_DEV_L2_BYTES, HIP_DEV_L2_BYTES }, &l2 },
+		{ { CUDA_DEV_SMEM_OPTIN, HIP_DEV_SMEM_PER_BLOCK }, &smem_block },
+		{ { CUDA_DEV_SMEM_PER_SM, NONE }, &smem_sm },
+		{ { CUDA_DEV_REGISTERS_PER_SM, NONE }, &info->registers_sm },
 	};
 
-	for (int i = 0; i < LEN(wanted); i++)
-		TRY(CU(d, cuDeviceGetAttribute, wanted[i].to, wanted[i].which, d->device));
+	for (int i = 0; i < LEN(wanted); i++) {
+		*wanted[i].to = 0;
+		if (wanted[i].which[d->kind] != NONE)
+			TRY(CU(d, device_attribute, wanted[i].to, wanted[i].which[d->kind], d->device));
+	}
 	info->clock = clock * 1e3;
 	info->memory_clock = memory_clock * 1e3;
 	info->l2 = l2;
@@ -147,17 +171,42 @@ static enum err_code read_attributes(struct cuda_device *d)
 	return OK;
 }
 
+/* Without what follows the name, as ":sramecc+". */
+static enum err_code read_hip_arch(struct cuda_device *d)
+{
+	_Alignas(16) char properties[2 * HIP_PROPERTIES_BYTES] = "";
+	const char *arch = properties + HIP_PROPERTIES_ARCH;
+
+	TRY(CU(d, hipGetDevicePropertiesR0600, properties, d->device));
+	properties[HIP_PROPERTIES_ARCH + HIP_PROPERTIES_ARCH_BYTES - 1] = '\0';
+	snprintf(d->info.arch, sizeof(d->info.arch), "%.*s", (int)strcspn(arch, ":"), arch);
+	return OK;
+}
+
+static enum err_code read_hip_info(struct cuda_device *d, int version)
+{
+	struct gpu_info *info = &d->info;
+
+	info->driver_major = version / 10000000;
+	info->driver_minor = version / 100000 % 100;
+	snprintf(info->board.driver, sizeof(info->board.driver), "HIP %d.%d", info->driver_major, info->driver_minor);
+	return read_hip_arch(d);
+}
+
 static enum err_code read_info(struct cuda_device *d)
 {
 	struct gpu_info *info = &d->info;
 	int version;
 	size_t total;
 
-	TRY(CU(d, cuDriverGetVersion, &version));
-	TRY(CU(d, cuDeviceGetName, info->name, sizeof(info->name), d->device));
-	TRY(CU(d, cuDeviceTotalMem, &total, d->device));
+	TRY(CU(d, version, &version));
+	TRY(CU(d, device_name, info->name, sizeof(info->name), d->device));
+	TRY(CU(d, device_memory, &total, d->device));
 	TRY(read_attributes(d));
+	info->api = d->kind;
 	info->memory_total = (int64_t)total;
+	if (d->kind == GPU_HIP)
+		return read_hip_info(d, version);
 	info->driver_major = version / 1000;
 	info->driver_minor = version % 1000 / 10;
 	/* from 9.0 on, important instructions (wgmma, tcgen05) are only in the architecture-specific target */
@@ -169,21 +218,22 @@ static enum err_code choose_device(struct cuda_device *d, int ordinal)
 {
 	int count;
 
-	TRY(CU(d, cuInit, 0));
-	TRY(CU(d, cuDeviceGetCount, &count));
+	TRY(CU(d, init, 0));
+	TRY(CU(d, device_count, &count));
 	if (count < 1)
 		return cuda_fail(d, GPU_FAIL_MISSING, ERR_IO, "the driver finds no device: %s",
-			find_advice(CUDA_NO_DEVICE)->text);
+			find_advice(d, CUDA_NO_DEVICE)->text);
 	if (ordinal < 0 || ordinal >= count)
 		return cuda_fail(d, GPU_FAIL_MISSING, ERR_IO,
 			"there is no device %d: the driver finds %d, counted from 0", ordinal, count);
-	return CU(d, cuDeviceGet, &d->device, ordinal);
+	return CU(d, device_get, &d->device, ordinal);
 }
 
 static enum err_code open_driver(struct cuda_device *d)
 {
-	enum err_code code = d->api.lib ? OK : cuda_driver_open(&d->api, &d->verdict.err);
+	enum err_code code = d->api.lib ? OK : driver_open(&d->api, d->kind, &d->verdict.err);
 
+	d->present = d->api.lib;
 	if (code) {
 		d->api.lib = NULL;
 		d->verdict.failure = GPU_FAIL_MISSING;
@@ -203,18 +253,25 @@ static enum err_code find_device(struct cuda_device *d, int ordinal)
 	return OK;
 }
 
-enum err_code cuda_device_open(struct cuda_device *d, int ordinal)
+static enum err_code make_context(struct cuda_device *d)
 {
 	struct CUctx_st *context;
 
+	if (d->kind == GPU_HIP)
+		return CU(d, hipSetDevice, d->device);
+	TRY(CU_FOR(d, "for a context", cuDevicePrimaryCtxRetain, &context, d->device));
+	return CU(d, cuCtxSetCurrent, context);
+}
+
+enum err_code cuda_device_open(struct cuda_device *d, int ordinal)
+{
 	if (d->opened)
 		return OK;
 	TRY(find_device(d, ordinal));
-	TRY(CU_FOR(d, "for a context", cuDevicePrimaryCtxRetain, &context, d->device));
-	TRY(CU(d, cuCtxSetCurrent, context));
-	TRY(CU(d, cuStreamCreate, &d->stream, CUDA_STREAM_NON_BLOCKING));
+	TRY(make_context(d));
+	TRY(CU(d, stream_create, &d->stream, CUDA_STREAM_NON_BLOCKING));
 	for (int i = 0; i < LEN(d->span); i++)
-		TRY(CU(d, cuEventCreate, &d->span[i], 0));
+		TRY(CU(d, event_create, &d->span[i], 0));
 	d->opened = true;
 	d->used_at = clock_seconds();
 	return OK;
@@ -224,7 +281,7 @@ struct cuda_board *cuda_device_board(struct cuda_device *d)
 {
 	char bus_id[32];
 
-	if (!d->board.tried && !d->api.cuDeviceGetPCIBusId(bus_id, sizeof(bus_id), d->device))
+	if (d->kind == GPU_CUDA && !d->board.tried && !d->api.device_bus(bus_id, sizeof(bus_id), d->device))
 		cuda_board_open(&d->board, bus_id);
 	return &d->board;
 }
@@ -239,9 +296,11 @@ enum err_code cuda_device_info(struct cuda_device *d, int ordinal, struct gpu_in
 	if (d->used_at <= 0 || clock_seconds() - d->used_at >= UTILISATION_SECONDS)
 		use = cuda_board_utilisation(cuda_device_board(d));
 	TRY(cuda_device_open(d, ordinal));
-	TRY(CU(d, cuMemGetInfo, &left, &total));
+	TRY(CU(d, memory_info, &left, &total));
 	*info = d->info;
 	info->memory_free = (int64_t)left;
+	if (d->kind == GPU_HIP)
+		return OK;
 	cuda_board_read(cuda_device_board(d), &info->board);
 	info->board.utilisation = use;
 	info->board.partition |= strstr(info->name, " MIG ") != NULL;

@@ -63,21 +63,21 @@ static enum err_code elapsed_ms(struct cuda_device *d, struct CUevent_st *from, 
 {
 	float x = 0;
 
-	TRY(CU(d, cuEventElapsedTime, &x, from, to));
+	TRY(CU(d, event_elapsed, &x, from, to));
 	*ms = (double)x;
 	return OK;
 }
 
 static enum err_code span_begin(struct cuda_device *d)
 {
-	return CU(d, cuEventRecord, d->span[0], d->stream);
+	return CU(d, event_record, d->span[0], d->stream);
 }
 
 /* Wait for all work since span_begin, and get the time that it took. `what`: as for cuda_check. */
 static enum err_code span_end(struct cuda_device *d, const char *what, double *ms)
 {
-	TRY(CU(d, cuEventRecord, d->span[1], d->stream));
-	TRY(CU_FOR(d, what, cuStreamSynchronize, d->stream));
+	TRY(CU(d, event_record, d->span[1], d->stream));
+	TRY(CU_FOR(d, what, stream_synchronize, d->stream));
 	return elapsed_ms(d, d->span[0], d->span[1], ms);
 }
 
@@ -88,11 +88,11 @@ static enum err_code enqueue_runs(struct batch *b, int n, bool timed)
 	struct cuda_device *d = t->d;
 
 	if (timed)
-		TRY(CU(d, cuEventRecord, b->by->events[0], d->stream));
+		TRY(CU(d, event_record, b->by->events[0], d->stream));
 	for (int i = 0; i < n; i++, b->run++) {
 		TRY(cuda_task_run(t, b->contestant, b->run % t->copies));
 		if (timed)
-			TRY(CU(d, cuEventRecord, b->by->events[i + 1], d->stream));
+			TRY(CU(d, event_record, b->by->events[i + 1], d->stream));
 	}
 	return OK;
 }
@@ -105,7 +105,7 @@ static enum err_code calibrate_batch(struct batch *b, double seconds)
 	double start, ms;
 
 	TRY(enqueue_runs(b, 1, false));
-	TRY(CU_FOR(d, b->after, cuStreamSynchronize, d->stream));
+	TRY(CU_FOR(d, b->after, stream_synchronize, d->stream));
 	by->progress->report(by->progress->ud, STAGE_RUNNING);
 	start = clock_seconds();
 	TRY(span_begin(d));
@@ -121,7 +121,7 @@ static enum err_code fill_blocker(struct batcher *by)
 {
 	struct cuda_device *d = by->t->d;
 
-	return CU(d, cuMemsetD32Async, by->blocker, 0, BLOCKER_BYTES / 4, d->stream);
+	return CU(d, fill_words, by->blocker, 0, BLOCKER_BYTES / 4, d->stream);
 }
 
 /* Goes on without a blocker if there is no memory for it: then the times of very short runs are those of
@@ -133,7 +133,7 @@ static enum err_code init_blocker(struct batcher *by)
 
 	if (by->blocker)
 		return OK;
-	if (d->api.cuMemAlloc(&by->blocker, BLOCKER_BYTES)) {
+	if (d->api.allocate(&by->blocker, BLOCKER_BYTES)) {
 		by->blocker = 0;
 		return OK;
 	}
@@ -157,7 +157,7 @@ static enum err_code batch_run(struct batch *b, int n, double *ms, double *sum)
 	if (b->run_seconds < LEAD_SECONDS)
 		TRY(enqueue_runs(b, 1, false));
 	TRY(enqueue_runs(b, n, true));
-	TRY(CU_FOR(d, b->after, cuStreamSynchronize, d->stream));
+	TRY(CU_FOR(d, b->after, stream_synchronize, d->stream));
 	by->progress->report(by->progress->ud, STAGE_RUNNING);
 	for (int i = 0; i < n; i++) {
 		double x;
@@ -411,7 +411,7 @@ static enum err_code run_timed(struct batcher *by, struct gpu_result *r, int *la
 	struct cuda_task *t = by->t;
 
 	for (int i = 0; i < LEN(by->events); i++)
-		TRY(CU(t->d, cuEventCreate, &by->events[i], 0));
+		TRY(CU(t->d, event_create, &by->events[i], 0));
 	cuda_device_board(t->d);	/* opens NVML now, so that the device does not idle later */
 	return t->job->mode == GPU_RACE ? run_race(by, r) : run_bench(by, r, last_copy);
 }
@@ -431,9 +431,9 @@ static enum err_code run_task(struct cuda_task *t, const struct progress *p, str
 	code = t->job->mode == GPU_RUN ? run_once(t, r) : run_timed(&by, r, &copy);
 	for (int i = 0; i < LEN(by.events); i++)
 		if (by.events[i])
-			t->d->api.cuEventDestroy(by.events[i]);
+			t->d->api.event_destroy(by.events[i]);
 	if (by.blocker)
-		t->d->api.cuMemFree(by.blocker);
+		t->d->api.release(by.blocker);
 	TRY(code);
 	p->report(p->ud, STAGE_RETURNING);
 	return cuda_task_return(t, copy);

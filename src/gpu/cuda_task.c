@@ -72,7 +72,7 @@ static enum err_code count_copies(struct cuda_task *t)
 	sum_buffers(job, ALL_CONTESTANTS, &rotate, &fixed);
 	if (job->mode == GPU_RUN || !(least > 0))
 		return OK;
-	TRY(CU(t->d, cuMemGetInfo, &left, &total));
+	TRY(CU(t->d, memory_info, &left, &total));
 	if (!copies)
 		copies = (int)fmin(2.0 * (double)t->d->info.l2 / least, GPU_COPIES_MAX) + 1;
 	fit = ((double)left * 0.8 - fixed) / rotate;
@@ -90,7 +90,7 @@ static void predict_cache(struct cuda_task *t)
 	int64_t l2 = t->d->info.l2;
 	double rotate, fixed;
 
-	if (job->mode == GPU_RUN || l2 <= 0)
+	if (job->mode == GPU_RUN || l2 <= 0 || job->api == GPU_HIP)	/* HIP does not tell of the cache behind the L2 */
 		return;
 	t->cache = GPU_CACHE_COLD;
 	for (int c = job->mode == GPU_RACE; c <= (job->mode == GPU_RACE ? job->race.n : 0); c++) {
@@ -106,23 +106,23 @@ static enum err_code fill_memory(struct cuda_task *t, cuda_ptr p, size_t bytes, 
 	size_t words = bytes / sizeof(word);
 
 	if (words)
-		TRY(CU(t->d, cuMemsetD32Async, p, word, words, stream));
+		TRY(CU(t->d, fill_words, p, word, words, stream));
 	for (size_t at = words * sizeof(word); at < bytes; at++, word >>= 8)
-		TRY(CU(t->d, cuMemsetD8Async, p + at, (unsigned char)word, 1, stream));
+		TRY(CU(t->d, fill_bytes, p + at, (unsigned char)word, 1, stream));
 	return OK;
 }
 
 static enum err_code allocate_buffer(struct cuda_task *t, int buffer, cuda_ptr *p)
 {
 	size_t bytes = t->job->buffers[buffer].bytes;
-	int result = t->d->api.cuMemAlloc(p, bytes + GUARD_BYTES);
+	int result = t->d->api.allocate(p, bytes + GUARD_BYTES);
 
 	if (result) {
 		*p = 0;
-		return cuda_check(t->d, result, "cuMemAlloc", arena_strf(t->arena, "of %s for %s",
+		return cuda_check(t->d, result, offsetof(struct driver, allocate), arena_strf(t->arena, "of %s for %s",
 			cuda_size_text(t->d, (double)bytes), buffer_text(t, buffer)));
 	}
-	return CU(t->d, cuMemsetD8Async, *p + bytes, GUARD_PATTERN, GUARD_BYTES, t->d->stream);
+	return CU(t->d, fill_bytes, *p + bytes, GUARD_PATTERN, GUARD_BYTES, t->d->stream);
 }
 
 static enum err_code fill_buffer(struct cuda_task *t, int buffer, int copy)
@@ -135,8 +135,8 @@ static enum err_code fill_buffer(struct cuda_task *t, int buffer, int copy)
 	if (b->init != GPU_INIT_HOST)
 		return OK;
 	if (copy)			/* faster than to copy from the host again */
-		return CU(t->d, cuMemcpyDtoDAsync, p, first, b->bytes, t->d->stream);
-	return CU(t->d, cuMemcpyHtoDAsync, p, b->from, b->bytes, t->d->stream);
+		return CU(t->d, copy, p, first, b->bytes, t->d->stream);
+	return CU(t->d, copy_in, p, b->from, b->bytes, t->d->stream);
 }
 
 static enum err_code make_memory(struct cuda_task *t)
@@ -152,7 +152,7 @@ static enum err_code make_memory(struct cuda_task *t)
 			TRY(fill_buffer(t, i, c));
 		}
 	}
-	return CU_FOR(t->d, "after filling the buffers", cuStreamSynchronize, t->d->stream);
+	return CU_FOR(t->d, "after filling the buffers", stream_synchronize, t->d->stream);
 }
 
 /* ---- parameters ---- */
@@ -214,7 +214,7 @@ static enum err_code check_params(struct cuda_task *t, const struct cuda_launch 
 	size_t offset, bytes;
 	int n = 0;
 
-	if (!t->d->api.cuFuncGetParamInfo)
+	if (!t->d->api.cuFuncGetParamInfo)	/* HIP has none */
 		return OK;
 	for (; !t->d->api.cuFuncGetParamInfo(l->function, (size_t)n, &offset, &bytes); n++)
 		if (n < s->nparams && bytes != gpu_param_bytes(&s->params[n]))
@@ -233,12 +233,14 @@ static enum err_code set_smem(struct cuda_task *t, struct cuda_launch *l, const 
 {
 	int fixed = 0;
 
-	TRY(CU_FOR(t->d, l->what, cuFuncGetAttribute, &fixed, CUDA_FUNC_STATIC_SMEM, l->function));
+	TRY(CU_FOR(t->d, l->what, function_attribute, &fixed, CUDA_FUNC_STATIC_SMEM, l->function));
 	if ((int64_t)s->smem + fixed > t->d->info.smem_block)
 		return cuda_fail(t->d, GPU_FAIL_LAUNCH, ERR_INPUT,
 			"'%s' needs %lld bytes of shared memory a block; this device has %lld: "
 			"take smaller tiles or fewer versions", s->entry,
 			(long long)s->smem + fixed, (long long)t->d->info.smem_block);
+	if (t->d->kind == GPU_HIP)
+		return OK;
 	return CU_FOR(t->d, l->what, cuFuncSetAttribute, l->function, CUDA_FUNC_MAX_DYNAMIC_SMEM, (int)s->smem);
 }
 
@@ -270,7 +272,7 @@ static enum err_code check_threads(struct cuda_task *t, const struct cuda_launch
 	const unsigned *b = l->config.block;
 	int most = 0;
 
-	TRY(CU_FOR(t->d, l->what, cuFuncGetAttribute, &most, CUDA_FUNC_MAX_THREADS, l->function));
+	TRY(CU_FOR(t->d, l->what, function_attribute, &most, CUDA_FUNC_MAX_THREADS, l->function));
 	if (b[0] * b[1] * b[2] > (unsigned)most)
 		return cuda_fail(t->d, GPU_FAIL_LAUNCH, ERR_INPUT,
 			"'%s' was compiled for at most %d threads a block, the job asks for %u: "
@@ -284,7 +286,7 @@ static enum err_code make_launch(struct cuda_task *t, struct cuda_launch *l, con
 
 	l->what = arena_strf(t->arena, "of '%s'%s", s->entry, whose);
 	l->after = arena_strf(t->arena, "after '%s'%s", s->entry, whose);
-	TRY(CU_FOR(t->d, l->what, cuModuleGetFunction, &l->function, t->modules[s->binary], s->entry));
+	TRY(CU_FOR(t->d, l->what, module_function, &l->function, t->modules[s->binary], s->entry));
 	for (int i = 0; i < 3; i++) {
 		l->config.grid[i] = gpu_dim(s->grid[i]);
 		l->config.block[i] = gpu_dim(s->block[i]);
@@ -310,7 +312,7 @@ static enum err_code make_launches(struct cuda_task *t)
 	t->launches = ARENA_ARRAY(t->arena, job->nsteps, struct cuda_launch);
 	t->modules = ARENA_ARRAY(t->arena, job->nbinaries, struct CUmod_st *);
 	for (int i = 0; i < job->nbinaries; i++)
-		TRY(CU(t->d, cuModuleLoadData, &t->modules[i], job->binaries[i].image));
+		TRY(CU(t->d, module_load, &t->modules[i], job->binaries[i].image));
 	for (int i = 0; i < job->nsteps; i++)
 		if (job->steps[i].kind == GPU_STEP_KERNEL)
 			TRY(make_launch(t, &t->launches[i], &job->steps[i]));
@@ -320,6 +322,10 @@ static enum err_code make_launches(struct cuda_task *t)
 enum err_code cuda_task_init(struct cuda_task *t, struct cuda_device *d, const struct gpu_job *job, struct arena *a)
 {
 	*t = (struct cuda_task){ .d = d, .job = job, .arena = a, .copies = 1 };
+	if (job->arch && strcmp(job->arch, d->info.arch))
+		return cuda_fail(d, GPU_FAIL_BINARY, ERR_INPUT, "the kernel was compiled for %s, and the attached %s "
+			"is %s: plan for that device, or run the plan on the CPU with target=\"host\"", job->arch,
+			d->info.name, d->info.arch);
 	TRY(make_memory(t));
 	return make_launches(t);
 }
@@ -330,7 +336,7 @@ enum err_code cuda_task_begin(struct cuda_task *t)
 		for (int c = 0; c < t->copies && t->job->steps[i].once; c++)
 			TRY(cuda_task_step(t, i, c));
 		if (t->job->steps[i].once)
-			TRY(CU_FOR(t->d, t->launches[i].after, cuStreamSynchronize, t->d->stream));
+			TRY(CU_FOR(t->d, t->launches[i].after, stream_synchronize, t->d->stream));
 	}
 	return OK;
 }
@@ -339,15 +345,25 @@ void cuda_task_release(struct cuda_task *t)
 {
 	for (int i = 0; t->memory && i < t->job->nbuffers * t->copies; i++)
 		if (t->memory[i])
-			t->d->api.cuMemFree(t->memory[i]);
+			t->d->api.release(t->memory[i]);
 	t->memory = NULL;
 	for (int i = 0; t->modules && i < t->job->nbinaries; i++)
 		if (t->modules[i])
-			t->d->api.cuModuleUnload(t->modules[i]);
+			t->d->api.module_unload(t->modules[i]);
 	t->modules = NULL;
 }
 
 /* ---- running ---- */
+
+static enum err_code launch(struct cuda_task *t, const struct cuda_launch *l, void **params)
+{
+	const unsigned *grid = l->config.grid, *block = l->config.block;
+
+	if (t->d->kind == GPU_HIP)
+		return CU_FOR(t->d, l->what, hipModuleLaunchKernel, l->function, grid[0], grid[1], grid[2], block[0],
+			block[1], block[2], l->config.smem, l->config.stream, params, NULL);
+	return CU_FOR(t->d, l->what, cuLaunchKernelEx, &l->config, l->function, params, NULL);
+}
 
 enum err_code cuda_task_step(struct cuda_task *t, int step, int copy)
 {
@@ -356,7 +372,7 @@ enum err_code cuda_task_step(struct cuda_task *t, int step, int copy)
 
 	if (s->kind == GPU_STEP_FILL)
 		return fill_memory(t, cuda_task_memory(t, s->buffer, copy), t->job->buffers[s->buffer].bytes, s->word);
-	return CU_FOR(t->d, l->what, cuLaunchKernelEx, &l->config, l->function, l->params[copy], NULL);
+	return launch(t, l, l->params[copy]);
 }
 
 enum err_code cuda_task_run(struct cuda_task *t, int contestant, int copy)
@@ -378,8 +394,8 @@ enum err_code cuda_task_check_guards(struct cuda_task *t, const char *what)
 		size_t bytes = t->job->buffers[i].bytes;
 		int at = 0;
 
-		TRY(CU(t->d, cuMemcpyDtoHAsync, end, cuda_task_memory(t, i, 0) + bytes, sizeof(end), t->d->stream));
-		TRY(CU_FOR(t->d, what, cuStreamSynchronize, t->d->stream));
+		TRY(CU(t->d, copy_out, end, cuda_task_memory(t, i, 0) + bytes, sizeof(end), t->d->stream));
+		TRY(CU_FOR(t->d, what, stream_synchronize, t->d->stream));
 		while (at < GUARD_BYTES && end[at] == GUARD_PATTERN)
 			at++;
 		if (at < GUARD_BYTES)
@@ -396,7 +412,7 @@ enum err_code cuda_task_return(struct cuda_task *t, int copy)
 		const struct gpu_buffer *b = &t->job->buffers[i];
 
 		if (b->to)
-			TRY(CU(t->d, cuMemcpyDtoHAsync, b->to, cuda_task_memory(t, i, copy), b->bytes, t->d->stream));
+			TRY(CU(t->d, copy_out, b->to, cuda_task_memory(t, i, copy), b->bytes, t->d->stream));
 	}
-	return CU_FOR(t->d, "after copying the results", cuStreamSynchronize, t->d->stream);
+	return CU_FOR(t->d, "after copying the results", stream_synchronize, t->d->stream);
 }

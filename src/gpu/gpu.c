@@ -118,7 +118,7 @@ static void request_init(struct request *q, struct gpu *g, enum message kind, co
 static enum err_code timeout_error(const struct request *q, enum stage stage, struct err *e)
 {
 	static const char *const what[NSTAGES] = {
-		[STAGE_STARTING] = "the NVIDIA driver did not open the device within",
+		[STAGE_STARTING] = "the driver did not open the device within",
 		[STAGE_COMPILING] = "the source was not compiled within",
 		[STAGE_PREPARING] = "copying to the device took more than",
 		[STAGE_RETURNING] = "copying from the device took more than",
@@ -130,6 +130,12 @@ static enum err_code timeout_error(const struct request *q, enum stage stage, st
 	return err_set(e, ERR_LIMIT, NOWHERE, "%s %g s", what[stage], q->limit[stage]);
 }
 
+/* AMD's runtime ends a process whose kernel touches memory that is not its own, after a line that says so. */
+static enum err_code worker_failed(struct gpu *g, enum err_code code, const struct err *e)
+{
+	return set_failure(g, strstr(e->msg, "Memory access fault by GPU") ? GPU_FAIL_FAULT : GPU_FAIL_WORKER, code);
+}
+
 /* The exchange failed for the reason `why`. Ends the worker. */
 static enum err_code fail_exchange(struct gpu *g, const struct request *q, enum wire_status why,
 	enum stage stage, struct err *e)
@@ -139,8 +145,8 @@ static enum err_code fail_exchange(struct gpu *g, const struct request *q, enum 
 	};
 
 	if (why == WIRE_CLOSED || why == WIRE_GARBLED)
-		return set_failure(g, GPU_FAIL_WORKER, process_failed(&g->worker, why == WIRE_CLOSED, doing[stage],
-			stage == STAGE_RUNNING ? q->running : "", e));
+		return worker_failed(g, process_failed(&g->worker, why == WIRE_CLOSED, doing[stage],
+			stage == STAGE_RUNNING ? q->running : "", e), e);
 	process_end(&g->worker);
 	if (why == WIRE_STOPPED)
 		return set_failure(g, GPU_FAIL_STOPPED, err_set(e, ERR_INTERRUPTED, NOWHERE, "interrupted"));
@@ -232,13 +238,15 @@ static enum err_code check_reply(struct gpu *g, struct request *q, struct err *e
 
 /* ---- probing and compiling ---- */
 
-enum err_code gpu_probe(struct gpu *g, const struct stop *stop, struct gpu_info *info, struct err *e)
+enum err_code gpu_probe(struct gpu *g, enum gpu_api api, const struct stop *stop, struct gpu_info *info,
+	struct err *e)
 {
 	struct request q;
 
 	release_last_call(g);
 	*info = (struct gpu_info){ 0 };
 	request_init(&q, g, MSG_PROBE, stop);
+	wire_put_u32(&q.body, api);
 	TRY(ask_worker(g, &q, e));
 	get_gpu_info(&q.reply, info, &g->scratch);
 	return check_reply(g, &q, e);

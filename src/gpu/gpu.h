@@ -2,7 +2,7 @@
  *
  * A struct gpu has one worker process, started when it is first needed. A kernel that hangs is
  * killed with the worker when its time limit has passed; a kernel that faults destroys the worker's
- * CUDA context. Either is an error of that call, and the next call starts a new worker. Several
+ * context, and on AMD's GPUs the worker. Either is an error of that call, and the next call starts a new worker. Several
  * struct gpu may be open at once; their workers compile at the same time.
  *
  * The worker is this same program with "--gpu-worker" as its first argument. Therefore a main()
@@ -53,7 +53,7 @@ enum gpu_throttle {
 
 /* The board as the management library (NVML) reports it; 0 and "" mean unknown. */
 struct gpu_board {
-	char driver[32];		/* "580.159.03" */
+	char driver[32];		/* "580.159.03", "HIP 6.3" */
 	double power_limit;		/* W, enforced */
 	double clock;			/* Hz, now */
 	enum gpu_throttle throttle;
@@ -64,16 +64,17 @@ struct gpu_board {
 };
 
 struct gpu_info {
+	enum gpu_api api;
 	char name[128];			/* "NVIDIA H200" */
-	char arch[16];			/* "sm_90a" */
-	int major, minor;		/* compute capability */
-	int sms;
+	char arch[16];			/* "sm_90a", "gfx942" */
+	int major, minor;		/* compute capability; CUDA alone */
+	int sms;			/* SMs, CUs */
 	double clock, memory_clock;	/* Hz, the highest */
 	int bus_width;			/* of the memory, bits */
 	int64_t memory_total, memory_free;	/* bytes */
 	int64_t l2, smem_block, smem_sm;	/* bytes; smem_block with the opt-in */
 	int registers_sm;
-	int driver_major, driver_minor;	/* the newest CUDA version that the driver supports */
+	int driver_major, driver_minor;	/* the newest CUDA version that the driver supports; of HIP */
 	struct gpu_board board;
 };
 
@@ -97,7 +98,7 @@ struct gpu_result {
 	int *sample_runs;		/* how many runs a sample of each contestant has */
 };
 
-/* device: its CUDA ordinal, from 0. `m` is borrowed and outlives the gpu. Starts no process. *out
+/* device: its ordinal, from 0. `m` is borrowed and outlives the gpu. Starts no process. *out
  * is set before anything is allocated, so that a caller whose failure handler jumps out of this or
  * any other call can free the gpu. */
 void gpu_new(struct mem *m, int device, struct gpu **out);
@@ -105,9 +106,10 @@ void gpu_free(struct gpu *g);		/* ends the worker */
 /* End the worker, which frees the device's memory; the next call starts another worker. */
 void gpu_close(struct gpu *g);
 
-/* Look for the device and read its properties and state. The error says why there is none. Waits
- * for the driver a minute at most. */
-NODISCARD enum err_code gpu_probe(struct gpu *g, const struct stop *stop, struct gpu_info *info, struct err *e);
+/* Look for the device and read its properties and state. GPU_APIS: for CUDA's, or else for HIP's. The error says why
+ * there is none. Waits for the driver a minute at most. */
+NODISCARD enum err_code gpu_probe(struct gpu *g, enum gpu_api api, const struct stop *stop, struct gpu_info *info,
+	struct err *e);
 
 /* A reason why times measured on this device are not reliable, as a clause: "another process (pid
  * 123) is on it, 40 % in use". False: no such reason is known, and the text is "". */

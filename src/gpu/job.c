@@ -147,6 +147,8 @@ static enum err_code check_param(const struct gpu_job *job, const struct gpu_ste
 		return WRONG("parameter %d of '%s' is of no known kind", i, s->entry);
 	if (p->kind == GPU_PARAM_BITS32 || p->kind == GPU_PARAM_BITS64)
 		return OK;
+	if (p->kind == GPU_PARAM_TENSOR && job->api == GPU_HIP)
+		return WRONG("parameter %d of '%s': there are no tensor maps through HIP", i, s->entry);
 	if (p->buffer < 0 || p->buffer >= job->nbuffers)
 		return WRONG("parameter %d of '%s' names buffer %d of %d", i, s->entry, p->buffer, job->nbuffers);
 	snprintf(at.text, sizeof(at.text), "parameter %d of '%s' (%.80s)", i, s->entry,
@@ -196,6 +198,8 @@ static enum err_code check_step(const struct gpu_job *job, int i, struct err *e)
 	if (s->binary < 0 || s->binary >= job->nbinaries)
 		return WRONG("'%s' is of binary %d of %d", s->entry, s->binary, job->nbinaries);
 	TRY(check_shape(s, e));
+	if (job->api == GPU_HIP && (s->cooperative || gpu_dim(s->cluster[0]) * gpu_dim(s->cluster[1]) * gpu_dim(s->cluster[2]) > 1))
+		return WRONG("'%s': there are no clusters or cooperative launches through HIP", s->entry);
 	if (s->nparams < 0 || s->nparams > PARAM_BYTES_MAX)
 		return WRONG("'%s' has an impossible number of parameters", s->entry);
 	for (int p = 0; p < s->nparams; p++)
@@ -267,6 +271,8 @@ enum err_code gpu_job_check(const struct gpu_job *job, struct err *e)
 		return WRONG("a job has 0 to %d binaries, not %d", BINARIES_MAX, job->nbinaries);
 	if (job->nbuffers < 0 || job->nbuffers > BUFFERS_MAX)
 		return WRONG("a job has 0 to %d buffers, not %d", BUFFERS_MAX, job->nbuffers);
+	if ((unsigned)job->api >= GPU_APIS)
+		return WRONG("a job is for CUDA or for HIP");
 	if ((unsigned)job->mode > GPU_RACE)
 		return WRONG("a job is to be run, benchmarked or raced");
 	if (job->nsteps < 1 || job->nsteps > STEPS_MAX)

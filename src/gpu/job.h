@@ -17,6 +17,13 @@ enum {
 	GPU_CONTESTANTS_MAX = 64,	/* of a race */
 };
 
+/* Whose functions start the kernels. */
+enum gpu_api {
+	GPU_CUDA,
+	GPU_HIP,			/* AMD's; has no tensor maps, clusters, cooperative or early launches */
+	GPU_APIS,
+};
+
 /* ---- buffers ---- */
 
 enum gpu_init {
@@ -84,7 +91,7 @@ size_t gpu_param_bytes(const struct gpu_param *p);
 /* ---- steps ---- */
 
 struct gpu_binary {
-	const void *image;		/* a cubin */
+	const void *image;		/* a cubin, a code object */
 	size_t bytes;			/* > 0 */
 };
 
@@ -143,6 +150,8 @@ struct gpu_race {
 };
 
 struct gpu_job {
+	enum gpu_api api;
+	const char *arch;		/* HIP: what the binaries are for, "gfx942"; NULL: not compared with the device's */
 	const struct gpu_binary *binaries;
 	int nbinaries;
 	const struct gpu_buffer *buffers;

@@ -184,6 +184,7 @@ static void code_gpu_info(struct wire *w, struct gpu_info *info)
 	struct gpu_board *b = &info->board;
 
 	CODE(w, *info);
+	CODE_ENUM(w, info->api, gpu_api, GPU_APIS - 1);
 	END_CHARS(info->name);
 	END_CHARS(info->arch);
 	END_CHARS(b->driver);
@@ -279,6 +280,8 @@ static void code_gpu_step(struct wire *w, struct gpu_step *s)
 static void code_gpu_job(struct wire *w, struct gpu_job *job)
 {
 	CODE(w, *job);
+	CODE_ENUM(w, job->api, gpu_api, GPU_APIS - 1);
+	code_string(w, &job->arch);
 	CODE_ENUM(w, job->mode, gpu_mode, GPU_RACE);
 	CODE_ARRAY(w, job->race.names, job->race.n, const char *, code_text);
 	CODE_ARRAY(w, job->binaries, job->nbinaries, struct gpu_binary, code_gpu_binary);

@@ -25,7 +25,8 @@ struct worker {
 	int socket;
 	struct mem mem;
 	struct arena arena;		/* of the current request */
-	struct cuda_device device;
+	struct cuda_device devices[GPU_APIS];
+	struct cuda_device *device;	/* of the current request */
 	int wanted;			/* the shell's device */
 	bool opening;			/* open_in_background was started */
 };
@@ -53,12 +54,41 @@ static void report_stage(void *ud, enum stage stage)
 
 /* ---- requests ---- */
 
+static void use_api(struct worker *w, enum gpu_api api)
+{
+	w->device = &w->devices[api];
+	w->device->kind = api;
+	w->device->arena = &w->arena;
+	w->device->verdict = (struct verdict){ 0 };
+}
+
+/* CUDA's device, or else HIP's. If there is neither, the error is that of the driver that is there, or CUDA's. */
+static enum err_code probe_any(struct worker *w, int ordinal, struct gpu_info *info)
+{
+	enum err_code code = cuda_device_info(w->device, ordinal, info), hip;
+
+	if (!code || w->device->verdict.failure != GPU_FAIL_MISSING)
+		return code;
+	use_api(w, GPU_HIP);
+	hip = cuda_device_info(w->device, ordinal, info);
+	if (!hip || (w->device->present && !w->devices[GPU_CUDA].present))
+		return hip;
+	w->device = &w->devices[GPU_CUDA];
+	return code;
+}
+
 static enum err_code serve_probe(struct worker *w, struct frame *f, struct wire *result)
 {
+	int ordinal = (int)wire_get_u32(&f->body);
+	uint32_t api = wire_get_u32(&f->body);
 	struct gpu_info info;
 
+	if (f->body.bad || api > GPU_APIS)
+		exit_worker();
 	report_stage(w, STAGE_STARTING);
-	TRY(cuda_device_info(&w->device, (int)wire_get_u32(&f->body), &info));
+	if (api < GPU_APIS)
+		use_api(w, (enum gpu_api)api);
+	TRY(api < GPU_APIS ? cuda_device_info(w->device, ordinal, &info) : probe_any(w, ordinal, &info));
 	put_gpu_info(result, &info);
 	return OK;
 }
@@ -94,7 +124,7 @@ static void open_in_background(struct worker *w, int ordinal)
 static enum err_code serve_compile(struct worker *w, struct frame *f, struct wire *result)
 {
 	uint32_t ordinal = wire_get_u32(&f->body);
-	struct verdict *v = &w->device.verdict;
+	struct verdict *v = &w->device->verdict;
 	struct compile_result r;
 	struct compile_job job;
 	enum err_code code;
@@ -136,13 +166,14 @@ static enum err_code run_shared(struct worker *w, struct frame *f, unsigned char
 
 	get_shared_job(&f->body, &job, share, bytes, &w->arena);
 	if (f->body.bad)
-		return cuda_fail(&w->device, GPU_FAIL_WORKER, ERR_IO,
+		return cuda_fail(w->device, GPU_FAIL_WORKER, ERR_IO,
 			"the worker process cannot read the job: is its memory short?");
-	w->device.verdict.failure = GPU_FAIL_JOB;
-	TRY(gpu_job_check(&job, &w->device.verdict.err));
+	use_api(w, job.api);
+	w->device->verdict.failure = GPU_FAIL_JOB;
+	TRY(gpu_job_check(&job, &w->device->verdict.err));
 	report_stage(w, STAGE_STARTING);
-	TRY(cuda_device_open(&w->device, ordinal));
-	return cuda_run_job(&w->device, &job, &p, r, &w->arena);
+	TRY(cuda_device_open(w->device, ordinal));
+	return cuda_run_job(w->device, &job, &p, r, &w->arena);
 }
 
 static enum err_code serve_run(struct worker *w, struct frame *f, struct wire *result)
@@ -163,11 +194,10 @@ static enum err_code serve_run(struct worker *w, struct frame *f, struct wire *r
 static void serve(struct worker *w, struct frame *f)
 {
 	struct wire reply = { .arena = &w->arena }, result = { .arena = &w->arena };
-	struct verdict *v = &w->device.verdict;
 	enum err_code code = OK;
+	struct verdict *v;
 
-	w->device.arena = &w->arena;
-	*v = (struct verdict){ 0 };
+	use_api(w, GPU_CUDA);
 	if (f->kind == MSG_PROBE)
 		code = serve_probe(w, f, &result);
 	else if (f->kind == MSG_COMPILE)
@@ -176,6 +206,7 @@ static void serve(struct worker *w, struct frame *f)
 		code = serve_run(w, f, &result);
 	else
 		exit_worker();
+	v = &w->device->verdict;
 	if (!code)
 		v->failure = GPU_FAIL_NONE;
 	else if (v->failure == GPU_FAIL_NONE)

@@ -131,7 +131,7 @@ void built_choose_arch(struct built *b, struct gpu *g, const struct stop *stop)
 	b->arch = own;
 	if (b->backend != BACKEND_CUDA || !own || sscanf(own, "sm_%d", &version) != 1 || own[strlen(own) - 1] > '9')
 		return;
-	if (!gpu_probe(g, stop, &info, &none) && 10 * info.major + info.minor > version)
+	if (!gpu_probe(g, GPU_CUDA, stop, &info, &none) && 10 * info.major + info.minor > version)
 		b->arch = arena_strdup(&b->arena, info.arch);
 }
 

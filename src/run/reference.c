@@ -114,10 +114,10 @@ enum err_code reference_on_device(struct reference *r, struct gpu *g, const stru
 	struct gpu_result result;
 	struct gpu_info info;
 
-	TRY(gpu_probe(g, stop, &info, e));
+	TRY(gpu_probe(g, GPU_CUDA, stop, &info, e));
 	TRY(compile_plain(r, g, info.arch, stop, &binary[0], e));
 	if (fills)
-		TRY(feed_binary(g, info.arch, stop, a, &binary[1], e));
+		TRY(feed_binary(g, GPU_CUDA, info.arch, stop, a, &binary[1], e));
 	feed_steps(r->program, in, 1, a, steps);
 	for (int i = 0; i < n; i++)
 		params[i] = (struct gpu_param){ .kind = GPU_PARAM_POINTER, .buffer = i };

@@ -66,13 +66,15 @@ static enum err_code begin_job(struct parts *x, const struct racer *racers, int 
 	const struct feed *in, const struct stop *stop, struct arena *a, struct err *e)
 {
 	int fills = feed_randoms(p, in), addresses = feed_addresses(p), phases = 0;
+	bool hip = racers[0].built->backend == BACKEND_HIP;
 
 	for (int i = 0; i < n; i++)
 		phases += racers[i].built->nphases;
 	x->buffers = ARENA_ARRAY(a, p->tensors.n * (n + 1) + addresses + PHASE_BUFFERS * phases, struct gpu_buffer);
 	x->binaries = ARENA_ARRAY(a, phases + 1, struct gpu_binary);
 	x->steps = ARENA_ARRAY(a, phases + fills + addresses, struct gpu_step);
-	x->job = (struct gpu_job){ .binaries = x->binaries, .buffers = x->buffers, .steps = x->steps,
+	x->job = (struct gpu_job){ .api = hip ? GPU_HIP : GPU_CUDA, .arch = hip ? built_arch(racers[0].built) : NULL,
+		.binaries = x->binaries, .buffers = x->buffers, .steps = x->steps,
 		.nbinaries = fills + addresses > 0, .nbuffers = p->tensors.n + addresses, .nsteps = fills + addresses };
 	for (int i = 0; i < p->tensors.n; i++) {
 		x->buffers[i] = (struct gpu_buffer){ .name = "placeholder", .bytes = 1 };
@@ -80,7 +82,7 @@ static enum err_code begin_job(struct parts *x, const struct racer *racers, int 
 			describe_tensor(p, in, i, &x->buffers[i]);
 	}
 	if (fills + addresses)
-		TRY(feed_binary(g, built_arch(racers[0].built), stop, a, &x->binaries[0], e));
+		TRY(feed_binary(g, x->job.api, built_arch(racers[0].built), stop, a, &x->binaries[0], e));
 	feed_steps(p, in, 0, a, x->steps);
 	feed_address_steps(p, p->tensors.n, 0, a, x->buffers, x->steps + fills);
 	return OK;
@@ -115,7 +117,7 @@ static void add_step(struct parts *x, const struct built *b, const struct plan *
 			params[i].tensor = built_map(a, at->graph->program, &p);
 	}
 	x->steps[job->nsteps++] = (struct gpu_step){ .kind = GPU_STEP_KERNEL, .binary = job->nbinaries,
-		.contestant = contestant, .early = phase > 0 && s->waits, .entry = s->entry, .grid = { (unsigned)eus },
+		.contestant = contestant, .early = job->api == GPU_CUDA && phase > 0 && s->waits, .entry = s->entry, .grid = { (unsigned)eus },
 		.block = { (unsigned)s->threads }, .smem = (unsigned)s->shared_bytes, .params = params,
 		.nparams = s->params.n };
 	x->binaries[job->nbinaries++] = (struct gpu_binary){ binary->cubin, binary->cubin_bytes };

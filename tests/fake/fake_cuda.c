@@ -30,9 +30,23 @@
 
 #define PUBLIC __attribute__((visibility("default")))
 
+#ifdef FAKE_HIP
+#define ENV "FAKE_HIP"
+#define IF_HIP(hip, cuda) (hip)
+#else
+#define ENV "FAKE_CUDA"
+#define IF_HIP(hip, cuda) (cuda)
+#endif
+
 /* The prototypes of the table, so that they are as the program believes. */
 #define DECLARE(needed, name, suffix, parameters) PUBLIC int name##suffix parameters;
-CUDA_DRIVER_SYMBOLS(DECLARE)
+#ifdef FAKE_HIP
+#define DECLARE_SHARED(name, cuda, suffix, hip, parameters) PUBLIC int hip parameters;
+#else
+#define DECLARE_SHARED(name, cuda, suffix, hip, parameters) PUBLIC int cuda##suffix parameters;
+#endif
+DRIVER_SYMBOLS(DECLARE_SHARED)
+CUDA_ONLY_SYMBOLS(DECLARE)
 
 enum { MEMORY = 256 << 20, L2 = 4 << 20, CODE = 1 << 20, SMEM = 232448, STEP_US = 50 };
 
@@ -54,6 +68,7 @@ struct CUmod_st {
 	char *source;			/* or those of this */
 	struct CUfunc_st found[8];	/* those that were asked for */
 	int nfound;
+	bool code_object;		/* its kernels are of any name */
 };
 
 /* The state of the one device. */
@@ -308,6 +323,60 @@ static int of_source(const struct CUfunc_st *f, const struct cuda_launch_config 
 	return 0;
 }
 
+/* ---- code objects ---- */
+
+enum { LIVE_MOST = 4096 };
+static cuda_ptr live[LIVE_MOST];	/* what is allocated */
+
+/* The buffer that a parameter points to; 0: it is a number. */
+static cuda_ptr buffer_of(void **params, int i)
+{
+	cuda_ptr p = PARAM(cuda_ptr, i);
+
+	for (int k = 0; k < LIVE_MOST; k++)
+		if (p && live[k] == p)
+			return p;
+	return 0;
+}
+
+/* A file whose image is code that nothing here can execute. */
+static int of_code_object(const struct cuda_launch_config *c, void **params)
+{
+	const char *how = getenv("FAKE_HIP_KERNEL");
+	cuda_ptr first = 0;
+
+	how = how ? how : "zero";
+	if (!strcmp(how, "fault"))
+		return fault(c, params);
+	if (!strcmp(how, "hang"))
+		return hang(c, params);
+	if (!strcmp(how, "refuse"))
+		return refuse(c, params);
+	if (!strcmp(how, "abort")) {
+		static const char words[] = "Memory access fault by GPU node-1 on address 0x7f0000000000. "
+			"Reason: Page not present.\n";
+
+		if (write(STDERR_FILENO, words, sizeof(words) - 1) < 0)
+			_exit(9);
+		signal(SIGABRT, SIG_DFL);
+		abort();
+	}
+	for (int i = 0; params[i]; i++) {
+		cuda_ptr p = buffer_of(params, i);
+
+		if (!p)
+			continue;
+		if (!strcmp(how, "zero"))
+			memset((void *)(uintptr_t)p, 0, header_of(p)->bytes - END);
+		if (!strcmp(how, "copy") && first) {
+			memcpy((void *)(uintptr_t)p, (void *)(uintptr_t)first, header_of(p)->bytes - END);
+			break;
+		}
+		first = first ? first : p;
+	}
+	return 0;
+}
+
 /* ---- errors and synchronisation ---- */
 
 static int synchronize(void)
@@ -320,9 +389,10 @@ static int synchronize(void)
 
 int cuGetErrorName(int error, const char **name)
 {
-	*name = error == CUDA_ILLEGAL_ADDRESS ? "CUDA_ERROR_ILLEGAL_ADDRESS" :
-		error == CUDA_OUT_OF_MEMORY ? "CUDA_ERROR_OUT_OF_MEMORY" :
-		error == CUDA_NO_DEVICE ? "CUDA_ERROR_NO_DEVICE" : "CUDA_ERROR_OTHER";
+	*name = error == CUDA_ILLEGAL_ADDRESS ? IF_HIP("hipErrorIllegalAddress", "CUDA_ERROR_ILLEGAL_ADDRESS") :
+		error == CUDA_OUT_OF_MEMORY ? IF_HIP("hipErrorOutOfMemory", "CUDA_ERROR_OUT_OF_MEMORY") :
+		error == CUDA_NO_DEVICE ? IF_HIP("hipErrorNoDevice", "CUDA_ERROR_NO_DEVICE") :
+		IF_HIP("hipErrorOther", "CUDA_ERROR_OTHER");
 	return 0;
 }
 
@@ -348,7 +418,7 @@ int cuStreamSynchronize(struct CUstream_st *stream)
 
 int cuInit(unsigned flags)
 {
-	const char *result = getenv("FAKE_CUDA_INIT");
+	const char *result = getenv(ENV "_INIT");
 
 	(void)flags;
 	return result ? atoi(result) : 0;
@@ -356,7 +426,7 @@ int cuInit(unsigned flags)
 
 int cuDriverGetVersion(int *version)
 {
-	*version = 13000;
+	*version = IF_HIP(60342131, 13000);
 	return 0;
 }
 
@@ -374,10 +444,10 @@ int cuDeviceGet(int *device, int ordinal)
 
 int cuDeviceGetName(char *name, int size, int device)
 {
-	const char *given = getenv("FAKE_CUDA_NAME");
+	const char *given = getenv(ENV "_NAME");
 
 	(void)device;
-	strncpy(name, given ? given : "Fake H200", (size_t)size);
+	strncpy(name, given ? given : IF_HIP("Fake MI300X", "Fake H200"), (size_t)size);
 	return 0;
 }
 
@@ -397,6 +467,16 @@ int cuDeviceTotalMem_v2(size_t *bytes, int device)
 
 int cuDeviceGetAttribute(int *value, int attribute, int device)
 {
+#ifdef FAKE_HIP
+	static const int values[][2] = {
+		{ HIP_DEV_CLOCK_RATE, 2100000 },
+		{ HIP_DEV_CU_COUNT, 304 },
+		{ HIP_DEV_MEMORY_CLOCK_RATE, 1300000 },
+		{ HIP_DEV_BUS_WIDTH, 8192 },
+		{ HIP_DEV_L2_BYTES, L2 },
+		{ HIP_DEV_SMEM_PER_BLOCK, 65536 },
+	};
+#else
 	static const int values[][2] = {
 		{ CUDA_DEV_MAX_THREADS_PER_BLOCK, 1024 },
 		{ CUDA_DEV_CLOCK_RATE, 1980000 },
@@ -410,6 +490,7 @@ int cuDeviceGetAttribute(int *value, int attribute, int device)
 		{ CUDA_DEV_REGISTERS_PER_SM, 65536 },
 		{ CUDA_DEV_SMEM_OPTIN, SMEM },
 	};
+#endif
 
 	const char *sms = getenv("FAKE_CUDA_SMS");
 
@@ -469,11 +550,19 @@ int cuMemAlloc_v2(cuda_ptr *p, size_t bytes)
 	used += bytes;
 	*p = (uintptr_t)block + BEFORE;
 	*header_of(*p) = (struct header){ .bytes = bytes };
+	for (int i = 0; i < LIVE_MOST; i++) {
+		if (!live[i]) {
+			live[i] = *p;
+			break;
+		}
+	}
 	return 0;
 }
 
 int cuMemFree_v2(cuda_ptr p)
 {
+	for (int i = 0; i < LIVE_MOST; i++)
+		live[i] = live[i] == p ? 0 : live[i];
 	used -= header_of(p)->bytes;
 	free(header_of(p));
 	return lost;
@@ -526,6 +615,14 @@ int cuMemsetD32Async(cuda_ptr p, unsigned value, size_t words, struct CUstream_s
 
 int cuModuleLoadData(struct CUmod_st **module, const void *image)
 {
+	if (IF_HIP(!memcmp(image, "\177ELF", 4), false)) {
+		*module = calloc(1, sizeof(**module));
+		if (!*module)
+			return CUDA_OUT_OF_MEMORY;
+		(*module)->code_object = true;
+		used += CODE;
+		return 0;
+	}
 	if (!strncmp(image, "FAKE80", 6))
 		return CUDA_NO_BINARY_FOR_GPU;
 	if (strncmp(image, "FAKE", 4))
@@ -554,6 +651,12 @@ int cuModuleGetFunction(struct CUfunc_st **function, struct CUmod_st *module, co
 	struct fake_kernel k;
 	const char *s = module->source;
 
+	if (module->code_object) {
+		static struct CUfunc_st any = { .name = "any", .run = of_code_object, .threads = 1024 };
+
+		*function = &any;
+		return 0;
+	}
 	while (s && (s = fake_next_kernel(s, &k))) {
 		struct CUfunc_st *f = &module->found[module->nfound % 8];
 
@@ -581,7 +684,7 @@ int cuModuleGetFunction(struct CUfunc_st **function, struct CUmod_st *module, co
 int cuFuncGetAttribute(int *value, int attribute, struct CUfunc_st *function)
 {
 	*value = attribute == CUDA_FUNC_MAX_THREADS ? function->threads ? function->threads : 512 :
-		attribute == CUDA_FUNC_STATIC_SMEM ? 1024 : 32;
+		attribute == CUDA_FUNC_STATIC_SMEM ? IF_HIP(0, 1024) : 32;
 	return 0;
 }
 

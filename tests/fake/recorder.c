@@ -18,7 +18,9 @@
 #define PUBLIC __attribute__((visibility("default")))
 
 #define DECLARE(needed, name, suffix, parameters) PUBLIC int name##suffix parameters;
-CUDA_DRIVER_SYMBOLS(DECLARE)
+#define DECLARE_SHARED(name, cuda, suffix, hip, parameters) PUBLIC int cuda##suffix parameters;
+DRIVER_SYMBOLS(DECLARE_SHARED)
+CUDA_ONLY_SYMBOLS(DECLARE)
 CUDA_NVRTC_SYMBOLS(DECLARE)
 
 /* What only exported kernels use, as in cuda.h. */

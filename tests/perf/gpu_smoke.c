@@ -300,7 +300,7 @@ int main(int argc, char **argv)
 	arena_init(&arena, &mem);
 	gpu_new(&mem, 0, &g);
 	since = clock_seconds();
-	if (gpu_probe(g, NULL, &info, &err)) {
+	if (gpu_probe(g, GPU_CUDA, NULL, &info, &err)) {
 		printf("SKIP  %s\n", err.msg);
 		gpu_free(g);
 		return argc > 1 && !strcmp(argv[1], "--need-device");

@@ -25,7 +25,7 @@ static struct gpu_info probe_with(const char *variables)
 	struct gpu_info info;
 
 	set_variables(variables, true);
-	if (gpu_probe(g, NULL, &info, &err))
+	if (gpu_probe(g, GPU_CUDA, NULL, &info, &err))
 		diag("%s", err.msg);
 	set_variables(variables, false);
 	gpu_free(g);
@@ -126,7 +126,7 @@ static void test_own_use(void)
 	struct gpu_info info;
 
 	setenv("FAKE_NVML_USE", "90", 1);
-	ok(still_works(g) && !gpu_probe(g, NULL, &info, &err) && info.board.utilisation == 0,
+	ok(still_works(g) && !gpu_probe(g, GPU_CUDA, NULL, &info, &err) && info.board.utilisation == 0,
 		"after a job, the use is ours");
 	unsetenv("FAKE_NVML_USE");
 	gpu_free(g);

@@ -106,17 +106,17 @@ static void test_no_driver(void)
 	struct gpu *g = open_gpu();
 
 	setenv("FAKE_CUDA_INIT", "100", 1);
-	ok(gpu_probe(g, NULL, &info, &err) && gpu_failure(g) == GPU_FAIL_MISSING &&
+	ok(gpu_probe(g, GPU_CUDA, NULL, &info, &err) && gpu_failure(g) == GPU_FAIL_MISSING &&
 		says(&err, "cuInit failed with CUDA_ERROR_NO_DEVICE"), "a driver without a device");
 	unsetenv("FAKE_CUDA_INIT");
 	gpu_close(g);
 	setenv("MILLRACE_LIBCUDA", "/nowhere/libcuda.so.1", 1);
-	ok(gpu_probe(g, NULL, &info, &err) && gpu_failure(g) == GPU_FAIL_MISSING &&
+	ok(gpu_probe(g, GPU_CUDA, NULL, &info, &err) && gpu_failure(g) == GPU_FAIL_MISSING &&
 		says(&err, "MILLRACE_LIBCUDA") && says(&err, "/nowhere/libcuda.so.1"),
 		"a file that is no library");
 	gpu_close(g);
 	unsetenv("MILLRACE_LIBCUDA");
-	if (gpu_probe(g, NULL, &info, &err) && gpu_failure(g) == GPU_FAIL_MISSING) {
+	if (gpu_probe(g, GPU_CUDA, NULL, &info, &err) && gpu_failure(g) == GPU_FAIL_MISSING) {
 		diag("%s", err.msg);
 		ok(*err.msg, "without a driver there is a reason");
 	} else {
@@ -124,10 +124,10 @@ static void test_no_driver(void)
 	}
 	use_fake("MILLRACE_LIBCUDA", "fake_cuda.so");
 	gpu_close(g);
-	ok(!gpu_probe(g, NULL, &info, &err), "the next worker looks again");
+	ok(!gpu_probe(g, GPU_CUDA, NULL, &info, &err), "the next worker looks again");
 	gpu_free(g);
 	gpu_new(&mem, 3, &g);
-	ok(gpu_probe(g, NULL, &info, &err) && says(&err, "there is no device 3"), "a device too many");
+	ok(gpu_probe(g, GPU_CUDA, NULL, &info, &err) && says(&err, "there is no device 3"), "a device too many");
 	gpu_free(g);
 }
 
@@ -255,7 +255,7 @@ static void test_jumps(void)
 			struct gpu_result r;
 
 			gpu_new(&small, 0, &g);
-			if (gpu_probe(g, NULL, &info, &err) ||
+			if (gpu_probe(g, GPU_CUDA, NULL, &info, &err) ||
 			    gpu_run(g, &s.job, PATIENT, NULL, &results, &r, &err))
 				diag("%s", err.msg);
 			done = true;

@@ -146,7 +146,7 @@ static void test_run(void)
 	struct gpu_info info;
 	struct gpu_result r;
 
-	is_int(gpu_probe(g, NULL, &info, &err), OK, "there is a device");
+	is_int(gpu_probe(g, GPU_CUDA, NULL, &info, &err), OK, "there is a device");
 	is_str(info.name, "Fake H200", "it has a name");
 	is_str(info.arch, "sm_90a", "and an architecture");
 	ok(info.sms == 132 && info.l2 == 4 << 20 && info.memory_total == 256 << 20 &&
@@ -200,7 +200,7 @@ static void test_binaries(void)
 	steps[0].binary = 1;
 	ok(run(g, &s.job, PATIENT) && gpu_failure(g) == GPU_FAIL_BINARY && says(&err, "'saxpy'"),
 		"a kernel is looked for in its step's binary");
-	ok(!gpu_probe(g, NULL, &info, &err) && info.memory_free == info.memory_total,
+	ok(!gpu_probe(g, GPU_CUDA, NULL, &info, &err) && info.memory_free == info.memory_total,
 		"and no binary stays loaded");
 	gpu_free(g);
 }

@@ -1,0 +1,94 @@
+# Kernels for AMD's GPUs with a fake of AMD's runtime (tests/fake/fake_hip.c), which executes no code but does what a
+# variable says: how they are started, what comes back, and what is said when something is missing or goes wrong.
+. tests/lib.sh
+
+fakes=$(dirname "$(readlink -f "$MILLRACE")")/fake
+[ -e "$fakes/fake_hip.so" ] && [ -e "$fakes/fake_cuda.so" ] ||
+	t_skip_all "no fake libraries in $fakes: make check builds them"
+type clang-22 >/dev/null 2>&1 || t_skip_all 'no clang-22'
+export MILLRACE_LIBCUDA=/nowhere MILLRACE_LIBHIP=$fakes/fake_hip.so
+
+cat >"$T/copy.lua" <<'E2'
+local mr = require "millrace"
+local program = mr.program("copy", function(p)
+  local i, j = p:axes("i", "j")
+  local X, Y = p:input("X", {i, j}), p:output("Y", {i, j})
+  local x = p:load("load_x", X)
+  Y:store("store_y", p:task("same", function() return (x:to "f32"):to "bf16" end))
+end)
+bound = program:bind{i = 64, j = 64}
+plan = mr.plan(bound:graph{tile = {i = 32, j = 64}}, mr.device "mi300x")
+plan:lane("c0", {warps = 1})
+for _, t in ipairs(plan.tasks) do plan:append(t.name) end
+plan:fill_waits()
+k = plan:compile()
+E2
+cd "$T"
+
+does() { # TITLE CODE
+	t_cmd "$1" 0 "$MILLRACE" -e "dofile 'copy.lua' $2"
+}
+
+does 'the attached device' 'local a = mr.attached() print(a.name, a.arch, a.sms, a.driver, mr.attached().trouble)'
+t_out '  is AMD'"'"'s where CUDA'"'"'s driver is missing' <<'E2'
+Fake MI300X	gfx942	304	HIP 6.3	nil
+E2
+FAKE_HIP_NAME='AMD Instinct MI300X' does 'its file' 'print(mr.device().name)'
+t_out '  is found by its name' <<'E2'
+mi300x
+E2
+
+export FAKE_HIP_KERNEL=copy
+does 'a kernel' 'print(k.target, k:run(bound:inputs()).Y:shape()[1])'
+t_out '  runs' <<'E2'
+hip	64
+E2
+does 'its results' 'local x = bound:inputs() print(k:run(x).Y:get(3, 5) == x.X:get(3, 5))'
+t_out '  come back' <<'E2'
+true
+E2
+does 'a kernel that is right' 'print(k:check())'
+t_like '  is found to be' "$(<out)" '^agrees with the reference \(interpreter\)'
+FAKE_HIP_KERNEL=zero does 'one that is wrong' 'print(k:check().ok)'
+t_is '  is not' "$(<out)" false
+does 'a benchmark' 'print(("%.3f"):format(k:bench().ms))'
+t_is '  has the times of the device' "$(<out)" 0.050
+does 'a roofline' 'print(#mr.roofline{k}.points)'
+t_is '  has the measured and the predicted time' "$(<out)" 2
+does 'what is shown of a kernel' 'print(k)'
+t_like '  says that it was not measured by us' "$(<out)" 'HIP, not measured by us: [0-9]+ registers'
+
+# What goes wrong is one message, and the same session goes on.
+fails() { # TITLE KERNEL ERE [LIMIT]
+	FAKE_HIP_KERNEL=$2 t_cmd "$1" 0 "$MILLRACE" -e "dofile 'copy.lua'
+		local function try() return select(2, pcall(k.run, k, nil, {limit = ${4:-10}})) end
+		print(try()) print((tostring(try())))"
+	t_like '  is an error with its reason' "$(head -1 out)" "$3"
+	t_is '  each time' "$(tail -1 out)" "$(head -1 out)"
+}
+fails 'a kernel that hangs' hang "'copy[a-z_]*' did not finish within 0.2 s and was stopped" 0.2
+fails 'a kernel that faults' fault 'hipStreamSynchronize after .* hipErrorIllegalAddress .*a kernel touched memory'
+fails 'a process that the runtime ends' abort 'Memory access fault by GPU node-1 .*while running'
+fails 'a launch that is refused' refuse 'hipModuleLaunchKernel of .*exceed what a CU has'
+FAKE_HIP_ARCH=gfx90a:sramecc+:xnack- fails 'a device of another architecture' copy \
+	'the kernel was compiled for gfx942, and the attached Fake MI300X is gfx90a: plan for that device'
+FAKE_HIP_INIT=100 fails 'no device' copy 'run: no AMD GPU to run it on: hipInit failed with hipErrorNoDevice .*/dev/kfd.*target="host"'
+MILLRACE_LIBHIP=$fakes/fake_cuda.so fails 'a library without its functions' copy \
+	'the AMD runtime \(libamdhip64.so\) has no function hipInit: it is too old'
+MILLRACE_LIBHIP=/nowhere/libamdhip64.so fails 'no runtime' copy \
+	'run: no AMD GPU to run it on: cannot open what MILLRACE_LIBHIP names: .*target="host"\} runs the same text on the CPU'
+
+# Subcommands. Plans in files are run on the device that runs them.
+cat >"$T/plan.lua" <<'E2'
+local bound = mr.examples.gemm{m = 64, n = 64, k = 64}
+local plan = mr.plan(bound:graph{tile = {m = 64, n = 64, k = 32}}, "mi300x")
+plan:lane("c0", {warps = 4})
+for _, t in ipairs(plan.tasks) do plan:append(t.name) end
+plan:fill_waits()
+return plan
+E2
+FAKE_HIP_KERNEL=zero t_cmd 'millrace run' 1 "$MILLRACE" run plan.lua
+t_like '  runs such a plan there' "$(cat out err)" 'differs from the reference'
+FAKE_HIP_INIT=100 t_cmd 'where there is no device, --on hip' 3 "$MILLRACE" run --on hip plan.lua
+t_like '  says so' "$(cat out err)" 'no device is attached, .*hipInit'
+t_done
