@@ -82,7 +82,7 @@ UI_SRC := $(sort $(wildcard ui/*.c ui/*/*.c))
 STD := $(sort $(wildcard lua/std/*.lua)) docs/reference.md docs/glossary.md \
 	$(sort $(wildcard docs/howto/*.md))
 RUNTIME := src/host/rt_abi.h src/host/rt_number.h src/host/millrace_host.h
-TEMPLATES := $(sort $(wildcard src/run/export/*.* src/host/rt*.[ch])) src/host/millrace_host.h src/tile/fill.h
+TEMPLATES := $(sort $(wildcard src/run/export/*.* src/host/rt*.[ch])) src/host/millrace_host.h src/tile/fill.h src/run/hip_names.h
 UNIT_SRC := $(sort $(wildcard tests/unit/*.c))
 BENCH_SRC := $(sort $(wildcard tests/perf/bench_*.c))
 FUZZ_SRC := $(sort $(wildcard tests/fuzz/fuzz_*.c))

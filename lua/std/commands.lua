@@ -685,7 +685,7 @@ local function run_plan(written, plan, path, sizes, o, say)
   local kernel = plan:compile{target = target}
   -- The check for sizes of a launch; or nil and what is returned of a kernel that was too slow.
   local function compared(at)
-    local good, result = core.try(kernel.check, kernel, {limit = o.limit, reference = large and not core.attached "cuda" and "host" or nil, sizes = at})
+    local good, result = core.try(kernel.check, kernel, {limit = o.limit, reference = large and not core.attached() and "host" or nil, sizes = at})
     if good then return result end
     local late = tostring(result):match "[^:]* did not finish within .*"
     if not late then error(result, 0) end

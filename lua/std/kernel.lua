@@ -101,7 +101,7 @@ local function reference_for(k, bound)
   local graph = bound == bound_of(k) and k.plan.graph or bound:graph{tile = tile_within(k.plan.graph.tile, bound)}
   local flops = graph.flops + A_BYTE * graph.bytes
   if flops / INTERPRETER <= SOON then return "interpreter" end
-  if k.target == "cuda" or core.attached "cuda" then return "device" end
+  if k.target == "cuda" or core.attached() then return "device" end
   if flops / HOST > LATE then
     raise(("check: the reference for %.3g operations takes this CPU about %.0f minutes; check the plan at smaller "
       .. "sizes, or say check{reference=\"host\"} and wait"):format(flops, flops / HOST / 60))
@@ -136,7 +136,7 @@ local function check(k, given)
   check_compiled(k, "check")
   local bound = bound_at(k, sizes)
   where = where or reference_for(k, bound)
-  local on_device = k.target == "cuda" and where == "device" and not sizes
+  local on_device = k.target ~= "host" and where == "device" and not sizes
   local inputs = o.inputs
   if inputs == nil and not on_device then inputs = bound:inputs{seed = o.seed} end
   local got = execute(k, inputs, o, sizes)

@@ -179,7 +179,7 @@ end
 
 -- serve(bound, device, {seed=, limit=}) -> a server
 return function(bound, _, o)
-  local found, why = core.attached "cuda"
+  local found, why = core.attached()
   if not found then core.raise("measure: " .. why) end
   local workers = core.compile_state()
   return setmetatable({bound = bound, seed = o and o.seed or 1, limit = o and o.limit or LIMIT,

@@ -18,12 +18,15 @@ local KIND <const> = "search"
 
 -- The attached device if `device` models it; otherwise nil and why not.
 function trials.attached(device)
-  local found, why = core.attached "cuda"
-  if not found then return nil, core.attached() and "searches measure on NVIDIA's devices alone" or why end
-  for word in found.name:lower():gmatch "%w+" do
-    if word == device.name then return found end
+  local other, why
+  for _, target in ipairs{"cuda", "hip"} do
+    local found, missing = core.attached(target)
+    for word in (found and found.name or ""):lower():gmatch "%w+" do
+      if word == device.name then return found end
+    end
+    other, why = other or found, why or missing
   end
-  return nil, ("the attached %s is not what '%s' is a model of"):format(found.name, device.name)
+  return nil, other and ("the attached %s is not what '%s' is a model of"):format(other.name, device.name) or why
 end
 
 ---- the store ------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@
 
 #include "base/files.h"
 #include "host/object.h"
+#include "run/export_kit.h"
 
 enum { COMPILE_SECONDS = 300, LOG_SHOWN = 400, NO_COMPILER = 127 };
 
@@ -133,4 +134,13 @@ enum err_code compile_hip(const struct compile_job *job, const struct stop *stop
 	}
 	rmdir(folder);
 	return code;
+}
+
+enum err_code compile_as_hip(const struct compile_job *job, const struct stop *stop, struct arena *a,
+	struct compile_result *r, struct err *e)
+{
+	struct compile_job named = *job;
+
+	named.source = arena_strf(a, "%s%s", export_template_text("hip_names.h"), job->source);
+	return compile_hip(&named, stop, a, r, e);
 }

@@ -10,4 +10,8 @@
 NODISCARD enum err_code compile_hip(const struct compile_job *job, const struct stop *stop, struct arena *a,
 	struct compile_result *r, struct err *e);
 
+/* The same, of a text in CUDA C++ that uses what hip_names.h has, and includes nothing. */
+NODISCARD enum err_code compile_as_hip(const struct compile_job *job, const struct stop *stop, struct arena *a,
+	struct compile_result *r, struct err *e);
+
 #endif

@@ -1,7 +1,5 @@
 #include "run/fill.h"
 
-#include <string.h>
-
 #include "run/compile_hip.h"
 #include "run/export_kit.h"
 #include "tile/random.h"
@@ -18,19 +16,6 @@ static const char kernel[] =
 	"\tfor (fill_word i = (fill_word)blockIdx.x * blockDim.x + threadIdx.x; i < units; i += threads)\n"
 	"\t\tfill_unit(t, data, n, state, i);\n"
 	"}\n";
-
-/* What CUDA's names are in HIP without its headers. The grid has one dimension, and blocks have THREADS threads. */
-static const char as_hip[] =
-	"#define __CUDACC_RTC__\n"
-	"#define __forceinline__ inline __attribute__((always_inline))\n"
-	"#define __global__ __attribute__((global))\n"
-	"#define __device__ __attribute__((device))\n"
-	"#define __launch_bounds__(n) __attribute__((amdgpu_flat_work_group_size(n, n)))\n"
-	"struct in_x { unsigned x; };\n"
-	"#define threadIdx (in_x{ __builtin_amdgcn_workitem_id_x() })\n"
-	"#define blockIdx (in_x{ __builtin_amdgcn_workgroup_id_x() })\n"
-	"#define blockDim (in_x{ 256 })\n"
-	"#define gridDim (in_x{ __builtin_amdgcn_grid_size_x() / 256 })\n";
 
 /* The addresses of the parts of a buffer. */
 static const char addresses[] =
@@ -56,11 +41,7 @@ int feed_randoms(const struct program *p, const struct feed *f)
 
 const char *feed_text(struct arena *a)
 {
-	const struct export_template *t = export_templates;
-
-	while (strcmp(t->name, "fill.h"))
-		t++;
-	return arena_strf(a, "%s%s%s", t->text, kernel, addresses);
+	return arena_strf(a, "%s%s%s", export_template_text("fill.h"), kernel, addresses);
 }
 
 enum err_code feed_binary(struct gpu *g, enum gpu_api api, const char *arch, const struct stop *stop, struct arena *a,
@@ -69,13 +50,7 @@ enum err_code feed_binary(struct gpu *g, enum gpu_api api, const char *arch, con
 	struct compile_job job = { .name = "fill.cu", .arch = arch, .source = feed_text(a) };
 	struct compile_result r;
 
-	if (api == GPU_HIP) {
-		job.name = "fill";
-		job.source = arena_strf(a, "%s%s", as_hip, job.source);
-		TRY(compile_hip(&job, stop, a, &r, e));
-	} else {
-		TRY(gpu_compile(g, &job, stop, a, &r, e));
-	}
+	TRY(api == GPU_HIP ? compile_as_hip(&job, stop, a, &r, e) : gpu_compile(g, &job, stop, a, &r, e));
 	*out = (struct gpu_binary){ r.cubin, r.cubin_bytes };
 	return OK;
 }

@@ -1,5 +1,7 @@
 #include "run/reference.h"
 
+#include "run/compile_hip.h"
+
 enum { BLOCKS_AN_SM = 4 };
 
 static const int64_t SCRATCH_MOST = (int64_t)8 << 30;
@@ -69,15 +71,16 @@ static void device_buffers(const struct reference *r, const struct feed *in, siz
 		.init = GPU_INIT_WORD, .word = UINT32_MAX };
 }
 
-static enum err_code compile_plain(struct reference *r, struct gpu *g, const char *arch,
+static enum err_code compile_plain(struct reference *r, struct gpu *g, const struct gpu_info *on,
 	const struct stop *stop, struct gpu_binary *out, struct err *e)
 {
 	static const char *const options[] = { "--fmad=false" };
 	struct compile_job compile = { .name = "reference.cu", .source = r->plain.text.text,
-		.arch = arch, .options = options, .noptions = LEN(options) };
+		.arch = on->arch, .options = options, .noptions = LEN(options) };
 	struct compile_result binary;
 
-	TRY(gpu_compile(g, &compile, stop, &r->arena, &binary, e));
+	TRY(on->api == GPU_HIP ? compile_as_hip(&compile, stop, &r->arena, &binary, e) :
+		gpu_compile(g, &compile, stop, &r->arena, &binary, e));
 	*out = (struct gpu_binary){ binary.cubin, binary.cubin_bytes };
 	return OK;
 }
@@ -114,10 +117,11 @@ enum err_code reference_on_device(struct reference *r, struct gpu *g, const stru
 	struct gpu_result result;
 	struct gpu_info info;
 
-	TRY(gpu_probe(g, GPU_CUDA, stop, &info, e));
-	TRY(compile_plain(r, g, info.arch, stop, &binary[0], e));
+	TRY(gpu_probe(g, GPU_APIS, stop, &info, e));
+	job.api = info.api;
+	TRY(compile_plain(r, g, &info, stop, &binary[0], e));
 	if (fills)
-		TRY(feed_binary(g, GPU_CUDA, info.arch, stop, a, &binary[1], e));
+		TRY(feed_binary(g, info.api, info.arch, stop, a, &binary[1], e));
 	feed_steps(r->program, in, 1, a, steps);
 	for (int i = 0; i < n; i++)
 		params[i] = (struct gpu_param){ .kind = GPU_PARAM_POINTER, .buffer = i };

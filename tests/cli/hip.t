@@ -51,12 +51,26 @@ does 'a kernel that is right' 'print(k:check())'
 t_like '  is found to be' "$(<out)" '^agrees with the reference \(interpreter\)'
 FAKE_HIP_KERNEL=zero does 'one that is wrong' 'print(k:check().ok)'
 t_is '  is not' "$(<out)" false
+FAKE_HIP_KERNEL=zero does 'the plain kernel' 'print(k:check{reference = "device"}.reference)'
+t_is '  is compiled for AMD'"'"'s device and runs there' "$(<out)" device
 does 'a benchmark' 'print(("%.3f"):format(k:bench().ms))'
 t_is '  has the times of the device' "$(<out)" 0.050
 does 'a roofline' 'print(#mr.roofline{k}.points)'
 t_is '  has the measured and the predicted time' "$(<out)" 2
 does 'what is shown of a kernel' 'print(k)'
 t_like '  says that it was not measured by us' "$(<out)" 'HIP, not measured by us: [0-9]+ registers'
+
+does 'a race' 'print(#mr.race({a = k, b = plan}, {seconds = 0.01}))'
+t_is '  has kernels and plans' "$(<out)" 2
+cat >search.lua <<'E2'
+local bound = mr.examples.gemm{m = 256, n = 128, k = 128}
+local r = assert(mr.search(bound, mr.device "mi300x", {trials = 2, seconds = 20}))
+print(#r.measurements, r.measurements[1].status)
+E2
+MILLRACE_STORE=$T/store.db FAKE_HIP_NAME='AMD Instinct MI300X' FAKE_HIP_KERNEL=zero t_cmd 'a search' 0 "$MILLRACE" search.lua
+t_out '  measures its best plans' <<'E2'
+2	ok
+E2
 
 # What goes wrong is one message, and the same session goes on.
 fails() { # TITLE KERNEL ERE [LIMIT]

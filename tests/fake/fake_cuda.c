@@ -327,6 +327,7 @@ static int of_source(const struct CUfunc_st *f, const struct cuda_launch_config 
 
 enum { LIVE_MOST = 4096 };
 static cuda_ptr live[LIVE_MOST];	/* what is allocated */
+static const char *launched;		/* the kernel's name */
 
 /* The buffer that a parameter points to; 0: it is a number. */
 static cuda_ptr buffer_of(void **params, int i)
@@ -345,6 +346,8 @@ static int of_code_object(const struct cuda_launch_config *c, void **params)
 	const char *how = getenv("FAKE_HIP_KERNEL");
 	cuda_ptr first = 0;
 
+	if (!strncmp(launched, "fill", 4) || !strncmp(launched, "plain", 5))
+		how = "zero";
 	how = how ? how : "zero";
 	if (!strcmp(how, "fault"))
 		return fault(c, params);
@@ -367,7 +370,7 @@ static int of_code_object(const struct cuda_launch_config *c, void **params)
 		if (!p)
 			continue;
 		if (!strcmp(how, "zero"))
-			memset((void *)(uintptr_t)p, 0, header_of(p)->bytes - END);
+			memset((void *)(uintptr_t)p, !strncmp(launched, "plain", 5), header_of(p)->bytes - END);
 		if (!strcmp(how, "copy") && first) {
 			memcpy((void *)(uintptr_t)p, (void *)(uintptr_t)first, header_of(p)->bytes - END);
 			break;
@@ -652,9 +655,10 @@ int cuModuleGetFunction(struct CUfunc_st **function, struct CUmod_st *module, co
 	const char *s = module->source;
 
 	if (module->code_object) {
-		static struct CUfunc_st any = { .name = "any", .run = of_code_object, .threads = 1024 };
+		struct CUfunc_st *f = &module->found[module->nfound++ % 8];
 
-		*function = &any;
+		*f = (struct CUfunc_st){ .name = strdup(name), .run = of_code_object, .threads = 1024 };
+		*function = f;
 		return 0;
 	}
 	while (s && (s = fake_next_kernel(s, &k))) {
@@ -713,6 +717,7 @@ int cuLaunchKernelEx(const struct cuda_launch_config *config, struct CUfunc_st *
 	if (!function->run)
 		return of_source(function, config, params);
 	writes++;
+	launched = function->name;
 	return function->run(config, params);
 }
 
