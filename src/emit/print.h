@@ -35,6 +35,7 @@
 
 extern const char *const cuda_prelude[];	/* line by line, then NULL */
 extern const char *const cuda_stamps[];		/* the same, of a traced kernel */
+extern const char *const hip_stamps[];
 extern const char *const cuda_cluster[];	/* ... of one whose blocks form clusters */
 extern const char *const cuda_additions[];	/* ... of one that adds to elements in memory */
 extern const char *const cuda_fresh[];		/* ... of one with accumulators whose old content is of no use */

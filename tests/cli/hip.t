@@ -60,6 +60,8 @@ t_is '  has the measured and the predicted time' "$(<out)" 2
 does 'what is shown of a kernel' 'print(k)'
 t_like '  says that it was not measured by us' "$(<out)" 'HIP, not measured by us: [0-9]+ registers'
 
+FAKE_HIP_KERNEL=zero does 'a trace' 'print(select(2, pcall(k.trace, k)))'
+t_like '  is compiled with stamps, which this device does not leave' "$(<out)" 'the traced kernel left [0-9]+ stamps fewer than it should'
 does 'a race' 'print(#mr.race({a = k, b = plan}, {seconds = 0.01}))'
 t_is '  has kernels and plans' "$(<out)" 2
 cat >search.lua <<'E2'
@@ -91,6 +93,9 @@ MILLRACE_LIBHIP=$fakes/fake_cuda.so fails 'a library without its functions' copy
 	'the AMD runtime \(libamdhip64.so\) has no function hipInit: it is too old'
 MILLRACE_LIBHIP=/nowhere/libamdhip64.so fails 'no runtime' copy \
 	'run: no AMD GPU to run it on: cannot open what MILLRACE_LIBHIP names: .*target="host"\} runs the same text on the CPU'
+
+FAKE_HIP_INIT=100 does 'a trace without a device' 'print(select(2, pcall(k.trace, k)))'
+t_like '  says what is missing' "$(<out)" 'trace: no AMD GPU to run it on: hipInit failed'
 
 # Subcommands. Plans in files are run on the device that runs them.
 cat >"$T/plan.lua" <<'E2'
