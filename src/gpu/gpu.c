@@ -130,10 +130,9 @@ static enum err_code timeout_error(const struct request *q, enum stage stage, st
 	return err_set(e, ERR_LIMIT, NOWHERE, "%s %g s", what[stage], q->limit[stage]);
 }
 
-/* AMD's runtime ends a process whose kernel touches memory that is not its own, after a line that says so. */
 static enum err_code worker_failed(struct gpu *g, enum err_code code, const struct err *e)
 {
-	return set_failure(g, strstr(e->msg, "Memory access fault by GPU") ? GPU_FAIL_FAULT : GPU_FAIL_WORKER, code);
+	return set_failure(g, strstr(e->msg, PROCESS_GPU_FAULT) ? GPU_FAIL_FAULT : GPU_FAIL_WORKER, code);
 }
 
 /* The exchange failed for the reason `why`. Ends the worker. */

@@ -19,6 +19,7 @@ enum {
 	FD_MIN = 16,			/* descriptors are moved up to here, away from 0 to 3 */
 	KILLED_MS = 10000,		/* to wait for the end of a killed worker */
 	ENDING_MS = 2000,		/* to wait for the end of one that ends by itself */
+	TAIL_BYTES = 4096,		/* of its stderr, in which a message is looked for */
 };
 
 /* ---- starting ---- */
@@ -163,20 +164,27 @@ void process_forget_output(struct process *p)
 		return;			/* then a reason may quote an older line */
 }
 
-/* The last line of its stderr; "" if none. */
-static void last_line(const struct process *p, char *text, size_t size)
+/* The last line of its stderr, or the one in which AMD's runtime says that a kernel faulted: it writes more behind that.
+ * "" if none. */
+static void telling_line(const struct process *p, char *text, size_t size)
 {
+	char all[TAIL_BYTES];
 	off_t end = p->errors < 0 ? 0 : lseek(p->errors, 0, SEEK_END);
-	off_t start = end > (off_t)size - 1 ? end - (off_t)size + 1 : 0;
-	ssize_t n = end > 0 ? pread(p->errors, text, size - 1, start) : 0;
-	char *newline;
+	off_t start = end > (off_t)sizeof(all) - 1 ? end - (off_t)sizeof(all) + 1 : 0;
+	ssize_t n = end > 0 ? pread(p->errors, all, sizeof(all) - 1, start) : 0;
+	const char *fault, *newline, *line;
+	size_t len;
 
-	text[n > 0 ? n : 0] = '\0';
-	while (n > 0 && (text[n - 1] == '\n' || text[n - 1] == ' '))
-		text[--n] = '\0';
-	newline = strrchr(text, '\n');
-	if (newline)
-		memmove(text, newline + 1, strlen(newline));
+	all[n > 0 ? n : 0] = '\0';
+	while (n > 0 && (all[n - 1] == '\n' || all[n - 1] == ' '))
+		all[--n] = '\0';
+	fault = strstr(all, PROCESS_GPU_FAULT);
+	newline = strrchr(all, '\n');
+	line = fault ? fault : newline ? newline + 1 : all;
+	len = strcspn(line, "\n");
+	if (!fault && len > size - 1)	/* of a long line the end says most */
+		line += len - (size - 1);
+	snprintf(text, size, "%.*s", (int)strcspn(line, "\n"), line);
 }
 
 enum err_code process_failed(struct process *p, bool closed, const char *doing, const char *what, struct err *e)
@@ -186,7 +194,7 @@ enum err_code process_failed(struct process *p, bool closed, const char *doing, 
 	int status;
 
 	if (closed) {
-		last_line(p, line, sizeof(line));
+		telling_line(p, line, sizeof(line));
 		ended = await_end(p->pid, ENDING_MS, &status);
 		p->pid = ended ? 0 : p->pid;
 		if (!ended)

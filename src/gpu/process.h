@@ -21,6 +21,9 @@
 #define WORKER_VARIABLE "MILLRACE_GPU_WORKER"
 enum { WORKER_SOCKET = 3 };		/* descriptor of the worker's end */
 
+/* How AMD's runtime begins the line after which it ends a process whose kernel touched memory that is not its own. */
+#define PROCESS_GPU_FAULT "Memory access fault by GPU"
+
 struct process {
 	pid_t pid;			/* 0: none */
 	int socket;			/* the shell's end; -1: none */
@@ -40,7 +43,8 @@ void process_end(struct process *p);
 bool process_is_quiet(const struct process *p);
 
 /* After a failed exchange: end the process, and set *e. closed: it closed its connection, so the message says how it
- * ended and has the last line of its stderr ("was killed by signal 9 (Killed)"); else it sent a malformed message.
+ * ended ("was killed by signal 9 (Killed)") and has the last line of its stderr, or that of a fault; else it sent a
+ * malformed message.
  * doing, what: "running", "'gemm'"; `what` may be "". */
 enum err_code process_failed(struct process *p, bool closed, const char *doing, const char *what, struct err *e);
 

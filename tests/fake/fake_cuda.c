@@ -357,7 +357,7 @@ static int of_code_object(const struct cuda_launch_config *c, void **params)
 		return refuse(c, params);
 	if (!strcmp(how, "abort")) {
 		static const char words[] = "Memory access fault by GPU node-1 on address 0x7f0000000000. "
-			"Reason: Page not present.\n";
+			"Reason: Page not present.\nGPU core dump failed\n";
 
 		if (write(STDERR_FILENO, words, sizeof(words) - 1) < 0)
 			_exit(9);
