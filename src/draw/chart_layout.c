@@ -4,6 +4,7 @@
 
 #include "draw/chart.h"
 #include "draw/units.h"
+#include "target/target.h"
 
 bool chart_shows(const struct chart *c, int64_t begin, int64_t end)
 {
@@ -22,9 +23,15 @@ const char *warpgroup_label(struct arena *a, const struct plan *p, int lane, int
 	return arena_strf(a, "%s wg%d", p->lanes.v[lane].name, group);
 }
 
+/* Where there is no engine, to copy by threads is all that the unit does. */
+bool unit_is_replaced(const struct phase_line *p, const struct vdevice *d, int seu)
+{
+	return p->seu[seu].by_threads && target_has_copy_engine(target_of(d));
+}
+
 const char *unit_label(struct arena *a, const struct phase_line *p, const struct vdevice *d, int seu)
 {
-	return p->seu[seu].by_threads ? arena_strf(a, "threads (%s)", d->seu[seu].name) : d->seu[seu].name;
+	return unit_is_replaced(p, d, seu) ? arena_strf(a, "threads (%s)", d->seu[seu].name) : d->seu[seu].name;
 }
 
 double unit_share(const struct phase_line *p, const struct vdevice *d, int seu)

@@ -130,6 +130,8 @@ const char *lane_label(struct arena *a, const struct plan *p, int lane, int repl
 const char *warpgroup_label(struct arena *a, const struct plan *p, int lane, int group);
 
 /* "tma", or "threads (tma)" if threads copy instead; in `a`. */
+/* Do threads copy what the unit, a copy engine, would? */
+bool unit_is_replaced(const struct phase_line *p, const struct vdevice *d, int seu);
 const char *unit_label(struct arena *a, const struct phase_line *p, const struct vdevice *d, int seu);
 /* The share of the time in which the row of the unit shows anything: of a copy engine, transfers under way. */
 double unit_share(const struct phase_line *p, const struct vdevice *d, int seu);

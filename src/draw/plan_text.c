@@ -230,8 +230,8 @@ static void put_usage(const struct plan *p, const struct usage *u, struct pen *p
 	pen_table(pen, NULL, &t);
 	if (u->flags)
 		pen_wrap(pen, "  ", 2,
-			arena_strf(pen->arena, "and %d mbarrier%s, limited by shared memory alone: %s of it",
-			u->flags, u->flags == 1 ? "" : "s",
+			arena_strf(pen->arena, "and %d %s%s, limited by shared memory alone: %s of it",
+			u->flags, target_flag_name(target_of(p->device)), u->flags == 1 ? "" : "s",
 			unit_bytes((double)u->flags * target_of(p->device)->shared.flag).s));
 }
 

@@ -136,7 +136,7 @@ static void put_use(const struct timeline *t, const struct phase_line *p, struct
 	for (int s = 0; s < d->nseus; s++) {
 		const char *issue = unit_issue(pen->arena, p, d, s);
 
-		if (p->seu[s].by_threads)
+		if (unit_is_replaced(p, d, s))
 			pen_wrap(pen, "", 2, arena_strf(pen->arena, "%s: threads copy instead of %s",
 				unit_label(pen->arena, p, d, s), d->seu[s].name));
 		else if (issue[0])

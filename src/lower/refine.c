@@ -167,9 +167,9 @@ static enum err_code check_bytes(struct kernel *k, struct err *e)
 	for (int i = 0; i < k->flags.n; i++)
 		flags += (int64_t)k->flags.v[i].depth * k->target->shared.flag;
 	return err_set(e, ERR_ILLEGAL, NOWHERE, "the kernel needs %lld bytes of shared memory, '%s' "
-		"has %lld: %lld for rings, %lld for mbarriers, %lld to stage stores and to exchange values between the threads "
+		"has %lld: %lld for rings, %lld for %ss, %lld to stage stores and to exchange values between the threads "
 		"of a lane, %lld to align all of it", (long long)bytes, d->name, (long long)d->shared_bytes, (long long)rings,
-		(long long)flags, (long long)(bytes - align - rings - flags), (long long)align);
+		(long long)flags, target_flag_name(k->target), (long long)(bytes - align - rings - flags), (long long)align);
 }
 
 static enum err_code attempt(struct kernel *k, struct outcome *out, struct err *e)

@@ -121,7 +121,7 @@ static const char *parts_text(const struct plan *p, int phase, int64_t bytes, in
 			staging += fit_staging(p, i);
 	return arena_strf(a, ": %lld for rings%s%s", (long long)(bytes - staging - flags), staging ?
 		arena_strf(a, ", %lld to stage stores", (long long)staging) : "",
-		flags ? arena_strf(a, ", %lld for mbarriers", (long long)flags) : "");
+		flags ? arena_strf(a, ", %lld for %ss", (long long)flags, target_flag_name(target_of(p->device))) : "");
 }
 
 /* If a buffer has all of an axis in every tile, as a task needs that: so, and in *hint what changes it. No other

@@ -187,6 +187,18 @@ static inline int target_warps(const struct target *t, int warps)
 	return (warps + t->group - 1) / t->group * t->group;
 }
 
+/* Have its devices an engine that copies instead of threads? */
+static inline bool target_has_copy_engine(const struct target *t)
+{
+	return t->shared.box_rank > 0;
+}
+
+/* What a barrier in shared memory is called. */
+static inline const char *target_flag_name(const struct target *t)
+{
+	return t->shared.polled ? "flag" : "mbarrier";
+}
+
 /* Does t / div alone determine it, in a warp? */
 static inline bool spread_is_top(const struct spread *s, const struct target *t)
 {

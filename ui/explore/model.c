@@ -9,6 +9,7 @@
 #include "explore/page.h"
 #include "role/role.h"
 #include "run/built.h"
+#include "target/target.h"
 
 /* ---- states ---- */
 
@@ -229,7 +230,7 @@ const char *model_usage_text(struct model *m)
 	if (u->named_barriers)
 		buf_printf(&b, ", %d of %d named barriers", u->named_barriers, d->named_barriers);
 	if (u->flags)
-		buf_printf(&b, ", %d mbarrier%s", u->flags, u->flags == 1 ? "" : "s");
+		buf_printf(&b, ", %d %s%s", u->flags, target_flag_name(target_of(d)), u->flags == 1 ? "" : "s");
 	return b.text;
 }
 

@@ -8,6 +8,7 @@
 #include "explore/page.h"
 #include "explore/view.h"
 #include "sim/moments.h"
+#include "target/target.h"
 
 enum { JUMP = 20, SLOTS_SHOWN = 7, AROUND = 3, WORDS_MAX = 3, PADDED_MIN = 76, DOING = 34, SLOT = 14 };
 
@@ -375,8 +376,8 @@ static void put_rings(struct scene *s)
 	}
 	pen_table(&s->pen, NULL, &t);
 	if (any)
-		pen_puts(&s->pen, "  ⁰ ¹ how often it has been filled, modulo 2: the phase of its "
-			"mbarrier\n", FAINT);
+		pen_puts(&s->pen, arena_strf(s->a, "  ⁰ ¹ how often it has been filled, modulo 2: the phase of its %s\n",
+			target_flag_name(target_of(s->plan->device))), FAINT);
 	pen_puts(&s->pen, "\n", PLAIN);
 }
 

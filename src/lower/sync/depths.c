@@ -399,7 +399,8 @@ static enum err_code check_load_ring(struct kernel *k, const struct flag *f, str
 		return OK;
 	k->refusal.task = f->task;
 	return err_set(e, ERR_ILLEGAL, k->plan->versions_loc, "'%s' has %d versions; a ring that asynchronous loads fill has "
-		"an mbarrier for each, and may have %d", k->plan->graph->buffers.v[buffer].name, versions, DEPTH_MAX);
+		"%s %s for each, and may have %d", k->plan->graph->buffers.v[buffer].name, versions,
+		k->target->shared.polled ? "a" : "an", target_flag_name(k->target), DEPTH_MAX);
 }
 
 static enum err_code check_depths(struct kernel *k, struct err *e)
@@ -410,8 +411,9 @@ static enum err_code check_depths(struct kernel *k, struct err *e)
 			continue;
 		k->refusal.task = f->task;
 		return err_set(e, ERR_ILLEGAL, k->plan->entries.v[plan_entry_of(k->plan, f->task)].loc, "the flag of "
-			"'%s' needs %d mbarriers, and may have %d: use fewer versions of its value, a shorter distance "
-			"of waits for it, or fewer replicas of its lane", stask_at(k, f->task)->name, f->depth, DEPTH_MAX);
+			"'%s' needs %d %ss, and may have %d: use fewer versions of its value, a shorter distance "
+			"of waits for it, or fewer replicas of its lane", stask_at(k, f->task)->name, f->depth,
+			target_flag_name(k->target), DEPTH_MAX);
 	}
 	return OK;
 }
@@ -429,8 +431,8 @@ enum err_code lower_depths(struct kernel *k, int *unserved, struct err *e)
 		const char *on = stask_at(k, w->on)->name, *waiter = stask_at(k, w->task)->name;
 
 		return err_set(e, ERR_ILLEGAL, w->loc, "'%s' may run so far ahead of '%s', which waits for it, that "
-			"a ring of %d mbarriers cannot tell its iterations apart: let '%s' wait for '%s', or wait at a "
-			"shorter distance", on, waiter, DEPTH_MAX, on, waiter);
+			"a ring of %d %ss cannot tell its iterations apart: let '%s' wait for '%s', or wait at a "
+			"shorter distance", on, waiter, DEPTH_MAX, target_flag_name(k->target), on, waiter);
 	}
 	/* Tile t uses barrier t mod depth. If the depth is a multiple of the number of replicas, it is the same replica
 	 * that arrives at a barrier each time, so the arrivals are in order. */
