@@ -102,7 +102,8 @@ local function lessons()
 
 Each is one idea, and takes ten minutes. They run, too: `build/millrace examples/lessons/03_rings.lua` goes step by step and
 lets you predict before it shows; in the shell it is `mr.lesson "rings"`, and `mr.lessons()` lists them. No GPU is needed: all
-numbers are computed by the model of the H200 when the lesson runs, but for those that are said to be measured.
+numbers are computed by the model of the H200 (lesson 13: of three machines) when the lesson runs, but for those that are said
+to be measured.
 ]]}
   local list = mr.lessons()
   for _, lesson in ipairs(list) do

@@ -662,6 +662,8 @@ void picture_plan(struct picture *p, const struct plan *plan, const struct pictu
 		.ink = task_inks(p->arena, plan->graph), .name = 130, .unit = 70, .cell = 46, .waits = 300,
 		.row = 28, .gap = o->brief ? GAP_LEAST : GAP_MOST, .small = 11, .lines = 2, .end = INFINITY, .stages =
 			stages };
+	for (int i = 0; i < plan->entries.n; i++)
+		s.unit = fmax(s.unit, picture_width(unit_text(&s, &plan->entries.v[i]), 13, false));
 	if (p->width < NARROW)
 		choose_columns(&s, p->width - 2 * MARGIN);
 	for (int l = 0; l < plan->lanes.n; l++)
