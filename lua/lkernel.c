@@ -64,7 +64,8 @@ static void push_info(lua_State *L, const struct gpu_info *info)
 }
 
 /* core.attached([target]) -> {name=, arch=, sms=, memory=, partition=, driver=, power_limit=,
- * trouble=}, the last three nil if unknown or none; or nil and why there is no device. target: one that runs its kernels. */
+ * trouble=}, the last three nil if unknown or none; or nil and why there is no device. target: one that
+ * runs its kernels. */
 static int attached_l(lua_State *L)
 {
 	static const char *const names[GPU_APIS] = { "cuda", "hip" };	/* ORDER gpu_api */

@@ -32,7 +32,8 @@ static void step(lua_State *L, double seconds)
 
 enum { COMPILING_PLAN = 1, COMPILING_KERNEL };	/* uservalues */
 
-/* core.compile_begin(plan[, edit[, without]]) -> compiling: as core.build, but in the background, except for AMD's GPUs */
+/* core.compile_begin(plan[, edit[, without]]) -> compiling: as core.build, but in the background, except for AMD's
+ * GPUs */
 static int compile_begin_l(lua_State *L)
 {
 	struct pool *p = pool_of(L);

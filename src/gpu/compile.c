@@ -4,7 +4,7 @@
 
 #include "base/buf.h"
 #include "gpu/cubin_cache.h"
-#include "gpu/cuda_api.h"
+#include "gpu/libraries.h"
 
 enum { NVRTC_INVALID_OPTION = 5 };
 

@@ -5,7 +5,7 @@
 #ifndef GPU_CUDA_BOARD_H
 #define GPU_CUDA_BOARD_H
 
-#include "gpu/cuda_api.h"
+#include "gpu/libraries.h"
 #include "gpu/gpu.h"
 
 struct cuda_board {

@@ -198,7 +198,8 @@ static enum err_code check_step(const struct gpu_job *job, int i, struct err *e)
 	if (s->binary < 0 || s->binary >= job->nbinaries)
 		return WRONG("'%s' is of binary %d of %d", s->entry, s->binary, job->nbinaries);
 	TRY(check_shape(s, e));
-	if (job->api == GPU_HIP && (s->cooperative || gpu_dim(s->cluster[0]) * gpu_dim(s->cluster[1]) * gpu_dim(s->cluster[2]) > 1))
+	if (job->api == GPU_HIP && (s->cooperative ||
+	    gpu_dim(s->cluster[0]) * gpu_dim(s->cluster[1]) * gpu_dim(s->cluster[2]) > 1))
 		return WRONG("'%s': there are no clusters or cooperative launches through HIP", s->entry);
 	if (s->nparams < 0 || s->nparams > PARAM_BYTES_MAX)
 		return WRONG("'%s' has an impossible number of parameters", s->entry);

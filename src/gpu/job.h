@@ -151,7 +151,7 @@ struct gpu_race {
 
 struct gpu_job {
 	enum gpu_api api;
-	const char *arch;		/* HIP: what the binaries are for, "gfx942"; NULL: not compared with the device's */
+	const char *arch;		/* what the binaries are for, "gfx942"; NULL: not compared with the device's */
 	const struct gpu_binary *binaries;
 	int nbinaries;
 	const struct gpu_buffer *buffers;

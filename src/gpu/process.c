@@ -164,8 +164,8 @@ void process_forget_output(struct process *p)
 		return;			/* then a reason may quote an older line */
 }
 
-/* The last line of its stderr, or the one in which AMD's runtime says that a kernel faulted: it writes more behind that.
- * "" if none. */
+/* The last line of its stderr, or the one in which AMD's runtime says that a kernel faulted: it writes more behind
+ * that. "" if none. */
 static void telling_line(const struct process *p, char *text, size_t size)
 {
 	char all[TAIL_BYTES];

@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "gpu/cuda_task.h"
+#include "gpu/task.h"
 #include "gpu/process.h"
 
 enum { WORKER_USAGE = 2 };		/* exit status if not started by a shell */
@@ -25,8 +25,8 @@ struct worker {
 	int socket;
 	struct mem mem;
 	struct arena arena;		/* of the current request */
-	struct cuda_device devices[GPU_APIS];
-	struct cuda_device *device;	/* of the current request */
+	struct gpu_context devices[GPU_APIS];
+	struct gpu_context *device;	/* of the current request */
 	int wanted;			/* the shell's device */
 	bool opening;			/* open_in_background was started */
 };
@@ -65,12 +65,12 @@ static void use_api(struct worker *w, enum gpu_api api)
 /* CUDA's device, or else HIP's. If there is neither, the error is that of the driver that is there, or CUDA's. */
 static enum err_code probe_any(struct worker *w, int ordinal, struct gpu_info *info)
 {
-	enum err_code code = cuda_device_info(w->device, ordinal, info), hip;
+	enum err_code code = context_info(w->device, ordinal, info), hip;
 
 	if (!code || w->device->verdict.failure != GPU_FAIL_MISSING)
 		return code;
 	use_api(w, GPU_HIP);
-	hip = cuda_device_info(w->device, ordinal, info);
+	hip = context_info(w->device, ordinal, info);
 	if (!hip || (w->device->present && !w->devices[GPU_CUDA].present))
 		return hip;
 	w->device = &w->devices[GPU_CUDA];
@@ -88,7 +88,7 @@ static enum err_code serve_probe(struct worker *w, struct frame *f, struct wire 
 	report_stage(w, STAGE_STARTING);
 	if (api < GPU_APIS)
 		use_api(w, (enum gpu_api)api);
-	TRY(api < GPU_APIS ? cuda_device_info(w->device, ordinal, &info) : probe_any(w, ordinal, &info));
+	TRY(api < GPU_APIS ? context_info(w->device, ordinal, &info) : probe_any(w, ordinal, &info));
 	put_gpu_info(result, &info);
 	return OK;
 }
@@ -100,10 +100,10 @@ static void *open_device_thread(void *ud)
 {
 	struct mem mem = { 0 };
 	struct arena arena;
-	struct cuda_device device = { .arena = &arena };
+	struct gpu_context device = { .arena = &arena };
 
 	arena_init(&arena, &mem);
-	device.opened = !cuda_device_open(&device, *(const int *)ud);
+	device.opened = !context_open(&device, *(const int *)ud);
 	arena_release(&arena);
 	return NULL;
 }
@@ -166,14 +166,14 @@ static enum err_code run_shared(struct worker *w, struct frame *f, unsigned char
 
 	get_shared_job(&f->body, &job, share, bytes, &w->arena);
 	if (f->body.bad)
-		return cuda_fail(w->device, GPU_FAIL_WORKER, ERR_IO,
+		return context_fail(w->device, GPU_FAIL_WORKER, ERR_IO,
 			"the worker process cannot read the job: is its memory short?");
 	use_api(w, job.api);
 	w->device->verdict.failure = GPU_FAIL_JOB;
 	TRY(gpu_job_check(&job, &w->device->verdict.err));
 	report_stage(w, STAGE_STARTING);
-	TRY(cuda_device_open(w->device, ordinal));
-	return cuda_run_job(w->device, &job, &p, r, &w->arena);
+	TRY(context_open(w->device, ordinal));
+	return gpu_task_run_job(w->device, &job, &p, r, &w->arena);
 }
 
 static enum err_code serve_run(struct worker *w, struct frame *f, struct wire *result)

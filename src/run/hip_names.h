@@ -1,6 +1,6 @@
-/* hip_names.h - what texts in CUDA C++ use, for HIP without its headers and without a device library: they need clang alone.
+/* hip_names.h - what texts in CUDA C++ use, for HIP without its headers and without a device library: clang is enough.
  *
- * This text is put in front of them as it stands, so it includes nothing. Grids have one dimension, and blocks 256 threads.
+ * This text is put in front of them as it stands, so it includes nothing. Grids have one dimension, blocks 256 threads.
  * The functions are for references in f64: their errors are a few units of the last digit (sine and cosine: as long as
  * the quotient by pi is exact, up to about 1e15), tests/unit/hip_names.c compares them with those of <math.h>.
  */

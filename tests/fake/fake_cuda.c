@@ -26,7 +26,7 @@
 #include <unistd.h>
 
 #include "fake_source.h"
-#include "gpu/cuda_api.h"
+#include "gpu/libraries.h"
 
 #define PUBLIC __attribute__((visibility("default")))
 
@@ -90,7 +90,7 @@ static int64_t takes(int64_t us)
 /* ---- kernels ---- */
 
 #define PARAM(type, i) (*(type *)params[i])
-#define POINTER(type, i) ((type *)(uintptr_t)PARAM(cuda_ptr, i))
+#define POINTER(type, i) ((type *)(uintptr_t)PARAM(device_ptr, i))
 
 static int saxpy(const struct cuda_launch_config *c, void **params)
 {
@@ -193,7 +193,7 @@ static int where(const struct cuda_launch_config *c, void **params)
 
 	(void)c;
 	if (y[0] < 60)
-		y[1 + y[0]++] = PARAM(cuda_ptr, 0);
+		y[1 + y[0]++] = PARAM(device_ptr, 0);
 	return 0;
 }
 
@@ -285,7 +285,7 @@ static uint64_t writes = 1;		/* how often memory was written otherwise than by o
 
 enum { BEFORE = 256, MAP_BYTES = 128, END = 512 };	/* END: what the program puts behind */
 
-static struct header *header_of(cuda_ptr p)
+static struct header *header_of(device_ptr p)
 {
 	return (struct header *)(uintptr_t)(p - BEFORE);
 }
@@ -307,12 +307,12 @@ static int of_source(const struct CUfunc_st *f, const struct cuda_launch_config 
 	now_us += takes(atoi(how) ? atoi(how) : STEP_US) - STEP_US;
 	for (int i = 0; i < f->nparams && strcmp(how, "wrong"); i++) {
 		struct header *h;
-		cuda_ptr p;
+		device_ptr p;
 		int fill = !strncmp(f->name, "plain", 5);
 
 		if (!f->pointer[i])
 			continue;
-		p = PARAM(cuda_ptr, i);	/* a map begins with its address */
+		p = PARAM(device_ptr, i);	/* a map begins with its address */
 		h = header_of(p);
 		if (h->filled_at == writes && h->fill == fill)
 			continue;
@@ -326,13 +326,13 @@ static int of_source(const struct CUfunc_st *f, const struct cuda_launch_config 
 /* ---- code objects ---- */
 
 enum { LIVE_MOST = 4096 };
-static cuda_ptr live[LIVE_MOST];	/* what is allocated */
+static device_ptr live[LIVE_MOST];	/* what is allocated */
 static const char *launched;		/* the kernel's name */
 
 /* The buffer that a parameter points to; 0: it is a number. */
-static cuda_ptr buffer_of(void **params, int i)
+static device_ptr buffer_of(void **params, int i)
 {
-	cuda_ptr p = PARAM(cuda_ptr, i);
+	device_ptr p = PARAM(device_ptr, i);
 
 	for (int k = 0; k < LIVE_MOST; k++)
 		if (p && live[k] == p)
@@ -344,7 +344,7 @@ static cuda_ptr buffer_of(void **params, int i)
 static int of_code_object(const struct cuda_launch_config *c, void **params)
 {
 	const char *how = getenv("FAKE_HIP_KERNEL");
-	cuda_ptr first = 0;
+	device_ptr first = 0;
 
 	if (!strncmp(launched, "fill", 4) || !strncmp(launched, "plain", 5))
 		how = "zero";
@@ -365,7 +365,7 @@ static int of_code_object(const struct cuda_launch_config *c, void **params)
 		abort();
 	}
 	for (int i = 0; params[i]; i++) {
-		cuda_ptr p = buffer_of(params, i);
+		device_ptr p = buffer_of(params, i);
 
 		if (!p)
 			continue;
@@ -539,7 +539,7 @@ int cuMemGetInfo_v2(size_t *left, size_t *total)
 	return lost;
 }
 
-int cuMemAlloc_v2(cuda_ptr *p, size_t bytes)
+int cuMemAlloc_v2(device_ptr *p, size_t bytes)
 {
 	char *block;
 
@@ -562,7 +562,7 @@ int cuMemAlloc_v2(cuda_ptr *p, size_t bytes)
 	return 0;
 }
 
-int cuMemFree_v2(cuda_ptr p)
+int cuMemFree_v2(device_ptr p)
 {
 	for (int i = 0; i < LIVE_MOST; i++)
 		live[i] = live[i] == p ? 0 : live[i];
@@ -571,7 +571,7 @@ int cuMemFree_v2(cuda_ptr p)
 	return lost;
 }
 
-int cuMemcpyHtoDAsync_v2(cuda_ptr to, const void *from, size_t bytes, struct CUstream_st *stream)
+int cuMemcpyHtoDAsync_v2(device_ptr to, const void *from, size_t bytes, struct CUstream_st *stream)
 {
 	(void)stream;
 	writes++;
@@ -579,14 +579,14 @@ int cuMemcpyHtoDAsync_v2(cuda_ptr to, const void *from, size_t bytes, struct CUs
 	return lost;
 }
 
-int cuMemcpyDtoHAsync_v2(void *to, cuda_ptr from, size_t bytes, struct CUstream_st *stream)
+int cuMemcpyDtoHAsync_v2(void *to, device_ptr from, size_t bytes, struct CUstream_st *stream)
 {
 	(void)stream;
 	memcpy(to, (const void *)(uintptr_t)from, bytes);
 	return lost;
 }
 
-int cuMemcpyDtoDAsync_v2(cuda_ptr to, cuda_ptr from, size_t bytes, struct CUstream_st *stream)
+int cuMemcpyDtoDAsync_v2(device_ptr to, device_ptr from, size_t bytes, struct CUstream_st *stream)
 {
 	(void)stream;
 	writes++;
@@ -594,7 +594,7 @@ int cuMemcpyDtoDAsync_v2(cuda_ptr to, cuda_ptr from, size_t bytes, struct CUstre
 	return lost;
 }
 
-int cuMemsetD8Async(cuda_ptr p, unsigned char value, size_t bytes, struct CUstream_st *stream)
+int cuMemsetD8Async(device_ptr p, unsigned char value, size_t bytes, struct CUstream_st *stream)
 {
 	(void)stream;
 	writes++;
@@ -602,7 +602,7 @@ int cuMemsetD8Async(cuda_ptr p, unsigned char value, size_t bytes, struct CUstre
 	return lost;
 }
 
-int cuMemsetD32Async(cuda_ptr p, unsigned value, size_t words, struct CUstream_st *stream)
+int cuMemsetD32Async(device_ptr p, unsigned value, size_t words, struct CUstream_st *stream)
 {
 	unsigned *to = (unsigned *)(uintptr_t)p;
 

@@ -17,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "gpu/cuda_api.h"
+#include "gpu/libraries.h"
 
 #define PUBLIC __attribute__((visibility("default")))
 

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "fake_source.h"
-#include "gpu/cuda_api.h"
+#include "gpu/libraries.h"
 
 #define PUBLIC __attribute__((visibility("default")))
 #define DECLARE(needed, name, suffix, parameters) PUBLIC int name##suffix parameters;

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/cuda_api.h"
+#include "gpu/libraries.h"
 
 #define PUBLIC __attribute__((visibility("default")))
 
@@ -26,10 +26,10 @@ CUDA_NVRTC_SYMBOLS(DECLARE)
 /* What only exported kernels use, as in cuda.h. */
 PUBLIC int cuDevicePrimaryCtxRelease_v2(int device);
 PUBLIC int cuCtxGetDevice(int *device);
-PUBLIC int cuMemcpyHtoD_v2(cuda_ptr to, const void *from, size_t bytes);
+PUBLIC int cuMemcpyHtoD_v2(device_ptr to, const void *from, size_t bytes);
 PUBLIC int cuStreamIsCapturing(struct CUstream_st *stream, int *status);
-PUBLIC int cuMemAllocAsync(cuda_ptr *p, size_t bytes, struct CUstream_st *stream);
-PUBLIC int cuMemFreeAsync(cuda_ptr p, struct CUstream_st *stream);
+PUBLIC int cuMemAllocAsync(device_ptr *p, size_t bytes, struct CUstream_st *stream);
+PUBLIC int cuMemFreeAsync(device_ptr p, struct CUstream_st *stream);
 PUBLIC int cuLaunchKernel(struct CUfunc_st *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
 	unsigned by, unsigned bz, unsigned shared, struct CUstream_st *stream, void **params,
 	void **extra);
@@ -42,7 +42,7 @@ struct CUfunc_st {
 
 static struct CUfunc_st functions[FUNCTIONS_MOST];
 static struct {
-	cuda_ptr at;
+	device_ptr at;
 	size_t bytes;
 	int temporary;
 } memories[MEMORIES_MOST];		/* at 0: free */
@@ -147,12 +147,12 @@ int cuCtxGetDevice(int *device)
 
 /* ---- memory ---- */
 
-static int allocate(cuda_ptr *p, size_t bytes, int temporary)
+static int allocate(device_ptr *p, size_t bytes, int temporary)
 {
 	for (int i = 0; i < MEMORIES_MOST; i++) {
 		if (memories[i].at)
 			continue;
-		*p = (cuda_ptr)(uintptr_t)aligned_alloc(256, (bytes + 255) / 256 * 256);
+		*p = (device_ptr)(uintptr_t)aligned_alloc(256, (bytes + 255) / 256 * 256);
 		memories[i].at = *p;
 		memories[i].bytes = bytes;
 		memories[i].temporary = temporary;
@@ -161,7 +161,7 @@ static int allocate(cuda_ptr *p, size_t bytes, int temporary)
 	return CUDA_OUT_OF_MEMORY;
 }
 
-static int release(cuda_ptr p, int temporary)
+static int release(device_ptr p, int temporary)
 {
 	for (int i = 0; i < MEMORIES_MOST; i++) {
 		if (!p || memories[i].at != p || memories[i].temporary != temporary)
@@ -173,31 +173,31 @@ static int release(cuda_ptr p, int temporary)
 	return CUDA_INVALID_VALUE;
 }
 
-int cuMemAlloc_v2(cuda_ptr *p, size_t bytes)
+int cuMemAlloc_v2(device_ptr *p, size_t bytes)
 {
 	int code = fails("cuMemAlloc");
 
 	return code ? code : !current ? 201 : allocate(p, bytes, 0);
 }
 
-int cuMemFree_v2(cuda_ptr p)
+int cuMemFree_v2(device_ptr p)
 {
 	return release(p, 0);
 }
 
-int cuMemAllocAsync(cuda_ptr *p, size_t bytes, struct CUstream_st *stream)
+int cuMemAllocAsync(device_ptr *p, size_t bytes, struct CUstream_st *stream)
 {
 	(void)stream;
 	return allocate(p, bytes, 1);
 }
 
-int cuMemFreeAsync(cuda_ptr p, struct CUstream_st *stream)
+int cuMemFreeAsync(device_ptr p, struct CUstream_st *stream)
 {
 	(void)stream;
 	return release(p, 1);
 }
 
-int cuMemcpyHtoD_v2(cuda_ptr to, const void *from, size_t bytes)
+int cuMemcpyHtoD_v2(device_ptr to, const void *from, size_t bytes)
 {
 	int code = fails("cuMemcpyHtoD");
 
@@ -291,7 +291,7 @@ int cuTensorMapEncodeTiled(struct cuda_tensor_map *m, int element, unsigned rank
 	return 0;
 }
 
-static void put_pointer(FILE *out, cuda_ptr p)
+static void put_pointer(FILE *out, device_ptr p)
 {
 	for (int i = 0; i < MEMORIES_MOST; i++) {
 		const int *ints = (const int *)(uintptr_t)p;
@@ -328,7 +328,7 @@ int cuLaunchKernel(struct CUfunc_st *f, unsigned gx, unsigned gy, unsigned gz, u
 		gy, gz, bx, by, bz, shared, (unsigned long long)(uintptr_t)stream);
 	for (kinds += strlen(f->name) + 1; *kinds == 'p' || *kinds == 'm' || *kinds == 'i'; kinds++, params++) {
 		if (*kinds == 'p')
-			put_pointer(out, *(cuda_ptr *)*params);
+			put_pointer(out, *(device_ptr *)*params);
 		else if (*kinds == 'i')
 			fprintf(out, " %d", *(int *)*params);
 		else

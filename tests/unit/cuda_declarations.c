@@ -1,6 +1,6 @@
 /* Our declarations of CUDA and NVML against NVIDIA's, where their headers are installed: if it compiles,
  * they agree. */
-#include "gpu/cuda_api.h"
+#include "gpu/libraries.h"
 #include "gpu/gpu.h"
 #include "tap.h"
 
@@ -82,7 +82,7 @@ SAME(offsetof(struct cuda_launch_config, stream), offsetof(CUlaunchConfig, hStre
 SAME(offsetof(struct cuda_launch_config, attributes), offsetof(CUlaunchConfig, attrs));
 SAME(offsetof(struct cuda_launch_config, nattributes), offsetof(CUlaunchConfig, numAttrs));
 SAME(sizeof(struct cuda_tensor_map), sizeof(CUtensorMap));
-SAME(sizeof(cuda_ptr), sizeof(CUdeviceptr));
+SAME(sizeof(device_ptr), sizeof(CUdeviceptr));
 #endif
 #if __has_include(<nvml.h>)
 #include <nvml.h>

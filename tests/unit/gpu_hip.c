@@ -46,14 +46,15 @@ static void test_device(void)
 	struct gpu_info info;
 
 	is_int(gpu_probe(g, GPU_HIP, NULL, &info, &err), OK, "there is a device");
-	ok(!strcmp(info.arch, "gfx942") && !strcmp(info.name, "Fake MI300X") && info.sms == 304 && info.api == GPU_HIP &&
-		info.smem_block == 65536, "its properties; its architecture without the features");
+	ok(!strcmp(info.arch, "gfx942") && !strcmp(info.name, "Fake MI300X") && info.sms == 304 &&
+		info.api == GPU_HIP && info.smem_block == 65536, "its properties; its architecture without the features");
 	ok(!strcmp(info.board.driver, "HIP 6.3") && info.memory_free > 0, "the version, and its memory");
 	ok(!gpu_probe(g, GPU_APIS, NULL, &info, &err) && info.api == GPU_CUDA, "CUDA's comes first");
 	ok(hip_works(g) && still_works(g) && hip_works(g), "one worker runs kernels of both");
 	setenv("MILLRACE_LIBCUDA", "/nowhere", 1);
 	gpu_close(g);
-	ok(!gpu_probe(g, GPU_APIS, NULL, &info, &err) && info.api == GPU_HIP, "without CUDA's driver there is AMD's device");
+	ok(!gpu_probe(g, GPU_APIS, NULL, &info, &err) && info.api == GPU_HIP,
+		"without CUDA's driver there is AMD's device");
 	use_fake("MILLRACE_LIBCUDA", "fake_cuda.so");
 	gpu_free(g);
 }
@@ -73,7 +74,8 @@ static void test_failures(void)
 	fails(g, "none", GPU_FAIL_BINARY, "hipModuleGetFunction of 'none'");
 	hip_saxpy(&s);
 	s.buffers[0] = (struct gpu_buffer){ .name = "big", .bytes = (size_t)1 << 30 };
-	ok(run(g, &s.job, PATIENT) == ERR_LIMIT && says(&err, "hipMalloc of 1.0 GiB for 'big' failed with hipErrorOutOfMemory") &&
+	ok(run(g, &s.job, PATIENT) == ERR_LIMIT &&
+		says(&err, "hipMalloc of 1.0 GiB for 'big' failed with hipErrorOutOfMemory") &&
 		gpu_failure(g) == GPU_FAIL_MEMORY, "more memory than there is");
 	ok(hip_works(g), "after it the next job works");
 	gpu_free(g);
@@ -88,7 +90,8 @@ static void test_refusals(void)
 	hip_saxpy(&s);
 	s.job.arch = "gfx90a";
 	ok(run(g, &s.job, PATIENT) == ERR_INPUT && gpu_failure(g) == GPU_FAIL_BINARY &&
-		says(&err, "the kernel was compiled for gfx90a, and the attached Fake MI300X is gfx942: plan for that device"),
+		says(&err, "the kernel was compiled for gfx90a, and the attached Fake MI300X is gfx942: plan for "
+		"that device"),
 		"a kernel for another architecture");
 	hip_saxpy(&s);
 	s.step.cluster[0] = 2;
@@ -111,19 +114,22 @@ static void test_missing(void)
 
 	setenv("FAKE_HIP_INIT", "100", 1);
 	ok(gpu_probe(g, GPU_HIP, NULL, &info, &err) && gpu_failure(g) == GPU_FAIL_MISSING &&
-		says(&err, "hipInit failed with hipErrorNoDevice") && says(&err, "/dev/kfd"), "a runtime without a device");
+		says(&err, "hipInit failed with hipErrorNoDevice") && says(&err, "/dev/kfd"),
+		"a runtime without a device");
 	unsetenv("FAKE_HIP_INIT");
 	gpu_close(g);
 	use_fake("MILLRACE_LIBHIP", "fake_cuda.so");
 	ok(gpu_probe(g, GPU_HIP, NULL, &info, &err) && gpu_failure(g) == GPU_FAIL_MISSING &&
-		says(&err, "AMD runtime (libamdhip64.so) has no function hipInit: it is too old"), "a library without its functions");
+		says(&err, "AMD runtime (libamdhip64.so) has no function hipInit: it is too old"),
+		"a library without its functions");
 	setenv("MILLRACE_LIBCUDA", "/nowhere", 1);
 	gpu_close(g);
 	ok(gpu_probe(g, GPU_APIS, NULL, &info, &err) && says(&err, "hipInit"),
 		"which is reported rather than that another one is missing");
 	setenv("MILLRACE_LIBHIP", "/nowhere", 1);
 	gpu_close(g);
-	ok(gpu_probe(g, GPU_APIS, NULL, &info, &err) && says(&err, "MILLRACE_LIBCUDA"), "if both are missing, it is CUDA's");
+	ok(gpu_probe(g, GPU_APIS, NULL, &info, &err) && says(&err, "MILLRACE_LIBCUDA"),
+		"if both are missing, it is CUDA's");
 	use_fake("MILLRACE_LIBCUDA", "fake_cuda.so");
 	use_fake("MILLRACE_LIBHIP", "fake_hip.so");
 	gpu_close(g);

@@ -7,7 +7,8 @@
 
 /* The greatest error among many x of magnitudes from 2^least to 2^most, relative to the result, or where that is
  * near zero, to `floor_at`. */
-static double worst(double (*ours)(double), double (*theirs)(double), int least, int most, bool negative, double floor_at)
+static double worst(double (*ours)(double), double (*theirs)(double), int least, int most, bool negative,
+	double floor_at)
 {
 	struct prng r = { 7 };
 	double found = 0;

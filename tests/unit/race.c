@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "gpu/cuda_api.h"
+#include "gpu/libraries.h"
 #include "gpu/pool.h"
 #include "gpu/wire.h"
 #include "unit/gpu_setup.h"

@@ -1,4 +1,4 @@
-#include "gpu/cuda_device.h"
+#include "gpu/context.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -54,15 +54,17 @@ static const struct advice {
 /* Those of HIP that differ. */
 static const struct advice hip_advices[] = {
 	{ CUDA_NO_DEVICE, GPU_FAIL_MISSING,
-		"is one attached, do HIP_VISIBLE_DEVICES and ROCR_VISIBLE_DEVICES let us see it, and may we open /dev/kfd?" },
+		"is one attached, do HIP_VISIBLE_DEVICES and ROCR_VISIBLE_DEVICES let us see it, "
+		"and may we open /dev/kfd?" },
 	{ CUDA_INVALID_IMAGE, GPU_FAIL_BINARY,
-		"the code object is broken, or newer than ROCm: update ROCm, or compile with its clang (HIP_CLANG_PATH)" },
+		"the code object is broken, or newer than ROCm: update ROCm, or compile with "
+		"its clang (HIP_CLANG_PATH)" },
 	{ CUDA_LAUNCH_OUT_OF_RESOURCES, GPU_FAIL_LAUNCH,
 		"registers a thread times threads, or shared memory, exceed what a CU has" },
 	{ CUDA_LAUNCH_FAILED, GPU_FAIL_FAULT, "often a bad address, in memory or in LDS" },
 };
 
-static const struct advice *find_advice(const struct cuda_device *d, int result)
+static const struct advice *find_advice(const struct gpu_context *d, int result)
 {
 	static const struct advice none[GPU_APIS] = {
 		[GPU_CUDA] = { 0, GPU_FAIL_OTHER, "see the CUDA driver API's list of errors" },
@@ -84,7 +86,7 @@ static const enum err_code codes[GPU_FAIL_OTHER + 1] = {
 	[GPU_FAIL_LAUNCH] = ERR_INPUT, [GPU_FAIL_BINARY] = ERR_INPUT,
 };
 
-char *cuda_size_text(const struct cuda_device *d, double bytes)
+char *size_text(const struct gpu_context *d, double bytes)
 {
 	static const char *const units[] = { "bytes", "KiB", "MiB", "GiB", "TiB" };
 	int u = 0;
@@ -95,17 +97,17 @@ char *cuda_size_text(const struct cuda_device *d, double bytes)
 }
 
 /* How much memory is free, for the message. */
-static const char *memory_text(const struct cuda_device *d)
+static const char *memory_text(const struct gpu_context *d)
 {
 	size_t left, total;
 
 	if (!d->opened || d->api.memory_info(&left, &total))
 		return "";
-	return arena_strf(d->arena, ": %s of %s are free", cuda_size_text(d, (double)left),
-		cuda_size_text(d, (double)total));
+	return arena_strf(d->arena, ": %s of %s are free", size_text(d, (double)left),
+		size_text(d, (double)total));
 }
 
-enum err_code cuda_check(struct cuda_device *d, int result, size_t call, const char *what)
+enum err_code driver_check(struct gpu_context *d, int result, size_t call, const char *what)
 {
 	const struct advice *advice;
 	enum err_code code;
@@ -124,7 +126,7 @@ enum err_code cuda_check(struct cuda_device *d, int result, size_t call, const c
 		advice->text);
 }
 
-enum err_code cuda_fail(struct cuda_device *d, enum gpu_failure failure, enum err_code code, const char *fmt, ...)
+enum err_code context_fail(struct gpu_context *d, enum gpu_failure failure, enum err_code code, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -137,7 +139,7 @@ enum err_code cuda_fail(struct cuda_device *d, enum gpu_failure failure, enum er
 
 /* ---- the device ---- */
 
-static enum err_code read_attributes(struct cuda_device *d)
+static enum err_code read_attributes(struct gpu_context *d)
 {
 	enum { NONE = -1 };		/* 0 in the info */
 	struct gpu_info *info = &d->info;
@@ -161,7 +163,7 @@ static enum err_code read_attributes(struct cuda_device *d)
 	for (int i = 0; i < LEN(wanted); i++) {
 		*wanted[i].to = 0;
 		if (wanted[i].which[d->kind] != NONE)
-			TRY(CU(d, device_attribute, wanted[i].to, wanted[i].which[d->kind], d->device));
+			TRY(CALL(d, device_attribute, wanted[i].to, wanted[i].which[d->kind], d->device));
 	}
 	info->clock = clock * 1e3;
 	info->memory_clock = memory_clock * 1e3;
@@ -172,18 +174,18 @@ static enum err_code read_attributes(struct cuda_device *d)
 }
 
 /* Without what follows the name, as ":sramecc+". */
-static enum err_code read_hip_arch(struct cuda_device *d)
+static enum err_code read_hip_arch(struct gpu_context *d)
 {
 	_Alignas(16) char properties[2 * HIP_PROPERTIES_BYTES] = "";
 	const char *arch = properties + HIP_PROPERTIES_ARCH;
 
-	TRY(CU(d, hipGetDevicePropertiesR0600, properties, d->device));
+	TRY(CALL(d, hipGetDevicePropertiesR0600, properties, d->device));
 	properties[HIP_PROPERTIES_ARCH + HIP_PROPERTIES_ARCH_BYTES - 1] = '\0';
 	snprintf(d->info.arch, sizeof(d->info.arch), "%.*s", (int)strcspn(arch, ":"), arch);
 	return OK;
 }
 
-static enum err_code read_hip_info(struct cuda_device *d, int version)
+static enum err_code read_hip_info(struct gpu_context *d, int version)
 {
 	struct gpu_info *info = &d->info;
 
@@ -193,15 +195,15 @@ static enum err_code read_hip_info(struct cuda_device *d, int version)
 	return read_hip_arch(d);
 }
 
-static enum err_code read_info(struct cuda_device *d)
+static enum err_code read_info(struct gpu_context *d)
 {
 	struct gpu_info *info = &d->info;
 	int version;
 	size_t total;
 
-	TRY(CU(d, version, &version));
-	TRY(CU(d, device_name, info->name, sizeof(info->name), d->device));
-	TRY(CU(d, device_memory, &total, d->device));
+	TRY(CALL(d, version, &version));
+	TRY(CALL(d, device_name, info->name, sizeof(info->name), d->device));
+	TRY(CALL(d, device_memory, &total, d->device));
 	TRY(read_attributes(d));
 	info->api = d->kind;
 	info->memory_total = (int64_t)total;
@@ -214,22 +216,22 @@ static enum err_code read_info(struct cuda_device *d)
 	return OK;
 }
 
-static enum err_code choose_device(struct cuda_device *d, int ordinal)
+static enum err_code choose_device(struct gpu_context *d, int ordinal)
 {
 	int count;
 
-	TRY(CU(d, init, 0));
-	TRY(CU(d, device_count, &count));
+	TRY(CALL(d, init, 0));
+	TRY(CALL(d, device_count, &count));
 	if (count < 1)
-		return cuda_fail(d, GPU_FAIL_MISSING, ERR_IO, "the driver finds no device: %s",
+		return context_fail(d, GPU_FAIL_MISSING, ERR_IO, "the driver finds no device: %s",
 			find_advice(d, CUDA_NO_DEVICE)->text);
 	if (ordinal < 0 || ordinal >= count)
-		return cuda_fail(d, GPU_FAIL_MISSING, ERR_IO,
+		return context_fail(d, GPU_FAIL_MISSING, ERR_IO,
 			"there is no device %d: the driver finds %d, counted from 0", ordinal, count);
-	return CU(d, device_get, &d->device, ordinal);
+	return CALL(d, device_get, &d->device, ordinal);
 }
 
-static enum err_code open_driver(struct cuda_device *d)
+static enum err_code open_driver(struct gpu_context *d)
 {
 	enum err_code code = d->api.lib ? OK : driver_open(&d->api, d->kind, &d->verdict.err);
 
@@ -242,7 +244,7 @@ static enum err_code open_driver(struct cuda_device *d)
 }
 
 /* Everything but a context, which takes time and memory of the device. */
-static enum err_code find_device(struct cuda_device *d, int ordinal)
+static enum err_code find_device(struct gpu_context *d, int ordinal)
 {
 	if (d->found)
 		return OK;
@@ -253,31 +255,31 @@ static enum err_code find_device(struct cuda_device *d, int ordinal)
 	return OK;
 }
 
-static enum err_code make_context(struct cuda_device *d)
+static enum err_code make_context(struct gpu_context *d)
 {
 	struct CUctx_st *context;
 
 	if (d->kind == GPU_HIP)
-		return CU(d, hipSetDevice, d->device);
-	TRY(CU_FOR(d, "for a context", cuDevicePrimaryCtxRetain, &context, d->device));
-	return CU(d, cuCtxSetCurrent, context);
+		return CALL(d, hipSetDevice, d->device);
+	TRY(CALL_FOR(d, "for a context", cuDevicePrimaryCtxRetain, &context, d->device));
+	return CALL(d, cuCtxSetCurrent, context);
 }
 
-enum err_code cuda_device_open(struct cuda_device *d, int ordinal)
+enum err_code context_open(struct gpu_context *d, int ordinal)
 {
 	if (d->opened)
 		return OK;
 	TRY(find_device(d, ordinal));
 	TRY(make_context(d));
-	TRY(CU(d, stream_create, &d->stream, CUDA_STREAM_NON_BLOCKING));
+	TRY(CALL(d, stream_create, &d->stream, CUDA_STREAM_NON_BLOCKING));
 	for (int i = 0; i < LEN(d->span); i++)
-		TRY(CU(d, event_create, &d->span[i], 0));
+		TRY(CALL(d, event_create, &d->span[i], 0));
 	d->opened = true;
 	d->used_at = clock_seconds();
 	return OK;
 }
 
-struct cuda_board *cuda_device_board(struct cuda_device *d)
+struct cuda_board *context_board(struct gpu_context *d)
 {
 	char bus_id[32];
 
@@ -286,7 +288,7 @@ struct cuda_board *cuda_device_board(struct cuda_device *d)
 	return &d->board;
 }
 
-enum err_code cuda_device_info(struct cuda_device *d, int ordinal, struct gpu_info *info)
+enum err_code context_info(struct gpu_context *d, int ordinal, struct gpu_info *info)
 {
 	size_t left, total;
 	int use = 0;
@@ -294,14 +296,14 @@ enum err_code cuda_device_info(struct cuda_device *d, int ordinal, struct gpu_in
 	TRY(find_device(d, ordinal));
 	/* not known shortly after this process has used the device */
 	if (d->used_at <= 0 || clock_seconds() - d->used_at >= UTILISATION_SECONDS)
-		use = cuda_board_utilisation(cuda_device_board(d));
-	TRY(cuda_device_open(d, ordinal));
-	TRY(CU(d, memory_info, &left, &total));
+		use = cuda_board_utilisation(context_board(d));
+	TRY(context_open(d, ordinal));
+	TRY(CALL(d, memory_info, &left, &total));
 	*info = d->info;
 	info->memory_free = (int64_t)left;
 	if (d->kind == GPU_HIP)
 		return OK;
-	cuda_board_read(cuda_device_board(d), &info->board);
+	cuda_board_read(context_board(d), &info->board);
 	info->board.utilisation = use;
 	info->board.partition |= strstr(info->name, " MIG ") != NULL;
 	return OK;

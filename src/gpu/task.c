@@ -1,4 +1,4 @@
-#include "gpu/cuda_task.h"
+#include "gpu/task.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -17,14 +17,14 @@ union argument {
 	struct cuda_tensor_map map;
 };
 
-cuda_ptr cuda_task_memory(const struct cuda_task *t, int buffer, int copy)
+device_ptr gpu_task_memory(const struct gpu_task *t, int buffer, int copy)
 {
 	bool rotate = t->job->buffers[buffer].rotate;
 
 	return t->memory[buffer * t->copies + (rotate ? copy : 0)];
 }
 
-static char *buffer_text(const struct cuda_task *t, int i)
+static char *buffer_text(const struct gpu_task *t, int i)
 {
 	const char *name = t->job->buffers[i].name;
 
@@ -61,7 +61,7 @@ static double min_rotating_bytes(const struct gpu_job *job)
 
 /* As many copies as together exceed twice the L2, so that a run's inputs were evicted since they were
  * last read. No more than fit into the device's memory. */
-static enum err_code count_copies(struct cuda_task *t)
+static enum err_code count_copies(struct gpu_task *t)
 {
 	const struct gpu_job *job = t->job;
 	double rotate, fixed, fit, least = min_rotating_bytes(job);
@@ -72,7 +72,7 @@ static enum err_code count_copies(struct cuda_task *t)
 	sum_buffers(job, ALL_CONTESTANTS, &rotate, &fixed);
 	if (job->mode == GPU_RUN || !(least > 0))
 		return OK;
-	TRY(CU(t->d, memory_info, &left, &total));
+	TRY(CALL(t->d, memory_info, &left, &total));
 	if (!copies)
 		copies = (int)fmin(2.0 * (double)t->d->info.l2 / least, GPU_COPIES_MAX) + 1;
 	fit = ((double)left * 0.8 - fixed) / rotate;
@@ -84,7 +84,7 @@ static enum err_code count_copies(struct cuda_task *t)
 
 /* Runs find a cold L2 if more bytes than it holds are used between two uses of the same byte: all copies
  * of a contestant's rotating buffers, or all bytes of one run. */
-static void predict_cache(struct cuda_task *t)
+static void predict_cache(struct gpu_task *t)
 {
 	const struct gpu_job *job = t->job;
 	int64_t l2 = t->d->info.l2;
@@ -100,50 +100,50 @@ static void predict_cache(struct cuda_task *t)
 	}
 }
 
-static enum err_code fill_memory(struct cuda_task *t, cuda_ptr p, size_t bytes, uint32_t word)
+static enum err_code fill_memory(struct gpu_task *t, device_ptr p, size_t bytes, uint32_t word)
 {
 	struct CUstream_st *stream = t->d->stream;
 	size_t words = bytes / sizeof(word);
 
 	if (words)
-		TRY(CU(t->d, fill_words, p, word, words, stream));
+		TRY(CALL(t->d, fill_words, p, word, words, stream));
 	for (size_t at = words * sizeof(word); at < bytes; at++, word >>= 8)
-		TRY(CU(t->d, fill_bytes, p + at, (unsigned char)word, 1, stream));
+		TRY(CALL(t->d, fill_bytes, p + at, (unsigned char)word, 1, stream));
 	return OK;
 }
 
-static enum err_code allocate_buffer(struct cuda_task *t, int buffer, cuda_ptr *p)
+static enum err_code allocate_buffer(struct gpu_task *t, int buffer, device_ptr *p)
 {
 	size_t bytes = t->job->buffers[buffer].bytes;
 	int result = t->d->api.allocate(p, bytes + GUARD_BYTES);
 
 	if (result) {
 		*p = 0;
-		return cuda_check(t->d, result, offsetof(struct driver, allocate), arena_strf(t->arena, "of %s for %s",
-			cuda_size_text(t->d, (double)bytes), buffer_text(t, buffer)));
+		return driver_check(t->d, result, offsetof(struct driver, allocate), arena_strf(t->arena, "of %s for %s",
+			size_text(t->d, (double)bytes), buffer_text(t, buffer)));
 	}
-	return CU(t->d, fill_bytes, *p + bytes, GUARD_PATTERN, GUARD_BYTES, t->d->stream);
+	return CALL(t->d, fill_bytes, *p + bytes, GUARD_PATTERN, GUARD_BYTES, t->d->stream);
 }
 
-static enum err_code fill_buffer(struct cuda_task *t, int buffer, int copy)
+static enum err_code fill_buffer(struct gpu_task *t, int buffer, int copy)
 {
 	const struct gpu_buffer *b = &t->job->buffers[buffer];
-	cuda_ptr first = t->memory[buffer * t->copies], p = t->memory[buffer * t->copies + copy];
+	device_ptr first = t->memory[buffer * t->copies], p = t->memory[buffer * t->copies + copy];
 
 	if (b->init == GPU_INIT_WORD)
 		return fill_memory(t, p, b->bytes, b->word);
 	if (b->init != GPU_INIT_HOST)
 		return OK;
 	if (copy)			/* faster than to copy from the host again */
-		return CU(t->d, copy, p, first, b->bytes, t->d->stream);
-	return CU(t->d, copy_in, p, b->from, b->bytes, t->d->stream);
+		return CALL(t->d, copy, p, first, b->bytes, t->d->stream);
+	return CALL(t->d, copy_in, p, b->from, b->bytes, t->d->stream);
 }
 
-static enum err_code make_memory(struct cuda_task *t)
+static enum err_code make_memory(struct gpu_task *t)
 {
 	TRY(count_copies(t));
 	predict_cache(t);
-	t->memory = ARENA_ARRAY(t->arena, t->job->nbuffers * t->copies, cuda_ptr);
+	t->memory = ARENA_ARRAY(t->arena, t->job->nbuffers * t->copies, device_ptr);
 	for (int i = 0; i < t->job->nbuffers; i++) {
 		int copies = t->job->buffers[i].rotate ? t->copies : 1;
 
@@ -152,34 +152,34 @@ static enum err_code make_memory(struct cuda_task *t)
 			TRY(fill_buffer(t, i, c));
 		}
 	}
-	return CU_FOR(t->d, "after filling the buffers", stream_synchronize, t->d->stream);
+	return CALL_FOR(t->d, "after filling the buffers", stream_synchronize, t->d->stream);
 }
 
 /* ---- parameters ---- */
 
-static enum err_code make_map(struct cuda_task *t, const struct cuda_launch *l,
-	const struct gpu_tensor *g, cuda_ptr at, struct cuda_tensor_map *map)
+static enum err_code make_map(struct gpu_task *t, const struct gpu_launch *l,
+	const struct gpu_tensor *g, device_ptr at, struct cuda_tensor_map *map)
 {
 	uint32_t steps[GPU_RANK_MAX];
 
 	if (!t->d->api.cuTensorMapEncodeTiled)
-		return cuda_fail(t->d, GPU_FAIL_MISSING, ERR_IO, "this driver (for CUDA %d.%d) "
+		return context_fail(t->d, GPU_FAIL_MISSING, ERR_IO, "this driver (for CUDA %d.%d) "
 			"knows no tensor maps: update it to one for CUDA 12",
 			t->d->info.driver_major, t->d->info.driver_minor);
 	for (int i = 0; i < g->rank; i++)
 		steps[i] = g->step[i] ? g->step[i] : 1;
-	return CU_FOR(t->d, l->what, cuTensorMapEncodeTiled, map, (int)g->element,
+	return CALL_FOR(t->d, l->what, cuTensorMapEncodeTiled, map, (int)g->element,
 		(unsigned)g->rank, (void *)(uintptr_t)at, g->dims, g->strides + 1, g->box, steps,
 		0, (int)g->swizzle, (int)g->promotion, 0);
 }
 
-static enum err_code make_param(struct cuda_task *t, const struct cuda_launch *l,
+static enum err_code make_param(struct gpu_task *t, const struct gpu_launch *l,
 	const struct gpu_param *p, int copy, union argument *out)
 {
-	cuda_ptr at = 0;
+	device_ptr at = 0;
 
 	if (p->kind == GPU_PARAM_POINTER || p->kind == GPU_PARAM_TENSOR)
-		at = cuda_task_memory(t, p->buffer, copy) + p->offset;
+		at = gpu_task_memory(t, p->buffer, copy) + p->offset;
 	if (p->kind == GPU_PARAM_TENSOR)
 		return make_map(t, l, p->tensor, at, &out->map);
 	if (p->kind == GPU_PARAM_BITS32)
@@ -189,7 +189,7 @@ static enum err_code make_param(struct cuda_task *t, const struct cuda_launch *l
 	return OK;
 }
 
-static enum err_code make_params(struct cuda_task *t, struct cuda_launch *l, const struct gpu_step *s)
+static enum err_code make_params(struct gpu_task *t, struct gpu_launch *l, const struct gpu_step *s)
 {
 	/* Tensor maps need more than the arena's alignment. */
 	const size_t align = _Alignof(union argument);
@@ -209,7 +209,7 @@ static enum err_code make_params(struct cuda_task *t, struct cuda_launch *l, con
 }
 
 /* The driver reads as many parameters as the kernel has, so their number and sizes must be right. */
-static enum err_code check_params(struct cuda_task *t, const struct cuda_launch *l, const struct gpu_step *s)
+static enum err_code check_params(struct gpu_task *t, const struct gpu_launch *l, const struct gpu_step *s)
 {
 	size_t offset, bytes;
 	int n = 0;
@@ -218,33 +218,33 @@ static enum err_code check_params(struct cuda_task *t, const struct cuda_launch 
 		return OK;
 	for (; !t->d->api.cuFuncGetParamInfo(l->function, (size_t)n, &offset, &bytes); n++)
 		if (n < s->nparams && bytes != gpu_param_bytes(&s->params[n]))
-			return cuda_fail(t->d, GPU_FAIL_JOB, ERR_INPUT, "parameter %d of '%s' has "
+			return context_fail(t->d, GPU_FAIL_JOB, ERR_INPUT, "parameter %d of '%s' has "
 				"%zu bytes, the job gives it %zu", n, s->entry, bytes,
 				gpu_param_bytes(&s->params[n]));
 	if (n != s->nparams)
-		return cuda_fail(t->d, GPU_FAIL_JOB, ERR_INPUT,
+		return context_fail(t->d, GPU_FAIL_JOB, ERR_INPUT,
 			"'%s' takes %d parameters, the job gives it %d", s->entry, n, s->nparams);
 	return OK;
 }
 
 /* ---- launches ---- */
 
-static enum err_code set_smem(struct cuda_task *t, struct cuda_launch *l, const struct gpu_step *s)
+static enum err_code set_smem(struct gpu_task *t, struct gpu_launch *l, const struct gpu_step *s)
 {
 	int fixed = 0;
 
-	TRY(CU_FOR(t->d, l->what, function_attribute, &fixed, CUDA_FUNC_STATIC_SMEM, l->function));
+	TRY(CALL_FOR(t->d, l->what, function_attribute, &fixed, CUDA_FUNC_STATIC_SMEM, l->function));
 	if ((int64_t)s->smem + fixed > t->d->info.smem_block)
-		return cuda_fail(t->d, GPU_FAIL_LAUNCH, ERR_INPUT,
+		return context_fail(t->d, GPU_FAIL_LAUNCH, ERR_INPUT,
 			"'%s' needs %lld bytes of shared memory a block; this device has %lld: "
 			"take smaller tiles or fewer versions", s->entry,
 			(long long)s->smem + fixed, (long long)t->d->info.smem_block);
 	if (t->d->kind == GPU_HIP)
 		return OK;
-	return CU_FOR(t->d, l->what, cuFuncSetAttribute, l->function, CUDA_FUNC_MAX_DYNAMIC_SMEM, (int)s->smem);
+	return CALL_FOR(t->d, l->what, cuFuncSetAttribute, l->function, CUDA_FUNC_MAX_DYNAMIC_SMEM, (int)s->smem);
 }
 
-static struct cuda_launch_attribute *add_attribute(struct cuda_launch *l, enum cuda_launch_attribute_id id)
+static struct cuda_launch_attribute *add_attribute(struct gpu_launch *l, enum cuda_launch_attribute_id id)
 {
 	struct cuda_launch_attribute *a = &l->attributes[l->config.nattributes++];
 
@@ -252,7 +252,7 @@ static struct cuda_launch_attribute *add_attribute(struct cuda_launch *l, enum c
 	return a;
 }
 
-static enum err_code set_cluster(struct cuda_task *t, struct cuda_launch *l, const struct gpu_step *s)
+static enum err_code set_cluster(struct gpu_task *t, struct gpu_launch *l, const struct gpu_step *s)
 {
 	unsigned x = gpu_dim(s->cluster[0]), y = gpu_dim(s->cluster[1]), z = gpu_dim(s->cluster[2]);
 	struct cuda_launch_attribute *a;
@@ -264,29 +264,29 @@ static enum err_code set_cluster(struct cuda_task *t, struct cuda_launch *l, con
 	a->value.cluster.y = y;
 	a->value.cluster.z = z;
 	return x * y * z <= PORTABLE_CLUSTER ? OK :
-		CU_FOR(t->d, l->what, cuFuncSetAttribute, l->function, CUDA_FUNC_NON_PORTABLE_CLUSTER, 1);
+		CALL_FOR(t->d, l->what, cuFuncSetAttribute, l->function, CUDA_FUNC_NON_PORTABLE_CLUSTER, 1);
 }
 
-static enum err_code check_threads(struct cuda_task *t, const struct cuda_launch *l, const struct gpu_step *s)
+static enum err_code check_threads(struct gpu_task *t, const struct gpu_launch *l, const struct gpu_step *s)
 {
 	const unsigned *b = l->config.block;
 	int most = 0;
 
-	TRY(CU_FOR(t->d, l->what, function_attribute, &most, CUDA_FUNC_MAX_THREADS, l->function));
+	TRY(CALL_FOR(t->d, l->what, function_attribute, &most, CUDA_FUNC_MAX_THREADS, l->function));
 	if (b[0] * b[1] * b[2] > (unsigned)most)
-		return cuda_fail(t->d, GPU_FAIL_LAUNCH, ERR_INPUT,
+		return context_fail(t->d, GPU_FAIL_LAUNCH, ERR_INPUT,
 			"'%s' was compiled for at most %d threads a block, the job asks for %u: "
 			"set its __launch_bounds__", s->entry, most, b[0] * b[1] * b[2]);
 	return OK;
 }
 
-static enum err_code make_launch(struct cuda_task *t, struct cuda_launch *l, const struct gpu_step *s)
+static enum err_code make_launch(struct gpu_task *t, struct gpu_launch *l, const struct gpu_step *s)
 {
 	const char *whose = s->contestant ? arena_strf(t->arena, " (%s)", t->job->race.names[s->contestant - 1]) : "";
 
 	l->what = arena_strf(t->arena, "of '%s'%s", s->entry, whose);
 	l->after = arena_strf(t->arena, "after '%s'%s", s->entry, whose);
-	TRY(CU_FOR(t->d, l->what, module_function, &l->function, t->modules[s->binary], s->entry));
+	TRY(CALL_FOR(t->d, l->what, module_function, &l->function, t->modules[s->binary], s->entry));
 	for (int i = 0; i < 3; i++) {
 		l->config.grid[i] = gpu_dim(s->grid[i]);
 		l->config.block[i] = gpu_dim(s->block[i]);
@@ -305,43 +305,43 @@ static enum err_code make_launch(struct cuda_task *t, struct cuda_launch *l, con
 	return make_params(t, l, s);
 }
 
-static enum err_code make_launches(struct cuda_task *t)
+static enum err_code make_launches(struct gpu_task *t)
 {
 	const struct gpu_job *job = t->job;
 
-	t->launches = ARENA_ARRAY(t->arena, job->nsteps, struct cuda_launch);
+	t->launches = ARENA_ARRAY(t->arena, job->nsteps, struct gpu_launch);
 	t->modules = ARENA_ARRAY(t->arena, job->nbinaries, struct CUmod_st *);
 	for (int i = 0; i < job->nbinaries; i++)
-		TRY(CU(t->d, module_load, &t->modules[i], job->binaries[i].image));
+		TRY(CALL(t->d, module_load, &t->modules[i], job->binaries[i].image));
 	for (int i = 0; i < job->nsteps; i++)
 		if (job->steps[i].kind == GPU_STEP_KERNEL)
 			TRY(make_launch(t, &t->launches[i], &job->steps[i]));
 	return OK;
 }
 
-enum err_code cuda_task_init(struct cuda_task *t, struct cuda_device *d, const struct gpu_job *job, struct arena *a)
+enum err_code gpu_task_init(struct gpu_task *t, struct gpu_context *d, const struct gpu_job *job, struct arena *a)
 {
-	*t = (struct cuda_task){ .d = d, .job = job, .arena = a, .copies = 1 };
+	*t = (struct gpu_task){ .d = d, .job = job, .arena = a, .copies = 1 };
 	if (job->arch && strcmp(job->arch, d->info.arch))
-		return cuda_fail(d, GPU_FAIL_BINARY, ERR_INPUT, "the kernel was compiled for %s, and the attached %s "
-			"is %s: plan for that device, or run the plan on the CPU with target=\"host\"", job->arch,
+		return context_fail(d, GPU_FAIL_BINARY, ERR_INPUT, "the kernel was compiled for %s, and the attached "
+			"%s is %s: plan for that device, or run the plan on the CPU with target=\"host\"", job->arch,
 			d->info.name, d->info.arch);
 	TRY(make_memory(t));
 	return make_launches(t);
 }
 
-enum err_code cuda_task_begin(struct cuda_task *t)
+enum err_code gpu_task_begin(struct gpu_task *t)
 {
 	for (int i = 0; i < t->job->nsteps; i++) {
 		for (int c = 0; c < t->copies && t->job->steps[i].once; c++)
-			TRY(cuda_task_step(t, i, c));
+			TRY(gpu_task_step(t, i, c));
 		if (t->job->steps[i].once)
-			TRY(CU_FOR(t->d, t->launches[i].after, stream_synchronize, t->d->stream));
+			TRY(CALL_FOR(t->d, t->launches[i].after, stream_synchronize, t->d->stream));
 	}
 	return OK;
 }
 
-void cuda_task_release(struct cuda_task *t)
+void gpu_task_release(struct gpu_task *t)
 {
 	for (int i = 0; t->memory && i < t->job->nbuffers * t->copies; i++)
 		if (t->memory[i])
@@ -355,38 +355,38 @@ void cuda_task_release(struct cuda_task *t)
 
 /* ---- running ---- */
 
-static enum err_code launch(struct cuda_task *t, const struct cuda_launch *l, void **params)
+static enum err_code launch(struct gpu_task *t, const struct gpu_launch *l, void **params)
 {
 	const unsigned *grid = l->config.grid, *block = l->config.block;
 
 	if (t->d->kind == GPU_HIP)
-		return CU_FOR(t->d, l->what, hipModuleLaunchKernel, l->function, grid[0], grid[1], grid[2], block[0],
+		return CALL_FOR(t->d, l->what, hipModuleLaunchKernel, l->function, grid[0], grid[1], grid[2], block[0],
 			block[1], block[2], l->config.smem, l->config.stream, params, NULL);
-	return CU_FOR(t->d, l->what, cuLaunchKernelEx, &l->config, l->function, params, NULL);
+	return CALL_FOR(t->d, l->what, cuLaunchKernelEx, &l->config, l->function, params, NULL);
 }
 
-enum err_code cuda_task_step(struct cuda_task *t, int step, int copy)
+enum err_code gpu_task_step(struct gpu_task *t, int step, int copy)
 {
 	const struct gpu_step *s = &t->job->steps[step];
-	struct cuda_launch *l = &t->launches[step];
+	struct gpu_launch *l = &t->launches[step];
 
 	if (s->kind == GPU_STEP_FILL)
-		return fill_memory(t, cuda_task_memory(t, s->buffer, copy), t->job->buffers[s->buffer].bytes, s->word);
+		return fill_memory(t, gpu_task_memory(t, s->buffer, copy), t->job->buffers[s->buffer].bytes, s->word);
 	return launch(t, l, l->params[copy]);
 }
 
-enum err_code cuda_task_run(struct cuda_task *t, int contestant, int copy)
+enum err_code gpu_task_run(struct gpu_task *t, int contestant, int copy)
 {
 	for (int i = 0; i < t->job->nsteps; i++) {
 		const struct gpu_step *s = &t->job->steps[i];
 
 		if (!s->once && (!s->contestant || s->contestant == contestant))
-			TRY(cuda_task_step(t, i, copy));
+			TRY(gpu_task_step(t, i, copy));
 	}
 	return OK;
 }
 
-enum err_code cuda_task_check_guards(struct cuda_task *t, const char *what)
+enum err_code gpu_task_check_guards(struct gpu_task *t, const char *what)
 {
 	unsigned char end[GUARD_BYTES];
 
@@ -394,25 +394,25 @@ enum err_code cuda_task_check_guards(struct cuda_task *t, const char *what)
 		size_t bytes = t->job->buffers[i].bytes;
 		int at = 0;
 
-		TRY(CU(t->d, copy_out, end, cuda_task_memory(t, i, 0) + bytes, sizeof(end), t->d->stream));
-		TRY(CU_FOR(t->d, what, stream_synchronize, t->d->stream));
+		TRY(CALL(t->d, copy_out, end, gpu_task_memory(t, i, 0) + bytes, sizeof(end), t->d->stream));
+		TRY(CALL_FOR(t->d, what, stream_synchronize, t->d->stream));
 		while (at < GUARD_BYTES && end[at] == GUARD_PATTERN)
 			at++;
 		if (at < GUARD_BYTES)
-			return cuda_fail(t->d, GPU_FAIL_OVERRUN, ERR_IO,
+			return context_fail(t->d, GPU_FAIL_OVERRUN, ERR_IO,
 				"%s: %s was written to beyond its end, first at byte %d after "
 				"its %zu", what, buffer_text(t, i), at, bytes);
 	}
 	return OK;
 }
 
-enum err_code cuda_task_return(struct cuda_task *t, int copy)
+enum err_code gpu_task_return(struct gpu_task *t, int copy)
 {
 	for (int i = 0; i < t->job->nbuffers; i++) {
 		const struct gpu_buffer *b = &t->job->buffers[i];
 
 		if (b->to)
-			TRY(CU(t->d, copy_out, b->to, cuda_task_memory(t, i, copy), b->bytes, t->d->stream));
+			TRY(CALL(t->d, copy_out, b->to, gpu_task_memory(t, i, copy), b->bytes, t->d->stream));
 	}
-	return CU_FOR(t->d, "after copying the results", stream_synchronize, t->d->stream);
+	return CALL_FOR(t->d, "after copying the results", stream_synchronize, t->d->stream);
 }

@@ -1,14 +1,14 @@
-/* cuda_task.h - a job set up on the device: memory, modules, launches.
+/* task.h - a job set up on the device: memory, modules, launches.
  *
  * It is set up once and can then be run any number of times. Run number i uses copy i % copies of each buffer that
  * rotates. Parameters are made for every copy beforehand, so a run only launches kernels.
  */
-#ifndef GPU_CUDA_TASK_H
-#define GPU_CUDA_TASK_H
+#ifndef GPU_TASK_H
+#define GPU_TASK_H
 
-#include "gpu/cuda_device.h"
+#include "gpu/context.h"
 
-struct cuda_launch {
+struct gpu_launch {
 	struct CUfunc_st *function;
 	struct cuda_launch_config config;
 	struct cuda_launch_attribute attributes[3];
@@ -17,39 +17,39 @@ struct cuda_launch {
 	const char *after;		/* "after 'gemm'" */
 };
 
-struct cuda_task {
-	struct cuda_device *d;		/* borrowed, like the job */
+struct gpu_task {
+	struct gpu_context *d;		/* borrowed, like the job */
 	const struct gpu_job *job;
 	struct arena *arena;
 	struct CUmod_st **modules;	/* by binary; NULL: none */
-	struct cuda_launch *launches;	/* by step; those of fills are empty */
-	cuda_ptr *memory;		/* [buffer * copies + copy]; 0: none */
+	struct gpu_launch *launches;	/* by step; those of fills are empty */
+	device_ptr *memory;		/* [buffer * copies + copy]; 0: none */
 	int copies;
 	enum gpu_cache cache;		/* what a run finds in the L2 */
 };
 
-/* *t is valid even after an error, for cuda_task_release. */
-NODISCARD enum err_code cuda_task_init(struct cuda_task *t, struct cuda_device *d,
+/* *t is valid even after an error, for gpu_task_release. */
+NODISCARD enum err_code gpu_task_init(struct gpu_task *t, struct gpu_context *d,
 	const struct gpu_job *job, struct arena *a);
-void cuda_task_release(struct cuda_task *t);
+void gpu_task_release(struct gpu_task *t);
 
 /* The address of a buffer, of the copy `copy` if it rotates. */
-cuda_ptr cuda_task_memory(const struct cuda_task *t, int buffer, int copy);
+device_ptr gpu_task_memory(const struct gpu_task *t, int buffer, int copy);
 
 /* Do the steps marked `once`, for all copies. */
-NODISCARD enum err_code cuda_task_begin(struct cuda_task *t);
+NODISCARD enum err_code gpu_task_begin(struct gpu_task *t);
 
 /* Put one step, or all steps of a run, on the stream. contestant: of a race, from 1; else 0. */
-NODISCARD enum err_code cuda_task_step(struct cuda_task *t, int step, int copy);
-NODISCARD enum err_code cuda_task_run(struct cuda_task *t, int contestant, int copy);
+NODISCARD enum err_code gpu_task_step(struct gpu_task *t, int step, int copy);
+NODISCARD enum err_code gpu_task_run(struct gpu_task *t, int contestant, int copy);
 
 /* An error if the guard bytes behind a buffer have changed; the message begins with `what` ("after 'gemm'"). */
-NODISCARD enum err_code cuda_task_check_guards(struct cuda_task *t, const char *what);
+NODISCARD enum err_code gpu_task_check_guards(struct gpu_task *t, const char *what);
 
 /* Copy buffers to their `to`, from the copy `copy` of those that rotate. */
-NODISCARD enum err_code cuda_task_return(struct cuda_task *t, int copy);
+NODISCARD enum err_code gpu_task_return(struct gpu_task *t, int copy);
 
-/* ---- cuda_run.c: running it once, as a benchmark or as a race ---- */
+/* ---- task_run.c: running it once, as a benchmark or as a race ---- */
 
 /* `report` is called before each stage, and repeatedly in STAGE_RUNNING of a benchmark. */
 struct progress {
@@ -58,7 +58,7 @@ struct progress {
 };
 
 /* The result lies in `a`. The error is in the device's verdict. */
-NODISCARD enum err_code cuda_run_job(struct cuda_device *d, const struct gpu_job *job,
+NODISCARD enum err_code gpu_task_run_job(struct gpu_context *d, const struct gpu_job *job,
 	const struct progress *p, struct gpu_result *r, struct arena *a);
 
 #endif

@@ -1,4 +1,4 @@
-/* cuda_run.c - one run of a job, a benchmark with many runs, or a race of several contestants.
+/* task_run.c - one run of a job, a benchmark with many runs, or a race of several contestants.
  *
  * Runs are timed in batches. The runs of a batch are put on the stream one after the other, with an event between each
  * two. A run's time is the time between two events on the device, so launches are hidden behind earlier work. Each
@@ -6,7 +6,7 @@
  * than its launch, the device would wait for the host; then each batch begins with fills of a large buffer, the
  * blocker, which keep the device busy until all of the batch is on the stream.
  */
-#include "gpu/cuda_task.h"
+#include "gpu/task.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -39,10 +39,10 @@ enum {
 
 /* What batches of one job share. */
 struct batcher {
-	struct cuda_task *t;
+	struct gpu_task *t;
 	const struct progress *progress;
 	struct CUevent_st *events[BATCH_MAX + 1];
-	cuda_ptr blocker;
+	device_ptr blocker;
 	double blocker_seconds;		/* of one fill */
 };
 
@@ -59,40 +59,40 @@ struct batch {
 };
 
 /* Milliseconds between two events that the device has reached. */
-static enum err_code elapsed_ms(struct cuda_device *d, struct CUevent_st *from, struct CUevent_st *to, double *ms)
+static enum err_code elapsed_ms(struct gpu_context *d, struct CUevent_st *from, struct CUevent_st *to, double *ms)
 {
 	float x = 0;
 
-	TRY(CU(d, event_elapsed, &x, from, to));
+	TRY(CALL(d, event_elapsed, &x, from, to));
 	*ms = (double)x;
 	return OK;
 }
 
-static enum err_code span_begin(struct cuda_device *d)
+static enum err_code span_begin(struct gpu_context *d)
 {
-	return CU(d, event_record, d->span[0], d->stream);
+	return CALL(d, event_record, d->span[0], d->stream);
 }
 
-/* Wait for all work since span_begin, and get the time that it took. `what`: as for cuda_check. */
-static enum err_code span_end(struct cuda_device *d, const char *what, double *ms)
+/* Wait for all work since span_begin, and get the time that it took. `what`: as for driver_check. */
+static enum err_code span_end(struct gpu_context *d, const char *what, double *ms)
 {
-	TRY(CU(d, event_record, d->span[1], d->stream));
-	TRY(CU_FOR(d, what, stream_synchronize, d->stream));
+	TRY(CALL(d, event_record, d->span[1], d->stream));
+	TRY(CALL_FOR(d, what, stream_synchronize, d->stream));
 	return elapsed_ms(d, d->span[0], d->span[1], ms);
 }
 
 /* n runs; with `timed`, events before, between and after them. */
 static enum err_code enqueue_runs(struct batch *b, int n, bool timed)
 {
-	struct cuda_task *t = b->by->t;
-	struct cuda_device *d = t->d;
+	struct gpu_task *t = b->by->t;
+	struct gpu_context *d = t->d;
 
 	if (timed)
-		TRY(CU(d, event_record, b->by->events[0], d->stream));
+		TRY(CALL(d, event_record, b->by->events[0], d->stream));
 	for (int i = 0; i < n; i++, b->run++) {
-		TRY(cuda_task_run(t, b->contestant, b->run % t->copies));
+		TRY(gpu_task_run(t, b->contestant, b->run % t->copies));
 		if (timed)
-			TRY(CU(d, event_record, b->by->events[i + 1], d->stream));
+			TRY(CALL(d, event_record, b->by->events[i + 1], d->stream));
 	}
 	return OK;
 }
@@ -101,11 +101,11 @@ static enum err_code enqueue_runs(struct batch *b, int n, bool timed)
 static enum err_code calibrate_batch(struct batch *b, double seconds)
 {
 	struct batcher *by = b->by;
-	struct cuda_device *d = by->t->d;
+	struct gpu_context *d = by->t->d;
 	double start, ms;
 
 	TRY(enqueue_runs(b, 1, false));
-	TRY(CU_FOR(d, b->after, stream_synchronize, d->stream));
+	TRY(CALL_FOR(d, b->after, stream_synchronize, d->stream));
 	by->progress->report(by->progress->ud, STAGE_RUNNING);
 	start = clock_seconds();
 	TRY(span_begin(d));
@@ -119,16 +119,16 @@ static enum err_code calibrate_batch(struct batch *b, double seconds)
 
 static enum err_code fill_blocker(struct batcher *by)
 {
-	struct cuda_device *d = by->t->d;
+	struct gpu_context *d = by->t->d;
 
-	return CU(d, fill_words, by->blocker, 0, BLOCKER_BYTES / 4, d->stream);
+	return CALL(d, fill_words, by->blocker, 0, BLOCKER_BYTES / 4, d->stream);
 }
 
 /* Goes on without a blocker if there is no memory for it: then the times of very short runs are those of
  * their launches. */
 static enum err_code init_blocker(struct batcher *by)
 {
-	struct cuda_device *d = by->t->d;
+	struct gpu_context *d = by->t->d;
 	double ms;
 
 	if (by->blocker)
@@ -149,7 +149,7 @@ static enum err_code init_blocker(struct batcher *by)
 static enum err_code batch_run(struct batch *b, int n, double *ms, double *sum)
 {
 	struct batcher *by = b->by;
-	struct cuda_device *d = by->t->d;
+	struct gpu_context *d = by->t->d;
 	double need = b->launch_seconds * (b->runs + 1);
 
 	for (int i = 0; b->blocked && i < BLOCKER_MAX && need > 0; i++, need -= by->blocker_seconds)
@@ -157,7 +157,7 @@ static enum err_code batch_run(struct batch *b, int n, double *ms, double *sum)
 	if (b->run_seconds < LEAD_SECONDS)
 		TRY(enqueue_runs(b, 1, false));
 	TRY(enqueue_runs(b, n, true));
-	TRY(CU_FOR(d, b->after, stream_synchronize, d->stream));
+	TRY(CALL_FOR(d, b->after, stream_synchronize, d->stream));
 	by->progress->report(by->progress->ud, STAGE_RUNNING);
 	for (int i = 0; i < n; i++) {
 		double x;
@@ -193,9 +193,9 @@ static enum err_code batch_init(struct batch *b, struct batcher *by, int contest
 /* ---- once ---- */
 
 /* Synchronize after each step, so that an error names the kernel that caused it. */
-static enum err_code run_once(struct cuda_task *t, struct gpu_result *r)
+static enum err_code run_once(struct gpu_task *t, struct gpu_result *r)
 {
-	struct cuda_device *d = t->d;
+	struct gpu_context *d = t->d;
 
 	r->ms = ARENA_ARRAY(t->arena, 1, double);
 	r->runs = 1;
@@ -206,11 +206,11 @@ static enum err_code run_once(struct cuda_task *t, struct gpu_result *r)
 		if (t->job->steps[i].once)
 			continue;
 		TRY(span_begin(d));
-		TRY(cuda_task_step(t, i, 0));
+		TRY(gpu_task_step(t, i, 0));
 		TRY(span_end(d, after, &ms));
 		*r->ms += ms;
 		if (t->job->steps[i].kind == GPU_STEP_KERNEL)
-			TRY(cuda_task_check_guards(t, after));
+			TRY(gpu_task_check_guards(t, after));
 	}
 	return OK;
 }
@@ -249,8 +249,8 @@ static enum err_code run_measured(struct batch *b, struct gpu_result *r)
 /* The same, and the mean power, unless fills between batches would add to it. */
 static enum err_code measure_power(struct batch *b, struct gpu_result *r)
 {
-	struct cuda_device *d = b->by->t->d;
-	struct cuda_board *board = cuda_device_board(d);
+	struct gpu_context *d = b->by->t->d;
+	struct cuda_board *board = context_board(d);
 	double before = cuda_board_joules(board), after, ms;
 
 	TRY(span_begin(d));
@@ -408,26 +408,26 @@ static enum err_code run_race(struct batcher *by, struct gpu_result *r)
 
 static enum err_code run_timed(struct batcher *by, struct gpu_result *r, int *last_copy)
 {
-	struct cuda_task *t = by->t;
+	struct gpu_task *t = by->t;
 
 	for (int i = 0; i < LEN(by->events); i++)
-		TRY(CU(t->d, event_create, &by->events[i], 0));
-	cuda_device_board(t->d);	/* opens NVML now, so that the device does not idle later */
+		TRY(CALL(t->d, event_create, &by->events[i], 0));
+	context_board(t->d);	/* opens NVML now, so that the device does not idle later */
 	return t->job->mode == GPU_RACE ? run_race(by, r) : run_bench(by, r, last_copy);
 }
 
-static enum err_code run_task(struct cuda_task *t, const struct progress *p, struct gpu_result *r, struct arena *a)
+static enum err_code run_task(struct gpu_task *t, const struct progress *p, struct gpu_result *r, struct arena *a)
 {
 	struct batcher by = { .t = t, .progress = p };
 	enum err_code code;
 	int copy = 0;
 
 	p->report(p->ud, STAGE_PREPARING);
-	TRY(cuda_task_init(t, t->d, t->job, a));
+	TRY(gpu_task_init(t, t->d, t->job, a));
 	p->report(p->ud, STAGE_RUNNING);
 	r->copies = t->copies;
 	r->cache = t->cache;
-	TRY(cuda_task_begin(t));
+	TRY(gpu_task_begin(t));
 	code = t->job->mode == GPU_RUN ? run_once(t, r) : run_timed(&by, r, &copy);
 	for (int i = 0; i < LEN(by.events); i++)
 		if (by.events[i])
@@ -436,19 +436,19 @@ static enum err_code run_task(struct cuda_task *t, const struct progress *p, str
 		t->d->api.release(by.blocker);
 	TRY(code);
 	p->report(p->ud, STAGE_RETURNING);
-	return cuda_task_return(t, copy);
+	return gpu_task_return(t, copy);
 }
 
-enum err_code cuda_run_job(struct cuda_device *d, const struct gpu_job *job,
+enum err_code gpu_task_run_job(struct gpu_context *d, const struct gpu_job *job,
 	const struct progress *p, struct gpu_result *r, struct arena *a)
 {
-	struct cuda_task t = { .d = d, .job = job };
+	struct gpu_task t = { .d = d, .job = job };
 	enum err_code code;
 
 	*r = (struct gpu_result){ 0 };
 	code = run_task(&t, p, r, a);
 	d->used_at = clock_seconds();
 	if (!d->verdict.worker_lost)
-		cuda_task_release(&t);
+		gpu_task_release(&t);
 	return code;
 }

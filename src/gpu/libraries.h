@@ -1,15 +1,15 @@
-/* cuda_api.h - the functions of CUDA and HIP that Millrace calls, loaded at run time.
+/* libraries.h - the functions of CUDA and HIP that Millrace calls, loaded at run time.
  *
- * CUDA's driver (libcuda.so.1), its run-time compiler (libnvrtc) and the management library (NVML, libnvidia-ml.so.1), and
- * AMD's runtime (libamdhip64.so) are opened with dlopen. So the program runs where they are missing, and is built without
- * their headers. The declarations here cover only what is used; tests/unit/cuda_declarations.c compares them with cuda.h
- * and nvml.h where those are installed. Handles are pointers to the structs of the same names; results are ints, 0 for
- * success.
+ * CUDA's driver (libcuda.so.1), its run-time compiler (libnvrtc) and the management library (NVML, libnvidia-ml.so.1),
+ * and AMD's runtime (libamdhip64.so) are opened with dlopen. So the program runs where they are missing, and is built
+ * without their headers. The declarations here cover only what is used; tests/unit/cuda_declarations.c compares them
+ * with cuda.h and nvml.h where those are installed. Handles are pointers to the structs of the same names; results are
+ * ints, 0 for success.
  *
  * Only the worker process opens the drivers and NVML. Libraries are never closed.
  */
-#ifndef GPU_CUDA_API_H
-#define GPU_CUDA_API_H
+#ifndef GPU_LIBRARIES_H
+#define GPU_LIBRARIES_H
 
 #include "base/arena.h"
 #include "base/err.h"
@@ -23,7 +23,7 @@ struct CUstream_st;
 struct _nvrtcProgram;
 struct nvmlDevice_st;
 
-typedef uint64_t cuda_ptr;		/* CUdeviceptr */
+typedef uint64_t device_ptr;		/* CUdeviceptr */
 
 /* ---- constants of the driver ---- */
 
@@ -85,7 +85,8 @@ enum hip_device_attribute {
 	HIP_DEV_SMEM_PER_BLOCK = 74,
 };
 
-/* hipDeviceProp_tR0600, of which only the name of the architecture is read, "gfx942:sramecc+:xnack-": no attribute has it. */
+/* hipDeviceProp_tR0600, of which only the name of the architecture is read, "gfx942:sramecc+:xnack-": no attribute has
+ * it. */
 enum { HIP_PROPERTIES_BYTES = 1472, HIP_PROPERTIES_ARCH = 1160, HIP_PROPERTIES_ARCH_BYTES = 256 };
 
 /* The first of these have the same numbers in HIP. */
@@ -154,9 +155,9 @@ struct nvml_process {
 
 /* ---- functions of the drivers ----
  * CUDA's driver and AMD's runtime have most of what the worker calls under two names, with the same parameters and the
- * same numbers for errors; handles and addresses are as wide. SYM(name, cuda, suffix, hip, parameters): the member `name`
- * is what the one library exports as cuda##suffix, and the other as hip. All are in CUDA's drivers since 11.8 and in
- * ROCm since 6, and needed. Handles have CUDA's names. */
+ * same numbers for errors; handles and addresses are as wide. SYM(name, cuda, suffix, hip, parameters): the member
+ * `name` is what the one library exports as cuda##suffix, and the other as hip. All are in CUDA's drivers since 11.8 and
+ * in ROCm since 6, and needed. Handles have CUDA's names. */
 
 #define DRIVER_SYMBOLS(SYM) \
 	SYM(init, cuInit, , hipInit, (unsigned flags)) \
@@ -171,17 +172,17 @@ struct nvml_process {
 	SYM(device_attribute, cuDeviceGetAttribute, , hipDeviceGetAttribute, (int *value, int attribute, int device)) \
 	SYM(synchronize, cuCtxSynchronize, , hipDeviceSynchronize, (void)) \
 	SYM(memory_info, cuMemGetInfo, _v2, hipMemGetInfo, (size_t *free_bytes, size_t *total)) \
-	SYM(allocate, cuMemAlloc, _v2, hipMalloc, (cuda_ptr *p, size_t bytes)) \
-	SYM(release, cuMemFree, _v2, hipFree, (cuda_ptr p)) \
-	SYM(copy_in, cuMemcpyHtoDAsync, _v2, hipMemcpyHtoDAsync, (cuda_ptr to, const void *from, size_t bytes, \
+	SYM(allocate, cuMemAlloc, _v2, hipMalloc, (device_ptr *p, size_t bytes)) \
+	SYM(release, cuMemFree, _v2, hipFree, (device_ptr p)) \
+	SYM(copy_in, cuMemcpyHtoDAsync, _v2, hipMemcpyHtoDAsync, (device_ptr to, const void *from, size_t bytes, \
 		struct CUstream_st *stream)) \
-	SYM(copy_out, cuMemcpyDtoHAsync, _v2, hipMemcpyDtoHAsync, (void *to, cuda_ptr from, size_t bytes, \
+	SYM(copy_out, cuMemcpyDtoHAsync, _v2, hipMemcpyDtoHAsync, (void *to, device_ptr from, size_t bytes, \
 		struct CUstream_st *stream)) \
-	SYM(copy, cuMemcpyDtoDAsync, _v2, hipMemcpyDtoDAsync, (cuda_ptr to, cuda_ptr from, size_t bytes, \
+	SYM(copy, cuMemcpyDtoDAsync, _v2, hipMemcpyDtoDAsync, (device_ptr to, device_ptr from, size_t bytes, \
 		struct CUstream_st *stream)) \
-	SYM(fill_bytes, cuMemsetD8Async, , hipMemsetD8Async, (cuda_ptr p, unsigned char value, size_t bytes, \
+	SYM(fill_bytes, cuMemsetD8Async, , hipMemsetD8Async, (device_ptr p, unsigned char value, size_t bytes, \
 		struct CUstream_st *stream)) \
-	SYM(fill_words, cuMemsetD32Async, , hipMemsetD32Async, (cuda_ptr p, unsigned value, size_t words, \
+	SYM(fill_words, cuMemsetD32Async, , hipMemsetD32Async, (device_ptr p, unsigned value, size_t words, \
 		struct CUstream_st *stream)) \
 	SYM(module_load, cuModuleLoadData, , hipModuleLoadData, (struct CUmod_st **module, const void *image)) \
 	SYM(module_unload, cuModuleUnload, , hipModuleUnload, (struct CUmod_st *module)) \
@@ -197,8 +198,8 @@ struct nvml_process {
 	SYM(event_elapsed, cuEventElapsedTime, , hipEventElapsedTime, (float *ms, struct CUevent_st *from, \
 		struct CUevent_st *to))
 
-/* What only one of them has. SYM(needed, name, suffix, parameters): the library exports name##suffix. It is an error if a
- * needed one is missing. */
+/* What only one of them has. SYM(needed, name, suffix, parameters): the library exports name##suffix. It is an error if
+ * a needed one is missing. */
 
 #define CUDA_ONLY_SYMBOLS(SYM) \
 	SYM(1, cuDevicePrimaryCtxRetain, , (struct CUctx_st **context, int device)) \
@@ -215,8 +216,8 @@ struct nvml_process {
 #define HIP_ONLY_SYMBOLS(SYM) \
 	SYM(1, hipSetDevice, , (int device)) \
 	SYM(1, hipGetDevicePropertiesR0600, , (void *properties, int device)) \
-	SYM(1, hipModuleLaunchKernel, , (struct CUfunc_st *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, \
-		unsigned block_x, unsigned block_y, unsigned block_z, unsigned smem, struct CUstream_st *stream, \
+	SYM(1, hipModuleLaunchKernel, , (struct CUfunc_st *function, \
+		unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z, unsigned smem, struct CUstream_st *stream, \
 		void **params, void **extra))
 
 #define CUDA_NVRTC_SYMBOLS(SYM) \

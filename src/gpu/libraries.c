@@ -1,5 +1,5 @@
 #define _GNU_SOURCE			/* dladdr */
-#include "gpu/cuda_api.h"
+#include "gpu/libraries.h"
 
 #include <dlfcn.h>
 #include <glob.h>
