@@ -17,9 +17,10 @@ local function title_of(plan) return ("%s on %s"):format(plan.graph.program.name
 
 -- Run a plan on the device, after a check against the reference.
 local function measure(plan)
-  local board, why = core.attached "cuda"
+  local target = core.target_for(plan) == "hip" and "hip" or "cuda"
+  local board, why = core.attached(target)
   if not board then return nil, "there is no device to run it on: " .. tostring(why) end
-  local k = plan:compile{target = "cuda"}
+  local k = plan:compile{target = target}
   local good = k:check()
   if not good.ok then return nil, ("the kernel is wrong: its error is %.2g"):format(good.max_abs) end
   return k:trace(), "measured on the device: compare (7) shows predicted and measured"

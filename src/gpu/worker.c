@@ -27,6 +27,7 @@ struct worker {
 	struct arena arena;		/* of the current request */
 	struct gpu_context devices[GPU_APIS];
 	struct gpu_context *device;	/* of the current request */
+	bool without_hip;		/* its library was not there when a device of any kind was looked for */
 	int wanted;			/* the shell's device */
 	bool opening;			/* open_in_background was started */
 };
@@ -67,10 +68,11 @@ static enum err_code probe_any(struct worker *w, int ordinal, struct gpu_info *i
 {
 	enum err_code code = context_info(w->device, ordinal, info), hip;
 
-	if (!code || w->device->verdict.failure != GPU_FAIL_MISSING)
+	if (!code || w->device->verdict.failure != GPU_FAIL_MISSING || w->without_hip)
 		return code;
 	use_api(w, GPU_HIP);
 	hip = context_info(w->device, ordinal, info);
+	w->without_hip = !w->device->present;
 	if (!hip || (w->device->present && !w->devices[GPU_CUDA].present))
 		return hip;
 	w->device = &w->devices[GPU_CUDA];
