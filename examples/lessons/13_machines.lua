@@ -71,8 +71,8 @@ $(h.res_mii) cycles for an iteration.]]},
   {claim = "the H200's plan is legal and bound by its tensor cores",
     that = "hopper:check() and h.bound == h.res_mii and h.utilization.tensor > 0.9"},
   {text = [[
-Now the A100, with the same lanes and the same tile. Its copies are cp.async: the threads compute each address, so we give the producer
-four warps. mma.sync takes its operands from registers, where ldmatrix brings them, and a product holds its warps to its end.]]},
+Now the A100, with the same lanes and the same tile. Its copies are cp.async: the threads compute each address, so we give the
+producer four warps. mma.sync takes its operands from registers, where ldmatrix brings them, and a product holds its warps to its end.]]},
   {code = [[
 moved = plan_for("a100", {m=128, n=256, k=64}, 2, 4, 4)
 legal, problems = moved:check()
