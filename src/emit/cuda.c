@@ -45,12 +45,15 @@ static void put_wgmma(struct buf *o, const struct product_form *f)
 /* mma.sync, 16 x 8 x 32 bytes: no registers but the operands' and four sums. */
 static void put_mma_sync(struct buf *o, const struct product_form *f)
 {
-	buf_puts(o, "\tif (!add) EACH(i, 4) d[i] = 0.f;\n");
-	buf_printf(o, "\tasm volatile(\"mma.sync.aligned.m16n8k%d.row.col.f32.%s.%s.f32 "
+	bool is_float = dtype_is_float(f->b_type);
+	const char *sums = is_float ? "f32" : "s32", *by = is_float ? "+f" : "+r";
+
+	buf_printf(o, "\tif (!add) EACH(i, 4) d[i] = %s;\n", is_float ? "0.f" : "0");
+	buf_printf(o, "\tasm volatile(\"mma.sync.aligned.m16n8k%d.row.col.%s.%s.%s.%s "
 		"{%%0, %%1, %%2, %%3}, {%%4, %%5, %%6, %%7}, {%%8, %%9}, {%%0, %%1, %%2, %%3};\"\n"
-		"\t\t: \"+f\"(d[0]), \"+f\"(d[1]), \"+f\"(d[2]), \"+f\"(d[3])\n"
+		"\t\t: \"%s\"(d[0]), \"%s\"(d[1]), \"%s\"(d[2]), \"%s\"(d[3])\n"
 		"\t\t: \"r\"(a[0]), \"r\"(a[1]), \"r\"(a[2]), \"r\"(a[3]), \"r\"(b[0]), \"r\"(b[1]));\n",
-		f->depth, dtype_name(f->a_type), dtype_name(f->b_type));
+		f->depth, sums, ptx_type(f->a_type), ptx_type(f->b_type), sums, by, by, by, by);
 }
 
 static void put_product(struct buf *o, const struct product_form *f)

@@ -7,8 +7,8 @@ static void put_product(struct buf *o, const struct product_form *f)
 		buf_printf(o, "\thost_mfma(d, b, a, add, %d, HOST_%s, HOST_%s);\n", f->by->rows, dtype_name(f->b_type),
 			dtype_name(f->a_type));
 	else if (!f->by->async)
-		buf_printf(o, "\thost_mma_warp(d, a, b, add, HOST_%s, HOST_%s);\n", dtype_name(f->a_type),
-			dtype_name(f->b_type));
+		buf_printf(o, "\thost_mma_warp(%sd, a, b, add, HOST_%s, HOST_%s);\n", dtype_is_float(f->b_type) ? "" :
+			"(float *)", dtype_name(f->a_type), dtype_name(f->b_type));
 	else if (f->sparse)
 		buf_printf(o, "\thost_mma_sparse(%sd, a, b, pairs, add, %d, %d, %d, HOST_%s, HOST_%s);\n",
 			dtype_is_float(f->b_type) ? "" : "(float *)", f->cols, f->a_rows, f->b_rows, dtype_name(f->a_type),

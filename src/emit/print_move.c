@@ -709,7 +709,7 @@ static void fetch_by_threads(struct print *c, const struct role_op *o)
 	}
 }
 
-/* Fetches rows of 16, from number `first` of them on and before `end`, in steps of 16 columns: four words of a thread. The
+/* Fetches rows of 16, from number `first` of them on and before `end`, in steps of 32 bytes of the columns: four words of a thread. The
  * address of a thread is that of one row, or column, of one of the four matrices. These come in the order of the words: first
  * along the rows' halves of a layout that has these, else along the columns. `single`: there are eight rows alone, so the
  * threads of the other eight give the same addresses again. */
@@ -722,7 +722,7 @@ static void fetch_rows(struct print *c, const struct role_op *o, int first, int 
 
 	if (first == end)
 		return;
-	put(c, "EACH(block, %d) EACH(step, %lld) {", end - first, (long long)f->cols / (2 * MATRIX_ROWS));
+	put(c, "EACH(block, %d) EACH(step, %lld) {", end - first, (long long)f->cols / (2 * l->cols));
 	if (halves)
 		put(c, "\tconst int rb = %s, h = thread / 8 %% 2, j = 2 * step + thread / 16 %% 2, e = 0;", block);
 	else
@@ -761,8 +761,8 @@ static void fetch_matrices(struct print *c, const struct role_op *o)
 	put(c, "{");
 	c->indent++;
 	put_coordinates(c, f->layout);
-	put(c, "%sif (!(%s)) %s%s &= e ? 0xffff : 0xffff0000;", each(c, f, "bjhe"), num(c, o->u.fetch.contracted), f->name,
-		frag_word(c, f, "j"));
+	put(c, "%sif (!(%s)) %s%s &= %s;", each(c, f, "bjhe"), num(c, o->u.fetch.contracted), f->name, frag_word(c, f, "j"),
+		frag_word_cols(f) == 2 ? "e ? 0xffff : 0xffff0000" : frag_word_cols(f) == 4 ? "~(0xffu << 8 * e)" : "0");
 	c->indent--;
 	put(c, "}");
 }

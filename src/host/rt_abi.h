@@ -67,7 +67,7 @@ struct host_runtime {
 	/* ... of which two of each four elements are there, at the indices that the threads' words have */
 	void (*sparse_product)(float *d, uint64_t a, uint64_t b, uint32_t pairs, int add, int columns, int ta, int tb,
 		int type_a, int type_b);
-	/* of a warp, synchronous: 16 x 8 sums, 16 deep */
+	/* of a warp, synchronous: 16 x 8 sums, 32 bytes deep */
 	void (*warp_product)(float *d, const uint32_t *a, const uint32_t *b, int add, int type_a,
 		int type_b);
 	/* likewise of AMD's matrix cores, n rows and columns: 16, and 16 deep, or 32, and 8 deep */

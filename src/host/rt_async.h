@@ -718,34 +718,38 @@ static inline void host_sparse_product(float *d, uint64_t a, uint64_t b, uint32_
 		.sparse = true, .pairs = { pairs } }, NULL);
 }
 
-/* mma.sync.m16n8k16: of the first operand, thread t has rows t / 4 and t / 4 + 8, of the second one
- * column t / 4, and along what is contracted 2 (t mod 4) and the next, and the same of the second
- * eight; of the sums its rows in columns 2 (t mod 4) and the next. */
+/* mma.sync.m16n8k8, k16 and k32, by the width of elements: of the first operand, thread t has rows t / 4 and t / 4 + 8,
+ * of the second one column t / 4, and along what is contracted word t mod 4 of the first 16 bytes, and the same of the
+ * second 16; of the sums its rows in columns 2 (t mod 4) and the next. Integers add up modulo 2^32. */
 static inline void host_warp_product(float *d, const uint32_t *a, const uint32_t *b, int add, int type_a,
 	int type_b)
 {
-	int me = host.self->thread, t = me % host.warp;
+	int me = host.self->thread, t = me % host.warp, bytes = host_type_bytes((enum host_type)type_a), each = 4 / bytes;
 	struct host_warp *w = &host_sync.warp[me / host.warp];
 	int half = w->meeting.generation & 1;
+	uint32_t mask = (uint32_t)0xffffffff >> (32 - 8 * bytes);
 
-	if (host_type_bytes((enum host_type)type_a) != 2 || host_type_bytes((enum host_type)type_b) != 2)
-		host_fail("a product of a warp on operands that are not of 16 bits");
+	if (host_type_bytes((enum host_type)type_b) != bytes || (type_a == HOST_i8) != (type_b == HOST_i8))
+		host_fail("a product of a warp on operands of different widths, or of integers and floats");
 	memcpy(w->words[half][t].a, a, sizeof(w->words[half][t].a));
 	memcpy(w->words[half][t].b, b, sizeof(w->words[half][t].b));
 	half = host_meet(HOST_PRODUCT, 0, 0);
 	for (int i = 0; i < 4; i++) {
 		int row = t / 4 * 4, col = (2 * (t % 4) + i % 2) * 4;	/* their first threads */
 		float sum = add ? d[i] : 0;
+		uint32_t exact = add ? host_bits(d[i]) : 0;
 
-		for (int k = 0; k < 16; k++) {
-			int from = k % 8 / 2, shift = k % 2 * 16;
-			uint32_t x = w->words[half][row + from].a[k / 8 * 2 + i / 2] >> shift;
-			uint32_t y = w->words[half][col + from].b[k / 8] >> shift;
+		for (int k = 0; k < 8 * each; k++) {
+			int from = k / each % 4, group = k / (4 * each), shift = k % each * 8 * bytes;
+			uint32_t x = w->words[half][row + from].a[group * 2 + i / 2] >> shift & mask;
+			uint32_t y = w->words[half][col + from].b[group] >> shift & mask;
 
-			sum += host_from_bits((enum host_type)type_a, x & 0xffff) *
-				host_from_bits((enum host_type)type_b, y & 0xffff);
+			if (type_a == HOST_i8)
+				exact += (uint32_t)((int8_t)x * (int8_t)y);
+			else
+				sum += host_from_bits((enum host_type)type_a, x) * host_from_bits((enum host_type)type_b, y);
 		}
-		d[i] = sum;
+		d[i] = type_a == HOST_i8 ? host_float(exact) : sum;
 	}
 }
 

@@ -21,7 +21,7 @@ struct frag {
 	int64_t rows, cols;		/* ... filled up to complete blocks and groups, of all parts of the lane */
 	const struct frag_layout *layout;
 	int blocks;			/* of rows, of all warps */
-	bool packed;			/* FULL of a 16-bit type: two columns in a word */
+	bool packed;			/* FULL, in words as memory has them: of a 16-bit type two columns in a word */
 	enum dtype type;
 	int versions;			/* 0: one, of a single sTask */
 	int buffer;			/* of the graph; NONE: a single sTask's own */
@@ -39,16 +39,22 @@ static inline int64_t frag_part_cols(const struct frag *f)
 	return f->cols / layout_parts(f->layout);
 }
 
+/* Columns in a word of a packed fragment: two, but for operands of 8 or 32 bits. */
+static inline int frag_word_cols(const struct frag *f)
+{
+	return f->packed ? 32 / dtype_bits(f->type) : 2;
+}
+
 /* Words of a packed fragment that a thread has of one group of columns, in a row. */
 static inline int frag_words_together(const struct frag *f)
 {
-	return f->layout->pair / 2;
+	return f->layout->pair / frag_word_cols(f);
 }
 
 /* Words of a thread in so many groups of columns of one half of a block's rows. */
 static inline int frag_half_words(const struct frag *f, int groups)
 {
-	return groups * f->layout->pair / (f->packed ? 2 : 1);
+	return groups * f->layout->pair / (f->packed ? frag_word_cols(f) : 1);
 }
 
 /* ... and in a block of rows. */

@@ -1,19 +1,29 @@
-/* Products of single warps, synchronous and out of registers: mma.sync.m16n8k16 of the PTX ISA. Two machines have them:
- * one that is as sm_90a otherwise, and sm_80. */
+/* Products of single warps, synchronous and out of registers: mma.sync.m16n8k8, k16 and k32 of the PTX ISA. Two
+ * machines have them: one that is as sm_90a otherwise, and sm_80. */
 #include "target/target.h"
 
 #define TYPES_16 (1u << DT_BF16 | 1u << DT_F16)
+#define TYPES_8 (1u << DT_E4M3 | 1u << DT_E5M2)
 
-/* The second operand: thread t has column t / 4 of each eight of the result, and of what is
- * contracted 2 (t mod 4) and the next of each eight. The first one lies as the sums do. */
-static const struct frag_layout second = { .rows = 8, .cols = 8, .row = { 4, 8, 1 },
-	.col = { 1, 4, 2 }, .halves = 1, .pair = 2, .deep = 16, .every_warp = true };
+/* The second operand: thread t has column t / 4 of each eight of the result. Of what is contracted an instruction takes
+ * 32 bytes, of which the thread has word t mod 4 of each half: two elements of 16 bits, four of 8, one of 32. The first
+ * operand has as much of rows t / 4 and t / 4 + 8, which for elements of 16 bits is how the sums lie. */
+#define WORDS(step) .col = { 1, 4, (step) }, .cols = 4 * (step), .pair = (step), .deep = 8 * (step), .row = { 4, 8, 1 }
+#define FIRST(step) { WORDS(step), .rows = 16, .halves = 2, .half = 8 }
+#define SECOND(step) { WORDS(step), .rows = 8, .halves = 1, .every_warp = true }
 
-static const struct matrix_instruction matrix[] = {
-	{ .name = "mma.sync", .warps = 1, .rows = 16, .cols_most = 8, .cols_step = 8, .k_bytes = 32, .types = TYPES_16,
-		.loose = TYPES_16, .a = FROM_REGISTERS, .b = FROM_REGISTERS, .b_layout = &second,
-		.by_matrices = true },
-};
+static const struct frag_layout second = SECOND(2), first_8 = FIRST(4), second_8 = SECOND(4), first_32 = FIRST(1),
+	second_32 = SECOND(1);
+
+#define MMA .name = "mma.sync", .warps = 1, .rows = 16, .cols_most = 8, .cols_step = 8, .k_bytes = 32, \
+	.a = FROM_REGISTERS, .b = FROM_REGISTERS, .by_matrices = true
+#define MMA_16 { MMA, .types = TYPES_16, .loose = TYPES_16, .b_layout = &second }
+#define MMA_8(set) { MMA, .types = (set), .loose = (set), .a_layout = &first_8, .b_layout = &second_8 }
+#define MMA_TF32 { MMA, .types = 1u << DT_TF32, .loose = 1u << DT_TF32, .a_layout = &first_32, .b_layout = &second_32 }
+
+static const struct matrix_instruction matrix_80[] = { MMA_16, MMA_8(1u << DT_I8), MMA_TF32 };
+/* Floats of 8 bits are of sm_89 and later machines. */
+static const struct matrix_instruction matrix[] = { MMA_16, MMA_8(1u << DT_I8), MMA_TF32, MMA_8(TYPES_8) };
 
 /* The sums lie as those of wgmma. */
 #define SUMS { .rows = 16, .cols = 8, .row = { 4, 8, 1 }, .col = { 1, 4, 2 }, .halves = 2, \
@@ -42,5 +52,5 @@ const struct target target_sm_80 = {
 	.completes = completes, .ncompletes = LEN(completes),
 	.shared = { .chunk = 16, .line = 128, .widest = 128, .narrowest = 32, .align = 1024,
 		.copy_align = 128, .flag = 8 },
-	.matrix = matrix, .nmatrix = LEN(matrix),
+	.matrix = matrix_80, .nmatrix = LEN(matrix_80),
 };

@@ -79,11 +79,82 @@ for seed = 1, 30 do
   random_plans.correct(tap, ("plan %d, %s"):format(seed, info.program), drawn, SEEDS)
 end
 
--- What it cannot do is refused.
-local good, problems = all(mr.examples.gemm{m = 64, n = 64, k = 64, dtype = "e4m3"}, {m = 64, n = 64, k = 64}, 4):check()
-tap.ok(not good, "a type without instruction")
-tap.like(tostring(problems):gsub("%s+", " "), "is not lowered for mma_sync, which multiplies f16 or bf16, by single warps",
-  "... is refused with the reason")
+-- Operands of 8 and of 32 bits: an instruction takes 32 bytes of what is contracted, whatever the type. Integers add up exactly.
+local function product_in_loop(a, b, orders)
+  return mr.program("product", function(p)
+    local m, n, k = p:axes("m", "n", "k")
+    local A = p:input("A", orders.a == "km" and {k, m} or {m, k}, a)
+    local B = p:input("B", orders.b == "kn" and {k, n} or {n, k}, b)
+    local C = p:output("C", {m, n}, a == "i8" and "i32" or "f32")
+    local c = p:carry("c", {m, n}, 0)
+    p:loop(k, function() c:add(p:mma("mma", p:load("a", A), p:load("b", B))) end)
+    C:store("store", c)
+  end)
+end
+for _, case in ipairs{
+  {mr.device "a100", "i8", "i8", "s32.s8.s8.s32", 32}, {mr.device "a100", "tf32", "tf32", "f32.tf32.tf32.f32", 8},
+  {device, "i8", "i8", "s32.s8.s8.s32", 32}, {device, "tf32", "tf32", "f32.tf32.tf32.f32", 8},
+  {device, "e4m3", "e4m3", "f32.e4m3.e4m3.f32", 32}, {device, "e4m3", "e5m2", "f32.e4m3.e5m2.f32", 32},
+} do
+  local on, a, b, types, depth = table.unpack(case)
+  random_plans.device = on
+  for _, g in ipairs{
+    {{m = 64, n = 64, k = 128}, {m = 64, n = 64, k = 64}, 4, {}, "matrices"},
+    {{m = 100, n = 72, k = 112}, {m = 64, n = 40, k = 32}, 2, {}, "matrices"},
+    {{m = 100, n = 72, k = 80}, {m = 64, n = 40, k = 16}, 2, {}, "matrices"},       -- less than an instruction of 8 bits takes
+    {{m = 64, n = 24, k = 36}, {m = 64, n = 24, k = 12}, 4, {}, a == "tf32" and "matrices" or "words"},
+    {{m = 33, n = 17, k = 19}, {m = 33, n = 17, k = 19}, 3, {}, a == "tf32" and "words" or "elements"},
+    {{m = 100, n = 72, k = 100}, {m = 48, n = 40, k = 24}, 1, {b = "kn"}, "elements"},
+    {{m = 100, n = 72, k = 96}, {m = 64, n = 40, k = 32}, 2, {a = "km", b = "kn"}, "elements"},
+  } do
+    local sizes, tile, warps, orders, by = table.unpack(g)
+    local p = all(product_in_loop(a, b, orders)(sizes), tile, warps, {a = 2, b = 2}, on)
+    local what = ("%s x %s, %d x %d x %d on %s"):format(a, b, sizes.m, sizes.n, sizes.k, on.name)
+    tap.like(tostring(p:kernel{}), "fetch b%d+ by " .. by .. " from", what .. " is fetched by " .. by)
+    tap.ok(p:compile{target = "cuda", text = true}.source:find(("mma.sync.aligned.m16n8k%d.row.col.%s"):format(depth, types), 1, true),
+      "  there is an instruction for it")
+    random_plans.correct(tap, "  right", p, {1, 2, 3})
+  end
+end
+do
+  local a100 = mr.device "a100"
+  local bound = product_in_loop("i8", "i8", {}){m = 16, n = 8, k = 1536}
+  local a, b = mr.array("i8", {16, 1536}, 127), mr.array("i8", {8, 1536}, 127)
+  local out = all(bound, {k = 64}, 1, {}, a100):compile{target = random_plans.target}:run{A = a, B = b}
+  tap.is(out.C[1], 127 * 127 * 1536, "a sum of integers that no f32 holds, by mma.sync")
+  local function cycles(type)
+    local bound = product_in_loop(type, type, {}){m = 128, n = 128, k = 4096}
+    return all(bound, {m = 128, n = 128, k = 32}, 8, {a = 3, b = 3}, a100):simulate().cycles
+  end
+  tap.ok(cycles "i8" < cycles "f16" and cycles "f16" < cycles "tf32", "narrow types take less time")
+  for _, type in ipairs{"i8", "tf32"} do
+    random_plans.device = a100
+    local found = mr.search(product_in_loop(type, type, {}){m = 128, n = 96, k = 128}, a100, {measure = false, trials = 20}).plan
+    tap.like(tostring(found:kernel{}), type .. ", mma.sync", "a search on a100 multiplies " .. type .. " on the matrix unit")
+    random_plans.correct(tap, "  right", found, {1, 2})
+  end
+end
+random_plans.device = device
+
+-- What it cannot do is refused: an A100 that is said to multiply floats of 8 bits.
+do
+  local core = require "millrace.core"
+  local file = assert(io.open(core.home() .. "/hw/a100.lua"))
+  local text, n = file:read "a":gsub("i8 = 4096,", "i8 = 4096, e4m3 = 4096,")
+  file:close()
+  assert(n == 1)
+  local path = os.tmpname()
+  file = assert(io.open(path .. ".lua", "w"))
+  file:write(text)
+  file:close()
+  local wrong = mr.device(path .. ".lua")
+  os.remove(path)
+  os.remove(path .. ".lua")
+  local good, problems = all(mr.examples.gemm{m = 64, n = 64, k = 64, dtype = "e4m3"}, {m = 64, n = 64, k = 64}, 4, {}, wrong):check()
+  tap.ok(not good, "a type without instruction")
+  tap.like(tostring(problems):gsub("%s+", " "), "is not lowered for sm_80, which multiplies tf32, f16, bf16 or i8, by single warps",
+    "... is refused with the reason")
+end
 
 -- A matrix unit reads both operands as one type, but for the two floats of 8 bits, each of which its instructions name. Products of
 -- other pairs are computed on the CUDA cores.

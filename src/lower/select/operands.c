@@ -49,8 +49,7 @@ static const struct frag_layout *step_layout(const struct step_product *x, int a
 	return wide;
 }
 
-/* Declares the registers of an operand for one k step. Operands of 16 bits are packed, two elements in a register.
- * Those of other widths are only priced: targets that print synchronous products have instructions of 16 bits alone. */
+/* Declares the registers of an operand for one k step, which have the bits that memory has. */
 static const struct frag *step_frag(const struct step_product *x, int arg)
 {
 	struct lowering *c = x->c;
@@ -60,7 +59,7 @@ static const struct frag *step_frag(const struct step_product *x, int arg)
 
 	*f = (struct frag){ .name = arena_strf(c->a, "%c%d", arg ? 'b' : 'a', x->p->node),
 		.kind = FRAG_FULL, .type = type, .buffer = NONE,
-		.packed = dtype_bits(type) == 16, .layout = step_layout(x, arg) };
+		.packed = true, .layout = step_layout(x, arg) };
 	f->rows = f->height = arg ? sum->cols : sum->rows;
 	f->cols = f->width = x->depth;
 	f->blocks = (int)(f->rows / layout_block_rows(f->layout, c->lane->warps));
@@ -116,13 +115,14 @@ static bool can_fetch_words(const struct step_product *x, const struct ring *r, 
 static enum fetch_by fetch_operand_by(const struct step_product *x, const struct ring *r, const struct frag *to,
 	const struct shape2 *shape)
 {
-	bool matrices = x->by->by_matrices && to->packed && x->depth % (2 * MATRIX_ROWS) == 0;
+	int cols = to->layout->cols;	/* of a matrix's row, whatever the width of elements */
+	bool matrices = x->by->by_matrices && x->depth % (2 * cols) == 0;
 
-	if (matrices && has_neighbours(x, r, shape->col[shape->ncol - 1], MATRIX_ROWS))
+	if (matrices && has_neighbours(x, r, shape->col[shape->ncol - 1], cols))
 		return FETCH_MATRICES;
-	if (matrices && shape->nrow && has_neighbours(x, r, shape->row[shape->nrow - 1], MATRIX_ROWS))
+	if (matrices && dtype_bits(to->type) == 16 && shape->nrow && has_neighbours(x, r, shape->row[shape->nrow - 1], MATRIX_ROWS))
 		return FETCH_MATRICES_ACROSS;
-	return to->packed && can_fetch_words(x, r, to->layout->pair) ? FETCH_WORDS : FETCH_ELEMENTS;
+	return can_fetch_words(x, r, to->layout->pair) ? FETCH_WORDS : FETCH_ELEMENTS;
 }
 
 /* Addresses of a thread that differ by no constants: chunks of a swizzled row, which are exchanged. Those in a step of
