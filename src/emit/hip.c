@@ -2,17 +2,20 @@
  * for us: they are compiled, and the same body runs on the CPU. */
 #include "emit/print.h"
 
-/* MFMA, 16 x 16 x 16 or 32 x 32 x 8: no registers but the operands' and the sums. The second operand comes first, so the result
+/* MFMA, 16 x 16 or 32 x 32: no registers but the operands' and the sums. The second operand comes first, so the result
  * is transposed, and a thread has neighbouring columns of a row. */
 static void put_product(struct buf *o, const struct product_form *f)
 {
-	bool bf16 = f->a_type == DT_BF16, wide = f->cols == 32;
-	int sums = wide ? 16 : 4;
+	bool integers = !dtype_is_float(f->a_type);
+	const char *many = f->cols == 32 ? "sixteen" : "four";
+	int sums = f->cols == 32 ? 16 : 4;
 
-	buf_printf(o, "\tfour_%s x, y;\n\t%s_floats s;\n", bf16 ? "shorts" : "halves", wide ? "sixteen" : "four");
-	buf_printf(o, "\tmemcpy(&x, b, 8), memcpy(&y, a, 8);\n\tEACH(i, %d) s[i] = add ? d[i] : 0.f;\n", sums);
-	buf_printf(o, "\ts = __builtin_amdgcn_mfma_f32_%dx%dx%d%s(x, y, s, 0, 0, 0);\n\tEACH(i, %d) d[i] = s[i];\n", f->by->rows,
-		f->cols, f->depth, bf16 ? "bf16_1k" : "f16", sums);
+	buf_printf(o, "\t%s x, y;\n\t%s_%s s;\n", f->a_type == DT_BF16 ? "four_shorts" : f->a_type == DT_F16 ? "four_halves" :
+		"long", many, integers ? "ints" : "floats");
+	buf_printf(o, "\tmemcpy(&x, b, 8), memcpy(&y, a, 8);\n\tEACH(i, %d) s[i] = add ? d[i] : 0;\n", sums);
+	buf_printf(o, "\ts = __builtin_amdgcn_mfma_%s_%dx%dx%d%s(x, y, s, 0, 0, 0);\n\tEACH(i, %d) d[i] = s[i];\n",
+		integers ? "i32" : "f32", f->by->rows, f->cols, f->depth, f->a_type == DT_BF16 ? "bf16_1k" : f->a_type == DT_F16 ?
+		"f16" : "_i8", sums);
 }
 
 void emit_hip(const struct role_program *r, struct arena *a, struct source *out)

@@ -25,6 +25,8 @@ const char *const hip_prelude[] = {
 	"typedef _Float16 four_halves __attribute__((ext_vector_type(4)));\n",
 	"typedef float four_floats __attribute__((ext_vector_type(4)));\n",
 	"typedef float sixteen_floats __attribute__((ext_vector_type(16)));\n",
+	"typedef int four_ints __attribute__((ext_vector_type(4)));\n",
+	"typedef int sixteen_ints __attribute__((ext_vector_type(16)));\n",
 	"/* A block has a CU alone: a wave may have its share of all registers of its SIMD. */\n",
 	"#define ONE_BLOCK(threads) amdgpu_flat_work_group_size(threads, threads), \\\n",
 	"\tamdgpu_waves_per_eu(((threads) + 255) / 256, ((threads) + 255) / 256)\n",

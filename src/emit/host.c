@@ -4,8 +4,8 @@
 static void put_product(struct buf *o, const struct product_form *f)
 {
 	if (f->by->transposed)		/* a thread has columns of a row */
-		buf_printf(o, "\thost_mfma(d, b, a, add, %d, HOST_%s, HOST_%s);\n", f->by->rows, dtype_name(f->b_type),
-			dtype_name(f->a_type));
+		buf_printf(o, "\thost_mfma(%sd, b, a, add, %d, HOST_%s, HOST_%s);\n", dtype_is_float(f->b_type) ? "" :
+			"(float *)", f->by->rows, dtype_name(f->b_type), dtype_name(f->a_type));
 	else if (!f->by->async)
 		buf_printf(o, "\thost_mma_warp(%sd, a, b, add, HOST_%s, HOST_%s);\n", dtype_is_float(f->b_type) ? "" :
 			"(float *)", dtype_name(f->a_type), dtype_name(f->b_type));

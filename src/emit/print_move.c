@@ -700,7 +700,7 @@ static void fetch_by_threads(struct print *c, const struct role_op *o)
 		put(c, "%s{", each(c, f, "bjh"));
 		put(c, "\t%s%s = 0;%s", together > 1 ? each_word(c, f) : "", word, together > 1 ? " }" : "");
 		put(c, "\t%s%s%s |= (u32)shared_u%d(%s) << %d * %s;", each(c, f, "e"), guard(c,
-			o->u.fetch.inside), word, bits, from, bits, together > 1 ? "(e & 1)" : "e");
+			o->u.fetch.inside), word, bits, from, bits, together > 1 ? arena_strf(c->a, "(e & %d)", frag_word_cols(f) - 1) : "e");
 	}
 	put(c, "}");
 	if (moved || hides) {

@@ -158,7 +158,8 @@ const char *frag_word(struct print *c, const struct frag *f, const char *group)
 	int words = frag_words_together(f);
 
 	return words == 1 ? arena_strf(c->a, "[rb][%s * %d + h]", group, f->layout->halves) :
-		arena_strf(c->a, "[rb][(%s * %d + h) * %d + e / 2]", group, f->layout->halves, words);
+		arena_strf(c->a, "[rb][(%s * %d + h) * %d + e / %d]", group, f->layout->halves, words,
+			frag_word_cols(f));
 }
 
 const char *half_at(struct print *c, struct frag_at at)
@@ -171,7 +172,8 @@ const char *each_word(struct print *c, const struct frag *f)
 {
 	int words = frag_words_together(f);
 
-	return words == 1 ? "{ const int e = 0;" : arena_strf(c->a, "EACH(i, %d) { const int e = 2 * i;", words);
+	return words == 1 ? "{ const int e = 0;" : arena_strf(c->a, "EACH(i, %d) { const int e = %d * i;", words,
+		frag_word_cols(f));
 }
 
 const char *each(struct print *c, const struct frag *f, const char *loops)

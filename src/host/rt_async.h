@@ -753,19 +753,33 @@ static inline void host_warp_product(float *d, const uint32_t *a, const uint32_t
 	}
 }
 
-/* v_mfma_f32_16x16x16 and 32x32x8 of CDNA 3, n rows and columns: of the first operand, thread t has row t mod n, of the
- * second one column t mod n, and along what is contracted 4 (t / n) and the next three. Of the sums it has column
+/* Elements x and y of two operands, as bits: their product, added to a sum, or to the bits of an integer. */
+static inline void host_add_product(float *sum, enum host_type type_a, uint32_t x, enum host_type type_b, uint32_t y)
+{
+	uint32_t bits;
+
+	if (type_a != HOST_i8) {
+		*sum += host_from_bits(type_a, x) * host_from_bits(type_b, y);
+		return;
+	}
+	memcpy(&bits, sum, 4);
+	bits += (uint32_t)((int8_t)x * (int8_t)y);
+	memcpy(sum, &bits, 4);
+}
+
+/* MFMA of CDNA 3, n rows and columns: of the first operand, thread t has row t mod n, of the second one column t mod n,
+ * and along what is contracted 8 bytes: of e elements, e (t / n) and the next. Of the sums it has column
  * t mod n, and register i is row 4 (64 / n) (i / 4) + 4 (t / n) + i mod 4. */
 static inline void host_mfma(float *d, const uint32_t *a, const uint32_t *b, int add, int n, int type_a, int type_b)
 {
 	int me = host.self->thread, t = me % host.warp;
 	struct host_warp *w = &host_sync.warp[me / host.warp];
-	int half = w->meeting.generation & 1;
+	int half = w->meeting.generation & 1, bytes = host_type_bytes((enum host_type)type_a);
 
 	if (host.warp != 64 || (n != 16 && n != 32))
 		host_fail("an MFMA of %d x %d by a warp of %d threads", n, n, host.warp);
-	if (host_type_bytes((enum host_type)type_a) != 2 || host_type_bytes((enum host_type)type_b) != 2)
-		host_fail("an MFMA on operands that are not of 16 bits");
+	if (host_type_bytes((enum host_type)type_b) != bytes || bytes > 2 || (type_a == HOST_i8) != (type_b == HOST_i8))
+		host_fail("an MFMA on operands of types that do not go together");
 	memcpy(w->words[half][t].a, a, 8);
 	memcpy(w->words[half][t].b, b, 8);
 	half = host_meet(HOST_PRODUCT, 0, 0);
@@ -773,12 +787,12 @@ static inline void host_mfma(float *d, const uint32_t *a, const uint32_t *b, int
 		int row = 4 * (64 / n) * (i / 4) + 4 * (t / n) + i % 4, col = t % n;
 		float sum = add ? d[i] : 0;
 
-		for (int k = 0; k < 256 / n; k++) {
-			uint32_t x = w->words[half][k / 4 * n + row].a[k % 4 / 2] >> k % 2 * 16;
-			uint32_t y = w->words[half][k / 4 * n + col].b[k % 4 / 2] >> k % 2 * 16;
+		for (int at = 0; at < 512 / n; at += bytes) {
+			int from = at / 8 * n, word = at % 8 / 4, shift = at % 4 * 8;
+			uint32_t x = w->words[half][from + row].a[word] >> shift, y = w->words[half][from + col].b[word] >> shift;
+			uint32_t mask = bytes == 2 ? 0xffff : 0xff;
 
-			sum += host_from_bits((enum host_type)type_a, x & 0xffff) *
-				host_from_bits((enum host_type)type_b, y & 0xffff);
+			host_add_product(&sum, (enum host_type)type_a, x & mask, (enum host_type)type_b, y & mask);
 		}
 		d[i] = sum;
 	}

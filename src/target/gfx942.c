@@ -3,6 +3,7 @@
 #include "target/target.h"
 
 #define TYPES_16 (1u << DT_BF16 | 1u << DT_F16)
+#define TYPES_8 (1u << DT_I8)
 
 /* Thread t has row t mod 16, and four columns of each sixteen, from 4 (t / 16) on. So lies the first operand, too. */
 #define SUMS .rows = 16, .cols = 16, .row = { 1, 16, 1 }, .col = { 16, 4, 4 }, .halves = 1, .pair = 4, .deep = 16
@@ -16,17 +17,25 @@ static const struct frag_layout second = { SUMS, .every_warp = true };
 
 static const struct frag_layout sums_wide = { SUMS_WIDE }, second_wide = { SUMS_WIDE, .every_warp = true };
 
+/* Operands of 8 bits: a thread has 8 bytes of these as well, so eight columns. Sums lie as those of other types. */
+#define BYTES .rows = 16, .cols = 32, .row = { 1, 16, 1 }, .col = { 16, 4, 8 }, .halves = 1, .pair = 8, .deep = 32
+#define BYTES_WIDE .rows = 32, .cols = 16, .row = { 1, 32, 1 }, .col = { 32, 2, 8 }, .halves = 1, .pair = 8, .deep = 16
+
+static const struct frag_layout first_bytes = { BYTES }, second_bytes = { BYTES, .every_warp = true };
+static const struct frag_layout first_bytes_wide = { BYTES_WIDE }, second_bytes_wide = { BYTES_WIDE, .every_warp = true };
+
 /* Both make as many products in a pass, of four cycles (CDNA 3 ISA; LLVM's scheduling model of gfx942 has the same passes). The
  * wide one takes half as many instructions, and half as many registers for the operands of a step. */
 #define MFMA .warps = 1, .a = FROM_REGISTERS, .b = FROM_REGISTERS, .transposed = true, .fetch_bytes = 16
-#define NARROW MFMA, .name = "mfma 16x16", .rows = 16, .cols_most = 16, .cols_step = 16, .k_bytes = 32, .b_layout = &second, \
-	.passes = 4
-#define WIDE MFMA, .name = "mfma 32x32", .rows = 32, .cols_most = 32, .cols_step = 32, .k_bytes = 16, .b_layout = &second_wide, \
+#define NARROW MFMA, .name = "mfma 16x16", .rows = 16, .cols_most = 16, .cols_step = 16, .k_bytes = 32, .passes = 4
+#define WIDE MFMA, .name = "mfma 32x32", .rows = 32, .cols_most = 32, .cols_step = 32, .k_bytes = 16, \
 	.sums = &sums_wide, .passes = 8
 
 static const struct matrix_instruction matrix[] = {
-	{ NARROW, .types = TYPES_16, .loose = TYPES_16 },
-	{ WIDE, .types = TYPES_16, .loose = TYPES_16 },
+	{ NARROW, .types = TYPES_16, .loose = TYPES_16, .b_layout = &second },
+	{ WIDE, .types = TYPES_16, .loose = TYPES_16, .b_layout = &second_wide },
+	{ NARROW, .types = TYPES_8, .loose = TYPES_8, .a_layout = &first_bytes, .b_layout = &second_bytes },
+	{ WIDE, .types = TYPES_8, .loose = TYPES_8, .a_layout = &first_bytes_wide, .b_layout = &second_bytes_wide },
 };
 
 /* Everything by flags, which are counters in LDS that a waiting wave reads again and again. The machine has a count of

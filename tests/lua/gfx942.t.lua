@@ -62,7 +62,7 @@ local function count(object, instruction)
 end
 
 -- Compiled by clang: nothing in scratch memory, and the same as C.
-local function compiles(what, p, products, form)
+local function compiles(what, p, products, form, sums, type)
   if not has_clang then return tap.ok(true, what .. ": compiled for gfx942 # SKIP there is no clang-22") end
   local good, k = pcall(p.compile, p)
   if not tap.ok(good, what .. ": compiled as HIP", k) then return end
@@ -75,7 +75,10 @@ local function compiles(what, p, products, form)
   if has_objdump then
     tap.is(count(scratch .. ".co", "scratch_"), 0, "  whose code has no access to scratch memory")
     tap.is(count(scratch .. ".co", "flat_"), 0, "  or to memory of an unknown kind")
-    if products then tap.is(count(scratch .. ".co", ("v_mfma_f32_%s_bf16"):format(form or "16x16x16")), products, "  and as many products as unrolled") end
+    if products then
+      local name = ("v_mfma_%s_%s_%s"):format(sums or "f32", form or "16x16x16", type or "bf16")
+      tap.is(count(scratch .. ".co", name), products, "  and as many products as unrolled")
+    end
   end
 end
 
@@ -135,6 +138,24 @@ for _, g in ipairs{{m = 96, n = 64, tile = 96, warps = 2}, {m = 64, n = 48, tile
 end
 executes("gemm with gelu", all(mr.examples.gemm{m = 40, n = 32, k = 64, bias = true, activation = "gelu"},
   {m = 32, n = 32, k = 32}, 2))
+
+-- Operands of 8 bits, of which a thread has eight neighbours: sums of integers are exact. With strides of which a word has no
+-- neighbours the operands come element by element.
+for _, g in ipairs{
+  {{m = 64, n = 64, k = 128}, {m = 64, n = 48, k = 64}, 4, "i8, mfma 16x16, 3 at once", 6, "16x16x32"},
+  {{m = 64, n = 64, k = 128}, {m = 64, n = 64, k = 64}, 2, "i8, mfma 32x32, 2 at once", 8, "32x32x16"},
+  {{m = 40, n = 36, k = 80, b = "kn"}, {m = 48, n = 48, k = 40}, 3, "i8, mfma 16x16, 3 at once", 6, "16x16x32"},
+  {{m = 33, n = 17, k = 19}, {m = 33, n = 17, k = 19}, 2, "i8, mfma 16x16, 4 at once", 4, "16x16x32"},
+} do
+  local sizes, tile, warps, form, products, name = table.unpack(g)
+  sizes.dtype, sizes.out = "i8", "i32"
+  local bytes = all(mr.examples.gemm(sizes), tile, warps, {a = 2, b = 2})
+  local what = ("bytes %d x %d x %d on %d warps"):format(sizes.m, sizes.n, sizes.k, warps)
+  tap.like(tostring(bytes:kernel{}), form, what)
+  compiles(what, bytes, products, name, "i32", "i8")
+  random_plans.correct(tap, what, bytes, SEEDS)
+  executes(what, bytes)
+end
 
 for _, g in ipairs{
   {{m = 64, n = 64, k = 64}, {m = 64, n = 64, k = 32}, 4},

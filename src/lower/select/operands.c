@@ -210,10 +210,11 @@ static int operand_words(const struct step_product *x)
 static int count_together(const struct step_product *x, const struct kentry *entry)
 {
 	int n = 1, axis = x->p->along.row[x->p->along.nrow - 1], pair = x->by->b_layout->pair;
+	const struct frag_layout *first = x->by->a_layout ? x->by->a_layout : x->c->lane->layout;
 
 	if (x->by->fetch_bytes)
 		n = x->by->fetch_bytes * 8 / (pair * dtype_bits(x->s->work.type));
-	if (n < 2 || x->by->b_layout->halves != 1 || x->c->lane->layout->pair != pair ||
+	if (n < 2 || x->by->b_layout->halves != 1 || first->pair != pair ||
 	    x->p->along.rows % ((int64_t)n * x->depth))
 		return 1;
 	for (int arg = 0; arg < 2; arg++) {

@@ -466,19 +466,36 @@ def memory(w, op, a, mods):
             w.block.memory.put(at[j] + off & M64, size, sum(x[i][j] << 32 * i for i in range(n)) >> high)
 
 
+def fnuz(x):
+    """The value of a byte of e4m3 in the machine's own encoding."""
+    e, m = x >> 3 & 15, x & 7
+    if x == 0x80:
+        return float('nan')
+    return (m * 2.0 ** -10 if e == 0 else (8 + m) * 2.0 ** (e - 11)) * (-1 if x & 0x80 else 1)
+
+
+# What is multiplied: its bits, and the value of them.
+MULTIPLIED = {'f16': (16, lambda x: number(of_half(x))), 'bf16': (16, lambda x: number(x << 16)), 'i8': (8, lambda x: signed(x, 8)),
+              'fp8_fp8': (8, fnuz)}
+
+
 def matrix(w, op, a):
-    """v_mfma_f32_NxNxK, N 16 or 32: lane l has row, or column, l mod N of the operands, and 4 (l / N) and the next three of what is
-    contracted; of the result column l mod N, and in register r row 4 (64 / N) (r / 4) + 4 (l / N) + r mod 4."""
-    n, k = map(int, re.match(r'v_mfma_f32_(\d+)x\d+x(\d+)_b?f16$', op).groups())
-    half = of_half if op.endswith('_f16') else lambda x: (x & 0xffff) << 16
+    """v_mfma_f32_NxNxK, N 16 or 32: lane l has row, or column, l mod N of the operands, and of 8 bytes of what is contracted, E
+    elements, E (l / N) and the next; of the result column l mod N, and in register r row 4 (64 / N) (r / 4) + 4 (l / N) + r mod 4."""
+    m = re.match(r'v_mfma_([fi])32_(\d+)x\d+x(\d+)_(\w+)$', op)
+    if not m or m[4] not in MULTIPLIED:
+        raise Fault('no instruction ' + op)
+    n, k, (size, value) = int(m[2]), int(m[3]), MULTIPLIED[m[4]]
+    sum_of, of_sum = (number, bits) if m[1] == 'f' else (lambda x: x, lambda x: x & M32)
     x, y = [[w.word(z, i) for i in range(2)] for z in a[1:3]]
-    operand = [[[number(half(z[e // 2][n * (j // 4) + i] >> 16 * (e % 2))) for j in range(k) for e in [j % 4]] for i in range(n)]
-               for z in (x, y)]
+    each, word = 64 // size, 32 // size
+    operand = [[[value(z[e // word][n * (j // each) + i] >> size * (e % word) & ((1 << size) - 1)) for j in range(k) for e in [j % each]]
+                for i in range(n)] for z in (x, y)]
     out = []
     for r in range(n * n // 64):
         c = w.word(a[3], r) if register(a[3]) else w.word(a[3])
         first = 4 * (64 // n) * (r // 4) + r % 4
-        out.append([bits(number(c[l]) + sum(p * q for p, q in zip(operand[0][first + 4 * (l // n)], operand[1][l % n]))) for l in LANES])
+        out.append([of_sum(sum_of(c[l]) + sum(p * q for p, q in zip(operand[0][first + 4 * (l // n)], operand[1][l % n]))) for l in LANES])
     for r in range(n * n // 64):
         w.v[register(a[0])[1] + r] = out[r]
 
