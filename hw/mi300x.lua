@@ -93,8 +93,8 @@ return {
       flops = {                     -- 1307 TFLOPS (f16; data sheet) / 304 / 2.1 GHz = 2048
         f16 = 2048,                 -- four matrix cores of 512
         bf16 = 2048,                -- the same
-        e4m3 = 4096,                -- 2615 TFLOPS; data sheet (fnuz encoding)
-        e5m2 = 4096,                -- the same
+        e4m3 = 4096,                -- 2615 TFLOPS; data sheet. Operands become the machine's encoding in registers
+        e5m2 = 2048,                -- multiplied as f16: the machine's encoding has no infinities
         i8 = 4096,                  -- 2615 TOPS; data sheet
         tf32 = 1024,                -- 654 TFLOPS; data sheet
         f32 = 256,                  -- 163 TFLOPS; data sheet

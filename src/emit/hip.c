@@ -2,16 +2,45 @@
  * for us: they are compiled, and the same body runs on the CPU. */
 #include "emit/print.h"
 
+/* Operands of 8 bits, four of a word's at once, as f16. */
+static void put_halves(struct buf *o, const struct product_form *f, int sums)
+{
+	const char *x = dtype_name(f->b_type), *y = dtype_name(f->a_type);
+
+	buf_printf(o, "\tEACH(i, %d) s[i] = add ? d[i] : 0;\n\tEACH(i, 2) {\n", sums);
+	buf_printf(o, "\t\tconst u32 xs[2] = { %s_halves(b[i], 0), %s_halves(b[i], 1) };\n", x, x);
+	buf_printf(o, "\t\tconst u32 ys[2] = { %s_halves(a[i], 0), %s_halves(a[i], 1) };\n", y, y);
+	buf_printf(o, "\t\tmemcpy(&x, xs, 8), memcpy(&y, ys, 8);\n\t\ts = __builtin_amdgcn_mfma_f32_%dx%dx%df16(x, y, s, 0, 0, 0);\n\t}\n",
+		f->by->rows, f->cols, f->depth / 2);
+	buf_printf(o, "\tEACH(i, %d) d[i] = s[i];\n", sums);
+}
+
+/* Operands of e4m3, whose values the machine takes for half of what they are. The compiler may merge the factors of products
+ * that follow each other; both are powers of two, so that changes no result. */
+static void put_of_fnuz(struct buf *o, const struct product_form *f, int sums)
+{
+	buf_puts(o, "\tconst u32 xs[2] = { e4m3_fnuz(b[0]), e4m3_fnuz(b[1]) }, ys[2] = { e4m3_fnuz(a[0]), e4m3_fnuz(a[1]) };\n");
+	buf_printf(o, "\tmemcpy(&x, xs, 8), memcpy(&y, ys, 8);\n\tEACH(i, %d) s[i] = add ? d[i] * 0.25f : 0;\n", sums);
+	buf_printf(o, "\ts = __builtin_amdgcn_mfma_f32_%dx%dx%d_fp8_fp8(x, y, s, 0, 0, 0);\n\tEACH(i, %d) d[i] = s[i] * 4.f;\n",
+		f->by->rows, f->cols, f->depth, sums);
+}
+
 /* MFMA, 16 x 16 or 32 x 32: no registers but the operands' and the sums. The second operand comes first, so the result
  * is transposed, and a thread has neighbouring columns of a row. */
 static void put_product(struct buf *o, const struct product_form *f)
 {
-	bool integers = !dtype_is_float(f->a_type);
-	const char *many = f->cols == 32 ? "sixteen" : "four";
+	bool integers = !dtype_is_float(f->a_type), halves = (f->by->as_f16 >> f->a_type | f->by->as_f16 >> f->b_type) & 1;
+	bool fnuz = !halves && f->by->fnuz >> f->a_type & 1;
 	int sums = f->cols == 32 ? 16 : 4;
 
-	buf_printf(o, "\t%s x, y;\n\t%s_%s s;\n", f->a_type == DT_BF16 ? "four_shorts" : f->a_type == DT_F16 ? "four_halves" :
-		"long", many, integers ? "ints" : "floats");
+	if (fnuz)
+		buf_puts(o, "\t_Pragma(\"clang fp reassociate(on)\")\n");
+	buf_printf(o, "\t%s x, y;\n\t%s_%s s;\n", f->a_type == DT_BF16 ? "four_shorts" : halves || f->a_type == DT_F16 ? "four_halves" :
+		"long", f->cols == 32 ? "sixteen" : "four", integers ? "ints" : "floats");
+	if (halves || fnuz) {
+		(halves ? put_halves : put_of_fnuz)(o, f, sums);
+		return;
+	}
 	buf_printf(o, "\tmemcpy(&x, b, 8), memcpy(&y, a, 8);\n\tEACH(i, %d) s[i] = add ? d[i] : 0;\n", sums);
 	buf_printf(o, "\ts = __builtin_amdgcn_mfma_%s_%dx%dx%d%s(x, y, s, 0, 0, 0);\n\tEACH(i, %d) d[i] = s[i];\n",
 		integers ? "i32" : "f32", f->by->rows, f->cols, f->depth, f->a_type == DT_BF16 ? "bf16_1k" : f->a_type == DT_F16 ?

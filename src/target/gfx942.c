@@ -3,7 +3,6 @@
 #include "target/target.h"
 
 #define TYPES_16 (1u << DT_BF16 | 1u << DT_F16)
-#define TYPES_8 (1u << DT_I8)
 
 /* Thread t has row t mod 16, and four columns of each sixteen, from 4 (t / 16) on. So lies the first operand, too. */
 #define SUMS .rows = 16, .cols = 16, .row = { 1, 16, 1 }, .col = { 16, 4, 4 }, .halves = 1, .pair = 4, .deep = 16
@@ -27,15 +26,25 @@ static const struct frag_layout first_bytes_wide = { BYTES_WIDE }, second_bytes_
 /* Both make as many products in a pass, of four cycles (CDNA 3 ISA; LLVM's scheduling model of gfx942 has the same passes). The
  * wide one takes half as many instructions, and half as many registers for the operands of a step. */
 #define MFMA .warps = 1, .a = FROM_REGISTERS, .b = FROM_REGISTERS, .transposed = true, .fetch_bytes = 16
-#define NARROW MFMA, .name = "mfma 16x16", .rows = 16, .cols_most = 16, .cols_step = 16, .k_bytes = 32, .passes = 4
-#define WIDE MFMA, .name = "mfma 32x32", .rows = 32, .cols_most = 32, .cols_step = 32, .k_bytes = 16, \
-	.sums = &sums_wide, .passes = 8
+#define NARROW(n) MFMA, .name = "mfma 16x16", .rows = 16, .cols_most = 16, .cols_step = 16, .k_bytes = 32, .passes = n
+#define WIDE(n) MFMA, .name = "mfma 32x32", .rows = 32, .cols_most = 32, .cols_step = 32, .k_bytes = 16, \
+	.sums = &sums_wide, .passes = n
+#define BY_BYTES(t) .types = t, .loose = t, .a_layout = &first_bytes, .b_layout = &second_bytes
+#define BY_BYTES_WIDE(t) .types = t, .loose = t, .a_layout = &first_bytes_wide, .b_layout = &second_bytes_wide
+
+/* Values of e4m3 are twice those of the machine's encoding, whose greatest is 240: all but NaN and -0 have the same bits. That of
+ * e5m2 has no infinities, which e5m2 has. So operands are multiplied as f16, of which e5m2 is the upper half, by two
+ * instructions. The type of a mixed product is that of its first operand. */
 
 static const struct matrix_instruction matrix[] = {
-	{ NARROW, .types = TYPES_16, .loose = TYPES_16, .b_layout = &second },
-	{ WIDE, .types = TYPES_16, .loose = TYPES_16, .b_layout = &second_wide },
-	{ NARROW, .types = TYPES_8, .loose = TYPES_8, .a_layout = &first_bytes, .b_layout = &second_bytes },
-	{ WIDE, .types = TYPES_8, .loose = TYPES_8, .a_layout = &first_bytes_wide, .b_layout = &second_bytes_wide },
+	{ NARROW(4), .types = TYPES_16, .loose = TYPES_16, .b_layout = &second },
+	{ WIDE(8), .types = TYPES_16, .loose = TYPES_16, .b_layout = &second_wide },
+	{ NARROW(4), BY_BYTES(1u << DT_I8) },
+	{ WIDE(8), BY_BYTES_WIDE(1u << DT_I8) },
+	{ NARROW(4), BY_BYTES(1u << DT_E4M3), .fnuz = 1u << DT_E4M3, .as_f16 = 1u << DT_E5M2 },
+	{ WIDE(8), BY_BYTES_WIDE(1u << DT_E4M3), .fnuz = 1u << DT_E4M3, .as_f16 = 1u << DT_E5M2 },
+	{ NARROW(8), BY_BYTES(1u << DT_E5M2), .as_f16 = 1u << DT_E5M2 },
+	{ WIDE(16), BY_BYTES_WIDE(1u << DT_E5M2), .as_f16 = 1u << DT_E5M2 },
 };
 
 /* Everything by flags, which are counters in LDS that a waiting wave reads again and again. The machine has a count of

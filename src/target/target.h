@@ -82,6 +82,9 @@ struct matrix_instruction {
 	bool sparse;			/* contracts twice k_bytes, of which half of the first operand's elements are there, in shared
 					 * memory: two of each four, whose indices the threads have in a register */
 	uint32_t types;			/* of both operands: bit t of enum dtype */
+	/* ... of which the machine has another encoding (FNUZ: the bias of exponents is one more, 0x80 is NaN, and there are
+	 * no infinities), to which a printer converts operands; of which it multiplies as f16, where each value is one of f16 */
+	uint32_t fnuz, as_f16;
 	uint32_t loose;			/* ... which may be in registers, and in shared memory lie with
 					 * any axis contiguous; others with the contracted one */
 	int a, b;			/* where the operands may be */

@@ -157,6 +157,56 @@ for _, g in ipairs{
   executes(what, bytes)
 end
 
+-- Floats of 8 bits. The machine has another encoding of them, to which operands of e4m3 are converted in registers; those of e5m2
+-- are multiplied as f16.
+local function of_small(sizes, tile, warps)
+  return all(mr.program("of_small", function(p)
+    local m, n, k = p:axes("m", "n", "k")
+    local A, B, C = p:input("A", {m, k}, sizes.a), p:input("B", {n, k}, sizes.b), p:output("C", {m, n}, "f32")
+    local c = p:carry("c", {m, n}, 0)
+    p:loop(k, function() c:add(p:mma("mma", p:load("a", A), p:load("b", B))) end)
+    C:store("st", c)
+  end){m = sizes.m, n = sizes.n, k = sizes.k}, tile, warps, {a = 2, b = 2})
+end
+executed.of_small = true
+for _, g in ipairs{
+  {{m = 64, n = 32, k = 128, a = "e4m3", b = "e4m3"}, {m = 64, n = 32, k = 64}, 4, 4, "16x16x32", "fp8_fp8"},
+  {{m = 64, n = 64, k = 128, a = "e4m3", b = "e4m3"}, {m = 64, n = 64, k = 64}, 2, 8, "32x32x16", "fp8_fp8"},
+  {{m = 40, n = 20, k = 50, a = "e4m3", b = "e4m3"}, {m = 40, n = 20, k = 50}, 2, 8, "16x16x32", "fp8_fp8"},
+  {{m = 64, n = 32, k = 128, a = "e5m2", b = "e5m2"}, {m = 64, n = 32, k = 64}, 4, 8, "16x16x16", "f16"},
+  {{m = 64, n = 64, k = 128, a = "e5m2", b = "e4m3"}, {m = 64, n = 64, k = 64}, 2, 16, "32x32x8", "f16"},
+  {{m = 32, n = 32, k = 64, a = "e4m3", b = "e5m2"}, {m = 32, n = 32, k = 64}, 2, 8, "16x16x16", "f16"},
+} do
+  local sizes, tile, warps, products, form, type = table.unpack(g)
+  local small = of_small(sizes, tile, warps)
+  local what = ("%s x %s, %d x %d x %d"):format(sizes.a, sizes.b, sizes.m, sizes.n, sizes.k)
+  compiles(what, small, products, form, "f32", type)
+  random_plans.correct(tap, what, small, SEEDS)
+  executes(what, small)
+end
+-- All bytes, as products get them, and as casts make them.
+if has_clang then
+  local text, file = {}, assert(io.open(scratch, "w"))
+  local source = of_small({m = 16, n = 16, k = 32, a = "e4m3", b = "e4m3"}, {m = 16, n = 16, k = 32}, 1):compile{text = true}.source
+  for _, name in ipairs{"#define memcpy", "#define fabsf", "#define fmaxf", "#define fminf", "DEV u32 float_bits", "DEV float bits_float",
+      "DEV int max_of", "DEV float from_f16", "DEV int to_nearest"} do
+    text[#text + 1] = source:match("(" .. name .. "[^\n]*\n)")
+  end
+  for _, name in ipairs{"DEV u8 to_small", "DEV u32 e4m3_fnuz", "DEV u32 e4m3_halves", "DEV float from_e4m3"} do
+    text[name] = source:match("(" .. name .. ".-\n}\n)")
+  end
+  for _, name in ipairs{"DEV u8 to_e4m3", "DEV u8 to_e5m2", "DEV u32 e5m2_halves", "DEV float from_e5m2"} do
+    text[name] = source:match("(" .. name .. "[^\n]*\n)")
+  end
+  file:write(table.concat(text), text["DEV u8 to_small"], text["DEV u8 to_e4m3"], text["DEV u8 to_e5m2"], text["DEV u32 e4m3_fnuz"],
+    text["DEV u32 e5m2_halves"], text["DEV u32 e4m3_halves"], text["DEV float from_e4m3"], text["DEV float from_e5m2"])
+  file:close()
+  local command <const> = "clang-22 -O1 -w '-DDEFINITIONS=\"%s\"' -o %s.co %slib/gfx942_small.c -lm >%s.log 2>&1 && %s.co"
+  local pipe = io.popen(command:format(scratch, scratch, dir, scratch, scratch))
+  tap.is(pipe:read "a", "0", "all bytes of e4m3 and e5m2 are what they should be: multiplied, and cast")
+  pipe:close()
+end
+
 for _, g in ipairs{
   {{m = 64, n = 64, k = 64}, {m = 64, n = 64, k = 32}, 4},
   {{m = 128, n = 256, k = 128}, {m = 128, n = 128, k = 64}, 8},

@@ -213,9 +213,9 @@ def perm(a, b, sel):
     both, out = a << 32 | b, 0
     for i in range(4):
         s = sel >> 8 * i & 255
-        if s > 7:
+        if s > 7 and s != 12:
             raise Fault('v_perm of signs')
-        out |= (both >> 8 * s & 255) << 8 * i
+        out |= 0 if s == 12 else (both >> 8 * s & 255) << 8 * i
     return out
 
 
@@ -515,6 +515,19 @@ def packed(w, op, a, mods):
         w.put(a[0], out[h], h)
 
 
+def packed_halves(w, a, mods):
+    """v_pk_mul_f16, as it stands without modifiers; a number stands for the lower half alone."""
+    if mods and any(not m.startswith('op_sel_hi') for m in mods):
+        raise Fault('no modifier ' + ' '.join(mods))
+    sel = selected(mods, 'op_sel_hi', 2, 1)
+    x = [w.word(z) for z in a[1:]]
+    out = [0] * 64
+    for h in range(2):
+        y = [[number(of_half(p >> 16 * (h and s))) for p in z] for z, s in zip(x, sel)]
+        out = [o | to_half(bits(p * q)) << 16 * h for o, p, q in zip(out, *y)]
+    w.put(a[0], out)
+
+
 def part(x, name):
     """What a modifier selects of a word."""
     kind, _, i = name.partition('_')
@@ -549,6 +562,13 @@ def vector(w, op, a, mods):
         w.put(a[0], [f(*z) for z in zip(*[w.word(x) for x in a[1:]])])
     elif op.startswith('v_mfma'):
         matrix(w, op, a)
+    elif op == 'v_pk_mul_f16':
+        packed_halves(w, a, mods)
+    elif op == 'v_pk_mov_b32':
+        sel = selected(mods, 'op_sel', 2, 0)
+        x = [w.word(z, i) if register(z) else w.word(z) for z, i in zip(a[1:], sel)]
+        for i in range(2):
+            w.put(a[0], x[i], i)
     elif op in PACKED:
         packed(w, op, a, mods)
     elif op == 'v_cndmask_b32':
