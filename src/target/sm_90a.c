@@ -1,7 +1,6 @@
-/* Hopper: matrix products of a warpgroup out of swizzled shared memory (wgmma, PTX ISA 8.x). */
-#include "target/target.h"
-
-#define TYPES_16 (1u << DT_BF16 | 1u << DT_F16)
+/* Hopper: matrix products of a warpgroup out of swizzled shared memory (wgmma, PTX ISA 8.x), and of single warps out of
+ * registers, which a synchronous unit makes. */
+#include "target/mma_sync.h"
 
 /* ptxas asks for 26 (C7602), whatever setmaxnreg gives */
 #define WGMMA .name = "wgmma", .async = true, .warps = 4, .rows = 64, .cols_most = 256, .cols_step = 8, \
@@ -12,6 +11,7 @@ static const struct matrix_instruction matrix[] = {
 	{ WGMMA, .types = 1u << DT_I8, .cols_step_wide = 16 },
 	{ WGMMA, .types = TYPES_16 | 1u << DT_E4M3 | 1u << DT_E5M2, .loose = TYPES_16, .sparse = true },
 	{ WGMMA, .types = 1u << DT_I8, .cols_step_wide = 16, .sparse = true },
+	MMA_SM_89,
 };
 
 static const struct completion completes[] = {

@@ -136,6 +136,46 @@ do
 end
 random_plans.device = device
 
+-- Hopper's record has the instructions, too. A device file that gives it a synchronous matrix unit behind the others has plans for
+-- it, and the default stays the asynchronous one.
+do
+  local core = require "millrace.core"
+  local file = assert(io.open(core.home() .. "/hw/h200.lua"))
+  local text, n = file:read "a":gsub("(seu = {.*)(\n  },\n})", [[%1
+    { name = "mma_sync", kind = "matrix", async = false, ordered = true, issue = 32, latency = 33,
+      flops = {bf16 = 2458, f16 = 2458, tf32 = 1229, e4m3 = 4915, e5m2 = 4915, i8 = 4915}, efficiency = 1.0,
+      min_m = 64, min_n = 8, min_k = 32 },%2]])
+  file:close()
+  assert(n == 1)
+  local path = os.tmpname()
+  file = assert(io.open(path .. ".lua", "w"))
+  file:write(text)
+  file:close()
+  local both = mr.device(path .. ".lua")
+  os.remove(path)
+  os.remove(path .. ".lua")
+  random_plans.device = both
+  for _, x in ipairs{
+    {"gemm", {m = 64, n = 64, k = 128}, {m = 64, n = 64, k = 64}, 4},
+    {"gemm", {m = 16, n = 128, k = 128}, {m = 16, n = 64, k = 64}, 4},
+    {"gemm", {m = 100, n = 72, k = 100}, {m = 64, n = 40, k = 32}, 8},
+    {"gemm", {m = 64, n = 64, k = 128, dtype = "e4m3"}, {m = 64, n = 64, k = 64}, 4},
+    {"flash_attention", {b = 1, h = 2, m = 100, n = 72, d = 40}, {m = 64, n = 32}, 4},
+  } do
+    local name, sizes, tile, warps = table.unpack(x)
+    local bound = mr.examples[name](sizes)
+    local p = mr.plan(bound:graph{tile = tile}, both)
+    p:lane("c0", {warps = warps})
+    for _, t in ipairs(p.tasks) do p:append(t.name, t.kind == "mma" and {seu = "mma_sync"} or nil) end
+    p:fill_waits()
+    local what = ("%s of %d rows on Hopper by mma.sync"):format(name, sizes.m)
+    tap.like(tostring(p:kernel{}), "x b%d+, %w+, mma.sync", what)
+    random_plans.correct(tap, "  right", p, {1, 2, 3})
+    tap.like(all(bound, tile, warps, {}, both):compile{target = "cuda", text = true}.source, "wgmma%.mma_async", "  by default wgmma")
+  end
+  random_plans.device = device
+end
+
 -- What it cannot do is refused: an A100 that is said to multiply floats of 8 bits.
 do
   local core = require "millrace.core"
