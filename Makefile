@@ -93,7 +93,7 @@ TESTS ?= $(sort $(wildcard tests/lua/*.t.lua tests/*/*.t))
 # them, `make check-quick` leaves them out.
 lua_tests = $(patsubst %,tests/lua/%.t.lua,$(1))
 SLOW := $(call lua_tests,operators) $(B)/tests/torture $(call lua_tests,$(addprefix plans_,lengths shaped handover chains)) $(B)/tests/monkey \
-	$(call lua_tests,plans_wild plans_products shipped) tests/cli/searches.t $(call lua_tests,search families gfx942 host improve) \
+	$(call lua_tests,plans_wild plans_products shipped) tests/cli/searches.t $(call lua_tests,search families gfx942 gfx942_machine host improve) \
 	$(addprefix $(B)/tests/,verify broken mutants modulo) $(call lua_tests,reference trips tile_offsets handover lengths) \
 	$(B)/tests/starve $(call lua_tests,errors random_programs waits gather calibrate) $(B)/tests/oracle \
 	$(call lua_tests,why targets suggest units) tests/cli/search.t tests/cli/export.t \

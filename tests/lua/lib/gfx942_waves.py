@@ -1,10 +1,15 @@
 """Executes a code object for gfx942, instruction by instruction as llvm-objdump prints them, by our own reading of AMD's
-CDNA 3 instruction set: the definitions in front of a kernel run nowhere else. Waits for memory are the compiler's, so
-every access is done at once; which wave goes on is random.
+CDNA 3 instruction set: the definitions in front of a kernel run nowhere else. An access of memory is complete as late as
+the machine allows, or earlier, as the seed decides: at the latest when s_waitcnt demands it. Until then the registers that it
+writes must not be used. A wave's loads and stores of global memory complete in order, so do its accesses of LDS; scalar loads
+do not. Which wave goes on is random, too, or by random priorities. Accesses of LDS by several waves must be ordered by barriers,
+or by additions to a counter that the other wave has read.
 
     python3 gfx942_waves.py OBJECT ENTRY THREADS BLOCKS SEED ARGUMENT...
+    python3 gfx942_waves.py --spoil SEEDS OBJECT ENTRY THREADS BLOCKS SEED ARGUMENT...
 
-An ARGUMENT is in:FILE, the bytes that it points to; out:FILE:BYTES, written at the end; or int:N.
+An ARGUMENT is in:FILE, the bytes that it points to; out:FILE:BYTES, written at the end; or int:N. --spoil takes each wait,
+barrier and arrival out of the code, one at a time, and prints which of them make no difference, and why.
 """
 import math
 import os
@@ -18,6 +23,8 @@ LANES = range(64)
 M32, M64 = 0xffffffff, 0xffffffffffffffff
 VCC, EXEC, M0 = 106, 126, 124
 STEPS = 200  # instructions at most before another wave goes on
+UNDER_WAY = {'vmcnt': 63, 'lgkmcnt': 15}  # the most of each counter; more are not issued
+EARLY = (0.9, 0, 0.3)  # how likely the oldest access is complete whenever another one begins
 
 
 class Fault(Exception):
@@ -69,6 +76,7 @@ class Memory:
 
     def __init__(self):
         self.buffers = []
+        self.loaded, self.stored = set(), set()
 
     def add(self, data):
         base = (len(self.buffers) + 1) << 32
@@ -121,6 +129,61 @@ class Wave:
         self.scc = 0
         self.s[0], self.s[1], self.s[2] = block.arguments & M32, block.arguments >> 32, block.n
         self.put64(EXEC, M64)
+        self.under_way = {'vmcnt': [], 'lgkmcnt': []}  # (what, the registers that it writes, what completes it)
+        self.late = {}  # register -> how many accesses under way write it
+        # It sleeps if nothing has been written since it looked. The polls passed, and the last of them.
+        self.asleep, self.seen, self.passed = False, 0, set()
+        self.clock = [0] * (block.threads // 64)  # of each wave, what this one knows to be done
+        self.clock[n] = 1
+
+    def begin(self, counter, what, regs, complete):
+        queue, b = self.under_way[counter], self.block
+        for r in regs:
+            self.late[r] = self.late.get(r, 0) + 1
+        while len(queue) >= UNDER_WAY[counter]:
+            self.finish(counter)
+        queue.append((what, regs, complete))
+        while queue and b.chance.random() < b.early:
+            self.finish(counter)
+
+    def finish(self, counter):
+        """Complete one access that may be the next one: scalar loads are as late as they can be."""
+        queue = self.under_way[counter]
+        i = next((i for i, x in enumerate(queue) if x[0] != 'scalar load'), None)
+        if i is None or self.block.early and self.block.chance.random() < 0.3:
+            some = [j for j, x in enumerate(queue) if x[0] == 'scalar load']
+            i = self.block.chance.choice(some) if some else i
+        what, regs, complete = queue.pop(i)
+        for r in regs:
+            if self.late[r] == 1:
+                del self.late[r]
+            else:
+                self.late[r] -= 1
+        complete()
+        return what
+
+    def wait(self, at, counter, n):
+        """Complete one access, if more than n are under way: other waves may go on before the next one is. False: none was."""
+        if len(self.under_way[counter]) <= n:
+            return False
+        if n and any(x[0] == 'scalar load' for x in self.under_way[counter]):
+            raise Fault('scalar loads are under way, which complete in any order')
+        what = self.finish(counter)
+        self.block.forced.setdefault((at, counter), set()).add(what)
+        if len(self.under_way[counter]) == n:
+            self.block.last.setdefault((at, counter), set()).add(what)
+        return True
+
+    def look(self, kind, i, n=1):
+        for j in range(i, i + n):
+            if (kind, j) in self.late:
+                raise Fault(f'{kind}{j} is used, and a load that writes it is under way')
+
+    def complete_put(self, e, x, y, i=0):
+        """Write what has been loaded for the threads of mask e."""
+        n = register(x)[1] + i
+        to = self.v[n]
+        self.v[n] = [y[j] & M32 if e >> j & 1 else to[j] for j in LANES]
 
     def get64(self, i):
         return self.s[i] | self.s[i + 1] << 32
@@ -134,6 +197,8 @@ class Wave:
             return constant(x, wide)
         if r[0] != 's':
             raise Fault(f'{x} as a scalar')
+        if self.late:
+            self.look('s', r[1], 2 if wide else 1)
         return self.get64(r[1]) if wide else self.s[r[1]]
 
     def word(self, x, i=0):
@@ -143,6 +208,8 @@ class Wave:
         absolute = x.startswith('|')
         x = x.strip('|')
         r = register(x)
+        if self.late and r:
+            self.look(r[0], r[1] + i)
         if r is None:
             c = constant(x, True)
             y = [c >> 32 * i & M32] * 64
@@ -165,6 +232,8 @@ class Wave:
         kind, n = register(x)
         if kind != 'v':
             raise Fault(f'{x} as a vector')
+        if self.late:
+            self.look('v', n + i)
         e, to = self.mask(), self.v[n + i]
         self.v[n + i] = [y[j] & M32 if e >> j & 1 else to[j] for j in LANES]
 
@@ -301,6 +370,13 @@ SCALAR64 = {'and': lambda x, y: x & y, 'or': lambda x, y: x | y, 'xor': lambda x
             'orn2': lambda x, y: x | ~y, 'nor': lambda x, y: ~(x | y), 'nand': lambda x, y: ~(x & y)}
 
 
+PASSES = 0x3fffffff  # a counter of so many arrivals holds no wave back
+
+
+def registers(x, n):
+    return [('v', register(x)[1] + i) for i in range(n)]
+
+
 def offset_of(mods, name='offset'):
     for m in mods:
         if m.startswith(name + ':'):
@@ -376,8 +452,13 @@ def scalar(w, op, a, mods):
     elif op.startswith('s_load_dword'):
         n = int(op.partition('x')[2] or 1)
         base, off = w.S(a[1], True), w.S(a[2]) + offset_of(mods)
-        for i in range(n):
-            w.s[register(a[0])[1] + i] = w.block.memory.get(base + off + 4 * i, 4)
+        to = register(a[0])[1]
+
+        def complete():
+            for i in range(n):
+                w.s[to + i] = w.block.memory.get(base + off + 4 * i, 4)
+        w.block.memory.find(base + off, 4 * n)
+        w.begin('lgkmcnt', 'scalar load', [('s', to + i) for i in range(n)], complete)
     elif op == 's_sext_i32_i16':
         w.s[register(a[0])[1]] = s32(w.S(a[1]) & 0xffff, 16) & M32
     elif op in SCALAR:
@@ -395,20 +476,30 @@ def shared(w, op, a, mods):
     b = w.block
     if op == 'ds_bpermute_b32':
         at, x, e = w.word(a[1]), w.word(a[2]), w.mask()
-        w.put(a[0], [x[at[j] >> 2 & 63] if e >> (at[j] >> 2 & 63) & 1 else 0 for j in LANES])
+        y = [x[at[j] >> 2 & 63] if e >> (at[j] >> 2 & 63) & 1 else 0 for j in LANES]
+        w.begin('lgkmcnt', 'exchange', registers(a[0], 1), lambda: w.complete_put(e, a[0], y))
         return
     high = 16 if op.endswith('_d16_hi') and 'write' in op else 0
     m = re.match(r'ds_(read|write)(2?)(st64)?_([bui])(8|16|32|64|128)$', op[:-7] if high else op)
     if op in ('ds_add_u32', 'ds_add_rtn_u32'):
         returns = op == 'ds_add_rtn_u32'
-        at, x = w.word(a[1 if returns else 0]), w.word(a[-1])
-        old = [0] * 64
-        for j in w.active():
-            i = at[j] + offset_of(mods)
-            old[j] = b.get(i, 4)
-            b.put(i, 4, old[j] + x[j])
-        if returns:
-            w.put(a[0], old)
+        at, x, e, lanes = w.word(a[1 if returns else 0]), w.word(a[-1]), w.mask(), w.active()
+        for j in lanes:
+            b.check(at[j] + offset_of(mods), 4)
+        knows = w.clock
+
+        def complete():
+            old = [0] * 64
+            for j in lanes:
+                i = at[j] + offset_of(mods)
+                b.touch(w, knows, i, 4, True, True)
+                b.counted[i] = [max(z) for z in zip(b.counted.get(i, w.clock), w.clock)]
+                old[j] = b.get(i, 4)
+                b.put(i, 4, old[j] + (0 if 'spoilt' in mods else x[j]))
+            w.clock = [z + (u == w.n) for u, z in enumerate(w.clock)]
+            if returns:
+                w.complete_put(e, a[0], old)
+        w.begin('lgkmcnt', 'LDS addition with a result' if returns else 'LDS addition', registers(a[0], 1) if returns else [], complete)
         return
     if not m:
         raise Fault('no instruction ' + op)
@@ -417,30 +508,48 @@ def shared(w, op, a, mods):
     at = w.word(a[1 if m[1] == 'read' else 0])
     offsets = [step * offset_of(mods, 'offset0'), step * offset_of(mods, 'offset1')] if m[2] else [offset_of(mods)]
     words = max(1, size // 4)
-    for k, off in enumerate(offsets):
-        if m[1] == 'read':
+    e, lanes = w.mask(), w.active()
+    x = [] if m[1] == 'read' else [[w.word(a[1 + k], i) for i in range(words)] for k in range(len(offsets))]
+    for j in lanes:
+        for off in offsets:
+            b.check(at[j] + off, size)
+
+    knows, polls = w.clock, w.at in b.polls
+
+    def complete():
+        for k, off in enumerate(offsets):
             got = [[0] * 64 for _ in range(words)]
-            for j in w.active():
-                x = b.get(at[j] + off, size)
+            for i in sorted({at[j] + off for j in lanes}):
+                b.touch(w, knows, i, size, m[1] == 'write', polls)
+                if polls and 'spoilt' not in mods and i in b.counted:
+                    b.learn(w, b.counted[i])
+            for j in lanes:
+                if m[1] == 'write':
+                    b.put(at[j] + off, size, sum(x[k][i][j] << 32 * i for i in range(words)) >> high)
+                    continue
+                y = PASSES if 'spoilt' in mods else b.get(at[j] + off, size)
                 if m[4] == 'i':
-                    x = s32(x, 8 * size) & M32
+                    y = s32(y, 8 * size) & M32
                 for i in range(words):
-                    got[i][j] = x >> 32 * i & M32
-            for i in range(words):
-                w.put(a[0], got[i], k * words + i)
-        else:
-            x = [w.word(a[1 + k], i) for i in range(words)]
-            for j in w.active():
-                b.put(at[j] + off, size, sum(x[i][j] << 32 * i for i in range(words)) >> high)
+                    got[i][j] = y >> 32 * i & M32
+            if m[1] == 'read':
+                w.seen = b.writes
+                for i in range(words):
+                    w.complete_put(e, a[0], got[i], k * words + i)
+    w.begin('lgkmcnt', 'LDS ' + m[1], registers(a[0], len(offsets) * words) if m[1] == 'read' else [], complete)
 
 
 def memory(w, op, a, mods):
     if op in ('global_atomic_add_f32', 'global_atomic_add'):
         at = w.pair(a[0]) if a[2] == 'off' else [w.S(a[2], True) + s32(x) for x in w.word(a[0])]
         x, f = w.word(a[1]), VECTOR['v_add_f32'] if 'f32' in op else VECTOR['v_add_u32']
-        for j in w.active():
-            i = at[j] + offset_of(mods) & M64
-            w.block.memory.put(i, 4, f(w.block.memory.get(i, 4), x[j]))
+        lanes = w.active()
+
+        def add():
+            for j in lanes:
+                i = at[j] + offset_of(mods) & M64
+                w.block.memory.put(i, 4, f(w.block.memory.get(i, 4), x[j]))
+        w.begin('vmcnt', 'store', [], add)
         return
     high = 16 if op.endswith('_d16_hi') and 'store' in op else 0
     m = re.match(r'global_(load|store)_(dword|ushort|short|ubyte|byte|sbyte)(?:x(\d))?$', op[:-7] if high else op)
@@ -452,18 +561,28 @@ def memory(w, op, a, mods):
     where, base = a[1 if load else 0], a[2]
     at = w.pair(where) if base == 'off' else [w.S(base, True) + s32(x) for x in w.word(where)]
     off = offset_of(mods)
-    if load:
+    e, lanes = w.mask(), w.active()
+    x = [] if load else [w.word(a[1], i) for i in range(n)]
+    for j in lanes:
+        w.block.memory.find(at[j] + off & M64, size)
+
+    def complete():
         got = [[0] * 64 for _ in range(n)]
-        for j in w.active():
-            x = w.block.memory.get(at[j] + off & M64, size)
+        for j in lanes:
+            if not load:
+                w.block.memory.put(at[j] + off & M64, size, sum(x[i][j] << 32 * i for i in range(n)) >> high)
+                continue
+            y = w.block.memory.get(at[j] + off & M64, size)
             for i in range(n):
-                got[i][j] = x >> 32 * i & M32
-        for i in range(n):
-            w.put(a[0], got[i], i)
+                got[i][j] = y >> 32 * i & M32
+        if load:
+            for i in range(n):
+                w.complete_put(e, a[0], got[i], i)
+    if load:
+        w.block.memory.loaded.update(at[j] >> 32 for j in lanes)
     else:
-        x = [w.word(a[1], i) for i in range(n)]
-        for j in w.active():
-            w.block.memory.put(at[j] + off & M64, size, sum(x[i][j] << 32 * i for i in range(n)) >> high)
+        w.block.memory.stored.update(at[j] >> 32 for j in lanes)
+    w.begin('vmcnt', m[1], registers(a[0], n) if load else [], complete)
 
 
 def fnuz(x):
@@ -496,6 +615,8 @@ def matrix(w, op, a):
         c = w.word(a[3], r) if register(a[3]) else w.word(a[3])
         first = 4 * (64 // n) * (r // 4) + r % 4
         out.append([of_sum(sum_of(c[l]) + sum(p * q for p, q in zip(operand[0][first + 4 * (l // n)], operand[1][l % n]))) for l in LANES])
+    if w.late:
+        w.look('v', register(a[0])[1], n * n // 64)
     for r in range(n * n // 64):
         w.v[register(a[0])[1] + r] = out[r]
 
@@ -603,6 +724,7 @@ def vector(w, op, a, mods):
         w.put(a[0], r)
         w.put_mask(a[1], [not 0 <= z <= M32 for z in r])
     elif op == 'v_writelane_b32':
+        w.look(*register(a[0]))
         row = list(w.v[register(a[0])[1]])
         row[w.S(a[2]) & 63] = w.S(a[1])
         w.v[register(a[0])[1]] = row
@@ -628,25 +750,67 @@ def vector(w, op, a, mods):
 
 
 class Block:
-    def __init__(self, n, program, memory, arguments, threads, chance):
-        self.n, self.memory, self.arguments, self.chance = n, memory, arguments, chance
+    def __init__(self, n, program, memory, arguments, threads, seed):
+        self.n, self.memory, self.arguments, self.threads = n, memory, arguments, threads
+        self.chance = chance = random.Random(1000 * seed + n)
+        self.early, self.ordered = EARLY[seed % len(EARLY)], seed % 2 == 0
         self.program, self.first = program
         self.lds = bytearray(chance.randrange(256) for _ in range(65536))
         self.waves = [Wave(self, i) for i in range(threads // 64)]
+        self.all, self.woken, self.writes = list(self.waves), False, 0
+        if self.ordered:
+            chance.shuffle(self.waves)
+        # What s_waitcnt has waited for, what was the last of it, and the polls that a wave has gone on from to write anything.
+        self.forced, self.last, self.followed = {}, {}, set()
+        # Of bytes or words of LDS: who has written them and when; who has read them and when; what is known from a counter.
+        self.written, self.read, self.counted = {}, {}, {}
 
-    def get(self, at, n):
+    def check(self, at, n):
         if at % min(n, 16) or at + n > 65536:
             raise Fault(f'{n} bytes of LDS at {at:#x}')
+
+    def get(self, at, n):
         return int.from_bytes(self.lds[at:at + n], 'little')
 
     def put(self, at, n, x):
-        self.get(at, n)
         self.lds[at:at + n] = (x & ((1 << 8 * n) - 1)).to_bytes(n, 'little')
+        self.writes += 1
+        for w in self.all:
+            self.woken |= w.asleep
+            w.asleep = False
+
+    def touch(self, w, knows, at, n, writes, counts=False):
+        """An access by a wave that knew so much when it began. Those of counters are in any order."""
+        for i in range(at // self.grain, (at + n - 1) // self.grain + 1):
+            who, when = self.written.get(i, (w.n, 0))
+            if who != w.n and knows[who] < when:
+                raise Fault(f'LDS at {i * self.grain:#x} is used by wave {w.n}, in no order with what wave {who} writes')
+            reads = self.read.setdefault(i, {})
+            if not counts:
+                if writes:
+                    for who, when in reads.items():
+                        if who != w.n and knows[who] < when:
+                            raise Fault(f'LDS at {i * self.grain:#x} is written by wave {w.n}, in no order with what wave {who} reads')
+                    self.written[i] = w.n, w.clock[w.n]
+                    reads.clear()
+                else:
+                    reads[w.n] = w.clock[w.n]
+
+    def learn(self, w, clock):
+        w.clock = [max(x) for x in zip(w.clock, clock)]
+
+    def complete_any(self):
+        some = [(w, counter) for w in self.all for counter, queue in w.under_way.items() if queue]
+        if some:
+            w, counter = self.chance.choice(some)
+            w.finish(counter)
+        return bool(some)
 
     def step(self, w):
         """One instruction of a wave. False: another one goes on; None: the wave has ended; 'barrier'."""
         op, a, mods, behind = self.program[w.pc]
         at, w.pc = w.pc, behind
+        w.at = at
         try:
             if op == 's_endpgm':
                 return None
@@ -654,7 +818,14 @@ class Block:
                 return 'barrier'
             if op == 's_sleep':
                 return False
-            if op in ('s_nop', 's_waitcnt', 's_setprio'):
+            if op == 's_waitcnt':
+                for x in a + mods:
+                    counter, _, n = x.rstrip(')').partition('(')
+                    if w.wait(at, counter, int(n)):
+                        w.pc = at
+                        break
+                return True
+            if op in ('s_nop', 's_setprio'):
                 return True
             if op == 's_branch' or op.startswith('s_cbranch_'):
                 cond = {'s_branch': True, 's_cbranch_scc1': w.scc, 's_cbranch_scc0': not w.scc,
@@ -667,62 +838,204 @@ class Block:
                 raise Fault('no modifier ' + ' '.join(mods))
             kind = scalar if op[0] == 's' else shared if op[:3] == 'ds_' else memory if op[:7] == 'global_' else vector
             kind(w, op, a, mods)
+            if at in self.polls:
+                w.passed.add(at)
+            elif kind is memory or kind is shared and 'read' not in op and 'permute' not in op:
+                self.followed |= w.passed
         except Fault as e:
             raise Fault(f'block {self.n}, wave {w.n} at {at:x}, {op} {", ".join(a)}: {e}') from None
         return True
 
     def run(self):
-        ready, met, count, idle = list(self.waves), [], 0, 0
+        ready, met, count = list(self.waves), [], 0
         while ready or met:
-            if not ready:
-                if len(met) < len(self.waves):
-                    raise Fault('waves wait at a barrier that others never reach')
+            if met and len(met) == len(ready) + len(met):
+                for w in met:
+                    for other in met:
+                        self.learn(w, other.clock)
+                for w in met:
+                    w.clock = [z + (u == w.n) for u, z in enumerate(w.clock)]
                 ready, met = met, []
-            w = self.chance.choice(ready)
+            awake = [w for w in ready if not w.asleep]
+            if not awake:
+                if self.complete_any():
+                    continue
+                raise Fault(f'block {self.n}: all waves wait, {len(met)} of them at a barrier')
+            w = min(awake, key=self.waves.index) if self.ordered else self.chance.choice(awake)
             for _ in range(self.chance.randrange(1, STEPS)):
                 go = self.step(w)
                 count += 1
-                if go is not True:
+                if go is not True or self.woken and (self.ordered or self.chance.random() < 0.5):
                     break
+            self.woken = False
+            if count > self.most:
+                raise Fault(f'block {self.n}: there is no end')
             if go is None:
                 ready.remove(w)
-                self.waves.remove(w)
             elif go == 'barrier':
                 ready.remove(w)
                 met.append(w)
-            idle = idle + 1 if go is False else 0
-            if idle > 2000:
-                raise Fault('all waves wait')
+            elif go is False:
+                w.asleep = w.seen == self.writes
+        while self.complete_any():
+            pass
         return count
 
 
+def polls_of(program):
+    """The loads of counters in front of each s_sleep."""
+    polls, last = set(), None
+    for at in sorted(program):
+        if program[at][0] == 'ds_read_b32':
+            last = at
+        elif program[at][0] == 's_sleep':
+            polls.add(last)
+    return polls
+
+
+def loops_of(program):
+    """Of each innermost loop with products: how many products, and how many waits for all accesses of global memory."""
+    loops = []
+    for at, (op, a, _, behind) in program.items():
+        if 'branch' in op and behind + 4 * s32(int(a[0]) & 0xffff, 16) <= at:
+            inside = [program[i] for i in program if behind + 4 * s32(int(a[0]) & 0xffff, 16) <= i <= at]
+            loops.append((len(inside), at, inside))
+    found, ends = [], []
+    for n, at, inside in sorted(loops, key=lambda x: x[:2]):
+        products = sum(x[0].startswith('v_mfma') for x in inside)
+        if products and not any(at - 4 * n <= end <= at for end in ends):
+            ends.append(at)
+            found.append((products, sum(x[0] == 's_waitcnt' and 'vmcnt(0)' in x[1] + x[2] for x in inside)))
+    return found
+
+
+class Launch:
+    def __init__(self, threads, blocks, arguments):
+        self.threads, self.blocks, self.arguments = threads, blocks, arguments
+
+    def run(self, program, seed, most=10 ** 9):
+        """The memory after all blocks, the count of instructions, and the blocks."""
+        mem, kernel, outputs, done = Memory(), bytearray(), [], []
+        for x in self.arguments:
+            if isinstance(x, int):
+                kernel += struct.pack('<i', x)
+                continue
+            kernel += bytes(-len(kernel) % 8)
+            name, data = x
+            data = bytearray(data)
+            if name:
+                outputs.append((name, data))
+            kernel += struct.pack('<Q', mem.add(data))
+        arguments, count = mem.add(kernel + bytes(256)), 0
+        polls = polls_of(program[0])
+        small = [x[0] for x in program[0].values() if re.match(r'ds_(read|write)_[bui](8|16)', x[0])]
+        grain = 4 if not small else 1 if any(re.search('[bui]8', x) for x in small) else 2
+        for n in range(self.blocks):
+            b = Block(n, program, mem, arguments, self.threads, seed)
+            b.polls, b.most, b.grain = polls, most, grain
+            count += b.run()
+            done.append(b)
+        return outputs, count, done, mem
+
+
+def spoilt(program):
+    """(address, what, how, the code without it) of each wait, barrier and arrival."""
+    polls = polls_of(program)
+    for at in sorted(program):
+        op, a, mods, behind = program[at]
+        if op == 's_waitcnt':
+            for x in a + mods:
+                counter, _, n = x.rstrip(')').partition('(')
+                others = [y for y in a + mods if y != x]
+                yield at, counter, 'one more', {**program, at: (op, others + [f'{counter}({int(n) + 1})'], [], behind)}
+                yield at, counter, 'all', {**program, at: (op, others, [], behind)}
+        elif op == 's_barrier':
+            yield at, 'barrier', 'taken out', {**program, at: ('s_nop', [], [], behind)}
+        elif op in ('ds_add_u32', 'ds_add_rtn_u32'):
+            yield at, 'arrival', 'taken out', {**program, at: (op, a, mods + ['spoilt'], behind)}
+        elif at in polls:
+            yield at, 'flag wait', 'taken out', {**program, at: (op, a, mods + ['spoilt'], behind)}
+
+
+def spoil(launch, program, first, seeds):
+    forced, last, followed, want, most, moved = {}, {}, set(), {}, 0, set()
+    for seed in seeds:
+        want[seed], count, done, mem = launch.run((program, first), seed)
+        most = max(most, count)
+        moved |= mem.loaded & mem.stored
+        for b in done:
+            for to, x in (forced, b.forced), (last, b.last):
+                for k, v in x.items():
+                    to.setdefault(k, set()).update(v)
+            followed |= b.followed
+    totals = {}
+    for at, what, how, code_without in spoilt(program):
+        why = 'not found'
+        key = (at, what)
+        kinds = (last if how == 'one more' else forced).get(key, set())
+        if what in UNDER_WAY and not kinds:
+            why = 'nothing is under way'
+        elif what == 'flag wait' and at not in followed:
+            why = 'nothing but the end follows'
+        else:
+            for seed in seeds:
+                try:
+                    if launch.run((code_without, first), seed, 3 * most + 10000)[0] != want[seed]:
+                        why = 'found: wrong results'
+                except Fault as e:
+                    e = str(e)
+                    kind = [k for k, text in (('no order in LDS', 'in no order'), ('use of a register', 'under way'),
+                            ('all wait', 'all waves wait')) if text in e]
+                    why = 'found: ' + (kind[0] if kind else 'another fault')
+                if why != 'not found':
+                    break
+            else:
+                if what in ('flag wait', 'barrier') and not moved:
+                    why = 'what it orders is in order without it'
+                elif what in UNDER_WAY and kinds <= {'LDS write', 'LDS addition'}:
+                    why = 'LDS takes the accesses of a wave in order'
+                elif what in UNDER_WAY and kinds <= {'store'} and not moved:
+                    why = 'nobody loads what is stored'
+                elif what in UNDER_WAY and 'store' not in kinds:
+                    why = 'another wait precedes the use'
+        totals[what, how, why] = totals.get((what, how, why), 0) + 1
+        if why == 'not found':
+            print(f'not found: {what}, {how}, at {at:x}: {" ".join(sorted(kinds))}')
+    for (what, how, why), n in sorted(totals.items()):
+        print(f'{what}, {how}: {n} {why}')
+
+
 def main():
-    path, entry, threads, blocks, seed = sys.argv[1], sys.argv[2], *map(int, sys.argv[3:6])
-    mem, kernel, outputs = Memory(), bytearray(), []
-    for x in sys.argv[6:]:
+    argv = sys.argv[1:]
+    seeds = None
+    if argv[0] == '--spoil':
+        seeds, argv = range(1, 1 + int(argv[1])), argv[2:]
+    path, entry, threads, blocks, seed = argv[0], argv[1], *map(int, argv[2:5])
+    arguments = []
+    for x in argv[5:]:
         kind, _, remainder = x.partition(':')
         if kind == 'int':
-            kernel += struct.pack('<i', int(remainder))
-            continue
-        kernel += bytes(-len(kernel) % 8)
-        if kind == 'in':
-            data = bytearray(open(remainder, 'rb').read())
+            arguments.append(int(remainder))
+        elif kind == 'in':
+            arguments.append((None, open(remainder, 'rb').read()))
         else:
             name, _, n = remainder.rpartition(':')
-            data = bytearray(b'\xff' * int(n)) if not os.path.exists(name) else bytearray(open(name, 'rb').read())
-            outputs.append((name, data))
-        kernel += struct.pack('<Q', mem.add(data))
-    arguments = mem.add(kernel + bytes(256))
-    program, count = code(path, entry), 0
+            arguments.append((name, b'\xff' * int(n) if not os.path.exists(name) else open(name, 'rb').read()))
+    program, first = code(path, entry)
+    launch = Launch(threads, blocks, arguments)
     try:
-        for n in range(blocks):
-            count += Block(n, program, mem, arguments, threads, random.Random(1000 * seed + n)).run()
+        if seeds:
+            spoil(launch, program, first, seeds)
+        outputs, count, _, _ = launch.run((program, first), seed)
     except Fault as e:
         print(e)
         sys.exit(1)
     for name, data in outputs:
         open(name, 'wb').write(data)
-    print(f'{count} instructions of waves')
+    if not seeds:
+        print(f'{count} instructions of waves')
+    for products, waits in loops_of(program):
+        print(f'loop: {products} products, {waits} vmcnt(0)')
 
 
 main()

@@ -75,10 +75,11 @@ local function integers(list)
   return table.concat(out)
 end
 
--- Compile and run all phases of a plan. nil, or what is wrong.
-function M.wrong(plan, seed)
+-- Compile and run all phases of a plan. nil, or what is wrong; else what was reported. spoil: by how many seeds each wait, barrier
+-- and arrival is tried to be needed.
+function M.wrong(plan, seed, spoil)
   local bound, scratch = plan.graph.program, os.tmpname()
-  local inputs, made, sizes = bound:inputs{seed = seed}, {scratch}, {}
+  local inputs, made, sizes, report = bound:inputs{seed = seed}, {scratch}, {}, {}
   local function file(name, text)
     made[#made + 1] = scratch .. name
     if text then write(made[#made], text) end
@@ -107,9 +108,11 @@ function M.wrong(plan, seed)
         or p.kind == "start" and "in:" .. file(".start", integers(phase.start))
         or p.kind == "size" and "int:" .. p.size or ("out:%s:%d"):format(where[p.tensor], sizes[p.tensor])
     end
-    good, said = output_of(("python3 %slib/gfx942_waves.py %s %s %d %d %d %s"):format(dir, object, phase.entry, phase.threads,
+    good, said = output_of(("python3 %slib/gfx942_waves.py %s%s %s %d %d %d %s"):format(dir,
+      spoil and ("--spoil %d "):format(spoil) or "", object, phase.entry, phase.threads,
       phase.blocks, seed, table.concat(args, " ")))
     if not good then return finish(said) end
+    report[#report + 1] = said
   end
   local got = {}
   for _, t in ipairs(bound.tensors) do
@@ -124,7 +127,7 @@ function M.wrong(plan, seed)
   if not found.ok then
     return finish(("%s is wrong in %d elements, relative error %g"):format(found.worst.output, found.wrong, found.relative))
   end
-  return finish(nil)
+  return finish(nil), table.concat(report)
 end
 
 return M
