@@ -200,7 +200,7 @@ static void lane_option(lua_State *L, const char *name, int64_t *out)
 	if (free)
 		*out = 0;
 	else
-		option_integer(L, 3, "lane", name, 1, !strcmp(name, "warps") ? 32 : 1 << 20, out);
+		option_integer(L, 3, "lane", name, strcmp(name, "spare") ? 1 : 0, !strcmp(name, "warps") ? 32 : 1 << 20, out);
 }
 
 /* plan:lane(name[, {warps=, registers=, spare=, replicas=}]); turns= is deprecated for replicas=. Of a lane that there is, what

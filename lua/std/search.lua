@@ -236,7 +236,9 @@ local function best_legal(s, bound, device, compile)
       refused = refused or ("no legal plan found; the fastest of %s: %s"):format(count(#found, "candidate"), tostring(problems))
     end
   end
-  return (compile and unspilled.first or next_legal)(next_legal), refused
+  local best = nil
+  if compile then best = unspilled.first(next_legal) else best = next_legal() end
+  return best, refused
 end
 
 -- Search in the model. Returns the search, why it ended, and its counts, also a plan if none of its own is legal; or nil and why there is

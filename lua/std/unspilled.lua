@@ -35,13 +35,16 @@ end
 -- The plan with more registers left to the compiler, or for lanes that copy, as far as that makes it better.
 local function repair(plan, faults)
   local function try(lanes, option, values)
-    local best = plan
+    if #lanes == 0 then return end
+    local best, text = plan, plan:compile{text = true}.source
     for _, n in ipairs(values) do
       if faults == 0 then break end
       local p = plan:copy()
       for _, lane in ipairs(lanes) do p:lane(lane, {[option] = n}) end
-      local f = p:check() and faults_of(p) or math.huge
-      if f < faults then best, faults = p, f end
+      if p:check() and p:compile{text = true}.source ~= text then   -- not where the machine grants no registers, for example
+        local f = faults_of(p)
+        if f < faults then best, faults = p, f end
+      end
     end
     plan = best
   end
@@ -52,23 +55,26 @@ local function repair(plan, faults)
 end
 
 -- What a kernel's text depends on, but for the order of tiles and the depth of rings; and its tile and lanes alone.
-local function kind_of(plan)
+function unspilled.kind_of(plan)
   local script = plan:script():gsub("plan:grid%b{}", ""):gsub("plan:buffers%b{}", "")
   local lanes = script:match "plan:lane.*plan:lane%b()" or script:match "plan:lane%b()" or ""
   return script, (script:match "tile=%b{}" or "") .. lanes
 end
 
--- next() gives one legal plan after the other. Returns the first that is good, repaired or not; if there is none, that with
--- the fewest faults; nil if there are no plans.
-function unspilled.first(next)
-  local seen, alike, others, kinds, best, fewest = {}, {}, {}, 0, nil, math.huge
+-- next_plan() gives one legal plan after the other. Returns the first that is good, repaired or not; if there is none, that
+-- with the fewest faults; nil if there are no plans.
+function unspilled.first(next_plan)
+  local seen, alike, others, kinds, best, fewest, repaired = {}, {}, {}, 0, nil, math.huge, nil
   local function try(plan)
     local faults = faults_of(plan)
-    if faults > 0 and not best then plan, faults = repair(plan, faults) end
+    if faults > 0 and not best then
+      plan, faults = repair(plan, faults)
+      repaired = plan
+    end
     if faults < fewest then best, fewest = plan, faults end
   end
-  for plan in next do
-    local kind, lanes = kind_of(plan)
+  for plan in next_plan do
+    local kind, lanes = unspilled.kind_of(plan)
     if not seen[kind] then
       seen[kind], alike[lanes] = true, (alike[lanes] or 0) + 1
       if alike[lanes] > ALIKE then
@@ -78,13 +84,13 @@ function unspilled.first(next)
         try(plan)
       end
     end
-    if fewest == 0 or kinds == KINDS then break end
+    if fewest == 0 or kinds == KINDS or #others == MORE then break end
   end
-  for i = 1, math.min(#others, MORE) do
+  for _, plan in ipairs(others) do
     if fewest == 0 then break end
-    try(others[i])
+    try(plan)
   end
-  if best and fewest > 0 then best = repair(best, fewest) end
+  if best and fewest > 0 and best ~= repaired then best = repair(best, fewest) end
   return best
 end
 

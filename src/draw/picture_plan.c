@@ -342,6 +342,8 @@ static const char *lane_heading(const struct plan_picture *s, int lane, int phas
 		buf_printf(&b, ", %d replicas", l->replicas);
 	if (l->registers)
 		buf_printf(&b, ", %d registers%s", l->registers, s->brief ? "" : " a thread");
+	if (l->spare)
+		buf_printf(&b, ", %d spare", l->spare);
 	return b.text;
 }
 

@@ -124,6 +124,8 @@ static void put_lane_title(const struct plan *p, int lane, const struct usage *u
 		buf_printf(&b, ", needs %d of its %d registers a thread", u->lane_registers[lane], l->registers);
 	else if ((u && u->lane_registers[lane]) || l->registers)
 		buf_printf(&b, ", %d registers a thread", l->registers ? l->registers : u->lane_registers[lane]);
+	if (l->spare)
+		buf_printf(&b, ", %d spare", l->spare);
 	pen_puts(pen, "\n", PLAIN);
 	pen_name(pen, arena_strf(pen->arena, "lane %s:", l->name), b.text);
 }

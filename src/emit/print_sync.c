@@ -38,10 +38,10 @@ static void put_arrive(struct print *c, const struct role_op *o, const char *bef
 		put(c, "%sflag_arrive_warp(%s);", before, flag_barrier(c, o, n));
 }
 
-/* Where barriers of a lane are counters, a lane with all threads takes the block's barrier, of which the machine has one. */
+/* Where barriers of a lane are counters, a lane of several warps that has all threads takes the block's barrier. */
 void put_lane_sync(struct print *c)
 {
-	if (c->r->target->shared.polled && lane_threads(c) == c->r->threads)
+	if (c->r->target->shared.polled && c->role->warps > 1 && lane_threads(c) == c->r->threads)
 		put(c, "BLOCK_SYNC();");
 	else
 		put(c, "lane_sync(%s, %d);", barrier(c), lane_threads(c));

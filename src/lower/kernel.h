@@ -300,8 +300,8 @@ struct klane {
 	struct traced_lane traced;
 };
 
-/* The registers of a thread on which decisions of lowering count: those that are granted without those that the plan
- * leaves to the compiler. Whether the lane's values fit is no such decision. */
+/* The registers of a thread that choices of lowering may fill: those granted, less the plan's `spare`. Whether the lane's
+ * values fit is judged by `given`. */
 static inline int lane_usable_registers(const struct klane *l)
 {
 	return l->given - l->spare;

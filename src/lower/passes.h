@@ -155,7 +155,8 @@ NODISCARD enum err_code lower_fit_registers(struct kernel *k, struct err *e);
  * (k->share_of). False if not all can have that, or they had it. */
 bool lower_share_by_need(struct kernel *k);
 
-/* Where they fit: lanes whose threads copy get some of the registers that lanes that work on values do not need. */
+/* Where they fit: lanes whose threads copy, and those that load many boxes, get some of the registers that lanes that
+ * share them do not need. */
 void lower_spare_for_copies(struct kernel *k);
 
 /* What a wait asks of a flag: the instance or run that belongs to the current iteration of `loop`, or to the one `back`

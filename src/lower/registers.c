@@ -187,10 +187,10 @@ bool lower_share_by_need(struct kernel *k)
 }
 
 /* Lanes whose threads copy compute addresses, and bounds where a tile is ragged, for several accesses at once. That
- * took up to 56 registers. Lanes that issue many boxes one after the other compute the coordinates of several at once,
- * for which the least that can be granted is not enough. Both get more if the lanes that work on values keep what they
- * need and a tenth more, as compilers use more than that, and what they need if operands are apart: the search refuses
- * plans without that. */
+ * took up to 56 registers. Lanes that load many boxes one after the other compute the coordinates of several at once,
+ * for which the least that can be granted is not enough; a store of many panels did not need more. Both get more if
+ * the lanes that share the registers keep what they need and a tenth more, as compilers use more than that, or what the
+ * plan leaves to the compiler, and what they need if operands are apart: the search refuses plans without that. */
 enum { COPY_REGISTERS = 56, BOXES_FEW = 4, SPARE_SHARE = 10 };
 
 /* The most boxes that one operation of the tree loads. */
@@ -223,24 +223,27 @@ static int wanted_for_copies(const struct kernel *k, int lane)
 	return most_boxes(&k->role->roles.v[lane].body) > BOXES_FEW ? r->producer - l->given : 0;
 }
 
-/* How many registers each of the groups of warps that work on values gives so that all that copy have what they can
- * use but for `withheld`. 0: that is nothing. */
-static int taken_for_copies(const struct kernel *k, int withheld, int working)
+/* How many registers each of the `sharing` groups of warps gives, so that each lane that wants more gets all that it
+ * wants but `withheld`. 0: no lane wants more than that. */
+static int taken_for_copies(const struct kernel *k, int withheld, int sharing)
 {
 	int64_t more = 0;
 
 	for (int i = 0; i < k->lanes.n; i++)
 		more += groups_of(k, &k->lanes.v[i]) * max_i64(wanted_for_copies(k, i) - withheld, 0);
-	return (int)round_up(ceil_div(more, working), k->target->registers.step);
+	return (int)round_up(ceil_div(more, sharing), k->target->registers.step);
 }
 
-/* Do the lanes that work on values keep enough without so many registers? */
+/* Do the lanes that share the registers keep enough without so many? */
 static bool can_spare(const struct kernel *k, int less)
 {
 	for (int i = 0; i < k->lanes.n; i++) {
 		const struct klane *l = &k->lanes.v[i];
+		int64_t keeps = max_i64(l->needed + max_i64(l->needed / SPARE_SHARE, l->spare), l->needed_apart);
 
-		if (has_share(k, l) && max_i64(l->needed + l->needed / SPARE_SHARE, l->needed_apart) > l->given - less)
+		if (work_of(k, l) == ON_BYTES)	/* the account leaves its addresses out */
+			keeps = max_i64(keeps, COPY_REGISTERS);
+		if (has_share(k, l) && keeps > l->given - less)
 			return false;
 	}
 	return true;
@@ -261,13 +264,13 @@ static void set_grants(const struct role_body *b, int given, int launched)
 
 void lower_spare_for_copies(struct kernel *k)
 {
-	int working = 0, withheld = 0, less;
+	int sharing = 0, withheld = 0, less;
 
 	for (int i = 0; i < k->lanes.n; i++)
-		working += has_share(k, &k->lanes.v[i]) ? groups_of(k, &k->lanes.v[i]) : 0;
-	if (!k->shares_registers || !working)
+		sharing += has_share(k, &k->lanes.v[i]) ? groups_of(k, &k->lanes.v[i]) : 0;
+	if (!k->shares_registers || !sharing)
 		return;
-	while ((less = taken_for_copies(k, withheld, working)) && !can_spare(k, less))
+	while ((less = taken_for_copies(k, withheld, sharing)) && !can_spare(k, less))
 		withheld += k->target->registers.step;
 	for (int i = 0; i < k->lanes.n && less; i++) {
 		struct klane *l = &k->lanes.v[i];

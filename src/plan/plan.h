@@ -44,7 +44,7 @@ struct lane {
 	const char *name;
 	int warps;
 	int registers;			/* a thread; 0: what it needs */
-	int spare;			/* so many of these are left to the compiler, beyond what it is known to take */
+	int spare;			/* so many of a thread's registers stay free when lowering chooses what to keep in them */
 	int replicas;			/* 1 to REPLICAS_MAX */
 	struct srcloc loc;
 };

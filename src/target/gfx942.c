@@ -48,7 +48,8 @@ static const struct matrix_instruction matrix[] = {
 };
 
 /* Everything by flags, which are counters in LDS that a waiting wave reads again and again. The machine has a count of
- * a wave's own loads (vmcnt) and a barrier of all waves (s_barrier), which would take less. */
+ * a wave's own loads (vmcnt) and a barrier of all waves (s_barrier), which would take less; a lane that has all waves
+ * synchronizes its threads by that. */
 static const struct completion completes[] = {
 	{ SEU_COPY, true, SEEN_FLAGGED, SEEN_FLAGGED },
 	{ SEU_COPY, false, SEEN_DONE, SEEN_FLAGGED },

@@ -112,7 +112,8 @@ struct shared_layout {
 	int box_rows, box_cols, box_rank;
 	int copy_align;			/* bytes: where a box may begin that is part of a panel */
 	int flag;			/* bytes of a barrier in shared memory */
-	/* a barrier is a counter, which a waiting warp reads again and again; so is that of a lane's threads */
+	/* a barrier is a counter, which a waiting warp reads again and again; so is that of a lane's threads, but for a
+	 * lane that has all of them: it takes the block's */
 	bool polled;
 };
 

@@ -126,6 +126,50 @@ do
   tight:lane("c0", {spare = 400})
   tap.ok(before > 0 and select(2, fetched(tight)) == 0, "  not where the lane leaves its registers to the compiler", before)
 end
+-- Rows of an operand that another lane computes have anything beyond the end of the contracted axis: zeros are fetched there.
+do
+  local doubled = mr.program("doubled", function(p)
+    local m, n, k = p:axes("m", "n", "k")
+    local A, B, C = p:input("A", {m, k}), p:input("B", {n, k}), p:output("C", {m, n}, "f32")
+    local acc = p:carry("acc", {m, n}, 0)
+    p:loop(k, function()
+      local a, b = p:load("load_a", A), p:load("load_b", B)
+      acc:add(p:mma("mma", p:task("double", function() return (a:to "f32" * 2):to "bf16" end), b))
+    end)
+    C:store("store", acc)
+  end)
+  for _, k in ipairs{64, 40} do
+    local p = mr.plan(doubled{m = 64, n = 32, k = k}:graph{tile = {m = 64, n = 32, k = 32}}, device)
+    p:lane("c0", {warps = 2})
+    p:lane("c1", {warps = 2})
+    for _, t in ipairs(p.tasks) do p:append(t.name, {lane = t.kind == "load" and "p0" or t.name == "double" and "c1" or "c0"}) end
+    p:fill_waits()
+    tap.ok(select(2, fetched(p)) > 0 and (k == 64) == (p:compile{text = true}.source:find("else EACH(i, 4) (&a", 1, true) == nil),
+      ("16 bytes of what a lane computes, k = %d"):format(k))
+    random_plans.correct(tap, "  right", p, SEEDS)
+  end
+end
+-- Threads of a lane with all of the block's meet at the block's barrier; those of others, at a counter.
+do
+  local function meetings(p)
+    local text = p:compile{text = true}.source:match "\nKERNEL%(.*"
+    return select(2, text:gsub("BLOCK_SYNC", "")), select(2, text:gsub("lane_sync%(", ""))
+  end
+  local function loaded_by(lane)
+    local p = mr.plan(mr.examples.gemm{m = 64, n = 64, k = 96}:graph{tile = {m = 64, n = 64, k = 32}}, device)
+    p:lane("c0", {warps = 2})
+    p:lane("p0", {warps = 2})
+    for _, t in ipairs(p.tasks) do p:append(t.name, {lane = t.kind == "load" and lane or "c0", seu = t.kind == "load" and "valu" or nil}) end
+    if lane == "c0" then p:lane("p0", false) end
+    p:fill_waits()
+    random_plans.correct(tap, "loads on lane " .. lane, p, SEEDS)
+    return meetings(p)
+  end
+  local blocks, counters = loaded_by "c0"
+  tap.ok(blocks > 1 and counters == 0, "the lane with all threads takes the block's barrier", blocks, counters)
+  blocks, counters = loaded_by "p0"
+  tap.is(blocks, 1, "  a lane with some of them does not", counters)
+end
 executes("wide gemm, executed", all(mr.examples.gemm{m = 64, n = 32, k = 40, dtype = "f16"}, {m = 64, n = 32, k = 32}, 2))
 local wide_attention = all(mr.examples.flash_attention{b = 1, h = 1, m = 64, n = 64, d = 64}, {m = 64, n = 32}, 2)
 tap.like(tostring(wide_attention:kernel{}), "r_mma_qk.-mfma 32x32, 1 at once.-r_o%[0%] %+= r_softmax.-mfma 32x32, 2 at once",

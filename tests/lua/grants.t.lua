@@ -3,10 +3,9 @@ local mr = require "millrace"
 local tap = dofile((arg[0]:match "^(.*/)" or "./") .. "tap.lua")
 local ok, is = tap.ok, tap.is
 
--- The registers of each lane by name, of a kernel's phase.
-local function grants(plan, phase)
+-- The registers of each lane by name, of the first kernel that has it.
+local function grants(plan)
   local text, of = plan:compile{text = true}.source, {}
-  text = phase and text:match("(KERNEL%(%w+_" .. phase .. ",.*)") or text
   for names, n in text:gmatch "/%* lanes? ([%w, ]+) %*/\n.-SET_REGISTERS%(%l+, (%d+)%)" do
     for name in names:gmatch "%w+" do of[name] = of[name] or tonumber(n) end
   end
@@ -14,10 +13,10 @@ local function grants(plan, phase)
 end
 
 -- One lane loads and the others compute, all in the program's order.
-local function schedule(bound, tile, lanes, versions, seu)
+local function schedule(bound, tile, lanes, versions)
   local plan = mr.plan(bound:graph{tile = tile}, mr.device "h200")
   for name, options in pairs(lanes) do plan:lane(name, options) end
-  for _, t in ipairs(plan.tasks) do plan:append(t.name, {lane = t.kind == "load" and "p0" or nil, seu = seu and seu[t.name]}) end
+  for _, t in ipairs(plan.tasks) do plan:append(t.name, {lane = t.kind == "load" and "p0" or nil}) end
   plan:buffers(versions)
   plan:fill_waits()
   return plan
@@ -35,9 +34,13 @@ local function scaled(n)
 end
 
 do
-  local few, many = grants(scaled(128)), grants(scaled(512))
+  local few, many = grants(scaled(256)), grants(scaled(320))
+  local spare = scaled(320)
+  spare:lane("c0", {spare = 200})
   ok(few.c0 == 240 and few.p0 == 24, "a lane that issues a few boxes has the least", few.c0, few.p0)
   ok(many.c0 == 232 and many.p0 == 40, "one that issues many has registers for their coordinates", many.c0, many.p0)
+  spare = grants(spare)
+  ok(spare.c0 == 240 and spare.p0 == 24, "  not those that the plan leaves to the compiler", spare.c0, spare.p0)
 end
 
 -- Elements are converted as they are stored, by the threads of the lane: no lane works on values.

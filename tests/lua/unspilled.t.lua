@@ -6,12 +6,17 @@ local ok, is = tap.ok, tap.is
 
 local compiled
 
--- A plan of one tile, with a lane that copies and one that computes; spills(lanes) are the bytes of its kernel.
+-- A plan of one tile, with a lane that copies and one that computes; spills(lanes) are the bytes of its kernel. Plans with the same
+-- sTask differ in their rings and the order of their tiles.
+local number = 0
 local function plan_of(name, tile, spills, serialized)
+  number = number + 1
+  local rings = number
   local plan = {name = name, lanes = {{name = "p0"}, {name = "c0"}}, tasks = {{name = "load", kind = "load"}, {name = "mma", kind = "mma"}},
     entries = {{task = "load", lane = "p0"}, {task = "mma", lane = "c0"}}, options = {p0 = {}, c0 = {}}, legal = true}
   function plan:script()
-    return ('plan = {tile={m=%d}}\nplan:lane("p0", {})\nplan:lane("c0", {})\nplan:append "%s"\nplan:buffers{a=%d}'):format(tile, name, #name)
+    return ('plan = {tile={m=%d}}\nplan:lane("p0", {})\nplan:lane("c0", {})\nplan:buffers{a=%d}\nplan:grid{group=%d}\nplan:append "%s"'):format(tile,
+      rings, rings, name)
   end
   function plan:copy()
     local p = setmetatable({options = {p0 = {}, c0 = {}}}, {__index = self})
@@ -20,7 +25,11 @@ local function plan_of(name, tile, spills, serialized)
   end
   function plan:lane(lane, options) for k, v in pairs(options) do self.options[lane][k] = v end end
   function plan:check() return self.legal end
-  function plan:compile()
+  function plan:compile(o)
+    if o and o.text then
+      local p0, c0 = self.options.p0, self.options.c0
+      return {source = ("%s %s %s"):format(p0.registers or p0.spare, c0.registers, c0.spare)}
+    end
     compiled[#compiled + 1] = name
     return {spills = spills(self.options), problems = {serialized and {code = "serialized"} or {code = "note"}}}
   end
@@ -65,6 +74,24 @@ ok(n <= 2 + 6 + 1, "  of which two are compiled, and the repairs of the first", 
 alike[11] = nil
 alike[9] = plan_of("ninth", 64, spills(0))
 is(first(alike).name, "ninth", "if there are none, these are compiled, too")
+
+-- The patterns that compare plans are of scripts as they are.
+do
+  local mr = require "millrace"
+  local function real(rings, warps)
+    local plan = mr.plan(mr.examples.gemm{m = 512, n = 512, k = 512}:graph{tile = {m = 128, n = 128, k = 64}}, mr.device "h200")
+    plan:lane("c0", {warps = warps})
+    plan:buffers{a = rings, b = rings}
+    plan:grid{raster = "rows", group = rings}
+    for _, t in ipairs(plan.tasks) do plan:append(t.name) end
+    return unspilled.kind_of(plan)
+  end
+  local kind, lanes = real(2, 4)
+  local other_rings, same_lanes = real(3, 4)
+  local _, other_lanes = real(2, 8)
+  ok(kind == other_rings and lanes == same_lanes, "rings and the order of tiles make no other kind of plan")
+  ok(lanes ~= other_lanes and lanes:find("tile={k=64, m=128, n=128}", 1, true), "  tiles and lanes do", lanes)
+end
 
 local refused = plan_of("a", 64, function(o) return (o.c0.spare or o.p0.registers) and 0 or 40 end)
 refused.legal = false

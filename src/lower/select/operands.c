@@ -8,7 +8,7 @@ struct step_product {
 	const struct sync_product *p;
 	const struct matrix_instruction *by;
 	int together;			/* instructions along the contracted axis whose operands are fetched at once */
-	int depth, steps;		/* contracted elements of a k step, which has so many; k steps */
+	int depth, steps;		/* contracted elements of a k step, which is `together` instructions; how many k steps */
 };
 
 /* The operand as a matrix: its rows are the axes it shares with the result, its columns the contracted axes. */
@@ -29,8 +29,10 @@ static struct shape2 operand_shape(const struct step_product *x, int arg)
 	return v;
 }
 
-/* The layout of an operand for one instruction, or for several whose operands a thread fetches at once: it has as many
- * times as many neighbours of each group then. */
+/* The layout of an operand for one instruction, or for several whose operands a thread fetches at once. For several, a
+ * group has that many times as many columns, and a thread that many times as many neighbours: those of the first
+ * instruction, then those of the next. So the instructions contract the columns in another order than they lie, the
+ * same for both operands, which leaves the sum as it is. */
 static const struct frag_layout *step_layout(const struct step_product *x, int arg)
 {
 	const struct frag_layout *l = arg ? x->by->b_layout : x->by->a_layout;
@@ -206,22 +208,30 @@ static int operand_words(const struct step_product *x)
 	return (int)(sum->blocks + sum->cols / x->by->b_layout->rows) * pair_words;
 }
 
-/* How many instructions' operands a thread can fetch at once. */
+/* Does a thread have the same columns of both? */
+static bool has_equal_columns(const struct frag_layout *a, const struct frag_layout *b)
+{
+	return a->halves == 1 && b->halves == 1 && a->pair == b->pair && a->cols == b->cols && a->col.div == b->col.div &&
+		a->col.mod == b->col.mod && a->col.step == b->col.step;
+}
+
+/* For how many instructions a thread fetches operands at once: as many as `fetch_bytes` hold, if both operands come from
+ * rings where these elements are neighbours, the tile is a multiple of so many steps, and there are registers for them;
+ * else 1. */
 static int count_together(const struct step_product *x, const struct kentry *entry)
 {
 	int n = 1, axis = x->p->along.row[x->p->along.nrow - 1], pair = x->by->b_layout->pair;
-	const struct frag_layout *first = x->by->a_layout ? x->by->a_layout : x->c->lane->layout;
 
 	if (x->by->fetch_bytes)
 		n = x->by->fetch_bytes * 8 / (pair * dtype_bits(x->s->work.type));
-	if (n < 2 || x->by->b_layout->halves != 1 || first->pair != pair ||
-	    x->p->along.rows % ((int64_t)n * x->depth))
+	if (n < 2 || !has_equal_columns(step_layout(x, 0), step_layout(x, 1)) || x->p->along.rows % ((int64_t)n * x->depth))
 		return 1;
 	for (int arg = 0; arg < 2; arg++) {
 		int buffer = buffer_of_node(x->c, x->s, x->p->mma->arg[arg]);
 		const struct ring *r = has_ring(x->c, buffer) ? ring_of(x->c, buffer) : NULL;
 
-		if (!r || r->shape.full_axes >> axis & 1 || !can_fetch_words(x, r, n * pair))
+		/* not if the ring has all of the axis, of which the product takes a tile */
+		if (!r || (r->shape.full_axes & ~x->p->at.full_axes) >> axis & 1 || !can_fetch_words(x, r, n * pair))
 			return 1;
 	}
 	return has_registers_for_all(x->c, entry->task, n * operand_words(x)) ? n : 1;
