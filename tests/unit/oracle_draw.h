@@ -549,7 +549,8 @@ static void draw_entries(struct prng *r, struct plan *p, int versions)
 	struct err e;
 
 	for (int l = 0; l < nlanes; l++)
-		must(plan_lane(p, lanes[l], 4, 0, chance(r, 15) ? 2 : 1, oracle_here, &e), &e);
+		must(plan_lane(p, &(struct lane){ .name = lanes[l], .warps = 4, .replicas = chance(r, 15) ? 2 : 1,
+			.loc = oracle_here }, &e), &e);
 	for (int i = 0; i < n; i++)
 		order[i] = i;
 	for (; swaps; swaps--) {

@@ -291,7 +291,7 @@ static inline void versions(struct bench *b, const char *buffer, int n)
 
 static inline void lane(struct bench *b, const char *name, int warps, int replicas)
 {
-	must(b, plan_lane(b->plan, name, warps, 0, replicas, NOWHERE, &b->e));
+	must(b, plan_lane(b->plan, &(struct lane){ .name = name, .warps = warps, .replicas = replicas }, &b->e));
 }
 
 /* Everything somewhere, at some offset, with some versions; then the waits that the
