@@ -167,7 +167,8 @@ static bool lies_at(const struct frag_layout *l, int thread, int group, int e, i
 static void test_record(const struct matrix_instruction *x)
 {
 	const struct frag_layout *sums = x->sums ? x->sums : &target_gfx942.frag, *b = x->b_layout;
-	int n = x->rows, depth = matrix_depth(x, DT_BF16), wrong = 0;
+	const struct frag_layout *first = x->a_layout ? x->a_layout : sums;
+	int bits = x->types >> DT_BF16 & 1 ? 16 : 8, n = x->rows, depth = x->k_bytes * 8 / bits, wrong = 0;
 
 	for (int i = 0; i < n; i++)
 		for (int j = 0; j < n; j++) {
@@ -179,14 +180,15 @@ static void test_record(const struct matrix_instruction *x)
 	for (int i = 0; i < n; i++)
 		for (int k = 0; k < depth; k++) {
 			struct held_by p = operand_held_by(n, i, k);
-			int e = 2 * p.reg + p.half;
+			int each = 64 / bits, e = bits == 16 ? 2 * p.reg + p.half : k % each;
+			int lane = bits == 16 ? p.lane : i + n * (k / each);	/* eight neighbours of 8 bits */
 
-			wrong += !lies_at(sums, p.lane, 0, e, i, k);
-			wrong += !lies_at(b, p.lane, 0, e, i, k);
+			wrong += !lies_at(first, lane, 0, e, i, k);
+			wrong += !lies_at(b, lane, 0, e, i, k);
 		}
 	is_int(wrong, 0, "... sums and both operands lie as the record says");
-	ok(sums->halves == 1 && b->halves == 1 && b->every_warp && !sums->every_warp && n * depth == 256,
-		"... of one row a thread, the second one in every warp");
+	ok(sums->halves == 1 && b->halves == 1 && first->halves == 1 && b->every_warp && !first->every_warp &&
+		n * depth * bits == 4096, "... of one row a thread, the second one in every warp");
 }
 
 int main(void)
@@ -197,7 +199,7 @@ int main(void)
 	arena_init(&a, &mem);
 	test_waves(&a, &mem);
 	test_products(&a, &mem);
-	is_int(target_gfx942.nmatrix, 2, "gfx942 has two forms of products");
+	is_int(target_gfx942.nmatrix, 8, "gfx942 has two forms of products of 16 bits, i8, e4m3 and e5m2");
 	for (int i = 0; i < target_gfx942.nmatrix; i++)
 		test_record(&target_gfx942.matrix[i]);
 	arena_release(&a);
