@@ -281,8 +281,12 @@ struct kregion {
 	VEC(struct kstep) steps;
 };
 
+/* What the lane's threads work on: nothing, as they only issue to engines; bytes that they copy; values in registers. */
+enum work_on { ON_NOTHING, ON_BYTES, ON_VALUES };
+
 struct klane {
 	int lane;			/* of the plan */
+	enum work_on work;
 	int replica, replicas;		/* it takes tiles t with t mod replicas = replica */
 	int handover_flag;		/* flag whose instance t - 1 is awaited before tile t; without it a replica
 					 * could mistake a generation of another replica's tile for its own. NONE: one

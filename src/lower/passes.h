@@ -137,7 +137,7 @@ void lower_stores(struct kernel *k);
 struct shape2 lower_stored_shape(const struct kernel *k, int buffer);
 
 /* needs: lanes, threads, outboxes
- * computes: registers granted to the threads of each lane (klane.given); shares_registers
+ * computes: what each lane works on (klane.work); registers granted to its threads (klane.given); shares_registers
  * promises: together at most what the launch has, so no lane waits for registers for ever */
 NODISCARD enum err_code lower_grant(struct kernel *k, struct err *e);
 /* Registers of each thread at launch. */

@@ -20,11 +20,7 @@ int lower_launched(const struct kernel *k)
 	return (int)(device_launched_registers(k->plan->device, k->threads) / step * step);
 }
 
-/* What the lane's threads work on: nothing, as they only issue to engines; bytes that they copy; values in
- * registers. */
-enum work_on { ON_NOTHING, ON_BYTES, ON_VALUES };
-
-static enum work_on work_of(const struct kernel *k, const struct klane *l)
+static enum work_on find_work(const struct kernel *k, const struct klane *l)
 {
 	enum work_on most = ON_NOTHING;
 
@@ -49,7 +45,7 @@ static enum work_on work_of(const struct kernel *k, const struct klane *l)
 static enum work_on sharing_work(const struct kernel *k)
 {
 	for (int i = 0; i < k->lanes.n; i++)
-		if (work_of(k, &k->lanes.v[i]) == ON_VALUES)
+		if (k->lanes.v[i].work == ON_VALUES)
 			return ON_VALUES;
 	return ON_BYTES;
 }
@@ -68,14 +64,14 @@ static void share_pool(struct kernel *k, int pool)
 
 		given += groups_of(k, x) * granted(r, x->registers);
 		if (!x->registers)
-			groups[work_of(k, x)] += groups_of(k, x);
+			groups[x->work] += groups_of(k, x);
 	}
 	given += sharing == ON_VALUES ? groups[ON_BYTES] * r->producer : 0;
 	few = given + groups[ON_NOTHING] * r->producer + groups[sharing] * r->most > pool ? r->least : r->producer;
 	given += groups[ON_NOTHING] * few;
 	for (int i = 0; i < k->lanes.n; i++) {
 		struct klane *x = &k->lanes.v[i];
-		enum work_on on = work_of(k, x);
+		enum work_on on = x->work;
 
 		if (x->registers)
 			x->given = granted(r, x->registers);
@@ -105,8 +101,10 @@ enum err_code lower_grant(struct kernel *k, struct err *e)
 	int groups = k->threads / (k->target->group * k->target->warp), sum = 0;
 	bool least = true;
 
-	for (int i = 0; i < k->lanes.n; i++)
+	for (int i = 0; i < k->lanes.n; i++) {
+		k->lanes.v[i].work = find_work(k, &k->lanes.v[i]);
 		k->lanes.v[i].given = (int)min_i64(lower_launched(k), d->thread_registers);
+	}
 	k->shares_registers = groups > 1 && k->target->registers.step;
 	if (!k->shares_registers)
 		return OK;
@@ -132,7 +130,7 @@ static void count_needed(struct kernel *k, int lane)
 	struct arena_mark mark = arena_mark(&k->arena);
 	int others = k->plan->device->reserved_registers;
 
-	if (work_of(k, &k->lanes.v[lane]) == ON_VALUES)
+	if (k->lanes.v[lane].work == ON_VALUES)
 		others += role_slot_words(r, &k->arena);
 	arena_reset(&k->arena, mark);
 	k->lanes.v[lane].needed = r->words + others;
@@ -144,7 +142,7 @@ static void count_needed(struct kernel *k, int lane)
 /* Does an equal share of the registers decide what the lane has? */
 static bool has_share(const struct kernel *k, const struct klane *l)
 {
-	return !l->registers && work_of(k, l) == sharing_work(k);
+	return !l->registers && l->work == sharing_work(k);
 }
 
 /* What the lane needs, as much as can be granted. */
@@ -214,7 +212,7 @@ static int wanted_for_copies(const struct kernel *k, int lane)
 {
 	const struct granting *r = &k->target->registers;
 	const struct klane *l = &k->lanes.v[lane];
-	enum work_on on = work_of(k, l);
+	enum work_on on = l->work;
 
 	if (l->registers || has_share(k, l))
 		return 0;
@@ -241,7 +239,7 @@ static bool can_spare(const struct kernel *k, int less)
 		const struct klane *l = &k->lanes.v[i];
 		int64_t keeps = max_i64(l->needed + max_i64(l->needed / SPARE_SHARE, l->spare), l->needed_apart);
 
-		if (work_of(k, l) == ON_BYTES)	/* the account leaves its addresses out */
+		if (l->work == ON_BYTES)	/* the account leaves its addresses out */
 			keeps = max_i64(keeps, COPY_REGISTERS);
 		if (has_share(k, l) && keeps > l->given - less)
 			return false;
