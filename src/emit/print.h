@@ -193,9 +193,12 @@ const char *shared_put(struct print *c, enum dtype t, const char *address, const
 void print_body(struct print *c, const struct role_body *b);	/* print_region.c */
 /* Address of the barrier of instance n of the flag that the operation names. */
 const char *flag_barrier(struct print *c, const struct role_op *o, const char *n);
-/* Those of print_sync.c, print_move.c, print_math.c and print_stamp.c. */
+/* `if` of a condition, and a space; "" if it always holds. */
+const char *guard_text(struct print *c, const struct num *when);
+/* Those of print_sync.c, print_move.c, print_fetch.c, print_math.c and print_stamp.c. */
 void print_sync(struct print *c, const struct role_op *o);
 void print_move(struct print *c, const struct role_op *o);
+void print_fetch(struct print *c, const struct role_op *o);
 void print_math(struct print *c, const struct role_op *o);
 void print_stamp(struct print *c, const struct role_op *o);
 void print_block_stamp(struct print *c);

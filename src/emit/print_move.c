@@ -53,7 +53,7 @@ static const char *put_last_corner(struct print *c, const struct role_box *b, in
 	return text.text;
 }
 
-static const char *guard(struct print *c, const struct num *when)
+const char *guard_text(struct print *c, const struct num *when)
 {
 	return is_tested(when) ? arena_strf(c->a, "if (%s) ", num(c, when)) : "";
 }
@@ -134,7 +134,7 @@ static void print_load_boxes(struct print *c, const struct role_op *o)
 			put_last_corner(c, b, m->rank);
 
 		if (o->u.boxes.multicast)
-			put(c, "\t%stma_load_all_%dd(%s, &map%d, full, %d%s);", guard(c, b->when), m->rank,
+			put(c, "\t%stma_load_all_%dd(%s, &map%d, full, %d%s);", guard_text(c, b->when), m->rank,
 				num(c, b->to), map, (1 << c->r->cluster) - 1, corner);
 		else
 			put(c, "\ttma_load_%s%dd(%s, &map%d, full%s);", o->u.boxes.once ? "once_" : "",
@@ -155,7 +155,7 @@ static void print_store_boxes(struct print *c, const struct role_op *o)
 	const struct role_map *m = &c->r->maps.v[o->u.boxes.map];
 
 	put(c, "if (%s) {", o->u.boxes.elected ? "elected" : "leader");
-	put(c, "\t%s%stma_%s_%dd(&map%d, %s%s);", each_panel(c, o->u.boxes.panels), guard(c, b->when),
+	put(c, "\t%s%stma_%s_%dd(&map%d, %s%s);", each_panel(c, o->u.boxes.panels), guard_text(c, b->when),
 		o->u.boxes.adds ? "add" : "store", m->rank, map_param(c, o->u.boxes.map), num(c, b->to), corner_text(c, b, m->rank));
 	put(c, "}");
 }
@@ -443,9 +443,9 @@ static void print_load_threads(struct print *c, const struct role_op *o)
 static void put_element(struct print *c, const struct role_op *o, const char *element, const char *x)
 {
 	if (o->u.move.adds)
-		put(c, "\t%sadd_to(&%s, %s);", guard(c, o->u.move.inside), element, x);
+		put(c, "\t%sadd_to(&%s, %s);", guard_text(c, o->u.move.inside), element, x);
 	else
-		put(c, "\t%s%s = %s;", guard(c, o->u.move.inside), element, x);
+		put(c, "\t%s%s = %s;", guard_text(c, o->u.move.inside), element, x);
 }
 
 /* Stores `width` neighbours of 4 bits, whose bits are y[0 .. width): one, two or four bytes. */
@@ -456,7 +456,7 @@ static void put_nibbles(struct print *c, const struct role_op *o, const char *el
 
 	for (int i = 1; i < width; i++)
 		word = arena_strf(c->a, "%s | y[%d] << %d", word, i, 4 * i);
-	put(c, "\t%s*(u%d *)&%s = (u%d)(%s);", guard(c, o->u.move.inside), 4 * width, element, 4 * width, word);
+	put(c, "\t%s*(u%d *)&%s = (u%d)(%s);", guard_text(c, o->u.move.inside), 4 * width, element, 4 * width, word);
 }
 
 /* The threads walk over groups of neighbours. The index is that of the first one. */
@@ -525,7 +525,7 @@ static void add_swapped(struct print *c, const struct role_op *o)
 	put(c, "\tconst int first = col0 - %d * (thread & 1);", pair);
 	put(c, "\tEACH(part, 2) { const int col0 = first + %d * part, e = %d * (thread & 1);", pair, width);
 	const char *element = put_indices(c, o);
-	put(c, "\t%s%s }", guard(c, o->u.move.inside), word_addition(c, width, element,
+	put(c, "\t%s%s }", guard_text(c, o->u.move.inside), word_addition(c, width, element,
 		arena_strf(c->a, "z[%d * part]", width)));
 	put(c, "}");
 }
@@ -557,7 +557,7 @@ static void store_vectors(struct print *c, const struct role_op *o)
 	put(c, pair == width ? "\tconst int e = 0;" : "\tEACH(part, %d) { const int e = %d * part;", pair / width, width);
 	c->vectors |= words == 2;
 	const char *element = put_indices(c, o);
-	put(c, "\t%s%s%s", guard(c, o->u.move.inside), o->u.move.adds ? word_addition(c, words, element, word) :
+	put(c, "\t%s%s%s", guard_text(c, o->u.move.inside), o->u.move.adds ? word_addition(c, words, element, word) :
 		word_store(c, words, element, word), pair == width ? "" : " }");
 	put(c, "}");
 }
@@ -579,7 +579,7 @@ static void store_eights(struct print *c, const struct role_op *o)
 	put(c, "\tconst int j = 4 * jj + (thread & 3), e = 0, col0 = 0;");
 	const char *element = put_indices(c, o);
 	put(c, "\t%s%sstore_16(&%s, y);", missing ? arena_strf(c->a, "if (j < %d) ", groups) : "",
-		guard(c, o->u.move.inside), element);
+		guard_text(c, o->u.move.inside), element);
 	put(c, "}");
 }
 
@@ -618,7 +618,7 @@ static void put_neighbours(struct print *c, const struct role_op *o)
 	put(c, "\tu32 x[%d]; EACH(i, %d) { const int e = %si; x[i] = %s(%s); }", n, n, parts > 1 ? arena_strf(c->a, "%d * part + ",
 		n) : "", bits, x);
 	put(c, "\tconst int e = %s;", parts > 1 ? arena_strf(c->a, "%d * part", n) : "0");
-	put(c, "\t%sshared_put_16(%s, x);", guard(c, o->u.put.when), num(c, o->u.put.address));
+	put(c, "\t%sshared_put_16(%s, x);", guard_text(c, o->u.put.when), num(c, o->u.put.address));
 	put(c, "}");
 }
 
@@ -629,7 +629,7 @@ static void print_put(struct print *c, const struct role_op *o)
 		return;
 	}
 	const struct frag *f = o->u.put.over;
-	const char *to = num(c, o->u.put.address), *when = guard(c, o->u.put.when);
+	const char *to = num(c, o->u.put.address), *when = guard_text(c, o->u.put.when);
 	const char *x = element_bits(c, o->u.put.from, o->u.put.type, o->u.put.value);
 	bool tested = o->u.put.from.frag && is_tested(o->u.put.inside);
 
@@ -664,115 +664,6 @@ static void print_put_panels(struct print *c, const struct role_op *o)
 		put(c, "\t%s%s", each(c, f, "e"), shared_put(c, o->u.panels.type, "at + 4 * e",
 			arena_strf(c->a, "%s[rb][(i * %d + h) * %d + e]", name, f->layout->halves, f->layout->pair)));
 	put(c, "}");
-}
-
-/* Loads from shared memory to registers in the layout of an instruction: word by word, with the first element in the
- * low bits. */
-static void fetch_by_threads(struct print *c, const struct role_op *o)
-{
-	const struct frag *f = o->u.fetch.to;
-	const char *from = num(c, o->u.fetch.address), *word = arena_strf(c->a, "%s%s", f->name, frag_word(c, f, "j"));
-	bool moved = f->layout != layout(c);	/* coordinates are those of its layout */
-	bool hides = c->r->target->hides_fetches;
-	int bits = dtype_bits(f->type), together = frag_words_together(f);
-
-	if (moved || hides) {
-		put(c, "{");
-		c->indent++;
-	}
-	if (hides)
-		put_thread(c, "opaque(THREAD)", false, f->layout);
-	else if (moved)
-		put_coordinates(c, f->layout);
-	if (o->u.fetch.by == FETCH_WORDS && (together == 2 || together == 4)) {
-		put(c, "%s{", each(c, f, "bjh"));
-		put(c, "\tconst int e = 0;");
-		put(c, "\t%sshared_%d(&%s, %s);", guard(c, o->u.fetch.inside), 4 * together, word, from);
-		if (is_tested(o->u.fetch.inside))
-			put(c, "\telse EACH(i, %d) (&%s)[i] = 0;", together, word);
-	} else if (o->u.fetch.by == FETCH_WORDS) {
-		put(c, together > 1 ? "%s%s" : "%s{", each(c, f, "bjh"), each_word(c, f));
-		if (together == 1)
-			put(c, "\tconst int e = 0;");
-		put(c, "\t%s = %sshared_u32(%s)%s;", word, is_tested(o->u.fetch.inside) ? arena_strf(c->a,
-			"%s ? ", num(c, o->u.fetch.inside)) : "", from, is_tested(o->u.fetch.inside) ? " : 0" : "");
-	} else {
-		put(c, "%s{", each(c, f, "bjh"));
-		put(c, "\t%s%s = 0;%s", together > 1 ? each_word(c, f) : "", word, together > 1 ? " }" : "");
-		put(c, "\t%s%s%s |= (u32)shared_u%d(%s) << %d * %s;", each(c, f, "e"), guard(c,
-			o->u.fetch.inside), word, bits, from, bits, together > 1 ? arena_strf(c->a, "(e & %d)", frag_word_cols(f) - 1) : "e");
-	}
-	put(c, "}");
-	if (moved || hides) {
-		c->indent--;
-		put(c, "}");
-	}
-}
-
-/* Fetches rows of 16, from number `first` of them on and before `end`, in steps of 32 bytes of the columns: four words of a thread. The
- * address of a thread is that of one row, or column, of one of the four matrices. These come in the order of the words: first
- * along the rows' halves of a layout that has these, else along the columns. `single`: there are eight rows alone, so the
- * threads of the other eight give the same addresses again. */
-static void fetch_rows(struct print *c, const struct role_op *o, int first, int end, bool single)
-{
-	const struct frag *f = o->u.fetch.to;
-	const struct frag_layout *l = f->layout;
-	bool across = o->u.fetch.by == FETCH_MATRICES_ACROSS, halves = l->halves == 2;
-	const char *block = first ? arena_strf(c->a, "%d + block", first) : "block";
-
-	if (first == end)
-		return;
-	put(c, "EACH(block, %d) EACH(step, %lld) {", end - first, (long long)f->cols / (2 * l->cols));
-	if (halves)
-		put(c, "\tconst int rb = %s, h = thread / 8 %% 2, j = 2 * step + thread / 16 %% 2, e = 0;", block);
-	else
-		put(c, "\tconst int rb = 2 * (%s)%s, j = 2 * step + thread / 8 %% 2, e = 0;", block, single ? "" :
-			" + thread / 16 % 2");
-	put(c, "\tu32 x[4]; shared_matrices%s(x, %s%s);", across ? "_across" : "", is_tested(o->u.fetch.inside) ?
-		arena_strf(c->a, "!(%s) ? %s : ", num(c, o->u.fetch.inside), num(c, o->u.fetch.slot)) : "",
-		num(c, o->u.fetch.address));
-	if (halves)
-		put(c, "\tEACH(i, 4) %s[%s][4 * step + i] = x[i];", f->name, block);
-	else
-		put(c, "\tEACH(i, %d) %s[2 * (%s) + i / 2][2 * step + i %% 2] = x[i];", single ? 2 : 4, f->name, block);
-	put(c, "}");
-}
-
-/* A warp's operand in matrices of 8 x 8. */
-static void fetch_matrices(struct print *c, const struct role_op *o)
-{
-	const struct frag *f = o->u.fetch.to;
-	const struct frag_layout *l = f->layout;
-	bool across = o->u.fetch.by == FETCH_MATRICES_ACROSS;
-	int rows = f->blocks * l->rows / (2 * MATRIX_ROWS), odd = f->blocks * l->rows % (2 * MATRIX_ROWS) != 0;
-
-	c->matrices = true;
-	put(c, "{");
-	c->indent++;
-	put(c, "const int row0 = %s%s, col0 = %s;", l->every_warp ? "" : arena_strf(c->a, "thread / %d * %d%s",
-		warp_threads(c), l->rows, across ? "" : " + "), across ? l->every_warp ? "0" : "" : "thread % 8",
-		across ? "thread % 8" : "0");
-	fetch_rows(c, o, 0, rows, false);
-	fetch_rows(c, o, rows, rows + odd, true);
-	c->indent--;
-	put(c, "}");
-	if (!is_tested(o->u.fetch.contracted))
-		return;
-	put(c, "{");
-	c->indent++;
-	put_coordinates(c, f->layout);
-	put(c, "%sif (!(%s)) %s%s &= %s;", each(c, f, "bjhe"), num(c, o->u.fetch.contracted), f->name, frag_word(c, f, "j"),
-		frag_word_cols(f) == 2 ? "e ? 0xffff : 0xffff0000" : frag_word_cols(f) == 4 ? "~(0xffu << 8 * e)" : "0");
-	c->indent--;
-	put(c, "}");
-}
-
-static void print_fetch(struct print *c, const struct role_op *o)
-{
-	if (o->u.fetch.by == FETCH_MATRICES || o->u.fetch.by == FETCH_MATRICES_ACROSS)
-		fetch_matrices(c, o);
-	else
-		fetch_by_threads(c, o);
 }
 
 /* Declares the words, which the products behind read. */
