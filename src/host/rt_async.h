@@ -718,6 +718,20 @@ static inline void host_sparse_product(float *d, uint64_t a, uint64_t b, uint32_
 		.sparse = true, .pairs = { pairs } }, NULL);
 }
 
+/* Elements x and y of two operands, as bits: their product, added to a sum, or to the bits of an integer. */
+static inline void host_add_product(float *sum, enum host_type type_a, uint32_t x, enum host_type type_b, uint32_t y)
+{
+	uint32_t bits;
+
+	if (type_a != HOST_i8) {
+		*sum += host_from_bits(type_a, x) * host_from_bits(type_b, y);
+		return;
+	}
+	memcpy(&bits, sum, 4);
+	bits += (uint32_t)((int8_t)x * (int8_t)y);
+	memcpy(sum, &bits, 4);
+}
+
 /* mma.sync.m16n8k8, k16 and k32, by the width of elements: of the first operand, thread t has rows t / 4 and t / 4 + 8,
  * of the second one column t / 4, and along what is contracted word t mod 4 of the first 16 bytes, and the same of the
  * second 16; of the sums its rows in columns 2 (t mod 4) and the next. Integers add up modulo 2^32. */
@@ -737,34 +751,16 @@ static inline void host_warp_product(float *d, const uint32_t *a, const uint32_t
 	for (int i = 0; i < 4; i++) {
 		int row = t / 4 * 4, col = (2 * (t % 4) + i % 2) * 4;	/* their first threads */
 		float sum = add ? d[i] : 0;
-		uint32_t exact = add ? host_bits(d[i]) : 0;
 
 		for (int k = 0; k < 8 * each; k++) {
 			int from = k / each % 4, group = k / (4 * each), shift = k % each * 8 * bytes;
 			uint32_t x = w->words[half][row + from].a[group * 2 + i / 2] >> shift & mask;
 			uint32_t y = w->words[half][col + from].b[group] >> shift & mask;
 
-			if (type_a == HOST_i8)
-				exact += (uint32_t)((int8_t)x * (int8_t)y);
-			else
-				sum += host_from_bits((enum host_type)type_a, x) * host_from_bits((enum host_type)type_b, y);
+			host_add_product(&sum, (enum host_type)type_a, x, (enum host_type)type_b, y);
 		}
-		d[i] = type_a == HOST_i8 ? host_float(exact) : sum;
+		d[i] = sum;
 	}
-}
-
-/* Elements x and y of two operands, as bits: their product, added to a sum, or to the bits of an integer. */
-static inline void host_add_product(float *sum, enum host_type type_a, uint32_t x, enum host_type type_b, uint32_t y)
-{
-	uint32_t bits;
-
-	if (type_a != HOST_i8) {
-		*sum += host_from_bits(type_a, x) * host_from_bits(type_b, y);
-		return;
-	}
-	memcpy(&bits, sum, 4);
-	bits += (uint32_t)((int8_t)x * (int8_t)y);
-	memcpy(sum, &bits, 4);
 }
 
 /* MFMA of CDNA 3, n rows and columns: of the first operand, thread t has row t mod n, of the second one column t mod n,
