@@ -181,6 +181,10 @@ RETURNS(targets, PUSH_LIST(L, i, BACKEND_COUNT, lua_pushstring(L, backends[i].na
 /* core.target_for(plan) -> the one that the plan is compiled for by default */
 RETURNS(target_for, lua_pushstring(L, backends[backend_for(history_plan(check_plan(L, 1, "compile"))->device)].name))
 
+/* core.gpu_target(plan) -> the same, but cuda where that is the CPU */
+RETURNS(gpu_target, lua_pushstring(L, backend_for(history_plan(check_plan(L, 1, "compile"))->device) == BACKEND_HIP ?
+	"hip" : "cuda"))
+
 /* core.target(x) -> the target of a kernel, nil of any other value */
 static int target_l(lua_State *L)
 {
@@ -435,6 +439,7 @@ void lua_open_kernel(lua_State *L)
 		{ "plan", kernel_plan_l }, { NULL, NULL } };
 	static const luaL_Reg functions[] = {
 		{ "build", build_l }, { "run", run_l }, { "host_run", host_run_l }, { "targets", targets_l }, { "target_for", target_for_l },
+		{ "gpu_target", gpu_target_l },
 		{ "target", target_l }, { "compile_log", compile_log_l }, { "attached", attached_l }, { NULL, NULL } };
 
 	class_new(L, &(struct class_def){ .name = GPU_CLASS, .meta = gpu });

@@ -651,7 +651,7 @@ local function run_plan(written, plan, path, sizes, o, say)
   local program = plan.graph.program.name
   local launch = launch_sizes(written, select(2, bound_and_launched(written, sizes)))
   local own = core.target_for(plan)
-  local asked = o.on ~= "host" and o.on or own == "hip" and own or "cuda"
+  local asked = o.on ~= "host" and o.on or core.gpu_target(plan)
   local board, why = core.attached(asked)
   local device = board and asked == own
   if o.on == asked and not board then

@@ -137,7 +137,7 @@ end
 
 local function measure(s, p)
   local of, id = s:plan(p.plan)
-  local target = core.target_for(of) == "hip" and "hip" or "cuda"
+  local target = core.gpu_target(of)
   local found, reason = core.attached(target)
   if not found then core.raise("measure: " .. reason) end
   return results.benchmark(id, of:compile{target = target}:bench{seconds = p.seconds})

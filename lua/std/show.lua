@@ -17,7 +17,7 @@ local function title_of(plan) return ("%s on %s"):format(plan.graph.program.name
 
 -- Run a plan on the device, after a check against the reference.
 local function measure(plan)
-  local target = core.target_for(plan) == "hip" and "hip" or "cuda"
+  local target = core.gpu_target(plan)
   local board, why = core.attached(target)
   if not board then return nil, "there is no device to run it on: " .. tostring(why) end
   local k = plan:compile{target = target}
