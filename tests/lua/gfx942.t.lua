@@ -10,14 +10,8 @@ random_plans.device = device
 local SEEDS <const> = {1, 2}
 local PLANS <const> = tonumber(os.getenv "MILLRACE_PLANS" or 40) // 3
 
-local function all(bound, tile, warps, rings)
-  local plan = mr.plan(bound:graph{tile = tile}, device)
-  plan:lane("c0", {warps = warps})
-  plan:buffers(rings or {})
-  for _, t in ipairs(plan.tasks) do plan:append(t.name) end
-  plan:fill_waits()
-  return plan
-end
+local in_order = dofile(dir .. "lib/in_order.lua")
+local function all(...) return in_order(device, ...) end
 
 local plan = all(mr.examples.gemm{m = 64, n = 64, k = 96}, {m = 64, n = 64, k = 32}, 4, {a = 2, b = 2})
 local dump = tostring(plan:kernel{})

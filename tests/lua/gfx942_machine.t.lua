@@ -14,14 +14,8 @@ for _, tool in ipairs{"clang-22", "/usr/lib/llvm-22/bin/llvm-objdump", "python3"
   end
 end
 
-local function all(bound, tile, warps, rings)
-  local plan = mr.plan(bound:graph{tile = tile}, device)
-  plan:lane("c0", {warps = warps})
-  plan:buffers(rings or {})
-  for _, t in ipairs(plan.tasks) do plan:append(t.name) end
-  plan:fill_waits()
-  return plan
-end
+local in_order = dofile(dir .. "lib/in_order.lua")
+local function all(...) return in_order(device, ...) end
 
 -- One lane copies what it multiplies, one iteration ahead.
 local function one_lane(bound, tile, warps, rings, loads)

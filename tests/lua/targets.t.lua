@@ -9,14 +9,8 @@ random_plans.device = device
 
 local SEEDS <const> = {1, 2, 3, 4}
 
-local function all(bound, tile, warps, rings, on)
-  local plan = mr.plan(bound:graph{tile = tile}, on or device)
-  plan:lane("c0", {warps = warps})
-  plan:buffers(rings or {})
-  for _, t in ipairs(plan.tasks) do plan:append(t.name) end
-  plan:fill_waits()
-  return plan
-end
+local in_order, changed_device = dofile(dir .. "lib/in_order.lua"), dofile(dir .. "lib/changed_device.lua")
+local function all(bound, tile, warps, rings, on) return in_order(on or device, bound, tile, warps, rings) end
 
 -- What the record says is what is lowered, shown, priced and printed.
 local plan = all(mr.examples.gemm{m = 64, n = 64, k = 96}, {m = 64, n = 64, k = 32}, 4, {a = 2, b = 2})
@@ -139,21 +133,10 @@ random_plans.device = device
 -- Hopper's record has the instructions, too. A device file that gives it a synchronous matrix unit behind the others has plans for
 -- it, and the default stays the asynchronous one.
 do
-  local core = require "millrace.core"
-  local file = assert(io.open(core.home() .. "/hw/h200.lua"))
-  local text, n = file:read "a":gsub("(seu = {.*)(\n  },\n})", [[%1
+  local both = changed_device("h200", {["(seu = {.*)(\n  },\n})"] = [[%1
     { name = "mma_sync", kind = "matrix", async = false, ordered = true, issue = 32, latency = 33,
       flops = {bf16 = 2458, f16 = 2458, tf32 = 1229, e4m3 = 4915, e5m2 = 4915, i8 = 4915}, efficiency = 1.0,
-      min_m = 64, min_n = 8, min_k = 32 },%2]])
-  file:close()
-  assert(n == 1)
-  local path = os.tmpname()
-  file = assert(io.open(path .. ".lua", "w"))
-  file:write(text)
-  file:close()
-  local both = mr.device(path .. ".lua")
-  os.remove(path)
-  os.remove(path .. ".lua")
+      min_m = 64, min_n = 8, min_k = 32 },%2]]})
   random_plans.device = both
   for _, x in ipairs{
     {"gemm", {m = 64, n = 64, k = 128}, {m = 64, n = 64, k = 64}, 4},
@@ -171,26 +154,15 @@ do
     local what = ("%s of %d rows on Hopper by mma.sync"):format(name, sizes.m)
     tap.like(tostring(p:kernel{}), "x b%d+, %w+, mma.sync", what)
     random_plans.correct(tap, "  right", p, {1, 2, 3})
-    tap.like(all(bound, tile, warps, {}, both):compile{target = "cuda", text = true}.source, "wgmma%.mma_async", "  by default wgmma")
+    tap.like(in_order(both, bound, tile, warps):compile{target = "cuda", text = true}.source, "wgmma%.mma_async", "  by default wgmma")
   end
   random_plans.device = device
 end
 
 -- What it cannot do is refused: an A100 that is said to multiply floats of 8 bits.
 do
-  local core = require "millrace.core"
-  local file = assert(io.open(core.home() .. "/hw/a100.lua"))
-  local text, n = file:read "a":gsub("i8 = 4096,", "i8 = 4096, e4m3 = 4096,")
-  file:close()
-  assert(n == 1)
-  local path = os.tmpname()
-  file = assert(io.open(path .. ".lua", "w"))
-  file:write(text)
-  file:close()
-  local wrong = mr.device(path .. ".lua")
-  os.remove(path)
-  os.remove(path .. ".lua")
-  local good, problems = all(mr.examples.gemm{m = 64, n = 64, k = 64, dtype = "e4m3"}, {m = 64, n = 64, k = 64}, 4, {}, wrong):check()
+  local wrong = changed_device("a100", {["i8 = 4096,"] = "i8 = 4096, e4m3 = 4096,"})
+  local good, problems = in_order(wrong, mr.examples.gemm{m = 64, n = 64, k = 64, dtype = "e4m3"}, {m = 64, n = 64, k = 64}, 4):check()
   tap.ok(not good, "a type without instruction")
   tap.like(tostring(problems):gsub("%s+", " "), "is not lowered for sm_80, which multiplies tf32, f16, bf16 or i8, by single warps",
     "... is refused with the reason")

@@ -125,22 +125,8 @@ for _, e in ipairs(tl.events) do on_its_replica = on_its_replica and (e.lane == 
 ok(on_its_replica, "  each on the replica that has its tile")
 
 -- An H200 with less shared memory, or fewer EUs.
-local function h200_with(changes)
-  local file = assert(io.open(home .. "/hw/h200.lua"))
-  local text = file:read "a"
-  file:close()
-  for old, new in pairs(changes) do
-    local n
-    text, n = text:gsub(old, new)
-    assert(n == 1)
-  end
-  local path = os.tmpname()
-  os.remove(path)
-  assert(io.open(path .. ".lua", "w")):write(text):close()
-  local device = mr.device(path .. ".lua")
-  os.remove(path .. ".lua")
-  return device
-end
+local changed_device = dofile(home .. "/tests/lua/lib/changed_device.lua")
+local function h200_with(changes) return changed_device("h200", changes) end
 
 -- Stamps of as many tiles as fit in shared memory are kept before they are written out; the trace has all tiles.
 for replicas = 1, 2 do
