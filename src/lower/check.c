@@ -178,7 +178,7 @@ static void raise_usage(const struct kernel *k, struct usage *u)
 	for (int i = 0; i < k->lanes.n; i++) {
 		const struct klane *l = &k->lanes.v[i];
 
-		registers += (int64_t)l->given * target_warps(k->target, l->warps) * k->target->warp;
+		registers += (int64_t)l->granted * target_warps(k->target, l->warps) * k->target->warp;
 		u->lane_registers[l->lane] = (int)max_i64(u->lane_registers[l->lane], l->needed);
 	}
 	u->registers = max_i64(u->registers, registers);

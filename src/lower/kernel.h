@@ -281,12 +281,13 @@ struct kregion {
 	VEC(struct kstep) steps;
 };
 
-/* What the lane's threads work on: nothing, as they only issue to engines; bytes that they copy; values in registers. */
-enum work_on { ON_NOTHING, ON_BYTES, ON_VALUES };
+/* What the threads of a lane do, which decides how many registers they need: they only issue work to engines; they copy
+ * between global and shared memory; they compute with values in registers. A lane that does several has the last. */
+enum lane_work { LANE_ISSUES, LANE_COPIES, LANE_COMPUTES };
 
 struct klane {
 	int lane;			/* of the plan */
-	enum work_on work;
+	enum lane_work work;
 	int replica, replicas;		/* it takes tiles t with t mod replicas = replica */
 	int handover_flag;		/* flag whose instance t - 1 is awaited before tile t; without it a replica
 					 * could mistake a generation of another replica's tile for its own. NONE: one
@@ -294,21 +295,24 @@ struct klane {
 	int barrier;			/* number of the named barrier that synchronises its threads */
 	int warps, first_warp;
 	const struct frag_layout *layout;	/* of its values: the target's, unless parts of it divide columns */
-	int registers;			/* of a thread, as the plan says; 0: a share of what is left */
-	int spare;			/* of these, as the plan says */
-	int given, needed;		/* registers of a thread: granted, and used at most by its values */
-	int needed_apart;		/* ... if operands of products under way are apart from their origins */
+	/* Registers of a thread: */
+	int registers;			/* that the plan asks for; 0: a share of those that other lanes leave */
+	int spare;			/* that lowering leaves to the compiler, as the plan says (struct lane) */
+	int granted;			/* that it gets */
+	int wanted;			/* that it could use beyond those (lower_grant_more) */
+	int needed;			/* that its values and addresses take where most of them are live */
+	int needed_apart;		/* the same, if operands of products under way are copies of the values */
 	int64_t scratch;		/* offset in shared memory, for reductions over its warps */
 	VEC(struct kentry) entries;
 	struct kregion *regions;	/* by loop + 1; 0: the tile loop */
 	struct traced_lane traced;
 };
 
-/* The registers of a thread that choices of lowering may fill: those granted, less the plan's `spare`. Whether the lane's
- * values fit is judged by `given`. */
+/* The registers of a thread that optional choices of lowering may fill: those granted, less the plan's `spare`. Values
+ * that a lane must keep may take all that are granted. */
 static inline int lane_usable_registers(const struct klane *l)
 {
-	return l->given - l->spare;
+	return l->granted - l->spare;
 }
 
 /* Does one iteration of the tile loop work on several tiles (offsets)? Else a tile ends before the next begins. */

@@ -137,8 +137,8 @@ void lower_stores(struct kernel *k);
 struct shape2 lower_stored_shape(const struct kernel *k, int buffer);
 
 /* needs: lanes, threads, outboxes
- * computes: what each lane works on (klane.work); registers granted to its threads (klane.given); shares_registers
- * promises: together at most what the launch has, so no lane waits for registers for ever */
+ * computes: what each lane does (klane.work); registers granted to its threads (klane.granted); shares_registers
+ * promises: the grants sum to no more than the launch has, so no setmaxnreg waits for ever */
 NODISCARD enum err_code lower_grant(struct kernel *k, struct err *e);
 /* Registers of each thread at launch. */
 int lower_launched(const struct kernel *k);
@@ -150,14 +150,14 @@ NODISCARD enum err_code lower_body(struct kernel *k, struct err *e);
 /* needs: role; computes: klane.needed. ERR_ILLEGAL: a lane needs more than it is granted */
 NODISCARD enum err_code lower_fit_registers(struct kernel *k, struct err *e);
 
-/* After that: where an equal share is too little for one of the lanes that work on values, and another one needs no
- * more than half of it, give each what it needs, and an equal share of what is left then, in the next attempt
- * (k->share_of). False if not all can have that, or they had it. */
+/* After that: if an equal share is too little for one of the lanes that share registers, and another one needs at most
+ * half of it, the next attempt gives each what it needs and an equal share of what then remains (k->share_of). False: no
+ * lane lacks registers, there are not enough of them, or this attempt has shared them so already. */
 bool lower_share_by_need(struct kernel *k);
 
-/* Where they fit: lanes whose threads copy, and those that load many boxes, get some of the registers that lanes that
- * share them do not need. */
-void lower_spare_for_copies(struct kernel *k);
+/* Grants lanes whose threads copy, and those that load many boxes, registers that the lanes that share the remainder do
+ * not need. */
+void lower_grant_more(struct kernel *k);
 
 /* What a wait asks of a flag: the instance or run that belongs to the current iteration of `loop`, or to the one `back`
  * iterations earlier. A wait has one demand for each distance of the dependences that it serves. */

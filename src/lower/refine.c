@@ -241,7 +241,7 @@ enum err_code lower_refined(struct kernel *k, enum err_code *wrong, struct err *
 		k->refusal.code = PROBLEM_REGISTERS;
 		*wrong = lower_fit_registers(k, e);
 		if (!*wrong)
-			lower_spare_for_copies(k);
+			lower_grant_more(k);
 		if (!*wrong || !lower_share_by_need(k))
 			return OK;
 	}

@@ -2,8 +2,8 @@
 #include "lower/passes.h"
 #include "role/live.h"
 
-/* The plan's number, rounded down to the granularity of the machine. */
-static int granted(const struct granting *g, int registers)
+/* The registers that the plan asks for, rounded down to the granularity of the machine. */
+static int round_grant(const struct granting *g, int registers)
 {
 	return registers ? (int)max_i64(registers / g->step * g->step, g->least) : 0;
 }
@@ -20,67 +20,68 @@ int lower_launched(const struct kernel *k)
 	return (int)(device_launched_registers(k->plan->device, k->threads) / step * step);
 }
 
-static enum work_on find_work(const struct kernel *k, const struct klane *l)
+static enum lane_work find_work(const struct kernel *k, const struct klane *l)
 {
-	enum work_on most = ON_NOTHING;
+	enum lane_work work = LANE_ISSUES;
 
 	for (int i = 0; i < l->entries.n; i++) {
 		const struct stask *s = stask_at(k, l->entries.v[i].task);
 
 		if (s->kind == TASK_MMA || s->kind == TASK_COMPUTE)
-			return ON_VALUES;
+			return LANE_COMPUTES;
 		for (int b = 0; b < s->reads.n; b++)
 			if (k->ring_of[s->reads.v[b]] == NONE)
-				return ON_VALUES;
+				return LANE_COMPUTES;
 		for (int b = 0; b < s->writes.n; b++)
 			if (!k->rings.v[k->ring_of[s->writes.v[b]]].engine)
-				most = ON_BYTES;
+				work = LANE_COPIES;
 		if (s->kind == TASK_STORE && l->entries.v[i].outbox == NONE)
-			most = ON_BYTES;
+			work = LANE_COPIES;
 	}
-	return most;
+	return work;
 }
 
-/* Lanes that work on values share the registers that the plan does not grant; if there are none, those that copy. */
-static enum work_on sharing_work(const struct kernel *k)
+/* Which lanes share the registers that remain once the plan's numbers and the fixed grants of other lanes are subtracted:
+ * those that compute; if there are none, those that copy. */
+static enum lane_work sharing_work(const struct kernel *k)
 {
 	for (int i = 0; i < k->lanes.n; i++)
-		if (k->lanes.v[i].work == ON_VALUES)
-			return ON_VALUES;
-	return ON_BYTES;
+		if (k->lanes.v[i].work == LANE_COMPUTES)
+			return LANE_COMPUTES;
+	return LANE_COPIES;
 }
 
-/* Grants each lane what the plan says; without that, few registers to lanes that do not share, and an equal
- * share of the remainder to the others, or what an attempt before has found (lower_share_by_need). The pool is what all
- * threads have at launch: setmaxnreg for more would wait for ever. */
+/* Grants each lane the registers that the plan asks for. A lane for which the plan asks for none gets few if its work does
+ * not need many, or else an equal share of the remainder, unless an earlier attempt has found how much each lane needs
+ * (lower_share_by_need). `pool` is what all threads have at launch, in registers of a thread times groups of warps:
+ * setmaxnreg for more than that would never return. */
 static void share_pool(struct kernel *k, int pool)
 {
 	const struct granting *r = &k->target->registers;
-	int given = 0, groups[ON_VALUES + 1] = { 0 }, few;
-	enum work_on sharing = sharing_work(k);
+	int taken = 0, groups[LANE_COMPUTES + 1] = { 0 }, few;
+	enum lane_work sharing = sharing_work(k);
 
 	for (int i = 0; i < k->lanes.n; i++) {
 		const struct klane *x = &k->lanes.v[i];
 
-		given += groups_of(k, x) * granted(r, x->registers);
+		taken += groups_of(k, x) * round_grant(r, x->registers);
 		if (!x->registers)
 			groups[x->work] += groups_of(k, x);
 	}
-	given += sharing == ON_VALUES ? groups[ON_BYTES] * r->producer : 0;
-	few = given + groups[ON_NOTHING] * r->producer + groups[sharing] * r->most > pool ? r->least : r->producer;
-	given += groups[ON_NOTHING] * few;
+	taken += sharing == LANE_COMPUTES ? groups[LANE_COPIES] * r->producer : 0;
+	few = taken + groups[LANE_ISSUES] * r->producer + groups[sharing] * r->most > pool ? r->least : r->producer;
+	taken += groups[LANE_ISSUES] * few;
 	for (int i = 0; i < k->lanes.n; i++) {
 		struct klane *x = &k->lanes.v[i];
-		enum work_on on = x->work;
 
 		if (x->registers)
-			x->given = granted(r, x->registers);
-		else if (on != sharing)
-			x->given = on == ON_BYTES ? r->producer : few;
+			x->granted = round_grant(r, x->registers);
+		else if (x->work != sharing)
+			x->granted = x->work == LANE_COPIES ? r->producer : few;
 		else if (k->share_of[x->lane])
-			x->given = k->share_of[x->lane];
+			x->granted = k->share_of[x->lane];
 		else
-			x->given = (int)min_i64((pool - given) / groups[sharing] / r->step * r->step, r->most);
+			x->granted = (int)min_i64((pool - taken) / groups[sharing] / r->step * r->step, r->most);
 	}
 }
 
@@ -103,15 +104,15 @@ enum err_code lower_grant(struct kernel *k, struct err *e)
 
 	for (int i = 0; i < k->lanes.n; i++) {
 		k->lanes.v[i].work = find_work(k, &k->lanes.v[i]);
-		k->lanes.v[i].given = (int)min_i64(lower_launched(k), d->thread_registers);
+		k->lanes.v[i].granted = (int)min_i64(lower_launched(k), d->thread_registers);
 	}
 	k->shares_registers = groups > 1 && k->target->registers.step;
 	if (!k->shares_registers)
 		return OK;
 	share_pool(k, lower_launched(k) * groups);
 	for (int i = 0; i < k->lanes.n; i++) {
-		sum += groups_of(k, &k->lanes.v[i]) * k->lanes.v[i].given;
-		least &= k->lanes.v[i].given >= k->target->registers.least;
+		sum += groups_of(k, &k->lanes.v[i]) * k->lanes.v[i].granted;
+		least &= k->lanes.v[i].granted >= k->target->registers.least;
 	}
 	if (!least)			/* the plan's numbers leave too few for the other lanes */
 		return err_set(e, ERR_ILLEGAL, location_of_grant(k), "the lanes whose registers the plan "
@@ -123,29 +124,30 @@ enum err_code lower_grant(struct kernel *k, struct err *e)
 		lower_launched(k) * k->threads, k->threads);
 }
 
-/* Counts registers that a thread of the lane needs: for values, for addresses of slots, and reserved ones. */
+/* Counts the registers that a thread of the lane needs: for values, for addresses of slots, and what the device reserves
+ * for the compiler's temporaries. */
 static void count_needed(struct kernel *k, int lane)
 {
 	const struct role *r = &k->role->roles.v[lane];
 	struct arena_mark mark = arena_mark(&k->arena);
 	int others = k->plan->device->reserved_registers;
 
-	if (k->lanes.v[lane].work == ON_VALUES)
+	if (k->lanes.v[lane].work == LANE_COMPUTES)
 		others += role_slot_words(r, &k->arena);
 	arena_reset(&k->arena, mark);
 	k->lanes.v[lane].needed = r->words + others;
-	/* this account leaves nothing out that takes many registers, so half of those that are reserved do */
+	/* words_apart leaves out nothing that takes many registers, so half of the reserved ones are enough */
 	k->lanes.v[lane].needed_apart = (int)max_i64(r->words + others,
 		r->words_apart + others - k->plan->device->reserved_registers / 2);
 }
 
-/* Does an equal share of the registers decide what the lane has? */
+/* Does the lane get a share of the registers that remain? Else the plan or the lane's work decides how many it gets. */
 static bool has_share(const struct kernel *k, const struct klane *l)
 {
 	return !l->registers && l->work == sharing_work(k);
 }
 
-/* What the lane needs, as much as can be granted. */
+/* What the lane needs, rounded up to what can be granted. */
 static int64_t need_in_steps(const struct kernel *k, const struct klane *l)
 {
 	return max_i64(round_up(l->needed, k->target->registers.step), k->target->registers.least);
@@ -166,9 +168,9 @@ bool lower_share_by_need(struct kernel *k)
 			continue;
 		if (k->share_of[l->lane])
 			return false;
-		is_short |= l->needed > l->given;
-		has_spare |= l->needed <= l->given / 2;
-		pool += groups_of(k, l) * l->given;
+		is_short |= l->needed > l->granted;
+		has_spare |= l->needed <= l->granted / 2;
+		pool += groups_of(k, l) * l->granted;
 		needed += groups_of(k, l) * need_in_steps(k, l);
 		groups += groups_of(k, l);
 	}
@@ -184,15 +186,20 @@ bool lower_share_by_need(struct kernel *k)
 	return true;
 }
 
-/* Lanes whose threads copy compute addresses, and bounds where a tile is ragged, for several accesses at once. That
- * took up to 56 registers. Lanes that load many boxes one after the other compute the coordinates of several at once,
- * for which the least that can be granted is not enough; a store of many panels did not need more. Both get more if
- * the lanes that share the registers keep what they need and a tenth more, as compilers use more than that, or what the
- * plan leaves to the compiler, and what they need if operands are apart: the search refuses plans without that. */
-enum { COPY_REGISTERS = 56, BOXES_FEW = 4, SPARE_SHARE = 10 };
+/* Two kinds of lanes may need more registers than the few that share_pool gives them:
+ *
+ *  - Threads that copy compute addresses, and bounds where a tile is ragged, for several accesses at once. Compiled
+ *    kernels used up to 56 registers for that.
+ *  - Threads that issue loads of many boxes compute the coordinates of several at once, for which the least that can be
+ *    granted is too little. A store of many panels did not need more.
+ *
+ * They get more from the lanes that share the remainder if those keep what they need and a tenth more, as compilers
+ * use more than the count says, or more what the plan leaves to the compiler (`spare`). They also keep what they need if
+ * operands are copies (needed_apart), without which the search refuses a plan. */
+enum { COPY_REGISTERS = 56, BOXES_FEW = 4, RESERVE_DIVISOR = 10 };
 
-/* The most boxes that one operation of the tree loads. */
-static int most_boxes(const struct role_body *b)
+/* The number of boxes of the load that has most of them. */
+static int most_boxes_of_load(const struct role_body *b)
 {
 	int64_t most = 0;
 
@@ -202,46 +209,38 @@ static int most_boxes(const struct role_body *b)
 		if (o->what == DO_LOAD_BOXES)
 			most = max_i64(most, o->u.boxes.boxes.n);
 		if (role_is_region(o->what))
-			most = max_i64(most, max_i64(most_boxes(&o->u.region.body), most_boxes(&o->u.region.other)));
+			most = max_i64(most, max_i64(most_boxes_of_load(&o->u.region.body),
+				most_boxes_of_load(&o->u.region.other)));
 	}
 	return (int)most;
 }
 
-/* How many more registers each thread of a lane that copies can use. */
-static int wanted_for_copies(const struct kernel *k, int lane)
+/* How many more registers each thread of the lane can use; 0 if the lane has a share of the remainder, or the plan's
+ * number. */
+static int more_wanted(const struct kernel *k, int lane)
 {
 	const struct granting *r = &k->target->registers;
 	const struct klane *l = &k->lanes.v[lane];
-	enum work_on on = l->work;
 
 	if (l->registers || has_share(k, l))
 		return 0;
-	if (on == ON_BYTES)
-		return COPY_REGISTERS - l->given;
-	return most_boxes(&k->role->roles.v[lane].body) > BOXES_FEW ? r->producer - l->given : 0;
+	if (l->work == LANE_COPIES)
+		return (int)max_i64(COPY_REGISTERS - l->granted, 0);
+	if (l->granted >= r->producer || most_boxes_of_load(&k->role->roles.v[lane].body) <= BOXES_FEW)
+		return 0;
+	return r->producer - l->granted;
 }
 
-/* How many registers each of the `sharing` groups of warps gives, so that each lane that wants more gets all that it
- * wants but `withheld`. 0: no lane wants more than that. */
-static int taken_for_copies(const struct kernel *k, int withheld, int sharing)
-{
-	int64_t more = 0;
-
-	for (int i = 0; i < k->lanes.n; i++)
-		more += groups_of(k, &k->lanes.v[i]) * max_i64(wanted_for_copies(k, i) - withheld, 0);
-	return (int)round_up(ceil_div(more, sharing), k->target->registers.step);
-}
-
-/* Do the lanes that share the registers keep enough without so many? */
-static bool can_spare(const struct kernel *k, int less)
+/* Do the lanes that share the remainder keep enough if each thread gives up so many registers? */
+static bool can_give_up(const struct kernel *k, int registers)
 {
 	for (int i = 0; i < k->lanes.n; i++) {
 		const struct klane *l = &k->lanes.v[i];
-		int64_t keeps = max_i64(l->needed + max_i64(l->needed / SPARE_SHARE, l->spare), l->needed_apart);
+		int64_t keeps = max_i64(l->needed + max_i64(l->needed / RESERVE_DIVISOR, l->spare), l->needed_apart);
 
-		if (l->work == ON_BYTES)	/* the account leaves its addresses out */
+		if (l->work == LANE_COPIES)	/* `needed` counts no addresses of copies */
 			keeps = max_i64(keeps, COPY_REGISTERS);
-		if (has_share(k, l) && keeps > l->given - less)
+		if (has_share(k, l) && keeps > l->granted - registers)
 			return false;
 	}
 	return true;
@@ -260,7 +259,18 @@ static void set_grants(const struct role_body *b, int given, int launched)
 	}
 }
 
-void lower_spare_for_copies(struct kernel *k)
+/* How many registers each thread of the lanes that share the remainder, `sharing` groups of warps, gives up so that all
+ * others get what they want less `withheld`; 0: nobody wants more than that. */
+static int given_up(const struct kernel *k, int withheld, int sharing)
+{
+	int64_t more = 0;
+
+	for (int i = 0; i < k->lanes.n; i++)
+		more += groups_of(k, &k->lanes.v[i]) * max_i64(k->lanes.v[i].wanted - withheld, 0);
+	return (int)round_up(ceil_div(more, sharing), k->target->registers.step);
+}
+
+void lower_grant_more(struct kernel *k)
 {
 	int sharing = 0, withheld = 0, less;
 
@@ -268,13 +278,15 @@ void lower_spare_for_copies(struct kernel *k)
 		sharing += has_share(k, &k->lanes.v[i]) ? groups_of(k, &k->lanes.v[i]) : 0;
 	if (!k->shares_registers || !sharing)
 		return;
-	while ((less = taken_for_copies(k, withheld, sharing)) && !can_spare(k, less))
+	for (int i = 0; i < k->lanes.n; i++)
+		k->lanes.v[i].wanted = more_wanted(k, i);
+	while ((less = given_up(k, withheld, sharing)) && !can_give_up(k, less))
 		withheld += k->target->registers.step;
 	for (int i = 0; i < k->lanes.n && less; i++) {
 		struct klane *l = &k->lanes.v[i];
 
-		l->given += has_share(k, l) ? -less : (int)max_i64(wanted_for_copies(k, i) - withheld, 0);
-		set_grants(&k->role->roles.v[i].body, l->given, lower_launched(k));
+		l->granted += has_share(k, l) ? -less : (int)max_i64(l->wanted - withheld, 0);
+		set_grants(&k->role->roles.v[i].body, l->granted, lower_launched(k));
 	}
 }
 
@@ -289,7 +301,7 @@ enum err_code lower_fit_registers(struct kernel *k, struct err *e)
 		struct srcloc loc = plan->loc;
 		int task = k->role->roles.v[i].words_in;
 
-		if (l->needed <= l->given)
+		if (l->needed <= l->granted)
 			continue;
 		k->refusal.task = task;
 		if (task != NONE)
@@ -297,7 +309,7 @@ enum err_code lower_fit_registers(struct kernel *k, struct err *e)
 		if (task != NONE && !plan->registers)
 			loc = stask_at(k, task)->loc;
 		return err_set(e, ERR_ILLEGAL, loc, "lane '%s' needs %d registers a thread%s; it has %d",
-			plan->name, l->needed, where, l->given);
+			plan->name, l->needed, where, l->granted);
 	}
 	return OK;
 }

@@ -57,7 +57,7 @@ static int spare_registers(const struct kernels *k)
 			const struct klane *x = &k->of[i]->lanes.v[l];
 
 			if (x->needed_apart > MANY)
-				least = (int)min_i64(least, x->given - x->needed_apart);
+				least = (int)min_i64(least, x->granted - x->needed_apart);
 		}
 	return least;
 }

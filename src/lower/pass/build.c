@@ -339,8 +339,8 @@ enum err_code pass_build(struct lowering *c, struct err *e)
 	c->point = point_new(c, &at);
 	if (c->k->shares_registers) {
 		o = add_op(c, DO_REGISTERS);
-		o->u.registers.n = l->given;
-		o->u.registers.more = l->given > lower_launched(c->k);
+		o->u.registers.n = l->granted;
+		o->u.registers.more = l->granted > lower_launched(c->k);
 	}
 	if (l->warps % c->k->target->group)
 		add_op(c, DO_LEAVE)->u.lane.warp = l->first_warp + l->warps;
