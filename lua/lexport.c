@@ -16,8 +16,6 @@ static int export_l(lua_State *L)
 	struct arena *a;
 	struct err e;
 
-	if (b->backend == BACKEND_HIP)
-		throw_msg(L, "export: a kernel for AMD's GPUs has no launcher of its own: k.source is its text");
 	if (b->traced)
 		throw_msg(L, "export: a traced kernel needs memory for its stamps: export the kernel that was traced");
 	for (int i = 0; i < b->graph->program->tensors.n; i++)
@@ -43,7 +41,7 @@ static int export_l(lua_State *L)
 		*--end = '\0';
 	if (b->backend == BACKEND_HOST)
 		export_host(b, name, a, &set);
-	else if (export_cuda(b, name, a, &set, &e))
+	else if (export_gpu(b, name, a, &set, &e))
 		throw_err(L, &e);
 	raise_if(L, export_write(&set, path, a, &e), &e);
 	PUSH_LIST(L, i, set.files.n, lua_pushfstring(L, "%s/%s", path, set.files.v[i].name));

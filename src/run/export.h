@@ -1,6 +1,6 @@
 /* export.h - writing a kernel as files that need no Millrace.
  *
- * Of a kernel for the GPU: its source, its binaries, a C launcher, a Python module for torch. Of one for the CPU: its
+ * Of a kernel for a GPU (CUDA, HIP): its source, its binaries, a C launcher, a Python module for torch. Of one for the CPU: its
  * source, the runtime, a driver with a main() and a makefile. The fixed parts are templates in src/run/export; the
  * other parts come from the plan and the emitted sources.
  */
@@ -22,7 +22,7 @@ struct export_set {
 
 /* name: of files and functions; NULL: the program's name. It is made an identifier of C and Python. *out lies
  * in `a`. ERR_INPUT for a kernel without binaries. */
-NODISCARD enum err_code export_cuda(const struct built *b, const char *name, struct arena *a,
+NODISCARD enum err_code export_gpu(const struct built *b, const char *name, struct arena *a,
 	struct export_set *out, struct err *e);
 void export_host(const struct built *b, const char *name, struct arena *a, struct export_set *out);
 

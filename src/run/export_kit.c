@@ -112,7 +112,7 @@ void export_begin(struct export_kit *k, const struct built *b, const char *name,
 	const struct program *p = plan->graph->program;
 
 	*out = (struct export_set){ .files = { 0 } };
-	*k = (struct export_kit){ .a = a, .plan = plan, .p = p, .out = out };
+	*k = (struct export_kit){ .a = a, .plan = plan, .p = p, .out = out, .hip = b->backend == BACKEND_HIP };
 	k->name = identifier(a, name ? name : p->name);
 	for (int i = 0; i < p->axes.n; i++) {
 		const struct axis *x = &p->axes.v[i];
@@ -183,21 +183,70 @@ const char *export_template_text(const char *name)
 	return t->text;
 }
 
+static bool in_name(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+/* What is said instead of the name at s; NULL: none begins there. */
+static const char *name_at(const struct export_kit *k, const char *text, const char *s, size_t *len)
+{
+	for (const char *const (*n)[2] = k->names->names; (*n)[0]; n++) {
+		*len = strlen((*n)[0]);
+		if (!strncmp(s, (*n)[0], *len) && !(in_name(*s) && s > text && in_name(s[-1])) &&
+		    !(in_name(s[*len - 1]) && in_name(s[*len])))
+			return (*n)[1];
+	}
+	return NULL;
+}
+
+const char *export_named(const struct export_kit *k, const char *text)
+{
+	struct buf b = buf_new(k->a);
+
+	if (!k->names || !k->names->names[0][0])
+		return text;
+	for (const char *s = text; *s; ) {
+		size_t len;
+		const char *name = name_at(k, text, s, &len);
+
+		if (name)
+			buf_puts(&b, name);
+		else
+			buf_putc(&b, *s);
+		s += name ? len : 1;
+	}
+	return b.text;
+}
+
+/* If a line's condition is at s, its length, and whether it holds; else 0. */
+static size_t condition_at(const struct export_kit *k, const char *s, bool *holds)
+{
+	const struct { const char *word; bool holds; } conditions[] = { { "@ANY@", k->nsizes > 0 },
+		{ "@FIXED@", !k->nsizes }, { "@CUDA@", k->names && !k->hip }, { "@HIP@", k->hip } };
+
+	for (int i = 0; i < LEN(conditions); i++) {
+		*holds = conditions[i].holds;
+		if (!strncmp(s, conditions[i].word, strlen(conditions[i].word)))
+			return strlen(conditions[i].word);
+	}
+	return 0;
+}
+
 void export_fill(struct export_kit *k, const char *name, const char *template)
 {
 	struct buf b = buf_new(k->a);
 	const char *s, *at;
+	bool holds;
 	size_t len;
 
-	for (s = export_template_text(template); (at = strchr(s, '@')); s = at + len) {
-		bool any = !strncmp(at, "@ANY@", 5);
-
+	for (s = export_named(k, export_template_text(template)); (at = strchr(s, '@')); s = at + len) {
 		buf_putn(&b, s, (size_t)(at - s));
-		if (any || !strncmp(at, "@FIXED@", 7)) {
-			len = any == (k->nsizes > 0) ? strlen(any ? "@ANY@" : "@FIXED@") : strcspn(at, "\n") + 1;
-			continue;
-		}
-		buf_puts(&b, word_at(k, at, &len));
+		len = condition_at(k, at, &holds);
+		if (len)
+			len = holds ? len : strcspn(at, "\n") + 1;
+		else
+			buf_puts(&b, word_at(k, at, &len));
 	}
 	buf_puts(&b, s);
 	export_add(k, name, b.text, b.len);

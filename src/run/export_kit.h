@@ -19,11 +19,19 @@ struct export_word {
 	const char *text;
 };
 
+/* What is not in the templates, and differs between exports for CUDA and HIP. */
+struct export_names {
+	const char *source, *binary;	/* how names of files end: ".cu" */
+	const char *const (*names)[2];	/* what templates say, and what is said instead; ends with NULL */
+};
+
 /* An export in progress. */
 struct export_kit {
 	struct arena *a;
 	const struct plan *plan;
-	const char *arch;		/* CUDA: of the binary */
+	const char *arch;		/* CUDA, HIP: of the binary */
+	const struct export_names *names;	/* NULL: for the CPU */
+	bool hip;
 	const struct program *p;
 	const char *name;		/* an identifier */
 	int *tensors;			/* ids: inputs, outputs, temporaries */
@@ -40,13 +48,16 @@ void export_begin(struct export_kit *k, const struct built *b, const char *name,
 void export_word(struct export_kit *k, const char *word, const char *text);
 void export_integer(struct export_kit *k, const char *word, int64_t value);
 /* Add a file with this text; or the text of a template, with its words replaced. Lines of it that begin with @ANY@
- * are there if a launch gives sizes, those that begin with @FIXED@ if not. */
+ * are there if a launch gives sizes, those that begin with @FIXED@ if not; those that begin with @CUDA@ or @HIP@ for that
+ * target. A line may begin with two. */
 void export_add(struct export_kit *k, const char *name, const char *text, size_t len);
 void export_fill(struct export_kit *k, const char *name, const char *template);
 
 /* "int size_m, int size_n": parameters of a launch; what templates say of its sizes, as words. */
 const char *export_size_parameters(const struct export_kit *k);
 void export_size_words(struct export_kit *k);
+/* A text for CUDA, with the names of k->names. */
+const char *export_named(const struct export_kit *k, const char *text);
 /* The text of a template, as it is. */
 const char *export_template_text(const char *name);
 

@@ -5,35 +5,7 @@
  * their second), fault, hang, refuse, abort (as the runtime does after a fault). FAKE_HIP_ARCH is the name of the
  * architecture, FAKE_HIP_NAME the device's, FAKE_HIP_INIT what hipInit returns.
  */
-#define cuInit hipInit
-#define cuDriverGetVersion hipDriverGetVersion
-#define cuGetErrorName hipDrvGetErrorName
-#define cuGetErrorString hipDrvGetErrorString
-#define cuDeviceGetCount hipGetDeviceCount
-#define cuDeviceGet hipDeviceGet
-#define cuDeviceGetName hipDeviceGetName
-#define cuDeviceGetPCIBusId hipDeviceGetPCIBusId
-#define cuDeviceTotalMem_v2 hipDeviceTotalMem
-#define cuDeviceGetAttribute hipDeviceGetAttribute
-#define cuCtxSynchronize hipDeviceSynchronize
-#define cuMemGetInfo_v2 hipMemGetInfo
-#define cuMemAlloc_v2 hipMalloc
-#define cuMemFree_v2 hipFree
-#define cuMemcpyHtoDAsync_v2 hipMemcpyHtoDAsync
-#define cuMemcpyDtoHAsync_v2 hipMemcpyDtoHAsync
-#define cuMemcpyDtoDAsync_v2 hipMemcpyDtoDAsync
-#define cuMemsetD8Async hipMemsetD8Async
-#define cuMemsetD32Async hipMemsetD32Async
-#define cuModuleLoadData hipModuleLoadData
-#define cuModuleUnload hipModuleUnload
-#define cuModuleGetFunction hipModuleGetFunction
-#define cuFuncGetAttribute hipFuncGetAttribute
-#define cuStreamCreate hipStreamCreateWithFlags
-#define cuStreamSynchronize hipStreamSynchronize
-#define cuEventCreate hipEventCreateWithFlags
-#define cuEventDestroy_v2 hipEventDestroy
-#define cuEventRecord hipEventRecord
-#define cuEventElapsedTime hipEventElapsedTime
+#include "hip_names.h"
 #define FAKE_HIP 1
 #include "fake_cuda.c"
 

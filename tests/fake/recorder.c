@@ -6,8 +6,9 @@
  * pointer, m for a tensor map, i for an int. $RECORDER_FAIL is "FUNCTION=CODE": that one fails.
  * $RECORDER_ARCH: the device, "90" by default. $RECORDER_CAPTURING, if set: streams are being captured.
  *
- * A binary begins with its size in decimal.
+ * A binary begins with its size in decimal, or is an ELF file that ends with the table of its sections.
  */
+#include <elf.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,7 +49,10 @@ static struct {
 } memories[MEMORIES_MOST];		/* at 0: free */
 static char maps[MAPS_MOST][MAP_TEXT];
 static int nfunctions, nmaps, context_of_mine, modules, contexts;
-static _Thread_local int current;
+#ifndef CURRENT_AT_FIRST
+#define CURRENT_AT_FIRST 0		/* CUDA's threads have no context until they take one */
+#endif
+static _Thread_local int current = CURRENT_AT_FIRST;
 
 static FILE *record(void)
 {
@@ -121,15 +125,20 @@ int cuDevicePrimaryCtxRetain(struct CUctx_st **context, int device)
 	return 0;
 }
 
-int cuDevicePrimaryCtxRelease_v2(int device)
+static void put_left(void)
 {
-	(void)device;
-	contexts--;
 	fprintf(record(), "released: %d contexts, %d modules", contexts, modules);
 	for (int i = 0; i < MEMORIES_MOST; i++)
 		if (memories[i].at)
 			fprintf(record(), ", %zu bytes", memories[i].bytes);
 	fprintf(record(), " left\n");
+}
+
+int cuDevicePrimaryCtxRelease_v2(int device)
+{
+	(void)device;
+	contexts--;
+	put_left();
 	return 0;
 }
 
@@ -215,10 +224,20 @@ int cuStreamIsCapturing(struct CUstream_st *stream, int *status)
 
 /* ---- binaries ---- */
 
+static int image_size(const void *image)
+{
+	Elf64_Ehdr h;
+
+	if (memcmp(image, ELFMAG, SELFMAG))
+		return atoi(image);
+	memcpy(&h, image, sizeof(h));
+	return (int)(h.e_shoff + (size_t)h.e_shentsize * h.e_shnum);
+}
+
 int cuModuleLoadData(struct CUmod_st **module, const void *image)
 {
 	const unsigned char *bytes = image;
-	int size = atoi(image), code = fails("cuModuleLoadData");
+	int size = image_size(image), code = fails("cuModuleLoadData");
 	unsigned sum = 0;
 
 	if (code)

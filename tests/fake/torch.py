@@ -62,6 +62,10 @@ class _Stream:
     cuda_stream = 0x77
 
 
+class _Properties:
+    gcnArchName = "gfx942:sramecc+:xnack-"
+
+
 class cuda:
     capturing, current, capability = False, 0, (9, 0)
 
@@ -76,6 +80,9 @@ class cuda:
 
     def get_device_capability(index):
         return cuda.capability
+
+    def get_device_properties(index):
+        return _Properties
 
     class device:
         def __init__(self, index):

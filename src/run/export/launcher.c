@@ -2,7 +2,9 @@
  *
  * The binaries at the end were made of @SOURCES@, as by
  *
- *	nvcc -arch=@ARCH@ -std=c++17 -lineinfo -cubin @FIRSTSOURCE@
+@CUDA@ *	nvcc -arch=@ARCH@ -std=c++17 -lineinfo -cubin @FIRSTSOURCE@
+@HIP@ *	clang -x hip --cuda-device-only --no-gpu-bundle-output --offload-arch=@ARCH@ -O3 \
+@HIP@ *		-nogpuinc -nogpulib @FIRSTSOURCE@
  */
 #include "@NAME@.h"
 
@@ -11,41 +13,43 @@
 #include <stdint.h>
 #include <stdio.h>
 @ANY@#include <stdlib.h>
-@ANY@#include <string.h>
+@ANY@@CUDA@#include <string.h>
+@HIP@#include <string.h>
 
 /* ---- what the plan says --------------------------------------------------------- */
 
 enum {
-	MAJOR = @MAJOR@, MINOR = @MINOR@,	/* compute capability */
+@CUDA@	MAJOR = @MAJOR@, MINOR = @MINOR@,	/* compute capability */
 	ARGUMENTS = @NARGUMENTS@,		/* tensors that the caller has */
 	TENSORS = @NTENSORS@,		/* with the temporaries between phases */
 	PHASES = @NPHASES@,		/* launches */
 	PARAMS_MOST = @PARAMS_MOST@,		/* of a launch */
 @ANY@	SIZES = @NSIZES@,			/* of axes, which a launch gives */
-	RANK_MOST = 5,
+@CUDA@	RANK_MOST = 5,
 };
 
 enum kind {
 	POINTER,			/* to a tensor */
-	MAP,				/* a tensor map: how the copy engine finds boxes of a tensor */
+@CUDA@	MAP,				/* a tensor map: how the copy engine finds boxes of a tensor */
 	ORDER,				/* output tiles as they are taken */
 	START,				/* where in it the tiles of each block begin */
 @ANY@	SIZE,				/* the size of an axis */
 };
 
-/* A parameter of a kernel. Dimensions of a map are innermost first. */
+@CUDA@/* A parameter of a kernel. Dimensions of a map are innermost first. */
+@HIP@/* A parameter of a kernel. */
 struct param {
 	enum kind kind;
 @FIXED@	int tensor;
 @ANY@	int tensor;			/* SIZE: its number */
-	int element;			/* CUtensorMapDataType */
-	int swizzle;			/* CUtensorMapSwizzle */
-	unsigned rank;
-	uint64_t dim[RANK_MOST];	/* elements */
-	uint64_t stride[RANK_MOST];	/* bytes, of dimension 1 and up */
-	uint32_t box[RANK_MOST];	/* elements */
-@ANY@	/* bits of sizes by which dim and stride are to be multiplied */
-@ANY@	uint64_t dim_by[RANK_MOST], stride_by[RANK_MOST];
+@CUDA@	int element;			/* CUtensorMapDataType */
+@CUDA@	int swizzle;			/* CUtensorMapSwizzle */
+@CUDA@	unsigned rank;
+@CUDA@	uint64_t dim[RANK_MOST];	/* elements */
+@CUDA@	uint64_t stride[RANK_MOST];	/* bytes, of dimension 1 and up */
+@CUDA@	uint32_t box[RANK_MOST];	/* elements */
+@ANY@@CUDA@	/* bits of sizes by which dim and stride are to be multiplied */
+@ANY@@CUDA@	uint64_t dim_by[RANK_MOST], stride_by[RANK_MOST];
 };
 
 @TILES@struct phase {
@@ -80,48 +84,72 @@ static const uint64_t tensor_bytes[TENSORS] = { @TENSORBYTES@ };
 @ANY@	return x;
 @ANY@}
 
-/* ---- CUDA's driver -------------------------------------------------------------- */
-
-struct tensor_map {
-	_Alignas(64) uint64_t opaque[16];
-};
-
-/* As in cuda.h: results and enumerations are ints, handles pointers, device addresses
- * 64-bit numbers. The driver exports name##suffix. */
+@CUDA@/* ---- CUDA's driver -------------------------------------------------------------- */
+@CUDA@
+@CUDA@struct tensor_map {
+@CUDA@	_Alignas(64) uint64_t opaque[16];
+@CUDA@};
+@CUDA@
+@CUDA@/* As in cuda.h: results and enumerations are ints, handles pointers, device addresses
+@CUDA@ * 64-bit numbers. The driver exports name##suffix. */
+@HIP@/* ---- AMD's runtime -------------------------------------------------------------- */
+@HIP@
+@HIP@/* As in hip_runtime_api.h of ROCm 6 and later: results are ints, handles pointers, device
+@HIP@ * addresses 64-bit numbers. The runtime exports name##suffix. */
 #define DRIVER(F) \
-	F(cuInit, , (unsigned flags)) \
-	F(cuGetErrorName, , (int error, const char **name)) \
-	F(cuGetErrorString, , (int error, const char **text)) \
-	F(cuDeviceGet, , (int *device, int ordinal)) \
-	F(cuDeviceGetAttribute, , (int *value, int attribute, int device)) \
-	F(cuDevicePrimaryCtxRetain, , (void **context, int device)) \
-	F(cuDevicePrimaryCtxRelease, _v2, (int device)) \
-	F(cuCtxSetCurrent, , (void *context)) \
-	F(cuCtxGetDevice, , (int *device)) \
-	F(cuMemAlloc, _v2, (uint64_t *address, size_t bytes)) \
-	F(cuMemFree, _v2, (uint64_t address)) \
-	F(cuMemAllocAsync, , (uint64_t *address, size_t bytes, void *stream)) \
-	F(cuMemFreeAsync, , (uint64_t address, void *stream)) \
-	F(cuMemcpyHtoD, _v2, (uint64_t to, const void *from, size_t bytes)) \
-@ANY@	F(cuStreamIsCapturing, , (void *stream, int *status)) \
-	F(cuModuleLoadData, , (void **module, const void *image)) \
-	F(cuModuleUnload, , (void *module)) \
-	F(cuModuleGetFunction, , (void **function, void *module, const char *name)) \
-	F(cuFuncSetAttribute, , (void *function, int attribute, int value)) \
-	F(cuTensorMapEncodeTiled, , (struct tensor_map *map, int element, unsigned rank, \
-		void *address, const uint64_t *dim, const uint64_t *stride, \
-		const uint32_t *box, const uint32_t *step, int interleave, int swizzle, \
-		int promotion, int fill)) \
-	F(cuLaunchKernel, , (void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, \
-		unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared, \
-		void *stream, void **params, void **extra))
+@HIP@	F(hipInit, , (unsigned flags)) \
+@HIP@	F(hipDrvGetErrorName, , (int error, const char **name)) \
+@HIP@	F(hipDrvGetErrorString, , (int error, const char **text)) \
+@HIP@	F(hipGetDeviceProperties, R0600, (void *properties, int device)) \
+@HIP@	F(hipSetDevice, , (int device)) \
+@HIP@	F(hipGetDevice, , (int *device)) \
+@HIP@	F(hipMalloc, , (uint64_t *address, size_t bytes)) \
+@HIP@	F(hipFree, , (uint64_t address)) \
+@HIP@	F(hipMallocAsync, , (uint64_t *address, size_t bytes, void *stream)) \
+@HIP@	F(hipFreeAsync, , (uint64_t address, void *stream)) \
+@HIP@	F(hipMemcpyHtoD, , (uint64_t to, const void *from, size_t bytes)) \
+@ANY@@HIP@	F(hipStreamIsCapturing, , (void *stream, int *status)) \
+@HIP@	F(hipModuleLoadData, , (void **module, const void *image)) \
+@HIP@	F(hipModuleUnload, , (void *module)) \
+@HIP@	F(hipModuleGetFunction, , (void **function, void *module, const char *name)) \
+@HIP@	F(hipModuleLaunchKernel, , (void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, \
+@HIP@		unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared, \
+@HIP@		void *stream, void **params, void **extra))
+@CUDA@	F(cuInit, , (unsigned flags)) \
+@CUDA@	F(cuGetErrorName, , (int error, const char **name)) \
+@CUDA@	F(cuGetErrorString, , (int error, const char **text)) \
+@CUDA@	F(cuDeviceGet, , (int *device, int ordinal)) \
+@CUDA@	F(cuDeviceGetAttribute, , (int *value, int attribute, int device)) \
+@CUDA@	F(cuDevicePrimaryCtxRetain, , (void **context, int device)) \
+@CUDA@	F(cuDevicePrimaryCtxRelease, _v2, (int device)) \
+@CUDA@	F(cuCtxSetCurrent, , (void *context)) \
+@CUDA@	F(cuCtxGetDevice, , (int *device)) \
+@CUDA@	F(cuMemAlloc, _v2, (uint64_t *address, size_t bytes)) \
+@CUDA@	F(cuMemFree, _v2, (uint64_t address)) \
+@CUDA@	F(cuMemAllocAsync, , (uint64_t *address, size_t bytes, void *stream)) \
+@CUDA@	F(cuMemFreeAsync, , (uint64_t address, void *stream)) \
+@CUDA@	F(cuMemcpyHtoD, _v2, (uint64_t to, const void *from, size_t bytes)) \
+@ANY@@CUDA@	F(cuStreamIsCapturing, , (void *stream, int *status)) \
+@CUDA@	F(cuModuleLoadData, , (void **module, const void *image)) \
+@CUDA@	F(cuModuleUnload, , (void *module)) \
+@CUDA@	F(cuModuleGetFunction, , (void **function, void *module, const char *name)) \
+@CUDA@	F(cuFuncSetAttribute, , (void *function, int attribute, int value)) \
+@CUDA@	F(cuTensorMapEncodeTiled, , (struct tensor_map *map, int element, unsigned rank, \
+@CUDA@		void *address, const uint64_t *dim, const uint64_t *stride, \
+@CUDA@		const uint32_t *box, const uint32_t *step, int interleave, int swizzle, \
+@CUDA@		int promotion, int fill)) \
+@CUDA@	F(cuLaunchKernel, , (void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, \
+@CUDA@		unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared, \
+@CUDA@		void *stream, void **params, void **extra))
 
 #define MEMBER(name, suffix, parameters) int (*name) parameters;
 static struct {
 	DRIVER(MEMBER)
 } cu;
 
-enum { ATTRIBUTE_MAJOR = 75, ATTRIBUTE_MINOR = 76, MAX_DYNAMIC_SHARED = 8, PROMOTION = @PROMOTION@ };
+@CUDA@enum { ATTRIBUTE_MAJOR = 75, ATTRIBUTE_MINOR = 76, MAX_DYNAMIC_SHARED = 8, PROMOTION = @PROMOTION@ };
+@HIP@/* hipDeviceProp_t, of which only gcnArchName is read, "gfx942:sramecc+:xnack-". */
+@HIP@enum { PROPERTIES_BYTES = @PROPERTIES@, ARCH_AT = @ARCHAT@ };
 
 static _Thread_local char error_text[256];
 
@@ -150,8 +178,10 @@ static int failed(const char *function, int code)
 
 static int open_driver(void)
 {
-	static const char *const libraries[] = { "libcuda.so.1",
-		"/usr/local/nvidia/lib64/libcuda.so.1", "/usr/lib/wsl/lib/libcuda.so.1" };
+@CUDA@	static const char *const libraries[] = { "libcuda.so.1",
+@CUDA@		"/usr/local/nvidia/lib64/libcuda.so.1", "/usr/lib/wsl/lib/libcuda.so.1" };
+@HIP@	static const char *const libraries[] = { "libamdhip64.so.7", "libamdhip64.so.6",
+@HIP@		"/opt/rocm/lib/libamdhip64.so" };
 	static void *library;
 
 	if (library)
@@ -159,13 +189,15 @@ static int open_driver(void)
 	for (int i = 0; i < 3 && !library; i++)
 		library = dlopen(libraries[i], RTLD_NOW | RTLD_LOCAL);
 	if (!library) {
-		snprintf(error_text, sizeof(error_text), "@NAME@: NVIDIA's driver cannot be "
+@CUDA@		snprintf(error_text, sizeof(error_text), "@NAME@: NVIDIA's driver cannot be "
+@HIP@		snprintf(error_text, sizeof(error_text), "@NAME@: AMD's runtime cannot be "
 			"loaded: %s", dlerror());
 		return -1;
 	}
 #define FIND(name, suffix, parameters) \
 	if (!(*(void **)&cu.name = dlsym(library, #name #suffix))) { \
-		snprintf(error_text, sizeof(error_text), "@NAME@: the driver is too old: it " \
+@CUDA@		snprintf(error_text, sizeof(error_text), "@NAME@: the driver is too old: it " \
+@HIP@		snprintf(error_text, sizeof(error_text), "@NAME@: the runtime is too old: it " \
 			"has no " #name #suffix); \
 		dlclose(library); \
 		library = NULL; \
@@ -189,7 +221,7 @@ enum { DEVICES_MOST = 64 };
 @ANY@
 static struct loaded {
 	int ready;
-	void *context;
+@CUDA@	void *context;
 	void *module[PHASES], *function[PHASES];
 @FIXED@	uint64_t order[PHASES], start[PHASES];
 @ANY@	_Atomic(struct tiles *) tiles;	/* of all sizes so far; none is changed once it is in the list */
@@ -208,7 +240,7 @@ static int load_phase(const struct phase *p, struct loaded *l, int i)
 @FIXED@
 	TRY(cuModuleLoadData, &l->module[i], p->binary);
 	TRY(cuModuleGetFunction, &l->function[i], l->module[i], p->entry);
-	TRY(cuFuncSetAttribute, l->function[i], MAX_DYNAMIC_SHARED, (int)p->shared);
+@CUDA@	TRY(cuFuncSetAttribute, l->function[i], MAX_DYNAMIC_SHARED, (int)p->shared);
 @FIXED@	code = upload(p->order, p->norder, &l->order[i]);
 @FIXED@	return code ? code : upload(p->start, p->nstart, &l->start[i]);
 @ANY@	return 0;
@@ -322,19 +354,31 @@ static int load_phase(const struct phase *p, struct loaded *l, int i)
 
 static int load(int device, struct loaded *l)
 {
-	int handle, major, minor, code = 0;
-
-	TRY(cuInit, 0);
-	TRY(cuDeviceGet, &handle, device);
-	TRY(cuDeviceGetAttribute, &major, ATTRIBUTE_MAJOR, handle);
-	TRY(cuDeviceGetAttribute, &minor, ATTRIBUTE_MINOR, handle);
-	if (major != MAJOR || minor != MINOR) {
-		snprintf(error_text, sizeof(error_text), "@NAME@: the binary is for compute "
-			"capability %d.%d, device %d has %d.%d", MAJOR, MINOR, device, major, minor);
-		return -1;
-	}
-	TRY(cuDevicePrimaryCtxRetain, &l->context, handle);
-	TRY(cuCtxSetCurrent, l->context);
+@CUDA@	int handle, major, minor, code = 0;
+@CUDA@
+@CUDA@	TRY(cuInit, 0);
+@CUDA@	TRY(cuDeviceGet, &handle, device);
+@CUDA@	TRY(cuDeviceGetAttribute, &major, ATTRIBUTE_MAJOR, handle);
+@CUDA@	TRY(cuDeviceGetAttribute, &minor, ATTRIBUTE_MINOR, handle);
+@CUDA@	if (major != MAJOR || minor != MINOR) {
+@CUDA@		snprintf(error_text, sizeof(error_text), "@NAME@: the binary is for compute "
+@CUDA@			"capability %d.%d, device %d has %d.%d", MAJOR, MINOR, device, major, minor);
+@CUDA@		return -1;
+@CUDA@	}
+@CUDA@	TRY(cuDevicePrimaryCtxRetain, &l->context, handle);
+@CUDA@	TRY(cuCtxSetCurrent, l->context);
+@HIP@	char properties[PROPERTIES_BYTES];
+@HIP@	const char *arch = properties + ARCH_AT;
+@HIP@	int code = 0;
+@HIP@
+@HIP@	TRY(hipInit, 0);
+@HIP@	TRY(hipGetDeviceProperties, properties, device);
+@HIP@	if (strcspn(arch, ":") != strlen("@ARCH@") || strncmp(arch, "@ARCH@", strlen("@ARCH@"))) {
+@HIP@		snprintf(error_text, sizeof(error_text), "@NAME@: the binary is for @ARCH@, device %d "
+@HIP@			"is a %.32s", device, arch);
+@HIP@		return -1;
+@HIP@	}
+@HIP@	TRY(hipSetDevice, device);
 	for (int i = 0; i < PHASES && !code; i++)
 		code = load_phase(&phases[i], l, i);
 	return code;
@@ -344,8 +388,9 @@ static void unload(int device, struct loaded *l)
 {
 	static const struct loaded nothing;
 
-	if (l->context) {
-		cu.cuCtxSetCurrent(l->context);
+@CUDA@	if (l->context) {
+@CUDA@		cu.cuCtxSetCurrent(l->context);
+@HIP@	if (!hip.hipSetDevice(device)) {
 		for (int i = 0; i < PHASES; i++) {
 @FIXED@			if (l->order[i])
 @FIXED@				cu.cuMemFree(l->order[i]);
@@ -358,7 +403,7 @@ static void unload(int device, struct loaded *l)
 @ANY@			next = t->next;
 @ANY@			free_tiles(t);
 @ANY@		}
-		cu.cuDevicePrimaryCtxRelease(device);
+@CUDA@		cu.cuDevicePrimaryCtxRelease(device);
 	}
 	*l = nothing;
 }
@@ -374,7 +419,8 @@ int @NAME@_load(int device)
 		return -1;
 	}
 	if (loaded[device].ready) {
-		TRY(cuCtxSetCurrent, loaded[device].context);
+@CUDA@		TRY(cuCtxSetCurrent, loaded[device].context);
+@HIP@		TRY(hipSetDevice, device);
 		return 0;
 	}
 	code = load(device, &loaded[device]);
@@ -393,24 +439,24 @@ void @NAME@_unload(int device)
 
 /* ---- launching ------------------------------------------------------------------ */
 
-@FIXED@static int make_map(const struct param *x, uint64_t address, struct tensor_map *map)
-@ANY@static int make_map(const struct param *x, uint64_t address, const int *sizes,
-@ANY@	struct tensor_map *map)
-{
-	static const uint32_t step[RANK_MOST] = { 1, 1, 1, 1, 1 };
-@ANY@	uint64_t dim[RANK_MOST] = { 0 }, stride[RANK_MOST] = { 0 };
-
-@FIXED@	TRY(cuTensorMapEncodeTiled, map, x->element, x->rank, (void *)(uintptr_t)address, x->dim,
-@FIXED@		x->stride, x->box, step, 0, x->swizzle, PROMOTION, 0);
-@ANY@	for (unsigned i = 0; i < x->rank; i++) {
-@ANY@		dim[i] = times_sizes(x->dim[i], x->dim_by[i], sizes);
-@ANY@		stride[i] = times_sizes(x->stride[i], x->stride_by[i], sizes);
-@ANY@	}
-@ANY@	TRY(cuTensorMapEncodeTiled, map, x->element, x->rank, (void *)(uintptr_t)address, dim,
-@ANY@		stride, x->box, step, 0, x->swizzle, PROMOTION, 0);
-	return 0;
-}
-
+@FIXED@@CUDA@static int make_map(const struct param *x, uint64_t address, struct tensor_map *map)
+@ANY@@CUDA@static int make_map(const struct param *x, uint64_t address, const int *sizes,
+@ANY@@CUDA@	struct tensor_map *map)
+@CUDA@{
+@CUDA@	static const uint32_t step[RANK_MOST] = { 1, 1, 1, 1, 1 };
+@ANY@@CUDA@	uint64_t dim[RANK_MOST] = { 0 }, stride[RANK_MOST] = { 0 };
+@CUDA@
+@FIXED@@CUDA@	TRY(cuTensorMapEncodeTiled, map, x->element, x->rank, (void *)(uintptr_t)address, x->dim,
+@FIXED@@CUDA@		x->stride, x->box, step, 0, x->swizzle, PROMOTION, 0);
+@ANY@@CUDA@	for (unsigned i = 0; i < x->rank; i++) {
+@ANY@@CUDA@		dim[i] = times_sizes(x->dim[i], x->dim_by[i], sizes);
+@ANY@@CUDA@		stride[i] = times_sizes(x->stride[i], x->stride_by[i], sizes);
+@ANY@@CUDA@	}
+@ANY@@CUDA@	TRY(cuTensorMapEncodeTiled, map, x->element, x->rank, (void *)(uintptr_t)address, dim,
+@ANY@@CUDA@		stride, x->box, step, 0, x->swizzle, PROMOTION, 0);
+@CUDA@	return 0;
+@CUDA@}
+@CUDA@
 /* at: addresses of all tensors. */
 @FIXED@static int launch_phase(struct loaded *l, int i, struct CUstream_st *stream, uint64_t *at)
 @ANY@static int launch_phase(struct loaded *l, const struct tiles *t, const int *given, int i,
@@ -419,25 +465,25 @@ void @NAME@_unload(int device)
 	const struct phase *p = &phases[i];
 @ANY@	uint64_t order = t->order[i], start = t->start[i];
 @ANY@	int sizes[SIZES];
-	struct tensor_map maps[PARAMS_MOST];
+@CUDA@	struct tensor_map maps[PARAMS_MOST];
 	void *params[PARAMS_MOST];
 
 @ANY@	memcpy(sizes, given, sizeof(sizes));
 	for (int k = 0; k < p->nparams; k++) {
 		const struct param *x = &p->params[k];
-		int code;
+@CUDA@		int code;
 
 		switch (x->kind) {
 		case POINTER:
 			params[k] = &at[x->tensor];
 			break;
-		case MAP:
-@FIXED@			code = make_map(x, at[x->tensor], &maps[k]);
-@ANY@			code = make_map(x, at[x->tensor], sizes, &maps[k]);
-			if (code)
-				return code;
-			params[k] = &maps[k];
-			break;
+@CUDA@		case MAP:
+@FIXED@@CUDA@			code = make_map(x, at[x->tensor], &maps[k]);
+@ANY@@CUDA@			code = make_map(x, at[x->tensor], sizes, &maps[k]);
+@CUDA@			if (code)
+@CUDA@				return code;
+@CUDA@			params[k] = &maps[k];
+@CUDA@			break;
 		case ORDER:
 @FIXED@			params[k] = &l->order[i];
 @ANY@			params[k] = &order;

@@ -21,10 +21,13 @@
 extern "C" {
 #endif
 
-struct CUstream_st;			/* CUDA's: a CUstream or cudaStream_t points to one */
+@CUDA@struct CUstream_st;			/* CUDA's: a CUstream or cudaStream_t points to one */
+@HIP@struct ihipStream_t;			/* HIP's: a hipStream_t points to one */
 
-/* Load the binary onto this device, an @ARCH@. Makes the device's primary context, which
- * is that of CUDA's runtime and of PyTorch, current in the calling thread. */
+@CUDA@/* Load the binary onto this device, an @ARCH@. Makes the device's primary context, which
+@CUDA@ * is that of CUDA's runtime and of PyTorch, current in the calling thread. */
+@HIP@/* Load the binary onto this device, a @ARCH@, which becomes the current one of the
+@HIP@ * calling thread. */
 int @NAME@_load(int device);
 
 /* Put the kernel on a stream (NULL: the default one) of the device that is current in

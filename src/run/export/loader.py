@@ -12,7 +12,8 @@ current stream; a call does not wait for it. It can be captured into a CUDA grap
 @FIXED@load() or run() was called before. There is no gradient.
 @ANY@load(@LOADSIZES@), or run() with tensors of these sizes, was called before. There is no gradient.
 
-It needs @FILES@ in the same folder, torch, and NVIDIA's driver.
+@CUDA@It needs @FILES@ in the same folder, torch, and NVIDIA's driver.
+@HIP@It needs @FILES@ in the same folder, torch for ROCm, and AMD's runtime (libamdhip64.so).
 """
 import ctypes
 @ANY@import heapq
@@ -69,11 +70,13 @@ OUTPUTS = (@OUTPUTS@)
 _TEMPS = (@TEMPS@)
 
 # One launch a phase. Parameters of the kernel in order: ("pointer", tensor);
-# ("map", tensor, CUtensorMapDataType, dims, strides in bytes, box, CUtensorMapSwizzle),
-# dimensions innermost first; ("order",), the output tiles as they are taken;
+@CUDA@# ("map", tensor, CUtensorMapDataType, dims, strides in bytes, box, CUtensorMapSwizzle),
+@CUDA@# dimensions innermost first; ("order",), the output tiles as they are taken;
+@HIP@# ("order",), the output tiles as they are taken;
 # ("start",), where in it the tiles of each block begin.
-@ANY@# A launch gives sizes: ("size", number of it in SIZES) is one; dims and strides are (factor, numbers
-@ANY@# of sizes by which it is to be multiplied ...). "dims" of a phase are those of its grid: tiles, elements
+@ANY@@CUDA@# A launch gives sizes: ("size", number of it in SIZES) is one; dims and strides are (factor, numbers
+@ANY@@CUDA@# of sizes by which it is to be multiplied ...). "dims" of a phase are those of its grid: tiles, elements
+@ANY@@HIP@# A launch gives sizes: ("size", number of it in SIZES). "dims" of a phase are those of its grid: tiles, elements
 @ANY@# of one, number of the size or -1. "first" are all tiles in the plan's order, of blocks of a cluster,
 @ANY@# which take neighbours in dimension "along", the first one; "work": iterations of each, or None.
 _PHASES = (
@@ -215,13 +218,13 @@ if _raw_stream is None:
 @ANY@    return order, start
 @ANY@
 @ANY@
-@ANY@def _times(x, sizes):
-@ANY@    n = x[0]
-@ANY@    for i in x[1:]:
-@ANY@        n *= sizes[i]
-@ANY@    return n
-@ANY@
-@ANY@
+@ANY@@CUDA@def _times(x, sizes):
+@ANY@@CUDA@    n = x[0]
+@ANY@@CUDA@    for i in x[1:]:
+@ANY@@CUDA@        n *= sizes[i]
+@ANY@@CUDA@    return n
+@ANY@@CUDA@
+@ANY@@CUDA@
 def _load(index):
     with _lock:
         if index not in _devices:
@@ -261,17 +264,20 @@ class _Device:
 
     def __init__(self, index):
         self.index, self.device = index, torch.device("cuda", index)
-        major, minor = torch.cuda.get_device_capability(index)
-        if ARCH != f"sm_{major}{minor}a" and not (ARCH[-1] != "a" and ARCH[3:-1] == str(major) and int(ARCH[-1]) <= minor):
-            raise RuntimeError(f"{NAME}: the binary is for {ARCH}, cuda:{index} is sm_{major}{minor}")
+@CUDA@        major, minor = torch.cuda.get_device_capability(index)
+@CUDA@        if ARCH != f"sm_{major}{minor}a" and not (ARCH[-1] != "a" and ARCH[3:-1] == str(major) and int(ARCH[-1]) <= minor):
+@CUDA@            raise RuntimeError(f"{NAME}: the binary is for {ARCH}, cuda:{index} is sm_{major}{minor}")
+@HIP@        arch = getattr(torch.cuda.get_device_properties(index), "gcnArchName", "NVIDIA's").split(":")[0]
+@HIP@        if ARCH != arch:
+@HIP@            raise RuntimeError(f"{NAME}: the binary is for {ARCH}, cuda:{index} is {arch}")
         self.cuda = _driver()
         self.ready = {}
 @FIXED@        self.functions, self.orders, self.starts = [], [], []
 @ANY@        self.functions, self.lists = [], {}
         with torch.cuda.device(index):
-            self.context = ctypes.c_void_p()
-            self._do("cuDevicePrimaryCtxRetain", ctypes.byref(self.context), ctypes.c_int(index))
-            self._do("cuCtxSetCurrent", self.context)
+@CUDA@            self.context = ctypes.c_void_p()
+@CUDA@            self._do("cuDevicePrimaryCtxRetain", ctypes.byref(self.context), ctypes.c_int(index))
+@CUDA@            self._do("cuCtxSetCurrent", self.context)
             for p in _PHASES:
                 self._load_phase(p)
 
@@ -281,7 +287,7 @@ class _Device:
         module, function = ctypes.c_void_p(), ctypes.c_void_p()
         self._do("cuModuleLoadData", ctypes.byref(module), binary)
         self._do("cuModuleGetFunction", ctypes.byref(function), module, p["entry"].encode())
-        self._do("cuFuncSetAttribute", function, ctypes.c_int(8), ctypes.c_int(p["smem"]))
+@CUDA@        self._do("cuFuncSetAttribute", function, ctypes.c_int(8), ctypes.c_int(p["smem"]))
         self.functions.append(function)
 @FIXED@        self.orders.append(self._upload(p["order"]))
 @FIXED@        self.starts.append(self._upload(p["start"]))
@@ -312,9 +318,9 @@ class _Device:
 
     def _do(self, function, *args):
         code = getattr(self.cuda, function)(*args)
-        if code == 201 and self.context:  # this thread has no context yet
-            self._do("cuCtxSetCurrent", self.context)
-            code = getattr(self.cuda, function)(*args)
+@CUDA@        if code == 201 and self.context:  # this thread has no context yet
+@CUDA@            self._do("cuCtxSetCurrent", self.context)
+@CUDA@            code = getattr(self.cuda, function)(*args)
         if code:
             text = ctypes.c_char_p()
             self.cuda.cuGetErrorName(ctypes.c_int(code), ctypes.byref(text))
@@ -355,36 +361,54 @@ class _Device:
 @ANY@    def _arguments(self, phase, p, addresses, sizes, order, start, grid):
         values = []
         for kind, *x in p["params"]:
-            if kind == "map":
-@FIXED@                values.append(self._map(addresses[x[0]], *x[1:]))
-@ANY@                tensor, element, dims, strides, box, swizzle = x
-@ANY@                values.append(self._map(addresses[tensor], element, [_times(n, sizes) for n in dims],
-@ANY@                                        [_times(n, sizes) for n in strides], box, swizzle))
-@ANY@            elif kind == "size":
-@ANY@                values.append(ctypes.c_int(sizes[x[0]]))
-            else:
-                values.append(ctypes.c_uint64(addresses[x[0]]) if kind == "pointer" else
-@FIXED@                              self.orders[phase] if kind == "order" else self.starts[phase])
-@ANY@                              order if kind == "order" else start)
+@CUDA@            if kind == "map":
+@FIXED@@CUDA@                values.append(self._map(addresses[x[0]], *x[1:]))
+@ANY@@CUDA@                tensor, element, dims, strides, box, swizzle = x
+@ANY@@CUDA@                values.append(self._map(addresses[tensor], element, [_times(n, sizes) for n in dims],
+@ANY@@CUDA@                                        [_times(n, sizes) for n in strides], box, swizzle))
+@ANY@@CUDA@            elif kind == "size":
+@ANY@@CUDA@                values.append(ctypes.c_int(sizes[x[0]]))
+@CUDA@            else:
+@CUDA@                values.append(ctypes.c_uint64(addresses[x[0]]) if kind == "pointer" else
+@FIXED@@CUDA@                              self.orders[phase] if kind == "order" else self.starts[phase])
+@ANY@@CUDA@                              order if kind == "order" else start)
+@FIXED@@HIP@            values.append(ctypes.c_uint64(addresses[x[0]]) if kind == "pointer" else
+@FIXED@@HIP@                          self.orders[phase] if kind == "order" else self.starts[phase])
+@ANY@@HIP@            if kind == "size":
+@ANY@@HIP@                values.append(ctypes.c_int(sizes[x[0]]))
+@ANY@@HIP@            else:
+@ANY@@HIP@                values.append(ctypes.c_uint64(addresses[x[0]]) if kind == "pointer" else
+@ANY@@HIP@                              order if kind == "order" else start)
         args = (ctypes.c_void_p * len(values))(*[ctypes.addressof(x) for x in values])
         args.keep = values
         return (self.functions[phase], ctypes.c_uint(@GRID@), ctypes.c_uint(p["threads"]),
                 ctypes.c_uint(p["smem"]), args)
-
-    def _map(self, address, element, dims, strides, box, swizzle):
-        buffer = ctypes.create_string_buffer(128 + 64)
-        tensor_map = (ctypes.c_char * 128).from_buffer(buffer, -ctypes.addressof(buffer) % 64)
-        rank = len(dims)
-        self._do("cuTensorMapEncodeTiled", tensor_map, ctypes.c_int(element), ctypes.c_uint(rank),
-                 ctypes.c_uint64(address), (ctypes.c_uint64 * rank)(*dims),
-                 (ctypes.c_uint64 * (rank - 1))(*strides), (ctypes.c_uint32 * rank)(*box),
-                 (ctypes.c_uint32 * rank)(*[1] * rank), ctypes.c_int(0), ctypes.c_int(swizzle),
-                 ctypes.c_int(@PROMOTION@), ctypes.c_int(0))
-        return tensor_map
-
-
+@CUDA@
+@CUDA@    def _map(self, address, element, dims, strides, box, swizzle):
+@CUDA@        buffer = ctypes.create_string_buffer(128 + 64)
+@CUDA@        tensor_map = (ctypes.c_char * 128).from_buffer(buffer, -ctypes.addressof(buffer) % 64)
+@CUDA@        rank = len(dims)
+@CUDA@        self._do("cuTensorMapEncodeTiled", tensor_map, ctypes.c_int(element), ctypes.c_uint(rank),
+@CUDA@                 ctypes.c_uint64(address), (ctypes.c_uint64 * rank)(*dims),
+@CUDA@                 (ctypes.c_uint64 * (rank - 1))(*strides), (ctypes.c_uint32 * rank)(*box),
+@CUDA@                 (ctypes.c_uint32 * rank)(*[1] * rank), ctypes.c_int(0), ctypes.c_int(swizzle),
+@CUDA@                 ctypes.c_int(@PROMOTION@), ctypes.c_int(0))
+@CUDA@        return tensor_map
+@CUDA@
+@CUDA@
+@HIP@
+@HIP@
 def _driver():
-    try:
-        return ctypes.CDLL("libcuda.so.1")
-    except OSError as e:
-        raise RuntimeError(f"{NAME}: NVIDIA's driver cannot be loaded: {e}") from None
+@CUDA@    try:
+@CUDA@        return ctypes.CDLL("libcuda.so.1")
+@CUDA@    except OSError as e:
+@CUDA@        raise RuntimeError(f"{NAME}: NVIDIA's driver cannot be loaded: {e}") from None
+@HIP@    """The runtime that torch has loaded: it may have brought its own."""
+@HIP@    with open("/proc/self/maps") as f:
+@HIP@        loaded = [line[line.index("/"):].rstrip() for line in f if "/libamdhip64.so" in line]
+@HIP@    for name in loaded[:1] + ["libamdhip64.so.7", "libamdhip64.so.6", "/opt/rocm/lib/libamdhip64.so"]:
+@HIP@        try:
+@HIP@            return ctypes.CDLL(name)
+@HIP@        except OSError as e:
+@HIP@            error = e
+@HIP@    raise RuntimeError(f"{NAME}: AMD's runtime cannot be loaded: {error}") from None

@@ -3,6 +3,23 @@
 
 #include <stdio.h>
 
+#include "gpu/libraries.h"
+
+static const struct export_names cuda_names = { ".cu", ".cubin", (const char *const[][2]){ { NULL, NULL } } };
+
+static const struct export_names hip_names = { ".hip", ".co", (const char *const[][2]){
+	{ "cu", "hip" }, { "self.cuda", "self.hip" }, { "cuGetErrorName", "hipDrvGetErrorName" },
+	{ "cuGetErrorString", "hipDrvGetErrorString" }, { "cuCtxGetDevice", "hipGetDevice" },
+	{ "cuMemAlloc", "hipMalloc" }, { "cuMemAlloc_v2", "hipMalloc" }, { "cuMemFree", "hipFree" },
+	{ "cuMemAllocAsync", "hipMallocAsync" }, { "cuMemFreeAsync", "hipFreeAsync" },
+	{ "cuMemcpyHtoD", "hipMemcpyHtoD" }, { "cuMemcpyHtoD_v2", "hipMemcpyHtoD" },
+	{ "cuStreamIsCapturing", "hipStreamIsCapturing" }, { "cuModuleLoadData", "hipModuleLoadData" },
+	{ "cuModuleUnload", "hipModuleUnload" }, { "cuModuleGetFunction", "hipModuleGetFunction" },
+	{ "cuLaunchKernel", "hipModuleLaunchKernel" }, { "CUstream_st", "ihipStream_t" },
+	{ "the driver (libcuda.so.1)", "AMD's runtime (libamdhip64.so)" }, { "CUDA's", "HIP's" },
+	{ "a CUDA graph", "a HIP graph" }, { "one CUDA device", "one GPU" }, { "a CUDA device", "a GPU" },
+	{ NULL, NULL } } };
+
 /* tensors ------------------------------------------------------------------ */
 
 static const char *torch_type(enum dtype t)
@@ -122,12 +139,12 @@ static void python_words(struct export_kit *k)
 			buf_printf(&results, "%s%s", i > k->ninputs ? ", " : "", name);
 	}
 	for (int i = 0; i < k->p->phases.n; i++)
-		buf_printf(&files, "%s%s.cubin", i ? ", " : "", export_stem(k, i));
+		buf_printf(&files, "%s%s%s", i ? ", " : "", export_stem(k, i), k->names->binary);
 	export_word(k, "TENSORS", shapes.text);
 	export_word(k, "RESULTS", results.text);
 	export_word(k, "FILES", files.text);
 	export_word(k, "CALL", parameters.text);
-	export_word(k, "ADDRESSES", by_address ? python_addresses : "");
+	export_word(k, "ADDRESSES", by_address ? export_named(k, python_addresses) : "");
 	export_word(k, "TUPLE", k->ninputs == 1 ? arena_strf(k->a, "%s,", tuple.text) : tuple.text);
 	export_word(k, "PARAMETERS", arena_strf(k->a, "%s%s*, out=None", parameters.text, k->ninputs ? ", " : ""));
 	export_word(k, "INPUTS", python_tensors(k, 0, k->ninputs));
@@ -295,9 +312,9 @@ static void put_phase(const struct export_kit *k, const struct built_phase *b, i
 		buf_printf(&t->phases, "\t{ \"%s\", binary_%s, %d, %d, %lld, params_%s, %d, order_%s, start_%s, "
 		"%lld, %d },\n", s->entry, name, d.eus, s->threads, (long long)s->shared_bytes, name,
 		s->params.n, name, name, (long long)d.total, d.eus + 1);
-	buf_printf(python, "    {\n        \"entry\": \"%s\", \"binary\": \"%s.cubin\",\n"
+	buf_printf(python, "    {\n        \"entry\": \"%s\", \"binary\": \"%s%s\",\n"
 		"        \"grid\": %d, \"threads\": %d, \"smem\": %lld,\n        \"params\": (\n",
-		s->entry, export_stem(k, i), d.eus, s->threads, (long long)s->shared_bytes);
+		s->entry, export_stem(k, i), k->names->binary, d.eus, s->threads, (long long)s->shared_bytes);
 	for (int n = 0; n < s->params.n; n++)
 		python_param(k, &s->params.v[n], python);
 	buf_puts(python, "        ),\n");
@@ -367,24 +384,30 @@ static void c_words(struct export_kit *k, const struct export_tables *t)
 		buf_printf(&bytes, "%s%lld", i ? ", " : "", (long long)known_bytes(k, k->tensors[i]));
 	}
 	for (int i = 0; i < k->p->phases.n; i++)
-		buf_printf(&sources, "%s%s.cu", i ? ", " : "", export_stem(k, i));
-	if (sscanf(k->arch, "sm_%d", &version) != 1)
+		buf_printf(&sources, "%s%s%s", i ? ", " : "", export_stem(k, i), k->names->source);
+	if (k->hip) {
+		export_integer(k, "PROPERTIES", HIP_PROPERTIES_BYTES);
+		export_integer(k, "ARCHAT", HIP_PROPERTIES_ARCH);
+	} else if (sscanf(k->arch, "sm_%d", &version) != 1) {
 		BUG("%s is no architecture", k->arch);
+	} else {
+		export_integer(k, "MAJOR", version / 10);
+		export_integer(k, "MINOR", version % 10);
+		export_integer(k, "PROMOTION", MAP_PROMOTION);
+	}
 	export_word(k, "C_PARAMETERS", c_parameters(k, ")", false));
 	export_word(k, "C_ARGUMENTS", c_parameters(k, ");", true));
 	export_word(k, "C_TUPLE", tuple.text);
 	export_word(k, "TENSORBYTES", bytes.text);
 	export_word(k, "SOURCES", sources.text);
-	export_word(k, "FIRSTSOURCE", arena_strf(k->a, "%s.cu", export_stem(k, 0)));
-	export_integer(k, "MAJOR", version / 10);
-	export_integer(k, "MINOR", version % 10);
+	export_word(k, "FIRSTSOURCE", arena_strf(k->a, "%s%s", export_stem(k, 0), k->names->source));
 	export_integer(k, "NARGUMENTS", nargs);
 	export_integer(k, "NTENSORS", k->ntensors);
 	export_integer(k, "NPHASES", k->p->phases.n);
 	export_integer(k, "PARAMS_MOST", t->params_most);
-	export_word(k, "TEMPNOTE", nargs == k->ntensors ? "" : " *\n * Tensors between phases "
+	export_word(k, "TEMPNOTE", nargs == k->ntensors ? "" : export_named(k, " *\n * Tensors between phases "
 		"are in memory that each call takes from the stream's\n * pool and gives back "
-		"(cuMemAllocAsync).\n");
+		"(cuMemAllocAsync).\n"));
 	export_word(k, "TABLES", arena_strf(k->a, "%sstatic const struct phase phases[PHASES] = {\n%s};\n",
 		t->params.text, t->phases.text));
 	export_word(k, "DATA", t->data.text);
@@ -392,7 +415,7 @@ static void c_words(struct export_kit *k, const struct export_tables *t)
 
 /* all ---------------------------------------------------------------------- */
 
-enum err_code export_cuda(const struct built *b, const char *name, struct arena *a,
+enum err_code export_gpu(const struct built *b, const char *name, struct arena *a,
 	struct export_set *out, struct err *e)
 {
 	struct export_tables t = { buf_new(a), buf_new(a), buf_new(a), "\n", 0 };
@@ -400,6 +423,7 @@ enum err_code export_cuda(const struct built *b, const char *name, struct arena 
 	struct export_kit k;
 
 	export_begin(&k, b, name, a, out);
+	k.names = k.hip ? &hip_names : &cuda_names;
 	TRY(check_packed(&k, e));
 	for (int i = 0; i < b->nphases; i++) {
 		const struct built_phase *p = &b->phases[i];
@@ -408,12 +432,13 @@ enum err_code export_cuda(const struct built *b, const char *name, struct arena 
 			return err_set(e, ERR_INPUT, NOWHERE, "export: this kernel is text alone; "
 				"compile it without text=true");
 		put_phase(&k, p, i, &t, &python);
-		export_add(&k, arena_strf(a, "%s.cu", export_stem(&k, i)), p->source.text.text, p->source.text.len);
-		export_add(&k, arena_strf(a, "%s.cubin", export_stem(&k, i)), p->binary.cubin, p->binary.cubin_bytes);
+		export_add(&k, arena_strf(a, "%s%s", export_stem(&k, i), k.names->source), p->source.text.text,
+			p->source.text.len);
+		export_add(&k, arena_strf(a, "%s%s", export_stem(&k, i), k.names->binary), p->binary.cubin,
+			p->binary.cubin_bytes);
 	}
 	export_integer(&k, "FLOPS", (int64_t)graph_flops(b->graph));
 	export_integer(&k, "BYTES", (int64_t)graph_bytes(b->graph));
-	export_integer(&k, "PROMOTION", MAP_PROMOTION);
 	export_word(&k, "PHASES", python.text);
 	export_size_words(&k);
 	python_words(&k);
