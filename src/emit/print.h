@@ -146,6 +146,8 @@ const char *spread_is_first(struct print *c, const struct spread *s);
 const char *each_exchange(struct print *c, const struct spread *s);
 const char *spread_mask(struct print *c, const struct spread *s);
 /* Declare row0 and col0, the first row and column that a thread has of a fragment with this layout. */
+/* The first row of the thread's warp among those of its part of the lane; NULL: 0, as every warp has all of them. */
+const char *warp_row_text(struct print *c, const struct frag_layout *l);
 void put_coordinates(struct print *c, const struct frag_layout *l);
 /* Declare the number of the thread in its lane, from C text of that in its block, and these. known: the compiler may know
  * that the number is not negative. */

@@ -80,14 +80,16 @@ static void fetch_matrices(struct print *c, const struct role_op *o)
 	const struct frag *f = o->u.fetch.to;
 	const struct frag_layout *l = f->layout;
 	bool across = o->u.fetch.by == FETCH_MATRICES_ACROSS;
+	const char *warp = warp_row_text(c, l);
 	int rows = f->blocks * l->rows / (2 * MATRIX_ROWS), odd = f->blocks * l->rows % (2 * MATRIX_ROWS) != 0;
 
 	c->matrices = true;
 	put(c, "{");
 	c->indent++;
-	put(c, "const int row0 = %s%s, col0 = %s;", l->every_warp ? "" : arena_strf(c->a, "thread / %d * %d%s",
-		warp_threads(c), l->rows, across ? "" : " + "), across ? l->every_warp ? "0" : "" : "thread % 8",
-		across ? "thread % 8" : "0");
+	if (across)
+		put(c, "const int row0 = %s, col0 = thread %% 8;", warp ? warp : "0");
+	else
+		put(c, "const int row0 = %s%sthread %% 8, col0 = 0;", warp ? warp : "", warp ? " + " : "");
 	fetch_rows(c, o, 0, rows, false);
 	fetch_rows(c, o, rows, rows + odd, true);
 	c->indent--;

@@ -211,14 +211,20 @@ const char *spread_text(struct print *c, const struct spread *s)
 	return s->step > 1 ? arena_strf(c->a, "%d * (%s)", s->step, digit) : digit;
 }
 
+const char *warp_row_text(struct print *c, const struct frag_layout *l)
+{
+	const char *in_part = l->parts > 1 ? arena_strf(c->a, " %% %d", layout_row_warps(l, c->role->warps) *
+		warp_threads(c)) : "";
+
+	return l->every_warp ? NULL : arena_strf(c->a, "thread%s / %d * %d", in_part, warp_threads(c), l->rows);
+}
+
 void put_coordinates(struct print *c, const struct frag_layout *l)
 {
-	const char *in_part = layout_parts(l) > 1 ? arena_strf(c->a, " %% %d", layout_row_warps(l, c->role->warps) *
-		warp_threads(c)) : "";
-	const char *warps = l->every_warp ? "" : arena_strf(c->a, "thread%s / %d * %d + ", in_part, warp_threads(c),
-		l->rows);
+	const char *warp = warp_row_text(c, l);
 
-	put(c, "const int row0 = %s%s, col0 = %s;", warps, spread_text(c, &l->row), spread_text(c, &l->col));
+	put(c, "const int row0 = %s%s%s, col0 = %s;", warp ? warp : "", warp ? " + " : "", spread_text(c, &l->row),
+		spread_text(c, &l->col));
 }
 
 const char *spread_is_first(struct print *c, const struct spread *s)

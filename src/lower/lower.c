@@ -259,7 +259,7 @@ static bool cost_of_form(const struct plan *p, int phase, const struct matrix_in
 		const struct stask *s = &p->graph->tasks.v[entry->task];
 		const struct seu *unit = &p->device->seu[entry->seu];
 		const struct matrix_instruction *x = NULL;
-		int64_t rows, n;
+		int64_t rows, cols, parts, n;
 
 		if (s->phase != phase || s->work.kind != WORK_MMA || unit->kind != SEU_MATRIX)
 			continue;
@@ -269,10 +269,12 @@ static bool cost_of_form(const struct plan *p, int phase, const struct matrix_in
 				x = &t->matrix[j];
 		if (!x)
 			return false;
-		rows = (int64_t)x->rows * lane_warps(p, entry->lane) / x->warps;
-		if (form->sums && (s->work.m % rows || s->work.n % x->cols_most))
+		parts = plan_lane_parts(p, entry->lane, phase);
+		rows = (int64_t)x->rows * lane_warps(p, entry->lane) / x->warps / parts;
+		cols = (int64_t)x->cols_most * parts;
+		if (form->sums && (s->work.m % rows || s->work.n % cols))
 			return false;
-		n = ceil_div(s->work.m, rows) * ceil_div(s->work.n, x->cols_most) * ceil_div(s->work.k, matrix_depth(x, s->work.type));
+		n = ceil_div(s->work.m, rows) * ceil_div(s->work.n, cols) * ceil_div(s->work.k, matrix_depth(x, s->work.type));
 		*passes += (double)n * x->passes;
 		*count += (double)n;
 	}

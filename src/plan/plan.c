@@ -97,7 +97,7 @@ int lane_warps(const struct plan *p, int lane)
 int plan_product_parts(const struct target *t, const struct matrix_instruction *x, int64_t rows, int64_t cols,
 	int warps)
 {
-	int groups = x->warps > 1 ? warps / x->warps : 1, parts = 1;
+	int groups = warps / x->warps, parts = 1;
 
 	for (int i = 2; i <= groups; i++)
 		if (groups % i == 0 && rows <= (int64_t)x->rows * (groups / i) && cols % (i * t->frag.deep) == 0)
@@ -108,9 +108,9 @@ int plan_product_parts(const struct target *t, const struct matrix_instruction *
 int plan_lane_parts(const struct plan *p, int lane, int phase)
 {
 	const struct target *t = target_of(p->device);
-	int warps = t->group > 1 ? lane_warps(p, lane) : 1, parts = INT32_MAX;
+	int warps = lane_warps(p, lane), parts = INT32_MAX;
 
-	if (warps <= t->group)
+	if (warps == 1)
 		return 1;
 	for (int i = 0; i < p->entries.n && parts > 1; i++) {
 		const struct stask *s = &p->graph->tasks.v[p->entries.v[i].task];

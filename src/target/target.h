@@ -29,16 +29,17 @@ struct frag_layout {
 	/* The lane's warps are in so many parts, one behind the other. Each has all rows, and an equal range of the
 	 * columns of every value. 0: they are one. */
 	int parts;
+	bool every_part;		/* of an operand, not a value: each part has all columns */
 };
 
 /* The parts that divide a lane's columns; the warps of one that have rows of their own. */
 static inline int layout_parts(const struct frag_layout *l)
 {
-	return l->parts > 1 ? l->parts : 1;
+	return l->parts > 1 && !l->every_part ? l->parts : 1;
 }
 static inline int layout_row_warps(const struct frag_layout *l, int warps)
 {
-	return l->every_warp ? 1 : warps / layout_parts(l);
+	return l->every_warp ? 1 : l->parts > 1 ? warps / l->parts : warps;
 }
 
 /* Rows of a block, of all warps of a lane; columns of a group, of all its parts. */

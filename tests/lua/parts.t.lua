@@ -15,8 +15,8 @@ local function schedule(bound, tile, warps, buffers, device)
 end
 
 -- The plan is legal, and its kernel right, also with an eye on races. `patterns`: in the kernel.
-local function right(what, bound, tile, warps, buffers, patterns)
-  local plan = schedule(bound, tile, warps, buffers)
+local function right(what, bound, tile, warps, buffers, patterns, device)
+  local plan = schedule(bound, tile, warps, buffers, device)
   local legal, problems = plan:check()
   if not tap.ok(legal, what .. ": legal", tostring(problems)) then return end
   local kernel = plan:compile{target = "host"}
@@ -145,6 +145,30 @@ end)
 right("weights", latent{h = 64, n = 192, d = 256}, {h = 64, n = 64, d = 256}, 8, {k = 2},
   {"const u64 da = descriptor%(0x%x+ull, slot_softmax", "mma_bf16_ss_32_0_0", "mma_bf16_ss_128_0_1"})
 right("weights, ragged", latent{h = 64, n = 150, d = 128}, {h = 64, n = 64, d = 128}, 8)
+
+-- Synchronous products of single warps ---------------------------------------------------------------
+
+-- A warp fetches all that is contracted of its part's rows of the first operand, and its part's columns of the second one.
+for device, group in pairs{a100 = 32, mi300x = 64} do
+  local function on(what, ...)
+    local bound, tile, warps, patterns = ...
+    return right(("%s: %s"):format(device, what), bound, tile, warps, nil, patterns, device)
+  end
+  on("four parts", softmax("nk", "bf16"){m = 32, n = 128, k = 64}, {m = 16, n = 128, k = 32}, 4,
+    {("thread %%%% %d / %d %%* 16"):format(group, group), "EACH%(w, 4%)", "EACH%(cb, " .. (device == "a100" and 4 or 2) .. "%)"})
+  on("two parts of two warps", softmax("nk", "bf16"){m = 32, n = 64, k = 64}, {m = 32, n = 64, k = 32}, 4,
+    {("thread / %d %%* 32"):format(2 * group), "EACH%(w, 2%)"})
+  on("n contiguous", softmax("kn", "bf16"){m = 32, n = 128, k = 64}, {m = 32, n = 128, k = 64}, 8)
+  on("n contiguous, 48 columns of a part", softmax("kn", "bf16"){m = 32, n = 96, k = 48}, {m = 32, n = 96, k = 16}, 4)
+  on("ragged", softmax("nk", "bf16"){m = 25, n = 120, k = 72}, {m = 32, n = 128, k = 32}, 4)
+  on("few rows", softmax("nk", "f32"){m = 5, n = 64, k = 64}, {m = 5, n = 64, k = 64}, 4)
+  on("values of all kinds", kinds{m = 32, n = 128, k = 64}, {m = 32, n = 128}, 4, {"thread / %d+ %* 2 %+ w"})
+  on("weights", latent{h = 32, n = 96, d = 64}, {h = 16, n = 32, d = 64}, 2)
+  local bytes = mr.examples.gemm{m = 16, n = 64, k = 128, dtype = "i8", out = "i32"}
+  on("bytes", bytes, {m = 16, n = 64, k = 64}, 2)
+  local few = on("columns of three warps", softmax("nk", "bf16"){m = 16, n = 40, k = 64}, {m = 16, n = 40, k = 64}, 3)
+  tap.ok(few and not few:find "EACH%(w, 3%)", device .. ": 40 columns are not divided")
+end
 
 -- The search finds such lanes where a tile has complete rows.
 local found = mr.search(latent{h = 64 * 264, n = 4096, d = 512}, mr.device "h200", {trials = 300, seconds = 60, measure = false})

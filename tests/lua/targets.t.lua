@@ -153,6 +153,9 @@ do
     p:fill_waits()
     local what = ("%s of %d rows on Hopper by mma.sync"):format(name, sizes.m)
     tap.like(tostring(p:kernel{}), "x b%d+, %w+, mma.sync", what)
+    if sizes.m == 16 then
+      tap.like(p:compile{target = "cuda", text = true}.source, "thread %% 32 / 32 %* 16", "  16 rows: each of the lane's warps has columns of its own")
+    end
     random_plans.correct(tap, "  right", p, {1, 2, 3})
     tap.like(in_order(both, bound, tile, warps):compile{target = "cuda", text = true}.source, "wgmma%.mma_async", "  by default wgmma")
   end

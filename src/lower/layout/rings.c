@@ -174,7 +174,7 @@ static void pad_operand(const struct kernel *k, struct ring *r, const struct buf
 }
 
 /* A product can begin to read columns that it does not contract at the beginning of a panel. So where products take
- * tiles of them, a panel must divide the extents of all such tiles: returns their greatest common divisor; 0: all begin
+ * tiles of them, or asynchronous ones parts of a tile, a panel must divide the extents of all these: returns their greatest common divisor; 0: all begin
  * at column 0. *by: one of those products. */
 static int64_t find_grain(const struct kernel *k, const struct ring *r, const struct buffer *b, const struct stask **by)
 {
@@ -183,7 +183,8 @@ static int64_t find_grain(const struct kernel *k, const struct ring *r, const st
 
 	for (int i = 0; (s = lower_next_product(k, r->buffer, &i));) {
 		struct operand_tiling x = operand_tiling(k, s, b, true, r->shape.cols);
-		int parts = last_node_of(k, s)->arg[1] == b->node ? lower_parts(k, s) : 1;
+		int task = (int)(s - k->plan->graph->tasks.v);
+		int parts = last_node_of(k, s)->arg[1] == b->node && is_async_product(k, task) ? lower_parts(k, s) : 1;
 
 		if (is_k_major(k, r, s) || (x.count == 1 && parts == 1))
 			continue;

@@ -239,20 +239,30 @@ static const struct num *current_row(struct lowering *c)
 {
 	const struct frag_layout *l = current_layout(c);
 	int high = layout_block_rows(l, c->lane->warps);
-	const struct num *row = ADD(MUL(V(c, VAR_RB, NONE), N(c, high)), V(c, VAR_ROW0, NONE));
+	const struct num *first = sum_or_null(c, c->first_row, MUL(V(c, VAR_RB, NONE), N(c, high)));
+	const struct num *row = ADD(first, V(c, VAR_ROW0, NONE));
 
 	return l->halves > 1 ? ADD(row, MUL(N(c, l->half), V(c, VAR_H, NONE))) : row;
 }
 
-/* First of so many columns that the part of the lane has to which the thread belongs; NULL: 0, as the lane has one. */
-static const struct num *first_of_part(struct lowering *c, int64_t cols)
+/* First of so many columns that the part of the lane has to which the thread belongs; NULL: 0, as the layout has one. */
+static const struct num *first_in_layout(struct lowering *c, const struct frag_layout *l, int64_t cols)
 {
-	const struct frag_layout *l = current_layout(c);
 	int threads = layout_row_warps(l, c->lane->warps) * c->k->target->warp;
 
 	if (layout_parts(l) == 1)
 		return NULL;
 	return MUL(DIV(V(c, VAR_THREAD, NONE), N(c, threads)), N(c, cols));
+}
+
+static const struct num *first_of_part(struct lowering *c, int64_t cols)
+{
+	return first_in_layout(c, current_layout(c), cols);
+}
+
+const struct num *first_column_of_part(struct lowering *c, const struct frag *f)
+{
+	return first_in_layout(c, f->layout, frag_part_cols(f));
 }
 
 const struct num *part_first_col(struct lowering *c, const struct stask *s, const struct shape2 *shape)

@@ -71,6 +71,7 @@ struct lowering {
 	const struct num *read_at[AXES_MAX];
 	const struct frag_layout *element_layout;	/* of the fragment; NULL: the lane's */
 	int k_step_cols;		/* columns of a k step, of which step KS is current; 0: all columns at once */
+	const struct num *first_row;	/* of what the thread's part of the lane fetches; NULL: 0 */
 	bool fetches;			/* an operand's elements are fetched into registers */
 	bool keeps_conditions;		/* they are not marked, as no copy of the loop leaves them out */
 	const struct shape2 *contracted;	/* axes that a thread product contracts, as rows, with KS as the current
@@ -213,6 +214,8 @@ const struct num *within_ends(struct lowering *c,
 	const struct stask *s, const struct shape2 *shape, const int *axes, int n);
 /* First column of a fragment of the shape that the thread's part of the lane has; NULL: 0, as the lane has one. */
 const struct num *part_first_col(struct lowering *c, const struct stask *s, const struct shape2 *shape);
+/* ... and that it has of a fragment, whatever the layout of the element at hand. */
+const struct num *first_column_of_part(struct lowering *c, const struct frag *f);
 /* Condition: the current element of f is one of the value, not padding, and within the ends of those of its axes
  * that are in the set `ends`. Constant 1 if nothing needs to be tested. */
 const struct num *inside_condition(struct lowering *c, const struct stask *s, const struct shape2 *shape,

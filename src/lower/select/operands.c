@@ -32,18 +32,21 @@ static struct shape2 operand_shape(const struct step_product *x, int arg)
 /* The layout of an operand for one instruction, or for several whose operands a thread fetches at once. For several, a
  * group has that many times as many columns, and a thread that many times as many neighbours: those of the first
  * instruction, then those of the next. So the instructions contract the columns in another order than they lie, the
- * same for both operands, which leaves the sum as it is. */
+ * same for both operands, which leaves the sum as it is. Where parts of the lane divide the result's columns, each has
+ * all that is contracted of the first operand's rows, and of the second operand those rows that are its columns. */
 static const struct frag_layout *step_layout(const struct step_product *x, int arg)
 {
-	const struct frag_layout *l = arg ? x->by->b_layout : x->by->a_layout;
+	const struct frag_layout *l = arg ? x->by->b_layout : x->by->a_layout, *values = x->c->lane->layout;
 	struct frag_layout *wide;
 
 	if (!l)
-		l = x->c->lane->layout;
-	if (x->together == 1)
+		l = values;
+	if (x->together == 1 && (arg || layout_parts(values) == 1))
 		return l;
 	wide = ARENA_NEW(x->c->a, struct frag_layout);
 	*wide = *l;
+	wide->parts = arg ? l->parts : values->parts;
+	wide->every_part = !arg;
 	wide->cols *= x->together;
 	wide->col.step *= x->together;
 	wide->pair *= x->together;
@@ -62,7 +65,7 @@ static const struct frag *step_frag(const struct step_product *x, int arg)
 	*f = (struct frag){ .name = arena_strf(c->a, "%c%d", arg ? 'b' : 'a', x->p->node),
 		.kind = FRAG_FULL, .type = type, .buffer = NONE,
 		.packed = true, .layout = step_layout(x, arg) };
-	f->rows = f->height = arg ? sum->cols : sum->rows;
+	f->rows = f->height = arg ? frag_part_cols(sum) : sum->rows;
 	f->cols = f->width = x->depth;
 	f->blocks = (int)(f->rows / layout_block_rows(f->layout, c->lane->warps));
 	add_op(c, DO_FRAGMENT)->u.frag.at.frag = f;
@@ -163,6 +166,7 @@ static enum err_code fetch_operand(const struct step_product *x, int arg, struct
 	*out = (struct frag_at){ step_frag(x, arg), 0 };
 	c->element_layout = out->frag->layout;
 	c->k_step_cols = x->steps > 1 ? x->depth : 0;
+	c->first_row = arg ? first_column_of_part(c, sum) : NULL;
 	inside = inside_condition(c, x->s, &v, &all, beyond);
 	contracted = inside_condition(c, x->s, &v, &deep, beyond);
 	c->fetches = true;
@@ -170,6 +174,7 @@ static enum err_code fetch_operand(const struct step_product *x, int arg, struct
 	c->fetches = false;
 	c->element_layout = NULL;
 	c->k_step_cols = 0;
+	c->first_row = NULL;
 	add_ring_touch(c, x->s, buffer);
 	o = add_op(c, DO_FETCH);
 	o->u.fetch.to = out->frag;
@@ -205,7 +210,7 @@ static int operand_words(const struct step_product *x)
 	const struct frag *sum = x->p->sum.frag;
 	int pair_words = x->by->b_layout->pair * dtype_bits(x->s->work.type) / 32;
 
-	return (int)(sum->blocks + sum->cols / x->by->b_layout->rows) * pair_words;
+	return (int)(sum->blocks + frag_part_cols(sum) / x->by->b_layout->rows) * pair_words;
 }
 
 /* Does a thread have the same columns of both? */
@@ -250,7 +255,7 @@ static void add_product(const struct step_product *x, struct frag_at a, struct f
 	o->u.product.a = a;
 	o->u.product.b = b;
 	o->u.product.steps = x->together;
-	o->u.product.col_steps = (int)x->p->sum.frag->cols / x->by->cols_most;
+	o->u.product.col_steps = (int)frag_part_cols(x->p->sum.frag) / x->by->cols_most;
 	o->u.product.adds = N(c, 1);
 }
 
