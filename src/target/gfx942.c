@@ -1,30 +1,33 @@
-/* CDNA 3: waves of 64 threads, each with matrix products of its own (MFMA 16 x 16 and 32 x 32, CDNA 3 ISA). Printers exchange the
- * operands of an instruction, so that its result is transposed and a thread has neighbouring columns of one row. */
+/* CDNA 3: waves of 64 threads, each with matrix products of its own (MFMA 16 x 16 and 32 x 32, CDNA 3 ISA). Printers
+ * exchange the operands of an instruction, so that a thread has neighbouring columns of a row of the result, not
+ * neighbouring rows of a column. */
 #include "target/target.h"
 
 #define TYPES_16 (1u << DT_BF16 | 1u << DT_F16)
 
-/* Thread t has row t mod 16, and four columns of each sixteen, from 4 (t / 16) on. So lies the first operand, too. */
+/* Thread t has row t mod 16, and of each sixteen columns the four from 4 (t / 16) on. The first operand has this
+ * layout, too. */
 #define SUMS .rows = 16, .cols = 16, .row = { 1, 16, 1 }, .col = { 16, 4, 4 }, .halves = 1, .pair = 4, .deep = 16
 
-/* The second operand, whose rows are columns of the result: all warps have all of them. */
+/* The second operand's rows are columns of the result, of which each warp has all. */
 static const struct frag_layout second = { SUMS, .every_warp = true };
 
-/* Thread t has row t mod 32, and four columns of each eight, from 4 (t / 32) on. An instruction makes four such groups, and
- * takes one of each operand. */
+/* Thread t has row t mod 32, and of each eight columns the four from 4 (t / 32) on. An instruction computes four such
+ * groups of columns, and contracts one of each operand. */
 #define SUMS_WIDE .rows = 32, .cols = 8, .row = { 1, 32, 1 }, .col = { 32, 2, 4 }, .halves = 1, .pair = 4, .deep = 8
 
 static const struct frag_layout sums_wide = { SUMS_WIDE }, second_wide = { SUMS_WIDE, .every_warp = true };
 
-/* Operands of 8 bits: a thread has 8 bytes of these as well, so eight columns. Sums lie as those of other types. */
+/* Operands of 8 bits: a thread has 8 bytes of a row, as of other types, so eight columns. */
 #define BYTES .rows = 16, .cols = 32, .row = { 1, 16, 1 }, .col = { 16, 4, 8 }, .halves = 1, .pair = 8, .deep = 32
 #define BYTES_WIDE .rows = 32, .cols = 16, .row = { 1, 32, 1 }, .col = { 32, 2, 8 }, .halves = 1, .pair = 8, .deep = 16
 
 static const struct frag_layout first_bytes = { BYTES }, second_bytes = { BYTES, .every_warp = true };
 static const struct frag_layout first_bytes_wide = { BYTES_WIDE }, second_bytes_wide = { BYTES_WIDE, .every_warp = true };
 
-/* Both make as many products in a pass, of four cycles (CDNA 3 ISA; LLVM's scheduling model of gfx942 has the same passes). The
- * wide one takes half as many instructions, and half as many registers for the operands of a step. */
+/* The argument is how many passes, of four cycles each, an instruction takes (CDNA 3 ISA; LLVM's scheduling model of
+ * gfx942 has the same numbers). Both forms multiply as many elements in a pass. The wide one takes half as many
+ * instructions, and half as many registers for operands. */
 #define MFMA .warps = 1, .a = FROM_REGISTERS, .b = FROM_REGISTERS, .transposed = true, .fetch_bytes = 16
 #define NARROW(n) MFMA, .name = "mfma 16x16", .rows = 16, .cols_most = 16, .cols_step = 16, .k_bytes = 32, .passes = n
 #define WIDE(n) MFMA, .name = "mfma 32x32", .rows = 32, .cols_most = 32, .cols_step = 32, .k_bytes = 16, \
@@ -32,10 +35,10 @@ static const struct frag_layout first_bytes_wide = { BYTES_WIDE }, second_bytes_
 #define BY_BYTES(t) .types = t, .loose = t, .a_layout = &first_bytes, .b_layout = &second_bytes
 #define BY_BYTES_WIDE(t) .types = t, .loose = t, .a_layout = &first_bytes_wide, .b_layout = &second_bytes_wide
 
-/* Values of e4m3 are twice those of the machine's encoding, whose greatest is 240: all but NaN and -0 have the same bits. That of
- * e5m2 has no infinities, which e5m2 has. So operands are multiplied as f16, of which e5m2 is the upper half, by two
- * instructions. The type of a mixed product is that of its first operand. */
-
+/* The machine's floats of 8 bits are FNUZ. The bits of an e4m3 stand for half its value there, but for NaN and -0, so
+ * they are used and results are multiplied by four. The machine's e5m2 has no infinities; so operands of e5m2 are
+ * multiplied as f16, of which e5m2 is the upper half, by two instructions for each of 8 bits. The type of a product of
+ * two types is that of its first operand. */
 static const struct matrix_instruction matrix[] = {
 	{ NARROW(4), .types = TYPES_16, .loose = TYPES_16, .b_layout = &second },
 	{ WIDE(8), .types = TYPES_16, .loose = TYPES_16, .b_layout = &second_wide },

@@ -1,11 +1,11 @@
-/* Products of single warps, synchronous and out of registers: mma.sync.m16n8k8, k16 and k32 of the PTX ISA. Two
- * machines have them: one that is as sm_90a otherwise, and sm_80. */
+/* Machines whose only matrix products are those of single warps, synchronous and with operands in registers (mma.sync):
+ * sm_80, and a machine that has Hopper's copy engine and mbarriers. */
 #include "target/mma_sync.h"
 
 static const struct matrix_instruction matrix_80[] = { MMA_16, MMA_8(1u << DT_I8), MMA_TF32 };
 static const struct matrix_instruction matrix[] = { MMA_SM_89 };
 
-/* The sums lie as those of wgmma. */
+/* The layout of sums is that of wgmma. */
 #define SUMS { .rows = 16, .cols = 8, .row = { 4, 8, 1 }, .col = { 1, 4, 2 }, .halves = 2, \
 	.half = 8, .pair = 2, .deep = 16 }
 #define LINES { .rows = 1, .cols = 64, .row = { 1, 1, 0 }, .col = { 1, 32, 2 }, .halves = 1, .pair = 2, \

@@ -1,4 +1,4 @@
-/* mma_sync.h - rows of mma.sync.m16n8k8, k16 and k32 (PTX ISA), which the records of several machines have. */
+/* mma_sync.h - the instructions mma.sync.m16n8k8, k16 and k32 (PTX ISA), for the tables of several targets. */
 #ifndef TARGET_MMA_SYNC_H
 #define TARGET_MMA_SYNC_H
 
@@ -7,9 +7,10 @@
 #define TYPES_16 (1u << DT_BF16 | 1u << DT_F16)
 #define TYPES_8 (1u << DT_E4M3 | 1u << DT_E5M2)
 
-/* The second operand: thread t has column t / 4 of each eight of the result. Of what is contracted an instruction takes
- * 32 bytes, of which the thread has word t mod 4 of each half: two elements of 16 bits, four of 8, one of 32. The first
- * operand has as much of rows t / 4 and t / 4 + 8, which for elements of 16 bits is how the sums lie. */
+/* Layouts of operands for elements of which a word has `step`. An instruction contracts 32 bytes of each row of an
+ * operand. Thread t has word t mod 4 of either half of them: of the second operand in row t / 4 (a column of the
+ * result), of the first one in rows t / 4 and t / 4 + 8. For elements of 16 bits the first operand has the layout of
+ * the sums. */
 #define WORDS(step) .col = { 1, 4, (step) }, .cols = 4 * (step), .pair = (step), .deep = 8 * (step), .row = { 4, 8, 1 }
 #define FIRST(step) { WORDS(step), .rows = 16, .halves = 2, .half = 8 }
 #define SECOND(step) { WORDS(step), .rows = 8, .halves = 1, .every_warp = true }
@@ -18,11 +19,11 @@ static const struct frag_layout second = SECOND(2), first_8 = FIRST(4), second_8
 	second_32 = SECOND(1);
 
 #define MMA .name = "mma.sync", .warps = 1, .rows = 16, .cols_most = 8, .cols_step = 8, .k_bytes = 32, \
-	.a = FROM_REGISTERS, .b = FROM_REGISTERS, .by_matrices = true
+	.a = FROM_REGISTERS, .b = FROM_REGISTERS, .ldmatrix = true
 #define MMA_16 { MMA, .types = TYPES_16, .loose = TYPES_16, .b_layout = &second }
 #define MMA_8(set) { MMA, .types = (set), .loose = (set), .a_layout = &first_8, .b_layout = &second_8 }
 #define MMA_TF32 { MMA, .types = 1u << DT_TF32, .loose = 1u << DT_TF32, .a_layout = &first_32, .b_layout = &second_32 }
-/* Floats of 8 bits are of sm_89 and later machines. */
+/* All of them: sm_89 and later machines multiply floats of 8 bits, too. */
 #define MMA_SM_89 MMA_16, MMA_8(1u << DT_I8), MMA_TF32, MMA_8(TYPES_8)
 
 #endif

@@ -1,5 +1,5 @@
-/* Hopper: matrix products of a warpgroup out of swizzled shared memory (wgmma, PTX ISA 8.x), and of single warps out of
- * registers, which a synchronous unit makes. */
+/* Hopper: matrix products of a warpgroup out of swizzled shared memory (wgmma, PTX ISA 8.x), on an asynchronous unit;
+ * and of single warps out of registers (mma.sync), on a synchronous one. */
 #include "target/mma_sync.h"
 
 /* ptxas asks for 26 (C7602), whatever setmaxnreg gives */

@@ -15,9 +15,10 @@ struct spread {
 	int div, mod, step;
 };
 
-/* How a matrix in registers is spread over the threads of a lane. Its rows are in blocks, in which each warp of the
- * lane has `rows`, one warp's below the other's; its columns in groups of `cols`. Of those a thread has `halves` rows,
- * from `row` on and `half` rows apart, and in each `pair` neighbouring columns from `col` on. */
+/* How a matrix in registers is spread over the threads of a lane. Its rows are divided into blocks, in which each warp
+ * of the lane has `rows` consecutive rows, the next warp the following ones; its columns into groups of `cols`. In each
+ * block and group a thread has elements of `halves` rows: row `row` of its warp's and the one `half` rows below; of
+ * each row it has `pair` neighbouring columns from `col` on. */
 struct frag_layout {
 	int rows, cols;
 	struct spread row, col;
@@ -72,7 +73,8 @@ enum { FROM_REGISTERS = 1, FROM_SHARED = 2 };
  * axis, and whose columns are contracted. */
 struct matrix_instruction {
 	const char *name;
-	bool async;			/* the lane goes on behind it, and counts groups of them */
+	bool async;			/* the lane goes on before it is complete, and counts groups of such
+					 * instructions */
 	int warps;
 	int rows;
 	int cols_most, cols_step;	/* as many as that, and a multiple of this; */
@@ -80,27 +82,33 @@ struct matrix_instruction {
 	int more_registers;		/* that the launch must give a thread in addition to those of sums and
 					 * operands, or its compiler fails; 0: it never does */
 	int k_bytes;
-	bool sparse;			/* contracts twice k_bytes, of which half of the first operand's elements are there, in shared
-					 * memory: two of each four, whose indices the threads have in a register */
+	bool sparse;			/* the first operand has 2:4 sparsity and is in shared memory: two of each four
+					 * elements, whose indices the threads have in a register. k_bytes counts those
+					 * two alone */
 	uint32_t types;			/* of both operands: bit t of enum dtype */
-	/* ... of which the machine has another encoding (FNUZ: the bias of exponents is one more, 0x80 is NaN, and there are
-	 * no infinities), to which a printer converts operands; of which it multiplies as f16, where each value is one of f16 */
+	/* Sets like `types`. fnuz: the machine has these in another encoding (FNUZ: the bias of exponents is greater by
+	 * one, 0x80 is NaN, there are no infinities), and a printer converts operands to it. as_f16: a printer converts
+	 * operands to f16, which has all their values. */
 	uint32_t fnuz, as_f16;
-	uint32_t loose;			/* ... which may be in registers, and in shared memory lie with
-					 * any axis contiguous; others with the contracted one */
-	int a, b;			/* where the operands may be */
-	const struct frag_layout *a_layout, *b_layout;	/* in registers; NULL: as values lie */
-	/* How its sums lie; NULL: as values do. Instructions whose sums lie in the same way are of one form: a kernel's
-	 * products are all of one, and all its values lie as their sums (lower.c). */
+	uint32_t loose;			/* a set like `types`: operands of these may be in registers, and in shared
+					 * memory either axis may be contiguous; of other types the contracted axis must
+					 * be */
+	int a, b;			/* where the operands may be: FROM_REGISTERS | FROM_SHARED */
+	const struct frag_layout *a_layout, *b_layout;	/* in registers; NULL: the layout of values */
+	/* The layout of its sums; NULL: the target's layout of values. A kernel uses only instructions whose sums have
+	 * one layout, and all its values have that layout (lower.c). */
 	const struct frag_layout *sums;
-	bool transposed;		/* a printer exchanges its operands: the result of the machine is transposed */
-	/* A thread fetches so many bytes of an operand's row from shared memory at once: what it needs of several steps.
-	 * Its neighbours of the contracted axis are then in another order than that of the steps, the same for both
-	 * operands. 0: each step's by itself. */
+	bool transposed;		/* a printer exchanges its operands, so that the machine computes the transposed
+					 * result */
+	/* A thread reads so many contiguous bytes of an operand's row from shared memory at once, and uses them in
+	 * several consecutive instructions. These then contract the elements in another order than memory has them, the
+	 * same order for both operands. 0: it reads the elements of each instruction by themselves. */
 	int fetch_bytes;
-	int passes;			/* of the matrix unit, in units that instructions of this target share */
-	bool by_matrices;		/* a warp fetches operands of 16 bits in matrices of 8 x 8, of which each thread
-					 * gets two neighbours in a row: as words of fragments lie */
+	int passes;			/* time on the matrix unit, in a unit of time that all instructions of the
+					 * target share */
+	bool ldmatrix;			/* a warp can read operands from shared memory in matrices of 8 rows of 16
+					 * bytes, of which each thread gets a word: the layout of operands in
+					 * registers */
 };
 
 /* How shared memory must lie for engines. */
@@ -113,8 +121,9 @@ struct shared_layout {
 	int box_rows, box_cols, box_rank;
 	int copy_align;			/* bytes: where a box may begin that is part of a panel */
 	int flag;			/* bytes of a barrier in shared memory */
-	/* a barrier is a counter, which a waiting warp reads again and again; so is that of a lane's threads, but for a
-	 * lane that has all of them: it takes the block's */
+	/* there are no mbarriers: a flag is a counter in shared memory, which a waiting warp reads again and again. So
+	 * is the barrier of a lane's threads, unless the lane has all threads of the block, whose barrier it then
+	 * uses */
 	bool polled;
 };
 
@@ -130,25 +139,27 @@ static inline int shared_pattern_rows(const struct shared_layout *l)
 	return l->align / l->line;
 }
 
-/* Registers that a group of warps is given when it begins. */
+/* The registers that a lane can ask for when it begins, of a thread (setmaxnreg). */
 struct granting {
-	int least, most, step;
-	int producer;			/* for lanes of less than a group, if there are enough */
+	int least, most, step;		/* a multiple of `step` between these */
+	int producer;			/* what a lane that does not compute gets if there are enough */
 };
 
 struct target {
 	const char *name;		/* as a device's `arch` has it */
 	bool lowers;			/* kernels are made for it: there is a printer */
-	int warp;			/* threads */
+	int warp;			/* threads of a warp */
 	int group;			/* a lane takes a multiple of so many warps */
-	struct granting registers;	/* of such a group; step 0: it keeps what the launch gave */
-	struct frag_layout frag;	/* of values: sums of its products among them, where those lie in no other way */
-	struct frag_layout lines;	/* of values with long rows, where there are no products: a warp has a row */
+	struct granting registers;	/* step 0: all lanes keep the registers that the launch gave them */
+	struct frag_layout frag;	/* of values, and of products' sums unless the instruction says otherwise
+					 * (`sums`) */
+	struct frag_layout lines;	/* of values in kernels without products, whose rows are long: each warp has a
+					 * row */
 	const struct completion *completes;	/* a row for each kind of unit, async and not */
 	int ncompletes;
 	struct shared_layout shared;
-	/* A fetch computes its addresses where it is: the compiler, which knew them before a loop, would keep each in a
-	 * register. */
+	/* A printer hides from the compiler how the addresses of an operand in shared memory are computed, as it would
+	 * compute them before a loop and keep each in a register. */
 	bool hides_fetches;
 	int adds_together;		/* f32 neighbours to which one instruction adds in memory; 0: one */
 	const struct matrix_instruction *matrix;

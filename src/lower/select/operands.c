@@ -121,7 +121,7 @@ static enum fetch_by fetch_operand_by(const struct step_product *x, const struct
 	const struct shape2 *shape)
 {
 	int cols = to->layout->cols;	/* of a matrix's row, whatever the width of elements */
-	bool matrices = x->by->by_matrices && x->depth % (2 * cols) == 0;
+	bool matrices = x->by->ldmatrix && x->depth % (2 * cols) == 0;
 
 	if (matrices && has_neighbours(x, r, shape->col[shape->ncol - 1], cols))
 		return FETCH_MATRICES;
