@@ -364,6 +364,22 @@ const char *const cuda_vectors[] = {
 	NULL
 };
 
+const char *const cuda_staged[] = {
+	"/* Loads to registers, zeros unless `inside`, and what goes from there to shared memory. */\n",
+	"DEV void load_4(u32 *x, const void *from, int inside) { x[0] = inside ? *(const u32 *)from : 0; }\n",
+	"DEV void load_8(u32 *x, const void *from, int inside)\n",
+	"{ const uint2 y = inside ? *(const uint2 *)from : make_uint2(0, 0); x[0] = y.x, x[1] = y.y; }\n",
+	"DEV void load_16(u32 *x, const void *from, int inside)\n",
+	"{\n",
+	"\tconst uint4 y = inside ? *(const uint4 *)from : make_uint4(0, 0, 0, 0);\n",
+	"\tx[0] = y.x, x[1] = y.y, x[2] = y.z, x[3] = y.w;\n",
+	"}\n",
+	"DEV void shared_put_8(u32 a, const u32 *x)\n",
+	"{ asm volatile(\"st.shared.v2.u32 [%0], {%1, %2};\" :: \"r\"(a), \"r\"(x[0]), \"r\"(x[1]) : \"memory\"); }\n",
+	"\n",
+	NULL
+};
+
 const char *const cuda_rare[] = {
 	SINE_AND_COSINE("fmaf"),
 	"DEV int op_popcount(int x) { return __popc(x); }\n",

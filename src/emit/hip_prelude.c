@@ -2,6 +2,9 @@
  * library, so clang compiles the text as HIP and as C. Shared memory is LDS, whose addresses are numbers of 32 bits. */
 #include "emit/print.h"
 
+#define LOAD(words, type) \
+	"DEV void load_" #words "(u32 *x, const void *from, int inside)\n" \
+	"{ " type " y = { 0 }; if (inside) y = *(const " type " *)from; memcpy(x, &y, " #words "); }\n"
 #define COPY(bytes, type) \
 	"DEV void copy_" #bytes "(u32 to, const void *from, int inside)\n" \
 	"{ " type " x = { 0 }; if (inside) x = *(const " type " *)from; *(LDS " type " *)to = x; }\n"
@@ -253,6 +256,17 @@ const char *const hip_additions[] = {
 	"\t\tif (odd) x[i] = y; else x[4 + i] = y;\n",
 	"\t}\n",
 	"}\n",
+	"\n",
+	NULL
+};
+
+const char *const hip_staged[] = {
+	"/* Loads to registers, zeros unless `inside`, and what goes from there to shared memory. The compiler waits for a load\n",
+	"   where its words are used, and counts the younger ones that may be under way (vmcnt). */\n",
+	LOAD(4, "word"),
+	LOAD(8, "two_words"),
+	LOAD(16, "four_words"),
+	"DEV void shared_put_8(u32 a, const u32 *x) { const two_words y = { x[0], x[1] }; *(LDS two_words *)a = y; }\n",
 	"\n",
 	NULL
 };

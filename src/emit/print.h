@@ -41,11 +41,13 @@ extern const char *const cuda_additions[];	/* ... of one that adds to elements i
 extern const char *const cuda_fresh[];		/* ... of one with accumulators whose old content is of no use */
 extern const char *const cuda_recomputed[];	/* ... of one whose operations compute coordinates again */
 extern const char *const cuda_vectors[];	/* ... of one with accesses of several words */
+extern const char *const cuda_staged[];		/* ... of one whose loads leave words in registers */
 extern const char *const cuda_rare[];		/* ... of one with functions that few kernels have */
 extern const char *const cuda_nibbles[];	/* ... of one that makes elements of 4 bits */
 extern const char *const cuda_matrices[];	/* ... of one that fetches operands in matrices */
 extern const char *const hip_prelude[];		/* likewise of hip_prelude.c */
 extern const char *const hip_additions[];
+extern const char *const hip_staged[];
 extern const char *const hip_rare[];
 extern const char *const hip_recomputed[];
 extern const char *const hip_nibbles[];
@@ -72,6 +74,7 @@ struct print {
 	bool fresh;			/* the text has FRESH_F or FRESH_U (printer.fresh) */
 	bool recomputed;		/* the text computes coordinates again in operations (printer.recomputed) */
 	bool vectors;			/* the text has accesses of 8 or 16 bytes, or bits of floats (printer.vectors) */
+	bool staged;			/* the text loads words to registers (printer.staged) */
 	bool rare;			/* the text calls op_sin, op_cos or op_popcount (printer.rare) */
 	bool nibbles;			/* the text makes elements of 4 bits (printer.nibbles) */
 	bool matrices;			/* the text fetches operands in matrices (printer.matrices) */

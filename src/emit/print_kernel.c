@@ -204,6 +204,8 @@ void emit_text(const struct role_program *r, const struct printer *printer, stru
 		put_lines(a, out, printer, printer->recomputed);
 	if (c.vectors)
 		put_lines(a, out, printer, printer->vectors);
+	if (c.staged)
+		put_lines(a, out, printer, printer->staged);
 	if (c.rare)
 		put_lines(a, out, printer, printer->rare);
 	if (c.nibbles)

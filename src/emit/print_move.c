@@ -439,6 +439,85 @@ static void print_load_threads(struct print *c, const struct role_op *o)
 		load_elements(c, o);
 }
 
+/* Words of an access of the load, and how many accesses a thread has. */
+static int words_at_once(const struct role_op *o)
+{
+	return o->u.move.run * dtype_bits(o->u.move.type) / 32;
+}
+static int accesses_of_thread(const struct role_op *o)
+{
+	return frag_words(o->u.move.staged.frag) / words_at_once(o);
+}
+
+/* Declares the row and column of a thread's first access of a load that it strides over. */
+static void put_first_of_strides(struct print *c, const struct role_op *o)
+{
+	long long run = o->u.move.run, across = (long long)o->u.move.cols / run;
+
+	put(c, "const int first = thread / %lld;", across);
+	put(c, "const int rb = 0, h = 0, j = 0, e = 0, row0 = first, col0 = thread %% %lld * %lld;", across, run);
+}
+
+/* Begins a loop over the accesses of a thread, all of which are unrolled, and declares the coordinates of each. */
+static void begin_each_access(struct print *c, const struct role_op *o)
+{
+	put(c, "EACH(u, %d) {", accesses_of_thread(o));
+	put(c, "\tconst int at = thread + u * %d;", lane_threads(c));
+	put_element_coordinates(c, o, "", o->u.move.run);
+}
+
+static void print_load_words(struct print *c, const struct role_op *o)
+{
+	struct strided x = { .n = accesses_of_thread(o), .rounds = 1 };
+	const char *to = arena_strf(c->a, "%s + u * %d", frag_name(c, o->u.move.staged), words_at_once(o));
+	int bytes = 4 * words_at_once(o);
+
+	c->staged = true;
+	if (!o->u.move.stride.rows) {
+		begin_each_access(c, o);
+		const char *element = put_indices(c, o);
+		put(c, "\tload_%d(%s, &%s, %s);", bytes, to, element, num(c, o->u.move.inside));
+		put(c, "}");
+		return;
+	}
+	put(c, "{");
+	c->indent++;
+	put_first_of_strides(c, o);
+	c->indent--;
+	const char *element = put_indices(c, o);
+	c->indent++;
+	put(c, "const %s *from = &%s;", bits_type(o->u.move.type), element);
+	begin_row(c, o, &x);
+	put(c, "\tload_%d(%s, from + u * %lldl, %s);", bytes, to, (long long)o->u.move.stride.from, num(c, o->u.move.inside));
+	put(c, "}");
+	c->indent--;
+	put(c, "}");
+}
+
+static void print_put_words(struct print *c, const struct role_op *o)
+{
+	int words = words_at_once(o);
+	const char *x = arena_strf(c->a, "%s + u * %d", frag_name(c, o->u.move.staged), words);
+	const char *write = words == 1 ? "u32" : words == 2 ? "8" : "16";
+
+	c->staged = true;
+	if (!o->u.move.stride.rows) {
+		begin_each_access(c, o);
+		put(c, "\tshared_put_%s(%s, %s%s);", write, num(c, o->u.move.address), words == 1 ? "*" : "", words == 1 ?
+			arena_strf(c->a, "(%s)", x) : x);
+		put(c, "}");
+		return;
+	}
+	put(c, "{");
+	c->indent++;
+	put_first_of_strides(c, o);
+	put(c, "const u32 to = %s;", num(c, o->u.move.address));
+	put(c, "EACH(u, %d) shared_put_%s(to + u * %lld, %s%s);", accesses_of_thread(o), write, (long long)o->u.move.stride.to,
+		words == 1 ? "*" : "", words == 1 ? arena_strf(c->a, "(%s)", x) : x);
+	c->indent--;
+	put(c, "}");
+}
+
 /* Store to the element of the tensor, or add to it. */
 static void put_element(struct print *c, const struct role_op *o, const char *element, const char *x)
 {
@@ -690,6 +769,8 @@ void print_move(struct print *c, const struct role_op *o)
 	switch ((int)o->what) {
 	case DO_LOAD_BOXES: (o->u.boxes.rows ? print_load_rows : print_load_boxes)(c, o); break;
 	case DO_LOAD_THREADS: print_load_threads(c, o); break;
+	case DO_LOAD_WORDS: print_load_words(c, o); break;
+	case DO_PUT_WORDS: print_put_words(c, o); break;
 	case DO_STORE_BOXES: print_store_boxes(c, o); break;
 	case DO_STORE_THREADS:
 		(dtype_bits(o->u.move.type) == 4 ? store_fragment_nibbles : o->u.move.quads ? store_eights :

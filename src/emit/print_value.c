@@ -100,6 +100,7 @@ const char *frag_dims(struct print *c, const struct frag *f)
 	case FRAG_FULL: return arena_strf(c->a, "[%d][%d]", f->blocks, frag_block_words(f));
 	case FRAG_ROW: return arena_strf(c->a, "[%d][%d]", f->blocks, f->layout->halves);
 	case FRAG_COL: return arena_strf(c->a, "[%d]", frag_groups(f) * f->layout->pair);
+	case FRAG_WORDS: return arena_strf(c->a, "[%d]", frag_words(f));
 	case FRAG_SCALAR:
 		break;
 	}
@@ -120,6 +121,7 @@ const char *frag_element(struct print *c, const struct frag *f)
 	case FRAG_FULL: return arena_strf(c->a, "[rb][(j * %d + h) * %d + e]", l->halves, l->pair);
 	case FRAG_ROW: return "[rb][h]";
 	case FRAG_COL: return arena_strf(c->a, "[j * %d + e]", l->pair);
+	case FRAG_WORDS: BUG("words are not elements");
 	case FRAG_SCALAR:
 		break;
 	}

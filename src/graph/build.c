@@ -195,6 +195,15 @@ static const char *unique_name(struct builder *b, const char *base, int slices)
 	return name;
 }
 
+/* Is the value loaded to registers first, from which a task of its own writes it to shared memory? */
+static bool is_staged(const struct builder *b, int node)
+{
+	for (int t = b->first_split_off; t < b->p->tasks.n; t++)
+		if (task_put_load(b->p, t) == node)
+			return true;
+	return false;
+}
+
 /* A name for a value: that of its task without "load_", with a number if the task has several; of what a task that is
  * split off makes, the name that the value had before. */
 static const char *value_name(struct builder *b, int node)
@@ -204,6 +213,8 @@ static const char *value_name(struct builder *b, int node)
 
 	if (task >= b->first_split_off)
 		name = b->split_offs[task - b->first_split_off].value;
+	else if (is_staged(b, node))
+		return unique_name(b, name, b->slices[task]);
 	else if (strncmp(name, "load_", 5) == 0 && name[5])
 		name += 5;
 	return unique_name(b, name, b->slices[task]);
@@ -224,7 +235,7 @@ static enum dtype kept_type(const struct builder *b, int node)
 	const struct node *value = &b->p->nodes.v[node];
 	enum dtype stored = DT_COUNT;
 
-	if (task_at(b, value->task)->kind != TASK_COMPUTE)
+	if (task_at(b, value->task)->kind != TASK_COMPUTE || task_at(b, value->task)->puts)
 		return value->type;
 	if (value->type != DT_F32)
 		return holding_type(value->type);
@@ -254,7 +265,8 @@ static int buffer_of_value(struct builder *b, int node)
 		return b->node_buffer[node];
 	buf.type = kept_type(b, node);
 	set_shape(b, &buf, n->task, n->naxes, n->axis);
-	buf.scope = t->kind == TASK_LOAD ? SCOPE_SHARED : SCOPE_REGISTERS;
+	buf.staged = is_staged(b, node);
+	buf.scope = t->puts || (t->kind == TASK_LOAD && !buf.staged) ? SCOPE_SHARED : SCOPE_REGISTERS;
 	b->node_slices[node] = b->slices[n->task];
 	return b->node_buffer[node] = add_buffer(b, buf, value_name(b, node), b->slices[n->task]);
 }

@@ -191,7 +191,7 @@ int split_all(const struct program *p, const struct split_off *split_offs, int n
 			out[n++] = t;
 	}
 	for (int i = 0; i < nsplit_offs; i++)
-		if (node_has_axis(&p->nodes.v[split_offs[i].node], axis))
+		if (p->nodes.v[split_offs[i].node].op != OP_LOAD && node_has_axis(&p->nodes.v[split_offs[i].node], axis))
 			out[n++] = p->tasks.n + i;
 	return n;
 }

@@ -53,6 +53,8 @@ struct buffer {
 	int slice, slices;
 	bool together;			/* an sTask reads several slices: they make up one tile */
 	enum scope scope;
+	bool staged;			/* loaded: in registers, each thread has what it copies until another sTask
+					 * writes it to shared memory */
 	bool matrix_b;			/* read as the second operand of a product */
 	bool matrix_a;			/* ... as the first */
 	enum dtype type;		/* of the node or carry, or that of the tensors to which it is only stored */
@@ -85,8 +87,8 @@ struct split {
 	const int *tasks;		/* program task ids */
 };
 
-/* The tasks that a split along an axis means if it names none: all that have the axis in their result, but loads; and
- * those that are split off, if its value has it (those ids follow the program's). out is large enough for all tasks.
+/* The tasks that a split along an axis means if it names none: all that have the axis in their result, but loads
+ * and what is split off from them; and those that are split off, if its value has it (those ids follow the program's). out is large enough for all tasks.
  * Returns how many. */
 int split_all(const struct program *p, const struct split_off *split_offs, int nsplit_offs, int axis, int *out);
 

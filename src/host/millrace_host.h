@@ -227,6 +227,15 @@ static inline void host_copy(u32 to, const void *from, u32 n, bool inside)
 	host_rt->put_copied(to, inside ? from : zeros, n);
 }
 
+/* Load to registers; zeros unless `inside`. */
+static inline void host_load(u32 *x, const void *from, u32 n, bool inside)
+{
+	if (inside)
+		memcpy(x, from, n);
+	else
+		memset(x, 0, n);
+}
+
 #define copy_4(to, from, inside) host_copy(to, from, 4, inside)
 #define copy_8(to, from, inside) host_copy(to, from, 8, inside)
 #define copy_16(to, from, inside) host_copy(to, from, 16, inside)
@@ -238,7 +247,11 @@ static inline void host_copy(u32 to, const void *from, u32 n, bool inside)
 #define float_bits host_bits
 #define bits_float host_float
 #define read_shifted(x, from) memcpy(x, from, 16)	/* 16 bytes at any alignment */
+#define shared_put_8(a, x) host_rt->put(a, x, 8)
 #define shared_put_16(a, x) host_rt->put(a, x, 16)
+#define load_4(x, from, inside) host_load(x, from, 4, inside)
+#define load_8(x, from, inside) host_load(x, from, 8, inside)
+#define load_16(x, from, inside) host_load(x, from, 16, inside)
 #define copies_wait() ((void)0)
 #define copies_arrive(flag) host_rt->flag_arrive(flag, 0)
 

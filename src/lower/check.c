@@ -120,7 +120,25 @@ static const char *fewer_registers_text(const struct plan *p, int task, struct a
 		p->graph->program->axes.v[axis].name);
 }
 
-static const char *hint_of(const struct plan *p, const struct refusal *why, struct arena *a)
+/* Is the location that of the error? */
+static bool is_at(const struct srcloc *own, const struct srcloc *loc)
+{
+	return own->file && loc->file && own->line == loc->line && !strcmp(own->file, loc->file);
+}
+
+/* Where the error is about a load that is divided in two; else NULL. */
+static const char *divided_load_text(const struct plan *p, const struct srcloc *at, struct arena *a)
+{
+	const struct graph *g = p->graph;
+
+	for (int i = 0; i < g->buffers.n; i++)
+		if (g->buffers.v[i].staged && is_at(&g->tasks.v[g->buffers.v[i].first].loc, at))
+			return arena_strf(a, "or leave '%s' one sTask, which writes to shared memory itself: without plan:split_off",
+				g->buffers.v[i].name);
+	return NULL;
+}
+
+static const char *hint_of(const struct plan *p, const struct refusal *why, const struct srcloc *at, struct arena *a)
 {
 	enum problem_code code = why->code;
 	const char *warps = code == PROBLEM_PRODUCT ? warps_text(p, why->task, a) : NULL;
@@ -146,6 +164,8 @@ static const char *hint_of(const struct plan *p, const struct refusal *why, stru
 	if (code == PROBLEM_KERNEL)
 		return "this is a fault of Millrace; please report it with plan:script()";
 	/* PROBLEM_LAYOUT */
+	if (divided_load_text(p, at, a))
+		return divided_load_text(p, at, a);
 	if (type_text(p->graph->program))
 		return type_text(p->graph->program);
 	return "let another lane make the value, so that it lies in shared memory, or take another tile";
@@ -155,16 +175,14 @@ static const char *hint_of(const struct plan *p, const struct refusal *why, stru
 static void add_refusal(const struct plan *p, const struct refusal *why, const struct err *e, struct arena *a,
 	struct problems *out)
 {
-	struct srcloc loc = e->line ? (struct srcloc){ arena_strdup(a, e->file), e->line } : p->made_at;
+	struct srcloc at = e->line ? (struct srcloc){ arena_strdup(a, e->file), e->line } : p->made_at, loc = at;
 
 	for (int t = 0; t < p->graph->tasks.n; t++) {
-		struct srcloc own = p->graph->tasks.v[t].loc;
-
-		if (own.file && loc.file && own.line == loc.line && !strcmp(own.file, loc.file))
+		if (is_at(&p->graph->tasks.v[t].loc, &loc))
 			loc = p->entries.v[plan_entry_of(p, why->task == NONE ? t : why->task)].loc;
 	}
 
-	problem_add(a, out, why->code, loc, hint_of(p, why, a), "%s", e->msg)->task = why->task;
+	problem_add(a, out, why->code, loc, hint_of(p, why, &at, a), "%s", e->msg)->task = why->task;
 }
 
 /* Raises the usage to what this kernel takes of an EU, which executes one phase at a time. */

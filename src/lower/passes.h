@@ -33,6 +33,8 @@ NODISCARD enum err_code lower_shapes(struct kernel *k, struct err *e);
  * promises: what several lanes touch, or an engine, is in a ring; no two rings share memory, except an alias and what
  * it is an alias of, and slices of a value that are stored together */
 NODISCARD enum err_code lower_rings(struct kernel *k, struct err *e);
+/* The buffer in registers of which an sTask writes the value to this one; NONE. */
+int lower_staged_in(const struct kernel *k, int buffer);
 /* Do matrix instructions read the buffer as an operand in shared memory? Then they determine the layout of its ring. */
 bool lower_is_shared_operand(const struct kernel *k, int buffer);
 /* Do they read it out of shared memory or registers? Then it must be zero beyond the end of a contracted axis. */
@@ -92,6 +94,8 @@ bool lower_hold_back(struct kernel *k, int wait);
 /* The part of a ring that belongs to sTask s; all of it unless it holds all slices of a split value. height and width
  * are its extents, rows and cols what s fills, which with the last slice includes zeros beyond the value's end. */
 struct frag lower_ring_slice(const struct stask *s, const struct ring *r);
+/* needs: rings. The ring that has what the load loads; of one to registers, to which another sTask writes it. */
+const struct ring *lower_loaded_ring(const struct kernel *k, int task);
 /* needs: rings. Access width of a load by threads: contiguous elements that a thread copies at once. */
 int lower_copy_width(const struct kernel *k, int task);
 /* Likewise of a load through registers by aligned words, whose elements may begin at any address; 1: one by one. */
@@ -303,11 +307,14 @@ static inline bool is_async_product(const struct kernel *k, int task)
 	return seu_of(k, task)->kind == SEU_MATRIX && target_seen(k->target, seu_of(k, task), true) == SEEN_COUNTED;
 }
 
-/* Is the sTask an asynchronous load? Its own lane, too, learns through a flag that it is complete, even where threads
- * copy because the engine cannot. A load on a synchronous unit is complete when the lane goes on. */
+/* Is the sTask an asynchronous load to shared memory? Its own lane, too, learns through a flag that it is complete, even where threads
+ * copy because the engine cannot. A load on a synchronous unit is complete when the lane goes on; and compilers wait
+ * for one to registers where these are used. */
 static inline bool is_async_load(const struct kernel *k, int task)
 {
-	return stask_at(k, task)->kind == TASK_LOAD && target_seen(k->target, seu_of(k, task), true) == SEEN_FLAGGED;
+	const struct stask *s = stask_at(k, task);
+
+	return s->kind == TASK_LOAD && !k->plan->graph->buffers.v[s->writes.v[0]].staged && target_seen(k->target, seu_of(k, task), true) == SEEN_FLAGGED;
 }
 
 static inline bool on_same_lane(const struct kernel *k, const struct wait *w)

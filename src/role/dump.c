@@ -29,6 +29,7 @@ static const char *extents_text(const struct dump *d, const struct frag *f)
 	case FRAG_FULL: return arena_strf(d->a, "%lld x %lld %s", (long long)f->height, (long long)f->width, type);
 	case FRAG_ROW: return arena_strf(d->a, "%lld rows %s", (long long)f->height, type);
 	case FRAG_COL: return arena_strf(d->a, "%lld columns %s", (long long)f->width, type);
+	case FRAG_WORDS: return arena_strf(d->a, "%d words a thread of %s", frag_words(f), type);
 	case FRAG_SCALAR:
 		break;
 	}

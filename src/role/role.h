@@ -245,12 +245,15 @@ struct role_op {
 			bool adds;			/* STORE: to the elements of the tensor */
 			VEC(struct role_box) boxes;	/* STORE: one, a function of VAR_PANEL */
 		} boxes;
-		struct {		/* LOAD_THREADS, STORE_THREADS, STORE_RING: without the copy engine */
+		/* LOAD_THREADS, STORE_THREADS, STORE_RING: without the copy engine. LOAD_WORDS and PUT_WORDS are the halves of
+		 * a LOAD_THREADS: to registers, and to shared memory from there */
+		struct {
 			int tensor, rank;
 			struct role_index index[RANK_MAX];	/* of the element at hand */
 			const struct num *inside;	/* LOAD: zero where not; STORE: nothing */
 			enum dtype type;		/* of the tensor */
 			struct frag_at from;		/* STORE_THREADS */
+			struct frag_at staged;		/* LOAD_WORDS, PUT_WORDS */
 			const struct val *value;	/* STORE: the converted element; NULL: as it is there */
 			bool adds;			/* STORE: to the element of the tensor */
 			int width;			/* STORE_THREADS: elements of one access */

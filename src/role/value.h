@@ -4,6 +4,9 @@
  * (target/target.h): block rb of rows for each warp, of which a thread has rows h, group j of columns, of which it has
  * elements e. A value without row axes (a column vector), without column axes (a row vector) or without any (a scalar)
  * is held by every thread that needs it.
+ *
+ * What threads have loaded but not yet written to shared memory is no matrix: FRAG_WORDS are words of memory, as many of
+ * each thread, in the order in which it copies them.
  */
 #ifndef ROLE_VALUE_H
 #define ROLE_VALUE_H
@@ -12,13 +15,14 @@
 #include "target/target.h"
 #include "tile/program.h"
 
-enum frag_kind { FRAG_FULL, FRAG_ROW, FRAG_COL, FRAG_SCALAR };
+enum frag_kind { FRAG_FULL, FRAG_ROW, FRAG_COL, FRAG_SCALAR, FRAG_WORDS };
 
 struct frag {
 	const char *name;
 	enum frag_kind kind;
 	int64_t height, width;		/* of the part at hand */
-	int64_t rows, cols;		/* ... filled up to complete blocks and groups, of all parts of the lane */
+	int64_t rows, cols;		/* ... filled up to complete blocks and groups, of all parts of the lane; WORDS: 1, and
+					 * the words of a thread */
 	const struct frag_layout *layout;
 	int blocks;			/* of rows, of all warps */
 	bool packed;			/* FULL, in words as memory has them: of a 16-bit type two columns in a word */
@@ -70,6 +74,7 @@ static inline int frag_words(const struct frag *f)
 	case FRAG_FULL: return f->blocks * frag_block_words(f);
 	case FRAG_ROW: return f->blocks * f->layout->halves;
 	case FRAG_COL: return frag_groups(f) * f->layout->pair;
+	case FRAG_WORDS: return (int)f->cols;
 	case FRAG_SCALAR:
 		break;
 	}

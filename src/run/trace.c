@@ -524,7 +524,8 @@ static void find_threads(const struct role_body *b, bool *by_threads)
 			if (o->u.region.section != SECTION_LENGTH)	/* the engine copies all but one tile of a run */
 				find_threads(&o->u.region.body, by_threads);
 			find_threads(&o->u.region.other, by_threads);
-		} else if (o->task != NONE && (o->what == DO_LOAD_THREADS || o->what == DO_STORE_THREADS || o->what == DO_STORE_RING)) {
+		} else if (o->task != NONE && (o->what == DO_LOAD_THREADS || o->what == DO_LOAD_WORDS ||
+				o->what == DO_STORE_THREADS || o->what == DO_STORE_RING)) {
 			by_threads[o->task] = true;
 		}
 	}

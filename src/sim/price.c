@@ -129,7 +129,7 @@ static void read_inside(struct reader *r, const struct role_op *o, struct op_cos
 		t->row_boxes += runs * (double)o->u.boxes.rows * o->u.boxes.boxes.n;
 	t->sector_ratio = fmax(t->sector_ratio, price_sector_ratio(&r->context, o));
 	t->arrives |= o->what == DO_LOAD_THREADS && o->u.move.arrives;
-	t->by_threads |= o->what == DO_LOAD_THREADS || o->what == DO_STORE_THREADS || o->what == DO_STORE_RING;
+	t->by_threads |= o->what == DO_LOAD_THREADS || o->what == DO_LOAD_WORDS || o->what == DO_STORE_THREADS || o->what == DO_STORE_RING;
 	t->shifted |= o->what == DO_LOAD_THREADS && o->u.move.shifted;
 	t->stored_to_shared |= r->multiplied && o->what == DO_PUT;
 	if (o->what == DO_PRODUCT)

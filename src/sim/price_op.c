@@ -59,6 +59,7 @@ static double frag_elements(const struct cost_context *x, const struct frag *f)
 		f->layout->every_part ? max_i64(f->layout->parts, 1) : 1);
 	case FRAG_ROW: return (double)f->layout->halves * f->blocks * lane_threads(x);
 	case FRAG_COL: return (double)(frag_groups(f) * f->layout->pair) * lane_threads(x);
+	case FRAG_WORDS: return (double)f->cols * lane_threads(x);
 	case FRAG_SCALAR: break;
 	}
 	return lane_threads(x);
@@ -281,6 +282,16 @@ static struct op_cost price_load_threads(const struct cost_context *x, const str
 	return s;
 }
 
+/* The halves of such a load. The lane waits for what comes from memory where it writes it. */
+static struct op_cost price_words(const struct cost_context *x, const struct role_op *o)
+{
+	double bytes = o->u.move.run * dtype_bits(o->u.move.type) / 8.0, chunks = (double)o->u.move.elements / o->u.move.run;
+	double each = o->what == DO_LOAD_WORDS ? index_instructions(o) : num_instructions(o->u.move.address);
+	struct op_cost s = instructions(x, chunks * (1 + (o->u.move.stride.rows ? 0 : each)));
+
+	return o->what == DO_LOAD_WORDS ? s : op_cost_sum(s, accesses(x, chunks, bytes));
+}
+
 /* Stores from a fragment, unrolled: chunks do not depend on each other, and those of a row share its index
  * computation. */
 static struct op_cost price_store_threads(const struct cost_context *x, const struct role_op *o)
@@ -383,7 +394,7 @@ static double fragment_ratio(const struct cost_context *x, const struct role_op 
  * aligned touches one sector more. */
 double price_sector_ratio(const struct cost_context *x, const struct role_op *o)
 {
-	bool is_ring = o->what == DO_LOAD_THREADS || o->what == DO_STORE_RING;
+	bool is_ring = o->what == DO_LOAD_THREADS || o->what == DO_LOAD_WORDS || o->what == DO_STORE_RING;
 	double bytes, run;
 
 	if (!is_ring && o->what != DO_STORE_THREADS)
@@ -515,6 +526,7 @@ struct op_cost price_op(const struct cost_context *x, const struct role_op *o)
 	case DO_LANE_SYNC: return cycles(d->issue_order_latency);
 	case DO_FENCE: return cycles(d->fence_cost);
 	case DO_LOAD_THREADS: return price_load_threads(x, o);
+	case DO_LOAD_WORDS: case DO_PUT_WORDS: return price_words(x, o);
 	case DO_STORE_RING: return price_store_ring(x, o);
 	case DO_STORE_THREADS: return price_store_threads(x, o);
 	case DO_PUT: return price_put(x, o);

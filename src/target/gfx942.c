@@ -67,6 +67,6 @@ const struct target target_gfx942 = {
 	.completes = completes, .ncompletes = LEN(completes),
 	.shared = { .chunk = 16, .line = 128, .widest = 128, .narrowest = 32, .align = 1024,
 		.copy_align = 128, .flag = 8, .polled = true },
-	.hides_fetches = true,
+	.hides_fetches = true, .copies_by_registers = true,
 	.matrix = matrix, .nmatrix = LEN(matrix),
 };

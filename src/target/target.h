@@ -161,6 +161,7 @@ struct target {
 	/* A printer hides from the compiler how the addresses of an operand in shared memory are computed, as it would
 	 * compute them before a loop and keep each in a register. */
 	bool hides_fetches;
+	bool copies_by_registers;	/* so a plan can divide such a copy into a load to registers, and a write to shared memory */
 	int adds_together;		/* f32 neighbours to which one instruction adds in memory; 0: one */
 	const struct matrix_instruction *matrix;
 	int nmatrix;

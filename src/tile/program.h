@@ -157,6 +157,7 @@ struct task {
 	int phase;
 	int loop;			/* innermost loop around it; NONE */
 	bool named;			/* COMPUTE: by program_task_begin */
+	bool puts;			/* COMPUTE: writes to shared memory what a load has left in registers (program_split_off) */
 	VEC(int) nodes;			/* in order of evaluation; MMA: expansions that are operands of the product, then that */
 	struct srcloc loc;
 };
@@ -219,7 +220,8 @@ struct program {
 	bool task_is_open;		/* cur_task was opened by program_task_begin */
 };
 
-/* A value, and the name that users know it by, whose last step becomes a task of its own, named `name`. */
+/* A value, and the name that users know it by, whose last step becomes a task of its own, named `name`. The last step of a
+ * load is to write to shared memory what its threads have in registers. */
 struct split_off {
 	int node;
 	const char *value, *name;
@@ -360,9 +362,16 @@ NODISCARD enum err_code program_finish(struct program *p, struct err *e);
 NODISCARD enum err_code program_check_meaning(struct program *p, struct err *e);
 
 /* The same program with each value's last step, an element-wise one, as a task of its own behind the one
- * that it is split off from; ids stay, the new tasks' come behind. It borrows from p, and is in `a`. */
+ * that it is split off from; ids stay, the new tasks' come behind. Of a load, what reads its value reads that of a new node
+ * instead, a cast to the same type, which is the only one in the new task. It borrows from p, and is in `a`. */
 NODISCARD enum err_code program_split_off(struct arena *a, const struct program *p, const struct split_off *split_offs,
 	int n, const struct program **out, struct err *e);
+
+/* The load of which the task writes the value to shared memory; NONE: it does not. */
+static inline int task_put_load(const struct program *p, int task)
+{
+	return p->tasks.v[task].puts ? p->nodes.v[p->tasks.v[task].nodes.v[0]].arg[0] : NONE;
+}
 
 /* How an axis is used in a phase. */
 enum axis_role {

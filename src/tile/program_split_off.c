@@ -1,7 +1,8 @@
 /* A program in which the last step to a value is a task of its own.
  *
  * A value is complete only when its task is. If its last step, usually a conversion, is split off behind what others
- * need sooner, it can be done later, when the slot for the value is free. */
+ * need sooner, it can be done later, when the slot for the value is free. Threads that load by way of registers can issue
+ * the loads of a tile early, and write them to shared memory when its slot is free. */
 #include "tile/program_build.h"
 
 /* Is the node an element-wise step whose argument was computed before it in the same task? */
@@ -23,10 +24,28 @@ static bool is_last_step(const struct program *p, const struct node *n)
 	return fed;
 }
 
-static enum err_code check_split_off(const struct program *p, const struct split_off *x, struct err *e)
+/* A load whose value is an index or a length is read where it is used, by threads that others have copied it for. */
+static enum err_code check_load(const struct program *p, const struct split_off *x, struct err *e)
+{
+	bool used = false;
+
+	for (int i = 0; i < p->nodes.n; i++) {
+		const struct node *n = &p->nodes.v[i];
+
+		used |= has_index_values(n) && ints_hold(n->arg + op_arity(n->op), node_arity(n) - op_arity(n->op), x->node);
+	}
+	for (int i = 0; i < p->loops.n; i++)
+		used |= p->loops.v[i].has_length && p->loops.v[i].length.value && index_value(&p->loops.v[i].length) == x->node;
+	return !used ? OK : err_set(e, ERR_INPUT, x->loc, "'%s' is an index of other loads or stores, or a length: it cannot be "
+		"kept in registers", x->value);
+}
+
+static enum err_code check_step(const struct program *p, const struct split_off *x, struct err *e)
 {
 	const struct node *n = &p->nodes.v[x->node];
 
+	if (n->op == OP_LOAD && n->task != NONE)
+		return check_load(p, x, e);
 	if (!is_last_step(p, n))
 		return err_set(e, ERR_INPUT, x->loc, "'%s' has no last step to split off: it is not made element "
 			"by element from what its sTask has computed before", x->value);
@@ -37,6 +56,12 @@ static enum err_code check_split_off(const struct program *p, const struct split
 			return err_set(e, ERR_INPUT, x->loc, "'%s' goes on with '%s': it cannot be made "
 				"later", p->tasks.v[n->task].name, x->value);
 	}
+	return OK;
+}
+
+static enum err_code check_split_off(const struct program *p, const struct split_off *x, struct err *e)
+{
+	TRY(check_step(p, x, e));
 	if (program_find_task(p, x->name) != NONE)
 		return err_set(e, ERR_INPUT, x->loc, "program '%s' has a task '%s' already", p->name, x->name);
 	return check_name("task", x->name, x->loc, e);
@@ -57,23 +82,56 @@ static void insert(struct arena *a, struct item **v, int *n, int after, int task
 	*n = at;
 }
 
-static void split_off(struct arena *a, struct program *p, const struct split_off *x)
+/* Adds a copy of what is loaded, which all that reads the load reads instead. Returns it. */
+static int add_copy(struct arena *a, struct program *p, int load)
 {
-	int from = p->nodes.v[x->node].task, to = p->tasks.n, n = 0;
-	struct task *t = &p->tasks.v[from], last = *t;
-	int *kept = ARENA_ARRAY(a, t->nodes.n, int);
+	struct node copy = p->nodes.v[load];
+	int id = p->nodes.n;
+
+	copy.op = OP_CAST;
+	copy.arg[0] = load;
+	for (int i = 1; i < LEN(copy.arg); i++)
+		copy.arg[i] = NONE;
+	copy.ref = NONE;
+	copy.index = NULL;
+	for (int i = 0; i < p->nodes.n; i++)
+		for (int k = 0; k < LEN(copy.arg); k++)
+			if (p->nodes.v[i].arg[k] == load)
+				p->nodes.v[i].arg[k] = id;
+	VEC_PUSH(a, &p->nodes, copy);
+	return id;
+}
+
+/* Takes the node out of the task. */
+static void take_out(struct arena *a, struct task *t, int node)
+{
+	int *kept = ARENA_ARRAY(a, t->nodes.n, int), n = 0;
 
 	for (int i = 0; i < t->nodes.n; i++)
-		if (t->nodes.v[i] != x->node)
+		if (t->nodes.v[i] != node)
 			kept[n++] = t->nodes.v[i];
 	t->nodes.v = kept;
 	t->nodes.n = t->nodes.cap = n;
+}
+
+static void split_off(struct arena *a, struct program *p, const struct split_off *x)
+{
+	int from = p->nodes.v[x->node].task, to = p->tasks.n, node = x->node;
+	struct task last = p->tasks.v[from];
+
+	last.puts = p->nodes.v[node].op == OP_LOAD;
+	if (last.puts) {
+		last.kind = TASK_COMPUTE;
+		node = add_copy(a, p, node);
+	} else {
+		take_out(a, &p->tasks.v[from], node);
+	}
 	last.name = arena_strdup(a, x->name);
 	last.nodes.v = ARENA_ARRAY(a, 1, int);
-	last.nodes.v[0] = x->node;
+	last.nodes.v[0] = node;
 	last.nodes.n = last.nodes.cap = 1;
 	VEC_PUSH(a, &p->tasks, last);
-	p->nodes.v[x->node].task = to;
+	p->nodes.v[node].task = to;
 	if (last.loop == NONE)
 		insert(a, &p->phases.v[last.phase].body.v, &p->phases.v[last.phase].body.n, from, to);
 	else
@@ -87,6 +145,7 @@ enum err_code program_split_off(struct arena *a, const struct program *p, const 
 
 	*q = *p;
 	q->nodes.v = arena_copy(a, p->nodes.v, (size_t)p->nodes.n, sizeof(*p->nodes.v));
+	q->nodes.cap = p->nodes.n;
 	q->tasks.v = arena_copy(a, p->tasks.v, (size_t)p->tasks.n, sizeof(*p->tasks.v));
 	q->tasks.cap = p->tasks.n;
 	q->loops.v = arena_copy(a, p->loops.v, (size_t)p->loops.n, sizeof(*p->loops.v));

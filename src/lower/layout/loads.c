@@ -604,10 +604,20 @@ static int element_bytes(const struct kernel *k, const struct stask *s)
 	return dtype_bits(k->plan->graph->program->tensors.v[last_node_of(k, s)->ref].type) / 8;
 }
 
+const struct ring *lower_loaded_ring(const struct kernel *k, int task)
+{
+	int buffer = stask_at(k, task)->writes.v[0];
+
+	for (int i = 0; i < k->rings.n; i++)
+		if (k->rings.v[i].buffer == buffer || lower_staged_in(k, k->rings.v[i].buffer) == buffer)
+			return &k->rings.v[i];
+	BUG("'%s' loads to no ring", stask_at(k, task)->name);
+}
+
 int lower_copy_width(const struct kernel *k, int task)
 {
 	const struct stask *s = stask_at(k, task);
-	const struct ring *r = &k->rings.v[k->ring_of[s->writes.v[0]]];
+	const struct ring *r = lower_loaded_ring(k, task);
 	const struct node *n = last_node_of(k, s);
 	int bytes = element_bytes(k, s), axis = axis_in_row(k, r, n);
 

@@ -359,21 +359,59 @@ static bool asks_for_rows(const struct kernel *k, const struct buffer *b)
 	return k->plan->entries.v[plan_entry_of(k->plan, b->first)].by_rows;
 }
 
+int lower_staged_in(const struct kernel *k, int buffer)
+{
+	const struct graph *g = k->plan->graph;
+	const struct buffer *b = &g->buffers.v[buffer];
+	int load = b->node == NONE ? NONE : task_put_load(g->program, g->program->nodes.v[b->node].task);
+
+	for (int i = 0; i < g->buffers.n && load != NONE; i++)
+		if (g->buffers.v[i].node == load && g->buffers.v[i].slice == b->slice)
+			return i;
+	return NONE;
+}
+
+/* Can threads of one lane load to registers, and write that to shared memory? */
+static enum err_code check_staged(const struct kernel *k, const struct buffer *load, const struct buffer *put, struct err *e)
+{
+	const struct stask *from = stask_at(k, load->first), *to = stask_at(k, put->first);
+	const struct seu *u = seu_of(k, load->first);
+
+	if (load->slices != put->slices)
+		return err_set(e, ERR_ILLEGAL, to->loc, "'%s' has %d slice%s, and '%s' %d: split both alike", from->name,
+			load->slices, load->slices == 1 ? "" : "s", to->name, put->slices);
+	if (lane_of(k, load->first) != lane_of(k, put->first))
+		return err_set(e, ERR_ILLEGAL, to->loc, "'%s' writes to shared memory what '%s' has left in the registers of its "
+			"threads: both must be on one lane", to->name, from->name);
+	if (u->kind == SEU_COPY && !k->target->copies_by_registers)
+		return err_set(e, ERR_ILLEGAL, from->loc, "'%s' copies to shared memory, but '%s' keeps in registers what it loads: "
+			"choose a vector unit by seu=", u->name, from->name);
+	return OK;
+}
+
 static enum err_code add_ring(struct kernel *k, int buffer, struct err *e)
 {
 	const struct buffer *b = &k->plan->graph->buffers.v[buffer];
 	const struct program *p = k->plan->graph->program;
 	struct ring r = { .buffer = buffer, .versions = slots_of(k, buffer) };
 	bool loaded = b->node != NONE && p->nodes.v[b->node].op == OP_LOAD;
+	int staged = lower_staged_in(k, buffer);
+	/* it lies as it would if threads had loaded it at once, unless instructions that read it decide that */
+	bool as_loaded = staged != NONE && !lower_is_shared_operand(k, buffer);
 
+	if (staged != NONE)
+		TRY(check_staged(k, &k->plan->graph->buffers.v[staged], b, e));
 	if (b->together && b->slice)
 		return add_same_ring(k, buffer, k->rings.v[k->ring_of[buffer - b->slice]].engine, e);
 	if (loaded)
 		r.engine = lower_find_load_shape(k, b, &r.shape, &r.run, &r.reason) && is_async_load(k, b->first);
+	else if (as_loaded)
+		(void)lower_find_load_shape(k, &k->plan->graph->buffers.v[staged], &r.shape, &r.run, &r.reason);
 	else
 		r.shape = b->node != NONE ? k->node_shape[b->node] : k->carry_shape[b->carry];
+	r.run = as_loaded ? 0 : r.run;
 	r.one_slice = b->slices > 1 && !b->together && ints_hold(b->axis, b->naxes, buffer_split_axis(k, b));
-	if (r.one_slice && !loaded)
+	if (r.one_slice && !loaded && !as_loaded)
 		restrict_to_slice(k, b, &r.shape);
 	if (lower_is_shared_operand(k, buffer) && lower_make_readable(k, buffer, &r.shape)) {
 		r.reason = r.engine ? THREADS_LAYOUT : r.reason;

@@ -21,7 +21,7 @@ static enum err_code select_operations(struct lowering *c, const struct kentry *
 		return is_async_product(c->k, x->task) ?
 			select_matrix_product(c, x, e) : select_thread_product(c, x, e);
 	case TASK_COMPUTE:
-		return select_compute(c, x, e);
+		return lower_staged_in(c->k, s->writes.v[0]) != NONE ? select_put(c, x, e) : select_compute(c, x, e);
 	case TASK_STORE:
 		break;
 	}

@@ -107,7 +107,7 @@ static int64_t addresses_in(const struct role_body *b, int64_t threads)
 
 		if (role_is_region(o->what))
 			x.n += addresses_in(&o->u.region.body, threads) + addresses_in(&o->u.region.other, threads);
-		if (o->what == DO_LOAD_THREADS)
+		if (o->what == DO_LOAD_THREADS || o->what == DO_LOAD_WORDS)
 			x.n += load_addresses(o, threads);
 		if (o->what == DO_STORE_THREADS)
 			x.n += global_addresses(o);

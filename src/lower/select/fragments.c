@@ -61,11 +61,36 @@ enum err_code lay_out_node(struct lowering *c, const struct stask *s, int node, 
 	return lay_out_shape(c, s, &c->k->node_shape[node], c->p->nodes.v[node].type, f, e);
 }
 
+/* The words of a load that its threads keep until another sTask writes them to shared memory: all threads have as many
+ * accesses, of complete words. */
+static enum err_code lay_out_words(struct lowering *c, const struct buffer *b, struct frag *f, struct err *e)
+{
+	const struct stask *s = &c->g->tasks.v[b->first];
+	const struct ring *r = lower_loaded_ring(c->k, b->first);
+	int64_t threads = (int64_t)c->lane->warps * c->k->target->warp, run = lower_copy_width(c->k, b->first);
+	struct frag slice = lower_ring_slice(s, r);
+	int64_t bits = run * dtype_bits(b->type), accesses = slice.rows * slice.cols / run;
+
+	if (bits < 32)
+		return err_set(e, ERR_ILLEGAL, s->loc, "'%s' cannot keep in registers what it loads: a thread does not copy "
+			"at least 4 bytes at once, as neighbours of the tile are not neighbours in memory, or rows begin anywhere", s->name);
+	if (accesses % threads)
+		return err_set(e, ERR_ILLEGAL, s->loc, "'%s' cannot keep in registers what it loads: %lld accesses of %lld bytes "
+			"are no multiple of the lane's %lld threads", s->name, (long long)accesses, (long long)bits / 8,
+			(long long)threads);
+	*f = (struct frag){ .kind = FRAG_WORDS, .height = 1, .width = accesses / threads * bits / 32, .rows = 1,
+		.cols = accesses / threads * bits / 32, .layout = c->lane->layout, .blocks = 1, .packed = true,
+		.type = b->type, .buffer = NONE };
+	return OK;
+}
+
 enum err_code lay_out_buffer(struct lowering *c, int buffer, struct frag *f, struct err *e)
 {
 	const struct buffer *b = &c->g->buffers.v[buffer];
 	const struct stask *s = &c->g->tasks.v[b->first];
 
+	if (b->staged)
+		return lay_out_words(c, b, f, e);
 	if (b->node != NONE)
 		return lay_out_shape(c, s, &c->k->node_shape[b->node], b->type, f, e);
 	return lay_out_shape(c, s, &c->k->carry_shape[b->carry], b->type, f, e);

@@ -665,6 +665,8 @@ const struct num *one_holder_condition(struct lowering *c, enum frag_kind kind)
 		if (spread_is_top(&l->row, c->k->target))	/* the first threads of the first warp */
 			return NUM2(LT, in_part, N(c, l->row.div));
 		return NUM2(BOTH, NUM2(LT, in_part, N(c, c->k->target->warp)), first_of_spread(c, thread, &l->row));
+	case FRAG_WORDS:
+		break;
 	case FRAG_SCALAR:
 		return NUM2(EQ, thread, N(c, 0));
 	}

@@ -190,6 +190,65 @@ static void load_elements(struct lowering *c, const struct kentry *x, const stru
 	add_op(c, DO_WARP_SYNC)->why = "all of its threads copy";
 }
 
+/* Sets how a thread goes over the accesses of a load in halves: all are unrolled, so it may advance its addresses where
+ * one round of the threads goes on by complete rows, as many as the pattern of addresses has. */
+static void set_accesses(const struct lowering *c, const struct kentry *load, const struct ring *r, struct role_op *o)
+{
+	int64_t threads = (int64_t)c->lane->warps * c->k->target->warp;
+
+	o->u.move.stride = find_stride(c, load, r, o);
+	if (o->u.move.stride.rows != threads * o->u.move.run / o->u.move.cols)
+		o->u.move.stride.rows = 0;
+}
+
+/* The move of load n, of entry x, to ring r, on which both halves agree. */
+static struct role_op *add_half(struct lowering *c, const struct kentry *x, const struct ring *r, enum role_do what)
+{
+	const struct stask *s = stask_of(c, x);
+	const struct num *inside;
+	struct role_op *o = add_op(c, what);
+
+	o->u.move.flag = NONE;
+	o->u.move.run = lower_copy_width(c->k, x->task);
+	c->element_layout = &c->k->target->frag;
+	inside = walk_ring(c, s, r, &r->shape, o);
+	set_move(c, o, s, last_node_of(c->k, s), &r->shape, inside);
+	add_values(c, s, last_node_of(c->k, s), &r->shape, inside, true, o);
+	c->element_layout = NULL;
+	set_accesses(c, x, r, o);
+	return o;
+}
+
+/* A load to registers: each thread keeps what it is to write to shared memory. */
+static enum err_code load_words(struct lowering *c, const struct kentry *x, struct err *e)
+{
+	const struct stask *s = stask_of(c, x);
+	struct frag_at to;
+	struct role_op *o;
+
+	TRY(use_registers(c, x, s->writes.v[0], TOUCH_WRITE, &to, e));
+	touch_added_values(c, s, last_node_of(c->k, s));
+	o = add_half(c, x, lower_loaded_ring(c->k, x->task), DO_LOAD_WORDS);
+	o->u.move.staged = to;
+	return OK;
+}
+
+enum err_code select_put(struct lowering *c, const struct kentry *x, struct err *e)
+{
+	const struct stask *s = stask_of(c, x);
+	int buffer = s->writes.v[0], staged = lower_staged_in(c->k, buffer);
+	const struct kentry *load = lower_entry_of(c->lane, c->g->buffers.v[staged].first);
+	struct frag_at from;
+	struct role_op *o;
+
+	TRY(use_registers(c, x, staged, TOUCH_READ, &from, e));
+	add_touch(c, TOUCH_WRITE, TOUCH_SLOT, buffer, 0);
+	o = add_half(c, load, ring_of(c, buffer), DO_PUT_WORDS);
+	o->u.move.staged = from;
+	add_op(c, DO_FENCE)->why = "engines may read it";
+	return OK;
+}
+
 /* The copy engine fills with zeros behind the end of a tensor alone. So where the length of the loop ends within the tile,
  * the threads of the lane copy, and one of its warps arrives at the flag instead of the engine. */
 static void load_to_length(struct lowering *c, const struct kentry *x, const struct ring *r, const struct node *n)
@@ -215,8 +274,11 @@ enum err_code select_load(struct lowering *c, const struct kentry *x, struct err
 {
 	const struct stask *s = stask_of(c, x);
 	const struct node *n = last_node_of(c->k, s);
-	const struct ring *r = ring_of(c, s->writes.v[0]);
+	const struct ring *r;
 
+	if (c->g->buffers.v[s->writes.v[0]].staged)
+		return load_words(c, x, e);
+	r = ring_of(c, s->writes.v[0]);
 	if (x->flag == NONE && is_async_load(c->k, x->task))
 		return err_set(e, ERR_ILLEGAL, s->loc, "nobody waits for '%s'", s->name);
 	if (r->ends_by_threads)

@@ -1,0 +1,147 @@
+-- Loads in two sTasks: to registers, and from there to shared memory. What split_off makes of a load, what it refuses, that
+-- the kernels are right for each machine, and what is counted in their machine code.
+local mr = require "millrace"
+local dir = arg[0]:match "^(.*/)" or "./"
+local tap = dofile(dir .. "tap.lua")
+local on_waves = dofile(dir .. "lib/on_waves.lua")
+
+-- A plan on one lane: `ahead` iterations before the product its tile is loaded, one before that it is put to shared memory.
+local function one_lane(bound, tile, device, o)
+  local plan = mr.plan(bound:graph{tile = tile}, mr.device(device))
+  for _, load in ipairs(o.loads) do plan:split_off(load:gsub("^load_", ""), (load:gsub("^load_", "put_"))) end
+  plan:lane("c0", {warps = o.warps})
+  local put, loaded = {}, {}
+  for _, load in ipairs(o.loads) do
+    put[load:gsub("^load_", "put_")], loaded[load] = true, true
+  end
+  -- in program order, but what makes the next tiles comes behind what reads the present ones
+  local function append(which, options)
+    for _, t in ipairs(plan.tasks) do
+      if which(t) then
+        options.seu = loaded[t.name] and o.seu or nil
+        plan:append(t.name, options)
+      end
+    end
+  end
+  append(function(t) return not put[t.name] and not loaded[t.name] end, {lane = "c0"})
+  append(function(t) return put[t.name] end, {lane = "c0", at = 1})
+  append(function(t) return loaded[t.name] end, {lane = "c0", at = o.ahead or 2})
+  plan:buffers(o.buffers)
+  plan:fill_waits()
+  return plan
+end
+
+local function right(what, plan)
+  local good, problems = plan:check()
+  if not tap.ok(good, what .. ": check", tostring(problems)) then return end
+  local k = plan:compile{target = "host"}
+  local result = k:check{race = true}
+  tap.ok(result.ok, "  right on the CPU, without a race", tostring(result))
+  return k
+end
+
+---- the graph ------------------------------------------------------------------
+
+local gemm = mr.examples.gemm{m = 256, n = 128, k = 160}
+local ab = {"load_a", "load_b"}
+local plan = one_lane(gemm, {m = 128, n = 64, k = 32}, "mi300x", {loads = ab, warps = 4, buffers = {a = 2, b = 2}})
+local of = {}
+for _, t in ipairs(plan.tasks) do of[t.name] = t end
+tap.is(table.concat(of.put_a.reads, " ") .. " -> " .. table.concat(of.put_a.writes, " "), "load_a -> a",
+  "what is loaded has the load's name, and the value in shared memory keeps its own")
+tap.is(of.put_a.kind .. " " .. of.put_a.loop, "compute k", "it is work of the threads in the same loop")
+tap.is(load(plan:script())(gemm):script(), plan:script(), "the script makes the same plan")
+local waits = {}
+for _, w in ipairs(plan.waits) do waits[w.task .. " " .. w.on] = true end
+tap.ok(waits["put_a load_a"] and waits["put_b load_b"], "a put waits for its load")
+
+---- kernels ---------------------------------------------------------------------
+
+local k = right("gemm on mi300x", plan)
+tap.ok(not k.source:find "flag_", "  nothing is signaled: there is one lane, whose threads meet at barriers")
+right("two versions in registers", one_lane(gemm, {m = 128, n = 64, k = 32}, "mi300x",
+  {loads = ab, warps = 4, ahead = 3, buffers = {a = 2, b = 2, load_a = 2, load_b = 2}}))
+right("ragged sizes", one_lane(mr.examples.gemm{m = 200, n = 104, k = 72}, {m = 128, n = 64, k = 32}, "mi300x",
+  {loads = ab, warps = 4, buffers = {a = 2, b = 2}}))
+local transposed = mr.program("transposed", function(p)
+  local m, n, kk = p:axes("m", "n", "k")
+  local A, B, C = p:input("A", {kk, m}), p:input("B", {kk, n}), p:output("C", {m, n}, "f32")
+  local c = p:carry("c", {m, n}, 0)
+  p:loop(kk, function() c:add(p:mma("mma", p:load("load_a", A), p:load("load_b", B))) end)
+  C:store("store_c", c)
+end):bind{m = 128, n = 128, k = 96}
+for _, device in ipairs{"mi300x", "a100", "h200"} do
+  local seu = device ~= "mi300x" and "cuda" or nil
+  right("one transposed on " .. device, one_lane(transposed, {m = 64, n = 64, k = 32}, device,
+    {loads = ab, warps = 4, seu = seu, buffers = {a = 2, b = 2}}))
+  right("attention on " .. device, one_lane(mr.examples.flash_attention{b = 1, h = 1, m = 64, n = 192, d = 64},
+    {m = 64, n = 64}, device, {loads = {"load_k", "load_v"}, warps = 4, seu = seu, buffers = {k = 2, v = 2}}))
+end
+
+-- Each of two lanes loads and puts its half of a; the first one all of b.
+local halves = mr.plan(gemm:graph{tile = {m = 128, n = 64, k = 32}}, mr.device "mi300x")
+halves:split_off("a", "put_a")
+halves:split_off("b", "put_b")
+halves:split("m", 2, {"load_a", "put_a", "mma", "epilogue", "store_c"})
+for i = 0, 1 do
+  local lane = "c" .. i
+  halves:lane(lane, {warps = 2})
+  for _, task in ipairs{"mma", "epilogue", "store_c"} do halves:append(task .. "." .. i, {lane = lane}) end
+  halves:append("put_a." .. i, {lane = lane, at = 1})
+  if i == 0 then halves:append("put_b", {lane = lane, at = 1}) end
+  halves:append("load_a." .. i, {lane = lane, at = 2})
+  if i == 0 then halves:append("load_b", {lane = lane, at = 2}) end
+end
+halves:buffers{a = 2, b = 2}
+halves:fill_waits()
+right("two lanes", halves)
+
+---- machine code ------------------------------------------------------------------
+
+local BIN <const> = "/usr/lib/llvm-22/bin/"
+if os.execute(BIN .. "llvm-objdump --version >/dev/null 2>&1 && clang-22 --version >/dev/null 2>&1 && python3 --version >/dev/null 2>&1") then
+  local wrong = on_waves.wrong(plan, 1)
+  tap.ok(not wrong, "its machine code is right where memory answers late", wrong)
+else
+  tap.ok(true, "machine code # SKIP there is no clang-22, llvm-objdump or python3")
+end
+
+---- what is refused -----------------------------------------------------------------
+
+local function refused(what, pattern, edit)
+  local p = mr.plan(gemm:graph{tile = {m = 128, n = 64, k = 32}}, mr.device "mi300x")
+  local good, message = pcall(edit, p)
+  if good then good, message = message:check() end
+  tap.like((tostring(message):gsub("%s+", " ")), pattern, what)
+end
+local function two_lanes(p)
+  p:split_off("a", "put_a")
+  p:lane("c0", {warps = 4})
+  p:lane("c1", {warps = 4})
+  p:append("load_a", {lane = "c1"})
+  for _, task in ipairs{"put_a", "load_b", "mma", "epilogue", "store_c"} do p:append(task, {lane = "c0"}) end
+  p:fill_waits()
+  return p
+end
+refused("two lanes", "registers of its threads: both must be on one lane", two_lanes)
+refused("other slices", "'load_a' has 1 slice, and 'put_a.0' 2: split both alike", function(p)
+  p:split_off("a", "put_a")
+  p:split("m", 2, {"put_a"})
+  p:lane("c0", {warps = 4})
+  for _, t in ipairs(p.tasks) do p:append(t.name, {lane = "c0"}) end
+  p:fill_waits()
+  return p
+end)
+refused("narrow rows", "cannot keep in registers what it loads: a thread does not copy at least 4 bytes at once", function()
+  return one_lane(mr.examples.gemm{m = 128, n = 64, k = 97}, {m = 128, n = 64, k = 32}, "mi300x",
+    {loads = {"load_a"}, warps = 4, buffers = {a = 2}})
+end)
+refused("too many threads", "accesses of 16 bytes are no multiple of the lane's 512 threads", function()
+  return one_lane(gemm, {m = 128, n = 64, k = 32}, "mi300x", {loads = {"load_b"}, warps = 8, buffers = {b = 2}})
+end)
+refused("an engine that does not write registers", "'async_copy' copies to shared memory, but 'load_a' keeps in registers", function()
+  return one_lane(gemm, {m = 128, n = 64, k = 32}, "a100", {loads = {"load_a"}, warps = 4, buffers = {a = 2}})
+end)
+
+
+tap.done_testing()
