@@ -413,28 +413,52 @@ static int plan_grid_l(lua_State *L)
 	return 0;
 }
 
+/* Pushes the names of the list at the index, which are valid while they are on the stack. Returns how many there are. */
+static int push_names(lua_State *L, int at, const char *method, const char *what, const char ***names)
+{
+	int n = (int)lua_rawlen(L, at);
+
+	*names = lua_newuserdatauv(L, sizeof(**names) * (size_t)(n + 1), 0);
+	if (!lua_checkstack(L, n + LUA_MINSTACK))
+		throw_msg(L, "%s: %d %ss are too many", method, n, what);
+	for (int i = 0; i < n; i++) {
+		lua_rawgeti(L, at, i + 1);
+		(*names)[i] = check_text(L, -1, method, what);
+	}
+	return n;
+}
+
 /* plan:split(axis, ways[, {task, ...}]) */
 static int plan_split_l(lua_State *L)
 {
 	struct history *h = plan_arg(L, "split");
 	const char *axis = check_text(L, 2, "split", "axis");
 	int ways = (int)check_integer(L, 3, "split", "ways", 1, INT32_MAX);
-	const char **tasks;
+	const char **tasks = NULL;
 	int n = 0;
 
 	lua_settop(L, 4);
 	if (lua_type(L, 4) == LUA_TTABLE)
-		n = (int)lua_rawlen(L, 4);
+		n = push_names(L, 4, "split", "task", &tasks);
 	else if (!lua_isnil(L, 4))
 		throw_type(L, 4, "split", "list of tasks");
-	tasks = lua_newuserdatauv(L, sizeof(*tasks) * (size_t)(n + 1), 0);
-	if (!lua_checkstack(L, n + LUA_MINSTACK))
-		throw_msg(L, "split: %d tasks are too many", n);
-	for (int i = 0; i < n; i++) {
-		lua_rawgeti(L, 4, i + 1);
-		tasks[i] = check_text(L, -1, "split", "task");
-	}
 	EDIT(split, h, axis, ways, tasks, n);
+	return 0;
+}
+
+/* plan:fetch(product, {value, ...}) */
+static int plan_fetch_l(lua_State *L)
+{
+	struct history *h = plan_arg(L, "fetch");
+	const char *product = check_text(L, 2, "fetch", "product");
+	const char **values;
+	int n;
+
+	lua_settop(L, 3);
+	if (lua_type(L, 3) != LUA_TTABLE)
+		throw_type(L, 3, "fetch", "list of values");
+	n = push_names(L, 3, "fetch", "value", &values);
+	EDIT(fetch, h, product, values, n);
 	return 0;
 }
 
@@ -680,7 +704,7 @@ void lua_open_plan(lua_State *L)
 		{ "append", plan_append_l }, { "remove", plan_remove_l }, { "move", plan_move_l }, { "insert", plan_insert_l },
 		{ "lane", plan_lane_l }, { "wait", plan_wait_l }, { "unwait", plan_unwait_l }, { "buffers", plan_buffers_l },
 		{ "fill_waits", plan_fill_waits_l }, { "grid", plan_grid_l }, { "split", plan_split_l },
-		{ "split_off", plan_split_off_l }, { "alias", plan_alias_l }, { "propagate", plan_propagate_l },
+		{ "split_off", plan_split_off_l }, { "fetch", plan_fetch_l }, { "alias", plan_alias_l }, { "propagate", plan_propagate_l },
 		{ "cut", plan_split_off_l }, { "place", plan_alias_l },	/* deprecated names */
 		{ "undo", plan_undo_l }, { "redo", plan_redo_l }, { "copy", plan_copy_l }, { "check", plan_check_l },
 		{ "table", plan_table_l }, { "simulate", plan_simulate_l }, { NULL, NULL } };

@@ -142,8 +142,8 @@ local function class(name, kind, methods, fields)
 end
 
 -- The statements that edit a plan.
-membrane.EDITS = {"alias", "append", "buffers", "fill_waits", "grid", "insert", "lane", "move", "propagate", "remove", "split",
-  "split_off", "unwait", "wait"}
+membrane.EDITS = {"alias", "append", "buffers", "fetch", "fill_waits", "grid", "insert", "lane", "move", "propagate", "remove",
+  "split", "split_off", "unwait", "wait"}
 
 local of_plan = words(table.concat(membrane.EDITS, " ") .. " undo redo copy cut place") -- cut and place are deprecated
 function of_plan.check(plan)

@@ -5,8 +5,9 @@
  * low bits. */
 static void fetch_by_threads(struct print *c, const struct role_op *o)
 {
-	const struct frag *f = o->u.fetch.to;
-	const char *from = num(c, o->u.fetch.address), *word = arena_strf(c->a, "%s%s", f->name, frag_word(c, f, "j"));
+	const struct frag *f = o->u.fetch.to.frag;
+	const char *from = num(c, o->u.fetch.address);
+	const char *word = arena_strf(c->a, "%s%s", frag_name(c, o->u.fetch.to), frag_word(c, f, "j"));
 	bool moved = f->layout != layout(c);	/* coordinates are those of its layout */
 	bool hides = c->r->target->hides_fetches;
 	int bits = dtype_bits(f->type), together = frag_words_together(f);
@@ -51,7 +52,7 @@ static void fetch_by_threads(struct print *c, const struct role_op *o)
  * threads of the other eight give the same addresses again. */
 static void fetch_rows(struct print *c, const struct role_op *o, int first, int end, bool single)
 {
-	const struct frag *f = o->u.fetch.to;
+	const struct frag *f = o->u.fetch.to.frag;
 	const struct frag_layout *l = f->layout;
 	bool across = o->u.fetch.by == FETCH_MATRICES_ACROSS, halves = l->halves == 2;
 	const char *block = first ? arena_strf(c->a, "%d + block", first) : "block";
@@ -68,16 +69,17 @@ static void fetch_rows(struct print *c, const struct role_op *o, int first, int 
 		arena_strf(c->a, "!(%s) ? %s : ", num(c, o->u.fetch.inside), num(c, o->u.fetch.slot)) : "",
 		num(c, o->u.fetch.address));
 	if (halves)
-		put(c, "\tEACH(i, 4) %s[%s][4 * step + i] = x[i];", f->name, block);
+		put(c, "\tEACH(i, 4) %s[%s][4 * step + i] = x[i];", frag_name(c, o->u.fetch.to), block);
 	else
-		put(c, "\tEACH(i, %d) %s[2 * (%s) + i / 2][2 * step + i %% 2] = x[i];", single ? 2 : 4, f->name, block);
+		put(c, "\tEACH(i, %d) %s[2 * (%s) + i / 2][2 * step + i %% 2] = x[i];", single ? 2 : 4,
+			frag_name(c, o->u.fetch.to), block);
 	put(c, "}");
 }
 
 /* A warp's operand in matrices of 8 x 8. */
 static void fetch_matrices(struct print *c, const struct role_op *o)
 {
-	const struct frag *f = o->u.fetch.to;
+	const struct frag *f = o->u.fetch.to.frag;
 	const struct frag_layout *l = f->layout;
 	bool across = o->u.fetch.by == FETCH_MATRICES_ACROSS;
 	const char *warp = warp_row_text(c, l);
@@ -99,7 +101,8 @@ static void fetch_matrices(struct print *c, const struct role_op *o)
 	put(c, "{");
 	c->indent++;
 	put_coordinates(c, f->layout);
-	put(c, "%sif (!(%s)) %s%s &= %s;", each(c, f, "bjhe"), num(c, o->u.fetch.contracted), f->name, frag_word(c, f, "j"),
+	put(c, "%sif (!(%s)) %s%s &= %s;", each(c, f, "bjhe"), num(c, o->u.fetch.contracted),
+		frag_name(c, o->u.fetch.to), frag_word(c, f, "j"),
 		frag_word_cols(f) == 2 ? "e ? 0xffff : 0xffff0000" : frag_word_cols(f) == 4 ? "~(0xffu << 8 * e)" : "0");
 	c->indent--;
 	put(c, "}");

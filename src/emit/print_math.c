@@ -20,20 +20,26 @@ static void put_descriptor(struct print *c, const char *name, const struct matri
 		"descriptor(0x%llxull, %s, %s);", name, (unsigned long long)at->bits, num(c, at->from), num(c, at->by));
 }
 
-/* Both operands are in registers: one step of the second, one or all steps of the first; or, where they are fetched at
- * once, several of each. */
+/* Where the words of an operand's step KS begin, if it has all steps; and of instruction i of those in the step. */
+static const char *step_offset(struct print *c, const struct role_op *o, const struct frag *operand)
+{
+	int steps = o->u.product.steps, depth = o->u.product.form.depth * steps, words = frag_step_words(operand, depth);
+
+	return arena_strf(c->a, "%s%s", operand->cols > depth ? arena_strf(c->a, " + ks * %d", words) : "", steps > 1 ?
+		arena_strf(c->a, " + i * %d", words / steps) : "");
+}
+
+/* Both operands are in registers, of one step or of all; or, where they are fetched at once, of several. */
 static void print_product_of_registers(struct print *c, const struct role_op *o)
 {
 	const struct product_form *f = &o->u.product.form;
-	const struct frag *sum = o->u.product.sum.frag, *a = o->u.product.a.frag;
-	int steps = o->u.product.steps, words = frag_step_words(a, f->depth * steps) / steps;
-	bool several = steps > 1;
+	const struct frag *sum = o->u.product.sum.frag;
+	int steps = o->u.product.steps;
 
-	put(c, "%s%sEACH(cb, %d) %s(%s[rb] + cb * %d, %s[rb]%s, %s[cb]%s, %s);", several ? arena_strf(c->a, "EACH(i, %d) ",
+	put(c, "%s%sEACH(cb, %d) %s(%s[rb] + cb * %d, %s[rb]%s, %s[cb]%s, %s);", steps > 1 ? arena_strf(c->a, "EACH(i, %d) ",
 		steps) : "", each(c, sum, "b"), o->u.product.col_steps, product_name(c->a, f),
-		frag_name(c, o->u.product.sum), frag_step_words(sum, f->cols), frag_name(c, o->u.product.a), several ?
-		arena_strf(c->a, " + i * %d", words) : a->cols > f->depth ? arena_strf(c->a, " + ks * %d", words) : "",
-		frag_name(c, o->u.product.b), several ? arena_strf(c->a, " + i * %d", words) : "",
+		frag_name(c, o->u.product.sum), frag_step_words(sum, f->cols), frag_name(c, o->u.product.a),
+		step_offset(c, o, o->u.product.a.frag), frag_name(c, o->u.product.b), step_offset(c, o, o->u.product.b.frag),
 		num(c, o->u.product.adds));
 }
 

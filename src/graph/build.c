@@ -211,7 +211,7 @@ static const char *value_name(struct builder *b, int node)
 	int task = b->p->nodes.v[node].task;
 	const char *name = task_at(b, task)->name;
 
-	if (task >= b->first_split_off)
+	if (task >= b->first_split_off && task < b->first_fetch)
 		name = b->split_offs[task - b->first_split_off].value;
 	else if (is_staged(b, node))
 		return unique_name(b, name, b->slices[task]);
@@ -421,7 +421,7 @@ static bool slices_differ(const struct builder *b, int node, int task)
 /* Let sTask `s` read `node`, made by another task: its own slice if both are split alike; otherwise all slices, or one
  * if all slices make the same. What other threads made must be in shared memory, and so must indices of a load or store,
  * whose threads take elements in an order of their own. If a product reads it, `product` is that, and `operand` says as which
- * of its operands. */
+ * of its operands. What is fetched is in shared memory, and in registers behind that. */
 static void read_value(struct builder *b, int stask, int node, const struct node *product, int operand)
 {
 	const struct node *n = &b->p->nodes.v[node];
@@ -431,9 +431,10 @@ static void read_value(struct builder *b, int stask, int node, const struct node
 	/* where the slices make up one tile, instructions of a product read beyond its own slice */
 	bool alike = split_alike(b, n->task, s->task) && !(product && divided && b->apart[node]) &&
 		!slices_differ(b, node, s->task);
-	bool moves = s->kind == TASK_LOAD || (s->kind == TASK_STORE && operand) ||
+	bool fetched = task_at(b, n->task)->fetches;
+	bool moves = s->kind == TASK_LOAD || (s->kind == TASK_STORE && operand) || task_at(b, s->task)->fetches ||
 		(!alike && (divided || is_divided(b, s->slices, s->split_axis, node))) ||
-		(product && (operand == 1 || takes_tile(b, product, node) ||
+		(product && !fetched && (operand == 1 || takes_tile(b, product, node) ||
 			is_contracted_otherwise(b, product, node) || is_multiplied_from_shared(n->type)));
 
 	for (int slice = 0; slice < b->node_slices[node]; slice++) {
@@ -492,13 +493,14 @@ static enum err_code connect(struct builder *b, struct err *e)
 	struct graph *g = b->g;
 
 	find_apart(b);
-	/* Values get their names in this order: those that are split off come last, so that the others have the same
-	 * names with and without them. */
-	for (int split_off = 0; split_off < 2; split_off++)
+	/* Values get their names in this order: those that are split off come later, and those that are fetched last, so that
+	 * the others have the same names with and without them. */
+	for (int last = 0; last < 3; last++)
 		for (int s = 0; s < g->tasks.n; s++) {
 			const struct task *t = task_at(b, g->tasks.v[s].task);
+			int when = (g->tasks.v[s].task >= b->first_split_off) + (g->tasks.v[s].task >= b->first_fetch);
 
-			for (int i = 0; i < t->nodes.n && (g->tasks.v[s].task >= b->first_split_off) == split_off; i++)
+			for (int i = 0; i < t->nodes.n && when == last; i++)
 				TRY(connect_node(b, s, t->nodes.v[i], e));
 		}
 	/* only now is it known which values have a buffer: those that another task reads */
@@ -553,8 +555,8 @@ static enum err_code build(struct graph *g, const struct shaping *how, struct er
 {
 	const struct program *p = g->program;
 	struct arena *a = &g->arena;
-	struct builder b = { .g = g, .p = p, .first_split_off = p->tasks.n - how->nsplit_offs,
-		.split_offs = how->split_offs, .task_order = arena_ints(a, p->tasks.n, NONE),
+	struct builder b = { .g = g, .p = p, .first_split_off = p->tasks.n - how->nfetches - how->nsplit_offs,
+		.split_offs = how->split_offs, .first_fetch = p->tasks.n - how->nfetches, .task_order = arena_ints(a, p->tasks.n, NONE),
 		.slices = arena_ints(a, p->tasks.n, 1), .split_axis = arena_ints(a, p->tasks.n, NONE),
 		.first_stask = arena_ints(a, p->tasks.n, NONE), .node_buffer = arena_ints(a, p->nodes.n, NONE),
 		.node_slices = arena_ints(a, p->nodes.n, 0), .carry_buffer = arena_ints(a, p->carries.n, NONE),
@@ -589,8 +591,13 @@ enum err_code graph_build(struct mem *mem, const struct program *p, const struct
 	(*out)->split_offs = ARENA_ARRAY(&(*out)->arena, how->nsplit_offs, const char *);
 	for (int i = 0; i < how->nsplit_offs; i++)
 		(*out)->split_offs[(*out)->nsplit_offs++] = arena_strdup(&(*out)->arena, how->split_offs[i].value);
+	(*out)->fetches = ARENA_ARRAY(&(*out)->arena, how->nfetches, const char *);
+	for (int i = 0; i < how->nfetches; i++)
+		(*out)->fetches[(*out)->nfetches++] = arena_strdup(&(*out)->arena, how->fetches[i].value);
 	code = how->nsplit_offs ? program_split_off(&(*out)->arena, p, how->split_offs, how->nsplit_offs,
 		&(*out)->program, e) : OK;
+	if (!code && how->nfetches)
+		code = program_fetch(&(*out)->arena, (*out)->program, how->fetches, how->nfetches, &(*out)->program, e);
 	code = code ? code : build(*out, how, e);
 	if (code) {
 		graph_free(*out);

@@ -18,6 +18,7 @@ struct builder {
 	int ntasks;
 	int first_split_off;		/* program tasks from here on are split off from others ... */
 	const struct split_off *split_offs;	/* ... by these */
+	int first_fetch;		/* ... and from here on fetch operands */
 };
 
 /* Constants and indices are computed again wherever they are used: they need no buffer. */

@@ -178,7 +178,19 @@ const char *task_kind_name(enum task_kind k)
 	return names[k];
 }
 
-int split_all(const struct program *p, const struct split_off *split_offs, int nsplit_offs, int axis, int *out)
+const struct node *graph_fetched_for(const struct graph *g, const struct stask *s, int *arg)
+{
+	const struct program *p = g->program;
+	int value = p->tasks.v[s->task].nodes.v[0];
+
+	for (int i = 0; i < p->nodes.n; i++)
+		for (*arg = 0; p->nodes.v[i].op == OP_MMA && *arg < 2; ++*arg)
+			if (p->nodes.v[i].arg[*arg] == value)
+				return &p->nodes.v[i];
+	BUG("'%s' fetches for no product", s->name);
+}
+
+int split_all(const struct program *p, const struct shaping *how, int axis, int *out)
 {
 	int n = 0;
 
@@ -190,8 +202,11 @@ int split_all(const struct program *p, const struct split_off *split_offs, int n
 		if (has && p->tasks.v[t].kind != TASK_LOAD)
 			out[n++] = t;
 	}
-	for (int i = 0; i < nsplit_offs; i++)
-		if (p->nodes.v[split_offs[i].node].op != OP_LOAD && node_has_axis(&p->nodes.v[split_offs[i].node], axis))
+	for (int i = 0; how && i < how->nsplit_offs; i++)
+		if (p->nodes.v[how->split_offs[i].node].op != OP_LOAD && node_has_axis(&p->nodes.v[how->split_offs[i].node], axis))
 			out[n++] = p->tasks.n + i;
+	for (int i = 0; how && i < how->nfetches; i++)
+		if (node_has_axis(&p->nodes.v[p->nodes.v[how->fetches[i].node].arg[how->fetches[i].arg]], axis))
+			out[n++] = p->tasks.n + how->nsplit_offs + i;
 	return n;
 }

@@ -87,11 +87,6 @@ struct split {
 	const int *tasks;		/* program task ids */
 };
 
-/* The tasks that a split along an axis means if it names none: all that have the axis in their result, but loads
- * and what is split off from them; and those that are split off, if its value has it (those ids follow the program's). out is large enough for all tasks.
- * Returns how many. */
-int split_all(const struct program *p, const struct split_off *split_offs, int nsplit_offs, int axis, int *out);
-
 /* Trip counts of a loop over the tiles of its phase's grid. */
 struct trips {
 	int64_t least, most;
@@ -108,17 +103,26 @@ struct alias {
 struct shaping {
 	const struct split_off *split_offs;		/* of values, in the order of their new tasks */
 	int nsplit_offs;
-	const struct split *splits;	/* of the tasks, those that are split off among them */
+	const struct fetch *fetches;	/* of operands, likewise; their tasks come behind those */
+	int nfetches;
+	const struct split *splits;	/* of the tasks, those that are split off or fetch among them */
 	int nsplits;
 	const struct alias *aliases;
 	int naliases;
 };
 
+/* The tasks that a split along an axis means if it names none: all that have the axis in their result, but loads and what
+ * is split off from them; and those that `how` adds, if their values have it (those ids follow the program's). how NULL:
+ * none. out is large enough for all tasks. Returns how many. */
+int split_all(const struct program *p, const struct shaping *how, int axis, int *out);
+
 struct graph {
 	struct arena arena;
-	const struct program *program;	/* borrowed, outlives the graph; with split_offs applied */
-	const char **split_offs;	/* of its last tasks, which are split off from others: the values' names */
+	const struct program *program;	/* borrowed, outlives the graph; with split_offs and fetches applied */
+	const char **split_offs;	/* of its last tasks but nfetches, which are split off from others: the values' names */
 	int nsplit_offs;
+	const char **fetches;		/* of its last tasks, which fetch operands: the values' names */
+	int nfetches;
 	struct tiling tiling;		/* as asked for */
 	struct extents extents;
 	VEC(struct stask) tasks;	/* in program order */
@@ -153,6 +157,13 @@ static inline bool stask_touches(const struct stask *s, int buffer)
 {
 	return stask_reads(s, buffer) || ints_hold(s->writes.v, s->writes.n, buffer);
 }
+
+/* Does the sTask fetch an operand of a product? Then which product, and which operand of it. */
+static inline bool stask_fetches(const struct graph *g, const struct stask *s)
+{
+	return g->program->tasks.v[s->task].fetches;
+}
+const struct node *graph_fetched_for(const struct graph *g, const struct stask *s, int *arg);
 
 /* Does the sTask stand in a loop that makes no iteration in any tile? */
 bool graph_never_runs(const struct graph *g, int task);

@@ -88,13 +88,25 @@ static enum dtype operand_type(const struct node *x)
 	return x->type == DT_I4 ? DT_I8 : x->type;
 }
 
-/* A product m x n x k. The rows are done by instructions, each of which reads the second
- * operand from shared memory again, and the first too unless it comes from registers. */
+/* Bytes of shared memory that a product reads of an operand. The rows are done by instructions, each of which reads the
+ * second operand again. */
+static double operand_bytes(const struct work *w, int arg, double size)
+{
+	int rows = target_usual()->matrix[0].rows;
+
+	return size * (double)(arg ? ceil_div(w->m, rows) * w->n * w->k : w->m * w->k);
+}
+
+static bool is_fetched(const struct builder *b, const struct node *operand)
+{
+	return operand->task != NONE && b->p->tasks.v[operand->task].fetches;
+}
+
+/* A product m x n x k, which reads its operands from shared memory unless they come from registers. */
 static void mma_work(const struct builder *b, struct stask *s, const struct node *node)
 {
 	const struct node *x = &b->p->nodes.v[node->arg[0]], *y = &b->p->nodes.v[node->arg[1]];
 	int first = b->node_buffer[product_operand(b->p, node, 0)], indices = product_indices(b->p, node);
-	int rows = target_usual()->matrix[0].rows;
 	double size, kept = indices == NONE ? 1 : 1.0 / EXPANDED_BY_VALUE;
 
 	s->work.kind = WORK_MMA;
@@ -111,11 +123,26 @@ static void mma_work(const struct builder *b, struct stask *s, const struct node
 	s->work.flops = 2.0 * (double)s->work.m * (double)s->work.n * (double)s->work.k * kept;
 	s->work.a_in_registers = first != NONE && b->g->buffers.v[first].scope == SCOPE_REGISTERS;
 	size = dtype_bits(s->work.type) / 8.0;
-	s->work.shared_bytes = (double)(ceil_div(s->work.m, rows) * s->work.n * s->work.k) * size;
+	if (!is_fetched(b, y))
+		s->work.shared_bytes = operand_bytes(&s->work, 1, size);
 	if (!s->work.a_in_registers)
-		s->work.shared_bytes += (double)(s->work.m * s->work.k) * size * kept;
+		s->work.shared_bytes += operand_bytes(&s->work, 0, size) * kept;
 	if (s->work.sparse)
 		s->work.shared_bytes += (double)(s->work.m * s->work.k) / EXPANDED_BY_BYTE;
+}
+
+/* What a product would read of the operand itself. */
+static void fetch_work(const struct builder *b, struct stask *s)
+{
+	struct stask reads;
+	int arg;
+	const struct node *product = graph_fetched_for(b->g, s, &arg);
+
+	reads = (struct stask){ .task = product->task };
+	mma_work(b, &reads, product);
+	s->work.kind = WORK_COMPUTE;
+	s->work.type = DT_F32;
+	s->work.shared_bytes = operand_bytes(&reads.work, arg, dtype_bits(reads.work.operand[arg]) / 8.0);
 }
 
 /* A multiplication whose only use is an addition of the same sTask costs nothing: the
@@ -204,7 +231,7 @@ void build_work(const struct builder *b, struct stask *s)
 		mma_work(b, s, n);
 		break;
 	case TASK_COMPUTE:
-		compute_work(b, s);
+		(t->fetches ? fetch_work : compute_work)(b, s);
 		break;
 	}
 }

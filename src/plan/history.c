@@ -205,7 +205,7 @@ enum err_code record_apply(struct history *h, struct plan *p, const struct recor
 	case EDIT_REMOVE:
 		return apply_remove(h, p, r, e);
 	case EDIT_APPEND: case EDIT_MOVE:
-	case EDIT_SPLIT_OFF: case EDIT_SPLIT: case EDIT_ALIAS: case EDIT_PROPAGATE: case EDIT_RESTART:
+	case EDIT_SPLIT_OFF: case EDIT_FETCH: case EDIT_SPLIT: case EDIT_ALIAS: case EDIT_PROPAGATE: case EDIT_RESTART:
 		break;			/* of the graph: replay_graph */
 	}
 	return OK;
@@ -221,6 +221,7 @@ int records_first(const struct record *log, int n)
 /* What the records so far say of tasks and values. */
 struct shapings {
 	VEC(struct split_off) split_offs;
+	VEC(struct fetch) fetches;
 	VEC(struct split) splits;
 	VEC(struct alias) aliases;
 };
@@ -241,10 +242,75 @@ static enum err_code read_split_off(struct history *h, const struct record *r, s
 	return OK;
 }
 
+static bool is_fetch_named(const struct shapings *x, const char *name)
+{
+	for (int i = 0; i < x->fetches.n; i++)
+		if (!strcmp(x->fetches.v[i].name, name))
+			return true;
+	return false;
+}
+
+/* A fetch of one operand: "fetch_" and its name, with a number if another product fetches it, too. */
+static void add_fetch(struct history *h, const struct record *r, int product, int arg, const char *value,
+	struct shapings *x)
+{
+	const char *name = arena_strf(&h->arena, "fetch_%s", value), *first = name;
+
+	for (int i = 2; is_fetch_named(x, name); i++)
+		name = arena_strf(&h->arena, "%s_%d", first, i);
+	VEC_PUSH(&h->arena, &x->fetches, ((struct fetch){ product, arg, value, name, r->loc }));
+}
+
+static enum err_code read_fetched(struct history *h, const struct record *r, int product, const char *value,
+	struct shapings *x, struct err *e)
+{
+	const struct graph *g = h->base;
+	const struct node *n = &g->program->nodes.v[product];
+	bool found = false;
+	int b;
+
+	TRY(named_buffer(&h->arena, g, value, r->loc, &b, e));
+	for (int i = 0; i < x->fetches.n; i++)
+		if (x->fetches.v[i].node == product && !strcmp(x->fetches.v[i].value, value))
+			return err_set(e, ERR_INPUT, r->loc, "'%s' is fetched for '%s' already", value, r->name);
+	for (int arg = 0; arg < 2; arg++) {
+		if (g->buffers.v[b].node == NONE || product_operand(g->program, n, arg) != g->buffers.v[b].node)
+			continue;
+		found = true;
+		if (g->buffers.v[b].scope != SCOPE_SHARED)
+			return err_set(e, ERR_INPUT, r->loc, "'%s' is made in registers, where '%s' takes it: there is nothing "
+				"to fetch", value, r->name);
+		add_fetch(h, r, product, arg, value, x);
+	}
+	return found ? OK : err_set(e, ERR_INPUT, r->loc, "'%s' is no operand of '%s'", value, r->name);
+}
+
+static enum err_code read_fetch(struct history *h, const struct record *r, struct shapings *x, struct err *e)
+{
+	const struct program *p = h->base->program;
+	int task = program_find_task(p, r->name);
+
+	if (task == NONE)
+		return err_set(e, ERR_INPUT, r->loc, "program '%s' has no task '%s'", p->name, r->name);
+	if (p->tasks.v[task].kind != TASK_MMA)
+		return err_set(e, ERR_INPUT, r->loc, "'%s' is no product: it has no operands to fetch", r->name);
+	for (int i = 0; i < r->b; i++)
+		TRY(read_fetched(h, r, p->tasks.v[task].nodes.v[p->tasks.v[task].nodes.n - 1], r->names[i], x, e));
+	return OK;
+}
+
+static struct shaping shaping_of(const struct shapings *x)
+{
+	return (struct shaping){ .split_offs = x->split_offs.v, .nsplit_offs = x->split_offs.n, .fetches = x->fetches.v,
+		.nfetches = x->fetches.n, .splits = x->splits.v, .nsplits = x->splits.n, .aliases = x->aliases.v,
+		.naliases = x->aliases.n };
+}
+
 static enum err_code read_split(struct history *h, const struct record *r, struct shapings *x, struct err *e)
 {
 	const struct program *p = h->base->program;
-	int *tasks = ARENA_ARRAY(&h->arena, p->tasks.n + x->split_offs.n, int);
+	struct shaping how = shaping_of(x);
+	int *tasks = ARENA_ARRAY(&h->arena, p->tasks.n + x->split_offs.n + x->fetches.n, int);
 	struct split s = { .axis = program_find_axis(p, r->name), .ways = r->a, .tasks = tasks };
 
 	if (s.axis == NONE)
@@ -255,12 +321,15 @@ static enum err_code read_split(struct history *h, const struct record *r, struc
 		for (int k = 0; k < x->split_offs.n && t == NONE; k++)
 			if (!strcmp(x->split_offs.v[k].name, r->names[i]))
 				t = p->tasks.n + k;
+		for (int k = 0; k < x->fetches.n && t == NONE; k++)
+			if (!strcmp(x->fetches.v[k].name, r->names[i]))
+				t = p->tasks.n + x->split_offs.n + k;
 		if (t == NONE)
 			return err_set(e, ERR_INPUT, r->loc, "program '%s' has no task '%s'", p->name, r->names[i]);
 		tasks[s.ntasks++] = t;
 	}
 	if (!r->b)
-		s.ntasks = split_all(p, x->split_offs.v, x->split_offs.n, s.axis, tasks);
+		s.ntasks = split_all(p, &how, s.axis, tasks);
 	if (!s.ntasks)
 		return err_set(e, ERR_INPUT, r->loc, "nothing but loads of '%s' has axis '%s' in its "
 			"result: there is nothing to split", p->name, r->name);
@@ -274,11 +343,15 @@ static enum err_code replay_graph(struct history *h, const struct record *log, i
 {
 	struct tiling t = h->base->tiling;
 	struct shapings x = { 0 };
+	struct shaping how;
 	bool changed = false;
 
 	for (int i = records_first(log, n); i < n; i++)	/* before all splits, which divide what was split off, too */
 		if (log[i].kind == EDIT_SPLIT_OFF)
 			TRY(read_split_off(h, &log[i], &x, e));
+	for (int i = records_first(log, n); i < n; i++)	/* ... or is fetched */
+		if (log[i].kind == EDIT_FETCH)
+			TRY(read_fetch(h, &log[i], &x, e));
 	for (int i = records_first(log, n); i < n; i++) {
 		const struct record *r = &log[i];
 
@@ -293,9 +366,8 @@ static enum err_code replay_graph(struct history *h, const struct record *log, i
 	}
 	if (!changed && !copy)
 		return OK;
-	return graph_build(h->mem, h->base->program, &t, &(struct shaping){ .split_offs = x.split_offs.v,
-		.nsplit_offs = x.split_offs.n, .splits = x.splits.v, .nsplits = x.splits.n,
-		.aliases = x.aliases.v, .naliases = x.aliases.n }, out, e);
+	how = shaping_of(&x);
+	return graph_build(h->mem, h->base->program, &t, &how, out, e);
 }
 
 void history_drop_next(struct history *h)

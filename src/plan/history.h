@@ -59,6 +59,8 @@ NODISCARD enum err_code history_grid(struct history *h, const struct grid_plan *
 /* Let the last step to a value be an sTask of its own. Before any split. */
 NODISCARD enum err_code history_split_off(struct history *h, const char *value, const char *task,
 	struct srcloc loc, struct err *e);
+NODISCARD enum err_code history_fetch(struct history *h, const char *product, const char *const *values, int n,
+	struct srcloc loc, struct err *e);
 /* Let values share registers or memory of others: graph.h. One edit. */
 NODISCARD enum err_code history_alias(struct history *h, const struct alias *v, int n,
 	struct srcloc loc, struct err *e);

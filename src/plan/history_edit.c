@@ -67,6 +67,12 @@ enum err_code history_split_off(struct history *h, const char *value, const char
 	return commit_one(h, (struct record){ .kind = EDIT_SPLIT_OFF, .name = value, .other = task, .loc = loc }, e);
 }
 
+enum err_code history_fetch(struct history *h, const char *product, const char *const *values, int n, struct srcloc loc,
+	struct err *e)
+{
+	return commit_one(h, (struct record){ .kind = EDIT_FETCH, .name = product, .b = n, .names = values, .loc = loc }, e);
+}
+
 enum err_code history_alias(struct history *h, const struct alias *v, int n, struct srcloc loc, struct err *e)
 {
 	struct record *r = ARENA_ARRAY(&h->arena, n, struct record);

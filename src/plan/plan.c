@@ -468,17 +468,19 @@ enum scope plan_scope(const struct plan *p, int buffer)
 		return SCOPE_SHARED;
 	for (int i = 0; i < p->entries.n; i++) {
 		const struct stask *s = &g->tasks.v[p->entries.v[i].task];
+		const struct seu *unit = &p->device->seu[p->entries.v[i].seu];
 
 		if (s->phase != g->buffers.v[buffer].phase || !stask_touches(s, buffer))
 			continue;
 		if (lane != NONE && lane != p->entries.v[i].lane)
 			return SCOPE_SHARED;
 		lane = p->entries.v[i].lane;
-		/* a part of the lane has some columns of it alone */
-		if (is_first_operand(g, s, buffer) && plan_lane_parts(p, lane, s->phase) > 1)
+		/* a part of the lane has some columns of it alone, if they are not fetched for its instructions */
+		if (is_first_operand(g, s, buffer) && plan_lane_parts(p, lane, s->phase) > 1 &&
+		    (unit->async || !stask_fetches(g, &g->tasks.v[g->buffers.v[buffer].first])))
 			return SCOPE_SHARED;
 		/* a thread of a product has its own rows of the result, but needs complete operands */
-		if (s->kind == TASK_MMA && p->device->seu[p->entries.v[i].seu].kind != SEU_MATRIX &&
+		if (s->kind == TASK_MMA && unit->kind != SEU_MATRIX &&
 		    g->buffers.v[buffer].node != NONE && stask_reads(s, buffer))
 			return SCOPE_SHARED;
 	}

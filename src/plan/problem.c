@@ -221,6 +221,59 @@ void problem_add_aliases(const struct plan *p, struct arena *a, struct problems 
 	}
 }
 
+/* An sTask that reads the buffer; each has one. */
+static int reader_of(const struct graph *g, int buffer)
+{
+	int t = 0;
+
+	while (!stask_reads(&g->tasks.v[t], buffer))
+		t++;
+	return t;
+}
+
+/* Why no sTask can fetch the operand for the product under this plan; NULL: it can. */
+static const char *fetch_conflict(const struct plan *p, struct arena *a, int fetch, int product, int arg)
+{
+	const struct graph *g = p->graph;
+	const struct seu *unit = &p->device->seu[p->entries.v[plan_entry_of(p, product)].seu];
+	const char *name = g->tasks.v[product].name;
+
+	if (unit->kind != SEU_MATRIX)
+		return arena_strf(a, "the threads of '%s' read operands from shared memory as they multiply '%s'", unit->name, name);
+	if (unit->async && arg)
+		return arena_strf(a, "'%s' is asynchronous, and reads the second operand of '%s' from shared memory itself",
+			unit->name, name);
+	if (plan_scope(p, g->tasks.v[fetch].writes.v[0]) == SCOPE_SHARED)
+		return arena_strf(a, "what is fetched is in registers of one lane, in the slices in which '%s' takes it", name);
+	return NULL;
+}
+
+void problem_add_fetches(const struct plan *p, struct arena *a, struct problems *out)
+{
+	const struct graph *g = p->graph;
+
+	for (int t = 0; t < g->tasks.n; t++) {
+		const struct stask *s = &g->tasks.v[t];
+		int product, arg;
+		const char *why;
+
+		if (!stask_fetches(g, s))
+			continue;
+		graph_fetched_for(g, s, &arg);
+		product = reader_of(g, s->writes.v[0]);
+		why = fetch_conflict(p, a, t, product, arg);
+		if (why) {
+			struct problem *pr = problem_add(a, out, PROBLEM_PRODUCT, p->entries.v[plan_entry_of(p, t)].loc,
+				"fetch operands for a synchronous matrix unit, on the lane of the product, and split both alike; or "
+				"take out plan:fetch", "'%s' cannot fetch an operand of '%s': %s", s->name,
+				g->tasks.v[product].name, why);
+
+			pr->task = t;
+			pr->other = product;
+		}
+	}
+}
+
 /* How to bring two sTasks into order of which the second has come first: behind the other in its lane's order, or, on
  * another lane, by an offset that lets it run no further ahead. */
 static const char *order_hint(const struct plan *p, struct arena *a, const struct edge *e)

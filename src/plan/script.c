@@ -48,15 +48,39 @@ static const struct task *task_of(const struct graph *g, int stask)
 /* What is split off from one sTask stands behind it, the last one split off first; so it is printed from behind. */
 static void print_split_offs(const struct graph *g, struct buf *out)
 {
-	int first = g->program->tasks.n - g->nsplit_offs;
+	int behind = g->program->tasks.n - g->nfetches, first = behind - g->nsplit_offs;
 
 	for (int i = 0, end; i < g->tasks.n; i = end + 1) {
-		for (end = i; end < g->tasks.n && g->tasks.v[end].task >= first; end++)
+		for (end = i; end < g->tasks.n && g->tasks.v[end].task >= first && g->tasks.v[end].task < behind; end++)
 			;
 		for (int k = end - 1; k >= i; k--)
 			if (g->tasks.v[k].slice == 0)
 				buf_printf(out, "plan:split_off(\"%s\", \"%s\")\n",
 					g->split_offs[g->tasks.v[k].task - first], task_of(g, k)->name);
+	}
+}
+
+/* One statement for each product. */
+static void print_fetches(const struct graph *g, struct buf *out)
+{
+	int first = g->program->tasks.n - g->nfetches, arg;
+
+	for (int t = 0; t < g->tasks.n; t++) {
+		const char *comma = "", *last = "";
+
+		for (int i = 0; i < g->tasks.n && g->tasks.v[t].kind == TASK_MMA && g->tasks.v[t].slice == 0; i++) {
+			const struct stask *s = &g->tasks.v[i];
+			const char *value = s->task < first ? NULL : g->fetches[s->task - first];
+
+			if (!value || s->slice || graph_fetched_for(g, s, &arg)->task != g->tasks.v[t].task || !strcmp(value, last))
+				continue;
+			if (!*last)
+				buf_printf(out, "plan:fetch(\"%s\", {", task_of(g, t)->name);
+			buf_printf(out, "%s\"%s\"", comma, value);
+			comma = ", ";
+			last = value;
+		}
+		buf_puts(out, *last ? "})\n" : "");
 	}
 }
 
@@ -84,7 +108,7 @@ static void print_splits(const struct plan *p, struct buf *out)
 		for (int k = i; k < g->tasks.n; k++)
 			n += is_split_alike(g, i, k);
 		buf_printf(out, "plan:split(\"%s\", %d", g->program->axes.v[s->split_axis].name, s->slices);
-		if (n != split_all(g->program, NULL, 0, s->split_axis, all))
+		if (n != split_all(g->program, NULL, s->split_axis, all))
 			for (int k = i; k < g->tasks.n; k++)
 				if (is_split_alike(g, i, k)) {
 					buf_printf(out, "%s\"%s\"", comma, task_of(g, k)->name);
@@ -214,6 +238,7 @@ static void print_waits(const struct plan *p, struct buf *out)
 void plan_script(const struct plan *p, struct buf *out)
 {
 	print_split_offs(p->graph, out);
+	print_fetches(p->graph, out);
 	print_splits(p, out);
 	print_aliases(p->graph, out);
 	print_lanes(p, out);

@@ -224,7 +224,7 @@ static const char *own_text(const struct dump *d, const struct role_op *o)
 	case DO_LOAD_BOXES: case DO_STORE_BOXES: return boxes_text(d, o);
 	case DO_LOAD_THREADS: case DO_STORE_THREADS: case DO_STORE_RING: return move_text(d, o);
 	case DO_FETCH:
-		return arena_strf(d->a, "%s by %s from %s%s", o->u.fetch.to->name, fetched_by[o->u.fetch.by],
+		return arena_strf(d->a, "%s by %s from %s%s", frag_text(d, o->u.fetch.to), fetched_by[o->u.fetch.by],
 			number_text(d, o->u.fetch.address),
 			num_is(inside, 1) ? "" : arena_strf(d->a, " if %s", number_text(d, inside)));
 	case DO_PRODUCT: return product_text(d, o);

@@ -220,7 +220,8 @@ static void note_fetched(struct reading *r, const struct role_op *o)
 	struct version *a = &r->versions.v[first], *b = &r->versions.v[second];
 	int block = frag_block_words(a->at.frag), all_a = frag_words(a->at.frag), all_b = frag_words(b->at.frag);
 
-	if (all_a == block || !a->maker || a->maker->what != DO_FETCH)
+	if (all_a == block || !a->maker || a->maker->what != DO_FETCH || a->at.frag->buffer != NONE ||
+	    b->at.frag->buffer != NONE)
 		return;
 	if (block + all_b <= all_a + WORDS_AT_ONCE)
 		a->words = block;

@@ -305,7 +305,7 @@ struct role_op {
 			enum dtype type;		/* in memory */
 		} fill;
 		struct {		/* FETCH: a fragment from shared memory, without conversion */
-			const struct frag *to;
+			struct frag_at to;
 			const struct num *address;	/* of the element at hand */
 			const struct num *inside;	/* zero where not */
 			enum fetch_by by;

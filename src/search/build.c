@@ -13,12 +13,13 @@
  * split. */
 static int find_splits(const struct space *s, const struct choice *c, struct split splits[2])
 {
-	int nconversions = c->split_off ? s->nconversions : 0, *tasks = ARENA_ARRAY(s->a, s->program->tasks.n + nconversions, int);
+	const struct shaping how = { .split_offs = s->conversions, .nsplit_offs = c->split_off ? s->nconversions : 0 };
+	int *tasks = ARENA_ARRAY(s->a, s->program->tasks.n + how.nsplit_offs, int);
 
 	splits[0] = (struct split){ .ways = c->ways, .axis = space_split_axis(s->program, c), .tasks = tasks };
 	if (splits[0].axis == NONE)
 		return 0;
-	splits[0].ntasks = split_all(s->program, s->conversions, nconversions, splits[0].axis, tasks);
+	splits[0].ntasks = split_all(s->program, &how, splits[0].axis, tasks);
 	if (!splits[0].ntasks)
 		return 0;
 	tasks = ARENA_ARRAY(s->a, s->program->tasks.n, int);

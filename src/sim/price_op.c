@@ -324,7 +324,7 @@ static struct op_cost price_put_panels(const struct cost_context *x, const struc
 /* The lane waits for the first word. */
 static struct op_cost price_fetch(const struct cost_context *x, const struct role_op *o)
 {
-	const struct frag *f = o->u.fetch.to;
+	const struct frag *f = o->u.fetch.to.frag;
 	double bytes = o->u.fetch.by == FETCH_WORDS ? BANK_BYTES * frag_words_together(f) : o->u.fetch.by == FETCH_ELEMENTS ?
 		dtype_bits(f->type) / 8.0 : MATRIX_ROW_BYTES;
 	struct op_cost s = accesses(x, frag_elements(x, f) * dtype_bits(f->type) / 8 / bytes, bytes);

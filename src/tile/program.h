@@ -158,6 +158,7 @@ struct task {
 	int loop;			/* innermost loop around it; NONE */
 	bool named;			/* COMPUTE: by program_task_begin */
 	bool puts;			/* COMPUTE: writes to shared memory what a load has left in registers (program_split_off) */
+	bool fetches;			/* COMPUTE: its value is an operand of a product, as it is (program_fetch) */
 	VEC(int) nodes;			/* in order of evaluation; MMA: expansions that are operands of the product, then that */
 	struct srcloc loc;
 };
@@ -224,6 +225,13 @@ struct program {
  * load is to write to shared memory what its threads have in registers. */
 struct split_off {
 	int node;
+	const char *value, *name;
+	struct srcloc loc;
+};
+
+/* An operand of a product, and the name that users know its value by, which a task of its own, named `name`, hands on. */
+struct fetch {
+	int node, arg;			/* the product, and as which of its operands */
 	const char *value, *name;
 	struct srcloc loc;
 };
@@ -372,6 +380,11 @@ static inline int task_put_load(const struct program *p, int task)
 {
 	return p->tasks.v[task].puts ? p->nodes.v[p->tasks.v[task].nodes.v[0]].arg[0] : NONE;
 }
+
+/* The same program with tasks of their own, each before its product, that hand on operands: a plan can say when these are
+ * fetched. Ids stay as there. ERR_INPUT: the task name is taken, or the product makes the operand itself. */
+NODISCARD enum err_code program_fetch(struct arena *a, const struct program *p, const struct fetch *fetches, int n,
+	const struct program **out, struct err *e);
 
 /* How an axis is used in a phase. */
 enum axis_role {

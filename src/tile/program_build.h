@@ -32,6 +32,11 @@ struct phrase value_phrase(const struct program *p, int node);
 /* Give axes that are batch in some phases and tiled in others a twin where they are batch; from program_finish. ERR_LIMIT. */
 NODISCARD enum err_code make_twins(struct program *p, struct err *e);
 
+/* A copy of what tasks of their own change: nodes, tasks and bodies. It borrows the others from p. */
+struct program *build_copy(struct arena *a, const struct program *p);
+/* Put a task before or behind another one in the body in which that is. */
+void build_insert(struct arena *a, struct program *p, int next_to, int task, bool behind);
+
 /* As sets. */
 bool same_axes(int na, const int *a, int nb, const int *b);
 bool axis_is_batch(const struct program *p, int phase, int axis);

@@ -67,21 +67,6 @@ static enum err_code check_split_off(const struct program *p, const struct split
 	return check_name("task", x->name, x->loc, e);
 }
 
-/* The list with one more behind `after`. */
-static void insert(struct arena *a, struct item **v, int *n, int after, int task)
-{
-	struct item *more = ARENA_ARRAY(a, *n + 1, struct item);
-	int at = 0;
-
-	for (int i = 0; i < *n; i++) {
-		more[at++] = (*v)[i];
-		if (!(*v)[i].is_loop && (*v)[i].id == after)
-			more[at++] = (struct item){ .id = task };
-	}
-	*v = more;
-	*n = at;
-}
-
 /* Adds a copy of what is loaded, which all that reads the load reads instead. Returns it. */
 static int add_copy(struct arena *a, struct program *p, int load)
 {
@@ -132,24 +117,14 @@ static void split_off(struct arena *a, struct program *p, const struct split_off
 	last.nodes.n = last.nodes.cap = 1;
 	VEC_PUSH(a, &p->tasks, last);
 	p->nodes.v[node].task = to;
-	if (last.loop == NONE)
-		insert(a, &p->phases.v[last.phase].body.v, &p->phases.v[last.phase].body.n, from, to);
-	else
-		insert(a, &p->loops.v[last.loop].body.v, &p->loops.v[last.loop].body.n, from, to);
+	build_insert(a, p, from, to, true);
 }
 
 enum err_code program_split_off(struct arena *a, const struct program *p, const struct split_off *split_offs, int n,
 	const struct program **out, struct err *e)
 {
-	struct program *q = ARENA_NEW(a, struct program);
+	struct program *q = build_copy(a, p);
 
-	*q = *p;
-	q->nodes.v = arena_copy(a, p->nodes.v, (size_t)p->nodes.n, sizeof(*p->nodes.v));
-	q->nodes.cap = p->nodes.n;
-	q->tasks.v = arena_copy(a, p->tasks.v, (size_t)p->tasks.n, sizeof(*p->tasks.v));
-	q->tasks.cap = p->tasks.n;
-	q->loops.v = arena_copy(a, p->loops.v, (size_t)p->loops.n, sizeof(*p->loops.v));
-	q->phases.v = arena_copy(a, p->phases.v, (size_t)p->phases.n, sizeof(*p->phases.v));
 	for (int i = 0; i < n; i++) {
 		TRY(check_split_off(q, &split_offs[i], e));
 		split_off(a, q, &split_offs[i]);

@@ -4,7 +4,7 @@
  * computes: k->node_shape, k->carry_shape
  *
  * The sides are fixed by the products: rows and columns of the result, and of a first
- * operand that comes from registers. A reduction's argument has the sides of the result, and
+ * operand that comes from registers, and of what is fetched. A reduction's argument has the sides of the result, and
  * element-wise work keeps those of its arguments, as far as they agree: an argument with
  * an axis on the other side takes a layout_conversion (conversions.h). What no product fixes is reduced
  * along columns, and takes its first axis otherwise as rows. */
@@ -139,12 +139,20 @@ static enum err_code unify_with_carry(struct sides *s, int node, int carry, stru
 	return unify_axes(s, node, c->axis, c->naxes, carry_key(s, carry, 0), e);
 }
 
+/* Is the value fetched to registers? */
+static bool is_fetched(const struct sides *s, int node)
+{
+	int task = s->p->nodes.v[node].task;
+
+	return task != NONE && s->p->tasks.v[task].fetches && !is_shared(s, node, NONE);
+}
+
 static enum err_code fix_product(struct sides *s, int node, struct err *e)
 {
 	const struct node *n = &s->p->nodes.v[node];
 	int first = product_operand(s->p, n, 0);
 	const struct node *a = &s->p->nodes.v[first];
-	bool in_registers = !is_shared(s, first, NONE);
+	bool in_registers[] = { !is_shared(s, first, NONE), is_fetched(s, n->arg[1]) };
 
 	for (int i = 0; i < 2; i++)
 		for (int x = 0; x < s->p->nodes.v[product_operand(s->p, n, i)].naxes; x++) {
@@ -156,9 +164,14 @@ static enum err_code fix_product(struct sides *s, int node, struct err *e)
 	for (int i = 0; i < n->naxes; i++)
 		TRY(fix_side(s, node_key(node, i), position(a->axis, a->naxes, n->axis[i]) != NONE ?
 			SIDE_ROW : SIDE_COL, n, e));
-	for (int i = 0; in_registers && i < a->naxes; i++)
-		TRY(fix_side(s, node_key(first, i), position(n->axis, n->naxes, a->axis[i]) != NONE ?
-			SIDE_ROW : SIDE_COL, n, e));
+	for (int k = 0; k < 2; k++) {
+		int operand = k ? n->arg[1] : first;
+
+		a = &s->p->nodes.v[operand];
+		for (int i = 0; in_registers[k] && i < a->naxes; i++)
+			TRY(fix_side(s, node_key(operand, i), position(n->axis, n->naxes, a->axis[i]) != NONE ?
+				SIDE_ROW : SIDE_COL, n, e));
+	}
 	return n->ref == NONE ? OK : unify_with_carry(s, node, n->ref, e);
 }
 

@@ -21,7 +21,9 @@ static enum err_code select_operations(struct lowering *c, const struct kentry *
 		return is_async_product(c->k, x->task) ?
 			select_matrix_product(c, x, e) : select_thread_product(c, x, e);
 	case TASK_COMPUTE:
-		return lower_staged_in(c->k, s->writes.v[0]) != NONE ? select_put(c, x, e) : select_compute(c, x, e);
+		if (lower_staged_in(c->k, s->writes.v[0]) != NONE)
+			return select_put(c, x, e);
+		return fetches_steps(c, s) ? select_fetch(c, x, e) : select_compute(c, x, e);
 	case TASK_STORE:
 		break;
 	}

@@ -120,13 +120,14 @@ static enum err_code use_alias_frag(struct lowering *c, int buffer, int alias, s
 enum err_code find_buffer_frag(struct lowering *c, int buffer, const struct frag **f, struct err *e)
 {
 	int alias = c->g->buffers.v[buffer].alias_of;
+	const struct stask *first = &c->g->tasks.v[c->g->buffers.v[buffer].first];
 	struct frag *new;
 
 	if (!c->buffer_frags[buffer] && alias != NONE)
 		TRY(use_alias_frag(c, buffer, alias, e));
 	if (!c->buffer_frags[buffer]) {
 		new = ARENA_NEW(c->a, struct frag);
-		TRY(lay_out_buffer(c, buffer, new, e));
+		TRY(fetches_steps(c, first) ? lay_out_fetched(c, first, new, e) : lay_out_buffer(c, buffer, new, e));
 		new->name = c_identifier(c, "r_", c->g->buffers.v[buffer].name);
 		new->type = c->g->buffers.v[buffer].type;
 		new->versions = c->plan->versions[buffer];

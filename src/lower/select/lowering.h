@@ -373,6 +373,14 @@ NODISCARD enum err_code select_thread_product(struct lowering *c, const struct k
 /* The latter; p->sum has been initialized. */
 NODISCARD enum err_code select_step_products(struct lowering *c, const struct kentry *x,
 	const struct sync_product *p, struct err *e);
+/* Sets p->along and p->at, from the other fields: the contracted axes are in the order of the first operand, and one that no loop
+ * runs over is contracted in full. */
+void find_contracted_axes(const struct lowering *c, const struct stask *s, struct sync_product *p);
+/* Does the sTask fetch an operand for k steps? Its registers, which are in the layout of the instruction, for all steps;
+ * its operations. */
+bool fetches_steps(const struct lowering *c, const struct stask *s);
+NODISCARD enum err_code lay_out_fetched(struct lowering *c, const struct stask *s, struct frag *f, struct err *e);
+NODISCARD enum err_code select_fetch(struct lowering *c, const struct kentry *x, struct err *e);
 /* The matrix instruction for a product with that accumulator. ERR_ILLEGAL: the target has none. */
 NODISCARD enum err_code find_matrix_instruction(struct lowering *c, const struct stask *s,
 	const struct frag *sum, const struct matrix_instruction **out, struct err *e);

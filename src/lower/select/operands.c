@@ -7,6 +7,8 @@ struct step_product {
 	const struct stask *s;
 	const struct sync_product *p;
 	const struct matrix_instruction *by;
+	int from[2];			/* buffers of the operands in shared memory, or of what another sTask fetches; NONE */
+	bool fetched;			/* another sTask fetches one of them */
 	int together;			/* instructions along the contracted axis whose operands are fetched at once */
 	int depth, steps;		/* contracted elements of a k step, which is `together` instructions; how many k steps */
 };
@@ -54,22 +56,26 @@ static const struct frag_layout *step_layout(const struct step_product *x, int a
 	return wide;
 }
 
-/* Declares the registers of an operand for one k step, which have the bits that memory has. */
-static const struct frag *step_frag(const struct step_product *x, int arg)
+/* The registers of an operand for one k step, which have the bits that memory has. */
+static struct frag operand_frag(const struct step_product *x, int arg)
 {
-	struct lowering *c = x->c;
 	const struct frag *sum = x->p->sum.frag;
-	enum dtype type = x->s->work.operand[arg];
-	struct frag *f = ARENA_NEW(c->a, struct frag);
+	struct frag f = { .name = arena_strf(x->c->a, "%c%d", arg ? 'b' : 'a', x->p->node), .kind = FRAG_FULL,
+		.type = x->s->work.operand[arg], .buffer = NONE, .packed = true, .layout = step_layout(x, arg) };
 
-	*f = (struct frag){ .name = arena_strf(c->a, "%c%d", arg ? 'b' : 'a', x->p->node),
-		.kind = FRAG_FULL, .type = type, .buffer = NONE,
-		.packed = true, .layout = step_layout(x, arg) };
-	f->rows = f->height = arg ? frag_part_cols(sum) : sum->rows;
-	f->cols = f->width = x->depth;
-	f->blocks = (int)(f->rows / layout_block_rows(f->layout, c->lane->warps));
-	add_op(c, DO_FRAGMENT)->u.frag.at.frag = f;
+	f.rows = f.height = arg ? frag_part_cols(sum) : sum->rows;
+	f.cols = f.width = x->depth;
+	f.blocks = (int)(f.rows / layout_block_rows(f.layout, x->c->lane->warps));
 	return f;
+}
+
+static struct frag_at declare_step(const struct step_product *x, int arg)
+{
+	struct frag *f = ARENA_NEW(x->c->a, struct frag);
+
+	*f = operand_frag(x, arg);
+	add_op(x->c, DO_FRAGMENT)->u.frag.at.frag = f;
+	return (struct frag_at){ f, 0 };
 }
 
 /* Has the ring zeros beyond the end of a contracted axis? Threads that load it write them, where the axis ends for them as it
@@ -134,7 +140,7 @@ static enum fetch_by fetch_operand_by(const struct step_product *x, const struct
  * columns, or of rows that a warp fetches at once, differ by thread. */
 static int count_patterns(const struct step_product *x, const struct ring *r, const struct role_op *fetch)
 {
-	const struct frag *f = fetch->u.fetch.to;
+	const struct frag *f = fetch->u.fetch.to.frag;
 	bool across = fetch->u.fetch.by == FETCH_MATRICES_ACROSS;
 	int64_t at_once = across ? max_i64(f->rows / f->blocks, 2 * MATRIX_ROWS) : x->depth;
 	int64_t all = across ? f->rows : (int64_t)x->steps * x->depth;
@@ -142,18 +148,18 @@ static int count_patterns(const struct step_product *x, const struct ring *r, co
 	return r->swizzle ? (int)max_i64(min_i64(all, r->panel_cols) / at_once, 1) : 1;
 }
 
-/* Loads one k step of an operand from its ring, with zeros beyond the ends of contracted axes if the ring has none there, and
+/* Loads a k step of an operand from its ring, with zeros beyond the ends of contracted axes if the ring has none there, and
  * of axes that the ring but not the result has in full: there the tile may reach beyond the ring.
  *
  * Threads that fetch matrices give addresses of eight elements, so they need two conditions: `inside` says which addresses
  * are in the ring, by rows and columns; the others are replaced by one that is. `contracted` says which elements count, by the
  * contracted axes alone: the others become zero. Rows beyond the end need no zeros, as nothing is stored of them. */
-static enum err_code fetch_operand(const struct step_product *x, int arg, struct frag_at *out, struct err *e)
+static enum err_code fetch_operand(const struct step_product *x, int arg, const struct stask *reader, struct frag_at to,
+	struct err *e)
 {
 	struct lowering *c = x->c;
-	int buffer = buffer_of_node(c, x->s, x->p->mma->arg[arg]);
 	const struct frag *sum = x->p->sum.frag;
-	const struct ring *r = ring_of(c, buffer);
+	const struct ring *r = ring_of(c, x->from[arg]);
 	struct shape2 v = operand_shape(x, arg);
 	struct frag deep = { .width = x->p->along.rows, .cols = x->steps * x->depth }, all = deep;
 	uint64_t beyond = unfilled_axes(x, r) | (r->shape.full_axes & ~x->p->at.full_axes);
@@ -163,8 +169,7 @@ static enum err_code fetch_operand(const struct step_product *x, int arg, struct
 	all.height = arg ? sum->width : sum->height;
 	all.rows = arg ? sum->cols : sum->rows;
 	TRY(check_contiguous(c, x->s, r, e));
-	*out = (struct frag_at){ step_frag(x, arg), 0 };
-	c->element_layout = out->frag->layout;
+	c->element_layout = to.frag->layout;
 	c->k_step_cols = x->steps > 1 ? x->depth : 0;
 	c->first_row = arg ? first_column_of_part(c, sum) : NULL;
 	inside = inside_condition(c, x->s, &v, &all, beyond);
@@ -175,29 +180,36 @@ static enum err_code fetch_operand(const struct step_product *x, int arg, struct
 	c->element_layout = NULL;
 	c->k_step_cols = 0;
 	c->first_row = NULL;
-	add_ring_touch(c, x->s, buffer);
+	add_ring_touch(c, reader, x->from[arg]);
 	o = add_op(c, DO_FETCH);
-	o->u.fetch.to = out->frag;
+	o->u.fetch.to = to;
 	o->u.fetch.address = address;
 	o->u.fetch.inside = inside;
-	o->u.fetch.by = fetch_operand_by(x, r, out->frag, &v);
+	o->u.fetch.by = fetch_operand_by(x, r, to.frag, &v);
 	o->u.fetch.slot = slot_address(c, r);
 	o->u.fetch.contracted = contracted;
 	o->u.fetch.patterns = count_patterns(x, r, o);
 	return OK;
 }
 
-/* The first operand of a k step: from its ring, or from registers, which then have the columns of all steps: a product
+static bool is_fetched(const struct lowering *c, int buffer)
+{
+	return stask_fetches(c->g, &c->g->tasks.v[c->g->buffers.v[buffer].first]);
+}
+
+/* An operand of a k step: from its ring, or from registers, which then have the columns of all steps: a product
  * takes those of step VAR_KS if an operand has more columns than the step (print_product_of_registers). */
-static enum err_code first_operand(const struct step_product *x, const struct kentry *entry,
+static enum err_code step_operand(const struct step_product *x, const struct kentry *entry, int arg,
 	struct frag_at *out, struct err *e)
 {
 	struct lowering *c = x->c;
-	int buffer = buffer_of_node(c, x->s, x->p->mma->arg[0]);
+	int buffer = buffer_of_node(c, x->s, x->p->mma->arg[arg]);
 
-	if (has_ring(c, buffer))
-		return fetch_operand(x, 0, out, e);
-	if (x->by->a_layout)
+	if (has_ring(c, buffer)) {
+		*out = declare_step(x, arg);
+		return fetch_operand(x, arg, x->s, *out, e);
+	}
+	if (x->by->a_layout && !is_fetched(c, buffer))
 		return err_set(e, ERR_ILLEGAL, x->s->loc, "'%s' takes '%s' out of registers, where it "
 			"does not lie as '%s' wants it; let another lane make it", x->s->name,
 			c->g->buffers.v[buffer].name, x->by->name);
@@ -223,7 +235,7 @@ static bool has_equal_columns(const struct frag_layout *a, const struct frag_lay
 /* For how many instructions a thread fetches operands at once: as many as `fetch_bytes` hold, if both operands come from
  * rings where these elements are neighbours, the tile is a multiple of so many steps, and there are registers for them;
  * else 1. */
-static int count_together(const struct step_product *x, const struct kentry *entry)
+static int count_together(const struct step_product *x, int task)
 {
 	int n = 1, axis = x->p->along.row[x->p->along.nrow - 1], pair = x->by->b_layout->pair;
 
@@ -232,14 +244,14 @@ static int count_together(const struct step_product *x, const struct kentry *ent
 	if (n < 2 || !has_equal_columns(step_layout(x, 0), step_layout(x, 1)) || x->p->along.rows % ((int64_t)n * x->depth))
 		return 1;
 	for (int arg = 0; arg < 2; arg++) {
-		int buffer = buffer_of_node(x->c, x->s, x->p->mma->arg[arg]);
-		const struct ring *r = has_ring(x->c, buffer) ? ring_of(x->c, buffer) : NULL;
+		const struct ring *r = x->from[arg] != NONE ? ring_of(x->c, x->from[arg]) : NULL;
 
 		/* not if the ring has all of the axis, of which the product takes a tile */
 		if (!r || (r->shape.full_axes & ~x->p->at.full_axes) >> axis & 1 || !can_fetch_words(x, r, n * pair))
 			return 1;
 	}
-	return has_registers_for_all(x->c, entry->task, n * operand_words(x)) ? n : 1;
+	/* what is fetched has the registers of all steps as it is */
+	return x->fetched || has_registers_for_all(x->c, task, n * operand_words(x)) ? n : 1;
 }
 
 static void add_product(const struct step_product *x, struct frag_at a, struct frag_at b)
@@ -259,19 +271,101 @@ static void add_product(const struct step_product *x, struct frag_at a, struct f
 	o->u.product.adds = N(c, 1);
 }
 
+/* The instruction, where the operands come from, and how deep a k step is. */
+static enum err_code find_steps(struct step_product *x, struct err *e)
+{
+	struct lowering *c = x->c;
+
+	TRY(find_matrix_instruction(c, x->s, x->p->sum.frag, &x->by, e));
+	for (int arg = 0; arg < 2; arg++) {
+		int operand = x->p->mma->arg[arg], buffer = buffer_of_node(c, x->s, operand);
+
+		x->from[arg] = has_ring(c, buffer) ? buffer : NONE;
+		if (has_ring(c, buffer) || !is_fetched(c, buffer))
+			continue;
+		x->fetched = true;
+		x->from[arg] = buffer_of_node(c, &c->g->tasks.v[c->g->buffers.v[buffer].first], c->p->nodes.v[operand].arg[0]);
+	}
+	x->together = 1;
+	x->depth = matrix_depth(x->by, x->s->work.type);
+	x->together = count_together(x, (int)(x->s - c->g->tasks.v));
+	x->depth *= x->together;
+	x->steps = (int)ceil_div(x->p->along.rows, x->depth);
+	return OK;
+}
+
+/* The product for which an sTask fetches, of the same slice if it is split likewise. */
+static const struct stask *product_of_fetch(const struct lowering *c, const struct stask *s, int *arg)
+{
+	int task = graph_fetched_for(c->g, s, arg)->task, first = 0;
+
+	while (c->g->tasks.v[first].task != task)
+		first++;
+	return &c->g->tasks.v[first + (c->g->tasks.v[first].slices == s->slices ? s->slice : 0)];
+}
+
+bool fetches_steps(const struct lowering *c, const struct stask *s)
+{
+	const struct seu *unit;
+	int arg;
+
+	if (!stask_fetches(c->g, s))
+		return false;
+	unit = seu_of(c->k, (int)(product_of_fetch(c, s, &arg) - c->g->tasks.v));
+	return unit->kind == SEU_MATRIX && !unit->async;
+}
+
+/* The product for which an sTask fetches, and its steps. */
+static enum err_code find_fetched_for(struct lowering *c, const struct stask *s, struct sync_product *p, struct step_product *x,
+	int *arg, struct err *e)
+{
+	struct frag *sum = ARENA_NEW(c->a, struct frag);
+
+	*x = (struct step_product){ .c = c, .p = p, .s = product_of_fetch(c, s, arg) };
+	*p = (struct sync_product){ .mma = last_node_of(c->k, x->s) };
+	p->node = last_node(c->g, x->s);
+	find_contracted_axes(c, x->s, p);
+	TRY(lay_out_node(c, x->s, p->node, sum, e));
+	p->sum.frag = sum;
+	return find_steps(x, e);
+}
+
+enum err_code lay_out_fetched(struct lowering *c, const struct stask *s, struct frag *f, struct err *e)
+{
+	struct sync_product p;
+	struct step_product x;
+	int arg;
+
+	TRY(find_fetched_for(c, s, &p, &x, &arg, e));
+	x.depth *= x.steps;
+	*f = operand_frag(&x, arg);
+	return OK;
+}
+
+enum err_code select_fetch(struct lowering *c, const struct kentry *entry, struct err *e)
+{
+	const struct stask *s = stask_of(c, entry);
+	struct sync_product p;
+	struct step_product x;
+	struct frag_at to;
+	int arg;
+
+	TRY(find_fetched_for(c, s, &p, &x, &arg, e));
+	x.depth *= x.steps;		/* all at once */
+	x.steps = 1;
+	TRY(use_registers(c, entry, s->writes.v[0], TOUCH_WRITE, &to, e));
+	return fetch_operand(&x, arg, s, to, e);
+}
+
 enum err_code select_step_products(struct lowering *c, const struct kentry *entry,
 	const struct sync_product *p, struct err *e)
 {
-	struct step_product x = { .c = c, .s = stask_of(c, entry), .p = p, .together = 1 };
+	struct step_product x = { .c = c, .s = stask_of(c, entry), .p = p };
 	struct frag_at a = { 0 }, b;
 	struct role_body *outer;
 	struct role_op *each;
 
-	TRY(find_matrix_instruction(c, x.s, p->sum.frag, &x.by, e));
-	x.depth = matrix_depth(x.by, x.s->work.type);
-	x.together = count_together(&x, entry);
-	x.depth *= x.together;
-	x.steps = (int)ceil_div(p->along.rows, x.depth);
+	TRY(find_steps(&x, e));
 	if (!entry->result_shared) {	/* else the accumulator is no buffer's */
 		/* These touches become the DO_EACH's, which verify plays once. As the product's, once for each step,
 		 * step 2 would find what step 1 wrote. Operands are the same in each step, so their touches stay. */
@@ -283,8 +377,8 @@ enum err_code select_step_products(struct lowering *c, const struct kentry *entr
 	each->u.region.of = NONE;
 	each->u.region.step = x.steps;	/* DO_EACH: how many, not a stride */
 	outer = enter_body(c, &each->u.region.body);
-	TRY(fetch_operand(&x, 1, &b, e));
-	TRY(first_operand(&x, entry, &a, e));
+	TRY(step_operand(&x, entry, 1, &b, e));
+	TRY(step_operand(&x, entry, 0, &a, e));
 	add_product(&x, a, b);
 	leave_body(c, outer);
 	return OK;

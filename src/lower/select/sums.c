@@ -3,8 +3,7 @@
  * memory (plan_scope). */
 #include "lower/select/lowering.h"
 
-/* Finds the contracted axes, in the order of the first operand. One that no loop runs over is contracted in full. */
-static void find_contracted_axes(const struct lowering *c, const struct stask *s, struct sync_product *p)
+void find_contracted_axes(const struct lowering *c, const struct stask *s, struct sync_product *p)
 {
 	int first = buffer_of_node(c, s, product_operand(c->p, p->mma, 0));
 	const struct node *a = &c->p->nodes.v[p->mma->arg[0]];

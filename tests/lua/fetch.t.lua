@@ -1,0 +1,141 @@
+-- Operands of synchronous products that sTasks of their own fetch to registers (plan:fetch): kernels are right on the CPU, whatever
+-- the offsets and versions, and what cannot be fetched is refused.
+local mr = require "millrace"
+local dir = arg[0]:match "^(.*/)" or "./"
+local tap = dofile(dir .. "tap.lua")
+local random_plans = dofile(dir .. "lib/random_plans.lua")
+
+local SEEDS <const> = {1, 2}
+
+-- A plan in the order of the program, with loads on a lane of their own, and what is fetched `at` iterations ahead.
+local function planned(x)
+  local plan = mr.plan(x.bound:graph{tile = x.tile}, mr.device(x.on))
+  for value, task in pairs(x.split_off or {}) do plan:split_off(value, task) end
+  for product, values in pairs(x.fetch) do plan:fetch(product, values) end
+  if x.split then plan:split(table.unpack(x.split)) end
+  plan:lane("p0", {warps = 2})
+  plan:lane("c0", {warps = x.warps or 4})
+  local versions = {}
+  for _, task in ipairs(plan.tasks) do
+    local fetches = task.name:find "^fetch_"
+    plan:append(task.name, {lane = task.kind == "load" and not x.one_lane and "p0" or "c0", at = fetches and x.at or nil,
+      seu = task.kind == "mma" and x.seu or nil})
+    if fetches then versions[task.writes[1]] = x.versions end
+  end
+  plan:buffers(versions)
+  plan:buffers(x.rings or {})
+  plan:fill_waits()
+  return plan
+end
+
+local function right(what, x)
+  local plan = planned(x)
+  random_plans.device = mr.device(x.on)
+  random_plans.correct(tap, what .. " on " .. x.on, plan, SEEDS)
+  return plan
+end
+
+-- Offsets and versions, at both levels.
+local GEMM <const> = {m = 128, n = 96, k = 160}
+for _, on in ipairs{"a100", "mi300x"} do
+  for _, v in ipairs{{16, 1, 0, 1}, {16, 2, 1, 3}, {16, 3, 2, 4}, {32, 2, 1, 2}, {32, 2, 0, 2}, {64, 1, 0, 1}} do
+    local k, versions, at, stages = table.unpack(v)
+    right(("k = %d, %d versions of what is fetched %d ahead, %d stages"):format(k, versions, at, stages), {on = on,
+      bound = mr.examples.gemm(GEMM), tile = {m = 64, n = 32, k = k}, fetch = {mma = {"a", "b"}}, versions = versions, at = at,
+      rings = {a = stages, b = stages}})
+  end
+end
+local plan = planned{on = "a100", bound = mr.examples.gemm(GEMM), tile = {m = 64, n = 32, k = 16}, fetch = {mma = {"a", "b"}},
+  versions = 2, at = 1, rings = {a = 3, b = 3}}
+local dump = tostring(plan:kernel{})
+tap.like(dump, "fetch r_fetch_b%[1%] by matrices from slot_b", "an sTask fetches, to the version of its iteration")
+tap.like(dump, "product r_c%[0%] %+= r_fetch_a%[0%] x r_fetch_b%[0%]", "a product takes both from registers")
+tap.like(dump, "arrive 'fetch_a complete'", "who has fetched signals that the slot is free")
+tap.ok(not dump:find "arrive 'mma complete'", "  not who multiplies")
+tap.is(load(plan:script())(mr.examples.gemm(GEMM)):script(), plan:script(), "the script makes the plan again")
+tap.like(plan:script(), 'plan:fetch%("mma", {"a", "b"}%)', "  by one statement")
+plan:undo()
+local before = mr.plan(mr.examples.gemm(GEMM):graph{}, mr.device "a100")
+before:fetch("mma", {"b"})
+tap.ok(before:undo() and #before.tasks == 5, "a fetch is undone")
+
+-- One operand alone; other layouts in memory, ends within tiles, elements of 8 and 32 bits; splits.
+for _, on in ipairs{"a100", "mi300x"} do
+  for _, values in ipairs{{"a"}, {"b"}} do
+    right(values[1] .. " alone", {on = on, bound = mr.examples.gemm(GEMM), tile = {m = 64, n = 32, k = 32}, fetch = {mma = values},
+      fetch = {mma = {"a", "b"}}, versions = 2, at = 1, rings = {a = 2, b = 2}})
+  end
+  for _, sizes in ipairs{{m = 100, n = 72, k = 100}, {m = 100, n = 72, k = 100, a = "km", b = "kn"},
+      {m = 33, n = 17, k = 19, out = "f32"}} do
+    right(("%d x %d x %d"):format(sizes.m, sizes.n, sizes.k), {on = on, bound = mr.examples.gemm(sizes), tile = {m = 64, n = 32, k = 32},
+      fetch = {mma = {"a", "b"}}, versions = 2, at = 1, rings = {a = 3, b = 2}, warps = 2})
+  end
+  right("parts of a lane", {on = on, bound = mr.examples.gemm{m = 32, n = 128, k = 96}, tile = {m = 16, n = 64, k = 32},
+    fetch = {mma = {"a", "b"}}, versions = 2, at = 1, rings = {a = 2, b = 2}})
+  local function typed(type)
+    return mr.program("typed", function(p)
+      local m, n, k = p:axes("m", "n", "k")
+      local A, B, C = p:input("A", {m, k}, type), p:input("B", {n, k}, type), p:output("C", {m, n}, type == "i8" and "i32" or "f32")
+      local c = p:carry("c", {m, n}, 0)
+      p:loop(k, function() c:add(p:mma("mma", p:load("load_a", A), p:load("load_b", B))) end)
+      C:store("store_c", c)
+    end)
+  end
+  for _, type in ipairs(on == "a100" and {"i8", "tf32"} or {"i8", "e4m3"}) do
+    right(type, {on = on, bound = typed(type){m = 64, n = 64, k = 192}, tile = {m = 64, n = 64, k = type == "tf32" and 16 or 64},
+      fetch = {mma = {"a", "b"}}, versions = 2, at = 1, rings = {a = 2, b = 2}})
+  end
+  right("halves", {on = on, bound = mr.examples.gemm(GEMM), tile = {m = 64, n = 32, k = 32}, fetch = {mma = {"a", "b"}}, split = {"m", 2},
+    versions = 2, at = 1, rings = {a = 2, b = 2}, warps = 2})
+  right("attention", {on = on, bound = mr.examples.flash_attention{b = 1, h = 1, m = 100, n = 100, d = 32}, tile = {m = 64, n = 32},
+    fetch = {mma_qk = {"q", "k"}, mma_pv = {"v"}}, versions = 1, at = 0, rings = {k = 2, v = 2}})
+end
+
+-- With a load in two sTasks, too.
+local both = right("both levels in registers", {on = "mi300x", bound = mr.examples.gemm(GEMM), tile = {m = 64, n = 32, k = 32},
+  split_off = {a = "put_a"}, fetch = {mma = {"a"}}, versions = 1, at = 0, rings = {a = 2, b = 2}, one_lane = true})
+tap.is(load(both:script())(mr.examples.gemm(GEMM)):script(), both:script(), "  the script makes that plan again")
+
+-- The model reads an operand once: where it is fetched.
+local function bytes(fetch)
+  local of = {}
+  for _, task in ipairs(planned{on = "a100", bound = mr.examples.gemm(GEMM), tile = {m = 64, n = 32, k = 32}, fetch = fetch}.tasks) do
+    of[task.name] = task.shared_bytes
+  end
+  return of
+end
+local with, without = bytes{mma = {"a", "b"}}, bytes{}
+tap.is(with.mma, 0, "a product whose operands are fetched reads nothing")
+tap.is(with.fetch_a + with.fetch_b, without.mma, "  who fetches reads what it would have")
+
+-- What cannot be.
+local function refused(what, pattern, x)
+  local good, problems = planned(x):check()
+  tap.ok(not good and problems[1].code == "product", what .. ": refused", tostring(problems))
+  tap.like(tostring(problems):gsub("%s+", " "), pattern, "  with the reason")
+end
+local gemm = {bound = mr.examples.gemm(GEMM), tile = {m = 64, n = 32, k = 32}, fetch = {mma = {"b"}}}
+local function with_fields(more)
+  local x = {}
+  for k, v in pairs(gemm) do x[k] = v end
+  for k, v in pairs(more) do x[k] = v end
+  return x
+end
+refused("the second operand of an asynchronous product", "asynchronous, and reads the second operand of 'mma' from shared memory itself",
+  with_fields{on = "h200"})
+refused("an operand of a product by threads", "the threads of 'cuda' read operands from shared memory as they multiply 'mma'",
+  with_fields{on = "a100", seu = "cuda"})
+refused("a fetch for slices that is not split", "in registers of one lane, in the slices in which 'mma.0' takes it",
+  with_fields{on = "a100", fetch = {mma = {"a"}}, split = {"m", 2, {"mma", "epilogue", "store_c"}}})
+right("the first operand of an asynchronous product", with_fields{on = "h200", fetch = {mma = {"a"}}, tile = {m = 64, n = 96, k = 64}})
+local function fails(what, message, bound, product, values)
+  local good, why = pcall(function() mr.plan(bound:graph{}, mr.device "a100"):fetch(product, values) end)
+  tap.ok(not good and tostring(why):find(message, 1, true), what .. " is refused", tostring(why))
+end
+local attention = mr.examples.flash_attention{b = 1, h = 1, m = 64, n = 64, d = 32}
+fails("what is no operand", "'c' is no operand of 'mma'", gemm.bound, "mma", {"c"})
+fails("the same twice", "'a' is fetched for 'mma' already", gemm.bound, "mma", {"a", "a"})
+fails("what is made in registers", "'softmax_2' is made in registers, where 'mma_pv' takes it", attention, "mma_pv", {"softmax_2"})
+fails("what is no product", "'softmax' is no product: it has no operands to fetch", attention, "softmax", {"v"})
+fails("a task that is not there", "has no task 'mma_q'", attention, "mma_q", {"v"})
+tap.done_testing()
