@@ -169,6 +169,7 @@ $(patsubst %,$(B)/tests/%,gpu_board gpu_compile gpu_failures gpu_hip gpu_run rac
 SCREENS := $(addprefix $(B)/,tests/term tests/explore tests/monkey tests/starve tests/watch perf/bench_explore)
 $(SCREENS): private LIBS += $(shell pkg-config --libs $(TEST_PKGS) 2>/dev/null)
 $(B)/fake/fake_nvml_old.so: tests/fake/fake_nvml.c
+$(B)/fake/fake_hiprtc.so: tests/fake/fake_nvrtc.c tests/fake/fake_source.h
 $(B)/fake/fake_hip.so: tests/fake/fake_cuda.c tests/fake/hip_names.h
 $(B)/fake/fake_cuda.so $(B)/fake/fake_hip.so $(B)/fake/fake_nvrtc.so: tests/fake/fake_source.h
 $(B)/perf/%: $(B)/tests/perf/%.o $(LIB_OBJ) $(B)/libcore.a

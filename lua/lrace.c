@@ -32,26 +32,20 @@ static void step(lua_State *L, double seconds)
 
 enum { COMPILING_PLAN = 1, COMPILING_KERNEL };	/* uservalues */
 
-/* core.compile_begin(plan[, edit[, without]]) -> compiling: as core.build, but in the background, except for AMD's
- * GPUs */
+/* core.compile_begin(plan[, edit[, without]]) -> compiling: as core.build, but in the background */
 static int compile_begin_l(lua_State *L)
 {
 	struct pool *p = pool_of(L);
 	struct stop stop = stop_of(host_of(L));
-	bool hip = backend_for(history_plan(check_plan(L, 1, "compile"))->device) == BACKEND_HIP;
 	struct built *b;
-	struct err e;
 
 	lua_settop(L, 3);
 	lua_pushboolean(L, true);
 	lua_insert(L, 2);		/* -- plan true edit without */
 	hold_finalizers(L);
-	b = push_built(L, COMPILING_CLASS, hip ? BACKEND_HIP : BACKEND_CUDA);
+	b = push_built(L, COMPILING_CLASS, backend_for(history_plan(check_plan(L, 1, "compile"))->device));
 	built_choose_arch(b, gpu_of(L), &stop);
-	if (hip)
-		raise_if(L, built_compile(b, gpu_of(L), &stop, &e), &e);
-	else
-		built_begin(b, p);
+	built_begin(b, p);
 	step(L, 0);
 	return 1;
 }

@@ -1,27 +1,30 @@
-/* compile.h - compiling CUDA sources with NVRTC.
+/* compile.h - compiling CUDA sources with NVRTC, and HIP with clang or hiprtc.
  *
  * Needs no device and no driver. gpu_compile (gpu.h) compiles in the worker process, which can be
  * interrupted and may crash; compile_here compiles in this process.
  *
- * Binaries are kept under $XDG_CACHE_HOME/millrace/cubin, by source, options and version of NVRTC.
+ * Binaries are kept under $XDG_CACHE_HOME/millrace/cubin, by source, options and version of the compiler (of clang its
+ * file, with its size and time).
  */
 #ifndef GPU_COMPILE_H
 #define GPU_COMPILE_H
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "gpu/job.h"
 
 struct compile_job {
-	const char *name;		/* of the source in messages; NULL: "kernel.cu" */
+	enum gpu_api api;
+	const char *name;		/* of the source in messages, HIP: of the kernel; NULL: "kernel.cu" */
 	const char *source;
 	const char *arch;		/* "sm_90a" */
-	bool fast_math;
+	bool fast_math;			/* of CUDA, as are options */
 	bool no_cache;			/* neither look the binary up nor keep it */
 	const char *const *options;	/* additional options for NVRTC */
 	int noptions;
 };
 
-/* What ptxas reports about one kernel. */
+/* What ptxas reports about one kernel, or a code object of HIP. */
 struct compile_use {
 	const char *entry;
 	int registers;			/* a thread */
@@ -50,8 +53,9 @@ struct compile_result {
 	int nuses;
 	struct compile_diag *diags;	/* in the order of the log */
 	int ndiags;
-	const char *log;		/* all of NVRTC's output */
-	int nvrtc_major, nvrtc_minor;
+	const char *log;		/* all of the compiler's output */
+	int major, minor;		/* of NVRTC or hiprtc; 0: clang */
+	bool no_compiler;		/* there is none on this machine */
 	bool cached;
 };
 
@@ -61,6 +65,9 @@ NODISCARD enum err_code compile_check(const struct compile_job *job, struct err 
 /* The result lies in `a`, whose failure handler must not jump, as NVRTC has memory of its own. */
 NODISCARD enum err_code compile_here(const struct compile_job *job, struct arena *a,
 	struct compile_result *r, struct err *e);
+
+/* The error that a compiler has refused a text. */
+enum err_code compile_refused(const char *compiler, const char *log, struct err *e);
 
 /* Read r->log into r->uses and r->diags. */
 void compile_parse_log(struct compile_result *r, struct arena *a);

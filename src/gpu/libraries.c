@@ -18,13 +18,15 @@ struct symbol {
 #define IN_CUDA(name, cuda, suffix, hip, parameters) { #cuda #suffix, offsetof(struct driver, name), true, #cuda },
 #define IN_HIP(name, cuda, suffix, hip, parameters) { #hip, offsetof(struct driver, name), true, #hip },
 #define IN_ONE(needed, name, suffix, parameters) { #name #suffix, offsetof(struct driver, name), needed, #name },
-#define NVRTC_SYMBOL(needed, name, suffix, parameters) \
-	{ #name #suffix, offsetof(struct cuda_nvrtc, name), needed, #name },
+#define IN_NVRTC(name, cuda, suffix, hip, parameters) { #cuda #suffix, offsetof(struct rtc, name), true, #cuda },
+#define IN_HIPRTC(name, cuda, suffix, hip, parameters) { #hip, offsetof(struct rtc, name), true, #hip },
+#define NVRTC_SYMBOL(needed, name, suffix, parameters) { #name #suffix, offsetof(struct rtc, name), needed, #name },
 #define NVML_SYMBOL(needed, name, suffix, parameters) \
 	{ #name #suffix, offsetof(struct cuda_nvml, name), needed, #name },
 static const struct symbol cuda_symbols[] = { DRIVER_SYMBOLS(IN_CUDA) CUDA_ONLY_SYMBOLS(IN_ONE) };
 static const struct symbol hip_symbols[] = { DRIVER_SYMBOLS(IN_HIP) HIP_ONLY_SYMBOLS(IN_ONE) };
-static const struct symbol nvrtc_symbols[] = { CUDA_NVRTC_SYMBOLS(NVRTC_SYMBOL) };
+static const struct symbol nvrtc_symbols[] = { RTC_SYMBOLS(IN_NVRTC) NVRTC_ONLY_SYMBOLS(NVRTC_SYMBOL) };
+static const struct symbol hiprtc_symbols[] = { RTC_SYMBOLS(IN_HIPRTC) };
 static const struct symbol nvml_symbols[] = { CUDA_NVML_SYMBOLS(NVML_SYMBOL) };
 
 _Static_assert(sizeof(void *) == sizeof(int (*)(void)), "dlsym's result is a function");
@@ -66,7 +68,7 @@ static const struct library drivers[GPU_APIS] = { [GPU_CUDA] = {
 	.symbols = hip_symbols, .nsymbols = LEN(hip_symbols),
 } };
 
-static const struct library nvrtc_library = {
+static const struct library compilers[GPU_APIS] = { [GPU_CUDA] = {
 	.what = "CUDA run-time compiler (libnvrtc)",
 	.variable = "MILLRACE_LIBNVRTC",
 	.names = (const char *const[]){ "libnvrtc.so.13", "libnvrtc.so.12", NULL },
@@ -85,7 +87,18 @@ static const struct library nvrtc_library = {
 		NULL },
 	.advice = "install the CUDA toolkit, or the Python package nvidia-cuda-nvrtc",
 	.symbols = nvrtc_symbols, .nsymbols = LEN(nvrtc_symbols),
-};
+}, [GPU_HIP] = {
+	.what = "HIP run-time compiler (libhiprtc.so)",
+	.variable = "MILLRACE_LIBHIPRTC",
+	.names = (const char *const[]){ "libhiprtc.so.7", "libhiprtc.so.6", "libhiprtc.so", NULL },
+	.patterns = (const char *const[]){
+		"$ROCM_PATH/lib/libhiprtc.so",
+		"/opt/rocm/lib/libhiprtc.so",
+		"/opt/rocm-*/lib/libhiprtc.so",
+		NULL },
+	.advice = "install ROCm 6 or later",
+	.symbols = hiprtc_symbols, .nsymbols = LEN(hiprtc_symbols),
+} };
 
 static const struct library nvml_library = {
 	.what = "NVIDIA management library (libnvidia-ml.so.1)",
@@ -198,13 +211,21 @@ enum err_code driver_open(struct driver *d, enum gpu_api api, struct err *e)
 	return code;
 }
 
-const char *driver_call_name(const struct driver *d, size_t member)
+static const char *call_name(const struct symbol *s, size_t member)
 {
-	const struct symbol *s = drivers[d->api].symbols;
-
 	while (s->member != member)
 		s++;
 	return s->call;
+}
+
+const char *driver_call_name(const struct driver *d, size_t member)
+{
+	return call_name(drivers[d->api].symbols, member);
+}
+
+const char *rtc_call_name(const struct rtc *r, size_t member)
+{
+	return call_name(compilers[r->api].symbols, member);
 }
 
 enum err_code cuda_nvml_open(struct cuda_nvml *n, struct err *e)
@@ -227,7 +248,7 @@ static bool has_headers(const char *dir, char *out, size_t size)
 
 /* NVRTC lacks headers such as cuda_fp16.h. They are in a folder near the library, in a toolkit or among
  * Python packages. */
-static void find_include(struct cuda_nvrtc *n)
+static void find_include(struct rtc *n)
 {
 	static const char *const near_library[] = { "../include", "../../../include", "../../cuda_runtime/include" };
 	static const char *const usual[] = { "$CUDA_HOME/include", "$CUDA_PATH/include",
@@ -237,7 +258,7 @@ static void find_include(struct cuda_nvrtc *n)
 	Dl_info info;
 	void *symbol;
 
-	memcpy(&symbol, &n->nvrtcVersion, sizeof(symbol));
+	memcpy(&symbol, &n->version, sizeof(symbol));
 	if (dladdr(symbol, &info) && info.dli_fname && (slash = strrchr(info.dli_fname, '/'))) {
 		for (int i = 0; i < LEN(near_library); i++) {
 			snprintf(path, sizeof(path), "%.*s/%s", (int)(slash - info.dli_fname),
@@ -251,10 +272,12 @@ static void find_include(struct cuda_nvrtc *n)
 			return;
 }
 
-enum err_code cuda_nvrtc_open(struct cuda_nvrtc *n, struct err *e)
+enum err_code rtc_open(struct rtc *r, enum gpu_api api, struct err *e)
 {
-	TRY(open_library(&nvrtc_library, n, sizeof(*n), e));
-	find_include(n);
+	TRY(open_library(&compilers[api], r, sizeof(*r), e));
+	r->api = api;
+	if (api == GPU_CUDA)
+		find_include(r);
 	return OK;
 }
 

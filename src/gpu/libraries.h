@@ -1,7 +1,7 @@
 /* libraries.h - the functions of CUDA and HIP that Millrace calls, loaded at run time.
  *
  * CUDA's driver (libcuda.so.1), its run-time compiler (libnvrtc) and the management library (NVML, libnvidia-ml.so.1),
- * and AMD's runtime (libamdhip64.so) are opened with dlopen. So the program runs where they are missing, and is built
+ * AMD's runtime (libamdhip64.so) and its compiler (libhiprtc.so) are opened with dlopen. So the program runs where they are missing, and is built
  * without their headers. The declarations here cover only what is used; tests/unit/cuda_declarations.c compares them
  * with cuda.h and nvml.h where those are installed. Handles are pointers to the structs of the same names; results are
  * ints, 0 for success.
@@ -220,16 +220,22 @@ struct nvml_process {
 		unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z, unsigned smem, struct CUstream_st *stream, \
 		void **params, void **extra))
 
-#define CUDA_NVRTC_SYMBOLS(SYM) \
-	SYM(1, nvrtcVersion, , (int *major, int *minor)) \
-	SYM(1, nvrtcCreateProgram, , (struct _nvrtcProgram **program, const char *source, const char *name, \
-		int nheaders, const char *const *headers, const char *const *include_names)) \
-	SYM(1, nvrtcDestroyProgram, , (struct _nvrtcProgram **program)) \
-	SYM(1, nvrtcCompileProgram, , (struct _nvrtcProgram *program, int noptions, const char *const *options)) \
-	SYM(1, nvrtcGetProgramLogSize, , (struct _nvrtcProgram *program, size_t *bytes)) \
-	SYM(1, nvrtcGetProgramLog, , (struct _nvrtcProgram *program, char *log)) \
-	SYM(1, nvrtcGetCUBINSize, , (struct _nvrtcProgram *program, size_t *bytes)) \
-	SYM(1, nvrtcGetCUBIN, , (struct _nvrtcProgram *program, char *cubin)) \
+/* ---- functions of the run-time compilers ----
+ * NVRTC and hiprtc, as for the drivers. */
+
+#define RTC_SYMBOLS(SYM) \
+	SYM(version, nvrtcVersion, , hiprtcVersion, (int *major, int *minor)) \
+	SYM(create, nvrtcCreateProgram, , hiprtcCreateProgram, (struct _nvrtcProgram **program, const char *source, \
+		const char *name, int nheaders, const char *const *headers, const char *const *include_names)) \
+	SYM(destroy, nvrtcDestroyProgram, , hiprtcDestroyProgram, (struct _nvrtcProgram **program)) \
+	SYM(compile, nvrtcCompileProgram, , hiprtcCompileProgram, (struct _nvrtcProgram *program, int noptions, \
+		const char *const *options)) \
+	SYM(log_bytes, nvrtcGetProgramLogSize, , hiprtcGetProgramLogSize, (struct _nvrtcProgram *program, size_t *bytes)) \
+	SYM(log, nvrtcGetProgramLog, , hiprtcGetProgramLog, (struct _nvrtcProgram *program, char *log)) \
+	SYM(binary_bytes, nvrtcGetCUBINSize, , hiprtcGetCodeSize, (struct _nvrtcProgram *program, size_t *bytes)) \
+	SYM(binary, nvrtcGetCUBIN, , hiprtcGetCode, (struct _nvrtcProgram *program, char *binary))
+
+#define NVRTC_ONLY_SYMBOLS(SYM) \
 	SYM(1, nvrtcGetPTXSize, , (struct _nvrtcProgram *program, size_t *bytes)) \
 	SYM(1, nvrtcGetPTX, , (struct _nvrtcProgram *program, char *ptx))
 
@@ -258,10 +264,12 @@ struct driver {
 	CUDA_ONLY_SYMBOLS(CUDA_MEMBER)	/* NULL in the other's driver, as are the next ones in CUDA's */
 	HIP_ONLY_SYMBOLS(CUDA_MEMBER)
 };
-struct cuda_nvrtc {
+struct rtc {
 	void *lib;
+	enum gpu_api api;
 	char include[256];		/* folder of CUDA's headers; "" if not found */
-	CUDA_NVRTC_SYMBOLS(CUDA_MEMBER)
+	RTC_SYMBOLS(DRIVER_MEMBER)
+	NVRTC_ONLY_SYMBOLS(CUDA_MEMBER)	/* NULL in the other */
 };
 struct cuda_nvml {
 	void *lib;
@@ -270,16 +278,17 @@ struct cuda_nvml {
 #undef CUDA_MEMBER
 #undef DRIVER_MEMBER
 
-/* Open the library that $MILLRACE_LIBCUDA, $MILLRACE_LIBHIP, $MILLRACE_LIBNVRTC or $MILLRACE_LIBNVML names, or else
- * that of the loader's path or of the usual folders. Calls none of its functions. */
+/* Open the library that $MILLRACE_LIBCUDA, $MILLRACE_LIBHIP, $MILLRACE_LIBNVRTC, $MILLRACE_LIBHIPRTC or $MILLRACE_LIBNVML
+ * names, or else that of the loader's path or of the usual folders. Calls none of its functions. */
 NODISCARD enum err_code driver_open(struct driver *d, enum gpu_api api, struct err *e);
-NODISCARD enum err_code cuda_nvrtc_open(struct cuda_nvrtc *n, struct err *e);
+NODISCARD enum err_code rtc_open(struct rtc *r, enum gpu_api api, struct err *e);
 NODISCARD enum err_code cuda_nvml_open(struct cuda_nvml *n, struct err *e);
 
 /* "CUDA_ERROR_NO_DEVICE (no CUDA-capable device is detected)", or "error 12345" for a code that the
  * driver does not know. */
 char *driver_error_text(const struct driver *d, int result, struct arena *a);
-/* What the library calls the member of struct driver at this offset: "cuMemAlloc". */
+/* What the library calls the member of struct driver, or of struct rtc, at this offset: "cuMemAlloc". */
 const char *driver_call_name(const struct driver *d, size_t member);
+const char *rtc_call_name(const struct rtc *r, size_t member);
 
 #endif

@@ -134,6 +134,7 @@ PUT_AND_GET(verdict)
 
 static void code_compile_job(struct wire *w, struct compile_job *job)
 {
+	CODE_ENUM(w, job->api, gpu_api, GPU_APIS - 1);
 	code_string(w, &job->name);
 	code_string(w, &job->source);
 	code_string(w, &job->arch);
@@ -173,6 +174,7 @@ static void code_compile_result(struct wire *w, struct compile_result *r)
 	CODE_ARRAY(w, r->diags, r->ndiags, struct compile_diag, code_diag);
 	code_text(w, &r->log);
 	CODE_BOOL(w, r->cached);
+	CODE_BOOL(w, r->no_compiler);
 }
 
 PUT_AND_GET(compile_result)

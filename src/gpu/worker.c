@@ -135,10 +135,10 @@ static enum err_code serve_compile(struct worker *w, struct frame *f, struct wir
 	if (f->body.bad)
 		exit_worker();
 	report_stage(w, STAGE_COMPILING);
-	if (ordinal != NO_DEVICE)
+	if (ordinal != NO_DEVICE && job.api == GPU_CUDA)
 		open_in_background(w, (int)ordinal);
 	code = compile_here(&job, &w->arena, &r, &v->err);
-	v->failure = code != ERR_IO ? GPU_FAIL_JOB : r.nvrtc_major ? GPU_FAIL_OTHER : GPU_FAIL_MISSING;
+	v->failure = code != ERR_IO ? GPU_FAIL_JOB : r.no_compiler ? GPU_FAIL_MISSING : GPU_FAIL_OTHER;
 	put_compile_result(result, &r);
 	return code;
 }

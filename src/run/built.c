@@ -6,7 +6,6 @@
 #include "lower/lower.h"
 #include "lower/stamps.h"
 #include "plan/sized.h"
-#include "run/compile_hip.h"
 
 const struct backend_info backends[BACKEND_COUNT] = {
 	[BACKEND_CUDA] = { "cuda", "CUDA", { &target_sm_90a, &target_mma_sync, &target_sm_80 }, emit_cuda },
@@ -117,7 +116,7 @@ const char *built_arch(const struct built *b)
 
 static struct compile_job make_job(struct built *b, const struct source *s)
 {
-	return (struct compile_job){ .name = b->backend == BACKEND_HIP ? s->entry : arena_strf(&b->arena, "%s.cu", s->entry),
+	return (struct compile_job){ .api = b->backend == BACKEND_HIP ? GPU_HIP : GPU_CUDA, .name = b->backend == BACKEND_HIP ? s->entry : arena_strf(&b->arena, "%s.cu", s->entry),
 		.source = s->text.text, .arch = built_arch(b) };
 }
 
@@ -143,8 +142,6 @@ enum err_code built_compile(struct built *b, struct gpu *g, const struct stop *s
 
 		if (b->backend == BACKEND_HOST)
 			TRY(host_compile(b->arena.mem, p->source.text.text, p->source.text.len, false, stop, &p->object, e));
-		else if (b->backend == BACKEND_HIP)
-			TRY(compile_hip(&job, stop, &b->arena, &p->binary, e));
 		else
 			TRY(gpu_compile(g, &job, stop, &b->arena, &p->binary, e));
 	}

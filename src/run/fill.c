@@ -1,6 +1,5 @@
 #include "run/fill.h"
 
-#include "run/compile_hip.h"
 #include "run/export_kit.h"
 #include "tile/random.h"
 
@@ -39,6 +38,11 @@ int feed_randoms(const struct program *p, const struct feed *f)
 	return n;
 }
 
+const char *text_for_api(struct arena *a, enum gpu_api api, const char *text)
+{
+	return api == GPU_HIP ? arena_strf(a, "%s%s", export_template_text("hip_names.h"), text) : text;
+}
+
 const char *feed_text(struct arena *a)
 {
 	return arena_strf(a, "%s%s%s", export_template_text("fill.h"), kernel, addresses);
@@ -47,10 +51,10 @@ const char *feed_text(struct arena *a)
 enum err_code feed_binary(struct gpu *g, enum gpu_api api, const char *arch, const struct stop *stop, struct arena *a,
 	struct gpu_binary *out, struct err *e)
 {
-	struct compile_job job = { .name = "fill.cu", .arch = arch, .source = feed_text(a) };
+	struct compile_job job = { .api = api, .name = "fill.cu", .arch = arch, .source = text_for_api(a, api, feed_text(a)) };
 	struct compile_result r;
 
-	TRY(api == GPU_HIP ? compile_as_hip(&job, stop, a, &r, e) : gpu_compile(g, &job, stop, a, &r, e));
+	TRY(gpu_compile(g, &job, stop, a, &r, e));
 	*out = (struct gpu_binary){ r.cubin, r.cubin_bytes };
 	return OK;
 }

@@ -11,11 +11,14 @@ struct feed {
 	uint64_t seed;			/* of random inputs */
 };
 
+/* A text in CUDA C++ that includes nothing; for HIP with what it uses in front of it (hip_names.h). */
+const char *text_for_api(struct arena *a, enum gpu_api api, const char *text);
+
 /* How many inputs are random. */
 int feed_randoms(const struct program *p, const struct feed *f);
 /* The text of the kernel that fills a tensor, CUDA C++, in `a`. */
 const char *feed_text(struct arena *a);
-/* Compile it, for CUDA unless the cache has it. *out lies in `a`. */
+/* Compile it, unless the cache has it. *out lies in `a`. */
 NODISCARD enum err_code feed_binary(struct gpu *g, enum gpu_api api, const char *arch, const struct stop *stop,
 	struct arena *a, struct gpu_binary *out, struct err *e);
 /* How many tensors are by_address. Their buffers of addresses, in order, are `first` and those behind it, and as many

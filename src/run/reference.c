@@ -1,6 +1,5 @@
 #include "run/reference.h"
 
-#include "run/compile_hip.h"
 
 enum { BLOCKS_AN_SM = 4 };
 
@@ -75,12 +74,11 @@ static enum err_code compile_plain(struct reference *r, struct gpu *g, const str
 	const struct stop *stop, struct gpu_binary *out, struct err *e)
 {
 	static const char *const options[] = { "--fmad=false" };
-	struct compile_job compile = { .name = "reference.cu", .source = r->plain.text.text,
-		.arch = on->arch, .options = options, .noptions = LEN(options) };
+	struct compile_job compile = { .api = on->api, .name = "reference.cu", .source = text_for_api(&r->arena, on->api,
+		r->plain.text.text), .arch = on->arch, .options = options, .noptions = LEN(options) };
 	struct compile_result binary;
 
-	TRY(on->api == GPU_HIP ? compile_as_hip(&compile, stop, &r->arena, &binary, e) :
-		gpu_compile(g, &compile, stop, &r->arena, &binary, e));
+	TRY(gpu_compile(g, &compile, stop, &r->arena, &binary, e));
 	*out = (struct gpu_binary){ binary.cubin, binary.cubin_bytes };
 	return OK;
 }

@@ -5,6 +5,7 @@
 fakes=$(dirname "$(readlink -f "$MILLRACE")")/fake
 [ -e "$fakes/fake_hip.so" ] && [ -e "$fakes/fake_cuda.so" ] ||
 	t_skip_all "no fake libraries in $fakes: make check builds them"
+[ -e "$fakes/fake_hiprtc.so" ] || t_skip_all "no fake libraries in $fakes: make check builds them"
 type clang-22 >/dev/null 2>&1 || t_skip_all 'no clang-22'
 export MILLRACE_LIBCUDA=/nowhere MILLRACE_LIBHIP=$fakes/fake_hip.so
 
@@ -93,6 +94,56 @@ MILLRACE_LIBHIP=$fakes/fake_cuda.so fails 'a library without its functions' copy
 	'the AMD runtime \(libamdhip64.so\) has no function hipInit: it is too old'
 MILLRACE_LIBHIP=/nowhere/libamdhip64.so fails 'no runtime' copy \
 	'run: no AMD GPU to run it on: cannot open what MILLRACE_LIBHIP names: .*target="host"\} runs the same text on the CPU'
+
+# Compilers.
+mkdir bin lib
+cat >bin/clang <<'E2'
+#!/bin/sh
+echo once >>"$CLANG_LOG"
+exec clang-22 "$@"
+E2
+chmod +x bin/clang
+export CLANG_LOG=$T/clang.log
+for i in 1 2; do HIP_CLANG_PATH=$T/bin does "a kernel, $i" 'print(k.registers > 10, k.spills)'; done
+t_out '  has the registers that the compiler gave it' <<'E2'
+true	0
+E2
+t_is '  and comes from the cache the second time' "$(cat clang.log)" once
+touch -d '2001-01-01' bin/clang
+HIP_CLANG_PATH=$T/bin does 'by another compiler' 'print(k:run(bound:inputs()).Y:shape()[1])'
+t_is '  it is compiled again' "$(wc -l <clang.log)" 2
+HIP_CLANG_PATH=$T/bin does 'kernels of a race' 'print(#mr.race({a = plan, b = plan}, {seconds = 0.01}))'
+t_is '  come from there, too: only what makes their inputs is new' "$(wc -l <clang.log)" 3
+printf '#!/bin/sh\necho "kernel.hip:3: error: no such word" >&2\nexit 1\n' >bin/clang
+HIP_CLANG_PATH=$T/bin t_cmd 'a text that clang refuses' 1 "$MILLRACE" -e "dofile 'copy.lua'"
+t_err '  is an error' 'compile: clang failed: kernel.hip:3: error: no such word'
+
+without_clang() { # TITLE CODE
+	t_cmd "$1" 0 env PATH=/nowhere HIP_CLANG_PATH= "$MILLRACE" -e "dofile 'copy.lua' $2"
+}
+if [ ! -e /opt/rocm ]; then
+	t_cmd 'without a compiler' 1 env PATH=/nowhere "$MILLRACE" -e "dofile 'copy.lua'"
+	t_err '  it is said what to install' 'compile: HIP needs clang \(clang-22, or ROCm.s\) or hiprtc \(libhiprtc.so\), and neither is there: install'
+	cp "$fakes/fake_hiprtc.so" lib/libhiprtc.so.6
+	LD_LIBRARY_PATH=$T/lib without_clang 'hiprtc compiles where there is no clang' 'print(k.registers, k.spills, k:run(bound:inputs()).Y:shape()[1])'
+	t_out '  and its kernels run' <<'E2'
+300	0	64
+E2
+fi
+export MILLRACE_LIBHIPRTC=$fakes/fake_hiprtc.so
+does 'a library that is named' 'print(k.registers)'
+t_is '  comes before clang' "$(<out)" 300
+mkdir gate
+touch gate/open
+XDG_CACHE_HOME=$T/other FAKE_NVRTC_GATE=$T/gate does 'kernels of a race' 'print(#mr.race({a = plan, b = plan}, {seconds = 0.01}))'
+t_ok '  are compiled by workers' ls gate/[1-9]*
+XDG_CACHE_HOME=$T/third FAKE_NVRTC_ERROR=copy t_cmd 'a text that hiprtc refuses' 1 "$MILLRACE" -e "dofile 'copy.lua'"
+t_err '  is an error' 'compile: hiprtc failed: kernel.cu\(7\): error: the fake compiler says so'
+MILLRACE_LIBHIPRTC=/nowhere t_cmd 'a library that is not there' 1 "$MILLRACE" -e "dofile 'copy.lua'"
+t_err '  is named' 'cannot open what MILLRACE_LIBHIPRTC names: /nowhere'
+MILLRACE_LIBHIPRTC=$fakes/fake_cuda.so t_cmd 'one that is something else' 1 "$MILLRACE" -e "dofile 'copy.lua'"
+t_err '  is, too' 'the HIP run-time compiler \(libhiprtc.so\) has no function hiprtcVersion: it is too old'
+unset MILLRACE_LIBHIPRTC
 
 FAKE_HIP_INIT=100 does 'a trace without a device' 'print(select(2, pcall(k.trace, k)))'
 t_like '  says what is missing' "$(<out)" 'trace: no AMD GPU to run it on: hipInit failed'

@@ -1,6 +1,6 @@
 /* fake_nvrtc.c - a compiler whose binaries fake_cuda.c accepts, and whose results the test sets.
  *
- * The binary is "FAKESRC\n" and the source. Variables: FAKE_NVRTC_GATE, a folder: each compilation
+ * The binary is "FAKESRC\n", or what FAKE_BINARY says, and the source. Variables: FAKE_NVRTC_GATE, a folder: each compilation
  * makes a file there, named by its process, and goes on when there is one named "open".
  * FAKE_NVRTC_CRASH, _ERROR, _SPILLS, _SERIALIZES: of a source that has this text the worker dies,
  * the compilation fails, registers go to memory, products wait for each other.
@@ -16,7 +16,13 @@
 
 #define PUBLIC __attribute__((visibility("default")))
 #define DECLARE(needed, name, suffix, parameters) PUBLIC int name##suffix parameters;
-CUDA_NVRTC_SYMBOLS(DECLARE)
+#define DECLARE_SHARED(name, cuda, suffix, hip, parameters) PUBLIC int cuda##suffix parameters;
+RTC_SYMBOLS(DECLARE_SHARED)
+NVRTC_ONLY_SYMBOLS(DECLARE)
+
+#ifndef FAKE_BINARY
+#define FAKE_BINARY "FAKESRC\n"
+#endif
 
 enum { FAILED = 6, LOG_MAX = 4096 };
 
@@ -118,14 +124,14 @@ int nvrtcGetProgramLog(struct _nvrtcProgram *p, char *log)
 
 int nvrtcGetCUBINSize(struct _nvrtcProgram *p, size_t *bytes)
 {
-	*bytes = strlen(p->source) + 9;
+	*bytes = strlen(p->source) + sizeof(FAKE_BINARY);
 	return 0;
 }
 
 int nvrtcGetCUBIN(struct _nvrtcProgram *p, char *cubin)
 {
-	memcpy(cubin, "FAKESRC\n", 8);
-	strcpy(cubin + 8, p->source);
+	memcpy(cubin, FAKE_BINARY, sizeof(FAKE_BINARY) - 1);
+	strcpy(cubin + sizeof(FAKE_BINARY) - 1, p->source);
 	return 0;
 }
 

@@ -22,7 +22,8 @@
 #define DECLARE_SHARED(name, cuda, suffix, hip, parameters) PUBLIC int cuda##suffix parameters;
 DRIVER_SYMBOLS(DECLARE_SHARED)
 CUDA_ONLY_SYMBOLS(DECLARE)
-CUDA_NVRTC_SYMBOLS(DECLARE)
+RTC_SYMBOLS(DECLARE_SHARED)
+NVRTC_ONLY_SYMBOLS(DECLARE)
 
 /* What only exported kernels use, as in cuda.h. */
 PUBLIC int cuDevicePrimaryCtxRelease_v2(int device);

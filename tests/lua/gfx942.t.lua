@@ -43,7 +43,7 @@ local has_objdump = os.execute(BIN .. "llvm-objdump --version >/dev/null 2>&1")
 local as_c <const> = "clang-22 -x c --target=amdgcn-amd-amdhsa -mcpu=gfx942 -O3 -std=c11 -ffreestanding -nogpulib -w -o "
 local scratch = os.tmpname()
 if not has_clang then
-  refuses("compile: HIP needs clang, and neither clang-22 nor ROCm's is there: install it", plan.compile, plan)
+  refuses("compile: HIP needs clang (clang-22, or ROCm's) or hiprtc (libhiprtc.so), and neither is there", plan.compile, plan)
 end
 
 -- How many of these instructions the code object has.

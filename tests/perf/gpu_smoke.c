@@ -315,7 +315,7 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	verdict(code.nuses == 6, "compiled by NVRTC %d.%d: %zu bytes, saxpy has %d registers",
-		code.nvrtc_major, code.nvrtc_minor, code.cubin_bytes,
+		code.major, code.minor, code.cubin_bytes,
 		code.nuses ? code.uses[code.nuses - 1].registers : 0);
 	test_saxpy("first");
 	test_saxpy("again");

@@ -1,4 +1,4 @@
-#include "host/object.h"
+#include "base/child.h"
 
 #include <errno.h>
 #include <fcntl.h>
