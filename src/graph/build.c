@@ -41,6 +41,27 @@ static void order_body(struct builder *b, const struct item *items, int n)
 	}
 }
 
+/* Does the product contract the axis, on which its operands agree? */
+static bool contracts(const struct builder *b, const struct node *n, int axis)
+{
+	return n->op == OP_MMA && !node_has_axis(n, axis) && node_has_axis(&b->p->nodes.v[n->arg[0]], axis);
+}
+
+/* Refuse a split of a product along an axis that it contracts, unless its slices can all add to the same sum. */
+static enum err_code check_contracted_split(const struct builder *b, const struct task *t, const struct node *n, int axis,
+	int ways, struct err *e)
+{
+	int64_t extent = program_reduces_tile(b->p, n, axis) ? b->g->extents.tile[axis] : b->p->axes.v[axis].size;
+
+	if (n->ref == NONE || t->nodes.n > 1)
+		return err_set(e, ERR_INPUT, t->loc, "'%s' cannot be split along '%s', which it contracts: %s", t->name,
+			b->p->axes.v[axis].name, n->ref == NONE ? "it adds to no carry" : "it expands its operand itself");
+	if (extent % ways)
+		return err_set(e, ERR_INPUT, t->loc, "'%s' cannot be split %d ways along '%s': its tile has %lld there",
+			t->name, ways, b->p->axes.v[axis].name, (long long)extent);
+	return OK;
+}
+
 /* Refuse a split along an axis that the task's values lack, reduce, or have a tile of that it does not divide. */
 static enum err_code check_split(const struct builder *b, int task, int axis, int ways, struct err *e)
 {
@@ -51,6 +72,8 @@ static enum err_code check_split(const struct builder *b, int task, int axis, in
 		const struct node *n = &b->p->nodes.v[t->nodes.v[i]];
 		int pos = ints_find(n->axis, n->naxes, axis);
 
+		if (contracts(b, n, axis))
+			return check_contracted_split(b, t, n, axis, ways, e);
 		if (node_goes_along(n, axis))
 			return err_set(e, ERR_INPUT, n->loc, "'%s' cannot be split along '%s': it %s along that "
 				"axis", t->name, b->p->axes.v[axis].name, n->op == OP_AT ? "reads elements of others" : "reduces");
@@ -291,20 +314,29 @@ static bool has_other_rows(const struct builder *b, int carry)
 	return false;
 }
 
+/* Slices of a carry that the task uses: as many as the task has, unless they divide what a product contracts. */
+static int carry_slices(const struct builder *b, int task)
+{
+	const struct task *t = task_at(b, task);
+
+	return contracts(b, &b->p->nodes.v[t->nodes.v[t->nodes.n - 1]], b->split_axis[task]) ? 1 : b->slices[task];
+}
+
 /* A carry is split as the tasks that use it are; they must agree. */
 static enum err_code buffer_of_carry(struct builder *b, int carry, int task, int *out, struct err *e)
 {
 	const struct carry *c = &b->p->carries.v[carry];
 	struct buffer buf = { .node = NONE, .carry = carry, .type = c->type, .phase = c->phase, .loop = c->loop,
 		.loc = c->loc, .first = NONE, .alias_of = NONE, .scope = SCOPE_REGISTERS };
+	int slices = carry_slices(b, task);
 
 	if (b->carry_buffer[carry] != NONE) {
 		*out = b->carry_buffer[carry];
-		if (b->carry_slices[carry] != b->slices[task])
+		if (b->carry_slices[carry] != slices)
 			return err_set(e, ERR_INPUT, task_at(b, task)->loc, "'%s' uses '%s', which other sTasks use in "
 				"%d slice%s: split all that use it alike", task_at(b, task)->name, c->name,
 				b->carry_slices[carry], b->carry_slices[carry] == 1 ? "" : "s");
-		if (b->slices[task] > 1 && b->carry_split[carry] != b->split_axis[task])
+		if (slices > 1 && b->carry_split[carry] != b->split_axis[task])
 			return err_set(e, ERR_INPUT, task_at(b, task)->loc, "'%s' uses '%s', which other sTasks split "
 				"along '%s': split all that use it alike", task_at(b, task)->name, c->name,
 				b->p->axes.v[b->carry_split[carry]].name);
@@ -313,9 +345,9 @@ static enum err_code buffer_of_carry(struct builder *b, int carry, int task, int
 	set_shape(b, &buf, task, c->naxes, c->axis);
 	if (has_other_rows(b, carry))
 		buf.scope = SCOPE_SHARED;
-	b->carry_slices[carry] = b->slices[task];
+	b->carry_slices[carry] = slices;
 	b->carry_split[carry] = b->split_axis[task];
-	*out = b->carry_buffer[carry] = add_buffer(b, buf, unique_name(b, c->name, b->slices[task]), b->slices[task]);
+	*out = b->carry_buffer[carry] = add_buffer(b, buf, unique_name(b, c->name, slices), slices);
 	return OK;
 }
 
@@ -478,7 +510,7 @@ static enum err_code connect_node(struct builder *b, int stask, int node, struct
 	}
 	if (node_gets_carry(n) || node_sets_carry(n)) {
 		TRY(buffer_of_carry(b, n->ref, n->task, &buffer, e));
-		buffer += s->slice;
+		buffer += b->carry_slices[n->ref] > 1 ? s->slice : 0;
 		if (node_gets_carry(n))
 			add_unique(&b->g->arena, &s->reads, buffer);
 		if (node_sets_carry(n))

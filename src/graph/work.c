@@ -76,7 +76,8 @@ static int64_t contracted(const struct builder *b, const struct stask *s, const 
 
 	for (int i = 0; i < x->naxes; i++)
 		if (!node_has_axis(node, x->axis[i]))
-			k *= program_reduces_tile(b->p, node, x->axis[i]) ? b->g->extents.tile[x->axis[i]] :
+			k *= program_reduces_tile(b->p, node, x->axis[i]) ? b->g->extents.tile[x->axis[i]] /
+				(x->axis[i] == b->split_axis[s->task] ? b->slices[s->task] : 1) :
 				slice_extent(b, s->task, node->arg[0], i);
 	return k;
 }

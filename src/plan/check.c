@@ -38,7 +38,7 @@ static enum err_code check_order(const struct plan *p, bool kept, struct arena *
 			add_breaches(&f, b, a, out);
 		cluster_check(p, a, out);
 		problem_add_aliases(p, a, out);
-		problem_add_fetches(p, a, out);
+		problem_add_products(p, a, out);
 	}
 	if (usage)
 		*usage = u;

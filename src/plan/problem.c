@@ -248,9 +248,25 @@ static const char *fetch_conflict(const struct plan *p, struct arena *a, int fet
 	return NULL;
 }
 
-void problem_add_fetches(const struct plan *p, struct arena *a, struct problems *out)
+/* Is the sTask a product of a part of what its tile contracts, on an asynchronous unit? */
+static bool is_async_part(const struct plan *p, int task)
+{
+	const struct stask *s = &p->graph->tasks.v[task];
+
+	return s->kind == TASK_MMA && s->slices > 1 && !ints_hold(s->axis, s->naxes, s->split_axis) &&
+		p->device->seu[p->entries.v[plan_entry_of(p, task)].seu].async;
+}
+
+void problem_add_products(const struct plan *p, struct arena *a, struct problems *out)
 {
 	const struct graph *g = p->graph;
+
+	for (int t = 0; t < g->tasks.n; t++)
+		if (is_async_part(p, t))
+			problem_add(a, out, PROBLEM_PRODUCT, p->entries.v[plan_entry_of(p, t)].loc, "take a tile with less of it, or "
+				"leave the split out", "'%s' multiplies a part of what its tile has of '%s', which '%s', an asynchronous unit, "
+				"does for all of it at once", g->tasks.v[t].name, g->program->axes.v[g->tasks.v[t].split_axis].name,
+				p->device->seu[p->entries.v[plan_entry_of(p, t)].seu].name)->task = t;
 
 	for (int t = 0; t < g->tasks.n; t++) {
 		const struct stask *s = &g->tasks.v[t];

@@ -21,8 +21,9 @@ bool problems_have(const struct problems *list, enum problem_code code);
 void problem_add_entries(const struct plan *p, struct arena *a, struct problems *out);
 /* Aliases must be in registers of one lane, in one version, or in shared memory with as many versions. */
 void problem_add_aliases(const struct plan *p, struct arena *a, struct problems *out);
-/* What is fetched for a product is in registers of its lane, for a unit that takes it from there. */
-void problem_add_fetches(const struct plan *p, struct arena *a, struct problems *out);
+/* What is fetched for a product is in registers of its lane, for a unit that takes it from there; and an asynchronous product has all
+ * that its tile contracts. */
+void problem_add_products(const struct plan *p, struct arena *a, struct problems *out);
 /* The deadlock that was found; the dependence that is not kept. */
 void problem_add_deadlock(const struct findings *f, struct arena *a, struct problems *out);
 void problem_add_breach(const struct findings *f, int edge, struct arena *a, struct problems *out);

@@ -91,6 +91,59 @@ for _, on in ipairs{"a100", "mi300x"} do
     fetch = {mma_qk = {"q", "k"}, mma_pv = {"v"}}, versions = 1, at = 0, rings = {k = 2, v = 2}})
 end
 
+-- A tile is loaded as one, and fetched and multiplied in steps, of which each is fetched before the one in front of it is multiplied: the
+-- first of the next iteration's tile while the last of this one is.
+local function in_steps(what, on, bound, tile, axis, ways, values, more)
+  local plan = mr.plan(bound:graph{tile = tile}, mr.device(on))
+  if values[1] then plan:fetch("mma", values) end
+  local tasks = {"mma"}
+  for i, value in ipairs(values) do tasks[i + 1] = "fetch_" .. value end
+  plan:split(axis, ways, tasks)
+  plan:lane("p0", {warps = 2})
+  plan:lane("c0", {warps = 4})
+  local function fetch(step, at)
+    for _, value in ipairs(values) do plan:append(("fetch_%s.%d"):format(value, step), {lane = "c0", at = at}) end
+  end
+  local rings = {}
+  for _, task in ipairs(plan.tasks) do
+    if task.kind == "load" then
+      plan:append(task.name, {lane = "p0"})
+      rings[task.writes[1]] = 3
+    end
+  end
+  for step = 0, ways - 1 do
+    fetch((step + 1) % ways, step == ways - 1 and 1 or 0)
+    plan:append("mma." .. step, {lane = "c0", seu = more and more.seu})
+  end
+  for _, task in ipairs(plan.tasks) do
+    if task.kind ~= "load" and not task.name:find "^fetch" and not task.name:find "^mma" then plan:append(task.name, {lane = "c0"}) end
+  end
+  plan:buffers(rings)
+  plan:fill_waits()
+  random_plans.device = mr.device(on)
+  random_plans.correct(tap, ("%s in %d steps on %s"):format(what, ways, on), plan, SEEDS)
+  return plan
+end
+for _, on in ipairs{"a100", "mi300x"} do
+  local gemm, tile = mr.examples.gemm, {m = 64, n = 32, k = 32}
+  in_steps("a tile", on, gemm(GEMM), tile, "k", 2, {"a", "b"})
+  in_steps("a tile", on, gemm(GEMM), {m = 64, n = 32, k = 64}, "k", 4, {"a", "b"})
+  in_steps("one operand", on, gemm(GEMM), tile, "k", 2, {"a"})
+  in_steps("the other", on, gemm(GEMM), tile, "k", 2, {"b"})
+  in_steps("neither", on, gemm(GEMM), tile, "k", 2, {})
+  in_steps("ends within a tile", on, gemm{m = 100, n = 72, k = 100}, tile, "k", 2, {"a", "b"})
+  in_steps("columns", on, gemm{m = 100, n = 72, k = 104, a = "km", b = "kn"}, tile, "k", 2, {"a", "b"})
+  in_steps("threads", on, gemm(GEMM), tile, "k", 2, {}, {seu = on == "a100" and "cuda" or "valu"})
+  in_steps("a convolution", on, mr.examples.conv2d{n = 2, c = 64, h = 8, w = 8, k = 32, r = 3, s = 3, pad = 1},
+    {n = 1, p = 8, q = 8, k = 32, r = 1, s = 1, c = 32}, "c", 2, {"x", "f"})
+  in_steps("parts of a lane", on, gemm{m = 32, n = 128, k = 96}, {m = 16, n = 64, k = 32}, "k", 2, {"a", "b"})
+end
+local stepped = in_steps("a tile", "a100", mr.examples.gemm(GEMM), {m = 64, n = 32, k = 32}, "k", 2, {"a", "b"})
+tap.is(load(stepped:script())(mr.examples.gemm(GEMM)):script(), stepped:script(), "the script makes such a plan again")
+local dumped = tostring(stepped:kernel{})
+tap.like(dumped, "arrive 'fetch_a.1 complete'", "the slot is free when its last step is fetched")
+tap.ok(not dumped:find "arrive 'fetch_a.0 complete'" and not dumped:find "arrive 'mma", "  and not before, nor later")
+
 -- With a load in two sTasks, too.
 local both = right("both levels in registers", {on = "mi300x", bound = mr.examples.gemm(GEMM), tile = {m = 64, n = 32, k = 32},
   split_off = {a = "put_a"}, fetch = {mma = {"a"}}, versions = 1, at = 0, rings = {a = 2, b = 2}, one_lane = true})

@@ -18,8 +18,8 @@ void find_contracted_axes(const struct lowering *c, const struct stask *s, struc
 
 		if (node_has_axis(p->mma, axes[i]))
 			continue;
-		shape_add_axis(&p->along,
-			true, axes[i], bound ? c->g->extents.tile[axes[i]] : c->p->axes.v[axes[i]].size);
+		shape_add_axis(&p->along, true, axes[i], (bound ? c->g->extents.tile[axes[i]] : c->p->axes.v[axes[i]].size) /
+			(axes[i] == s->split_axis ? s->slices : 1));
 		if (!bound)
 			p->along.full_axes |= (uint64_t)1 << axes[i];
 	}
