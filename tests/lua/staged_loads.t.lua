@@ -59,6 +59,11 @@ tap.ok(waits["put_a load_a"] and waits["put_b load_b"], "a put waits for its loa
 
 local k = right("gemm on mi300x", plan)
 tap.ok(not k.source:find "flag_", "  nothing is signaled: there is one lane, whose threads meet at barriers")
+local function meetings(text) return select(2, text:match("steady_0; .-mma, iteration trips"):gsub("BLOCK_SYNC", "")) end
+tap.is(meetings(k.source), 1, "  once an iteration: the slot that is written was read before they last met")
+local single = right("a slot that is still read", one_lane(gemm, {m = 128, n = 64, k = 32}, "mi300x",
+  {loads = ab, warps = 4, buffers = {a = 2, b = 1}}))
+tap.is(meetings(single.source), 2, "  twice an iteration, for both values together")
 right("two versions in registers", one_lane(gemm, {m = 128, n = 64, k = 32}, "mi300x",
   {loads = ab, warps = 4, ahead = 3, buffers = {a = 2, b = 2, load_a = 2, load_b = 2}}))
 right("ragged sizes", one_lane(mr.examples.gemm{m = 200, n = 104, k = 72}, {m = 128, n = 64, k = 32}, "mi300x",

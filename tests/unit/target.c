@@ -118,6 +118,10 @@ static const char *const prelude[] = {
 	"#define copy_4(to, from, inside) ((void)(from), (void)(inside), (void)(to))\n",
 	"#define copy_8(to, from, inside) ((void)(from), (void)(inside), (void)(to))\n",
 	"#define copy_16(to, from, inside) ((void)(from), (void)(inside), (void)(to))\n",
+	"#define load_4(x, from, inside) ((void)(x), (void)(from), (void)(inside))\n",
+	"#define load_8(x, from, inside) ((void)(x), (void)(from), (void)(inside))\n",
+	"#define load_16(x, from, inside) ((void)(x), (void)(from), (void)(inside))\n",
+	"#define shared_put_8(a, x) ((void)(a), (void)(x))\n",
 	"#define copies_wait() ((void)0)\n",
 	"#define copies_arrive(flag) ((void)(flag))\n",
 	"#define read_shifted(x, from) ((void)(x), (void)(from))\n",
@@ -510,6 +514,8 @@ static const char *cuda_text(lua_State *L, struct arena *a)
 		text = arena_strf(a, "%s%s", text, cuda_additions[i]);
 	for (int i = 0; cuda_nibbles[i]; i++)
 		text = arena_strf(a, "%s%s", text, cuda_nibbles[i]);
+	for (int i = 0; cuda_staged[i]; i++)
+		text = arena_strf(a, "%s%s", text, cuda_staged[i]);
 	for (int i = 0; cuda_rare[i]; i++)
 		text = arena_strf(a, "%s%s", text, cuda_rare[i]);
 	for (int i = 0; cuda_fresh[i]; i++)
@@ -544,6 +550,8 @@ static void compare_with_page(lua_State *L, const char *home)
 		hip = arena_strf(&a, "%s%s", hip, hip_prelude[i]);
 	for (int i = 0; hip_additions[i]; i++)
 		hip = arena_strf(&a, "%s%s", hip, hip_additions[i]);
+	for (int i = 0; hip_staged[i]; i++)
+		hip = arena_strf(&a, "%s%s", hip, hip_staged[i]);
 	for (int i = 0; hip_rare[i]; i++)
 		hip = arena_strf(&a, "%s%s", hip, hip_rare[i]);
 	for (int i = 0; hip_nibbles[i]; i++)

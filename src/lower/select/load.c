@@ -233,6 +233,86 @@ static enum err_code load_words(struct lowering *c, const struct kentry *x, stru
 	return OK;
 }
 
+/* Step i of a region is to write to shared memory what a load has left in registers; in the iteration at offset `at`. */
+static bool is_put_at(const struct lowering *c, const struct kregion *v, int i, int at)
+{
+	const struct kstep *s = i >= 0 && i < v->steps.n ? &v->steps.v[i] : NULL;
+
+	return s && !s->is_loop && s->at == at &&
+		lower_staged_in(c->k, stask_of(c, &c->lane->entries.v[s->id])->writes.v[0]) != NONE;
+}
+
+/* Puts that stand one behind the other in a loop, for the same iteration: the lane's threads meet behind the last of them,
+ * and before the first, if they must. Nothing between them reads what they write. */
+struct puts {
+	const struct kregion *region;
+	int first, last;		/* steps of the region */
+};
+
+static struct puts puts_with(const struct lowering *c, const struct kentry *x)
+{
+	struct puts p = { .region = &c->lane->regions[stask_of(c, x)->loop + 1] };
+
+	while (p.region->steps.v[p.first].is_loop || &c->lane->entries.v[p.region->steps.v[p.first].id] != x)
+		p.first++;
+	p.last = p.first;
+	while (is_put_at(c, p.region, p.first - 1, x->at))
+		p.first--;
+	while (is_put_at(c, p.region, p.last + 1, x->at))
+		p.last++;
+	return p;
+}
+
+static bool has_alias(const struct lowering *c, int buffer)
+{
+	for (int i = 0; i < c->g->buffers.n; i++)
+		if (c->g->buffers.v[i].alias_of == buffer)
+			return true;
+	return c->g->buffers.v[buffer].alias_of != NONE;
+}
+
+/* Have all of the lane's threads read the slot that put x of `p` writes, since they met behind the puts of the iteration
+ * before? Life n of a value with V versions takes the slot of life n - V. The lane executes instance i of an sTask at
+ * offset `at` in step i - at, in the order of the steps, so the reader of that life comes before that meeting if it
+ * belongs to an earlier step, or to the same one and stands before the puts. */
+static bool have_read(const struct lowering *c, const struct puts *p, const struct kentry *x)
+{
+	int buffer = stask_of(c, x)->writes.v[0], loop = stask_of(c, x)->loop, versions = c->plan->versions[buffer];
+
+	if (loop == NONE || c->lane->replicas > 1 || has_alias(c, buffer))
+		return false;
+	for (int i = 0; i < c->lane->entries.n; i++) {
+		const struct kentry *y = &c->lane->entries.v[i];
+		int earlier = versions - 1 + y->at - x->at;	/* steps from the reader to the meeting */
+		bool before = false;
+
+		if (!stask_reads(stask_of(c, y), buffer))
+			continue;
+		for (int k = 0; k < p->first; k++)
+			before |= !p->region->steps.v[k].is_loop && p->region->steps.v[k].id == i;
+		if (stask_of(c, y)->loop != loop || is_async_product(c->k, y->task) || earlier < 0 || (earlier == 0 && !before))
+			return false;
+	}
+	return true;
+}
+
+bool put_meets_before(const struct lowering *c, const struct kentry *x)
+{
+	struct puts p = puts_with(c, x);
+	bool all = true;
+
+	for (int i = p.first; i <= p.last; i++)
+		all &= have_read(c, &p, &c->lane->entries.v[p.region->steps.v[i].id]);
+	return !all && &c->lane->entries.v[p.region->steps.v[p.first].id] == x;
+}
+
+bool put_meets_behind(const struct lowering *c, const struct kentry *x)
+{
+	struct puts p = puts_with(c, x);
+
+	return &c->lane->entries.v[p.region->steps.v[p.last].id] == x;
+}
+
 enum err_code select_put(struct lowering *c, const struct kentry *x, struct err *e)
 {
 	const struct stask *s = stask_of(c, x);
