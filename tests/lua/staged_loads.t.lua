@@ -101,6 +101,24 @@ halves:buffers{a = 2, b = 2}
 halves:fill_waits()
 right("two lanes", halves)
 
+---- plans drawn at random ---------------------------------------------------------
+
+local random_plans = dofile(dir .. "lib/random_plans.lua")
+random_plans.staged = true
+local PLANS <const> = tonumber(os.getenv "MILLRACE_PLANS" or 40) // 2
+for _, device in ipairs{"mi300x", "a100", "h200"} do
+  random_plans.device = mr.device(device)
+  local divided, wrong = 0, {}
+  for seed = 1, PLANS do
+    local p, info = random_plans.draw(seed)
+    local result, why = random_plans.verify(p, {1, 2})
+    divided = divided + (info.staged or 0)
+    if result ~= "ok" then wrong[#wrong + 1] = ("seed %d: %s"):format(seed, why) end
+  end
+  tap.ok(divided >= PLANS // 2, ("%s: %d plans with %d divided loads"):format(device, PLANS, divided), divided)
+  tap.is(table.concat(wrong, "\n"), "", "  none refused once it is legal, wrong or racing")
+end
+
 ---- machine code ------------------------------------------------------------------
 
 local BIN <const> = "/usr/lib/llvm-22/bin/"

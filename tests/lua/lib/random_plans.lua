@@ -14,7 +14,7 @@ local dir = debug.getinfo(1, "S").source:match "^@(.*/)"
 local own, rare = dofile(dir .. "programs.lua"), dofile(dir .. "wild_programs.lua")
 
 -- `target`: what verify compiles for; `device`: what plans are drawn for; `shapes`: whether plans
--- are shaped.
+-- are shaped; `staged`: whether loads are divided in two sTasks.
 local M = {target = "host", device = mr.device "h200"}
 local random = math.random
 
@@ -383,6 +383,7 @@ local function wild_lanes(plan, spec)
 end
 
 local function lane_of(task, spec)
+  if spec.staged and spec.staged[task.name] then return "c0" end
   if task.kind == "load" then return choose(spec.loads) end
   if spec.extra and (spec.spread or task.kind == "compute") and chance(0.3) then
     spec.warps[spec.extra] = 4
@@ -415,7 +416,8 @@ local function append_all(plan, spec)
   shuffle(order)
   declare_idle(plan, spec, true)
   for _, t in ipairs(order) do
-    plan:append(t.name, {lane = lane_of(t, spec), at = at[t.name] or 0, seu = spec.seu and spec.seu[t.name],
+    plan:append(t.name, {lane = lane_of(t, spec), at = at[t.name] or 0,
+      seu = spec.seu and spec.seu[t.name] or t.kind == "load" and spec.staged and spec.staged[t.name] or nil,
       by_rows = M.by_rows and t.kind == "load"})
   end
   local names = {}
@@ -491,6 +493,22 @@ local function shape(plan, info)
       end
     end
   end
+end
+
+-- Divide loads in two sTasks. Returns the units of loads that are divided, by name; true of what puts them.
+local function stage(plan, info)
+  local staged, unit, vector = {}, nil, nil
+  for _, u in ipairs(plan.device.seus) do
+    if u.kind == "copy" and u.name == "vmem" then unit = u.name end
+    if u.kind == "vector" then vector = u.name end
+  end
+  for _, t in ipairs(plan.tasks) do
+    if t.kind == "load" and chance(0.7) and pcall(plan.split_off, plan, t.writes[1], "put_" .. t.name) then
+      staged[t.name], staged["put_" .. t.name] = chance(0.8) and unit or vector, true
+      info.staged = (info.staged or 0) + 1
+    end
+  end
+  return staged
 end
 
 -- What the statements of a plan say, as lists of the calls' arguments.
@@ -655,8 +673,11 @@ local function try(name, spread)
   local plan = mr.plan(bound:graph{tile = tile}, M.device)
   local info = {program = name, ways = ways, wide = wide}
   if M.shapes then shape(plan, info) end
+  local staged = M.staged and stage(plan, info)
   if ways > 1 then plan:split("m", ways) end
-  rings(plan, append_all(plan, lanes(plan, wide, spread)), info.alias_of)
+  local spec = lanes(plan, wide, spread)
+  spec.staged = staged or nil
+  rings(plan, append_all(plan, spec), info.alias_of)
   grid(plan)
   local good, why = make_legal(plan, info)
   if not good then return nil, why end
