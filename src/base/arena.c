@@ -158,13 +158,11 @@ void arena_reset(struct arena *a, struct arena_mark m)
 		a->top->used = m.used;
 }
 
-void vec_reserve(struct arena *a, void **v, int n, int *cap, size_t size)
+void vec_grow(struct arena *a, void **v, int n, int *cap, size_t size)
 {
 	int more = *cap ? *cap * 2 : 8;
 	void *grown;
 
-	if (n < *cap)
-		return;
 	grown = arena_array(a, (size_t)more, size);
 	if (n)
 		memcpy(grown, *v, (size_t)n * size);

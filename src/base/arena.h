@@ -52,11 +52,12 @@ void arena_reset(struct arena *a, struct arena_mark m);
 #define VEC(T) struct { T *v; int n, cap; }
 struct ints { int *v; int n, cap; };
 #define VEC_PUSH(a, vec, x) \
-	(vec_reserve((a), (void **)&(vec)->v, (vec)->n, &(vec)->cap, sizeof(*(vec)->v)), \
-	 (vec)->v[(vec)->n++] = (x))
+	(VEC_MAKE_SPACE((a), (vec)), (vec)->v[(vec)->n++] = (x))
 #define VEC_ADD(a, vec) \
-	(vec_reserve((a), (void **)&(vec)->v, (vec)->n, &(vec)->cap, sizeof(*(vec)->v)), \
-	 &(vec)->v[(vec)->n++])
+	(VEC_MAKE_SPACE((a), (vec)), &(vec)->v[(vec)->n++])
+#define VEC_MAKE_SPACE(a, vec) \
+	((vec)->n < (vec)->cap ? (void)0 : \
+	 vec_grow((a), (void **)&(vec)->v, (vec)->n, &(vec)->cap, sizeof(*(vec)->v)))
 /* Keep the elements for which `keep`, an expression in the index i, is true. */
 #define VEC_FILTER(vec, i, keep) do { \
 	int kept_ = 0; \
@@ -65,6 +66,6 @@ struct ints { int *v; int n, cap; };
 			(vec)->v[kept_++] = (vec)->v[i]; \
 	(vec)->n = kept_; \
 } while (0)
-void vec_reserve(struct arena *a, void **v, int n, int *cap, size_t size);
+void vec_grow(struct arena *a, void **v, int n, int *cap, size_t size);
 
 #endif

@@ -355,6 +355,7 @@ static void drop_oldest(struct assignment_cache *d)
 
 	d->tiles -= x->of.total;
 	x->key = 0;
+	x->classes = NULL;
 	x->fetched = NULL;
 	x->of.total = 0;
 	arena_reset(&x->arena, (struct arena_mark){ 0 });

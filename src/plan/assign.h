@@ -37,8 +37,10 @@ struct kept_assignment {
 	uint64_t key;			/* 0: none is here */
 	struct arena arena;		/* holds all of it */
 	struct tile_assignment of;
-	/* What is known of it elsewhere, by task of the program: sim/traffic.h says what. NULL: nothing yet */
-	struct fetched *fetched;
+	/* What the simulator has computed from it; NULL: not yet */
+	struct eu_class *classes;	/* as eu_classes finds them */
+	int nclasses;
+	struct fetched *fetched;	/* by task of the program (sim/traffic.h) */
 };
 struct assignment_cache {
 	struct kept_assignment v[ASSIGNMENTS_KEPT];	/* the oldest first, from `oldest` on, round robin */
@@ -60,7 +62,7 @@ struct eu_class {
 	bool alike;			/* all its tiles have the same trip counts */
 };
 
-/* The classes of an assignment, in `a`, by decreasing work. Returns how many. */
+/* The classes of an assignment, in `a`, by decreasing work. Returns how many, at least 1. */
 int eu_classes(struct arena *a, const struct plan *p, int phase, const struct tile_assignment *d,
 	struct eu_class **out);
 

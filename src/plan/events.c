@@ -2,12 +2,22 @@
 
 #include <string.h>
 
+/* List the instances of each lane replica in its order. An entry has as many as its region has iterations, of which each
+ * is on one replica of the lane. */
 static void collect_instances(struct arena *a, struct relation *r)
 {
 	const struct plan *p = r->plan;
 	VEC(struct node_instance) v = { 0 };
 	VEC(int) first = { 0 };
+	int64_t n = 0;
 
+	for (int i = 0; i < p->entries.n; i++) {
+		const struct stask *s = &p->graph->tasks.v[p->entries.v[i].task];
+
+		n += s->phase == r->walk->phase ? walk_count(r->walk, s->loop) : 0;
+	}
+	v.v = ARENA_ARRAY(a, n, struct node_instance);
+	v.cap = (int)min_i64(n, INT32_MAX);
 	for (int lane = 0; lane < p->lanes.n; lane++) {
 		for (int replica = 0; replica < p->lanes.v[lane].replicas; replica++) {
 			struct cursor *c = cursor_new(a, p, r->walk, lane, replica);

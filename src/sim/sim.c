@@ -361,19 +361,37 @@ static double likely_clock(const struct job *j, const struct effort *e)
 	return device_clock(j->plan->device, &sum, TYPICAL_SLOWDOWN * most, j->plan->device->launch_seconds, &watts);
 }
 
+/* The classes of the job's EUs, which are kept with the assignment. Returns how many. */
+static int find_classes(struct job *j, const struct eu_class **out)
+{
+	struct kept_assignment *k = j->known;
+	struct eu_class *v;
+	int n;
+
+	if (!k) {
+		n = eu_classes(j->a, j->plan, j->phase, &j->assignment, &v);
+		*out = v;
+		return n;
+	}
+	if (!k->classes) {
+		k->nclasses = eu_classes(&k->arena, j->plan, j->phase, &k->of, &v);
+		k->classes = v;
+	}
+	*out = k->classes;
+	return k->nclasses;
+}
+
 /* The mean number of EUs at work: those with less to do leave their share of memory to the others. */
 static int active_eus(struct job *j)
 {
-	struct arena_mark scratch = arena_mark(j->a);
-	struct eu_class *v;
+	const struct eu_class *v;
 	int64_t most = 0, sum = 0;
-	int n = eu_classes(j->a, j->plan, j->phase, &j->assignment, &v);
+	int n = find_classes(j, &v);
 
 	for (int i = 0; i < n; i++) {
 		most = max_i64(most, v[i].work);
 		sum += v[i].work * v[i].members;
 	}
-	arena_reset(j->a, scratch);
 	return most ? (int)max_i64(ceil_div(sum, most), 1) : j->assignment.eus;
 }
 
@@ -440,7 +458,7 @@ static enum err_code play_phase(struct job *j, struct err *e)
 	struct phase_line *line = j->line;
 	struct task_cost *costs = ARENA_ARRAY(j->a, j->plan->graph->tasks.n, struct task_cost);
 	struct entry_cost *kept = ARENA_ARRAY(j->a, j->plan->entries.n + 1, struct entry_cost);
-	struct eu_class *classes;
+	const struct eu_class *classes;
 	struct bounds b;
 
 	if (j->plan->graph->grids[j->phase].total > MAX_TILES)
@@ -463,7 +481,7 @@ static enum err_code play_phase(struct job *j, struct err *e)
 	note_costs(j, costs);
 	line->costs = costs;
 	line->entry_costs = memcpy(kept, j->costs, (size_t)j->plan->entries.n * sizeof(*kept));
-	int n = eu_classes(j->a, j->plan, j->phase, &j->assignment, &classes);
+	int n = find_classes(j, &classes);
 	TRY(play_classes(j, classes, n, e));
 	line->phase = j->phase;
 	line->eu = j->slowest->eu;
