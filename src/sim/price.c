@@ -12,6 +12,7 @@
 enum { TILES_SAMPLE = 64 };		/* tiles in which the interior iterations of a loop are counted ... */
 #define SCATTER INT64_C(2654435761)	/* ... so many apart: a prime (Knuth, TAOCP 3, 6.4) */
 enum { GROUP_WARPS = 4 };		/* of a warpgroup */
+enum { QUARTERS = 4 };			/* of an EU, each with a part of its matrix unit */
 enum { LINES = 8 };			/* cache lines that a warp reads at once: four rows that are not aligned */
 
 /* The occurrences of an sTask: their loop depth, and how many were added. */
@@ -77,6 +78,7 @@ static void end_occurrence(struct reader *r, const struct task_price *t)
 	sum->drain = fewer(sum->drain, t->drain);
 	sum->drain_after = fewer(sum->drain_after, t->drain_after);
 	sum->steps += t->steps;
+	sum->fetches |= t->fetches;
 	sum->boxes += t->boxes;
 	sum->issued += t->issued;
 	sum->row_boxes += t->row_boxes;
@@ -135,6 +137,7 @@ static void read_inside(struct reader *r, const struct role_op *o, struct op_cos
 	if (o->what == DO_PRODUCT)
 		t->steps += runs * o->u.product.steps * o->u.product.col_steps * o->u.product.sum.frag->blocks;
 	r->multiplied |= o->what == DO_PRODUCT;
+	t->fetches |= o->what == DO_FETCH;
 }
 
 /* ---- regions -------------------------------------------------------------------------- */
@@ -365,6 +368,65 @@ static void join_groups(struct phase_price *ph, const struct price *x, int phase
 	}
 }
 
+/* ---- fetches --------------------------------------------------------------------------- */
+
+/* The next product of the entry's lane and loop that comes behind it, in the next iteration if there is none in this one;
+ * NONE: none. *later: it is in the next one. */
+static int next_product(const struct plan *p, int entry, bool *later)
+{
+	const struct entry *en = &p->entries.v[entry];
+	int n = p->entries.n, loop = p->graph->tasks.v[en->task].loop;
+
+	for (int i = 1; i < n; i++) {
+		int k = (entry + i) % n;
+		const struct stask *s = &p->graph->tasks.v[p->entries.v[k].task];
+
+		*later = k < entry;
+		if (p->entries.v[k].lane == en->lane && s->loop == loop && s->kind == TASK_MMA)
+			return k;
+	}
+	return NONE;
+}
+
+/* The product that is under way while the entry fetches: the next one, unless it needs what is fetched. NONE: none. */
+static int covering_product(const struct plan *p, int entry)
+{
+	const struct entry *en = &p->entries.v[entry];
+	bool later;
+	int next = next_product(p, entry, &later);
+
+	if (next == NONE || (stask_reads(&p->graph->tasks.v[p->entries.v[next].task],
+	    p->graph->tasks.v[en->task].writes.v[0]) && en->at == p->entries.v[next].at + later))
+		return NONE;
+	return next;
+}
+
+/* A fetch of what the next product does not need is under way while that multiplies, and costs its lane only what that
+ * does not cover, at least its instructions. Other warps of a quarter use the unit meanwhile, so what a warp covers is its
+ * own share. */
+static void cover_fetches(struct price *x, const struct plan *p, int phase, const struct seu *vector)
+{
+	struct pace pace = { p->device->eus, p->device->clock_hz };
+
+	for (int i = 0; i < p->entries.n; i++) {
+		const struct stask *s = &p->graph->tasks.v[p->entries.v[i].task];
+		struct task_price *t = &x->tasks[p->entries.v[i].task];
+		int product = s->phase == phase && stask_fetches(p->graph, s) ? covering_product(p, i) : NONE, others = 0;
+		int warps = lane_warps(p, p->entries.v[i].lane);
+		const struct entry *by;
+
+		if (product == NONE)
+			continue;
+		by = &p->entries.v[product];
+		for (int k = 0; k < p->entries.n; k++)
+			others += p->graph->tasks.v[p->entries.v[k].task].phase == phase &&
+				stask_fetches(p->graph, &p->graph->tasks.v[p->entries.v[k].task]) && covering_product(p, k) == product;
+		t->before.lane = fmax(t->before.unit / fmin(1, vector->lane_share * warps / QUARTERS), t->before.lane -
+			device_cost(p->device, by->seu, &p->graph->tasks.v[by->task].work, warps, pace).alone / others /
+			fmax(1, warps / (double)QUARTERS));
+	}
+}
+
 /* Replicas of a lane have the same operations, so the last one stands for all. */
 void price_add(struct price *x, const struct plan *own, int phase, const struct role_program *p)
 {
@@ -389,6 +451,7 @@ void price_add(struct price *x, const struct plan *own, int phase, const struct 
 		read_body(&r, &role->body);
 	}
 	finish_tasks(&r);
+	cover_fetches(x, own, phase, r.context.vector);
 	join_groups(ph, x, phase);
 }
 
@@ -479,6 +542,8 @@ void price_entry(const struct price *x, const struct plan *p, int entry, double 
 			c->cost.busy = work.busy + t->before.unit + t->after.unit;
 			c->cost.alone = work.alone;
 			c->fixed = lane;
+		} else if (s->kind == SEU_MATRIX && t->steps > 0 && !t->fetches) {
+			c->cost.latency = 0;	/* nothing that the lane does next is for the sum */
 		}
 		c->cost.alone += lane;
 	}

@@ -63,6 +63,7 @@ struct task_price {
 	int drain, drain_after;		/* products of the lane that may be in flight when it begins, and
 					 * when the lane continues; NONE: it does not wait */
 	double steps;			/* instructions of its product */
+	bool fetches;			/* it fetches operands itself */
 	double boxes, issued;		/* boxes for the copy engine; those that one thread issues */
 	double row_boxes;		/* boxes of a row each, which threads of all warps issue */
 	double copies;			/* operations that issue boxes */

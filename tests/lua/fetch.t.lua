@@ -161,6 +161,13 @@ local with, without = bytes{mma = {"a", "b"}}, bytes{}
 tap.is(with.mma, 0, "a product whose operands are fetched reads nothing")
 tap.is(with.fetch_a + with.fetch_b, without.mma, "  who fetches reads what it would have")
 
+-- ... and what is fetched for the product behind the next one costs its lane little.
+local function cycles(versions, at)
+  return planned{on = "a100", bound = mr.examples.gemm{m = 128, n = 128, k = 4096}, tile = {m = 128, n = 128, k = 16},
+    fetch = {mma = {"a", "b"}}, versions = versions, at = at, rings = {a = 4, b = 4}, warps = 8}:simulate().cycles
+end
+tap.ok(cycles(2, 1) < 0.95 * cycles(1, 0), "a product covers the fetches for the next one", cycles(2, 1) .. " " .. cycles(1, 0))
+
 -- What cannot be.
 local function refused(what, pattern, x)
   local good, problems = planned(x):check()
