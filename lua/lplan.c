@@ -175,14 +175,16 @@ static int plan_remove_l(lua_State *L)
 	return 0;
 }
 
-/* {name=, warps=, registers=, spare=, replicas=}; without registers they are what the lane needs. */
+/* {name=, warps=, columns=, registers=, spare=, replicas=}; without registers they are what the lane needs. */
 static int push_lane(lua_State *L, const struct plan *p, int lane)
 {
 	const struct lane *l = &p->lanes.v[lane];
 
-	lua_createtable(L, 0, 5);
+	lua_createtable(L, 0, 6);
 	set_text(L, "name", l->name);
 	set_integer(L, "warps", lane_warps(p, lane));
+	if (l->columns)
+		set_integer(L, "columns", l->columns);
 	if (l->registers)
 		set_integer(L, "registers", l->registers);
 	if (l->spare)
@@ -200,11 +202,12 @@ static void lane_option(lua_State *L, const char *name, int64_t *out)
 	if (free)
 		*out = 0;
 	else
-		option_integer(L, 3, "lane", name, strcmp(name, "spare") ? 1 : 0, !strcmp(name, "warps") ? 32 : 1 << 20, out);
+		option_integer(L, 3, "lane", name, strcmp(name, "spare") ? 1 : 0, !strcmp(name, "warps") ||
+			!strcmp(name, "columns") ? 32 : 1 << 20, out);
 }
 
-/* plan:lane(name[, {warps=, registers=, spare=, replicas=}]); turns= is deprecated for replicas=. Of a lane that there is, what
- * is not given stays; if nothing is given, the plan is not edited, and the call returns what the lane is. false instead
+/* plan:lane(name[, {warps=, columns=, registers=, spare=, replicas=}]); turns= is deprecated for replicas=. Of a lane that there
+ * is, what is not given stays; if nothing is given, the plan is not edited, and the call returns what the lane is. false instead
  * of the table takes out a lane without sTasks. */
 static int plan_lane_l(lua_State *L)
 {
@@ -213,7 +216,7 @@ static int plan_lane_l(lua_State *L)
 	int i = plan_find_lane(history_plan(h), name);
 	const struct lane *now = i == NONE ? NULL : &history_plan(h)->lanes.v[i];
 	int64_t warps = now ? now->warps : 0, registers = now ? now->registers : 0, spare = now ? now->spare : 0;
-	int64_t replicas = now ? now->replicas : 1;
+	int64_t replicas = now ? now->replicas : 1, columns = now ? now->columns : 0;
 	struct lane numbers;
 	bool given;
 
@@ -222,15 +225,16 @@ static int plan_lane_l(lua_State *L)
 		EDIT(drop_lane, h, name);
 		return 0;
 	}
-	OPTIONS_CHECK(L, 3, "lane", "warps", "registers", "spare", "replicas", "turns" /* deprecated */);
+	OPTIONS_CHECK(L, 3, "lane", "warps", "columns", "registers", "spare", "replicas", "turns" /* deprecated */);
 	lane_option(L, "warps", &warps);
+	lane_option(L, "columns", &columns);
 	lane_option(L, "registers", &registers);
 	lane_option(L, "spare", &spare);
 	option_integer(L, 3, "lane", "turns", 1, 1 << 20, &replicas);	/* deprecated */
 	option_integer(L, 3, "lane", "replicas", 1, 1 << 20, &replicas);
 	given = lua_istable(L, 3) && (lua_pushnil(L), lua_next(L, 3));
 	lua_settop(L, 3);
-	numbers = (struct lane){ .warps = (int)warps, .registers = (int)registers, .spare = (int)spare,
+	numbers = (struct lane){ .warps = (int)warps, .columns = (int)columns, .registers = (int)registers, .spare = (int)spare,
 		.replicas = (int)replicas };
 	if (!now || given)
 		EDIT(lane, h, name, &numbers);

@@ -598,7 +598,7 @@ static int timeline_speed_l(lua_State *L)
 	return 1;
 }
 
-/* core.lanes(timeline) -> list of {name=, warps=, registers=, spare=, replicas=}; registers nil: what the lane needs */
+/* core.lanes(timeline) -> list of {name=, warps=, columns=, registers=, spare=, replicas=}; registers nil: what the lane needs */
 static int timeline_lanes_l(lua_State *L)
 {
 	const struct plan *p = check_timeline(L, 1, "lanes")->plan;
@@ -607,9 +607,11 @@ static int timeline_lanes_l(lua_State *L)
 	for (int i = 0; i < p->lanes.n; i++) {
 		const struct lane *l = &p->lanes.v[i];
 
-		lua_createtable(L, 0, 6);
+		lua_createtable(L, 0, 7);
 		set_text(L, "name", l->name);
 		set_integer(L, "warps", l->warps);
+		if (l->columns)
+			set_integer(L, "columns", l->columns);
 		if (l->registers)
 			set_integer(L, "registers", l->registers);
 		if (l->spare)

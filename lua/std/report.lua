@@ -37,7 +37,7 @@ local function text_of(names, parts, x)
 end
 
 local task = fields "name kind phase loop shape dtype flops bytes shared_bytes m n k reads writes location place"  -- deprecated: place
-local lane = fields "name warps registers spare replicas turns"                   -- deprecated: turns
+local lane = fields "name warps columns registers spare replicas turns"                   -- deprecated: turns
 local edge = fields "from to kind buffer distance loop reuse"
 local buffer = fields "name phase loop dtype scope shape bytes carry"
 
@@ -83,8 +83,8 @@ local function statements(plan)
   for _, s in ipairs(draft.read(plan).list) do
     local what, of, o = s[1], s[2], s[3] or {}
     if what == "lane" then
-      lanes[#lanes + 1] = {name = of, warps = o.warps, registers = o.registers, spare = o.spare, replicas = o.replicas or 1,
-        turns = o.replicas or 1}                        -- deprecated
+      lanes[#lanes + 1] = {name = of, warps = o.warps, columns = o.columns, registers = o.registers, spare = o.spare,
+        replicas = o.replicas or 1, turns = o.replicas or 1}                        -- deprecated
     elseif what == "append" then
       entries[#entries + 1] = {task = of, lane = o.lane, seu = o.seu, at = o.at or 0}
     elseif what == "grid" then

@@ -120,7 +120,8 @@ function results.graph(graph, drawing)
   return t
 end
 
-local lane = object{{"name", text()}, {"warps", maybe_integer}, {"registers", nullable(integer "of a thread; null: what it needs")},
+local lane = object{{"name", text()}, {"warps", maybe_integer},
+  {"columns", nullable(integer "of warps; null: as products need")}, {"registers", nullable(integer "of a thread; null: what it needs")},
   {"spare", nullable(integer "of these, left to the compiler")}, {"replicas", integer()}}
 local entry = object{{"task", text()}, {"lane", text()}, {"seu", text()}, {"at", integer "the iteration offset"}}
 local wait = object{{"task", text()}, {"on", text()}, {"distance", nullable(integer "null: as the dependences say")},

@@ -338,6 +338,8 @@ static const char *lane_heading(const struct plan_picture *s, int lane, int phas
 	if (p->graph->program->phases.n > 1)
 		buf_printf(&b, "phase %s, ", p->graph->program->phases.v[phase].name);
 	buf_printf(&b, "%d warp%s", warps, warps == 1 ? "" : "s");
+	if (l->columns > 1)
+		buf_printf(&b, " in %d columns", l->columns);
 	if (l->replicas > 1)
 		buf_printf(&b, ", %d replicas", l->replicas);
 	if (l->registers)

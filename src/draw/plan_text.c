@@ -118,6 +118,8 @@ static void put_lane_title(const struct plan *p, int lane, const struct usage *u
 	struct buf b = buf_new(pen->arena);
 
 	buf_printf(&b, "%d warp%s", warps, warps == 1 ? "" : "s");
+	if (l->columns > 1)
+		buf_printf(&b, " in %d columns", l->columns);
 	if (l->replicas > 1)
 		buf_printf(&b, ", %d replicas", l->replicas);
 	if (u && l->registers && u->lane_registers[lane])	/* 0: not known of a plan that is not legal */

@@ -39,6 +39,7 @@ static enum err_code check_order(const struct plan *p, bool kept, struct arena *
 		cluster_check(p, a, out);
 		problem_add_aliases(p, a, out);
 		problem_add_products(p, a, out);
+		problem_add_columns(p, a, out);
 	}
 	if (usage)
 		*usage = u;

@@ -216,7 +216,8 @@ static const char *smaller_lane(const struct plan *p, struct arena *a)
 			l = &p->lanes.v[i];
 		}
 	most /= l->replicas;
-	return arena_strf(a, "plan:lane(\"%s\", {warps=%d%s%s})", l->name, most > 1 ? most / 2 : 1,
+	return arena_strf(a, "plan:lane(\"%s\", {warps=%d%s%s%s})", l->name, most > 1 ? most / 2 : 1,
+		l->columns > 1 && (most == 1 || most / 2 % l->columns) ? ", columns=false" : "",
 		l->registers ? arena_strf(a, ", registers=%d", l->registers) : "",
 		l->replicas > 1 ? arena_strf(a, ", replicas=%d", most > 1 ? l->replicas : l->replicas - 1) : "");
 }

@@ -108,9 +108,9 @@ int plan_product_parts(const struct target *t, const struct matrix_instruction *
 int plan_lane_parts(const struct plan *p, int lane, int phase)
 {
 	const struct target *t = target_of(p->device);
-	int warps = lane_warps(p, lane), parts = INT32_MAX;
+	int warps = lane_warps(p, lane), columns = p->lanes.v[lane].columns, parts = INT32_MAX;
 
-	if (warps == 1)
+	if (warps == 1 || (columns && warps % columns))	/* of the latter problem_add_columns says that it cannot be */
 		return 1;
 	for (int i = 0; i < p->entries.n && parts > 1; i++) {
 		const struct stask *s = &p->graph->tasks.v[p->entries.v[i].task];
@@ -120,6 +120,8 @@ int plan_lane_parts(const struct plan *p, int lane, int phase)
 		if (p->entries.v[i].lane != lane || s->phase != phase || s->kind != TASK_MMA ||
 		    unit->kind != SEU_MATRIX)
 			continue;
+		if (columns)
+			return columns;
 		x = target_matrix(t, unit->async, s->work.sparse, s->work.type);
 		parts = x ? (int)gcd_i64(parts == INT32_MAX ? 0 : parts,
 			plan_product_parts(t, x, s->work.m, s->work.n, warps)) : 1;
@@ -137,6 +139,8 @@ enum err_code plan_lane(struct plan *p, const struct lane *l, struct err *e)
 		return err_set(e, ERR_INPUT, loc, "'%.60s' is no name for a lane: use letters, digits and _", name);
 	if (l->warps < 0 || l->warps > 32)
 		return err_set(e, ERR_INPUT, loc, "lane '%s': 1 to 32 warps, not %d", name, l->warps);
+	if (l->columns < 0 || l->columns > 32)
+		return err_set(e, ERR_INPUT, loc, "lane '%s': its warps are in 1 to 32 columns, not %d", name, l->columns);
 	if (l->registers < 0 || l->registers > p->device->thread_registers)
 		return err_set(e, ERR_INPUT, loc, "lane '%s': a thread has at most %d registers, "
 			"not %d", name, p->device->thread_registers, l->registers);

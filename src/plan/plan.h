@@ -43,6 +43,7 @@ enum { REPLICAS_MAX = 8 };		/* of a lane */
 struct lane {
 	const char *name;
 	int warps;
+	int columns;			/* of its warps, each with columns of its own of every value; 0: as products need */
 	int registers;			/* a thread; 0: what it needs */
 	int spare;			/* so many of a thread's registers stay free when lowering chooses what to keep in them */
 	int replicas;			/* 1 to REPLICAS_MAX */

@@ -3,6 +3,8 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "target/target.h"
+
 const char *problem_name(enum problem_code c)
 {
 	static const char *const names[] = { "missing_wait", "misplaced_wait", "deadlock", "wrong_seu", "versions",
@@ -287,6 +289,58 @@ void problem_add_products(const struct plan *p, struct arena *a, struct problems
 			pr->task = t;
 			pr->other = product;
 		}
+	}
+}
+
+/* Why the lane's warps cannot be in so many columns; NULL: they can. *task: a product that is why; NONE. */
+static const char *columns_conflict(const struct plan *p, struct arena *a, int lane, int columns, int *task)
+{
+	const struct target *t = target_of(p->device);
+	const char *name = p->lanes.v[lane].name;
+	int warps = lane_warps(p, lane);
+	bool multiplies = false;
+
+	*task = NONE;
+	if (warps % columns)
+		return arena_strf(a, "the %d warp%s of lane '%s' cannot be in %d columns", warps, warps == 1 ? "" : "s", name, columns);
+	for (int i = 0; i < p->entries.n; i++) {
+		const struct stask *s = &p->graph->tasks.v[p->entries.v[i].task];
+		const struct seu *unit = &p->device->seu[p->entries.v[i].seu];
+		const struct matrix_instruction *x;
+		int step;
+
+		if (p->entries.v[i].lane != lane || s->kind != TASK_MMA || unit->kind != SEU_MATRIX)
+			continue;
+		multiplies = true;
+		x = target_matrix(t, unit->async, s->work.sparse, s->work.type);
+		if (!x)
+			continue;
+		*task = p->entries.v[i].task;
+		step = x->async ? t->frag.deep : x->cols_most;
+		if (warps / columns % x->warps)
+			return arena_strf(a, "lane '%s' has %d columns of %d warp%s, and %d warps make the products of '%s' together", name,
+				columns, warps / columns, warps / columns == 1 ? "" : "s", x->warps, s->name);
+		if (s->work.n % ((int64_t)step * columns))
+			return arena_strf(a, "'%s' has %lld columns, which lane '%s' divides among %d columns of warps, and each takes a "
+				"multiple of %d", s->name, (long long)s->work.n, name, columns, step);
+	}
+	*task = NONE;
+	return multiplies ? NULL : arena_strf(a, "lane '%s' has no product of a matrix unit, whose columns its warps could divide", name);
+}
+
+void problem_add_columns(const struct plan *p, struct arena *a, struct problems *out)
+{
+	for (int i = 0; i < p->lanes.n; i++) {
+		const struct lane *l = &p->lanes.v[i];
+		int task, other, fewer = l->columns - 1;
+		const char *why = l->columns > 1 && lane_is_used(p, i) ? columns_conflict(p, a, i, l->columns, &task) : NULL;
+
+		if (!why)
+			continue;
+		while (fewer > 1 && columns_conflict(p, a, i, fewer, &other))
+			fewer--;
+		problem_add(a, out, PROBLEM_PRODUCT, l->loc, fewer > 1 ? arena_strf(a, "plan:lane(\"%s\", {columns=%d})", l->name, fewer) :
+			arena_strf(a, "plan:lane(\"%s\", {columns=false})", l->name), "%s", why)->task = task;
 	}
 }
 

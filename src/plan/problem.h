@@ -24,6 +24,8 @@ void problem_add_aliases(const struct plan *p, struct arena *a, struct problems 
 /* What is fetched for a product is in registers of its lane, for a unit that takes it from there; and an asynchronous product has all
  * that its tile contracts. */
 void problem_add_products(const struct plan *p, struct arena *a, struct problems *out);
+/* Columns of a lane's warps must divide these, and each have columns for instructions of all the lane's products. */
+void problem_add_columns(const struct plan *p, struct arena *a, struct problems *out);
 /* The deadlock that was found; the dependence that is not kept. */
 void problem_add_deadlock(const struct findings *f, struct arena *a, struct problems *out);
 void problem_add_breach(const struct findings *f, int edge, struct arena *a, struct problems *out);

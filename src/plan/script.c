@@ -21,6 +21,7 @@ static void print_lanes(const struct plan *p, struct buf *out)
 
 		buf_printf(out, "plan:lane(\"%s\", {", l->name);
 		print_number(out, "warps", l->warps, &comma);
+		print_number(out, "columns", l->columns, &comma);
 		print_number(out, "registers", l->registers, &comma);
 		print_number(out, "spare", l->spare, &comma);
 		print_number(out, "replicas", l->replicas > 1 ? l->replicas : 0, &comma);

@@ -187,7 +187,7 @@ static enum err_code edit_lane(struct session *s, struct err *e)
 {
 	const char *name = next_lane(s);
 
-	struct lane numbers = { .warps = next_number(s, -1, 9), .registers = next_number(s, -1, 3) * 100,
+	struct lane numbers = { .warps = next_number(s, -1, 9), .columns = next_number(s, -1, 4), .registers = next_number(s, -1, 3) * 100,
 		.spare = next_number(s, -1, 3) * 100, .replicas = next_number(s, 0, 3) };
 
 	return history_lane(s->history, name ? name : "c0", &numbers, edit_here, e);

@@ -119,6 +119,20 @@ do
   tight:lane("c0", {spare = 400})
   tap.ok(before > 0 and select(2, fetched(tight)) == 0, "  not where the lane leaves its registers to the compiler", before)
 end
+-- Of eight warps in four columns each has 128 x 64 of a 256 x 256 tile: for 32 products it fetches 8 + 4 times 16 bytes of a thread, and
+-- not 2 + 16 times as with rows of its own.
+do
+  local function fetches(columns)
+    local p = mr.plan(mr.examples.gemm{m = 512, n = 512, k = 512}:graph{tile = {m = 256, n = 256, k = 32}}, device)
+    p:lane("c0", {warps = 8, columns = columns})
+    for _, t in ipairs(p.tasks) do p:append(t.name, {lane = "c0", seu = t.kind == "load" and "valu" or nil}) end
+    p:fill_waits()
+    compiles(("256 x 256 on 8 warps, %s"):format(columns and columns .. " columns" or "rows alone"), p, 32, "32x32x8")
+    return has_clang and has_objdump and count(scratch .. ".co", "ds_read_b128")
+  end
+  local rows, columns = fetches(), fetches(4)
+  tap.ok(not rows or rows == 18 and columns == 12, "warps in columns fetch less", rows, columns)
+end
 -- Rows of an operand that another lane computes have anything beyond the end of the contracted axis: zeros are fetched there.
 do
   local doubled = mr.program("doubled", function(p)

@@ -1,5 +1,6 @@
 -- Lanes of more warps than products have rows for: parts of the lane divide the columns of all values.
 local mr = require "millrace"
+local become, draft = require "millrace.become", require "millrace.draft"
 local dir = arg[0]:match "^(.*/)" or "./"
 local tap = dofile(dir .. "tap.lua")
 local max, exp2, rowmax, rowsum = mr.max, mr.exp2, mr.rowmax, mr.rowsum
@@ -168,6 +169,69 @@ for device, group in pairs{a100 = 32, mi300x = 64} do
   on("bytes", bytes, {m = 16, n = 64, k = 64}, 2)
   local few = on("columns of three warps", softmax("nk", "bf16"){m = 16, n = 40, k = 64}, {m = 16, n = 40, k = 64}, 3)
   tap.ok(few and not few:find "EACH%(w, 3%)", device .. ": 40 columns are not divided")
+end
+
+-- Columns of warps that a plan asks for -------------------------------------------------------------
+
+local function in_columns(device, bound, tile, warps, columns)
+  local plan = schedule(bound, tile, warps, nil, device)
+  plan:lane("c0", {columns = columns})
+  return plan
+end
+for device, threads in pairs{h200 = 32, a100 = 32, mi300x = 64} do
+  for _, g in ipairs{{64, 128, 8, 2}, {128, 64, 8, 2}, {128, 128, 8, 4}, {48, 96, 6, 2}, {40, 64, 4, 2}, {64, 64, 4, 1}} do
+    local m, n, warps, columns = table.unpack(g)
+    if device ~= "h200" or warps % (4 * columns) == 0 then
+      local plan = in_columns(device, softmax("nk", "bf16"){m = m, n = n, k = 96}, {m = m, n = n, k = 32}, warps, columns)
+      local what = ("%s: %d x %d on %d warps in %d columns"):format(device, m, n, warps, columns)
+      local legal, problems = plan:check()
+      if tap.ok(legal, what, tostring(problems)) then
+        local kernel = plan:compile{target = "host"}
+        local divided = kernel.source:find(("thread %%%% %d / %d"):format(warps // columns * threads, threads))
+        tap.is(divided ~= nil, columns > 1, "  has parts where it says so")
+        for seed = 1, 2 do
+          local verdict = kernel:check{seed = seed, race = seed == 1}
+          tap.ok(verdict.ok, "  right", tostring(verdict), plan:script())
+        end
+      end
+    end
+  end
+end
+-- The scripts of such plans make them again, and one becomes another by edits.
+do
+  local bound = softmax("nk", "bf16"){m = 64, n = 128, k = 64}
+  local plan, other = in_columns("a100", bound, {m = 64, n = 128, k = 32}, 4, 2), in_columns("a100", bound, {m = 64, n = 128, k = 32}, 4, nil)
+  local path = os.tmpname()
+  local f <close> = assert(io.open(path, "w"))
+  f:write(plan:script())
+  f:close()
+  tap.is(mr.load_plan(path, bound):script(), plan:script(), "a script has the columns")
+  os.remove(path)
+  tap.like(tostring(plan:diff(other)), "columns=2", "so has a comparison")
+  local wanted = other:script()
+  for _, s in ipairs(become.statements(other, plan)) do draft.apply(other, s) end
+  tap.is(other:script(), plan:script(), "a plan gets the columns of another one")
+  plan:lane("c0", {columns = false})
+  tap.is(plan:script(), wanted, "  and gives them back")
+end
+-- What cannot be is refused.
+for _, x in ipairs{
+  {"a100", 4, 3, 128, "the 4 warps of lane 'c0' cannot be in 3 columns", "columns=2"},
+  {"h200", 8, 4, 128, "lane 'c0' has 4 columns of 2 warps, and 4 warps make the products of 'mma' together", "columns=2"},
+  {"mi300x", 4, 4, 96, "'mma' has 96 columns, which lane 'c0' divides among 4 columns of warps, and each takes a multiple of 16", "columns=2"},
+  {"a100", 4, 2, 40, "'mma' has 40 columns, which lane 'c0' divides among 2 columns of warps, and each takes a multiple of 8", "columns=false"},
+} do
+  local device, warps, columns, n, message, hint = table.unpack(x)
+  local plan = in_columns(device, softmax("nk", "bf16"){m = 64, n = n, k = 64}, {m = 64, n = n, k = 64}, warps, columns)
+  local legal, problems = plan:check()
+  tap.ok(not legal and problems[1].code == "product" and problems[1].message == message, message, tostring(problems))
+  tap.like(problems[1].hint, hint, "  and what can be is said")
+end
+do
+  local plan = in_columns("a100", softmax("nk", "bf16"){m = 64, n = 64, k = 64}, {m = 64, n = 64, k = 64}, 4)
+  plan:lane("p0", {warps = 4, columns = 2})
+  local legal, problems = plan:check()
+  tap.ok(not legal and problems[1].message:find("lane 'p0' has no product of a matrix unit", 1, true), "a lane without products", tostring(problems))
 end
 
 -- The search finds such lanes where a tile has complete rows.

@@ -398,6 +398,28 @@ local function declare_idle(plan, spec, first)
   end
 end
 
+local function multiplies_at_once()
+  for _, u in ipairs(M.device and M.device.seus or {}) do
+    if u.kind == "matrix" then return not u.async end
+  end
+end
+
+-- Warps in columns, where products are of single warps and all of a lane's have columns for each. Elsewhere nothing is drawn, so that
+-- the plans of a seed stay what they are.
+local function put_in_columns(plan, of, spec)
+  if not multiplies_at_once() then return end
+  for _, name in ipairs{"c0", "c1", "e0"} do
+    local warps, columns, many = spec.warps[name] or 4, choose{1, 2, 2, 4}, false
+    for _, t in ipairs(plan.tasks) do
+      if of[t.name] == name and t.kind == "mma" and not (spec.seu and spec.seu[t.name]) then
+        many = true
+        if t.n % (32 * columns) > 0 then columns = 1 end
+      end
+    end
+    if many and warps % columns == 0 and chance(0.5) then plan:lane(name, {columns = columns}) end
+  end
+end
+
 local function append_all(plan, spec)
   local order, inner, free = {}, {}, {}
   for _, t in ipairs(plan.tasks) do
@@ -415,8 +437,10 @@ local function append_all(plan, spec)
   end
   shuffle(order)
   declare_idle(plan, spec, true)
+  local of = {}
   for _, t in ipairs(order) do
-    plan:append(t.name, {lane = lane_of(t, spec), at = at[t.name] or 0,
+    of[t.name] = lane_of(t, spec)
+    plan:append(t.name, {lane = of[t.name], at = at[t.name] or 0,
       seu = spec.seu and spec.seu[t.name] or t.kind == "load" and spec.staged and spec.staged[t.name] or nil,
       by_rows = M.by_rows and t.kind == "load"})
   end
@@ -427,6 +451,7 @@ local function append_all(plan, spec)
     plan:lane(name, {warps = spec.warps[name], replicas = spec.replicas[name],
       registers = spec.registers and spec.registers[name]})
   end
+  put_in_columns(plan, of, spec)
   declare_idle(plan, spec, false)
   return at
 end
