@@ -1,6 +1,7 @@
 /* The runtime of kernels on the CPU: deadlock reports, running all blocks, and the table of functions that
  * kernels call. It runs one kernel in a child process, so its state is global. */
 #include "host/rt_async.h"
+#include "host/rt_warp_products.h"
 
 /* ---- deadlocks --------------------------------------------------------------------------- */
 
@@ -138,7 +139,7 @@ static inline void host_play(const struct host_launch *launch, void (*kernel)(vo
 	host.elected = (int)host_random((uint32_t)host.warp);
 	host_make_stacks();
 	host_memory_open();
-	host_async_open();
+	host_products_open();
 	for (int i = 0; i < launch->blocks; i += host.cluster)
 		host_run_block(i);
 }
