@@ -115,5 +115,26 @@ return {
                                     -- (B200), not 1024
       chain = 4,                    -- * ffma, as the H200
     },
+    {
+      name = "mma_sync", kind = "matrix", async = false, ordered = true,
+      -- Behind the units that work goes to by default: a plan names it. What it can do that wgmma cannot: 16 rows
+      -- instead of 64, and both operands out of registers.
+      issue = 32,                   -- * estimate: the first ldmatrix, at the latency of shared memory (guide: ~30)
+      latency = 33,                 -- * as the A100
+      flops = {                     -- of wgmma's rate 62 % (Luo et al., Benchmarking and Dissecting the Nvidia Hopper GPU
+                                    -- Architecture, 2024: mma.sync on an H100 PCIe)
+        bf16 = 2540,                -- * 0.62 of 4096, m16n8k16; estimate
+        f16 = 2540,                 -- * the same
+        tf32 = 1270,                -- * half; estimate
+        e4m3 = 1365,                -- * estimate: ptxas makes two f16 products of each, and up to twelve conversions,
+                                    -- which go at 64 a cycle
+        e5m2 = 1365,                -- * the same
+        i8 = 5080,                  -- * twice; estimate
+      },
+      efficiency = 1.0,             -- in the rates above
+      min_m = 16,                   -- mma.m16n8kK; PTX ISA
+      min_n = 8,                    -- the same
+      min_k = 32,                   -- bytes: k16 of 16 bits, k32 of 8, k8 of tf32; PTX ISA
+    },
   },
 }

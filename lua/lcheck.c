@@ -289,8 +289,8 @@ int plan_tostring_l(lua_State *L)
 	return plan_text(L, "tostring");
 }
 
-/* core.units_for(plan, sTask) -> {{name=, seconds=}, ...}: the units that can run it, that which such work goes to first;
- * and the seconds that all its work takes there at full speed */
+/* core.units_for(plan, sTask) -> {{name=, seconds=, alike=}, ...}: the units that can run it, that which such work goes to first;
+ * the seconds that all its work takes there at full speed, and whether it is of the first one's kind */
 static int units_for_l(lua_State *L)
 {
 	const struct plan *p = plan_present(L, "units_for");
@@ -313,8 +313,9 @@ static int units_for_l(lua_State *L)
 
 			if ((i == first) == again || !device_can(d, i, &s->work))
 				continue;
-			lua_createtable(L, 0, 2);
+			lua_createtable(L, 0, 3);
 			set_text(L, "name", d->seu[i].name);
+			set_bool(L, "alike", d->seu[i].kind == d->seu[first].kind);
 			set_real(L, "seconds", runs / d->clock_hz *
 				device_cost(d, i, &s->work, 4, (struct pace){ eus, d->clock_hz }).busy);
 			lua_rawseti(L, -2, ++n);

@@ -27,6 +27,7 @@ for _, name in ipairs(machines) do
         d:number "limits.registers",
         d:number("seu." .. unit.name .. ".flops.bf16"),
         unit.async and "is asynchronous" or "holds its lane"))
+      break  -- products go to the first one
     end
   end
 end]]},

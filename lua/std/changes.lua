@@ -642,15 +642,17 @@ local function conversions(x)
 end
 
 -- sTasks on other units that can run them: on those that such work goes to, all together and each; or on others, where the work
--- alone would not take longer than the plan does now.
+-- alone would not take longer than the plan does now, nor longer than on the usual unit if that is of the same kind.
 local function units(x, usual)
   local together, each, seen = {}, {}, {}
   local appended = {}                                     -- stores, which come last, are tried first
   for _, s in draft.each(x.draft, "append") do table.insert(appended, 1, s) end
   for _, s in ipairs(appended) do
     local base = draft.slice_of(s[2])
-    for i, unit in ipairs(not seen[base] and core.units_for(x.plan, s[2]) or {}) do
-      if unit.name ~= s[3].seu and (i == 1) == usual and (usual or unit.seconds < x.now) then
+    local able = not seen[base] and core.units_for(x.plan, s[2]) or {}
+    for i, unit in ipairs(able) do
+      local slower = i > 1 and unit.alike and unit.seconds >= able[1].seconds
+      if unit.name ~= s[3].seu and (i == 1) == usual and (usual or (unit.seconds < x.now and not slower)) then
         each[#each + 1] = {base, unit.name}
         together[unit.name] = together[unit.name] or {}
         table.insert(together[unit.name], base)

@@ -100,8 +100,8 @@ end
 -- mr, and the device whose numbers they are.
 return function(mr, device)
   local max, min, exp2 = mr.max, mr.min, mr.exp2
-  local unit = {}                                       -- its name, by kind
-  for _, seu in ipairs(device.seus) do unit[seu.kind] = "seu." .. seu.name end
+  local unit = {}                                       -- by kind, the name of the unit that is used by default
+  for _, seu in ipairs(device.seus) do unit[seu.kind] = unit[seu.kind] or "seu." .. seu.name end
 
   -- Rows of f(x) by lanes of 64.
   local function vector(lanes, k, f)

@@ -97,13 +97,16 @@ local function notes_text(plan)
   return lines
 end
 
--- Which products are on another unit than the one that computes them fastest; nil: none.
+-- Which products are on another kind of unit than the one that computes them fastest; nil: none.
 local function products_text(plan)
   local is_product, names, unit, best = {}, {}, nil, nil
   for _, task in ipairs(plan.tasks) do is_product[task.name] = task.kind == "mma" end
   for _, s in draft.each(draft.read(plan), "append") do
-    local usual = is_product[s[2]] and core.units_for(plan, s[2])[1].name
-    if usual and usual ~= s[3].seu then names[#names + 1], unit, best = s[2], s[3].seu, usual end
+    local usual, same = nil, false
+    for i, u in ipairs(is_product[s[2]] and core.units_for(plan, s[2]) or {}) do
+      usual, same = usual or u.name, same or (u.name == s[3].seu and (i == 1 or u.alike))
+    end
+    if usual and not same then names[#names + 1], unit, best = s[2], s[3].seu, usual end
   end
   return names[1] and ("products on %s, not on %s, which is made for them: %s; no legal plan tried has them there, other tiles may")
     :format(unit, best, table.concat(names, ", "))

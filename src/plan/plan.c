@@ -171,6 +171,18 @@ bool lane_is_used(const struct plan *p, int lane)
 	return false;
 }
 
+bool plan_tells_unit(const struct plan *p, int seu)
+{
+	const struct vdevice *d = p->device;
+	bool second = false;
+
+	for (int i = 0; i < seu; i++)
+		second |= d->seu[i].kind == d->seu[seu].kind;
+	for (int i = 0; i < p->entries.n && second; i++)
+		second &= p->entries.v[i].seu != seu;
+	return !second;
+}
+
 enum err_code plan_drop_lane(struct plan *p, const char *name, struct srcloc loc, struct err *e)
 {
 	int lane = plan_find_lane(p, name);

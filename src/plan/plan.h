@@ -150,6 +150,9 @@ int plan_lane_parts(const struct plan *p, int lane, int phase);
 int plan_product_parts(const struct target *t, const struct matrix_instruction *x, int64_t rows, int64_t cols,
 	int warps);
 bool lane_is_used(const struct plan *p, int lane);		/* has it sTasks? Kernels leave out one that has none */
+/* Is the unit one that views of the plan tell of? Not where no sTask is on it and another one of its kind comes first, which
+ * has such work unless a plan says otherwise. */
+bool plan_tells_unit(const struct plan *p, int seu);
 /* The distance of a wait, for people to read: where it is open, the least of the dependences that it serves. */
 int wait_distance(const struct plan *p, const struct wait *w);
 /* Iterations between the two ends of an edge under the plan's versions. */

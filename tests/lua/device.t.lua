@@ -21,7 +21,7 @@ is(h200.eus, 132, "eus")
 is(h200.arch, "sm_90a", "arch")
 local names = {}
 for i, seu in ipairs(h200.seus) do names[i] = seu.name .. (seu.async and "*" or "") end
-is(table.concat(names, " "), "tma* tensor* cuda", "sEUs in the order of the file")
+is(table.concat(names, " "), "tma* tensor* cuda mma_sync", "sEUs in the order of the file")
 is(getmetatable(h200), false, "the metatable is out of reach")
 
 -- A name that is none ---------------------------------------------------------------------

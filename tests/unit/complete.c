@@ -186,7 +186,7 @@ static const struct offer {
 	{ "plan:append('mm", "mma mma.0 mma.1", "load_a" },
 	{ "plan:append \"", "load_a mma.0", NULL },
 	{ "plan:append(\"mma.0\", {lane=\"", "p0 c0 c1", "mma" },
-	{ "plan:append(\"mma.0\", {seu=\"", "tma tensor cuda", "c0" },
+	{ "plan:append(\"mma.0\", {seu=\"", "tma tensor cuda mma_sync", "c0" },
 	{ "plan:append(\"mma.0\", {seu = 't", "tma tensor", "cuda" },
 	{ "plan:append(\"mma.0\", {", "seu= lane= at=", "warps=" },
 	{ "plan:append(\"mma.0\", {at=1, l", "lane=", "load" },

@@ -144,12 +144,13 @@ static const int column_width[] = {
 };
 
 /* Its width in front of the next column: all of a unit's name is there. */
-static int width_of(const struct vdevice *d, enum plan_column c)
+static int width_of(const struct plan *p, enum plan_column c)
 {
 	int most = column_width[c];
 
-	for (int i = 0; c == COLUMN_unit && i < d->nseus; i++)
-		most = (int)max_i64(most, (int64_t)strlen(d->seu[i].name) + 1);
+	for (int i = 0; c == COLUMN_unit && i < p->device->nseus; i++)
+		if (plan_tells_unit(p, i))
+			most = (int)max_i64(most, (int64_t)strlen(p->device->seu[i].name) + 1);
 	return most;
 }
 
@@ -207,7 +208,7 @@ static void draw_entry(struct view *v, struct cells *out, int y, int entry, bool
 	cells_text(out, s->loop == NONE ? 2 : 4, y, NAME_COLUMNS - 1, s->name, style);
 	for (int i = 0; i < settings->ncolumns; i++) {
 		enum plan_column c = settings->column[i];
-		int width = width_of(p->device, c), space = i + 1 < settings->ncolumns ? width - 1 : out->w - x;
+		int width = width_of(p, c), space = i + 1 < settings->ncolumns ? width - 1 : out->w - x;
 
 		cells_text(out, x, y, space, column_text(v, c, e), c == COLUMN_waits ? PLAIN :
 			c == COLUMN_at && e->at ? BOLD : FAINT);
