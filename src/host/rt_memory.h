@@ -190,15 +190,15 @@ static inline int host_offset(uint32_t at)
 	return (int)(at < host_shared.window ? at : at % host_shared.window) - HOST_FIRST;
 }
 
-/* ---- checking --------------------------------------------------------------------- */
-
-/* Where a swizzle of so many bytes moves the byte at an address; 0: nowhere else. */
+/* The address to which a swizzle of so many bytes moves a byte; a swizzle of 0 moves none. */
 static inline uint32_t host_swizzled(uint32_t address, int swizzle)
 {
 	uint32_t mask = swizzle == 128 ? 7 : swizzle == 64 ? 3 : swizzle == 32 ? 1 : 0;
 
 	return address ^ ((address >> 7 & mask) << 4);
 }
+
+/* ---- checking --------------------------------------------------------------------- */
 
 static inline bool host_before(const struct host_access *a, const uint32_t *clock)
 {

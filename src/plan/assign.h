@@ -15,8 +15,9 @@
 /* The order in which the grid's tiles are taken, and how many and which each EU
  * gets: tiles of EU u are order[start[u]] .. order[start[u + 1] - 1]. */
 struct tile_assignment {
-	int eus, cluster;		/* EUs of one: consecutive, from a multiple on; 1 */
-	int64_t total;			/* tiles, those counted twice that fill up groups */
+	int eus;
+	int cluster;			/* EUs of a cluster, which have consecutive numbers; 1: there are no clusters */
+	int64_t total;			/* tiles, including those that fill up groups of clusters (cluster.h) */
 	int64_t *order;
 	int64_t *start;			/* eus + 1 */
 };
@@ -28,14 +29,15 @@ void plan_assign_tiles(struct arena *a, const struct plan *p, int phase, struct 
  * assigning them, unless longest_first is set and tiles differ. */
 int64_t plan_most_tiles(struct arena *a, const struct plan *p, int phase);
 
-/* The last few assignments, for callers with many plans of one program, most of which differ in other things. */
+/* A cache of assignments, for a caller with many plans of one program and device, most of which assign tiles in the
+ * same few ways. */
 enum {
 	ASSIGNMENTS_KEPT = 32,
-	TILES_KEPT = 1 << 20,		/* of all kept ones together, but that the newest is kept in any case */
+	TILES_KEPT = 1 << 20,		/* in all of them together; the newest is kept even if it alone has more */
 };
 struct kept_assignment {
-	uint64_t key;			/* 0: none is here */
-	struct arena arena;		/* holds all of it */
+	uint64_t key;			/* 0: this entry is empty */
+	struct arena arena;		/* has the memory of the other members */
 	struct tile_assignment of;
 	/* What the simulator has computed from it; NULL: not yet */
 	struct eu_class *classes;	/* as eu_classes finds them */
@@ -43,23 +45,23 @@ struct kept_assignment {
 	struct fetched *fetched;	/* by task of the program (sim/traffic.h) */
 };
 struct assignment_cache {
-	struct kept_assignment v[ASSIGNMENTS_KEPT];	/* the oldest first, from `oldest` on, round robin */
+	struct kept_assignment v[ASSIGNMENTS_KEPT];	/* a ring of n entries, of which `oldest` is the first */
 	int n, oldest;
 	int64_t tiles;
 };
 void assignment_cache_init(struct assignment_cache *d, struct mem *mem);
 void assignment_cache_free(struct assignment_cache *d);
-/* The same as plan_assign_tiles, for plans of one program and device. Good until another one is asked for. */
+/* What plan_assign_tiles computes, from the cache if it is there. Valid until the next call. */
 struct kept_assignment *assignment_of(struct assignment_cache *d, const struct plan *p, int phase);
 
-/* Iterations of all loops in a tile of the grid, and 1 for everything else. */
+/* The work of a tile of the grid: the iterations of all its loops, and 1 for what is outside of loops. */
 int64_t tile_iterations(const struct graph *g, int phase, int64_t tile);
 
 struct eu_class {
 	int eu;				/* the first of them */
 	int members;
-	int64_t work;			/* iterations of all its tiles */
-	bool alike;			/* all its tiles have the same trip counts */
+	int64_t work;			/* tile_iterations of all tiles of a member */
+	bool alike;			/* all tiles of the phase have the same trip counts */
 };
 
 /* The classes of an assignment, in `a`, by decreasing work. Returns how many, at least 1. */

@@ -28,11 +28,11 @@ enum problem_code {
 	PROBLEM_OFFSET,			/* an offset where none can be */
 	PROBLEM_CLUSTER,		/* EUs that cannot go together */
 	PROBLEM_ALIAS,			/* values that cannot share registers or memory */
-	/* what no kernel can be made of (lower/lower.h) */
-	PROBLEM_LAYOUT,			/* a value whose axes cannot lie as they are needed */
+	/* why lowering makes no kernel (lower/lower.h) */
+	PROBLEM_LAYOUT,			/* a value has no layout that all its users can read */
 	PROBLEM_PRODUCT,		/* a product that its unit cannot do */
 	PROBLEM_WAITS,			/* a wait that no flag can show */
-	PROBLEM_COPIES,			/* a text with too many copies of sTasks */
+	PROBLEM_COPIES,			/* the text would have too many copies of sTasks */
 	PROBLEM_KERNEL,			/* the kernel would break its own rules: a mistake of ours */
 	/* of kernels, not of plans (run/run.h) */
 	PROBLEM_SPILLS,			/* registers kept in memory */
@@ -52,16 +52,16 @@ const char *problem_name(enum problem_code c);	/* "missing_wait", ... */
 struct problem {
 	enum problem_code code;
 	int task, other;		/* sTasks concerned; NONE */
-	int edge;			/* of the graph; NONE. Its two instances: */
-	int64_t from_iteration, to_iteration;
-	const char *message;		/* complete sentence with the names */
+	int edge;			/* the dependence that is not kept; NONE */
+	int64_t from_iteration, to_iteration;	/* two instances that show it */
+	const char *message;		/* a complete sentence with the names */
 	const char *hint;		/* what would repair it: statements if it begins with "plan:" */
-	struct srcloc loc;		/* of the entry, wait or task to blame */
+	struct srcloc loc;		/* of the entry, wait or task that causes it */
 };
 
 struct problems {
 	VEC(struct problem) v;
-	VEC(struct problem) notes;	/* that forbid nothing */
+	VEC(struct problem) notes;	/* a plan with notes alone is legal */
 };
 
 /* What the plan asks of an EU, for the user to see. */
@@ -90,30 +90,35 @@ NODISCARD enum err_code plan_check_order(const struct plan *p, struct arena *a,
 NODISCARD enum err_code plan_check_kept(const struct plan *p, struct arena *a, const struct stop *stop,
 	struct problems *out, struct usage *usage, struct err *e);
 
-/* Add the waits (with DISTANCE_AUTO) that the dependences need and the plan's order does not give already, fewest first
- * found; *added: how many. The plan may still have other problems. Fails like plan_check, and then the plan is good for
- * nothing but to be freed. */
+/* Add the waits (with DISTANCE_AUTO) that dependences need and that the plan's order does not imply; none is added that
+ * the others make redundant. *added: how many. The plan may still have other problems. Fails like plan_check, and then
+ * the plan can only be freed. */
 NODISCARD enum err_code plan_fill_waits(struct plan *p, const struct stop *stop, int *added, struct err *e);
 
-/* Add a note for each wait of a legal plan that says nothing, as the dependences that the plan keeps imply it: its sTask
- * needs a value of another one, which needs one of the sTask waited for. Waits with a distance, and those for issues, are
- * left alone. Memory in `a`. */
+/* Add a note for each redundant wait of a legal plan: dependences imply it, as the waiting sTask needs a value of
+ * another sTask, which needs one of the awaited sTask. Waits with a distance, and waits for issues, are not looked at.
+ * Memory in `a`. */
 void plan_note_waits(const struct plan *p, struct arena *a, struct problems *out);
 
 /* Add a note for each lane that has no sTasks, though others have. Memory in `a`. */
 void plan_note_lanes(const struct plan *p, struct arena *a, struct problems *out);
 
-/* Adapt waits to other versions: the waits that edits had added go, and those that are needed come, as plan_fill_waits finds
- * them; so the plan is the same in whatever steps its versions were changed. If something is broken then, none goes.
- * Nothing changes in a plan that is incomplete. Fails like plan_fill_waits. */
+/* Adapt waits after a change of versions: removes the waits that edits have added (struct wait), and adds those that
+ * plan_fill_waits finds necessary. So the plan does not depend on the steps in which its versions were changed. If a
+ * dependence were not kept then, no wait is removed. An incomplete plan is not changed. Fails like plan_fill_waits. */
 NODISCARD enum err_code plan_adapt_waits(struct plan *p, struct err *e);
 
-/* Repair waits after a change of the order. The waits from and to the n sTasks that are for completion, with the
- * distance open, go; the waits that are needed come, as plan_fill_waits finds them; such a wait between others goes if
- * it was needed in `was`, the plan before the change, and is no more. If the order needs more versions of a value, it
- * gets them, unless it is wrong with any number of versions. All other waits stay. Where the lanes would wait for each
- * other for ever, waits for slots are found again, too; nothing changes if they still would, or if an sTask is not
- * there exactly once, on a unit that can run it. If `was` is NULL or incomplete, no wait between others goes.
+/* Repair waits after a change of the order of the n sTasks in `tasks`. Only waits for completion whose distance is open
+ * are removed:
+ *
+ *  - those of these sTasks, and of others for them; plan_fill_waits then adds what is necessary;
+ *  - a wait between two other sTasks that was necessary in `was`, the plan before the change, and no longer is. If
+ *    `was` is NULL or incomplete, there is none.
+ *
+ * A value gets more versions if the order needs them, unless the order is wrong with any number of versions. Where the
+ * lanes would wait for each other for ever, the waits for free slots are determined again, too. The plan is not changed
+ * if they still would, or if an sTask is not there exactly once, on a unit that can run it.
+ *
  * *kept: the lanes come to their end, and all dependences are kept; kept may be NULL. Fails like plan_fill_waits. */
 NODISCARD enum err_code plan_repair_waits(struct plan *p, const struct plan *was, const int *tasks, int n,
 	bool *kept, const struct stop *stop, struct err *e);

@@ -44,8 +44,9 @@ struct lane {
 	const char *name;
 	int warps;
 	int columns;			/* of its warps, each with columns of its own of every value; 0: as products need */
-	int registers;			/* a thread; 0: what it needs */
-	int spare;			/* so many of a thread's registers stay free when lowering chooses what to keep in them */
+	int registers;			/* of a thread; 0: what the lane needs */
+	int spare;			/* registers of a thread that lowering leaves to the compiler, where it has a
+					 * choice */
 	int replicas;			/* 1 to REPLICAS_MAX */
 	struct srcloc loc;
 };
@@ -54,8 +55,8 @@ struct entry {
 	int task, lane, seu;
 	int at;				/* iteration offset */
 	struct srcloc loc;
-	bool by_rows;			/* a load by an engine: each row of the tile by a copy of its own, where
-					 * the rows may be anywhere */
+	bool by_rows;			/* a load by the copy engine, which copies each row of the tile by itself, as
+					 * indices name the rows (gather) */
 };
 
 enum wait_when { WAIT_COMPLETE, WAIT_ISSUED };
@@ -64,7 +65,7 @@ struct wait {
 	int task, on;
 	int distance;			/* or DISTANCE_AUTO */
 	enum wait_when when;
-	bool added;			/* by an edit that needed it, so that edits of versions may take it out again */
+	bool added;			/* an edit of versions has added it, and later ones may remove it */
 	struct srcloc loc;
 };
 
@@ -73,16 +74,18 @@ enum raster { RASTER_ROWS, RASTER_COLUMNS };
 
 struct grid_plan {
 	int eus;			/* used; 0: all that can be */
-	enum raster raster;		/* which of the last two grid axes runs fastest */
-	int group;			/* tiles of the slower one walked together; 1: plain */
+	enum raster raster;		/* along which of the last two grid axes consecutive tiles lie */
+	int group;			/* so many tiles of the other of these axes are taken in each step along it; 1:
+					 * one */
 	bool longest_first;		/* tiles with most iterations first */
 	int cluster;			/* EUs of a cluster; 1: there are none */
 };
 
-/* What changes of an entry: nothing, where a field is left out. */
+/* What changes of an entry; a field that is NULL or not set changes nothing. */
 struct move {
-	const char *before, *after;	/* an sTask of the lane and region that it then has. Neither: where it is; if
-					 * the lane changes, at the end of what that has of its region */
+	/* the neighbour in the new order, an sTask of the same lane and region. Without one the entry keeps its
+	 * position; on another lane it becomes the last of its region */
+	const char *before, *after;
 	const char *lane, *seu;
 	bool set_at;
 	int at;				/* if set_at */
@@ -101,8 +104,8 @@ struct plan {
 	struct grid_plan grid;
 	struct srcloc made_at;		/* where the plan began */
 	struct srcloc versions_loc, grid_loc;	/* of the last statements about versions and the grid; made_at before */
-	unsigned without;		/* passes of lowering that are left out, to see what they
-					 * bring: nothing that the plan says, nor a script of it */
+	unsigned without;		/* passes of lowering that are left out, to measure what they gain; no
+					 * statement of the plan, so it is not in a script */
 };
 
 /* graph and device outlive the plan. Free with plan_free. */
@@ -111,8 +114,7 @@ void plan_free(struct plan *p);
 /* A copy in memory of its own. *out is set first, so that the caller can free it if memory runs out in here. */
 void plan_copy(struct mem *mem, const struct plan *p, struct plan **out);
 
-/* Edits; on failure the plan is as it was. They refuse only what could have no
- * meaning; what is merely wrong is for plan_check to find. */
+/* Edits. On failure the plan is as it was. They refuse only what has no meaning; plan_check finds what is wrong. */
 
 /* Take out a lane, which must have no sTasks. */
 NODISCARD enum err_code plan_drop_lane(struct plan *p, const char *name, struct srcloc loc, struct err *e);
@@ -124,7 +126,7 @@ NODISCARD enum err_code plan_append(struct plan *p, int task, const char *seu, c
 	int at, struct srcloc loc, struct err *e);
 /* ERR_INPUT: the sTask is no load, so it cannot have by_rows. */
 NODISCARD enum err_code plan_check_by_rows(const struct plan *p, int task, bool by_rows, struct srcloc loc, struct err *e);
-/* Change the one entry of an sTask, or where it stands. A lane is declared if it was not. */
+/* Change the entry of an sTask, or its position. A lane is declared if it was not. */
 NODISCARD enum err_code plan_move(struct plan *p, int task, const struct move *m, struct srcloc loc, struct err *e);
 /* Remove all entries of an sTask. */
 NODISCARD enum err_code plan_remove(struct plan *p, int task, struct srcloc loc, struct err *e);
@@ -133,7 +135,7 @@ NODISCARD enum err_code plan_wait(struct plan *p, int task, int on, int distance
 	enum wait_when when, struct srcloc loc, struct err *e);
 /* Take out every wait of `task` on `on`. */
 NODISCARD enum err_code plan_unwait(struct plan *p, int task, int on, struct srcloc loc, struct err *e);
-/* Take out the wait that is equal to this one, whatever its source location, if there is one. */
+/* Remove the wait that is equal to this one but for its source location, if there is one. */
 void plan_drop_wait(struct plan *p, const struct wait *w);
 NODISCARD enum err_code plan_versions(struct plan *p, int buffer, int versions, struct srcloc loc, struct err *e);
 NODISCARD enum err_code plan_grid(struct plan *p, const struct grid_plan *g, struct srcloc loc, struct err *e);
@@ -142,18 +144,18 @@ int plan_find_lane(const struct plan *p, const char *name);	/* NONE */
 int plan_entry_of(const struct plan *p, int task);		/* first entry of it, or NONE */
 int plan_find_wait(const struct plan *p, const struct wait *w);	/* an equal one; NONE */
 int lane_warps(const struct plan *p, int lane);			/* default filled in */
-/* The warps of a lane divide the rows of its products. Where all products of the phase have rows for some of the warps
- * alone, the lane is in so many parts, of complete instructions, which divide the columns of all values; 1: there are
- * none. */
+/* The warps of a lane divide the rows of its products among them. If no product of the phase has rows for all of them,
+ * or the lane has `columns`, it has several parts, each of complete instructions' warps, which divide the columns of all
+ * values. Returns how many; 1: the warps divide rows alone. */
 int plan_lane_parts(const struct plan *p, int lane, int phase);
-/* ... for one product of so many rows and columns, by the instruction. */
+/* The same for one product of so many rows and columns, by the instruction. */
 int plan_product_parts(const struct target *t, const struct matrix_instruction *x, int64_t rows, int64_t cols,
 	int warps);
 bool lane_is_used(const struct plan *p, int lane);		/* has it sTasks? Kernels leave out one that has none */
-/* Is the unit one that views of the plan tell of? Not where no sTask is on it and another one of its kind comes first, which
- * has such work unless a plan says otherwise. */
+/* Do texts and pictures of the plan show the unit? Not if it has no sTask and the device has another unit of its kind
+ * before it, which is the one that such work gets unless the plan names another. */
 bool plan_tells_unit(const struct plan *p, int seu);
-/* The distance of a wait, for people to read: where it is open, the least of the dependences that it serves. */
+/* The distance of a wait as messages say it: if it is open, the least distance of the dependences that it serves. */
 int wait_distance(const struct plan *p, const struct wait *w);
 /* Iterations between the two ends of an edge under the plan's versions. */
 int edge_distance(const struct plan *p, const struct edge *e);
