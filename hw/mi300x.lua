@@ -16,7 +16,8 @@
 -- What overlaps with it is another wave of the same SIMD: two lanes in ping-pong.
 --
 -- "l2" is the level that all CUs share, the Infinity Cache. The 4 MiB L2 of each XCD
--- below it is not modelled; it makes neighbouring tiles cheaper than said here.
+-- below it is not modelled; it makes neighbouring tiles cheaper than said here, if they are on
+-- one XCD (plan:grid{chiplets=8}).
 -- A transcendental holds the vector unit for four issue slots, so SFU work does not overlap
 -- with FMA of the same SIMD as it does on an SM; the model is optimistic there.
 return {
@@ -37,6 +38,7 @@ return {
                                     -- machine has only s_barrier of the complete workgroup; CDNA 3
     max_cluster = 1,                -- no clusters
     cluster_eus = 304,              -- as there are none
+    chiplets = 8,                   -- XCDs; the n-th workgroup goes to XCD n mod 8; ROCm
   },
 
   memory = {

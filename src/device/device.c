@@ -62,6 +62,7 @@ static const struct field device_fields[] = {
 	D("limits.named_barriers", INT, named_barriers, 0, 65536, "", "of a block"),
 	D("limits.max_cluster", INT, max_cluster, 1, 1024, "EUs", "in a cluster"),
 	D("limits.cluster_eus", INT, cluster_eus, 1, 1e6, "EUs", "that clusters of more than two can fill at once"),
+	D("limits.chiplets", INT, chiplets, 1, 1024, "", "with a cache of their own, that blocks go round one by one"),
 
 	D("memory.global.bytes", BYTES, global_bytes, 1, 0x1p50, "B", "device memory"),
 	D("memory.global.rate", NUM, global_rate, 1, 1e18, "B/s", "of the device"),
@@ -489,6 +490,7 @@ static void use_default(double *x, double value)
 
 static void use_defaults(struct vdevice *d)
 {
+	d->chiplets = d->chiplets < 0 ? 1 : d->chiplets;
 	use_default(&d->l2_thread_rate, d->l2_eu_rate);
 	use_default(&d->l2_warp_rate, d->l2_thread_rate / 2);
 	use_default(&d->l2_add_rate, d->l2_rate / 2);	/* a read and a write */

@@ -92,6 +92,7 @@ struct vdevice {
 	int named_barriers;
 	int max_cluster;
 	int cluster_eus;		/* EUs that clusters of more than two can use at the same time */
+	int chiplets;			/* that blocks go round, one to each; 1: there are none */
 	/* memory */
 	int64_t global_bytes;
 	double global_rate;		/* bytes per second, of the device */

@@ -38,6 +38,8 @@ static const char *grid_text(const struct plan *p, struct arena *a)
 		buf_puts(&b, ", longest first");
 	if (g->cluster > 1)
 		buf_printf(&b, ", clusters of %d%s", g->cluster, cluster_text(p, a));
+	if (g->chiplets > 1)
+		buf_printf(&b, ", neighbours on one of %d chiplets", g->chiplets);
 	if (*label_lengths(a, p->graph->program))
 		buf_printf(&b, "; %s", label_lengths(a, p->graph->program));
 	return b.text;

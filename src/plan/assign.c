@@ -273,11 +273,25 @@ static void assign_to_free(struct arena *a, const struct kinds *k, int units, co
 	}
 }
 
+/* The unit of the t-th of so many groups. Blocks go round the chiplets, and so do groups that are assigned to one unit after the
+ * other. For a chiplet to get consecutive ones, groups of a round, which are taken at the same time, go to the units of the
+ * first chiplet, then to those of the next: the round's groups are divided evenly, also those of the last round, which is
+ * not full. */
+static int32_t unit_of_group(int64_t t, int64_t groups, int64_t units, int64_t chiplets)
+{
+	int64_t first = t - t % units, round = min_i64(units, groups - first), at = t - first;
+	int64_t each = round / chiplets, more = round % chiplets, ahead = more * (each + 1);
+
+	if (at < ahead)
+		return (int32_t)(at % (each + 1) * chiplets + at / (each + 1));
+	return (int32_t)((at - ahead) % each * chiplets + more + (at - ahead) / each);
+}
+
 void plan_assign_tiles(struct arena *a, const struct plan *p, int phase, struct tile_assignment *out)
 {
 	const struct grid *grid = &p->graph->grids[phase];
 	struct cluster c = plan_cluster(p, phase);
-	int eus = plan_eus(p, phase), units = eus / c.size;
+	int eus = plan_eus(p, phase), units = eus / c.size, chiplets = (int)max_i64(p->grid.chiplets, 1);
 	int64_t *groups, *next;
 	int32_t *unit_of;
 	struct arena_mark scratch;
@@ -290,7 +304,7 @@ void plan_assign_tiles(struct arena *a, const struct plan *p, int phase, struct 
 	next = ARENA_ARRAY(a, eus, int64_t);
 	raster_order(&p->grid, grid, &c, groups);
 	for (int64_t t = 0; t < c.groups; t++)
-		unit_of[t] = (int32_t)(t % units);
+		unit_of[t] = p->grid.longest_first ? (int32_t)(t % units) : unit_of_group(t, c.groups, units, chiplets);
 	if (p->grid.longest_first) {
 		struct kinds k;
 
@@ -299,6 +313,8 @@ void plan_assign_tiles(struct arena *a, const struct plan *p, int phase, struct 
 			sort_longest_first(a, &k, groups, c.groups);
 			assign_to_free(a, &k, units, groups, c.groups, unit_of);
 		}
+		for (int64_t t = 0; t < c.groups; t++)	/* units have other numbers */
+			unit_of[t] = unit_of_group(unit_of[t], units, units, chiplets);
 	}
 	for (int64_t t = 0; t < c.groups; t++)
 		for (int i = 0; i < c.size; i++)
@@ -368,7 +384,7 @@ struct kept_assignment *assignment_of(struct assignment_cache *d, const struct p
 	const struct tiling *t = &p->graph->tiling;
 	struct cluster c = plan_cluster(p, phase);
 	const int64_t others[] = { phase, plan_eus(p, phase), p->grid.raster, p->grid.group, p->grid.longest_first,
-		c.size, c.axis, c.groups, p->graph->program->tasks.n };
+		p->grid.chiplets, c.size, c.axis, c.groups, p->graph->program->tasks.n };
 	uint64_t key = hash_bytes(hash_bytes(hash_basis(0), t->extent, sizeof(t->extent)), others, sizeof(others));
 	struct kept_assignment *x;
 

@@ -79,6 +79,7 @@ struct grid_plan {
 					 * one */
 	bool longest_first;		/* tiles with most iterations first */
 	int cluster;			/* EUs of a cluster; 1: there are none */
+	int chiplets;			/* those of the device, each of which takes consecutive tiles; 1: tiles go round them */
 };
 
 /* What changes of an entry; a field that is NULL or not set changes nothing. */

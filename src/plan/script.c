@@ -171,7 +171,8 @@ static void print_grid(const struct plan *p, struct buf *out)
 {
 	const struct grid_plan *g = &p->grid;
 
-	if (!g->eus && g->raster == RASTER_ROWS && g->group == 1 && !g->longest_first && g->cluster == 1)
+	if (!g->eus && g->raster == RASTER_ROWS && g->group == 1 && !g->longest_first && g->cluster == 1 &&
+	    g->chiplets <= 1)
 		return;
 	buf_printf(out, "plan:grid{raster=\"%s\", group=%d", g->raster == RASTER_ROWS ? "rows" : "columns", g->group);
 	if (g->eus)
@@ -180,6 +181,8 @@ static void print_grid(const struct plan *p, struct buf *out)
 		buf_puts(out, ", longest_first=true");
 	if (g->cluster > 1)
 		buf_printf(out, ", cluster=%d", g->cluster);
+	if (g->chiplets > 1)
+		buf_printf(out, ", chiplets=%d", g->chiplets);
 	buf_puts(out, "}\n");
 }
 

@@ -223,7 +223,8 @@ const char *export_named(const struct export_kit *k, const char *text)
 static size_t condition_at(const struct export_kit *k, const char *s, bool *holds)
 {
 	const struct { const char *word; bool holds; } conditions[] = { { "@ANY@", k->nsizes > 0 },
-		{ "@FIXED@", !k->nsizes }, { "@CUDA@", k->names && !k->hip }, { "@HIP@", k->hip } };
+		{ "@FIXED@", !k->nsizes }, { "@CUDA@", k->names && !k->hip }, { "@HIP@", k->hip },
+		{ "@CHIPLETS@", k->plan->grid.chiplets > 1 }, { "@ROUND@", k->plan->grid.chiplets <= 1 } };
 
 	for (int i = 0; i < LEN(conditions); i++) {
 		*holds = conditions[i].holds;
@@ -233,7 +234,7 @@ static size_t condition_at(const struct export_kit *k, const char *s, bool *hold
 	return 0;
 }
 
-void export_fill(struct export_kit *k, const char *name, const char *template)
+static struct buf filled(const struct export_kit *k, const char *template)
 {
 	struct buf b = buf_new(k->a);
 	const char *s, *at;
@@ -249,6 +250,13 @@ void export_fill(struct export_kit *k, const char *name, const char *template)
 			buf_puts(&b, word_at(k, at, &len));
 	}
 	buf_puts(&b, s);
+	return b;
+}
+
+void export_fill(struct export_kit *k, const char *name, const char *template)
+{
+	struct buf b = filled(k, template);
+
 	export_add(k, name, b.text, b.len);
 }
 
@@ -306,7 +314,8 @@ void export_size_words(struct export_kit *k)
 	export_word(k, "TENSORBY", by.text);
 	export_word(k, "SIZES", python.text);
 	export_word(k, "C_SIZES", export_size_parameters(k));
-	export_word(k, "TILES", k->nsizes ? export_template_text("tiles.c") : "");
+	export_integer(k, "NCHIPLETS", k->plan->grid.chiplets);
+	export_word(k, "TILES", k->nsizes ? filled(k, "tiles.c").text : "");
 }
 
 void export_numbers(struct buf *out, const int64_t *v, int64_t n, const char *indent)

@@ -576,7 +576,7 @@ struct choice space_first_choice(const struct space *s)
 		sides_set(s, &s->sides[i], 0, &c.tiling);
 	/* groups of tiles of a product share what they read of both operands in L2 */
 	c.grid = (struct grid_plan){ .raster = RASTER_ROWS, .group = s->has_products ? 8 : 1,
-		.longest_first = s->uneven, .cluster = 1 };
+		.longest_first = s->uneven, .cluster = 1, .chiplets = s->device->chiplets };
 	return c;
 }
 

@@ -7,7 +7,7 @@ type clang-22 >/dev/null 2>&1 || t_skip_all 'no clang-22'
 warn='-std=c11 -Wall -Wextra -Wpedantic -Werror -O1'
 cat >"$T/export.lua" <<'E'
 -- export.lua PLAN DIR: export, and write the launches on tensors at 0x10000, 0x20000, ... (inputs, outputs), to DIR/want
-local name, dir = ...
+local name, dir, m = ...
 local core = require "millrace.core"
 local plans = {}
 local function plan_of(bound, tile)
@@ -19,6 +19,16 @@ local function plan_of(bound, tile)
 end
 function plans.gemm() return plan_of(mr.examples.gemm{m = 200, n = 264, k = 136}, {m = 64, n = 64, k = 32}) end
 function plans.sizes() return plan_of(mr.examples.gemm{m = mr.any{max = 640, multiple = 8}, n = 128, k = 64}, {m = 64, n = 64, k = 32}) end
+function plans.chiplets()
+  local plan = plans.sizes()
+  plan:grid{chiplets = 8, eus = 13}
+  return plan
+end
+function plans.longest()
+  local plan = plans.chiplets()
+  plan:grid{longest_first = true, eus = 9}
+  return plan
+end
 function plans.two()
   local prog = mr.program("two", function(p)
     local m, n, k = p:axes("m", "n", "k")
@@ -37,7 +47,7 @@ function plans.two()
 end
 local plan = plans[name]()
 for _, path in ipairs(plan:compile():export(dir)) do print((path:gsub("^.*/", ""))) end
-local sizes = name == "sizes" and {m = 200} or nil
+local sizes = plan.graph.program.axes.m ~= 200 and name ~= "two" and {m = tonumber(m)} or nil
 local address, n, kinds, lines = {S = "temporary(16384)"}, 0, {}, {}
 for _, role in ipairs{"input", "output"} do
   for _, t in ipairs(plan.graph.program.tensors) do
@@ -63,8 +73,8 @@ for file, text in pairs{want = table.concat(lines, "\n") .. "\n", kinds = table.
   file:write(text)
 end
 E
-for plan in gemm two sizes; do
-	t_cmd "$plan is exported" 0 "$MILLRACE" "$T/export.lua" $plan "$T/$plan"
+for plan in gemm two sizes chiplets longest; do
+	t_cmd "$plan is exported" 0 "$MILLRACE" "$T/export.lua" $plan "$T/$plan" 200
 	[ $plan = gemm ] && t_out '  as these files' <<'E'
 gemm.hip
 gemm.co
@@ -131,7 +141,9 @@ launcher gemm gemm 'AT(1), AT(2), AT(3)'
 t_like 'the embedded binary has its size' "$(grep ^load "$T/log")" "^load $(stat -c %s "$T/gemm/gemm.co") bytes"
 sum=$(grep ^load "$T/log")
 launcher two two 'AT(1), AT(2), AT(3)'
-launcher sizes gemm 'AT(1), AT(2), AT(3), 200'
+for plan in sizes chiplets longest; do
+	launcher $plan gemm 'AT(1), AT(2), AT(3), 200'
+done
 t_cmd 'a device of another kind' 1 env RECORDER_ARCH=gfx90a:sramecc+ LD_LIBRARY_PATH="$T" RECORDER_LOG="$T/log" "$T/gemm/main"
 t_like '  is named' "$(cat "$T/out")" 'gemm: the binary is for gfx942, device 0 is a gfx90a:sramecc'
 t_cmd 'one whose name begins alike' 1 env RECORDER_ARCH=gfx9421 LD_LIBRARY_PATH="$T" RECORDER_LOG="$T/log" "$T/gemm/main"
@@ -179,13 +191,15 @@ torch.NEW[128, 64] = 0x50000
 two.run(*[tensor(t, i + 1) for i, t in enumerate(two.INPUTS)], out=tensor(two.OUTPUTS[0], 3))
 "
 t_is '  over a temporary of torch' "$(grep ^launch "$T/log")" "$(sed 's/temporary([0-9]*)/0x50000/' "$T/two/want")"
-t_cmd 'so does one whose sizes are known at launch' 0 py sizes "
+for plan in sizes chiplets longest; do
+	t_cmd "so does one whose sizes are known at launch, $plan" 0 py $plan "
 import gemm
 gemm.load(m=200)
 torch.cuda.capturing = True
 gemm.run(*[tensor(t, i + 1, m=200) for i, t in enumerate(gemm.INPUTS)], out=tensor(gemm.OUTPUTS[0], 3, m=200))
 "
-t_is '  with the same launch' "$(grep ^launch "$T/log")" "$(cat "$T/sizes/want")"
+	t_is '  with the same launch' "$(grep ^launch "$T/log")" "$(cat "$T/$plan/want")"
+done
 t_cmd 'what the runtime says' 0 env RECORDER_FAIL=cuLaunchKernel=719 bash -c "$(declare -f on_recorder py)
 	T='$T' python='$python'; py gemm \"
 import gemm

@@ -186,6 +186,16 @@ if _raw_stream is None:
 @ANY@    return tuple([tiles if size < 0 else -(-sizes[size] // extent) for tiles, extent, size in p["dims"]])
 @ANY@
 @ANY@
+@ANY@@CHIPLETS@def _unit_of(k, n, units):
+@ANY@@CHIPLETS@    """The block of number k of n tiles: those that are taken at the same time go to one chiplet after the other."""
+@ANY@@CHIPLETS@    at = k % units
+@ANY@@CHIPLETS@    each, more = divmod(min(units, n - (k - at)), @NCHIPLETS@)
+@ANY@@CHIPLETS@    ahead = more * (each + 1)
+@ANY@@CHIPLETS@    if at < ahead:
+@ANY@@CHIPLETS@        return at % (each + 1) * @NCHIPLETS@ + at // (each + 1)
+@ANY@@CHIPLETS@    return (at - ahead) % each * @NCHIPLETS@ + more + (at - ahead) // each
+@ANY@@CHIPLETS@
+@ANY@@CHIPLETS@
 @ANY@def _assign(p, now):
 @ANY@    """The tiles of a phase that are there, so many along each dimension, and where those of each block begin."""
 @ANY@    cluster, groups, work = p["cluster"], [], []
@@ -207,8 +217,10 @@ if _raw_stream is None:
 @ANY@        if p["work"]:
 @ANY@            done, unit = heap[0]
 @ANY@            heapq.heapreplace(heap, (done + work[i], unit))
+@ANY@@CHIPLETS@            unit = _unit_of(unit, units, units)
 @ANY@        else:
-@ANY@            unit = i % units
+@ANY@@ROUND@            unit = i % units
+@ANY@@CHIPLETS@            unit = _unit_of(i, len(groups), units)
 @ANY@        lists[unit].append(group)
 @ANY@    order, start = [], [0]
 @ANY@    for groups in lists:

@@ -41,6 +41,19 @@ static int tile_at(const struct grid *g, const int *sizes, int first, int i)
 	return tile;
 }
 
+@CHIPLETS@/* Blocks go round the chiplets. So that a chiplet gets consecutive tiles, those that are taken at the
+@CHIPLETS@ * same time go to the blocks of one after the other: the block of number k of n. */
+@CHIPLETS@static int unit_of(int k, int n, int units)
+@CHIPLETS@{
+@CHIPLETS@	enum { CHIPLETS = @NCHIPLETS@ };
+@CHIPLETS@	int at = k % units, left = n - (k - at), round = left < units ? left : units;
+@CHIPLETS@	int each = round / CHIPLETS, more = round % CHIPLETS, ahead = more * (each + 1);
+@CHIPLETS@
+@CHIPLETS@	if (at < ahead)
+@CHIPLETS@		return at % (each + 1) * CHIPLETS + at / (each + 1);
+@CHIPLETS@	return (at - ahead) % each * CHIPLETS + more + (at - ahead) / each;
+@CHIPLETS@}
+@CHIPLETS@
 /* Assign the tiles that are there to the blocks: those of block b are order[start[b]] up to
  * order[start[b + 1] - 1]. order: ngroups * cluster, start: blocks + 1, scratch: ngroups.
  * Returns how many blocks there are. */
@@ -59,11 +72,13 @@ static int assign_tiles(const struct grid *g, const int *sizes, int *order, int 
 		unit[i] = -1;
 		if (tile_at(g, sizes, g->first[i], 0) < 0)
 			continue;
-		unit[i] = k++ % units;
+@ROUND@		unit[i] = k++ % units;
+@CHIPLETS@		unit[i] = unit_of(k++, n, units);
 		for (int u = unit[i] = g->work ? 0 : unit[i]; u < units && g->work; u++)
 			if (start[u] < start[unit[i]])
 				unit[i] = u;
 		start[unit[i]] += g->work ? g->work[i] : 0;
+@CHIPLETS@		unit[i] = g->work ? unit_of(unit[i], units, units) : unit[i];
 	}
 	for (int b = 0; b < units * g->cluster; b++) {
 		start[b] = filled;
