@@ -11,6 +11,7 @@ local statement = draft.statement
 local changes = {}
 
 local CONSIDERABLE <const> = 0.1                        -- of the loaded bytes: if threads copy less, it hardly matters how
+local PARTS <const>, PART_LEAST <const> = {4, 2}, 16    -- of a tile that is fetched; elements that a product contracts
 
 -- A plan, its statements, its sTasks by name and by what they write, its buffers by name; and regions: the "append" statements of
 -- each lane in each loop, of split sTasks the first slice only.
@@ -641,6 +642,77 @@ local function conversions(x)
   end
 end
 
+-- Operands that a product finds in shared memory and that are loaded in its loop, and the axis that it contracts of which the tile has most.
+local function operands_of(x, task)
+  local values, axis, extent = {}, nil, 0
+  for _, value in ipairs(task.reads) do
+    local b, writer = x.buffer[value], x.writer[value]
+    if b and writer.kind == "load" and b.scope == "shared" and writer.loop == task.loop then
+      values[#values + 1] = value
+      for _, name in ipairs(draft.keys(b.shape)) do
+        if not task.shape[name] and b.shape[name] > extent then axis, extent = name, b.shape[name] end
+      end
+    end
+  end
+  return values, axis, extent
+end
+
+-- Statements that take out the waits between a product and what loads its operands, which then are waits of other sTasks.
+local function without_waits(x, task, values)
+  local list, loads = {}, {}
+  for _, value in ipairs(values) do loads[x.writer[value].name] = true end
+  for _, s in draft.each(x.draft, "wait") do
+    for _, on in ipairs(s[3]) do
+      local other = type(on) == "table" and on[1] or on
+      if loads[s[2]] and other == task.name or loads[other] and s[2] == task.name then list[#list + 1] = {"unwait", s[2], other} end
+    end
+  end
+  return list
+end
+
+-- A synchronous product fetches its operands itself, and waits. If sTasks of their own do, each fetches a part of the tile while another
+-- part is multiplied: the first part of the next tile while the last one of this tile is. Or all of the next tile.
+local function fetch_ahead(x, s)
+  local task, at = x.task[s[2]], s[3].at or 0
+  local values, axis, extent = operands_of(x, task)
+  if #values == 0 then return end
+  local reason = "operands are fetched while others are multiplied"
+  for _, ways in ipairs(PARTS) do
+    if axis and extent % (ways * PART_LEAST) == 0 then
+      local tasks, list = {task.name}, without_waits(x, task, values)
+      for _, value in ipairs(values) do tasks[#tasks + 1] = "fetch_" .. value end
+      list[#list + 1] = {"fetch", task.name, values}
+      list[#list + 1] = {"split", axis, ways, tasks}
+      for part = 0, ways - 1 do
+        for _, value in ipairs(values) do
+          list[#list + 1] = {"insert", ("fetch_%s.%d"):format(value, (part + 1) % ways),
+            {at = part == ways - 1 and at + 1 or at, before = ("%s.%d"):format(task.name, part)}}
+        end
+      end
+      add(x, reason, list)
+    end
+  end
+  local list, versions = without_waits(x, task, values), {}
+  list[#list + 1] = {"fetch", task.name, values}
+  for _, value in ipairs(values) do
+    list[#list + 1] = {"insert", "fetch_" .. value, {at = at + 1, before = task.name}}
+    versions["fetch_" .. value] = 2
+  end
+  list[#list + 1] = {"buffers", versions}
+  add(x, reason, list)
+end
+
+local function fetches(x)
+  local synchronous = {}
+  for _, unit in ipairs(x.plan.device.seus) do synchronous[unit.name] = unit.kind == "matrix" and not unit.async end
+  for _, region in ipairs(x.regions) do
+    for _, s in ipairs(region) do
+      local _, slice = draft.slice_of(s[2])
+      if x.task[s[2]].kind == "mma" and not slice and synchronous[s[3].seu] then fetch_ahead(x, s) end
+    end
+  end
+end
+
 -- sTasks on other units that can run them: on those that such work goes to, all together and each; or on others, where the work
 -- alone would not take longer than the plan does now, nor longer than on the usual unit if that is of the same kind.
 local function units(x, usual)
@@ -720,6 +792,7 @@ function changes.of(plan, now)
   leveled(x)
   issue_order(x)
   conversions(x)
+  fetches(x)
   shallower(x)
   warps(x)
   units(x, false)

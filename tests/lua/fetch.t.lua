@@ -168,6 +168,20 @@ local function cycles(versions, at)
 end
 tap.ok(cycles(2, 1) < 0.95 * cycles(1, 0), "a product covers the fetches for the next one", cycles(2, 1) .. " " .. cycles(1, 0))
 
+-- Suggestions have it, with all that it takes.
+local in_order = dofile(dir .. "lib/in_order.lua")
+local alone = in_order(mr.device "a100", mr.examples.gemm{m = 2048, n = 2048, k = 2048}, {m = 128, n = 128, k = 64}, 4, {a = 3, b = 3})
+local _, tried = alone:simulate():why()
+local found
+for _, change in ipairs(tried) do found = found or change.text:find "plan:fetch" and change end
+tap.ok(found and found.seconds < alone:simulate().seconds, "why() tries fetches, which help", found and found.text)
+if found then
+  local text = found.text:gsub("plan:", "alone:")
+  load("local alone = ...; " .. text)(alone)
+  tap.ok(alone:check() and alone:script():find 'plan:split%("k", %d, {"fetch_a", "fetch_b", "mma"}%)', "  a part of the tile at a time",
+    alone:script())
+end
+
 -- What cannot be.
 local function refused(what, pattern, x)
   local good, problems = planned(x):check()
