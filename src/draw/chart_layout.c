@@ -56,7 +56,7 @@ int chart_label_width(const struct chart *c)
 		lanes = (int)max_i64(lanes, text_width(c->lookup->drifts[i] ? warpgroup_label(c->arena, p, i, 0) :
 			lane_label(c->arena, p, i, 0)));
 	for (int i = 0; i < c->d->nseus; i++)
-		if (plan_tells_unit(p, i))
+		if (plan_shows_unit(p, i))
 			most = (int)max_i64(most, text_width(unit_label(c->arena, c->line, c->d, i)) +
 				(c->by == TIMELINE_SEUS && !c->d->seu[i].async ? 1 + lanes : 0));
 	return (int)min_i64(max_i64(most, lanes), 16);

@@ -53,7 +53,7 @@ double panel_labels(struct picture *p, const struct timeline *t, const struct ti
 			lanes = fmax(lanes, picture_width(warpgroup_label(p->arena, plan, line->events.v[i].lane, 0),
 				TEXT, true));
 	for (int i = 0; i < plan->device->nseus; i++)
-		if (plan_tells_unit(plan, i))
+		if (plan_shows_unit(plan, i))
 			w = fmax(w, picture_width(unit_label(p->arena, line, plan->device, i), TEXT, true) +
 				(both && !plan->device->seu[i].async ? lanes + 6 : 0));
 	for (int i = 0; i < plan->graph->buffers.n && rings; i++)

@@ -171,7 +171,7 @@ bool lane_is_used(const struct plan *p, int lane)
 	return false;
 }
 
-bool plan_tells_unit(const struct plan *p, int seu)
+bool plan_shows_unit(const struct plan *p, int seu)
 {
 	const struct vdevice *d = p->device;
 	bool second = false;

@@ -155,7 +155,7 @@ int plan_product_parts(const struct target *t, const struct matrix_instruction *
 bool lane_is_used(const struct plan *p, int lane);		/* has it sTasks? Kernels leave out one that has none */
 /* Do texts and pictures of the plan show the unit? Not if it has no sTask and the device has another unit of its kind
  * before it, which is the one that such work gets unless the plan names another. */
-bool plan_tells_unit(const struct plan *p, int seu);
+bool plan_shows_unit(const struct plan *p, int seu);
 /* The distance of a wait as messages say it: if it is open, the least distance of the dependences that it serves. */
 int wait_distance(const struct plan *p, const struct wait *w);
 /* Iterations between the two ends of an edge under the plan's versions. */

@@ -149,7 +149,7 @@ static int width_of(const struct plan *p, enum plan_column c)
 	int most = column_width[c];
 
 	for (int i = 0; c == COLUMN_unit && i < p->device->nseus; i++)
-		if (plan_tells_unit(p, i))
+		if (plan_shows_unit(p, i))
 			most = (int)max_i64(most, (int64_t)strlen(p->device->seu[i].name) + 1);
 	return most;
 }

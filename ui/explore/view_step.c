@@ -295,7 +295,7 @@ static void put_units(struct scene *s)
 	for (int u = 0; u < s->plan->device->nseus; u++) {
 		struct buf b = buf_new(s->a);
 
-		if (!plan_tells_unit(s->plan, u))
+		if (!plan_shows_unit(s->plan, u))
 			continue;
 		for (int k = 0; k < in_sight.n; k++) {
 			int i = in_sight.v[k];
